@@ -1,0 +1,138 @@
+package datasets
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+)
+
+// A Dataset is a set of byte images with their labels, all in memory.
+type Dataset struct {
+	Name string
+
+	// Images holds the images in NCHW order, one byte a value: image i is
+	// Images[i*C*H*W : (i+1)*C*H*W]. 0 is background, 255 full ink.
+	Images []byte
+	Labels []byte // one of 0 ... Classes-1 for each image
+
+	Channels, Height, Width int
+	Classes                 int
+	ClassNames              []string // one a class
+
+	// Mean and Deviation are those of pixel/255 over all pixels of the
+	// training set, whichever split this is; they are of the images at hand
+	// where the training set is not a fixed one (notmnist). A network is fed
+	// (pixel/255 - Mean)/Deviation with the figures of the set it was
+	// trained on, also when it is shown another set.
+	Mean, Deviation float64
+
+	// Hashes maps the name of each file read to the SHA-256 of its bytes, in
+	// hexadecimal, for a run's manifest.
+	Hashes map[string]string
+
+	Place   string   // where the files were found
+	Skipped []string // files that could not be read, each with the reason; only notmnist's folders of PNGs have any
+}
+
+// Len returns the number of images.
+func (d *Dataset) Len() int { return len(d.Labels) }
+
+// ImageSize returns the number of bytes of one image, C*H*W.
+func (d *Dataset) ImageSize() int { return d.Channels * d.Height * d.Width }
+
+// Image returns the bytes of image i, without a copy. It panics if i is not in
+// [0, Len).
+func (d *Dataset) Image(i int) []byte {
+	size := d.ImageSize()
+	return d.Images[i*size : (i+1)*size : (i+1)*size]
+}
+
+// Counts returns the number of images of each class. The data set must be
+// valid.
+func (d *Dataset) Counts() []int {
+	counts := make([]int, d.Classes)
+	for _, label := range d.Labels {
+		counts[label]++
+	}
+	return counts
+}
+
+// Slice returns the images from ... to-1 as a data set that shares its memory
+// with d. It is an error unless 0 <= from < to <= Len.
+func (d *Dataset) Slice(from, to int) (*Dataset, error) {
+	if from < 0 || from >= to || to > d.Len() {
+		return nil, errors.Errorf("datasets: %s: slice [%d, %d), want one or more of [0, %d)", d.Name, from, to, d.Len())
+	}
+	slice := *d
+	size := d.ImageSize()
+	slice.Images = d.Images[from*size : to*size : to*size]
+	slice.Labels = d.Labels[from:to:to]
+	return &slice, nil
+}
+
+// Split returns the first n images and the others, as Slice does: to hold out
+// the end of a training set for validation. It is an error unless both have at
+// least one image.
+func (d *Dataset) Split(n int) (first, others *Dataset, err error) {
+	if first, err = d.Slice(0, n); err != nil {
+		return nil, nil, err
+	}
+	if others, err = d.Slice(n, d.Len()); err != nil {
+		return nil, nil, err
+	}
+	return first, others, nil
+}
+
+// Validate returns an error unless the data set has at least one image, the
+// counts of images, labels and class names agree, every label is below
+// Classes, and Mean and Deviation can be used to normalise.
+func (d *Dataset) Validate() error {
+	if d.Channels < 1 || d.Height < 1 || d.Width < 1 {
+		return errors.Errorf("datasets: %s: images of %dx%dx%d values, want at least 1x1x1",
+			d.Name, d.Channels, d.Height, d.Width)
+	}
+	if d.Classes < 1 || d.Classes > math.MaxUint8+1 {
+		return errors.Errorf("datasets: %s: %d classes, want 1 to 256", d.Name, d.Classes)
+	}
+	if len(d.ClassNames) != d.Classes {
+		return errors.Errorf("datasets: %s: %d class names, want %d", d.Name, len(d.ClassNames), d.Classes)
+	}
+	if d.Len() == 0 {
+		return errors.Errorf("datasets: %s: no images, want at least 1", d.Name)
+	}
+	if len(d.Images) != d.Len()*d.ImageSize() {
+		return errors.Errorf("datasets: %s: %d bytes of images, want %d (%d labels times %d bytes)",
+			d.Name, len(d.Images), d.Len()*d.ImageSize(), d.Len(), d.ImageSize())
+	}
+	for i, label := range d.Labels {
+		if int(label) >= d.Classes {
+			return errors.Errorf("datasets: %s: label %d is %d, want below %d", d.Name, i, label, d.Classes)
+		}
+	}
+	if math.IsNaN(d.Mean) || math.IsInf(d.Mean, 0) {
+		return errors.Errorf("datasets: %s: mean %v, want a finite number", d.Name, d.Mean)
+	}
+	if !(d.Deviation > 0) || math.IsInf(d.Deviation, 0) {
+		return errors.Errorf("datasets: %s: deviation %v, want a finite number above 0", d.Name, d.Deviation)
+	}
+	return nil
+}
+
+// moments returns the mean and the (population) standard deviation of
+// pixel/255 over images. Both are computed from exact integer sums, so that
+// they are the same on every machine.
+func moments(images []byte) (mean, deviation float64) {
+	var counts [256]uint64
+	for _, pixel := range images {
+		counts[pixel]++
+	}
+	var sum, squares uint64
+	for pixel, count := range counts {
+		sum += uint64(pixel) * count
+		squares += uint64(pixel*pixel) * count
+	}
+	n := float64(len(images))
+	mean = float64(sum) / n / 255
+	variance := float64(squares)/n/(255*255) - float64(mean*mean)
+	return mean, math.Sqrt(max(variance, 0))
+}

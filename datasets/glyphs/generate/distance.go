@@ -1,0 +1,220 @@
+package main
+
+import (
+	"image"
+	"image/draw"
+	"math"
+
+	"github.com/pkg/errors"
+	"golang.org/x/image/font/sfnt"
+	"golang.org/x/image/math/fixed"
+	"golang.org/x/image/vector"
+)
+
+// Geometry of a cell of letters.png: the ink box of a letter is stretched
+// over inkSide x inkSide pixels, with margin pixels around it.
+const (
+	inkSide  = 56
+	margin   = 4
+	cellSide = inkSide + 2*margin
+
+	// A pixel's byte is distanceZero + distanceUnit*d, clamped, where d is
+	// the signed distance in pixels from its centre to the letter's outline,
+	// positive inside.
+	distanceZero = 128
+	distanceUnit = 16
+
+	oversampling = 8 // each pixel is oversampling x oversampling points
+	fineSide     = cellSide * oversampling
+)
+
+// renderLetter returns the cell of one letter, row by row.
+func renderLetter(font *sfnt.Font, letter rune) ([]byte, error) {
+	var buffer sfnt.Buffer
+	index, err := font.GlyphIndex(&buffer, letter)
+	if err != nil {
+		return nil, errors.Wrapf(err, "glyph of %q", letter)
+	}
+	if index == 0 {
+		return nil, errors.Errorf("the font has no glyph for %q", letter)
+	}
+	const unitsPerEm = 2048
+	segments, err := font.LoadGlyph(&buffer, index, fixed.I(unitsPerEm), nil)
+	if err != nil {
+		return nil, errors.Wrapf(err, "outline of %q", letter)
+	}
+	return distanceCell(fill(segments)), nil
+}
+
+// fill rasterises an outline stretched so that its ink box is the inner
+// square of the cell, and tells for each fine point whether it is ink.
+func fill(segments sfnt.Segments) []bool {
+	box := inkBox(segments)
+	const inner = inkSide * oversampling
+	return rasterise(segments, func(p fixed.Point26_6) (x, y float32) {
+		x = margin*oversampling + inner*(float32(p.X)-box[0])/(box[2]-box[0])
+		y = margin*oversampling + inner*(float32(p.Y)-box[1])/(box[3]-box[1])
+		return x, y
+	})
+}
+
+// inkBox returns the extremes (least x and y, greatest x and y) of an
+// outline, by evaluating each curve at many points: its control points may
+// lie outside of the ink.
+func inkBox(segments sfnt.Segments) [4]float32 {
+	box := [4]float32{math.MaxFloat32, math.MaxFloat32, -math.MaxFloat32, -math.MaxFloat32}
+	var last fixed.Point26_6
+	for _, segment := range segments {
+		points := append([]fixed.Point26_6{last}, segment.Args[:arguments(segment.Op)]...)
+		if segment.Op == sfnt.SegmentOpMoveTo {
+			points = points[1:]
+		}
+		const steps = 64
+		for i := range steps + 1 {
+			x, y := bezier(points, float32(i)/steps)
+			box[0], box[1] = min(box[0], x), min(box[1], y)
+			box[2], box[3] = max(box[2], x), max(box[3], y)
+		}
+		last = points[len(points)-1]
+	}
+	return box
+}
+
+// arguments is the number of points that a segment of an outline carries.
+func arguments(op sfnt.SegmentOp) int {
+	switch op {
+	case sfnt.SegmentOpQuadTo:
+		return 2
+	case sfnt.SegmentOpCubeTo:
+		return 3
+	default:
+		return 1
+	}
+}
+
+// bezier evaluates the Bezier curve of the given control points at t in
+// [0, 1] by de Casteljau's rule.
+func bezier(points []fixed.Point26_6, t float32) (x, y float32) {
+	var px, py [4]float32
+	for i, p := range points {
+		px[i], py[i] = float32(p.X), float32(p.Y)
+	}
+	for n := len(points) - 1; n > 0; n-- {
+		for i := range n {
+			px[i] += t * (px[i+1] - px[i])
+			py[i] += t * (py[i+1] - py[i])
+		}
+	}
+	return px[0], py[0]
+}
+
+// rasterise fills an outline, after placing its points on the fine grid.
+func rasterise(segments sfnt.Segments, place func(fixed.Point26_6) (x, y float32)) []bool {
+	rasteriser := vector.NewRasterizer(fineSide, fineSide)
+	for _, segment := range segments {
+		var p [6]float32
+		for i := range arguments(segment.Op) {
+			p[2*i], p[2*i+1] = place(segment.Args[i])
+		}
+		switch segment.Op {
+		case sfnt.SegmentOpMoveTo:
+			rasteriser.ClosePath()
+			rasteriser.MoveTo(p[0], p[1])
+		case sfnt.SegmentOpLineTo:
+			rasteriser.LineTo(p[0], p[1])
+		case sfnt.SegmentOpQuadTo:
+			rasteriser.QuadTo(p[0], p[1], p[2], p[3])
+		case sfnt.SegmentOpCubeTo:
+			rasteriser.CubeTo(p[0], p[1], p[2], p[3], p[4], p[5])
+		}
+	}
+	rasteriser.ClosePath()
+	mask := image.NewAlpha(image.Rect(0, 0, fineSide, fineSide))
+	rasteriser.DrawOp = draw.Src
+	rasteriser.Draw(mask, mask.Bounds(), image.Opaque, image.Point{})
+	ink := make([]bool, len(mask.Pix))
+	for i, coverage := range mask.Pix {
+		ink[i] = coverage >= 128
+	}
+	return ink
+}
+
+// distanceCell turns the fine mask into the cell's bytes.
+func distanceCell(ink []bool) []byte {
+	inside := squaredDistances(ink, false)
+	outside := squaredDistances(ink, true)
+	signed := func(i int) float64 {
+		// The outline lies half a point from the nearest point's centre.
+		if ink[i] {
+			return math.Sqrt(inside[i]) - 0.5
+		}
+		return 0.5 - math.Sqrt(outside[i])
+	}
+	cell := make([]byte, 0, cellSide*cellSide)
+	for y := range cellSide {
+		for x := range cellSide {
+			// A pixel's centre is the corner between four fine points.
+			i := (y*oversampling+oversampling/2-1)*fineSide + x*oversampling + oversampling/2 - 1
+			d := (signed(i) + signed(i+1) + signed(i+fineSide) + signed(i+fineSide+1)) / 4
+			value := distanceZero + math.Round(d*distanceUnit/oversampling)
+			cell = append(cell, byte(min(max(value, 0), 255)))
+		}
+	}
+	return cell
+}
+
+// squaredDistances gives for each fine point the squared Euclidean distance
+// to the nearest point whose ink is target, by the two passes of lower
+// envelopes of parabolas of Felzenszwalb and Huttenlocher (2012).
+func squaredDistances(ink []bool, target bool) []float64 {
+	const far = 4 * fineSide * fineSide
+	distances := make([]float64, len(ink))
+	for i, v := range ink {
+		if v != target {
+			distances[i] = far
+		}
+	}
+	line, result := make([]float64, fineSide), make([]float64, fineSide)
+	for x := range fineSide {
+		for y := range fineSide {
+			line[y] = distances[y*fineSide+x]
+		}
+		lowerEnvelope(line, result)
+		for y := range fineSide {
+			distances[y*fineSide+x] = result[y]
+		}
+	}
+	for y := range fineSide {
+		row := distances[y*fineSide : (y+1)*fineSide]
+		copy(line, row)
+		lowerEnvelope(line, row)
+	}
+	return distances
+}
+
+// lowerEnvelope sets result[q] to the minimum over p of (q-p)^2 + f[p].
+func lowerEnvelope(f, result []float64) {
+	vertices := make([]int, 0, len(f))
+	starts := make([]float64, 0, len(f)) // where each vertex's parabola begins to be lowest
+	for q := range f {
+		start := math.Inf(-1)
+		for len(vertices) > 0 {
+			p := vertices[len(vertices)-1]
+			start = ((f[q] + float64(q*q)) - (f[p] + float64(p*p))) / float64(2*(q-p))
+			if start > starts[len(starts)-1] {
+				break
+			}
+			vertices, starts = vertices[:len(vertices)-1], starts[:len(starts)-1]
+			start = math.Inf(-1)
+		}
+		vertices, starts = append(vertices, q), append(starts, start)
+	}
+	k := 0
+	for q := range result {
+		for k+1 < len(vertices) && starts[k+1] < float64(q) {
+			k++
+		}
+		p := vertices[k]
+		result[q] = float64((q-p)*(q-p)) + f[p]
+	}
+}

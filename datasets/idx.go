@@ -1,0 +1,137 @@
+package datasets
+
+import (
+	"bufio"
+	"compress/gzip"
+	"encoding/binary"
+	"io"
+
+	"github.com/pkg/errors"
+)
+
+// The IDX format of the MNIST files (Y. LeCun, C. Cortes and C. Burges, "The
+// MNIST database of handwritten digits"): two zero bytes, a byte for the type
+// of the values, a byte for the number of dimensions, each dimension as a
+// big-endian 32-bit number, then the values, the last dimension fastest.
+const (
+	idxUnsignedByte = 0x08    // the type code of bytes, the only one read here
+	idxMaxRank      = 4       // N, C, H, W
+	idxMaxSize      = 1 << 30 // values; the largest set of the family, EMNIST by class, has 547 million
+	idxFirstRead    = 1 << 20 // values to make room for before any has arrived
+)
+
+// ReadIDX reads an array of bytes in IDX format, gzip-compressed or not, to
+// the end of r. The name is for the errors.
+//
+// It is an error if the type is not unsigned byte, if there are not 1 to 4
+// dimensions or one of them is 0, if there are more than 2^30 values, and if
+// the values end before the dimensions say or go on after. Memory grows with
+// the data that arrive, not with what the dimensions promise.
+func ReadIDX(name string, r io.Reader) (dimensions []int, values []byte, err error) {
+	return readIDX(name, r, idxMaxSize, nil)
+}
+
+// readIDX is ReadIDX with a limit on the number of values, and with a check of
+// the dimensions that is made before any value is read; nil checks nothing.
+func readIDX(name string, r io.Reader, limit int64, check func(dimensions []int) error) ([]int, []byte, error) {
+	data, err := decompress(r)
+	if err != nil {
+		return nil, nil, errors.Wrapf(err, "datasets: %s: offset 0: gzip header", name)
+	}
+	dimensions, err := readIDXHeader(data, limit)
+	if err == nil && check != nil {
+		err = errors.Wrap(check(dimensions), "offset 4")
+	}
+	if err != nil {
+		return nil, nil, errors.Wrapf(err, "datasets: %s", name)
+	}
+	header, size := 4+4*len(dimensions), 1
+	for _, n := range dimensions {
+		size *= n
+	}
+	values, err := readGrowing(data, size)
+	if err != nil {
+		return nil, nil, errors.Wrapf(err, "datasets: %s: offset %d: got %d of %d values of %v",
+			name, header+len(values), len(values), size, dimensions)
+	}
+	switch _, err := data.ReadByte(); {
+	case err == nil:
+		return nil, nil, errors.Errorf("datasets: %s: offset %d: more data, want the end after %d values of %v",
+			name, header+size, size, dimensions)
+	case err != io.EOF:
+		return nil, nil, errors.Wrapf(err, "datasets: %s: offset %d: want the end of the data", name, header+size)
+	}
+	return dimensions, values, nil
+}
+
+// decompress returns the content of r, unpacked if it begins as gzip does.
+func decompress(r io.Reader) (*bufio.Reader, error) {
+	buffered := bufio.NewReaderSize(r, 1<<16)
+	if start, err := buffered.Peek(2); err != nil || start[0] != 0x1f || start[1] != 0x8b {
+		return buffered, nil // an error of r comes again with the first read
+	}
+	unpacked, err := gzip.NewReader(buffered)
+	if err != nil {
+		return nil, noEOF(err)
+	}
+	return bufio.NewReaderSize(unpacked, 1<<16), nil
+}
+
+// readIDXHeader reads the magic number and the dimensions.
+func readIDXHeader(r io.Reader, limit int64) ([]int, error) {
+	var magic [4]byte
+	if n, err := io.ReadFull(r, magic[:]); err != nil {
+		return nil, errors.Wrapf(noEOF(err), "offset %d: got %d of the 4 bytes of the magic number", n, n)
+	}
+	rank := int(magic[3])
+	if magic[0] != 0 || magic[1] != 0 || magic[2] != idxUnsignedByte || rank < 1 || rank > idxMaxRank {
+		return nil, errors.Errorf("offset 0: magic number % x, want 00 00 %02x and 1 to %d dimensions (an IDX file of bytes)",
+			magic, idxUnsignedByte, idxMaxRank)
+	}
+	dimensions, size := make([]int, rank), int64(1)
+	for i := range dimensions {
+		var word [4]byte
+		offset := 4 + 4*i
+		if n, err := io.ReadFull(r, word[:]); err != nil {
+			return nil, errors.Wrapf(noEOF(err), "offset %d: got %d of the 4 bytes of dimension %d", offset+n, n, i)
+		}
+		// size <= limit <= 2^30 and a dimension is below 2^32: no overflow.
+		n := int64(binary.BigEndian.Uint32(word[:]))
+		if n == 0 {
+			return nil, errors.Errorf("offset %d: dimension %d is 0, want at least 1 (the array is empty)", offset, i)
+		}
+		if size *= n; size > limit {
+			return nil, errors.Errorf("offset %d: dimension %d is %d, which makes %d values or more, want at most %d",
+				offset, i, n, size, limit)
+		}
+		dimensions[i] = int(n)
+	}
+	return dimensions, nil
+}
+
+// readGrowing reads size bytes into a slice that doubles as they arrive. On an
+// error it returns what arrived.
+func readGrowing(r io.Reader, size int) ([]byte, error) {
+	values := make([]byte, 0, min(size, idxFirstRead))
+	for {
+		n, err := io.ReadFull(r, values[len(values):cap(values)])
+		values = values[:len(values)+n]
+		if err != nil {
+			return values, noEOF(err)
+		}
+		if len(values) == size {
+			return values, nil
+		}
+		grown := make([]byte, len(values), min(size, 2*cap(values)))
+		copy(grown, values)
+		values = grown
+	}
+}
+
+// noEOF names the end of the data as an error where more was expected.
+func noEOF(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}

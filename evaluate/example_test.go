@@ -1,0 +1,41 @@
+package evaluate_test
+
+import (
+	"fmt"
+
+	"github.com/pollen-ml/pollen/evaluate"
+)
+
+// Two posterior samples agree on the first example and disagree on the second, which is thereby found out.
+func Example() {
+	predictive, err := evaluate.NewPredictive(2, 3)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, sample := range [][]float32{
+		{0.9, 0.1, 0, 0.9, 0.1, 0},
+		{0.9, 0.1, 0, 0, 0.1, 0.9},
+	} {
+		if err := predictive.Add(sample, 1); err != nil {
+			fmt.Println(err)
+			return
+		}
+	}
+	scores, err := evaluate.Score(predictive.Mean(), []byte{0, 2}, 3)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	u := predictive.Uncertainty()
+	detection, err := evaluate.Detect(u.MutualInformation[:1], u.MutualInformation[1:])
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("confidence %.2f, mutual information %.2f, accuracy %.2f\n", u.Confidence, u.MutualInformation, scores.Accuracy)
+	fmt.Println(detection)
+	// Output:
+	// confidence [0.90 0.45], mutual information [0.00 0.62], accuracy 0.50
+	// AUROC 1.0000, AUPR-out 1.0000, AUPR-in 1.0000, FPR95 0.0000 (positive class: out of distribution)
+}

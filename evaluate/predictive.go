@@ -1,0 +1,123 @@
+package evaluate
+
+import (
+	"math"
+	"slices"
+
+	"github.com/pkg/errors"
+)
+
+// Predictive accumulates the predictive distribution of a posterior, p-bar = sum_s w_s p_s / sum_s w_s, over weighted
+// samples s. The weight of a sample of SGLD is its step size (Teh, Thiery, Vollmer 2016); of a single network it is 1.
+// Memory is 2 N K + N float64, whatever the number of samples. It is not safe for concurrent use.
+type Predictive struct {
+	examples, classes int
+	samples           int
+	weight            float64   // sum_s w_s
+	mean              []float64 // [N K] p-bar
+	votes             []float64 // [N K] sum_s w_s [k = argmax p_s]
+	entropy           []float64 // [N] E_s H[p_s]
+	row               []float64 // [K] scratch
+}
+
+// NewPredictive returns an empty average over N examples of K classes. Fewer than 1 example or 2 classes are an error.
+func NewPredictive(examples, classes int) (*Predictive, error) {
+	if examples < 1 || classes < 2 {
+		return nil, errors.Errorf("evaluate: NewPredictive: got %d examples of %d classes, want at least 1 of 2", examples, classes)
+	}
+	return &Predictive{
+		examples: examples, classes: classes,
+		mean:    make([]float64, examples*classes),
+		votes:   make([]float64, examples*classes),
+		entropy: make([]float64, examples),
+		row:     make([]float64, classes),
+	}, nil
+}
+
+// Add adds one sample's probabilities [N K] with a weight > 0. Probabilities outside [0, 1], rows that do not sum to 1
+// within 1e-4 and weights that are not positive and finite are errors, and leave the average as it was. Each row is
+// divided by its sum, which takes the rounding of a float32 softmax out of the average.
+func (p *Predictive) Add(probabilities []float32, weight float64) error {
+	if !(weight > 0) || math.IsInf(p.weight+weight, 0) {
+		return errors.Errorf("evaluate: Predictive.Add: got weight %v, want a positive finite one", weight)
+	}
+	if err := checkRows("Predictive.Add", probabilities, p.examples, p.classes); err != nil {
+		return err
+	}
+	p.weight += weight
+	p.samples++
+	share := weight / p.weight // the means move by this share of the difference, which no size of weight can overflow
+	for n := range p.examples {
+		begin, end := n*p.classes, (n+1)*p.classes
+		sum := 0.0
+		for k, value := range probabilities[begin:end] {
+			p.row[k] = float64(value)
+			sum += p.row[k]
+		}
+		mean := p.mean[begin:end]
+		best, _ := largest(p.row)
+		for k := range p.row {
+			p.row[k] /= sum
+			mean[k] += share * (p.row[k] - mean[k])
+		}
+		p.votes[begin+best] += weight
+		p.entropy[n] += share * (entropy(p.row) - p.entropy[n])
+	}
+	return nil
+}
+
+// Samples returns how many samples were added.
+func (p *Predictive) Samples() int { return p.samples }
+
+// Mean returns a copy of the averaged probabilities p-bar [N K], or nil when no sample was added, which every score
+// rejects as empty. Each row sums to 1 and its maximum is at least 1/K, as it must be for an average of distributions.
+func (p *Predictive) Mean() []float64 {
+	if p.samples == 0 {
+		return nil
+	}
+	if err := checkRows("Predictive.Mean", p.mean, p.examples, p.classes); err != nil {
+		panic(err)
+	}
+	for n := range p.examples {
+		if _, top := largest(p.mean[n*p.classes : (n+1)*p.classes]); top < (1-rowTolerance)/float64(p.classes) {
+			panic(errors.Errorf("evaluate: Predictive.Mean: example %d: confidence %v, want at least 1/%d", n, top, p.classes))
+		}
+	}
+	return slices.Clone(p.mean)
+}
+
+// Uncertainty holds one figure per example of a predictive distribution, each [N]. All but Confidence grow with
+// uncertainty and can go to Detect and RiskCoverage as they are; negate Confidence for that. Entropies are in nats.
+type Uncertainty struct {
+	Confidence        []float64 // max_k p-bar_k, in [1/K, 1]
+	Entropy           []float64 // H[p-bar], the total uncertainty, in [0, ln K]
+	ExpectedEntropy   []float64 // E_s H[p_s], what remains when the weights are known
+	MutualInformation []float64 // H[p-bar] - E_s H[p_s] >= 0, what the samples disagree on; 0 for one sample
+	VariationRatio    []float64 // 1 - the largest share of the samples' weight that votes for one class; 0 for one sample
+}
+
+// Uncertainty returns the uncertainty of each example, or the zero value when no sample was added.
+func (p *Predictive) Uncertainty() Uncertainty {
+	mean := p.Mean()
+	if mean == nil {
+		return Uncertainty{}
+	}
+	u := Uncertainty{
+		Confidence:        make([]float64, p.examples),
+		Entropy:           make([]float64, p.examples),
+		ExpectedEntropy:   make([]float64, p.examples),
+		MutualInformation: make([]float64, p.examples),
+		VariationRatio:    make([]float64, p.examples),
+	}
+	for n := range p.examples {
+		row := mean[n*p.classes : (n+1)*p.classes]
+		_, u.Confidence[n] = largest(row)
+		u.Entropy[n] = entropy(row)
+		u.ExpectedEntropy[n] = p.entropy[n]
+		// Jensen's inequality makes the difference >= 0; rounding can leave it some 1e-17 below.
+		u.MutualInformation[n] = max(0, u.Entropy[n]-u.ExpectedEntropy[n])
+		_, votes := largest(p.votes[n*p.classes : (n+1)*p.classes])
+		u.VariationRatio[n] = 1 - votes/p.weight
+	}
+	return u
+}

@@ -1,0 +1,124 @@
+package graph
+
+import (
+	"fmt"
+	"hash"
+	"hash/fnv"
+
+	"github.com/chewxy/hm"
+	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
+	dense "gorgonia.org/tensor"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// application is one of our ops applied to nodes, as Gorgonia sees it. Its serial number goes into the hash, so that Gorgonia, which
+// takes nodes of equal hash for one node, never merges two applications.
+type application struct {
+	Op
+	builder *Builder
+	serial  uint64
+	scope   string // the layer it belongs to
+	inputs  []tensor.Shape
+	types   []tensor.DType
+	shape   tensor.Shape
+	dtype   tensor.DType
+}
+
+var _ gorgonia.SDOp = (*application)(nil)
+
+// Arity implements gorgonia.Op.
+func (a *application) Arity() int { return len(a.inputs) }
+
+// Type implements gorgonia.Op. Gorgonia gives the returned type back to a pool, so each call makes a fresh one.
+func (a *application) Type() hm.Type {
+	types := make([]hm.Type, 0, len(a.inputs)+1)
+	for i := range a.inputs {
+		types = append(types, nodeType(a.types[i], a.inputs[i]))
+	}
+	return hm.NewFnType(append(types, nodeType(a.dtype, a.shape))...)
+}
+
+func nodeType(dtype tensor.DType, shape tensor.Shape) hm.Type {
+	if len(shape) == 0 {
+		return gorgoniaTypes[dtype]
+	}
+	return gorgonia.TensorType{Dims: len(shape), Of: gorgoniaTypes[dtype]}
+}
+
+// InferShape implements gorgonia.Op.
+func (a *application) InferShape(...gorgonia.DimSizer) (dense.Shape, error) {
+	return dense.Shape(a.shape), nil
+}
+
+// ReturnsPtr implements gorgonia.Op.
+func (a *application) ReturnsPtr() bool { return false }
+
+// CallsExtern implements gorgonia.Op.
+func (a *application) CallsExtern() bool { return false }
+
+// OverwritesInput implements gorgonia.Op: outputs are always fresh memory.
+func (a *application) OverwritesInput() int { return -1 }
+
+// WriteHash implements gorgonia.Op.
+func (a *application) WriteHash(h hash.Hash) { fmt.Fprintf(h, "pollen %T%+v %d", a.Op, a.Op, a.serial) }
+
+// Hashcode implements gorgonia.Op.
+func (a *application) Hashcode() uint32 {
+	h := fnv.New32a()
+	a.WriteHash(h)
+	return h.Sum32()
+}
+
+// String is the op's name.
+func (a *application) String() string { return a.Name() }
+
+// DiffWRT implements gorgonia.SDOp: every float input of a Differentiable op.
+func (a *application) DiffWRT(int) []bool {
+	wrt := make([]bool, len(a.inputs))
+	if _, ok := a.Op.(Differentiable); ok {
+		for i, dtype := range a.types {
+			wrt[i] = dtype.IsFloat()
+		}
+	}
+	return wrt
+}
+
+// SymDiff implements gorgonia.SDOp.
+func (a *application) SymDiff(inputs gorgonia.Nodes, output, grad *Node) (gorgonia.Nodes, error) {
+	op, ok := a.Op.(Differentiable)
+	if !ok {
+		return nil, errors.Errorf("graph: %s has no gradient", a.label())
+	}
+	defer a.builder.Scope(a.scope)()
+	gradients := op.Gradients(a.builder, inputs, output, grad)
+	if a.builder.err != nil {
+		return nil, a.builder.err
+	}
+	if len(gradients) != len(inputs) {
+		return nil, errors.Errorf("graph: %s: %d gradients for %d inputs", a.label(), len(gradients), len(inputs))
+	}
+	for i, gradient := range gradients {
+		if !a.types[i].IsFloat() {
+			continue
+		}
+		if gradient == nil || !ShapeOf(gradient).Equal(a.inputs[i]) {
+			return nil, errors.Errorf("graph: %s: gradient %d has shape %v, wants the input's %v",
+				a.label(), i, ShapeOf(gradient), a.inputs[i])
+		}
+	}
+	return gradients, nil
+}
+
+// Do implements gorgonia.Op, which makes our graphs run on Gorgonia's own machines too.
+func (a *application) Do(values ...gorgonia.Value) (gorgonia.Value, error) {
+	return evaluate(a, values)
+}
+
+func (a *application) label() string {
+	if a.scope == "" {
+		return a.Name()
+	}
+	return a.scope + ": " + a.Name()
+}

@@ -1,0 +1,316 @@
+package graph
+
+import (
+	"sync"
+
+	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// construction guards Gorgonia, whose graphs share global state even when they share no node.
+var construction sync.Mutex
+
+// Initializer fills a parameter's values at the start of a chain. Values must depend on the arguments alone.
+type Initializer func(seed uint64, chain uint32, stream uint16, shape tensor.Shape, values []float64)
+
+// input is a node without an op: what it is for, and where its values come from.
+type input struct {
+	name       string
+	node       *Node
+	arena      tensor.Arena
+	dtype      tensor.DType
+	shape      tensor.Shape
+	parameter  bool
+	stream     uint16
+	initialize Initializer // nil: zeros
+	values     []float64   // of a table
+}
+
+// Phase says what a graph is built for; some layers, such as dropout, differ.
+type Phase uint8
+
+// The phases.
+const (
+	Training Phase = iota
+	Prediction
+)
+
+// Builder makes the nodes of one graph. It is for one goroutine.
+type Builder struct {
+	// Phase is Training unless it is set before the first layer.
+	Phase Phase
+
+	graph                           *gorgonia.ExprGraph
+	dtype                           tensor.DType
+	inputs                          []*input
+	byName                          map[string]*input
+	header                          *Node
+	scope                           string
+	serial                          uint64
+	streams                         uint16
+	updates                         []*Node
+	outputs                         []output
+	metrics                         []output
+	differentiating, differentiated bool
+	err                             error
+}
+
+// output is a node whose value the program keeps under a name.
+type output struct {
+	name string
+	node *Node
+}
+
+// New returns an empty graph whose numbers are Float32 or Float64.
+func New(dtype tensor.DType) *Builder {
+	b := &Builder{graph: gorgonia.NewGraph(), dtype: dtype, byName: map[string]*input{}}
+	if !dtype.IsFloat() {
+		b.Fail(errors.Errorf("graph: builder of %v, wants float32 or float64", dtype))
+	}
+	return b
+}
+
+// DType is the type of the graph's numbers.
+func (b *Builder) DType() tensor.DType { return b.dtype }
+
+// Err is the first error of building.
+func (b *Builder) Err() error { return b.err }
+
+// Fail makes err the builder's error, unless it has one.
+func (b *Builder) Fail(err error) {
+	if b.err == nil {
+		b.err = err
+	}
+}
+
+// Scope names the layer that the following nodes belong to, until the returned function is called.
+func (b *Builder) Scope(name string) (end func()) {
+	outer := b.scope
+	b.scope = name
+	return func() { b.scope = outer }
+}
+
+// Stream returns a number that no other consumer of random numbers in this graph has.
+func (b *Builder) Stream() uint16 {
+	b.streams++
+	return b.streams
+}
+
+// Data is an input that all chains share, written from outside: a data set, a schedule.
+func (b *Builder) Data(name string, dtype tensor.DType, shape ...int) *Node {
+	return b.input(&input{name: name, arena: tensor.Shared, dtype: dtype, shape: shape})
+}
+
+// Table is an input that all chains share and whose values are known now: a schedule.
+func (b *Builder) Table(name string, values []float64) *Node {
+	return b.input(&input{name: name, arena: tensor.Shared, dtype: b.dtype, shape: tensor.Shape{len(values)}, values: values})
+}
+
+// Parameter is a trainable input, one for each chain.
+func (b *Builder) Parameter(name string, initialize Initializer, shape ...int) *Node {
+	return b.input(&input{
+		name: name, arena: tensor.Chain, dtype: b.dtype, shape: shape,
+		parameter: true, stream: b.Stream(), initialize: initialize,
+	})
+}
+
+// State is an input that updates keep from step to step, one for each chain: momenta, stored predictions. It starts as zeros
+// unless it has an initializer.
+func (b *Builder) State(name string, initialize Initializer, shape ...int) *Node {
+	return b.input(&input{name: name, arena: tensor.Chain, dtype: b.dtype, shape: shape, initialize: initialize})
+}
+
+// The words of a chain's header.
+const (
+	HeaderSeed  = iota // the run's seed
+	HeaderChain        // the chain's number in the run
+	HeaderStep         // the step's number, counted by the program itself
+	headerWords
+)
+
+// Header is the input [3] uint64 that tells a chain who it is: seed, chain, step. Ops that draw random numbers, and updates with
+// a schedule, take it as an input.
+func (b *Builder) Header() *Node {
+	if b.header == nil && b.err == nil {
+		b.header = b.input(&input{name: "header", arena: tensor.Chain, dtype: tensor.Uint64, shape: tensor.Shape{headerWords}})
+	}
+	return b.header
+}
+
+// Apply is the node that op computes from inputs.
+func (b *Builder) Apply(op Op, inputs ...*Node) *Node {
+	a := &application{Op: op, builder: b, scope: b.scope, dtype: b.dtype}
+	for _, n := range inputs {
+		if b.err != nil {
+			return nil
+		}
+		if n == nil {
+			b.Fail(errors.Errorf("graph: %s: input %d is nil", a.label(), len(a.inputs)))
+			return nil
+		}
+		a.inputs = append(a.inputs, ShapeOf(n))
+		a.types = append(a.types, DTypeOf(n))
+	}
+	if b.err != nil {
+		return nil
+	}
+	if typed, ok := op.(Typed); ok {
+		a.dtype = typed.DType()
+	}
+	shape, err := op.Shape(a.inputs)
+	if err == nil {
+		err = shape.Validate()
+	}
+	if err != nil {
+		b.Fail(errors.Wrapf(err, "graph: %s", a.label()))
+		return nil
+	}
+	a.shape = shape
+	n := b.add(a, inputs)
+	if _, ok := op.(Updater); ok && n != nil {
+		b.updates = append(b.updates, n)
+	}
+	return n
+}
+
+// add puts an application into Gorgonia's graph, under serial numbers until Gorgonia returns a node that is really it: nodes are told
+// apart there by a hash of 32 bits.
+func (b *Builder) add(a *application, inputs []*Node) *Node {
+	unlock := b.lock()
+	defer unlock()
+	for range 8 {
+		b.serial++
+		a.serial = b.serial
+		n, err := gorgonia.ApplyOp(a, inputs...)
+		if err != nil {
+			b.Fail(errors.Wrapf(err, "graph: %s", a.label()))
+			return nil
+		}
+		if n.Op() == gorgonia.Op(a) && sameNodes(childrenOf(b.graph, n), inputs) {
+			return n
+		}
+	}
+	b.Fail(errors.Errorf("graph: %s: Gorgonia merges it with another node", a.label()))
+	return nil
+}
+
+// lock takes the construction lock; within Gradients it is held already.
+func (b *Builder) lock() (unlock func()) {
+	if b.differentiating {
+		return func() {}
+	}
+	construction.Lock()
+	return construction.Unlock
+}
+
+func (b *Builder) input(in *input) *Node {
+	if b.err == nil {
+		b.Fail(errors.Wrapf(in.shape.Validate(), "graph: input %q", in.name))
+	}
+	if _, ok := b.byName[in.name]; ok || in.name == "" {
+		b.Fail(errors.Errorf("graph: input %q: the name is empty or taken", in.name))
+	}
+	if b.err != nil {
+		return nil
+	}
+	unlock := b.lock()
+	defer unlock()
+	options := []gorgonia.NodeConsOpt{gorgonia.WithName(in.name), gorgonia.WithShape(in.shape...)}
+	if len(in.shape) == 0 {
+		in.node = gorgonia.NewScalar(b.graph, gorgoniaTypes[in.dtype], gorgonia.WithName(in.name))
+	} else {
+		in.node = gorgonia.NewTensor(b.graph, gorgoniaTypes[in.dtype], len(in.shape), options...)
+	}
+	for _, other := range b.inputs {
+		if other.node == in.node {
+			b.Fail(errors.Errorf("graph: input %q: Gorgonia merges it with %q", in.name, other.name))
+			return nil
+		}
+	}
+	b.inputs = append(b.inputs, in)
+	b.byName[in.name] = in
+	return in.node
+}
+
+// Gradients returns d loss / d parameter for each of parameters. It can be called once, before any update or metric is attached.
+func (b *Builder) Gradients(loss *Node, parameters ...*Node) []*Node {
+	none := make([]*Node, len(parameters))
+	if b.err != nil {
+		return none
+	}
+	if b.differentiated || len(b.updates) > 0 || len(b.metrics) > 0 {
+		b.Fail(errors.New("graph: gradients: wants to be called once, before updates and metrics"))
+		return none
+	}
+	if loss == nil || len(ShapeOf(loss)) != 0 {
+		b.Fail(errors.Errorf("graph: gradients: the loss has shape %v, wants a scalar", ShapeOf(loss)))
+		return none
+	}
+	construction.Lock()
+	defer construction.Unlock()
+	b.differentiating, b.differentiated = true, true
+	defer func() { b.differentiating = false }()
+	gradients, err := gorgonia.Grad(loss, parameters...)
+	if err != nil {
+		b.Fail(errors.Wrap(err, "graph: gradients"))
+		return none
+	}
+	return gradients
+}
+
+// Parameters are the parameters made so far, in order.
+func (b *Builder) Parameters() []*Node {
+	var nodes []*Node
+	for _, in := range b.inputs {
+		if in.parameter {
+			nodes = append(nodes, in.node)
+		}
+	}
+	return nodes
+}
+
+// Output keeps a node's value, of the last step, under a name.
+func (b *Builder) Output(name string, n *Node) { b.outputs = b.keep(b.outputs, name, n) }
+
+// Record keeps a scalar's value of each step under a name, as a metric. A metric that is not finite stops the run.
+func (b *Builder) Record(name string, n *Node) {
+	if n != nil && (len(ShapeOf(n)) != 0 || DTypeOf(n) != b.dtype) {
+		b.Fail(errors.Errorf("graph: record %q: shape %v of %v, wants a scalar of %v", name, ShapeOf(n), DTypeOf(n), b.dtype))
+	}
+	b.metrics = b.keep(b.metrics, name, n)
+}
+
+func (b *Builder) keep(list []output, name string, n *Node) []output {
+	if b.err == nil && n == nil {
+		b.Fail(errors.Errorf("graph: keep %q: the node is nil", name))
+	}
+	for _, other := range append(append([]output{}, b.outputs...), b.metrics...) {
+		if other.name == name || other.node == n {
+			b.Fail(errors.Errorf("graph: keep %q: the name or its node is kept already, as %q", name, other.name))
+		}
+	}
+	return append(list, output{name, n})
+}
+
+// childrenOf is the inputs of a node in their order.
+func childrenOf(g *gorgonia.ExprGraph, n *Node) []*Node {
+	var children []*Node
+	for it := g.From(n.ID()); it.Next(); {
+		children = append(children, it.Node().(*Node))
+	}
+	return children
+}
+
+func sameNodes(a, b []*Node) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}

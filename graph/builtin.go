@@ -1,0 +1,58 @@
+package graph
+
+import (
+	"reflect"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// one is the constant 1 that differentiation starts from.
+type one struct{}
+
+func (one) Name() string                               { return "one" }
+func (one) Shape([]tensor.Shape) (tensor.Shape, error) { return tensor.Shape{}, nil }
+
+func (one) Lower(l *Lowering) {
+	fill := Pick(l, fillOne[float32], fillOne[float64])
+	l.Emit("one_fwd", 1, tensor.Single(fill), l.Out())
+}
+
+func fillOne[T float32 | float64](a *tensor.Args) { tensor.Slice[T](a, 0)[0] = 1 }
+
+// fanIn adds the gradients that reach a node from two of its consumers.
+type fanIn struct{}
+
+func (fanIn) Name() string                                  { return "fan in" }
+func (fanIn) Shape(in []tensor.Shape) (tensor.Shape, error) { return in[0], nil }
+
+func (fanIn) Lower(l *Lowering) {
+	n := l.Shape.Elements()
+	sum := Pick(l, addTerms[float32], addTerms[float64])
+	l.Emit("fan_in_fwd", n, tensor.Elementwise(n, sum), l.Out(), l.In(0), l.In(1), tensor.Int(n))
+}
+
+func addTerms[T float32 | float64](a *tensor.Args, lo, hi int) {
+	sum, x, y := tensor.Slice[T](a, 0)[lo:hi], tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi]
+	for i := range sum {
+		sum[i] = x[i] + y[i]
+	}
+}
+
+// opOf is the Op of a node: one of ours, or one of the two that Gorgonia's differentiation adds to a graph of ours.
+func opOf(n *Node) (Op, error) {
+	switch op := n.Op().(type) {
+	case *application:
+		return op.Op, nil
+	default:
+		name, text := reflect.TypeOf(op).String(), op.String()
+		switch {
+		case name == "gorgonia.constantScalar" && text == "const 1":
+			return one{}, nil
+		case name == "gorgonia.elemBinOp" && text == "+ false":
+			return fanIn{}, nil
+		}
+		return nil, errors.Errorf("graph: node %v: op %s (%s) is Gorgonia's own, wants an op of package graph/op", n, text, name)
+	}
+}

@@ -1,0 +1,124 @@
+package graph
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// MetricRows is how many steps' metrics a program keeps: the longest Run of a session whose program has metrics.
+const MetricRows = 128
+
+// Compile turns the graph into a program. The builder must not be used afterwards.
+func (b *Builder) Compile() (*Program, error) {
+	if b.err != nil {
+		return nil, b.err
+	}
+	if len(b.metrics) > 0 {
+		b.Header()
+	}
+	m, err := extract(b)
+	if err != nil {
+		return nil, err
+	}
+	m.fuse()
+	if err := m.order(); err != nil {
+		return nil, err
+	}
+	p := newProgram(b.dtype)
+	plan := newPlan()
+	p.place(m, plan)
+	for _, v := range m.values {
+		if v.op == nil || isView(v) {
+			continue
+		}
+		l := lower(b.dtype, v)
+		plan.use(len(p.launches), l.launches, l.temps)
+		p.launches = append(p.launches, l.launches...)
+	}
+	p.finishStep(m, plan)
+	p.bytes = plan.offsets()
+	return p, nil
+}
+
+// lower emits the launches of one value, whose inputs and output have buffers.
+func lower(dtype tensor.DType, v *value) *Lowering {
+	l := &Lowering{DType: dtype, Shape: v.shape, label: v.label, output: v.buffer}
+	for _, in := range v.inputs {
+		l.Shapes = append(l.Shapes, in.shape)
+		l.inputs = append(l.inputs, in.buffer)
+	}
+	v.op.Lower(l)
+	return l
+}
+
+// place gives every value a buffer: inputs in their arena, views their input's, what is kept in the chain's arena, the rest in
+// scratch memory.
+func (p *Program) place(m *module, plan *plan) {
+	pinned := map[*value]bool{}
+	for _, k := range append(append([]kept{}, m.outputs...), m.metrics...) {
+		v := k.value
+		for isView(v) {
+			v = v.inputs[0]
+		}
+		pinned[v] = true
+	}
+	for _, v := range m.values {
+		switch {
+		case v.source != nil:
+			v.buffer = tensor.NewBuffer(v.label, v.source.arena, v.dtype, v.shape.Elements())
+			plan.keep(v.buffer)
+			p.addInput(v)
+		case isView(v):
+			v.buffer = v.inputs[0].buffer
+		case pinned[v]:
+			v.buffer = tensor.NewBuffer(v.label, tensor.Chain, v.dtype, v.shape.Elements())
+		default:
+			v.buffer = tensor.NewBuffer(v.label, tensor.Scratch, v.dtype, v.shape.Elements())
+		}
+	}
+	for _, k := range m.outputs {
+		plan.keep(k.value.buffer)
+		p.outputs = append(p.outputs, Tensor{Name: k.name, Shape: k.value.shape, DType: k.value.dtype, buffer: k.value.buffer})
+	}
+	// The metrics' scalars lie one after the other, each on its own cache line, so that one launch can record them.
+	for _, k := range m.metrics {
+		plan.keep(k.value.buffer)
+		p.metrics = append(p.metrics, k.name)
+	}
+}
+
+// finishStep appends what every step ends with: the metrics' row goes into the ring, and the step is counted.
+func (p *Program) finishStep(m *module, plan *plan) {
+	if m.header == nil {
+		return
+	}
+	header := m.header.buffer
+	l := &Lowering{DType: p.dtype, label: "end of step", inputs: []*tensor.Buffer{header}}
+	if n := len(m.metrics); n > 0 {
+		p.ring = tensor.NewBuffer("metrics", tensor.Chain, p.dtype, MetricRows*n)
+		plan.keep(p.ring)
+		record := Pick(l, recordMetric[float32], recordMetric[float64])
+		for i, k := range m.metrics {
+			column := i
+			l.label = "record " + k.name
+			l.Emit("record_fwd", 1,
+				tensor.Single(func(a *tensor.Args) { record(a, column, n) }),
+				tensor.InOut(p.ring), tensor.In(k.value.buffer), l.In(0), tensor.Int(column), tensor.Int(n), tensor.Int(MetricRows))
+		}
+	}
+	l.label = "count step"
+	l.Emit("count_step", 1, tensor.Single(func(a *tensor.Args) { tensor.Slice[uint64](a, 0)[HeaderStep]++ }), l.InOut(0))
+	plan.use(len(p.launches), l.launches, nil)
+	p.launches = append(p.launches, l.launches...)
+}
+
+func recordMetric[T float32 | float64](a *tensor.Args, column, columns int) {
+	ring, scalar, header := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[uint64](a, 2)
+	ring[int(header[HeaderStep]%MetricRows)*columns+column] = scalar[0]
+}
+
+// unknown is the error of a name that a program does not have.
+func unknown(what, name string, have []string) error {
+	return errors.Errorf("graph: no %s %q; there are %q", what, name, have)
+}

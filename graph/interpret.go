@@ -1,0 +1,238 @@
+package graph
+
+import (
+	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
+	dense "gorgonia.org/tensor"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// evaluate computes one application on values of Gorgonia's: in memory of its own, on one thread. Updates are copied back.
+func evaluate(a *application, values []gorgonia.Value) (gorgonia.Value, error) {
+	v := &value{label: a.label(), op: a.Op, shape: a.shape, dtype: a.dtype}
+	v.buffer = tensor.NewBuffer("output", tensor.Chain, a.dtype, a.shape.Elements())
+	for i, shape := range a.inputs {
+		in := &value{label: "input", shape: shape, dtype: a.types[i]}
+		in.buffer = tensor.NewBuffer("input", tensor.Chain, a.types[i], shape.Elements())
+		v.inputs = append(v.inputs, in)
+	}
+	if isView(v) {
+		return viewOf(a, values[0])
+	}
+	l := lower(a.builder.dtype, v)
+	plan := newPlan()
+	for _, in := range v.inputs {
+		plan.keep(in.buffer)
+	}
+	plan.keep(v.buffer)
+	plan.use(0, l.launches, l.temps)
+	host := tensor.NewHost(1)
+	defer host.Close()
+	runner, err := host.Load(tensor.Schedule{Launches: l.launches, Bytes: plan.offsets(), Chains: 1})
+	if err != nil {
+		return nil, err
+	}
+	defer runner.Close()
+	for i, in := range v.inputs {
+		raw, err := valueBytes(values[i], a.types[i], a.inputs[i])
+		if err != nil {
+			return nil, errors.Wrapf(err, "graph: %s: input %d", a.label(), i)
+		}
+		if err := runner.Write(in.buffer, 0, 0, raw); err != nil {
+			return nil, err
+		}
+	}
+	if err := runner.Run(1); err != nil {
+		return nil, err
+	}
+	if u, ok := a.Op.(Updater); ok {
+		for _, i := range u.Updates() {
+			raw, err := valueBytes(values[i], a.types[i], a.inputs[i])
+			if err == nil {
+				err = runner.Read(v.inputs[i].buffer, 0, 0, raw)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+	}
+	out, raw := newValue(a.dtype, a.shape)
+	if err := runner.Read(v.buffer, 0, 0, raw); err != nil {
+		return nil, err
+	}
+	if len(a.shape) == 0 {
+		return scalarOf(out), nil
+	}
+	return out, nil
+}
+
+// viewOf copies: Gorgonia's machines reuse memory that a view would share.
+func viewOf(a *application, in gorgonia.Value) (gorgonia.Value, error) {
+	from, err := valueBytes(in, a.dtype, a.inputs[0])
+	if err != nil {
+		return nil, err
+	}
+	out, raw := newValue(a.dtype, a.shape)
+	copy(raw, from)
+	if len(a.shape) == 0 {
+		return scalarOf(out), nil
+	}
+	return out, nil
+}
+
+// newValue is a zeroed tensor and its memory.
+func newValue(dtype tensor.DType, shape tensor.Shape) (*dense.Dense, []byte) {
+	switch dtype {
+	case tensor.Float32:
+		return newDense[float32](shape)
+	case tensor.Float64:
+		return newDense[float64](shape)
+	case tensor.Uint8:
+		return newDense[uint8](shape)
+	case tensor.Int32:
+		return newDense[int32](shape)
+	default:
+		return newDense[uint64](shape)
+	}
+}
+
+// A scalar is a vector of one element here: Gorgonia's scalar tensors do not hold their value in a slice.
+func newDense[T tensor.Element](shape tensor.Shape) (*dense.Dense, []byte) {
+	values := make([]T, shape.Elements())
+	if len(shape) == 0 {
+		shape = tensor.Shape{1}
+	}
+	d, err := tensor.ToDense(shape, values)
+	if err != nil {
+		panic(err) // the length is the shape's
+	}
+	return d, tensor.Bytes(values)
+}
+
+// scalarOf gives a tensor of one element the form that Gorgonia's own ops take as a scalar.
+func scalarOf(d *dense.Dense) gorgonia.Value {
+	switch data := d.Data().(type) {
+	case []float32:
+		return gorgonia.NewF32(data[0])
+	case []float64:
+		return gorgonia.NewF64(data[0])
+	}
+	return d
+}
+
+// valueBytes is the memory of a value of Gorgonia's.
+func valueBytes(v gorgonia.Value, dtype tensor.DType, shape tensor.Shape) ([]byte, error) {
+	var raw []byte
+	switch data := v.Data().(type) {
+	case []float32:
+		raw = tensor.Bytes(data)
+	case []float64:
+		raw = tensor.Bytes(data)
+	case []uint8:
+		raw = data
+	case []int32:
+		raw = tensor.Bytes(data)
+	case []uint64:
+		raw = tensor.Bytes(data)
+	case float32:
+		raw = tensor.Bytes([]float32{data})
+	case float64:
+		raw = tensor.Bytes([]float64{data})
+	}
+	if want := shape.Elements() * dtype.Size(); len(raw) != want {
+		return nil, errors.Errorf("%T of %d bytes, wants %v of %v, %d bytes", v.Data(), len(raw), dtype, shape, want)
+	}
+	return raw, nil
+}
+
+// Interpreter runs a graph node by node, as Gorgonia sorts them: every value in memory of its own. It is slow, and the oracle of
+// compiled programs.
+type Interpreter struct {
+	builder *Builder
+	inputs  map[*Node]*dense.Dense
+	last    map[*Node]gorgonia.Value
+}
+
+// Interpret prepares one chain of the graph, initialised as Load does it.
+func Interpret(b *Builder, o LoadOptions) (*Interpreter, error) {
+	if b.err != nil {
+		return nil, b.err
+	}
+	p := &Interpreter{builder: b, inputs: map[*Node]*dense.Dense{}}
+	for _, in := range b.inputs {
+		d, raw := newValue(in.dtype, in.shape)
+		p.inputs[in.node] = d
+		if in.node == b.header {
+			copy(raw, tensor.Bytes([]uint64{HeaderSeed: o.Seed, HeaderChain: uint64(o.FirstChain), HeaderStep: 0}))
+		}
+		values := in.values
+		if in.initialize != nil {
+			values = make([]float64, in.shape.Elements())
+			in.initialize(o.Seed, uint32(o.FirstChain), in.stream, in.shape, values)
+		}
+		copy(raw, floatBytes(in.dtype, values))
+	}
+	return p, nil
+}
+
+// Input is the memory of an input.
+func (p *Interpreter) Input(name string) (*dense.Dense, error) {
+	if in, ok := p.builder.byName[name]; ok {
+		return p.inputs[in.node], nil
+	}
+	return nil, errors.Errorf("graph: interpreter: no input %q", name)
+}
+
+// Step makes one step.
+func (p *Interpreter) Step() error {
+	sorted, err := gorgonia.Sort(p.builder.graph)
+	if err != nil {
+		return errors.Wrap(err, "graph: interpreter")
+	}
+	p.last = map[*Node]gorgonia.Value{}
+	for i := len(sorted) - 1; i >= 0; i-- {
+		n := sorted[i]
+		if in, ok := p.inputs[n]; ok {
+			p.last[n] = in
+			continue
+		}
+		var values []gorgonia.Value
+		for _, child := range childrenOf(p.builder.graph, n) {
+			values = append(values, p.last[child])
+		}
+		v, err := n.Op().Do(values...)
+		if err != nil {
+			return errors.Wrapf(err, "graph: interpreter: %v", n)
+		}
+		p.last[n] = v
+	}
+	if p.builder.header != nil {
+		p.inputs[p.builder.header].Data().([]uint64)[HeaderStep]++
+	}
+	return nil
+}
+
+// Value is what a node of the last step was, as float64.
+func (p *Interpreter) Value(n *Node) ([]float64, error) {
+	v, ok := p.last[n]
+	if !ok {
+		return nil, errors.Errorf("graph: interpreter: %v has no value: it is not of this graph, or no step was made", n)
+	}
+	switch data := v.Data().(type) {
+	case float32:
+		return []float64{float64(data)}, nil
+	case float64:
+		return []float64{data}, nil
+	case []float32:
+		wide := make([]float64, len(data))
+		for i, x := range data {
+			wide[i] = float64(x)
+		}
+		return wide, nil
+	case []float64:
+		return append([]float64(nil), data...), nil
+	default:
+		return nil, errors.Errorf("graph: interpreter: %v holds %T, wants floats", n, data)
+	}
+}

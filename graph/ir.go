@@ -1,0 +1,242 @@
+package graph
+
+import (
+	"sort"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// value is a node of the compiler's own graph, which holds nothing of Gorgonia's.
+type value struct {
+	id     int64 // order of creation
+	label  string
+	op     Op // nil for an input
+	source *input
+	inputs []*value
+	shape  tensor.Shape
+	dtype  tensor.DType
+	buffer *tensor.Buffer
+}
+
+// module is a graph under compilation, in the order its values will be computed.
+type module struct {
+	values  []*value
+	outputs []kept
+	metrics []kept
+	updates []*value
+	header  *value
+}
+
+// kept is a value that outlives the step.
+type kept struct {
+	name  string
+	value *value
+}
+
+// extract reads the builder's graph: every node that an output, a metric or an update depends on.
+func extract(b *Builder) (*module, error) {
+	inputs := map[*Node]*input{}
+	for _, in := range b.inputs {
+		inputs[in.node] = in
+	}
+	seen := map[*Node]*value{}
+	m := &module{}
+	var visit func(n *Node) (*value, error)
+	visit = func(n *Node) (*value, error) {
+		if v, ok := seen[n]; ok {
+			return v, nil
+		}
+		v := &value{id: n.ID(), shape: ShapeOf(n), dtype: DTypeOf(n)}
+		if in, ok := inputs[n]; ok {
+			v.source, v.label = in, in.name
+		} else if n.Op() == nil {
+			return nil, errors.Errorf("graph: node %v: an input that the Builder has not made", n)
+		} else {
+			op, err := opOf(n)
+			if err != nil {
+				return nil, err
+			}
+			v.op, v.label = op, op.Name()
+			if a, ok := n.Op().(*application); ok {
+				v.label = a.label()
+			}
+			for _, child := range childrenOf(b.graph, n) {
+				in, err := visit(child)
+				if err != nil {
+					return nil, err
+				}
+				v.inputs = append(v.inputs, in)
+			}
+		}
+		seen[n] = v
+		m.values = append(m.values, v)
+		return v, nil
+	}
+	keep := func(list []output) ([]kept, error) {
+		var out []kept
+		for _, o := range list {
+			v, err := visit(o.node)
+			if err != nil {
+				return nil, err
+			}
+			out = append(out, kept{o.name, v})
+		}
+		return out, nil
+	}
+	var err error
+	if m.outputs, err = keep(b.outputs); err != nil {
+		return nil, err
+	}
+	if m.metrics, err = keep(b.metrics); err != nil {
+		return nil, err
+	}
+	for _, n := range b.updates {
+		v, err := visit(n)
+		if err != nil {
+			return nil, err
+		}
+		m.updates = append(m.updates, v)
+	}
+	if b.header != nil {
+		if m.header, err = visit(b.header); err != nil {
+			return nil, err
+		}
+	}
+	if len(m.outputs)+len(m.metrics)+len(m.updates) == 0 {
+		return nil, errors.New("graph: compile: no output, metric or update: nothing to compute")
+	}
+	sort.SliceStable(m.values, func(i, j int) bool { return m.values[i].id < m.values[j].id })
+	return m, nil
+}
+
+// consumers counts, for each value, the values that read it; a value that is kept has one more.
+func (m *module) consumers() map[*value]int {
+	count := map[*value]int{}
+	for _, v := range m.values {
+		for _, in := range v.inputs {
+			count[in]++
+		}
+	}
+	for _, k := range append(append([]kept{}, m.outputs...), m.metrics...) {
+		count[k.value]++
+	}
+	return count
+}
+
+// fuse lets producers take over the work of their only consumer: convolution, bias, activation become one.
+func (m *module) fuse() {
+	count := m.consumers()
+	dead := map[*value]bool{}
+	for _, v := range m.values {
+		if v.op == nil || len(v.inputs) == 0 {
+			continue
+		}
+		producer := v.inputs[0]
+		fuser, ok := producer.op.(Fuser)
+		if !ok || count[producer] != 1 || !producer.shape.Equal(v.shape) {
+			continue
+		}
+		fused, ok := fuser.Fuse(v.op)
+		if !ok {
+			continue
+		}
+		// The consumer's place in the order is kept: all that it reads exists by then.
+		v.op = fused
+		v.inputs = append(append([]*value{}, producer.inputs...), v.inputs[1:]...)
+		v.label = producer.label + " + " + nameAfterScope(v.label)
+		dead[producer] = true
+	}
+	live := m.values[:0]
+	for _, v := range m.values {
+		if !dead[v] {
+			live = append(live, v)
+		}
+	}
+	m.values = live
+}
+
+func nameAfterScope(label string) string {
+	for i := len(label) - 2; i > 0; i-- {
+		if label[i] == ':' {
+			return label[i+2:]
+		}
+	}
+	return label
+}
+
+// order sorts the values so that each comes after its inputs and each update after all other readers of what it changes; apart from
+// that, in the order of creation.
+func (m *module) order() error {
+	before := map[*value][]*value{}
+	for _, v := range m.values {
+		before[v] = append(before[v], v.inputs...)
+	}
+	updatedBy := map[*value]*value{}
+	for _, update := range m.updates {
+		for _, i := range update.op.(Updater).Updates() {
+			target := update.inputs[i]
+			if target.source == nil || target.source.arena != tensor.Chain {
+				return errors.Errorf("graph: %s: updates %s, which is neither a parameter nor state", update.label, target.label)
+			}
+			if other, ok := updatedBy[target]; ok {
+				return errors.Errorf("graph: %s: updates %s, which %s updates already", update.label, target.label, other.label)
+			}
+			updatedBy[target] = update
+		}
+	}
+	for _, reader := range m.values {
+		for _, in := range m.reads(reader) {
+			if update := updatedBy[in]; update != nil && update != reader {
+				before[update] = append(before[update], reader)
+			}
+		}
+	}
+	const open, done = 1, 2
+	state := map[*value]int{}
+	sorted := make([]*value, 0, len(m.values))
+	var visit func(v *value) error
+	visit = func(v *value) error {
+		switch state[v] {
+		case done:
+			return nil
+		case open:
+			return errors.Errorf("graph: %s: its update depends on itself: two updates read what the other changes", v.label)
+		}
+		state[v] = open
+		for _, other := range before[v] {
+			if err := visit(other); err != nil {
+				return err
+			}
+		}
+		state[v] = done
+		sorted = append(sorted, v)
+		return nil
+	}
+	for _, v := range m.values {
+		if err := visit(v); err != nil {
+			return err
+		}
+	}
+	m.values = sorted
+	return nil
+}
+
+// reads is the inputs whose memory v reads, seen through views: a consumer of a view of a parameter reads the parameter.
+func (m *module) reads(v *value) []*value {
+	var all []*value
+	for _, in := range v.inputs {
+		all = append(all, in)
+		for isView(in) {
+			in = in.inputs[0]
+			all = append(all, in)
+		}
+	}
+	return all
+}
+
+func isView(v *value) bool {
+	_, ok := v.op.(Viewer)
+	return ok
+}

@@ -1,0 +1,94 @@
+package graph
+
+import "github.com/pollen-ml/pollen/tensor"
+
+// Op is what a node computes from its inputs. An Op is a comparable struct of its attributes, with a value receiver.
+type Op interface {
+	// Name is the op's name, as in "conv2d".
+	Name() string
+	// Shape is the output's shape, or what is wrong with the inputs' or with the attributes.
+	Shape(inputs []tensor.Shape) (tensor.Shape, error)
+	// Lower emits the launches that compute the output. The shapes have passed Shape.
+	Lower(l *Lowering)
+}
+
+// Differentiable is an Op with a gradient. Gradients returns, for each input, the node dout * d output / d input; nil for an input
+// that does not hold floats. All float inputs are differentiable.
+type Differentiable interface {
+	Op
+	Gradients(b *Builder, inputs []*Node, output, dout *Node) []*Node
+}
+
+// Typed is an Op whose output's type is not the Builder's float.
+type Typed interface {
+	Op
+	DType() tensor.DType
+}
+
+// Updater is an Op that changes some of its inputs in place. These must be parameters or state, no two updaters may change the same
+// one, and its output is something else, usually a statistic: it never stands for the changed input.
+type Updater interface {
+	Op
+	Updates() []int
+}
+
+// Viewer is an Op whose output is its first input with another shape.
+type Viewer interface {
+	Op
+	View()
+}
+
+// Fuser is an Op that can do a consumer's work as well, while its output is at hand. Fuse returns the Op that does both, taking
+// the consumer's further inputs after its own.
+type Fuser interface {
+	Op
+	Fuse(consumer Op) (fused Op, ok bool)
+}
+
+// Lowering is what an Op's Lower reads and writes.
+type Lowering struct {
+	DType  tensor.DType   // the program's float
+	Shapes []tensor.Shape // of the inputs
+	Shape  tensor.Shape   // of the output
+
+	label    string
+	inputs   []*tensor.Buffer
+	output   *tensor.Buffer
+	launches []tensor.Launch
+	temps    []*tensor.Buffer
+}
+
+// In is input i as an argument that is read.
+func (l *Lowering) In(i int) tensor.Argument { return tensor.In(l.inputs[i]) }
+
+// InOut is input i as an argument that is updated.
+func (l *Lowering) InOut(i int) tensor.Argument { return tensor.InOut(l.inputs[i]) }
+
+// Out is the output.
+func (l *Lowering) Out() tensor.Argument { return tensor.Out(l.output) }
+
+// Temp is memory of the program's float that lasts from the op's first launch to its last.
+func (l *Lowering) Temp(elements int) *tensor.Buffer {
+	b := tensor.NewBuffer(l.label+" temporary", tensor.Scratch, l.DType, elements)
+	l.temps = append(l.temps, b)
+	return b
+}
+
+// Emit appends a launch. The kernel's symbol is stem with the float's suffix: "relu_fwd" gives relu_fwd_f32.
+func (l *Lowering) Emit(stem string, count int, host tensor.HostKernel, arguments ...tensor.Argument) {
+	l.launches = append(l.launches, tensor.Launch{
+		Kernel:    stem + "_" + l.DType.Suffix(),
+		Label:     l.label,
+		Count:     count,
+		Arguments: arguments,
+		Host:      host,
+	})
+}
+
+// Pick chooses the instance of a generic host function that fits the program's float.
+func Pick[F any](l *Lowering, f32, f64 F) F {
+	if l.DType == tensor.Float64 {
+		return f64
+	}
+	return f32
+}

@@ -1,0 +1,106 @@
+package op
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// BiasAdd adds a number to each channel: x [B K ...], bias [K] -> y [B K ...], y[b k ...] = x[b k ...] + bias[k].
+type BiasAdd struct{}
+
+// Name implements graph.Op.
+func (BiasAdd) Name() string { return "bias" }
+
+// Shape implements graph.Op.
+func (BiasAdd) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, -1, 1); err != nil {
+		return nil, err
+	}
+	if len(in[0]) < 2 || in[0][1] != in[1][0] {
+		return nil, errors.Errorf("input has shape %v, bias has %d elements: wants as many channels on axis 1", in[0], in[1][0])
+	}
+	return in[0], nil
+}
+
+// planes is the number of images times channels, and the elements of one channel of one image.
+func planes(shape tensor.Shape) (rows, width int) {
+	rows = shape[0] * shape[1]
+	return rows, shape.Elements() / rows
+}
+
+// Lower implements graph.Op.
+func (BiasAdd) Lower(l *graph.Lowering) {
+	rows, width := planes(l.Shape)
+	run := graph.Pick(l, biasAdd[float32](width), biasAdd[float64](width))
+	l.Emit("bias_fwd", rows*width, tensor.Rows(rows, width, run),
+		l.Out(), l.In(0), l.In(1), tensor.Int(rows*width), tensor.Int(l.Shape[1]), tensor.Int(width))
+}
+
+func biasAdd[T float32 | float64](width int) func(a *tensor.Args, lo, hi int) {
+	return func(a *tensor.Args, lo, hi int) {
+		y, x, bias := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2)
+		for row := lo; row < hi; row++ {
+			add := bias[row%len(bias)]
+			from := x[row*width : (row+1)*width]
+			to := y[row*width : (row+1)*width]
+			for i, v := range from {
+				to[i] = v + add
+			}
+		}
+	}
+}
+
+// Gradients implements graph.Differentiable.
+func (BiasAdd) Gradients(b *graph.Builder, _ []*graph.Node, _, dout *graph.Node) []*graph.Node {
+	return []*graph.Node{dout, b.Apply(biasBackward{}, dout)}
+}
+
+// biasBackward sums over all axes but the channels': dout [B K ...] -> db [K].
+type biasBackward struct{}
+
+func (biasBackward) Name() string { return "bias gradient" }
+
+func (biasBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if len(in) != 1 || len(in[0]) < 2 {
+		return nil, errors.Errorf("got inputs %v, wants one of two axes or more", in)
+	}
+	return tensor.Shape{in[0][1]}, nil
+}
+
+func (biasBackward) Lower(l *graph.Lowering) {
+	rows, width := planes(l.Shapes[0])
+	channels := l.Shape[0]
+	run := graph.Pick(l, biasSum[float32](width), biasSum[float64](width))
+	l.Emit("bias_bwd", channels, tensor.Rows(channels, rows/channels*width, run),
+		l.Out(), l.In(0), tensor.Int(rows*width), tensor.Int(channels), tensor.Int(width))
+}
+
+func biasSum[T float32 | float64](width int) func(a *tensor.Args, lo, hi int) {
+	return func(a *tensor.Args, lo, hi int) {
+		db, dout := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
+		for channel := lo; channel < hi; channel++ {
+			total := 0.0
+			for row := channel; row*width < len(dout); row += len(db) {
+				total += float64(sum(dout[row*width : (row+1)*width]))
+			}
+			db[channel] = T(total)
+		}
+	}
+}
+
+// sum adds in four interleaved parts, in a fixed order.
+func sum[T float32 | float64](x []T) T {
+	var s0, s1, s2, s3 T
+	for ; len(x) >= 4; x = x[4:] {
+		s0 += x[0]
+		s1 += x[1]
+		s2 += x[2]
+		s3 += x[3]
+	}
+	for _, v := range x {
+		s0 += v
+	}
+	return (s0 + s1) + (s2 + s3)
+}

@@ -1,0 +1,46 @@
+package op
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
+)
+
+// absent is the position of an operand that a heavy kernel does not have.
+const absent = -1
+
+// operands are the positions, among a launch's arguments, of a heavy kernel's operands.
+type operands struct{ out, a, b, bias int }
+
+// heavy is the host side of a launch that runs one of package kernel's plans.
+func heavy(l *graph.Lowering, plan kernel.Plan, err error, at operands) tensor.HostKernel {
+	if err != nil {
+		panic(errors.Wrap(err, "op: a shape passed Shape that its kernel refuses"))
+	}
+	phase := graph.Pick(l, heavyPhase[float32], heavyPhase[float64])
+	host := tensor.HostKernel{Workspace: plan.Workspace * l.DType.Size(), Private: plan.Scratch * l.DType.Size()}
+	for i, tiles := range plan.Phases {
+		host.Phases = append(host.Phases, tensor.Phase{Tiles: tiles, Run: phase(&plan, i, at)})
+	}
+	return host
+}
+
+func heavyPhase[T float32 | float64](plan *kernel.Plan, phase int, at operands) func(a *tensor.Args, tile int) {
+	return func(a *tensor.Args, tile int) {
+		o := kernel.Operands[T]{
+			Out:       tensor.Slice[T](a, at.out),
+			A:         tensor.Slice[T](a, at.a),
+			Workspace: tensor.Workspace[T](a),
+			Scratch:   tensor.Private[T](a),
+		}
+		if at.b != absent {
+			o.B = tensor.Slice[T](a, at.b)
+		}
+		if at.bias != absent {
+			o.Bias = tensor.Slice[T](a, at.bias)
+		}
+		kernel.Run(plan, phase, tile, o)
+	}
+}

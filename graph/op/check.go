@@ -1,0 +1,28 @@
+package op
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// wantRanks checks the number of inputs and of their axes; a rank of -1 is any.
+func wantRanks(inputs []tensor.Shape, ranks ...int) error {
+	if len(inputs) != len(ranks) {
+		return errors.Errorf("got %d inputs, wants %d", len(inputs), len(ranks))
+	}
+	for i, rank := range ranks {
+		if rank >= 0 && len(inputs[i]) != rank {
+			return errors.Errorf("input %d has shape %v, wants %d axes", i, inputs[i], rank)
+		}
+	}
+	return nil
+}
+
+// wantEqual checks that two inputs have one shape.
+func wantEqual(a, b tensor.Shape) error {
+	if !a.Equal(b) {
+		return errors.Errorf("got shapes %v and %v, wants them equal", a, b)
+	}
+	return nil
+}

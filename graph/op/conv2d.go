@@ -1,0 +1,171 @@
+package op
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
+)
+
+// Square is the same number for height and width.
+func Square(n int) [2]int { return [2]int{n, n} }
+
+// Conv2D is the convolution of neural networks, which is a cross-correlation, in one group:
+//
+//	y[b k p q] = sum over c r s of w[k c r s] x[b c p*Stride+r*Dilation-Padding q*Stride+s*Dilation-Padding]
+//
+// with zeros outside x: x [B C H W], w [K C R S] -> y [B K P Q]. The pairs are height, width. A bias and a ReLU that
+// follow are fused into it. Source: Dumoulin and Visin, A guide to convolution arithmetic for deep learning (2016).
+type Conv2D struct {
+	Stride, Padding, Dilation [2]int
+
+	bias, relu bool
+}
+
+// Name implements graph.Op.
+func (Conv2D) Name() string { return "conv2d" }
+
+// Shape implements graph.Op.
+func (c Conv2D) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	ranks := []int{4, 4}
+	if c.bias {
+		ranks = append(ranks, 1)
+	}
+	if err := wantRanks(in, ranks...); err != nil {
+		return nil, err
+	}
+	if in[0][1] != in[1][1] {
+		return nil, errors.Errorf("input has %d channels, filter expects %d", in[0][1], in[1][1])
+	}
+	k := c.kernel(in[0], in[1])
+	if err := k.Validate(); err != nil {
+		return nil, err
+	}
+	return tensor.Shape{k.B, k.K, k.P(), k.Q()}, nil
+}
+
+func (c Conv2D) kernel(x, w tensor.Shape) kernel.Conv2D {
+	return kernel.Conv2D{
+		B: x[0], C: x[1], H: x[2], W: x[3], K: w[0], R: w[2], S: w[3],
+		StrideH: c.Stride[0], StrideW: c.Stride[1], PadH: c.Padding[0], PadW: c.Padding[1],
+		DilationH: c.Dilation[0], DilationW: c.Dilation[1], Bias: c.bias, ReLU: c.relu,
+	}
+}
+
+// Fuse implements graph.Fuser.
+func (c Conv2D) Fuse(consumer graph.Op) (graph.Op, bool) {
+	switch consumer.(type) {
+	case BiasAdd:
+		if !c.bias && !c.relu {
+			c.bias = true
+			return c, true
+		}
+	case ReLU:
+		if !c.relu {
+			c.relu = true
+			return c, true
+		}
+	}
+	return nil, false
+}
+
+// Lower implements graph.Op.
+func (c Conv2D) Lower(l *graph.Lowering) {
+	k := c.kernel(l.Shapes[0], l.Shapes[1])
+	plan, err := k.Forward()
+	at := operands{out: 0, a: 1, b: 2, bias: absent}
+	arguments := []tensor.Argument{l.Out(), l.In(0), l.In(1)}
+	stem := "conv2d_fwd"
+	if c.bias {
+		at.bias = len(arguments)
+		arguments = append(arguments, l.In(2))
+		stem = "conv2d_bias_fwd"
+	}
+	l.Emit(stem, l.Shape.Elements(), heavy(l, plan, err, at), append(append(arguments, convSizes(k)...), flag(c.relu))...)
+}
+
+func convSizes(k kernel.Conv2D) []tensor.Argument {
+	var sizes []tensor.Argument
+	for _, n := range []int{
+		k.B, k.C, k.H, k.W, k.K, k.R, k.S, k.P(), k.Q(),
+		k.StrideH, k.StrideW, k.PadH, k.PadW, k.DilationH, k.DilationW,
+	} {
+		sizes = append(sizes, tensor.Int(n))
+	}
+	return sizes
+}
+
+func flag(on bool) tensor.Argument {
+	if on {
+		return tensor.Int(1)
+	}
+	return tensor.Int(0)
+}
+
+// Gradients implements graph.Differentiable.
+func (c Conv2D) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
+	x, w := graph.ShapeOf(in[0]), graph.ShapeOf(in[1])
+	return []*graph.Node{
+		b.Apply(conv2DBackwardInput{c, x[2], x[3]}, dout, in[1]),
+		b.Apply(conv2DBackwardFilter{c, w[2], w[3]}, dout, in[0]),
+	}
+}
+
+// conv2DBackwardInput is dx: dout [B K P Q], w [K C R S] -> dx [B C H W].
+type conv2DBackwardInput struct {
+	conv          Conv2D
+	height, width int
+}
+
+func (conv2DBackwardInput) Name() string { return "conv2d gradient of input" }
+
+func (g conv2DBackwardInput) x(in []tensor.Shape) tensor.Shape {
+	return tensor.Shape{in[0][0], in[1][1], g.height, g.width}
+}
+
+func (g conv2DBackwardInput) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, 4, 4); err != nil {
+		return nil, err
+	}
+	x := g.x(in)
+	y, err := g.conv.Shape([]tensor.Shape{x, in[1]})
+	if err != nil {
+		return nil, err
+	}
+	return x, wantEqual(y, in[0])
+}
+
+func (g conv2DBackwardInput) Lower(l *graph.Lowering) {
+	k := g.conv.kernel(l.Shape, l.Shapes[1])
+	plan, err := k.BackwardInput()
+	host := heavy(l, plan, err, operands{out: 0, a: 1, b: 2, bias: absent})
+	l.Emit("conv2d_bwd_input", l.Shape.Elements(), host, append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, convSizes(k)...)...)
+}
+
+// conv2DBackwardFilter is dw: dout [B K P Q], x [B C H W] -> dw [K C R S].
+type conv2DBackwardFilter struct {
+	conv          Conv2D
+	height, width int
+}
+
+func (conv2DBackwardFilter) Name() string { return "conv2d gradient of filter" }
+
+func (g conv2DBackwardFilter) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, 4, 4); err != nil {
+		return nil, err
+	}
+	w := tensor.Shape{in[0][1], in[1][1], g.height, g.width}
+	y, err := g.conv.Shape([]tensor.Shape{in[1], w})
+	if err != nil {
+		return nil, err
+	}
+	return w, wantEqual(y, in[0])
+}
+
+func (g conv2DBackwardFilter) Lower(l *graph.Lowering) {
+	k := g.conv.kernel(l.Shapes[1], l.Shape)
+	plan, err := k.BackwardFilter()
+	host := heavy(l, plan, err, operands{out: 0, a: 1, b: 2, bias: absent})
+	l.Emit("conv2d_bwd_filter", l.Shape.Elements(), host, append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, convSizes(k)...)...)
+}

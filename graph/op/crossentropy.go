@@ -1,0 +1,191 @@
+package op
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// CrossEntropy is the mean negative log-likelihood of the labels under softmax(logits), log-softmax and NLL in one:
+//
+//	loss = 1/B sum over b of (log sum over k of exp(logits[b k]) - logits[b labels[b]])
+//
+// logits [B K], labels [B] int32 -> a scalar. A label that is not below K makes the loss NaN, which stops the run.
+type CrossEntropy struct{}
+
+// Name implements graph.Op.
+func (CrossEntropy) Name() string { return "cross entropy" }
+
+// Shape implements graph.Op.
+func (CrossEntropy) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	return tensor.Shape{}, wantLabels(in)
+}
+
+// wantLabels checks logits [B K] and labels [B].
+func wantLabels(in []tensor.Shape) error {
+	if len(in) < 2 || len(in[0]) != 2 || len(in[1]) != 1 || in[0][0] != in[1][0] {
+		return errors.Errorf("got shapes %v, wants logits [B K] and labels [B]", in)
+	}
+	return nil
+}
+
+// Lower implements graph.Op.
+func (CrossEntropy) Lower(l *graph.Lowering) {
+	batch, classes := l.Shapes[0][0], l.Shapes[0][1]
+	host := tensor.HostKernel{Workspace: 8 * batch}
+	rows := tensor.Rows(batch, 32*classes, graph.Pick(l, crossEntropyRows[float32], crossEntropyRows[float64]))
+	mean := tensor.Single(graph.Pick(l, meanOfRows[float32](batch), meanOfRows[float64](batch)))
+	host.Phases = append(rows.Phases, mean.Phases...)
+	l.Emit("cross_entropy_fwd", batch, host, l.Out(), l.In(0), l.In(1), tensor.Int(batch), tensor.Int(classes))
+}
+
+func crossEntropyRows[T float32 | float64](a *tensor.Args, lo, hi int) {
+	logits, labels, losses := tensor.Slice[T](a, 1), tensor.Slice[int32](a, 2), tensor.Workspace[float64](a)
+	classes := len(logits) / len(labels)
+	for row := lo; row < hi; row++ {
+		z := logits[row*classes : (row+1)*classes]
+		top, total := logSumExp(z)
+		losses[row] = math.NaN()
+		if label := labels[row]; label >= 0 && int(label) < classes {
+			losses[row] = top + math.Log(total) - float64(z[label])
+		}
+	}
+}
+
+// logSumExp is the largest of z and the sum of exp(z - largest).
+func logSumExp[T float32 | float64](z []T) (top, total float64) {
+	largest := z[0]
+	for _, v := range z {
+		largest = max(largest, v)
+	}
+	top = float64(largest)
+	for _, v := range z {
+		total += math.Exp(float64(v) - top)
+	}
+	return top, total
+}
+
+func meanOfRows[T float32 | float64](rows int) func(a *tensor.Args) {
+	return func(a *tensor.Args) {
+		total := 0.0
+		for _, v := range tensor.Workspace[float64](a)[:rows] {
+			total += v
+		}
+		tensor.Slice[T](a, 0)[0] = T(total / float64(rows))
+	}
+}
+
+// Gradients implements graph.Differentiable.
+func (CrossEntropy) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
+	return []*graph.Node{b.Apply(crossEntropyBackward{}, in[0], in[1], dout), nil}
+}
+
+// crossEntropyBackward is (softmax(logits) - onehot(labels)) dout / B: logits [B K], labels [B], dout scalar -> [B K].
+type crossEntropyBackward struct{}
+
+func (crossEntropyBackward) Name() string { return "cross entropy gradient" }
+
+func (crossEntropyBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, 2, 1, 0); err != nil {
+		return nil, err
+	}
+	return in[0], wantLabels(in)
+}
+
+func (crossEntropyBackward) Lower(l *graph.Lowering) {
+	batch, classes := l.Shape[0], l.Shape[1]
+	run := graph.Pick(l, crossEntropyGradient[float32], crossEntropyGradient[float64])
+	l.Emit("cross_entropy_bwd", batch, tensor.Rows(batch, 32*classes, run),
+		l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(batch), tensor.Int(classes))
+}
+
+func crossEntropyGradient[T float32 | float64](a *tensor.Args, lo, hi int) {
+	dlogits, logits := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
+	labels, dout := tensor.Slice[int32](a, 2), tensor.Slice[T](a, 3)
+	classes := len(logits) / len(labels)
+	scale := float64(dout[0]) / float64(len(labels))
+	for row := lo; row < hi; row++ {
+		z, dz := logits[row*classes:(row+1)*classes], dlogits[row*classes:(row+1)*classes]
+		top, total := logSumExp(z)
+		for k, v := range z {
+			p := math.Exp(float64(v)-top) / total
+			if int32(k) == labels[row] {
+				p--
+			}
+			dz[k] = T(p * scale)
+		}
+	}
+}
+
+// Softmax is p[b k] = exp(logits[b k]) / sum over k of exp(logits[b k]): logits [B K] -> probabilities [B K]. It is for
+// predictions: to train, use CrossEntropy.
+type Softmax struct{}
+
+// Name implements graph.Op.
+func (Softmax) Name() string { return "softmax" }
+
+// Shape implements graph.Op.
+func (Softmax) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, 2); err != nil {
+		return nil, err
+	}
+	return in[0], nil
+}
+
+// Lower implements graph.Op.
+func (Softmax) Lower(l *graph.Lowering) {
+	batch, classes := l.Shape[0], l.Shape[1]
+	run := graph.Pick(l, softmax[float32](classes), softmax[float64](classes))
+	l.Emit("softmax_fwd", batch, tensor.Rows(batch, 32*classes, run), l.Out(), l.In(0), tensor.Int(batch), tensor.Int(classes))
+}
+
+func softmax[T float32 | float64](classes int) func(a *tensor.Args, lo, hi int) {
+	return func(a *tensor.Args, lo, hi int) {
+		p, logits := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
+		for row := lo; row < hi; row++ {
+			z := logits[row*classes : (row+1)*classes]
+			top, total := logSumExp(z)
+			for k, v := range z {
+				p[row*classes+k] = T(math.Exp(float64(v)-top) / total)
+			}
+		}
+	}
+}
+
+// Accuracy is the share of rows whose largest logit, the first of equals, is the label's: logits [B K], labels [B] int32 -> a scalar.
+type Accuracy struct{}
+
+// Name implements graph.Op.
+func (Accuracy) Name() string { return "accuracy" }
+
+// Shape implements graph.Op.
+func (Accuracy) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	return tensor.Shape{}, wantLabels(in)
+}
+
+// Lower implements graph.Op.
+func (Accuracy) Lower(l *graph.Lowering) {
+	batch, classes := l.Shapes[0][0], l.Shapes[0][1]
+	run := graph.Pick(l, accuracy[float32], accuracy[float64])
+	l.Emit("accuracy_fwd", batch, tensor.Single(run), l.Out(), l.In(0), l.In(1), tensor.Int(batch), tensor.Int(classes))
+}
+
+func accuracy[T float32 | float64](a *tensor.Args) {
+	logits, labels := tensor.Slice[T](a, 1), tensor.Slice[int32](a, 2)
+	classes, right := len(logits)/len(labels), 0
+	for row, label := range labels {
+		best := 0
+		for k, v := range logits[row*classes : (row+1)*classes] {
+			if v > logits[row*classes+best] {
+				best = k
+			}
+		}
+		if int(label) == best {
+			right++
+		}
+	}
+	tensor.Slice[T](a, 0)[0] = T(right) / T(len(labels))
+}

@@ -1,0 +1,159 @@
+package op
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// Batch says which examples of a data set a step sees. Example i of step t stands at position p = t*Size + i of an endless
+// sequence of epochs, each of which visits every example once: in the order of the data set, or, when Shuffled, in the keyed
+// order of (seed, chain, epoch). A batch may straddle two epochs.
+type Batch struct {
+	Size     int
+	Shuffled bool
+}
+
+func (s Batch) check(examples int) error {
+	if s.Size < 1 || s.Size > examples {
+		return errors.Errorf("batch of %d from a data set of %d examples, wants 1 to %d", s.Size, examples, examples)
+	}
+	return nil
+}
+
+// walk calls visit(i, example) for rows lo to hi of the header's step.
+func (s Batch) walk(header []uint64, examples, lo, hi int, visit func(i, example int)) {
+	n := uint64(examples)
+	var order random.Order
+	have := ^uint64(0)
+	for i := lo; i < hi; i++ {
+		position := header[graph.HeaderStep]*uint64(s.Size) + uint64(i)
+		epoch, example := position/n, position%n
+		if s.Shuffled {
+			if epoch != have {
+				order = random.NewOrder(n, header[graph.HeaderSeed], uint32(header[graph.HeaderChain]), epoch)
+				have = epoch
+			}
+			example = order.At(example)
+		}
+		visit(i, int(example))
+	}
+}
+
+// GatherImages takes a step's images out of a data set of bytes and normalises them, y = (x/255 - Mean) / Deviation:
+// images [N C H W] uint8, header -> y [B C H W].
+type GatherImages struct {
+	Batch           Batch
+	Mean, Deviation float64
+}
+
+// Name implements graph.Op.
+func (GatherImages) Name() string { return "gather images" }
+
+// Shape implements graph.Op.
+func (g GatherImages) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, 4, 1); err != nil {
+		return nil, err
+	}
+	if !(g.Deviation > 0) {
+		return nil, errors.Errorf("deviation of pixels is %v, wants more than 0", g.Deviation)
+	}
+	return tensor.Shape{g.Batch.Size, in[0][1], in[0][2], in[0][3]}, g.Batch.check(in[0][0])
+}
+
+// Lower implements graph.Op.
+func (g GatherImages) Lower(l *graph.Lowering) {
+	examples := l.Shapes[0][0]
+	pixels := l.Shape.Elements() / g.Batch.Size
+	run := graph.Pick(l, gatherImages[float32](g, examples), gatherImages[float64](g, examples))
+	l.Emit("gather_images", g.Batch.Size*pixels, tensor.Rows(g.Batch.Size, pixels, run), l.Out(), l.In(0), l.In(1),
+		tensor.Int(examples), tensor.Int(g.Batch.Size), tensor.Int(pixels), flag(g.Batch.Shuffled),
+		tensor.Real(l.DType, 1/(255*g.Deviation)), tensor.Real(l.DType, -g.Mean/g.Deviation))
+}
+
+func gatherImages[T float32 | float64](g GatherImages, examples int) func(a *tensor.Args, lo, hi int) {
+	scale, shift := T(1/(255*g.Deviation)), T(-g.Mean/g.Deviation)
+	return func(a *tensor.Args, lo, hi int) {
+		y, images, header := tensor.Slice[T](a, 0), tensor.Slice[uint8](a, 1), tensor.Slice[uint64](a, 2)
+		pixels := len(images) / examples
+		g.Batch.walk(header, examples, lo, hi, func(i, example int) {
+			from, to := images[example*pixels:(example+1)*pixels], y[i*pixels:(i+1)*pixels]
+			for j, v := range from {
+				to[j] = T(T(v)*scale) + shift
+			}
+		})
+	}
+}
+
+// GatherLabels takes the same step's labels: labels [N] uint8, header -> [B] int32.
+type GatherLabels struct {
+	Batch Batch
+}
+
+// Name implements graph.Op.
+func (GatherLabels) Name() string { return "gather labels" }
+
+// DType implements graph.Typed.
+func (GatherLabels) DType() tensor.DType { return tensor.Int32 }
+
+// Shape implements graph.Op.
+func (g GatherLabels) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, 1, 1); err != nil {
+		return nil, err
+	}
+	return tensor.Shape{g.Batch.Size}, g.Batch.check(in[0][0])
+}
+
+// Lower implements graph.Op.
+func (g GatherLabels) Lower(l *graph.Lowering) {
+	run := func(a *tensor.Args) {
+		y, labels, header := tensor.Slice[int32](a, 0), tensor.Slice[uint8](a, 1), tensor.Slice[uint64](a, 2)
+		g.Batch.walk(header, len(labels), 0, len(y), func(i, example int) { y[i] = int32(labels[example]) })
+	}
+	l.Emit("gather_labels", g.Batch.Size, tensor.Single(run), l.Out(), l.In(0), l.In(1),
+		tensor.Int(l.Shapes[0][0]), tensor.Int(g.Batch.Size), flag(g.Batch.Shuffled))
+}
+
+// StoreRows keeps the rows computed for a step's examples, in the data set's order, where they stay from step to step: rows [B K],
+// store [N K], header -> the number of rows, a scalar. The batch is not shuffled; after N/B steps, rounded up, all rows are there.
+type StoreRows struct {
+	Batch Batch
+}
+
+// Name implements graph.Op.
+func (StoreRows) Name() string { return "store rows" }
+
+// Updates implements graph.Updater.
+func (StoreRows) Updates() []int { return []int{1} }
+
+// Shape implements graph.Op.
+func (s StoreRows) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, 2, 2, 1); err != nil {
+		return nil, err
+	}
+	if s.Batch.Shuffled || in[0][0] != s.Batch.Size || in[0][1] != in[1][1] {
+		return nil, errors.Errorf("rows %v into %v, wants a batch of %d (not shuffled: %v) and rows of one length",
+			in[0], in[1], s.Batch.Size, !s.Batch.Shuffled)
+	}
+	return tensor.Shape{}, s.Batch.check(in[1][0])
+}
+
+// Lower implements graph.Op.
+func (s StoreRows) Lower(l *graph.Lowering) {
+	examples, width := l.Shapes[1][0], l.Shapes[1][1]
+	run := graph.Pick(l, storeRows[float32](s, examples, width), storeRows[float64](s, examples, width))
+	l.Emit("store_rows", s.Batch.Size*width, tensor.Single(run), l.Out(), l.In(0), l.InOut(1), l.In(2),
+		tensor.Int(examples), tensor.Int(s.Batch.Size), tensor.Int(width))
+}
+
+func storeRows[T float32 | float64](s StoreRows, examples, width int) func(a *tensor.Args) {
+	return func(a *tensor.Args) {
+		rows, store, header := tensor.Slice[T](a, 1), tensor.Slice[T](a, 2), tensor.Slice[uint64](a, 3)
+		s.Batch.walk(header, examples, 0, s.Batch.Size, func(i, example int) {
+			copy(store[example*width:(example+1)*width], rows[i*width:])
+		})
+		tensor.Slice[T](a, 0)[0] = T(s.Batch.Size)
+	}
+}

@@ -1,0 +1,103 @@
+package op
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
+)
+
+// MatMul is the matrix product c = op(a) op(b), where op transposes or does nothing:
+// a [M N] or transposed [N M], b [N O] or transposed [O N] -> c [M O]. A linear layer is x [B I], w [O I] -> [B O] with
+// TransposeB. A bias over the columns and a ReLU that follow are fused into it.
+type MatMul struct {
+	TransposeA, TransposeB bool
+
+	bias, relu bool
+}
+
+// Name implements graph.Op.
+func (MatMul) Name() string { return "matmul" }
+
+func (m MatMul) kernel(a, b tensor.Shape) (g kernel.Gemm, inner int) {
+	g = kernel.Gemm{M: a[0], K: a[1], N: b[1], TransposeA: m.TransposeA, TransposeB: m.TransposeB, ReLU: m.relu}
+	inner = b[0]
+	if m.TransposeA {
+		g.M, g.K = a[1], a[0]
+	}
+	if m.TransposeB {
+		g.N, inner = b[0], b[1]
+	}
+	if m.bias {
+		g.Bias = kernel.BiasColumn
+	}
+	return g, inner
+}
+
+// Shape implements graph.Op.
+func (m MatMul) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	ranks := []int{2, 2}
+	if m.bias {
+		ranks = append(ranks, 1)
+	}
+	if err := wantRanks(in, ranks...); err != nil {
+		return nil, err
+	}
+	g, inner := m.kernel(in[0], in[1])
+	if g.K != inner {
+		return nil, errors.Errorf("inner sizes of %v and %v (transposed: %v, %v) are %d and %d, wants them equal",
+			in[0], in[1], m.TransposeA, m.TransposeB, g.K, inner)
+	}
+	return tensor.Shape{g.M, g.N}, nil
+}
+
+// Fuse implements graph.Fuser.
+func (m MatMul) Fuse(consumer graph.Op) (graph.Op, bool) {
+	switch consumer.(type) {
+	case BiasAdd:
+		if !m.bias && !m.relu {
+			m.bias = true
+			return m, true
+		}
+	case ReLU:
+		if !m.relu {
+			m.relu = true
+			return m, true
+		}
+	}
+	return nil, false
+}
+
+// Lower implements graph.Op.
+func (m MatMul) Lower(l *graph.Lowering) {
+	g, _ := m.kernel(l.Shapes[0], l.Shapes[1])
+	plan, err := g.Plan()
+	at := operands{out: 0, a: 1, b: 2, bias: absent}
+	arguments := []tensor.Argument{l.Out(), l.In(0), l.In(1)}
+	stem := "matmul_fwd"
+	if m.bias {
+		at.bias = len(arguments)
+		arguments = append(arguments, l.In(2))
+		stem = "matmul_bias_fwd"
+	}
+	arguments = append(arguments, tensor.Int(g.M), tensor.Int(g.N), tensor.Int(g.K), flag(m.TransposeA), flag(m.TransposeB), flag(m.relu))
+	l.Emit(stem, l.Shape.Elements(), heavy(l, plan, err, at), arguments...)
+}
+
+// Gradients implements graph.Differentiable.
+func (m MatMul) Gradients(build *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
+	a, b := in[0], in[1]
+	var da, db *graph.Node
+	if m.TransposeA {
+		da = build.Apply(MatMul{TransposeA: m.TransposeB, TransposeB: true}, b, dout)
+	} else {
+		da = build.Apply(MatMul{TransposeB: !m.TransposeB}, dout, b)
+	}
+	if m.TransposeB {
+		db = build.Apply(MatMul{TransposeA: true, TransposeB: m.TransposeA}, dout, a)
+	} else {
+		db = build.Apply(MatMul{TransposeA: !m.TransposeA}, a, dout)
+	}
+	return []*graph.Node{da, db}
+}

@@ -1,0 +1,137 @@
+package op
+
+import (
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
+)
+
+// MaxPool2D is the maximum of each window: x [B C H W] -> y [B C P Q]. The pairs are height, width; incomplete windows are left
+// out, padding is never the maximum. The gradient goes to the first maximum of a window in reading order.
+type MaxPool2D struct {
+	Window, Stride, Padding [2]int
+}
+
+// AveragePool2D is the mean of each window's elements, without the padding: x [B C H W] -> y [B C P Q].
+type AveragePool2D struct {
+	Window, Stride, Padding [2]int
+}
+
+func poolKernel(x tensor.Shape, window, stride, padding [2]int) kernel.Pool2D {
+	return kernel.Pool2D{
+		B: x[0], C: x[1], H: x[2], W: x[3], R: window[0], S: window[1],
+		StrideH: stride[0], StrideW: stride[1], PadH: padding[0], PadW: padding[1],
+	}
+}
+
+func poolShape(in []tensor.Shape, window, stride, padding [2]int) (tensor.Shape, error) {
+	if err := wantRanks(in, 4); err != nil {
+		return nil, err
+	}
+	k := poolKernel(in[0], window, stride, padding)
+	if err := k.Validate(); err != nil {
+		return nil, err
+	}
+	return tensor.Shape{k.B, k.C, k.P(), k.Q()}, nil
+}
+
+func poolSizes(k kernel.Pool2D) []tensor.Argument {
+	var sizes []tensor.Argument
+	for _, n := range []int{k.B * k.C, k.H, k.W, k.P(), k.Q(), k.R, k.S, k.StrideH, k.StrideW, k.PadH, k.PadW} {
+		sizes = append(sizes, tensor.Int(n))
+	}
+	return sizes
+}
+
+// Name implements graph.Op.
+func (MaxPool2D) Name() string { return "max pool" }
+
+// Shape implements graph.Op.
+func (p MaxPool2D) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	return poolShape(in, p.Window, p.Stride, p.Padding)
+}
+
+// Lower implements graph.Op.
+func (p MaxPool2D) Lower(l *graph.Lowering) {
+	k := poolKernel(l.Shapes[0], p.Window, p.Stride, p.Padding)
+	plan, err := k.MaxForward()
+	host := heavy(l, plan, err, operands{out: 0, a: 1, b: absent, bias: absent})
+	l.Emit("max_pool_fwd", l.Shape.Elements(), host, append([]tensor.Argument{l.Out(), l.In(0)}, poolSizes(k)...)...)
+}
+
+// Gradients implements graph.Differentiable.
+func (p MaxPool2D) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
+	return []*graph.Node{b.Apply(maxPoolBackward{p}, dout, in[0])}
+}
+
+// maxPoolBackward is dx: dout [B C P Q], x [B C H W] -> dx [B C H W].
+type maxPoolBackward struct{ pool MaxPool2D }
+
+func (maxPoolBackward) Name() string { return "max pool gradient" }
+
+func (g maxPoolBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, 4, 4); err != nil {
+		return nil, err
+	}
+	y, err := g.pool.Shape(in[1:])
+	if err != nil {
+		return nil, err
+	}
+	return in[1], wantEqual(y, in[0])
+}
+
+func (g maxPoolBackward) Lower(l *graph.Lowering) {
+	k := poolKernel(l.Shape, g.pool.Window, g.pool.Stride, g.pool.Padding)
+	plan, err := k.MaxBackward()
+	host := heavy(l, plan, err, operands{out: 0, a: 1, b: 2, bias: absent})
+	l.Emit("max_pool_bwd", l.Shape.Elements(), host, append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, poolSizes(k)...)...)
+}
+
+// Name implements graph.Op.
+func (AveragePool2D) Name() string { return "average pool" }
+
+// Shape implements graph.Op.
+func (p AveragePool2D) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	return poolShape(in, p.Window, p.Stride, p.Padding)
+}
+
+// Lower implements graph.Op.
+func (p AveragePool2D) Lower(l *graph.Lowering) {
+	k := poolKernel(l.Shapes[0], p.Window, p.Stride, p.Padding)
+	plan, err := k.AverageForward()
+	host := heavy(l, plan, err, operands{out: 0, a: 1, b: absent, bias: absent})
+	l.Emit("average_pool_fwd", l.Shape.Elements(), host, append([]tensor.Argument{l.Out(), l.In(0)}, poolSizes(k)...)...)
+}
+
+// Gradients implements graph.Differentiable.
+func (p AveragePool2D) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
+	x := graph.ShapeOf(in[0])
+	return []*graph.Node{b.Apply(averagePoolBackward{p, x[2], x[3]}, dout)}
+}
+
+// averagePoolBackward is dx: dout [B C P Q] -> dx [B C H W].
+type averagePoolBackward struct {
+	pool          AveragePool2D
+	height, width int
+}
+
+func (averagePoolBackward) Name() string { return "average pool gradient" }
+
+func (g averagePoolBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, 4); err != nil {
+		return nil, err
+	}
+	x := tensor.Shape{in[0][0], in[0][1], g.height, g.width}
+	y, err := g.pool.Shape([]tensor.Shape{x})
+	if err != nil {
+		return nil, err
+	}
+	return x, wantEqual(y, in[0])
+}
+
+func (g averagePoolBackward) Lower(l *graph.Lowering) {
+	k := poolKernel(l.Shape, g.pool.Window, g.pool.Stride, g.pool.Padding)
+	plan, err := k.AverageBackward()
+	host := heavy(l, plan, err, operands{out: 0, a: 1, b: absent, bias: absent})
+	l.Emit("average_pool_bwd", l.Shape.Elements(), host, append([]tensor.Argument{l.Out(), l.In(0)}, poolSizes(k)...)...)
+}

@@ -1,0 +1,92 @@
+package graph
+
+import (
+	"sort"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// plan decides where in its arena each buffer lies. Kept buffers have a place of their own; scratch buffers share memory with those
+// that are never alive at the same time.
+type plan struct {
+	kept  []*tensor.Buffer
+	seen  map[*tensor.Buffer]bool
+	spans map[*tensor.Buffer]*span
+	order []*span
+}
+
+// span is a scratch buffer's life, in launches.
+type span struct {
+	buffer      *tensor.Buffer
+	first, last int
+}
+
+func newPlan() *plan {
+	return &plan{seen: map[*tensor.Buffer]bool{}, spans: map[*tensor.Buffer]*span{}}
+}
+
+// keep gives a buffer a place of its own.
+func (p *plan) keep(b *tensor.Buffer) {
+	if b.Arena != tensor.Scratch && !p.seen[b] {
+		p.seen[b] = true
+		p.kept = append(p.kept, b)
+	}
+}
+
+// use notes the launches, of which the first has number first, and the temporaries of one op.
+func (p *plan) use(first int, launches []tensor.Launch, temps []*tensor.Buffer) {
+	touch := func(b *tensor.Buffer, at int) {
+		s := p.spans[b]
+		if s == nil {
+			s = &span{buffer: b, first: at}
+			p.spans[b] = s
+			p.order = append(p.order, s)
+		}
+		s.last = at
+	}
+	for i := range launches {
+		for _, argument := range launches[i].Arguments {
+			if b := argument.Buffer; b != nil {
+				if p.keep(b); b.Arena == tensor.Scratch {
+					touch(b, first+i)
+				}
+			}
+		}
+	}
+	// All launches of an op see its temporaries and output whole: their phases may write them in any order.
+	for _, b := range temps {
+		touch(b, first)
+		touch(b, first+len(launches)-1)
+	}
+}
+
+// offsets sets every buffer's offset and returns the bytes of each arena. Scratch buffers are placed largest first, each at the
+// lowest offset where it overlaps no buffer alive with it.
+func (p *plan) offsets() [3]int {
+	var bytes [3]int
+	for _, b := range p.kept {
+		b.Offset = bytes[b.Arena]
+		bytes[b.Arena] += tensor.Align(b.Bytes())
+	}
+	sort.SliceStable(p.order, func(i, j int) bool { return p.order[i].buffer.Bytes() > p.order[j].buffer.Bytes() })
+	var placed []*span // by offset
+	for _, s := range p.order {
+		at, size := 0, tensor.Align(s.buffer.Bytes())
+		for _, other := range placed {
+			if other.last < s.first || s.last < other.first {
+				continue
+			}
+			if at+size <= other.buffer.Offset {
+				break
+			}
+			at = max(at, other.buffer.Offset+tensor.Align(other.buffer.Bytes()))
+		}
+		s.buffer.Offset = at
+		i := sort.Search(len(placed), func(i int) bool { return placed[i].buffer.Offset > at })
+		placed = append(placed, nil)
+		copy(placed[i+1:], placed[i:])
+		placed[i] = s
+		bytes[tensor.Scratch] = max(bytes[tensor.Scratch], at+size)
+	}
+	return bytes
+}

@@ -1,0 +1,157 @@
+package graph
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Program is a compiled graph: the launches of one step over a static memory plan. It holds no memory and nothing of Gorgonia's; any
+// number of sessions may run it.
+type Program struct {
+	dtype    tensor.DType
+	launches []tensor.Launch
+	bytes    [3]int
+	inputs   []*programInput
+	outputs  []Tensor
+	metrics  []string
+	ring     *tensor.Buffer
+	header   *tensor.Buffer
+}
+
+// Tensor is a named value of a program that can be read and, when it is an input, written.
+type Tensor struct {
+	Name  string
+	Shape tensor.Shape
+	DType tensor.DType
+
+	buffer *tensor.Buffer
+}
+
+type programInput struct {
+	Tensor
+	parameter  bool
+	stream     uint16
+	initialize Initializer
+	values     []float64
+}
+
+func newProgram(dtype tensor.DType) *Program { return &Program{dtype: dtype} }
+
+func (p *Program) addInput(v *value) {
+	in := v.source
+	if in.name == "header" {
+		p.header = v.buffer
+	}
+	p.inputs = append(p.inputs, &programInput{
+		Tensor:    Tensor{Name: in.name, Shape: v.shape, DType: v.dtype, buffer: v.buffer},
+		parameter: in.parameter, stream: in.stream, initialize: in.initialize, values: in.values,
+	})
+}
+
+// DType is the type of the program's numbers.
+func (p *Program) DType() tensor.DType { return p.dtype }
+
+// Parameters are the program's trainable inputs, in the order they were made. Those that nothing reads are not in the program.
+func (p *Program) Parameters() []Tensor {
+	var list []Tensor
+	for _, in := range p.inputs {
+		if in.parameter {
+			list = append(list, in.Tensor)
+		}
+	}
+	return list
+}
+
+// Metrics are the names of the recorded scalars, in order.
+func (p *Program) Metrics() []string { return p.metrics }
+
+// Bytes is what one copy of each arena takes: what all chains share, what each chain keeps, what each chain at work needs besides.
+func (p *Program) Bytes() (shared, chain, scratch int) {
+	return p.bytes[tensor.Shared], p.bytes[tensor.Chain], p.bytes[tensor.Scratch]
+}
+
+// find is the input or output of that name.
+func (p *Program) find(name string) (Tensor, error) {
+	var have []string
+	for _, in := range p.inputs {
+		if in.Name == name {
+			return in.Tensor, nil
+		}
+		have = append(have, in.Name)
+	}
+	for _, out := range p.outputs {
+		if out.Name == name {
+			return out, nil
+		}
+		have = append(have, out.Name)
+	}
+	return Tensor{}, unknown("input or output", name, have)
+}
+
+// Dump is the program as text: the arenas, the inputs, and a line for each launch.
+func (p *Program) Dump() string {
+	var s strings.Builder
+	shared, chain, scratch := p.Bytes()
+	fmt.Fprintf(&s, "program %s: %d launches; bytes: shared %d, chain %d, scratch %d\n", p.dtype, len(p.launches), shared, chain, scratch)
+	for _, in := range p.inputs {
+		fmt.Fprintf(&s, "  input   %-24s %-9s %-18v %s+%d\n", in.Name, in.DType, in.Shape, in.buffer.Arena, in.buffer.Offset)
+	}
+	for _, out := range p.outputs {
+		fmt.Fprintf(&s, "  output  %-24s %-9s %-18v %s+%d\n", out.Name, out.DType, out.Shape, out.buffer.Arena, out.buffer.Offset)
+	}
+	for i := range p.launches {
+		l := &p.launches[i]
+		fmt.Fprintf(&s, "  %3d %-28s %8d ", i, l.Kernel, l.Count)
+		for _, argument := range l.Arguments {
+			s.WriteByte(' ')
+			s.WriteString(describe(argument))
+		}
+		fmt.Fprintf(&s, "  ; %s\n", l.Label)
+	}
+	return s.String()
+}
+
+func describe(a tensor.Argument) string {
+	switch {
+	case a.Buffer != nil:
+		return fmt.Sprintf("%s%s+%d", [...]string{tensor.Read: "", tensor.Write: "=", tensor.ReadWrite: "~"}[a.Access], a.Buffer.Arena, a.Buffer.Offset)
+	case a.Kind == tensor.Int32Kind:
+		return fmt.Sprint(int32(a.Bits))
+	default:
+		return fmt.Sprintf("%#x", a.Bits)
+	}
+}
+
+// DOT is the program as a Graphviz digraph: an edge from the launch that wrote a buffer to each that reads it.
+func (p *Program) DOT() string {
+	var s strings.Builder
+	s.WriteString("digraph program {\n  rankdir=TB; node [shape=box, fontname=\"sans-serif\"];\n")
+	writer := map[*tensor.Buffer]string{}
+	for i, in := range p.inputs {
+		name := fmt.Sprintf("input%d", i)
+		writer[in.buffer] = name
+		fmt.Fprintf(&s, "  %s [label=\"%s\\n%v\", shape=ellipse];\n", name, in.Name, in.Shape)
+	}
+	for i := range p.launches {
+		l := &p.launches[i]
+		name := fmt.Sprintf("launch%d", i)
+		fmt.Fprintf(&s, "  %s [label=\"%s\\n%s\"];\n", name, l.Kernel, l.Label)
+		for _, argument := range l.Arguments {
+			if argument.Buffer == nil {
+				continue
+			}
+			if from, ok := writer[argument.Buffer]; ok && argument.Access&tensor.Read != 0 {
+				fmt.Fprintf(&s, "  %s -> %s;\n", from, name)
+			}
+		}
+		for _, argument := range l.Arguments {
+			if argument.Buffer != nil && argument.Access&tensor.Write != 0 {
+				writer[argument.Buffer] = name
+			}
+		}
+	}
+	s.WriteString("}\n")
+	return s.String()
+}

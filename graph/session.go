@@ -1,0 +1,262 @@
+package graph
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// LoadOptions say which chains a session runs.
+type LoadOptions struct {
+	Seed       uint64 // of the run: every random number depends on it
+	FirstChain int    // the number, in the run, of the session's first chain
+	Chains     int    // how many; 0 means 1
+}
+
+// Session is a program in a device's memory, with its chains' parameters and state. It is for one goroutine.
+type Session struct {
+	program  *Program
+	runner   tensor.Runner
+	chains   int
+	step     uint64
+	whole    *tensor.Buffer // a chain's arena, as bytes
+	snapshot [][]byte       // of each chain's arena, taken before each Run when there are metrics
+	rings    [][]float64    // of each chain, as read after the last Run
+	raw      []byte
+}
+
+// NotFinite is the error of a run whose metrics are no longer finite numbers: the first launch, of the first step and chain, that made
+// a NaN or an infinity. The session is back where that Run began.
+type NotFinite struct {
+	Step   uint64
+	Chain  int
+	Kernel string
+	Label  string
+	Buffer string
+}
+
+// Error implements error.
+func (e *NotFinite) Error() string {
+	return fmt.Sprintf("graph: step %d, chain %d: %s (%s) computed a NaN or an infinity in %s", e.Step, e.Chain, e.Label, e.Kernel, e.Buffer)
+}
+
+// Load takes memory for the program on a device, and initialises the parameters and states of all chains.
+func (p *Program) Load(device tensor.Device, o LoadOptions) (*Session, error) {
+	if o.Chains == 0 {
+		o.Chains = 1
+	}
+	if o.Chains < 0 || o.FirstChain < 0 || o.FirstChain+o.Chains > math.MaxUint16 {
+		return nil, errors.Errorf("graph: load: %d chains from number %d, wants 1 to %d in all", o.Chains, o.FirstChain, math.MaxUint16)
+	}
+	runner, err := device.Load(tensor.Schedule{Launches: p.launches, Bytes: p.bytes, Chains: o.Chains})
+	if err != nil {
+		return nil, errors.Wrap(err, "graph: load")
+	}
+	s := &Session{program: p, runner: runner, chains: o.Chains}
+	s.whole = tensor.NewBuffer("chain", tensor.Chain, tensor.Uint8, p.bytes[tensor.Chain])
+	s.whole.Offset = 0
+	for chain := range o.Chains {
+		if err := s.initialize(chain, o); err != nil {
+			runner.Close()
+			return nil, err
+		}
+		if p.ring != nil {
+			s.snapshot = append(s.snapshot, make([]byte, s.whole.Bytes()))
+			s.rings = append(s.rings, make([]float64, p.ring.Elements))
+			s.raw = make([]byte, p.ring.Bytes())
+		}
+	}
+	return s, nil
+}
+
+func (s *Session) initialize(chain int, o LoadOptions) error {
+	if s.program.header != nil {
+		words := []uint64{HeaderSeed: o.Seed, HeaderChain: uint64(o.FirstChain + chain), HeaderStep: 0}
+		if err := s.runner.Write(s.program.header, chain, 0, tensor.Bytes(words)); err != nil {
+			return errors.Wrap(err, "graph: load")
+		}
+	}
+	for _, in := range s.program.inputs {
+		values := in.values
+		if in.initialize != nil {
+			values = make([]float64, in.Shape.Elements())
+			in.initialize(o.Seed, uint32(o.FirstChain+chain), in.stream, in.Shape, values)
+		}
+		if err := s.runner.Write(in.buffer, chain, 0, floatBytes(in.DType, values)); err != nil {
+			return errors.Wrapf(err, "graph: load: %s", in.Name)
+		}
+	}
+	return nil
+}
+
+func floatBytes(dtype tensor.DType, values []float64) []byte {
+	if dtype == tensor.Float32 {
+		return tensor.Bytes(toFloat32(values))
+	}
+	return tensor.Bytes(values)
+}
+
+func toFloat32(values []float64) []float32 {
+	narrow := make([]float32, len(values))
+	for i, v := range values {
+		narrow[i] = float32(v)
+	}
+	return narrow
+}
+
+// Program is what the session runs.
+func (s *Session) Program() *Program { return s.program }
+
+// Chains is how many chains the session runs.
+func (s *Session) Chains() int { return s.chains }
+
+// Steps is how many steps the chains have made.
+func (s *Session) Steps() uint64 { return s.step }
+
+// Run makes steps steps of all chains, at most MetricRows when the program has metrics. When one of them becomes NaN or infinite, the
+// error is a *NotFinite, and parameters and state are what they were before this Run.
+func (s *Session) Run(steps int) error {
+	if s.rings == nil {
+		s.step += uint64(steps)
+		return s.runner.Run(steps)
+	}
+	if steps > MetricRows {
+		return errors.Errorf("graph: run of %d steps, wants at most %d, whose metrics are kept", steps, MetricRows)
+	}
+	for chain := range s.chains {
+		if err := s.runner.Read(s.whole, chain, 0, s.snapshot[chain]); err != nil {
+			return errors.Wrap(err, "graph: run")
+		}
+	}
+	if err := s.runner.Run(steps); err != nil {
+		return err
+	}
+	s.step += uint64(steps)
+	for chain := range s.chains {
+		if err := s.readRing(chain); err != nil {
+			return err
+		}
+		if step, ok := s.firstBadStep(chain, steps); ok {
+			return s.explain(chain, steps, step)
+		}
+	}
+	return nil
+}
+
+func (s *Session) readRing(chain int) error {
+	ring := s.rings[chain]
+	if err := s.runner.Read(s.program.ring, chain, 0, s.raw); err != nil {
+		return errors.Wrap(err, "graph: metrics")
+	}
+	if s.program.dtype == tensor.Float32 {
+		for i, v := range view[float32](s.raw) {
+			ring[i] = float64(v)
+		}
+		return nil
+	}
+	copy(ring, view[float64](s.raw))
+	return nil
+}
+
+// firstBadStep is the first of the last steps steps whose metrics are not all finite.
+func (s *Session) firstBadStep(chain, steps int) (uint64, bool) {
+	columns := len(s.program.metrics)
+	for step := s.step - uint64(steps); step < s.step; step++ {
+		row := int(step%MetricRows) * columns
+		for _, v := range s.rings[chain][row : row+columns] {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return step, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// explain goes back to the snapshot and makes the steps again, launch by launch, until one makes a number that is not finite: the same
+// numbers come again, since all randomness has an address.
+func (s *Session) explain(chain, steps int, bad uint64) error {
+	if err := s.restoreAll(); err != nil {
+		return err
+	}
+	first := s.step - uint64(steps)
+	s.step = first
+	fault := &NotFinite{Step: bad, Chain: chain, Label: "unknown", Kernel: "unknown", Buffer: "a metric"}
+	for step := first; step <= bad; step++ {
+		found, err := s.watch(chain, fault)
+		if err != nil {
+			return err
+		}
+		if found {
+			fault.Step = step
+			break
+		}
+	}
+	if err := s.restoreAll(); err != nil {
+		return err
+	}
+	return fault
+}
+
+func (s *Session) restoreAll() error {
+	for chain := range s.chains {
+		if err := s.runner.Write(s.whole, chain, 0, s.snapshot[chain]); err != nil {
+			return errors.Wrap(err, "graph: back to the last good step")
+		}
+	}
+	return nil
+}
+
+// watch makes one step and stops at the first launch that writes a number which is not finite.
+func (s *Session) watch(chain int, fault *NotFinite) (found bool, err error) {
+	stop := errors.New("found")
+	err = s.runner.Step(chain, func(i int) error {
+		launch := &s.program.launches[i]
+		for _, argument := range launch.Arguments {
+			b := argument.Buffer
+			if b == nil || argument.Access&tensor.Write == 0 || !b.DType.IsFloat() {
+				continue
+			}
+			raw := make([]byte, b.Bytes())
+			if err := s.runner.Read(b, chain, 0, raw); err != nil {
+				return err
+			}
+			if !finite(b.DType, raw) {
+				fault.Kernel, fault.Label, fault.Buffer = launch.Kernel, launch.Label, b.Name
+				return stop
+			}
+		}
+		return nil
+	})
+	if err == stop {
+		return true, nil
+	}
+	return false, err
+}
+
+func finite(dtype tensor.DType, raw []byte) bool {
+	if dtype == tensor.Float64 {
+		for _, v := range view[float64](raw) {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return false
+			}
+		}
+		return true
+	}
+	for _, v := range view[float32](raw) {
+		if v-v != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// Metric is the value a metric had, in a chain, at one of the last Run's steps.
+func (s *Session) Metric(chain, metric int, step uint64) float64 {
+	return s.rings[chain][int(step%MetricRows)*len(s.program.metrics)+metric]
+}
+
+// Close gives the memory back.
+func (s *Session) Close() error { return s.runner.Close() }

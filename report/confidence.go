@@ -1,0 +1,117 @@
+package report
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/pkg/errors"
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// Confidences are the largest predicted probabilities of one method, on examples of the kind it learnt and, optionally,
+// on examples of a kind it never saw.
+type Confidences struct {
+	Method  string
+	In, Out []float64
+}
+
+// ConfidenceHistogram draws how sure each method is of examples it never saw, such as letters, and below of those it
+// learnt, such as digits: the share of examples in bins of .05 from 1/classes to 1, with the means in the headings.
+// in and out name the two kinds in the plural. The lower panel is left out when no method has In.
+//
+// A confidence below 1/classes or above 1 is an error: the largest of K probabilities cannot be below 1/K, and averages
+// that are have averaged something else.
+func ConfidenceHistogram(in, out string, classes int, methods []Confidences) (*Figure, error) {
+	if classes < 2 {
+		return nil, errors.Errorf("report: ConfidenceHistogram: got %d classes, want at least 2", classes)
+	}
+	names := make([]string, len(methods))
+	known := 0
+	for i, m := range methods {
+		names[i] = m.Method
+		if err := checkConfidences(m.Method+", "+out, classes, m.Out); err != nil {
+			return nil, err
+		}
+		if m.In == nil {
+			continue
+		}
+		known++
+		if err := checkConfidences(m.Method+", "+in, classes, m.In); err != nil {
+			return nil, err
+		}
+	}
+	if err := checkMethods("ConfidenceHistogram", names); err != nil {
+		return nil, err
+	}
+	if known != 0 && known != len(methods) {
+		return nil, errors.Errorf("report: ConfidenceHistogram: %d of %d methods have confidences on %s, want all or none", known, len(methods), in)
+	}
+	panels := []*plot.Plot{confidencePanel(out, classes, methods, func(m Confidences) []float64 { return m.Out })}
+	if known > 0 {
+		hideTickLabels(&panels[0].X)
+		panels = append(panels, confidencePanel(in, classes, methods, func(m Confidences) []float64 { return m.In }))
+	}
+	entries := make([]legendEntry, len(methods))
+	for i, m := range methods {
+		entries[i] = legendEntry{m.Method, []plot.Thumbnailer{line(nil, methodLine(i, 1.8))}}
+	}
+	f := &Figure{width: figureWidth, height: vg.Length(len(panels))*4.6*vg.Centimeter + 2.2*vg.Centimeter}
+	f.draw = func(c draw.Canvas) { drawPanels(drawLegend(c, entries), panels...) }
+	return f, nil
+}
+
+func checkConfidences(what string, classes int, values []float64) error {
+	if err := checkFinite("ConfidenceHistogram", what, values); err != nil {
+		return err
+	}
+	for i, v := range values {
+		// Room for the rounding of float32 probabilities.
+		if v < 1/float64(classes)-1e-4 || v > 1+1e-4 {
+			return errors.Errorf("report: ConfidenceHistogram: %s: confidence %d is %v, want one in [1/%d, 1]", what, i, v, classes)
+		}
+	}
+	return nil
+}
+
+func confidencePanel(kind string, classes int, methods []Confidences, of func(Confidences) []float64) *plot.Plot {
+	p := newPlot("confidence (largest probability)", "share of "+kind)
+	remark := "mean confidence:"
+	top := 0.0
+	for i, m := range methods {
+		shares := confidenceShares(of(m), classes)
+		for _, s := range shares {
+			top = math.Max(top, s.Y)
+		}
+		outline := &plotter.Line{XYs: shares, LineStyle: methodLine(i, 1.6), StepStyle: plotter.PostStep}
+		outline.FillColor = translucent(methodColor(i), 0.10)
+		p.Add(outline)
+		if i > 0 {
+			remark += ","
+		}
+		remark += fmt.Sprintf(" %s %.3f", m.Method, stat.Mean(of(m), nil))
+	}
+	p.Add(heading{kind, remark, ink})
+	p.X.Min, p.X.Max = 1/float64(classes), 1
+	p.Y.Min, p.Y.Max = 0, top*1.05
+	return p
+}
+
+// confidenceShares returns the outline of the histogram as the left edges of its bins, closed by a point at 1.
+func confidenceShares(values []float64, classes int) plotter.XYs {
+	low := 1 / float64(classes)
+	bins := max(1, int(math.Round((1-low)/0.05)))
+	shares := make(plotter.XYs, bins+1)
+	for b := range shares {
+		shares[b].X = low + (1-low)*float64(b)/float64(bins)
+	}
+	for _, v := range values {
+		b := int((v - low) / (1 - low) * float64(bins))
+		shares[min(max(b, 0), bins-1)].Y += 1 / float64(len(values))
+	}
+	shares[bins].Y = shares[bins-1].Y
+	return shares
+}

@@ -1,0 +1,81 @@
+package report
+
+import (
+	"bytes"
+	"image/color"
+	"path/filepath"
+	"strings"
+
+	"github.com/google/renameio/v2/maybe"
+	"github.com/pkg/errors"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+	"gonum.org/v1/plot/vg/vgimg"
+	"gonum.org/v1/plot/vg/vgsvg"
+)
+
+// dotsPerInch gives a figure of 15 cm about 1200 pixels: sharp in print and on dense screens.
+const dotsPerInch = 200
+
+// figureWidth is the text width of a page of A4 with wide margins.
+const figureWidth = 15 * vg.Centimeter
+
+// Figure is a drawing of fixed size on white.
+type Figure struct {
+	width, height vg.Length
+	draw          func(draw.Canvas)
+}
+
+func (f *Figure) drawOn(canvas vg.CanvasSizer) {
+	c := draw.New(canvas)
+	c.SetColor(color.White)
+	c.Fill(c.Rectangle.Path())
+	f.draw(draw.Crop(c, 6, -6, 5, -5))
+}
+
+// PNG returns the figure as a PNG file of 200 dots per inch.
+func (f *Figure) PNG() ([]byte, error) {
+	canvas := vgimg.NewWith(vgimg.UseWH(f.width, f.height), vgimg.UseDPI(dotsPerInch))
+	f.drawOn(canvas)
+	var b bytes.Buffer
+	if _, err := (vgimg.PngCanvas{Canvas: canvas}).WriteTo(&b); err != nil {
+		return nil, errors.Wrap(err, "report: PNG")
+	}
+	return b.Bytes(), nil
+}
+
+// SVG returns the figure as an SVG file. Its text is set in Liberation Sans or, where that is missing, in a font of the
+// same widths.
+func (f *Figure) SVG() ([]byte, error) {
+	canvas := vgsvg.New(f.width, f.height)
+	f.drawOn(canvas)
+	var b bytes.Buffer
+	if _, err := canvas.WriteTo(&b); err != nil {
+		return nil, errors.Wrap(err, "report: SVG")
+	}
+	return bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;font-variant:normal;"),
+		[]byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif;")), nil
+}
+
+// Save writes the figure to a file, whose name must end in .png or .svg.
+func (f *Figure) Save(path string) error {
+	var content []byte
+	var err error
+	switch extension := strings.ToLower(filepath.Ext(path)); extension {
+	case ".png":
+		content, err = f.PNG()
+	case ".svg":
+		content, err = f.SVG()
+	default:
+		return errors.Errorf("report: Save: %s: got extension %q, want .png or .svg", path, extension)
+	}
+	if err != nil {
+		return err
+	}
+	return save(path, content)
+}
+
+// save replaces a file as a whole: a reader sees the old content or the new one, even after a crash.
+func save(path string, content []byte) error {
+	return errors.Wrap(maybe.WriteFile(path, content, 0o644), "report: Save")
+}

@@ -1,0 +1,178 @@
+package report
+
+import (
+	"fmt"
+	"image/color"
+	"math"
+	"slices"
+
+	"github.com/pkg/errors"
+	"gonum.org/v1/gonum/stat"
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// densityWindows is how many windows of a trace are drawn: enough to see it move, few enough to tell them apart.
+const densityWindows = 7
+
+// Trace is the history of one weight under one method.
+type Trace struct {
+	Method string
+	Values []float64
+}
+
+// WeightDensity draws where one weight was, early to late: per method a panel, all on one axis, with the densities of
+// the weight over windows that roll along its trace, light to dark. Each density is a Gaussian kernel estimate divided by
+// its own maximum, so that the spike of an optimizer does not flatten the width of a posterior.
+//
+// weight names the axis, every is the number of steps between two values of a trace, and window the number of values in a
+// window: at least 2, at most the length of the traces, which must be equal.
+func WeightDensity(weight string, traces []Trace, every, window int) (*Figure, error) {
+	names := make([]string, len(traces))
+	for i, t := range traces {
+		names[i] = t.Method
+		if err := checkFinite("WeightDensity", t.Method, t.Values); err != nil {
+			return nil, err
+		}
+		if len(t.Values) != len(traces[0].Values) {
+			return nil, errors.Errorf("report: WeightDensity: %s has %d values, want %d as %s has",
+				t.Method, len(t.Values), len(traces[0].Values), traces[0].Method)
+		}
+	}
+	if err := checkMethods("WeightDensity", names); err != nil {
+		return nil, err
+	}
+	length := len(traces[0].Values)
+	if every < 1 || window < 2 || window > length {
+		return nil, errors.Errorf("report: WeightDensity: got every %d and window %d, want every >= 1 and 2 <= window <= %d values",
+			every, window, length)
+	}
+	starts := windowStarts(length, window)
+	panels := densityPanels(weight, traces, starts, window)
+	f := &Figure{width: figureWidth, height: vg.Length(len(traces))*2.8*vg.Centimeter + 2*vg.Centimeter}
+	f.draw = func(c draw.Canvas) {
+		c = drawWindowKey(c, len(starts), every*window, every*length)
+		side := textStyle(labelSize, ink, text.XCenter, text.YTop)
+		side.Rotation = math.Pi / 2
+		c.FillText(side, vg.Point{X: c.Min.X, Y: c.Center().Y + headingHeight/2}, "density / its maximum")
+		drawPanels(draw.Crop(c, 16, 0, 0, 0), panels...)
+	}
+	return f, nil
+}
+
+// densityPanels returns one panel per trace, all with the same axes.
+func densityPanels(weight string, traces []Trace, starts []int, window int) []*plot.Plot {
+	smallest, largest := math.Inf(1), math.Inf(-1)
+	for _, t := range traces {
+		smallest, largest = min(smallest, slices.Min(t.Values)), max(largest, slices.Max(t.Values))
+	}
+	// A trace that stands still has no width: draw it as wide as a line.
+	narrowest := (largest - smallest) / 1000
+	if narrowest == 0 {
+		narrowest = max(1e-6, math.Abs(largest)/1000)
+	}
+	low, high := smallest, largest
+	panels := make([]*plot.Plot, len(traces))
+	for i, t := range traces {
+		panels[i] = newPlot(weight, "")
+		panels[i].Y.Tick.Marker = plot.ConstantTicks{{Value: 0, Label: "0"}, {Value: 0.5, Label: "0.5"}, {Value: 1, Label: "1"}}
+		for w, start := range starts {
+			curve := relativeDensity(t.Values[start:start+window], narrowest)
+			low, high = min(low, curve[0].X), max(high, curve[len(curve)-1].X)
+			c := windowColor(methodColor(i), w, len(starts))
+			density := line(curve, draw.LineStyle{Color: c, Width: 1.1})
+			density.FillColor = translucent(c, 0.08)
+			panels[i].Add(density)
+		}
+		mean, deviation := stat.MeanStdDev(t.Values[starts[len(starts)-1]:], nil)
+		panels[i].Add(heading{t.Method, fmt.Sprintf("last window: mean %.3g, standard deviation %.2g", mean, deviation),
+			windowColor(methodColor(i), 1, 2)})
+	}
+	for i, p := range panels {
+		p.X.Min, p.X.Max = low, high
+		p.Y.Min, p.Y.Max = 0, 1.04
+		if i < len(panels)-1 {
+			hideTickLabels(&p.X)
+		}
+	}
+	return panels
+}
+
+// windowStarts spreads the windows evenly from the first to the last position, each once.
+func windowStarts(length, window int) []int {
+	var starts []int
+	for w := range densityWindows {
+		start := w * (length - window) / (densityWindows - 1)
+		if w == 0 || start > starts[len(starts)-1] {
+			starts = append(starts, start)
+		}
+	}
+	return starts
+}
+
+// windowColor goes from a light tint of a colour, for the first window, to a dark shade of it for the last.
+func windowColor(c color.RGBA, window, windows int) color.RGBA {
+	age := 1.0
+	if windows > 1 {
+		age = float64(window) / float64(windows-1)
+	}
+	if age < 0.6 {
+		return mix(mix(color.RGBA{R: 0xff, G: 0xff, B: 0xff, A: 0xff}, c, 0.3), c, age/0.6)
+	}
+	return mix(c, color.RGBA{A: 0xff}, 0.45*(age-0.6)/0.4)
+}
+
+// drawWindowKey draws the key of the shades along the top and returns the canvas that remains below it.
+func drawWindowKey(c draw.Canvas, windows, window, length int) draw.Canvas {
+	const swatch, height = vg.Length(13), vg.Length(9)
+	style := textStyle(tickSize, ink, text.XLeft, text.YCenter)
+	x, y := c.Min.X+16, c.Max.Y-7
+	first := "steps 1 to " + tickLabel(float64(window), 0)
+	c.FillText(style, vg.Point{X: x, Y: y}, first)
+	x += style.Width(first) + 6
+	for w := range windows {
+		box := vg.Rectangle{Min: vg.Point{X: x, Y: y - height/2}, Max: vg.Point{X: x + swatch, Y: y + height/2}}
+		c.SetColor(windowColor(muted, w, windows))
+		c.Fill(box.Path())
+		x += swatch
+	}
+	c.FillText(style, vg.Point{X: x + 6, Y: y}, "steps "+tickLabel(float64(length-window+1), 0)+" to "+tickLabel(float64(length), 0))
+	return draw.Crop(c, 0, 0, 0, -18)
+}
+
+// relativeDensity estimates the density of the values, relative to its maximum, with Gaussian kernels of Silverman's
+// bandwidth .9 min(sd, interquartile range/1.34) n^-1/5, but of at least the given one, from three bandwidths below the
+// smallest value to three above the largest.
+func relativeDensity(values []float64, narrowest float64) plotter.XYs {
+	const points = 240
+	sorted := slices.Sorted(slices.Values(values))
+	count := len(sorted)
+	spread := stat.StdDev(sorted, nil)
+	quartiles := stat.Quantile(0.75, stat.Empirical, sorted, nil) - stat.Quantile(0.25, stat.Empirical, sorted, nil)
+	if quartiles > 0 {
+		spread = min(spread, quartiles/1.34)
+	}
+	low, high := sorted[0], sorted[count-1]
+	// A bandwidth below the distance of the points would show the points instead of the density.
+	bandwidth := max(0.9*spread*math.Pow(float64(count), -0.2), narrowest, (high-low)/100)
+	low, high = low-3*bandwidth, high+3*bandwidth
+	curve := make(plotter.XYs, points)
+	top := 0.0
+	for i := range curve {
+		x := low + (high-low)*float64(i)/(points-1)
+		sum := 0.0
+		for _, v := range sorted {
+			z := (x - v) / bandwidth
+			sum += math.Exp(-z * z / 2)
+		}
+		curve[i] = plotter.XY{X: x, Y: sum}
+		top = max(top, sum)
+	}
+	for i := range curve {
+		curve[i].Y /= top
+	}
+	return curve
+}

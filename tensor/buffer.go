@@ -1,0 +1,45 @@
+package tensor
+
+import "fmt"
+
+// Arena says how often a buffer exists and how long its contents last.
+type Arena uint8
+
+// The three arenas.
+const (
+	Shared  Arena = iota // one copy for all chains: data sets, schedules
+	Chain                // one copy per chain, kept from step to step: parameters, state, header
+	Scratch              // one copy per chain at work, undefined at the start of a step: activations, gradients
+	arenas
+)
+
+// String names the arena.
+func (a Arena) String() string { return [...]string{"shared", "chain", "scratch"}[a] }
+
+// Alignment is what every buffer's offset is a multiple of, in bytes: a cache line, and enough for any vector load.
+const Alignment = 64
+
+// Align rounds bytes up to a multiple of Alignment.
+func Align(bytes int) int { return (bytes + Alignment - 1) &^ (Alignment - 1) }
+
+// Buffer is a region of an arena. Offset, in bytes from the arena's base, is set by the memory plan; until then it is -1.
+type Buffer struct {
+	Name     string
+	Arena    Arena
+	DType    DType
+	Elements int
+	Offset   int
+}
+
+// NewBuffer returns a buffer that has no place yet.
+func NewBuffer(name string, arena Arena, dtype DType, elements int) *Buffer {
+	return &Buffer{Name: name, Arena: arena, DType: dtype, Elements: elements, Offset: -1}
+}
+
+// Bytes is the buffer's size.
+func (b *Buffer) Bytes() int { return b.Elements * b.DType.Size() }
+
+// String is "conv1.weight chain+4096 float32[1600]".
+func (b *Buffer) String() string {
+	return fmt.Sprintf("%s %s+%d %s[%d]", b.Name, b.Arena, b.Offset, b.DType, b.Elements)
+}

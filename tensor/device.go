@@ -1,0 +1,33 @@
+package tensor
+
+// Device is a machine that runs schedules: the host's CPU, or a GPU.
+type Device interface {
+	// Name tells which device this is, as in "cpu (2 threads, AVX2)".
+	Name() string
+	// Load takes memory for a schedule and makes it ready to run. The arenas start zeroed.
+	Load(s Schedule) (Runner, error)
+	// Close gives the device back. Its runners must have been closed.
+	Close() error
+}
+
+// Schedule is a list of launches that makes one step, and the sizes in bytes of the arenas they work in.
+type Schedule struct {
+	Launches []Launch
+	Bytes    [arenas]int // of one copy of each arena
+	Chains   int
+}
+
+// Runner is a schedule in a device's memory.
+type Runner interface {
+	// Run runs the schedule steps times for all chains and waits for the end.
+	Run(steps int) error
+	// Step runs one step of one chain, launch by launch, and calls visit after each. It is for finding faults, not for speed.
+	// Scratch buffers of that chain can be read inside visit.
+	Step(chain int, visit func(launch int) error) error
+	// Read copies chain's copy of b, from element first on, into dst. Scratch buffers can be read inside Step's visit alone.
+	Read(b *Buffer, chain, first int, dst []byte) error
+	// Write copies src into chain's copy of b from element first on.
+	Write(b *Buffer, chain, first int, src []byte) error
+	// Close gives the memory back.
+	Close() error
+}

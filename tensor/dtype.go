@@ -1,0 +1,80 @@
+package tensor
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// DType is the type of a buffer's elements.
+type DType uint8
+
+// The element types. Float32 is for training, Float64 for oracles; Uint8 holds images and labels as they are stored on disk,
+// Int32 class indices, Uint64 a chain's header.
+const (
+	Float32 DType = iota + 1
+	Float64
+	Uint8
+	Int32
+	Uint64
+)
+
+// Float is the constraint of numerical kernels.
+type Float interface{ ~float32 | ~float64 }
+
+// Element is the constraint of everything a buffer can hold.
+type Element interface {
+	float32 | float64 | uint8 | int32 | uint64
+}
+
+var dtypes = map[DType]struct {
+	name, suffix string
+	size         int
+}{
+	Float32: {"float32", "f32", 4},
+	Float64: {"float64", "f64", 8},
+	Uint8:   {"uint8", "u8", 1},
+	Int32:   {"int32", "i32", 4},
+	Uint64:  {"uint64", "u64", 8},
+}
+
+// Size is the number of bytes of one element.
+func (d DType) Size() int { return dtypes[d].size }
+
+// String is Go's name of the type.
+func (d DType) String() string {
+	if t, ok := dtypes[d]; ok {
+		return t.name
+	}
+	return fmt.Sprintf("DType(%d)", uint8(d))
+}
+
+// Suffix is how kernel names end: "f32" in relu_fwd_f32.
+func (d DType) Suffix() string { return dtypes[d].suffix }
+
+// IsFloat tells whether gradients can have this type.
+func (d DType) IsFloat() bool { return d == Float32 || d == Float64 }
+
+// DTypeOf is the DType of T.
+func DTypeOf[T Element]() DType {
+	var zero T
+	switch any(zero).(type) {
+	case float32:
+		return Float32
+	case float64:
+		return Float64
+	case uint8:
+		return Uint8
+	case int32:
+		return Int32
+	default:
+		return Uint64
+	}
+}
+
+// Bytes is the memory of values, not a copy.
+func Bytes[T Element](values []T) []byte {
+	if len(values) == 0 {
+		return nil
+	}
+	return unsafe.Slice((*byte)(unsafe.Pointer(&values[0])), len(values)*int(unsafe.Sizeof(values[0])))
+}

@@ -1,0 +1,234 @@
+package tensor
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/pkg/errors"
+)
+
+// Host is the device that runs on the CPU. Chains are shared out to threads, whole; what is left over runs chain after chain with
+// the tiles of each launch shared out.
+type Host struct {
+	mu   sync.Mutex // one schedule at a time has the threads
+	pool *pool
+}
+
+var _ Device = (*Host)(nil)
+
+// NewHost starts a host device with that many threads, all that Go may use when threads is 0.
+func NewHost(threads int) *Host {
+	if threads <= 0 {
+		threads = runtime.GOMAXPROCS(0)
+	}
+	return &Host{pool: newPool(threads)}
+}
+
+// Name implements Device.
+func (h *Host) Name() string { return fmt.Sprintf("cpu (%d threads)", h.pool.workers) }
+
+// Close implements Device: it ends the threads.
+func (h *Host) Close() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.pool.closed.Load() {
+		h.pool.close()
+	}
+	return nil
+}
+
+// hostRunner is a schedule in the host's memory.
+type hostRunner struct {
+	host      *Host
+	launches  []Launch
+	shared    []byte
+	chains    [][]byte
+	scratch   [][]byte // one per worker that runs whole chains
+	workspace [][]byte // likewise
+	private   [][]byte // one per worker
+	args      []Args   // one per worker
+
+	steps           int
+	launch, phase   int // where the tiles shared out at present belong
+	byChain, byTile func(worker, item int)
+	closed          bool
+}
+
+// Load implements Device.
+func (h *Host) Load(s Schedule) (Runner, error) {
+	if s.Chains < 1 {
+		return nil, errors.Errorf("tensor: host: %d chains, wants at least 1", s.Chains)
+	}
+	if err := checkPlaces(s); err != nil {
+		return nil, err
+	}
+	workspace, private := 0, 0
+	for i := range s.Launches {
+		workspace = max(workspace, s.Launches[i].Host.Workspace)
+		private = max(private, s.Launches[i].Host.Private)
+	}
+	slots := 1
+	if s.Chains >= h.pool.workers {
+		slots = h.pool.workers
+	}
+	r := &hostRunner{
+		host:      h,
+		launches:  s.Launches,
+		shared:    alignedBytes(s.Bytes[Shared]),
+		chains:    manyBytes(s.Chains, s.Bytes[Chain]),
+		scratch:   manyBytes(slots, s.Bytes[Scratch]),
+		workspace: manyBytes(slots, workspace),
+		private:   manyBytes(h.pool.workers, private),
+		args:      make([]Args, h.pool.workers),
+	}
+	r.byChain = func(worker, chain int) {
+		for range r.steps {
+			r.wholeStep(worker, chain)
+		}
+	}
+	r.byTile = func(worker, tile int) {
+		r.launches[r.launch].Host.Phases[r.phase].Run(&r.args[worker], tile)
+	}
+	return r, nil
+}
+
+// checkPlaces refuses a launch whose buffer does not lie in its arena: the memory of kernels is not otherwise checked.
+func checkPlaces(s Schedule) error {
+	for i := range s.Launches {
+		for j, argument := range s.Launches[i].Arguments {
+			b := argument.Buffer
+			if b != nil && (b.Offset < 0 || b.Offset%Alignment != 0 || b.Offset+b.Bytes() > s.Bytes[b.Arena]) {
+				return errors.Errorf("tensor: launch %s (%s): argument %d, %v, is outside its arena of %d bytes",
+					s.Launches[i].Kernel, s.Launches[i].Label, j, b, s.Bytes[b.Arena])
+			}
+		}
+	}
+	return nil
+}
+
+// Run implements Runner.
+func (r *hostRunner) Run(steps int) error {
+	if r.closed {
+		return errors.New("tensor: host: run after close")
+	}
+	r.host.mu.Lock()
+	defer r.host.mu.Unlock()
+	workers := r.host.pool.workers
+	whole := len(r.chains) / workers * workers
+	if workers == 1 {
+		whole = 0 // the same work, without the detour
+	}
+	if whole > 0 {
+		r.steps = steps
+		r.host.pool.run(whole, r.byChain)
+	}
+	for chain := whole; chain < len(r.chains); chain++ {
+		for range steps {
+			for i := range r.launches {
+				r.sharedLaunch(i, chain)
+			}
+		}
+	}
+	return nil
+}
+
+// wholeStep runs one step of a chain on one worker.
+func (r *hostRunner) wholeStep(worker, chain int) {
+	a := &r.args[worker]
+	for i := range r.launches {
+		r.aim(a, i, worker, worker, chain)
+		for _, phase := range r.launches[i].Host.Phases {
+			for tile := range phase.Tiles {
+				phase.Run(a, tile)
+			}
+		}
+	}
+}
+
+// sharedLaunch runs one launch of a chain on all workers.
+func (r *hostRunner) sharedLaunch(i, chain int) {
+	for w := range r.args {
+		r.aim(&r.args[w], i, w, 0, chain)
+	}
+	r.launch = i
+	for phase := range r.launches[i].Host.Phases {
+		r.phase = phase
+		r.host.pool.run(r.launches[i].Host.Phases[phase].Tiles, r.byTile)
+	}
+}
+
+// aim points a worker's arguments at a launch, a chain and the scratch memory of a slot.
+func (r *hostRunner) aim(a *Args, launch, worker, slot, chain int) {
+	a.launch = &r.launches[launch]
+	a.base = [arenas][]byte{Shared: r.shared, Chain: r.chains[chain], Scratch: r.scratch[slot]}
+	a.workspace = r.workspace[slot]
+	a.private = r.private[worker]
+}
+
+// Step implements Runner.
+func (r *hostRunner) Step(chain int, visit func(launch int) error) error {
+	if r.closed || chain < 0 || chain >= len(r.chains) {
+		return errors.Errorf("tensor: host: step of chain %d of %d (closed: %v)", chain, len(r.chains), r.closed)
+	}
+	r.host.mu.Lock()
+	defer r.host.mu.Unlock()
+	for i := range r.launches {
+		r.sharedLaunch(i, chain)
+		if err := visit(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Read implements Runner.
+func (r *hostRunner) Read(b *Buffer, chain, first int, dst []byte) error {
+	src, err := r.region(b, chain, first, len(dst))
+	copy(dst, src)
+	return err
+}
+
+// Write implements Runner.
+func (r *hostRunner) Write(b *Buffer, chain, first int, src []byte) error {
+	dst, err := r.region(b, chain, first, len(src))
+	copy(dst, src)
+	return err
+}
+
+func (r *hostRunner) region(b *Buffer, chain, first, bytes int) ([]byte, error) {
+	if r.closed {
+		return nil, errors.New("tensor: host: memory used after close")
+	}
+	if chain < 0 || chain >= len(r.chains) {
+		return nil, errors.Errorf("tensor: host: chain %d of %d", chain, len(r.chains))
+	}
+	from := first * b.DType.Size()
+	if from < 0 || from+bytes > b.Bytes() {
+		return nil, errors.Errorf("tensor: host: bytes %d to %d of %v, which has %d", from, from+bytes, b, b.Bytes())
+	}
+	arena := [arenas][]byte{Shared: r.shared, Chain: r.chains[chain], Scratch: r.scratch[0]}[b.Arena]
+	return arena[b.Offset+from : b.Offset+from+bytes], nil
+}
+
+// Close implements Runner.
+func (r *hostRunner) Close() error {
+	r.closed = true
+	r.shared, r.chains, r.scratch, r.workspace, r.private = nil, nil, nil, nil, nil
+	return nil
+}
+
+func manyBytes(n, bytes int) [][]byte {
+	many := make([][]byte, n)
+	for i := range many {
+		many[i] = alignedBytes(bytes)
+	}
+	return many
+}
+
+// alignedBytes returns zeroed memory that begins on a multiple of Alignment.
+func alignedBytes(n int) []byte {
+	raw := make([]byte, n+Alignment)
+	skip := (Alignment - int(addressOf(raw)%Alignment)) % Alignment
+	return raw[skip : skip+n : skip+n]
+}

@@ -1,0 +1,225 @@
+package kernel
+
+import "github.com/pkg/errors"
+
+// Conv2D describes a two-dimensional cross-correlation, the convolution of
+// neural networks:
+//
+//	y[b k p q] = f(bias[k] + sum_{c r s} w[k c r s] x[b c p*StrideH+r*DilationH-PadH q*StrideW+s*DilationW-PadW])
+//
+// with x [B C H W], w [K C R S], y [B K P Q]; x is zero outside its bounds and f
+// is the ReLU when ReLU is set. Bias and ReLU concern the forward direction only.
+type Conv2D struct {
+	B, C, H, W, K, R, S  int
+	StrideH, StrideW     int
+	PadH, PadW           int
+	DilationH, DilationW int
+	Bias, ReLU           bool
+}
+
+// P is the height of the output, 0 when the filter does not fit once.
+func (c Conv2D) P() int { return outputSize(c.H, c.R, c.StrideH, c.PadH, c.DilationH) }
+
+// Q is the width of the output, 0 when the filter does not fit once.
+func (c Conv2D) Q() int { return outputSize(c.W, c.S, c.StrideW, c.PadW, c.DilationW) }
+
+// outputSize is the number of positions of a window of the given taps.
+func outputSize(size, taps, stride, pad, dilation int) int {
+	room := size + 2*pad - (taps-1)*dilation - 1
+	if room < 0 || stride < 1 {
+		return 0
+	}
+	return room/stride + 1
+}
+
+// Validate returns an error when a size, stride or dilation is not positive, a
+// padding is negative, the filter does not fit into the padded image, or a tensor has 2^31
+// elements or more.
+func (c Conv2D) Validate() error {
+	if min(c.B, c.C, c.H, c.W, c.K, c.R, c.S) < 1 {
+		return errors.Errorf("kernel: conv2d: sizes B, C, H, W, K, R, S are %d, %d, %d, %d, %d, %d, %d, want at least 1",
+			c.B, c.C, c.H, c.W, c.K, c.R, c.S)
+	}
+	if min(c.StrideH, c.StrideW, c.DilationH, c.DilationW) < 1 || min(c.PadH, c.PadW) < 0 {
+		return errors.Errorf("kernel: conv2d: stride %d x %d, dilation %d x %d, padding %d x %d, want at least 1, 1 and 0",
+			c.StrideH, c.StrideW, c.DilationH, c.DilationW, c.PadH, c.PadW)
+	}
+	if max(c.StrideH, c.StrideW, c.DilationH, c.DilationW, c.PadH, c.PadW, c.R, c.S) > 1<<20 {
+		return errors.Errorf("kernel: conv2d: a filter size, stride, dilation or padding exceeds %d", 1<<20)
+	}
+	if c.P() < 1 || c.Q() < 1 {
+		return errors.Errorf("kernel: conv2d: a filter of %d x %d with dilation %d x %d does not fit into an image of %d x %d with padding %d x %d",
+			c.R, c.S, c.DilationH, c.DilationW, c.H, c.W, c.PadH, c.PadW)
+	}
+	for _, s := range [][]int{
+		{c.B, c.C, c.H, c.W}, {c.K, c.C, c.R, c.S}, {c.B, c.K, c.P(), c.Q()},
+		{c.C, c.H + 2*c.PadH, c.W + 2*c.PadW},
+		{c.K, c.H + 2*c.DilationH*c.R, c.W + 2*c.DilationW*c.S},
+	} {
+		if _, ok := product(s...); !ok {
+			return errors.Errorf("kernel: conv2d: a tensor of shape %v has more than %d elements", s, maxElements)
+		}
+	}
+	return nil
+}
+
+func (c Conv2D) sizeX() int { return c.B * c.C * c.H * c.W }
+func (c Conv2D) sizeW() int { return c.K * c.C * c.R * c.S }
+func (c Conv2D) sizeY() int { return c.B * c.K * c.P() * c.Q() }
+
+// convPlan is a convolution of any direction.
+type convPlan struct {
+	window
+	outputs int  // output channels of convTile
+	bias    bool // whether convTile adds one
+	relu    bool
+	shape   Conv2D
+	filter  filterPlan
+}
+
+// Forward makes y = f(conv(x, w) + bias) ready. Operands: A is x, B is w, Bias
+// [K] if Bias is set, Out is y.
+func (c Conv2D) Forward() (Plan, error) {
+	if err := c.Validate(); err != nil {
+		return Plan{}, err
+	}
+	p := convPlan{outputs: c.K, bias: c.Bias, relu: c.ReLU, shape: c}
+	p.window = c.imageWindow()
+	vertical, horizontal := c.axes()
+	p.choose(vertical, horizontal)
+	p.build(vertical, horizontal)
+	bias := 0
+	if c.Bias {
+		bias = c.K
+	}
+	return Plan{
+		Phases:  []int{p.tiles()},
+		Scratch: p.paddedSize() + min(len(p.taps), maxDepth)*panelColumns,
+		kind:    kindConv2DForward,
+		sizeA:   c.sizeX(), sizeB: c.sizeW(), sizeBias: bias, sizeOut: c.sizeY(),
+		conv: p,
+	}, nil
+}
+
+// imageWindow slides the filter over x.
+func (c Conv2D) imageWindow() window {
+	return window{
+		channels: c.C, height: c.H, width: c.W,
+		spacingH: 1, spacingW: 1, padH: c.PadH, padW: c.PadW,
+		batch: c.B, outH: c.P(), outW: c.Q(),
+	}
+}
+
+func (c Conv2D) axes() (vertical, horizontal axis) {
+	return axis{c.R, c.DilationH, c.StrideH}, axis{c.S, c.DilationW, c.StrideW}
+}
+
+// BackwardInput makes the gradient with respect to x ready,
+//
+//	dx[b c h w] = sum_{k r s} w[k c r s] dout[b k p q], p*StrideH = h+PadH-r*DilationH, q likewise,
+//
+// which is a convolution of dout, with StrideH-1 and StrideW-1 zeros between
+// its elements, by the flipped filter. Operands: A is dout [B K P Q], B is w, Out is dx
+// [B C H W]. Phase 0 flips the filter into the workspace, phase 1 convolves.
+func (c Conv2D) BackwardInput() (Plan, error) {
+	if err := c.Validate(); err != nil {
+		return Plan{}, err
+	}
+	p := convPlan{outputs: c.C, shape: c}
+	p.window = window{
+		channels: c.K, height: c.P(), width: c.Q(),
+		spacingH: c.StrideH, spacingW: c.StrideW,
+		padH: c.DilationH*(c.R-1) - c.PadH, padW: c.DilationW*(c.S-1) - c.PadW,
+		batch: c.B, outH: c.H, outW: c.W,
+	}
+	vertical, horizontal := axis{c.R, c.DilationH, 1}, axis{c.S, c.DilationW, 1}
+	p.choose(vertical, horizontal)
+	p.build(vertical, horizontal)
+	return Plan{
+		Phases:    []int{min(c.C, tileCount), p.tiles()},
+		Workspace: c.sizeW(),
+		Scratch:   p.paddedSize() + min(len(p.taps), maxDepth)*panelColumns,
+		kind:      kindConv2DBackwardInput,
+		sizeA:     c.sizeY(), sizeB: c.sizeW(), sizeOut: c.sizeX(),
+		conv: p,
+	}, nil
+}
+
+// flipFilter writes flipped[c k r s] = w[k c R-1-r S-1-s] for some of the c.
+func flipFilter[T Float](p *convPlan, tile int, w, flipped []T) {
+	s := p.shape
+	area := s.R * s.S
+	lo, hi := cut(s.C, min(s.C, tileCount), tile)
+	for c := lo; c < hi; c++ {
+		for k := range s.K {
+			from := w[(k*s.C+c)*area:][:area]
+			to := flipped[(c*s.K+k)*area:][:area]
+			for i, v := range from {
+				to[area-1-i] = v
+			}
+		}
+	}
+}
+
+// convTile convolves the pixels of one tile: it pads the images, then packs
+// panel after panel of patches and multiplies each by the whole filter
+// [outputs, taps].
+func convTile[T Float](p *convPlan, tile int, x, filter, bias, y, scratch []T) {
+	at := p.part(tile)
+	padded := scratch[:p.paddedSize()]
+	panel := scratch[len(padded):]
+	pad(&p.window, padded, x, at.image, at.images, 0, p.channels, at.row)
+	depth := len(p.taps)
+	blocks := depthBlocks(depth)
+	pixels := at.images * at.rows * p.outW
+	for block := range blocks {
+		k0, k1 := cut(depth, blocks, block)
+		f := p.epilogue(block == 0, block == blocks-1)
+		for j := 0; j < pixels; j += panelColumns {
+			packWindow(panel, padded, &p.panels[j/panelColumns], p.taps[k0:k1])
+			convPanel(p, at, j, min(panelColumns, pixels-j), k0, k1, filter, bias, y, panel, f)
+		}
+	}
+}
+
+// epilogue is that of Gemm, with a bias per row.
+func (p *convPlan) epilogue(first, last bool) flags {
+	kind := NoBias
+	if p.bias {
+		kind = BiasRow
+	}
+	return Gemm{Bias: kind, ReLU: p.relu}.epilogue(first, last)
+}
+
+// convPanel multiplies taps [k0, k1) of the filter by a packed panel of pixels
+// and stores the result. A panel that crosses from one image into the next is
+// stored in parts.
+func convPanel[T Float](p *convPlan, at part, j, columns, k0, k1 int, filter, bias, y, panel []T, f flags) {
+	depth := len(p.taps)
+	run := at.rows * p.outW
+	plane := p.outH * p.outW
+	whole := columns == panelColumns && j/run == (j+columns-1)/run
+	groups := rowGroups(p.outputs)
+	for group := range groups {
+		k, end := cut(p.outputs, groups, group)
+		a := left[T]{data: filter[k*depth+k0:], rowStride: depth, depthStride: 1}
+		rowBias := bias
+		if p.bias {
+			rowBias = bias[k:]
+		}
+		if whole {
+			to := ((at.image+j/run)*p.outputs+k)*plane + at.row*p.outW + j%run
+			multiply(end-k, k1-k0, a, panel, y[to:], plane, rowBias, f)
+			continue
+		}
+		var sums [panelRows * panelColumns]T
+		multiplyPart(end-k, k1-k0, a, panel, &sums)
+		for done := 0; done < columns; {
+			i := j + done
+			n := min(columns-done, run-i%run)
+			to := ((at.image+i/run)*p.outputs+k)*plane + at.row*p.outW + i%run
+			finish(end-k, n, sums[done:], y[to:], plane, rowBias, f)
+			done += n
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package kernel
+
+import (
+	"fmt"
+	"testing"
+)
+
+// eachTerm calls visit with the positions in x, w and y of every product of a
+// convolution.
+func eachTerm(c Conv2D, visit func(x, w, y int)) {
+	for b := range c.B {
+		for k := range c.K {
+			for p := range c.P() {
+				for q := range c.Q() {
+					for ch := range c.C {
+						for r := range c.R {
+							for s := range c.S {
+								h, w := p*c.StrideH+r*c.DilationH-c.PadH, q*c.StrideW+s*c.DilationW-c.PadW
+								if h >= 0 && h < c.H && w >= 0 && w < c.W {
+									visit(((b*c.C+ch)*c.H+h)*c.W+w, ((k*c.C+ch)*c.R+r)*c.S+s, ((b*c.K+k)*c.P()+p)*c.Q()+q)
+								}
+							}
+						}
+					}
+				}
+			}
+		}
+	}
+}
+
+func checkConv[T Float](t *testing.T, c Conv2D) {
+	t.Helper()
+	forward, err := c.Forward()
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, forward, false, func(in inputs[T]) []sum {
+		out := make([]sum, c.sizeY())
+		eachTerm(c, func(x, w, y int) { out[y].add(float64(in.a[x]) * float64(in.b[w])) })
+		for y := range out {
+			if c.Bias {
+				out[y].add(float64(in.bias[y/(c.P()*c.Q())%c.K]))
+			}
+			if c.ReLU {
+				out[y].value = max(out[y].value, 0)
+			}
+		}
+		return out
+	})
+	input, err := c.BackwardInput()
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, input, false, func(in inputs[T]) []sum {
+		out := make([]sum, c.sizeX())
+		eachTerm(c, func(x, w, y int) { out[x].add(float64(in.a[y]) * float64(in.b[w])) })
+		return out
+	})
+	filter, err := c.BackwardFilter()
+	if err != nil {
+		t.Fatal(err)
+	}
+	check(t, filter, false, func(in inputs[T]) []sum {
+		out := make([]sum, c.sizeW())
+		eachTerm(c, func(x, w, y int) { out[w].add(float64(in.a[y]) * float64(in.b[x])) })
+		return out
+	})
+}
+
+func TestConv2D(t *testing.T) {
+	plain := Conv2D{B: 1, C: 1, H: 1, W: 1, K: 1, R: 1, S: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}
+	cases := []func(c *Conv2D){
+		func(c *Conv2D) {},
+		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.R, c.S = 3, 1, 28, 28, 10, 5, 5 },
+		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.R, c.S = 5, 10, 12, 12, 20, 5, 5 },
+		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.R, c.S, c.PadH, c.PadW = 7, 9, 14, 14, 33, 5, 5, 2, 2 },
+		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.R, c.S, c.PadH, c.PadW = 33, 2, 7, 5, 17, 3, 3, 1, 1 },
+		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K = 40, 31, 2, 2, 6 },
+		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.R, c.S = 2, 3, 31, 33, 7, 4, 3; c.StrideH, c.StrideW = 3, 2 },
+		func(c *Conv2D) {
+			c.B, c.C, c.H, c.W, c.K, c.R, c.S = 2, 4, 16, 15, 5, 3, 3
+			c.StrideH, c.StrideW, c.DilationH, c.DilationW, c.PadH, c.PadW = 1, 2, 2, 3, 2, 3
+		},
+		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.R, c.S, c.PadH, c.PadW = 2, 2, 5, 6, 3, 2, 3, 5, 4 },
+		func(c *Conv2D) { c.B, c.H, c.W, c.K, c.StrideH, c.StrideW, c.PadH, c.PadW = 2, 4, 4, 2, 3, 3, 3, 2 },
+		func(c *Conv2D) { c.C, c.H, c.W, c.K, c.R, c.S, c.PadH, c.PadW = 3, 64, 257, 8, 3, 3, 1, 1 },
+		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.R, c.S = 20, 70, 6, 6, 18, 3, 1 },
+		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.S, c.StrideW = 3, 2, 1, 100, 4, 9, 4 },
+	}
+	onBothPaths(t, func(t *testing.T) {
+		for i, set := range cases {
+			c := plain
+			set(&c)
+			c.Bias, c.ReLU = i%2 == 0, i%3 == 0
+			t.Run(fmt.Sprintf("%+v", c), func(t *testing.T) {
+				checkConv[float32](t, c)
+				checkConv[float64](t, c)
+			})
+		}
+	})
+}
+
+func TestConv2DValidate(t *testing.T) {
+	good := Conv2D{B: 1, C: 1, H: 5, W: 5, K: 1, R: 3, S: 3, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}
+	if err := good.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	for i, set := range []func(c *Conv2D){
+		func(c *Conv2D) { c.B = 0 },
+		func(c *Conv2D) { c.StrideW = 0 },
+		func(c *Conv2D) { c.DilationH = -1 },
+		func(c *Conv2D) { c.PadH = -1 },
+		func(c *Conv2D) { c.R = 6 },
+		func(c *Conv2D) { c.DilationW = 3 },
+		func(c *Conv2D) { c.B, c.C = 1<<20, 1<<20 },
+		func(c *Conv2D) { c.PadH, c.PadW = 1<<19, 1<<19 },
+	} {
+		c := good
+		set(&c)
+		if c.Validate() == nil {
+			t.Errorf("case %d, %+v: no error", i, c)
+		}
+	}
+}

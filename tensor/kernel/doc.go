@@ -1,0 +1,29 @@
+// Package kernel holds the heavy loops of the host device: matrix
+// multiplication, two-dimensional convolution in its three directions, and
+// pooling, as pure functions over slices.
+//
+// Its nouns:
+//
+//   - a description ([Gemm], [Conv2D], [Pool2D]) is a comparable struct of
+//     sizes and options;
+//   - a [Plan] is a description made ready once: the tables it needs, the
+//     memory it needs and how its work is cut up;
+//   - a plan's work is a sequence of phases, each a number of tiles. Tiles of
+//     one phase may run in any order and at the same time; a phase may begin
+//     when all tiles of the one before it have ended;
+//   - [Run] performs one tile on the slices in [Operands].
+//
+// Its one policy: how the work is cut, and the order of every sum, depend on
+// the description alone. The bits of an output therefore depend neither on the
+// number of threads nor on which thread ran which tile. Run never allocates.
+//
+// Tensors are dense and row-major; images are [B C H W]. On amd64 processors
+// with AVX2 and FMA, float32 takes a path in assembly; everything else, and
+// every build with the tag purego, runs the portable loops. The two paths cut
+// and order the work alike but round differently, because FMA rounds once.
+//
+// Multiplication follows the packed-panel scheme of Goto and van de Geijn
+// ("Anatomy of High-Performance Matrix Multiplication", ACM TOMS 34(3), 2008);
+// a convolution is such a product whose panels are read from the image
+// directly, so that no matrix of image patches exists.
+package kernel

@@ -1,0 +1,250 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"unsafe"
+)
+
+// guard is the number of sentinel elements on either side of every buffer.
+const guard = 32
+
+const sentinel = 12345
+
+// guarded returns n elements with sentinels around them.
+func guarded[T Float](n int) (all, inner []T) {
+	all = make([]T, n+2*guard)
+	for i := range all {
+		all[i] = sentinel
+	}
+	return all, all[guard : guard+n : guard+n]
+}
+
+func intact[T Float](all []T) bool {
+	for i := range guard {
+		if all[i] != sentinel || all[len(all)-1-i] != sentinel {
+			return false
+		}
+	}
+	return true
+}
+
+func poison[T Float](x []T) {
+	for i := range x {
+		x[i] = T(math.NaN())
+	}
+}
+
+func normals[T Float](r *rand.Rand, n int) []T {
+	x := make([]T, n)
+	for i := range x {
+		x[i] = T(r.NormFloat64())
+	}
+	return x
+}
+
+// inputs are the operands a test gives to a plan; out is what Out holds before.
+type inputs[T Float] struct{ a, b, bias, out []T }
+
+func random[T Float](r *rand.Rand, p *Plan) inputs[T] {
+	return inputs[T]{normals[T](r, p.sizeA), normals[T](r, p.sizeB), normals[T](r, p.sizeBias), normals[T](r, p.sizeOut)}
+}
+
+// execute runs all tiles, in order or shuffled, on guarded buffers whose
+// undefined parts are NaN, and returns the output.
+func execute[T Float](t *testing.T, p *Plan, in inputs[T], keepOut bool, shuffle *rand.Rand) []T {
+	t.Helper()
+	var alls [6][]T
+	var o Operands[T]
+	for i, buffer := range []struct {
+		to     *[]T
+		n      int
+		values []T
+	}{
+		{&o.A, p.sizeA, in.a}, {&o.B, p.sizeB, in.b}, {&o.Bias, p.sizeBias, in.bias},
+		{&o.Out, p.sizeOut, nil}, {&o.Workspace, p.Workspace, nil}, {&o.Scratch, p.Scratch, nil},
+	} {
+		alls[i], *buffer.to = guarded[T](buffer.n)
+		poison(*buffer.to)
+		copy(*buffer.to, buffer.values)
+	}
+	if keepOut {
+		copy(o.Out, in.out)
+	}
+	for phase, tiles := range p.Phases {
+		order := make([]int, tiles)
+		for i := range order {
+			order[i] = i
+		}
+		if shuffle != nil {
+			shuffle.Shuffle(tiles, func(i, j int) { order[i], order[j] = order[j], order[i] })
+		}
+		for _, tile := range order {
+			poison(o.Scratch)
+			Run(p, phase, tile, o)
+		}
+	}
+	for i, all := range alls {
+		if !intact(all) {
+			t.Fatalf("buffer %d: written out of bounds", i)
+		}
+	}
+	for i, pair := range [][2][]T{{o.A, in.a}, {o.B, in.b}, {o.Bias, in.bias}} {
+		for j := range pair[0] {
+			if pair[0][j] != pair[1][j] {
+				t.Fatalf("operand %d: element %d was changed", i, j)
+			}
+		}
+	}
+	return o.Out
+}
+
+// sum is a float64 sum and the sum of its terms' magnitudes.
+type sum struct {
+	value, magnitude float64
+	terms            int
+}
+
+func (s *sum) add(v float64) {
+	s.value += v
+	s.magnitude += math.Abs(v)
+	s.terms++
+}
+
+// compare checks each element to 4 eps sqrt(n) relative to the sum of the
+// magnitudes of its terms.
+func compare[T Float](t *testing.T, got []T, want []sum) {
+	t.Helper()
+	eps := 0x1p-52
+	if unsafe.Sizeof(got[0]) == 4 {
+		eps = 0x1p-23
+	}
+	if len(got) != len(want) {
+		t.Fatalf("%d elements, want %d", len(got), len(want))
+	}
+	for i, v := range got {
+		tolerance := 4 * eps * math.Sqrt(float64(want[i].terms)) * want[i].magnitude
+		if d := math.Abs(float64(v) - want[i].value); !(d <= tolerance) {
+			t.Fatalf("element %d is %g, want %g: off by %.3g, tolerance %.3g", i, v, want[i].value, d, tolerance)
+		}
+	}
+}
+
+// check runs a plan in order and shuffled, compares the bits of the two and the
+// values with the naive result.
+func check[T Float](t *testing.T, p Plan, keepOut bool, naive func(in inputs[T]) []sum) {
+	t.Helper()
+	r := rand.New(rand.NewPCG(uint64(p.sizeOut), uint64(p.sizeA)))
+	in := random[T](r, &p)
+	got := execute(t, &p, in, keepOut, nil)
+	again := execute(t, &p, in, keepOut, r)
+	for i := range got {
+		if math.Float64bits(float64(got[i])) != math.Float64bits(float64(again[i])) {
+			t.Fatalf("element %d is %g in order, %g with tiles shuffled", i, got[i], again[i])
+		}
+	}
+	compare(t, got, naive(in))
+}
+
+// onBothPaths runs a test on the portable path and, where there is one, on the
+// fast path.
+func onBothPaths(t *testing.T, test func(t *testing.T)) {
+	saved := useAVX2
+	defer func() { useAVX2 = saved }()
+	useAVX2 = false
+	t.Run("portable", test)
+	if saved {
+		useAVX2 = true
+		t.Run("avx2", test)
+	}
+}
+
+// named is a named float32, which must take the fast path too.
+type named float32
+
+func TestRunDoesNotAllocate(t *testing.T) {
+	onBothPaths(t, func(t *testing.T) {
+		for name, p := range samplePlans(t) {
+			o := operands[float32](&p)
+			n := testing.AllocsPerRun(2, func() {
+				for phase, tiles := range p.Phases {
+					for tile := range tiles {
+						Run(&p, phase, tile, o)
+					}
+				}
+			})
+			if n != 0 {
+				t.Errorf("%s: %g allocations", name, n)
+			}
+		}
+	})
+}
+
+func operands[T Float](p *Plan) Operands[T] {
+	r := rand.New(rand.NewPCG(1, 2))
+	in := random[T](r, p)
+	return Operands[T]{A: in.a, B: in.b, Bias: in.bias, Out: in.out,
+		Workspace: make([]T, p.Workspace), Scratch: make([]T, p.Scratch)}
+}
+
+// samplePlans is one plan of each kind.
+func samplePlans(t *testing.T) map[string]Plan {
+	t.Helper()
+	plans := make(map[string]Plan)
+	put := func(name string, p Plan, err error) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		plans[name] = p
+	}
+	c := Conv2D{B: 3, C: 2, H: 9, W: 7, K: 7, R: 3, S: 3, StrideH: 1, StrideW: 2, PadH: 1, PadW: 1, DilationH: 1, DilationW: 1, Bias: true, ReLU: true}
+	q := Pool2D{B: 2, C: 3, H: 8, W: 9, R: 2, S: 2, StrideH: 2, StrideW: 2}
+	for _, transpose := range []bool{false, true} {
+		p, err := Gemm{M: 31, N: 33, K: 300, TransposeA: transpose, TransposeB: transpose, Bias: BiasRow}.Plan()
+		put(fmt.Sprintf("gemm transposed %v", transpose), p, err)
+	}
+	p, err := c.Forward()
+	put("conv2d forward", p, err)
+	p, err = c.BackwardInput()
+	put("conv2d backward input", p, err)
+	p, err = c.BackwardFilter()
+	put("conv2d backward filter", p, err)
+	p, err = q.MaxForward()
+	put("max pool forward", p, err)
+	p, err = q.MaxBackward()
+	put("max pool backward", p, err)
+	p, err = q.AverageForward()
+	put("average pool forward", p, err)
+	p, err = q.AverageBackward()
+	put("average pool backward", p, err)
+	return plans
+}
+
+func TestRunRejectsBrokenSizes(t *testing.T) {
+	p, err := Gemm{M: 3, N: 4, K: 5}.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, change := range map[string]func(o *Operands[float32], phase, tile *int){
+		"short a":       func(o *Operands[float32], _, _ *int) { o.A = o.A[1:] },
+		"short b":       func(o *Operands[float32], _, _ *int) { o.B = o.B[1:] },
+		"unasked bias":  func(o *Operands[float32], _, _ *int) { o.Bias = make([]float32, 3) },
+		"long out":      func(o *Operands[float32], _, _ *int) { o.Out = make([]float32, 13) },
+		"short scratch": func(o *Operands[float32], _, _ *int) { o.Scratch = nil },
+		"phase":         func(_ *Operands[float32], phase, _ *int) { *phase = 1 },
+		"tile":          func(_ *Operands[float32], _, tile *int) { *tile = 1 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			o, phase, tile := operands[float32](&p), 0, 0
+			change(&o, &phase, &tile)
+			Run(&p, phase, tile, o)
+		})
+	}
+}

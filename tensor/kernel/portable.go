@@ -1,0 +1,18 @@
+//go:build !amd64 || purego
+
+package kernel
+
+// useAVX2 is never set in a build without assembly.
+var useAVX2 = false
+
+func multiplyFast[T Float](rows, depth int, a left[T], b, c []T, stride int, bias []T, f flags) bool {
+	return false
+}
+
+func multiplyTableFast[T Float](data []T, rowOffsets, depthOffsets []int32, b, c []T, stride int, accumulate bool) bool {
+	return false
+}
+
+func packColumnsFast[T Float](panel, source []T, stride, depth, columns int) bool { return false }
+
+func packWindowFast[T Float](panel, padded []T, p *pixelPanel, taps []int32) bool { return false }

@@ -1,0 +1,196 @@
+package kernel
+
+// window is the geometry shared by the three directions of a convolution.
+//
+// A tile works on a padded copy of the images it needs, laid out
+// [images C paddedH paddedW] in the worker's scratch. There, the element that
+// tap (c, r, s) of output pixel (image, p, q) reads lies at
+// pixels[pixel] + taps[tap]: the matrix of image patches is a sum of two tables,
+// and packing it, in either orientation, needs no arithmetic on coordinates.
+type window struct {
+	channels, height, width int // of an image
+	spacingH, spacingW      int // distance in the padded copy of elements adjacent in the image
+	padH, padW              int // position in the padded copy of an image's element (0, 0); may be negative
+	strideH                 int // padded rows from one output row to the next
+	batch, outH, outW       int // output pixels are [batch outH outW]
+	images, rows            int // of output pixels, covered by a full tile
+	paddedH, paddedW        int
+	taps                    []int32      // [C R S]
+	pixels                  []int32      // [images rows outW], continued to a multiple of panelColumns
+	panels                  []pixelPanel // the same, for packing
+}
+
+// pixelPanel is one panel's pixels. In most panels each half is two runs of
+// contiguous elements, which the assembly copies by vectors: runs holds, for
+// each half, first, second and split; element j of the half lies at first+j when j < split, else
+// at second+j.
+type pixelPanel struct {
+	pixels [panelColumns]int32
+	runs   [6]int32
+	simple bool // whether runs describes pixels
+}
+
+// slack follows the padded copy, because vectors are read whole.
+const slack = panelColumns
+
+// axis is one axis of a window.
+type axis struct{ taps, dilation, stride int }
+
+// build computes the tables, once images and rows are chosen.
+func (w *window) build(vertical, horizontal axis) {
+	w.strideH = vertical.stride
+	w.paddedH = (w.rows-1)*vertical.stride + (vertical.taps-1)*vertical.dilation + 1
+	w.paddedW = (w.outW-1)*horizontal.stride + (horizontal.taps-1)*horizontal.dilation + 1
+	w.taps = make([]int32, 0, w.channels*vertical.taps*horizontal.taps)
+	for c := range w.channels {
+		for r := range vertical.taps {
+			for s := range horizontal.taps {
+				at := (c*w.paddedH+r*vertical.dilation)*w.paddedW + s*horizontal.dilation
+				w.taps = append(w.taps, int32(at))
+			}
+		}
+	}
+	for image := range w.images {
+		for p := range w.rows {
+			for q := range w.outW {
+				at := (image*w.channels*w.paddedH+p*vertical.stride)*w.paddedW + q*horizontal.stride
+				w.pixels = append(w.pixels, int32(at))
+			}
+		}
+	}
+	for len(w.pixels)%panelColumns != 0 {
+		w.pixels = append(w.pixels, w.pixels[len(w.pixels)-1]+1)
+	}
+	w.panels = make([]pixelPanel, len(w.pixels)/panelColumns)
+	for i := range w.panels {
+		w.panels[i].fill(w.pixels[i*panelColumns:][:panelColumns])
+	}
+}
+
+// fill copies sixteen pixels and finds their runs.
+func (p *pixelPanel) fill(pixels []int32) {
+	copy(p.pixels[:], pixels)
+	p.simple = true
+	const half = panelColumns / 2
+	for h := range 2 {
+		x := pixels[h*half:][:half]
+		split := 1
+		for split < half && x[split] == x[split-1]+1 {
+			split++
+		}
+		second := x[0]
+		if split < half {
+			second = x[split] - int32(split)
+		}
+		copy(p.runs[3*h:], []int32{x[0], second, int32(split)})
+		for j := split + 1; j < half; j++ {
+			p.simple = p.simple && x[j] == x[j-1]+1
+		}
+	}
+}
+
+// paddedSize is the number of elements of a tile's padded copy.
+func (w *window) paddedSize() int {
+	return w.images*w.channels*w.paddedH*w.paddedW + slack
+}
+
+// pad copies the channels [c0, c1) of the given images, as far as output rows
+// from row on need them, into the padded copy, with zeros around and between.
+func pad[T Float](w *window, padded, source []T, image, images, c0, c1, row int) {
+	plane := w.paddedH * w.paddedW
+	for n := range images {
+		for c := c0; c < c1; c++ {
+			from := source[((image+n)*w.channels+c)*w.height*w.width:][:w.height*w.width]
+			to := padded[(n*w.channels+c)*plane:][:plane]
+			for u := range w.paddedH {
+				line := to[u*w.paddedW:][:w.paddedW]
+				h := row*w.strideH + u - w.padH
+				if h < 0 || h%w.spacingH != 0 || h/w.spacingH >= w.height {
+					clear(line)
+					continue
+				}
+				padLine(line, from[h/w.spacingH*w.width:][:w.width], w.padW, w.spacingW)
+			}
+		}
+	}
+}
+
+// padLine places the elements of a row at start, start+spacing, ... of line,
+// leaves out those that fall outside and writes zeros elsewhere.
+func padLine[T Float](line, row []T, start, spacing int) {
+	if spacing == 1 {
+		if start < 0 {
+			row = row[min(-start, len(row)):]
+			start = 0
+		}
+		start = min(start, len(line))
+		clear(line[:start])
+		n := copy(line[start:], row)
+		clear(line[start+n:])
+		return
+	}
+	clear(line)
+	for i, v := range row {
+		if at := start + i*spacing; at >= 0 && at < len(line) {
+			line[at] = v
+		}
+	}
+}
+
+// Limits of a tile of output pixels.
+const (
+	// tilePixels is the number of output pixels a tile aims at. Short tiles
+	// waste columns of the last panel and read the filter more often.
+	tilePixels = 1024
+	// tileElements bounds the padded copy: 256 Ki float32 are 1 MiB.
+	tileElements = 1 << 18
+	// tileCount is the number of tiles a call aims at, so that a pool of
+	// workers has something to share.
+	tileCount = 16
+)
+
+// choose sets images and rows: whole images if several fit into a tile, or
+// else rows of one image. Among numbers of images it prefers those that leave
+// few columns of the last panel unused.
+func (w *window) choose(vertical, horizontal axis) {
+	line := w.channels * ((w.outW-1)*horizontal.stride + (horizontal.taps-1)*horizontal.dilation + 1)
+	lines := func(rows int) int { return (rows-1)*vertical.stride + (vertical.taps-1)*vertical.dilation + 1 }
+	w.images, w.rows = 1, w.outH
+	pixels := w.outH * w.outW
+	if pixels <= tilePixels && w.batch >= tileCount/2 {
+		least := 0.0
+		most := min(tilePixels/pixels, max(1, w.batch/tileCount), max(1, tileElements/(line*lines(w.outH))))
+		for n := 1; n <= most; n++ {
+			use := float64(n*pixels) / float64(ceilDiv(n*pixels, panelColumns)*panelColumns)
+			if use >= least {
+				w.images, least = n, use
+			}
+		}
+		return
+	}
+	wanted := max(ceilDiv(tilePixels, w.outW), 1)
+	if w.batch < tileCount {
+		wanted = min(wanted, max(ceilDiv(w.outH, ceilDiv(tileCount, w.batch)), ceilDiv(4*panelColumns, w.outW)))
+	}
+	w.rows = min(wanted, w.outH)
+	for w.rows > 1 && line*lines(w.rows) > tileElements {
+		w.rows--
+	}
+}
+
+// tiles is the number of tiles that cover the output.
+func (w *window) tiles() int { return ceilDiv(w.batch, w.images) * ceilDiv(w.outH, w.rows) }
+
+// part is the output pixels of one tile.
+type part struct {
+	image, images int
+	row, rows     int
+}
+
+func (w *window) part(tile int) part {
+	across := ceilDiv(w.outH, w.rows)
+	p := part{image: tile / across * w.images, row: tile % across * w.rows}
+	p.images = min(w.images, w.batch-p.image)
+	p.rows = min(w.rows, w.outH-p.row)
+	return p
+}

@@ -1,0 +1,102 @@
+package tensor
+
+import "math"
+
+// Access says what a launch does with a buffer.
+type Access uint8
+
+// The accesses. A Write leaves nothing of what the buffer held.
+const (
+	Read Access = 1 << iota
+	Write
+	ReadWrite = Read | Write
+)
+
+// Kind is the type of a launch's argument as the device's kernel declares it.
+type Kind uint8
+
+// The kinds of argument.
+const (
+	BufferKind Kind = iota
+	Int32Kind
+	Uint32Kind
+	Float32Kind
+	Float64Kind
+)
+
+// Argument is one argument of a kernel: a buffer with its access, or a scalar's bits.
+type Argument struct {
+	Kind   Kind
+	Buffer *Buffer
+	Access Access
+	Bits   uint64
+}
+
+// In is a buffer that the kernel reads.
+func In(b *Buffer) Argument { return Argument{Buffer: b, Access: Read} }
+
+// Out is a buffer that the kernel fills.
+func Out(b *Buffer) Argument { return Argument{Buffer: b, Access: Write} }
+
+// InOut is a buffer that the kernel updates.
+func InOut(b *Buffer) Argument { return Argument{Buffer: b, Access: ReadWrite} }
+
+// Int is a 32-bit integer.
+func Int(v int) Argument { return Argument{Kind: Int32Kind, Bits: uint64(uint32(int32(v)))} }
+
+// Uint is a 32-bit unsigned integer.
+func Uint(v uint32) Argument { return Argument{Kind: Uint32Kind, Bits: uint64(v)} }
+
+// Real is a floating-point scalar in the program's precision.
+func Real(dtype DType, v float64) Argument {
+	if dtype == Float64 {
+		return Argument{Kind: Float64Kind, Bits: math.Float64bits(v)}
+	}
+	return Argument{Kind: Float32Kind, Bits: uint64(math.Float32bits(float32(v)))}
+}
+
+// Launch is one kernel with its arguments. A GPU starts Kernel with Count threads for each chain; the host runs Host.
+type Launch struct {
+	Kernel    string // the symbol, "<op>_<direction>_<dtype>"
+	Label     string // the graph node it computes, for errors and profiles
+	Count     int
+	Arguments []Argument
+	Host      HostKernel
+}
+
+// HostKernel is a launch's work on the CPU: phases with a barrier between them, each cut into tiles that may run in any order and
+// on any thread. The cut is fixed by the problem's shape, so that the bits do not depend on the number of threads.
+type HostKernel struct {
+	Phases    []Phase
+	Workspace int // bytes for all tiles of the launch, undefined at its start, kept between its phases
+	Private   int // bytes for one tile, undefined at its start
+}
+
+// Phase is a number of tiles and what computes one. Run must not allocate.
+type Phase struct {
+	Tiles int
+	Run   func(a *Args, tile int)
+}
+
+// rangeTile is how many elements one tile of an elementwise kernel has: long enough to hide the claim of a tile, short enough that
+// its operands stay in the second-level cache.
+const rangeTile = 8192
+
+// Elementwise is a host kernel whose run treats elements lo to hi of count on their own.
+func Elementwise(count int, run func(a *Args, lo, hi int)) HostKernel {
+	return Rows(count, 1, run)
+}
+
+// Rows is a host kernel over rows of some width, none of which is cut in two.
+func Rows(rows, width int, run func(a *Args, lo, hi int)) HostKernel {
+	tile := max(1, rangeTile/max(1, width))
+	return HostKernel{Phases: []Phase{{
+		Tiles: (rows + tile - 1) / tile,
+		Run:   func(a *Args, i int) { run(a, i*tile, min(rows, (i+1)*tile)) },
+	}}}
+}
+
+// Single is a host kernel that runs on one thread.
+func Single(run func(a *Args)) HostKernel {
+	return HostKernel{Phases: []Phase{{Tiles: 1, Run: func(a *Args, _ int) { run(a) }}}}
+}

@@ -1,0 +1,147 @@
+package random
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+)
+
+// BlockSize is the number of normals in the block that NormalBlock fills.
+const BlockSize = 256
+
+// The polynomials of boxMuller: minimax fits (Remez exchange, leading coefficients rounded to float32 first and the others
+// fitted again) in ascending powers. Relative errors, before the rounding of the arithmetic: radius 2.4e-8, sine 2.8e-8,
+// cosine 4.4e-10.
+const (
+	// -2 ln(1-g) = 2 g + g^2 (radius0 + radius1 g + ...) on [0, 1/2].
+	radius0 = 0x1.fffecp-1
+	radius1 = 0x1.55a384p-1
+	radius2 = 0x1.f313e6p-2
+	radius3 = 0x1.0df6cap-1
+	radius4 = -0x1.72285ep-2
+	radius5 = 0x1.354ff6p+1
+	radius6 = -0x1.a3993p+1
+	radius7 = 0x1.6a0f48p+1
+
+	// sin(pi/2 t) = t (sine0 + sine1 t^2 + ...) on [-1/2, 1/2].
+	sine0 = 0x1.921fb6p+0
+	sine1 = -0x1.4abc24p-1
+	sine2 = 0x1.4680a4p-4
+	sine3 = -0x1.33198ep-8
+
+	// cos(pi/2 t) = 1 + t^2 (cosine0 + cosine1 t^2 + ...) on [-1/2, 1/2].
+	cosine0 = -0x1.3bd3ccp+0
+	cosine1 = 0x1.03c1bp-2
+	cosine2 = -0x1.55b2b6p-6
+	cosine3 = 0x1.d4f7eep-11
+
+	twoLn2 = 0x1.62e43p+0
+)
+
+// boxMuller turns two words into two independent standard normals (Box and Muller 1958):
+//
+//	u  = (w0|1) / 2^32,  v = (w1 + 1/2) / 2^32
+//	z0 = sqrt(-2 ln u) cos(2 pi v),  z1 = sqrt(-2 ln u) sin(2 pi v)
+//
+// u is at least 2^-32, so |z| is at most sqrt(64 ln 2) = 6.66. Every operation below is one float32 or one 32-bit integer operation; a
+// conversion float32(x*y) forbids the compiler to fuse the product with a sum. Other implementations must keep the order.
+func boxMuller(w0, w1 uint32) (z0, z1 float32) {
+	r := radius(w0)
+	c, s := circle(w1)
+	return float32(r * c), float32(r * s)
+}
+
+// radius returns sqrt(-2 ln((word|1) / 2^32)).
+//
+// With u = 2^-k (1-g), 0 <= g <= 1/2, all terms of -2 ln u = k 2 ln 2 - 2 ln(1-g) are positive: nothing cancels, and the result
+// is accurate to a few units in the last place from one end to the other. A word of the upper half, as a signed integer, is 2^32 (u-1): k is 0 and g
+// needs no subtraction. For a word of the lower half k and 1-g are the exponent and the mantissa of its float32.
+func radius(word uint32) float32 {
+	n := int32(word | 1)
+	x := float32(n)
+	bits := math.Float32bits(x)
+	upper := uint32(n >> 31)
+	k := float32(int32((158 - bits>>23) &^ upper))
+	lower := 1 - math.Float32frombits(bits&0x007fffff|0x3f000000)
+	g := choose(upper, x*-0x1p-32, lower)
+
+	p := float32(radius7*g) + radius6
+	p = float32(p*g) + radius5
+	p = float32(p*g) + radius4
+	p = float32(p*g) + radius3
+	p = float32(p*g) + radius2
+	p = float32(p*g) + radius1
+	p = float32(p*g) + radius0
+	p = float32(p*g) + 2
+	return float32(math.Sqrt(float64(float32(k*twoLn2) + float32(p*g))))
+}
+
+// circle returns the cosine and the sine of 2 pi (word + 1/2) / 2^32.
+//
+// The reduction is exact integer arithmetic: the angle is pi/2 (quadrant + t) with the quadrant rounded to nearest and
+// t = int32(4 word + 2) / 2^32 in [-1/2, 1/2).
+func circle(word uint32) (cosine, sine float32) {
+	t := float32(int32(word<<2|2)) * 0x1p-32
+	v := t * t
+
+	s := float32(sine3*v) + sine2
+	s = float32(s*v) + sine1
+	s = float32(s*v) + sine0
+	s *= t
+	c := float32(cosine3*v) + cosine2
+	c = float32(c*v) + cosine1
+	c = float32(c*v) + cosine0
+	c = float32(c*v) + 1
+
+	// Bits 31 and 30 are the quadrant: an odd one exchanges the two, the cosine is negated in 1 and 2, the sine in 2 and 3.
+	quadrant := word + 1<<29
+	odd := uint32(int32(quadrant<<1) >> 31)
+	cosineBits := math.Float32bits(choose(odd, s, c)) ^ (quadrant+1<<30)&(1<<31)
+	sineBits := math.Float32bits(choose(odd, c, s)) ^ quadrant&(1<<31)
+	return math.Float32frombits(cosineBits), math.Float32frombits(sineBits)
+}
+
+// choose returns a where the mask is all ones and b where it is zero, without a branch: half of the branches would be mispredicted.
+func choose(mask uint32, a, b float32) float32 {
+	return math.Float32frombits(math.Float32bits(a)&mask | math.Float32bits(b)&^mask)
+}
+
+// normalQuadsPortable fills dst with the normals of quads quad, quad+1, ... of the address; len(dst) is a multiple of 4.
+func normalQuadsPortable(dst []float32, quad uint32, a Address) {
+	k, c := a.Key(), a.Counter(quad)
+	k0, k1, c0, c1, c2, c3 := k[0], k[1], c[0], c[1], c[2], c[3]
+	for ; len(dst) >= 4; dst = dst[4:] {
+		w0, w1, w2, w3 := philox(c0, c1, c2, c3, k0, k1)
+		dst[0], dst[1] = boxMuller(w0, w1)
+		dst[2], dst[3] = boxMuller(w2, w3)
+		c0++
+	}
+}
+
+// NormalBlock fills dst with the standard normals of elements block*BlockSize to (block+1)*BlockSize-1 of the stream, the same
+// values that Normals gives. An update kernel calls it with an array on its own stack and uses the noise while it is in cache. It
+// allocates nothing, and panics when the address is not valid or the block leaves the stream.
+func NormalBlock(a Address, block int, dst *[BlockSize]float32) {
+	if block < 0 || block > MaxElements/BlockSize-1 {
+		panic(errors.Errorf("random: block %d is not within a stream's [0, %d)", block, MaxElements/BlockSize))
+	}
+	a.mustHold(0, 0)
+	normalQuads(dst, BlockSize/4, uint32(block)*(BlockSize/4), a)
+}
+
+// Normals fills dst with the standard normals of elements first, first+1, ... of the stream. An element's value does not depend on where a
+// range begins. Elements 2i and 2i+1 come from the words of the same numbers, see boxMuller; float64 holds the float32 values.
+// It panics when the address is not valid or the range leaves the stream.
+func Normals[T Float](dst []T, first int, a Address) {
+	a.mustHold(first, len(dst))
+	var block [BlockSize]float32
+	for len(dst) > 0 {
+		skip := first % 4
+		n := min(len(dst), BlockSize-skip)
+		normalQuads(&block, (skip+n+3)/4, uint32(first/4), a)
+		for i, z := range block[skip : skip+n] {
+			dst[i] = T(z)
+		}
+		dst, first = dst[n:], first+n
+	}
+}

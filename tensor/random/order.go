@@ -1,0 +1,80 @@
+package random
+
+import (
+	"math/bits"
+
+	"github.com/pkg/errors"
+)
+
+// orderRounds is the number of half-rounds of the Feistel network. Four with perfect round functions hide the key in large
+// domains (Luby and Rackoff 1988); small ones, and a cheap round function, need more.
+const orderRounds = 8
+
+// Order is a keyed bijection of [0, size): the order in which an epoch visits its data, computed element by element and never stored. It
+// is a value that may be copied and used from many goroutines.
+type Order struct {
+	size                uint64
+	leftMask, rightMask uint32
+	rightBits           uint8
+	keys                [orderRounds]uint32
+}
+
+// NewOrder returns the order of an epoch. Its keys are quads 0 and 1 of the address (seed, chain, step = epoch, OrderStream). It
+// panics when the epoch is above MaxStep.
+func NewOrder(size, seed uint64, chain uint32, epoch uint64) Order {
+	if epoch > MaxStep {
+		panic(errors.Errorf("random: order: epoch is %d, the largest is %d", epoch, uint64(MaxStep)))
+	}
+	o := Order{size: size}
+	if size > 1 {
+		width := bits.Len64(size - 1)
+		o.rightBits = uint8(width - width/2)
+		o.leftMask = uint32(uint64(1)<<(width/2) - 1)
+		o.rightMask = uint32(uint64(1)<<o.rightBits - 1)
+	}
+	a := Address{Seed: seed, Chain: chain, Step: epoch, Stream: OrderStream}
+	for quad := range orderRounds / 4 {
+		words := Philox4x32(a.Counter(uint32(quad)), a.Key())
+		copy(o.keys[4*quad:], words[:])
+	}
+	return o
+}
+
+// At returns the element at position index, in [0, size). It panics when index is not below size.
+//
+// A Feistel network permutes the 2^b numbers of b = ceil(log2 size) bits: of the two halves of b/2 and b - b/2 bits, each is in turn
+// combined by exclusive or with a hash of the other. Results outside [0, size) are permuted again (cycle walking, Black and Rogaway
+// 2002), less than twice on average since 2^b < 2 size.
+func (o *Order) At(index uint64) uint64 {
+	if index >= o.size {
+		panic(errors.Errorf("random: order: index %d is not below the size %d", index, o.size))
+	}
+	for {
+		left := uint32(index >> o.rightBits)
+		right := uint32(index) & o.rightMask
+		for round := 0; round < orderRounds; round += 2 {
+			left ^= orderHash(right^o.keys[round]) & o.leftMask
+			right ^= orderHash(left^o.keys[round+1]) & o.rightMask
+		}
+		index = uint64(left)<<o.rightBits | uint64(right)
+		if index < o.size {
+			return index
+		}
+	}
+}
+
+// orderHash is a bijection of 32 bits in which each bit of the argument changes each bit of the result with probability
+// one half (the finaliser of MurmurHash3, Appleby 2011, public domain).
+func orderHash(x uint32) uint32 {
+	x ^= x >> 16
+	x *= 0x85ebca6b
+	x ^= x >> 13
+	x *= 0xc2b2ae35
+	return x ^ x>>16
+}
+
+// Permute returns the element at position index of the order of an epoch. It is NewOrder and At in one; keep the Order to look up many.
+func Permute(index, size, seed uint64, chain uint32, epoch uint64) uint64 {
+	o := NewOrder(size, seed, chain, epoch)
+	return o.At(index)
+}
