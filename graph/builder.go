@@ -48,6 +48,7 @@ type Builder struct {
 	byName                          map[string]*input
 	header                          *Node
 	scope                           string
+	numbers                         map[string]int
 	serial                          uint64
 	streams                         uint16
 	updates                         []*Node
@@ -65,7 +66,7 @@ type output struct {
 
 // New returns an empty graph whose numbers are Float32 or Float64.
 func New(dtype tensor.DType) *Builder {
-	b := &Builder{graph: gorgonia.NewGraph(), dtype: dtype, byName: map[string]*input{}}
+	b := &Builder{graph: gorgonia.NewGraph(), dtype: dtype, byName: map[string]*input{}, numbers: map[string]int{}}
 	if !dtype.IsFloat() {
 		b.Fail(errors.Errorf("graph: builder of %v, wants float32 or float64", dtype))
 	}
@@ -90,6 +91,12 @@ func (b *Builder) Scope(name string) (end func()) {
 	outer := b.scope
 	b.scope = name
 	return func() { b.scope = outer }
+}
+
+// Number counts the layers of a kind, from 1: what a layer without a name is called by.
+func (b *Builder) Number(kind string) int {
+	b.numbers[kind]++
+	return b.numbers[kind]
 }
 
 // Stream returns a number that no other consumer of random numbers in this graph has.
@@ -274,10 +281,10 @@ func (b *Builder) Parameters() []*Node {
 // Output keeps a node's value, of the last step, under a name.
 func (b *Builder) Output(name string, n *Node) { b.outputs = b.keep(b.outputs, name, n) }
 
-// Record keeps a scalar's value of each step under a name, as a metric. A metric that is not finite stops the run.
+// Record keeps, under a name, the sum of a node's elements at each step, as a metric. A metric that is not finite stops the run.
 func (b *Builder) Record(name string, n *Node) {
-	if n != nil && (len(ShapeOf(n)) != 0 || DTypeOf(n) != b.dtype) {
-		b.Fail(errors.Errorf("graph: record %q: shape %v of %v, wants a scalar of %v", name, ShapeOf(n), DTypeOf(n), b.dtype))
+	if n != nil && DTypeOf(n) != b.dtype {
+		b.Fail(errors.Errorf("graph: record %q: a node of %v, wants %v", name, DTypeOf(n), b.dtype))
 	}
 	b.metrics = b.keep(b.metrics, name, n)
 }

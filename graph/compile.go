@@ -56,7 +56,7 @@ func lower(dtype tensor.DType, v *value) *Lowering {
 // scratch memory.
 func (p *Program) place(m *module, plan *plan) {
 	pinned := map[*value]bool{}
-	for _, k := range append(append([]kept{}, m.outputs...), m.metrics...) {
+	for _, k := range m.outputs {
 		v := k.value
 		for isView(v) {
 			v = v.inputs[0]
@@ -81,9 +81,7 @@ func (p *Program) place(m *module, plan *plan) {
 		plan.keep(k.value.buffer)
 		p.outputs = append(p.outputs, Tensor{Name: k.name, Shape: k.value.shape, DType: k.value.dtype, buffer: k.value.buffer})
 	}
-	// The metrics' scalars lie one after the other, each on its own cache line, so that one launch can record them.
 	for _, k := range m.metrics {
-		plan.keep(k.value.buffer)
 		p.metrics = append(p.metrics, k.name)
 	}
 }
@@ -104,7 +102,8 @@ func (p *Program) finishStep(m *module, plan *plan) {
 			l.label = "record " + k.name
 			l.Emit("record_fwd", 1,
 				tensor.Single(func(a *tensor.Args) { record(a, column, n) }),
-				tensor.InOut(p.ring), tensor.In(k.value.buffer), l.In(0), tensor.Int(column), tensor.Int(n), tensor.Int(MetricRows))
+				tensor.InOut(p.ring), tensor.In(k.value.buffer), l.In(0),
+				tensor.Int(k.value.shape.Elements()), tensor.Int(column), tensor.Int(n), tensor.Int(MetricRows))
 		}
 	}
 	l.label = "count step"
@@ -114,8 +113,12 @@ func (p *Program) finishStep(m *module, plan *plan) {
 }
 
 func recordMetric[T float32 | float64](a *tensor.Args, column, columns int) {
-	ring, scalar, header := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[uint64](a, 2)
-	ring[int(header[HeaderStep]%MetricRows)*columns+column] = scalar[0]
+	ring, values, header := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[uint64](a, 2)
+	total := 0.0
+	for _, v := range values {
+		total += float64(v)
+	}
+	ring[int(header[HeaderStep]%MetricRows)*columns+column] = T(total)
 }
 
 // unknown is the error of a name that a program does not have.

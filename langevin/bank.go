@@ -1,0 +1,177 @@
+package langevin
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sort"
+	"strconv"
+	"strings"
+
+	"github.com/google/renameio/v2"
+	"github.com/maruel/safetensors"
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Sample is one state of one chain.
+type Sample struct {
+	Chain      int
+	Step       int     // the number of steps made
+	Weight     float64 // in averages: the step size it was drawn with
+	Parameters []Parameter
+}
+
+// Parameter is a parameter's value, in float32.
+type Parameter struct {
+	Name   string
+	Shape  tensor.Shape
+	Values []float32
+}
+
+// Take reads a chain's state out of a session.
+func Take(s *graph.Session, chain, chainNumber int, weight float64) (Sample, error) {
+	sample := Sample{Chain: chainNumber, Step: int(s.Steps()), Weight: weight}
+	for _, t := range s.Program().Parameters() {
+		p := Parameter{Name: t.Name, Shape: t.Shape, Values: make([]float32, t.Shape.Elements())}
+		if err := s.ReadFloats(t.Name, chain, p.Values); err != nil {
+			return Sample{}, errors.Wrap(err, "langevin: sample")
+		}
+		sample.Parameters = append(sample.Parameters, p)
+	}
+	return sample, nil
+}
+
+// Put writes a sample's parameters into a chain of a session, whose program must have the same ones.
+func (s Sample) Put(session *graph.Session, chain int) error {
+	want := session.Program().Parameters()
+	if len(want) != len(s.Parameters) {
+		return errors.Errorf("langevin: sample has %d parameters, the program %d", len(s.Parameters), len(want))
+	}
+	for i, p := range s.Parameters {
+		if p.Name != want[i].Name || !p.Shape.Equal(want[i].Shape) {
+			return errors.Errorf("langevin: sample's parameter %d is %s %v, the program's %s %v", i, p.Name, p.Shape, want[i].Name, want[i].Shape)
+		}
+		if err := session.WriteFloats(p.Name, chain, p.Values); err != nil {
+			return errors.Wrap(err, "langevin: sample")
+		}
+	}
+	return nil
+}
+
+// Bank is a folder of samples, one safetensors file each, named by chain and step. Samples are written as they come, each file whole or
+// not at all, so that a run that is killed keeps what it sampled; memory does not grow with their number.
+type Bank struct {
+	folder string
+}
+
+// NewBank makes the folder, which must hold no samples yet.
+func NewBank(folder string) (*Bank, error) {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return nil, errors.Wrap(err, "langevin: bank")
+	}
+	b := &Bank{folder: folder}
+	files, err := b.Files()
+	if err != nil {
+		return nil, err
+	}
+	if len(files) > 0 {
+		return nil, errors.Errorf("langevin: bank: %s holds %d samples already, wants a folder without", folder, len(files))
+	}
+	return b, nil
+}
+
+// OpenBank opens a folder of samples.
+func OpenBank(folder string) (*Bank, error) {
+	b := &Bank{folder: folder}
+	files, err := b.Files()
+	if err == nil && len(files) == 0 {
+		err = errors.Errorf("langevin: bank: %s holds no samples (*%s)", folder, sampleSuffix)
+	}
+	return b, err
+}
+
+const sampleSuffix = ".safetensors"
+
+// Files are the samples' paths, by chain and then by step.
+func (b *Bank) Files() ([]string, error) {
+	entries, err := os.ReadDir(b.folder)
+	if err != nil {
+		return nil, errors.Wrap(err, "langevin: bank")
+	}
+	var files []string
+	for _, entry := range entries {
+		if strings.HasSuffix(entry.Name(), sampleSuffix) {
+			files = append(files, filepath.Join(b.folder, entry.Name()))
+		}
+	}
+	sort.Strings(files)
+	return files, nil
+}
+
+// Add writes a sample.
+func (b *Bank) Add(s Sample) error {
+	file := safetensors.File{Metadata: map[string]string{
+		"chain":  strconv.Itoa(s.Chain),
+		"step":   strconv.Itoa(s.Step),
+		"weight": strconv.FormatFloat(s.Weight, 'g', -1, 64),
+	}}
+	for _, p := range s.Parameters {
+		t := safetensors.Tensor{Name: p.Name, DType: safetensors.F32, Data: tensor.Bytes(p.Values)}
+		for _, extent := range p.Shape {
+			t.Shape = append(t.Shape, uint64(extent))
+		}
+		file.Tensors = append(file.Tensors, t)
+	}
+	var content bytes.Buffer
+	if err := file.Serialize(&content); err != nil {
+		return errors.Wrap(err, "langevin: bank")
+	}
+	name := filepath.Join(b.folder, fmt.Sprintf("chain%05d-step%09d%s", s.Chain, s.Step, sampleSuffix))
+	return errors.Wrap(renameio.WriteFile(name, content.Bytes(), 0o644), "langevin: bank")
+}
+
+// ReadSample reads one file of a bank.
+func ReadSample(path string) (Sample, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return Sample{}, errors.Wrap(err, "langevin: sample")
+	}
+	s, err := parseSample(content)
+	return s, errors.Wrapf(err, "langevin: sample %s", path)
+}
+
+func parseSample(content []byte) (Sample, error) {
+	file, err := safetensors.Parse(content)
+	if err != nil {
+		return Sample{}, err
+	}
+	var s Sample
+	if s.Chain, err = strconv.Atoi(file.Metadata["chain"]); err != nil {
+		return Sample{}, errors.Wrap(err, "metadata chain")
+	}
+	if s.Step, err = strconv.Atoi(file.Metadata["step"]); err != nil {
+		return Sample{}, errors.Wrap(err, "metadata step")
+	}
+	if s.Weight, err = strconv.ParseFloat(file.Metadata["weight"], 64); err != nil {
+		return Sample{}, errors.Wrap(err, "metadata weight")
+	}
+	for _, t := range file.Tensors {
+		if t.DType != safetensors.F32 {
+			return Sample{}, errors.Errorf("tensor %s holds %s, wants F32", t.Name, t.DType)
+		}
+		p := Parameter{Name: t.Name, Values: make([]float32, len(t.Data)/4)}
+		for _, extent := range t.Shape {
+			p.Shape = append(p.Shape, int(extent))
+		}
+		if err := p.Shape.Validate(); err != nil || p.Shape.Elements() != len(p.Values) {
+			return Sample{}, errors.Errorf("tensor %s of shape %v has %d values", t.Name, p.Shape, len(p.Values))
+		}
+		copy(tensor.Bytes(p.Values), t.Data)
+		s.Parameters = append(s.Parameters, p)
+	}
+	return s, nil
+}

@@ -1,0 +1,153 @@
+package langevin
+
+import (
+	"math"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+)
+
+// Posterior is what is sampled from: p(theta | D) with potential U(theta) = N loss(theta) - log p(theta), where the loss is the mean
+// negative log-likelihood of N data.
+type Posterior struct {
+	DataSize int              // N, the whole data set's, not the batch's
+	Prior    Prior            // of all parameters
+	Layers   map[string]Prior // of the parameters of some layers, or of one parameter, by name; they come before Prior
+}
+
+// Validate refuses an empty data set and priors that are not valid.
+func (p Posterior) Validate() error {
+	if p.DataSize < 1 {
+		return errors.Errorf("langevin: posterior: %d data, wants at least 1", p.DataSize)
+	}
+	if err := p.Prior.Validate(); err != nil {
+		return err
+	}
+	for name, prior := range p.Layers {
+		if err := prior.Validate(); err != nil {
+			return errors.Wrapf(err, "layer %q", name)
+		}
+	}
+	return nil
+}
+
+// StepSize is the step size h that corresponds to a learning rate on the mean loss: rate/N.
+func (p Posterior) StepSize(rate float64) float64 { return rate / float64(p.DataSize) }
+
+// StepSizes does the same for a whole schedule.
+func (p Posterior) StepSizes(rates []float64) []float64 {
+	h := make([]float64, len(rates))
+	for i, rate := range rates {
+		h[i] = p.StepSize(rate)
+	}
+	return h
+}
+
+// priorOf is the prior of a parameter: of that name, of its layer, or the common one.
+func (p Posterior) priorOf(parameter string) Prior {
+	if prior, ok := p.Layers[parameter]; ok {
+		return prior
+	}
+	if prior, ok := p.Layers[Layer(parameter)]; ok {
+		return prior
+	}
+	return p.Prior
+}
+
+// Layer is the layer a parameter belongs to: "conv1" for "conv1.weight".
+func Layer(parameter string) string {
+	if i := strings.LastIndexByte(parameter, '.'); i >= 0 {
+		return parameter[:i]
+	}
+	return parameter
+}
+
+// Sampler is a rule that moves a parameter so that its stationary distribution is near exp(-U/T).
+type Sampler interface {
+	// Name is what the rule is called in the literature.
+	Name() string
+	// Validate refuses attributes out of their range.
+	Validate() error
+	// Update attaches the move of one parameter, given the gradient of the mean loss. See Force for the tables and the result.
+	Update(b *graph.Builder, force Force, parameter, gradient *graph.Node) *graph.Node
+}
+
+// Force is what drives a parameter besides the gradient.
+type Force struct {
+	Name         string      // of the parameter
+	DataSize     int         // N
+	Prior        Prior       // of the parameter's elements
+	Rates        *graph.Node // a table of h N, by step
+	Temperatures *graph.Node // a table of T, by step
+}
+
+// Attach differentiates the loss, which is the mean negative log-likelihood of a minibatch, and attaches the sampler's updates to all
+// parameters. The tables have an entry for each step: the step size h, which multiplies the gradient of U, and the temperature T. For each
+// parameter, "theta.g <name>" is recorded, from which Temperature is computed.
+func Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.Node, stepSizes, temperatures []float64) error {
+	if err := posterior.Validate(); err != nil {
+		return err
+	}
+	if err := sampler.Validate(); err != nil {
+		return err
+	}
+	if err := checkTables(stepSizes, temperatures); err != nil {
+		return err
+	}
+	parameters := b.Parameters()
+	if err := checkLayers(posterior, parameters); err != nil {
+		return err
+	}
+	gradients := b.Gradients(loss, parameters...)
+	rates := make([]float64, len(stepSizes))
+	for i, h := range stepSizes {
+		rates[i] = h * float64(posterior.DataSize)
+	}
+	force := Force{
+		DataSize:     posterior.DataSize,
+		Rates:        b.Table("rates", rates),
+		Temperatures: b.Table("temperatures", temperatures),
+	}
+	for i, parameter := range parameters {
+		force.Name = parameter.Name()
+		force.Prior = posterior.priorOf(force.Name)
+		end := b.Scope(Layer(force.Name))
+		b.Record(VirialPrefix+force.Name, sampler.Update(b, force, parameter, gradients[i]))
+		end()
+	}
+	return b.Err()
+}
+
+func checkTables(stepSizes, temperatures []float64) error {
+	if len(stepSizes) == 0 || len(stepSizes) != len(temperatures) {
+		return errors.Errorf("langevin: %d step sizes and %d temperatures, wants as many of each, at least 1", len(stepSizes), len(temperatures))
+	}
+	for i := range stepSizes {
+		for _, v := range []float64{stepSizes[i], temperatures[i]} {
+			if !(v >= 0 && v < math.Inf(1)) {
+				return errors.Errorf("langevin: step %d has step size %v and temperature %v, wants neither negative nor infinite",
+					i, stepSizes[i], temperatures[i])
+			}
+		}
+	}
+	return nil
+}
+
+// checkLayers refuses priors of layers that the network does not have.
+func checkLayers(p Posterior, parameters []*graph.Node) error {
+	known := map[string]bool{}
+	var names []string
+	for _, parameter := range parameters {
+		known[parameter.Name()] = true
+		known[Layer(parameter.Name())] = true
+		names = append(names, parameter.Name())
+	}
+	for name := range p.Layers {
+		if !known[name] {
+			return errors.Errorf("langevin: posterior: a prior for layer %q, which is not among the parameters %q", name, names)
+		}
+	}
+	return nil
+}

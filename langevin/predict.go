@@ -1,0 +1,83 @@
+package langevin
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Images are the examples of a prediction, as bytes: image i is Pixels[i*C*H*W:], and (byte/255 - Mean)/Deviation is what the network
+// sees.
+type Images struct {
+	Pixels                  []byte
+	Channels, Height, Width int
+	Mean, Deviation         float64
+}
+
+// Len is the number of images.
+func (i Images) Len() int { return len(i.Pixels) / (i.Channels * i.Height * i.Width) }
+
+// Predictor computes a network's class probabilities for a fixed set of images, sample after sample. Images are taken in their order.
+type Predictor struct {
+	session *graph.Session
+	images  int
+	classes int
+	steps   int
+}
+
+// NewPredictor loads images and the network, which maps a batch of images to logits, on a device.
+func NewPredictor(device tensor.Device, dtype tensor.DType, images Images, batch int,
+	network func(b *graph.Builder, x *graph.Node) *graph.Node,
+) (*Predictor, error) {
+	n := images.Len()
+	batch = min(batch, n)
+	b := graph.New(dtype)
+	b.Phase = graph.Prediction
+	order := op.Batch{Size: batch}
+	pixels := b.Data("images", tensor.Uint8, n, images.Channels, images.Height, images.Width)
+	x := b.Apply(op.GatherImages{Batch: order, Mean: images.Mean, Deviation: images.Deviation}, pixels, b.Header())
+	p := b.Apply(op.Softmax{}, network(b, x))
+	shape := graph.ShapeOf(p)
+	if b.Err() == nil && len(shape) != 2 {
+		return nil, errors.Errorf("langevin: predictor: the network's output has shape %v, wants [B K]", shape)
+	}
+	if err := b.Err(); err != nil {
+		return nil, err
+	}
+	b.Apply(op.StoreRows{Batch: order}, p, b.State("probabilities", nil, n, shape[1]), b.Header())
+	program, err := b.Compile()
+	if err != nil {
+		return nil, err
+	}
+	session, err := program.Load(device, graph.LoadOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if err := graph.Write(session, "images", 0, 0, images.Pixels); err != nil {
+		session.Close()
+		return nil, err
+	}
+	return &Predictor{session: session, images: n, classes: shape[1], steps: (n + batch - 1) / batch}, nil
+}
+
+// Predict writes the probabilities [images, classes] under a sample into p.
+func (p *Predictor) Predict(s Sample, probabilities []float32) error {
+	if len(probabilities) != p.images*p.classes {
+		return errors.Errorf("langevin: predict: room for %d probabilities, wants %d images x %d classes", len(probabilities), p.images, p.classes)
+	}
+	if err := s.Put(p.session, 0); err != nil {
+		return err
+	}
+	if err := p.session.Run(p.steps); err != nil {
+		return err
+	}
+	return p.session.ReadFloats("probabilities", 0, probabilities)
+}
+
+// Classes is how many classes the network tells apart.
+func (p *Predictor) Classes() int { return p.classes }
+
+// Close gives the memory back.
+func (p *Predictor) Close() error { return p.session.Close() }

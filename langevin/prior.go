@@ -1,0 +1,112 @@
+package langevin
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/pkg/errors"
+)
+
+// Prior is the distribution of a parameter's elements before any data, independent and centred on zero.
+type Prior struct {
+	Kind    PriorKind
+	Scale   float64 // Gaussian: standard deviation s; Laplace: b; Student-t: s
+	Freedom float64 // Student-t: degrees of freedom
+}
+
+// PriorKind is a family of priors.
+type PriorKind uint8
+
+// The families. Flat is the improper prior 1.
+const (
+	FlatPrior PriorKind = iota
+	GaussianPrior
+	LaplacePrior
+	StudentTPrior
+)
+
+// Flat is the improper prior p(theta) = 1: the posterior is then the likelihood alone.
+func Flat() Prior { return Prior{} }
+
+// Gaussian is p(theta) proportional to exp(-theta^2 / (2 deviation^2)).
+func Gaussian(deviation float64) Prior { return Prior{Kind: GaussianPrior, Scale: deviation} }
+
+// Laplace is p(theta) proportional to exp(-|theta| / scale).
+func Laplace(scale float64) Prior { return Prior{Kind: LaplacePrior, Scale: scale} }
+
+// StudentT is p(theta) proportional to (1 + theta^2 / (freedom scale^2))^(-(freedom+1)/2).
+func StudentT(freedom, scale float64) Prior {
+	return Prior{Kind: StudentTPrior, Scale: scale, Freedom: freedom}
+}
+
+// Validate refuses scales and degrees of freedom that are not positive, and those that the family does not have.
+func (p Prior) Validate() error {
+	switch {
+	case p.Kind > StudentTPrior:
+		return errors.Errorf("langevin: prior: unknown family %d", p.Kind)
+	case p.Kind == FlatPrior && p.Scale != 0:
+		return errors.Errorf("langevin: prior: flat with a scale of %v, which it does not have", p.Scale)
+	case p.Kind != FlatPrior && !(p.Scale > 0 && p.Scale < math.Inf(1)):
+		return errors.Errorf("langevin: prior: scale is %v, wants a positive number", p.Scale)
+	case (p.Kind == StudentTPrior) != (p.Freedom != 0) || p.Freedom < 0 || p.Freedom != p.Freedom:
+		return errors.Errorf("langevin: prior: %v degrees of freedom, wants a positive number for Student-t and none otherwise", p.Freedom)
+	}
+	return nil
+}
+
+// String is "gaussian(0.3)".
+func (p Prior) String() string {
+	switch p.Kind {
+	case GaussianPrior:
+		return fmt.Sprintf("gaussian(%g)", p.Scale)
+	case LaplacePrior:
+		return fmt.Sprintf("laplace(%g)", p.Scale)
+	case StudentTPrior:
+		return fmt.Sprintf("student-t(%g, %g)", p.Freedom, p.Scale)
+	default:
+		return "flat"
+	}
+}
+
+// slope is -d log p / d theta, the prior's part of the gradient of U.
+func (p Prior) slope(theta float64) float64 {
+	switch p.Kind {
+	case GaussianPrior:
+		return theta / (p.Scale * p.Scale)
+	case LaplacePrior:
+		return sign(theta) / p.Scale
+	case StudentTPrior:
+		return (p.Freedom + 1) * theta / (p.Freedom*p.Scale*p.Scale + theta*theta)
+	default:
+		return 0
+	}
+}
+
+func sign(x float64) float64 {
+	switch {
+	case x > 0:
+		return 1
+	case x < 0:
+		return -1
+	default:
+		return 0
+	}
+}
+
+// LogDensity is the logarithm of the density at theta, with its normalising constant; the flat prior's is 0.
+func (p Prior) LogDensity(theta float64) float64 {
+	switch p.Kind {
+	case GaussianPrior:
+		z := theta / p.Scale
+		return -0.5*z*z - math.Log(p.Scale) - 0.5*math.Log(2*math.Pi)
+	case LaplacePrior:
+		return -math.Abs(theta)/p.Scale - math.Log(2*p.Scale)
+	case StudentTPrior:
+		half, _ := math.Lgamma((p.Freedom + 1) / 2)
+		whole, _ := math.Lgamma(p.Freedom / 2)
+		return half - whole - 0.5*math.Log(p.Freedom*math.Pi) - math.Log(p.Scale) -
+			(p.Freedom+1)/2*math.Log1p(theta*theta/(p.Freedom*p.Scale*p.Scale))
+	default:
+		return 0
+	}
+}
