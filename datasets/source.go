@@ -1,7 +1,6 @@
 package datasets
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -10,40 +9,39 @@ import (
 	"github.com/pkg/errors"
 )
 
-// imageSide is the height and width of the images of every data set here.
+// imageSide is the height and the width of the images of every data set here.
 const imageSide = 28
 
-// A source is one row of the table of data sets.
+// A source is one row of the table of data sets: what it is and where it may
+// be found.
 type source struct {
-	name, what string
-	images     [2]int // by Split; 0: not fixed
-	classNames []string
+	name, what      string
+	images          [2]int // by Split; 0 where it is not fixed
+	classNames      []string
+	mean, deviation float64 // of the training set; 0: of the images at hand
 
-	// mean and deviation of the training set; 0: computed from the images.
-	mean, deviation float64
-
-	// render makes the data set where it is made and not read; the fields
-	// below are then empty.
+	// render makes the data set, if it is made and not read from files; the
+	// fields below are then empty.
 	render func(Split) (*Dataset, error)
 
-	files      [2]pair                 // by Split
-	subfolders []string                // of the user's folder, besides the name
-	folders    func() []string         // where its own distribution puts the files
-	images28   func(string) pngFolders // where else in a folder images may lie; nil: nowhere
-	module     *goModule               // which holds the files and can be had from a proxy; nil: none
-	mirrors    []string                // base addresses of the files; "" hashes are not downloaded
-	advice     string
+	files         [2]pair         // by Split
+	subfolders    []string        // of the user's folder, besides the one of the data set's name
+	letterFolders [2][]string     // by Split: folders inside a place that may hold A/*.png ... J/*.png
+	folders       func() []string // where the data set's own distribution puts the files; nil: nowhere
+	module        *goModule       // which has the files and can be fetched; nil: none
+	mirrors       []string        // base addresses to download the files from
+	advice        string          // how the user gets the files
 }
 
 // A pair is the two files of a split.
 type pair struct{ images, labels file }
 
-// A file is one published IDX file.
+// A file is a published IDX file.
 type file struct {
 	name    string // without .gz
-	packed  string // SHA-256 of the published .gz file; "": not downloaded
+	content string // SHA-256 of the unpacked file, however it comes packed; "": any
+	packed  string // SHA-256 of the published .gz file; "": not to be downloaded
 	size    int64  // of the published .gz file
-	content string // SHA-256 of the unpacked file, however it was packed; "": any
 }
 
 // sources returns the table of data sets.
@@ -51,74 +49,67 @@ func sources() []source {
 	return []source{mnist(), fashionMNIST(), notMNIST(), glyphs()}
 }
 
-// load finds and reads one split.
+// load finds one split and reads it.
 func (s source) load(split Split, options Options) (*Dataset, error) {
 	if s.render != nil {
 		return s.render(split)
 	}
 	var tried []string
-	attempt := func(folder string) (*Dataset, error) {
-		dataset, err := s.read(folder, split)
-		var absent absentError
-		if errors.As(err, &absent) {
-			tried = append(tried, absent.Error())
-			return nil, nil
-		}
-		return dataset, err
-	}
 	for _, folder := range s.places(options) {
-		if dataset, err := attempt(folder); dataset != nil || err != nil {
+		dataset, err := s.read(folder, split)
+		if absent := absentError(""); !errors.As(err, &absent) {
 			return dataset, err
 		}
+		tried = append(tried, err.Error())
 	}
+	fetchers := []func(Split, Options) (string, error){s.download}
 	if s.module != nil {
-		folder, err := s.module.download(options.context(), options.Offline)
-		if err != nil {
-			tried = append(tried, err.Error())
-		} else if dataset, err := attempt(folder); dataset != nil || err != nil {
-			return dataset, err
+		fetchers = []func(Split, Options) (string, error){s.fetchModule, s.download}
+	}
+	for _, fetch := range fetchers {
+		folder, err := fetch(split, options)
+		if err == nil {
+			return s.read(folder, split)
 		}
+		if options.context().Err() != nil {
+			return nil, errors.Wrapf(err, "datasets: %s", s.name)
+		}
+		tried = append(tried, err.Error())
 	}
-	folder, err := s.download(split, options)
-	if err == nil {
-		return s.read(folder, split)
-	}
-	tried = append(tried, err.Error())
-	message := fmt.Sprintf("datasets: %s: the %s files were not found. Tried:\n  %s", s.name, split, strings.Join(tried, "\n  "))
-	if s.advice != "" {
-		message += "\n" + s.advice
-	}
-	return nil, errors.New(message)
+	return nil, errors.Errorf("datasets: %s: found no %s images. Tried:\n  %s\n%s",
+		s.name, split, strings.Join(tried, "\n  "), s.advice)
 }
 
 // places lists the folders to look into, in order.
 func (s source) places(options Options) []string {
 	var places []string
+	add := func(folder string) {
+		if !slices.Contains(places, folder) {
+			places = append(places, folder)
+		}
+	}
 	for _, root := range []string{options.Folder, os.Getenv(EnvironmentFolder)} {
 		if root == "" {
 			continue
 		}
-		for _, sub := range append([]string{s.name}, s.subfolders...) {
-			places = append(places, filepath.Join(root, filepath.FromSlash(sub)))
+		add(filepath.Join(root, s.name))
+		for _, sub := range s.subfolders {
+			add(filepath.Join(root, filepath.FromSlash(sub)))
 		}
-		places = append(places, filepath.Clean(root))
+		add(filepath.Clean(root))
 	}
 	if s.folders != nil {
-		places = append(places, s.folders()...)
-	}
-	if cache, err := options.cache(); err == nil {
-		places = append(places, filepath.Join(cache, s.name))
-	}
-	var distinct []string
-	for _, place := range places {
-		if !slices.Contains(distinct, place) {
-			distinct = append(distinct, place)
+		for _, folder := range s.folders() {
+			add(folder)
 		}
 	}
-	return distinct
+	if cache, err := options.cache(); err == nil {
+		add(filepath.Join(cache, s.name))
+	}
+	return places
 }
 
-// whereabouts says where load would take a split from; see Description.
+// whereabouts says where load would take a split from; see Description.Places.
 func (s source) whereabouts(split Split, options Options) string {
 	if s.render != nil {
 		return "built in"
@@ -132,8 +123,8 @@ func (s source) whereabouts(split Split, options Options) string {
 	case options.Offline:
 		return ""
 	case s.module != nil:
-		return s.module.String()
-	case len(s.mirrors) > 0 && s.files[split].images.packed != "":
+		return "Go module " + s.module.String()
+	case s.downloadable(split):
 		return s.mirrors[0]
 	default:
 		return ""
@@ -142,9 +133,43 @@ func (s source) whereabouts(split Split, options Options) string {
 
 // holds reports whether a folder has the files of a split, by their names.
 func (s source) holds(folder string, split Split) bool {
-	files := s.files[split]
-	if locate(folder, files.images) != "" && locate(folder, files.labels) != "" {
-		return true
+	wanted := s.files[split]
+	return locate(folder, wanted.images) != "" && locate(folder, wanted.labels) != "" ||
+		locateLetters(folder, s.letterFolders[split]) != ""
+}
+
+// downloadable reports whether a split can be downloaded and verified.
+func (s source) downloadable(split Split) bool {
+	return len(s.mirrors) > 0 && s.files[split].images.packed != "" && s.files[split].labels.packed != ""
+}
+
+// fetchModule fetches the Go module that has the files and returns their
+// folder.
+func (s source) fetchModule(_ Split, options Options) (string, error) {
+	return s.module.fetch(options.context(), options.Offline)
+}
+
+// download puts the two files of a split into the cache and returns their
+// folder.
+func (s source) download(split Split, options Options) (string, error) {
+	if !s.downloadable(split) {
+		return "", errors.New("download: no known address")
 	}
-	return s.images28 != nil && s.images28(folder).find(split) != ""
+	if options.Offline {
+		return "", errors.New("download: forbidden by the offline option")
+	}
+	cache, err := options.cache()
+	if err != nil {
+		return "", errors.Wrap(err, "download")
+	}
+	folder := filepath.Join(cache, s.name)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", errors.Wrap(err, "download")
+	}
+	for _, wanted := range []file{s.files[split].images, s.files[split].labels} {
+		if err := newDownloader(options.Progress).fetch(options.context(), s.mirrors, wanted, folder); err != nil {
+			return "", err
+		}
+	}
+	return folder, nil
 }

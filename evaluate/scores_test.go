@@ -134,6 +134,19 @@ func TestBinsAgainstDefinitions(t *testing.T) {
 	}
 }
 
+// A confidence on the edge of two bins belongs to the lower one; 1 to the last, and a rounding above 1 too.
+func TestBinsOnTheirEdges(t *testing.T) {
+	for confidence, want := range map[float64]int{0.6: 8, 0.8: 11, math.Nextafter(0.8, 1): 12, 1: 14, 1 + 5e-5: 14} {
+		bins, err := EqualWidthBins([]float64{confidence, math.Max(0, 1-confidence)}, []byte{0}, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if bins[want].Count != 1 {
+			t.Errorf("confidence %v: got %+v, want it in bin %d", confidence, bins, want)
+		}
+	}
+}
+
 // Calibrated predictions have a small calibration error, overconfident ones the size of their overconfidence.
 func TestCalibrationErrorSeesOverconfidence(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 4))

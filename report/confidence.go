@@ -20,8 +20,8 @@ type Confidences struct {
 }
 
 // ConfidenceHistogram draws how sure each method is of examples it never saw, such as letters, and below of those it
-// learnt, such as digits: the share of examples in bins of .05 from 1/classes to 1, with the means in the headings.
-// in and out name the two kinds in the plural. The lower panel is left out when no method has In.
+// learnt, such as digits: the share of examples in bins of .05 from 1/classes to 1, with the means, in the methods' colours
+// and order, above each panel. in and out name the two kinds in the plural. The lower panel is left out when no method has In.
 //
 // A confidence below 1/classes or above 1 is an error: the largest of K probabilities cannot be below 1/K, and averages
 // that are have averaged something else.
@@ -55,12 +55,12 @@ func ConfidenceHistogram(in, out string, classes int, methods []Confidences) (*F
 		hideTickLabels(&panels[0].X)
 		panels = append(panels, confidencePanel(in, classes, methods, func(m Confidences) []float64 { return m.In }))
 	}
-	entries := make([]legendEntry, len(methods))
+	key := make(legend, len(methods))
 	for i, m := range methods {
-		entries[i] = legendEntry{m.Method, []plot.Thumbnailer{line(nil, methodLine(i, 1.8))}}
+		key[i] = legendEntry{m.Method, []plot.Thumbnailer{line(nil, methodLine(i, 1.8))}}
 	}
-	f := &Figure{width: figureWidth, height: vg.Length(len(panels))*4.6*vg.Centimeter + 2.2*vg.Centimeter}
-	f.draw = func(c draw.Canvas) { drawPanels(drawLegend(c, entries), panels...) }
+	f := &Figure{width: figureWidth, height: vg.Length(len(panels))*4.6*vg.Centimeter + 1.4*vg.Centimeter + key.height(figureWidth)}
+	f.draw = func(c draw.Canvas) { drawPanels(key.draw(c), panels...) }
 	return f, nil
 }
 
@@ -79,7 +79,7 @@ func checkConfidences(what string, classes int, values []float64) error {
 
 func confidencePanel(kind string, classes int, methods []Confidences, of func(Confidences) []float64) *plot.Plot {
 	p := newPlot("confidence (largest probability)", "share of "+kind)
-	remark := "mean confidence:"
+	remarks := []remark{{"mean", muted}}
 	top := 0.0
 	for i, m := range methods {
 		shares := confidenceShares(of(m), classes)
@@ -87,14 +87,11 @@ func confidencePanel(kind string, classes int, methods []Confidences, of func(Co
 			top = math.Max(top, s.Y)
 		}
 		outline := &plotter.Line{XYs: shares, LineStyle: methodLine(i, 1.6), StepStyle: plotter.PostStep}
-		outline.FillColor = translucent(methodColor(i), 0.10)
+		outline.FillColor = translucent(methodColor(i), 0.07)
 		p.Add(outline)
-		if i > 0 {
-			remark += ","
-		}
-		remark += fmt.Sprintf(" %s %.3f", m.Method, stat.Mean(of(m), nil))
+		remarks = append(remarks, remark{fmt.Sprintf("%.3f", stat.Mean(of(m), nil)), mix(methodColor(i), ink, 0.2)})
 	}
-	p.Add(heading{kind, remark, ink})
+	p.Add(heading{kind, ink, remarks})
 	p.X.Min, p.X.Max = 1/float64(classes), 1
 	p.Y.Min, p.Y.Max = 0, top*1.05
 	return p

@@ -1,6 +1,7 @@
 package report
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -9,10 +10,15 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/pollen-ml/pollen/evaluate"
 )
 
 // curvePoints bounds the points of a drawn curve; there are fewer pixels than that worth telling apart.
 const curvePoints = 600
+
+// markedPoints is how few points, such as one per epoch, are marked each.
+const markedPoints = 30
 
 // Curve is a quantity of one method, Y, at increasing X, such as steps.
 type Curve struct {
@@ -43,31 +49,56 @@ func Curves(axes Axes, curves []Curve) (*Figure, error) {
 	if err := checkMethods("Curves", names); err != nil {
 		return nil, err
 	}
+	if axes.TargetName != "" && (math.IsNaN(axes.Target) || math.IsInf(axes.Target, 0) || axes.LogY && axes.Target <= 0) {
+		return nil, errors.Errorf("report: Curves: target %q is %v, want a finite number, positive on a logarithmic axis", axes.TargetName, axes.Target)
+	}
+	// A logarithmic axis is a linear one of logarithms, with ticks that say what they stand for.
+	scale := func(y float64) float64 { return y }
 	p := newPlot(axes.X, axes.Y)
 	if axes.LogY {
-		p.Y.Scale = plot.LogScale{}
+		scale = math.Log10
 		p.Y.Tick.Marker = plot.TickerFunc(logTicks)
 	}
-	var entries []legendEntry
+	var key legend
 	for i, c := range curves {
-		style := methodLine(i, 1.5)
+		style := methodLine(i, 1.2)
 		style.Dashes = dashes[i/len(palette)%len(dashes)]
-		l := line(thinned(c), style)
-		p.Add(l)
-		entries = append(entries, legendEntry{c.Method, []plot.Thumbnailer{l}})
+		points := thinned(c)
+		for j := range points {
+			points[j].Y = scale(points[j].Y)
+		}
+		p.Add(line(points, style))
+		if len(points) <= markedPoints {
+			p.Add(&plotter.Scatter{XYs: points, GlyphStyle: draw.GlyphStyle{Color: style.Color, Radius: 2.2, Shape: draw.CircleGlyph{}}})
+		}
+		p.X.Min, p.X.Max = min(p.X.Min, c.X[0]), max(p.X.Max, c.X[len(c.X)-1])
+		style.Width = 2
+		key = append(key, legendEntry{c.Method, []plot.Thumbnailer{line(nil, style)}})
+	}
+	if p.X.Min == p.X.Max {
+		p.X.Min, p.X.Max = p.X.Min-1, p.X.Max+1
+	}
+	if p.X.Min > 0 && p.X.Min < 0.05*p.X.Max {
+		p.X.Min = 0
 	}
 	if axes.TargetName != "" {
-		if math.IsNaN(axes.Target) || math.IsInf(axes.Target, 0) || axes.LogY && axes.Target <= 0 {
-			return nil, errors.Errorf("report: Curves: target %q is %v, want a finite number, positive on a logarithmic axis", axes.TargetName, axes.Target)
-		}
-		l := line(plotter.XYs{{X: p.X.Min, Y: axes.Target}, {X: p.X.Max, Y: axes.Target}},
-			draw.LineStyle{Color: ink, Width: 0.9, Dashes: []vg.Length{4, 3}})
+		y := scale(axes.Target)
+		l := line(plotter.XYs{{X: p.X.Min, Y: y}, {X: p.X.Max, Y: y}}, draw.LineStyle{Color: ink, Width: 0.9, Dashes: []vg.Length{4, 3}})
 		p.Add(l)
-		entries = append(entries, legendEntry{axes.TargetName, []plot.Thumbnailer{l}})
+		key = append(key, legendEntry{axes.TargetName, []plot.Thumbnailer{l}})
 	}
-	widenY(&p.Y, axes.LogY)
-	f := &Figure{width: figureWidth, height: 8.5 * vg.Centimeter}
-	f.draw = func(c draw.Canvas) { p.Draw(drawLegend(c, entries)) }
+	space := 0.05 * (p.Y.Max - p.Y.Min)
+	if space < 1e-9*math.Abs(p.Y.Max) || space == 0 {
+		space = 0.05 * max(math.Abs(p.Y.Max), 1)
+	}
+	if !axes.LogY && p.Y.Min >= 0 && p.Y.Min < 0.3*p.Y.Max {
+		p.Y.Min = 0
+	} else {
+		p.Y.Min -= space
+	}
+	p.Y.Max += space
+	f := &Figure{width: figureWidth, height: 7.7*vg.Centimeter + key.height(figureWidth)}
+	f.draw = func(c draw.Canvas) { p.Draw(key.draw(c)) }
 	return f, nil
 }
 
@@ -106,18 +137,22 @@ func thinned(c Curve) plotter.XYs {
 	return points
 }
 
-// widenY leaves some space above and below the data, but starts at 0 where the data nearly do.
-func widenY(axis *plot.Axis, logarithmic bool) {
-	if logarithmic {
-		factor := math.Pow(max(axis.Max/axis.Min, 1.5), 0.04)
-		axis.Min, axis.Max = axis.Min/factor, axis.Max*factor
-		return
+// Selection is a risk-coverage curve for one method.
+type Selection struct {
+	Method string
+	Curve  evaluate.SelectiveRisk
+}
+
+// RiskCoverage draws the error rate among the examples a method answers against the share of examples it answers, with
+// the area under the curve in the legend: the further down and right, the better it knows what it does not know.
+func RiskCoverage(methods []Selection) (*Figure, error) {
+	curves := make([]Curve, len(methods))
+	for i, m := range methods {
+		percent := make([]float64, len(m.Curve.Risk))
+		for j, r := range m.Curve.Risk {
+			percent[j] = 100 * r
+		}
+		curves[i] = Curve{Method: fmt.Sprintf("%s, AURC %.2g %%", m.Method, 100*m.Curve.AURC), X: m.Curve.Coverage, Y: percent}
 	}
-	space := max(axis.Max-axis.Min, 1e-9*math.Abs(axis.Max), 1e-12) * 0.05
-	if axis.Min >= 0 && axis.Min < 0.3*axis.Max {
-		axis.Min = 0
-	} else {
-		axis.Min -= space
-	}
-	axis.Max += space
+	return Curves(Axes{X: "coverage (share of examples answered)", Y: "error rate of the answers, %"}, curves)
 }

@@ -2,12 +2,14 @@ package report
 
 import (
 	"bytes"
+	"fmt"
 	"image/color"
 	"path/filepath"
 	"strings"
 
 	"github.com/google/renameio/v2/maybe"
 	"github.com/pkg/errors"
+	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
@@ -17,8 +19,12 @@ import (
 // dotsPerInch gives a figure of 15 cm about 1200 pixels: sharp in print and on dense screens.
 const dotsPerInch = 200
 
-// figureWidth is the text width of a page of A4 with wide margins.
-const figureWidth = 15 * vg.Centimeter
+// figureWidth is the text width of a page of A4 with wide margins; marginX and marginY are left free within it.
+const (
+	figureWidth = 15 * vg.Centimeter
+	marginX     = vg.Length(6)
+	marginY     = vg.Length(5)
+)
 
 // Figure is a drawing of fixed size on white.
 type Figure struct {
@@ -30,7 +36,7 @@ func (f *Figure) drawOn(canvas vg.CanvasSizer) {
 	c := draw.New(canvas)
 	c.SetColor(color.White)
 	c.Fill(c.Rectangle.Path())
-	f.draw(draw.Crop(c, 6, -6, 5, -5))
+	f.draw(draw.Crop(c, marginX, -marginX, marginY, -marginY))
 }
 
 // PNG returns the figure as a PNG file of 200 dots per inch.
@@ -44,17 +50,40 @@ func (f *Figure) PNG() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// SVG returns the figure as an SVG file. Its text is set in Liberation Sans or, where that is missing, in a font of the
-// same widths.
+// SVG returns the figure as an SVG file. Its text remains text, set in Liberation Sans or, where that is missing, in
+// another font stretched to the same widths.
 func (f *Figure) SVG() ([]byte, error) {
-	canvas := vgsvg.New(f.width, f.height)
+	canvas := &measuredCanvas{Canvas: vgsvg.New(f.width, f.height)}
 	f.drawOn(canvas)
 	var b bytes.Buffer
 	if _, err := canvas.WriteTo(&b); err != nil {
 		return nil, errors.Wrap(err, "report: SVG")
 	}
-	return bytes.ReplaceAll(b.Bytes(), []byte("font-family:Liberation Sans;font-variant:normal;"),
+	const element = "<text "
+	parts := bytes.Split(b.Bytes(), []byte(element))
+	if len(parts) != len(canvas.widths)+1 {
+		return nil, errors.Errorf("report: SVG: got %d text elements for %d texts drawn", len(parts)-1, len(canvas.widths))
+	}
+	var svg bytes.Buffer
+	svg.Write(parts[0])
+	for i, width := range canvas.widths {
+		fmt.Fprintf(&svg, `%stextLength="%.5g" lengthAdjust="spacingAndGlyphs" `, element, width.Points())
+		svg.Write(parts[i+1])
+	}
+	return bytes.ReplaceAll(svg.Bytes(), []byte("font-family:Liberation Sans;font-variant:normal;"),
 		[]byte("font-family:'Liberation Sans',Arial,Helvetica,sans-serif;")), nil
+}
+
+// measuredCanvas remembers the width of every text, in the order of drawing.
+type measuredCanvas struct {
+	*vgsvg.Canvas
+	widths []vg.Length
+}
+
+// FillString implements vg.Canvas.
+func (c *measuredCanvas) FillString(face font.Face, at vg.Point, text string) {
+	c.widths = append(c.widths, face.Width(text))
+	c.Canvas.FillString(face, at, text)
 }
 
 // Save writes the figure to a file, whose name must end in .png or .svg.

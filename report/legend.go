@@ -7,31 +7,58 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
+// Sizes within a legend.
+const (
+	legendRow   = vg.Length(14)
+	legendThumb = vg.Length(22)
+	legendSpace = vg.Length(8) // between the legend and what is below it
+)
+
 // legendEntry is one name with the thumbnails that explain it.
 type legendEntry struct {
 	name   string
 	thumbs []plot.Thumbnailer
 }
 
-// drawLegend writes the entries in rows along the top of the canvas, where they cannot cover data, and returns the canvas
-// that remains below them.
-func drawLegend(c draw.Canvas, entries []legendEntry) draw.Canvas {
-	const thumbWidth, rowHeight, space, between = vg.Length(22), vg.Length(14), vg.Length(5), vg.Length(16)
+// legend is written in rows along the top of a figure, where it cannot cover data.
+type legend []legendEntry
+
+// places returns where each entry begins, from the left end of the first row, in a legend of the given width, and the
+// height it takes with the space below it.
+func (l legend) places(width vg.Length) (at []vg.Point, height vg.Length) {
+	const between = 16
 	style := textStyle(labelSize, ink, text.XLeft, text.YCenter)
-	x, y := c.Min.X, c.Max.Y-rowHeight/2
-	for i, e := range entries {
-		width := thumbWidth + space + style.Width(e.name)
-		if i > 0 && x+width > c.Max.X {
-			x, y = c.Min.X, y-rowHeight
+	var next vg.Point
+	for i, e := range l {
+		entry := legendThumb + 5 + style.Width(e.name)
+		if i > 0 && next.X+entry > width {
+			next = vg.Point{Y: next.Y - legendRow}
 		}
+		at = append(at, next)
+		next.X += entry + between
+	}
+	return at, legendRow + legendSpace - next.Y
+}
+
+// height returns the height of the legend in a figure of the given width.
+func (l legend) height(width vg.Length) vg.Length {
+	_, height := l.places(width - marginX*2)
+	return height
+}
+
+// draw draws the legend and returns the canvas that remains below it.
+func (l legend) draw(c draw.Canvas) draw.Canvas {
+	style := textStyle(labelSize, ink, text.XLeft, text.YCenter)
+	places, height := l.places(c.Size().X)
+	for i, e := range l {
+		at := places[i].Add(vg.Point{X: c.Min.X, Y: c.Max.Y - legendRow/2})
 		thumb := draw.Canvas{Canvas: c.Canvas, Rectangle: vg.Rectangle{
-			Min: vg.Point{X: x, Y: y - 4}, Max: vg.Point{X: x + thumbWidth, Y: y + 4},
+			Min: vg.Point{X: at.X, Y: at.Y - 4}, Max: vg.Point{X: at.X + legendThumb, Y: at.Y + 4},
 		}}
 		for _, t := range e.thumbs {
 			t.Thumbnail(&thumb)
 		}
-		c.FillText(style, vg.Point{X: x + thumbWidth + space, Y: y}, e.name)
-		x += width + between
+		c.FillText(style, vg.Point{X: at.X + legendThumb + 5, Y: at.Y}, e.name)
 	}
-	return draw.Crop(c, 0, 0, 0, y-rowHeight/2-8-c.Max.Y)
+	return draw.Crop(c, 0, 0, 0, -height)
 }

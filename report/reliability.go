@@ -1,7 +1,6 @@
 package report
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/pkg/errors"
@@ -20,17 +19,18 @@ type Calibration struct {
 }
 
 var markers = []draw.GlyphDrawer{
-	draw.CircleGlyph{}, draw.SquareGlyph{}, draw.PyramidGlyph{}, draw.BoxGlyph{}, draw.RingGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{},
+	draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{},
 }
 
 // Reliability draws accuracy against confidence, bin by bin, with the diagonal of perfect calibration. A bar is the 95 %
-// interval (Wilson 1927) of an accuracy measured on as many examples as the bin holds; empty bins are left out.
+// interval (Wilson 1927) of an accuracy measured on as many examples as the bin holds; empty bins are left out. Both axes
+// begin a little below the smallest value of either.
 func Reliability(methods []Calibration) (*Figure, error) {
 	names := make([]string, len(methods))
 	p := newPlot("confidence", "accuracy")
 	diagonal := line(plotter.XYs{{X: 0, Y: 0}, {X: 1, Y: 1}}, draw.LineStyle{Color: muted, Width: 0.8, Dashes: []vg.Length{4, 3}})
 	p.Add(diagonal)
-	entries := []legendEntry{{"calibrated", []plot.Thumbnailer{diagonal}}}
+	key := legend{{"calibrated", []plot.Thumbnailer{diagonal}}}
 	lowest := 1.0
 	for i, m := range methods {
 		names[i] = m.Method
@@ -38,7 +38,9 @@ func Reliability(methods []Calibration) (*Figure, error) {
 		if err != nil {
 			return nil, err
 		}
-		lowest = min(lowest, points[0].X)
+		for _, point := range points {
+			lowest = min(lowest, point.X, point.Y)
+		}
 		style := methodLine(i, 1.4)
 		style.Dashes = nil
 		joined := line(points, style)
@@ -51,15 +53,20 @@ func Reliability(methods []Calibration) (*Figure, error) {
 			}
 		}
 		p.Add(joined, dots)
-		entries = append(entries, legendEntry{m.Method, []plot.Thumbnailer{joined, dots}})
+		key = append(key, legendEntry{m.Method, []plot.Thumbnailer{joined, dots}})
 	}
 	if err := checkMethods("Reliability", names); err != nil {
 		return nil, err
 	}
 	p.X.Min, p.X.Max = max(0, math.Floor(lowest*10-0.5)/10), 1
-	p.Y.Min, p.Y.Max = 0, 1
-	f := &Figure{width: 11 * vg.Centimeter, height: 10.5 * vg.Centimeter}
-	f.draw = func(c draw.Canvas) { p.Draw(drawLegend(c, entries)) }
+	p.Y.Min, p.Y.Max = p.X.Min, p.X.Max
+	const width = 10.5 * vg.Centimeter
+	f := &Figure{width: width, height: width - 0.8*vg.Centimeter + key.height(width)}
+	f.draw = func(c draw.Canvas) {
+		c = key.draw(c)
+		data := p.DataCanvas(c).Size()
+		p.Draw(draw.Crop(c, 0, min(0, data.Y-data.X), 0, min(0, data.X-data.Y))) // square
+	}
 	return f, nil
 }
 
@@ -88,24 +95,4 @@ func wilson(share float64, count int) (low, high float64) {
 	centre := (share + z*z/(2*n)) / (1 + z*z/n)
 	half := z / (1 + z*z/n) * math.Sqrt(share*(1-share)/n+z*z/(4*n*n))
 	return centre - half, centre + half
-}
-
-// Selection is a risk-coverage curve for one method.
-type Selection struct {
-	Method string
-	Curve  evaluate.SelectiveRisk
-}
-
-// RiskCoverage draws the error rate among the examples a method answers against the share of examples it answers, with
-// the area under the curve in the legend: the further down and right, the better it knows what it does not know.
-func RiskCoverage(methods []Selection) (*Figure, error) {
-	curves := make([]Curve, len(methods))
-	for i, m := range methods {
-		percent := make([]float64, len(m.Curve.Risk))
-		for j, r := range m.Curve.Risk {
-			percent[j] = 100 * r
-		}
-		curves[i] = Curve{Method: fmt.Sprintf("%s, AURC %.2g %%", m.Method, 100*m.Curve.AURC), X: m.Curve.Coverage, Y: percent}
-	}
-	return Curves(Axes{X: "coverage (share of examples answered)", Y: "error rate of the answers, %"}, curves)
 }

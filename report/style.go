@@ -94,23 +94,32 @@ func line(points plotter.XYs, style draw.LineStyle) *plotter.Line {
 	return &plotter.Line{XYs: points, LineStyle: style}
 }
 
-// heading is a plotter that writes a line just above the data area: a name in bold, then an optional remark. Panels that
-// carry one must be drawn with headingHeight of space above.
+// heading is a plotter that writes a line just above the data area: a name in bold, then remarks. Panels that carry one
+// must be drawn with headingHeight of space above.
 type heading struct {
-	name, remark string
-	color        color.Color
+	name    string
+	color   color.Color
+	remarks []remark
+}
+
+type remark struct {
+	text  string
+	color color.Color
 }
 
 const headingHeight = 15
 
 // Plot implements plot.Plotter.
 func (h heading) Plot(c draw.Canvas, _ *plot.Plot) {
-	name := bold(textStyle(labelSize, h.color, text.XLeft, text.YBottom))
-	remark := textStyle(tickSize, muted, text.XLeft, text.YBottom)
+	style := bold(textStyle(labelSize, h.color, text.XLeft, text.YBottom))
 	at := vg.Point{X: c.Min.X, Y: c.Max.Y + 5}
-	c.FillText(name, at, h.name)
-	at.X += name.Width(h.name) + 8
-	c.FillText(remark, at, h.remark)
+	c.FillText(style, at, h.name)
+	at.X += style.Width(h.name) + 8
+	for _, r := range h.remarks {
+		style = textStyle(tickSize, r.color, text.XLeft, text.YBottom)
+		c.FillText(style, at, r.text)
+		at.X += style.Width(r.text) + 8
+	}
 }
 
 // drawPanels draws plots that carry headings below each other, with data areas of equal size that align left and right.

@@ -23,8 +23,14 @@ func linearTicks(low, high float64) []plot.Tick {
 		step *= 2
 	}
 	var ticks []plot.Tick
-	for i := math.Ceil(low/step - 1e-9); i*step <= high+1e-9*step; i++ {
-		ticks = append(ticks, plot.Tick{Value: i * step, Label: tickLabel(i*step, int(exponent))})
+	first := math.Ceil(low/step - 1e-9)
+	for i := range 10 {
+		value := (first + float64(i)) * step
+		if !(value <= high+1e-9*step) {
+			break
+		}
+		// Rounding must not put a tick beyond the end of the axis.
+		ticks = append(ticks, plot.Tick{Value: min(max(value, low), high), Label: tickLabel(value, int(exponent))})
 	}
 	return ticks
 }
@@ -51,19 +57,24 @@ func tickLabel(value float64, exponent int) string {
 	return whole
 }
 
-// logTicks labels the powers of ten, and 2 and 5 times them where the range is less than two decades.
+// logTicks is for an axis of decimal logarithms. It labels the powers of ten, and 2 and 5 times them where the axis spans
+// less than two decades; where it spans less than half of one, it labels about five plain numbers.
 func logTicks(low, high float64) []plot.Tick {
 	var ticks []plot.Tick
-	short := high/low < 100
-	for exponent := math.Floor(math.Log10(low)); math.Pow(10, exponent) <= high; exponent++ {
+	if high-low < 0.5 {
+		for _, tick := range linearTicks(math.Pow(10, low), math.Pow(10, high)) {
+			ticks = append(ticks, plot.Tick{Value: math.Log10(tick.Value), Label: tick.Label})
+		}
+		return ticks
+	}
+	for exponent := math.Floor(low); exponent <= high; exponent++ {
 		for digit := 1.0; digit < 10; digit++ {
-			value := digit * math.Pow(10, exponent)
-			if value < low || value > high {
+			tick := plot.Tick{Value: exponent + math.Log10(digit)}
+			if tick.Value < low || tick.Value > high {
 				continue
 			}
-			tick := plot.Tick{Value: value}
-			if digit == 1 || short && (digit == 2 || digit == 5) {
-				tick.Label = tickLabel(value, int(exponent))
+			if digit == 1 || high-low < 2 && (digit == 2 || digit == 5) {
+				tick.Label = tickLabel(digit*math.Pow(10, exponent), int(exponent))
 			}
 			ticks = append(ticks, tick)
 		}

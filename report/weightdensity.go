@@ -74,7 +74,7 @@ func densityPanels(weight string, traces []Trace, starts []int, window int) []*p
 	if narrowest == 0 {
 		narrowest = max(1e-6, math.Abs(largest)/1000)
 	}
-	low, high := smallest, largest
+	low, high := smallest-30*narrowest, largest+30*narrowest
 	panels := make([]*plot.Plot, len(traces))
 	for i, t := range traces {
 		panels[i] = newPlot(weight, "")
@@ -88,8 +88,8 @@ func densityPanels(weight string, traces []Trace, starts []int, window int) []*p
 			panels[i].Add(density)
 		}
 		mean, deviation := stat.MeanStdDev(t.Values[starts[len(starts)-1]:], nil)
-		panels[i].Add(heading{t.Method, fmt.Sprintf("last window: mean %.3g, standard deviation %.2g", mean, deviation),
-			windowColor(methodColor(i), 1, 2)})
+		last := remark{fmt.Sprintf("last window: mean %.3g, standard deviation %.2g", mean, deviation), muted}
+		panels[i].Add(heading{t.Method, windowColor(methodColor(i), 1, 2), []remark{last}})
 	}
 	for i, p := range panels {
 		p.X.Min, p.X.Max = low, high

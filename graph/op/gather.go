@@ -157,3 +157,16 @@ func storeRows[T float32 | float64](s StoreRows, examples, width int) func(a *te
 		tensor.Slice[T](a, 0)[0] = T(s.Batch.Size)
 	}
 }
+
+// Minibatch makes the inputs "images" [N C H W] and "labels" [N] of a data set of bytes, and the nodes of each step's examples: normalised
+// images [B C H W] and labels [B].
+func Minibatch(b *graph.Builder, batch Batch, images tensor.Shape, mean, deviation float64) (x, labels *graph.Node) {
+	if len(images) != 4 {
+		b.Fail(errors.Errorf("op: minibatch: images have shape %v, wants [N C H W]", images))
+		return nil, nil
+	}
+	pixels := b.Data("images", tensor.Uint8, images...)
+	classes := b.Data("labels", tensor.Uint8, images[0])
+	return b.Apply(GatherImages{Batch: batch, Mean: mean, Deviation: deviation}, pixels, b.Header()),
+		b.Apply(GatherLabels{Batch: batch}, classes, b.Header())
+}

@@ -123,3 +123,23 @@ func packWindowFast[T Float](panel, padded []T, p *pixelPanel, taps []int32) boo
 	}
 	return true
 }
+
+func maxLineFast[T Float](y, upper, lower []T) bool {
+	const vector = 8
+	n := len(y)
+	if n < vector || !fast[T]() {
+		return false
+	}
+	maxLineAVX2(first(y, n), first(upper, 2*n), first(lower, 2*n), n)
+	return true
+}
+
+func maxLineBackwardFast[T Float](dx, x, gradient []T) bool {
+	const vector = 8
+	n, width := len(gradient), len(x)/2
+	if n < vector || !fast[T]() {
+		return false
+	}
+	maxLineBackwardAVX2(first(dx, 2*n), first(dx[width:], 2*n), first(x, 2*n), first(x[width:], 2*n), first(gradient, n), n)
+	return true
+}

@@ -5,17 +5,23 @@
 #include "textflag.h"
 
 // func multiply1(depth int, a *float32, rowStride int, depthStride int, b *float32, c *float32, stride int, bias *float32, f int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·multiply1(SB), NOSPLIT, $0-72
-	MOVQ   depth+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   rowStride+16(FP), DX
-	SHLQ   $0x02, DX
-	MOVQ   depthStride+24(FP), DX
-	SHLQ   $0x02, DX
-	MOVQ   b+32(FP), BX
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
+	MOVQ       depth+0(FP), AX
+	MOVQ       a+8(FP), CX
+	MOVQ       rowStride+16(FP), DX
+	SHLQ       $0x02, DX
+	MOVQ       depthStride+24(FP), DX
+	SHLQ       $0x02, DX
+	MOVQ       b+32(FP), BX
+	MOVQ       c+40(FP), SI
+	MOVQ       stride+48(FP), DI
+	SHLQ       $0x02, DI
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	MOVQ       SI, DI
+	PREFETCHT0 (DI)
+	PREFETCHT0 60(DI)
 
 pairs:
 	SUBQ         $0x02, AX
@@ -45,59 +51,66 @@ last:
 	VFMADD231PS  Y3, Y4, Y1
 
 epilogue:
-	MOVQ   c+40(FP), AX
-	MOVQ   stride+48(FP), CX
-	SHLQ   $0x02, CX
-	MOVQ   f+64(FP), CX
-	MOVQ   bias+56(FP), DX
-	TESTQ  $0x00000001, CX
+	MOVQ   f+64(FP), AX
+	MOVQ   bias+56(FP), CX
+	TESTQ  $0x00000001, AX
 	JZ     accumulated
-	MOVQ   AX, BX
-	VADDPS (BX), Y0, Y0
-	VADDPS 32(BX), Y1, Y1
+	MOVQ   SI, DX
+	VADDPS (DX), Y0, Y0
+	VADDPS 32(DX), Y1, Y1
 
 accumulated:
-	TESTQ        $0x00000002, CX
+	TESTQ        $0x00000002, AX
 	JZ           row_biased
-	VBROADCASTSS (DX), Y2
+	VBROADCASTSS (CX), Y2
 	VADDPS       Y2, Y0, Y0
 	VADDPS       Y2, Y1, Y1
 
 row_biased:
-	TESTQ   $0x00000004, CX
+	TESTQ   $0x00000004, AX
 	JZ      column_biased
-	VMOVUPS (DX), Y2
+	VMOVUPS (CX), Y2
 	VADDPS  Y2, Y0, Y0
-	VMOVUPS 32(DX), Y2
+	VMOVUPS 32(CX), Y2
 	VADDPS  Y2, Y1, Y1
 
 column_biased:
-	TESTQ  $0x00000008, CX
+	TESTQ  $0x00000008, AX
 	JZ     rectified
 	VXORPS Y2, Y2, Y2
 	VMAXPS Y0, Y2, Y0
 	VMAXPS Y1, Y2, Y1
 
 rectified:
+	MOVQ    SI, AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VZEROUPPER
 	RET
 
 // func multiply2(depth int, a *float32, rowStride int, depthStride int, b *float32, c *float32, stride int, bias *float32, f int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·multiply2(SB), NOSPLIT, $0-72
-	MOVQ   depth+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   rowStride+16(FP), DX
-	SHLQ   $0x02, DX
-	MOVQ   depthStride+24(FP), BX
-	SHLQ   $0x02, BX
-	MOVQ   b+32(FP), SI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
+	MOVQ       depth+0(FP), AX
+	MOVQ       a+8(FP), CX
+	MOVQ       rowStride+16(FP), DX
+	SHLQ       $0x02, DX
+	MOVQ       depthStride+24(FP), BX
+	SHLQ       $0x02, BX
+	MOVQ       b+32(FP), SI
+	MOVQ       c+40(FP), DI
+	MOVQ       stride+48(FP), R8
+	SHLQ       $0x02, R8
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	MOVQ       DI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 60(R9)
+	ADDQ       R8, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 60(R9)
 
 pairs:
 	SUBQ         $0x02, AX
@@ -136,42 +149,39 @@ last:
 	VFMADD231PS  Y5, Y6, Y3
 
 epilogue:
-	MOVQ   c+40(FP), AX
-	MOVQ   stride+48(FP), CX
-	SHLQ   $0x02, CX
-	MOVQ   f+64(FP), DX
-	MOVQ   bias+56(FP), BX
-	TESTQ  $0x00000001, DX
+	MOVQ   f+64(FP), AX
+	MOVQ   bias+56(FP), CX
+	TESTQ  $0x00000001, AX
 	JZ     accumulated
-	MOVQ   AX, SI
-	VADDPS (SI), Y0, Y0
-	VADDPS 32(SI), Y1, Y1
-	ADDQ   CX, SI
-	VADDPS (SI), Y2, Y2
-	VADDPS 32(SI), Y3, Y3
+	MOVQ   DI, DX
+	VADDPS (DX), Y0, Y0
+	VADDPS 32(DX), Y1, Y1
+	ADDQ   R8, DX
+	VADDPS (DX), Y2, Y2
+	VADDPS 32(DX), Y3, Y3
 
 accumulated:
-	TESTQ        $0x00000002, DX
+	TESTQ        $0x00000002, AX
 	JZ           row_biased
-	VBROADCASTSS (BX), Y4
+	VBROADCASTSS (CX), Y4
 	VADDPS       Y4, Y0, Y0
 	VADDPS       Y4, Y1, Y1
-	VBROADCASTSS 4(BX), Y4
+	VBROADCASTSS 4(CX), Y4
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y4, Y3, Y3
 
 row_biased:
-	TESTQ   $0x00000004, DX
+	TESTQ   $0x00000004, AX
 	JZ      column_biased
-	VMOVUPS (BX), Y4
+	VMOVUPS (CX), Y4
 	VADDPS  Y4, Y0, Y0
 	VADDPS  Y4, Y2, Y2
-	VMOVUPS 32(BX), Y4
+	VMOVUPS 32(CX), Y4
 	VADDPS  Y4, Y1, Y1
 	VADDPS  Y4, Y3, Y3
 
 column_biased:
-	TESTQ  $0x00000008, DX
+	TESTQ  $0x00000008, AX
 	JZ     rectified
 	VXORPS Y4, Y4, Y4
 	VMAXPS Y0, Y4, Y0
@@ -180,30 +190,43 @@ column_biased:
 	VMAXPS Y3, Y4, Y3
 
 rectified:
+	MOVQ    DI, AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R8, AX
 	VMOVUPS Y2, (AX)
 	VMOVUPS Y3, 32(AX)
 	VZEROUPPER
 	RET
 
 // func multiply3(depth int, a *float32, rowStride int, depthStride int, b *float32, c *float32, stride int, bias *float32, f int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·multiply3(SB), NOSPLIT, $0-72
-	MOVQ   depth+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   rowStride+16(FP), DX
-	SHLQ   $0x02, DX
-	MOVQ   depthStride+24(FP), BX
-	SHLQ   $0x02, BX
-	MOVQ   b+32(FP), SI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
+	MOVQ       depth+0(FP), AX
+	MOVQ       a+8(FP), CX
+	MOVQ       rowStride+16(FP), DX
+	SHLQ       $0x02, DX
+	MOVQ       depthStride+24(FP), BX
+	SHLQ       $0x02, BX
+	MOVQ       b+32(FP), SI
+	MOVQ       c+40(FP), DI
+	MOVQ       stride+48(FP), R8
+	SHLQ       $0x02, R8
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	MOVQ       DI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 60(R9)
+	ADDQ       R8, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 60(R9)
+	ADDQ       R8, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 60(R9)
 
 pairs:
 	SUBQ         $0x02, AX
@@ -251,50 +274,47 @@ last:
 	VFMADD231PS  Y7, Y8, Y5
 
 epilogue:
-	MOVQ   c+40(FP), AX
-	MOVQ   stride+48(FP), CX
-	SHLQ   $0x02, CX
-	MOVQ   f+64(FP), DX
-	MOVQ   bias+56(FP), BX
-	TESTQ  $0x00000001, DX
+	MOVQ   f+64(FP), AX
+	MOVQ   bias+56(FP), CX
+	TESTQ  $0x00000001, AX
 	JZ     accumulated
-	MOVQ   AX, SI
-	VADDPS (SI), Y0, Y0
-	VADDPS 32(SI), Y1, Y1
-	ADDQ   CX, SI
-	VADDPS (SI), Y2, Y2
-	VADDPS 32(SI), Y3, Y3
-	ADDQ   CX, SI
-	VADDPS (SI), Y4, Y4
-	VADDPS 32(SI), Y5, Y5
+	MOVQ   DI, DX
+	VADDPS (DX), Y0, Y0
+	VADDPS 32(DX), Y1, Y1
+	ADDQ   R8, DX
+	VADDPS (DX), Y2, Y2
+	VADDPS 32(DX), Y3, Y3
+	ADDQ   R8, DX
+	VADDPS (DX), Y4, Y4
+	VADDPS 32(DX), Y5, Y5
 
 accumulated:
-	TESTQ        $0x00000002, DX
+	TESTQ        $0x00000002, AX
 	JZ           row_biased
-	VBROADCASTSS (BX), Y6
+	VBROADCASTSS (CX), Y6
 	VADDPS       Y6, Y0, Y0
 	VADDPS       Y6, Y1, Y1
-	VBROADCASTSS 4(BX), Y6
+	VBROADCASTSS 4(CX), Y6
 	VADDPS       Y6, Y2, Y2
 	VADDPS       Y6, Y3, Y3
-	VBROADCASTSS 8(BX), Y6
+	VBROADCASTSS 8(CX), Y6
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y6, Y5, Y5
 
 row_biased:
-	TESTQ   $0x00000004, DX
+	TESTQ   $0x00000004, AX
 	JZ      column_biased
-	VMOVUPS (BX), Y6
+	VMOVUPS (CX), Y6
 	VADDPS  Y6, Y0, Y0
 	VADDPS  Y6, Y2, Y2
 	VADDPS  Y6, Y4, Y4
-	VMOVUPS 32(BX), Y6
+	VMOVUPS 32(CX), Y6
 	VADDPS  Y6, Y1, Y1
 	VADDPS  Y6, Y3, Y3
 	VADDPS  Y6, Y5, Y5
 
 column_biased:
-	TESTQ  $0x00000008, DX
+	TESTQ  $0x00000008, AX
 	JZ     rectified
 	VXORPS Y6, Y6, Y6
 	VMAXPS Y0, Y6, Y0
@@ -305,37 +325,53 @@ column_biased:
 	VMAXPS Y5, Y6, Y5
 
 rectified:
+	MOVQ    DI, AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R8, AX
 	VMOVUPS Y2, (AX)
 	VMOVUPS Y3, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R8, AX
 	VMOVUPS Y4, (AX)
 	VMOVUPS Y5, 32(AX)
 	VZEROUPPER
 	RET
 
 // func multiply4(depth int, a *float32, rowStride int, depthStride int, b *float32, c *float32, stride int, bias *float32, f int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·multiply4(SB), NOSPLIT, $0-72
-	MOVQ   depth+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   rowStride+16(FP), DX
-	SHLQ   $0x02, DX
-	MOVQ   depthStride+24(FP), BX
-	SHLQ   $0x02, BX
-	MOVQ   b+32(FP), SI
-	LEAQ   (CX)(DX*2), DI
-	ADDQ   DX, DI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
+	MOVQ       depth+0(FP), AX
+	MOVQ       a+8(FP), CX
+	MOVQ       rowStride+16(FP), DX
+	SHLQ       $0x02, DX
+	MOVQ       depthStride+24(FP), BX
+	SHLQ       $0x02, BX
+	MOVQ       b+32(FP), SI
+	LEAQ       (CX)(DX*2), DI
+	ADDQ       DX, DI
+	MOVQ       c+40(FP), R8
+	MOVQ       stride+48(FP), R9
+	SHLQ       $0x02, R9
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 60(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 60(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 60(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 60(R10)
 
 pairs:
 	SUBQ         $0x02, AX
@@ -394,58 +430,55 @@ last:
 	VFMADD231PS  Y9, Y10, Y7
 
 epilogue:
-	MOVQ   c+40(FP), AX
-	MOVQ   stride+48(FP), CX
-	SHLQ   $0x02, CX
-	MOVQ   f+64(FP), DX
-	MOVQ   bias+56(FP), BX
-	TESTQ  $0x00000001, DX
+	MOVQ   f+64(FP), AX
+	MOVQ   bias+56(FP), CX
+	TESTQ  $0x00000001, AX
 	JZ     accumulated
-	MOVQ   AX, SI
-	VADDPS (SI), Y0, Y0
-	VADDPS 32(SI), Y1, Y1
-	ADDQ   CX, SI
-	VADDPS (SI), Y2, Y2
-	VADDPS 32(SI), Y3, Y3
-	ADDQ   CX, SI
-	VADDPS (SI), Y4, Y4
-	VADDPS 32(SI), Y5, Y5
-	ADDQ   CX, SI
-	VADDPS (SI), Y6, Y6
-	VADDPS 32(SI), Y7, Y7
+	MOVQ   R8, DX
+	VADDPS (DX), Y0, Y0
+	VADDPS 32(DX), Y1, Y1
+	ADDQ   R9, DX
+	VADDPS (DX), Y2, Y2
+	VADDPS 32(DX), Y3, Y3
+	ADDQ   R9, DX
+	VADDPS (DX), Y4, Y4
+	VADDPS 32(DX), Y5, Y5
+	ADDQ   R9, DX
+	VADDPS (DX), Y6, Y6
+	VADDPS 32(DX), Y7, Y7
 
 accumulated:
-	TESTQ        $0x00000002, DX
+	TESTQ        $0x00000002, AX
 	JZ           row_biased
-	VBROADCASTSS (BX), Y8
+	VBROADCASTSS (CX), Y8
 	VADDPS       Y8, Y0, Y0
 	VADDPS       Y8, Y1, Y1
-	VBROADCASTSS 4(BX), Y8
+	VBROADCASTSS 4(CX), Y8
 	VADDPS       Y8, Y2, Y2
 	VADDPS       Y8, Y3, Y3
-	VBROADCASTSS 8(BX), Y8
+	VBROADCASTSS 8(CX), Y8
 	VADDPS       Y8, Y4, Y4
 	VADDPS       Y8, Y5, Y5
-	VBROADCASTSS 12(BX), Y8
+	VBROADCASTSS 12(CX), Y8
 	VADDPS       Y8, Y6, Y6
 	VADDPS       Y8, Y7, Y7
 
 row_biased:
-	TESTQ   $0x00000004, DX
+	TESTQ   $0x00000004, AX
 	JZ      column_biased
-	VMOVUPS (BX), Y8
+	VMOVUPS (CX), Y8
 	VADDPS  Y8, Y0, Y0
 	VADDPS  Y8, Y2, Y2
 	VADDPS  Y8, Y4, Y4
 	VADDPS  Y8, Y6, Y6
-	VMOVUPS 32(BX), Y8
+	VMOVUPS 32(CX), Y8
 	VADDPS  Y8, Y1, Y1
 	VADDPS  Y8, Y3, Y3
 	VADDPS  Y8, Y5, Y5
 	VADDPS  Y8, Y7, Y7
 
 column_biased:
-	TESTQ  $0x00000008, DX
+	TESTQ  $0x00000008, AX
 	JZ     rectified
 	VXORPS Y8, Y8, Y8
 	VMAXPS Y0, Y8, Y0
@@ -458,42 +491,61 @@ column_biased:
 	VMAXPS Y7, Y8, Y7
 
 rectified:
+	MOVQ    R8, AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R9, AX
 	VMOVUPS Y2, (AX)
 	VMOVUPS Y3, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R9, AX
 	VMOVUPS Y4, (AX)
 	VMOVUPS Y5, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R9, AX
 	VMOVUPS Y6, (AX)
 	VMOVUPS Y7, 32(AX)
 	VZEROUPPER
 	RET
 
 // func multiply5(depth int, a *float32, rowStride int, depthStride int, b *float32, c *float32, stride int, bias *float32, f int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·multiply5(SB), NOSPLIT, $0-72
-	MOVQ   depth+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   rowStride+16(FP), DX
-	SHLQ   $0x02, DX
-	MOVQ   depthStride+24(FP), BX
-	SHLQ   $0x02, BX
-	MOVQ   b+32(FP), SI
-	LEAQ   (CX)(DX*2), DI
-	ADDQ   DX, DI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
+	MOVQ       depth+0(FP), AX
+	MOVQ       a+8(FP), CX
+	MOVQ       rowStride+16(FP), DX
+	SHLQ       $0x02, DX
+	MOVQ       depthStride+24(FP), BX
+	SHLQ       $0x02, BX
+	MOVQ       b+32(FP), SI
+	LEAQ       (CX)(DX*2), DI
+	ADDQ       DX, DI
+	MOVQ       c+40(FP), R8
+	MOVQ       stride+48(FP), R9
+	SHLQ       $0x02, R9
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 60(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 60(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 60(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 60(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 60(R10)
 
 pairs:
 	SUBQ         $0x02, AX
@@ -561,58 +613,55 @@ last:
 	VFMADD231PS  Y11, Y12, Y9
 
 epilogue:
-	MOVQ   c+40(FP), AX
-	MOVQ   stride+48(FP), CX
-	SHLQ   $0x02, CX
-	MOVQ   f+64(FP), DX
-	MOVQ   bias+56(FP), BX
-	TESTQ  $0x00000001, DX
+	MOVQ   f+64(FP), AX
+	MOVQ   bias+56(FP), CX
+	TESTQ  $0x00000001, AX
 	JZ     accumulated
-	MOVQ   AX, SI
-	VADDPS (SI), Y0, Y0
-	VADDPS 32(SI), Y1, Y1
-	ADDQ   CX, SI
-	VADDPS (SI), Y2, Y2
-	VADDPS 32(SI), Y3, Y3
-	ADDQ   CX, SI
-	VADDPS (SI), Y4, Y4
-	VADDPS 32(SI), Y5, Y5
-	ADDQ   CX, SI
-	VADDPS (SI), Y6, Y6
-	VADDPS 32(SI), Y7, Y7
-	ADDQ   CX, SI
-	VADDPS (SI), Y8, Y8
-	VADDPS 32(SI), Y9, Y9
+	MOVQ   R8, DX
+	VADDPS (DX), Y0, Y0
+	VADDPS 32(DX), Y1, Y1
+	ADDQ   R9, DX
+	VADDPS (DX), Y2, Y2
+	VADDPS 32(DX), Y3, Y3
+	ADDQ   R9, DX
+	VADDPS (DX), Y4, Y4
+	VADDPS 32(DX), Y5, Y5
+	ADDQ   R9, DX
+	VADDPS (DX), Y6, Y6
+	VADDPS 32(DX), Y7, Y7
+	ADDQ   R9, DX
+	VADDPS (DX), Y8, Y8
+	VADDPS 32(DX), Y9, Y9
 
 accumulated:
-	TESTQ        $0x00000002, DX
+	TESTQ        $0x00000002, AX
 	JZ           row_biased
-	VBROADCASTSS (BX), Y10
+	VBROADCASTSS (CX), Y10
 	VADDPS       Y10, Y0, Y0
 	VADDPS       Y10, Y1, Y1
-	VBROADCASTSS 4(BX), Y10
+	VBROADCASTSS 4(CX), Y10
 	VADDPS       Y10, Y2, Y2
 	VADDPS       Y10, Y3, Y3
-	VBROADCASTSS 8(BX), Y10
+	VBROADCASTSS 8(CX), Y10
 	VADDPS       Y10, Y4, Y4
 	VADDPS       Y10, Y5, Y5
-	VBROADCASTSS 12(BX), Y10
+	VBROADCASTSS 12(CX), Y10
 	VADDPS       Y10, Y6, Y6
 	VADDPS       Y10, Y7, Y7
-	VBROADCASTSS 16(BX), Y10
+	VBROADCASTSS 16(CX), Y10
 	VADDPS       Y10, Y8, Y8
 	VADDPS       Y10, Y9, Y9
 
 row_biased:
-	TESTQ   $0x00000004, DX
+	TESTQ   $0x00000004, AX
 	JZ      column_biased
-	VMOVUPS (BX), Y10
+	VMOVUPS (CX), Y10
 	VADDPS  Y10, Y0, Y0
 	VADDPS  Y10, Y2, Y2
 	VADDPS  Y10, Y4, Y4
 	VADDPS  Y10, Y6, Y6
 	VADDPS  Y10, Y8, Y8
-	VMOVUPS 32(BX), Y10
+	VMOVUPS 32(CX), Y10
 	VADDPS  Y10, Y1, Y1
 	VADDPS  Y10, Y3, Y3
 	VADDPS  Y10, Y5, Y5
@@ -620,7 +669,7 @@ row_biased:
 	VADDPS  Y10, Y9, Y9
 
 column_biased:
-	TESTQ  $0x00000008, DX
+	TESTQ  $0x00000008, AX
 	JZ     rectified
 	VXORPS Y10, Y10, Y10
 	VMAXPS Y0, Y10, Y0
@@ -635,47 +684,69 @@ column_biased:
 	VMAXPS Y9, Y10, Y9
 
 rectified:
+	MOVQ    R8, AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R9, AX
 	VMOVUPS Y2, (AX)
 	VMOVUPS Y3, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R9, AX
 	VMOVUPS Y4, (AX)
 	VMOVUPS Y5, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R9, AX
 	VMOVUPS Y6, (AX)
 	VMOVUPS Y7, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R9, AX
 	VMOVUPS Y8, (AX)
 	VMOVUPS Y9, 32(AX)
 	VZEROUPPER
 	RET
 
 // func multiply6(depth int, a *float32, rowStride int, depthStride int, b *float32, c *float32, stride int, bias *float32, f int)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·multiply6(SB), NOSPLIT, $0-72
-	MOVQ   depth+0(FP), AX
-	MOVQ   a+8(FP), CX
-	MOVQ   rowStride+16(FP), DX
-	SHLQ   $0x02, DX
-	MOVQ   depthStride+24(FP), BX
-	SHLQ   $0x02, BX
-	MOVQ   b+32(FP), SI
-	LEAQ   (CX)(DX*2), DI
-	ADDQ   DX, DI
-	VXORPS Y0, Y0, Y0
-	VXORPS Y1, Y1, Y1
-	VXORPS Y2, Y2, Y2
-	VXORPS Y3, Y3, Y3
-	VXORPS Y4, Y4, Y4
-	VXORPS Y5, Y5, Y5
-	VXORPS Y6, Y6, Y6
-	VXORPS Y7, Y7, Y7
-	VXORPS Y8, Y8, Y8
-	VXORPS Y9, Y9, Y9
-	VXORPS Y10, Y10, Y10
-	VXORPS Y11, Y11, Y11
+	MOVQ       depth+0(FP), AX
+	MOVQ       a+8(FP), CX
+	MOVQ       rowStride+16(FP), DX
+	SHLQ       $0x02, DX
+	MOVQ       depthStride+24(FP), BX
+	SHLQ       $0x02, BX
+	MOVQ       b+32(FP), SI
+	LEAQ       (CX)(DX*2), DI
+	ADDQ       DX, DI
+	MOVQ       c+40(FP), R8
+	MOVQ       stride+48(FP), R9
+	SHLQ       $0x02, R9
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	VXORPS     Y10, Y10, Y10
+	VXORPS     Y11, Y11, Y11
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 60(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 60(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 60(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 60(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 60(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 60(R10)
 
 pairs:
 	SUBQ         $0x02, AX
@@ -752,65 +823,62 @@ last:
 	VFMADD231PS  Y13, Y14, Y11
 
 epilogue:
-	MOVQ   c+40(FP), AX
-	MOVQ   stride+48(FP), CX
-	SHLQ   $0x02, CX
-	MOVQ   f+64(FP), DX
-	MOVQ   bias+56(FP), BX
-	TESTQ  $0x00000001, DX
+	MOVQ   f+64(FP), AX
+	MOVQ   bias+56(FP), CX
+	TESTQ  $0x00000001, AX
 	JZ     accumulated
-	MOVQ   AX, SI
-	VADDPS (SI), Y0, Y0
-	VADDPS 32(SI), Y1, Y1
-	ADDQ   CX, SI
-	VADDPS (SI), Y2, Y2
-	VADDPS 32(SI), Y3, Y3
-	ADDQ   CX, SI
-	VADDPS (SI), Y4, Y4
-	VADDPS 32(SI), Y5, Y5
-	ADDQ   CX, SI
-	VADDPS (SI), Y6, Y6
-	VADDPS 32(SI), Y7, Y7
-	ADDQ   CX, SI
-	VADDPS (SI), Y8, Y8
-	VADDPS 32(SI), Y9, Y9
-	ADDQ   CX, SI
-	VADDPS (SI), Y10, Y10
-	VADDPS 32(SI), Y11, Y11
+	MOVQ   R8, DX
+	VADDPS (DX), Y0, Y0
+	VADDPS 32(DX), Y1, Y1
+	ADDQ   R9, DX
+	VADDPS (DX), Y2, Y2
+	VADDPS 32(DX), Y3, Y3
+	ADDQ   R9, DX
+	VADDPS (DX), Y4, Y4
+	VADDPS 32(DX), Y5, Y5
+	ADDQ   R9, DX
+	VADDPS (DX), Y6, Y6
+	VADDPS 32(DX), Y7, Y7
+	ADDQ   R9, DX
+	VADDPS (DX), Y8, Y8
+	VADDPS 32(DX), Y9, Y9
+	ADDQ   R9, DX
+	VADDPS (DX), Y10, Y10
+	VADDPS 32(DX), Y11, Y11
 
 accumulated:
-	TESTQ        $0x00000002, DX
+	TESTQ        $0x00000002, AX
 	JZ           row_biased
-	VBROADCASTSS (BX), Y12
+	VBROADCASTSS (CX), Y12
 	VADDPS       Y12, Y0, Y0
 	VADDPS       Y12, Y1, Y1
-	VBROADCASTSS 4(BX), Y12
+	VBROADCASTSS 4(CX), Y12
 	VADDPS       Y12, Y2, Y2
 	VADDPS       Y12, Y3, Y3
-	VBROADCASTSS 8(BX), Y12
+	VBROADCASTSS 8(CX), Y12
 	VADDPS       Y12, Y4, Y4
 	VADDPS       Y12, Y5, Y5
-	VBROADCASTSS 12(BX), Y12
+	VBROADCASTSS 12(CX), Y12
 	VADDPS       Y12, Y6, Y6
 	VADDPS       Y12, Y7, Y7
-	VBROADCASTSS 16(BX), Y12
+	VBROADCASTSS 16(CX), Y12
 	VADDPS       Y12, Y8, Y8
 	VADDPS       Y12, Y9, Y9
-	VBROADCASTSS 20(BX), Y12
+	VBROADCASTSS 20(CX), Y12
 	VADDPS       Y12, Y10, Y10
 	VADDPS       Y12, Y11, Y11
 
 row_biased:
-	TESTQ   $0x00000004, DX
+	TESTQ   $0x00000004, AX
 	JZ      column_biased
-	VMOVUPS (BX), Y12
+	VMOVUPS (CX), Y12
 	VADDPS  Y12, Y0, Y0
 	VADDPS  Y12, Y2, Y2
 	VADDPS  Y12, Y4, Y4
 	VADDPS  Y12, Y6, Y6
 	VADDPS  Y12, Y8, Y8
 	VADDPS  Y12, Y10, Y10
-	VMOVUPS 32(BX), Y12
+	VMOVUPS 32(CX), Y12
 	VADDPS  Y12, Y1, Y1
 	VADDPS  Y12, Y3, Y3
 	VADDPS  Y12, Y5, Y5
@@ -819,7 +887,7 @@ row_biased:
 	VADDPS  Y12, Y11, Y11
 
 column_biased:
-	TESTQ  $0x00000008, DX
+	TESTQ  $0x00000008, AX
 	JZ     rectified
 	VXORPS Y12, Y12, Y12
 	VMAXPS Y0, Y12, Y0
@@ -836,52 +904,59 @@ column_biased:
 	VMAXPS Y11, Y12, Y11
 
 rectified:
+	MOVQ    R8, AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R9, AX
 	VMOVUPS Y2, (AX)
 	VMOVUPS Y3, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R9, AX
 	VMOVUPS Y4, (AX)
 	VMOVUPS Y5, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R9, AX
 	VMOVUPS Y6, (AX)
 	VMOVUPS Y7, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R9, AX
 	VMOVUPS Y8, (AX)
 	VMOVUPS Y9, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R9, AX
 	VMOVUPS Y10, (AX)
 	VMOVUPS Y11, 32(AX)
 	VZEROUPPER
 	RET
 
 // func multiplyTable1(depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·multiplyTable1(SB), NOSPLIT, $0-57
-	MOVQ    depth+0(FP), AX
-	MOVQ    data+8(FP), CX
-	MOVQ    rowOffsets+16(FP), DX
-	MOVLQSX (DX), DX
-	LEAQ    (CX)(DX*4), DX
-	MOVQ    depthOffsets+24(FP), CX
-	MOVQ    b+32(FP), BX
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
+	MOVQ       depth+0(FP), AX
+	MOVQ       data+8(FP), CX
+	MOVQ       rowOffsets+16(FP), DX
+	MOVLQSX    (DX), DX
+	LEAQ       (CX)(DX*4), DX
+	MOVQ       depthOffsets+24(FP), CX
+	MOVQ       b+32(FP), BX
+	MOVQ       c+40(FP), SI
+	MOVQ       stride+48(FP), DI
+	SHLQ       $0x02, DI
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	MOVQ       SI, DI
+	PREFETCHT0 (DI)
+	PREFETCHT0 60(DI)
 
 pairs:
 	SUBQ         $0x02, AX
 	JL           last
-	MOVLQSX      (CX), SI
+	MOVLQSX      (CX), DI
 	VMOVUPS      (BX), Y2
 	VMOVUPS      32(BX), Y3
-	VBROADCASTSS (DX)(SI*4), Y4
+	VBROADCASTSS (DX)(DI*4), Y4
 	VFMADD231PS  Y2, Y4, Y0
 	VFMADD231PS  Y3, Y4, Y1
-	MOVLQSX      4(CX), SI
+	MOVLQSX      4(CX), DI
 	VMOVUPS      64(BX), Y2
 	VMOVUPS      96(BX), Y3
-	VBROADCASTSS (DX)(SI*4), Y4
+	VBROADCASTSS (DX)(DI*4), Y4
 	VFMADD231PS  Y2, Y4, Y0
 	VFMADD231PS  Y3, Y4, Y1
 	ADDQ         $0x08, CX
@@ -899,58 +974,65 @@ last:
 	VFMADD231PS  Y3, Y4, Y1
 
 store:
-	MOVQ   c+40(FP), AX
-	MOVQ   stride+48(FP), CX
-	SHLQ   $0x02, CX
-	MOVB   accumulate+56(FP), CL
-	TESTB  CL, CL
+	MOVB   accumulate+56(FP), AL
+	TESTB  AL, AL
 	JZ     accumulated
-	MOVQ   AX, CX
-	VADDPS (CX), Y0, Y0
-	VADDPS 32(CX), Y1, Y1
+	MOVQ   SI, AX
+	VADDPS (AX), Y0, Y0
+	VADDPS 32(AX), Y1, Y1
 
 accumulated:
+	MOVQ    SI, AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VZEROUPPER
 	RET
 
 // func multiplyTable2(depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·multiplyTable2(SB), NOSPLIT, $0-57
-	MOVQ    depth+0(FP), AX
-	MOVQ    data+8(FP), CX
-	MOVQ    rowOffsets+16(FP), DX
-	MOVLQSX (DX), BX
-	LEAQ    (CX)(BX*4), BX
-	MOVLQSX 4(DX), DX
-	LEAQ    (CX)(DX*4), DX
-	MOVQ    depthOffsets+24(FP), CX
-	MOVQ    b+32(FP), SI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
+	MOVQ       depth+0(FP), AX
+	MOVQ       data+8(FP), CX
+	MOVQ       rowOffsets+16(FP), DX
+	MOVLQSX    (DX), BX
+	LEAQ       (CX)(BX*4), BX
+	MOVLQSX    4(DX), DX
+	LEAQ       (CX)(DX*4), DX
+	MOVQ       depthOffsets+24(FP), CX
+	MOVQ       b+32(FP), SI
+	MOVQ       c+40(FP), DI
+	MOVQ       stride+48(FP), R8
+	SHLQ       $0x02, R8
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	MOVQ       DI, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 60(R9)
+	ADDQ       R8, R9
+	PREFETCHT0 (R9)
+	PREFETCHT0 60(R9)
 
 pairs:
 	SUBQ         $0x02, AX
 	JL           last
-	MOVLQSX      (CX), DI
+	MOVLQSX      (CX), R9
 	VMOVUPS      (SI), Y4
 	VMOVUPS      32(SI), Y5
-	VBROADCASTSS (BX)(DI*4), Y6
+	VBROADCASTSS (BX)(R9*4), Y6
 	VFMADD231PS  Y4, Y6, Y0
 	VFMADD231PS  Y5, Y6, Y1
-	VBROADCASTSS (DX)(DI*4), Y6
+	VBROADCASTSS (DX)(R9*4), Y6
 	VFMADD231PS  Y4, Y6, Y2
 	VFMADD231PS  Y5, Y6, Y3
-	MOVLQSX      4(CX), DI
+	MOVLQSX      4(CX), R9
 	VMOVUPS      64(SI), Y4
 	VMOVUPS      96(SI), Y5
-	VBROADCASTSS (BX)(DI*4), Y6
+	VBROADCASTSS (BX)(R9*4), Y6
 	VFMADD231PS  Y4, Y6, Y0
 	VFMADD231PS  Y5, Y6, Y1
-	VBROADCASTSS (DX)(DI*4), Y6
+	VBROADCASTSS (DX)(R9*4), Y6
 	VFMADD231PS  Y4, Y6, Y2
 	VFMADD231PS  Y5, Y6, Y3
 	ADDQ         $0x08, CX
@@ -971,74 +1053,84 @@ last:
 	VFMADD231PS  Y5, Y6, Y3
 
 store:
-	MOVQ   c+40(FP), AX
-	MOVQ   stride+48(FP), CX
-	SHLQ   $0x02, CX
-	MOVB   accumulate+56(FP), DL
-	TESTB  DL, DL
+	MOVB   accumulate+56(FP), AL
+	TESTB  AL, AL
 	JZ     accumulated
-	MOVQ   AX, DX
-	VADDPS (DX), Y0, Y0
-	VADDPS 32(DX), Y1, Y1
-	ADDQ   CX, DX
-	VADDPS (DX), Y2, Y2
-	VADDPS 32(DX), Y3, Y3
+	MOVQ   DI, AX
+	VADDPS (AX), Y0, Y0
+	VADDPS 32(AX), Y1, Y1
+	ADDQ   R8, AX
+	VADDPS (AX), Y2, Y2
+	VADDPS 32(AX), Y3, Y3
 
 accumulated:
+	MOVQ    DI, AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R8, AX
 	VMOVUPS Y2, (AX)
 	VMOVUPS Y3, 32(AX)
 	VZEROUPPER
 	RET
 
 // func multiplyTable3(depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·multiplyTable3(SB), NOSPLIT, $0-57
-	MOVQ    depth+0(FP), AX
-	MOVQ    data+8(FP), CX
-	MOVQ    rowOffsets+16(FP), DX
-	MOVLQSX (DX), BX
-	LEAQ    (CX)(BX*4), BX
-	MOVLQSX 4(DX), SI
-	LEAQ    (CX)(SI*4), SI
-	MOVLQSX 8(DX), DX
-	LEAQ    (CX)(DX*4), DX
-	MOVQ    depthOffsets+24(FP), CX
-	MOVQ    b+32(FP), DI
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
-	VXORPS  Y5, Y5, Y5
+	MOVQ       depth+0(FP), AX
+	MOVQ       data+8(FP), CX
+	MOVQ       rowOffsets+16(FP), DX
+	MOVLQSX    (DX), BX
+	LEAQ       (CX)(BX*4), BX
+	MOVLQSX    4(DX), SI
+	LEAQ       (CX)(SI*4), SI
+	MOVLQSX    8(DX), DX
+	LEAQ       (CX)(DX*4), DX
+	MOVQ       depthOffsets+24(FP), CX
+	MOVQ       b+32(FP), DI
+	MOVQ       c+40(FP), R8
+	MOVQ       stride+48(FP), R9
+	SHLQ       $0x02, R9
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	MOVQ       R8, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 60(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 60(R10)
+	ADDQ       R9, R10
+	PREFETCHT0 (R10)
+	PREFETCHT0 60(R10)
 
 pairs:
 	SUBQ         $0x02, AX
 	JL           last
-	MOVLQSX      (CX), R8
+	MOVLQSX      (CX), R10
 	VMOVUPS      (DI), Y6
 	VMOVUPS      32(DI), Y7
-	VBROADCASTSS (BX)(R8*4), Y8
+	VBROADCASTSS (BX)(R10*4), Y8
 	VFMADD231PS  Y6, Y8, Y0
 	VFMADD231PS  Y7, Y8, Y1
-	VBROADCASTSS (SI)(R8*4), Y8
+	VBROADCASTSS (SI)(R10*4), Y8
 	VFMADD231PS  Y6, Y8, Y2
 	VFMADD231PS  Y7, Y8, Y3
-	VBROADCASTSS (DX)(R8*4), Y8
+	VBROADCASTSS (DX)(R10*4), Y8
 	VFMADD231PS  Y6, Y8, Y4
 	VFMADD231PS  Y7, Y8, Y5
-	MOVLQSX      4(CX), R8
+	MOVLQSX      4(CX), R10
 	VMOVUPS      64(DI), Y6
 	VMOVUPS      96(DI), Y7
-	VBROADCASTSS (BX)(R8*4), Y8
+	VBROADCASTSS (BX)(R10*4), Y8
 	VFMADD231PS  Y6, Y8, Y0
 	VFMADD231PS  Y7, Y8, Y1
-	VBROADCASTSS (SI)(R8*4), Y8
+	VBROADCASTSS (SI)(R10*4), Y8
 	VFMADD231PS  Y6, Y8, Y2
 	VFMADD231PS  Y7, Y8, Y3
-	VBROADCASTSS (DX)(R8*4), Y8
+	VBROADCASTSS (DX)(R10*4), Y8
 	VFMADD231PS  Y6, Y8, Y4
 	VFMADD231PS  Y7, Y8, Y5
 	ADDQ         $0x08, CX
@@ -1062,90 +1154,103 @@ last:
 	VFMADD231PS  Y7, Y8, Y5
 
 store:
-	MOVQ   c+40(FP), AX
-	MOVQ   stride+48(FP), CX
-	SHLQ   $0x02, CX
-	MOVB   accumulate+56(FP), DL
-	TESTB  DL, DL
+	MOVB   accumulate+56(FP), AL
+	TESTB  AL, AL
 	JZ     accumulated
-	MOVQ   AX, DX
-	VADDPS (DX), Y0, Y0
-	VADDPS 32(DX), Y1, Y1
-	ADDQ   CX, DX
-	VADDPS (DX), Y2, Y2
-	VADDPS 32(DX), Y3, Y3
-	ADDQ   CX, DX
-	VADDPS (DX), Y4, Y4
-	VADDPS 32(DX), Y5, Y5
+	MOVQ   R8, AX
+	VADDPS (AX), Y0, Y0
+	VADDPS 32(AX), Y1, Y1
+	ADDQ   R9, AX
+	VADDPS (AX), Y2, Y2
+	VADDPS 32(AX), Y3, Y3
+	ADDQ   R9, AX
+	VADDPS (AX), Y4, Y4
+	VADDPS 32(AX), Y5, Y5
 
 accumulated:
+	MOVQ    R8, AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R9, AX
 	VMOVUPS Y2, (AX)
 	VMOVUPS Y3, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R9, AX
 	VMOVUPS Y4, (AX)
 	VMOVUPS Y5, 32(AX)
 	VZEROUPPER
 	RET
 
 // func multiplyTable4(depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·multiplyTable4(SB), NOSPLIT, $0-57
-	MOVQ    depth+0(FP), AX
-	MOVQ    data+8(FP), CX
-	MOVQ    rowOffsets+16(FP), DX
-	MOVLQSX (DX), BX
-	LEAQ    (CX)(BX*4), BX
-	MOVLQSX 4(DX), SI
-	LEAQ    (CX)(SI*4), SI
-	MOVLQSX 8(DX), DI
-	LEAQ    (CX)(DI*4), DI
-	MOVLQSX 12(DX), DX
-	LEAQ    (CX)(DX*4), DX
-	MOVQ    depthOffsets+24(FP), CX
-	MOVQ    b+32(FP), R8
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
-	VXORPS  Y5, Y5, Y5
-	VXORPS  Y6, Y6, Y6
-	VXORPS  Y7, Y7, Y7
+	MOVQ       depth+0(FP), AX
+	MOVQ       data+8(FP), CX
+	MOVQ       rowOffsets+16(FP), DX
+	MOVLQSX    (DX), BX
+	LEAQ       (CX)(BX*4), BX
+	MOVLQSX    4(DX), SI
+	LEAQ       (CX)(SI*4), SI
+	MOVLQSX    8(DX), DI
+	LEAQ       (CX)(DI*4), DI
+	MOVLQSX    12(DX), DX
+	LEAQ       (CX)(DX*4), DX
+	MOVQ       depthOffsets+24(FP), CX
+	MOVQ       b+32(FP), R8
+	MOVQ       c+40(FP), R9
+	MOVQ       stride+48(FP), R10
+	SHLQ       $0x02, R10
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	MOVQ       R9, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 60(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 60(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 60(R11)
+	ADDQ       R10, R11
+	PREFETCHT0 (R11)
+	PREFETCHT0 60(R11)
 
 pairs:
 	SUBQ         $0x02, AX
 	JL           last
-	MOVLQSX      (CX), R9
+	MOVLQSX      (CX), R11
 	VMOVUPS      (R8), Y8
 	VMOVUPS      32(R8), Y9
-	VBROADCASTSS (BX)(R9*4), Y10
+	VBROADCASTSS (BX)(R11*4), Y10
 	VFMADD231PS  Y8, Y10, Y0
 	VFMADD231PS  Y9, Y10, Y1
-	VBROADCASTSS (SI)(R9*4), Y10
+	VBROADCASTSS (SI)(R11*4), Y10
 	VFMADD231PS  Y8, Y10, Y2
 	VFMADD231PS  Y9, Y10, Y3
-	VBROADCASTSS (DI)(R9*4), Y10
+	VBROADCASTSS (DI)(R11*4), Y10
 	VFMADD231PS  Y8, Y10, Y4
 	VFMADD231PS  Y9, Y10, Y5
-	VBROADCASTSS (DX)(R9*4), Y10
+	VBROADCASTSS (DX)(R11*4), Y10
 	VFMADD231PS  Y8, Y10, Y6
 	VFMADD231PS  Y9, Y10, Y7
-	MOVLQSX      4(CX), R9
+	MOVLQSX      4(CX), R11
 	VMOVUPS      64(R8), Y8
 	VMOVUPS      96(R8), Y9
-	VBROADCASTSS (BX)(R9*4), Y10
+	VBROADCASTSS (BX)(R11*4), Y10
 	VFMADD231PS  Y8, Y10, Y0
 	VFMADD231PS  Y9, Y10, Y1
-	VBROADCASTSS (SI)(R9*4), Y10
+	VBROADCASTSS (SI)(R11*4), Y10
 	VFMADD231PS  Y8, Y10, Y2
 	VFMADD231PS  Y9, Y10, Y3
-	VBROADCASTSS (DI)(R9*4), Y10
+	VBROADCASTSS (DI)(R11*4), Y10
 	VFMADD231PS  Y8, Y10, Y4
 	VFMADD231PS  Y9, Y10, Y5
-	VBROADCASTSS (DX)(R9*4), Y10
+	VBROADCASTSS (DX)(R11*4), Y10
 	VFMADD231PS  Y8, Y10, Y6
 	VFMADD231PS  Y9, Y10, Y7
 	ADDQ         $0x08, CX
@@ -1172,106 +1277,122 @@ last:
 	VFMADD231PS  Y9, Y10, Y7
 
 store:
-	MOVQ   c+40(FP), AX
-	MOVQ   stride+48(FP), CX
-	SHLQ   $0x02, CX
-	MOVB   accumulate+56(FP), DL
-	TESTB  DL, DL
+	MOVB   accumulate+56(FP), AL
+	TESTB  AL, AL
 	JZ     accumulated
-	MOVQ   AX, DX
-	VADDPS (DX), Y0, Y0
-	VADDPS 32(DX), Y1, Y1
-	ADDQ   CX, DX
-	VADDPS (DX), Y2, Y2
-	VADDPS 32(DX), Y3, Y3
-	ADDQ   CX, DX
-	VADDPS (DX), Y4, Y4
-	VADDPS 32(DX), Y5, Y5
-	ADDQ   CX, DX
-	VADDPS (DX), Y6, Y6
-	VADDPS 32(DX), Y7, Y7
+	MOVQ   R9, AX
+	VADDPS (AX), Y0, Y0
+	VADDPS 32(AX), Y1, Y1
+	ADDQ   R10, AX
+	VADDPS (AX), Y2, Y2
+	VADDPS 32(AX), Y3, Y3
+	ADDQ   R10, AX
+	VADDPS (AX), Y4, Y4
+	VADDPS 32(AX), Y5, Y5
+	ADDQ   R10, AX
+	VADDPS (AX), Y6, Y6
+	VADDPS 32(AX), Y7, Y7
 
 accumulated:
+	MOVQ    R9, AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R10, AX
 	VMOVUPS Y2, (AX)
 	VMOVUPS Y3, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R10, AX
 	VMOVUPS Y4, (AX)
 	VMOVUPS Y5, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R10, AX
 	VMOVUPS Y6, (AX)
 	VMOVUPS Y7, 32(AX)
 	VZEROUPPER
 	RET
 
 // func multiplyTable5(depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·multiplyTable5(SB), NOSPLIT, $0-57
-	MOVQ    depth+0(FP), AX
-	MOVQ    data+8(FP), CX
-	MOVQ    rowOffsets+16(FP), DX
-	MOVLQSX (DX), BX
-	LEAQ    (CX)(BX*4), BX
-	MOVLQSX 4(DX), SI
-	LEAQ    (CX)(SI*4), SI
-	MOVLQSX 8(DX), DI
-	LEAQ    (CX)(DI*4), DI
-	MOVLQSX 12(DX), R8
-	LEAQ    (CX)(R8*4), R8
-	MOVLQSX 16(DX), DX
-	LEAQ    (CX)(DX*4), DX
-	MOVQ    depthOffsets+24(FP), CX
-	MOVQ    b+32(FP), R9
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
-	VXORPS  Y5, Y5, Y5
-	VXORPS  Y6, Y6, Y6
-	VXORPS  Y7, Y7, Y7
-	VXORPS  Y8, Y8, Y8
-	VXORPS  Y9, Y9, Y9
+	MOVQ       depth+0(FP), AX
+	MOVQ       data+8(FP), CX
+	MOVQ       rowOffsets+16(FP), DX
+	MOVLQSX    (DX), BX
+	LEAQ       (CX)(BX*4), BX
+	MOVLQSX    4(DX), SI
+	LEAQ       (CX)(SI*4), SI
+	MOVLQSX    8(DX), DI
+	LEAQ       (CX)(DI*4), DI
+	MOVLQSX    12(DX), R8
+	LEAQ       (CX)(R8*4), R8
+	MOVLQSX    16(DX), DX
+	LEAQ       (CX)(DX*4), DX
+	MOVQ       depthOffsets+24(FP), CX
+	MOVQ       b+32(FP), R9
+	MOVQ       c+40(FP), R10
+	MOVQ       stride+48(FP), R11
+	SHLQ       $0x02, R11
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	MOVQ       R10, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 60(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 60(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 60(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 60(R12)
+	ADDQ       R11, R12
+	PREFETCHT0 (R12)
+	PREFETCHT0 60(R12)
 
 pairs:
 	SUBQ         $0x02, AX
 	JL           last
-	MOVLQSX      (CX), R10
+	MOVLQSX      (CX), R12
 	VMOVUPS      (R9), Y10
 	VMOVUPS      32(R9), Y11
-	VBROADCASTSS (BX)(R10*4), Y12
+	VBROADCASTSS (BX)(R12*4), Y12
 	VFMADD231PS  Y10, Y12, Y0
 	VFMADD231PS  Y11, Y12, Y1
-	VBROADCASTSS (SI)(R10*4), Y12
+	VBROADCASTSS (SI)(R12*4), Y12
 	VFMADD231PS  Y10, Y12, Y2
 	VFMADD231PS  Y11, Y12, Y3
-	VBROADCASTSS (DI)(R10*4), Y12
+	VBROADCASTSS (DI)(R12*4), Y12
 	VFMADD231PS  Y10, Y12, Y4
 	VFMADD231PS  Y11, Y12, Y5
-	VBROADCASTSS (R8)(R10*4), Y12
+	VBROADCASTSS (R8)(R12*4), Y12
 	VFMADD231PS  Y10, Y12, Y6
 	VFMADD231PS  Y11, Y12, Y7
-	VBROADCASTSS (DX)(R10*4), Y12
+	VBROADCASTSS (DX)(R12*4), Y12
 	VFMADD231PS  Y10, Y12, Y8
 	VFMADD231PS  Y11, Y12, Y9
-	MOVLQSX      4(CX), R10
+	MOVLQSX      4(CX), R12
 	VMOVUPS      64(R9), Y10
 	VMOVUPS      96(R9), Y11
-	VBROADCASTSS (BX)(R10*4), Y12
+	VBROADCASTSS (BX)(R12*4), Y12
 	VFMADD231PS  Y10, Y12, Y0
 	VFMADD231PS  Y11, Y12, Y1
-	VBROADCASTSS (SI)(R10*4), Y12
+	VBROADCASTSS (SI)(R12*4), Y12
 	VFMADD231PS  Y10, Y12, Y2
 	VFMADD231PS  Y11, Y12, Y3
-	VBROADCASTSS (DI)(R10*4), Y12
+	VBROADCASTSS (DI)(R12*4), Y12
 	VFMADD231PS  Y10, Y12, Y4
 	VFMADD231PS  Y11, Y12, Y5
-	VBROADCASTSS (R8)(R10*4), Y12
+	VBROADCASTSS (R8)(R12*4), Y12
 	VFMADD231PS  Y10, Y12, Y6
 	VFMADD231PS  Y11, Y12, Y7
-	VBROADCASTSS (DX)(R10*4), Y12
+	VBROADCASTSS (DX)(R12*4), Y12
 	VFMADD231PS  Y10, Y12, Y8
 	VFMADD231PS  Y11, Y12, Y9
 	ADDQ         $0x08, CX
@@ -1301,122 +1422,141 @@ last:
 	VFMADD231PS  Y11, Y12, Y9
 
 store:
-	MOVQ   c+40(FP), AX
-	MOVQ   stride+48(FP), CX
-	SHLQ   $0x02, CX
-	MOVB   accumulate+56(FP), DL
-	TESTB  DL, DL
+	MOVB   accumulate+56(FP), AL
+	TESTB  AL, AL
 	JZ     accumulated
-	MOVQ   AX, DX
-	VADDPS (DX), Y0, Y0
-	VADDPS 32(DX), Y1, Y1
-	ADDQ   CX, DX
-	VADDPS (DX), Y2, Y2
-	VADDPS 32(DX), Y3, Y3
-	ADDQ   CX, DX
-	VADDPS (DX), Y4, Y4
-	VADDPS 32(DX), Y5, Y5
-	ADDQ   CX, DX
-	VADDPS (DX), Y6, Y6
-	VADDPS 32(DX), Y7, Y7
-	ADDQ   CX, DX
-	VADDPS (DX), Y8, Y8
-	VADDPS 32(DX), Y9, Y9
+	MOVQ   R10, AX
+	VADDPS (AX), Y0, Y0
+	VADDPS 32(AX), Y1, Y1
+	ADDQ   R11, AX
+	VADDPS (AX), Y2, Y2
+	VADDPS 32(AX), Y3, Y3
+	ADDQ   R11, AX
+	VADDPS (AX), Y4, Y4
+	VADDPS 32(AX), Y5, Y5
+	ADDQ   R11, AX
+	VADDPS (AX), Y6, Y6
+	VADDPS 32(AX), Y7, Y7
+	ADDQ   R11, AX
+	VADDPS (AX), Y8, Y8
+	VADDPS 32(AX), Y9, Y9
 
 accumulated:
+	MOVQ    R10, AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R11, AX
 	VMOVUPS Y2, (AX)
 	VMOVUPS Y3, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R11, AX
 	VMOVUPS Y4, (AX)
 	VMOVUPS Y5, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R11, AX
 	VMOVUPS Y6, (AX)
 	VMOVUPS Y7, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R11, AX
 	VMOVUPS Y8, (AX)
 	VMOVUPS Y9, 32(AX)
 	VZEROUPPER
 	RET
 
 // func multiplyTable6(depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
-// Requires: AVX, FMA3
+// Requires: AVX, FMA3, MMX+
 TEXT ·multiplyTable6(SB), NOSPLIT, $0-57
-	MOVQ    depth+0(FP), AX
-	MOVQ    data+8(FP), CX
-	MOVQ    rowOffsets+16(FP), DX
-	MOVLQSX (DX), BX
-	LEAQ    (CX)(BX*4), BX
-	MOVLQSX 4(DX), SI
-	LEAQ    (CX)(SI*4), SI
-	MOVLQSX 8(DX), DI
-	LEAQ    (CX)(DI*4), DI
-	MOVLQSX 12(DX), R8
-	LEAQ    (CX)(R8*4), R8
-	MOVLQSX 16(DX), R9
-	LEAQ    (CX)(R9*4), R9
-	MOVLQSX 20(DX), DX
-	LEAQ    (CX)(DX*4), DX
-	MOVQ    depthOffsets+24(FP), CX
-	MOVQ    b+32(FP), R10
-	VXORPS  Y0, Y0, Y0
-	VXORPS  Y1, Y1, Y1
-	VXORPS  Y2, Y2, Y2
-	VXORPS  Y3, Y3, Y3
-	VXORPS  Y4, Y4, Y4
-	VXORPS  Y5, Y5, Y5
-	VXORPS  Y6, Y6, Y6
-	VXORPS  Y7, Y7, Y7
-	VXORPS  Y8, Y8, Y8
-	VXORPS  Y9, Y9, Y9
-	VXORPS  Y10, Y10, Y10
-	VXORPS  Y11, Y11, Y11
+	MOVQ       depth+0(FP), AX
+	MOVQ       data+8(FP), CX
+	MOVQ       rowOffsets+16(FP), DX
+	MOVLQSX    (DX), BX
+	LEAQ       (CX)(BX*4), BX
+	MOVLQSX    4(DX), SI
+	LEAQ       (CX)(SI*4), SI
+	MOVLQSX    8(DX), DI
+	LEAQ       (CX)(DI*4), DI
+	MOVLQSX    12(DX), R8
+	LEAQ       (CX)(R8*4), R8
+	MOVLQSX    16(DX), R9
+	LEAQ       (CX)(R9*4), R9
+	MOVLQSX    20(DX), DX
+	LEAQ       (CX)(DX*4), DX
+	MOVQ       depthOffsets+24(FP), CX
+	MOVQ       b+32(FP), R10
+	MOVQ       c+40(FP), R11
+	MOVQ       stride+48(FP), R12
+	SHLQ       $0x02, R12
+	VXORPS     Y0, Y0, Y0
+	VXORPS     Y1, Y1, Y1
+	VXORPS     Y2, Y2, Y2
+	VXORPS     Y3, Y3, Y3
+	VXORPS     Y4, Y4, Y4
+	VXORPS     Y5, Y5, Y5
+	VXORPS     Y6, Y6, Y6
+	VXORPS     Y7, Y7, Y7
+	VXORPS     Y8, Y8, Y8
+	VXORPS     Y9, Y9, Y9
+	VXORPS     Y10, Y10, Y10
+	VXORPS     Y11, Y11, Y11
+	MOVQ       R11, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 60(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 60(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 60(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 60(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 60(R13)
+	ADDQ       R12, R13
+	PREFETCHT0 (R13)
+	PREFETCHT0 60(R13)
 
 pairs:
 	SUBQ         $0x02, AX
 	JL           last
-	MOVLQSX      (CX), R11
+	MOVLQSX      (CX), R13
 	VMOVUPS      (R10), Y12
 	VMOVUPS      32(R10), Y13
-	VBROADCASTSS (BX)(R11*4), Y14
+	VBROADCASTSS (BX)(R13*4), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (SI)(R11*4), Y14
+	VBROADCASTSS (SI)(R13*4), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS (DI)(R11*4), Y14
+	VBROADCASTSS (DI)(R13*4), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS (R8)(R11*4), Y14
+	VBROADCASTSS (R8)(R13*4), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS (R9)(R11*4), Y14
+	VBROADCASTSS (R9)(R13*4), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
-	VBROADCASTSS (DX)(R11*4), Y14
+	VBROADCASTSS (DX)(R13*4), Y14
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
-	MOVLQSX      4(CX), R11
+	MOVLQSX      4(CX), R13
 	VMOVUPS      64(R10), Y12
 	VMOVUPS      96(R10), Y13
-	VBROADCASTSS (BX)(R11*4), Y14
+	VBROADCASTSS (BX)(R13*4), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (SI)(R11*4), Y14
+	VBROADCASTSS (SI)(R13*4), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS (DI)(R11*4), Y14
+	VBROADCASTSS (DI)(R13*4), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS (R8)(R11*4), Y14
+	VBROADCASTSS (R8)(R13*4), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS (R9)(R11*4), Y14
+	VBROADCASTSS (R9)(R13*4), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
-	VBROADCASTSS (DX)(R11*4), Y14
+	VBROADCASTSS (DX)(R13*4), Y14
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
 	ADDQ         $0x08, CX
@@ -1449,47 +1589,45 @@ last:
 	VFMADD231PS  Y13, Y14, Y11
 
 store:
-	MOVQ   c+40(FP), AX
-	MOVQ   stride+48(FP), CX
-	SHLQ   $0x02, CX
-	MOVB   accumulate+56(FP), DL
-	TESTB  DL, DL
+	MOVB   accumulate+56(FP), AL
+	TESTB  AL, AL
 	JZ     accumulated
-	MOVQ   AX, DX
-	VADDPS (DX), Y0, Y0
-	VADDPS 32(DX), Y1, Y1
-	ADDQ   CX, DX
-	VADDPS (DX), Y2, Y2
-	VADDPS 32(DX), Y3, Y3
-	ADDQ   CX, DX
-	VADDPS (DX), Y4, Y4
-	VADDPS 32(DX), Y5, Y5
-	ADDQ   CX, DX
-	VADDPS (DX), Y6, Y6
-	VADDPS 32(DX), Y7, Y7
-	ADDQ   CX, DX
-	VADDPS (DX), Y8, Y8
-	VADDPS 32(DX), Y9, Y9
-	ADDQ   CX, DX
-	VADDPS (DX), Y10, Y10
-	VADDPS 32(DX), Y11, Y11
+	MOVQ   R11, AX
+	VADDPS (AX), Y0, Y0
+	VADDPS 32(AX), Y1, Y1
+	ADDQ   R12, AX
+	VADDPS (AX), Y2, Y2
+	VADDPS 32(AX), Y3, Y3
+	ADDQ   R12, AX
+	VADDPS (AX), Y4, Y4
+	VADDPS 32(AX), Y5, Y5
+	ADDQ   R12, AX
+	VADDPS (AX), Y6, Y6
+	VADDPS 32(AX), Y7, Y7
+	ADDQ   R12, AX
+	VADDPS (AX), Y8, Y8
+	VADDPS 32(AX), Y9, Y9
+	ADDQ   R12, AX
+	VADDPS (AX), Y10, Y10
+	VADDPS 32(AX), Y11, Y11
 
 accumulated:
+	MOVQ    R11, AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R12, AX
 	VMOVUPS Y2, (AX)
 	VMOVUPS Y3, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R12, AX
 	VMOVUPS Y4, (AX)
 	VMOVUPS Y5, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R12, AX
 	VMOVUPS Y6, (AX)
 	VMOVUPS Y7, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R12, AX
 	VMOVUPS Y8, (AX)
 	VMOVUPS Y9, 32(AX)
-	ADDQ    CX, AX
+	ADDQ    R12, AX
 	VMOVUPS Y10, (AX)
 	VMOVUPS Y11, 32(AX)
 	VZEROUPPER
@@ -1681,6 +1819,99 @@ loop:
 	ADDQ        $0x08, R12
 	ADDQ        $0x00000200, AX
 	JMP         loop
+
+end:
+	VZEROUPPER
+	RET
+
+// func maxLineAVX2(y *float32, upper *float32, lower *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·maxLineAVX2(SB), NOSPLIT, $0-32
+	MOVQ y+0(FP), AX
+	MOVQ upper+8(FP), CX
+	MOVQ lower+16(FP), DX
+	MOVQ n+24(FP), BX
+	XORQ SI, SI
+
+loop:
+	VMOVUPS   (CX)(SI*2), Y0
+	VMOVUPS   32(CX)(SI*2), Y1
+	VMOVUPS   (DX)(SI*2), Y2
+	VMOVUPS   32(DX)(SI*2), Y3
+	VMAXPS    Y2, Y0, Y2
+	VCMPPS    $0x03, Y0, Y0, Y4
+	VBLENDVPS Y4, Y0, Y2, Y2
+	VMAXPS    Y3, Y1, Y0
+	VCMPPS    $0x03, Y1, Y1, Y3
+	VBLENDVPS Y3, Y1, Y0, Y0
+	VSHUFPS   $0x88, Y0, Y2, Y1
+	VSHUFPS   $0xdd, Y0, Y2, Y0
+	VMAXPS    Y0, Y1, Y0
+	VCMPPS    $0x03, Y1, Y1, Y2
+	VBLENDVPS Y2, Y1, Y0, Y0
+	VPERMPD   $0xd8, Y0, Y0
+	VMOVUPS   Y0, (AX)(SI*1)
+	ADDQ      $0x20, SI
+	SUBQ      $0x08, BX
+	JLE       end
+	CMPQ      BX, $0x08
+	JGE       loop
+	LEAQ      -32(SI)(BX*4), SI
+	MOVQ      $0x00000008, BX
+	JMP       loop
+
+end:
+	VZEROUPPER
+	RET
+
+// func maxLineBackwardAVX2(dupper *float32, dlower *float32, upper *float32, lower *float32, gradient *float32, n int)
+// Requires: AVX, AVX2
+TEXT ·maxLineBackwardAVX2(SB), NOSPLIT, $0-48
+	MOVQ dupper+0(FP), AX
+	MOVQ dlower+8(FP), CX
+	MOVQ upper+16(FP), DX
+	MOVQ lower+24(FP), BX
+	MOVQ gradient+32(FP), SI
+	MOVQ n+40(FP), DI
+	XORQ R8, R8
+
+loop:
+	VMOVUPS   (DX)(R8*2), Y0
+	VMOVUPS   32(DX)(R8*2), Y1
+	VSHUFPS   $0x88, Y1, Y0, Y2
+	VSHUFPS   $0xdd, Y1, Y0, Y0
+	VCMPPS    $0x1e, Y2, Y0, Y1
+	VMAXPS    Y2, Y0, Y0
+	VMOVUPS   (BX)(R8*2), Y2
+	VMOVUPS   32(BX)(R8*2), Y3
+	VSHUFPS   $0x88, Y3, Y2, Y4
+	VSHUFPS   $0xdd, Y3, Y2, Y2
+	VCMPPS    $0x1e, Y4, Y2, Y3
+	VMAXPS    Y4, Y2, Y2
+	VCMPPS    $0x1e, Y0, Y2, Y0
+	VPERMPD   $0xd8, (SI)(R8*1), Y2
+	VANDNPS   Y2, Y0, Y4
+	VANDNPS   Y4, Y1, Y5
+	VANDPS    Y4, Y1, Y1
+	VUNPCKLPS Y1, Y5, Y4
+	VMOVUPS   Y4, (AX)(R8*2)
+	VUNPCKHPS Y1, Y5, Y4
+	VMOVUPS   Y4, 32(AX)(R8*2)
+	VANDPS    Y2, Y0, Y4
+	VANDNPS   Y4, Y3, Y0
+	VANDPS    Y4, Y3, Y1
+	VUNPCKLPS Y1, Y0, Y2
+	VMOVUPS   Y2, (CX)(R8*2)
+	VUNPCKHPS Y1, Y0, Y2
+	VMOVUPS   Y2, 32(CX)(R8*2)
+	ADDQ      $0x20, R8
+	SUBQ      $0x08, DI
+	JLE       end
+	CMPQ      DI, $0x08
+	JGE       loop
+	LEAQ      -32(R8)(DI*4), R8
+	MOVQ      $0x00000008, DI
+	JMP       loop
 
 end:
 	VZEROUPPER

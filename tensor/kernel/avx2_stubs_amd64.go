@@ -79,3 +79,13 @@ func windowGather(panel *float32, padded *float32, pixels *[16]int32, taps *int3
 //
 //go:noescape
 func transpose(panel *float32, source *float32, offsets *[8]int, depth int)
+
+// maxLineAVX2 is maxLine for at least eight outputs.
+//
+//go:noescape
+func maxLineAVX2(y *float32, upper *float32, lower *float32, n int)
+
+// maxLineBackwardAVX2 is maxLineBackward for at least eight outputs.
+//
+//go:noescape
+func maxLineBackwardAVX2(dupper *float32, dlower *float32, upper *float32, lower *float32, gradient *float32, n int)

@@ -87,14 +87,14 @@ func (c Conv2D) Forward() (Plan, error) {
 	p.window = c.imageWindow()
 	vertical, horizontal := c.axes()
 	p.choose(vertical, horizontal)
-	p.build(vertical, horizontal)
+	p.build(vertical, horizontal, c.K)
 	bias := 0
 	if c.Bias {
 		bias = c.K
 	}
 	return Plan{
 		Phases:  []int{p.tiles()},
-		Scratch: p.paddedSize() + min(len(p.taps), maxDepth)*panelColumns,
+		Scratch: p.paddedSize() + maxDepth*panelColumns,
 		kind:    kindConv2DForward,
 		sizeA:   c.sizeX(), sizeB: c.sizeW(), sizeBias: bias, sizeOut: c.sizeY(),
 		conv: p,
@@ -134,11 +134,11 @@ func (c Conv2D) BackwardInput() (Plan, error) {
 	}
 	vertical, horizontal := axis{c.R, c.DilationH, 1}, axis{c.S, c.DilationW, 1}
 	p.choose(vertical, horizontal)
-	p.build(vertical, horizontal)
+	p.build(vertical, horizontal, c.C)
 	return Plan{
 		Phases:    []int{min(c.C, tileCount), p.tiles()},
 		Workspace: c.sizeW(),
-		Scratch:   p.paddedSize() + min(len(p.taps), maxDepth)*panelColumns,
+		Scratch:   p.paddedSize() + maxDepth*panelColumns,
 		kind:      kindConv2DBackwardInput,
 		sizeA:     c.sizeY(), sizeB: c.sizeW(), sizeOut: c.sizeX(),
 		conv: p,
@@ -167,7 +167,7 @@ func flipFilter[T Float](p *convPlan, tile int, w, flipped []T) {
 func convTile[T Float](p *convPlan, tile int, x, filter, bias, y, scratch []T) {
 	at := p.part(tile)
 	padded := scratch[:p.paddedSize()]
-	panel := scratch[len(padded):]
+	panels := scratch[len(padded):]
 	pad(&p.window, padded, x, at.image, at.images, 0, p.channels, at.row)
 	depth := len(p.taps)
 	blocks := depthBlocks(depth)
@@ -175,9 +175,15 @@ func convTile[T Float](p *convPlan, tile int, x, filter, bias, y, scratch []T) {
 	for block := range blocks {
 		k0, k1 := cut(depth, blocks, block)
 		f := p.epilogue(block == 0, block == blocks-1)
-		for j := 0; j < pixels; j += panelColumns {
-			packWindow(panel, padded, &p.panels[j/panelColumns], p.taps[k0:k1])
-			convPanel(p, at, j, min(panelColumns, pixels-j), k0, k1, filter, bias, y, panel, f)
+		batch := panelBatch(k1-k0) * panelColumns
+		for lo := 0; lo < pixels; lo += batch {
+			hi := min(lo+batch, pixels)
+			for j := lo; j < hi; j += panelColumns {
+				packWindow(panels[(j-lo)*(k1-k0):], padded, &p.panels[j/panelColumns], p.taps[k0:k1])
+			}
+			for group := range rowGroups(p.outputs) {
+				convGroup(p, at, group, lo, hi, k0, k1, filter, bias, y, panels, f)
+			}
 		}
 	}
 }
@@ -191,35 +197,31 @@ func (p *convPlan) epilogue(first, last bool) flags {
 	return Gemm{Bias: kind, ReLU: p.relu}.epilogue(first, last)
 }
 
-// convPanel multiplies taps [k0, k1) of the filter by a packed panel of pixels
-// and stores the result. A panel that crosses from one image into the next is
-// stored in parts.
-func convPanel[T Float](p *convPlan, at part, j, columns, k0, k1 int, filter, bias, y, panel []T, f flags) {
-	depth := len(p.taps)
-	run := at.rows * p.outW
-	plane := p.outH * p.outW
-	whole := columns == panelColumns && j/run == (j+columns-1)/run
-	groups := rowGroups(p.outputs)
-	for group := range groups {
-		k, end := cut(p.outputs, groups, group)
-		a := left[T]{data: filter[k*depth+k0:], rowStride: depth, depthStride: 1}
-		rowBias := bias
-		if p.bias {
-			rowBias = bias[k:]
-		}
-		if whole {
-			to := ((at.image+j/run)*p.outputs+k)*plane + at.row*p.outW + j%run
-			multiply(end-k, k1-k0, a, panel, y[to:], plane, rowBias, f)
+// convGroup multiplies taps [k0, k1) of a group of output channels by the packed
+// panels of pixels [lo, hi) and stores the result. A panel that crosses from one
+// image into the next is stored in parts.
+func convGroup[T Float](p *convPlan, at part, group, lo, hi, k0, k1 int, filter, bias, y, panels []T, f flags) {
+	depth, plane := len(p.taps), p.outH*p.outW
+	k, end := cut(p.outputs, rowGroups(p.outputs), group)
+	a := left[T]{data: filter[k*depth+k0:], rowStride: depth, depthStride: 1}
+	if p.bias {
+		bias = bias[k:]
+	}
+	y = y[(at.image*p.outputs+k)*plane+at.row*p.outW:]
+	for j := lo; j < hi; j += panelColumns {
+		panel := panels[(j-lo)*(k1-k0):]
+		place := &p.panels[j/panelColumns]
+		if place.whole && j+panelColumns <= hi {
+			multiply(end-k, k1-k0, a, panel, y[place.output:], plane, bias, f)
 			continue
 		}
 		var sums [panelRows * panelColumns]T
 		multiplyPart(end-k, k1-k0, a, panel, &sums)
-		for done := 0; done < columns; {
-			i := j + done
-			n := min(columns-done, run-i%run)
-			to := ((at.image+i/run)*p.outputs+k)*plane + at.row*p.outW + i%run
-			finish(end-k, n, sums[done:], y[to:], plane, rowBias, f)
-			done += n
+		run := p.rows * p.outW
+		for i := j; i < min(j+panelColumns, hi); {
+			n := min(j+panelColumns, hi, (i/run+1)*run) - i
+			finish(end-k, n, sums[i-j:], y[i/run*p.outputs*plane+i%run:], plane, bias, f)
+			i += n
 		}
 	}
 }

@@ -26,7 +26,7 @@ func (c Conv2D) BackwardFilter() (Plan, error) {
 	p.window = c.imageWindow()
 	vertical, horizontal := c.axes()
 	p.chooseDepth(vertical, horizontal)
-	p.build(vertical, horizontal)
+	p.build(vertical, horizontal, c.K)
 
 	taps := len(p.taps)
 	f := filterPlan{columns: ceilDiv(c.K, panelColumns) * panelColumns}

@@ -76,7 +76,10 @@ func TestConv2D(t *testing.T) {
 		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.R, c.S, c.PadH, c.PadW = 7, 9, 14, 14, 33, 5, 5, 2, 2 },
 		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.R, c.S, c.PadH, c.PadW = 33, 2, 7, 5, 17, 3, 3, 1, 1 },
 		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K = 40, 31, 2, 2, 6 },
-		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.R, c.S = 2, 3, 31, 33, 7, 4, 3; c.StrideH, c.StrideW = 3, 2 },
+		func(c *Conv2D) {
+			c.B, c.C, c.H, c.W, c.K, c.R, c.S = 2, 3, 31, 33, 7, 4, 3
+			c.StrideH, c.StrideW = 3, 2
+		},
 		func(c *Conv2D) {
 			c.B, c.C, c.H, c.W, c.K, c.R, c.S = 2, 4, 16, 15, 5, 3, 3
 			c.StrideH, c.StrideW, c.DilationH, c.DilationW, c.PadH, c.PadW = 1, 2, 2, 3, 2, 3

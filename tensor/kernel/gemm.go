@@ -48,26 +48,38 @@ func (g Gemm) Validate() error {
 type gemmPlan struct {
 	Gemm
 	rowBlocks, columnBlocks int
+	packTiles               int // tiles of the phase that packs A; 0 when A is read in place
 }
 
-// gemmTileFlops is the least work, in floating-point operations, that a tile is
-// given where there is a choice: some 30 microseconds.
-const gemmTileFlops = 2 << 20
-
-// gemmBlockRows bounds the rows of a tile: 192 rows x maxDepth float32 of A stay
-// in a second-level cache of 256 KiB and more.
-const gemmBlockRows = 192
+// Limits of a tile of a product.
+const (
+	// gemmTileFlops is the work, in floating-point operations, that a tile is
+	// given where there is a choice: some 50 microseconds.
+	gemmTileFlops = 4 << 20
+	// gemmTileRows bounds the rows of a tile: 192 rows x maxDepth float32 of A
+	// stay in a second-level cache of 256 KiB and more.
+	gemmTileRows = 192
+	// gemmTilePanels bounds the panels of maxDepth that a tile packs at a time.
+	gemmTilePanels = 8
+	// gemmPackColumns is the least number of columns for which a transposed A
+	// is packed: its rows then are read often enough, and in place they may all
+	// fall on the same few lines of the cache.
+	gemmPackColumns = 64
+)
 
 // Plan makes the product ready. Operands: A and B as described, Bias of M or N
-// elements if any, Out the matrix C.
+// elements if any, Out the matrix C. A large transposed A is packed in a phase
+// of its own.
 func (g Gemm) Plan() (Plan, error) {
 	if err := g.Validate(); err != nil {
 		return Plan{}, err
 	}
-	p := gemmPlan{Gemm: g, rowBlocks: ceilDiv(g.M, gemmBlockRows)}
+	p := gemmPlan{Gemm: g, rowBlocks: ceilDiv(g.M, gemmTileRows)}
 	rows := ceilDiv(g.M, p.rowBlocks)
 	panels := ceilDiv(g.N, panelColumns)
-	each := max(1, gemmTileFlops/(2*rows*panelColumns*g.K))
+	depth := min(g.K, maxDepth)
+	each := max(gemmTileFlops/(2*rows*panelColumns*g.K), panels*p.rowBlocks/tileCount)
+	each = max(1, min(each, panels, gemmTilePanels*panelBatch(depth)))
 	p.columnBlocks = ceilDiv(panels, each)
 	bias := 0
 	switch g.Bias {
@@ -76,45 +88,99 @@ func (g Gemm) Plan() (Plan, error) {
 	case BiasColumn:
 		bias = g.N
 	}
-	return Plan{
-		Phases:  []int{p.rowBlocks * p.columnBlocks},
-		Scratch: min(g.K, maxDepth) * panelColumns,
+	plan := Plan{
+		Scratch: each * depth * panelColumns,
 		kind:    kindGemm,
 		sizeA:   g.M * g.K, sizeB: g.K * g.N, sizeBias: bias, sizeOut: g.M * g.N,
-		gemm: p,
-	}, nil
+	}
+	if g.TransposeA && g.N >= gemmPackColumns && 2*g.M*g.N*g.K > gemmTileFlops {
+		p.packTiles = min(rowGroups(g.M), tileCount)
+		plan.Phases = append(plan.Phases, p.packTiles)
+		plan.Workspace = g.M * g.K
+	}
+	plan.Phases = append(plan.Phases, p.rowBlocks*p.columnBlocks)
+	plan.gemm = p
+	return plan, nil
 }
 
-// gemmTile computes one block of the output, panel by panel; each panel is
-// packed once and used for all rows of the block.
+// gemmRun performs a tile of either phase.
+func gemmRun[T Float](p *gemmPlan, phase, tile int, o Operands[T]) {
+	if p.packTiles > 0 && phase == 0 {
+		packLeft(p, tile, o.A, o.Workspace)
+		return
+	}
+	gemmTile(p, tile, o)
+}
+
+// packLeft packs some groups of rows of a transposed A. The group that begins
+// with row i begins at packed[i*K] and holds, for each depth, its rows.
+func packLeft[T Float](p *gemmPlan, tile int, a, packed []T) {
+	groups := rowGroups(p.M)
+	lo, hi := cut(groups, p.packTiles, tile)
+	// A few rows of the source at a time, which the groups share line by line.
+	const few = 8
+	for k0 := 0; k0 < p.K; k0 += few {
+		k1 := min(k0+few, p.K)
+		for group := lo; group < hi; group++ {
+			i, end := cut(p.M, groups, group)
+			rows := end - i
+			to := packed[i*p.K+k0*rows:][:(k1-k0)*rows]
+			from := a[k0*p.M+i : (k1-1)*p.M+end]
+			if rows == panelRows {
+				for k := range k1 - k0 {
+					row := *(*[panelRows]T)(from[k*p.M:])
+					*(*[panelRows]T)(to[k*panelRows:]) = row
+				}
+				continue
+			}
+			for k := range k1 - k0 {
+				copy(to[k*rows:], from[k*p.M:][:rows])
+			}
+		}
+	}
+}
+
+// gemmTile computes one block of the output. The panels of the right factor are
+// packed once for all rows of the block.
 func gemmTile[T Float](p *gemmPlan, tile int, o Operands[T]) {
 	groupLo, groupHi := cut(rowGroups(p.M), p.rowBlocks, tile%p.rowBlocks)
 	panelLo, panelHi := cut(ceilDiv(p.N, panelColumns), p.columnBlocks, tile/p.rowBlocks)
 	blocks := depthBlocks(p.K)
 	for block := range blocks {
 		k0, k1 := cut(p.K, blocks, block)
+		size := (k1 - k0) * panelColumns
 		f := p.epilogue(block == 0, block == blocks-1)
-		for n := panelLo; n < panelHi; n++ {
-			j := n * panelColumns
-			columns := min(panelColumns, p.N-j)
-			if p.TransposeB {
-				packColumns(o.Scratch, o.B[j*p.K+k0:], p.K, k1-k0, columns)
-			} else {
-				packRows(o.Scratch, o.B[k0*p.N+j:], p.N, k1-k0, columns)
+		if p.TransposeB {
+			for n := panelLo; n < panelHi; n++ {
+				j := n * panelColumns
+				packColumns(o.Scratch[(n-panelLo)*size:], o.B[j*p.K+k0:], p.K, k1-k0, min(panelColumns, p.N-j))
 			}
+		} else {
+			j := panelLo * panelColumns
+			packRows(o.Scratch, o.B[k0*p.N+j:], p.N, k1-k0, min(panelHi*panelColumns, p.N)-j)
+		}
+		batch := panelBatch(k1 - k0)
+		for lo := panelLo; lo < panelHi; lo += batch {
 			for group := groupLo; group < groupHi; group++ {
-				gemmGroup(p, group, k0, k1, j, columns, o, f)
+				for n := lo; n < min(lo+batch, panelHi); n++ {
+					gemmGroup(p, group, k0, k1, n*panelColumns, o, o.Scratch[(n-panelLo)*size:][:size], f)
+				}
 			}
 		}
 	}
 }
 
-// gemmGroup multiplies one group of rows by the packed panel in the scratch.
-func gemmGroup[T Float](p *gemmPlan, group, k0, k1, j, columns int, o Operands[T], f flags) {
+// gemmGroup multiplies one group of rows by a packed panel.
+func gemmGroup[T Float](p *gemmPlan, group, k0, k1, j int, o Operands[T], panel []T, f flags) {
 	i, end := cut(p.M, rowGroups(p.M), group)
-	a := left[T]{data: o.A[i*p.K+k0:], rowStride: p.K, depthStride: 1}
-	if p.TransposeA {
+	var a left[T]
+	switch {
+	case p.packTiles > 0:
+		a = left[T]{data: o.Workspace[i*p.K+k0*(end-i):], rowStride: 1, depthStride: end - i}
+	case p.TransposeA:
 		a = left[T]{data: o.A[k0*p.M+i:], rowStride: 1, depthStride: p.M}
+	default:
+		a = left[T]{data: o.A[i*p.K+k0:], rowStride: p.K, depthStride: 1}
 	}
 	bias := o.Bias
 	switch p.Bias {
@@ -124,13 +190,13 @@ func gemmGroup[T Float](p *gemmPlan, group, k0, k1, j, columns int, o Operands[T
 		bias = bias[j:]
 	}
 	c := o.Out[i*p.N+j:]
-	if columns == panelColumns {
-		multiply(end-i, k1-k0, a, o.Scratch, c, p.N, bias, f)
+	if p.N-j >= panelColumns {
+		multiply(end-i, k1-k0, a, panel, c, p.N, bias, f)
 		return
 	}
 	var sums [panelRows * panelColumns]T
-	multiplyPart(end-i, k1-k0, a, o.Scratch, &sums)
-	finish(end-i, columns, sums[:], c, p.N, bias, f)
+	multiplyPart(end-i, k1-k0, a, panel, &sums)
+	finish(end-i, p.N-j, sums[:], c, p.N, bias, f)
 }
 
 // epilogue returns the flags of one block of the depth: later blocks add to the

@@ -1,19 +1,24 @@
 package kernel
 
-// packRows packs a panel whose rows are contiguous in the source:
-// panel[k*16+j] = source[k*stride+j]. Columns from the given number on are
-// zero.
-func packRows[T Float](panel, source []T, stride, depth, columns int) {
-	if columns == panelColumns {
-		for k := range depth {
-			*(*[panelColumns]T)(panel[k*panelColumns:]) = *(*[panelColumns]T)(source[k*stride:])
-		}
-		return
-	}
+// packRows packs panels whose rows are contiguous in the source: element (k, j)
+// of panel n is source[k*stride + n*16 + j]. The last panel is filled up with
+// zeros.
+func packRows[T Float](panels, source []T, stride, depth, columns int) {
+	size := depth * panelColumns
+	whole := columns / panelColumns
 	for k := range depth {
-		row := panel[k*panelColumns:][:panelColumns]
-		n := copy(row, source[k*stride:][:columns])
-		clear(row[n:])
+		from := source[k*stride:][:columns]
+		at := k * panelColumns
+		for range whole {
+			row := *(*[panelColumns]T)(from)
+			*(*[panelColumns]T)(panels[at:]) = row
+			from = from[panelColumns:]
+			at += size
+		}
+		if len(from) > 0 {
+			row := panels[at:][:panelColumns]
+			clear(row[copy(row, from):])
+		}
 	}
 }
 

@@ -31,6 +31,11 @@ func rowGroups(rows int) int { return ceilDiv(rows, panelRows) }
 // depthBlocks is the number of packed panels that cover the given depth.
 func depthBlocks(depth int) int { return ceilDiv(depth, maxDepth) }
 
+// panelBatch is the number of panels of the given depth that fit where one of
+// maxDepth does. Groups of rows go through them in one sweep, so that shallow
+// products write long runs of their output.
+func panelBatch(depth int) int { return maxDepth / depth }
+
 // left is the left factor of a tile: element (i, k) is
 // data[i*rowStride + k*depthStride].
 type left[T Float] struct {
@@ -45,7 +50,7 @@ func multiply[T Float](rows, depth int, a left[T], b, c []T, stride int, bias []
 		return
 	}
 	var sums [panelRows * panelColumns]T
-	multiplyPortable(rows, depth, a, b, &sums)
+	multiplyStrided(rows, depth, a, b, &sums)
 	finish(rows, panelColumns, sums[:], c, stride, bias, f)
 }
 
@@ -55,7 +60,7 @@ func multiplyPart[T Float](rows, depth int, a left[T], b []T, sums *[panelRows *
 	if multiplyFast(rows, depth, a, b, sums[:], panelColumns, nil, 0) {
 		return
 	}
-	multiplyPortable(rows, depth, a, b, sums)
+	multiplyStrided(rows, depth, a, b, sums)
 }
 
 // finish stores rows x columns sums, rows of panelColumns elements apart, with
@@ -104,37 +109,6 @@ func finish[T Float](rows, columns int, sums, c []T, stride int, bias []T, f fla
 	}
 }
 
-// multiplyPortable holds eight sums, two rows of four columns, in registers.
-func multiplyPortable[T Float](rows, depth int, a left[T], b []T, sums *[panelRows * panelColumns]T) {
-	b = b[:depth*panelColumns]
-	for i := 0; i < rows; i += 2 {
-		second := min(i+1, rows-1)
-		row0 := a.data[i*a.rowStride:]
-		row1 := a.data[second*a.rowStride:]
-		for j := 0; j < panelColumns; j += 4 {
-			var s00, s01, s02, s03, s10, s11, s12, s13 T
-			at := 0
-			for k := j; k+4 <= len(b); k += panelColumns {
-				v := b[k : k+4 : k+4]
-				a0, a1 := row0[at], row1[at]
-				at += a.depthStride
-				s00 += a0 * v[0]
-				s01 += a0 * v[1]
-				s02 += a0 * v[2]
-				s03 += a0 * v[3]
-				s10 += a1 * v[0]
-				s11 += a1 * v[1]
-				s12 += a1 * v[2]
-				s13 += a1 * v[3]
-			}
-			o := sums[second*panelColumns+j:][:4]
-			o[0], o[1], o[2], o[3] = s10, s11, s12, s13
-			o = sums[i*panelColumns+j:][:4]
-			o[0], o[1], o[2], o[3] = s00, s01, s02, s03
-		}
-	}
-}
-
 // multiplyTable is multiply with a left factor given by tables, element (i, k)
 // being data[rowOffsets[i]+depthOffsets[k]]; the only epilogue is accumulation.
 func multiplyTable[T Float](data []T, rowOffsets, depthOffsets []int32, b, c []T, stride int, accumulate bool) {
@@ -142,35 +116,10 @@ func multiplyTable[T Float](data []T, rowOffsets, depthOffsets []int32, b, c []T
 		return
 	}
 	var sums [panelRows * panelColumns]T
-	rows := len(rowOffsets)
-	b = b[:len(depthOffsets)*panelColumns]
-	for i := 0; i < rows; i += 2 {
-		second := min(i+1, rows-1)
-		row0 := data[rowOffsets[i]:]
-		row1 := data[rowOffsets[second]:]
-		for j := 0; j < panelColumns; j += 4 {
-			var s00, s01, s02, s03, s10, s11, s12, s13 T
-			for k, at := range depthOffsets {
-				v := b[k*panelColumns+j:][:4:4]
-				a0, a1 := row0[at], row1[at]
-				s00 += a0 * v[0]
-				s01 += a0 * v[1]
-				s02 += a0 * v[2]
-				s03 += a0 * v[3]
-				s10 += a1 * v[0]
-				s11 += a1 * v[1]
-				s12 += a1 * v[2]
-				s13 += a1 * v[3]
-			}
-			o := sums[second*panelColumns+j:][:4]
-			o[0], o[1], o[2], o[3] = s10, s11, s12, s13
-			o = sums[i*panelColumns+j:][:4]
-			o[0], o[1], o[2], o[3] = s00, s01, s02, s03
-		}
-	}
+	multiplyGathered(data, rowOffsets, depthOffsets, b, &sums)
 	f := flags(0)
 	if accumulate {
 		f = flagAccumulate
 	}
-	finish(rows, panelColumns, sums[:], c, stride, nil, f)
+	finish(len(rowOffsets), panelColumns, sums[:], c, stride, nil, f)
 }

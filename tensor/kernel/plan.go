@@ -70,7 +70,7 @@ func Run[T Float](p *Plan, phase, tile int, o Operands[T]) {
 	}
 	switch p.kind {
 	case kindGemm:
-		gemmTile(&p.gemm, tile, o)
+		gemmRun(&p.gemm, phase, tile, o)
 	case kindConv2DForward:
 		convTile(&p.conv, tile, o.A, o.B, o.Bias, o.Out, o.Scratch)
 	case kindConv2DBackwardInput:

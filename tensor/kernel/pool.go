@@ -57,14 +57,15 @@ type poolPlan struct {
 // is a choice.
 const poolTileElements = 1 << 14
 
-// MaxForward makes y = max over each window ready. Operands: A is x, Out is y. A
-// NaN counts as greater than any number.
+// MaxForward makes y = maximum of each window ready. Operands: A is x, Out is y.
+// The maximum of a window that holds a NaN is NaN.
 func (p Pool2D) MaxForward() (Plan, error) { return p.plan(kindMaxPoolForward) }
 
 // MaxBackward makes the gradient of MaxForward ready. Operands: A is dout
 // [B C P Q], B is x, Out is dx. Each element of dout goes to the first maximum of
-// its window, rows first, found again from x, so that nothing need be kept from the
-// forward pass. Among NaN the last one counts.
+// its window, row by row, found again from x, so that nothing need be kept from
+// the forward pass. Where a window holds a NaN, it goes to some element of the
+// window.
 func (p Pool2D) MaxBackward() (Plan, error) { return p.plan(kindMaxPoolBackward) }
 
 // AverageForward makes y = mean of the elements in each window ready. Operands:

@@ -11,8 +11,16 @@ func maxPoolForward[T Float](p *poolPlan, tile int, x, y []T) {
 				maxLine(line, from[2*i*p.W:][:p.W], from[(2*i+1)*p.W:][:p.W])
 				continue
 			}
+			h0, h1 := bounds(i, p.StrideH, p.PadH, p.R, p.H)
 			for j := range line {
-				line[j] = from[firstMaximum(p, from, i, j)]
+				w0, w1 := bounds(j, p.StrideW, p.PadW, p.S, p.W)
+				best := from[h0*p.W+w0]
+				for h := h0; h < h1; h++ {
+					for _, v := range from[h*p.W:][w0:w1] {
+						best = max(best, v)
+					}
+				}
+				line[j] = best
 			}
 		}
 	}
@@ -20,28 +28,14 @@ func maxPoolForward[T Float](p *poolPlan, tile int, x, y []T) {
 
 // maxLine is one line of outputs of 2 x 2 windows.
 func maxLine[T Float](y, upper, lower []T) {
+	if maxLineFast(y, upper, lower) {
+		return
+	}
 	lower = lower[:len(upper)]
 	for j := range y {
-		k := 2 * j
-		y[j] = max(upper[k], upper[k+1], lower[k], lower[k+1])
+		k := 2*j + 1
+		y[j] = max(upper[k-1], upper[k], lower[k-1], lower[k])
 	}
-}
-
-// firstMaximum returns the position in the plane of the first maximum of a
-// window.
-func firstMaximum[T Float](p *poolPlan, plane []T, i, j int) int {
-	h0, h1 := bounds(i, p.StrideH, p.PadH, p.R, p.H)
-	w0, w1 := bounds(j, p.StrideW, p.PadW, p.S, p.W)
-	at := h0*p.W + w0
-	best := plane[at]
-	for h := h0; h < h1; h++ {
-		for w, v := range plane[h*p.W:][w0:w1] {
-			if v > best || v != v {
-				at, best = h*p.W+w0+w, v
-			}
-		}
-	}
-	return at
 }
 
 func maxPoolBackward[T Float](p *poolPlan, tile int, dout, x, dx []T) {
@@ -58,28 +52,49 @@ func maxPoolBackward[T Float](p *poolPlan, tile int, dout, x, dx []T) {
 				maxLineBackward(to[at:][:2*p.W], from[at:][:2*p.W], line)
 				continue
 			}
+			h0, h1 := bounds(i, p.StrideH, p.PadH, p.R, p.H)
 			for j, g := range line {
-				to[firstMaximum(p, from, i, j)] += g
+				w0, w1 := bounds(j, p.StrideW, p.PadW, p.S, p.W)
+				at := h0*p.W + w0
+				best := from[at]
+				for h := h0; h < h1; h++ {
+					for w, v := range from[h*p.W:][w0:w1] {
+						// An assignment of an integer and a maximum need no
+						// branch, which would be mispredicted half of the time.
+						if v > best {
+							at = h*p.W + w0 + w
+						}
+						best = max(best, v)
+					}
+				}
+				to[at] += g
 			}
 		}
 	}
 }
 
-// maxLineBackward is one line of 2 x 2 windows; x and dx are two lines long.
+// maxLineBackward is one line of 2 x 2 windows; x and dx are two lines long, and
+// dx is zero.
 func maxLineBackward[T Float](dx, x, gradient []T) {
+	if maxLineBackwardFast(dx, x, gradient) {
+		return
+	}
 	width := len(x) / 2
 	dx = dx[:len(x)]
+	upper, lower := x[:width], x[width:][:width]
 	for j, g := range gradient {
-		k := 2 * j
-		at, best := k, x[k]
-		if v := x[k+1]; v > best || v != v {
-			at, best = k+1, v
+		k := 2*j + 1
+		a, b, c, d := upper[k-1], upper[k], lower[k-1], lower[k]
+		at := k - 1
+		if b > a {
+			at = k
 		}
-		if v := x[k+width]; v > best || v != v {
-			at, best = k+width, v
+		below := k - 1 + width
+		if d > c {
+			below = k + width
 		}
-		if v := x[k+width+1]; v > best || v != v {
-			at = k + width + 1
+		if max(c, d) > max(a, b) {
+			at = below
 		}
 		dx[at] = g
 	}

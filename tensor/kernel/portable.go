@@ -16,3 +16,7 @@ func multiplyTableFast[T Float](data []T, rowOffsets, depthOffsets []int32, b, c
 func packColumnsFast[T Float](panel, source []T, stride, depth, columns int) bool { return false }
 
 func packWindowFast[T Float](panel, padded []T, p *pixelPanel, taps []int32) bool { return false }
+
+func maxLineFast[T Float](y, upper, lower []T) bool { return false }
+
+func maxLineBackwardFast[T Float](dx, x, gradient []T) bool { return false }

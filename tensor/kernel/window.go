@@ -27,7 +27,9 @@ type window struct {
 type pixelPanel struct {
 	pixels [panelColumns]int32
 	runs   [6]int32
-	simple bool // whether runs describes pixels
+	simple bool  // whether runs describes pixels
+	whole  bool  // whether all pixels are of one image
+	output int32 // place of the first one in the output, from the tile's first
 }
 
 // slack follows the padded copy, because vectors are read whole.
@@ -36,8 +38,9 @@ const slack = panelColumns
 // axis is one axis of a window.
 type axis struct{ taps, dilation, stride int }
 
-// build computes the tables, once images and rows are chosen.
-func (w *window) build(vertical, horizontal axis) {
+// build computes the tables, once images and rows are chosen, for the given
+// number of output channels.
+func (w *window) build(vertical, horizontal axis, outputs int) {
 	w.strideH = vertical.stride
 	w.paddedH = (w.rows-1)*vertical.stride + (vertical.taps-1)*vertical.dilation + 1
 	w.paddedW = (w.outW-1)*horizontal.stride + (horizontal.taps-1)*horizontal.dilation + 1
@@ -62,8 +65,12 @@ func (w *window) build(vertical, horizontal axis) {
 		w.pixels = append(w.pixels, w.pixels[len(w.pixels)-1]+1)
 	}
 	w.panels = make([]pixelPanel, len(w.pixels)/panelColumns)
+	run := w.rows * w.outW
 	for i := range w.panels {
-		w.panels[i].fill(w.pixels[i*panelColumns:][:panelColumns])
+		p, j := &w.panels[i], i*panelColumns
+		p.fill(w.pixels[j:][:panelColumns])
+		p.whole = j/run == (j+panelColumns-1)/run
+		p.output = int32(j/run*outputs*w.outH*w.outW + j%run)
 	}
 }
 
@@ -98,38 +105,32 @@ func (w *window) paddedSize() int {
 // from row on need them, into the padded copy, with zeros around and between.
 func pad[T Float](w *window, padded, source []T, image, images, c0, c1, row int) {
 	plane := w.paddedH * w.paddedW
+	top := row*w.strideH - w.padH // of the padded copy, in source rows times spacing
+	first := ceilDiv(max(top, 0), w.spacingH)
+	last := min(w.height, ceilDiv(max(top+w.paddedH, 0), w.spacingH))
 	for n := range images {
 		for c := c0; c < c1; c++ {
 			from := source[((image+n)*w.channels+c)*w.height*w.width:][:w.height*w.width]
 			to := padded[(n*w.channels+c)*plane:][:plane]
-			for u := range w.paddedH {
-				line := to[u*w.paddedW:][:w.paddedW]
-				h := row*w.strideH + u - w.padH
-				if h < 0 || h%w.spacingH != 0 || h/w.spacingH >= w.height {
-					clear(line)
-					continue
-				}
-				padLine(line, from[h/w.spacingH*w.width:][:w.width], w.padW, w.spacingW)
+			clear(to)
+			for h := first; h < last; h++ {
+				padLine(to[(h*w.spacingH-top)*w.paddedW:][:w.paddedW], from[h*w.width:][:w.width], w.padW, w.spacingW)
 			}
 		}
 	}
 }
 
-// padLine places the elements of a row at start, start+spacing, ... of line,
-// leaves out those that fall outside and writes zeros elsewhere.
+// padLine places the elements of a row at start, start+spacing, ... of line and
+// leaves out those that fall outside.
 func padLine[T Float](line, row []T, start, spacing int) {
 	if spacing == 1 {
 		if start < 0 {
 			row = row[min(-start, len(row)):]
 			start = 0
 		}
-		start = min(start, len(line))
-		clear(line[:start])
-		n := copy(line[start:], row)
-		clear(line[start+n:])
+		copy(line[min(start, len(line)):], row)
 		return
 	}
-	clear(line)
 	for i, v := range row {
 		if at := start + i*spacing; at >= 0 && at < len(line) {
 			line[at] = v

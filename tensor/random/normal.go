@@ -43,7 +43,7 @@ const (
 //	u  = (w0|1) / 2^32,  v = (w1 + 1/2) / 2^32
 //	z0 = sqrt(-2 ln u) cos(2 pi v),  z1 = sqrt(-2 ln u) sin(2 pi v)
 //
-// u is at least 2^-32, so |z| is at most sqrt(64 ln 2) = 6.66. Every operation below is one float32 or one 32-bit integer operation; a
+// u is at least 2^-32, so |z| is at most sqrt(64 ln 2) = 6.66. Polynomials are evaluated in pairs (Estrin). Every operation below is one float32 or one 32-bit integer operation; a
 // conversion float32(x*y) forbids the compiler to fuse the product with a sum. Other implementations must keep the order.
 func boxMuller(w0, w1 uint32) (z0, z1 float32) {
 	r := radius(w0)
@@ -65,15 +65,13 @@ func radius(word uint32) float32 {
 	lower := 1 - math.Float32frombits(bits&0x007fffff|0x3f000000)
 	g := choose(upper, x*-0x1p-32, lower)
 
-	p := float32(radius7*g) + radius6
-	p = float32(p*g) + radius5
-	p = float32(p*g) + radius4
-	p = float32(p*g) + radius3
-	p = float32(p*g) + radius2
-	p = float32(p*g) + radius1
-	p = float32(p*g) + radius0
-	p = float32(p*g) + 2
-	return float32(math.Sqrt(float64(float32(k*twoLn2) + float32(p*g))))
+	g2 := g * g
+	g4 := g2 * g2
+	low := (float32(radius1*g) + radius0) + float32((float32(radius3*g)+radius2)*g2)
+	high := (float32(radius5*g) + radius4) + float32((float32(radius7*g)+radius6)*g2)
+	p := low + float32(high*g4)
+	square := float32(k*twoLn2) + ((g + g) + float32(p*g2))
+	return float32(math.Sqrt(float64(square)))
 }
 
 // circle returns the cosine and the sine of 2 pi (word + 1/2) / 2^32.
@@ -84,13 +82,10 @@ func circle(word uint32) (cosine, sine float32) {
 	t := float32(int32(word<<2|2)) * 0x1p-32
 	v := t * t
 
-	s := float32(sine3*v) + sine2
-	s = float32(s*v) + sine1
-	s = float32(s*v) + sine0
-	s *= t
-	c := float32(cosine3*v) + cosine2
-	c = float32(c*v) + cosine1
-	c = float32(c*v) + cosine0
+	v2 := v * v
+	s := (float32(sine1*v) + sine0) + float32((float32(sine3*v)+sine2)*v2)
+	c := (float32(cosine1*v) + cosine0) + float32((float32(cosine3*v)+cosine2)*v2)
+	s = float32(s * t)
 	c = float32(c*v) + 1
 
 	// Bits 31 and 30 are the quadrant: an odd one exchanges the two, the cosine is negated in 1 and 2, the sine in 2 and 3.

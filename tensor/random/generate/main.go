@@ -1,35 +1,321 @@
 // Command generate writes the AVX2 assembly of package random. It is a module of its own, so that users of Pollen do not
 // depend on the assembler. From this folder:
 //
-//	go run . -out ../normal_avx2_amd64.s -stubs ../normal_avx2_amd64.go -pkg random
+//	go run main.go -out ../normal_avx2_amd64.s -stubs ../normal_avx2_amd64.go -pkg random
 //
-// The operations and their order are those of philox and boxMuller in package random, on eight lanes at a time; a test there compares the bits.
+// The operations and their order are those of philox and boxMuller in package random, eight lanes at a time; a test there compares
+// the bits. Each polynomial's coefficients stand in normal.go and here.
 package main
 
 import (
+	"fmt"
+	"math"
+
+	"github.com/mmcloughlin/avo/attr"
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
 )
 
 const (
-	rounds = 10
-	// A set is the Philox state of four quads: four registers, each with one word of each quad in the lower halves of its
-	// 64-bit lanes, where VPMULUDQ reads it. The upper halves hold rubbish. Two sets are in flight at once.
-	sets       = 2
-	quadsASet  = 4
-	bytesASet  = quadsASet * 4 * 4
-	bytesAGrou = sets * bytesASet
+	rounds     = 10
+	vectorSize = 32
+
+	// Two sets of four quads are in flight at once, together a group of 32 normals.
+	sets        = 2
+	quadsASet   = 4
+	bytesAQuad  = 16
+	bytesASet   = quadsASet * bytesAQuad
+	bytesAGroup = sets * bytesASet
+	quadsAGroup = sets * quadsASet
 )
 
 func main() {
-	Package("github.com/pollen-ml/pollen/tensor/random")
 	ConstraintExpr("!purego")
 	normalGroups()
 	Generate()
 }
 
-// normalGroups emits the function: key schedule, then one iteration of the loop for each group of eight quads.
+// normalGroups emits the function: the key schedule, then one iteration of the loop for each group.
 func normalGroups() {
-	TEXT("normalGroupsAVX2", NOSPLIT|NOFRAMENeeded(), "func(dst *float32, groups int, k0, k1, c0, c1, c2, c3 uint32)")
+	TEXT("normalGroupsAVX2", NOSPLIT, "func(dst *float32, groups int, k0, k1, c0, c1, c2, c3 uint32)")
+	Pragma("noescape")
+	Doc("normalGroupsAVX2 writes the normals of 8*groups quads, groups at least 1, to dst. The first has the Philox counter (c0, c1, c2, c3),",
+		"the others count c0 up; (k0, k1) is the key.")
+	dst := Load(Param("dst"), GP64())
+	groups := Load(Param("groups"), GP64())
+	keys := keySchedule()
+
+	Comment("The quads of a set lie in the order 0, 2, 1, 3: unpacking then writes them in the order 0, 1, 2, 3.")
+	first := YMM()
+	broadcastParam("c0", first)
+	VPADDD(quadOffsets(), first, first)
+	counter := AllocLocal(vectorSize)
+	VMOVDQU(first, counter)
+	rest := AllocLocal(3 * vectorSize)
+	for i, name := range []string{"c1", "c2", "c3"} {
+		broadcastParam(name, first)
+		VMOVDQU(first, rest.Offset(i*vectorSize))
+	}
+
+	Label("group")
+	state := [sets]*set{}
+	for i := range state {
+		state[i] = newSet(counter, rest, i)
+	}
+	next := YMM()
+	VMOVDQU(constant("nextGroup", quadsAGroup), next)
+	VPADDD(counter, next, next)
+	VMOVDQU(next, counter)
+	for round := range rounds {
+		Commentf("Round %d.", round)
+		for _, s := range state {
+			s.round(keys.Offset(2*round*vectorSize), keys.Offset((2*round+1)*vectorSize))
+		}
+	}
+	boxMuller(state, dst)
+	ADDQ(Imm(bytesAGroup), dst)
+	DECQ(groups)
+	JNE(LabelRef("group"))
+	VZEROUPPER()
+	RET()
+}
+
+// keySchedule stores the two key words of each round, each in all lanes, on the stack.
+func keySchedule() Mem {
+	Comment("The key words of all rounds.")
+	keys := AllocLocal(2 * rounds * vectorSize)
+	k0, k1 := YMM(), YMM()
+	broadcastParam("k0", k0)
+	broadcastParam("k1", k1)
+	w0, w1 := constant("philoxW0", 0x9E3779B9), constant("philoxW1", 0xBB67AE85)
+	for round := range rounds {
+		if round > 0 {
+			VPADDD(w0, k0, k0)
+			VPADDD(w1, k1, k1)
+		}
+		VMOVDQU(k0, keys.Offset(2*round*vectorSize))
+		VMOVDQU(k1, keys.Offset((2*round+1)*vectorSize))
+	}
+	return keys
+}
+
+// broadcastParam copies a 32-bit parameter to all lanes.
+func broadcastParam(name string, to VecVirtual) {
+	word, lane := GP32(), XMM()
+	Load(Param(name), word)
+	VMOVD(word, lane)
+	VPBROADCASTD(lane, to)
+}
+
+// set is the Philox state of four quads: four registers, each with one word of each quad in the lower halves of its 64-bit
+// lanes, where VPMULUDQ reads it. What the upper halves hold never reaches the lower ones.
+type set struct {
+	c0, c1, c2, c3 VecVirtual
+}
+
+// newSet loads the state before the first round: counter holds the quad numbers of set 0, rest the other three words.
+func newSet(counter, rest Mem, number int) *set {
+	s := &set{YMM(), YMM(), YMM(), YMM()}
+	VMOVDQU(counter, s.c0)
+	if number > 0 {
+		VPADDD(constant("nextSet", quadsASet), s.c0, s.c0)
+	}
+	for i, c := range []VecVirtual{s.c1, s.c2, s.c3} {
+		VMOVDQU(rest.Offset(i*vectorSize), c)
+	}
+	return s
+}
+
+// round: (c0, c1, c2, c3) <- (hi(M1*c2) ^ c1 ^ k0, lo(M1*c2), hi(M0*c0) ^ c3 ^ k1, lo(M0*c0)).
+func (s *set) round(k0, k1 Mem) {
+	p0, p1 := YMM(), YMM()
+	VPMULUDQ(constant("philoxM0", 0xD2511F53), s.c0, p0)
+	VPMULUDQ(constant("philoxM1", 0xCD9E8D57), s.c2, p1)
+	VPXOR(k0, s.c1, s.c1)
+	VPXOR(k1, s.c3, s.c3)
+	VPSRLQ(Imm(32), p1, s.c0)
+	VPSRLQ(Imm(32), p0, s.c2)
+	VPXOR(s.c1, s.c0, s.c0)
+	VPXOR(s.c3, s.c2, s.c2)
+	s.c1, s.c3 = p1, p0
+}
+
+// words returns, in all eight 32-bit lanes, words 0 and 2 of the quads (for radius), and words 1 and 3 (for circle).
+func (s *set) words() (w0, w1 VecVirtual) {
+	VPSLLQ(Imm(32), s.c2, s.c2)
+	VPBLENDD(Imm(0xAA), s.c2, s.c0, s.c0)
+	VPSLLQ(Imm(32), s.c3, s.c3)
+	VPBLENDD(Imm(0xAA), s.c3, s.c1, s.c1)
+	return s.c0, s.c1
+}
+
+// boxMuller turns the words of both sets into normals and writes them. The instructions of the two alternate in short runs, so that one
+// waits for its operands while the other works.
+func boxMuller(state [sets]*set, dst Register) {
+	var radii [sets]radius
+	var circles [sets]circle
+	for i, s := range state {
+		radii[i].word, circles[i].word = s.words()
+	}
+	Comment("The radii.")
+	for step := range radii[0].steps() {
+		for i := range sets {
+			radii[i].steps()[step]()
+		}
+	}
+	Comment("The cosines and sines.")
+	for step := range circles[0].steps() {
+		for i := range sets {
+			circles[i].steps()[step]()
+		}
+	}
+	Comment("The products, in the order of the elements.")
+	for i := range sets {
+		r, c := radii[i], circles[i]
+		VMULPS(r.square, c.cosine, c.cosine)
+		VMULPS(r.square, c.sine, c.sine)
+		low := YMM()
+		VUNPCKLPS(c.sine, c.cosine, low)
+		VUNPCKHPS(c.sine, c.cosine, c.cosine)
+		VMOVUPS(low, Mem{Base: dst, Disp: i * bytesASet})
+		VMOVUPS(c.cosine, Mem{Base: dst, Disp: i*bytesASet + vectorSize})
+	}
+}
+
+// radius computes sqrt(-2 ln((word|1) / 2^32)) with the operations of radius in package random.
+type radius struct {
+	word, x, k, g, square VecVirtual
+}
+
+func (r *radius) steps() []func() {
+	return []func(){r.exponent, r.mantissa, r.polynomial, r.root}
+}
+
+// exponent: k = 158 - exponent in the lower half, 0 in the upper; here -k, times -2 ln 2.
+func (r *radius) exponent() {
+	upper := YMM()
+	r.x, r.k = YMM(), YMM()
+	VPOR(constant("one", 1), r.word, r.word)
+	VCVTDQ2PS(r.word, r.x)
+	VPSRAD(Imm(31), r.word, upper)
+	VPSRLD(Imm(23), r.x, r.k)
+	VPADDD(constant("minus158", 1<<32-158), r.k, r.k)
+	VPANDN(r.k, upper, r.k)
+	VCVTDQ2PS(r.k, r.k)
+	VMULPS(constantFloat("minusTwoLn2", -0x1.62e43p+0), r.k, r.k)
+}
+
+// mantissa: g, from the mantissa in the lower half, from the whole word in the upper.
+func (r *radius) mantissa() {
+	high := YMM()
+	r.g = YMM()
+	VANDPS(constant("mantissa", 0x007fffff), r.x, r.g)
+	VORPS(constantFloat("minusHalf", -0.5), r.g, r.g)
+	VADDPS(constantFloat("oneFloat", 1), r.g, r.g)
+	VMULPS(constantFloat("minusScale", -0x1p-32), r.x, high)
+	VBLENDVPS(r.x, high, r.g, r.g)
+}
+
+// polynomial: 2 g + g^2 (radius0 + ...).
+func (r *radius) polynomial() {
+	g2, g4, doubled := YMM(), YMM(), YMM()
+	VMULPS(r.g, r.g, g2)
+	low := cubic("radius", r.g, g2, 0x1.fffecp-1, 0x1.55a384p-1, 0x1.f313e6p-2, 0x1.0df6cap-1)
+	high := cubic("radius", r.g, g2, -0x1.72285ep-2, 0x1.354ff6p+1, -0x1.a3993p+1, 0x1.6a0f48p+1)
+	VMULPS(g2, g2, g4)
+	VMULPS(g4, high, high)
+	VADDPS(high, low, low)
+	VMULPS(g2, low, low)
+	VADDPS(r.g, r.g, doubled)
+	VADDPS(doubled, low, low)
+	r.square = low
+}
+
+func (r *radius) root() {
+	VADDPS(r.k, r.square, r.square)
+	VSQRTPS(r.square, r.square)
+}
+
+// circle computes the cosine and the sine of 2 pi (word + 1/2) / 2^32 with the operations of circle in package random.
+type circle struct {
+	word, t, v, cosine, sine VecVirtual
+}
+
+func (c *circle) steps() []func() {
+	return []func(){c.reduce, c.polynomials, c.quadrant}
+}
+
+func (c *circle) reduce() {
+	c.t, c.v = YMM(), YMM()
+	VPSLLD(Imm(2), c.word, c.t)
+	VPOR(constant("two", 2), c.t, c.t)
+	VCVTDQ2PS(c.t, c.t)
+	VMULPS(constantFloat("scale", 0x1p-32), c.t, c.t)
+	VMULPS(c.t, c.t, c.v)
+}
+
+func (c *circle) polynomials() {
+	v2 := YMM()
+	VMULPS(c.v, c.v, v2)
+	c.sine = cubic("sine", c.v, v2, 0x1.921fb6p+0, -0x1.4abc24p-1, 0x1.4680a4p-4, -0x1.33198ep-8)
+	c.cosine = cubic("cosine", c.v, v2, -0x1.3bd3ccp+0, 0x1.03c1bp-2, -0x1.55b2b6p-6, 0x1.d4f7eep-11)
+	VMULPS(c.t, c.sine, c.sine)
+	VMULPS(c.v, c.cosine, c.cosine)
+	VADDPS(constantFloat("oneFloat", 1), c.cosine, c.cosine)
+}
+
+// quadrant exchanges and negates.
+func (c *circle) quadrant() {
+	odd, sign, z := YMM(), YMM(), YMM()
+	VPADDD(constant("halfQuadrant", 1<<29), c.word, c.word)
+	VPSLLD(Imm(1), c.word, odd)
+	VBLENDVPS(odd, c.sine, c.cosine, z)
+	VBLENDVPS(odd, c.cosine, c.sine, c.sine)
+	VPADDD(constant("quadrant", 1<<30), c.word, sign)
+	VPAND(constant("sign", 1<<31), sign, sign)
+	VXORPS(sign, z, z)
+	VPAND(constant("sign", 1<<31), c.word, c.word)
+	VXORPS(c.word, c.sine, c.sine)
+	c.cosine = z
+}
+
+// cubic evaluates (a0 + a1 x) + (a2 + a3 x) x2, x2 being the square of x.
+func cubic(name string, x, x2 VecVirtual, a0, a1, a2, a3 float32) VecVirtual {
+	low, high := YMM(), YMM()
+	VMULPS(constantFloat(name, a1), x, low)
+	VMULPS(constantFloat(name, a3), x, high)
+	VADDPS(constantFloat(name, a0), low, low)
+	VADDPS(constantFloat(name, a2), high, high)
+	VMULPS(x2, high, high)
+	VADDPS(high, low, low)
+	return low
+}
+
+func constantFloat(name string, value float32) Mem {
+	return constant(name, math.Float32bits(value))
+}
+
+var constants = map[uint32]Mem{}
+
+// constant returns a vector with the value in each 32-bit lane. Equal values share one, with the name that came first.
+func constant(name string, value uint32) Mem {
+	if m, ok := constants[value]; ok {
+		return m
+	}
+	m := GLOBL(fmt.Sprintf("%s_%08x", name, value), attr.RODATA|attr.NOPTR)
+	for lane := range vectorSize / 4 {
+		DATA(4*lane, U32(value))
+	}
+	constants[value] = m
+	return m
+}
+
+// quadOffsets returns the number of each lane's quad relative to the first of a set.
+func quadOffsets() Mem {
+	m := GLOBL("quadOffsets", attr.RODATA|attr.NOPTR)
+	for lane, quad := range []uint64{0, 2, 1, 3} {
+		DATA(8*lane, U64(quad))
+	}
+	return m
 }

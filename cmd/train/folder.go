@@ -1,0 +1,134 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strings"
+
+	"github.com/google/renameio/v2"
+	"github.com/pkg/errors"
+)
+
+// A run's folder holds manifest.json, metrics.jsonl, samples/ and, beside them, what was made of these.
+const (
+	manifestFile  = "manifest.json"
+	metricsFile   = "metrics.jsonl"
+	samplesFolder = "samples"
+)
+
+// Manifest says what a run was: enough to repeat it.
+type Manifest struct {
+	Config     Config            `json:"config"`
+	Device     string            `json:"device"`
+	DataSize   int               `json:"dataSize"`
+	Steps      int               `json:"steps"`
+	Parameters int               `json:"parameters"`
+	DataHashes map[string]string `json:"dataHashes"`
+	Revision   string            `json:"revision"`
+	Modified   bool              `json:"modified"` // the revision does not tell all
+	Versions   map[string]string `json:"versions"`
+	Watched    string            `json:"watched"` // the weight whose trace is kept
+	Mean       float64           `json:"mean"`    // of the pixels trained on
+	Deviation  float64           `json:"deviation"`
+	Classes    int               `json:"classes"`
+}
+
+// fillBuild records the versions that the program was built from.
+func (m *Manifest) fillBuild() {
+	m.Versions = map[string]string{"go": runtime.Version()}
+	m.Revision = "unknown"
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return
+	}
+	for _, setting := range info.Settings {
+		switch setting.Key {
+		case "vcs.revision":
+			m.Revision = setting.Value
+		case "vcs.modified":
+			m.Modified = setting.Value == "true"
+		}
+	}
+	for _, dependency := range info.Deps {
+		if strings.HasPrefix(dependency.Path, "gorgonia.org/") {
+			m.Versions[dependency.Path] = dependency.Version
+		}
+	}
+}
+
+func (m *Manifest) write(folder string) error {
+	content, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return errors.Wrap(err, "train: manifest")
+	}
+	return errors.Wrap(renameio.WriteFile(filepath.Join(folder, manifestFile), append(content, '\n'), 0o644), "train: manifest")
+}
+
+func readManifest(folder string) (*Manifest, error) {
+	content, err := os.ReadFile(filepath.Join(folder, manifestFile))
+	if err != nil {
+		return nil, errors.Wrapf(err, "train: %s is not a run's folder", folder)
+	}
+	m := &Manifest{}
+	return m, errors.Wrapf(json.Unmarshal(content, m), "train: %s", filepath.Join(folder, manifestFile))
+}
+
+// makeFolder makes a run's folder. One that exists must be empty: runs do not mix.
+func makeFolder(folder string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return errors.Wrap(err, "train: run folder")
+	}
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return errors.Wrap(err, "train: run folder")
+	}
+	if len(entries) > 0 {
+		return errors.Errorf("train: run folder %s is not empty", folder)
+	}
+	return nil
+}
+
+// metricsLog is metrics.jsonl: a line for each window of steps.
+type metricsLog struct {
+	file   *os.File
+	buffer *bufio.Writer
+	lines  *json.Encoder
+}
+
+// metricsLine is one line of metrics.jsonl: means over the window's steps and all chains.
+type metricsLine struct {
+	Step        int     `json:"step"` // made by the end of the window
+	Epoch       float64 `json:"epoch"`
+	Loss        float64 `json:"loss"`
+	Accuracy    float64 `json:"accuracy"`
+	Rate        float64 `json:"rate"`
+	Temperature float64 `json:"temperature"` // configurational
+	Requested   float64 `json:"requestedTemperature"`
+}
+
+func newMetricsLog(folder string) (*metricsLog, error) {
+	file, err := os.Create(filepath.Join(folder, metricsFile))
+	if err != nil {
+		return nil, errors.Wrap(err, "train: metrics")
+	}
+	buffer := bufio.NewWriter(file)
+	return &metricsLog{file: file, buffer: buffer, lines: json.NewEncoder(buffer)}, nil
+}
+
+func (l *metricsLog) add(line metricsLine) error {
+	return errors.Wrap(l.lines.Encode(line), "train: metrics")
+}
+
+func (l *metricsLog) flush() error { return errors.Wrap(l.buffer.Flush(), "train: metrics") }
+
+func (l *metricsLog) close() error {
+	if err := l.flush(); err != nil {
+		l.file.Close()
+		return err
+	}
+	return errors.Wrap(l.file.Close(), "train: metrics")
+}

@@ -1,0 +1,116 @@
+package datasets
+
+import (
+	"bytes"
+	"math"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// small returns a valid data set of five images of 2x3x1 bytes.
+func small() *Dataset {
+	return &Dataset{
+		Name: "small", Images: []byte("aaaaaabbbbbbccccccddddddeeeeee"), Labels: []byte{0, 1, 2, 0, 0},
+		Channels: 2, Height: 3, Width: 1, Classes: 4, ClassNames: []string{"w", "x", "y", "z"},
+		Mean: 0.5, Deviation: 0.25,
+	}
+}
+
+func TestDataset(t *testing.T) {
+	d := small()
+	if err := d.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if d.Len() != 5 || d.ImageSize() != 6 {
+		t.Errorf("%d images of %d bytes, want 5 of 6", d.Len(), d.ImageSize())
+	}
+	if got := string(d.Image(3)); got != "dddddd" {
+		t.Errorf("image 3 is %q", got)
+	}
+	if diff := cmp.Diff([]int{3, 1, 1, 0}, d.Counts()); diff != "" {
+		t.Error("counts:", diff)
+	}
+}
+
+func TestSlice(t *testing.T) {
+	d := small()
+	slice, err := d.Slice(1, 3)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := slice.Validate(); err != nil {
+		t.Error(err)
+	}
+	if string(slice.Images) != "bbbbbbcccccc" || !bytes.Equal(slice.Labels, []byte{1, 2}) {
+		t.Errorf("slice is %q %v", slice.Images, slice.Labels)
+	}
+	// Appending to a slice must not write over the rest.
+	_, _ = append(slice.Images, 'x'), append(slice.Labels, 9)
+	_ = append(slice.Image(0), 'x')
+	if diff := cmp.Diff(small(), d); diff != "" {
+		t.Error("the whole was changed:", diff)
+	}
+	for _, bounds := range [][2]int{{-1, 2}, {2, 2}, {3, 2}, {0, 6}} {
+		if _, err := d.Slice(bounds[0], bounds[1]); err == nil {
+			t.Errorf("slice %v: no error", bounds)
+		}
+	}
+}
+
+func TestSplit(t *testing.T) {
+	first, others, err := small().Split(4)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first.Len() != 4 || others.Len() != 1 || string(others.Images) != "eeeeee" {
+		t.Errorf("split into %d and %d, the last %q", first.Len(), others.Len(), others.Images)
+	}
+	for _, n := range []int{-1, 0, 5, 6} {
+		if _, _, err := small().Split(n); err == nil {
+			t.Errorf("split at %d: no error", n)
+		}
+	}
+}
+
+func TestValidate(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*Dataset)
+		want   string
+	}{
+		"no size":          {func(d *Dataset) { d.Width = 0 }, "images of 2x3x0 values, want at least 1x1x1"},
+		"no classes":       {func(d *Dataset) { d.Classes = 0 }, "0 classes, want 1 to 256"},
+		"many classes":     {func(d *Dataset) { d.Classes = 257 }, "257 classes, want 1 to 256"},
+		"class names":      {func(d *Dataset) { d.ClassNames = d.ClassNames[1:] }, "3 class names, want 4"},
+		"empty":            {func(d *Dataset) { d.Labels, d.Images = nil, nil }, "no images"},
+		"too few bytes":    {func(d *Dataset) { d.Images = d.Images[1:] }, "29 bytes of images, want 30 (5 labels times 6 bytes)"},
+		"label":            {func(d *Dataset) { d.Labels[3] = 4 }, "label 3 is 4, want below 4"},
+		"mean":             {func(d *Dataset) { d.Mean = math.NaN() }, "mean NaN"},
+		"no deviation":     {func(d *Dataset) { d.Deviation = 0 }, "deviation 0"},
+		"bad deviation":    {func(d *Dataset) { d.Deviation = math.NaN() }, "deviation NaN"},
+		"endless variance": {func(d *Dataset) { d.Deviation = math.Inf(1) }, "deviation +Inf"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := small()
+			test.change(d)
+			wantError(t, d.Validate(), "datasets: small: ", test.want)
+		})
+	}
+}
+
+func TestMoments(t *testing.T) {
+	for _, n := range []int{1, 31, 257, 10007} {
+		images := randomBytes(uint64(n), n)
+		var mean, variance float64
+		for _, pixel := range images {
+			mean += float64(pixel) / 255 / float64(n)
+		}
+		for _, pixel := range images {
+			variance += math.Pow(float64(pixel)/255-mean, 2) / float64(n)
+		}
+		gotMean, gotDeviation := moments(images)
+		if math.Abs(gotMean-mean) > 1e-12 || math.Abs(gotDeviation-math.Sqrt(variance)) > 1e-7 {
+			t.Errorf("n = %d: mean %v, deviation %v, want %v, %v", n, gotMean, gotDeviation, mean, math.Sqrt(variance))
+		}
+	}
+}

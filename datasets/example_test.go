@@ -1,0 +1,87 @@
+package datasets_test
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+
+	"github.com/pollen-ml/pollen/datasets"
+)
+
+func Example() {
+	digits, err := datasets.Load("mnist", datasets.Train, datasets.Options{Offline: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(digits.Len(), "images of", digits.Height, "x", digits.Width, "in", digits.Classes, "classes")
+	fmt.Printf("mean %.4f, deviation %.4f\n", digits.Mean, digits.Deviation)
+
+	training, validation, err := digits.Split(55000)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(training.Len(), "to train,", validation.Len(), "to validate")
+	// Output:
+	// 60000 images of 28 x 28 in 10 classes
+	// mean 0.1307, deviation 0.3081
+	// 55000 to train, 5000 to validate
+}
+
+// The built-in letters need no files. Here is one of them, each second row.
+func ExampleLoad() {
+	letters, err := datasets.Load("glyphs", datasets.Test, datasets.Options{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	const index = 0
+	fmt.Println(letters.ClassNames[letters.Labels[index]])
+	image := letters.Image(index)
+	for y := 0; y < letters.Height; y += 2 {
+		var line strings.Builder
+		for _, pixel := range image[y*letters.Width : (y+1)*letters.Width] {
+			line.WriteByte(" .:#"[pixel/64])
+		}
+		fmt.Println("|" + line.String() + "|")
+	}
+	// Output:
+	// A
+	// |                .####:      |
+	// |               :######      |
+	// |              ########:     |
+	// |             ##########     |
+	// |           .#####.:####.    |
+	// |          :#####   #####    |
+	// |         ######    #####.   |
+	// |        #####:     .#####   |
+	// |      :######:::::::#####.  |
+	// |     #####################  |
+	// |    ######################. |
+	// |  .#####:            :####: |
+	// | :#####.             .##### |
+	// |######                #####:|
+}
+
+func ExampleReadIDX() {
+	file := []byte{0, 0, 8, 2, 0, 0, 0, 2, 0, 0, 0, 3, 1, 2, 3, 4, 5, 6}
+	fmt.Println(datasets.ReadIDX("good", bytes.NewReader(file)))
+	_, _, err := datasets.ReadIDX("short", bytes.NewReader(file[:16]))
+	fmt.Println(err)
+	// Output:
+	// [2 3] [1 2 3 4 5 6] <nil>
+	// datasets: short: offset 16: got 4 of 6 values of [2 3]: unexpected EOF
+}
+
+func ExampleList() {
+	for _, description := range datasets.List(datasets.Options{}) {
+		fmt.Printf("%-14s %5d + %5d  %s\n", description.Name,
+			description.Images[datasets.Train], description.Images[datasets.Test], description.What)
+	}
+	// Output:
+	// mnist          60000 + 10000  handwritten digits
+	// fashion-mnist  60000 + 10000  articles of clothing
+	// notmnist           0 +     0  letters A to J of found typefaces
+	// glyphs         20000 + 10000  letters A to J drawn from the faces of Go's font modules
+}

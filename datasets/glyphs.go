@@ -1,0 +1,162 @@
+package datasets
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed" // for the letters
+	"encoding/csv"
+	"encoding/hex"
+	"image"
+	"image/png"
+	"runtime"
+	"strconv"
+	"sync"
+
+	"github.com/pkg/errors"
+)
+
+// The letters as rendered by glyphs/generate, and the list of their faces.
+var (
+	//go:embed glyphs/letters.png
+	lettersPNG []byte
+	//go:embed glyphs/letters.csv
+	lettersCSV []byte
+)
+
+// glyphs describes the letters A to J that this package draws itself in the
+// spirit of notMNIST, so that programs have letters without a download:
+// white on black, each stretched to fill the image, from typefaces that come
+// as Go modules, with seeded changes of weight, slant and margin. The
+// training and the test letters are of different designs. Each ten images in
+// a row are the letters A to J.
+//
+// glyphs/letters.csv lists the faces with the modules that they come from and
+// their licences, which all allow images made with the fonts to be given away.
+func glyphs() source {
+	return source{
+		name:       "glyphs",
+		what:       "letters A to J drawn from the faces of Go's font modules",
+		images:     glyphCounts,
+		classNames: letterNames,
+		mean:       0.42259254426770704,
+		deviation:  0.458618899863745,
+		render:     renderGlyphs,
+	}
+}
+
+// glyphCounts is the number of images by Split.
+var glyphCounts = [2]int{Train: 20000, Test: 10000}
+
+// A glyphDesign is a set of faces drawn alike.
+type glyphDesign struct {
+	weight int        // share of the images
+	faces  [][]letter // of each face the letters A to J
+}
+
+// renderGlyphs draws one split.
+func renderGlyphs(split Split) (*Dataset, error) {
+	designs, err := readDesigns(split)
+	if err != nil {
+		return nil, err
+	}
+	count, classes, size := glyphCounts[split], len(letterNames), imageSide*imageSide
+	images, labels := make([]byte, count*size), make([]byte, count)
+	order := spread(designs, count/classes)
+	draw := func(i int) {
+		labels[i] = byte(i % classes)
+		design := designs[order[i/classes]]
+		variation := newVariation(split, i, len(design.faces))
+		variation.draw(design.faces[variation.face][i%classes], images[i*size:(i+1)*size])
+	}
+	var workers sync.WaitGroup
+	for worker := range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			for i := worker; i < count; i += runtime.GOMAXPROCS(0) {
+				draw(i)
+			}
+		})
+	}
+	workers.Wait()
+	dataset := glyphs().dataset(images, labels)
+	dataset.Place = "built in"
+	dataset.Hashes = map[string]string{
+		"letters.png": sha256Hex(lettersPNG),
+		"letters.csv": sha256Hex(lettersCSV),
+		"images":      sha256Hex(images),
+	}
+	return dataset, nil
+}
+
+// readDesigns returns the designs of one split. An error means that the two
+// embedded files do not belong together.
+func readDesigns(split Split) ([]glyphDesign, error) {
+	decoded, err := png.Decode(bytes.NewReader(lettersPNG))
+	if err != nil {
+		return nil, errors.Wrap(err, "datasets: glyphs: letters.png")
+	}
+	table := csv.NewReader(bytes.NewReader(lettersCSV))
+	table.Comment = '#'
+	rows, err := table.ReadAll()
+	if err != nil {
+		return nil, errors.Wrap(err, "datasets: glyphs: letters.csv")
+	}
+	if len(rows) < 2 || len(rows[0]) < 3 {
+		return nil, errors.Errorf("datasets: glyphs: letters.csv: %d lines, want a heading and the faces", len(rows))
+	}
+	rows = rows[1:]
+	atlas, ok := decoded.(*image.Gray)
+	if want := image.Pt(len(letterNames)*cellSide, len(rows)*cellSide); !ok || atlas.Rect.Size() != want {
+		return nil, errors.Errorf("datasets: glyphs: letters.png has %v pixels, want grey ones, %v, for the rows of letters.csv",
+			decoded.Bounds().Size(), want)
+	}
+	var designs []glyphDesign
+	last := ""
+	for i, row := range rows {
+		if row[0] != split.String() {
+			continue
+		}
+		if name := row[1]; name != last {
+			weight, err := strconv.Atoi(row[2])
+			if err != nil || weight < 1 {
+				return nil, errors.Errorf("datasets: glyphs: letters.csv: weight %q of %s, want a number above 0", row[2], name)
+			}
+			designs = append(designs, glyphDesign{weight: weight})
+			last = name
+		}
+		face := make([]letter, len(letterNames))
+		for column := range face {
+			face[column] = letter{atlas.Pix[atlas.PixOffset(column*cellSide, i*cellSide):], atlas.Stride}
+		}
+		design := &designs[len(designs)-1]
+		design.faces = append(design.faces, face)
+	}
+	return designs, nil
+}
+
+// spread returns n indices of designs, each design as often as its weight
+// says and its occurrences evenly spread, so that any run of images has all
+// designs: in each turn the design furthest behind its due comes next.
+func spread(designs []glyphDesign, n int) []int {
+	total := 0
+	for _, design := range designs {
+		total += design.weight
+	}
+	due := make([]int, len(designs))
+	order := make([]int, n)
+	for turn := range order {
+		next := 0
+		for i, design := range designs {
+			if due[i] += design.weight; due[i] > due[next] {
+				next = i
+			}
+		}
+		due[next] -= total
+		order[turn] = next
+	}
+	return order
+}
+
+func sha256Hex(content []byte) string {
+	hash := sha256.Sum256(content)
+	return hex.EncodeToString(hash[:])
+}

@@ -1,0 +1,137 @@
+package datasets
+
+import "math/rand/v2"
+
+// Geometry of a cell of glyphs/letters.png; see glyphs/generate. All
+// computing with letters is in whole numbers, so that the images are the same
+// on every machine. Lengths are in grains.
+const (
+	cellSide      = 64  // pixels
+	distanceZero  = 128 // the byte that stands for a point on the outline
+	distanceGrain = 16  // grains of distance for one step of the byte
+	grain         = 256 // grains for one pixel of a cell
+
+	// outputPixel is the length of a pixel of the image in a cell whose
+	// letter fills the image: 56 pixels of ink are 28 pixels of image.
+	outputPixel = 2 * grain
+)
+
+// A letter is a cell: a square of bytes, which give the signed distance from
+// each pixel's centre to the outline of the letter, positive inside.
+type letter struct {
+	pixels []byte
+	stride int
+}
+
+// distance returns the signed distance at (x, y), in grains, by bilinear
+// interpolation between the pixels' centres; outside of the cell it is that of
+// the nearest point of its edge.
+func (l letter) distance(x, y int) int {
+	const last = (cellSide-1)*grain - 1
+	x, y = min(max(x-grain/2, 0), last), min(max(y-grain/2, 0), last)
+	i := y/grain*l.stride + x/grain
+	fx, fy := x%grain, y%grain
+	top := int(l.pixels[i])*(grain-fx) + int(l.pixels[i+1])*fx
+	i += l.stride
+	bottom := int(l.pixels[i])*(grain-fx) + int(l.pixels[i+1])*fx
+	return (top*(grain-fy)+bottom*fy)/(grain*grain/distanceGrain) - distanceZero*distanceGrain
+}
+
+// A variation is how one image differs from its letter.
+type variation struct {
+	face    int // which of the design's
+	bolder  int // grains by which the outline moves outwards
+	slant   int // x moves by slant/256 of y
+	hollow  int // grains of the outline that is left; 0: the letter is filled
+	margins [4]int
+}
+
+// newVariation draws the variation of image i. The distributions are chosen
+// so that the images' mean and deviation come near to notMNIST's.
+func newVariation(split Split, i, faces int) variation {
+	random := rand.NewPCG(uint64(split)+1, uint64(i))
+	between := func(low, high int) int {
+		return low + int(random.Uint64()>>32*uint64(high-low+1)>>32)
+	}
+	v := variation{face: between(0, faces-1)}
+	v.bolder = between(-outputPixel/8, outputPixel)
+	if between(1, 3) == 1 {
+		v.slant = between(-grain/16, grain/4)
+	}
+	if between(1, 24) == 1 {
+		v.hollow = between(outputPixel, 2*outputPixel)
+	}
+	for side := range v.margins {
+		v.margins[side] = between(0, outputPixel/2)
+	}
+	return v
+}
+
+// distance is the letter's distance with the outline moved and hollowed.
+func (v variation) distance(l letter, x, y int) int {
+	d := l.distance(x, y) + v.bolder
+	if v.hollow > 0 {
+		d = min(d, v.hollow-d)
+	}
+	return d
+}
+
+// slanted returns the x to which the slant moves a point.
+func (v variation) slanted(x, y int) int { return x - v.slant*(y-cellSide*grain/2)/256 }
+
+// inkBox returns the extremes of the slanted letter's ink. The ink reaches
+// from each inner point to all sides at least by the point's distance.
+func (v variation) inkBox(l letter) (left, top, right, bottom int) {
+	left, top = cellSide*grain, cellSide*grain
+	for row := range cellSide {
+		y := row*grain + grain/2
+		for column, pixel := range l.pixels[row*l.stride : row*l.stride+cellSide] {
+			d := (int(pixel)-distanceZero)*distanceGrain + v.bolder
+			if d <= 0 {
+				continue
+			}
+			x := v.slanted(column*grain+grain/2, y)
+			left, right = min(left, x-d), max(right, x+d)
+			top, bottom = min(top, y-d), max(bottom, y+d)
+		}
+	}
+	return left, top, right, bottom
+}
+
+// draw draws the letter into an image, stretched so that its ink fills the
+// image but for the margins. A pixel of the image, 0 before, is the mean of
+// four points.
+func (v variation) draw(l letter, pixels []byte) {
+	left, top, right, bottom := v.inkBox(l)
+	const whole = imageSide * outputPixel
+	// place maps a position in the image to the slanted cell.
+	place := func(position, low, high, before, after int) int {
+		return low + (position-before)*(high-low)/(whole-before-after)
+	}
+	// distanceAt is the distance at a point of the image.
+	distanceAt := func(x, y int) int {
+		y = place(y, top, bottom, v.margins[0], v.margins[1])
+		x = place(x, left, right, v.margins[2], v.margins[3])
+		return v.distance(l, x+v.slant*(y-cellSide*grain/2)/256, y)
+	}
+	for row := range imageSide {
+		for column := range imageSide {
+			pixel := &pixels[row*imageSide+column]
+			x, y := column*outputPixel, row*outputPixel
+			middle := distanceAt(x+outputPixel/2, y+outputPixel/2)
+			if middle >= outputPixel {
+				*pixel = 255
+			}
+			if middle >= outputPixel || middle <= -outputPixel {
+				continue // all four points lie well on this side of the outline
+			}
+			sum := 0
+			for point := range 4 {
+				// A point stands for a square of half an output pixel.
+				d := distanceAt(x+outputPixel/4+point%2*outputPixel/2, y+outputPixel/4+point/2*outputPixel/2)
+				sum += min(max(d+outputPixel/4, 0), outputPixel/2)
+			}
+			*pixel = byte((sum*255 + outputPixel) / (2 * outputPixel))
+		}
+	}
+}

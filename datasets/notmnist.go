@@ -1,0 +1,134 @@
+package datasets
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"image"
+	"image/draw"
+	"image/png"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// letterNames are the classes of notMNIST and of the glyphs.
+var letterNames = []string{"A", "B", "C", "D", "E", "F", "G", "H", "I", "J"}
+
+// notMNIST describes Y. Bulatov's letters A to J of some thousand typefaces
+// (2011), white on black, each stretched to fill the image. There are many
+// conversions of it, so any pair of IDX files is taken for it, and so are the
+// original folders of PNGs. Only the test files of the conversion by
+// D. Flanagan can be downloaded.
+func notMNIST() source {
+	return source{
+		name:       "notmnist",
+		what:       "letters A to J of found typefaces",
+		classNames: letterNames,
+		files: [2]pair{
+			Train: {images: file{name: "train-images-idx3-ubyte"}, labels: file{name: "train-labels-idx1-ubyte"}},
+			Test: {
+				images: file{
+					name:   "t10k-images-idx3-ubyte",
+					packed: "70ae9e06201f2827e5b0a3781a3169d735dd2efc69996b9eeaee7f10ed4044d7",
+					size:   3172375,
+				},
+				labels: file{
+					name:   "t10k-labels-idx1-ubyte",
+					packed: "1fa03836e01c862542f8eb83463bb951bebec6fcb3efa28dad748c6b38a9021b",
+					size:   5118,
+				},
+			},
+		},
+		letterFolders: [2][]string{Train: {"notMNIST_large", "train"}, Test: {"notMNIST_small", "test", "."}},
+		mirrors: []string{
+			"https://raw.githubusercontent.com/davidflanagan/notMNIST-to-MNIST/17823f4d4a3acd8317c07866702d2eb2ac79c7a0/",
+		},
+		advice: "Unpack notMNIST_large.tar.gz (train) or notMNIST_small.tar.gz (test) of " +
+			"http://yaroslavvb.com/upload/notMNIST/ into a folder and name it by " + EnvironmentFolder + ".",
+	}
+}
+
+// locateLetters returns the first of the named folders inside a place that
+// has the folders A ... J, or "".
+func locateLetters(place string, names []string) string {
+next:
+	for _, name := range names {
+		folder := filepath.Join(place, name)
+		for _, letter := range letterNames {
+			if info, err := os.Stat(filepath.Join(folder, letter)); err != nil || !info.IsDir() {
+				continue next
+			}
+		}
+		return folder
+	}
+	return ""
+}
+
+// readLetters reads A/*.png ... J/*.png, each folder in the order of the
+// names. Files that do not decode to an image of the right size, of which the
+// original set has some, are listed in Skipped; it is an error if a class has
+// no image left.
+func (s source) readLetters(folder string) (*Dataset, error) {
+	var images, labels []byte
+	var skipped []string
+	hash := sha256.New()
+	for class, letter := range letterNames {
+		entries, err := os.ReadDir(filepath.Join(folder, letter))
+		if err != nil {
+			return nil, errors.Wrapf(err, "datasets: %s", s.name)
+		}
+		before := len(labels)
+		for _, entry := range entries {
+			if !strings.EqualFold(filepath.Ext(entry.Name()), ".png") {
+				continue
+			}
+			name := letter + "/" + entry.Name()
+			content, err := os.ReadFile(filepath.Join(folder, letter, entry.Name()))
+			if err != nil {
+				return nil, errors.Wrapf(err, "datasets: %s", s.name)
+			}
+			fmt.Fprintf(hash, "%s\n%d\n", name, len(content))
+			hash.Write(content)
+			pixels, err := decodeLetter(content)
+			if err != nil {
+				skipped = append(skipped, name+": "+err.Error())
+				continue
+			}
+			images, labels = append(images, pixels...), append(labels, byte(class))
+		}
+		if len(labels) == before {
+			return nil, errors.Errorf("datasets: %s: %s: no readable .png file; skipped %d so far: %s",
+				s.name, filepath.Join(folder, letter), len(skipped), strings.Join(skipped[:min(len(skipped), 3)], "; "))
+		}
+	}
+	dataset := s.dataset(images, labels)
+	dataset.Place, dataset.Skipped = folder, skipped
+	dataset.Hashes = map[string]string{filepath.Base(folder) + "/*/*.png": hex.EncodeToString(hash.Sum(nil))}
+	return dataset, nil
+}
+
+// decodeLetter returns the grey pixels of a PNG. The size is looked at before
+// room is made for the pixels.
+func decodeLetter(content []byte) ([]byte, error) {
+	config, err := png.DecodeConfig(bytes.NewReader(content))
+	if err != nil {
+		return nil, err
+	}
+	if config.Width != imageSide || config.Height != imageSide {
+		return nil, errors.Errorf("%dx%d pixels, want %dx%d", config.Width, config.Height, imageSide, imageSide)
+	}
+	decoded, err := png.Decode(bytes.NewReader(content))
+	if err != nil {
+		return nil, err
+	}
+	if grey, ok := decoded.(*image.Gray); ok && grey.Stride == imageSide {
+		return grey.Pix, nil
+	}
+	grey := image.NewGray(image.Rect(0, 0, imageSide, imageSide))
+	draw.Draw(grey, grey.Rect, decoded, decoded.Bounds().Min, draw.Src)
+	return grey.Pix, nil
+}

@@ -1,0 +1,175 @@
+package datasets
+
+import (
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// An absentError says that a place does not have what was looked for, so that
+// the next place may be tried. Any other error ends the search.
+type absentError string
+
+// Error returns the reason.
+func (e absentError) Error() string { return string(e) }
+
+// locate returns the path of a file in a folder, under one of the names that
+// it goes by, or "".
+func locate(folder string, wanted file) string {
+	if wanted.name == "" {
+		return ""
+	}
+	dotted := strings.Replace(wanted.name, "-idx", ".idx", 1) // as some unpackers write it
+	for _, name := range []string{wanted.name + ".gz", wanted.name, dotted, dotted + ".gz"} {
+		path := filepath.Join(folder, name)
+		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+			return path
+		}
+	}
+	return ""
+}
+
+// read reads a split from the folder that has its files.
+func (s source) read(folder string, split Split) (*Dataset, error) {
+	wanted := s.files[split]
+	imagesPath, labelsPath := locate(folder, wanted.images), locate(folder, wanted.labels)
+	switch {
+	case imagesPath != "" && labelsPath != "":
+		return s.readPair(imagesPath, labelsPath, split)
+	case imagesPath != "":
+		return nil, errors.Errorf("datasets: %s: %s is there, but its labels, %s, are not", s.name, imagesPath, wanted.labels.name)
+	case labelsPath != "":
+		return nil, errors.Errorf("datasets: %s: %s is there, but its images, %s, are not", s.name, labelsPath, wanted.images.name)
+	}
+	if letters := locateLetters(folder, s.letterFolders[split]); letters != "" {
+		return s.readLetters(letters)
+	}
+	if _, err := os.Stat(folder); err != nil {
+		return nil, absentError("folder " + folder + ": not there")
+	}
+	return nil, absentError("folder " + folder + ": has no " + wanted.images.name)
+}
+
+// readPair reads a split from its two IDX files.
+func (s source) readPair(imagesPath, labelsPath string, split Split) (*Dataset, error) {
+	wanted := s.files[split]
+	count := s.images[split]
+	images, err := s.readFile(imagesPath, wanted.images, func(got []int) error {
+		if len(got) != 3 || count > 0 && got[0] != count || got[1] != imageSide || got[2] != imageSide {
+			return dimensionsError(got, count, imageSide, imageSide)
+		}
+		count = got[0]
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	labels, err := s.readFile(labelsPath, wanted.labels, func(got []int) error {
+		if len(got) != 1 || got[0] != count {
+			return errors.WithMessagef(dimensionsError(got, count), "%d images", count)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, label := range labels.values {
+		if int(label) >= len(s.classNames) {
+			const header = 8
+			return nil, errors.Errorf("datasets: %s: offset %d: label %d is %d, want below %d",
+				labelsPath, header+i, i, label, len(s.classNames))
+		}
+	}
+	dataset := s.dataset(images.values, labels.values)
+	dataset.Place = filepath.Dir(imagesPath)
+	dataset.Hashes = map[string]string{
+		filepath.Base(imagesPath): images.hash,
+		filepath.Base(labelsPath): labels.hash,
+	}
+	return dataset, nil
+}
+
+// dimensionsError tells which dimensions an array has and which it should
+// have; 0 stands for any number.
+func dimensionsError(got []int, want ...int) error {
+	if want[0] == 0 {
+		return errors.Errorf("dimensions %v, want [N %d %d]", got, want[1], want[2])
+	}
+	return errors.Errorf("dimensions %v, want %v", got, want)
+}
+
+// dataset makes a Dataset of the source's kind.
+func (s source) dataset(images, labels []byte) *Dataset {
+	dataset := &Dataset{
+		Name: s.name, Images: images, Labels: labels,
+		Channels: 1, Height: imageSide, Width: imageSide,
+		Classes: len(s.classNames), ClassNames: s.classNames,
+		Mean: s.mean, Deviation: s.deviation,
+	}
+	if dataset.Deviation == 0 {
+		dataset.Mean, dataset.Deviation = moments(images)
+	}
+	return dataset
+}
+
+// fileContent is what was read from one file.
+type fileContent struct {
+	values []byte
+	hash   string // SHA-256 of the file itself, packed as it is
+}
+
+// readFile reads and verifies one IDX file.
+func (s source) readFile(path string, wanted file, check func(dimensions []int) error) (fileContent, error) {
+	opened, err := os.Open(path)
+	if err != nil {
+		return fileContent{}, errors.Wrapf(err, "datasets: %s", s.name)
+	}
+	defer opened.Close()
+	packed := sha256.New()
+	dimensions, values, err := readIDX(path, io.TeeReader(opened, packed), idxMaxSize, check)
+	if err != nil {
+		return fileContent{}, err
+	}
+	if content := contentHash(dimensions, values); content != wanted.content {
+		if owner := ownerOf(content); owner != "" && owner != s.name {
+			return fileContent{}, absentError(path + ": is a file of " + owner)
+		}
+		if wanted.content != "" {
+			return fileContent{}, errors.Errorf("datasets: %s: the unpacked content has SHA-256 %s, want %s: "+
+				"the file is damaged or altered, remove it", path, content, wanted.content)
+		}
+	}
+	return fileContent{values, hex.EncodeToString(packed.Sum(nil))}, nil
+}
+
+// contentHash is the SHA-256 of an unpacked IDX file of bytes.
+func contentHash(dimensions []int, values []byte) string {
+	header := []byte{0, 0, idxUnsignedByte, byte(len(dimensions))}
+	for _, n := range dimensions {
+		header = binary.BigEndian.AppendUint32(header, uint32(n))
+	}
+	hash := sha256.New()
+	hash.Write(header)
+	hash.Write(values)
+	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// ownerOf returns the name of the data set whose published file has the given
+// content, or "". MNIST's descendants share its files' names, so a folder may
+// well have those of another one.
+func ownerOf(content string) string {
+	for _, s := range sources() {
+		for _, files := range s.files {
+			if files.images.content == content || files.labels.content == content {
+				return s.name
+			}
+		}
+	}
+	return ""
+}

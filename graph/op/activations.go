@@ -1,0 +1,119 @@
+package op
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Tanh is the hyperbolic tangent, elementwise: x [...] -> y [...].
+type Tanh struct{ elementwise[tanhCurve] }
+
+type tanhCurve struct{}
+
+func (tanhCurve) curve() curve {
+	return curve{
+		name:     "tanh",
+		value:    math.Tanh,
+		slope:    func(y float64) float64 { return (1 - y) * (1 + y) },
+		ofOutput: true,
+	}
+}
+
+// Sigmoid is the logistic function y = 1 / (1 + e^-x), elementwise: x [...] -> y [...].
+type Sigmoid struct{ elementwise[sigmoidCurve] }
+
+type sigmoidCurve struct{}
+
+func (sigmoidCurve) curve() curve {
+	return curve{
+		name:     "sigmoid",
+		value:    sigmoid,
+		slope:    func(y float64) float64 { return y * (1 - y) },
+		ofOutput: true,
+	}
+}
+
+// Softplus is y = ln(1 + e^x), elementwise, computed as max(x, 0) + ln(1 + e^-|x|): x [...] -> y [...].
+// Source: Dugas et al., Incorporating second-order functional knowledge for better option pricing (2000).
+type Softplus struct{ elementwise[softplusCurve] }
+
+type softplusCurve struct{}
+
+func (softplusCurve) curve() curve {
+	return curve{
+		name:     "softplus",
+		value:    softplus,
+		slope:    func(y float64) float64 { return -math.Expm1(-y) },
+		ofOutput: true,
+	}
+}
+
+// SiLU, also called swish, is y = x / (1 + e^-x), elementwise: x [...] -> y [...].
+// Source: Hendrycks and Gimpel, Gaussian error linear units (2016); Ramachandran et al., Searching for activation functions (2017).
+type SiLU struct{ elementwise[siluCurve] }
+
+type siluCurve struct{}
+
+func (siluCurve) curve() curve {
+	return curve{
+		name:  "silu",
+		value: func(x float64) float64 { return x * sigmoid(x) },
+		slope: func(x float64) float64 {
+			s := sigmoid(x)
+			return s * (1 + x*(1-s))
+		},
+	}
+}
+
+// ELU is the exponential linear unit, y = x where x > 0, else Alpha (e^x - 1), elementwise: x [...] -> y [...]. Alpha is above 0.
+// Source: Clevert et al., Fast and accurate deep network learning by exponential linear units (2016).
+type ELU struct {
+	Alpha float64
+}
+
+// Name implements graph.Op.
+func (ELU) Name() string { return "elu" }
+
+// Shape implements graph.Op.
+func (e ELU) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if !(e.Alpha > 0) || math.IsInf(e.Alpha, 1) {
+		return nil, errors.Errorf("alpha is %v, wants a finite number above 0", e.Alpha)
+	}
+	return pointwiseShape(in)
+}
+
+// Lower implements graph.Op.
+func (e ELU) Lower(l *graph.Lowering) { lowerPointwise(l, e.curve()) }
+
+// Gradients implements graph.Differentiable. At 0 the derivative is Alpha.
+func (e ELU) Gradients(b *graph.Builder, in []*graph.Node, y, dout *graph.Node) []*graph.Node {
+	return pointwiseGradients(b, e, in[0], y, dout)
+}
+
+func (e ELU) curve() curve {
+	return curve{
+		name: e.Name(),
+		value: func(x float64) float64 {
+			if x > 0 {
+				return x
+			}
+			return e.Alpha * math.Expm1(x)
+		},
+		slope: func(y float64) float64 {
+			if y > 0 {
+				return 1
+			}
+			return y + e.Alpha
+		},
+		ofOutput:  true,
+		constants: []float64{e.Alpha},
+	}
+}
+
+func sigmoid(x float64) float64 { return 1 / (1 + math.Exp(-x)) }
+
+func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }

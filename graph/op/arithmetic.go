@@ -1,0 +1,216 @@
+package op
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// The four operations broadcast as NumPy does: the shapes are aligned at their last axes, missing axes count as extent 1, and an
+// operand of extent 1 on an axis is repeated along it. Gradients are added up over the axes on which their operand was repeated.
+// Source: NumPy user guide, Broadcasting.
+
+// Add is y = a + b, elementwise with NumPy's broadcasting: a [...], b [...] -> y. A residual connection is an Add of equal shapes.
+type Add struct{}
+
+// Subtract is y = a - b, elementwise with NumPy's broadcasting: a [...], b [...] -> y.
+type Subtract struct{}
+
+// Multiply is y = a b, elementwise with NumPy's broadcasting: a [...], b [...] -> y.
+type Multiply struct{}
+
+// Divide is y = a / b, elementwise with NumPy's broadcasting: a [...], b [...] -> y.
+type Divide struct{}
+
+// Name implements graph.Op.
+func (Add) Name() string { return "add" }
+
+// Name implements graph.Op.
+func (Subtract) Name() string { return "subtract" }
+
+// Name implements graph.Op.
+func (Multiply) Name() string { return "multiply" }
+
+// Name implements graph.Op.
+func (Divide) Name() string { return "divide" }
+
+// Shape implements graph.Op.
+func (Add) Shape(in []tensor.Shape) (tensor.Shape, error) { return broadcast(in) }
+
+// Shape implements graph.Op.
+func (Subtract) Shape(in []tensor.Shape) (tensor.Shape, error) { return broadcast(in) }
+
+// Shape implements graph.Op.
+func (Multiply) Shape(in []tensor.Shape) (tensor.Shape, error) { return broadcast(in) }
+
+// Shape implements graph.Op.
+func (Divide) Shape(in []tensor.Shape) (tensor.Shape, error) { return broadcast(in) }
+
+// Lower implements graph.Op.
+func (Add) Lower(l *graph.Lowering) { lowerArithmetic(l, "add", add[float32], add[float64]) }
+
+// Lower implements graph.Op.
+func (Subtract) Lower(l *graph.Lowering) {
+	lowerArithmetic(l, "subtract", subtract[float32], subtract[float64])
+}
+
+// Lower implements graph.Op.
+func (Multiply) Lower(l *graph.Lowering) {
+	lowerArithmetic(l, "multiply", multiply[float32], multiply[float64])
+}
+
+// Lower implements graph.Op.
+func (Divide) Lower(l *graph.Lowering) {
+	lowerArithmetic(l, "divide", divide[float32], divide[float64])
+}
+
+// Gradients implements graph.Differentiable.
+func (Add) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
+	return []*graph.Node{unbroadcast(b, dout, in[0]), unbroadcast(b, dout, in[1])}
+}
+
+// Gradients implements graph.Differentiable.
+func (Subtract) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
+	return []*graph.Node{unbroadcast(b, dout, in[0]), b.Apply(Negate{}, unbroadcast(b, dout, in[1]))}
+}
+
+// Gradients implements graph.Differentiable.
+func (Multiply) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
+	return []*graph.Node{
+		unbroadcast(b, b.Apply(Multiply{}, dout, in[1]), in[0]),
+		unbroadcast(b, b.Apply(Multiply{}, dout, in[0]), in[1]),
+	}
+}
+
+// Gradients implements graph.Differentiable: da = dout / b, db = -da y.
+func (Divide) Gradients(b *graph.Builder, in []*graph.Node, y, dout *graph.Node) []*graph.Node {
+	da := b.Apply(Divide{}, dout, in[1])
+	return []*graph.Node{
+		unbroadcast(b, da, in[0]),
+		b.Apply(Negate{}, unbroadcast(b, b.Apply(Multiply{}, da, y), in[1])),
+	}
+}
+
+// unbroadcast adds up a gradient over the axes on which the operand was repeated.
+func unbroadcast(b *graph.Builder, gradient, operand *graph.Node) *graph.Node {
+	want, have := graph.ShapeOf(operand), graph.ShapeOf(gradient)
+	var repeated Axes
+	for axis, extent := range have {
+		if extent != alignedExtent(want, axis, len(have)) {
+			repeated |= AxesOf(axis)
+		}
+	}
+	if repeated != 0 {
+		gradient = b.Apply(Sum{repeated}, gradient)
+	}
+	if !graph.ShapeOf(gradient).Equal(want) {
+		gradient = b.Apply(ViewAs(want...), gradient)
+	}
+	return gradient
+}
+
+// broadcast is the shape of the output.
+func broadcast(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, -1, -1); err != nil {
+		return nil, err
+	}
+	y := make(tensor.Shape, max(len(in[0]), len(in[1])))
+	for axis := range y {
+		a, b := alignedExtent(in[0], axis, len(y)), alignedExtent(in[1], axis, len(y))
+		if a != b && a != 1 && b != 1 {
+			return nil, errors.Errorf("got shapes %v and %v, wants extents that, aligned at the last axis, are equal or 1", in[0], in[1])
+		}
+		y[axis] = max(a, b)
+	}
+	return y, wantFewAxes(y)
+}
+
+// alignedExtent is the extent of a shape on an axis of one with at least as many axes.
+func alignedExtent(shape tensor.Shape, axis, axes int) int {
+	if axis -= axes - len(shape); axis >= 0 {
+		return shape[axis]
+	}
+	return 1
+}
+
+// repeatWidth is how many copies of a repeated operand are made at a time.
+const repeatWidth = 256
+
+// lowerArithmetic emits stem_fwd for operands of one shape, else stem_broadcast_fwd, which is told how to find the elements of both.
+func lowerArithmetic(l *graph.Lowering, stem string, f32 func(y, a, b []float32), f64 func(y, a, b []float64)) {
+	n := l.Shape.Elements()
+	groups := collapse(l.Shape, func(axis int) int {
+		class := 0
+		for i, shape := range l.Shapes {
+			if alignedExtent(shape, axis, len(l.Shape)) > 1 {
+				class |= 1 << i
+			}
+		}
+		return class
+	})
+	a, b := newRuns(groups, 1), newRuns(groups, 2)
+	host := tensor.Elementwise(n, graph.Pick(l, arithmetic(a, b, f32), arithmetic(a, b, f64)))
+	arguments := []tensor.Argument{l.Out(), l.In(0), l.In(1), tensor.Int(n)}
+	if l.Shapes[0].Equal(l.Shapes[1]) {
+		l.Emit(stem+"_fwd", n, host, arguments...)
+		return
+	}
+	host.Private = repeatWidth * l.DType.Size()
+	l.Emit(stem+"_broadcast_fwd", n, host, append(append(arguments, a.arguments()...), b.arguments()...)...)
+}
+
+func arithmetic[T float32 | float64](a, b runs, f func(y, a, b []T)) func(args *tensor.Args, lo, hi int) {
+	return func(args *tensor.Args, lo, hi int) {
+		y, copies := tensor.Slice[T](args, 0), tensor.Private[T](args)
+		for lo < hi {
+			n, atA := a.next(lo, hi)
+			_, atB := b.next(lo, hi)
+			if a.stride != b.stride {
+				n = min(n, repeatWidth)
+			}
+			f(y[lo:lo+n], operand(tensor.Slice[T](args, 1)[atA:], n, a.stride, copies),
+				operand(tensor.Slice[T](args, 2)[atB:], n, b.stride, copies))
+			lo += n
+		}
+	}
+}
+
+// operand is n elements of a run, which are x's first or copies of the very first.
+func operand[T float32 | float64](x []T, n, stride int, copies []T) []T {
+	if stride == 1 || n == 1 {
+		return x[:n]
+	}
+	for i := range copies[:n] {
+		copies[i] = x[0]
+	}
+	return copies[:n]
+}
+
+func add[T float32 | float64](y, a, b []T) {
+	a, b = a[:len(y)], b[:len(y)]
+	for i := range y {
+		y[i] = a[i] + b[i]
+	}
+}
+
+func subtract[T float32 | float64](y, a, b []T) {
+	a, b = a[:len(y)], b[:len(y)]
+	for i := range y {
+		y[i] = a[i] - b[i]
+	}
+}
+
+func multiply[T float32 | float64](y, a, b []T) {
+	a, b = a[:len(y)], b[:len(y)]
+	for i := range y {
+		y[i] = a[i] * b[i]
+	}
+}
+
+func divide[T float32 | float64](y, a, b []T) {
+	a, b = a[:len(y)], b[:len(y)]
+	for i := range y {
+		y[i] = a[i] / b[i]
+	}
+}

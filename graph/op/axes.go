@@ -1,0 +1,113 @@
+package op
+
+import (
+	"math/bits"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Axes is a set of axes: bit i stands for axis i, 0 being the outermost. The empty set stands for all axes.
+type Axes uint16
+
+// foreignAxis is the bit that an axis which no input can have sets, so that Shape refuses it.
+const foreignAxis = 15
+
+// AxesOf is the set of those axes.
+func AxesOf(axes ...int) Axes {
+	var set Axes
+	for _, axis := range axes {
+		if axis < 0 || axis > foreignAxis {
+			axis = foreignAxis
+		}
+		set |= 1 << axis
+	}
+	return set
+}
+
+func (s Axes) has(axis int) bool { return s == 0 || s>>axis&1 == 1 }
+
+// remaining is the shape without the axes of the set.
+func (s Axes) remaining(shape tensor.Shape) (tensor.Shape, error) {
+	if err := wantFewAxes(shape); err != nil {
+		return nil, err
+	}
+	if last := bits.Len16(uint16(s)) - 1; last >= len(shape) {
+		return nil, errors.Errorf("input has shape %v, got axes up to %d, wants axes below %d", shape, last, len(shape))
+	}
+	rest := tensor.Shape{}
+	for axis, extent := range shape {
+		if !s.has(axis) {
+			rest = append(rest, extent)
+		}
+	}
+	return rest, nil
+}
+
+func wantFewAxes(shape tensor.Shape) error {
+	if len(shape) > maxAxes {
+		return errors.Errorf("input has shape %v, wants at most %d axes", shape, maxAxes)
+	}
+	return nil
+}
+
+// group is neighbouring axes of one class, which count as one axis.
+type group struct{ extent, class int }
+
+// collapse joins neighbouring axes of one class and leaves out axes of extent 1. There is always a group; class is that of an axis.
+func collapse(shape tensor.Shape, class func(axis int) int) []group {
+	var groups []group
+	for axis, extent := range shape {
+		last := len(groups) - 1
+		switch c := class(axis); {
+		case extent == 1:
+		case last >= 0 && groups[last].class == c:
+			groups[last].extent *= extent
+		default:
+			groups = append(groups, group{extent, c})
+		}
+	}
+	if groups == nil {
+		groups = []group{{extent: 1}}
+	}
+	return groups
+}
+
+// walk finds the offset, in an operand's memory, of element i of a row-major count over some axes.
+type walk struct {
+	axes             int
+	extents, strides [maxAxes]int
+}
+
+// add appends an axis, inside those there are.
+func (w *walk) add(extent, stride int) {
+	w.extents[w.axes], w.strides[w.axes] = extent, stride
+	w.axes++
+}
+
+// count is the number of elements.
+func (w *walk) count() int { return tensor.Shape(w.extents[:w.axes]).Elements() }
+
+// at is the offset of element i.
+func (w *walk) at(i int) int {
+	offset := 0
+	for axis := w.axes - 1; axis > 0; axis-- {
+		offset += i % w.extents[axis] * w.strides[axis]
+		i /= w.extents[axis]
+	}
+	return offset + i*w.strides[0]
+}
+
+// arguments are a kernel's integers for the walk: axes extents, then as many strides, innermost last; an axis too many has extent 1.
+func (w *walk) arguments(axes int) []tensor.Argument {
+	arguments := make([]tensor.Argument, 2*axes)
+	for i := range axes {
+		extent, stride := 1, 0
+		if from := i - (axes - w.axes); from >= 0 {
+			extent, stride = w.extents[from], w.strides[from]
+		}
+		arguments[i], arguments[axes+i] = tensor.Int(extent), tensor.Int(stride)
+	}
+	return arguments
+}

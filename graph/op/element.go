@@ -1,0 +1,37 @@
+package op
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Element is one element of a tensor, by its index in row-major order: x -> a scalar. It is for watching a weight, and has no gradient.
+type Element struct {
+	Index int
+}
+
+// Name implements graph.Op.
+func (Element) Name() string { return "element" }
+
+// Shape implements graph.Op.
+func (e Element) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, -1); err != nil {
+		return nil, err
+	}
+	if e.Index < 0 || e.Index >= in[0].Elements() {
+		return nil, errors.Errorf("index is %d, wants 0 to %d", e.Index, in[0].Elements()-1)
+	}
+	return tensor.Shape{}, nil
+}
+
+// Lower implements graph.Op.
+func (e Element) Lower(l *graph.Lowering) {
+	run := graph.Pick(l, element[float32](e.Index), element[float64](e.Index))
+	l.Emit("element_fwd", 1, tensor.Single(run), l.Out(), l.In(0), tensor.Int(e.Index))
+}
+
+func element[T float32 | float64](index int) func(a *tensor.Args) {
+	return func(a *tensor.Args) { tensor.Slice[T](a, 0)[0] = tensor.Slice[T](a, 1)[index] }
+}

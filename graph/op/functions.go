@@ -1,0 +1,131 @@
+package op
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+	"gonum.org/v1/gonum/mathext"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Exp is y = e^x, elementwise: x [...] -> y [...].
+type Exp struct{ elementwise[expCurve] }
+
+type expCurve struct{}
+
+func (expCurve) curve() curve {
+	return curve{
+		name:     "exp",
+		value:    math.Exp,
+		slope:    func(y float64) float64 { return y },
+		ofOutput: true,
+	}
+}
+
+// Log is y = ln x, elementwise: x [...] -> y [...]. It is -Inf at 0 and NaN below.
+type Log struct{ elementwise[logCurve] }
+
+type logCurve struct{}
+
+func (logCurve) curve() curve {
+	return curve{
+		name:  "log",
+		value: math.Log,
+		slope: func(x float64) float64 { return 1 / x },
+	}
+}
+
+// Sqrt is the square root, elementwise: x [...] -> y [...]. It is NaN below 0; its gradient is infinite at 0.
+type Sqrt struct{ elementwise[sqrtCurve] }
+
+type sqrtCurve struct{}
+
+func (sqrtCurve) curve() curve {
+	return curve{
+		name:     "sqrt",
+		value:    math.Sqrt,
+		slope:    func(y float64) float64 { return 1 / (2 * y) },
+		ofOutput: true,
+	}
+}
+
+// Squared is y = x^2, elementwise: x [...] -> y [...].
+type Squared struct{ elementwise[squaredCurve] }
+
+type squaredCurve struct{}
+
+func (squaredCurve) curve() curve {
+	return curve{
+		name:  "squared",
+		value: func(x float64) float64 { return x * x },
+		slope: func(x float64) float64 { return 2 * x },
+	}
+}
+
+// Lgamma is y = ln |Gamma(x)|, elementwise: x [...] -> y [...]. It is +Inf at 0 and the negative integers. Its derivative is the
+// digamma function.
+type Lgamma struct{ elementwise[lgammaCurve] }
+
+type lgammaCurve struct{}
+
+func (lgammaCurve) curve() curve {
+	return curve{
+		name: "lgamma",
+		value: func(x float64) float64 {
+			y, _ := math.Lgamma(x)
+			return y
+		},
+		slope: mathext.Digamma,
+	}
+}
+
+// Negate is y = -x, elementwise: x [...] -> y [...].
+type Negate struct{ elementwise[negateCurve] }
+
+type negateCurve struct{}
+
+func (negateCurve) curve() curve {
+	return curve{
+		name:  "negate",
+		value: func(x float64) float64 { return -x },
+	}
+}
+
+// Gradients implements graph.Differentiable.
+func (n Negate) Gradients(b *graph.Builder, _ []*graph.Node, _, dout *graph.Node) []*graph.Node {
+	return []*graph.Node{b.Apply(n, dout)}
+}
+
+// Scale is y = Factor x + Offset, elementwise: x [...] -> y [...]. The factor is finite and not 0, the offset finite.
+type Scale struct {
+	Factor, Offset float64
+}
+
+// Name implements graph.Op.
+func (Scale) Name() string { return "scale" }
+
+// Shape implements graph.Op.
+func (s Scale) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if s.Factor == 0 || s.Factor-s.Factor != 0 || s.Offset-s.Offset != 0 {
+		return nil, errors.Errorf("factor is %v and offset %v, wants them finite and the factor not 0", s.Factor, s.Offset)
+	}
+	return pointwiseShape(in)
+}
+
+// Lower implements graph.Op.
+func (s Scale) Lower(l *graph.Lowering) { lowerPointwise(l, s.curve()) }
+
+// Gradients implements graph.Differentiable.
+func (s Scale) Gradients(b *graph.Builder, _ []*graph.Node, _, dout *graph.Node) []*graph.Node {
+	return []*graph.Node{b.Apply(Scale{Factor: s.Factor}, dout)}
+}
+
+func (s Scale) curve() curve {
+	return curve{
+		name:      s.Name(),
+		value:     func(x float64) float64 { return s.Factor*x + s.Offset },
+		constants: []float64{s.Factor, s.Offset},
+	}
+}

@@ -1,0 +1,157 @@
+package op
+
+import (
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Costs of a reduction's tiles.
+const (
+	reduceTile  = 8192 // elements that one tile adds up, about
+	reduceWidth = 256  // sums that one unit makes side by side
+)
+
+// reduceAxes is the most axes that are kept, or summed over, once neighbours are joined.
+const reduceAxes = maxAxes / 2
+
+// reduction is a sum over a set of axes, cut into tiles. Neighbouring axes that are both summed over, or both kept, count as one.
+// The innermost of these is the run, which is contiguous. A unit of work is one sum when the run is summed over, and up to
+// reduceWidth neighbouring sums when it is kept. Many cheap units make one tile; a dear one is split over several,
+// whose partial sums are added in order.
+type reduction struct {
+	kept, summed walk // over the offsets of the runs
+	run          int
+	alongRun     bool // the run is summed over
+	sums         int  // elements of the output
+	units        int
+	perBlock     int // units that share a kept offset
+	grouped      int // units in a tile
+	splits       int // tiles to a unit
+	terms        int // of one sum, counted in runs when the run is kept
+}
+
+func newReduction(shape tensor.Shape, over Axes) reduction {
+	var r reduction
+	groups := collapse(shape, func(axis int) int {
+		if over.has(axis) {
+			return 1
+		}
+		return 0
+	})
+	last := groups[len(groups)-1]
+	r.run, r.alongRun = last.extent, last.class == 1
+	for i, group := range groups[:len(groups)-1] {
+		stride := 1
+		for _, inner := range groups[i+1:] {
+			stride *= inner.extent
+		}
+		if group.class == 1 {
+			r.summed.add(group.extent, stride)
+		} else {
+			r.kept.add(group.extent, stride)
+		}
+	}
+	r.perBlock, r.terms = 1, r.summed.count()*r.run
+	cost := r.terms
+	r.sums = r.kept.count()
+	if !r.alongRun {
+		r.perBlock = (r.run + reduceWidth - 1) / reduceWidth
+		r.terms = r.summed.count()
+		cost = r.terms * min(r.run, reduceWidth)
+		r.sums *= r.run
+	}
+	r.units = r.kept.count() * r.perBlock
+	r.grouped = max(1, reduceTile/cost)
+	r.splits = min(r.terms, (cost+reduceTile-1)/reduceTile)
+	return r
+}
+
+// hostReduction adds up argument 1 into argument 0 and multiplies the sums by scale. All sums are made in float64.
+func hostReduction[T float32 | float64](r reduction, scale float64) tensor.HostKernel {
+	tiles := (r.units + r.grouped - 1) / r.grouped
+	host := tensor.HostKernel{
+		Workspace: 8 * r.splits * r.sums,
+		Phases: []tensor.Phase{{Tiles: tiles * r.splits, Run: func(a *tensor.Args, tile int) {
+			x, partial := tensor.Slice[T](a, 1), tensor.Workspace[float64](a)
+			split := tile % r.splits
+			lo, hi := split*r.terms/r.splits, (split+1)*r.terms/r.splits
+			first := tile / r.splits * r.grouped
+			for unit := first; unit < min(r.units, first+r.grouped); unit++ {
+				if r.alongRun {
+					partial[split*r.sums+unit] = sumRuns(&r, x[r.kept.at(unit):], lo, hi)
+				} else {
+					addRuns(&r, partial[split*r.sums:], x, unit, lo, hi)
+				}
+			}
+		}}},
+	}
+	combine := tensor.Elementwise(r.sums, func(a *tensor.Args, lo, hi int) {
+		y, partial := tensor.Slice[T](a, 0), tensor.Workspace[float64](a)
+		for i := lo; i < hi; i++ {
+			total := 0.0
+			for split := range r.splits {
+				total += partial[split*r.sums+i]
+			}
+			y[i] = T(total * scale)
+		}
+	})
+	host.Phases = append(host.Phases, combine.Phases...)
+	return host
+}
+
+// sumRuns adds terms lo to hi of one sum, whose runs begin at x.
+func sumRuns[T float32 | float64](r *reduction, x []T, lo, hi int) float64 {
+	total := 0.0
+	for lo < hi {
+		at := lo % r.run
+		n := min(r.run-at, hi-lo)
+		total += wideSum(x[r.summed.at(lo/r.run)+at:][:n])
+		lo += n
+	}
+	return total
+}
+
+// addRuns makes the partial sums of one unit of neighbours over runs lo to hi.
+func addRuns[T float32 | float64](r *reduction, partial []float64, x []T, unit, lo, hi int) {
+	block, from := unit/r.perBlock, unit%r.perBlock*reduceWidth
+	width := min(reduceWidth, r.run-from)
+	sums := partial[block*r.run+from:][:width]
+	clear(sums)
+	x = x[r.kept.at(block)+from:]
+	for i := lo; i < hi; i++ {
+		for j, v := range x[r.summed.at(i):][:width] {
+			sums[j] += float64(v)
+		}
+	}
+}
+
+// wideSum adds in float64, in four interleaved parts, in a fixed order.
+func wideSum[T float32 | float64](x []T) float64 {
+	var s0, s1, s2, s3 float64
+	for ; len(x) >= 4; x = x[4:] {
+		s0 += float64(x[0])
+		s1 += float64(x[1])
+		s2 += float64(x[2])
+		s3 += float64(x[3])
+	}
+	for _, v := range x {
+		s0 += float64(v)
+	}
+	return (s0 + s1) + (s2 + s3)
+}
+
+// lowerReduction emits the launch. Its integers are the elements of the output and of the input, then the extents and strides of
+// reduceAxes kept axes and of as many that are summed over.
+func lowerReduction(l *graph.Lowering, stem string, over Axes, scale float64) {
+	r := newReduction(l.Shapes[0], over)
+	host := graph.Pick(l, hostReduction[float32], hostReduction[float64])(r, scale)
+	kept, summed := r.kept, r.summed
+	if r.alongRun {
+		summed.add(r.run, 1)
+	} else {
+		kept.add(r.run, 1)
+	}
+	arguments := []tensor.Argument{l.Out(), l.In(0), tensor.Int(r.sums), tensor.Int(l.Shapes[0].Elements())}
+	arguments = append(append(arguments, kept.arguments(reduceAxes)...), summed.arguments(reduceAxes)...)
+	l.Emit(stem, r.sums, host, append(arguments, tensor.Real(l.DType, scale))...)
+}

@@ -1,0 +1,115 @@
+package op
+
+import (
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Sum adds up over axes, which the output then lacks: x [...] -> y, y[kept axes] = sum over Axes of x. Over all axes, which the zero
+// Sum means, the output is a scalar. The sums are made in float64, in an order that the shape alone fixes.
+type Sum struct {
+	Axes Axes
+}
+
+// Name implements graph.Op.
+func (Sum) Name() string { return "sum" }
+
+// Shape implements graph.Op.
+func (s Sum) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, -1); err != nil {
+		return nil, err
+	}
+	return s.Axes.remaining(in[0])
+}
+
+// Lower implements graph.Op.
+func (s Sum) Lower(l *graph.Lowering) { lowerReduction(l, "sum_fwd", s.Axes, 1) }
+
+// Gradients implements graph.Differentiable.
+func (s Sum) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
+	return []*graph.Node{b.Apply(spread{ViewAs(graph.ShapeOf(in[0])...), s.Axes, false}, dout)}
+}
+
+// Mean is the mean over axes, which the output then lacks: x [...] -> y, y[kept axes] = 1/n sum over Axes of x, n being the product of
+// their extents. Over all axes, which the zero Mean means, the output is a scalar.
+type Mean struct {
+	Axes Axes
+}
+
+// Name implements graph.Op.
+func (Mean) Name() string { return "mean" }
+
+// Shape implements graph.Op.
+func (m Mean) Shape(in []tensor.Shape) (tensor.Shape, error) { return Sum(m).Shape(in) }
+
+// Lower implements graph.Op.
+func (m Mean) Lower(l *graph.Lowering) {
+	terms := l.Shapes[0].Elements() / l.Shape.Elements()
+	lowerReduction(l, "mean_fwd", m.Axes, 1/float64(terms))
+}
+
+// Gradients implements graph.Differentiable.
+func (m Mean) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
+	return []*graph.Node{b.Apply(spread{ViewAs(graph.ShapeOf(in[0])...), m.Axes, true}, dout)}
+}
+
+// spread is the gradient of Sum and Mean: each dout goes to all elements of x that were added up, for a mean in equal shares:
+// dout [kept axes] -> dx of x's shape.
+type spread struct {
+	x     View
+	axes  Axes
+	share bool
+}
+
+func (spread) Name() string { return "spread" }
+
+func (s spread) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, -1); err != nil {
+		return nil, err
+	}
+	x := s.x.shape()
+	kept, err := s.axes.remaining(x)
+	if err != nil {
+		return nil, err
+	}
+	return x, wantEqual(kept, in[0])
+}
+
+func (s spread) Lower(l *graph.Lowering) {
+	scale := 1.0
+	if s.share {
+		scale = float64(l.Shapes[0].Elements()) / float64(l.Shape.Elements())
+	}
+	groups := collapse(l.Shape, func(axis int) int {
+		if s.axes.has(axis) {
+			return 0
+		}
+		return 1
+	})
+	runs := newRuns(groups, 1)
+	n := l.Shape.Elements()
+	run := graph.Pick(l, spreadRuns[float32], spreadRuns[float64])(runs, scale)
+	arguments := append([]tensor.Argument{l.Out(), l.In(0), tensor.Int(n)}, runs.arguments()...)
+	l.Emit("sum_bwd", n, tensor.Elementwise(n, run), append(arguments, tensor.Real(l.DType, scale))...)
+}
+
+func spreadRuns[T float32 | float64](r runs, scale float64) func(a *tensor.Args, lo, hi int) {
+	return func(a *tensor.Args, lo, hi int) {
+		dx, dout, scale := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), T(scale)
+		for lo < hi {
+			n, at := r.next(lo, hi)
+			to := dx[lo : lo+n]
+			lo += n
+			if r.stride == 0 {
+				v := dout[at] * scale
+				for i := range to {
+					to[i] = v
+				}
+				continue
+			}
+			for i, v := range dout[at:][:n] {
+				to[i] = v * scale
+			}
+		}
+	}
+}

@@ -1,0 +1,194 @@
+package optest
+
+import (
+	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Case is a row of the suite.
+type Case struct {
+	Name string
+
+	// Op is applied to Inputs. Build, when it is there, makes a small graph of them instead, whose ops the compiler may fuse: into a single
+	// launch of Kernel, without the suffix of its type, when that is not empty.
+	Op     graph.Op
+	Build  func(b *graph.Builder, in []*graph.Node) *graph.Node
+	Kernel string
+	Inputs []Input
+
+	// Naive is the output, by the shortest loop over float64. It changes those of in that the op updates.
+	Naive func(in [][]float64) []float64
+	// Terms is the number of terms in the sum behind an element of the output. It sets the tolerance.
+	Terms int
+	// Loosen multiplies the tolerance, for Reason.
+	Loosen float64
+	Reason string
+
+	// Steps is how many steps are compared, one if it is 0, for ops that read the header or update an input.
+	Steps int
+	// NoGradient leaves out use 2; ops without a gradient must say so.
+	NoGradient bool
+	// Gradient, when it is there, is compared with instead of finite differences, at kinks, where these mean nothing. It returns the gradients
+	// of the float inputs in order.
+	Gradient func(in [][]float64, dout []float64) [][]float64
+
+	// Speed puts the row into Benchmark. Flops is the number of floating-point operations of the forward direction.
+	Speed bool
+	Flops float64
+}
+
+// Input is an input of a row: of the program's float type, and one for each chain, unless DType is something else.
+type Input struct {
+	Shape tensor.Shape
+	DType tensor.DType
+	Fill  Fill
+}
+
+// Header is the input that an op takes the graph's header by.
+var Header = Input{Shape: tensor.Shape{3}, DType: tensor.Uint64}
+
+// Float is an input of the program's float type.
+func Float(fill Fill, shape ...int) Input { return Input{Shape: shape, Fill: fill} }
+
+// Labels is an input of class indices, int32, below classes.
+func Labels(classes int, shape ...int) Input {
+	return Input{Shape: shape, DType: tensor.Int32, Fill: Below(classes)}
+}
+
+// Bytes is an input of uint8, below bound, which is at most 256.
+func Bytes(bound int, shape ...int) Input {
+	return Input{Shape: shape, DType: tensor.Uint8, Fill: Below(bound)}
+}
+
+func (in Input) isFloat() bool  { return in.DType == 0 }
+func (in Input) isHeader() bool { return in.DType == tensor.Uint64 }
+
+// Fill makes an input's values.
+type Fill func(r *rand.Rand, values []float64)
+
+// Normal draws from the standard normal distribution.
+func Normal(r *rand.Rand, values []float64) {
+	for i := range values {
+		values[i] = r.NormFloat64()
+	}
+}
+
+// Large draws from a normal distribution of deviation 100: exponentials of it overflow.
+func Large(r *rand.Rand, values []float64) {
+	for i := range values {
+		values[i] = 100 * r.NormFloat64()
+	}
+}
+
+// Uniform draws from (0, 1).
+func Uniform(r *rand.Rand, values []float64) {
+	for i := range values {
+		values[i] = 0x1p-24 + (1-0x1p-23)*r.Float64()
+	}
+}
+
+// Positive draws from [1/2, 2).
+func Positive(r *rand.Rand, values []float64) {
+	for i := range values {
+		values[i] = 0.5 + 1.5*r.Float64()
+	}
+}
+
+// Apart spreads its values evenly over (-2, 2), in random order: no two are near each other, and none is near 0, for ops that have kinks
+// there. Finite differences are safe up to 10000 elements.
+func Apart(r *rand.Rand, values []float64) {
+	n := len(values)
+	for i, place := range r.Perm(n) {
+		values[i] = (2*float64(place) + 1.5 - float64(n)) * 2 / float64(n)
+	}
+}
+
+// Ties draws from the integers -2 to 2: many are equal, and many are 0.
+func Ties(r *rand.Rand, values []float64) {
+	for i := range values {
+		values[i] = float64(r.IntN(5) - 2)
+	}
+}
+
+// Below draws from the integers 0 to bound-1.
+func Below(bound int) Fill {
+	return func(r *rand.Rand, values []float64) {
+		for i := range values {
+			values[i] = float64(r.IntN(bound))
+		}
+	}
+}
+
+// The seed in the headers of all sessions of the suite.
+const seed = 0x5eed_0123_4567
+
+// values are the inputs of a chain, exact in float32. What is not float is the same for all chains.
+func (c *Case) values(chain int) [][]float64 {
+	var all [][]float64
+	for i, in := range c.Inputs {
+		if in.isHeader() {
+			all = append(all, []float64{seed, float64(chain), 0})
+			continue
+		}
+		number := chain
+		if !in.isFloat() {
+			number = 0
+		}
+		all = append(all, c.draw(fmt.Sprint("input ", i), number, in.Shape, in.Fill))
+	}
+	return all
+}
+
+// draw gives the same values whenever it is called with the same arguments.
+func (c *Case) draw(what string, chain int, shape tensor.Shape, fill Fill) []float64 {
+	h := fnv.New64a()
+	fmt.Fprintf(h, "%s, %s", c.Name, what)
+	values := make([]float64, shape.Elements())
+	fill(rand.New(rand.NewPCG(h.Sum64(), uint64(chain))), values)
+	for i, v := range values {
+		values[i] = float64(float32(v))
+	}
+	return values
+}
+
+func (c *Case) steps() int { return max(1, c.Steps) }
+
+// updates are the inputs that the op changes.
+func (c *Case) updates() []int {
+	if u, ok := c.Op.(graph.Updater); ok && c.Build == nil {
+		return u.Updates()
+	}
+	return nil
+}
+
+// tol is the tolerance of the output.
+func (c *Case) tol(dtype tensor.DType, terms int, want []float64) Tol {
+	tol := SumTol(dtype, terms, want)
+	if c.Loosen > 0 {
+		tol.Abs *= c.Loosen
+		tol.Rel *= c.Loosen
+	}
+	return tol
+}
+
+// validate finds rows that would test less than they seem to.
+func (c *Case) validate() error {
+	switch {
+	case c.Name == "" || c.Op == nil && c.Build == nil || c.Naive == nil || c.Terms < 1:
+		return errors.Errorf("optest: row %q: wants a name, an op or a graph, a naive loop, and Terms of at least 1", c.Name)
+	case (c.Loosen != 0) != (c.Reason != ""):
+		return errors.Errorf("optest: row %q: a looser tolerance wants a reason, and a reason one", c.Name)
+	case c.Speed && !(c.Flops > 0):
+		return errors.Errorf("optest: row %q: Speed wants Flops", c.Name)
+	}
+	if _, ok := c.Op.(graph.Differentiable); c.Build == nil && !ok && !c.NoGradient {
+		return errors.Errorf("optest: row %q: %s has no gradient, wants NoGradient", c.Name, c.Op.Name())
+	}
+	return nil
+}

@@ -1,0 +1,27 @@
+package optest
+
+import (
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+)
+
+// builtinCases are graphs whose gradients need the sum that differentiation puts where a node has several consumers.
+func builtinCases() []Case {
+	m := matrix{33, 33, 33, op.MatMul{}}
+	return []Case{{
+		Name: "a matrix times itself", Terms: 33, Inputs: m.inputs()[:1],
+		Build: func(b *graph.Builder, in []*graph.Node) *graph.Node { return b.Apply(m.product, in[0], in[0]) },
+		Naive: func(in [][]float64) []float64 { return m.naive([][]float64{in[0], in[0]}) },
+	}, {
+		Name: "four consumers", Terms: 33 * 33, Inputs: m.inputs(),
+		Build: func(b *graph.Builder, in []*graph.Node) *graph.Node {
+			x := b.Apply(op.ReLU{}, b.Apply(m.product, in[0], in[1]))
+			return b.Apply(m.product, b.Apply(m.product, x, x), b.Apply(m.product, x, x))
+		},
+		Naive: func(in [][]float64) []float64 {
+			x := naiveReLU(m.naive(in))
+			square := m.naive([][]float64{x, x})
+			return m.naive([][]float64{square, square})
+		},
+	}}
+}

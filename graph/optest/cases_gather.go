@@ -1,0 +1,85 @@
+package optest
+
+import (
+	"fmt"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// examples are those of a step's batch, out of a data set of size.
+func examples(batch op.Batch, size int, header []float64) []int {
+	var list []int
+	for i := range batch.Size {
+		position := int(header[graph.HeaderStep])*batch.Size + i
+		example := position % size
+		if batch.Shuffled {
+			example = int(random.Permute(uint64(example), uint64(size),
+				uint64(header[graph.HeaderSeed]), uint32(header[graph.HeaderChain]), uint64(position/size)))
+		}
+		list = append(list, example)
+	}
+	return list
+}
+
+func naiveImages(g op.GatherImages, size, pixels int) func(in [][]float64) []float64 {
+	return func(in [][]float64) []float64 {
+		var y []float64
+		for _, example := range examples(g.Batch, size, in[1]) {
+			for j := range pixels {
+				y = append(y, (in[0][example*pixels+j]/255-g.Mean)/g.Deviation)
+			}
+		}
+		return y
+	}
+}
+
+func naiveLabels(batch op.Batch, size int) func(in [][]float64) []float64 {
+	return func(in [][]float64) []float64 {
+		var y []float64
+		for _, example := range examples(batch, size, in[1]) {
+			y = append(y, in[0][example])
+		}
+		return y
+	}
+}
+
+func gatherCases() []Case {
+	var cases []Case
+	for _, shuffled := range []bool{false, true} {
+		// Five steps of 8 out of 13: three epochs, and batches that straddle two.
+		for _, size := range [][2]int{{13, 8}, {13, 13}, {1, 1}, {257, 33}} {
+			batch := op.Batch{Size: size[1], Shuffled: shuffled}
+			images := op.GatherImages{Batch: batch, Mean: 0.1307, Deviation: 0.3081}
+			cases = append(cases, Case{
+				Name: fmt.Sprintf("gather images %d, shuffled %v", size, shuffled), Op: images, NoGradient: true, Steps: 5,
+				Inputs: []Input{Bytes(256, size[0], 3, 5, 7), Header}, Naive: naiveImages(images, size[0], 3*5*7), Terms: 2,
+			}, Case{
+				Name: fmt.Sprintf("gather labels %d, shuffled %v", size, shuffled), Op: op.GatherLabels{Batch: batch}, NoGradient: true, Steps: 5,
+				Inputs: []Input{Bytes(10, size[0]), Header}, Naive: naiveLabels(batch, size[0]), Terms: 1,
+			})
+		}
+	}
+	batch := op.Batch{Size: 100, Shuffled: true}
+	images := op.GatherImages{Batch: batch, Mean: 0.1307, Deviation: 0.3081}
+	cases = append(cases, Case{
+		Name: "gather images of 28x28", Op: images, NoGradient: true, Inputs: []Input{Bytes(256, 1000, 1, 28, 28), Header},
+		Naive: naiveImages(images, 1000, 784), Terms: 2, Speed: true, Flops: 2 * 100 * 784,
+	})
+	for _, size := range [][3]int{{13, 8, 10}, {31, 31, 1}, {1, 1, 3}, {257, 33, 7}} {
+		batch := op.Batch{Size: size[1]}
+		width := size[2]
+		cases = append(cases, Case{
+			Name: fmt.Sprintf("store rows %d", size), Op: op.StoreRows{Batch: batch}, NoGradient: true, Steps: 5,
+			Inputs: []Input{Float(Normal, size[1], width), Float(Normal, size[0], width), Header}, Terms: 1,
+			Naive: func(in [][]float64) []float64 {
+				for i, example := range examples(batch, size[0], in[2]) {
+					copy(in[1][example*width:(example+1)*width], in[0][i*width:])
+				}
+				return []float64{float64(batch.Size)}
+			},
+		})
+	}
+	return cases
+}

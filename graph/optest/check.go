@@ -1,0 +1,188 @@
+package optest
+
+import (
+	"testing"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// check puts a row to uses 1 to 3 on a device.
+func (c *Case) check(device tensor.Device) error {
+	if err := c.validate(); err != nil {
+		return err
+	}
+	host := tensor.NewHost(1)
+	defer host.Close()
+	want, err := c.expect(host)
+	if err != nil {
+		return err
+	}
+	for _, dtype := range []tensor.DType{tensor.Float64, tensor.Float32} {
+		s, err := c.compile(dtype, true, !c.NoGradient)
+		if err != nil {
+			return err
+		}
+		if err := s.check(device, host, want); err != nil {
+			return errors.Wrap(err, dtype.String())
+		}
+	}
+	return c.checkKernel()
+}
+
+// expect is what the row should compute: the outputs and updates of the naive loop, and the gradients that the host computes in float64, after
+// it has compared these with finite differences or with the row's own.
+func (c *Case) expect(host tensor.Device) (trace, error) {
+	s, err := c.compile(tensor.Float64, true, !c.NoGradient)
+	if err != nil {
+		return nil, err
+	}
+	traces, err := s.run(guard{host}, 0, 1)
+	if err != nil {
+		return nil, errors.Wrap(err, "float64 on the host")
+	}
+	want := traces[0]
+	values := c.values(0)
+	for step := range want {
+		y := c.Naive(values)
+		for i, v := range s.kept {
+			switch v.role {
+			case output:
+				want[step][i] = y
+			case update:
+				want[step][i] = append([]float64(nil), values[v.input]...)
+			}
+		}
+		c.countStep(values)
+	}
+	switch {
+	case c.NoGradient:
+		return want, nil
+	case c.Gradient != nil:
+		gradients := c.Gradient(c.values(0), s.cotangent(0))
+		for i, v := range s.kept {
+			if v.role == gradient {
+				want[0][i] = gradients[0]
+				gradients = gradients[1:]
+			}
+		}
+		return want, nil
+	default:
+		return want, c.checkSlopes(host, s, want[0])
+	}
+}
+
+// countStep does to the header what the end of a step does.
+func (c *Case) countStep(values [][]float64) {
+	for i, in := range c.Inputs {
+		if in.isHeader() {
+			values[i][graph.HeaderStep]++
+		}
+	}
+}
+
+// check compares what a device computes with what is wanted, with the host, and with itself.
+func (s *subject) check(device, host tensor.Device, want trace) error {
+	guarded, err := s.run(guard{device}, 0, 1)
+	if err != nil {
+		return errors.Wrap(err, "between sentinels")
+	}
+	if err := s.close(guarded[0], want); err != nil {
+		return err
+	}
+	many, err := s.run(device, 0, 3)
+	if err != nil {
+		return errors.Wrap(err, "three chains")
+	}
+	if err := s.sameBits(many[0], guarded[0]); err != nil {
+		return errors.Wrap(err, "chain 0 among three against chain 0 alone, between sentinels")
+	}
+	alone, err := s.run(device, 2, 1)
+	if err != nil {
+		return errors.Wrap(err, "chain 2 alone")
+	}
+	if err := s.sameBits(many[2], alone[0]); err != nil {
+		return errors.Wrap(err, "chain 2 among three against chain 2 alone")
+	}
+	if _, ok := device.(*tensor.Host); ok {
+		return s.checkHost(device, many[0])
+	}
+	reference, err := s.run(host, 0, 1)
+	if err != nil {
+		return errors.Wrap(err, "the host")
+	}
+	return errors.Wrap(s.close(many[0], reference[0]), "against the host")
+}
+
+// close compares all that was computed with the wanted values.
+func (s *subject) close(got, want trace) error {
+	for step := range want {
+		for i, v := range s.kept {
+			tol := s.c.tol(s.dtype, s.terms(v), want[step][i])
+			if err := Close(got[step][i], want[step][i], tol); err != nil {
+				return errors.Wrapf(err, "step %d, %s", step, v.title)
+			}
+		}
+	}
+	return nil
+}
+
+// terms is the number of terms in an element's sum. When an input has fewer elements than the output, each goes into several sums, and its
+// gradient has as many terms more.
+func (s *subject) terms(v variable) int {
+	if v.role != gradient {
+		return s.c.Terms
+	}
+	return max(s.c.Terms, s.c.Terms*s.shape.Elements()/v.shape.Elements())
+}
+
+// checkHost looks for what is promised of the host alone: the same bits from any number of threads, and no allocation in a step.
+func (s *subject) checkHost(device tensor.Device, want trace) error {
+	for threads := 1; threads <= 3; threads++ {
+		host := tensor.NewHost(threads)
+		got, err := s.run(host, 0, 1)
+		host.Close()
+		if err == nil {
+			err = s.sameBits(got[0], want)
+		}
+		if err != nil {
+			return errors.Wrapf(err, "%d threads against %s", threads, device.Name())
+		}
+	}
+	session, err := s.program.Load(device, graph.LoadOptions{Seed: seed, Chains: 3})
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	var failed error
+	allocations := testing.AllocsPerRun(2, func() {
+		if err := session.Run(1); err != nil {
+			failed = err
+		}
+	})
+	if failed == nil && allocations > 0 {
+		failed = errors.Errorf("optest: a step allocates %v times, wants 0", allocations)
+	}
+	return failed
+}
+
+// checkKernel compares the launches of the row's output with Kernel.
+func (c *Case) checkKernel() error {
+	if c.Kernel == "" {
+		return nil
+	}
+	s, err := c.compile(tensor.Float32, true, false)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, launch := range s.launches() {
+		names = append(names, launch.Kernel)
+	}
+	if want := c.Kernel + "_" + tensor.Float32.Suffix(); len(names) != 1 || names[0] != want {
+		return errors.Errorf("optest: compiles to launches %q, wants %q alone", names, want)
+	}
+	return nil
+}

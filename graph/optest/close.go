@@ -1,0 +1,90 @@
+package optest
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Tol is how far a number may be from the wanted one: |got - want| <= Abs + Rel |want|.
+type Tol struct {
+	Abs, Rel float64
+}
+
+// Epsilon is the distance from 1 to the next number of the type.
+func Epsilon(dtype tensor.DType) float64 {
+	if dtype == tensor.Float32 {
+		return 0x1p-23
+	}
+	return 0x1p-52
+}
+
+// SumTol is the tolerance of sums of that many terms, computed in dtype: Rel is 4 epsilon sqrt(terms), the growth of rounding errors
+// that are independent, with a margin. Abs is Rel times the root mean square of the wanted values: a sum that cancels has the error of its terms.
+func SumTol(dtype tensor.DType, terms int, want []float64) Tol {
+	rel := 4 * Epsilon(dtype) * math.Sqrt(float64(max(1, terms)))
+	square := 0.0
+	for _, v := range want {
+		square += v * v
+	}
+	return Tol{Abs: rel * math.Sqrt(square/float64(max(1, len(want)))), Rel: rel}
+}
+
+// Close returns an error when an element of got is too far from that of want: it tells the worst one, its index, and the distance in units
+// in the last place, of float32 when all of got are float32 numbers. NaN is close to nothing, an infinity to itself alone.
+func Close(got, want []float64, tol Tol) error {
+	if len(got) != len(want) {
+		return errors.Errorf("optest: close: got %d elements, wants %d", len(got), len(want))
+	}
+	worst, excess, bad := 0, 0.0, 0
+	for i := range got {
+		e := distance(got[i], want[i], tol)
+		if e > 1 {
+			bad++
+		}
+		if e > excess {
+			worst, excess = i, e
+		}
+	}
+	if bad == 0 {
+		return nil
+	}
+	return errors.Errorf("optest: close: %d of %d elements are off; the worst is element %d: got %v, wants %v (%.4g ulp, %.3g times the tolerance of %.3g)",
+		bad, len(got), worst, got[worst], want[worst], ulps(got, got[worst], want[worst]), excess, tol.Abs+tol.Rel*math.Abs(want[worst]))
+}
+
+// distance is |got - want| in units of the tolerance.
+func distance(got, want float64, tol Tol) float64 {
+	if got == want {
+		return 0
+	}
+	e := math.Abs(got-want) / (tol.Abs + tol.Rel*math.Abs(want))
+	if math.IsNaN(e) || math.IsInf(got, 0) || math.IsInf(want, 0) {
+		return math.Inf(1)
+	}
+	return e
+}
+
+// ulps is the distance of two numbers, counted in numbers of the narrowest type that holds all of got.
+func ulps(got []float64, a, b float64) float64 {
+	if math.IsNaN(a) || math.IsNaN(b) {
+		return math.NaN()
+	}
+	for _, v := range got {
+		if float64(float32(v)) != v && !math.IsNaN(v) {
+			return math.Abs(ordinal(math.Float64bits(a), 63) - ordinal(math.Float64bits(b), 63))
+		}
+	}
+	return math.Abs(ordinal(uint64(math.Float32bits(float32(a))), 31) - ordinal(uint64(math.Float32bits(float32(b))), 31))
+}
+
+// ordinal is the place of a floating-point number among all of its type, zero being 0.
+func ordinal(bits uint64, sign int) float64 {
+	magnitude := float64(bits &^ (1 << sign))
+	if bits>>sign != 0 {
+		return -magnitude
+	}
+	return magnitude
+}

@@ -1,0 +1,134 @@
+package optest
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// weightedSum is the loss of use 2: sum over i of cotangent_i y_i, y and cotangent of the same shape -> a scalar. It must be what is
+// differentiated: the gradient that reaches it is then 1, so that its own gradients are its inputs, and it never becomes a launch, which
+// a device would need a kernel for.
+type weightedSum struct{}
+
+func (weightedSum) Name() string                               { return "weighted sum" }
+func (weightedSum) Shape([]tensor.Shape) (tensor.Shape, error) { return tensor.Shape{}, nil }
+
+func (weightedSum) Lower(*graph.Lowering) {
+	panic(errors.New("optest: the loss is dead code, and the compiler kept it"))
+}
+
+func (weightedSum) Gradients(_ *graph.Builder, in []*graph.Node, _, _ *graph.Node) []*graph.Node {
+	return []*graph.Node{in[1], in[0]}
+}
+
+// difference is the step of the finite differences: its square is the error of the formula, and float64's epsilon divided by it that of
+// the arithmetic.
+const difference = 1e-5
+
+// slope is a function of a row's inputs, sum(cotangent * y), in float64 on the host.
+type slope struct {
+	s       *subject
+	session *graph.Session
+	values  [][]float64
+	weights []float64
+	size    float64 // the sum of the terms' magnitudes at the last evaluation
+}
+
+func (p *slope) evaluate() (float64, error) {
+	if err := p.s.write(p.session, 0, p.values); err != nil {
+		return 0, err
+	}
+	if err := p.session.Run(1); err != nil {
+		return 0, err
+	}
+	y, err := readAs[float64](p.session, outputName, 0, len(p.weights))
+	if err != nil {
+		return 0, err
+	}
+	total := 0.0
+	p.size = 0
+	for i, w := range p.weights {
+		total += w * y[i]
+		p.size += math.Abs(w * y[i])
+	}
+	return total, nil
+}
+
+// along is the derivative of the sum for input i in a direction.
+func (p *slope) along(i int, direction []float64) (float64, error) {
+	at := p.values[i]
+	defer func() { p.values[i] = at }()
+	var sums [2]float64
+	for side, h := range []float64{difference, -difference} {
+		moved := append([]float64(nil), at...)
+		for j := range moved {
+			moved[j] += h * direction[j]
+		}
+		p.values[i] = moved
+		var err error
+		if sums[side], err = p.evaluate(); err != nil {
+			return 0, err
+		}
+	}
+	return (sums[0] - sums[1]) / (2 * difference), nil
+}
+
+// checkSlopes compares a row's gradients, in float64, with finite differences: for each input in two random directions, and for some of
+// its elements alone.
+func (c *Case) checkSlopes(host tensor.Device, s *subject, computed [][]float64) error {
+	forward, err := c.compile(tensor.Float64, true, false)
+	if err != nil {
+		return err
+	}
+	session, err := forward.program.Load(host, graph.LoadOptions{Seed: seed})
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	p := &slope{s: forward, session: session, values: c.values(0), weights: s.cotangent(0)}
+	for k, v := range s.kept {
+		if v.role != gradient {
+			continue
+		}
+		for number, direction := range c.directions(v.input, len(computed[k])) {
+			want, err := p.along(v.input, direction)
+			if err != nil {
+				return err
+			}
+			got, g2, d2 := 0.0, 0.0, 0.0
+			for j, g := range computed[k] {
+				got += g * direction[j]
+				g2 += g * g
+				d2 += direction[j] * direction[j]
+			}
+			// A gradient is measured against its own length: that of a single element against the typical one.
+			scale := math.Sqrt(g2 * d2 / float64(len(direction)))
+			tol := Tol{Abs: 1e-6*scale + 0x1p-50*p.size/difference}
+			if err := Close([]float64{got}, []float64{want}, tol); err != nil {
+				return errors.Wrapf(err, "%s against finite differences, direction %d", v.title, number)
+			}
+		}
+	}
+	return nil
+}
+
+// directions are two random ones and those of up to ten single elements, the first and the last among them.
+func (c *Case) directions(input, elements int) [][]float64 {
+	shape := tensor.Shape{elements}
+	var all [][]float64
+	for i := range 2 {
+		all = append(all, c.draw(fmt.Sprint("direction ", input, " ", i), 0, shape, Normal))
+	}
+	singles := min(10, elements)
+	for i := range singles {
+		one := make([]float64, elements)
+		one[i*(elements-1)/max(1, singles-1)] = 1
+		all = append(all, one)
+	}
+	return all
+}

@@ -1,0 +1,231 @@
+package optest
+
+import (
+	"bytes"
+	"fmt"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// guard is a device that runs a schedule on another one, launch by launch, and finds launches that change memory other than their
+// written arguments. It moves each buffer to a place of its own between sentinels, and fills what the step should fill with NaN.
+type guard struct{ tensor.Device }
+
+// margin is the least number of sentinel bytes beside a buffer: more than a vector register, or a row of a tile.
+const margin = 512
+
+const (
+	sentinel = 0xA5
+	poison   = 0xFF // all bits set is NaN in every float type
+)
+
+// arenaNumber is how many arenas the guard uses. What lies in scratch memory it moves to the chain's, where it can be
+// read and written at all times.
+const arenaNumber = 2
+
+// guardRunner is a guarded schedule.
+type guardRunner struct {
+	tensor.Runner
+	launches []tensor.Launch
+	places   map[*tensor.Buffer]*tensor.Buffer
+	order    [arenaNumber][]*tensor.Buffer // moved buffers, by offset
+	whole    [arenaNumber]*tensor.Buffer   // each arena, as bytes
+	first    [arenaNumber]int              // where the moved buffers' part of an arena begins
+	filled   map[*tensor.Buffer]bool       // moved buffers that the step writes before it reads them
+	stride   int                           // launches of the guarded schedule for each of the original
+	chains   int
+	now      [arenaNumber][]byte // the arenas as they should be
+	seen     [arenaNumber][]byte // the arenas as they are
+}
+
+// Load implements tensor.Device.
+func (g guard) Load(s tensor.Schedule) (tensor.Runner, error) {
+	r := &guardRunner{
+		places: map[*tensor.Buffer]*tensor.Buffer{}, filled: map[*tensor.Buffer]bool{}, stride: 1, chains: s.Chains,
+	}
+	bytes := s.Bytes
+	for arena := range arenaNumber {
+		r.first[arena] = tensor.Align(bytes[arena])
+		bytes[arena] = r.first[arena] + tensor.Align(margin)
+	}
+	for i := range s.Launches {
+		r.launches = append(r.launches, r.move(s.Launches[i], &bytes))
+	}
+	bytes[tensor.Scratch] = tensor.Alignment
+	for arena := range arenaNumber {
+		r.whole[arena] = tensor.NewBuffer("arena", tensor.Arena(arena), tensor.Uint8, bytes[arena])
+		r.whole[arena].Offset = 0
+		r.now[arena], r.seen[arena] = make([]byte, bytes[arena]), make([]byte, bytes[arena])
+	}
+	schedule := tensor.Schedule{Launches: r.launches, Bytes: bytes, Chains: s.Chains}
+	if _, ok := g.Device.(*tensor.Host); ok {
+		schedule.Launches = withPoison(r.launches)
+		r.stride = 2
+	}
+	var err error
+	r.Runner, err = g.Device.Load(schedule)
+	return r, err
+}
+
+// move returns the launch with its buffers in new places.
+func (r *guardRunner) move(launch tensor.Launch, bytes *[3]int) tensor.Launch {
+	arguments := append([]tensor.Argument(nil), launch.Arguments...)
+	for i := range arguments {
+		a := &arguments[i]
+		if a.Buffer == nil {
+			continue
+		}
+		moved := r.places[a.Buffer]
+		if moved == nil {
+			moved = new(tensor.Buffer)
+			*moved = *a.Buffer
+			if moved.Arena == tensor.Scratch {
+				moved.Arena = tensor.Chain
+			}
+			moved.Offset = bytes[moved.Arena]
+			bytes[moved.Arena] = tensor.Align(moved.Offset + moved.Bytes() + margin)
+			r.places[a.Buffer] = moved
+			r.order[moved.Arena] = append(r.order[moved.Arena], moved)
+			r.filled[moved] = a.Access == tensor.Write && !readsToo(launch.Arguments, a.Buffer)
+		}
+		a.Buffer = moved
+	}
+	launch.Arguments = arguments
+	return launch
+}
+
+func readsToo(arguments []tensor.Argument, b *tensor.Buffer) bool {
+	for _, a := range arguments {
+		if a.Buffer == b && a.Access&tensor.Read != 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// withPoison puts, before each launch, one that fills the host's workspace and private memory with NaN.
+func withPoison(launches []tensor.Launch) []tensor.Launch {
+	spoil := tensor.HostKernel{}
+	for i := range launches {
+		spoil.Workspace = max(spoil.Workspace, launches[i].Host.Workspace)
+		spoil.Private = max(spoil.Private, launches[i].Host.Private)
+	}
+	spoil.Phases = []tensor.Phase{
+		{Tiles: 1, Run: func(a *tensor.Args, _ int) { fill(tensor.Workspace[uint8](a), poison) }},
+		{Tiles: 8, Run: func(a *tensor.Args, _ int) { fill(tensor.Private[uint8](a), poison) }}, // some for each worker
+	}
+	var all []tensor.Launch
+	for _, launch := range launches {
+		all = append(all, tensor.Launch{Kernel: "poison", Host: spoil}, launch)
+	}
+	return all
+}
+
+func fill(memory []byte, with byte) {
+	for i := range memory {
+		memory[i] = with
+	}
+}
+
+// place is where a buffer of the original schedule is now.
+func (r *guardRunner) place(b *tensor.Buffer) *tensor.Buffer {
+	if moved := r.places[b]; moved != nil {
+		return moved
+	}
+	return b // no launch uses it: its place is still free
+}
+
+// Read implements tensor.Runner.
+func (r *guardRunner) Read(b *tensor.Buffer, chain, first int, dst []byte) error {
+	return r.Runner.Read(r.place(b), chain, first, dst)
+}
+
+// Write implements tensor.Runner.
+func (r *guardRunner) Write(b *tensor.Buffer, chain, first int, src []byte) error {
+	return r.Runner.Write(r.place(b), chain, first, src)
+}
+
+// Run implements tensor.Runner.
+func (r *guardRunner) Run(steps int) error {
+	for chain := range r.chains {
+		for range steps {
+			if err := r.prepare(chain); err != nil {
+				return err
+			}
+			err := r.Runner.Step(chain, func(i int) error { return r.check(chain, i) })
+			if err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// prepare sets the sentinels, and NaN wherever the step should write first.
+func (r *guardRunner) prepare(chain int) error {
+	for arena := range arenaNumber {
+		now := r.now[arena]
+		if err := r.Runner.Read(r.whole[arena], chain, 0, now); err != nil {
+			return err
+		}
+		end := r.first[arena]
+		for _, b := range r.order[arena] {
+			fill(now[end:b.Offset], sentinel)
+			end = b.Offset + b.Bytes()
+			if r.filled[b] {
+				fill(now[b.Offset:end], poison)
+			}
+		}
+		fill(now[end:], sentinel)
+		if err := r.Runner.Write(r.whole[arena], chain, 0, now); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// check compares the memory after a launch with what it was before, but for the launch's written arguments.
+func (r *guardRunner) check(chain, i int) error {
+	if i%r.stride != r.stride-1 {
+		return nil
+	}
+	launch := &r.launches[i/r.stride]
+	for arena := range arenaNumber {
+		now, seen := r.now[arena], r.seen[arena]
+		if err := r.Runner.Read(r.whole[arena], chain, 0, seen); err != nil {
+			return err
+		}
+		for _, a := range launch.Arguments {
+			if b := a.Buffer; b != nil && int(b.Arena) == arena && a.Access&tensor.Write != 0 {
+				copy(now[b.Offset:b.Offset+b.Bytes()], seen[b.Offset:])
+			}
+		}
+		if bytes.Equal(now, seen) {
+			continue
+		}
+		at := 0
+		for now[at] == seen[at] {
+			at++
+		}
+		return errors.Errorf("optest: %s (%s) changes memory that is none of its written arguments: %s", launch.Kernel, launch.Label, r.where(arena, at))
+	}
+	return nil
+}
+
+// where describes a byte of an arena.
+func (r *guardRunner) where(arena, at int) string {
+	text := errors.Errorf("byte %d of the %v arena", at, tensor.Arena(arena)).Error()
+	for _, b := range r.order[arena] {
+		switch end := b.Offset + b.Bytes(); {
+		case at >= b.Offset && at < end:
+			return fmt.Sprintf("byte %d of %v", at-b.Offset, b)
+		case at >= b.Offset-margin && at < b.Offset:
+			return fmt.Sprintf("%d bytes before %v", b.Offset-at, b)
+		case at >= end && at < end+margin:
+			text = fmt.Sprintf("%d bytes behind the last of %v", at-end+1, b)
+		}
+	}
+	return text
+}

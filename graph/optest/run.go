@@ -1,0 +1,131 @@
+package optest
+
+import (
+	"testing"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Cases are the rows of all ops of package graph/op.
+func Cases() []Case {
+	var all []Case
+	for _, family := range [][]Case{
+		convolutionCases(), matrixCases(), pointwiseCases(), poolCases(), lossCases(), gatherCases(), builtinCases(),
+	} {
+		all = append(all, family...)
+	}
+	return all
+}
+
+// Run tests every row on a device.
+func Run(t *testing.T, device tensor.Device) { RunCases(t, device, Cases()) }
+
+// RunCases tests rows of the caller's on a device.
+func RunCases(t *testing.T, device tensor.Device, cases []Case) {
+	names := map[string]bool{}
+	for i := range cases {
+		c := &cases[i]
+		if names[c.Name] {
+			t.Errorf("optest: two rows are called %q", c.Name)
+		}
+		names[c.Name] = true
+		t.Run(c.Name, func(t *testing.T) {
+			if err := c.check(device); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// Benchmark measures the rows with Speed on a device, in float32: the output, and the gradients alone. It reports, besides the time, the
+// gigabytes per second of the launches' arguments, and the billions of floating-point operations per second; a gradient counts
+// those of the output once for each input.
+func Benchmark(b *testing.B, device tensor.Device) { BenchmarkCases(b, device, Cases()) }
+
+// BenchmarkCases measures rows of the caller's on a device.
+func BenchmarkCases(b *testing.B, device tensor.Device, cases []Case) {
+	for i := range cases {
+		c := &cases[i]
+		if !c.Speed {
+			continue
+		}
+		forward, err := c.compile(tensor.Float32, true, false)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(c.Name+"/forward", func(b *testing.B) { forward.measure(b, device, c.Flops) })
+		if c.NoGradient {
+			continue
+		}
+		backward, err := c.compile(tensor.Float32, false, true)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run(c.Name+"/backward", func(b *testing.B) {
+			backward.measure(b, device, c.Flops*float64(len(backward.kept)))
+		})
+	}
+}
+
+// stepsPerRun is how many steps a measured Run makes, so that starting it does not count.
+const stepsPerRun = 10
+
+func (s *subject) measure(b *testing.B, device tensor.Device, flops float64) {
+	session, err := s.program.Load(device, graph.LoadOptions{Seed: seed})
+	if err != nil {
+		b.Fatal(err)
+	}
+	defer session.Close()
+	if err := s.write(session, 0, s.c.values(0)); err != nil {
+		b.Fatal(err)
+	}
+	if s.hasGradients() {
+		if err := writeFloats(session, s.dtype, cotangentName, 0, s.cotangent(0)); err != nil {
+			b.Fatal(err)
+		}
+	}
+	bytes := 0
+	for _, launch := range s.launches() {
+		for _, a := range launch.Arguments {
+			if a.Buffer != nil {
+				bytes += a.Buffer.Bytes()
+			}
+		}
+	}
+	b.ReportAllocs()
+	steps := 0
+	for b.Loop() {
+		if err := session.Run(stepsPerRun); err != nil {
+			b.Fatal(err)
+		}
+		steps += stepsPerRun
+	}
+	nanoseconds := float64(b.Elapsed().Nanoseconds()) / float64(steps)
+	b.ReportMetric(nanoseconds, "ns/step")
+	b.ReportMetric(flops/nanoseconds, "GFLOP/s")
+	b.ReportMetric(float64(bytes)/nanoseconds, "GB/s")
+}
+
+// recorder is a device that keeps what it is asked to load.
+type recorder struct {
+	tensor.Device
+	launches []tensor.Launch
+}
+
+var errRecorded = errors.New("optest: recorded, not loaded")
+
+func (r *recorder) Load(s tensor.Schedule) (tensor.Runner, error) {
+	r.launches = s.Launches
+	return nil, errRecorded
+}
+
+// launches are those of the program.
+func (s *subject) launches() []tensor.Launch {
+	var r recorder
+	// Load always ends with errRecorded, after it has handed over the schedule.
+	_, _ = s.program.Load(&r, graph.LoadOptions{})
+	return r.launches
+}

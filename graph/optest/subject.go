@@ -1,0 +1,291 @@
+package optest
+
+import (
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// subject is a row compiled for one float type.
+type subject struct {
+	c       *Case
+	dtype   tensor.DType
+	program *graph.Program
+	shape   tensor.Shape // of the output
+	kept    []variable   // what is compared after each step
+	dead    map[int]bool // inputs that nothing in the program reads
+}
+
+// variable is a value of the program that the suite reads.
+type variable struct {
+	title string // for messages
+	name  string // in the program
+	dtype tensor.DType
+	shape tensor.Shape
+	input int // the input whose gradient or update it is
+	role  role
+}
+
+type role uint8
+
+const (
+	output role = iota
+	update
+	gradient
+)
+
+// The names in a subject's graph.
+const (
+	outputName    = "y"
+	cotangentName = "cotangent"
+)
+
+func inputName(i int) string { return fmt.Sprint("x", i) }
+
+// compile builds a row's graph: the output alone, or with the gradients of sum(cotangent * y) as well, or these alone.
+func (c *Case) compile(dtype tensor.DType, keepOutput, keepGradients bool) (*subject, error) {
+	b := graph.New(dtype)
+	s := &subject{c: c, dtype: dtype}
+	nodes := c.inputs(b)
+	var y *graph.Node
+	if c.Build != nil {
+		y = c.Build(b, nodes)
+	} else {
+		y = b.Apply(c.Op, nodes...)
+	}
+	if b.Err() != nil {
+		return nil, b.Err()
+	}
+	s.shape = graph.ShapeOf(y)
+	if keepOutput {
+		b.Output(outputName, y)
+		s.kept = append(s.kept, variable{title: "output", name: outputName, dtype: graph.DTypeOf(y), shape: s.shape})
+	}
+	for _, i := range c.updates() {
+		s.kept = append(s.kept, variable{
+			title: fmt.Sprint("updated input ", i), name: inputName(i), dtype: dtype, shape: c.Inputs[i].Shape, input: i, role: update,
+		})
+	}
+	if keepGradients {
+		s.differentiate(b, nodes, y)
+	}
+	var err error
+	if s.program, err = b.Compile(); err != nil {
+		return nil, err
+	}
+	dump := s.program.Dump()
+	s.dead = map[int]bool{}
+	for i, in := range c.Inputs {
+		s.dead[i] = !in.isHeader() && !strings.Contains(dump, fmt.Sprintf("  input   %s ", inputName(i)))
+	}
+	return s, nil
+}
+
+// inputs makes the nodes of a row's inputs.
+func (c *Case) inputs(b *graph.Builder) []*graph.Node {
+	var nodes []*graph.Node
+	for i, in := range c.Inputs {
+		switch {
+		case in.isHeader():
+			nodes = append(nodes, b.Header())
+		case in.isFloat():
+			nodes = append(nodes, b.State(inputName(i), nil, in.Shape...))
+		default:
+			nodes = append(nodes, b.Data(inputName(i), in.DType, in.Shape...))
+		}
+	}
+	return nodes
+}
+
+// differentiate keeps the gradients of sum(cotangent * y) of all float inputs.
+func (s *subject) differentiate(b *graph.Builder, nodes []*graph.Node, y *graph.Node) {
+	loss := b.Apply(weightedSum{}, y, b.State(cotangentName, nil, s.shape...))
+	var with []*graph.Node
+	var which []int
+	for i, in := range s.c.Inputs {
+		if in.isFloat() {
+			with = append(with, nodes[i])
+			which = append(which, i)
+		}
+	}
+	names := map[*graph.Node]string{} // a program keeps a node once: both gradients of a sum are the same node
+	for i, g := range b.Gradients(loss, with...) {
+		name, ok := names[g]
+		if !ok {
+			name = fmt.Sprint("dx", which[i])
+			names[g] = name
+			b.Output(name, g)
+		}
+		s.kept = append(s.kept, variable{
+			title: fmt.Sprint("gradient of input ", which[i]), name: name, dtype: s.dtype,
+			shape: s.c.Inputs[which[i]].Shape, input: which[i], role: gradient,
+		})
+	}
+}
+
+// cotangent is what multiplies the output in the loss of use 2.
+func (s *subject) cotangent(chain int) []float64 {
+	return s.c.draw(cotangentName, chain, s.shape, Normal)
+}
+
+func (s *subject) hasGradients() bool {
+	for _, v := range s.kept {
+		if v.role == gradient {
+			return true
+		}
+	}
+	return false
+}
+
+// trace is what one chain computed: the values of each variable of kept after each step.
+type trace [][][]float64
+
+// run makes the row's steps for chains first to first+chains-1, twice in the same memory, and returns each chain's trace.
+func (s *subject) run(device tensor.Device, first, chains int) ([]trace, error) {
+	session, err := s.program.Load(device, graph.LoadOptions{Seed: seed, FirstChain: first, Chains: chains})
+	if err != nil {
+		return nil, err
+	}
+	defer session.Close()
+	once, err := s.pass(session, first)
+	if err != nil {
+		return nil, err
+	}
+	again, err := s.pass(session, first)
+	if err != nil {
+		return nil, err
+	}
+	for chain := range once {
+		if err := s.sameBits(again[chain], once[chain]); err != nil {
+			return nil, errors.Wrapf(err, "chain %d, the same steps in the same memory again", first+chain)
+		}
+	}
+	return once, nil
+}
+
+// pass writes all inputs and makes the row's steps.
+func (s *subject) pass(session *graph.Session, first int) ([]trace, error) {
+	traces := make([]trace, session.Chains())
+	for chain := range traces {
+		if err := s.write(session, chain, s.c.values(first+chain)); err != nil {
+			return nil, err
+		}
+		if s.hasGradients() {
+			if err := writeFloats(session, s.dtype, cotangentName, chain, s.cotangent(first+chain)); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for range s.c.steps() {
+		if err := session.Run(1); err != nil {
+			return nil, err
+		}
+		for chain := range traces {
+			row, err := s.read(session, chain)
+			if err != nil {
+				return nil, err
+			}
+			traces[chain] = append(traces[chain], row)
+		}
+	}
+	return traces, nil
+}
+
+// write sets a chain's inputs.
+func (s *subject) write(session *graph.Session, chain int, values [][]float64) error {
+	for i, in := range s.c.Inputs {
+		if s.dead[i] {
+			continue
+		}
+		var err error
+		switch {
+		case in.isHeader():
+			err = graph.Write(session, "header", chain, 0, convert[uint64](values[i]))
+		case in.isFloat():
+			err = writeFloats(session, s.dtype, inputName(i), chain, values[i])
+		case in.DType == tensor.Uint8:
+			err = graph.Write(session, inputName(i), 0, 0, convert[uint8](values[i]))
+		case in.DType == tensor.Int32:
+			err = graph.Write(session, inputName(i), 0, 0, convert[int32](values[i]))
+		default:
+			err = errors.Errorf("optest: input %d of %v, wants the program's float, int32, uint8, or Header", i, in.DType)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// read gets the values of all that is kept.
+func (s *subject) read(session *graph.Session, chain int) ([][]float64, error) {
+	var row [][]float64
+	for _, v := range s.kept {
+		values, err := readFloats(session, v.dtype, v.name, chain, v.shape.Elements())
+		if err != nil {
+			return nil, err
+		}
+		row = append(row, values)
+	}
+	return row, nil
+}
+
+// sameBits compares two traces bit for bit.
+func (s *subject) sameBits(got, want trace) error {
+	for step := range want {
+		for i, v := range s.kept {
+			for j := range want[step][i] {
+				a, b := got[step][i][j], want[step][i][j]
+				if math.Float64bits(a) != math.Float64bits(b) {
+					return errors.Errorf("optest: step %d, %s, element %d: got %v, wants the bits of %v", step, v.title, j, a, b)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func convert[T tensor.Element](values []float64) []T {
+	converted := make([]T, len(values))
+	for i, v := range values {
+		converted[i] = T(v)
+	}
+	return converted
+}
+
+func writeFloats(session *graph.Session, dtype tensor.DType, name string, chain int, values []float64) error {
+	if dtype == tensor.Float32 {
+		return graph.Write(session, name, chain, 0, convert[float32](values))
+	}
+	return graph.Write(session, name, chain, 0, values)
+}
+
+func readFloats(session *graph.Session, dtype tensor.DType, name string, chain, n int) ([]float64, error) {
+	switch dtype {
+	case tensor.Float32:
+		return readAs[float32](session, name, chain, n)
+	case tensor.Int32:
+		return readAs[int32](session, name, chain, n)
+	case tensor.Uint8:
+		return readAs[uint8](session, name, chain, n)
+	default:
+		return readAs[float64](session, name, chain, n)
+	}
+}
+
+func readAs[T tensor.Element](session *graph.Session, name string, chain, n int) ([]float64, error) {
+	values := make([]T, n)
+	if err := graph.Read(session, name, chain, 0, values); err != nil {
+		return nil, err
+	}
+	wide := make([]float64, n)
+	for i, v := range values {
+		wide[i] = float64(v)
+	}
+	return wide, nil
+}

@@ -1,0 +1,53 @@
+package layers
+
+import (
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+)
+
+// ReLU is max(0, x), elementwise.
+type ReLU struct{}
+
+// Apply implements Layer.
+func (ReLU) Apply(b *graph.Builder, x *graph.Node) *graph.Node { return apply(b, "relu", op.ReLU{}, x) }
+
+// Tanh is the hyperbolic tangent, elementwise.
+type Tanh struct{}
+
+// Apply implements Layer.
+func (Tanh) Apply(b *graph.Builder, x *graph.Node) *graph.Node { return apply(b, "tanh", op.Tanh{}, x) }
+
+// Sigmoid is 1 / (1 + e^-x), elementwise.
+type Sigmoid struct{}
+
+// Apply implements Layer.
+func (Sigmoid) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
+	return apply(b, "sigmoid", op.Sigmoid{}, x)
+}
+
+// Softplus is ln(1 + e^x), elementwise.
+type Softplus struct{}
+
+// Apply implements Layer.
+func (Softplus) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
+	return apply(b, "softplus", op.Softplus{}, x)
+}
+
+// SiLU, also called swish, is x / (1 + e^-x), elementwise.
+type SiLU struct{}
+
+// Apply implements Layer.
+func (SiLU) Apply(b *graph.Builder, x *graph.Node) *graph.Node { return apply(b, "silu", op.SiLU{}, x) }
+
+// ELU is x where x > 0, else Alpha (e^x - 1), elementwise.
+type ELU struct {
+	Alpha float64 // 0 is 1
+}
+
+// Apply implements Layer.
+func (e ELU) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
+	if e.Alpha == 0 {
+		e.Alpha = 1
+	}
+	return apply(b, "elu", op.ELU{Alpha: e.Alpha}, x)
+}

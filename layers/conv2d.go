@@ -1,0 +1,42 @@
+package layers
+
+import (
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+)
+
+// Conv2D is a convolution with a square kernel, see op.Conv2D, plus a bias: x [B C H W], weight [K C R R], bias [K] -> y [B K P Q].
+type Conv2D struct {
+	Name     string // "" is "conv" and a number
+	Filters  int    // K
+	Kernel   int    // R
+	Stride   int    // 0 is 1
+	Padding  int    // zeros on each side
+	Dilation int    // 0 is 1
+	NoBias   bool
+	Weight   Initializer // nil is He{}
+	Bias     Initializer // nil is zeros
+}
+
+// Apply implements Layer.
+func (c Conv2D) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
+	name, leave := enter(b, c.Name, "conv")
+	defer leave()
+	if !wantAxes(b, name, x, 4, "[B C H W]") || !wantPositive(b, name, "Filters", c.Filters) || !wantPositive(b, name, "Kernel", c.Kernel) {
+		return nil
+	}
+	weight := c.Weight
+	if weight == nil {
+		weight = He{}
+	}
+	convolution := op.Conv2D{
+		Stride:   op.Square(orElse(c.Stride, 1)),
+		Padding:  op.Square(c.Padding),
+		Dilation: op.Square(orElse(c.Dilation, 1)),
+	}
+	y := b.Apply(convolution, x, b.Parameter(name+".weight", weight.Fill, c.Filters, graph.ShapeOf(x)[1], c.Kernel, c.Kernel))
+	if c.NoBias {
+		return y
+	}
+	return addBias(b, name, c.Bias, y)
+}

@@ -1,0 +1,77 @@
+package layers
+
+import (
+	"strconv"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+)
+
+// Layer maps a node [B ...] to a node [B ...] and creates the parameters it needs.
+type Layer interface {
+	// Apply adds the layer to a graph. What is wrong becomes the builder's error, and the result is nil.
+	Apply(b *graph.Builder, x *graph.Node) *graph.Node
+}
+
+// Sequential applies layers one after the other. An empty one is the identity.
+type Sequential []Layer
+
+// Apply implements Layer.
+func (s Sequential) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
+	for _, layer := range s {
+		x = layer.Apply(b, x)
+	}
+	return x
+}
+
+// enter gives a layer its name, which the nodes that follow carry until leave is called.
+func enter(b *graph.Builder, name, kind string) (named string, leave func()) {
+	if name == "" {
+		name = kind + strconv.Itoa(b.Number(kind))
+	}
+	return name, b.Scope(name)
+}
+
+// apply is a layer without a name of its own and without parameters: one op.
+func apply(b *graph.Builder, kind string, o graph.Op, x *graph.Node) *graph.Node {
+	_, leave := enter(b, "", kind)
+	defer leave()
+	return b.Apply(o, x)
+}
+
+// wantAxes makes an input with another number of axes the builder's error.
+func wantAxes(b *graph.Builder, name string, x *graph.Node, axes int, letters string) bool {
+	if shape := graph.ShapeOf(x); b.Err() == nil && len(shape) != axes {
+		b.Fail(errors.Errorf("layers: %s: input has shape %v, wants %s", name, shape, letters))
+	}
+	return b.Err() == nil
+}
+
+// wantPositive makes an attribute below one the builder's error.
+func wantPositive(b *graph.Builder, name, attribute string, value int) bool {
+	if value < 1 {
+		b.Fail(errors.Errorf("layers: %s: %s is %d, wants at least 1", name, attribute, value))
+	}
+	return b.Err() == nil
+}
+
+// orElse is value, or fallback for an attribute that was left out.
+func orElse(value, fallback int) int {
+	if value == 0 {
+		return fallback
+	}
+	return value
+}
+
+// addBias adds the parameter "<name>.bias" over axis 1 of x.
+func addBias(b *graph.Builder, name string, bias Initializer, x *graph.Node) *graph.Node {
+	if x == nil {
+		return nil
+	}
+	if bias == nil {
+		bias = Constant{}
+	}
+	return b.Apply(op.BiasAdd{}, x, b.Parameter(name+".bias", bias.Fill, graph.ShapeOf(x)[1]))
+}

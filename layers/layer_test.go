@@ -1,0 +1,164 @@
+package layers
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+func TestOutputShapes(t *testing.T) {
+	for _, c := range []struct {
+		name          string
+		layer         Layer
+		input, output tensor.Shape
+	}{
+		{"conv", Conv2D{Filters: 7, Kernel: 3}, tensor.Shape{3, 9, 8}, tensor.Shape{7, 7, 6}},
+		{"conv with stride", Conv2D{Filters: 7, Kernel: 3, Stride: 2, Padding: 1}, tensor.Shape{3, 9, 8}, tensor.Shape{7, 5, 4}},
+		{"conv with dilation", Conv2D{Filters: 1, Kernel: 3, Dilation: 3}, tensor.Shape{3, 9, 8}, tensor.Shape{1, 3, 2}},
+		{"linear", Linear{Outputs: 31}, tensor.Shape{33}, tensor.Shape{31}},
+		{"flatten", Flatten{}, tensor.Shape{3, 9, 8}, tensor.Shape{216}},
+		{"flatten of a vector", Flatten{}, tensor.Shape{31}, tensor.Shape{31}},
+		{"max pool", MaxPool{Window: 2}, tensor.Shape{3, 9, 8}, tensor.Shape{3, 4, 4}},
+		{"max pool with stride", MaxPool{Window: 3, Stride: 2, Padding: 1}, tensor.Shape{3, 9, 8}, tensor.Shape{3, 5, 4}},
+		{"average pool", AveragePool{Window: 3}, tensor.Shape{3, 9, 8}, tensor.Shape{3, 3, 2}},
+		{"average pool with stride", AveragePool{Window: 3, Stride: 1, Padding: 1}, tensor.Shape{3, 9, 8}, tensor.Shape{3, 9, 8}},
+		{"relu", ReLU{}, tensor.Shape{3, 9, 8}, tensor.Shape{3, 9, 8}},
+		{"nothing", Sequential{}, tensor.Shape{3, 9, 8}, tensor.Shape{3, 9, 8}},
+		{"identity twice", Residual{}, tensor.Shape{3, 9, 8}, tensor.Shape{3, 9, 8}},
+	} {
+		b, _, y := build(graph.Training, c.layer, c.input)
+		if b.Err() != nil {
+			t.Errorf("%s: %v", c.name, b.Err())
+		} else if got := graph.ShapeOf(y)[1:]; !got.Equal(c.output) {
+			t.Errorf("%s: output has shape %v, want %v", c.name, got, c.output)
+		}
+	}
+}
+
+func TestErrors(t *testing.T) {
+	image := tensor.Shape{3, 9, 8}
+	for _, c := range []struct {
+		layer Layer
+		input tensor.Shape
+		want  []string // of the message
+	}{
+		{Conv2D{Filters: 7, Kernel: 9}, image, []string{"conv1: conv2d", "8"}},
+		{Conv2D{Filters: 7, Kernel: 3, Stride: -1}, image, []string{"conv1: conv2d", "-1"}},
+		{Conv2D{Filters: 7, Kernel: 3, Padding: -1}, image, []string{"conv1: conv2d", "-1"}},
+		{Conv2D{Filters: 7, Kernel: 3, Dilation: -1}, image, []string{"conv1: conv2d", "-1"}},
+		{Conv2D{Filters: 0, Kernel: 3}, image, []string{"layers: conv1", "Filters is 0"}},
+		{Conv2D{Name: "first", Filters: 7}, image, []string{"layers: first", "Kernel is 0"}},
+		{Conv2D{Filters: 7, Kernel: 3}, tensor.Shape{31}, []string{"layers: conv1", "[2 31]", "[B C H W]"}},
+		{Linear{Outputs: 10}, image, []string{"layers: linear1", "[2 3 9 8]", "Flatten"}},
+		{Linear{Outputs: -1}, tensor.Shape{31}, []string{"layers: linear1", "Outputs is -1"}},
+		{MaxPool{}, image, []string{"maxpool1: max pool"}},
+		{Sequential{MaxPool{Window: 2}, MaxPool{Window: 5}}, image, []string{"maxpool2: max pool"}},
+		{AveragePool{Window: 10}, image, []string{"averagepool1: average pool"}},
+		{AveragePool{Window: 2}, tensor.Shape{31}, []string{"averagepool1: average pool", "[2 31]"}},
+		{Residual{Body: Sequential{Conv2D{Filters: 1, Kernel: 1}}}, image, []string{"layers: residual1", "[2 3 9 8]", "[2 1 9 8]"}},
+		{Residual{Body: Sequential{Conv2D{Kernel: 1}}}, image, []string{"layers: conv1"}},
+		{Sequential{Linear{Name: "a", Outputs: 2}, Linear{Name: "a", Outputs: 2}}, tensor.Shape{31}, []string{`"a.weight"`, "taken"}},
+		{Sequential{Linear{}, Conv2D{}, Flatten{}, MaxPool{}}, tensor.Shape{31}, []string{"layers: linear1"}},
+	} {
+		b, _, y := build(graph.Training, c.layer, c.input)
+		if b.Err() == nil || y != nil {
+			t.Errorf("%#v: got no error", c.layer)
+			continue
+		}
+		for _, part := range c.want {
+			if !strings.Contains(b.Err().Error(), part) {
+				t.Errorf("%#v: error %q does not say %q", c.layer, b.Err(), part)
+			}
+		}
+		if _, err := Summarize(c.layer, c.input); err == nil {
+			t.Errorf("%#v: got a summary", c.layer)
+		}
+	}
+	if _, err := Summarize(ReLU{}, tensor.Shape{3, 0}); err == nil {
+		t.Error("empty input: got a summary")
+	}
+}
+
+func TestNames(t *testing.T) {
+	network := Sequential{
+		Conv2D{Name: "stem", Filters: 4, Kernel: 3},
+		Conv2D{Filters: 4, Kernel: 1, NoBias: true},
+		Residual{Body: Sequential{Conv2D{Filters: 4, Kernel: 1}}, Shortcut: Sequential{Conv2D{Filters: 4, Kernel: 1, NoBias: true}}},
+		Flatten{},
+		Linear{Outputs: 3, NoBias: true},
+		Linear{Name: "head", Outputs: 3},
+	}
+	b, _, _ := build(graph.Training, network, tensor.Shape{1, 5, 5})
+	want := []string{
+		"stem.weight", "stem.bias", "conv1.weight", "conv2.weight", "conv2.bias", "conv3.weight", "linear1.weight", "head.weight", "head.bias",
+	}
+	if d := cmp.Diff(want, parameterNames(b)); d != "" || b.Err() != nil {
+		t.Errorf("parameters (-want +got): %v\n%s", b.Err(), d)
+	}
+	for name, shape := range map[string]tensor.Shape{
+		"stem.weight": {4, 1, 3, 3}, "stem.bias": {4}, "conv1.weight": {4, 4, 1, 1}, "linear1.weight": {3, 36}, "head.bias": {3},
+	} {
+		for _, n := range b.Parameters() {
+			if n.Name() == name && !graph.ShapeOf(n).Equal(shape) {
+				t.Errorf("%s has shape %v, want %v", name, graph.ShapeOf(n), shape)
+			}
+		}
+	}
+}
+
+func TestChainsStartApart(t *testing.T) {
+	load := func(seed uint64, chains int) [][]float32 {
+		b, _, y := build(graph.Training, Sequential{Conv2D{Filters: 2, Kernel: 3}, Conv2D{Filters: 2, Kernel: 3}}, tensor.Shape{2, 5, 5})
+		b.Output("y", y)
+		program, err := b.Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		host := tensor.NewHost(1)
+		defer host.Close()
+		session, err := program.Load(host, graph.LoadOptions{Seed: seed, Chains: chains})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer session.Close()
+		var list [][]float32
+		for chain := range chains {
+			for _, name := range []string{"conv1.weight", "conv2.weight"} {
+				values := make([]float32, 36)
+				if err := session.ReadFloats(name, chain, values); err != nil {
+					t.Fatal(err)
+				}
+				list = append(list, values)
+			}
+		}
+		return list
+	}
+	three := load(1, 3)
+	if d := cmp.Diff(three[:2], load(1, 1)); d != "" {
+		t.Errorf("chain 0 alone differs:\n%s", d)
+	}
+	all := append(three, load(2, 1)...)
+	for i := range all {
+		for j := range i {
+			if all[i][0] == all[j][0] {
+				t.Errorf("parameters %d and %d start alike", j, i)
+			}
+		}
+	}
+}
+
+func TestLayersAreComparable(t *testing.T) {
+	for _, pair := range [][2]Layer{
+		{Conv2D{Filters: 3, Kernel: 2, Weight: Orthogonal{2}}, Conv2D{Filters: 3, Kernel: 2, Weight: Orthogonal{2}}},
+		{Linear{Outputs: 3, Bias: Constant{1}}, Linear{Outputs: 3, Bias: Constant{1}}},
+		{MaxPool{Window: 2}, MaxPool{Window: 2}},
+	} {
+		if pair[0] != pair[1] {
+			t.Errorf("%#v is not itself", pair[0])
+		}
+	}
+}

@@ -1,0 +1,41 @@
+package layers
+
+import (
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+)
+
+// Linear is the fully connected layer y = x W' + bias: x [B I], weight [O I], bias [O] -> y [B O]. Images need a Flatten before it.
+type Linear struct {
+	Name    string // "" is "linear" and a number
+	Outputs int    // O
+	NoBias  bool
+	Weight  Initializer // nil is He{}
+	Bias    Initializer // nil is zeros
+}
+
+// Apply implements Layer.
+func (l Linear) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
+	name, leave := enter(b, l.Name, "linear")
+	defer leave()
+	if !wantAxes(b, name, x, 2, "[B I]; a Flatten makes that of images") || !wantPositive(b, name, "Outputs", l.Outputs) {
+		return nil
+	}
+	weight := l.Weight
+	if weight == nil {
+		weight = He{}
+	}
+	y := b.Apply(op.MatMul{TransposeB: true}, x, b.Parameter(name+".weight", weight.Fill, l.Outputs, graph.ShapeOf(x)[1]))
+	if l.NoBias {
+		return y
+	}
+	return addBias(b, name, l.Bias, y)
+}
+
+// Flatten gives x [B ...] the shape [B elements].
+type Flatten struct{}
+
+// Apply implements Layer.
+func (Flatten) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
+	return apply(b, "flatten", op.Flatten(x), x)
+}

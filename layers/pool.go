@@ -1,0 +1,34 @@
+package layers
+
+import (
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+)
+
+// MaxPool is the maximum of each square window, see op.MaxPool2D: x [B C H W] -> y [B C P Q].
+type MaxPool struct {
+	Window  int
+	Stride  int // 0 is Window
+	Padding int // on each side; never the maximum
+}
+
+// Apply implements Layer.
+func (p MaxPool) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
+	return apply(b, "maxpool", op.MaxPool2D{
+		Window: op.Square(p.Window), Stride: op.Square(orElse(p.Stride, p.Window)), Padding: op.Square(p.Padding),
+	}, x)
+}
+
+// AveragePool is the mean of each square window, see op.AveragePool2D: x [B C H W] -> y [B C P Q].
+type AveragePool struct {
+	Window  int
+	Stride  int // 0 is Window
+	Padding int // on each side; not counted
+}
+
+// Apply implements Layer.
+func (p AveragePool) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
+	return apply(b, "averagepool", op.AveragePool2D{
+		Window: op.Square(p.Window), Stride: op.Square(orElse(p.Stride, p.Window)), Padding: op.Square(p.Padding),
+	}, x)
+}

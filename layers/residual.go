@@ -1,0 +1,30 @@
+package layers
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+)
+
+// Residual is y = Body(x) + Shortcut(x), of equal shapes; the activation that usually follows is a layer of its own. Source: He et al., Deep
+// residual learning for image recognition (2016).
+type Residual struct {
+	Body     Sequential
+	Shortcut Sequential // empty is the identity
+}
+
+// Apply implements Layer.
+func (r Residual) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
+	name, leave := enter(b, "", "residual")
+	defer leave()
+	body, shortcut := r.Body.Apply(b, x), r.Shortcut.Apply(b, x)
+	if b.Err() != nil {
+		return nil
+	}
+	if from, to := graph.ShapeOf(shortcut), graph.ShapeOf(body); !from.Equal(to) {
+		b.Fail(errors.Errorf("layers: %s: shortcut has shape %v, wants the body's %v", name, from, to))
+		return nil
+	}
+	return b.Apply(op.Add{}, body, shortcut)
+}

@@ -1,0 +1,124 @@
+package layers
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Summary tells what a network holds and costs.
+type Summary struct {
+	Rows       []Row // a layer each, in the order of their first op
+	Parameters int   // of all rows
+	Flops      int   // of all rows
+}
+
+// Row is a layer.
+type Row struct {
+	Name       string       // of the layer; of the op, if it is of no layer
+	Kind       string       // its ops
+	Output     tensor.Shape // of one example
+	Parameters int
+	Flops      int // forward, for one example: two for each multiply-add of convolutions and matrix products; other ops are not counted
+}
+
+// Summarize applies a network to one example of the given shape, [C H W] for images.
+func Summarize(network Layer, input tensor.Shape) (Summary, error) {
+	b := graph.New(tensor.Float32)
+	network.Apply(b, b.Data("input", tensor.Float32, append([]int{1}, input...)...))
+	if err := b.Err(); err != nil {
+		return Summary{}, errors.Wrap(err, "layers: summary")
+	}
+	size := map[*graph.Node]int{}
+	for _, parameter := range b.Parameters() {
+		size[parameter] = graph.ShapeOf(parameter).Elements()
+	}
+	var s Summary
+	place := map[string]int{}
+	for _, a := range b.Applications() {
+		name := a.Scope
+		if name == "" {
+			name = a.Op.Name()
+		}
+		i, ok := place[name]
+		if !ok {
+			i = len(s.Rows)
+			place[name] = i
+			s.Rows = append(s.Rows, Row{Name: name})
+		}
+		s.Rows[i].add(a, size)
+	}
+	for _, row := range s.Rows {
+		s.Parameters += row.Parameters
+		s.Flops += row.Flops
+	}
+	return s, nil
+}
+
+// add continues a layer's row with its next op, and takes the parameters that it counts out of size.
+func (r *Row) add(a graph.Application, size map[*graph.Node]int) {
+	if r.Kind != "" {
+		r.Kind += " + "
+	}
+	r.Kind += a.Op.Name()
+	if shape := graph.ShapeOf(a.Output); len(shape) > 0 {
+		r.Output = shape[1:]
+	}
+	for _, in := range a.Inputs {
+		r.Parameters += size[in]
+		delete(size, in)
+	}
+	r.Flops += flops(a)
+}
+
+// flops counts two for each multiply-add.
+func flops(a graph.Application) int {
+	switch o := a.Op.(type) {
+	case op.Conv2D:
+		weight := graph.ShapeOf(a.Inputs[1])
+		return 2 * graph.ShapeOf(a.Output).Elements() * weight[1:].Elements()
+	case op.MatMul:
+		inner := graph.ShapeOf(a.Inputs[0])[1]
+		if o.TransposeA {
+			inner = graph.ShapeOf(a.Inputs[0])[0]
+		}
+		return 2 * graph.ShapeOf(a.Output).Elements() * inner
+	}
+	return 0
+}
+
+// String is a table with a line for each row and the totals.
+func (s Summary) String() string {
+	lines := [][]string{{"layer", "kind", "output", "parameters", "flops"}}
+	for _, r := range s.Rows {
+		lines = append(lines, []string{r.Name, r.Kind, r.Output.String(), grouped(r.Parameters), grouped(r.Flops)})
+	}
+	lines = append(lines, []string{"total", "", "", grouped(s.Parameters), grouped(s.Flops)})
+	widths := make([]int, len(lines[0]))
+	for _, line := range lines {
+		for i, cell := range line {
+			widths[i] = max(widths[i], len(cell))
+		}
+	}
+	var text strings.Builder
+	for _, line := range lines {
+		fmt.Fprintf(&text, "%-*s  %-*s  %-*s  %*s  %*s\n",
+			widths[0], line[0], widths[1], line[1], widths[2], line[2], widths[3], line[3], widths[4], line[4])
+	}
+	return text.String()
+}
+
+// grouped is "909 770".
+func grouped(n int) string {
+	digits := strconv.Itoa(n)
+	for i := len(digits) - 3; i > 0; i -= 3 {
+		digits = digits[:i] + " " + digits[i:]
+	}
+	return digits
+}

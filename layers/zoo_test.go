@@ -1,0 +1,130 @@
+package layers
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// parameterNames are the names of a builder's parameters, in order.
+func parameterNames(b *graph.Builder) []string {
+	var names []string
+	for _, n := range b.Parameters() {
+		names = append(names, n.Name())
+	}
+	return names
+}
+
+// build applies a network to a batch of two.
+func build(phase graph.Phase, network Layer, input tensor.Shape) (b *graph.Builder, x, y *graph.Node) {
+	b = graph.New(tensor.Float64)
+	b.Phase = phase
+	x = b.Data("input", tensor.Float64, append([]int{2}, input...)...)
+	return b, x, network.Apply(b, x)
+}
+
+// weights are the names of the two parameters of each layer.
+func weights(layers ...string) []string {
+	var names []string
+	for _, layer := range layers {
+		names = append(names, layer+".weight", layer+".bias")
+	}
+	return names
+}
+
+func TestZoo(t *testing.T) {
+	for _, c := range []struct {
+		name       string
+		input      tensor.Shape
+		classes    int
+		parameters int
+		flops      int
+		names      []string
+	}{
+		{"mnist-64-64-256", tensor.Shape{1, 28, 28}, 10, 909770,
+			2 * (28*28*64*25 + 14*14*64*64*25 + 3136*256 + 2560), weights("conv1", "conv2", "linear1", "linear2")},
+		{"lenet", tensor.Shape{1, 28, 28}, 10, 431080,
+			2 * (24*24*20*25 + 8*8*50*20*25 + 800*500 + 5000), weights("conv1", "conv2", "linear1", "linear2")},
+		{"lenet-small", tensor.Shape{1, 28, 28}, 10, 21840,
+			2 * (24*24*10*25 + 8*8*20*10*25 + 320*50 + 500), weights("conv1", "conv2", "linear1", "linear2")},
+		{"lenet-small", tensor.Shape{3, 32, 32}, 7, 10*75 + 10 + 20*250 + 20 + 500*50 + 50 + 7*51,
+			2 * (28*28*10*75 + 10*10*20*10*25 + 500*50 + 350), weights("conv1", "conv2", "linear1", "linear2")},
+		{"mlp-400-400", tensor.Shape{1, 28, 28}, 10, 785*400 + 401*400 + 401*10,
+			2 * (784*400 + 400*400 + 4000), weights("linear1", "linear2", "linear3")},
+		{"mlp-3", tensor.Shape{5}, 2, 6*3 + 4*2, 2 * (15 + 6), weights("linear1", "linear2")},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			network, err := New(c.name, c.classes)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b, _, y := build(graph.Training, network, c.input)
+			if b.Err() != nil {
+				t.Fatal(b.Err())
+			}
+			if got, want := graph.ShapeOf(y), (tensor.Shape{2, c.classes}); !got.Equal(want) {
+				t.Errorf("output has shape %v, want %v", got, want)
+			}
+			if d := cmp.Diff(c.names, parameterNames(b)); d != "" {
+				t.Errorf("parameters (-want +got):\n%s", d)
+			}
+			total := 0
+			for _, n := range b.Parameters() {
+				total += graph.ShapeOf(n).Elements()
+			}
+			if total != c.parameters {
+				t.Errorf("%d parameters, want %d", total, c.parameters)
+			}
+			s, err := Summarize(network, c.input)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if s.Parameters != c.parameters || s.Flops != c.flops {
+				t.Errorf("summary: %d parameters and %d flops, want %d and %d", s.Parameters, s.Flops, c.parameters, c.flops)
+			}
+		})
+	}
+}
+
+func TestZooErrors(t *testing.T) {
+	for _, name := range []string{"", "mlp", "mlp-", "mlp-400-", "mlp-0", "mlp--3", "mlp-x", "LeNet", "lenet-small "} {
+		network, err := New(name, 10)
+		if err == nil || network != nil {
+			t.Errorf("%q: got %v, want an error", name, network)
+			continue
+		}
+		if !strings.Contains(err.Error(), "layers: ") {
+			t.Errorf("%q: error %q does not name the package", name, err)
+		}
+	}
+	_, err := New("alexnet", 10)
+	for _, name := range Names() {
+		if err == nil || !strings.Contains(err.Error(), name) {
+			t.Errorf("error %v does not list %s", err, name)
+		}
+	}
+	if _, err := New("lenet", 0); err == nil {
+		t.Error("no classes: want an error")
+	}
+}
+
+func TestNamesDoNotDependOnTheGraph(t *testing.T) {
+	for _, name := range Names() {
+		if strings.HasPrefix(name, perceptron) {
+			name = "mlp-4-3-2"
+		}
+		network, err := New(name, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		training, _, _ := build(graph.Training, network, tensor.Shape{1, 28, 28})
+		prediction, _, _ := build(graph.Prediction, network, tensor.Shape{1, 28, 28})
+		if d := cmp.Diff(parameterNames(training), parameterNames(prediction)); d != "" || training.Err() != nil {
+			t.Errorf("%s: parameters differ: %s %v", name, d, training.Err())
+		}
+	}
+}

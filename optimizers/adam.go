@@ -1,0 +1,114 @@
+package optimizers
+
+import (
+	"math"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Adam follows a running mean of the gradient over the root of one of its square, both corrected for having started at 0 (Kingma and
+// Ba 2015, algorithm 1). At step t = 1, 2, ..., which the header counts from 0:
+//
+//	g     = gradient + WeightDecay*theta
+//	m     = Beta1*m + (1-Beta1)*g
+//	v     = Beta2*v + (1-Beta2)*g^2
+//	theta = theta - rate * m/(1-Beta1^t) / (sqrt(v/(1-Beta2^t)) + Epsilon)
+type Adam struct {
+	Beta1       float64 // memory of the mean, in [0, 1)
+	Beta2       float64 // memory of the mean square, in [0, 1)
+	Epsilon     float64 // above 0; keeps the quotient finite
+	WeightDecay float64 // at least 0
+}
+
+// Name implements Optimizer.
+func (Adam) Name() string { return "adam" }
+
+// Validate implements Optimizer.
+func (o Adam) Validate() error {
+	return check(o, belowOne("Beta1", o.Beta1), belowOne("Beta2", o.Beta2), positive("Epsilon", o.Epsilon),
+		nonNegative("WeightDecay", o.WeightDecay))
+}
+
+// Update implements Optimizer.
+func (o Adam) Update(b *graph.Builder, name string, parameter, gradient, rates *graph.Node) *graph.Node {
+	return attach(b, o, name, parameter, gradient, rates)
+}
+
+func (Adam) states() []string { return []string{"first moment", "second moment"} }
+
+func (o Adam) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) {
+	return lowerAdam(l, n, o, false)
+}
+
+// AdamW is Adam whose weight decay does not pass through the moments (Loshchilov and Hutter 2019, algorithm 2, the schedule's
+// factor being part of the rate):
+//
+//	g     = gradient
+//	m, v  = as Adam
+//	theta = theta - rate * (m/(1-Beta1^t) / (sqrt(v/(1-Beta2^t)) + Epsilon) + WeightDecay*theta)
+//
+// The decay being no gradient, the statistic is without it, and no prior on theta stands for it.
+type AdamW struct {
+	Beta1       float64 // memory of the mean, in [0, 1)
+	Beta2       float64 // memory of the mean square, in [0, 1)
+	Epsilon     float64 // above 0; keeps the quotient finite
+	WeightDecay float64 // at least 0
+}
+
+// Name implements Optimizer.
+func (AdamW) Name() string { return "adamw" }
+
+// Validate implements Optimizer.
+func (o AdamW) Validate() error {
+	return check(o, belowOne("Beta1", o.Beta1), belowOne("Beta2", o.Beta2), positive("Epsilon", o.Epsilon),
+		nonNegative("WeightDecay", o.WeightDecay))
+}
+
+// Update implements Optimizer.
+func (o AdamW) Update(b *graph.Builder, name string, parameter, gradient, rates *graph.Node) *graph.Node {
+	return attach(b, o, name, parameter, gradient, rates)
+}
+
+func (AdamW) states() []string { return []string{"first moment", "second moment"} }
+
+func (o AdamW) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) {
+	return lowerAdam(l, n, Adam(o), true)
+}
+
+// lowerAdam passes, besides the hyperparameters, the logarithms of the betas as the program's float rounds them: 1 - beta^t is
+// -expm1(t log beta), which is as accurate in float32 as in float64.
+func lowerAdam(l *graph.Lowering, n int, o Adam, decoupled bool) (tensor.HostKernel, []float64) {
+	log1, log2 := math.Log(o.Beta1), math.Log(o.Beta2)
+	if l.DType == tensor.Float32 {
+		log1, log2 = math.Log(float64(float32(o.Beta1))), math.Log(float64(float32(o.Beta2)))
+	}
+	host := tiles(l, n, adam[float32](o, decoupled, log1, log2), adam[float64](o, decoupled, log1, log2))
+	return host, []float64{o.Beta1, o.Beta2, log1, log2, o.Epsilon, o.WeightDecay}
+}
+
+func adam[T float32 | float64](o Adam, decoupled bool, log1, log2 float64) tile {
+	beta1, beta2, epsilon := T(o.Beta1), T(o.Beta2), T(o.Epsilon)
+	inGradient, inStep := T(o.WeightDecay), T(0)
+	if decoupled {
+		inGradient, inStep = inStep, inGradient
+	}
+	return func(a *tensor.Args, lo, hi int) float64 {
+		w, dw := operands[T](a, lo, hi)
+		means, squares := tensor.Slice[T](a, 3)[lo:hi], tensor.Slice[T](a, 4)[lo:hi]
+		rate := rateAt[T](a, 5)
+		t := float64(tensor.Slice[uint64](a, 6)[graph.HeaderStep] + 1)
+		correct1, correct2 := T(-1/math.Expm1(t*log1)), T(-1/math.Expm1(t*log2))
+		statistic := 0.0
+		for i, theta := range w {
+			g := op.Decayed(dw[i], theta, inGradient)
+			statistic += product(theta, g)
+			m, v := average(means[i], beta1, g), averageSquare(squares[i], beta2, g)
+			means[i], squares[i] = m, v
+			step := precondition(T(correct1*m), T(correct2*v), epsilon)
+			w[i] = op.Descend(theta, rate, op.Decayed(step, theta, inStep))
+		}
+		return statistic
+	}
+}

@@ -1,0 +1,106 @@
+package optimizers
+
+import (
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Momentum is gradient descent with the heavy ball's momentum (Polyak 1964):
+//
+//	g     = gradient + WeightDecay*theta
+//	v     = Decay*v + rate*g
+//	theta = theta - v
+//
+// In the long run it moves as SGD does at rate/(1-Decay).
+type Momentum struct {
+	Decay       float64 // of the velocity v in one step, in [0, 1)
+	WeightDecay float64 // at least 0
+}
+
+// Name implements Optimizer.
+func (Momentum) Name() string { return "momentum" }
+
+// Validate implements Optimizer.
+func (o Momentum) Validate() error {
+	return check(o, belowOne("Decay", o.Decay), nonNegative("WeightDecay", o.WeightDecay))
+}
+
+// Update implements Optimizer.
+func (o Momentum) Update(b *graph.Builder, name string, parameter, gradient, rates *graph.Node) *graph.Node {
+	return attach(b, o, name, parameter, gradient, rates)
+}
+
+func (Momentum) states() []string { return []string{"momentum"} }
+
+func (o Momentum) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) {
+	return tiles(l, n, momentum[float32](o), momentum[float64](o)), []float64{o.Decay, o.WeightDecay}
+}
+
+func momentum[T float32 | float64](o Momentum) tile {
+	decay, weightDecay := T(o.Decay), T(o.WeightDecay)
+	return func(a *tensor.Args, lo, hi int) float64 {
+		w, dw := operands[T](a, lo, hi)
+		velocity := tensor.Slice[T](a, 3)[lo:hi]
+		rate := rateAt[T](a, 4)
+		statistic := 0.0
+		for i, theta := range w {
+			g := op.Decayed(dw[i], theta, weightDecay)
+			statistic += product(theta, g)
+			v := T(decay*velocity[i]) + T(rate*g)
+			velocity[i] = v
+			w[i] = theta - v
+		}
+		return statistic
+	}
+}
+
+// Nesterov is gradient descent with the accelerated gradient's momentum (Nesterov 1983; Sutskever, Martens, Dahl and Hinton 2013,
+// equations 3 and 4), whose gradient is taken where the velocity alone would lead. That point is the parameter here, so
+// that forward and backward passes need no second copy (Bengio, Boulanger-Lewandowski and Pascanu 2013, equation 7):
+//
+//	g     = gradient + WeightDecay*theta
+//	v     = Decay*v + rate*g
+//	theta = theta - (rate*g + Decay*v)
+type Nesterov struct {
+	Decay       float64 // of the velocity v in one step, in [0, 1)
+	WeightDecay float64 // at least 0
+}
+
+// Name implements Optimizer.
+func (Nesterov) Name() string { return "nesterov" }
+
+// Validate implements Optimizer.
+func (o Nesterov) Validate() error {
+	return check(o, belowOne("Decay", o.Decay), nonNegative("WeightDecay", o.WeightDecay))
+}
+
+// Update implements Optimizer.
+func (o Nesterov) Update(b *graph.Builder, name string, parameter, gradient, rates *graph.Node) *graph.Node {
+	return attach(b, o, name, parameter, gradient, rates)
+}
+
+func (Nesterov) states() []string { return []string{"momentum"} }
+
+func (o Nesterov) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) {
+	return tiles(l, n, nesterov[float32](o), nesterov[float64](o)), []float64{o.Decay, o.WeightDecay}
+}
+
+func nesterov[T float32 | float64](o Nesterov) tile {
+	decay, weightDecay := T(o.Decay), T(o.WeightDecay)
+	return func(a *tensor.Args, lo, hi int) float64 {
+		w, dw := operands[T](a, lo, hi)
+		velocity := tensor.Slice[T](a, 3)[lo:hi]
+		rate := rateAt[T](a, 4)
+		statistic := 0.0
+		for i, theta := range w {
+			g := op.Decayed(dw[i], theta, weightDecay)
+			statistic += product(theta, g)
+			move := T(rate * g)
+			v := T(decay*velocity[i]) + move
+			velocity[i] = v
+			w[i] = theta - (move + T(decay*v))
+		}
+		return statistic
+	}
+}

@@ -1,0 +1,172 @@
+package optimizers
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Optimizer is a rule that changes parameters at every step.
+type Optimizer interface {
+	// Name is the rule's name in lower case, as New takes it.
+	Name() string
+	// Validate tells which hyperparameter is impossible.
+	Validate() error
+	// Update attaches the update of one parameter, whose states it names after name. Gradient is that of the mean loss; rates is a
+	// table of learning rates by step, whose last entry holds after its end, and nil when UsesRates is false. The returned node is the
+	// update's statistic: for each tile, the sum of theta*g before the move, see op.UpdateShape.
+	Update(b *graph.Builder, name string, parameter, gradient, rates *graph.Node) *graph.Node
+}
+
+// UsesRates tells whether a rule has a learning rate; Adadelta finds its own.
+func UsesRates(o Optimizer) bool {
+	_, own := o.(Adadelta)
+	return !own
+}
+
+// Update attaches the updates of all parameters, each named as its node is, and returns their statistics.
+func Update(b *graph.Builder, o Optimizer, parameters, gradients []*graph.Node, rates *graph.Node) []*graph.Node {
+	statistics := make([]*graph.Node, len(parameters))
+	if len(parameters) != len(gradients) {
+		b.Fail(errors.Errorf("optimizers: %s: %d parameters and %d gradients, wants as many", o.Name(), len(parameters), len(gradients)))
+	}
+	for i, parameter := range parameters {
+		if b.Err() != nil {
+			return statistics
+		}
+		if parameter == nil {
+			b.Fail(errors.Errorf("optimizers: %s: parameter %d is nil", o.Name(), i))
+			return statistics
+		}
+		statistics[i] = o.Update(b, parameter.Name(), parameter, gradients[i], rates)
+	}
+	return statistics
+}
+
+// rule is what the update op asks of an optimizer.
+type rule interface {
+	Optimizer
+	// states are the names of what the rule remembers, each of the parameter's shape and 0 at the start.
+	states() []string
+	// lower is the rule for n parameters, and its scalars in the order in which kernels take them.
+	lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64)
+}
+
+// attach is what every rule's Update does.
+func attach(b *graph.Builder, r rule, name string, parameter, gradient, rates *graph.Node) *graph.Node {
+	if err := r.Validate(); err != nil {
+		b.Fail(err)
+	}
+	if uses := UsesRates(r); uses && rates == nil {
+		b.Fail(errors.Errorf("optimizers: %s: %s: got no table of rates, wants one", name, r.Name()))
+	} else if !uses && rates != nil {
+		b.Fail(errors.Errorf("optimizers: %s: %s: got a table of rates, wants nil: the rule finds its own step size", name, r.Name()))
+	}
+	inputs := []*graph.Node{parameter, gradient}
+	for _, state := range r.states() {
+		if b.Err() != nil {
+			return nil
+		}
+		inputs = append(inputs, b.State(name+"."+state, nil, graph.ShapeOf(parameter)...))
+	}
+	if rates != nil {
+		inputs = append(inputs, rates)
+	}
+	for i, n := range inputs {
+		if n != nil && graph.DTypeOf(n) != b.DType() {
+			b.Fail(errors.Errorf("optimizers: %s: %s: input %d holds %v, wants %v", name, r.Name(), i, graph.DTypeOf(n), b.DType()))
+		}
+	}
+	defer b.Scope(name)()
+	return b.Apply(update{r}, append(inputs, b.Header())...)
+}
+
+// update is a rule's step of one parameter: w, dw and the rule's states of w's shape, rates by step unless the rule has none,
+// header -> statistics, see op.UpdateShape.
+type update struct{ rule rule }
+
+func (u update) Name() string { return u.rule.Name() + " update" }
+
+func (u update) Updates() []int {
+	changed := []int{0}
+	for i := range u.rule.states() {
+		changed = append(changed, 2+i)
+	}
+	return changed
+}
+
+func (u update) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	return op.UpdateShape(in, len(u.rule.states()), u.tables())
+}
+
+func (u update) tables() int {
+	if UsesRates(u.rule) {
+		return 1
+	}
+	return 0
+}
+
+func (u update) Lower(l *graph.Lowering) {
+	n := l.Shapes[0].Elements()
+	arguments := []tensor.Argument{l.Out(), l.InOut(0), l.In(1)}
+	at := 2
+	for range u.rule.states() {
+		arguments = append(arguments, l.InOut(at))
+		at++
+	}
+	for ; at < len(l.Shapes); at++ {
+		arguments = append(arguments, l.In(at))
+	}
+	arguments = append(arguments, tensor.Int(n))
+	if u.tables() > 0 {
+		arguments = append(arguments, tensor.Int(l.Shapes[len(l.Shapes)-2][0]))
+	}
+	host, scalars := u.rule.lower(l, n)
+	for _, v := range scalars {
+		arguments = append(arguments, tensor.Real(l.DType, v))
+	}
+	l.Emit(u.rule.Name()+"_update", n, host, arguments...)
+}
+
+// tile is a rule's host loop over parameters lo to hi. The launch's arguments are the statistics, w, dw, the states, the rates
+// unless there are none, the header.
+type tile func(a *tensor.Args, lo, hi int) (statistic float64)
+
+func tiles(l *graph.Lowering, n int, f32, f64 tile) tensor.HostKernel {
+	return graph.Pick(l, op.UpdateHost[float32](n, f32), op.UpdateHost[float64](n, f64))
+}
+
+// operands are parameters lo to hi and their gradients.
+func operands[T float32 | float64](a *tensor.Args, lo, hi int) (w, dw []T) {
+	return tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi]
+}
+
+// rateAt is the learning rate of the step; rates is the table's place among the launch's arguments, which the header follows.
+func rateAt[T float32 | float64](a *tensor.Args, rates int) T {
+	return op.Entry(tensor.Slice[T](a, rates), tensor.Slice[uint64](a, rates+1))
+}
+
+// product is a term of the statistic.
+func product[T float32 | float64](theta, g T) float64 { return float64(float64(theta) * float64(g)) }
+
+// root is the square root in T.
+func root[T float32 | float64](v T) T { return T(math.Sqrt(float64(v))) }
+
+// average is the running mean of values with a memory of 1/(1-decay) steps.
+func average[T float32 | float64](mean, decay, value T) T {
+	return T(decay*mean) + T((1-decay)*value)
+}
+
+// averageSquare is the running mean of squares, g's square being the newest, with pSGLD's order of operations.
+func averageSquare[T float32 | float64](mean, decay, g T) T {
+	return T(decay*mean) + T(T((1-decay)*g)*g)
+}
+
+// precondition is g / (sqrt(square) + epsilon).
+func precondition[T float32 | float64](g, square, epsilon T) T {
+	return T(T(1/(epsilon+root(square))) * g)
+}

@@ -1,0 +1,95 @@
+package optimizers
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// schedules are the kinds of schedule that a list of numbers describes: how they make one, and which of them count something. WarmUp,
+// which takes another schedule, is not among them.
+var schedules = []struct {
+	name, fields string
+	whole        int // the place of the number that is an integer; -1 for none
+	build        func(v []float64) Schedule
+}{
+	{"constant", "RATE", -1, func(v []float64) Schedule { return Constant{v[0]} }},
+	{"step", "INITIAL,FACTOR,EVERY", 2, func(v []float64) Schedule { return Step{v[0], v[1], int(v[2])} }},
+	{"power", "SCALE,OFFSET,EXPONENT", -1, func(v []float64) Schedule { return Power{v[0], v[1], v[2]} }},
+	{"polynomial", "FIRST,LAST,EXPONENT", -1, func(v []float64) Schedule { return Polynomial{v[0], v[1], v[2]} }},
+	{"cosine", "FIRST,LAST", -1, func(v []float64) Schedule { return Cosine{v[0], v[1]} }},
+	{"cyclical", "INITIAL,CYCLES", 1, func(v []float64) Schedule { return Cyclical{v[0], int(v[1])} }},
+}
+
+const warmUp = "warmup"
+
+// ScheduleForms are the texts that ParseSchedule reads, with words in capitals for numbers.
+func ScheduleForms() []string {
+	var forms []string
+	for _, s := range schedules {
+		forms = append(forms, s.name+":"+s.fields)
+	}
+	return append(forms, warmUp+":STEPS,SCHEDULE")
+}
+
+// ParseSchedule reads a schedule: "constant:0.1", "step:5e-4,0.5,12000", "power:0.2,15,0.55", "polynomial:0.01,0.0001,0.55",
+// "cosine:0.1,0", "cyclical:0.2,4", "warmup:500,cosine:0.1,0". The error of another text lists what is accepted.
+func ParseSchedule(text string) (Schedule, error) {
+	s, err := parseSchedule(text)
+	if err == nil {
+		err = s.Validate()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return s, nil
+}
+
+func parseSchedule(text string) (Schedule, error) {
+	name, rest, _ := strings.Cut(text, ":")
+	name = strings.TrimSpace(name)
+	if name == warmUp {
+		first, then, _ := strings.Cut(rest, ",")
+		steps, err := parseNumbers(first)
+		if err != nil || !isCount(steps[0]) {
+			return nil, errors.Errorf("optimizers: schedule %q: %q is not a number of steps, wants %s:STEPS,SCHEDULE", text, first, warmUp)
+		}
+		if inner, _, _ := strings.Cut(then, ":"); strings.TrimSpace(inner) == warmUp {
+			return nil, errors.Errorf("optimizers: schedule %q: wants one warmup", text)
+		}
+		s, err := parseSchedule(then)
+		return WarmUp{int(steps[0]), s}, err
+	}
+	for _, kind := range schedules {
+		if kind.name != name {
+			continue
+		}
+		numbers, err := parseNumbers(rest)
+		if err != nil || len(numbers) != 1+strings.Count(kind.fields, ",") {
+			return nil, errors.Errorf("optimizers: schedule %q: wants %s:%s, numbers", text, kind.name, kind.fields)
+		}
+		if kind.whole >= 0 && !isCount(numbers[kind.whole]) {
+			return nil, errors.Errorf("optimizers: schedule %q: %v is not a count, wants %s:%s", text, numbers[kind.whole], kind.name, kind.fields)
+		}
+		return kind.build(numbers), nil
+	}
+	return nil, errors.Errorf("optimizers: no schedule %q; there are %s", text, strings.Join(ScheduleForms(), ", "))
+}
+
+// isCount tells whether v is an integer that can be a number of steps on every machine.
+func isCount(v float64) bool { return v == math.Trunc(v) && math.Abs(v) <= math.MaxInt32 }
+
+// format is the text of a schedule, whose numbers read as what they are.
+func format(name string, numbers ...float64) string {
+	texts := make([]string, len(numbers))
+	for i, v := range numbers {
+		texts[i] = strconv.FormatFloat(v, 'g', -1, 64)
+	}
+	return name + ":" + strings.Join(texts, ",")
+}
+
+// String implements Schedule.
+func (s WarmUp) String() string { return fmt.Sprintf("%s:%d,%v", warmUp, s.Steps, s.Then) }

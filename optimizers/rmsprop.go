@@ -1,0 +1,58 @@
+package optimizers
+
+import (
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// RMSProp divides each parameter's step by the root of a running mean of its squared gradients (Tieleman and Hinton 2012, lecture
+// 6.5):
+//
+//	g     = gradient + WeightDecay*theta
+//	s     = Decay*s + (1-Decay)*g^2
+//	theta = theta - rate*g / (sqrt(s) + Epsilon)
+//
+// It is pSGLD at temperature 0, but for s, which starts at 0 here and at the first g^2 there.
+type RMSProp struct {
+	Decay       float64 // memory of the mean square, in [0, 1)
+	Epsilon     float64 // above 0; keeps the quotient finite
+	WeightDecay float64 // at least 0
+}
+
+// Name implements Optimizer.
+func (RMSProp) Name() string { return "rmsprop" }
+
+// Validate implements Optimizer.
+func (o RMSProp) Validate() error {
+	return check(o, belowOne("Decay", o.Decay), positive("Epsilon", o.Epsilon), nonNegative("WeightDecay", o.WeightDecay))
+}
+
+// Update implements Optimizer.
+func (o RMSProp) Update(b *graph.Builder, name string, parameter, gradient, rates *graph.Node) *graph.Node {
+	return attach(b, o, name, parameter, gradient, rates)
+}
+
+func (RMSProp) states() []string { return []string{"second moment"} }
+
+func (o RMSProp) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) {
+	return tiles(l, n, rmsprop[float32](o), rmsprop[float64](o)), []float64{o.Decay, o.Epsilon, o.WeightDecay}
+}
+
+func rmsprop[T float32 | float64](o RMSProp) tile {
+	decay, epsilon, weightDecay := T(o.Decay), T(o.Epsilon), T(o.WeightDecay)
+	return func(a *tensor.Args, lo, hi int) float64 {
+		w, dw := operands[T](a, lo, hi)
+		squares := tensor.Slice[T](a, 3)[lo:hi]
+		rate := rateAt[T](a, 4)
+		statistic := 0.0
+		for i, theta := range w {
+			g := op.Decayed(dw[i], theta, weightDecay)
+			statistic += product(theta, g)
+			s := averageSquare(squares[i], decay, g)
+			squares[i] = s
+			w[i] = op.Descend(theta, rate, precondition(g, s, epsilon))
+		}
+		return statistic
+	}
+}

@@ -1,0 +1,230 @@
+package optimizers
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+)
+
+// Schedule is a step size that changes from step to step. t is the step, from 0; K the steps of the run.
+type Schedule interface {
+	// Rates are the rates of a run of that many steps, for graph.Builder's Table: all finite in float32 and at least 0.
+	Rates(steps int) ([]float64, error)
+	// Validate tells which number no run can have.
+	Validate() error
+	// String is the text that ParseSchedule reads as this schedule.
+	String() string
+}
+
+// Constant is Rate at every step.
+type Constant struct {
+	Rate float64 // at least 0
+}
+
+// Validate implements Schedule.
+func (s Constant) Validate() error { return checkSchedule(s, nonNegative("RATE", s.Rate)) }
+
+// Rates implements Schedule.
+func (s Constant) Rates(steps int) ([]float64, error) {
+	return table(s, steps, func(int) float64 { return s.Rate })
+}
+
+// String implements Schedule.
+func (s Constant) String() string { return format("constant", s.Rate) }
+
+// Step is Initial * Factor^floor(t/Every): Initial, multiplied by Factor after each Every steps.
+type Step struct {
+	Initial, Factor float64 // at least 0
+	Every           int     // steps, at least 1
+}
+
+// Validate implements Schedule.
+func (s Step) Validate() error {
+	return checkSchedule(s, nonNegative("INITIAL", s.Initial), nonNegative("FACTOR", s.Factor), atLeastOne("EVERY", s.Every))
+}
+
+// Rates implements Schedule.
+func (s Step) Rates(steps int) ([]float64, error) {
+	return table(s, steps, func(t int) float64 { return s.Initial * math.Pow(s.Factor, float64(t/s.Every)) })
+}
+
+// String implements Schedule.
+func (s Step) String() string { return format("step", s.Initial, s.Factor, float64(s.Every)) }
+
+// Power is Scale * (Offset + t)^-Exponent, the a(b+t)^-gamma of Welling and Teh 2011, whose samplers converge with 0.5 < Exponent <= 1.
+type Power struct {
+	Scale    float64 // a, at least 0
+	Offset   float64 // b, in steps, above 0
+	Exponent float64 // gamma, above 0
+}
+
+// Validate implements Schedule.
+func (s Power) Validate() error {
+	return checkSchedule(s, nonNegative("SCALE", s.Scale), positive("OFFSET", s.Offset), positive("EXPONENT", s.Exponent))
+}
+
+// Rates implements Schedule.
+func (s Power) Rates(steps int) ([]float64, error) {
+	return table(s, steps, func(t int) float64 { return s.Scale * math.Pow(s.Offset+float64(t), -s.Exponent) })
+}
+
+// String implements Schedule.
+func (s Power) String() string { return format("power", s.Scale, s.Offset, s.Exponent) }
+
+// Polynomial is the Power that is First at the first step of the run and Last at its last: over K-1 steps,
+// b = (K-1) / ((First/Last)^(1/Exponent) - 1) and a = First * b^Exponent. A run of one step has First.
+type Polynomial struct {
+	First, Last float64 // First > Last > 0
+	Exponent    float64 // above 0
+}
+
+// Validate implements Schedule.
+func (s Polynomial) Validate() error {
+	err := checkSchedule(s, positive("FIRST", s.First), positive("LAST", s.Last), positive("EXPONENT", s.Exponent))
+	switch {
+	case err != nil:
+		return err
+	case !(s.First > s.Last):
+		return errors.Errorf("optimizers: schedule %v: goes from %v to %v, wants FIRST above LAST", s, s.First, s.Last)
+	case s.growth() <= 0 || math.IsInf(s.growth(), 1):
+		return errors.Errorf("optimizers: schedule %v: no polynomial of exponent -%v goes from %v to %v", s, s.Exponent, s.First, s.Last)
+	}
+	return nil
+}
+
+// growth is how much b+t grows over the run, in units of b.
+func (s Polynomial) growth() float64 { return math.Expm1(math.Log(s.First/s.Last) / s.Exponent) }
+
+// Rates implements Schedule.
+func (s Polynomial) Rates(steps int) ([]float64, error) {
+	growth := s.growth()
+	return table(s, steps, func(t int) float64 {
+		return s.First * math.Pow(1+progress(t, steps)*growth, -s.Exponent)
+	})
+}
+
+// String implements Schedule.
+func (s Polynomial) String() string { return format("polynomial", s.First, s.Last, s.Exponent) }
+
+// Cosine is Last + (First-Last)/2 * (1 + cos(pi t/(K-1))): from First at the first step to Last at the last, along half a cosine
+// (Loshchilov and Hutter 2017, equation 5, without restarts). A run of one step has First.
+type Cosine struct {
+	First, Last float64 // at least 0
+}
+
+// Validate implements Schedule.
+func (s Cosine) Validate() error {
+	return checkSchedule(s, nonNegative("FIRST", s.First), nonNegative("LAST", s.Last))
+}
+
+// Rates implements Schedule.
+func (s Cosine) Rates(steps int) ([]float64, error) {
+	return table(s, steps, func(t int) float64 {
+		share := (1 + math.Cos(math.Pi*progress(t, steps))) / 2
+		return share*s.First + (1-share)*s.Last
+	})
+}
+
+// String implements Schedule.
+func (s Cosine) String() string { return format("cosine", s.First, s.Last) }
+
+// Cyclical is Initial/2 * (cos(pi mod(t, L)/L) + 1), L = ceil(K/Cycles): each cycle starts at Initial and falls close to 0 (Zhang,
+// Li, Zhang, Chen and Wilson 2020, equation 1, whose k is t+1).
+type Cyclical struct {
+	Initial float64 // at least 0
+	Cycles  int     // 1 to the steps of the run
+}
+
+// Validate implements Schedule.
+func (s Cyclical) Validate() error {
+	return checkSchedule(s, nonNegative("INITIAL", s.Initial), atLeastOne("CYCLES", s.Cycles))
+}
+
+// Rates implements Schedule.
+func (s Cyclical) Rates(steps int) ([]float64, error) {
+	if steps >= 1 && s.Cycles > steps {
+		return nil, errors.Errorf("optimizers: schedule %v: %d cycles in a run of %d steps", s, s.Cycles, steps)
+	}
+	length := (steps-1)/max(1, s.Cycles) + 1
+	return table(s, steps, func(t int) float64 {
+		return s.Initial / 2 * (math.Cos(math.Pi*float64(t%length)/float64(length)) + 1)
+	})
+}
+
+// String implements Schedule.
+func (s Cyclical) String() string { return format("cyclical", s.Initial, float64(s.Cycles)) }
+
+// WarmUp rises in Steps equal steps to the first rate of another schedule, (t+1)/Steps of it at step t, and is that schedule from
+// there on, as in a run of K - Steps steps (Goyal et al. 2017, section 2.2).
+type WarmUp struct {
+	Steps int // 1 to K-1
+	Then  Schedule
+}
+
+// Validate implements Schedule.
+func (s WarmUp) Validate() error {
+	if _, twice := s.Then.(WarmUp); twice || s.Then == nil {
+		return errors.New("optimizers: schedule warmup: wants a schedule that follows, and no second warmup")
+	}
+	if err := s.Then.Validate(); err != nil {
+		return err
+	}
+	return checkSchedule(s, atLeastOne("STEPS", s.Steps))
+}
+
+// Rates implements Schedule.
+func (s WarmUp) Rates(steps int) ([]float64, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	if s.Steps >= steps {
+		return nil, errors.Errorf("optimizers: schedule %v: a run of %d steps ends before the schedule begins", s, steps)
+	}
+	then, err := s.Then.Rates(steps - s.Steps)
+	if err != nil {
+		return nil, err
+	}
+	rates := make([]float64, steps)
+	for t := range s.Steps {
+		rates[t] = then[0] * float64(t+1) / float64(s.Steps)
+	}
+	copy(rates[s.Steps:], then)
+	return rates, nil
+}
+
+// progress is the share of a run that is over at step t: 0 at its first, 1 at its last.
+func progress(t, steps int) float64 { return float64(t) / float64(max(1, steps-1)) }
+
+// table checks a schedule and computes the rates of a run.
+func table(s Schedule, steps int, rate func(t int) float64) ([]float64, error) {
+	if err := s.Validate(); err != nil {
+		return nil, err
+	}
+	if steps < 1 {
+		return nil, errors.Errorf("optimizers: schedule %v: a run of %d steps, wants at least 1", s, steps)
+	}
+	rates := make([]float64, steps)
+	for t := range rates {
+		rates[t] = rate(t)
+		if !(rates[t] >= 0 && rates[t] <= math.MaxFloat32) {
+			return nil, errors.Errorf("optimizers: schedule %v: the rate of step %d is %v, which float32 cannot hold", s, t, rates[t])
+		}
+	}
+	return rates, nil
+}
+
+func checkSchedule(s Schedule, errs ...error) error {
+	for _, err := range errs {
+		if err != nil {
+			return errors.Wrapf(err, "optimizers: schedule %v", s)
+		}
+	}
+	return nil
+}
+
+func atLeastOne(field string, v int) error {
+	if v >= 1 {
+		return nil
+	}
+	return errors.Errorf("%s is %d, wants at least 1", field, v)
+}

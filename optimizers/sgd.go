@@ -1,0 +1,49 @@
+package optimizers
+
+import (
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// SGD is stochastic gradient descent (Robbins and Monro 1951):
+//
+//	g     = gradient + WeightDecay*theta
+//	theta = theta - rate*g
+//
+// It is SGLD at temperature 0 under the prior that WeightDecay stands for, bit for bit.
+type SGD struct {
+	WeightDecay float64 // at least 0
+}
+
+// Name implements Optimizer.
+func (SGD) Name() string { return "sgd" }
+
+// Validate implements Optimizer.
+func (o SGD) Validate() error { return check(o, nonNegative("WeightDecay", o.WeightDecay)) }
+
+// Update implements Optimizer.
+func (o SGD) Update(b *graph.Builder, name string, parameter, gradient, rates *graph.Node) *graph.Node {
+	return attach(b, o, name, parameter, gradient, rates)
+}
+
+func (SGD) states() []string { return nil }
+
+func (o SGD) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) {
+	return tiles(l, n, sgd[float32](o), sgd[float64](o)), []float64{o.WeightDecay}
+}
+
+func sgd[T float32 | float64](o SGD) tile {
+	weightDecay := T(o.WeightDecay)
+	return func(a *tensor.Args, lo, hi int) float64 {
+		w, dw := operands[T](a, lo, hi)
+		rate := rateAt[T](a, 3)
+		statistic := 0.0
+		for i, theta := range w {
+			g := op.Decayed(dw[i], theta, weightDecay)
+			statistic += product(theta, g)
+			w[i] = op.Descend(theta, rate, g)
+		}
+		return statistic
+	}
+}

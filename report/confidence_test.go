@@ -1,0 +1,157 @@
+package report
+
+import (
+	"bytes"
+	"encoding/base64"
+	"image/png"
+	"math"
+	"math/rand/v2"
+	"regexp"
+	"testing"
+
+	"github.com/pollen-ml/pollen/evaluate"
+)
+
+func TestConfidenceShares(t *testing.T) {
+	random := rand.New(rand.NewPCG(1, 1))
+	values := []float64{0.1, 1, 0.1 - 5e-5, 1 + 5e-5}
+	for range 253 {
+		values = append(values, 0.1+0.9*random.Float64())
+	}
+	shares := confidenceShares(values, 10)
+	if len(shares) != 19 {
+		t.Fatalf("%d edges, want 19: bins of .05 from .1 to 1", len(shares))
+	}
+	sum := 0.0
+	for b, s := range shares[:18] {
+		low, high := 0.1+0.05*float64(b), 0.1+0.05*float64(b+1)
+		near(t, "left edge", s.X, low, 1e-12)
+		inside := 0.0
+		for _, v := range values {
+			v = math.Min(math.Max(v, 0.1), 1-1e-12)
+			if v >= low && v < high {
+				inside++
+			}
+		}
+		near(t, "share", s.Y, inside/float64(len(values)), 1e-12)
+		sum += s.Y
+	}
+	near(t, "sum of the shares", sum, 1, 1e-12)
+	near(t, "right end", shares[18].X, 1, 1e-12)
+	near(t, "height at the right end", shares[18].Y, shares[17].Y, 0)
+}
+
+func TestConfidenceHistogramRefuses(t *testing.T) {
+	good := []float64{0.5}
+	for _, c := range []struct {
+		name    string
+		classes int
+		methods []Confidences
+		message string
+	}{
+		{"nothing", 10, nil, "no methods"},
+		{"classes", 1, []Confidences{{"a", good, good}}, "1 classes"},
+		{"no letters", 10, []Confidences{{"a", good, nil}}, "a, letters: got no values"},
+		{"no digits", 10, []Confidences{{"a", []float64{}, good}}, "a, digits: got no values"},
+		{"digits of some", 10, []Confidences{{"a", good, good}, {"b", nil, good}}, "1 of 2 methods have confidences on digits"},
+		{"name", 10, []Confidences{{"a", good, good}, {"a", good, good}}, "name of its own"},
+		{"NaN", 10, []Confidences{{"a", good, []float64{0.5, math.NaN()}}}, "a, letters: value 1 is NaN"},
+		{"above 1", 10, []Confidences{{"a", []float64{1.01}, good}}, "a, digits: confidence 0 is 1.01"},
+		{"averaged log-probabilities", 10, []Confidences{{"a", good, []float64{0.015}}}, "confidence 0 is 0.015, want one in [1/10, 1]"},
+	} {
+		_, err := ConfidenceHistogram("digits", "letters", c.classes, c.methods)
+		refused(t, c.name, err, c.message)
+	}
+}
+
+// The values of Wilson's interval as tables give them.
+func TestWilson(t *testing.T) {
+	for _, c := range []struct {
+		share     float64
+		count     int
+		low, high float64
+	}{{0, 10, 0, 0.2775}, {1, 10, 0.7225, 1}, {0.5, 10, 0.2366, 0.7634}, {0.9, 1000, 0.8798, 0.9171}} {
+		low, high := wilson(c.share, c.count)
+		near(t, "low", low, c.low, 1e-4)
+		near(t, "high", high, c.high, 1e-4)
+	}
+}
+
+func TestReliabilityRefuses(t *testing.T) {
+	good := []evaluate.Bin{{Count: 1, Confidence: 0.5, Accuracy: 1}}
+	for _, c := range []struct {
+		name    string
+		methods []Calibration
+		message string
+	}{
+		{"nothing", nil, "no methods"},
+		{"no bins", []Calibration{{"a", nil}}, "0 bins without an example"},
+		{"empty bins", []Calibration{{"a", make([]evaluate.Bin, 15)}}, "15 bins without an example"},
+		{"name", []Calibration{{"a", good}, {"a", good}}, "name of its own"},
+		{"NaN", []Calibration{{"a", []evaluate.Bin{{Count: 1, Confidence: math.NaN()}}}}, "bin 0 has 1 examples, confidence NaN"},
+		{"accuracy", []Calibration{{"a", []evaluate.Bin{{Count: 1, Confidence: 0.5, Accuracy: 2}}}}, "accuracy 2"},
+		{"count", []Calibration{{"a", []evaluate.Bin{{Count: -1}}}}, "-1 examples"},
+	} {
+		_, err := Reliability(c.methods)
+		refused(t, c.name, err, c.message)
+	}
+}
+
+// The images in the SVG are the tiles' pixels, enlarged and dark on white.
+func TestImageGridShowsThePixels(t *testing.T) {
+	svg, err := smallFigures(t)["imagegrid"].SVG()
+	if err != nil {
+		t.Fatal(err)
+	}
+	images := regexp.MustCompile(`base64,([^"]*)"`).FindAllSubmatch(svg, -1)
+	want := [][]byte{{0, 255, 0, 0, 255, 0}, {0, 255, 0, 255, 128, 255}, {9, 9, 9, 9, 9, 9}}
+	if len(images) != len(want) {
+		t.Fatalf("%d images, want %d", len(images), len(want))
+	}
+	for i, match := range images {
+		file, err := base64.StdEncoding.DecodeString(string(match[1]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		img, err := png.Decode(bytes.NewReader(file))
+		if err != nil {
+			t.Fatal(err)
+		}
+		scale := img.Bounds().Dx() / 3
+		if scale < 2 || img.Bounds().Dy() != 2*scale {
+			t.Fatalf("image %d has %v pixels, want a multiple of 3 x 2", i, img.Bounds().Size())
+		}
+		for y := range 2 * scale {
+			for x := range 3 * scale {
+				grey, _, _, _ := img.At(x, y).RGBA()
+				if got, want := byte(grey>>8), 255-want[i][y/scale*3+x/scale]; got != want {
+					t.Fatalf("image %d, pixel (%d, %d): got %d, want %d", i, x, y, got, want)
+				}
+			}
+		}
+	}
+}
+
+func TestImageGridRefuses(t *testing.T) {
+	good := Tile{"digit 1", make([]byte, 6), []Guess{{"1", 0.5}}}
+	for _, c := range []struct {
+		name                   string
+		methods                []string
+		tiles                  []Tile
+		height, width, columns int
+		message                string
+	}{
+		{"no methods", nil, []Tile{good}, 2, 3, 1, "no methods"},
+		{"no tiles", []string{"a"}, nil, 2, 3, 1, "0 tiles"},
+		{"no height", []string{"a"}, []Tile{good}, 0, 3, 1, "0 x 3 pixels"},
+		{"no width", []string{"a"}, []Tile{good}, 2, -3, 1, "2 x -3 pixels"},
+		{"no columns", []string{"a"}, []Tile{good}, 2, 3, 0, "0 columns"},
+		{"pixels", []string{"a"}, []Tile{good, {"", make([]byte, 5), good.Guesses}}, 2, 3, 1, "tile 1 has 5 pixels"},
+		{"guesses", []string{"a", "b"}, []Tile{good}, 2, 3, 1, "1 guesses"},
+		{"NaN", []string{"a"}, []Tile{{"", good.Pixels, []Guess{{"1", math.NaN()}}}}, 2, 3, 1, "confidence NaN"},
+		{"confidence", []string{"a"}, []Tile{{"", good.Pixels, []Guess{{"1", -0.1}}}}, 2, 3, 1, "confidence -0.1"},
+	} {
+		_, err := ImageGrid(c.methods, c.tiles, c.height, c.width, c.columns)
+		refused(t, c.name, err, c.message)
+	}
+}

@@ -1,0 +1,150 @@
+package report
+
+import (
+	"fmt"
+	"io"
+	"math"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/pkg/errors"
+)
+
+// Column is a column of figures: its title and how to print a number, such as "%.4f".
+type Column struct {
+	Title, Format string
+}
+
+// Table has a name for each row and a figure for each row and column.
+type Table struct {
+	corner  string
+	columns []Column
+	rows    [][]string
+}
+
+// NewTable returns a table without rows. corner is the title of the column of names, such as "method".
+func NewTable(corner string, columns ...Column) *Table {
+	return &Table{corner: corner, columns: columns}
+}
+
+// Add adds a row. A cell is a float64, printed in its column's format, or a string, printed as it is: "-" for a figure
+// that was not measured, "97.1 ± 0.2" for a figure with its error. Any other type, a NaN, an infinity and a number of
+// cells other than that of the columns are errors.
+func (t *Table) Add(name string, cells ...any) error {
+	if len(cells) != len(t.columns) {
+		return errors.Errorf("report: Table: row %q: got %d cells, want %d", name, len(cells), len(t.columns))
+	}
+	row := []string{name}
+	for i, cell := range cells {
+		switch v := cell.(type) {
+		case float64:
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return errors.Errorf("report: Table: row %q, column %q: got %v, want a finite number", name, t.columns[i].Title, v)
+			}
+			printed := fmt.Sprintf(t.columns[i].Format, v)
+			if strings.Contains(printed, "%!") {
+				return errors.Errorf("report: Table: column %q: got format %q, want one for a float64, such as %%.4f", t.columns[i].Title, t.columns[i].Format)
+			}
+			row = append(row, printed)
+		case string:
+			row = append(row, v)
+		default:
+			return errors.Errorf("report: Table: row %q, column %q: got a %T, want a float64 or a string", name, t.columns[i].Title, cell)
+		}
+	}
+	t.rows = append(t.rows, row)
+	return nil
+}
+
+// WriteText writes the table in aligned columns of plain text, two spaces apart, under a rule. A table without columns or
+// rows is an error.
+func (t *Table) WriteText(w io.Writer) error {
+	lines, widths, err := t.lines(func(s string) string { return s })
+	if err != nil {
+		return err
+	}
+	rule := make([]string, len(widths))
+	for i, width := range widths {
+		rule[i] = strings.Repeat("-", width)
+	}
+	var b strings.Builder
+	for i, cells := range lines {
+		b.WriteString(strings.Join(padded(cells, widths), "  ") + "\n")
+		if i == 0 {
+			b.WriteString(strings.Join(rule, "--") + "\n")
+		}
+	}
+	_, err = io.WriteString(w, b.String())
+	return errors.Wrap(err, "report: Table: write")
+}
+
+// WriteMarkdown writes the table as Markdown that also reads well as it stands. A table without columns or rows is an
+// error.
+func (t *Table) WriteMarkdown(w io.Writer) error {
+	lines, widths, err := t.lines(func(s string) string { return strings.ReplaceAll(s, "|", `\|`) })
+	if err != nil {
+		return err
+	}
+	rule := make([]string, len(widths))
+	for i, width := range widths {
+		rule[i] = strings.Repeat("-", width-1) + ":" // figures to the right
+	}
+	rule[0] = strings.Repeat("-", widths[0])
+	var b strings.Builder
+	for i, cells := range lines {
+		b.WriteString("| " + strings.Join(padded(cells, widths), " | ") + " |\n")
+		if i == 0 {
+			b.WriteString("| " + strings.Join(rule, " | ") + " |\n")
+		}
+	}
+	_, err = io.WriteString(w, b.String())
+	return errors.Wrap(err, "report: Table: write")
+}
+
+// titles returns the header.
+func (t *Table) titles() []string {
+	titles := []string{t.corner}
+	for _, c := range t.columns {
+		titles = append(titles, c.Title)
+	}
+	return titles
+}
+
+// check fails for a table with nothing to show.
+func (t *Table) check() error {
+	if len(t.columns) == 0 || len(t.rows) == 0 {
+		return errors.Errorf("report: Table: got %d columns and %d rows, want at least 1 of each", len(t.columns), len(t.rows))
+	}
+	return nil
+}
+
+// lines returns header and rows with every cell escaped, and the width of each column in characters.
+func (t *Table) lines(escape func(string) string) (lines [][]string, widths []int, err error) {
+	if err := t.check(); err != nil {
+		return nil, nil, err
+	}
+	widths = make([]int, len(t.columns)+1)
+	for _, row := range append([][]string{t.titles()}, t.rows...) {
+		cells := make([]string, len(row))
+		for i, cell := range row {
+			cells[i] = escape(cell)
+			widths[i] = max(widths[i], utf8.RuneCountInString(cells[i]), 3)
+		}
+		lines = append(lines, cells)
+	}
+	return lines, widths, nil
+}
+
+// padded fills the first cell up on its right and the others, which are figures, on their left.
+func padded(cells []string, widths []int) []string {
+	full := make([]string, len(cells))
+	for i, cell := range cells {
+		padding := strings.Repeat(" ", widths[i]-utf8.RuneCountInString(cell))
+		if i == 0 {
+			full[i] = cell + padding
+		} else {
+			full[i] = padding + cell
+		}
+	}
+	return full
+}

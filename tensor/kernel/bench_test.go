@@ -1,0 +1,122 @@
+package kernel
+
+import "testing"
+
+// measure runs all tiles of a plan on one thread and reports its speed.
+func measure[T Float](b *testing.B, p Plan, err error, flops float64) {
+	if err != nil {
+		b.Fatal(err)
+	}
+	o := operands[T](&p)
+	b.ReportAllocs()
+	for b.Loop() {
+		for phase, tiles := range p.Phases {
+			for tile := range tiles {
+				Run(&p, phase, tile, o)
+			}
+		}
+	}
+	b.ReportMetric(flops*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+}
+
+// BenchmarkTile is the speed of a full tile whose factors are in the
+// first-level cache, the most that the other benchmarks can reach.
+func BenchmarkTile(b *testing.B) {
+	x := make([]float32, panelRows*maxDepth)
+	panel := make([]float32, panelColumns*maxDepth)
+	c := make([]float32, panelRows*panelColumns)
+	for b.Loop() {
+		multiply(panelRows, maxDepth, left[float32]{x, maxDepth, 1}, panel, c, panelColumns, nil, 0)
+	}
+	b.ReportMetric(2*panelRows*panelColumns*maxDepth*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+}
+
+func BenchmarkGemm(b *testing.B) {
+	for _, c := range []struct {
+		name string
+		g    Gemm
+	}{
+		{"512x512x512", Gemm{M: 512, N: 512, K: 512}},
+		{"512x512x512_at", Gemm{M: 512, N: 512, K: 512, TransposeA: true}},
+		{"512x512x512_bt", Gemm{M: 512, N: 512, K: 512, TransposeB: true}},
+		{"dense_3136_256", Gemm{M: 100, N: 256, K: 3136, TransposeB: true, Bias: BiasColumn, ReLU: true}},
+		{"dense_3136_256_dx", Gemm{M: 100, N: 3136, K: 256}},
+		{"dense_3136_256_dw", Gemm{M: 256, N: 3136, K: 100, TransposeA: true}},
+		{"dense_320_50", Gemm{M: 100, N: 50, K: 320, TransposeB: true, Bias: BiasColumn}},
+		{"dense_320_50_dx", Gemm{M: 100, N: 320, K: 50}},
+		{"dense_320_50_dw", Gemm{M: 50, N: 320, K: 100, TransposeA: true}},
+		{"dense_256_10", Gemm{M: 100, N: 10, K: 256, TransposeB: true, Bias: BiasColumn}},
+		{"dense_256_10_dx", Gemm{M: 100, N: 256, K: 10}},
+		{"dense_256_10_dw", Gemm{M: 10, N: 256, K: 100, TransposeA: true}},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			p, err := c.g.Plan()
+			measure[float32](b, p, err, 2*float64(c.g.M)*float64(c.g.N)*float64(c.g.K))
+		})
+	}
+}
+
+func BenchmarkConv2D(b *testing.B) {
+	square := func(c, size, k, pad int) Conv2D {
+		return Conv2D{B: 100, C: c, H: size, W: size, K: k, R: 5, S: 5, PadH: pad, PadW: pad,
+			StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}
+	}
+	for _, s := range []struct {
+		name string
+		c    Conv2D
+	}{
+		{"64_64_14x14", square(64, 14, 64, 2)},
+		{"1_64_28x28", square(1, 28, 64, 2)},
+		{"1_10_28x28", square(1, 28, 10, 0)},
+		{"1_20_28x28", square(1, 28, 20, 0)},
+		{"10_20_12x12", square(10, 12, 20, 0)},
+		{"20_50_12x12", square(20, 12, 50, 0)},
+	} {
+		c := s.c
+		flops := 2 * float64(c.sizeY()) * float64(c.C*c.R*c.S)
+		b.Run(s.name+"/forward", func(b *testing.B) {
+			c := c
+			c.Bias, c.ReLU = true, true
+			p, err := c.Forward()
+			measure[float32](b, p, err, flops)
+		})
+		b.Run(s.name+"/input", func(b *testing.B) {
+			p, err := c.BackwardInput()
+			measure[float32](b, p, err, flops)
+		})
+		b.Run(s.name+"/filter", func(b *testing.B) {
+			p, err := c.BackwardFilter()
+			measure[float32](b, p, err, flops)
+		})
+	}
+}
+
+func BenchmarkPortable(b *testing.B) {
+	g := Gemm{M: 128, N: 128, K: 128}
+	flops := 2 * float64(g.M*g.N*g.K)
+	saved := useAVX2
+	defer func() { useAVX2 = saved }()
+	useAVX2 = false
+	p, err := g.Plan()
+	b.Run("float32", func(b *testing.B) { measure[float32](b, p, err, flops) })
+	b.Run("float64", func(b *testing.B) { measure[float64](b, p, err, flops) })
+}
+
+func BenchmarkPool2D(b *testing.B) {
+	q := Pool2D{B: 100, C: 64, H: 28, W: 28, R: 2, S: 2, StrideH: 2, StrideW: 2}
+	overlapping := q
+	overlapping.R, overlapping.S, overlapping.PadH, overlapping.PadW = 3, 3, 1, 1
+	for _, s := range []struct {
+		name string
+		plan func() (Plan, error)
+	}{
+		{"max_2x2/forward", q.MaxForward}, {"max_2x2/backward", q.MaxBackward},
+		{"max_3x3/forward", overlapping.MaxForward}, {"max_3x3/backward", overlapping.MaxBackward},
+		{"average_2x2/forward", q.AverageForward}, {"average_2x2/backward", q.AverageBackward},
+	} {
+		b.Run(s.name, func(b *testing.B) {
+			p, err := s.plan()
+			measure[float32](b, p, err, float64(q.B*q.C*q.H*q.W))
+		})
+	}
+}

@@ -1,0 +1,28 @@
+// Package assembly describes the AVX2 and FMA functions of package kernel.
+package assembly
+
+import . "github.com/mmcloughlin/avo/build"
+
+// Sizes of package kernel's packed panels, in float32.
+const (
+	panelRows    = 6
+	panelColumns = 16
+	vector       = 8
+	bytes        = 4
+)
+
+// All describes every function, in the order of the generated file.
+func All() {
+	ConstraintExpr("!purego")
+	for rows := 1; rows <= panelRows; rows++ {
+		multiply(rows)
+	}
+	for rows := 1; rows <= panelRows; rows++ {
+		multiplyTable(rows)
+	}
+	windowRuns()
+	windowGather()
+	transpose()
+	maxLine()
+	maxLineBackward()
+}

@@ -1,0 +1,70 @@
+package kernel
+
+// multiplyRows computes six rows of a tile, one column at a time: six sums and
+// what they need fit into the registers of every processor that Go knows.
+func multiplyRows[T Float](rows *[panelRows][]T, b []T, sums *[panelRows * panelColumns]T) {
+	n := len(rows[0])
+	row0, row1, row2 := rows[0], rows[1][:n], rows[2][:n]
+	row3, row4, row5 := rows[3][:n], rows[4][:n], rows[5][:n]
+	for j := range panelColumns {
+		var s0, s1, s2, s3, s4, s5 T
+		for k, a := range row0 {
+			v := b[k*panelColumns+j]
+			s0 += a * v
+			s1 += row1[k] * v
+			s2 += row2[k] * v
+			s3 += row3[k] * v
+			s4 += row4[k] * v
+			s5 += row5[k] * v
+		}
+		sums[j] = s0
+		sums[j+panelColumns] = s1
+		sums[j+2*panelColumns] = s2
+		sums[j+3*panelColumns] = s3
+		sums[j+4*panelColumns] = s4
+		sums[j+5*panelColumns] = s5
+	}
+}
+
+// multiplyStrided computes the sums of a tile whose left factor is strided; a
+// tile of fewer than six rows repeats its last one.
+func multiplyStrided[T Float](rows, depth int, a left[T], b []T, sums *[panelRows * panelColumns]T) {
+	if a.depthStride != 1 {
+		multiplyCopied(rows, depth, a, b, sums)
+		return
+	}
+	var lines [panelRows][]T
+	for i := range lines {
+		lines[i] = a.data[min(i, rows-1)*a.rowStride:][:depth]
+	}
+	multiplyRows(&lines, b, sums)
+}
+
+// multiplyCopied is multiplyStrided with a copy of the left factor.
+func multiplyCopied[T Float](rows, depth int, a left[T], b []T, sums *[panelRows * panelColumns]T) {
+	var copies [panelRows][maxDepth]T
+	var lines [panelRows][]T
+	for i := range lines {
+		lines[i] = copies[i][:depth]
+		from := a.data[min(i, rows-1)*a.rowStride:]
+		for k := range lines[i] {
+			lines[i][k] = from[k*a.depthStride]
+		}
+	}
+	multiplyRows(&lines, b, sums)
+}
+
+// multiplyGathered computes the sums of a tile whose left factor is given by
+// tables.
+func multiplyGathered[T Float](data []T, rowOffsets, depthOffsets []int32, b []T, sums *[panelRows * panelColumns]T) {
+	var copies [panelRows][maxDepth]T
+	var lines [panelRows][]T
+	for i := range lines {
+		lines[i] = copies[i][:len(depthOffsets)]
+		from := data[rowOffsets[min(i, len(rowOffsets)-1)]:]
+		for k, at := range depthOffsets {
+			lines[i][k] = from[at]
+		}
+	}
+	multiplyRows(&lines, b, sums)
+}

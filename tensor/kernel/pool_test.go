@@ -1,0 +1,173 @@
+package kernel
+
+import (
+	"fmt"
+	"math"
+	"testing"
+)
+
+// eachWindow calls visit with the position in y and the positions in x of every
+// window.
+func eachWindow(p Pool2D, visit func(y int, xs []int)) {
+	for plane := range p.B * p.C {
+		for i := range p.P() {
+			for j := range p.Q() {
+				var xs []int
+				for r := range p.R {
+					for s := range p.S {
+						h, w := i*p.StrideH+r-p.PadH, j*p.StrideW+s-p.PadW
+						if h >= 0 && h < p.H && w >= 0 && w < p.W {
+							xs = append(xs, (plane*p.H+h)*p.W+w)
+						}
+					}
+				}
+				visit((plane*p.P()+i)*p.Q()+j, xs)
+			}
+		}
+	}
+}
+
+func firstMaximum[T Float](x []T, xs []int) int {
+	at := xs[0]
+	for _, i := range xs {
+		if x[i] > x[at] {
+			at = i
+		}
+	}
+	return at
+}
+
+func checkPool[T Float](t *testing.T, p Pool2D) {
+	t.Helper()
+	sizeX, sizeY := p.B*p.C*p.H*p.W, p.B*p.C*p.P()*p.Q()
+	for _, c := range []struct {
+		plan  func() (Plan, error)
+		naive func(in inputs[T]) []sum
+	}{
+		{p.MaxForward, func(in inputs[T]) []sum {
+			out := make([]sum, sizeY)
+			eachWindow(p, func(y int, xs []int) { out[y].value = float64(in.a[firstMaximum(in.a, xs)]) })
+			return out
+		}},
+		{p.MaxBackward, func(in inputs[T]) []sum {
+			out := make([]sum, sizeX)
+			eachWindow(p, func(y int, xs []int) { out[firstMaximum(in.b, xs)].add(float64(in.a[y])) })
+			return out
+		}},
+		{p.AverageForward, func(in inputs[T]) []sum {
+			out := make([]sum, sizeY)
+			eachWindow(p, func(y int, xs []int) {
+				for _, x := range xs {
+					out[y].add(float64(in.a[x]) / float64(len(xs)))
+				}
+			})
+			return out
+		}},
+		{p.AverageBackward, func(in inputs[T]) []sum {
+			out := make([]sum, sizeX)
+			eachWindow(p, func(y int, xs []int) {
+				for _, x := range xs {
+					out[x].add(float64(in.a[y]) / float64(len(xs)))
+				}
+			})
+			return out
+		}},
+	} {
+		plan, err := c.plan()
+		if err != nil {
+			t.Fatal(err)
+		}
+		check(t, plan, false, c.naive)
+	}
+}
+
+func TestPool2D(t *testing.T) {
+	onBothPaths(t, func(t *testing.T) {
+		for _, p := range []Pool2D{
+			{B: 1, C: 1, H: 1, W: 1, R: 1, S: 1, StrideH: 1, StrideW: 1},
+			{B: 3, C: 31, H: 28, W: 28, R: 2, S: 2, StrideH: 2, StrideW: 2},
+			{B: 2, C: 3, H: 14, W: 14, R: 2, S: 2, StrideH: 2, StrideW: 2},
+			{B: 2, C: 3, H: 33, W: 31, R: 2, S: 2, StrideH: 2, StrideW: 2},
+			{B: 1, C: 2, H: 16, W: 257, R: 2, S: 2, StrideH: 2, StrideW: 2},
+			{B: 2, C: 2, H: 5, W: 19, R: 2, S: 2, StrideH: 2, StrideW: 2},
+			{B: 2, C: 3, H: 13, W: 11, R: 3, S: 3, StrideH: 2, StrideW: 2, PadH: 1, PadW: 1},
+			{B: 1, C: 2, H: 7, W: 9, R: 3, S: 2, StrideH: 1, StrideW: 3, PadH: 2, PadW: 1},
+			{B: 1, C: 33, H: 8, W: 6, R: 8, S: 6, StrideH: 1, StrideW: 1},
+		} {
+			t.Run(fmt.Sprintf("%+v", p), func(t *testing.T) {
+				checkPool[float32](t, p)
+				checkPool[float64](t, p)
+			})
+		}
+	})
+}
+
+// Ties go to the first of the equal elements, and a NaN is not lost, wherever
+// in the window it is.
+func TestMaxPoolTiesAndNaN(t *testing.T) {
+	onBothPaths(t, func(t *testing.T) {
+		for _, p := range []Pool2D{
+			{B: 1, C: 1, H: 2, W: 40, R: 2, S: 2, StrideH: 2, StrideW: 2},
+			{B: 1, C: 1, H: 3, W: 20, R: 3, S: 2, StrideH: 2, StrideW: 2},
+		} {
+			forward, err := p.MaxForward()
+			if err != nil {
+				t.Fatal(err)
+			}
+			backward, err := p.MaxBackward()
+			if err != nil {
+				t.Fatal(err)
+			}
+			x, y := make([]float32, p.H*p.W), make([]float32, p.Q())
+			dout, dx := make([]float32, p.Q()), make([]float32, p.H*p.W)
+			for i := range dout {
+				dout[i] = float32(i + 1)
+			}
+			for pattern := range 16 {
+				for i := range x {
+					x[i] = float32(pattern >> (i / p.W % 2 * 2) >> (i % 2) & 1)
+				}
+				Run(&backward, 0, 0, Operands[float32]{A: dout, B: x, Out: dx})
+				eachWindow(p, func(y int, xs []int) {
+					for _, i := range xs {
+						want := float32(0)
+						if i == firstMaximum(x, xs) {
+							want = dout[y]
+						}
+						if dx[i] != want {
+							t.Errorf("%+v, pattern %b: gradient %g at %d, want %g", p, pattern, dx[i], i, want)
+						}
+					}
+				})
+			}
+			for at := range x {
+				clear(x)
+				x[at] = float32(math.NaN())
+				Run(&forward, 0, 0, Operands[float32]{A: x, Out: y})
+				eachWindow(p, func(i int, xs []int) {
+					inside := false
+					for _, k := range xs {
+						inside = inside || k == at
+					}
+					if isNaN := y[i] != y[i]; isNaN != inside {
+						t.Errorf("%+v, NaN at %d: output %d is %g", p, at, i, y[i])
+					}
+				})
+			}
+		}
+	})
+}
+
+func TestPool2DValidate(t *testing.T) {
+	for i, p := range []Pool2D{
+		{},
+		{B: 1, C: 1, H: 4, W: 4, R: 2, S: 2, StrideH: 0, StrideW: 1},
+		{B: 1, C: 1, H: 4, W: 4, R: 2, S: 2, StrideH: 1, StrideW: 1, PadH: 2},
+		{B: 1, C: 1, H: 4, W: 4, R: 5, S: 2, StrideH: 1, StrideW: 1},
+		{B: 1 << 20, C: 1 << 20, H: 4, W: 4, R: 2, S: 2, StrideH: 1, StrideW: 1},
+	} {
+		if _, err := p.MaxForward(); err == nil {
+			t.Errorf("case %d, %+v: no error", i, p)
+		}
+	}
+}
