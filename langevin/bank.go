@@ -68,20 +68,40 @@ type Bank struct {
 	folder string
 }
 
-// NewBank makes the folder, which must hold no samples yet.
-func NewBank(folder string) (*Bank, error) {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return nil, errors.Wrap(err, "langevin: bank")
+// NewBank is the bank of a folder, which Make makes.
+func NewBank(folder string) *Bank { return &Bank{folder: folder} }
+
+// Make makes the folder, which must hold no samples yet.
+func (b *Bank) Make() error {
+	if err := os.MkdirAll(b.folder, 0o755); err != nil {
+		return errors.Wrap(err, "langevin: bank")
 	}
-	b := &Bank{folder: folder}
 	files, err := b.Files()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if len(files) > 0 {
-		return nil, errors.Errorf("langevin: bank: %s holds %d samples already, wants a folder without", folder, len(files))
+		return errors.Errorf("langevin: bank: %s holds %d samples already, wants a folder without", b.folder, len(files))
 	}
-	return b, nil
+	return nil
+}
+
+// Cut removes the samples of later steps: those that a run draws again when it goes on from that step.
+func (b *Bank) Cut(step int) error {
+	files, err := b.Files()
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		s, err := ReadSample(file)
+		if err == nil && s.Step > step {
+			err = errors.Wrap(os.Remove(file), "langevin: bank")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // OpenBank opens a folder of samples.

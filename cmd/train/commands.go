@@ -17,7 +17,7 @@ import (
 
 func fitCommand(c *console) *cobra.Command {
 	config := defaultConfig()
-	var folder, file string
+	var folder, file, resume string
 	command := &cobra.Command{
 		Use:   "fit",
 		Short: "train one network and keep its samples",
@@ -27,12 +27,20 @@ func fitCommand(c *console) *cobra.Command {
 	config.bindFlags(command.Flags())
 	command.Flags().StringVar(&file, "config", "", "YAML file with the same names as these flags, which come after it")
 	command.Flags().StringVar(&folder, "folder", "", "run folder, new or empty (default runs/fit-1, -2, ...)")
+	command.Flags().StringVar(&resume, "resume", "", "folder of a run that was stopped or killed, to go on with; takes no other flags but device and threads")
 	command.RunE = func(command *cobra.Command, _ []string) error {
+		if resume != "" {
+			resumed, err := resumedConfig(command, config, resume)
+			if err != nil {
+				return err
+			}
+			return runFit(command.Context(), resumed, resume, true, c)
+		}
 		resolved, err := layered(command, config, file)
 		if err != nil {
 			return err
 		}
-		return runFit(command.Context(), resolved, folder, c)
+		return runFit(command.Context(), resolved, folder, false, c)
 	}
 	return command
 }
@@ -63,6 +71,32 @@ func layered(command *cobra.Command, flags Config, file string) (Config, error) 
 	return resolved, wrapUsage(err)
 }
 
+// resumedConfig is the run's own configuration, on the device that was asked for now.
+func resumedConfig(command *cobra.Command, flags Config, folder string) (Config, error) {
+	manifest, err := readManifest(folder)
+	if err != nil {
+		return flags, err
+	}
+	var other string
+	command.Flags().Visit(func(given *pflag.Flag) {
+		switch given.Name {
+		case "resume", "threads", "data-folder":
+		case "device":
+			manifest.Config.Device = flags.Device
+		default:
+			other = given.Name
+		}
+	})
+	if other != "" {
+		return flags, usageError{errors.Errorf("train: --%s with --resume: a resumed run keeps its own configuration", other)}
+	}
+	manifest.Config.Threads = flags.Threads
+	if flags.DataFolder != "" {
+		manifest.Config.DataFolder = flags.DataFolder
+	}
+	return manifest.Config, nil
+}
+
 func wrapUsage(err error) error {
 	if err == nil {
 		return nil
@@ -70,7 +104,7 @@ func wrapUsage(err error) error {
 	return usageError{err}
 }
 
-func runFit(ctx context.Context, config Config, folder string, c *console) error {
+func runFit(ctx context.Context, config Config, folder string, resume bool, c *console) error {
 	if folder == "" {
 		var err error
 		if folder, err = newRunFolder("fit"); err != nil {
@@ -89,7 +123,7 @@ func runFit(ctx context.Context, config Config, folder string, c *console) error
 	if err := printSummary(config, train, c); err != nil {
 		return err
 	}
-	r, err := fit(ctx, config, config.Sampler, folder, train, device, c)
+	r, err := fit(ctx, config, config.Sampler, folder, resume, train, device, c)
 	if r.samples > 0 {
 		fmt.Fprintf(c.out, "%d samples in %s\n", r.samples, folder)
 		printRun(r, c)

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -28,7 +29,6 @@ type fitting struct {
 	folder      string
 	console     *console
 	data        *datasets.Dataset
-	manifest    Manifest
 	rates       []float64 // by step, on the mean loss
 	plan        langevin.Plan
 	session     *graph.Session
@@ -60,20 +60,20 @@ type layerTemperature struct {
 	temperature float64
 }
 
-// fit trains as config says, into a new folder. When the context ends it stops between two windows; the samples drawn by then are in
-// the folder, and result tells how many.
-func fit(ctx context.Context, config Config, name, folder string, data *datasets.Dataset, device tensor.Device, c *console) (result, error) {
+// fit trains as config says, into a new folder, or goes on with the run of a folder that has a checkpoint. When the context ends it
+// stops between two windows; the samples drawn by then are in the folder, and result tells how many.
+func fit(ctx context.Context, config Config, name, folder string, resume bool, data *datasets.Dataset, device tensor.Device, c *console) (result, error) {
 	config, err := config.resolve()
 	if err != nil {
 		return result{}, err
 	}
 	f := &fitting{config: config, folder: folder, console: c, data: data, columns: map[string]int{}}
 	f.result = result{folder: folder, config: config}
-	if err := f.prepare(device); err != nil {
+	if err := f.prepare(device, resume); err != nil {
 		return f.result, err
 	}
 	defer f.session.Close()
-	f.progress = c.progress(name, 0, f.plan.Steps)
+	f.progress = c.progress(name, int(f.session.Steps()), f.plan.Steps)
 	start := time.Now()
 	err = f.plan.Run(ctx, f.session, window, f.observe)
 	f.progress.end()
@@ -86,7 +86,7 @@ func fit(ctx context.Context, config Config, name, folder string, data *datasets
 }
 
 // prepare builds and loads the program, and begins the run's folder.
-func (f *fitting) prepare(device tensor.Device) error {
+func (f *fitting) prepare(device tensor.Device, resume bool) error {
 	network, err := layers.New(f.config.Model, f.data.Classes)
 	if err != nil {
 		return err
@@ -119,47 +119,77 @@ func (f *fitting) prepare(device tensor.Device) error {
 	if err != nil {
 		return err
 	}
-	if err := f.begin(program, device); err != nil {
+	if err := f.begin(program, device, resume); err != nil {
 		f.session.Close()
 		return err
 	}
 	return nil
 }
 
-// begin gives the session its data and makes the folder.
-func (f *fitting) begin(program *graph.Program, device tensor.Device) error {
+// begin gives the session its data, and makes the folder or takes up where it was left.
+func (f *fitting) begin(program *graph.Program, device tensor.Device, resume bool) error {
 	if err := graph.Write(f.session, "images", 0, 0, f.data.Images); err != nil {
 		return err
 	}
 	if err := graph.Write(f.session, "labels", 0, 0, f.data.Labels); err != nil {
 		return err
 	}
-	if err := makeFolder(f.folder); err != nil {
-		return err
-	}
-	f.manifest = Manifest{
-		Config: f.config, Device: device.Name(), DataSize: f.data.Len(), Steps: f.plan.Steps, DataHashes: f.data.Hashes,
-		Watched: f.result.watched, Mean: f.data.Mean, Deviation: f.data.Deviation, Classes: f.data.Classes,
-	}
-	for _, p := range program.Parameters() {
-		f.manifest.Parameters += p.Shape.Elements()
-	}
-	f.manifest.fillBuild()
-	if err := f.manifest.write(f.folder); err != nil {
-		return err
-	}
-	var err error
-	if f.bank, err = langevin.NewBank(filepath.Join(f.folder, samplesFolder)); err != nil {
-		return err
-	}
-	if f.metrics, err = newMetricsLog(f.folder); err != nil {
-		return err
-	}
 	f.thermometer = langevin.NewThermometer(program, f.data.Len())
 	f.recent = langevin.NewThermometer(program, f.data.Len())
 	f.result.weightTrace = make([][]float64, f.config.Chains)
 	f.result.lossTrace = make([][]float64, f.config.Chains)
-	return nil
+	f.bank = langevin.NewBank(filepath.Join(f.folder, samplesFolder))
+	open := f.newFolder
+	if resume {
+		open = f.oldFolder
+	}
+	if err := open(program, device); err != nil {
+		return err
+	}
+	var err error
+	f.metrics, err = newMetricsLog(f.folder)
+	return err
+}
+
+func (f *fitting) newFolder(program *graph.Program, device tensor.Device) error {
+	if err := makeFolder(f.folder); err != nil {
+		return err
+	}
+	m := Manifest{
+		Config: f.config, Device: device.Name(), DataSize: f.data.Len(), Steps: f.plan.Steps, DataHashes: f.data.Hashes,
+		Watched: f.result.watched, Mean: f.data.Mean, Deviation: f.data.Deviation, Classes: f.data.Classes,
+	}
+	for _, p := range program.Parameters() {
+		m.Parameters += p.Shape.Elements()
+	}
+	m.fillBuild()
+	if err := m.write(f.folder); err != nil {
+		return err
+	}
+	return f.bank.Make()
+}
+
+func (f *fitting) oldFolder(*graph.Program, tensor.Device) error {
+	m, err := readManifest(f.folder)
+	if err != nil {
+		return err
+	}
+	if !maps.Equal(m.DataHashes, f.data.Hashes) {
+		return errors.Errorf("train: resume %s: the data %s are not those of the run", f.folder, f.data.Name)
+	}
+	if err := readCheckpoint(f.folder, f.session); err != nil {
+		return err
+	}
+	if err := f.bank.Cut(int(f.session.Steps())); err != nil {
+		return err
+	}
+	files, err := f.bank.Files()
+	f.result.samples = len(files)
+	f.console.remark("resumed after %d of %d steps; diagnostics cover the rest", f.session.Steps(), f.plan.Steps)
+	if err != nil {
+		return err
+	}
+	return cutMetrics(f.folder, f.session.Steps())
 }
 
 // schedule turns epochs into steps.
@@ -266,6 +296,14 @@ func (f *fitting) observe(p langevin.Progress) error {
 			return err
 		}
 	}
+	if epoch := max(1, f.data.Len()/f.config.Batch); p.Sample || p.From/epoch != p.To/epoch {
+		if err := f.metrics.flush(); err != nil {
+			return err
+		}
+		if err := writeCheckpoint(f.folder, f.session); err != nil {
+			return err
+		}
+	}
 	f.progress.update(p.To, fmt.Sprintf("loss %.4f  acc %.4f  T %.3g", line.Loss, line.Accuracy, line.Temperature))
 	return nil
 }
@@ -306,7 +344,7 @@ func (f *fitting) takeSamples(step int) error {
 		}
 		f.result.samples++
 	}
-	return f.metrics.flush()
+	return nil
 }
 
 // finish computes what the whole run says.

@@ -111,7 +111,7 @@ type metricsLine struct {
 }
 
 func newMetricsLog(folder string) (*metricsLog, error) {
-	file, err := os.Create(filepath.Join(folder, metricsFile))
+	file, err := os.OpenFile(filepath.Join(folder, metricsFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
 	if err != nil {
 		return nil, errors.Wrap(err, "train: metrics")
 	}

@@ -94,7 +94,7 @@ func (j *mainJob) run(ctx context.Context, c *console) error {
 	for _, m := range j.methods {
 		m.config.Seed, m.config.Device, m.config.Threads, m.config.DataFolder = j.seed, j.device, j.threads, j.dataFolder
 		folder := filepath.Join(j.folder, strings.ToLower(m.title))
-		r, err := fit(ctx, m.config, m.title, folder, train, device, c)
+		r, err := fit(ctx, m.config, m.title, folder, false, train, device, c)
 		if err != nil {
 			c.remark("%s: %d samples in %s", m.title, r.samples, folder)
 			return err

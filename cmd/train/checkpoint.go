@@ -1,0 +1,96 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"github.com/google/renameio/v2"
+	"github.com/maruel/safetensors"
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+)
+
+// checkpointFile holds all that the chains keep from step to step, as of the last sample or epoch: a run that was killed goes on from there
+// bit for bit.
+const checkpointFile = "checkpoint/state.safetensors"
+
+// writeCheckpoint saves a session's chains, whole or not at all.
+func writeCheckpoint(folder string, s *graph.Session) error {
+	path := filepath.Join(folder, checkpointFile)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return errors.Wrap(err, "train: checkpoint")
+	}
+	file := safetensors.File{Metadata: map[string]string{"steps": strconv.FormatUint(s.Steps(), 10)}}
+	for chain := range s.Chains() {
+		state := make([]byte, s.ChainBytes())
+		if err := s.Save(chain, state); err != nil {
+			return err
+		}
+		file.Tensors = append(file.Tensors, safetensors.Tensor{
+			Name: chainName(chain), DType: safetensors.U8, Shape: []uint64{uint64(len(state))}, Data: state,
+		})
+	}
+	pending, err := renameio.NewPendingFile(path, renameio.WithStaticPermissions(0o644))
+	if err != nil {
+		return errors.Wrap(err, "train: checkpoint")
+	}
+	defer pending.Cleanup()
+	if err := file.Serialize(pending); err != nil {
+		return errors.Wrap(err, "train: checkpoint")
+	}
+	return errors.Wrap(pending.CloseAtomicallyReplace(), "train: checkpoint")
+}
+
+func chainName(chain int) string { return "chain" + strconv.Itoa(chain) }
+
+// readCheckpoint makes a session what it was at the run's last checkpoint.
+func readCheckpoint(folder string, s *graph.Session) error {
+	path := filepath.Join(folder, checkpointFile)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return errors.Wrap(err, "train: no checkpoint to resume from")
+	}
+	file, err := safetensors.Parse(content)
+	if err != nil {
+		return errors.Wrapf(err, "train: checkpoint %s", path)
+	}
+	steps, err := strconv.ParseUint(file.Metadata["steps"], 10, 64)
+	if err != nil {
+		return errors.Wrapf(err, "train: checkpoint %s: steps", path)
+	}
+	if len(file.Tensors) != s.Chains() {
+		return errors.Errorf("train: checkpoint %s has %d chains, the run %d", path, len(file.Tensors), s.Chains())
+	}
+	for chain, t := range file.Tensors {
+		if t.Name != chainName(chain) {
+			return errors.Errorf("train: checkpoint %s: tensor %d is %q, wants %q", path, chain, t.Name, chainName(chain))
+		}
+		if err := s.Restore(chain, t.Data, steps); err != nil {
+			return errors.Wrapf(err, "train: checkpoint %s", path)
+		}
+	}
+	return nil
+}
+
+// cutMetrics drops the lines of metrics.jsonl after a step, and one that was cut short.
+func cutMetrics(folder string, steps uint64) error {
+	path := filepath.Join(folder, metricsFile)
+	file, err := os.Open(path)
+	if err != nil {
+		return errors.Wrap(err, "train: metrics")
+	}
+	defer file.Close()
+	var kept []byte
+	for lines := bufio.NewScanner(file); lines.Scan(); {
+		var line metricsLine
+		if json.Unmarshal(lines.Bytes(), &line) != nil || uint64(line.Step) > steps {
+			break
+		}
+		kept = append(append(kept, lines.Bytes()...), '\n')
+	}
+	return errors.Wrap(renameio.WriteFile(path, kept, 0o644), "train: metrics")
+}
