@@ -53,9 +53,6 @@ func (d downloader) fetch(ctx context.Context, mirrors []string, wanted file, fo
 			return nil
 		}
 		failures = append(failures, fmt.Sprintf("download %s: %v", address, err))
-		if ctx.Err() != nil {
-			break
-		}
 	}
 	return errors.New(strings.Join(failures, "\n  "))
 }

@@ -156,6 +156,7 @@ func spread(designs []glyphDesign, n int) []int {
 	return order
 }
 
+// sha256Hex returns the SHA-256 of content in hexadecimal.
 func sha256Hex(content []byte) string {
 	hash := sha256.Sum256(content)
 	return hex.EncodeToString(hash[:])

@@ -90,7 +90,7 @@ func TestReadIDXErrors(t *testing.T) {
 		{"short dimension", plain[:10], "offset 10: got 2 of the 4 bytes of dimension 1"},
 		{"empty array", idxBytes([]int{2, 0}, nil), "offset 8: dimension 1 is 0, want at least 1"},
 		{"too large", idxBytes([]int{1 << 15, 1 << 16}, nil), "offset 8: dimension 1 is 65536, which makes 2147483648 values or more, want at most 1073741824"},
-		{"overflow", idxBytes([]int{1 << 30, 1<<32 - 1, 1<<32 - 1, 1<<32 - 1}, nil), "offset 8: dimension 1 is 4294967295"},
+		{"overflow", append([]byte{0, 0, 8, 4, 0x40, 0, 0, 0}, bytes.Repeat([]byte{0xff}, 12)...), "offset 8: dimension 1 is 4294967295"},
 		{"short values", plain[:16], "offset 16: got 4 of 6 values of [2 3]: unexpected EOF"},
 		{"trailing data", append(bytes.Clone(plain), 0), "offset 18: more data, want the end after 6 values of [2 3]"},
 		{"trailing packed data", packed(t, append(bytes.Clone(plain), 0)), "offset 18: more data"},

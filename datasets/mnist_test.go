@@ -129,5 +129,5 @@ func TestModuleFetch(t *testing.T) {
 		t.Errorf("no test images in %s", folder)
 	}
 	_, err = (&goModule{path: "example.org/nothing", version: "v1.0.0"}).fetch(t.Context(), true)
-	wantError(t, err, "go mod download example.org/nothing@v1.0.0: ")
+	wantError(t, err, "go mod download example.org/nothing@v1.0.0: ", "GOPROXY=off")
 }

@@ -27,6 +27,7 @@ func TestOutputShapes(t *testing.T) {
 		{"average pool", AveragePool{Window: 3}, tensor.Shape{3, 9, 8}, tensor.Shape{3, 3, 2}},
 		{"average pool with stride", AveragePool{Window: 3, Stride: 1, Padding: 1}, tensor.Shape{3, 9, 8}, tensor.Shape{3, 9, 8}},
 		{"relu", ReLU{}, tensor.Shape{3, 9, 8}, tensor.Shape{3, 9, 8}},
+		{"global average pool", GlobalAveragePool{}, tensor.Shape{3, 9, 8}, tensor.Shape{3}},
 		{"nothing", Sequential{}, tensor.Shape{3, 9, 8}, tensor.Shape{3, 9, 8}},
 		{"identity twice", Residual{}, tensor.Shape{3, 9, 8}, tensor.Shape{3, 9, 8}},
 	} {
@@ -59,6 +60,8 @@ func TestErrors(t *testing.T) {
 		{Sequential{MaxPool{Window: 2}, MaxPool{Window: 5}}, image, []string{"maxpool2: max pool"}},
 		{AveragePool{Window: 10}, image, []string{"averagepool1: average pool"}},
 		{AveragePool{Window: 2}, tensor.Shape{31}, []string{"averagepool1: average pool", "[2 31]"}},
+		{GlobalAveragePool{}, tensor.Shape{31}, []string{"layers: globalaveragepool1", "[2 31]"}},
+		{ELU{Alpha: -1}, image, []string{"elu1: elu", "-1"}},
 		{Residual{Body: Sequential{Conv2D{Filters: 1, Kernel: 1}}}, image, []string{"layers: residual1", "[2 3 9 8]", "[2 1 9 8]"}},
 		{Residual{Body: Sequential{Conv2D{Kernel: 1}}}, image, []string{"layers: conv1"}},
 		{Sequential{Linear{Name: "a", Outputs: 2}, Linear{Name: "a", Outputs: 2}}, tensor.Shape{31}, []string{`"a.weight"`, "taken"}},

@@ -32,3 +32,16 @@ func (p AveragePool) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 		Window: op.Square(p.Window), Stride: op.Square(orElse(p.Stride, p.Window)), Padding: op.Square(p.Padding),
 	}, x)
 }
+
+// GlobalAveragePool is the mean of each channel: x [B C H W] -> y [B C].
+type GlobalAveragePool struct{}
+
+// Apply implements Layer.
+func (GlobalAveragePool) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
+	name, leave := enter(b, "", "globalaveragepool")
+	defer leave()
+	if !wantAxes(b, name, x, 4, "[B C H W]") {
+		return nil
+	}
+	return b.Apply(op.Mean{Axes: op.AxesOf(2, 3)}, x)
+}

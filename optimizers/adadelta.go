@@ -38,24 +38,22 @@ func (o Adadelta) Update(b *graph.Builder, name string, parameter, gradient, rat
 func (Adadelta) states() []string { return []string{"second moment", "second moment of steps"} }
 
 func (o Adadelta) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) {
-	return tiles(l, n, adadelta[float32](o), adadelta[float64](o)), []float64{o.Decay, o.Epsilon, o.WeightDecay}
+	return tiles(l, n, o, adadelta[float32], adadelta[float64]), []float64{o.Decay, o.Epsilon, o.WeightDecay}
 }
 
-func adadelta[T float32 | float64](o Adadelta) tile {
+func adadelta[T float32 | float64](o Adadelta, a *tensor.Args, lo, hi int) float64 {
 	decay, epsilon, weightDecay := T(o.Decay), T(o.Epsilon), T(o.WeightDecay)
-	return func(a *tensor.Args, lo, hi int) float64 {
-		w, dw := operands[T](a, lo, hi)
-		squares, steps := tensor.Slice[T](a, 3)[lo:hi], tensor.Slice[T](a, 4)[lo:hi]
-		statistic := 0.0
-		for i, theta := range w {
-			g := op.Decayed(dw[i], theta, weightDecay)
-			statistic += product(theta, g)
-			s := averageSquare(squares[i], decay, g)
-			squares[i] = s
-			d := T(root(steps[i]+epsilon) / root(s+epsilon) * g)
-			steps[i] = averageSquare(steps[i], decay, d)
-			w[i] = theta - d
-		}
-		return statistic
+	w, dw := operands[T](a, lo, hi)
+	squares, steps := tensor.Slice[T](a, 3)[lo:hi], tensor.Slice[T](a, 4)[lo:hi]
+	statistic := 0.0
+	for i, theta := range w {
+		g := op.Decayed(dw[i], theta, weightDecay)
+		statistic += product(theta, g)
+		s := averageSquare(squares[i], decay, g)
+		squares[i] = s
+		d := T(root(steps[i]+epsilon) / root(s+epsilon) * g)
+		steps[i] = averageSquare(steps[i], decay, d)
+		w[i] = theta - d
 	}
+	return statistic
 }

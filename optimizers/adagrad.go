@@ -33,23 +33,21 @@ func (o Adagrad) Update(b *graph.Builder, name string, parameter, gradient, rate
 func (Adagrad) states() []string { return []string{"sum of squares"} }
 
 func (o Adagrad) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) {
-	return tiles(l, n, adagrad[float32](o), adagrad[float64](o)), []float64{o.Epsilon, o.WeightDecay}
+	return tiles(l, n, o, adagrad[float32], adagrad[float64]), []float64{o.Epsilon, o.WeightDecay}
 }
 
-func adagrad[T float32 | float64](o Adagrad) tile {
+func adagrad[T float32 | float64](o Adagrad, a *tensor.Args, lo, hi int) float64 {
 	epsilon, weightDecay := T(o.Epsilon), T(o.WeightDecay)
-	return func(a *tensor.Args, lo, hi int) float64 {
-		w, dw := operands[T](a, lo, hi)
-		squares := tensor.Slice[T](a, 3)[lo:hi]
-		rate := rateAt[T](a, 4)
-		statistic := 0.0
-		for i, theta := range w {
-			g := op.Decayed(dw[i], theta, weightDecay)
-			statistic += product(theta, g)
-			s := squares[i] + T(g*g)
-			squares[i] = s
-			w[i] = op.Descend(theta, rate, precondition(g, s, epsilon))
-		}
-		return statistic
+	w, dw := operands[T](a, lo, hi)
+	squares := tensor.Slice[T](a, 3)[lo:hi]
+	rate := rateAt[T](a, 4)
+	statistic := 0.0
+	for i, theta := range w {
+		g := op.Decayed(dw[i], theta, weightDecay)
+		statistic += product(theta, g)
+		s := squares[i] + T(g*g)
+		squares[i] = s
+		w[i] = op.Descend(theta, rate, precondition(g, s, epsilon))
 	}
+	return statistic
 }

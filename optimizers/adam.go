@@ -39,7 +39,7 @@ func (o Adam) Update(b *graph.Builder, name string, parameter, gradient, rates *
 func (Adam) states() []string { return []string{"first moment", "second moment"} }
 
 func (o Adam) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) {
-	return lowerAdam(l, n, o, false)
+	return lowerAdam(l, n, decayed{Adam: o, inGradient: o.WeightDecay})
 }
 
 // AdamW is Adam whose weight decay does not pass through the moments (Loshchilov and Hutter 2019, algorithm 2, the schedule's
@@ -74,41 +74,42 @@ func (o AdamW) Update(b *graph.Builder, name string, parameter, gradient, rates 
 func (AdamW) states() []string { return []string{"first moment", "second moment"} }
 
 func (o AdamW) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) {
-	return lowerAdam(l, n, Adam(o), true)
+	return lowerAdam(l, n, decayed{Adam: Adam(o), inStep: o.WeightDecay})
+}
+
+// decayed is what both rules are: Adam with weight decay in the gradient, in the step, or nowhere.
+type decayed struct {
+	Adam
+	inGradient, inStep float64
+	log1, log2         float64 // the betas' logarithms
 }
 
 // lowerAdam passes, besides the hyperparameters, the logarithms of the betas as the program's float rounds them: 1 - beta^t is
 // -expm1(t log beta), which is as accurate in float32 as in float64.
-func lowerAdam(l *graph.Lowering, n int, o Adam, decoupled bool) (tensor.HostKernel, []float64) {
-	log1, log2 := math.Log(o.Beta1), math.Log(o.Beta2)
+func lowerAdam(l *graph.Lowering, n int, o decayed) (tensor.HostKernel, []float64) {
+	o.log1, o.log2 = math.Log(o.Beta1), math.Log(o.Beta2)
 	if l.DType == tensor.Float32 {
-		log1, log2 = math.Log(float64(float32(o.Beta1))), math.Log(float64(float32(o.Beta2)))
+		o.log1, o.log2 = math.Log(float64(float32(o.Beta1))), math.Log(float64(float32(o.Beta2)))
 	}
-	host := tiles(l, n, adam[float32](o, decoupled, log1, log2), adam[float64](o, decoupled, log1, log2))
-	return host, []float64{o.Beta1, o.Beta2, log1, log2, o.Epsilon, o.WeightDecay}
+	return tiles(l, n, o, adam[float32], adam[float64]),
+		[]float64{o.Beta1, o.Beta2, o.log1, o.log2, o.Epsilon, o.WeightDecay}
 }
 
-func adam[T float32 | float64](o Adam, decoupled bool, log1, log2 float64) tile {
-	beta1, beta2, epsilon := T(o.Beta1), T(o.Beta2), T(o.Epsilon)
-	inGradient, inStep := T(o.WeightDecay), T(0)
-	if decoupled {
-		inGradient, inStep = inStep, inGradient
+func adam[T float32 | float64](o decayed, a *tensor.Args, lo, hi int) float64 {
+	beta1, beta2, epsilon, inGradient, inStep := T(o.Beta1), T(o.Beta2), T(o.Epsilon), T(o.inGradient), T(o.inStep)
+	w, dw := operands[T](a, lo, hi)
+	means, squares := tensor.Slice[T](a, 3)[lo:hi], tensor.Slice[T](a, 4)[lo:hi]
+	rate := rateAt[T](a, 5)
+	t := float64(tensor.Slice[uint64](a, 6)[graph.HeaderStep] + 1)
+	correct1, correct2 := T(-1/math.Expm1(t*o.log1)), T(-1/math.Expm1(t*o.log2))
+	statistic := 0.0
+	for i, theta := range w {
+		g := op.Decayed(dw[i], theta, inGradient)
+		statistic += product(theta, g)
+		m, v := average(means[i], beta1, g), averageSquare(squares[i], beta2, g)
+		means[i], squares[i] = m, v
+		step := precondition(T(correct1*m), T(correct2*v), epsilon)
+		w[i] = op.Descend(theta, rate, op.Decayed(step, theta, inStep))
 	}
-	return func(a *tensor.Args, lo, hi int) float64 {
-		w, dw := operands[T](a, lo, hi)
-		means, squares := tensor.Slice[T](a, 3)[lo:hi], tensor.Slice[T](a, 4)[lo:hi]
-		rate := rateAt[T](a, 5)
-		t := float64(tensor.Slice[uint64](a, 6)[graph.HeaderStep] + 1)
-		correct1, correct2 := T(-1/math.Expm1(t*log1)), T(-1/math.Expm1(t*log2))
-		statistic := 0.0
-		for i, theta := range w {
-			g := op.Decayed(dw[i], theta, inGradient)
-			statistic += product(theta, g)
-			m, v := average(means[i], beta1, g), averageSquare(squares[i], beta2, g)
-			means[i], squares[i] = m, v
-			step := precondition(T(correct1*m), T(correct2*v), epsilon)
-			w[i] = op.Descend(theta, rate, op.Decayed(step, theta, inStep))
-		}
-		return statistic
-	}
+	return statistic
 }

@@ -34,25 +34,23 @@ func (o Momentum) Update(b *graph.Builder, name string, parameter, gradient, rat
 func (Momentum) states() []string { return []string{"momentum"} }
 
 func (o Momentum) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) {
-	return tiles(l, n, momentum[float32](o), momentum[float64](o)), []float64{o.Decay, o.WeightDecay}
+	return tiles(l, n, o, momentum[float32], momentum[float64]), []float64{o.Decay, o.WeightDecay}
 }
 
-func momentum[T float32 | float64](o Momentum) tile {
+func momentum[T float32 | float64](o Momentum, a *tensor.Args, lo, hi int) float64 {
 	decay, weightDecay := T(o.Decay), T(o.WeightDecay)
-	return func(a *tensor.Args, lo, hi int) float64 {
-		w, dw := operands[T](a, lo, hi)
-		velocity := tensor.Slice[T](a, 3)[lo:hi]
-		rate := rateAt[T](a, 4)
-		statistic := 0.0
-		for i, theta := range w {
-			g := op.Decayed(dw[i], theta, weightDecay)
-			statistic += product(theta, g)
-			v := T(decay*velocity[i]) + T(rate*g)
-			velocity[i] = v
-			w[i] = theta - v
-		}
-		return statistic
+	w, dw := operands[T](a, lo, hi)
+	velocity := tensor.Slice[T](a, 3)[lo:hi]
+	rate := rateAt[T](a, 4)
+	statistic := 0.0
+	for i, theta := range w {
+		g := op.Decayed(dw[i], theta, weightDecay)
+		statistic += product(theta, g)
+		v := T(decay*velocity[i]) + T(rate*g)
+		velocity[i] = v
+		w[i] = theta - v
 	}
+	return statistic
 }
 
 // Nesterov is gradient descent with the accelerated gradient's momentum (Nesterov 1983; Sutskever, Martens, Dahl and Hinton 2013,
@@ -83,24 +81,22 @@ func (o Nesterov) Update(b *graph.Builder, name string, parameter, gradient, rat
 func (Nesterov) states() []string { return []string{"momentum"} }
 
 func (o Nesterov) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) {
-	return tiles(l, n, nesterov[float32](o), nesterov[float64](o)), []float64{o.Decay, o.WeightDecay}
+	return tiles(l, n, o, nesterov[float32], nesterov[float64]), []float64{o.Decay, o.WeightDecay}
 }
 
-func nesterov[T float32 | float64](o Nesterov) tile {
+func nesterov[T float32 | float64](o Nesterov, a *tensor.Args, lo, hi int) float64 {
 	decay, weightDecay := T(o.Decay), T(o.WeightDecay)
-	return func(a *tensor.Args, lo, hi int) float64 {
-		w, dw := operands[T](a, lo, hi)
-		velocity := tensor.Slice[T](a, 3)[lo:hi]
-		rate := rateAt[T](a, 4)
-		statistic := 0.0
-		for i, theta := range w {
-			g := op.Decayed(dw[i], theta, weightDecay)
-			statistic += product(theta, g)
-			move := T(rate * g)
-			v := T(decay*velocity[i]) + move
-			velocity[i] = v
-			w[i] = theta - (move + T(decay*v))
-		}
-		return statistic
+	w, dw := operands[T](a, lo, hi)
+	velocity := tensor.Slice[T](a, 3)[lo:hi]
+	rate := rateAt[T](a, 4)
+	statistic := 0.0
+	for i, theta := range w {
+		g := op.Decayed(dw[i], theta, weightDecay)
+		statistic += product(theta, g)
+		move := T(rate * g)
+		v := T(decay*velocity[i]) + move
+		velocity[i] = v
+		w[i] = theta - (move + T(decay*v))
 	}
+	return statistic
 }

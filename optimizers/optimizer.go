@@ -132,12 +132,13 @@ func (u update) Lower(l *graph.Lowering) {
 	l.Emit(u.rule.Name()+"_update", n, host, arguments...)
 }
 
-// tile is a rule's host loop over parameters lo to hi. The launch's arguments are the statistics, w, dw, the states, the rates
-// unless there are none, the header.
-type tile func(a *tensor.Args, lo, hi int) (statistic float64)
-
-func tiles(l *graph.Lowering, n int, f32, f64 tile) tensor.HostKernel {
-	return graph.Pick(l, op.UpdateHost[float32](n, f32), op.UpdateHost[float64](n, f64))
+// tiles is the host side of a rule's update. A tile function treats parameters lo to hi and returns their statistic; the launch's
+// arguments are the statistics, w, dw, the states, the rates unless there are none, the header.
+func tiles[R any](l *graph.Lowering, n int, r R, f32, f64 func(r R, a *tensor.Args, lo, hi int) float64) tensor.HostKernel {
+	if l.DType == tensor.Float64 {
+		return op.UpdateHost[float64](n, func(a *tensor.Args, lo, hi int) float64 { return f64(r, a, lo, hi) })
+	}
+	return op.UpdateHost[float32](n, func(a *tensor.Args, lo, hi int) float64 { return f32(r, a, lo, hi) })
 }
 
 // operands are parameters lo to hi and their gradients.

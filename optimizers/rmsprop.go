@@ -36,23 +36,21 @@ func (o RMSProp) Update(b *graph.Builder, name string, parameter, gradient, rate
 func (RMSProp) states() []string { return []string{"second moment"} }
 
 func (o RMSProp) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) {
-	return tiles(l, n, rmsprop[float32](o), rmsprop[float64](o)), []float64{o.Decay, o.Epsilon, o.WeightDecay}
+	return tiles(l, n, o, rmsprop[float32], rmsprop[float64]), []float64{o.Decay, o.Epsilon, o.WeightDecay}
 }
 
-func rmsprop[T float32 | float64](o RMSProp) tile {
+func rmsprop[T float32 | float64](o RMSProp, a *tensor.Args, lo, hi int) float64 {
 	decay, epsilon, weightDecay := T(o.Decay), T(o.Epsilon), T(o.WeightDecay)
-	return func(a *tensor.Args, lo, hi int) float64 {
-		w, dw := operands[T](a, lo, hi)
-		squares := tensor.Slice[T](a, 3)[lo:hi]
-		rate := rateAt[T](a, 4)
-		statistic := 0.0
-		for i, theta := range w {
-			g := op.Decayed(dw[i], theta, weightDecay)
-			statistic += product(theta, g)
-			s := averageSquare(squares[i], decay, g)
-			squares[i] = s
-			w[i] = op.Descend(theta, rate, precondition(g, s, epsilon))
-		}
-		return statistic
+	w, dw := operands[T](a, lo, hi)
+	squares := tensor.Slice[T](a, 3)[lo:hi]
+	rate := rateAt[T](a, 4)
+	statistic := 0.0
+	for i, theta := range w {
+		g := op.Decayed(dw[i], theta, weightDecay)
+		statistic += product(theta, g)
+		s := averageSquare(squares[i], decay, g)
+		squares[i] = s
+		w[i] = op.Descend(theta, rate, precondition(g, s, epsilon))
 	}
+	return statistic
 }

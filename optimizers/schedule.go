@@ -99,7 +99,7 @@ func (s Polynomial) growth() float64 { return math.Expm1(math.Log(s.First/s.Last
 func (s Polynomial) Rates(steps int) ([]float64, error) {
 	growth := s.growth()
 	return table(s, steps, func(t int) float64 {
-		return s.First * math.Pow(1+progress(t, steps)*growth, -s.Exponent)
+		return s.First * math.Pow(1+float64(progress(t, steps)*growth), -s.Exponent)
 	})
 }
 
@@ -121,7 +121,7 @@ func (s Cosine) Validate() error {
 func (s Cosine) Rates(steps int) ([]float64, error) {
 	return table(s, steps, func(t int) float64 {
 		share := (1 + math.Cos(math.Pi*progress(t, steps))) / 2
-		return share*s.First + (1-share)*s.Last
+		return float64(share*s.First) + float64((1-share)*s.Last)
 	})
 }
 

@@ -30,20 +30,18 @@ func (o SGD) Update(b *graph.Builder, name string, parameter, gradient, rates *g
 func (SGD) states() []string { return nil }
 
 func (o SGD) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) {
-	return tiles(l, n, sgd[float32](o), sgd[float64](o)), []float64{o.WeightDecay}
+	return tiles(l, n, o, sgd[float32], sgd[float64]), []float64{o.WeightDecay}
 }
 
-func sgd[T float32 | float64](o SGD) tile {
+func sgd[T float32 | float64](o SGD, a *tensor.Args, lo, hi int) float64 {
 	weightDecay := T(o.WeightDecay)
-	return func(a *tensor.Args, lo, hi int) float64 {
-		w, dw := operands[T](a, lo, hi)
-		rate := rateAt[T](a, 3)
-		statistic := 0.0
-		for i, theta := range w {
-			g := op.Decayed(dw[i], theta, weightDecay)
-			statistic += product(theta, g)
-			w[i] = op.Descend(theta, rate, g)
-		}
-		return statistic
+	w, dw := operands[T](a, lo, hi)
+	rate := rateAt[T](a, 3)
+	statistic := 0.0
+	for i, theta := range w {
+		g := op.Decayed(dw[i], theta, weightDecay)
+		statistic += product(theta, g)
+		w[i] = op.Descend(theta, rate, g)
 	}
+	return statistic
 }

@@ -38,7 +38,8 @@ type Case struct {
 	// of the float inputs in order.
 	Gradient func(in [][]float64, dout []float64) [][]float64
 
-	// Speed puts the row into Benchmark. Flops is the number of floating-point operations of the forward direction.
+	// Speed puts the row into Benchmark. Such rows are large: Run leaves out their finite differences, and float64 but as a reference.
+	// Flops is the number of floating-point operations of the output.
 	Speed bool
 	Flops float64
 }
@@ -186,6 +187,13 @@ func (c *Case) validate() error {
 		return errors.Errorf("optest: row %q: a looser tolerance wants a reason, and a reason one", c.Name)
 	case c.Speed && !(c.Flops > 0):
 		return errors.Errorf("optest: row %q: Speed wants Flops", c.Name)
+	}
+	for i, in := range c.Inputs {
+		switch in.DType {
+		case 0, tensor.Int32, tensor.Uint8, Header.DType:
+		default:
+			return errors.Errorf("optest: row %q: input %d of %v, wants the program's float, int32, uint8, or Header", c.Name, i, in.DType)
+		}
 	}
 	if _, ok := c.Op.(graph.Differentiable); c.Build == nil && !ok && !c.NoGradient {
 		return errors.Errorf("optest: row %q: %s has no gradient, wants NoGradient", c.Name, c.Op.Name())

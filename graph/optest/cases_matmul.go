@@ -64,7 +64,7 @@ func matrixCases() []Case {
 		matrix{33, 31, 10, linear}.fused("matmul_bias_fwd", true, false),
 		matrix{31, 17, 33, linear}.fused("matmul_fwd", false, true),
 		matrix{17, 33, 35, op.MatMul{}}.fused("matmul_bias_fwd", true, true))
-	for _, m := range []matrix{{100, 320, 50, linear}, {100, 3136, 256, linear}} {
+	for _, m := range []matrix{{100, 320, 50, linear}, {64, 784, 256, linear}} {
 		c := m.fused("matmul_bias_fwd", true, true)
 		c.Speed, c.Flops = true, 2*float64(m.rows*m.inner*m.columns)
 		cases = append(cases, c)

@@ -74,17 +74,16 @@ func ulps(got []float64, a, b float64) float64 {
 	}
 	for _, v := range got {
 		if float64(float32(v)) != v && !math.IsNaN(v) {
-			return math.Abs(ordinal(math.Float64bits(a), 63) - ordinal(math.Float64bits(b), 63))
+			return between(math.Float64bits(a), math.Float64bits(b), 63)
 		}
 	}
-	return math.Abs(ordinal(uint64(math.Float32bits(float32(a))), 31) - ordinal(uint64(math.Float32bits(float32(b))), 31))
+	return between(uint64(math.Float32bits(float32(a))), uint64(math.Float32bits(float32(b))), 31)
 }
 
-// ordinal is the place of a floating-point number among all of its type, zero being 0.
-func ordinal(bits uint64, sign int) float64 {
-	magnitude := float64(bits &^ (1 << sign))
-	if bits>>sign != 0 {
-		return -magnitude
+// between counts the steps from one floating-point number to another, given their bits and the place of the sign's.
+func between(a, b uint64, sign int) float64 {
+	if a>>sign == b>>sign {
+		return float64(max(a, b) - min(a, b))
 	}
-	return magnitude
+	return float64(a&^(1<<sign) + b&^(1<<sign))
 }

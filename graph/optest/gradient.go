@@ -39,9 +39,17 @@ type slope struct {
 	size    float64 // the sum of the terms' magnitudes at the last evaluation
 }
 
-func (p *slope) evaluate() (float64, error) {
-	if err := p.s.write(p.session, 0, p.values); err != nil {
+// evaluate is the sum where input i has other values than its own.
+func (p *slope) evaluate(i int, values []float64) (float64, error) {
+	if err := p.s.writeInput(p.session, 0, i, values); err != nil {
 		return 0, err
+	}
+	for j, in := range p.s.c.Inputs {
+		if in.isHeader() { // the last evaluation has counted a step
+			if err := p.s.writeInput(p.session, 0, j, p.values[j]); err != nil {
+				return 0, err
+			}
+		}
 	}
 	if err := p.session.Run(1); err != nil {
 		return 0, err
@@ -61,21 +69,18 @@ func (p *slope) evaluate() (float64, error) {
 
 // along is the derivative of the sum for input i in a direction.
 func (p *slope) along(i int, direction []float64) (float64, error) {
-	at := p.values[i]
-	defer func() { p.values[i] = at }()
 	var sums [2]float64
 	for side, h := range []float64{difference, -difference} {
-		moved := append([]float64(nil), at...)
+		moved := append([]float64(nil), p.values[i]...)
 		for j := range moved {
 			moved[j] += h * direction[j]
 		}
-		p.values[i] = moved
 		var err error
-		if sums[side], err = p.evaluate(); err != nil {
+		if sums[side], err = p.evaluate(i, moved); err != nil {
 			return 0, err
 		}
 	}
-	return (sums[0] - sums[1]) / (2 * difference), nil
+	return (sums[0] - sums[1]) / (2 * difference), p.s.writeInput(p.session, 0, i, p.values[i])
 }
 
 // checkSlopes compares a row's gradients, in float64, with finite differences: for each input in two random directions, and for some of
@@ -91,6 +96,9 @@ func (c *Case) checkSlopes(host tensor.Device, s *subject, computed [][]float64)
 	}
 	defer session.Close()
 	p := &slope{s: forward, session: session, values: c.values(0), weights: s.cotangent(0)}
+	if err := forward.write(session, 0, p.values); err != nil {
+		return err
+	}
 	for k, v := range s.kept {
 		if v.role != gradient {
 			continue

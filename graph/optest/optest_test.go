@@ -15,3 +15,18 @@ func TestHost(t *testing.T) {
 		}
 	}
 }
+
+// foreign hides that a device is the host.
+type foreign struct{ tensor.Device }
+
+func TestOtherDevice(t *testing.T) {
+	host := tensor.NewHost(2)
+	defer host.Close()
+	RunCases(t, foreign{host}, append(pointwiseCases()[:8], gatherCases()[:4]...))
+}
+
+func BenchmarkHost(b *testing.B) {
+	host := tensor.NewHost(0)
+	defer host.Close()
+	Benchmark(b, host)
+}

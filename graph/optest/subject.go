@@ -145,27 +145,28 @@ func (s *subject) hasGradients() bool {
 // trace is what one chain computed: the values of each variable of kept after each step.
 type trace [][][]float64
 
-// run makes the row's steps for chains first to first+chains-1, twice in the same memory, and returns each chain's trace.
-func (s *subject) run(device tensor.Device, first, chains int) ([]trace, error) {
+// run makes the row's steps for chains first to first+chains-1, and returns each chain's trace. When it does so again, in the same memory, the bits
+// must be the same.
+func (s *subject) run(device tensor.Device, first, chains int, again bool) ([]trace, error) {
 	session, err := s.program.Load(device, graph.LoadOptions{Seed: seed, FirstChain: first, Chains: chains})
 	if err != nil {
 		return nil, err
 	}
 	defer session.Close()
-	once, err := s.pass(session, first)
+	traces, err := s.pass(session, first)
+	if err != nil || !again {
+		return traces, err
+	}
+	second, err := s.pass(session, first)
 	if err != nil {
 		return nil, err
 	}
-	again, err := s.pass(session, first)
-	if err != nil {
-		return nil, err
-	}
-	for chain := range once {
-		if err := s.sameBits(again[chain], once[chain]); err != nil {
+	for chain := range traces {
+		if err := s.sameBits(second[chain], traces[chain]); err != nil {
 			return nil, errors.Wrapf(err, "chain %d, the same steps in the same memory again", first+chain)
 		}
 	}
-	return once, nil
+	return traces, nil
 }
 
 // pass writes all inputs and makes the row's steps.
@@ -198,28 +199,28 @@ func (s *subject) pass(session *graph.Session, first int) ([]trace, error) {
 
 // write sets a chain's inputs.
 func (s *subject) write(session *graph.Session, chain int, values [][]float64) error {
-	for i, in := range s.c.Inputs {
-		if s.dead[i] {
-			continue
-		}
-		var err error
-		switch {
-		case in.isHeader():
-			err = graph.Write(session, "header", chain, 0, convert[uint64](values[i]))
-		case in.isFloat():
-			err = writeFloats(session, s.dtype, inputName(i), chain, values[i])
-		case in.DType == tensor.Uint8:
-			err = graph.Write(session, inputName(i), 0, 0, convert[uint8](values[i]))
-		case in.DType == tensor.Int32:
-			err = graph.Write(session, inputName(i), 0, 0, convert[int32](values[i]))
-		default:
-			err = errors.Errorf("optest: input %d of %v, wants the program's float, int32, uint8, or Header", i, in.DType)
-		}
-		if err != nil {
+	for i := range s.c.Inputs {
+		if err := s.writeInput(session, chain, i, values[i]); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (s *subject) writeInput(session *graph.Session, chain, i int, values []float64) error {
+	in := s.c.Inputs[i]
+	switch {
+	case s.dead[i]:
+		return nil
+	case in.isHeader():
+		return graph.Write(session, "header", chain, 0, convert[uint64](values))
+	case in.isFloat():
+		return writeFloats(session, s.dtype, inputName(i), chain, values)
+	case in.DType == tensor.Uint8:
+		return graph.Write(session, inputName(i), 0, 0, convert[uint8](values))
+	default:
+		return graph.Write(session, inputName(i), 0, 0, convert[int32](values))
+	}
 }
 
 // read gets the values of all that is kept.

@@ -10,6 +10,9 @@ import (
 
 //go:generate go run -C generate main.go -out ../avx2_amd64.s -stubs ../avx2_stubs_amd64.go -pkg kernel
 
+// vector is the number of float32 in an AVX register.
+const vector = 8
+
 // useAVX2 selects the assembly. Tests clear it to reach the portable path.
 var useAVX2 = cpu.X86.HasAVX2 && cpu.X86.HasFMA
 
@@ -83,7 +86,6 @@ func multiplyTableFast[T Float](data []T, rowOffsets, depthOffsets []int32, b, c
 }
 
 func packColumnsFast[T Float](panel, source []T, stride, depth, columns int) bool {
-	const vector = 8
 	if !fast[T]() || depth < vector {
 		return false
 	}
@@ -124,8 +126,15 @@ func packWindowFast[T Float](panel, padded []T, p *pixelPanel, taps []int32) boo
 	return true
 }
 
+// vectorLength is the number of outputs of 2 x 2 pooling computed together.
+func vectorLength[T Float]() int {
+	if fast[T]() {
+		return vector
+	}
+	return 1
+}
+
 func maxLineFast[T Float](y, upper, lower []T) bool {
-	const vector = 8
 	n := len(y)
 	if n < vector || !fast[T]() {
 		return false
@@ -134,9 +143,8 @@ func maxLineFast[T Float](y, upper, lower []T) bool {
 	return true
 }
 
-func maxLineBackwardFast[T Float](dx, x, gradient []T) bool {
-	const vector = 8
-	n, width := len(gradient), len(x)/2
+func maxLineBackwardFast[T Float](dx, x, gradient []T, width int) bool {
+	n := len(gradient)
 	if n < vector || !fast[T]() {
 		return false
 	}

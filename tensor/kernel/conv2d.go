@@ -8,7 +8,8 @@ import "github.com/pkg/errors"
 //	y[b k p q] = f(bias[k] + sum_{c r s} w[k c r s] x[b c p*StrideH+r*DilationH-PadH q*StrideW+s*DilationW-PadW])
 //
 // with x [B C H W], w [K C R S], y [B K P Q]; x is zero outside its bounds and f
-// is the ReLU when ReLU is set. Bias and ReLU concern the forward direction only.
+// is the ReLU when ReLU is set. Bias and ReLU belong to the forward direction; the
+// backward directions refuse them.
 type Conv2D struct {
 	B, C, H, W, K, R, S  int
 	StrideH, StrideW     int
@@ -33,8 +34,8 @@ func outputSize(size, taps, stride, pad, dilation int) int {
 }
 
 // Validate returns an error when a size, stride or dilation is not positive, a
-// padding is negative, the filter does not fit into the padded image, or a tensor has 2^31
-// elements or more.
+// padding is negative, the filter does not fit into the padded image, or a
+// tensor has 2^31 elements or more.
 func (c Conv2D) Validate() error {
 	if min(c.B, c.C, c.H, c.W, c.K, c.R, c.S) < 1 {
 		return errors.Errorf("kernel: conv2d: sizes B, C, H, W, K, R, S are %d, %d, %d, %d, %d, %d, %d, want at least 1",
@@ -61,6 +62,15 @@ func (c Conv2D) Validate() error {
 		}
 	}
 	return nil
+}
+
+// validateBackward also refuses the epilogue: the gradients of a bias and of a
+// ReLU are not taken here.
+func (c Conv2D) validateBackward() error {
+	if c.Bias || c.ReLU {
+		return errors.Errorf("kernel: conv2d: backward with Bias %t and ReLU %t, want neither", c.Bias, c.ReLU)
+	}
+	return c.Validate()
 }
 
 func (c Conv2D) sizeX() int { return c.B * c.C * c.H * c.W }
@@ -119,10 +129,11 @@ func (c Conv2D) axes() (vertical, horizontal axis) {
 //	dx[b c h w] = sum_{k r s} w[k c r s] dout[b k p q], p*StrideH = h+PadH-r*DilationH, q likewise,
 //
 // which is a convolution of dout, with StrideH-1 and StrideW-1 zeros between
-// its elements, by the flipped filter. Operands: A is dout [B K P Q], B is w, Out is dx
-// [B C H W]. Phase 0 flips the filter into the workspace, phase 1 convolves.
+// its elements, by the flipped filter; strides therefore save no work here.
+// Operands: A is dout [B K P Q], B is w, Out is dx [B C H W]. Phase 0 flips the
+// filter into the workspace, phase 1 convolves.
 func (c Conv2D) BackwardInput() (Plan, error) {
-	if err := c.Validate(); err != nil {
+	if err := c.validateBackward(); err != nil {
 		return Plan{}, err
 	}
 	p := convPlan{outputs: c.C, shape: c}

@@ -19,7 +19,7 @@ const partialElements = 1 << 19
 // Operands: A is dout [B K P Q], B is x [B C H W], Out is dw [K C R S]. Phase 0
 // sums over chunks of the batch, phase 1 adds the chunks in order.
 func (c Conv2D) BackwardFilter() (Plan, error) {
-	if err := c.Validate(); err != nil {
+	if err := c.validateBackward(); err != nil {
 		return Plan{}, err
 	}
 	p := convPlan{shape: c}

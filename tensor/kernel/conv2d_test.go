@@ -47,6 +47,7 @@ func checkConv[T Float](t *testing.T, c Conv2D) {
 		}
 		return out
 	})
+	c.Bias, c.ReLU = false, false
 	input, err := c.BackwardInput()
 	if err != nil {
 		t.Fatal(err)
@@ -73,7 +74,7 @@ func TestConv2D(t *testing.T) {
 		func(c *Conv2D) {},
 		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.R, c.S = 3, 1, 28, 28, 10, 5, 5 },
 		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.R, c.S = 5, 10, 12, 12, 20, 5, 5 },
-		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.R, c.S, c.PadH, c.PadW = 7, 9, 14, 14, 33, 5, 5, 2, 2 },
+		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.R, c.S, c.PadH, c.PadW = 5, 7, 14, 14, 17, 5, 5, 2, 2 },
 		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.R, c.S, c.PadH, c.PadW = 33, 2, 7, 5, 17, 3, 3, 1, 1 },
 		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K = 40, 31, 2, 2, 6 },
 		func(c *Conv2D) {
@@ -86,7 +87,11 @@ func TestConv2D(t *testing.T) {
 		},
 		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.R, c.S, c.PadH, c.PadW = 2, 2, 5, 6, 3, 2, 3, 5, 4 },
 		func(c *Conv2D) { c.B, c.H, c.W, c.K, c.StrideH, c.StrideW, c.PadH, c.PadW = 2, 4, 4, 2, 3, 3, 3, 2 },
-		func(c *Conv2D) { c.C, c.H, c.W, c.K, c.R, c.S, c.PadH, c.PadW = 3, 64, 257, 8, 3, 3, 1, 1 },
+		func(c *Conv2D) { c.C, c.H, c.W, c.K, c.R, c.S, c.PadH, c.PadW = 2, 33, 257, 7, 3, 3, 1, 1 },
+		func(c *Conv2D) {
+			c.C, c.H, c.W, c.K, c.R, c.S, c.PadH, c.PadW = 2, 65, 64, 3, 3, 2, 3, 1
+			c.StrideH, c.StrideW, c.DilationH, c.DilationW = 2, 1, 2, 1
+		},
 		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.R, c.S = 20, 70, 6, 6, 18, 3, 1 },
 		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.S, c.StrideW = 3, 2, 1, 100, 4, 9, 4 },
 	}
@@ -107,6 +112,14 @@ func TestConv2DValidate(t *testing.T) {
 	good := Conv2D{B: 1, C: 1, H: 5, W: 5, K: 1, R: 3, S: 3, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}
 	if err := good.Validate(); err != nil {
 		t.Fatal(err)
+	}
+	fused := good
+	fused.ReLU = true
+	if _, err := fused.BackwardInput(); err == nil {
+		t.Error("backward input with a ReLU: no error")
+	}
+	if _, err := fused.BackwardFilter(); err == nil {
+		t.Error("backward filter with a ReLU: no error")
 	}
 	for i, set := range []func(c *Conv2D){
 		func(c *Conv2D) { c.B = 0 },

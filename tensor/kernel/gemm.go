@@ -27,8 +27,8 @@ type Gemm struct {
 	ReLU                   bool
 }
 
-// Validate returns an error when a size is not positive, a matrix has 2^31 elements or more, or
-// Bias is unknown.
+// Validate returns an error when a size is not positive, a matrix has 2^31
+// elements or more, or Bias is unknown.
 func (g Gemm) Validate() error {
 	if g.M < 1 || g.N < 1 || g.K < 1 {
 		return errors.Errorf("kernel: gemm: sizes M, N, K are %d, %d, %d, want at least 1", g.M, g.N, g.K)

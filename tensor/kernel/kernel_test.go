@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"sync"
 	"testing"
 	"unsafe"
 )
@@ -182,6 +183,37 @@ func TestRunDoesNotAllocate(t *testing.T) {
 	})
 }
 
+// Tiles shared among goroutines give the bits that one goroutine gives.
+func TestTilesSideBySide(t *testing.T) {
+	const workers = 4
+	onBothPaths(t, func(t *testing.T) {
+		for name, p := range samplePlans(t) {
+			alone, shared := operands[float32](&p), operands[float32](&p)
+			for phase, tiles := range p.Phases {
+				var wait sync.WaitGroup
+				for worker := range workers {
+					wait.Go(func() {
+						o := shared
+						o.Scratch = make([]float32, p.Scratch)
+						for tile := worker; tile < tiles; tile += workers {
+							Run(&p, phase, tile, o)
+						}
+					})
+				}
+				wait.Wait()
+				for tile := range tiles {
+					Run(&p, phase, tile, alone)
+				}
+			}
+			for i := range alone.Out {
+				if alone.Out[i] != shared.Out[i] {
+					t.Fatalf("%s: element %d is %g alone, %g shared", name, i, alone.Out[i], shared.Out[i])
+				}
+			}
+		}
+	})
+}
+
 func operands[T Float](p *Plan) Operands[T] {
 	r := rand.New(rand.NewPCG(1, 2))
 	in := random[T](r, p)
@@ -207,6 +239,7 @@ func samplePlans(t *testing.T) map[string]Plan {
 	}
 	p, err := c.Forward()
 	put("conv2d forward", p, err)
+	c.Bias, c.ReLU = false, false
 	p, err = c.BackwardInput()
 	put("conv2d backward input", p, err)
 	p, err = c.BackwardFilter()

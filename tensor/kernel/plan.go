@@ -32,8 +32,7 @@ type Plan struct {
 type kind uint8
 
 const (
-	kindNone kind = iota
-	kindGemm
+	kindGemm kind = iota + 1
 	kindConv2DForward
 	kindConv2DBackwardInput
 	kindConv2DBackwardFilter
@@ -55,7 +54,8 @@ type Operands[T Float] struct {
 
 // Run performs one tile of one phase. It panics when the tile or the length of
 // a slice is not one of the plan's: the caller's sizes are then broken, and the
-// assembly must not be reached.
+// assembly must not be reached. Tiles that run at the same time share all
+// operands but Scratch.
 func Run[T Float](p *Plan, phase, tile int, o Operands[T]) {
 	if phase < 0 || phase >= len(p.Phases) || tile < 0 || tile >= p.Phases[phase] {
 		panic(errors.Errorf("kernel: run: no tile %d of phase %d in a plan of phases %v", tile, phase, p.Phases))

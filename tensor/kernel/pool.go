@@ -2,10 +2,11 @@ package kernel
 
 import "github.com/pkg/errors"
 
-// Pool2D describes pooling over windows of R x S elements, x [B C H W] -> y
-// [B C P Q]. Windows that the stride leaves incomplete at the end are left out.
-// The padding holds no elements: it is never the maximum, and an average is taken
-// over the elements that exist, so that a constant image stays constant.
+// Pool2D describes pooling over windows of R x S elements:
+// x [B C H W] -> y [B C P Q]. Windows that the stride leaves incomplete at the end
+// are left out. The padding holds no elements: it is never the maximum, and an
+// average is taken over the elements that exist, so that a constant image stays
+// constant.
 type Pool2D struct {
 	B, C, H, W       int
 	R, S             int
@@ -20,8 +21,9 @@ func (p Pool2D) P() int { return outputSize(p.H, p.R, p.StrideH, p.PadH, 1) }
 func (p Pool2D) Q() int { return outputSize(p.W, p.S, p.StrideW, p.PadW, 1) }
 
 // Validate returns an error when a size or stride is not positive, a padding is
-// negative or not smaller than the window (a window could then be empty), the window does not fit into
-// the padded image, or a tensor has 2^31 elements or more.
+// negative or not smaller than the window (a window could then be empty), the
+// window does not fit into the padded image, or a tensor has 2^31 elements or
+// more.
 func (p Pool2D) Validate() error {
 	if min(p.B, p.C, p.H, p.W, p.R, p.S) < 1 {
 		return errors.Errorf("kernel: pool2d: sizes B, C, H, W, R, S are %d, %d, %d, %d, %d, %d, want at least 1",

@@ -6,6 +6,10 @@ func averagePoolForward[T Float](p *poolPlan, tile int, x, y []T) {
 		from := x[plane*p.H*p.W:][:p.H*p.W]
 		to := y[plane*p.outH*p.outW:][:p.outH*p.outW]
 		for i := range p.outH {
+			if p.simple() {
+				averageLine(to[i*p.outW:][:p.outW], from[2*i*p.W:][:p.W], from[(2*i+1)*p.W:][:p.W])
+				continue
+			}
 			h0, h1 := bounds(i, p.StrideH, p.PadH, p.R, p.H)
 			line := to[i*p.outW:][:p.outW]
 			for j := range line {
@@ -22,6 +26,15 @@ func averagePoolForward[T Float](p *poolPlan, tile int, x, y []T) {
 	}
 }
 
+// averageLine is one line of outputs of 2 x 2 windows.
+func averageLine[T Float](y, upper, lower []T) {
+	lower = lower[:len(upper)]
+	for j := range y {
+		k := 2*j + 1
+		y[j] = (upper[k-1] + upper[k] + lower[k-1] + lower[k]) / 4
+	}
+}
+
 func averagePoolBackward[T Float](p *poolPlan, tile int, dout, dx []T) {
 	lo, hi := p.planes(tile)
 	for plane := lo; plane < hi; plane++ {
@@ -29,6 +42,11 @@ func averagePoolBackward[T Float](p *poolPlan, tile int, dout, dx []T) {
 		gradient := dout[plane*p.outH*p.outW:][:p.outH*p.outW]
 		clear(to)
 		for i := range p.outH {
+			if p.simple() {
+				line := gradient[i*p.outW:][:p.outW]
+				averageLineBackward(to[2*i*p.W:][:p.W], to[(2*i+1)*p.W:][:p.W], line)
+				continue
+			}
 			h0, h1 := bounds(i, p.StrideH, p.PadH, p.R, p.H)
 			for j, g := range gradient[i*p.outW:][:p.outW] {
 				w0, w1 := bounds(j, p.StrideW, p.PadW, p.S, p.W)
@@ -41,5 +59,15 @@ func averagePoolBackward[T Float](p *poolPlan, tile int, dout, dx []T) {
 				}
 			}
 		}
+	}
+}
+
+// averageLineBackward is one line of 2 x 2 windows.
+func averageLineBackward[T Float](dupper, dlower, gradient []T) {
+	dlower = dlower[:len(dupper)]
+	for j, g := range gradient {
+		k, share := 2*j+1, g/4
+		dupper[k-1], dupper[k] = share, share
+		dlower[k-1], dlower[k] = share, share
 	}
 }

@@ -6,11 +6,12 @@ func maxPoolForward[T Float](p *poolPlan, tile int, x, y []T) {
 		from := x[plane*p.H*p.W:][:p.H*p.W]
 		to := y[plane*p.outH*p.outW:][:p.outH*p.outW]
 		for i := range p.outH {
-			line := to[i*p.outW:][:p.outW]
 			if p.simple() {
-				maxLine(line, from[2*i*p.W:][:p.W], from[(2*i+1)*p.W:][:p.W])
+				n := lineLength[T](p, i)
+				maxLine(to[i*p.outW:][:n], from[2*i*p.W:][:2*n], from[(2*i+1)*p.W:][:2*n])
 				continue
 			}
+			line := to[i*p.outW:][:p.outW]
 			h0, h1 := bounds(i, p.StrideH, p.PadH, p.R, p.H)
 			for j := range line {
 				w0, w1 := bounds(j, p.StrideW, p.PadW, p.S, p.W)
@@ -24,6 +25,17 @@ func maxPoolForward[T Float](p *poolPlan, tile int, x, y []T) {
 			}
 		}
 	}
+}
+
+// lineLength is the number of outputs of 2 x 2 windows to compute at line i: a
+// line, or one vector when a line is shorter. What is then written too far are
+// parts of later lines, which are not computed yet.
+func lineLength[T Float](p *poolPlan, i int) int {
+	n := vectorLength[T]()
+	if p.outW < n && n <= 2*p.outW && p.W == 2*p.outW && i < p.outH-1 {
+		return n
+	}
+	return p.outW
 }
 
 // maxLine is one line of outputs of 2 x 2 windows.
@@ -44,14 +56,16 @@ func maxPoolBackward[T Float](p *poolPlan, tile int, dout, x, dx []T) {
 		from := x[plane*p.H*p.W:][:p.H*p.W]
 		to := dx[plane*p.H*p.W:][:p.H*p.W]
 		gradient := dout[plane*p.outH*p.outW:][:p.outH*p.outW]
-		clear(to)
+		if !p.simple() || p.H != 2*p.outH || p.W != 2*p.outW {
+			clear(to)
+		}
 		for i := range p.outH {
-			line := gradient[i*p.outW:][:p.outW]
 			if p.simple() {
-				at := 2 * i * p.W
-				maxLineBackward(to[at:][:2*p.W], from[at:][:2*p.W], line)
+				at, n := 2*i*p.W, lineLength[T](p, i)
+				maxLineBackward(to[at:][:p.W+2*n], from[at:][:p.W+2*n], gradient[i*p.outW:][:n], p.W)
 				continue
 			}
+			line := gradient[i*p.outW:][:p.outW]
 			h0, h1 := bounds(i, p.StrideH, p.PadH, p.R, p.H)
 			for j, g := range line {
 				w0, w1 := bounds(j, p.StrideW, p.PadW, p.S, p.W)
@@ -73,15 +87,14 @@ func maxPoolBackward[T Float](p *poolPlan, tile int, dout, x, dx []T) {
 	}
 }
 
-// maxLineBackward is one line of 2 x 2 windows; x and dx are two lines long, and
-// dx is zero.
-func maxLineBackward[T Float](dx, x, gradient []T) {
-	if maxLineBackwardFast(dx, x, gradient) {
+// maxLineBackward is one line of 2 x 2 windows; x and dx hold two lines, width
+// apart.
+func maxLineBackward[T Float](dx, x, gradient []T, width int) {
+	if maxLineBackwardFast(dx, x, gradient, width) {
 		return
 	}
-	width := len(x) / 2
 	dx = dx[:len(x)]
-	upper, lower := x[:width], x[width:][:width]
+	upper, lower := x[:width], x[width:]
 	for j, g := range gradient {
 		k := 2*j + 1
 		a, b, c, d := upper[k-1], upper[k], lower[k-1], lower[k]
@@ -96,6 +109,7 @@ func maxLineBackward[T Float](dx, x, gradient []T) {
 		if max(c, d) > max(a, b) {
 			at = below
 		}
+		dx[k-1], dx[k], dx[k-1+width], dx[k+width] = 0, 0, 0, 0
 		dx[at] = g
 	}
 }

@@ -86,9 +86,11 @@ func TestPool2D(t *testing.T) {
 		for _, p := range []Pool2D{
 			{B: 1, C: 1, H: 1, W: 1, R: 1, S: 1, StrideH: 1, StrideW: 1},
 			{B: 3, C: 31, H: 28, W: 28, R: 2, S: 2, StrideH: 2, StrideW: 2},
-			{B: 2, C: 3, H: 14, W: 14, R: 2, S: 2, StrideH: 2, StrideW: 2},
+			{B: 2, C: 33, H: 14, W: 14, R: 2, S: 2, StrideH: 2, StrideW: 2},
 			{B: 2, C: 3, H: 33, W: 31, R: 2, S: 2, StrideH: 2, StrideW: 2},
 			{B: 1, C: 2, H: 16, W: 257, R: 2, S: 2, StrideH: 2, StrideW: 2},
+			{B: 2, C: 33, H: 11, W: 8, R: 2, S: 2, StrideH: 2, StrideW: 2},
+			{B: 2, C: 3, H: 8, W: 15, R: 2, S: 2, StrideH: 2, StrideW: 2},
 			{B: 2, C: 2, H: 5, W: 19, R: 2, S: 2, StrideH: 2, StrideW: 2},
 			{B: 2, C: 3, H: 13, W: 11, R: 3, S: 3, StrideH: 2, StrideW: 2, PadH: 1, PadW: 1},
 			{B: 1, C: 2, H: 7, W: 9, R: 3, S: 2, StrideH: 1, StrideW: 3, PadH: 2, PadW: 1},

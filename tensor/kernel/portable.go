@@ -19,4 +19,6 @@ func packWindowFast[T Float](panel, padded []T, p *pixelPanel, taps []int32) boo
 
 func maxLineFast[T Float](y, upper, lower []T) bool { return false }
 
-func maxLineBackwardFast[T Float](dx, x, gradient []T) bool { return false }
+func maxLineBackwardFast[T Float](dx, x, gradient []T, width int) bool { return false }
+
+func vectorLength[T Float]() int { return 1 }

@@ -22,8 +22,8 @@ type window struct {
 
 // pixelPanel is one panel's pixels. In most panels each half is two runs of
 // contiguous elements, which the assembly copies by vectors: runs holds, for
-// each half, first, second and split; element j of the half lies at first+j when j < split, else
-// at second+j.
+// each half, first, second and split; element j of the half lies at first+j when
+// j < split, else at second+j.
 type pixelPanel struct {
 	pixels [panelColumns]int32
 	runs   [6]int32

@@ -32,7 +32,7 @@ func BenchmarkNormalBlock(b *testing.B) {
 func BenchmarkNormalsPortable(b *testing.B) {
 	var dst [BlockSize]float32
 	for i := range b.N {
-		normalQuadsPortable(dst[:], uint32(i)*64, Address{})
+		normalsPortable(dst[:], uint32(i)*64, Address{})
 	}
 	perNormal(b, BlockSize)
 }

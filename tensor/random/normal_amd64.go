@@ -4,21 +4,26 @@ package random
 
 import "golang.org/x/sys/cpu"
 
-// quadsAGroup is what one iteration of the assembly makes. It writes whole groups, and a block is a whole number of them.
-const quadsAGroup = 8
+const (
+	// normalGroup is the number of normals that fillNormals makes at once, one iteration of the assembly; it divides BlockSize.
+	normalGroup = 32
+	// longestCall bounds the normals of one call to the assembly, some microseconds: it cannot be preempted.
+	longestCall = 4096
+)
 
-// hasAVX2 is a variable for the tests, which compare both ways.
+// hasAVX2 is a variable for the tests, which run both ways.
 var hasAVX2 = cpu.X86.HasAVX2
 
-// normalQuads fills the first 4*quads elements of dst; what lies behind them is not defined.
-func normalQuads(dst *[BlockSize]float32, quads int, quad uint32, a Address) {
+// fillNormals fills dst with the normals of quads quad, quad+1, ... of the address; len(dst) is a multiple of normalGroup.
+func fillNormals(dst []float32, quad uint32, a Address) {
 	if !hasAVX2 {
-		normalQuadsPortable(dst[:4*quads], quad, a)
+		normalsPortable(dst, quad, a)
 		return
 	}
-	groups := (quads + quadsAGroup - 1) / quadsAGroup
 	k, c := a.Key(), a.Counter(quad)
-	if groups > 0 {
-		normalGroupsAVX2(&dst[0], groups, k[0], k[1], c[0], c[1], c[2], c[3])
+	for len(dst) > 0 {
+		n := min(len(dst), longestCall)
+		normalGroupsAVX2(&dst[0], n/normalGroup, k[0], k[1], c[0], c[1], c[2], c[3])
+		dst, c[0] = dst[n:], c[0]+uint32(n/4)
 	}
 }

@@ -30,8 +30,8 @@ func TestAssemblyMatchesPortable(t *testing.T) {
 			quad = -(i / 16) % 64
 		}
 		var got, want [BlockSize]float32
-		normalQuads(&got, BlockSize/4, quad, a)
-		normalQuadsPortable(want[:], quad, a)
+		fillNormals(got[:], quad, a)
+		normalsPortable(want[:], quad, a)
 		for j := range got {
 			if math.Float32bits(got[j]) != math.Float32bits(want[j]) {
 				t.Fatalf("address %+v, quad %d, element %d: assembly %v, Go %v", a, quad, j, got[j], want[j])

@@ -6,332 +6,295 @@
 
 // func normalGroupsAVX2(dst *float32, groups int, k0 uint32, k1 uint32, c0 uint32, c1 uint32, c2 uint32, c3 uint32)
 // Requires: AVX, AVX2
-TEXT ·normalGroupsAVX2(SB), NOSPLIT, $768-40
+TEXT ·normalGroupsAVX2(SB), NOSPLIT, $640-40
 	MOVQ dst+0(FP), AX
 	MOVQ groups+8(FP), CX
 
-	// The key words of all rounds.
+	// What the counters share of rounds 0, 1 and 2.
 	MOVL         k0+16(FP), DX
 	VMOVD        DX, X0
 	VPBROADCASTD X0, Y0
 	MOVL         k1+20(FP), DX
 	VMOVD        DX, X1
 	VPBROADCASTD X1, Y1
-	VMOVDQU      Y0, (SP)
-	VMOVDQU      Y1, 32(SP)
+	MOVL         c1+28(FP), DX
+	VMOVD        DX, X2
+	VPBROADCASTD X2, Y2
+	MOVL         c2+32(FP), DX
+	VMOVD        DX, X3
+	VPBROADCASTD X3, Y3
+	MOVL         c3+36(FP), DX
+	VMOVD        DX, X4
+	VPBROADCASTD X4, Y4
+	VPXOR        Y1, Y4, Y4
+	VMOVDQU      Y4, (SP)
+	VPMULUDQ     philoxM1_cd9e8d57<>+0(SB), Y3, Y3
+	VPSRLQ       $0x20, Y3, Y4
+	VPXOR        Y0, Y2, Y2
+	VPXOR        Y2, Y4, Y4
 	VPADDD       philoxW0_9e3779b9<>+0(SB), Y0, Y0
 	VPADDD       philoxW1_bb67ae85<>+0(SB), Y1, Y1
-	VMOVDQU      Y0, 64(SP)
-	VMOVDQU      Y1, 96(SP)
+	VPXOR        Y0, Y3, Y3
+	VMOVDQU      Y3, 32(SP)
+	VPMULUDQ     philoxM0_d2511f53<>+0(SB), Y4, Y4
+	VPSRLQ       $0x20, Y4, Y3
+	VPXOR        Y1, Y3, Y3
+	VMOVDQU      Y3, 64(SP)
 	VPADDD       philoxW0_9e3779b9<>+0(SB), Y0, Y0
 	VPADDD       philoxW1_bb67ae85<>+0(SB), Y1, Y1
+	VPXOR        Y1, Y4, Y4
+	VMOVDQU      Y4, 96(SP)
 	VMOVDQU      Y0, 128(SP)
-	VMOVDQU      Y1, 160(SP)
-	VPADDD       philoxW0_9e3779b9<>+0(SB), Y0, Y0
-	VPADDD       philoxW1_bb67ae85<>+0(SB), Y1, Y1
-	VMOVDQU      Y0, 192(SP)
-	VMOVDQU      Y1, 224(SP)
-	VPADDD       philoxW0_9e3779b9<>+0(SB), Y0, Y0
-	VPADDD       philoxW1_bb67ae85<>+0(SB), Y1, Y1
-	VMOVDQU      Y0, 256(SP)
-	VMOVDQU      Y1, 288(SP)
-	VPADDD       philoxW0_9e3779b9<>+0(SB), Y0, Y0
-	VPADDD       philoxW1_bb67ae85<>+0(SB), Y1, Y1
-	VMOVDQU      Y0, 320(SP)
-	VMOVDQU      Y1, 352(SP)
-	VPADDD       philoxW0_9e3779b9<>+0(SB), Y0, Y0
-	VPADDD       philoxW1_bb67ae85<>+0(SB), Y1, Y1
-	VMOVDQU      Y0, 384(SP)
-	VMOVDQU      Y1, 416(SP)
-	VPADDD       philoxW0_9e3779b9<>+0(SB), Y0, Y0
-	VPADDD       philoxW1_bb67ae85<>+0(SB), Y1, Y1
-	VMOVDQU      Y0, 448(SP)
-	VMOVDQU      Y1, 480(SP)
-	VPADDD       philoxW0_9e3779b9<>+0(SB), Y0, Y0
-	VPADDD       philoxW1_bb67ae85<>+0(SB), Y1, Y1
-	VMOVDQU      Y0, 512(SP)
-	VMOVDQU      Y1, 544(SP)
-	VPADDD       philoxW0_9e3779b9<>+0(SB), Y0, Y0
-	VPADDD       philoxW1_bb67ae85<>+0(SB), Y1, Y1
-	VMOVDQU      Y0, 576(SP)
-	VMOVDQU      Y1, 608(SP)
+
+	// The key words of the other rounds.
+	VPADDD  philoxW0_9e3779b9<>+0(SB), Y0, Y0
+	VPADDD  philoxW1_bb67ae85<>+0(SB), Y1, Y1
+	VMOVDQU Y0, 160(SP)
+	VMOVDQU Y1, 192(SP)
+	VPADDD  philoxW0_9e3779b9<>+0(SB), Y0, Y0
+	VPADDD  philoxW1_bb67ae85<>+0(SB), Y1, Y1
+	VMOVDQU Y0, 224(SP)
+	VMOVDQU Y1, 256(SP)
+	VPADDD  philoxW0_9e3779b9<>+0(SB), Y0, Y0
+	VPADDD  philoxW1_bb67ae85<>+0(SB), Y1, Y1
+	VMOVDQU Y0, 288(SP)
+	VMOVDQU Y1, 320(SP)
+	VPADDD  philoxW0_9e3779b9<>+0(SB), Y0, Y0
+	VPADDD  philoxW1_bb67ae85<>+0(SB), Y1, Y1
+	VMOVDQU Y0, 352(SP)
+	VMOVDQU Y1, 384(SP)
+	VPADDD  philoxW0_9e3779b9<>+0(SB), Y0, Y0
+	VPADDD  philoxW1_bb67ae85<>+0(SB), Y1, Y1
+	VMOVDQU Y0, 416(SP)
+	VMOVDQU Y1, 448(SP)
+	VPADDD  philoxW0_9e3779b9<>+0(SB), Y0, Y0
+	VPADDD  philoxW1_bb67ae85<>+0(SB), Y1, Y1
+	VMOVDQU Y0, 480(SP)
+	VMOVDQU Y1, 512(SP)
+	VPADDD  philoxW0_9e3779b9<>+0(SB), Y0, Y0
+	VPADDD  philoxW1_bb67ae85<>+0(SB), Y1, Y1
+	VMOVDQU Y0, 544(SP)
+	VMOVDQU Y1, 576(SP)
 
 	// The quads of a set lie in the order 0, 2, 1, 3: unpacking then writes them in the order 0, 1, 2, 3.
 	MOVL         c0+24(FP), DX
 	VMOVD        DX, X0
 	VPBROADCASTD X0, Y0
 	VPADDD       quadOffsets<>+0(SB), Y0, Y0
-	VMOVDQU      Y0, 640(SP)
-	MOVL         c1+28(FP), DX
-	VMOVD        DX, X0
-	VPBROADCASTD X0, Y0
-	VMOVDQU      Y0, 672(SP)
-	MOVL         c2+32(FP), DX
-	VMOVD        DX, X0
-	VPBROADCASTD X0, Y0
-	VMOVDQU      Y0, 704(SP)
-	MOVL         c3+36(FP), DX
-	VMOVD        DX, X0
-	VPBROADCASTD X0, Y0
-	VMOVDQU      Y0, 736(SP)
+	VMOVDQU      Y0, 608(SP)
 
 group:
-	VMOVDQU 640(SP), Y0
-	VMOVDQU 672(SP), Y1
-	VMOVDQU 704(SP), Y2
-	VMOVDQU 736(SP), Y3
-	VMOVDQU 640(SP), Y4
-	VPADDD  nextSet_00000004<>+0(SB), Y4, Y4
-	VMOVDQU 672(SP), Y5
-	VMOVDQU 704(SP), Y6
-	VMOVDQU 736(SP), Y7
-	VMOVDQU nextGroup_00000008<>+0(SB), Y8
-	VPADDD  640(SP), Y8, Y8
-	VMOVDQU Y8, 640(SP)
+	VMOVDQU 608(SP), Y0
+	VMOVDQU 608(SP), Y1
+	VPADDD  nextSet_00000004<>+0(SB), Y1, Y1
+	VMOVDQU nextGroup_00000008<>+0(SB), Y2
+	VPADDD  608(SP), Y2, Y2
+	VMOVDQU Y2, 608(SP)
 
 	// Round 0.
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y0, Y8
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y9
-	VPXOR    (SP), Y1, Y1
-	VPXOR    32(SP), Y3, Y3
-	VPSRLQ   $0x20, Y9, Y0
-	VPSRLQ   $0x20, Y8, Y2
-	VPXOR    Y1, Y0, Y0
-	VPXOR    Y3, Y2, Y2
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y4, Y1
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y6, Y3
-	VPXOR    (SP), Y5, Y5
-	VPXOR    32(SP), Y7, Y7
-	VPSRLQ   $0x20, Y3, Y4
-	VPSRLQ   $0x20, Y1, Y6
-	VPXOR    Y5, Y4, Y4
-	VPXOR    Y7, Y6, Y6
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y0, Y0
+	VPSRLQ   $0x20, Y0, Y2
+	VPXOR    (SP), Y2, Y2
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y1, Y1
+	VPSRLQ   $0x20, Y1, Y3
+	VPXOR    (SP), Y3, Y3
 
 	// Round 1.
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y0, Y5
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y7
-	VPXOR    64(SP), Y9, Y9
-	VPXOR    96(SP), Y8, Y8
-	VPSRLQ   $0x20, Y7, Y0
-	VPSRLQ   $0x20, Y5, Y2
-	VPXOR    Y9, Y0, Y0
-	VPXOR    Y8, Y2, Y2
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y4, Y8
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y6, Y9
-	VPXOR    64(SP), Y3, Y3
-	VPXOR    96(SP), Y1, Y1
-	VPSRLQ   $0x20, Y9, Y4
-	VPSRLQ   $0x20, Y8, Y6
-	VPXOR    Y3, Y4, Y4
-	VPXOR    Y1, Y6, Y6
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y4
+	VPSRLQ   $0x20, Y4, Y5
+	VPXOR    32(SP), Y5, Y5
+	VPXOR    64(SP), Y0, Y2
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y0
+	VPSRLQ   $0x20, Y0, Y6
+	VPXOR    32(SP), Y6, Y6
+	VPXOR    64(SP), Y1, Y3
 
 	// Round 2.
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y0, Y1
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y3
-	VPXOR    128(SP), Y7, Y7
-	VPXOR    160(SP), Y5, Y5
-	VPSRLQ   $0x20, Y3, Y0
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y5, Y1
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y7
+	VPXOR    128(SP), Y4, Y4
+	VPSRLQ   $0x20, Y7, Y5
 	VPSRLQ   $0x20, Y1, Y2
-	VPXOR    Y7, Y0, Y0
-	VPXOR    Y5, Y2, Y2
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y4, Y5
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y6, Y7
-	VPXOR    128(SP), Y9, Y9
-	VPXOR    160(SP), Y8, Y8
-	VPSRLQ   $0x20, Y7, Y4
-	VPSRLQ   $0x20, Y5, Y6
-	VPXOR    Y9, Y4, Y4
-	VPXOR    Y8, Y6, Y6
+	VPXOR    Y4, Y5, Y5
+	VPXOR    96(SP), Y2, Y2
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y6, Y4
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y8
+	VPXOR    128(SP), Y0, Y0
+	VPSRLQ   $0x20, Y8, Y6
+	VPSRLQ   $0x20, Y4, Y3
+	VPXOR    Y0, Y6, Y6
+	VPXOR    96(SP), Y3, Y3
 
 	// Round 3.
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y0, Y8
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y5, Y0
 	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y9
-	VPXOR    192(SP), Y3, Y3
-	VPXOR    224(SP), Y1, Y1
-	VPSRLQ   $0x20, Y9, Y0
-	VPSRLQ   $0x20, Y8, Y2
-	VPXOR    Y3, Y0, Y0
+	VPXOR    160(SP), Y7, Y7
+	VPXOR    192(SP), Y1, Y1
+	VPSRLQ   $0x20, Y9, Y5
+	VPSRLQ   $0x20, Y0, Y2
+	VPXOR    Y7, Y5, Y5
 	VPXOR    Y1, Y2, Y2
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y4, Y1
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y6, Y3
-	VPXOR    192(SP), Y7, Y7
-	VPXOR    224(SP), Y5, Y5
-	VPSRLQ   $0x20, Y3, Y4
-	VPSRLQ   $0x20, Y1, Y6
-	VPXOR    Y7, Y4, Y4
-	VPXOR    Y5, Y6, Y6
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y6, Y1
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y7
+	VPXOR    160(SP), Y8, Y8
+	VPXOR    192(SP), Y4, Y4
+	VPSRLQ   $0x20, Y7, Y6
+	VPSRLQ   $0x20, Y1, Y3
+	VPXOR    Y8, Y6, Y6
+	VPXOR    Y4, Y3, Y3
 
 	// Round 4.
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y0, Y5
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y7
-	VPXOR    256(SP), Y9, Y9
-	VPXOR    288(SP), Y8, Y8
-	VPSRLQ   $0x20, Y7, Y0
-	VPSRLQ   $0x20, Y5, Y2
-	VPXOR    Y9, Y0, Y0
-	VPXOR    Y8, Y2, Y2
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y4, Y8
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y6, Y9
-	VPXOR    256(SP), Y3, Y3
-	VPXOR    288(SP), Y1, Y1
-	VPSRLQ   $0x20, Y9, Y4
-	VPSRLQ   $0x20, Y8, Y6
-	VPXOR    Y3, Y4, Y4
-	VPXOR    Y1, Y6, Y6
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y5, Y4
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y8
+	VPXOR    224(SP), Y9, Y9
+	VPXOR    256(SP), Y0, Y0
+	VPSRLQ   $0x20, Y8, Y5
+	VPSRLQ   $0x20, Y4, Y2
+	VPXOR    Y9, Y5, Y5
+	VPXOR    Y0, Y2, Y2
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y6, Y0
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y9
+	VPXOR    224(SP), Y7, Y7
+	VPXOR    256(SP), Y1, Y1
+	VPSRLQ   $0x20, Y9, Y6
+	VPSRLQ   $0x20, Y0, Y3
+	VPXOR    Y7, Y6, Y6
+	VPXOR    Y1, Y3, Y3
 
 	// Round 5.
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y0, Y1
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y3
-	VPXOR    320(SP), Y7, Y7
-	VPXOR    352(SP), Y5, Y5
-	VPSRLQ   $0x20, Y3, Y0
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y5, Y1
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y7
+	VPXOR    288(SP), Y8, Y8
+	VPXOR    320(SP), Y4, Y4
+	VPSRLQ   $0x20, Y7, Y5
 	VPSRLQ   $0x20, Y1, Y2
-	VPXOR    Y7, Y0, Y0
-	VPXOR    Y5, Y2, Y2
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y4, Y5
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y6, Y7
-	VPXOR    320(SP), Y9, Y9
-	VPXOR    352(SP), Y8, Y8
-	VPSRLQ   $0x20, Y7, Y4
-	VPSRLQ   $0x20, Y5, Y6
-	VPXOR    Y9, Y4, Y4
-	VPXOR    Y8, Y6, Y6
+	VPXOR    Y8, Y5, Y5
+	VPXOR    Y4, Y2, Y2
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y6, Y4
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y8
+	VPXOR    288(SP), Y9, Y9
+	VPXOR    320(SP), Y0, Y0
+	VPSRLQ   $0x20, Y8, Y6
+	VPSRLQ   $0x20, Y4, Y3
+	VPXOR    Y9, Y6, Y6
+	VPXOR    Y0, Y3, Y3
 
 	// Round 6.
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y0, Y8
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y5, Y0
 	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y9
-	VPXOR    384(SP), Y3, Y3
-	VPXOR    416(SP), Y1, Y1
-	VPSRLQ   $0x20, Y9, Y0
-	VPSRLQ   $0x20, Y8, Y2
-	VPXOR    Y3, Y0, Y0
+	VPXOR    352(SP), Y7, Y7
+	VPXOR    384(SP), Y1, Y1
+	VPSRLQ   $0x20, Y9, Y5
+	VPSRLQ   $0x20, Y0, Y2
+	VPXOR    Y7, Y5, Y5
 	VPXOR    Y1, Y2, Y2
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y4, Y1
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y6, Y3
-	VPXOR    384(SP), Y7, Y7
-	VPXOR    416(SP), Y5, Y5
-	VPSRLQ   $0x20, Y3, Y4
-	VPSRLQ   $0x20, Y1, Y6
-	VPXOR    Y7, Y4, Y4
-	VPXOR    Y5, Y6, Y6
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y6, Y1
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y7
+	VPXOR    352(SP), Y8, Y8
+	VPXOR    384(SP), Y4, Y4
+	VPSRLQ   $0x20, Y7, Y6
+	VPSRLQ   $0x20, Y1, Y3
+	VPXOR    Y8, Y6, Y6
+	VPXOR    Y4, Y3, Y3
 
 	// Round 7.
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y0, Y5
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y7
-	VPXOR    448(SP), Y9, Y9
-	VPXOR    480(SP), Y8, Y8
-	VPSRLQ   $0x20, Y7, Y0
-	VPSRLQ   $0x20, Y5, Y2
-	VPXOR    Y9, Y0, Y0
-	VPXOR    Y8, Y2, Y2
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y4, Y8
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y6, Y9
-	VPXOR    448(SP), Y3, Y3
-	VPXOR    480(SP), Y1, Y1
-	VPSRLQ   $0x20, Y9, Y4
-	VPSRLQ   $0x20, Y8, Y6
-	VPXOR    Y3, Y4, Y4
-	VPXOR    Y1, Y6, Y6
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y5, Y4
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y8
+	VPXOR    416(SP), Y9, Y9
+	VPXOR    448(SP), Y0, Y0
+	VPSRLQ   $0x20, Y8, Y5
+	VPSRLQ   $0x20, Y4, Y2
+	VPXOR    Y9, Y5, Y5
+	VPXOR    Y0, Y2, Y2
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y6, Y0
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y9
+	VPXOR    416(SP), Y7, Y7
+	VPXOR    448(SP), Y1, Y1
+	VPSRLQ   $0x20, Y9, Y6
+	VPSRLQ   $0x20, Y0, Y3
+	VPXOR    Y7, Y6, Y6
+	VPXOR    Y1, Y3, Y3
 
 	// Round 8.
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y0, Y1
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y3
-	VPXOR    512(SP), Y7, Y7
-	VPXOR    544(SP), Y5, Y5
-	VPSRLQ   $0x20, Y3, Y0
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y5, Y1
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y7
+	VPXOR    480(SP), Y8, Y8
+	VPXOR    512(SP), Y4, Y4
+	VPSRLQ   $0x20, Y7, Y5
 	VPSRLQ   $0x20, Y1, Y2
-	VPXOR    Y7, Y0, Y0
-	VPXOR    Y5, Y2, Y2
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y4, Y5
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y6, Y7
-	VPXOR    512(SP), Y9, Y9
-	VPXOR    544(SP), Y8, Y8
-	VPSRLQ   $0x20, Y7, Y4
-	VPSRLQ   $0x20, Y5, Y6
-	VPXOR    Y9, Y4, Y4
-	VPXOR    Y8, Y6, Y6
+	VPXOR    Y8, Y5, Y5
+	VPXOR    Y4, Y2, Y2
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y6, Y4
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y8
+	VPXOR    480(SP), Y9, Y9
+	VPXOR    512(SP), Y0, Y0
+	VPSRLQ   $0x20, Y8, Y6
+	VPSRLQ   $0x20, Y4, Y3
+	VPXOR    Y9, Y6, Y6
+	VPXOR    Y0, Y3, Y3
 
 	// Round 9.
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y0, Y8
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y5, Y0
 	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y9
-	VPXOR    576(SP), Y3, Y3
-	VPXOR    608(SP), Y1, Y1
-	VPSRLQ   $0x20, Y9, Y0
-	VPSRLQ   $0x20, Y8, Y2
-	VPXOR    Y3, Y0, Y0
+	VPXOR    544(SP), Y7, Y7
+	VPXOR    576(SP), Y1, Y1
+	VPSRLQ   $0x20, Y9, Y5
+	VPSRLQ   $0x20, Y0, Y2
+	VPXOR    Y7, Y5, Y5
 	VPXOR    Y1, Y2, Y2
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y4, Y1
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y6, Y3
-	VPXOR    576(SP), Y7, Y7
-	VPXOR    608(SP), Y5, Y5
-	VPSRLQ   $0x20, Y3, Y4
-	VPSRLQ   $0x20, Y1, Y6
-	VPXOR    Y7, Y4, Y4
-	VPXOR    Y5, Y6, Y6
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y6, Y1
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y7
+	VPXOR    544(SP), Y8, Y8
+	VPXOR    576(SP), Y4, Y4
+	VPSRLQ   $0x20, Y7, Y6
+	VPSRLQ   $0x20, Y1, Y3
+	VPXOR    Y8, Y6, Y6
+	VPXOR    Y4, Y3, Y3
 	VPSLLQ   $0x20, Y2, Y2
-	VPBLENDD $0xaa, Y2, Y0, Y0
-	VPSLLQ   $0x20, Y8, Y8
-	VPBLENDD $0xaa, Y8, Y9, Y9
-	VPSLLQ   $0x20, Y6, Y6
-	VPBLENDD $0xaa, Y6, Y4, Y4
+	VPBLENDD $0xaa, Y2, Y5, Y5
+	VPSLLQ   $0x20, Y0, Y0
+	VPBLENDD $0xaa, Y0, Y9, Y9
+	VPSLLQ   $0x20, Y3, Y3
+	VPBLENDD $0xaa, Y3, Y6, Y6
 	VPSLLQ   $0x20, Y1, Y1
-	VPBLENDD $0xaa, Y1, Y3, Y3
+	VPBLENDD $0xaa, Y1, Y7, Y7
 
 	// The radii.
-	VPOR      one_00000001<>+0(SB), Y0, Y0
-	VCVTDQ2PS Y0, Y1
-	VPSRAD    $0x1f, Y0, Y0
-	VPSRLD    $0x17, Y1, Y2
+	VPOR      one_00000001<>+0(SB), Y5, Y5
+	VCVTDQ2PS Y5, Y0
+	VPSRAD    $0x1f, Y5, Y1
+	VPSRLD    $0x17, Y0, Y2
 	VPADDD    minus158_ffffff62<>+0(SB), Y2, Y2
-	VPANDN    Y2, Y0, Y2
+	VPANDN    Y2, Y1, Y2
 	VCVTDQ2PS Y2, Y2
 	VMULPS    minusTwoLn2_bfb17218<>+0(SB), Y2, Y2
-	VPOR      one_00000001<>+0(SB), Y4, Y4
-	VCVTDQ2PS Y4, Y0
-	VPSRAD    $0x1f, Y4, Y4
-	VPSRLD    $0x17, Y0, Y5
-	VPADDD    minus158_ffffff62<>+0(SB), Y5, Y5
-	VPANDN    Y5, Y4, Y5
-	VCVTDQ2PS Y5, Y5
-	VMULPS    minusTwoLn2_bfb17218<>+0(SB), Y5, Y5
-	VANDPS    mantissa_007fffff<>+0(SB), Y1, Y6
-	VORPS     minusHalf_bf000000<>+0(SB), Y6, Y6
-	VADDPS    oneFloat_3f800000<>+0(SB), Y6, Y6
-	VMULPS    minusScale_af800000<>+0(SB), Y1, Y4
-	VBLENDVPS Y1, Y4, Y6, Y6
-	VANDPS    mantissa_007fffff<>+0(SB), Y0, Y4
-	VORPS     minusHalf_bf000000<>+0(SB), Y4, Y4
-	VADDPS    oneFloat_3f800000<>+0(SB), Y4, Y4
-	VMULPS    minusScale_af800000<>+0(SB), Y0, Y1
-	VBLENDVPS Y0, Y1, Y4, Y4
-	VMULPS    Y6, Y6, Y0
-	VMULPS    radius_3f2ad1c2<>+0(SB), Y6, Y7
-	VMULPS    radius_3f06fb65<>+0(SB), Y6, Y1
-	VADDPS    radius_3f7fff60<>+0(SB), Y7, Y7
-	VADDPS    radius_3ef989f3<>+0(SB), Y1, Y1
-	VMULPS    Y0, Y1, Y1
-	VADDPS    Y1, Y7, Y7
-	VMULPS    radius_401aa7fb<>+0(SB), Y6, Y8
-	VMULPS    radius_403507a4<>+0(SB), Y6, Y1
-	VADDPS    radius_beb9142f<>+0(SB), Y8, Y8
-	VADDPS    radius_c051cc98<>+0(SB), Y1, Y1
-	VMULPS    Y0, Y1, Y1
-	VADDPS    Y1, Y8, Y8
-	VMULPS    Y0, Y0, Y1
-	VMULPS    Y1, Y8, Y8
-	VADDPS    Y8, Y7, Y7
-	VMULPS    Y0, Y7, Y7
-	VADDPS    Y6, Y6, Y0
-	VADDPS    Y0, Y7, Y7
-	VMULPS    Y4, Y4, Y0
-	VMULPS    radius_3f2ad1c2<>+0(SB), Y4, Y6
-	VMULPS    radius_3f06fb65<>+0(SB), Y4, Y1
+	VPOR      one_00000001<>+0(SB), Y6, Y6
+	VCVTDQ2PS Y6, Y1
+	VPSRAD    $0x1f, Y6, Y3
+	VPSRLD    $0x17, Y1, Y4
+	VPADDD    minus158_ffffff62<>+0(SB), Y4, Y4
+	VPANDN    Y4, Y3, Y4
+	VCVTDQ2PS Y4, Y4
+	VMULPS    minusTwoLn2_bfb17218<>+0(SB), Y4, Y4
+	VANDPS    mantissa_007fffff<>+0(SB), Y0, Y5
+	VORPS     minusHalf_bf000000<>+0(SB), Y5, Y5
+	VADDPS    oneFloat_3f800000<>+0(SB), Y5, Y5
+	VMULPS    minusScale_af800000<>+0(SB), Y0, Y3
+	VBLENDVPS Y0, Y3, Y5, Y5
+	VANDPS    mantissa_007fffff<>+0(SB), Y1, Y3
+	VORPS     minusHalf_bf000000<>+0(SB), Y3, Y3
+	VADDPS    oneFloat_3f800000<>+0(SB), Y3, Y3
+	VMULPS    minusScale_af800000<>+0(SB), Y1, Y0
+	VBLENDVPS Y1, Y0, Y3, Y3
+	VMULPS    Y5, Y5, Y0
+	VMULPS    radius_3f2ad1c2<>+0(SB), Y5, Y6
+	VMULPS    radius_3f06fb65<>+0(SB), Y5, Y1
 	VADDPS    radius_3f7fff60<>+0(SB), Y6, Y6
 	VADDPS    radius_3ef989f3<>+0(SB), Y1, Y1
 	VMULPS    Y0, Y1, Y1
 	VADDPS    Y1, Y6, Y6
-	VMULPS    radius_401aa7fb<>+0(SB), Y4, Y8
-	VMULPS    radius_403507a4<>+0(SB), Y4, Y1
+	VMULPS    radius_401aa7fb<>+0(SB), Y5, Y8
+	VMULPS    radius_403507a4<>+0(SB), Y5, Y1
 	VADDPS    radius_beb9142f<>+0(SB), Y8, Y8
 	VADDPS    radius_c051cc98<>+0(SB), Y1, Y1
 	VMULPS    Y0, Y1, Y1
@@ -340,12 +303,31 @@ group:
 	VMULPS    Y1, Y8, Y8
 	VADDPS    Y8, Y6, Y6
 	VMULPS    Y0, Y6, Y6
-	VADDPS    Y4, Y4, Y0
+	VADDPS    Y5, Y5, Y0
 	VADDPS    Y0, Y6, Y6
-	VADDPS    Y2, Y7, Y7
-	VSQRTPS   Y7, Y7
-	VADDPS    Y5, Y6, Y6
+	VMULPS    Y3, Y3, Y0
+	VMULPS    radius_3f2ad1c2<>+0(SB), Y3, Y5
+	VMULPS    radius_3f06fb65<>+0(SB), Y3, Y1
+	VADDPS    radius_3f7fff60<>+0(SB), Y5, Y5
+	VADDPS    radius_3ef989f3<>+0(SB), Y1, Y1
+	VMULPS    Y0, Y1, Y1
+	VADDPS    Y1, Y5, Y5
+	VMULPS    radius_401aa7fb<>+0(SB), Y3, Y8
+	VMULPS    radius_403507a4<>+0(SB), Y3, Y1
+	VADDPS    radius_beb9142f<>+0(SB), Y8, Y8
+	VADDPS    radius_c051cc98<>+0(SB), Y1, Y1
+	VMULPS    Y0, Y1, Y1
+	VADDPS    Y1, Y8, Y8
+	VMULPS    Y0, Y0, Y1
+	VMULPS    Y1, Y8, Y8
+	VADDPS    Y8, Y5, Y5
+	VMULPS    Y0, Y5, Y5
+	VADDPS    Y3, Y3, Y0
+	VADDPS    Y0, Y5, Y5
+	VADDPS    Y2, Y6, Y6
 	VSQRTPS   Y6, Y6
+	VADDPS    Y4, Y5, Y5
+	VSQRTPS   Y5, Y5
 
 	// The cosines and sines.
 	VPSLLD    $0x02, Y9, Y0
@@ -353,43 +335,43 @@ group:
 	VCVTDQ2PS Y0, Y0
 	VMULPS    scale_2f800000<>+0(SB), Y0, Y0
 	VMULPS    Y0, Y0, Y1
-	VPSLLD    $0x02, Y3, Y2
+	VPSLLD    $0x02, Y7, Y2
 	VPOR      two_00000002<>+0(SB), Y2, Y2
 	VCVTDQ2PS Y2, Y2
 	VMULPS    scale_2f800000<>+0(SB), Y2, Y2
-	VMULPS    Y2, Y2, Y4
-	VMULPS    Y1, Y1, Y5
+	VMULPS    Y2, Y2, Y3
+	VMULPS    Y1, Y1, Y4
 	VMULPS    sine_bf255e12<>+0(SB), Y1, Y8
 	VMULPS    sine_bb998cc7<>+0(SB), Y1, Y10
 	VADDPS    sine_3fc90fdb<>+0(SB), Y8, Y8
 	VADDPS    sine_3da34052<>+0(SB), Y10, Y10
-	VMULPS    Y5, Y10, Y10
+	VMULPS    Y4, Y10, Y10
 	VADDPS    Y10, Y8, Y8
 	VMULPS    cosine_3e81e0d8<>+0(SB), Y1, Y10
 	VMULPS    cosine_3a6a7bf7<>+0(SB), Y1, Y11
 	VADDPS    cosine_bf9de9e6<>+0(SB), Y10, Y10
 	VADDPS    cosine_bcaad95b<>+0(SB), Y11, Y11
-	VMULPS    Y5, Y11, Y11
+	VMULPS    Y4, Y11, Y11
 	VADDPS    Y11, Y10, Y10
 	VMULPS    Y0, Y8, Y8
 	VMULPS    Y1, Y10, Y10
 	VADDPS    oneFloat_3f800000<>+0(SB), Y10, Y10
-	VMULPS    Y4, Y4, Y0
-	VMULPS    sine_bf255e12<>+0(SB), Y4, Y1
-	VMULPS    sine_bb998cc7<>+0(SB), Y4, Y5
+	VMULPS    Y3, Y3, Y0
+	VMULPS    sine_bf255e12<>+0(SB), Y3, Y1
+	VMULPS    sine_bb998cc7<>+0(SB), Y3, Y4
 	VADDPS    sine_3fc90fdb<>+0(SB), Y1, Y1
-	VADDPS    sine_3da34052<>+0(SB), Y5, Y5
-	VMULPS    Y0, Y5, Y5
-	VADDPS    Y5, Y1, Y1
-	VMULPS    cosine_3e81e0d8<>+0(SB), Y4, Y5
-	VMULPS    cosine_3a6a7bf7<>+0(SB), Y4, Y11
-	VADDPS    cosine_bf9de9e6<>+0(SB), Y5, Y5
+	VADDPS    sine_3da34052<>+0(SB), Y4, Y4
+	VMULPS    Y0, Y4, Y4
+	VADDPS    Y4, Y1, Y1
+	VMULPS    cosine_3e81e0d8<>+0(SB), Y3, Y4
+	VMULPS    cosine_3a6a7bf7<>+0(SB), Y3, Y11
+	VADDPS    cosine_bf9de9e6<>+0(SB), Y4, Y4
 	VADDPS    cosine_bcaad95b<>+0(SB), Y11, Y11
 	VMULPS    Y0, Y11, Y11
-	VADDPS    Y11, Y5, Y5
+	VADDPS    Y11, Y4, Y4
 	VMULPS    Y2, Y1, Y1
-	VMULPS    Y4, Y5, Y5
-	VADDPS    oneFloat_3f800000<>+0(SB), Y5, Y5
+	VMULPS    Y3, Y4, Y4
+	VADDPS    oneFloat_3f800000<>+0(SB), Y4, Y4
 	VPADDD    halfQuadrant_20000000<>+0(SB), Y9, Y9
 	VPSLLD    $0x01, Y9, Y0
 	VBLENDVPS Y0, Y8, Y10, Y2
@@ -399,34 +381,44 @@ group:
 	VXORPS    Y0, Y2, Y2
 	VPAND     sign_80000000<>+0(SB), Y9, Y9
 	VXORPS    Y9, Y8, Y8
-	VPADDD    halfQuadrant_20000000<>+0(SB), Y3, Y3
-	VPSLLD    $0x01, Y3, Y0
-	VBLENDVPS Y0, Y1, Y5, Y4
-	VBLENDVPS Y0, Y5, Y1, Y1
-	VPADDD    quadrant_40000000<>+0(SB), Y3, Y0
+	VPADDD    halfQuadrant_20000000<>+0(SB), Y7, Y7
+	VPSLLD    $0x01, Y7, Y0
+	VBLENDVPS Y0, Y1, Y4, Y3
+	VBLENDVPS Y0, Y4, Y1, Y1
+	VPADDD    quadrant_40000000<>+0(SB), Y7, Y0
 	VPAND     sign_80000000<>+0(SB), Y0, Y0
-	VXORPS    Y0, Y4, Y4
-	VPAND     sign_80000000<>+0(SB), Y3, Y3
-	VXORPS    Y3, Y1, Y1
+	VXORPS    Y0, Y3, Y3
+	VPAND     sign_80000000<>+0(SB), Y7, Y7
+	VXORPS    Y7, Y1, Y1
 
 	// The products, in the order of the elements.
-	VMULPS    Y7, Y2, Y2
-	VMULPS    Y7, Y8, Y8
+	VMULPS    Y6, Y2, Y2
+	VMULPS    Y6, Y8, Y8
 	VUNPCKLPS Y8, Y2, Y0
 	VUNPCKHPS Y8, Y2, Y2
 	VMOVUPS   Y0, (AX)
 	VMOVUPS   Y2, 32(AX)
-	VMULPS    Y6, Y4, Y4
-	VMULPS    Y6, Y1, Y1
-	VUNPCKLPS Y1, Y4, Y0
-	VUNPCKHPS Y1, Y4, Y4
+	VMULPS    Y5, Y3, Y3
+	VMULPS    Y5, Y1, Y1
+	VUNPCKLPS Y1, Y3, Y0
+	VUNPCKHPS Y1, Y3, Y3
 	VMOVUPS   Y0, 64(AX)
-	VMOVUPS   Y4, 96(AX)
+	VMOVUPS   Y3, 96(AX)
 	ADDQ      $0x80, AX
 	DECQ      CX
 	JNE       group
 	VZEROUPPER
 	RET
+
+DATA philoxM1_cd9e8d57<>+0(SB)/4, $0xcd9e8d57
+DATA philoxM1_cd9e8d57<>+4(SB)/4, $0xcd9e8d57
+DATA philoxM1_cd9e8d57<>+8(SB)/4, $0xcd9e8d57
+DATA philoxM1_cd9e8d57<>+12(SB)/4, $0xcd9e8d57
+DATA philoxM1_cd9e8d57<>+16(SB)/4, $0xcd9e8d57
+DATA philoxM1_cd9e8d57<>+20(SB)/4, $0xcd9e8d57
+DATA philoxM1_cd9e8d57<>+24(SB)/4, $0xcd9e8d57
+DATA philoxM1_cd9e8d57<>+28(SB)/4, $0xcd9e8d57
+GLOBL philoxM1_cd9e8d57<>(SB), RODATA|NOPTR, $32
 
 DATA philoxW0_9e3779b9<>+0(SB)/4, $0x9e3779b9
 DATA philoxW0_9e3779b9<>+4(SB)/4, $0x9e3779b9
@@ -447,6 +439,16 @@ DATA philoxW1_bb67ae85<>+20(SB)/4, $0xbb67ae85
 DATA philoxW1_bb67ae85<>+24(SB)/4, $0xbb67ae85
 DATA philoxW1_bb67ae85<>+28(SB)/4, $0xbb67ae85
 GLOBL philoxW1_bb67ae85<>(SB), RODATA|NOPTR, $32
+
+DATA philoxM0_d2511f53<>+0(SB)/4, $0xd2511f53
+DATA philoxM0_d2511f53<>+4(SB)/4, $0xd2511f53
+DATA philoxM0_d2511f53<>+8(SB)/4, $0xd2511f53
+DATA philoxM0_d2511f53<>+12(SB)/4, $0xd2511f53
+DATA philoxM0_d2511f53<>+16(SB)/4, $0xd2511f53
+DATA philoxM0_d2511f53<>+20(SB)/4, $0xd2511f53
+DATA philoxM0_d2511f53<>+24(SB)/4, $0xd2511f53
+DATA philoxM0_d2511f53<>+28(SB)/4, $0xd2511f53
+GLOBL philoxM0_d2511f53<>(SB), RODATA|NOPTR, $32
 
 DATA quadOffsets<>+0(SB)/8, $0x0000000000000000
 DATA quadOffsets<>+8(SB)/8, $0x0000000000000002
@@ -473,26 +475,6 @@ DATA nextGroup_00000008<>+20(SB)/4, $0x00000008
 DATA nextGroup_00000008<>+24(SB)/4, $0x00000008
 DATA nextGroup_00000008<>+28(SB)/4, $0x00000008
 GLOBL nextGroup_00000008<>(SB), RODATA|NOPTR, $32
-
-DATA philoxM0_d2511f53<>+0(SB)/4, $0xd2511f53
-DATA philoxM0_d2511f53<>+4(SB)/4, $0xd2511f53
-DATA philoxM0_d2511f53<>+8(SB)/4, $0xd2511f53
-DATA philoxM0_d2511f53<>+12(SB)/4, $0xd2511f53
-DATA philoxM0_d2511f53<>+16(SB)/4, $0xd2511f53
-DATA philoxM0_d2511f53<>+20(SB)/4, $0xd2511f53
-DATA philoxM0_d2511f53<>+24(SB)/4, $0xd2511f53
-DATA philoxM0_d2511f53<>+28(SB)/4, $0xd2511f53
-GLOBL philoxM0_d2511f53<>(SB), RODATA|NOPTR, $32
-
-DATA philoxM1_cd9e8d57<>+0(SB)/4, $0xcd9e8d57
-DATA philoxM1_cd9e8d57<>+4(SB)/4, $0xcd9e8d57
-DATA philoxM1_cd9e8d57<>+8(SB)/4, $0xcd9e8d57
-DATA philoxM1_cd9e8d57<>+12(SB)/4, $0xcd9e8d57
-DATA philoxM1_cd9e8d57<>+16(SB)/4, $0xcd9e8d57
-DATA philoxM1_cd9e8d57<>+20(SB)/4, $0xcd9e8d57
-DATA philoxM1_cd9e8d57<>+24(SB)/4, $0xcd9e8d57
-DATA philoxM1_cd9e8d57<>+28(SB)/4, $0xcd9e8d57
-GLOBL philoxM1_cd9e8d57<>(SB), RODATA|NOPTR, $32
 
 DATA one_00000001<>+0(SB)/4, $0x00000001
 DATA one_00000001<>+4(SB)/4, $0x00000001

@@ -2,7 +2,10 @@
 
 package random
 
-// normalQuads fills the first 4*quads elements of dst; what lies behind them is not defined.
-func normalQuads(dst *[BlockSize]float32, quads int, quad uint32, a Address) {
-	normalQuadsPortable(dst[:4*quads], quad, a)
+// normalGroup is the number of normals that fillNormals makes at once; it divides BlockSize.
+const normalGroup = 4
+
+// fillNormals fills dst with the normals of quads quad, quad+1, ... of the address; len(dst) is a multiple of normalGroup.
+func fillNormals(dst []float32, quad uint32, a Address) {
+	normalsPortable(dst, quad, a)
 }

@@ -36,10 +36,18 @@ func philox(c0, c1, c2, c3, k0, k1 uint32) (uint32, uint32, uint32, uint32) {
 // the range leaves the stream.
 func Bits(dst []uint32, first int, a Address) {
 	a.mustHold(first, len(dst))
-	key := a.Key()
+	k, c := a.Key(), a.Counter(uint32(first/4))
+	skip := first % 4
 	for len(dst) > 0 {
-		words := Philox4x32(a.Counter(uint32(first/4)), key)
-		n := copy(dst, words[first%4:])
-		dst, first = dst[n:], first+n
+		w0, w1, w2, w3 := philox(c[0], c[1], c[2], c[3], k[0], k[1])
+		c[0]++
+		if skip == 0 && len(dst) >= 4 {
+			dst[0], dst[1], dst[2], dst[3] = w0, w1, w2, w3
+			dst = dst[4:]
+			continue
+		}
+		words := [4]uint32{w0, w1, w2, w3}
+		dst = dst[copy(dst, words[skip:]):]
+		skip = 0
 	}
 }

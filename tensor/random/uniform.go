@@ -14,12 +14,11 @@ func uniform(word uint32) float32 {
 // logarithm is finite. It panics when the address is not valid or the range leaves the stream.
 func Uniforms[T Float](dst []T, first int, a Address) {
 	a.mustHold(first, len(dst))
-	key := a.Key()
+	var words [BlockSize]uint32
 	for len(dst) > 0 {
-		words := Philox4x32(a.Counter(uint32(first/4)), key)
-		from := words[first%4:]
-		n := min(len(from), len(dst))
-		for i, word := range from[:n] {
+		n := min(len(dst), len(words))
+		Bits(words[:n], first, a)
+		for i, word := range words[:n] {
 			dst[i] = T(uniform(word))
 		}
 		dst, first = dst[n:], first+n

@@ -44,7 +44,7 @@ func normalGroups() {
 		"the others count c0 up; (k0, k1) is the key.")
 	dst := Load(Param("dst"), GP64())
 	groups := Load(Param("groups"), GP64())
-	keys := keySchedule()
+	shared := newSchedule()
 
 	Comment("The quads of a set lie in the order 0, 2, 1, 3: unpacking then writes them in the order 0, 1, 2, 3.")
 	first := YMM()
@@ -52,16 +52,11 @@ func normalGroups() {
 	VPADDD(quadOffsets(), first, first)
 	counter := AllocLocal(vectorSize)
 	VMOVDQU(first, counter)
-	rest := AllocLocal(3 * vectorSize)
-	for i, name := range []string{"c1", "c2", "c3"} {
-		broadcastParam(name, first)
-		VMOVDQU(first, rest.Offset(i*vectorSize))
-	}
 
 	Label("group")
-	state := [sets]*set{}
+	var state [sets]*set
 	for i := range state {
-		state[i] = newSet(counter, rest, i)
+		state[i] = newSet(counter, i)
 	}
 	next := YMM()
 	VMOVDQU(constant("nextGroup", quadsAGroup), next)
@@ -70,7 +65,16 @@ func normalGroups() {
 	for round := range rounds {
 		Commentf("Round %d.", round)
 		for _, s := range state {
-			s.round(keys.Offset(2*round*vectorSize), keys.Offset((2*round+1)*vectorSize))
+			switch round {
+			case 0:
+				s.round0(shared)
+			case 1:
+				s.round1(shared)
+			case 2:
+				s.round2(shared)
+			default:
+				s.round(shared.k0[round], shared.k1[round])
+			}
 		}
 	}
 	boxMuller(state, dst)
@@ -81,23 +85,58 @@ func normalGroups() {
 	RET()
 }
 
-// keySchedule stores the two key words of each round, each in all lanes, on the stack.
-func keySchedule() Mem {
-	Comment("The key words of all rounds.")
-	keys := AllocLocal(2 * rounds * vectorSize)
-	k0, k1 := YMM(), YMM()
+// schedule is what all quads of a call share, on the stack, each in all lanes: the key words of the rounds, and those parts of
+// rounds 0, 1 and 2 which do not depend on c0 and need no key words any more.
+type schedule struct {
+	k0, k1             [rounds]Mem
+	c3Round0           Mem // c3 ^ k1 of round 0
+	c1Round1, c2Round1 Mem // c1 ^ k0 and hi(M0*c0) ^ k1 of round 1
+	c3Round2           Mem // c3 ^ k1 of round 2
+}
+
+func newSchedule() *schedule {
+	Comment("What the counters share of rounds 0, 1 and 2.")
+	s := &schedule{}
+	k0, k1, c1, c2, c3, c0 := YMM(), YMM(), YMM(), YMM(), YMM(), YMM()
 	broadcastParam("k0", k0)
 	broadcastParam("k1", k1)
-	w0, w1 := constant("philoxW0", 0x9E3779B9), constant("philoxW1", 0xBB67AE85)
-	for round := range rounds {
-		if round > 0 {
-			VPADDD(w0, k0, k0)
-			VPADDD(w1, k1, k1)
-		}
-		VMOVDQU(k0, keys.Offset(2*round*vectorSize))
-		VMOVDQU(k1, keys.Offset((2*round+1)*vectorSize))
+	broadcastParam("c1", c1)
+	broadcastParam("c2", c2)
+	broadcastParam("c3", c3)
+	nextKeys := func() {
+		VPADDD(constant("philoxW0", 0x9E3779B9), k0, k0)
+		VPADDD(constant("philoxW1", 0xBB67AE85), k1, k1)
 	}
-	return keys
+	VPXOR(k1, c3, c3)
+	s.c3Round0 = store(c3)
+	VPMULUDQ(constant("philoxM1", 0xCD9E8D57), c2, c2)
+	VPSRLQ(Imm(32), c2, c0)
+	VPXOR(k0, c1, c1)
+	VPXOR(c1, c0, c0)
+	nextKeys()
+	VPXOR(k0, c2, c2)
+	s.c1Round1 = store(c2)
+	VPMULUDQ(constant("philoxM0", 0xD2511F53), c0, c0)
+	VPSRLQ(Imm(32), c0, c2)
+	VPXOR(k1, c2, c2)
+	s.c2Round1 = store(c2)
+	nextKeys()
+	VPXOR(k1, c0, c0)
+	s.c3Round2 = store(c0)
+	s.k0[2] = store(k0)
+	Comment("The key words of the other rounds.")
+	for round := 3; round < rounds; round++ {
+		nextKeys()
+		s.k0[round], s.k1[round] = store(k0), store(k1)
+	}
+	return s
+}
+
+// store writes a register to a new place on the stack.
+func store(from VecVirtual) Mem {
+	m := AllocLocal(vectorSize)
+	VMOVDQU(from, m)
+	return m
 }
 
 // broadcastParam copies a 32-bit parameter to all lanes.
@@ -114,30 +153,61 @@ type set struct {
 	c0, c1, c2, c3 VecVirtual
 }
 
-// newSet loads the state before the first round: counter holds the quad numbers of set 0, rest the other three words.
-func newSet(counter, rest Mem, number int) *set {
-	s := &set{YMM(), YMM(), YMM(), YMM()}
+// newSet loads c0, the only word in which quads differ before round 0: counter holds those of set 0.
+func newSet(counter Mem, number int) *set {
+	s := &set{c0: YMM()}
 	VMOVDQU(counter, s.c0)
 	if number > 0 {
 		VPADDD(constant("nextSet", quadsASet), s.c0, s.c0)
-	}
-	for i, c := range []VecVirtual{s.c1, s.c2, s.c3} {
-		VMOVDQU(rest.Offset(i*vectorSize), c)
 	}
 	return s
 }
 
 // round: (c0, c1, c2, c3) <- (hi(M1*c2) ^ c1 ^ k0, lo(M1*c2), hi(M0*c0) ^ c3 ^ k1, lo(M0*c0)).
 func (s *set) round(k0, k1 Mem) {
-	p0, p1 := YMM(), YMM()
-	VPMULUDQ(constant("philoxM0", 0xD2511F53), s.c0, p0)
-	VPMULUDQ(constant("philoxM1", 0xCD9E8D57), s.c2, p1)
+	p0, p1 := s.products()
 	VPXOR(k0, s.c1, s.c1)
 	VPXOR(k1, s.c3, s.c3)
 	VPSRLQ(Imm(32), p1, s.c0)
 	VPSRLQ(Imm(32), p0, s.c2)
 	VPXOR(s.c1, s.c0, s.c0)
 	VPXOR(s.c3, s.c2, s.c2)
+	s.c1, s.c3 = p1, p0
+}
+
+func (s *set) products() (p0, p1 VecVirtual) {
+	p0, p1 = YMM(), YMM()
+	VPMULUDQ(constant("philoxM0", 0xD2511F53), s.c0, p0)
+	VPMULUDQ(constant("philoxM1", 0xCD9E8D57), s.c2, p1)
+	return p0, p1
+}
+
+// round0 leaves c0 and c1 alone: they are shared, and used up in schedule.
+func (s *set) round0(shared *schedule) {
+	s.c2, s.c3 = YMM(), s.c0
+	VPMULUDQ(constant("philoxM0", 0xD2511F53), s.c3, s.c3)
+	VPSRLQ(Imm(32), s.c3, s.c2)
+	VPXOR(shared.c3Round0, s.c2, s.c2)
+}
+
+// round1 leaves c3 alone: it is shared, and used up in schedule.
+func (s *set) round1(shared *schedule) {
+	p1 := YMM()
+	s.c0 = YMM()
+	VPMULUDQ(constant("philoxM1", 0xCD9E8D57), s.c2, p1)
+	VPSRLQ(Imm(32), p1, s.c0)
+	VPXOR(shared.c1Round1, s.c0, s.c0)
+	VPXOR(shared.c2Round1, s.c3, s.c2)
+	s.c1 = p1
+}
+
+func (s *set) round2(shared *schedule) {
+	p0, p1 := s.products()
+	VPXOR(shared.k0[2], s.c1, s.c1)
+	VPSRLQ(Imm(32), p1, s.c0)
+	VPSRLQ(Imm(32), p0, s.c2)
+	VPXOR(s.c1, s.c0, s.c0)
+	VPXOR(shared.c3Round2, s.c2, s.c2)
 	s.c1, s.c3 = p1, p0
 }
 

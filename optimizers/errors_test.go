@@ -1,0 +1,146 @@
+package optimizers
+
+import (
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+func TestHyperparameters(t *testing.T) {
+	nan, infinite := math.NaN(), math.Inf(1)
+	for _, o := range []Optimizer{
+		SGD{-1}, SGD{nan}, SGD{infinite}, SGD{1e39},
+		Momentum{1, 0}, Momentum{-0.1, 0}, Momentum{nan, 0}, Momentum{0.9, -1}, Momentum{1 - 1e-9, 0},
+		Nesterov{1, 0}, Nesterov{-0.1, 0}, Nesterov{0.9, nan},
+		Adagrad{0, 0}, Adagrad{-1, 0}, Adagrad{1e-8, -1}, Adagrad{1e-40, 0},
+		Adadelta{1, 1e-6, 0}, Adadelta{0.9, 0, 0}, Adadelta{0.9, 1e-6, infinite},
+		RMSProp{1.5, 1e-8, 0}, RMSProp{0.9, nan, 0}, RMSProp{0.9, 1e-8, -1},
+		Adam{1, 0.999, 1e-8, 0}, Adam{0.9, 1, 1e-8, 0}, Adam{0.9, 0.999, 0, 0}, Adam{0.9, 0.999, 1e-8, -1},
+		AdamW{-1, 0.999, 1e-8, 0}, AdamW{0.9, nan, 1e-8, 0}, AdamW{0.9, 0.999, infinite, 0}, AdamW{0.9, 0.999, 1e-8, nan},
+	} {
+		err := o.Validate()
+		if err == nil || !strings.HasPrefix(err.Error(), "optimizers: "+o.Name()+": ") {
+			t.Errorf("%T%+v: got %v, want an error that names the optimizer", o, o, err)
+		}
+		b := graph.New(tensor.Float32)
+		w, g := b.Parameter("w", nil, 3), b.Data("g", tensor.Float32, 3)
+		if o.Update(b, "w", w, g, b.Table("rates", []float64{1})) != nil || b.Err() == nil {
+			t.Errorf("%T%+v: Update takes it", o, o)
+		}
+	}
+}
+
+func TestNew(t *testing.T) {
+	want := map[string]Optimizer{
+		"sgd": SGD{}, "momentum": Momentum{0.9, 0}, "nesterov": Nesterov{0.9, 0}, "adagrad": Adagrad{1e-8, 0},
+		"adadelta": Adadelta{0.95, 1e-6, 0}, "rmsprop": RMSProp{0.9, 1e-8, 0}, "adam": Adam{0.9, 0.999, 1e-8, 0},
+		"adamw": AdamW{0.9, 0.999, 1e-8, 0.01},
+	}
+	if len(Names()) != len(want) {
+		t.Errorf("there are %v, want %d", Names(), len(want))
+	}
+	for _, name := range Names() {
+		if o, err := New(name); err != nil || o != want[name] || o.Name() != name {
+			t.Errorf("New(%q) = %+v, %v, want %+v", name, o, err, want[name])
+		}
+	}
+	for text, want := range map[string]Optimizer{
+		"sgd:5e-4": SGD{5e-4}, "momentum:0.95": Momentum{0.95, 0}, "momentum: 0.95, 1e-4": Momentum{0.95, 1e-4},
+		"adagrad:1,2": Adagrad{1, 2}, "adadelta:0.5,1,2": Adadelta{0.5, 1, 2}, "rmsprop:0.99,1e-5,3": RMSProp{0.99, 1e-5, 3},
+		"nesterov:.1,.2": Nesterov{0.1, 0.2}, "adam:0.1,0.2,3,4": Adam{0.1, 0.2, 3, 4}, "adamw:0.1,0.2,3,4": AdamW{0.1, 0.2, 3, 4},
+	} {
+		if o, err := New(text); err != nil || o != want {
+			t.Errorf("New(%q) = %+v, %v, want %+v", text, o, err, want)
+		}
+	}
+	for text, says := range map[string]string{
+		"": "adadelta", "lion": "adadelta", "SGD": "adadelta", "sgd:": "WEIGHT_DECAY", "sgd:1,2": "sgd:WEIGHT_DECAY",
+		"sgd:x": "WEIGHT_DECAY", "momentum:1": "Decay is 1", "adam:0.9,0.999,nan": "Epsilon is NaN", "adam:,0.9": "BETA1",
+	} {
+		if o, err := New(text); o != nil || err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("New(%q) = %v, %v, want an error with %q", text, o, err, says)
+		}
+	}
+}
+
+// The names of the hyperparameters that New explains are those of the struct's fields.
+func TestFields(t *testing.T) {
+	for _, k := range kinds {
+		o := reflect.TypeOf(k.build(k.defaults))
+		names := strings.Split(k.fields, ",")
+		if o.NumField() != len(names) || len(names) != len(k.defaults) {
+			t.Fatalf("%s: %d fields, %d names, %d defaults", k.name, o.NumField(), len(names), len(k.defaults))
+		}
+		for i, name := range names {
+			if field := strings.ToUpper(o.Field(i).Name); field != strings.ReplaceAll(name, "_", "") {
+				t.Errorf("%s: field %d is %s, explained as %s", k.name, i, field, name)
+			}
+		}
+	}
+}
+
+func TestUpdateErrors(t *testing.T) {
+	for name, c := range map[string]struct {
+		says  string
+		build func(b *graph.Builder, w, g, rates *graph.Node)
+	}{
+		"no rates":     {"got no table", func(b *graph.Builder, w, g, _ *graph.Node) { SGD{}.Update(b, "w", w, g, nil) }},
+		"rates":        {"wants nil", func(b *graph.Builder, w, g, r *graph.Node) { Adadelta{0.9, 1e-6, 0}.Update(b, "w", w, g, r) }},
+		"no gradient":  {"is nil", func(b *graph.Builder, w, _, r *graph.Node) { SGD{}.Update(b, "w", w, nil, r) }},
+		"no parameter": {"is nil", func(b *graph.Builder, _, g, r *graph.Node) { Update(b, SGD{}, []*graph.Node{nil}, []*graph.Node{g}, r) }},
+		"fewer": {"2 parameters and 1", func(b *graph.Builder, w, g, r *graph.Node) {
+			Update(b, SGD{}, []*graph.Node{w, w}, []*graph.Node{g}, r)
+		}},
+		"a name twice": {"taken", func(b *graph.Builder, w, g, r *graph.Node) {
+			Momentum{}.Update(b, "w", w, g, r)
+			Momentum{}.Update(b, "w", w, g, r)
+		}},
+		"an update each": {"updates w", func(b *graph.Builder, w, g, r *graph.Node) {
+			SGD{}.Update(b, "w", w, g, r)
+			SGD{}.Update(b, "w", w, g, r)
+		}},
+		"no state": {"neither", func(b *graph.Builder, w, g, r *graph.Node) { SGD{}.Update(b, "g", g, w, r) }},
+		"other shape": {"the parameter's", func(b *graph.Builder, w, _, r *graph.Node) {
+			SGD{}.Update(b, "w", w, b.Data("other", tensor.Float32, 4), r)
+		}},
+		"other type": {"holds float64", func(b *graph.Builder, w, _, r *graph.Node) {
+			SGD{}.Update(b, "w", w, b.Data("other", tensor.Float64, 3), r)
+		}},
+		"rates with two axes": {"one axis", func(b *graph.Builder, w, g, _ *graph.Node) {
+			SGD{}.Update(b, "w", w, g, b.Data("other", tensor.Float32, 2, 2))
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := graph.New(tensor.Float32)
+			c.build(b, b.Parameter("w", nil, 3), b.Data("g", tensor.Float32, 3), b.Table("rates", []float64{1}))
+			if _, err := b.Compile(); err == nil || !strings.Contains(err.Error(), c.says) {
+				t.Errorf("got %v, want an error with %q", err, c.says)
+			}
+		})
+	}
+}
+
+// A GPU finds all it needs among the arguments.
+func TestLaunches(t *testing.T) {
+	b := graph.New(tensor.Float32)
+	w, g := b.Parameter("conv1.weight", nil, 3), b.Data("g", tensor.Float32, 3)
+	Update(b, Adam{0.5, 0.25, 1, 2}, []*graph.Node{w}, []*graph.Node{g}, b.Table("rates", []float64{1, 2}))
+	p, err := b.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dump := p.Dump()
+	for _, want := range []string{
+		"adam_update_f32", "conv1.weight.first moment", "conv1.weight.second moment",
+		// parameters, rates, betas, log(betas), epsilon, weight decay
+		" 3 2 0x3f000000 0x3e800000 0xbf317218 0xbfb17218 0x3f800000 0x40000000  ; conv1.weight: adam update",
+	} {
+		if !strings.Contains(dump, want) {
+			t.Errorf("no %q in\n%s", want, dump)
+		}
+	}
+}
