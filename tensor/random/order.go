@@ -10,8 +10,8 @@ import (
 // domains (Luby and Rackoff 1988); small ones, and a cheap round function, need more.
 const orderRounds = 8
 
-// orderWidth is the least number of bits that a network permutes: with 5 or fewer, eight rounds do not reach all orders of a few elements
-// equally often (TestOrderSmallSizes fails).
+// orderWidth is the least number of bits that a network permutes. With 4 or fewer, eight rounds do not reach all orders of five or
+// six elements equally often (TestOrderSmallSizes fails); 8 leave room.
 const orderWidth = 8
 
 // Order is a keyed bijection of [0, size): the order in which an epoch visits its data, computed element by element and never stored. It

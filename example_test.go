@@ -1,0 +1,56 @@
+package pollen_test
+
+import (
+	"fmt"
+	"log"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Ten thousand steps of SGLD would sample the posterior of a small network; this example makes a hundred, on four chains.
+func Example() {
+	images, labels := stripes(200)
+	network := layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 16}, layers.ReLU{}, layers.Linear{Outputs: 2}}
+
+	b := graph.New(tensor.Float32)
+	x, y := op.Minibatch(b, op.Batch{Size: 20, Shuffled: true}, tensor.Shape{200, 1, 8, 8}, 0.5, 0.5)
+	loss := b.Apply(op.CrossEntropy{}, network.Apply(b, x), y)
+	posterior := langevin.Posterior{DataSize: 200, Prior: langevin.Gaussian(0.3)}
+	err := langevin.Attach(b, langevin.SGLD{}, posterior, loss, []float64{posterior.StepSize(0.1)}, []float64{1})
+	check(err)
+	b.Record("loss", loss)
+	program, err := b.Compile()
+	check(err)
+	session, err := program.Load(tensor.NewHost(0), graph.LoadOptions{Seed: 1, Chains: 4})
+	check(err)
+	check(graph.Write(session, "images", 0, 0, images))
+	check(graph.Write(session, "labels", 0, 0, labels))
+	check(session.Run(100))
+
+	sample, err := langevin.Take(session, 3, 3, 1)
+	check(err)
+	fmt.Println(len(sample.Parameters), "parameters of chain", sample.Chain, "after", sample.Step, "steps")
+	// Output: 4 parameters of chain 3 after 100 steps
+}
+
+// stripes are images of 8x8 bytes, striped across or along.
+func stripes(n int) (images, labels []byte) {
+	for i := range n {
+		labels = append(labels, byte(i%2))
+		for pixel := range 64 {
+			row, column := pixel/8, pixel%8
+			images = append(images, byte(255*((row*(i%2)+column*(1-i%2))/2%2)))
+		}
+	}
+	return images, labels
+}
+
+func check(err error) {
+	if err != nil {
+		log.Fatal(err)
+	}
+}
