@@ -137,11 +137,14 @@ const (
 	headerWords
 )
 
+// headerName is the header's among the inputs; no other input may have it.
+const headerName = "header"
+
 // Header is the input [3] uint64 that tells a chain who it is: seed, chain, step. Ops that draw random numbers, and updates with
 // a schedule, take it as an input.
 func (b *Builder) Header() *Node {
 	if b.header == nil && b.err == nil {
-		b.header = b.input(&input{name: "header", arena: tensor.Chain, dtype: tensor.Uint64, shape: tensor.Shape{headerWords}})
+		b.header = b.input(&input{name: headerName, arena: tensor.Chain, dtype: tensor.Uint64, shape: tensor.Shape{headerWords}})
 	}
 	return b.header
 }
@@ -165,6 +168,8 @@ func (b *Builder) Apply(op Op, inputs ...*Node) *Node {
 	}
 	if typed, ok := op.(Typed); ok {
 		a.dtype = typed.DType()
+	} else if _, ok := op.(Viewer); ok && len(a.types) > 0 {
+		a.dtype = a.types[0]
 	}
 	shape, err := op.Shape(a.inputs)
 	if err == nil {
@@ -216,7 +221,11 @@ func (b *Builder) input(in *input) *Node {
 	if b.err == nil {
 		b.Fail(errors.Wrapf(in.shape.Validate(), "graph: input %q", in.name))
 	}
-	if _, ok := b.byName[in.name]; ok || in.name == "" {
+	if _, ok := gorgoniaTypes[in.dtype]; !ok {
+		b.Fail(errors.Errorf("graph: input %q: elements of %v, wants float32, float64, uint8, int32 or uint64", in.name, in.dtype))
+	}
+	isHeader := in.arena == tensor.Chain && in.dtype == tensor.Uint64
+	if b.taken(in.name) || in.name == "" || in.name == headerName && !isHeader {
 		b.Fail(errors.Errorf("graph: input %q: the name is empty or taken", in.name))
 	}
 	if b.err != nil {
@@ -239,6 +248,15 @@ func (b *Builder) input(in *input) *Node {
 	b.inputs = append(b.inputs, in)
 	b.byName[in.name] = in
 	return in.node
+}
+
+// taken tells whether an input or an output has a name.
+func (b *Builder) taken(name string) bool {
+	_, ok := b.byName[name]
+	for _, other := range b.outputs {
+		ok = ok || other.name == name
+	}
+	return ok
 }
 
 // Gradients returns d loss / d parameter for each of parameters. It can be called once, before any update or metric is attached.
@@ -279,7 +297,12 @@ func (b *Builder) Parameters() []*Node {
 }
 
 // Output keeps a node's value, of the last step, under a name.
-func (b *Builder) Output(name string, n *Node) { b.outputs = b.keep(b.outputs, name, n) }
+func (b *Builder) Output(name string, n *Node) {
+	if in, ok := b.byName[name]; ok && in.node != n {
+		b.Fail(errors.Errorf("graph: output %q: the name is an input's", name))
+	}
+	b.outputs = b.keep(b.outputs, name, n)
+}
 
 // Record keeps, under a name, the sum of a node's elements at each step, as a metric. A metric that is not finite stops the run.
 func (b *Builder) Record(name string, n *Node) {

@@ -69,6 +69,9 @@ func (p *Program) place(m *module, plan *plan) {
 			v.buffer = tensor.NewBuffer(v.label, v.source.arena, v.dtype, v.shape.Elements())
 			plan.keep(v.buffer)
 			p.addInput(v)
+			if v == m.header {
+				p.header = v.buffer
+			}
 		case isView(v):
 			v.buffer = v.inputs[0].buffer
 		case pinned[v]:

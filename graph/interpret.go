@@ -156,6 +156,9 @@ type Interpreter struct {
 
 // Interpret prepares one chain of the graph, initialised as Load does it.
 func Interpret(b *Builder, o LoadOptions) (*Interpreter, error) {
+	if len(b.metrics) > 0 {
+		b.Header() // as Compile does
+	}
 	if b.err != nil {
 		return nil, b.err
 	}
@@ -191,6 +194,7 @@ func (p *Interpreter) Step() error {
 		return errors.Wrap(err, "graph: interpreter")
 	}
 	p.last = map[*Node]gorgonia.Value{}
+	changes := map[*dense.Dense]*dense.Dense{}
 	for i := len(sorted) - 1; i >= 0; i-- {
 		n := sorted[i]
 		if in, ok := p.inputs[n]; ok {
@@ -201,16 +205,41 @@ func (p *Interpreter) Step() error {
 		for _, child := range childrenOf(p.builder.graph, n) {
 			values = append(values, p.last[child])
 		}
-		v, err := n.Op().Do(values...)
-		if err != nil {
+		if n.Op() == nil {
+			return errors.Errorf("graph: interpreter: %v is an input made after the interpreter", n)
+		}
+		if err := p.apply(n, values, changes); err != nil {
 			return errors.Wrapf(err, "graph: interpreter: %v", n)
 		}
-		p.last[n] = v
+	}
+	for in, changed := range changes {
+		if err := dense.Copy(in, changed); err != nil {
+			return errors.Wrap(err, "graph: interpreter")
+		}
 	}
 	if p.builder.header != nil {
 		p.inputs[p.builder.header].Data().([]uint64)[HeaderStep]++
 	}
 	return nil
+}
+
+// apply computes a node. An update changes copies, since other nodes read the inputs as they were when the step began.
+func (p *Interpreter) apply(n *Node, values []gorgonia.Value, changes map[*dense.Dense]*dense.Dense) error {
+	if a, ok := n.Op().(*application); ok {
+		if u, ok := a.Op.(Updater); ok {
+			for _, i := range u.Updates() {
+				in, ok := values[i].(*dense.Dense)
+				if !ok {
+					return errors.Errorf("%s updates input %d, which is neither a parameter nor state", a.label(), i)
+				}
+				changed := in.Clone().(*dense.Dense)
+				values[i], changes[in] = changed, changed
+			}
+		}
+	}
+	v, err := n.Op().Do(values...)
+	p.last[n] = v
+	return err
 }
 
 // Value is what a node of the last step was, as float64.

@@ -41,9 +41,6 @@ func newProgram(dtype tensor.DType) *Program { return &Program{dtype: dtype} }
 
 func (p *Program) addInput(v *value) {
 	in := v.source
-	if in.name == "header" {
-		p.header = v.buffer
-	}
 	p.inputs = append(p.inputs, &programInput{
 		Tensor:    Tensor{Name: in.name, Shape: v.shape, DType: v.dtype, buffer: v.buffer},
 		parameter: in.parameter, stream: in.stream, initialize: in.initialize, values: in.values,

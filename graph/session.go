@@ -48,7 +48,7 @@ func (p *Program) Load(device tensor.Device, o LoadOptions) (*Session, error) {
 	if o.Chains == 0 {
 		o.Chains = 1
 	}
-	if o.Chains < 0 || o.FirstChain < 0 || o.FirstChain+o.Chains > math.MaxUint16 {
+	if o.Chains < 0 || o.FirstChain < 0 || o.FirstChain > math.MaxUint16 || o.Chains > math.MaxUint16-o.FirstChain {
 		return nil, errors.Errorf("graph: load: %d chains from number %d, wants 1 to %d in all", o.Chains, o.FirstChain, math.MaxUint16)
 	}
 	runner, err := device.Load(tensor.Schedule{Launches: p.launches, Bytes: p.bytes, Chains: o.Chains})
@@ -119,9 +119,15 @@ func (s *Session) Steps() uint64 { return s.step }
 // Run makes steps steps of all chains, at most MetricRows when the program has metrics. When one of them becomes NaN or infinite, the
 // error is a *NotFinite, and parameters and state are what they were before this Run.
 func (s *Session) Run(steps int) error {
+	if steps < 0 {
+		return errors.Errorf("graph: run of %d steps, wants at least 0", steps)
+	}
 	if s.rings == nil {
+		if err := s.runner.Run(steps); err != nil {
+			return err
+		}
 		s.step += uint64(steps)
-		return s.runner.Run(steps)
+		return nil
 	}
 	if steps > MetricRows {
 		return errors.Errorf("graph: run of %d steps, wants at most %d, whose metrics are kept", steps, MetricRows)
@@ -135,13 +141,17 @@ func (s *Session) Run(steps int) error {
 		return err
 	}
 	s.step += uint64(steps)
+	bad, at := -1, uint64(0)
 	for chain := range s.chains {
 		if err := s.readRing(chain); err != nil {
 			return err
 		}
-		if step, ok := s.firstBadStep(chain, steps); ok {
-			return s.explain(chain, steps, step)
+		if step, ok := s.firstBadStep(chain, steps); ok && (bad < 0 || step < at) {
+			bad, at = chain, step
 		}
+	}
+	if bad >= 0 {
+		return s.explain(bad, steps, at)
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package optest
 import (
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 	"unsafe"
@@ -37,7 +38,7 @@ const (
 // faulty is y = 2 x, with something wrong. Its fields make it comparable, as ops are.
 type faulty struct {
 	fault fault
-	calls *int
+	calls *atomic.Int64
 }
 
 func (faulty) Name() string                                    { return "faulty" }
@@ -69,7 +70,7 @@ func (f faulty) run32(a *tensor.Args) {
 
 func (f faulty) run64(a *tensor.Args) { doubled[float64](f, a) }
 
-var kept []byte // so that an allocation is one
+var kept atomic.Pointer[[]byte] // so that an allocation is one
 
 func doubled[T float32 | float64](f faulty, a *tensor.Args) {
 	y, x := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
@@ -81,7 +82,7 @@ func doubled[T float32 | float64](f faulty, a *tensor.Args) {
 	beside := func(i int) *T { // memory that no slice reaches
 		return (*T)(unsafe.Add(unsafe.Pointer(unsafe.SliceData(y)), i*int(unsafe.Sizeof(y[0]))))
 	}
-	*f.calls++
+	calls := f.calls.Add(1)
 	switch f.fault {
 	case wrongOutput:
 		y[last] *= 1.001
@@ -102,11 +103,11 @@ func doubled[T float32 | float64](f faulty, a *tensor.Args) {
 	case dirtyTemporary:
 		y[last] += tensor.Slice[T](a, 2)[last]
 	case stateful:
-		if *f.calls%2 == 0 {
+		if calls%2 == 0 {
 			y[last] *= 1 + T(Epsilon(tensor.DTypeOf[T]()))
 		}
 	case allocating:
-		kept = make([]byte, *f.calls)
+		kept.Store(new([]byte))
 	}
 }
 
@@ -200,7 +201,7 @@ func TestFaultsAreFound(t *testing.T) {
 			host := tensor.NewHost(2)
 			defer host.Close()
 			c := Case{
-				Name: test.name, Op: faulty{test.fault, new(int)}, Inputs: []Input{Float(Normal, 33)}, Terms: 1,
+				Name: test.name, Op: faulty{test.fault, new(atomic.Int64)}, Inputs: []Input{Float(Normal, 33)}, Terms: 1,
 				Naive: func(in [][]float64) []float64 {
 					y := make([]float64, len(in[0]))
 					for i, v := range in[0] {

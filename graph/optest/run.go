@@ -14,6 +14,7 @@ func Cases() []Case {
 	var all []Case
 	for _, family := range [][]Case{
 		convolutionCases(), matrixCases(), pointwiseCases(), poolCases(), lossCases(), gatherCases(), builtinCases(),
+		normalizeCases(), cumulativeCases(), likelihoodCases(), functionCases(),
 	} {
 		all = append(all, family...)
 	}
@@ -41,8 +42,8 @@ func RunCases(t *testing.T, device tensor.Device, cases []Case) {
 }
 
 // Benchmark measures the rows with Speed on a device, in float32: the output, and the gradients alone. It reports, besides the time, the
-// gigabytes per second of the launches' arguments, and the billions of floating-point operations per second; a gradient counts
-// those of the output once for each input.
+// gigabytes per second of the launches' arguments, and the billions of floating-point operations per second; the gradients count
+// those of the output twice, as a product's two operands need, or once for a single input.
 func Benchmark(b *testing.B, device tensor.Device) { BenchmarkCases(b, device, Cases()) }
 
 // BenchmarkCases measures rows of the caller's on a device.
@@ -65,7 +66,7 @@ func BenchmarkCases(b *testing.B, device tensor.Device, cases []Case) {
 			b.Fatal(err)
 		}
 		b.Run(c.Name+"/backward", func(b *testing.B) {
-			backward.measure(b, device, c.Flops*float64(len(backward.kept)))
+			backward.measure(b, device, c.Flops*float64(min(2, len(backward.kept))))
 		})
 	}
 }

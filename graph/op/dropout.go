@@ -1,0 +1,64 @@
+package op
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// Dropout sets each element to 0 with probability Rate and divides the others by 1 - Rate: x [...], header -> y [...]. Element i is
+// dropped when uniform i of (seed, chain, step, Stream) is at most Rate: the mask has an address, like noise, and the gradient draws
+// it again. Source: Srivastava et al., Dropout (2014).
+type Dropout struct {
+	Rate   float64 // in [0, 1)
+	Stream uint16  // from graph.Builder's Stream
+}
+
+// Name implements graph.Op.
+func (Dropout) Name() string { return "dropout" }
+
+// Shape implements graph.Op.
+func (d Dropout) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, -1, 1); err != nil {
+		return nil, err
+	}
+	if !(d.Rate >= 0 && d.Rate < 1) {
+		return nil, errors.Errorf("rate is %v, wants 0 <= rate < 1", d.Rate)
+	}
+	return in[0], nil
+}
+
+// Lower implements graph.Op.
+func (d Dropout) Lower(l *graph.Lowering) {
+	n := l.Shape.Elements()
+	run := graph.Pick(l, dropout[float32], dropout[float64])(d)
+	l.Emit("dropout_fwd", n, tensor.Elementwise(n, run), l.Out(), l.In(0), l.In(1),
+		tensor.Int(n), tensor.Real(l.DType, d.Rate), tensor.Uint(uint32(d.Stream)))
+}
+
+func dropout[T float32 | float64](d Dropout) func(a *tensor.Args, lo, hi int) {
+	rate, scale := float32(d.Rate), T(1/(1-d.Rate))
+	return func(a *tensor.Args, lo, hi int) {
+		y, x, header := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[uint64](a, 2)
+		address := AddressOf(header, d.Stream)
+		var uniforms [random.BlockSize]float32
+		for from := lo; from < hi; from += random.BlockSize {
+			to := min(hi, from+random.BlockSize)
+			random.Uniforms(uniforms[:to-from], from, address)
+			for i, v := range x[from:to] {
+				kept := T(0)
+				if uniforms[i] > rate {
+					kept = v * scale
+				}
+				y[from+i] = kept
+			}
+		}
+	}
+}
+
+// Gradients implements graph.Differentiable: the same mask over dout.
+func (d Dropout) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
+	return []*graph.Node{b.Apply(d, dout, in[1]), nil}
+}

@@ -1,0 +1,123 @@
+package op
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// LogProbability is the logarithm of each label's probability under softmax(logits):
+//
+//	y[b] = logits[b labels[b]] - ln sum over k of exp(logits[b k])
+//
+// logits [B K], or [K] for all labels alike, labels [B] int32 -> y [B]. A label that is not below K has NaN. The mean of -y is CrossEntropy.
+// The categorical distribution uses it.
+type LogProbability struct{}
+
+// Name implements graph.Op.
+func (LogProbability) Name() string { return "log probability" }
+
+// Shape implements graph.Op.
+func (LogProbability) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if len(in) == 2 && len(in[0]) == 1 && len(in[1]) == 1 {
+		return in[1], nil
+	}
+	if err := wantRanks(in, -1, -1); err != nil {
+		return nil, err
+	}
+	if err := wantLabels(in); err != nil {
+		return nil, errors.WithMessage(err, "or logits [K]")
+	}
+	return in[1], nil
+}
+
+// Lower implements graph.Op.
+func (LogProbability) Lower(l *graph.Lowering) {
+	rows, stride, classes := logitRows(l)
+	run := graph.Pick(l, logProbability[float32](stride, classes), logProbability[float64](stride, classes))
+	l.Emit("log_probability_fwd", rows, tensor.Rows(rows, 32*classes, run),
+		l.Out(), l.In(0), l.In(1), tensor.Int(rows), tensor.Int(stride), tensor.Int(classes))
+}
+
+// logitRows is the number of labels, and the distance and length of their rows of logits; the distance is 0 when all have one row.
+func logitRows(l *graph.Lowering) (rows, stride, classes int) {
+	logits := l.Shapes[0]
+	rows, classes = l.Shapes[1][0], logits[len(logits)-1]
+	if len(logits) == 2 {
+		stride = classes
+	}
+	return rows, stride, classes
+}
+
+func logProbability[T float32 | float64](stride, classes int) func(a *tensor.Args, lo, hi int) {
+	return func(a *tensor.Args, lo, hi int) {
+		y, logits, labels := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[int32](a, 2)
+		var top, total float64
+		for row := lo; row < hi; row++ {
+			z := logits[row*stride:][:classes]
+			if row == lo || stride > 0 {
+				top, total = logSumExp(z)
+			}
+			value := math.NaN()
+			if label := labels[row]; label >= 0 && int(label) < classes {
+				value = float64(z[label]) - top - math.Log(total)
+			}
+			y[row] = T(value)
+		}
+	}
+}
+
+// Gradients implements graph.Differentiable.
+func (LogProbability) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
+	dlogits := b.Apply(logProbabilityBackward{}, in[0], in[1], dout)
+	if len(graph.ShapeOf(in[0])) == 1 {
+		dlogits = b.Apply(Sum{AxesOf(0)}, dlogits)
+	}
+	return []*graph.Node{dlogits, nil}
+}
+
+// logProbabilityBackward is dlogits[b k] = dout[b] ((k is labels[b]) - softmax(logits)[b k]): logits [B K] or [K], labels [B], dout [B] -> [B K].
+type logProbabilityBackward struct{}
+
+func (logProbabilityBackward) Name() string { return "log probability gradient" }
+
+func (logProbabilityBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, -1, 1, 1); err != nil {
+		return nil, err
+	}
+	if _, err := (LogProbability{}).Shape(in[:2]); err != nil {
+		return nil, err
+	}
+	return tensor.Shape{in[1][0], in[0][len(in[0])-1]}, wantEqual(in[1], in[2])
+}
+
+func (logProbabilityBackward) Lower(l *graph.Lowering) {
+	rows, stride, classes := logitRows(l)
+	run := graph.Pick(l, logProbabilityGradient[float32](stride, classes), logProbabilityGradient[float64](stride, classes))
+	l.Emit("log_probability_bwd", rows, tensor.Rows(rows, 32*classes, run),
+		l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(rows), tensor.Int(stride), tensor.Int(classes))
+}
+
+func logProbabilityGradient[T float32 | float64](stride, classes int) func(a *tensor.Args, lo, hi int) {
+	return func(a *tensor.Args, lo, hi int) {
+		dlogits, logits := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
+		labels, dout := tensor.Slice[int32](a, 2), tensor.Slice[T](a, 3)
+		var top, total float64
+		for row := lo; row < hi; row++ {
+			z, dz := logits[row*stride:][:classes], dlogits[row*classes:][:classes]
+			if row == lo || stride > 0 {
+				top, total = logSumExp(z)
+			}
+			for k, v := range z {
+				share := -math.Exp(float64(v)-top) / total
+				if int32(k) == labels[row] {
+					share++
+				}
+				dz[k] = T(share * float64(dout[row]))
+			}
+		}
+	}
+}

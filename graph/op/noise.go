@@ -1,0 +1,65 @@
+package op
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// NoiseKind is the distribution of noise.
+type NoiseKind uint8
+
+// The kinds: standard normal, and uniform on (0, 1].
+const (
+	NormalNoise NoiseKind = iota
+	UniformNoise
+)
+
+// Noise is independent random numbers, new ones in each chain and step, of the shape that As gives: header -> y [...]. Stream is a number
+// from Builder.Stream. It has no gradient: it depends on nothing but the header.
+type Noise struct {
+	Kind   NoiseKind
+	Stream uint16
+	As     View
+}
+
+// Name implements graph.Op.
+func (Noise) Name() string { return "noise" }
+
+// Shape implements graph.Op.
+func (n Noise) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, 1); err != nil {
+		return nil, err
+	}
+	if n.Kind > UniformNoise {
+		return nil, errors.Errorf("unknown kind %d, wants normal or uniform noise", n.Kind)
+	}
+	if n.Stream == 0 || n.Stream == random.OrderStream {
+		return nil, errors.Errorf("stream is %d, wants one of Builder.Stream", n.Stream)
+	}
+	return n.As.shape(), nil
+}
+
+// Lower implements graph.Op. The kernels are noise_normal and noise_uniform.
+func (n Noise) Lower(l *graph.Lowering) {
+	stem, run := "noise_normal", graph.Pick(l, normalNoise[float32], normalNoise[float64])
+	if n.Kind == UniformNoise {
+		stem, run = "noise_uniform", graph.Pick(l, uniformNoise[float32], uniformNoise[float64])
+	}
+	count := l.Shape.Elements()
+	l.Emit(stem, count, tensor.Elementwise(count, run(n.Stream)), l.Out(), l.In(0), tensor.Int(count), tensor.Uint(uint32(n.Stream)))
+}
+
+func normalNoise[T float32 | float64](stream uint16) func(a *tensor.Args, lo, hi int) {
+	return func(a *tensor.Args, lo, hi int) {
+		random.Normals(tensor.Slice[T](a, 0)[lo:hi], lo, AddressOf(tensor.Slice[uint64](a, 1), stream))
+	}
+}
+
+func uniformNoise[T float32 | float64](stream uint16) func(a *tensor.Args, lo, hi int) {
+	return func(a *tensor.Args, lo, hi int) {
+		random.Uniforms(tensor.Slice[T](a, 0)[lo:hi], lo, AddressOf(tensor.Slice[uint64](a, 1), stream))
+	}
+}

@@ -1,0 +1,265 @@
+package op
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// There is no batch norm: it makes one example's prediction depend on the others of its batch, which averages over a posterior must not.
+
+// FilterResponseNorm divides each channel of each image by its root mean square, then scales and shifts it:
+//
+//	y[b c h w] = gamma[c] x[b c h w] / sqrt(mean over h w of x^2 + Epsilon) + beta[c]
+//
+// x [B C H W], gamma [C], beta [C] -> y [B C H W]. Threshold usually follows. Source: Singh and Krishnan, Filter response normalization
+// layer (2020), equations 1 to 3.
+type FilterResponseNorm struct {
+	Epsilon float64
+}
+
+// GroupNorm takes the mean from each group of neighbouring channels of an image, divides by the standard deviation, then scales and
+// shifts each channel:
+//
+//	y[b c h w] = gamma[c] (x[b c h w] - mean) / sqrt(variance + Epsilon) + beta[c]
+//
+// x [B C H W], gamma [C], beta [C] -> y [B C H W]; Groups divides C. Source: Wu and He, Group normalization (2018).
+type GroupNorm struct {
+	Groups  int
+	Epsilon float64
+}
+
+// normal is what both have in common. groups is 0 for one of each channel.
+type normal struct {
+	groups  int
+	center  bool
+	epsilon float64
+}
+
+func (f FilterResponseNorm) normal() normal { return normal{0, false, f.Epsilon} }
+func (g GroupNorm) normal() normal          { return normal{g.Groups, true, g.Epsilon} }
+
+// Name implements graph.Op.
+func (FilterResponseNorm) Name() string { return "filter response norm" }
+
+// Name implements graph.Op.
+func (GroupNorm) Name() string { return "group norm" }
+
+// Shape implements graph.Op.
+func (f FilterResponseNorm) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	return f.normal().shape(in)
+}
+
+// Shape implements graph.Op.
+func (g GroupNorm) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if g.Groups < 1 {
+		return nil, errors.Errorf("groups is %d, wants at least 1", g.Groups)
+	}
+	return g.normal().shape(in)
+}
+
+// Lower implements graph.Op.
+func (f FilterResponseNorm) Lower(l *graph.Lowering) { f.normal().lower(l) }
+
+// Lower implements graph.Op.
+func (g GroupNorm) Lower(l *graph.Lowering) { g.normal().lower(l) }
+
+// Gradients implements graph.Differentiable.
+func (f FilterResponseNorm) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
+	return f.normal().gradients(b, in, dout)
+}
+
+// Gradients implements graph.Differentiable.
+func (g GroupNorm) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
+	return g.normal().gradients(b, in, dout)
+}
+
+func (n normal) shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, 4, 1, 1); err != nil {
+		return nil, err
+	}
+	channels := in[0][1]
+	if in[1][0] != channels || in[2][0] != channels {
+		return nil, errors.Errorf("input has %d channels, gamma %d elements and beta %d, wants as many", channels, in[1][0], in[2][0])
+	}
+	if n.groups > 0 && channels%n.groups != 0 {
+		return nil, errors.Errorf("%d groups of %d channels, wants a number that divides them", n.groups, channels)
+	}
+	if !(n.epsilon > 0) || math.IsInf(n.epsilon, 1) {
+		return nil, errors.Errorf("epsilon is %v, wants a finite number above 0", n.epsilon)
+	}
+	return in[0], nil
+}
+
+// members is the layout of a shape [B C H W]: groups of all images, channels of each group, elements of each channel.
+type members struct {
+	rows, channels, width int
+}
+
+func (n normal) members(x tensor.Shape) members {
+	groups := n.groups
+	if groups == 0 {
+		groups = x[1]
+	}
+	return members{x[0] * groups, x[1] / groups, x[2] * x[3]}
+}
+
+func (n normal) arguments(l *graph.Lowering, m members, x tensor.Shape) []tensor.Argument {
+	return []tensor.Argument{
+		tensor.Int(m.rows), tensor.Int(m.channels), tensor.Int(m.width), tensor.Int(x[1]), flag(n.center), tensor.Real(l.DType, n.epsilon),
+	}
+}
+
+// moments are the mean, or 0, and 1/sqrt(mean square distance from it + epsilon).
+func moments[T float32 | float64](x []T, n normal) (mean, inverse float64) {
+	if n.center {
+		mean = wideSum(x) / float64(len(x))
+	}
+	squares := 0.0
+	for _, v := range x {
+		d := float64(v) - mean
+		squares += d * d
+	}
+	return mean, 1 / math.Sqrt(squares/float64(len(x))+n.epsilon)
+}
+
+func (n normal) lower(l *graph.Lowering) {
+	m := n.members(l.Shape)
+	run := graph.Pick(l, normalize[float32], normalize[float64])(n, m)
+	l.Emit("normalize_fwd", l.Shape.Elements(), tensor.Rows(m.rows, m.channels*m.width, run),
+		append([]tensor.Argument{l.Out(), l.In(0), l.In(1), l.In(2)}, n.arguments(l, m, l.Shape)...)...)
+}
+
+func normalize[T float32 | float64](n normal, m members) func(a *tensor.Args, lo, hi int) {
+	return func(a *tensor.Args, lo, hi int) {
+		y, x, gamma, beta := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2), tensor.Slice[T](a, 3)
+		size := m.channels * m.width
+		for row := lo; row < hi; row++ {
+			mean, inverse := moments(x[row*size:(row+1)*size], n)
+			for c := range m.channels {
+				channel := (row*m.channels + c) % len(gamma)
+				scale, shift := float64(gamma[channel])*inverse, float64(beta[channel])
+				from, to := x[row*size+c*m.width:][:m.width], y[row*size+c*m.width:][:m.width]
+				for i, v := range from {
+					to[i] = T((float64(v)-mean)*scale + shift)
+				}
+			}
+		}
+	}
+}
+
+func (n normal) gradients(b *graph.Builder, in []*graph.Node, dout *graph.Node) []*graph.Node {
+	return []*graph.Node{
+		b.Apply(normalizeBackward{n}, dout, in[0], in[1]),
+		b.Apply(normalizeBackwardScale{n}, dout, in[0]),
+		b.Apply(biasBackward{}, dout),
+	}
+}
+
+// normalizeBackward is dx: with z the normalised x and dz = gamma dout, dx = (dz - [centred] mean dz - z mean(z dz)) / sqrt(... + Epsilon):
+// dout [B C H W], x [B C H W], gamma [C] -> dx [B C H W].
+type normalizeBackward struct{ normal normal }
+
+func (normalizeBackward) Name() string { return "normalization gradient of input" }
+
+func (g normalizeBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, 4, 4, 1); err != nil {
+		return nil, err
+	}
+	return in[1], wantEqual(in[0], in[1])
+}
+
+func (g normalizeBackward) Lower(l *graph.Lowering) {
+	m := g.normal.members(l.Shape)
+	run := graph.Pick(l, normalizeGradient[float32], normalizeGradient[float64])(g.normal, m)
+	l.Emit("normalize_bwd_input", l.Shape.Elements(), tensor.Rows(m.rows, m.channels*m.width, run),
+		append([]tensor.Argument{l.Out(), l.In(0), l.In(1), l.In(2)}, g.normal.arguments(l, m, l.Shape)...)...)
+}
+
+func normalizeGradient[T float32 | float64](n normal, m members) func(a *tensor.Args, lo, hi int) {
+	return func(a *tensor.Args, lo, hi int) {
+		dx, dout, x, gamma := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2), tensor.Slice[T](a, 3)
+		size := m.channels * m.width
+		for row := lo; row < hi; row++ {
+			from, dy, to := x[row*size:(row+1)*size], dout[row*size:(row+1)*size], dx[row*size:(row+1)*size]
+			mean, inverse := moments(from, n)
+			total, product := 0.0, 0.0
+			for c := range m.channels {
+				scale := float64(gamma[(row*m.channels+c)%len(gamma)])
+				for i := c * m.width; i < (c+1)*m.width; i++ {
+					dz := scale * float64(dy[i])
+					total += dz
+					product += dz * (float64(from[i]) - mean) * inverse
+				}
+			}
+			if !n.center {
+				total = 0
+			}
+			total, product = total/float64(size), product/float64(size)
+			for c := range m.channels {
+				scale := float64(gamma[(row*m.channels+c)%len(gamma)])
+				for i := c * m.width; i < (c+1)*m.width; i++ {
+					z := (float64(from[i]) - mean) * inverse
+					to[i] = T(inverse * (scale*float64(dy[i]) - total - z*product))
+				}
+			}
+		}
+	}
+}
+
+// normalizeBackwardScale is dgamma[c] = sum over b h w of dout z, z the normalised x: dout [B C H W], x [B C H W] -> dgamma [C].
+type normalizeBackwardScale struct{ normal normal }
+
+func (normalizeBackwardScale) Name() string { return "normalization gradient of scale" }
+
+func (g normalizeBackwardScale) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, 4, 4); err != nil {
+		return nil, err
+	}
+	return tensor.Shape{in[1][1]}, wantEqual(in[0], in[1])
+}
+
+func (g normalizeBackwardScale) Lower(l *graph.Lowering) {
+	m := g.normal.members(l.Shapes[1])
+	host := tensor.Rows(m.rows, m.channels*m.width, graph.Pick(l, scaleProducts[float32], scaleProducts[float64])(g.normal, m))
+	host.Workspace = 8 * m.rows * m.channels
+	combine := graph.Pick(l, scaleSums[float32], scaleSums[float64])(m.rows * m.channels)
+	host.Phases = append(host.Phases, tensor.Single(combine).Phases...)
+	l.Emit("normalize_bwd_scale", l.Shape.Elements(), host,
+		append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, g.normal.arguments(l, m, l.Shapes[1])...)...)
+}
+
+// scaleProducts leaves, for each channel of each image, the sum of dout z.
+func scaleProducts[T float32 | float64](n normal, m members) func(a *tensor.Args, lo, hi int) {
+	return func(a *tensor.Args, lo, hi int) {
+		dout, x, products := tensor.Slice[T](a, 1), tensor.Slice[T](a, 2), tensor.Workspace[float64](a)
+		size := m.channels * m.width
+		for row := lo; row < hi; row++ {
+			mean, inverse := moments(x[row*size:(row+1)*size], n)
+			for c := range m.channels {
+				at := row*size + c*m.width
+				product := 0.0
+				for i, v := range x[at : at+m.width] {
+					product += float64(dout[at+i]) * (float64(v) - mean)
+				}
+				products[row*m.channels+c] = product * inverse
+			}
+		}
+	}
+}
+
+func scaleSums[T float32 | float64](planes int) func(a *tensor.Args) {
+	return func(a *tensor.Args) {
+		dgamma, products := tensor.Slice[T](a, 0), tensor.Workspace[float64](a)
+		for channel := range dgamma {
+			total := 0.0
+			for plane := channel; plane < planes; plane += len(dgamma) {
+				total += products[plane]
+			}
+			dgamma[channel] = T(total)
+		}
+	}
+}

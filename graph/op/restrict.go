@@ -1,0 +1,48 @@
+package op
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Restrict is y = x where Low <= x <= High, else NaN, elementwise: x [...] -> y [...]. Low is below High; either may be infinite. Gradients
+// pass unchanged. Densities use it, so that an argument outside their support does not go unseen.
+type Restrict struct {
+	Low, High float64
+}
+
+// Name implements graph.Op.
+func (Restrict) Name() string { return "restrict" }
+
+// Shape implements graph.Op.
+func (r Restrict) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if !(r.Low < r.High) {
+		return nil, errors.Errorf("low is %v and high %v, wants low below high", r.Low, r.High)
+	}
+	return pointwiseShape(in)
+}
+
+// Lower implements graph.Op.
+func (r Restrict) Lower(l *graph.Lowering) { lowerPointwise(l, r.curve()) }
+
+// Gradients implements graph.Differentiable.
+func (Restrict) Gradients(_ *graph.Builder, _ []*graph.Node, _, dout *graph.Node) []*graph.Node {
+	return []*graph.Node{dout}
+}
+
+func (r Restrict) curve() curve {
+	return curve{
+		name: r.Name(),
+		value: func(x float64) float64 {
+			if r.Low <= x && x <= r.High {
+				return x
+			}
+			return math.NaN()
+		},
+		constants: []float64{r.Low, r.High},
+	}
+}

@@ -1,0 +1,272 @@
+package graph_test
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// save is all that a chain keeps.
+func save(t testing.TB, s *graph.Session, chain int) []byte {
+	t.Helper()
+	state := make([]byte, s.ChainBytes())
+	must(t, s.Save(chain, state))
+	return state
+}
+
+// noisyCNN is a network whose updates have noise, so that chains differ in more than their initial parameters.
+func noisyCNN(dtype tensor.DType) *cnn {
+	m := newCNN(dtype)
+	for i, w := range m.builder.Parameters() {
+		m.builder.Apply(descend{0.05}, w, m.builder.Apply(noise{m.builder.Stream()}, m.gradients[i], m.builder.Header()))
+	}
+	m.builder.Record("loss", m.loss)
+	return m
+}
+
+func TestChainsTogetherEqualEachAlone(t *testing.T) {
+	const chains, steps = 8, 7
+	for _, dtype := range []tensor.DType{tensor.Float32, tensor.Float64} {
+		for _, threads := range []int{1, 2, 3} {
+			host := newHost(t, threads)
+			together := noisyCNN(dtype).load(t, host, graph.LoadOptions{Seed: 7, Chains: chains})
+			must(t, together.Run(steps))
+			states := map[string]int{}
+			for chain := range chains {
+				alone := noisyCNN(dtype).load(t, host, graph.LoadOptions{Seed: 7, FirstChain: chain})
+				must(t, alone.Run(3))
+				must(t, alone.Run(steps-3))
+				state := save(t, alone, 0)
+				if !bytes.Equal(save(t, together, chain), state) {
+					t.Errorf("%v, %d threads: chain %d among %d differs from chain %d alone", dtype, threads, chain, chains, chain)
+				}
+				if got, want := together.Metric(chain, 0, steps-1), alone.Metric(0, 0, steps-1); got != want {
+					t.Errorf("%v, %d threads: chain %d: loss is %v, alone %v", dtype, threads, chain, got, want)
+				}
+				if other, ok := states[string(state)]; ok {
+					t.Errorf("chains %d and %d are the same", other, chain)
+				}
+				states[string(state)] = chain
+			}
+		}
+	}
+}
+
+func TestThreadsDoNotChangeBits(t *testing.T) {
+	for _, dtype := range []tensor.DType{tensor.Float32, tensor.Float64} {
+		var want []byte
+		for _, threads := range []int{1, 2, 3} {
+			s := noisyCNN(dtype).load(t, newHost(t, threads), graph.LoadOptions{Seed: 3})
+			must(t, s.Run(5))
+			if state := save(t, s, 0); want == nil {
+				want = state
+			} else if !bytes.Equal(state, want) {
+				t.Errorf("%v: %d threads differ from one", dtype, threads)
+			}
+		}
+	}
+}
+
+func TestSeedMatters(t *testing.T) {
+	host := newHost(t, 1)
+	one := noisyCNN(tensor.Float32).load(t, host, graph.LoadOptions{Seed: 1})
+	two := noisyCNN(tensor.Float32).load(t, host, graph.LoadOptions{Seed: 2})
+	for _, w := range one.Program().Parameters() {
+		if w.Name == "linear.bias" {
+			continue // zeros
+		}
+		a, b := make([]float32, w.Shape.Elements()), make([]float32, w.Shape.Elements())
+		must(t, one.ReadFloats(w.Name, 0, a))
+		must(t, two.ReadFloats(w.Name, 0, b))
+		if a[0] == b[0] {
+			t.Errorf("%s begins with %v under both seeds", w.Name, a[0])
+		}
+	}
+}
+
+func TestRestoreResumes(t *testing.T) {
+	host := newHost(t, 2)
+	o := graph.LoadOptions{Seed: 11, Chains: 2}
+	whole := noisyCNN(tensor.Float32).load(t, host, o)
+	must(t, whole.Run(4))
+	var states [2][]byte
+	for chain := range states {
+		states[chain] = save(t, whole, chain)
+	}
+	must(t, whole.Run(6))
+
+	o.Seed = 99 // the state brings its own
+	resumed := noisyCNN(tensor.Float32).load(t, host, o)
+	must(t, resumed.Run(2))
+	for chain := range states {
+		must(t, resumed.Restore(chain, states[chain], 4))
+	}
+	if got := resumed.Steps(); got != 4 {
+		t.Errorf("%d steps after Restore, wants 4", got)
+	}
+	must(t, resumed.Run(6))
+	for chain := range states {
+		if !bytes.Equal(save(t, resumed, chain), save(t, whole, chain)) {
+			t.Errorf("chain %d: resumed differs from uninterrupted", chain)
+		}
+		for step := uint64(0); step < 10; step++ {
+			if got, want := resumed.Metric(chain, 0, step), whole.Metric(chain, 0, step); got != want {
+				t.Errorf("chain %d, step %d: loss is %v, uninterrupted %v", chain, step, got, want)
+			}
+		}
+	}
+	if resumed.Steps() != whole.Steps() || whole.Steps() != 10 {
+		t.Errorf("steps are %d and %d, wants 10", resumed.Steps(), whole.Steps())
+	}
+	wantError(t, "a short state", resumed.Restore(0, states[0][1:], 4), "restore", "wants")
+	wantError(t, "a short buffer", resumed.Save(0, states[0][1:]), "save", "wants")
+	wantError(t, "a chain too many", resumed.Restore(2, states[0], 4), "chain 2 of 2")
+}
+
+// counter is a graph whose metric is the number of the step, by way of an update that adds 1.
+func counter() *graph.Builder {
+	b := graph.New(tensor.Float64)
+	n := b.State("n", nil, 1)
+	b.Apply(descend{1}, n, b.State("minus one", constant(-1), 1))
+	b.Record("n", b.Apply(op.ReLU{}, n))
+	b.Record("double", b.Apply(op.BiasAdd{}, b.Apply(op.ViewAs(1, 1), n), n))
+	return b
+}
+
+func TestMetricsRingWraps(t *testing.T) {
+	s := load(t, counter(), newHost(t, 1), graph.LoadOptions{Chains: 2})
+	if got := s.Program().Metrics(); len(got) != 2 || got[0] != "n" || got[1] != "double" {
+		t.Errorf("metrics are %q", got)
+	}
+	total := uint64(0)
+	for _, steps := range []int{1, 100, graph.MetricRows, 0, graph.MetricRows - 1, 5} {
+		must(t, s.Run(steps))
+		total += uint64(steps)
+		if s.Steps() != total {
+			t.Fatalf("%d steps, wants %d", s.Steps(), total)
+		}
+		for step := total - uint64(steps); step < total; step++ {
+			for chain := range 2 {
+				if got := s.Metric(chain, 0, step); got != float64(step) {
+					t.Errorf("chain %d, step %d: metric is %v", chain, step, got)
+				}
+				if got := s.Metric(chain, 1, step); got != 2*float64(step) {
+					t.Errorf("chain %d, step %d: double is %v", chain, step, got)
+				}
+			}
+		}
+	}
+	header := make([]uint64, 3)
+	must(t, graph.Read(s, "header", 1, 0, header))
+	if header[graph.HeaderStep] != total || header[graph.HeaderChain] != 1 {
+		t.Errorf("header is %v after %d steps of chain 1", header, total)
+	}
+}
+
+// The sum of a metric's elements is recorded.
+func TestMetricOfVector(t *testing.T) {
+	b := graph.New(tensor.Float32)
+	b.Record("sum", b.Apply(op.ReLU{}, b.Table("x", []float64{1, 2, -5, 4})))
+	s := load(t, b, newHost(t, 1), graph.LoadOptions{})
+	must(t, s.Run(2))
+	if got := s.Metric(0, 0, 1); got != 7 {
+		t.Errorf("the sum is %v, wants 7", got)
+	}
+}
+
+func TestSessionErrors(t *testing.T) {
+	host := newHost(t, 2)
+	m := noisyCNN(tensor.Float32)
+	s := m.load(t, host, graph.LoadOptions{Chains: 2})
+	p := s.Program()
+	for _, test := range []struct {
+		name string
+		err  error
+		want []string
+	}{
+		{"too many steps", s.Run(graph.MetricRows + 1), []string{"graph: run of 129 steps", "at most 128"}},
+		{"fewer than no steps", s.Run(-1), []string{"run of -1 steps"}},
+		{"an unknown name", graph.Read(s, "conv3.weight", 0, 0, []float32{1}), []string{`"conv3.weight"`, `"conv1.weight"`}},
+		{"an unknown name to write", graph.Write(s, "conv3.weight", 0, 0, []float32{1}), []string{`"conv3.weight"`}},
+		{"another type", graph.Read(s, "conv1.weight", 0, 0, []float64{1}), []string{"conv1.weight holds float32, got float64"}},
+		{"another type to write", graph.Write(s, "images", 0, 0, []float32{1}), []string{"images holds uint8, got float32"}},
+		{"too long", graph.Write(s, "conv1.weight", 0, 0, make([]float32, 73)), []string{"conv1.weight", "292"}},
+		{"beyond the end", graph.Read(s, "conv1.weight", 0, 70, make([]float32, 3)), []string{"conv1.weight"}},
+		{"before the start", graph.Read(s, "conv1.weight", 0, -1, make([]float32, 3)), []string{"conv1.weight"}},
+		{"a chain too many", graph.Read(s, "conv1.weight", 2, 0, make([]float32, 3)), []string{"chain 2 of 2"}},
+		{"a negative chain", graph.Write(s, "conv1.weight", -1, 0, make([]float32, 3)), []string{"chain -1 of 2"}},
+		{"floats of bytes", s.ReadFloats("images", 0, make([]float32, 3)), []string{"images holds uint8"}},
+	} {
+		wantError(t, test.name, test.err, test.want...)
+	}
+	if s.Steps() != 0 {
+		t.Errorf("%d steps after runs that failed", s.Steps())
+	}
+	for _, o := range []graph.LoadOptions{
+		{Chains: -1}, {FirstChain: -1}, {FirstChain: math.MaxUint16}, {Chains: math.MaxUint16 + 1}, {FirstChain: 1, Chains: math.MaxInt}, {FirstChain: math.MaxInt},
+	} {
+		_, err := p.Load(host, o)
+		wantError(t, fmt.Sprint(o), err, "graph: load", "chains")
+	}
+	closed, err := p.Load(host, graph.LoadOptions{})
+	must(t, err)
+	must(t, closed.Close())
+	wantError(t, "a run after Close", closed.Run(1), "close")
+	wantError(t, "a read after Close", graph.Read(closed, "conv1.bias", 0, 0, make([]float32, 1)), "close")
+}
+
+func TestReadAndWrite(t *testing.T) {
+	for _, dtype := range []tensor.DType{tensor.Float32, tensor.Float64} {
+		b := graph.New(dtype)
+		b.Output("y", b.Apply(op.ReLU{}, b.State("x", constant(0.5), 5)))
+		s := load(t, b, newHost(t, 1), graph.LoadOptions{Chains: 2})
+		must(t, s.WriteFloats("x", 1, []float32{-1, 2, 3, 4, 5}))
+		must(t, s.Run(1))
+		for chain, want := range [][]float32{{.5, .5, .5, .5, .5}, {0, 2, 3, 4, 5}} {
+			got := make([]float32, 5)
+			must(t, s.ReadFloats("y", chain, got))
+			if fmt.Sprint(got) != fmt.Sprint(want) {
+				t.Errorf("%v: chain %d: y is %v, wants %v", dtype, chain, got, want)
+			}
+		}
+		if s.Chains() != 2 || s.Program().DType() != dtype {
+			t.Errorf("%d chains of %v", s.Chains(), s.Program().DType())
+		}
+	}
+	b := graph.New(tensor.Float64)
+	b.Output("y", b.Apply(op.ReLU{}, b.State("x", nil, 5)))
+	s := load(t, b, newHost(t, 1), graph.LoadOptions{})
+	must(t, graph.Write(s, "x", 0, 3, []float64{7}))
+	must(t, s.Run(1))
+	part := make([]float64, 2)
+	must(t, graph.Read(s, "y", 0, 3, part))
+	sameBits(t, "y[3:5]", part, []float64{7, 0})
+}
+
+// An output may be an input, or a view of one: it is what that holds after the step.
+func TestOutputsOfInputs(t *testing.T) {
+	b := graph.New(tensor.Float64)
+	w := b.Parameter("w", constant(3), 2)
+	b.Output("after", b.Apply(op.ViewAs(2, 1), w))
+	b.Apply(descend{1}, w, b.State("dw", constant(1), 2))
+	s := load(t, b, newHost(t, 1), graph.LoadOptions{})
+	if n := len(s.Program().Launches()); n != 1 {
+		t.Errorf("%d launches, wants the update alone", n)
+	}
+	must(t, s.Run(1))
+	sameBits(t, "after", read(t, s, "after", 0, 2), []float64{2, 2})
+}
+
+func TestRunDoesNotAllocate(t *testing.T) {
+	for _, test := range []struct{ threads, chains int }{{1, 1}, {1, 3}, {2, 1}, {2, 2}, {2, 3}} {
+		s := noisyCNN(tensor.Float32).load(t, newHost(t, test.threads), graph.LoadOptions{Chains: test.chains})
+		if n := testing.AllocsPerRun(5, func() { must(t, s.Run(2)) }); n > 0 {
+			t.Errorf("%d threads, %d chains: a run allocates %v times", test.threads, test.chains, n)
+		}
+	}
+}
