@@ -28,6 +28,24 @@ type application struct {
 
 var _ gorgonia.SDOp = (*application)(nil)
 
+// checkTypes holds a Mixed op's inputs to what it declares.
+func (a *application) checkTypes() error {
+	mixed, ok := a.Op.(Mixed)
+	for i, got := range a.types {
+		if !ok {
+			break
+		}
+		want := mixed.InputType(i)
+		if want == 0 {
+			want = a.builder.dtype
+		}
+		if got != want {
+			return errors.Errorf("input %d holds %v, wants %v", i, got, want)
+		}
+	}
+	return nil
+}
+
 // Arity implements gorgonia.Op.
 func (a *application) Arity() int { return len(a.inputs) }
 

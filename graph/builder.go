@@ -175,6 +175,9 @@ func (b *Builder) Apply(op Op, inputs ...*Node) *Node {
 	if err == nil {
 		err = shape.Validate()
 	}
+	if err == nil {
+		err = a.checkTypes()
+	}
 	if err != nil {
 		b.Fail(errors.Wrapf(err, "graph: %s", a.label()))
 		return nil

@@ -25,6 +25,12 @@ type Typed interface {
 	DType() tensor.DType
 }
 
+// Mixed is an Op some of whose inputs do not hold the Builder's float. InputType is what input i must hold; 0 stands for the float.
+type Mixed interface {
+	Op
+	InputType(i int) tensor.DType
+}
+
 // Updater is an Op that changes some of its inputs in place. These must be parameters or state, no two updaters may change the same
 // one, and its output is something else, usually a statistic: it never stands for the changed input.
 type Updater interface {

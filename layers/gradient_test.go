@@ -27,8 +27,12 @@ func TestGradients(t *testing.T) {
 			},
 			ReLU{}, Flatten{}, Linear{Outputs: 3, NoBias: true},
 		},
+		"normalisations": {
+			Conv2D{Filters: 4, Kernel: 3}, GroupNorm{Groups: 2}, FilterResponseNorm{}, SiLU{},
+			Conv2D{Filters: 4, Kernel: 3, Padding: 1}, FilterResponseNorm{NoThreshold: true}, Tanh{}, Flatten{}, Linear{Outputs: 3},
+		},
 		"activations": {
-			Conv2D{Filters: 4, Kernel: 3, Dilation: 2}, Tanh{}, AveragePool{Window: 2, Stride: 1, Padding: 1}, ELU{}, MaxPool{Window: 3, Stride: 1},
+			Conv2D{Filters: 4, Kernel: 3, Dilation: 2}, Tanh{}, AveragePool{Window: 2, Stride: 1, Padding: 1}, ELU{}, MaxPool{Window: 2, Stride: 1},
 			Conv2D{Filters: 3, Kernel: 1}, SiLU{}, GlobalAveragePool{},
 			Linear{Outputs: 4}, Sigmoid{}, Linear{Outputs: 5}, ELU{Alpha: .3}, Linear{Outputs: 3}, Softplus{},
 		},

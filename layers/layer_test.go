@@ -1,6 +1,7 @@
 package layers
 
 import (
+	"math"
 	"strings"
 	"testing"
 
@@ -28,6 +29,9 @@ func TestOutputShapes(t *testing.T) {
 		{"average pool with stride", AveragePool{Window: 3, Stride: 1, Padding: 1}, tensor.Shape{3, 9, 8}, tensor.Shape{3, 9, 8}},
 		{"relu", ReLU{}, tensor.Shape{3, 9, 8}, tensor.Shape{3, 9, 8}},
 		{"global average pool", GlobalAveragePool{}, tensor.Shape{3, 9, 8}, tensor.Shape{3}},
+		{"filter response norm", FilterResponseNorm{}, tensor.Shape{3, 9, 8}, tensor.Shape{3, 9, 8}},
+		{"group norm", GroupNorm{Groups: 3}, tensor.Shape{6, 9, 8}, tensor.Shape{6, 9, 8}},
+		{"dropout", Dropout{Rate: .3}, tensor.Shape{3, 9, 8}, tensor.Shape{3, 9, 8}},
 		{"nothing", Sequential{}, tensor.Shape{3, 9, 8}, tensor.Shape{3, 9, 8}},
 		{"identity twice", Residual{}, tensor.Shape{3, 9, 8}, tensor.Shape{3, 9, 8}},
 	} {
@@ -61,6 +65,12 @@ func TestErrors(t *testing.T) {
 		{AveragePool{Window: 10}, image, []string{"averagepool1: average pool"}},
 		{AveragePool{Window: 2}, tensor.Shape{31}, []string{"averagepool1: average pool", "[2 31]"}},
 		{GlobalAveragePool{}, tensor.Shape{31}, []string{"layers: globalaveragepool1", "[2 31]"}},
+		{GroupNorm{Groups: 2}, image, []string{"groupnorm1: group norm", "2 groups of 3 channels"}},
+		{GroupNorm{}, image, []string{"groupnorm1: group norm", "0"}},
+		{FilterResponseNorm{}, tensor.Shape{31}, []string{"layers: frn1", "[2 31]"}},
+		{FilterResponseNorm{Epsilon: -1}, image, []string{"frn1: filter response norm", "-1"}},
+		{Dropout{Rate: 1}, image, []string{"layers: dropout1", "Rate is 1"}},
+		{Dropout{Rate: math.NaN()}, image, []string{"layers: dropout1", "Rate is NaN"}},
 		{ELU{Alpha: -1}, image, []string{"elu1: elu", "-1"}},
 		{Residual{Body: Sequential{Conv2D{Filters: 1, Kernel: 1}}}, image, []string{"layers: residual1", "[2 3 9 8]", "[2 1 9 8]"}},
 		{Residual{Body: Sequential{Conv2D{Kernel: 1}}}, image, []string{"layers: conv1"}},
@@ -154,11 +164,55 @@ func TestChainsStartApart(t *testing.T) {
 	}
 }
 
+func TestDropout(t *testing.T) {
+	for _, c := range []struct {
+		phase graph.Phase
+		layer Dropout
+		drops bool
+	}{
+		{graph.Training, Dropout{Rate: .5}, true},
+		{graph.Training, Dropout{Rate: .5, AlsoPredicting: true}, true},
+		{graph.Prediction, Dropout{Rate: .5}, false},
+		{graph.Prediction, Dropout{Rate: .5, AlsoPredicting: true}, true},
+	} {
+		b, x, y := build(c.phase, c.layer, tensor.Shape{100})
+		if b.Err() != nil || (x != y) != c.drops {
+			t.Errorf("phase %v, %+v: drops %v, want %v; %v", c.phase, c.layer, x != y, c.drops, b.Err())
+		}
+	}
+	b, _, _ := build(graph.Prediction, Dropout{Rate: 2}, tensor.Shape{100})
+	if b.Err() == nil {
+		t.Error("prediction: a rate of 2 is no error")
+	}
+}
+
+// TestPhasesStartAlike compares the initial values of a training graph and a prediction graph, of which one drops.
+func TestPhasesStartAlike(t *testing.T) {
+	var first []float64
+	for _, phase := range []graph.Phase{graph.Training, graph.Prediction} {
+		b, _, _ := build(phase, Sequential{Linear{Outputs: 5}, Dropout{Rate: .5}, Linear{Outputs: 7}}, tensor.Shape{3})
+		oracle, err := graph.Interpret(b, graph.LoadOptions{Seed: 3})
+		if err != nil {
+			t.Fatal(err)
+		}
+		weight, err := oracle.Input("linear2.weight")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if values := weight.Data().([]float64); first == nil {
+			first = values
+		} else if d := cmp.Diff(first, values); d != "" {
+			t.Errorf("linear2.weight differs:\n%s", d)
+		}
+	}
+}
+
 func TestLayersAreComparable(t *testing.T) {
 	for _, pair := range [][2]Layer{
 		{Conv2D{Filters: 3, Kernel: 2, Weight: Orthogonal{2}}, Conv2D{Filters: 3, Kernel: 2, Weight: Orthogonal{2}}},
 		{Linear{Outputs: 3, Bias: Constant{1}}, Linear{Outputs: 3, Bias: Constant{1}}},
 		{MaxPool{Window: 2}, MaxPool{Window: 2}},
+		{FilterResponseNorm{Name: "a"}, FilterResponseNorm{Name: "a"}},
 	} {
 		if pair[0] != pair[1] {
 			t.Errorf("%#v is not itself", pair[0])

@@ -1,6 +1,8 @@
 package layers
 
 import (
+	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -8,6 +10,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
 )
 
 // parameterNames are the names of a builder's parameters, in order.
@@ -36,6 +39,31 @@ func weights(layers ...string) []string {
 	return names
 }
 
+// resNet20Names are 19 convolutions of 3x3 and 2 of 1x1, each with its normalisation, and the linear layer.
+func resNet20Names() []string {
+	var names []string
+	for i := range 21 {
+		conv, norm := fmt.Sprint("conv", i+1), fmt.Sprint("frn", i+1)
+		names = append(names, weights(conv, norm)...)
+		names = append(names, norm+".threshold")
+	}
+	return append(names, weights("linear1")...)
+}
+
+func resNet20Flops(channels, side, classes int) int {
+	total := side * side * 9 * channels * 16
+	for _, filters := range []int{16, 32, 64} {
+		convolutions := 6
+		if filters > 16 {
+			side /= 2
+			total += side * side * (9 + 1) * filters / 2 * filters
+			convolutions = 5
+		}
+		total += convolutions * side * side * 9 * filters * filters
+	}
+	return 2 * (total + 64*classes)
+}
+
 func TestZoo(t *testing.T) {
 	for _, c := range []struct {
 		name       string
@@ -56,6 +84,9 @@ func TestZoo(t *testing.T) {
 		{"mlp-400-400", tensor.Shape{1, 28, 28}, 10, 785*400 + 401*400 + 401*10,
 			2 * (784*400 + 400*400 + 4000), weights("linear1", "linear2", "linear3")},
 		{"mlp-3", tensor.Shape{5}, 2, 6*3 + 4*2, 2 * (15 + 6), weights("linear1", "linear2")},
+		{"resnet20-frn", tensor.Shape{3, 32, 32}, 10, 274042, resNet20Flops(3, 32, 10), resNet20Names()},
+		{"resnet20-frn-silu", tensor.Shape{3, 32, 32}, 10, 274042, resNet20Flops(3, 32, 10), resNet20Names()},
+		{"resnet20-frn", tensor.Shape{1, 28, 28}, 10, 274042 - 2*16*9, resNet20Flops(1, 28, 10), resNet20Names()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			network, err := New(c.name, c.classes)
@@ -125,6 +156,47 @@ func TestNamesDoNotDependOnTheGraph(t *testing.T) {
 		prediction, _, _ := build(graph.Prediction, network, tensor.Shape{1, 28, 28})
 		if d := cmp.Diff(parameterNames(training), parameterNames(prediction)); d != "" || training.Err() != nil {
 			t.Errorf("%s: parameters differ: %s %v", name, d, training.Err())
+		}
+	}
+}
+
+// TestZooStartsSanely runs every network on noise: He's initial values neither blow the logits up nor let them vanish.
+func TestZooStartsSanely(t *testing.T) {
+	host := tensor.NewHost(2)
+	defer host.Close()
+	for _, name := range []string{"lenet", "lenet-small", "mnist-64-64-256", "mlp-33-31-17", "resnet20-frn", "resnet20-frn-silu"} {
+		network, err := New(name, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := graph.New(tensor.Float32)
+		b.Output("logits", network.Apply(b, b.Data("input", tensor.Float32, 31, 1, 28, 28)))
+		program, err := b.Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		session, err := program.Load(host, graph.LoadOptions{Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer session.Close()
+		pixels, logits := make([]float32, 31*28*28), make([]float32, 31*10)
+		random.Normals(pixels, 0, random.Address{Seed: 2})
+		for _, err := range []error{
+			graph.Write(session, "input", 0, 0, pixels), session.Run(1), graph.Read(session, "logits", 0, 0, logits),
+		} {
+			if err != nil {
+				t.Fatal(name, err)
+			}
+		}
+		square := 0.
+		for _, v := range logits {
+			square += float64(v) * float64(v) / float64(len(logits))
+		}
+		if root := math.Sqrt(square); !(root > .1 && root < 10) {
+			t.Errorf("%s: root mean square of the logits is %v, want .1 to 10", name, root)
+		} else {
+			t.Logf("%s: root mean square of the logits %.2f", name, root)
 		}
 	}
 }

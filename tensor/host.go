@@ -60,6 +60,9 @@ func (h *Host) Load(s Schedule) (Runner, error) {
 	if s.Chains < 1 {
 		return nil, errors.Errorf("tensor: host: %d chains, wants at least 1", s.Chains)
 	}
+	if h.pool.closed.Load() {
+		return nil, errors.New("tensor: host: load after close")
+	}
 	if err := checkPlaces(s); err != nil {
 		return nil, err
 	}
@@ -109,11 +112,11 @@ func checkPlaces(s Schedule) error {
 
 // Run implements Runner.
 func (r *hostRunner) Run(steps int) error {
-	if r.closed {
-		return errors.New("tensor: host: run after close")
-	}
 	r.host.mu.Lock()
 	defer r.host.mu.Unlock()
+	if r.closed || r.host.pool.closed.Load() {
+		return errors.New("tensor: host: run after close")
+	}
 	workers := r.host.pool.workers
 	whole := len(r.chains) / workers * workers
 	if workers == 1 {
@@ -168,11 +171,11 @@ func (r *hostRunner) aim(a *Args, launch, worker, slot, chain int) {
 
 // Step implements Runner.
 func (r *hostRunner) Step(chain int, visit func(launch int) error) error {
-	if r.closed || chain < 0 || chain >= len(r.chains) {
-		return errors.Errorf("tensor: host: step of chain %d of %d (closed: %v)", chain, len(r.chains), r.closed)
-	}
 	r.host.mu.Lock()
 	defer r.host.mu.Unlock()
+	if closed := r.closed || r.host.pool.closed.Load(); closed || chain < 0 || chain >= len(r.chains) {
+		return errors.Errorf("tensor: host: step of chain %d of %d (closed: %v)", chain, len(r.chains), closed)
+	}
 	for i := range r.launches {
 		r.sharedLaunch(i, chain)
 		if err := visit(i); err != nil {
@@ -204,7 +207,7 @@ func (r *hostRunner) region(b *Buffer, chain, first, bytes int) ([]byte, error) 
 		return nil, errors.Errorf("tensor: host: chain %d of %d", chain, len(r.chains))
 	}
 	from := first * b.DType.Size()
-	if from < 0 || from+bytes > b.Bytes() {
+	if first < 0 || first > b.Elements || from+bytes > b.Bytes() {
 		return nil, errors.Errorf("tensor: host: bytes %d to %d of %v, which has %d", from, from+bytes, b, b.Bytes())
 	}
 	arena := [arenas][]byte{Shared: r.shared, Chain: r.chains[chain], Scratch: r.scratch[0]}[b.Arena]

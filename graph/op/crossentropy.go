@@ -19,6 +19,9 @@ type CrossEntropy struct{}
 // Name implements graph.Op.
 func (CrossEntropy) Name() string { return "cross entropy" }
 
+// InputType implements graph.Mixed.
+func (CrossEntropy) InputType(i int) tensor.DType { return [...]tensor.DType{1: tensor.Int32}[i] }
+
 // Shape implements graph.Op.
 func (CrossEntropy) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	return tensor.Shape{}, wantLabels(in)
@@ -160,6 +163,9 @@ type Accuracy struct{}
 
 // Name implements graph.Op.
 func (Accuracy) Name() string { return "accuracy" }
+
+// InputType implements graph.Mixed.
+func (Accuracy) InputType(i int) tensor.DType { return [...]tensor.DType{1: tensor.Int32}[i] }
 
 // Shape implements graph.Op.
 func (Accuracy) Shape(in []tensor.Shape) (tensor.Shape, error) {

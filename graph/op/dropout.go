@@ -19,6 +19,9 @@ type Dropout struct {
 // Name implements graph.Op.
 func (Dropout) Name() string { return "dropout" }
 
+// InputType implements graph.Mixed.
+func (Dropout) InputType(i int) tensor.DType { return [...]tensor.DType{1: tensor.Uint64}[i] }
+
 // Shape implements graph.Op.
 func (d Dropout) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if err := wantRanks(in, -1, 1); err != nil {

@@ -52,6 +52,11 @@ type GatherImages struct {
 // Name implements graph.Op.
 func (GatherImages) Name() string { return "gather images" }
 
+// InputType implements graph.Mixed.
+func (GatherImages) InputType(i int) tensor.DType {
+	return [...]tensor.DType{tensor.Uint8, tensor.Uint64}[i]
+}
+
 // Shape implements graph.Op.
 func (g GatherImages) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if err := wantRanks(in, 4, 1); err != nil {
@@ -98,6 +103,11 @@ func (GatherLabels) Name() string { return "gather labels" }
 // DType implements graph.Typed.
 func (GatherLabels) DType() tensor.DType { return tensor.Int32 }
 
+// InputType implements graph.Mixed.
+func (GatherLabels) InputType(i int) tensor.DType {
+	return [...]tensor.DType{tensor.Uint8, tensor.Uint64}[i]
+}
+
 // Shape implements graph.Op.
 func (g GatherLabels) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if err := wantRanks(in, 1, 1); err != nil {
@@ -127,6 +137,9 @@ func (StoreRows) Name() string { return "store rows" }
 
 // Updates implements graph.Updater.
 func (StoreRows) Updates() []int { return []int{1} }
+
+// InputType implements graph.Mixed.
+func (StoreRows) InputType(i int) tensor.DType { return [...]tensor.DType{2: tensor.Uint64}[i] }
 
 // Shape implements graph.Op.
 func (s StoreRows) Shape(in []tensor.Shape) (tensor.Shape, error) {

@@ -21,16 +21,8 @@ const manyDegrees = 50
 
 func (studentTCurve) curve() curve {
 	return curve{
-		name: "student_t_constant",
-		value: func(x float64) float64 {
-			if x >= manyDegrees {
-				r := 1 / (x * x)
-				return -0.5*math.Log(2*math.Pi) - (1.0/4-(1.0/24-(1.0/20-17.0/112*r)*r)*r)/x
-			}
-			upper, _ := math.Lgamma((x + 1) / 2)
-			lower, _ := math.Lgamma(x / 2)
-			return upper - lower - 0.5*math.Log(math.Pi*x)
-		},
+		name:  "student_t_constant",
+		value: StudentTConstant{}.Of,
 		slope: func(x float64) float64 {
 			if x >= manyDegrees {
 				r := 1 / (x * x)
@@ -39,4 +31,15 @@ func (studentTCurve) curve() curve {
 			return 0.5 * (mathext.Digamma((x+1)/2) - mathext.Digamma(x/2) - 1/x)
 		},
 	}
+}
+
+// Of is y for one x.
+func (StudentTConstant) Of(x float64) float64 {
+	if x >= manyDegrees {
+		r := 1 / (x * x)
+		return -0.5*math.Log(2*math.Pi) - (1.0/4-(1.0/24-(1.0/20-17.0/112*r)*r)*r)/x
+	}
+	upper, _ := math.Lgamma((x + 1) / 2)
+	lower, _ := math.Lgamma(x / 2)
+	return upper - lower - 0.5*math.Log(math.Pi*x)
 }

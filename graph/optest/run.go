@@ -13,7 +13,7 @@ import (
 func Cases() []Case {
 	var all []Case
 	for _, family := range [][]Case{
-		convolutionCases(), matrixCases(), pointwiseCases(), poolCases(), lossCases(), gatherCases(), builtinCases(),
+		convolutionCases(), matrixCases(), pointwiseCases(), poolCases(), lossCases(), gatherCases(), builtinCases(), densityCases(),
 		normalizeCases(), cumulativeCases(), likelihoodCases(), functionCases(),
 	} {
 		all = append(all, family...)
@@ -21,8 +21,15 @@ func Cases() []Case {
 	return all
 }
 
-// Run tests every row on a device.
-func Run(t *testing.T, device tensor.Device) { RunCases(t, device, Cases()) }
+// Run tests every row on a device, and a whole network.
+func Run(t *testing.T, device tensor.Device) {
+	RunCases(t, device, Cases())
+	t.Run("network", func(t *testing.T) {
+		if err := checkNetwork(device); err != nil {
+			t.Error(err)
+		}
+	})
+}
 
 // RunCases tests rows of the caller's on a device.
 func RunCases(t *testing.T, device tensor.Device, cases []Case) {

@@ -1,0 +1,59 @@
+package op
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Difference is the inverse of CumulativeSum along an axis: y[... i ...] = x[... i ...] - x[... i-1 ...], and y[... 0 ...] = x[... 0 ...];
+// when Reverse, i+1 is subtracted, and the last is the one that stays: x [...] -> y of the same shape. The density of a random walk is that of its
+// differences.
+type Difference struct {
+	Axis    int
+	Reverse bool
+}
+
+// Name implements graph.Op.
+func (Difference) Name() string { return "difference" }
+
+// Shape implements graph.Op.
+func (d Difference) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, -1); err != nil {
+		return nil, err
+	}
+	if d.Axis < 0 || d.Axis >= len(in[0]) {
+		return nil, errors.Errorf("axis is %d, the input has shape %v", d.Axis, in[0])
+	}
+	return in[0], nil
+}
+
+// Lower implements graph.Op.
+func (d Difference) Lower(l *graph.Lowering) {
+	n, length, inner := l.Shape.Elements(), l.Shape[d.Axis], tensor.Shape(l.Shape[d.Axis+1:]).Elements()
+	run := graph.Pick(l, difference[float32], difference[float64])(length, inner, d.Reverse)
+	l.Emit("difference_fwd", n, tensor.Elementwise(n, run),
+		l.Out(), l.In(0), tensor.Int(n), tensor.Int(length), tensor.Int(inner), flag(d.Reverse))
+}
+
+func difference[T float32 | float64](length, inner int, reverse bool) func(a *tensor.Args, lo, hi int) {
+	end, neighbour := 0, -inner
+	if reverse {
+		end, neighbour = length-1, inner
+	}
+	return func(a *tensor.Args, lo, hi int) {
+		y, x := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
+		for i := lo; i < hi; i++ {
+			y[i] = x[i]
+			if i/inner%length != end {
+				y[i] -= x[i+neighbour]
+			}
+		}
+	}
+}
+
+// Gradients implements graph.Differentiable.
+func (d Difference) Gradients(b *graph.Builder, _ []*graph.Node, _, dout *graph.Node) []*graph.Node {
+	return []*graph.Node{b.Apply(Difference{Axis: d.Axis, Reverse: !d.Reverse}, dout)}
+}

@@ -1,0 +1,29 @@
+package op
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+func TestInputsOfOtherTypesAreErrors(t *testing.T) {
+	for name, apply := range map[string]func(b *graph.Builder){
+		"labels as bytes": func(b *graph.Builder) {
+			b.Apply(CrossEntropy{}, b.Parameter("z", nil, 3, 2), b.Data("labels", tensor.Uint8, 3))
+		},
+		"images as floats": func(b *graph.Builder) {
+			b.Apply(GatherImages{Batch{Size: 1}, 0, 1}, b.Parameter("images", nil, 3, 1, 2, 2), b.Header())
+		},
+		"a header of floats": func(b *graph.Builder) {
+			b.Apply(Dropout{Rate: 0.5}, b.Parameter("x", nil, 3), b.Parameter("header of floats", nil, 3))
+		},
+	} {
+		b := graph.New(tensor.Float32)
+		apply(b)
+		if err := b.Err(); err == nil || !strings.Contains(err.Error(), "holds") {
+			t.Errorf("%s: got %v, wants an error that says what the input holds", name, err)
+		}
+	}
+}

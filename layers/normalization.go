@@ -1,0 +1,58 @@
+package layers
+
+import (
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+)
+
+// FilterResponseNorm divides each channel of each image by its root mean square, scales and shifts it, and cuts it off below a
+// learned threshold, see op.FilterResponseNorm and op.Threshold: x [B C H W], weight [C] from 1, bias [C] and threshold [C] from 0
+// -> y [B C H W]. It normalises without looking at other images, as a likelihood of independent examples asks. Source: Singh and
+// Krishnan, Filter response normalization layer (2020).
+type FilterResponseNorm struct {
+	Name        string  // "" is "frn" and a number
+	Epsilon     float64 // 0 is 1e-6
+	NoThreshold bool
+}
+
+// Apply implements Layer.
+func (f FilterResponseNorm) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
+	name, leave := enter(b, f.Name, "frn")
+	defer leave()
+	if f.Epsilon == 0 {
+		f.Epsilon = 1e-6
+	}
+	y := normalize(b, name, op.FilterResponseNorm{Epsilon: f.Epsilon}, x)
+	if y == nil || f.NoThreshold {
+		return y
+	}
+	return b.Apply(op.Threshold{}, y, b.Parameter(name+".threshold", nil, graph.ShapeOf(y)[1]))
+}
+
+// GroupNorm standardises each group of channels of each image, then scales and shifts each channel, see op.GroupNorm: x [B C H W],
+// weight [C] from 1, bias [C] from 0 -> y [B C H W]. One group is layer normalisation, C groups are instance normalisation.
+// Source: Wu and He, Group normalization (2018).
+type GroupNorm struct {
+	Name    string  // "" is "groupnorm" and a number
+	Groups  int     // divides C
+	Epsilon float64 // 0 is 1e-5
+}
+
+// Apply implements Layer.
+func (g GroupNorm) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
+	name, leave := enter(b, g.Name, "groupnorm")
+	defer leave()
+	if g.Epsilon == 0 {
+		g.Epsilon = 1e-5
+	}
+	return normalize(b, name, op.GroupNorm{Groups: g.Groups, Epsilon: g.Epsilon}, x)
+}
+
+// normalize applies a normalisation with a scale and a shift of each channel.
+func normalize(b *graph.Builder, name string, o graph.Op, x *graph.Node) *graph.Node {
+	if !wantAxes(b, name, x, 4, "[B C H W]") {
+		return nil
+	}
+	channels := graph.ShapeOf(x)[1]
+	return b.Apply(o, x, b.Parameter(name+".weight", Constant{1}.Fill, channels), b.Parameter(name+".bias", nil, channels))
+}

@@ -1,0 +1,44 @@
+package tensor_test
+
+import (
+	"fmt"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// A schedule of one launch, which doubles what each chain holds, made by hand; package graph makes them from graphs.
+func Example() {
+	x := tensor.NewBuffer("x", tensor.Chain, tensor.Float32, 3)
+	x.Offset = 0
+	double := tensor.Elementwise(x.Elements, func(a *tensor.Args, lo, hi int) {
+		x := tensor.Slice[float32](a, 0)
+		for i := lo; i < hi; i++ {
+			x[i] *= 2
+		}
+	})
+	launch := tensor.Launch{Kernel: "double_f32", Label: "double", Count: x.Elements, Arguments: []tensor.Argument{tensor.InOut(x)}, Host: double}
+
+	host := tensor.NewHost(2)
+	defer host.Close()
+	runner, err := host.Load(tensor.Schedule{
+		Launches: []tensor.Launch{launch},
+		Bytes:    [3]int{tensor.Chain: tensor.Align(x.Bytes())},
+		Chains:   2,
+	})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer runner.Close()
+	values := []float32{1, 2, 3}
+	err = runner.Write(x, 1, 0, tensor.Bytes(values))
+	if err == nil {
+		err = runner.Run(10)
+	}
+	if err == nil {
+		err = runner.Read(x, 1, 0, tensor.Bytes(values))
+	}
+	fmt.Println(values, err)
+	// Output:
+	// [1024 2048 3072] <nil>
+}
