@@ -25,6 +25,9 @@ func (b *Builder) Compile() (*Program, error) {
 	if err := m.order(); err != nil {
 		return nil, err
 	}
+	if err := m.checkMetrics(); err != nil {
+		return nil, err
+	}
 	p := newProgram(b.dtype)
 	plan := newPlan()
 	p.place(m, plan)
@@ -39,6 +42,18 @@ func (b *Builder) Compile() (*Program, error) {
 	p.finishStep(m, plan)
 	p.bytes = plan.offsets()
 	return p, nil
+}
+
+// checkMetrics refuses to record inputs: metrics are recorded at the end of a step, when updates have changed them.
+func (m *module) checkMetrics() error {
+	for _, k := range m.metrics {
+		for _, v := range append(m.reads(&value{inputs: []*value{k.value}}), k.value) {
+			if v.source != nil {
+				return errors.Errorf("graph: record %q: records the input %s itself, wants an op of it, such as op.Sum", k.name, v.label)
+			}
+		}
+	}
+	return nil
 }
 
 // lower emits the launches of one value, whose inputs and output have buffers.

@@ -21,6 +21,7 @@ type Session struct {
 	program  *Program
 	runner   tensor.Runner
 	chains   int
+	first    int // the number, in the run, of chain 0
 	step     uint64
 	whole    *tensor.Buffer // a chain's arena, as bytes
 	snapshot [][]byte       // of each chain's arena, taken before each Run when there are metrics
@@ -55,7 +56,7 @@ func (p *Program) Load(device tensor.Device, o LoadOptions) (*Session, error) {
 	if err != nil {
 		return nil, errors.Wrap(err, "graph: load")
 	}
-	s := &Session{program: p, runner: runner, chains: o.Chains}
+	s := &Session{program: p, runner: runner, chains: o.Chains, first: o.FirstChain}
 	s.whole = tensor.NewBuffer("chain", tensor.Chain, tensor.Uint8, p.bytes[tensor.Chain])
 	s.whole.Offset = 0
 	for chain := range o.Chains {
@@ -193,7 +194,7 @@ func (s *Session) explain(chain, steps int, bad uint64) error {
 	}
 	first := s.step - uint64(steps)
 	s.step = first
-	fault := &NotFinite{Step: bad, Chain: chain, Label: "unknown", Kernel: "unknown", Buffer: "a metric"}
+	fault := &NotFinite{Step: bad, Chain: s.first + chain, Label: "unknown", Kernel: "unknown", Buffer: "a metric"}
 	for step := first; step <= bad; step++ {
 		found, err := s.watch(chain, fault)
 		if err != nil {

@@ -42,6 +42,8 @@ type Case struct {
 	// Flops is the number of floating-point operations of the output.
 	Speed bool
 	Flops float64
+
+	drawn map[string][]float64 // what draw has returned so far
 }
 
 // Input is an input of a row: of the program's float type, and one for each chain, unless DType is something else.
@@ -129,7 +131,7 @@ func Below(bound int) Fill {
 // The seed in the headers of all sessions of the suite.
 const seed = 0x5eed_0123_4567
 
-// values are the inputs of a chain, exact in float32. What is not float is the same for all chains.
+// values are the inputs of a chain, exact in float32, for the caller to change. What is not float is the same for all chains.
 func (c *Case) values(chain int) [][]float64 {
 	var all [][]float64
 	for i, in := range c.Inputs {
@@ -141,20 +143,28 @@ func (c *Case) values(chain int) [][]float64 {
 		if !in.isFloat() {
 			number = 0
 		}
-		all = append(all, c.draw(fmt.Sprint("input ", i), number, in.Shape, in.Fill))
+		all = append(all, append([]float64(nil), c.draw(fmt.Sprint("input ", i), number, in.Shape, in.Fill)...))
 	}
 	return all
 }
 
-// draw gives the same values whenever it is called with the same arguments.
+// draw gives the same values whenever it is called with the same arguments. They are not to be changed.
 func (c *Case) draw(what string, chain int, shape tensor.Shape, fill Fill) []float64 {
+	key := fmt.Sprintf("%s, %s, chain %d", c.Name, what, chain)
+	if values, ok := c.drawn[key]; ok {
+		return values
+	}
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%s, %s", c.Name, what)
+	h.Write([]byte(key))
 	values := make([]float64, shape.Elements())
-	fill(rand.New(rand.NewPCG(h.Sum64(), uint64(chain))), values)
+	fill(rand.New(rand.NewPCG(h.Sum64(), 0)), values)
 	for i, v := range values {
 		values[i] = float64(float32(v))
 	}
+	if c.drawn == nil {
+		c.drawn = map[string][]float64{}
+	}
+	c.drawn[key] = values
 	return values
 }
 
