@@ -4,6 +4,8 @@ package random
 
 import "golang.org/x/sys/cpu"
 
+//go:generate go run -C generate main.go -out ../normal_avx2_amd64.s -stubs ../normal_avx2_amd64.go -pkg random
+
 const (
 	// normalGroup is the number of normals that fillNormals makes at once, one iteration of the assembly; it divides BlockSize.
 	normalGroup = 32
