@@ -3,9 +3,9 @@ package langevin
 import (
 	"bytes"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
-	"sort"
 	"strconv"
 	"strings"
 
@@ -45,8 +45,34 @@ func Take(s *graph.Session, chain, chainNumber int, weight float64) (Sample, err
 	return sample, nil
 }
 
-// Put writes a sample's parameters into a chain of a session, whose program must have the same ones.
+// validate refuses what no run draws: it comes from a file that was changed, or from a mistake.
+func (s Sample) validate() error {
+	switch {
+	case s.Chain < 0 || s.Step < 0:
+		return errors.Errorf("chain %d at step %d, wants neither negative", s.Chain, s.Step)
+	case !(s.Weight >= 0 && s.Weight < math.Inf(1)):
+		return errors.Errorf("weight %v, wants a finite number that is not negative", s.Weight)
+	case len(s.Parameters) == 0:
+		return errors.New("no parameters")
+	}
+	for _, p := range s.Parameters {
+		if err := p.Shape.Validate(); err != nil || p.Shape.Elements() != len(p.Values) {
+			return errors.Errorf("%s of shape %v has %d values", p.Name, p.Shape, len(p.Values))
+		}
+		for i, v := range p.Values {
+			if v-v != 0 {
+				return errors.Errorf("%s has the value %v at %d, wants finite ones", p.Name, v, i)
+			}
+		}
+	}
+	return nil
+}
+
+// Put writes a sample's parameters into a chain of a session, whose program must have the same ones. On an error nothing is written.
 func (s Sample) Put(session *graph.Session, chain int) error {
+	if err := s.validate(); err != nil {
+		return errors.Wrap(err, "langevin: sample")
+	}
 	want := session.Program().Parameters()
 	if len(want) != len(s.Parameters) {
 		return errors.Errorf("langevin: sample has %d parameters, the program %d", len(s.Parameters), len(want))
@@ -55,6 +81,8 @@ func (s Sample) Put(session *graph.Session, chain int) error {
 		if p.Name != want[i].Name || !p.Shape.Equal(want[i].Shape) {
 			return errors.Errorf("langevin: sample's parameter %d is %s %v, the program's %s %v", i, p.Name, p.Shape, want[i].Name, want[i].Shape)
 		}
+	}
+	for _, p := range s.Parameters {
 		if err := session.WriteFloats(p.Name, chain, p.Values); err != nil {
 			return errors.Wrap(err, "langevin: sample")
 		}
@@ -108,15 +136,18 @@ func (b *Bank) Cut(step int) error {
 func OpenBank(folder string) (*Bank, error) {
 	b := &Bank{folder: folder}
 	files, err := b.Files()
-	if err == nil && len(files) == 0 {
-		err = errors.Errorf("langevin: bank: %s holds no samples (*%s)", folder, sampleSuffix)
+	if err != nil {
+		return nil, err
 	}
-	return b, err
+	if len(files) == 0 {
+		return nil, errors.Errorf("langevin: bank: %s holds no samples (*%s)", folder, sampleSuffix)
+	}
+	return b, nil
 }
 
 const sampleSuffix = ".safetensors"
 
-// Files are the samples' paths, by chain and then by step.
+// Files are the samples' paths, by chain and then by step, which is the order of their names and so that of os.ReadDir.
 func (b *Bank) Files() ([]string, error) {
 	entries, err := os.ReadDir(b.folder)
 	if err != nil {
@@ -128,21 +159,24 @@ func (b *Bank) Files() ([]string, error) {
 			files = append(files, filepath.Join(b.folder, entry.Name()))
 		}
 	}
-	sort.Strings(files)
 	return files, nil
 }
 
 // Add writes a sample.
 func (b *Bank) Add(s Sample) error {
+	if err := s.validate(); err != nil {
+		return errors.Wrap(err, "langevin: bank: sample")
+	}
 	file := safetensors.File{Metadata: map[string]string{
 		"chain":  strconv.Itoa(s.Chain),
 		"step":   strconv.Itoa(s.Step),
 		"weight": strconv.FormatFloat(s.Weight, 'g', -1, 64),
 	}}
 	for _, p := range s.Parameters {
-		t := safetensors.Tensor{Name: p.Name, DType: safetensors.F32, Data: tensor.Bytes(p.Values)}
-		for _, extent := range p.Shape {
-			t.Shape = append(t.Shape, uint64(extent))
+		// A scalar's shape is an empty list, which a nil slice would not be.
+		t := safetensors.Tensor{Name: p.Name, DType: safetensors.F32, Shape: make([]uint64, len(p.Shape)), Data: tensor.Bytes(p.Values)}
+		for i, extent := range p.Shape {
+			t.Shape[i] = uint64(extent)
 		}
 		file.Tensors = append(file.Tensors, t)
 	}
@@ -187,11 +221,8 @@ func parseSample(content []byte) (Sample, error) {
 		for _, extent := range t.Shape {
 			p.Shape = append(p.Shape, int(extent))
 		}
-		if err := p.Shape.Validate(); err != nil || p.Shape.Elements() != len(p.Values) {
-			return Sample{}, errors.Errorf("tensor %s of shape %v has %d values", t.Name, p.Shape, len(p.Values))
-		}
 		copy(tensor.Bytes(p.Values), t.Data)
 		s.Parameters = append(s.Parameters, p)
 	}
-	return s, nil
+	return s, s.validate()
 }

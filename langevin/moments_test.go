@@ -1,4 +1,4 @@
-package langevin
+package langevin_test
 
 import (
 	"fmt"
@@ -6,243 +6,239 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/graph/op"
-	"github.com/pollen-ml/pollen/tensor"
-	"github.com/pollen-ml/pollen/tensor/random"
+	"github.com/pollen-ml/pollen/langevin"
 )
 
-// quadratic is the loss 1/N sum over i of Curvature theta_i^2 / 2, whose gradient carries noise: that of U has standard deviation Noise, as
-// a minibatch's has.
-type quadratic struct {
-	Curvature, Noise float64
-	DataSize         int
-	Stream           uint16
-}
+// process is a stationary Gaussian process of mean 0, by its autocovariances at the lags 0, 1, ...; further ones are 0.
+type process []float64
 
-func (quadratic) Name() string                                { return "quadratic" }
-func (quadratic) Shape([]tensor.Shape) (tensor.Shape, error) { return tensor.Shape{}, nil }
-
-func (q quadratic) Lower(l *graph.Lowering) {
-	l.Emit("test", 1, tensor.Single(graph.Pick(l, quadraticLoss[float32](q), quadraticLoss[float64](q))), l.Out(), l.In(0))
-}
-
-func quadraticLoss[T float32 | float64](q quadratic) func(a *tensor.Args) {
-	return func(a *tensor.Args) {
-		total := 0.0
-		for _, theta := range tensor.Slice[T](a, 1) {
-			total += q.Curvature * float64(theta) * float64(theta) / 2
-		}
-		tensor.Slice[T](a, 0)[0] = T(total / float64(q.DataSize))
+// autoregression is theta' = correlation theta + noise.
+func autoregression(variance, correlation float64) process {
+	var p process
+	for gamma := variance; math.Abs(gamma) > 1e-9*variance || len(p) < 2; gamma *= correlation {
+		p = append(p, gamma)
 	}
+	return p
 }
 
-func (q quadratic) Gradients(b *graph.Builder, in []*graph.Node, _, _ *graph.Node) []*graph.Node {
-	return []*graph.Node{b.Apply(quadraticGradient{q}, in[0], in[1]), nil}
+// euler is theta' = theta - h k theta + sqrt(2 h T) xi, when the gradient k theta has noise of that standard deviation.
+func euler(h, k, temperature, noise float64) process {
+	a := 1 - h*k
+	return autoregression((2*h*temperature+h*h*noise*noise)/(1-a*a), a)
 }
 
-type quadraticGradient struct{ loss quadratic }
-
-func (quadraticGradient) Name() string                                   { return "quadratic gradient" }
-func (quadraticGradient) Shape(in []tensor.Shape) (tensor.Shape, error) { return in[0], nil }
-
-func (g quadraticGradient) Lower(l *graph.Lowering) {
-	l.Emit("test", 1, tensor.Single(graph.Pick(l, quadraticSlope[float32](g.loss), quadraticSlope[float64](g.loss))), l.Out(), l.In(0), l.In(1))
-}
-
-func quadraticSlope[T float32 | float64](q quadratic) func(a *tensor.Args) {
-	return func(a *tensor.Args) {
-		slope, theta, header := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[uint64](a, 2)
-		var z [random.BlockSize]float32
-		address := op.AddressOf(header, q.Stream)
-		for i := range slope {
-			if i%random.BlockSize == 0 && q.Noise > 0 {
-				random.NormalBlock(address, i/random.BlockSize, &z)
-			}
-			slope[i] = T((q.Curvature*float64(theta[i]) + q.Noise*float64(z[i%random.BlockSize])) / float64(q.DataSize))
-		}
+func (p process) at(lag int) float64 {
+	if lag < 0 {
+		lag = -lag
 	}
+	if lag >= len(p) {
+		return 0
+	}
+	return p[lag]
 }
 
-// gaussianRun is a sampler on a quadratic potential.
+// moments are the averages of one element over n states of a chain: of theta, theta^2, and theta times the next theta.
+type moments struct{ mean, square, lag float64 }
+
+// expected are the moments' expectations.
+func (p process) expected() moments { return moments{0, p.at(0), p.at(1)} }
+
+// errors are the moments' standard deviations. With gamma(l) the autocovariance at lag l, two terms of the averages which are l steps apart
+// have the covariances gamma(l), 2 gamma(l)^2, and gamma(l)^2 + gamma(l-1) gamma(l+1) (Isserlis).
+func (p process) errors(n int) moments {
+	var sum moments
+	for l := -min(n, len(p)) + 1; l < min(n, len(p)); l++ {
+		gamma, weight := p.at(l), (1-math.Abs(float64(l))/float64(n))/float64(n)
+		sum.mean += weight * gamma
+		sum.square += weight * 2 * gamma * gamma
+		sum.lag += weight * (gamma*gamma + p.at(l-1)*p.at(l+1))
+	}
+	return moments{math.Sqrt(sum.mean), math.Sqrt(sum.square), math.Sqrt(sum.lag)}
+}
+
+// gaussianRun is a sampler on a quadratic potential. Step is the effective one, h G.
 type gaussianRun struct {
-	sampler          Sampler
-	dimensions       int
-	chains           int
-	curvature, noise float64
-	prior            Prior
-	dataSize         int
-	step             float64
-	temperature      float64
-	burnIn, steps    int
-	start            float64
+	dimensions, chains int
+	k, noise           float64
+	prior              langevin.Prior
+	dataSize           int
+	step, temperature  float64
 }
 
-// moments are averages over chains, dimensions and steps.
-type moments struct {
-	mean, variance, lag1, virial float64
-	count                        float64
+const (
+	gaussianBurnIn = 200
+	gaussianSteps  = 600
+)
+
+// curvature is the potential's, the prior included.
+func (g gaussianRun) curvature() float64 {
+	if g.prior.Kind == langevin.GaussianPrior {
+		return g.k + 1/(g.prior.Scale*g.prior.Scale)
+	}
+	return g.k
 }
 
-func (r gaussianRun) run(t *testing.T) moments {
+// outcome is what a run gave: the moments of each element of each chain, their preconditioners, and the configurational temperature.
+type outcome struct {
+	h              float64
+	elements       []moments
+	preconditioner []float64
+	temperature    float64
+}
+
+// run samples with the row's sampler, or with a wrong one in its place.
+func (g gaussianRun) run(t *testing.T, row row, sampler langevin.Sampler) outcome {
 	t.Helper()
-	b := graph.New(tensor.Float32)
-	start := func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) {
-		for i := range values {
-			values[i] = r.start
+	rms := math.Sqrt(g.curvature()*g.temperature+g.noise*g.noise) / float64(g.dataSize)
+	out := outcome{h: g.step / row.expected(rms)}
+	session := experiment{
+		sampler: sampler, field: bowl{g.k, g.k}, noise: g.noise, dimensions: g.dimensions, chains: g.chains, prior: g.prior,
+		dataSize: g.dataSize, step: out.h, temperature: g.temperature,
+		start: normal(func(int) float64 { return math.Sqrt(g.temperature / g.curvature()) }),
+	}.load(t)
+	advance(t, session, row.settled+gaussianBurnIn)
+	out.elements = make([]moments, g.dimensions*g.chains)
+	thermometer := langevin.NewThermometer(session.Program(), g.dataSize)
+	before := g.states(t, session)
+	for range gaussianSteps {
+		at := int(session.Steps())
+		advance(t, session, 1)
+		thermometer.Observe(session, at, at+1)
+		now := g.states(t, session)
+		for i, x := range now {
+			m := &out.elements[i]
+			m.mean += before[i] / gaussianSteps
+			m.square += before[i] * before[i] / gaussianSteps
+			m.lag += before[i] * x / gaussianSteps
 		}
+		before = now
 	}
-	w := b.Parameter("w.weight", start, r.dimensions)
-	loss := b.Apply(quadratic{r.curvature, r.noise, r.dataSize, b.Stream()}, w, b.Header())
-	steps := constant(r.step, 1)
-	posterior := Posterior{DataSize: r.dataSize, Prior: r.prior}
-	if err := Attach(b, r.sampler, posterior, loss, steps, constant(r.temperature, 1)); err != nil {
-		t.Fatal(err)
+	for chain := range g.chains {
+		out.preconditioner = append(out.preconditioner, row.preconditioner(t, session, chain, g.dimensions)...)
 	}
-	program, err := b.Compile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	host := tensor.NewHost(0)
-	defer host.Close()
-	session, err := program.Load(host, graph.LoadOptions{Seed: 7, Chains: r.chains})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer session.Close()
-	for done := 0; done < r.burnIn; {
-		n := min(100, r.burnIn-done)
-		if err := session.Run(n); err != nil {
-			t.Fatal(err)
-		}
-		done += n
-	}
-	return r.average(t, session)
+	out.temperature = thermometer.Temperature()
+	return out
 }
 
-func constant(value float64, n int) []float64 {
-	table := make([]float64, n)
-	for i := range table {
-		table[i] = value
+func (g gaussianRun) states(t *testing.T, s *graph.Session) []float64 {
+	var states []float64
+	for chain := range g.chains {
+		states = append(states, values(t, s, parameterName, chain, g.dimensions)...)
 	}
-	return table
+	return states
 }
 
-func (r gaussianRun) average(t *testing.T, session *graph.Session) moments {
-	thermometer := NewThermometer(session.Program(), r.dataSize)
-	before := make([]float32, r.dimensions*r.chains)
-	now := make([]float32, r.dimensions*r.chains)
-	var m moments
-	for step := range r.steps {
-		from := int(session.Steps())
-		if err := session.Run(1); err != nil {
-			t.Fatal(err)
+// theory is the process of an element with that step size h G.
+type theory func(step float64) process
+
+// zScores compare the outcome with a theory: sums over elements of (average - expectation) / standard error, divided by the root of their
+// number.
+func (o outcome) zScores(of theory) map[string]float64 {
+	z := map[string]float64{}
+	for i, got := range o.elements {
+		p := of(o.h * o.preconditioner[i])
+		want, sigma := p.expected(), p.errors(gaussianSteps)
+		z["mean"] += (got.mean - want.mean) / sigma.mean
+		z["variance"] += (got.square - want.square) / sigma.square
+		z["lag 1"] += (got.lag - want.lag) / sigma.lag
+	}
+	for name := range z {
+		z[name] /= math.Sqrt(float64(len(o.elements)))
+	}
+	return z
+}
+
+func largest(z map[string]float64) float64 {
+	worst := 0.0
+	for _, v := range z {
+		if !(math.Abs(v) <= worst) {
+			worst = math.Abs(v)
 		}
-		thermometer.Observe(session, from, from+1)
-		for chain := range r.chains {
-			if err := session.ReadFloats("w.weight", chain, now[chain*r.dimensions:(chain+1)*r.dimensions]); err != nil {
-				t.Fatal(err)
+	}
+	return worst
+}
+
+// TestStationaryMoments compares with the exact moments of the discretised chain on Gaussians, and makes sure that the comparison
+// tells other chains from it.
+func TestStationaryMoments(t *testing.T) {
+	for _, row := range rows() {
+		for _, g := range []gaussianRun{
+			{dimensions: 1, chains: 400, k: 2, dataSize: 10, step: 0.15, temperature: 1},
+			{dimensions: 2, chains: 200, k: 0.5, noise: 1.5, dataSize: 100, step: 0.4, temperature: 0.5},
+			{dimensions: 1000, chains: 1, k: 3, noise: 0.7, dataSize: 1, step: 0.1, temperature: 2},
+			{dimensions: 1000, chains: 1, k: 1, dataSize: 50, prior: langevin.Gaussian(0.5), step: 0.05, temperature: 1},
+		} {
+			if row.sampling == nil {
+				continue
 			}
+			t.Run(fmt.Sprintf("%s/%d dimensions, %v", row.name, g.dimensions, g.prior), func(t *testing.T) {
+				out := g.run(t, row, row.sampling)
+				right := func(step float64) process { return row.chain(step, g.curvature(), g.temperature, g.noise) }
+				for name, z := range out.zScores(right) {
+					if !(math.Abs(z) < zLimit) {
+						t.Errorf("%s: z = %.1f", name, z)
+					}
+				}
+				want := 0.0
+				for _, preconditioner := range out.preconditioner {
+					// theta . grad U has this mean, since the gradient's noise is independent of theta.
+					want += g.curvature() * right(out.h*preconditioner).at(0) / float64(len(out.preconditioner))
+				}
+				if math.Abs(out.temperature/want-1) > 0.02 {
+					t.Errorf("configurational temperature is %.4g, want %.4g", out.temperature, want)
+				}
+				checkOtherTheories(t, row, g, out)
+			})
 		}
-		for i, v := range now {
-			x := float64(v)
-			m.mean += x
-			m.variance += x * x
-			if step > 0 {
-				m.lag1 += x * float64(before[i])
-			}
-		}
-		before, now = now, before
 	}
-	m.count = float64(r.steps * len(now))
-	m.mean /= m.count
-	m.variance /= m.count
-	m.lag1 /= float64((r.steps - 1) * len(now))
-	m.virial = thermometer.Temperature()
-	return m
 }
 
-// zLimit is how many standard errors an average may be off its exact value.
-const zLimit = 4.5
-
-// check compares with the exact moments of the autoregression theta' = correlation theta + noise, of the given stationary variance.
-func (m moments) check(t *testing.T, variance, correlation float64) {
+// checkOtherTheories makes sure that the outcome refutes theories which are a little off.
+func checkOtherTheories(t *testing.T, row row, g gaussianRun, out outcome) {
 	t.Helper()
-	rho := correlation * correlation
-	standardError := map[string]float64{
-		"mean":     math.Sqrt(variance * (1 + correlation) / (1 - correlation) / m.count),
-		"variance": variance * math.Sqrt(2*(1+rho)/(1-rho)/m.count),
-		// Var(mean of x_t x_{t+1}) of a Gaussian autoregression, summed over lags (Isserlis).
-		"lag 1": variance * math.Sqrt(lagVariance(correlation)/m.count),
-	}
-	for _, c := range []struct {
-		name      string
-		got, want float64
-	}{{"mean", m.mean, 0}, {"variance", m.variance, variance}, {"lag 1", m.lag1, variance * correlation}} {
-		if z := (c.got - c.want) / standardError[c.name]; math.Abs(z) > zLimit || math.IsNaN(z) {
-			t.Errorf("%s is %.5g, want %.5g: z = %.1f", c.name, c.got, c.want, z)
+	k, temperature := g.curvature(), g.temperature
+	for name, other := range map[string]theory{
+		"half the noise":         func(step float64) process { return row.chain(step, k, temperature/2, g.noise/2) },
+		"twice the drift":        func(step float64) process { return row.chain(step, 2*k, temperature, 2*g.noise) },
+		"half the step":          func(step float64) process { return row.chain(step/2, k, temperature, g.noise) },
+		"two percent more noise": func(step float64) process { return row.chain(step, k, 1.04*temperature, 1.02*g.noise) },
+		"ten percent more drift": func(step float64) process { return row.chain(step, 1.1*k, temperature, g.noise) },
+	} {
+		if z := largest(out.zScores(other)); z < zLimit {
+			t.Errorf("%s: not noticed: z = %.1f", name, z)
 		}
 	}
 }
 
-func lagVariance(rho float64) float64 {
-	total := 0.0
-	for lag := -2000; lag <= 2000; lag++ {
-		k := math.Abs(float64(lag))
-		total += math.Pow(rho, 2*k) + math.Pow(rho, math.Abs(float64(lag)+1))*math.Pow(rho, math.Abs(float64(lag)-1))
-	}
-	return total
+// tampered is a sampler that gets another force than it should.
+type tampered struct {
+	langevin.Sampler
+	change func(*langevin.Force)
 }
 
-// sgldVariance is the exact stationary variance of SGLD on a quadratic of that curvature.
-func sgldVariance(h, curvature, temperature, noise float64) float64 {
-	a := 1 - h*curvature
-	return (2*h*temperature + h*h*noise*noise) / (1 - a*a)
+func (s tampered) Update(b *graph.Builder, f langevin.Force, parameter, gradient *graph.Node) *graph.Node {
+	s.change(&f)
+	return s.Sampler.Update(b, f, parameter, gradient)
 }
 
-func TestSGLDStationaryMoments(t *testing.T) {
-	for _, c := range []gaussianRun{
-		{dimensions: 1, chains: 400, curvature: 2, dataSize: 10, step: 0.15, temperature: 1},
-		{dimensions: 2, chains: 200, curvature: 0.5, noise: 1.5, dataSize: 100, step: 0.8, temperature: 0.5},
-		{dimensions: 1000, chains: 1, curvature: 3, noise: 0.7, dataSize: 1, step: 0.1, temperature: 2},
-		{dimensions: 1000, chains: 1, curvature: 1, dataSize: 50, prior: Gaussian(0.5), step: 0.05, temperature: 1},
-	} {
-		c.sampler, c.burnIn, c.steps = SGLD{}, 200, 600
-		t.Run(fmt.Sprintf("%d dimensions, %v", c.dimensions, c.prior), func(t *testing.T) {
-			curvature := c.curvature
-			if c.prior.Kind == GaussianPrior {
-				curvature += 1 / (c.prior.Scale * c.prior.Scale)
+// TestWrongSamplersAreNoticed runs samplers that are wrong against the right theory.
+func TestWrongSamplersAreNoticed(t *testing.T) {
+	g := gaussianRun{dimensions: 300, chains: 1, k: 1, prior: langevin.Gaussian(2), dataSize: 10, step: 0.1, temperature: 0.8}
+	for _, row := range rows() {
+		if row.sampling == nil {
+			continue
+		}
+		for name, change := range map[string]func(*langevin.Force){
+			"no prior":                         func(f *langevin.Force) { f.Prior = langevin.Flat() },
+			"the prior's width for its square": func(f *langevin.Force) { f.Prior.Scale = math.Sqrt(f.Prior.Scale) },
+			"N of a smaller data set":          func(f *langevin.Force) { f.DataSize = 9 },
+			"temperatures for rates":           func(f *langevin.Force) { f.Temperatures = f.Rates },
+		} {
+			out := g.run(t, row, tampered{row.sampling, change})
+			z := out.zScores(func(step float64) process { return row.chain(step, g.curvature(), g.temperature, 0) })
+			if largest(z) < zLimit {
+				t.Errorf("%s: %s: not noticed: %v", row.name, name, z)
 			}
-			variance := sgldVariance(c.step, curvature, c.temperature, c.noise)
-			m := c.run(t)
-			m.check(t, variance, 1-c.step*curvature)
-			// theta . grad U has the mean curvature * variance, since the gradient's noise is independent of theta.
-			if want := curvature * variance; math.Abs(m.virial/want-1) > 0.02 {
-				t.Errorf("configurational temperature is %.4g, want %.4g", m.virial, want)
-			}
-		})
-	}
-}
-
-// The checks must fail for samplers that are wrong.
-func TestSGLDMomentsTellWrongSamplers(t *testing.T) {
-	right := gaussianRun{sampler: SGLD{}, dimensions: 1000, chains: 1, curvature: 1, dataSize: 10, step: 0.1, temperature: 1, burnIn: 200, steps: 300}
-	for name, wrong := range map[string]gaussianRun{
-		"noise of half the variance": with(right, func(r *gaussianRun) { r.temperature = 0.5 }),
-		"drift doubled":              with(right, func(r *gaussianRun) { r.curvature = 2 }),
-		"N left out":                 with(right, func(r *gaussianRun) { r.curvature = 0.1 }),
-		"two percent more noise":     with(right, func(r *gaussianRun) { r.temperature = 1.04 }),
-	} {
-		m := wrong.run(t)
-		variance := sgldVariance(right.step, right.curvature, right.temperature, 0)
-		rho := 1 - right.step*right.curvature
-		z := (m.variance - variance) / (variance * math.Sqrt(2*(1+rho*rho)/(1-rho*rho)/m.count))
-		if math.Abs(z) < zLimit {
-			t.Errorf("%s: the variance's z is %.1f: not noticed", name, z)
 		}
 	}
-}
-
-func with(r gaussianRun, change func(*gaussianRun)) gaussianRun {
-	change(&r)
-	return r
 }

@@ -17,7 +17,7 @@ type Plan struct {
 
 // Validate refuses plans that yield no sample.
 func (p Plan) Validate() error {
-	if p.Steps < 1 || p.BurnIn < 0 || p.Thinning < 1 || p.BurnIn+p.Thinning > p.Steps {
+	if p.Steps < 1 || p.BurnIn < 0 || p.Thinning < 1 || p.Thinning > p.Steps-p.BurnIn {
 		return errors.Errorf("langevin: plan of %d steps, burn-in %d, thinning %d, wants at least one sample: burn-in + thinning <= steps, thinning >= 1",
 			p.Steps, p.BurnIn, p.Thinning)
 	}

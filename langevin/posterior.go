@@ -17,10 +17,10 @@ type Posterior struct {
 	Layers   map[string]Prior // of the parameters of some layers, or of one parameter, by name; they come before Prior
 }
 
-// Validate refuses an empty data set and priors that are not valid.
+// Validate refuses an empty data set, one that a kernel's 32 bits cannot count, and priors that are not valid.
 func (p Posterior) Validate() error {
-	if p.DataSize < 1 {
-		return errors.Errorf("langevin: posterior: %d data, wants at least 1", p.DataSize)
+	if p.DataSize < 1 || p.DataSize > math.MaxInt32 {
+		return errors.Errorf("langevin: posterior: %d data, wants 1 to %d", p.DataSize, math.MaxInt32)
 	}
 	if err := p.Prior.Validate(); err != nil {
 		return err
@@ -85,20 +85,16 @@ type Force struct {
 
 // Attach differentiates the loss, which is the mean negative log-likelihood of a minibatch, and attaches the sampler's updates to all
 // parameters. The tables have an entry for each step: the step size h, which multiplies the gradient of U, and the temperature T. For each
-// parameter, "theta.g <name>" is recorded, from which Temperature is computed.
+// parameter, "theta.g <name>" is recorded, for the Thermometer. An error is the builder's too.
 func Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.Node, stepSizes, temperatures []float64) error {
-	if err := posterior.Validate(); err != nil {
-		return err
-	}
-	if err := sampler.Validate(); err != nil {
-		return err
-	}
-	if err := checkTables(stepSizes, temperatures); err != nil {
-		return err
-	}
 	parameters := b.Parameters()
-	if err := checkLayers(posterior, parameters); err != nil {
-		return err
+	for _, err := range []error{
+		posterior.Validate(), sampler.Validate(), checkTables(stepSizes, temperatures), checkLayers(posterior, parameters),
+	} {
+		b.Fail(err)
+	}
+	if b.Err() != nil {
+		return b.Err()
 	}
 	gradients := b.Gradients(loss, parameters...)
 	rates := make([]float64, len(stepSizes))
@@ -135,8 +131,11 @@ func checkTables(stepSizes, temperatures []float64) error {
 	return nil
 }
 
-// checkLayers refuses priors of layers that the network does not have.
+// checkLayers refuses a network without parameters, and priors of layers that it does not have.
 func checkLayers(p Posterior, parameters []*graph.Node) error {
+	if len(parameters) == 0 {
+		return errors.New("langevin: attach: the graph has no parameters to sample")
+	}
 	known := map[string]bool{}
 	var names []string
 	for _, parameter := range parameters {

@@ -1,6 +1,8 @@
 package langevin
 
 import (
+	"math"
+
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -19,6 +21,21 @@ type Images struct {
 // Len is the number of images.
 func (i Images) Len() int { return len(i.Pixels) / (i.Channels * i.Height * i.Width) }
 
+func (i Images) validate() error {
+	extents := tensor.Shape{i.Channels, i.Height, i.Width}
+	if err := extents.Validate(); err != nil {
+		return errors.Wrap(err, "langevin: predictor: images")
+	}
+	if len(i.Pixels) == 0 || len(i.Pixels)%extents.Elements() != 0 {
+		return errors.Errorf("langevin: predictor: %d bytes are not a whole number of images %v", len(i.Pixels), extents)
+	}
+	if !(i.Deviation > 0 && i.Deviation < math.Inf(1)) || math.IsNaN(i.Mean) || math.IsInf(i.Mean, 0) {
+		return errors.Errorf("langevin: predictor: pixels of mean %v and deviation %v, wants finite numbers, the deviation above 0",
+			i.Mean, i.Deviation)
+	}
+	return nil
+}
+
 // Predictor computes a network's class probabilities for a fixed set of images, sample after sample. Images are taken in their order.
 type Predictor struct {
 	session *graph.Session
@@ -31,6 +48,9 @@ type Predictor struct {
 func NewPredictor(device tensor.Device, dtype tensor.DType, images Images, batch int,
 	network func(b *graph.Builder, x *graph.Node) *graph.Node,
 ) (*Predictor, error) {
+	if err := images.validate(); err != nil {
+		return nil, err
+	}
 	n := images.Len()
 	batch = min(batch, n)
 	b := graph.New(dtype)

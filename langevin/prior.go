@@ -48,7 +48,7 @@ func (p Prior) Validate() error {
 		return errors.Errorf("langevin: prior: flat with a scale of %v, which it does not have", p.Scale)
 	case p.Kind != FlatPrior && !(p.Scale > 0 && p.Scale < math.Inf(1)):
 		return errors.Errorf("langevin: prior: scale is %v, wants a positive number", p.Scale)
-	case (p.Kind == StudentTPrior) != (p.Freedom != 0) || p.Freedom < 0 || p.Freedom != p.Freedom:
+	case p.Kind != StudentTPrior && p.Freedom != 0, p.Kind == StudentTPrior && !(p.Freedom > 0 && p.Freedom < math.Inf(1)):
 		return errors.Errorf("langevin: prior: %v degrees of freedom, wants a positive number for Student-t and none otherwise", p.Freedom)
 	}
 	return nil
@@ -65,31 +65,6 @@ func (p Prior) String() string {
 		return fmt.Sprintf("student-t(%g, %g)", p.Freedom, p.Scale)
 	default:
 		return "flat"
-	}
-}
-
-// slope is -d log p / d theta, the prior's part of the gradient of U.
-func (p Prior) slope(theta float64) float64 {
-	switch p.Kind {
-	case GaussianPrior:
-		return theta / (p.Scale * p.Scale)
-	case LaplacePrior:
-		return sign(theta) / p.Scale
-	case StudentTPrior:
-		return (p.Freedom + 1) * theta / (p.Freedom*p.Scale*p.Scale + theta*theta)
-	default:
-		return 0
-	}
-}
-
-func sign(x float64) float64 {
-	switch {
-	case x > 0:
-		return 1
-	case x < 0:
-		return -1
-	default:
-		return 0
 	}
 }
 

@@ -50,8 +50,8 @@ func (p PSGLD) Validate() error {
 		return errors.Errorf("langevin: psgld: Lambda is %v, wants a positive number", p.Lambda)
 	case p.Gamma == GammaNone && p.FreezeAt != 0:
 		return errors.Errorf("langevin: psgld: FreezeAt is %d with Gamma %q, which never freezes", p.FreezeAt, p.Gamma)
-	case p.Gamma == GammaFrozen && p.FreezeAt < 1:
-		return errors.Errorf("langevin: psgld: FreezeAt is %d, wants at least 1: V needs a step to be known", p.FreezeAt)
+	case p.Gamma == GammaFrozen && (p.FreezeAt < 1 || p.FreezeAt > math.MaxInt32):
+		return errors.Errorf("langevin: psgld: FreezeAt is %d, wants 1 to %d: V needs a step to be known", p.FreezeAt, math.MaxInt32)
 	case p.Gamma != GammaNone && p.Gamma != GammaFrozen:
 		return errors.Errorf("langevin: psgld: Gamma is %q, wants %q or %q", p.Gamma, GammaNone, GammaFrozen)
 	}
@@ -87,7 +87,7 @@ func (u psgldUpdate) Lower(l *graph.Lowering) {
 	l.Emit("psgld_update", n, host, append([]tensor.Argument{
 		l.Out(), l.InOut(0), l.In(1), l.InOut(2), l.In(3), l.In(4), l.In(5), tensor.Int(n), tensor.Int(l.Shapes[3][0]),
 		tensor.Uint(uint32(u.stream)), tensor.Real(l.DType, u.psgld.Alpha), tensor.Real(l.DType, u.psgld.Lambda), tensor.Int(u.freezeAt()),
-	}, priorArguments(l.DType, u.prior, u.dataSize)...)...)
+	}, u.prior.arguments(l.DType, u.dataSize)...)...)
 }
 
 // freezeAt is the step from which V stays; a step that no run reaches when it never does.
@@ -99,40 +99,53 @@ func (u psgldUpdate) freezeAt() int {
 }
 
 func psgldTile[T float32 | float64](u psgldUpdate) func(a *tensor.Args, lo, hi int) float64 {
+	slope := slopeOf[T](u.prior, u.dataSize)
 	lambda := T(u.psgld.Lambda)
 	return func(a *tensor.Args, lo, hi int) float64 {
 		header := tensor.Slice[uint64](a, 6)
 		rate, temperature := op.Entry(tensor.Slice[T](a, 4), header), op.Entry(tensor.Slice[T](a, 5), header)
 		scale := T(noiseScale(float64(rate)/float64(u.dataSize), float64(temperature), 1))
-		step := header[graph.HeaderStep]
-		keep := T(u.psgld.Alpha)
-		switch {
-		case step >= uint64(u.freezeAt()):
-			keep = 1
-		case step == 0:
-			keep = 0
-		}
+		keep := T(u.keep(header[graph.HeaderStep]))
 		w, dw, second := tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi], tensor.Slice[T](a, 3)[lo:hi]
 		address := op.AddressOf(header, u.stream)
+		var gradients, roots [random.BlockSize]T
 		var z [random.BlockSize]float32
-		virial := 0.0
+		statistic := 0.0
 		for from := 0; from < len(w); from += random.BlockSize {
-			if temperature != 0 {
-				random.NormalBlock(address, (lo+from)/random.BlockSize, &z)
+			w, dw, v := w[from:min(from+random.BlockSize, len(w))], dw[from:], second[from:]
+			g := gradients[:len(w)]
+			slope.fill(g, w, dw)
+			statistic += virial(w, g)
+			v = v[:len(w)]
+			for i, theta := range w {
+				v[i] = T(keep*v[i]) + T(T((1-keep)*g[i])*g[i])
+				precondition := 1 / (lambda + root(v[i]))
+				w[i] = op.Descend(theta, rate, T(precondition*g[i]))
+				roots[i] = root(precondition)
 			}
-			to := min(from+random.BlockSize, len(w))
-			for i := from; i < to; i++ {
-				theta := w[i]
-				g := slopeOf(dw[i], theta, u.prior, u.dataSize)
-				virial += float64(theta) * float64(g)
-				v := T(keep*second[i]) + T(T((1-keep)*g)*g)
-				second[i] = v
-				precondition := 1 / (lambda + T(math.Sqrt(float64(v))))
-				theta = op.Descend(theta, rate, T(precondition*g))
-				// sqrt(2 h T G) is noiseScale(h, T, 1) sqrt(G): G differs from element to element.
-				w[i] = theta + T(T(scale*T(math.Sqrt(float64(precondition))))*T(z[i-from]))
+			if temperature == 0 {
+				continue
+			}
+			random.NormalBlock(address, (lo+from)/random.BlockSize, &z)
+			// sqrt(2 h T G) is noiseScale(h, T, 1) sqrt(G): G differs from element to element.
+			for i := range w {
+				w[i] += T(T(scale*roots[i]) * T(z[i]))
 			}
 		}
-		return virial
+		return statistic
 	}
 }
+
+// keep is how much of V stays in a step.
+func (u psgldUpdate) keep(step uint64) float64 {
+	switch {
+	case step >= uint64(u.freezeAt()):
+		return 1
+	case step == 0:
+		return 0
+	default:
+		return u.psgld.Alpha
+	}
+}
+
+func root[T float32 | float64](x T) T { return T(math.Sqrt(float64(x))) }

@@ -50,37 +50,37 @@ func (u sgldUpdate) Lower(l *graph.Lowering) {
 	l.Emit("sgld_update", n, host, append([]tensor.Argument{
 		l.Out(), l.InOut(0), l.In(1), l.In(2), l.In(3), l.In(4), tensor.Int(n), tensor.Int(l.Shapes[2][0]),
 		tensor.Uint(uint32(u.stream)),
-	}, priorArguments(l.DType, u.prior, u.dataSize)...)...)
-}
-
-// priorArguments are how kernels get the prior and N: family, the two numbers of the slope, and N.
-func priorArguments(dtype tensor.DType, p Prior, dataSize int) []tensor.Argument {
-	return []tensor.Argument{
-		tensor.Int(int(p.Kind)), tensor.Real(dtype, p.Scale), tensor.Real(dtype, p.Freedom), tensor.Int(dataSize),
-	}
+	}, u.prior.arguments(l.DType, u.dataSize)...)...)
 }
 
 func sgldTile[T float32 | float64](u sgldUpdate) func(a *tensor.Args, lo, hi int) float64 {
+	slope := slopeOf[T](u.prior, u.dataSize)
 	return func(a *tensor.Args, lo, hi int) float64 {
 		header := tensor.Slice[uint64](a, 5)
 		rate, temperature := op.Entry(tensor.Slice[T](a, 3), header), op.Entry(tensor.Slice[T](a, 4), header)
 		scale := T(noiseScale(float64(rate)/float64(u.dataSize), float64(temperature), 1))
 		w, dw := tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi]
 		address := op.AddressOf(header, u.stream)
+		var gradients [random.BlockSize]T
 		var z [random.BlockSize]float32
-		virial := 0.0
+		statistic := 0.0
 		for from := 0; from < len(w); from += random.BlockSize {
-			to := min(from+random.BlockSize, len(w))
-			virial += descend(w[from:to], dw[from:to], rate, u.prior, u.dataSize)
+			w, dw := w[from:min(from+random.BlockSize, len(w))], dw[from:]
+			g := gradients[:len(w)]
+			slope.fill(g, w, dw)
+			statistic += virial(w, g)
+			for i, theta := range w {
+				w[i] = op.Descend(theta, rate, g[i])
+			}
 			if temperature == 0 {
 				continue
 			}
 			random.NormalBlock(address, (lo+from)/random.BlockSize, &z)
-			for i := range w[from:to] {
-				w[from+i] += T(scale * T(z[i]))
+			for i := range w {
+				w[i] += T(scale * T(z[i]))
 			}
 		}
-		return virial
+		return statistic
 	}
 }
 
@@ -88,37 +88,4 @@ func sgldTile[T float32 | float64](u sgldUpdate) func(a *tensor.Args, lo, hi int
 // this is computed.
 func noiseScale(h, temperature, preconditioner float64) float64 {
 	return math.Sqrt(2 * h * temperature * preconditioner)
-}
-
-// descend moves w against the gradient of U/N by rate, and returns the sum of w times that gradient before the move.
-func descend[T float32 | float64](w, dw []T, rate T, prior Prior, dataSize int) float64 {
-	virial := 0.0
-	if prior.Kind == FlatPrior || prior.Kind == GaussianPrior {
-		decay := T(decayOf(prior, dataSize))
-		for i, theta := range w {
-			g := op.Decayed(dw[i], theta, decay)
-			virial += float64(theta) * float64(g)
-			w[i] = op.Descend(theta, rate, g)
-		}
-		return virial
-	}
-	for i, theta := range w {
-		g := slopeOf(dw[i], theta, prior, dataSize)
-		virial += float64(theta) * float64(g)
-		w[i] = op.Descend(theta, rate, g)
-	}
-	return virial
-}
-
-// decayOf is a Gaussian prior as weight decay on the mean loss: 1/(N s^2).
-func decayOf(prior Prior, dataSize int) float64 {
-	if prior.Kind == FlatPrior {
-		return 0
-	}
-	return 1 / (float64(dataSize) * prior.Scale * prior.Scale)
-}
-
-// slopeOf is the gradient of U/N for any prior.
-func slopeOf[T float32 | float64](dw, theta T, prior Prior, dataSize int) T {
-	return dw + T(prior.slope(float64(theta))/float64(dataSize))
 }

@@ -10,16 +10,23 @@ import (
 // U/N that the update followed.
 const VirialPrefix = "theta.g "
 
-// Thermometer averages the configurational temperature theta . grad U / d of each layer over steps. Its expectation is T in
-// equilibrium, whatever the posterior, as long as U grows without bound. It says nothing for parameters with a flat prior that the loss
-// does not bound.
+// Thermometer averages the temperatures of each layer over steps. The configurational temperature theta . grad U / d has the expectation T in
+// equilibrium, whatever the posterior, as long as U grows without bound. It says nothing for parameters with a flat prior that the loss does
+// not bound. The kinetic temperature v.v/(h d), which samplers with momentum have besides, has the expectation T, too, up to what their comments
+// say; at each step its variance is 2 T^2/d. Configurations take longer than velocities to find the equilibrium.
 type Thermometer struct {
-	Layers   []string // in the network's order
-	dataSize float64
-	sizes    []float64 // elements of each layer
-	columns  [][]int   // metrics of each layer
-	sums     []float64
-	steps    float64
+	Layers          []string // in the network's order
+	dataSize        float64
+	configurational gauge
+	kinetic         gauge
+	steps           float64
+}
+
+// gauge sums metrics by layer.
+type gauge struct {
+	sizes   []float64 // elements of each layer
+	columns [][]int   // metrics of each layer
+	sums    []float64
 }
 
 // NewThermometer reads the metrics that Attach made the program record.
@@ -31,7 +38,12 @@ func NewThermometer(p *graph.Program, dataSize int) *Thermometer {
 	}
 	at := map[string]int{}
 	for column, metric := range p.Metrics() {
+		gauge := &t.configurational
 		name, ok := strings.CutPrefix(metric, VirialPrefix)
+		if !ok {
+			gauge = &t.kinetic
+			name, ok = strings.CutPrefix(metric, KineticPrefix)
+		}
 		if !ok {
 			continue
 		}
@@ -41,33 +53,42 @@ func NewThermometer(p *graph.Program, dataSize int) *Thermometer {
 			i = len(t.Layers)
 			at[layer] = i
 			t.Layers = append(t.Layers, layer)
-			t.sizes = append(t.sizes, 0)
-			t.columns = append(t.columns, nil)
+			t.configurational.addLayer()
+			t.kinetic.addLayer()
 		}
-		t.sizes[i] += float64(elements[name])
-		t.columns[i] = append(t.columns[i], column)
+		gauge.sizes[i] += float64(elements[name])
+		gauge.columns[i] = append(gauge.columns[i], column)
 	}
-	t.sums = make([]float64, len(t.Layers))
 	return t
+}
+
+func (g *gauge) addLayer() {
+	g.sizes, g.columns, g.sums = append(g.sizes, 0), append(g.columns, nil), append(g.sums, 0)
 }
 
 // Observe adds the steps of the session's last Run, of all its chains.
 func (t *Thermometer) Observe(s *graph.Session, from, to int) {
 	for step := from; step < to; step++ {
 		for chain := range s.Chains() {
-			for i, columns := range t.columns {
-				for _, column := range columns {
-					t.sums[i] += s.Metric(chain, column, uint64(step))
-				}
-			}
+			t.configurational.add(s, chain, uint64(step))
+			t.kinetic.add(s, chain, uint64(step))
 			t.steps++
+		}
+	}
+}
+
+func (g *gauge) add(s *graph.Session, chain int, step uint64) {
+	for i, columns := range g.columns {
+		for _, column := range columns {
+			g.sums[i] += s.Metric(chain, column, step)
 		}
 	}
 }
 
 // Reset forgets what was observed.
 func (t *Thermometer) Reset() {
-	clear(t.sums)
+	clear(t.configurational.sums)
+	clear(t.kinetic.sums)
 	t.steps = 0
 }
 
@@ -75,14 +96,27 @@ func (t *Thermometer) Reset() {
 func (t *Thermometer) Steps() int { return int(t.steps) }
 
 // Layer is the mean configurational temperature of layer i.
-func (t *Thermometer) Layer(i int) float64 { return t.dataSize * t.sums[i] / t.sizes[i] / t.steps }
+func (t *Thermometer) Layer(i int) float64 {
+	return t.dataSize * t.configurational.sums[i] / t.configurational.sizes[i] / t.steps
+}
 
 // Temperature is the mean configurational temperature of all parameters together.
-func (t *Thermometer) Temperature() float64 {
+func (t *Thermometer) Temperature() float64 { return t.dataSize * t.configurational.mean() / t.steps }
+
+// KineticLayer is the mean kinetic temperature of layer i, NaN when the sampler has no momentum.
+func (t *Thermometer) KineticLayer(i int) float64 {
+	return t.kinetic.sums[i] / t.kinetic.sizes[i] / t.steps
+}
+
+// KineticTemperature is the mean kinetic temperature of all parameters together, NaN when the sampler has no momentum.
+func (t *Thermometer) KineticTemperature() float64 { return t.kinetic.mean() / t.steps }
+
+// mean is the sum over all layers for each of their elements.
+func (g *gauge) mean() float64 {
 	sum, size := 0.0, 0.0
-	for i := range t.sums {
-		sum += t.sums[i]
-		size += t.sizes[i]
+	for i := range g.sums {
+		sum += g.sums[i]
+		size += g.sizes[i]
 	}
-	return t.dataSize * sum / size / t.steps
+	return sum / size
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"path/filepath"
 
 	"github.com/pkg/errors"
@@ -24,7 +25,7 @@ type prediction struct {
 }
 
 // predict averages the probabilities of all samples of a run, weighted by their step size.
-func predict(folder string, data *datasets.Dataset, device tensor.Device) (*prediction, error) {
+func predict(ctx context.Context, folder string, data *datasets.Dataset, device tensor.Device, c *console) (*prediction, error) {
 	manifest, err := readManifest(folder)
 	if err != nil {
 		return nil, err
@@ -54,7 +55,12 @@ func predict(folder string, data *datasets.Dataset, device tensor.Device) (*pred
 		return nil, err
 	}
 	probabilities := make([]float32, data.Len()*predictor.Classes())
-	for _, file := range files {
+	shown := c.progress("scores", 0, len(files))
+	defer shown.end()
+	for i, file := range files {
+		if err := ctx.Err(); err != nil {
+			return nil, errors.Wrap(err, "train: scores")
+		}
 		sample, err := langevin.ReadSample(file)
 		if err != nil {
 			return nil, err
@@ -65,6 +71,7 @@ func predict(folder string, data *datasets.Dataset, device tensor.Device) (*pred
 		if err := average.Add(probabilities, sample.Weight); err != nil {
 			return nil, errors.Wrap(err, file)
 		}
+		shown.update(i+1, "on "+data.Name)
 	}
 	return &prediction{data: data, probabilities: average.Mean(), uncertainty: average.Uncertainty(), samples: average.Samples()}, nil
 }
@@ -78,10 +85,10 @@ type assessment struct {
 }
 
 // assess scores a run. Entropy is the score by which the other kind is to be told.
-func assess(folder string, in, out *datasets.Dataset, device tensor.Device) (*assessment, error) {
+func assess(ctx context.Context, folder string, in, out *datasets.Dataset, device tensor.Device, c *console) (*assessment, error) {
 	a := &assessment{}
 	var err error
-	if a.in, err = predict(folder, in, device); err != nil {
+	if a.in, err = predict(ctx, folder, in, device, c); err != nil {
 		return nil, err
 	}
 	if a.scores, err = evaluate.Score(a.in.probabilities, in.Labels, in.Classes); err != nil {
@@ -90,7 +97,7 @@ func assess(folder string, in, out *datasets.Dataset, device tensor.Device) (*as
 	if out == nil {
 		return a, nil
 	}
-	if a.out, err = predict(folder, out, device); err != nil {
+	if a.out, err = predict(ctx, folder, out, device, c); err != nil {
 		return nil, err
 	}
 	if a.detection, err = evaluate.Detect(a.in.uncertainty.Entropy, a.out.uncertainty.Entropy); err != nil {

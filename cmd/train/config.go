@@ -1,159 +1,143 @@
 package main
 
 import (
-	"bytes"
-	"fmt"
 	"math"
-	"os"
+	"slices"
 	"strconv"
 	"strings"
 
-	"github.com/goccy/go-yaml"
 	"github.com/pkg/errors"
-	"github.com/spf13/pflag"
 
+	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
 // Config is all that decides what a run computes. It comes from defaults, then a file, then flags; the resolved one is saved in the
-// run folder. Fields that the sampler does not have stay nil.
+// run folder. Fields that do not apply to the sampler stay nil, or "" for the schedule.
 type Config struct {
-	Model       string   `yaml:"model"`
-	Data        string   `yaml:"data"`
-	DataFolder  string   `yaml:"data-folder,omitempty"`
-	Sampler     string   `yaml:"sampler"`
-	Schedule    string   `yaml:"schedule"`
-	Batch       int      `yaml:"batch"`
-	Epochs      int      `yaml:"epochs"`
-	Chains      int      `yaml:"chains"`
-	Seed        uint64   `yaml:"seed"`
-	Device      string   `yaml:"device"`
-	Threads     int      `yaml:"threads,omitempty"`
-	Prior       *string  `yaml:"prior,omitempty"`
-	Temperature *float64 `yaml:"temperature,omitempty"`
-	BurnIn      *int     `yaml:"burn-in,omitempty"`
-	Samples     *int     `yaml:"samples,omitempty"`
-	Gamma       *string  `yaml:"gamma,omitempty"`
-	Alpha       *float64 `yaml:"alpha,omitempty"`
-	Lambda      *float64 `yaml:"lambda,omitempty"`
+	Model       string   `json:"model"`
+	Data        string   `json:"data"`
+	DataFolder  string   `json:"data-folder,omitempty"`
+	Sampler     string   `json:"sampler"`
+	Schedule    string   `json:"schedule,omitempty"`
+	Batch       int      `json:"batch"`
+	Epochs      int      `json:"epochs"`
+	BurnIn      *int     `json:"burn-in,omitempty"`
+	Samples     *int     `json:"samples,omitempty"`
+	Chains      int      `json:"chains"`
+	Prior       *string  `json:"prior,omitempty"`
+	Temperature *float64 `json:"temperature,omitempty"`
+	Gamma       *string  `json:"gamma,omitempty"`
+	Alpha       *float64 `json:"alpha,omitempty"`
+	Lambda      *float64 `json:"lambda,omitempty"`
+	Seed        uint64   `json:"seed"`
+	Device      string   `json:"device"`
+	Threads     int      `json:"threads,omitempty"`
 }
 
 // defaultConfig is what fit does without flags.
 func defaultConfig() Config {
-	return Config{
-		Model: "lenet-small", Data: "mnist", Sampler: "sgld", Schedule: "constant:0.2",
-		Batch: 100, Epochs: 8, Chains: 1, Seed: 1, Device: "auto",
-	}
+	return Config{Model: "lenet-small", Data: "mnist", Sampler: "sgld", Batch: 100, Epochs: 8, Chains: 1, Seed: 1, Device: "auto"}
 }
 
-// bindFlags makes a flag for each field, named as in a file.
-func (c *Config) bindFlags(f *pflag.FlagSet) {
-	f.StringVar(&c.Model, "model", c.Model, "network: see the models in the help")
-	f.StringVar(&c.Data, "data", c.Data, "data set to train on: see the command datasets")
-	f.StringVar(&c.DataFolder, "data-folder", c.DataFolder, "folder with data sets, looked into first")
-	f.StringVar(&c.Sampler, "sampler", c.Sampler, "sgld, psgld, or an optimizer with its hyperparameters, e.g. momentum:0.9,1e-4: "+strings.Join(optimizers.Names(), ", "))
-	f.StringVar(&c.Schedule, "schedule", c.Schedule, "learning rate on the mean loss, by step, e.g. constant:0.1, cosine:0.1,0, polynomial:0.2,0.02,0.55")
-	f.IntVar(&c.Batch, "batch", c.Batch, "examples per minibatch")
-	f.IntVar(&c.Epochs, "epochs", c.Epochs, "passes over the data, burn-in included")
-	f.IntVar(&c.Chains, "chains", c.Chains, "Markov chains, started from different initial values")
-	f.Uint64Var(&c.Seed, "seed", c.Seed, "seed of everything random")
-	f.StringVar(&c.Device, "device", c.Device, "device: auto or cpu")
-	f.IntVar(&c.Threads, "threads", c.Threads, "threads of the cpu device, 0 for all")
-	optionalText(f, &c.Prior, "prior", "prior of each weight: flat, gaussian:S, laplace:B, student-t:FREEDOM,S (samplers only; default gaussian:0.316)")
-	optional(f, &c.Temperature, strconv.ParseFloat, "temperature", "temperature of the posterior (samplers only; default 1)")
-	optionalInt(f, &c.BurnIn, "burn-in", "epochs before the first sample (samplers only; default 3/8 of the epochs)")
-	optionalInt(f, &c.Samples, "samples", "samples per chain, evenly spaced after burn-in (samplers only; default 10)")
-	optionalText(f, &c.Gamma, "gamma", "psgld's treatment of Gamma: frozen or none (default frozen)")
-	optional(f, &c.Alpha, strconv.ParseFloat, "alpha", "psgld's memory of squared gradients (default 0.99)")
-	optional(f, &c.Lambda, strconv.ParseFloat, "lambda", "psgld's bound on the preconditioner (default 1e-5)")
+// defaultSchedules are customary learning rates on the mean loss, by the rule's name; adadelta has none.
+var defaultSchedules = map[string]string{
+	"sgld": "constant:0.2", "psgld": "constant:0.002", "sgd": "constant:0.1", "momentum": "constant:0.01", "nesterov": "constant:0.01",
+	"adagrad": "constant:0.01", "rmsprop": "constant:0.001", "adam": "constant:0.001", "adamw": "constant:0.001",
 }
 
-// optionalValue is a flag whose absence can be told from any value.
-type optionalValue[T any] struct {
-	to    **T
-	parse func(string) (T, error)
-	kind  string
-}
-
-func optional(f *pflag.FlagSet, to **float64, parse func(string, int) (float64, error), name, usage string) {
-	f.Var(optionalValue[float64]{to, func(s string) (float64, error) { return parse(s, 64) }, "float"}, name, usage)
-}
-
-func optionalText(f *pflag.FlagSet, to **string, name, usage string) {
-	f.Var(optionalValue[string]{to, func(s string) (string, error) { return s, nil }, "string"}, name, usage)
-}
-
-func optionalInt(f *pflag.FlagSet, to **int, name, usage string) {
-	f.Var(optionalValue[int]{to, strconv.Atoi, "int"}, name, usage)
-}
-
-func (v optionalValue[T]) String() string {
-	if v.to == nil || *v.to == nil {
-		return ""
-	}
-	return fmt.Sprint(**v.to)
-}
-
-func (v optionalValue[T]) Set(s string) error {
-	value, err := v.parse(s)
-	*v.to = &value
-	return err
-}
-
-func (v optionalValue[T]) Type() string { return v.kind }
-
-// readConfig overlays a file on c. Keys that do not exist are errors.
-func (c *Config) readConfig(path string) error {
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return errors.Wrap(err, "train: config")
-	}
-	return errors.Wrapf(yaml.NewDecoder(bytes.NewReader(content), yaml.Strict()).Decode(c), "train: config %s", path)
-}
+// mostSteps bounds the tables that have an entry for each step of a run.
+const mostSteps = 1 << 26
 
 func (c Config) isSampler() bool { return c.Sampler == "sgld" || c.Sampler == "psgld" }
 
-// resolve fills in what was left out and refuses what does not apply.
+// resolve fills in what was left out and refuses what is wrong or does not apply, as far as that can be told without the data.
 func (c Config) resolve() (Config, error) {
-	if !c.isSampler() {
-		if _, err := optimizers.New(c.Sampler); err != nil {
-			return c, errors.Errorf("train: sampler %q, wants sgld, psgld or an optimizer: %v", c.Sampler, err)
+	usesRates, err := c.checkNames()
+	if err != nil {
+		return c, err
+	}
+	if err := c.checkApplicable(usesRates); err != nil {
+		return c, err
+	}
+	c.fill(usesRates)
+	return c, c.checkValues()
+}
+
+// checkNames refuses names of things that there are not. It tells whether the sampler has a learning rate.
+func (c Config) checkNames() (usesRates bool, err error) {
+	if _, err := layers.New(c.Model, 1); err != nil {
+		return false, err
+	}
+	if err := checkData("data", c.Data, datasets.Names()); err != nil {
+		return false, err
+	}
+	if err := checkDevice(c.Device, c.Threads); err != nil {
+		return false, err
+	}
+	if c.isSampler() {
+		return true, nil
+	}
+	name, _, _ := strings.Cut(c.Sampler, ":")
+	if !slices.Contains(optimizers.Names(), name) {
+		return false, errors.Errorf("train: no sampler %q; there are sgld, psgld, and the optimizers %s",
+			c.Sampler, strings.Join(optimizers.Names(), ", "))
+	}
+	optimizer, err := optimizers.New(c.Sampler)
+	return err == nil && optimizers.UsesRates(optimizer), err
+}
+
+func checkData(flag, name string, known []string) error {
+	if slices.Contains(known, name) {
+		return nil
+	}
+	return usage("train: %s: no data set %q; there are %s", flag, name, strings.Join(known, ", "))
+}
+
+// checkApplicable refuses options that would have no effect.
+func (c Config) checkApplicable(usesRates bool) error {
+	if c.Schedule != "" && !usesRates {
+		return errors.Errorf("train: schedule does not apply to %s, which finds its own step size", c.Sampler)
+	}
+	for _, option := range []struct {
+		name  string
+		given bool
+	}{{"prior", c.Prior != nil}, {"temperature", c.Temperature != nil}, {"burn-in", c.BurnIn != nil}, {"samples", c.Samples != nil}} {
+		if option.given && !c.isSampler() {
+			return errors.Errorf("train: %s applies to sgld and psgld, not to %s: an optimizer has one solution, and weight decay for a prior",
+				option.name, c.Sampler)
 		}
 	}
-	for name, given := range map[string]bool{
-		"prior": c.Prior != nil, "temperature": c.Temperature != nil, "burn-in": c.BurnIn != nil, "samples": c.Samples != nil,
-	} {
-		if given && !c.isSampler() {
-			return c, errors.Errorf("train: %s does not apply to %s: an optimizer has one solution, and weight decay for a prior", name, c.Sampler)
+	for _, option := range []struct {
+		name  string
+		given bool
+	}{{"gamma", c.Gamma != nil}, {"alpha", c.Alpha != nil}, {"lambda", c.Lambda != nil}} {
+		if option.given && c.Sampler != "psgld" {
+			return errors.Errorf("train: %s applies to psgld, not to %s", option.name, c.Sampler)
 		}
 	}
-	for name, given := range map[string]bool{"gamma": c.Gamma != nil, "alpha": c.Alpha != nil, "lambda": c.Lambda != nil} {
-		if given && c.Sampler != "psgld" {
-			return c, errors.Errorf("train: %s applies to psgld only, not to %s", name, c.Sampler)
-		}
-	}
-	for name, v := range map[string]int{"batch": c.Batch, "epochs": c.Epochs, "chains": c.Chains} {
-		if v < 1 {
-			return c, errors.Errorf("train: %s is %d, wants at least 1", name, v)
-		}
+	return nil
+}
+
+// fill gives what was left out its default.
+func (c *Config) fill(usesRates bool) {
+	if usesRates && c.Schedule == "" {
+		name, _, _ := strings.Cut(c.Sampler, ":")
+		c.Schedule = defaultSchedules[name]
 	}
 	if c.isSampler() {
 		c.Prior = orElse(c.Prior, "gaussian:0.316")
 		c.Temperature = orElse(c.Temperature, 1)
 		c.BurnIn = orElse(c.BurnIn, (3*c.Epochs+4)/8)
 		c.Samples = orElse(c.Samples, 10)
-		if !(*c.Temperature >= 0 && *c.Temperature < math.Inf(1)) || *c.BurnIn < 0 || *c.BurnIn >= c.Epochs || *c.Samples < 1 {
-			return c, errors.Errorf("train: temperature %v, burn-in %d of %d epochs, %d samples: wants temperature >= 0, 0 <= burn-in < epochs, samples >= 1",
-				*c.Temperature, *c.BurnIn, c.Epochs, *c.Samples)
-		}
 	}
 	if c.Sampler == "psgld" {
 		c.Gamma = orElse(c.Gamma, string(langevin.GammaFrozen))
 		c.Alpha = orElse(c.Alpha, 0.99)
 		c.Lambda = orElse(c.Lambda, 1e-5)
 	}
-	return c, nil
 }
 
 func orElse[T any](p *T, value T) *T {
@@ -161,6 +145,82 @@ func orElse[T any](p *T, value T) *T {
 		return &value
 	}
 	return p
+}
+
+// checkValues refuses values out of range, in a configuration that is filled.
+func (c Config) checkValues() error {
+	for _, count := range []struct {
+		name  string
+		value int
+	}{{"batch", c.Batch}, {"epochs", c.Epochs}, {"chains", c.Chains}} {
+		if count.value < 1 {
+			return errors.Errorf("train: %s is %d, wants at least 1", count.name, count.value)
+		}
+	}
+	if c.Chains > math.MaxUint16 {
+		return errors.Errorf("train: chains is %d, wants at most %d", c.Chains, math.MaxUint16)
+	}
+	if c.Schedule != "" {
+		if _, err := optimizers.ParseSchedule(c.Schedule); err != nil {
+			return err
+		}
+	}
+	if !c.isSampler() {
+		return nil
+	}
+	switch {
+	case !(*c.Temperature >= 0 && *c.Temperature < math.Inf(1)):
+		return errors.Errorf("train: temperature is %v, wants a finite number of at least 0", *c.Temperature)
+	case *c.BurnIn < 0 || *c.BurnIn >= c.Epochs:
+		return errors.Errorf("train: burn-in is %d of %d epochs, wants at least 0 and fewer than the epochs", *c.BurnIn, c.Epochs)
+	case *c.Samples < 1:
+		return errors.Errorf("train: samples is %d, wants at least 1", *c.Samples)
+	}
+	if _, err := parsePrior(*c.Prior); err != nil {
+		return err
+	}
+	return c.sampler(1).Validate()
+}
+
+// sampler is the sampler of a configuration that has one; burnIn is in steps.
+func (c Config) sampler(burnIn int) langevin.Sampler {
+	if c.Sampler == "sgld" {
+		return langevin.SGLD{}
+	}
+	p := langevin.PSGLD{Alpha: *c.Alpha, Lambda: *c.Lambda, Gamma: langevin.Gamma(*c.Gamma)}
+	if p.Gamma == langevin.GammaFrozen {
+		p.FreezeAt = max(1, burnIn)
+	}
+	return p
+}
+
+// plan turns epochs into steps, on data of that size, and the schedule into the learning rate of each step; zeros if there is none.
+func (c Config) plan(name string, dataSize int) (langevin.Plan, []float64, error) {
+	if c.Batch > dataSize {
+		return langevin.Plan{}, nil, usage("train: batch of %d from the %d examples of %s, wants at most as many", c.Batch, dataSize, name)
+	}
+	perEpoch := float64(dataSize) / float64(c.Batch)
+	steps := perEpoch * float64(c.Epochs)
+	if steps > mostSteps {
+		return langevin.Plan{}, nil, usage("train: %d epochs are %.3g steps, wants at most %d", c.Epochs, steps, mostSteps)
+	}
+	plan := langevin.Plan{Steps: int(steps), BurnIn: int(steps) - 1, Thinning: 1}
+	if c.isSampler() {
+		plan.BurnIn = int(perEpoch * float64(*c.BurnIn))
+		plan.Thinning = (plan.Steps - plan.BurnIn) / *c.Samples
+		if plan.Thinning < 1 {
+			return plan, nil, usage("train: %d samples in the %d steps after burn-in, wants at most one per step", *c.Samples, plan.Steps-plan.BurnIn)
+		}
+	}
+	if c.Schedule == "" {
+		return plan, make([]float64, plan.Steps), nil
+	}
+	schedule, err := optimizers.ParseSchedule(c.Schedule)
+	if err != nil {
+		return plan, nil, wrapUsage(err)
+	}
+	rates, err := schedule.Rates(plan.Steps)
+	return plan, rates, wrapUsage(err)
 }
 
 // parsePrior reads "flat", "gaussian:0.3", "laplace:0.1" or "student-t:3,0.1".
@@ -187,7 +247,10 @@ func parsePrior(text string) (langevin.Prior, error) {
 	case family == "student-t" && len(numbers) == 2:
 		p = langevin.StudentT(numbers[0], numbers[1])
 	default:
-		return p, errors.Errorf("train: prior %q, wants flat, gaussian:S, laplace:B or student-t:FREEDOM,S", text)
+		return p, errors.Errorf("train: prior %q, wants %s", text, priorForms)
 	}
 	return p, p.Validate()
 }
+
+// priorForms is what parsePrior reads.
+const priorForms = "flat, gaussian:S, laplace:B or student-t:FREEDOM,S"

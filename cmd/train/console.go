@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/pkg/errors"
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
@@ -14,60 +15,81 @@ import (
 
 // console is where a command talks to a person: results on out, progress and remarks on err.
 type console struct {
-	out, err io.Writer
-	live     bool // err is a terminal
+	out  *results
+	err  io.Writer
+	live bool // err is a terminal whose last line can be rewritten
+	now  func() time.Time
 }
 
 func newConsole() *console {
-	return &console{out: os.Stdout, err: os.Stderr, live: term.IsTerminal(int(os.Stderr.Fd()))}
+	width, _, err := term.GetSize(int(os.Stderr.Fd())) // an error where there is no terminal
+	live := err == nil && width > 0 && os.Getenv("TERM") != "dumb"
+	return &console{out: &results{to: os.Stdout}, err: os.Stderr, live: live, now: time.Now}
 }
 
 func (c *console) remark(format string, values ...any) { fmt.Fprintf(c.err, format+"\n", values...) }
 
+// results remembers the first failure to write, so that a command whose results were lost does not end as if all were well.
+type results struct {
+	to  io.Writer
+	err error
+}
+
+func (r *results) Write(p []byte) (int, error) {
+	n, err := r.to.Write(p)
+	if r.err == nil {
+		r.err = errors.Wrap(err, "train: results")
+	}
+	return n, err
+}
+
 // plainInterval is how often progress is written where there is no terminal.
 const plainInterval = 10 * time.Second
 
-// progress shows how far a run is: a live line on a terminal, else a plain line now and then.
+// progress shows how far a piece of work is: a live line on a terminal, else a plain line now and then.
 type progress struct {
-	console *console
-	name    string
-	total   int
-	start   time.Time
-	first   int // steps made before this process
-	last    time.Time
-	bars    *mpb.Progress
-	bar     *mpb.Bar
-	mu      sync.Mutex
-	status  string
-	now     func() time.Time
+	console     *console
+	name        string
+	first       int // done before this process
+	total       int
+	start, last time.Time
+	bars        *mpb.Progress
+	bar         *mpb.Bar
+	mu          sync.Mutex
+	status      string
 }
 
+// progress begins to show a piece of work of which some may be done already. end must be called.
 func (c *console) progress(name string, done, total int) *progress {
-	p := &progress{console: c, name: name, total: total, first: done, now: time.Now}
-	p.start = p.now()
+	p := &progress{console: c, name: name, total: total, first: done, start: c.now()}
 	p.last = p.start
 	if c.live {
-		p.bars = mpb.New(mpb.WithOutput(c.err), mpb.WithWidth(24), mpb.WithRefreshRate(200*time.Millisecond))
+		p.bars = mpb.New(mpb.WithOutput(c.err), mpb.WithWidth(20), mpb.WithRefreshRate(200*time.Millisecond))
 		p.bar = p.bars.New(int64(total), mpb.BarStyle().Lbound("").Rbound("").Filler("█").Tip("█").Padding("░"),
-			mpb.PrependDecorators(decor.Name(fmt.Sprintf("%-6s", name)), decor.Percentage(decor.WCSyncSpace)),
+			mpb.PrependDecorators(decor.Any(func(s decor.Statistics) string {
+				// The carriage return is for Ctrl-C, whose echo moves the cursor.
+				return fmt.Sprintf("\r%-6s %3d%% ", name, 100*s.Current/s.Total)
+			})),
 			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string {
 				p.mu.Lock()
 				defer p.mu.Unlock()
 				return p.status
 			})))
+		p.bar.SetCurrent(int64(done))
 	}
 	return p
 }
 
-// update tells that done steps have been made.
+// update tells how much is done, and how it goes.
 func (p *progress) update(done int, status string) {
-	now := p.now()
+	now := p.console.now()
 	elapsed := now.Sub(p.start)
-	remaining := time.Duration(0)
-	if made := done - p.first; made > 0 {
-		remaining = time.Duration(float64(elapsed) / float64(made) * float64(p.total-done))
+	if done == p.total {
+		status = fmt.Sprintf("%s  in %s", status, elapsed.Round(time.Second))
+	} else if made := done - p.first; made > 0 {
+		remaining := time.Duration(float64(elapsed) / float64(made) * float64(p.total-done))
+		status = fmt.Sprintf("%s  eta %s", status, remaining.Round(time.Second))
 	}
-	status = fmt.Sprintf("%s  eta %s", status, remaining.Round(time.Second))
 	if p.bar != nil {
 		p.mu.Lock()
 		p.status = status

@@ -6,8 +6,6 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
-	"strings"
-	"time"
 
 	"github.com/pkg/errors"
 
@@ -31,6 +29,7 @@ type fitting struct {
 	data        *datasets.Dataset
 	rates       []float64 // by step, on the mean loss
 	plan        langevin.Plan
+	phase       int // the step at which what is measured begins: the end of burn-in; for optimizers, the last epoch
 	session     *graph.Session
 	bank        *langevin.Bank
 	thermometer *langevin.Thermometer // of the whole sampling phase
@@ -45,13 +44,15 @@ type fitting struct {
 type result struct {
 	folder      string
 	config      Config
+	begun       bool        // there is a folder that the run can go on from
+	made, steps int         // steps made by now, and to be made
 	trace       []float64   // of the watched weight, chain 0, one value per step
 	weightTrace [][]float64 // the same, of each chain, in the sampling phase
 	lossTrace   [][]float64 // of each chain's minibatch loss, in the sampling phase
 	temperature float64     // configurational, of the sampling phase; of the last epoch for optimizers
 	layers      []layerTemperature
-	samples     int // of all chains
-	seconds     float64
+	samples     int     // of all chains
+	seconds     float64 // of this process
 	watched     string
 }
 
@@ -73,16 +74,31 @@ func fit(ctx context.Context, config Config, name, folder string, resume bool, d
 		return f.result, err
 	}
 	defer f.session.Close()
+	f.result.begun = true
 	f.progress = c.progress(name, int(f.session.Steps()), f.plan.Steps)
-	start := time.Now()
+	start := c.now()
 	err = f.plan.Run(ctx, f.session, window, f.observe)
 	f.progress.end()
-	f.result.seconds = time.Since(start).Seconds()
+	if stopped(err) {
+		if saving := f.save(); saving != nil {
+			err = saving
+		}
+	}
+	f.result.seconds = c.now().Sub(start).Seconds()
+	f.result.made = int(f.session.Steps())
 	f.finish()
 	if closing := f.metrics.close(); err == nil {
 		err = closing
 	}
 	return f.result, err
+}
+
+// save makes the folder one that the run can go on from, from where the chains are now.
+func (f *fitting) save() error {
+	if err := f.metrics.flush(); err != nil {
+		return err
+	}
+	return writeCheckpoint(f.folder, f.session)
 }
 
 // prepare builds and loads the program, and begins the run's folder.
@@ -91,11 +107,13 @@ func (f *fitting) prepare(device tensor.Device, resume bool) error {
 	if err != nil {
 		return err
 	}
-	if f.config.Batch > f.data.Len() {
-		return errors.Errorf("train: batch of %d from the %d examples of %s, wants at most as many", f.config.Batch, f.data.Len(), f.data.Name)
-	}
-	if err := f.schedule(); err != nil {
+	if f.plan, f.rates, err = f.config.plan(f.data.Name, f.data.Len()); err != nil {
 		return err
+	}
+	f.result.steps = f.plan.Steps
+	f.phase = f.plan.BurnIn
+	if !f.config.isSampler() {
+		f.phase = f.plan.Steps - f.data.Len()/f.config.Batch
 	}
 	b := graph.New(tensor.Float32)
 	shape := tensor.Shape{f.data.Len(), f.data.Channels, f.data.Height, f.data.Width}
@@ -151,22 +169,38 @@ func (f *fitting) begin(program *graph.Program, device tensor.Device, resume boo
 	return err
 }
 
+// newFolder makes the run's folder whole, or leaves none.
 func (f *fitting) newFolder(program *graph.Program, device tensor.Device) error {
 	if err := makeFolder(f.folder); err != nil {
 		return err
 	}
+	err := f.fillFolder(program, device)
+	if err != nil {
+		os.RemoveAll(f.folder)
+	}
+	return err
+}
+
+// fillFolder writes the manifest last: a folder that has one is a run that can be resumed.
+func (f *fitting) fillFolder(program *graph.Program, device tensor.Device) error {
+	if err := f.bank.Make(); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(f.folder, metricsFile), nil, 0o644); err != nil {
+		return errors.Wrap(err, "train: metrics")
+	}
+	if err := writeCheckpoint(f.folder, f.session); err != nil {
+		return err
+	}
 	m := Manifest{
-		Config: f.config, Device: device.Name(), DataSize: f.data.Len(), Steps: f.plan.Steps, DataHashes: f.data.Hashes,
+		Config: f.config, Device: describe(device), DataSize: f.data.Len(), Steps: f.plan.Steps, DataHashes: f.data.Hashes,
 		Watched: f.result.watched, Mean: f.data.Mean, Deviation: f.data.Deviation, Classes: f.data.Classes,
 	}
 	for _, p := range program.Parameters() {
 		m.Parameters += p.Shape.Elements()
 	}
 	m.fillBuild()
-	if err := m.write(f.folder); err != nil {
-		return err
-	}
-	return f.bank.Make()
+	return m.write(f.folder)
 }
 
 func (f *fitting) oldFolder(*graph.Program, tensor.Device) error {
@@ -184,33 +218,16 @@ func (f *fitting) oldFolder(*graph.Program, tensor.Device) error {
 		return err
 	}
 	files, err := f.bank.Files()
-	f.result.samples = len(files)
-	f.console.remark("resumed after %d of %d steps; diagnostics cover the rest", f.session.Steps(), f.plan.Steps)
 	if err != nil {
 		return err
+	}
+	f.result.samples = len(files)
+	if int(f.session.Steps()) >= f.plan.Steps {
+		f.console.remark("all %d steps were made before: nothing is left to do", f.plan.Steps)
+	} else {
+		f.console.remark("resumed after %d of %d steps; temperatures and R-hat cover the rest", f.session.Steps(), f.plan.Steps)
 	}
 	return cutMetrics(f.folder, f.session.Steps())
-}
-
-// schedule turns epochs into steps.
-func (f *fitting) schedule() error {
-	perEpoch := float64(f.data.Len()) / float64(f.config.Batch)
-	f.plan.Steps = max(1, int(perEpoch*float64(f.config.Epochs)))
-	if f.config.isSampler() {
-		f.plan.BurnIn = int(perEpoch * float64(*f.config.BurnIn))
-		f.plan.Thinning = (f.plan.Steps - f.plan.BurnIn) / *f.config.Samples
-		if f.plan.Thinning < 1 {
-			return errors.Errorf("train: %d samples in the %d steps after burn-in, wants at most one per step", *f.config.Samples, f.plan.Steps-f.plan.BurnIn)
-		}
-	} else {
-		f.plan.BurnIn, f.plan.Thinning = f.plan.Steps-1, 1
-	}
-	schedule, err := optimizers.ParseSchedule(f.config.Schedule)
-	if err != nil {
-		return err
-	}
-	f.rates, err = schedule.Rates(f.plan.Steps)
-	return err
 }
 
 // attach adds the update rule.
@@ -222,20 +239,12 @@ func (f *fitting) attach(b *graph.Builder, loss *graph.Node) error {
 	if err != nil {
 		return err
 	}
-	var sampler langevin.Sampler = langevin.SGLD{}
-	if f.config.Sampler == "psgld" {
-		p := langevin.PSGLD{Alpha: *f.config.Alpha, Lambda: *f.config.Lambda, Gamma: langevin.Gamma(*f.config.Gamma)}
-		if p.Gamma == langevin.GammaFrozen {
-			p.FreezeAt = max(1, f.plan.BurnIn)
-		}
-		sampler = p
-	}
 	posterior := langevin.Posterior{DataSize: f.data.Len(), Prior: prior}
 	temperatures := make([]float64, f.plan.Steps)
 	for i := range temperatures {
 		temperatures[i] = *f.config.Temperature
 	}
-	return langevin.Attach(b, sampler, posterior, loss, posterior.StepSizes(f.rates), temperatures)
+	return langevin.Attach(b, f.config.sampler(f.plan.BurnIn), posterior, loss, posterior.StepSizes(f.rates), temperatures)
 }
 
 func (f *fitting) attachOptimizer(b *graph.Builder, loss *graph.Node) error {
@@ -271,12 +280,8 @@ func (f *fitting) watch(b *graph.Builder) {
 
 // observe looks at a window of steps.
 func (f *fitting) observe(p langevin.Progress) error {
-	sampling := p.From >= f.plan.BurnIn
-	if !f.config.isSampler() {
-		sampling = p.From >= f.plan.Steps-f.data.Len()/f.config.Batch
-	}
-	if sampling {
-		f.thermometer.Observe(f.session, p.From, p.To)
+	if from := max(p.From, f.phase); from < p.To {
+		f.thermometer.Observe(f.session, from, p.To)
 	}
 	f.recent.Reset()
 	f.recent.Observe(f.session, p.From, p.To)
@@ -287,7 +292,7 @@ func (f *fitting) observe(p langevin.Progress) error {
 	if f.config.isSampler() {
 		line.Requested = *f.config.Temperature
 	}
-	line.Loss, line.Accuracy = f.traces(p, sampling)
+	line.Loss, line.Accuracy = f.traces(p)
 	if err := f.metrics.add(line); err != nil {
 		return err
 	}
@@ -297,10 +302,7 @@ func (f *fitting) observe(p langevin.Progress) error {
 		}
 	}
 	if epoch := max(1, f.data.Len()/f.config.Batch); p.Sample || p.From/epoch != p.To/epoch {
-		if err := f.metrics.flush(); err != nil {
-			return err
-		}
-		if err := writeCheckpoint(f.folder, f.session); err != nil {
+		if err := f.save(); err != nil {
 			return err
 		}
 	}
@@ -309,7 +311,7 @@ func (f *fitting) observe(p langevin.Progress) error {
 }
 
 // traces keeps what later figures and diagnostics need, and returns the window's mean loss and accuracy.
-func (f *fitting) traces(p langevin.Progress, sampling bool) (loss, accuracy float64) {
+func (f *fitting) traces(p langevin.Progress) (loss, accuracy float64) {
 	for step := p.From; step < p.To; step++ {
 		for chain := range f.config.Chains {
 			value := f.session.Metric(chain, f.columns["loss"], uint64(step))
@@ -319,7 +321,7 @@ func (f *fitting) traces(p langevin.Progress, sampling bool) (loss, accuracy flo
 			if chain == 0 {
 				f.result.trace = append(f.result.trace, weight)
 			}
-			if sampling {
+			if step >= f.phase {
 				f.result.lossTrace[chain] = append(f.result.lossTrace[chain], value)
 				f.result.weightTrace[chain] = append(f.result.weightTrace[chain], weight)
 			}
@@ -347,28 +349,10 @@ func (f *fitting) takeSamples(step int) error {
 	return nil
 }
 
-// finish computes what the whole run says.
+// finish computes what the whole run says: NaN for temperatures when it never came to the phase that is measured.
 func (f *fitting) finish() {
-	if f.thermometer.Steps() == 0 {
-		return
-	}
 	f.result.temperature = f.thermometer.Temperature()
 	for i, layer := range f.thermometer.Layers {
 		f.result.layers = append(f.result.layers, layerTemperature{layer, f.thermometer.Layer(i)})
-	}
-}
-
-// stopped tells whether a run ended because the user said so.
-func stopped(err error) bool { return errors.Is(err, context.Canceled) }
-
-// newRunFolder is a folder's name that does not exist yet: runs/<name>-1, -2, ...
-func newRunFolder(name string) (string, error) {
-	for i := 1; ; i++ {
-		folder := filepath.Join("runs", fmt.Sprintf("%s-%d", strings.ReplaceAll(name, "/", "-"), i))
-		if _, err := os.Stat(folder); os.IsNotExist(err) {
-			return folder, nil
-		} else if err != nil {
-			return "", errors.Wrap(err, "train: run folder")
-		}
 	}
 }

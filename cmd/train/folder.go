@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -77,12 +78,12 @@ func readManifest(folder string) (*Manifest, error) {
 	return m, errors.Wrapf(json.Unmarshal(content, m), "train: %s", filepath.Join(folder, manifestFile))
 }
 
-// makeFolder makes a run's folder. One that exists must be empty: runs do not mix.
-func makeFolder(folder string) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return errors.Wrap(err, "train: run folder")
-	}
+// checkEmpty refuses a run's folder that exists and is not empty: runs do not mix.
+func checkEmpty(folder string) error {
 	entries, err := os.ReadDir(folder)
+	if os.IsNotExist(err) {
+		return nil
+	}
 	if err != nil {
 		return errors.Wrap(err, "train: run folder")
 	}
@@ -90,6 +91,26 @@ func makeFolder(folder string) error {
 		return errors.Errorf("train: run folder %s is not empty", folder)
 	}
 	return nil
+}
+
+// makeFolder makes a run's folder, if need be with those above it.
+func makeFolder(folder string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return errors.Wrap(err, "train: run folder")
+	}
+	return checkEmpty(folder)
+}
+
+// newRunFolder is a folder's name that does not exist yet: runs/<name>-1, -2, ...
+func newRunFolder(name string) (string, error) {
+	for i := 1; ; i++ {
+		folder := filepath.Join("runs", fmt.Sprintf("%s-%d", strings.ReplaceAll(name, "/", "-"), i))
+		if _, err := os.Stat(folder); os.IsNotExist(err) {
+			return folder, nil
+		} else if err != nil {
+			return "", errors.Wrap(err, "train: run folder")
+		}
+	}
 }
 
 // metricsLog is metrics.jsonl: a line for each window of steps.

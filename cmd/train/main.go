@@ -6,7 +6,6 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"os"
 	"os/signal"
 	"strings"
@@ -14,8 +13,7 @@ import (
 
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
-
-	"github.com/pollen-ml/pollen/tensor"
+	"github.com/spf13/pflag"
 )
 
 // The exit codes: 1 when something fails, 2 for a command line that makes no sense, 130 when interrupted.
@@ -27,25 +25,42 @@ const (
 
 func main() { os.Exit(run(os.Args[1:], newConsole())) }
 
-// usageError is a mistake on the command line.
+// usageError is a mistake on the command line or in a configuration.
 type usageError struct{ error }
 
+func usage(format string, values ...any) error { return usageError{errors.Errorf(format, values...)} }
+
+func wrapUsage(err error) error {
+	if err == nil {
+		return nil
+	}
+	return usageError{err}
+}
+
+// run does what the arguments say, and returns the exit code.
 func run(arguments []string, c *console) int {
-	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer cancel()
+	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer release()
+	context.AfterFunc(ctx, release) // so that the second Ctrl-C ends the process at once
 	root := rootCommand(c)
 	root.SetArgs(arguments)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
 	err := root.ExecuteContext(ctx)
-	var usage usageError
+	if err == nil {
+		err = c.out.err
+	}
+	var mistake usageError
 	switch {
 	case err == nil:
 		return 0
-	case stopped(err):
-		c.remark("train: interrupted: what was sampled by then is in the run folder")
+	case stopped(err) || ctx.Err() != nil:
+		if !stopped(err) {
+			c.remark("%v", err)
+		}
+		c.remark("train: interrupted")
 		return exitInterrupted
-	case errors.As(err, &usage) || strings.HasPrefix(err.Error(), "unknown command"):
+	case errors.As(err, &mistake):
 		c.remark("%v\nSee --help.", err)
 		return exitUsage
 	default:
@@ -54,49 +69,86 @@ func run(arguments []string, c *console) int {
 	}
 }
 
+// stopped tells whether a run ended because the user said so.
+func stopped(err error) bool { return errors.Is(err, context.Canceled) }
+
 func rootCommand(c *console) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "train",
 		Short: "Bayesian convolutional networks by Langevin dynamics",
-		Long: "Without a command: trains a network on MNIST with SGD, SGLD and pSGLD, shows all three digits and letters,\n" +
-			"and prints who knows what it does not know.",
-		Args:          cobra.NoArgs,
+		Long: `Without a command: trains a network on MNIST with SGD, SGLD and pSGLD, shows all three digits and letters,
+and prints who knows what it does not know. Results go to stdout, progress to stderr; figures, samples and
+report.html to the run folder.`,
+		Example: `  train                                        the whole comparison, in a few minutes
+  train fit --sampler psgld --chains 4         one network, four Markov chains
+  train fit --resume runs/fit-1                go on where it was stopped
+  train eval runs/fit-1                        accuracy and calibration of the posterior average
+  train ood runs/fit-1 --out notmnist          does it know that letters are not digits?`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	job := defaultMainJob()
 	job.bindFlags(root.Flags())
+	root.Args = func(_ *cobra.Command, arguments []string) error {
+		if len(arguments) == 0 {
+			return nil
+		}
+		return usage("train: no command %q; there are %s", arguments[0], strings.Join(commandNames(root), ", "))
+	}
 	root.RunE = func(command *cobra.Command, _ []string) error { return job.run(command.Context(), c) }
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.AddCommand(fitCommand(c), evalCommand(c), oodCommand(c), devicesCommand(c), datasetsCommand(c))
+	root.SetFlagErrorFunc(flagError)
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(fitCommand(c), evalCommand(c), oodCommand(c), auditCommand(c), devicesCommand(c), datasetsCommand(c))
+	for _, command := range append(root.Commands(), root) {
+		command.Flags().SortFlags = false
+	}
 	return root
 }
 
-// openDevice is the device of that name. There is no silent choice: auto says what it took.
-func openDevice(name string, threads int, c *console) (tensor.Device, error) {
-	if threads < 0 {
-		return nil, errors.Errorf("train: %d threads, wants 0 for all or more", threads)
-	}
-	switch name {
-	case "cpu", "auto":
-		device := tensor.NewHost(threads)
-		if name == "auto" {
-			c.remark("device: %s", device.Name())
+func commandNames(root *cobra.Command) []string {
+	var names []string
+	for _, command := range root.Commands() {
+		if command.IsAvailableCommand() {
+			names = append(names, command.Name())
 		}
-		return device, nil
+	}
+	return names
+}
+
+// noArguments refuses what is not a flag.
+func noArguments(command *cobra.Command, arguments []string) error {
+	if len(arguments) == 0 {
+		return nil
+	}
+	return usage("train: %s takes flags only, got %q", command.Name(), arguments[0])
+}
+
+// flagError says what is wrong with a flag: that it does not exist, and which do, or what it takes.
+func flagError(command *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	switch {
+	case errors.As(err, &unknown):
+		var names []string
+		command.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
+		return usage("train: %v; there are %s", err, strings.Join(names, ", "))
+	case errors.As(err, &invalid):
+		return usage("train: --%s %q, wants %s", invalid.GetFlag().Name, invalid.GetValue(), kindOf(invalid.GetFlag()))
 	default:
-		return nil, errors.Errorf("train: device %q, wants auto or cpu", name)
+		return usage("train: %v", err)
 	}
 }
 
-func devicesCommand(c *console) *cobra.Command {
-	return &cobra.Command{
-		Use: "devices", Short: "list the devices that can train", Args: cobra.NoArgs,
-		RunE: func(*cobra.Command, []string) error {
-			device := tensor.NewHost(0)
-			defer device.Close()
-			_, err := fmt.Fprintf(c.out, "cpu   %s\n", device.Name())
-			return err
-		},
+// kindOf is what a flag takes, in words.
+func kindOf(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "int":
+		return "an integer"
+	case "uint64":
+		return "an integer of at least 0"
+	case "float":
+		return "a number"
+	default:
+		return "a " + f.Value.Type()
 	}
 }

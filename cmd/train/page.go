@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"path/filepath"
-	"strings"
 
 	"github.com/pkg/errors"
 
@@ -34,6 +33,11 @@ func writePage(folder string, outcomes []outcome, table *report.Table, digits, l
 			"of this figure with a mean of 0.015 averaged log-probabilities, over a shuffled set.", confidence},
 		{"weight", "One weight, early to late", "The optimizer's weight comes to rest; the sampler's keeps moving over the posterior.", density},
 	}
+	var titles []string
+	var results []result
+	for _, o := range outcomes {
+		titles, results = append(titles, o.method.title), append(results, o.result)
+	}
 	page := report.Page{
 		Title:    "Who knows that it does not know?",
 		Subtitle: fmt.Sprintf("%s trained on digits, shown digits and letters", outcomes[0].method.config.Model),
@@ -45,11 +49,12 @@ func writePage(folder string, outcomes []outcome, table *report.Table, digits, l
 		}
 		page.Sections = append(page.Sections, report.Section{Title: f.title, Figures: []report.PageFigure{{Figure: f.figure, Caption: f.caption}}})
 	}
-	var runs strings.Builder
-	for _, o := range outcomes {
-		writeRun(&runs, o.result)
+	chains, temperatures, notes, err := summarizeRuns(titles, results)
+	if err != nil {
+		return err
 	}
-	page.Sections = append(page.Sections, report.Section{Title: "Chains", Code: runs.String()})
+	page.Sections = append(page.Sections, report.Section{Title: "Chains", Table: chains},
+		report.Section{Title: "Temperatures", Text: notes, Table: temperatures})
 	return page.Save(filepath.Join(folder, "report.html"))
 }
 

@@ -1,0 +1,112 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+func TestResolveFillsWhatApplies(t *testing.T) {
+	for _, test := range []struct {
+		sampler string
+		want    Config
+	}{
+		{"sgld", Config{Schedule: "constant:0.2", Prior: new("gaussian:0.316"), Temperature: new(1.0),
+			BurnIn: new(3), Samples: new(10)}},
+		{"psgld", Config{Schedule: "constant:0.002", Prior: new("gaussian:0.316"), Temperature: new(1.0),
+			BurnIn: new(3), Samples: new(10),
+			Gamma: new("frozen"), Alpha: new(0.99), Lambda: new(1e-5)}},
+		{"momentum:0.95", Config{Schedule: "constant:0.01"}},
+		{"adadelta", Config{}},
+	} {
+		given := defaultConfig()
+		given.Sampler = test.sampler
+		got, err := given.resolve()
+		if err != nil {
+			t.Errorf("%s: %v", test.sampler, err)
+			continue
+		}
+		want := defaultConfig()
+		want.Sampler, want.Schedule, want.Prior, want.Temperature = test.sampler, test.want.Schedule, test.want.Prior, test.want.Temperature
+		want.BurnIn, want.Samples = test.want.BurnIn, test.want.Samples
+		want.Gamma, want.Alpha, want.Lambda = test.want.Gamma, test.want.Alpha, test.want.Lambda
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: %s", test.sampler, diff)
+		}
+		again, err := got.resolve()
+		if diff := cmp.Diff(got, again); err != nil || diff != "" {
+			t.Errorf("%s: resolved again: %s (%v)", test.sampler, diff, err)
+		}
+	}
+}
+
+// Every rule that has a learning rate has a default for it, one that can be read.
+func TestDefaultSchedules(t *testing.T) {
+	for _, name := range append([]string{"sgld", "psgld"}, optimizers.Names()...) {
+		config := defaultConfig()
+		config.Sampler = name
+		resolved, err := config.resolve()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if (resolved.Schedule == "") != (name == "adadelta") {
+			t.Errorf("%s: schedule %q", name, resolved.Schedule)
+		}
+	}
+}
+
+func TestPlan(t *testing.T) {
+	config := defaultConfig()
+	config.Batch, config.Epochs, config.BurnIn, config.Samples = 100, 8, new(3), new(10)
+	for _, test := range []struct {
+		sampler string
+		size    int
+		want    langevin.Plan
+	}{
+		{"sgld", 60000, langevin.Plan{Steps: 4800, BurnIn: 1800, Thinning: 300}},
+		{"sgld", 333, langevin.Plan{Steps: 26, BurnIn: 9, Thinning: 1}},
+		{"sgd", 60000, langevin.Plan{Steps: 4800, BurnIn: 4799, Thinning: 1}},
+		{"sgd", 100, langevin.Plan{Steps: 8, BurnIn: 7, Thinning: 1}},
+	} {
+		config.Sampler, config.Schedule = test.sampler, "cosine:0.5,0"
+		got, rates, err := config.plan("data", test.size)
+		if err != nil || got != test.want {
+			t.Errorf("%s on %d: %+v, want %+v (%v)", test.sampler, test.size, got, test.want, err)
+			continue
+		}
+		if len(rates) != got.Steps || rates[0] != 0.5 || rates[len(rates)-1] != 0 {
+			t.Errorf("%s on %d: %d rates from %v to %v", test.sampler, test.size, len(rates), rates[0], rates[len(rates)-1])
+		}
+	}
+}
+
+func TestParsePrior(t *testing.T) {
+	for text, want := range map[string]langevin.Prior{
+		"flat": langevin.Flat(), "gaussian:0.3": langevin.Gaussian(0.3), "laplace:0.1": langevin.Laplace(0.1),
+		"student-t:3,0.1": langevin.StudentT(3, 0.1), "student-t:3, 0.1": langevin.StudentT(3, 0.1),
+	} {
+		if got, err := parsePrior(text); err != nil || got != want {
+			t.Errorf("%q: %v (%v), want %v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"", "flat:1", "gaussian", "gaussian:", "gaussian:x", "gaussian:0.1,2", "gaussian:0", "gaussian:NaN",
+		"laplace:-1", "student-t:3", "student-t:0,1", "cauchy:1"} {
+		if p, err := parsePrior(text); err == nil {
+			t.Errorf("%q: %v, want an error", text, p)
+		}
+	}
+}
+
+func TestListing(t *testing.T) {
+	if got, want := listing("Models", "a", "b"), "\nModels:    a, b"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	long := listing("Models", strings.Repeat("a", 60), strings.Repeat("b", 60))
+	if want := "\nModels:    " + strings.Repeat("a", 60) + ",\n" + strings.Repeat(" ", 11) + strings.Repeat("b", 60); long != want {
+		t.Errorf("%q, want %q", long, want)
+	}
+}

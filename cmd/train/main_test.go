@@ -1,0 +1,149 @@
+package main
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/binary"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+
+	"github.com/pkg/errors"
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/pollen-ml/pollen/datasets"
+)
+
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){"train": main, "train-without-room": mainWithoutRoom})
+}
+
+// TestScripts runs the program as users do. Besides testscript's own commands, scripts have
+//
+//	exits CODE PROGRAM ARGUMENT...   which wants that exit code
+//	letters FOLDER TRAIN TEST        which writes that many images of each split as notmnist
+//	same RUN RUN                     which wants the same samples and metrics, byte for byte
+//	pack FILE                        which replaces FILE by FILE.gz
+//	poke FILE OFFSET BYTE            which changes a byte
+//	shorten FILE SIZE                which cuts a file off
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir: "testdata/script",
+		Setup: func(e *testscript.Env) error {
+			e.Setenv(datasets.EnvironmentFolder, filepath.Join(e.WorkDir, "data"))
+			return writeLetters(filepath.Join(e.WorkDir, "data", "notmnist"), 200, 60)
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits": exits,
+			"letters": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(writeLetters(ts.MkAbs(args[0]), number(ts, args[1]), number(ts, args[2])))
+			},
+			"same": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(sameRuns(ts.MkAbs(args[0]), ts.MkAbs(args[1])))
+			},
+			"pack": func(ts *testscript.TestScript, _ bool, args []string) {
+				var packed bytes.Buffer
+				w := gzip.NewWriter(&packed)
+				_, err := w.Write([]byte(ts.ReadFile(args[0])))
+				ts.Check(err)
+				ts.Check(w.Close())
+				ts.Check(os.Remove(ts.MkAbs(args[0])))
+				ts.Check(os.WriteFile(ts.MkAbs(args[0]+".gz"), packed.Bytes(), 0o644))
+			},
+			"poke": func(ts *testscript.TestScript, _ bool, args []string) {
+				content := []byte(ts.ReadFile(args[0]))
+				content[number(ts, args[1])] = byte(number(ts, args[2]))
+				ts.Check(os.WriteFile(ts.MkAbs(args[0]), content, 0o644))
+			},
+			"shorten": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(os.Truncate(ts.MkAbs(args[0]), int64(number(ts, args[1]))))
+			},
+		},
+	})
+}
+
+func number(ts *testscript.TestScript, text string) int {
+	n, err := strconv.Atoi(text)
+	ts.Check(err)
+	return n
+}
+
+func exits(ts *testscript.TestScript, _ bool, args []string) {
+	code := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var failed *exec.ExitError
+		if !errors.As(err, &failed) {
+			ts.Fatalf("%v", err)
+		}
+		code = failed.ExitCode()
+	}
+	if code != number(ts, args[0]) {
+		ts.Fatalf("exit code %d, want %s", code, args[0])
+	}
+}
+
+// writeLetters writes two splits that a small network learns within seconds: a bright square whose place is the class, on noise.
+func writeLetters(folder string, train, test int) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return err
+	}
+	for name, count := range map[string]int{"train": train, "t10k": test} {
+		images := binary.BigEndian.AppendUint32([]byte{0, 0, 8, 3}, uint32(count))
+		images = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(images, 28), 28)
+		labels := binary.BigEndian.AppendUint32([]byte{0, 0, 8, 1}, uint32(count))
+		noise := uint32(count)
+		for i := range count {
+			class := i % 10
+			labels = append(labels, byte(class))
+			for y := range 28 {
+				for x := range 28 {
+					noise = noise*1664525 + 1013904223
+					pixel := byte(noise >> 26)
+					if y/9 == class/4 && x/7 == class%4 {
+						pixel = 220
+					}
+					images = append(images, pixel)
+				}
+			}
+		}
+		if err := os.WriteFile(filepath.Join(folder, name+"-images-idx3-ubyte"), images, 0o644); err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(folder, name+"-labels-idx1-ubyte"), labels, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// sameRuns tells how the samples and metrics of two runs differ.
+func sameRuns(a, b string) error {
+	files, err := filepath.Glob(filepath.Join(a, samplesFolder, "*"))
+	if err != nil || len(files) == 0 {
+		return errors.Errorf("%s has no samples (%v)", a, err)
+	}
+	others, err := filepath.Glob(filepath.Join(b, samplesFolder, "*"))
+	if err != nil || len(others) != len(files) {
+		return errors.Errorf("%d samples in %s, %d in %s (%v)", len(files), a, len(others), b, err)
+	}
+	for _, file := range append(files, filepath.Join(a, metricsFile)) {
+		name, err := filepath.Rel(a, file)
+		if err != nil {
+			return err
+		}
+		x, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		y, err := os.ReadFile(filepath.Join(b, name))
+		if err != nil {
+			return err
+		}
+		if !bytes.Equal(x, y) {
+			return errors.Errorf("%s differs between %s and %s", name, a, b)
+		}
+	}
+	return nil
+}

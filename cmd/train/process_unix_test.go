@@ -1,0 +1,169 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// mainWithoutRoom is main where files cannot grow beyond a few KiB, as on a disk that is full.
+func mainWithoutRoom() {
+	signal.Ignore(syscall.SIGXFSZ)
+	const room = 16 << 10
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: room, Max: room}); err != nil {
+		panic(err)
+	}
+	os.Exit(run(os.Args[1:], newConsole()))
+}
+
+// processes starts programs in a folder of their own, with small data.
+type processes struct {
+	t      *testing.T
+	folder string
+}
+
+func newProcesses(t *testing.T) processes {
+	p := processes{t, t.TempDir()}
+	if err := writeLetters(p.path("data/notmnist"), 200, 60); err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+func (p processes) path(name string) string { return filepath.Join(p.folder, name) }
+
+// end runs a program to its end, with a signal on the way when the file is there, and returns its exit code, -1 when killed.
+func (p processes) end(program string, arguments []string, file string, signal os.Signal) (code int, stdout, stderr string) {
+	p.t.Helper()
+	command := exec.Command(program, arguments...)
+	command.Dir = p.folder
+	command.Env = append(os.Environ(), "POLLEN_DATA="+p.path("data"))
+	var out, remarks bytes.Buffer
+	command.Stdout, command.Stderr = &out, &remarks
+	if err := command.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	signalled := make(chan struct{})
+	go func() {
+		defer close(signalled)
+		for signal != nil {
+			if _, err := os.Stat(p.path(file)); err == nil {
+				_ = command.Process.Signal(signal)
+				return
+			}
+			select {
+			case <-ended:
+				return
+			case <-time.After(2 * time.Millisecond):
+			}
+		}
+	}()
+	_ = command.Wait()
+	close(ended)
+	<-signalled
+	return command.ProcessState.ExitCode(), out.String(), remarks.String()
+}
+
+// fit runs a program to its end and wants an exit code and some remarks.
+func (p processes) want(code int, program string, arguments []string, remarks ...string) {
+	p.t.Helper()
+	got, _, stderr := p.end(program, arguments, "", nil)
+	p.check(got, code, stderr, remarks)
+}
+
+func (p processes) check(got, code int, stderr string, remarks []string) {
+	p.t.Helper()
+	if got != code {
+		p.t.Fatalf("exit code %d, want %d: %s", got, code, stderr)
+	}
+	for _, remark := range remarks {
+		if !strings.Contains(stderr, remark) {
+			p.t.Fatalf("remarks %q, want %q", stderr, remark)
+		}
+	}
+}
+
+// slowFit is a run of a second or so.
+func slowFit(folder string) []string {
+	return strings.Fields("fit --data notmnist --batch 10 --epochs 10 --burn-in 0 --samples 10 --chains 2 --schedule constant:0.01 --folder " + folder)
+}
+
+func TestStoppedRunsGoOnBitForBit(t *testing.T) {
+	p := newProcesses(t)
+	p.want(0, "train", slowFit("whole"))
+
+	const first = "samples/chain00000-step000000020.safetensors"
+	code, stdout, stderr := p.end("train", slowFit("interrupted"), "interrupted/"+first, os.Interrupt)
+	p.check(code, exitInterrupted, stderr, []string{
+		" of 200 steps done, ", "Go on with: train fit --resume interrupted\n", "train: interrupted\n"})
+	if stdout != "" {
+		t.Errorf("results %q of a run that was interrupted", stdout)
+	}
+	p.want(0, "train", []string{"eval", "interrupted"})
+
+	code, _, stderr = p.end("train", slowFit("killed"), "killed/"+first, syscall.SIGKILL)
+	p.check(code, -1, stderr, nil)
+
+	// Killed between its samples and their checkpoint, a run is ahead of the step that it goes on from.
+	if err := os.CopyFS(p.path("ahead"), os.DirFS(p.path("whole"))); err != nil {
+		t.Fatal(err)
+	}
+	earlier, err := os.ReadFile(p.path("interrupted/" + checkpointFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(p.path("ahead/"+checkpointFile), earlier, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr = p.end("train", []string{"fit", "--resume", "ahead"}, "", nil)
+	p.check(code, 0, stderr, []string{"resumed after "})
+	if !strings.Contains(stdout, "\nsgld       20  ") {
+		t.Errorf("results %q, want 20 samples", stdout)
+	}
+	if err := sameRuns(p.path("whole"), p.path("ahead")); err != nil {
+		t.Error(err)
+	}
+
+	for _, run := range []string{"interrupted", "killed"} {
+		if sameRuns(p.path("whole"), p.path(run)) == nil {
+			t.Fatalf("%s was not stopped before its end", run)
+		}
+		checkpoint, err := os.ReadFile(p.path(run + "/" + checkpointFile))
+		if err != nil {
+			t.Fatal(err)
+		}
+		// A full disk spoils nothing.
+		p.want(exitFailure, "train-without-room", []string{"fit", "--resume", run}, "file too large", "Go on with: train fit --resume "+run)
+		after, err := os.ReadFile(p.path(run + "/" + checkpointFile))
+		if err != nil || !bytes.Equal(checkpoint, after) {
+			t.Fatalf("the checkpoint of %s was changed (%v)", run, err)
+		}
+		p.want(0, "train", []string{"fit", "--resume", run}, "resumed after ")
+		if err := sameRuns(p.path("whole"), p.path(run)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestFullDiskLeavesNoHalfMadeRun(t *testing.T) {
+	p := newProcesses(t)
+	p.want(exitFailure, "train-without-room", slowFit("run"), "train: checkpoint: ", "file too large")
+	if _, err := os.Stat(p.path("run")); !os.IsNotExist(err) {
+		t.Errorf("run is there (%v)", err)
+	}
+}
+
+func TestInterruptedMainJob(t *testing.T) {
+	p := newProcesses(t)
+	code, _, stderr := p.end("train", []string{"--folder", "main"}, "main/sgd/"+manifestFile, os.Interrupt)
+	p.check(code, exitInterrupted, stderr, []string{"Go on with: train fit --resume main/sgd\n", "train: interrupted\n"})
+}

@@ -1,0 +1,84 @@
+package langevin
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// BAOAB is the splitting of Langevin dynamics whose parts are B, the force, A, the drift, and O, friction and noise, solved exactly
+// (Leimkuhler and Matthews 2013). The last half of B and the first half of the next step's are one, with one gradient:
+//
+//	B  v     <- v - h gU
+//	A  theta <- theta + v/2
+//	O  v     <- c v + sqrt((1 - c^2) h T) xi,    c = exp(-Friction),    xi ~ N(0, 1),    v ~ N(0, h T) at the start
+//	A  theta <- theta + v/2
+//
+// In the paper's notation, with masses of 1, the time step e and the friction gamma: h = e^2, v = e p and Friction = gamma e. The step
+// size h multiplies gU, as SGLD's does. BAOAB moves as SGLD does at the step size (h/2) (1 + c)/(1 - c), which is about h/Friction when Friction
+// is small, and h/2 when it is large.
+//
+// It targets exp(-U/T). On a quadratic U the discretised chain has exactly the target's variance, as long as h times the curvature is below 4,
+// and v's variance is exactly h T; elsewhere the bias is of order h, of order h^2 at large friction. The noise of the minibatch heats, by about the
+// factor 1 + h Var(gU)/(2 T Friction) when Friction is small, and is not corrected for. There is no Metropolis test.
+//
+// At T = 0 it is optimizers.Momentum with the decay c and the rate h N (1 + c)/2, but for rounding.
+type BAOAB struct {
+	Friction float64 // of one step, above 0
+}
+
+// Name implements Sampler.
+func (BAOAB) Name() string { return "baoab" }
+
+// Validate implements Sampler.
+func (s BAOAB) Validate() error {
+	if !(s.Friction > 0 && s.Friction < math.Inf(1)) {
+		return errors.Errorf("langevin: baoab: Friction is %v, wants a positive number", s.Friction)
+	}
+	return nil
+}
+
+// Update implements Sampler.
+func (s BAOAB) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
+	return attachMomentum(b, s, f, parameter, gradient, 1, nil)
+}
+
+func (BAOAB) thermostats(int) int { return 0 }
+
+func (s BAOAB) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
+	host := updateTiles(l, l.Shapes[0].Elements(), u, baoabTile[float32], baoabTile[float64])
+	return "", host, []float64{s.Friction}
+}
+
+func baoabTile[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
+	friction := u.rule.(BAOAB).Friction
+	s := sweepOf[T](u, a, lo, hi)
+	c, strength := relaxation(friction, friction)
+	keep, rate, scale := T(c), s.rate, s.scale(strength)
+	var gradients [random.BlockSize]T
+	var z [random.BlockSize]float32
+	for from := 0; from < len(s.w); from += random.BlockSize {
+		w, v, g := s.block(from, &gradients, &z)
+		v, g = v[:len(w)], g[:len(w)]
+		for i := range w {
+			kicked := op.Descend(v[i], rate, g[i])
+			v[i] = T(keep*kicked) + T(scale*T(z[i]))
+			w[i] += T(0.5 * (kicked + v[i]))
+		}
+	}
+	return s.virial
+}
+
+// relaxation is the exact solution of dv = -friction v dt + sqrt(2 noise h T) dW over a time of 1: v keeps the factor exp(-friction) and gets
+// noise of variance 2 h T strength.
+func relaxation(friction, noise float64) (keep, strength float64) {
+	if friction == 0 {
+		return 1, noise
+	}
+	return math.Exp(-friction), noise * -math.Expm1(-2*friction) / (2 * friction)
+}

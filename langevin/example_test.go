@@ -1,0 +1,66 @@
+package langevin_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Bayesian linear regression, y = slope x + N(0, 1) with slope ~ N(0, 1): its posterior is known, N(1.9, 1/15).
+func Example() {
+	mean, deviation, err := sampleSlope()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Printf("slope %.1f +- %.2f\n", mean, deviation)
+	// Output: slope 1.9 +- 0.26
+}
+
+func sampleSlope() (mean, deviation float64, err error) {
+	b := graph.New(tensor.Float32)
+	x, y := b.Data("x", tensor.Float32, 3, 1), b.Data("y", tensor.Float32, 3, 1)
+	prediction := b.Apply(op.MatMul{}, x, b.Parameter("slope", nil, 1, 1))
+	loss := b.Apply(op.SquaredError{}, prediction, y)
+
+	posterior := langevin.Posterior{DataSize: 3, Prior: langevin.Gaussian(1)}
+	if err := langevin.Attach(b, langevin.SGLD{}, posterior, loss, []float64{0.005}, []float64{1}); err != nil {
+		return 0, 0, err
+	}
+	program, err := b.Compile()
+	if err != nil {
+		return 0, 0, err
+	}
+	host := tensor.NewHost(1)
+	defer host.Close()
+	session, err := program.Load(host, graph.LoadOptions{Seed: 1, Chains: 20})
+	if err != nil {
+		return 0, 0, err
+	}
+	defer session.Close()
+	for name, values := range map[string][]float32{"x": {1, 2, 3}, "y": {2.1, 3.9, 6.2}} {
+		if err := graph.Write(session, name, 0, 0, values); err != nil {
+			return 0, 0, err
+		}
+	}
+
+	var sum, squares, n float64
+	plan := langevin.Plan{Steps: 5100, BurnIn: 100, Thinning: 10}
+	err = plan.Run(context.Background(), session, graph.MetricRows, func(p langevin.Progress) error {
+		for chain := 0; p.Sample && chain < session.Chains(); chain++ {
+			sample, err := langevin.Take(session, chain, chain, 1)
+			if err != nil {
+				return err
+			}
+			slope := float64(sample.Parameters[0].Values[0])
+			sum, squares, n = sum+slope, squares+slope*slope, n+1
+		}
+		return nil
+	})
+	return sum / n, math.Sqrt(squares/n - sum*sum/n/n), err
+}

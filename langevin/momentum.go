@@ -1,0 +1,228 @@
+package langevin
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// KineticPrefix begins the names of the metrics that samplers with momentum record: d times the kinetic temperature that a parameter of d
+// elements has when the step begins.
+const KineticPrefix = "kinetic "
+
+// momentumRule is a Sampler with velocities: v is what theta moves by in a step. In equilibrium v has the variance h T, so that in the
+// notation of physics, with a mass of 1 and the time step e, h is e^2 and v is e times the momentum. Velocities start at step 0 as draws from
+// N(0, h T). They keep their size when h changes from one step to the next, and adapt within 1/friction steps.
+type momentumRule interface {
+	Sampler
+	// thermostats is the size of the state besides v that a parameter of n elements has; 0 for none.
+	thermostats(n int) int
+	// lower is the update's kernel: what follows its stem in the symbol, the host side, and the attributes as kernels take them.
+	lower(l *graph.Lowering, u momentumUpdate) (suffix string, host tensor.HostKernel, scalars []float64)
+}
+
+// attachMomentum is what the Update of every sampler with momentum does. The mass is what v v/h is multiplied by to give the kinetic
+// temperature; thermostat is the initial value of the state of that name.
+func attachMomentum(b *graph.Builder, r momentumRule, f Force, parameter, gradient *graph.Node, mass float64, thermostat graph.Initializer) *graph.Node {
+	u := momentumUpdate{rule: r, dataSize: f.DataSize, prior: f.Prior, noise: b.Stream(), start: b.Stream()}
+	shape := graph.ShapeOf(parameter)
+	v := b.State(f.Name+".momentum", nil, shape...)
+	b.Record(KineticPrefix+f.Name, b.Apply(kinetic{Mass: mass, DataSize: f.DataSize}, v, f.Rates, b.Header()))
+	inputs := []*graph.Node{parameter, gradient, v, f.Rates, f.Temperatures}
+	if n := r.thermostats(shape.Elements()); n > 0 {
+		inputs = append(inputs, b.State(f.Name+".thermostat", thermostat, n))
+	}
+	return b.Apply(u, append(inputs, b.Header())...)
+}
+
+// momentumUpdate is the move of w and its velocities: w, dw and v of w's shape, rates and temperatures by step, the thermostats if there are
+// any, header -> statistics, see op.UpdateShape.
+type momentumUpdate struct {
+	rule         momentumRule
+	dataSize     int
+	prior        Prior
+	noise, start uint16 // streams
+}
+
+// The places of the inputs, and, one further, of a launch's arguments. The header comes last.
+const (
+	momentumW = iota
+	momentumDW
+	momentumV
+	momentumRates
+	momentumTemperatures
+	momentumThermostats
+)
+
+func (u momentumUpdate) Name() string { return u.rule.Name() + " update" }
+
+func (u momentumUpdate) Updates() []int {
+	if u.rule.thermostats(1) > 0 {
+		return []int{momentumW, momentumV, momentumThermostats}
+	}
+	return []int{momentumW, momentumV}
+}
+
+func (u momentumUpdate) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	more := min(1, u.rule.thermostats(1))
+	shape, err := op.UpdateShape(in, 1, 2+more) // thermostats have one axis, as tables have
+	if err != nil || more == 0 {
+		return shape, err
+	}
+	if want := u.rule.thermostats(in[0].Elements()); in[momentumThermostats][0] != want {
+		return nil, errors.Errorf("%d thermostats for a parameter of shape %v, wants %d", in[momentumThermostats][0], in[0], want)
+	}
+	return shape, nil
+}
+
+func (u momentumUpdate) Lower(l *graph.Lowering) {
+	n := l.Shapes[0].Elements()
+	arguments := []tensor.Argument{l.Out(), l.InOut(momentumW), l.In(momentumDW), l.InOut(momentumV), l.In(momentumRates), l.In(momentumTemperatures)}
+	if u.rule.thermostats(n) > 0 {
+		arguments = append(arguments, l.InOut(momentumThermostats))
+	}
+	suffix, host, scalars := u.rule.lower(l, u)
+	arguments = append(arguments, l.In(len(l.Shapes)-1), tensor.Int(n), tensor.Int(l.Shapes[momentumRates][0]),
+		tensor.Uint(uint32(u.noise)), tensor.Uint(uint32(u.start)))
+	for _, v := range scalars {
+		arguments = append(arguments, tensor.Real(l.DType, v))
+	}
+	l.Emit(u.rule.Name()+"_update"+suffix, n, host, append(arguments, u.prior.arguments(l.DType, u.dataSize)...)...)
+}
+
+// sweep is an update's work on parameters lo to hi at one step, which it does in blocks.
+type sweep[T float32 | float64] struct {
+	w, dw, v    []T
+	slope       slope[T]
+	rate        T
+	h           float64
+	temperature float64
+	noise       random.Address
+	start       random.Address
+	first       int // block
+	virial      float64
+}
+
+func sweepOf[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) sweep[T] {
+	header := u.header(a)
+	rate := op.Entry(tensor.Slice[T](a, 1+momentumRates), header)
+	return sweep[T]{
+		w: tensor.Slice[T](a, 1+momentumW)[lo:hi], dw: tensor.Slice[T](a, 1+momentumDW)[lo:hi], v: tensor.Slice[T](a, 1+momentumV)[lo:hi],
+		slope: slopeOf[T](u.prior, u.dataSize), rate: rate, h: float64(rate) / float64(u.dataSize),
+		temperature: float64(op.Entry(tensor.Slice[T](a, 1+momentumTemperatures), header)),
+		noise:       op.AddressOf(header, u.noise), start: op.AddressOf(header, u.start), first: lo / random.BlockSize,
+	}
+}
+
+// header follows the thermostats, if there are any.
+func (u momentumUpdate) header(a *tensor.Args) []uint64 {
+	return tensor.Slice[uint64](a, 1+momentumThermostats+min(1, u.rule.thermostats(1)))
+}
+
+// scale is the standard deviation of velocities' noise of that strength.
+func (s *sweep[T]) scale(strength float64) T { return T(noiseScale(s.h, s.temperature, strength)) }
+
+// block begins the move of the block at from: it fills in the gradients of U/N and the noise, and at step 0 the velocities.
+func (s *sweep[T]) block(from int, gradients *[random.BlockSize]T, z *[random.BlockSize]float32) (w, v, g []T) {
+	w, v, g = s.forces(from, gradients, z)
+	s.draw(from, z)
+	return w, v, g
+}
+
+// forces is block without the noise, for which z is scratch memory.
+func (s *sweep[T]) forces(from int, gradients *[random.BlockSize]T, z *[random.BlockSize]float32) (w, v, g []T) {
+	to := min(from+random.BlockSize, len(s.w))
+	w, v, g = s.w[from:to], s.v[from:to], gradients[:to-from]
+	s.slope.fill(g, w, s.dw[from:])
+	s.virial += virial(w, g)
+	if s.start.Step == 0 && s.temperature > 0 {
+		random.NormalBlock(s.start, s.first+from/random.BlockSize, z)
+		scale := s.scale(0.5)
+		for i := range v {
+			v[i] = T(scale * T(z[i]))
+		}
+	}
+	return w, v, g
+}
+
+// draw fills in the noise of the block at from: 0 at temperature 0.
+func (s *sweep[T]) draw(from int, z *[random.BlockSize]float32) {
+	if s.temperature > 0 {
+		random.NormalBlock(s.noise, s.first+from/random.BlockSize, z)
+		return
+	}
+	clear(z[:])
+}
+
+// kick moves velocities first, by friction, force and noise, and then the parameters by the new velocities. The order of operations is
+// that of optimizers.Momentum, with the sign of v turned round.
+func kick[T float32 | float64](w, v, g []T, z *[random.BlockSize]float32, keep, rate, scale T) {
+	v, g = v[:len(w)], g[:len(w)]
+	for i := range w {
+		v[i] = op.Descend(T(keep*v[i]), rate, g[i]) + T(scale*T(z[i]))
+		w[i] += v[i]
+	}
+}
+
+// drift moves the parameters by half of the velocities, then these by friction and noise, then the parameters by half of the new velocities.
+func drift[T float32 | float64](w, v []T, z *[random.BlockSize]float32, keep, scale T) {
+	v = v[:len(w)]
+	for i := range w {
+		old := v[i]
+		v[i] = T(keep*old) + T(scale*T(z[i]))
+		w[i] += T(0.5 * (old + v[i]))
+	}
+}
+
+// kinetic is d times the kinetic temperature of d velocities when the step begins, Mass/h times the sum of their squares, h being the step
+// size that they were made with. It is 0 where there is none: at step 0, and after a step of size 0.
+// v, rates by step, header -> [tiles].
+type kinetic struct {
+	Mass     float64
+	DataSize int
+}
+
+func (kinetic) Name() string { return "kinetic temperature" }
+
+func (kinetic) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if len(in) != 3 || len(in[1]) != 1 || len(in[2]) != 1 {
+		return nil, errors.Errorf("got shapes %v, wants velocities, a table and the header", in)
+	}
+	return tensor.Shape{(in[0].Elements() + op.UpdateTile - 1) / op.UpdateTile}, nil
+}
+
+func (k kinetic) Lower(l *graph.Lowering) {
+	n := l.Shapes[0].Elements()
+	l.Emit("kinetic_fwd", n, updateTiles(l, n, k, kineticTile[float32], kineticTile[float64]),
+		l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(n), tensor.Int(l.Shapes[1][0]), tensor.Real(l.DType, k.Mass), tensor.Int(k.DataSize))
+}
+
+func kineticTile[T float32 | float64](k kinetic, a *tensor.Args, lo, hi int) float64 {
+	rates, step := tensor.Slice[T](a, 2), tensor.Slice[uint64](a, 3)[graph.HeaderStep]
+	if step == 0 {
+		return 0
+	}
+	rate := float64(rates[min(step, uint64(len(rates)))-1])
+	if rate == 0 {
+		return 0
+	}
+	squares := 0.0
+	v := tensor.Slice[T](a, 1)[lo:hi]
+	for from := 0; from < len(v); from += random.BlockSize {
+		block := v[from:min(from+random.BlockSize, len(v))]
+		squares += virial(block, block)
+	}
+	return squares * k.Mass * float64(k.DataSize) / rate
+}
+
+// updateTiles is the host side of an update of n parameters: a tile function treats parameters lo to hi and returns their statistic. It takes the
+// update as an argument, since the compiler does not inline what a closure in a generic function calls.
+func updateTiles[U any](l *graph.Lowering, n int, u U, f32, f64 func(u U, a *tensor.Args, lo, hi int) float64) tensor.HostKernel {
+	if l.DType == tensor.Float64 {
+		return op.UpdateHost[float64](n, func(a *tensor.Args, lo, hi int) float64 { return f64(u, a, lo, hi) })
+	}
+	return op.UpdateHost[float32](n, func(a *tensor.Args, lo, hi int) float64 { return f32(u, a, lo, hi) })
+}

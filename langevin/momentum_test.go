@@ -1,0 +1,209 @@
+package langevin_test
+
+import (
+	"math"
+
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+// momentumRows are the suite's rows of the samplers with momentum. Their chains on Gaussians are in linear_test.go; SGNHT with one chi for all
+// elements, whose rule is not one of each element, is in sgnht_test.go.
+func momentumRows() []row {
+	sghmc := langevin.SGHMC{Friction: 0.3, NoiseEstimate: 0.1}
+	baoab := langevin.BAOAB{Friction: 0.4}
+	euler := langevin.SGNHT{Friction: 0.2, Splitting: langevin.SplittingEuler, PerElement: true}
+	badodab := langevin.SGNHT{Friction: 0.2, Splitting: langevin.SplittingBADODAB, PerElement: true}
+	c := math.Exp(-baoab.Friction)
+	return []row{
+		{
+			name: "SGHMC", sampler: sghmc, rule: sghmcRule(sghmc), wrong: wrongSGHMC(sghmc), inertia: true,
+			// v is (1 - a) sqrt(h T) times the start and sqrt(2 (a - b) h T) times the noise.
+			still: square(1-sghmc.Friction)/2 + sghmc.Friction - sghmc.NoiseEstimate,
+			plain: func(decay float64) optimizers.Optimizer {
+				return optimizers.Momentum{Decay: 1 - sghmc.Friction, WeightDecay: decay}
+			},
+			sampling: sghmc, preconditioner: ones, expected: func(float64) float64 { return 1 },
+			chain: processOf(sghmc),
+		},
+		{
+			name: "BAOAB", sampler: baoab, rule: baoabRule(baoab), wrong: wrongBAOAB(baoab), inertia: true,
+			// The start moves by (1 + c)/2 of itself, the noise by half.
+			still:    square(1+c)/8 + (1-c*c)/8,
+			sampling: baoab, preconditioner: ones, expected: func(float64) float64 { return 1 },
+			chain: processOf(baoab),
+		},
+		{
+			name: "SGNHT, Euler per element", sampler: euler, rule: eulerRule(euler), wrong: wrongSGNHT(euler, eulerRule), inertia: true,
+			still: square(1-euler.Friction)/2 + euler.Friction,
+		},
+		{
+			name: "SGNHT, BADODAB per element", sampler: badodab, rule: badodabRule(badodab), wrong: wrongBADODAB(badodab), inertia: true,
+		},
+		{name: "SGNHT, Euler", sampler: langevin.SGNHT{Friction: 0.2, Splitting: langevin.SplittingEuler}, inertia: true},
+		{name: "SGNHT, BADODAB", sampler: langevin.SGNHT{Friction: 0.2, Splitting: langevin.SplittingBADODAB}, inertia: true},
+	}
+}
+
+// begun is v as the step finds it.
+func (e element) begun() float64 {
+	if e.step == 0 {
+		*e.memory = math.Sqrt(e.h*e.temperature) * e.start
+	}
+	return *e.memory
+}
+
+func sghmcRule(s langevin.SGHMC) rule {
+	return func(e element) float64 {
+		v := (1-s.Friction)*e.begun() - e.h*e.n*e.g + math.Sqrt(2*(s.Friction-s.NoiseEstimate)*e.h*e.temperature)*e.xi
+		*e.memory = v
+		return e.theta + v
+	}
+}
+
+// resting is the rule with velocities that start at 0.
+func resting(r rule) rule {
+	return func(e element) float64 {
+		e.start = 0
+		return r(e)
+	}
+}
+
+// unscaled is the rule with the gradient of U/N in place of U's.
+func unscaled(r rule) rule {
+	return func(e element) float64 {
+		e.g /= e.n
+		return r(e)
+	}
+}
+
+func wrongSGHMC(s langevin.SGHMC) map[string]rule {
+	right := sghmcRule(s)
+	vary := func(a, b float64) rule {
+		return sghmcRule(langevin.SGHMC{Friction: s.Friction * a, NoiseEstimate: s.NoiseEstimate * b})
+	}
+	return map[string]rule{
+		"both from the old state": func(e element) float64 {
+			old := e.begun()
+			right(e)
+			return e.theta + old
+		},
+		"twice the variance of the noise": func(e element) float64 {
+			e.xi *= math.Sqrt2
+			return right(e)
+		},
+		"no N in the drift":    unscaled(right),
+		"no noise estimate":    vary(1, 0),
+		"ten percent friction": vary(1.1, 1.1),
+		"a start at rest":      resting(right),
+		"the friction also slows the force": func(e element) float64 {
+			e.g *= 1 - s.Friction
+			return right(e)
+		},
+	}
+}
+
+func baoabRule(s langevin.BAOAB) rule {
+	c := math.Exp(-s.Friction)
+	return func(e element) float64 {
+		v := e.begun() - e.h*e.n*e.g
+		theta := e.theta + v/2
+		v = c*v + math.Sqrt((1-c*c)*e.h*e.temperature)*e.xi
+		*e.memory = v
+		return theta + v/2
+	}
+}
+
+func wrongBAOAB(s langevin.BAOAB) map[string]rule {
+	right, c := baoabRule(s), math.Exp(-s.Friction)
+	return map[string]rule{
+		"twice the variance of the noise": func(e element) float64 {
+			e.xi *= math.Sqrt2
+			return right(e)
+		},
+		"the noise of a Taylor expansion": func(e element) float64 {
+			e.xi *= math.Sqrt(2 * s.Friction / (1 - c*c))
+			return right(e)
+		},
+		"the friction of a Taylor expansion": baoabRule(langevin.BAOAB{Friction: -math.Log(1 - s.Friction)}),
+		"no N in the drift":                  unscaled(right),
+		"a start at rest":                    resting(right),
+		"OBA": func(e element) float64 {
+			e.begun()
+			*e.memory = c**e.memory + math.Sqrt((1-c*c)*e.h*e.temperature)*e.xi - e.h*e.n*e.g
+			return e.theta + *e.memory
+		},
+	}
+}
+
+// friction is chi as the step finds it.
+func (e element) friction(start float64) float64 {
+	if e.step == 0 {
+		*e.chi = start
+	}
+	return *e.chi
+}
+
+func eulerRule(s langevin.SGNHT) rule {
+	return func(e element) float64 {
+		v := (1-e.friction(s.Friction))*e.begun() - e.h*e.n*e.g + math.Sqrt(2*s.Friction*e.h*e.temperature)*e.xi
+		*e.memory = v
+		*e.chi += v*v - e.h*e.temperature
+		return e.theta + v
+	}
+}
+
+func badodabRule(s langevin.SGNHT) rule {
+	return func(e element) float64 {
+		v := e.begun() - e.h*e.n*e.g
+		chi := e.friction(s.Friction) + (v*v-e.h*e.temperature)/2
+		c, theta := math.Exp(-chi), e.theta+v/2
+		v = c*v + math.Sqrt((1-c*c)*s.Friction/chi*e.h*e.temperature)*e.xi
+		*e.memory = v
+		*e.chi = chi + (v*v-e.h*e.temperature)/2
+		return theta + v/2
+	}
+}
+
+func wrongSGNHT(s langevin.SGNHT, of func(langevin.SGNHT) rule) map[string]rule {
+	right, other := of(s), s
+	other.Friction *= 1.1
+	return map[string]rule{
+		"twice the variance of the noise": func(e element) float64 {
+			e.xi *= math.Sqrt2
+			return right(e)
+		},
+		"no N in the drift":    unscaled(right),
+		"a start at rest":      resting(right),
+		"ten percent friction": of(other),
+		"a friction that does not adapt": func(e element) float64 {
+			e.friction(s.Friction)
+			*e.chi = s.Friction
+			return right(e)
+		},
+		"a friction that adapts to T": func(e element) float64 {
+			theta := right(e)
+			*e.chi += (e.h - 1) * e.temperature
+			return theta
+		},
+	}
+}
+
+func wrongBADODAB(s langevin.SGNHT) map[string]rule {
+	wrong, right := wrongSGNHT(s, badodabRule), badodabRule(s)
+	wrong["no D before O"] = func(e element) float64 {
+		v := e.begun() - e.h*e.n*e.g
+		chi := e.friction(s.Friction) - (v*v-e.h*e.temperature)/2
+		*e.chi = chi
+		theta := right(e)
+		*e.chi += (v*v - e.h*e.temperature) / 2
+		return theta
+	}
+	wrong["the noise of a fixed friction"] = func(e element) float64 {
+		v := e.begun() - e.h*e.n*e.g
+		chi := e.friction(s.Friction) + (v*v-e.h*e.temperature)/2
+		e.xi *= math.Sqrt((1 - math.Exp(-2*s.Friction)) / (1 - math.Exp(-2*chi)) * chi / s.Friction)
+		return right(e)
+	}
+	return wrong
+}

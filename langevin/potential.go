@@ -1,0 +1,149 @@
+package langevin
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Potential is the node of U = N loss - sum over the builder's parameters of log p(theta), a scalar, with all of the priors' normalising
+// constants. The loss is the mean negative log-likelihood: of all data, when a Metropolis test is to be exact. Prior and likelihood are added up
+// apart, each in float64. A potential made of log densities alone, as those of package distributions, is minus their total.
+// Errors are the builder's.
+func (p Posterior) Potential(b *graph.Builder, loss *graph.Node) *graph.Node {
+	parameters := b.Parameters()
+	for _, err := range []error{p.Validate(), checkLayers(p, parameters), checkLoss(loss)} {
+		b.Fail(err)
+	}
+	if b.Err() != nil {
+		return nil
+	}
+	potential := b.Apply(op.Scale{Factor: float64(p.DataSize)}, loss)
+	var priors *graph.Node
+	for _, parameter := range parameters {
+		prior := p.priorOf(parameter.Name())
+		if prior.Kind == FlatPrior {
+			continue
+		}
+		energy := b.Apply(priorEnergy{prior}, parameter)
+		if priors != nil {
+			energy = b.Apply(op.Add{}, priors, energy)
+		}
+		priors = energy
+	}
+	if priors == nil {
+		return potential
+	}
+	return b.Apply(op.Add{}, potential, priors)
+}
+
+func checkLoss(loss *graph.Node) error {
+	if loss == nil || len(graph.ShapeOf(loss)) != 0 {
+		return errors.Errorf("langevin: potential: the loss has shape %v, wants a scalar", graph.ShapeOf(loss))
+	}
+	return nil
+}
+
+// energy is log p(0) - log p(theta).
+func (p Prior) energy(theta float64) float64 {
+	switch p.Kind {
+	case GaussianPrior:
+		z := theta / p.Scale
+		return 0.5 * z * z
+	case LaplacePrior:
+		return math.Abs(theta) / p.Scale
+	case StudentTPrior:
+		return (p.Freedom + 1) / 2 * math.Log1p(theta*theta/(p.Freedom*p.Scale*p.Scale))
+	default:
+		return 0
+	}
+}
+
+// priorEnergy is minus the logarithm of a prior's density, summed over a parameter's elements: w [...] -> scalar. The sum is made in float64.
+type priorEnergy struct{ prior Prior }
+
+func (priorEnergy) Name() string { return "prior energy" }
+
+func (priorEnergy) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if len(in) != 1 {
+		return nil, errors.Errorf("got %d inputs, wants a parameter", len(in))
+	}
+	return tensor.Shape{}, nil
+}
+
+func (e priorEnergy) Lower(l *graph.Lowering) {
+	n := l.Shapes[0].Elements()
+	host := tensor.HostKernel{
+		Workspace: 8 * tiles(n),
+		Phases: []tensor.Phase{
+			{Tiles: tiles(n), Run: graph.Pick(l, sumEnergies[float32], sumEnergies[float64])(e.prior, n)},
+			{Tiles: 1, Run: graph.Pick(l, joinEnergies[float32], joinEnergies[float64])(e.prior, n)},
+		},
+	}
+	l.Emit("prior_energy_fwd", n, host, l.Out(), l.In(0), tensor.Int(n), tensor.Int(int(e.prior.Kind)), tensor.Real(l.DType, e.prior.Scale),
+		tensor.Real(l.DType, e.prior.Freedom), tensor.Real(l.DType, -e.prior.LogDensity(0)))
+}
+
+// tiles is how many tiles n elements of a parameter have.
+func tiles(n int) int { return (n + op.UpdateTile - 1) / op.UpdateTile }
+
+func sumEnergies[T float32 | float64](p Prior, n int) func(a *tensor.Args, tile int) {
+	return func(a *tensor.Args, tile int) {
+		total := 0.0
+		for _, theta := range tensor.Slice[T](a, 1)[tile*op.UpdateTile : min(n, (tile+1)*op.UpdateTile)] {
+			total += p.energy(float64(theta))
+		}
+		tensor.Workspace[float64](a)[tile] = total
+	}
+}
+
+func joinEnergies[T float32 | float64](p Prior, n int) func(a *tensor.Args, _ int) {
+	constant := -float64(n) * p.LogDensity(0)
+	return func(a *tensor.Args, _ int) {
+		total := 0.0
+		for _, sum := range tensor.Workspace[float64](a)[:tiles(n)] {
+			total += sum
+		}
+		tensor.Slice[T](a, 0)[0] = T(total + constant)
+	}
+}
+
+// Gradients implements graph.Differentiable.
+func (e priorEnergy) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
+	return []*graph.Node{b.Apply(priorSlope(e), in[0], dout)}
+}
+
+// priorSlope is the gradient of priorEnergy: w [...], dout scalar -> dw of w's shape.
+type priorSlope struct{ prior Prior }
+
+func (priorSlope) Name() string { return "prior energy gradient" }
+
+func (priorSlope) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if len(in) != 2 || len(in[1]) != 0 {
+		return nil, errors.Errorf("got shapes %v, wants a parameter and a scalar", in)
+	}
+	return in[0], nil
+}
+
+func (e priorSlope) Lower(l *graph.Lowering) {
+	n := l.Shape.Elements()
+	run := graph.Pick(l, fillSlopes[float32], fillSlopes[float64])(e.prior)
+	l.Emit("prior_energy_bwd", n, tensor.Elementwise(n, run), append([]tensor.Argument{l.Out(), l.In(0), l.In(1), tensor.Int(n)},
+		e.prior.arguments(l.DType, 1)...)...)
+}
+
+func fillSlopes[T float32 | float64](p Prior) func(a *tensor.Args, lo, hi int) {
+	slope := slopeOf[T](p, 1)
+	return func(a *tensor.Args, lo, hi int) {
+		dw, w, dout := tensor.Slice[T](a, 0)[lo:hi], tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[0]
+		clear(dw)
+		slope.fill(dw, w, dw)
+		for i := range dw {
+			dw[i] *= dout
+		}
+	}
+}

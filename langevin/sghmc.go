@@ -1,0 +1,67 @@
+package langevin
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// SGHMC is stochastic gradient Hamiltonian Monte Carlo (Chen, Fox and Guestrin 2014, equation 15 with a = alpha, b = beta-hat and h = eta),
+// velocities first:
+//
+//	v     <- (1 - a) v - h gU + sqrt(2 (a - b) h T) xi,    xi ~ N(0, 1),    v ~ N(0, h T) at the start
+//	theta <- theta + v
+//
+// The step size h multiplies gU, as SGLD's does, but acts for 1/a steps: SGHMC moves as SGLD does at the step size h/a.
+//
+// It targets exp(-U/T). On a quadratic U of curvature k the discretised chain has variance T/k (1 - a/2)/(1 - a/2 - hk/4), a relative excess
+// of about hk/4. The noise of the minibatch heats by the factor 1 + h Var(gU)/(2 a T), for which NoiseEstimate makes up as far as it is right. There
+// is no Metropolis test. The kinetic temperature is (1 - a/2) v.v/(h d): 1 - a/2 is what makes it T where U is flat, and equal to the
+// configurational one on average.
+//
+// At T = 0 it is optimizers.Momentum with the rate h N and the decay 1 - a, bit for bit.
+type SGHMC struct {
+	Friction      float64 // a, above 0, at most 1
+	NoiseEstimate float64 // b, from 0 to a: h Var(gU)/(2T), where Var(gU) is the variance of gU's elements over minibatches
+}
+
+// Name implements Sampler.
+func (SGHMC) Name() string { return "sghmc" }
+
+// Validate implements Sampler.
+func (s SGHMC) Validate() error {
+	switch {
+	case !(s.Friction > 0 && s.Friction <= 1):
+		return errors.Errorf("langevin: sghmc: Friction is %v, wants 0 < Friction <= 1", s.Friction)
+	case !(s.NoiseEstimate >= 0 && s.NoiseEstimate <= s.Friction):
+		return errors.Errorf("langevin: sghmc: NoiseEstimate is %v, wants 0 to Friction, which is %v", s.NoiseEstimate, s.Friction)
+	}
+	return nil
+}
+
+// Update implements Sampler.
+func (s SGHMC) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
+	return attachMomentum(b, s, f, parameter, gradient, 1-s.Friction/2, nil)
+}
+
+func (SGHMC) thermostats(int) int { return 0 }
+
+func (s SGHMC) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
+	host := updateTiles(l, l.Shapes[0].Elements(), u, sghmcTile[float32], sghmcTile[float64])
+	return "", host, []float64{s.Friction, s.NoiseEstimate}
+}
+
+func sghmcTile[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
+	rule := u.rule.(SGHMC)
+	s := sweepOf[T](u, a, lo, hi)
+	keep, scale := T(1-rule.Friction), s.scale(rule.Friction-rule.NoiseEstimate)
+	var gradients [random.BlockSize]T
+	var z [random.BlockSize]float32
+	for from := 0; from < len(s.w); from += random.BlockSize {
+		w, v, g := s.block(from, &gradients, &z)
+		kick(w, v, g, &z, keep, s.rate, scale)
+	}
+	return s.virial
+}

@@ -1,0 +1,223 @@
+package langevin
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// Splitting says in which order SGNHT makes the parts of a step.
+type Splitting string
+
+// The splittings.
+const (
+	// SplittingEuler is the paper's: velocities, then parameters, then the thermostat.
+	SplittingEuler Splitting = "euler"
+	// SplittingBADODAB is symmetric, and solves friction and noise exactly (Leimkuhler and Shang 2016).
+	SplittingBADODAB Splitting = "badodab"
+)
+
+// SGNHT is the stochastic gradient Nose-Hoover thermostat (Ding, Fang, Babbush, Chen, Skeel and Neven 2014, algorithm 1): the friction chi
+// adapts until v.v/d is h T, so that the noise of minibatches, however large, does not heat. At the start v ~ N(0, h T) and chi = a;
+// xi ~ N(0, 1); v.v/d is the mean over the d elements of a parameter, which has one chi. SplittingEuler is
+//
+//	v     <- (1 - chi) v - h gU + sqrt(2 a h T) xi
+//	theta <- theta + v
+//	chi   <- chi + v.v/d - h T
+//
+// and SplittingBADODAB, in which the last half of B and the first half of the next step's are one, with one gradient, is
+//
+//	B  v     <- v - h gU
+//	D  chi   <- chi + (v.v/d - h T)/2
+//	A  theta <- theta + v/2
+//	O  v     <- c v + sqrt((1 - c^2) (a/chi) h T) xi,    c = exp(-chi)
+//	A  theta <- theta + v/2
+//	D  chi   <- chi + (v.v/d - h T)/2
+//
+// In the paper's notation, with the time step e: h = e^2, v = e p, chi = e xi and a = e A. The step size h multiplies gU, as SGLD's does, but acts
+// for 1/chi steps: SGNHT moves as SGLD does at the step size h/chi, where chi is about a + h Var(gU)/(2T).
+//
+// It targets exp(-U/T). Of the discretised chain, v.v/d is h T on average at any h, which the kinetic temperature v.v/(h d) shows. On a quadratic U
+// the configurational one is about T (1 - chi/2) with SplittingEuler, whatever h is, and T - chi h Var(gU)/8 with SplittingBADODAB, whose D makes the
+// mean of v.v before and after O what it should be. There is no Metropolis test. At T = 0, chi grows until all rests.
+type SGNHT struct {
+	Friction   float64 // a, above 0, at most 1
+	Splitting  Splitting
+	PerElement bool // each element has a chi of its own, and d is 1
+}
+
+// Name implements Sampler.
+func (SGNHT) Name() string { return "sgnht" }
+
+// Validate implements Sampler.
+func (s SGNHT) Validate() error {
+	switch {
+	case !(s.Friction > 0 && s.Friction <= 1):
+		return errors.Errorf("langevin: sgnht: Friction is %v, wants 0 < Friction <= 1", s.Friction)
+	case s.Splitting != SplittingEuler && s.Splitting != SplittingBADODAB:
+		return errors.Errorf("langevin: sgnht: Splitting is %q, wants %q or %q", s.Splitting, SplittingEuler, SplittingBADODAB)
+	}
+	return nil
+}
+
+// Update implements Sampler.
+func (s SGNHT) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
+	start := func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, chi []float64) {
+		for i := range chi {
+			chi[i] = s.Friction
+		}
+		if !s.PerElement {
+			chi[1] = 0
+		}
+	}
+	return attachMomentum(b, s, f, parameter, gradient, 1, start)
+}
+
+// thermostats: the one of a parameter is chi rounded to the program's float, and the rest, because a step may change chi by less than
+// float32 resolves.
+func (s SGNHT) thermostats(n int) int {
+	if s.PerElement {
+		return n
+	}
+	return 2
+}
+
+func (s SGNHT) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
+	n := l.Shapes[0].Elements()
+	scalars := []float64{s.Friction}
+	switch {
+	case s.PerElement && s.Splitting == SplittingEuler:
+		return "_euler_element", updateTiles(l, n, u, eulerElements[float32], eulerElements[float64]), scalars
+	case s.PerElement:
+		return "_badodab_element", updateTiles(l, n, u, badodabElements[float32], badodabElements[float64]), scalars
+	case s.Splitting == SplittingEuler:
+		host := updateTiles(l, n, u, eulerTile[float32], eulerTile[float64])
+		host.Workspace = 8 * host.Phases[0].Tiles
+		host.Phases = append(host.Phases, adaptation(l, u, n, 1))
+		return "_euler", host, scalars
+	default:
+		host := updateTiles(l, n, u, badodabKick[float32], badodabKick[float64])
+		host.Workspace = 8 * host.Phases[0].Tiles
+		drift := tensor.Phase{Tiles: host.Phases[0].Tiles, Run: graph.Pick(l, badodabDrifts[float32](u, n), badodabDrifts[float64](u, n))}
+		host.Phases = append(host.Phases, adaptation(l, u, n, 0.5), drift, adaptation(l, u, n, 0.5))
+		return "_badodab", host, scalars
+	}
+}
+
+// adaptation is the phase that changes the one chi of n velocities, by that share of a step. Each tile of the phase before has left the sum of the
+// squares of its velocities in the workspace.
+func adaptation(l *graph.Lowering, u momentumUpdate, n int, share float64) tensor.Phase {
+	adapt := graph.Pick(l, adapt[float32], adapt[float64])
+	return tensor.Phase{Tiles: 1, Run: func(a *tensor.Args, _ int) { adapt(u, a, n, share) }}
+}
+
+func adapt[T float32 | float64](u momentumUpdate, a *tensor.Args, n int, share float64) {
+	s := sweepOf[T](u, a, 0, 0)
+	squares := 0.0
+	for _, v := range tensor.Workspace[float64](a)[:(n+op.UpdateTile-1)/op.UpdateTile] {
+		squares += v
+	}
+	chi := tensor.Slice[T](a, 1+momentumThermostats)
+	adapted := oneChi(chi) + share*(squares/float64(n)-s.h*s.temperature)
+	chi[0] = T(adapted)
+	chi[1] = T(adapted - float64(chi[0]))
+}
+
+func oneChi[T float32 | float64](chi []T) float64 { return float64(chi[0]) + float64(chi[1]) }
+
+func eulerTile[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
+	s := sweepOf[T](u, a, lo, hi)
+	keep, scale := T(1-oneChi(tensor.Slice[T](a, 1+momentumThermostats))), s.scale(u.rule.(SGNHT).Friction)
+	var gradients [random.BlockSize]T
+	var z [random.BlockSize]float32
+	squares := 0.0
+	for from := 0; from < len(s.w); from += random.BlockSize {
+		w, v, g := s.block(from, &gradients, &z)
+		kick(w, v, g, &z, keep, s.rate, scale)
+		squares += virial(v, v)
+	}
+	tensor.Workspace[float64](a)[lo/op.UpdateTile] = squares
+	return s.virial
+}
+
+func badodabKick[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
+	s := sweepOf[T](u, a, lo, hi)
+	rate := s.rate
+	var gradients [random.BlockSize]T
+	var z [random.BlockSize]float32
+	squares := 0.0
+	for from := 0; from < len(s.w); from += random.BlockSize {
+		_, v, g := s.forces(from, &gradients, &z)
+		g = g[:len(v)]
+		for i := range v {
+			v[i] = op.Descend(v[i], rate, g[i])
+		}
+		squares += virial(v, v)
+	}
+	tensor.Workspace[float64](a)[lo/op.UpdateTile] = squares
+	return s.virial
+}
+
+func badodabDrifts[T float32 | float64](u momentumUpdate, n int) func(a *tensor.Args, tile int) {
+	return func(a *tensor.Args, tile int) {
+		tensor.Workspace[float64](a)[tile] = badodabDrift[T](u, a, tile*op.UpdateTile, min(n, (tile+1)*op.UpdateTile))
+	}
+}
+
+// badodabDrift is A, O and A. It returns the sum of the squares of the new velocities.
+func badodabDrift[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
+	s := sweepOf[T](u, a, lo, hi)
+	c, strength := relaxation(oneChi(tensor.Slice[T](a, 1+momentumThermostats)), u.rule.(SGNHT).Friction)
+	keep, scale := T(c), s.scale(strength)
+	var z [random.BlockSize]float32
+	squares := 0.0
+	for from := 0; from < len(s.w); from += random.BlockSize {
+		to := min(from+random.BlockSize, len(s.w))
+		s.draw(from, &z)
+		drift(s.w[from:to], s.v[from:to], &z, keep, scale)
+		squares += virial(s.v[from:to], s.v[from:to])
+	}
+	return squares
+}
+
+func eulerElements[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
+	s := sweepOf[T](u, a, lo, hi)
+	chis := tensor.Slice[T](a, 1+momentumThermostats)[lo:hi]
+	rate, scale, equilibrium := s.rate, s.scale(u.rule.(SGNHT).Friction), T(s.h*s.temperature)
+	var gradients [random.BlockSize]T
+	var z [random.BlockSize]float32
+	for from := 0; from < len(s.w); from += random.BlockSize {
+		w, v, g := s.block(from, &gradients, &z)
+		v, g, chi := v[:len(w)], g[:len(w)], chis[from:][:len(w)]
+		for i := range w {
+			v[i] = op.Descend(T((1-chi[i])*v[i]), rate, g[i]) + T(scale*T(z[i]))
+			w[i] += v[i]
+			chi[i] += T(v[i]*v[i]) - equilibrium
+		}
+	}
+	return s.virial
+}
+
+func badodabElements[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
+	s := sweepOf[T](u, a, lo, hi)
+	chis := tensor.Slice[T](a, 1+momentumThermostats)[lo:hi]
+	friction, rate, equilibrium := u.rule.(SGNHT).Friction, s.rate, T(s.h*s.temperature)
+	var gradients [random.BlockSize]T
+	var z [random.BlockSize]float32
+	for from := 0; from < len(s.w); from += random.BlockSize {
+		w, v, g := s.block(from, &gradients, &z)
+		v, g, chi := v[:len(w)], g[:len(w)], chis[from:][:len(w)]
+		for i := range w {
+			kicked := op.Descend(v[i], rate, g[i])
+			half := chi[i] + T(0.5*(T(kicked*kicked)-equilibrium))
+			c, strength := relaxation(float64(half), friction)
+			v[i] = T(T(c)*kicked) + T(s.scale(strength)*T(z[i]))
+			chi[i] = half + T(0.5*(T(v[i]*v[i])-equilibrium))
+			w[i] += T(0.5 * (kicked + v[i]))
+		}
+	}
+	return s.virial
+}

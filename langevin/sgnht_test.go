@@ -1,0 +1,213 @@
+package langevin_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// thermostatted is SGNHT with one chi for all elements, in float64.
+type thermostatted struct {
+	sampler langevin.SGNHT
+	v       []float64
+	chi     float64
+}
+
+// adapt is D, for that share of a step.
+func (s *thermostatted) adapt(share, h, temperature float64) {
+	squares := 0.0
+	for _, v := range s.v {
+		squares += v * v
+	}
+	s.chi += share * (squares/float64(len(s.v)) - h*temperature)
+}
+
+// step returns theta after a step.
+func (s *thermostatted) step(before []element) []float64 {
+	h, temperature, a := before[0].h, before[0].temperature, s.sampler.Friction
+	if before[0].step == 0 {
+		s.chi, s.v = a, make([]float64, len(before))
+		for i, e := range before {
+			s.v[i] = math.Sqrt(h*temperature) * e.start
+		}
+	}
+	theta := make([]float64, len(before))
+	if s.sampler.Splitting == langevin.SplittingEuler {
+		for i, e := range before {
+			s.v[i] = (1-s.chi)*s.v[i] - h*e.n*e.g + math.Sqrt(2*a*h*temperature)*e.xi
+			theta[i] = e.theta + s.v[i]
+		}
+		s.adapt(1, h, temperature)
+		return theta
+	}
+	for i, e := range before {
+		s.v[i] -= h * e.n * e.g
+	}
+	s.adapt(0.5, h, temperature)
+	c := math.Exp(-s.chi)
+	for i, e := range before {
+		theta[i] = e.theta + s.v[i]/2
+		s.v[i] = c*s.v[i] + math.Sqrt((1-c*c)*a/s.chi*h*temperature)*e.xi
+		theta[i] += s.v[i] / 2
+	}
+	s.adapt(0.5, h, temperature)
+	return theta
+}
+
+var splittings = []langevin.Splitting{langevin.SplittingEuler, langevin.SplittingBADODAB}
+
+// TestSGNHTFormula compares SGNHT with one chi to the documented formula, step by step.
+func TestSGNHTFormula(t *testing.T) {
+	for _, splitting := range splittings {
+		for _, dtype := range []tensor.DType{tensor.Float32, tensor.Float64} {
+			for _, n := range []int{1, 257, 4099} {
+				t.Run(fmt.Sprintf("%s/%v/%d", splitting, dtype, n), func(t *testing.T) {
+					sampler := langevin.SGNHT{Friction: 0.2, Splitting: splitting}
+					tr := record(t, experiment{
+						sampler: sampler, dtype: dtype, field: bowl{0.5, 3}, dimensions: n, prior: langevin.Laplace(0.5), dataSize: 50,
+						start: normal(func(int) float64 { return 1 }),
+					})
+					checkVirials(t, tr)
+					if excess := tr.excessOfSteps((&thermostatted{sampler: sampler}).step); !(excess <= 1) {
+						t.Errorf("off the formula by %.3g times the rounding", excess)
+					}
+					for name, wrong := range map[string]func(s *thermostatted, before []element){
+						"one element too few": func(s *thermostatted, before []element) {
+							s.chi += 0.5 * before[0].h * before[0].temperature / float64(n)
+						},
+						"a friction that does not adapt": func(s *thermostatted, _ []element) { s.chi = sampler.Friction },
+					} {
+						s := &thermostatted{sampler: sampler}
+						excess := tr.excessOfSteps(func(before []element) []float64 {
+							wrong(s, before)
+							return s.step(before)
+						})
+						if excess < 100 && dtype == tensor.Float64 {
+							t.Errorf("%s: not noticed: off by %.3g times the rounding", name, excess)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// excessOfSteps is excess for a rule of all elements.
+func (tr trace) excessOfSteps(step func(before []element) []float64) float64 {
+	want := make([][]float64, len(tr.before))
+	for i, before := range tr.before {
+		want[i] = step(before)
+	}
+	worst := 0.0
+	for i, before := range tr.before {
+		for j, e := range before {
+			distance := math.Abs(tr.after[i][j]-want[i][j]) / (32 * tr.epsilon * (1 + math.Abs(e.theta) + math.Abs(want[i][j])))
+			if !(distance <= worst) {
+				worst = distance
+			}
+		}
+	}
+	return worst
+}
+
+// TestSGNHTTemperatures compares the temperatures and the friction of a long run with those of a chain whose chi is constant, as it nearly is when
+// there are many elements, with and without noise of the minibatch.
+func TestSGNHTTemperatures(t *testing.T) {
+	const n, k, h, temperature, burnIn, steps = 4000, 1.5, 0.1, 0.8, 500, 1500
+	for _, splitting := range splittings {
+		for _, noise := range []float64{0, 2} {
+			t.Run(fmt.Sprintf("%s/noise %v", splitting, noise), func(t *testing.T) {
+				sampler := langevin.SGNHT{Friction: 0.2, Splitting: splitting}
+				session := experiment{
+					sampler: sampler, field: bowl{k, k}, noise: noise, dimensions: n, dataSize: 10, step: h, temperature: temperature,
+				}.load(t)
+				advance(t, session, burnIn)
+				thermometer := langevin.NewThermometer(session.Program(), 10)
+				before, frictions := chiOf(t, session), 0.0
+				for range steps {
+					at := int(session.Steps())
+					advance(t, session, 1)
+					thermometer.Observe(session, at, at+1)
+					frictions += chiOf(t, session) / steps
+				}
+				c, chi := sgnhtChain(sampler, curvature(k), h, temperature, noise)
+				p := c.covariance()
+				for _, v := range []struct {
+					name      string
+					got, want float64
+					tolerance float64
+				}{
+					{"friction", frictions, chi + (p.At(1, 1)-h*temperature)/2, 0.01}, // chi is O's, before the last D
+					{"configurational temperature", thermometer.Temperature(), k * p.At(0, 0), 0.01},
+					{"kinetic temperature", thermometer.KineticTemperature(), p.At(1, 1) / h, 0.005},
+				} {
+					if !(math.Abs(v.got/v.want-1) < v.tolerance) {
+						t.Errorf("%s is %.5g, want %.5g", v.name, v.got, v.want)
+					}
+				}
+				// Of Euler's splitting, what chi gained is exactly what v.v/d had too much, all but the first and the last of which were observed.
+				if gained := (chiOf(t, session) - before) / (h * steps); splitting == langevin.SplittingEuler &&
+					!(math.Abs(thermometer.KineticTemperature()-temperature-gained) < 2*temperature/steps) {
+					t.Errorf("kinetic temperature is %v, chi tells %v", thermometer.KineticTemperature(), temperature+gained)
+				}
+			})
+		}
+	}
+}
+
+func chiOf(t *testing.T, s *graph.Session) float64 {
+	t.Helper()
+	chi := values(t, s, parameterName+".thermostat", 0, 2)
+	return chi[0] + chi[1]
+}
+
+// TestSGNHTResolution: chi adapts by steps that float32 would round away.
+func TestSGNHTResolution(t *testing.T) {
+	const h, steps = 1e-9, 100
+	for _, splitting := range splittings {
+		var chis [2]float64
+		for i, dtype := range []tensor.DType{tensor.Float32, tensor.Float64} {
+			session := experiment{
+				sampler: langevin.SGNHT{Friction: 0.2, Splitting: splitting}, dtype: dtype, field: bowl{1, 1}, dimensions: 257, dataSize: 10,
+				step: h, temperature: 1,
+			}.load(t)
+			before := chiOf(t, session)
+			advance(t, session, steps)
+			chis[i] = chiOf(t, session) - before
+		}
+		if chis[1] == 0 || !(math.Abs(chis[0]/chis[1]-1) < 1e-3) {
+			t.Errorf("%s: chi changes by %v in float32, by %v in float64", splitting, chis[0], chis[1])
+		}
+	}
+}
+
+// TestSGNHTPerElement: with a chi for each element, the temperatures are as they are with one, in spite of the minibatch's noise, which would heat
+// by a factor of 3.8.
+func TestSGNHTPerElement(t *testing.T) {
+	const n, k, h, temperature, noise, friction, samples = 4000, 1.5, 0.01, 0.8, 3, 0.02, 300
+	for _, splitting := range splittings {
+		session := experiment{
+			sampler: langevin.SGNHT{Friction: friction, Splitting: splitting, PerElement: true}, field: bowl{k, k}, noise: noise, dimensions: n,
+			dataSize: 10, step: h, temperature: temperature, start: normal(func(int) float64 { return math.Sqrt(temperature / k) }),
+		}.load(t)
+		advance(t, session, 1000)
+		squares := 0.0
+		for range samples {
+			advance(t, session, 5)
+			for _, x := range values(t, session, parameterName, 0, n) {
+				squares += x * x / n / samples
+			}
+		}
+		want := 1.0
+		if splitting == langevin.SplittingEuler {
+			want -= (friction + h*noise*noise/(2*temperature)) / 2
+		}
+		if got := squares * k / temperature; math.Abs(got/want-1) > 0.02 {
+			t.Errorf("%s: variance is %.4g of the posterior's, want %.4g", splitting, got, want)
+		}
+	}
+}

@@ -1,0 +1,170 @@
+package langevin_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+// row is a sampler with what the suite knows about it. To test a new sampler, add its row: every test that ranges over rows then covers it.
+type row struct {
+	name string
+	// sampler has attributes at which every term of the rule matters within ten steps.
+	sampler langevin.Sampler
+	// rule is the documented formula; wrong ones differ in one term, and the tests must notice. Nil when elements depend on each other: the
+	// sampler then has a test of its own.
+	rule  rule
+	wrong map[string]rule
+	// still is the variance, in units of 2 h T, of a first step without a gradient; 0 when the step size and T do not simply scale it.
+	still float64
+	// plain is the optimizer that the rule is at temperature 0, from the second step on when they start with other states; nil when
+	// there is none.
+	plain  func(weightDecay float64) optimizers.Optimizer
+	states []string
+
+	// inertia is set when the noise of a step moves the next steps too.
+	inertia bool
+
+	// sampling has attributes to sample with, nil when no theory is known. From step settled on, an element moves with the step size h G,
+	// where G is what preconditioner reads out of the session; expected is about what G is when the gradient of U/N has that root
+	// mean square. On a quadratic potential theta is then the process chain; on any, when euler is set, the rule is Euler's.
+	sampling       langevin.Sampler
+	settled        int
+	preconditioner func(t testing.TB, s *graph.Session, chain, n int) []float64
+	expected       func(gradient float64) float64
+	chain          func(step, curvature, temperature, noise float64) process
+	euler          bool
+}
+
+func rows() []row {
+	none := langevin.PSGLD{Alpha: 0.6, Lambda: 0.05, Gamma: langevin.GammaNone}
+	frozen := langevin.PSGLD{Alpha: 0.6, Lambda: 0.05, Gamma: langevin.GammaFrozen, FreezeAt: 4}
+	sampling := langevin.PSGLD{Alpha: 0.99, Lambda: 1e-3, Gamma: langevin.GammaFrozen, FreezeAt: 200}
+	return append([]row{
+		{
+			name: "SGLD", sampler: langevin.SGLD{}, rule: sgldRule, still: 1,
+			wrong: map[string]rule{
+				"half the variance of the noise": func(e element) float64 { return e.theta - e.h*e.n*e.g + math.Sqrt(e.h*e.temperature)*e.xi },
+				"half the drift":                 func(e element) float64 { return e.theta - e.h/2*e.n*e.g + math.Sqrt(2*e.h*e.temperature)*e.xi },
+				"no N in the drift":              func(e element) float64 { return e.theta - e.h*e.g + math.Sqrt(2*e.h*e.temperature)*e.xi },
+				"N in the noise":                 func(e element) float64 { return e.theta - e.h*e.n*e.g + math.Sqrt(2*e.h*e.n*e.temperature)*e.xi },
+				"up the gradient":                func(e element) float64 { return e.theta + e.h*e.n*e.g + math.Sqrt(2*e.h*e.temperature)*e.xi },
+			},
+			plain:    func(decay float64) optimizers.Optimizer { return optimizers.SGD{WeightDecay: decay} },
+			sampling: langevin.SGLD{}, chain: euler, euler: true,
+			preconditioner: ones,
+			expected:       func(float64) float64 { return 1 },
+		},
+		{
+			name: "PSGLD, Gamma none", sampler: none, rule: psgldRule(none), still: 1 / none.Lambda, wrong: wrongPSGLD(none),
+			plain: func(decay float64) optimizers.Optimizer {
+				return optimizers.RMSProp{Decay: none.Alpha, Epsilon: none.Lambda, WeightDecay: decay}
+			},
+			states: []string{secondMoment},
+		},
+		{
+			name: "PSGLD, Gamma frozen", sampler: frozen, rule: psgldRule(frozen), still: 1 / frozen.Lambda, wrong: wrongPSGLD(frozen),
+			sampling: sampling, chain: euler, euler: true,
+			settled: sampling.FreezeAt,
+			preconditioner: func(t testing.TB, s *graph.Session, chain, n int) []float64 {
+				return frozenPreconditioner(t, s, chain, n, sampling.Lambda)
+			},
+			expected: func(gradient float64) float64 { return 1 / (sampling.Lambda + gradient) },
+		},
+	}, momentumRows()...)
+}
+
+// element is one element of a parameter before a step.
+type element struct {
+	step              int
+	theta             float64
+	g                 float64 // gradient of U/N
+	h, temperature, n float64
+	xi, start         float64  // of the first and the second stream that the parameter's update took
+	memory, chi       *float64 // what the rule keeps from step to step, 0 at first
+}
+
+// rule is a sampler's formula in float64: theta after the step.
+type rule func(e element) float64
+
+func sgldRule(e element) float64 {
+	return e.theta - e.h*e.n*e.g + math.Sqrt(2*e.h*e.temperature)*e.xi
+}
+
+func psgldRule(p langevin.PSGLD) rule {
+	return func(e element) float64 {
+		g := 1 / (p.Lambda + math.Sqrt(adaptedV(p, e)))
+		return e.theta - e.h*g*e.n*e.g + math.Sqrt(2*e.h*e.temperature*g)*e.xi
+	}
+}
+
+func adaptedV(p langevin.PSGLD, e element) float64 {
+	switch {
+	case e.step == 0:
+		*e.memory = e.g * e.g
+	case p.Gamma == langevin.GammaNone || e.step < p.FreezeAt:
+		*e.memory = p.Alpha**e.memory + (1-p.Alpha)*e.g*e.g
+	}
+	return *e.memory
+}
+
+func wrongPSGLD(p langevin.PSGLD) map[string]rule {
+	step := func(g, noise func(v float64) float64) rule {
+		return func(e element) float64 {
+			v := adaptedV(p, e)
+			return e.theta - e.h*g(v)*e.n*e.g + math.Sqrt(2*e.h*e.temperature*noise(v))*e.xi
+		}
+	}
+	right := func(v float64) float64 { return 1 / (p.Lambda + math.Sqrt(v)) }
+	one := func(float64) float64 { return 1 }
+	square := func(v float64) float64 { return right(v) * right(v) }
+	under := func(v float64) float64 { return 1 / math.Sqrt(p.Lambda*p.Lambda+v) }
+	wrong := map[string]rule{
+		"no G in the noise":     step(right, one),
+		"G^2 in the noise":      step(right, square),
+		"no G in the drift":     step(one, right),
+		"Lambda under the root": step(under, under),
+		"V from 0": func(e element) float64 {
+			e.step++
+			return psgldRule(p)(e)
+		},
+		"V of the gradient of U": func(e element) float64 {
+			e.g *= e.n
+			e.n = 1
+			return psgldRule(p)(e)
+		},
+	}
+	if p.Gamma == langevin.GammaFrozen {
+		never, late, early := p, p, p
+		never.Gamma = langevin.GammaNone
+		late.FreezeAt++
+		early.FreezeAt--
+		wrong["never frozen"], wrong["frozen late"], wrong["frozen early"] = psgldRule(never), psgldRule(late), psgldRule(early)
+	}
+	return wrong
+}
+
+const secondMoment = ".second moment"
+
+// zLimit is how many standard errors an average may be off.
+const zLimit = 4.5
+
+func ones(_ testing.TB, _ *graph.Session, _, n int) []float64 {
+	g := make([]float64, n)
+	for i := range g {
+		g[i] = 1
+	}
+	return g
+}
+
+// frozenPreconditioner computes G from the V that PSGLD has frozen.
+func frozenPreconditioner(t testing.TB, s *graph.Session, chain, n int, lambda float64) []float64 {
+	g := values(t, s, parameterName+secondMoment, chain, n)
+	for i, v := range g {
+		g[i] = 1 / (lambda + math.Sqrt(v))
+	}
+	return g
+}

@@ -1,0 +1,197 @@
+package langevin_test
+
+import (
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/optimizers"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+func TestMomentumValidate(t *testing.T) {
+	euler, badodab := langevin.SplittingEuler, langevin.SplittingBADODAB
+	for _, good := range []langevin.Sampler{
+		langevin.SGHMC{Friction: 1}, langevin.SGHMC{Friction: 0.1, NoiseEstimate: 0.1}, langevin.BAOAB{Friction: 7},
+		langevin.SGNHT{Friction: 1, Splitting: euler}, langevin.SGNHT{Friction: 0.1, Splitting: badodab, PerElement: true},
+	} {
+		if err := good.Validate(); err != nil {
+			t.Errorf("%#v: %v", good, err)
+		}
+	}
+	for _, c := range []struct {
+		sampler langevin.Sampler
+		want    string
+	}{
+		{langevin.SGHMC{}, "Friction is 0"},
+		{langevin.SGHMC{Friction: 1.1}, "Friction is 1.1"},
+		{langevin.SGHMC{Friction: math.NaN()}, "Friction is NaN"},
+		{langevin.SGHMC{Friction: 0.1, NoiseEstimate: -1}, "NoiseEstimate is -1"},
+		{langevin.SGHMC{Friction: 0.1, NoiseEstimate: 0.2}, "NoiseEstimate is 0.2, wants 0 to Friction, which is 0.1"},
+		{langevin.BAOAB{}, "Friction is 0"},
+		{langevin.BAOAB{Friction: math.Inf(1)}, "Friction is +Inf"},
+		{langevin.SGNHT{Splitting: euler}, "Friction is 0"},
+		{langevin.SGNHT{Friction: 2, Splitting: euler}, "Friction is 2"},
+		{langevin.SGNHT{Friction: 0.1}, `Splitting is ""`},
+		{langevin.SGNHT{Friction: 0.1, Splitting: "BAOAB"}, `Splitting is "BAOAB", wants "euler" or "badodab"`},
+	} {
+		err := c.sampler.Validate()
+		if err == nil || !strings.HasPrefix(err.Error(), "langevin: "+c.sampler.Name()+": ") || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%#v: error is %v, want %q", c.sampler, err, c.want)
+		}
+	}
+}
+
+// TestColdBAOAB: at temperature 0 BAOAB is Momentum with the decay c and the rate h N (1 + c)/2.
+func TestColdBAOAB(t *testing.T) {
+	const n, steps = 257, 50
+	sampler := langevin.BAOAB{Friction: 0.4}
+	c := math.Exp(-sampler.Friction)
+	e := experiment{
+		sampler: sampler, dtype: tensor.Float64, field: bowl{0.5, 3}, noise: 2, dimensions: n, prior: langevin.Gaussian(0.3), dataSize: 50,
+		start: normal(func(int) float64 { return 1 }),
+	}
+	cold := e.loadSchedule(t, []float64{0.02}, []float64{0})
+	plain := e.loadOptimizer(t, func(decay float64) optimizers.Optimizer {
+		return optimizers.Momentum{Decay: c, WeightDecay: decay}
+	}, []float64{0.02 * (1 + c) / 2})
+	for step := range steps {
+		advance(t, cold, 1)
+		advance(t, plain, 1)
+		got, want := values(t, cold, parameterName, 0, n), values(t, plain, parameterName, 0, n)
+		for i := range got {
+			if !(math.Abs(got[i]-want[i]) <= 1e-13*(1+math.Abs(want[i]))) {
+				t.Fatalf("step %d, element %d: got %v, the optimizer %v", step, i, got[i], want[i])
+			}
+		}
+	}
+}
+
+// TestSGHMCWithoutMomentum: with a friction of 1 SGHMC is SGLD.
+func TestSGHMCWithoutMomentum(t *testing.T) {
+	const n, steps = 257, 20
+	e := experiment{
+		dtype: tensor.Float64, field: bowl{0.5, 3}, dimensions: n, dataSize: 50, step: 0.05, temperature: 0.7,
+		start: normal(func(int) float64 { return 1 }),
+	}
+	var states [2][]float64
+	for i, sampler := range []langevin.Sampler{langevin.SGHMC{Friction: 1}, langevin.SGLD{}} {
+		e.sampler = sampler
+		session := e.load(t)
+		advance(t, session, steps)
+		states[i] = values(t, session, parameterName, 0, n)
+	}
+	for i, got := range states[0] {
+		if want := states[1][i]; !(math.Abs(got-want) <= 1e-13*(1+math.Abs(want))) {
+			t.Fatalf("element %d: got %v, SGLD %v", i, got, want)
+		}
+	}
+}
+
+// TestKineticMetric compares the recorded kinetic temperatures with their definition: Mass v.v/(h d) of the velocities that a step begins with, h
+// being the step size that they were made with, by layer and over all.
+func TestKineticMetric(t *testing.T) {
+	h := []float64{0.1, 0.3, 0, 0.2}
+	for _, c := range []struct {
+		mass    float64
+		sampler langevin.Sampler
+	}{
+		{0.9, langevin.SGHMC{Friction: 0.2}},
+		{1, langevin.BAOAB{Friction: 0.2}},
+		{1, langevin.SGNHT{Friction: 0.2, Splitting: langevin.SplittingBADODAB}},
+	} {
+		sampler := c.sampler
+		b := graph.New(tensor.Float32)
+		var total *graph.Node
+		for _, p := range layerSizes {
+			w := b.Parameter(p.name, nil, p.n)
+			loss := b.Apply(target{bowl{p.k, p.k}, 0, thermometerDataSize, b.Stream()}, w, b.Header())
+			if total != nil {
+				loss = b.Apply(op.Add{}, total, loss)
+			}
+			total = loss
+		}
+		posterior := langevin.Posterior{DataSize: thermometerDataSize}
+		if err := langevin.Attach(b, sampler, posterior, total, h, []float64{1, 1, 2, 1}); err != nil {
+			t.Fatal(err)
+		}
+		session := load(t, b, graph.LoadOptions{Seed: 1, Chains: 2}, 2)
+		thermometer := langevin.NewThermometer(session.Program(), thermometerDataSize)
+		for step := range 8 {
+			var squares [2]float64
+			for i, p := range layerSizes {
+				for chain := range 2 {
+					for _, v := range values(t, session, p.name+".momentum", chain, p.n) {
+						if last := h[min(max(0, step-1), len(h)-1)]; last > 0 && step > 0 {
+							squares[i/2] += c.mass * v * v / last / 2
+						}
+					}
+				}
+			}
+			advance(t, session, 1)
+			thermometer.Reset()
+			thermometer.Observe(session, step, step+1)
+			for i, c := range []struct{ got, want float64 }{
+				{thermometer.KineticLayer(0), squares[0] / (4097 + 3)},
+				{thermometer.KineticLayer(1), squares[1] / 65},
+				{thermometer.KineticTemperature(), (squares[0] + squares[1]) / (4097 + 3 + 65)},
+			} {
+				if !(math.Abs(c.got-c.want) <= 1e-5*c.want) {
+					t.Errorf("%s, step %d: kinetic temperature %d is %v, want %v", sampler.Name(), step, i, c.got, c.want)
+				}
+			}
+		}
+	}
+	if still := langevin.NewThermometer(thermometerSession(t, tensor.Float32).Program(), thermometerDataSize); !math.IsNaN(still.KineticTemperature()) {
+		t.Errorf("SGLD has the kinetic temperature %v, want NaN", still.KineticTemperature())
+	}
+}
+
+// TestKineticDistribution: in equilibrium the kinetic temperature has the mean T and the variance 2 T^2/d. With much friction its values are nearly
+// independent from step to step.
+func TestKineticDistribution(t *testing.T) {
+	const n, chains, steps, temperature = 33, 16, 256, 0.7
+	for _, sampler := range []langevin.Sampler{langevin.SGHMC{Friction: 1}, langevin.BAOAB{Friction: 6}} {
+		k := 0.02
+		e := experiment{
+			sampler: sampler, field: bowl{k, k}, dimensions: n, chains: chains, dataSize: 10, step: 0.1, temperature: temperature,
+			start: normal(func(int) float64 { return math.Sqrt(temperature / k) }),
+		}
+		session := e.load(t)
+		metric := slices.Index(session.Program().Metrics(), langevin.KineticPrefix+parameterName)
+		advance(t, session, 2)
+		sum, squares := 0.0, 0.0
+		for range steps {
+			advance(t, session, 1)
+			for chain := range chains {
+				score := langevin.KineticScore(session.Metric(chain, metric, session.Steps()-1)/n, temperature, n)
+				sum += score
+				squares += score * score
+			}
+		}
+		const readings = chains * steps
+		if z := sum / math.Sqrt(readings); !(math.Abs(z) < zLimit) {
+			t.Errorf("%s: the mean score's z is %.2f", sampler.Name(), z)
+		}
+		// The fourth moment of a chi-square's score is 3 + 12/d.
+		if z := (squares/readings - 1) / math.Sqrt((2+12.0/n)/readings); !(math.Abs(z) < zLimit) {
+			t.Errorf("%s: the scores' variance is %.3f: z = %.2f", sampler.Name(), squares/readings, z)
+		}
+	}
+}
+
+// TestUpdatesDoNotAllocate covers all samplers of the suite.
+func TestUpdatesDoNotAllocate(t *testing.T) {
+	for _, row := range rows() {
+		t.Run(row.name, func(t *testing.T) {
+			session := givenSession(t, row.sampler, langevin.Laplace(1), 1, 9001)
+			if n := testing.AllocsPerRun(5, func() { advance(t, session, 2) }); n > 0 {
+				t.Errorf("%v allocations in two steps", n)
+			}
+		})
+	}
+}
