@@ -2,7 +2,6 @@ package pollen_test
 
 import (
 	"fmt"
-	"log"
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
@@ -51,6 +50,6 @@ func stripes(n int) (images, labels []byte) {
 
 func check(err error) {
 	if err != nil {
-		log.Fatal(err)
+		panic(err)
 	}
 }

@@ -20,18 +20,19 @@ const module = "github.com/pollen-ml/pollen"
 
 // mayImport is the import table of ARCHITECTURE.md: what a package, with the packages below it, may import of ours. Tests may import more.
 var mayImport = map[string][]string{
-	"tensor":     {"tensor"},
-	"cuda":       {"cuda", "tensor"},
-	"graph":      {"graph", "tensor"},
-	"layers":     {"layers", "graph", "tensor"},
-	"optimizers": {"optimizers", "graph", "tensor"},
-	"langevin":   {"langevin", "graph", "tensor"},
-	"datasets":   {"datasets"},
-	"evaluate":   {"evaluate"},
-	"report":     {"report", "evaluate"},
-	"cmd":        {"*"},
-	"benchmarks": {"*"},
-	"examples":   {"*"},
+	"tensor":        {"tensor"},
+	"cuda":          {"cuda", "tensor"},
+	"graph":         {"graph", "tensor"},
+	"layers":        {"layers", "graph", "tensor"},
+	"optimizers":    {"optimizers", "graph", "tensor"},
+	"langevin":      {"langevin", "graph", "tensor"},
+	"distributions": {"distributions", "graph", "tensor"},
+	"datasets":      {"datasets"},
+	"evaluate":      {"evaluate"},
+	"report":        {"report", "evaluate"},
+	"cmd":           {"*"},
+	"benchmarks":    {"*"},
+	"examples":      {"*"},
 }
 
 // onlyIn says where a package of others may be imported: the places are prefixes of folders.
@@ -251,7 +252,7 @@ func TestEveryPackageHasDoc(t *testing.T) {
 			t.Errorf("%s: its package has no doc.go: what it is for, its nouns, its one policy", s.path)
 		}
 	}
-	for _, folder := range []string{"tensor", "graph", "layers", "optimizers", "langevin", "cuda", "datasets", "cmd/train", "benchmarks"} {
+	for _, folder := range []string{"tensor", "graph", "layers", "optimizers", "langevin", "distributions", "cuda", "datasets", "cmd/train", "benchmarks"} {
 		if _, err := build.ImportDir(folder, 0); err != nil {
 			t.Errorf("%s: %v", folder, err)
 		}

@@ -41,6 +41,8 @@ const (
 type Builder struct {
 	// Phase is Training unless it is set before the first layer.
 	Phase Phase
+	// Hooks are none unless they are set, for as long as they are to change what layers make.
+	Hooks Hooks
 
 	graph                           *gorgonia.ExprGraph
 	dtype                           tensor.DType
@@ -117,6 +119,10 @@ func (b *Builder) Table(name string, values []float64) *Node {
 
 // Parameter is a trainable input, one for each chain.
 func (b *Builder) Parameter(name string, initialize Initializer, shape ...int) *Node {
+	if hook := b.Hooks.Parameter; hook != nil && b.err == nil {
+		defer b.unhooked()()
+		return hook(name, initialize, shape...)
+	}
 	return b.input(&input{
 		name: name, arena: tensor.Chain, dtype: b.dtype, shape: shape,
 		parameter: true, stream: b.Stream(), initialize: initialize,
@@ -151,6 +157,9 @@ func (b *Builder) Header() *Node {
 
 // Apply is the node that op computes from inputs.
 func (b *Builder) Apply(op Op, inputs ...*Node) *Node {
+	if n := b.replaced(op, inputs); n != nil || b.err != nil {
+		return n
+	}
 	a := &application{Op: op, builder: b, scope: b.scope, dtype: b.dtype}
 	for _, n := range inputs {
 		if b.err != nil {
@@ -276,8 +285,17 @@ func (b *Builder) Gradients(loss *Node, parameters ...*Node) []*Node {
 		b.Fail(errors.Errorf("graph: gradients: the loss has shape %v, wants a scalar", ShapeOf(loss)))
 		return none
 	}
+	defer b.unhooked()()
 	construction.Lock()
 	defer construction.Unlock()
+	reached := map[*Node]bool{}
+	b.reach(loss, reached)
+	for _, parameter := range parameters {
+		if !reached[parameter] {
+			b.Fail(errors.Errorf("graph: gradients: the loss does not depend on %v", parameter))
+			return none
+		}
+	}
 	b.differentiating, b.differentiated = true, true
 	defer func() { b.differentiating = false }()
 	gradients, err := gorgonia.Grad(loss, parameters...)
@@ -286,6 +304,17 @@ func (b *Builder) Gradients(loss *Node, parameters ...*Node) []*Node {
 		return none
 	}
 	return gradients
+}
+
+// reach collects what a node depends on, itself included.
+func (b *Builder) reach(n *Node, reached map[*Node]bool) {
+	if reached[n] {
+		return
+	}
+	reached[n] = true
+	for _, child := range childrenOf(b.graph, n) {
+		b.reach(child, reached)
+	}
 }
 
 // Parameters are the parameters made so far, in order.

@@ -293,3 +293,11 @@ func TestViewOfIntegers(t *testing.T) {
 	s := load(t, b, newHost(t, 1), graph.LoadOptions{})
 	must(t, s.Run(1))
 }
+
+func TestGradientByAnotherParameter(t *testing.T) {
+	b := graph.New(tensor.Float64)
+	logits, unused := b.Parameter("logits", nil, 3, 2), b.Parameter("unused", nil, 4)
+	loss := b.Apply(op.CrossEntropy{}, logits, b.Data("labels", tensor.Int32, 3))
+	b.Gradients(loss, logits, unused)
+	wantError(t, "a parameter that the loss does not depend on", b.Err(), "unused", "depend")
+}

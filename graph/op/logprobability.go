@@ -22,14 +22,8 @@ func (LogProbability) Name() string { return "log probability" }
 
 // Shape implements graph.Op.
 func (LogProbability) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if len(in) == 2 && len(in[0]) == 1 && len(in[1]) == 1 {
-		return in[1], nil
-	}
-	if err := wantRanks(in, -1, -1); err != nil {
-		return nil, err
-	}
-	if err := wantLabels(in); err != nil {
-		return nil, errors.WithMessage(err, "or logits [K]")
+	if len(in) != 2 || len(in[1]) != 1 || len(in[0]) != 1 && (len(in[0]) != 2 || in[0][0] != in[1][0]) {
+		return nil, errors.Errorf("got shapes %v, wants logits [B K] or [K], and labels [B]", in)
 	}
 	return in[1], nil
 }

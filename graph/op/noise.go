@@ -42,11 +42,11 @@ func (n Noise) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	return n.As.shape(), nil
 }
 
-// Lower implements graph.Op. The kernels are noise_normal and noise_uniform.
+// Lower implements graph.Op. The kernels are noise_normal_fwd and noise_uniform_fwd.
 func (n Noise) Lower(l *graph.Lowering) {
-	stem, run := "noise_normal", graph.Pick(l, normalNoise[float32], normalNoise[float64])
+	stem, run := "noise_normal_fwd", graph.Pick(l, normalNoise[float32], normalNoise[float64])
 	if n.Kind == UniformNoise {
-		stem, run = "noise_uniform", graph.Pick(l, uniformNoise[float32], uniformNoise[float64])
+		stem, run = "noise_uniform_fwd", graph.Pick(l, uniformNoise[float32], uniformNoise[float64])
 	}
 	count := l.Shape.Elements()
 	l.Emit(stem, count, tensor.Elementwise(count, run(n.Stream)), l.Out(), l.In(0), tensor.Int(count), tensor.Uint(uint32(n.Stream)))

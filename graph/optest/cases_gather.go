@@ -81,5 +81,13 @@ func gatherCases() []Case {
 			},
 		})
 	}
+	// Five steps are the table's length, more, or less.
+	for _, length := range []int{1, 3, 5, 31} {
+		cases = append(cases, Case{
+			Name: fmt.Sprintf("periodic [%d]", length), Op: op.Periodic{}, NoGradient: true, Steps: 5,
+			Inputs: []Input{Float(Normal, length), Header}, Terms: 1,
+			Naive: func(in [][]float64) []float64 { return []float64{in[0][int(in[1][graph.HeaderStep])%length]} },
+		})
+	}
 	return cases
 }

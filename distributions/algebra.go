@@ -1,0 +1,176 @@
+package distributions
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+)
+
+// algebra makes expressions of values: numbers are computed at once, in float64, and nodes become ops.
+type algebra struct {
+	b    *graph.Builder
+	name string // of the distribution or bijection, for errors
+}
+
+// enter gives the nodes that follow the name, until leave is called.
+func enter(b *graph.Builder, name string) (a algebra, leave func()) {
+	return algebra{b, name}, b.Scope(name)
+}
+
+// fail makes a message the builder's error.
+func (a algebra) fail(format string, arguments ...any) {
+	a.b.Fail(errors.Errorf("distributions: "+a.name+": "+format, arguments...))
+}
+
+// finite is v, whose number must be finite and whose node of the graph's float.
+func (a algebra) finite(field string, v Value) Value {
+	if a.b.Err() != nil {
+		return v
+	}
+	switch {
+	case v.isNode && v.node == nil:
+		a.fail("%s is a nil node", field)
+	case v.isNode && graph.DTypeOf(v.node) != a.b.DType():
+		a.fail("%s is a node of %v, wants the graph's %v", field, graph.DTypeOf(v.node), a.b.DType())
+	case v.number-v.number != 0:
+		a.fail("%s is %v, wants a finite number", field, v.number)
+	}
+	return v
+}
+
+// positive is v, whose number must also be above 0.
+func (a algebra) positive(field string, v Value) Value {
+	if !v.isNode && v.number <= 0 && a.b.Err() == nil {
+		a.fail("%s is %v, wants a number above 0", field, v.number)
+	}
+	return a.finite(field, v)
+}
+
+// argument is the node x of a density or a bijection.
+func (a algebra) argument(x *graph.Node) Value { return a.finite("the argument", Node(x)) }
+
+// within is an argument that lies in a support.
+func (a algebra) within(low, high float64, x *graph.Node) Value {
+	return Node(a.b.Apply(op.Restrict{Low: low, High: high}, a.argument(x).node))
+}
+
+func (a algebra) apply(o graph.Op, f func(x float64) float64, v Value) Value {
+	if v.isNode {
+		return Node(a.b.Apply(o, v.node))
+	}
+	return Number(f(v.number))
+}
+
+func (a algebra) log(v Value) Value { return a.apply(op.Log{}, math.Log, v) }
+
+func (a algebra) log1p(v Value) Value { return a.apply(op.Log1p{}, math.Log1p, v) }
+
+func (a algebra) abs(v Value) Value { return a.apply(op.Abs{}, math.Abs, v) }
+
+func (a algebra) squared(v Value) Value {
+	return a.apply(op.Squared{}, func(x float64) float64 { return x * x }, v)
+}
+
+// lgamma is ln Gamma(v) of a positive v: NaN where a node is negative, though the gamma function has a value there.
+func (a algebra) lgamma(v Value) Value {
+	if v.isNode {
+		v = Node(a.b.Apply(op.Restrict{Low: 0, High: math.Inf(1)}, v.node))
+	}
+	return a.apply(op.Lgamma{}, func(x float64) float64 {
+		y, _ := math.Lgamma(x)
+		return y
+	}, v)
+}
+
+// scaled is factor v + offset.
+func (a algebra) scaled(factor float64, v Value, offset float64) Value {
+	switch {
+	case !v.isNode:
+		return Number(factor*v.number + offset)
+	case factor == 1 && offset == 0:
+		return v
+	}
+	return Node(a.b.Apply(op.Scale{Factor: factor, Offset: offset}, v.node))
+}
+
+func (a algebra) add(x, y Value) Value {
+	switch {
+	case !y.isNode:
+		return a.scaled(1, x, y.number)
+	case !x.isNode:
+		return a.scaled(1, y, x.number)
+	}
+	return Node(a.b.Apply(op.Add{}, x.node, y.node))
+}
+
+func (a algebra) subtract(x, y Value) Value {
+	switch {
+	case !y.isNode:
+		return a.scaled(1, x, -y.number)
+	case !x.isNode:
+		return a.scaled(-1, y, x.number)
+	}
+	return Node(a.b.Apply(op.Subtract{}, x.node, y.node))
+}
+
+// multiply is x y. Where one is the number 0, so is the product.
+func (a algebra) multiply(x, y Value) Value {
+	if !x.isNode {
+		x, y = y, x
+	}
+	switch {
+	case !y.isNode && y.number == 0:
+		return Number(0)
+	case !y.isNode:
+		return a.scaled(y.number, x, 0)
+	}
+	return Node(a.b.Apply(op.Multiply{}, x.node, y.node))
+}
+
+// divide is the node x over y.
+func (a algebra) divide(x, y Value) Value {
+	if !y.isNode {
+		return a.scaled(1/y.number, x, 0)
+	}
+	return Node(a.b.Apply(op.Divide{}, x.node, y.node))
+}
+
+// logAddExp is ln(e^x + e^y).
+func (a algebra) logAddExp(x, y Value) Value {
+	if !x.isNode {
+		x, y = y, x
+	}
+	if !x.isNode {
+		return Number(max(x.number, y.number) + math.Log1p(math.Exp(-math.Abs(x.number-y.number))))
+	}
+	if !y.isNode {
+		y = Node(a.over(y, x))
+	}
+	return Node(a.b.Apply(op.LogAddExp{}, x.node, y.node))
+}
+
+// standardised is (x - location) / scale, of a node x.
+func (a algebra) standardised(x, location, scale Value) Value {
+	return a.divide(a.subtract(x, location), scale)
+}
+
+// over is v as a node of at least the shape of the node x; NaN where x is NaN or infinite.
+func (a algebra) over(v, x Value) *graph.Node {
+	if v.isNode && graph.ShapeOf(v.node).Equal(graph.ShapeOf(x.node)) {
+		return v.node
+	}
+	return a.add(v, Node(a.b.Apply(op.Subtract{}, x.node, x.node))).node
+}
+
+// noise is a node of random numbers, new ones in each step.
+func (a algebra) noise(kind op.NoiseKind, shape []int) Value {
+	return Node(a.b.Apply(op.Noise{Kind: kind, Stream: a.b.Stream(), As: op.ViewAs(shape...)}, a.b.Header()))
+}
+
+// exponential is a node of standard exponential random numbers. They are finite: the uniform ones are above 0.
+func (a algebra) exponential(shape []int) Value {
+	return a.scaled(-1, a.log(a.noise(op.UniformNoise, shape)), 0)
+}

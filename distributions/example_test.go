@@ -1,0 +1,61 @@
+package distributions_test
+
+import (
+	"fmt"
+
+	"github.com/pollen-ml/pollen/distributions"
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// The posterior of a mean and a standard deviation, given three observations: the deviation is positive, and is the exponential of a parameter
+// that may be any number.
+func Example() {
+	b := graph.New(tensor.Float64)
+	mean := b.Parameter("mean", nil)
+	logDeviation := b.Parameter("log deviation", nil)
+	deviation, logJacobian := distributions.Constrained(b, logDeviation, distributions.Exp{})
+
+	likelihood := distributions.Normal{Mean: distributions.Node(mean), Deviation: distributions.Node(deviation)}
+	logPosterior := distributions.Total(b,
+		likelihood.LogProb(b, b.Table("observations", []float64{1, 2, 6})),
+		distributions.Normal{Deviation: distributions.Number(10)}.LogProb(b, mean),
+		distributions.Exponential{Rate: distributions.Number(0.5)}.LogProb(b, deviation),
+		logJacobian)
+	gradients := b.Gradients(logPosterior, mean, logDeviation)
+	b.Output("log posterior", logPosterior)
+	b.Output("by mean", gradients[0])
+	b.Output("by log deviation", gradients[1])
+
+	program, err := b.Compile()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	host := tensor.NewHost(1)
+	defer host.Close()
+	session, err := program.Load(host, graph.LoadOptions{})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer session.Close()
+	// Both parameters start at 0.
+	if err := session.Run(1); err != nil {
+		fmt.Println(err)
+		return
+	}
+	for _, name := range []string{"log posterior", "by mean", "by log deviation"} {
+		var value [1]float64
+		if err := graph.Read(session, name, 0, 0, value[:]); err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Printf("%s: %.4f\n", name, value[0])
+	}
+
+	// Output:
+	// log posterior: -27.6715
+	// by mean: 9.0000
+	// by log deviation: 38.5000
+}

@@ -1,0 +1,42 @@
+package distributions
+
+import "github.com/pollen-ml/pollen/graph"
+
+// Mixture is the distribution of a number that one of several distributions has drawn, each element for itself:
+//
+//	p(x) = sum over k of w_k p_k(x),    w_k = exp(logit_k) / sum over j of exp(logit_j)
+//
+// It is computed from log densities, which may lie below the logarithm of the smallest number. The shapes of the components' log densities broadcast.
+type Mixture struct {
+	Components []Distribution
+	Logits     []Value // one for each component; none: equal weights
+}
+
+// LogProb implements Distribution.
+func (d Mixture) LogProb(b *graph.Builder, x *graph.Node) *graph.Node {
+	a, leave := enter(b, "mixture")
+	defer leave()
+	logits := d.Logits
+	if len(logits) == 0 {
+		logits = make([]Value, len(d.Components))
+	}
+	if len(d.Components) == 0 || len(logits) != len(d.Components) {
+		a.fail("got %d components and %d logits, wants at least one component, and as many logits or none", len(d.Components), len(d.Logits))
+		return nil
+	}
+	var density, total Value
+	for i, component := range d.Components {
+		if component == nil {
+			a.fail("component %d is nil", i)
+			return nil
+		}
+		logit := a.finite("a logit", logits[i])
+		term := a.add(Node(component.LogProb(b, x)), logit)
+		if i == 0 {
+			density, total = term, logit
+			continue
+		}
+		density, total = a.logAddExp(density, term), a.logAddExp(total, logit)
+	}
+	return a.subtract(density, total).node
+}

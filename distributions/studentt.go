@@ -1,0 +1,28 @@
+package distributions
+
+import (
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+)
+
+// StudentT is Student's t-distribution, moved and scaled, with v = freedom and z = (x - location) / scale:
+//
+//	ln p(x) = -(v+1)/2 ln(1 + z^2/v) + ln Gamma((v+1)/2) - ln Gamma(v/2) - ln(pi v)/2 - ln scale
+//
+// The scale is not the standard deviation, which is scale sqrt(v/(v-2)) when v is above 2.
+type StudentT struct {
+	Freedom  Value // degrees of freedom, above 0
+	Location Value
+	Scale    Value // above 0
+}
+
+// LogProb implements Distribution.
+func (d StudentT) LogProb(b *graph.Builder, x *graph.Node) *graph.Node {
+	a, leave := enter(b, "student-t")
+	defer leave()
+	freedom, scale := a.positive("Freedom", d.Freedom), a.positive("Scale", d.Scale)
+	z := a.standardised(a.argument(x), a.finite("Location", d.Location), scale)
+	tail := a.log1p(a.divide(a.squared(z), freedom))
+	constant := a.apply(op.StudentTConstant{}, op.StudentTConstant{}.Of, freedom)
+	return a.subtract(a.subtract(constant, a.log(scale)), a.multiply(a.scaled(0.5, freedom, 0.5), tail)).node
+}
