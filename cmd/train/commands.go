@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -25,8 +26,8 @@ func fitCommand(c *console) *cobra.Command {
 		Long: "Trains one network, keeps its samples in a run folder, and scores their average on the test data.\n" +
 			listing("Models", layers.Names()...) +
 			listing("Data sets", datasets.Names()...) +
-			listing("Samplers", append([]string{"sgld", "psgld"}, optimizers.Names()...)...) +
-			listing("", "where the optimizers take hyperparameters", "as in momentum:0.9,1e-4") +
+			listing("Samplers", append(slices.Clone(samplerNames), optimizers.Names()...)...) +
+			listing("", "where optimizers take hyperparameters", "as in momentum:0.9,1e-4", "and sghmc, baoab and sgnht their friction", "as in sghmc:0.1") +
 			listing("Schedules", optimizers.ScheduleForms()...),
 		Example: `  train fit --sampler psgld --chains 4 --folder runs/four
   train fit --sampler momentum:0.9,1e-4 --schedule cosine:0.02,0 --epochs 5

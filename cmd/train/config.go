@@ -44,14 +44,13 @@ func defaultConfig() Config {
 
 // defaultSchedules are customary learning rates on the mean loss, by the rule's name; adadelta has none.
 var defaultSchedules = map[string]string{
-	"sgld": "constant:0.2", "psgld": "constant:0.002", "sgd": "constant:0.1", "momentum": "constant:0.01", "nesterov": "constant:0.01",
+	"sgld": "constant:0.2", "psgld": "constant:0.002", "sghmc": "constant:0.02", "baoab": "constant:0.02", "sgnht": "constant:0.02",
+	"sgd": "constant:0.1", "momentum": "constant:0.01", "nesterov": "constant:0.01",
 	"adagrad": "constant:0.01", "rmsprop": "constant:0.001", "adam": "constant:0.001", "adamw": "constant:0.001",
 }
 
 // mostSteps bounds the tables that have an entry for each step of a run.
 const mostSteps = 1 << 26
-
-func (c Config) isSampler() bool { return c.Sampler == "sgld" || c.Sampler == "psgld" }
 
 // resolve fills in what was left out and refuses what is wrong or does not apply, as far as that can be told without the data.
 func (c Config) resolve() (Config, error) {
@@ -80,10 +79,9 @@ func (c Config) checkNames() (usesRates bool, err error) {
 	if c.isSampler() {
 		return true, nil
 	}
-	name, _, _ := strings.Cut(c.Sampler, ":")
-	if !slices.Contains(optimizers.Names(), name) {
-		return false, errors.Errorf("train: no sampler %q; there are sgld, psgld, and the optimizers %s",
-			c.Sampler, strings.Join(optimizers.Names(), ", "))
+	if !slices.Contains(optimizers.Names(), c.samplerName()) {
+		return false, errors.Errorf("train: no sampler %q; there are %s, and the optimizers %s",
+			c.Sampler, strings.Join(samplerNames, ", "), strings.Join(optimizers.Names(), ", "))
 	}
 	optimizer, err := optimizers.New(c.Sampler)
 	return err == nil && optimizers.UsesRates(optimizer), err
@@ -106,8 +104,8 @@ func (c Config) checkApplicable(usesRates bool) error {
 		given bool
 	}{{"prior", c.Prior != nil}, {"temperature", c.Temperature != nil}, {"burn-in", c.BurnIn != nil}, {"samples", c.Samples != nil}} {
 		if option.given && !c.isSampler() {
-			return errors.Errorf("train: %s applies to sgld and psgld, not to %s: an optimizer has one solution, and weight decay for a prior",
-				option.name, c.Sampler)
+			return errors.Errorf("train: %s applies to %s, not to %s: an optimizer has one solution, and weight decay for a prior",
+				option.name, strings.Join(samplerNames, ", "), c.Sampler)
 		}
 	}
 	for _, option := range []struct {
@@ -124,8 +122,7 @@ func (c Config) checkApplicable(usesRates bool) error {
 // fill gives what was left out its default.
 func (c *Config) fill(usesRates bool) {
 	if usesRates && c.Schedule == "" {
-		name, _, _ := strings.Cut(c.Sampler, ":")
-		c.Schedule = defaultSchedules[name]
+		c.Schedule = defaultSchedules[c.samplerName()]
 	}
 	if c.isSampler() {
 		c.Prior = orElse(c.Prior, "gaussian:0.316")
@@ -179,19 +176,8 @@ func (c Config) checkValues() error {
 	if _, err := parsePrior(*c.Prior); err != nil {
 		return err
 	}
-	return c.sampler(1).Validate()
-}
-
-// sampler is the sampler of a configuration that has one; burnIn is in steps.
-func (c Config) sampler(burnIn int) langevin.Sampler {
-	if c.Sampler == "sgld" {
-		return langevin.SGLD{}
-	}
-	p := langevin.PSGLD{Alpha: *c.Alpha, Lambda: *c.Lambda, Gamma: langevin.Gamma(*c.Gamma)}
-	if p.Gamma == langevin.GammaFrozen {
-		p.FreezeAt = max(1, burnIn)
-	}
-	return p
+	_, err := c.sampler(1)
+	return err
 }
 
 // plan turns epochs into steps, on data of that size, and the schedule into the learning rate of each step; zeros if there is none.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,6 +21,8 @@ func TestResolveFillsWhatApplies(t *testing.T) {
 		{"psgld", Config{Schedule: "constant:0.002", Prior: new("gaussian:0.316"), Temperature: new(1.0),
 			BurnIn: new(3), Samples: new(10),
 			Gamma: new("frozen"), Alpha: new(0.99), Lambda: new(1e-5)}},
+		{"sghmc:0.2,0.1", Config{Schedule: "constant:0.02", Prior: new("gaussian:0.316"), Temperature: new(1.0),
+			BurnIn: new(3), Samples: new(10)}},
 		{"momentum:0.95", Config{Schedule: "constant:0.01"}},
 		{"adadelta", Config{}},
 	} {
@@ -46,7 +49,7 @@ func TestResolveFillsWhatApplies(t *testing.T) {
 
 // Every rule that has a learning rate has a default for it, one that can be read.
 func TestDefaultSchedules(t *testing.T) {
-	for _, name := range append([]string{"sgld", "psgld"}, optimizers.Names()...) {
+	for _, name := range append(slices.Clone(samplerNames), optimizers.Names()...) {
 		config := defaultConfig()
 		config.Sampler = name
 		resolved, err := config.resolve()
@@ -55,6 +58,24 @@ func TestDefaultSchedules(t *testing.T) {
 		}
 		if (resolved.Schedule == "") != (name == "adadelta") {
 			t.Errorf("%s: schedule %q", name, resolved.Schedule)
+		}
+	}
+}
+
+func TestSampler(t *testing.T) {
+	for text, want := range map[string]langevin.Sampler{
+		"sgld": langevin.SGLD{}, "sghmc": langevin.SGHMC{Friction: 0.1}, "sghmc:0.3, 0.2": langevin.SGHMC{Friction: 0.3, NoiseEstimate: 0.2},
+		"baoab:2": langevin.BAOAB{Friction: 2}, "sgnht": langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB},
+	} {
+		if got, err := (Config{Sampler: text}).sampler(1); err != nil || got != want {
+			t.Errorf("%q: %#v (%v), want %#v", text, got, err, want)
+		}
+	}
+	for _, text := range []string{"sgld:1", "sgld:", "psgld:0.9", "sghmc:", "sghmc:x", "sghmc:0.1,0.05,1", "sghmc:2", "baoab:0.1,0.1", "sgnht:0"} {
+		config := defaultConfig()
+		config.Sampler = text
+		if _, err := config.resolve(); err == nil {
+			t.Errorf("%q: no error", text)
 		}
 	}
 }

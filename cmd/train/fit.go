@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -214,6 +215,9 @@ func (f *fitting) oldFolder(*graph.Program, tensor.Device) error {
 	if err := readCheckpoint(f.folder, f.session); err != nil {
 		return err
 	}
+	if err := sweep(f.folder); err != nil {
+		return err
+	}
 	if err := f.bank.Cut(int(f.session.Steps())); err != nil {
 		return err
 	}
@@ -239,12 +243,16 @@ func (f *fitting) attach(b *graph.Builder, loss *graph.Node) error {
 	if err != nil {
 		return err
 	}
+	sampler, err := f.config.sampler(f.plan.BurnIn)
+	if err != nil {
+		return err
+	}
 	posterior := langevin.Posterior{DataSize: f.data.Len(), Prior: prior}
 	temperatures := make([]float64, f.plan.Steps)
 	for i := range temperatures {
 		temperatures[i] = *f.config.Temperature
 	}
-	return langevin.Attach(b, f.config.sampler(f.plan.BurnIn), posterior, loss, posterior.StepSizes(f.rates), temperatures)
+	return langevin.Attach(b, sampler, posterior, loss, posterior.StepSizes(f.rates), temperatures)
 }
 
 func (f *fitting) attachOptimizer(b *graph.Builder, loss *graph.Node) error {
@@ -306,8 +314,26 @@ func (f *fitting) observe(p langevin.Progress) error {
 			return err
 		}
 	}
-	f.progress.update(p.To, fmt.Sprintf("loss %.4f  acc %.4f  T %.3g", line.Loss, line.Accuracy, line.Temperature))
+	status := fmt.Sprintf("loss %.4f  acc %.4f  T %.3g", line.Loss, line.Accuracy, line.Temperature)
+	if rHat := f.result.rHat(thinned(f.result.lossTrace)); !math.IsNaN(rHat) {
+		status += fmt.Sprintf("  R-hat %.2f", rHat)
+	}
+	f.progress.update(p.To, status)
 	return nil
+}
+
+// liveValues bounds the values of each chain that the live R-hat is computed from: it must not slow a long run down.
+const liveValues = 500
+
+// thinned is every so manieth value of each trace.
+func thinned(traces [][]float64) [][]float64 {
+	short := make([][]float64, len(traces))
+	for i, trace := range traces {
+		for at := 0; at < len(trace); at += 1 + len(trace)/liveValues {
+			short[i] = append(short[i], trace[at])
+		}
+	}
+	return short
 }
 
 // traces keeps what later figures and diagnostics need, and returns the window's mean loss and accuracy.

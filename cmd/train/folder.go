@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -99,6 +100,22 @@ func makeFolder(folder string) error {
 		return errors.Wrap(err, "train: run folder")
 	}
 	return checkEmpty(folder)
+}
+
+// sweep removes what a process that was killed had begun to write: files under the names that renameio gives them until they are whole.
+func sweep(folder string) error {
+	for _, pattern := range []string{".metrics.jsonl*", ".manifest.json*", "samples/.chain*", "checkpoint/.state*"} {
+		files, err := fs.Glob(os.DirFS(folder), pattern)
+		if err != nil {
+			return errors.Wrap(err, "train: run folder")
+		}
+		for _, file := range files {
+			if err := os.Remove(filepath.Join(folder, file)); err != nil {
+				return errors.Wrap(err, "train: run folder")
+			}
+		}
+	}
+	return nil
 }
 
 // newRunFolder is a folder's name that does not exist yet: runs/<name>-1, -2, ...

@@ -73,7 +73,7 @@ func (p processes) end(program string, arguments []string, file string, signal o
 	return command.ProcessState.ExitCode(), out.String(), remarks.String()
 }
 
-// fit runs a program to its end and wants an exit code and some remarks.
+// want runs a program to its end and wants an exit code and some remarks.
 func (p processes) want(code int, program string, arguments []string, remarks ...string) {
 	p.t.Helper()
 	got, _, stderr := p.end(program, arguments, "", nil)
@@ -92,9 +92,10 @@ func (p processes) check(got, code int, stderr string, remarks []string) {
 	}
 }
 
-// slowFit is a run of a second or so.
+// slowFit is a run of a second or so, with a sampler that remembers more than the weights.
 func slowFit(folder string) []string {
-	return strings.Fields("fit --data notmnist --batch 10 --epochs 10 --burn-in 0 --samples 10 --chains 2 --schedule constant:0.01 --folder " + folder)
+	return strings.Fields("fit --data notmnist --sampler sghmc --schedule constant:0.002 --batch 10 --epochs 10 --burn-in 0 --samples 10 --chains 2" +
+		" --folder " + folder)
 }
 
 func TestStoppedRunsGoOnBitForBit(t *testing.T) {
@@ -117,6 +118,10 @@ func TestStoppedRunsGoOnBitForBit(t *testing.T) {
 	if err := os.CopyFS(p.path("ahead"), os.DirFS(p.path("whole"))); err != nil {
 		t.Fatal(err)
 	}
+	half := p.path("ahead/samples/.chain00000-step000000020.safetensors123456")
+	if err := os.WriteFile(half, []byte("half"), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	earlier, err := os.ReadFile(p.path("interrupted/" + checkpointFile))
 	if err != nil {
 		t.Fatal(err)
@@ -126,7 +131,7 @@ func TestStoppedRunsGoOnBitForBit(t *testing.T) {
 	}
 	code, stdout, stderr = p.end("train", []string{"fit", "--resume", "ahead"}, "", nil)
 	p.check(code, 0, stderr, []string{"resumed after "})
-	if !strings.Contains(stdout, "\nsgld       20  ") {
+	if !strings.Contains(stdout, "\nsghmc       20  ") {
 		t.Errorf("results %q, want 20 samples", stdout)
 	}
 	if err := sameRuns(p.path("whole"), p.path("ahead")); err != nil {

@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/report"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -123,7 +124,7 @@ func printAssessments(ctx context.Context, names, folders []string, in, out *dat
 	if out != nil {
 		outName = out.Name
 	}
-	table := newScoreTable(in.Name, outName)
+	table, detections := newScoreTable(in.Name, outName), newDetectionTable()
 	for i, folder := range folders {
 		a, err := assess(ctx, folder, in, out, device, c)
 		if err != nil {
@@ -132,14 +133,58 @@ func printAssessments(ctx context.Context, names, folders []string, in, out *dat
 		if err := addScores(table, names[i], a); err != nil {
 			return err
 		}
+		if err := addDetections(detections, names[i], a); err != nil {
+			return err
+		}
 	}
 	if err := table.WriteText(c.out); err != nil {
 		return err
 	}
-	if out != nil {
-		fmt.Fprintln(c.out, detectionNote)
+	if out == nil {
+		return nil
+	}
+	fmt.Fprintf(c.out, "%s\n\n", detectionNote)
+	return detections.WriteText(c.out)
+}
+
+func newDetectionTable() *report.Table {
+	return report.NewTable("run, score", report.Column{Title: "AUROC", Format: "%.4f"}, report.Column{Title: "AUPR out", Format: "%.4f"},
+		report.Column{Title: "AUPR in", Format: "%.4f"}, report.Column{Title: "FPR95", Format: "%.3f"})
+}
+
+// addDetections adds a row for each score by which another kind of data could be told.
+func addDetections(table *report.Table, name string, a *assessment) error {
+	if a.out == nil {
+		return nil
+	}
+	in, out := a.in.uncertainty, a.out.uncertainty
+	scores := []struct {
+		name    string
+		in, out []float64
+	}{
+		{"1 - confidence", negated(in.Confidence), negated(out.Confidence)},
+		{"entropy", in.Entropy, out.Entropy},
+		{"expected entropy", in.ExpectedEntropy, out.ExpectedEntropy},
+		{"mutual information", in.MutualInformation, out.MutualInformation},
+	}
+	for _, score := range scores {
+		d, err := evaluate.Detect(score.in, score.out)
+		if err != nil {
+			return err
+		}
+		if err := table.Add(name+", "+score.name, d.AUROC, d.AUPROut, d.AUPRIn, d.FPR95); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+func negated(values []float64) []float64 {
+	minus := make([]float64, len(values))
+	for i, v := range values {
+		minus[i] = -v
+	}
+	return minus
 }
 
 // detectionNote says what the columns of detection mean.
@@ -147,7 +192,7 @@ const detectionNote = "AUROC and FPR95: by the entropy of the averaged probabili
 
 func newScoreTable(in, out string) *report.Table {
 	columns := []report.Column{
-		{Title: "accuracy", Format: "%.4f"}, {Title: "NLL", Format: "%.4f"}, {Title: "ECE", Format: "%.4f"},
+		{Title: "accuracy", Format: "%.4f"}, {Title: "NLL", Format: "%.4f"}, {Title: "Brier", Format: "%.4f"}, {Title: "ECE", Format: "%.4f"},
 		{Title: "confidence on " + in, Format: "%.3f"},
 	}
 	if out != "" {
@@ -158,7 +203,7 @@ func newScoreTable(in, out string) *report.Table {
 }
 
 func addScores(table *report.Table, name string, a *assessment) error {
-	cells := []any{a.scores.Accuracy, a.scores.NLL, a.scores.ECE, a.scores.MeanConfidence}
+	cells := []any{a.scores.Accuracy, a.scores.NLL, a.scores.Brier, a.scores.ECE, a.scores.MeanConfidence}
 	if a.out != nil {
 		cells = append(cells, a.outMean, a.detection.AUROC, a.detection.FPR95)
 	}
