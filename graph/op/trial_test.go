@@ -205,3 +205,13 @@ func refuse(t *testing.T, op graph.Op, shapes ...tensor.Shape) {
 		t.Logf("%s%+v of %v: %v", op.Name(), op, shapes, err)
 	}
 }
+
+// initial draws standard normals times a deviation.
+func initial(deviation float64) graph.Initializer {
+	return func(seed uint64, chain uint32, stream uint16, _ tensor.Shape, values []float64) {
+		random.Normals(values, 0, random.Address{Seed: seed, Chain: chain, Stream: stream})
+		for i := range values {
+			values[i] *= deviation
+		}
+	}
+}
