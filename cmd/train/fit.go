@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/pkg/errors"
 
@@ -37,6 +38,7 @@ type fitting struct {
 	recent      *langevin.Thermometer // of the last window
 	metrics     *metricsLog
 	progress    *progress
+	looked      time.Time      // when the last window ended
 	columns     map[string]int // of the metrics
 	result      result
 }
@@ -78,6 +80,7 @@ func fit(ctx context.Context, config Config, name, folder string, resume bool, d
 	f.result.begun = true
 	f.progress = c.progress(name, int(f.session.Steps()), f.plan.Steps)
 	start := c.now()
+	f.looked = start
 	err = f.plan.Run(ctx, f.session, window, f.observe)
 	f.progress.end()
 	if stopped(err) {
@@ -314,11 +317,14 @@ func (f *fitting) observe(p langevin.Progress) error {
 			return err
 		}
 	}
+	now := f.console.now()
+	images := float64((p.To - p.From) * f.config.Batch * f.config.Chains)
 	status := fmt.Sprintf("loss %.4f  acc %.4f  T %.3g", line.Loss, line.Accuracy, line.Temperature)
 	if rHat := f.result.rHat(thinned(f.result.lossTrace)); !math.IsNaN(rHat) {
 		status += fmt.Sprintf("  R-hat %.2f", rHat)
 	}
-	f.progress.update(p.To, status)
+	f.progress.update(p.To, fmt.Sprintf("%s  %.0f images/s", status, images/now.Sub(f.looked).Seconds()))
+	f.looked = now
 	return nil
 }
 
