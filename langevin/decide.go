@@ -24,7 +24,10 @@ const (
 )
 
 // tracedWords are the words that are recorded and traced.
-var tracedWords = map[string]int{TracePotential: wordPotential, TraceAcceptance: wordProbability, TraceStepSize: wordStep}
+var tracedWords = []struct {
+	name string
+	word int
+}{{TracePotential, wordPotential}, {TraceAcceptance, wordProbability}, {TraceStepSize, wordStep}}
 
 // rhythm says at which steps of the program a proposal starts, and at which it is decided on. The steps of a proposal are as many as the evaluations
 // of U, and count from its start. The step that evaluates U at a proposal decides on it and starts the next one, unless proposals are paired: then the

@@ -60,11 +60,14 @@ const (
 // drawSuffix ends the names of the states and outputs from which a program's quantities are read.
 const drawSuffix = ".draw"
 
-func (t Target) validate(b *graph.Builder) error {
+// validate also refuses quantities that are called as one of the other traces.
+func (t Target) validate(b *graph.Builder, others ...string) error {
 	switch {
 	case b.DType() != tensor.Float64:
 		return errors.Errorf("langevin: target: a builder of %v, wants float64", b.DType())
-	case t.Potential == nil || len(graph.ShapeOf(t.Potential)) != 0 || graph.DTypeOf(t.Potential) != tensor.Float64:
+	case t.Potential == nil:
+		return errors.New("langevin: target: the potential is nil")
+	case len(graph.ShapeOf(t.Potential)) != 0 || graph.DTypeOf(t.Potential) != tensor.Float64:
 		return errors.Errorf("langevin: target: the potential holds %v and has shape %v, wants a scalar of float64",
 			graph.DTypeOf(t.Potential), graph.ShapeOf(t.Potential))
 	case !(t.Temperature > 0 && t.Temperature < math.Inf(1)):
@@ -73,12 +76,15 @@ func (t Target) validate(b *graph.Builder) error {
 		return errors.New("langevin: target: the graph has no parameters to sample")
 	}
 	taken := map[string]bool{TracePotential: true, TraceAcceptance: true, TraceStepSize: true}
+	for _, name := range others {
+		taken[name] = true
+	}
 	for _, q := range t.Quantities {
 		if taken[q.Name] || q.Name == "" {
 			return errors.Errorf("langevin: target: quantity %q: the name is empty or taken", q.Name)
 		}
-		if graph.DTypeOf(q.Node) != tensor.Float64 {
-			return errors.Errorf("langevin: target: quantity %q holds %v, wants float64", q.Name, graph.DTypeOf(q.Node))
+		if q.Node == nil || graph.DTypeOf(q.Node) != tensor.Float64 {
+			return errors.Errorf("langevin: target: quantity %q is nil or holds %v, wants float64", q.Name, graph.DTypeOf(q.Node))
 		}
 		taken[q.Name] = true
 	}

@@ -130,8 +130,8 @@ func (m Metropolis) Attach(b *graph.Builder, target Target) (Walk, error) {
 	for _, q := range target.Quantities {
 		b.Apply(keep{decide.rhythm}, q.Node, b.State(q.Name+drawSuffix, nil, graph.ShapeOf(q.Node)...), decision, b.Header())
 	}
-	for name, word := range tracedWords {
-		b.Record(name, b.Apply(op.Element{Index: word}, decision))
+	for _, traced := range tracedWords {
+		b.Record(traced.name, b.Apply(op.Element{Index: traced.word}, decision))
 	}
 	return &metropolisWalk{target, decide.rhythm, m.Warmup}, b.Err()
 }
@@ -204,8 +204,8 @@ func (w *metropolisWalk) read(s *graph.Session, chain int, traces *Traces) error
 	if err := graph.Read(s, chainState, chain, 0, words[:]); err != nil {
 		return errors.Wrap(err, "langevin: metropolis")
 	}
-	for name, word := range tracedWords {
-		traces.extend(name, chain)[0] = words[word]
+	for _, traced := range tracedWords {
+		traces.extend(traced.name, chain)[0] = words[traced.word]
 	}
 	for _, q := range w.target.Quantities {
 		if err := graph.Read(s, q.Name+drawSuffix, chain, 0, traces.extend(q.Name, chain)); err != nil {

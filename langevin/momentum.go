@@ -191,7 +191,7 @@ func (kinetic) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if len(in) != 3 || len(in[1]) != 1 || len(in[2]) != 1 {
 		return nil, errors.Errorf("got shapes %v, wants velocities, a table and the header", in)
 	}
-	return tensor.Shape{(in[0].Elements() + op.UpdateTile - 1) / op.UpdateTile}, nil
+	return tensor.Shape{tiles(in[0].Elements())}, nil
 }
 
 func (k kinetic) Lower(l *graph.Lowering) {

@@ -136,16 +136,23 @@ func checkLayers(p Posterior, parameters []*graph.Node) error {
 	if len(parameters) == 0 {
 		return errors.New("langevin: attach: the graph has no parameters to sample")
 	}
-	known := map[string]bool{}
 	var names []string
 	for _, parameter := range parameters {
-		known[parameter.Name()] = true
-		known[Layer(parameter.Name())] = true
 		names = append(names, parameter.Name())
+	}
+	return p.checkNames(names)
+}
+
+// checkNames refuses priors of layers that are not among the parameters.
+func (p Posterior) checkNames(parameters []string) error {
+	known := map[string]bool{}
+	for _, name := range parameters {
+		known[name] = true
+		known[Layer(name)] = true
 	}
 	for name := range p.Layers {
 		if !known[name] {
-			return errors.Errorf("langevin: posterior: a prior for layer %q, which is not among the parameters %q", name, names)
+			return errors.Errorf("langevin: posterior: a prior for layer %q, which is not among the parameters %q", name, parameters)
 		}
 	}
 	return nil

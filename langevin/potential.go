@@ -48,18 +48,24 @@ func checkLoss(loss *graph.Node) error {
 	return nil
 }
 
-// energy is log p(0) - log p(theta).
-func (p Prior) energy(theta float64) float64 {
+// energy is the function log p(0) - log p(theta).
+func (p Prior) energy() func(theta float64) float64 {
 	switch p.Kind {
 	case GaussianPrior:
-		z := theta / p.Scale
-		return 0.5 * z * z
+		return func(theta float64) float64 {
+			z := theta / p.Scale
+			return 0.5 * z * z
+		}
 	case LaplacePrior:
-		return math.Abs(theta) / p.Scale
+		return func(theta float64) float64 { return math.Abs(theta) / p.Scale }
 	case StudentTPrior:
-		return (p.Freedom + 1) / 2 * math.Log1p(theta*theta/(p.Freedom*p.Scale*p.Scale))
+		return func(theta float64) float64 {
+			return (p.Freedom + 1) / 2 * math.Log1p(theta*theta/(p.Freedom*p.Scale*p.Scale))
+		}
+	case ScaleMixturePrior:
+		return p.scaleMixtureEnergy()
 	default:
-		return 0
+		return func(float64) float64 { return 0 }
 	}
 }
 
@@ -85,17 +91,19 @@ func (e priorEnergy) Lower(l *graph.Lowering) {
 		},
 	}
 	l.Emit("prior_energy_fwd", n, host, l.Out(), l.In(0), tensor.Int(n), tensor.Int(int(e.prior.Kind)), tensor.Real(l.DType, e.prior.Scale),
-		tensor.Real(l.DType, e.prior.Freedom), tensor.Real(l.DType, -e.prior.LogDensity(0)))
+		tensor.Real(l.DType, e.prior.Freedom), tensor.Real(l.DType, e.prior.Narrow), tensor.Real(l.DType, e.prior.Share),
+		tensor.Real(l.DType, -e.prior.LogDensity(0)))
 }
 
 // tiles is how many tiles n elements of a parameter have.
 func tiles(n int) int { return (n + op.UpdateTile - 1) / op.UpdateTile }
 
 func sumEnergies[T float32 | float64](p Prior, n int) func(a *tensor.Args, tile int) {
+	energy := p.energy()
 	return func(a *tensor.Args, tile int) {
 		total := 0.0
 		for _, theta := range tensor.Slice[T](a, 1)[tile*op.UpdateTile : min(n, (tile+1)*op.UpdateTile)] {
-			total += p.energy(float64(theta))
+			total += energy(float64(theta))
 		}
 		tensor.Workspace[float64](a)[tile] = total
 	}

@@ -82,7 +82,8 @@ func NewPredictor(device tensor.Device, dtype tensor.DType, images Images, batch
 	return &Predictor{session: session, images: n, classes: shape[1], steps: (n + batch - 1) / batch}, nil
 }
 
-// Predict writes the probabilities [images, classes] under a sample into p.
+// Predict writes the probabilities [images, classes] under a sample into p. Where the network draws random numbers, as with
+// dropout that goes on when predicting, each call draws new ones: the average over calls with one sample is Monte Carlo dropout's.
 func (p *Predictor) Predict(s Sample, probabilities []float32) error {
 	if len(probabilities) != p.images*p.classes {
 		return errors.Errorf("langevin: predict: room for %d probabilities, wants %d images x %d classes", len(probabilities), p.images, p.classes)

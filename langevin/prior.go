@@ -10,8 +10,10 @@ import (
 // Prior is the distribution of a parameter's elements before any data, independent and centred on zero.
 type Prior struct {
 	Kind    PriorKind
-	Scale   float64 // Gaussian: standard deviation s; Laplace: b; Student-t: s
+	Scale   float64 // Gaussian: standard deviation s; Laplace: b; Student-t: s; scale mixture: the wide Gaussian's standard deviation
 	Freedom float64 // Student-t: degrees of freedom
+	Narrow  float64 // scale mixture: the narrow Gaussian's standard deviation
+	Share   float64 // scale mixture: the weight of the wide Gaussian
 }
 
 // PriorKind is a family of priors.
@@ -23,6 +25,7 @@ const (
 	GaussianPrior
 	LaplacePrior
 	StudentTPrior
+	ScaleMixturePrior
 )
 
 // Flat is the improper prior p(theta) = 1: the posterior is then the likelihood alone.
@@ -42,7 +45,7 @@ func StudentT(freedom, scale float64) Prior {
 // Validate refuses scales and degrees of freedom that are not positive, and those that the family does not have.
 func (p Prior) Validate() error {
 	switch {
-	case p.Kind > StudentTPrior:
+	case p.Kind > ScaleMixturePrior:
 		return errors.Errorf("langevin: prior: unknown family %d", p.Kind)
 	case p.Kind == FlatPrior && p.Scale != 0:
 		return errors.Errorf("langevin: prior: flat with a scale of %v, which it does not have", p.Scale)
@@ -50,6 +53,9 @@ func (p Prior) Validate() error {
 		return errors.Errorf("langevin: prior: scale is %v, wants a positive number", p.Scale)
 	case p.Kind != StudentTPrior && p.Freedom != 0, p.Kind == StudentTPrior && !(p.Freedom > 0 && p.Freedom < math.Inf(1)):
 		return errors.Errorf("langevin: prior: %v degrees of freedom, wants a positive number for Student-t and none otherwise", p.Freedom)
+	case p.Kind != ScaleMixturePrior && (p.Narrow != 0 || p.Share != 0), p.Kind == ScaleMixturePrior && !p.isScaleMixture():
+		return errors.Errorf("langevin: prior: share %v and narrow scale %v, wants 0 < share < 1 and 0 < narrow < %v for a scale mixture and none otherwise",
+			p.Share, p.Narrow, p.Scale)
 	}
 	return nil
 }
@@ -63,6 +69,8 @@ func (p Prior) String() string {
 		return fmt.Sprintf("laplace(%g)", p.Scale)
 	case StudentTPrior:
 		return fmt.Sprintf("student-t(%g, %g)", p.Freedom, p.Scale)
+	case ScaleMixturePrior:
+		return fmt.Sprintf("scale-mixture(%g, %g, %g)", p.Share, p.Scale, p.Narrow)
 	default:
 		return "flat"
 	}
@@ -81,6 +89,8 @@ func (p Prior) LogDensity(theta float64) float64 {
 		whole, _ := math.Lgamma(p.Freedom / 2)
 		return half - whole - 0.5*math.Log(p.Freedom*math.Pi) - math.Log(p.Scale) -
 			(p.Freedom+1)/2*math.Log1p(theta*theta/(p.Freedom*p.Scale*p.Scale))
+	case ScaleMixturePrior:
+		return p.logScaleMixture(theta)
 	default:
 		return 0
 	}

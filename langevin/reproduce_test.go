@@ -12,8 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/langevin"
 )
 
-// reproducePlan yields samples after steps 5 and 8.
-var reproducePlan = langevin.Plan{Steps: 9, BurnIn: 2, Thinning: 3}
+// reproducePlan yields a sample of each chain after step 6.
+var reproducePlan = langevin.Plan{Steps: 7, BurnIn: 1, Thinning: 5}
 
 const manyChains = 8
 
@@ -134,7 +134,7 @@ var sameRuns = map[string]func(t *testing.T, row row, bank *langevin.Bank){
 	},
 	"interrupted and resumed": func(t *testing.T, row row, bank *langevin.Bank) {
 		first := classifier(t, row, graph.LoadOptions{Seed: 3, Chains: manyChains}, 2)
-		advance(t, first, 7)
+		advance(t, first, 4)
 		// The second session has another seed and other chains, all of which Restore replaces.
 		second := classifier(t, row, graph.LoadOptions{Seed: 4, FirstChain: 50, Chains: manyChains}, 1)
 		for chain := range manyChains {
@@ -142,7 +142,7 @@ var sameRuns = map[string]func(t *testing.T, row row, bank *langevin.Bank){
 			if err := first.Save(chain, state); err != nil {
 				t.Fatal(err)
 			}
-			if err := second.Restore(chain, state, 7); err != nil {
+			if err := second.Restore(chain, state, 4); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -117,7 +117,7 @@ func adaptation(l *graph.Lowering, u momentumUpdate, n int, share float64) tenso
 func adapt[T float32 | float64](u momentumUpdate, a *tensor.Args, n int, share float64) {
 	s := sweepOf[T](u, a, 0, 0)
 	squares := 0.0
-	for _, v := range tensor.Workspace[float64](a)[:(n+op.UpdateTile-1)/op.UpdateTile] {
+	for _, v := range tensor.Workspace[float64](a)[:tiles(n)] {
 		squares += v
 	}
 	chi := tensor.Slice[T](a, 1+momentumThermostats)

@@ -9,39 +9,49 @@ import (
 
 // slope computes the gradient of U/N, that of the mean loss plus the slope of the prior over N, in the program's float:
 //
-//	flat, Gaussian  dw + strength theta                       strength = 1/(N s^2)
-//	Laplace         dw + strength sign(theta)                 strength = 1/(N b)
-//	Student-t       dw + strength theta / (spread + theta^2)  strength = (freedom + 1)/N, spread = freedom s^2
+//	flat, Gaussian  dw + strength theta                                 strength = 1/(N s^2)
+//	Laplace         dw + strength sign(theta)                           strength = 1/(N b)
+//	Student-t       dw + strength theta / (spread + theta^2)            strength = (freedom + 1)/N, spread = freedom s^2
+//	scale mixture   dw + theta (strength + narrow q)/(1 + q)            strength = 1/(N wide^2), narrow = 1/(N narrow^2),
+//	                with q = exp(odds - bend theta^2), the odds of      odds = ln((1-share)/share wide/narrow),
+//	                having been drawn from the narrow Gaussian          bend = (1/narrow^2 - 1/wide^2)/2
 type slope[T float32 | float64] struct {
 	family           PriorKind
 	strength, spread T
+
+	narrow, odds, bend float64 // of the exponential, which in float32 would lose its digits
 }
 
 func slopeOf[T float32 | float64](p Prior, dataSize int) slope[T] {
-	strength, spread := p.coefficients(dataSize)
-	return slope[T]{p.Kind, T(strength), T(spread)}
+	s := p.slope(dataSize)
+	return slope[T]{s.family, T(s.strength), T(s.spread), s.narrow, s.odds, s.bend}
 }
 
-// coefficients are strength and spread, see slope.
-func (p Prior) coefficients(dataSize int) (strength, spread float64) {
+// slope has the coefficients in full precision.
+func (p Prior) slope(dataSize int) slope[float64] {
 	n := float64(dataSize)
+	s := slope[float64]{family: p.Kind}
 	switch p.Kind {
 	case GaussianPrior:
-		return 1 / (n * p.Scale * p.Scale), 0
+		s.strength = 1 / (n * p.Scale * p.Scale)
 	case LaplacePrior:
-		return 1 / (n * p.Scale), 0
+		s.strength = 1 / (n * p.Scale)
 	case StudentTPrior:
-		return (p.Freedom + 1) / n, p.Freedom * p.Scale * p.Scale
-	default:
-		return 0, 0
+		s.strength, s.spread = (p.Freedom+1)/n, p.Freedom*p.Scale*p.Scale
+	case ScaleMixturePrior:
+		s.strength, s.narrow = 1/(n*p.Scale*p.Scale), 1/(n*p.Narrow*p.Narrow)
+		s.odds = math.Log1p(-p.Share) - math.Log(p.Share) + math.Log(p.Scale/p.Narrow)
+		s.bend = (1/(p.Narrow*p.Narrow) - 1/(p.Scale*p.Scale)) / 2
 	}
+	return s
 }
 
-// arguments are how kernels get the prior and N: the family, strength and spread, and N.
+// arguments are how kernels get the prior and N: the family, its coefficients, and N.
 func (p Prior) arguments(dtype tensor.DType, dataSize int) []tensor.Argument {
-	strength, spread := p.coefficients(dataSize)
+	s := p.slope(dataSize)
 	return []tensor.Argument{
-		tensor.Int(int(p.Kind)), tensor.Real(dtype, strength), tensor.Real(dtype, spread), tensor.Int(dataSize),
+		tensor.Int(int(s.family)), tensor.Real(dtype, s.strength), tensor.Real(dtype, s.spread), tensor.Real(dtype, s.narrow),
+		tensor.Real(dtype, s.odds), tensor.Real(dtype, s.bend), tensor.Int(dataSize),
 	}
 }
 
@@ -57,6 +67,8 @@ func (s slope[T]) fill(g, w, dw []T) {
 		for i, theta := range w {
 			g[i] = dw[i] + T(s.strength*theta)/(s.spread+T(theta*theta))
 		}
+	case ScaleMixturePrior:
+		s.fillScaleMixture(g, w, dw)
 	default:
 		for i, theta := range w {
 			g[i] = op.Decayed(dw[i], theta, s.strength)

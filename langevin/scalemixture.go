@@ -1,0 +1,39 @@
+package langevin
+
+import "math"
+
+// ScaleMixture is the prior of Blundell et al. 2015, equation 7, a spike and a slab that are both smooth: p(theta) is the weighted sum of two
+// Gaussians around zero, of standard deviation wide with the weight share and of standard deviation narrow with the weight 1 - share.
+func ScaleMixture(share, wide, narrow float64) Prior {
+	return Prior{Kind: ScaleMixturePrior, Scale: wide, Narrow: narrow, Share: share}
+}
+
+func (p Prior) isScaleMixture() bool {
+	return p.Share > 0 && p.Share < 1 && p.Narrow > 0 && p.Narrow < p.Scale
+}
+
+// logScaleMixture is the logarithm of the mixture's density: the wide Gaussian's share of it, times 1 + q with q as in slope.
+func (p Prior) logScaleMixture(theta float64) float64 {
+	s := p.slope(1)
+	return math.Log(p.Share) + Gaussian(p.Scale).LogDensity(theta) + softplus(s.odds-s.bend*theta*theta)
+}
+
+// scaleMixtureEnergy is energy for this family.
+func (p Prior) scaleMixtureEnergy() func(theta float64) float64 {
+	s := p.slope(1)
+	top := softplus(s.odds)
+	return func(theta float64) float64 {
+		square := theta * theta
+		return s.strength*square/2 + (top - softplus(s.odds-s.bend*square))
+	}
+}
+
+// fillScaleMixture is slope.fill for this family.
+func (s slope[T]) fillScaleMixture(g, w, dw []T) {
+	strength := float64(s.strength)
+	for i, theta := range w {
+		x := float64(theta)
+		q := math.Exp(s.odds - float64(s.bend*x*x))
+		g[i] = dw[i] + T(x*(strength+float64(s.narrow*q))/(1+q))
+	}
+}
