@@ -2,8 +2,9 @@ package langevin
 
 import "math"
 
-// The warm-up has a first part, in which chains find where the density is, windows, after each of which masses follow the variances that
-// were seen in it, and a last part for the step size alone. The lengths are those of Stan's reference manual (section HMC algorithm parameters, automatic parameter tuning).
+// The warm-up has a first part, in which chains find where the density is; windows, after each of which masses follow the variances that
+// were seen in it; and a last part for the step size alone. The lengths are those of Stan's reference manual (section HMC algorithm
+// parameters, automatic parameter tuning).
 const (
 	warmupFirst  = 75
 	warmupWindow = 25 // of the first window; each of the others is twice as long as the one before
