@@ -53,6 +53,7 @@ type result struct {
 	weightTrace [][]float64 // the same, of each chain, in the sampling phase
 	lossTrace   [][]float64 // of each chain's minibatch loss, in the sampling phase
 	temperature float64     // configurational, of the sampling phase; of the last epoch for optimizers
+	kinetic     float64     // likewise; NaN without momentum
 	layers      []layerTemperature
 	samples     int     // of all chains
 	seconds     float64 // of this process
@@ -383,7 +384,7 @@ func (f *fitting) takeSamples(step int) error {
 
 // finish computes what the whole run says: NaN for temperatures when it never came to the phase that is measured.
 func (f *fitting) finish() {
-	f.result.temperature = f.thermometer.Temperature()
+	f.result.temperature, f.result.kinetic = f.thermometer.Temperature(), f.thermometer.KineticTemperature()
 	for i, layer := range f.thermometer.Layers {
 		f.result.layers = append(f.result.layers, layerTemperature{layer, f.thermometer.Layer(i)})
 	}

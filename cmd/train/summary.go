@@ -39,18 +39,21 @@ func summarizeRuns(names []string, results []result) (chains, temperatures *repo
 	chains = report.NewTable("run", report.Column{Title: "samples", Format: "%.0f"}, report.Column{Title: "seconds", Format: "%.0f"},
 		report.Column{Title: "split R-hat of the loss"}, report.Column{Title: "of " + results[0].watched})
 	layers := results[0].layers
-	columns := []report.Column{{Title: "requested"}, {Title: "measured"}}
+	columns := []report.Column{{Title: "requested"}, {Title: "kinetic"}, {Title: "measured"}}
 	for _, layer := range layers {
 		columns = append(columns, report.Column{Title: layer.name})
 	}
 	temperatures = report.NewTable("temperature", columns...)
-	notes = []string{"Measured temperatures are configurational: in equilibrium they are the requested one."}
+	notes = []string{
+		"Measured temperatures, in all and by layer, are configurational: in equilibrium they are the requested one.",
+		"Kinetic ones, of samplers with momentum, settle far sooner.",
+	}
 	for i, r := range results {
 		lossRHat, weightRHat := r.rHat(r.lossTrace), r.rHat(r.weightTrace)
 		if err := chains.Add(names[i], float64(r.samples), r.seconds, orDash("%.3f", lossRHat), orDash("%.3f", weightRHat)); err != nil {
 			return nil, nil, nil, err
 		}
-		cells := []any{orDash("%.3g", r.requested()), orDash("%.3g", r.temperature)}
+		cells := []any{orDash("%.3g", r.requested()), orDash("%.3g", r.kinetic), orDash("%.3g", r.temperature)}
 		for _, layer := range r.layers {
 			cells = append(cells, orDash("%.3g", layer.temperature))
 		}

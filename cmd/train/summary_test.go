@@ -24,12 +24,12 @@ func TestPrintRuns(t *testing.T) {
 	layers := func(a, b float64) []layerTemperature { return []layerTemperature{{"conv1", a}, {"linear1", b}} }
 	jump := append(make([]float64, 500), slices.Repeat([]float64{1}, 500)...)
 	results := []result{
-		{config: sgd, watched: "conv1.weight[3]", samples: 1, seconds: 12.3, temperature: 0.0123, layers: layers(0.01, 0.02)},
-		{config: sgld, samples: 10, seconds: 99.6, temperature: 1.04, layers: layers(1, 1.1),
+		{config: sgd, watched: "conv1.weight[3]", samples: 1, seconds: 12.3, temperature: 0.0123, kinetic: math.NaN(), layers: layers(0.01, 0.02)},
+		{config: sgld, samples: 10, seconds: 99.6, temperature: 1.04, kinetic: 0.998, layers: layers(1, 1.1),
 			lossTrace: [][]float64{wave(1000)}, weightTrace: [][]float64{wave(1000)}},
-		{config: sgld, samples: 10, temperature: 0.5, layers: layers(0.4, 0.6),
+		{config: sgld, samples: 10, temperature: 0.5, kinetic: math.NaN(), layers: layers(0.4, 0.6),
 			lossTrace: [][]float64{wave(1000)}, weightTrace: [][]float64{jump}},
-		{config: sgld, temperature: math.NaN(), layers: layers(math.NaN(), math.NaN())},
+		{config: sgld, temperature: math.NaN(), kinetic: math.NaN(), layers: layers(math.NaN(), math.NaN())},
 	}
 	c, out, _, _ := testConsole()
 	if err := printRuns([]string{"SGD", "good", "short", "resumed"}, results, c); err != nil {
@@ -42,13 +42,14 @@ good          10      100                    0.999               0.999
 short         10        0                    0.999                +Inf
 resumed        0        0                        -                   -
 
-temperature  requested  measured  conv1  linear1
-------------------------------------------------
-SGD                  -    0.0123   0.01     0.02
-good                 1      1.04      1      1.1
-short                1       0.5    0.4      0.6
-resumed              1         -      -        -
-Measured temperatures are configurational: in equilibrium they are the requested one.
+temperature  requested  kinetic  measured  conv1  linear1
+---------------------------------------------------------
+SGD                  -        -    0.0123   0.01     0.02
+good                 1    0.998      1.04      1      1.1
+short                1        -       0.5    0.4      0.6
+resumed              1        -         -      -        -
+Measured temperatures, in all and by layer, are configurational: in equilibrium they are the requested one.
+Kinetic ones, of samplers with momentum, settle far sooner.
 short: not in equilibrium: measured temperature 0.5, requested 1.
 short: not mixed: split R-hat above 1.01. A longer run would come closer.
 `
