@@ -4,7 +4,8 @@
 // and the Prior. A Sampler attaches to every parameter an update whose stationary distribution is close to exp(-U/T), T the
 // temperature of the whole posterior, prior included. A Plan says how long chains run, and which states are kept as samples; a Bank is
 // the folder of a run's samples. A Predictor turns a sample into predictions. A MeanField, which BayesByBackprop fits, and a SWAG are approximations
-// of the posterior from which samples are drawn instead.
+// of the posterior from which samples are drawn instead. An Exact sampler, Metropolis or NUTS, has no bias: it attaches to a Target, whose potential is that of
+// all data, and its Walk draws Traces.
 //
 // One convention: the step size h multiplies the gradient of U. The learning rate of deep-learning practice multiplies the gradient of the
 // mean loss U/N instead: h = rate/N, see Posterior.StepSize. With the other common conventions, rate on the sum of the losses is h itself, and

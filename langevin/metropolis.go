@@ -133,7 +133,10 @@ func (m Metropolis) Attach(b *graph.Builder, target Target) (Walk, error) {
 	for _, traced := range tracedWords {
 		b.Record(traced.name, b.Apply(op.Element{Index: traced.word}, decision))
 	}
-	return &metropolisWalk{target, decide.rhythm, m.Warmup}, b.Err()
+	if b.Err() != nil {
+		return nil, b.Err()
+	}
+	return &metropolisWalk{target, decide.rhythm, m.Warmup}, nil
 }
 
 // start is the chain's words before the first step.

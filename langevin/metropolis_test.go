@@ -10,7 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// state is a point with the potential and its slope there.
+// point is a point with the potential and its slope there.
 type point struct {
 	x, slope []float64
 	u        float64
@@ -37,6 +37,7 @@ type exactRow struct {
 	proposal langevin.Proposal
 	leaps    int
 	masses   []float64
+	jitter   float64
 	// propose fills in to and end.
 	propose func(f field, a *attempt)
 	// ratio is the logarithm of the acceptance ratio; wrong ones differ in one term, and moments must tell.
@@ -122,15 +123,15 @@ func exactRows() []exactRow {
 				"always": func(attempt) float64 { return 0 },
 			},
 		},
-		leapfrogRow("HMC", 4, nil, 1.1),
-		leapfrogRow("HMC with masses", 3, []float64{0.4}, 0.8),
+		leapfrogRow("HMC", 4, nil, 0, 1.1),
+		leapfrogRow("HMC with masses", 3, []float64{0.4}, 0.3, 0.8),
 	}
 }
 
-func leapfrogRow(name string, leaps int, masses []float64, step float64) exactRow {
-	proposal := langevin.HMC{Leaps: leaps}
+func leapfrogRow(name string, leaps int, masses []float64, jitter, step float64) exactRow {
+	proposal := langevin.HMC{Leaps: leaps, Jitter: jitter}
 	return exactRow{
-		name: name, proposal: proposal, leaps: leaps, masses: masses, step: step, power: 1. / 4,
+		name: name, proposal: proposal, leaps: leaps, masses: masses, jitter: jitter, step: step, power: 1. / 4,
 		scaled: func(k, _ float64) float64 { return 1 / math.Sqrt(k) },
 		propose: func(f field, a *attempt) {
 			q, p := a.from, a.start()
@@ -207,17 +208,24 @@ type transcribed struct {
 }
 
 func (m *transcribed) propose() {
-	address := random.Address{Seed: runSeed, Chain: m.chain, Step: uint64(m.made * m.row.leaps), Stream: m.stream + 1}
-	a := attempt{from: m.now, xi: make([]float64, len(m.now.x)), step: m.step, temperature: m.temperature, masses: m.masses}
+	address := m.address()
+	address.Stream++
+	a := attempt{from: m.now, xi: make([]float64, len(m.now.x)), temperature: m.temperature, masses: m.masses}
+	a.step = m.step * (1 + m.row.jitter*(2*uniformAt(m.address(), 1)-1))
 	random.Normals(a.xi, 0, address)
 	m.row.propose(m.field, &a)
 	m.made++
 	m.probability = math.Min(1, math.Exp(m.ratio(a)))
-	if uniformAt(random.Address{Seed: runSeed, Chain: m.chain, Step: uint64(m.made * m.row.leaps), Stream: m.stream}, 0) < m.probability {
+	if uniformAt(m.address(), 0) < m.probability {
 		m.now = a.to
 	} else {
 		m.refused++
 	}
+}
+
+// address is that of the tests' random numbers, at the present step.
+func (m *transcribed) address() random.Address {
+	return random.Address{Seed: runSeed, Chain: m.chain, Step: uint64(m.made * m.row.leaps), Stream: m.stream}
 }
 
 // uniformAt is element i of a stream of uniform numbers with 53 bits.

@@ -86,7 +86,10 @@ func (n NUTS) Attach(b *graph.Builder, target Target) (Walk, error) {
 		output(q.Name+drawSuffix, q.Node)
 		w.quantities += graph.ShapeOf(q.Node).Elements()
 	}
-	return w, b.Err()
+	if b.Err() != nil {
+		return nil, b.Err()
+	}
+	return w, nil
 }
 
 func (n *NUTS) defaults() {

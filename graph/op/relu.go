@@ -53,17 +53,12 @@ func (reluBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 func (reluBackward) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
-	run := graph.Pick(l, reluGradient[float32], reluGradient[float64])
+	run := graph.Pick(l, reluGradient(passAbove32), reluGradient(passAbove64))
 	l.Emit("relu_bwd", n, tensor.Elementwise(n, run), l.Out(), l.In(0), l.In(1), tensor.Int(n))
 }
 
-func reluGradient[T float32 | float64](a *tensor.Args, lo, hi int) {
-	dx, dout, y := tensor.Slice[T](a, 0)[lo:hi], tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi]
-	for i, v := range y {
-		gradient := T(0)
-		if v > 0 {
-			gradient = dout[i]
-		}
-		dx[i] = gradient
+func reluGradient[T float32 | float64](pass func(dx, dout, y []T, bound T)) func(a *tensor.Args, lo, hi int) {
+	return func(a *tensor.Args, lo, hi int) {
+		pass(tensor.Slice[T](a, 0)[lo:hi], tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi], 0)
 	}
 }

@@ -38,13 +38,13 @@ func threshold[T float32 | float64](width int) func(a *tensor.Args, lo, hi int) 
 	}
 }
 
-// Gradients implements graph.Differentiable.
-func (Threshold) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
-	dx := b.Apply(thresholdBackward{}, dout, in[0], in[1])
-	return []*graph.Node{dx, b.Apply(biasBackward{}, b.Apply(Subtract{}, dout, dx))}
+// Gradients implements graph.Differentiable. They need y alone, so that x's memory is free once y is there.
+func (Threshold) Gradients(b *graph.Builder, in []*graph.Node, y, dout *graph.Node) []*graph.Node {
+	dx := b.Apply(thresholdBackward{}, dout, y, in[1])
+	return []*graph.Node{dx, b.Apply(thresholdBackwardBound{}, dout, dx)}
 }
 
-// thresholdBackward is dx = dout where x > tau, else 0: dout [B C ...], x [B C ...], tau [C] -> dx [B C ...]. What it leaves out is tau's.
+// thresholdBackward is dx = dout where y > tau, else 0: dout [B C ...], y [B C ...], tau [C] -> dx [B C ...].
 type thresholdBackward struct{}
 
 func (thresholdBackward) Name() string { return "threshold gradient" }
@@ -61,23 +61,57 @@ func (thresholdBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 func (thresholdBackward) Lower(l *graph.Lowering) {
 	rows, width := planes(l.Shape)
-	run := graph.Pick(l, thresholdGradient[float32], thresholdGradient[float64])(width)
+	run := graph.Pick(l, thresholdGradient(width, passAbove32), thresholdGradient(width, passAbove64))
 	l.Emit("threshold_bwd", rows*width, tensor.Rows(rows, width, run),
 		l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(rows*width), tensor.Int(l.Shape[1]), tensor.Int(width))
 }
 
-func thresholdGradient[T float32 | float64](width int) func(a *tensor.Args, lo, hi int) {
+func thresholdGradient[T float32 | float64](width int, pass func(dx, dout, y []T, bound T)) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
-		dx, dout, x, tau := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2), tensor.Slice[T](a, 3)
+		dx, dout, y, tau := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2), tensor.Slice[T](a, 3)
 		for row := lo; row < hi; row++ {
-			bound := tau[row%len(tau)]
-			for i := row * width; i < (row+1)*width; i++ {
-				gradient := T(0)
-				if x[i] > bound {
-					gradient = dout[i]
+			from, to := row*width, (row+1)*width
+			pass(dx[from:to], dout[from:to], y[from:to], tau[row%len(tau)])
+		}
+	}
+}
+
+// thresholdBackwardBound is tau's gradient, what dx leaves out of dout, added up over all axes but the channels':
+// dout [B C ...], dx [B C ...] -> dtau [C].
+type thresholdBackwardBound struct{}
+
+func (thresholdBackwardBound) Name() string { return "threshold gradient of bound" }
+
+func (thresholdBackwardBound) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, -1, -1); err != nil {
+		return nil, err
+	}
+	if err := wantEqual(in[0], in[1]); err != nil {
+		return nil, err
+	}
+	return biasBackward{}.Shape(in[:1])
+}
+
+func (thresholdBackwardBound) Lower(l *graph.Lowering) {
+	rows, width := planes(l.Shapes[0])
+	channels := l.Shape[0]
+	run := graph.Pick(l, thresholdSum[float32], thresholdSum[float64])(width)
+	l.Emit("threshold_bwd_bound", channels, tensor.Rows(channels, rows/channels*width, run),
+		l.Out(), l.In(0), l.In(1), tensor.Int(rows*width), tensor.Int(channels), tensor.Int(width))
+}
+
+func thresholdSum[T float32 | float64](width int) func(a *tensor.Args, lo, hi int) {
+	return func(a *tensor.Args, lo, hi int) {
+		dtau, dout, dx := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2)
+		for channel := lo; channel < hi; channel++ {
+			total := 0.0
+			for row := channel; row*width < len(dout); row += len(dtau) {
+				all, passed := dout[row*width:(row+1)*width], dx[row*width:(row+1)*width]
+				for i, v := range all {
+					total += float64(v - passed[i]) // exact: dx is dout or 0
 				}
-				dx[i] = gradient
 			}
+			dtau[channel] = T(total)
 		}
 	}
 }

@@ -1,0 +1,160 @@
+// Command logistic shows what the posterior average of a logistic regression has over its point estimate: away from the data it is less sure.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/report"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+var posterior = langevin.Posterior{DataSize: size, Prior: langevin.Gaussian(deviation)}
+
+func main() {
+	folder := flag.String("folder", ".", "where logistic.png goes")
+	flag.Parse()
+	if err := run(os.Stdout, *folder, 64, 100); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// model is the parameters and the mean negative log-likelihood.
+func model(b *graph.Builder) (theta, loss *graph.Node) {
+	features, classes := observations()
+	theta = b.Parameter("theta", nil, 3, 1)
+	logits := b.Apply(op.MatMul{}, b.Apply(op.ViewAs(size, 3), b.Table("features", features)), theta)
+	return theta, b.Apply(op.BernoulliLogits{}, logits, b.Apply(op.ViewAs(size, 1), b.Table("classes", classes)))
+}
+
+// sgld draws states of chains, which are 50 steps apart. At temperature 0 it is gradient descent, which ends at the most probable parameters.
+func sgld(temperature float64, chains, draws int) (kept [][3]float64, err error) {
+	const stepSize, spacing, burnIn = 0.005, 50, 5000
+	b := graph.New(tensor.Float64)
+	_, loss := model(b)
+	steps := burnIn + spacing*draws
+	sizes, temperatures := slices.Repeat([]float64{stepSize}, steps), slices.Repeat([]float64{temperature}, steps)
+	if err := langevin.Attach(b, langevin.SGLD{}, posterior, loss, sizes, temperatures); err != nil {
+		return nil, err
+	}
+	err = load(b, chains, func(session *graph.Session) error {
+		plan := langevin.Plan{Steps: steps, BurnIn: burnIn, Thinning: spacing}
+		return plan.Run(context.Background(), session, graph.MetricRows, func(p langevin.Progress) error {
+			for chain := 0; p.Sample && chain < chains; chain++ {
+				var theta [3]float64
+				if err := graph.Read(session, "theta", chain, 0, theta[:]); err != nil {
+					return err
+				}
+				kept = append(kept, theta)
+			}
+			return nil
+		})
+	})
+	return kept, err
+}
+
+// nuts draws without discretisation bias.
+func nuts(chains, draws int) (kept [][3]float64, err error) {
+	b := graph.New(tensor.Float64)
+	theta, loss := model(b)
+	target := langevin.Target{Potential: posterior.Potential(b, loss), Temperature: 1, Quantities: []langevin.Quantity{{Name: "theta", Node: theta}}}
+	walk, err := langevin.NUTS{Warmup: 300}.Attach(b, target)
+	if err != nil {
+		return nil, err
+	}
+	err = load(b, chains, func(session *graph.Session) error {
+		traces, err := walk.Draw(context.Background(), session, draws, 1)
+		if err != nil {
+			return err
+		}
+		kept = make([][3]float64, chains*draws)
+		for i := range 3 {
+			values, err := traces.Of("theta", i)
+			if err != nil {
+				return err
+			}
+			for j, v := range slices.Concat(values...) {
+				kept[j][i] = v
+			}
+		}
+		return nil
+	})
+	return kept, err
+}
+
+// load compiles a graph and has its session used.
+func load(b *graph.Builder, chains int, use func(session *graph.Session) error) error {
+	program, err := b.Compile()
+	if err != nil {
+		return err
+	}
+	host := tensor.NewHost(0)
+	defer host.Close()
+	session, err := program.Load(host, graph.LoadOptions{Seed: 1, Chains: chains})
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	return use(session)
+}
+
+// predictors are the point estimate, the posterior averages of two samplers, and the exact average.
+func predictors(chains, draws int) ([]predictor, error) {
+	point, err := sgld(0, 1, 1)
+	if err != nil {
+		return nil, err
+	}
+	langevinDraws, err := sgld(1, chains, draws)
+	if err != nil {
+		return nil, err
+	}
+	nutsDraws, err := nuts(16, draws)
+	if err != nil {
+		return nil, err
+	}
+	grid, weights := quadrature()
+	averageOf := func(name string, draws [][3]float64, weights []float64) predictor {
+		return predictor{name, func(x, y float64) float64 { return average(draws, weights, x, y) }}
+	}
+	equal := func(n int) []float64 { return slices.Repeat([]float64{1}, n) }
+	return []predictor{
+		averageOf("point estimate", point, equal(len(point))),
+		averageOf("average, SGLD", langevinDraws, equal(len(langevinDraws))),
+		averageOf("average, NUTS", nutsDraws, equal(len(nutsDraws))),
+		averageOf("average, exact", grid, weights),
+	}, nil
+}
+
+func run(out io.Writer, folder string, chains, draws int) error {
+	all, err := predictors(chains, draws)
+	if err != nil {
+		return err
+	}
+	var columns []report.Column
+	for _, place := range places {
+		columns = append(columns, report.Column{Title: fmt.Sprint("at ", place), Format: "%.3f"})
+	}
+	table := report.NewTable("P(class 1)", columns...)
+	for _, p := range all {
+		var cells []any
+		for _, place := range places {
+			cells = append(cells, p.at(place[0], place[1]))
+		}
+		if err := table.Add(p.name, cells...); err != nil {
+			return err
+		}
+	}
+	if err := table.WriteText(out); err != nil {
+		return err
+	}
+	return draw(filepath.Join(folder, "logistic.png"), all[2], all[0])
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"cmp"
+	"math"
+
+	"github.com/pollen-ml/pollen/report"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// observations are 100 draws of N(0, 1.6^2)/2 + N(1, 1.6^2)/2, a little wider than the model's components: this parts the modes. The second
+// argument of N is the variance. The seed is one of those whose posterior is much like that of the published points.
+func observations() []float64 {
+	values, component := make([]float64, 100), make([]float64, 100)
+	random.Normals(values, 0, random.Address{Seed: 10})
+	random.Uniforms(component, 0, random.Address{Seed: 10, Stream: 1})
+	for i := range values {
+		values[i] *= 1.6
+		if component[i] > 0.5 {
+			values[i]++
+		}
+	}
+	return values
+}
+
+// summary are moments of the posterior.
+type summary struct{ mean1, mean2, positive float64 }
+
+// exact integrates over a grid, on which it also returns the density divided by its maximum.
+func exact(data []float64) (summary, report.Levels) {
+	levels := report.Levels{Name: "exact density", At: []float64{0.02, 0.1, 0.3, 0.6, 0.9}}
+	for i := range 241 {
+		levels.X = append(levels.X, -1.5+4*float64(i)/240)
+		levels.Y = append(levels.Y, -4.5+9*float64(i)/240)
+	}
+	highest := math.Inf(-1)
+	for _, theta2 := range levels.Y {
+		for _, theta1 := range levels.X {
+			logDensity := -theta1*theta1/20 - theta2*theta2/2
+			for _, x := range data {
+				a, b := x-theta1, x-theta1-theta2
+				logDensity += math.Log(math.Exp(-a*a/4) + math.Exp(-b*b/4))
+			}
+			levels.Values = append(levels.Values, logDensity)
+			highest = max(highest, logDensity)
+		}
+	}
+	var mass float64
+	var s summary
+	for i, logDensity := range levels.Values {
+		density := math.Exp(logDensity - highest)
+		levels.Values[i] = density
+		theta1, theta2 := levels.X[i%len(levels.X)], levels.Y[i/len(levels.X)]
+		mass += density
+		s.mean1 += density * theta1
+		s.mean2 += density * theta2
+		// The line of the grid where theta2 is 0 is half of one and half of the other.
+		s.positive += density * (1 + float64(cmp.Compare(theta2, 0))) / 2
+	}
+	return summary{s.mean1 / mass, s.mean2 / mass, s.positive / mass}, levels
+}
+
+func (c states) summary() summary {
+	var s summary
+	n := float64(len(c.theta1))
+	for i := range c.theta1 {
+		s.mean1 += c.theta1[i] / n
+		s.mean2 += c.theta2[i] / n
+		if c.theta2[i] > 0 {
+			s.positive += 1 / n
+		}
+	}
+	return s
+}

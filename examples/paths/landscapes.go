@@ -1,0 +1,73 @@
+package main
+
+import (
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/report"
+)
+
+// rule is an optimizer, as optimizers.New reads it, with a learning rate; Adadelta has none.
+type rule struct {
+	optimizer string
+	rate      float64
+}
+
+// landscape is a function of two numbers, as a node and as Go, with its minimum, at which it is 0.
+type landscape struct {
+	name      string
+	node      func(b *graph.Builder, x, y *graph.Node) *graph.Node
+	value     func(x, y float64) float64
+	minimum   [2]float64
+	start     [2]float64
+	low, high [2]float64 // what is drawn
+	levels    []float64
+	steps     int
+	rules     []rule
+}
+
+func squared(b *graph.Builder, x *graph.Node) *graph.Node { return b.Apply(op.Squared{}, x) }
+
+// landscapes are x^2/2 + 25 y^2, whose curvatures are 1 and 50, and (1 - x)^2 + 100 (y - x^2)^2.
+func landscapes() []landscape {
+	return []landscape{{
+		name: "ravine",
+		node: func(b *graph.Builder, x, y *graph.Node) *graph.Node {
+			return b.Apply(op.Add{}, b.Apply(op.Scale{Factor: 0.5}, squared(b, x)), b.Apply(op.Scale{Factor: 25}, squared(b, y)))
+		},
+		value: func(x, y float64) float64 { return x*x/2 + 25*y*y },
+		start: [2]float64{-4, 1}, low: [2]float64{-4.5, -1.5}, high: [2]float64{2, 1.5},
+		levels: []float64{0.1, 0.5, 2, 5, 10, 20, 40}, steps: 200,
+		rules: []rule{{"sgd", 0.037}, {"momentum:0.8", 0.02}, {"nesterov:0.8", 0.02}, {"adagrad", 0.7}, {"rmsprop", 0.05}, {"adam", 0.15},
+			{"adadelta:0.9,1e-4", 0}},
+	}, {
+		name: "rosenbrock",
+		node: func(b *graph.Builder, x, y *graph.Node) *graph.Node {
+			away := b.Apply(op.Scale{Factor: 1, Offset: -1}, x)
+			across := b.Apply(op.Subtract{}, y, squared(b, x))
+			return b.Apply(op.Add{}, squared(b, away), b.Apply(op.Scale{Factor: 100}, squared(b, across)))
+		},
+		value:   func(x, y float64) float64 { return (1-x)*(1-x) + 100*(y-x*x)*(y-x*x) },
+		minimum: [2]float64{1, 1},
+		start:   [2]float64{-1.2, 1}, low: [2]float64{-1.8, -0.7}, high: [2]float64{1.8, 2},
+		levels: []float64{0.3, 2, 10, 40, 120, 300}, steps: 5000,
+		rules: []rule{{"sgd", 0.001}, {"momentum:0.9", 0.0005}, {"nesterov:0.9", 0.0005}, {"adagrad", 0.5}, {"rmsprop", 0.002}, {"adam", 0.02},
+			{"adadelta:0.9,1e-6", 0}},
+	}}
+}
+
+// grid is the landscape's level lines.
+func (l landscape) grid() report.Levels {
+	const cells = 200
+	levels := report.Levels{Name: l.name, At: l.levels}
+	for i := range cells + 1 {
+		share := float64(i) / cells
+		levels.X = append(levels.X, l.low[0]+share*(l.high[0]-l.low[0]))
+		levels.Y = append(levels.Y, l.low[1]+share*(l.high[1]-l.low[1]))
+	}
+	for _, y := range levels.Y {
+		for _, x := range levels.X {
+			levels.Values = append(levels.Values, l.value(x, y))
+		}
+	}
+	return levels
+}

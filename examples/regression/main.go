@@ -1,0 +1,173 @@
+// Command regression samples the posterior of a straight line's intercept and slope by SGLD, MALA, HMC and NUTS, and compares mean and
+// covariance with their formulas.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/report"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+var posterior = langevin.Posterior{DataSize: size, Prior: langevin.Gaussian(1)}
+
+func main() {
+	folder := flag.String("folder", ".", "where regression.png goes")
+	flag.Parse()
+	if err := run(os.Stdout, *folder, 16, 1000); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// model is the parameter and the mean negative log-likelihood.
+func model(b *graph.Builder) (theta, loss *graph.Node) {
+	features, targets := observations()
+	theta = b.Parameter("theta", nil, 2, 1)
+	x, y := b.Apply(op.ViewAs(size, 2), b.Table("features", features)), b.Apply(op.ViewAs(size, 1), b.Table("targets", targets))
+	loss = b.Apply(op.SquaredError{}, b.Apply(op.MatMul{}, x, theta), y)
+	return theta, b.Apply(op.Scale{Factor: 1 / (noise * noise)}, loss)
+}
+
+// traces are the draws of theta_0 and theta_1, [chains draws] each.
+type traces [2][][]float64
+
+// sgld draws states that are 20 steps apart. Its variances are too large by a share of about h k/2 in a direction of curvature k.
+func sgld(chains, draws int) (kept traces, err error) {
+	const stepSize, spacing, burnIn = 2e-4, 20, 1000
+	b := graph.New(tensor.Float64)
+	_, loss := model(b)
+	steps := burnIn + spacing*draws
+	err = langevin.Attach(b, langevin.SGLD{}, posterior, loss, slices.Repeat([]float64{stepSize}, steps), slices.Repeat([]float64{1}, steps))
+	if err != nil {
+		return kept, err
+	}
+	kept = traces{make([][]float64, chains), make([][]float64, chains)}
+	err = load(b, chains, func(session *graph.Session) error {
+		plan := langevin.Plan{Steps: steps, BurnIn: burnIn, Thinning: spacing}
+		return plan.Run(context.Background(), session, graph.MetricRows, func(p langevin.Progress) error {
+			for chain := 0; p.Sample && chain < chains; chain++ {
+				var theta [2]float64
+				if err := graph.Read(session, "theta", chain, 0, theta[:]); err != nil {
+					return err
+				}
+				for i := range kept {
+					kept[i][chain] = append(kept[i][chain], theta[i])
+				}
+			}
+			return nil
+		})
+	})
+	return kept, err
+}
+
+// unbiased draws by a sampler without discretisation bias.
+func unbiased(sampler langevin.Exact, chains, draws, thinning int) (kept traces, err error) {
+	b := graph.New(tensor.Float64)
+	theta, loss := model(b)
+	target := langevin.Target{Potential: posterior.Potential(b, loss), Temperature: 1, Quantities: []langevin.Quantity{{Name: "theta", Node: theta}}}
+	walk, err := sampler.Attach(b, target)
+	if err != nil {
+		return kept, err
+	}
+	err = load(b, chains, func(session *graph.Session) error {
+		drawn, err := walk.Draw(context.Background(), session, draws, thinning)
+		if err != nil {
+			return err
+		}
+		for i := range kept {
+			if kept[i], err = drawn.Of("theta", i); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return kept, err
+}
+
+// load compiles a graph and has its session used.
+func load(b *graph.Builder, chains int, use func(session *graph.Session) error) error {
+	program, err := b.Compile()
+	if err != nil {
+		return err
+	}
+	host := tensor.NewHost(0)
+	defer host.Close()
+	session, err := program.Load(host, graph.LoadOptions{Seed: 1, Chains: chains})
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	return use(session)
+}
+
+// method is a sampler with the traces it drew.
+type method struct {
+	name string
+	traces
+}
+
+func sampleAll(chains, draws int) ([]method, error) {
+	drawn, err := sgld(chains, draws)
+	methods := []method{{langevin.SGLD{}.Name(), drawn}}
+	for _, m := range []struct {
+		sampler  langevin.Exact
+		thinning int
+	}{
+		{langevin.Metropolis{Proposal: langevin.MALA{}, StepSize: 1e-3, Warmup: 500}, 10},
+		{langevin.Metropolis{Proposal: langevin.HMC{Leaps: 8, Jitter: 0.2}, StepSize: 0.05, Warmup: 500}, 1},
+		{langevin.NUTS{Warmup: 500}, 1},
+	} {
+		if err != nil {
+			return nil, err
+		}
+		drawn, err = unbiased(m.sampler, chains, draws, m.thinning)
+		methods = append(methods, method{m.sampler.Name(), drawn})
+	}
+	return methods, err
+}
+
+func run(out io.Writer, folder string, chains, draws int) error {
+	methods, err := sampleAll(chains, draws)
+	if err != nil {
+		return err
+	}
+	columns := []report.Column{{Title: "effective draws", Format: "%.0f"}}
+	for _, title := range []string{"E[theta0]", "E[theta1]", "sd(theta0)", "sd(theta1)", "correlation"} {
+		columns = append(columns, report.Column{Title: title, Format: "%.4f"})
+	}
+	table := report.NewTable("", columns...)
+	want := exact()
+	if err := table.Add("exact", "-", want.mean0, want.mean1, want.deviation0, want.deviation1, want.correlation); err != nil {
+		return err
+	}
+	var tracks []report.Track
+	for _, m := range methods {
+		effective, _, err := langevin.EffectiveSampleSize(m.traces[0])
+		if err != nil {
+			return err
+		}
+		got := m.moments()
+		if err := table.Add(m.name, effective, got.mean0, got.mean1, got.deviation0, got.deviation1, got.correlation); err != nil {
+			return err
+		}
+		tracks = append(tracks, report.Track{Method: m.name, X: m.traces[0][0], Y: m.traces[1][0]})
+	}
+	if err := table.WriteText(out); err != nil {
+		return err
+	}
+	figure, err := report.Plane("theta0, intercept", "theta1, slope", []report.Levels{want.density()}, []report.Track{tracks[0], tracks[2]})
+	if err != nil {
+		return err
+	}
+	return figure.Save(filepath.Join(folder, "regression.png"))
+}
