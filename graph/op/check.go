@@ -4,6 +4,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
 )
 
 // wantRanks checks the number of inputs and of their axes; a rank of -1 is any.
@@ -23,6 +24,14 @@ func wantRanks(inputs []tensor.Shape, ranks ...int) error {
 func wantEqual(a, b tensor.Shape) error {
 	if !a.Equal(b) {
 		return errors.Errorf("got shapes %v and %v, wants them equal", a, b)
+	}
+	return nil
+}
+
+// wantStream checks that a stream of random numbers can be one of Builder.Stream's.
+func wantStream(stream uint16) error {
+	if stream == 0 || stream == random.OrderStream {
+		return errors.Errorf("stream is %d, wants one of Builder.Stream", stream)
 	}
 	return nil
 }

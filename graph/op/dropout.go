@@ -13,7 +13,7 @@ import (
 // it again. Source: Srivastava et al., Dropout (2014).
 type Dropout struct {
 	Rate   float64 // in [0, 1)
-	Stream uint16  // from graph.Builder's Stream
+	Stream uint16  // a number from Builder.Stream
 }
 
 // Name implements graph.Op.
@@ -30,7 +30,7 @@ func (d Dropout) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if !(d.Rate >= 0 && d.Rate < 1) {
 		return nil, errors.Errorf("rate is %v, wants 0 <= rate < 1", d.Rate)
 	}
-	return in[0], nil
+	return in[0], wantStream(d.Stream)
 }
 
 // Lower implements graph.Op.

@@ -1,6 +1,8 @@
 package op
 
 import (
+	"math"
+
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -20,7 +22,7 @@ type SquaredError struct{}
 //
 //	loss = 1/B sum over b ... of softplus(logits[b ...]) - targets[b ...] logits[b ...]
 //
-// logits [B ...], targets of the same shape -> a scalar.
+// logits [B ...], targets of the same shape -> a scalar. A target outside [0, 1] makes the loss NaN, which stops the run.
 type BernoulliLogits struct{}
 
 // likelihood is a loss that is a sum over elements of two tensors, with its derivatives.
@@ -42,8 +44,13 @@ func (SquaredError) likelihood() likelihood {
 
 func (BernoulliLogits) likelihood() likelihood {
 	return likelihood{
-		stem:         "bernoulli_logits",
-		value:        func(p, t float64) float64 { return softplus(p) - t*p },
+		stem: "bernoulli_logits",
+		value: func(p, t float64) float64 {
+			if !(t >= 0 && t <= 1) {
+				return math.NaN()
+			}
+			return softplus(p) - t*p
+		},
 		byPrediction: func(p, t float64) float64 { return sigmoid(p) - t },
 		byTarget:     func(p, _ float64) float64 { return -p },
 	}

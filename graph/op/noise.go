@@ -28,6 +28,9 @@ type Noise struct {
 // Name implements graph.Op.
 func (Noise) Name() string { return "noise" }
 
+// InputType implements graph.Mixed.
+func (Noise) InputType(int) tensor.DType { return tensor.Uint64 }
+
 // Shape implements graph.Op.
 func (n Noise) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if err := wantRanks(in, 1); err != nil {
@@ -36,10 +39,7 @@ func (n Noise) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if n.Kind > UniformNoise {
 		return nil, errors.Errorf("unknown kind %d, wants normal or uniform noise", n.Kind)
 	}
-	if n.Stream == 0 || n.Stream == random.OrderStream {
-		return nil, errors.Errorf("stream is %d, wants one of Builder.Stream", n.Stream)
-	}
-	return n.As.shape(), nil
+	return n.As.shape(), wantStream(n.Stream)
 }
 
 // Lower implements graph.Op. The kernels are noise_normal_fwd and noise_uniform_fwd.

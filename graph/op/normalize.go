@@ -16,9 +16,11 @@ import (
 //	y[b c h w] = gamma[c] x[b c h w] / sqrt(mean over h w of x^2 + Epsilon) + beta[c]
 //
 // x [B C H W], gamma [C], beta [C] -> y [B C H W]. Threshold usually follows. Source: Singh and Krishnan, Filter response normalization
-// layer (2020), equations 1 to 3.
+// layer (2020), equations 1 to 3. A Threshold that follows is fused into it.
 type FilterResponseNorm struct {
 	Epsilon float64
+
+	threshold bool
 }
 
 // GroupNorm takes the mean from each group of neighbouring channels of an image, divides by the standard deviation, then scales and
@@ -34,13 +36,16 @@ type GroupNorm struct {
 
 // normal is what both have in common. groups is 0 for one of each channel.
 type normal struct {
-	groups  int
-	center  bool
-	epsilon float64
+	groups    int
+	center    bool
+	threshold bool // the output is at least a further input, tau [C]
+	epsilon   float64
 }
 
-func (f FilterResponseNorm) normal() normal { return normal{0, false, f.Epsilon} }
-func (g GroupNorm) normal() normal          { return normal{g.Groups, true, g.Epsilon} }
+func (f FilterResponseNorm) normal() normal {
+	return normal{threshold: f.threshold, epsilon: f.Epsilon}
+}
+func (g GroupNorm) normal() normal { return normal{groups: g.Groups, center: true, epsilon: g.Epsilon} }
 
 // Name implements graph.Op.
 func (FilterResponseNorm) Name() string { return "filter response norm" }
@@ -61,6 +66,15 @@ func (g GroupNorm) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	return g.normal().shape(in)
 }
 
+// Fuse implements graph.Fuser.
+func (f FilterResponseNorm) Fuse(consumer graph.Op) (graph.Op, bool) {
+	if _, ok := consumer.(Threshold); !ok || f.threshold {
+		return nil, false
+	}
+	f.threshold = true
+	return f, true
+}
+
 // Lower implements graph.Op.
 func (f FilterResponseNorm) Lower(l *graph.Lowering) { f.normal().lower(l) }
 
@@ -78,7 +92,11 @@ func (g GroupNorm) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.
 }
 
 func (n normal) shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, 4, 1, 1); err != nil {
+	ranks := []int{4, 1, 1}
+	if n.threshold {
+		ranks = append(ranks, 1)
+	}
+	if err := wantRanks(in, ranks...); err != nil {
 		return nil, err
 	}
 	channels := in[0][1]
@@ -128,14 +146,21 @@ func moments[T float32 | float64](x []T, n normal) (mean, inverse float64) {
 
 func (n normal) lower(l *graph.Lowering) {
 	m := n.members(l.Shape)
+	stem, buffers := "normalize_fwd", []tensor.Argument{l.Out(), l.In(0), l.In(1), l.In(2)}
+	if n.threshold {
+		stem, buffers = "normalize_threshold_fwd", append(buffers, l.In(3))
+	}
 	run := graph.Pick(l, normalize[float32], normalize[float64])(n, m)
-	l.Emit("normalize_fwd", l.Shape.Elements(), tensor.Rows(m.rows, m.channels*m.width, run),
-		append([]tensor.Argument{l.Out(), l.In(0), l.In(1), l.In(2)}, n.arguments(l, m, l.Shape)...)...)
+	l.Emit(stem, l.Shape.Elements(), tensor.Rows(m.rows, m.channels*m.width, run), append(buffers, n.arguments(l, m, l.Shape)...)...)
 }
 
 func normalize[T float32 | float64](n normal, m members) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		y, x, gamma, beta := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2), tensor.Slice[T](a, 3)
+		var tau []T
+		if n.threshold {
+			tau = tensor.Slice[T](a, 4)
+		}
 		size := m.channels * m.width
 		for row := lo; row < hi; row++ {
 			mean, inverse := moments(x[row*size:(row+1)*size], n)
@@ -145,6 +170,9 @@ func normalize[T float32 | float64](n normal, m members) func(a *tensor.Args, lo
 				from, to := x[row*size+c*m.width:][:m.width], y[row*size+c*m.width:][:m.width]
 				for i, v := range from {
 					to[i] = T((float64(v)-mean)*scale + shift)
+				}
+				if n.threshold {
+					raise(to, to, tau[channel])
 				}
 			}
 		}

@@ -29,12 +29,15 @@ func threshold[T float32 | float64](width int) func(a *tensor.Args, lo, hi int) 
 	return func(a *tensor.Args, lo, hi int) {
 		y, x, tau := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2)
 		for row := lo; row < hi; row++ {
-			bound := tau[row%len(tau)]
-			from, to := x[row*width:(row+1)*width], y[row*width:(row+1)*width]
-			for i, v := range from {
-				to[i] = max(v, bound)
-			}
+			raise(y[row*width:(row+1)*width], x[row*width:(row+1)*width], tau[row%len(tau)])
 		}
+	}
+}
+
+// raise is y = max(x, bound).
+func raise[T float32 | float64](y, x []T, bound T) {
+	for i, v := range x {
+		y[i] = max(v, bound)
 	}
 }
 

@@ -17,7 +17,10 @@ func TestInputsOfOtherTypesAreErrors(t *testing.T) {
 			b.Apply(GatherImages{Batch{Size: 1}, 0, 1}, b.Parameter("images", nil, 3, 1, 2, 2), b.Header())
 		},
 		"a header of floats": func(b *graph.Builder) {
-			b.Apply(Dropout{Rate: 0.5}, b.Parameter("x", nil, 3), b.Parameter("header of floats", nil, 3))
+			b.Apply(Dropout{Rate: 0.5, Stream: 1}, b.Parameter("x", nil, 3), b.Parameter("header of floats", nil, 3))
+		},
+		"noise of a step that is a float": func(b *graph.Builder) {
+			b.Apply(Noise{Stream: 1}, b.Parameter("header of floats", nil, 3))
 		},
 	} {
 		b := graph.New(tensor.Float32)

@@ -83,6 +83,21 @@ func normalizeCases() []Case {
 			},
 		})
 	}
+	fused := tensor.Shape{3, 4, 5, 7}
+	cases = append(cases, Case{
+		Name: "filter response norm + threshold", Kernel: "normalize_threshold_fwd", Terms: 35,
+		Inputs: []Input{Float(Normal, fused...), Float(Normal, 4), Float(Normal, 4), Float(Normal, 4)},
+		Build: func(b *graph.Builder, in []*graph.Node) *graph.Node {
+			return b.Apply(op.Threshold{}, b.Apply(op.FilterResponseNorm{Epsilon: epsilon}, in[0], in[1], in[2]), in[3])
+		},
+		Naive: func(in [][]float64) []float64 {
+			y := naiveNormalize(in[0], in[1], in[2], 3, 0, 35, epsilon)
+			for i := range y {
+				y[i] = math.Max(y[i], in[3][i/35%4])
+			}
+			return y
+		},
+	})
 	return append(cases, dropoutCases()...)
 }
 
