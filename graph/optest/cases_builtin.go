@@ -5,10 +5,13 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 )
 
-// builtinCases are graphs whose gradients need the sum that differentiation puts where a node has several consumers.
+// builtinCases are a single element, and graphs whose gradients need the sum that differentiation puts where a node has several consumers.
 func builtinCases() []Case {
 	m := matrix{33, 33, 33, op.MatMul{}}
 	return []Case{{
+		Name: "element 32 of [3 31]", Op: op.Element{Index: 32}, Inputs: []Input{Float(Normal, 3, 31)}, Terms: 1, NoGradient: true,
+		Naive: func(in [][]float64) []float64 { return in[0][32:33] },
+	}, {
 		Name: "a matrix times itself", Terms: 33, Inputs: m.inputs()[:1],
 		Build: func(b *graph.Builder, in []*graph.Node) *graph.Node { return b.Apply(m.product, in[0], in[0]) },
 		Naive: func(in [][]float64) []float64 { return m.naive([][]float64{in[0], in[0]}) },

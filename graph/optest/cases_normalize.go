@@ -39,13 +39,26 @@ func naiveNormalize(x, gamma, beta []float64, images, groups, width int, epsilon
 func normalizeCases() []Case {
 	const epsilon = 1e-3
 	var cases []Case
-	for _, shape := range []tensor.Shape{{1, 1, 1, 2}, {2, 6, 5, 7}, {3, 4, 1, 33}, {1, 12, 9, 9}} {
+	for _, shape := range []tensor.Shape{{1, 1, 1, 2}, {2, 6, 5, 7}, {3, 4, 1, 33}, {1, 12, 9, 9}, {5, 6, 31, 11}} {
 		inputs := []Input{Float(Normal, shape...), Float(Normal, shape[1]), Float(Normal, shape[1])}
 		width := shape[2] * shape[3]
 		cases = append(cases, Case{
 			Name: fmt.Sprint("filter response norm ", shape), Op: op.FilterResponseNorm{Epsilon: epsilon}, Inputs: inputs, Terms: width,
 			Naive: func(in [][]float64) []float64 {
 				return naiveNormalize(in[0], in[1], in[2], shape[0], 0, width, epsilon)
+			},
+		}, Case{
+			Name: fmt.Sprint("filter response norm, threshold ", shape), Kernel: "normalize_threshold_fwd", Terms: width,
+			Inputs: append(inputs, Float(Normal, shape[1])),
+			Build: func(b *graph.Builder, in []*graph.Node) *graph.Node {
+				return b.Apply(op.Threshold{}, b.Apply(op.FilterResponseNorm{Epsilon: epsilon}, in[:3]...), in[3])
+			},
+			Naive: func(in [][]float64) []float64 {
+				y := naiveNormalize(in[0], in[1], in[2], shape[0], 0, width, epsilon)
+				for i := range y {
+					y[i] = math.Max(y[i], in[3][i/width%shape[1]])
+				}
+				return y
 			},
 		})
 		for _, groups := range []int{1, 2, 3} {
@@ -83,21 +96,6 @@ func normalizeCases() []Case {
 			},
 		})
 	}
-	fused := tensor.Shape{3, 4, 5, 7}
-	cases = append(cases, Case{
-		Name: "filter response norm + threshold", Kernel: "normalize_threshold_fwd", Terms: 35,
-		Inputs: []Input{Float(Normal, fused...), Float(Normal, 4), Float(Normal, 4), Float(Normal, 4)},
-		Build: func(b *graph.Builder, in []*graph.Node) *graph.Node {
-			return b.Apply(op.Threshold{}, b.Apply(op.FilterResponseNorm{Epsilon: epsilon}, in[0], in[1], in[2]), in[3])
-		},
-		Naive: func(in [][]float64) []float64 {
-			y := naiveNormalize(in[0], in[1], in[2], 3, 0, 35, epsilon)
-			for i := range y {
-				y[i] = math.Max(y[i], in[3][i/35%4])
-			}
-			return y
-		},
-	})
 	return append(cases, dropoutCases()...)
 }
 
@@ -145,7 +143,7 @@ func dropoutMask(n int, rate float64, header []float64) []float64 {
 
 func cumulativeCases() []Case {
 	var cases []Case
-	for _, shape := range []tensor.Shape{{1}, {257}, {5, 33}, {3, 31, 7}} {
+	for _, shape := range []tensor.Shape{{1}, {257}, {5, 33}, {3, 31, 7}, {300, 31}} {
 		for axis := range shape {
 			for _, reverse := range []bool{false, true} {
 				cases = append(cases, Case{
@@ -176,7 +174,7 @@ func naiveCumulative(x []float64, shape tensor.Shape, axis int, reverse bool) []
 
 func likelihoodCases() []Case {
 	var cases []Case
-	for _, shape := range []tensor.Shape{{1}, {31}, {5, 33}, {2, 3, 7}} {
+	for _, shape := range []tensor.Shape{{1}, {31}, {5, 33}, {2, 3, 7}, {9001}} {
 		batch := float64(shape[0])
 		cases = append(cases, Case{
 			Name: fmt.Sprint("squared error ", shape), Op: op.SquaredError{}, Terms: shape.Elements(),
@@ -239,7 +237,7 @@ func functionCases() []Case {
 		}, "e^x - 1 cancels near 0"},
 		{op.Lgamma{}, Positive, func(x float64) float64 { v, _ := math.Lgamma(x); return v }, digamma},
 	} {
-		for _, n := range []int{1, 257} {
+		for _, n := range []int{1, 257, 9001} {
 			c := Case{
 				Name: fmt.Sprint(f.op.Name(), " [", n, "]"), Op: f.op, Inputs: []Input{Float(f.fill, n)}, Terms: 1,
 				Naive: func(in [][]float64) []float64 {

@@ -14,7 +14,7 @@ func Cases() []Case {
 	var all []Case
 	for _, family := range [][]Case{
 		convolutionCases(), matrixCases(), pointwiseCases(), poolCases(), lossCases(), gatherCases(), builtinCases(), densityCases(),
-		normalizeCases(), cumulativeCases(), likelihoodCases(), functionCases(),
+		normalizeCases(), cumulativeCases(), likelihoodCases(), functionCases(), arithmeticCases(), sumCases(),
 	} {
 		all = append(all, family...)
 	}

@@ -1,0 +1,114 @@
+package optest
+
+import (
+	"fmt"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// place is the position, in a tensor of shape, of what element i of the output reads or is part of. The shape's axes are the last of
+// the output's; on an axis of extent 1 there is only one element.
+func place(i int, output, shape tensor.Shape) int {
+	at, stride := 0, 1
+	for axis := len(output) - 1; axis >= 0; axis-- {
+		index := i % output[axis]
+		i /= output[axis]
+		if own := axis - len(output) + len(shape); own >= 0 {
+			at += index % shape[own] * stride
+			stride *= shape[own]
+		}
+	}
+	return at
+}
+
+func arithmeticCases() []Case {
+	var cases []Case
+	for _, s := range []struct{ a, b, y tensor.Shape }{
+		{tensor.Shape{}, tensor.Shape{}, tensor.Shape{}},
+		{tensor.Shape{1, 1}, tensor.Shape{1}, tensor.Shape{1, 1}},
+		{tensor.Shape{9001}, tensor.Shape{9001}, tensor.Shape{9001}},
+		{tensor.Shape{}, tensor.Shape{31, 33}, tensor.Shape{31, 33}},
+		{tensor.Shape{33, 257}, tensor.Shape{257}, tensor.Shape{33, 257}},
+		{tensor.Shape{31, 1}, tensor.Shape{31, 257}, tensor.Shape{31, 257}},
+		{tensor.Shape{31, 1}, tensor.Shape{1, 33}, tensor.Shape{31, 33}},
+		{tensor.Shape{5, 7, 3, 9}, tensor.Shape{7, 1, 1}, tensor.Shape{5, 7, 3, 9}},
+		{tensor.Shape{3, 1, 2, 1, 3, 1}, tensor.Shape{1, 2, 1, 4, 1, 5}, tensor.Shape{3, 2, 2, 4, 3, 5}},
+	} {
+		for _, f := range []struct {
+			op    graph.Op
+			value func(a, b float64) float64
+		}{
+			{op.Add{}, func(a, b float64) float64 { return a + b }},
+			{op.Subtract{}, func(a, b float64) float64 { return a - b }},
+			{op.Multiply{}, func(a, b float64) float64 { return a * b }},
+			{op.Divide{}, func(a, b float64) float64 { return a / b }},
+		} {
+			cases = append(cases, Case{
+				Name: fmt.Sprint(f.op.Name(), " ", s.a, " ", s.b), Op: f.op, Terms: 1,
+				Inputs: []Input{Float(Normal, s.a...), Float(Positive, s.b...)},
+				Naive: func(in [][]float64) []float64 {
+					y := make([]float64, s.y.Elements())
+					for i := range y {
+						y[i] = f.value(in[0][place(i, s.y, s.a)], in[1][place(i, s.y, s.b)])
+					}
+					return y
+				},
+			})
+		}
+	}
+	return append(cases, Case{
+		Name: "scale [9001]", Op: op.Scale{Factor: -1.5, Offset: 0.25}, Terms: 2, Inputs: []Input{Float(Normal, 9001)},
+		Naive: func(in [][]float64) []float64 {
+			y := make([]float64, len(in[0]))
+			for i, v := range in[0] {
+				y[i] = -1.5*v + 0.25
+			}
+			return y
+		},
+	})
+}
+
+func sumCases() []Case {
+	var cases []Case
+	for _, s := range []struct {
+		shape tensor.Shape
+		axes  []int
+		ones  tensor.Shape // the shape with extent 1 on the axes
+	}{
+		{tensor.Shape{}, nil, tensor.Shape{}},
+		{tensor.Shape{1}, []int{0}, tensor.Shape{1}},
+		{tensor.Shape{257}, nil, tensor.Shape{1}},
+		{tensor.Shape{20011}, nil, tensor.Shape{1}},
+		{tensor.Shape{31, 33}, []int{1}, tensor.Shape{31, 1}},
+		{tensor.Shape{31, 1031}, []int{0}, tensor.Shape{1, 1031}},
+		{tensor.Shape{4099, 3}, []int{0}, tensor.Shape{1, 3}},
+		{tensor.Shape{3, 9001}, []int{1}, tensor.Shape{3, 1}},
+		{tensor.Shape{5, 7, 3, 9}, []int{0, 2, 3}, tensor.Shape{1, 7, 1, 1}},
+		{tensor.Shape{5, 7, 3, 9}, []int{2, 3}, tensor.Shape{5, 7, 1, 1}},
+		{tensor.Shape{3, 2, 4, 3, 2, 5}, []int{0, 2, 4}, tensor.Shape{1, 2, 1, 3, 1, 5}},
+		{tensor.Shape{3, 2, 4, 3, 2, 5}, []int{1, 3, 5}, tensor.Shape{3, 1, 4, 1, 2, 1}},
+	} {
+		terms := s.shape.Elements() / s.ones.Elements()
+		add := func(in [][]float64) []float64 {
+			y := make([]float64, s.ones.Elements())
+			for i, v := range in[0] {
+				y[place(i, s.shape, s.ones)] += v
+			}
+			return y
+		}
+		mean := func(in [][]float64) []float64 {
+			y := add(in)
+			for i := range y {
+				y[i] /= float64(terms)
+			}
+			return y
+		}
+		inputs := []Input{Float(Normal, s.shape...)}
+		cases = append(cases,
+			Case{Name: fmt.Sprint("sum ", s.shape, " over ", s.axes), Op: op.Sum{Axes: op.AxesOf(s.axes...)}, Inputs: inputs, Naive: add, Terms: terms},
+			Case{Name: fmt.Sprint("mean ", s.shape, " over ", s.axes), Op: op.Mean{Axes: op.AxesOf(s.axes...)}, Inputs: inputs, Naive: mean, Terms: terms})
+	}
+	return cases
+}
