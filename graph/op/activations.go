@@ -7,6 +7,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
 // Tanh is the hyperbolic tangent, elementwise: x [...] -> y [...].
@@ -20,6 +21,12 @@ func (tanhCurve) curve() curve {
 		value:    math.Tanh,
 		slope:    func(y float64) float64 { return (1 - y) * (1 + y) },
 		ofOutput: true,
+		values:   tanhs,
+		gradients: func(dx, dout, y []float32) {
+			for i, v := range y {
+				dx[i] = dout[i] * ((1 - v) * (1 + v))
+			}
+		},
 	}
 }
 
@@ -34,6 +41,12 @@ func (sigmoidCurve) curve() curve {
 		value:    sigmoid,
 		slope:    func(y float64) float64 { return y * (1 - y) },
 		ofOutput: true,
+		values:   sigmoids,
+		gradients: func(dx, dout, y []float32) {
+			for i, v := range y {
+				dx[i] = dout[i] * (v * (1 - v))
+			}
+		},
 	}
 }
 
@@ -65,6 +78,18 @@ func (siluCurve) curve() curve {
 		slope: func(x float64) float64 {
 			s := sigmoid(x)
 			return s * (1 + x*(1-s))
+		},
+		values: func(y, x []float32) {
+			sigmoids(y, x)
+			for i, v := range x {
+				y[i] *= v
+			}
+		},
+		gradients: func(dx, dout, x []float32) {
+			sigmoids(dx, x)
+			for i, s := range dx {
+				dx[i] = dout[i] * (s * (1 + x[i]*(1-s)))
+			}
 		},
 	}
 }
@@ -111,6 +136,40 @@ func (e ELU) curve() curve {
 		},
 		ofOutput:  true,
 		constants: []float64{e.Alpha},
+		values: func(y, x []float32) {
+			for i, v := range x {
+				y[i] = min(v, 0)
+			}
+			kernel.Expm1(y, y)
+			alpha := float32(e.Alpha)
+			for i, v := range x {
+				y[i] = max(v, 0) + alpha*y[i]
+			}
+		},
+	}
+}
+
+// sigmoids is y = 1 / (2 + (e^-x - 1)).
+func sigmoids(y, x []float32) {
+	for i, v := range x {
+		y[i] = -v
+	}
+	kernel.Expm1(y, y)
+	for i, v := range y {
+		y[i] = 1 / (2 + v)
+	}
+}
+
+// tanhs is y = -e / (2 + e), with the sign of x, where e = e^(-2|x|) - 1: nothing overflows, and nothing cancels near 0.
+func tanhs(y, x []float32) {
+	const sign = 1 << 31
+	for i, v := range x {
+		y[i] = 2 * math.Float32frombits(math.Float32bits(v)|sign)
+	}
+	kernel.Expm1(y, y)
+	for i, v := range y {
+		bits := math.Float32bits(-v / (2 + v))
+		y[i] = math.Float32frombits(bits&^sign | math.Float32bits(x[i])&sign)
 	}
 }
 

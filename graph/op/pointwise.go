@@ -5,14 +5,18 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// curve is a function of one number and its derivative, both computed in float64. The derivative is a function of y where that is possible,
-// so that x's memory is free once y is there.
+// curve is a function of one number and its derivative, computed in float64 unless there are faster ways for float32. The derivative is a
+// function of y where that is possible, so that x's memory is free once y is there.
 type curve struct {
 	name      string // of the op, and of the kernels name_fwd and name_bwd
 	value     func(x float64) float64
 	slope     func(v float64) float64 // of y when ofOutput, else of x
 	ofOutput  bool
 	constants []float64 // the kernels' further arguments
+
+	// The faster ways: y of x, and dx of dout and of what slope takes. The slices have one length and share no memory.
+	values    func(y, x []float32)
+	gradients func(dx, dout, v []float32)
 }
 
 // pointwise is an op that applies a curve to each element: x [...] -> y of the same shape.
@@ -60,16 +64,20 @@ func (c curve) arguments(l *graph.Lowering, buffers ...tensor.Argument) []tensor
 
 func lowerPointwise(l *graph.Lowering, c curve) {
 	n := l.Shape.Elements()
-	run := graph.Pick(l, curveValues[float32], curveValues[float64])(c.value)
+	run := graph.Pick(l, curveValues(c.value, c.values), curveValues[float64](c.value, nil))
 	l.Emit(c.name+"_fwd", n, tensor.Elementwise(n, run), c.arguments(l, l.Out(), l.In(0))...)
 }
 
-func curveValues[T float32 | float64](value func(x float64) float64) func(a *tensor.Args, lo, hi int) {
-	return func(a *tensor.Args, lo, hi int) {
-		y, x := tensor.Slice[T](a, 0)[lo:hi], tensor.Slice[T](a, 1)[lo:hi]
-		for i, v := range x {
-			y[i] = T(value(float64(v)))
+func curveValues[T float32 | float64](value func(x float64) float64, values func(y, x []T)) func(a *tensor.Args, lo, hi int) {
+	if values == nil {
+		values = func(y, x []T) {
+			for i, v := range x {
+				y[i] = T(value(float64(v)))
+			}
 		}
+	}
+	return func(a *tensor.Args, lo, hi int) {
+		values(tensor.Slice[T](a, 0)[lo:hi], tensor.Slice[T](a, 1)[lo:hi])
 	}
 }
 
@@ -95,15 +103,19 @@ func (pointwiseBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 func (g pointwiseBackward) Lower(l *graph.Lowering) {
 	n, c := l.Shape.Elements(), g.op.curve()
-	run := graph.Pick(l, curveGradient[float32], curveGradient[float64])(c.slope)
+	run := graph.Pick(l, curveGradients(c.slope, c.gradients), curveGradients[float64](c.slope, nil))
 	l.Emit(c.name+"_bwd", n, tensor.Elementwise(n, run), c.arguments(l, l.Out(), l.In(0), l.In(1))...)
 }
 
-func curveGradient[T float32 | float64](slope func(v float64) float64) func(a *tensor.Args, lo, hi int) {
-	return func(a *tensor.Args, lo, hi int) {
-		dx, dout, from := tensor.Slice[T](a, 0)[lo:hi], tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi]
-		for i, v := range from {
-			dx[i] = T(float64(dout[i]) * slope(float64(v)))
+func curveGradients[T float32 | float64](slope func(v float64) float64, gradients func(dx, dout, v []T)) func(a *tensor.Args, lo, hi int) {
+	if gradients == nil {
+		gradients = func(dx, dout, v []T) {
+			for i, from := range v {
+				dx[i] = T(float64(dout[i]) * slope(float64(from)))
+			}
 		}
+	}
+	return func(a *tensor.Args, lo, hi int) {
+		gradients(tensor.Slice[T](a, 0)[lo:hi], tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi])
 	}
 }

@@ -15,7 +15,15 @@ type Threshold struct{}
 func (Threshold) Name() string { return "threshold" }
 
 // Shape implements graph.Op.
-func (Threshold) Shape(in []tensor.Shape) (tensor.Shape, error) { return BiasAdd{}.Shape(in) }
+func (Threshold) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, -1, 1); err != nil {
+		return nil, err
+	}
+	if len(in[0]) < 2 || in[0][1] != in[1][0] {
+		return nil, errors.Errorf("input has shape %v, tau has %d elements: wants as many channels on axis 1", in[0], in[1][0])
+	}
+	return in[0], nil
+}
 
 // Lower implements graph.Op.
 func (Threshold) Lower(l *graph.Lowering) {
@@ -59,7 +67,7 @@ func (thresholdBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if err := wantEqual(in[0], in[1]); err != nil {
 		return nil, err
 	}
-	return BiasAdd{}.Shape(in[1:])
+	return Threshold{}.Shape(in[1:])
 }
 
 func (thresholdBackward) Lower(l *graph.Lowering) {

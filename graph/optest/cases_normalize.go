@@ -225,7 +225,7 @@ func functionCases() []Case {
 	}{
 		{op.Exp{}, Normal, math.Exp, ""}, {op.Log{}, Positive, math.Log, "near 1 the logarithm has the error of its argument"},
 		{op.Sqrt{}, Positive, math.Sqrt, ""}, {op.Squared{}, Normal, func(x float64) float64 { return x * x }, ""},
-		{op.Negate{}, Normal, func(x float64) float64 { return -x }, ""}, {op.Tanh{}, Normal, math.Tanh, ""},
+		{op.Negate{}, Normal, func(x float64) float64 { return -x }, ""}, {op.Tanh{}, Normal, math.Tanh, "1 - y^2, where y is near 1, has the error of y"},
 		{op.Sigmoid{}, Normal, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, ""},
 		{op.Softplus{}, Normal, func(x float64) float64 { return math.Log(1 + math.Exp(x)) }, ""},
 		{op.SiLU{}, Normal, func(x float64) float64 { return x / (1 + math.Exp(-x)) }, ""},

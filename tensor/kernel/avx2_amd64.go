@@ -151,3 +151,20 @@ func maxLineBackwardFast[T Float](dx, x, gradient []T, width int) bool {
 	maxLineBackwardAVX2(first(dx, 2*n), first(dx[width:], 2*n), first(x, 2*n), first(x[width:], 2*n), first(gradient, n), n)
 	return true
 }
+
+func expm1Fast(y, x []float32) bool {
+	if !useAVX2 {
+		return false
+	}
+	whole := len(x) &^ (vector - 1)
+	if whole > 0 {
+		expm1AVX2(first(y, whole), first(x, whole), whole)
+	}
+	if whole < len(x) {
+		var rest [vector]float32
+		copy(rest[:], x[whole:])
+		expm1AVX2(&rest[0], &rest[0], vector)
+		copy(y[whole:], rest[:])
+	}
+	return true
+}

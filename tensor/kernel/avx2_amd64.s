@@ -1916,3 +1916,96 @@ loop:
 end:
 	VZEROUPPER
 	RET
+
+// func expm1AVX2(y *float32, x *float32, n int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·expm1AVX2(SB), NOSPLIT, $0-24
+	MOVQ         y+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         n+16(FP), DX
+	VBROADCASTSS expm1Highest<>+0(SB), Y0
+	VBROADCASTSS expm1Lowest<>+0(SB), Y1
+	VBROADCASTSS expm1Log2e<>+0(SB), Y2
+	VBROADCASTSS expm1Round<>+0(SB), Y3
+	VBROADCASTSS expm1Ln2High<>+0(SB), Y4
+	VBROADCASTSS expm1Ln2Low<>+0(SB), Y5
+	VBROADCASTSS expm1Half<>+0(SB), Y6
+	VPBROADCASTD expm1Exponent<>+0(SB), Y7
+
+loop:
+	VMOVUPS      (CX), Y8
+	VMINPS       Y8, Y0, Y8
+	VMAXPS       Y8, Y1, Y8
+	VMULPS       Y2, Y8, Y9
+	VADDPS       Y3, Y9, Y9
+	VPADDD       Y7, Y9, Y10
+	VPSLLD       $0x17, Y10, Y10
+	VSUBPS       Y3, Y9, Y9
+	VMOVAPS      Y8, Y11
+	VFNMADD231PS Y4, Y9, Y11
+	VFNMADD231PS Y5, Y9, Y11
+	VBROADCASTSS expm1Term7<>+0(SB), Y12
+	VBROADCASTSS expm1Term6<>+0(SB), Y8
+	VFMADD213PS  Y8, Y11, Y12
+	VBROADCASTSS expm1Term5<>+0(SB), Y8
+	VFMADD213PS  Y8, Y11, Y12
+	VBROADCASTSS expm1Term4<>+0(SB), Y8
+	VFMADD213PS  Y8, Y11, Y12
+	VBROADCASTSS expm1Term3<>+0(SB), Y8
+	VFMADD213PS  Y8, Y11, Y12
+	VBROADCASTSS expm1Term2<>+0(SB), Y8
+	VFMADD213PS  Y8, Y11, Y12
+	VMULPS       Y11, Y11, Y8
+	VFMADD213PS  Y11, Y8, Y12
+	VSUBPS       Y6, Y10, Y9
+	VFMADD213PS  Y9, Y10, Y12
+	VADDPS       Y12, Y12, Y12
+	VMOVUPS      Y12, (AX)
+	ADDQ         $0x20, CX
+	ADDQ         $0x20, AX
+	SUBQ         $0x08, DX
+	JNE          loop
+	VZEROUPPER
+	RET
+
+DATA expm1Highest<>+0(SB)/4, $(89.0)
+GLOBL expm1Highest<>(SB), RODATA|NOPTR, $4
+
+DATA expm1Lowest<>+0(SB)/4, $(-80.0)
+GLOBL expm1Lowest<>(SB), RODATA|NOPTR, $4
+
+DATA expm1Log2e<>+0(SB)/4, $(1.442695)
+GLOBL expm1Log2e<>(SB), RODATA|NOPTR, $4
+
+DATA expm1Round<>+0(SB)/4, $(12582912.0)
+GLOBL expm1Round<>(SB), RODATA|NOPTR, $4
+
+DATA expm1Ln2High<>+0(SB)/4, $(0.6933594)
+GLOBL expm1Ln2High<>(SB), RODATA|NOPTR, $4
+
+DATA expm1Ln2Low<>+0(SB)/4, $(-0.00021219444)
+GLOBL expm1Ln2Low<>(SB), RODATA|NOPTR, $4
+
+DATA expm1Half<>+0(SB)/4, $(0.5)
+GLOBL expm1Half<>(SB), RODATA|NOPTR, $4
+
+DATA expm1Exponent<>+0(SB)/4, $0x0000007e
+GLOBL expm1Exponent<>(SB), RODATA|NOPTR, $4
+
+DATA expm1Term7<>+0(SB)/4, $(0.0001984127)
+GLOBL expm1Term7<>(SB), RODATA|NOPTR, $4
+
+DATA expm1Term6<>+0(SB)/4, $(0.0013888889)
+GLOBL expm1Term6<>(SB), RODATA|NOPTR, $4
+
+DATA expm1Term5<>+0(SB)/4, $(0.008333334)
+GLOBL expm1Term5<>(SB), RODATA|NOPTR, $4
+
+DATA expm1Term4<>+0(SB)/4, $(0.041666668)
+GLOBL expm1Term4<>(SB), RODATA|NOPTR, $4
+
+DATA expm1Term3<>+0(SB)/4, $(0.16666667)
+GLOBL expm1Term3<>(SB), RODATA|NOPTR, $4
+
+DATA expm1Term2<>+0(SB)/4, $(0.5)
+GLOBL expm1Term2<>(SB), RODATA|NOPTR, $4

@@ -89,3 +89,8 @@ func maxLineAVX2(y *float32, upper *float32, lower *float32, n int)
 //
 //go:noescape
 func maxLineBackwardAVX2(dupper *float32, dlower *float32, upper *float32, lower *float32, gradient *float32, n int)
+
+// expm1AVX2 is expm1 for n elements, a multiple of eight that is not 0. y may be x.
+//
+//go:noescape
+func expm1AVX2(y *float32, x *float32, n int)

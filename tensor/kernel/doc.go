@@ -1,6 +1,7 @@
 // Package kernel holds the heavy loops of the host device: matrix
 // multiplication, two-dimensional convolution in its three directions, and
-// pooling, as pure functions over slices.
+// pooling, as pure functions over slices; and [Expm1], which activations are
+// made of.
 //
 // Its nouns:
 //

@@ -22,3 +22,5 @@ func maxLineFast[T Float](y, upper, lower []T) bool { return false }
 func maxLineBackwardFast[T Float](dx, x, gradient []T, width int) bool { return false }
 
 func vectorLength[T Float]() int { return 1 }
+
+func expm1Fast(y, x []float32) bool { return false }

@@ -25,4 +25,5 @@ func All() {
 	transpose()
 	maxLine()
 	maxLineBackward()
+	expm1()
 }
