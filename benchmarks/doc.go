@@ -1,7 +1,14 @@
-// Command benchmarks times training steps: Pollen's, and the same network's on Gorgonia's own ops and TapeMachine, in the same run.
+// Command benchmarks times Pollen, and beside it the same work done by others, in the same run.
 //
-//	go run ./benchmarks
+//	go run ./benchmarks step      training steps: networks, batches, samplers; Gorgonia's TapeMachine, PyTorch, JAX
+//	go run ./benchmarks chains    1, 2, 4 and 16 chains: images per second of all together
+//	go run ./benchmarks predict   class probabilities under a sample, and averages over samples
+//	go run ./benchmarks kernels   kernels, as shares of the machine's measured peaks
 //
-// prints, for each network at batch 100, the median milliseconds of a step, images per second, and the ratio of the medians. The runs
-// alternate, so that what else the machine does falls on both.
+// The sides of a comparison take turns: in each round each of them makes a number of steps, so that what else the machine does
+// falls on all. Figures are medians over rounds; ratios are of medians. --json writes them with the machine's description, for
+// benchmarks/history.
+//
+// PyTorch and JAX run in a process of their own, peers/torch_mnist.py and peers/jax_mnist.py, which --python starts (see
+// peers/requirements.txt); one that is absent is left out, with a message.
 package main

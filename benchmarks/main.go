@@ -1,106 +1,147 @@
 package main
 
 import (
-	"flag"
+	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"runtime"
-	"sort"
-	"time"
+	"slices"
+	"strings"
 
 	"github.com/pkg/errors"
-
-	"github.com/pollen-ml/pollen/report"
+	"github.com/spf13/cobra"
 )
 
-// contestant makes training steps of one network on fixed data.
-type contestant interface {
-	step() error
-	close() error
-}
-
-// batch is the minibatch of all benchmarks here.
-const batch = 100
-
-// networks are timed with that many steps of each side in a round, so that a round takes about as long for each.
-var networks = []struct {
-	name           string
-	pollen, others int
-}{
-	{"lenet-small", 20, 4},
-	{"mnist-64-64-256", 3, 1},
+// options are the flags that all commands share.
+type options struct {
+	rounds  int
+	threads int
+	json    string
+	python  string
 }
 
 func main() {
-	rounds := flag.Int("rounds", 5, "rounds, in each of which both sides run")
-	flag.Parse()
-	if err := run(*rounds); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := command().ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(rounds int) error {
-	if rounds < 1 {
-		return errors.Errorf("benchmarks: %d rounds, wants at least 1", rounds)
+func command() *cobra.Command {
+	var o options
+	root := &cobra.Command{
+		Use:           "benchmarks",
+		Short:         "Time Pollen, and the same work done by others, in one run",
+		SilenceUsage:  true,
+		SilenceErrors: true,
 	}
-	fmt.Printf("training step, SGD, batch %d, float32, %d threads, %s\n", batch, runtime.GOMAXPROCS(0), runtime.Version())
-	table := report.NewTable("network", report.Column{Title: "Pollen ms/step", Format: "%.2f"}, report.Column{Title: "images/s", Format: "%.0f"},
-		report.Column{Title: "SGLD ms/step", Format: "%.2f"}, report.Column{Title: "Gorgonia ms/step", Format: "%.1f"},
-		report.Column{Title: "images/s", Format: "%.0f"}, report.Column{Title: "Gorgonia/Pollen", Format: "%.1f"})
-	for _, n := range networks {
-		row, err := compare(n.name, rounds, n.pollen, n.others)
-		if err != nil {
-			return err
+	flags := root.PersistentFlags()
+	flags.IntVar(&o.rounds, "rounds", 7, "rounds, in each of which every side runs")
+	flags.IntVar(&o.threads, "threads", runtime.GOMAXPROCS(0), "threads of every side that can be told")
+	flags.StringVar(&o.json, "json", "", "write the figures to this file")
+	flags.StringVar(&o.python, "python", "python3", "the Python that has PyTorch and JAX")
+	root.PersistentPreRunE = func(*cobra.Command, []string) error {
+		if o.rounds < 1 || o.threads < 1 {
+			return errors.Errorf("benchmarks: %d rounds on %d threads, wants at least 1 of each", o.rounds, o.threads)
 		}
-		if err := table.Add(n.name, row...); err != nil {
-			return err
-		}
+		return nil
 	}
-	return table.WriteText(os.Stdout)
+	root.AddCommand(stepCommand(&o), chainsCommand(&o), predictCommand(&o), kernelsCommand(&o))
+	return root
 }
 
-// compare times both sides in turn and returns a row of the table.
-func compare(network string, rounds, pollenSteps, otherSteps int) ([]any, error) {
-	sgd, err := newPollen(network, false)
-	if err != nil {
-		return nil, err
+// stepFlags are the grid of training steps.
+type stepFlags struct {
+	networks, samplers, peers []string
+	batches                   []int
+}
+
+func stepCommand(o *options) *cobra.Command {
+	var f stepFlags
+	c := &cobra.Command{
+		Use:   "step",
+		Short: "Training steps, beside Gorgonia, PyTorch and JAX",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return steps(c.Context(), o, f) },
 	}
-	defer sgd.close()
-	sgld, err := newPollen(network, true)
-	if err != nil {
-		return nil, err
+	flags := c.Flags()
+	flags.StringSliceVar(&f.networks, "networks", []string{"lenet-small", "lenet", "mlp-400-400", "mnist-64-64-256"}, "networks, as layers.New names them")
+	flags.IntSliceVar(&f.batches, "batches", []int{100}, "batch sizes")
+	flags.StringSliceVar(&f.samplers, "samplers", []string{"sgd", "sgld", "psgld"}, "sgd, sgld, psgld")
+	flags.StringSliceVar(&f.peers, "peers", peerNames(), "the other sides")
+	return c
+}
+
+func peerNames() []string {
+	var names []string
+	for _, p := range peers {
+		names = append(names, p.name)
 	}
-	defer sgld.close()
-	other, err := newTape(network)
-	if err != nil {
-		return nil, err
+	return names
+}
+
+func steps(ctx context.Context, o *options, f stepFlags) error {
+	for _, name := range f.peers {
+		if !slices.Contains(peerNames(), name) {
+			return errors.Errorf("benchmarks: no peer %q; there are %s", name, strings.Join(peerNames(), ", "))
+		}
 	}
-	defer other.close()
-	sides := []struct {
-		contestant
-		steps int
-		times []float64
-	}{{sgd, pollenSteps, nil}, {sgld, pollenSteps, nil}, {other, otherSteps, nil}}
-	for round := range rounds + 1 {
-		for i := range sides {
-			side := &sides[i]
-			for range side.steps {
-				start := time.Now()
-				if err := side.step(); err != nil {
-					return nil, err
-				}
-				if round > 0 { // the first round warms up
-					side.times = append(side.times, time.Since(start).Seconds())
+	r := newRecord()
+	fmt.Printf("training steps, float32, %s\n", r.Machine.describe())
+	said := map[string]bool{}
+	for _, network := range f.networks {
+		for _, batch := range f.batches {
+			for _, sampler := range f.samplers {
+				t := training{network, batch, sampler}
+				if err := t.compare(ctx, o, f.peers, r, said); err != nil {
+					return err
 				}
 			}
 		}
 	}
-	fast, noisy, slow := median(sides[0].times), median(sides[1].times), median(sides[2].times)
-	return []any{1000 * fast, batch / fast, 1000 * noisy, 1000 * slow, batch / slow, slow / fast}, nil
+	return r.write(o.json)
 }
 
-func median(times []float64) float64 {
-	sort.Float64s(times)
-	return times[len(times)/2]
+// compare times a training step on all sides and prints a line for each. What is said of a side that is absent is said once.
+func (t training) compare(ctx context.Context, o *options, names []string, r *record, said map[string]bool) (err error) {
+	ours, err := newPollen(t, o.threads, 1)
+	if err != nil {
+		return err
+	}
+	sides := []*side{{name: "pollen", does: ours}}
+	defer func() { err = firstError(err, closeAll(sides)) }()
+	for _, p := range peers {
+		if !slices.Contains(names, p.name) {
+			continue
+		}
+		other, err := p.open(*o, t)
+		if why, missing := err.(absent); missing {
+			if !said[p.name] {
+				fmt.Printf("  %s is left out: %v\n", p.name, why)
+			}
+			said[p.name] = true
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		sides = append(sides, &side{name: p.name, does: other})
+	}
+	if err := alternate(ctx, sides, o.rounds); err != nil {
+		return err
+	}
+	r.add(fmt.Sprintf("step %s batch %d %s", t.network, t.batch, t.sampler), sides, float64(t.batch), "images")
+	r.printFrom(len(r.Entries) - len(sides))
+	return nil
+}
+
+// firstError is the first of two errors that is one.
+func firstError(a, b error) error {
+	if a != nil {
+		return a
+	}
+	return b
 }

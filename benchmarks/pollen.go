@@ -1,6 +1,8 @@
 package main
 
 import (
+	"github.com/pkg/errors"
+
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
@@ -9,8 +11,29 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
+// training is a training step to be timed.
+type training struct {
+	network string
+	batch   int
+	sampler string // sgd, sgld or psgld
+}
+
 // examples is the size of the data set of noise that is trained on.
-const examples = 10 * batch
+func (t training) examples() int { return 10 * t.batch }
+
+// Settings that all sides share; the rate keeps training on noise finite.
+const (
+	rate           = 1e-3
+	priorDeviation = 0.3
+	psgldAlpha     = 0.99
+	psgldLambda    = 1e-5
+)
+
+// pixelMean and pixelDeviation are MNIST's.
+const (
+	pixelMean      = 0.1307
+	pixelDeviation = 0.3081
+)
 
 // pollen is a session of ours.
 type pollen struct {
@@ -18,44 +41,55 @@ type pollen struct {
 	session *graph.Session
 }
 
-func newPollen(network string, noise bool) (contestant, error) {
-	model, err := layers.New(network, 10)
+func newPollen(t training, threads, chains int) (contestant, error) {
+	program, err := t.compile()
 	if err != nil {
 		return nil, err
 	}
-	b := graph.New(tensor.Float32)
-	x, labels := op.Minibatch(b, op.Batch{Size: batch, Shuffled: true}, tensor.Shape{examples, 1, 28, 28}, 0.1307, 0.3081)
-	loss := b.Apply(op.CrossEntropy{}, model.Apply(b, x), labels)
-	if noise {
-		posterior := langevin.Posterior{DataSize: examples, Prior: langevin.Gaussian(0.3)}
-		err = langevin.Attach(b, langevin.SGLD{}, posterior, loss, []float64{posterior.StepSize(rate)}, []float64{1})
-	} else {
-		parameters := b.Parameters()
-		optimizers.Update(b, optimizers.SGD{}, parameters, b.Gradients(loss, parameters...), b.Table("rates", []float64{rate}))
-	}
-	if err != nil {
+	p := &pollen{host: tensor.NewHost(threads)}
+	if p.session, err = program.Load(p.host, graph.LoadOptions{Seed: 1, Chains: chains}); err != nil {
 		return nil, err
 	}
-	program, err := b.Compile()
-	if err != nil {
-		return nil, err
-	}
-	p := &pollen{host: tensor.NewHost(0)}
-	if p.session, err = program.Load(p.host, graph.LoadOptions{Seed: 1}); err != nil {
-		return nil, err
-	}
-	images, classes := fixedData()
+	images, classes := fixedData(t.examples())
 	if err := graph.Write(p.session, "images", 0, 0, images); err != nil {
 		return nil, err
 	}
 	return p, graph.Write(p.session, "labels", 0, 0, classes)
 }
 
-// rate keeps training on noise finite.
-const rate = 1e-3
+func (t training) compile() (*graph.Program, error) {
+	model, err := layers.New(t.network, 10)
+	if err != nil {
+		return nil, err
+	}
+	b := graph.New(tensor.Float32)
+	shape := tensor.Shape{t.examples(), 1, 28, 28}
+	x, labels := op.Minibatch(b, op.Batch{Size: t.batch, Shuffled: true}, shape, pixelMean, pixelDeviation)
+	loss := b.Apply(op.CrossEntropy{}, model.Apply(b, x), labels)
+	switch t.sampler {
+	case "sgd":
+		parameters := b.Parameters()
+		optimizers.Update(b, optimizers.SGD{}, parameters, b.Gradients(loss, parameters...), b.Table("rates", []float64{rate}))
+	case "sgld":
+		err = t.attach(b, langevin.SGLD{}, loss)
+	case "psgld":
+		err = t.attach(b, langevin.PSGLD{Alpha: psgldAlpha, Lambda: psgldLambda, Gamma: langevin.GammaNone}, loss)
+	default:
+		err = errors.Errorf("benchmarks: sampler %q, wants sgd, sgld or psgld", t.sampler)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return b.Compile()
+}
+
+func (t training) attach(b *graph.Builder, s langevin.Sampler, loss *graph.Node) error {
+	posterior := langevin.Posterior{DataSize: t.examples(), Prior: langevin.Gaussian(priorDeviation)}
+	return langevin.Attach(b, s, posterior, loss, []float64{posterior.StepSize(rate)}, []float64{1})
+}
 
 // fixedData is a data set of arbitrary pixels and labels.
-func fixedData() (images, labels []byte) {
+func fixedData(examples int) (images, labels []byte) {
 	images, labels = make([]byte, examples*28*28), make([]byte, examples)
 	state := uint32(1)
 	for i := range images {
@@ -68,7 +102,16 @@ func fixedData() (images, labels []byte) {
 	return images, labels
 }
 
-func (p *pollen) step() error { return p.session.Run(1) }
+func (p *pollen) run(steps int) (float64, error) {
+	return timed(func() error {
+		for left := steps; left > 0; left -= graph.MetricRows {
+			if err := p.session.Run(min(left, graph.MetricRows)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
 
 func (p *pollen) close() error {
 	if err := p.session.Close(); err != nil {

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"strconv"
+
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
 	dense "gorgonia.org/tensor"
@@ -13,14 +15,16 @@ type tape struct {
 	parameters []gorgonia.ValueGrad
 }
 
-// plan is a network's convolutions (filters, padding; 5x5 each, followed by pooling) and hidden width.
+// plans are the networks: convolutions (filters, padding; 5x5 each, followed by ReLU and pooling) and the hidden widths.
 var plans = map[string]struct {
-	filters [2]int
+	filters []int
 	padding int
-	hidden  int
+	hidden  []int
 }{
-	"lenet-small":     {[2]int{10, 20}, 0, 50},
-	"mnist-64-64-256": {[2]int{64, 64}, 2, 256},
+	"lenet-small":     {[]int{10, 20}, 0, []int{50}},
+	"lenet":           {[]int{20, 50}, 0, []int{500}},
+	"mnist-64-64-256": {[]int{64, 64}, 2, []int{256}},
+	"mlp-400-400":     {nil, 0, []int{400, 400}},
 }
 
 // tapeBuilder makes nodes and keeps the first error.
@@ -47,13 +51,14 @@ func (t *tapeBuilder) keep(n *gorgonia.Node, err error) *gorgonia.Node {
 	return n
 }
 
-func newTape(network string) (contestant, error) {
-	plan, ok := plans[network]
-	if !ok {
-		return nil, errors.Errorf("benchmarks: no network %q for Gorgonia", network)
+func newTape(w training) (contestant, error) {
+	plan, ok := plans[w.network]
+	if !ok || w.sampler != "sgd" {
+		return nil, absent{errors.Errorf("Gorgonia: no %s of %s here, SGD alone", w.sampler, w.network)}
 	}
 	t := &tapeBuilder{graph: gorgonia.NewGraph()}
-	images, labels := fixedData()
+	batch := w.batch
+	images, labels := fixedData(batch)
 	pixels, targets := make([]float32, batch*28*28), make([]float32, batch*10)
 	for i := range pixels {
 		pixels[i] = (float32(images[i])/255 - 0.1307) / 0.3081
@@ -70,9 +75,13 @@ func newTape(network string) (contestant, error) {
 		h = t.convolution(h, i, channels, filters, plan.padding)
 		channels, side = filters, (side+2*plan.padding-4)/2
 	}
-	h = t.keep(gorgonia.Reshape(h, dense.Shape{batch, channels * side * side}))
-	h = t.keep(gorgonia.Rectify(t.linear(h, "hidden", channels*side*side, plan.hidden)))
-	logits := t.linear(h, "output", plan.hidden, 10)
+	width := channels * side * side
+	h = t.keep(gorgonia.Reshape(h, dense.Shape{batch, width}))
+	for i, hidden := range plan.hidden {
+		h = t.keep(gorgonia.Rectify(t.linear(h, "hidden"+strconv.Itoa(i), width, hidden)))
+		width = hidden
+	}
+	logits := t.linear(h, "output", width, 10)
 	loss := t.keep(gorgonia.LogSoftMax(logits))
 	loss = t.keep(gorgonia.HadamardProd(loss, y))
 	loss = t.keep(gorgonia.Neg(t.keep(gorgonia.Sum(loss))))
@@ -104,6 +113,17 @@ func (t *tapeBuilder) convolution(x *gorgonia.Node, i, channels, filters, paddin
 func (t *tapeBuilder) linear(x *gorgonia.Node, name string, inputs, outputs int) *gorgonia.Node {
 	h := t.keep(gorgonia.Mul(x, t.parameter(name+".weight", inputs, outputs)))
 	return t.keep(gorgonia.BroadcastAdd(h, t.parameter(name+".bias", 1, outputs), nil, []byte{0}))
+}
+
+func (t *tape) run(steps int) (float64, error) {
+	return timed(func() error {
+		for range steps {
+			if err := t.step(); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
 }
 
 func (t *tape) step() error {

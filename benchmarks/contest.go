@@ -1,0 +1,104 @@
+package main
+
+import (
+	"context"
+	"sort"
+	"time"
+
+	"github.com/pkg/errors"
+)
+
+// contestant does a number of steps of the same work. run returns how long they took, in seconds.
+type contestant interface {
+	run(steps int) (seconds float64, err error)
+	close() error
+}
+
+// side is a contestant with its name and what it took for a step in each round.
+type side struct {
+	name  string
+	does  contestant
+	steps int // of a round
+	times []float64
+}
+
+// Bounds of a round: a side's steps take about roundSeconds, but are no more than mostSteps.
+const (
+	roundSeconds = 0.4
+	mostSteps    = 100
+)
+
+// pause lets a side's threads, which may spin for a while after their work, come to rest before the next one's turn.
+const pause = 30 * time.Millisecond
+
+// alternate lets all sides take turns for so many rounds. Each has warmed up, and found how many steps fill a round, before.
+func alternate(ctx context.Context, sides []*side, rounds int) error {
+	for _, s := range sides {
+		if err := s.warm(); err != nil {
+			return errors.Wrap(err, s.name)
+		}
+	}
+	for range rounds {
+		for _, s := range sides {
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+			time.Sleep(pause)
+			seconds, err := s.does.run(s.steps)
+			if err != nil {
+				return errors.Wrap(err, s.name)
+			}
+			s.times = append(s.times, seconds/float64(s.steps))
+		}
+	}
+	return nil
+}
+
+// warm runs two steps, and then as many as it takes to tell how long one is.
+func (s *side) warm() error {
+	if _, err := s.does.run(2); err != nil {
+		return err
+	}
+	for s.steps = 1; ; s.steps = min(mostSteps, 4*s.steps) {
+		seconds, err := s.does.run(s.steps)
+		if err != nil {
+			return err
+		}
+		if seconds > roundSeconds/8 || s.steps == mostSteps {
+			s.steps = max(1, min(mostSteps, int(roundSeconds*float64(s.steps)/seconds)))
+			return nil
+		}
+	}
+}
+
+// closeAll closes every side and returns the first error.
+func closeAll(sides []*side) (first error) {
+	for _, s := range sides {
+		if err := s.does.close(); err != nil && first == nil {
+			first = errors.Wrap(err, s.name)
+		}
+	}
+	return first
+}
+
+// figures are what a side's rounds come to, in seconds a step.
+type figures struct {
+	Median float64 `json:"median"`
+	Least  float64 `json:"least"`
+	Most   float64 `json:"most"`
+	Rounds int     `json:"rounds"`
+}
+
+func (s *side) figures() figures {
+	sorted := append([]float64(nil), s.times...)
+	sort.Float64s(sorted)
+	n := len(sorted)
+	return figures{Median: (sorted[(n-1)/2] + sorted[n/2]) / 2, Least: sorted[0], Most: sorted[n-1], Rounds: n}
+}
+
+// timed runs work and returns the seconds it took.
+func timed(work func() error) (float64, error) {
+	start := time.Now()
+	err := work()
+	return time.Since(start).Seconds(), err
+}

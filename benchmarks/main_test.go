@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/pkg/errors"
+)
+
+// clock is a contestant that takes a fixed time for a step.
+type clock struct {
+	seconds float64
+	fail    error
+	closed  *int
+}
+
+func (c clock) run(steps int) (float64, error) { return c.seconds * float64(steps), c.fail }
+func (c clock) close() error                   { *c.closed++; return nil }
+
+func TestSidesTakeTurns(t *testing.T) {
+	closed := 0
+	sides := []*side{
+		{name: "fast", does: clock{seconds: 0.01, closed: &closed}},
+		{name: "slow", does: clock{seconds: 5, closed: &closed}},
+	}
+	if err := alternate(context.Background(), sides, 3); err != nil {
+		t.Fatal(err)
+	}
+	if fast, slow := sides[0].steps, sides[1].steps; fast != 40 || slow != 1 {
+		t.Errorf("rounds of %d and %d steps, want 40 and 1", fast, slow)
+	}
+	r := newRecord()
+	r.add("case", sides, 100, "images")
+	if e := r.Entries[1]; e.Ratio < 499 || e.Ratio > 501 || e.Rate != 20 || e.Seconds.Rounds != 3 {
+		t.Errorf("the slow side's entry is %+v, want ratio 500, rate 20 and 3 rounds", e)
+	}
+	if err := closeAll(sides); err != nil || closed != 2 {
+		t.Errorf("closed %d of 2: %v", closed, err)
+	}
+}
+
+func TestAFailureNamesItsSide(t *testing.T) {
+	closed := 0
+	err := alternate(context.Background(), []*side{{name: "broken", does: clock{fail: errors.New("no"), closed: &closed}}}, 1)
+	if err == nil || err.Error() != "broken: no" {
+		t.Errorf("got %v, want an error that names the side", err)
+	}
+}
+
+func TestStepWritesARecord(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "record.json")
+	c := command()
+	c.SetArgs([]string{
+		"step", "--rounds", "1", "--networks", "mlp-10", "--batches", "4", "--samplers", "sgd,sgld,psgld", "--peers", "torch",
+		"--python", filepath.Join(t.TempDir(), "no python"), "--json", path,
+	})
+	if err := c.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r record
+	if err := json.Unmarshal(text, &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Entries) != 3 || r.Entries[2].Case != "step mlp-10 batch 4 psgld" || !(r.Entries[2].Rate > 0) {
+		t.Errorf("got %+v, want an entry for each sampler", r.Entries)
+	}
+}
+
+func TestUnknownPeer(t *testing.T) {
+	c := command()
+	c.SetArgs([]string{"step", "--peers", "abacus"})
+	if err := c.Execute(); err == nil {
+		t.Error("an unknown peer is no error")
+	}
+}
+
+// TestTapeIsTheSameWork: Gorgonia's side has as many parameters as ours.
+func TestTapeIsTheSameWork(t *testing.T) {
+	for network := range plans {
+		w := training{network, 2, "sgd"}
+		program, err := w.compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ours := 0
+		for _, p := range program.Parameters() {
+			ours += p.Shape.Elements()
+		}
+		other, err := newTape(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		theirs := 0
+		for _, p := range other.(*tape).parameters {
+			theirs += p.Value().Size()
+		}
+		if err := other.close(); err != nil || ours != theirs {
+			t.Errorf("%s: %d parameters here, %d on Gorgonia (%v)", network, ours, theirs, err)
+		}
+	}
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"bufio"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+
+	"github.com/pkg/errors"
+)
+
+// The peers' programs. They read requests and answer, a line of JSON each.
+//
+//go:embed peers/torch_mnist.py
+var torchProgram string
+
+//go:embed peers/jax_mnist.py
+var jaxProgram string
+
+// peers are the other sides of a training step, by name.
+var peers = []struct {
+	name string
+	open func(o options, t training) (contestant, error)
+}{
+	{"gorgonia", func(_ options, t training) (contestant, error) { return newTape(t) }},
+	{"torch", func(o options, t training) (contestant, error) { return openPeer(o, torchProgram, "eager", t) }},
+	{"torch-channels-last", func(o options, t training) (contestant, error) { return openPeer(o, torchProgram, "channels-last", t) }},
+	{"torch-compile", func(o options, t training) (contestant, error) { return openPeer(o, torchProgram, "compile", t) }},
+	{"jax", func(o options, t training) (contestant, error) { return openPeer(o, jaxProgram, "jit", t) }},
+}
+
+// absent is the error of a side that cannot take part here. The comparison goes on without it.
+type absent struct{ error }
+
+// peer is a process of another framework.
+type peer struct {
+	command *exec.Cmd
+	in      io.WriteCloser
+	out     *bufio.Reader
+}
+
+type peerRequest struct {
+	Network string  `json:"network,omitempty"`
+	Batch   int     `json:"batch,omitempty"`
+	Sampler string  `json:"sampler,omitempty"` // sgd, sgld, psgld, or predict: no training
+	Mode    string  `json:"mode,omitempty"`
+	Threads int     `json:"threads,omitempty"`
+	Rate    float64 `json:"rate,omitempty"`
+	Prior   float64 `json:"prior,omitempty"` // deviation
+	Steps   int     `json:"steps,omitempty"`
+}
+
+type peerAnswer struct {
+	Seconds float64 `json:"seconds"`
+	Absent  string  `json:"absent"`
+	Error   string  `json:"error"`
+}
+
+func openPeer(o options, program, mode string, t training) (contestant, error) {
+	command := exec.Command(o.python, "-c", program)
+	command.Stderr = os.Stderr
+	in, err := command.StdinPipe()
+	if err != nil {
+		return nil, errors.Wrap(err, "benchmarks: peer")
+	}
+	out, err := command.StdoutPipe()
+	if err != nil {
+		return nil, errors.Wrap(err, "benchmarks: peer")
+	}
+	if err := command.Start(); err != nil {
+		return nil, absent{errors.Wrap(err, "benchmarks: peer")}
+	}
+	p := &peer{command: command, in: in, out: bufio.NewReader(out)}
+	_, err = p.ask(peerRequest{
+		Network: t.network, Batch: t.batch, Sampler: t.sampler, Mode: mode, Threads: o.threads, Rate: rate, Prior: priorDeviation,
+	})
+	if err != nil {
+		return nil, closeAfter(p, err)
+	}
+	return p, nil
+}
+
+// closeAfter ends the process and returns the error that was the reason.
+func closeAfter(p *peer, err error) error {
+	if closing := p.close(); closing != nil {
+		fmt.Fprintln(os.Stderr, closing)
+	}
+	return err
+}
+
+// ask sends a request and waits for its answer.
+func (p *peer) ask(r peerRequest) (peerAnswer, error) {
+	var a peerAnswer
+	line, err := json.Marshal(r)
+	if err != nil {
+		return a, errors.Wrap(err, "benchmarks: peer")
+	}
+	if _, err := p.in.Write(append(line, '\n')); err != nil {
+		return a, errors.Wrap(err, "benchmarks: peer")
+	}
+	answer, err := p.out.ReadBytes('\n')
+	if err != nil {
+		return a, errors.Wrap(err, "benchmarks: peer ended")
+	}
+	if err := json.Unmarshal(answer, &a); err != nil {
+		return a, errors.Wrapf(err, "benchmarks: peer answers %q", answer)
+	}
+	switch {
+	case a.Absent != "":
+		return a, absent{errors.New(a.Absent)}
+	case a.Error != "":
+		return a, errors.Errorf("benchmarks: peer: %s", a.Error)
+	}
+	return a, nil
+}
+
+func (p *peer) run(steps int) (float64, error) {
+	a, err := p.ask(peerRequest{Steps: steps})
+	return a.Seconds, err
+}
+
+func (p *peer) close() error {
+	if err := p.in.Close(); err != nil {
+		return errors.Wrap(err, "benchmarks: peer")
+	}
+	return errors.Wrap(p.command.Wait(), "benchmarks: peer")
+}

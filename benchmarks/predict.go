@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+func predictCommand(o *options) *cobra.Command {
+	var networks []string
+	var batches []int
+	var samples int
+	c := &cobra.Command{
+		Use:   "predict",
+		Short: "Class probabilities of images, under one sample and averaged over samples",
+		Args:  cobra.NoArgs,
+		RunE: func(c *cobra.Command, _ []string) error {
+			r := newRecord()
+			fmt.Printf("predictions, float32, %s\n", r.Machine.describe())
+			said := map[string]bool{}
+			for _, network := range networks {
+				for _, batch := range batches {
+					if err := comparePredictions(c.Context(), o, training{network, batch, "predict"}, samples, r, said); err != nil {
+						return err
+					}
+				}
+			}
+			return r.write(o.json)
+		},
+	}
+	c.Flags().StringSliceVar(&networks, "networks", []string{"lenet-small", "mnist-64-64-256"}, "networks, as layers.New names them")
+	c.Flags().IntSliceVar(&batches, "batches", []int{100, 512}, "batch sizes")
+	c.Flags().IntVar(&samples, "samples", 10, "samples of the average")
+	return c
+}
+
+// predictor gives probabilities for the same images, under one sample after another.
+type predictor struct {
+	host          *tensor.Host
+	predictor     *langevin.Predictor
+	samples       []langevin.Sample
+	probabilities []float32
+	mean          []float32
+}
+
+func newPredictor(t training, threads, samples int) (*predictor, error) {
+	network, err := layers.New(t.network, 10)
+	if err != nil {
+		return nil, err
+	}
+	pixels, _ := fixedData(t.examples())
+	images := langevin.Images{Pixels: pixels, Channels: 1, Height: 28, Width: 28, Mean: pixelMean, Deviation: pixelDeviation}
+	p := &predictor{
+		host: tensor.NewHost(threads), probabilities: make([]float32, 10*t.examples()), mean: make([]float32, 10*t.examples()),
+	}
+	if p.predictor, err = langevin.NewPredictor(p.host, tensor.Float32, images, t.batch, network.Apply); err != nil {
+		return nil, err
+	}
+	for range samples {
+		s, err := someSample(t, p.host)
+		if err != nil {
+			return nil, err
+		}
+		p.samples = append(p.samples, s)
+	}
+	return p, nil
+}
+
+// someSample is a state of the network before any training.
+func someSample(t training, host *tensor.Host) (langevin.Sample, error) {
+	program, err := training{t.network, t.batch, "sgd"}.compile()
+	if err != nil {
+		return langevin.Sample{}, err
+	}
+	session, err := program.Load(host, graph.LoadOptions{Seed: 1})
+	if err != nil {
+		return langevin.Sample{}, err
+	}
+	s, err := langevin.Take(session, 0, 0, 1)
+	return s, firstError(err, session.Close())
+}
+
+// run predicts all examples, ten batches, under each sample in turn, as often as it takes to make so many steps of a batch.
+func (p *predictor) run(steps int) (float64, error) {
+	return timed(func() error {
+		for i := range steps {
+			s := p.samples[i%len(p.samples)]
+			if err := p.predictor.Predict(s, p.probabilities); err != nil {
+				return err
+			}
+			for j, v := range p.probabilities {
+				p.mean[j] += v
+			}
+		}
+		return nil
+	})
+}
+
+func (p *predictor) close() error {
+	return firstError(p.predictor.Close(), p.host.Close())
+}
+
+// batches makes a peer's step as large as ours: all examples.
+type batches struct{ contestant }
+
+func (b batches) run(steps int) (float64, error) { return b.contestant.run(10 * steps) }
+
+func comparePredictions(ctx context.Context, o *options, t training, samples int, r *record, said map[string]bool) (err error) {
+	ours, err := newPredictor(t, o.threads, samples)
+	if err != nil {
+		return err
+	}
+	sides := []*side{{name: "pollen", does: ours}}
+	defer func() { err = firstError(err, closeAll(sides)) }()
+	for _, p := range peers {
+		if slices.Contains([]string{"gorgonia"}, p.name) {
+			continue
+		}
+		other, err := p.open(*o, t)
+		if why, missing := err.(absent); missing {
+			if !said[p.name] {
+				fmt.Printf("  %s is left out: %v\n", p.name, why)
+			}
+			said[p.name] = true
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		sides = append(sides, &side{name: p.name, does: batches{other}})
+	}
+	if err := alternate(ctx, sides, o.rounds); err != nil {
+		return err
+	}
+	r.add(fmt.Sprintf("predict %s batch %d, %d images under a sample", t.network, t.batch, t.examples()), sides, float64(t.examples()), "images")
+	r.printFrom(len(r.Entries) - len(sides))
+	return nil
+}

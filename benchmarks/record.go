@@ -1,0 +1,147 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/google/renameio/v2"
+	"github.com/pkg/errors"
+)
+
+// record is one run of a command: what ran where, and its figures.
+type record struct {
+	Command string  `json:"command"`
+	Date    string  `json:"date"`
+	Machine machine `json:"machine"`
+	Entries []entry `json:"entries"`
+}
+
+// machine is what figures depend on besides the code.
+type machine struct {
+	Processor string             `json:"processor"`
+	Cores     int                `json:"cores"`
+	Threads   int                `json:"threads"`
+	System    string             `json:"system"`
+	Go        string             `json:"go"`
+	Revision  string             `json:"revision"`
+	Load      string             `json:"load"` // the system's load averages when the run began: a busy machine shows here
+	Peaks     map[string]float64 `json:"peaks,omitempty"`
+}
+
+// entry is one side of one comparison.
+type entry struct {
+	Case     string  `json:"case"`
+	Side     string  `json:"side"`
+	Seconds  figures `json:"seconds"`            // a step
+	Rate     float64 `json:"rate,omitempty"`     // Unit a second
+	Unit     string  `json:"unit,omitempty"`     // "images", "GFLOP", "GB"
+	Fraction float64 `json:"fraction,omitempty"` // of the machine's measured peak
+	Ratio    float64 `json:"ratio,omitempty"`    // this side's median to Pollen's
+}
+
+func newRecord() *record {
+	return &record{
+		Command: strings.Join(os.Args[1:], " "),
+		Date:    time.Now().UTC().Format(time.DateOnly),
+		Machine: machine{
+			Processor: processor(), Cores: runtime.NumCPU(), Threads: runtime.GOMAXPROCS(0), System: runtime.GOOS + "/" + runtime.GOARCH,
+			Go: runtime.Version(), Revision: revision(), Load: fileLine("/proc/loadavg", ""),
+		},
+	}
+}
+
+// processor is the processor's name where the system tells it.
+func processor() string {
+	if name := fileLine("/proc/cpuinfo", "model name"); name != "" {
+		return name
+	}
+	return "unknown"
+}
+
+// fileLine is the first line of a file that begins with prefix, without it; "" when there is none.
+func fileLine(path, prefix string) string {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(content)) {
+		if rest, ok := strings.CutPrefix(line, prefix); ok {
+			return strings.Trim(rest, " \t:\n")
+		}
+	}
+	return ""
+}
+
+// revision is the commit that the program was built from, with "+" when files had changed since.
+func revision() string {
+	info, ok := debug.ReadBuildInfo()
+	if !ok {
+		return "unknown"
+	}
+	commit, changed := "unknown", ""
+	for _, s := range info.Settings {
+		switch {
+		case s.Key == "vcs.revision":
+			commit = s.Value
+		case s.Key == "vcs.modified" && s.Value == "true":
+			changed = "+"
+		}
+	}
+	return commit + changed
+}
+
+// add appends an entry for each side of a comparison; the first side is Pollen's. items is how many of unit a step treats.
+func (r *record) add(comparison string, sides []*side, items float64, unit string) {
+	for _, s := range sides {
+		f := s.figures()
+		e := entry{Case: comparison, Side: s.name, Seconds: f, Rate: items / f.Median, Unit: unit}
+		if s != sides[0] {
+			e.Ratio = f.Median / sides[0].figures().Median
+		}
+		r.Entries = append(r.Entries, e)
+	}
+}
+
+// write saves the record, unless path is "".
+func (r *record) write(path string) error {
+	if path == "" {
+		return nil
+	}
+	text, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return errors.Wrap(err, "benchmarks: record")
+	}
+	if err := renameio.WriteFile(path, append(text, '\n'), 0o644); err != nil {
+		return errors.Wrap(err, "benchmarks: record")
+	}
+	fmt.Println("written:", path)
+	return nil
+}
+
+// describe is the machine in a line.
+func (m machine) describe() string {
+	return fmt.Sprintf("%s, %d threads, %s, load %s", m.Processor, m.Threads, m.Go, m.Load)
+}
+
+// printFrom prints the entries from the i-th on: a title for the comparison, and a line for each side.
+func (r *record) printFrom(i int) {
+	fmt.Println(r.Entries[i].Case)
+	for _, e := range r.Entries[i:] {
+		line := fmt.Sprintf("  %-20s %10.3f ms", e.Side, 1e3*e.Seconds.Median)
+		if e.Unit != "" {
+			line += fmt.Sprintf("  %10.4g %s/s", e.Rate, e.Unit)
+		}
+		if e.Fraction > 0 {
+			line += fmt.Sprintf("  %5.1f %% of peak", 100*e.Fraction)
+		}
+		if e.Ratio > 0 {
+			line += fmt.Sprintf("  %6.2f times Pollen's time", e.Ratio)
+		}
+		fmt.Println(line)
+	}
+}
