@@ -6,8 +6,8 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
@@ -64,12 +64,7 @@ func baoabTile[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int
 	var z [random.BlockSize]float32
 	for from := 0; from < len(s.w); from += random.BlockSize {
 		w, v, g := s.block(from, &gradients, &z)
-		v, g = v[:len(w)], g[:len(w)]
-		for i := range w {
-			kicked := op.Descend(v[i], rate, g[i])
-			v[i] = T(keep*kicked) + T(scale*T(z[i]))
-			w[i] += T(0.5 * (kicked + v[i]))
-		}
+		kernel.BAOAB(w, v, g, z[:], keep, rate, scale)
 	}
 	return s.virial
 }

@@ -136,8 +136,7 @@ func (s *sweep[T]) block(from int, gradients *[random.BlockSize]T, z *[random.Bl
 func (s *sweep[T]) forces(from int, gradients *[random.BlockSize]T, z *[random.BlockSize]float32) (w, v, g []T) {
 	to := min(from+random.BlockSize, len(s.w))
 	w, v, g = s.w[from:to], s.v[from:to], gradients[:to-from]
-	s.slope.fill(g, w, s.dw[from:])
-	s.virial += virial(w, g)
+	s.virial += s.slope.fill(g, w, s.dw[from:])
 	if s.start.Step == 0 && s.temperature > 0 {
 		random.NormalBlock(s.start, s.first+from/random.BlockSize, z)
 		scale := s.scale(0.5)
@@ -155,26 +154,6 @@ func (s *sweep[T]) draw(from int, z *[random.BlockSize]float32) {
 		return
 	}
 	clear(z[:])
-}
-
-// kick moves velocities first, by friction, force and noise, and then the parameters by the new velocities. The order of operations is
-// that of optimizers.Momentum, with the sign of v turned round.
-func kick[T float32 | float64](w, v, g []T, z *[random.BlockSize]float32, keep, rate, scale T) {
-	v, g = v[:len(w)], g[:len(w)]
-	for i := range w {
-		v[i] = op.Descend(T(keep*v[i]), rate, g[i]) + T(scale*T(z[i]))
-		w[i] += v[i]
-	}
-}
-
-// drift moves the parameters by half of the velocities, then these by friction and noise, then the parameters by half of the new velocities.
-func drift[T float32 | float64](w, v []T, z *[random.BlockSize]float32, keep, scale T) {
-	v = v[:len(w)]
-	for i := range w {
-		old := v[i]
-		v[i] = T(keep*old) + T(scale*T(z[i]))
-		w[i] += T(0.5 * (old + v[i]))
-	}
 }
 
 // kinetic is d times the kinetic temperature of d velocities when the step begins, Mass/h times the sum of their squares, h being the step

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
@@ -61,7 +62,7 @@ func sghmcTile[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int
 	var z [random.BlockSize]float32
 	for from := 0; from < len(s.w); from += random.BlockSize {
 		w, v, g := s.block(from, &gradients, &z)
-		kick(w, v, g, &z, keep, s.rate, scale)
+		kernel.SGHMC(w, v, g, z[:], keep, s.rate, scale)
 	}
 	return s.virial
 }

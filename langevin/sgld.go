@@ -6,6 +6,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
@@ -67,18 +68,11 @@ func sgldTile[T float32 | float64](u sgldUpdate) func(a *tensor.Args, lo, hi int
 		for from := 0; from < len(w); from += random.BlockSize {
 			w, dw := w[from:min(from+random.BlockSize, len(w))], dw[from:]
 			g := gradients[:len(w)]
-			slope.fill(g, w, dw)
-			statistic += virial(w, g)
-			for i, theta := range w {
-				w[i] = op.Descend(theta, rate, g[i])
+			statistic += slope.fill(g, w, dw)
+			if temperature > 0 {
+				random.NormalBlock(address, (lo+from)/random.BlockSize, &z)
 			}
-			if temperature == 0 {
-				continue
-			}
-			random.NormalBlock(address, (lo+from)/random.BlockSize, &z)
-			for i := range w {
-				w[i] += T(scale * T(z[i]))
-			}
+			kernel.SGLD(w, g, z[:], rate, scale)
 		}
 		return statistic
 	}

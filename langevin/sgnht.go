@@ -6,6 +6,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
@@ -136,7 +137,7 @@ func eulerTile[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int
 	squares := 0.0
 	for from := 0; from < len(s.w); from += random.BlockSize {
 		w, v, g := s.block(from, &gradients, &z)
-		kick(w, v, g, &z, keep, s.rate, scale)
+		kernel.SGHMC(w, v, g, z[:], keep, s.rate, scale)
 		squares += virial(v, v)
 	}
 	tensor.Workspace[float64](a)[lo/op.UpdateTile] = squares
@@ -177,7 +178,7 @@ func badodabDrift[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi 
 	for from := 0; from < len(s.w); from += random.BlockSize {
 		to := min(from+random.BlockSize, len(s.w))
 		s.draw(from, &z)
-		drift(s.w[from:to], s.v[from:to], &z, keep, scale)
+		kernel.Drift(s.w[from:to], s.v[from:to], z[:], keep, scale)
 		squares += virial(s.v[from:to], s.v[from:to])
 	}
 	return squares

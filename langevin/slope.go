@@ -3,8 +3,8 @@ package langevin
 import (
 	"math"
 
-	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
 // slope computes the gradient of U/N, that of the mean loss plus the slope of the prior over N, in the program's float:
@@ -55,48 +55,21 @@ func (p Prior) arguments(dtype tensor.DType, dataSize int) []tensor.Argument {
 	}
 }
 
-// fill puts the gradients of parameters w into g, whose length is theirs.
-func (s slope[T]) fill(g, w, dw []T) {
+// fill puts the gradients of parameters w into g, whose length is theirs, and returns their virial.
+func (s slope[T]) fill(g, w, dw []T) float64 {
 	w, dw = w[:len(g)], dw[:len(g)]
 	switch s.family {
 	case LaplacePrior:
-		for i, theta := range w {
-			g[i] = dw[i] + T(s.strength*sign(theta))
-		}
+		return kernel.LaplaceGradient(g, w, dw, s.strength)
 	case StudentTPrior:
-		for i, theta := range w {
-			g[i] = dw[i] + T(s.strength*theta)/(s.spread+T(theta*theta))
-		}
+		return kernel.StudentGradient(g, w, dw, s.strength, s.spread)
 	case ScaleMixturePrior:
 		s.fillScaleMixture(g, w, dw)
+		return virial(w, g)
 	default:
-		for i, theta := range w {
-			g[i] = op.Decayed(dw[i], theta, s.strength)
-		}
+		return kernel.DecayedGradient(g, w, dw, s.strength)
 	}
 }
 
-// sign is -1, 0 or 1. The signs of weights are random: a branch on them would be mispredicted.
-func sign[T float32 | float64](x T) T {
-	if x == 0 {
-		return 0
-	}
-	return T(math.Copysign(1, float64(x)))
-}
-
-// virial is the sum of w g, in four interleaved sums: one alone would wait for each of its additions.
-func virial[T float32 | float64](w, g []T) float64 {
-	g = g[:len(w)]
-	var a, b, c, d T
-	for len(w) >= 4 && len(g) >= 4 {
-		a += T(w[0] * g[0])
-		b += T(w[1] * g[1])
-		c += T(w[2] * g[2])
-		d += T(w[3] * g[3])
-		w, g = w[4:], g[4:]
-	}
-	for i := range w {
-		a += T(w[i] * g[i])
-	}
-	return float64(a+b) + float64(c+d)
-}
+// virial is the sum of w g.
+func virial[T float32 | float64](w, g []T) float64 { return kernel.Dot(w, g) }

@@ -2,8 +2,8 @@ package optimizers
 
 import (
 	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
 // Adadelta has no learning rate: the root mean square of its own steps takes that place, so that a step has the parameter's unit (Zeiler
@@ -42,18 +42,7 @@ func (o Adadelta) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64)
 }
 
 func adadelta[T float32 | float64](o Adadelta, a *tensor.Args, lo, hi int) float64 {
-	decay, epsilon, weightDecay := T(o.Decay), T(o.Epsilon), T(o.WeightDecay)
 	w, dw := operands[T](a, lo, hi)
 	squares, steps := tensor.Slice[T](a, 3)[lo:hi], tensor.Slice[T](a, 4)[lo:hi]
-	statistic := 0.0
-	for i, theta := range w {
-		g := op.Decayed(dw[i], theta, weightDecay)
-		statistic += product(theta, g)
-		s := averageSquare(squares[i], decay, g)
-		squares[i] = s
-		d := T(root(steps[i]+epsilon) / root(s+epsilon) * g)
-		steps[i] = averageSquare(steps[i], decay, d)
-		w[i] = theta - d
-	}
-	return statistic
+	return kernel.Adadelta(w, dw, squares, steps, T(o.WeightDecay), T(o.Decay), T(o.Epsilon))
 }

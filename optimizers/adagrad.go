@@ -2,8 +2,8 @@ package optimizers
 
 import (
 	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
 // Adagrad divides each parameter's step by the root of the sum of all its squared gradients (Duchi, Hazan and Singer 2011, the
@@ -37,17 +37,6 @@ func (o Adagrad) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) 
 }
 
 func adagrad[T float32 | float64](o Adagrad, a *tensor.Args, lo, hi int) float64 {
-	epsilon, weightDecay := T(o.Epsilon), T(o.WeightDecay)
 	w, dw := operands[T](a, lo, hi)
-	squares := tensor.Slice[T](a, 3)[lo:hi]
-	rate := rateAt[T](a, 4)
-	statistic := 0.0
-	for i, theta := range w {
-		g := op.Decayed(dw[i], theta, weightDecay)
-		statistic += product(theta, g)
-		s := squares[i] + T(g*g)
-		squares[i] = s
-		w[i] = op.Descend(theta, rate, precondition(g, s, epsilon))
-	}
-	return statistic
+	return kernel.Adagrad(w, dw, tensor.Slice[T](a, 3)[lo:hi], T(o.WeightDecay), rateAt[T](a, 4), T(o.Epsilon))
 }

@@ -4,8 +4,8 @@ import (
 	"math"
 
 	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
 // Adam follows a running mean of the gradient over the root of one of its square, both corrected for having started at 0 (Kingma and
@@ -96,20 +96,11 @@ func lowerAdam(l *graph.Lowering, n int, o decayed) (tensor.HostKernel, []float6
 }
 
 func adam[T float32 | float64](o decayed, a *tensor.Args, lo, hi int) float64 {
-	beta1, beta2, epsilon, inGradient, inStep := T(o.Beta1), T(o.Beta2), T(o.Epsilon), T(o.inGradient), T(o.inStep)
 	w, dw := operands[T](a, lo, hi)
 	means, squares := tensor.Slice[T](a, 3)[lo:hi], tensor.Slice[T](a, 4)[lo:hi]
-	rate := rateAt[T](a, 5)
 	t := float64(tensor.Slice[uint64](a, 6)[graph.HeaderStep] + 1)
-	correct1, correct2 := T(-1/math.Expm1(t*o.log1)), T(-1/math.Expm1(t*o.log2))
-	statistic := 0.0
-	for i, theta := range w {
-		g := op.Decayed(dw[i], theta, inGradient)
-		statistic += product(theta, g)
-		m, v := average(means[i], beta1, g), averageSquare(squares[i], beta2, g)
-		means[i], squares[i] = m, v
-		step := precondition(T(correct1*m), T(correct2*v), epsilon)
-		w[i] = op.Descend(theta, rate, op.Decayed(step, theta, inStep))
-	}
-	return statistic
+	return kernel.Adam(w, dw, means, squares, kernel.AdamStep[T]{
+		Decay: T(o.inGradient), DecayInStep: T(o.inStep), Beta1: T(o.Beta1), Beta2: T(o.Beta2),
+		Correct1: T(-1 / math.Expm1(t*o.log1)), Correct2: T(-1 / math.Expm1(t*o.log2)), Rate: rateAt[T](a, 5), Epsilon: T(o.Epsilon),
+	})
 }

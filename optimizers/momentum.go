@@ -2,8 +2,8 @@ package optimizers
 
 import (
 	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
 // Momentum is gradient descent with the heavy ball's momentum (Polyak 1964):
@@ -38,19 +38,8 @@ func (o Momentum) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64)
 }
 
 func momentum[T float32 | float64](o Momentum, a *tensor.Args, lo, hi int) float64 {
-	decay, weightDecay := T(o.Decay), T(o.WeightDecay)
 	w, dw := operands[T](a, lo, hi)
-	velocity := tensor.Slice[T](a, 3)[lo:hi]
-	rate := rateAt[T](a, 4)
-	statistic := 0.0
-	for i, theta := range w {
-		g := op.Decayed(dw[i], theta, weightDecay)
-		statistic += product(theta, g)
-		v := T(decay*velocity[i]) + T(rate*g)
-		velocity[i] = v
-		w[i] = theta - v
-	}
-	return statistic
+	return kernel.Momentum(w, dw, tensor.Slice[T](a, 3)[lo:hi], T(o.WeightDecay), T(o.Decay), rateAt[T](a, 4))
 }
 
 // Nesterov is gradient descent with the accelerated gradient's momentum (Nesterov 1983; Sutskever, Martens, Dahl and Hinton 2013,
@@ -85,18 +74,6 @@ func (o Nesterov) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64)
 }
 
 func nesterov[T float32 | float64](o Nesterov, a *tensor.Args, lo, hi int) float64 {
-	decay, weightDecay := T(o.Decay), T(o.WeightDecay)
 	w, dw := operands[T](a, lo, hi)
-	velocity := tensor.Slice[T](a, 3)[lo:hi]
-	rate := rateAt[T](a, 4)
-	statistic := 0.0
-	for i, theta := range w {
-		g := op.Decayed(dw[i], theta, weightDecay)
-		statistic += product(theta, g)
-		move := T(rate * g)
-		v := T(decay*velocity[i]) + move
-		velocity[i] = v
-		w[i] = theta - (move + T(decay*v))
-	}
-	return statistic
+	return kernel.Nesterov(w, dw, tensor.Slice[T](a, 3)[lo:hi], T(o.WeightDecay), T(o.Decay), rateAt[T](a, 4))
 }

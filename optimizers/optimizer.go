@@ -1,8 +1,6 @@
 package optimizers
 
 import (
-	"math"
-
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -149,25 +147,4 @@ func operands[T float32 | float64](a *tensor.Args, lo, hi int) (w, dw []T) {
 // rateAt is the learning rate of the step; rates is the table's place among the launch's arguments, which the header follows.
 func rateAt[T float32 | float64](a *tensor.Args, rates int) T {
 	return op.Entry(tensor.Slice[T](a, rates), tensor.Slice[uint64](a, rates+1))
-}
-
-// product is a term of the statistic.
-func product[T float32 | float64](theta, g T) float64 { return float64(float64(theta) * float64(g)) }
-
-// root is the square root in T.
-func root[T float32 | float64](v T) T { return T(math.Sqrt(float64(v))) }
-
-// average is the running mean of values with a memory of 1/(1-decay) steps.
-func average[T float32 | float64](mean, decay, value T) T {
-	return T(decay*mean) + T((1-decay)*value)
-}
-
-// averageSquare is the running mean of squares, g's square being the newest, with pSGLD's order of operations.
-func averageSquare[T float32 | float64](mean, decay, g T) T {
-	return T(decay*mean) + T(T((1-decay)*g)*g)
-}
-
-// precondition is g / (sqrt(square) + epsilon).
-func precondition[T float32 | float64](g, square, epsilon T) T {
-	return T(T(1/(epsilon+root(square))) * g)
 }

@@ -2,8 +2,8 @@ package optimizers
 
 import (
 	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
 // RMSProp divides each parameter's step by the root of a running mean of its squared gradients (Tieleman and Hinton 2012, lecture
@@ -40,17 +40,6 @@ func (o RMSProp) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) 
 }
 
 func rmsprop[T float32 | float64](o RMSProp, a *tensor.Args, lo, hi int) float64 {
-	decay, epsilon, weightDecay := T(o.Decay), T(o.Epsilon), T(o.WeightDecay)
 	w, dw := operands[T](a, lo, hi)
-	squares := tensor.Slice[T](a, 3)[lo:hi]
-	rate := rateAt[T](a, 4)
-	statistic := 0.0
-	for i, theta := range w {
-		g := op.Decayed(dw[i], theta, weightDecay)
-		statistic += product(theta, g)
-		s := averageSquare(squares[i], decay, g)
-		squares[i] = s
-		w[i] = op.Descend(theta, rate, precondition(g, s, epsilon))
-	}
-	return statistic
+	return kernel.RMSProp(w, dw, tensor.Slice[T](a, 3)[lo:hi], T(o.WeightDecay), T(o.Decay), rateAt[T](a, 4), T(o.Epsilon))
 }

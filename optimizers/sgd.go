@@ -2,8 +2,8 @@ package optimizers
 
 import (
 	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
 // SGD is stochastic gradient descent (Robbins and Monro 1951):
@@ -34,14 +34,6 @@ func (o SGD) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) {
 }
 
 func sgd[T float32 | float64](o SGD, a *tensor.Args, lo, hi int) float64 {
-	weightDecay := T(o.WeightDecay)
 	w, dw := operands[T](a, lo, hi)
-	rate := rateAt[T](a, 3)
-	statistic := 0.0
-	for i, theta := range w {
-		g := op.Decayed(dw[i], theta, weightDecay)
-		statistic += product(theta, g)
-		w[i] = op.Descend(theta, rate, g)
-	}
-	return statistic
+	return kernel.SGD(w, dw, T(o.WeightDecay), rateAt[T](a, 3))
 }

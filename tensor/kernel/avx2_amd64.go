@@ -168,3 +168,31 @@ func expm1Fast(y, x []float32) bool {
 	}
 	return true
 }
+
+func scatterFast[T Float](p *scatterPlan, rows, depth int, filter, panel, target []T, left, right int) bool {
+	if !fast[T]() {
+		return false
+	}
+	taps := len(p.offsets)
+	every := p.shape.K * rows
+	filters := first(filter, (taps-1)*every+depth*rows)
+	pixels := first(panel, depth*panelColumns)
+	reach := (rows-1)*p.plane + int(p.offsets[taps-1]) + halfPanel
+	c0, c1 := first(target[left:], reach), first(target[right:], reach)
+	skip := every - depth*rows
+	switch rows {
+	case 1:
+		scatter1(depth, taps, filters, skip, pixels, c0, c1, &p.offsets[0], p.plane)
+	case 2:
+		scatter2(depth, taps, filters, skip, pixels, c0, c1, &p.offsets[0], p.plane)
+	case 3:
+		scatter3(depth, taps, filters, skip, pixels, c0, c1, &p.offsets[0], p.plane)
+	case 4:
+		scatter4(depth, taps, filters, skip, pixels, c0, c1, &p.offsets[0], p.plane)
+	case 5:
+		scatter5(depth, taps, filters, skip, pixels, c0, c1, &p.offsets[0], p.plane)
+	default:
+		scatter6(depth, taps, filters, skip, pixels, c0, c1, &p.offsets[0], p.plane)
+	}
+	return true
+}

@@ -64,6 +64,36 @@ func multiplyTable5(depth int, data *float32, rowOffsets *int32, depthOffsets *i
 //go:noescape
 func multiplyTable6(depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
 
+// scatter1 is scatterPanel for that many channels; skip is how much of a lies between two taps.
+//
+//go:noescape
+func scatter1(depth int, taps int, a *float32, skip int, b *float32, c0 *float32, c1 *float32, offsets *int32, plane int)
+
+// scatter2 is scatterPanel for that many channels; skip is how much of a lies between two taps.
+//
+//go:noescape
+func scatter2(depth int, taps int, a *float32, skip int, b *float32, c0 *float32, c1 *float32, offsets *int32, plane int)
+
+// scatter3 is scatterPanel for that many channels; skip is how much of a lies between two taps.
+//
+//go:noescape
+func scatter3(depth int, taps int, a *float32, skip int, b *float32, c0 *float32, c1 *float32, offsets *int32, plane int)
+
+// scatter4 is scatterPanel for that many channels; skip is how much of a lies between two taps.
+//
+//go:noescape
+func scatter4(depth int, taps int, a *float32, skip int, b *float32, c0 *float32, c1 *float32, offsets *int32, plane int)
+
+// scatter5 is scatterPanel for that many channels; skip is how much of a lies between two taps.
+//
+//go:noescape
+func scatter5(depth int, taps int, a *float32, skip int, b *float32, c0 *float32, c1 *float32, offsets *int32, plane int)
+
+// scatter6 is scatterPanel for that many channels; skip is how much of a lies between two taps.
+//
+//go:noescape
+func scatter6(depth int, taps int, a *float32, skip int, b *float32, c0 *float32, c1 *float32, offsets *int32, plane int)
+
 // windowRuns is packWindow for a panel of runs.
 //
 //go:noescape
@@ -94,3 +124,131 @@ func maxLineBackwardAVX2(dupper *float32, dlower *float32, upper *float32, lower
 //
 //go:noescape
 func expm1AVX2(y *float32, x *float32, n int)
+
+// addAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func addAVX2(p *byte)
+
+// subtractAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func subtractAVX2(p *byte)
+
+// multiplyAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func multiplyAVX2(p *byte)
+
+// divideAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func divideAVX2(p *byte)
+
+// raiseAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func raiseAVX2(p *byte)
+
+// passAboveAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func passAboveAVX2(p *byte)
+
+// sumAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func sumAVX2(p *byte)
+
+// sumRowsAVX2 is SumRows for a number of columns that is a multiple of 16 and not 0, and at least one row.
+//
+//go:noescape
+func sumRowsAVX2(y *float32, x *float32, columns int, rows int, stride int)
+
+// scaleBytesAVX2 is ScaleBytes for a number of elements that is a multiple of 16 and not 0.
+//
+//go:noescape
+func scaleBytesAVX2(y *float32, x *uint8, n int, scale float32, shift float32)
+
+// dotAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func dotAVX2(p *byte)
+
+// decayedGradientAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func decayedGradientAVX2(p *byte)
+
+// laplaceGradientAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func laplaceGradientAVX2(p *byte)
+
+// studentGradientAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func studentGradientAVX2(p *byte)
+
+// sgldAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func sgldAVX2(p *byte)
+
+// psgldAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func psgldAVX2(p *byte)
+
+// sghmcAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func sghmcAVX2(p *byte)
+
+// baoabAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func baoabAVX2(p *byte)
+
+// driftAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func driftAVX2(p *byte)
+
+// sgdAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func sgdAVX2(p *byte)
+
+// momentumAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func momentumAVX2(p *byte)
+
+// nesterovAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func nesterovAVX2(p *byte)
+
+// adagradAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func adagradAVX2(p *byte)
+
+// rmspropAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func rmspropAVX2(p *byte)
+
+// adadeltaAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func adadeltaAVX2(p *byte)
+
+// adamAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func adamAVX2(p *byte)
+
+// multiplyAddsAVX2 makes twelve fused multiply-adds in each loop.
+func multiplyAddsAVX2(loops int)

@@ -128,14 +128,22 @@ func (c Conv2D) axes() (vertical, horizontal axis) {
 //
 //	dx[b c h w] = sum_{k r s} w[k c r s] dout[b k p q], p*StrideH = h+PadH-r*DilationH, q likewise,
 //
-// which is a convolution of dout, with StrideH-1 and StrideW-1 zeros between
-// its elements, by the flipped filter; strides therefore save no work here.
-// Operands: A is dout [B K P Q], B is w, Out is dx [B C H W]. Phase 0 flips the
-// filter into the workspace, phase 1 convolves.
+// either as a convolution of dout, with StrideH-1 and StrideW-1 zeros between
+// its elements, by the flipped filter, or by scattering the products, whichever
+// has less to do. Operands: A is dout [B K P Q], B is w, Out is dx [B C H W].
+// Phase 0 packs the filter into the workspace, phase 1 computes dx.
 func (c Conv2D) BackwardInput() (Plan, error) {
 	if err := c.validateBackward(); err != nil {
 		return Plan{}, err
 	}
+	if c.scatterCost() < c.convolveCost() {
+		return c.scatter(), nil
+	}
+	return c.convolveBack(), nil
+}
+
+// convolveBack makes BackwardInput ready as a convolution.
+func (c Conv2D) convolveBack() Plan {
 	p := convPlan{outputs: c.C, shape: c}
 	p.window = window{
 		channels: c.K, height: c.P(), width: c.Q(),
@@ -153,7 +161,7 @@ func (c Conv2D) BackwardInput() (Plan, error) {
 		kind:      kindConv2DBackwardInput,
 		sizeA:     c.sizeY(), sizeB: c.sizeW(), sizeOut: c.sizeX(),
 		conv: p,
-	}, nil
+	}
 }
 
 // flipFilter writes flipped[c k r s] = w[k c R-1-r S-1-s] for some of the c.

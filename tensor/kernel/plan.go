@@ -26,6 +26,7 @@ type Plan struct {
 	sizeA, sizeB, sizeBias, sizeOut int
 	gemm                            gemmPlan
 	conv                            convPlan
+	scatter                         scatterPlan
 	pool                            poolPlan
 }
 
@@ -35,6 +36,7 @@ const (
 	kindGemm kind = iota + 1
 	kindConv2DForward
 	kindConv2DBackwardInput
+	kindConv2DScatter
 	kindConv2DBackwardFilter
 	kindMaxPoolForward
 	kindMaxPoolBackward
@@ -78,6 +80,12 @@ func Run[T Float](p *Plan, phase, tile int, o Operands[T]) {
 			flipFilter(&p.conv, tile, o.B, o.Workspace)
 		} else {
 			convTile(&p.conv, tile, o.A, o.Workspace, nil, o.Out, o.Scratch)
+		}
+	case kindConv2DScatter:
+		if phase == 0 {
+			packFilter(&p.scatter, tile, o.B, o.Workspace)
+		} else {
+			scatterTile(&p.scatter, tile, o)
 		}
 	case kindConv2DBackwardFilter:
 		if phase == 0 {

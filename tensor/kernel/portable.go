@@ -24,3 +24,9 @@ func maxLineBackwardFast[T Float](dx, x, gradient []T, width int) bool { return 
 func vectorLength[T Float]() int { return 1 }
 
 func expm1Fast(y, x []float32) bool { return false }
+
+func scatterFast[T Float](p *scatterPlan, rows, depth int, filter, panel, target []T, left, right int) bool {
+	return false
+}
+
+func multiplyAddsFast(loops int) (operations float64, ok bool) { return 0, false }

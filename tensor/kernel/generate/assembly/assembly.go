@@ -20,10 +20,16 @@ func All() {
 	for rows := 1; rows <= panelRows; rows++ {
 		multiplyTable(rows)
 	}
+	for rows := 1; rows <= panelRows; rows++ {
+		scatter(rows)
+	}
 	windowRuns()
 	windowGather()
 	transpose()
 	maxLine()
 	maxLineBackward()
 	expm1()
+	elementwise(avx2)
+	updates(avx2)
+	peak(avx2)
 }

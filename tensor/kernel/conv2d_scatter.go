@@ -1,0 +1,227 @@
+package kernel
+
+// scatterPlan computes the gradient of a convolution's input in the forward direction: each product of a pixel of dout and a tap of the
+// filter is added to the element of dx that the tap read. It makes exactly the products that count, where a convolution of the padded
+// dout also multiplies the padding: for 5 x 5 taps over 8 x 8 pixels 2.25 times as many, for a stride of 2 four times.
+//
+// The pixels of a panel are two halves, each of a line of dout. The sums go to a padded copy of dx, [images C paddedH strideW
+// phaseW], whose columns are sorted by their remainder modulo the stride: what half a panel adds to is then contiguous. Where that copy
+// would be dx itself, there is none.
+type scatterPlan struct {
+	shape          Conv2D
+	images         int // of a full tile
+	ranges         int // of groups of channels, each a tile
+	outH, outW     int // of dout
+	lineW, phaseW  int
+	paddedH, plane int
+	offsets        []int32 // of taps in the copy, s by s, so that neighbours in this order rarely add to the same vectors
+	halves         []scatterHalf
+	direct         bool
+}
+
+// scatterHalf is up to eight pixels of a line.
+type scatterHalf struct {
+	source  int32 // place in dout, from the tile's first image on
+	target  int32 // place in the copy, likewise
+	columns int32
+}
+
+const halfPanel = panelColumns / 2
+
+// scatterCost and convolveCost are the cycles that the two ways take for each tap, image and group of channels, apart from a factor: six
+// for each product of a full tile and depth, some for adding up, and three to pack a row of a panel.
+func (c Conv2D) scatterCost() float64 {
+	halves := c.P() * ceilDiv(c.Q(), halfPanel)
+	return float64(halves) / 2 * (6*float64(c.K) + 20) * float64(rowGroups(c.C))
+}
+
+func (c Conv2D) convolveCost() float64 {
+	panels := float64(c.H*c.W) / panelColumns
+	return panels * (6*float64(rowGroups(c.C)) + 3) * float64(c.K)
+}
+
+// scatter makes BackwardInput ready this way.
+func (c Conv2D) scatter() Plan {
+	p := scatterPlan{shape: c, outH: c.P(), outW: c.Q()}
+	p.paddedH = (p.outH-1)*c.StrideH + (c.R-1)*c.DilationH + 1
+	paddedW := (p.outW-1)*c.StrideW + (c.S-1)*c.DilationW + 1
+	p.phaseW = ceilDiv(paddedW, c.StrideW)
+	p.lineW = p.phaseW * c.StrideW
+	p.plane = p.paddedH * p.lineW
+	p.direct = c.PadH == 0 && c.PadW == 0 && c.StrideW == 1 && p.paddedH == c.H && p.lineW == c.W && p.outW%halfPanel == 0
+	for s := range c.S {
+		column := s * c.DilationW
+		for r := range c.R {
+			p.offsets = append(p.offsets, int32(r*c.DilationH*p.lineW+column%c.StrideW*p.phaseW+column/c.StrideW))
+		}
+	}
+	p.images = max(1, min(tilePixels/(p.outH*p.outW), c.B/tileCount, tileElements/(c.C*p.plane)))
+	tiles := ceilDiv(c.B, p.images)
+	p.ranges = min(rowGroups(c.C), ceilDiv(tileCount, tiles))
+	for image := range p.images {
+		for row := range p.outH {
+			for q := 0; q < p.outW; q += halfPanel {
+				p.halves = append(p.halves, scatterHalf{
+					source:  int32(image*c.K*p.outH*p.outW + row*p.outW + q),
+					target:  int32(image*c.C*p.plane + row*c.StrideH*p.lineW + q),
+					columns: int32(min(halfPanel, p.outW-q)),
+				})
+			}
+		}
+	}
+	scratch := maxDepth * panelColumns
+	if !p.direct {
+		scratch += p.images*c.C*p.plane + slack
+	}
+	return Plan{
+		Phases:    []int{min(c.C, tileCount), tiles * p.ranges},
+		Workspace: c.sizeW(),
+		Scratch:   scratch,
+		kind:      kindConv2DScatter,
+		sizeA:     c.sizeY(), sizeB: c.sizeW(), sizeOut: c.sizeX(),
+		scatter: p,
+	}
+}
+
+// packFilter packs some channels of the filter. The group of channels that begins with c begins at packed[c*taps*K] and holds, tap by tap in
+// the order of offsets, for each k the group's channels.
+func packFilter[T Float](p *scatterPlan, tile int, w, packed []T) {
+	s := p.shape
+	taps, groups := s.R*s.S, rowGroups(s.C)
+	lo, hi := cut(s.C, min(s.C, tileCount), tile)
+	group := 0
+	for c := lo; c < hi; c++ {
+		first, end := cut(s.C, groups, group)
+		for c >= end {
+			group++
+			first, end = cut(s.C, groups, group)
+		}
+		rows := end - first
+		to := packed[first*taps*s.K:][:rows*taps*s.K]
+		for k := range s.K {
+			from := w[(k*s.C+c)*taps:][:taps]
+			for column := range s.S {
+				for row := range s.R {
+					to[((column*s.R+row)*s.K+k)*rows+c-first] = from[row*s.S+column]
+				}
+			}
+		}
+	}
+}
+
+// scatterTile computes some images' gradients of one range of channels.
+func scatterTile[T Float](p *scatterPlan, tile int, o Operands[T]) {
+	s := p.shape
+	image := tile / p.ranges * p.images
+	images := min(p.images, s.B-image)
+	groupLo, groupHi := cut(rowGroups(s.C), p.ranges, tile%p.ranges)
+	channelLo, _ := cut(s.C, rowGroups(s.C), groupLo)
+	_, channelHi := cut(s.C, rowGroups(s.C), groupHi-1)
+	panels, target := o.Scratch[:maxDepth*panelColumns], o.Out[image*s.C*s.H*s.W:][:images*s.C*s.H*s.W]
+	if !p.direct {
+		target = o.Scratch[maxDepth*panelColumns:][:images*s.C*p.plane+slack]
+	}
+	for n := range images {
+		clear(target[(n*s.C+channelLo)*p.plane : (n*s.C+channelHi)*p.plane])
+	}
+	dout := o.A[image*s.K*p.outH*p.outW:]
+	halves := p.halves[:images*len(p.halves)/p.images]
+	blocks := depthBlocks(s.K)
+	for block := range blocks {
+		k0, k1 := cut(s.K, blocks, block)
+		size := (k1 - k0) * panelColumns
+		batch := 2 * panelBatch(k1-k0)
+		for lo := 0; lo < len(halves); lo += batch {
+			some := halves[lo:min(lo+batch, len(halves))]
+			for i, half := range some {
+				packHalf(panels[i/2*size+i%2*halfPanel:], dout[k0*p.outH*p.outW+int(half.source):], p.outH*p.outW, k1-k0, int(half.columns))
+			}
+			if len(some)%2 == 1 {
+				packHalf(panels[len(some)/2*size+halfPanel:], dout, 0, k1-k0, 0)
+			}
+			for group := groupLo; group < groupHi; group++ {
+				first, end := cut(s.C, rowGroups(s.C), group)
+				rows := end - first
+				filter := o.Workspace[first*len(p.offsets)*s.K+k0*rows:]
+				for i := 0; i < len(some); i += 2 {
+					left, right := int(some[i].target), int(some[min(i+1, len(some)-1)].target)
+					scatterPanel(p, rows, k1-k0, filter, panels[i/2*size:], target[first*p.plane:], left, right)
+				}
+			}
+		}
+	}
+	if !p.direct {
+		cropScatter(p, target, o.Out, image, images, channelLo, channelHi)
+	}
+}
+
+// packHalf packs half a panel: a line's columns for each depth, and zeros after them.
+func packHalf[T Float](panel, source []T, stride, depth, columns int) {
+	if columns == halfPanel {
+		for k := range depth {
+			*(*[halfPanel]T)(panel[k*panelColumns:]) = *(*[halfPanel]T)(source[k*stride:])
+		}
+		return
+	}
+	for k := range depth {
+		row := panel[k*panelColumns:][:halfPanel]
+		clear(row[copy(row, source[k*stride:][:columns]):])
+	}
+}
+
+// scatterPanel adds the products of a panel with all taps of a group of channels to the copy.
+func scatterPanel[T Float](p *scatterPlan, rows, depth int, filter, panel, target []T, left, right int) {
+	if scatterFast(p, rows, depth, filter, panel, target, left, right) {
+		return
+	}
+	for tap, offset := range p.offsets {
+		var sums [panelRows * panelColumns]T
+		multiplyCopied(rows, depth, leftOf(filter[tap*p.shape.K*rows:], rows), panel, &sums)
+		for i := range rows {
+			for half, at := range [2]int{left, right} {
+				to := target[i*p.plane+int(offset)+at:]
+				for j, v := range sums[i*panelColumns+half*halfPanel:][:halfPanel] {
+					to[j] += v
+				}
+			}
+		}
+	}
+}
+
+// leftOf is a left factor packed depth by depth.
+func leftOf[T Float](packed []T, rows int) left[T] {
+	return left[T]{data: packed, rowStride: 1, depthStride: rows}
+}
+
+// cropScatter takes dx out of the padded copy.
+func cropScatter[T Float](p *scatterPlan, padded, dx []T, image, images, channelLo, channelHi int) {
+	s := p.shape
+	for n := range images {
+		for c := channelLo; c < channelHi; c++ {
+			from := padded[(n*s.C+c)*p.plane:][:p.plane]
+			to := dx[((image+n)*s.C+c)*s.H*s.W:][:s.H*s.W]
+			for h := range s.H {
+				line := to[h*s.W:][:s.W]
+				if h+s.PadH >= p.paddedH {
+					clear(line)
+					continue
+				}
+				cropLine(line, from[(h+s.PadH)*p.lineW:][:p.lineW], s.PadW, s.StrideW, p.phaseW)
+			}
+		}
+	}
+}
+
+// cropLine takes a line of dx, of which the padded one may lack the end.
+func cropLine[T Float](line, padded []T, pad, stride, phase int) {
+	if stride == 1 {
+		clear(line[copy(line, padded[min(pad, len(padded)):]):])
+		return
+	}
+	for w := range line {
+		line[w] = 0
+		if at := (w + pad) / stride; at < phase {
+			line[w] = padded[(w+pad)%stride*phase+at]
+		}
+	}
+}

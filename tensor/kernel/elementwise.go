@@ -1,0 +1,90 @@
+package kernel
+
+import "math"
+
+// Add is y = a + b.
+func Add[T Float](y, a, b []T) {
+	for i := accelerate(ruleAdd, nil, coefficients[T]{}, nil, y, a, b); i < len(y); i++ {
+		y[i] = a[i] + b[i]
+	}
+}
+
+// Subtract is y = a - b.
+func Subtract[T Float](y, a, b []T) {
+	for i := accelerate(ruleSubtract, nil, coefficients[T]{}, nil, y, a, b); i < len(y); i++ {
+		y[i] = a[i] - b[i]
+	}
+}
+
+// Multiply is y = a b.
+func Multiply[T Float](y, a, b []T) {
+	for i := accelerate(ruleMultiply, nil, coefficients[T]{}, nil, y, a, b); i < len(y); i++ {
+		y[i] = a[i] * b[i]
+	}
+}
+
+// Divide is y = a / b.
+func Divide[T Float](y, a, b []T) {
+	for i := accelerate(ruleDivide, nil, coefficients[T]{}, nil, y, a, b); i < len(y); i++ {
+		y[i] = a[i] / b[i]
+	}
+}
+
+// Raise is y = max(x, bound); NaN stays.
+func Raise[T Float](y, x []T, bound T) {
+	for i := accelerate(ruleRaise, nil, coefficients[T]{bound}, nil, y, x); i < len(y); i++ {
+		y[i] = max(x[i], bound)
+	}
+}
+
+// PassAbove32 is dx = dout where y > bound, else 0. Where there is no assembly the bits are selected, because a branch on activations is
+// mispredicted every other time.
+func PassAbove32(dx, dout, y []float32, bound float32) {
+	for i := accelerate(rulePassAbove, nil, coefficients[float32]{bound}, nil, dx, dout, y); i < len(dx); i++ {
+		bits := math.Float32bits(dout[i])
+		if !(y[i] > bound) {
+			bits = 0
+		}
+		dx[i] = math.Float32frombits(bits)
+	}
+}
+
+// PassAbove64 is PassAbove32 for float64.
+func PassAbove64(dx, dout, y []float64, bound float64) {
+	dx, dout = dx[:len(y)], dout[:len(y)]
+	for i, v := range y {
+		bits := math.Float64bits(dout[i])
+		if !(v > bound) {
+			bits = 0
+		}
+		dx[i] = math.Float64frombits(bits)
+	}
+}
+
+// Sum adds up x, in 16 interleaved sums.
+func Sum[T Float](x []T) float64 {
+	var s sums[T]
+	for i := accelerate(ruleSum, &s, coefficients[T]{}, nil, x); i < len(x); i++ {
+		s.add(i, x[i])
+	}
+	return s.total()
+}
+
+// SumRows is y[i] = sum over r of x[r stride + i], row after row.
+func SumRows[T Float](y, x []T, rows, stride int) {
+	from := sumRowsFast(y, x, rows, stride)
+	rest := y[from:]
+	clear(rest)
+	for r := range rows {
+		for i, v := range x[r*stride+from:][:len(rest)] {
+			rest[i] += v
+		}
+	}
+}
+
+// ScaleBytes is y = scale x + shift.
+func ScaleBytes[T Float](y []T, x []uint8, scale, shift T) {
+	for i := scaleBytesFast(y, x, scale, shift); i < len(y); i++ {
+		y[i] = T(T(x[i])*scale) + shift
+	}
+}

@@ -1,0 +1,98 @@
+package assembly
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+// Offsets in package kernel's type pass, and the number of its sums.
+const (
+	passSlices = 6
+	passLanes  = 16
+
+	passCount        = passSlices * 8
+	passCoefficients = passCount + 8
+	passSums         = passCoefficients + 8
+)
+
+// pass writes a function over slices of n elements, a multiple of passLanes that is not 0.
+type pass struct {
+	target
+	slices       []GPVirtual
+	at           GPVirtual // bytes from the slices' beginnings
+	part         int       // of a row of passLanes elements
+	coefficients []Mem     // each in all lanes
+	sums         []VecVirtual
+}
+
+// passOf writes the function: body treats one vector.
+func passOf(t target, name string, slices, coefficients int, sums bool, body func(p *pass)) {
+	name += t.suffix
+	TEXT(name, NOSPLIT, "func(p *byte)")
+	Pragma("noescape")
+	Doc(name + " is the function of that name in package kernel, for the pass at p.")
+	argument := Load(Param("p"), GP64())
+	p := &pass{target: t}
+	scalars := GP64()
+	if coefficients > 0 {
+		MOVQ(Mem{Base: argument, Disp: passCoefficients}, scalars)
+	}
+	for i := range coefficients {
+		v := t.new()
+		VBROADCASTSS(Mem{Base: scalars, Disp: i * bytes}, v)
+		m := AllocLocal(t.lanes * bytes)
+		VMOVUPS(v, m)
+		p.coefficients = append(p.coefficients, m)
+	}
+	for i := range slices {
+		pointer := GP64()
+		MOVQ(Mem{Base: argument, Disp: i * 8}, pointer)
+		p.slices = append(p.slices, pointer)
+	}
+	end := GP64()
+	MOVQ(Mem{Base: argument, Disp: passCount}, end)
+	SHLQ(Imm(2), end)
+	p.at = GP64()
+	XORQ(p.at, p.at)
+	parts := passLanes / t.lanes
+	if sums {
+		for range parts {
+			v := t.new()
+			VXORPS(v, v, v)
+			p.sums = append(p.sums, v)
+		}
+	}
+	Label("loop")
+	for p.part = range parts {
+		body(p)
+	}
+	ADDQ(Imm(passLanes*bytes), p.at)
+	CMPQ(p.at, end)
+	JLT(LabelRef("loop"))
+	if sums {
+		MOVQ(Mem{Base: argument, Disp: passSums}, end)
+		for i, v := range p.sums {
+			VMOVUPS(v, Mem{Base: end, Disp: i * t.lanes * bytes})
+		}
+	}
+	VZEROUPPER()
+	RET()
+}
+
+func (p *pass) place(slice int) Mem {
+	return Mem{Base: p.slices[slice], Index: p.at, Scale: 1, Disp: p.part * p.lanes * bytes}
+}
+
+func (p *pass) load(slice int) VecVirtual {
+	v := p.new()
+	VMOVUPS(p.place(slice), v)
+	return v
+}
+
+func (p *pass) store(v VecVirtual, slice int) { VMOVUPS(v, p.place(slice)) }
+
+// count adds products to the sums.
+func (p *pass) count(a, b VecVirtual) {
+	VADDPS(p.multiply(a, b), p.sums[p.part], p.sums[p.part])
+}

@@ -1,0 +1,19 @@
+package kernel
+
+// MultiplyAdds makes float32 multiply-adds in registers, with the widest instructions that InstructionSet names, and returns how many
+// floating-point operations they were, two for each: what it takes is the processor's limit. loops is at least 1.
+func MultiplyAdds(loops int) (operations float64) {
+	if operations, ok := multiplyAddsFast(loops); ok {
+		return operations
+	}
+	var sums [4]float32
+	for range loops {
+		for i := range sums {
+			sums[i] += sums[i] * 0.5
+		}
+	}
+	if sums[0] != 0 {
+		panic("kernel: a sum of zeros is not zero")
+	}
+	return float64(loops * len(sums) * 2)
+}

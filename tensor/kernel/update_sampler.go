@@ -1,0 +1,100 @@
+package kernel
+
+import "math"
+
+// The passes of samplers. The noise z is standard normal, in float32 for every T. A sampler that is cold has z = 0 or scale = 0.
+
+// Dot is the sum of x y, in 16 interleaved sums.
+func Dot[T Float](x, y []T) float64 {
+	var s sums[T]
+	for i := accelerate(ruleDot, &s, coefficients[T]{}, nil, x, y); i < len(x); i++ {
+		s.add(i, T(x[i]*y[i]))
+	}
+	return s.total()
+}
+
+// DecayedGradient is g = dw + decay w; it returns the sum of w g.
+func DecayedGradient[T Float](g, w, dw []T, decay T) float64 {
+	var s sums[T]
+	for i := accelerate(ruleDecayedGradient, &s, coefficients[T]{decay}, nil, g, w, dw); i < len(g); i++ {
+		g[i] = dw[i] + T(decay*w[i])
+		s.add(i, T(w[i]*g[i]))
+	}
+	return s.total()
+}
+
+// LaplaceGradient is g = dw + strength sign(w), where sign(0) = 0; it returns the sum of w g. The strength is not negative.
+func LaplaceGradient[T Float](g, w, dw []T, strength T) float64 {
+	var s sums[T]
+	c := coefficients[T]{strength, T(math.Copysign(0, -1))}
+	for i := accelerate(ruleLaplaceGradient, &s, c, nil, g, w, dw); i < len(g); i++ {
+		slope := T(0)
+		if w[i] != 0 {
+			slope = T(math.Copysign(float64(strength), float64(w[i])))
+		}
+		g[i] = dw[i] + slope
+		s.add(i, T(w[i]*g[i]))
+	}
+	return s.total()
+}
+
+// StudentGradient is g = dw + strength w/(spread + w^2); it returns the sum of w g.
+func StudentGradient[T Float](g, w, dw []T, strength, spread T) float64 {
+	var s sums[T]
+	for i := accelerate(ruleStudentGradient, &s, coefficients[T]{strength, spread}, nil, g, w, dw); i < len(g); i++ {
+		g[i] = dw[i] + T(strength*w[i])/(spread+T(w[i]*w[i]))
+		s.add(i, T(w[i]*g[i]))
+	}
+	return s.total()
+}
+
+// SGLD is w <- w - rate g + scale z.
+func SGLD[T Float](w, g []T, z []float32, rate, scale T) {
+	for i := accelerate(ruleSGLD, nil, coefficients[T]{rate, scale}, z, w, g); i < len(w); i++ {
+		w[i] = (w[i] - T(rate*g[i])) + T(scale*T(z[i]))
+	}
+}
+
+// PSGLD is v <- keep v + (1 - keep) g^2, w <- w - rate G g + scale sqrt(G) z, with G = 1/(lambda + sqrt v).
+func PSGLD[T Float](w, v, g []T, z []float32, keep, lambda, rate, scale T) {
+	c := coefficients[T]{keep, 1 - keep, lambda, 1, rate, scale}
+	for i := accelerate(rulePSGLD, nil, c, z, w, v, g); i < len(w); i++ {
+		v[i] = averageSquare(v[i], keep, g[i])
+		preconditioner := 1 / (lambda + root(v[i]))
+		w[i] = (w[i] - T(rate*T(preconditioner*g[i]))) + T(T(scale*root(preconditioner))*T(z[i]))
+	}
+}
+
+// SGHMC is v <- keep v - rate g + scale z, w <- w + v.
+func SGHMC[T Float](w, v, g []T, z []float32, keep, rate, scale T) {
+	for i := accelerate(ruleSGHMC, nil, coefficients[T]{keep, rate, scale}, z, w, v, g); i < len(w); i++ {
+		v[i] = (T(keep*v[i]) - T(rate*g[i])) + T(scale*T(z[i]))
+		w[i] += v[i]
+	}
+}
+
+// BAOAB is u = v - rate g, v <- keep u + scale z, w <- w + (u + v)/2.
+func BAOAB[T Float](w, v, g []T, z []float32, keep, rate, scale T) {
+	for i := accelerate(ruleBAOAB, nil, coefficients[T]{keep, rate, scale, 0.5}, z, w, v, g); i < len(w); i++ {
+		kicked := v[i] - T(rate*g[i])
+		v[i] = T(keep*kicked) + T(scale*T(z[i]))
+		w[i] += T(0.5 * (kicked + v[i]))
+	}
+}
+
+// Drift is BAOAB without the force: u = v.
+func Drift[T Float](w, v []T, z []float32, keep, scale T) {
+	for i := accelerate(ruleDrift, nil, coefficients[T]{keep, scale, 0.5}, z, w, v); i < len(w); i++ {
+		old := v[i]
+		v[i] = T(keep*old) + T(scale*T(z[i]))
+		w[i] += T(0.5 * (old + v[i]))
+	}
+}
+
+// root is the square root in T.
+func root[T Float](v T) T { return T(math.Sqrt(float64(v))) }
+
+// averageSquare is the running mean of squares, g's being the newest.
+func averageSquare[T Float](mean, keep, g T) T {
+	return T(keep*mean) + T(T((1-keep)*g)*g)
+}
