@@ -106,8 +106,8 @@ func (a *application) DiffWRT(int) []bool {
 // SymDiff implements gorgonia.SDOp.
 func (a *application) SymDiff(inputs gorgonia.Nodes, output, grad *Node) (gorgonia.Nodes, error) {
 	op, ok := a.Op.(Differentiable)
-	if !ok {
-		return nil, errors.Errorf("graph: %s has no gradient", a.label())
+	if !ok { // Its own gradient is asked for, and Gorgonia looks at what lies before it all the same.
+		return make(gorgonia.Nodes, len(inputs)), nil
 	}
 	defer a.builder.Scope(a.scope)()
 	gradients := op.Gradients(a.builder, inputs, output, grad)

@@ -271,9 +271,10 @@ func (b *Builder) taken(name string) bool {
 	return ok
 }
 
-// Gradients returns d loss / d parameter for each of parameters. It can be called once, before any update or metric is attached.
-func (b *Builder) Gradients(loss *Node, parameters ...*Node) []*Node {
-	none := make([]*Node, len(parameters))
+// Gradients returns d loss / d n for each of the nodes: parameters, and whatever else the loss is computed from. It can be called once, before any
+// update or metric is attached.
+func (b *Builder) Gradients(loss *Node, nodes ...*Node) []*Node {
+	none := make([]*Node, len(nodes))
 	if b.err != nil {
 		return none
 	}
@@ -281,8 +282,8 @@ func (b *Builder) Gradients(loss *Node, parameters ...*Node) []*Node {
 		b.Fail(errors.New("graph: gradients: wants to be called once, before updates and metrics"))
 		return none
 	}
-	if loss == nil || len(ShapeOf(loss)) != 0 {
-		b.Fail(errors.Errorf("graph: gradients: the loss has shape %v, wants a scalar", ShapeOf(loss)))
+	if loss == nil || len(ShapeOf(loss)) != 0 || DTypeOf(loss) != b.dtype {
+		b.Fail(errors.Errorf("graph: gradients: the loss has shape %v and type %v, wants a scalar of %v", ShapeOf(loss), DTypeOf(loss), b.dtype))
 		return none
 	}
 	defer b.unhooked()()
@@ -290,15 +291,17 @@ func (b *Builder) Gradients(loss *Node, parameters ...*Node) []*Node {
 	defer construction.Unlock()
 	reached := map[*Node]bool{}
 	b.reach(loss, reached)
-	for _, parameter := range parameters {
-		if !reached[parameter] {
-			b.Fail(errors.Errorf("graph: gradients: the loss does not depend on %v", parameter))
+	for _, n := range nodes {
+		if !reached[n] {
+			b.Fail(errors.Errorf("graph: gradients: the loss does not depend on %v", n))
 			return none
 		}
 	}
 	b.differentiating, b.differentiated = true, true
 	defer func() { b.differentiating = false }()
-	gradients, err := gorgonia.Grad(loss, parameters...)
+	// This is what gorgonia.Grad does, which takes inputs alone.
+	start := b.graph.AddNode(gorgonia.NewConstant(oneOf(b.dtype)))
+	gradients, err := gorgonia.Backpropagate(gorgonia.Nodes{loss}, gorgonia.Nodes{start}, nodes)
 	if err != nil {
 		b.Fail(errors.Wrap(err, "graph: gradients"))
 		return none

@@ -6,6 +6,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
 // one is the constant 1 that differentiation starts from.
@@ -21,6 +22,14 @@ func (one) Lower(l *Lowering) {
 
 func fillOne[T float32 | float64](a *tensor.Args) { tensor.Slice[T](a, 0)[0] = 1 }
 
+// oneOf is the value of that constant, as Gorgonia takes it.
+func oneOf(dtype tensor.DType) any {
+	if dtype == tensor.Float64 {
+		return 1.0
+	}
+	return float32(1)
+}
+
 // fanIn adds the gradients that reach a node from two of its consumers.
 type fanIn struct{}
 
@@ -35,9 +44,7 @@ func (fanIn) Lower(l *Lowering) {
 
 func addTerms[T float32 | float64](a *tensor.Args, lo, hi int) {
 	sum, x, y := tensor.Slice[T](a, 0)[lo:hi], tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi]
-	for i := range sum {
-		sum[i] = x[i] + y[i]
-	}
+	kernel.Add(sum, x, y)
 }
 
 // opOf is the Op of a node: one of ours, or one of the two that Gorgonia's differentiation adds to a graph of ours.

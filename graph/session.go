@@ -18,15 +18,14 @@ type LoadOptions struct {
 
 // Session is a program in a device's memory, with its chains' parameters and state. It is for one goroutine.
 type Session struct {
-	program  *Program
-	runner   tensor.Runner
-	chains   int
-	first    int // the number, in the run, of chain 0
-	step     uint64
-	whole    *tensor.Buffer // a chain's arena, as bytes
-	snapshot [][]byte       // of each chain's arena, taken before each Run when there are metrics
-	rings    [][]float64    // of each chain, as read after the last Run
-	raw      []byte
+	program *Program
+	runner  tensor.Runner
+	chains  int
+	first   int // the number, in the run, of chain 0
+	step    uint64
+	whole   *tensor.Buffer // a chain's arena, as bytes
+	rings   [][]float64    // of each chain, as read after the last Run
+	raw     []byte
 }
 
 // NotFinite is the error of a run whose metrics are no longer finite numbers: the first launch, of the first step and chain, that made
@@ -52,7 +51,7 @@ func (p *Program) Load(device tensor.Device, o LoadOptions) (*Session, error) {
 	if o.Chains < 0 || o.FirstChain < 0 || o.FirstChain > math.MaxUint16 || o.Chains > math.MaxUint16-o.FirstChain {
 		return nil, errors.Errorf("graph: load: %d chains from number %d, wants 1 to %d in all", o.Chains, o.FirstChain, math.MaxUint16)
 	}
-	runner, err := device.Load(tensor.Schedule{Launches: p.launches, Bytes: p.bytes, Chains: o.Chains})
+	runner, err := device.Load(tensor.Schedule{Launches: p.launches, Bytes: p.bytes, Chains: o.Chains, Keeps: p.ring != nil})
 	if err != nil {
 		return nil, errors.Wrap(err, "graph: load")
 	}
@@ -65,7 +64,6 @@ func (p *Program) Load(device tensor.Device, o LoadOptions) (*Session, error) {
 			return nil, err
 		}
 		if p.ring != nil {
-			s.snapshot = append(s.snapshot, make([]byte, s.whole.Bytes()))
 			s.rings = append(s.rings, make([]float64, p.ring.Elements))
 			s.raw = make([]byte, p.ring.Bytes())
 		}
@@ -133,10 +131,8 @@ func (s *Session) Run(steps int) error {
 	if steps > MetricRows {
 		return errors.Errorf("graph: run of %d steps, wants at most %d, whose metrics are kept", steps, MetricRows)
 	}
-	for chain := range s.chains {
-		if err := s.runner.Read(s.whole, chain, 0, s.snapshot[chain]); err != nil {
-			return errors.Wrap(err, "graph: run")
-		}
+	if err := s.runner.Keep(); err != nil {
+		return errors.Wrap(err, "graph: run")
 	}
 	if err := s.runner.Run(steps); err != nil {
 		return err
@@ -186,7 +182,7 @@ func (s *Session) firstBadStep(chain, steps int) (uint64, bool) {
 	return 0, false
 }
 
-// explain goes back to the snapshot and makes the steps again, launch by launch, until one makes a number that is not finite: the same
+// explain goes back to where the Run began and makes the steps again, launch by launch, until one makes a number that is not finite: the same
 // numbers come again, since all randomness has an address.
 func (s *Session) explain(chain, steps int, bad uint64) error {
 	if err := s.restoreAll(); err != nil {
@@ -212,12 +208,7 @@ func (s *Session) explain(chain, steps int, bad uint64) error {
 }
 
 func (s *Session) restoreAll() error {
-	for chain := range s.chains {
-		if err := s.runner.Write(s.whole, chain, 0, s.snapshot[chain]); err != nil {
-			return errors.Wrap(err, "graph: back to the last good step")
-		}
-	}
-	return nil
+	return errors.Wrap(s.runner.Return(), "graph: back to the last good step")
 }
 
 // watch makes one step and stops at the first launch that writes a number which is not finite.

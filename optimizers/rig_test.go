@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/pollen-ml/pollen/cuda/cudatest"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -51,9 +52,7 @@ func start(t testing.TB, s setting) *rig {
 	if err != nil {
 		t.Fatal(err)
 	}
-	host := tensor.NewHost(max(1, s.threads))
-	t.Cleanup(func() { host.Close() })
-	session, err := program.Load(host, s.options)
+	session, err := program.Load(cudatest.Device(t, max(1, s.threads)), s.options)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ type Schedule struct {
 	Launches []Launch
 	Bytes    [arenas]int // of one copy of each arena
 	Chains   int
+	Keeps    bool // whether Keep will be called: it takes a second copy of the chains' memory
 }
 
 // Runner is a schedule in a device's memory.
@@ -28,6 +29,10 @@ type Runner interface {
 	Read(b *Buffer, chain, first int, dst []byte) error
 	// Write copies src into chain's copy of b from element first on.
 	Write(b *Buffer, chain, first int, src []byte) error
+	// Keep remembers the chains' memory, of the Chain arena, as it is, instead of what it remembered before.
+	Keep() error
+	// Return makes the chains' memory what it was at the last Keep.
+	Return() error
 	// Close gives the memory back.
 	Close() error
 }

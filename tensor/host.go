@@ -44,6 +44,7 @@ type hostRunner struct {
 	launches  []Launch
 	shared    []byte
 	chains    [][]byte
+	kept      [][]byte // what Keep remembered of them
 	scratch   [][]byte // one per worker that runs whole chains
 	workspace [][]byte // likewise
 	private   [][]byte // one per worker
@@ -84,6 +85,9 @@ func (h *Host) Load(s Schedule) (Runner, error) {
 		workspace: manyBytes(slots, workspace),
 		private:   manyBytes(h.pool.workers, private),
 		args:      make([]Args, h.pool.workers),
+	}
+	if s.Keeps {
+		r.kept = manyBytes(s.Chains, s.Bytes[Chain])
 	}
 	r.byChain = func(worker, chain int) {
 		for range r.steps {
@@ -214,9 +218,26 @@ func (r *hostRunner) region(b *Buffer, chain, first, bytes int) ([]byte, error) 
 	return arena[b.Offset+from : b.Offset+from+bytes], nil
 }
 
+// Keep implements Runner.
+func (r *hostRunner) Keep() error { return r.copyChains(r.kept, r.chains) }
+
+// Return implements Runner.
+func (r *hostRunner) Return() error { return r.copyChains(r.chains, r.kept) }
+
+func (r *hostRunner) copyChains(to, from [][]byte) error {
+	if r.closed || r.kept == nil {
+		return errors.Errorf("tensor: host: keep or return (closed: %v) of a schedule that says it does not", r.closed)
+	}
+	for chain := range from {
+		copy(to[chain], from[chain])
+	}
+	return nil
+}
+
 // Close implements Runner.
 func (r *hostRunner) Close() error {
 	r.closed = true
+	r.kept = nil
 	r.shared, r.chains, r.scratch, r.workspace, r.private = nil, nil, nil, nil, nil
 	return nil
 }

@@ -1,99 +1,117 @@
 package tensor
 
-import (
-	"runtime"
-	"sync/atomic"
-)
+import "sync/atomic"
 
-// pool is a fixed team of goroutines which share out numbered items. The caller is worker 0. Between two calls the others spin for a
-// short while, since launches follow each other closely, and then sleep.
+// pool is a fixed team of goroutines which share out numbered items. The caller is worker 0. Whoever waits spins for a short while, since
+// launches follow each other closely, and then sleeps: a thread that spins takes processor time from the one that it waits for, when other
+// programs run too.
+//
+// A round ends when its items are done, whoever did them: a worker that is late, because it sleeps or because other programs have its
+// processor, is not waited for.
 type pool struct {
 	workers int
 	work    func(worker, item int)
-	items   int64
-	next    atomic.Int64
-	busy    atomic.Int64 // workers that have not finished the current round
-	round   atomic.Uint64
+	items   uint32
+	round   uint32
+	state   atomic.Uint64 // the round and, in the lower half, the number of its items that nobody has taken
+	pending atomic.Int64  // items that are not done
 	asleep  []atomic.Bool
 	wake    []chan struct{}
 	closed  atomic.Bool
 }
 
-// spins is how often a waiting worker looks for work before it sleeps: some tens of microseconds, the length of a small launch.
-const spins = 4000
+// spins is how often a waiting worker looks before it sleeps: about ten microseconds, what it costs to be woken.
+const spins = 10000
 
 func newPool(workers int) *pool {
 	p := &pool{workers: workers, asleep: make([]atomic.Bool, workers), wake: make([]chan struct{}, workers)}
-	for w := 1; w < workers; w++ {
+	for w := range p.wake {
 		p.wake[w] = make(chan struct{}, 1)
-		go p.serve(w)
+		if w > 0 {
+			go p.serve(w)
+		}
 	}
 	return p
 }
 
 // run calls work(worker, item) for every item below items, each once, and waits for all.
 func (p *pool) run(items int, work func(worker, item int)) {
-	if p.workers == 1 || items == 1 {
+	if p.workers == 1 || items <= 1 {
 		for i := range items {
 			work(0, i)
 		}
 		return
 	}
-	p.work, p.items = work, int64(items)
-	p.next.Store(0)
-	p.busy.Store(int64(p.workers - 1))
-	p.start()
+	p.work, p.items = work, uint32(items)
+	p.round++
+	p.pending.Store(int64(items))
+	p.state.Store(uint64(p.round)<<32 | uint64(items))
+	p.rouse(items)
 	p.drain(0)
-	for i := 0; p.busy.Load() > 0; i++ {
-		if i > spins {
-			runtime.Gosched()
-		}
+	p.await(0, p.allDone)
+}
+
+// rouse wakes as many sleeping workers as there are items for.
+func (p *pool) rouse(items int) {
+	for w := 1; w < p.workers && w < items; w++ {
+		p.rouseOne(w)
 	}
 }
 
-func (p *pool) start() {
-	p.round.Add(1)
-	for w := 1; w < p.workers; w++ {
-		if p.asleep[w].CompareAndSwap(true, false) {
-			p.wake[w] <- struct{}{}
-		}
+func (p *pool) rouseOne(worker int) {
+	if p.asleep[worker].CompareAndSwap(true, false) {
+		p.wake[worker] <- struct{}{}
 	}
 }
 
+// drain takes items and does them until none is left.
 func (p *pool) drain(worker int) {
 	for {
-		i := p.next.Add(1) - 1
-		if i >= p.items {
+		s := p.state.Load()
+		left := uint32(s)
+		if left == 0 {
 			return
 		}
-		p.work(worker, int(i))
+		if !p.state.CompareAndSwap(s, s-1) {
+			continue
+		}
+		p.work(worker, int(p.items-left))
+		if p.pending.Add(-1) == 0 && worker != 0 {
+			p.rouseOne(0)
+		}
+	}
+}
+
+func (p *pool) allDone() bool { return p.pending.Load() == 0 }
+
+func (p *pool) hasWork() bool { return uint32(p.state.Load()) > 0 || p.closed.Load() }
+
+// await returns when ready does, of which whoever makes it so tells a worker that sleeps.
+func (p *pool) await(worker int, ready func() bool) {
+	for i := 0; !ready(); i++ {
+		if i < spins {
+			continue
+		}
+		p.asleep[worker].Store(true)
+		// What happened since the last look has not seen the flag: take it back, unless the wake is under way.
+		if ready() && p.asleep[worker].CompareAndSwap(true, false) {
+			return
+		}
+		<-p.wake[worker]
 	}
 }
 
 func (p *pool) serve(worker int) {
-	seen := uint64(0)
 	for {
-		for i := 0; p.round.Load() == seen; i++ {
-			if i < spins {
-				continue
-			}
-			p.asleep[worker].Store(true)
-			// A round that began since the last look has not seen the flag: take it back, unless the wake is under way.
-			if p.round.Load() != seen && p.asleep[worker].CompareAndSwap(true, false) {
-				break
-			}
-			<-p.wake[worker]
-		}
-		seen = p.round.Load()
+		p.await(worker, p.hasWork)
 		if p.closed.Load() {
 			return
 		}
 		p.drain(worker)
-		p.busy.Add(-1)
 	}
 }
 
 func (p *pool) close() {
 	p.closed.Store(true)
-	p.start()
+	p.rouse(p.workers)
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
 // The four operations broadcast as NumPy does: the shapes are aligned at their last axes, missing axes count as extent 1, and an
@@ -48,21 +49,23 @@ func (Multiply) Shape(in []tensor.Shape) (tensor.Shape, error) { return broadcas
 func (Divide) Shape(in []tensor.Shape) (tensor.Shape, error) { return broadcast(in) }
 
 // Lower implements graph.Op.
-func (Add) Lower(l *graph.Lowering) { lowerArithmetic(l, "add", add[float32], add[float64]) }
+func (Add) Lower(l *graph.Lowering) {
+	lowerArithmetic(l, "add", kernel.Add[float32], kernel.Add[float64])
+}
 
 // Lower implements graph.Op.
 func (Subtract) Lower(l *graph.Lowering) {
-	lowerArithmetic(l, "subtract", subtract[float32], subtract[float64])
+	lowerArithmetic(l, "subtract", kernel.Subtract[float32], kernel.Subtract[float64])
 }
 
 // Lower implements graph.Op.
 func (Multiply) Lower(l *graph.Lowering) {
-	lowerArithmetic(l, "multiply", multiply[float32], multiply[float64])
+	lowerArithmetic(l, "multiply", kernel.Multiply[float32], kernel.Multiply[float64])
 }
 
 // Lower implements graph.Op.
 func (Divide) Lower(l *graph.Lowering) {
-	lowerArithmetic(l, "divide", divide[float32], divide[float64])
+	lowerArithmetic(l, "divide", kernel.Divide[float32], kernel.Divide[float64])
 }
 
 // Gradients implements graph.Differentiable.
@@ -185,32 +188,4 @@ func operand[T float32 | float64](x []T, n, stride int, copies []T) []T {
 		copies[i] = x[0]
 	}
 	return copies[:n]
-}
-
-func add[T float32 | float64](y, a, b []T) {
-	a, b = a[:len(y)], b[:len(y)]
-	for i := range y {
-		y[i] = a[i] + b[i]
-	}
-}
-
-func subtract[T float32 | float64](y, a, b []T) {
-	a, b = a[:len(y)], b[:len(y)]
-	for i := range y {
-		y[i] = a[i] - b[i]
-	}
-}
-
-func multiply[T float32 | float64](y, a, b []T) {
-	a, b = a[:len(y)], b[:len(y)]
-	for i := range y {
-		y[i] = a[i] * b[i]
-	}
-}
-
-func divide[T float32 | float64](y, a, b []T) {
-	a, b = a[:len(y)], b[:len(y)]
-	for i := range y {
-		y[i] = a[i] / b[i]
-	}
 }

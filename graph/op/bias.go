@@ -5,6 +5,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
 // BiasAdd adds a number to each channel: x [B K ...], bias [K] -> y [B K ...], y[b k ...] = x[b k ...] + bias[k].
@@ -80,27 +81,16 @@ func (biasBackward) Lower(l *graph.Lowering) {
 func biasSum[T float32 | float64](width int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		db, dout := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
+		if width == 1 {
+			kernel.SumRows(db[lo:hi], dout[lo:], len(dout)/len(db), len(db))
+			return
+		}
 		for channel := lo; channel < hi; channel++ {
 			total := 0.0
 			for row := channel; row*width < len(dout); row += len(db) {
-				total += float64(sum(dout[row*width : (row+1)*width]))
+				total += kernel.Sum(dout[row*width : (row+1)*width])
 			}
 			db[channel] = T(total)
 		}
 	}
-}
-
-// sum adds in four interleaved parts, in a fixed order.
-func sum[T float32 | float64](x []T) T {
-	var s0, s1, s2, s3 T
-	for ; len(x) >= 4; x = x[4:] {
-		s0 += x[0]
-		s1 += x[1]
-		s2 += x[2]
-		s3 += x[3]
-	}
-	for _, v := range x {
-		s0 += v
-	}
-	return (s0 + s1) + (s2 + s3)
 }

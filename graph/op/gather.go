@@ -5,6 +5,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
@@ -84,10 +85,7 @@ func gatherImages[T float32 | float64](g GatherImages, examples int) func(a *ten
 		y, images, header := tensor.Slice[T](a, 0), tensor.Slice[uint8](a, 1), tensor.Slice[uint64](a, 2)
 		pixels := len(images) / examples
 		g.Batch.walk(header, examples, lo, hi, func(i, example int) {
-			from, to := images[example*pixels:(example+1)*pixels], y[i*pixels:(i+1)*pixels]
-			for j, v := range from {
-				to[j] = T(T(v)*scale) + shift
-			}
+			kernel.ScaleBytes(y[i*pixels:(i+1)*pixels], images[example*pixels:(example+1)*pixels], scale, shift)
 		})
 	}
 }

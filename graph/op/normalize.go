@@ -7,6 +7,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
 // There is no batch norm: it makes one example's prediction depend on the others of its batch, which averages over a posterior must not.
@@ -134,14 +135,9 @@ func (n normal) arguments(l *graph.Lowering, m members, x tensor.Shape) []tensor
 // moments are the mean, or 0, and 1/sqrt(mean square distance from it + epsilon).
 func moments[T float32 | float64](x []T, n normal) (mean, inverse float64) {
 	if n.center {
-		mean = wideSum(x) / float64(len(x))
+		mean = kernel.WideSum(x) / float64(len(x))
 	}
-	squares := 0.0
-	for _, v := range x {
-		d := float64(v) - mean
-		squares += d * d
-	}
-	return mean, 1 / math.Sqrt(squares/float64(len(x))+n.epsilon)
+	return mean, 1 / math.Sqrt(kernel.WideSquares(x, mean)/float64(len(x))+n.epsilon)
 }
 
 func (n normal) lower(l *graph.Lowering) {
@@ -166,13 +162,10 @@ func normalize[T float32 | float64](n normal, m members) func(a *tensor.Args, lo
 			mean, inverse := moments(x[row*size:(row+1)*size], n)
 			for c := range m.channels {
 				channel := (row*m.channels + c) % len(gamma)
-				scale, shift := float64(gamma[channel])*inverse, float64(beta[channel])
 				from, to := x[row*size+c*m.width:][:m.width], y[row*size+c*m.width:][:m.width]
-				for i, v := range from {
-					to[i] = T((float64(v)-mean)*scale + shift)
-				}
+				kernel.WideAffine(to, from, mean, float64(gamma[channel])*inverse, float64(beta[channel]))
 				if n.threshold {
-					raise(to, to, tau[channel])
+					kernel.Raise(to, to, tau[channel])
 				}
 			}
 		}
@@ -217,22 +210,17 @@ func normalizeGradient[T float32 | float64](n normal, m members) func(a *tensor.
 			total, product := 0.0, 0.0
 			for c := range m.channels {
 				scale := float64(gamma[(row*m.channels+c)%len(gamma)])
-				for i := c * m.width; i < (c+1)*m.width; i++ {
-					dz := scale * float64(dy[i])
-					total += dz
-					product += dz * (float64(from[i]) - mean) * inverse
+				lo, hi := c*m.width, (c+1)*m.width
+				if n.center {
+					total += scale * kernel.WideSum(dy[lo:hi])
 				}
+				product += scale * kernel.WideProducts(dy[lo:hi], from[lo:hi], mean)
 			}
-			if !n.center {
-				total = 0
-			}
-			total, product = total/float64(size), product/float64(size)
+			total, product = total/float64(size), product*inverse/float64(size)
 			for c := range m.channels {
 				scale := float64(gamma[(row*m.channels+c)%len(gamma)])
-				for i := c * m.width; i < (c+1)*m.width; i++ {
-					z := (float64(from[i]) - mean) * inverse
-					to[i] = T(inverse * (scale*float64(dy[i]) - total - z*product))
-				}
+				lo, hi := c*m.width, (c+1)*m.width
+				kernel.WideCombine(to[lo:hi], dy[lo:hi], from[lo:hi], mean, inverse*scale, inverse*inverse*product, inverse*total)
 			}
 		}
 	}
@@ -268,12 +256,8 @@ func scaleProducts[T float32 | float64](n normal, m members) func(a *tensor.Args
 		for row := lo; row < hi; row++ {
 			mean, inverse := moments(x[row*size:(row+1)*size], n)
 			for c := range m.channels {
-				at := row*size + c*m.width
-				product := 0.0
-				for i, v := range x[at : at+m.width] {
-					product += float64(dout[at+i]) * (float64(v) - mean)
-				}
-				products[row*m.channels+c] = product * inverse
+				lo, hi := row*size+c*m.width, row*size+(c+1)*m.width
+				products[row*m.channels+c] = kernel.WideProducts(dout[lo:hi], x[lo:hi], mean) * inverse
 			}
 		}
 	}

@@ -88,29 +88,3 @@ func TestFilterResponseNormOfExtremes(t *testing.T) {
 		}
 	}
 }
-
-// passAbove keeps what the comparison says, whatever else is there.
-func TestPassAbove(t *testing.T) {
-	inf, nan := math.Inf(1), math.NaN()
-	y := []float64{1, 0.5, 0.25, -inf, inf, nan, 3, 0}
-	dout := []float64{2, 3, 4, nan, -inf, 5, nan, inf}
-	want := []float64{2, 0, 0, 0, -inf, 0, nan, 0}
-	got, narrow := make([]float64, len(y)), make([]float32, len(y))
-	passAbove64(got, dout, y, 0.5)
-	passAbove32(narrow, floats32(dout), floats32(y), 0.5)
-	for i, v := range want {
-		for _, g := range []float64{got[i], float64(narrow[i])} {
-			if g != v && !(math.IsNaN(g) && math.IsNaN(v)) {
-				t.Errorf("element %d: %v where y is %v and dout %v, want %v", i, g, y[i], dout[i], v)
-			}
-		}
-	}
-}
-
-func floats32(x []float64) []float32 {
-	narrow := make([]float32, len(x))
-	for i, v := range x {
-		narrow[i] = float32(v)
-	}
-	return narrow
-}

@@ -7,9 +7,12 @@ import (
 )
 
 // MaxPool2D is the maximum of each window: x [B C H W] -> y [B C P Q]. The pairs are height, width; incomplete windows are left
-// out, padding is never the maximum. The gradient goes to the first maximum of a window in reading order.
+// out, padding is never the maximum. The gradient goes to the first maximum of a window in reading order. A ReLU that follows is fused into
+// it, and into its gradient that of a ReLU before.
 type MaxPool2D struct {
 	Window, Stride, Padding [2]int
+
+	relu bool
 }
 
 // AveragePool2D is the mean of each window's elements, without the padding: x [B C H W] -> y [B C P Q].
@@ -54,37 +57,77 @@ func (p MaxPool2D) Shape(in []tensor.Shape) (tensor.Shape, error) {
 // Lower implements graph.Op.
 func (p MaxPool2D) Lower(l *graph.Lowering) {
 	k := poolKernel(l.Shapes[0], p.Window, p.Stride, p.Padding)
+	k.ReLU = p.relu
 	plan, err := k.MaxForward()
 	host := heavy(l, plan, err, operands{out: 0, a: 1, b: absent, bias: absent})
-	l.Emit("max_pool_fwd", l.Shape.Elements(), host, append([]tensor.Argument{l.Out(), l.In(0)}, poolSizes(k)...)...)
+	stem := "max_pool_fwd"
+	if p.relu {
+		stem = "max_pool_relu_fwd"
+	}
+	l.Emit(stem, l.Shape.Elements(), host, append([]tensor.Argument{l.Out(), l.In(0)}, poolSizes(k)...)...)
+}
+
+// Fuse implements graph.Fuser.
+func (p MaxPool2D) Fuse(consumer graph.Op) (graph.Op, bool) {
+	if _, ok := consumer.(ReLU); !ok || p.relu {
+		return nil, false
+	}
+	p.relu = true
+	return p, true
 }
 
 // Gradients implements graph.Differentiable.
 func (p MaxPool2D) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
-	return []*graph.Node{b.Apply(maxPoolBackward{p}, dout, in[0])}
+	return []*graph.Node{b.Apply(maxPoolBackward{pool: p}, dout, in[0])}
 }
 
-// maxPoolBackward is dx: dout [B C P Q], x [B C H W] -> dx [B C H W].
-type maxPoolBackward struct{ pool MaxPool2D }
+// maxPoolBackward is dx: dout [B C P Q], x [B C H W] -> dx [B C H W]. With relu there is a third input, y [B C H W], the output of the ReLU
+// before, and dx is 0 unless y is above 0.
+type maxPoolBackward struct {
+	pool MaxPool2D
+	relu bool
+}
 
 func (maxPoolBackward) Name() string { return "max pool gradient" }
 
 func (g maxPoolBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, 4, 4); err != nil {
+	ranks := []int{4, 4}
+	if g.relu {
+		ranks = append(ranks, 4)
+	}
+	if err := wantRanks(in, ranks...); err != nil {
 		return nil, err
 	}
-	y, err := g.pool.Shape(in[1:])
+	y, err := g.pool.Shape(in[1:2])
 	if err != nil {
 		return nil, err
+	}
+	if g.relu {
+		if err := wantEqual(in[1], in[2]); err != nil {
+			return nil, err
+		}
 	}
 	return in[1], wantEqual(y, in[0])
 }
 
+// Fuse implements graph.Fuser.
+func (g maxPoolBackward) Fuse(consumer graph.Op) (graph.Op, bool) {
+	if _, ok := consumer.(reluBackward); !ok || g.relu {
+		return nil, false
+	}
+	g.relu = true
+	return g, true
+}
+
 func (g maxPoolBackward) Lower(l *graph.Lowering) {
 	k := poolKernel(l.Shape, g.pool.Window, g.pool.Stride, g.pool.Padding)
+	k.ReLU = g.relu
 	plan, err := k.MaxBackward()
-	host := heavy(l, plan, err, operands{out: 0, a: 1, b: 2, bias: absent})
-	l.Emit("max_pool_bwd", l.Shape.Elements(), host, append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, poolSizes(k)...)...)
+	stem, at, buffers := "max_pool_bwd", operands{out: 0, a: 1, b: 2, bias: absent}, []tensor.Argument{l.Out(), l.In(0), l.In(1)}
+	if g.relu {
+		stem, at.bias, buffers = "max_pool_relu_bwd", 3, append(buffers, l.In(2))
+	}
+	l.Emit(stem, l.Shape.Elements(), heavy(l, plan, err, at), append(buffers, poolSizes(k)...)...)
 }
 
 // Name implements graph.Op.

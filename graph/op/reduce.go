@@ -3,6 +3,7 @@ package op
 import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
 // Costs of a reduction's tiles.
@@ -105,7 +106,7 @@ func sumRuns[T float32 | float64](r *reduction, x []T, lo, hi int) float64 {
 	for lo < hi {
 		at := lo % r.run
 		n := min(r.run-at, hi-lo)
-		total += wideSum(x[r.summed.at(lo/r.run)+at:][:n])
+		total += kernel.WideSum(x[r.summed.at(lo/r.run)+at:][:n])
 		lo += n
 	}
 	return total
@@ -123,21 +124,6 @@ func addRuns[T float32 | float64](r *reduction, partial []float64, x []T, unit, 
 			sums[j] += float64(v)
 		}
 	}
-}
-
-// wideSum adds in float64, in four interleaved parts, in a fixed order.
-func wideSum[T float32 | float64](x []T) float64 {
-	var s0, s1, s2, s3 float64
-	for ; len(x) >= 4; x = x[4:] {
-		s0 += float64(x[0])
-		s1 += float64(x[1])
-		s2 += float64(x[2])
-		s3 += float64(x[3])
-	}
-	for _, v := range x {
-		s0 += float64(v)
-	}
-	return (s0 + s1) + (s2 + s3)
 }
 
 // lowerReduction emits the launch. Its integers are the elements of the output and of the input, then the extents and strides of

@@ -3,6 +3,7 @@ package op
 import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
 // ReLU is y = max(0, x), elementwise: x -> y of the same shape. Its gradient, taken as 0 at 0, needs y alone, so that x's memory is
@@ -29,9 +30,7 @@ func (ReLU) Lower(l *graph.Lowering) {
 
 func relu[T float32 | float64](a *tensor.Args, lo, hi int) {
 	y, x := tensor.Slice[T](a, 0)[lo:hi], tensor.Slice[T](a, 1)[lo:hi]
-	for i, v := range x {
-		y[i] = max(v, 0)
-	}
+	kernel.Raise(y, x, 0)
 }
 
 // Gradients implements graph.Differentiable.
@@ -53,7 +52,7 @@ func (reluBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 func (reluBackward) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
-	run := graph.Pick(l, reluGradient(passAbove32), reluGradient(passAbove64))
+	run := graph.Pick(l, reluGradient(kernel.PassAbove32), reluGradient(kernel.PassAbove64))
 	l.Emit("relu_bwd", n, tensor.Elementwise(n, run), l.Out(), l.In(0), l.In(1), tensor.Int(n))
 }
 

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
 // Threshold is the thresholded linear unit that goes with filter response normalisation, y[b c ...] = max(x[b c ...], tau[c]):
@@ -37,15 +38,8 @@ func threshold[T float32 | float64](width int) func(a *tensor.Args, lo, hi int) 
 	return func(a *tensor.Args, lo, hi int) {
 		y, x, tau := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2)
 		for row := lo; row < hi; row++ {
-			raise(y[row*width:(row+1)*width], x[row*width:(row+1)*width], tau[row%len(tau)])
+			kernel.Raise(y[row*width:(row+1)*width], x[row*width:(row+1)*width], tau[row%len(tau)])
 		}
-	}
-}
-
-// raise is y = max(x, bound).
-func raise[T float32 | float64](y, x []T, bound T) {
-	for i, v := range x {
-		y[i] = max(v, bound)
 	}
 }
 
@@ -72,7 +66,7 @@ func (thresholdBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 func (thresholdBackward) Lower(l *graph.Lowering) {
 	rows, width := planes(l.Shape)
-	run := graph.Pick(l, thresholdGradient(width, passAbove32), thresholdGradient(width, passAbove64))
+	run := graph.Pick(l, thresholdGradient(width, kernel.PassAbove32), thresholdGradient(width, kernel.PassAbove64))
 	l.Emit("threshold_bwd", rows*width, tensor.Rows(rows, width, run),
 		l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(rows*width), tensor.Int(l.Shape[1]), tensor.Int(width))
 }
@@ -117,10 +111,7 @@ func thresholdSum[T float32 | float64](width int) func(a *tensor.Args, lo, hi in
 		for channel := lo; channel < hi; channel++ {
 			total := 0.0
 			for row := channel; row*width < len(dout); row += len(dtau) {
-				all, passed := dout[row*width:(row+1)*width], dx[row*width:(row+1)*width]
-				for i, v := range all {
-					total += float64(v - passed[i]) // exact: dx is dout or 0
-				}
+				total += kernel.WideDifference(dout[row*width:(row+1)*width], dx[row*width:(row+1)*width])
 			}
 			dtau[channel] = T(total)
 		}

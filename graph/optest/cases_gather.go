@@ -45,6 +45,36 @@ func naiveLabels(batch op.Batch, size int) func(in [][]float64) []float64 {
 	}
 }
 
+func naiveRows(batch op.Batch, size, width int) func(in [][]float64) []float64 {
+	return func(in [][]float64) []float64 {
+		var y []float64
+		for _, example := range examples(batch, size, in[1]) {
+			y = append(y, in[0][example*width:(example+1)*width]...)
+		}
+		return y
+	}
+}
+
+// gatherRowsCases are batches that straddle two epochs, whole ones, and rows of one number, of several, and of two axes.
+func gatherRowsCases() []Case {
+	var cases []Case
+	for _, shuffled := range []bool{false, true} {
+		for _, size := range [][]int{{13, 8}, {31, 31, 5}, {1, 1, 3}, {257, 33, 7}, {33, 1, 3, 5}} {
+			batch := op.Batch{Size: size[1], Shuffled: shuffled}
+			rows := append([]int{size[0]}, size[2:]...)
+			width := 1
+			for _, extent := range size[2:] {
+				width *= extent
+			}
+			cases = append(cases, Case{
+				Name: fmt.Sprintf("gather rows %d, shuffled %v", size, shuffled), Op: op.GatherRows{Batch: batch}, NoGradient: true, Steps: 5,
+				Inputs: []Input{Float(Normal, rows...), Header}, Naive: naiveRows(batch, size[0], width), Terms: 1,
+			})
+		}
+	}
+	return cases
+}
+
 func gatherCases() []Case {
 	var cases []Case
 	for _, shuffled := range []bool{false, true} {
@@ -67,6 +97,7 @@ func gatherCases() []Case {
 		Name: "gather images of 28x28", Op: images, NoGradient: true, Inputs: []Input{Bytes(256, 1000, 1, 28, 28), Header},
 		Naive: naiveImages(images, 1000, 784), Terms: 2, Speed: true, Flops: 2 * 100 * 784,
 	})
+	cases = append(cases, gatherRowsCases()...)
 	for _, size := range [][3]int{{13, 8, 10}, {31, 31, 1}, {1, 1, 3}, {257, 33, 7}} {
 		batch := op.Batch{Size: size[1]}
 		width := size[2]

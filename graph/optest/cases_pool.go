@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -101,6 +102,7 @@ func poolCases() []Case {
 		average := op.AveragePool2D{Window: p.window, Stride: p.stride, Padding: p.padding}
 		speed, flops := p.shape[0] == 100, float64(p.shape.Elements())
 		if !speed {
+			cases = append(cases, p.rectified(largest)...)
 			cases = append(cases, Case{
 				Name: "max pool " + p.String(), Op: largest, Inputs: []Input{Float(Apart, p.shape...)}, Naive: p.naiveMax, Terms: size,
 			})
@@ -114,4 +116,37 @@ func poolCases() []Case {
 		})
 	}
 	return cases
+}
+
+// rectified is the maximum with a ReLU behind it, and before it, which the compiler fuses forward and backward.
+func (p pooling) rectified(largest op.MaxPool2D) []Case {
+	size := p.window[0] * p.window[1]
+	naive := func(in [][]float64) []float64 {
+		y := p.naiveMax(in)
+		for i, v := range y {
+			y[i] = math.Max(v, 0)
+		}
+		return y
+	}
+	gradient := func(in [][]float64, dout []float64) [][]float64 {
+		dx := p.firstMaximum(in, dout)
+		for i, v := range in[0] {
+			if v <= 0 {
+				dx[0][i] = 0
+			}
+		}
+		return dx
+	}
+	x := []Input{Float(Ties, p.shape...)}
+	return []Case{{
+		Name: "relu of max pool " + p.String(), Kernel: "max_pool_relu_fwd", Inputs: x, Naive: naive, Terms: size, Gradient: gradient,
+		Build: func(b *graph.Builder, in []*graph.Node) *graph.Node {
+			return b.Apply(op.ReLU{}, b.Apply(largest, in...))
+		},
+	}, {
+		Name: "max pool of relu " + p.String(), Inputs: x, Naive: naive, Terms: size, Gradient: gradient,
+		Build: func(b *graph.Builder, in []*graph.Node) *graph.Node {
+			return b.Apply(largest, b.Apply(op.ReLU{}, in...))
+		},
+	}}
 }

@@ -59,7 +59,7 @@ func (g guard) Load(s tensor.Schedule) (tensor.Runner, error) {
 		r.whole[arena].Offset = 0
 		r.now[arena], r.seen[arena] = make([]byte, bytes[arena]), make([]byte, bytes[arena])
 	}
-	schedule := tensor.Schedule{Launches: r.launches, Bytes: bytes, Chains: s.Chains}
+	schedule := tensor.Schedule{Launches: r.launches, Bytes: bytes, Chains: s.Chains, Keeps: s.Keeps}
 	if _, ok := g.Device.(*tensor.Host); ok {
 		schedule.Launches = withPoison(r.launches)
 		r.stride = 2

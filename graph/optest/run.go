@@ -14,7 +14,7 @@ func Cases() []Case {
 	var all []Case
 	for _, family := range [][]Case{
 		convolutionCases(), matrixCases(), pointwiseCases(), poolCases(), lossCases(), gatherCases(), builtinCases(), densityCases(),
-		normalizeCases(), cumulativeCases(), likelihoodCases(), functionCases(), arithmeticCases(), sumCases(),
+		normalizeCases(), cumulativeCases(), likelihoodCases(), functionCases(), arithmeticCases(), sumCases(), patchCases(),
 	} {
 		all = append(all, family...)
 	}

@@ -3,6 +3,7 @@
 package kernel
 
 import (
+	"math"
 	"unsafe"
 
 	"golang.org/x/sys/cpu"
@@ -55,6 +56,37 @@ func multiplyFast[T Float](rows, depth int, a left[T], b, c []T, stride int, bia
 		multiply5(depth, pa, a.rowStride, a.depthStride, pb, pc, stride, pv, int(f))
 	default:
 		multiply6(depth, pa, a.rowStride, a.depthStride, pb, pc, stride, pv, int(f))
+	}
+	return true
+}
+
+// multiplyWindowsFast is multiply for a run of panels, each of which is read in place: element (k, j) is padded[half+taps[k]+j].
+func multiplyWindowsFast[T Float](rows int, a left[T], padded []T, places, taps []int32, y []T, plane int, bias []T, f flags) bool {
+	if !fast[T]() {
+		return false
+	}
+	panels, depth, biases := len(places)/4, len(taps), 0
+	if f&flagBiasRow != 0 {
+		biases = rows
+	}
+	last := places[4*(panels-1):]
+	pa := first(a.data, (rows-1)*a.rowStride+depth)
+	px := first(padded, int(max(last[0], last[1]))+int(taps[depth-1])+vector)
+	py := first(y, int(max(last[2], last[3]))+(rows-1)*plane+vector)
+	pv, pp, pt := first(bias, biases), &places[0], &taps[0]
+	switch rows {
+	case 1:
+		multiplyWindows1(panels, depth, pa, a.rowStride, px, pp, pt, py, plane, pv, int(f))
+	case 2:
+		multiplyWindows2(panels, depth, pa, a.rowStride, px, pp, pt, py, plane, pv, int(f))
+	case 3:
+		multiplyWindows3(panels, depth, pa, a.rowStride, px, pp, pt, py, plane, pv, int(f))
+	case 4:
+		multiplyWindows4(panels, depth, pa, a.rowStride, px, pp, pt, py, plane, pv, int(f))
+	case 5:
+		multiplyWindows5(panels, depth, pa, a.rowStride, px, pp, pt, py, plane, pv, int(f))
+	default:
+		multiplyWindows6(panels, depth, pa, a.rowStride, px, pp, pt, py, plane, pv, int(f))
 	}
 	return true
 }
@@ -126,29 +158,28 @@ func packWindowFast[T Float](panel, padded []T, p *pixelPanel, taps []int32) boo
 	return true
 }
 
-// vectorLength is the number of outputs of 2 x 2 pooling computed together.
-func vectorLength[T Float]() int {
-	if fast[T]() {
-		return vector
-	}
-	return 1
-}
-
-func maxLineFast[T Float](y, upper, lower []T) bool {
-	n := len(y)
-	if n < vector || !fast[T]() {
+// maxPlanesFast pools planes that follow one another.
+func maxPlanesFast[T Float](p *poolPlan, x, y []T, planes int) bool {
+	if p.table == nil || planes == 0 || !fast[T]() {
 		return false
 	}
-	maxLineAVX2(first(y, n), first(upper, 2*n), first(lower, 2*n), n)
+	floor := float32(math.Inf(-1))
+	if p.ReLU {
+		floor = 0
+	}
+	in, out := p.H*p.W, p.outH*p.outW
+	maxPlanesAVX2(first(x, planes*in), first(x[p.W:], planes*in-p.W), first(y, planes*out), &p.table[0], len(p.table)/4, planes, in, out, floor)
 	return true
 }
 
-func maxLineBackwardFast[T Float](dx, x, gradient []T, width int) bool {
-	n := len(gradient)
-	if n < vector || !fast[T]() {
+// maxPlaneBackwardFast is the gradient of one plane.
+func maxPlaneBackwardFast[T Float](p *poolPlan, dx, x, gradient []T) bool {
+	if p.table == nil || !fast[T]() {
 		return false
 	}
-	maxLineBackwardAVX2(first(dx, 2*n), first(dx[width:], 2*n), first(x, 2*n), first(x[width:], 2*n), first(gradient, n), n)
+	n := (2*p.outH-1)*p.W + 2*p.outW
+	maxPlanesBackwardAVX2(first(x, n), first(x[p.W:], n-p.W), first(dx, n), first(dx[p.W:], n-p.W), first(gradient, p.outH*p.outW),
+		&p.table[0], len(p.table)/4, 1, n, p.outH*p.outW)
 	return true
 }
 
@@ -194,5 +225,17 @@ func scatterFast[T Float](p *scatterPlan, rows, depth int, filter, panel, target
 	default:
 		scatter6(depth, taps, filters, skip, pixels, c0, c1, &p.offsets[0], p.plane)
 	}
+	return true
+}
+
+func accumulateLinesFast[T Float](p *linesPlan, images int, padded, dout []T, second, image int, one, other []T, add bool) bool {
+	if !fast[T]() {
+		return false
+	}
+	count, rows := len(p.offsets), p.outH
+	xRow, xImage := p.strideH*p.paddedW, p.channels*p.paddedH*p.paddedW
+	accumulateLinesAVX2(first(dout, (images-1)*image+second+rows*p.line), second, image,
+		first(padded, (images-1)*xImage+int(p.offsets[count-1])+(rows-1)*xRow+p.line+lineTaps-1), &p.offsets[0], count,
+		images, rows, p.line, xRow, xImage, first(one, count*lineTaps), first(other, count*lineTaps), add)
 	return true
 }

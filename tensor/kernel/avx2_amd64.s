@@ -1633,6 +1633,927 @@ accumulated:
 	VZEROUPPER
 	RET
 
+// func multiplyWindows1(panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
+// Requires: AVX, FMA3
+TEXT ·multiplyWindows1(SB), NOSPLIT, $0-88
+	MOVQ panels+0(FP), AX
+	MOVQ places+40(FP), CX
+	MOVQ f+80(FP), DX
+
+panel:
+	MOVQ    a+16(FP), BX
+	MOVQ    rowStride+24(FP), SI
+	SHLQ    $0x02, SI
+	MOVQ    padded+32(FP), SI
+	MOVLQSX (CX), DI
+	LEAQ    (SI)(DI*4), SI
+	MOVQ    padded+32(FP), DI
+	MOVLQSX 4(CX), R8
+	LEAQ    (DI)(R8*4), DI
+	MOVQ    taps+48(FP), R8
+	MOVQ    depth+8(FP), R9
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+
+pairs:
+	SUBQ         $0x02, R9
+	JL           last
+	MOVLQSX      (R8), R10
+	VMOVUPS      (SI)(R10*4), Y2
+	VMOVUPS      (DI)(R10*4), Y3
+	VBROADCASTSS (BX), Y4
+	VFMADD231PS  Y2, Y4, Y0
+	VFMADD231PS  Y3, Y4, Y1
+	MOVLQSX      4(R8), R10
+	VMOVUPS      (SI)(R10*4), Y2
+	VMOVUPS      (DI)(R10*4), Y3
+	VBROADCASTSS 4(BX), Y4
+	VFMADD231PS  Y2, Y4, Y0
+	VFMADD231PS  Y3, Y4, Y1
+	ADDQ         $0x08, R8
+	ADDQ         $0x08, BX
+	JMP          pairs
+
+last:
+	ADDQ         $0x02, R9
+	JZ           epilogue
+	MOVLQSX      (R8), R8
+	VMOVUPS      (SI)(R8*4), Y2
+	VMOVUPS      (DI)(R8*4), Y3
+	VBROADCASTSS (BX), Y4
+	VFMADD231PS  Y2, Y4, Y0
+	VFMADD231PS  Y3, Y4, Y1
+
+epilogue:
+	MOVQ    plane+64(FP), BX
+	SHLQ    $0x02, BX
+	MOVQ    y+56(FP), BX
+	MOVLQSX 8(CX), SI
+	LEAQ    (BX)(SI*4), BX
+	MOVQ    y+56(FP), SI
+	MOVLQSX 12(CX), DI
+	LEAQ    (SI)(DI*4), SI
+	ADDQ    $0x10, CX
+	TESTQ   $0x00000001, DX
+	JZ      accumulated
+	MOVQ    BX, DI
+	VADDPS  (DI), Y0, Y0
+	MOVQ    SI, DI
+	VADDPS  (DI), Y1, Y1
+
+accumulated:
+	TESTQ        $0x00000002, DX
+	JZ           biased
+	MOVQ         bias+72(FP), DI
+	VBROADCASTSS (DI), Y2
+	VADDPS       Y2, Y0, Y0
+	VADDPS       Y2, Y1, Y1
+
+biased:
+	TESTQ  $0x00000008, DX
+	JZ     rectified
+	VXORPS Y2, Y2, Y2
+	VMAXPS Y0, Y2, Y0
+	VMAXPS Y1, Y2, Y1
+
+rectified:
+	VMOVUPS Y0, (BX)
+	MOVQ    SI, BX
+	VMOVUPS Y1, (BX)
+	DECQ    AX
+	JNZ     panel
+	VZEROUPPER
+	RET
+
+// func multiplyWindows2(panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
+// Requires: AVX, FMA3
+TEXT ·multiplyWindows2(SB), NOSPLIT, $0-88
+	MOVQ panels+0(FP), AX
+	MOVQ places+40(FP), CX
+	MOVQ f+80(FP), DX
+
+panel:
+	MOVQ    a+16(FP), BX
+	MOVQ    rowStride+24(FP), SI
+	SHLQ    $0x02, SI
+	MOVQ    padded+32(FP), DI
+	MOVLQSX (CX), R8
+	LEAQ    (DI)(R8*4), DI
+	MOVQ    padded+32(FP), R8
+	MOVLQSX 4(CX), R9
+	LEAQ    (R8)(R9*4), R8
+	MOVQ    taps+48(FP), R9
+	MOVQ    depth+8(FP), R10
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+
+pairs:
+	SUBQ         $0x02, R10
+	JL           last
+	MOVLQSX      (R9), R11
+	VMOVUPS      (DI)(R11*4), Y4
+	VMOVUPS      (R8)(R11*4), Y5
+	VBROADCASTSS (BX), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (BX)(SI*1), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	MOVLQSX      4(R9), R11
+	VMOVUPS      (DI)(R11*4), Y4
+	VMOVUPS      (R8)(R11*4), Y5
+	VBROADCASTSS 4(BX), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS 4(BX)(SI*1), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+	ADDQ         $0x08, R9
+	ADDQ         $0x08, BX
+	JMP          pairs
+
+last:
+	ADDQ         $0x02, R10
+	JZ           epilogue
+	MOVLQSX      (R9), R9
+	VMOVUPS      (DI)(R9*4), Y4
+	VMOVUPS      (R8)(R9*4), Y5
+	VBROADCASTSS (BX), Y6
+	VFMADD231PS  Y4, Y6, Y0
+	VFMADD231PS  Y5, Y6, Y1
+	VBROADCASTSS (BX)(SI*1), Y6
+	VFMADD231PS  Y4, Y6, Y2
+	VFMADD231PS  Y5, Y6, Y3
+
+epilogue:
+	MOVQ    plane+64(FP), BX
+	SHLQ    $0x02, BX
+	MOVQ    y+56(FP), SI
+	MOVLQSX 8(CX), DI
+	LEAQ    (SI)(DI*4), SI
+	MOVQ    y+56(FP), DI
+	MOVLQSX 12(CX), R8
+	LEAQ    (DI)(R8*4), DI
+	ADDQ    $0x10, CX
+	TESTQ   $0x00000001, DX
+	JZ      accumulated
+	MOVQ    SI, R8
+	VADDPS  (R8), Y0, Y0
+	ADDQ    BX, R8
+	VADDPS  (R8), Y2, Y2
+	MOVQ    DI, R8
+	VADDPS  (R8), Y1, Y1
+	ADDQ    BX, R8
+	VADDPS  (R8), Y3, Y3
+
+accumulated:
+	TESTQ        $0x00000002, DX
+	JZ           biased
+	MOVQ         bias+72(FP), R8
+	VBROADCASTSS (R8), Y4
+	VADDPS       Y4, Y0, Y0
+	VADDPS       Y4, Y1, Y1
+	VBROADCASTSS 4(R8), Y4
+	VADDPS       Y4, Y2, Y2
+	VADDPS       Y4, Y3, Y3
+
+biased:
+	TESTQ  $0x00000008, DX
+	JZ     rectified
+	VXORPS Y4, Y4, Y4
+	VMAXPS Y0, Y4, Y0
+	VMAXPS Y1, Y4, Y1
+	VMAXPS Y2, Y4, Y2
+	VMAXPS Y3, Y4, Y3
+
+rectified:
+	VMOVUPS Y0, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y2, (SI)
+	MOVQ    DI, SI
+	VMOVUPS Y1, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y3, (SI)
+	DECQ    AX
+	JNZ     panel
+	VZEROUPPER
+	RET
+
+// func multiplyWindows3(panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
+// Requires: AVX, FMA3
+TEXT ·multiplyWindows3(SB), NOSPLIT, $0-88
+	MOVQ panels+0(FP), AX
+	MOVQ places+40(FP), CX
+	MOVQ f+80(FP), DX
+
+panel:
+	MOVQ    a+16(FP), BX
+	MOVQ    rowStride+24(FP), SI
+	SHLQ    $0x02, SI
+	MOVQ    padded+32(FP), DI
+	MOVLQSX (CX), R8
+	LEAQ    (DI)(R8*4), DI
+	MOVQ    padded+32(FP), R8
+	MOVLQSX 4(CX), R9
+	LEAQ    (R8)(R9*4), R8
+	MOVQ    taps+48(FP), R9
+	MOVQ    depth+8(FP), R10
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+
+pairs:
+	SUBQ         $0x02, R10
+	JL           last
+	MOVLQSX      (R9), R11
+	VMOVUPS      (DI)(R11*4), Y6
+	VMOVUPS      (R8)(R11*4), Y7
+	VBROADCASTSS (BX), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS (BX)(SI*1), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS (BX)(SI*2), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VFMADD231PS  Y7, Y8, Y5
+	MOVLQSX      4(R9), R11
+	VMOVUPS      (DI)(R11*4), Y6
+	VMOVUPS      (R8)(R11*4), Y7
+	VBROADCASTSS 4(BX), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS 4(BX)(SI*1), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS 4(BX)(SI*2), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VFMADD231PS  Y7, Y8, Y5
+	ADDQ         $0x08, R9
+	ADDQ         $0x08, BX
+	JMP          pairs
+
+last:
+	ADDQ         $0x02, R10
+	JZ           epilogue
+	MOVLQSX      (R9), R9
+	VMOVUPS      (DI)(R9*4), Y6
+	VMOVUPS      (R8)(R9*4), Y7
+	VBROADCASTSS (BX), Y8
+	VFMADD231PS  Y6, Y8, Y0
+	VFMADD231PS  Y7, Y8, Y1
+	VBROADCASTSS (BX)(SI*1), Y8
+	VFMADD231PS  Y6, Y8, Y2
+	VFMADD231PS  Y7, Y8, Y3
+	VBROADCASTSS (BX)(SI*2), Y8
+	VFMADD231PS  Y6, Y8, Y4
+	VFMADD231PS  Y7, Y8, Y5
+
+epilogue:
+	MOVQ    plane+64(FP), BX
+	SHLQ    $0x02, BX
+	MOVQ    y+56(FP), SI
+	MOVLQSX 8(CX), DI
+	LEAQ    (SI)(DI*4), SI
+	MOVQ    y+56(FP), DI
+	MOVLQSX 12(CX), R8
+	LEAQ    (DI)(R8*4), DI
+	ADDQ    $0x10, CX
+	TESTQ   $0x00000001, DX
+	JZ      accumulated
+	MOVQ    SI, R8
+	VADDPS  (R8), Y0, Y0
+	ADDQ    BX, R8
+	VADDPS  (R8), Y2, Y2
+	ADDQ    BX, R8
+	VADDPS  (R8), Y4, Y4
+	MOVQ    DI, R8
+	VADDPS  (R8), Y1, Y1
+	ADDQ    BX, R8
+	VADDPS  (R8), Y3, Y3
+	ADDQ    BX, R8
+	VADDPS  (R8), Y5, Y5
+
+accumulated:
+	TESTQ        $0x00000002, DX
+	JZ           biased
+	MOVQ         bias+72(FP), R8
+	VBROADCASTSS (R8), Y6
+	VADDPS       Y6, Y0, Y0
+	VADDPS       Y6, Y1, Y1
+	VBROADCASTSS 4(R8), Y6
+	VADDPS       Y6, Y2, Y2
+	VADDPS       Y6, Y3, Y3
+	VBROADCASTSS 8(R8), Y6
+	VADDPS       Y6, Y4, Y4
+	VADDPS       Y6, Y5, Y5
+
+biased:
+	TESTQ  $0x00000008, DX
+	JZ     rectified
+	VXORPS Y6, Y6, Y6
+	VMAXPS Y0, Y6, Y0
+	VMAXPS Y1, Y6, Y1
+	VMAXPS Y2, Y6, Y2
+	VMAXPS Y3, Y6, Y3
+	VMAXPS Y4, Y6, Y4
+	VMAXPS Y5, Y6, Y5
+
+rectified:
+	VMOVUPS Y0, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y2, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y4, (SI)
+	MOVQ    DI, SI
+	VMOVUPS Y1, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y3, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y5, (SI)
+	DECQ    AX
+	JNZ     panel
+	VZEROUPPER
+	RET
+
+// func multiplyWindows4(panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
+// Requires: AVX, FMA3
+TEXT ·multiplyWindows4(SB), NOSPLIT, $0-88
+	MOVQ panels+0(FP), AX
+	MOVQ places+40(FP), CX
+	MOVQ f+80(FP), DX
+
+panel:
+	MOVQ    a+16(FP), BX
+	MOVQ    rowStride+24(FP), SI
+	SHLQ    $0x02, SI
+	LEAQ    (BX)(SI*2), DI
+	ADDQ    SI, DI
+	MOVQ    padded+32(FP), R8
+	MOVLQSX (CX), R9
+	LEAQ    (R8)(R9*4), R8
+	MOVQ    padded+32(FP), R9
+	MOVLQSX 4(CX), R10
+	LEAQ    (R9)(R10*4), R9
+	MOVQ    taps+48(FP), R10
+	MOVQ    depth+8(FP), R11
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+
+pairs:
+	SUBQ         $0x02, R11
+	JL           last
+	MOVLQSX      (R10), R12
+	VMOVUPS      (R8)(R12*4), Y8
+	VMOVUPS      (R9)(R12*4), Y9
+	VBROADCASTSS (BX), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS (BX)(SI*1), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS (BX)(SI*2), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS (DI), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	MOVLQSX      4(R10), R12
+	VMOVUPS      (R8)(R12*4), Y8
+	VMOVUPS      (R9)(R12*4), Y9
+	VBROADCASTSS 4(BX), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS 4(BX)(SI*1), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS 4(BX)(SI*2), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS 4(DI), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+	ADDQ         $0x08, R10
+	ADDQ         $0x08, BX
+	ADDQ         $0x08, DI
+	JMP          pairs
+
+last:
+	ADDQ         $0x02, R11
+	JZ           epilogue
+	MOVLQSX      (R10), R10
+	VMOVUPS      (R8)(R10*4), Y8
+	VMOVUPS      (R9)(R10*4), Y9
+	VBROADCASTSS (BX), Y10
+	VFMADD231PS  Y8, Y10, Y0
+	VFMADD231PS  Y9, Y10, Y1
+	VBROADCASTSS (BX)(SI*1), Y10
+	VFMADD231PS  Y8, Y10, Y2
+	VFMADD231PS  Y9, Y10, Y3
+	VBROADCASTSS (BX)(SI*2), Y10
+	VFMADD231PS  Y8, Y10, Y4
+	VFMADD231PS  Y9, Y10, Y5
+	VBROADCASTSS (DI), Y10
+	VFMADD231PS  Y8, Y10, Y6
+	VFMADD231PS  Y9, Y10, Y7
+
+epilogue:
+	MOVQ    plane+64(FP), BX
+	SHLQ    $0x02, BX
+	MOVQ    y+56(FP), SI
+	MOVLQSX 8(CX), DI
+	LEAQ    (SI)(DI*4), SI
+	MOVQ    y+56(FP), DI
+	MOVLQSX 12(CX), R8
+	LEAQ    (DI)(R8*4), DI
+	ADDQ    $0x10, CX
+	TESTQ   $0x00000001, DX
+	JZ      accumulated
+	MOVQ    SI, R8
+	VADDPS  (R8), Y0, Y0
+	ADDQ    BX, R8
+	VADDPS  (R8), Y2, Y2
+	ADDQ    BX, R8
+	VADDPS  (R8), Y4, Y4
+	ADDQ    BX, R8
+	VADDPS  (R8), Y6, Y6
+	MOVQ    DI, R8
+	VADDPS  (R8), Y1, Y1
+	ADDQ    BX, R8
+	VADDPS  (R8), Y3, Y3
+	ADDQ    BX, R8
+	VADDPS  (R8), Y5, Y5
+	ADDQ    BX, R8
+	VADDPS  (R8), Y7, Y7
+
+accumulated:
+	TESTQ        $0x00000002, DX
+	JZ           biased
+	MOVQ         bias+72(FP), R8
+	VBROADCASTSS (R8), Y8
+	VADDPS       Y8, Y0, Y0
+	VADDPS       Y8, Y1, Y1
+	VBROADCASTSS 4(R8), Y8
+	VADDPS       Y8, Y2, Y2
+	VADDPS       Y8, Y3, Y3
+	VBROADCASTSS 8(R8), Y8
+	VADDPS       Y8, Y4, Y4
+	VADDPS       Y8, Y5, Y5
+	VBROADCASTSS 12(R8), Y8
+	VADDPS       Y8, Y6, Y6
+	VADDPS       Y8, Y7, Y7
+
+biased:
+	TESTQ  $0x00000008, DX
+	JZ     rectified
+	VXORPS Y8, Y8, Y8
+	VMAXPS Y0, Y8, Y0
+	VMAXPS Y1, Y8, Y1
+	VMAXPS Y2, Y8, Y2
+	VMAXPS Y3, Y8, Y3
+	VMAXPS Y4, Y8, Y4
+	VMAXPS Y5, Y8, Y5
+	VMAXPS Y6, Y8, Y6
+	VMAXPS Y7, Y8, Y7
+
+rectified:
+	VMOVUPS Y0, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y2, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y4, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y6, (SI)
+	MOVQ    DI, SI
+	VMOVUPS Y1, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y3, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y5, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y7, (SI)
+	DECQ    AX
+	JNZ     panel
+	VZEROUPPER
+	RET
+
+// func multiplyWindows5(panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
+// Requires: AVX, FMA3
+TEXT ·multiplyWindows5(SB), NOSPLIT, $0-88
+	MOVQ panels+0(FP), AX
+	MOVQ places+40(FP), CX
+	MOVQ f+80(FP), DX
+
+panel:
+	MOVQ    a+16(FP), BX
+	MOVQ    rowStride+24(FP), SI
+	SHLQ    $0x02, SI
+	LEAQ    (BX)(SI*2), DI
+	ADDQ    SI, DI
+	MOVQ    padded+32(FP), R8
+	MOVLQSX (CX), R9
+	LEAQ    (R8)(R9*4), R8
+	MOVQ    padded+32(FP), R9
+	MOVLQSX 4(CX), R10
+	LEAQ    (R9)(R10*4), R9
+	MOVQ    taps+48(FP), R10
+	MOVQ    depth+8(FP), R11
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	VXORPS  Y8, Y8, Y8
+	VXORPS  Y9, Y9, Y9
+
+pairs:
+	SUBQ         $0x02, R11
+	JL           last
+	MOVLQSX      (R10), R12
+	VMOVUPS      (R8)(R12*4), Y10
+	VMOVUPS      (R9)(R12*4), Y11
+	VBROADCASTSS (BX), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS (BX)(SI*1), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (BX)(SI*2), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS (DI), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS (DI)(SI*1), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+	MOVLQSX      4(R10), R12
+	VMOVUPS      (R8)(R12*4), Y10
+	VMOVUPS      (R9)(R12*4), Y11
+	VBROADCASTSS 4(BX), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS 4(BX)(SI*1), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS 4(BX)(SI*2), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS 4(DI), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS 4(DI)(SI*1), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+	ADDQ         $0x08, R10
+	ADDQ         $0x08, BX
+	ADDQ         $0x08, DI
+	JMP          pairs
+
+last:
+	ADDQ         $0x02, R11
+	JZ           epilogue
+	MOVLQSX      (R10), R10
+	VMOVUPS      (R8)(R10*4), Y10
+	VMOVUPS      (R9)(R10*4), Y11
+	VBROADCASTSS (BX), Y12
+	VFMADD231PS  Y10, Y12, Y0
+	VFMADD231PS  Y11, Y12, Y1
+	VBROADCASTSS (BX)(SI*1), Y12
+	VFMADD231PS  Y10, Y12, Y2
+	VFMADD231PS  Y11, Y12, Y3
+	VBROADCASTSS (BX)(SI*2), Y12
+	VFMADD231PS  Y10, Y12, Y4
+	VFMADD231PS  Y11, Y12, Y5
+	VBROADCASTSS (DI), Y12
+	VFMADD231PS  Y10, Y12, Y6
+	VFMADD231PS  Y11, Y12, Y7
+	VBROADCASTSS (DI)(SI*1), Y12
+	VFMADD231PS  Y10, Y12, Y8
+	VFMADD231PS  Y11, Y12, Y9
+
+epilogue:
+	MOVQ    plane+64(FP), BX
+	SHLQ    $0x02, BX
+	MOVQ    y+56(FP), SI
+	MOVLQSX 8(CX), DI
+	LEAQ    (SI)(DI*4), SI
+	MOVQ    y+56(FP), DI
+	MOVLQSX 12(CX), R8
+	LEAQ    (DI)(R8*4), DI
+	ADDQ    $0x10, CX
+	TESTQ   $0x00000001, DX
+	JZ      accumulated
+	MOVQ    SI, R8
+	VADDPS  (R8), Y0, Y0
+	ADDQ    BX, R8
+	VADDPS  (R8), Y2, Y2
+	ADDQ    BX, R8
+	VADDPS  (R8), Y4, Y4
+	ADDQ    BX, R8
+	VADDPS  (R8), Y6, Y6
+	ADDQ    BX, R8
+	VADDPS  (R8), Y8, Y8
+	MOVQ    DI, R8
+	VADDPS  (R8), Y1, Y1
+	ADDQ    BX, R8
+	VADDPS  (R8), Y3, Y3
+	ADDQ    BX, R8
+	VADDPS  (R8), Y5, Y5
+	ADDQ    BX, R8
+	VADDPS  (R8), Y7, Y7
+	ADDQ    BX, R8
+	VADDPS  (R8), Y9, Y9
+
+accumulated:
+	TESTQ        $0x00000002, DX
+	JZ           biased
+	MOVQ         bias+72(FP), R8
+	VBROADCASTSS (R8), Y10
+	VADDPS       Y10, Y0, Y0
+	VADDPS       Y10, Y1, Y1
+	VBROADCASTSS 4(R8), Y10
+	VADDPS       Y10, Y2, Y2
+	VADDPS       Y10, Y3, Y3
+	VBROADCASTSS 8(R8), Y10
+	VADDPS       Y10, Y4, Y4
+	VADDPS       Y10, Y5, Y5
+	VBROADCASTSS 12(R8), Y10
+	VADDPS       Y10, Y6, Y6
+	VADDPS       Y10, Y7, Y7
+	VBROADCASTSS 16(R8), Y10
+	VADDPS       Y10, Y8, Y8
+	VADDPS       Y10, Y9, Y9
+
+biased:
+	TESTQ  $0x00000008, DX
+	JZ     rectified
+	VXORPS Y10, Y10, Y10
+	VMAXPS Y0, Y10, Y0
+	VMAXPS Y1, Y10, Y1
+	VMAXPS Y2, Y10, Y2
+	VMAXPS Y3, Y10, Y3
+	VMAXPS Y4, Y10, Y4
+	VMAXPS Y5, Y10, Y5
+	VMAXPS Y6, Y10, Y6
+	VMAXPS Y7, Y10, Y7
+	VMAXPS Y8, Y10, Y8
+	VMAXPS Y9, Y10, Y9
+
+rectified:
+	VMOVUPS Y0, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y2, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y4, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y6, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y8, (SI)
+	MOVQ    DI, SI
+	VMOVUPS Y1, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y3, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y5, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y7, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y9, (SI)
+	DECQ    AX
+	JNZ     panel
+	VZEROUPPER
+	RET
+
+// func multiplyWindows6(panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
+// Requires: AVX, FMA3
+TEXT ·multiplyWindows6(SB), NOSPLIT, $0-88
+	MOVQ panels+0(FP), AX
+	MOVQ places+40(FP), CX
+	MOVQ f+80(FP), DX
+
+panel:
+	MOVQ    a+16(FP), BX
+	MOVQ    rowStride+24(FP), SI
+	SHLQ    $0x02, SI
+	LEAQ    (BX)(SI*2), DI
+	ADDQ    SI, DI
+	MOVQ    padded+32(FP), R8
+	MOVLQSX (CX), R9
+	LEAQ    (R8)(R9*4), R8
+	MOVQ    padded+32(FP), R9
+	MOVLQSX 4(CX), R10
+	LEAQ    (R9)(R10*4), R9
+	MOVQ    taps+48(FP), R10
+	MOVQ    depth+8(FP), R11
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	VXORPS  Y8, Y8, Y8
+	VXORPS  Y9, Y9, Y9
+	VXORPS  Y10, Y10, Y10
+	VXORPS  Y11, Y11, Y11
+
+pairs:
+	SUBQ         $0x02, R11
+	JL           last
+	MOVLQSX      (R10), R12
+	VMOVUPS      (R8)(R12*4), Y12
+	VMOVUPS      (R9)(R12*4), Y13
+	VBROADCASTSS (BX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (BX)(SI*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (BX)(SI*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (DI), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (DI)(SI*1), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (DI)(SI*2), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	MOVLQSX      4(R10), R12
+	VMOVUPS      (R8)(R12*4), Y12
+	VMOVUPS      (R9)(R12*4), Y13
+	VBROADCASTSS 4(BX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS 4(BX)(SI*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS 4(BX)(SI*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS 4(DI), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS 4(DI)(SI*1), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS 4(DI)(SI*2), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+	ADDQ         $0x08, R10
+	ADDQ         $0x08, BX
+	ADDQ         $0x08, DI
+	JMP          pairs
+
+last:
+	ADDQ         $0x02, R11
+	JZ           epilogue
+	MOVLQSX      (R10), R10
+	VMOVUPS      (R8)(R10*4), Y12
+	VMOVUPS      (R9)(R10*4), Y13
+	VBROADCASTSS (BX), Y14
+	VFMADD231PS  Y12, Y14, Y0
+	VFMADD231PS  Y13, Y14, Y1
+	VBROADCASTSS (BX)(SI*1), Y14
+	VFMADD231PS  Y12, Y14, Y2
+	VFMADD231PS  Y13, Y14, Y3
+	VBROADCASTSS (BX)(SI*2), Y14
+	VFMADD231PS  Y12, Y14, Y4
+	VFMADD231PS  Y13, Y14, Y5
+	VBROADCASTSS (DI), Y14
+	VFMADD231PS  Y12, Y14, Y6
+	VFMADD231PS  Y13, Y14, Y7
+	VBROADCASTSS (DI)(SI*1), Y14
+	VFMADD231PS  Y12, Y14, Y8
+	VFMADD231PS  Y13, Y14, Y9
+	VBROADCASTSS (DI)(SI*2), Y14
+	VFMADD231PS  Y12, Y14, Y10
+	VFMADD231PS  Y13, Y14, Y11
+
+epilogue:
+	MOVQ    plane+64(FP), BX
+	SHLQ    $0x02, BX
+	MOVQ    y+56(FP), SI
+	MOVLQSX 8(CX), DI
+	LEAQ    (SI)(DI*4), SI
+	MOVQ    y+56(FP), DI
+	MOVLQSX 12(CX), R8
+	LEAQ    (DI)(R8*4), DI
+	ADDQ    $0x10, CX
+	TESTQ   $0x00000001, DX
+	JZ      accumulated
+	MOVQ    SI, R8
+	VADDPS  (R8), Y0, Y0
+	ADDQ    BX, R8
+	VADDPS  (R8), Y2, Y2
+	ADDQ    BX, R8
+	VADDPS  (R8), Y4, Y4
+	ADDQ    BX, R8
+	VADDPS  (R8), Y6, Y6
+	ADDQ    BX, R8
+	VADDPS  (R8), Y8, Y8
+	ADDQ    BX, R8
+	VADDPS  (R8), Y10, Y10
+	MOVQ    DI, R8
+	VADDPS  (R8), Y1, Y1
+	ADDQ    BX, R8
+	VADDPS  (R8), Y3, Y3
+	ADDQ    BX, R8
+	VADDPS  (R8), Y5, Y5
+	ADDQ    BX, R8
+	VADDPS  (R8), Y7, Y7
+	ADDQ    BX, R8
+	VADDPS  (R8), Y9, Y9
+	ADDQ    BX, R8
+	VADDPS  (R8), Y11, Y11
+
+accumulated:
+	TESTQ        $0x00000002, DX
+	JZ           biased
+	MOVQ         bias+72(FP), R8
+	VBROADCASTSS (R8), Y12
+	VADDPS       Y12, Y0, Y0
+	VADDPS       Y12, Y1, Y1
+	VBROADCASTSS 4(R8), Y12
+	VADDPS       Y12, Y2, Y2
+	VADDPS       Y12, Y3, Y3
+	VBROADCASTSS 8(R8), Y12
+	VADDPS       Y12, Y4, Y4
+	VADDPS       Y12, Y5, Y5
+	VBROADCASTSS 12(R8), Y12
+	VADDPS       Y12, Y6, Y6
+	VADDPS       Y12, Y7, Y7
+	VBROADCASTSS 16(R8), Y12
+	VADDPS       Y12, Y8, Y8
+	VADDPS       Y12, Y9, Y9
+	VBROADCASTSS 20(R8), Y12
+	VADDPS       Y12, Y10, Y10
+	VADDPS       Y12, Y11, Y11
+
+biased:
+	TESTQ  $0x00000008, DX
+	JZ     rectified
+	VXORPS Y12, Y12, Y12
+	VMAXPS Y0, Y12, Y0
+	VMAXPS Y1, Y12, Y1
+	VMAXPS Y2, Y12, Y2
+	VMAXPS Y3, Y12, Y3
+	VMAXPS Y4, Y12, Y4
+	VMAXPS Y5, Y12, Y5
+	VMAXPS Y6, Y12, Y6
+	VMAXPS Y7, Y12, Y7
+	VMAXPS Y8, Y12, Y8
+	VMAXPS Y9, Y12, Y9
+	VMAXPS Y10, Y12, Y10
+	VMAXPS Y11, Y12, Y11
+
+rectified:
+	VMOVUPS Y0, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y2, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y4, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y6, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y8, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y10, (SI)
+	MOVQ    DI, SI
+	VMOVUPS Y1, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y3, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y5, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y7, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y9, (SI)
+	ADDQ    BX, SI
+	VMOVUPS Y11, (SI)
+	DECQ    AX
+	JNZ     panel
+	VZEROUPPER
+	RET
+
 // func scatter1(depth int, taps int, a *float32, skip int, b *float32, c0 *float32, c1 *float32, offsets *int32, plane int)
 // Requires: AVX, FMA3
 TEXT ·scatter1(SB), NOSPLIT, $0-72
@@ -2254,6 +3175,175 @@ add:
 	VZEROUPPER
 	RET
 
+// func accumulateLinesAVX2(dout *float32, second int, image int, x *float32, offsets *int32, count int, images int, rows int, line int, xRow int, xImage int, first *float32, other *float32, add bool)
+// Requires: AVX, FMA3
+TEXT ·accumulateLinesAVX2(SB), NOSPLIT, $0-105
+	MOVQ offsets+32(FP), AX
+	MOVQ count+40(FP), CX
+	MOVQ second+8(FP), DX
+	SHLQ $0x02, DX
+	MOVQ first+88(FP), BX
+	MOVQ other+96(FP), SI
+
+offset:
+	MOVQ    x+24(FP), DI
+	MOVLQSX (AX), R8
+	LEAQ    (DI)(R8*4), DI
+	ADDQ    $0x04, AX
+	VXORPS  Y0, Y0, Y0
+	VXORPS  Y1, Y1, Y1
+	VXORPS  Y2, Y2, Y2
+	VXORPS  Y3, Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VXORPS  Y5, Y5, Y5
+	VXORPS  Y6, Y6, Y6
+	VXORPS  Y7, Y7, Y7
+	VXORPS  Y8, Y8, Y8
+	VXORPS  Y9, Y9, Y9
+	MOVQ    dout+0(FP), R8
+	MOVQ    images+48(FP), R9
+
+image:
+	MOVQ rows+56(FP), R10
+	MOVQ R8, R11
+	MOVQ DI, R12
+
+row:
+	MOVQ line+64(FP), R13
+	MOVQ R12, R14
+
+vector:
+	VMOVUPS      (R11), Y10
+	VMOVUPS      (R11)(DX*1), Y11
+	VMOVUPS      (R14), Y12
+	VFMADD231PS  Y12, Y10, Y0
+	VFMADD231PS  Y12, Y11, Y5
+	VMOVUPS      4(R14), Y12
+	VFMADD231PS  Y12, Y10, Y1
+	VFMADD231PS  Y12, Y11, Y6
+	VMOVUPS      8(R14), Y12
+	VFMADD231PS  Y12, Y10, Y2
+	VFMADD231PS  Y12, Y11, Y7
+	VMOVUPS      12(R14), Y12
+	VFMADD231PS  Y12, Y10, Y3
+	VFMADD231PS  Y12, Y11, Y8
+	VMOVUPS      16(R14), Y12
+	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y9
+	ADDQ         $0x20, R11
+	ADDQ         $0x20, R14
+	SUBQ         $0x08, R13
+	JNZ          vector
+	MOVQ         xRow+72(FP), R13
+	SHLQ         $0x02, R13
+	ADDQ         R13, R12
+	DECQ         R10
+	JNZ          row
+	MOVQ         xImage+80(FP), R10
+	SHLQ         $0x02, R10
+	ADDQ         R10, DI
+	MOVQ         image+16(FP), R10
+	SHLQ         $0x02, R10
+	ADDQ         R10, R8
+	DECQ         R9
+	JNZ          image
+	VEXTRACTF128 $0x01, Y0, X10
+	VADDPS       X10, X0, X0
+	VMOVHLPS     X0, X0, X10
+	VADDPS       X10, X0, X0
+	VMOVSHDUP    X0, X10
+	VADDSS       X10, X0, X0
+	VEXTRACTF128 $0x01, Y1, X10
+	VADDPS       X10, X1, X1
+	VMOVHLPS     X1, X1, X10
+	VADDPS       X10, X1, X1
+	VMOVSHDUP    X1, X10
+	VADDSS       X10, X1, X1
+	VEXTRACTF128 $0x01, Y2, X10
+	VADDPS       X10, X2, X2
+	VMOVHLPS     X2, X2, X10
+	VADDPS       X10, X2, X2
+	VMOVSHDUP    X2, X10
+	VADDSS       X10, X2, X2
+	VEXTRACTF128 $0x01, Y3, X10
+	VADDPS       X10, X3, X3
+	VMOVHLPS     X3, X3, X10
+	VADDPS       X10, X3, X3
+	VMOVSHDUP    X3, X10
+	VADDSS       X10, X3, X3
+	VEXTRACTF128 $0x01, Y4, X10
+	VADDPS       X10, X4, X4
+	VMOVHLPS     X4, X4, X10
+	VADDPS       X10, X4, X4
+	VMOVSHDUP    X4, X10
+	VADDSS       X10, X4, X4
+	MOVB         add+104(FP), DI
+	TESTB        DI, DI
+	JZ           first
+	VADDSS       (BX), X0, X0
+	VADDSS       4(BX), X1, X1
+	VADDSS       8(BX), X2, X2
+	VADDSS       12(BX), X3, X3
+	VADDSS       16(BX), X4, X4
+
+first:
+	VMOVSS       X0, (BX)
+	VMOVSS       X1, 4(BX)
+	VMOVSS       X2, 8(BX)
+	VMOVSS       X3, 12(BX)
+	VMOVSS       X4, 16(BX)
+	ADDQ         $0x14, BX
+	VEXTRACTF128 $0x01, Y5, X0
+	VADDPS       X0, X5, X5
+	VMOVHLPS     X5, X5, X0
+	VADDPS       X0, X5, X5
+	VMOVSHDUP    X5, X0
+	VADDSS       X0, X5, X5
+	VEXTRACTF128 $0x01, Y6, X0
+	VADDPS       X0, X6, X6
+	VMOVHLPS     X6, X6, X0
+	VADDPS       X0, X6, X6
+	VMOVSHDUP    X6, X0
+	VADDSS       X0, X6, X6
+	VEXTRACTF128 $0x01, Y7, X0
+	VADDPS       X0, X7, X7
+	VMOVHLPS     X7, X7, X0
+	VADDPS       X0, X7, X7
+	VMOVSHDUP    X7, X0
+	VADDSS       X0, X7, X7
+	VEXTRACTF128 $0x01, Y8, X0
+	VADDPS       X0, X8, X8
+	VMOVHLPS     X8, X8, X0
+	VADDPS       X0, X8, X8
+	VMOVSHDUP    X8, X0
+	VADDSS       X0, X8, X8
+	VEXTRACTF128 $0x01, Y9, X0
+	VADDPS       X0, X9, X9
+	VMOVHLPS     X9, X9, X0
+	VADDPS       X0, X9, X9
+	VMOVSHDUP    X9, X0
+	VADDSS       X0, X9, X9
+	MOVB         add+104(FP), DI
+	TESTB        DI, DI
+	JZ           other
+	VADDSS       (SI), X5, X5
+	VADDSS       4(SI), X6, X6
+	VADDSS       8(SI), X7, X7
+	VADDSS       12(SI), X8, X8
+	VADDSS       16(SI), X9, X9
+
+other:
+	VMOVSS X5, (SI)
+	VMOVSS X6, 4(SI)
+	VMOVSS X7, 8(SI)
+	VMOVSS X8, 12(SI)
+	VMOVSS X9, 16(SI)
+	ADDQ   $0x14, SI
+	DECQ   CX
+	JNZ    offset
+	VZEROUPPER
+	RET
+
 DATA splitMasks<>+0(SB)/4, $0xffffffff
 DATA splitMasks<>+4(SB)/4, $0xffffffff
 DATA splitMasks<>+8(SB)/4, $0xffffffff
@@ -2445,96 +3535,123 @@ end:
 	VZEROUPPER
 	RET
 
-// func maxLineAVX2(y *float32, upper *float32, lower *float32, n int)
+// func maxPlanesAVX2(upper *float32, lower *float32, y *float32, table *int32, pairs int, planes int, xPlane int, yPlane int, floor float32)
 // Requires: AVX, AVX2
-TEXT ·maxLineAVX2(SB), NOSPLIT, $0-32
-	MOVQ y+0(FP), AX
-	MOVQ upper+8(FP), CX
-	MOVQ lower+16(FP), DX
-	MOVQ n+24(FP), BX
-	XORQ SI, SI
+TEXT ·maxPlanesAVX2(SB), NOSPLIT, $0-68
+	VBROADCASTSS floor+64(FP), Y0
+	MOVQ         upper+0(FP), AX
+	MOVQ         lower+8(FP), CX
+	MOVQ         y+16(FP), DX
 
-loop:
-	VMOVUPS   (CX)(SI*2), Y0
-	VMOVUPS   32(CX)(SI*2), Y1
-	VMOVUPS   (DX)(SI*2), Y2
-	VMOVUPS   32(DX)(SI*2), Y3
-	VMAXPS    Y2, Y0, Y2
-	VCMPPS    $0x03, Y0, Y0, Y4
-	VBLENDVPS Y4, Y0, Y2, Y2
-	VMAXPS    Y3, Y1, Y0
-	VCMPPS    $0x03, Y1, Y1, Y3
-	VBLENDVPS Y3, Y1, Y0, Y0
-	VSHUFPS   $0x88, Y0, Y2, Y1
-	VSHUFPS   $0xdd, Y0, Y2, Y0
-	VMAXPS    Y0, Y1, Y0
-	VCMPPS    $0x03, Y1, Y1, Y2
-	VBLENDVPS Y2, Y1, Y0, Y0
-	VPERMPD   $0xd8, Y0, Y0
-	VMOVUPS   Y0, (AX)(SI*1)
-	ADDQ      $0x20, SI
-	SUBQ      $0x08, BX
-	JLE       end
-	CMPQ      BX, $0x08
-	JGE       loop
-	LEAQ      -32(SI)(BX*4), SI
-	MOVQ      $0x00000008, BX
-	JMP       loop
+plane:
+	MOVQ table+24(FP), BX
+	MOVQ pairs+32(FP), SI
 
-end:
+pair:
+	MOVLQSX      (BX), DI
+	MOVLQSX      8(BX), R8
+	MOVLQSX      4(BX), R9
+	MOVLQSX      12(BX), R10
+	VMOVUPS      (AX)(DI*4), Y1
+	VMOVUPS      (AX)(R9*4), Y2
+	VMOVUPS      (CX)(DI*4), Y3
+	VMOVUPS      (CX)(R9*4), Y4
+	VMAXPS       Y3, Y1, Y3
+	VCMPPS       $0x03, Y1, Y1, Y5
+	VBLENDVPS    Y5, Y1, Y3, Y3
+	VMAXPS       Y4, Y2, Y1
+	VCMPPS       $0x03, Y2, Y2, Y4
+	VBLENDVPS    Y4, Y2, Y1, Y1
+	VSHUFPS      $0x88, Y1, Y3, Y2
+	VSHUFPS      $0xdd, Y1, Y3, Y1
+	VMAXPS       Y1, Y2, Y1
+	VCMPPS       $0x03, Y2, Y2, Y3
+	VBLENDVPS    Y3, Y2, Y1, Y1
+	VMAXPS       Y1, Y0, Y1
+	VPERMPD      $0xd8, Y1, Y1
+	VMOVUPS      X1, (DX)(R8*4)
+	VEXTRACTF128 $0x01, Y1, (DX)(R10*4)
+	ADDQ         $0x10, BX
+	DECQ         SI
+	JNZ          pair
+	MOVQ         xPlane+48(FP), BX
+	SHLQ         $0x02, BX
+	ADDQ         BX, AX
+	ADDQ         BX, CX
+	MOVQ         yPlane+56(FP), BX
+	SHLQ         $0x02, BX
+	ADDQ         BX, DX
+	MOVQ         planes+40(FP), BX
+	DECQ         BX
+	MOVQ         BX, planes+40(FP)
+	JNZ          plane
 	VZEROUPPER
 	RET
 
-// func maxLineBackwardAVX2(dupper *float32, dlower *float32, upper *float32, lower *float32, gradient *float32, n int)
+// func maxPlanesBackwardAVX2(upper *float32, lower *float32, dupper *float32, dlower *float32, gradient *float32, table *int32, pairs int, planes int, xPlane int, yPlane int)
 // Requires: AVX, AVX2
-TEXT ·maxLineBackwardAVX2(SB), NOSPLIT, $0-48
-	MOVQ dupper+0(FP), AX
-	MOVQ dlower+8(FP), CX
-	MOVQ upper+16(FP), DX
-	MOVQ lower+24(FP), BX
+TEXT ·maxPlanesBackwardAVX2(SB), NOSPLIT, $0-80
+	MOVQ upper+0(FP), AX
+	MOVQ lower+8(FP), CX
+	MOVQ dupper+16(FP), DX
+	MOVQ dlower+24(FP), BX
 	MOVQ gradient+32(FP), SI
-	MOVQ n+40(FP), DI
-	XORQ R8, R8
 
-loop:
-	VMOVUPS   (DX)(R8*2), Y0
-	VMOVUPS   32(DX)(R8*2), Y1
-	VSHUFPS   $0x88, Y1, Y0, Y2
-	VSHUFPS   $0xdd, Y1, Y0, Y0
-	VCMPPS    $0x1e, Y2, Y0, Y1
-	VMAXPS    Y2, Y0, Y0
-	VMOVUPS   (BX)(R8*2), Y2
-	VMOVUPS   32(BX)(R8*2), Y3
-	VSHUFPS   $0x88, Y3, Y2, Y4
-	VSHUFPS   $0xdd, Y3, Y2, Y2
-	VCMPPS    $0x1e, Y4, Y2, Y3
-	VMAXPS    Y4, Y2, Y2
-	VCMPPS    $0x1e, Y0, Y2, Y0
-	VPERMPD   $0xd8, (SI)(R8*1), Y2
-	VANDNPS   Y2, Y0, Y4
-	VANDNPS   Y4, Y1, Y5
-	VANDPS    Y4, Y1, Y1
-	VUNPCKLPS Y1, Y5, Y4
-	VMOVUPS   Y4, (AX)(R8*2)
-	VUNPCKHPS Y1, Y5, Y4
-	VMOVUPS   Y4, 32(AX)(R8*2)
-	VANDPS    Y2, Y0, Y4
-	VANDNPS   Y4, Y3, Y0
-	VANDPS    Y4, Y3, Y1
-	VUNPCKLPS Y1, Y0, Y2
-	VMOVUPS   Y2, (CX)(R8*2)
-	VUNPCKHPS Y1, Y0, Y2
-	VMOVUPS   Y2, 32(CX)(R8*2)
-	ADDQ      $0x20, R8
-	SUBQ      $0x08, DI
-	JLE       end
-	CMPQ      DI, $0x08
-	JGE       loop
-	LEAQ      -32(R8)(DI*4), R8
-	MOVQ      $0x00000008, DI
-	JMP       loop
+plane:
+	MOVQ table+40(FP), DI
+	MOVQ pairs+48(FP), R8
 
-end:
+pair:
+	MOVLQSX     (DI), R9
+	MOVLQSX     8(DI), R10
+	MOVLQSX     4(DI), R11
+	MOVLQSX     12(DI), R12
+	VMOVUPS     (AX)(R9*4), Y0
+	VMOVUPS     (AX)(R11*4), Y1
+	VSHUFPS     $0x88, Y1, Y0, Y2
+	VSHUFPS     $0xdd, Y1, Y0, Y0
+	VCMPPS      $0x1e, Y2, Y0, Y1
+	VMAXPS      Y2, Y0, Y0
+	VMOVUPS     (CX)(R9*4), Y2
+	VMOVUPS     (CX)(R11*4), Y4
+	VSHUFPS     $0x88, Y4, Y2, Y5
+	VSHUFPS     $0xdd, Y4, Y2, Y2
+	VCMPPS      $0x1e, Y5, Y2, Y4
+	VMAXPS      Y5, Y2, Y2
+	VCMPPS      $0x1e, Y0, Y2, Y0
+	VMOVUPS     (SI)(R10*4), X3
+	VINSERTF128 $0x01, (SI)(R12*4), Y3, Y3
+	VPERMPD     $0xd8, Y3, Y3
+	VANDNPS     Y3, Y0, Y2
+	VANDNPS     Y2, Y1, Y5
+	VANDPS      Y2, Y1, Y1
+	VUNPCKLPS   Y1, Y5, Y2
+	VMOVUPS     Y2, (DX)(R9*4)
+	VUNPCKHPS   Y1, Y5, Y2
+	VMOVUPS     Y2, (DX)(R11*4)
+	VANDPS      Y3, Y0, Y2
+	VANDNPS     Y2, Y4, Y0
+	VANDPS      Y2, Y4, Y1
+	VUNPCKLPS   Y1, Y0, Y2
+	VMOVUPS     Y2, (BX)(R9*4)
+	VUNPCKHPS   Y1, Y0, Y2
+	VMOVUPS     Y2, (BX)(R11*4)
+	ADDQ        $0x10, DI
+	DECQ        R8
+	JNZ         pair
+	MOVQ        xPlane+64(FP), DI
+	SHLQ        $0x02, DI
+	ADDQ        DI, AX
+	ADDQ        DI, CX
+	ADDQ        DI, DX
+	ADDQ        DI, BX
+	MOVQ        yPlane+72(FP), DI
+	SHLQ        $0x02, DI
+	ADDQ        DI, SI
+	MOVQ        planes+56(FP), DI
+	DECQ        DI
+	MOVQ        DI, planes+56(FP)
+	JNZ         plane
 	VZEROUPPER
 	RET
 
@@ -3762,6 +4879,276 @@ loop:
 	MOVQ    64(AX), DI
 	VMOVUPS Y0, (DI)
 	VMOVUPS Y1, 32(DI)
+	VZEROUPPER
+	RET
+
+// func wideSumAVX2(p *byte)
+// Requires: AVX
+TEXT ·wideSumAVX2(SB), NOSPLIT, $0-8
+	MOVQ   p+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   48(AX), DX
+	SHLQ   $0x02, DX
+	XORQ   BX, BX
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+
+loop:
+	VCVTPS2PD (CX)(BX*1), Y4
+	VADDPD    Y4, Y0, Y0
+	VCVTPS2PD 16(CX)(BX*1), Y4
+	VADDPD    Y4, Y1, Y1
+	VCVTPS2PD 32(CX)(BX*1), Y4
+	VADDPD    Y4, Y2, Y2
+	VCVTPS2PD 48(CX)(BX*1), Y4
+	VADDPD    Y4, Y3, Y3
+	ADDQ      $0x40, BX
+	CMPQ      BX, DX
+	JLT       loop
+	MOVQ      64(AX), DX
+	VMOVUPD   Y0, (DX)
+	VMOVUPD   Y1, 32(DX)
+	VMOVUPD   Y2, 64(DX)
+	VMOVUPD   Y3, 96(DX)
+	VZEROUPPER
+	RET
+
+// func wideDifferenceAVX2(p *byte)
+// Requires: AVX
+TEXT ·wideDifferenceAVX2(SB), NOSPLIT, $0-8
+	MOVQ   p+0(FP), AX
+	MOVQ   (AX), CX
+	MOVQ   8(AX), DX
+	MOVQ   48(AX), BX
+	SHLQ   $0x02, BX
+	XORQ   SI, SI
+	VXORPD Y0, Y0, Y0
+	VXORPD Y1, Y1, Y1
+	VXORPD Y2, Y2, Y2
+	VXORPD Y3, Y3, Y3
+
+loop:
+	VCVTPS2PD (CX)(SI*1), Y4
+	VCVTPS2PD (DX)(SI*1), Y5
+	VSUBPD    Y5, Y4, Y4
+	VADDPD    Y4, Y0, Y0
+	VCVTPS2PD 16(CX)(SI*1), Y4
+	VCVTPS2PD 16(DX)(SI*1), Y5
+	VSUBPD    Y5, Y4, Y4
+	VADDPD    Y4, Y1, Y1
+	VCVTPS2PD 32(CX)(SI*1), Y4
+	VCVTPS2PD 32(DX)(SI*1), Y5
+	VSUBPD    Y5, Y4, Y4
+	VADDPD    Y4, Y2, Y2
+	VCVTPS2PD 48(CX)(SI*1), Y4
+	VCVTPS2PD 48(DX)(SI*1), Y5
+	VSUBPD    Y5, Y4, Y4
+	VADDPD    Y4, Y3, Y3
+	ADDQ      $0x40, SI
+	CMPQ      SI, BX
+	JLT       loop
+	MOVQ      64(AX), BX
+	VMOVUPD   Y0, (BX)
+	VMOVUPD   Y1, 32(BX)
+	VMOVUPD   Y2, 64(BX)
+	VMOVUPD   Y3, 96(BX)
+	VZEROUPPER
+	RET
+
+// func wideSquaresAVX2(p *byte)
+// Requires: AVX
+TEXT ·wideSquaresAVX2(SB), NOSPLIT, $0-8
+	MOVQ         p+0(FP), AX
+	MOVQ         56(AX), CX
+	VBROADCASTSD (CX), Y0
+	MOVQ         (AX), CX
+	MOVQ         48(AX), DX
+	SHLQ         $0x02, DX
+	XORQ         BX, BX
+	VXORPD       Y1, Y1, Y1
+	VXORPD       Y2, Y2, Y2
+	VXORPD       Y3, Y3, Y3
+	VXORPD       Y4, Y4, Y4
+
+loop:
+	VCVTPS2PD (CX)(BX*1), Y5
+	VSUBPD    Y0, Y5, Y5
+	VMULPD    Y5, Y5, Y5
+	VADDPD    Y5, Y1, Y1
+	VCVTPS2PD 16(CX)(BX*1), Y5
+	VSUBPD    Y0, Y5, Y5
+	VMULPD    Y5, Y5, Y5
+	VADDPD    Y5, Y2, Y2
+	VCVTPS2PD 32(CX)(BX*1), Y5
+	VSUBPD    Y0, Y5, Y5
+	VMULPD    Y5, Y5, Y5
+	VADDPD    Y5, Y3, Y3
+	VCVTPS2PD 48(CX)(BX*1), Y5
+	VSUBPD    Y0, Y5, Y5
+	VMULPD    Y5, Y5, Y5
+	VADDPD    Y5, Y4, Y4
+	ADDQ      $0x40, BX
+	CMPQ      BX, DX
+	JLT       loop
+	MOVQ      64(AX), DX
+	VMOVUPD   Y1, (DX)
+	VMOVUPD   Y2, 32(DX)
+	VMOVUPD   Y3, 64(DX)
+	VMOVUPD   Y4, 96(DX)
+	VZEROUPPER
+	RET
+
+// func wideProductsAVX2(p *byte)
+// Requires: AVX
+TEXT ·wideProductsAVX2(SB), NOSPLIT, $0-8
+	MOVQ         p+0(FP), AX
+	MOVQ         56(AX), CX
+	VBROADCASTSD (CX), Y0
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         48(AX), BX
+	SHLQ         $0x02, BX
+	XORQ         SI, SI
+	VXORPD       Y1, Y1, Y1
+	VXORPD       Y2, Y2, Y2
+	VXORPD       Y3, Y3, Y3
+	VXORPD       Y4, Y4, Y4
+
+loop:
+	VCVTPS2PD (DX)(SI*1), Y5
+	VSUBPD    Y0, Y5, Y5
+	VCVTPS2PD (CX)(SI*1), Y6
+	VMULPD    Y6, Y5, Y5
+	VADDPD    Y5, Y1, Y1
+	VCVTPS2PD 16(DX)(SI*1), Y5
+	VSUBPD    Y0, Y5, Y5
+	VCVTPS2PD 16(CX)(SI*1), Y6
+	VMULPD    Y6, Y5, Y5
+	VADDPD    Y5, Y2, Y2
+	VCVTPS2PD 32(DX)(SI*1), Y5
+	VSUBPD    Y0, Y5, Y5
+	VCVTPS2PD 32(CX)(SI*1), Y6
+	VMULPD    Y6, Y5, Y5
+	VADDPD    Y5, Y3, Y3
+	VCVTPS2PD 48(DX)(SI*1), Y5
+	VSUBPD    Y0, Y5, Y5
+	VCVTPS2PD 48(CX)(SI*1), Y6
+	VMULPD    Y6, Y5, Y5
+	VADDPD    Y5, Y4, Y4
+	ADDQ      $0x40, SI
+	CMPQ      SI, BX
+	JLT       loop
+	MOVQ      64(AX), BX
+	VMOVUPD   Y1, (BX)
+	VMOVUPD   Y2, 32(BX)
+	VMOVUPD   Y3, 64(BX)
+	VMOVUPD   Y4, 96(BX)
+	VZEROUPPER
+	RET
+
+// func wideAffineAVX2(p *byte)
+// Requires: AVX
+TEXT ·wideAffineAVX2(SB), NOSPLIT, $0-8
+	MOVQ         p+0(FP), AX
+	MOVQ         56(AX), CX
+	VBROADCASTSD (CX), Y0
+	VBROADCASTSD 8(CX), Y1
+	VBROADCASTSD 16(CX), Y2
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         48(AX), AX
+	SHLQ         $0x02, AX
+	XORQ         BX, BX
+
+loop:
+	VCVTPS2PD  (DX)(BX*1), Y3
+	VSUBPD     Y0, Y3, Y3
+	VMULPD     Y1, Y3, Y3
+	VADDPD     Y2, Y3, Y3
+	VCVTPD2PSY Y3, X3
+	VMOVUPS    X3, (CX)(BX*1)
+	VCVTPS2PD  16(DX)(BX*1), Y3
+	VSUBPD     Y0, Y3, Y3
+	VMULPD     Y1, Y3, Y3
+	VADDPD     Y2, Y3, Y3
+	VCVTPD2PSY Y3, X3
+	VMOVUPS    X3, 16(CX)(BX*1)
+	VCVTPS2PD  32(DX)(BX*1), Y3
+	VSUBPD     Y0, Y3, Y3
+	VMULPD     Y1, Y3, Y3
+	VADDPD     Y2, Y3, Y3
+	VCVTPD2PSY Y3, X3
+	VMOVUPS    X3, 32(CX)(BX*1)
+	VCVTPS2PD  48(DX)(BX*1), Y3
+	VSUBPD     Y0, Y3, Y3
+	VMULPD     Y1, Y3, Y3
+	VADDPD     Y2, Y3, Y3
+	VCVTPD2PSY Y3, X3
+	VMOVUPS    X3, 48(CX)(BX*1)
+	ADDQ       $0x40, BX
+	CMPQ       BX, AX
+	JLT        loop
+	VZEROUPPER
+	RET
+
+// func wideCombineAVX2(p *byte)
+// Requires: AVX
+TEXT ·wideCombineAVX2(SB), NOSPLIT, $0-8
+	MOVQ         p+0(FP), AX
+	MOVQ         56(AX), CX
+	VBROADCASTSD (CX), Y0
+	VBROADCASTSD 8(CX), Y1
+	VBROADCASTSD 16(CX), Y2
+	VBROADCASTSD 24(CX), Y3
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         48(AX), AX
+	SHLQ         $0x02, AX
+	XORQ         SI, SI
+
+loop:
+	VCVTPS2PD  (BX)(SI*1), Y4
+	VSUBPD     Y0, Y4, Y4
+	VMULPD     Y1, Y4, Y4
+	VCVTPS2PD  (DX)(SI*1), Y5
+	VMULPD     Y2, Y5, Y5
+	VADDPD     Y3, Y4, Y4
+	VSUBPD     Y4, Y5, Y4
+	VCVTPD2PSY Y4, X4
+	VMOVUPS    X4, (CX)(SI*1)
+	VCVTPS2PD  16(BX)(SI*1), Y4
+	VSUBPD     Y0, Y4, Y4
+	VMULPD     Y1, Y4, Y4
+	VCVTPS2PD  16(DX)(SI*1), Y5
+	VMULPD     Y2, Y5, Y5
+	VADDPD     Y3, Y4, Y4
+	VSUBPD     Y4, Y5, Y4
+	VCVTPD2PSY Y4, X4
+	VMOVUPS    X4, 16(CX)(SI*1)
+	VCVTPS2PD  32(BX)(SI*1), Y4
+	VSUBPD     Y0, Y4, Y4
+	VMULPD     Y1, Y4, Y4
+	VCVTPS2PD  32(DX)(SI*1), Y5
+	VMULPD     Y2, Y5, Y5
+	VADDPD     Y3, Y4, Y4
+	VSUBPD     Y4, Y5, Y4
+	VCVTPD2PSY Y4, X4
+	VMOVUPS    X4, 32(CX)(SI*1)
+	VCVTPS2PD  48(BX)(SI*1), Y4
+	VSUBPD     Y0, Y4, Y4
+	VMULPD     Y1, Y4, Y4
+	VCVTPS2PD  48(DX)(SI*1), Y5
+	VMULPD     Y2, Y5, Y5
+	VADDPD     Y3, Y4, Y4
+	VSUBPD     Y4, Y5, Y4
+	VCVTPD2PSY Y4, X4
+	VMOVUPS    X4, 48(CX)(SI*1)
+	ADDQ       $0x40, SI
+	CMPQ       SI, AX
+	JLT        loop
 	VZEROUPPER
 	RET
 

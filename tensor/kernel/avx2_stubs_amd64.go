@@ -64,6 +64,36 @@ func multiplyTable5(depth int, data *float32, rowOffsets *int32, depthOffsets *i
 //go:noescape
 func multiplyTable6(depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
 
+// multiplyWindows1 is multiplyWindows for that many rows. places holds, for each panel, those of its halves in padded and those in y.
+//
+//go:noescape
+func multiplyWindows1(panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
+
+// multiplyWindows2 is multiplyWindows for that many rows. places holds, for each panel, those of its halves in padded and those in y.
+//
+//go:noescape
+func multiplyWindows2(panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
+
+// multiplyWindows3 is multiplyWindows for that many rows. places holds, for each panel, those of its halves in padded and those in y.
+//
+//go:noescape
+func multiplyWindows3(panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
+
+// multiplyWindows4 is multiplyWindows for that many rows. places holds, for each panel, those of its halves in padded and those in y.
+//
+//go:noescape
+func multiplyWindows4(panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
+
+// multiplyWindows5 is multiplyWindows for that many rows. places holds, for each panel, those of its halves in padded and those in y.
+//
+//go:noescape
+func multiplyWindows5(panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
+
+// multiplyWindows6 is multiplyWindows for that many rows. places holds, for each panel, those of its halves in padded and those in y.
+//
+//go:noescape
+func multiplyWindows6(panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
+
 // scatter1 is scatterPanel for that many channels; skip is how much of a lies between two taps.
 //
 //go:noescape
@@ -94,6 +124,11 @@ func scatter5(depth int, taps int, a *float32, skip int, b *float32, c0 *float32
 //go:noescape
 func scatter6(depth int, taps int, a *float32, skip int, b *float32, c0 *float32, c1 *float32, offsets *int32, plane int)
 
+// accumulateLinesAVX2 is accumulateLines.
+//
+//go:noescape
+func accumulateLinesAVX2(dout *float32, second int, image int, x *float32, offsets *int32, count int, images int, rows int, line int, xRow int, xImage int, first *float32, other *float32, add bool)
+
 // windowRuns is packWindow for a panel of runs.
 //
 //go:noescape
@@ -110,15 +145,15 @@ func windowGather(panel *float32, padded *float32, pixels *[16]int32, taps *int3
 //go:noescape
 func transpose(panel *float32, source *float32, offsets *[8]int, depth int)
 
-// maxLineAVX2 is maxLine for at least eight outputs.
+// maxPlanesAVX2 is maxPlanes.
 //
 //go:noescape
-func maxLineAVX2(y *float32, upper *float32, lower *float32, n int)
+func maxPlanesAVX2(upper *float32, lower *float32, y *float32, table *int32, pairs int, planes int, xPlane int, yPlane int, floor float32)
 
-// maxLineBackwardAVX2 is maxLineBackward for at least eight outputs.
+// maxPlanesBackwardAVX2 is maxPlanesBackward.
 //
 //go:noescape
-func maxLineBackwardAVX2(dupper *float32, dlower *float32, upper *float32, lower *float32, gradient *float32, n int)
+func maxPlanesBackwardAVX2(upper *float32, lower *float32, dupper *float32, dlower *float32, gradient *float32, table *int32, pairs int, planes int, xPlane int, yPlane int)
 
 // expm1AVX2 is expm1 for n elements, a multiple of eight that is not 0. y may be x.
 //
@@ -249,6 +284,36 @@ func adadeltaAVX2(p *byte)
 //
 //go:noescape
 func adamAVX2(p *byte)
+
+// wideSumAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func wideSumAVX2(p *byte)
+
+// wideDifferenceAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func wideDifferenceAVX2(p *byte)
+
+// wideSquaresAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func wideSquaresAVX2(p *byte)
+
+// wideProductsAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func wideProductsAVX2(p *byte)
+
+// wideAffineAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func wideAffineAVX2(p *byte)
+
+// wideCombineAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func wideCombineAVX2(p *byte)
 
 // multiplyAddsAVX2 makes twelve fused multiply-adds in each loop.
 func multiplyAddsAVX2(loops int)

@@ -191,9 +191,13 @@ func convTile[T Float](p *convPlan, tile int, x, filter, bias, y, scratch []T) {
 	depth := len(p.taps)
 	blocks := depthBlocks(depth)
 	pixels := at.images * at.rows * p.outW
+	inPlace := p.inPlace(p.outputs) && at.images*at.rows*p.halves%2 == 0
 	for block := range blocks {
 		k0, k1 := cut(depth, blocks, block)
 		f := p.epilogue(block == 0, block == blocks-1)
+		if inPlace && convInPlace(p, at, k0, k1, filter, bias, y, padded, f) {
+			continue
+		}
 		batch := panelBatch(k1-k0) * panelColumns
 		for lo := 0; lo < pixels; lo += batch {
 			hi := min(lo+batch, pixels)
@@ -205,6 +209,26 @@ func convTile[T Float](p *convPlan, tile int, x, filter, bias, y, scratch []T) {
 			}
 		}
 	}
+}
+
+// convInPlace multiplies taps [k0, k1) of all groups of output channels by the windows as they lie in the padded images, in as few calls
+// as there are groups. It reports whether it could.
+func convInPlace[T Float](p *convPlan, at part, k0, k1 int, filter, bias, y, padded []T, f flags) bool {
+	depth, plane := len(p.taps), p.outH*p.outW
+	places := p.places[:2*at.images*at.rows*p.halves]
+	for group := range rowGroups(p.outputs) {
+		k, end := cut(p.outputs, rowGroups(p.outputs), group)
+		some := bias
+		if p.bias {
+			some = bias[k:]
+		}
+		a := left[T]{data: filter[k*depth+k0:], rowStride: depth, depthStride: 1}
+		out := y[(at.image*p.outputs+k)*plane+at.row*p.outW:]
+		if !multiplyWindowsFast(end-k, a, padded, places, p.taps[k0:k1], out, plane, some, f) {
+			return false
+		}
+	}
+	return true
 }
 
 // epilogue is that of Gemm, with a bias per row.

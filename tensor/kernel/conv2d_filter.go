@@ -22,6 +22,14 @@ func (c Conv2D) BackwardFilter() (Plan, error) {
 	if err := c.validateBackward(); err != nil {
 		return Plan{}, err
 	}
+	if c.suitsLines() {
+		return c.filterLines(), nil
+	}
+	return c.filterPanels(), nil
+}
+
+// filterPanels makes BackwardFilter ready with panels of output channels.
+func (c Conv2D) filterPanels() Plan {
 	p := convPlan{shape: c}
 	p.window = c.imageWindow()
 	vertical, horizontal := c.axes()
@@ -42,7 +50,7 @@ func (c Conv2D) BackwardFilter() (Plan, error) {
 		kind:      kindConv2DBackwardFilter,
 		sizeA:     c.sizeY(), sizeB: c.sizeX(), sizeOut: c.sizeW(),
 		conv: p,
-	}, nil
+	}
 }
 
 // chooseDepth sets images and rows so that a padded copy serves one panel's

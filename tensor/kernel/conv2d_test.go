@@ -48,24 +48,30 @@ func checkConv[T Float](t *testing.T, c Conv2D) {
 		return out
 	})
 	c.Bias, c.ReLU = false, false
-	input, err := c.BackwardInput()
-	if err != nil {
+	if _, err := c.BackwardInput(); err != nil {
 		t.Fatal(err)
 	}
-	check(t, input, false, func(in inputs[T]) []sum {
-		out := make([]sum, c.sizeX())
-		eachTerm(c, func(x, w, y int) { out[x].add(float64(in.a[y]) * float64(in.b[w])) })
-		return out
-	})
-	filter, err := c.BackwardFilter()
-	if err != nil {
+	for _, input := range []Plan{c.scatter(), c.convolveBack()} {
+		check(t, input, false, func(in inputs[T]) []sum {
+			out := make([]sum, c.sizeX())
+			eachTerm(c, func(x, w, y int) { out[x].add(float64(in.a[y]) * float64(in.b[w])) })
+			return out
+		})
+	}
+	if _, err := c.BackwardFilter(); err != nil {
 		t.Fatal(err)
 	}
-	check(t, filter, false, func(in inputs[T]) []sum {
-		out := make([]sum, c.sizeW())
-		eachTerm(c, func(x, w, y int) { out[w].add(float64(in.a[y]) * float64(in.b[x])) })
-		return out
-	})
+	filters := []Plan{c.filterPanels()}
+	if c.S == lineTaps && c.StrideW == 1 && c.DilationW == 1 {
+		filters = append(filters, c.filterLines())
+	}
+	for _, filter := range filters {
+		check(t, filter, false, func(in inputs[T]) []sum {
+			out := make([]sum, c.sizeW())
+			eachTerm(c, func(x, w, y int) { out[w].add(float64(in.a[y]) * float64(in.b[x])) })
+			return out
+		})
+	}
 }
 
 func TestConv2D(t *testing.T) {
@@ -94,6 +100,13 @@ func TestConv2D(t *testing.T) {
 		},
 		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.R, c.S = 20, 70, 6, 6, 18, 3, 1 },
 		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.S, c.StrideW = 3, 2, 1, 100, 4, 9, 4 },
+		func(c *Conv2D) {
+			c.B, c.C, c.H, c.W, c.K, c.R, c.S = 37, 3, 17, 19, 7, 2, 5
+			c.StrideH, c.DilationH, c.PadH, c.PadW = 2, 3, 1, 4
+		},
+		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.R, c.S = 2, 2, 6, 12, 300, 3, 5 },
+		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.R, c.S, c.PadH, c.PadW = 3, 12, 8, 14, 13, 5, 5, 2, 2 },
+		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.R, c.S, c.PadH, c.PadW = 3, 31, 3, 20, 7, 3, 3, 1, 1 },
 	}
 	onBothPaths(t, func(t *testing.T) {
 		for i, set := range cases {

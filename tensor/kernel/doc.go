@@ -1,7 +1,10 @@
 // Package kernel holds the heavy loops of the host device: matrix
 // multiplication, two-dimensional convolution in its three directions, and
-// pooling, as pure functions over slices; and [Expm1], which activations are
-// made of.
+// pooling, as pure functions over slices; [Expm1], which activations are made
+// of; and passes, which go once over slices of equal length: the updates of
+// samplers and optimizers ([SGLD], [Adam] and so on), activations ([Raise],
+// [PassAbove32]), arithmetic, and what normalizations are made of
+// ([WideSquares], [WideAffine]).
 //
 // Its nouns:
 //
@@ -21,10 +24,14 @@
 // Tensors are dense and row-major; images are [B C H W]. On amd64 processors
 // with AVX2 and FMA, float32 takes a path in assembly; everything else, and
 // every build with the tag purego, runs the portable loops. The two paths cut
-// and order the work alike but round differently, because FMA rounds once.
+// and order the work alike. In products, convolutions and [Expm1] they round
+// differently, because FMA rounds once; pooling and passes give the same bits.
 //
 // Multiplication follows the packed-panel scheme of Goto and van de Geijn
 // ("Anatomy of High-Performance Matrix Multiplication", ACM TOMS 34(3), 2008);
 // a convolution is such a product whose panels are read from the image
-// directly, so that no matrix of image patches exists.
+// directly, so that no matrix of image patches exists. Where a line of pixels
+// fills vectors, its panels are not even packed; the gradient of the input is
+// scattered, not gathered, where that saves multiplications with padding, and
+// the gradient of a filter of few output channels is summed line by line.
 package kernel

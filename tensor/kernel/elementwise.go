@@ -61,6 +61,17 @@ func PassAbove64(dx, dout, y []float64, bound float64) {
 	}
 }
 
+// passAbove is PassAbove32 or PassAbove64.
+func passAbove[T Float](dx, dout, y []T, bound T) {
+	for i := accelerate(rulePassAbove, nil, coefficients[T]{bound}, nil, dx, dout, y); i < len(dx); i++ {
+		if y[i] > bound {
+			dx[i] = dout[i]
+		} else {
+			dx[i] = 0
+		}
+	}
+}
+
 // Sum adds up x, in 16 interleaved sums.
 func Sum[T Float](x []T) float64 {
 	var s sums[T]

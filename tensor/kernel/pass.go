@@ -27,6 +27,12 @@ const (
 	ruleRMSProp
 	ruleAdadelta
 	ruleAdam
+	ruleWideSum
+	ruleWideDifference
+	ruleWideSquares
+	ruleWideProducts
+	ruleWideAffine
+	ruleWideCombine
 )
 
 // A pass goes once over slices of equal length, element by element. The assembly does as much of it as is a multiple of passLanes, a

@@ -4,12 +4,11 @@ package kernel
 
 import "unsafe"
 
-// pass is what the assembly of a rule reads; it writes the sums.
+// pass is what the assembly of a rule reads; it writes the sums. Coefficients and sums are float32, in wide rules float64.
 type pass struct {
-	slices       [passSlices]*float32
-	count        int
-	coefficients *float32
-	sums         *float32
+	slices             [passSlices]*float32
+	count              int
+	coefficients, sums unsafe.Pointer
 }
 
 // accelerate performs a rule on the first elements of the slices, noise last when there is any, and returns how many.
@@ -18,12 +17,26 @@ func accelerate[T Float](r rule, s *sums[T], c coefficients[T], noise []float32,
 	if n == 0 || !fast[T]() {
 		return 0
 	}
-	p := pass{count: n, coefficients: (*float32)(unsafe.Pointer(&c)), sums: (*float32)(unsafe.Pointer(s))}
+	p := pass{count: n, coefficients: unsafe.Pointer(&c), sums: unsafe.Pointer(s)}
 	for i, x := range slices {
 		p.slices[i] = first(x, n)
 	}
 	if noise != nil {
 		p.slices[len(slices)] = first(noise, n)
+	}
+	p.run(r)
+	return n
+}
+
+// accelerateWide is accelerate for the rules that compute in float64.
+func accelerateWide[T Float](r rule, s *sums[float64], c coefficients[float64], slices ...[]T) int {
+	n := len(slices[0]) &^ (passLanes - 1)
+	if n == 0 || !fast[T]() {
+		return 0
+	}
+	p := pass{count: n, coefficients: unsafe.Pointer(&c), sums: unsafe.Pointer(s)}
+	for i, x := range slices {
+		p.slices[i] = first(x, n)
 	}
 	p.run(r)
 	return n
@@ -78,6 +91,18 @@ func (p *pass) run(r rule) {
 		adadeltaAVX2(at)
 	case ruleAdam:
 		adamAVX2(at)
+	case ruleWideSum:
+		wideSumAVX2(at)
+	case ruleWideDifference:
+		wideDifferenceAVX2(at)
+	case ruleWideSquares:
+		wideSquaresAVX2(at)
+	case ruleWideProducts:
+		wideProductsAVX2(at)
+	case ruleWideAffine:
+		wideAffineAVX2(at)
+	case ruleWideCombine:
+		wideCombineAVX2(at)
 	}
 }
 

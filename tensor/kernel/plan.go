@@ -27,6 +27,7 @@ type Plan struct {
 	gemm                            gemmPlan
 	conv                            convPlan
 	scatter                         scatterPlan
+	lines                           linesPlan
 	pool                            poolPlan
 }
 
@@ -38,6 +39,7 @@ const (
 	kindConv2DBackwardInput
 	kindConv2DScatter
 	kindConv2DBackwardFilter
+	kindConv2DLines
 	kindMaxPoolForward
 	kindMaxPoolBackward
 	kindAveragePoolForward
@@ -93,10 +95,16 @@ func Run[T Float](p *Plan, phase, tile int, o Operands[T]) {
 		} else {
 			combineFilter(&p.conv, tile, o.Workspace, o.Out)
 		}
+	case kindConv2DLines:
+		if phase == 0 {
+			linesTile(&p.lines, tile, o)
+		} else {
+			combineLines(&p.lines, tile, o.Workspace, o.Out)
+		}
 	case kindMaxPoolForward:
 		maxPoolForward(&p.pool, tile, o.A, o.Out)
 	case kindMaxPoolBackward:
-		maxPoolBackward(&p.pool, tile, o.A, o.B, o.Out)
+		maxPoolBackward(&p.pool, tile, o.A, o.B, o.Bias, o.Out)
 	case kindAveragePoolForward:
 		averagePoolForward(&p.pool, tile, o.A, o.Out)
 	case kindAveragePoolBackward:

@@ -12,6 +12,7 @@ type Pool2D struct {
 	R, S             int
 	StrideH, StrideW int
 	PadH, PadW       int
+	ReLU             bool // for maxima alone: they are at least 0
 }
 
 // P is the height of the output, 0 when the window does not fit once.
@@ -53,6 +54,7 @@ type poolPlan struct {
 	Pool2D
 	outH, outW int
 	tiles      int
+	table      []int32 // of maxPlanes
 }
 
 // poolTileElements is the least number of input elements of a tile where there
@@ -67,7 +69,8 @@ func (p Pool2D) MaxForward() (Plan, error) { return p.plan(kindMaxPoolForward) }
 // [B C P Q], B is x, Out is dx. Each element of dout goes to the first maximum of
 // its window, row by row, found again from x, so that nothing need be kept from
 // the forward pass. Where a window holds a NaN, it goes to some element of the
-// window.
+// window. With ReLU there is a further operand, Bias, the tensor [B C H W] where
+// dx is 0 unless it is above 0: x, or what a ReLU made of it.
 func (p Pool2D) MaxBackward() (Plan, error) { return p.plan(kindMaxPoolBackward) }
 
 // AverageForward makes y = mean of the elements in each window ready. Operands:
@@ -85,6 +88,7 @@ func (p Pool2D) plan(k kind) (Plan, error) {
 	planes := p.B * p.C
 	each := min(planes, ceilDiv(poolTileElements, p.H*p.W))
 	pool := poolPlan{Pool2D: p, outH: p.P(), outW: p.Q(), tiles: ceilDiv(planes, each)}
+	pool.pairSegments()
 	x, y := planes*p.H*p.W, planes*pool.outH*pool.outW
 	plan := Plan{Phases: []int{pool.tiles}, kind: k, pool: pool}
 	switch k {
@@ -92,6 +96,9 @@ func (p Pool2D) plan(k kind) (Plan, error) {
 		plan.sizeA, plan.sizeOut = x, y
 	case kindMaxPoolBackward:
 		plan.sizeA, plan.sizeB, plan.sizeOut = y, x, x
+		if p.ReLU {
+			plan.sizeBias = x
+		}
 	case kindAveragePoolBackward:
 		plan.sizeA, plan.sizeOut = y, x
 	}

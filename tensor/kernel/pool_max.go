@@ -1,14 +1,41 @@
 package kernel
 
+// poolSegment is the outputs of 2 x 2 windows that half a vector holds.
+const poolSegment = 4
+
+// pairSegments sets table for 2 x 2 windows. A plane's lines of outputs are cut into segments, of which a line's last may overlap the one
+// before. Segments go in pairs, each with its places in x, then its places in y.
+func (p *poolPlan) pairSegments() {
+	if !p.simple() || p.outW < poolSegment {
+		return
+	}
+	var segments [][2]int32
+	for line := range p.outH {
+		for q := 0; q < p.outW; q += poolSegment {
+			at := min(q, p.outW-poolSegment)
+			segments = append(segments, [2]int32{int32(2*line*p.W + 2*at), int32(line*p.outW + at)})
+		}
+	}
+	if len(segments)%2 == 1 {
+		segments = append(segments, segments[len(segments)-1])
+	}
+	for i := 0; i < len(segments); i += 2 {
+		a, b := segments[i], segments[i+1]
+		p.table = append(p.table, a[0], b[0], a[1], b[1])
+	}
+}
+
 func maxPoolForward[T Float](p *poolPlan, tile int, x, y []T) {
 	lo, hi := p.planes(tile)
+	if maxPlanesFast(p, x[lo*p.H*p.W:hi*p.H*p.W], y[lo*p.outH*p.outW:hi*p.outH*p.outW], hi-lo) {
+		return
+	}
 	for plane := lo; plane < hi; plane++ {
 		from := x[plane*p.H*p.W:][:p.H*p.W]
 		to := y[plane*p.outH*p.outW:][:p.outH*p.outW]
 		for i := range p.outH {
 			if p.simple() {
-				n := lineLength[T](p, i)
-				maxLine(to[i*p.outW:][:n], from[2*i*p.W:][:2*n], from[(2*i+1)*p.W:][:2*n])
+				maxLine(to[i*p.outW:][:p.outW], from[2*i*p.W:][:2*p.outW], from[(2*i+1)*p.W:][:2*p.outW])
 				continue
 			}
 			line := to[i*p.outW:][:p.outW]
@@ -24,25 +51,14 @@ func maxPoolForward[T Float](p *poolPlan, tile int, x, y []T) {
 				line[j] = best
 			}
 		}
+		if p.ReLU {
+			Raise(to, to, 0)
+		}
 	}
-}
-
-// lineLength is the number of outputs of 2 x 2 windows to compute at line i: a
-// line, or one vector when a line is shorter. What is then written too far are
-// parts of later lines, which are not computed yet.
-func lineLength[T Float](p *poolPlan, i int) int {
-	n := vectorLength[T]()
-	if p.outW < n && n <= 2*p.outW && p.W == 2*p.outW && i < p.outH-1 {
-		return n
-	}
-	return p.outW
 }
 
 // maxLine is one line of outputs of 2 x 2 windows.
 func maxLine[T Float](y, upper, lower []T) {
-	if maxLineFast(y, upper, lower) {
-		return
-	}
 	lower = lower[:len(upper)]
 	for j := range y {
 		k := 2*j + 1
@@ -50,7 +66,7 @@ func maxLine[T Float](y, upper, lower []T) {
 	}
 }
 
-func maxPoolBackward[T Float](p *poolPlan, tile int, dout, x, dx []T) {
+func maxPoolBackward[T Float](p *poolPlan, tile int, dout, x, y, dx []T) {
 	lo, hi := p.planes(tile)
 	for plane := lo; plane < hi; plane++ {
 		from := x[plane*p.H*p.W:][:p.H*p.W]
@@ -59,10 +75,14 @@ func maxPoolBackward[T Float](p *poolPlan, tile int, dout, x, dx []T) {
 		if !p.simple() || p.H != 2*p.outH || p.W != 2*p.outW {
 			clear(to)
 		}
-		for i := range p.outH {
+		lines := p.outH
+		if maxPlaneBackwardFast(p, to, from, gradient) {
+			lines = 0
+		}
+		for i := range lines {
 			if p.simple() {
-				at, n := 2*i*p.W, lineLength[T](p, i)
-				maxLineBackward(to[at:][:p.W+2*n], from[at:][:p.W+2*n], gradient[i*p.outW:][:n], p.W)
+				at := 2 * i * p.W
+				maxLineBackward(to[at:][:p.W+2*p.outW], from[at:][:p.W+2*p.outW], gradient[i*p.outW:][:p.outW], p.W)
 				continue
 			}
 			line := gradient[i*p.outW:][:p.outW]
@@ -84,15 +104,15 @@ func maxPoolBackward[T Float](p *poolPlan, tile int, dout, x, dx []T) {
 				to[at] += g
 			}
 		}
+		if p.ReLU {
+			passAbove(to, to, y[plane*p.H*p.W:][:p.H*p.W], 0)
+		}
 	}
 }
 
 // maxLineBackward is one line of 2 x 2 windows; x and dx hold two lines, width
 // apart.
 func maxLineBackward[T Float](dx, x, gradient []T, width int) {
-	if maxLineBackwardFast(dx, x, gradient, width) {
-		return
-	}
 	dx = dx[:len(x)]
 	upper, lower := x[:width], x[width:]
 	for j, g := range gradient {

@@ -40,6 +40,8 @@ func firstMaximum[T Float](x []T, xs []int) int {
 func checkPool[T Float](t *testing.T, p Pool2D) {
 	t.Helper()
 	sizeX, sizeY := p.B*p.C*p.H*p.W, p.B*p.C*p.P()*p.Q()
+	rectified := p
+	rectified.ReLU = true
 	for _, c := range []struct {
 		plan  func() (Plan, error)
 		naive func(in inputs[T]) []sum
@@ -52,6 +54,20 @@ func checkPool[T Float](t *testing.T, p Pool2D) {
 		{p.MaxBackward, func(in inputs[T]) []sum {
 			out := make([]sum, sizeX)
 			eachWindow(p, func(y int, xs []int) { out[firstMaximum(in.b, xs)].add(float64(in.a[y])) })
+			return out
+		}},
+		{rectified.MaxForward, func(in inputs[T]) []sum {
+			out := make([]sum, sizeY)
+			eachWindow(p, func(y int, xs []int) { out[y].value = max(0, float64(in.a[firstMaximum(in.a, xs)])) })
+			return out
+		}},
+		{rectified.MaxBackward, func(in inputs[T]) []sum {
+			out := make([]sum, sizeX)
+			eachWindow(p, func(y int, xs []int) {
+				if at := firstMaximum(in.b, xs); in.bias[at] > 0 {
+					out[at].add(float64(in.a[y]))
+				}
+			})
 			return out
 		}},
 		{p.AverageForward, func(in inputs[T]) []sum {

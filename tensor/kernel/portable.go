@@ -17,11 +17,9 @@ func packColumnsFast[T Float](panel, source []T, stride, depth, columns int) boo
 
 func packWindowFast[T Float](panel, padded []T, p *pixelPanel, taps []int32) bool { return false }
 
-func maxLineFast[T Float](y, upper, lower []T) bool { return false }
+func maxPlanesFast[T Float](p *poolPlan, x, y []T, planes int) bool { return false }
 
-func maxLineBackwardFast[T Float](dx, x, gradient []T, width int) bool { return false }
-
-func vectorLength[T Float]() int { return 1 }
+func maxPlaneBackwardFast[T Float](p *poolPlan, dx, x, gradient []T) bool { return false }
 
 func expm1Fast(y, x []float32) bool { return false }
 
@@ -30,3 +28,11 @@ func scatterFast[T Float](p *scatterPlan, rows, depth int, filter, panel, target
 }
 
 func multiplyAddsFast(loops int) (operations float64, ok bool) { return 0, false }
+
+func accumulateLinesFast[T Float](p *linesPlan, images int, padded, dout []T, second, image int, first, other []T, add bool) bool {
+	return false
+}
+
+func multiplyWindowsFast[T Float](rows int, a left[T], padded []T, places, taps []int32, y []T, plane int, bias []T, f flags) bool {
+	return false
+}

@@ -18,6 +18,8 @@ type window struct {
 	taps                    []int32      // [C R S]
 	pixels                  []int32      // [images rows outW], continued to a multiple of panelColumns
 	panels                  []pixelPanel // the same, for packing
+	halves                  int          // of a line
+	places                  []int32      // for reading in place, see findPlaces
 }
 
 // pixelPanel is one panel's pixels. In most panels each half is two runs of
@@ -72,6 +74,48 @@ func (w *window) build(vertical, horizontal axis, outputs int) {
 		p.whole = j/run == (j+panelColumns-1)/run
 		p.output = int32(j/run*outputs*w.outH*w.outW + j%run)
 	}
+	if horizontal.stride == 1 {
+		w.findPlaces(outputs)
+	}
+}
+
+// findPlaces sets places, by which panels are read where they lie: for each, where its two halves lie in the padded copy, and where in the
+// output. A half is eight pixels of one line. Two halves of a line may overlap, so that no half is longer than what is left of it; both are
+// then in one panel, which adds to the output only once.
+func (w *window) findPlaces(outputs int) {
+	const half = panelColumns / 2
+	count := ceilDiv(w.outW, half)
+	overlap := count*half - w.outW
+	if w.outW < half {
+		return
+	}
+	w.halves = count
+	number := 0
+	var even [4]int32
+	for line := range w.images * w.rows {
+		image, row := line/w.rows, line%w.rows
+		q, left := 0, overlap
+		for range count {
+			input := w.pixels[line*w.outW+q]
+			output := int32(image*outputs*w.outH*w.outW + row*w.outW + q)
+			if number%2 == 0 {
+				even[0], even[2] = input, output
+			} else {
+				w.places = append(w.places, even[0], input, even[2], output)
+			}
+			q += half
+			if number%2 == 0 { // the next half is of the same panel
+				q, left = q-left, 0
+			}
+			number++
+		}
+	}
+}
+
+// inPlace tells whether reading panels in place costs less than packing them: what a line's halves compute twice against three cycles
+// to pack what takes six in each group of rows, and a call for each panel.
+func (w *window) inPlace(outputs int) bool {
+	return len(w.places) > 0 && float64(w.halves*panelColumns/2) <= float64(w.outW)*(1.1+0.5/float64(rowGroups(outputs)))
 }
 
 // fill copies sixteen pixels and finds their runs.

@@ -6,7 +6,7 @@
 
 // func normalGroupsAVX2(dst *float32, groups int, k0 uint32, k1 uint32, c0 uint32, c1 uint32, c2 uint32, c3 uint32)
 // Requires: AVX, AVX2
-TEXT ·normalGroupsAVX2(SB), NOSPLIT, $640-40
+TEXT ·normalGroupsAVX2(SB), NOSPLIT, $768-40
 	MOVQ dst+0(FP), AX
 	MOVQ groups+8(FP), CX
 
@@ -83,23 +83,19 @@ TEXT ·normalGroupsAVX2(SB), NOSPLIT, $640-40
 	VPADDD       quadOffsets<>+0(SB), Y0, Y0
 	VMOVDQU      Y0, 608(SP)
 
-group:
-	VMOVDQU 608(SP), Y0
-	VMOVDQU 608(SP), Y1
-	VPADDD  nextSet_00000004<>+0(SB), Y1, Y1
-	VMOVDQU nextGroup_00000008<>+0(SB), Y2
-	VPADDD  608(SP), Y2, Y2
-	VMOVDQU Y2, 608(SP)
-
-	// Round 0.
+	// The words of the first group.
+	VMOVDQU  608(SP), Y0
+	VMOVDQU  608(SP), Y1
+	VPADDD   nextSet_00000004<>+0(SB), Y1, Y1
+	VMOVDQU  nextGroup_00000008<>+0(SB), Y2
+	VPADDD   608(SP), Y2, Y2
+	VMOVDQU  Y2, 608(SP)
 	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y0, Y0
 	VPSRLQ   $0x20, Y0, Y2
 	VPXOR    (SP), Y2, Y2
 	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y1, Y1
 	VPSRLQ   $0x20, Y1, Y3
 	VPXOR    (SP), Y3, Y3
-
-	// Round 1.
 	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y4
 	VPSRLQ   $0x20, Y4, Y5
 	VPXOR    32(SP), Y5, Y5
@@ -108,8 +104,6 @@ group:
 	VPSRLQ   $0x20, Y0, Y6
 	VPXOR    32(SP), Y6, Y6
 	VPXOR    64(SP), Y1, Y3
-
-	// Round 2.
 	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y5, Y1
 	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y7
 	VPXOR    128(SP), Y4, Y4
@@ -124,8 +118,6 @@ group:
 	VPSRLQ   $0x20, Y4, Y3
 	VPXOR    Y0, Y6, Y6
 	VPXOR    96(SP), Y3, Y3
-
-	// Round 3.
 	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y5, Y0
 	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y9
 	VPXOR    160(SP), Y7, Y7
@@ -142,8 +134,6 @@ group:
 	VPSRLQ   $0x20, Y1, Y3
 	VPXOR    Y8, Y6, Y6
 	VPXOR    Y4, Y3, Y3
-
-	// Round 4.
 	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y5, Y4
 	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y8
 	VPXOR    224(SP), Y9, Y9
@@ -160,8 +150,6 @@ group:
 	VPSRLQ   $0x20, Y0, Y3
 	VPXOR    Y7, Y6, Y6
 	VPXOR    Y1, Y3, Y3
-
-	// Round 5.
 	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y5, Y1
 	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y7
 	VPXOR    288(SP), Y8, Y8
@@ -178,8 +166,6 @@ group:
 	VPSRLQ   $0x20, Y4, Y3
 	VPXOR    Y9, Y6, Y6
 	VPXOR    Y0, Y3, Y3
-
-	// Round 6.
 	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y5, Y0
 	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y9
 	VPXOR    352(SP), Y7, Y7
@@ -196,8 +182,6 @@ group:
 	VPSRLQ   $0x20, Y1, Y3
 	VPXOR    Y8, Y6, Y6
 	VPXOR    Y4, Y3, Y3
-
-	// Round 7.
 	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y5, Y4
 	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y8
 	VPXOR    416(SP), Y9, Y9
@@ -214,8 +198,6 @@ group:
 	VPSRLQ   $0x20, Y0, Y3
 	VPXOR    Y7, Y6, Y6
 	VPXOR    Y1, Y3, Y3
-
-	// Round 8.
 	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y5, Y1
 	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y7
 	VPXOR    480(SP), Y8, Y8
@@ -232,8 +214,6 @@ group:
 	VPSRLQ   $0x20, Y4, Y3
 	VPXOR    Y9, Y6, Y6
 	VPXOR    Y0, Y3, Y3
-
-	// Round 9.
 	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y5, Y0
 	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y9
 	VPXOR    544(SP), Y7, Y7
@@ -254,159 +234,475 @@ group:
 	VPBLENDD $0xaa, Y2, Y5, Y5
 	VPSLLQ   $0x20, Y0, Y0
 	VPBLENDD $0xaa, Y0, Y9, Y9
+	VMOVDQU  Y5, 640(SP)
+	VMOVDQU  Y9, 672(SP)
 	VPSLLQ   $0x20, Y3, Y3
 	VPBLENDD $0xaa, Y3, Y6, Y6
 	VPSLLQ   $0x20, Y1, Y1
 	VPBLENDD $0xaa, Y1, Y7, Y7
+	VMOVDQU  Y6, 704(SP)
+	VMOVDQU  Y7, 736(SP)
 
-	// The radii.
-	VPOR      one_00000001<>+0(SB), Y5, Y5
-	VCVTDQ2PS Y5, Y0
-	VPSRAD    $0x1f, Y5, Y1
-	VPSRLD    $0x17, Y0, Y2
-	VPADDD    minus158_ffffff62<>+0(SB), Y2, Y2
-	VPANDN    Y2, Y1, Y2
-	VCVTDQ2PS Y2, Y2
-	VMULPS    minusTwoLn2_bfb17218<>+0(SB), Y2, Y2
-	VPOR      one_00000001<>+0(SB), Y6, Y6
-	VCVTDQ2PS Y6, Y1
-	VPSRAD    $0x1f, Y6, Y3
-	VPSRLD    $0x17, Y1, Y4
+group:
+	DECQ CX
+	JZ   last
+
+	// The normals of a group, and the words of the next.
+	VMOVDQU   608(SP), Y0
+	VMOVDQU   608(SP), Y1
+	VPADDD    nextSet_00000004<>+0(SB), Y1, Y1
+	VMOVDQU   640(SP), Y2
+	VPOR      one_00000001<>+0(SB), Y2, Y2
+	VCVTDQ2PS Y2, Y3
+	VPSRAD    $0x1f, Y2, Y2
+	VPSRLD    $0x17, Y3, Y4
 	VPADDD    minus158_ffffff62<>+0(SB), Y4, Y4
-	VPANDN    Y4, Y3, Y4
+	VPANDN    Y4, Y2, Y4
 	VCVTDQ2PS Y4, Y4
 	VMULPS    minusTwoLn2_bfb17218<>+0(SB), Y4, Y4
-	VANDPS    mantissa_007fffff<>+0(SB), Y0, Y5
+	VMOVDQU   nextGroup_00000008<>+0(SB), Y2
+	VPADDD    608(SP), Y2, Y2
+	VMOVDQU   Y2, 608(SP)
+	VANDPS    mantissa_007fffff<>+0(SB), Y3, Y5
 	VORPS     minusHalf_bf000000<>+0(SB), Y5, Y5
 	VADDPS    oneFloat_3f800000<>+0(SB), Y5, Y5
-	VMULPS    minusScale_af800000<>+0(SB), Y0, Y3
-	VBLENDVPS Y0, Y3, Y5, Y5
+	VMULPS    minusScale_af800000<>+0(SB), Y3, Y2
+	VBLENDVPS Y3, Y2, Y5, Y5
+	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y0, Y0
+	VPSRLQ    $0x20, Y0, Y2
+	VPXOR     (SP), Y2, Y2
+	VMULPS    Y5, Y5, Y3
+	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y1, Y1
+	VPSRLQ    $0x20, Y1, Y6
+	VPXOR     (SP), Y6, Y6
+	VMULPS    radius_3f2ad1c2<>+0(SB), Y5, Y7
+	VMULPS    radius_3f06fb65<>+0(SB), Y5, Y8
+	VADDPS    radius_3f7fff60<>+0(SB), Y7, Y7
+	VADDPS    radius_3ef989f3<>+0(SB), Y8, Y8
+	VMULPS    Y3, Y8, Y8
+	VADDPS    Y8, Y7, Y7
+	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y2, Y8
+	VPSRLQ    $0x20, Y8, Y9
+	VPXOR     32(SP), Y9, Y9
+	VPXOR     64(SP), Y0, Y2
+	VMULPS    radius_401aa7fb<>+0(SB), Y5, Y0
+	VMULPS    radius_403507a4<>+0(SB), Y5, Y10
+	VADDPS    radius_beb9142f<>+0(SB), Y0, Y0
+	VADDPS    radius_c051cc98<>+0(SB), Y10, Y10
+	VMULPS    Y3, Y10, Y10
+	VADDPS    Y10, Y0, Y0
+	VMULPS    Y3, Y3, Y10
+	VMULPS    Y10, Y0, Y0
+	VADDPS    Y0, Y7, Y7
+	VMULPS    Y3, Y7, Y7
+	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y6, Y0
+	VPSRLQ    $0x20, Y0, Y3
+	VPXOR     32(SP), Y3, Y3
+	VPXOR     64(SP), Y1, Y6
+	VADDPS    Y5, Y5, Y5
+	VADDPS    Y5, Y7, Y7
+	VADDPS    Y4, Y7, Y7
+	VSQRTPS   Y7, Y7
+	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y9, Y1
+	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y2, Y4
+	VPXOR     128(SP), Y8, Y8
+	VPSRLQ    $0x20, Y4, Y9
+	VPSRLQ    $0x20, Y1, Y2
+	VPXOR     Y8, Y9, Y9
+	VPXOR     96(SP), Y2, Y2
+	VMOVDQU   672(SP), Y5
+	VPSLLD    $0x02, Y5, Y5
+	VPOR      two_00000002<>+0(SB), Y5, Y5
+	VCVTDQ2PS Y5, Y5
+	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y3, Y8
+	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y6, Y10
+	VPXOR     128(SP), Y0, Y0
+	VPSRLQ    $0x20, Y10, Y3
+	VPSRLQ    $0x20, Y8, Y6
+	VPXOR     Y0, Y3, Y3
+	VPXOR     96(SP), Y6, Y6
+	VMULPS    scale_2f800000<>+0(SB), Y5, Y5
+	VMULPS    Y5, Y5, Y0
+	VMULPS    Y0, Y0, Y11
+	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y9, Y12
+	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y2, Y13
+	VPXOR     160(SP), Y4, Y4
+	VPXOR     192(SP), Y1, Y1
+	VPSRLQ    $0x20, Y13, Y9
+	VPSRLQ    $0x20, Y12, Y2
+	VPXOR     Y4, Y9, Y9
+	VPXOR     Y1, Y2, Y2
+	VMULPS    sine_bf255e12<>+0(SB), Y0, Y1
+	VMULPS    sine_bb998cc7<>+0(SB), Y0, Y4
+	VADDPS    sine_3fc90fdb<>+0(SB), Y1, Y1
+	VADDPS    sine_3da34052<>+0(SB), Y4, Y4
+	VMULPS    Y11, Y4, Y4
+	VADDPS    Y4, Y1, Y1
+	VMULPS    Y5, Y1, Y1
+	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y3, Y4
+	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y6, Y5
+	VPXOR     160(SP), Y10, Y10
+	VPXOR     192(SP), Y8, Y8
+	VPSRLQ    $0x20, Y5, Y3
+	VPSRLQ    $0x20, Y4, Y6
+	VPXOR     Y10, Y3, Y3
+	VPXOR     Y8, Y6, Y6
+	VMULPS    cosine_3e81e0d8<>+0(SB), Y0, Y8
+	VMULPS    cosine_3a6a7bf7<>+0(SB), Y0, Y10
+	VADDPS    cosine_bf9de9e6<>+0(SB), Y8, Y8
+	VADDPS    cosine_bcaad95b<>+0(SB), Y10, Y10
+	VMULPS    Y11, Y10, Y10
+	VADDPS    Y10, Y8, Y8
+	VMULPS    Y0, Y8, Y8
+	VADDPS    oneFloat_3f800000<>+0(SB), Y8, Y8
+	VMOVDQU   halfQuadrant_20000000<>+0(SB), Y0
+	VPADDD    672(SP), Y0, Y0
+	VPSLLD    $0x01, Y0, Y10
+	VBLENDVPS Y10, Y1, Y8, Y11
+	VBLENDVPS Y10, Y8, Y1, Y1
+	VPADDD    quadrant_40000000<>+0(SB), Y0, Y8
+	VPAND     sign_80000000<>+0(SB), Y8, Y8
+	VXORPS    Y8, Y11, Y11
+	VPAND     sign_80000000<>+0(SB), Y0, Y0
+	VXORPS    Y0, Y1, Y1
+	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y9, Y0
+	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y2, Y8
+	VPXOR     224(SP), Y13, Y13
+	VPXOR     256(SP), Y12, Y12
+	VPSRLQ    $0x20, Y8, Y9
+	VPSRLQ    $0x20, Y0, Y2
+	VPXOR     Y13, Y9, Y9
+	VPXOR     Y12, Y2, Y2
+	VMULPS    Y7, Y11, Y11
+	VMULPS    Y7, Y1, Y1
+	VUNPCKLPS Y1, Y11, Y7
+	VUNPCKHPS Y1, Y11, Y11
+	VMOVUPS   Y7, (AX)
+	VMOVUPS   Y11, 32(AX)
+	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y3, Y1
+	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y6, Y7
+	VPXOR     224(SP), Y5, Y5
+	VPXOR     256(SP), Y4, Y4
+	VPSRLQ    $0x20, Y7, Y3
+	VPSRLQ    $0x20, Y1, Y6
+	VPXOR     Y5, Y3, Y3
+	VPXOR     Y4, Y6, Y6
+	VMOVDQU   704(SP), Y4
+	VPOR      one_00000001<>+0(SB), Y4, Y4
+	VCVTDQ2PS Y4, Y5
+	VPSRAD    $0x1f, Y4, Y4
+	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y9, Y10
+	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y2, Y11
+	VPXOR     288(SP), Y8, Y8
+	VPXOR     320(SP), Y0, Y0
+	VPSRLQ    $0x20, Y11, Y9
+	VPSRLQ    $0x20, Y10, Y2
+	VPXOR     Y8, Y9, Y9
+	VPXOR     Y0, Y2, Y2
+	VPSRLD    $0x17, Y5, Y0
+	VPADDD    minus158_ffffff62<>+0(SB), Y0, Y0
+	VPANDN    Y0, Y4, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS    minusTwoLn2_bfb17218<>+0(SB), Y0, Y0
+	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y3, Y4
+	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y6, Y8
+	VPXOR     288(SP), Y7, Y7
+	VPXOR     320(SP), Y1, Y1
+	VPSRLQ    $0x20, Y8, Y3
+	VPSRLQ    $0x20, Y4, Y6
+	VPXOR     Y7, Y3, Y3
+	VPXOR     Y1, Y6, Y6
+	VANDPS    mantissa_007fffff<>+0(SB), Y5, Y7
+	VORPS     minusHalf_bf000000<>+0(SB), Y7, Y7
+	VADDPS    oneFloat_3f800000<>+0(SB), Y7, Y7
+	VMULPS    minusScale_af800000<>+0(SB), Y5, Y1
+	VBLENDVPS Y5, Y1, Y7, Y7
+	VMULPS    Y7, Y7, Y1
+	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y9, Y5
+	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y2, Y12
+	VPXOR     352(SP), Y11, Y11
+	VPXOR     384(SP), Y10, Y10
+	VPSRLQ    $0x20, Y12, Y9
+	VPSRLQ    $0x20, Y5, Y2
+	VPXOR     Y11, Y9, Y9
+	VPXOR     Y10, Y2, Y2
+	VMULPS    radius_3f2ad1c2<>+0(SB), Y7, Y10
+	VMULPS    radius_3f06fb65<>+0(SB), Y7, Y11
+	VADDPS    radius_3f7fff60<>+0(SB), Y10, Y10
+	VADDPS    radius_3ef989f3<>+0(SB), Y11, Y11
+	VMULPS    Y1, Y11, Y11
+	VADDPS    Y11, Y10, Y10
+	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y3, Y11
+	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y6, Y13
+	VPXOR     352(SP), Y8, Y8
+	VPXOR     384(SP), Y4, Y4
+	VPSRLQ    $0x20, Y13, Y3
+	VPSRLQ    $0x20, Y11, Y6
+	VPXOR     Y8, Y3, Y3
+	VPXOR     Y4, Y6, Y6
+	VMULPS    radius_401aa7fb<>+0(SB), Y7, Y4
+	VMULPS    radius_403507a4<>+0(SB), Y7, Y8
+	VADDPS    radius_beb9142f<>+0(SB), Y4, Y4
+	VADDPS    radius_c051cc98<>+0(SB), Y8, Y8
+	VMULPS    Y1, Y8, Y8
+	VADDPS    Y8, Y4, Y4
+	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y9, Y8
+	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y2, Y14
+	VPXOR     416(SP), Y12, Y12
+	VPXOR     448(SP), Y5, Y5
+	VPSRLQ    $0x20, Y14, Y9
+	VPSRLQ    $0x20, Y8, Y2
+	VPXOR     Y12, Y9, Y9
+	VPXOR     Y5, Y2, Y2
+	VMULPS    Y1, Y1, Y5
+	VMULPS    Y5, Y4, Y4
+	VADDPS    Y4, Y10, Y10
+	VMULPS    Y1, Y10, Y10
+	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y3, Y1
+	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y6, Y4
+	VPXOR     416(SP), Y13, Y13
+	VPXOR     448(SP), Y11, Y11
+	VPSRLQ    $0x20, Y4, Y3
+	VPSRLQ    $0x20, Y1, Y6
+	VPXOR     Y13, Y3, Y3
+	VPXOR     Y11, Y6, Y6
+	VADDPS    Y7, Y7, Y7
+	VADDPS    Y7, Y10, Y10
+	VADDPS    Y0, Y10, Y10
+	VSQRTPS   Y10, Y10
+	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y9, Y0
+	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y2, Y5
+	VPXOR     480(SP), Y14, Y14
+	VPXOR     512(SP), Y8, Y8
+	VPSRLQ    $0x20, Y5, Y9
+	VPSRLQ    $0x20, Y0, Y2
+	VPXOR     Y14, Y9, Y9
+	VPXOR     Y8, Y2, Y2
+	VMOVDQU   736(SP), Y7
+	VPSLLD    $0x02, Y7, Y7
+	VPOR      two_00000002<>+0(SB), Y7, Y7
+	VCVTDQ2PS Y7, Y7
+	VMULPS    scale_2f800000<>+0(SB), Y7, Y7
+	VMULPS    Y7, Y7, Y8
+	VMULPS    Y8, Y8, Y11
+	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y3, Y12
+	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y6, Y13
+	VPXOR     480(SP), Y4, Y4
+	VPXOR     512(SP), Y1, Y1
+	VPSRLQ    $0x20, Y13, Y3
+	VPSRLQ    $0x20, Y12, Y6
+	VPXOR     Y4, Y3, Y3
+	VPXOR     Y1, Y6, Y6
+	VMULPS    sine_bf255e12<>+0(SB), Y8, Y1
+	VMULPS    sine_bb998cc7<>+0(SB), Y8, Y4
+	VADDPS    sine_3fc90fdb<>+0(SB), Y1, Y1
+	VADDPS    sine_3da34052<>+0(SB), Y4, Y4
+	VMULPS    Y11, Y4, Y4
+	VADDPS    Y4, Y1, Y1
+	VMULPS    Y7, Y1, Y1
+	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y9, Y4
+	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y2, Y7
+	VPXOR     544(SP), Y5, Y5
+	VPXOR     576(SP), Y0, Y0
+	VPSRLQ    $0x20, Y7, Y9
+	VPSRLQ    $0x20, Y4, Y2
+	VPXOR     Y5, Y9, Y9
+	VPXOR     Y0, Y2, Y2
+	VMULPS    cosine_3e81e0d8<>+0(SB), Y8, Y0
+	VMULPS    cosine_3a6a7bf7<>+0(SB), Y8, Y5
+	VADDPS    cosine_bf9de9e6<>+0(SB), Y0, Y0
+	VADDPS    cosine_bcaad95b<>+0(SB), Y5, Y5
+	VMULPS    Y11, Y5, Y5
+	VADDPS    Y5, Y0, Y0
+	VMULPS    Y8, Y0, Y0
+	VADDPS    oneFloat_3f800000<>+0(SB), Y0, Y0
+	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y3, Y5
+	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y6, Y8
+	VPXOR     544(SP), Y13, Y13
+	VPXOR     576(SP), Y12, Y12
+	VPSRLQ    $0x20, Y8, Y3
+	VPSRLQ    $0x20, Y5, Y6
+	VPXOR     Y13, Y3, Y3
+	VPXOR     Y12, Y6, Y6
+	VMOVDQU   halfQuadrant_20000000<>+0(SB), Y11
+	VPADDD    736(SP), Y11, Y11
+	VPSLLD    $0x01, Y11, Y12
+	VBLENDVPS Y12, Y1, Y0, Y13
+	VBLENDVPS Y12, Y0, Y1, Y1
+	VPADDD    quadrant_40000000<>+0(SB), Y11, Y0
+	VPAND     sign_80000000<>+0(SB), Y0, Y0
+	VXORPS    Y0, Y13, Y13
+	VPAND     sign_80000000<>+0(SB), Y11, Y11
+	VXORPS    Y11, Y1, Y1
+	VMULPS    Y10, Y13, Y13
+	VMULPS    Y10, Y1, Y1
+	VUNPCKLPS Y1, Y13, Y0
+	VUNPCKHPS Y1, Y13, Y13
+	VMOVUPS   Y0, 64(AX)
+	VMOVUPS   Y13, 96(AX)
+	VPSLLQ    $0x20, Y2, Y2
+	VPBLENDD  $0xaa, Y2, Y9, Y9
+	VPSLLQ    $0x20, Y4, Y4
+	VPBLENDD  $0xaa, Y4, Y7, Y7
+	VMOVDQU   Y9, 640(SP)
+	VMOVDQU   Y7, 672(SP)
+	VPSLLQ    $0x20, Y6, Y6
+	VPBLENDD  $0xaa, Y6, Y3, Y3
+	VPSLLQ    $0x20, Y5, Y5
+	VPBLENDD  $0xaa, Y5, Y8, Y8
+	VMOVDQU   Y3, 704(SP)
+	VMOVDQU   Y8, 736(SP)
+	ADDQ      $0x80, AX
+	JMP       group
+
+last:
+	// The normals of the last group.
+	VMOVDQU   640(SP), Y0
+	VPOR      one_00000001<>+0(SB), Y0, Y0
+	VCVTDQ2PS Y0, Y1
+	VPSRAD    $0x1f, Y0, Y0
+	VPSRLD    $0x17, Y1, Y2
+	VPADDD    minus158_ffffff62<>+0(SB), Y2, Y2
+	VPANDN    Y2, Y0, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS    minusTwoLn2_bfb17218<>+0(SB), Y2, Y2
 	VANDPS    mantissa_007fffff<>+0(SB), Y1, Y3
 	VORPS     minusHalf_bf000000<>+0(SB), Y3, Y3
 	VADDPS    oneFloat_3f800000<>+0(SB), Y3, Y3
 	VMULPS    minusScale_af800000<>+0(SB), Y1, Y0
 	VBLENDVPS Y1, Y0, Y3, Y3
-	VMULPS    Y5, Y5, Y0
-	VMULPS    radius_3f2ad1c2<>+0(SB), Y5, Y6
-	VMULPS    radius_3f06fb65<>+0(SB), Y5, Y1
-	VADDPS    radius_3f7fff60<>+0(SB), Y6, Y6
-	VADDPS    radius_3ef989f3<>+0(SB), Y1, Y1
-	VMULPS    Y0, Y1, Y1
-	VADDPS    Y1, Y6, Y6
-	VMULPS    radius_401aa7fb<>+0(SB), Y5, Y8
-	VMULPS    radius_403507a4<>+0(SB), Y5, Y1
-	VADDPS    radius_beb9142f<>+0(SB), Y8, Y8
-	VADDPS    radius_c051cc98<>+0(SB), Y1, Y1
-	VMULPS    Y0, Y1, Y1
-	VADDPS    Y1, Y8, Y8
-	VMULPS    Y0, Y0, Y1
-	VMULPS    Y1, Y8, Y8
-	VADDPS    Y8, Y6, Y6
-	VMULPS    Y0, Y6, Y6
-	VADDPS    Y5, Y5, Y0
-	VADDPS    Y0, Y6, Y6
 	VMULPS    Y3, Y3, Y0
-	VMULPS    radius_3f2ad1c2<>+0(SB), Y3, Y5
-	VMULPS    radius_3f06fb65<>+0(SB), Y3, Y1
-	VADDPS    radius_3f7fff60<>+0(SB), Y5, Y5
-	VADDPS    radius_3ef989f3<>+0(SB), Y1, Y1
-	VMULPS    Y0, Y1, Y1
-	VADDPS    Y1, Y5, Y5
-	VMULPS    radius_401aa7fb<>+0(SB), Y3, Y8
-	VMULPS    radius_403507a4<>+0(SB), Y3, Y1
-	VADDPS    radius_beb9142f<>+0(SB), Y8, Y8
-	VADDPS    radius_c051cc98<>+0(SB), Y1, Y1
-	VMULPS    Y0, Y1, Y1
-	VADDPS    Y1, Y8, Y8
-	VMULPS    Y0, Y0, Y1
-	VMULPS    Y1, Y8, Y8
-	VADDPS    Y8, Y5, Y5
+	VMULPS    radius_3f2ad1c2<>+0(SB), Y3, Y1
+	VMULPS    radius_3f06fb65<>+0(SB), Y3, Y4
+	VADDPS    radius_3f7fff60<>+0(SB), Y1, Y1
+	VADDPS    radius_3ef989f3<>+0(SB), Y4, Y4
+	VMULPS    Y0, Y4, Y4
+	VADDPS    Y4, Y1, Y1
+	VMULPS    radius_401aa7fb<>+0(SB), Y3, Y4
+	VMULPS    radius_403507a4<>+0(SB), Y3, Y5
+	VADDPS    radius_beb9142f<>+0(SB), Y4, Y4
+	VADDPS    radius_c051cc98<>+0(SB), Y5, Y5
 	VMULPS    Y0, Y5, Y5
-	VADDPS    Y3, Y3, Y0
-	VADDPS    Y0, Y5, Y5
-	VADDPS    Y2, Y6, Y6
-	VSQRTPS   Y6, Y6
-	VADDPS    Y4, Y5, Y5
-	VSQRTPS   Y5, Y5
-
-	// The cosines and sines.
-	VPSLLD    $0x02, Y9, Y0
+	VADDPS    Y5, Y4, Y4
+	VMULPS    Y0, Y0, Y5
+	VMULPS    Y5, Y4, Y4
+	VADDPS    Y4, Y1, Y1
+	VMULPS    Y0, Y1, Y1
+	VADDPS    Y3, Y3, Y3
+	VADDPS    Y3, Y1, Y1
+	VADDPS    Y2, Y1, Y1
+	VSQRTPS   Y1, Y1
+	VMOVDQU   672(SP), Y0
+	VPSLLD    $0x02, Y0, Y0
 	VPOR      two_00000002<>+0(SB), Y0, Y0
 	VCVTDQ2PS Y0, Y0
 	VMULPS    scale_2f800000<>+0(SB), Y0, Y0
-	VMULPS    Y0, Y0, Y1
-	VPSLLD    $0x02, Y7, Y2
-	VPOR      two_00000002<>+0(SB), Y2, Y2
-	VCVTDQ2PS Y2, Y2
-	VMULPS    scale_2f800000<>+0(SB), Y2, Y2
+	VMULPS    Y0, Y0, Y2
 	VMULPS    Y2, Y2, Y3
-	VMULPS    Y1, Y1, Y4
-	VMULPS    sine_bf255e12<>+0(SB), Y1, Y8
-	VMULPS    sine_bb998cc7<>+0(SB), Y1, Y10
-	VADDPS    sine_3fc90fdb<>+0(SB), Y8, Y8
-	VADDPS    sine_3da34052<>+0(SB), Y10, Y10
-	VMULPS    Y4, Y10, Y10
-	VADDPS    Y10, Y8, Y8
-	VMULPS    cosine_3e81e0d8<>+0(SB), Y1, Y10
-	VMULPS    cosine_3a6a7bf7<>+0(SB), Y1, Y11
-	VADDPS    cosine_bf9de9e6<>+0(SB), Y10, Y10
-	VADDPS    cosine_bcaad95b<>+0(SB), Y11, Y11
-	VMULPS    Y4, Y11, Y11
-	VADDPS    Y11, Y10, Y10
-	VMULPS    Y0, Y8, Y8
-	VMULPS    Y1, Y10, Y10
-	VADDPS    oneFloat_3f800000<>+0(SB), Y10, Y10
+	VMULPS    sine_bf255e12<>+0(SB), Y2, Y4
+	VMULPS    sine_bb998cc7<>+0(SB), Y2, Y5
+	VADDPS    sine_3fc90fdb<>+0(SB), Y4, Y4
+	VADDPS    sine_3da34052<>+0(SB), Y5, Y5
+	VMULPS    Y3, Y5, Y5
+	VADDPS    Y5, Y4, Y4
+	VMULPS    Y0, Y4, Y4
+	VMULPS    cosine_3e81e0d8<>+0(SB), Y2, Y0
+	VMULPS    cosine_3a6a7bf7<>+0(SB), Y2, Y5
+	VADDPS    cosine_bf9de9e6<>+0(SB), Y0, Y0
+	VADDPS    cosine_bcaad95b<>+0(SB), Y5, Y5
+	VMULPS    Y3, Y5, Y5
+	VADDPS    Y5, Y0, Y0
+	VMULPS    Y2, Y0, Y0
+	VADDPS    oneFloat_3f800000<>+0(SB), Y0, Y0
+	VMOVDQU   halfQuadrant_20000000<>+0(SB), Y2
+	VPADDD    672(SP), Y2, Y2
+	VPSLLD    $0x01, Y2, Y3
+	VBLENDVPS Y3, Y4, Y0, Y5
+	VBLENDVPS Y3, Y0, Y4, Y4
+	VPADDD    quadrant_40000000<>+0(SB), Y2, Y0
+	VPAND     sign_80000000<>+0(SB), Y0, Y0
+	VXORPS    Y0, Y5, Y5
+	VPAND     sign_80000000<>+0(SB), Y2, Y2
+	VXORPS    Y2, Y4, Y4
+	VMULPS    Y1, Y5, Y5
+	VMULPS    Y1, Y4, Y4
+	VUNPCKLPS Y4, Y5, Y0
+	VUNPCKHPS Y4, Y5, Y5
+	VMOVUPS   Y0, (AX)
+	VMOVUPS   Y5, 32(AX)
+	VMOVDQU   704(SP), Y0
+	VPOR      one_00000001<>+0(SB), Y0, Y0
+	VCVTDQ2PS Y0, Y1
+	VPSRAD    $0x1f, Y0, Y0
+	VPSRLD    $0x17, Y1, Y2
+	VPADDD    minus158_ffffff62<>+0(SB), Y2, Y2
+	VPANDN    Y2, Y0, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS    minusTwoLn2_bfb17218<>+0(SB), Y2, Y2
+	VANDPS    mantissa_007fffff<>+0(SB), Y1, Y3
+	VORPS     minusHalf_bf000000<>+0(SB), Y3, Y3
+	VADDPS    oneFloat_3f800000<>+0(SB), Y3, Y3
+	VMULPS    minusScale_af800000<>+0(SB), Y1, Y0
+	VBLENDVPS Y1, Y0, Y3, Y3
 	VMULPS    Y3, Y3, Y0
-	VMULPS    sine_bf255e12<>+0(SB), Y3, Y1
-	VMULPS    sine_bb998cc7<>+0(SB), Y3, Y4
-	VADDPS    sine_3fc90fdb<>+0(SB), Y1, Y1
-	VADDPS    sine_3da34052<>+0(SB), Y4, Y4
+	VMULPS    radius_3f2ad1c2<>+0(SB), Y3, Y1
+	VMULPS    radius_3f06fb65<>+0(SB), Y3, Y4
+	VADDPS    radius_3f7fff60<>+0(SB), Y1, Y1
+	VADDPS    radius_3ef989f3<>+0(SB), Y4, Y4
 	VMULPS    Y0, Y4, Y4
 	VADDPS    Y4, Y1, Y1
-	VMULPS    cosine_3e81e0d8<>+0(SB), Y3, Y4
-	VMULPS    cosine_3a6a7bf7<>+0(SB), Y3, Y11
-	VADDPS    cosine_bf9de9e6<>+0(SB), Y4, Y4
-	VADDPS    cosine_bcaad95b<>+0(SB), Y11, Y11
-	VMULPS    Y0, Y11, Y11
-	VADDPS    Y11, Y4, Y4
-	VMULPS    Y2, Y1, Y1
-	VMULPS    Y3, Y4, Y4
-	VADDPS    oneFloat_3f800000<>+0(SB), Y4, Y4
-	VPADDD    halfQuadrant_20000000<>+0(SB), Y9, Y9
-	VPSLLD    $0x01, Y9, Y0
-	VBLENDVPS Y0, Y8, Y10, Y2
-	VBLENDVPS Y0, Y10, Y8, Y8
-	VPADDD    quadrant_40000000<>+0(SB), Y9, Y0
+	VMULPS    radius_401aa7fb<>+0(SB), Y3, Y4
+	VMULPS    radius_403507a4<>+0(SB), Y3, Y5
+	VADDPS    radius_beb9142f<>+0(SB), Y4, Y4
+	VADDPS    radius_c051cc98<>+0(SB), Y5, Y5
+	VMULPS    Y0, Y5, Y5
+	VADDPS    Y5, Y4, Y4
+	VMULPS    Y0, Y0, Y5
+	VMULPS    Y5, Y4, Y4
+	VADDPS    Y4, Y1, Y1
+	VMULPS    Y0, Y1, Y1
+	VADDPS    Y3, Y3, Y3
+	VADDPS    Y3, Y1, Y1
+	VADDPS    Y2, Y1, Y1
+	VSQRTPS   Y1, Y1
+	VMOVDQU   736(SP), Y0
+	VPSLLD    $0x02, Y0, Y0
+	VPOR      two_00000002<>+0(SB), Y0, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS    scale_2f800000<>+0(SB), Y0, Y0
+	VMULPS    Y0, Y0, Y2
+	VMULPS    Y2, Y2, Y3
+	VMULPS    sine_bf255e12<>+0(SB), Y2, Y4
+	VMULPS    sine_bb998cc7<>+0(SB), Y2, Y5
+	VADDPS    sine_3fc90fdb<>+0(SB), Y4, Y4
+	VADDPS    sine_3da34052<>+0(SB), Y5, Y5
+	VMULPS    Y3, Y5, Y5
+	VADDPS    Y5, Y4, Y4
+	VMULPS    Y0, Y4, Y4
+	VMULPS    cosine_3e81e0d8<>+0(SB), Y2, Y0
+	VMULPS    cosine_3a6a7bf7<>+0(SB), Y2, Y5
+	VADDPS    cosine_bf9de9e6<>+0(SB), Y0, Y0
+	VADDPS    cosine_bcaad95b<>+0(SB), Y5, Y5
+	VMULPS    Y3, Y5, Y5
+	VADDPS    Y5, Y0, Y0
+	VMULPS    Y2, Y0, Y0
+	VADDPS    oneFloat_3f800000<>+0(SB), Y0, Y0
+	VMOVDQU   halfQuadrant_20000000<>+0(SB), Y2
+	VPADDD    736(SP), Y2, Y2
+	VPSLLD    $0x01, Y2, Y3
+	VBLENDVPS Y3, Y4, Y0, Y5
+	VBLENDVPS Y3, Y0, Y4, Y4
+	VPADDD    quadrant_40000000<>+0(SB), Y2, Y0
 	VPAND     sign_80000000<>+0(SB), Y0, Y0
-	VXORPS    Y0, Y2, Y2
-	VPAND     sign_80000000<>+0(SB), Y9, Y9
-	VXORPS    Y9, Y8, Y8
-	VPADDD    halfQuadrant_20000000<>+0(SB), Y7, Y7
-	VPSLLD    $0x01, Y7, Y0
-	VBLENDVPS Y0, Y1, Y4, Y3
-	VBLENDVPS Y0, Y4, Y1, Y1
-	VPADDD    quadrant_40000000<>+0(SB), Y7, Y0
-	VPAND     sign_80000000<>+0(SB), Y0, Y0
-	VXORPS    Y0, Y3, Y3
-	VPAND     sign_80000000<>+0(SB), Y7, Y7
-	VXORPS    Y7, Y1, Y1
-
-	// The products, in the order of the elements.
-	VMULPS    Y6, Y2, Y2
-	VMULPS    Y6, Y8, Y8
-	VUNPCKLPS Y8, Y2, Y0
-	VUNPCKHPS Y8, Y2, Y2
-	VMOVUPS   Y0, (AX)
-	VMOVUPS   Y2, 32(AX)
-	VMULPS    Y5, Y3, Y3
-	VMULPS    Y5, Y1, Y1
-	VUNPCKLPS Y1, Y3, Y0
-	VUNPCKHPS Y1, Y3, Y3
+	VXORPS    Y0, Y5, Y5
+	VPAND     sign_80000000<>+0(SB), Y2, Y2
+	VXORPS    Y2, Y4, Y4
+	VMULPS    Y1, Y5, Y5
+	VMULPS    Y1, Y4, Y4
+	VUNPCKLPS Y4, Y5, Y0
+	VUNPCKHPS Y4, Y5, Y5
 	VMOVUPS   Y0, 64(AX)
-	VMOVUPS   Y3, 96(AX)
-	ADDQ      $0x80, AX
-	DECQ      CX
-	JNE       group
+	VMOVUPS   Y5, 96(AX)
 	VZEROUPPER
 	RET
 

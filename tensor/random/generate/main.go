@@ -36,7 +36,9 @@ func main() {
 	Generate()
 }
 
-// normalGroups emits the function: the key schedule, then one iteration of the loop for each group.
+// normalGroups emits the function: the key schedule, the words of the first group, then one iteration of the loop for each group. An
+// iteration makes the normals of one group from its words and the words of the next, two computations that do not wait for each other: their
+// instructions alternate.
 func normalGroups() {
 	TEXT("normalGroupsAVX2", NOSPLIT, "func(dst *float32, groups int, k0, k1, c0, c1, c2, c3 uint32)")
 	Pragma("noescape")
@@ -52,37 +54,98 @@ func normalGroups() {
 	VPADDD(quadOffsets(), first, first)
 	counter := AllocLocal(vectorSize)
 	VMOVDQU(first, counter)
+	var words [sets]pair
+	for i := range words {
+		words[i] = pair{AllocLocal(vectorSize), AllocLocal(vectorSize)}
+	}
 
+	Comment("The words of the first group.")
+	alternate(philox(shared, counter, words))
 	Label("group")
-	var state [sets]*set
-	for i := range state {
-		state[i] = newSet(counter, i)
-	}
-	next := YMM()
-	VMOVDQU(constant("nextGroup", quadsAGroup), next)
-	VPADDD(counter, next, next)
-	VMOVDQU(next, counter)
-	for round := range rounds {
-		Commentf("Round %d.", round)
-		for _, s := range state {
-			switch round {
-			case 0:
-				s.round0(shared)
-			case 1:
-				s.round1(shared)
-			case 2:
-				s.round2(shared)
-			default:
-				s.round(shared.k0[round], shared.k1[round])
-			}
-		}
-	}
-	boxMuller(state, dst)
-	ADDQ(Imm(bytesAGroup), dst)
 	DECQ(groups)
-	JNE(LabelRef("group"))
+	JZ(LabelRef("last"))
+	Comment("The normals of a group, and the words of the next.")
+	alternate(philox(shared, counter, words), boxMuller(words, dst))
+	ADDQ(Imm(bytesAGroup), dst)
+	JMP(LabelRef("group"))
+	Label("last")
+	Comment("The normals of the last group.")
+	alternate(boxMuller(words, dst))
 	VZEROUPPER()
 	RET()
+}
+
+// pair is where the words of a set lie: words 0 and 2 of the quads, for radius, and words 1 and 3, for circle.
+type pair struct{ radius, circle Mem }
+
+// stream is a computation in short steps.
+type stream []func()
+
+// alternate emits streams side by side, each at the pace at which all end together. A first stream's last step comes last.
+func alternate(streams ...stream) {
+	done := make([]int, len(streams))
+	for {
+		next := -1
+		for i := range streams {
+			// The one that is least far.
+			if done[i] < len(streams[i]) && (next < 0 || done[i]*len(streams[next]) < done[next]*len(streams[i])) {
+				next = i
+			}
+		}
+		if next < 0 {
+			return
+		}
+		if next == 0 && done[0] == len(streams[0])-1 {
+			for i := range streams[1:] {
+				for ; done[1+i] < len(streams[1+i]); done[1+i]++ {
+					streams[1+i][done[1+i]]()
+				}
+			}
+		}
+		streams[next][done[next]]()
+		done[next]++
+	}
+}
+
+// philox makes a group's words and counts up.
+func philox(shared *schedule, counter Mem, words [sets]pair) stream {
+	var state [sets]*set
+	var steps stream
+	steps = append(steps, func() {
+		for i := range state {
+			state[i] = newSet(counter, i)
+		}
+	}, func() {
+		next := YMM()
+		VMOVDQU(constant("nextGroup", quadsAGroup), next)
+		VPADDD(counter, next, next)
+		VMOVDQU(next, counter)
+	})
+	for round := range rounds {
+		for i := range state {
+			steps = append(steps, func() {
+				s := state[i]
+				switch round {
+				case 0:
+					s.round0(shared)
+				case 1:
+					s.round1(shared)
+				case 2:
+					s.round2(shared)
+				default:
+					s.round(shared.k0[round], shared.k1[round])
+				}
+			})
+		}
+	}
+	// The words of the group before are not needed any more when these are stored.
+	return append(steps, func() {
+		for i, s := range state {
+			w0, w1 := s.words()
+			VMOVDQU(w0, words[i].radius)
+			VMOVDQU(w1, words[i].circle)
+		}
+	})
 }
 
 // schedule is what all quads of a call share, on the stack, each in all lanes: the key words of the rounds, and those parts of
@@ -220,133 +283,132 @@ func (s *set) words() (w0, w1 VecVirtual) {
 	return s.c0, s.c1
 }
 
-// boxMuller turns the words of both sets into normals and writes them. The instructions of the two alternate in short runs, so that one
-// waits for its operands while the other works.
-func boxMuller(state [sets]*set, dst Register) {
-	var radii [sets]radius
-	var circles [sets]circle
-	for i, s := range state {
-		radii[i].word, circles[i].word = s.words()
+// boxMuller turns the words of a group into normals and writes them, one set after the other.
+func boxMuller(words [sets]pair, dst Register) stream {
+	var steps stream
+	for i, w := range words {
+		r, c := &radius{words: w.radius}, &circle{words: w.circle}
+		steps = append(append(append(steps, r.steps()...), c.steps()...), func() {
+			VMULPS(r.square, c.cosine, c.cosine)
+			VMULPS(r.square, c.sine, c.sine)
+			low := YMM()
+			VUNPCKLPS(c.sine, c.cosine, low)
+			VUNPCKHPS(c.sine, c.cosine, c.cosine)
+			VMOVUPS(low, Mem{Base: dst, Disp: i * bytesASet})
+			VMOVUPS(c.cosine, Mem{Base: dst, Disp: i*bytesASet + vectorSize})
+		})
 	}
-	Comment("The radii.")
-	for step := range radii[0].steps() {
-		for i := range sets {
-			radii[i].steps()[step]()
-		}
-	}
-	Comment("The cosines and sines.")
-	for step := range circles[0].steps() {
-		for i := range sets {
-			circles[i].steps()[step]()
-		}
-	}
-	Comment("The products, in the order of the elements.")
-	for i := range sets {
-		r, c := radii[i], circles[i]
-		VMULPS(r.square, c.cosine, c.cosine)
-		VMULPS(r.square, c.sine, c.sine)
-		low := YMM()
-		VUNPCKLPS(c.sine, c.cosine, low)
-		VUNPCKHPS(c.sine, c.cosine, c.cosine)
-		VMOVUPS(low, Mem{Base: dst, Disp: i * bytesASet})
-		VMOVUPS(c.cosine, Mem{Base: dst, Disp: i*bytesASet + vectorSize})
-	}
+	return steps
 }
 
 // radius computes sqrt(-2 ln((word|1) / 2^32)) with the operations of radius in package random.
 type radius struct {
-	word, x, k, g, square VecVirtual
+	words                     Mem
+	x, k, g, g2, high, square VecVirtual
 }
 
-func (r *radius) steps() []func() {
-	return []func(){r.exponent, r.mantissa, r.polynomial, r.root}
-}
-
-// exponent: k = 158 - exponent in the lower half, 0 in the upper; here -k, times -2 ln 2.
-func (r *radius) exponent() {
-	upper := YMM()
-	r.x, r.k = YMM(), YMM()
-	VPOR(constant("one", 1), r.word, r.word)
-	VCVTDQ2PS(r.word, r.x)
-	VPSRAD(Imm(31), r.word, upper)
-	VPSRLD(Imm(23), r.x, r.k)
-	VPADDD(constant("minus158", 1<<32-158), r.k, r.k)
-	VPANDN(r.k, upper, r.k)
-	VCVTDQ2PS(r.k, r.k)
-	VMULPS(constantFloat("minusTwoLn2", -0x1.62e43p+0), r.k, r.k)
-}
-
-// mantissa: g, from the mantissa in the lower half, from the whole word in the upper.
-func (r *radius) mantissa() {
-	high := YMM()
-	r.g = YMM()
-	VANDPS(constant("mantissa", 0x007fffff), r.x, r.g)
-	VORPS(constantFloat("minusHalf", -0.5), r.g, r.g)
-	VADDPS(constantFloat("oneFloat", 1), r.g, r.g)
-	VMULPS(constantFloat("minusScale", -0x1p-32), r.x, high)
-	VBLENDVPS(r.x, high, r.g, r.g)
-}
-
-// polynomial: 2 g + g^2 (radius0 + ...).
-func (r *radius) polynomial() {
-	g2, g4, doubled := YMM(), YMM(), YMM()
-	VMULPS(r.g, r.g, g2)
-	low := cubic("radius", r.g, g2, 0x1.fffecp-1, 0x1.55a384p-1, 0x1.f313e6p-2, 0x1.0df6cap-1)
-	high := cubic("radius", r.g, g2, -0x1.72285ep-2, 0x1.354ff6p+1, -0x1.a3993p+1, 0x1.6a0f48p+1)
-	VMULPS(g2, g2, g4)
-	VMULPS(g4, high, high)
-	VADDPS(high, low, low)
-	VMULPS(g2, low, low)
-	VADDPS(r.g, r.g, doubled)
-	VADDPS(doubled, low, low)
-	r.square = low
-}
-
-func (r *radius) root() {
-	VADDPS(r.k, r.square, r.square)
-	VSQRTPS(r.square, r.square)
+func (r *radius) steps() stream {
+	var word VecVirtual
+	return stream{
+		// k = 158 - exponent in the lower half, 0 in the upper; here -k, times -2 ln 2.
+		func() {
+			word, r.x, r.k = YMM(), YMM(), YMM()
+			VMOVDQU(r.words, word)
+			VPOR(constant("one", 1), word, word)
+			VCVTDQ2PS(word, r.x)
+			VPSRAD(Imm(31), word, word)
+		},
+		func() {
+			VPSRLD(Imm(23), r.x, r.k)
+			VPADDD(constant("minus158", 1<<32-158), r.k, r.k)
+			VPANDN(r.k, word, r.k)
+			VCVTDQ2PS(r.k, r.k)
+			VMULPS(constantFloat("minusTwoLn2", -0x1.62e43p+0), r.k, r.k)
+		},
+		// g, from the mantissa in the lower half, from the whole word in the upper.
+		func() {
+			high := YMM()
+			r.g = YMM()
+			VANDPS(constant("mantissa", 0x007fffff), r.x, r.g)
+			VORPS(constantFloat("minusHalf", -0.5), r.g, r.g)
+			VADDPS(constantFloat("oneFloat", 1), r.g, r.g)
+			VMULPS(constantFloat("minusScale", -0x1p-32), r.x, high)
+			VBLENDVPS(r.x, high, r.g, r.g)
+		},
+		// 2 g + g^2 (radius0 + ...).
+		func() {
+			r.g2 = YMM()
+			VMULPS(r.g, r.g, r.g2)
+		},
+		func() {
+			r.square = cubic("radius", r.g, r.g2, 0x1.fffecp-1, 0x1.55a384p-1, 0x1.f313e6p-2, 0x1.0df6cap-1)
+		},
+		func() {
+			r.high = cubic("radius", r.g, r.g2, -0x1.72285ep-2, 0x1.354ff6p+1, -0x1.a3993p+1, 0x1.6a0f48p+1)
+		},
+		func() {
+			g4 := YMM()
+			VMULPS(r.g2, r.g2, g4)
+			VMULPS(g4, r.high, r.high)
+			VADDPS(r.high, r.square, r.square)
+			VMULPS(r.g2, r.square, r.square)
+		},
+		func() {
+			VADDPS(r.g, r.g, r.g)
+			VADDPS(r.g, r.square, r.square)
+			VADDPS(r.k, r.square, r.square)
+			VSQRTPS(r.square, r.square)
+		},
+	}
 }
 
 // circle computes the cosine and the sine of 2 pi (word + 1/2) / 2^32 with the operations of circle in package random.
 type circle struct {
-	word, t, v, cosine, sine VecVirtual
+	words                  Mem
+	t, v, v2, cosine, sine VecVirtual
 }
 
-func (c *circle) steps() []func() {
-	return []func(){c.reduce, c.polynomials, c.quadrant}
-}
-
-func (c *circle) reduce() {
-	c.t, c.v = YMM(), YMM()
-	VPSLLD(Imm(2), c.word, c.t)
-	VPOR(constant("two", 2), c.t, c.t)
-	VCVTDQ2PS(c.t, c.t)
-	VMULPS(constantFloat("scale", 0x1p-32), c.t, c.t)
-	VMULPS(c.t, c.t, c.v)
-}
-
-func (c *circle) polynomials() {
-	v2 := YMM()
-	VMULPS(c.v, c.v, v2)
-	c.sine = cubic("sine", c.v, v2, 0x1.921fb6p+0, -0x1.4abc24p-1, 0x1.4680a4p-4, -0x1.33198ep-8)
-	c.cosine = cubic("cosine", c.v, v2, -0x1.3bd3ccp+0, 0x1.03c1bp-2, -0x1.55b2b6p-6, 0x1.d4f7eep-11)
-	VMULPS(c.t, c.sine, c.sine)
-	VMULPS(c.v, c.cosine, c.cosine)
-	VADDPS(constantFloat("oneFloat", 1), c.cosine, c.cosine)
+func (c *circle) steps() stream {
+	return stream{
+		func() {
+			c.t, c.v = YMM(), YMM()
+			VMOVDQU(c.words, c.t)
+			VPSLLD(Imm(2), c.t, c.t)
+			VPOR(constant("two", 2), c.t, c.t)
+			VCVTDQ2PS(c.t, c.t)
+		},
+		func() {
+			c.v2 = YMM()
+			VMULPS(constantFloat("scale", 0x1p-32), c.t, c.t)
+			VMULPS(c.t, c.t, c.v)
+			VMULPS(c.v, c.v, c.v2)
+		},
+		func() {
+			c.sine = cubic("sine", c.v, c.v2, 0x1.921fb6p+0, -0x1.4abc24p-1, 0x1.4680a4p-4, -0x1.33198ep-8)
+			VMULPS(c.t, c.sine, c.sine)
+		},
+		func() {
+			c.cosine = cubic("cosine", c.v, c.v2, -0x1.3bd3ccp+0, 0x1.03c1bp-2, -0x1.55b2b6p-6, 0x1.d4f7eep-11)
+			VMULPS(c.v, c.cosine, c.cosine)
+			VADDPS(constantFloat("oneFloat", 1), c.cosine, c.cosine)
+		},
+		c.quadrant,
+	}
 }
 
 // quadrant exchanges and negates.
 func (c *circle) quadrant() {
-	odd, sign, z := YMM(), YMM(), YMM()
-	VPADDD(constant("halfQuadrant", 1<<29), c.word, c.word)
-	VPSLLD(Imm(1), c.word, odd)
+	word, odd, sign, z := YMM(), YMM(), YMM(), YMM()
+	VMOVDQU(constant("halfQuadrant", 1<<29), word)
+	VPADDD(c.words, word, word)
+	VPSLLD(Imm(1), word, odd)
 	VBLENDVPS(odd, c.sine, c.cosine, z)
 	VBLENDVPS(odd, c.cosine, c.sine, c.sine)
-	VPADDD(constant("quadrant", 1<<30), c.word, sign)
+	VPADDD(constant("quadrant", 1<<30), word, sign)
 	VPAND(constant("sign", 1<<31), sign, sign)
 	VXORPS(sign, z, z)
-	VPAND(constant("sign", 1<<31), c.word, c.word)
-	VXORPS(c.word, c.sine, c.sine)
+	VPAND(constant("sign", 1<<31), word, word)
+	VXORPS(word, c.sine, c.sine)
 	c.cosine = z
 }
 

@@ -21,15 +21,20 @@ func All() {
 		multiplyTable(rows)
 	}
 	for rows := 1; rows <= panelRows; rows++ {
+		multiplyWindows(rows)
+	}
+	for rows := 1; rows <= panelRows; rows++ {
 		scatter(rows)
 	}
+	accumulateLines()
 	windowRuns()
 	windowGather()
 	transpose()
-	maxLine()
-	maxLineBackward()
+	maxPlanes()
+	maxPlanesBackward()
 	expm1()
 	elementwise(avx2)
 	updates(avx2)
+	wide(avx2)
 	peak(avx2)
 }

@@ -31,10 +31,13 @@ func newSums(rows int) sums {
 }
 
 // step adds the product of one depth: each row's scalar times the panel's row.
-func (s sums) step(scalars []Mem, b Mem) {
+func (s sums) step(scalars []Mem, b Mem) { s.stepHalves(scalars, b, b.Offset(vector*bytes)) }
+
+// stepHalves is step with a row whose halves lie apart.
+func (s sums) stepHalves(scalars []Mem, first, second Mem) {
 	lo, hi := YMM(), YMM()
-	VMOVUPS(b, lo)
-	VMOVUPS(b.Offset(vector*bytes), hi)
+	VMOVUPS(first, lo)
+	VMOVUPS(second, hi)
 	for i := range s {
 		a := YMM()
 		VBROADCASTSS(scalars[i], a)
@@ -53,6 +56,18 @@ func (s sums) each(c GPVirtual, stride GPVirtual, visit func(i, h int, sum VecVi
 		}
 		if i+1 < len(s) {
 			ADDQ(stride, row)
+		}
+	}
+}
+
+// rectify replaces negative sums by zero.
+func (s sums) rectify() {
+	zero := YMM()
+	VXORPS(zero, zero, zero)
+	for i := range s {
+		for h := range 2 {
+			// The maximum of a NaN and zero is the operand written first: NaN stays.
+			VMAXPS(s[i][h], zero, s[i][h])
 		}
 	}
 }
@@ -161,16 +176,7 @@ func multiply(rows int) {
 			}
 		}
 	})
-	when(flagReLU, "rectified", func() {
-		zero := YMM()
-		VXORPS(zero, zero, zero)
-		for i := range s {
-			for h := range 2 {
-				// The maximum of a NaN and zero is the operand written first: NaN stays.
-				VMAXPS(s[i][h], zero, s[i][h])
-			}
-		}
-	})
+	when(flagReLU, "rectified", s.rectify)
 	s.each(c, stride, func(i, h int, sum VecVirtual, at Mem) { VMOVUPS(sum, at) })
 	VZEROUPPER()
 	RET()

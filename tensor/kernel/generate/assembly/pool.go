@@ -6,33 +6,55 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// lines writes a loop over n >= 8 outputs, eight at a time; the last eight may
-// repeat some of the ones before. body gets the byte offset of the first output.
-func lines(n Register, body func(at GPVirtual)) {
-	at, left := GP64(), GP64()
-	XORQ(at, at)
-	MOVQ(n, left)
-	Label("loop")
-	body(at)
-	ADDQ(Imm(vector*bytes), at)
-	SUBQ(Imm(vector), left)
-	JLE(LabelRef("end"))
-	CMPQ(left, Imm(vector))
-	JGE(LabelRef("loop"))
-	// Step back, so that exactly eight are left.
-	LEAQ(Mem{Base: at, Index: left, Scale: bytes, Disp: -vector * bytes}, at)
-	MOVQ(U32(vector), left)
-	JMP(LabelRef("loop"))
-	Label("end")
+// segment is four outputs of a line and what they are made of.
+type segment struct{ input, output GPVirtual }
+
+// planes writes a loop over planes and, in each, over pairs of segments, whose places in x and y the parameter table holds: inputs, then
+// outputs. The parameters x and y name the sides; others of their kind move along.
+func planes(x, y []string, body func(inputs, outputs []Register, pair [2]segment)) {
+	var inputs, outputs []Register
+	for _, name := range x {
+		inputs = append(inputs, Load(Param(name), GP64()))
+	}
+	for _, name := range y {
+		outputs = append(outputs, Load(Param(name), GP64()))
+	}
+	Label("plane")
+	table, pairs := Load(Param("table"), GP64()), Load(Param("pairs"), GP64())
+	Label("pair")
+	var pair [2]segment
+	for h := range pair {
+		pair[h] = segment{GP64(), GP64()}
+		MOVLQSX(Mem{Base: table, Disp: h * bytes}, pair[h].input)
+		MOVLQSX(Mem{Base: table, Disp: (2 + h) * bytes}, pair[h].output)
+	}
+	body(inputs, outputs, pair)
+	ADDQ(Imm(4*bytes), table)
+	DECQ(pairs)
+	JNZ(LabelRef("pair"))
+	for side, registers := range [][]Register{inputs, outputs} {
+		step := loadBytes([]string{"xPlane", "yPlane"}[side])
+		for _, r := range registers {
+			ADDQ(step, r)
+		}
+	}
+	left := GP64()
+	MOVQ(NewParamAddr("planes", planesOffset(len(x)+len(y))), left)
+	DECQ(left)
+	MOVQ(left, NewParamAddr("planes", planesOffset(len(x)+len(y))))
+	JNZ(LabelRef("plane"))
 	VZEROUPPER()
 	RET()
 }
 
-// pair loads the sixteen inputs above or below eight outputs.
-func pair(line Register, at GPVirtual) [2]VecVirtual {
+// planesOffset is where the parameter planes lies after that many pointers and the table: it counts down in place.
+func planesOffset(pointers int) int { return 8 * (pointers + 2) }
+
+// two loads the sixteen inputs of a pair of segments, of the lines at line.
+func two(line Register, pair [2]segment) [2]VecVirtual {
 	v := [2]VecVirtual{YMM(), YMM()}
 	for h := range v {
-		VMOVUPS(Mem{Base: line, Index: at, Scale: 2, Disp: h * vector * bytes}, v[h])
+		VMOVUPS(Mem{Base: line, Index: pair[h].input, Scale: bytes}, v[h])
 	}
 	return v
 }
@@ -55,59 +77,61 @@ func evenOdd(v [2]VecVirtual) (even, odd VecVirtual) {
 	return even, odd
 }
 
-// maxLine writes the forward pass of 2 x 2 maximum pooling.
-func maxLine() {
-	TEXT("maxLineAVX2", NOSPLIT, "func(y, upper, lower *float32, n int)")
+// maxPlanes writes the forward pass of 2 x 2 maximum pooling. The lines of x below upper are the parameter lower.
+func maxPlanes() {
+	TEXT("maxPlanesAVX2", NOSPLIT, "func(upper, lower, y *float32, table *int32, pairs, planes, xPlane, yPlane int, floor float32)")
 	Pragma("noescape")
-	Doc("maxLineAVX2 is maxLine for at least eight outputs.")
-	y, upper, lower := Load(Param("y"), GP64()), Load(Param("upper"), GP64()), Load(Param("lower"), GP64())
-	lines(Load(Param("n"), GP64()), func(at GPVirtual) {
-		u, l := pair(upper, at), pair(lower, at)
+	Doc("maxPlanesAVX2 is maxPlanes.")
+	floor := YMM()
+	VBROADCASTSS(NewParamAddr("floor", 64), floor)
+	planes([]string{"upper", "lower"}, []string{"y"}, func(x, y []Register, pair [2]segment) {
+		u, l := two(x[0], pair), two(x[1], pair)
 		even, odd := evenOdd([2]VecVirtual{maximum(u[0], l[0]), maximum(u[1], l[1])})
 		result := maximum(even, odd)
+		VMAXPS(result, floor, result) // result where it is NaN
 		VPERMPD(Imm(0xd8), result, result)
-		VMOVUPS(result, Mem{Base: y, Index: at, Scale: 1})
+		VMOVUPS(result.AsX(), Mem{Base: y[0], Index: pair[0].output, Scale: bytes})
+		VEXTRACTF128(Imm(1), result, Mem{Base: y[0], Index: pair[1].output, Scale: bytes})
 	})
 }
 
-// maxLineBackward writes the backward pass of 2 x 2 maximum pooling.
-func maxLineBackward() {
-	TEXT("maxLineBackwardAVX2", NOSPLIT, "func(dupper, dlower, upper, lower, gradient *float32, n int)")
+// maxPlanesBackward writes the backward pass of 2 x 2 maximum pooling.
+func maxPlanesBackward() {
+	TEXT("maxPlanesBackwardAVX2", NOSPLIT, "func(upper, lower, dupper, dlower, gradient *float32, table *int32, pairs, planes, xPlane, yPlane int)")
 	Pragma("noescape")
-	Doc("maxLineBackwardAVX2 is maxLineBackward for at least eight outputs.")
-	dupper, dlower := Load(Param("dupper"), GP64()), Load(Param("dlower"), GP64())
-	upper, lower := Load(Param("upper"), GP64()), Load(Param("lower"), GP64())
-	gradient := Load(Param("gradient"), GP64())
+	Doc("maxPlanesBackwardAVX2 is maxPlanesBackward.")
 	const greater = 0x1e
-	lines(Load(Param("n"), GP64()), func(at GPVirtual) {
+	planes([]string{"upper", "lower", "dupper", "dlower"}, []string{"gradient"}, func(x, y []Register, pair [2]segment) {
 		// row returns the greater of each two neighbours and whether it is the
 		// second.
 		row := func(line Register) (best, second VecVirtual) {
-			even, odd := evenOdd(pair(line, at))
+			even, odd := evenOdd(two(line, pair))
 			best, second = YMM(), YMM()
 			VCMPPS(Imm(greater), even, odd, second)
 			VMAXPS(even, odd, best)
 			return best, second
 		}
-		upperBest, upperSecond := row(upper)
-		lowerBest, lowerSecond := row(lower)
+		upperBest, upperSecond := row(x[0])
+		lowerBest, lowerSecond := row(x[1])
 		below := YMM()
 		VCMPPS(Imm(greater), upperBest, lowerBest, below)
 		g := YMM()
-		VPERMPD(Imm(0xd8), Mem{Base: gradient, Index: at, Scale: 1}, g)
+		VMOVUPS(Mem{Base: y[0], Index: pair[0].output, Scale: bytes}, g.AsX())
+		VINSERTF128(Imm(1), Mem{Base: y[0], Index: pair[1].output, Scale: bytes}, g, g)
+		VPERMPD(Imm(0xd8), g, g)
 		store := func(line Register, part, second VecVirtual) {
 			even, odd, out := YMM(), YMM(), YMM()
 			VANDNPS(part, second, even)
 			VANDPS(part, second, odd)
 			VUNPCKLPS(odd, even, out)
-			VMOVUPS(out, Mem{Base: line, Index: at, Scale: 2})
+			VMOVUPS(out, Mem{Base: line, Index: pair[0].input, Scale: bytes})
 			VUNPCKHPS(odd, even, out)
-			VMOVUPS(out, Mem{Base: line, Index: at, Scale: 2, Disp: vector * bytes})
+			VMOVUPS(out, Mem{Base: line, Index: pair[1].input, Scale: bytes})
 		}
 		part := YMM()
 		VANDNPS(g, below, part)
-		store(dupper, part, upperSecond)
+		store(x[2], part, upperSecond)
 		VANDPS(g, below, part)
-		store(dlower, part, lowerSecond)
+		store(x[3], part, lowerSecond)
 	})
 }

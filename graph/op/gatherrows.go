@@ -1,0 +1,49 @@
+package op
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// GatherRows takes a step's examples out of a data set of numbers, its rows: x [N ...], header -> y [B ...]. It has no gradient: data are not learned.
+// Regressions on tables use it, as networks on images use GatherImages.
+type GatherRows struct {
+	Batch Batch
+}
+
+// Name implements graph.Op.
+func (GatherRows) Name() string { return "gather rows" }
+
+// InputType implements graph.Mixed.
+func (GatherRows) InputType(i int) tensor.DType { return [...]tensor.DType{1: tensor.Uint64}[i] }
+
+// Shape implements graph.Op.
+func (g GatherRows) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, -1, 1); err != nil {
+		return nil, err
+	}
+	if len(in[0]) == 0 {
+		return nil, errors.New("the data are a scalar, wants rows")
+	}
+	return append(tensor.Shape{g.Batch.Size}, in[0][1:]...), g.Batch.check(in[0][0])
+}
+
+// Lower implements graph.Op.
+func (g GatherRows) Lower(l *graph.Lowering) {
+	examples := l.Shapes[0][0]
+	width := l.Shape.Elements() / g.Batch.Size
+	run := graph.Pick(l, gatherRows[float32](g, examples, width), gatherRows[float64](g, examples, width))
+	l.Emit("gather_rows", g.Batch.Size*width, tensor.Rows(g.Batch.Size, width, run), l.Out(), l.In(0), l.In(1),
+		tensor.Int(examples), tensor.Int(g.Batch.Size), tensor.Int(width), flag(g.Batch.Shuffled))
+}
+
+func gatherRows[T float32 | float64](g GatherRows, examples, width int) func(a *tensor.Args, lo, hi int) {
+	return func(a *tensor.Args, lo, hi int) {
+		y, x, header := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[uint64](a, 2)
+		g.Batch.walk(header, examples, lo, hi, func(i, example int) {
+			copy(y[i*width:(i+1)*width], x[example*width:])
+		})
+	}
+}

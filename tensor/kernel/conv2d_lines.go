@@ -1,0 +1,149 @@
+package kernel
+
+// linesPlan computes the gradient of a filter of five columns from lines: a vector of eight pixels of dout, times the same of x moved by
+// each of the five columns, adds to five vectors of sums, for two output channels at a time. Nothing is packed and no vector holds
+// channels that do not exist, which suits few output channels; but the lines of dout are filled up to whole vectors.
+type linesPlan struct {
+	window
+	shape   Conv2D
+	chunks  int     // ranges of the batch, whose gradients the workspace holds [chunks K C R S]
+	ranges  int     // of pairs of output channels
+	line    int     // of dout, in whole vectors
+	offsets []int32 // of (c, r) in the padded copy
+	combine int     // tiles of the second phase
+}
+
+// lineTaps is the width of filter that this is for, lineVector the pixels of a vector.
+const (
+	lineTaps   = 5
+	lineVector = 8
+)
+
+// linesElements bounds the padded copies of x, so that they stay in the second-level cache.
+const linesElements = 1 << 16
+
+// suitsLines tells whether less is computed in vain than with panels of sixteen output channels.
+func (c Conv2D) suitsLines() bool {
+	if c.S != lineTaps || c.StrideW != 1 || c.DilationW != 1 {
+		return false
+	}
+	lines := float64(ceilDiv(c.Q(), lineVector)*lineVector) / float64(c.Q()) * float64(ceilDiv(c.K, 2)*2)
+	return lines < float64(ceilDiv(c.K, panelColumns)*panelColumns)
+}
+
+// filterLines makes BackwardFilter ready this way.
+func (c Conv2D) filterLines() Plan {
+	p := linesPlan{shape: c, line: ceilDiv(c.Q(), lineVector) * lineVector}
+	p.window = c.imageWindow()
+	p.strideH = c.StrideH
+	p.rows = p.outH
+	p.paddedH = (p.outH-1)*c.StrideH + (c.R-1)*c.DilationH + 1
+	p.paddedW = p.line + lineTaps - 1
+	plane := p.paddedH * p.paddedW
+	p.images = max(1, min(ceilDiv(2*c.B, tileCount), linesElements/(c.C*plane)))
+	p.chunks = max(1, min(p.window.tiles(), tileCount, partialElements/c.sizeW()))
+	p.ranges = min(ceilDiv(tileCount, p.chunks), ceilDiv(c.K, 2))
+	p.combine = min(ceilDiv(c.sizeW(), panelColumns), tileCount)
+	for channel := range c.C {
+		for r := range c.R {
+			p.offsets = append(p.offsets, int32(channel*plane+r*c.DilationH*p.paddedW))
+		}
+	}
+	scratch := p.images*c.C*plane + slack + c.C*c.R*lineTaps
+	if p.line != p.outW {
+		scratch += 2 * p.images * p.outH * p.line
+	}
+	return Plan{
+		Phases:    []int{p.chunks * p.ranges, p.combine},
+		Workspace: p.chunks * c.sizeW(),
+		Scratch:   scratch,
+		kind:      kindConv2DLines,
+		sizeA:     c.sizeY(), sizeB: c.sizeX(), sizeOut: c.sizeW(),
+		lines: p,
+	}
+}
+
+// linesTile adds up the gradients of one range of pairs over one chunk of the batch.
+func linesTile[T Float](p *linesPlan, tile int, o Operands[T]) {
+	s := p.shape
+	partLo, partHi := cut(p.window.tiles(), p.chunks, tile%p.chunks)
+	pairLo, pairHi := cut(ceilDiv(s.K, 2), p.ranges, tile/p.chunks)
+	each := len(p.offsets) * lineTaps
+	partial := o.Workspace[tile%p.chunks*s.K*each:][:s.K*each]
+	padded := o.Scratch[:p.paddedSize()]
+	spare := o.Scratch[len(padded):][:each]
+	copies := o.Scratch[len(padded)+each:]
+	for part := partLo; part < partHi; part++ {
+		at := p.part(part)
+		pad(&p.window, padded, o.B, at.image, at.images, 0, s.C, 0)
+		clear(padded[at.images*s.C*p.paddedH*p.paddedW:])
+		for k := 2 * pairLo; k < min(2*pairHi, s.K); k += 2 {
+			dout := o.A[(at.image*s.K+k)*p.outH*p.outW:]
+			second, out := p.outH*p.outW, spare // of a last channel without a partner, whose sums are not wanted
+			if k+1 < s.K {
+				out = partial[(k+1)*each:][:each]
+			} else {
+				second = 0
+			}
+			image := s.K * p.outH * p.outW
+			if p.line != p.outW {
+				image = 2 * p.outH * p.line
+				widenLines(p, copies, dout, at.images, second)
+				dout, second = copies, p.outH*p.line
+			}
+			accumulateLines(p, at.images, padded, dout, second, image, partial[k*each:][:each], out, part > partLo)
+		}
+	}
+}
+
+// widenLines copies the lines of a pair of channels with zeros behind them: [images 2 P line].
+func widenLines[T Float](p *linesPlan, copies, dout []T, images, second int) {
+	area := p.outH * p.outW
+	for n := range images {
+		for half := range 2 {
+			from := dout[n*p.shape.K*area+half*second:][:area]
+			to := copies[(2*n+half)*p.outH*p.line:][:p.outH*p.line]
+			for row := range p.outH {
+				line := to[row*p.line:][:p.line]
+				clear(line[copy(line, from[row*p.outW:][:p.outW]):])
+			}
+		}
+	}
+}
+
+// accumulateLines makes the gradients of two output channels, the lines of whose dout are second elements apart, from some images, and adds
+// them to first and other, or puts them there.
+func accumulateLines[T Float](p *linesPlan, images int, padded, dout []T, second, image int, first, other []T, add bool) {
+	if accumulateLinesFast(p, images, padded, dout, second, image, first, other, add) {
+		return
+	}
+	for half, out := range [2][]T{first, other} {
+		for i, offset := range p.offsets {
+			var sums [lineTaps]T
+			for n := range images {
+				for row := range p.outH {
+					x := padded[n*p.channels*p.paddedH*p.paddedW+int(offset)+row*p.strideH*p.paddedW:][:p.line+lineTaps-1]
+					for q, v := range dout[n*image+half*second+row*p.line:][:p.line] {
+						at := x[q:][:lineTaps]
+						for t, u := range at {
+							sums[t] += v * u
+						}
+					}
+				}
+			}
+			to := out[i*lineTaps:][:lineTaps]
+			for t, v := range sums {
+				if add {
+					v = to[t] + v
+				}
+				to[t] = v
+			}
+		}
+	}
+}
+
+// combineLines adds up the chunks' gradients.
+func combineLines[T Float](p *linesPlan, tile int, workspace, dw []T) {
+	lo, hi := cut(len(dw), p.combine, tile)
+	SumRows(dw[lo:hi], workspace[lo:], p.chunks, len(dw))
+}
