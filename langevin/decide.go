@@ -54,6 +54,15 @@ func (r rhythm) decided(step uint64) int {
 	return int(step / uint64(r.evaluations))
 }
 
+// arguments are how kernels get a rhythm.
+func (r rhythm) arguments() []tensor.Argument {
+	paired := 0
+	if r.paired {
+		paired = 1
+	}
+	return []tensor.Argument{tensor.Int(r.evaluations), tensor.Int(paired)}
+}
+
 // end is how many steps the program has made when that many proposals are decided on.
 func (r rhythm) end(proposals int) uint64 {
 	steps := uint64(proposals) * uint64(r.evaluations)
@@ -93,11 +102,7 @@ func (d decide) Lower(l *graph.Lowering) {
 	for i := range shares {
 		arguments = append(arguments, l.In(3+i))
 	}
-	paired := 0
-	if d.rhythm.paired {
-		paired = 1
-	}
-	arguments = append(arguments, tensor.Int(d.rhythm.evaluations), tensor.Int(paired), tensor.Real(l.DType, d.temperature),
+	arguments = append(append(arguments, d.rhythm.arguments()...), tensor.Real(l.DType, d.temperature),
 		tensor.Real(l.DType, d.jitter), tensor.Int(d.warmup), tensor.Real(l.DType, d.rate), tensor.Real(l.DType, d.anchor), tensor.Uint(uint32(d.stream)))
 	for i := range shares {
 		arguments = append(arguments, tensor.Int(l.Shapes[3+i].Elements()))
@@ -172,8 +177,9 @@ func (keep) Shape(in []tensor.Shape) (tensor.Shape, error) {
 }
 
 func (k keep) Lower(l *graph.Lowering) {
-	l.Emit("metropolis_keep", l.Shapes[0].Elements(), tensor.Single(k.run), l.Out(), l.In(0), l.InOut(1), l.In(2), l.In(3),
-		tensor.Int(l.Shapes[0].Elements()), tensor.Int(k.rhythm.evaluations))
+	n := l.Shapes[0].Elements()
+	l.Emit("metropolis_keep", n, tensor.Single(k.run),
+		append([]tensor.Argument{l.Out(), l.In(0), l.InOut(1), l.In(2), l.In(3), tensor.Int(n)}, k.rhythm.arguments()...)...)
 }
 
 func (k keep) run(a *tensor.Args) {

@@ -26,6 +26,19 @@ func priorSlope(p langevin.Prior, theta float64) float64 {
 	}
 }
 
+// priorCurvature is the derivative of priorSlope.
+func priorCurvature(p langevin.Prior, theta float64) float64 {
+	switch p.Kind {
+	case langevin.GaussianPrior:
+		return 1 / (p.Scale * p.Scale)
+	case langevin.StudentTPrior:
+		spread := p.Freedom * p.Scale * p.Scale
+		return (p.Freedom + 1) * (spread - theta*theta) / square(spread+theta*theta)
+	default:
+		return 0
+	}
+}
+
 var everyPrior = []langevin.Prior{langevin.Flat(), langevin.Gaussian(0.5), langevin.Laplace(0.3), langevin.StudentT(3, 0.4)}
 
 // trace is what a sampler did: each element before each step, and after it.
@@ -67,7 +80,8 @@ func record(t *testing.T, e experiment) trace {
 		for i := range theta {
 			before = append(before, element{
 				step: step, theta: theta[i], g: (slope[i] + priorSlope(e.prior, theta[i])) / float64(e.dataSize),
-				h: h[entry], temperature: temperatures[entry], n: float64(e.dataSize), xi: xi[0][i], start: xi[1][i],
+				curvature: (e.field.(bowl).curvature(i) + priorCurvature(e.prior, theta[i])) / float64(e.dataSize),
+				h:         h[entry], temperature: temperatures[entry], n: float64(e.dataSize), xi: xi[0][i], start: xi[1][i],
 			})
 		}
 		advance(t, session, 1)

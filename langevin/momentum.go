@@ -86,9 +86,9 @@ func (u momentumUpdate) Lower(l *graph.Lowering) {
 	}
 	suffix, host, scalars := u.rule.lower(l, u)
 	arguments = append(arguments, l.In(len(l.Shapes)-1), tensor.Int(n), tensor.Int(l.Shapes[momentumRates][0]),
-		tensor.Uint(uint32(u.noise)), tensor.Uint(uint32(u.start)))
+		tensor.Int(l.Shapes[momentumTemperatures][0]), tensor.Uint(uint32(u.noise)), tensor.Uint(uint32(u.start)))
 	for _, v := range scalars {
-		arguments = append(arguments, tensor.Real(l.DType, v))
+		arguments = append(arguments, tensor.Real(tensor.Float64, v))
 	}
 	l.Emit(u.rule.Name()+"_update"+suffix, n, host, append(arguments, u.prior.arguments(l.DType, u.dataSize)...)...)
 }

@@ -2,6 +2,7 @@ package langevin
 
 import (
 	"context"
+	"math"
 
 	"github.com/pkg/errors"
 
@@ -9,35 +10,114 @@ import (
 )
 
 // Plan says how long chains run and which of their states are samples: those after every Thinning steps once BurnIn steps are over.
+//
+// With Cycles, the plan is that of cyclical sampling (Zhang, Li, Zhang, Chen and Wilson 2020), around any Sampler but SGNHT: in each cycle of
+// ceil(Steps/Cycles) steps the first BurnIn explore, at the temperature 0, and the rest sample. Their beta is BurnIn over the length of a cycle. The
+// step sizes h_k = h_0/2 (cos(pi mod(k-1, L)/L) + 1) of cycles of length L are the schedule optimizers.Cyclical.
 type Plan struct {
 	Steps    int
-	BurnIn   int
+	BurnIn   int // of each cycle, if there are any
 	Thinning int
+	Cycles   int // M; 0 for a plan without cycles, 1 for a run that explores once
+}
+
+// CyclicalPlan is the plan of that many steps and cycles, which explores while the share of the present cycle that is over is below exploration,
+// the paper's beta.
+func CyclicalPlan(steps, cycles int, exploration float64, thinning int) (Plan, error) {
+	p := Plan{Steps: steps, Thinning: thinning, Cycles: cycles}
+	if cycles < 1 || cycles > steps || !(exploration >= 0 && exploration < 1) {
+		return p, errors.Errorf("langevin: plan of %d cycles in %d steps, exploration %v of each, wants 1 to as many cycles, and 0 <= exploration < 1",
+			cycles, steps, exploration)
+	}
+	for length := p.cycle(); float64(p.BurnIn)/float64(length) < exploration; {
+		p.BurnIn++
+	}
+	return p, p.Validate()
 }
 
 // Validate refuses plans that yield no sample.
 func (p Plan) Validate() error {
-	if p.Steps < 1 || p.BurnIn < 0 || p.Thinning < 1 || p.Thinning > p.Steps-p.BurnIn {
-		return errors.Errorf("langevin: plan of %d steps, burn-in %d, thinning %d, wants at least one sample: burn-in + thinning <= steps, thinning >= 1",
-			p.Steps, p.BurnIn, p.Thinning)
+	if p.Steps < 1 || p.BurnIn < 0 || p.Thinning < 1 || p.Cycles < 0 || p.Cycles > p.Steps || p.Thinning > p.cycle()-p.BurnIn {
+		return errors.Errorf("langevin: plan of %d steps, %d cycles, burn-in %d, thinning %d, wants at least one sample of each cycle: burn-in + thinning "+
+			"<= steps of a cycle, thinning >= 1", p.Steps, p.Cycles, p.BurnIn, p.Thinning)
 	}
 	return nil
 }
 
+// cycle is how many steps a cycle has: all of them when there are none. The last one may be shorter.
+func (p Plan) cycle() int {
+	if p.Cycles == 0 {
+		return p.Steps
+	}
+	return (p.Steps-1)/p.Cycles + 1
+}
+
 // Samples is how many samples each chain yields.
-func (p Plan) Samples() int { return (p.Steps - p.BurnIn) / p.Thinning }
+func (p Plan) Samples() int {
+	length := p.cycle()
+	of := func(steps int) int { return max(0, steps-p.BurnIn) / p.Thinning }
+	return p.Steps/length*of(length) + of(p.Steps%length)
+}
+
+// Temperatures is the table of temperatures for Attach: temperature at all steps, but 0 where a cyclical plan explores. It refuses samplers that the plan
+// makes sample wrongly: those that freeze a preconditioner after the first burn-in, and, in cycles, SGNHT, whose thermostat closes for good at the
+// temperature 0. A preconditioner that is frozen by the end of the first exploration stays for all cycles.
+func (p Plan) Temperatures(sampler Sampler, temperature float64) ([]float64, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	if !(temperature >= 0 && temperature < math.Inf(1)) {
+		return nil, errors.Errorf("langevin: plan: temperature is %v, wants a finite number of at least 0", temperature)
+	}
+	for _, s := range withRest(sampler) {
+		if _, ok := s.(SGNHT); ok && p.Cycles > 0 {
+			return nil, errors.New("langevin: plan: sgnht in cycles: at the temperature 0 of exploration its friction only grows; wants another sampler")
+		}
+	}
+	if at := adaptsUntil(sampler); at > p.BurnIn {
+		return nil, errors.Errorf("langevin: plan: %s adapts up to step %d, and samples are drawn from step %d on: wants FreezeAt of at most the first burn-in",
+			sampler.Name(), at, p.BurnIn)
+	}
+	table := make([]float64, p.Steps)
+	for step := range table {
+		if p.Cycles == 0 || step%p.cycle() >= p.BurnIn {
+			table[step] = temperature
+		}
+	}
+	return table, nil
+}
+
+// withRest are a sampler and the one to which it leaves some of the parameters, if it does.
+func withRest(sampler Sampler) []Sampler {
+	if k, ok := sampler.(KSGLD); ok && k.Rest != nil {
+		return []Sampler{sampler, k.Rest}
+	}
+	return []Sampler{sampler}
+}
+
+// within is how many steps of its cycle the chain has made after that many of the run, at least 1.
+func (p Plan) within(step int) int { return (step-1)%p.cycle() + 1 }
 
 // sampleAt tells whether the state after that many steps is a sample.
-func (p Plan) sampleAt(step int) bool { return step > p.BurnIn && (step-p.BurnIn)%p.Thinning == 0 }
+func (p Plan) sampleAt(step int) bool {
+	if step < 1 {
+		return false
+	}
+	made := p.within(step)
+	return made > p.BurnIn && (made-p.BurnIn)%p.Thinning == 0
+}
 
 // window is how many steps can run after step before someone has to look: at the latest until the next sample.
 func (p Plan) window(step, most int) int {
-	n := min(most, p.Steps-step)
+	made := p.within(step+1) - 1
 	next := p.BurnIn + p.Thinning
-	if step >= p.BurnIn {
-		next = step + p.Thinning - (step-p.BurnIn)%p.Thinning
+	if made >= p.BurnIn {
+		next = made + p.Thinning - (made-p.BurnIn)%p.Thinning
 	}
-	return min(n, next-step)
+	if length := p.cycle(); next > length {
+		next = length + p.BurnIn + p.Thinning
+	}
+	return min(most, p.Steps-step, next-made)
 }
 
 // Progress is what a run's observer sees after each window of steps.
@@ -46,9 +126,19 @@ type Progress struct {
 	Sample   bool // the chains' states now are a sample
 }
 
+// Intervention is what the host does to a session's chains between two steps: Replicas swap their temperatures, an Anchor moves. What it does
+// depends on the chains' state alone.
+type Intervention interface {
+	// Due tells whether it is to be done once that many steps are made, which may be 0, before the next one.
+	Due(steps int) bool
+	// Intervene does it.
+	Intervene(s *graph.Session) error
+}
+
 // Run makes the plan's steps, from where the session stands, in windows of at most most steps, and calls observe after each. It ends
-// early, with the context's error, when the context is done: between windows, so that the session's state is whole.
-func (p Plan) Run(ctx context.Context, s *graph.Session, most int, observe func(Progress) error) error {
+// early, with the context's error, when the context is done: between windows, so that the session's state is whole. Interventions take place where they
+// are due, after observe: a state that observe saves goes on with them.
+func (p Plan) Run(ctx context.Context, s *graph.Session, most int, observe func(Progress) error, interventions ...Intervention) error {
 	if err := p.Validate(); err != nil {
 		return err
 	}
@@ -59,7 +149,20 @@ func (p Plan) Run(ctx context.Context, s *graph.Session, most int, observe func(
 		if err := ctx.Err(); err != nil {
 			return errors.Wrapf(err, "langevin: run stopped after %d of %d steps", step, p.Steps)
 		}
-		if err := s.Run(p.window(step, most)); err != nil {
+		steps := p.window(step, most)
+		for _, intervention := range interventions {
+			if intervention.Due(step) {
+				if err := intervention.Intervene(s); err != nil {
+					return err
+				}
+			}
+			for next := 1; next < steps; next++ {
+				if intervention.Due(step + next) {
+					steps = next
+				}
+			}
+		}
+		if err := s.Run(steps); err != nil {
 			return err
 		}
 		to := int(s.Steps())

@@ -13,7 +13,82 @@ func drawPlan(t *rapid.T) Plan {
 		Thinning: rapid.IntRange(1, 80).Draw(t, "thinning"),
 	}
 	p.Steps = p.BurnIn + p.Thinning + rapid.IntRange(0, 500).Draw(t, "more steps")
+	if p.Cycles = rapid.IntRange(0, 5).Draw(t, "cycles"); p.Cycles > 1 {
+		p.Steps *= p.Cycles
+		p.Steps -= rapid.IntRange(0, p.Cycles-1).Draw(t, "steps that the last cycle lacks")
+	}
 	return p
+}
+
+// TestPlanCycles compares cyclical plans with the paper's words: r(k) = mod(k-1, ceil(K/M))/ceil(K/M) is the share of the cycle that is over before step
+// k = 1, 2, ..., which explores while r(k) < beta.
+func TestPlanCycles(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		cycles := rapid.IntRange(1, 6).Draw(t, "M")
+		steps := cycles * rapid.IntRange(8, 40).Draw(t, "K/M")
+		steps -= rapid.IntRange(0, cycles-1).Draw(t, "K")
+		beta := float64(rapid.IntRange(0, 7).Draw(t, "8 beta")) / 8
+		p, err := CyclicalPlan(steps, cycles, beta, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		temperatures, err := p.Temperatures(SGLD{}, 0.7)
+		if err != nil || len(temperatures) != steps {
+			t.Fatalf("%d temperatures (%v), want %d", len(temperatures), err, steps)
+		}
+		length, samples := int(math.Ceil(float64(steps)/float64(cycles))), 0
+		for k := 1; k <= steps; k++ {
+			explores := float64((k-1)%length)/float64(length) < beta
+			if (temperatures[k-1] == 0) != explores || !explores && temperatures[k-1] != 0.7 {
+				t.Fatalf("%+v: step %d has temperature %v; it explores: %v", p, k, temperatures[k-1], explores)
+			}
+			if p.sampleAt(k) == explores {
+				t.Fatalf("%+v: the state after step %d is a sample: %v; it explores: %v", p, k, p.sampleAt(k), explores)
+			}
+			if !explores {
+				samples++
+			}
+		}
+		if samples != p.Samples() {
+			t.Fatalf("%+v: %d samples, and Samples says %d", p, samples, p.Samples())
+		}
+	})
+}
+
+// TestPlanRefusesSamplers: what would not sample from the posterior under a plan.
+func TestPlanRefusesSamplers(t *testing.T) {
+	cyclical := Plan{Steps: 100, BurnIn: 20, Thinning: 5, Cycles: 2}
+	plain := Plan{Steps: 100, BurnIn: 20, Thinning: 5}
+	frozen := func(at int) PSGLD { return PSGLD{Alpha: 0.9, Lambda: 1, Gamma: GammaFrozen, FreezeAt: at} }
+	for _, c := range []struct {
+		plan        Plan
+		sampler     Sampler
+		temperature float64
+		right       bool
+	}{
+		{cyclical, SGLD{}, 1, true}, {plain, SGLD{}, 1, true}, {cyclical, SGLD{}, 0, true},
+		{cyclical, SGHMC{Friction: 0.1}, 1, true}, {cyclical, BAOAB{Friction: 0.1}, 1, true},
+		{plain, SGNHT{Friction: 0.1, Splitting: SplittingEuler}, 1, true},
+		{cyclical, SGNHT{Friction: 0.1, Splitting: SplittingEuler}, 1, false},
+		{cyclical, KSGLD{FreezeAt: 20, Rest: FisherSGLD{FreezeAt: 20}}, 1, true}, {cyclical, KSGLD{FreezeAt: 20, Rest: FisherSGLD{FreezeAt: 21}}, 1, false},
+		{cyclical, KSGLD{FreezeAt: 20, Rest: SGNHT{Friction: 0.1, Splitting: SplittingEuler}}, 1, false}, {cyclical, KSGLD{FreezeAt: 20}, 1, true},
+		{cyclical, frozen(20), 1, true}, {cyclical, frozen(21), 1, false}, {plain, frozen(20), 1, true}, {plain, frozen(21), 1, false},
+		{cyclical, SGLD{}, -1, false}, {cyclical, SGLD{}, math.NaN(), false}, {cyclical, SGLD{}, math.Inf(1), false}, {Plan{}, SGLD{}, 1, false},
+	} {
+		table, err := c.plan.Temperatures(c.sampler, c.temperature)
+		if (err == nil) != c.right || c.right && len(table) != c.plan.Steps {
+			t.Errorf("%+v, %+v, temperature %v: %d temperatures, error %v", c.plan, c.sampler, c.temperature, len(table), err)
+		}
+	}
+	for _, c := range []struct {
+		steps, cycles int
+		exploration   float64
+		thinning      int
+	}{{10, 0, 0.5, 1}, {10, 11, 0.5, 1}, {10, 2, 1, 1}, {10, 2, -0.1, 1}, {10, 2, math.NaN(), 1}, {10, 2, 0.5, 3}, {0, 1, 0, 1}} {
+		if _, err := CyclicalPlan(c.steps, c.cycles, c.exploration, c.thinning); err == nil {
+			t.Errorf("%+v: no error", c)
+		}
+	}
 }
 
 // TestPlanWindows walks through plans by their windows: every step once, and a stop at every sample.
@@ -38,7 +113,7 @@ func TestPlanWindows(t *testing.T) {
 			step += n
 			if p.sampleAt(step) {
 				samples++
-				if want := p.BurnIn + samples*p.Thinning; step != want {
+				if want := p.BurnIn + samples*p.Thinning; p.Cycles == 0 && step != want {
 					t.Fatalf("%+v: sample %d after step %d, want %d", p, samples, step, want)
 				}
 				last = step
@@ -47,7 +122,7 @@ func TestPlanWindows(t *testing.T) {
 		if samples != p.Samples() || samples < 1 {
 			t.Fatalf("%+v: %d samples, and Samples says %d", p, samples, p.Samples())
 		}
-		if p.Steps-last >= p.Thinning {
+		if p.Cycles == 0 && p.Steps-last >= p.Thinning {
 			t.Fatalf("%+v: no sample in the last %d steps", p, p.Steps-last)
 		}
 		if p.sampleAt(0) || p.sampleAt(p.BurnIn) {
@@ -73,6 +148,7 @@ func TestPlanValidate(t *testing.T) {
 	for _, p := range []Plan{
 		{}, {Steps: 1}, {Steps: 10, Thinning: -1}, {Steps: 10, BurnIn: -1, Thinning: 1}, {Steps: 10, BurnIn: 10, Thinning: 1},
 		{Steps: 10, BurnIn: 5, Thinning: 6}, {Steps: -5, BurnIn: -10, Thinning: 1},
+		{Steps: 10, Thinning: 1, Cycles: -1}, {Steps: 10, Thinning: 1, Cycles: 11}, {Steps: 10, BurnIn: 4, Thinning: 2, Cycles: 2},
 		{Steps: 10, BurnIn: math.MaxInt, Thinning: 1}, {Steps: 10, BurnIn: 1, Thinning: math.MaxInt},
 	} {
 		if err := p.Validate(); err == nil {

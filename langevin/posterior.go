@@ -79,8 +79,8 @@ type Force struct {
 	Name         string      // of the parameter
 	DataSize     int         // N
 	Prior        Prior       // of the parameter's elements
-	Rates        *graph.Node // a table of h N, by step
-	Temperatures *graph.Node // a table of T, by step
+	Rates        *graph.Node // a table of h N, by step, or one entry that holds for the present step
+	Temperatures *graph.Node // a table of T, by step, likewise
 }
 
 // Attach differentiates the loss, which is the mean negative log-likelihood of a minibatch, and attaches the sampler's updates to all
@@ -96,17 +96,23 @@ func Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.
 	if b.Err() != nil {
 		return b.Err()
 	}
-	gradients := b.Gradients(loss, parameters...)
+	sampler, gradients := survey(b, sampler, loss, parameters)
+	return attachUpdates(b, sampler, posterior, gradients, posterior.rates(b, stepSizes), b.Table("temperatures", temperatures))
+}
+
+// rates is the table of h N.
+func (p Posterior) rates(b *graph.Builder, stepSizes []float64) *graph.Node {
 	rates := make([]float64, len(stepSizes))
 	for i, h := range stepSizes {
-		rates[i] = h * float64(posterior.DataSize)
+		rates[i] = h * float64(p.DataSize)
 	}
-	force := Force{
-		DataSize:     posterior.DataSize,
-		Rates:        b.Table("rates", rates),
-		Temperatures: b.Table("temperatures", temperatures),
-	}
-	for i, parameter := range parameters {
+	return b.Table("rates", rates)
+}
+
+// attachUpdates attaches the updates of all parameters, given estimates of the gradients of the mean loss.
+func attachUpdates(b *graph.Builder, sampler Sampler, posterior Posterior, gradients []*graph.Node, rates, temperatures *graph.Node) error {
+	force := Force{DataSize: posterior.DataSize, Rates: rates, Temperatures: temperatures}
+	for i, parameter := range b.Parameters() {
 		force.Name = parameter.Name()
 		force.Prior = posterior.priorOf(force.Name)
 		end := b.Scope(Layer(force.Name))

@@ -50,7 +50,7 @@ func (u sgldUpdate) Lower(l *graph.Lowering) {
 	host := graph.Pick(l, op.UpdateHost[float32](n, sgldTile[float32](u)), op.UpdateHost[float64](n, sgldTile[float64](u)))
 	l.Emit("sgld_update", n, host, append([]tensor.Argument{
 		l.Out(), l.InOut(0), l.In(1), l.In(2), l.In(3), l.In(4), tensor.Int(n), tensor.Int(l.Shapes[2][0]),
-		tensor.Uint(uint32(u.stream)),
+		tensor.Int(l.Shapes[3][0]), tensor.Uint(uint32(u.stream)),
 	}, u.prior.arguments(l.DType, u.dataSize)...)...)
 }
 

@@ -46,12 +46,12 @@ func (p Prior) slope(dataSize int) slope[float64] {
 	return s
 }
 
-// arguments are how kernels get the prior and N: the family, its coefficients, and N.
+// arguments are how kernels get the prior and N: the family, its coefficients, those of the exponential in float64, and N.
 func (p Prior) arguments(dtype tensor.DType, dataSize int) []tensor.Argument {
 	s := p.slope(dataSize)
 	return []tensor.Argument{
-		tensor.Int(int(s.family)), tensor.Real(dtype, s.strength), tensor.Real(dtype, s.spread), tensor.Real(dtype, s.narrow),
-		tensor.Real(dtype, s.odds), tensor.Real(dtype, s.bend), tensor.Int(dataSize),
+		tensor.Int(int(s.family)), tensor.Real(dtype, s.strength), tensor.Real(dtype, s.spread), tensor.Real(tensor.Float64, s.narrow),
+		tensor.Real(tensor.Float64, s.odds), tensor.Real(tensor.Float64, s.bend), tensor.Int(dataSize),
 	}
 }
 

@@ -43,6 +43,8 @@ func rows() []row {
 	none := langevin.PSGLD{Alpha: 0.6, Lambda: 0.05, Gamma: langevin.GammaNone}
 	frozen := langevin.PSGLD{Alpha: 0.6, Lambda: 0.05, Gamma: langevin.GammaFrozen, FreezeAt: 4}
 	sampling := langevin.PSGLD{Alpha: 0.99, Lambda: 1e-3, Gamma: langevin.GammaFrozen, FreezeAt: 200}
+	// The suite's potentials are quadratic, so that a large distance makes no error.
+	curved := langevin.PSGLD{Alpha: 0.6, Lambda: 0.05, Gamma: langevin.GammaHutchinson, Distance: 0.25}
 	return append([]row{
 		{
 			name: "SGLD", sampler: langevin.SGLD{}, rule: sgldRule, still: 1,
@@ -74,6 +76,15 @@ func rows() []row {
 			},
 			expected: func(gradient float64) float64 { return 1 / (sampling.Lambda + gradient) },
 		},
+		{
+			name: "PSGLD, Gamma hutchinson", sampler: curved, rule: curvedRule(curved), still: 1 / curved.Lambda, wrong: wrongGamma(curved),
+			plain: func(decay float64) optimizers.Optimizer {
+				return optimizers.RMSProp{Decay: curved.Alpha, Epsilon: curved.Lambda, WeightDecay: decay}
+			},
+			states: []string{secondMoment},
+		},
+		fisherRow(),
+		ksgldRow(),
 	}, momentumRows()...)
 }
 
@@ -83,6 +94,7 @@ type element struct {
 	theta             float64
 	g                 float64 // gradient of U/N
 	h, temperature, n float64
+	curvature         float64  // the derivative of g by theta
 	xi, start         float64  // of the first and the second stream that the parameter's update took
 	memory, chi       *float64 // what the rule keeps from step to step, 0 at first
 }
@@ -105,7 +117,7 @@ func adaptedV(p langevin.PSGLD, e element) float64 {
 	switch {
 	case e.step == 0:
 		*e.memory = e.g * e.g
-	case p.Gamma == langevin.GammaNone || e.step < p.FreezeAt:
+	case p.Gamma != langevin.GammaFrozen || e.step < p.FreezeAt:
 		*e.memory = p.Alpha**e.memory + (1-p.Alpha)*e.g*e.g
 	}
 	return *e.memory

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/pollen-ml/pollen/cuda/cudatest"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
@@ -202,25 +203,24 @@ func (e experiment) build(t testing.TB, attach func(b *graph.Builder, loss *grap
 	if err := attach(b, loss); err != nil {
 		t.Fatal(err)
 	}
+	if p, ok := e.sampler.(langevin.PSGLD); ok && p.Gamma == langevin.GammaHutchinson {
+		stream++ // of the probe's signs
+	}
 	return load(t, b, graph.LoadOptions{Seed: runSeed, Chains: e.chains}, 1), stream + 1
 }
 
-// load compiles a graph and loads it on a host that lives as long as the test.
+// load compiles a graph and loads it on the tests' device.
 func load(t testing.TB, b *graph.Builder, o graph.LoadOptions, threads int) *graph.Session {
 	t.Helper()
 	program, err := b.Compile()
 	if err != nil {
 		t.Fatal(err)
 	}
-	host := tensor.NewHost(threads)
-	session, err := program.Load(host, o)
+	session, err := program.Load(cudatest.Device(t, threads), o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() {
-		session.Close()
-		host.Close()
-	})
+	t.Cleanup(func() { session.Close() })
 	return session
 }
 

@@ -1,0 +1,120 @@
+package langevin
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Anchor is the anchor of ControlVariates in every chain of a session. It and its gradient are part of the chains' state: Save and Restore keep them.
+type Anchor struct {
+	every int // steps between two refreshes; 0 for never after the first
+	epoch int // steps that see all data once
+}
+
+var _ Intervention = (*Anchor)(nil)
+
+// Due implements Intervention.
+func (a *Anchor) Due(steps int) bool {
+	if a.every == 0 {
+		return steps == 0
+	}
+	return steps%a.every == 0
+}
+
+// Intervene makes each chain's parameters its anchor, and the mean of an epoch's gradients there the anchor's gradient. For the epoch, which begins
+// at one of the data's order, the chains make steps that are then forgotten: near the anchor, where the difference that they follow is least.
+func (a *Anchor) Intervene(s *graph.Session) error {
+	if s.Program().DType() == tensor.Float64 {
+		return refresh[float64](a, s)
+	}
+	return refresh[float32](a, s)
+}
+
+func refresh[T float32 | float64](a *Anchor, s *graph.Session) error {
+	steps, states := s.Steps(), make([][]byte, s.Chains())
+	anchors := make([][][]T, s.Chains()) // by chain and parameter
+	for chain := range states {
+		states[chain] = make([]byte, s.ChainBytes())
+		if err := s.Save(chain, states[chain]); err != nil {
+			return errors.Wrap(err, "langevin: anchor")
+		}
+		anchor, err := readAll[T](s, chain, "")
+		if err != nil {
+			return err
+		}
+		anchors[chain] = anchor
+	}
+	sums, err := sumEpoch(a, s, states, anchors)
+	if back := restart(s, states, steps); err == nil {
+		err = back
+	}
+	for chain := 0; err == nil && chain < s.Chains(); chain++ {
+		for _, sum := range sums[chain] {
+			for i := range sum {
+				sum[i] /= T(a.epoch)
+			}
+		}
+		if err = writeAll(s, chain, anchorSuffix, anchors[chain]); err == nil {
+			err = writeAll(s, chain, anchorSlopeSuffix, sums[chain])
+		}
+	}
+	return err
+}
+
+// sumEpoch sums up the gradients at anchors of an epoch's minibatches. It leaves the chains somewhere.
+func sumEpoch[T float32 | float64](a *Anchor, s *graph.Session, states [][]byte, anchors [][][]T) (sums [][][]T, err error) {
+	epoch := uint64(a.epoch)
+	if err := restart(s, states, (s.Steps()+epoch-1)/epoch*epoch); err != nil {
+		return nil, err
+	}
+	sums = make([][][]T, len(anchors))
+	for chain, anchor := range anchors {
+		for _, values := range anchor {
+			sums[chain] = append(sums[chain], make([]T, len(values)))
+		}
+		if err := writeAll(s, chain, anchorSuffix, anchor); err != nil {
+			return nil, err
+		}
+		for _, suffix := range []string{anchorSlopeSuffix, anchorSumSuffix} {
+			if err := writeAll(s, chain, suffix, sums[chain]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for left := a.epoch; left > 0; left -= graph.MetricRows {
+		if err := s.Run(min(left, graph.MetricRows)); err != nil {
+			return nil, err
+		}
+	}
+	for chain := range sums {
+		if sums[chain], err = readAll[T](s, chain, anchorSumSuffix); err != nil {
+			return nil, err
+		}
+	}
+	return sums, nil
+}
+
+// readAll reads, for each parameter, the parameter or the state whose name has that suffix.
+func readAll[T float32 | float64](s *graph.Session, chain int, suffix string) ([][]T, error) {
+	var all [][]T
+	for _, p := range s.Program().Parameters() {
+		values := make([]T, p.Shape.Elements())
+		if err := graph.Read(s, p.Name+suffix, chain, 0, values); err != nil {
+			return nil, errors.Wrap(err, "langevin: anchor")
+		}
+		all = append(all, values)
+	}
+	return all, nil
+}
+
+// writeAll is the reverse.
+func writeAll[T float32 | float64](s *graph.Session, chain int, suffix string, all [][]T) error {
+	for i, p := range s.Program().Parameters() {
+		if err := graph.Write(s, p.Name+suffix, chain, 0, all[i]); err != nil {
+			return errors.Wrap(err, "langevin: anchor")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,135 @@
+package langevin
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// ControlVariates estimate the gradient that a minibatch sampler follows with less noise, by an anchor where the gradient of all data is known:
+//
+//	gU~ = gU(anchor) + (N/n) sum over the minibatch of (gU_i(theta) - gU_i(anchor)) + (the prior's slope at theta) - (that at the anchor)
+//
+// It is unbiased, and its noise is proportional to how far theta is from the anchor, while that of a plain minibatch stays. With Refresh it is SVRG (Johnson
+// and Zhang 2013), with SGLD SVRG-LD (Dubey, Reddi, Poczos, Smola, Xing and Williamson 2016, algorithm 2). Without, the anchor is where the chain begins
+// (Baker, Fearnhead, Fox and Nemeth 2019), which should be a mode. It pays near a mode and with small minibatches: each step evaluates two gradients.
+type ControlVariates struct {
+	// BatchSize is n. It divides N, so that an epoch's minibatches are all data once, and is smaller.
+	BatchSize int
+	// Refresh is after how many steps the anchor becomes what the parameters are; 0 for never but before the first step. A refresh costs an epoch.
+	Refresh int
+}
+
+// check refuses attributes that do not fit the data.
+func (c ControlVariates) check(dataSize int) error {
+	switch {
+	case c.BatchSize < 1 || c.BatchSize >= dataSize || dataSize%c.BatchSize != 0:
+		return errors.Errorf("langevin: control variates: minibatches of %d from %d data, wants a divisor that is smaller", c.BatchSize, dataSize)
+	case c.Refresh < 0:
+		return errors.Errorf("langevin: control variates: a refresh after %d steps, wants at least 1, or 0 for never", c.Refresh)
+	}
+	return nil
+}
+
+// The suffixes of the states that a parameter has besides.
+const (
+	anchorSuffix      = ".anchor"
+	anchorSlopeSuffix = ".anchor slope" // gradient of the mean loss of all data at the anchor
+	anchorSumSuffix   = ".anchor sum"   // of the minibatches' gradients at the anchor
+)
+
+// Attach is the function Attach with these gradients. It calls loss twice, for a network at the parameters, whose loss it returns, and for one at the anchor:
+// loss must make all parameters itself, and draw no random numbers. The examples must be those of an op.Batch of the size BatchSize, which are made before. The
+// Anchor is for Plan.Run: without it, the gradients are not numbers.
+func (c ControlVariates) Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss func(b *graph.Builder) *graph.Node,
+	stepSizes, temperatures []float64) (*graph.Node, *Anchor, error) {
+	for _, err := range []error{posterior.Validate(), sampler.Validate(), checkTables(stepSizes, temperatures), c.check(posterior.DataSize)} {
+		b.Fail(err)
+	}
+	if len(b.Parameters()) > 0 {
+		b.Fail(errors.Errorf("langevin: control variates: %d parameters are there already, wants the loss to make all", len(b.Parameters())))
+	}
+	there := loss(b)
+	parameters := b.Parameters()
+	b.Fail(checkLayers(posterior, parameters))
+	back, anchors := c.atAnchor(b, loss, parameters)
+	if b.Err() != nil {
+		return nil, nil, b.Err()
+	}
+	all := append(append([]*graph.Node{}, parameters...), anchors...)
+	gradients := b.Gradients(b.Apply(op.Add{}, there, back), all...)
+	estimates := make([]*graph.Node, len(parameters))
+	for i, parameter := range parameters {
+		shape, slope := graph.ShapeOf(parameter), gradients[len(parameters)+i]
+		known := b.State(parameter.Name()+anchorSlopeSuffix, unknownNumbers, shape...)
+		difference := b.Apply(op.Subtract{}, gradients[i], slope)
+		estimates[i] = b.Apply(op.Add{}, difference, known)
+		b.Apply(accumulate{}, slope, b.State(parameter.Name()+anchorSumSuffix, nil, shape...))
+	}
+	err := attachUpdates(b, sampler, posterior, estimates, posterior.rates(b, stepSizes), b.Table("temperatures", temperatures))
+	return there, &Anchor{every: c.Refresh, epoch: posterior.DataSize / c.BatchSize}, err
+}
+
+// atAnchor is the loss where its parameters are an anchor's states, in the order of the parameters that it made the first time.
+func (c ControlVariates) atAnchor(b *graph.Builder, loss func(b *graph.Builder) *graph.Node, parameters []*graph.Node) (*graph.Node, []*graph.Node) {
+	if b.Err() != nil {
+		return nil, nil
+	}
+	var anchors []*graph.Node
+	outer, stream := b.Hooks, b.Stream()
+	b.Hooks = graph.Hooks{Parameter: func(name string, _ graph.Initializer, shape ...int) *graph.Node {
+		i := len(anchors)
+		if i >= len(parameters) || !graph.ShapeOf(parameters[i]).Equal(shape) {
+			b.Fail(errors.Errorf("langevin: control variates: the loss is another one the second time: parameter %d is %q of shape %v", i, name, shape))
+			return nil
+		}
+		anchors = append(anchors, b.State(parameters[i].Name()+anchorSuffix, nil, shape...))
+		return anchors[i]
+	}}
+	node := loss(b)
+	b.Hooks = outer
+	if len(anchors) != len(parameters) {
+		b.Fail(errors.Errorf("langevin: control variates: the loss makes %d parameters, and %d the second time", len(parameters), len(anchors)))
+	}
+	if b.Stream() != stream+1 {
+		b.Fail(errors.New("langevin: control variates: the loss draws random numbers, such as dropout's: no gradient of all data is known at the anchor"))
+	}
+	return node, anchors
+}
+
+// unknownNumbers makes a step that no Anchor prepared fail.
+func unknownNumbers(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) {
+	for i := range values {
+		values[i] = math.NaN()
+	}
+}
+
+// accumulate is sum <- sum + x: x, sum of x's shape -> the squares of x, summed by tiles.
+type accumulate struct{}
+
+func (accumulate) Name() string   { return "accumulate" }
+func (accumulate) Updates() []int { return []int{1} }
+
+func (accumulate) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if len(in) != 2 || !in[0].Equal(in[1]) {
+		return nil, errors.Errorf("got shapes %v, wants two that are equal", in)
+	}
+	return tensor.Shape{tiles(in[0].Elements())}, nil
+}
+
+func (u accumulate) Lower(l *graph.Lowering) {
+	n := l.Shapes[0].Elements()
+	l.Emit("accumulate_update", n, updateTiles(l, n, u, accumulateTile[float32], accumulateTile[float64]), l.Out(), l.In(0), l.InOut(1), tensor.Int(n))
+}
+
+func accumulateTile[T float32 | float64](_ accumulate, a *tensor.Args, lo, hi int) float64 {
+	x, sum := tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi]
+	for i, v := range x {
+		sum[i] += v
+	}
+	return virial(x, x)
+}

@@ -1,0 +1,350 @@
+package langevin_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// table is a small regression: rows of features, and a target for each.
+type table struct {
+	rows, columns int
+	x, y          []float64
+	logistic      bool
+	batch         op.Batch
+}
+
+func newTable(rows, columns, size int, shuffled, logistic bool) table {
+	d := table{rows: rows, columns: columns, x: draws(rows*columns, 1), y: draws(rows, 2), logistic: logistic, batch: op.Batch{Size: size, Shuffled: shuffled}}
+	for i := range d.y {
+		if logistic {
+			d.y[i] = (1 + math.Copysign(1, d.y[i])) / 2
+		}
+	}
+	return d
+}
+
+// loss has the one parameter "w.weight" [1 columns].
+func (d table) loss(b *graph.Builder) func(b *graph.Builder) *graph.Node {
+	gather := func(name string, values []float64, columns int) *graph.Node {
+		all := b.Apply(op.ViewAs(d.rows, columns), b.Table(name, values))
+		return b.Apply(op.GatherRows{Batch: d.batch}, all, b.Header())
+	}
+	x, y := gather("x", d.x, d.columns), gather("y", d.y, 1)
+	return func(b *graph.Builder) *graph.Node {
+		w := b.Parameter(parameterName, normal(func(int) float64 { return 0.5 }), 1, d.columns)
+		p := b.Apply(op.MatMul{TransposeB: true}, x, w)
+		if d.logistic {
+			return b.Apply(op.BernoulliLogits{}, p, y)
+		}
+		return b.Apply(op.SquaredError{}, p, y)
+	}
+}
+
+// gradient is that of the mean loss of some rows.
+func (d table) gradient(w []float64, rows []int) []float64 {
+	g := make([]float64, len(w))
+	for _, i := range rows {
+		x, p := d.x[i*d.columns:(i+1)*d.columns], 0.0
+		for j := range w {
+			p += w[j] * x[j]
+		}
+		if d.logistic {
+			p = 1 / (1 + math.Exp(-p))
+		}
+		for j := range w {
+			g[j] += (p - d.y[i]) * x[j] / float64(len(rows))
+		}
+	}
+	return g
+}
+
+// minibatch is the rows of a step of chain 0.
+func (d table) minibatch(step int) []int {
+	var rows []int
+	for i := range d.batch.Size {
+		position := uint64(step*d.batch.Size + i)
+		n := uint64(d.rows)
+		row := position % n
+		if d.batch.Shuffled {
+			row = random.Permute(row, n, runSeed, 0, position/n)
+		}
+		rows = append(rows, int(row))
+	}
+	return rows
+}
+
+func (d table) all() []int {
+	rows := make([]int, d.rows)
+	for i := range rows {
+		rows[i] = i
+	}
+	return rows
+}
+
+// estimates are the gradients of U/N, prior included, that the steps of the second epoch follow from w: what a step of rate 1 at the temperature 0 moves by.
+func (d table) estimates(t *testing.T, anchored bool, prior langevin.Prior, anchor, w []float64) [][]float64 {
+	t.Helper()
+	b := graph.New(tensor.Float64)
+	loss := d.loss(b)
+	posterior := langevin.Posterior{DataSize: d.rows, Prior: prior}
+	h, cold := []float64{posterior.StepSize(1)}, []float64{0}
+	var a *langevin.Anchor
+	var err error
+	if anchored {
+		_, a, err = langevin.ControlVariates{BatchSize: d.batch.Size}.Attach(b, langevin.SGLD{}, posterior, loss, h, cold)
+	} else {
+		err = langevin.Attach(b, langevin.SGLD{}, posterior, loss(b), h, cold)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := load(t, b, graph.LoadOptions{Seed: runSeed}, 1)
+	write := func(values []float64) {
+		if err := graph.Write(s, parameterName, 0, 0, values); err != nil {
+			t.Fatal(err)
+		}
+	}
+	epoch := d.rows / d.batch.Size
+	for step := range epoch { // of the first epoch, from whose second step on the anchor is what it is to be
+		if anchored && step < 2 {
+			write(anchor)
+			if err := a.Intervene(s); err != nil {
+				t.Fatal(err)
+			}
+			if int(s.Steps()) != step {
+				t.Fatalf("after the refresh the session stands after step %d, want %d", s.Steps(), step)
+			}
+			slope, want := values(t, s, parameterName+".anchor slope", 0, len(w)), d.gradient(anchor, d.all())
+			for i := range want {
+				if !(math.Abs(slope[i]-want[i]) < 1e-12) {
+					t.Errorf("step %d: the anchor's gradient %d is %v, want that of all data, %v", step, i, slope[i], want[i])
+				}
+			}
+		}
+		advance(t, s, 1)
+	}
+	var estimates [][]float64
+	for range epoch {
+		write(w)
+		advance(t, s, 1)
+		after := values(t, s, parameterName, 0, len(w))
+		for i := range after {
+			after[i] = w[i] - after[i]
+		}
+		estimates = append(estimates, after)
+	}
+	return estimates
+}
+
+// TestControlVariatesEstimate compares the estimates with the formula, minibatch by minibatch, their mean over an epoch with the gradient of all data, and
+// their variance with that of plain minibatches.
+func TestControlVariatesEstimate(t *testing.T) {
+	prior := langevin.Gaussian(0.6)
+	for _, logistic := range []bool{false, true} {
+		for _, shuffled := range []bool{false, true} {
+			t.Run(fmt.Sprintf("logistic %v, shuffled %v", logistic, shuffled), func(t *testing.T) {
+				d := newTable(60, 3, 12, shuffled, logistic)
+				anchor, variance := []float64{0.3, -0.2, 0.1}, map[float64]float64{}
+				for _, distance := range []float64{0.2, 0.1} {
+					w := []float64{0.3 + distance, -0.2 - distance, 0.1}
+					estimates := d.estimates(t, true, prior, anchor, w)
+					full, far := d.gradient(w, d.all()), d.gradient(anchor, d.all())
+					mean := make([]float64, 3)
+					for step, got := range estimates {
+						rows := d.minibatch(len(estimates) + step)
+						here, there := d.gradient(w, rows), d.gradient(anchor, rows)
+						for i := range got {
+							slope := priorSlope(prior, w[i]) / float64(d.rows)
+							if want := here[i] - there[i] + far[i] + slope; !(math.Abs(got[i]-want) < 1e-12) {
+								t.Errorf("step %d: estimate %d is %v, want %v", step, i, got[i], want)
+							}
+							mean[i] += got[i] / float64(len(estimates))
+							variance[distance] += (got[i] - full[i] - slope) * (got[i] - full[i] - slope)
+						}
+					}
+					for i := range mean {
+						if want := full[i] + priorSlope(prior, w[i])/float64(d.rows); !(math.Abs(mean[i]-want) < 1e-12) {
+							t.Errorf("the epoch's mean %d is %v, want the gradient of all data %v", i, mean[i], want)
+						}
+					}
+				}
+				checkReduction(t, d, prior, anchor, variance)
+			})
+		}
+	}
+}
+
+// checkReduction: the variance is that of plain minibatches times a factor that falls with the square of the distance; exactly so when gradients are linear.
+func checkReduction(t *testing.T, d table, prior langevin.Prior, anchor []float64, variance map[float64]float64) {
+	t.Helper()
+	plain := 0.0
+	full := d.gradient(anchor, d.all())
+	for _, got := range d.estimates(t, false, prior, anchor, anchor) {
+		for i, g := range got {
+			g -= full[i] + priorSlope(prior, anchor[i])/float64(d.rows)
+			plain += g * g
+		}
+	}
+	ratio := variance[0.2] / variance[0.1]
+	if math.Abs(ratio-4) > 1e-9 && (!d.logistic || math.Abs(ratio-4) > 1) {
+		t.Errorf("at twice the distance the variance is %v times as large, want 4", ratio)
+	}
+	if reduction := plain / variance[0.1]; reduction < 20 {
+		t.Errorf("control variates lower the variance by %v, want more than 20", reduction)
+	}
+}
+
+// TestControlVariatesMoments compares SGLD's second moments with those of the discretised chain, on a regression with one weight whose curvature differs much
+// from minibatch to minibatch: with the curvatures A_j of U's estimates, A of U, and the mode 0, the anchor being at c,
+//
+//	theta' = theta - h (A_j (theta - c) + A c) + sqrt(2hT) xi
+func TestControlVariatesMoments(t *testing.T) {
+	const chains, burnIn, steps, h, temperature = 300, 20, 40, 0.04, 0.02
+	d := newTable(12, 1, 2, false, false)
+	prior := langevin.Gaussian(0.5)
+	for _, refresh := range []int{0, 1, 5, 17} {
+		b := graph.New(tensor.Float32)
+		posterior := langevin.Posterior{DataSize: d.rows, Prior: prior}
+		variates := langevin.ControlVariates{BatchSize: d.batch.Size, Refresh: refresh}
+		_, anchor, err := variates.Attach(b, langevin.SGLD{}, posterior, d.loss(b), []float64{h}, []float64{temperature})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := load(t, b, graph.LoadOptions{Seed: runSeed, Chains: chains}, 1)
+		averages, ones := make([][]float64, chains), make([][]float64, chains)
+		for chain := range averages {
+			averages[chain] = make([]float64, 2)
+			if err := graph.Write(s, parameterName, chain, 0, []float32{0.4}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		plan := langevin.Plan{Steps: burnIn + steps, Thinning: 1}
+		err = plan.Run(context.Background(), s, 1, func(p langevin.Progress) error {
+			for chain := 0; p.To > burnIn && chain < chains; chain++ {
+				theta := values(t, s, parameterName, chain, 1)[0]
+				averages[chain][0] += theta / steps
+				averages[chain][1] += theta * theta / steps
+			}
+			return nil
+		}, anchor)
+		if err != nil {
+			t.Fatal(err)
+		}
+		theory := func(anchored bool) func([]float64) []float64 {
+			mean, square := d.regressionMoments(anchored, refresh, burnIn, steps, h, temperature, 1/(prior.Scale*prior.Scale))
+			return func([]float64) []float64 { return []float64{mean, square} }
+		}
+		for i, z := range scores(averages, ones, theory(true)) {
+			if !(math.Abs(z) < zLimit) {
+				t.Errorf("refresh every %d steps: moment %d: z = %.1f", refresh, i+1, z)
+			}
+		}
+		worst := 0.0
+		for _, z := range scores(averages, ones, theory(false)) {
+			worst = math.Max(worst, math.Abs(z))
+		}
+		if worst < zLimit {
+			t.Errorf("refresh every %d steps: the noise of plain minibatches is not refuted: z = %.1f", refresh, worst)
+		}
+	}
+}
+
+// regressionMoments are E theta and E theta^2 of the chain from 0.4, averaged over the steps after burn-in. The pair (theta, c) moves by a matrix, a shift and
+// noise in each step.
+func (d table) regressionMoments(anchored bool, refresh, burnIn, steps int, h, temperature, precision float64) (mean, square float64) {
+	slopeAt := func(w float64, rows []int) (slope, curvature float64) {
+		n := float64(d.rows)
+		at := n * d.gradient([]float64{w}, rows)[0]
+		return at, n*d.gradient([]float64{w + 1}, rows)[0] - at
+	}
+	offset, curvature := slopeAt(0, d.all())
+	m, c := 0.4, 0.4               // E theta, E c
+	mm, mc, cc := 0.16, 0.16, 0.16 // second moments
+	for step := range burnIn + steps {
+		if refresh == 0 && step == 0 || refresh > 0 && step%refresh == 0 {
+			c, mc, cc = m, mm, mm
+		}
+		b, a := slopeAt(0, d.minibatch(step))
+		// theta' = p theta + q c + r + noise
+		p, q, r := 1-h*(a+precision), -h*(curvature-a), -h*offset
+		if !anchored {
+			q, r = 0, -h*b
+		}
+		mm, mc, m = p*p*mm+q*q*cc+2*p*q*mc+2*r*(p*m+q*c)+r*r+2*h*temperature, p*mc+q*cc+r*c, p*m+q*c+r
+		if step >= burnIn {
+			mean += m / float64(steps)
+			square += mm / float64(steps)
+		}
+	}
+	return mean, square
+}
+
+// TestControlVariatesRefuse: combinations without a meaning are errors.
+func TestControlVariatesRefuse(t *testing.T) {
+	d := newTable(12, 2, 4, true, false)
+	attach := func(c langevin.ControlVariates, change func(b *graph.Builder, loss func(b *graph.Builder) *graph.Node) func(b *graph.Builder) *graph.Node) error {
+		b := graph.New(tensor.Float32)
+		loss := d.loss(b)
+		if change != nil {
+			loss = change(b, loss)
+		}
+		_, _, err := c.Attach(b, langevin.SGLD{}, langevin.Posterior{DataSize: d.rows}, loss, []float64{1e-3}, []float64{1})
+		return err
+	}
+	good := langevin.ControlVariates{BatchSize: 4, Refresh: 6}
+	if err := attach(good, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []langevin.ControlVariates{{}, {BatchSize: 5}, {BatchSize: 12}, {BatchSize: 24}, {BatchSize: 4, Refresh: -1}, {BatchSize: -4}} {
+		if attach(c, nil) == nil {
+			t.Errorf("%+v: no error", c)
+		}
+	}
+	type function = func(b *graph.Builder) *graph.Node
+	for name, change := range map[string]func(b *graph.Builder, loss function) function{
+		"dropout": func(_ *graph.Builder, loss function) function {
+			return func(b *graph.Builder) *graph.Node {
+				noise := b.Apply(op.Noise{Stream: b.Stream(), As: op.ViewAs(1)}, b.Header())
+				return b.Apply(op.Add{}, loss(b), b.Apply(op.Sum{}, noise))
+			}
+		},
+		"a parameter made before": func(b *graph.Builder, loss function) function {
+			node := loss(b)
+			return func(*graph.Builder) *graph.Node { return node }
+		},
+		"another loss the second time": func(_ *graph.Builder, loss function) function {
+			calls := 0
+			return func(b *graph.Builder) *graph.Node {
+				if calls++; calls == 2 {
+					b.Parameter("more", nil, 3)
+				}
+				return loss(b)
+			}
+		},
+		"no parameter": func(b *graph.Builder, _ function) function {
+			return func(b *graph.Builder) *graph.Node {
+				return b.Apply(op.Sum{}, b.Data(fmt.Sprint(b.Number("data")), tensor.Float32, 3))
+			}
+		},
+	} {
+		if attach(good, change) == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	// A run without the anchor has no gradient.
+	b := graph.New(tensor.Float32)
+	if _, _, err := good.Attach(b, langevin.SGLD{}, langevin.Posterior{DataSize: d.rows}, d.loss(b), []float64{1e-3}, []float64{1}); err != nil {
+		t.Fatal(err)
+	}
+	if load(t, b, graph.LoadOptions{}, 1).Run(1) == nil {
+		t.Error("a run without the anchor: no error")
+	}
+}

@@ -1,0 +1,219 @@
+package langevin
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// probe makes the graph of Hessian-vector products of a loss, by central differences of its gradient along a direction z,
+//
+//	H z = (g(theta + distance z) - g(theta - distance z)) / (2 distance) + O(distance^2)
+//
+// which needs of ops no second derivatives, whatever the layers, and of devices no more than the gradient does. Both ends are the same minibatch's,
+// with the same random numbers. The distance's power of two keeps the quotient exact. In float32 rounding adds an error of about
+// 1e-7 |g|/distance. Where the gradient jumps, as ReLU's does, the difference sees the jumps within the distance, which the gradient's own
+// change along a trajectory has too.
+type probe struct {
+	b          *graph.Builder
+	loss       *graph.Node
+	parameters []*graph.Node
+	distance   float64
+}
+
+// defaultDistance is near the cube root of the float's precision, at which the errors of rounding and of the difference balance for parameters
+// of order one.
+func defaultDistance(dtype tensor.DType) float64 {
+	if dtype == tensor.Float64 {
+		return 0x1p-17
+	}
+	return 0x1p-8
+}
+
+// ends are the loss at both ends of a direction, and the parameters there. All parameters are others than the loss's, also where z is 0, so that
+// none of their gradients gets into its own.
+func (p probe) ends(along func(i int) direction) (loss *graph.Node, up, down []*graph.Node) {
+	displace := func(distance float64) (*graph.Node, []*graph.Node) {
+		var moved []*graph.Node
+		places := map[*graph.Node]*graph.Node{}
+		for i, w := range p.parameters {
+			moved = append(moved, p.b.Apply(displaced{along(i), distance}, w, p.b.Header()))
+			places[w] = moved[i]
+		}
+		return p.b.Substitute(p.loss, places), moved
+	}
+	plus, up := displace(p.distance)
+	minus, down := displace(-p.distance)
+	return p.b.Apply(op.Add{}, plus, minus), up, down
+}
+
+// hutchinson returns the gradients of the loss and, for each parameter, z H z elementwise with independent signs z: unbiased estimates of the
+// Hessian's diagonal (Hutchinson 1990; Bekas, Kokiopoulou and Saad 2007), whose variance is the sum of the squares of the other elements of the row.
+func (p probe) hutchinson() (gradients, diagonals []*graph.Node) {
+	signs := make([]direction, len(p.parameters))
+	for i := range signs {
+		signs[i].Stream = p.b.Stream()
+	}
+	n := len(p.parameters)
+	ends, up, down := p.ends(func(i int) direction { return signs[i] })
+	all := p.b.Gradients(p.b.Apply(op.Add{}, p.loss, ends), append(append(append([]*graph.Node{}, p.parameters...), up...), down...)...)
+	for i := range p.parameters {
+		diagonals = append(diagonals, p.b.Apply(curvature{signs[i], p.distance}, all[n+i], all[2*n+i], p.b.Header()))
+	}
+	return all[:n], diagonals
+}
+
+// mostExact is the largest number of parameters' elements that have exact diagonals: each takes a copy of the network's graph, twice.
+const mostExact = 64
+
+// exact returns the gradients of the loss and, for each parameter, the Hessian's diagonal: an element from the difference along its own axis.
+func (p probe) exact() (gradients, diagonals []*graph.Node) {
+	elements := 0
+	for _, w := range p.parameters {
+		elements += graph.ShapeOf(w).Elements()
+	}
+	if elements > mostExact {
+		p.b.Fail(errors.Errorf("langevin: exact curvature of %d parameters, wants at most %d: %q takes one probe for all of them",
+			elements, mostExact, GammaHutchinson))
+		return make([]*graph.Node, len(p.parameters)), make([]*graph.Node, len(p.parameters))
+	}
+	whole, with := p.loss, append([]*graph.Node{}, p.parameters...)
+	for i, w := range p.parameters {
+		for element := range graph.ShapeOf(w).Elements() {
+			ends, up, down := p.ends(func(j int) direction {
+				if j != i {
+					return direction{Element: noElement}
+				}
+				return direction{Element: element}
+			})
+			whole, with = p.b.Apply(op.Add{}, whole, ends), append(with, up[i], down[i])
+		}
+	}
+	all := p.b.Gradients(whole, with...)
+	gradients, pairs := all[:len(p.parameters)], all[len(p.parameters):]
+	for _, w := range p.parameters {
+		var diagonal []*graph.Node
+		for element := range graph.ShapeOf(w).Elements() {
+			inputs := append([]*graph.Node{pairs[0], pairs[1], p.b.Header()}, diagonal...)
+			diagonal, pairs = []*graph.Node{p.b.Apply(curvature{direction{Element: element}, p.distance}, inputs...)}, pairs[2:]
+		}
+		diagonals = append(diagonals, diagonal...)
+	}
+	return gradients, diagonals
+}
+
+// direction is a vector z: independent random signs, new ones in each step, of a stream; without a stream, the axis of an element, or 0.
+type direction struct {
+	Stream  uint16
+	Element int
+}
+
+// noElement stands for the direction 0.
+const noElement = -1
+
+func (d direction) arguments() []tensor.Argument {
+	return []tensor.Argument{tensor.Uint(uint32(d.Stream)), tensor.Int(d.Element)}
+}
+
+// fill puts elements first, first + 1, ... of z into block: a sign is the highest bit of its word.
+func (d direction) fill(block []int8, first int, header []uint64) {
+	if d.Stream == 0 {
+		clear(block)
+		if d.Element >= first && d.Element < first+len(block) {
+			block[d.Element-first] = 1
+		}
+		return
+	}
+	var words [random.BlockSize]uint32
+	random.Bits(words[:len(block)], first, op.AddressOf(header, d.Stream))
+	for i := range block {
+		block[i] = 1 - 2*int8(words[i]>>31)
+	}
+}
+
+// displaced is y = w + Distance z: w [...], header -> y [...]. It has no gradient, since what is differentiated there is another loss.
+type displaced struct {
+	Along    direction
+	Distance float64
+}
+
+func (displaced) Name() string { return "displaced parameter" }
+
+func (displaced) Shape(in []tensor.Shape) (tensor.Shape, error) { return probeShape(in, 1) }
+
+func (d displaced) Lower(l *graph.Lowering) {
+	n := l.Shape.Elements()
+	host := tensor.Elementwise(n, graph.Pick(l, displace[float32](d), displace[float64](d)))
+	l.Emit("displaced_fwd", n, host, append([]tensor.Argument{
+		l.Out(), l.In(0), l.In(1), tensor.Int(n), tensor.Real(l.DType, d.Distance),
+	}, d.Along.arguments()...)...)
+}
+
+func displace[T float32 | float64](d displaced) func(a *tensor.Args, lo, hi int) {
+	return func(a *tensor.Args, lo, hi int) {
+		var z [random.BlockSize]int8
+		y, w := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
+		for ; lo < hi; lo += random.BlockSize {
+			block := z[:min(random.BlockSize, hi-lo)]
+			d.Along.fill(block, lo, tensor.Slice[uint64](a, 2))
+			for i, sign := range block {
+				y[lo+i] = w[lo+i] + T(T(d.Distance)*T(sign))
+			}
+		}
+	}
+}
+
+// curvature is y = rest + z (up - down)/(2 Distance), elementwise: up and down [...], header, and rest [...] if there is one -> y [...].
+type curvature struct {
+	Along    direction
+	Distance float64
+}
+
+func (curvature) Name() string { return "curvature" }
+
+func (curvature) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if len(in) == 4 && !in[3].Equal(in[0]) {
+		return nil, errors.Errorf("the rest has shape %v, wants %v", in[3], in[0])
+	}
+	return probeShape(in[:min(3, len(in))], 2)
+}
+
+func (c curvature) Lower(l *graph.Lowering) {
+	n, rest := l.Shape.Elements(), len(l.Shapes) == 4
+	stem, arguments := "curvature_fwd", []tensor.Argument{l.Out(), l.In(0), l.In(1), l.In(2)}
+	if rest {
+		stem, arguments = "curvature_rest_fwd", append(arguments, l.In(3))
+	}
+	host := tensor.Elementwise(n, graph.Pick(l, difference[float32](c, rest), difference[float64](c, rest)))
+	arguments = append(arguments, tensor.Int(n), tensor.Real(l.DType, 0.5/c.Distance))
+	l.Emit(stem, n, host, append(arguments, c.Along.arguments()...)...)
+}
+
+func difference[T float32 | float64](c curvature, rest bool) func(a *tensor.Args, lo, hi int) {
+	scale := T(0.5 / c.Distance)
+	return func(a *tensor.Args, lo, hi int) {
+		var z [random.BlockSize]int8
+		y, up, down := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2)
+		for ; lo < hi; lo += random.BlockSize {
+			block := z[:min(random.BlockSize, hi-lo)]
+			c.Along.fill(block, lo, tensor.Slice[uint64](a, 3))
+			for i, sign := range block {
+				y[lo+i] = T(T(sign) * T((up[lo+i]-down[lo+i])*scale))
+				if rest {
+					y[lo+i] += tensor.Slice[T](a, 4)[lo+i]
+				}
+			}
+		}
+	}
+}
+
+// probeShape wants so many inputs of one shape and the header.
+func probeShape(in []tensor.Shape, alike int) (tensor.Shape, error) {
+	if len(in) != alike+1 || !in[0].Equal(in[alike-1]) || len(in[alike]) != 1 {
+		return nil, errors.Errorf("got shapes %v, wants %d of one shape and the header", in, alike)
+	}
+	return in[0], nil
+}

@@ -1,0 +1,27 @@
+package langevin
+
+import (
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+)
+
+// MisjudgedPSGLD is PSGLD whose Gamma is wrong by a factor.
+type MisjudgedPSGLD struct {
+	PSGLD
+	Factor float64
+}
+
+func (m MisjudgedPSGLD) survey(b *graph.Builder, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node) {
+	sampler, gradients := m.PSGLD.survey(b, loss, parameters)
+	for parameter, diagonal := range sampler.(curvedPSGLD).diagonals {
+		sampler.(curvedPSGLD).diagonals[parameter] = b.Apply(op.Scale{Factor: m.Factor}, diagonal)
+	}
+	return sampler, gradients
+}
+
+// SlopeAndCurvature are the prior's first and second derivatives, over N.
+func SlopeAndCurvature(p Prior, dataSize int, theta float64) (slope, curvature float64) {
+	s, g := p.slope(dataSize), []float64{0}
+	s.fill(g, []float64{theta}, []float64{0})
+	return g[0], s.curvature(theta)
+}

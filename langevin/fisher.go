@@ -1,0 +1,107 @@
+package langevin
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// FisherSGLD is SGLD whose noise and drift follow the diagonal of the Fisher information (Palacci and Hess 2018, section 3.1), per element, with
+// the gradient of the mean loss g = gU/N:
+//
+//	V <- Alpha V + (1 - Alpha) g^2,    V = g^2 at the first step,    V stays from step FreezeAt on
+//	G  = 1 / (Damping + V)
+//	theta <- theta - h G gU + sqrt(2 h T G) xi,    xi ~ N(0, 1)
+//
+// It is PSGLD without the root. g is a whole minibatch's: near a mode, where the mean gradient is 0, V is the diagonal of the empirical Fisher
+// information of one datum divided by the batch size, by which the step size has to be multiplied in comparison with exact natural gradients.
+// It targets exp(-U/T) from step FreezeAt on, where G is constant, up to SGLD's discretisation bias at the step size h G; before, the
+// adaptation biases it, so that FreezeAt has to lie within burn-in. A Damping far below V lets elements whose first gradient happens to be small
+// jump far, from where natural gradients, which are inverse to the gradient there, come back slowly.
+type FisherSGLD struct {
+	Alpha    float64 // memory of V, in [0, 1)
+	Damping  float64 // bounds G by 1/Damping
+	FreezeAt int     // the step at which V stops adapting
+}
+
+// Name implements Sampler.
+func (FisherSGLD) Name() string { return "fsgld" }
+
+// Validate implements Sampler.
+func (f FisherSGLD) Validate() error { return checkFreezing(f.Name(), f.Alpha, f.Damping, f.FreezeAt) }
+
+// checkFreezing is what the samplers that freeze a preconditioner have in common.
+func checkFreezing(name string, alpha, damping float64, freezeAt int) error {
+	switch {
+	case !(alpha >= 0 && alpha < 1):
+		return errors.Errorf("langevin: %s: Alpha is %v, wants 0 <= Alpha < 1", name, alpha)
+	case !(damping > 0 && damping < math.Inf(1)):
+		return errors.Errorf("langevin: %s: Damping is %v, wants a positive number", name, damping)
+	case freezeAt < 1 || freezeAt > math.MaxInt32:
+		return errors.Errorf("langevin: %s: FreezeAt is %d, wants 1 to %d: the Fisher information needs a step to be known", name, freezeAt, math.MaxInt32)
+	}
+	return nil
+}
+
+// adaptsUntil is the step at which a sampler freezes its preconditioner; 0 when it freezes none.
+func adaptsUntil(sampler Sampler) int {
+	switch s := sampler.(type) {
+	case PSGLD:
+		return s.FreezeAt
+	case FisherSGLD:
+		return s.FreezeAt
+	case KSGLD:
+		return max(s.FreezeAt, adaptsUntil(s.Rest))
+	default:
+		return 0
+	}
+}
+
+// Update implements Sampler.
+func (f FisherSGLD) Update(b *graph.Builder, force Force, parameter, gradient *graph.Node) *graph.Node {
+	frozen := PSGLD{Alpha: f.Alpha, Lambda: f.Damping, Gamma: GammaFrozen, FreezeAt: f.FreezeAt}
+	update := fisherUpdate{psgldUpdate{psgld: frozen, dataSize: force.DataSize, prior: force.Prior, stream: b.Stream()}}
+	second := b.State(force.Name+".second moment", nil, graph.ShapeOf(parameter)...)
+	return b.Apply(update, parameter, gradient, second, force.Rates, force.Temperatures, b.Header())
+}
+
+// fisherUpdate is psgldUpdate with another G of V; Lambda is the damping.
+type fisherUpdate struct{ psgldUpdate }
+
+func (fisherUpdate) Name() string { return "fsgld update" }
+
+func (u fisherUpdate) Lower(l *graph.Lowering) {
+	n := l.Shapes[0].Elements()
+	l.Emit("fsgld_update", n, updateTiles(l, n, u, fisherTile[float32], fisherTile[float64]), u.arguments(l)...)
+}
+
+func fisherTile[T float32 | float64](u fisherUpdate, a *tensor.Args, lo, hi int) float64 {
+	slope, header := slopeOf[T](u.prior, u.dataSize), tensor.Slice[uint64](a, 6)
+	rate, temperature := op.Entry(tensor.Slice[T](a, 4), header), op.Entry(tensor.Slice[T](a, 5), header)
+	scale := T(noiseScale(float64(rate)/float64(u.dataSize), float64(temperature), 1))
+	keep, damping := T(u.keep(header[graph.HeaderStep])), T(u.psgld.Lambda)
+	address := op.AddressOf(header, u.stream)
+	var gradients [random.BlockSize]T
+	var z [random.BlockSize]float32
+	statistic := 0.0
+	for ; lo < hi; lo += random.BlockSize {
+		to := min(lo+random.BlockSize, hi)
+		w, g, v := tensor.Slice[T](a, 1)[lo:to], gradients[:to-lo], tensor.Slice[T](a, 3)[lo:to]
+		statistic += slope.fill(g, w, tensor.Slice[T](a, 2)[lo:to])
+		if temperature > 0 {
+			random.NormalBlock(address, lo/random.BlockSize, &z)
+		}
+		for i, theta := range w {
+			v[i] = T(keep*v[i]) + T(T((1-keep)*g[i])*g[i])
+			precondition := 1 / (damping + v[i])
+			root := T(math.Sqrt(float64(precondition)))
+			w[i] = op.Descend(theta, rate, T(precondition*g[i])) + T(T(scale*root)*T(z[i]))
+		}
+	}
+	return statistic
+}

@@ -1,0 +1,177 @@
+package langevin_test
+
+import (
+	"bytes"
+	"context"
+	"testing"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// method is a way to run a sampler that takes more than Attach and a plan: the suite of this file tests that its bits are reproducible.
+type method struct {
+	name   string
+	attach func(t *testing.T, b *graph.Builder, posterior langevin.Posterior, loss func(b *graph.Builder) *graph.Node) langevin.Intervention
+	plan   langevin.Plan
+	ladder int // chains that belong together
+}
+
+const methodSteps = 14
+
+func methods() []method {
+	steps := []float64{1e-3, 2e-3, 5e-4}
+	replicas := func(sampler langevin.Sampler, exchange langevin.ReplicaExchange) func(*testing.T, *graph.Builder, langevin.Posterior,
+		func(b *graph.Builder) *graph.Node) langevin.Intervention {
+		return func(t *testing.T, b *graph.Builder, posterior langevin.Posterior, loss func(b *graph.Builder) *graph.Node) langevin.Intervention {
+			r, err := exchange.Attach(b, sampler, posterior, loss(b), steps)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return r
+		}
+	}
+	anchored := func(sampler langevin.Sampler, refresh int) func(*testing.T, *graph.Builder, langevin.Posterior,
+		func(b *graph.Builder) *graph.Node) langevin.Intervention {
+		return func(t *testing.T, b *graph.Builder, posterior langevin.Posterior, loss func(b *graph.Builder) *graph.Node) langevin.Intervention {
+			variates := langevin.ControlVariates{BatchSize: 15, Refresh: refresh}
+			_, anchor, err := variates.Attach(b, sampler, posterior, loss, steps, []float64{1, 0.5, 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			return anchor
+		}
+	}
+	frozen := langevin.PSGLD{Alpha: 0.6, Lambda: 0.05, Gamma: langevin.GammaFrozen, FreezeAt: 4}
+	plain := langevin.Plan{Steps: methodSteps, BurnIn: 3, Thinning: 5}
+	cyclical := langevin.Plan{Steps: methodSteps, BurnIn: 2, Thinning: 3, Cycles: 2}
+	return []method{
+		{"cyclical", func(t *testing.T, b *graph.Builder, posterior langevin.Posterior, loss func(b *graph.Builder) *graph.Node) langevin.Intervention {
+			sampler := langevin.SGHMC{Friction: 0.3}
+			temperatures, err := cyclical.Temperatures(sampler, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			table := make([]float64, methodSteps)
+			for i := range table {
+				table[i] = 1e-3 / float64(1+i%7)
+			}
+			if err := langevin.Attach(b, sampler, posterior, loss(b), table, temperatures); err != nil {
+				t.Fatal(err)
+			}
+			return nil
+		}, cyclical, 1},
+		{"replica exchange", replicas(langevin.SGLD{}, langevin.ReplicaExchange{
+			Temperatures: []float64{1, 1.1}, StepFactors: []float64{1, 2}, Every: 2, Minibatches: 3, Correction: 4,
+		}), plain, 2},
+		{"replica exchange of PSGLD", replicas(frozen, langevin.ReplicaExchange{Temperatures: []float64{1, 1.01, 1.02, 1.03}, Every: 1, Minibatches: 1}), plain, 4},
+		{"control variates", anchored(langevin.SGLD{}, 0), plain, 1},
+		{"SVRG with SGHMC", anchored(langevin.SGHMC{Friction: 0.3}, 4), plain, 1},
+		{"SVRG with PSGLD", anchored(frozen, 5), plain, 1},
+	}
+}
+
+// load is the network of classifier, run by a method.
+func (m method) load(t *testing.T, o graph.LoadOptions, threads int) (*graph.Session, []langevin.Intervention) {
+	t.Helper()
+	b := graph.New(tensor.Float32)
+	images := tensor.Shape{trainingImages, imageChannels, imageHeight, imageWidth}
+	x, labels := op.Minibatch(b, op.Batch{Size: 15, Shuffled: true}, images, imageMean, imageSpread)
+	posterior := langevin.Posterior{DataSize: trainingImages, Prior: langevin.Gaussian(1)}
+	var interventions []langevin.Intervention
+	if i := m.attach(t, b, posterior, func(b *graph.Builder) *graph.Node {
+		return b.Apply(op.CrossEntropy{}, network(b, x), labels)
+	}); i != nil {
+		interventions = append(interventions, i)
+	}
+	session := load(t, b, o, threads)
+	if err := graph.Write(session, "images", 0, 0, someBytes(trainingImages*imageSize, 256, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := graph.Write(session, "labels", 0, 0, someBytes(trainingImages, networkLabels, 2)); err != nil {
+		t.Fatal(err)
+	}
+	return session, interventions
+}
+
+// sample runs the plan from where the session stands, and puts all chains' states into a bank.
+func (m method) sample(t *testing.T, s *graph.Session, interventions []langevin.Intervention, first, most int) map[string][]byte {
+	t.Helper()
+	bank, folder := newBank(t)
+	err := m.plan.Run(context.Background(), s, most, func(p langevin.Progress) error {
+		for chain := 0; p.Sample && chain < s.Chains(); chain++ {
+			sample, err := langevin.Take(s, chain, first+chain, 1)
+			if err == nil {
+				err = bank.Add(sample)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	}, interventions...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return contents(t, folder)
+}
+
+// TestMethodsSameBits: a method's samples do not depend on threads, on windows, on which other chains there are, or on an interruption at any step.
+func TestMethodsSameBits(t *testing.T) {
+	const chains = 8
+	for _, m := range methods() {
+		t.Run(m.name, func(t *testing.T) {
+			session, interventions := m.load(t, graph.LoadOptions{Seed: 3, Chains: chains}, 2)
+			want := m.sample(t, session, interventions, 0, 100)
+			if len(want) != chains*m.plan.Samples() || m.plan.Samples() < 2 {
+				t.Fatalf("%d files, want %d", len(want), chains*m.plan.Samples())
+			}
+			checkDifferent(t, want)
+			check := func(name string, got map[string][]byte) {
+				t.Helper()
+				for file := range got {
+					if !bytes.Equal(got[file], want[file]) {
+						t.Errorf("%s: %s differs", name, file)
+					}
+				}
+			}
+			session, interventions = m.load(t, graph.LoadOptions{Seed: 3, Chains: chains}, 3)
+			check("one step at a time on three threads", m.sample(t, session, interventions, 0, 1))
+			session, interventions = m.load(t, graph.LoadOptions{Seed: 3, Chains: m.ladder, FirstChain: m.ladder}, 1)
+			check("a chain, or a ladder, alone", m.sample(t, session, interventions, m.ladder, 100))
+			for _, at := range []int{1, 4, 5, 10} {
+				check("interrupted and resumed", m.resume(t, at, chains))
+			}
+		})
+	}
+}
+
+// resume runs to a step, and on from there in another session.
+func (m method) resume(t *testing.T, at, chains int) map[string][]byte {
+	t.Helper()
+	first, interventions := m.load(t, graph.LoadOptions{Seed: 3, Chains: chains}, 2)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	err := m.plan.Run(ctx, first, 1, func(p langevin.Progress) error {
+		if p.To == at {
+			cancel()
+		}
+		return nil
+	}, interventions...)
+	if err == nil || int(first.Steps()) != at {
+		t.Fatalf("error %v after %d steps, want the context's after %d", err, first.Steps(), at)
+	}
+	second, interventions := m.load(t, graph.LoadOptions{Seed: 4, FirstChain: 48, Chains: chains}, 1)
+	for chain := range chains {
+		state := make([]byte, first.ChainBytes())
+		if err := first.Save(chain, state); err != nil {
+			t.Fatal(err)
+		}
+		if err := second.Restore(chain, state, uint64(at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return m.sample(t, second, interventions, 0, 3)
+}

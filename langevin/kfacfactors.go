@@ -1,0 +1,181 @@
+package langevin
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
+)
+
+// factorsUpdate keeps the factors of K-FAC, one side or two, input first, and their whiteners. For each side: the factor A and its whitener P, of
+// shape [n n], and data x [B n ...]; then the header -> [sides], the means of the factors' diagonals.
+//
+//	A <- Alpha A + (1 - Alpha) Scale x'x,    A = Scale x'x at the first step
+//	P (A + damping I) P' = I
+//
+// where x'x sums over all axes but the second, P is lower triangular and is computed at every Refresh-th step from the first on and at the last before
+// FreezeAt, from which on nothing changes. With two factors the dampings are sqrt(Damping) times pi and 1/pi, where pi^2 is the ratio of the
+// means of their diagonals (Martens and Grosse 2015, section 6.3); a single one has Damping itself.
+type factorsUpdate struct {
+	Alpha, Damping    float64
+	Refresh, FreezeAt int
+	Scales            [2]float64
+}
+
+const sideInputs = 3 // factor, whitener, data
+
+func (factorsUpdate) Name() string { return "kfac factors" }
+
+// sides is how many there are.
+func (u factorsUpdate) sides() int {
+	if u.Scales[1] == 0 {
+		return 1
+	}
+	return 2
+}
+
+func (u factorsUpdate) Updates() []int {
+	return []int{0, 1, sideInputs, sideInputs + 1}[:2*u.sides()]
+}
+
+func (u factorsUpdate) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	sides := u.sides()
+	if len(in) != sideInputs*sides+1 {
+		return nil, errors.Errorf("got %d inputs, wants factor, whitener and data of %d sides, and the header", len(in), sides)
+	}
+	for s := range sides {
+		factor, whitener, data := in[sideInputs*s], in[sideInputs*s+1], in[sideInputs*s+2]
+		if len(data) != 2 && len(data) != 4 || !factor.Equal(tensor.Shape{data[1], data[1]}) || !whitener.Equal(factor) {
+			return nil, errors.Errorf("side %d has factor %v, whitener %v and data %v, wants [n n] twice and [B n] or [B n P Q]", s, factor, whitener, data)
+		}
+	}
+	return tensor.Shape{sides}, nil
+}
+
+// products is the plan of x'x.
+func products(data tensor.Shape) kernel.Plan {
+	var plan kernel.Plan
+	var err error
+	if len(data) == 2 {
+		plan, err = kernel.Gemm{M: data[1], K: data[0], N: data[1], TransposeA: true}.Plan()
+	} else {
+		plan, err = kernel.Conv2D{
+			B: data[0], C: data[1], H: data[2], W: data[3], K: data[1], R: 1, S: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1,
+		}.BackwardFilter()
+	}
+	if err != nil {
+		panic(errors.Wrap(err, "langevin: kfac: a shape passed Shape that its kernel refuses"))
+	}
+	return plan
+}
+
+func (u factorsUpdate) Lower(l *graph.Lowering) {
+	arguments := []tensor.Argument{l.Out()}
+	for s := range u.sides() {
+		at := sideInputs * s
+		arguments = append(arguments, l.InOut(at), l.InOut(at+1), l.In(at+2))
+	}
+	arguments = append(arguments, l.In(len(l.Shapes)-1))
+	for s := range u.sides() {
+		data := l.Shapes[sideInputs*s+2]
+		arguments = append(arguments, tensor.Int(data[0]), tensor.Int(data[1]), tensor.Int(data.Elements()/(data[0]*data[1])),
+			tensor.Real(tensor.Float64, u.Scales[s]))
+	}
+	arguments = append(arguments, tensor.Real(tensor.Float64, u.Alpha), tensor.Real(tensor.Float64, u.Damping), tensor.Int(u.Refresh), tensor.Int(u.FreezeAt))
+	host := graph.Pick(l, factorsHost[float32], factorsHost[float64])
+	l.Emit("kfac_factors_update", l.Shapes[0].Elements(), host(u, l.Shapes), arguments...)
+}
+
+// factorsHost has the phases of each side's product, one that averages rows, and one that whitens sides. The workspace is the products' own, then
+// what they give.
+func factorsHost[T float32 | float64](u factorsUpdate, shapes []tensor.Shape) tensor.HostKernel {
+	var host tensor.HostKernel
+	plans, sizes := make([]kernel.Plan, u.sides()), make([]int, u.sides())
+	own, scratch, results, rows := 0, 0, 0, 0
+	for s := range plans {
+		plans[s], sizes[s] = products(shapes[sideInputs*s+2]), shapes[sideInputs*s][0]
+		own, scratch = max(own, plans[s].Workspace), max(scratch, plans[s].Scratch, sizes[s])
+		results, rows = results+sizes[s]*sizes[s], rows+sizes[s]
+	}
+	host.Workspace, host.Private = (own+results)*tensor.DTypeOf[T]().Size(), scratch*tensor.DTypeOf[T]().Size()
+	add := func(tiles int, run func(a *tensor.Args, tile int, step uint64)) {
+		host.Phases = append(host.Phases, tensor.Phase{Tiles: tiles, Run: func(a *tensor.Args, tile int) {
+			run(a, tile, tensor.Slice[uint64](a, 1+sideInputs*len(plans))[graph.HeaderStep])
+		}})
+	}
+	from, freeze := own, uint64(u.FreezeAt)
+	for s, n := range sizes {
+		plan, first, last := &plans[s], from, from+n*n
+		for phase, tiles := range plan.Phases {
+			add(tiles, func(a *tensor.Args, tile int, step uint64) {
+				if step >= freeze {
+					return
+				}
+				x, workspace := tensor.Slice[T](a, sideInputs*s+3), tensor.Workspace[T](a)
+				kernel.Run(plan, phase, tile, kernel.Operands[T]{
+					A: x, B: x, Out: workspace[first:last], Workspace: workspace[:own], Scratch: tensor.Private[T](a),
+				})
+			})
+		}
+		from = last
+	}
+	add(rows, func(a *tensor.Args, row int, step uint64) {
+		if step < freeze {
+			averageRow(u, a, tensor.Workspace[T](a)[own:], sizes, row, step)
+		}
+	})
+	add(len(plans), func(a *tensor.Args, side int, step uint64) {
+		means := diagonalMeans[T](a, sizes)
+		tensor.Slice[T](a, 0)[side] = T(means[side])
+		if step < freeze && (step%uint64(u.Refresh) == 0 || step == freeze-1) {
+			factor, whitener := tensor.Slice[T](a, 1+sideInputs*side), tensor.Slice[T](a, 2+sideInputs*side)
+			whiten(whitener, factor, tensor.Private[T](a)[:sizes[side]], u.dampingOf(side, means))
+		}
+	})
+	return host
+}
+
+// averageRow moves a row of a side's factor, rows being counted through both sides.
+func averageRow[T float32 | float64](u factorsUpdate, a *tensor.Args, products []T, sizes []int, row int, step uint64) {
+	side := 0
+	if row >= sizes[0] {
+		side, row, products = 1, row-sizes[0], products[sizes[0]*sizes[0]:]
+	}
+	keep, scale := T(u.Alpha), T((1-u.Alpha)*u.Scales[side])
+	if step == 0 {
+		keep, scale = 0, T(u.Scales[side])
+	}
+	n := sizes[side]
+	product := products[row*n : (row+1)*n]
+	for i, v := range tensor.Slice[T](a, 1+sideInputs*side)[row*n : (row+1)*n] {
+		tensor.Slice[T](a, 1+sideInputs*side)[row*n+i] = T(keep*v) + T(scale*product[i])
+	}
+}
+
+// diagonalMeans are the means of the factors' diagonals.
+func diagonalMeans[T float32 | float64](a *tensor.Args, sizes []int) (means [2]float64) {
+	for s, n := range sizes {
+		for i, factor := 0, tensor.Slice[T](a, 1+sideInputs*s); i < n; i++ {
+			means[s] += float64(factor[i*n+i]) / float64(n)
+		}
+	}
+	return means
+}
+
+// dampingOf is what is added to the diagonal of a side's factor. pi is 1 where a factor is 0.
+func (u factorsUpdate) dampingOf(side int, means [2]float64) float64 {
+	if u.sides() == 1 {
+		return u.Damping
+	}
+	pi := 1.0
+	if means[0] > 0 && means[1] > 0 {
+		pi = math.Sqrt(means[0] / means[1])
+	}
+	if side == 1 {
+		pi = 1 / pi
+	}
+	return math.Sqrt(u.Damping) * pi
+}

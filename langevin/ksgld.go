@@ -1,0 +1,190 @@
+package langevin
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+)
+
+// KSGLD is SGLD whose drift and noise follow a Kronecker-factored approximation of the Fisher information, K-FAC (Palacci and Hess 2018, section
+// 3.2). For the weights W [O I] of a linear layer, with inputs a and the gradients s of an example's loss by the layer's outputs,
+//
+//	A <- Alpha A + (1 - Alpha) mean of a a',    S <- Alpha S + (1 - Alpha) mean of s s'    the means are over the minibatch's examples
+//	G gU = S^-1 gU A^-1,    A and S damped, see Damping
+//	W <- W - h G gU + sqrt(2 h T) P' Xi Q,    P'P = S^-1,    Q'Q = A^-1,    Xi ~ N(0, 1)
+//
+// so that the noise has the covariance 2 h T (A^-1 x S^-1). A convolution's weights [K C R S] are a matrix [K C*R*S]; A is the sum over an image's
+// patches, and S the mean over its places (Grosse and Martens 2016, equations 25 and 29). Biases are layers of their own, of one input that is 1:
+// G = S^-1, of all places together for convolutions. It is the empirical Fisher information, of the data's labels, and of the likelihood alone. The
+// loss must be a mean over the examples on the first axis.
+//
+// The inverses are those of the last Cholesky factorisation: at every Refresh-th step before FreezeAt and at the last one. At the first step nothing is
+// known, and nothing moves. From step FreezeAt on G is constant: KSGLD targets exp(-U/T), up to SGLD's discretisation bias at the step size h G;
+// before, the adaptation biases it, so that FreezeAt has to lie within burn-in. At T = 0 it is natural gradient descent with the rate h N.
+//
+// What it leaves out: correlations between layers, and between weights and their biases. A layer's factors cost memory 2 (I^2 + O^2), a
+// factorisation the third powers of I and O on one thread, and until FreezeAt each step about I/O + O/I times the layer's forward pass.
+type KSGLD struct {
+	Alpha    float64 // memory of the factors, in [0, 1)
+	Damping  float64 // lambda: A + pi sqrt(lambda) and S + sqrt(lambda)/pi, where pi^2 is (trace A/I)/(trace S/O); a bias's S + lambda
+	Refresh  int     // steps from one factorisation to the next
+	FreezeAt int     // the step at which G stops adapting
+
+	// Rest moves the parameters that are neither the weights nor the biases of a linear layer or a convolution, as those of normalisations are, or that
+	// several layers share. They are an error when it is nil.
+	Rest Sampler
+}
+
+// Name implements Sampler.
+func (KSGLD) Name() string { return "ksgld" }
+
+// Validate implements Sampler.
+func (k KSGLD) Validate() error {
+	if err := checkFreezing(k.Name(), k.Alpha, k.Damping, k.FreezeAt); err != nil {
+		return err
+	}
+	if k.Refresh < 1 || k.Refresh > math.MaxInt32 {
+		return errors.Errorf("langevin: ksgld: Refresh is %d, wants 1 to %d", k.Refresh, math.MaxInt32)
+	}
+	if k.Rest == nil {
+		return nil
+	}
+	if _, ok := k.Rest.(KSGLD); ok {
+		return errors.New("langevin: ksgld: Rest is ksgld, too, wants a sampler that needs nothing of the layer")
+	}
+	if p, ok := k.Rest.(PSGLD); ok && p.Gamma.needsCurvature() {
+		return errors.Errorf("langevin: ksgld: Rest is psgld with Gamma %q, wants a sampler that needs nothing but gradients", p.Gamma)
+	}
+	return errors.Wrap(k.Rest.Validate(), "langevin: ksgld: Rest")
+}
+
+// Update implements Sampler: without a survey no parameter is known to be a layer's.
+func (k KSGLD) Update(b *graph.Builder, f Force, _, _ *graph.Node) *graph.Node {
+	b.Fail(errors.Errorf("langevin: ksgld: the layer of %s is not known: Attach finds it, other ways to attach a sampler do not", f.Name))
+	return nil
+}
+
+// layerUse is what a layer does with a parameter.
+type layerUse struct {
+	parameter, output *graph.Node
+	inputs            *graph.Node // [B I], or [B C*R*S P Q]; nil for a bias
+}
+
+// survey finds the layers, and differentiates by their outputs, too.
+func (k KSGLD) survey(b *graph.Builder, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node) {
+	with := append([]*graph.Node{}, parameters...)
+	uses := layerUses(b, parameters)
+	var found []layerUse
+	for _, parameter := range parameters {
+		use, ok := uses[parameter]
+		if !ok {
+			if k.Rest == nil {
+				b.Fail(errors.Errorf("langevin: ksgld: %v is neither weight nor bias of one linear layer or convolution, wants Rest, a sampler for such parameters",
+					parameter.Name()))
+			}
+			continue
+		}
+		found, with = append(found, use), append(with, use.output)
+	}
+	gradients := b.Gradients(loss, with...)
+	known := layeredKSGLD{KSGLD: k, layers: map[*graph.Node]layerStatistics{}}
+	for i, use := range found {
+		known.layers[use.parameter] = layerStatistics{inputs: use.inputs, slopes: gradients[len(parameters)+i]}
+	}
+	return known, gradients[:len(parameters)]
+}
+
+// layerUses are the parameters that are used once, as a layer's weights or bias.
+func layerUses(b *graph.Builder, parameters []*graph.Node) map[*graph.Node]layerUse {
+	uses, count := map[*graph.Node]layerUse{}, map[*graph.Node]int{}
+	for _, a := range b.Applications() {
+		for _, in := range a.Inputs {
+			count[in]++
+		}
+		if len(a.Inputs) != 2 {
+			continue
+		}
+		use := layerUse{parameter: a.Inputs[1], output: a.Output}
+		switch o := a.Op.(type) {
+		case op.MatMul:
+			if o != (op.MatMul{TransposeB: true}) {
+				continue
+			}
+			use.inputs = a.Inputs[0]
+		case op.Conv2D:
+			use.inputs = patchesOf(b, o, a.Inputs[0], graph.ShapeOf(use.parameter))
+		case op.BiasAdd:
+		default:
+			continue
+		}
+		uses[use.parameter] = use
+	}
+	once := map[*graph.Node]layerUse{}
+	for _, parameter := range parameters {
+		if use, ok := uses[parameter]; ok && count[parameter] == 1 {
+			once[parameter] = use
+		}
+	}
+	return once
+}
+
+// patchesOf is what a convolution's weights [K C R S] are multiplied by.
+func patchesOf(b *graph.Builder, o op.Conv2D, x *graph.Node, weights []int) *graph.Node {
+	return b.Apply(op.Patches{Conv: o, Height: weights[2], Width: weights[3]}, x)
+}
+
+// layerStatistics are what a layer's factors are made of: the inputs, nil for a bias, and the gradients of the mean loss by the outputs.
+type layerStatistics struct{ inputs, slopes *graph.Node }
+
+// layeredKSGLD is KSGLD with the layers of parameters; the others are for Rest.
+type layeredKSGLD struct {
+	KSGLD
+	layers map[*graph.Node]layerStatistics
+}
+
+// Update implements Sampler.
+func (k layeredKSGLD) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
+	if b.Err() != nil {
+		return nil
+	}
+	layer, ok := k.layers[parameter]
+	if !ok {
+		return k.Rest.Update(b, f, parameter, gradient)
+	}
+	shape, slopes := graph.ShapeOf(parameter), graph.ShapeOf(layer.slopes)
+	examples, outputs := float64(slopes[0]), shape[0]
+	places := float64(slopes.Elements()) / (examples * float64(outputs))
+	// The gradients of an example's own loss are B times those of the mean, so that the mean of their products is B times the sum.
+	factors := factorsUpdate{Alpha: k.Alpha, Damping: k.Damping, Refresh: k.Refresh, FreezeAt: k.FreezeAt}
+	var inputs []*graph.Node
+	side := func(name string, n int, data *graph.Node) (whitener *graph.Node) {
+		factor := b.State(f.Name+"."+name+" factor", nil, n, n)
+		whitener = b.State(f.Name+"."+name+" whitener", nil, n, n)
+		inputs = append(inputs, factor, whitener, data)
+		return whitener
+	}
+	var q *graph.Node
+	if layer.inputs != nil {
+		factors.Scales = [2]float64{1 / examples, examples / places}
+		q = side("input", shape.Elements()/outputs, layer.inputs)
+	} else {
+		factors.Scales[0] = examples
+	}
+	p := side("output", outputs, layer.slopes)
+	b.Apply(factors, append(inputs, b.Header())...)
+
+	g := b.Apply(posteriorGradient{f.Prior, f.DataSize}, parameter, gradient)
+	move := b.Apply(op.MatMul{}, p, b.Apply(op.ViewAs(outputs, shape.Elements()/outputs), g))
+	if q != nil {
+		move = b.Apply(op.MatMul{TransposeB: true}, move, q)
+	}
+	move = b.Apply(whitenedMove{f.DataSize, b.Stream()}, move, f.Rates, f.Temperatures, b.Header())
+	move = b.Apply(op.MatMul{TransposeA: true}, p, move)
+	if q != nil {
+		move = b.Apply(op.MatMul{}, move, q)
+	}
+	return b.Apply(moveUpdate{}, parameter, g, b.Apply(op.ViewAs(shape...), move))
+}

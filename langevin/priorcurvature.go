@@ -1,0 +1,25 @@
+package langevin
+
+import "math"
+
+// curvature is the derivative of the slope by theta, in the notation of slope:
+//
+//	flat, Gaussian  strength
+//	Laplace         0, its jump at 0 left out
+//	Student-t       strength (spread - theta^2)/(spread + theta^2)^2
+//	scale mixture   strength + (narrow - strength) p (1 - 2 bend theta^2 (1 - p))    p = q/(1 + q)
+func (s slope[T]) curvature(theta float64) float64 {
+	strength, square := float64(s.strength), theta*theta
+	switch s.family {
+	case LaplacePrior:
+		return 0
+	case StudentTPrior:
+		spread := float64(s.spread)
+		return strength * (spread - square) / ((spread + square) * (spread + square))
+	case ScaleMixturePrior:
+		p := 1 / (1 + math.Exp(s.bend*square-s.odds))
+		return strength + (s.narrow-strength)*p*(1-2*s.bend*square*(1-p))
+	default:
+		return strength
+	}
+}

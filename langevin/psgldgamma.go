@@ -1,0 +1,131 @@
+package langevin
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// surveyor is a Sampler that wants to know more of the loss than its gradients. Its survey differentiates the loss, and returns the sampler
+// that knows the rest, whose Update Attach then calls.
+type surveyor interface {
+	Sampler
+	survey(b *graph.Builder, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node)
+}
+
+// survey is what Attach differentiates by.
+func survey(b *graph.Builder, sampler Sampler, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node) {
+	if s, ok := sampler.(surveyor); ok {
+		return s.survey(b, loss, parameters)
+	}
+	return sampler, b.Gradients(loss, parameters...)
+}
+
+// survey makes the estimates of the Hessian's diagonal that Gamma needs.
+func (p PSGLD) survey(b *graph.Builder, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node) {
+	if !p.Gamma.needsCurvature() {
+		return p, b.Gradients(loss, parameters...)
+	}
+	probe := probe{b, loss, parameters, p.Distance}
+	if p.Distance == 0 {
+		probe.distance = defaultDistance(b.DType())
+	}
+	differentiate := probe.hutchinson
+	if p.Gamma == GammaExact {
+		differentiate = probe.exact
+	}
+	gradients, diagonals := differentiate()
+	curved := curvedPSGLD{PSGLD: p, diagonals: map[*graph.Node]*graph.Node{}}
+	for i, parameter := range parameters {
+		curved.diagonals[parameter] = diagonals[i]
+	}
+	return curved, gradients
+}
+
+// needsCurvature tells whether Gamma is computed, from the Hessian's diagonal.
+func (g Gamma) needsCurvature() bool { return g == GammaHutchinson || g == GammaExact }
+
+// curvedPSGLD is PSGLD with the diagonals of the mean loss's Hessian.
+type curvedPSGLD struct {
+	PSGLD
+	diagonals map[*graph.Node]*graph.Node // by parameter
+}
+
+// Update implements Sampler.
+func (p curvedPSGLD) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
+	update := curvedUpdate{psgldUpdate{psgld: p.PSGLD, dataSize: f.DataSize, prior: f.Prior, stream: b.Stream()}}
+	shape := graph.ShapeOf(parameter)
+	second := b.State(f.Name+".second moment", nil, shape...)
+	slope := b.State(f.Name+".slope of the second moment", nil, shape...)
+	return b.Apply(update, parameter, gradient, second, slope, p.diagonals[parameter], f.Rates, f.Temperatures, b.Header())
+}
+
+// errNoCurvature is what Update fails with for a parameter whose Hessian nobody has looked at.
+func (p PSGLD) errNoCurvature(parameter string) error {
+	return errors.Errorf("langevin: psgld: Gamma %q of %s wants the loss's curvature, which Attach finds; other ways to attach a sampler do not",
+		p.Gamma, parameter)
+}
+
+// curvedUpdate is PSGLD's move of w, V and dV/dtheta: w, dw, V, dV/dtheta and the Hessian's diagonal of w's shape, rates and temperatures by
+// step, header -> statistics, see op.UpdateShape.
+type curvedUpdate struct{ psgldUpdate }
+
+func (curvedUpdate) Updates() []int { return []int{0, 2, 3} }
+
+func (curvedUpdate) Shape(in []tensor.Shape) (tensor.Shape, error) { return op.UpdateShape(in, 3, 2) }
+
+func (u curvedUpdate) Lower(l *graph.Lowering) {
+	n := l.Shapes[0].Elements()
+	l.Emit("psgld_gamma_update", n, updateTiles(l, n, u, curvedTile[float32], curvedTile[float64]), append([]tensor.Argument{
+		l.Out(), l.InOut(0), l.In(1), l.InOut(2), l.InOut(3), l.In(4), l.In(5), l.In(6), l.In(7), tensor.Int(n), tensor.Int(l.Shapes[5][0]),
+		tensor.Int(l.Shapes[6][0]), tensor.Uint(uint32(u.stream)), tensor.Real(l.DType, u.psgld.Alpha), tensor.Real(l.DType, u.psgld.Lambda),
+	}, u.prior.arguments(l.DType, u.dataSize)...)...)
+}
+
+func curvedTile[T float32 | float64](u curvedUpdate, a *tensor.Args, lo, hi int) float64 {
+	slope, header := slopeOf[T](u.prior, u.dataSize), tensor.Slice[uint64](a, 8)
+	rate, temperature := op.Entry(tensor.Slice[T](a, 6), header), op.Entry(tensor.Slice[T](a, 7), header)
+	h := float64(rate) / float64(u.dataSize)
+	scale, drift := T(noiseScale(h, float64(temperature), 1)), T(h*float64(temperature))
+	keep, lambda := T(u.keep(header[graph.HeaderStep])), T(u.psgld.Lambda)
+	address := op.AddressOf(header, u.stream)
+	var gradients [random.BlockSize]T
+	var z [random.BlockSize]float32
+	statistic := 0.0
+	for ; lo < hi; lo += random.BlockSize {
+		to := min(lo+random.BlockSize, hi)
+		w, g, v := tensor.Slice[T](a, 1)[lo:to], gradients[:to-lo], tensor.Slice[T](a, 3)[lo:to]
+		dv, diagonal := tensor.Slice[T](a, 4)[lo:to], tensor.Slice[T](a, 5)[lo:to]
+		statistic += slope.fill(g, w, tensor.Slice[T](a, 2)[lo:to])
+		for i, theta := range w {
+			curvature := diagonal[i] + T(slope.curvature(float64(theta)))
+			dv[i] = T(keep*dv[i]) + T(T(T(2*(1-keep))*g[i])*curvature)
+		}
+		if temperature > 0 {
+			random.NormalBlock(address, lo/random.BlockSize, &z)
+		}
+		kernel.PSGLD(w, v, g, z[:], keep, lambda, rate, scale)
+		if temperature > 0 {
+			for i := range w {
+				w[i] += T(drift * gamma(v[i], dv[i], lambda))
+			}
+		}
+	}
+	return statistic
+}
+
+// gamma is dG/dtheta = -dV/dtheta G^2 / (2 sqrt V), G = 1/(lambda + sqrt V); 0 where V is, at the kink of G.
+func gamma[T float32 | float64](v, dv, lambda T) T {
+	if v == 0 {
+		return 0
+	}
+	root := T(math.Sqrt(float64(v)))
+	sum := lambda + root
+	return -dv / T(T(2*root)*T(sum*sum))
+}

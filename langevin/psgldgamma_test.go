@@ -1,0 +1,213 @@
+package langevin_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// curvedRule is PSGLD with Gamma.
+func curvedRule(p langevin.PSGLD) rule { return gammaRule(p, 1, 1) }
+
+// gammaRule is PSGLD with Gamma times a factor, where dV remembers so much of its past.
+func gammaRule(p langevin.PSGLD, factor, memory float64) rule {
+	return func(e element) float64 {
+		keep := p.Alpha
+		if e.step == 0 {
+			keep = 0
+		}
+		v := adaptedV(p, e)
+		*e.chi = memory*keep**e.chi + 2*(1-keep)*e.g*e.curvature
+		g := 1 / (p.Lambda + math.Sqrt(v))
+		theta := e.theta - e.h*g*e.n*e.g + math.Sqrt(2*e.h*e.temperature*g)*e.xi
+		if v > 0 {
+			theta -= factor * e.h * e.temperature * *e.chi * g * g / (2 * math.Sqrt(v))
+		}
+		return theta
+	}
+}
+
+func wrongGamma(p langevin.PSGLD) map[string]rule {
+	right := curvedRule(p)
+	return map[string]rule{
+		"no Gamma":                    psgldRule(p),
+		"Gamma of the wrong sign":     gammaRule(p, -1, 1),
+		"half of Gamma":               gammaRule(p, 0.5, 1),
+		"the present step's Gamma":    gammaRule(p, 1, 0),
+		"Gamma of the gradient of U":  gammaRule(p, p.Lambda*50, 1),
+		"the likelihood's curvature":  func(e element) float64 { e.curvature *= 0.9; return right(e) },
+		"Gamma that is not cooled":    func(e element) float64 { return right(e) + gammaDrift(p, e)*(1-1/e.temperature) },
+		"Gamma with another's weight": func(e element) float64 { e.curvature /= e.n; return right(e) },
+	}
+}
+
+// gammaDrift is h T Gamma of the state that a rule has left.
+func gammaDrift(p langevin.PSGLD, e element) float64 {
+	g := 1 / (p.Lambda + math.Sqrt(*e.memory))
+	return -e.h * e.temperature * *e.chi * g * g / (2 * math.Sqrt(*e.memory))
+}
+
+// bent is the sum of theta^2/2 + Skew exp(theta) over the elements, plus Coupling x y over pairs of neighbours: skewed, and correlated.
+type bent struct{ Skew, Coupling float64 }
+
+func (f bent) at(theta, slope []float64) float64 {
+	total := 0.0
+	for i, x := range theta {
+		total += x*x/2 + f.Skew*math.Exp(x)
+		slope[i] = x + f.Skew*math.Exp(x)
+		if f.Coupling != 0 {
+			y := theta[i^1]
+			total += f.Coupling * x * y / 2
+			slope[i] += f.Coupling * y
+		}
+	}
+	return total
+}
+
+// moments are the means of functions of the first elements under exp(-U/T), on a grid.
+func (f bent) moments(dimensions int, temperature float64, statistics func(theta []float64) []float64) []float64 {
+	const lo, hi, points = -8.0, 6.0, 281
+	theta, slope, weights := make([]float64, dimensions), make([]float64, dimensions), 0.0
+	var means []float64
+	at := func(i int) float64 { return lo + (hi-lo)*float64(i)/(points-1) }
+	for i := range int(math.Pow(points, float64(dimensions))) {
+		theta[0] = at(i % points)
+		if dimensions == 2 {
+			theta[1] = at(i / points)
+		}
+		weight := math.Exp(-f.at(theta, slope) / temperature)
+		weights += weight
+		for j, v := range statistics(theta) {
+			if i == 0 {
+				means = append(means, 0)
+			}
+			means[j] += weight * v
+		}
+	}
+	for j := range means {
+		means[j] /= weights
+	}
+	return means
+}
+
+// gammaRun is a target on which Gamma matters: Lambda is of the order of the gradient, and V forgets faster than theta moves. Groups of one or two
+// elements are independent of each other: those of one chain, or, for samplers with few elements, of many chains.
+type gammaRun struct {
+	field             bent
+	group             int
+	temperature, step float64
+}
+
+func gammaStatistics(theta []float64) []float64 {
+	x := theta[0]
+	statistics := []float64{x, x * x}
+	if len(theta) == 2 {
+		y := theta[1]
+		statistics = append(statistics, y, y*y, x*y)
+	}
+	return statistics
+}
+
+// averages are those of each group at a step size.
+func (r gammaRun) averages(t *testing.T, sampler langevin.Sampler, step float64, chains, steps int) [][]float64 {
+	t.Helper()
+	const every = 4
+	dimensions := 1200
+	if chains > 1 {
+		dimensions = r.group
+	}
+	session := experiment{
+		sampler: sampler, field: r.field, dimensions: dimensions, chains: chains, dataSize: shapeDataSize, step: step,
+		temperature: r.temperature, start: normal(func(int) float64 { return 1 }),
+	}.load(t)
+	advance(t, session, steps/5)
+	averages := make([][]float64, chains*dimensions/r.group)
+	for range steps / every {
+		advance(t, session, every)
+		for chain := range chains {
+			theta := values(t, session, parameterName, chain, dimensions)
+			for i := 0; i < dimensions; i += r.group {
+				group := (chain*dimensions + i) / r.group
+				for j, v := range gammaStatistics(theta[i : i+r.group]) {
+					if len(averages[group]) <= j {
+						averages[group] = append(averages[group], 0)
+					}
+					averages[group][j] += v * every / float64(steps)
+				}
+			}
+		}
+	}
+	return averages
+}
+
+// z is the largest score against the exact moments, of averages that are extrapolated to the step size 0: the bias of first order in h goes.
+func (r gammaRun) z(t *testing.T, sampler langevin.Sampler, chains int) float64 {
+	t.Helper()
+	const steps = 800
+	coarse, fine := r.averages(t, sampler, r.step, chains, steps), r.averages(t, sampler, r.step/2, chains, 2*steps)
+	for group := range fine {
+		for j := range fine[group] {
+			fine[group][j] = 2*fine[group][j] - coarse[group][j]
+		}
+	}
+	want := r.field.moments(r.group, r.temperature, gammaStatistics)
+	worst := 0.0
+	for _, z := range scores(fine, make([][]float64, len(fine)), func([]float64) []float64 { return want }) {
+		worst = math.Max(worst, math.Abs(z))
+	}
+	return worst
+}
+
+// TestGamma: with Gamma the averages go to the target's as the step size goes to 0, and without it, or with a Gamma that is off by a factor, they
+// do not.
+func TestGamma(t *testing.T) {
+	for _, alpha := range []float64{0, 0.5} {
+		for _, run := range []gammaRun{
+			{field: bent{Skew: 1}, group: 1, temperature: 1, step: 0.1 / shapeDataSize},
+			{field: bent{Skew: 0.5, Coupling: 0.5}, group: 2, temperature: 0.7, step: 0.1 / shapeDataSize},
+		} {
+			p := func(gamma langevin.Gamma) langevin.PSGLD {
+				return langevin.PSGLD{Alpha: alpha, Lambda: 1. / shapeDataSize, Gamma: gamma}
+			}
+			check := func(sampler langevin.Sampler, name string, chains int, right bool) {
+				t.Helper()
+				z := run.z(t, sampler, chains)
+				t.Logf("Alpha %v, groups of %d, %s: z = %.1f", alpha, run.group, name, z)
+				if right != (z < zLimit) {
+					t.Errorf("Alpha %v, groups of %d, %s: z = %.1f, want it below %v: %v", alpha, run.group, name, z, zLimit, right)
+				}
+			}
+			check(p(langevin.GammaHutchinson), "hutchinson", 1, true)
+			check(p(langevin.GammaNone), "none", 1, false)
+			if alpha == 0 {
+				continue
+			}
+			if run.group == 2 {
+				check(p(langevin.GammaExact), "exact", 60, true)
+			}
+			check(langevin.MisjudgedPSGLD{PSGLD: p(langevin.GammaHutchinson), Factor: -1}, "the wrong sign", 1, false)
+			check(langevin.MisjudgedPSGLD{PSGLD: p(langevin.GammaHutchinson), Factor: 0.5}, "half of Gamma", 1, false)
+		}
+	}
+}
+
+// TestGammaRefuses: more parameters than exact curvature is for, and a way to attach that finds none.
+func TestGammaRefuses(t *testing.T) {
+	b := graph.New(tensor.Float32)
+	loss := b.Apply(target{bowl{1, 1}, 0, 10, b.Stream()}, b.Parameter(parameterName, nil, 65), b.Header())
+	p := langevin.PSGLD{Alpha: 0.9, Lambda: 1, Gamma: langevin.GammaExact}
+	err := langevin.Attach(b, p, langevin.Posterior{DataSize: 10}, loss, []float64{1}, []float64{1})
+	if err == nil || !strings.Contains(err.Error(), "65 parameters, wants at most 64") {
+		t.Errorf("error %v", err)
+	}
+	b = graph.New(tensor.Float32)
+	w := b.Parameter(parameterName, nil, 3)
+	p.Update(b, langevin.Force{Name: parameterName, DataSize: 1, Rates: b.Table("r", []float64{1}), Temperatures: b.Table("t", []float64{1})}, w, w)
+	if err := b.Err(); err == nil || !strings.Contains(err.Error(), "curvature, which Attach finds") {
+		t.Errorf("error %v", err)
+	}
+}

@@ -1,0 +1,136 @@
+package langevin
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// ReplicaExchange runs chains at rising temperatures, which their neighbours exchange (Deng, Feng, Gao, Liang and Lin 2020, replica exchange SGLD): hot
+// chains find modes, the cold one samples. Every so many steps the chains 1 and 2 at neighbouring temperatures T1 < T2 swap these with probability
+//
+//	min(1, exp((1/T1 - 1/T2) (U1 - U2 - (1/T1 - 1/T2) s^2/F)))
+//
+// where s^2 is the variance of an energy's estimate, U1's and U2's being averaged, and F corrects: with 1 the expectation of the exponential is right for
+// normal errors, and more lets more swaps through, with a bias. The minimum of 1 is a bias of its own unless s is 0.
+//
+// The coldest chains target exp(-U/T) of their temperature, whatever the sampler's own bias does to it; their states are the samples, see Replicas.Take.
+// Chains stay where they are and keep their state, such as a preconditioner: nothing but the number of a temperature moves. Samplers with momentum,
+// whose velocities belong to a temperature, are refused.
+type ReplicaExchange struct {
+	// Temperatures of the ladder rise from that of the samples; 2 at least. A session's chains are ladders one after the other: it has a multiple of as many.
+	Temperatures []float64
+	// StepFactors multiply the step size on each rung of the ladder; none are ones.
+	StepFactors []float64
+	// Every is how many steps lie between two attempts.
+	Every int
+	// Minibatches is over how many minibatches an energy is averaged. It is 1 when the loss is of all data, and else 2 at least: their spread estimates s^2.
+	// Each costs every chain a step.
+	Minibatches int
+	// Correction is F, positive; 0 with one minibatch, where s is 0.
+	Correction float64
+}
+
+// Validate refuses attributes out of their range and such as have no effect.
+func (r ReplicaExchange) Validate() error {
+	if len(r.Temperatures) < 2 || len(r.StepFactors) != 0 && len(r.StepFactors) != len(r.Temperatures) {
+		return errors.Errorf("langevin: replica exchange: %d temperatures and %d step factors, wants 2 temperatures at least, and as many factors or none",
+			len(r.Temperatures), len(r.StepFactors))
+	}
+	for i, temperature := range r.Temperatures {
+		if !(temperature > 0 && temperature < math.Inf(1)) || i > 0 && temperature <= r.Temperatures[i-1] {
+			return errors.Errorf("langevin: replica exchange: temperatures %v, wants positive ones that rise", r.Temperatures)
+		}
+	}
+	for _, factor := range r.StepFactors {
+		if !(factor > 0 && factor < math.Inf(1)) {
+			return errors.Errorf("langevin: replica exchange: step factors %v, wants positive ones", r.StepFactors)
+		}
+	}
+	switch {
+	case r.Every < 1:
+		return errors.Errorf("langevin: replica exchange: a swap every %d steps, wants at least 1", r.Every)
+	case r.Minibatches < 1:
+		return errors.Errorf("langevin: replica exchange: energies of %d minibatches, wants 1 for a loss of all data, and else 2 at least", r.Minibatches)
+	case r.Minibatches == 1 && r.Correction != 0:
+		return errors.Errorf("langevin: replica exchange: correction %v for energies without an error, of which there is one: wants 0", r.Correction)
+	case r.Minibatches > 1 && !(r.Correction > 0 && r.Correction < math.Inf(1)):
+		return errors.Errorf("langevin: replica exchange: correction is %v, wants a positive number; 1 is right for normal errors", r.Correction)
+	}
+	return nil
+}
+
+// Attach is the function Attach with a ladder of temperatures in the place of the table. The Replicas are for Plan.Run. The energies that it compares are
+// the recorded metric "potential" in the program's float, in float32 good to about 1e-7 of U, which must be little against the temperatures; differences
+// are in float64.
+func (r ReplicaExchange) Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.Node, stepSizes []float64) (*Replicas, error) {
+	r.Temperatures, r.StepFactors = append([]float64{}, r.Temperatures...), append([]float64{}, r.StepFactors...)
+	if len(r.StepFactors) == 0 {
+		for range r.Temperatures {
+			r.StepFactors = append(r.StepFactors, 1)
+		}
+	}
+	parameters := b.Parameters()
+	for _, err := range []error{
+		r.Validate(), posterior.Validate(), sampler.Validate(), checkTables(stepSizes, stepSizes), checkLayers(posterior, parameters),
+	} {
+		b.Fail(err)
+	}
+	for _, s := range withRest(sampler) {
+		if _, ok := s.(momentumRule); ok {
+			b.Fail(errors.Errorf("langevin: replica exchange: %s has velocities, which belong to a temperature; wants a sampler without", s.Name()))
+		}
+	}
+	if b.Err() != nil {
+		return nil, b.Err()
+	}
+	sampler, gradients := survey(b, sampler, loss, parameters)
+	rungs := len(r.Temperatures)
+	place := b.State(placeState, func(_ uint64, chain uint32, _ uint16, _ tensor.Shape, words []float64) {
+		words[placeRung] = float64(int(chain) % rungs)
+	}, placeWords)
+	rates := b.Apply(onRung{}, posterior.rates(b, stepSizes), b.Table("replica step factors", r.StepFactors), place, b.Header())
+	temperatures := b.Apply(onRung{}, b.Table("unit", []float64{1}), b.Table("replica temperatures", r.Temperatures), place, b.Header())
+	if err := attachUpdates(b, sampler, posterior, gradients, rates, temperatures); err != nil {
+		return nil, err
+	}
+	b.Record(TracePotential, posterior.Potential(b, loss))
+	return &Replicas{r}, b.Err()
+}
+
+// placeState is the name of the state that says where on its ladder a chain is, and the words of it.
+const (
+	placeState = "replica"
+
+	placeRung     = 0 // the number of the chain's temperature
+	placeAttempts = 1 // swaps that were attempted while the chain was the colder one
+	placeAccepted = 2 // those of them that took place
+	placeWords    = 3
+)
+
+// onRung is a schedule's entry at the present step, times the factor of the rung where the chain is: schedule by step, factors by rung, the chain's place,
+// header -> [1].
+type onRung struct{}
+
+func (onRung) Name() string { return "on rung" }
+
+func (onRung) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if len(in) != 4 || len(in[0]) != 1 || len(in[1]) != 1 || !in[2].Equal(tensor.Shape{placeWords}) {
+		return nil, errors.Errorf("got shapes %v, wants two tables, %d words and the header", in, placeWords)
+	}
+	return tensor.Shape{1}, nil
+}
+
+func (onRung) Lower(l *graph.Lowering) {
+	run := graph.Pick(l, entryOnRung[float32], entryOnRung[float64])
+	l.Emit("on_rung_fwd", 1, tensor.Single(run), l.Out(), l.In(0), l.In(1), l.In(2), l.In(3), tensor.Int(l.Shapes[0][0]), tensor.Int(l.Shapes[1][0]))
+}
+
+func entryOnRung[T float32 | float64](a *tensor.Args) {
+	factors, place := tensor.Slice[T](a, 2), tensor.Slice[T](a, 3)
+	tensor.Slice[T](a, 0)[0] = op.Entry(tensor.Slice[T](a, 1), tensor.Slice[uint64](a, 4)) * factors[int(place[placeRung])]
+}

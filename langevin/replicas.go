@@ -1,0 +1,241 @@
+package langevin
+
+import (
+	"math"
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// Replicas are the ladders of a session whose program ReplicaExchange was attached to. Where a chain is on its ladder is part of its state: Save and
+// Restore keep it.
+type Replicas struct {
+	exchange ReplicaExchange
+}
+
+var _ Intervention = (*Replicas)(nil)
+
+// swapStream is the stream of the random numbers that decide on swaps: of the seed, the ladder's first chain, the step, and as the element the number of
+// the pair. No graph has as many streams.
+const swapStream = drawStream - 1
+
+// energyStep is the first of the steps whose minibatches give energies: no run comes as far.
+const energyStep = (random.MaxStep + 1) / 2
+
+// Due implements Intervention.
+func (r *Replicas) Due(steps int) bool { return steps > 0 && steps%r.exchange.Every == 0 }
+
+// Intervene attempts to swap the temperatures of pairs of neighbours on every ladder: 1 and 2, 3 and 4 and so on, counted from the coldest, at one time, and
+// 2 and 3, 4 and 5 at the next. Energies are evaluated at the present states, which the chains leave for it and come back to.
+func (r *Replicas) Intervene(s *graph.Session) error {
+	ladders, err := r.ladders(s)
+	if err != nil {
+		return err
+	}
+	energies, err := r.energies(s)
+	if err != nil {
+		return err
+	}
+	first := 0
+	if rungs := len(r.exchange.Temperatures); rungs > 2 {
+		first = int(s.Steps()) / r.exchange.Every % 2
+	}
+	for _, ladder := range ladders {
+		for rung := first; rung+1 < len(ladder); rung += 2 {
+			if err := r.attempt(s, ladder, rung, energies); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// ladders are the chains of each ladder, from the coldest on.
+func (r *Replicas) ladders(s *graph.Session) ([][]int, error) {
+	rungs := len(r.exchange.Temperatures)
+	address, err := drawAddress(s, 0, 0)
+	if err != nil {
+		return nil, err
+	}
+	if s.Chains()%rungs != 0 || int(address.Chain)%rungs != 0 {
+		return nil, errors.Errorf("langevin: replica exchange: %d chains from number %d on, wants whole ladders of %d", s.Chains(), address.Chain, rungs)
+	}
+	ladders := make([][]int, s.Chains()/rungs)
+	for i := range ladders {
+		ladders[i] = slices.Repeat([]int{-1}, rungs)
+		for chain := i * rungs; chain < (i+1)*rungs; chain++ {
+			place, err := readPlace(s, chain)
+			if err != nil {
+				return nil, err
+			}
+			rung := int(place[placeRung])
+			if rung < 0 || rung >= rungs || ladders[i][rung] >= 0 {
+				return nil, errors.Errorf("langevin: replica exchange: chain %d is on rung %d of %d, or another one of its ladder is: the state is not of such a run",
+					chain, rung, rungs)
+			}
+			ladders[i][rung] = chain
+		}
+	}
+	return ladders, nil
+}
+
+// energy is an estimate of U with the estimate of its variance.
+type energy struct{ mean, variance float64 }
+
+// energies evaluates U of every chain where it is: by steps, from whose metrics it reads U, and after each of which the chains are put back. More than one
+// minibatch are those of steps that no run comes to.
+func (r *Replicas) energies(s *graph.Session) ([]energy, error) {
+	column := slices.Index(s.Program().Metrics(), TracePotential)
+	kept, steps := make([][]byte, s.Chains()), s.Steps()
+	for chain := range kept {
+		kept[chain] = make([]byte, s.ChainBytes())
+		if err := s.Save(chain, kept[chain]); err != nil {
+			return nil, errors.Wrap(err, "langevin: replica exchange")
+		}
+	}
+	n := r.exchange.Minibatches
+	estimates, energies := make([][]float64, s.Chains()), make([]energy, s.Chains())
+	for i := range n {
+		at := steps
+		if n > 1 {
+			at = energyStep + steps/uint64(r.exchange.Every)*uint64(n) + uint64(i)
+			if err := restart(s, kept, at); err != nil {
+				return nil, err
+			}
+		}
+		if err := s.Run(1); err != nil {
+			if back := restart(s, kept, steps); back != nil {
+				return nil, back
+			}
+			return nil, err
+		}
+		for chain := range estimates {
+			estimates[chain] = append(estimates[chain], s.Metric(chain, column, at))
+		}
+	}
+	for chain, values := range estimates {
+		energies[chain] = energyOf(values)
+	}
+	return energies, restart(s, kept, steps)
+}
+
+// restart puts chains back into states, at another step.
+func restart(s *graph.Session, states [][]byte, step uint64) error {
+	for chain, state := range states {
+		if err := s.Restore(chain, state, step); err != nil {
+			return errors.Wrap(err, "langevin: restart")
+		}
+		if err := graph.Write(s, "header", chain, graph.HeaderStep, []uint64{step}); err != nil {
+			return errors.Wrap(err, "langevin: restart")
+		}
+	}
+	return nil
+}
+
+func energyOf(values []float64) energy {
+	n := float64(len(values))
+	var e energy
+	for _, v := range values {
+		e.mean += v / n
+	}
+	for _, v := range values {
+		e.variance += (v - e.mean) * (v - e.mean) / (n * max(1, n-1))
+	}
+	return e
+}
+
+// logOdds is the logarithm of the probability with which a rung's chain and the next one's swap, where it is below 0.
+func (r *Replicas) logOdds(rung int, cold, hot energy) float64 {
+	delta := 1/r.exchange.Temperatures[rung] - 1/r.exchange.Temperatures[rung+1]
+	difference := cold.mean - hot.mean
+	if r.exchange.Correction > 0 {
+		difference -= delta * (cold.variance + hot.variance) / 2 / r.exchange.Correction
+	}
+	return delta * difference
+}
+
+func (r *Replicas) attempt(s *graph.Session, ladder []int, rung int, energies []energy) error {
+	cold, hot := ladder[rung], ladder[rung+1]
+	address, err := drawAddress(s, cold/len(ladder)*len(ladder), 0)
+	if err != nil {
+		return err
+	}
+	address.Stream = swapStream
+	var draw [1]float64
+	uniforms(draw[:], rung, address)
+	there, err := readPlace(s, cold)
+	if err != nil {
+		return err
+	}
+	back, err := readPlace(s, hot)
+	if err != nil {
+		return err
+	}
+	there[placeAttempts]++
+	if draw[0] < math.Exp(r.logOdds(rung, energies[cold], energies[hot])) {
+		there[placeAccepted]++
+		there[placeRung], back[placeRung] = back[placeRung], there[placeRung]
+	}
+	if err := writePlace(s, cold, there); err != nil {
+		return err
+	}
+	return writePlace(s, hot, back)
+}
+
+func readPlace(s *graph.Session, chain int) ([]float32, error) {
+	place := make([]float32, placeWords)
+	return place, errors.Wrap(s.ReadFloats(placeState, chain, place), "langevin: replica exchange")
+}
+
+func writePlace(s *graph.Session, chain int, place []float32) error {
+	return errors.Wrap(s.WriteFloats(placeState, chain, place), "langevin: replica exchange")
+}
+
+// Cold are the chains that now have the lowest temperature, one of each ladder, in the ladders' order.
+func (r *Replicas) Cold(s *graph.Session) ([]int, error) {
+	ladders, err := r.ladders(s)
+	chains := make([]int, len(ladders))
+	for i, ladder := range ladders {
+		chains[i] = ladder[0]
+	}
+	return chains, err
+}
+
+// Take reads the samples out of a session: the state of each ladder's coldest chain. The ladder's number in the run stands for the chain's, so that a bank
+// has one trace of each ladder.
+func (r *Replicas) Take(s *graph.Session, weight float64) ([]Sample, error) {
+	chains, err := r.Cold(s)
+	if err != nil {
+		return nil, err
+	}
+	var samples []Sample
+	for _, chain := range chains {
+		address, err := drawAddress(s, chain, 0)
+		if err != nil {
+			return nil, err
+		}
+		sample, err := Take(s, chain, int(address.Chain)/len(r.exchange.Temperatures), weight)
+		if err != nil {
+			return nil, err
+		}
+		samples = append(samples, sample)
+	}
+	return samples, nil
+}
+
+// Acceptance is the share of the attempts so far in which temperatures were swapped; NaN before the first.
+func (r *Replicas) Acceptance(s *graph.Session) (float64, error) {
+	attempts, accepted := 0.0, 0.0
+	for chain := range s.Chains() {
+		place, err := readPlace(s, chain)
+		if err != nil {
+			return 0, err
+		}
+		attempts += float64(place[placeAttempts])
+		accepted += float64(place[placeAccepted])
+	}
+	return accepted / attempts, nil
+}
