@@ -1,6 +1,8 @@
 package cuda
 
 import (
+	"strings"
+
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -53,4 +55,15 @@ func elementwise(p *placement, l *tensor.Launch) []call {
 	return []call{{
 		symbol: l.Kernel, blocks: [2]int{max(1, min(blocks, 8*p.multiprocessors)), 1}, threads: elementwiseThreads, arguments: l.Arguments,
 	}}
+}
+
+// geometryOf is how a kernel is started, found by its name without the type.
+func geometryOf(kernel string) geometry {
+	stem := strings.TrimSuffix(strings.TrimSuffix(kernel, "_f32"), "_f64")
+	for _, table := range []map[string]geometry{matrixGeometries, rowGeometries, updateGeometries} {
+		if g := table[stem]; g != nil {
+			return g
+		}
+	}
+	return elementwise
 }

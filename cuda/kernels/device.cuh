@@ -1,4 +1,4 @@
-// The words of CUDA that the kernels use, for clang without NVIDIA's headers. emulator/shim.h has the same words for a CPU.
+// The words of CUDA that the kernels use, for clang without NVIDIA's headers. emulator/source/shim.h has the same words for a CPU.
 #pragma once
 
 #define __global__ __attribute__((global))
@@ -23,6 +23,18 @@ __device__ inline T* globalPointer(unsigned long long address) {
   return (T*)(__attribute__((address_space(1))) T*)address;
 }
 
+// loadIf is *from, or 0 without a look at it: no branch, so that many loads are on their way at once. Nothing may write there during the kernel.
+__device__ inline float loadIf(bool there, const float* from) {
+  float v;
+  asm("{ .reg .pred there; setp.ne.b32 there, %2, 0; mov.b32 %0, 0; @there ld.global.nc.f32 %0, [%1]; }" : "=f"(v) : "l"(from), "r"((int)there));
+  return v;
+}
+__device__ inline double loadIf(bool there, const double* from) {
+  double v;
+  asm("{ .reg .pred there; setp.ne.b32 there, %2, 0; mov.b64 %0, 0; @there ld.global.nc.f64 %0, [%1]; }" : "=d"(v) : "l"(from), "r"((int)there));
+  return v;
+}
+
 // barrier waits for all threads of the block.
 __device__ inline void barrier() { __syncthreads(); }
 
@@ -37,6 +49,34 @@ __device__ inline double shuffleXor(double v, int mask) {
   u.i[0] = shuffleXor(u.i[0], mask);
   u.i[1] = shuffleXor(u.i[1], mask);
   return u.d;
+}
+
+// roundTF32 is the word of the nearest number with ten bits of fraction; of two, the one further from zero.
+__device__ inline unsigned roundTF32(float v) {
+  unsigned word;
+  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(word) : "f"(v));
+  return word;
+}
+
+// packBF16 is the word of the bfloat16 numbers nearest to low and high.
+__device__ inline unsigned packBF16(float low, float high) {
+  unsigned word;
+  asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(word) : "f"(high), "f"(low));
+  return word;
+}
+
+// mmaTF32_16x8x8 is d += a b over a warp, a 16 x 8, b 8 x 8, d 16 x 8: the PTX manual's fragments for m16n8k8. From sm_80 on.
+__device__ inline void mmaTF32_16x8x8(float d[4], const unsigned a[4], const unsigned b[2]) {
+  asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+// mmaBF16_16x8x16 is d += a b over a warp, a 16 x 16, b 16 x 8, d 16 x 8, two bfloat16 to a word: the fragments for m16n8k16. From sm_80 on.
+__device__ inline void mmaBF16_16x8x16(float d[4], const unsigned a[4], const unsigned b[2]) {
+  asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 }
 
 }  // namespace pollen

@@ -1,7 +1,7 @@
 // What every kernel of Pollen includes: the language's few words without a toolkit, the kernels' arguments, chains.
 //
 // The same sources compile in two ways. For a GPU clang makes PTX of them; no header of NVIDIA's is needed. For a machine without
-// one they compile as C++ against emulator/shim.h, where a thread is a fiber.
+// one they compile as C++ against emulator/source/shim.h, where a thread is a fiber.
 //
 // A kernel is written
 //
@@ -12,10 +12,14 @@
 #pragma once
 
 #ifdef POLLEN_EMULATOR
-#include "../emulator/shim.h"
+#include "../emulator/source/shim.h"
 #else
 #include "device.cuh"
 #endif
+
+// INLINE begins every function of a kernel: it becomes part of the kernel, however large it is. INLINED follows a lambda's arguments.
+#define INLINE __device__ inline __attribute__((always_inline))
+#define INLINED __attribute__((always_inline))
 
 namespace pollen {
 

@@ -1,14 +1,14 @@
 // ReLU, y = max(0, x), and its gradient. A NaN stays one.
-#include "pollen.cuh"
+#include "quad.cuh"
 
 template <class T>
-__device__ void reluForward(Out<T> y, In<T> x, int n) {
-  for (int i = first(); i < n; i += step()) y.at()[i] = x.at()[i] <= 0 ? T(0) : x.at()[i];
+INLINE void reluForward(Out<T> y, In<T> x, int n) {
+  map(y, n, [](T x) { return x <= 0 ? T(0) : x; }, x);
 }
 
 template <class T>
-__device__ void reluBackward(Out<T> dx, In<T> dout, In<T> y, int n) {
-  for (int i = first(); i < n; i += step()) dx.at()[i] = y.at()[i] > 0 ? dout.at()[i] : T(0);
+INLINE void reluBackward(Out<T> dx, In<T> dout, In<T> y, int n) {
+  map(dx, n, [](T dout, T y) { return y > 0 ? dout : T(0); }, dout, y);
 }
 
 KERNEL(relu_fwd_f32, 256)(Out<float> y, In<float> x, int n) { reluForward(y, x, n); }

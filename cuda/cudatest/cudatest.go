@@ -1,0 +1,80 @@
+package cudatest
+
+import (
+	"os"
+	"sync"
+	"testing"
+
+	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/cuda/emulator"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Variable names the environment variable that says which device tests run on: cpu, cuda or emulator.
+const Variable = "POLLEN_TEST_DEVICE"
+
+// Device is the device that the environment asks for, a host with so many threads if it asks for none. A GPU is opened once, for all tests of the
+// process; a host is closed when the test ends.
+func Device(t testing.TB, threads int) tensor.Device {
+	t.Helper()
+	kind := os.Getenv(Variable)
+	switch kind {
+	case "", "cpu":
+		host := tensor.NewHost(threads)
+		t.Cleanup(func() { host.Close() })
+		return host
+	case "cuda", "emulator":
+	default:
+		t.Fatalf("cudatest: %s is %q, wants cpu, cuda or emulator", Variable, kind)
+	}
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.device == nil {
+		var o cuda.Options
+		if kind == "emulator" {
+			o.Driver = emulator.Build(t)
+		}
+		device, err := cuda.Open(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		shared.device = device
+	}
+	return shared.device
+}
+
+var shared struct {
+	sync.Mutex
+	device tensor.Device
+}
+
+// GPU is the GPU if the environment asks for it, and the emulated one if not. The test is skipped where there are too few.
+func GPU(t testing.TB, o cuda.Options) tensor.Device {
+	t.Helper()
+	if os.Getenv(Variable) != "cuda" {
+		o.Driver = emulator.Open(t, emulator.Options{GPUs: max(1, len(o.GPUs))}).Path
+		return openGPU(t, o)
+	}
+	installed, err := cuda.List("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(installed.GPUs) < len(o.GPUs) {
+		t.Skipf("there are %d GPUs, the test wants %d", len(installed.GPUs), len(o.GPUs))
+	}
+	return openGPU(t, o)
+}
+
+func openGPU(t testing.TB, o cuda.Options) tensor.Device {
+	t.Helper()
+	device, err := cuda.Open(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := device.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return device
+}

@@ -1,0 +1,114 @@
+package cuda
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Options say which GPUs to open, and how to compute on them.
+type Options struct {
+	GPUs      []int     // by the driver's numbers; the first GPU if there are none. Chains are split over them evenly
+	Precision Precision // of matrix products, FP32 if empty. Parameters, their updates and the noise are float32 always
+	Driver    string    // the driver library's file; if empty the environment's POLLEN_CUDA_DRIVER, then the system's
+	// Synchronous waits after every launch, so that an error names the one that made it. It is for finding faults: it is slow.
+	Synchronous bool
+}
+
+// device is some GPUs behind one tensor.Device.
+type device struct {
+	gpus    []*gpu
+	options Options
+}
+
+// Open takes GPUs for the program's use. The error says what is missing: the driver, the GPU, or what the driver answered. There is no fall-back.
+func Open(o Options) (tensor.Device, error) {
+	l, err := openLibrary(o.Driver)
+	if err != nil {
+		return nil, err
+	}
+	from, err := sources()
+	if err != nil {
+		return nil, err
+	}
+	return open(l, from, stagingBytes/2, o)
+}
+
+func open(l *library, from []source, half int, o Options) (*device, error) {
+	switch o.Precision {
+	case "":
+		o.Precision = FP32
+	case FP32, TF32, BF16:
+	default:
+		return nil, errors.Errorf("cuda: precision %q, wants %s, %s or %s", o.Precision, FP32, TF32, BF16)
+	}
+	if len(o.GPUs) == 0 {
+		o.GPUs = []int{0}
+	}
+	d := &device{options: o}
+	for i, index := range o.GPUs {
+		for _, other := range o.GPUs[:i] {
+			if other == index {
+				d.Close()
+				return nil, errors.Errorf("cuda: GPU %d is named twice", index)
+			}
+		}
+		g, err := openGPU(l, index, from, half)
+		if err != nil {
+			d.Close()
+			return nil, err
+		}
+		d.gpus = append(d.gpus, g)
+		if need := (map[Precision]int{TF32: 80, BF16: 80})[o.Precision]; g.capability() < need {
+			d.Close()
+			return nil, errors.Errorf("cuda: precision %s needs compute capability 8.0, %v has %d.%d", o.Precision, g, g.Major, g.Minor)
+		}
+	}
+	return d, nil
+}
+
+// Name implements tensor.Device: "cuda:0 (NVIDIA H200, compute capability 9.0, CUDA 13.0, fp32)".
+func (d *device) Name() string {
+	var indices []string
+	for _, g := range d.gpus {
+		indices = append(indices, fmt.Sprint(g.Index))
+	}
+	g := d.gpus[0]
+	return fmt.Sprintf("cuda:%s (%s, compute capability %d.%d, CUDA %s, %s)",
+		strings.Join(indices, ","), g.Info.Name, g.Major, g.Minor, release(g.version), d.options.Precision)
+}
+
+// Load implements tensor.Device. When the chains do not fit the error is an *OutOfMemory.
+func (d *device) Load(s tensor.Schedule) (tensor.Runner, error) {
+	if s.Chains < 1 {
+		return nil, errors.Errorf("cuda: %d chains, wants at least 1", s.Chains)
+	}
+	r := &runner{chains: s.Chains}
+	n := min(len(d.gpus), s.Chains)
+	for i, g := range d.gpus[:n] {
+		begin, end := i*s.Chains/n, (i+1)*s.Chains/n
+		p, err := g.load(s, begin, end-begin, d.options.Precision, d.options.Synchronous)
+		if err != nil {
+			r.Close()
+			var memory *OutOfMemory
+			if n > 1 && errors.As(err, &memory) {
+				memory.Chains, memory.Fit = s.Chains, min(s.Chains-1, memory.Fit*len(d.gpus))
+			}
+			return nil, err
+		}
+		r.parts = append(r.parts, p)
+	}
+	return r, nil
+}
+
+// Close implements tensor.Device.
+func (d *device) Close() error {
+	var failed error
+	for _, g := range d.gpus {
+		failed = first(failed, g.close())
+	}
+	return failed
+}

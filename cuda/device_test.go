@@ -1,0 +1,293 @@
+package cuda
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+func onHost(t *testing.T, chains, first, steps int) [][]byte {
+	t.Helper()
+	host := tensor.NewHost(1)
+	defer host.Close()
+	want, err := newToy(chains).train(host, first, steps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return want
+}
+
+func TestChainsAndGPUs(t *testing.T) {
+	for _, gpus := range [][]int{nil, {1}, {0, 2}, {2, 1, 0}} {
+		for _, chains := range []int{1, 2, 3, 8} {
+			for _, steps := range []int{0, 1, 15, 16, 35} {
+				d := newFakeDriver(t)
+				device := mustOpenFake(t, d, Options{GPUs: gpus})
+				got, err := newToy(chains).train(device, 5, steps)
+				if err != nil {
+					t.Fatalf("GPUs %v, %d chains, %d steps: %v", gpus, chains, steps, err)
+				}
+				if !same(got, onHost(t, chains, 5, steps)) {
+					t.Errorf("GPUs %v, %d chains, %d steps: not what the host computes", gpus, chains, steps)
+				}
+				alone, err := newToy(1).train(device, 5+chains-1, steps)
+				if err != nil || !bytes.Equal(alone[0], got[chains-1]) {
+					t.Errorf("GPUs %v, %d chains, %d steps: the last chain alone is another (%v)", gpus, chains, steps, err)
+				}
+				if err := device.Close(); err != nil {
+					t.Error(err)
+				}
+				if left := d.left(); left != "" {
+					t.Errorf("left behind: %s", left)
+				}
+			}
+		}
+	}
+}
+
+func TestStepIsRun(t *testing.T) {
+	for _, o := range []Options{{}, {GPUs: []int{0, 1}}, {Synchronous: true}} {
+		device := mustOpenFake(t, newFakeDriver(t), o)
+		s := newToy(3)
+		r, err := device.Load(s.Schedule)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.fill(r, 0); err != nil {
+			t.Fatal(err)
+		}
+		for range 4 {
+			for chain := range 3 {
+				var seen []int
+				err := r.Step(chain, func(i int) error {
+					seen = append(seen, i)
+					y := make([]float32, toyElements)
+					if err := r.Read(s.y, chain, 0, tensor.Bytes(y)); err != nil {
+						return err
+					}
+					if y[1] == 0 {
+						t.Errorf("chain %d, launch %d: scratch memory reads as 0", chain, i)
+					}
+					return nil
+				})
+				if err != nil || len(seen) != 3 {
+					t.Fatalf("chain %d visited %v: %v", chain, seen, err)
+				}
+			}
+		}
+		got, err := s.state(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := r.Run(4); err != nil {
+			t.Fatal(err)
+		}
+		after, _ := s.state(r)
+		if want := onHost(t, 3, 0, 2); !same(got, want) {
+			t.Errorf("%+v: steps are not what a run makes", o)
+		}
+		if want := onHost(t, 3, 0, 4); !same(after, want) {
+			t.Errorf("%+v: a run after steps goes elsewhere", o)
+		}
+		stop := errors.New("stop")
+		if err := r.Step(0, func(int) error { return stop }); err != stop {
+			t.Errorf("visit's error is %v", err)
+		}
+		if err := first(r.Close(), device.Close()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestTwoSchedulesShareAGPU(t *testing.T) {
+	d := newFakeDriver(t)
+	device := mustOpenFake(t, d, Options{})
+	a, b := newToy(2), newToy(3)
+	first, err := device.Load(a.Schedule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := device.Load(b.Schedule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.fill(first, 0); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.fill(second, 40); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 2)
+	for _, r := range []tensor.Runner{first, second} {
+		go func() { done <- r.Run(20) }()
+	}
+	for range 2 {
+		if err := <-done; err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := device.Close(); err == nil || !strings.Contains(err.Error(), "2 schedules are loaded") {
+		t.Errorf("close while schedules are loaded: %v", err)
+	}
+	got, _ := a.state(first)
+	if !same(got, onHost(t, 2, 0, 10)) {
+		t.Error("the first schedule is not what the host computes")
+	}
+	if err := first.Close(); err != nil {
+		t.Error(err)
+	}
+	got, _ = b.state(second)
+	if !same(got, onHost(t, 3, 40, 10)) {
+		t.Error("the second schedule is not what the host computes")
+	}
+	for range 2 {
+		if err := second.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := first.Run(1); err == nil {
+		t.Error("run after close")
+	}
+	if err := a.fill(first, 0); err == nil {
+		t.Error("write after close")
+	}
+	for range 2 {
+		if err := device.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	if _, err := device.Load(a.Schedule); err == nil || !strings.Contains(err.Error(), "after close") {
+		t.Errorf("load after close: %v", err)
+	}
+	if left := d.left(); left != "" {
+		t.Errorf("left behind: %s", left)
+	}
+}
+
+func TestTransfersAreChecked(t *testing.T) {
+	device := mustOpenFake(t, newFakeDriver(t), Options{})
+	s := newToy(2)
+	r, err := device.Load(s.Schedule)
+	if err != nil {
+		t.Fatal(err)
+	}
+	outside := tensor.NewBuffer("outside", tensor.Chain, tensor.Float32, 1<<20)
+	outside.Offset = 0
+	for name, err := range map[string]error{
+		"chain 2":  r.Read(s.x, 2, 0, make([]byte, 4)),
+		"chain -1": r.Write(s.x, -1, 0, make([]byte, 4)),
+		"behind":   r.Read(s.x, 0, toyElements, make([]byte, 4)),
+		"before":   r.Read(s.x, 0, -1, make([]byte, 4)),
+		"no place": r.Read(tensor.NewBuffer("b", tensor.Chain, tensor.Float32, 1), 0, 0, make([]byte, 4)),
+		"outside":  r.Read(outside, 0, 0, make([]byte, 4)),
+		"step":     r.Step(2, func(int) error { return nil }),
+		"run":      r.Run(-1),
+		"keep": func() error {
+			s := newToy(1)
+			s.Keeps = false
+			r, err := device.Load(s.Schedule)
+			if err != nil {
+				return nil
+			}
+			return first(r.Keep(), r.Close())
+		}(),
+		"no chains":   func() error { _, err := device.Load(tensor.Schedule{}); return err }(),
+		"unplaced":    func() error { s := newToy(1); s.x.Offset = -1; _, err := device.Load(s.Schedule); return err }(),
+		"wrong place": func() error { s := newToy(1); s.x.Offset = 1 << 20; _, err := device.Load(s.Schedule); return err }(),
+	} {
+		if err == nil || !strings.Contains(err.Error(), "cuda: ") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	var got [1]float32
+	if err := r.Write(s.x, 1, 3, tensor.Bytes([]float32{42})); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Read(s.x, 1, 3, tensor.Bytes(got[:])); err != nil || got[0] != 42 {
+		t.Errorf("wrote 42, read %v (%v)", got[0], err)
+	}
+	if err := r.Read(s.x, 1, toyElements, nil); err != nil {
+		t.Error(err)
+	}
+	if err := first(r.Close(), device.Close()); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestOptionsAndDrivers(t *testing.T) {
+	for want, o := range map[string]Options{
+		"precision \"fp8\"":    {Precision: "fp8"},
+		"no GPU 3":             {GPUs: []int{3}},
+		"no GPU -1":            {GPUs: []int{0, -1}},
+		"GPU 1 is named twice": {GPUs: []int{1, 0, 1}},
+	} {
+		d := newFakeDriver(t)
+		if _, err := openFake(d, o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("wants an error with %q, got %v", want, err)
+		}
+		if left := d.left(); left != "" {
+			t.Errorf("%s: left behind: %s", want, left)
+		}
+	}
+	old := newFakeDriver(t)
+	old.version = 11040
+	if _, err := openFake(old, Options{}); err == nil || !strings.Contains(err.Error(), "CUDA 11.4, wants 11.8 or later") {
+		t.Errorf("an old driver: %v", err)
+	}
+	small := newFakeDriver(t)
+	small.major = 6
+	if _, err := openFake(small, Options{}); err == nil || !strings.Contains(err.Error(), "compute capability 6.0, wants 7.0") {
+		t.Errorf("an old GPU: %v", err)
+	}
+	volta := newFakeDriver(t)
+	volta.major = 7
+	if _, err := openFake(volta, Options{Precision: BF16}); err == nil || !strings.Contains(err.Error(), "needs compute capability 8.0") {
+		t.Errorf("bf16 on an old GPU: %v", err)
+	}
+	none := newFakeDriver(t)
+	none.gpus = 0
+	if _, err := openFake(none, Options{}); err == nil || !strings.Contains(err.Error(), "finds no GPU") {
+		t.Errorf("no GPU: %v", err)
+	}
+	if _, err := Open(Options{Driver: "testdata/none.so"}); err == nil || !strings.Contains(err.Error(), "testdata/none.so") {
+		t.Errorf("no driver: %v", err)
+	}
+	device := mustOpenFake(t, newFakeDriver(t), Options{GPUs: []int{2, 0}, Precision: TF32})
+	defer device.Close()
+	if got, want := device.Name(), "cuda:2,0 (fake, compute capability 9.0, CUDA 12.4, tf32)"; got != want {
+		t.Errorf("name %q, wants %q", got, want)
+	}
+}
+
+func TestSourcesAreChosenByCapability(t *testing.T) {
+	for _, c := range []struct {
+		capability, cuda int
+		want             string
+	}{{70, 12040, "old"}, {80, 12040, "old"}, {90, 12040, "new"}, {90, 11080, "old"}, {100, 13000, "old"}} {
+		if got := choose(toySources, c.capability, c.cuda)["toy_scale_f32"].text; got != c.want {
+			t.Errorf("capability %d with CUDA %d takes the %s source, wants the %s one", c.capability, c.cuda, got, c.want)
+		}
+	}
+}
+
+func TestCompilerLogIsInTheError(t *testing.T) {
+	l, _ := newLibrary(newFakeDriver(t), "fake")
+	from := []source{{name: "toy.ptx", capability: 70, symbols: []string{"toy_scale_f32"}, text: "broken"}}
+	device, err := open(l, from, 512, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer device.Close()
+	_, err = device.Load(newToy(1).Schedule)
+	if err == nil || !strings.Contains(err.Error(), "no such instruction") || !strings.Contains(err.Error(), "toy.ptx") {
+		t.Errorf("a broken kernel: %v", err)
+	}
+	from[0].symbols = nil
+	if _, err := device.Load(newToy(1).Schedule); err == nil {
+		t.Error("a missing kernel is no error")
+	}
+}

@@ -1,0 +1,109 @@
+package cuda
+
+import "unsafe"
+
+// driver is the part of NVIDIA's driver interface that the device uses. Its methods have the names of the library's versioned symbols; their arguments are
+// in the library's order. Pointers to results are filled before a method returns; memory handed to an asynchronous copy must stay where it is until
+// the stream has been synchronised.
+type driver interface {
+	cuInit(flags uint32) result
+	cuDriverGetVersion(version *int32) result
+	cuGetErrorName(code result, name *unsafe.Pointer) result
+	cuGetErrorString(code result, text *unsafe.Pointer) result
+
+	cuDeviceGetCount(count *int32) result
+	cuDeviceGet(device *int32, ordinal int32) result
+	cuDeviceGetName(name *byte, length int32, device int32) result
+	cuDeviceGetAttribute(value *int32, attribute attribute, device int32) result
+	cuDeviceTotalMem_v2(bytes *uint64, device int32) result
+
+	cuDevicePrimaryCtxRetain(context *handle, device int32) result
+	cuDevicePrimaryCtxRelease_v2(device int32) result
+	cuCtxSetCurrent(context handle) result
+
+	cuMemGetInfo_v2(free, total *uint64) result
+	cuMemAlloc_v2(memory *address, bytes uint64) result
+	cuMemFree_v2(memory address) result
+	cuMemAllocHost_v2(memory *unsafe.Pointer, bytes uint64) result
+	cuMemFreeHost(memory unsafe.Pointer) result
+	cuMemcpyHtoDAsync_v2(to address, from unsafe.Pointer, bytes uint64, stream handle) result
+	cuMemcpyDtoHAsync_v2(to unsafe.Pointer, from address, bytes uint64, stream handle) result
+	cuMemcpyDtoDAsync_v2(to, from address, bytes uint64, stream handle) result
+	cuMemsetD8Async(memory address, value uint8, bytes uint64, stream handle) result
+
+	cuStreamCreate(stream *handle, flags uint32) result
+	cuStreamDestroy_v2(stream handle) result
+	cuStreamSynchronize(stream handle) result
+	cuStreamBeginCapture_v2(stream handle, mode uint32) result
+	cuStreamEndCapture(stream handle, graph *handle) result
+
+	cuGraphInstantiateWithFlags(executable *handle, graph handle, flags uint64) result
+	cuGraphLaunch(executable, stream handle) result
+	cuGraphExecDestroy(executable handle) result
+	cuGraphDestroy(graph handle) result
+
+	cuModuleLoadDataEx(module *handle, image *byte, count uint32, options *jitOption, values *uintptr) result
+	cuModuleGetFunction(function *handle, module handle, name *byte) result
+	cuModuleUnload(module handle) result
+	cuFuncSetAttribute(function handle, attribute int32, value int32) result
+	cuLaunchKernel(function handle, grid, block [3]uint32, shared uint32, stream handle, parameters *unsafe.Pointer) result
+}
+
+// result is a CUresult: 0, or what went wrong.
+type result int32
+
+// handle is an object of the driver's: a context, a stream, a module, a function, a graph.
+type handle uintptr
+
+// address is a place in a GPU's memory.
+type address uint64
+
+// attribute is a CUdevice_attribute.
+type attribute int32
+
+// jitOption is a CUjit_option.
+type jitOption int32
+
+// The driver's numbers.
+const (
+	success              result    = 0
+	invalidValue         result    = 1
+	outOfMemory          result    = 2
+	deinitialized        result    = 4
+	noDevice             result    = 100
+	eccUncorrectable     result    = 214
+	nvlinkUncorrectable  result    = 220
+	illegalAddress       result    = 700
+	launchTimeout        result    = 702
+	contextIsDestroyed   result    = 709
+	assertion            result    = 710
+	hardwareStackError   result    = 714
+	illegalInstruction   result    = 715
+	misalignedAddress    result    = 716
+	invalidAddressSpace  result    = 717
+	invalidProgramCount  result    = 718
+	launchFailed         result    = 719
+	systemNotReady       result    = 802
+	unknownError         result    = 999
+	multiprocessorCount  attribute = 16
+	capabilityMajor      attribute = 75
+	capabilityMinor      attribute = 76
+	sharedMemoryPerBlock attribute = 97 // with cuFuncSetAttribute's consent
+
+	infoLog       jitOption = 3
+	infoLogBytes  jitOption = 4
+	errorLog      jitOption = 5
+	errorLogBytes jitOption = 6
+
+	streamNonBlocking   = 1
+	captureThreadLocal  = 1
+	dynamicSharedMemory = 8         // the attribute of a function
+	sharedWithoutAsking = 48 * 1024 // bytes of dynamic shared memory that need no cuFuncSetAttribute
+)
+
+// fatal are the results after which a context answers nothing else: the GPU must be opened again, most often by another process.
+var fatal = map[result]bool{
+	deinitialized: true, eccUncorrectable: true, nvlinkUncorrectable: true, illegalAddress: true, launchTimeout: true,
+	contextIsDestroyed: true, assertion: true, hardwareStackError: true, illegalInstruction: true, misalignedAddress: true,
+	invalidAddressSpace: true, invalidProgramCount: true, launchFailed: true, systemNotReady: true, unknownError: true,
+}

@@ -1,0 +1,13 @@
+//go:build !linux
+
+package cuda
+
+import (
+	"runtime"
+
+	"github.com/pkg/errors"
+)
+
+func openDriver(path string) (driver, string, error) {
+	return nil, path, errors.Errorf("cuda: the device runs on Linux alone, this is %s", runtime.GOOS)
+}

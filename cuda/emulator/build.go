@@ -1,0 +1,273 @@
+package emulator
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"sort"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/pkg/errors"
+)
+
+// RequireVariable names the environment variable that makes a missing C++ compiler a failure. Continuous integration sets it.
+const RequireVariable = "POLLEN_REQUIRE_EMULATOR"
+
+// compilers are what Build takes, the first that there is.
+var compilers = []string{"clang++-19", "clang++", "g++"}
+
+// flags of every compilation: the arithmetic is what the sources say.
+var flags = []string{"-std=c++17", "-O1", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing", "-fvisibility=hidden",
+	"-DPOLLEN_EMULATOR", "-Wno-unknown-pragmas", "-Wno-attributes"}
+
+// Build compiles the driver with all kernels into a shared library and returns its path. What was compiled before is kept in the user's cache.
+// The test is skipped if there is no C++ compiler.
+func Build(t testing.TB) string {
+	t.Helper()
+	compiler := findCompiler(t)
+	path, err := build(compiler, folders(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func findCompiler(t testing.TB) string {
+	t.Helper()
+	why := "the emulator needs Linux"
+	if runtime.GOOS == "linux" {
+		for _, name := range compilers {
+			if path, err := exec.LookPath(name); err == nil {
+				return path
+			}
+		}
+		why = fmt.Sprintf("the emulator needs a C++ compiler, one of %v", compilers)
+	}
+	if os.Getenv(RequireVariable) != "" {
+		t.Fatal(why)
+	}
+	t.Skip(why)
+	return ""
+}
+
+// folders are where the emulator's sources and the kernels lie.
+func folders(t testing.TB) [2]string {
+	t.Helper()
+	_, file, _, ok := runtime.Caller(0)
+	own := filepath.Join(filepath.Dir(file), "source")
+	if _, err := os.Stat(filepath.Join(own, "shim.h")); !ok || err != nil {
+		t.Fatalf("emulator: its sources are not at %s: tests run in a checkout, without -trimpath", own)
+	}
+	return [2]string{own, filepath.Join(filepath.Dir(file), "..", "kernels")}
+}
+
+// toolchain is a compiler with a place for its results.
+type toolchain struct {
+	compiler string
+	flags    []string
+	cache    string
+}
+
+func newToolchain(compiler string, flags ...string) (*toolchain, error) {
+	version, err := exec.Command(compiler, "--version").Output()
+	if err != nil {
+		return nil, errors.Wrap(err, "emulator: "+compiler)
+	}
+	cache, err := os.UserCacheDir()
+	if err != nil {
+		cache = os.TempDir()
+	}
+	flags = append(flags, machineFlags()...)
+	t := &toolchain{compiler: compiler, flags: flags, cache: filepath.Join(cache, "pollen-emulator", digest(version, []byte(strings.Join(flags, " "))))}
+	return t, errors.Wrap(os.MkdirAll(t.cache, 0o755), "emulator")
+}
+
+// machineFlags let the compiler use the processor's fused multiply-add, which is slow when it is a library's.
+func machineFlags() []string {
+	info, err := os.ReadFile("/proc/cpuinfo")
+	if err == nil && runtime.GOARCH == "amd64" && bytes.Contains(info, []byte(" avx2 ")) && bytes.Contains(info, []byte(" fma ")) {
+		return []string{"-mavx2", "-mfma"}
+	}
+	return nil
+}
+
+func digest(parts ...[]byte) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d ", len(p))
+		h.Write(p)
+	}
+	return hex.EncodeToString(h.Sum(nil)[:12])
+}
+
+func (c *toolchain) run(arguments ...string) ([]byte, error) {
+	command := exec.Command(c.compiler, arguments...)
+	var out, complaint bytes.Buffer
+	command.Stdout, command.Stderr = &out, &complaint
+	if err := command.Run(); err != nil {
+		return nil, errors.Wrapf(err, "emulator: %s %s: %s", filepath.Base(c.compiler), strings.Join(arguments, " "), complaint.Bytes())
+	}
+	return out.Bytes(), nil
+}
+
+// compile makes an object of C++ text that lies in folder, unless the same text was compiled before.
+func (c *toolchain) compile(folder, name string, text []byte, flags ...string) (string, error) {
+	scratch, err := os.MkdirTemp(c.cache, "work")
+	if err != nil {
+		return "", errors.Wrap(err, "emulator")
+	}
+	defer os.RemoveAll(scratch)
+	source := filepath.Join(scratch, name+".cpp")
+	if err := os.WriteFile(source, text, 0o644); err != nil {
+		return "", errors.Wrap(err, "emulator")
+	}
+	arguments := append(append([]string{"-I" + folder}, c.flags...), flags...)
+	expanded, err := c.run(append(arguments, "-E", source)...)
+	if err != nil {
+		return "", err
+	}
+	// A kernel's loops are unrolled for a GPU's registers; here that is compiled slowly and runs no faster.
+	expanded = unrollLine.ReplaceAll(bytes.ReplaceAll(expanded, []byte(scratch), nil), nil)
+	object := filepath.Join(c.cache, name+"-"+digest(expanded, []byte(strings.Join(flags, " ")))+".o")
+	if _, err := os.Stat(object); err == nil {
+		return object, nil
+	}
+	if err := os.WriteFile(source, expanded, 0o644); err != nil {
+		return "", errors.Wrap(err, "emulator")
+	}
+	made := filepath.Join(scratch, name+".o")
+	if _, err := c.run(append(arguments, "-x", "c++-cpp-output", "-c", source, "-o", made)...); err != nil {
+		return "", err
+	}
+	return object, errors.Wrap(os.Rename(made, object), "emulator")
+}
+
+var unrollLine = regexp.MustCompile(`(?m)^#pragma unroll.*$`)
+
+// kernelNames are the kernels of a file, each with the most threads of a block, as its preprocessed text has them.
+func (c *toolchain) kernelNames(path string) ([][2]string, error) {
+	arguments := append(append([]string{}, c.flags...), "-x", "c++", "-E", "-P", "-DPOLLEN_LIST", path)
+	text, err := c.run(arguments...)
+	if err != nil {
+		return nil, err
+	}
+	var names [][2]string
+	for _, piece := range strings.Split(string(text), "POLLEN_KERNEL ")[1:] {
+		declared, _, _ := strings.Cut(piece, "POLLEN_END")
+		name, threads, _ := strings.Cut(strings.TrimSpace(declared), " ")
+		names = append(names, [2]string{name, threads})
+	}
+	return names, nil
+}
+
+// wrapper is C++ that includes a file of kernels and registers each.
+func (c *toolchain) wrapper(path string) ([]byte, error) {
+	names, err := c.kernelNames(path)
+	if err != nil {
+		return nil, err
+	}
+	var text bytes.Buffer
+	fmt.Fprintf(&text, "#include %q\n#include \"register.h\"\n", filepath.Base(path))
+	for i, name := range names {
+		fmt.Fprintf(&text, "static pollen::Registered<%s> registered%d(%q, %s);\n", name[0], i, name[0], name[1])
+	}
+	return text.Bytes(), nil
+}
+
+// objects compiles the given C++ files and kernels, two at a time or as many as there are processors.
+func (c *toolchain) objects(own, kernels string, sources, cuda []string, sourceFlags, kernelFlags []string) ([]string, error) {
+	type result struct {
+		object string
+		err    error
+	}
+	results := make([]result, len(sources)+len(cuda))
+	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
+	var all sync.WaitGroup
+	for i := range results {
+		all.Add(1)
+		go func() {
+			defer all.Done()
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			r := &results[i]
+			var text []byte
+			if i < len(sources) {
+				if text, r.err = os.ReadFile(sources[i]); r.err == nil {
+					r.object, r.err = c.compile(own, stem(sources[i]), text, sourceFlags...)
+				}
+				return
+			}
+			path := cuda[i-len(sources)]
+			if text, r.err = c.wrapper(path); r.err == nil {
+				r.object, r.err = c.compile(own, stem(path), text, append([]string{"-I" + filepath.Dir(path)}, kernelFlags...)...)
+			}
+		}()
+	}
+	all.Wait()
+	var objects []string
+	for _, r := range results {
+		if r.err != nil {
+			return nil, r.err
+		}
+		objects = append(objects, r.object)
+	}
+	return objects, nil
+}
+
+func stem(path string) string { return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)) }
+
+// files of a folder with an ending, in order.
+func files(folder, pattern string) ([]string, error) {
+	found, err := filepath.Glob(filepath.Join(folder, pattern))
+	sort.Strings(found)
+	if err == nil && len(found) == 0 {
+		err = errors.Errorf("emulator: no %s in %s", pattern, folder)
+	}
+	return found, err
+}
+
+func build(compiler string, folders [2]string) (string, error) {
+	c, err := newToolchain(compiler, flags...)
+	if err != nil {
+		return "", err
+	}
+	sources, err := files(folders[0], "*.cpp")
+	if err != nil {
+		return "", err
+	}
+	cuda, err := files(folders[1], "*.cu")
+	if err != nil {
+		return "", err
+	}
+	unlock, err := lock(filepath.Join(c.cache, "lock"))
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	objects, err := c.objects(folders[0], folders[1], sources, cuda, nil, nil)
+	if err != nil {
+		return "", err
+	}
+	return c.link(objects)
+}
+
+// link makes the shared library of objects, whose names tell their contents.
+func (c *toolchain) link(objects []string) (string, error) {
+	library := filepath.Join(c.cache, "libpollen-"+digest([]byte(strings.Join(objects, "\n")))+".so")
+	if _, err := os.Stat(library); err == nil {
+		return library, nil
+	}
+	made := library + ".new"
+	if _, err := c.run(append([]string{"-shared", "-pthread", "-o", made}, objects...)...); err != nil {
+		return "", err
+	}
+	return library, errors.Wrap(os.Rename(made, library), "emulator")
+}

@@ -1,0 +1,15 @@
+// Package emulator runs the CUDA kernels on a machine without a GPU, below the real device.
+//
+// Build compiles the sources in ../kernels as C++ for this machine, with source/shim.h in the place of device.cuh, and puts them into a shared library beside a
+// driver of our own: the calls that package cuda makes, over the host's memory, with the driver's answers to misuse. cuda.Open takes the library
+// for NVIDIA's.
+//
+//	driver := emulator.Open(t, emulator.Options{})
+//	device, err := cuda.Open(cuda.Options{Driver: driver.Path})
+//
+// A block's threads are fibers (source/block.h): barriers, shuffles and matrix products of a warp are where they change, and a thread that waits for others that do
+// not come is an error that names the kernel, the block and the thread. Shared memory is NaN until it is stored to; asynchronous copies happen
+// when they are waited for, on streams as in kernels. The order of threads is fixed, so results are too.
+//
+// Policy: what the emulator accepts a GPU accepts. Where it cannot know, as with the time something takes, it says nothing.
+package emulator

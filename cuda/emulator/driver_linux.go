@@ -1,0 +1,83 @@
+package emulator
+
+import (
+	"runtime"
+	"strings"
+	"testing"
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+)
+
+// Options are the emulated machine's; what is 0 is the default.
+type Options struct {
+	GPUs       int   // 1; None for a machine without
+	Capability int   // 90: 10 major + minor
+	Memory     int64 // bytes of each GPU, 1 GiB
+	CUDA       int   // 13000: the driver's version, 1000 major + 10 minor
+}
+
+// None GPUs.
+const None = -1
+
+// Driver is the emulated driver of this process. There is one: tests that use it do not run in parallel.
+type Driver struct {
+	Path string // of its library
+
+	reset, fail, report uintptr
+}
+
+// Open builds the library and gives it these options. When the test ends, what it has not given back is an error.
+func Open(t testing.TB, o Options) *Driver {
+	t.Helper()
+	d := &Driver{Path: Build(t)}
+	library, err := purego.Dlopen(d.Path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, place := range map[string]*uintptr{"pollenReset": &d.reset, "pollenFail": &d.fail, "pollenReport": &d.report} {
+		if *place, err = purego.Dlsym(library, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d.Reset(o)
+	t.Cleanup(func() {
+		if held := d.Report(); strings.Contains(held, "held:") && !t.Failed() {
+			t.Errorf("emulator: at the end of the test\n%s", held)
+		}
+		d.Reset(Options{})
+	})
+	return d
+}
+
+// Reset takes everything back and forgets the failures. The options that are 0 become the default.
+func (d *Driver) Reset(o Options) {
+	defaults := Options{GPUs: 1, Capability: 90, Memory: 1 << 30, CUDA: 13000}
+	or := func(v, otherwise int) uintptr {
+		if v == 0 {
+			v = otherwise
+		}
+		return uintptr(v)
+	}
+	purego.SyscallN(d.reset, or(o.GPUs, defaults.GPUs), or(o.Capability, defaults.Capability), or(int(o.Memory), int(defaults.Memory)), or(o.CUDA, defaults.CUDA))
+}
+
+// Fail makes the driver's count-th call of a name from here on, or of any if it is empty, return a result.
+func (d *Driver) Fail(call string, count, result int) { d.inject(call, count, result, 0) }
+
+// Lose does the same to all calls after that one too, as when a GPU falls off the bus.
+func (d *Driver) Lose(call string, count, result int) { d.inject(call, count, result, 1) }
+
+func (d *Driver) inject(call string, count, result int, lost uintptr) {
+	name := append([]byte(call), 0)
+	purego.SyscallN(d.fail, uintptr(unsafe.Pointer(&name[0])), uintptr(count), uintptr(result), lost)
+	runtime.KeepAlive(name)
+}
+
+// Report is what the program holds of the driver's things, a line of "held:" for each kind, and "fault:" with what a kernel did wrong.
+func (d *Driver) Report() string {
+	text := make([]byte, 4096)
+	n, _, _ := purego.SyscallN(d.report, uintptr(unsafe.Pointer(&text[0])), uintptr(len(text)))
+	runtime.KeepAlive(text)
+	return string(text[:min(int(n), len(text)-1)])
+}

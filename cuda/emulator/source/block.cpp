@@ -1,0 +1,333 @@
+#include "block.h"
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "fiber.h"
+#include "kernel.h"
+#include "sanitizer.h"
+
+namespace pollen {
+
+thread_local Here here __attribute__((tls_model("initial-exec")));
+
+namespace {
+
+constexpr int maxThreads = 1024, maxWarps = maxThreads / 32;
+constexpr size_t sharedLimit = 228 << 10;  // of any GPU, for static and dynamic arrays together
+
+// Copy is an asynchronous copy that was not waited for yet.
+struct Copy {
+  void* to;
+  const void* from;
+  int bytes, size, group;
+};
+
+struct Thread {
+  Fiber* fiber;  // null before it runs and when it has ended
+  Wait waits;
+  unsigned round;  // of exchanges, whose memory alternates
+  int group;       // of copies
+  std::vector<Copy> copies;
+  SanitizerFiber sanitizer;
+};
+
+struct Warp {
+  uint32_t lanes, ready;  // which there are, and which can run
+  int arrived;
+  Wait kind;
+  SanitizerSync sync[2];
+  unsigned rounds;
+  alignas(16) char brought[2][32][laneBytes];
+};
+
+struct Array {
+  const void* place;
+  size_t bytes;
+  void* memory;
+};
+
+class Block {
+ public:
+  std::string run(const Work& w);
+  void wait(Wait kind);
+  void exchange(Wait kind, const void* mine, size_t bytes, void* lanes);
+  void* shared(const void* place, size_t bytes);
+  void* dynamic();
+  Thread& running() { return threads[current]; }
+  void fail(const std::string& what);
+
+ private:
+  Work work;
+  int count, warps, current, ended, arrived;
+  unsigned rounds;  // of barriers of the block
+  SanitizerSync sync[2];
+  uint32_t ready;  // warps that have a ready thread
+  std::string failure;
+  Thread threads[maxThreads];
+  Warp warp[maxWarps];
+  Fiber own{};
+  std::vector<Fiber*> all, idle;
+  std::vector<Array> arrays;
+  SharedMemory memory;
+  SanitizerFiber ownSanitizer;
+
+  static void entry();
+  void begin();
+  int next() const;
+  void go(int thread);
+  void place(int thread);
+  void setReady(int w, uint32_t lanes) {
+    warp[w].ready |= lanes;
+    if (warp[w].ready) ready |= 1u << w;
+  }
+  void clearReady(int thread) {
+    Warp& w = warp[thread / 32];
+    w.ready &= ~(1u << thread % 32);
+    if (!w.ready) ready &= ~(1u << thread / 32);
+  }
+  void suspend();
+  std::string stuck() const;
+};
+
+thread_local Block* block;
+
+const char* const names[] = {"nothing", "barrier", "warpBarrier", "a shuffle", "loadMatrix4", "mmaTF32_16x8x8", "mmaBF16_16x8x16"};
+
+std::string at(int thread) {
+  Dim b = here.block, t = here.threads;
+  return "block (" + std::to_string(b.x) + ", " + std::to_string(b.y) + ", " + std::to_string(b.z) + "), thread (" + std::to_string(thread % t.x) +
+         ", " + std::to_string(thread / t.x % t.y) + ", " + std::to_string(thread / t.x / t.y) + ")";
+}
+
+std::string Block::run(const Work& w) {
+  work = w;
+  count = here.threads.x * here.threads.y * here.threads.z;
+  warps = (count + 31) / 32;
+  current = ended = arrived = 0;
+  rounds = 0;
+  ready = 0;
+  failure.clear();
+  arrays.clear();
+  memory.clear();
+  for (int i = 0; i < count; i++) {
+    Thread& t = threads[i];
+    t.fiber = nullptr, t.waits = Wait::None, t.round = 0, t.group = 0;
+    t.copies.clear();
+  }
+  for (int i = 0; i < warps; i++) {
+    int lanes = count - 32 * i;
+    warp[i].lanes = lanes >= 32 ? ~0u : (1u << lanes) - 1;
+    warp[i].ready = 0, warp[i].arrived = 0, warp[i].kind = Wait::None, warp[i].rounds = 0;
+    setReady(i, warp[i].lanes);
+  }
+  ownSanitizer.here();
+  begin();
+  fiberSwitch(&own, idle.back());
+  if (!failure.empty() || ended < count) {
+    // Threads that will not end leave their stacks where they are.
+    for (Fiber* f : all) fiberReset(f, entry);
+    idle = all;
+  }
+  for (int i = 0; i < count; i++) threads[i].sanitizer.end();
+  return failure;
+}
+
+// begin makes sure that there is an idle fiber.
+void Block::begin() {
+  if (!idle.empty()) return;
+  all.push_back(fiberCreate(all.size(), entry));
+  idle.push_back(all.back());
+}
+
+// entry is what a fiber does: it takes itself from the idle ones, and runs threads until one that is ready has a fiber of its own already.
+void Block::entry() {
+  Block& b = *block;
+  for (;;) {
+    Fiber* me = b.idle.back();
+    b.idle.pop_back();
+    int thread = b.next();
+    for (;;) {
+      b.place(thread);
+      b.running().fiber = me;
+      b.running().sanitizer.start();
+      b.work.run(b.work.arguments);
+      b.running().fiber = nullptr;
+      b.ended++;
+      b.clearReady(thread);
+      thread = b.next();
+      if (thread < 0 || b.threads[thread].fiber) break;
+    }
+    b.idle.push_back(me);
+    if (thread < 0) {
+      if (b.ended < b.count && b.failure.empty()) b.failure = b.stuck();
+      b.ownSanitizer.resume();
+      fiberSwitch(me, &b.own);
+    } else {
+      b.place(thread);
+      b.running().sanitizer.resume();
+      fiberSwitch(me, b.threads[thread].fiber);
+    }
+  }
+}
+
+// place makes a thread the running one.
+void Block::place(int thread) {
+  current = thread;
+  unsigned x = here.threads.x, y = here.threads.y, t = thread;
+  here.thread = y == 1 && here.threads.z == 1 ? Dim{t, 0, 0} : Dim{t % x, t / x % y, t / x / y};
+}
+
+// next is the thread to run: another one of the same warp, or of a warp after it.
+int Block::next() const {
+  int w = current / 32;
+  uint32_t lanes = warp[w].ready;
+  if (!lanes) {
+    if (!ready) return -1;
+    uint32_t later = ready & ~((2u << w) - 1);
+    w = __builtin_ctz(later ? later : ready);
+    return 32 * w + __builtin_ctz(warp[w].ready);
+  }
+  uint32_t later = lanes & ~((2u << current % 32) - 1);
+  return 32 * w + __builtin_ctz(later ? later : lanes);
+}
+
+// suspend runs other threads until the running one is ready again.
+void Block::suspend() {
+  int me = current;
+  clearReady(me);
+  Fiber* from = threads[me].fiber;
+  int thread = next();
+  if (thread < 0 || !failure.empty()) {
+    if (failure.empty()) failure = stuck();
+    ownSanitizer.resume();
+    fiberSwitch(from, &own);
+  } else if (threads[thread].fiber) {
+    place(thread);
+    running().sanitizer.resume();
+    fiberSwitch(from, threads[thread].fiber);
+  } else {
+    begin();
+    fiberSwitch(from, idle.back());
+  }
+  // Who switched here has placed this thread.
+}
+
+void Block::wait(Wait kind) {
+  int me = current, w = me / 32;
+  Thread& t = threads[me];
+  t.waits = kind;
+  if (kind == Wait::Block) {
+    SanitizerSync& s = sync[rounds % 2];
+    s.release();
+    if (++arrived < count) {
+      suspend();
+    } else {
+      arrived = 0;
+      rounds++;
+      for (int i = 0; i < warps; i++) setReady(i, warp[i].lanes);
+    }
+    s.acquire();
+  } else {
+    Warp& lanes = warp[w];
+    if (lanes.arrived == 0) {
+      lanes.kind = kind;
+    } else if (lanes.kind != kind) {
+      fail(at(me) + " waits in " + names[(int)kind] + " while others of its warp wait in " + names[(int)lanes.kind]);
+    }
+    SanitizerSync& s = lanes.sync[lanes.rounds % 2];
+    if (kind == Wait::Warp) s.release();
+    if (++lanes.arrived < __builtin_popcount(lanes.lanes)) {
+      suspend();
+    } else {
+      lanes.arrived = 0;
+      lanes.rounds++;
+      setReady(w, lanes.lanes);
+    }
+    if (kind == Wait::Warp) s.acquire();
+  }
+  t.waits = Wait::None;
+}
+
+// fail ends the block with what went wrong. It does not return.
+void Block::fail(const std::string& what) {
+  if (failure.empty()) failure = what;
+  ownSanitizer.resume();
+  fiberSwitch(running().fiber, &own);
+}
+
+void Block::exchange(Wait kind, const void* mine, size_t bytes, void* lanes) {
+  int me = current;
+  Warp& w = warp[me / 32];
+  auto& brought = w.brought[threads[me].round++ % 2];
+  memcpy(brought[me % 32], mine, bytes);
+  wait(kind);
+  for (int i = 0; i < 32; i++) memcpy((char*)lanes + i * bytes, brought[i], bytes);
+}
+
+// stuck tells who waits for whom when no thread can run.
+std::string Block::stuck() const {
+  int first = -1;
+  for (int i = count - 1; i >= 0; i--)
+    if (threads[i].waits != Wait::None) first = i;
+  std::string s = at(first) + " waits in " + names[(int)threads[first].waits] + " for others that do not come: ";
+  int waiting[8] = {};
+  for (int i = 0; i < count; i++) waiting[(int)threads[i].waits]++;
+  s += "of " + std::to_string(count) + " threads " + std::to_string(ended) + " have ended";
+  for (int kind = 1; kind < 7; kind++)
+    if (waiting[kind]) s += ", " + std::to_string(waiting[kind]) + " wait in " + names[kind];
+  return s;
+}
+
+void* Block::shared(const void* place, size_t bytes) {
+  size_t total = bytes;
+  for (Array& a : arrays) {
+    if (a.place == place) return a.memory;
+    total += a.bytes;
+  }
+  if (total > sharedLimit) fail(at(current) + ": " + std::to_string(total) + " bytes of shared memory");
+  void* m = memory.take(bytes);
+  arrays.push_back({place, bytes, m});
+  return m;
+}
+
+void* Block::dynamic() { return shared(&work, work.dynamicBytes); }
+
+}  // namespace
+
+void wait(Wait kind) { block->wait(kind); }
+
+void exchange(Wait kind, const void* mine, size_t bytes, void* lanes) { block->exchange(kind, mine, bytes, lanes); }
+
+int laneNumber() { return (here.thread.x + here.threads.x * (here.thread.y + here.threads.y * here.thread.z)) % 32; }
+
+void* shared(const void* place, size_t bytes) { return block->shared(place, bytes); }
+
+void* dynamicShared() { return block->dynamic(); }
+
+void copyLater(void* to, const void* from, int bytes, int size) {
+  Thread& t = block->running();
+  if ((uintptr_t)to % size || (uintptr_t)from % size) block->fail("an asynchronous copy of " + std::to_string(size) + " bytes is not aligned to them");
+  t.copies.push_back({to, from, bytes, size, t.group});
+}
+
+void copyCommit() { block->running().group++; }
+
+void copyWait(int groups) {
+  Thread& t = block->running();
+  size_t done = 0;
+  for (; done < t.copies.size() && t.copies[done].group < t.group - groups; done++) {
+    Copy& c = t.copies[done];
+    sanitizedCopy(c.to, c.from, c.bytes);
+    sanitizedClear((char*)c.to + c.bytes, c.size - c.bytes);
+  }
+  t.copies.erase(t.copies.begin(), t.copies.begin() + done);
+}
+
+std::string runBlock(const Work& work) {
+  if (!block) block = new Block;
+  return block->run(work);
+}
+
+}  // namespace pollen

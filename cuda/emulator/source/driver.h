@@ -1,0 +1,163 @@
+// The emulated driver's state. Handles are numbers that are never used twice, so that one that was given back is known as such.
+//
+// A stream's operations are kept and happen when somebody waits for them: a program that forgets to wait sees memory as it was before.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "kernel.h"
+
+#define EXPORT extern "C" __attribute__((visibility("default"), used))
+
+namespace pollen {
+
+using Handle = uint64_t;
+
+// The driver's results.
+enum Result : int {
+  success = 0,
+  invalidValue = 1,
+  outOfMemory = 2,
+  notInitialized = 3,
+  noDevice = 100,
+  invalidDevice = 101,
+  invalidContext = 201,
+  noBinary = 209,
+  invalidPTX = 218,
+  unsupportedPTX = 222,
+  invalidHandle = 400,
+  notFound = 500,
+  illegalAddress = 700,
+  launchFailed = 719,
+  captureUnsupported = 900,
+  captureInvalidated = 901,
+  captureUnmatched = 903,
+  captureWrongThread = 908,
+};
+
+struct Entry {
+  const Kernel* kernel;
+  unsigned maxThreads;
+  std::vector<Parameter> parameters;
+};
+
+// parsePTX reads a file's target, version and entries. The text says what is wrong with it.
+struct PTX {
+  int version = 0, capability = 0;  // 10 major + minor
+  bool exact = false;               // the target is of one capability only, as sm_90a
+  std::map<std::string, Entry> entries;
+};
+std::string parsePTX(const std::string& text, PTX& into);
+
+struct Context {
+  int device, retained;
+  int lost;  // the result that all calls give since a fatal error
+};
+
+struct Allocation {
+  Context* context;
+  uint64_t bytes;
+};
+
+// Operation is what a stream has to do. It returns a result; one that is not success loses the context.
+using Operation = std::function<Result()>;
+
+struct Stream {
+  Context* context;
+  std::deque<Operation> queue;
+  bool capturing = false, invalidated = false;
+  int mode = 0;
+  std::thread::id thread;
+  std::vector<Operation> captured;
+};
+
+struct Graph {
+  Context* context;
+  std::vector<Operation> operations;
+};
+
+struct Module {
+  Context* context;
+  PTX ptx;
+  std::vector<Handle> functions;
+};
+
+struct Function {
+  Handle module;
+  Entry entry;
+  int dynamicBytes;
+};
+
+// Injected is a failure that a test asked for: the count-th call from then on of that name, or of any.
+struct Injected {
+  std::string call;
+  long long count;
+  Result result;
+  bool lost;  // and every call after it
+};
+
+struct Settings {
+  int devices = 1, capability = 90, version = 13000;
+  uint64_t memory = 1ull << 30;
+};
+
+struct Driver {
+  std::recursive_mutex mutex;
+  Settings settings;
+  bool initialized = false;
+  std::vector<Context> contexts;  // of the devices, when initialized
+  std::map<uint64_t, Allocation> memory, host;  // by address
+  std::map<Handle, Stream> streams;
+  std::map<Handle, Graph> graphs, executables;
+  std::map<Handle, Module> modules;
+  std::map<Handle, Function> functions;
+  std::vector<Injected> injected;
+  std::string fault;  // what the last kernel that failed did
+  Handle last = 0x100;
+
+  Handle handle() { return last += 0x10; }
+  uint64_t used(const Context* c) const;
+  // drain makes the stream's operations.
+  Result drain(Stream& s);
+  Result drainAll(Context* c);
+  // forget gives back all that a context owns.
+  void forget(Context* c);
+  // unsafe tells whether a call that may wait is forbidden by a capture, which it spoils.
+  bool unsafe();
+  bool onDevice(Context* c, uint64_t address, uint64_t bytes) const;
+  bool onHost(const void* address, uint64_t bytes) const;
+};
+
+Driver& driver();
+
+// Call is a call of the driver's: it holds the lock; result is what is wrong before it begins.
+class Call {
+ public:
+  enum Needs { Nothing, Init, Current };
+  Call(const char* name, Needs needs);
+  Result result = success;
+  Context* context = nullptr;
+
+ private:
+  std::lock_guard<std::recursive_mutex> lock;
+};
+
+// current is the thread's context, a handle: its device's number and one.
+Handle& current();
+
+// contextOf is a handle's context, or null.
+Context* contextOf(Handle h);
+
+// enqueue gives a stream work: now to keep, or to capture.
+Result enqueue(Call& call, Handle stream, Operation operation);
+
+}  // namespace pollen

@@ -1,0 +1,92 @@
+// What tests ask of the emulated driver, beside what a driver does, and the names of results.
+#include <cstdio>
+#include <cstring>
+
+#include "driver.h"
+
+using namespace pollen;
+
+static const struct {
+  Result code;
+  const char *name, *text;
+} results[] = {
+    {success, "CUDA_SUCCESS", "no error"},
+    {invalidValue, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
+    {outOfMemory, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
+    {notInitialized, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
+    {noDevice, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
+    {invalidDevice, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
+    {invalidContext, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
+    {noBinary, "CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for execution on the device"},
+    {(Result)214, "CUDA_ERROR_ECC_UNCORRECTABLE", "uncorrectable ECC error encountered"},
+    {invalidPTX, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
+    {unsupportedPTX, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION", "the provided PTX was compiled with an unsupported toolchain."},
+    {invalidHandle, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
+    {notFound, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
+    {illegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
+    {launchFailed, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
+    {captureUnsupported, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing"},
+    {captureInvalidated, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", "operation failed due to a previous error during capture"},
+    {captureUnmatched, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED", "stream capture was not properly initiated"},
+    {captureWrongThread, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD", "attempt to terminate a thread-local capture sequence from another thread"},
+    {(Result)999, "CUDA_ERROR_UNKNOWN", "unknown error"},
+};
+
+EXPORT Result cuGetErrorName(Result code, const char** name) {
+  *name = nullptr;
+  for (auto& r : results)
+    if (r.code == code) *name = r.name;
+  return *name ? success : invalidValue;
+}
+
+EXPORT Result cuGetErrorString(Result code, const char** text) {
+  *text = nullptr;
+  for (auto& r : results)
+    if (r.code == code) *text = r.text;
+  return *text ? success : invalidValue;
+}
+
+// pollenReset gives everything back and makes the driver as it was when the library was opened, with settings: how many devices, of which
+// capability (10 major + minor) and memory in bytes; the CUDA version, 1000 major + 10 minor. 0 leaves a setting as it is, -1 devices means none.
+EXPORT void pollenReset(long long devices, long long capability, long long memory, long long version) {
+  Driver& d = driver();
+  std::lock_guard<std::recursive_mutex> lock(d.mutex);
+  for (Context& c : d.contexts) d.forget(&c);
+  d.injected.clear();
+  d.fault.clear();
+  d.initialized = false;
+  d.contexts.clear();
+  if (devices) d.settings.devices = devices < 0 ? 0 : devices;
+  if (capability) d.settings.capability = capability;
+  if (memory) d.settings.memory = memory;
+  if (version) d.settings.version = version;
+}
+
+// pollenFail makes the count-th call of that name from here on, or of any if it is empty, give a result; with lost, and all those after it.
+EXPORT void pollenFail(const char* call, long long count, long long result, long long lost) {
+  Driver& d = driver();
+  std::lock_guard<std::recursive_mutex> lock(d.mutex);
+  d.injected.push_back({call, count, (Result)result, lost != 0});
+}
+
+// pollenReport writes what is still held, a line for each kind of thing, and what the last kernel that failed did. It returns the text's length.
+EXPORT long long pollenReport(char* text, long long room) {
+  Driver& d = driver();
+  std::lock_guard<std::recursive_mutex> lock(d.mutex);
+  std::string s;
+  auto held = [&](const char* what, size_t count) {
+    if (count) s += "held: " + std::to_string(count) + " " + what + "\n";
+  };
+  held("allocations of device memory", d.memory.size());
+  held("allocations of page-locked host memory", d.host.size());
+  held("streams", d.streams.size());
+  held("graphs", d.graphs.size());
+  held("executable graphs", d.executables.size());
+  held("modules", d.modules.size());
+  size_t contexts = 0;
+  for (Context& c : d.contexts) contexts += c.retained;
+  held("contexts", contexts);
+  if (!d.fault.empty()) s += "fault: " + d.fault + "\n";
+  snprintf(text, room, "%s", s.c_str());
+  return s.size();
+}

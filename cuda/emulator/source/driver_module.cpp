@@ -1,0 +1,139 @@
+// Modules, functions, launches.
+#include <cstdio>
+#include <cstring>
+
+#include "driver.h"
+
+using namespace pollen;
+
+// newestPTX is the PTX version that a driver of a CUDA version reads, both 10 major + minor.
+static int newestPTX(int cuda) {
+  int major = cuda / 1000, minor = cuda % 1000 / 10;
+  return major == 11 ? 70 + minor : major == 12 ? 80 + minor : major == 13 ? 90 + minor : 60;
+}
+
+// The options of cuModuleLoadDataEx for the compiler's complaints.
+constexpr int errorLog = 5, errorLogBytes = 6;
+
+EXPORT Result cuModuleLoadDataEx(Handle* module, const char* image, unsigned count, const int* options, void* const* values) {
+  Call c("cuModuleLoadDataEx", Call::Current);
+  if (c.result) return c.result;
+  Driver& d = driver();
+  if (d.unsafe()) return captureUnsupported;
+  char* log = nullptr;
+  size_t room = 0;
+  for (unsigned i = 0; i < count; i++) {
+    if (options[i] == errorLog) log = (char*)values[i];
+    if (options[i] == errorLogBytes) room = (size_t)values[i];
+  }
+  auto say = [&](const std::string& text, Result r) {
+    if (log && room) snprintf(log, room, "%s", text.c_str());
+    return r;
+  };
+  Module m{c.context, {}, {}};
+  std::string wrong = parsePTX(image, m.ptx);
+  if (!wrong.empty()) return say("ptxas fatal: " + wrong, invalidPTX);
+  int capability = d.settings.capability;
+  if (m.ptx.version > newestPTX(d.settings.version)) return say("the PTX is newer than the driver", unsupportedPTX);
+  if (m.ptx.exact ? m.ptx.capability != capability : m.ptx.capability > capability) return say("the PTX is for another GPU", noBinary);
+  *module = d.handle();
+  d.modules[*module] = std::move(m);
+  return success;
+}
+
+EXPORT Result cuModuleUnload(Handle module) {
+  Call c("cuModuleUnload", Call::Current);
+  if (c.result) return c.result;
+  Driver& d = driver();
+  auto found = d.modules.find(module);
+  if (found == d.modules.end()) return invalidHandle;
+  if (d.unsafe()) return captureUnsupported;
+  for (Handle f : found->second.functions) d.functions.erase(f);
+  d.modules.erase(found);
+  return success;
+}
+
+EXPORT Result cuModuleGetFunction(Handle* function, Handle module, const char* name) {
+  Call c("cuModuleGetFunction", Call::Current);
+  if (c.result) return c.result;
+  Driver& d = driver();
+  auto found = d.modules.find(module);
+  if (found == d.modules.end()) return invalidHandle;
+  auto& entries = found->second.ptx.entries;
+  auto entry = entries.find(name);
+  if (entry == entries.end()) return notFound;
+  *function = d.handle();
+  d.functions[*function] = {module, entry->second, 0};
+  found->second.functions.push_back(*function);
+  return success;
+}
+
+// The attributes of a function: the most threads of a block; the bytes of dynamic shared memory that a launch may ask for.
+constexpr int threadsAttribute = 0, dynamicAttribute = 8;
+constexpr int withoutAsking = 48 << 10;
+
+EXPORT Result cuDeviceGetAttribute(int* value, int attribute, int device);
+
+EXPORT Result cuFuncSetAttribute(Handle function, int attribute, int value) {
+  Call c("cuFuncSetAttribute", Call::Current);
+  if (c.result) return c.result;
+  Driver& d = driver();
+  auto found = d.functions.find(function);
+  if (found == d.functions.end()) return invalidHandle;
+  int limit = 0;
+  cuDeviceGetAttribute(&limit, 97, c.context->device);
+  if (attribute != dynamicAttribute || value < 0 || value > limit) return invalidValue;
+  found->second.dynamicBytes = value;
+  return success;
+}
+
+EXPORT Result cuFuncGetAttribute(int* value, int attribute, Handle function) {
+  Call c("cuFuncGetAttribute", Call::Current);
+  if (c.result) return c.result;
+  auto found = driver().functions.find(function);
+  if (found == driver().functions.end()) return invalidHandle;
+  if (attribute != threadsAttribute && attribute != dynamicAttribute) return invalidValue;
+  *value = attribute == threadsAttribute ? (int)found->second.entry.maxThreads : found->second.dynamicBytes;
+  return success;
+}
+
+// Arguments are a launch's, copied when it is made.
+struct Arguments {
+  std::vector<std::vector<char>> values;
+  std::vector<void*> pointers;
+};
+
+EXPORT Result cuLaunchKernel(Handle function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY, unsigned blockZ,
+                             unsigned dynamic, Handle stream, void** parameters, void** extra) {
+  Call c("cuLaunchKernel", Call::Current);
+  if (c.result) return c.result;
+  Driver& d = driver();
+  auto found = d.functions.find(function);
+  if (found == d.functions.end()) return invalidHandle;
+  const Function& f = found->second;
+  if (extra || d.modules[f.module].context != c.context) return invalidValue;
+  bool empty = !gridX || !gridY || !gridZ || !blockX || !blockY || !blockZ;
+  if (empty || gridX > 0x7fffffffu || gridY > 65535 || gridZ > 65535 || blockX > 1024 || blockY > 1024 || blockZ > 64) return invalidValue;
+  if (blockX * blockY * blockZ > f.entry.maxThreads) return invalidValue;
+  if ((int)dynamic > std::max(withoutAsking, f.dynamicBytes)) return invalidValue;
+  auto arguments = std::make_shared<Arguments>();
+  for (size_t i = 0; i < f.entry.parameters.size(); i++) {
+    if (!parameters || !parameters[i]) return invalidValue;
+    const char* bytes = (const char*)parameters[i];
+    arguments->values.emplace_back(bytes, bytes + f.entry.parameters[i].size);
+  }
+  for (auto& value : arguments->values) arguments->pointers.push_back(value.data());
+  const Kernel* kernel = f.entry.kernel;
+  Dim blocks{gridX, gridY, gridZ}, threads{blockX, blockY, blockZ};
+  return enqueue(c, stream, [=, &d] {
+    if (!d.functions.count(function)) {
+      d.fault = kernel->name + " was unloaded before it ran";
+      return illegalAddress;
+    }
+    std::string wrong = runGrid(*kernel, blocks, threads, dynamic, arguments->pointers.data());
+    if (wrong.empty()) return success;
+    d.fault = wrong;
+    fprintf(stderr, "emulator: %s\n", wrong.c_str());
+    return launchFailed;
+  });
+}

@@ -1,0 +1,82 @@
+// The switch saves what the calling convention makes the callee save. On x86-64 that is seven words; elsewhere ucontext does it, slower,
+// for it asks the kernel for the signal mask.
+#include "fiber.h"
+
+#include <sys/mman.h>
+
+#include <cstdint>
+#include <cstdlib>
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+
+namespace pollen {
+
+namespace {
+constexpr size_t stackBytes = 256 << 10, guardBytes = 16 << 10;
+}
+
+Fiber* fiberCreate(int number, void (*entry)()) {
+  Fiber* f = new Fiber{};
+  f->memory = mmap(nullptr, stackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (f->memory == MAP_FAILED) abort();
+  mprotect(f->memory, guardBytes, PROT_NONE);
+  // Stacks begin at different places of a page, or all would share the same few sets of the cache.
+  f->top = (char*)f->memory + stackBytes - 64 - number % 61 * 320;
+  fiberReset(f, entry);
+  return f;
+}
+
+#if defined(__x86_64__)
+
+void fiberReset(Fiber* f, void (*entry)()) {
+  void** words = (void**)((uintptr_t)f->top & ~(uintptr_t)15) - 2;
+  words[0] = (void*)entry;  // the switch returns to it; there the stack is as after a call
+  words[1] = nullptr;
+  f->stack = words - 6;
+}
+
+asm(R"(
+.text
+.p2align 4
+pollenSwitchStack:
+  pushq %rbp
+  pushq %rbx
+  pushq %r12
+  pushq %r13
+  pushq %r14
+  pushq %r15
+  movq %rsp, (%rdi)
+  movq %rsi, %rsp
+  popq %r15
+  popq %r14
+  popq %r13
+  popq %r12
+  popq %rbx
+  popq %rbp
+  ret
+)");
+extern "C" void pollenSwitchStack(void** save, void* next) __attribute__((visibility("hidden")));
+
+void fiberSwitch(Fiber* from, Fiber* to) { pollenSwitchStack(&from->stack, to->stack); }
+
+#else
+
+void fiberReset(Fiber* f, void (*entry)()) {
+  ucontext_t* c = (ucontext_t*)f->stack;
+  if (!c) f->stack = c = new ucontext_t;
+  getcontext(c);
+  c->uc_stack.ss_sp = (char*)f->memory + guardBytes;
+  c->uc_stack.ss_size = f->top - (char*)f->memory - guardBytes;
+  c->uc_link = nullptr;
+  makecontext(c, entry, 0);
+}
+
+void fiberSwitch(Fiber* from, Fiber* to) {
+  if (!from->stack) from->stack = new ucontext_t;
+  swapcontext((ucontext_t*)from->stack, (ucontext_t*)to->stack);
+}
+
+#endif
+
+}  // namespace pollen

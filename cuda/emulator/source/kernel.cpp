@@ -1,0 +1,127 @@
+#include "kernel.h"
+
+#include <pthread.h>
+#include <signal.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace pollen {
+
+namespace {
+
+std::map<std::string, Kernel>& kernels() {
+  static std::map<std::string, Kernel> all;
+  return all;
+}
+
+// Grid is a grid at work: its threads claim block after block.
+struct Grid {
+  const Kernel* kernel;
+  Dim blocks, threads;
+  Work work;
+  std::atomic<long long> next{0};
+  long long count;
+  std::mutex mutex;
+  long long failed;  // the first block that failed
+  std::string failure;
+};
+
+void runBlocks(Grid& g) {
+  here.blocks = g.blocks;
+  here.threads = g.threads;
+  for (;;) {
+    long long i = g.next.fetch_add(1);
+    if (i >= g.count) return;
+    here.block = {(unsigned)(i % g.blocks.x), (unsigned)(i / g.blocks.x % g.blocks.y), (unsigned)(i / g.blocks.x / g.blocks.y)};
+    std::string failure = runBlock(g.work);
+    if (failure.empty()) continue;
+    std::lock_guard<std::mutex> lock(g.mutex);
+    if (g.failure.empty() || i < g.failed) g.failure = failure, g.failed = i;
+    g.next = g.count;
+  }
+}
+
+// Pool are the threads beside the one that calls runGrid.
+struct Pool {
+  std::mutex mutex;
+  std::condition_variable wake, done;
+  Grid* grid = nullptr;
+  unsigned long long round = 0;
+  int threads = 0, working = 0, limit = 0;
+
+  // grow starts threads. They take no signal: signals are the program's.
+  void grow(int wanted) {
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    for (; threads < wanted; threads++) std::thread([this] { loop(); }).detach();
+    pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  }
+
+  void loop() {
+    unsigned long long seen = 0;
+    std::unique_lock<std::mutex> lock(mutex);
+    for (;;) {
+      wake.wait(lock, [&] { return round != seen; });
+      seen = round;
+      Grid* g = grid;
+      if (!g) continue;
+      working++;
+      lock.unlock();
+      runBlocks(*g);
+      lock.lock();
+      if (--working == 0) done.notify_all();
+    }
+  }
+
+  void run(Grid& g) {
+    int wanted = limit > 0 ? limit : (int)std::thread::hardware_concurrency();
+    if (wanted > 1 && g.count > 1) {
+      std::lock_guard<std::mutex> lock(mutex);
+      grow(wanted - 1);
+      grid = &g;
+      round++;
+      wake.notify_all();
+    }
+    runBlocks(g);
+    std::unique_lock<std::mutex> lock(mutex);
+    grid = nullptr;
+    done.wait(lock, [&] { return working == 0; });
+  }
+};
+
+Pool& pool() {
+  static Pool* one = new Pool;  // its threads outlive main
+  return *one;
+}
+
+}  // namespace
+
+const Kernel* findKernel(const std::string& name) {
+  auto found = kernels().find(name);
+  return found == kernels().end() ? nullptr : &found->second;
+}
+
+void addKernel(const char* name, unsigned maxThreads, const Parameter* parameters, int count, void (*run)(void* const* arguments)) {
+  kernels()[name] = {name, maxThreads, {parameters, parameters + count}, run};
+}
+
+void setMachineThreads(int threads) { pool().limit = threads; }
+
+std::string runGrid(const Kernel& kernel, Dim blocks, Dim threads, size_t dynamicBytes, void* const* arguments) {
+  static std::mutex one;
+  std::lock_guard<std::mutex> lock(one);
+  Grid g;
+  g.kernel = &kernel;
+  g.blocks = blocks, g.threads = threads;
+  g.work = {kernel.run, arguments, dynamicBytes};
+  g.count = (long long)blocks.x * blocks.y * blocks.z;
+  pool().run(g);
+  return g.failure.empty() ? "" : kernel.name + ": " + g.failure;
+}
+
+}  // namespace pollen

@@ -1,0 +1,38 @@
+// Kernels compiled for this machine, by name, and the blocks and grids they run in.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "block.h"
+#include "register.h"
+
+namespace pollen {
+
+struct Kernel {
+  std::string name;
+  unsigned maxThreads;
+  std::vector<Parameter> parameters;
+  void (*run)(void* const* arguments);
+};
+
+// findKernel is the kernel of that name, or null.
+const Kernel* findKernel(const std::string& name);
+
+// Work is a kernel with its arguments, which each thread calls.
+struct Work {
+  void (*run)(void* const* arguments);
+  void* const* arguments;
+  size_t dynamicBytes;
+};
+
+// runBlock runs the block that here says. It returns what the threads did wrong, or nothing: a thread that waits for others that do not come.
+std::string runBlock(const Work& work);
+
+// runGrid runs a kernel's blocks on this machine's threads. It returns what went wrong: the kernel, the block, the thread.
+std::string runGrid(const Kernel& kernel, Dim blocks, Dim threads, size_t dynamicBytes, void* const* arguments);
+
+// setMachineThreads says how many threads runGrid may use; 0 is as many as there are processors.
+void setMachineThreads(int threads);
+
+}  // namespace pollen

@@ -1,0 +1,138 @@
+// What the sanitizers must know of fibers and of shared memory. Without a sanitizer it is nothing.
+#pragma once
+
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+#include <vector>
+
+#if defined(POLLEN_THREAD_SANITIZER)
+extern "C" {
+void* __tsan_get_current_fiber();
+void* __tsan_create_fiber(unsigned flags);
+void __tsan_destroy_fiber(void* fiber);
+void __tsan_switch_to_fiber(void* fiber, unsigned flags);
+void __tsan_acquire(void* address);
+void __tsan_release(void* address);
+void __tsan_read_range(void* address, unsigned long size);
+void __tsan_write_range(void* address, unsigned long size);
+}
+#endif
+
+namespace pollen {
+
+#if defined(POLLEN_THREAD_SANITIZER)
+
+// SanitizerFiber is a CUDA thread as the race detector knows it: two threads are ordered by barriers alone, not by the order they run in.
+class SanitizerFiber {
+ public:
+  void here() { fiber = __tsan_get_current_fiber(); }
+  void start() {
+    if (!fiber) fiber = __tsan_create_fiber(0);
+    resume();
+  }
+  void resume() { __tsan_switch_to_fiber(fiber, 1); }
+  void end() {
+    if (fiber) __tsan_destroy_fiber(fiber);
+    fiber = nullptr;
+  }
+
+ private:
+  void* fiber = nullptr;
+};
+
+class SanitizerSync {
+ public:
+  void release() { __tsan_release(this); }
+  void acquire() { __tsan_acquire(this); }
+
+ private:
+  long unused = 0;
+};
+
+inline void sanitizedCopy(void* to, const void* from, size_t bytes) {
+  __tsan_read_range((void*)from, bytes);
+  __tsan_write_range(to, bytes);
+  memcpy(to, from, bytes);
+}
+inline void sanitizedClear(void* to, size_t bytes) {
+  if (bytes == 0) return;
+  __tsan_write_range(to, bytes);
+  memset(to, 0, bytes);
+}
+
+#else
+
+struct SanitizerFiber {
+  void here() {}
+  void start() {}
+  void resume() {}
+  void end() {}
+};
+
+struct SanitizerSync {
+  void release() {}
+  void acquire() {}
+};
+
+#if defined(POLLEN_ADDRESS_SANITIZER)
+extern "C" void* __asan_memcpy(void*, const void*, size_t);
+extern "C" void* __asan_memset(void*, int, size_t);
+inline void sanitizedCopy(void* to, const void* from, size_t bytes) { __asan_memcpy(to, from, bytes); }
+inline void sanitizedClear(void* to, size_t bytes) { __asan_memset(to, 0, bytes); }
+#else
+inline void sanitizedCopy(void* to, const void* from, size_t bytes) { memcpy(to, from, bytes); }
+inline void sanitizedClear(void* to, size_t bytes) { memset(to, 0, bytes); }
+#endif
+
+#endif
+
+#if defined(POLLEN_THREAD_SANITIZER) || defined(POLLEN_ADDRESS_SANITIZER)
+
+// SharedMemory is a block's. Each array has memory of its own, whose ends the address sanitizer guards. The race detector's is never used twice:
+// another block's threads, which nothing orders after these, would seem to race for it.
+class SharedMemory {
+ public:
+  void* take(size_t bytes) {
+    void* m = aligned_alloc(128, (bytes + 127) / 128 * 128 + 128);
+#if defined(POLLEN_ADDRESS_SANITIZER)
+    free(m);
+    if (posix_memalign(&m, 128, bytes ? bytes : 1)) abort();
+#endif
+    memset(m, 0xff, bytes);
+    taken.push_back(m);
+    return m;
+  }
+  void clear() {
+#if defined(POLLEN_ADDRESS_SANITIZER)
+    for (void* m : taken) free(m);
+#endif
+    taken.clear();
+  }
+
+ private:
+  std::vector<void*> taken;
+};
+
+#else
+
+class SharedMemory {
+ public:
+  void* take(size_t bytes) {
+    if (!memory && posix_memalign((void**)&memory, 4096, capacity)) abort();
+    char* m = memory + used;
+    memset(m, 0xff, bytes);
+    used += (bytes + 127) / 128 * 128;
+    return m;
+  }
+  void clear() { used = 0; }
+
+ private:
+  static constexpr size_t capacity = 512 << 10;
+  char* memory = nullptr;
+  size_t used = 0;
+};
+
+#endif
+
+}  // namespace pollen

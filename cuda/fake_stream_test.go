@@ -1,0 +1,245 @@
+package cuda
+
+import (
+	"strings"
+	"unsafe"
+)
+
+func (d *fakeDriver) cuMemAllocHost_v2(memory *unsafe.Pointer, bytes uint64) result {
+	return d.do("cuMemAllocHost_v2", func() result {
+		pinned := make([]byte, bytes)
+		*memory = unsafe.Pointer(&pinned[0])
+		d.pinned[*memory] = fakePinned{pinned, d.gpuOf()}
+		return success
+	})
+}
+
+func (d *fakeDriver) cuMemFreeHost(memory unsafe.Pointer) result {
+	return d.do("cuMemFreeHost", func() result {
+		if d.pinned[memory].bytes == nil {
+			return invalidValue
+		}
+		delete(d.pinned, memory)
+		return success
+	})
+}
+
+// enqueue puts work on a stream, or into the graph that it is captured for.
+func (d *fakeDriver) enqueue(call string, stream handle, work func()) result {
+	return d.do(call, func() result {
+		s := d.streams[stream]
+		switch {
+		case s == nil || s.gpu != d.gpuOf():
+			return invalidHandle
+		case s.capturing:
+			s.captured = append(s.captured, work)
+		default:
+			s.queue = append(s.queue, work)
+		}
+		return success
+	})
+}
+
+func (d *fakeDriver) cuMemcpyHtoDAsync_v2(to address, from unsafe.Pointer, bytes uint64, stream handle) result {
+	return d.enqueue("cuMemcpyHtoDAsync_v2", stream, func() { copy(d.at(to, bytes), unsafe.Slice((*byte)(from), bytes)) })
+}
+
+func (d *fakeDriver) cuMemcpyDtoHAsync_v2(to unsafe.Pointer, from address, bytes uint64, stream handle) result {
+	return d.enqueue("cuMemcpyDtoHAsync_v2", stream, func() { copy(unsafe.Slice((*byte)(to), bytes), d.at(from, bytes)) })
+}
+
+func (d *fakeDriver) cuMemcpyDtoDAsync_v2(to, from address, bytes uint64, stream handle) result {
+	return d.enqueue("cuMemcpyDtoDAsync_v2", stream, func() { copy(d.at(to, bytes), d.at(from, bytes)) })
+}
+
+func (d *fakeDriver) cuMemsetD8Async(memory address, value uint8, bytes uint64, stream handle) result {
+	return d.enqueue("cuMemsetD8Async", stream, func() {
+		at := d.at(memory, bytes)
+		for i := range at {
+			at[i] = value
+		}
+	})
+}
+
+func (d *fakeDriver) cuStreamCreate(stream *handle, _ uint32) result {
+	return d.do("cuStreamCreate", func() result {
+		*stream = d.fresh()
+		d.streams[*stream] = &fakeStream{gpu: d.gpuOf()}
+		return success
+	})
+}
+
+func (d *fakeDriver) cuStreamDestroy_v2(stream handle) result {
+	return d.do("cuStreamDestroy_v2", func() result {
+		if d.streams[stream] == nil {
+			return invalidHandle
+		}
+		delete(d.streams, stream)
+		return success
+	})
+}
+
+func (d *fakeDriver) cuStreamSynchronize(stream handle) result {
+	return d.do("cuStreamSynchronize", func() result {
+		s := d.streams[stream]
+		if s == nil {
+			return invalidHandle
+		}
+		if s.capturing {
+			return captureBroken
+		}
+		for _, work := range s.queue {
+			work()
+		}
+		s.queue = nil
+		return d.lost[d.gpuOf()]
+	})
+}
+
+func (d *fakeDriver) cuStreamBeginCapture_v2(stream handle, _ uint32) result {
+	return d.do("cuStreamBeginCapture_v2", func() result {
+		s := d.streams[stream]
+		if s == nil || s.capturing {
+			return invalidHandle
+		}
+		s.capturing, s.captured = true, nil
+		return success
+	})
+}
+
+// cuStreamEndCapture ends the capture even when it is the call that fails.
+func (d *fakeDriver) cuStreamEndCapture(stream handle, graph *handle) result {
+	d.mu.Lock()
+	if s := d.streams[stream]; s != nil {
+		s.capturing = false
+	}
+	d.mu.Unlock()
+	return d.do("cuStreamEndCapture", func() result {
+		*graph = d.fresh()
+		d.graphs[*graph] = d.streams[stream].captured
+		return success
+	})
+}
+
+func (d *fakeDriver) cuGraphInstantiateWithFlags(executable *handle, graph handle, _ uint64) result {
+	return d.do("cuGraphInstantiateWithFlags", func() result {
+		work, ok := d.graphs[graph]
+		if !ok {
+			return invalidHandle
+		}
+		*executable = d.fresh()
+		d.ready[*executable] = work
+		return success
+	})
+}
+
+func (d *fakeDriver) cuGraphLaunch(executable, stream handle) result {
+	d.mu.Lock()
+	work, ok := d.ready[executable]
+	d.mu.Unlock()
+	if !ok {
+		return invalidHandle
+	}
+	return d.enqueue("cuGraphLaunch", stream, func() {
+		for _, w := range work {
+			w()
+		}
+	})
+}
+
+func (d *fakeDriver) cuGraphExecDestroy(executable handle) result {
+	return d.do("cuGraphExecDestroy", func() result {
+		if _, ok := d.ready[executable]; !ok {
+			return invalidHandle
+		}
+		delete(d.ready, executable)
+		return success
+	})
+}
+
+func (d *fakeDriver) cuGraphDestroy(graph handle) result {
+	return d.do("cuGraphDestroy", func() result {
+		if _, ok := d.graphs[graph]; !ok {
+			return invalidHandle
+		}
+		delete(d.graphs, graph)
+		return success
+	})
+}
+
+func (d *fakeDriver) cuModuleLoadDataEx(module *handle, image *byte, count uint32, options *jitOption, values *uintptr) result {
+	return d.do("cuModuleLoadDataEx", func() result {
+		if strings.Contains(goString(unsafe.Pointer(image)), "broken") {
+			for i, o := range unsafe.Slice(options, count) {
+				if o == errorLog {
+					copy(unsafe.Slice((*byte)(*(*unsafe.Pointer)(unsafe.Pointer(unsafe.Add(unsafe.Pointer(values), i*8)))), 100), "line 1: no such instruction\x00")
+				}
+			}
+			return 218
+		}
+		*module = d.fresh()
+		d.modules[*module] = true
+		return success
+	})
+}
+
+func (d *fakeDriver) cuModuleGetFunction(function *handle, module handle, name *byte) result {
+	return d.do("cuModuleGetFunction", func() result {
+		k, ok := d.kernels[goString(unsafe.Pointer(name))]
+		if !ok || !d.modules[module] {
+			return notFound
+		}
+		*function = k.handle
+		return success
+	})
+}
+
+func (d *fakeDriver) cuModuleUnload(module handle) result {
+	return d.do("cuModuleUnload", func() result {
+		if !d.modules[module] {
+			return invalidHandle
+		}
+		delete(d.modules, module)
+		return success
+	})
+}
+
+func (d *fakeDriver) kernel(function handle) (string, fakeKernel) {
+	for name, k := range d.kernels {
+		if k.handle == function {
+			return name, k
+		}
+	}
+	return "", fakeKernel{}
+}
+
+func (d *fakeDriver) cuFuncSetAttribute(function handle, _ int32, value int32) result {
+	return d.do("cuFuncSetAttribute", func() result {
+		name, _ := d.kernel(function)
+		d.granted[name] = value
+		return success
+	})
+}
+
+func (d *fakeDriver) cuLaunchKernel(function handle, grid, block [3]uint32, shared uint32, stream handle, parameters *unsafe.Pointer) result {
+	name, k := d.kernel(function)
+	if name == "" || grid[0]*grid[1]*grid[2] == 0 || block[0] == 0 || block[0] > 1024 || shared > sharedWithoutAsking && int32(shared) > d.granted[name] {
+		return invalidValue
+	}
+	places := unsafe.Slice(parameters, len(k.sizes)+1)
+	values := make([]unsafe.Pointer, len(k.sizes)) // a launch copies its arguments
+	for i, bytes := range k.sizes {
+		value := make([]byte, bytes)
+		copy(value, unsafe.Slice((*byte)(places[i]), bytes))
+		values[i] = unsafe.Pointer(&value[0])
+	}
+	if places[len(k.sizes)] != nil {
+		d.t.Errorf("%s is given more arguments than it takes", name)
+	}
+	return d.enqueue("cuLaunchKernel", stream, func() {
+		d.launched++
+		for chain := range int(grid[2]) {
+			k.run(values, chain)
+		}
+	})
+}

@@ -1,0 +1,170 @@
+package cuda
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+	"unsafe"
+
+	"github.com/pkg/errors"
+)
+
+// oldestCapability is of the first GPUs the kernels are made for: Volta.
+const oldestCapability = 70
+
+// stagingBytes is the pinned host memory through which a GPU's memory is read and written. Half of it is on its way while the other half is filled.
+const stagingBytes = 8 << 20
+
+// gpu is one GPU with its primary context and one stream, in whose order everything happens.
+type gpu struct {
+	*library
+	Info
+	device  int32
+	context handle
+	stream  handle
+	shared  int // bytes of shared memory that a block may ask for
+
+	sources   map[string]*source // the one to take for each symbol
+	modules   map[*source]handle
+	functions map[string]handle
+	granted   map[handle]int // bytes of dynamic shared memory that a function may be started with
+
+	staging      unsafe.Pointer
+	half, filled int // bytes: of half of the staging memory, and of writes under way in it
+	mu           sync.Mutex
+	lost         error // the first fatal error
+	closed       bool
+	loaded       int // schedules
+	retained     bool
+}
+
+// openGPU takes the primary context of a GPU and what every schedule on it needs.
+func openGPU(l *library, index int, sources []source, half int) (*gpu, error) {
+	g := &gpu{library: l, half: half, modules: map[*source]handle{}, functions: map[string]handle{}, granted: map[handle]int{}}
+	var err error
+	if g.Info, g.device, err = l.describe(index); err != nil {
+		return nil, err
+	}
+	if g.capability() < oldestCapability {
+		return nil, errors.Errorf("cuda: %v has compute capability %d.%d, wants 7.0 or higher", g, g.Major, g.Minor)
+	}
+	g.sources = choose(sources, g.capability(), l.version)
+	if err := g.take(); err != nil {
+		g.close()
+		return nil, err
+	}
+	return g, nil
+}
+
+func (g *gpu) take() error {
+	if err := g.check("cuDevicePrimaryCtxRetain", g.cuDevicePrimaryCtxRetain(&g.context, g.device)); err != nil {
+		return err
+	}
+	g.retained = true
+	return g.do(func() error {
+		if err := g.check("cuStreamCreate", g.cuStreamCreate(&g.stream, streamNonBlocking)); err != nil {
+			return err
+		}
+		limit, err := g.attribute(sharedMemoryPerBlock, g.device)
+		g.shared = int(limit)
+		if err != nil {
+			return err
+		}
+		return g.check("cuMemAllocHost_v2", g.cuMemAllocHost_v2(&g.staging, uint64(2*g.half)))
+	})
+}
+
+// String is "GPU 0 (NVIDIA H200)".
+func (g *gpu) String() string { return fmt.Sprintf("GPU %d (%s)", g.Index, g.Info.Name) }
+
+// check makes an error of a call's result, and remembers the one after which the GPU is lost.
+func (g *gpu) check(call string, code result) error {
+	if code == success {
+		return nil
+	}
+	err := errors.Wrap(g.library.check(call, code), g.String())
+	if fatal[code] && g.lost == nil {
+		g.lost = err
+	}
+	return err
+}
+
+// do runs work with the GPU's context on this thread. It is for one goroutine at a time: others wait.
+func (g *gpu) do(work func() error) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return errors.Errorf("cuda: %v is used after close", g)
+	}
+	if g.lost != nil {
+		return errors.Wrapf(g.lost, "cuda: %v is lost since an earlier error; start the program again", g)
+	}
+	return g.withContext(work)
+}
+
+func (g *gpu) withContext(work func() error) error {
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	if err := g.check("cuCtxSetCurrent", g.cuCtxSetCurrent(g.context)); err != nil {
+		return err
+	}
+	return work()
+}
+
+// synchronize waits for the stream.
+func (g *gpu) synchronize() error {
+	g.filled = 0
+	return g.check("cuStreamSynchronize", g.cuStreamSynchronize(g.stream))
+}
+
+// closing is a list of calls that give things back. All are made whatever becomes of the others; the first error is kept, but for those of a GPU that
+// was lost before: its memory goes with its context.
+type closing struct {
+	g       *gpu
+	wasLost bool
+	first   error
+}
+
+func (r *closing) check(call string, code result) {
+	if err := r.g.check(call, code); err != nil && r.first == nil && !r.wasLost {
+		r.first = err
+	}
+}
+
+// close gives everything back; a second time it does nothing.
+func (g *gpu) close() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closed {
+		return nil
+	}
+	if g.loaded > 0 {
+		return errors.Errorf("cuda: %v is closed while %d schedules are loaded: close these first", g, g.loaded)
+	}
+	g.closed = true
+	r := &closing{g: g, wasLost: g.lost != nil}
+	if !g.retained {
+		return nil
+	}
+	err := g.withContext(func() error {
+		if g.stream != 0 {
+			r.check("cuStreamSynchronize", g.cuStreamSynchronize(g.stream))
+		}
+		for _, module := range g.modules {
+			r.check("cuModuleUnload", g.cuModuleUnload(module))
+		}
+		if g.staging != nil {
+			r.check("cuMemFreeHost", g.cuMemFreeHost(g.staging))
+		}
+		if g.stream != 0 {
+			r.check("cuStreamDestroy_v2", g.cuStreamDestroy_v2(g.stream))
+		}
+		r.check("cuCtxSetCurrent", g.cuCtxSetCurrent(0))
+		return nil
+	})
+	r.check("cuDevicePrimaryCtxRelease_v2", g.cuDevicePrimaryCtxRelease_v2(g.device))
+	if r.wasLost {
+		return nil
+	}
+	return first(err, r.first)
+}

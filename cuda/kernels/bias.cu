@@ -1,0 +1,28 @@
+// The bias of each channel, y[b c ...] = x[b c ...] + bias[c], and its gradient, the sum over all axes but the channels'.
+#include "channels.cuh"
+
+template <class T>
+INLINE void biasForward(Out<T> y, In<T> x, In<T> bias, int n, int channels, int width) {
+  const T* b = bias.at();
+  mapChannels(y, n, channels, width, [=](int channel, T x) { return x + b[channel]; }, x);
+}
+
+template <class T, class Y>
+INLINE void biasBackward(Out<Y> db, In<T> dout, int n, int channels, int width) {
+  const T* d = dout.at();
+  channelSums(db, n, channels, width, [=](int i, auto neighbours) { return sumOf(d, i, neighbours); });
+}
+
+#define BIAS(T, suffix)                                                                                                          \
+  KERNEL(bias_fwd_##suffix, 256)(Out<T> y, In<T> x, In<T> bias, int n, int channels, int width) {                                \
+    biasForward(y, x, bias, n, channels, width);                                                                                 \
+  }                                                                                                                              \
+  KERNEL(bias_bwd_##suffix, 256)(Out<T> db, In<T> dout, int n, int channels, int width) {                                        \
+    biasBackward(db, dout, n, channels, width);                                                                                  \
+  }                                                                                                                              \
+  KERNEL(bias_bwd_partial_##suffix, 256)(Out<double> partial, In<T> dout, int n, int channels, int width) {                      \
+    biasBackward(partial, dout, n, channels, width);                                                                             \
+  }
+
+BIAS(float, f32)
+BIAS(double, f64)

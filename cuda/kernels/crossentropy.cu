@@ -1,0 +1,77 @@
+// The mean of ln sum exp(logits) - logits[label] over a batch, its gradient (softmax(logits) - onehot(label)) dout / B, softmax alone, and
+// the share of rows whose largest logit is the label's. A warp has a row; few rows are one block's work, more leave a partial sum per block.
+#include "softmax.cuh"
+
+template <class T, class Y>
+INLINE void crossEntropy(Out<Y> y, In<T> logits, In<int> labels, int batch, int classes, int divisor) {
+  double sum = 0;
+  for (int row = firstRow(); row < batch; row += rowStep()) {
+    const T* z = logits.at() + (long long)row * classes;
+    SoftmaxRow s = softmaxRow(z, classes);
+    int label = labels.at()[row];
+    bool known = label >= 0 && label < classes;
+    if (threadIdx.x % 32 == 0) sum += known ? s.top + s.logTotal() - (double)z[label] : math::nan<double>();
+  }
+  sum = blockSum(sum);
+  if (threadIdx.x == 0) y.at()[blockIdx.x] = Y(sum / divisor);
+}
+
+template <class T>
+INLINE void crossEntropyBackward(Out<T> d, In<T> logits, In<int> labels, In<T> dout, int batch, int classes) {
+  double scale = (double)dout.at()[0] / batch;
+  for (int row = firstRow(); row < batch; row += rowStep()) {
+    const T* z = logits.at() + (long long)row * classes;
+    T* dz = d.at() + (long long)row * classes;
+    SoftmaxRow s = softmaxRow(z, classes);
+    int label = labels.at()[row];
+    for (int k = threadIdx.x % 32; k < classes; k += 32) dz[k] = T((s.probability(z[k]) - (k == label ? 1 : 0)) * scale);
+  }
+}
+
+template <class T>
+INLINE void softmax(Out<T> p, In<T> logits, int batch, int classes) {
+  for (int row = firstRow(); row < batch; row += rowStep()) {
+    const T* z = logits.at() + (long long)row * classes;
+    SoftmaxRow s = softmaxRow(z, classes);
+    for (int k = threadIdx.x % 32; k < classes; k += 32) p.at()[(long long)row * classes + k] = T(s.probability(z[k]));
+  }
+}
+
+// accuracy is one block's work, a row to a thread: of equal logits the first is the largest, and one that is not a number is none.
+template <class T>
+INLINE void accuracy(Out<T> y, In<T> logits, In<int> labels, int batch, int classes) {
+  int right = 0;
+  for (int row = threadIdx.x; row < batch; row += blockDim.x) {
+    const T* z = logits.at() + (long long)row * classes;
+    T largest = z[0];
+    int best = 0;
+    for (int k = 1; k < classes; k++) {
+      T v = z[k];
+      if (v > largest) {
+        largest = v;
+        best = k;
+      }
+    }
+    if (best == labels.at()[row]) right++;
+  }
+  right = blockSum(right);
+  if (threadIdx.x == 0) y.at()[0] = T(right) / T(batch);
+}
+
+#define CROSS_ENTROPY(T, suffix)                                                                                                     \
+  KERNEL(cross_entropy_fwd_##suffix, 1024)(Out<T> y, In<T> logits, In<int> labels, int batch, int classes) {                         \
+    crossEntropy(y, logits, labels, batch, classes, batch);                                                                          \
+  }                                                                                                                                  \
+  KERNEL(cross_entropy_partial_##suffix, 256)(Out<double> partial, In<T> logits, In<int> labels, int batch, int classes) {           \
+    crossEntropy(partial, logits, labels, batch, classes, 1);                                                                        \
+  }                                                                                                                                  \
+  KERNEL(cross_entropy_bwd_##suffix, 256)(Out<T> d, In<T> logits, In<int> labels, In<T> dout, int batch, int classes) {              \
+    crossEntropyBackward(d, logits, labels, dout, batch, classes);                                                                   \
+  }                                                                                                                                  \
+  KERNEL(softmax_fwd_##suffix, 256)(Out<T> p, In<T> logits, int batch, int classes) { softmax(p, logits, batch, classes); }          \
+  KERNEL(accuracy_fwd_##suffix, 1024)(Out<T> y, In<T> logits, In<int> labels, int batch, int classes) {                              \
+    accuracy(y, logits, labels, batch, classes);                                                                                     \
+  }
+
+CROSS_ENTROPY(float, f32)
+CROSS_ENTROPY(double, f64)

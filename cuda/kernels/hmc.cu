@@ -1,0 +1,91 @@
+// Hamiltonian Monte Carlo's trajectories, in double alone, see langevin/hmc.go: momenta p ~ N(0, T M), and leaps p <- p - e dw, theta <- theta + e p/M, the
+// first and the last of which kick by half. Kernels with masses have the diagonal of M, the others M = 1.
+#include "metropolis.cuh"
+
+// Masses are the diagonal of M, or 1.
+struct NoMasses {
+  INLINE Quad<double> at(int, int) const { return {{1, 1, 1, 1}}; }
+};
+struct Masses {
+  In<double> masses;
+
+  INLINE Quad<double> at(int i, int count) const {
+    Quad<double> m = load((const double*)masses.at(), i, count);
+#pragma unroll
+    for (int k = 1; k < 4; k++)
+      if (k >= count) m.v[k] = 1;
+    return m;
+  }
+};
+
+// share is (K at the trajectory's start - K at its end)/T where it ends, K(p) = p' M^-1 p / 2. The start's momenta are drawn once more.
+template <class M>
+INLINE void share(Out<double> shares, In<double> p, In<double> dw, In<double> words, M masses, Header header, int n, int evaluations,
+                  double temperature, unsigned stream) {
+  Address noise = addressOf(header, stream);
+  bool decides = Rhythm{evaluations, false}.decides(noise.step);
+  noise.step -= evaluations;
+  double half = words.at()[wordStep] / 2;
+  double sum = !decides ? 0 : tileSum(n, [&](int i, int count) INLINED {
+    Quad<double> momentum = load(p.at(), i, count), g = load(dw.at(), i, count), z = wide(normals(noise, i / 4)), m = masses.at(i, count);
+    double start = 0, end = 0;
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      if (k >= count) continue;
+      double last = descend(momentum.v[k], half, g.v[k]);
+      start += z.v[k] * z.v[k];
+      end += last * last / m.v[k];
+    }
+    return start - end / temperature;
+  });
+  if (threadIdx.x == 0) shares.at()[blockIdx.x] = sum / 2;
+}
+
+// move makes a leap. Where a trajectory ends, it settles what the position is first, and begins another one there.
+template <class M>
+INLINE void move(Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> position, InOut<double> slope, InOut<double> p,
+                 In<double> words, M masses, Header header, int n, int evaluations, double temperature, unsigned stream) {
+  Address noise = addressOf(header, stream);
+  bool taken = words.at()[wordTaken] == 1, starts = Rhythm{evaluations, false}.starts(noise.step);
+  double e = words.at()[wordStep];
+  tile(statistics, n, [&](int i, int count) INLINED {
+    Quad<double> theta = load(w.at(), i, count), from = load(position.at(), i, count), s = load(slope.at(), i, count);
+    Quad<double> force = load(dw.at(), i, count), momentum = load(p.at(), i, count), m = masses.at(i, count);
+    double kick = e;
+    if (starts) {
+      settle(taken, theta, from);
+      if (taken) s = force;
+      Quad<double> z = wide(normals(noise, i / 4));
+#pragma unroll
+      for (int k = 0; k < 4; k++) momentum.v[k] = z.v[k] * math::sqrt(temperature * m.v[k]);
+      kick = e / 2;
+      force = s;
+      store(position.at(), i, count, from);
+      store(slope.at(), i, count, s);
+    }
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      momentum.v[k] = descend(momentum.v[k], kick, force.v[k]);
+      theta.v[k] += e * (momentum.v[k] / m.v[k]);
+    }
+    store(p.at(), i, count, momentum);
+    store(w.at(), i, count, theta);
+    return dot(from, s);
+  });
+}
+
+#define HMC_SCALARS Header header, int n, int evaluations, double temperature, unsigned stream
+#define HMC_STATE Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> position, InOut<double> slope, InOut<double> p, In<double> words
+
+KERNEL(hmc_share_f64, 512)(Out<double> shares, In<double> p, In<double> dw, In<double> words, HMC_SCALARS) {
+  share(shares, p, dw, words, NoMasses{}, header, n, evaluations, temperature, stream);
+}
+KERNEL(hmc_share_masses_f64, 512)(Out<double> shares, In<double> p, In<double> dw, In<double> words, In<double> masses, HMC_SCALARS) {
+  share(shares, p, dw, words, Masses{masses}, header, n, evaluations, temperature, stream);
+}
+KERNEL(hmc_move_f64, 512)(HMC_STATE, HMC_SCALARS) {
+  move(statistics, w, dw, position, slope, p, words, NoMasses{}, header, n, evaluations, temperature, stream);
+}
+KERNEL(hmc_move_masses_f64, 512)(HMC_STATE, In<double> masses, HMC_SCALARS) {
+  move(statistics, w, dw, position, slope, p, words, Masses{masses}, header, n, evaluations, temperature, stream);
+}

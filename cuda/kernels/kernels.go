@@ -1,0 +1,73 @@
+// Package kernels holds the CUDA kernels: their sources, and the PTX that clang makes of these, which a GPU's driver compiles for itself.
+//
+// A file x.cu belongs to a family of ops. It runs on every GPU from compute capability 7.0 on; x_sm80.cu and x_sm90.cu use what later ones have. The words of
+// the language are in pollen.cuh. go generate compiles all again with clang-19; NVIDIA's toolkit is not needed.
+package kernels
+
+//go:generate go run ./generate
+
+import (
+	"embed"
+
+	"github.com/pkg/errors"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+//go:embed *.ptx
+var files embed.FS
+
+// File is a file of PTX.
+type File struct {
+	Name       string
+	Version    int  // of PTX, 10 major + minor
+	Capability int  // the lowest compute capability that it runs on, 10 major + minor
+	Exact      bool // it runs on that one alone, as sm_90a does
+	Entries    []Entry
+	Text       string
+}
+
+// Entry is a kernel in a file.
+type Entry struct {
+	Name       string
+	Threads    int // at most, of a block
+	Parameters []Parameter
+}
+
+// Parameter is the PTX type of a kernel's parameter, without the sign, which PTX does not tell.
+type Parameter string
+
+// The parameters' types. A buffer is its address and the distance to the next chain's copy.
+const (
+	Buffer  Parameter = "buffer"
+	Integer Parameter = "32-bit integer"
+	Float32 Parameter = "float32"
+	Float64 Parameter = "float64"
+)
+
+// ParameterOf is the parameter that takes an argument of a launch.
+func ParameterOf(a tensor.Argument) Parameter {
+	return map[tensor.Kind]Parameter{
+		tensor.BufferKind: Buffer, tensor.Int32Kind: Integer, tensor.Uint32Kind: Integer, tensor.Float32Kind: Float32, tensor.Float64Kind: Float64,
+	}[a.Kind]
+}
+
+// Files are all files, in the order of their names.
+func Files() ([]File, error) {
+	names, err := files.ReadDir(".")
+	if err != nil {
+		return nil, errors.Wrap(err, "kernels")
+	}
+	var all []File
+	for _, name := range names {
+		text, err := files.ReadFile(name.Name())
+		if err != nil {
+			return nil, errors.Wrap(err, "kernels")
+		}
+		f, err := parse(name.Name(), string(text))
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, f)
+	}
+	return all, nil
+}

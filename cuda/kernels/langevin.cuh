@@ -1,0 +1,62 @@
+// What a sampler's step knows of its schedules.
+#pragma once
+#include "prior.cuh"
+#include "update.cuh"
+
+namespace pollen {
+
+// Step is a step's number, its rate and temperature, h = rate/N, and the standard deviation of its noise, sqrt(2 h T).
+template <class T>
+struct Step {
+  unsigned long long number;
+  double h, temperature;
+  T rate, scale;
+
+  // noise is the standard deviation of velocities' noise of some strength.
+  INLINE T noise(double strength) const { return T(noiseScale(h, temperature, strength)); }
+};
+
+// Schedules are tables of rates and of temperatures by step.
+template <class T>
+struct Schedules {
+  In<T> rates, temperatures;
+  Header header;
+  int rateEntries, temperatureEntries;
+
+  // step is the header's. The block's first thread computes it, for doubles are slow on some devices.
+  INLINE Step<T> step(int dataSize) const {
+    return once<Step<T>>([&]() INLINED {
+      Step<T> s;
+      s.number = stepOf(header);
+      s.rate = entry(rates, rateEntries, s.number);
+      s.temperature = entry(temperatures, temperatureEntries, s.number);
+      s.h = (double)s.rate / dataSize;
+      s.scale = s.noise(1);
+      return s;
+    });
+  }
+};
+
+// gradients are those of U/N.
+template <class T>
+INLINE Quad<T> gradients(const Prior<T>& prior, const Quad<T>& dw, const Quad<T>& theta) {
+  Quad<T> g;
+#pragma unroll
+  for (int k = 0; k < 4; k++) g.v[k] = prior.gradient(dw.v[k], theta.v[k]);
+  return g;
+}
+
+// draw is the noise of elements i to i+3, 0 at temperature 0.
+template <class T>
+INLINE Quad<T> draw(const Step<T>& s, const Address& noise, int i) {
+  if (!(s.temperature > 0)) return {};
+  Quad<float> z = normals(noise, i / 4);
+  return {{T(z.v[0]), T(z.v[1]), T(z.v[2]), T(z.v[3])}};
+}
+
+}  // namespace pollen
+
+// A kernel's arguments for schedules, in two places, and the schedules of them.
+#define TABLES(T) In<T> rates, In<T> temperatures, Header header
+#define ENTRIES int rateEntries, int temperatureEntries
+#define SCHEDULES_OF(T) (Schedules<T>{rates, temperatures, header, rateEntries, temperatureEntries})

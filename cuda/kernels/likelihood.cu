@@ -1,0 +1,49 @@
+// Losses that are sums over the elements of a prediction and a target, divided by the batch, in double; and their gradients by either. Few
+// elements are one block's work, more leave a partial sum per block.
+#include "math.cuh"
+#include "quad.cuh"
+#include "reduce.cuh"
+
+// (p - t)^2 / 2
+struct SquaredError {
+  INLINE static double value(double p, double t) { return (p - t) * (p - t) / 2; }
+  INLINE static double byPrediction(double p, double t) { return p - t; }
+  INLINE static double byTarget(double p, double t) { return t - p; }
+};
+
+// softplus(p) - t p, for a target from 0 to 1
+struct BernoulliLogits {
+  INLINE static double value(double p, double t) { return t >= 0 && t <= 1 ? math::softplus(p) - t * p : math::nan<double>(); }
+  INLINE static double byPrediction(double p, double t) { return math::sigmoid(p) - t; }
+  INLINE static double byTarget(double p, double) { return -p; }
+};
+
+template <class L, class T, class Y>
+INLINE void likelihood(Out<Y> y, In<T> prediction, In<T> target, int batch, int width, int divisor) {
+  double sum = 0;
+  for (int i = first(); i < batch * width; i += step()) sum += L::value(prediction.at()[i], target.at()[i]);
+  sum = blockSum(sum);
+  if (threadIdx.x == 0) y.at()[blockIdx.x] = Y(sum / divisor);
+}
+
+template <class L, class T>
+INLINE void likelihoodBackward(Out<T> d, In<T> prediction, In<T> target, In<T> dout, int n, int batch, int ofTarget) {
+  double scale = (double)dout.at()[0] / batch;
+  map(d, n, [=](T p, T t) { return T(scale * (ofTarget ? L::byTarget(p, t) : L::byPrediction(p, t))); }, prediction, target);
+}
+
+#define LIKELIHOOD(stem, L, T, suffix)                                                                                                  \
+  KERNEL(stem##_fwd_##suffix, 1024)(Out<T> y, In<T> prediction, In<T> target, int batch, int width) {                                   \
+    likelihood<L>(y, prediction, target, batch, width, batch);                                                                          \
+  }                                                                                                                                     \
+  KERNEL(stem##_partial_##suffix, 256)(Out<double> partial, In<T> prediction, In<T> target, int batch, int width) {                     \
+    likelihood<L>(partial, prediction, target, batch, width, 1);                                                                        \
+  }                                                                                                                                     \
+  KERNEL(stem##_bwd_##suffix, 256)(Out<T> d, In<T> prediction, In<T> target, In<T> dout, int n, int batch, int ofTarget) {              \
+    likelihoodBackward<L>(d, prediction, target, dout, n, batch, ofTarget);                                                             \
+  }
+
+LIKELIHOOD(squared_error, SquaredError, float, f32)
+LIKELIHOOD(squared_error, SquaredError, double, f64)
+LIKELIHOOD(bernoulli_logits, BernoulliLogits, float, f32)
+LIKELIHOOD(bernoulli_logits, BernoulliLogits, double, f64)

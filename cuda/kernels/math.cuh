@@ -1,0 +1,218 @@
+// Elementary functions in float and double, of IEEE operations alone: no library of the device, the same bits on every machine.
+//
+// The series are those of the calculus books, after a reduction of the argument that makes them short. An infinity gives what the limit is,
+// a NaN stays one, arguments outside of a function's domain give NaN. Errors are bounds, in units in
+// the last place (ulp), that cuda/math_test.go holds the kernels to.
+#pragma once
+#include "pollen.cuh"
+
+namespace pollen {
+namespace math {
+
+// Format is a floating-point format, and how many terms its precision needs.
+template <class T>
+struct Format;
+
+template <>
+struct Format<float> {
+  using Bits = unsigned;
+  static constexpr int mantissa = 23, bias = 127;
+  static constexpr int exponentialTerms = 8;  // r^9/9! < 2^-28 r for r = ln(2)/2
+  static constexpr int logarithmTerms = 5;    // s^12/13 < 2^-34 for s = (sqrt 2 - 1)/(sqrt 2 + 1)
+  static constexpr float highest = 88.8f, lowest = -104.0f, none = -18.0f;
+  static constexpr float log2e = 0x1.715476p+0f, ln2High = 0x1.62ep-1f, ln2Low = 0x1.0bfbe8p-15f;
+};
+
+template <>
+struct Format<double> {
+  using Bits = unsigned long long;
+  static constexpr int mantissa = 52, bias = 1023;
+  static constexpr int exponentialTerms = 14;  // r^15/15! < 2^-61 r
+  static constexpr int logarithmTerms = 10;    // s^22/23 < 2^-60
+  static constexpr double highest = 709.9, lowest = -745.2, none = -38.0;
+  static constexpr double log2e = 0x1.71547652b82fep+0, ln2High = 0x1.62e42ffp-1, ln2Low = -0x1.718432a1b0e26p-35;
+};
+
+constexpr double pi = 3.14159265358979323846, ln2 = 0.693147180559945309417, halfLogTwoPi = 0.91893853320467274178;
+
+INLINE unsigned bitsOf(float x) { return __builtin_bit_cast(unsigned, x); }
+INLINE unsigned long long bitsOf(double x) { return __builtin_bit_cast(unsigned long long, x); }
+INLINE float fromBits(unsigned bits) { return __builtin_bit_cast(float, bits); }
+INLINE double fromBits(unsigned long long bits) { return __builtin_bit_cast(double, bits); }
+
+INLINE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+INLINE double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
+INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
+INLINE double sqrt(double x) { return __builtin_sqrt(x); }
+INLINE float nearest(float x) { return __builtin_rintf(x); }
+INLINE double nearest(double x) { return __builtin_rint(x); }
+INLINE float abs(float x) { return __builtin_fabsf(x); }
+INLINE double abs(double x) { return __builtin_fabs(x); }
+
+template <class T>
+INLINE T infinity() {
+  using F = Format<T>;
+  return fromBits((typename F::Bits)(2 * F::bias + 1) << F::mantissa);
+}
+
+template <class T>
+INLINE T nan() {
+  return infinity<T>() - infinity<T>();
+}
+
+// copySign is |x| with the sign of y.
+template <class T>
+INLINE T copySign(T x, T y) {
+  constexpr auto sign = (typename Format<T>::Bits)1 << (8 * sizeof(T) - 1);
+  return fromBits((bitsOf(x) & ~sign) | (bitsOf(y) & sign));
+}
+
+// maximum and minimum are NaN when either is.
+template <class T>
+INLINE T maximum(T a, T b) {
+  return a != a || a > b ? a : b;
+}
+template <class T>
+INLINE T minimum(T a, T b) {
+  return a != a || a < b ? a : b;
+}
+
+// powerOfTwo is 2^n of a normal number.
+template <class T>
+INLINE T powerOfTwo(int n) {
+  using F = Format<T>;
+  return fromBits((typename F::Bits)(n + F::bias) << F::mantissa);
+}
+
+// scaled is x 2^n, n from twice the smallest to twice the largest exponent.
+template <class T>
+INLINE T scaled(T x, int n) {
+  int half = n / 2;
+  return x * powerOfTwo<T>(half) * powerOfTwo<T>(n - half);
+}
+
+// series is e^r - 1 for |r| <= ln(2)/2, by Taylor: r + r^2 (1/2! + r/3! + ...).
+template <class T>
+INLINE T series(T r) {
+  constexpr double factorials[15] = {1,     1,      2,       6,        24,        120,        720,         5040, 40320,
+                                     362880, 3628800, 39916800, 479001600, 6227020800., 87178291200.};
+  constexpr int terms = Format<T>::exponentialTerms;
+  T sum = T(1 / factorials[terms]);
+#pragma unroll
+  for (int k = terms - 1; k >= 2; k--) sum = fma(sum, r, T(1 / factorials[k]));
+  return fma(r * r, sum, r);
+}
+
+// reduced is r = x - n ln 2 for the nearest whole n.
+template <class T>
+INLINE T reduced(T x, int* n) {
+  using F = Format<T>;
+  T whole = nearest(x * F::log2e);
+  *n = (int)whole;
+  return fma(-whole, F::ln2Low, fma(-whole, F::ln2High, x));
+}
+
+// exp is e^x: 1 ulp, below the normal numbers as well.
+template <class T>
+INLINE T exp(T x) {
+  using F = Format<T>;
+  if (!(x < F::highest)) return x != x ? x : infinity<T>();
+  if (x < F::lowest) return 0;
+  int n;
+  T r = reduced(x, &n);
+  return scaled(1 + series(r), n);
+}
+
+// expm1 is e^x - 1: 2 ulp.
+template <class T>
+INLINE T expm1(T x) {
+  using F = Format<T>;
+  if (!(x < F::highest)) return x != x ? x : infinity<T>();
+  if (x < F::none) return -1;
+  int n;
+  T y = series(reduced(x, &n));
+  if (n == 0) return y;
+  if (n > F::mantissa + 2) return scaled(1 + y, n);
+  T scale = powerOfTwo<T>(n);
+  return fma(scale, y, scale - 1);
+}
+
+// logarithm is n ln 2 + ln(1 + f) + rest for f from sqrt(1/2) - 1 to sqrt(2) - 1, n whole and a rest of rounding:
+//
+//	ln(1 + f) = 2 s + 2 s^3/3 + 2 s^5/5 + ..., s = f/(2 + f),  where 2 s = f - s f
+template <class T>
+INLINE T logarithm(T f, int n, T rest) {
+  using F = Format<T>;
+  T s = f / (2 + f), square = s * s, sum = 0;
+#pragma unroll
+  for (int k = F::logarithmTerms; k >= 1; k--) sum = fma(sum, square, T(2) / (2 * k + 1));
+  T small = fma(-s, f - square * sum, rest);
+  if (n == 0) return f + small;
+  T whole = T(n);
+  return fma(whole, F::ln2High, f + fma(whole, F::ln2Low, small));
+}
+
+// fraction is f and n with x = 2^n (1 + f), for a positive finite x, f as logarithm takes it.
+template <class T>
+INLINE T fraction(T x, int* n) {
+  using F = Format<T>;
+  constexpr auto one = (typename F::Bits)1 << F::mantissa;
+  auto bits = bitsOf(x);
+  *n = 0;
+  if (bits < one) {  // below the normal numbers
+    bits = bitsOf(x * powerOfTwo<T>(F::mantissa + 1));
+    *n = -(F::mantissa + 1);
+  }
+  *n += (int)(bits >> F::mantissa) - F::bias;
+  T m = fromBits((bits & (one - 1)) | bitsOf(T(1)));
+  if (m > T(1.4142135623730951)) {
+    m *= T(0.5);
+    *n += 1;
+  }
+  return m - 1;
+}
+
+// log is ln x: 1 ulp. It is -Inf at 0 and NaN below.
+template <class T>
+INLINE T log(T x) {
+  if (!(x > 0)) return x == 0 ? -infinity<T>() : nan<T>();
+  if (!(x < infinity<T>())) return x;
+  int n;
+  T f = fraction(x, &n);
+  return logarithm(f, n, T(0));
+}
+
+// log1p is ln(1 + x): 2 ulp. It is -Inf at -1 and NaN below.
+template <class T>
+INLINE T log1p(T x) {
+  if (!(x > -1)) return x == -1 ? -infinity<T>() : nan<T>();
+  if (!(x < infinity<T>())) return x;
+  if (x > T(-0.29) && x < T(0.41)) return logarithm(x, 0, T(0));
+  T u = 1 + x;
+  T lost = x < 1 ? x - (u - 1) : 1 - (u - x);
+  int n;
+  T f = fraction(u, &n);
+  return logarithm(f, n, lost / u);
+}
+
+// tanh is -e/(2 + e) with e = e^(-2|x|) - 1, and the sign of x: 3 ulp.
+template <class T>
+INLINE T tanh(T x) {
+  T e = expm1(-2 * abs(x));
+  return copySign(e / (2 + e), x);
+}
+
+// sigmoid is 1/(1 + e^-x): 3 ulp.
+template <class T>
+INLINE T sigmoid(T x) {
+  return 1 / (1 + exp(-x));
+}
+
+// softplus is ln(1 + e^x): 3 ulp.
+template <class T>
+INLINE T softplus(T x) {
+  return (x <= 0 ? T(0) : x) + log1p(exp(-abs(x)));
+}
+
+}  // namespace math
+}  // namespace pollen

@@ -1,0 +1,10 @@
+// Matrix products on the ordinary cores.
+#include "matmul.cuh"
+#include "tile.cuh"
+
+MATMUL(matmul_128x128_f32, float, Tile<float, 128, 128, 8, 8, 8>)
+MATMUL(matmul_64x128_f32, float, Tile<float, 64, 128, 8, 8, 8>)
+MATMUL(matmul_64x64_f32, float, Tile<float, 64, 64, 16, 4, 4>)
+MATMUL(matmul_32x32_f32, float, Tile<float, 32, 32, 16, 4, 4>)
+MATMUL(matmul_64x64_f64, double, Tile<double, 64, 64, 16, 4, 4>)
+MATMUL(matmul_32x32_f64, double, Tile<double, 32, 32, 16, 4, 4>)

@@ -1,0 +1,145 @@
+// Metropolis' test, in double alone: what proposals and decisions are is in langevin's decide.go, randomwalk.go and mala.go.
+#include "metropolis.cuh"
+
+// uniform53 is a multiple of 2^-53 in [0, 1) made of two words.
+INLINE double uniform53(unsigned high, unsigned low) {
+  return (double)((unsigned long long)high << 21 | (unsigned long long)(low >> 11)) * 0x1p-53;
+}
+
+// Test is what metropolis_decide knows besides the chain.
+struct Test {
+  Rhythm rhythm;
+  double temperature, jitter;
+  int warmup;
+  double rate, anchor;
+
+  // adapt is dual averaging's observation of proposal m (Hoffman and Gelman 2014, equation 6). The last one of the warm-up fixes the step size.
+  INLINE void adapt(double* words, int m) const {
+    if (m > warmup) return;
+    double root = math::sqrt((double)m);
+    words[wordDeficit] += (rate - words[wordProbability] - words[wordDeficit]) / (m + 10);
+    words[wordLogStep] = anchor - root / 0.05 * words[wordDeficit];
+    words[wordLogAverage] += 1 / (root * math::sqrt(root)) * (words[wordLogStep] - words[wordLogAverage]);
+    if (m == warmup) words[wordLogStep] = words[wordLogAverage];
+  }
+
+  INLINE void run(double* words, double potential, double shares, const Address& draws) const {
+    Quad<unsigned> w = philox(draws, 0);
+    bool decides = rhythm.decides(draws.step), starts = rhythm.starts(draws.step);
+    if (decides) {
+      double probability = math::minimum(1.0, math::exp((words[wordPotential] - potential) / temperature + shares));
+      if (probability != probability) probability = 0;
+      words[wordProbability] = probability;
+      words[wordTaken] = 0;
+      if (uniform53(w.v[0], w.v[1]) < probability) {
+        words[wordTaken] = 1;
+        words[wordPotential] = potential;
+      }
+      adapt(words, rhythm.decided(draws.step));
+    } else if (starts) {
+      words[wordTaken] = 1;
+      words[wordPotential] = potential;
+    }
+    if (starts) words[wordStep] = math::exp(words[wordLogStep]) * (1 + jitter * (2 * uniform53(w.v[2], w.v[3]) - 1));
+  }
+};
+
+// metropolis_decide is one thread's work; the shares in the proposals' densities, of all parameters and tiles, have been added up.
+KERNEL(metropolis_decide_f64, 32)
+(Out<double> out, In<double> potential, InOut<double> chain, Header header, In<double> shares, int evaluations, int paired, double temperature,
+ double jitter, int warmup, double rate, double anchor, unsigned stream) {
+  if (first() > 0) return;
+  double* words = chain.at();
+  Test test = {{evaluations, paired != 0}, temperature, jitter, warmup, rate, anchor};
+  test.run(words, potential.at()[0], shares.at()[0], addressOf(header, stream));
+  for (int i = 0; i < chainWords; i++) out.at()[i] = words[i];
+}
+
+// metropolis_shares adds a parameter's shares to the total, which begins with the first one's: one block.
+KERNEL(metropolis_shares_f64, 256)(InOut<double> total, In<double> shares, int n, int begins) {
+  double sum = 0;
+  for (int i = threadIdx.x; i < n; i += blockDim.x) sum += shares.at()[i];
+  sum = blockSum(sum);
+  if (threadIdx.x == 0) total.at()[0] = begins ? sum : total.at()[0] + sum;
+}
+
+// metropolis_no_shares begins a total that stays 0.
+KERNEL(metropolis_no_shares_f64, 32)(Out<double> total) {
+  if (first() == 0) total.at()[0] = 0;
+}
+
+// metropolis_keep copies a quantity where it is the new draw's, and says so.
+KERNEL(metropolis_keep_f64, 256)
+(Out<double> taken, In<double> x, InOut<double> draw, In<double> words, Header header, int n, int evaluations, int paired) {
+  Rhythm rhythm = {evaluations, paired != 0};
+  unsigned long long step = stepOf(header);
+  double t = rhythm.starts(step) || rhythm.decides(step) ? words.at()[wordTaken] : 0;
+  if (first() == 0) taken.at()[0] = t;
+  if (t != 1) return;
+  for (int i = first(); i < n; i += pollen::step()) draw.at()[i] = x.at()[i];
+}
+
+KERNEL(count_proposals_f64, 32)(Out<unsigned long long> out, Header header, int evaluations) {
+  if (first() > 0) return;
+  out.at()[headerSeed] = header.at()[headerSeed];
+  out.at()[headerChain] = header.at()[headerChain];
+  out.at()[headerStep] = header.at()[headerStep] / evaluations;
+}
+
+// random_walk_move: theta = position + s xi.
+KERNEL(random_walk_move_f64, 512)
+(Out<double> statistics, InOut<double> w, InOut<double> position, In<double> words, Header header, int n, unsigned stream) {
+  double scale = words.at()[wordStep];
+  bool taken = words.at()[wordTaken] == 1;
+  Address noise = addressOf(header, stream);
+  tile(statistics, n, [&](int i, int count) INLINED {
+    Quad<double> theta = load(w.at(), i, count), from = load(position.at(), i, count), z = wide(normals(noise, i / 4));
+    settle(taken, theta, from);
+    store(position.at(), i, count, from);
+#pragma unroll
+    for (int k = 0; k < 4; k++) theta.v[k] += scale * z.v[k];
+    store(w.at(), i, count, theta);
+    return 0.0;
+  });
+}
+
+// mala_share: (|forward|^2 - |backward|^2)/(4 h T), the shares in log q(theta|theta')/q(theta'|theta), where a proposal is decided on.
+KERNEL(mala_share_f64, 512)
+(Out<double> shares, In<double> w, In<double> dw, In<double> position, In<double> slope, In<double> words, Header header, int n, double temperature,
+ int evaluations) {
+  double h = words.at()[wordStep];
+  bool decides = Rhythm{evaluations, evaluations == 2}.decides(stepOf(header));
+  double sum = !decides ? 0 : tileSum(n, [&](int i, int count) INLINED {
+    Quad<double> theta = load(w.at(), i, count), from = load(position.at(), i, count), g = load(dw.at(), i, count), s = load(slope.at(), i, count);
+    double difference = 0;
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      double forward = theta.v[k] - from.v[k] + h * s.v[k], backward = from.v[k] - theta.v[k] + h * g.v[k];
+      difference += forward * forward - backward * backward;
+    }
+    return difference;
+  });
+  if (threadIdx.x == 0) shares.at()[blockIdx.x] = decides ? sum / (4 * h * temperature) : 0;
+}
+
+// mala_move: theta = position - h slope + sqrt(2 h T) xi, where a proposal starts.
+KERNEL(mala_move_f64, 512)
+(Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> position, InOut<double> slope, In<double> words, Header header, int n,
+ double temperature, int evaluations, unsigned stream) {
+  double h = words.at()[wordStep], scale = noiseScale(h, temperature, 1);
+  bool taken = words.at()[wordTaken] == 1, starts = Rhythm{evaluations, false}.starts(stepOf(header));
+  Address noise = addressOf(header, stream);
+  tile(statistics, n, [&](int i, int count) INLINED {
+    Quad<double> theta = load(w.at(), i, count), from = load(position.at(), i, count), s = load(taken ? dw.at() : slope.at(), i, count);
+    settle(taken, theta, from);
+    if (starts) {
+      Quad<double> z = wide(normals(noise, i / 4));
+#pragma unroll
+      for (int k = 0; k < 4; k++) theta.v[k] = descend(theta.v[k], h, s.v[k]) + scale * z.v[k];
+    }
+    store(w.at(), i, count, theta);
+    store(position.at(), i, count, from);
+    store(slope.at(), i, count, s);
+    return dot(from, s);
+  });
+}

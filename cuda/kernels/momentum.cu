@@ -1,0 +1,54 @@
+// Steps of samplers with velocities, with g the gradient of U/N, h = rate/N and xi ~ N(0, 1):
+//
+//	sghmc v <- (1 - a) v - rate g + sqrt(2 (a - b) h T) xi,  theta <- theta + v
+//	baoab v <- v - rate g,  theta <- theta + v/2,  v <- c v + sqrt((1 - c^2) h T) xi with c = e^-a,  theta <- theta + v/2
+//
+// and the kinetic temperature of velocities, times their number. 20 bytes of memory per parameter.
+#include "velocities.cuh"
+
+template <class T>
+INLINE void sghmc(Out<T> statistics, const Schedules<T>& schedules, const Walkers<T>& walkers, double friction, double estimate) {
+  Step<T> s = schedules.step(walkers.prior.dataSize);
+  auto c = once<Coefficients<T>>([&]() INLINED { return Coefficients<T>{T(1 - friction), s.noise(friction - estimate)}; });
+  walkers.move(statistics, s, nullptr, [&](int, T& theta, T& v, T g, T z) INLINED { kick(theta, v, g, z, c.keep, s.rate, c.scale); });
+}
+
+template <class T>
+INLINE void baoab(Out<T> statistics, const Schedules<T>& schedules, const Walkers<T>& walkers, double friction) {
+  Step<T> s = schedules.step(walkers.prior.dataSize);
+  auto c = once<Coefficients<T>>([&]() INLINED {
+    Relaxation r = relaxation(friction, friction);
+    return Coefficients<T>{T(r.keep), s.noise(r.strength)};
+  });
+  walkers.move(statistics, s, nullptr, [&](int, T& theta, T& v, T g, T z) INLINED {
+    v = descend(v, s.rate, g);
+    drift(theta, v, z, c.keep, c.scale);
+  });
+}
+
+// kinetic is mass/h times the sum of v v, h being the step size of the step before; 0 where there is none.
+template <class T>
+INLINE void kinetic(Out<T> y, In<T> v, In<T> rates, Header header, int n, int entries, T mass, int dataSize) {
+  unsigned long long step = stepOf(header);
+  double rate = step > 0 ? (double)entry(rates, entries, step - 1) : 0;
+  double sum = rate == 0 ? 0 : tileSum(n, [&](int i, int count) INLINED {
+    Quad<T> velocity = load(v.at(), i, count);
+    return dot(velocity, velocity);
+  });
+  if (threadIdx.x == 0) y.at()[blockIdx.x] = rate == 0 ? T(0) : T(sum * (double)mass * dataSize / rate);
+}
+
+#define MOMENTUM(T, suffix)                                                                                                                    \
+  KERNEL(sghmc_update_##suffix, 512)                                                                                                           \
+  (WALKERS(T), TABLES(T), int n, ENTRIES, STREAMS, double friction, double estimate, PRIOR(T)) {                                               \
+    sghmc(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction, estimate);                                                                     \
+  }                                                                                                                                            \
+  KERNEL(baoab_update_##suffix, 512)(WALKERS(T), TABLES(T), int n, ENTRIES, STREAMS, double friction, PRIOR(T)) {                              \
+    baoab(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction);                                                                               \
+  }                                                                                                                                            \
+  KERNEL(kinetic_fwd_##suffix, 512)(Out<T> y, In<T> v, In<T> rates, Header header, int n, int entries, T mass, int dataSize) {                 \
+    kinetic(y, v, rates, header, n, entries, mass, dataSize);                                                                                  \
+  }
+
+MOMENTUM(float, f32)
+MOMENTUM(double, f64)

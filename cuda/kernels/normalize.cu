@@ -1,0 +1,87 @@
+// Normalisation of groups of an image's channels: with z = (x - mean)/sqrt(variance + epsilon), the mean taken when center is set,
+//
+//	y = gamma[c] z + beta[c],  dx = (dz - [center] mean dz - z mean(z dz))/sqrt(variance + epsilon) for dz = gamma[c] dout,  dgamma[c] = sum of dout z
+//
+// A block has a row: a group of an image, channels of width elements each. All sums are made in double.
+#include "math.cuh"
+#include "reduce.cuh"
+
+// Group is what is normalised together, and its moments.
+template <class T>
+struct Group {
+  const T* x;
+  int size, width, firstChannel;
+  double mean, inverse;
+
+  INLINE double z(int i) const { return ((double)x[i] - mean) * inverse; }
+  INLINE int channel(int i) const { return firstChannel + i / width; }
+};
+
+// groupSum is the sum of f over a block's group.
+template <class F>
+INLINE double groupSum(int size, F f) {
+  double sum = 0;
+  for (int i = threadIdx.x; i < size; i += blockDim.x) sum += f(i);
+  return blockSum(sum);
+}
+
+template <class T>
+INLINE Group<T> groupOf(In<T> x, int channels, int width, int allChannels, int center, T epsilon) {
+  int row = blockIdx.x, size = channels * width;
+  Group<T> g = {x.at() + (long long)row * size, size, width, (int)((long long)row * channels % allChannels), 0, 0};
+  if (center) g.mean = groupSum(size, [&](int i) { return (double)g.x[i]; }) / size;
+  double squares = groupSum(size, [&](int i) { return (g.x[i] - g.mean) * (g.x[i] - g.mean); });
+  g.inverse = 1 / math::sqrt(squares / size + (double)epsilon);
+  return g;
+}
+
+// normalize sets y to after(c, gamma[c] z + beta[c]).
+template <class T, class F>
+INLINE void normalize(Out<T> y, In<T> gamma, In<T> beta, const Group<T>& g, F after) {
+  T* to = y.at() + (long long)blockIdx.x * g.size;
+  for (int i = threadIdx.x; i < g.size; i += blockDim.x) {
+    int channel = g.channel(i);
+    double scale = gamma.at()[channel] * g.inverse;
+    to[i] = after(channel, T(((double)g.x[i] - g.mean) * scale + beta.at()[channel]));
+  }
+}
+
+template <class T>
+INLINE void normalizeBackward(Out<T> dx, In<T> dout, In<T> gamma, const Group<T>& g, int center) {
+  const T* dy = dout.at() + (long long)blockIdx.x * g.size;
+  T* to = dx.at() + (long long)blockIdx.x * g.size;
+  auto dz = [&](int i) { return (double)gamma.at()[g.channel(i)] * dy[i]; };
+  double total = center ? groupSum(g.size, dz) / g.size : 0;
+  double product = groupSum(g.size, [&](int i) { return dz(i) * g.z(i); }) / g.size;
+  for (int i = threadIdx.x; i < g.size; i += blockDim.x) to[i] = T(g.inverse * (dz(i) - total - g.z(i) * product));
+}
+
+// normalizeBackwardScale leaves the sum of dout z of each channel of each image, which sum_partial then adds up over the images.
+template <class T>
+INLINE void normalizeBackwardScale(Out<double> products, In<T> dout, const Group<T>& g, int channels) {
+  for (int c = 0; c < channels; c++) {
+    const T *dy = dout.at() + (long long)blockIdx.x * g.size + c * g.width, *x = g.x + c * g.width;
+    double product = groupSum(g.width, [&](int i) { return dy[i] * (x[i] - g.mean); });
+    if (threadIdx.x == 0) products.at()[blockIdx.x * channels + c] = product * g.inverse;
+  }
+}
+
+#define LAYOUT(T) int, int channels, int width, int allChannels, int center, T epsilon
+#define GROUP groupOf(x, channels, width, allChannels, center, epsilon)
+
+#define NORMALIZE(T, suffix)                                                                                                            \
+  KERNEL(normalize_fwd_##suffix, 256)(Out<T> y, In<T> x, In<T> gamma, In<T> beta, LAYOUT(T)) {                                          \
+    normalize(y, gamma, beta, GROUP, [](int, T y) { return y; });                                                                       \
+  }                                                                                                                                     \
+  KERNEL(normalize_threshold_fwd_##suffix, 256)(Out<T> y, In<T> x, In<T> gamma, In<T> beta, In<T> tau, LAYOUT(T)) {                     \
+    normalize(y, gamma, beta, GROUP, [&](int channel, T y) { return math::maximum(y, tau.at()[channel]); });                            \
+  }                                                                                                                                     \
+  KERNEL(normalize_bwd_input_##suffix, 256)(Out<T> dx, In<T> dout, In<T> x, In<T> gamma, LAYOUT(T)) {                                   \
+    normalizeBackward(dx, dout, gamma, GROUP, center);                                                                                  \
+  }                                                                                                                                     \
+  KERNEL(normalize_bwd_scale_##suffix, 256)(Out<double> products, In<T> dout, In<T> x, LAYOUT(T)) {                                     \
+    normalizeBackwardScale(products, dout, GROUP, channels);                                                                            \
+  }
+
+NORMALIZE(float, f32)
+NORMALIZE(double, f64)

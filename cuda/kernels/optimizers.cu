@@ -1,0 +1,177 @@
+// The optimizers' steps: g = dw + decay theta, then what the rule's comment says. 12 bytes of memory per parameter, and 8 more for each state.
+#include "update.cuh"
+
+// optimize lets rule(theta, g, s) change a parameter and its states.
+template <int states, class T, class Rule>
+INLINE void optimize(Out<T> statistics, InOut<T> w, In<T> dw, const InOut<T> (&state)[states], int n, T decay, Rule rule) {
+  tile(statistics, n, [&](int i, int count) INLINED {
+    Quad<T> theta = load(w.at(), i, count), g = load(dw.at(), i, count), s[states];
+#pragma unroll
+    for (int j = 0; j < states; j++) s[j] = load(state[j].at(), i, count);
+#pragma unroll
+    for (int k = 0; k < 4; k++) g.v[k] = decayed(g.v[k], theta.v[k], decay);
+    double statistic = dot(theta, g);
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      T now[states];
+#pragma unroll
+      for (int j = 0; j < states; j++) now[j] = s[j].v[k];
+      theta.v[k] = rule(theta.v[k], g.v[k], now);
+#pragma unroll
+      for (int j = 0; j < states; j++) s[j].v[k] = now[j];
+    }
+    store(w.at(), i, count, theta);
+#pragma unroll
+    for (int j = 0; j < states; j++) store(state[j].at(), i, count, s[j]);
+    return statistic;
+  });
+}
+
+// preconditioned is g / (sqrt(square) + epsilon).
+template <class T>
+INLINE T preconditioned(T g, T square, T epsilon) {
+  return 1 / (epsilon + math::sqrt(square)) * g;
+}
+
+// theta <- theta - rate g
+template <class T>
+INLINE void sgd(Out<T> statistics, InOut<T> w, In<T> dw, T rate, int n, T decay) {
+  tile(statistics, n, [&](int i, int count) INLINED {
+    Quad<T> theta = load(w.at(), i, count), g = load(dw.at(), i, count);
+#pragma unroll
+    for (int k = 0; k < 4; k++) g.v[k] = decayed(g.v[k], theta.v[k], decay);
+    double statistic = dot(theta, g);
+#pragma unroll
+    for (int k = 0; k < 4; k++) theta.v[k] = descend(theta.v[k], rate, g.v[k]);
+    store(w.at(), i, count, theta);
+    return statistic;
+  });
+}
+
+// v <- keep v + rate g, theta <- theta - v
+template <class T>
+struct Momentum {
+  T rate, keep;
+
+  INLINE T operator()(T theta, T g, T* s) const {
+    s[0] = keep * s[0] + rate * g;
+    return theta - s[0];
+  }
+};
+
+// v <- keep v + rate g, theta <- theta - (rate g + keep v)
+template <class T>
+struct Nesterov {
+  T rate, keep;
+
+  INLINE T operator()(T theta, T g, T* s) const {
+    T move = rate * g;
+    s[0] = keep * s[0] + move;
+    return theta - (move + keep * s[0]);
+  }
+};
+
+// s <- s + g^2, theta <- theta - rate g/(sqrt s + epsilon)
+template <class T>
+struct Adagrad {
+  T rate, epsilon;
+
+  INLINE T operator()(T theta, T g, T* s) const {
+    s[0] = s[0] + g * g;
+    return descend(theta, rate, preconditioned(g, s[0], epsilon));
+  }
+};
+
+// s <- keep s + (1 - keep) g^2, theta <- theta - rate g/(sqrt s + epsilon)
+template <class T>
+struct RMSProp {
+  T rate, keep, epsilon;
+
+  INLINE T operator()(T theta, T g, T* s) const {
+    s[0] = averageSquare(s[0], keep, g);
+    return descend(theta, rate, preconditioned(g, s[0], epsilon));
+  }
+};
+
+// s <- keep s + (1 - keep) g^2, d = sqrt(u + epsilon)/sqrt(s + epsilon) g, u <- keep u + (1 - keep) d^2, theta <- theta - d
+template <class T>
+struct Adadelta {
+  T keep, epsilon;
+
+  INLINE T operator()(T theta, T g, T* s) const {
+    s[0] = averageSquare(s[0], keep, g);
+    T d = math::sqrt(s[1] + epsilon) / math::sqrt(s[0] + epsilon) * g;
+    s[1] = averageSquare(s[1], keep, d);
+    return theta - d;
+  }
+};
+
+// m <- beta1 m + (1 - beta1) g, v <- beta2 v + (1 - beta2) g^2,
+// theta <- theta - rate (correct1 m/(sqrt(correct2 v) + epsilon) + decay theta), correct = 1/(1 - beta^t)
+template <class T>
+struct Adam {
+  T rate, beta1, beta2, correct1, correct2, epsilon, decay;
+
+  INLINE T operator()(T theta, T g, T* s) const {
+    s[0] = beta1 * s[0] + (1 - beta1) * g;
+    s[1] = averageSquare(s[1], beta2, g);
+    return descend(theta, rate, decayed(preconditioned(correct1 * s[0], correct2 * s[1], epsilon), theta, decay));
+  }
+};
+
+// adam is both rules: weight decay in the gradient, or beside the step.
+template <class T>
+INLINE void adam(Out<T> statistics, InOut<T> w, In<T> dw, const InOut<T> (&state)[2], In<T> rates, Header header, int n, int entries, T beta1, T beta2,
+                 T log1, T log2, T epsilon, T inGradient, T inStep) {
+  struct Correction {
+    T first, second;
+  };
+  unsigned long long step = stepOf(header);
+  Correction c = once<Correction>([&]() INLINED {
+    double t = (double)(step + 1);
+    return Correction{T(-1 / math::expm1(t * (double)log1)), T(-1 / math::expm1(t * (double)log2))};
+  });
+  T rate = entry(rates, entries, step);
+  optimize<2>(statistics, w, dw, state, n, inGradient, Adam<T>{rate, beta1, beta2, c.first, c.second, epsilon, inStep});
+}
+
+#define RATE entry(rates, entries, stepOf(header))
+
+#define OPTIMIZERS(T, suffix)                                                                                                                     \
+  KERNEL(sgd_update_##suffix, 512)                                                                                                                \
+  (Out<T> statistics, InOut<T> w, In<T> dw, In<T> rates, Header header, int n, int entries, T decay) {                                            \
+    sgd(statistics, w, dw, RATE, n, decay);                                                                                                       \
+  }                                                                                                                                               \
+  KERNEL(momentum_update_##suffix, 512)                                                                                                           \
+  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> v, In<T> rates, Header header, int n, int entries, T keep, T decay) {                        \
+    optimize<1>(statistics, w, dw, {v}, n, decay, Momentum<T>{RATE, keep});                                                                       \
+  }                                                                                                                                               \
+  KERNEL(nesterov_update_##suffix, 512)                                                                                                           \
+  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> v, In<T> rates, Header header, int n, int entries, T keep, T decay) {                        \
+    optimize<1>(statistics, w, dw, {v}, n, decay, Nesterov<T>{RATE, keep});                                                                       \
+  }                                                                                                                                               \
+  KERNEL(adagrad_update_##suffix, 512)                                                                                                            \
+  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> s, In<T> rates, Header header, int n, int entries, T epsilon, T decay) {                     \
+    optimize<1>(statistics, w, dw, {s}, n, decay, Adagrad<T>{RATE, epsilon});                                                                     \
+  }                                                                                                                                               \
+  KERNEL(rmsprop_update_##suffix, 512)                                                                                                            \
+  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> s, In<T> rates, Header header, int n, int entries, T keep, T epsilon, T decay) {             \
+    optimize<1>(statistics, w, dw, {s}, n, decay, RMSProp<T>{RATE, keep, epsilon});                                                               \
+  }                                                                                                                                               \
+  KERNEL(adadelta_update_##suffix, 512)                                                                                                           \
+  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> s, InOut<T> u, Header, int n, T keep, T epsilon, T decay) {                                  \
+    optimize<2>(statistics, w, dw, {s, u}, n, decay, Adadelta<T>{keep, epsilon});                                                                 \
+  }                                                                                                                                               \
+  KERNEL(adam_update_##suffix, 512)                                                                                                               \
+  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> m, InOut<T> v, In<T> rates, Header header, int n, int entries, T beta1, T beta2, T log1,     \
+   T log2, T epsilon, T decay) {                                                                                                                  \
+    adam(statistics, w, dw, {m, v}, rates, header, n, entries, beta1, beta2, log1, log2, epsilon, decay, T(0));                                   \
+  }                                                                                                                                               \
+  KERNEL(adamw_update_##suffix, 512)                                                                                                              \
+  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> m, InOut<T> v, In<T> rates, Header header, int n, int entries, T beta1, T beta2, T log1,     \
+   T log2, T epsilon, T decay) {                                                                                                                  \
+    adam(statistics, w, dw, {m, v}, rates, header, n, entries, beta1, beta2, log1, log2, epsilon, T(0), decay);                                   \
+  }
+
+OPTIMIZERS(float, f32)
+OPTIMIZERS(double, f64)

@@ -1,0 +1,78 @@
+package kernels
+
+import (
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+var (
+	versionLine   = regexp.MustCompile(`(?m)^\.version (\d+)\.(\d)$`)
+	targetLine    = regexp.MustCompile(`(?m)^\.target sm_(\d+)(a?)$`)
+	parameterLine = regexp.MustCompile(`^\.param (?:\.align 8 \.b8 \w+\[16\]|\.([fu]\d+) \w+),?$`)
+	threadsLine   = regexp.MustCompile(`^\.maxntid (\d+), (\d+), (\d+)$`)
+)
+
+// parse reads what is known of a file's kernels without compiling them.
+func parse(name, text string) (File, error) {
+	f := File{Name: name, Text: text}
+	head := text[:min(len(text), 4096)]
+	version, target := versionLine.FindStringSubmatch(head), targetLine.FindStringSubmatch(head)
+	if version == nil || target == nil {
+		return f, errors.Errorf("kernels: %s: no .version or no .target: it is no PTX", name)
+	}
+	f.Version = 10*number(version[1]) + number(version[2])
+	f.Capability, f.Exact = number(target[1]), target[2] != ""
+	for {
+		_, after, found := strings.Cut(text, "\n.visible .entry ")
+		if !found {
+			break
+		}
+		head, body, found := strings.Cut(after, "\n{\n")
+		if !found {
+			return f, errors.Errorf("kernels: %s: an entry without an end", name)
+		}
+		entry, err := parseEntry(head)
+		if err != nil {
+			return f, errors.WithMessage(err, "kernels: "+name)
+		}
+		f.Entries = append(f.Entries, entry)
+		text = body
+	}
+	slices.SortFunc(f.Entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
+	if len(f.Entries) == 0 {
+		return f, errors.Errorf("kernels: %s: no entries", name)
+	}
+	return f, nil
+}
+
+// parseEntry reads an entry's name, its parameters and its directives, up to the body.
+func parseEntry(head string) (Entry, error) {
+	lines := strings.Split(head, "\n")
+	e := Entry{Name: strings.TrimSuffix(strings.TrimSuffix(lines[0], "()"), "(")}
+	for _, line := range lines[1:] {
+		if parameter := parameterLine.FindStringSubmatch(line); parameter != nil {
+			p, ok := map[string]Parameter{"": Buffer, "u32": Integer, "f32": Float32, "f64": Float64}[parameter[1]]
+			if !ok {
+				return e, errors.Errorf("entry %s: no launch has arguments of type %s", e.Name, parameter[1])
+			}
+			e.Parameters = append(e.Parameters, p)
+		} else if threads := threadsLine.FindStringSubmatch(line); threads != nil {
+			e.Threads = number(threads[1]) * number(threads[2]) * number(threads[3])
+		} else if line != ")" {
+			return e, errors.Errorf("entry %s: %q was not expected", e.Name, line)
+		}
+	}
+	if e.Threads == 0 {
+		return e, errors.Errorf("entry %s: no .maxntid: it was not written with KERNEL", e.Name)
+	}
+	return e, nil
+}
+
+func number(digits string) int {
+	n, _ := strconv.Atoi(digits)
+	return n
+}

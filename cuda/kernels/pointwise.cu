@@ -1,0 +1,70 @@
+// The curves: y = f(x), and dx = dout times the derivative, which is a function of y where the comment says so, else of x. They are computed
+// in the program's float, but for the gamma functions, which are double's.
+#include "quad.cuh"
+#include "special.cuh"
+
+#define VALUE(map, stem, T, suffix, expression) \
+  KERNEL(stem##_fwd_##suffix, 256)(Out<T> y, In<T> x, int n) { map(y, n, [](T x) INLINED -> T { return expression; }, x); }
+#define SLOPE(map, stem, T, suffix, of, expression)                                           \
+  KERNEL(stem##_bwd_##suffix, 256)(Out<T> dx, In<T> dout, In<T> of, int n) {                  \
+    map(dx, n, [](T dout, T of) INLINED -> T { return dout * (expression); }, dout, of);      \
+  }
+#define CURVE(stem, T, suffix, value, of, slope) VALUE(map, stem, T, suffix, value) SLOPE(map, stem, T, suffix, of, slope)
+#define GAMMA_CURVE(stem, T, suffix, value, slope) VALUE(mapEach, stem, T, suffix, value) SLOPE(mapEach, stem, T, suffix, x, slope)
+
+// s (1 + x (1 - s)) with s = sigmoid(x)
+template <class T>
+INLINE T siluSlope(T x) {
+  T s = math::sigmoid(x);
+  return s * (1 + x * (1 - s));
+}
+
+#define CURVES(T, suffix)                                                                                              \
+  CURVE(tanh, T, suffix, math::tanh(x), y, (1 - y) * (1 + y))                                                          \
+  CURVE(sigmoid, T, suffix, math::sigmoid(x), y, y * (1 - y))                                                          \
+  CURVE(softplus, T, suffix, math::softplus(x), y, -math::expm1(-y))                                                   \
+  CURVE(softplus_inverse, T, suffix, x + math::log(-math::expm1(-x)), x, -1 / math::expm1(-x))                         \
+  CURVE(silu, T, suffix, x * math::sigmoid(x), x, siluSlope(x))                                                        \
+  CURVE(exp, T, suffix, math::exp(x), y, y)                                                                            \
+  CURVE(log, T, suffix, math::log(x), x, 1 / x)                                                                        \
+  CURVE(log1p, T, suffix, math::log1p(x), x, 1 / (1 + x))                                                              \
+  CURVE(sqrt, T, suffix, math::sqrt(x), y, 1 / (2 * y))                                                                \
+  CURVE(squared, T, suffix, x * x, x, 2 * x)                                                                           \
+  CURVE(abs, T, suffix, math::abs(x), x, x == 0 ? T(0) : math::copySign(T(1), x))                                      \
+  GAMMA_CURVE(lgamma, T, suffix, T(math::lgamma(x)), T(math::digamma(x)))                                              \
+  GAMMA_CURVE(student_t_constant, T, suffix, T(math::studentTConstant(x)), T(math::studentTSlope(x)))                  \
+  VALUE(map, negate, T, suffix, -x)
+
+CURVES(float, f32)
+CURVES(double, f64)
+
+// y = x where x > 0, else alpha (e^x - 1); its derivative 1 or y + alpha.
+template <class T>
+INLINE void eluForward(Out<T> y, In<T> x, int n, T alpha) {
+  map(y, n, [=](T x) { return x > 0 ? x : alpha * math::expm1(x); }, x);
+}
+template <class T>
+INLINE void eluBackward(Out<T> dx, In<T> dout, In<T> y, int n, T alpha) {
+  map(dx, n, [=](T dout, T y) { return dout * (y > 0 ? T(1) : y + alpha); }, dout, y);
+}
+
+// factor x + offset
+template <class T>
+INLINE void scale(Out<T> y, In<T> x, int n, T factor, T offset) {
+  map(y, n, [=](T x) { return factor * x + offset; }, x);
+}
+
+// x from low to high, else NaN
+template <class T>
+INLINE void restrict(Out<T> y, In<T> x, int n, T low, T high) {
+  map(y, n, [=](T x) { return low <= x && x <= high ? x : math::nan<T>(); }, x);
+}
+
+#define CURVES_WITH_CONSTANTS(T, suffix)                                                                                              \
+  KERNEL(elu_fwd_##suffix, 256)(Out<T> y, In<T> x, int n, T alpha) { eluForward(y, x, n, alpha); }                                    \
+  KERNEL(elu_bwd_##suffix, 256)(Out<T> dx, In<T> dout, In<T> y, int n, T alpha) { eluBackward(dx, dout, y, n, alpha); }               \
+  KERNEL(scale_fwd_##suffix, 256)(Out<T> y, In<T> x, int n, T factor, T offset) { scale(y, x, n, factor, offset); }                   \
+  KERNEL(restrict_fwd_##suffix, 256)(Out<T> y, In<T> x, int n, T low, T high) { restrict(y, x, n, low, high); }
+
+CURVES_WITH_CONSTANTS(float, f32)
+CURVES_WITH_CONSTANTS(double, f64)

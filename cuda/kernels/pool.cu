@@ -1,0 +1,145 @@
+// Pooling over windows of R x S elements: x [planes H W] -> y [planes P Q]. The gradients gather: a thread makes one element of dx of all windows
+// that the element is in, row by row, so that no two threads write to one place.
+#include "pollen.cuh"
+
+namespace {
+
+// Pool is the shape, in the letters of package graph/op.
+struct Pool {
+  int planes, H, W, P, Q, R, S, strideH, strideW, padH, padW;
+};
+
+// Range is lo to hi-1.
+struct Range {
+  int lo, hi;
+};
+
+// covered are the elements of an axis that window i covers.
+__device__ inline Range covered(int i, int stride, int pad, int taps, int size) {
+  int lo = i * stride - pad, hi = lo + taps;
+  return {lo < 0 ? 0 : lo, hi > size ? size : hi};
+}
+
+// covering are the windows of an axis that cover element h.
+__device__ inline Range covering(int h, int stride, int pad, int taps, int windows) {
+  int lo = h + pad - taps + stride, hi = (h + pad) / stride + 1;
+  return {lo < 0 ? 0 : lo / stride, hi > windows ? windows : hi};
+}
+
+// Window is what y's element (i, j) covers of a plane.
+struct Window {
+  Range rows, columns;
+
+  __device__ Window(const Pool& p, int i, int j) : rows(covered(i, p.strideH, p.padH, p.R, p.H)), columns(covered(j, p.strideW, p.padW, p.S, p.W)) {}
+  __device__ int size() const { return (rows.hi - rows.lo) * (columns.hi - columns.lo); }
+};
+
+// maximum finds a window's first maximum in reading order, and its value. A NaN stays one.
+template <class T>
+__device__ inline int maximum(const T* plane, const Window& window, int width, T* value) {
+  int at = window.rows.lo * width + window.columns.lo;
+  T best = plane[at];
+  for (int h = window.rows.lo; h < window.rows.hi; h++) {
+    for (int w = window.columns.lo; w < window.columns.hi; w++) {
+      T v = plane[h * width + w];
+      if (v > best) at = h * width + w;
+      if (v > best || v != v) best = v;
+    }
+  }
+  *value = best;
+  return at;
+}
+
+template <class T>
+__device__ void maxForward(T* y, const T* x, Pool p) {
+  for (int i = first(); i < p.planes * p.P * p.Q; i += step()) {
+    int line = i / p.Q, plane = line / p.P;
+    T best;
+    maximum(x + plane * p.H * p.W, Window(p, line - plane * p.P, i - line * p.Q), p.W, &best);
+    y[i] = best;
+  }
+}
+
+// maxReLUForward has a ReLU behind it. A NaN stays one.
+template <class T>
+__device__ void maxReLUForward(T* y, const T* x, Pool p) {
+  maxForward(y, x, p);
+  for (int i = first(); i < p.planes * p.P * p.Q; i += step())
+    if (y[i] <= 0) y[i] = 0;
+}
+
+template <class T>
+__device__ void averageForward(T* y, const T* x, Pool p) {
+  for (int i = first(); i < p.planes * p.P * p.Q; i += step()) {
+    int line = i / p.Q, plane = line / p.P;
+    Window window(p, line - plane * p.P, i - line * p.Q);
+    const T* from = x + plane * p.H * p.W;
+    T sum = 0;
+    for (int h = window.rows.lo; h < window.rows.hi; h++)
+      for (int w = window.columns.lo; w < window.columns.hi; w++) sum += from[h * p.W + w];
+    y[i] = sum / T(window.size());
+  }
+}
+
+// gather gives each element of dx the sum of share(plane, element, i, j) over the windows (i, j) that cover it.
+template <class T, class Share>
+__device__ void gather(T* dx, const Pool& p, Share share) {
+  for (int i = first(); i < p.planes * p.H * p.W; i += step()) {
+    int line = i / p.W, plane = line / p.H, h = line - plane * p.H, w = i - line * p.W;
+    Range rows = covering(h, p.strideH, p.padH, p.R, p.P), columns = covering(w, p.strideW, p.padW, p.S, p.Q);
+    T sum = 0;
+    for (int r = rows.lo; r < rows.hi; r++)
+      for (int c = columns.lo; c < columns.hi; c++) sum += share(plane, h * p.W + w, r, c);
+    dx[i] = sum;
+  }
+}
+
+template <class T>
+struct MaxShare {
+  const T *dout, *x;
+  Pool p;
+
+  __device__ T operator()(int plane, int element, int i, int j) const {
+    T best;
+    int at = maximum(x + plane * p.H * p.W, Window(p, i, j), p.W, &best);
+    return at == element ? dout[(plane * p.P + i) * p.Q + j] : T(0);
+  }
+};
+
+// PassingShare is MaxShare where y, the output of the ReLU before, is above 0.
+template <class T>
+struct PassingShare {
+  MaxShare<T> share;
+  const T* y;
+
+  __device__ T operator()(int plane, int element, int i, int j) const {
+    return y[plane * share.p.H * share.p.W + element] > 0 ? share(plane, element, i, j) : T(0);
+  }
+};
+
+template <class T>
+struct AverageShare {
+  const T* dout;
+  Pool p;
+
+  __device__ T operator()(int plane, int, int i, int j) const { return dout[(plane * p.P + i) * p.Q + j] / T(Window(p, i, j).size()); }
+};
+
+}  // namespace
+
+#define SHAPE int planes, int H, int W, int P, int Q, int R, int S, int sH, int sW, int pH, int pW
+#define POOL Pool{planes, H, W, P, Q, R, S, sH, sW, pH, pW}
+#define POOLS(suffix, T)                                                                                                           \
+  KERNEL(max_pool_fwd_##suffix, 256)(Out<T> y, In<T> x, SHAPE) { maxForward(y.at(), x.at(), POOL); }                               \
+  KERNEL(max_pool_bwd_##suffix, 256)(Out<T> dx, In<T> dout, In<T> x, SHAPE) {                                                      \
+    gather(dx.at(), POOL, MaxShare<T>{dout.at(), x.at(), POOL});                                                                   \
+  }                                                                                                                                \
+  KERNEL(max_pool_relu_fwd_##suffix, 256)(Out<T> y, In<T> x, SHAPE) { maxReLUForward(y.at(), x.at(), POOL); }                      \
+  KERNEL(max_pool_relu_bwd_##suffix, 256)(Out<T> dx, In<T> dout, In<T> x, In<T> y, SHAPE) {                                        \
+    gather(dx.at(), POOL, PassingShare<T>{{dout.at(), x.at(), POOL}, y.at()});                                                     \
+  }                                                                                                                                \
+  KERNEL(average_pool_fwd_##suffix, 256)(Out<T> y, In<T> x, SHAPE) { averageForward(y.at(), x.at(), POOL); }                       \
+  KERNEL(average_pool_bwd_##suffix, 256)(Out<T> dx, In<T> dout, SHAPE) { gather(dx.at(), POOL, AverageShare<T>{dout.at(), POOL}); }
+
+POOLS(f32, float)
+POOLS(f64, double)

@@ -1,0 +1,63 @@
+// pSGLD with the term h T dG/dtheta, with g the gradient of U/N, h = rate/N and d the diagonal of its Hessian:
+//
+//	D <- keep D + 2 (1 - keep) g d,  V <- keep V + (1 - keep) g^2,  G = 1/(lambda + sqrt V)
+//	theta <- theta - rate G g + sqrt(2 h T) sqrt(G) xi + h T dG/dtheta,  dG/dtheta = -D G^2/(2 sqrt V), 0 where V is
+//
+// And sums of gradients over steps, for control variates.
+#include "langevin.cuh"
+
+template <class T>
+INLINE T gammaOf(T v, T dv, T lambda) {
+  if (v == 0) return 0;
+  T root = math::sqrt(v), sum = lambda + root;
+  return -dv / (2 * root * (sum * sum));
+}
+
+template <class T>
+INLINE void psgldGamma(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, InOut<T> secondSlope, In<T> diagonal, const Schedules<T>& schedules,
+                       int n, unsigned stream, T alpha, T lambda, const Prior<T>& prior) {
+  Step<T> s = schedules.step(prior.dataSize);
+  Address noise = addressOf(schedules.header, stream);
+  T keep = s.number == 0 ? T(0) : alpha, drift = T(s.h * s.temperature);
+  tile(statistics, n, [&](int i, int count) INLINED {
+    Quad<T> theta = load(w.at(), i, count), g = gradients(prior, load(dw.at(), i, count), theta), z = draw(s, noise, i);
+    Quad<T> v = load(second.at(), i, count), dv = load(secondSlope.at(), i, count), d = load(diagonal.at(), i, count);
+    double statistic = dot(theta, g);
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      T curvature = d.v[k] + T(prior.curvature(theta.v[k]));
+      dv.v[k] = keep * dv.v[k] + 2 * (1 - keep) * g.v[k] * curvature;
+      v.v[k] = averageSquare(v.v[k], keep, g.v[k]);
+      T precondition = 1 / (lambda + math::sqrt(v.v[k]));
+      theta.v[k] = descend(theta.v[k], s.rate, precondition * g.v[k]) + s.scale * math::sqrt(precondition) * z.v[k];
+      if (s.temperature > 0) theta.v[k] += drift * gammaOf(v.v[k], dv.v[k], lambda);
+    }
+    store(second.at(), i, count, v);
+    store(secondSlope.at(), i, count, dv);
+    store(w.at(), i, count, theta);
+    return statistic;
+  });
+}
+
+template <class T>
+INLINE void accumulate(Out<T> statistics, In<T> x, InOut<T> sum, int n) {
+  tile(statistics, n, [&](int i, int count) INLINED {
+    Quad<T> q = load(x.at(), i, count), s = load(sum.at(), i, count);
+    double statistic = dot(q, q);
+#pragma unroll
+    for (int k = 0; k < 4; k++) s.v[k] += q.v[k];
+    store(sum.at(), i, count, s);
+    return statistic;
+  });
+}
+
+#define PSGLD_GAMMA(T, suffix)                                                                                                                 \
+  KERNEL(psgld_gamma_update_##suffix, 512)                                                                                                     \
+  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, InOut<T> secondSlope, In<T> diagonal, TABLES(T), int n, ENTRIES, unsigned stream, \
+   T alpha, T lambda, PRIOR(T)) {                                                                                                              \
+    psgldGamma(statistics, w, dw, second, secondSlope, diagonal, SCHEDULES_OF(T), n, stream, alpha, lambda, PRIOR_OF(T));                      \
+  }                                                                                                                                            \
+  KERNEL(accumulate_update_##suffix, 512)(Out<T> statistics, In<T> x, InOut<T> sum, int n) { accumulate(statistics, x, sum, n); }
+
+PSGLD_GAMMA(float, f32)
+PSGLD_GAMMA(double, f64)

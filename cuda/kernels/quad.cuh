@@ -1,0 +1,71 @@
+// Four neighbouring elements at a time, so that loads and stores are of 16 bytes, or twice that: every buffer begins at a multiple of 64 bytes.
+#pragma once
+#include "pollen.cuh"
+
+namespace pollen {
+
+template <class T>
+struct alignas(16) Quad {
+  T v[4];
+};
+
+// load is elements i to i+3, i a multiple of 4; of the last ones, those that there are, and zeros.
+template <class T>
+INLINE Quad<T> load(const T* x, int i, int count) {
+  if (count == 4) return *(const Quad<T>*)(x + i);
+  Quad<T> q = {};
+#pragma unroll
+  for (int k = 0; k < 3; k++)
+    if (k < count) q.v[k] = x[i + k];
+  return q;
+}
+
+// store is load's converse.
+template <class T>
+INLINE void store(T* y, int i, int count, const Quad<T>& q) {
+  if (count == 4) {
+    *(Quad<T>*)(y + i) = q;
+    return;
+  }
+#pragma unroll
+  for (int k = 0; k < 3; k++)
+    if (k < count) y[i + k] = q.v[k];
+}
+
+// quads calls f(i, count) for the fours of n elements, the last of which may have fewer: a grid-stride loop.
+template <class F>
+INLINE void quads(int n, F f) {
+  int whole = n / 4;
+  for (int q = first(); q < whole; q += step()) f(4 * q, 4);
+  if (first() == 0 && n % 4 != 0) f(4 * whole, n % 4);
+}
+
+// mapEach sets y[i] to f(x[i]...) for all i below n, an element to a thread.
+template <class T, class F, class... X>
+INLINE void mapEach(Out<T> y, int n, F f, Buffer<X>... x) {
+  for (int i = first(); i < n; i += step()) y.at()[i] = f(x.at()[i]...);
+}
+
+template <class T, class F, class... X>
+INLINE void mapQuads(T* y, int n, F f, const X*... x) {
+  int whole = n / 4;
+  for (int q = first(); q < whole; q += step()) {
+    Quad<T> to;
+#pragma unroll
+    for (int k = 0; k < 4; k++) to.v[k] = f(((const Quad<X>*)x)[q].v[k]...);
+    ((Quad<T>*)y)[q] = to;
+  }
+  int i = 4 * whole + first();
+  if (i < n) y[i] = f(x[i]...);
+}
+
+// map does the same by fours for float, whose loads are half as wide.
+template <class T, class F, class... X>
+INLINE void map(Out<T> y, int n, F f, Buffer<X>... x) {
+  if constexpr (sizeof(T) == 4)
+    mapQuads(y.at(), n, f, (const X*)x.at()...);
+  else
+    mapEach(y, n, f, x...);
+}
+
+}  // namespace pollen

@@ -1,0 +1,131 @@
+// Steps of the Nose-Hoover thermostat, with g the gradient of U/N, h = rate/N and xi ~ N(0, 1); d is the number of a parameter's elements:
+//
+//	euler    v <- (1 - chi) v - rate g + sqrt(2 a h T) xi,  theta <- theta + v,  chi <- chi + v.v/d - h T
+//	badodab  v <- v - rate g;  chi <- chi + (v.v/d - h T)/2;  theta <- theta + v/2,  v <- c v + sqrt((1 - c^2) (a/chi) h T) xi with c = e^-chi,
+//	         theta <- theta + v/2;  chi <- chi + (v.v/d - h T)/2
+//
+// With one chi to a parameter a step is several kernels: those that move walkers leave the sum of v v of their tile, sgnht_adapt changes chi. With
+// one chi to an element, and d = 1, it is one kernel.
+#include "velocities.cuh"
+
+// oneChi is the thermostat of a parameter: it is kept rounded, with the rest.
+template <class T>
+INLINE double oneChi(InOut<T> chi) {
+  return (double)chi.at()[0] + (double)chi.at()[1];
+}
+
+INLINE void leave(Out<double> squares, double sum) {
+  if (threadIdx.x == 0) squares.at()[blockIdx.x] = sum;
+}
+
+template <class T>
+INLINE void euler(Out<T> statistics, Out<double> squares, const Schedules<T>& schedules, const Walkers<T>& walkers, InOut<T> chi, double friction) {
+  Step<T> s = schedules.step(walkers.prior.dataSize);
+  auto c = once<Coefficients<T>>([&]() INLINED { return Coefficients<T>{T(1 - oneChi(chi)), s.noise(friction)}; });
+  double sum;
+  walkers.move(statistics, s, &sum, [&](int, T& theta, T& v, T g, T z) INLINED { kick(theta, v, g, z, c.keep, s.rate, c.scale); });
+  leave(squares, sum);
+}
+
+// badodabKick is B.
+template <class T>
+INLINE void badodabKick(Out<T> statistics, Out<double> squares, const Schedules<T>& schedules, const Walkers<T>& walkers) {
+  Step<T> s = schedules.step(walkers.prior.dataSize);
+  double sum = 0;
+  tile(statistics, walkers.n, [&](int i, int count) INLINED {
+    Quad<T> theta = load(walkers.w.at(), i, count), g = gradients(walkers.prior, load(walkers.dw.at(), i, count), theta);
+    Quad<T> v = walkers.velocities(s, i, count);
+#pragma unroll
+    for (int k = 0; k < 4; k++) v.v[k] = descend(v.v[k], s.rate, g.v[k]);
+    sum += dot(v, v);
+    store(walkers.v.at(), i, count, v);
+    return dot(theta, g);
+  });
+  leave(squares, blockSum(sum));
+}
+
+// badodabDrift is A, O and A.
+template <class T>
+INLINE void badodabDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Schedules<T>& schedules, InOut<T> chi, int n, unsigned stream,
+                         double friction, int dataSize) {
+  Step<T> s = schedules.step(dataSize);
+  auto c = once<Coefficients<T>>([&]() INLINED {
+    Relaxation r = relaxation(oneChi(chi), friction);
+    return Coefficients<T>{T(r.keep), s.noise(r.strength)};
+  });
+  Address noise = addressOf(schedules.header, stream);
+  double sum = tileSum(n, [&](int i, int count) INLINED {
+    Quad<T> theta = load(w.at(), i, count), velocity = load(v.at(), i, count), z = draw(s, noise, i);
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+      if (k < count) drift(theta.v[k], velocity.v[k], z.v[k], c.keep, c.scale);
+    store(w.at(), i, count, theta);
+    store(v.at(), i, count, velocity);
+    return dot(velocity, velocity);
+  });
+  leave(squares, sum);
+}
+
+// adapt changes the one chi of n velocities by that share of a step: one block.
+template <class T>
+INLINE void adapt(InOut<T> chi, In<double> squares, const Schedules<T>& schedules, int n, int tiles, double share, int dataSize) {
+  Step<T> s = schedules.step(dataSize);
+  double sum = 0;
+  for (int i = threadIdx.x; i < tiles; i += blockDim.x) sum += squares.at()[i];
+  sum = blockSum(sum);
+  if (threadIdx.x > 0) return;
+  double adapted = oneChi(chi) + share * (sum / n - s.h * s.temperature);
+  T rounded = T(adapted);
+  chi.at()[0] = rounded;
+  chi.at()[1] = T(adapted - (double)rounded);
+}
+
+template <class T>
+INLINE void eulerElement(Out<T> statistics, const Schedules<T>& schedules, const Walkers<T>& walkers, InOut<T> chi, double friction) {
+  Step<T> s = schedules.step(walkers.prior.dataSize);
+  T scale = s.noise(friction), equilibrium = T(s.h * s.temperature), *chis = chi.at();
+  walkers.move(statistics, s, nullptr, [&](int i, T& theta, T& v, T g, T z) INLINED {
+    kick(theta, v, g, z, 1 - chis[i], s.rate, scale);
+    chis[i] += v * v - equilibrium;
+  });
+}
+
+template <class T>
+INLINE void badodabElement(Out<T> statistics, const Schedules<T>& schedules, const Walkers<T>& walkers, InOut<T> chi, double friction) {
+  Step<T> s = schedules.step(walkers.prior.dataSize);
+  T equilibrium = T(s.h * s.temperature), *chis = chi.at();
+  walkers.move(statistics, s, nullptr, [&](int i, T& theta, T& v, T g, T z) INLINED {
+    v = descend(v, s.rate, g);
+    T half = chis[i] + T(0.5) * (v * v - equilibrium);
+    Relaxation r = relaxation(half, friction);
+    drift(theta, v, z, T(r.keep), s.noise(r.strength));
+    chis[i] = half + T(0.5) * (v * v - equilibrium);
+  });
+}
+
+#define SGNHT_ARGUMENTS(T) WALKERS(T), In<T> rates, In<T> temperatures, InOut<T> chi, Header header, int n, ENTRIES, STREAMS, double friction, PRIOR(T)
+
+#define SGNHT(T, suffix)                                                                                                                       \
+  KERNEL(sgnht_update_euler_##suffix, 512)(Out<double> squares, SGNHT_ARGUMENTS(T)) {                                                          \
+    euler(statistics, squares, SCHEDULES_OF(T), WALKERS_OF(T), chi, friction);                                                                 \
+  }                                                                                                                                            \
+  KERNEL(sgnht_update_badodab_##suffix, 512)(Out<double> squares, SGNHT_ARGUMENTS(T)) {                                                        \
+    badodabKick(statistics, squares, SCHEDULES_OF(T), WALKERS_OF(T));                                                                          \
+  }                                                                                                                                            \
+  KERNEL(sgnht_drift_##suffix, 512)                                                                                                            \
+  (Out<double> squares, InOut<T> w, InOut<T> v, TABLES(T), InOut<T> chi, int n, ENTRIES, unsigned noise, double friction, int dataSize) {      \
+    badodabDrift(squares, w, v, SCHEDULES_OF(T), chi, n, noise, friction, dataSize);                                                           \
+  }                                                                                                                                            \
+  KERNEL(sgnht_adapt_##suffix, 256)                                                                                                            \
+  (InOut<T> chi, In<double> squares, TABLES(T), int n, ENTRIES, int tiles, double share, int dataSize) {                                       \
+    adapt(chi, squares, SCHEDULES_OF(T), n, tiles, share, dataSize);                                                                           \
+  }                                                                                                                                            \
+  KERNEL(sgnht_update_euler_element_##suffix, 512)(SGNHT_ARGUMENTS(T)) {                                                                       \
+    eulerElement(statistics, SCHEDULES_OF(T), WALKERS_OF(T), chi, friction);                                                                   \
+  }                                                                                                                                            \
+  KERNEL(sgnht_update_badodab_element_##suffix, 512)(SGNHT_ARGUMENTS(T)) {                                                                     \
+    badodabElement(statistics, SCHEDULES_OF(T), WALKERS_OF(T), chi, friction);                                                                 \
+  }
+
+SGNHT(float, f32)
+SGNHT(double, f64)

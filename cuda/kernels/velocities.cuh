@@ -1,0 +1,84 @@
+// What samplers with velocities have in common, see langevin/momentum.go.
+#pragma once
+#include "langevin.cuh"
+
+namespace pollen {
+
+// Relaxation is the exact solution of dv = -friction v dt + sqrt(2 noise h T) dW over a time of 1: v keeps a share, and gets noise of that strength.
+struct Relaxation {
+  double keep, strength;
+};
+
+INLINE Relaxation relaxation(double friction, double noise) {
+  if (friction == 0) return {1, noise};
+  return {math::exp(-friction), noise * -math::expm1(-2 * friction) / (2 * friction)};
+}
+
+// Coefficients of velocities: what they keep, and the scale of their noise.
+template <class T>
+struct Coefficients {
+  T keep, scale;
+};
+
+// Walkers is a parameter with its velocities, and what moves them.
+template <class T>
+struct Walkers {
+  InOut<T> w;
+  In<T> dw;
+  InOut<T> v;
+  int n;
+  Address noise, start;
+  Prior<T> prior;
+
+  // velocities are those of elements i to i+3. At step 0 they are draws from N(0, h T), but for temperature 0.
+  INLINE Quad<T> velocities(const Step<T>& s, int i, int count) const {
+    if (s.number > 0 || !(s.temperature > 0)) return load(v.at(), i, count);
+    Quad<T> z = draw(s, start, i);
+    T scale = s.noise(0.5);
+#pragma unroll
+    for (int k = 0; k < 4; k++) z.v[k] = k < count ? scale * z.v[k] : T(0);
+    return z;
+  }
+
+  // move lets rule(i, k, theta, v, g, z) change a parameter and its velocity, and leaves the sum of theta g; squares is that of v v after it.
+  template <class Rule>
+  INLINE void move(Out<T> statistics, const Step<T>& s, double* squares, Rule rule) const {
+    double sum = 0;
+    tile(statistics, n, [&](int i, int count) INLINED {
+      Quad<T> theta = load(w.at(), i, count), g = gradients(prior, load(dw.at(), i, count), theta);
+      Quad<T> velocity = velocities(s, i, count), z = draw(s, noise, i);
+      double statistic = dot(theta, g);
+#pragma unroll
+      for (int k = 0; k < 4; k++) {
+        if (k < count) rule(i + k, theta.v[k], velocity.v[k], g.v[k], z.v[k]);
+      }
+      sum += dot(velocity, velocity);
+      store(w.at(), i, count, theta);
+      store(v.at(), i, count, velocity);
+      return statistic;
+    });
+    if (squares) *squares = blockSum(sum);
+  }
+};
+
+// kick is v <- keep v - rate g + scale z, theta <- theta + v.
+template <class T>
+INLINE void kick(T& theta, T& v, T g, T z, T keep, T rate, T scale) {
+  v = descend(keep * v, rate, g) + scale * z;
+  theta += v;
+}
+
+// drift is theta <- theta + v/2, v <- keep v + scale z, theta <- theta + v/2.
+template <class T>
+INLINE void drift(T& theta, T& v, T z, T keep, T scale) {
+  T old = v;
+  v = keep * old + scale * z;
+  theta += T(0.5) * (old + v);
+}
+
+}  // namespace pollen
+
+// A kernel's arguments for walkers, and the walkers of them.
+#define WALKERS(T) Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> v
+#define STREAMS unsigned noise, unsigned start
+#define WALKERS_OF(T) (Walkers<T>{w, dw, v, n, addressOf(header, noise), addressOf(header, start), PRIOR_OF(T)})

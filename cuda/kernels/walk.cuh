@@ -1,0 +1,36 @@
+// Where the elements of an operand lie that is repeated along some axes, or walked over in another order: op.walk.
+#pragma once
+#include "pollen.cuh"
+
+namespace pollen {
+
+// Walk is extents and strides of axes, the innermost last; an axis too many has extent 1.
+template <int axes>
+struct Walk {
+  int extents[axes], strides[axes];
+
+  // at is the offset of element i of a row-major count.
+  INLINE int at(int i) const {
+    int offset = 0;
+#pragma unroll
+    for (int axis = axes - 1; axis > 0; axis--) {
+      int extent = extents[axis];
+      if (extent == 1) continue;
+      int outer = i / extent;
+      offset += (i - outer * extent) * strides[axis];
+      i = outer;
+    }
+    return offset + i * strides[0];
+  }
+};
+
+}  // namespace pollen
+
+// A kernel's integers for a walk, and the walk of them.
+#define WALK3(w) int w##e0, int w##e1, int w##e2, int w##s0, int w##s1, int w##s2
+#define WALK3_OF(w) \
+  (Walk<3>) { {w##e0, w##e1, w##e2}, {w##s0, w##s1, w##s2} }
+#define WALK6(w)                                                                                                                  \
+  int w##e0, int w##e1, int w##e2, int w##e3, int w##e4, int w##e5, int w##s0, int w##s1, int w##s2, int w##s3, int w##s4, int w##s5
+#define WALK6_OF(w) \
+  (Walk<6>) { {w##e0, w##e1, w##e2, w##e3, w##e4, w##e5}, {w##s0, w##s1, w##s2, w##s3, w##s4, w##s5} }

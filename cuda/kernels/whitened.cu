@@ -1,0 +1,52 @@
+// The moves of samplers whose preconditioner is a matrix, which other kernels multiply by: the gradient of U/N, y = -rate g + sqrt(2 h T) xi in
+// the whitened space, and theta <- theta + move; and a schedule's entry times the factor of the rung where a chain is.
+#include "langevin.cuh"
+
+template <class T>
+INLINE void posteriorGradient(Out<T> g, In<T> w, In<T> dw, int n, const Prior<T>& prior) {
+  mapEach(g, n, [&](T theta, T dw) INLINED { return prior.gradient(dw, theta); }, w, dw);
+}
+
+template <class T>
+INLINE void whitenedMove(Out<T> y, In<T> gradient, const Schedules<T>& schedules, int n, unsigned stream, int dataSize) {
+  Step<T> s = schedules.step(dataSize);
+  Address noise = addressOf(schedules.header, stream);
+  quads(n, [&](int i, int count) INLINED {
+    Quad<T> g = load(gradient.at(), i, count), z = draw(s, noise, i);
+#pragma unroll
+    for (int k = 0; k < 4; k++) z.v[k] = s.scale * z.v[k] - s.rate * g.v[k];
+    store(y.at(), i, count, z);
+  });
+}
+
+template <class T>
+INLINE void moveUpdate(Out<T> statistics, InOut<T> w, In<T> gradient, In<T> move, int n) {
+  tile(statistics, n, [&](int i, int count) INLINED {
+    Quad<T> theta = load(w.at(), i, count), g = load(gradient.at(), i, count), m = load(move.at(), i, count);
+    double statistic = dot(theta, g);
+#pragma unroll
+    for (int k = 0; k < 4; k++) theta.v[k] += m.v[k];
+    store(w.at(), i, count, theta);
+    return statistic;
+  });
+}
+
+template <class T>
+INLINE void onRung(Out<T> y, In<T> schedule, In<T> factors, In<T> place, Header header, int entries) {
+  if (first() == 0) y.at()[0] = entry(schedule, entries, stepOf(header)) * factors.at()[(int)place.at()[0]];
+}
+
+#define WHITENED(T, suffix)                                                                                                              \
+  KERNEL(posterior_gradient_fwd_##suffix, 256)(Out<T> g, In<T> w, In<T> dw, int n, PRIOR(T)) {                                           \
+    posteriorGradient(g, w, dw, n, PRIOR_OF(T));                                                                                         \
+  }                                                                                                                                      \
+  KERNEL(whitened_move_fwd_##suffix, 256)(Out<T> y, In<T> g, TABLES(T), int n, ENTRIES, unsigned stream, int dataSize) {                 \
+    whitenedMove(y, g, SCHEDULES_OF(T), n, stream, dataSize);                                                                            \
+  }                                                                                                                                      \
+  KERNEL(move_update_##suffix, 512)(Out<T> statistics, InOut<T> w, In<T> g, In<T> move, int n) { moveUpdate(statistics, w, g, move, n); } \
+  KERNEL(on_rung_fwd_##suffix, 256)(Out<T> y, In<T> schedule, In<T> factors, In<T> place, Header header, int entries, int) {             \
+    onRung(y, schedule, factors, place, header, entries);                                                                                \
+  }
+
+WHITENED(float, f32)
+WHITENED(double, f64)

@@ -1,0 +1,139 @@
+// Images seen through a filter, as operands of a product: nothing is copied out of the images.
+//
+// The element that a tap (c, r, s) of a filter meets at an output pixel (b, p, q) lies in x [B C H W] at the sum of a place of the pixel and
+// a place of the tap. So the matrix of patches, and each other operand of the three directions, is the sum of two short tables: one of a
+// tile's side, made once, one of a stage's depth, made two stages ahead. Only they divide.
+#pragma once
+
+#include "product.cuh"
+
+namespace pollen {
+
+// Convolution is the shape, in the letters of package graph/op.
+struct Convolution {
+  int B, C, H, W, K, R, S, P, Q, strideH, strideW, padH, padW, dilationH, dilationW;
+
+  INLINE int taps() const { return R * S; }
+  INLINE int outputs() const { return P * Q; }
+  INLINE int inputs() const { return H * W; }
+};
+
+// Place is a part of an element's place: its image and channel in memory, and its row and column there, which may be outside.
+struct alignas(16) Place {
+  int plane, row, column, unused;
+};
+
+// nowhere is a row outside all images, added to anything, even itself.
+constexpr int nowhere = -(1 << 29);
+
+// Of x: PixelOfX is the output pixel n of [B P Q], TapOfX the tap n of [C R S].
+struct PixelOfX {
+  Convolution c;
+  INLINE int count() const { return c.B * c.outputs(); }
+  INLINE Place at(int n) const {
+    int image = n / c.outputs(), pixel = n - image * c.outputs(), p = pixel / c.Q, q = pixel - p * c.Q;
+    return {image * c.C * c.inputs(), p * c.strideH - c.padH, q * c.strideW - c.padW, 0};
+  }
+};
+struct TapOfX {
+  Convolution c;
+  INLINE int count() const { return c.C * c.taps(); }
+  INLINE Place at(int n) const {
+    int channel = n / c.taps(), tap = n - channel * c.taps(), r = tap / c.S, s = tap - r * c.S;
+    return {channel * c.inputs(), r * c.dilationH, s * c.dilationW, 0};
+  }
+};
+
+// Of dout, for the gradient of x: PixelOfGradient is the input pixel n of [B H W], TapOfGradient the tap n of [K R S]. Rows and columns count
+// strides: those that are no multiple meet nothing.
+struct PixelOfGradient {
+  Convolution c;
+  INLINE int count() const { return c.B * c.inputs(); }
+  INLINE Place at(int n) const {
+    int image = n / c.inputs(), pixel = n - image * c.inputs(), h = pixel / c.W, w = pixel - h * c.W;
+    return {image * c.K * c.outputs(), h + c.padH, w + c.padW, 0};
+  }
+};
+struct TapOfGradient {
+  Convolution c;
+  INLINE int count() const { return c.K * c.taps(); }
+  INLINE Place at(int n) const {
+    int filter = n / c.taps(), tap = n - filter * c.taps(), r = tap / c.S, s = tap - r * c.S;
+    return {filter * c.outputs(), -r * c.dilationH, -s * c.dilationW, 0};
+  }
+};
+
+// Of the filter [K C R S], for the gradient of x: the channel n of C, and the tap n of [K R S].
+struct ChannelOfFilter {
+  Convolution c;
+  INLINE int count() const { return c.C; }
+  INLINE Place at(int n) const { return {n * c.taps(), 0, 0, 0}; }
+};
+struct TapOfFilter {
+  Convolution c;
+  INLINE int count() const { return c.K * c.taps(); }
+  INLINE Place at(int n) const {
+    int filter = n / c.taps();
+    return {filter * c.C * c.taps() + n - filter * c.taps(), 0, 0, 0};
+  }
+};
+
+// Of dout, for the gradient of the filter: the filter n of K, and the output pixel n of [B P Q].
+struct FilterOfOutput {
+  Convolution c;
+  INLINE int count() const { return c.K; }
+  INLINE Place at(int n) const { return {n * c.outputs(), 0, 0, 0}; }
+};
+struct PixelOfOutput {
+  Convolution c;
+  INLINE int count() const { return c.B * c.outputs(); }
+  INLINE Place at(int n) const {
+    int image = n / c.outputs();
+    return {image * c.K * c.outputs() + n - image * c.outputs(), 0, 0, 0};
+  }
+};
+
+// Frame says which sums of rows and columns are in an image of height x width, and whether they count strides.
+struct Frame {
+  int height, width, strideH, strideW;
+};
+
+// Window is an operand whose elements lie at the sums of places. Strided must be set if frame has strides above 1.
+template <class T, class Sides, class Depths, bool alongDepth_, bool strided, int Side, int Depth>
+struct Window {
+  static constexpr bool alongDepth = alongDepth_;
+  const T* data;
+  Sides sides;
+  Depths depths;
+  Frame frame;
+  Place *side, *depth;  // [Side], [2][Depth], shared
+
+  static constexpr int places = Side + 2 * Depth;
+
+  INLINE void begin(int x) {
+    for (int i = threadIdx.x; i < Side; i += blockDim.x) side[i] = place(sides, x + i, sides.count());
+  }
+  INLINE void advance(int k, int end, int parity) {
+    for (int i = threadIdx.x; i < Depth; i += blockDim.x) depth[parity * Depth + i] = place(depths, k + i, end);
+  }
+  template <class Places>
+  INLINE Place place(const Places& p, int n, int end) const {
+    return n < end ? p.at(n) : Place{0, nowhere, 0, 0};
+  }
+
+  INLINE T at(int x, int d, int, int parity) const {
+    Place a = side[x], b = depth[parity * Depth + d];
+    int row = a.row + b.row, column = a.column + b.column;
+    bool there = true;
+    if (strided) {
+      int p = row / frame.strideH, q = column / frame.strideW;
+      there = p * frame.strideH == row & q * frame.strideW == column;
+      row = p, column = q;
+    }
+    there &= (unsigned)row < (unsigned)frame.height & (unsigned)column < (unsigned)frame.width;
+    // Elsewhere the place is meaningless and may wrap.
+    return loadIf(there, data + (int)((unsigned)row * frame.width + column + a.plane + b.plane));
+  }
+};
+
+}  // namespace pollen

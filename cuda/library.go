@@ -1,0 +1,98 @@
+package cuda
+
+import (
+	"fmt"
+	"unsafe"
+
+	"github.com/pkg/errors"
+)
+
+// DriverVariable names the environment variable that says which driver library to open.
+const DriverVariable = "POLLEN_CUDA_DRIVER"
+
+// oldestDriver is the first driver that reads the kernels' PTX, in the way cuDriverGetVersion has it: CUDA 11.8.
+const oldestDriver = 11080
+
+// DriverError is a call of the driver's that failed.
+type DriverError struct {
+	Call    string // "cuMemAlloc_v2"
+	Code    int    // a CUresult
+	Name    string // the driver's name for it, "CUDA_ERROR_OUT_OF_MEMORY"
+	Message string // the driver's explanation
+}
+
+// Error implements error.
+func (e *DriverError) Error() string {
+	return fmt.Sprintf("cuda: %s: %s (%d): %s", e.Call, e.Name, e.Code, e.Message)
+}
+
+// library is an opened driver.
+type library struct {
+	driver
+	path    string
+	version int // of CUDA: 1000 major + 10 minor
+}
+
+// openLibrary opens and initialises a driver.
+func openLibrary(path string) (*library, error) {
+	d, path, err := openDriver(path)
+	if err != nil {
+		return nil, err
+	}
+	return newLibrary(d, path)
+}
+
+func newLibrary(d driver, path string) (*library, error) {
+	l := &library{driver: d, path: path}
+	var version int32
+	if err := l.check("cuDriverGetVersion", l.cuDriverGetVersion(&version)); err != nil {
+		return nil, errors.Wrap(err, path)
+	}
+	l.version = int(version)
+	if l.version < oldestDriver {
+		return nil, errors.Errorf("cuda: driver library %s is of CUDA %s, wants %s or later: update the driver", path, release(l.version), release(oldestDriver))
+	}
+	code := l.cuInit(0)
+	if code == noDevice {
+		return nil, l.noGPU()
+	}
+	if err := l.check("cuInit", code); err != nil {
+		return nil, errors.Wrap(err, path)
+	}
+	return l, nil
+}
+
+func (l *library) noGPU() error {
+	return errors.Errorf("cuda: driver library %s of CUDA %s finds no GPU", l.path, release(l.version))
+}
+
+// release is a version of CUDA as one writes it.
+func release(version int) string { return fmt.Sprintf("%d.%d", version/1000, version%1000/10) }
+
+// check makes an error of a call's result: every call goes through it.
+func (l *library) check(call string, code result) error {
+	if code == success {
+		return nil
+	}
+	e := &DriverError{Call: call, Code: int(code), Name: "an unknown error", Message: "the driver has no explanation"}
+	var text unsafe.Pointer
+	if l.cuGetErrorName(code, &text) == success && text != nil {
+		e.Name = goString(text)
+	}
+	if l.cuGetErrorString(code, &text) == success && text != nil {
+		e.Message = goString(text)
+	}
+	return e
+}
+
+// goString copies a C string.
+func goString(text unsafe.Pointer) string {
+	n := 0
+	for *(*byte)(unsafe.Add(text, n)) != 0 {
+		n++
+	}
+	return string(unsafe.Slice((*byte)(text), n))
+}
+
+// cString is a C string in Go's memory.
+func cString(text string) *byte { return unsafe.SliceData(append([]byte(text), 0)) }

@@ -1,0 +1,127 @@
+package cuda_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/cuda/cudatest"
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/optest"
+)
+
+// looseness is how many times the tolerance of float32 a precision's operands need. Half a unit in the last place of tf32 is 2^-11 of a number, of bf16
+// 2^-8; a sum of n products of which both factors are rounded is off by about that much of its size, and the tolerance of float32
+// is 2^-21 sqrt(n), with n at least 25 here. A sum of other products is off by its whole size, some 30 times what is allowed to bf16.
+var looseness = map[cuda.Precision]float64{cuda.FP32: 1, cuda.TF32: 1 << 10, cuda.BF16: 1 << 13}
+
+// TestProductTiles holds each tile of each precision to the naive loops: several tiles each way, with edges, all directions, both orientations of
+// either operand, bias and ReLU.
+func TestProductTiles(t *testing.T) {
+	for precision, loosen := range looseness {
+		for _, size := range cuda.TileSizes(precision) {
+			t.Run(fmt.Sprintf("%s %dx%d", precision, size[0], size[1]), func(t *testing.T) {
+				cuda.OnlyTile(t, size[0], size[1])
+				rows := productCases(size)
+				for i := range rows {
+					rows[i].Loosen, rows[i].Reason = loosen, "operands are rounded"
+					// Float64 and finite differences once are enough.
+					rows[i].Speed = precision != cuda.FP32
+				}
+				optest.RunCases(t, cudatest.GPU(t, cuda.Options{Precision: precision}), rows)
+			})
+		}
+	}
+}
+
+// productCases have a little more than a tile's rows and columns.
+func productCases(size [2]int) []optest.Case {
+	m, k, n := size[0]+3, 43, size[1]+5
+	image := op.Conv2D{Stride: op.Square(1), Padding: op.Square(1), Dilation: op.Square(1)}
+	strided := op.Conv2D{Stride: [2]int{2, 1}, Padding: [2]int{0, 2}, Dilation: [2]int{1, 2}}
+	return []optest.Case{
+		product("matrices", m, k, n, op.MatMul{}),
+		product("transposed matrices", m, k, n, op.MatMul{TransposeA: true, TransposeB: true}),
+		// Deep and small: cut in slices.
+		product("deep matrices", 7, 2011, 9, op.MatMul{TransposeB: true}),
+		images("images", 2, 5, 9, 9, size[0]/2+3, 3, image),
+		images("images with strides", 3, 3, 11, 7, 29, 3, strided),
+	}
+}
+
+// product is a linear layer: a product with bias and ReLU.
+func product(name string, m, k, n int, matmul op.MatMul) optest.Case {
+	a, b := []int{m, k}, []int{k, n}
+	rowA, depthA, rowB, depthB := k, 1, 1, n // how far apart neighbours are
+	if matmul.TransposeA {
+		a, rowA, depthA = []int{k, m}, 1, m
+	}
+	if matmul.TransposeB {
+		b, rowB, depthB = []int{n, k}, k, 1
+	}
+	return optest.Case{
+		Name: name, Kernel: "matmul_bias_fwd", Terms: k + 1,
+		Inputs: []optest.Input{optest.Float(optest.Apart, a...), optest.Float(optest.Normal, b...), optest.Float(optest.Normal, n)},
+		Build: func(b *graph.Builder, in []*graph.Node) *graph.Node {
+			return b.Apply(op.BiasAdd{}, b.Apply(matmul, in[0], in[1]), in[2])
+		},
+		Naive: func(in [][]float64) []float64 {
+			c := make([]float64, m*n)
+			for i := range m {
+				for j := range n {
+					c[i*n+j] = in[2][j]
+					for d := range k {
+						c[i*n+j] += in[0][i*rowA+d*depthA] * in[1][j*rowB+d*depthB]
+					}
+				}
+			}
+			return c
+		},
+	}
+}
+
+// images is a convolution with bias.
+func images(name string, batch, channels, height, width, filters, taps int, conv op.Conv2D) optest.Case {
+	extent := func(size, axis int) int {
+		return (size+2*conv.Padding[axis]-conv.Dilation[axis]*(taps-1)-1)/conv.Stride[axis] + 1
+	}
+	p, q := extent(height, 0), extent(width, 1)
+	element := func(x, w []float64, i, j int) float64 {
+		sum := 0.0
+		for c := range channels {
+			for r := range taps {
+				for s := range taps {
+					h, v := i*conv.Stride[0]+r*conv.Dilation[0]-conv.Padding[0], j*conv.Stride[1]+s*conv.Dilation[1]-conv.Padding[1]
+					if h >= 0 && h < height && v >= 0 && v < width {
+						sum += x[(c*height+h)*width+v] * w[(c*taps+r)*taps+s]
+					}
+				}
+			}
+		}
+		return sum
+	}
+	return optest.Case{
+		Name: name, Kernel: "conv2d_bias_fwd", Terms: channels*taps*taps + 1,
+		Inputs: []optest.Input{
+			optest.Float(optest.Normal, batch, channels, height, width), optest.Float(optest.Normal, filters, channels, taps, taps),
+			optest.Float(optest.Normal, filters),
+		},
+		Build: func(b *graph.Builder, in []*graph.Node) *graph.Node {
+			return b.Apply(op.BiasAdd{}, b.Apply(conv, in[0], in[1]), in[2])
+		},
+		Naive: func(in [][]float64) []float64 {
+			var y []float64
+			for b := range batch {
+				for k := range filters {
+					for i := range p {
+						for j := range q {
+							y = append(y, in[2][k]+element(in[0][b*channels*height*width:], in[1][k*channels*taps*taps:], i, j))
+						}
+					}
+				}
+			}
+			return y
+		},
+	}
+}

@@ -1,0 +1,102 @@
+package cuda
+
+import (
+	"fmt"
+	"unsafe"
+)
+
+// granule is what the driver rounds the memory it gives up to.
+const granule = 2 << 20
+
+// OutOfMemory is the error of a schedule that does not fit.
+type OutOfMemory struct {
+	GPU      string
+	Chains   int    // asked for
+	Fit      int    // how many would fit, 0 if none
+	PerChain uint64 // bytes each takes: parameters and state, perhaps twice, activations, workspace
+	Shared   uint64 // bytes for all of them
+	Free     uint64 // bytes the GPU had
+}
+
+// Error implements error.
+func (e *OutOfMemory) Error() string {
+	return fmt.Sprintf("cuda: %d chains of %s each and %s for all of them do not fit on %s, which has %s free: at most %d chains do",
+		e.Chains, size(e.PerChain), size(e.Shared), e.GPU, size(e.Free), e.Fit)
+}
+
+// fit is how many chains there is room for.
+func (e *OutOfMemory) fit() int {
+	round := func(bytes uint64) uint64 { return (bytes + granule - 1) / granule * granule }
+	taken := round(e.Shared) + 3*granule
+	if e.Free < taken || e.PerChain == 0 {
+		return 0
+	}
+	return int((e.Free - taken) / e.PerChain)
+}
+
+// allocate takes zeroed memory. What it returns is to be freed, beside an error too.
+func (g *gpu) allocate(bytes uint64) (memory address, err error) {
+	if err := g.check("cuMemAlloc_v2", g.cuMemAlloc_v2(&memory, bytes)); err != nil {
+		return 0, err
+	}
+	return memory, g.check("cuMemsetD8Async", g.cuMemsetD8Async(memory, 0, bytes, g.stream))
+}
+
+// stage is a piece of the staging memory.
+func (g *gpu) stage(at, bytes int) []byte {
+	return unsafe.Slice((*byte)(unsafe.Add(g.staging, at)), bytes)
+}
+
+// write copies src to the GPU in the stream's order. It returns when src may change; what goes wrong later is the error of the next synchronisation.
+func (g *gpu) write(to address, src []byte) error {
+	for len(src) > 0 {
+		n := min(len(src), g.half)
+		if g.filled+n > 2*g.half {
+			if err := g.synchronize(); err != nil {
+				return err
+			}
+		}
+		at := g.filled
+		copy(g.stage(at, n), src)
+		if err := g.check("cuMemcpyHtoDAsync_v2", g.cuMemcpyHtoDAsync_v2(to, unsafe.Add(g.staging, at), uint64(n), g.stream)); err != nil {
+			return err
+		}
+		g.filled += n
+		to += address(n)
+		src = src[n:]
+	}
+	return nil
+}
+
+// read waits for the stream and copies from the GPU: while one half of the staging memory is emptied the other is filled.
+func (g *gpu) read(from address, dst []byte) error {
+	if g.filled > 0 {
+		if err := g.synchronize(); err != nil {
+			return err
+		}
+	}
+	fetch := func(first, slot int) error {
+		n := min(len(dst)-first, g.half)
+		to := unsafe.Add(g.staging, slot*g.half)
+		return g.check("cuMemcpyDtoHAsync_v2", g.cuMemcpyDtoHAsync_v2(to, from+address(first), uint64(n), g.stream))
+	}
+	if len(dst) == 0 {
+		return nil
+	}
+	if err := fetch(0, 0); err != nil {
+		return err
+	}
+	for first, slot := 0, 0; first < len(dst); first, slot = first+g.half, 1-slot {
+		if err := g.synchronize(); err != nil {
+			return err
+		}
+		if next := first + g.half; next < len(dst) {
+			if err := fetch(next, 1-slot); err != nil {
+				return err
+			}
+		}
+		n := min(len(dst)-first, g.half)
+		copy(dst[first:first+n], g.stage(slot*g.half, n))
+	}
+	return nil
+}

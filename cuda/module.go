@@ -1,0 +1,111 @@
+package cuda
+
+import (
+	"bytes"
+	"runtime"
+	"sync"
+	"unsafe"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/cuda/kernels"
+)
+
+// source is a file of PTX: the code of some kernels, for a GPU's driver to compile.
+type source struct {
+	name       string
+	capability int  // the lowest it runs on, 10 major + minor
+	exact      bool // it runs on that one alone, as sm_90a does
+	cuda       int  // the first version of CUDA whose driver reads it
+	symbols    []string
+	text       string
+}
+
+// sources are all kernels.
+var sources = sync.OnceValues(func() ([]source, error) {
+	files, err := kernels.Files()
+	if err != nil {
+		return nil, errors.Wrap(err, "cuda")
+	}
+	var all []source
+	for _, f := range files {
+		s := source{name: f.Name, capability: f.Capability, exact: f.Exact, cuda: readsPTX(f.Version), text: f.Text}
+		for _, e := range f.Entries {
+			s.symbols = append(s.symbols, e.Name)
+		}
+		all = append(all, s)
+	}
+	return all, nil
+})
+
+// readsPTX is the first CUDA whose driver reads a version of PTX: 7.8 came with 11.8, 8.0 with 12.0.
+func readsPTX(version int) int { return 1000*(version/10+4) + 10*(version%10) }
+
+// choose finds, for each symbol, the source that a GPU takes: the one for the highest capability that it has.
+func choose(sources []source, capability, cuda int) map[string]*source {
+	chosen := map[string]*source{}
+	for i := range sources {
+		s := &sources[i]
+		if s.cuda > cuda || s.capability > capability || s.exact && s.capability != capability {
+			continue
+		}
+		for _, symbol := range s.symbols {
+			if best := chosen[symbol]; best == nil || best.capability < s.capability {
+				chosen[symbol] = s
+			}
+		}
+	}
+	return chosen
+}
+
+// jitLogBytes is the room for what the driver's compiler has to say.
+const jitLogBytes = 8192
+
+// function is a kernel, compiled when it is first asked for. What the driver has compiled before is in its own cache.
+func (g *gpu) function(symbol string, shared int) (handle, error) {
+	if shared > g.shared {
+		return 0, errors.Errorf("cuda: %s asks for %d bytes of shared memory, %v has %d", symbol, shared, g, g.shared)
+	}
+	f, ok := g.functions[symbol]
+	if !ok {
+		s := g.sources[symbol]
+		if s == nil {
+			return 0, errors.Errorf("cuda: no kernel %s for %v of compute capability %d.%d", symbol, g, g.Major, g.Minor)
+		}
+		module, err := g.module(s)
+		if err != nil {
+			return 0, err
+		}
+		if err := g.check("cuModuleGetFunction", g.cuModuleGetFunction(&f, module, cString(symbol))); err != nil {
+			return 0, errors.Wrapf(err, "%s of %s", symbol, s.name)
+		}
+		g.functions[symbol] = f
+	}
+	if shared > max(sharedWithoutAsking, g.granted[f]) {
+		if err := g.check("cuFuncSetAttribute", g.cuFuncSetAttribute(f, dynamicSharedMemory, int32(shared))); err != nil {
+			return 0, errors.Wrapf(err, "%d bytes of shared memory for %s", shared, symbol)
+		}
+		g.granted[f] = shared
+	}
+	return f, nil
+}
+
+func (g *gpu) module(s *source) (handle, error) {
+	if module, ok := g.modules[s]; ok {
+		return module, nil
+	}
+	log := make([]byte, jitLogBytes)
+	var pinned runtime.Pinner // the driver writes through an address that is not an argument of the call
+	pinned.Pin(&log[0])
+	defer pinned.Unpin()
+	options := []jitOption{errorLog, errorLogBytes}
+	values := []uintptr{uintptr(unsafe.Pointer(&log[0])), jitLogBytes}
+	var module handle
+	err := g.check("cuModuleLoadDataEx", g.cuModuleLoadDataEx(&module, cString(s.text), uint32(len(options)), &options[0], &values[0]))
+	if err != nil {
+		text, _, _ := bytes.Cut(log, []byte{0})
+		return 0, errors.Wrapf(err, "%s: the driver's compiler says %q", s.name, text)
+	}
+	g.modules[s] = module
+	return module, nil
+}

@@ -1,0 +1,172 @@
+package cuda
+
+import (
+	"sync"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// runner is a schedule whose chains are split over GPUs.
+type runner struct {
+	parts  []*part
+	chains int
+	closed bool
+}
+
+// Run implements tensor.Runner.
+func (r *runner) Run(steps int) error {
+	if r.closed {
+		return errors.New("cuda: run after close")
+	}
+	if steps < 0 {
+		return errors.Errorf("cuda: run of %d steps, wants at least 0", steps)
+	}
+	if len(r.parts) == 1 {
+		return r.parts[0].run(steps)
+	}
+	failed := make([]error, len(r.parts))
+	var wait sync.WaitGroup
+	for i, p := range r.parts {
+		wait.Go(func() { failed[i] = p.run(steps) })
+	}
+	wait.Wait()
+	for _, err := range failed {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Step implements tensor.Runner.
+func (r *runner) Step(chain int, visit func(launch int) error) error {
+	p, err := r.part(chain)
+	if err != nil {
+		return err
+	}
+	for i := range p.launches {
+		if err := p.do(func() error { return p.launchAlone(i, chain-p.first, 1) }); err != nil {
+			return err
+		}
+		if err := visit(i); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Read implements tensor.Runner.
+func (r *runner) Read(b *tensor.Buffer, chain, first int, dst []byte) error {
+	p, at, err := r.place(b, chain, first, len(dst))
+	if err != nil {
+		return err
+	}
+	return p.do(func() error { return p.read(p.at(b, chain)+at, dst) })
+}
+
+// Write implements tensor.Runner. It does not wait: what goes wrong on the way is the error of the next Run, Step or Read.
+func (r *runner) Write(b *tensor.Buffer, chain, first int, src []byte) error {
+	p, at, err := r.place(b, chain, first, len(src))
+	if err != nil {
+		return err
+	}
+	parts := []*part{p}
+	if b.Arena == tensor.Shared {
+		parts = r.parts
+	}
+	for _, p := range parts {
+		if err := p.do(func() error { return p.write(p.at(b, chain)+at, src) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Keep implements tensor.Runner. It does not wait, nor does Return.
+func (r *runner) Keep() error {
+	return r.copyChains(func(p *part) (to, from address) { return p.kept, p.memory[tensor.Chain] })
+}
+
+// Return implements tensor.Runner.
+func (r *runner) Return() error {
+	return r.copyChains(func(p *part) (to, from address) { return p.memory[tensor.Chain], p.kept })
+}
+
+func (r *runner) copyChains(places func(p *part) (to, from address)) error {
+	if r.closed || !r.parts[0].keeps {
+		return errors.Errorf("cuda: keep or return (closed: %v) of a schedule that says it does not", r.closed)
+	}
+	for _, p := range r.parts {
+		err := p.do(func() error {
+			to, from := places(p)
+			return p.check("cuMemcpyDtoDAsync_v2", p.cuMemcpyDtoDAsync_v2(to, from, p.chainBytes(), p.stream))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// part is where a chain is.
+func (r *runner) part(chain int) (*part, error) {
+	if r.closed {
+		return nil, errors.New("cuda: memory used after close")
+	}
+	for _, p := range r.parts {
+		if chain >= p.first && chain < p.first+p.chains {
+			return p, nil
+		}
+	}
+	return nil, errors.Errorf("cuda: chain %d of %d", chain, r.chains)
+}
+
+// place checks a transfer, and finds its part and its distance from the buffer's beginning.
+func (r *runner) place(b *tensor.Buffer, chain, first, bytes int) (*part, address, error) {
+	p, err := r.part(chain)
+	if err != nil {
+		return nil, 0, err
+	}
+	from := first * b.DType.Size()
+	if first < 0 || first > b.Elements || from+bytes > b.Bytes() || b.Offset < 0 || b.Offset+b.Bytes() > p.bytes[b.Arena] {
+		return nil, 0, errors.Errorf("cuda: bytes %d to %d of %v, which has %d", from, from+bytes, b, b.Bytes())
+	}
+	return p, address(from), nil
+}
+
+// at is a buffer's address in one of the runner's chains.
+func (p *part) at(b *tensor.Buffer, chain int) address {
+	return p.memory[b.Arena] + address(b.Offset) + address(uint64(chain-p.first)*p.stride[b.Arena])
+}
+
+// Close implements tensor.Runner. A second time it does nothing.
+func (r *runner) Close() error {
+	if r.closed {
+		return nil
+	}
+	r.closed = true
+	var failed error
+	for _, p := range r.parts {
+		failed = first(failed, p.close())
+	}
+	return failed
+}
+
+// close gives a part's memory back, whatever became of the GPU.
+func (p *part) close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.loaded--
+	wasLost := p.lost != nil
+	var failed error
+	err := p.withContext(func() error {
+		failed = p.free()
+		return nil
+	})
+	if wasLost {
+		return nil
+	}
+	return first(failed, err)
+}

@@ -1,0 +1,190 @@
+package cuda
+
+import (
+	"unsafe"
+
+	"github.com/ebitengine/purego"
+	"github.com/pkg/errors"
+)
+
+// symbols are a driver library's functions, by address.
+type symbols struct {
+	init, driverGetVersion, getErrorName, getErrorString                                 uintptr
+	deviceGetCount, deviceGet, deviceGetName, deviceGetAttribute, deviceTotalMem         uintptr
+	primaryCtxRetain, primaryCtxRelease, ctxSetCurrent                                   uintptr
+	memGetInfo, memAlloc, memFree, memAllocHost, memFreeHost                             uintptr
+	memcpyHtoD, memcpyDtoH, memcpyDtoD, memset                                           uintptr
+	streamCreate, streamDestroy, streamSynchronize, streamBeginCapture, streamEndCapture uintptr
+	graphInstantiate, graphLaunch, graphExecDestroy, graphDestroy                        uintptr
+	moduleLoad, moduleGetFunction, moduleUnload, funcSetAttribute, launchKernel          uintptr
+}
+
+// findSymbols looks the functions up in a library that dlopen gave.
+func findSymbols(library uintptr) (*symbols, error) {
+	s := new(symbols)
+	for name, place := range map[string]*uintptr{
+		"cuInit": &s.init, "cuDriverGetVersion": &s.driverGetVersion, "cuGetErrorName": &s.getErrorName, "cuGetErrorString": &s.getErrorString,
+		"cuDeviceGetCount": &s.deviceGetCount, "cuDeviceGet": &s.deviceGet, "cuDeviceGetName": &s.deviceGetName,
+		"cuDeviceGetAttribute": &s.deviceGetAttribute, "cuDeviceTotalMem_v2": &s.deviceTotalMem,
+		"cuDevicePrimaryCtxRetain": &s.primaryCtxRetain, "cuDevicePrimaryCtxRelease_v2": &s.primaryCtxRelease, "cuCtxSetCurrent": &s.ctxSetCurrent,
+		"cuMemGetInfo_v2": &s.memGetInfo, "cuMemAlloc_v2": &s.memAlloc, "cuMemFree_v2": &s.memFree,
+		"cuMemAllocHost_v2": &s.memAllocHost, "cuMemFreeHost": &s.memFreeHost,
+		"cuMemcpyHtoDAsync_v2": &s.memcpyHtoD, "cuMemcpyDtoHAsync_v2": &s.memcpyDtoH, "cuMemcpyDtoDAsync_v2": &s.memcpyDtoD, "cuMemsetD8Async": &s.memset,
+		"cuStreamCreate": &s.streamCreate, "cuStreamDestroy_v2": &s.streamDestroy, "cuStreamSynchronize": &s.streamSynchronize,
+		"cuStreamBeginCapture_v2": &s.streamBeginCapture, "cuStreamEndCapture": &s.streamEndCapture,
+		"cuGraphInstantiateWithFlags": &s.graphInstantiate, "cuGraphLaunch": &s.graphLaunch,
+		"cuGraphExecDestroy": &s.graphExecDestroy, "cuGraphDestroy": &s.graphDestroy,
+		"cuModuleLoadDataEx": &s.moduleLoad, "cuModuleGetFunction": &s.moduleGetFunction, "cuModuleUnload": &s.moduleUnload,
+		"cuFuncSetAttribute": &s.funcSetAttribute, "cuLaunchKernel": &s.launchKernel,
+	} {
+		var err error
+		if *place, err = purego.Dlsym(library, name); err != nil {
+			return nil, errors.Errorf("it has no %s: it is no CUDA driver, or one older than CUDA 11.8", name)
+		}
+	}
+	return s, nil
+}
+
+// invoke calls a function of the library's. Pointers among the arguments must be converted in the call itself.
+//
+//go:uintptrescapes
+func invoke(function uintptr, arguments ...uintptr) result {
+	code, _, _ := purego.SyscallN(function, arguments...)
+	return result(int32(code))
+}
+
+func (s *symbols) cuInit(flags uint32) result { return invoke(s.init, uintptr(flags)) }
+
+func (s *symbols) cuDriverGetVersion(version *int32) result {
+	return invoke(s.driverGetVersion, uintptr(unsafe.Pointer(version)))
+}
+
+func (s *symbols) cuGetErrorName(code result, name *unsafe.Pointer) result {
+	return invoke(s.getErrorName, uintptr(code), uintptr(unsafe.Pointer(name)))
+}
+
+func (s *symbols) cuGetErrorString(code result, text *unsafe.Pointer) result {
+	return invoke(s.getErrorString, uintptr(code), uintptr(unsafe.Pointer(text)))
+}
+
+func (s *symbols) cuDeviceGetCount(count *int32) result {
+	return invoke(s.deviceGetCount, uintptr(unsafe.Pointer(count)))
+}
+
+func (s *symbols) cuDeviceGet(device *int32, ordinal int32) result {
+	return invoke(s.deviceGet, uintptr(unsafe.Pointer(device)), uintptr(ordinal))
+}
+
+func (s *symbols) cuDeviceGetName(name *byte, length int32, device int32) result {
+	return invoke(s.deviceGetName, uintptr(unsafe.Pointer(name)), uintptr(length), uintptr(device))
+}
+
+func (s *symbols) cuDeviceGetAttribute(value *int32, attribute attribute, device int32) result {
+	return invoke(s.deviceGetAttribute, uintptr(unsafe.Pointer(value)), uintptr(attribute), uintptr(device))
+}
+
+func (s *symbols) cuDeviceTotalMem_v2(bytes *uint64, device int32) result {
+	return invoke(s.deviceTotalMem, uintptr(unsafe.Pointer(bytes)), uintptr(device))
+}
+
+func (s *symbols) cuDevicePrimaryCtxRetain(context *handle, device int32) result {
+	return invoke(s.primaryCtxRetain, uintptr(unsafe.Pointer(context)), uintptr(device))
+}
+
+func (s *symbols) cuDevicePrimaryCtxRelease_v2(device int32) result {
+	return invoke(s.primaryCtxRelease, uintptr(device))
+}
+
+func (s *symbols) cuCtxSetCurrent(context handle) result {
+	return invoke(s.ctxSetCurrent, uintptr(context))
+}
+
+func (s *symbols) cuMemGetInfo_v2(free, total *uint64) result {
+	return invoke(s.memGetInfo, uintptr(unsafe.Pointer(free)), uintptr(unsafe.Pointer(total)))
+}
+
+func (s *symbols) cuMemAlloc_v2(memory *address, bytes uint64) result {
+	return invoke(s.memAlloc, uintptr(unsafe.Pointer(memory)), uintptr(bytes))
+}
+
+func (s *symbols) cuMemFree_v2(memory address) result { return invoke(s.memFree, uintptr(memory)) }
+
+func (s *symbols) cuMemAllocHost_v2(memory *unsafe.Pointer, bytes uint64) result {
+	return invoke(s.memAllocHost, uintptr(unsafe.Pointer(memory)), uintptr(bytes))
+}
+
+func (s *symbols) cuMemFreeHost(memory unsafe.Pointer) result {
+	return invoke(s.memFreeHost, uintptr(memory))
+}
+
+func (s *symbols) cuMemcpyHtoDAsync_v2(to address, from unsafe.Pointer, bytes uint64, stream handle) result {
+	return invoke(s.memcpyHtoD, uintptr(to), uintptr(from), uintptr(bytes), uintptr(stream))
+}
+
+func (s *symbols) cuMemcpyDtoHAsync_v2(to unsafe.Pointer, from address, bytes uint64, stream handle) result {
+	return invoke(s.memcpyDtoH, uintptr(to), uintptr(from), uintptr(bytes), uintptr(stream))
+}
+
+func (s *symbols) cuMemcpyDtoDAsync_v2(to, from address, bytes uint64, stream handle) result {
+	return invoke(s.memcpyDtoD, uintptr(to), uintptr(from), uintptr(bytes), uintptr(stream))
+}
+
+func (s *symbols) cuMemsetD8Async(memory address, value uint8, bytes uint64, stream handle) result {
+	return invoke(s.memset, uintptr(memory), uintptr(value), uintptr(bytes), uintptr(stream))
+}
+
+func (s *symbols) cuStreamCreate(stream *handle, flags uint32) result {
+	return invoke(s.streamCreate, uintptr(unsafe.Pointer(stream)), uintptr(flags))
+}
+
+func (s *symbols) cuStreamDestroy_v2(stream handle) result {
+	return invoke(s.streamDestroy, uintptr(stream))
+}
+
+func (s *symbols) cuStreamSynchronize(stream handle) result {
+	return invoke(s.streamSynchronize, uintptr(stream))
+}
+
+func (s *symbols) cuStreamBeginCapture_v2(stream handle, mode uint32) result {
+	return invoke(s.streamBeginCapture, uintptr(stream), uintptr(mode))
+}
+
+func (s *symbols) cuStreamEndCapture(stream handle, graph *handle) result {
+	return invoke(s.streamEndCapture, uintptr(stream), uintptr(unsafe.Pointer(graph)))
+}
+
+func (s *symbols) cuGraphInstantiateWithFlags(executable *handle, graph handle, flags uint64) result {
+	return invoke(s.graphInstantiate, uintptr(unsafe.Pointer(executable)), uintptr(graph), uintptr(flags))
+}
+
+func (s *symbols) cuGraphLaunch(executable, stream handle) result {
+	return invoke(s.graphLaunch, uintptr(executable), uintptr(stream))
+}
+
+func (s *symbols) cuGraphExecDestroy(executable handle) result {
+	return invoke(s.graphExecDestroy, uintptr(executable))
+}
+
+func (s *symbols) cuGraphDestroy(graph handle) result { return invoke(s.graphDestroy, uintptr(graph)) }
+
+func (s *symbols) cuModuleLoadDataEx(module *handle, image *byte, count uint32, options *jitOption, values *uintptr) result {
+	return invoke(s.moduleLoad, uintptr(unsafe.Pointer(module)), uintptr(unsafe.Pointer(image)), uintptr(count),
+		uintptr(unsafe.Pointer(options)), uintptr(unsafe.Pointer(values)))
+}
+
+func (s *symbols) cuModuleGetFunction(function *handle, module handle, name *byte) result {
+	return invoke(s.moduleGetFunction, uintptr(unsafe.Pointer(function)), uintptr(module), uintptr(unsafe.Pointer(name)))
+}
+
+func (s *symbols) cuModuleUnload(module handle) result {
+	return invoke(s.moduleUnload, uintptr(module))
+}
+
+func (s *symbols) cuFuncSetAttribute(function handle, attribute int32, value int32) result {
+	return invoke(s.funcSetAttribute, uintptr(function), uintptr(attribute), uintptr(value))
+}
+
+func (s *symbols) cuLaunchKernel(function handle, grid, block [3]uint32, shared uint32, stream handle, parameters *unsafe.Pointer) result {
+	return invoke(s.launchKernel, uintptr(function), uintptr(grid[0]), uintptr(grid[1]), uintptr(grid[2]),
+		uintptr(block[0]), uintptr(block[1]), uintptr(block[2]), uintptr(shared), uintptr(stream), uintptr(unsafe.Pointer(parameters)), 0)
+}

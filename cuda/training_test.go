@@ -1,0 +1,218 @@
+package cuda_test
+
+import (
+	"fmt"
+	"math"
+	"testing"
+
+	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/cuda/cudatest"
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/optest"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/optimizers"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// TestConformance holds the device to the host's results, op by op.
+func TestConformance(t *testing.T) { optest.Run(t, cudatest.GPU(t, cuda.Options{})) }
+
+const (
+	trainImages = 24
+	trainBatch  = 6
+	trainSteps  = 10
+)
+
+// trainings are update rules that a small network is trained by.
+var trainings = map[string]func(b *graph.Builder, loss *graph.Node) error{
+	"sgd": func(b *graph.Builder, loss *graph.Node) error {
+		parameters := b.Parameters()
+		optimizers.Update(b, optimizers.SGD{}, parameters, b.Gradients(loss, parameters...), b.Table("rates", []float64{0.05}))
+		return nil
+	},
+	"sgld": func(b *graph.Builder, loss *graph.Node) error { return attach(b, langevin.SGLD{}, loss) },
+	"psgld": func(b *graph.Builder, loss *graph.Node) error {
+		return attach(b, langevin.PSGLD{Alpha: 0.9, Lambda: 1e-2, Gamma: langevin.GammaFrozen, FreezeAt: 5}, loss)
+	},
+}
+
+func attach(b *graph.Builder, s langevin.Sampler, loss *graph.Node) error {
+	posterior := langevin.Posterior{DataSize: trainImages, Prior: langevin.Gaussian(0.3)}
+	return langevin.Attach(b, s, posterior, loss, []float64{posterior.StepSize(0.01)}, []float64{1})
+}
+
+// lenet is a program that trains lenet-small.
+func lenet(t testing.TB, rule string) *graph.Program {
+	t.Helper()
+	network, err := layers.New("lenet-small", 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := graph.New(tensor.Float32)
+	x, y := op.Minibatch(b, op.Batch{Size: trainBatch, Shuffled: true}, tensor.Shape{trainImages, 1, 28, 28}, 0.5, 0.5)
+	loss := b.Apply(op.CrossEntropy{}, network.Apply(b, x), y)
+	if err := trainings[rule](b, loss); err != nil {
+		t.Fatal(err)
+	}
+	b.Record("loss", loss)
+	program, err := b.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+// result is what a chain has come to: its losses, and all parameters.
+type result struct{ losses, parameters []float64 }
+
+// train makes steps, in runs of so many, and returns the chains' results.
+func train(program *graph.Program, device tensor.Device, first, chains, together int) (results []result, err error) {
+	session, err := program.Load(device, graph.LoadOptions{Seed: 3, FirstChain: first, Chains: chains})
+	if err != nil {
+		return nil, err
+	}
+	defer func() {
+		if closing := session.Close(); err == nil {
+			err = closing
+		}
+	}()
+	images, labels := make([]byte, trainImages*28*28), make([]byte, trainImages)
+	for i := range images {
+		images[i] = byte(i * i / 7)
+	}
+	for i := range labels {
+		labels[i] = byte(i % 10)
+	}
+	if err := graph.Write(session, "images", 0, 0, images); err != nil {
+		return nil, err
+	}
+	if err := graph.Write(session, "labels", 0, 0, labels); err != nil {
+		return nil, err
+	}
+	results = make([]result, chains)
+	for at := 0; at < trainSteps; at += together {
+		if err := session.Run(min(together, trainSteps-at)); err != nil {
+			return nil, err
+		}
+		for chain := range results {
+			for step := at; step < min(at+together, trainSteps); step++ {
+				results[chain].losses = append(results[chain].losses, session.Metric(chain, 0, uint64(step)))
+			}
+		}
+	}
+	for chain := range results {
+		for _, p := range program.Parameters() {
+			values := make([]float32, p.Shape.Elements())
+			if err := session.ReadFloats(p.Name, chain, values); err != nil {
+				return nil, err
+			}
+			for _, v := range values {
+				results[chain].parameters = append(results[chain].parameters, float64(v))
+			}
+		}
+	}
+	return results, nil
+}
+
+func sameResults(a, b result) bool {
+	for _, pair := range [][2][]float64{{a.losses, b.losses}, {a.parameters, b.parameters}} {
+		if len(pair[0]) != len(pair[1]) {
+			return false
+		}
+		for i := range pair[0] {
+			if math.Float64bits(pair[0][i]) != math.Float64bits(pair[1][i]) {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// TestTrainingIsTheHosts trains a network by three rules, one chain and three, on one GPU and two. A chain must be the host's to rounding, and the same
+// bits alone, beside others, and step by step.
+func TestTrainingIsTheHosts(t *testing.T) {
+	host := tensor.NewHost(0)
+	defer host.Close()
+	for rule := range trainings {
+		t.Run(rule, func(t *testing.T) {
+			program := lenet(t, rule)
+			want, err := train(program, host, 0, 3, trainSteps)
+			if err != nil {
+				t.Fatal(err)
+			}
+			device := cudatest.GPU(t, cuda.Options{})
+			got, err := train(program, device, 0, 3, trainSteps)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for chain := range want {
+				// Ten steps let a rounding error of a gradient, whose sums have thousands of terms, grow.
+				tol := optest.SumTol(tensor.Float32, 100*trainBatch*24*24, want[chain].parameters)
+				if err := optest.Close(got[chain].parameters, want[chain].parameters, tol); err != nil {
+					t.Errorf("chain %d: parameters: %v", chain, err)
+				}
+				if err := optest.Close(got[chain].losses, want[chain].losses, tol); err != nil {
+					t.Errorf("chain %d: losses: %v", chain, err)
+				}
+			}
+			alone, err := train(program, device, 2, 1, 1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !sameResults(alone[0], got[2]) {
+				t.Error("chain 2 alone, step by step, is another than beside others")
+			}
+		})
+	}
+}
+
+// TestTrainingOnTwoGPUs splits chains over two GPUs, which changes no bit.
+func TestTrainingOnTwoGPUs(t *testing.T) {
+	program := lenet(t, "sgld")
+	device := cudatest.GPU(t, cuda.Options{GPUs: []int{1, 0}})
+	both, err := train(program, device, 0, 3, trainSteps)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for chain := range both {
+		alone, err := train(program, device, chain, 1, trainSteps)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !sameResults(alone[0], both[chain]) {
+			t.Errorf("chain %d is another on its own", chain)
+		}
+	}
+}
+
+// TestNotFiniteIsExplained makes a network's loss infinite: the session must name the launch, as it does on the host.
+func TestNotFiniteIsExplained(t *testing.T) {
+	b := graph.New(tensor.Float32)
+	x := b.State("x", func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) { values[0] = 100 }, 1)
+	b.Record("y", b.Apply(op.Element{}, b.Apply(op.Exp{}, x)))
+	program, err := b.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := program.Load(cudatest.GPU(t, cuda.Options{}), graph.LoadOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	err = session.Run(1)
+	if fault, ok := err.(*graph.NotFinite); !ok || fault.Kernel != "exp_fwd_f32" {
+		t.Errorf("got %v, wants a NotFinite of exp_fwd_f32", err)
+	}
+}
+
+func ExampleOpen() {
+	device, err := cuda.Open(cuda.Options{GPUs: []int{0}, Precision: cuda.TF32})
+	if err != nil {
+		fmt.Println("no GPU here")
+		return
+	}
+	defer device.Close()
+	// program.Load(device, graph.LoadOptions{Seed: 1, Chains: 64}) runs 64 chains on it.
+}

@@ -1,0 +1,169 @@
+package cuda_test
+
+import (
+	"math"
+	"testing"
+
+	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/cuda/cudatest"
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/optimizers"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// quadratic makes parameters of sizes that fill no tile and no four, and a loss of them whose gradient is each parameter's distance from a target.
+func quadratic(b *graph.Builder) *graph.Node {
+	var loss *graph.Node
+	for i, size := range []int{1, 6, 4097, 9003} {
+		name := string(rune('a' + i))
+		start := func(seed uint64, chain uint32, _ uint16, _ tensor.Shape, values []float64) {
+			for j := range values {
+				values[j] = float64(float32(math.Sin(float64(j*j) + float64(chain))))
+			}
+		}
+		w := b.Parameter(name+".weight", start, size)
+		term := b.Apply(op.SquaredError{}, w, b.State(name+".target", nil, size))
+		if loss != nil {
+			term = b.Apply(op.Add{}, loss, term)
+		}
+		loss = term
+	}
+	return loss
+}
+
+// update is a rule of which parameters and states are compared after some steps.
+type update struct {
+	name   string
+	attach func(b *graph.Builder)
+	// close is how far float32s may be apart, relative to 1: 0 where all of a step is sums, products, quotients and roots of float32s.
+	close float64
+}
+
+func updates() []update {
+	var all []update
+	for _, o := range []optimizers.Optimizer{
+		optimizers.SGD{WeightDecay: 0.01}, optimizers.Momentum{Decay: 0.9, WeightDecay: 0.01}, optimizers.Nesterov{Decay: 0.9, WeightDecay: 0.01},
+		optimizers.Adagrad{Epsilon: 1e-8, WeightDecay: 0.01}, optimizers.Adadelta{Decay: 0.9, Epsilon: 1e-6, WeightDecay: 0.01},
+		optimizers.RMSProp{Decay: 0.9, Epsilon: 1e-8, WeightDecay: 0.01},
+	} {
+		all = append(all, update{o.Name(), func(b *graph.Builder) { optimize(b, o) }, 0})
+	}
+	for _, o := range []optimizers.Optimizer{
+		optimizers.Adam{Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-8, WeightDecay: 0.01}, optimizers.AdamW{Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-8, WeightDecay: 0.01},
+	} {
+		all = append(all, update{o.Name(), func(b *graph.Builder) { optimize(b, o) }, 1e-6})
+	}
+	for name, prior := range map[string]langevin.Prior{
+		"flat": langevin.Flat(), "gaussian": langevin.Gaussian(0.7), "laplace": langevin.Laplace(0.7), "student": langevin.StudentT(3, 0.7),
+	} {
+		all = append(all, sampler("sgld "+name, langevin.SGLD{}, prior, 1, 0))
+	}
+	all = append(all,
+		sampler("sgld mixture", langevin.SGLD{}, langevin.ScaleMixture(0.3, 1, 0.1), 1, 1e-6),
+		sampler("cold sgld", langevin.SGLD{}, langevin.Gaussian(1), 0, 0),
+		sampler("psgld", langevin.PSGLD{Alpha: 0.9, Lambda: 0.1, Gamma: langevin.GammaNone}, langevin.Gaussian(1), 1, 0),
+		sampler("frozen psgld", langevin.PSGLD{Alpha: 0.9, Lambda: 0.1, Gamma: langevin.GammaFrozen, FreezeAt: 2}, langevin.Gaussian(1), 1, 0),
+		sampler("psgld with gamma", langevin.PSGLD{Alpha: 0.9, Lambda: 0.1, Gamma: langevin.GammaHutchinson}, langevin.StudentT(3, 1), 1, 1e-4),
+		sampler("fsgld", langevin.FisherSGLD{Alpha: 0.9, Damping: 0.1, FreezeAt: 2}, langevin.Gaussian(1), 1, 0),
+		sampler("sghmc", langevin.SGHMC{Friction: 0.1, NoiseEstimate: 0.02}, langevin.Gaussian(1), 1, 0),
+		sampler("baoab", langevin.BAOAB{Friction: 0.1}, langevin.Gaussian(1), 1, 1e-6),
+	)
+	for _, splitting := range []langevin.Splitting{langevin.SplittingEuler, langevin.SplittingBADODAB} {
+		for _, perElement := range []bool{false, true} {
+			s := langevin.SGNHT{Friction: 0.1, Splitting: splitting, PerElement: perElement}
+			name := "sgnht " + string(splitting)
+			if perElement {
+				name += " per element"
+			}
+			all = append(all, sampler(name, s, langevin.Gaussian(1), 1, 1e-5))
+		}
+	}
+	return all
+}
+
+func optimize(b *graph.Builder, o optimizers.Optimizer) {
+	loss := quadratic(b)
+	parameters := b.Parameters()
+	var rates *graph.Node
+	if optimizers.UsesRates(o) {
+		rates = b.Table("rates", []float64{0.1, 0.05, 0.01})
+	}
+	for i, statistic := range optimizers.Update(b, o, parameters, b.Gradients(loss, parameters...), rates) {
+		b.Record("statistic "+parameters[i].Name(), statistic)
+	}
+}
+
+func sampler(name string, s langevin.Sampler, prior langevin.Prior, temperature, tolerance float64) update {
+	return update{name, func(b *graph.Builder) {
+		loss := quadratic(b)
+		posterior := langevin.Posterior{DataSize: 50, Prior: prior}
+		// Both fail the builder, whose error the caller sees.
+		_ = langevin.Attach(b, s, posterior, loss, []float64{0.002, 0.001, 0.002}, []float64{temperature, temperature, temperature / 2})
+	}, tolerance}
+}
+
+// TestUpdatesAreTheHosts makes steps on both devices: parameters and states have the same bits, metrics are the same to rounding.
+func TestUpdatesAreTheHosts(t *testing.T) {
+	device := cudatest.GPU(t, cuda.Options{})
+	host := tensor.NewHost(1)
+	defer host.Close()
+	for _, u := range updates() {
+		t.Run(u.name, func(t *testing.T) {
+			compareUpdates[float32](t, u, device, host, u.close)
+			compareUpdates[float64](t, u, device, host, 1e-13+u.close*1e-6)
+		})
+	}
+}
+
+const updateSteps, updateChains = 4, 2
+
+func compareUpdates[T float32 | float64](t *testing.T, u update, device, host tensor.Device, tolerance float64) {
+	t.Helper()
+	got, want := moved[T](t, u, device), moved[T](t, u, host)
+	for i, g := range want.parameters {
+		for j, w := range g {
+			if v := got.parameters[i][j]; v != w && !(math.Abs(float64(v-w)) <= tolerance*(1+math.Abs(float64(w)))) {
+				t.Fatalf("%v: parameter %d has %v at %d, the host's %v", tensor.DTypeOf[T](), i, v, j, w)
+			}
+		}
+	}
+	for i, w := range want.metrics {
+		if v := got.metrics[i]; !(math.Abs(v-w) <= 1e-5*(1+math.Abs(w))) {
+			t.Fatalf("%v: metric %d is %v, the host's is %v", tensor.DTypeOf[T](), i, v, w)
+		}
+	}
+}
+
+// outcome is what steps leave: the parameters of all chains, and the metrics of all steps.
+type outcome[T float32 | float64] struct {
+	parameters [][]T
+	metrics    []float64
+}
+
+func moved[T float32 | float64](t *testing.T, u update, device tensor.Device) outcome[T] {
+	t.Helper()
+	b := graph.New(tensor.DTypeOf[T]())
+	u.attach(b)
+	s := load(t, b, device, updateChains)
+	if err := s.Run(updateSteps); err != nil {
+		t.Fatal(err)
+	}
+	var result outcome[T]
+	for chain := range updateChains {
+		for _, p := range s.Program().Parameters() {
+			values := make([]T, p.Shape.Elements())
+			if err := graph.Read(s, p.Name, chain, 0, values); err != nil {
+				t.Fatal(err)
+			}
+			result.parameters = append(result.parameters, values)
+		}
+		for metric := range s.Program().Metrics() {
+			for step := range updateSteps {
+				result.metrics = append(result.metrics, s.Metric(chain, metric, uint64(step)))
+			}
+		}
+	}
+	return result
+}
