@@ -9,7 +9,6 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/langevin"
-	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -34,7 +33,7 @@ func predict(ctx context.Context, folder string, data *datasets.Dataset, device 
 	if err != nil {
 		return nil, err
 	}
-	network, err := layers.New(manifest.Config.Model, manifest.Classes)
+	network, err := manifest.Config.network(manifest.Classes)
 	if err != nil {
 		return nil, err
 	}
@@ -65,11 +64,13 @@ func predict(ctx context.Context, folder string, data *datasets.Dataset, device 
 		if err != nil {
 			return nil, err
 		}
-		if err := predictor.Predict(sample, probabilities); err != nil {
-			return nil, errors.Wrap(err, file)
-		}
-		if err := average.Add(probabilities, sample.Weight); err != nil {
-			return nil, errors.Wrap(err, file)
+		for range manifest.Config.passes() {
+			if err := predictor.Predict(sample, probabilities); err != nil {
+				return nil, errors.Wrap(err, file)
+			}
+			if err := average.Add(probabilities, sample.Weight); err != nil {
+				return nil, errors.Wrap(err, file)
+			}
 		}
 		shown.update(i+1, "on "+data.Name)
 	}

@@ -26,8 +26,8 @@ func fitCommand(c *console) *cobra.Command {
 		Long: "Trains one network, keeps its samples in a run folder, and scores their average on the test data.\n" +
 			listing("Models", layers.Names()...) +
 			listing("Data sets", datasets.Names()...) +
-			listing("Samplers", append(slices.Clone(samplerNames), optimizers.Names()...)...) +
-			listing("", "where optimizers take hyperparameters", "as in momentum:0.9,1e-4", "and sghmc, baoab and sgnht their friction", "as in sghmc:0.1") +
+			listing("Samplers", slices.Concat(samplerNames(), approximationNames(), optimizers.Names())...) +
+			listing("", append([]string{"where optimizers take hyperparameters", "as in momentum:0.9,1e-4", "and others attributes:"}, attributeForms()...)...) +
 			listing("Schedules", optimizers.ScheduleForms()...),
 		Example: `  train fit --sampler psgld --chains 4 --folder runs/four
   train fit --sampler momentum:0.9,1e-4 --schedule cosine:0.02,0 --epochs 5
@@ -41,7 +41,7 @@ func fitCommand(c *console) *cobra.Command {
 	command.Flags().StringVar(&file, "config", "", "YAML file with the names of the flags above, or a run's "+manifestFile+"; flags come after it")
 	command.Flags().StringVar(&folder, "folder", "", "run folder, new or empty (default runs/fit-1, -2, ...)")
 	command.Flags().StringVar(&resume, "resume", "",
-		"folder of a run to go on with; takes no other flags but device, threads and data-folder")
+		"folder of a run to go on with; takes no other flags but device, threads, precision and data-folder")
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		if resume != "" {
 			resumed, err := resumedConfig(command.Flags(), config, resume)
@@ -57,6 +57,17 @@ func fitCommand(c *console) *cobra.Command {
 		return runFit(command.Context(), resolved, folder, false, c)
 	}
 	return command
+}
+
+// attributeForms are the rules that have attributes, with these.
+func attributeForms() []string {
+	var forms []string
+	for _, r := range rules {
+		if r.fields != "" {
+			forms = append(forms, r.name+":"+r.fields)
+		}
+	}
+	return forms
 }
 
 // listing is a line, or some, that names things.
@@ -92,7 +103,9 @@ func resumedConfig(given *pflag.FlagSet, flags Config, folder string) (Config, e
 		switch f.Name {
 		case "resume", "threads", "data-folder":
 		case "device":
-			manifest.Config.Device = flags.Device
+			manifest.Config.Device, manifest.Config.Precision = flags.Device, flags.Precision
+		case "precision":
+			manifest.Config.Precision = flags.Precision
 		default:
 			other = f.Name
 		}
@@ -120,6 +133,11 @@ func runFit(ctx context.Context, config Config, folder string, resume bool, c *c
 			return err
 		}
 	}
+	device, err := openDevice(config.Device, config.Threads, config.Precision, c)
+	if err != nil {
+		return err
+	}
+	defer device.Close()
 	train, err := loadData(ctx, config.Data, datasets.Train, config.DataFolder, c)
 	if err != nil {
 		return err
@@ -131,11 +149,6 @@ func runFit(ctx context.Context, config Config, folder string, resume bool, c *c
 	if _, _, err := config.plan(train.Name, train.Len()); err != nil {
 		return err
 	}
-	device, err := openDevice(config.Device, config.Threads, c)
-	if err != nil {
-		return err
-	}
-	defer device.Close()
 	if err := printSummary(config, train, c); err != nil {
 		return err
 	}
@@ -178,7 +191,7 @@ func counted(n int, what string) string {
 }
 
 func printSummary(config Config, data *datasets.Dataset, c *console) error {
-	network, err := layers.New(config.Model, data.Classes)
+	network, err := config.network(data.Classes)
 	if err != nil {
 		return err
 	}

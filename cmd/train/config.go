@@ -26,6 +26,7 @@ type Config struct {
 	Epochs      int      `json:"epochs"`
 	BurnIn      *int     `json:"burn-in,omitempty"`
 	Samples     *int     `json:"samples,omitempty"`
+	Cycles      *int     `json:"cycles,omitempty"`
 	Chains      int      `json:"chains"`
 	Prior       *string  `json:"prior,omitempty"`
 	Temperature *float64 `json:"temperature,omitempty"`
@@ -35,6 +36,7 @@ type Config struct {
 	Seed        uint64   `json:"seed"`
 	Device      string   `json:"device"`
 	Threads     int      `json:"threads,omitempty"`
+	Precision   string   `json:"precision,omitempty"`
 }
 
 // defaultConfig is what fit does without flags.
@@ -42,9 +44,8 @@ func defaultConfig() Config {
 	return Config{Model: "lenet-small", Data: "mnist", Sampler: "sgld", Batch: 100, Epochs: 8, Chains: 1, Seed: 1, Device: "auto"}
 }
 
-// defaultSchedules are customary learning rates on the mean loss, by the rule's name; adadelta has none.
-var defaultSchedules = map[string]string{
-	"sgld": "constant:0.2", "psgld": "constant:0.002", "sghmc": "constant:0.02", "baoab": "constant:0.02", "sgnht": "constant:0.02",
+// optimizerSchedules are customary learning rates on the mean loss, by the optimizer's name; adadelta has none.
+var optimizerSchedules = map[string]string{
 	"sgd": "constant:0.1", "momentum": "constant:0.01", "nesterov": "constant:0.01",
 	"adagrad": "constant:0.01", "rmsprop": "constant:0.001", "adam": "constant:0.001", "adamw": "constant:0.001",
 }
@@ -73,15 +74,15 @@ func (c Config) checkNames() (usesRates bool, err error) {
 	if err := checkData("data", c.Data, datasets.Names()); err != nil {
 		return false, err
 	}
-	if err := checkDevice(c.Device, c.Threads); err != nil {
+	if err := checkDevice(c.Device, c.Threads, c.Precision); err != nil {
 		return false, err
 	}
-	if c.isSampler() {
+	if c.rule() != nil {
 		return true, nil
 	}
 	if !slices.Contains(optimizers.Names(), c.samplerName()) {
-		return false, errors.Errorf("train: no sampler %q; there are %s, and the optimizers %s",
-			c.Sampler, strings.Join(samplerNames, ", "), strings.Join(optimizers.Names(), ", "))
+		return false, errors.Errorf("train: no sampler %q; there are %s, the approximations %s, and the optimizers %s", c.Sampler,
+			strings.Join(samplerNames(), ", "), strings.Join(approximationNames(), ", "), strings.Join(optimizers.Names(), ", "))
 	}
 	optimizer, err := optimizers.New(c.Sampler)
 	return err == nil && optimizers.UsesRates(optimizer), err
@@ -102,19 +103,18 @@ func (c Config) checkApplicable(usesRates bool) error {
 	for _, option := range []struct {
 		name  string
 		given bool
-	}{{"prior", c.Prior != nil}, {"temperature", c.Temperature != nil}, {"burn-in", c.BurnIn != nil}, {"samples", c.Samples != nil}} {
-		if option.given && !c.isSampler() {
-			return errors.Errorf("train: %s applies to %s, not to %s: an optimizer has one solution, and weight decay for a prior",
-				option.name, strings.Join(samplerNames, ", "), c.Sampler)
+	}{
+		{"prior", c.Prior != nil}, {"temperature", c.Temperature != nil}, {"burn-in", c.BurnIn != nil}, {"samples", c.Samples != nil},
+		{"cycles", c.Cycles != nil}, {"gamma", c.Gamma != nil}, {"alpha", c.Alpha != nil}, {"lambda", c.Lambda != nil},
+	} {
+		if !option.given || c.uses(option.name) {
+			continue
 		}
-	}
-	for _, option := range []struct {
-		name  string
-		given bool
-	}{{"gamma", c.Gamma != nil}, {"alpha", c.Alpha != nil}, {"lambda", c.Lambda != nil}} {
-		if option.given && c.Sampler != "psgld" {
-			return errors.Errorf("train: %s applies to psgld, not to %s", option.name, c.Sampler)
+		err := errors.Errorf("train: %s applies to %s, not to %s", option.name, strings.Join(rulesWith(option.name), ", "), c.Sampler)
+		if c.rule() == nil && slices.Contains(samplerOptions, option.name) {
+			return errors.Errorf("%v: an optimizer has one solution, and weight decay for a prior", err)
 		}
+		return err
 	}
 	return nil
 }
@@ -122,26 +122,25 @@ func (c Config) checkApplicable(usesRates bool) error {
 // fill gives what was left out its default.
 func (c *Config) fill(usesRates bool) {
 	if usesRates && c.Schedule == "" {
-		c.Schedule = defaultSchedules[c.samplerName()]
+		c.Schedule = optimizerSchedules[c.samplerName()]
+		if r := c.rule(); r != nil {
+			c.Schedule = r.scheduleFor(c.Cycles)
+		}
 	}
-	if c.isSampler() {
-		c.Prior = orElse(c.Prior, "gaussian:0.316")
-		c.Temperature = orElse(c.Temperature, 1)
-		c.BurnIn = orElse(c.BurnIn, (3*c.Epochs+4)/8)
-		c.Samples = orElse(c.Samples, 10)
-	}
-	if c.Sampler == "psgld" {
-		c.Gamma = orElse(c.Gamma, string(langevin.GammaFrozen))
-		c.Alpha = orElse(c.Alpha, 0.99)
-		c.Lambda = orElse(c.Lambda, 1e-5)
-	}
+	fillOption(c, "prior", &c.Prior, "gaussian:0.316")
+	fillOption(c, "temperature", &c.Temperature, 1)
+	fillOption(c, "burn-in", &c.BurnIn, (3*c.cycleEpochs()+4)/8)
+	fillOption(c, "samples", &c.Samples, 10)
+	fillOption(c, "gamma", &c.Gamma, string(langevin.GammaFrozen))
+	fillOption(c, "alpha", &c.Alpha, 0.99)
+	fillOption(c, "lambda", &c.Lambda, dampings[c.samplerName()])
 }
 
-func orElse[T any](p *T, value T) *T {
-	if p == nil {
-		return &value
+// fillOption gives an option that applies and was left out its default.
+func fillOption[T any](c *Config, name string, to **T, value T) {
+	if *to == nil && c.uses(name) {
+		*to = &value
 	}
-	return p
 }
 
 // checkValues refuses values out of range, in a configuration that is filled.
@@ -162,22 +161,22 @@ func (c Config) checkValues() error {
 			return err
 		}
 	}
-	if !c.isSampler() {
-		return nil
-	}
 	switch {
-	case !(*c.Temperature >= 0 && *c.Temperature < math.Inf(1)):
+	case c.Temperature != nil && !(*c.Temperature >= 0 && *c.Temperature < math.Inf(1)):
 		return errors.Errorf("train: temperature is %v, wants a finite number of at least 0", *c.Temperature)
-	case *c.BurnIn < 0 || *c.BurnIn >= c.Epochs:
-		return errors.Errorf("train: burn-in is %d of %d epochs, wants at least 0 and fewer than the epochs", *c.BurnIn, c.Epochs)
-	case *c.Samples < 1:
+	case c.Cycles != nil && (*c.Cycles < 1 || *c.Cycles > c.Epochs):
+		return errors.Errorf("train: cycles is %d in %d epochs, wants 1 to as many", *c.Cycles, c.Epochs)
+	case c.BurnIn != nil && (*c.BurnIn < 0 || *c.BurnIn >= c.cycleEpochs()):
+		return errors.Errorf("train: burn-in is %d of %d epochs, wants at least 0 and fewer than the epochs", *c.BurnIn, c.cycleEpochs())
+	case c.Samples != nil && *c.Samples < 1:
 		return errors.Errorf("train: samples is %d, wants at least 1", *c.Samples)
+	case c.rule() == nil:
+		return nil
 	}
 	if _, err := parsePrior(*c.Prior); err != nil {
 		return err
 	}
-	_, err := c.sampler(1)
-	return err
+	return c.checkAttributes()
 }
 
 // plan turns epochs into steps, on data of that size, and the schedule into the learning rate of each step; zeros if there is none.
@@ -191,11 +190,16 @@ func (c Config) plan(name string, dataSize int) (langevin.Plan, []float64, error
 		return langevin.Plan{}, nil, usage("train: %d epochs are %.3g steps, wants at most %d", c.Epochs, steps, mostSteps)
 	}
 	plan := langevin.Plan{Steps: int(steps), BurnIn: int(steps) - 1, Thinning: 1}
-	if c.isSampler() {
+	if c.uses("burn-in") {
 		plan.BurnIn = int(perEpoch * float64(*c.BurnIn))
-		plan.Thinning = (plan.Steps - plan.BurnIn) / *c.Samples
-		if plan.Thinning < 1 {
-			return plan, nil, usage("train: %d samples in the %d steps after burn-in, wants at most one per step", *c.Samples, plan.Steps-plan.BurnIn)
+		cycles := 1
+		if c.Cycles != nil {
+			cycles, plan.Cycles = *c.Cycles, *c.Cycles
+		}
+		sampling := plan.Steps - cycles*plan.BurnIn
+		plan.Thinning = sampling / c.states()
+		if err := plan.Validate(); err != nil {
+			return plan, nil, usage("train: %d samples in the %d steps after burn-in, wants at most one per step, and one of each cycle", c.states(), sampling)
 		}
 	}
 	if c.Schedule == "" {
@@ -209,7 +213,15 @@ func (c Config) plan(name string, dataSize int) (langevin.Plan, []float64, error
 	return plan, rates, wrapUsage(err)
 }
 
-// parsePrior reads "flat", "gaussian:0.3", "laplace:0.1" or "student-t:3,0.1".
+// cycleEpochs is how many epochs burn-in is a part of: those of a cycle, if there are any.
+func (c Config) cycleEpochs() int {
+	if c.Cycles != nil && *c.Cycles > 0 {
+		return c.Epochs / *c.Cycles
+	}
+	return c.Epochs
+}
+
+// parsePrior reads "flat", "gaussian:0.3", "laplace:0.1", "student-t:3,0.1" or "scale-mixture:0.5,1,0.0025".
 func parsePrior(text string) (langevin.Prior, error) {
 	family, arguments, _ := strings.Cut(text, ":")
 	var numbers []float64
@@ -232,6 +244,8 @@ func parsePrior(text string) (langevin.Prior, error) {
 		p = langevin.Laplace(numbers[0])
 	case family == "student-t" && len(numbers) == 2:
 		p = langevin.StudentT(numbers[0], numbers[1])
+	case family == "scale-mixture" && len(numbers) == 3:
+		p = langevin.ScaleMixture(numbers[0], numbers[1], numbers[2])
 	default:
 		return p, errors.Errorf("train: prior %q, wants %s", text, priorForms)
 	}
@@ -239,4 +253,4 @@ func parsePrior(text string) (langevin.Prior, error) {
 }
 
 // priorForms is what parsePrior reads.
-const priorForms = "flat, gaussian:S, laplace:B or student-t:FREEDOM,S"
+const priorForms = "flat, gaussian:S, laplace:B, student-t:FREEDOM,S or scale-mixture:SHARE,WIDE,NARROW"

@@ -23,6 +23,9 @@ func TestResolveFillsWhatApplies(t *testing.T) {
 			Gamma: new("frozen"), Alpha: new(0.99), Lambda: new(1e-5)}},
 		{"sghmc:0.2,0.1", Config{Schedule: "constant:0.02", Prior: new("gaussian:0.316"), Temperature: new(1.0),
 			BurnIn: new(3), Samples: new(10)}},
+		{"swag", Config{Schedule: "constant:0.05", Prior: new("gaussian:0.316"), BurnIn: new(3), Samples: new(10)}},
+		{"bbb:0.1", Config{Schedule: "constant:0.001", Prior: new("gaussian:0.316"), Samples: new(10)}},
+		{"mc-dropout", Config{Schedule: "cosine:0.1,0", Prior: new("gaussian:0.316"), Samples: new(10)}},
 		{"momentum:0.95", Config{Schedule: "constant:0.01"}},
 		{"adadelta", Config{}},
 	} {
@@ -49,9 +52,9 @@ func TestResolveFillsWhatApplies(t *testing.T) {
 
 // Every rule that has a learning rate has a default for it, one that can be read.
 func TestDefaultSchedules(t *testing.T) {
-	for _, name := range append(slices.Clone(samplerNames), optimizers.Names()...) {
+	for _, name := range slices.Concat(samplerNames(), approximationNames(), optimizers.Names()) {
 		config := defaultConfig()
-		config.Sampler = name
+		config.Sampler, config.Chains = name, 2
 		resolved, err := config.resolve()
 		if err != nil {
 			t.Fatal(err)
@@ -64,7 +67,7 @@ func TestDefaultSchedules(t *testing.T) {
 
 func TestSampler(t *testing.T) {
 	for text, want := range map[string]langevin.Sampler{
-		"sgld": langevin.SGLD{}, "sghmc": langevin.SGHMC{Friction: 0.1}, "sghmc:0.3, 0.2": langevin.SGHMC{Friction: 0.3, NoiseEstimate: 0.2},
+		"sgld": langevin.SGLD{}, "swag:3": langevin.SGLD{}, "sghmc": langevin.SGHMC{Friction: 0.1}, "sghmc:0.3, 0.2": langevin.SGHMC{Friction: 0.3, NoiseEstimate: 0.2},
 		"baoab:2": langevin.BAOAB{Friction: 2}, "sgnht": langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB},
 	} {
 		if got, err := (Config{Sampler: text}).sampler(1); err != nil || got != want {
@@ -90,6 +93,8 @@ func TestPlan(t *testing.T) {
 	}{
 		{"sgld", 60000, langevin.Plan{Steps: 4800, BurnIn: 1800, Thinning: 300}},
 		{"sgld", 333, langevin.Plan{Steps: 26, BurnIn: 9, Thinning: 1}},
+		{"swag:5", 60000, langevin.Plan{Steps: 4800, BurnIn: 1800, Thinning: 300}},
+		{"bbb", 60000, langevin.Plan{Steps: 4800, BurnIn: 4799, Thinning: 1}},
 		{"sgd", 60000, langevin.Plan{Steps: 4800, BurnIn: 4799, Thinning: 1}},
 		{"sgd", 100, langevin.Plan{Steps: 8, BurnIn: 7, Thinning: 1}},
 	} {
@@ -108,14 +113,15 @@ func TestPlan(t *testing.T) {
 func TestParsePrior(t *testing.T) {
 	for text, want := range map[string]langevin.Prior{
 		"flat": langevin.Flat(), "gaussian:0.3": langevin.Gaussian(0.3), "laplace:0.1": langevin.Laplace(0.1),
-		"student-t:3,0.1": langevin.StudentT(3, 0.1), "student-t:3, 0.1": langevin.StudentT(3, 0.1),
+		"scale-mixture:0.25,1,0.1": langevin.ScaleMixture(0.25, 1, 0.1),
+		"student-t:3,0.1":          langevin.StudentT(3, 0.1), "student-t:3, 0.1": langevin.StudentT(3, 0.1),
 	} {
 		if got, err := parsePrior(text); err != nil || got != want {
 			t.Errorf("%q: %v (%v), want %v", text, got, err, want)
 		}
 	}
 	for _, text := range []string{"", "flat:1", "gaussian", "gaussian:", "gaussian:x", "gaussian:0.1,2", "gaussian:0", "gaussian:NaN",
-		"laplace:-1", "student-t:3", "student-t:0,1", "cauchy:1"} {
+		"scale-mixture:0.5,0.1,1", "scale-mixture:0.5", "laplace:-1", "student-t:3", "student-t:0,1", "cauchy:1"} {
 		if p, err := parsePrior(text); err == nil {
 			t.Errorf("%q: %v, want an error", text, p)
 		}
@@ -129,5 +135,25 @@ func TestListing(t *testing.T) {
 	long := listing("Models", strings.Repeat("a", 60), strings.Repeat("b", 60))
 	if want := "\nModels:    " + strings.Repeat("a", 60) + ",\n" + strings.Repeat(" ", 11) + strings.Repeat("b", 60); long != want {
 		t.Errorf("%q, want %q", long, want)
+	}
+}
+
+// A cyclical run explores and samples in each cycle, at temperatures and rates that go with it.
+func TestCyclicalPlan(t *testing.T) {
+	config := defaultConfig()
+	config.Sampler, config.Cycles = "sghmc", new(4)
+	config, err := config.resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if config.Schedule != "cyclical:0.04,4" || *config.BurnIn != 1 {
+		t.Errorf("schedule %q, burn-in %d, want cyclical:0.04,4 and 1 of 2 epochs", config.Schedule, *config.BurnIn)
+	}
+	got, rates, err := config.plan("data", 60000)
+	if want := (langevin.Plan{Steps: 4800, BurnIn: 600, Thinning: 240, Cycles: 4}); err != nil || got != want {
+		t.Errorf("%+v, want %+v (%v)", got, want, err)
+	}
+	if rates[0] != 0.04 || rates[1200] != 0.04 || !(rates[1199] < 1e-6) {
+		t.Errorf("rates %v, %v, %v at the ends of a cycle", rates[0], rates[1199], rates[1200])
 	}
 }

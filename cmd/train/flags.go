@@ -23,21 +23,23 @@ func (c *Config) bindFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.Schedule, "schedule", c.Schedule, "learning rate on the mean loss by step, see Schedules above (default depends on the sampler)")
 	f.IntVar(&c.Batch, "batch", c.Batch, "examples per minibatch")
 	f.IntVar(&c.Epochs, "epochs", c.Epochs, "passes over the data, burn-in included")
-	optional(f, &c.BurnIn, "int", strconv.Atoi, "burn-in", "epochs before the first sample (default 3/8 of the epochs)")
-	optional(f, &c.Samples, "int", strconv.Atoi, "samples", "samples per chain, evenly spaced after burn-in (default 10)")
+	optional(f, &c.BurnIn, "int", strconv.Atoi, "burn-in", "epochs before the first sample, of each cycle (default 3/8 of them)")
+	optional(f, &c.Samples, "int", strconv.Atoi, "samples", "samples per chain, evenly spaced after burn-in, or drawn when the run is over, or passes of mc-dropout (default 10)")
+	optional(f, &c.Cycles, "int", strconv.Atoi, "cycles", "cyclical sampling: each cycle explores without noise for its burn-in, then samples (default: none)")
 	f.IntVar(&c.Chains, "chains", c.Chains, "Markov chains, started from different initial values")
 	optional(f, &c.Prior, "string", parseText, "prior", "prior of each weight: "+priorForms+" (default gaussian:0.316)")
 	optional(f, &c.Temperature, "float", parseFloat, "temperature", "temperature of the posterior (default 1)")
-	optional(f, &c.Gamma, "string", parseText, "gamma", "psgld's treatment of Gamma: frozen or none (default frozen)")
-	optional(f, &c.Alpha, "float", parseFloat, "alpha", "psgld's memory of squared gradients (default 0.99)")
-	optional(f, &c.Lambda, "float", parseFloat, "lambda", "psgld's bound on the preconditioner (default 1e-5)")
+	optional(f, &c.Gamma, "string", parseText, "gamma", "psgld's treatment of Gamma: frozen, none, hutchinson or exact (default frozen)")
+	optional(f, &c.Alpha, "float", parseFloat, "alpha", "preconditioners' memory of squared gradients (default 0.99)")
+	optional(f, &c.Lambda, "float", parseFloat, "lambda", "what bounds or damps preconditioners (default 1e-5 for psgld, 1e-3 for fsgld, 0.1 for ksgld)")
 	f.Uint64Var(&c.Seed, "seed", c.Seed, "seed of everything random")
-	bindDevice(f, &c.Device, &c.Threads)
+	bindDevice(f, &c.Device, &c.Threads, &c.Precision)
 }
 
-func bindDevice(f *pflag.FlagSet, device *string, threads *int) {
+func bindDevice(f *pflag.FlagSet, device *string, threads *int, precision *string) {
 	f.StringVar(device, "device", "auto", "device: "+strings.Join(deviceNames, " or "))
 	f.IntVar(threads, "threads", 0, "threads of the cpu device, 0 for all")
+	f.StringVar(precision, "precision", "", "operands of the matrix products on GPUs: "+strings.Join(precisions, ", ")+" (default fp32)")
 }
 
 // optionalValue is a flag whose absence can be told from any value.

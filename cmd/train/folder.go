@@ -104,7 +104,7 @@ func makeFolder(folder string) error {
 
 // sweep removes what a process that was killed had begun to write: files under the names that renameio gives them until they are whole.
 func sweep(folder string) error {
-	for _, pattern := range []string{".metrics.jsonl*", ".manifest.json*", "samples/.chain*", "checkpoint/.state*"} {
+	for _, pattern := range []string{".metrics.jsonl*", ".manifest.json*", "samples/.chain*", "states/.chain*", "checkpoint/.state*"} {
 		files, err := fs.Glob(os.DirFS(folder), pattern)
 		if err != nil {
 			return errors.Wrap(err, "train: run folder")
@@ -139,13 +139,13 @@ type metricsLog struct {
 
 // metricsLine is one line of metrics.jsonl: means over the window's steps and all chains.
 type metricsLine struct {
-	Step        int     `json:"step"` // made by the end of the window
-	Epoch       float64 `json:"epoch"`
-	Loss        float64 `json:"loss"`
-	Accuracy    float64 `json:"accuracy"`
-	Rate        float64 `json:"rate"`
-	Temperature float64 `json:"temperature"` // configurational
-	Requested   float64 `json:"requestedTemperature"`
+	Step        int      `json:"step"` // made by the end of the window
+	Epoch       float64  `json:"epoch"`
+	Loss        float64  `json:"loss"`
+	Accuracy    float64  `json:"accuracy"`
+	Rate        float64  `json:"rate"`
+	Temperature *float64 `json:"temperature,omitempty"` // configurational, where there is one
+	Requested   float64  `json:"requestedTemperature"`
 }
 
 func newMetricsLog(folder string) (*metricsLog, error) {

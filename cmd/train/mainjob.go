@@ -19,6 +19,7 @@ type mainJob struct {
 	seed       uint64
 	device     string
 	threads    int
+	precision  string
 	folder     string
 	dataFolder string
 	letters    string
@@ -53,7 +54,7 @@ func (j *mainJob) bindFlags(f *pflag.FlagSet) {
 	f.StringVar(&j.folder, "folder", "", "run folder, new or empty (default runs/main-1, -2, ...)")
 	f.Uint64Var(&j.seed, "seed", 1, "seed of everything random")
 	bindDataFolder(f, &j.dataFolder)
-	bindDevice(f, &j.device, &j.threads)
+	bindDevice(f, &j.device, &j.threads, &j.precision)
 }
 
 // outcome is one method's run and how it does.
@@ -70,15 +71,15 @@ func (j *mainJob) run(ctx context.Context, c *console) error {
 	if err := j.prepare(); err != nil {
 		return err
 	}
-	data, err := j.load(ctx, c)
-	if err != nil {
-		return err
-	}
-	device, err := openDevice(j.device, j.threads, c)
+	device, err := openDevice(j.device, j.threads, j.precision, c)
 	if err != nil {
 		return err
 	}
 	defer device.Close()
+	data, err := j.load(ctx, c)
+	if err != nil {
+		return err
+	}
 	if err := printSummary(j.methods[0].config, data.train, c); err != nil {
 		return err
 	}
@@ -104,7 +105,7 @@ func (j *mainJob) prepare() error {
 	if err := checkData("letters", j.letters, lettersSets); err != nil {
 		return err
 	}
-	if err := checkDevice(j.device, j.threads); err != nil {
+	if err := checkDevice(j.device, j.threads, j.precision); err != nil {
 		return err
 	}
 	if j.folder == "" {
@@ -132,7 +133,8 @@ func (j *mainJob) load(ctx context.Context, c *console) (shows, error) {
 
 // try trains with one method and scores it.
 func (j *mainJob) try(ctx context.Context, m method, data shows, device tensor.Device, c *console) (outcome, error) {
-	m.config.Seed, m.config.Device, m.config.Threads, m.config.DataFolder = j.seed, j.device, j.threads, j.dataFolder
+	m.config.Seed, m.config.Device, m.config.Threads, m.config.Precision = j.seed, j.device, j.threads, j.precision
+	m.config.DataFolder = j.dataFolder
 	o := outcome{method: m}
 	folder := filepath.Join(j.folder, strings.ToLower(m.title))
 	var err error

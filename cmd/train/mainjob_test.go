@@ -42,7 +42,7 @@ func TestMainJob(t *testing.T) {
 	if err := j.run(context.Background(), c); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"run    accuracy", "on letters", "\nSGD ", "\nSGLD ", "\npSGLD ", "split R-hat", "temperature  requested  kinetic  measured  ",
+	for _, want := range []string{"run    accuracy", "on letters", "\nSGD ", "\nSGLD ", "\npSGLD ", "split R-hat", "temperature  requested  measured  ",
 		"Run folder: " + j.folder} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("results %q, want %q", out, want)

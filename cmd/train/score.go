@@ -53,12 +53,13 @@ func wantRuns(command *cobra.Command, runs []string) error {
 type scoring struct {
 	data, folder, device string
 	threads              int
+	precision            string
 }
 
 func (s *scoring) bindFlags(command *cobra.Command) {
 	command.Flags().StringVar(&s.data, "data", "", "data set whose test images are predicted (default: the one trained on)")
 	bindDataFolder(command.Flags(), &s.folder)
-	bindDevice(command.Flags(), &s.device, &s.threads)
+	bindDevice(command.Flags(), &s.device, &s.threads, &s.precision)
 }
 
 // run scores runs, and how they tell another data set from theirs if there is one.
@@ -73,7 +74,7 @@ func (s *scoring) run(ctx context.Context, runs []string, other string, c *conso
 			return err
 		}
 	}
-	if err := checkDevice(s.device, s.threads); err != nil {
+	if err := checkDevice(s.device, s.threads, s.precision); err != nil {
 		return err
 	}
 	if err := s.sameData(runs); err != nil {
@@ -82,6 +83,11 @@ func (s *scoring) run(ctx context.Context, runs []string, other string, c *conso
 	if other == s.data {
 		return usage("train: out: %s is the runs' own kind of data", other)
 	}
+	device, err := openDevice(s.device, s.threads, s.precision, c)
+	if err != nil {
+		return err
+	}
+	defer device.Close()
 	in, err := loadData(ctx, s.data, datasets.Test, s.folder, c)
 	if err != nil {
 		return err
@@ -92,11 +98,6 @@ func (s *scoring) run(ctx context.Context, runs []string, other string, c *conso
 			return err
 		}
 	}
-	device, err := openDevice(s.device, s.threads, c)
-	if err != nil {
-		return err
-	}
-	defer device.Close()
 	return printAssessments(ctx, runs, runs, in, out, device, c)
 }
 

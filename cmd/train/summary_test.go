@@ -21,11 +21,15 @@ func TestPrintRuns(t *testing.T) {
 	sgld, sgd := defaultConfig(), defaultConfig()
 	sgld.Temperature = new(1.0)
 	sgd.Sampler = "sgd"
-	layers := func(a, b float64) []layerTemperature { return []layerTemperature{{"conv1", a}, {"linear1", b}} }
+	layers := func(a, b float64) []layerTemperature {
+		return []layerTemperature{{"conv1", a, math.NaN()}, {"linear1", b, math.NaN()}}
+	}
 	jump := append(make([]float64, 500), slices.Repeat([]float64{1}, 500)...)
+	kinetic := layers(1, 1.1)
+	kinetic[0].kinetic, kinetic[1].kinetic = 0.99, 1.03
 	results := []result{
 		{config: sgd, watched: "conv1.weight[3]", samples: 1, seconds: 12.3, temperature: 0.0123, kinetic: math.NaN(), layers: layers(0.01, 0.02)},
-		{config: sgld, samples: 10, seconds: 99.6, temperature: 1.04, kinetic: 0.998, layers: layers(1, 1.1),
+		{config: sgld, samples: 10, seconds: 99.6, temperature: 1.04, kinetic: 0.998, layers: kinetic,
 			lossTrace: [][]float64{wave(1000)}, weightTrace: [][]float64{wave(1000)}},
 		{config: sgld, samples: 10, temperature: 0.5, kinetic: math.NaN(), layers: layers(0.4, 0.6),
 			lossTrace: [][]float64{wave(1000)}, weightTrace: [][]float64{jump}},
@@ -42,14 +46,16 @@ good          10      100                    0.999               0.999
 short         10        0                    0.999                +Inf
 resumed        0        0                        -                   -
 
-temperature  requested  kinetic  measured  conv1  linear1
----------------------------------------------------------
-SGD                  -        -    0.0123   0.01     0.02
-good                 1    0.998      1.04      1      1.1
-short                1        -       0.5    0.4      0.6
-resumed              1        -         -      -        -
+temperature    requested  measured  conv1  linear1
+--------------------------------------------------
+SGD                    -    0.0123   0.01     0.02
+good                   1      1.04      1      1.1
+good, kinetic          1     0.998   0.99     1.03
+short                  1       0.5    0.4      0.6
+resumed                1         -      -        -
 Measured temperatures, in all and by layer, are configurational: in equilibrium they are the requested one.
-Kinetic ones, of samplers with momentum, settle far sooner.
+Kinetic ones, of samplers with momentum, are the velocities', which settle far sooner.
+good: kinetic temperature 1.03 in linear1, requested 1. Smaller rates or larger batches would bring it closer.
 short: not in equilibrium: measured temperature 0.5, requested 1.
 short: not mixed: split R-hat above 1.01. A longer run would come closer.
 `

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/cuda/emulator"
+)
+
+// onGPU is a short run on a GPU.
+func onGPU(folder string, more ...string) []string {
+	arguments := strings.Fields("fit --device cuda --data notmnist --model lenet-small --sampler sghmc --schedule constant:0.002 --batch 6 --epochs 2 --burn-in 0 --samples 5 --chains 2")
+	return append(append(arguments, "--folder", folder), more...)
+}
+
+// TestRunsOnAGPU uses the emulated one: runs train, stop, go on and fail there as they do on the CPU.
+func TestRunsOnAGPU(t *testing.T) {
+	t.Setenv(cuda.DriverVariable, emulator.Build(t))
+	p := newProcesses(t)
+	if err := writeLetters(p.path("data/notmnist"), 30, 10); err != nil {
+		t.Fatal(err)
+	}
+	code, stdout, stderr := p.end("train", []string{"devices"}, "", nil)
+	if code != 0 || !strings.Contains(stdout, "\ncuda:0: Emulated GPU, compute capability 9.0") || !strings.Contains(stdout, "\ndriver library ") {
+		t.Fatalf("devices says %q, %q", stdout, stderr)
+	}
+	p.want(0, "train", onGPU("whole"))
+	code, _, stderr = p.end("train", onGPU("killed"), "killed/samples/chain00000-step000000004.safetensors", syscall.SIGKILL)
+	p.check(code, -1, stderr, nil)
+	p.want(0, "train", []string{"fit", "--resume", "killed"}, "resumed after ")
+	if err := sameRuns(p.path("whole"), p.path("killed")); err != nil {
+		t.Error(err)
+	}
+	p.want(0, "train", []string{"eval", "--device", "auto", "killed"}, "device: cuda:0 (Emulated GPU, ", ", the first GPU")
+
+	t.Setenv("POLLEN_EMULATOR_FAIL", "cuGraphLaunch:5:719")
+	p.want(exitFailure, "train", onGPU("broken"), "cuGraphLaunch: CUDA_ERROR_LAUNCH_FAILED", "Go on with: train fit --resume broken")
+	t.Setenv("POLLEN_EMULATOR_FAIL", "")
+	p.want(0, "train", []string{"fit", "--resume", "broken"})
+	if err := sameRuns(p.path("whole"), p.path("broken")); err != nil {
+		t.Error(err)
+	}
+
+	t.Setenv("POLLEN_EMULATOR_MEMORY", "33554432")
+	p.want(exitFailure, "train", onGPU("large", "--batch", "30", "--chains", "1000"), "do not fit on GPU 0 (Emulated GPU)", "chains do")
+	t.Setenv("POLLEN_EMULATOR_MEMORY", "")
+	t.Setenv("POLLEN_EMULATOR_DEVICES", "0")
+	p.want(exitFailure, "train", onGPU("nowhere"), "finds no GPU")
+	p.want(exitFailure, "train", onGPU("nowhere", "--device", "cuda:1"), "finds no GPU")
+}
