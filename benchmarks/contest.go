@@ -19,6 +19,7 @@ type side struct {
 	name  string
 	does  contestant
 	steps int // of a round
+	most  int // steps of a round, mostSteps if 0
 	times []float64
 }
 
@@ -59,13 +60,14 @@ func (s *side) warm() error {
 	if _, err := s.does.run(2); err != nil {
 		return err
 	}
-	for s.steps = 1; ; s.steps = min(mostSteps, 4*s.steps) {
+	most := max(s.most, mostSteps)
+	for s.steps = 1; ; s.steps = min(most, 4*s.steps) {
 		seconds, err := s.does.run(s.steps)
 		if err != nil {
 			return err
 		}
-		if seconds > roundSeconds/8 || s.steps == mostSteps {
-			s.steps = max(1, min(mostSteps, int(roundSeconds*float64(s.steps)/seconds)))
+		if seconds > roundSeconds/8 || s.steps == most {
+			s.steps = max(1, min(most, int(roundSeconds*float64(s.steps)/seconds)))
 			return nil
 		}
 	}

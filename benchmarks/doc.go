@@ -4,11 +4,12 @@
 //	go run ./benchmarks chains    1, 2, 4 and 16 chains: images per second of all together
 //	go run ./benchmarks predict   class probabilities under a sample, and averages over samples
 //	go run ./benchmarks kernels   kernels, as shares of the machine's measured peaks
+//	go run ./benchmarks gpu       on a GPU: steps of many chains, updates, convolutions, each launch of a step; PyTorch and JAX there
 //
 // The sides of a comparison take turns: in each round each of them makes a number of steps, so that what else the machine does
 // falls on all. Figures are medians over rounds; ratios are of medians. --json writes them with the machine's description, for
 // benchmarks/history.
 //
-// PyTorch and JAX run in a process of their own, peers/torch_mnist.py and peers/jax_mnist.py, which --python starts (see
-// peers/requirements.txt); one that is absent is left out, with a message.
+// PyTorch and JAX run in a process of their own, in peers/, which --python starts (see peers/requirements.txt); one that is
+// absent is left out, with a message.
 package main

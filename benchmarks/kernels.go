@@ -222,8 +222,8 @@ func updateKernels(c *cobra.Command, o *options, threads int, r *record) (err er
 		if err != nil {
 			return err
 		}
-		p := &pollen{host: tensor.NewHost(threads)}
-		if p.session, err = program.Load(p.host, graph.LoadOptions{Seed: 1}); err != nil {
+		p := &pollen{device: tensor.NewHost(threads)}
+		if p.session, err = program.Load(p.device, graph.LoadOptions{Seed: 1}); err != nil {
 			return err
 		}
 		copied := newCopied(int(u.floats/2*updated), threads)

@@ -49,7 +49,7 @@ func command() *cobra.Command {
 		}
 		return nil
 	}
-	root.AddCommand(stepCommand(&o), chainsCommand(&o), predictCommand(&o), kernelsCommand(&o))
+	root.AddCommand(stepCommand(&o), chainsCommand(&o), predictCommand(&o), kernelsCommand(&o), gpuCommand(&o))
 	return root
 }
 

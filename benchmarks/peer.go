@@ -51,6 +51,13 @@ type peerRequest struct {
 	Rate    float64 `json:"rate,omitempty"`
 	Prior   float64 `json:"prior,omitempty"` // deviation
 	Steps   int     `json:"steps,omitempty"`
+
+	// Of the peers on a GPU, which answer many requests for work.
+	Work       string `json:"work,omitempty"` // train, update, copy or convolution
+	Chains     int    `json:"chains,omitempty"`
+	Precision  string `json:"precision,omitempty"`
+	Parameters int    `json:"parameters,omitempty"`
+	Direction  string `json:"direction,omitempty"` // of a convolution: forward, input or filter
 }
 
 type peerAnswer struct {
@@ -60,6 +67,21 @@ type peerAnswer struct {
 }
 
 func openPeer(o options, program, mode string, t training) (contestant, error) {
+	p, err := startPeer(o, program)
+	if err != nil {
+		return nil, err
+	}
+	_, err = p.ask(peerRequest{
+		Network: t.network, Batch: t.batch, Sampler: t.sampler, Mode: mode, Threads: o.threads, Rate: rate, Prior: priorDeviation,
+	})
+	if err != nil {
+		return nil, closeAfter(p, err)
+	}
+	return p, nil
+}
+
+// startPeer starts a peer's process.
+func startPeer(o options, program string) (*peer, error) {
 	command := exec.Command(o.python, "-c", program)
 	command.Stderr = os.Stderr
 	in, err := command.StdinPipe()
@@ -73,14 +95,7 @@ func openPeer(o options, program, mode string, t training) (contestant, error) {
 	if err := command.Start(); err != nil {
 		return nil, absent{errors.Wrap(err, "benchmarks: peer")}
 	}
-	p := &peer{command: command, in: in, out: bufio.NewReader(out)}
-	_, err = p.ask(peerRequest{
-		Network: t.network, Batch: t.batch, Sampler: t.sampler, Mode: mode, Threads: o.threads, Rate: rate, Prior: priorDeviation,
-	})
-	if err != nil {
-		return nil, closeAfter(p, err)
-	}
-	return p, nil
+	return &peer{command: command, in: in, out: bufio.NewReader(out)}, nil
 }
 
 // closeAfter ends the process and returns the error that was the reason.

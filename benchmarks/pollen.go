@@ -37,17 +37,21 @@ const (
 
 // pollen is a session of ours.
 type pollen struct {
-	host    *tensor.Host
+	device  tensor.Device
 	session *graph.Session
 }
 
 func newPollen(t training, threads, chains int) (contestant, error) {
+	return loadPollen(t, tensor.NewHost(threads), chains)
+}
+
+func loadPollen(t training, device tensor.Device, chains int) (contestant, error) {
 	program, err := t.compile()
 	if err != nil {
 		return nil, err
 	}
-	p := &pollen{host: tensor.NewHost(threads)}
-	if p.session, err = program.Load(p.host, graph.LoadOptions{Seed: 1, Chains: chains}); err != nil {
+	p := &pollen{device: device}
+	if p.session, err = program.Load(p.device, graph.LoadOptions{Seed: 1, Chains: chains}); err != nil {
 		return nil, err
 	}
 	images, classes := fixedData(t.examples())
@@ -117,5 +121,5 @@ func (p *pollen) close() error {
 	if err := p.session.Close(); err != nil {
 		return err
 	}
-	return p.host.Close()
+	return p.device.Close()
 }

@@ -30,6 +30,7 @@ type machine struct {
 	Go        string             `json:"go"`
 	Revision  string             `json:"revision"`
 	Load      string             `json:"load"` // the system's load averages when the run began: a busy machine shows here
+	GPU       string             `json:"gpu,omitempty"`
 	Peaks     map[string]float64 `json:"peaks,omitempty"`
 }
 

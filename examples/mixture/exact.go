@@ -3,6 +3,11 @@ package main
 import (
 	"cmp"
 	"math"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/report"
 	"github.com/pollen-ml/pollen/tensor/random"
@@ -60,15 +65,37 @@ func exact(data []float64) (summary, report.Levels) {
 	return summary{s.mean1 / mass, s.mean2 / mass, s.positive / mass}, levels
 }
 
-func (c states) summary() summary {
-	var s summary
-	n := float64(len(c.theta1))
-	for i := range c.theta1 {
-		s.mean1 += c.theta1[i] / n
-		s.mean2 += c.theta2[i] / n
-		if c.theta2[i] > 0 {
-			s.positive += 1 / n
+// summary are averages over all chains, weighted by the step size.
+func (s states) summary() summary {
+	var got summary
+	total := 0.0
+	for draw, weight := range s.weights {
+		for i := draw * s.chains; i < (draw+1)*s.chains; i++ {
+			total += weight
+			got.mean1 += weight * s.theta1[i]
+			got.mean2 += weight * s.theta2[i]
+			if s.theta2[i] > 0 {
+				got.positive += weight
+			}
 		}
 	}
-	return s
+	return summary{got.mean1 / total, got.mean2 / total, got.positive / total}
+}
+
+// readPoints reads a file of points, one a line; a first line that is not a number is a heading.
+func readPoints(file string) ([]float64, error) {
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, errors.Wrap(err, "mixture: points")
+	}
+	var points []float64
+	for i, word := range strings.Fields(string(text)) {
+		x, err := strconv.ParseFloat(word, 64)
+		if err == nil {
+			points = append(points, x)
+		} else if i > 0 {
+			return nil, errors.Wrapf(err, "mixture: points: %s: number %d", file, i)
+		}
+	}
+	return points, nil
 }

@@ -3,9 +3,10 @@ package main
 import (
 	"math"
 	"os"
-	"strconv"
-	"strings"
 	"testing"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
 )
 
 func near(t *testing.T, what string, got, want, tolerance float64) {
@@ -15,20 +16,25 @@ func near(t *testing.T, what string, got, want, tolerance float64) {
 	}
 }
 
+// published are the published points, which are optional; the tests have made ones in their place.
+func published(t *testing.T) (points []float64, ok bool) {
+	t.Helper()
+	const path = "../../../shared/data/mixture100.csv"
+	if _, err := os.Stat(path); err != nil {
+		return observations(), false
+	}
+	points, err := readPoints(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return points, true
+}
+
 // The published points have published moments.
 func TestExactOfPublishedData(t *testing.T) {
-	const path = "../../../shared/data/mixture100.csv"
-	table, err := os.ReadFile(path)
-	if err != nil {
-		t.Skipf("the optional data %s is absent", path)
-	}
-	var data []float64
-	for _, word := range strings.Fields(string(table))[1:] {
-		x, err := strconv.ParseFloat(word, 64)
-		if err != nil {
-			t.Fatal(err)
-		}
-		data = append(data, x)
+	data, ok := published(t)
+	if !ok {
+		t.Skip("the optional data mixture100.csv are absent")
 	}
 	s, levels := exact(data)
 	near(t, "E[theta1]", s.mean1, 0.48999, 5e-5)
@@ -42,38 +48,100 @@ func TestExactOfPublishedData(t *testing.T) {
 	}
 }
 
-// Many chains find both modes, in their shares; a chain in one of them would be wrong by 1.4 in theta2. The tolerances are four
-// standard errors.
-func TestManyChains(t *testing.T) {
+// The loss and its slopes are those of the mixture.
+func TestTiedMeans(t *testing.T) {
 	data := observations()
-	want, _ := exact(data)
-	const chains = 512
-	kept, err := sample(data, setting{chains: chains, steps: 200, draws: 4, spacing: 25, first: 0.012, last: 0.002, dispersed: true})
+	b := graph.New(tensor.Float64)
+	theta1, theta2, loss := model(b, data, len(data), true)
+	gradients := b.Gradients(loss, theta1, theta2)
+	b.Output("loss", loss)
+	b.Output("slope1", gradients[0])
+	b.Output("slope2", gradients[1])
+	value := func(theta1, theta2 float64) float64 {
+		total := 0.0
+		for _, x := range data {
+			p := math.Exp(-(x-theta1)*(x-theta1)/4) + math.Exp(-(x-theta1-theta2)*(x-theta1-theta2)/4)
+			total -= math.Log(p / 2 / math.Sqrt(4*math.Pi))
+		}
+		return total / float64(len(data))
+	}
+	err := load(b, 1, func(session *graph.Session) error {
+		for _, at := range [][2]float64{{1, 1}, {-0.3, 1.5}, {2, -5}, {0, 0}} {
+			got := map[string]float64{}
+			for i, name := range []string{"theta1", "theta2"} {
+				if err := graph.Write(session, name, 0, 0, at[i:i+1]); err != nil {
+					return err
+				}
+			}
+			if err := session.Run(1); err != nil {
+				return err
+			}
+			for _, name := range []string{"loss", "slope1", "slope2"} {
+				var v [1]float64
+				if err := graph.Read(session, name, 0, 0, v[:]); err != nil {
+					return err
+				}
+				got[name] = v[0]
+			}
+			const d = 1e-6
+			near(t, "loss", got["loss"], value(at[0], at[1]), 1e-12)
+			near(t, "slope by theta1", got["slope1"], (value(at[0]+d, at[1])-value(at[0]-d, at[1]))/(2*d), 1e-8)
+			near(t, "slope by theta2", got["slope2"], (value(at[0], at[1]+d)-value(at[0], at[1]-d))/(2*d), 1e-8)
+		}
+		return nil
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(kept.theta1) != 4*chains {
-		t.Fatalf("%d states, want %d", len(kept.theta1), 4*chains)
-	}
-	got, errors := kept.summary(), 4/math.Sqrt(chains)
-	near(t, "E[theta1]", got.mean1, want.mean1, 0.77*errors)
-	near(t, "E[theta2]", got.mean2, want.mean2, 1.51*errors)
-	near(t, "P(theta2>0)", got.positive, want.positive, 0.5*errors)
-	// sd(theta2) = 1.42 because there are two modes; one has 0.5.
-	square := 0.0
-	for _, theta2 := range kept.theta2 {
-		square += (theta2 - got.mean2) * (theta2 - got.mean2) / float64(len(kept.theta2))
-	}
-	near(t, "sd(theta2)", math.Sqrt(square), 1.42, 0.1)
 }
 
-// A chain with the published step sizes, which begins in one mode, stays there for most of its time.
+// Many chains find both modes, in their shares, by every sampler. The tolerances are four and a half standard errors of as many independent draws as there
+// are chains. The samplers that are made for it cross.
+func TestManyChains(t *testing.T) {
+	data, _ := published(t)
+	want, _ := exact(data)
+	for _, m := range manyChains(data, 512) {
+		kept, err := m.draw()
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, errors := kept.summary(), 4.5/math.Sqrt(float64(kept.chains))
+		near(t, m.name+": E[theta1]", got.mean1, want.mean1, 0.77*errors)
+		near(t, m.name+": E[theta2]", got.mean2, want.mean2, 1.51*errors)
+		near(t, m.name+": P(theta2>0)", got.positive, want.positive, 0.5*errors)
+		least := map[string]float64{"cyclical SGLD": 0.05, "SGHMC": 0.3, replicaExchange: 0.5, "HMC": 0.3}[m.name]
+		if crossed := kept.crossed(); crossed < least {
+			t.Errorf("%s: %v of the chains were seen in both modes, want %v at least", m.name, crossed, least)
+		}
+	}
+}
+
+// Chains with the published step sizes, which begin in one mode, stay there for most of their time.
 func TestOneChainMistakesAMode(t *testing.T) {
-	kept, err := sample(observations(), setting{chains: 1, steps: 10000, draws: 500, spacing: 10, first: 0.005, last: 0.00005})
+	data, _ := published(t)
+	want, _ := exact(data)
+	for _, m := range oneChain(data)[1:] {
+		kept, err := m.draw()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if wrong := kept.typicalError(want.mean2); wrong < 0.6 {
+			t.Errorf("%s: E[theta2] is off by %v, want 0.6 at least", m.name, wrong)
+		}
+	}
+}
+
+// SGD ends in a mode.
+func TestDescent(t *testing.T) {
+	data, ok := published(t)
+	theta1, theta2, err := descent(data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if share := kept.summary().positive; share > 0.3 && share < 0.7 {
-		t.Errorf("one chain has P(theta2>0) = %v: the modes are not apart", share)
+	if ok {
+		near(t, "theta1", theta1, -0.2327, 0.1)
+		near(t, "theta2", theta2, 1.5129, 0.1)
+	} else if theta2 < 1 {
+		t.Errorf("SGD ends at (%v, %v), want the mode that it began next to", theta1, theta2)
 	}
 }

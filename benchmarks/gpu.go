@@ -1,0 +1,242 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/pkg/errors"
+	"github.com/spf13/cobra"
+
+	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// mostGPUSteps is how many steps a round on a GPU has at most: a step takes microseconds.
+const mostGPUSteps = 4096
+
+// gpuFlags say what is timed on a GPU.
+type gpuFlags struct {
+	gpu                      int
+	work, steps, samplers    []string
+	precisions, peers        []string
+	chains, updates, batches []int
+	budget                   time.Duration
+}
+
+func gpuCommand(o *options) *cobra.Command {
+	var f gpuFlags
+	c := &cobra.Command{
+		Use:   "gpu",
+		Short: "On a GPU: training steps of many chains, updates, convolutions, each launch of a step; PyTorch and JAX beside them",
+		Args:  cobra.NoArgs,
+		RunE:  func(c *cobra.Command, _ []string) error { return f.run(c.Context(), o) },
+	}
+	flags := c.Flags()
+	flags.IntVar(&f.gpu, "gpu", 0, "the GPU's number")
+	flags.StringSliceVar(&f.work, "work", []string{"steps", "updates", "convolutions", "launches"}, "what to time, in this order")
+	flags.StringSliceVar(&f.steps, "steps", []string{"mnist-64-64-256:100", "mlp-100:500", "mnist-64-64-256:1024"}, "networks with their batch sizes")
+	flags.StringSliceVar(&f.samplers, "samplers", []string{"sgld"}, "sgd, sgld, psgld")
+	flags.StringSliceVar(&f.precisions, "precisions", []string{"fp32", "tf32", "bf16"}, "of the matrix products")
+	flags.StringSliceVar(&f.peers, "peers", []string{"torch", "torch-graph", "torch-compile", "jax"}, "the other sides")
+	flags.IntSliceVar(&f.chains, "chains", []int{1, 8, 64}, "numbers of chains")
+	flags.IntSliceVar(&f.updates, "updates", []int{1 << 20, 50 << 20}, "parameters that are updated: within the second-level cache, and far beyond it")
+	flags.IntSliceVar(&f.batches, "batches", []int{100, 1024}, "batch sizes of the convolutions")
+	flags.DurationVar(&f.budget, "budget", 8*time.Minute, "begin nothing new after this time")
+	return c
+}
+
+// gpuRun is a run of the command.
+type gpuRun struct {
+	gpuFlags
+	options  options
+	record   *record
+	services []*service
+	deadline time.Time
+	left     []string // what there was no time for
+}
+
+func (f gpuFlags) run(ctx context.Context, o *options) error {
+	r := &gpuRun{gpuFlags: f, options: *o, record: newRecord(), deadline: time.Now().Add(f.budget)}
+	installed, err := cuda.List("")
+	if err != nil {
+		return err
+	}
+	if f.gpu < 0 || f.gpu >= len(installed.GPUs) {
+		return errors.Errorf("benchmarks: no GPU %d, there are %d", f.gpu, len(installed.GPUs))
+	}
+	r.record.Machine.GPU = fmt.Sprintf("%v, CUDA %s", installed.GPUs[f.gpu], installed.Version)
+	fmt.Printf("%s; %s\n", r.record.Machine.GPU, r.record.Machine.describe())
+	for _, s := range gpuServices() {
+		if slices.Contains(f.peers, s.name) {
+			r.services = append(r.services, s)
+			defer s.close()
+		}
+	}
+	works := map[string]func(context.Context) error{
+		"steps": r.timeSteps, "updates": r.timeUpdates, "convolutions": r.timeConvolutions, "launches": r.timeLaunches,
+	}
+	for _, name := range f.work {
+		work, ok := works[name]
+		if !ok {
+			return errors.Errorf("benchmarks: no work %q; there are steps, updates, convolutions, launches", name)
+		}
+		if err := work(ctx); err != nil {
+			return errors.Wrap(err, name)
+		}
+	}
+	if len(r.left) > 0 {
+		fmt.Printf("no time was left for: %s\n", strings.Join(r.left, "; "))
+	}
+	return r.record.write(o.json)
+}
+
+// late tells whether there is no time for a comparison any more.
+func (r *gpuRun) late(comparison string) bool {
+	if time.Now().Before(r.deadline) {
+		return false
+	}
+	r.left = append(r.left, comparison)
+	return true
+}
+
+func (r *gpuRun) open(precision string) (tensor.Device, error) {
+	return cuda.Open(cuda.Options{GPUs: []int{r.gpu}, Precision: cuda.Precision(precision)})
+}
+
+// parseTraining reads "mnist-64-64-256:100".
+func parseTraining(text, sampler string) (training, error) {
+	network, size, _ := strings.Cut(text, ":")
+	batch, err := strconv.Atoi(size)
+	if err != nil || batch < 1 {
+		return training{}, errors.Errorf("benchmarks: step %q, wants a network and a batch size, as mlp-100:500", text)
+	}
+	return training{network, batch, sampler}, nil
+}
+
+func (r *gpuRun) timeSteps(ctx context.Context) error {
+	for _, precision := range r.precisions {
+		for _, step := range r.steps {
+			for _, sampler := range r.samplers {
+				for _, chains := range r.chains {
+					t, err := parseTraining(step, sampler)
+					if err != nil {
+						return err
+					}
+					comparison := fmt.Sprintf("step %s batch %d %s, %d chains, %s", t.network, t.batch, sampler, chains, precision)
+					if r.late(comparison) {
+						continue
+					}
+					request := peerRequest{
+						Work: "train", Network: t.network, Batch: t.batch, Sampler: sampler, Chains: chains, Precision: precision,
+						Rate: rate, Prior: priorDeviation,
+					}
+					open := func(device tensor.Device) (contestant, error) { return loadPollen(t, device, chains) }
+					if err := r.compare(ctx, comparison, precision, open, request, float64(chains*t.batch), "images"); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// compare times Pollen's work and the peers'. Work that does not fit into the GPU's memory is left out.
+func (r *gpuRun) compare(ctx context.Context, comparison, precision string, open func(tensor.Device) (contestant, error), request peerRequest,
+	items float64, unit string,
+) (err error) {
+	device, err := r.open(precision)
+	if err != nil {
+		return err
+	}
+	ours, err := open(device)
+	if err != nil {
+		err = firstError(err, device.Close())
+		var memory *cuda.OutOfMemory
+		if errors.As(err, &memory) {
+			fmt.Printf("%s is left out: %v\n", comparison, err)
+			return nil
+		}
+		return err
+	}
+	sides := []*side{{name: "pollen", does: ours, most: mostGPUSteps}}
+	defer func() { err = firstError(err, closeAll(sides)) }()
+	for _, s := range r.services {
+		if r.late(comparison + " of " + s.name) {
+			continue
+		}
+		if other, ok := s.begin(r.options, request); ok {
+			sides = append(sides, other)
+		}
+	}
+	if err := alternate(ctx, sides, r.options.rounds); err != nil {
+		return err
+	}
+	r.record.add(comparison, sides, items, unit)
+	r.record.printFrom(len(r.record.Entries) - len(sides))
+	return nil
+}
+
+// timeUpdates times pSGLD's update beside a copy of memory on the same GPU.
+func (r *gpuRun) timeUpdates(ctx context.Context) error {
+	for _, n := range r.updates {
+		comparison := fmt.Sprintf("psgld update of %d parameters", n)
+		if r.late(comparison) {
+			continue
+		}
+		const floats = 5 // read theta, v and g, written theta and v
+		open := func(device tensor.Device) (contestant, error) {
+			b := graph.New(tensor.Float32)
+			sample(b, langevin.PSGLD{Alpha: psgldAlpha, Lambda: psgldLambda, Gamma: langevin.GammaNone}, b.Parameter("w", nil, n), b.State("gradient", nil, n))
+			program, err := b.Compile()
+			if err != nil {
+				return nil, err
+			}
+			p := &pollen{device: device}
+			p.session, err = program.Load(device, graph.LoadOptions{Seed: 1})
+			return p, err
+		}
+		request := peerRequest{Work: "update", Parameters: n}
+		if err := r.compare(ctx, comparison, "fp32", open, request, 4*floats*float64(n)/1e9, "GB"); err != nil {
+			return err
+		}
+		open = func(device tensor.Device) (contestant, error) { return newGPUCopy(device, 4*n) }
+		comparison, request = fmt.Sprintf("copy of %d floats", n), peerRequest{Work: "copy", Parameters: n}
+		if err := r.compare(ctx, comparison, "fp32", open, request, 8*float64(n)/1e9, "GB"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// gpuCopy copies memory on the GPU: it keeps the memory of a schedule's only chain.
+type gpuCopy struct {
+	device tensor.Device
+	runner tensor.Runner
+}
+
+func newGPUCopy(device tensor.Device, bytes int) (contestant, error) {
+	s := tensor.Schedule{Chains: 1, Keeps: true}
+	s.Bytes[tensor.Chain] = bytes
+	runner, err := device.Load(s)
+	return &gpuCopy{device, runner}, err
+}
+
+func (g *gpuCopy) run(steps int) (float64, error) {
+	return timed(func() error {
+		for range steps {
+			if err := g.runner.Keep(); err != nil {
+				return err
+			}
+		}
+		return g.runner.Run(0)
+	})
+}
+
+func (g *gpuCopy) close() error { return firstError(g.runner.Close(), g.device.Close()) }

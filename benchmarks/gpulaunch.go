@@ -1,0 +1,180 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// plan is a device that keeps the schedule it is given and loads nothing.
+type plan struct {
+	tensor.Device
+	schedule tensor.Schedule
+}
+
+// Load implements tensor.Device.
+func (p *plan) Load(s tensor.Schedule) (tensor.Runner, error) {
+	p.schedule = s
+	return p.Device.Load(s)
+}
+
+// schedule is a training step's launches.
+func (t training) schedule(chains int) (tensor.Schedule, error) {
+	program, err := t.compile()
+	if err != nil {
+		return tensor.Schedule{}, err
+	}
+	host := tensor.NewHost(1)
+	defer host.Close()
+	p := &plan{Device: host}
+	session, err := program.Load(p, graph.LoadOptions{Seed: 1, Chains: chains})
+	if err != nil {
+		return tensor.Schedule{}, err
+	}
+	p.schedule.Keeps = false
+	return p.schedule, session.Close()
+}
+
+// lone is one launch of a schedule, over and over, in memory that is 0.
+type lone struct {
+	device tensor.Device // to close, or nil
+	runner tensor.Runner
+}
+
+func newLone(device tensor.Device, s tensor.Schedule, launch int) (*lone, error) {
+	s.Launches = s.Launches[launch : launch+1]
+	runner, err := device.Load(s)
+	return &lone{runner: runner}, err
+}
+
+func (l *lone) run(steps int) (float64, error) {
+	return timed(func() error { return l.runner.Run(steps) })
+}
+
+func (l *lone) close() error {
+	err := l.runner.Close()
+	if l.device != nil {
+		err = firstError(err, l.device.Close())
+	}
+	return err
+}
+
+// The convolution of mnist-64-64-256 that most of its work is in: 64 to 64 channels, 5x5, on 14x14.
+const (
+	wideFilter = 64 * 64 * 5 * 5
+	wideWork   = 2 * wideFilter * 14 * 14 // operations for an example
+)
+
+// directions are a convolution's kernels, as the peers name them.
+var directions = []struct{ kernel, name string }{{"conv2d_bwd_input", "input"}, {"conv2d_bwd_filter", "filter"}, {"conv2d_", "forward"}}
+
+// wideDirection tells which of its directions a launch computes, "" if it is another launch.
+func wideDirection(l *tensor.Launch) string {
+	for _, a := range l.Arguments {
+		if a.Buffer == nil || a.Buffer.Elements != wideFilter {
+			continue
+		}
+		for _, d := range directions {
+			if strings.HasPrefix(l.Kernel, d.kernel) {
+				return d.name
+			}
+		}
+	}
+	return ""
+}
+
+// timeConvolutions times the wide convolution in its three directions beside cuDNN's best.
+func (r *gpuRun) timeConvolutions(ctx context.Context) error {
+	for _, batch := range r.batches {
+		s, err := training{"mnist-64-64-256", batch, "sgd"}.schedule(1)
+		if err != nil {
+			return err
+		}
+		for _, precision := range r.precisions {
+			for i := range s.Launches {
+				direction := wideDirection(&s.Launches[i])
+				if direction == "" {
+					continue
+				}
+				comparison := fmt.Sprintf("convolution 64->64 5x5 14x14 batch %d %s, %s", batch, direction, precision)
+				if r.late(comparison) {
+					continue
+				}
+				open := func(device tensor.Device) (contestant, error) {
+					l, err := newLone(device, s, i)
+					l.device = device
+					return l, err
+				}
+				request := peerRequest{Work: "convolution", Batch: batch, Direction: direction, Precision: precision}
+				if err := r.compare(ctx, comparison, precision, open, request, float64(batch)*wideWork/1e9, "GFLOP"); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+// timeLaunches times each launch of the training steps by itself.
+func (r *gpuRun) timeLaunches(ctx context.Context) error {
+	for _, precision := range r.precisions {
+		for _, step := range r.steps {
+			for _, chains := range r.chains {
+				comparison := fmt.Sprintf("launches of %s, %d chains, %s", step, chains, precision)
+				if r.late(comparison) {
+					continue
+				}
+				t, err := parseTraining(step, "psgld")
+				if err != nil {
+					return err
+				}
+				if err := r.profile(ctx, t, chains, precision, comparison); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func (r *gpuRun) profile(ctx context.Context, t training, chains int, precision, comparison string) (err error) {
+	s, err := t.schedule(1) // the host's memory is one chain's
+	if err != nil {
+		return err
+	}
+	s.Chains = chains
+	device, err := r.open(precision)
+	if err != nil {
+		return err
+	}
+	defer func() { err = firstError(err, device.Close()) }()
+	fmt.Println(comparison)
+	for i := range s.Launches {
+		l := &s.Launches[i]
+		does, err := newLone(device, s, i)
+		if err != nil {
+			fmt.Printf("  left out: %v\n", err)
+			return nil
+		}
+		one := &side{name: l.Kernel + " " + l.Label, does: does, most: mostGPUSteps}
+		err = alternate(ctx, []*side{one}, 1)
+		if err := firstError(err, does.close()); err != nil {
+			return err
+		}
+		bytes := 0
+		for _, a := range l.Arguments {
+			if a.Buffer != nil && a.Buffer.Arena != tensor.Shared {
+				bytes += a.Buffer.Bytes() * (int(a.Access&tensor.Read) + int(a.Access&tensor.Write)/int(tensor.Write))
+			}
+		}
+		f := one.figures()
+		r.record.Entries = append(r.record.Entries, entry{
+			Case: comparison, Side: one.name, Seconds: f, Rate: float64(chains*bytes) / f.Median / 1e9, Unit: "GB",
+		})
+		fmt.Printf("  %9.2f us  %8.1f GB/s  %s\n", 1e6*f.Median, float64(chains*bytes)/f.Median/1e9, one.name)
+	}
+	return nil
+}

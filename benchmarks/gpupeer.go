@@ -1,0 +1,82 @@
+package main
+
+import (
+	_ "embed"
+	"fmt"
+
+	"github.com/pkg/errors"
+)
+
+// The peers' programs for a GPU.
+//
+//go:embed peers/torch_cuda.py
+var torchCUDAProgram string
+
+//go:embed peers/jax_cuda.py
+var jaxCUDAProgram string
+
+// service is a peer's process that does one piece of work after another: starting it takes longer than most of them.
+type service struct {
+	name, program, mode string
+	peer                *peer
+	gone                bool
+}
+
+// gpuServices are the peers on a GPU, by the name of their way of working.
+func gpuServices() []*service {
+	return []*service{
+		{name: "torch", program: torchCUDAProgram, mode: "eager"},
+		{name: "torch-graph", program: torchCUDAProgram, mode: "graph"},
+		{name: "torch-compile", program: torchCUDAProgram, mode: "compile"},
+		{name: "jax", program: jaxCUDAProgram, mode: "jit"},
+	}
+}
+
+// begin gives the peer work. One that is not there says so once; what it cannot do is left out, with its reason.
+func (s *service) begin(o options, r peerRequest) (*side, bool) {
+	if s.gone {
+		return nil, false
+	}
+	if s.peer == nil {
+		p, err := startPeer(o, s.program)
+		if err != nil {
+			s.leave(err)
+			return nil, false
+		}
+		s.peer = p
+	}
+	r.Mode = s.mode
+	_, err := s.peer.ask(r)
+	if err == nil {
+		_, err = s.peer.run(1) // what fails does so at the first step
+	}
+	if err != nil {
+		if _, missing := errors.Cause(err).(absent); missing {
+			s.leave(err)
+		} else {
+			fmt.Printf("  %s is left out here: %v\n", s.name, err)
+		}
+		return nil, false
+	}
+	return &side{name: s.name, does: attending{s.peer}, most: mostGPUSteps}, true
+}
+
+// leave gives the peer up.
+func (s *service) leave(why error) {
+	fmt.Printf("  %s is left out: %v\n", s.name, why)
+	s.gone = true
+	s.close()
+}
+
+func (s *service) close() {
+	if s.peer != nil {
+		s.peer.in.Close()
+		s.peer.command.Wait()
+		s.peer = nil
+	}
+}
+
+// attending is a contestant whose process goes on.
+type attending struct{ *peer }
+
+func (attending) close() error { return nil }

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"context"
+	"slices"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/optimizers"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// setting says how chains run in a potential of the plane.
+type setting struct {
+	potential func(b *graph.Builder, theta *graph.Node) *graph.Node
+	sampler   langevin.Sampler
+	chains    int
+	plan      langevin.Plan
+	rates     optimizers.Schedule // h
+	exchange  langevin.ReplicaExchange
+	dispersed float64 // starts are uniform up to as far from 0 in either coordinate
+}
+
+// states are those of chains, one draw after the other. With replica exchange, a chain is a ladder's coldest.
+type states struct {
+	chains int
+	x, y   []float64
+}
+
+func (s setting) start(_ uint64, chain uint32, _ uint16, _ tensor.Shape, values []float64) {
+	random.Uniforms(values, 0, random.Address{Seed: 1, Chain: chain})
+	for i := range values {
+		values[i] = s.dispersed * (2*values[i] - 1)
+	}
+}
+
+func (s setting) sample() (kept states, err error) {
+	b := graph.New(tensor.Float32)
+	loss := s.potential(b, b.Parameter("theta", s.start, 2))
+	sizes, err := s.rates.Rates(s.plan.Steps)
+	if err != nil {
+		return kept, err
+	}
+	posterior := langevin.Posterior{DataSize: 1}
+	var replicas *langevin.Replicas
+	var interventions []langevin.Intervention
+	if s.exchange.Every > 0 {
+		replicas, err = s.exchange.Attach(b, s.sampler, posterior, loss, sizes)
+		interventions = append(interventions, replicas)
+	} else {
+		var temperatures []float64
+		if temperatures, err = s.plan.Temperatures(s.sampler, 1); err != nil {
+			return kept, err
+		}
+		err = langevin.Attach(b, s.sampler, posterior, loss, sizes, temperatures)
+	}
+	if err != nil {
+		return kept, err
+	}
+	program, err := b.Compile()
+	if err != nil {
+		return kept, err
+	}
+	host := tensor.NewHost(0)
+	defer host.Close()
+	session, err := program.Load(host, graph.LoadOptions{Seed: 1, Chains: s.chains})
+	if err != nil {
+		return kept, err
+	}
+	defer session.Close()
+	err = s.plan.Run(context.Background(), session, graph.MetricRows, func(p langevin.Progress) error {
+		if !p.Sample {
+			return nil
+		}
+		return kept.add(session, replicas)
+	}, interventions...)
+	return kept, err
+}
+
+// add keeps the present states of all chains, or of the coldest.
+func (s *states) add(session *graph.Session, replicas *langevin.Replicas) (err error) {
+	var chains []int
+	for chain := range session.Chains() {
+		chains = append(chains, chain)
+	}
+	if replicas != nil {
+		if chains, err = replicas.Cold(session); err != nil {
+			return err
+		}
+	}
+	s.chains = len(chains)
+	for _, chain := range chains {
+		var theta [2]float32
+		if err := graph.Read(session, "theta", chain, 0, theta[:]); err != nil {
+			return err
+		}
+		s.x, s.y = append(s.x, float64(theta[0])), append(s.y, float64(theta[1]))
+	}
+	return nil
+}
+
+// last are the last states, as many as are drawn well.
+func (s states) last(most int) (x, y []float64) {
+	from := max(0, len(s.x)-most)
+	return slices.Clone(s.x[from:]), slices.Clone(s.y[from:])
+}
