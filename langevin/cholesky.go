@@ -25,9 +25,7 @@ func whiten[T float32 | float64](p, a, row []T, damping float64) {
 		copy(row, li[:i+1])
 		clear(li)
 		for k, l := range row[:i] {
-			for j, v := range p[k*n : k*n+k+1] {
-				li[j] -= T(l * v)
-			}
+			kernel.SGD(li[:k+1], p[k*n:k*n+k+1], 0, l) // li -= l row k
 		}
 		scale := 1 / row[i]
 		for j := range li[:i] {

@@ -42,26 +42,29 @@ const (
 	anchorSumSuffix   = ".anchor sum"   // of the minibatches' gradients at the anchor
 )
 
-// Attach is the function Attach with these gradients. It calls loss twice, for a network at the parameters, whose loss it returns, and for one at the anchor:
-// loss must make all parameters itself, and draw no random numbers. The examples must be those of an op.Batch of the size BatchSize, which are made before. The
-// Anchor is for Plan.Run: without it, the gradients are not numbers.
-func (c ControlVariates) Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss func(b *graph.Builder) *graph.Node,
-	stepSizes, temperatures []float64) (*graph.Node, *Anchor, error) {
-	for _, err := range []error{posterior.Validate(), sampler.Validate(), checkTables(stepSizes, temperatures), c.check(posterior.DataSize)} {
+// Attach is the function Attach with these gradients. The minibatches are those of an op.Batch of the size BatchSize, and the loss draws no random
+// numbers, such as dropout's, for which there is no gradient of all data. The Anchor is for Plan.Run: without it, the gradients are not numbers.
+func (c ControlVariates) Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.Node, stepSizes, temperatures []float64) (*Anchor, error) {
+	parameters := b.Parameters()
+	for _, err := range []error{
+		posterior.Validate(), sampler.Validate(), checkTables(stepSizes, temperatures), checkLayers(posterior, parameters), checkLoss(loss),
+		c.check(posterior.DataSize),
+	} {
 		b.Fail(err)
 	}
-	if len(b.Parameters()) > 0 {
-		b.Fail(errors.Errorf("langevin: control variates: %d parameters are there already, wants the loss to make all", len(b.Parameters())))
+	if streams := int(b.Stream()) - 1; streams > len(parameters) { // each parameter has one, by which it is initialised
+		b.Fail(errors.Errorf("langevin: control variates: the graph draws random numbers in %d places: no gradient of all data is known at the anchor",
+			streams-len(parameters)))
 	}
-	there := loss(b)
-	parameters := b.Parameters()
-	b.Fail(checkLayers(posterior, parameters))
-	back, anchors := c.atAnchor(b, loss, parameters)
 	if b.Err() != nil {
-		return nil, nil, b.Err()
+		return nil, b.Err()
 	}
-	all := append(append([]*graph.Node{}, parameters...), anchors...)
-	gradients := b.Gradients(b.Apply(op.Add{}, there, back), all...)
+	both, places := append([]*graph.Node{}, parameters...), map[*graph.Node]*graph.Node{}
+	for _, parameter := range parameters {
+		anchor := b.State(parameter.Name()+anchorSuffix, nil, graph.ShapeOf(parameter)...)
+		both, places[parameter] = append(both, anchor), anchor
+	}
+	gradients := b.Gradients(b.Apply(op.Add{}, loss, b.Substitute(loss, places)), both...)
 	estimates := make([]*graph.Node, len(parameters))
 	for i, parameter := range parameters {
 		shape, slope := graph.ShapeOf(parameter), gradients[len(parameters)+i]
@@ -71,34 +74,7 @@ func (c ControlVariates) Attach(b *graph.Builder, sampler Sampler, posterior Pos
 		b.Apply(accumulate{}, slope, b.State(parameter.Name()+anchorSumSuffix, nil, shape...))
 	}
 	err := attachUpdates(b, sampler, posterior, estimates, posterior.rates(b, stepSizes), b.Table("temperatures", temperatures))
-	return there, &Anchor{every: c.Refresh, epoch: posterior.DataSize / c.BatchSize}, err
-}
-
-// atAnchor is the loss where its parameters are an anchor's states, in the order of the parameters that it made the first time.
-func (c ControlVariates) atAnchor(b *graph.Builder, loss func(b *graph.Builder) *graph.Node, parameters []*graph.Node) (*graph.Node, []*graph.Node) {
-	if b.Err() != nil {
-		return nil, nil
-	}
-	var anchors []*graph.Node
-	outer, stream := b.Hooks, b.Stream()
-	b.Hooks = graph.Hooks{Parameter: func(name string, _ graph.Initializer, shape ...int) *graph.Node {
-		i := len(anchors)
-		if i >= len(parameters) || !graph.ShapeOf(parameters[i]).Equal(shape) {
-			b.Fail(errors.Errorf("langevin: control variates: the loss is another one the second time: parameter %d is %q of shape %v", i, name, shape))
-			return nil
-		}
-		anchors = append(anchors, b.State(parameters[i].Name()+anchorSuffix, nil, shape...))
-		return anchors[i]
-	}}
-	node := loss(b)
-	b.Hooks = outer
-	if len(anchors) != len(parameters) {
-		b.Fail(errors.Errorf("langevin: control variates: the loss makes %d parameters, and %d the second time", len(parameters), len(anchors)))
-	}
-	if b.Stream() != stream+1 {
-		b.Fail(errors.New("langevin: control variates: the loss draws random numbers, such as dropout's: no gradient of all data is known at the anchor"))
-	}
-	return node, anchors
+	return &Anchor{every: c.Refresh, epoch: posterior.DataSize / c.BatchSize}, err
 }
 
 // unknownNumbers makes a step that no Anchor prepared fail.

@@ -32,20 +32,18 @@ func newTable(rows, columns, size int, shuffled, logistic bool) table {
 }
 
 // loss has the one parameter "w.weight" [1 columns].
-func (d table) loss(b *graph.Builder) func(b *graph.Builder) *graph.Node {
+func (d table) loss(b *graph.Builder) *graph.Node {
 	gather := func(name string, values []float64, columns int) *graph.Node {
 		all := b.Apply(op.ViewAs(d.rows, columns), b.Table(name, values))
 		return b.Apply(op.GatherRows{Batch: d.batch}, all, b.Header())
 	}
 	x, y := gather("x", d.x, d.columns), gather("y", d.y, 1)
-	return func(b *graph.Builder) *graph.Node {
-		w := b.Parameter(parameterName, normal(func(int) float64 { return 0.5 }), 1, d.columns)
-		p := b.Apply(op.MatMul{TransposeB: true}, x, w)
-		if d.logistic {
-			return b.Apply(op.BernoulliLogits{}, p, y)
-		}
-		return b.Apply(op.SquaredError{}, p, y)
+	w := b.Parameter(parameterName, normal(func(int) float64 { return 0.5 }), 1, d.columns)
+	p := b.Apply(op.MatMul{TransposeB: true}, x, w)
+	if d.logistic {
+		return b.Apply(op.BernoulliLogits{}, p, y)
 	}
+	return b.Apply(op.SquaredError{}, p, y)
 }
 
 // gradient is that of the mean loss of some rows.
@@ -99,9 +97,9 @@ func (d table) estimates(t *testing.T, anchored bool, prior langevin.Prior, anch
 	var a *langevin.Anchor
 	var err error
 	if anchored {
-		_, a, err = langevin.ControlVariates{BatchSize: d.batch.Size}.Attach(b, langevin.SGLD{}, posterior, loss, h, cold)
+		a, err = langevin.ControlVariates{BatchSize: d.batch.Size}.Attach(b, langevin.SGLD{}, posterior, loss, h, cold)
 	} else {
-		err = langevin.Attach(b, langevin.SGLD{}, posterior, loss(b), h, cold)
+		err = langevin.Attach(b, langevin.SGLD{}, posterior, loss, h, cold)
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -214,7 +212,7 @@ func TestControlVariatesMoments(t *testing.T) {
 		b := graph.New(tensor.Float32)
 		posterior := langevin.Posterior{DataSize: d.rows, Prior: prior}
 		variates := langevin.ControlVariates{BatchSize: d.batch.Size, Refresh: refresh}
-		_, anchor, err := variates.Attach(b, langevin.SGLD{}, posterior, d.loss(b), []float64{h}, []float64{temperature})
+		anchor, err := variates.Attach(b, langevin.SGLD{}, posterior, d.loss(b), []float64{h}, []float64{temperature})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -290,49 +288,34 @@ func (d table) regressionMoments(anchored bool, refresh, burnIn, steps int, h, t
 // TestControlVariatesRefuse: combinations without a meaning are errors.
 func TestControlVariatesRefuse(t *testing.T) {
 	d := newTable(12, 2, 4, true, false)
-	attach := func(c langevin.ControlVariates, change func(b *graph.Builder, loss func(b *graph.Builder) *graph.Node) func(b *graph.Builder) *graph.Node) error {
+	attach := func(c langevin.ControlVariates, change func(b *graph.Builder, loss *graph.Node) *graph.Node) error {
 		b := graph.New(tensor.Float32)
-		loss := d.loss(b)
-		if change != nil {
-			loss = change(b, loss)
-		}
-		_, _, err := c.Attach(b, langevin.SGLD{}, langevin.Posterior{DataSize: d.rows}, loss, []float64{1e-3}, []float64{1})
+		_, err := c.Attach(b, langevin.SGLD{}, langevin.Posterior{DataSize: d.rows}, change(b, d.loss(b)), []float64{1e-3}, []float64{1})
 		return err
 	}
+	same := func(_ *graph.Builder, loss *graph.Node) *graph.Node { return loss }
 	good := langevin.ControlVariates{BatchSize: 4, Refresh: 6}
-	if err := attach(good, nil); err != nil {
+	if err := attach(good, same); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range []langevin.ControlVariates{{}, {BatchSize: 5}, {BatchSize: 12}, {BatchSize: 24}, {BatchSize: 4, Refresh: -1}, {BatchSize: -4}} {
-		if attach(c, nil) == nil {
+		if attach(c, same) == nil {
 			t.Errorf("%+v: no error", c)
 		}
 	}
-	type function = func(b *graph.Builder) *graph.Node
-	for name, change := range map[string]func(b *graph.Builder, loss function) function{
-		"dropout": func(_ *graph.Builder, loss function) function {
-			return func(b *graph.Builder) *graph.Node {
-				noise := b.Apply(op.Noise{Stream: b.Stream(), As: op.ViewAs(1)}, b.Header())
-				return b.Apply(op.Add{}, loss(b), b.Apply(op.Sum{}, noise))
-			}
+	for name, change := range map[string]func(b *graph.Builder, loss *graph.Node) *graph.Node{
+		"random numbers": func(b *graph.Builder, loss *graph.Node) *graph.Node {
+			noise := b.Apply(op.Noise{Stream: b.Stream(), As: op.ViewAs(1)}, b.Header())
+			return b.Apply(op.Add{}, loss, b.Apply(op.Sum{}, noise))
 		},
-		"a parameter made before": func(b *graph.Builder, loss function) function {
-			node := loss(b)
-			return func(*graph.Builder) *graph.Node { return node }
+		"a parameter without an influence": func(b *graph.Builder, loss *graph.Node) *graph.Node {
+			b.Parameter("more", nil, 3)
+			return loss
 		},
-		"another loss the second time": func(_ *graph.Builder, loss function) function {
-			calls := 0
-			return func(b *graph.Builder) *graph.Node {
-				if calls++; calls == 2 {
-					b.Parameter("more", nil, 3)
-				}
-				return loss(b)
-			}
-		},
-		"no parameter": func(b *graph.Builder, _ function) function {
-			return func(b *graph.Builder) *graph.Node {
-				return b.Apply(op.Sum{}, b.Data(fmt.Sprint(b.Number("data")), tensor.Float32, 3))
-			}
+		"no loss":      func(*graph.Builder, *graph.Node) *graph.Node { return nil },
+		"not a scalar": func(b *graph.Builder, _ *graph.Node) *graph.Node { return b.Parameters()[0] },
+		"no parameter in it": func(b *graph.Builder, _ *graph.Node) *graph.Node {
+			return b.Apply(op.Sum{}, b.Table("one", []float64{1}))
 		},
 	} {
 		if attach(good, change) == nil {
@@ -341,7 +324,7 @@ func TestControlVariatesRefuse(t *testing.T) {
 	}
 	// A run without the anchor has no gradient.
 	b := graph.New(tensor.Float32)
-	if _, _, err := good.Attach(b, langevin.SGLD{}, langevin.Posterior{DataSize: d.rows}, d.loss(b), []float64{1e-3}, []float64{1}); err != nil {
+	if _, err := good.Attach(b, langevin.SGLD{}, langevin.Posterior{DataSize: d.rows}, d.loss(b), []float64{1e-3}, []float64{1}); err != nil {
 		t.Fatal(err)
 	}
 	if load(t, b, graph.LoadOptions{}, 1).Run(1) == nil {

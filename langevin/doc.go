@@ -2,7 +2,8 @@
 //
 // Nouns. U(theta) = -log p(theta) - sum over i of log p(x_i | theta) is the potential of a Posterior, which knows the number of data N
 // and the Prior. A Sampler attaches to every parameter an update whose stationary distribution is close to exp(-U/T), T the
-// temperature of the whole posterior, prior included. A Plan says how long chains run, and which states are kept as samples; a Bank is
+// temperature of the whole posterior, prior included. A Plan says how long chains run, in cycles or not, and which states are kept as samples; it runs
+// them with Interventions between steps: the Anchor of ControlVariates, the Replicas of ReplicaExchange. A Bank is
 // the folder of a run's samples. A Predictor turns a sample into predictions. A MeanField, which BayesByBackprop fits, and a SWAG are approximations
 // of the posterior from which samples are drawn instead. An Exact sampler, Metropolis or NUTS, has no bias: it attaches to a Target, whose potential is that of
 // all data, and its Walk draws Traces.

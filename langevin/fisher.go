@@ -11,7 +11,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// FisherSGLD is SGLD whose noise and drift follow the diagonal of the Fisher information (Palacci and Hess 2018, section 3.1), per element, with
+// FisherSGLD is SGLD whose noise and drift follow the diagonal of the Fisher information (Palacci and Hess 2018), per element, with
 // the gradient of the mean loss g = gU/N:
 //
 //	V <- Alpha V + (1 - Alpha) g^2,    V = g^2 at the first step,    V stays from step FreezeAt on

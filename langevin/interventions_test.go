@@ -14,30 +14,30 @@ import (
 // method is a way to run a sampler that takes more than Attach and a plan: the suite of this file tests that its bits are reproducible.
 type method struct {
 	name   string
-	attach func(t *testing.T, b *graph.Builder, posterior langevin.Posterior, loss func(b *graph.Builder) *graph.Node) langevin.Intervention
+	attach attachment
 	plan   langevin.Plan
 	ladder int // chains that belong together
 }
+
+type attachment func(t *testing.T, b *graph.Builder, posterior langevin.Posterior, loss *graph.Node) langevin.Intervention
 
 const methodSteps = 14
 
 func methods() []method {
 	steps := []float64{1e-3, 2e-3, 5e-4}
-	replicas := func(sampler langevin.Sampler, exchange langevin.ReplicaExchange) func(*testing.T, *graph.Builder, langevin.Posterior,
-		func(b *graph.Builder) *graph.Node) langevin.Intervention {
-		return func(t *testing.T, b *graph.Builder, posterior langevin.Posterior, loss func(b *graph.Builder) *graph.Node) langevin.Intervention {
-			r, err := exchange.Attach(b, sampler, posterior, loss(b), steps)
+	replicas := func(sampler langevin.Sampler, exchange langevin.ReplicaExchange) attachment {
+		return func(t *testing.T, b *graph.Builder, posterior langevin.Posterior, loss *graph.Node) langevin.Intervention {
+			r, err := exchange.Attach(b, sampler, posterior, loss, steps)
 			if err != nil {
 				t.Fatal(err)
 			}
 			return r
 		}
 	}
-	anchored := func(sampler langevin.Sampler, refresh int) func(*testing.T, *graph.Builder, langevin.Posterior,
-		func(b *graph.Builder) *graph.Node) langevin.Intervention {
-		return func(t *testing.T, b *graph.Builder, posterior langevin.Posterior, loss func(b *graph.Builder) *graph.Node) langevin.Intervention {
+	anchored := func(sampler langevin.Sampler, refresh int) attachment {
+		return func(t *testing.T, b *graph.Builder, posterior langevin.Posterior, loss *graph.Node) langevin.Intervention {
 			variates := langevin.ControlVariates{BatchSize: 15, Refresh: refresh}
-			_, anchor, err := variates.Attach(b, sampler, posterior, loss, steps, []float64{1, 0.5, 1})
+			anchor, err := variates.Attach(b, sampler, posterior, loss, steps, []float64{1, 0.5, 1})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -48,7 +48,7 @@ func methods() []method {
 	plain := langevin.Plan{Steps: methodSteps, BurnIn: 3, Thinning: 5}
 	cyclical := langevin.Plan{Steps: methodSteps, BurnIn: 2, Thinning: 3, Cycles: 2}
 	return []method{
-		{"cyclical", func(t *testing.T, b *graph.Builder, posterior langevin.Posterior, loss func(b *graph.Builder) *graph.Node) langevin.Intervention {
+		{"cyclical", func(t *testing.T, b *graph.Builder, posterior langevin.Posterior, loss *graph.Node) langevin.Intervention {
 			sampler := langevin.SGHMC{Friction: 0.3}
 			temperatures, err := cyclical.Temperatures(sampler, 1)
 			if err != nil {
@@ -58,7 +58,7 @@ func methods() []method {
 			for i := range table {
 				table[i] = 1e-3 / float64(1+i%7)
 			}
-			if err := langevin.Attach(b, sampler, posterior, loss(b), table, temperatures); err != nil {
+			if err := langevin.Attach(b, sampler, posterior, loss, table, temperatures); err != nil {
 				t.Fatal(err)
 			}
 			return nil
@@ -81,9 +81,7 @@ func (m method) load(t *testing.T, o graph.LoadOptions, threads int) (*graph.Ses
 	x, labels := op.Minibatch(b, op.Batch{Size: 15, Shuffled: true}, images, imageMean, imageSpread)
 	posterior := langevin.Posterior{DataSize: trainingImages, Prior: langevin.Gaussian(1)}
 	var interventions []langevin.Intervention
-	if i := m.attach(t, b, posterior, func(b *graph.Builder) *graph.Node {
-		return b.Apply(op.CrossEntropy{}, network(b, x), labels)
-	}); i != nil {
+	if i := m.attach(t, b, posterior, b.Apply(op.CrossEntropy{}, network(b, x), labels)); i != nil {
 		interventions = append(interventions, i)
 	}
 	session := load(t, b, o, threads)

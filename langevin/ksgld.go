@@ -9,15 +9,15 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 )
 
-// KSGLD is SGLD whose drift and noise follow a Kronecker-factored approximation of the Fisher information, K-FAC (Palacci and Hess 2018, section
-// 3.2). For the weights W [O I] of a linear layer, with inputs a and the gradients s of an example's loss by the layer's outputs,
+// KSGLD is SGLD whose drift and noise follow a Kronecker-factored approximation of the Fisher information, K-FAC (Palacci and Hess
+// 2018; Martens and Grosse 2015). For the weights W [O I] of a linear layer, with inputs a and the gradients s of an example's loss by the layer's outputs,
 //
 //	A <- Alpha A + (1 - Alpha) mean of a a',    S <- Alpha S + (1 - Alpha) mean of s s'    the means are over the minibatch's examples
 //	G gU = S^-1 gU A^-1,    A and S damped, see Damping
 //	W <- W - h G gU + sqrt(2 h T) P' Xi Q,    P'P = S^-1,    Q'Q = A^-1,    Xi ~ N(0, 1)
 //
 // so that the noise has the covariance 2 h T (A^-1 x S^-1). A convolution's weights [K C R S] are a matrix [K C*R*S]; A is the sum over an image's
-// patches, and S the mean over its places (Grosse and Martens 2016, equations 25 and 29). Biases are layers of their own, of one input that is 1:
+// patches, and S the mean over its places (Grosse and Martens 2016, theorem 1). Biases are layers of their own, of one input that is 1:
 // G = S^-1, of all places together for convolutions. It is the empirical Fisher information, of the data's labels, and of the likelihood alone. The
 // loss must be a mean over the examples on the first axis.
 //

@@ -44,8 +44,8 @@ const (
 // flux vanish, the slope by theta of the expectation of G given theta, has their slopes in it, too.
 //
 // It targets exp(-U/T) with GammaFrozen, up to SGLD's discretisation bias at the step size h G, and with GammaHutchinson and GammaExact as h goes to
-// 0. With GammaNone the correlation of G with theta within about 1/(1 - Alpha) steps biases it further, whatever h is. Corrections by the
-// off-diagonal of the Hessian are not needed: G is diagonal.
+// 0. With GammaNone the correlation of G with theta within about 1/(1 - Alpha) steps biases it further, whatever h is. Unless G is frozen it is also
+// correlated with the noise of the step's own minibatch, which biases the drift by a share of order 1 - Alpha.
 type PSGLD struct {
 	Alpha    float64 // memory of V, in [0, 1)
 	Lambda   float64 // bounds G by 1/Lambda
@@ -53,7 +53,7 @@ type PSGLD struct {
 	FreezeAt int // the step at which GammaFrozen stops adapting V; 0 otherwise
 
 	// Distance is how far from theta, in each direction, GammaHutchinson and GammaExact look for the curvature, by central differences of gradients.
-	// 0 is 2^-8 in float32 and 2^-17 in float64, which suits parameters of order one; 0 otherwise.
+	// 0 stands for 2^-8 in float32 and 2^-17 in float64, which suit parameters of order one. The others want 0.
 	Distance float64
 }
 

@@ -229,7 +229,7 @@ func TestEnergiesOfMinibatches(t *testing.T) {
 	b := graph.New(tensor.Float64)
 	posterior := langevin.Posterior{DataSize: d.rows, Prior: langevin.Gaussian(2)}
 	exchange := langevin.ReplicaExchange{Temperatures: temperatures, Every: 3, Minibatches: n, Correction: correction}
-	replicas, err := exchange.Attach(b, langevin.SGLD{}, posterior, d.loss(b)(b), []float64{0.02})
+	replicas, err := exchange.Attach(b, langevin.SGLD{}, posterior, d.loss(b), []float64{0.02})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,10 +47,13 @@ func (c Config) states() int {
 // backprop is the approximation of Bayes by Backprop: with the closed form of the divergence where there is one.
 func (c Config) backprop(posterior langevin.Posterior) (langevin.BayesByBackprop, error) {
 	v, err := c.attributes()
+	if err != nil {
+		return langevin.BayesByBackprop{}, err
+	}
 	return langevin.BayesByBackprop{
 		Posterior: posterior, InitialDeviation: v[0],
 		ClosedForm: posterior.Prior.Kind == langevin.GaussianPrior, LocalReparameterization: true,
-	}, err
+	}, nil
 }
 
 // attachBackprop makes the network's weights random, and lets Adam fit their distribution.

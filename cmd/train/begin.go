@@ -186,7 +186,15 @@ func (f *fitting) attach(b *graph.Builder, network layers.Sequential, x, labels 
 	}
 	logits = network.Apply(b, x)
 	loss = b.Apply(op.CrossEntropy{}, logits, labels)
-	return logits, loss, langevin.Attach(b, sampler, posterior, loss, posterior.StepSizes(f.rates), f.temperatures)
+	h := posterior.StepSizes(f.rates)
+	if f.config.Anchor == nil {
+		return logits, loss, langevin.Attach(b, sampler, posterior, loss, h, f.temperatures)
+	}
+	batch := f.config.Batch
+	variates := langevin.ControlVariates{BatchSize: batch, Refresh: *f.config.Anchor * f.data.Len() / batch}
+	anchor, err := variates.Attach(b, sampler, posterior, loss, h, f.temperatures)
+	f.interventions = append(f.interventions, anchor)
+	return logits, loss, err
 }
 
 func (f *fitting) attachOptimizer(b *graph.Builder, loss *graph.Node) error {

@@ -27,7 +27,7 @@ func fitCommand(c *console) *cobra.Command {
 			listing("Models", layers.Names()...) +
 			listing("Data sets", datasets.Names()...) +
 			listing("Samplers", slices.Concat(samplerNames(), approximationNames(), optimizers.Names())...) +
-			listing("", append([]string{"where optimizers take hyperparameters", "as in momentum:0.9,1e-4", "and others attributes:"}, attributeForms()...)...) +
+			listing("", append([]string{"where optimizers take hyperparameters", "as in momentum:0.9,1e-4", "and others these"}, attributeForms()...)...) +
 			listing("Schedules", optimizers.ScheduleForms()...),
 		Example: `  train fit --sampler psgld --chains 4 --folder runs/four
   train fit --sampler momentum:0.9,1e-4 --schedule cosine:0.02,0 --epochs 5

@@ -27,6 +27,7 @@ type Config struct {
 	BurnIn      *int     `json:"burn-in,omitempty"`
 	Samples     *int     `json:"samples,omitempty"`
 	Cycles      *int     `json:"cycles,omitempty"`
+	Anchor      *int     `json:"anchor,omitempty"`
 	Chains      int      `json:"chains"`
 	Prior       *string  `json:"prior,omitempty"`
 	Temperature *float64 `json:"temperature,omitempty"`
@@ -105,7 +106,7 @@ func (c Config) checkApplicable(usesRates bool) error {
 		given bool
 	}{
 		{"prior", c.Prior != nil}, {"temperature", c.Temperature != nil}, {"burn-in", c.BurnIn != nil}, {"samples", c.Samples != nil},
-		{"cycles", c.Cycles != nil}, {"gamma", c.Gamma != nil}, {"alpha", c.Alpha != nil}, {"lambda", c.Lambda != nil},
+		{"cycles", c.Cycles != nil}, {"anchor", c.Anchor != nil}, {"gamma", c.Gamma != nil}, {"alpha", c.Alpha != nil}, {"lambda", c.Lambda != nil},
 	} {
 		if !option.given || c.uses(option.name) {
 			continue
@@ -166,6 +167,8 @@ func (c Config) checkValues() error {
 		return errors.Errorf("train: temperature is %v, wants a finite number of at least 0", *c.Temperature)
 	case c.Cycles != nil && (*c.Cycles < 1 || *c.Cycles > c.Epochs):
 		return errors.Errorf("train: cycles is %d in %d epochs, wants 1 to as many", *c.Cycles, c.Epochs)
+	case c.Anchor != nil && (*c.Anchor < 1 || *c.Anchor > c.Epochs):
+		return errors.Errorf("train: anchor is %d of %d epochs, wants 1 to as many", *c.Anchor, c.Epochs)
 	case c.BurnIn != nil && (*c.BurnIn < 0 || *c.BurnIn >= c.cycleEpochs()):
 		return errors.Errorf("train: burn-in is %d of %d epochs, wants at least 0 and fewer than the epochs", *c.BurnIn, c.cycleEpochs())
 	case c.Samples != nil && *c.Samples < 1:

@@ -67,8 +67,9 @@ func TestDefaultSchedules(t *testing.T) {
 
 func TestSampler(t *testing.T) {
 	for text, want := range map[string]langevin.Sampler{
-		"sgld": langevin.SGLD{}, "swag:3": langevin.SGLD{}, "sghmc": langevin.SGHMC{Friction: 0.1}, "sghmc:0.3, 0.2": langevin.SGHMC{Friction: 0.3, NoiseEstimate: 0.2},
-		"baoab:2": langevin.BAOAB{Friction: 2}, "sgnht": langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB},
+		"sgld": langevin.SGLD{}, "swag:3": langevin.SGLD{}, "sghmc": langevin.SGHMC{Friction: 0.1},
+		"sghmc:0.3, 0.2": langevin.SGHMC{Friction: 0.3, NoiseEstimate: 0.2},
+		"baoab:2":        langevin.BAOAB{Friction: 2}, "sgnht": langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB},
 	} {
 		if got, err := (Config{Sampler: text}).sampler(1); err != nil || got != want {
 			t.Errorf("%q: %#v (%v), want %#v", text, got, err, want)

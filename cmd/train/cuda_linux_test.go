@@ -11,7 +11,8 @@ import (
 
 // onGPU is a short run on a GPU.
 func onGPU(folder string, more ...string) []string {
-	arguments := strings.Fields("fit --device cuda --data notmnist --model lenet-small --sampler sghmc --schedule constant:0.002 --batch 6 --epochs 2 --burn-in 0 --samples 5 --chains 2")
+	arguments := strings.Fields("fit --device cuda --data notmnist --model lenet-small --sampler sghmc --schedule constant:0.002" +
+		" --batch 6 --epochs 2 --burn-in 0 --samples 5 --chains 2")
 	return append(append(arguments, "--folder", folder), more...)
 }
 
@@ -44,7 +45,7 @@ func TestRunsOnAGPU(t *testing.T) {
 	}
 
 	t.Setenv("POLLEN_EMULATOR_MEMORY", "33554432")
-	p.want(exitFailure, "train", onGPU("large", "--batch", "30", "--chains", "1000"), "do not fit on GPU 0 (Emulated GPU)", "chains do")
+	p.want(exitFailure, "train", onGPU("large", "--batch", "30", "--samples", "1", "--chains", "1000"), "do not fit on GPU 0 (Emulated GPU)", "chains do")
 	t.Setenv("POLLEN_EMULATOR_MEMORY", "")
 	t.Setenv("POLLEN_EMULATOR_DEVICES", "0")
 	p.want(exitFailure, "train", onGPU("nowhere"), "finds no GPU")

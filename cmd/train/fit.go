@@ -17,25 +17,26 @@ const window = 100
 
 // fitting is a run under way.
 type fitting struct {
-	config       Config
-	folder       string
-	console      *console
-	data         *datasets.Dataset
-	rates        []float64 // by step, on the mean loss
-	plan         langevin.Plan
-	temperatures []float64 // by step; nil for optimizers
-	phase        int       // the step at which what is measured begins: the end of burn-in; for optimizers, the last epoch
-	session      *graph.Session
-	bank         *langevin.Bank
-	states       *langevin.Bank        // SWAG's
-	meanField    *langevin.MeanField   // of Bayes by Backprop
-	thermometer  *langevin.Thermometer // of the whole sampling phase
-	recent       *langevin.Thermometer // of the last window
-	metrics      *metricsLog
-	progress     *progress
-	looked       time.Time      // when the last window ended
-	columns      map[string]int // of the metrics
-	result       result
+	config        Config
+	folder        string
+	console       *console
+	data          *datasets.Dataset
+	rates         []float64 // by step, on the mean loss
+	plan          langevin.Plan
+	temperatures  []float64 // by step; nil for optimizers
+	phase         int       // the step at which what is measured begins: the end of burn-in; for optimizers, the last epoch
+	interventions []langevin.Intervention
+	session       *graph.Session
+	bank          *langevin.Bank
+	states        *langevin.Bank        // SWAG's
+	meanField     *langevin.MeanField   // of Bayes by Backprop
+	thermometer   *langevin.Thermometer // of the whole sampling phase
+	recent        *langevin.Thermometer // of the last window
+	metrics       *metricsLog
+	progress      *progress
+	looked        time.Time      // when the last window ended
+	columns       map[string]int // of the metrics
+	result        result
 }
 
 // result is what a run leaves in memory; its samples are in its folder.
@@ -78,7 +79,7 @@ func fit(ctx context.Context, config Config, name, folder string, resume bool, d
 	f.progress = c.progress(name, int(f.session.Steps()), f.plan.Steps)
 	start := c.now()
 	f.looked = start
-	err = f.plan.Run(ctx, f.session, window, f.observe)
+	err = f.plan.Run(ctx, f.session, window, f.observe, f.interventions...)
 	f.progress.end()
 	if err == nil {
 		err = f.conclude()

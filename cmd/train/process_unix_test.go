@@ -172,3 +172,26 @@ func TestInterruptedMainJob(t *testing.T) {
 	code, _, stderr := p.end("train", []string{"--folder", "main"}, "main/sgd/"+manifestFile, os.Interrupt)
 	p.check(code, exitInterrupted, stderr, []string{"Go on with: train fit --resume main/sgd\n", "train: interrupted\n"})
 }
+
+// A table that was stopped, or killed, keeps the cells that are finished and makes the others when it is run again.
+func TestStoppedTablesGoOn(t *testing.T) {
+	p := newProcesses(t)
+	table := func(folder string) []string {
+		return strings.Fields("table --data notmnist --widths 32 --epochs 600 --seeds 3 --temperatures 1 --methods psgld --jobs 1 --folder " + folder)
+	}
+	const first = "/psgld-h32-T1-chain0.json"
+	code, stdout, stderr := p.end("train", table("interrupted"), "interrupted"+first, os.Interrupt)
+	p.check(code, exitInterrupted, stderr, []string{" of 3 cells are in interrupted. The same command goes on from there.\n", "train: interrupted\n"})
+	if !strings.Contains(stdout, "\npSGLD, T = 1 ") {
+		t.Errorf("results %q, want what is finished", stdout)
+	}
+	code, _, stderr = p.end("train", table("killed"), "killed"+first, syscall.SIGKILL)
+	p.check(code, -1, stderr, nil)
+	for _, folder := range []string{"interrupted", "killed"} {
+		code, stdout, stderr := p.end("train", table(folder), "", nil)
+		p.check(code, 0, stderr, []string{" of 3 cells are to be made"})
+		if strings.Contains(stderr, "3 of 3 cells are to be made") || !strings.Contains(stdout, " 3        -\n") {
+			t.Errorf("%s: results %q, remarks %q, want the cells that were missing", folder, stdout, stderr)
+		}
+	}
+}

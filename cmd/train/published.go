@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"slices"
 
 	"github.com/pollen-ml/pollen/report"
@@ -14,6 +13,11 @@ var publishedErrors = map[string]map[int]float64{
 	"sgld":    {400: 1.64, 800: 1.41, 1200: 1.40},
 	"rmsprop": {400: 1.59, 800: 1.43, 1200: 1.39},
 	"sgd":     {400: 1.72, 800: 1.47, 1200: 1.47},
+}
+
+// isPublished tells whether a row is of the paper's setting: the samplers' temperature there was 1/N.
+func (c cell) isPublished() bool {
+	return c.Data == "mnist" && (c.isOptimizer() || c.Temperature == 1/float64(c.DataSize))
 }
 
 // print prints a table for each width: means over seeds, with their standard errors.
@@ -52,7 +56,7 @@ func (t *comparison) printWidth(width int, results []*cellResult, c *console) er
 			return meanAndError(format, of[row], value)
 		}
 		paper := "-"
-		if v, ok := publishedErrors[row.Method][width]; ok && row.Data == "mnist" {
+		if v, ok := publishedErrors[row.Method][width]; ok && row.isPublished() {
 			paper = fmt.Sprintf("%.2f", v)
 		}
 		err := table.Add(t.titles[row],
@@ -66,19 +70,4 @@ func (t *comparison) printWidth(width int, results []*cellResult, c *console) er
 		}
 	}
 	return table.WriteText(c.out)
-}
-
-// meanAndError is "mean ± standard error of the mean" of a figure over seeds; the mean alone of one seed.
-func meanAndError(format string, results []*cellResult, value func(r *cellResult) float64) string {
-	n, mean, squares := float64(len(results)), 0.0, 0.0
-	for _, r := range results {
-		mean += value(r) / n
-	}
-	for _, r := range results {
-		squares += (value(r) - mean) * (value(r) - mean)
-	}
-	if n < 2 {
-		return fmt.Sprintf(format, mean)
-	}
-	return fmt.Sprintf(format+" ± "+format, mean, math.Sqrt(squares/(n-1)/n))
 }

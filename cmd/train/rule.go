@@ -39,7 +39,7 @@ const kroneckerRefresh = 20
 // dampings are the defaults of lambda.
 var dampings = map[string]float64{psgldName: 1e-5, fisherName: 1e-3, kroneckerName: 0.1}
 
-var samplerOptions = []string{"prior", "temperature", "burn-in", "samples", "cycles"}
+var samplerOptions = []string{"prior", "temperature", "burn-in", "samples", "cycles", "anchor"}
 
 // rules: samplers first, then approximations.
 var rules = []rule{

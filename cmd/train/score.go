@@ -32,7 +32,8 @@ func oodCommand(c *console) *cobra.Command {
 	command := &cobra.Command{
 		Use: "ood RUN...", Short: "tell how well runs know data of another kind from their own",
 		Long: "Scores each run as eval does, and tells how well the entropy of its averaged probabilities separates its own kind of\n" +
-			"data from another kind, which it has not been trained on.",
+			"data from another kind, which it has not been trained on. Of runs that differ in nothing but their seed it also prints means\n" +
+			"and standard errors.",
 		Example: "  train ood runs/main-1/sgd runs/main-1/sgld\n  train ood runs/fit-1 --out notmnist",
 		Args:    wantRuns,
 		RunE:    func(command *cobra.Command, runs []string) error { return s.run(command.Context(), runs, other, c) },
@@ -126,11 +127,13 @@ func printAssessments(ctx context.Context, names, folders []string, in, out *dat
 		outName = out.Name
 	}
 	table, detections := newScoreTable(in.Name, outName), newDetectionTable()
+	var assessments []*assessment
 	for i, folder := range folders {
 		a, err := assess(ctx, folder, in, out, device, c)
 		if err != nil {
 			return err
 		}
+		assessments = append(assessments, a)
 		if err := addScores(table, names[i], a); err != nil {
 			return err
 		}
@@ -140,6 +143,20 @@ func printAssessments(ctx context.Context, names, folders []string, in, out *dat
 	}
 	if err := table.WriteText(c.out); err != nil {
 		return err
+	}
+	groups, err := bySeeds(names, folders, assessments)
+	if err != nil {
+		return err
+	}
+	overSeeds, err := seedsTable(groups, out != nil)
+	if err != nil {
+		return err
+	}
+	if overSeeds != nil {
+		fmt.Fprintln(c.out)
+		if err := overSeeds.WriteText(c.out); err != nil {
+			return err
+		}
 	}
 	if out == nil {
 		return nil

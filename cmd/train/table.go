@@ -114,6 +114,9 @@ func (t *comparison) run(ctx context.Context, c *console) error {
 	}
 	made, err := t.makeCells(ctx, missing, c)
 	results = append(results, made...)
+	if err != nil {
+		c.remark("%d of %d cells are in %s. The same command goes on from there.", len(results), len(cells), t.folder)
+	}
 	if len(results) > 0 {
 		if printing := t.print(results, c); err == nil {
 			err = printing

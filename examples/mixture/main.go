@@ -65,9 +65,10 @@ func run(out io.Writer, folder, file string, chains int) error {
 }
 
 // explanation is what the table shows.
-const explanation = `Errors of as many independent draws as there are chains are about %.3f, %.3f and %.3f. SGLD, in or out of cycles,
-crosses too seldom to do without starts on both sides; the others cross. The four chains with the published step sizes are wrong because these
-shrink before a chain has crossed often enough. With minibatches of one point, their noise, several times the injected one at first, helps it across.
+const explanation = `Errors of as many independent draws as there are chains are about %.3f, %.3f and %.3f. All but the single chains start in the
+valleys of both modes: SGLD, which crosses seldom, keeps these shares, the others would find them from one side, too, in more steps. The single chains,
+of which there are four, have the published step sizes and are wrong because these shrink before a chain has crossed often enough. Where minibatches
+are single points, their noise, several times the injected one at first, helps across.
 `
 
 // draw draws chains' last states, and the path of one.

@@ -18,21 +18,21 @@ const (
 	singleChain     = "one chain, batch %d"
 )
 
-// manyChains are samplers with many chains each, which start at draws from the prior, to which the modes are nearly alike: that is what puts about the right
-// share into either mode where few chains cross.
+// manyChains are samplers with many chains each. Those that are to cross start at two places; SGLD and its cycles, which cross too seldom within these
+// steps, at draws from the prior.
 func manyChains(data []float64, chains int) []method {
 	by := func(name string, s setting) method {
-		s.chains, s.batch, s.dispersed = chains, len(data), true
+		s.chains, s.batch = chains, len(data)
 		return method{name, func() (states, error) { return sample(data, s) }}
 	}
 	return []method{
-		by("SGLD", setting{
-			sampler: langevin.SGLD{},
-			plan:    langevin.Plan{Steps: 600, BurnIn: 300, Thinning: 50}, rates: optimizers.Cosine{First: 0.02, Last: 0.004},
+		by("SGLD, dispersed", setting{
+			sampler: langevin.SGLD{}, dispersed: true,
+			plan: langevin.Plan{Steps: 600, BurnIn: 300, Thinning: 50}, rates: optimizers.Cosine{First: 0.02, Last: 0.004},
 		}),
-		by("cyclical SGLD", setting{
-			sampler: langevin.SGLD{},
-			plan:    langevin.Plan{Steps: 480, BurnIn: 20, Thinning: 50, Cycles: 4}, rates: optimizers.Cyclical{Initial: 0.03, Cycles: 4},
+		by("cyclical SGLD, dispersed", setting{
+			sampler: langevin.SGLD{}, dispersed: true,
+			plan: langevin.Plan{Steps: 600, BurnIn: 20, Thinning: 65, Cycles: 4}, rates: optimizers.Cyclical{Initial: 0.03, Cycles: 4},
 		}),
 		by("SGHMC", setting{
 			sampler: langevin.SGHMC{Friction: 0.1},
@@ -40,12 +40,12 @@ func manyChains(data []float64, chains int) []method {
 		}),
 		by(replicaExchange, setting{
 			sampler: langevin.SGLD{},
-			plan:    langevin.Plan{Steps: 500, BurnIn: 150, Thinning: 25}, rates: optimizers.Cosine{First: 0.015, Last: 0.005},
+			plan:    langevin.Plan{Steps: 600, BurnIn: 300, Thinning: 25}, rates: optimizers.Cosine{First: 0.015, Last: 0.005},
 			exchange: langevin.ReplicaExchange{Temperatures: []float64{1, 4}, Every: 5, Minibatches: 1},
 		}),
 		{"HMC", func() (states, error) {
 			hmc := langevin.Metropolis{Proposal: langevin.HMC{Leaps: 8, Jitter: 0.2}, StepSize: 0.2}
-			return hamiltonian(data, hmc, chains, 25, 20)
+			return hamiltonian(data, hmc, chains, 20, 20)
 		}},
 	}
 }

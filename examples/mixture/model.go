@@ -9,6 +9,7 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
@@ -19,20 +20,25 @@ func posterior(n int) langevin.Posterior {
 	}}
 }
 
-// place is how the parameters start: at (1, 1), or at draws from the prior.
-func place(dispersed bool) graph.Initializer {
-	return func(_ uint64, chain uint32, stream uint16, _ tensor.Shape, values []float64) {
-		values[0] = 1
+// start is where the parameter theta1 (0) or theta2 (1) starts: at (1, 1), or at a draw from the prior. Every second pair of chains starts at the
+// mirror image of the pair before, (theta1+theta2, -theta2), which is the same mixture with its components exchanged: it lies in the other mode's valley.
+func start(parameter int, dispersed bool) graph.Initializer {
+	return func(seed uint64, chain uint32, _ uint16, _ tensor.Shape, values []float64) {
+		theta := []float64{1, 1}
 		if dispersed {
-			random.Normals(values, 0, random.Address{Seed: 1, Chain: chain, Stream: stream})
-			values[0] *= math.Sqrt(10)
+			random.Normals(theta, 0, random.Address{Seed: seed, Chain: chain &^ 2, Stream: random.OrderStream - 1})
+			theta[0] *= math.Sqrt(10)
 		}
+		if chain&2 != 0 {
+			theta[0], theta[1] = theta[0]+theta[1], -theta[1]
+		}
+		values[0] = theta[parameter]
 	}
 }
 
 // model is the mean negative log-likelihood of a step's minibatch of the points, or of all of them when it is as large.
 func model(b *graph.Builder, data []float64, batch int, dispersed bool) (theta1, theta2, loss *graph.Node) {
-	theta1, theta2 = b.Parameter("theta1", place(dispersed), 1), b.Parameter("theta2", place(dispersed), 1)
+	theta1, theta2 = b.Parameter("theta1", start(0, dispersed), 1), b.Parameter("theta2", start(1, dispersed), 1)
 	x := b.Table("data", data)
 	if batch < len(data) {
 		x = b.Apply(op.GatherRows{Batch: op.Batch{Size: batch, Shuffled: true}}, x, b.Header())
@@ -59,23 +65,58 @@ func (tiedMeans) Lower(l *graph.Lowering) {
 	l.Emit("tied_means_fwd", l.Shapes[0][0], tensor.Single(run), l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(l.Shapes[0][0]))
 }
 
-// component is x's distance from theta1, and the logarithm of the odds that it comes from the second component.
-func component(x, theta1, theta2 float64) (distance, logOdds float64) {
-	distance = x - theta1
-	return distance, theta2 * (2*distance - theta2) / 4
+// block is a number of points at a time: their distances from theta1, and for each, the odds that it comes from the first component, or their
+// logarithm.
+type block[T float32 | float64] struct {
+	distances, odds [128]T
+	theta1, theta2  T
+}
+
+// fill takes the first of points, of which it fills in the logarithm of the odds, and returns how many it took.
+func (b *block[T]) fill(points []T) int {
+	n := min(len(points), len(b.odds))
+	for i, x := range points[:n] {
+		distance := x - b.theta1
+		b.distances[i], b.odds[i] = distance, b.theta2*(b.theta2-2*distance)/4
+	}
+	return n
+}
+
+// exponentiate replaces x by exp(x).
+func exponentiate[T float32 | float64](x []T) {
+	if narrow, ok := any(x).([]float32); ok {
+		kernel.Expm1(narrow, narrow)
+		for i := range narrow {
+			narrow[i]++
+		}
+		return
+	}
+	for i, v := range x {
+		x[i] = T(math.Exp(float64(v)))
+	}
+}
+
+func blockOf[T float32 | float64](a *tensor.Args, theta int) block[T] {
+	return block[T]{theta1: tensor.Slice[T](a, theta)[0], theta2: tensor.Slice[T](a, theta+1)[0]}
 }
 
 func meanLoss[T float32 | float64](a *tensor.Args) {
-	points, theta1, theta2 := tensor.Slice[T](a, 1), float64(tensor.Slice[T](a, 2)[0]), float64(tensor.Slice[T](a, 3)[0])
-	total, product := 0.0, 1.0 // the logarithm of a product costs less than the sum of logarithms
-	for _, x := range points {
-		distance, logOdds := component(float64(x), theta1, theta2)
-		total += distance*distance/4 - max(logOdds, 0)
-		if product *= 1 + math.Exp(-math.Abs(logOdds)); product > 1e300 {
-			total, product = total-math.Log(product), 1
+	points, b := tensor.Slice[T](a, 1), blockOf[T](a, 2)
+	total := 0.0
+	for rest := points; len(rest) > 0; {
+		n := b.fill(rest)
+		rest = rest[n:]
+		for i, distance := range b.distances[:n] {
+			total += float64(distance*distance/4 + min(b.odds[i], 0))
+			b.odds[i] = -max(b.odds[i], -b.odds[i])
 		}
+		exponentiate(b.odds[:n])
+		product := 1.0 // one logarithm costs less than many
+		for _, v := range b.odds[:n] {
+			product *= float64(1 + v)
+		}
+		total -= math.Log(product)
 	}
-	total -= math.Log(product)
 	tensor.Slice[T](a, 0)[0] = T(total/float64(len(points)) + math.Log(2) + math.Log(4*math.Pi)/2)
 }
 
@@ -111,24 +152,31 @@ func (s slopes) Lower(l *graph.Lowering) {
 }
 
 func fillSlopes[T float32 | float64](a *tensor.Args) {
-	points, theta1, theta2 := tensor.Slice[T](a, 2), float64(tensor.Slice[T](a, 3)[0]), float64(tensor.Slice[T](a, 4)[0])
-	first, second := 0.0, 0.0
-	for _, x := range points {
-		distance, logOdds := component(float64(x), theta1, theta2)
-		share := 1 / (1 + math.Exp(-logOdds))
-		first += distance - share*theta2
-		second += share * (distance - theta2)
+	points, b := tensor.Slice[T](a, 2), blockOf[T](a, 3)
+	var first, second T
+	for rest := points; len(rest) > 0; {
+		n := b.fill(rest)
+		rest = rest[n:]
+		exponentiate(b.odds[:n])
+		for i, distance := range b.distances[:n] {
+			share := 1 / (1 + b.odds[i])
+			first += distance - share*b.theta2
+			second += share * (distance - b.theta2)
+		}
 	}
-	out, scale := tensor.Slice[T](a, 0), -float64(tensor.Slice[T](a, 1)[0])/2/float64(len(points))
-	out[0], out[1] = T(scale*first), T(scale*second)
+	out, scale := tensor.Slice[T](a, 0), -tensor.Slice[T](a, 1)[0]/2/T(len(points))
+	out[0], out[1] = scale*first, scale*second
 }
 
 func fillPoints[T float32 | float64](a *tensor.Args) {
-	out, points := tensor.Slice[T](a, 0), tensor.Slice[T](a, 2)
-	theta1, theta2 := float64(tensor.Slice[T](a, 3)[0]), float64(tensor.Slice[T](a, 4)[0])
-	scale := float64(tensor.Slice[T](a, 1)[0]) / 2 / float64(len(points))
-	for i, x := range points {
-		distance, logOdds := component(float64(x), theta1, theta2)
-		out[i] = T(scale * (distance - theta2/(1+math.Exp(-logOdds))))
+	out, points, b := tensor.Slice[T](a, 0), tensor.Slice[T](a, 2), blockOf[T](a, 3)
+	scale := tensor.Slice[T](a, 1)[0] / 2 / T(len(points))
+	for from := 0; from < len(points); {
+		n := b.fill(points[from:])
+		exponentiate(b.odds[:n])
+		for i, distance := range b.distances[:n] {
+			out[from+i] = scale * (distance - b.theta2/(1+b.odds[i]))
+		}
+		from += n
 	}
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
@@ -50,13 +51,7 @@ func dropout[T float32 | float64](d Dropout) func(a *tensor.Args, lo, hi int) {
 		for from := lo; from < hi; from += random.BlockSize {
 			to := min(hi, from+random.BlockSize)
 			random.Uniforms(uniforms[:to-from], from, address)
-			for i, v := range x[from:to] {
-				kept := T(0)
-				if uniforms[i] > rate {
-					kept = v * scale
-				}
-				y[from+i] = kept
-			}
+			kernel.Keep(y[from:to], x[from:to], uniforms[:], rate, scale)
 		}
 	}
 }

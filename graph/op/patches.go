@@ -52,6 +52,14 @@ func patches[T float32 | float64](o Patches, x, y tensor.Shape) func(a *tensor.A
 		for plane := lo; plane < hi; plane++ {
 			s, r, channel := plane%o.Width, plane/o.Width%o.Height, plane/(o.Width*o.Height)
 			top, left := r*c.Dilation[0]-c.Padding[0], s*c.Dilation[1]-c.Padding[1]
+			// Places first to last of a line lie within x.
+			first, last := 0, y[3]
+			for first < last && first*c.Stride[1]+left < 0 {
+				first++
+			}
+			for first < last && (last-1)*c.Stride[1]+left >= width {
+				last--
+			}
 			for p := range y[2] {
 				line := to[(plane*y[2]+p)*y[3]:][:y[3]]
 				row := p*c.Stride[0] + top
@@ -60,18 +68,8 @@ func patches[T float32 | float64](o Patches, x, y tensor.Shape) func(a *tensor.A
 					continue
 				}
 				pixels := from[(channel*height+row)*width:][:width]
-				// Places first to last lie within the line of pixels.
-				first := min(y[3], max(0, (c.Stride[1]-1-left)/c.Stride[1]))
-				last := max(first, min(y[3], (width-1-left)/c.Stride[1]+1))
-				if width-1-left < 0 {
-					last = first
-				}
 				clear(line[:first])
 				clear(line[last:])
-				if c.Stride[1] == 1 {
-					copy(line[first:last], pixels[first+left:])
-					continue
-				}
 				for q := first; q < last; q++ {
 					line[q] = pixels[q*c.Stride[1]+left]
 				}

@@ -54,9 +54,6 @@ func AddressOf(header []uint64, stream uint16) random.Address {
 	}
 }
 
-// Decayed is the gradient of the mean loss with weight decay: g + decay theta. No product is fused with a sum here or in Descend, so
-// that every architecture and every update that uses them gives the same bits.
-func Decayed[T float32 | float64](g, theta, decay T) T { return g + T(decay*theta) }
-
-// Descend is theta - rate g, the move down the gradient.
+// Descend is theta - rate g, the move down the gradient. The product is not fused with the sum, so that every architecture gives the same
+// bits; package kernel's passes round alike.
 func Descend[T float32 | float64](theta, rate, g T) T { return theta - T(rate*g) }

@@ -82,14 +82,16 @@ func densityCases() []Case {
 	}
 	var cases []Case
 	for _, shape := range []tensor.Shape{{}, {31}, {3, 5, 7, 11}, {9001}} {
+		studentT := curve("student-t constant", op.StudentTConstant{}, Positive, func(x float64) float64 {
+			return -mathext.Lbeta(x/2, 0.5) - math.Log(x)/2 // B(x/2, 1/2) = Gamma(x/2) sqrt(pi) / Gamma((x+1)/2)
+		}, shape...)
+		studentT.Loosen, studentT.Reason = 4, "Go's lgamma is wrong by 5e-15 around 1.2"
 		cases = append(cases,
 			curve("log1p", op.Log1p{}, Uniform, func(x float64) float64 { return math.Log(1 + x) }, shape...),
 			curve("abs", op.Abs{}, Apart, func(x float64) float64 { return math.Sqrt(x * x) }, shape...),
 			curve("restrict", op.Restrict{High: 2}, Positive, func(x float64) float64 { return x }, shape...),
 			curve("softplus inverse", op.SoftplusInverse{}, Positive, func(x float64) float64 { return math.Log(math.Exp(x) - 1) }, shape...),
-			curve("student-t constant", op.StudentTConstant{}, Positive, func(x float64) float64 {
-				return -mathext.Lbeta(x/2, 0.5) - math.Log(x)/2 // B(x/2, 1/2) = Gamma(x/2) sqrt(pi) / Gamma((x+1)/2)
-			}, shape...))
+			studentT)
 	}
 	logAddExp := func(in [][]float64) []float64 {
 		y := make([]float64, max(len(in[0]), len(in[1])))
@@ -102,6 +104,7 @@ func densityCases() []Case {
 		cases = append(cases, Case{
 			Name: fmt.Sprint("logaddexp ", shapes), Op: op.LogAddExp{}, Naive: logAddExp, Terms: 1,
 			Inputs: []Input{Float(Normal, shapes[0]...), Float(Normal, shapes[1]...)},
+			Loosen: 2, Reason: "b's gradient is what a's leaves of dout, and has its error",
 		})
 	}
 	for _, size := range [][2]int{{1, 1}, {1, 10}, {31, 2}, {33, 31}, {257, 10}, {3, 257}, {1031, 33}} {

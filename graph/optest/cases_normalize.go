@@ -215,7 +215,7 @@ func likelihoodCases() []Case {
 
 // functionCases are the ops that apply a function to each element.
 func functionCases() []Case {
-	digamma := "lgamma is computed in float64 and rounded, near its zeros at 1 and 2 from far larger terms"
+	digamma := "Go's lgamma, the naive loop here, is wrong by 5e-15 around 1.2, near its zeros at 1 and 2"
 	var cases []Case
 	for _, f := range []struct {
 		op     graph.Op
@@ -250,6 +250,9 @@ func functionCases() []Case {
 			}
 			if f.reason != "" {
 				c.Loosen, c.Reason = 16, f.reason
+			}
+			if f.op == (op.Lgamma{}) {
+				c.Loosen = 32
 			}
 			cases = append(cases, c)
 		}
