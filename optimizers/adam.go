@@ -84,8 +84,8 @@ type decayed struct {
 	log1, log2         float64 // the betas' logarithms
 }
 
-// lowerAdam passes, besides the hyperparameters, the logarithms of the betas as the program's float rounds them: 1 - beta^t is
-// -expm1(t log beta), which is as accurate in float32 as in float64.
+// lowerAdam passes, besides the hyperparameters, the logarithms of the betas as the program's float rounds these: 1 - beta^t is
+// -expm1(t log beta), which is computed in float64.
 func lowerAdam(l *graph.Lowering, n int, o decayed) (tensor.HostKernel, []float64) {
 	o.log1, o.log2 = math.Log(o.Beta1), math.Log(o.Beta2)
 	if l.DType == tensor.Float32 {

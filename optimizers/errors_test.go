@@ -136,8 +136,8 @@ func TestLaunches(t *testing.T) {
 	dump := p.Dump()
 	for _, want := range []string{
 		"adam_update_f32", "conv1.weight.first moment", "conv1.weight.second moment",
-		// parameters, rates, betas, log(betas), epsilon, weight decay
-		" 3 2 0x3f000000 0x3e800000 0xbf317218 0xbfb17218 0x3f800000 0x40000000  ; conv1.weight: adam update",
+		// parameters, rates, and in float64 betas, log(betas), epsilon, weight decay
+		" 3 2 0x3fe0000000000000 0x3fd0000000000000 0xbfe62e42fefa39ef 0xbff62e42fefa39ef 0x3ff0000000000000 0x4000000000000000  ; conv1.weight: adam update",
 	} {
 		if !strings.Contains(dump, want) {
 			t.Errorf("no %q in\n%s", want, dump)

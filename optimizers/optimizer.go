@@ -50,7 +50,7 @@ type rule interface {
 	Optimizer
 	// states are the names of what the rule remembers, each of the parameter's shape and 0 at the start.
 	states() []string
-	// lower is the rule for n parameters, and its scalars in the order in which kernels take them.
+	// lower is the rule for n parameters, and its scalars in the order in which kernels take them, in float64 whatever the program's float.
 	lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64)
 }
 
@@ -125,7 +125,7 @@ func (u update) Lower(l *graph.Lowering) {
 	}
 	host, scalars := u.rule.lower(l, n)
 	for _, v := range scalars {
-		arguments = append(arguments, tensor.Real(l.DType, v))
+		arguments = append(arguments, tensor.Real(tensor.Float64, v))
 	}
 	l.Emit(u.rule.Name()+"_update", n, host, arguments...)
 }

@@ -3901,6 +3901,41 @@ loop:
 	VZEROUPPER
 	RET
 
+// func keepAVX2(p *byte)
+// Requires: AVX
+TEXT ·keepAVX2(SB), NOSPLIT, $64-8
+	MOVQ         p+0(FP), AX
+	MOVQ         56(AX), CX
+	VBROADCASTSS (CX), Y0
+	VMOVUPS      Y0, (SP)
+	VBROADCASTSS 4(CX), Y0
+	VMOVUPS      Y0, 32(SP)
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         48(AX), AX
+	SHLQ         $0x02, AX
+	XORQ         SI, SI
+
+loop:
+	VMOVUPS 32(SP), Y0
+	VCMPPS  $0x01, (BX)(SI*1), Y0, Y0
+	VMOVUPS (DX)(SI*1), Y1
+	VMULPS  (SP), Y1, Y1
+	VANDPS  Y1, Y0, Y0
+	VMOVUPS Y0, (CX)(SI*1)
+	VMOVUPS 32(SP), Y0
+	VCMPPS  $0x01, 32(BX)(SI*1), Y0, Y0
+	VMOVUPS 32(DX)(SI*1), Y1
+	VMULPS  (SP), Y1, Y1
+	VANDPS  Y1, Y0, Y0
+	VMOVUPS Y0, 32(CX)(SI*1)
+	ADDQ    $0x40, SI
+	CMPQ    SI, AX
+	JLT     loop
+	VZEROUPPER
+	RET
+
 // func sumAVX2(p *byte)
 // Requires: AVX
 TEXT ·sumAVX2(SB), NOSPLIT, $0-8

@@ -190,6 +190,11 @@ func raiseAVX2(p *byte)
 //go:noescape
 func passAboveAVX2(p *byte)
 
+// keepAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func keepAVX2(p *byte)
+
 // sumAVX2 is the function of that name in package kernel, for the pass at p.
 //
 //go:noescape

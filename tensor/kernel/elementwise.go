@@ -72,6 +72,17 @@ func passAbove[T Float](dx, dout, y []T, bound T) {
 	}
 }
 
+// Keep is y = scale x where the uniform u is above rate, else 0.
+func Keep[T Float](y, x []T, u []float32, rate float32, scale T) {
+	for i := accelerate(ruleKeep, nil, coefficients[T]{scale, T(rate)}, u, y, x); i < len(y); i++ {
+		kept := x[i] * scale
+		if !(u[i] > rate) {
+			kept = 0
+		}
+		y[i] = kept
+	}
+}
+
 // Sum adds up x, in 16 interleaved sums.
 func Sum[T Float](x []T) float64 {
 	var s sums[T]

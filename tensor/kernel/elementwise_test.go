@@ -45,7 +45,13 @@ func checkElementwise[T Float](t *testing.T, passAbove func(dx, dout, y []T, bou
 			"subtract": {func(y []T) { Subtract(y, a, b) }, func(a, b T) T { return a - b }},
 			"multiply": {func(y []T) { Multiply(y, a, b) }, func(a, b T) T { return a * b }},
 			"divide":   {func(y []T) { Divide(y, a, b) }, func(a, b T) T { return a / b }},
-			"raise":    {func(y []T) { Raise(y, a, 0.5) }, func(a, _ T) T { return max(a, 0.5) }},
+			"keep": {func(y []T) { Keep(y, a, single(b), 0.5, 3) }, func(a, b T) T {
+				if b > 0.5 {
+					return 3 * a
+				}
+				return 0
+			}},
+			"raise": {func(y []T) { Raise(y, a, 0.5) }, func(a, _ T) T { return max(a, 0.5) }},
 			"pass above": {func(y []T) { passAbove(y, a, b, 0.5) }, func(a, b T) T {
 				if b > 0.5 {
 					return a
@@ -66,6 +72,15 @@ func checkElementwise[T Float](t *testing.T, passAbove func(dx, dout, y []T, bou
 			}
 		}
 	}
+}
+
+// single is x in float32.
+func single[T Float](x []T) []float32 {
+	y := make([]float32, len(x))
+	for i, v := range x {
+		y[i] = float32(v)
+	}
+	return y
 }
 
 func TestSums(t *testing.T) {

@@ -10,6 +10,7 @@ const (
 	ruleDivide
 	ruleRaise
 	rulePassAbove
+	ruleKeep
 	ruleSum
 	ruleDot
 	ruleDecayedGradient

@@ -57,6 +57,8 @@ func (p *pass) run(r rule) {
 		raiseAVX2(at)
 	case rulePassAbove:
 		passAboveAVX2(at)
+	case ruleKeep:
+		keepAVX2(at)
 	case ruleSum:
 		sumAVX2(at)
 	case ruleDot:

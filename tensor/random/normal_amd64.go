@@ -7,9 +7,9 @@ import "golang.org/x/sys/cpu"
 //go:generate go run -C generate main.go -out ../normal_avx2_amd64.s -stubs ../normal_avx2_amd64.go -pkg random
 
 const (
-	// normalGroup is the number of normals that fillNormals makes at once, one iteration of the assembly; it divides BlockSize.
+	// normalGroup is the number of numbers that the assembly counts by; it divides BlockSize.
 	normalGroup = 32
-	// longestCall bounds the normals of one call to the assembly, some microseconds: it cannot be preempted.
+	// longestCall bounds the numbers of one call to the assembly, some microseconds: it cannot be preempted.
 	longestCall = 4096
 )
 
@@ -26,6 +26,20 @@ func fillNormals(dst []float32, quad uint32, a Address) {
 	for len(dst) > 0 {
 		n := min(len(dst), longestCall)
 		normalGroupsAVX2(&dst[0], n/normalGroup, k[0], k[1], c[0], c[1], c[2], c[3])
+		dst, c[0] = dst[n:], c[0]+uint32(n/4)
+	}
+}
+
+// fillUniforms fills dst with the uniforms of quads quad, quad+1, ... of the address; len(dst) is a multiple of normalGroup.
+func fillUniforms(dst []float32, quad uint32, a Address) {
+	if !hasAVX2 {
+		uniformsPortable(dst, quad, a)
+		return
+	}
+	k, c := a.Key(), a.Counter(quad)
+	for len(dst) > 0 {
+		n := min(len(dst), longestCall)
+		uniformGroupsAVX2(&dst[0], n/normalGroup, k[0], k[1], c[0], c[1], c[2], c[3])
 		dst, c[0] = dst[n:], c[0]+uint32(n/4)
 	}
 }

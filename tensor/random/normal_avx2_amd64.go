@@ -9,3 +9,9 @@ package random
 //
 //go:noescape
 func normalGroupsAVX2(dst *float32, groups int, k0 uint32, k1 uint32, c0 uint32, c1 uint32, c2 uint32, c3 uint32)
+
+// uniformGroupsAVX2 writes the uniforms of 8*groups quads, groups at least 1, to dst. The first has the Philox counter (c0, c1, c2, c3),
+// the others count c0 up; (k0, k1) is the key.
+//
+//go:noescape
+func uniformGroupsAVX2(dst *float32, groups int, k0 uint32, k1 uint32, c0 uint32, c1 uint32, c2 uint32, c3 uint32)

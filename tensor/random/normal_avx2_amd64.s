@@ -6,7 +6,7 @@
 
 // func normalGroupsAVX2(dst *float32, groups int, k0 uint32, k1 uint32, c0 uint32, c1 uint32, c2 uint32, c3 uint32)
 // Requires: AVX, AVX2
-TEXT ·normalGroupsAVX2(SB), NOSPLIT, $768-40
+TEXT ·normalGroupsAVX2(SB), NOSPLIT, $640-40
 	MOVQ dst+0(FP), AX
 	MOVQ groups+8(FP), CX
 
@@ -82,590 +82,675 @@ TEXT ·normalGroupsAVX2(SB), NOSPLIT, $768-40
 	VPBROADCASTD X0, Y0
 	VPADDD       quadOffsets<>+0(SB), Y0, Y0
 	VMOVDQU      Y0, 608(SP)
+	MOVQ         AX, DX
+	LEAQ         (CX)(CX*1), BX
+	SUBQ         $0x03, BX
+	JL           words_rest
 
-	// The words of the first group.
-	VMOVDQU  608(SP), Y0
-	VMOVDQU  608(SP), Y1
-	VPADDD   nextSet_00000004<>+0(SB), Y1, Y1
-	VMOVDQU  nextGroup_00000008<>+0(SB), Y2
-	VPADDD   608(SP), Y2, Y2
-	VMOVDQU  Y2, 608(SP)
+words:
+	VMOVDQU 608(SP), Y0
+	VMOVDQU 608(SP), Y1
+	VPADDD  nextSets_00000004<>+0(SB), Y1, Y1
+	VMOVDQU 608(SP), Y2
+	VPADDD  nextSets_00000008<>+0(SB), Y2, Y2
+	VMOVDQU nextSets_0000000c<>+0(SB), Y3
+	VPADDD  608(SP), Y3, Y3
+	VMOVDQU Y3, 608(SP)
+
+	// Round 0.
 	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y0, Y0
-	VPSRLQ   $0x20, Y0, Y2
-	VPXOR    (SP), Y2, Y2
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y1, Y1
-	VPSRLQ   $0x20, Y1, Y3
+	VPSRLQ   $0x20, Y0, Y3
 	VPXOR    (SP), Y3, Y3
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y4
-	VPSRLQ   $0x20, Y4, Y5
-	VPXOR    32(SP), Y5, Y5
-	VPXOR    64(SP), Y0, Y2
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y0
-	VPSRLQ   $0x20, Y0, Y6
-	VPXOR    32(SP), Y6, Y6
-	VPXOR    64(SP), Y1, Y3
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y5, Y1
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y7
-	VPXOR    128(SP), Y4, Y4
-	VPSRLQ   $0x20, Y7, Y5
-	VPSRLQ   $0x20, Y1, Y2
-	VPXOR    Y4, Y5, Y5
-	VPXOR    96(SP), Y2, Y2
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y6, Y4
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y8
-	VPXOR    128(SP), Y0, Y0
-	VPSRLQ   $0x20, Y8, Y6
-	VPSRLQ   $0x20, Y4, Y3
-	VPXOR    Y0, Y6, Y6
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y1, Y1
+	VPSRLQ   $0x20, Y1, Y4
+	VPXOR    (SP), Y4, Y4
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y2, Y2
+	VPSRLQ   $0x20, Y2, Y5
+	VPXOR    (SP), Y5, Y5
+
+	// Round 1.
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y6
+	VPSRLQ   $0x20, Y6, Y7
+	VPXOR    32(SP), Y7, Y7
+	VPXOR    64(SP), Y0, Y3
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y4, Y0
+	VPSRLQ   $0x20, Y0, Y8
+	VPXOR    32(SP), Y8, Y8
+	VPXOR    64(SP), Y1, Y4
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y5, Y1
+	VPSRLQ   $0x20, Y1, Y9
+	VPXOR    32(SP), Y9, Y9
+	VPXOR    64(SP), Y2, Y5
+
+	// Round 2.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y7, Y2
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y10
+	VPXOR    128(SP), Y6, Y6
+	VPSRLQ   $0x20, Y10, Y7
+	VPSRLQ   $0x20, Y2, Y3
+	VPXOR    Y6, Y7, Y7
 	VPXOR    96(SP), Y3, Y3
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y5, Y0
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y9
-	VPXOR    160(SP), Y7, Y7
-	VPXOR    192(SP), Y1, Y1
-	VPSRLQ   $0x20, Y9, Y5
-	VPSRLQ   $0x20, Y0, Y2
-	VPXOR    Y7, Y5, Y5
-	VPXOR    Y1, Y2, Y2
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y6, Y1
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y7
-	VPXOR    160(SP), Y8, Y8
-	VPXOR    192(SP), Y4, Y4
-	VPSRLQ   $0x20, Y7, Y6
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y8, Y6
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y4, Y11
+	VPXOR    128(SP), Y0, Y0
+	VPSRLQ   $0x20, Y11, Y8
+	VPSRLQ   $0x20, Y6, Y4
+	VPXOR    Y0, Y8, Y8
+	VPXOR    96(SP), Y4, Y4
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y9, Y0
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y5, Y12
+	VPXOR    128(SP), Y1, Y1
+	VPSRLQ   $0x20, Y12, Y9
+	VPSRLQ   $0x20, Y0, Y5
+	VPXOR    Y1, Y9, Y9
+	VPXOR    96(SP), Y5, Y5
+
+	// Round 3.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y7, Y1
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y13
+	VPXOR    160(SP), Y10, Y10
+	VPXOR    192(SP), Y2, Y2
+	VPSRLQ   $0x20, Y13, Y7
 	VPSRLQ   $0x20, Y1, Y3
-	VPXOR    Y8, Y6, Y6
-	VPXOR    Y4, Y3, Y3
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y5, Y4
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y8
-	VPXOR    224(SP), Y9, Y9
-	VPXOR    256(SP), Y0, Y0
-	VPSRLQ   $0x20, Y8, Y5
-	VPSRLQ   $0x20, Y4, Y2
-	VPXOR    Y9, Y5, Y5
-	VPXOR    Y0, Y2, Y2
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y6, Y0
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y9
-	VPXOR    224(SP), Y7, Y7
+	VPXOR    Y10, Y7, Y7
+	VPXOR    Y2, Y3, Y3
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y8, Y2
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y4, Y10
+	VPXOR    160(SP), Y11, Y11
+	VPXOR    192(SP), Y6, Y6
+	VPSRLQ   $0x20, Y10, Y8
+	VPSRLQ   $0x20, Y2, Y4
+	VPXOR    Y11, Y8, Y8
+	VPXOR    Y6, Y4, Y4
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y9, Y6
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y5, Y11
+	VPXOR    160(SP), Y12, Y12
+	VPXOR    192(SP), Y0, Y0
+	VPSRLQ   $0x20, Y11, Y9
+	VPSRLQ   $0x20, Y6, Y5
+	VPXOR    Y12, Y9, Y9
+	VPXOR    Y0, Y5, Y5
+
+	// Round 4.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y7, Y0
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y12
+	VPXOR    224(SP), Y13, Y13
 	VPXOR    256(SP), Y1, Y1
-	VPSRLQ   $0x20, Y9, Y6
+	VPSRLQ   $0x20, Y12, Y7
 	VPSRLQ   $0x20, Y0, Y3
-	VPXOR    Y7, Y6, Y6
+	VPXOR    Y13, Y7, Y7
 	VPXOR    Y1, Y3, Y3
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y5, Y1
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y7
-	VPXOR    288(SP), Y8, Y8
-	VPXOR    320(SP), Y4, Y4
-	VPSRLQ   $0x20, Y7, Y5
-	VPSRLQ   $0x20, Y1, Y2
-	VPXOR    Y8, Y5, Y5
-	VPXOR    Y4, Y2, Y2
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y6, Y4
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y8
-	VPXOR    288(SP), Y9, Y9
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y8, Y1
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y4, Y13
+	VPXOR    224(SP), Y10, Y10
+	VPXOR    256(SP), Y2, Y2
+	VPSRLQ   $0x20, Y13, Y8
+	VPSRLQ   $0x20, Y1, Y4
+	VPXOR    Y10, Y8, Y8
+	VPXOR    Y2, Y4, Y4
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y9, Y2
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y5, Y10
+	VPXOR    224(SP), Y11, Y11
+	VPXOR    256(SP), Y6, Y6
+	VPSRLQ   $0x20, Y10, Y9
+	VPSRLQ   $0x20, Y2, Y5
+	VPXOR    Y11, Y9, Y9
+	VPXOR    Y6, Y5, Y5
+
+	// Round 5.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y7, Y6
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y11
+	VPXOR    288(SP), Y12, Y12
 	VPXOR    320(SP), Y0, Y0
-	VPSRLQ   $0x20, Y8, Y6
-	VPSRLQ   $0x20, Y4, Y3
-	VPXOR    Y9, Y6, Y6
+	VPSRLQ   $0x20, Y11, Y7
+	VPSRLQ   $0x20, Y6, Y3
+	VPXOR    Y12, Y7, Y7
 	VPXOR    Y0, Y3, Y3
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y5, Y0
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y9
-	VPXOR    352(SP), Y7, Y7
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y8, Y0
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y4, Y12
+	VPXOR    288(SP), Y13, Y13
+	VPXOR    320(SP), Y1, Y1
+	VPSRLQ   $0x20, Y12, Y8
+	VPSRLQ   $0x20, Y0, Y4
+	VPXOR    Y13, Y8, Y8
+	VPXOR    Y1, Y4, Y4
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y9, Y1
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y5, Y13
+	VPXOR    288(SP), Y10, Y10
+	VPXOR    320(SP), Y2, Y2
+	VPSRLQ   $0x20, Y13, Y9
+	VPSRLQ   $0x20, Y1, Y5
+	VPXOR    Y10, Y9, Y9
+	VPXOR    Y2, Y5, Y5
+
+	// Round 6.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y7, Y2
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y10
+	VPXOR    352(SP), Y11, Y11
+	VPXOR    384(SP), Y6, Y6
+	VPSRLQ   $0x20, Y10, Y7
+	VPSRLQ   $0x20, Y2, Y3
+	VPXOR    Y11, Y7, Y7
+	VPXOR    Y6, Y3, Y3
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y8, Y6
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y4, Y11
+	VPXOR    352(SP), Y12, Y12
+	VPXOR    384(SP), Y0, Y0
+	VPSRLQ   $0x20, Y11, Y8
+	VPSRLQ   $0x20, Y6, Y4
+	VPXOR    Y12, Y8, Y8
+	VPXOR    Y0, Y4, Y4
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y9, Y0
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y5, Y12
+	VPXOR    352(SP), Y13, Y13
 	VPXOR    384(SP), Y1, Y1
-	VPSRLQ   $0x20, Y9, Y5
-	VPSRLQ   $0x20, Y0, Y2
-	VPXOR    Y7, Y5, Y5
-	VPXOR    Y1, Y2, Y2
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y6, Y1
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y7
-	VPXOR    352(SP), Y8, Y8
-	VPXOR    384(SP), Y4, Y4
-	VPSRLQ   $0x20, Y7, Y6
+	VPSRLQ   $0x20, Y12, Y9
+	VPSRLQ   $0x20, Y0, Y5
+	VPXOR    Y13, Y9, Y9
+	VPXOR    Y1, Y5, Y5
+
+	// Round 7.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y7, Y1
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y13
+	VPXOR    416(SP), Y10, Y10
+	VPXOR    448(SP), Y2, Y2
+	VPSRLQ   $0x20, Y13, Y7
 	VPSRLQ   $0x20, Y1, Y3
-	VPXOR    Y8, Y6, Y6
-	VPXOR    Y4, Y3, Y3
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y5, Y4
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y8
-	VPXOR    416(SP), Y9, Y9
+	VPXOR    Y10, Y7, Y7
+	VPXOR    Y2, Y3, Y3
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y8, Y2
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y4, Y10
+	VPXOR    416(SP), Y11, Y11
+	VPXOR    448(SP), Y6, Y6
+	VPSRLQ   $0x20, Y10, Y8
+	VPSRLQ   $0x20, Y2, Y4
+	VPXOR    Y11, Y8, Y8
+	VPXOR    Y6, Y4, Y4
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y9, Y6
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y5, Y11
+	VPXOR    416(SP), Y12, Y12
 	VPXOR    448(SP), Y0, Y0
-	VPSRLQ   $0x20, Y8, Y5
-	VPSRLQ   $0x20, Y4, Y2
-	VPXOR    Y9, Y5, Y5
-	VPXOR    Y0, Y2, Y2
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y6, Y0
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y9
-	VPXOR    416(SP), Y7, Y7
-	VPXOR    448(SP), Y1, Y1
-	VPSRLQ   $0x20, Y9, Y6
+	VPSRLQ   $0x20, Y11, Y9
+	VPSRLQ   $0x20, Y6, Y5
+	VPXOR    Y12, Y9, Y9
+	VPXOR    Y0, Y5, Y5
+
+	// Round 8.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y7, Y0
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y12
+	VPXOR    480(SP), Y13, Y13
+	VPXOR    512(SP), Y1, Y1
+	VPSRLQ   $0x20, Y12, Y7
 	VPSRLQ   $0x20, Y0, Y3
-	VPXOR    Y7, Y6, Y6
+	VPXOR    Y13, Y7, Y7
 	VPXOR    Y1, Y3, Y3
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y5, Y1
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y7
-	VPXOR    480(SP), Y8, Y8
-	VPXOR    512(SP), Y4, Y4
-	VPSRLQ   $0x20, Y7, Y5
-	VPSRLQ   $0x20, Y1, Y2
-	VPXOR    Y8, Y5, Y5
-	VPXOR    Y4, Y2, Y2
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y6, Y4
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y8
-	VPXOR    480(SP), Y9, Y9
-	VPXOR    512(SP), Y0, Y0
-	VPSRLQ   $0x20, Y8, Y6
-	VPSRLQ   $0x20, Y4, Y3
-	VPXOR    Y9, Y6, Y6
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y8, Y1
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y4, Y13
+	VPXOR    480(SP), Y10, Y10
+	VPXOR    512(SP), Y2, Y2
+	VPSRLQ   $0x20, Y13, Y8
+	VPSRLQ   $0x20, Y1, Y4
+	VPXOR    Y10, Y8, Y8
+	VPXOR    Y2, Y4, Y4
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y9, Y2
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y5, Y10
+	VPXOR    480(SP), Y11, Y11
+	VPXOR    512(SP), Y6, Y6
+	VPSRLQ   $0x20, Y10, Y9
+	VPSRLQ   $0x20, Y2, Y5
+	VPXOR    Y11, Y9, Y9
+	VPXOR    Y6, Y5, Y5
+
+	// Round 9.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y7, Y6
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y11
+	VPXOR    544(SP), Y12, Y12
+	VPXOR    576(SP), Y0, Y0
+	VPSRLQ   $0x20, Y11, Y7
+	VPSRLQ   $0x20, Y6, Y3
+	VPXOR    Y12, Y7, Y7
 	VPXOR    Y0, Y3, Y3
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y5, Y0
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y2, Y9
-	VPXOR    544(SP), Y7, Y7
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y8, Y0
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y4, Y12
+	VPXOR    544(SP), Y13, Y13
 	VPXOR    576(SP), Y1, Y1
-	VPSRLQ   $0x20, Y9, Y5
-	VPSRLQ   $0x20, Y0, Y2
-	VPXOR    Y7, Y5, Y5
-	VPXOR    Y1, Y2, Y2
-	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y6, Y1
-	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y7
-	VPXOR    544(SP), Y8, Y8
-	VPXOR    576(SP), Y4, Y4
-	VPSRLQ   $0x20, Y7, Y6
-	VPSRLQ   $0x20, Y1, Y3
-	VPXOR    Y8, Y6, Y6
+	VPSRLQ   $0x20, Y12, Y8
+	VPSRLQ   $0x20, Y0, Y4
+	VPXOR    Y13, Y8, Y8
+	VPXOR    Y1, Y4, Y4
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y9, Y1
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y5, Y13
+	VPXOR    544(SP), Y10, Y10
+	VPXOR    576(SP), Y2, Y2
+	VPSRLQ   $0x20, Y13, Y9
+	VPSRLQ   $0x20, Y1, Y5
+	VPXOR    Y10, Y9, Y9
+	VPXOR    Y2, Y5, Y5
+	VPSLLQ   $0x20, Y3, Y3
+	VPBLENDD $0xaa, Y3, Y7, Y7
+	VPSLLQ   $0x20, Y6, Y6
+	VPBLENDD $0xaa, Y6, Y11, Y11
+	VMOVDQU  Y7, (DX)
+	VMOVDQU  Y11, 32(DX)
+	VPSLLQ   $0x20, Y4, Y4
+	VPBLENDD $0xaa, Y4, Y8, Y8
+	VPSLLQ   $0x20, Y0, Y0
+	VPBLENDD $0xaa, Y0, Y12, Y12
+	VMOVDQU  Y8, 64(DX)
+	VMOVDQU  Y12, 96(DX)
+	VPSLLQ   $0x20, Y5, Y5
+	VPBLENDD $0xaa, Y5, Y9, Y9
+	VPSLLQ   $0x20, Y1, Y1
+	VPBLENDD $0xaa, Y1, Y13, Y13
+	VMOVDQU  Y9, 128(DX)
+	VMOVDQU  Y13, 160(DX)
+	ADDQ     $0xc0, DX
+	SUBQ     $0x03, BX
+	JGE      words
+
+words_rest:
+	ADDQ $0x03, BX
+	JZ   words_end
+
+words_one:
+	VMOVDQU 608(SP), Y0
+	VMOVDQU nextSets_00000004<>+0(SB), Y1
+	VPADDD  608(SP), Y1, Y1
+	VMOVDQU Y1, 608(SP)
+
+	// Round 0.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y0, Y0
+	VPSRLQ   $0x20, Y0, Y1
+	VPXOR    (SP), Y1, Y1
+
+	// Round 1.
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y1, Y2
+	VPSRLQ   $0x20, Y2, Y3
+	VPXOR    32(SP), Y3, Y3
+	VPXOR    64(SP), Y0, Y1
+
+	// Round 2.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y3, Y0
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y1, Y4
+	VPXOR    128(SP), Y2, Y2
+	VPSRLQ   $0x20, Y4, Y3
+	VPSRLQ   $0x20, Y0, Y1
+	VPXOR    Y2, Y3, Y3
+	VPXOR    96(SP), Y1, Y1
+
+	// Round 3.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y3, Y2
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y1, Y5
+	VPXOR    160(SP), Y4, Y4
+	VPXOR    192(SP), Y0, Y0
+	VPSRLQ   $0x20, Y5, Y3
+	VPSRLQ   $0x20, Y2, Y1
 	VPXOR    Y4, Y3, Y3
+	VPXOR    Y0, Y1, Y1
+
+	// Round 4.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y3, Y0
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y1, Y4
+	VPXOR    224(SP), Y5, Y5
+	VPXOR    256(SP), Y2, Y2
+	VPSRLQ   $0x20, Y4, Y3
+	VPSRLQ   $0x20, Y0, Y1
+	VPXOR    Y5, Y3, Y3
+	VPXOR    Y2, Y1, Y1
+
+	// Round 5.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y3, Y2
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y1, Y5
+	VPXOR    288(SP), Y4, Y4
+	VPXOR    320(SP), Y0, Y0
+	VPSRLQ   $0x20, Y5, Y3
+	VPSRLQ   $0x20, Y2, Y1
+	VPXOR    Y4, Y3, Y3
+	VPXOR    Y0, Y1, Y1
+
+	// Round 6.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y3, Y0
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y1, Y4
+	VPXOR    352(SP), Y5, Y5
+	VPXOR    384(SP), Y2, Y2
+	VPSRLQ   $0x20, Y4, Y3
+	VPSRLQ   $0x20, Y0, Y1
+	VPXOR    Y5, Y3, Y3
+	VPXOR    Y2, Y1, Y1
+
+	// Round 7.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y3, Y2
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y1, Y5
+	VPXOR    416(SP), Y4, Y4
+	VPXOR    448(SP), Y0, Y0
+	VPSRLQ   $0x20, Y5, Y3
+	VPSRLQ   $0x20, Y2, Y1
+	VPXOR    Y4, Y3, Y3
+	VPXOR    Y0, Y1, Y1
+
+	// Round 8.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y3, Y0
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y1, Y4
+	VPXOR    480(SP), Y5, Y5
+	VPXOR    512(SP), Y2, Y2
+	VPSRLQ   $0x20, Y4, Y3
+	VPSRLQ   $0x20, Y0, Y1
+	VPXOR    Y5, Y3, Y3
+	VPXOR    Y2, Y1, Y1
+
+	// Round 9.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y3, Y2
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y1, Y5
+	VPXOR    544(SP), Y4, Y4
+	VPXOR    576(SP), Y0, Y0
+	VPSRLQ   $0x20, Y5, Y3
+	VPSRLQ   $0x20, Y2, Y1
+	VPXOR    Y4, Y3, Y3
+	VPXOR    Y0, Y1, Y1
+	VPSLLQ   $0x20, Y1, Y1
+	VPBLENDD $0xaa, Y1, Y3, Y3
 	VPSLLQ   $0x20, Y2, Y2
 	VPBLENDD $0xaa, Y2, Y5, Y5
-	VPSLLQ   $0x20, Y0, Y0
-	VPBLENDD $0xaa, Y0, Y9, Y9
-	VMOVDQU  Y5, 640(SP)
-	VMOVDQU  Y9, 672(SP)
-	VPSLLQ   $0x20, Y3, Y3
-	VPBLENDD $0xaa, Y3, Y6, Y6
-	VPSLLQ   $0x20, Y1, Y1
-	VPBLENDD $0xaa, Y1, Y7, Y7
-	VMOVDQU  Y6, 704(SP)
-	VMOVDQU  Y7, 736(SP)
+	VMOVDQU  Y3, (DX)
+	VMOVDQU  Y5, 32(DX)
+	ADDQ     $0x40, DX
+	DECQ     BX
+	JNZ      words_one
 
-group:
-	DECQ CX
-	JZ   last
+words_end:
+	LEAQ (CX)(CX*1), BX
+	SUBQ $0x03, BX
+	JL   normals_rest
 
-	// The normals of a group, and the words of the next.
-	VMOVDQU   608(SP), Y0
-	VMOVDQU   608(SP), Y1
-	VPADDD    nextSet_00000004<>+0(SB), Y1, Y1
-	VMOVDQU   640(SP), Y2
-	VPOR      one_00000001<>+0(SB), Y2, Y2
-	VCVTDQ2PS Y2, Y3
-	VPSRAD    $0x1f, Y2, Y2
-	VPSRLD    $0x17, Y3, Y4
-	VPADDD    minus158_ffffff62<>+0(SB), Y4, Y4
-	VPANDN    Y4, Y2, Y4
-	VCVTDQ2PS Y4, Y4
-	VMULPS    minusTwoLn2_bfb17218<>+0(SB), Y4, Y4
-	VMOVDQU   nextGroup_00000008<>+0(SB), Y2
-	VPADDD    608(SP), Y2, Y2
-	VMOVDQU   Y2, 608(SP)
-	VANDPS    mantissa_007fffff<>+0(SB), Y3, Y5
-	VORPS     minusHalf_bf000000<>+0(SB), Y5, Y5
-	VADDPS    oneFloat_3f800000<>+0(SB), Y5, Y5
-	VMULPS    minusScale_af800000<>+0(SB), Y3, Y2
-	VBLENDVPS Y3, Y2, Y5, Y5
-	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y0, Y0
-	VPSRLQ    $0x20, Y0, Y2
-	VPXOR     (SP), Y2, Y2
-	VMULPS    Y5, Y5, Y3
-	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y1, Y1
-	VPSRLQ    $0x20, Y1, Y6
-	VPXOR     (SP), Y6, Y6
-	VMULPS    radius_3f2ad1c2<>+0(SB), Y5, Y7
-	VMULPS    radius_3f06fb65<>+0(SB), Y5, Y8
+normals:
+	// The radii.
+	VMOVDQU   one_00000001<>+0(SB), Y1
+	VPOR      (AX), Y1, Y1
+	VCVTDQ2PS Y1, Y0
+	VPSRAD    $0x1f, Y1, Y1
+	VANDPS    mantissa_007fffff<>+0(SB), Y0, Y2
+	VORPS     minusHalf_bf000000<>+0(SB), Y2, Y2
+	VADDPS    oneFloat_3f800000<>+0(SB), Y2, Y2
+	VMULPS    minusScale_af800000<>+0(SB), Y0, Y1
+	VBLENDVPS Y0, Y1, Y2, Y2
+	VMULPS    Y2, Y2, Y0
+	VMOVDQU   one_00000001<>+0(SB), Y3
+	VPOR      64(AX), Y3, Y3
+	VCVTDQ2PS Y3, Y1
+	VPSRAD    $0x1f, Y3, Y3
+	VANDPS    mantissa_007fffff<>+0(SB), Y1, Y4
+	VORPS     minusHalf_bf000000<>+0(SB), Y4, Y4
+	VADDPS    oneFloat_3f800000<>+0(SB), Y4, Y4
+	VMULPS    minusScale_af800000<>+0(SB), Y1, Y3
+	VBLENDVPS Y1, Y3, Y4, Y4
+	VMULPS    Y4, Y4, Y1
+	VMOVDQU   one_00000001<>+0(SB), Y5
+	VPOR      128(AX), Y5, Y5
+	VCVTDQ2PS Y5, Y3
+	VPSRAD    $0x1f, Y5, Y5
+	VANDPS    mantissa_007fffff<>+0(SB), Y3, Y6
+	VORPS     minusHalf_bf000000<>+0(SB), Y6, Y6
+	VADDPS    oneFloat_3f800000<>+0(SB), Y6, Y6
+	VMULPS    minusScale_af800000<>+0(SB), Y3, Y5
+	VBLENDVPS Y3, Y5, Y6, Y6
+	VMULPS    Y6, Y6, Y3
+	VMULPS    radius_3f2ad1c2<>+0(SB), Y2, Y5
+	VMULPS    radius_3f06fb65<>+0(SB), Y2, Y7
+	VADDPS    radius_3f7fff60<>+0(SB), Y5, Y5
+	VADDPS    radius_3ef989f3<>+0(SB), Y7, Y7
+	VMULPS    Y0, Y7, Y7
+	VADDPS    Y7, Y5, Y5
+	VMULPS    radius_3f2ad1c2<>+0(SB), Y4, Y7
+	VMULPS    radius_3f06fb65<>+0(SB), Y4, Y8
 	VADDPS    radius_3f7fff60<>+0(SB), Y7, Y7
 	VADDPS    radius_3ef989f3<>+0(SB), Y8, Y8
-	VMULPS    Y3, Y8, Y8
+	VMULPS    Y1, Y8, Y8
 	VADDPS    Y8, Y7, Y7
-	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y2, Y8
-	VPSRLQ    $0x20, Y8, Y9
-	VPXOR     32(SP), Y9, Y9
-	VPXOR     64(SP), Y0, Y2
-	VMULPS    radius_401aa7fb<>+0(SB), Y5, Y0
-	VMULPS    radius_403507a4<>+0(SB), Y5, Y10
-	VADDPS    radius_beb9142f<>+0(SB), Y0, Y0
+	VMULPS    radius_3f2ad1c2<>+0(SB), Y6, Y8
+	VMULPS    radius_3f06fb65<>+0(SB), Y6, Y9
+	VADDPS    radius_3f7fff60<>+0(SB), Y8, Y8
+	VADDPS    radius_3ef989f3<>+0(SB), Y9, Y9
+	VMULPS    Y3, Y9, Y9
+	VADDPS    Y9, Y8, Y8
+	VMULPS    radius_401aa7fb<>+0(SB), Y2, Y9
+	VMULPS    radius_403507a4<>+0(SB), Y2, Y10
+	VADDPS    radius_beb9142f<>+0(SB), Y9, Y9
 	VADDPS    radius_c051cc98<>+0(SB), Y10, Y10
-	VMULPS    Y3, Y10, Y10
-	VADDPS    Y10, Y0, Y0
-	VMULPS    Y3, Y3, Y10
-	VMULPS    Y10, Y0, Y0
+	VMULPS    Y0, Y10, Y10
+	VADDPS    Y10, Y9, Y9
+	VMULPS    Y0, Y0, Y10
+	VMULPS    Y10, Y9, Y9
+	VADDPS    Y9, Y5, Y5
+	VMULPS    Y0, Y5, Y5
+	VADDPS    Y2, Y2, Y2
+	VADDPS    Y2, Y5, Y5
+	VMULPS    radius_401aa7fb<>+0(SB), Y4, Y0
+	VMULPS    radius_403507a4<>+0(SB), Y4, Y2
+	VADDPS    radius_beb9142f<>+0(SB), Y0, Y0
+	VADDPS    radius_c051cc98<>+0(SB), Y2, Y2
+	VMULPS    Y1, Y2, Y2
+	VADDPS    Y2, Y0, Y0
+	VMULPS    Y1, Y1, Y2
+	VMULPS    Y2, Y0, Y0
 	VADDPS    Y0, Y7, Y7
-	VMULPS    Y3, Y7, Y7
-	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y6, Y0
-	VPSRLQ    $0x20, Y0, Y3
-	VPXOR     32(SP), Y3, Y3
-	VPXOR     64(SP), Y1, Y6
-	VADDPS    Y5, Y5, Y5
-	VADDPS    Y5, Y7, Y7
+	VMULPS    Y1, Y7, Y7
+	VADDPS    Y4, Y4, Y4
 	VADDPS    Y4, Y7, Y7
-	VSQRTPS   Y7, Y7
-	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y9, Y1
-	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y2, Y4
-	VPXOR     128(SP), Y8, Y8
-	VPSRLQ    $0x20, Y4, Y9
-	VPSRLQ    $0x20, Y1, Y2
-	VPXOR     Y8, Y9, Y9
-	VPXOR     96(SP), Y2, Y2
-	VMOVDQU   672(SP), Y5
-	VPSLLD    $0x02, Y5, Y5
-	VPOR      two_00000002<>+0(SB), Y5, Y5
-	VCVTDQ2PS Y5, Y5
-	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y3, Y8
-	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y6, Y10
-	VPXOR     128(SP), Y0, Y0
-	VPSRLQ    $0x20, Y10, Y3
-	VPSRLQ    $0x20, Y8, Y6
-	VPXOR     Y0, Y3, Y3
-	VPXOR     96(SP), Y6, Y6
-	VMULPS    scale_2f800000<>+0(SB), Y5, Y5
-	VMULPS    Y5, Y5, Y0
-	VMULPS    Y0, Y0, Y11
-	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y9, Y12
-	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y2, Y13
-	VPXOR     160(SP), Y4, Y4
-	VPXOR     192(SP), Y1, Y1
-	VPSRLQ    $0x20, Y13, Y9
-	VPSRLQ    $0x20, Y12, Y2
-	VPXOR     Y4, Y9, Y9
-	VPXOR     Y1, Y2, Y2
-	VMULPS    sine_bf255e12<>+0(SB), Y0, Y1
-	VMULPS    sine_bb998cc7<>+0(SB), Y0, Y4
-	VADDPS    sine_3fc90fdb<>+0(SB), Y1, Y1
-	VADDPS    sine_3da34052<>+0(SB), Y4, Y4
-	VMULPS    Y11, Y4, Y4
-	VADDPS    Y4, Y1, Y1
-	VMULPS    Y5, Y1, Y1
-	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y3, Y4
-	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y6, Y5
-	VPXOR     160(SP), Y10, Y10
-	VPXOR     192(SP), Y8, Y8
-	VPSRLQ    $0x20, Y5, Y3
-	VPSRLQ    $0x20, Y4, Y6
-	VPXOR     Y10, Y3, Y3
-	VPXOR     Y8, Y6, Y6
-	VMULPS    cosine_3e81e0d8<>+0(SB), Y0, Y8
-	VMULPS    cosine_3a6a7bf7<>+0(SB), Y0, Y10
-	VADDPS    cosine_bf9de9e6<>+0(SB), Y8, Y8
-	VADDPS    cosine_bcaad95b<>+0(SB), Y10, Y10
-	VMULPS    Y11, Y10, Y10
-	VADDPS    Y10, Y8, Y8
-	VMULPS    Y0, Y8, Y8
-	VADDPS    oneFloat_3f800000<>+0(SB), Y8, Y8
-	VMOVDQU   halfQuadrant_20000000<>+0(SB), Y0
-	VPADDD    672(SP), Y0, Y0
-	VPSLLD    $0x01, Y0, Y10
-	VBLENDVPS Y10, Y1, Y8, Y11
-	VBLENDVPS Y10, Y8, Y1, Y1
-	VPADDD    quadrant_40000000<>+0(SB), Y0, Y8
-	VPAND     sign_80000000<>+0(SB), Y8, Y8
-	VXORPS    Y8, Y11, Y11
-	VPAND     sign_80000000<>+0(SB), Y0, Y0
-	VXORPS    Y0, Y1, Y1
-	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y9, Y0
-	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y2, Y8
-	VPXOR     224(SP), Y13, Y13
-	VPXOR     256(SP), Y12, Y12
-	VPSRLQ    $0x20, Y8, Y9
-	VPSRLQ    $0x20, Y0, Y2
-	VPXOR     Y13, Y9, Y9
-	VPXOR     Y12, Y2, Y2
-	VMULPS    Y7, Y11, Y11
-	VMULPS    Y7, Y1, Y1
-	VUNPCKLPS Y1, Y11, Y7
-	VUNPCKHPS Y1, Y11, Y11
-	VMOVUPS   Y7, (AX)
-	VMOVUPS   Y11, 32(AX)
-	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y3, Y1
-	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y6, Y7
-	VPXOR     224(SP), Y5, Y5
-	VPXOR     256(SP), Y4, Y4
-	VPSRLQ    $0x20, Y7, Y3
-	VPSRLQ    $0x20, Y1, Y6
-	VPXOR     Y5, Y3, Y3
-	VPXOR     Y4, Y6, Y6
-	VMOVDQU   704(SP), Y4
-	VPOR      one_00000001<>+0(SB), Y4, Y4
-	VCVTDQ2PS Y4, Y5
-	VPSRAD    $0x1f, Y4, Y4
-	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y9, Y10
-	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y2, Y11
-	VPXOR     288(SP), Y8, Y8
-	VPXOR     320(SP), Y0, Y0
-	VPSRLQ    $0x20, Y11, Y9
-	VPSRLQ    $0x20, Y10, Y2
-	VPXOR     Y8, Y9, Y9
-	VPXOR     Y0, Y2, Y2
-	VPSRLD    $0x17, Y5, Y0
+	VMULPS    radius_401aa7fb<>+0(SB), Y6, Y0
+	VMULPS    radius_403507a4<>+0(SB), Y6, Y1
+	VADDPS    radius_beb9142f<>+0(SB), Y0, Y0
+	VADDPS    radius_c051cc98<>+0(SB), Y1, Y1
+	VMULPS    Y3, Y1, Y1
+	VADDPS    Y1, Y0, Y0
+	VMULPS    Y3, Y3, Y1
+	VMULPS    Y1, Y0, Y0
+	VADDPS    Y0, Y8, Y8
+	VMULPS    Y3, Y8, Y8
+	VADDPS    Y6, Y6, Y6
+	VADDPS    Y6, Y8, Y8
+	VMOVDQU   one_00000001<>+0(SB), Y1
+	VPOR      (AX), Y1, Y1
+	VCVTDQ2PS Y1, Y0
+	VPSRAD    $0x1f, Y1, Y1
+	VPSRLD    $0x17, Y0, Y0
 	VPADDD    minus158_ffffff62<>+0(SB), Y0, Y0
-	VPANDN    Y0, Y4, Y0
+	VPANDN    Y0, Y1, Y0
 	VCVTDQ2PS Y0, Y0
 	VMULPS    minusTwoLn2_bfb17218<>+0(SB), Y0, Y0
-	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y3, Y4
-	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y6, Y8
-	VPXOR     288(SP), Y7, Y7
-	VPXOR     320(SP), Y1, Y1
-	VPSRLQ    $0x20, Y8, Y3
-	VPSRLQ    $0x20, Y4, Y6
-	VPXOR     Y7, Y3, Y3
-	VPXOR     Y1, Y6, Y6
-	VANDPS    mantissa_007fffff<>+0(SB), Y5, Y7
-	VORPS     minusHalf_bf000000<>+0(SB), Y7, Y7
-	VADDPS    oneFloat_3f800000<>+0(SB), Y7, Y7
-	VMULPS    minusScale_af800000<>+0(SB), Y5, Y1
-	VBLENDVPS Y5, Y1, Y7, Y7
-	VMULPS    Y7, Y7, Y1
-	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y9, Y5
-	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y2, Y12
-	VPXOR     352(SP), Y11, Y11
-	VPXOR     384(SP), Y10, Y10
-	VPSRLQ    $0x20, Y12, Y9
-	VPSRLQ    $0x20, Y5, Y2
-	VPXOR     Y11, Y9, Y9
-	VPXOR     Y10, Y2, Y2
-	VMULPS    radius_3f2ad1c2<>+0(SB), Y7, Y10
-	VMULPS    radius_3f06fb65<>+0(SB), Y7, Y11
-	VADDPS    radius_3f7fff60<>+0(SB), Y10, Y10
-	VADDPS    radius_3ef989f3<>+0(SB), Y11, Y11
-	VMULPS    Y1, Y11, Y11
-	VADDPS    Y11, Y10, Y10
-	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y3, Y11
-	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y6, Y13
-	VPXOR     352(SP), Y8, Y8
-	VPXOR     384(SP), Y4, Y4
-	VPSRLQ    $0x20, Y13, Y3
-	VPSRLQ    $0x20, Y11, Y6
-	VPXOR     Y8, Y3, Y3
-	VPXOR     Y4, Y6, Y6
-	VMULPS    radius_401aa7fb<>+0(SB), Y7, Y4
-	VMULPS    radius_403507a4<>+0(SB), Y7, Y8
-	VADDPS    radius_beb9142f<>+0(SB), Y4, Y4
-	VADDPS    radius_c051cc98<>+0(SB), Y8, Y8
-	VMULPS    Y1, Y8, Y8
-	VADDPS    Y8, Y4, Y4
-	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y9, Y8
-	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y2, Y14
-	VPXOR     416(SP), Y12, Y12
-	VPXOR     448(SP), Y5, Y5
-	VPSRLQ    $0x20, Y14, Y9
-	VPSRLQ    $0x20, Y8, Y2
-	VPXOR     Y12, Y9, Y9
-	VPXOR     Y5, Y2, Y2
-	VMULPS    Y1, Y1, Y5
-	VMULPS    Y5, Y4, Y4
-	VADDPS    Y4, Y10, Y10
-	VMULPS    Y1, Y10, Y10
-	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y3, Y1
-	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y6, Y4
-	VPXOR     416(SP), Y13, Y13
-	VPXOR     448(SP), Y11, Y11
-	VPSRLQ    $0x20, Y4, Y3
-	VPSRLQ    $0x20, Y1, Y6
-	VPXOR     Y13, Y3, Y3
-	VPXOR     Y11, Y6, Y6
-	VADDPS    Y7, Y7, Y7
-	VADDPS    Y7, Y10, Y10
-	VADDPS    Y0, Y10, Y10
-	VSQRTPS   Y10, Y10
-	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y9, Y0
-	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y2, Y5
-	VPXOR     480(SP), Y14, Y14
-	VPXOR     512(SP), Y8, Y8
-	VPSRLQ    $0x20, Y5, Y9
-	VPSRLQ    $0x20, Y0, Y2
-	VPXOR     Y14, Y9, Y9
-	VPXOR     Y8, Y2, Y2
-	VMOVDQU   736(SP), Y7
-	VPSLLD    $0x02, Y7, Y7
-	VPOR      two_00000002<>+0(SB), Y7, Y7
-	VCVTDQ2PS Y7, Y7
-	VMULPS    scale_2f800000<>+0(SB), Y7, Y7
-	VMULPS    Y7, Y7, Y8
-	VMULPS    Y8, Y8, Y11
-	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y3, Y12
-	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y6, Y13
-	VPXOR     480(SP), Y4, Y4
-	VPXOR     512(SP), Y1, Y1
-	VPSRLQ    $0x20, Y13, Y3
-	VPSRLQ    $0x20, Y12, Y6
-	VPXOR     Y4, Y3, Y3
-	VPXOR     Y1, Y6, Y6
-	VMULPS    sine_bf255e12<>+0(SB), Y8, Y1
-	VMULPS    sine_bb998cc7<>+0(SB), Y8, Y4
-	VADDPS    sine_3fc90fdb<>+0(SB), Y1, Y1
-	VADDPS    sine_3da34052<>+0(SB), Y4, Y4
-	VMULPS    Y11, Y4, Y4
-	VADDPS    Y4, Y1, Y1
-	VMULPS    Y7, Y1, Y1
-	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y9, Y4
-	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y2, Y7
-	VPXOR     544(SP), Y5, Y5
-	VPXOR     576(SP), Y0, Y0
-	VPSRLQ    $0x20, Y7, Y9
-	VPSRLQ    $0x20, Y4, Y2
-	VPXOR     Y5, Y9, Y9
-	VPXOR     Y0, Y2, Y2
-	VMULPS    cosine_3e81e0d8<>+0(SB), Y8, Y0
-	VMULPS    cosine_3a6a7bf7<>+0(SB), Y8, Y5
-	VADDPS    cosine_bf9de9e6<>+0(SB), Y0, Y0
-	VADDPS    cosine_bcaad95b<>+0(SB), Y5, Y5
-	VMULPS    Y11, Y5, Y5
-	VADDPS    Y5, Y0, Y0
-	VMULPS    Y8, Y0, Y0
-	VADDPS    oneFloat_3f800000<>+0(SB), Y0, Y0
-	VPMULUDQ  philoxM0_d2511f53<>+0(SB), Y3, Y5
-	VPMULUDQ  philoxM1_cd9e8d57<>+0(SB), Y6, Y8
-	VPXOR     544(SP), Y13, Y13
-	VPXOR     576(SP), Y12, Y12
-	VPSRLQ    $0x20, Y8, Y3
-	VPSRLQ    $0x20, Y5, Y6
-	VPXOR     Y13, Y3, Y3
-	VPXOR     Y12, Y6, Y6
-	VMOVDQU   halfQuadrant_20000000<>+0(SB), Y11
-	VPADDD    736(SP), Y11, Y11
-	VPSLLD    $0x01, Y11, Y12
-	VBLENDVPS Y12, Y1, Y0, Y13
-	VBLENDVPS Y12, Y0, Y1, Y1
-	VPADDD    quadrant_40000000<>+0(SB), Y11, Y0
-	VPAND     sign_80000000<>+0(SB), Y0, Y0
-	VXORPS    Y0, Y13, Y13
-	VPAND     sign_80000000<>+0(SB), Y11, Y11
-	VXORPS    Y11, Y1, Y1
-	VMULPS    Y10, Y13, Y13
-	VMULPS    Y10, Y1, Y1
-	VUNPCKLPS Y1, Y13, Y0
-	VUNPCKHPS Y1, Y13, Y13
-	VMOVUPS   Y0, 64(AX)
-	VMOVUPS   Y13, 96(AX)
-	VPSLLQ    $0x20, Y2, Y2
-	VPBLENDD  $0xaa, Y2, Y9, Y9
-	VPSLLQ    $0x20, Y4, Y4
-	VPBLENDD  $0xaa, Y4, Y7, Y7
-	VMOVDQU   Y9, 640(SP)
-	VMOVDQU   Y7, 672(SP)
-	VPSLLQ    $0x20, Y6, Y6
-	VPBLENDD  $0xaa, Y6, Y3, Y3
-	VPSLLQ    $0x20, Y5, Y5
-	VPBLENDD  $0xaa, Y5, Y8, Y8
-	VMOVDQU   Y3, 704(SP)
-	VMOVDQU   Y8, 736(SP)
-	ADDQ      $0x80, AX
-	JMP       group
+	VADDPS    Y0, Y5, Y5
+	VSQRTPS   Y5, Y5
+	VMOVDQU   one_00000001<>+0(SB), Y1
+	VPOR      64(AX), Y1, Y1
+	VCVTDQ2PS Y1, Y0
+	VPSRAD    $0x1f, Y1, Y1
+	VPSRLD    $0x17, Y0, Y0
+	VPADDD    minus158_ffffff62<>+0(SB), Y0, Y0
+	VPANDN    Y0, Y1, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS    minusTwoLn2_bfb17218<>+0(SB), Y0, Y0
+	VADDPS    Y0, Y7, Y7
+	VSQRTPS   Y7, Y7
+	VMOVDQU   one_00000001<>+0(SB), Y1
+	VPOR      128(AX), Y1, Y1
+	VCVTDQ2PS Y1, Y0
+	VPSRAD    $0x1f, Y1, Y1
+	VPSRLD    $0x17, Y0, Y0
+	VPADDD    minus158_ffffff62<>+0(SB), Y0, Y0
+	VPANDN    Y0, Y1, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS    minusTwoLn2_bfb17218<>+0(SB), Y0, Y0
+	VADDPS    Y0, Y8, Y8
+	VSQRTPS   Y8, Y8
 
-last:
-	// The normals of the last group.
-	VMOVDQU   640(SP), Y0
-	VPOR      one_00000001<>+0(SB), Y0, Y0
-	VCVTDQ2PS Y0, Y1
-	VPSRAD    $0x1f, Y0, Y0
-	VPSRLD    $0x17, Y1, Y2
-	VPADDD    minus158_ffffff62<>+0(SB), Y2, Y2
-	VPANDN    Y2, Y0, Y2
-	VCVTDQ2PS Y2, Y2
-	VMULPS    minusTwoLn2_bfb17218<>+0(SB), Y2, Y2
-	VANDPS    mantissa_007fffff<>+0(SB), Y1, Y3
-	VORPS     minusHalf_bf000000<>+0(SB), Y3, Y3
-	VADDPS    oneFloat_3f800000<>+0(SB), Y3, Y3
-	VMULPS    minusScale_af800000<>+0(SB), Y1, Y0
-	VBLENDVPS Y1, Y0, Y3, Y3
-	VMULPS    Y3, Y3, Y0
-	VMULPS    radius_3f2ad1c2<>+0(SB), Y3, Y1
-	VMULPS    radius_3f06fb65<>+0(SB), Y3, Y4
-	VADDPS    radius_3f7fff60<>+0(SB), Y1, Y1
-	VADDPS    radius_3ef989f3<>+0(SB), Y4, Y4
-	VMULPS    Y0, Y4, Y4
-	VADDPS    Y4, Y1, Y1
-	VMULPS    radius_401aa7fb<>+0(SB), Y3, Y4
-	VMULPS    radius_403507a4<>+0(SB), Y3, Y5
-	VADDPS    radius_beb9142f<>+0(SB), Y4, Y4
-	VADDPS    radius_c051cc98<>+0(SB), Y5, Y5
-	VMULPS    Y0, Y5, Y5
-	VADDPS    Y5, Y4, Y4
-	VMULPS    Y0, Y0, Y5
-	VMULPS    Y5, Y4, Y4
-	VADDPS    Y4, Y1, Y1
-	VMULPS    Y0, Y1, Y1
-	VADDPS    Y3, Y3, Y3
-	VADDPS    Y3, Y1, Y1
-	VADDPS    Y2, Y1, Y1
-	VSQRTPS   Y1, Y1
-	VMOVDQU   672(SP), Y0
+	// The cosines and sines.
+	VMOVDQU   32(AX), Y0
 	VPSLLD    $0x02, Y0, Y0
 	VPOR      two_00000002<>+0(SB), Y0, Y0
 	VCVTDQ2PS Y0, Y0
 	VMULPS    scale_2f800000<>+0(SB), Y0, Y0
-	VMULPS    Y0, Y0, Y2
+	VMULPS    Y0, Y0, Y1
+	VMOVDQU   96(AX), Y2
+	VPSLLD    $0x02, Y2, Y2
+	VPOR      two_00000002<>+0(SB), Y2, Y2
+	VCVTDQ2PS Y2, Y2
+	VMULPS    scale_2f800000<>+0(SB), Y2, Y2
 	VMULPS    Y2, Y2, Y3
-	VMULPS    sine_bf255e12<>+0(SB), Y2, Y4
-	VMULPS    sine_bb998cc7<>+0(SB), Y2, Y5
-	VADDPS    sine_3fc90fdb<>+0(SB), Y4, Y4
-	VADDPS    sine_3da34052<>+0(SB), Y5, Y5
-	VMULPS    Y3, Y5, Y5
-	VADDPS    Y5, Y4, Y4
-	VMULPS    Y0, Y4, Y4
-	VMULPS    cosine_3e81e0d8<>+0(SB), Y2, Y0
-	VMULPS    cosine_3a6a7bf7<>+0(SB), Y2, Y5
-	VADDPS    cosine_bf9de9e6<>+0(SB), Y0, Y0
-	VADDPS    cosine_bcaad95b<>+0(SB), Y5, Y5
-	VMULPS    Y3, Y5, Y5
-	VADDPS    Y5, Y0, Y0
-	VMULPS    Y2, Y0, Y0
-	VADDPS    oneFloat_3f800000<>+0(SB), Y0, Y0
-	VMOVDQU   halfQuadrant_20000000<>+0(SB), Y2
-	VPADDD    672(SP), Y2, Y2
-	VPSLLD    $0x01, Y2, Y3
-	VBLENDVPS Y3, Y4, Y0, Y5
-	VBLENDVPS Y3, Y0, Y4, Y4
-	VPADDD    quadrant_40000000<>+0(SB), Y2, Y0
+	VMOVDQU   160(AX), Y4
+	VPSLLD    $0x02, Y4, Y4
+	VPOR      two_00000002<>+0(SB), Y4, Y4
+	VCVTDQ2PS Y4, Y4
+	VMULPS    scale_2f800000<>+0(SB), Y4, Y4
+	VMULPS    Y4, Y4, Y6
+	VMULPS    Y1, Y1, Y9
+	VMULPS    sine_bf255e12<>+0(SB), Y1, Y10
+	VMULPS    sine_bb998cc7<>+0(SB), Y1, Y11
+	VADDPS    sine_3fc90fdb<>+0(SB), Y10, Y10
+	VADDPS    sine_3da34052<>+0(SB), Y11, Y11
+	VMULPS    Y9, Y11, Y11
+	VADDPS    Y11, Y10, Y10
+	VMULPS    cosine_3e81e0d8<>+0(SB), Y1, Y11
+	VMULPS    cosine_3a6a7bf7<>+0(SB), Y1, Y12
+	VADDPS    cosine_bf9de9e6<>+0(SB), Y11, Y11
+	VADDPS    cosine_bcaad95b<>+0(SB), Y12, Y12
+	VMULPS    Y9, Y12, Y12
+	VADDPS    Y12, Y11, Y11
+	VMULPS    Y0, Y10, Y10
+	VMULPS    Y1, Y11, Y11
+	VADDPS    oneFloat_3f800000<>+0(SB), Y11, Y11
+	VMULPS    Y3, Y3, Y0
+	VMULPS    sine_bf255e12<>+0(SB), Y3, Y1
+	VMULPS    sine_bb998cc7<>+0(SB), Y3, Y9
+	VADDPS    sine_3fc90fdb<>+0(SB), Y1, Y1
+	VADDPS    sine_3da34052<>+0(SB), Y9, Y9
+	VMULPS    Y0, Y9, Y9
+	VADDPS    Y9, Y1, Y1
+	VMULPS    cosine_3e81e0d8<>+0(SB), Y3, Y9
+	VMULPS    cosine_3a6a7bf7<>+0(SB), Y3, Y12
+	VADDPS    cosine_bf9de9e6<>+0(SB), Y9, Y9
+	VADDPS    cosine_bcaad95b<>+0(SB), Y12, Y12
+	VMULPS    Y0, Y12, Y12
+	VADDPS    Y12, Y9, Y9
+	VMULPS    Y2, Y1, Y1
+	VMULPS    Y3, Y9, Y9
+	VADDPS    oneFloat_3f800000<>+0(SB), Y9, Y9
+	VMULPS    Y6, Y6, Y0
+	VMULPS    sine_bf255e12<>+0(SB), Y6, Y2
+	VMULPS    sine_bb998cc7<>+0(SB), Y6, Y3
+	VADDPS    sine_3fc90fdb<>+0(SB), Y2, Y2
+	VADDPS    sine_3da34052<>+0(SB), Y3, Y3
+	VMULPS    Y0, Y3, Y3
+	VADDPS    Y3, Y2, Y2
+	VMULPS    cosine_3e81e0d8<>+0(SB), Y6, Y3
+	VMULPS    cosine_3a6a7bf7<>+0(SB), Y6, Y12
+	VADDPS    cosine_bf9de9e6<>+0(SB), Y3, Y3
+	VADDPS    cosine_bcaad95b<>+0(SB), Y12, Y12
+	VMULPS    Y0, Y12, Y12
+	VADDPS    Y12, Y3, Y3
+	VMULPS    Y4, Y2, Y2
+	VMULPS    Y6, Y3, Y3
+	VADDPS    oneFloat_3f800000<>+0(SB), Y3, Y3
+	VMOVDQU   halfQuadrant_20000000<>+0(SB), Y0
+	VPADDD    32(AX), Y0, Y0
+	VPSLLD    $0x01, Y0, Y4
+	VBLENDVPS Y4, Y10, Y11, Y6
+	VBLENDVPS Y4, Y11, Y10, Y10
+	VPADDD    quadrant_40000000<>+0(SB), Y0, Y4
+	VPAND     sign_80000000<>+0(SB), Y4, Y4
+	VXORPS    Y4, Y6, Y6
 	VPAND     sign_80000000<>+0(SB), Y0, Y0
-	VXORPS    Y0, Y5, Y5
-	VPAND     sign_80000000<>+0(SB), Y2, Y2
-	VXORPS    Y2, Y4, Y4
-	VMULPS    Y1, Y5, Y5
-	VMULPS    Y1, Y4, Y4
-	VUNPCKLPS Y4, Y5, Y0
-	VUNPCKHPS Y4, Y5, Y5
+	VXORPS    Y0, Y10, Y10
+	VMOVDQU   halfQuadrant_20000000<>+0(SB), Y0
+	VPADDD    96(AX), Y0, Y0
+	VPSLLD    $0x01, Y0, Y4
+	VBLENDVPS Y4, Y1, Y9, Y11
+	VBLENDVPS Y4, Y9, Y1, Y1
+	VPADDD    quadrant_40000000<>+0(SB), Y0, Y4
+	VPAND     sign_80000000<>+0(SB), Y4, Y4
+	VXORPS    Y4, Y11, Y11
+	VPAND     sign_80000000<>+0(SB), Y0, Y0
+	VXORPS    Y0, Y1, Y1
+	VMOVDQU   halfQuadrant_20000000<>+0(SB), Y0
+	VPADDD    160(AX), Y0, Y0
+	VPSLLD    $0x01, Y0, Y4
+	VBLENDVPS Y4, Y2, Y3, Y9
+	VBLENDVPS Y4, Y3, Y2, Y2
+	VPADDD    quadrant_40000000<>+0(SB), Y0, Y3
+	VPAND     sign_80000000<>+0(SB), Y3, Y3
+	VXORPS    Y3, Y9, Y9
+	VPAND     sign_80000000<>+0(SB), Y0, Y0
+	VXORPS    Y0, Y2, Y2
+
+	// The products, in the order of the elements.
+	VMULPS    Y5, Y6, Y6
+	VMULPS    Y5, Y10, Y10
+	VUNPCKLPS Y10, Y6, Y0
+	VUNPCKHPS Y10, Y6, Y6
 	VMOVUPS   Y0, (AX)
-	VMOVUPS   Y5, 32(AX)
-	VMOVDQU   704(SP), Y0
-	VPOR      one_00000001<>+0(SB), Y0, Y0
-	VCVTDQ2PS Y0, Y1
-	VPSRAD    $0x1f, Y0, Y0
-	VPSRLD    $0x17, Y1, Y2
-	VPADDD    minus158_ffffff62<>+0(SB), Y2, Y2
-	VPANDN    Y2, Y0, Y2
-	VCVTDQ2PS Y2, Y2
-	VMULPS    minusTwoLn2_bfb17218<>+0(SB), Y2, Y2
-	VANDPS    mantissa_007fffff<>+0(SB), Y1, Y3
-	VORPS     minusHalf_bf000000<>+0(SB), Y3, Y3
-	VADDPS    oneFloat_3f800000<>+0(SB), Y3, Y3
-	VMULPS    minusScale_af800000<>+0(SB), Y1, Y0
-	VBLENDVPS Y1, Y0, Y3, Y3
-	VMULPS    Y3, Y3, Y0
-	VMULPS    radius_3f2ad1c2<>+0(SB), Y3, Y1
-	VMULPS    radius_3f06fb65<>+0(SB), Y3, Y4
+	VMOVUPS   Y6, 32(AX)
+	VMULPS    Y7, Y11, Y11
+	VMULPS    Y7, Y1, Y1
+	VUNPCKLPS Y1, Y11, Y0
+	VUNPCKHPS Y1, Y11, Y11
+	VMOVUPS   Y0, 64(AX)
+	VMOVUPS   Y11, 96(AX)
+	VMULPS    Y8, Y9, Y9
+	VMULPS    Y8, Y2, Y2
+	VUNPCKLPS Y2, Y9, Y0
+	VUNPCKHPS Y2, Y9, Y9
+	VMOVUPS   Y0, 128(AX)
+	VMOVUPS   Y9, 160(AX)
+	ADDQ      $0xc0, AX
+	SUBQ      $0x03, BX
+	JGE       normals
+
+normals_rest:
+	ADDQ $0x03, BX
+	JZ   normals_end
+
+normals_one:
+	// The radii.
+	VMOVDQU   one_00000001<>+0(SB), Y1
+	VPOR      (AX), Y1, Y1
+	VCVTDQ2PS Y1, Y0
+	VPSRAD    $0x1f, Y1, Y1
+	VANDPS    mantissa_007fffff<>+0(SB), Y0, Y2
+	VORPS     minusHalf_bf000000<>+0(SB), Y2, Y2
+	VADDPS    oneFloat_3f800000<>+0(SB), Y2, Y2
+	VMULPS    minusScale_af800000<>+0(SB), Y0, Y1
+	VBLENDVPS Y0, Y1, Y2, Y2
+	VMULPS    Y2, Y2, Y0
+	VMULPS    radius_3f2ad1c2<>+0(SB), Y2, Y1
+	VMULPS    radius_3f06fb65<>+0(SB), Y2, Y3
 	VADDPS    radius_3f7fff60<>+0(SB), Y1, Y1
-	VADDPS    radius_3ef989f3<>+0(SB), Y4, Y4
-	VMULPS    Y0, Y4, Y4
-	VADDPS    Y4, Y1, Y1
-	VMULPS    radius_401aa7fb<>+0(SB), Y3, Y4
-	VMULPS    radius_403507a4<>+0(SB), Y3, Y5
-	VADDPS    radius_beb9142f<>+0(SB), Y4, Y4
-	VADDPS    radius_c051cc98<>+0(SB), Y5, Y5
-	VMULPS    Y0, Y5, Y5
-	VADDPS    Y5, Y4, Y4
-	VMULPS    Y0, Y0, Y5
-	VMULPS    Y5, Y4, Y4
-	VADDPS    Y4, Y1, Y1
-	VMULPS    Y0, Y1, Y1
-	VADDPS    Y3, Y3, Y3
+	VADDPS    radius_3ef989f3<>+0(SB), Y3, Y3
+	VMULPS    Y0, Y3, Y3
 	VADDPS    Y3, Y1, Y1
+	VMULPS    radius_401aa7fb<>+0(SB), Y2, Y3
+	VMULPS    radius_403507a4<>+0(SB), Y2, Y4
+	VADDPS    radius_beb9142f<>+0(SB), Y3, Y3
+	VADDPS    radius_c051cc98<>+0(SB), Y4, Y4
+	VMULPS    Y0, Y4, Y4
+	VADDPS    Y4, Y3, Y3
+	VMULPS    Y0, Y0, Y4
+	VMULPS    Y4, Y3, Y3
+	VADDPS    Y3, Y1, Y1
+	VMULPS    Y0, Y1, Y1
+	VADDPS    Y2, Y2, Y2
 	VADDPS    Y2, Y1, Y1
+	VMOVDQU   one_00000001<>+0(SB), Y2
+	VPOR      (AX), Y2, Y2
+	VCVTDQ2PS Y2, Y0
+	VPSRAD    $0x1f, Y2, Y2
+	VPSRLD    $0x17, Y0, Y0
+	VPADDD    minus158_ffffff62<>+0(SB), Y0, Y0
+	VPANDN    Y0, Y2, Y0
+	VCVTDQ2PS Y0, Y0
+	VMULPS    minusTwoLn2_bfb17218<>+0(SB), Y0, Y0
+	VADDPS    Y0, Y1, Y1
 	VSQRTPS   Y1, Y1
-	VMOVDQU   736(SP), Y0
+
+	// The cosines and sines.
+	VMOVDQU   32(AX), Y0
 	VPSLLD    $0x02, Y0, Y0
 	VPOR      two_00000002<>+0(SB), Y0, Y0
 	VCVTDQ2PS Y0, Y0
@@ -678,31 +763,38 @@ last:
 	VADDPS    sine_3da34052<>+0(SB), Y5, Y5
 	VMULPS    Y3, Y5, Y5
 	VADDPS    Y5, Y4, Y4
+	VMULPS    cosine_3e81e0d8<>+0(SB), Y2, Y5
+	VMULPS    cosine_3a6a7bf7<>+0(SB), Y2, Y6
+	VADDPS    cosine_bf9de9e6<>+0(SB), Y5, Y5
+	VADDPS    cosine_bcaad95b<>+0(SB), Y6, Y6
+	VMULPS    Y3, Y6, Y6
+	VADDPS    Y6, Y5, Y5
 	VMULPS    Y0, Y4, Y4
-	VMULPS    cosine_3e81e0d8<>+0(SB), Y2, Y0
-	VMULPS    cosine_3a6a7bf7<>+0(SB), Y2, Y5
-	VADDPS    cosine_bf9de9e6<>+0(SB), Y0, Y0
-	VADDPS    cosine_bcaad95b<>+0(SB), Y5, Y5
-	VMULPS    Y3, Y5, Y5
-	VADDPS    Y5, Y0, Y0
-	VMULPS    Y2, Y0, Y0
-	VADDPS    oneFloat_3f800000<>+0(SB), Y0, Y0
-	VMOVDQU   halfQuadrant_20000000<>+0(SB), Y2
-	VPADDD    736(SP), Y2, Y2
-	VPSLLD    $0x01, Y2, Y3
-	VBLENDVPS Y3, Y4, Y0, Y5
-	VBLENDVPS Y3, Y0, Y4, Y4
-	VPADDD    quadrant_40000000<>+0(SB), Y2, Y0
-	VPAND     sign_80000000<>+0(SB), Y0, Y0
-	VXORPS    Y0, Y5, Y5
+	VMULPS    Y2, Y5, Y5
+	VADDPS    oneFloat_3f800000<>+0(SB), Y5, Y5
+	VMOVDQU   halfQuadrant_20000000<>+0(SB), Y0
+	VPADDD    32(AX), Y0, Y0
+	VPSLLD    $0x01, Y0, Y2
+	VBLENDVPS Y2, Y4, Y5, Y3
+	VBLENDVPS Y2, Y5, Y4, Y4
+	VPADDD    quadrant_40000000<>+0(SB), Y0, Y2
 	VPAND     sign_80000000<>+0(SB), Y2, Y2
-	VXORPS    Y2, Y4, Y4
-	VMULPS    Y1, Y5, Y5
+	VXORPS    Y2, Y3, Y3
+	VPAND     sign_80000000<>+0(SB), Y0, Y0
+	VXORPS    Y0, Y4, Y4
+
+	// The products, in the order of the elements.
+	VMULPS    Y1, Y3, Y3
 	VMULPS    Y1, Y4, Y4
-	VUNPCKLPS Y4, Y5, Y0
-	VUNPCKHPS Y4, Y5, Y5
-	VMOVUPS   Y0, 64(AX)
-	VMOVUPS   Y5, 96(AX)
+	VUNPCKLPS Y4, Y3, Y0
+	VUNPCKHPS Y4, Y3, Y3
+	VMOVUPS   Y0, (AX)
+	VMOVUPS   Y3, 32(AX)
+	ADDQ      $0x40, AX
+	DECQ      BX
+	JNZ       normals_one
+
+normals_end:
 	VZEROUPPER
 	RET
 
@@ -752,25 +844,35 @@ DATA quadOffsets<>+16(SB)/8, $0x0000000000000001
 DATA quadOffsets<>+24(SB)/8, $0x0000000000000003
 GLOBL quadOffsets<>(SB), RODATA|NOPTR, $32
 
-DATA nextSet_00000004<>+0(SB)/4, $0x00000004
-DATA nextSet_00000004<>+4(SB)/4, $0x00000004
-DATA nextSet_00000004<>+8(SB)/4, $0x00000004
-DATA nextSet_00000004<>+12(SB)/4, $0x00000004
-DATA nextSet_00000004<>+16(SB)/4, $0x00000004
-DATA nextSet_00000004<>+20(SB)/4, $0x00000004
-DATA nextSet_00000004<>+24(SB)/4, $0x00000004
-DATA nextSet_00000004<>+28(SB)/4, $0x00000004
-GLOBL nextSet_00000004<>(SB), RODATA|NOPTR, $32
+DATA nextSets_00000004<>+0(SB)/4, $0x00000004
+DATA nextSets_00000004<>+4(SB)/4, $0x00000004
+DATA nextSets_00000004<>+8(SB)/4, $0x00000004
+DATA nextSets_00000004<>+12(SB)/4, $0x00000004
+DATA nextSets_00000004<>+16(SB)/4, $0x00000004
+DATA nextSets_00000004<>+20(SB)/4, $0x00000004
+DATA nextSets_00000004<>+24(SB)/4, $0x00000004
+DATA nextSets_00000004<>+28(SB)/4, $0x00000004
+GLOBL nextSets_00000004<>(SB), RODATA|NOPTR, $32
 
-DATA nextGroup_00000008<>+0(SB)/4, $0x00000008
-DATA nextGroup_00000008<>+4(SB)/4, $0x00000008
-DATA nextGroup_00000008<>+8(SB)/4, $0x00000008
-DATA nextGroup_00000008<>+12(SB)/4, $0x00000008
-DATA nextGroup_00000008<>+16(SB)/4, $0x00000008
-DATA nextGroup_00000008<>+20(SB)/4, $0x00000008
-DATA nextGroup_00000008<>+24(SB)/4, $0x00000008
-DATA nextGroup_00000008<>+28(SB)/4, $0x00000008
-GLOBL nextGroup_00000008<>(SB), RODATA|NOPTR, $32
+DATA nextSets_00000008<>+0(SB)/4, $0x00000008
+DATA nextSets_00000008<>+4(SB)/4, $0x00000008
+DATA nextSets_00000008<>+8(SB)/4, $0x00000008
+DATA nextSets_00000008<>+12(SB)/4, $0x00000008
+DATA nextSets_00000008<>+16(SB)/4, $0x00000008
+DATA nextSets_00000008<>+20(SB)/4, $0x00000008
+DATA nextSets_00000008<>+24(SB)/4, $0x00000008
+DATA nextSets_00000008<>+28(SB)/4, $0x00000008
+GLOBL nextSets_00000008<>(SB), RODATA|NOPTR, $32
+
+DATA nextSets_0000000c<>+0(SB)/4, $0x0000000c
+DATA nextSets_0000000c<>+4(SB)/4, $0x0000000c
+DATA nextSets_0000000c<>+8(SB)/4, $0x0000000c
+DATA nextSets_0000000c<>+12(SB)/4, $0x0000000c
+DATA nextSets_0000000c<>+16(SB)/4, $0x0000000c
+DATA nextSets_0000000c<>+20(SB)/4, $0x0000000c
+DATA nextSets_0000000c<>+24(SB)/4, $0x0000000c
+DATA nextSets_0000000c<>+28(SB)/4, $0x0000000c
+GLOBL nextSets_0000000c<>(SB), RODATA|NOPTR, $32
 
 DATA one_00000001<>+0(SB)/4, $0x00000001
 DATA one_00000001<>+4(SB)/4, $0x00000001
@@ -781,26 +883,6 @@ DATA one_00000001<>+20(SB)/4, $0x00000001
 DATA one_00000001<>+24(SB)/4, $0x00000001
 DATA one_00000001<>+28(SB)/4, $0x00000001
 GLOBL one_00000001<>(SB), RODATA|NOPTR, $32
-
-DATA minus158_ffffff62<>+0(SB)/4, $0xffffff62
-DATA minus158_ffffff62<>+4(SB)/4, $0xffffff62
-DATA minus158_ffffff62<>+8(SB)/4, $0xffffff62
-DATA minus158_ffffff62<>+12(SB)/4, $0xffffff62
-DATA minus158_ffffff62<>+16(SB)/4, $0xffffff62
-DATA minus158_ffffff62<>+20(SB)/4, $0xffffff62
-DATA minus158_ffffff62<>+24(SB)/4, $0xffffff62
-DATA minus158_ffffff62<>+28(SB)/4, $0xffffff62
-GLOBL minus158_ffffff62<>(SB), RODATA|NOPTR, $32
-
-DATA minusTwoLn2_bfb17218<>+0(SB)/4, $0xbfb17218
-DATA minusTwoLn2_bfb17218<>+4(SB)/4, $0xbfb17218
-DATA minusTwoLn2_bfb17218<>+8(SB)/4, $0xbfb17218
-DATA minusTwoLn2_bfb17218<>+12(SB)/4, $0xbfb17218
-DATA minusTwoLn2_bfb17218<>+16(SB)/4, $0xbfb17218
-DATA minusTwoLn2_bfb17218<>+20(SB)/4, $0xbfb17218
-DATA minusTwoLn2_bfb17218<>+24(SB)/4, $0xbfb17218
-DATA minusTwoLn2_bfb17218<>+28(SB)/4, $0xbfb17218
-GLOBL minusTwoLn2_bfb17218<>(SB), RODATA|NOPTR, $32
 
 DATA mantissa_007fffff<>+0(SB)/4, $0x007fffff
 DATA mantissa_007fffff<>+4(SB)/4, $0x007fffff
@@ -921,6 +1003,26 @@ DATA radius_c051cc98<>+20(SB)/4, $0xc051cc98
 DATA radius_c051cc98<>+24(SB)/4, $0xc051cc98
 DATA radius_c051cc98<>+28(SB)/4, $0xc051cc98
 GLOBL radius_c051cc98<>(SB), RODATA|NOPTR, $32
+
+DATA minus158_ffffff62<>+0(SB)/4, $0xffffff62
+DATA minus158_ffffff62<>+4(SB)/4, $0xffffff62
+DATA minus158_ffffff62<>+8(SB)/4, $0xffffff62
+DATA minus158_ffffff62<>+12(SB)/4, $0xffffff62
+DATA minus158_ffffff62<>+16(SB)/4, $0xffffff62
+DATA minus158_ffffff62<>+20(SB)/4, $0xffffff62
+DATA minus158_ffffff62<>+24(SB)/4, $0xffffff62
+DATA minus158_ffffff62<>+28(SB)/4, $0xffffff62
+GLOBL minus158_ffffff62<>(SB), RODATA|NOPTR, $32
+
+DATA minusTwoLn2_bfb17218<>+0(SB)/4, $0xbfb17218
+DATA minusTwoLn2_bfb17218<>+4(SB)/4, $0xbfb17218
+DATA minusTwoLn2_bfb17218<>+8(SB)/4, $0xbfb17218
+DATA minusTwoLn2_bfb17218<>+12(SB)/4, $0xbfb17218
+DATA minusTwoLn2_bfb17218<>+16(SB)/4, $0xbfb17218
+DATA minusTwoLn2_bfb17218<>+20(SB)/4, $0xbfb17218
+DATA minusTwoLn2_bfb17218<>+24(SB)/4, $0xbfb17218
+DATA minusTwoLn2_bfb17218<>+28(SB)/4, $0xbfb17218
+GLOBL minusTwoLn2_bfb17218<>(SB), RODATA|NOPTR, $32
 
 DATA two_00000002<>+0(SB)/4, $0x00000002
 DATA two_00000002<>+4(SB)/4, $0x00000002
@@ -1051,3 +1153,545 @@ DATA sign_80000000<>+20(SB)/4, $0x80000000
 DATA sign_80000000<>+24(SB)/4, $0x80000000
 DATA sign_80000000<>+28(SB)/4, $0x80000000
 GLOBL sign_80000000<>(SB), RODATA|NOPTR, $32
+
+// func uniformGroupsAVX2(dst *float32, groups int, k0 uint32, k1 uint32, c0 uint32, c1 uint32, c2 uint32, c3 uint32)
+// Requires: AVX, AVX2
+TEXT ·uniformGroupsAVX2(SB), NOSPLIT, $640-40
+	MOVQ dst+0(FP), AX
+	MOVQ groups+8(FP), CX
+
+	// What the counters share of rounds 0, 1 and 2.
+	MOVL         k0+16(FP), DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         k1+20(FP), DX
+	VMOVD        DX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         c1+28(FP), DX
+	VMOVD        DX, X2
+	VPBROADCASTD X2, Y2
+	MOVL         c2+32(FP), DX
+	VMOVD        DX, X3
+	VPBROADCASTD X3, Y3
+	MOVL         c3+36(FP), DX
+	VMOVD        DX, X4
+	VPBROADCASTD X4, Y4
+	VPXOR        Y1, Y4, Y4
+	VMOVDQU      Y4, (SP)
+	VPMULUDQ     philoxM1_cd9e8d57<>+0(SB), Y3, Y3
+	VPSRLQ       $0x20, Y3, Y4
+	VPXOR        Y0, Y2, Y2
+	VPXOR        Y2, Y4, Y4
+	VPADDD       philoxW0_9e3779b9<>+0(SB), Y0, Y0
+	VPADDD       philoxW1_bb67ae85<>+0(SB), Y1, Y1
+	VPXOR        Y0, Y3, Y3
+	VMOVDQU      Y3, 32(SP)
+	VPMULUDQ     philoxM0_d2511f53<>+0(SB), Y4, Y4
+	VPSRLQ       $0x20, Y4, Y3
+	VPXOR        Y1, Y3, Y3
+	VMOVDQU      Y3, 64(SP)
+	VPADDD       philoxW0_9e3779b9<>+0(SB), Y0, Y0
+	VPADDD       philoxW1_bb67ae85<>+0(SB), Y1, Y1
+	VPXOR        Y1, Y4, Y4
+	VMOVDQU      Y4, 96(SP)
+	VMOVDQU      Y0, 128(SP)
+
+	// The key words of the other rounds.
+	VPADDD  philoxW0_9e3779b9<>+0(SB), Y0, Y0
+	VPADDD  philoxW1_bb67ae85<>+0(SB), Y1, Y1
+	VMOVDQU Y0, 160(SP)
+	VMOVDQU Y1, 192(SP)
+	VPADDD  philoxW0_9e3779b9<>+0(SB), Y0, Y0
+	VPADDD  philoxW1_bb67ae85<>+0(SB), Y1, Y1
+	VMOVDQU Y0, 224(SP)
+	VMOVDQU Y1, 256(SP)
+	VPADDD  philoxW0_9e3779b9<>+0(SB), Y0, Y0
+	VPADDD  philoxW1_bb67ae85<>+0(SB), Y1, Y1
+	VMOVDQU Y0, 288(SP)
+	VMOVDQU Y1, 320(SP)
+	VPADDD  philoxW0_9e3779b9<>+0(SB), Y0, Y0
+	VPADDD  philoxW1_bb67ae85<>+0(SB), Y1, Y1
+	VMOVDQU Y0, 352(SP)
+	VMOVDQU Y1, 384(SP)
+	VPADDD  philoxW0_9e3779b9<>+0(SB), Y0, Y0
+	VPADDD  philoxW1_bb67ae85<>+0(SB), Y1, Y1
+	VMOVDQU Y0, 416(SP)
+	VMOVDQU Y1, 448(SP)
+	VPADDD  philoxW0_9e3779b9<>+0(SB), Y0, Y0
+	VPADDD  philoxW1_bb67ae85<>+0(SB), Y1, Y1
+	VMOVDQU Y0, 480(SP)
+	VMOVDQU Y1, 512(SP)
+	VPADDD  philoxW0_9e3779b9<>+0(SB), Y0, Y0
+	VPADDD  philoxW1_bb67ae85<>+0(SB), Y1, Y1
+	VMOVDQU Y0, 544(SP)
+	VMOVDQU Y1, 576(SP)
+
+	// The quads of a set lie in the order 0, 2, 1, 3: unpacking then writes them in the order 0, 1, 2, 3.
+	MOVL         c0+24(FP), DX
+	VMOVD        DX, X0
+	VPBROADCASTD X0, Y0
+	VPADDD       quadOffsets<>+0(SB), Y0, Y0
+	VMOVDQU      Y0, 608(SP)
+	MOVQ         AX, DX
+	LEAQ         (CX)(CX*1), BX
+	SUBQ         $0x03, BX
+	JL           words_rest
+
+words:
+	VMOVDQU 608(SP), Y0
+	VMOVDQU 608(SP), Y1
+	VPADDD  nextSets_00000004<>+0(SB), Y1, Y1
+	VMOVDQU 608(SP), Y2
+	VPADDD  nextSets_00000008<>+0(SB), Y2, Y2
+	VMOVDQU nextSets_0000000c<>+0(SB), Y3
+	VPADDD  608(SP), Y3, Y3
+	VMOVDQU Y3, 608(SP)
+
+	// Round 0.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y0, Y0
+	VPSRLQ   $0x20, Y0, Y3
+	VPXOR    (SP), Y3, Y3
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y1, Y1
+	VPSRLQ   $0x20, Y1, Y4
+	VPXOR    (SP), Y4, Y4
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y2, Y2
+	VPSRLQ   $0x20, Y2, Y5
+	VPXOR    (SP), Y5, Y5
+
+	// Round 1.
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y6
+	VPSRLQ   $0x20, Y6, Y7
+	VPXOR    32(SP), Y7, Y7
+	VPXOR    64(SP), Y0, Y3
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y4, Y0
+	VPSRLQ   $0x20, Y0, Y8
+	VPXOR    32(SP), Y8, Y8
+	VPXOR    64(SP), Y1, Y4
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y5, Y1
+	VPSRLQ   $0x20, Y1, Y9
+	VPXOR    32(SP), Y9, Y9
+	VPXOR    64(SP), Y2, Y5
+
+	// Round 2.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y7, Y2
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y10
+	VPXOR    128(SP), Y6, Y6
+	VPSRLQ   $0x20, Y10, Y7
+	VPSRLQ   $0x20, Y2, Y3
+	VPXOR    Y6, Y7, Y7
+	VPXOR    96(SP), Y3, Y3
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y8, Y6
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y4, Y11
+	VPXOR    128(SP), Y0, Y0
+	VPSRLQ   $0x20, Y11, Y8
+	VPSRLQ   $0x20, Y6, Y4
+	VPXOR    Y0, Y8, Y8
+	VPXOR    96(SP), Y4, Y4
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y9, Y0
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y5, Y12
+	VPXOR    128(SP), Y1, Y1
+	VPSRLQ   $0x20, Y12, Y9
+	VPSRLQ   $0x20, Y0, Y5
+	VPXOR    Y1, Y9, Y9
+	VPXOR    96(SP), Y5, Y5
+
+	// Round 3.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y7, Y1
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y13
+	VPXOR    160(SP), Y10, Y10
+	VPXOR    192(SP), Y2, Y2
+	VPSRLQ   $0x20, Y13, Y7
+	VPSRLQ   $0x20, Y1, Y3
+	VPXOR    Y10, Y7, Y7
+	VPXOR    Y2, Y3, Y3
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y8, Y2
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y4, Y10
+	VPXOR    160(SP), Y11, Y11
+	VPXOR    192(SP), Y6, Y6
+	VPSRLQ   $0x20, Y10, Y8
+	VPSRLQ   $0x20, Y2, Y4
+	VPXOR    Y11, Y8, Y8
+	VPXOR    Y6, Y4, Y4
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y9, Y6
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y5, Y11
+	VPXOR    160(SP), Y12, Y12
+	VPXOR    192(SP), Y0, Y0
+	VPSRLQ   $0x20, Y11, Y9
+	VPSRLQ   $0x20, Y6, Y5
+	VPXOR    Y12, Y9, Y9
+	VPXOR    Y0, Y5, Y5
+
+	// Round 4.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y7, Y0
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y12
+	VPXOR    224(SP), Y13, Y13
+	VPXOR    256(SP), Y1, Y1
+	VPSRLQ   $0x20, Y12, Y7
+	VPSRLQ   $0x20, Y0, Y3
+	VPXOR    Y13, Y7, Y7
+	VPXOR    Y1, Y3, Y3
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y8, Y1
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y4, Y13
+	VPXOR    224(SP), Y10, Y10
+	VPXOR    256(SP), Y2, Y2
+	VPSRLQ   $0x20, Y13, Y8
+	VPSRLQ   $0x20, Y1, Y4
+	VPXOR    Y10, Y8, Y8
+	VPXOR    Y2, Y4, Y4
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y9, Y2
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y5, Y10
+	VPXOR    224(SP), Y11, Y11
+	VPXOR    256(SP), Y6, Y6
+	VPSRLQ   $0x20, Y10, Y9
+	VPSRLQ   $0x20, Y2, Y5
+	VPXOR    Y11, Y9, Y9
+	VPXOR    Y6, Y5, Y5
+
+	// Round 5.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y7, Y6
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y11
+	VPXOR    288(SP), Y12, Y12
+	VPXOR    320(SP), Y0, Y0
+	VPSRLQ   $0x20, Y11, Y7
+	VPSRLQ   $0x20, Y6, Y3
+	VPXOR    Y12, Y7, Y7
+	VPXOR    Y0, Y3, Y3
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y8, Y0
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y4, Y12
+	VPXOR    288(SP), Y13, Y13
+	VPXOR    320(SP), Y1, Y1
+	VPSRLQ   $0x20, Y12, Y8
+	VPSRLQ   $0x20, Y0, Y4
+	VPXOR    Y13, Y8, Y8
+	VPXOR    Y1, Y4, Y4
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y9, Y1
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y5, Y13
+	VPXOR    288(SP), Y10, Y10
+	VPXOR    320(SP), Y2, Y2
+	VPSRLQ   $0x20, Y13, Y9
+	VPSRLQ   $0x20, Y1, Y5
+	VPXOR    Y10, Y9, Y9
+	VPXOR    Y2, Y5, Y5
+
+	// Round 6.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y7, Y2
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y10
+	VPXOR    352(SP), Y11, Y11
+	VPXOR    384(SP), Y6, Y6
+	VPSRLQ   $0x20, Y10, Y7
+	VPSRLQ   $0x20, Y2, Y3
+	VPXOR    Y11, Y7, Y7
+	VPXOR    Y6, Y3, Y3
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y8, Y6
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y4, Y11
+	VPXOR    352(SP), Y12, Y12
+	VPXOR    384(SP), Y0, Y0
+	VPSRLQ   $0x20, Y11, Y8
+	VPSRLQ   $0x20, Y6, Y4
+	VPXOR    Y12, Y8, Y8
+	VPXOR    Y0, Y4, Y4
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y9, Y0
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y5, Y12
+	VPXOR    352(SP), Y13, Y13
+	VPXOR    384(SP), Y1, Y1
+	VPSRLQ   $0x20, Y12, Y9
+	VPSRLQ   $0x20, Y0, Y5
+	VPXOR    Y13, Y9, Y9
+	VPXOR    Y1, Y5, Y5
+
+	// Round 7.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y7, Y1
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y13
+	VPXOR    416(SP), Y10, Y10
+	VPXOR    448(SP), Y2, Y2
+	VPSRLQ   $0x20, Y13, Y7
+	VPSRLQ   $0x20, Y1, Y3
+	VPXOR    Y10, Y7, Y7
+	VPXOR    Y2, Y3, Y3
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y8, Y2
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y4, Y10
+	VPXOR    416(SP), Y11, Y11
+	VPXOR    448(SP), Y6, Y6
+	VPSRLQ   $0x20, Y10, Y8
+	VPSRLQ   $0x20, Y2, Y4
+	VPXOR    Y11, Y8, Y8
+	VPXOR    Y6, Y4, Y4
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y9, Y6
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y5, Y11
+	VPXOR    416(SP), Y12, Y12
+	VPXOR    448(SP), Y0, Y0
+	VPSRLQ   $0x20, Y11, Y9
+	VPSRLQ   $0x20, Y6, Y5
+	VPXOR    Y12, Y9, Y9
+	VPXOR    Y0, Y5, Y5
+
+	// Round 8.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y7, Y0
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y12
+	VPXOR    480(SP), Y13, Y13
+	VPXOR    512(SP), Y1, Y1
+	VPSRLQ   $0x20, Y12, Y7
+	VPSRLQ   $0x20, Y0, Y3
+	VPXOR    Y13, Y7, Y7
+	VPXOR    Y1, Y3, Y3
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y8, Y1
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y4, Y13
+	VPXOR    480(SP), Y10, Y10
+	VPXOR    512(SP), Y2, Y2
+	VPSRLQ   $0x20, Y13, Y8
+	VPSRLQ   $0x20, Y1, Y4
+	VPXOR    Y10, Y8, Y8
+	VPXOR    Y2, Y4, Y4
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y9, Y2
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y5, Y10
+	VPXOR    480(SP), Y11, Y11
+	VPXOR    512(SP), Y6, Y6
+	VPSRLQ   $0x20, Y10, Y9
+	VPSRLQ   $0x20, Y2, Y5
+	VPXOR    Y11, Y9, Y9
+	VPXOR    Y6, Y5, Y5
+
+	// Round 9.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y7, Y6
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y3, Y11
+	VPXOR    544(SP), Y12, Y12
+	VPXOR    576(SP), Y0, Y0
+	VPSRLQ   $0x20, Y11, Y7
+	VPSRLQ   $0x20, Y6, Y3
+	VPXOR    Y12, Y7, Y7
+	VPXOR    Y0, Y3, Y3
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y8, Y0
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y4, Y12
+	VPXOR    544(SP), Y13, Y13
+	VPXOR    576(SP), Y1, Y1
+	VPSRLQ   $0x20, Y12, Y8
+	VPSRLQ   $0x20, Y0, Y4
+	VPXOR    Y13, Y8, Y8
+	VPXOR    Y1, Y4, Y4
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y9, Y1
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y5, Y13
+	VPXOR    544(SP), Y10, Y10
+	VPXOR    576(SP), Y2, Y2
+	VPSRLQ   $0x20, Y13, Y9
+	VPSRLQ   $0x20, Y1, Y5
+	VPXOR    Y10, Y9, Y9
+	VPXOR    Y2, Y5, Y5
+	VPSLLQ   $0x20, Y3, Y3
+	VPBLENDD $0xaa, Y3, Y7, Y7
+	VPSLLQ   $0x20, Y6, Y6
+	VPBLENDD $0xaa, Y6, Y11, Y11
+	VMOVDQU  Y7, (DX)
+	VMOVDQU  Y11, 32(DX)
+	VPSLLQ   $0x20, Y4, Y4
+	VPBLENDD $0xaa, Y4, Y8, Y8
+	VPSLLQ   $0x20, Y0, Y0
+	VPBLENDD $0xaa, Y0, Y12, Y12
+	VMOVDQU  Y8, 64(DX)
+	VMOVDQU  Y12, 96(DX)
+	VPSLLQ   $0x20, Y5, Y5
+	VPBLENDD $0xaa, Y5, Y9, Y9
+	VPSLLQ   $0x20, Y1, Y1
+	VPBLENDD $0xaa, Y1, Y13, Y13
+	VMOVDQU  Y9, 128(DX)
+	VMOVDQU  Y13, 160(DX)
+	ADDQ     $0xc0, DX
+	SUBQ     $0x03, BX
+	JGE      words
+
+words_rest:
+	ADDQ $0x03, BX
+	JZ   words_end
+
+words_one:
+	VMOVDQU 608(SP), Y0
+	VMOVDQU nextSets_00000004<>+0(SB), Y1
+	VPADDD  608(SP), Y1, Y1
+	VMOVDQU Y1, 608(SP)
+
+	// Round 0.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y0, Y0
+	VPSRLQ   $0x20, Y0, Y1
+	VPXOR    (SP), Y1, Y1
+
+	// Round 1.
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y1, Y2
+	VPSRLQ   $0x20, Y2, Y3
+	VPXOR    32(SP), Y3, Y3
+	VPXOR    64(SP), Y0, Y1
+
+	// Round 2.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y3, Y0
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y1, Y4
+	VPXOR    128(SP), Y2, Y2
+	VPSRLQ   $0x20, Y4, Y3
+	VPSRLQ   $0x20, Y0, Y1
+	VPXOR    Y2, Y3, Y3
+	VPXOR    96(SP), Y1, Y1
+
+	// Round 3.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y3, Y2
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y1, Y5
+	VPXOR    160(SP), Y4, Y4
+	VPXOR    192(SP), Y0, Y0
+	VPSRLQ   $0x20, Y5, Y3
+	VPSRLQ   $0x20, Y2, Y1
+	VPXOR    Y4, Y3, Y3
+	VPXOR    Y0, Y1, Y1
+
+	// Round 4.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y3, Y0
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y1, Y4
+	VPXOR    224(SP), Y5, Y5
+	VPXOR    256(SP), Y2, Y2
+	VPSRLQ   $0x20, Y4, Y3
+	VPSRLQ   $0x20, Y0, Y1
+	VPXOR    Y5, Y3, Y3
+	VPXOR    Y2, Y1, Y1
+
+	// Round 5.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y3, Y2
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y1, Y5
+	VPXOR    288(SP), Y4, Y4
+	VPXOR    320(SP), Y0, Y0
+	VPSRLQ   $0x20, Y5, Y3
+	VPSRLQ   $0x20, Y2, Y1
+	VPXOR    Y4, Y3, Y3
+	VPXOR    Y0, Y1, Y1
+
+	// Round 6.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y3, Y0
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y1, Y4
+	VPXOR    352(SP), Y5, Y5
+	VPXOR    384(SP), Y2, Y2
+	VPSRLQ   $0x20, Y4, Y3
+	VPSRLQ   $0x20, Y0, Y1
+	VPXOR    Y5, Y3, Y3
+	VPXOR    Y2, Y1, Y1
+
+	// Round 7.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y3, Y2
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y1, Y5
+	VPXOR    416(SP), Y4, Y4
+	VPXOR    448(SP), Y0, Y0
+	VPSRLQ   $0x20, Y5, Y3
+	VPSRLQ   $0x20, Y2, Y1
+	VPXOR    Y4, Y3, Y3
+	VPXOR    Y0, Y1, Y1
+
+	// Round 8.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y3, Y0
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y1, Y4
+	VPXOR    480(SP), Y5, Y5
+	VPXOR    512(SP), Y2, Y2
+	VPSRLQ   $0x20, Y4, Y3
+	VPSRLQ   $0x20, Y0, Y1
+	VPXOR    Y5, Y3, Y3
+	VPXOR    Y2, Y1, Y1
+
+	// Round 9.
+	VPMULUDQ philoxM0_d2511f53<>+0(SB), Y3, Y2
+	VPMULUDQ philoxM1_cd9e8d57<>+0(SB), Y1, Y5
+	VPXOR    544(SP), Y4, Y4
+	VPXOR    576(SP), Y0, Y0
+	VPSRLQ   $0x20, Y5, Y3
+	VPSRLQ   $0x20, Y2, Y1
+	VPXOR    Y4, Y3, Y3
+	VPXOR    Y0, Y1, Y1
+	VPSLLQ   $0x20, Y1, Y1
+	VPBLENDD $0xaa, Y1, Y3, Y3
+	VPSLLQ   $0x20, Y2, Y2
+	VPBLENDD $0xaa, Y2, Y5, Y5
+	VMOVDQU  Y3, (DX)
+	VMOVDQU  Y5, 32(DX)
+	ADDQ     $0x40, DX
+	DECQ     BX
+	JNZ      words_one
+
+words_end:
+	LEAQ (CX)(CX*1), BX
+	SUBQ $0x03, BX
+	JL   uniforms_rest
+
+uniforms:
+	VMOVDQU    (AX), Y0
+	VMOVDQU    32(AX), Y1
+	VPUNPCKLDQ Y1, Y0, Y2
+	VPUNPCKHDQ Y1, Y0, Y0
+	VPSRLD     $0x08, Y2, Y2
+	VPADDD     one_00000001<>+0(SB), Y2, Y2
+	VCVTDQ2PS  Y2, Y2
+	VMULPS     uniformScale_33800000<>+0(SB), Y2, Y2
+	VPSRLD     $0x08, Y0, Y0
+	VPADDD     one_00000001<>+0(SB), Y0, Y0
+	VCVTDQ2PS  Y0, Y0
+	VMULPS     uniformScale_33800000<>+0(SB), Y0, Y0
+	VMOVUPS    Y2, (AX)
+	VMOVUPS    Y0, 32(AX)
+	VMOVDQU    64(AX), Y0
+	VMOVDQU    96(AX), Y1
+	VPUNPCKLDQ Y1, Y0, Y2
+	VPUNPCKHDQ Y1, Y0, Y0
+	VPSRLD     $0x08, Y2, Y2
+	VPADDD     one_00000001<>+0(SB), Y2, Y2
+	VCVTDQ2PS  Y2, Y2
+	VMULPS     uniformScale_33800000<>+0(SB), Y2, Y2
+	VPSRLD     $0x08, Y0, Y0
+	VPADDD     one_00000001<>+0(SB), Y0, Y0
+	VCVTDQ2PS  Y0, Y0
+	VMULPS     uniformScale_33800000<>+0(SB), Y0, Y0
+	VMOVUPS    Y2, 64(AX)
+	VMOVUPS    Y0, 96(AX)
+	VMOVDQU    128(AX), Y0
+	VMOVDQU    160(AX), Y1
+	VPUNPCKLDQ Y1, Y0, Y2
+	VPUNPCKHDQ Y1, Y0, Y0
+	VPSRLD     $0x08, Y2, Y2
+	VPADDD     one_00000001<>+0(SB), Y2, Y2
+	VCVTDQ2PS  Y2, Y2
+	VMULPS     uniformScale_33800000<>+0(SB), Y2, Y2
+	VPSRLD     $0x08, Y0, Y0
+	VPADDD     one_00000001<>+0(SB), Y0, Y0
+	VCVTDQ2PS  Y0, Y0
+	VMULPS     uniformScale_33800000<>+0(SB), Y0, Y0
+	VMOVUPS    Y2, 128(AX)
+	VMOVUPS    Y0, 160(AX)
+	ADDQ       $0xc0, AX
+	SUBQ       $0x03, BX
+	JGE        uniforms
+
+uniforms_rest:
+	ADDQ $0x03, BX
+	JZ   uniforms_end
+
+uniforms_one:
+	VMOVDQU    (AX), Y0
+	VMOVDQU    32(AX), Y1
+	VPUNPCKLDQ Y1, Y0, Y2
+	VPUNPCKHDQ Y1, Y0, Y0
+	VPSRLD     $0x08, Y2, Y2
+	VPADDD     one_00000001<>+0(SB), Y2, Y2
+	VCVTDQ2PS  Y2, Y2
+	VMULPS     uniformScale_33800000<>+0(SB), Y2, Y2
+	VPSRLD     $0x08, Y0, Y0
+	VPADDD     one_00000001<>+0(SB), Y0, Y0
+	VCVTDQ2PS  Y0, Y0
+	VMULPS     uniformScale_33800000<>+0(SB), Y0, Y0
+	VMOVUPS    Y2, (AX)
+	VMOVUPS    Y0, 32(AX)
+	ADDQ       $0x40, AX
+	DECQ       BX
+	JNZ        uniforms_one
+
+uniforms_end:
+	VZEROUPPER
+	RET
+
+DATA uniformScale_33800000<>+0(SB)/4, $0x33800000
+DATA uniformScale_33800000<>+4(SB)/4, $0x33800000
+DATA uniformScale_33800000<>+8(SB)/4, $0x33800000
+DATA uniformScale_33800000<>+12(SB)/4, $0x33800000
+DATA uniformScale_33800000<>+16(SB)/4, $0x33800000
+DATA uniformScale_33800000<>+20(SB)/4, $0x33800000
+DATA uniformScale_33800000<>+24(SB)/4, $0x33800000
+DATA uniformScale_33800000<>+28(SB)/4, $0x33800000
+GLOBL uniformScale_33800000<>(SB), RODATA|NOPTR, $32

@@ -14,13 +14,30 @@ func uniform(word uint32) float32 {
 // logarithm is finite. It panics when the address is not valid or the range leaves the stream.
 func Uniforms[T Float](dst []T, first int, a Address) {
 	a.mustHold(first, len(dst))
-	var words [BlockSize]uint32
+	if out, ok := any(dst).([]float32); ok && first%4 == 0 {
+		n := len(out) / normalGroup * normalGroup
+		fillUniforms(out[:n], uint32(first/4), a)
+		dst, first = dst[n:], first+n
+	}
+	var block [BlockSize]float32
 	for len(dst) > 0 {
-		n := min(len(dst), len(words))
-		Bits(words[:n], first, a)
-		for i, word := range words[:n] {
-			dst[i] = T(uniform(word))
+		skip := first % 4
+		n := min(len(dst), BlockSize-skip)
+		groups := (skip + n + normalGroup - 1) / normalGroup
+		fillUniforms(block[:groups*normalGroup], uint32(first/4), a)
+		for i, u := range block[skip : skip+n] {
+			dst[i] = T(u)
 		}
 		dst, first = dst[n:], first+n
+	}
+}
+
+// uniformsPortable is fillUniforms; len(dst) is a multiple of 4.
+func uniformsPortable(dst []float32, quad uint32, a Address) {
+	k, c := a.Key(), a.Counter(quad)
+	for ; len(dst) >= 4; dst = dst[4:] {
+		w0, w1, w2, w3 := philox(c[0], c[1], c[2], c[3], k[0], k[1])
+		dst[0], dst[1], dst[2], dst[3] = uniform(w0), uniform(w1), uniform(w2), uniform(w3)
+		c[0]++
 	}
 }

@@ -21,8 +21,9 @@ const (
 	rounds     = 10
 	vectorSize = 32
 
-	// Two sets of four quads are in flight at once, together a group of 32 normals.
+	// Two sets of four quads are a group of 32 normals.
 	sets        = 2
+	atOnce      = 3
 	quadsASet   = 4
 	bytesAQuad  = 16
 	bytesASet   = quadsASet * bytesAQuad
@@ -32,17 +33,17 @@ const (
 
 func main() {
 	ConstraintExpr("!purego")
-	normalGroups()
+	groupsOf("normalGroupsAVX2", "normals", boxMuller)
+	groupsOf("uniformGroupsAVX2", "uniforms", uniforms)
 	Generate()
 }
 
-// normalGroups emits the function: the key schedule, the words of the first group, then one iteration of the loop for each group. An
-// iteration makes the normals of one group from its words and the words of the next, two computations that do not wait for each other: their
-// instructions alternate.
-func normalGroups() {
-	TEXT("normalGroupsAVX2", NOSPLIT, "func(dst *float32, groups int, k0, k1, c0, c1, c2, c3 uint32)")
+// groupsOf emits a function: the key schedule, a loop that leaves the words of sets where their numbers will be, and a loop that turns them
+// into these. In either loop several iterations are under way at once; one loop for both would be too long for that.
+func groupsOf(name, what string, numbers func(sets int, dst Register)) {
+	TEXT(name, NOSPLIT, "func(dst *float32, groups int, k0, k1, c0, c1, c2, c3 uint32)")
 	Pragma("noescape")
-	Doc("normalGroupsAVX2 writes the normals of 8*groups quads, groups at least 1, to dst. The first has the Philox counter (c0, c1, c2, c3),",
+	Doc(name+" writes the "+what+" of 8*groups quads, groups at least 1, to dst. The first has the Philox counter (c0, c1, c2, c3),",
 		"the others count c0 up; (k0, k1) is the key.")
 	dst := Load(Param("dst"), GP64())
 	groups := Load(Param("groups"), GP64())
@@ -54,98 +55,67 @@ func normalGroups() {
 	VPADDD(quadOffsets(), first, first)
 	counter := AllocLocal(vectorSize)
 	VMOVDQU(first, counter)
-	var words [sets]pair
-	for i := range words {
-		words[i] = pair{AllocLocal(vectorSize), AllocLocal(vectorSize)}
-	}
 
-	Comment("The words of the first group.")
-	alternate(philox(shared, counter, words))
-	Label("group")
-	DECQ(groups)
-	JZ(LabelRef("last"))
-	Comment("The normals of a group, and the words of the next.")
-	alternate(philox(shared, counter, words), boxMuller(words, dst))
-	ADDQ(Imm(bytesAGroup), dst)
-	JMP(LabelRef("group"))
-	Label("last")
-	Comment("The normals of the last group.")
-	alternate(boxMuller(words, dst))
+	at := GP64()
+	MOVQ(dst, at)
+	left := GP64()
+	LEAQ(Mem{Base: groups, Index: groups, Scale: sets - 1}, left)
+	inThrees("words", left, func(sets int) { words(sets, shared, counter, at) })
+	LEAQ(Mem{Base: groups, Index: groups, Scale: sets - 1}, left)
+	inThrees(what, left, func(sets int) { numbers(sets, dst) })
 	VZEROUPPER()
 	RET()
 }
 
-// pair is where the words of a set lie: words 0 and 2 of the quads, for radius, and words 1 and 3, for circle.
-type pair struct{ radius, circle Mem }
-
-// stream is a computation in short steps.
-type stream []func()
-
-// alternate emits streams side by side, each at the pace at which all end together. A first stream's last step comes last.
-func alternate(streams ...stream) {
-	done := make([]int, len(streams))
-	for {
-		next := -1
-		for i := range streams {
-			// The one that is least far.
-			if done[i] < len(streams[i]) && (next < 0 || done[i]*len(streams[next]) < done[next]*len(streams[i])) {
-				next = i
-			}
-		}
-		if next < 0 {
-			return
-		}
-		if next == 0 && done[0] == len(streams[0])-1 {
-			for i := range streams[1:] {
-				for ; done[1+i] < len(streams[1+i]); done[1+i]++ {
-					streams[1+i][done[1+i]]()
-				}
-			}
-		}
-		streams[next][done[next]]()
-		done[next]++
-	}
+// inThrees emits loops over the sets that are left: three at once, so that one waits for its operands while the others work, then single ones.
+func inThrees(name string, left GPVirtual, body func(sets int)) {
+	SUBQ(Imm(atOnce), left)
+	JL(LabelRef(name + "_rest"))
+	Label(name)
+	body(atOnce)
+	SUBQ(Imm(atOnce), left)
+	JGE(LabelRef(name))
+	Label(name + "_rest")
+	ADDQ(Imm(atOnce), left)
+	JZ(LabelRef(name + "_end"))
+	Label(name + "_one")
+	body(1)
+	DECQ(left)
+	JNZ(LabelRef(name + "_one"))
+	Label(name + "_end")
 }
 
-// philox makes a group's words and counts up.
-func philox(shared *schedule, counter Mem, words [sets]pair) stream {
-	var state [sets]*set
-	var steps stream
-	steps = append(steps, func() {
-		for i := range state {
-			state[i] = newSet(counter, i)
-		}
-	}, func() {
-		next := YMM()
-		VMOVDQU(constant("nextGroup", quadsAGroup), next)
-		VPADDD(counter, next, next)
-		VMOVDQU(next, counter)
-	})
+// words makes the words of some sets, whose rounds alternate, and counts up.
+func words(sets int, shared *schedule, counter Mem, at Register) {
+	state := make([]*set, sets)
+	for i := range state {
+		state[i] = newSet(counter, i)
+	}
+	next := YMM()
+	VMOVDQU(constant("nextSets", uint32(sets*quadsASet)), next)
+	VPADDD(counter, next, next)
+	VMOVDQU(next, counter)
 	for round := range rounds {
-		for i := range state {
-			steps = append(steps, func() {
-				s := state[i]
-				switch round {
-				case 0:
-					s.round0(shared)
-				case 1:
-					s.round1(shared)
-				case 2:
-					s.round2(shared)
-				default:
-					s.round(shared.k0[round], shared.k1[round])
-				}
-			})
+		Commentf("Round %d.", round)
+		for _, s := range state {
+			switch round {
+			case 0:
+				s.round0(shared)
+			case 1:
+				s.round1(shared)
+			case 2:
+				s.round2(shared)
+			default:
+				s.round(shared.k0[round], shared.k1[round])
+			}
 		}
 	}
-	// The words of the group before are not needed any more when these are stored.
-	return append(steps, func() {
-		for i, s := range state {
-			w0, w1 := s.words()
-			VMOVDQU(w0, words[i].radius)
-			VMOVDQU(w1, words[i].circle)
-		}
-	})
+	for i, s := range state {
+		w0, w1 := s.words()
+		VMOVDQU(w0, Mem{Base: at, Disp: i * bytesASet})
+		VMOVDQU(w1, Mem{Base: at, Disp: i*bytesASet + vectorSize})
+	}
+	ADDQ(Imm(uint64(sets*bytesASet)), at)
 }
 
 // schedule is what all quads of a call share, on the stack, each in all lanes: the key words of the rounds, and those parts of
@@ -221,7 +191,7 @@ func newSet(counter Mem, number int) *set {
 	s := &set{c0: YMM()}
 	VMOVDQU(counter, s.c0)
 	if number > 0 {
-		VPADDD(constant("nextSet", quadsASet), s.c0, s.c0)
+		VPADDD(constant("nextSets", uint32(number*quadsASet)), s.c0, s.c0)
 	}
 	return s
 }
@@ -283,117 +253,148 @@ func (s *set) words() (w0, w1 VecVirtual) {
 	return s.c0, s.c1
 }
 
-// boxMuller turns the words of a group into normals and writes them, one set after the other.
-func boxMuller(words [sets]pair, dst Register) stream {
-	var steps stream
-	for i, w := range words {
-		r, c := &radius{words: w.radius}, &circle{words: w.circle}
-		steps = append(append(append(steps, r.steps()...), c.steps()...), func() {
-			VMULPS(r.square, c.cosine, c.cosine)
-			VMULPS(r.square, c.sine, c.sine)
-			low := YMM()
-			VUNPCKLPS(c.sine, c.cosine, low)
-			VUNPCKHPS(c.sine, c.cosine, c.cosine)
-			VMOVUPS(low, Mem{Base: dst, Disp: i * bytesASet})
-			VMOVUPS(c.cosine, Mem{Base: dst, Disp: i*bytesASet + vectorSize})
-		})
+// uniforms turns the words of some sets at dst into uniforms, with the operations of uniform in package random.
+func uniforms(sets int, dst Register) {
+	for i := range sets {
+		first, second := Mem{Base: dst, Disp: i * bytesASet}, Mem{Base: dst, Disp: i*bytesASet + vectorSize}
+		even, odd, low := YMM(), YMM(), YMM()
+		VMOVDQU(first, even)
+		VMOVDQU(second, odd)
+		VPUNPCKLDQ(odd, even, low)
+		VPUNPCKHDQ(odd, even, even)
+		for _, v := range []VecVirtual{low, even} {
+			VPSRLD(Imm(8), v, v)
+			VPADDD(constant("one", 1), v, v)
+			VCVTDQ2PS(v, v)
+			VMULPS(constantFloat("uniformScale", 0x1p-24), v, v)
+		}
+		VMOVUPS(low, first)
+		VMOVUPS(even, second)
 	}
-	return steps
+	ADDQ(Imm(uint64(sets*bytesASet)), dst)
+}
+
+// boxMuller turns the words of some sets at dst into normals. The instructions of the sets alternate in short runs.
+func boxMuller(sets int, dst Register) {
+	radii, circles := make([]*radius, sets), make([]*circle, sets)
+	for i := range sets {
+		radii[i] = &radius{words: Mem{Base: dst, Disp: i * bytesASet}}
+		circles[i] = &circle{words: Mem{Base: dst, Disp: i*bytesASet + vectorSize}}
+	}
+	Comment("The radii.")
+	for step := range radii[0].steps() {
+		for _, r := range radii {
+			r.steps()[step]()
+		}
+	}
+	Comment("The cosines and sines.")
+	for step := range circles[0].steps() {
+		for _, c := range circles {
+			c.steps()[step]()
+		}
+	}
+	Comment("The products, in the order of the elements.")
+	for i, c := range circles {
+		r := radii[i]
+		VMULPS(r.square, c.cosine, c.cosine)
+		VMULPS(r.square, c.sine, c.sine)
+		low := YMM()
+		VUNPCKLPS(c.sine, c.cosine, low)
+		VUNPCKHPS(c.sine, c.cosine, c.cosine)
+		VMOVUPS(low, Mem{Base: dst, Disp: i * bytesASet})
+		VMOVUPS(c.cosine, Mem{Base: dst, Disp: i*bytesASet + vectorSize})
+	}
+	ADDQ(Imm(uint64(sets*bytesASet)), dst)
 }
 
 // radius computes sqrt(-2 ln((word|1) / 2^32)) with the operations of radius in package random.
 type radius struct {
-	words                     Mem
-	x, k, g, g2, high, square VecVirtual
+	words         Mem
+	g, g2, square VecVirtual
 }
 
-func (r *radius) steps() stream {
-	var word VecVirtual
-	return stream{
-		// k = 158 - exponent in the lower half, 0 in the upper; here -k, times -2 ln 2.
-		func() {
-			word, r.x, r.k = YMM(), YMM(), YMM()
-			VMOVDQU(r.words, word)
-			VPOR(constant("one", 1), word, word)
-			VCVTDQ2PS(word, r.x)
-			VPSRAD(Imm(31), word, word)
-		},
-		func() {
-			VPSRLD(Imm(23), r.x, r.k)
-			VPADDD(constant("minus158", 1<<32-158), r.k, r.k)
-			VPANDN(r.k, word, r.k)
-			VCVTDQ2PS(r.k, r.k)
-			VMULPS(constantFloat("minusTwoLn2", -0x1.62e43p+0), r.k, r.k)
-		},
-		// g, from the mantissa in the lower half, from the whole word in the upper.
-		func() {
-			high := YMM()
-			r.g = YMM()
-			VANDPS(constant("mantissa", 0x007fffff), r.x, r.g)
-			VORPS(constantFloat("minusHalf", -0.5), r.g, r.g)
-			VADDPS(constantFloat("oneFloat", 1), r.g, r.g)
-			VMULPS(constantFloat("minusScale", -0x1p-32), r.x, high)
-			VBLENDVPS(r.x, high, r.g, r.g)
-		},
-		// 2 g + g^2 (radius0 + ...).
-		func() {
-			r.g2 = YMM()
-			VMULPS(r.g, r.g, r.g2)
-		},
-		func() {
-			r.square = cubic("radius", r.g, r.g2, 0x1.fffecp-1, 0x1.55a384p-1, 0x1.f313e6p-2, 0x1.0df6cap-1)
-		},
-		func() {
-			r.high = cubic("radius", r.g, r.g2, -0x1.72285ep-2, 0x1.354ff6p+1, -0x1.a3993p+1, 0x1.6a0f48p+1)
-		},
-		func() {
-			g4 := YMM()
-			VMULPS(r.g2, r.g2, g4)
-			VMULPS(g4, r.high, r.high)
-			VADDPS(r.high, r.square, r.square)
-			VMULPS(r.g2, r.square, r.square)
-		},
-		func() {
-			VADDPS(r.g, r.g, r.g)
-			VADDPS(r.g, r.square, r.square)
-			VADDPS(r.k, r.square, r.square)
-			VSQRTPS(r.square, r.square)
-		},
-	}
+func (r *radius) steps() []func() {
+	return []func(){r.mantissa, r.low, r.high, r.root}
+}
+
+// float is the word as a number, and, in the upper half of words, all ones.
+func (r *radius) float() (x, upper VecVirtual) {
+	x, upper = YMM(), YMM()
+	VMOVDQU(constant("one", 1), upper)
+	VPOR(r.words, upper, upper)
+	VCVTDQ2PS(upper, x)
+	VPSRAD(Imm(31), upper, upper)
+	return x, upper
+}
+
+// mantissa: g, from the mantissa in the lower half, from the whole word in the upper.
+func (r *radius) mantissa() {
+	x, high := r.float()
+	r.g, r.g2 = YMM(), YMM()
+	VANDPS(constant("mantissa", 0x007fffff), x, r.g)
+	VORPS(constantFloat("minusHalf", -0.5), r.g, r.g)
+	VADDPS(constantFloat("oneFloat", 1), r.g, r.g)
+	VMULPS(constantFloat("minusScale", -0x1p-32), x, high)
+	VBLENDVPS(x, high, r.g, r.g)
+	VMULPS(r.g, r.g, r.g2)
+}
+
+// low and high: 2 g + g^2 (radius0 + ...).
+func (r *radius) low() {
+	r.square = cubic("radius", r.g, r.g2, 0x1.fffecp-1, 0x1.55a384p-1, 0x1.f313e6p-2, 0x1.0df6cap-1)
+}
+
+func (r *radius) high() {
+	high := cubic("radius", r.g, r.g2, -0x1.72285ep-2, 0x1.354ff6p+1, -0x1.a3993p+1, 0x1.6a0f48p+1)
+	g4 := YMM()
+	VMULPS(r.g2, r.g2, g4)
+	VMULPS(g4, high, high)
+	VADDPS(high, r.square, r.square)
+	VMULPS(r.g2, r.square, r.square)
+	VADDPS(r.g, r.g, r.g)
+	VADDPS(r.g, r.square, r.square)
+}
+
+// root: k = 158 - exponent in the lower half, 0 in the upper; here -k, times -2 ln 2.
+func (r *radius) root() {
+	k, upper := r.float()
+	VPSRLD(Imm(23), k, k)
+	VPADDD(constant("minus158", 1<<32-158), k, k)
+	VPANDN(k, upper, k)
+	VCVTDQ2PS(k, k)
+	VMULPS(constantFloat("minusTwoLn2", -0x1.62e43p+0), k, k)
+	VADDPS(k, r.square, r.square)
+	VSQRTPS(r.square, r.square)
 }
 
 // circle computes the cosine and the sine of 2 pi (word + 1/2) / 2^32 with the operations of circle in package random.
 type circle struct {
-	words                  Mem
-	t, v, v2, cosine, sine VecVirtual
+	words              Mem
+	t, v, cosine, sine VecVirtual
 }
 
-func (c *circle) steps() stream {
-	return stream{
-		func() {
-			c.t, c.v = YMM(), YMM()
-			VMOVDQU(c.words, c.t)
-			VPSLLD(Imm(2), c.t, c.t)
-			VPOR(constant("two", 2), c.t, c.t)
-			VCVTDQ2PS(c.t, c.t)
-		},
-		func() {
-			c.v2 = YMM()
-			VMULPS(constantFloat("scale", 0x1p-32), c.t, c.t)
-			VMULPS(c.t, c.t, c.v)
-			VMULPS(c.v, c.v, c.v2)
-		},
-		func() {
-			c.sine = cubic("sine", c.v, c.v2, 0x1.921fb6p+0, -0x1.4abc24p-1, 0x1.4680a4p-4, -0x1.33198ep-8)
-			VMULPS(c.t, c.sine, c.sine)
-		},
-		func() {
-			c.cosine = cubic("cosine", c.v, c.v2, -0x1.3bd3ccp+0, 0x1.03c1bp-2, -0x1.55b2b6p-6, 0x1.d4f7eep-11)
-			VMULPS(c.v, c.cosine, c.cosine)
-			VADDPS(constantFloat("oneFloat", 1), c.cosine, c.cosine)
-		},
-		c.quadrant,
-	}
+func (c *circle) steps() []func() {
+	return []func(){c.reduce, c.polynomials, c.quadrant}
+}
+
+func (c *circle) reduce() {
+	c.t, c.v = YMM(), YMM()
+	VMOVDQU(c.words, c.t)
+	VPSLLD(Imm(2), c.t, c.t)
+	VPOR(constant("two", 2), c.t, c.t)
+	VCVTDQ2PS(c.t, c.t)
+	VMULPS(constantFloat("scale", 0x1p-32), c.t, c.t)
+	VMULPS(c.t, c.t, c.v)
+}
+
+func (c *circle) polynomials() {
+	v2 := YMM()
+	VMULPS(c.v, c.v, v2)
+	c.sine = cubic("sine", c.v, v2, 0x1.921fb6p+0, -0x1.4abc24p-1, 0x1.4680a4p-4, -0x1.33198ep-8)
+	c.cosine = cubic("cosine", c.v, v2, -0x1.3bd3ccp+0, 0x1.03c1bp-2, -0x1.55b2b6p-6, 0x1.d4f7eep-11)
+	VMULPS(c.t, c.sine, c.sine)
+	VMULPS(c.v, c.cosine, c.cosine)
+	VADDPS(constantFloat("oneFloat", 1), c.cosine, c.cosine)
 }
 
 // quadrant exchanges and negates.
@@ -443,11 +444,15 @@ func constant(name string, value uint32) Mem {
 	return m
 }
 
-// quadOffsets returns the number of each lane's quad relative to the first of a set.
+// offsets is the number of each lane's quad relative to the first of a set.
+var offsets Mem
+
 func quadOffsets() Mem {
-	m := GLOBL("quadOffsets", attr.RODATA|attr.NOPTR)
-	for lane, quad := range []uint64{0, 2, 1, 3} {
-		DATA(8*lane, U64(quad))
+	if offsets.Symbol.Name == "" {
+		offsets = GLOBL("quadOffsets", attr.RODATA|attr.NOPTR)
+		for lane, quad := range []uint64{0, 2, 1, 3} {
+			DATA(8*lane, U64(quad))
+		}
 	}
-	return m
+	return offsets
 }

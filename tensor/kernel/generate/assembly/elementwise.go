@@ -28,6 +28,13 @@ func elementwise(t target) {
 		VANDPS(p.place(1), above, above)
 		p.store(above, 0)
 	})
+	passOf(t, "keep", 3, 2, false, func(p *pass) {
+		above := p.new()
+		VMOVUPS(p.coefficients[1], above)
+		VCMPPS(Imm(1), p.place(2), above, above)
+		VANDPS(p.multiply(p.load(1), p.coefficients[0]), above, above)
+		p.store(above, 0)
+	})
 	passOf(t, "sum", 1, 0, true, func(p *pass) { VADDPS(p.place(0), p.sums[p.part], p.sums[p.part]) })
 	sumRows(t)
 	scaleBytes(t)

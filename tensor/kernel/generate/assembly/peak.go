@@ -13,7 +13,7 @@ const peakChains = 12
 // peak writes a loop of nothing but fused multiply-adds.
 func peak(t target) {
 	TEXT("multiplyAdds"+t.suffix, NOSPLIT, "func(loops int)")
-	Doc("multiplyAdds"+t.suffix+" makes twelve fused multiply-adds in each loop.")
+	Doc("multiplyAdds" + t.suffix + " makes twelve fused multiply-adds in each loop.")
 	loops := Load(Param("loops"), GP64())
 	var sums [peakChains]VecVirtual
 	for i := range sums {
