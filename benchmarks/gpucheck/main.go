@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 
 	"github.com/pkg/errors"
 )
@@ -24,13 +25,31 @@ var (
 
 func main() {
 	if len(os.Args) != 2 {
-		fmt.Fprintln(os.Stderr, "gpucheck wants a folder to pack into")
+		fmt.Fprintln(os.Stderr, "gpucheck wants a folder to pack into, or the name of a .tar.gz")
 		os.Exit(2)
 	}
-	if err := pack(os.Args[1]); err != nil {
+	if err := run(os.Args[1]); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// run packs into a folder, or into an archive of one.
+func run(to string) error {
+	name, archive := strings.CutSuffix(filepath.Base(to), ".tar.gz")
+	if !archive {
+		return pack(to)
+	}
+	work, err := os.MkdirTemp("", "gpucheck")
+	if err != nil {
+		return errors.Wrap(err, "gpucheck")
+	}
+	defer os.RemoveAll(work)
+	if err := pack(filepath.Join(work, name)); err != nil {
+		return err
+	}
+	fmt.Printf("run there: tar xzf %s && %s/gpu-check.sh OUT\n", filepath.Base(to), name)
+	return errors.Wrap(exec.Command("tar", "czf", to, "-C", work, name).Run(), "gpucheck: tar")
 }
 
 // pack builds everything into a folder.
@@ -54,9 +73,7 @@ func pack(folder string) error {
 	if err := packImages(filepath.Join(folder, "data", "mnist")); err != nil {
 		return err
 	}
-	path := filepath.Join(folder, "gpu-check.sh")
-	fmt.Println("run there:", path, "OUT")
-	return errors.Wrap(os.WriteFile(path, script, 0o755), "gpucheck")
+	return errors.Wrap(os.WriteFile(filepath.Join(folder, "gpu-check.sh"), script, 0o755), "gpucheck")
 }
 
 // goTool runs the go command for a 64-bit Linux machine, without a C compiler.

@@ -5,6 +5,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/pkg/errors"
+
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/cuda/emulator"
 	"github.com/pollen-ml/pollen/tensor"
@@ -43,6 +45,15 @@ func Device(t testing.TB, threads int) tensor.Device {
 	return shared.device
 }
 
+// SkipWithoutKernel skips a test whose program has an op of the test's own, which only the host can run.
+func SkipWithoutKernel(t testing.TB, err error) {
+	t.Helper()
+	var missing *cuda.NoKernel
+	if errors.As(err, &missing) {
+		t.Skip(missing)
+	}
+}
+
 var shared struct {
 	sync.Mutex
 	device tensor.Device
@@ -52,7 +63,7 @@ var shared struct {
 func GPU(t testing.TB, o cuda.Options) tensor.Device {
 	t.Helper()
 	if os.Getenv(Variable) != "cuda" {
-		o.Driver = emulator.Open(t, emulator.Options{GPUs: max(1, len(o.GPUs))}).Path
+		o.Driver = emulated(t, max(1, len(o.GPUs)))
 		return openGPU(t, o)
 	}
 	installed, err := cuda.List("")

@@ -32,12 +32,19 @@ var flags = []string{"-std=c++17", "-O1", "-fPIC", "-ffp-contract=off", "-fno-ma
 // The test is skipped if there is no C++ compiler.
 func Build(t testing.TB) string {
 	t.Helper()
-	compiler := findCompiler(t)
-	path, err := build(compiler, folders(t))
-	if err != nil {
-		t.Fatal(err)
+	compiler, places := findCompiler(t), folders(t)
+	built.Do(func() { built.path, built.err = build(compiler, places) })
+	if built.err != nil {
+		t.Fatal(built.err)
 	}
-	return path
+	return built.path
+}
+
+// built is what Build made for the tests of this process: looking for what changed takes seconds.
+var built struct {
+	sync.Once
+	path string
+	err  error
 }
 
 func findCompiler(t testing.TB) string {
@@ -118,8 +125,8 @@ func (c *toolchain) run(arguments ...string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// compile makes an object of C++ text that lies in folder, unless the same text was compiled before.
-func (c *toolchain) compile(folder, name string, text []byte, flags ...string) (string, error) {
+// compile makes an object of C++ text, whose headers lie in the folders of include, unless the same was compiled before.
+func (c *toolchain) compile(include []string, name string, text []byte, flags []string) (string, error) {
 	scratch, err := os.MkdirTemp(c.cache, "work")
 	if err != nil {
 		return "", errors.Wrap(err, "emulator")
@@ -129,7 +136,7 @@ func (c *toolchain) compile(folder, name string, text []byte, flags ...string) (
 	if err := os.WriteFile(source, text, 0o644); err != nil {
 		return "", errors.Wrap(err, "emulator")
 	}
-	arguments := append(append([]string{"-I" + folder}, c.flags...), flags...)
+	arguments := append(append(c.including(include), c.flags...), flags...)
 	expanded, err := c.run(append(arguments, "-E", source)...)
 	if err != nil {
 		return "", err
@@ -150,11 +157,19 @@ func (c *toolchain) compile(folder, name string, text []byte, flags ...string) (
 	return object, errors.Wrap(os.Rename(made, object), "emulator")
 }
 
+func (c *toolchain) including(folders []string) []string {
+	var flags []string
+	for _, folder := range folders {
+		flags = append(flags, "-I"+folder)
+	}
+	return flags
+}
+
 var unrollLine = regexp.MustCompile(`(?m)^#pragma unroll.*$`)
 
 // kernelNames are the kernels of a file, each with the most threads of a block, as its preprocessed text has them.
-func (c *toolchain) kernelNames(path string) ([][2]string, error) {
-	arguments := append(append([]string{}, c.flags...), "-x", "c++", "-E", "-P", "-DPOLLEN_LIST", path)
+func (c *toolchain) kernelNames(include []string, path string) ([][2]string, error) {
+	arguments := append(append(c.including(include), c.flags...), "-x", "c++", "-E", "-P", "-DPOLLEN_LIST", path)
 	text, err := c.run(arguments...)
 	if err != nil {
 		return nil, err
@@ -169,8 +184,8 @@ func (c *toolchain) kernelNames(path string) ([][2]string, error) {
 }
 
 // wrapper is C++ that includes a file of kernels and registers each.
-func (c *toolchain) wrapper(path string) ([]byte, error) {
-	names, err := c.kernelNames(path)
+func (c *toolchain) wrapper(include []string, path string) ([]byte, error) {
+	names, err := c.kernelNames(include, path)
 	if err != nil {
 		return nil, err
 	}
@@ -183,7 +198,7 @@ func (c *toolchain) wrapper(path string) ([]byte, error) {
 }
 
 // objects compiles the given C++ files and kernels, two at a time or as many as there are processors.
-func (c *toolchain) objects(own, kernels string, sources, cuda []string, sourceFlags, kernelFlags []string) ([]string, error) {
+func (c *toolchain) objects(include, sources, cuda, sourceFlags, kernelFlags []string) ([]string, error) {
 	type result struct {
 		object string
 		err    error
@@ -201,13 +216,13 @@ func (c *toolchain) objects(own, kernels string, sources, cuda []string, sourceF
 			var text []byte
 			if i < len(sources) {
 				if text, r.err = os.ReadFile(sources[i]); r.err == nil {
-					r.object, r.err = c.compile(own, stem(sources[i]), text, sourceFlags...)
+					r.object, r.err = c.compile(include, stem(sources[i]), text, sourceFlags)
 				}
 				return
 			}
 			path := cuda[i-len(sources)]
-			if text, r.err = c.wrapper(path); r.err == nil {
-				r.object, r.err = c.compile(own, stem(path), text, append([]string{"-I" + filepath.Dir(path)}, kernelFlags...)...)
+			if text, r.err = c.wrapper(include, path); r.err == nil {
+				r.object, r.err = c.compile(append([]string{filepath.Dir(path)}, include...), stem(path), text, kernelFlags)
 			}
 		}()
 	}
@@ -252,22 +267,22 @@ func build(compiler string, folders [2]string) (string, error) {
 		return "", err
 	}
 	defer unlock()
-	objects, err := c.objects(folders[0], folders[1], sources, cuda, nil, nil)
+	objects, err := c.objects(folders[:], sources, cuda, nil, nil)
 	if err != nil {
 		return "", err
 	}
-	return c.link(objects)
+	return c.link("libpollen", objects, "-shared")
 }
 
-// link makes the shared library of objects, whose names tell their contents.
-func (c *toolchain) link(objects []string) (string, error) {
-	library := filepath.Join(c.cache, "libpollen-"+digest([]byte(strings.Join(objects, "\n")))+".so")
-	if _, err := os.Stat(library); err == nil {
-		return library, nil
+// link makes a library or a program of objects, whose names tell their contents.
+func (c *toolchain) link(name string, objects []string, flags ...string) (string, error) {
+	path := filepath.Join(c.cache, name+"-"+digest([]byte(strings.Join(append(flags, objects...), "\n"))))
+	if _, err := os.Stat(path); err == nil {
+		return path, nil
 	}
-	made := library + ".new"
-	if _, err := c.run(append([]string{"-shared", "-pthread", "-o", made}, objects...)...); err != nil {
+	made := path + ".new"
+	if _, err := c.run(append(append([]string{"-pthread", "-o", made}, flags...), objects...)...); err != nil {
 		return "", err
 	}
-	return library, errors.Wrap(os.Rename(made, library), "emulator")
+	return path, errors.Wrap(os.Rename(made, path), "emulator")
 }

@@ -7,9 +7,12 @@
 //	driver := emulator.Open(t, emulator.Options{})
 //	device, err := cuda.Open(cuda.Options{Driver: driver.Path})
 //
-// A block's threads are fibers (source/block.h): barriers, shuffles and matrix products of a warp are where they change, and a thread that waits for others that do
-// not come is an error that names the kernel, the block and the thread. Shared memory is NaN until it is stored to; asynchronous copies happen
-// when they are waited for, on streams as in kernels. The order of threads is fixed, so results are too.
+// A block's threads are fibers (source/block.h): barriers, shuffles and matrix products of a warp are where they change, and a thread that waits for
+// others that do not come is an error that names the kernel, the block and the thread. Shared memory is NaN until it is stored to; asynchronous copies
+// happen when they are waited for, on streams as in kernels. The order of threads is fixed, so results are too.
+//
+// A Recording is launches with their memory. It is replayed by a program of the same kernels compiled with a sanitizer, which finds accesses outside
+// buffers, undefined behaviour, and races of a block's threads for shared memory or of all threads for global memory.
 //
 // Policy: what the emulator accepts a GPU accepts. Where it cannot know, as with the time something takes, it says nothing.
 package emulator

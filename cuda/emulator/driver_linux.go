@@ -9,17 +9,6 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// Options are the emulated machine's; what is 0 is the default.
-type Options struct {
-	GPUs       int   // 1; None for a machine without
-	Capability int   // 90: 10 major + minor
-	Memory     int64 // bytes of each GPU, 1 GiB
-	CUDA       int   // 13000: the driver's version, 1000 major + 10 minor
-}
-
-// None GPUs.
-const None = -1
-
 // Driver is the emulated driver of this process. There is one: tests that use it do not run in parallel.
 type Driver struct {
 	Path string // of its library

@@ -1,10 +1,6 @@
-// Package kernels holds the CUDA kernels: their sources, and the PTX that clang makes of these, which a GPU's driver compiles for itself.
-//
-// A file x.cu belongs to a family of ops. It runs on every GPU from compute capability 7.0 on; x_sm80.cu and x_sm90.cu use what later ones have. The words of
-// the language are in pollen.cuh. go generate compiles all again with clang-19; NVIDIA's toolkit is not needed.
 package kernels
 
-//go:generate go run ./generate
+//go:generate go run -C generate .
 
 import (
 	"embed"

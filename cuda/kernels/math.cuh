@@ -202,10 +202,17 @@ INLINE T tanh(T x) {
   return copySign(e / (2 + e), x);
 }
 
-// sigmoid is 1/(1 + e^-x): 3 ulp.
+// sigmoid is 1/(1 + e^-x): 1 ulp. What the roundings of e^-x and of the sum lose is put back, for 1 - y is often wanted, where y is near 1.
 template <class T>
 INLINE T sigmoid(T x) {
-  return 1 / (1 + exp(-x));
+  using F = Format<T>;
+  if (!(-x < F::highest)) return x != x ? x : T(0);
+  if (-x < F::lowest) return 1;
+  int n;
+  T p = series(reduced(-x, &n)), high = 1 + p, low = p - (high - 1);
+  T e = scaled(high, n), s = 1 + e, lost = (e < 1 ? e - (s - 1) : 1 - (s - e)) + scaled(low, n);
+  T y = 1 / s;
+  return fma(y, fma(-y, s, T(1)) - y * lost, y);
 }
 
 // softplus is ln(1 + e^x): 3 ulp.

@@ -13,7 +13,6 @@ struct Group {
   int size, width, firstChannel;
   double mean, inverse;
 
-  INLINE double z(int i) const { return ((double)x[i] - mean) * inverse; }
   INLINE int channel(int i) const { return firstChannel + i / width; }
 };
 
@@ -46,14 +45,22 @@ INLINE void normalize(Out<T> y, In<T> gamma, In<T> beta, const Group<T>& g, F af
   }
 }
 
+// normalizeBackward is dx = a dout - ((x - mean) b + c) in the host's order of operations: where a group is small, all but epsilon's share cancels.
+// A group of one channel takes gamma out of its sums.
 template <class T>
 INLINE void normalizeBackward(Out<T> dx, In<T> dout, In<T> gamma, const Group<T>& g, int center) {
   const T* dy = dout.at() + (long long)blockIdx.x * g.size;
   T* to = dx.at() + (long long)blockIdx.x * g.size;
-  auto dz = [&](int i) { return (double)gamma.at()[g.channel(i)] * dy[i]; };
-  double total = center ? groupSum(g.size, dz) / g.size : 0;
-  double product = groupSum(g.size, [&](int i) { return dz(i) * g.z(i); }) / g.size;
-  for (int i = threadIdx.x; i < g.size; i += blockDim.x) to[i] = T(g.inverse * (dz(i) - total - g.z(i) * product));
+  bool single = g.size == g.width;
+  double common = single ? (double)gamma.at()[g.firstChannel] : 1;
+  auto dz = [&](int i) { return single ? (double)dy[i] : (double)gamma.at()[g.channel(i)] * dy[i]; };
+  double total = center ? common * groupSum(g.size, dz) / g.size : 0;
+  double product = common * groupSum(g.size, [&](int i) { return dz(i) * ((double)g.x[i] - g.mean); }) * g.inverse / g.size;
+  double b = g.inverse * g.inverse * product, c = g.inverse * total;
+  for (int i = threadIdx.x; i < g.size; i += blockDim.x) {
+    double a = g.inverse * (double)gamma.at()[g.channel(i)];
+    to[i] = T(a * dy[i] - (((double)g.x[i] - g.mean) * b + c));
+  }
 }
 
 // normalizeBackwardScale leaves the sum of dout z of each channel of each image, which sum_partial then adds up over the images.

@@ -122,14 +122,14 @@ struct Adam {
 // adam is both rules: weight decay in the gradient, or beside the step.
 template <class T>
 INLINE void adam(Out<T> statistics, InOut<T> w, In<T> dw, const InOut<T> (&state)[2], In<T> rates, Header header, int n, int entries, T beta1, T beta2,
-                 T log1, T log2, T epsilon, T inGradient, T inStep) {
+                 double log1, double log2, T epsilon, T inGradient, T inStep) {
   struct Correction {
     T first, second;
   };
   unsigned long long step = stepOf(header);
   Correction c = once<Correction>([&]() INLINED {
     double t = (double)(step + 1);
-    return Correction{T(-1 / math::expm1(t * (double)log1)), T(-1 / math::expm1(t * (double)log2))};
+    return Correction{T(-1 / math::expm1(t * log1)), T(-1 / math::expm1(t * log2))};
   });
   T rate = entry(rates, entries, step);
   optimize<2>(statistics, w, dw, state, n, inGradient, Adam<T>{rate, beta1, beta2, c.first, c.second, epsilon, inStep});
@@ -137,40 +137,40 @@ INLINE void adam(Out<T> statistics, InOut<T> w, In<T> dw, const InOut<T> (&state
 
 #define RATE entry(rates, entries, stepOf(header))
 
-#define OPTIMIZERS(T, suffix)                                                                                                                     \
-  KERNEL(sgd_update_##suffix, 512)                                                                                                                \
-  (Out<T> statistics, InOut<T> w, In<T> dw, In<T> rates, Header header, int n, int entries, T decay) {                                            \
-    sgd(statistics, w, dw, RATE, n, decay);                                                                                                       \
-  }                                                                                                                                               \
-  KERNEL(momentum_update_##suffix, 512)                                                                                                           \
-  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> v, In<T> rates, Header header, int n, int entries, T keep, T decay) {                        \
-    optimize<1>(statistics, w, dw, {v}, n, decay, Momentum<T>{RATE, keep});                                                                       \
-  }                                                                                                                                               \
-  KERNEL(nesterov_update_##suffix, 512)                                                                                                           \
-  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> v, In<T> rates, Header header, int n, int entries, T keep, T decay) {                        \
-    optimize<1>(statistics, w, dw, {v}, n, decay, Nesterov<T>{RATE, keep});                                                                       \
-  }                                                                                                                                               \
-  KERNEL(adagrad_update_##suffix, 512)                                                                                                            \
-  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> s, In<T> rates, Header header, int n, int entries, T epsilon, T decay) {                     \
-    optimize<1>(statistics, w, dw, {s}, n, decay, Adagrad<T>{RATE, epsilon});                                                                     \
-  }                                                                                                                                               \
-  KERNEL(rmsprop_update_##suffix, 512)                                                                                                            \
-  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> s, In<T> rates, Header header, int n, int entries, T keep, T epsilon, T decay) {             \
-    optimize<1>(statistics, w, dw, {s}, n, decay, RMSProp<T>{RATE, keep, epsilon});                                                               \
-  }                                                                                                                                               \
-  KERNEL(adadelta_update_##suffix, 512)                                                                                                           \
-  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> s, InOut<T> u, Header, int n, T keep, T epsilon, T decay) {                                  \
-    optimize<2>(statistics, w, dw, {s, u}, n, decay, Adadelta<T>{keep, epsilon});                                                                 \
-  }                                                                                                                                               \
-  KERNEL(adam_update_##suffix, 512)                                                                                                               \
-  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> m, InOut<T> v, In<T> rates, Header header, int n, int entries, T beta1, T beta2, T log1,     \
-   T log2, T epsilon, T decay) {                                                                                                                  \
-    adam(statistics, w, dw, {m, v}, rates, header, n, entries, beta1, beta2, log1, log2, epsilon, decay, T(0));                                   \
-  }                                                                                                                                               \
-  KERNEL(adamw_update_##suffix, 512)                                                                                                              \
-  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> m, InOut<T> v, In<T> rates, Header header, int n, int entries, T beta1, T beta2, T log1,     \
-   T log2, T epsilon, T decay) {                                                                                                                  \
-    adam(statistics, w, dw, {m, v}, rates, header, n, entries, beta1, beta2, log1, log2, epsilon, T(0), decay);                                   \
+#define OPTIMIZERS(T, suffix)                                                                                                                         \
+  KERNEL(sgd_update_##suffix, 512)                                                                                                                    \
+  (Out<T> statistics, InOut<T> w, In<T> dw, In<T> rates, Header header, int n, int entries, double decay) {                                           \
+    sgd(statistics, w, dw, RATE, n, T(decay));                                                                                                        \
+  }                                                                                                                                                   \
+  KERNEL(momentum_update_##suffix, 512)                                                                                                               \
+  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> v, In<T> rates, Header header, int n, int entries, double keep, double decay) {                  \
+    optimize<1>(statistics, w, dw, {v}, n, T(decay), Momentum<T>{RATE, T(keep)});                                                                     \
+  }                                                                                                                                                   \
+  KERNEL(nesterov_update_##suffix, 512)                                                                                                               \
+  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> v, In<T> rates, Header header, int n, int entries, double keep, double decay) {                  \
+    optimize<1>(statistics, w, dw, {v}, n, T(decay), Nesterov<T>{RATE, T(keep)});                                                                     \
+  }                                                                                                                                                   \
+  KERNEL(adagrad_update_##suffix, 512)                                                                                                                \
+  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> s, In<T> rates, Header header, int n, int entries, double epsilon, double decay) {               \
+    optimize<1>(statistics, w, dw, {s}, n, T(decay), Adagrad<T>{RATE, T(epsilon)});                                                                   \
+  }                                                                                                                                                   \
+  KERNEL(rmsprop_update_##suffix, 512)                                                                                                                \
+  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> s, In<T> rates, Header header, int n, int entries, double keep, double epsilon, double decay) {  \
+    optimize<1>(statistics, w, dw, {s}, n, T(decay), RMSProp<T>{RATE, T(keep), T(epsilon)});                                                          \
+  }                                                                                                                                                   \
+  KERNEL(adadelta_update_##suffix, 512)                                                                                                               \
+  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> s, InOut<T> u, Header, int n, double keep, double epsilon, double decay) {                       \
+    optimize<2>(statistics, w, dw, {s, u}, n, T(decay), Adadelta<T>{T(keep), T(epsilon)});                                                            \
+  }                                                                                                                                                   \
+  KERNEL(adam_update_##suffix, 512)                                                                                                                   \
+  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> m, InOut<T> v, In<T> rates, Header header, int n, int entries, double beta1, double beta2,       \
+   double log1, double log2, double epsilon, double decay) {                                                                                          \
+    adam(statistics, w, dw, {m, v}, rates, header, n, entries, T(beta1), T(beta2), log1, log2, T(epsilon), T(decay), T(0));                           \
+  }                                                                                                                                                   \
+  KERNEL(adamw_update_##suffix, 512)                                                                                                                  \
+  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> m, InOut<T> v, In<T> rates, Header header, int n, int entries, double beta1, double beta2,       \
+   double log1, double log2, double epsilon, double decay) {                                                                                          \
+    adam(statistics, w, dw, {m, v}, rates, header, n, entries, T(beta1), T(beta2), log1, log2, T(epsilon), T(0), T(decay));                           \
   }
 
 OPTIMIZERS(float, f32)

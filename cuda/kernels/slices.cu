@@ -8,13 +8,13 @@ INLINE void sumSlices(T* out, const T* partial, const T* bias, int n, int slices
     const T* from = partial + i;
     T sum = *from;
     int slice = 1;
-    // Eight at a time: the additions wait for each other, the loads need not.
-    for (; slice + 8 <= slices; slice += 8) {
-      T v[8];
+    // Sixteen at a time: the additions wait for each other, the loads need not.
+    for (; slice + 16 <= slices; slice += 16) {
+      T v[16];
 #pragma unroll
-      for (int j = 0; j < 8; j++) v[j] = from[(long long)(slice + j) * n];
+      for (int j = 0; j < 16; j++) v[j] = from[(long long)(slice + j) * n];
 #pragma unroll
-      for (int j = 0; j < 8; j++) sum += v[j];
+      for (int j = 0; j < 16; j++) sum += v[j];
     }
     for (; slice < slices; slice++) sum += from[(long long)slice * n];
     out[i] = finish(sum, epilogue, bias, i / inner % count);

@@ -98,7 +98,8 @@ struct Frame {
   int height, width, strideH, strideW;
 };
 
-// Window is an operand whose elements lie at the sums of places. Strided must be set if frame has strides above 1.
+// Window is an operand whose elements lie at the sums of places. Strided must be set if frame has strides above 1; if not, a plane is the whole
+// place in memory, and row and column only tell whether it is in the image.
 template <class T, class Sides, class Depths, bool alongDepth_, bool strided, int Side, int Depth>
 struct Window {
   static constexpr bool alongDepth = alongDepth_;
@@ -117,22 +118,26 @@ struct Window {
     for (int i = threadIdx.x; i < Depth; i += blockDim.x) depth[parity * Depth + i] = place(depths, k + i, end);
   }
   template <class Places>
-  INLINE Place place(const Places& p, int n, int end) const {
-    return n < end ? p.at(n) : Place{0, nowhere, 0, 0};
+  INLINE Place place(const Places& places, int n, int end) const {
+    if (n >= end) return {0, nowhere, 0, 0};
+    Place p = places.at(n);
+    if (!strided) p.plane += p.row * frame.width + p.column;
+    return p;
   }
 
   INLINE T at(int x, int d, int, int parity) const {
     Place a = side[x], b = depth[parity * Depth + d];
-    int row = a.row + b.row, column = a.column + b.column;
+    int row = a.row + b.row, column = a.column + b.column, offset = a.plane + b.plane;
     bool there = true;
     if (strided) {
       int p = row / frame.strideH, q = column / frame.strideW;
       there = p * frame.strideH == row & q * frame.strideW == column;
       row = p, column = q;
+      // Outside the image this is meaningless and may wrap.
+      offset = (unsigned)offset + (unsigned)row * frame.width + column;
     }
     there &= (unsigned)row < (unsigned)frame.height & (unsigned)column < (unsigned)frame.width;
-    // Elsewhere the place is meaningless and may wrap.
-    return loadIf(there, data + (int)((unsigned)row * frame.width + column + a.plane + b.plane));
+    return loadIf(there, data + offset);
   }
 };
 

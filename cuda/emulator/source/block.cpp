@@ -50,6 +50,11 @@ struct Array {
 
 class Block {
  public:
+  Block() {
+    // Growing would move them in the middle of a block, which the race detector would take for the threads' doing.
+    all.reserve(maxThreads + 1);
+    idle.reserve(maxThreads + 1);
+  }
   std::string run(const Work& w);
   void wait(Wait kind);
   void exchange(Wait kind, const void* mine, size_t bytes, void* lanes);
@@ -93,6 +98,8 @@ class Block {
 
 thread_local Block* block;
 
+SanitizerSync gridEnd;
+
 const char* const names[] = {"nothing", "barrier", "warpBarrier", "a shuffle", "loadMatrix4", "mmaTF32_16x8x8", "mmaBF16_16x8x16"};
 
 std::string at(int thread) {
@@ -115,6 +122,7 @@ std::string Block::run(const Work& w) {
     Thread& t = threads[i];
     t.fiber = nullptr, t.waits = Wait::None, t.round = 0, t.group = 0;
     t.copies.clear();
+    t.sanitizer.create();
   }
   for (int i = 0; i < warps; i++) {
     int lanes = count - 32 * i;
@@ -131,12 +139,19 @@ std::string Block::run(const Work& w) {
     idle = all;
   }
   for (int i = 0; i < count; i++) threads[i].sanitizer.end();
+  if (ownStacks) {
+    SanitizerIgnore ignore;
+    for (Fiber* f : all) fiberDestroy(f);
+    all.clear();
+    idle.clear();
+  }
   return failure;
 }
 
 // begin makes sure that there is an idle fiber.
 void Block::begin() {
   if (!idle.empty()) return;
+  SanitizerIgnore ignore;
   all.push_back(fiberCreate(all.size(), entry));
   idle.push_back(all.back());
 }
@@ -151,16 +166,20 @@ void Block::entry() {
     for (;;) {
       b.place(thread);
       b.running().fiber = me;
-      b.running().sanitizer.start();
+      b.running().sanitizer.resume();
       b.work.run(b.work.arguments);
+      gridEnd.release();
       b.running().fiber = nullptr;
       b.ended++;
       b.clearReady(thread);
       thread = b.next();
-      if (thread < 0 || b.threads[thread].fiber) break;
+      if (thread < 0 || b.threads[thread].fiber || ownStacks) break;
     }
-    b.idle.push_back(me);
-    if (thread < 0) {
+    if (!ownStacks) b.idle.push_back(me);
+    if (thread >= 0 && !b.threads[thread].fiber) {
+      b.begin();
+      fiberSwitch(me, b.idle.back());
+    } else if (thread < 0) {
       if (b.ended < b.count && b.failure.empty()) b.failure = b.stuck();
       b.ownSanitizer.resume();
       fiberSwitch(me, &b.own);
@@ -296,17 +315,30 @@ void* Block::dynamic() { return shared(&work, work.dynamicBytes); }
 
 }  // namespace
 
-void wait(Wait kind) { block->wait(kind); }
+void wait(Wait kind) {
+  SanitizerIgnore ignore;
+  block->wait(kind);
+}
 
-void exchange(Wait kind, const void* mine, size_t bytes, void* lanes) { block->exchange(kind, mine, bytes, lanes); }
+void exchange(Wait kind, const void* mine, size_t bytes, void* lanes) {
+  SanitizerIgnore ignore;
+  block->exchange(kind, mine, bytes, lanes);
+}
 
 int laneNumber() { return (here.thread.x + here.threads.x * (here.thread.y + here.threads.y * here.thread.z)) % 32; }
 
-void* shared(const void* place, size_t bytes) { return block->shared(place, bytes); }
+void* shared(const void* place, size_t bytes) {
+  SanitizerIgnore ignore;
+  return block->shared(place, bytes);
+}
 
-void* dynamicShared() { return block->dynamic(); }
+void* dynamicShared() {
+  SanitizerIgnore ignore;
+  return block->dynamic();
+}
 
 void copyLater(void* to, const void* from, int bytes, int size) {
+  SanitizerIgnore ignore;
   Thread& t = block->running();
   if ((uintptr_t)to % size || (uintptr_t)from % size) block->fail("an asynchronous copy of " + std::to_string(size) + " bytes is not aligned to them");
   t.copies.push_back({to, from, bytes, size, t.group});
@@ -318,12 +350,15 @@ void copyWait(int groups) {
   Thread& t = block->running();
   size_t done = 0;
   for (; done < t.copies.size() && t.copies[done].group < t.group - groups; done++) {
-    Copy& c = t.copies[done];
+    Copy c = t.copies[done];
     sanitizedCopy(c.to, c.from, c.bytes);
     sanitizedClear((char*)c.to + c.bytes, c.size - c.bytes);
   }
+  SanitizerIgnore ignore;
   t.copies.erase(t.copies.begin(), t.copies.begin() + done);
 }
+
+void endGrid() { gridEnd.acquire(); }
 
 std::string runBlock(const Work& work) {
   if (!block) block = new Block;

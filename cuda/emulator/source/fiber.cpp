@@ -27,6 +27,14 @@ Fiber* fiberCreate(int number, void (*entry)()) {
   return f;
 }
 
+void fiberDestroy(Fiber* f) {
+  munmap(f->memory, stackBytes);
+#if !defined(__x86_64__)
+  delete (ucontext_t*)f->stack;
+#endif
+  delete f;
+}
+
 #if defined(__x86_64__)
 
 void fiberReset(Fiber* f, void (*entry)()) {

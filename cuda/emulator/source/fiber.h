@@ -14,6 +14,9 @@ struct Fiber {
 // fiberCreate makes a fiber that calls entry when it is switched to first. entry must not return. A Fiber of zeros stands for the thread's own stack.
 Fiber* fiberCreate(int number, void (*entry)());
 
+// fiberDestroy gives a fiber's stack back. The fiber must not run.
+void fiberDestroy(Fiber* f);
+
 // fiberReset makes a fiber that does not run begin again with entry.
 void fiberReset(Fiber* f, void (*entry)());
 

@@ -121,6 +121,7 @@ std::string runGrid(const Kernel& kernel, Dim blocks, Dim threads, size_t dynami
   g.work = {kernel.run, arguments, dynamicBytes};
   g.count = (long long)blocks.x * blocks.y * blocks.z;
   pool().run(g);
+  endGrid();
   return g.failure.empty() ? "" : kernel.name + ": " + g.failure;
 }
 

@@ -29,6 +29,9 @@ struct Work {
 // runBlock runs the block that here says. It returns what the threads did wrong, or nothing: a thread that waits for others that do not come.
 std::string runBlock(const Work& work);
 
+// endGrid tells the race detector that what comes next comes after all blocks, which nothing orders among themselves.
+void endGrid();
+
 // runGrid runs a kernel's blocks on this machine's threads. It returns what went wrong: the kernel, the block, the thread.
 std::string runGrid(const Kernel& kernel, Dim blocks, Dim threads, size_t dynamicBytes, void* const* arguments);
 

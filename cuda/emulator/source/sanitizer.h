@@ -16,6 +16,10 @@ void __tsan_acquire(void* address);
 void __tsan_release(void* address);
 void __tsan_read_range(void* address, unsigned long size);
 void __tsan_write_range(void* address, unsigned long size);
+void AnnotateIgnoreReadsBegin(const char* file, int line);
+void AnnotateIgnoreReadsEnd(const char* file, int line);
+void AnnotateIgnoreWritesBegin(const char* file, int line);
+void AnnotateIgnoreWritesEnd(const char* file, int line);
 }
 #endif
 
@@ -23,14 +27,15 @@ namespace pollen {
 
 #if defined(POLLEN_THREAD_SANITIZER)
 
-// SanitizerFiber is a CUDA thread as the race detector knows it: two threads are ordered by barriers alone, not by the order they run in.
+// ownStacks gives every thread a new stack: of two threads on one the detector would think that they share its variables.
+constexpr bool ownStacks = true;
+
+// SanitizerFiber is a CUDA thread as the race detector knows it: two threads are ordered by barriers alone, not by the order they run in. It
+// comes after what the fiber that creates it has done, so none of a block may create another one.
 class SanitizerFiber {
  public:
   void here() { fiber = __tsan_get_current_fiber(); }
-  void start() {
-    if (!fiber) fiber = __tsan_create_fiber(0);
-    resume();
-  }
+  void create() { fiber = __tsan_create_fiber(0); }
   void resume() { __tsan_switch_to_fiber(fiber, 1); }
   void end() {
     if (fiber) __tsan_destroy_fiber(fiber);
@@ -50,22 +55,39 @@ class SanitizerSync {
   long unused = 0;
 };
 
+// SanitizerIgnore is alive while the emulator works for a thread: the detector sees the library's functions that it calls.
+struct SanitizerIgnore {
+  SanitizerIgnore() {
+    AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+    AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+  }
+  ~SanitizerIgnore() {
+    AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+    AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+  }
+};
+
 inline void sanitizedCopy(void* to, const void* from, size_t bytes) {
+  if (bytes == 0) return;
   __tsan_read_range((void*)from, bytes);
   __tsan_write_range(to, bytes);
+  SanitizerIgnore ignore;
   memcpy(to, from, bytes);
 }
 inline void sanitizedClear(void* to, size_t bytes) {
   if (bytes == 0) return;
   __tsan_write_range(to, bytes);
+  SanitizerIgnore ignore;
   memset(to, 0, bytes);
 }
 
 #else
 
+constexpr bool ownStacks = false;
+
 struct SanitizerFiber {
   void here() {}
-  void start() {}
+  void create() {}
   void resume() {}
   void end() {}
 };
@@ -73,6 +95,10 @@ struct SanitizerFiber {
 struct SanitizerSync {
   void release() {}
   void acquire() {}
+};
+
+struct SanitizerIgnore {
+  SanitizerIgnore() {}
 };
 
 #if defined(POLLEN_ADDRESS_SANITIZER)

@@ -1,0 +1,13 @@
+package cudatest
+
+import (
+	"testing"
+
+	"github.com/pollen-ml/pollen/cuda/emulator"
+)
+
+// emulated is the path of an emulated driver's library, whose memory is counted when the test ends.
+func emulated(t testing.TB, gpus int) string {
+	t.Helper()
+	return emulator.Open(t, emulator.Options{GPUs: gpus}).Path
+}

@@ -1,0 +1,99 @@
+//go:build linux
+
+package cuda_test
+
+import (
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/cuda/emulator"
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// small is a program with all that a session asks of a device: a metric, a state, data.
+func small(t *testing.T) *graph.Program {
+	t.Helper()
+	b := graph.New(tensor.Float32)
+	x := b.State("x", func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) { values[0] = 1 }, 1)
+	b.Record("y", b.Apply(op.Element{}, b.Apply(op.Exp{}, x)))
+	program, err := b.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+// live opens the emulated GPU, runs some steps and closes it.
+func live(program *graph.Program, path string) error {
+	device, err := cuda.Open(cuda.Options{Driver: path})
+	if err != nil {
+		return err
+	}
+	session, err := program.Load(device, graph.LoadOptions{Chains: 2})
+	if err == nil {
+		err = session.Run(40)
+		if closing := session.Close(); err == nil {
+			err = closing
+		}
+	}
+	if closing := device.Close(); err == nil {
+		err = closing
+	}
+	return err
+}
+
+// TestFailuresBelow makes the calls of the emulated driver fail: the error names the call, and the driver's own name for the failure.
+func TestFailuresBelow(t *testing.T) {
+	program := small(t)
+	driver := emulator.Open(t, emulator.Options{})
+	if err := live(program, driver.Path); err != nil {
+		t.Fatal(err)
+	}
+	for _, call := range []string{
+		"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceGetAttribute", "cuDeviceTotalMem_v2",
+		"cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2", "cuCtxSetCurrent", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemAllocHost_v2",
+		"cuMemFreeHost", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2", "cuMemsetD8Async", "cuStreamCreate",
+		"cuStreamDestroy_v2", "cuStreamSynchronize", "cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphLaunch",
+		"cuGraphExecDestroy", "cuGraphDestroy", "cuModuleLoadDataEx", "cuModuleGetFunction", "cuModuleUnload", "cuLaunchKernel",
+	} {
+		for _, fail := range []func(call string, count, result int){driver.Fail, driver.Lose} {
+			driver.Reset(emulator.Options{})
+			fail(call, 1, 999)
+			err := live(program, driver.Path)
+			if err == nil || !strings.Contains(err.Error(), call) || !strings.Contains(err.Error(), "CUDA_ERROR_UNKNOWN") {
+				t.Errorf("%s fails: %v", call, err)
+			}
+		}
+	}
+	driver.Reset(emulator.Options{})
+}
+
+// TestMemoryComesBack opens, fills and closes the GPU many times: what is free after is what was free before.
+func TestMemoryComesBack(t *testing.T) {
+	program := small(t)
+	driver := emulator.Open(t, emulator.Options{Memory: 16 << 20})
+	for range 8 {
+		if err := live(program, driver.Path); err != nil {
+			t.Fatal(err)
+		}
+		if held := driver.Report(); held != "" {
+			t.Fatalf("held after close: %s", held)
+		}
+	}
+}
+
+// TestLinkedDriver compiles the device for gorgonia.org/cu, links it to the emulated driver and runs tests with it: a minute, so it is asked for.
+func TestLinkedDriver(t *testing.T) {
+	if os.Getenv("POLLEN_LINKED") == "" {
+		t.Skip("POLLEN_LINKED=1 compiles -tags cu, with cgo")
+	}
+	command := exec.Command("bash", "testdata/linked.sh", emulator.Build(t), "-run", "TestTrainingIsTheHosts|TestNotFinite|TestEveryCallMayFail|TestChainsAndGPUs")
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Errorf("%v: %s", err, out)
+	}
+}

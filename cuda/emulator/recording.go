@@ -1,0 +1,154 @@
+package emulator
+
+import (
+	"bytes"
+	"encoding/binary"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// Recording is launches with their memory, to be run again by a program that the sanitizers watch: every buffer is given memory of its own, for each of some
+// chains.
+type Recording struct{ out bytes.Buffer }
+
+// Buffer is a launch's buffer. Without contents it is NaN.
+type Buffer struct {
+	Shared   bool // by all chains
+	Bytes    int
+	Contents []byte
+}
+
+// Argument is a kernel's argument: the number of a buffer of the launch, or a scalar's bits.
+type Argument struct {
+	Buffer bool
+	Value  uint64
+}
+
+// Call is one start of a kernel.
+type Call struct {
+	Symbol    string
+	Blocks    [2]int
+	Threads   int
+	Shared    int // bytes of dynamic shared memory
+	Arguments []Argument
+}
+
+// Add records some calls on the same buffers.
+func (r *Recording) Add(chains int, buffers []Buffer, calls []Call) {
+	numbers := func(values ...int) {
+		for _, v := range values {
+			r.out.Write(binary.LittleEndian.AppendUint32(nil, uint32(v)))
+		}
+	}
+	flag := func(v bool) {
+		if v {
+			r.out.WriteByte(1)
+		} else {
+			r.out.WriteByte(0)
+		}
+	}
+	numbers(chains, len(buffers))
+	for _, b := range buffers {
+		flag(b.Shared)
+		flag(b.Contents != nil)
+		r.out.Write(binary.LittleEndian.AppendUint64(nil, uint64(b.Bytes)))
+		r.out.Write(b.Contents)
+	}
+	numbers(len(calls))
+	for _, c := range calls {
+		numbers(len(c.Symbol))
+		r.out.WriteString(c.Symbol)
+		numbers(c.Blocks[0], c.Blocks[1], c.Threads, c.Shared, len(c.Arguments))
+		for _, a := range c.Arguments {
+			flag(a.Buffer)
+			r.out.Write(binary.LittleEndian.AppendUint64(nil, a.Value))
+		}
+	}
+}
+
+// Bytes is the size of the recording.
+func (r *Recording) Bytes() int { return r.out.Len() }
+
+// Sanitizer is what watches a replay.
+type Sanitizer string
+
+// The sanitizers. Plain is none: the emulator's own checks remain. Address finds accesses outside memory and undefined behaviour. Thread finds
+// accesses of two threads to the same memory, one of them a write, that no barrier puts in order.
+const (
+	Plain   Sanitizer = "plain"
+	Address Sanitizer = "address"
+	Thread  Sanitizer = "thread"
+)
+
+// sanitizerFlags are those of kernels; the emulator itself is compiled without, but for knowing of it.
+func sanitizerFlags(s Sanitizer) (kernel, emulator, linker []string) {
+	switch s {
+	case Address:
+		kernel = []string{"-fsanitize=address,undefined", "-fno-sanitize-recover=all", "-g1"}
+		return kernel, []string{"-DPOLLEN_ADDRESS_SANITIZER"}, kernel
+	case Thread:
+		kernel = []string{"-fsanitize=thread", "-g1"}
+		return kernel, []string{"-DPOLLEN_THREAD_SANITIZER"}, kernel
+	}
+	return nil, nil, nil
+}
+
+// Run replays the recording with the kernels of a folder, those of the product if it is empty. The error is that of the process; the text is what it wrote.
+// The test is skipped if there is no compiler with the sanitizers.
+func (r *Recording) Run(t testing.TB, s Sanitizer, folder string) (string, error) {
+	t.Helper()
+	program := replayer(t, s, folder)
+	path := filepath.Join(t.TempDir(), "recording")
+	if err := os.WriteFile(path, r.out.Bytes(), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(program, path)
+	options := ""
+	if symbolizer, err := exec.LookPath("llvm-symbolizer-19"); err == nil {
+		options = ":external_symbolizer_path=" + symbolizer
+	}
+	command.Env = append(os.Environ(), "TSAN_OPTIONS=halt_on_error=1"+options, "ASAN_OPTIONS=detect_stack_use_after_return=0:detect_leaks=0"+options)
+	text, err := command.CombinedOutput()
+	return string(text), err
+}
+
+// replayer builds the program.
+func replayer(t testing.TB, s Sanitizer, folder string) string {
+	t.Helper()
+	compiler := findCompiler(t)
+	from := folders(t)
+	if folder == "" {
+		folder = from[1]
+	}
+	kernelFlags, emulatorFlags, linkerFlags := sanitizerFlags(s)
+	program, err := func() (string, error) {
+		c, err := newToolchain(compiler, flags...)
+		if err != nil {
+			return "", err
+		}
+		unlock, err := lock(filepath.Join(c.cache, "lock"))
+		if err != nil {
+			return "", err
+		}
+		defer unlock()
+		cuda, err := files(folder, "*.cu")
+		if err != nil {
+			return "", err
+		}
+		var sources []string
+		for _, name := range []string{"block.cpp", "fiber.cpp", "kernel.cpp", "replay/replay.cpp"} {
+			sources = append(sources, filepath.Join(from[0], name))
+		}
+		objects, err := c.objects([]string{from[0], from[1]}, sources, cuda, emulatorFlags, kernelFlags)
+		if err != nil {
+			return "", err
+		}
+		return c.link("replay-"+string(s), objects, linkerFlags...)
+	}()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
+}

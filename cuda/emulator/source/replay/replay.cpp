@@ -1,0 +1,97 @@
+// Runs launches from a file (../../recording.go writes it), each buffer in memory of its own, so that the sanitizers see every access beside one.
+#include <cstdint>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "kernel.h"
+
+#if defined(POLLEN_ADDRESS_SANITIZER)
+extern "C" void __asan_poison_memory_region(void const volatile*, size_t);
+extern "C" void __asan_unpoison_memory_region(void const volatile*, size_t);
+#else
+static void __asan_poison_memory_region(void*, size_t) {}
+static void __asan_unpoison_memory_region(void*, size_t) {}
+#endif
+
+using namespace pollen;
+
+static FILE* file;
+
+static void die(const std::string& what) {
+  fprintf(stderr, "replay: %s\n", what.c_str());
+  exit(1);
+}
+
+template <class T>
+static T read() {
+  T v;
+  if (fread(&v, sizeof v, 1, file) != 1) die("the file ends too early");
+  return v;
+}
+
+// Memory is a buffer's: a copy for each chain, with a gap after it that nobody may touch.
+struct Memory {
+  struct Address {
+    uint64_t base, stride;
+  } address;
+  char* all;
+  uint64_t bytes, chains;
+
+  Memory(uint64_t copies, bool shared, uint64_t size) : bytes(size), chains(shared ? 1 : copies) {
+    uint64_t apart = (bytes + 255) / 256 * 256 + 256;
+    if (posix_memalign((void**)&all, 256, apart * chains)) die("no memory");
+    address = {(uint64_t)all, shared ? 0 : apart};
+    memset(all, 0xff, apart * chains);
+    for (uint64_t c = 0; c < chains; c++) __asan_poison_memory_region(all + apart * c + bytes, apart - bytes);
+  }
+  void fill() {
+    if (fread(all, 1, bytes, file) != bytes) die("the file ends too early");
+    for (uint64_t c = 1; c < chains; c++) memcpy(all + address.stride * c, all, bytes);
+  }
+  void free() {
+    __asan_unpoison_memory_region(all, ((bytes + 255) / 256 * 256 + 256) * chains);
+    ::free(all);
+  }
+};
+
+static void call(std::vector<Memory>& memory, unsigned chains) {
+  std::string symbol(read<uint32_t>(), ' ');
+  if (fread(&symbol[0], 1, symbol.size(), file) != symbol.size()) die("the file ends too early");
+  const Kernel* kernel = findKernel(symbol);
+  if (!kernel) die("no kernel " + symbol);
+  unsigned x = read<uint32_t>(), y = read<uint32_t>(), threads = read<uint32_t>(), dynamic = read<uint32_t>();
+  std::vector<uint64_t> scalars(read<uint32_t>());
+  std::vector<void*> arguments;
+  if (scalars.size() != kernel->parameters.size()) die(symbol + ": wrong number of arguments");
+  for (uint64_t& scalar : scalars) {
+    bool buffer = read<uint8_t>();
+    scalar = read<uint64_t>();
+    arguments.push_back(buffer ? (void*)&memory[scalar].address : &scalar);
+  }
+  // The sanitizers end the program in the middle of a kernel; this tells where.
+  fprintf(stderr, "\r%s%*s", symbol.c_str(), 40, "");
+  std::string wrong = runGrid(*kernel, {x, y, chains}, {threads, 1, 1}, dynamic, arguments.data());
+  if (!wrong.empty()) die(wrong);
+}
+
+int main(int, char** names) {
+  file = fopen(names[1], "rb");
+  if (!file) die(std::string("cannot read ") + names[1]);
+  setMachineThreads(1);
+  for (;;) {
+    uint32_t chains;
+    if (fread(&chains, sizeof chains, 1, file) != 1) break;
+    std::vector<Memory> memory;
+    for (uint32_t buffers = read<uint32_t>(); buffers > 0; buffers--) {
+      bool shared = read<uint8_t>(), filled = read<uint8_t>();
+      memory.emplace_back(chains, shared, read<uint64_t>());
+      if (filled) memory.back().fill();
+    }
+    for (uint32_t calls = read<uint32_t>(); calls > 0; calls--) call(memory, chains);
+    for (Memory& m : memory) m.free();
+  }
+  fprintf(stderr, "\rreplayed\n");
+}

@@ -1,0 +1,65 @@
+// Kernels that do each one thing wrong, and some that are right, for the tests of what finds such things.
+#include "pollen.cuh"
+
+// right reverses each block's part of x through shared memory.
+KERNEL(right_f32, 64)(Out<float> y, In<float> x, int n) {
+  SHARED(float, memory, 64);
+  int i = first();
+  memory[threadIdx.x] = i < n ? x.at()[i] : 0;
+  barrier();
+  if (i < n) y.at()[i] = memory[63 - threadIdx.x];
+}
+
+KERNEL(no_barrier_f32, 64)(Out<float> y, In<float> x, int n) {
+  SHARED(float, memory, 64);
+  int i = first();
+  memory[threadIdx.x] = i < n ? x.at()[i] : 0;
+  if (i < n) y.at()[i] = memory[63 - threadIdx.x];
+}
+
+KERNEL(warp_only_f32, 64)(Out<float> y, In<float> x, int n) {
+  SHARED(float, memory, 64);
+  int i = first();
+  memory[threadIdx.x] = i < n ? x.at()[i] : 0;
+  warpBarrier();
+  if (i < n) y.at()[i] = memory[63 - threadIdx.x];
+}
+
+// Both blocks write the same element.
+KERNEL(same_place_f32, 64)(Out<float> y, In<float> x, int n) {
+  if (first() < n) y.at()[threadIdx.x] = x.at()[first()];
+}
+
+KERNEL(outside_f32, 64)(Out<float> y, In<float> x, int n) {
+  if (first() < n) y.at()[first()] = x.at()[first() + 1];
+}
+
+KERNEL(outside_shared_f32, 64)(Out<float> y, In<float> x, int n) {
+  SHARED(float, memory, 64);
+  memory[threadIdx.x] = 1;
+  barrier();
+  if (first() < n) y.at()[first()] = x.at()[first()] + memory[threadIdx.x + 1];
+}
+
+KERNEL(unaligned_f32, 64)(Out<float> y, In<float> x, int n) {
+  if (first() < n - 1) *(double*)&y.at()[first()] = x.at()[first()];
+}
+
+KERNEL(divergent_f32, 64)(Out<float> y, In<float> x, int n) {
+  if (threadIdx.x < 40) barrier();
+  if (first() < n) y.at()[first()] = x.at()[first()];
+}
+
+KERNEL(mixed_f32, 64)(Out<float> y, In<float> x, int n) {
+  float v = x.at()[0];
+  if (threadIdx.x % 32 < 16) warpBarrier();
+  else v = shuffleXor(v, 1);
+  if (first() < n) y.at()[first()] = v;
+}
+
+// stack_f32 is right: a thread's own array lies where the last thread's lay.
+KERNEL(stack_f32, 64)(Out<float> y, In<float> x, int n) {
+  float own[16];
+  for (int i = 0; i < 16; i++) own[(i + threadIdx.x) % 16] = x.at()[(first() + i) % n];
+  if (first() < n) y.at()[first()] = own[threadIdx.x % 16] + own[n % 16];
+}

@@ -1,0 +1,152 @@
+package cuda
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pollen-ml/pollen/cuda/emulator"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Recorder is the host, and writes down how a GPU would run each launch that is unlike those before: its calls in every precision, and what its buffers hold.
+type Recorder struct {
+	tensor.Device
+	emulator.Recording
+	// Few has of each kernel's launches the first, and a second one if it is small: the race detector is slow.
+	Few   emulator.Recording
+	seen  map[string]bool
+	times map[string]int // that a call is among the few
+}
+
+// smallWork is what a second launch of a kernel may have of threads.
+const smallWork = 8192
+
+// NewRecorder records what host does.
+func NewRecorder(host tensor.Device) *Recorder {
+	return &Recorder{Device: host, seen: map[string]bool{}, times: map[string]int{}}
+}
+
+// Launches is how many launches were recorded.
+func (r *Recorder) Launches() int { return len(r.seen) }
+
+// Load implements tensor.Device.
+func (r *Recorder) Load(s tensor.Schedule) (tensor.Runner, error) {
+	runner, err := r.Device.Load(s)
+	if err != nil {
+		return nil, err
+	}
+	return &recordingRunner{Runner: runner, recorder: r, schedule: s}, nil
+}
+
+type recordingRunner struct {
+	tensor.Runner
+	recorder *Recorder
+	schedule tensor.Schedule
+}
+
+// key is what makes a launch unlike others: its kernel, its numbers, the sizes of its buffers.
+func key(l *tensor.Launch) string {
+	var s strings.Builder
+	s.WriteString(l.Kernel)
+	for _, a := range l.Arguments {
+		if a.Buffer != nil {
+			fmt.Fprintf(&s, " %v%d", a.Buffer.Arena, a.Buffer.Bytes())
+		} else if a.Kind == tensor.Int32Kind {
+			fmt.Fprintf(&s, " %d", a.Bits)
+		}
+	}
+	return s.String()
+}
+
+// Run makes the first step launch by launch when there is something to record.
+func (r *recordingRunner) Run(steps int) error {
+	isNew := func(l tensor.Launch) bool { return !r.recorder.seen[key(&l)] }
+	if steps > 0 && slices.ContainsFunc(r.schedule.Launches, isNew) {
+		for chain := range r.schedule.Chains {
+			if err := r.step(chain); err != nil {
+				return err
+			}
+		}
+		steps--
+	}
+	return r.Runner.Run(steps)
+}
+
+func (r *recordingRunner) step(chain int) error {
+	if err := r.record(chain, 0); err != nil {
+		return err
+	}
+	return r.Runner.Step(chain, func(launch int) error { return r.record(chain, launch+1) })
+}
+
+// record writes down a launch that is about to be made.
+func (r *recordingRunner) record(chain, launch int) error {
+	if launch >= len(r.schedule.Launches) || r.recorder.seen[key(&r.schedule.Launches[launch])] {
+		return nil
+	}
+	l := &r.schedule.Launches[launch]
+	r.recorder.seen[key(l)] = true
+	var before []string
+	for _, precision := range []Precision{FP32, TF32, BF16} {
+		place := &placement{precision: precision, multiprocessors: 4, capability: 90, chains: 2, base: 1 << 40}
+		calls := geometryOf(l.Kernel)(place, l)
+		var symbols []string
+		for _, c := range calls {
+			symbols = append(symbols, c.symbol)
+		}
+		if slices.Equal(symbols, before) {
+			continue
+		}
+		before = symbols
+		if err := r.write(chain, l, calls, launch > 0); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *recordingRunner) write(chain int, l *tensor.Launch, calls []call, scratch bool) error {
+	type place struct {
+		arena  tensor.Arena
+		offset int
+	}
+	numbers := map[place]int{}
+	var buffers []emulator.Buffer
+	var made []emulator.Call
+	for _, c := range calls {
+		e := emulator.Call{Symbol: c.symbol, Blocks: c.blocks, Threads: c.threads, Shared: c.shared}
+		for _, a := range c.arguments {
+			if a.Buffer == nil {
+				e.Arguments = append(e.Arguments, emulator.Argument{Value: a.Bits})
+				continue
+			}
+			at := place{a.Buffer.Arena, a.Buffer.Offset}
+			number, known := numbers[at]
+			if !known {
+				number = len(buffers)
+				numbers[at] = number
+				b := emulator.Buffer{Shared: at.arena == tensor.Shared, Bytes: a.Buffer.Bytes()}
+				if at.offset < 1<<40 && (scratch || at.arena != tensor.Scratch) && a.Access&tensor.Read != 0 {
+					b.Contents = make([]byte, b.Bytes)
+					if err := r.Read(a.Buffer, chain, 0, b.Contents); err != nil {
+						return err
+					}
+				}
+				buffers = append(buffers, b)
+			}
+			e.Arguments = append(e.Arguments, emulator.Argument{Buffer: true, Value: uint64(number)})
+		}
+		made = append(made, e)
+	}
+	r.recorder.Add(2, buffers, made)
+	work := 0
+	for _, c := range calls {
+		work += c.blocks[0] * c.blocks[1] * c.threads
+	}
+	if times := r.recorder.times[calls[0].symbol]; times == 0 || times == 1 && work <= smallWork {
+		r.recorder.times[calls[0].symbol]++
+		r.recorder.Few.Add(2, buffers, made)
+	}
+	return nil
+}

@@ -1,0 +1,94 @@
+package cuda
+
+import (
+	"testing"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// The layers of a network of two convolutions of 64 filters 5 x 5 and a layer of 256, on 28 x 28 images.
+var layersOfMNIST = map[string]product{
+	"conv1 forward":  {rows: 64, columns: 100 * 784, depth: 25},
+	"conv1 filter":   {rows: 64, columns: 25, depth: 100 * 784},
+	"conv2 forward":  {rows: 64, columns: 100 * 196, depth: 1600},
+	"conv2 input":    {rows: 64, columns: 100 * 196, depth: 1600},
+	"conv2 filter":   {rows: 64, columns: 1600, depth: 100 * 196},
+	"linear forward": {rows: 100, columns: 256, depth: 3136},
+	"linear input":   {rows: 100, columns: 3136, depth: 256},
+	"linear weight":  {rows: 256, columns: 3136, depth: 100},
+	"mlp forward":    {rows: 500, columns: 100, depth: 784},
+	"mlp weight":     {rows: 100, columns: 784, depth: 500},
+	"mlp output":     {rows: 500, columns: 10, depth: 100},
+}
+
+// A sum's order, which is in the slices, is the same for any number of chains; all depths are in a slice; workspace is where slices are apart.
+func TestCut(t *testing.T) {
+	for name, g := range layersOfMNIST {
+		for _, precision := range []Precision{FP32, TF32, BF16} {
+			for _, multiprocessors := range []int{1, 4, 132} {
+				p := &placement{precision: precision, capability: 90, multiprocessors: multiprocessors, chains: 1}
+				tiles, _ := tilesOf(p, tensor.Float32)
+				one := g.cut(p, tiles)
+				for _, chains := range []int{1, 2, 3, 64, 1000} {
+					p.chains = chains
+					c := g.cut(p, tiles)
+					if c.slices != one.slices || c.each != one.each {
+						t.Errorf("%s, %s, %d multiprocessors: %d chains have %d slices of %d, one has %d of %d",
+							name, precision, multiprocessors, chains, c.slices, c.each, one.slices, one.each)
+					}
+					if c.each%sliceUnit != 0 || (c.slices-1)*c.each >= g.depth || c.slices*c.each < g.depth {
+						t.Errorf("%s, %s, %d multiprocessors: %d slices of %d of a depth of %d", name, precision, multiprocessors, c.slices, c.each, g.depth)
+					}
+					if c.apart && c.slices == 1 {
+						t.Errorf("%s: one slice has workspace", name)
+					}
+				}
+			}
+		}
+	}
+}
+
+// One chain fills a large GPU: where a product's tiles are few, its slices are apart. Many chains fill it without.
+func TestCutFills(t *testing.T) {
+	const multiprocessors = 132
+	for name, g := range layersOfMNIST {
+		p := &placement{precision: FP32, capability: 90, multiprocessors: multiprocessors, chains: 1}
+		c := g.cut(p, tilesFloat32)
+		blocks := c.tile.blocks(&g)
+		if c.apart {
+			blocks *= c.slices
+		}
+		if work := g.rows * g.columns * g.depth; blocks < multiprocessors/2 && work > 1<<24 {
+			t.Errorf("%s: %d blocks on %d multiprocessors", name, blocks, multiprocessors)
+		}
+		p.chains = 64
+		if c := g.cut(p, tilesFloat32); c.apart && c.tile.blocks(&g)*p.chains > 4*multiprocessors {
+			t.Errorf("%s: 64 chains, %d blocks each, have %d slices apart", name, c.tile.blocks(&g), c.slices)
+		}
+	}
+}
+
+// All that a kernel is asked to read and write is in its arguments: the workspace of slices is as large as all of them.
+func TestProductWorkspace(t *testing.T) {
+	out := tensor.NewBuffer("out", tensor.Scratch, tensor.Float32, 100*256)
+	in := tensor.NewBuffer("in", tensor.Scratch, tensor.Float32, 3136*256)
+	l := &tensor.Launch{Kernel: "matmul_fwd_f32", Arguments: []tensor.Argument{
+		tensor.Out(out), tensor.In(in), tensor.In(in), tensor.Int(100), tensor.Int(256), tensor.Int(3136), tensor.Int(0), tensor.Int(1), tensor.Int(1),
+	}}
+	p := &placement{precision: FP32, capability: 90, multiprocessors: 132, chains: 1}
+	calls := geometryOf(l.Kernel)(p, l)
+	if len(calls) != 2 || calls[1].symbol != "slices_f32" {
+		t.Fatalf("got calls %+v, wants a product in slices and their sum", calls)
+	}
+	slices := calls[0].blocks[1]
+	if got, want := calls[0].arguments[0].Buffer.Elements, slices*100*256; got != want || p.workspace < 4*want {
+		t.Errorf("%d slices have a workspace of %d elements, %d bytes, want %d elements", slices, got, p.workspace, want)
+	}
+	product, sum := calls[0].arguments, calls[1].arguments
+	if epilogue := integer(product[len(product)-3]); epilogue != 0 {
+		t.Errorf("the product has epilogue %d, want it left to the sum", epilogue)
+	}
+	if epilogue := integer(sum[len(sum)-1]); epilogue != epilogueReLU || sum[0].Buffer != out {
+		t.Errorf("the sum has epilogue %d into %v, want %d into %v", epilogue, sum[0].Buffer, epilogueReLU, out)
+	}
+}

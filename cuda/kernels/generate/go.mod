@@ -1,0 +1,3 @@
+module github.com/pollen-ml/pollen/cuda/kernels/generate
+
+go 1.26

@@ -1,0 +1,57 @@
+package kernels
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+// PtxasVariable names the environment variable with the path of NVIDIA's assembler; without it PATH is looked through.
+const PtxasVariable = "POLLEN_PTXAS"
+
+var (
+	registersLine = regexp.MustCompile(`Used (\d+) registers`)
+	spillsLine    = regexp.MustCompile(`(\d+) bytes spill stores`)
+)
+
+// TestAssemble has NVIDIA's assembler compile all PTX for the GPUs it may meet, where the assembler is at hand. With -v it tells each file's registers
+// and spills.
+func TestAssemble(t *testing.T) {
+	ptxas := os.Getenv(PtxasVariable)
+	if ptxas == "" {
+		var err error
+		if ptxas, err = exec.LookPath("ptxas"); err != nil {
+			t.Skipf("no ptxas in PATH, and %s is not set: the PTX is not assembled", PtxasVariable)
+		}
+	}
+	for _, f := range mustFiles(t) {
+		for _, capability := range []int{70, 80, 90} {
+			if f.Exact && f.Capability != capability || f.Capability > capability {
+				continue
+			}
+			architecture := fmt.Sprintf("sm_%d", capability)
+			if f.Exact {
+				architecture += "a"
+			}
+			text, err := exec.Command(ptxas, "-v", "-arch="+architecture, f.Name, "-o", filepath.Join(t.TempDir(), "out")).CombinedOutput()
+			if err != nil {
+				t.Errorf("%s for %s: %v\n%s", f.Name, architecture, err, text[:min(len(text), 2000)])
+				continue
+			}
+			most, spilling := 0, 0
+			for _, line := range strings.Split(string(text), "\n") {
+				if found := registersLine.FindStringSubmatch(line); found != nil {
+					most = max(most, number(found[1]))
+				}
+				if found := spillsLine.FindStringSubmatch(line); found != nil && found[1] != "0" {
+					spilling++
+				}
+			}
+			t.Logf("%-24s %-7s at most %3d registers, %d of %d kernels spill", f.Name, architecture, most, spilling, len(f.Entries))
+		}
+	}
+}

@@ -1,0 +1,33 @@
+package cuda
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/cuda/kernels"
+)
+
+// matches refuses a call that does not fit its kernel, in the number, kind and order of arguments or in the size of its blocks. The driver knows no
+// types: it would take what lies in memory.
+func matches(e kernels.Entry, c call) error {
+	if len(c.arguments) != len(e.Parameters) {
+		return errors.Errorf("cuda: %s has %d parameters, the launch %d arguments", e.Name, len(e.Parameters), len(c.arguments))
+	}
+	for i, a := range c.arguments {
+		if got := kernels.ParameterOf(a); got != e.Parameters[i] {
+			return errors.Errorf("cuda: parameter %d of %s is a %s, the launch has a %s", i, e.Name, e.Parameters[i], got)
+		}
+	}
+	if c.threads > e.Threads {
+		return errors.Errorf("cuda: %s takes blocks of at most %d threads, the launch has %d", e.Name, e.Threads, c.threads)
+	}
+	return nil
+}
+
+// entry is what is known of a kernel in the file.
+func (s *source) entry(symbol string) (kernels.Entry, bool) {
+	if s == nil {
+		return kernels.Entry{}, false
+	}
+	e, known := s.entries[symbol]
+	return e, known
+}

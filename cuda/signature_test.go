@@ -1,0 +1,146 @@
+package cuda
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen/cuda/kernels"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// launched are the names that launches are given in the sources of ops, optimizers and samplers, and words that make up such names.
+type launched struct {
+	whole map[string]bool // literals that are the name in a call of Emit
+	words map[string]bool // all literals
+}
+
+func readLaunched(t *testing.T) launched {
+	t.Helper()
+	l := launched{whole: map[string]bool{}, words: map[string]bool{"": true}}
+	for _, folder := range []string{"../graph", "../graph/op", "../optimizers", "../langevin", "../distributions", "../layers", "."} {
+		paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
+		if err != nil || len(paths) == 0 {
+			t.Fatal(folder, err)
+		}
+		for _, path := range paths {
+			if strings.HasSuffix(path, "_test.go") {
+				continue
+			}
+			file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ast.Inspect(file, func(n ast.Node) bool {
+				if call, ok := n.(*ast.CallExpr); ok && len(call.Args) > 0 {
+					if method, ok := call.Fun.(*ast.SelectorExpr); ok && method.Sel.Name == "Emit" {
+						if text, ok := literal(call.Args[0]); ok {
+							l.whole[text] = true
+						}
+					}
+				}
+				if e, ok := n.(ast.Expr); ok {
+					if text, ok := literal(e); ok {
+						for _, word := range verbs.Split(text, -1) {
+							l.words[strings.Trim(suffixes.ReplaceAllString(word, ""), "_")] = true
+							l.words[word] = true
+							l.words[strings.TrimSuffix(strings.TrimSuffix(word, "_fwd"), "_bwd")] = true
+						}
+					}
+				}
+				return true
+			})
+		}
+	}
+	return l
+}
+
+func literal(e ast.Expr) (string, bool) {
+	b, ok := e.(*ast.BasicLit)
+	if !ok || b.Kind != token.STRING {
+		return "", false
+	}
+	text, err := strconv.Unquote(b.Value)
+	return text, err == nil
+}
+
+// made tells whether a name is a word, or two, or three.
+func (l launched) made(name string, words int) bool {
+	if l.words[name] {
+		return true
+	}
+	for i := 1; words > 1 && i < len(name); i++ {
+		if l.words[name[:i]] && l.made(name[i:], words-1) {
+			return true
+		}
+	}
+	return false
+}
+
+// verbs are the places in a format that something else is put into.
+var verbs = regexp.MustCompile(`%[a-z]`)
+
+var suffixes = regexp.MustCompile(`(_\d+x\d+)?_(f32|f64|tf32|bf16)$`)
+
+// Every name that a launch is given has a kernel, and every kernel a launch, as far as names tell. Loading a schedule checks the rest: see matches.
+func TestKernelsAndLaunches(t *testing.T) {
+	all, err := sources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := readLaunched(t)
+	have := map[string]bool{}
+	for i := range all {
+		for _, symbol := range all[i].symbols {
+			stem := suffixes.ReplaceAllString(symbol, "")
+			have[stem] = true
+			if stem == symbol {
+				t.Errorf("%s: kernel %s does not end in its type", all[i].name, symbol)
+			}
+			if !l.made(stem, 3) {
+				t.Errorf("%s: no launch is called %s", all[i].name, symbol)
+			}
+		}
+	}
+	tables := []map[string]geometry{matrixGeometries, rowGeometries, updateGeometries}
+	for name := range l.whole {
+		known := have[name]
+		for _, table := range tables {
+			known = known || table[name] != nil
+		}
+		if !known {
+			t.Errorf("no kernel for launch %s", name)
+		}
+	}
+	for _, table := range tables {
+		for stem := range table {
+			if !l.made(stem, 3) && !strings.HasPrefix(stem, "toy_") {
+				t.Errorf("geometry of %s, which no launch is called", stem)
+			}
+		}
+	}
+}
+
+func TestMatches(t *testing.T) {
+	b := tensor.NewBuffer("x", tensor.Chain, tensor.Float32, 4)
+	e := kernels.Entry{Name: "k_f32", Threads: 256, Parameters: []kernels.Parameter{kernels.Buffer, kernels.Integer, kernels.Float32, kernels.Float64}}
+	good := []tensor.Argument{tensor.In(b), tensor.Uint(3), tensor.Real(tensor.Float32, 1), tensor.Real(tensor.Float64, 1)}
+	if err := matches(e, call{threads: 256, arguments: good}); err != nil {
+		t.Error(err)
+	}
+	for want, c := range map[string]call{
+		"4 parameters, the launch 3":                    {threads: 1, arguments: good[:3]},
+		"parameter 1 of k_f32 is a 32-bit integer, the": {threads: 1, arguments: []tensor.Argument{good[0], good[0], good[2], good[3]}},
+		"parameter 3 of k_f32 is a float64, the":        {threads: 1, arguments: []tensor.Argument{good[0], good[1], good[2], good[2]}},
+		"at most 256 threads, the launch has 257":       {threads: 257, arguments: good},
+	} {
+		if err := matches(e, c); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, wants %q", err, want)
+		}
+	}
+}
