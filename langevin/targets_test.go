@@ -217,6 +217,7 @@ func load(t testing.TB, b *graph.Builder, o graph.LoadOptions, threads int) *gra
 		t.Fatal(err)
 	}
 	session, err := program.Load(cudatest.Device(t, threads), o)
+	cudatest.SkipWithoutKernel(t, err)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
-// Command mixture samples the posterior of the tied means of two Gaussians (Welling and Teh 2011, section 5.1), which has two modes, by every kind of
-// sampler that there is here, with thousands of chains at once, and compares them with exact numbers. It also shows how a single chain with the published step
-// sizes fails: it mistakes one of the modes for all.
+// Command mixture samples the posterior of the tied means of two Gaussians (Welling and Teh 2011, section 5.1), which has two modes, by five samplers
+// with thousands of chains each, and compares them with exact numbers. It also shows how a single chain with the published step sizes fails: it
+// mistakes one of the modes for all.
 package main
 
 import (
@@ -65,10 +65,10 @@ func run(out io.Writer, folder, file string, chains int) error {
 }
 
 // explanation is what the table shows.
-const explanation = `Errors of as many independent draws as there are chains are about %.3f, %.3f and %.3f. All but the single chains start in the
-valleys of both modes: SGLD, which crosses seldom, keeps these shares, the others would find them from one side, too, in more steps. The single chains,
-of which there are four, have the published step sizes and are wrong because these shrink before a chain has crossed often enough. Where minibatches
-are single points, their noise, several times the injected one at first, helps across.
+const explanation = `Errors of as many independent draws as there are chains are about %.3f, %.3f and %.3f. SGLD crosses seldom, and keeps the
+shares that its starts on both sides gave the modes; the others cross. The single chains, of which there are four, have the published step sizes and are
+wrong because these shrink before a chain has crossed often enough. Where minibatches are single points, their noise, several times the injected one at
+first, helps across.
 `
 
 // draw draws chains' last states, and the path of one.

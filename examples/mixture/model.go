@@ -20,25 +20,20 @@ func posterior(n int) langevin.Posterior {
 	}}
 }
 
-// start is where the parameter theta1 (0) or theta2 (1) starts: at (1, 1), or at a draw from the prior. Every second pair of chains starts at the
-// mirror image of the pair before, (theta1+theta2, -theta2), which is the same mixture with its components exchanged: it lies in the other mode's valley.
-func start(parameter int, dispersed bool) graph.Initializer {
-	return func(seed uint64, chain uint32, _ uint16, _ tensor.Shape, values []float64) {
-		theta := []float64{1, 1}
+// start is how the parameters start: at (1, 1), or at draws from the prior.
+func start(dispersed bool) graph.Initializer {
+	return func(_ uint64, chain uint32, stream uint16, _ tensor.Shape, values []float64) {
+		values[0] = 1
 		if dispersed {
-			random.Normals(theta, 0, random.Address{Seed: seed, Chain: chain &^ 2, Stream: random.OrderStream - 1})
-			theta[0] *= math.Sqrt(10)
+			random.Normals(values, 0, random.Address{Seed: 1, Chain: chain, Stream: stream})
+			values[0] *= math.Sqrt(10)
 		}
-		if chain&2 != 0 {
-			theta[0], theta[1] = theta[0]+theta[1], -theta[1]
-		}
-		values[0] = theta[parameter]
 	}
 }
 
 // model is the mean negative log-likelihood of a step's minibatch of the points, or of all of them when it is as large.
 func model(b *graph.Builder, data []float64, batch int, dispersed bool) (theta1, theta2, loss *graph.Node) {
-	theta1, theta2 = b.Parameter("theta1", start(0, dispersed), 1), b.Parameter("theta2", start(1, dispersed), 1)
+	theta1, theta2 = b.Parameter("theta1", start(dispersed), 1), b.Parameter("theta2", start(dispersed), 1)
 	x := b.Table("data", data)
 	if batch < len(data) {
 		x = b.Apply(op.GatherRows{Batch: op.Batch{Size: batch, Shuffled: true}}, x, b.Header())

@@ -19,7 +19,7 @@ type setting struct {
 	rates     optimizers.Schedule // h
 	exchange  langevin.ReplicaExchange
 	cold      bool // at temperature 0: the optimizer
-	dispersed bool // starts at draws from the prior
+	dispersed bool // starts at draws from the prior instead of (1, 1)
 }
 
 // states are those of chains, one draw after the other. With replica exchange, a chain is a ladder's coldest.
@@ -140,7 +140,7 @@ func (s *states) add(session *graph.Session, replicas *langevin.Replicas) (err e
 // hamiltonian draws by HMC, whose energies are in float64.
 func hamiltonian(data []float64, hmc langevin.Metropolis, chains, burnIn, draws int) (kept states, err error) {
 	b := graph.New(tensor.Float64)
-	theta1, theta2, loss := model(b, data, len(data), false)
+	theta1, theta2, loss := model(b, data, len(data), true)
 	walk, err := hmc.Attach(b, langevin.Target{
 		Potential: posterior(len(data)).Potential(b, loss), Temperature: 1,
 		Quantities: []langevin.Quantity{{Name: "theta1", Node: theta1}, {Name: "theta2", Node: theta2}},
