@@ -1,140 +1,115 @@
-// Command volatility finds, by NUTS, how volatile the returns of each day were, with an honest band: the stochastic volatility model of Hoffman
-// and Gelman (2014), section 4.2, on made returns whose volatility is known.
+// Command volatility finds how volatile the returns of each day were, with a band: the stochastic volatility model of Hoffman and Gelman (2014),
+// section 4.2, by NUTS, by pSGLD, and by Bayes by Backprop, whose band is far too narrow. The returns are made ones whose volatility is known, or
+// those of a file of daily closes.
 package main
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
-	"slices"
+	"time"
 
-	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/report"
-	"github.com/pollen-ml/pollen/tensor"
 )
 
 func main() {
 	folder := flag.String("folder", ".", "where volatility.png goes")
+	data := flag.String("data", "", "a file of daily closes, with a heading and lines such as 2008-05-01,1409.34; without it, returns are made")
 	flag.Parse()
-	if err := run(os.Stdout, *folder, 250, 300); err != nil {
+	s, err := made(250), error(nil)
+	if *data != "" {
+		s, err = read(*data)
+	}
+	if err == nil {
+		err = run(os.Stdout, *folder, s, full)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-// sample draws with four chains, after a warm-up of as many draws.
-func sample(returns []float64, draws int) (*langevin.Traces, error) {
-	b := graph.New(tensor.Float64)
-	walk, err := langevin.NUTS{StepSize: 0.01, Warmup: draws, MaxDepth: 8}.Attach(b, target(b, returns))
-	if err != nil {
-		return nil, err
-	}
-	program, err := b.Compile()
-	if err != nil {
-		return nil, err
-	}
-	host := tensor.NewHost(0)
-	defer host.Close()
-	session, err := program.Load(host, graph.LoadOptions{Seed: 1, Chains: 4})
-	if err != nil {
-		return nil, err
-	}
-	defer session.Close()
-	return walk.Draw(context.Background(), session, draws, 1)
+// effort is how long the methods run.
+type effort struct {
+	warmup, draws int // of NUTS
+	steps         int // of pSGLD
+	fit           fit // of Bayes by Backprop
 }
 
-// interval is a posterior's mean with the ends of its middle 90 %.
-type interval struct{ mean, low, high float64 }
+var full = effort{warmup: 300, draws: 700, steps: 30000, fit: fit{replicas: 100, epochs: 1500, burnIn: 500, rate: 0.0017}}
 
-func intervalOf(chains [][]float64) interval {
-	values := slices.Concat(chains...)
-	slices.Sort(values)
-	sum := 0.0
-	for _, v := range values {
-		sum += v
-	}
-	n := len(values)
-	return interval{sum / float64(n), values[n/20], values[n-1-n/20]}
-}
-
-// volatilities are the intervals of each day's scale.
-func volatilities(traces *langevin.Traces, days int) ([]interval, error) {
-	all := make([]interval, days)
-	for day := range all {
-		chains, err := traces.Of("scale", day)
-		if err != nil {
-			return nil, err
-		}
-		all[day] = intervalOf(chains)
-	}
-	return all, nil
-}
-
-// covered is the share of truths within their intervals.
-func covered(intervals []interval, truth []float64) float64 {
-	inside := 0
-	for i, want := range truth {
-		if intervals[i].low <= want && want <= intervals[i].high {
-			inside++
-		}
-	}
-	return float64(inside) / float64(len(truth))
-}
-
-func run(out io.Writer, folder string, days, draws int) error {
-	returns, truth := observations(days)
-	traces, err := sample(returns, draws)
+func run(out io.Writer, folder string, s series, e effort) error {
+	begin := time.Now()
+	exact, gradients, err := noUTurn(s.returns, e.warmup, e.draws)
 	if err != nil {
 		return err
 	}
-	table := report.NewTable("", report.Column{Title: "truth", Format: "%.3g"}, report.Column{Title: "mean", Format: "%.3g"},
+	took := time.Since(begin).Seconds()
+	fmt.Fprintf(out, "%d returns. NUTS: %d chains, each of %d draws after a warm-up of %d, %d gradients, in %.0f s.\n",
+		len(s.returns), chains, e.draws, e.warmup, gradients, took)
+	begin = time.Now()
+	langevinDraws, err := preconditioned(s.returns, e.steps)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "pSGLD: %d chains of %d steps in %.0f s.\n", chains, e.steps, time.Since(begin).Seconds())
+	begin = time.Now()
+	approximate, err := bayesByBackprop(s.returns, e.fit)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "Bayes by Backprop: %d epochs of %d replicas in %.0f s.\n\n", e.fit.epochs, e.fit.replicas, time.Since(begin).Seconds())
+	if err := tabulate(out, exact, langevinDraws, approximate); err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "\nThe standard deviation of freedom by pSGLD is %.2f times that by NUTS.\n", langevinDraws.freedom.deviation/exact.freedom.deviation)
+	fmt.Fprintf(out, "The band of Bayes by Backprop is %.2f times as wide as that of NUTS, and its deviation %.1f standard deviations off.\n",
+		width(approximate.bands)/width(exact.bands), (approximate.deviation.mean-exact.deviation.mean)/exact.deviation.deviation)
+	if s.scales != nil {
+		fmt.Fprintf(out, "With the deviation %v and the freedom %v, the true volatility lies in the band of 90 %% of NUTS on %.0f %% of the days, "+
+			"in that of Bayes by Backprop on %.0f %%.\n", trueDeviation, trueFreedom, 100*covered(exact.bands, s.scales), 100*covered(approximate.bands, s.scales))
+	}
+	return draw(filepath.Join(folder, "volatility.png"), s, exact, approximate)
+}
+
+func tabulate(out io.Writer, results ...result) error {
+	table := report.NewTable("", report.Column{Title: "mean", Format: "%.3g"}, report.Column{Title: "standard deviation", Format: "%.2g"},
 		report.Column{Title: "5 %", Format: "%.3g"}, report.Column{Title: "95 %", Format: "%.3g"},
 		report.Column{Title: "R-hat", Format: "%.3f"}, report.Column{Title: "effective draws", Format: "%.0f"})
-	for _, row := range []struct {
-		name string
-		want float64
-	}{{"deviation", trueDeviation}, {"freedom", trueFreedom}} {
-		chains, err := traces.Of(row.name, 0)
-		if err != nil {
-			return err
-		}
-		rHat, err := langevin.SplitRHat(chains)
-		if err != nil {
-			return err
-		}
-		effective, _, err := langevin.EffectiveSampleSize(chains)
-		if err != nil {
-			return err
-		}
-		got := intervalOf(chains)
-		if err := table.Add(row.name, row.want, got.mean, got.low, got.high, rHat, effective); err != nil {
+	for _, r := range results {
+		if err := table.Add("deviation, "+r.method, r.deviation.cells()...); err != nil {
 			return err
 		}
 	}
-	if err := table.WriteText(out); err != nil {
-		return err
+	for _, r := range results {
+		if err := table.Add("freedom, "+r.method, r.freedom.cells()...); err != nil {
+			return err
+		}
 	}
-	bands, err := volatilities(traces, days)
-	if err != nil {
-		return err
-	}
-	fmt.Fprintf(out, "The true volatility lies in the band of 90 %% on %.0f %% of the days.\n", 100*covered(bands, truth))
-	return draw(filepath.Join(folder, "volatility.png"), bands, truth)
+	return table.WriteText(out)
 }
 
-// draw draws the band, in percent a day, and the truth.
-func draw(path string, bands []interval, truth []float64) error {
-	curves := []report.Curve{{Method: "mean"}, {Method: "truth"}, {Method: "5 %"}, {Method: "95 %"}}
-	for day, band := range bands {
-		for i, value := range []float64{band.mean, truth[day], band.low, band.high} {
-			curves[i].X, curves[i].Y = append(curves[i].X, float64(day)), append(curves[i].Y, 100*value)
+// draw draws the bands, in percent a day, and the truth where it is known.
+func draw(path string, s series, results ...result) error {
+	var curves []report.Curve
+	add := func(name string, value func(day int) float64) {
+		curve := report.Curve{Method: name, X: s.times}
+		for day := range s.times {
+			curve.Y = append(curve.Y, 100*value(day))
 		}
+		curves = append(curves, curve)
 	}
-	figure, err := report.Curves(report.Axes{X: "day", Y: "scale of the day's return, %"}, curves)
+	for _, r := range results {
+		add(r.method+", 5 %", func(day int) float64 { return math.Exp(r.bands[day].low) })
+		add(r.method+", 95 %", func(day int) float64 { return math.Exp(r.bands[day].high) })
+	}
+	if s.scales != nil {
+		add("truth", func(day int) float64 { return s.scales[day] })
+	}
+	figure, err := report.Curves(report.Axes{X: s.axis, Y: "scale of the day's return, %", LogY: true}, curves)
 	if err != nil {
 		return err
 	}

@@ -11,60 +11,92 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// What the returns are made with.
+// Where chains begin, about, and at which the walk is smoothed.
 const (
-	trueDeviation = 0.15
-	trueFreedom   = 10
-	trueStart     = 0.01
+	startDeviation = 0.1
+	startFreedom   = 10
 )
 
-// observations are daily log returns, Student-t with trueFreedom degrees of freedom, and the scales they were drawn with, whose logarithms walk
-// at random.
-func observations(days int) (returns, scales []float64) {
-	steps, noise := make([]float64, days), make([]float64, days*(trueFreedom+1))
-	random.Normals(steps, 0, random.Address{Seed: 1})
-	random.Normals(noise, 0, random.Address{Seed: 1, Stream: 1})
-	walk := math.Log(trueStart)
-	for day, step := range steps {
-		walk += trueDeviation * step
-		scales = append(scales, math.Exp(walk))
-		z := noise[day*(trueFreedom+1):][:trueFreedom+1]
-		chiSquare := 0.0
-		for _, x := range z[1:] {
-			chiSquare += x * x
-		}
-		returns = append(returns, scales[day]*z[0]/math.Sqrt(chiSquare/trueFreedom))
-	}
-	return returns, scales
-}
-
-// target is the posterior of deviation ~ Exponential(10), freedom ~ Exponential(0.1), s_0 ~ N(0, 10^2), s_i ~ N(s_{i-1}, deviation^2), return_i ~
-// Student-t(freedom, 0, exp(s_i)), as a density of the logarithms of the first two and of the walk's innovations (s_i - s_{i-1})/deviation,
-// which depend on the deviation less than the walk does.
-func target(b *graph.Builder, returns []float64) langevin.Target {
-	const startDeviation = 10
-	node, number := distributions.Node, distributions.Number
-	startAt := func(first float64) graph.Initializer {
-		return func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) { values[0] = first }
-	}
-	deviation, jacobian1 := distributions.Constrained(b, b.Parameter("log deviation", startAt(-2)), distributions.Exp{})
-	freedom, jacobian2 := distributions.Constrained(b, b.Parameter("log freedom", startAt(2)), distributions.Exp{})
-	innovations := b.Parameter("innovations", startAt(math.Log(trueStart)/startDeviation), len(returns))
-
+// joint is the log of the density of the returns r [N] and of
+//
+//	deviation ~ Exponential(10), freedom ~ Exponential(0.1), s_0 ~ N(0, 10^2), s_i ~ N(s_{i-1}, deviation^2), r_i ~ Student-t(freedom, 0, exp(s_i))
+//
+// as a density of the logarithms of deviation and freedom, and of the walk s: logarithms [] and s [N], or [R 1] and s [R N], which adds up R of them.
+func joint(b *graph.Builder, returns []float64, logDeviation, logFreedom, walk *graph.Node) *graph.Node {
+	const firstDeviation = 10
+	deviation, jacobian1 := distributions.Constrained(b, logDeviation, distributions.Exp{})
+	freedom, jacobian2 := distributions.Constrained(b, logFreedom, distributions.Exp{})
 	first, later := make([]float64, len(returns)), make([]float64, len(returns))
 	for i := range later {
 		later[i] = 1
 	}
-	first[0], later[0] = startDeviation, 0
-	spread := b.Apply(op.Add{}, b.Table("first", first), b.Apply(op.Multiply{}, b.Table("later", later), deviation))
-	scale := b.Apply(op.Exp{}, b.Apply(op.CumulativeSum{}, b.Apply(op.Multiply{}, spread, innovations)))
-	logPosterior := distributions.Total(b,
-		distributions.StudentT{Freedom: node(freedom), Scale: node(scale)}.LogProb(b, b.Table("returns", returns)),
-		distributions.Normal{Deviation: number(1)}.LogProb(b, innovations),
-		distributions.Exponential{Rate: number(10)}.LogProb(b, deviation), jacobian1,
-		distributions.Exponential{Rate: number(0.1)}.LogProb(b, freedom), jacobian2)
+	first[0], later[0] = 1.0/firstDeviation, 0
+	perDeviation := b.Apply(op.Add{}, b.Table("first", first), b.Apply(op.Divide{}, b.Table("later", later), deviation))
+	steps := b.Apply(op.Multiply{}, b.Apply(op.Difference{Axis: len(graph.ShapeOf(walk)) - 1}, walk), perDeviation)
+	scaled := b.Apply(op.Divide{}, b.Table("returns", returns), b.Apply(op.Exp{}, walk))
+	walkDensity := b.Apply(op.Scale{Factor: -0.5}, b.Apply(op.Sum{}, b.Apply(op.Squared{}, steps)))
+	return distributions.Total(b,
+		distributions.StudentT{Freedom: distributions.Node(freedom), Scale: distributions.Number(1)}.LogProb(b, scaled),
+		b.Apply(op.Negate{}, b.Apply(op.Sum{}, walk)),
+		walkDensity, b.Apply(op.Scale{Factor: -float64(len(returns) - 1)}, logDeviation),
+		distributions.Exponential{Rate: distributions.Number(10)}.LogProb(b, deviation), jacobian1,
+		distributions.Exponential{Rate: distributions.Number(0.1)}.LogProb(b, freedom), jacobian2)
+}
+
+// target is the posterior as a density whose curvatures are all near 1. The walk is
+//
+//	s_i = m_i + deviation x_i,    x_i = a x_{i-1} + innovation_i
+//
+// where m is the walk that fits the returns best, to first order in ln deviation about startDeviation, and a how its errors are correlated from day
+// to day, see smooth. The parameters are the innovations and the logarithms of deviation and freedom. Any m and a give the same
+// posterior. With m = 0 and a = 1, slow movements would have curvatures up to N^2 times those of fast ones; with the walk itself as the
+// parameter, it would hold deviation fast.
+func target(b *graph.Builder, returns []float64) langevin.Target {
+	const turnStep = 0.1
+	days := len(returns)
+	logDeviation := b.Parameter("log deviation", startAround(math.Log(startDeviation), 0.2))
+	logFreedom := b.Parameter("log freedom", startAround(math.Log(startFreedom), 0.2))
+	innovations := b.Parameter("innovations", startAround(0, 1), days)
+
+	center, memory := smooth(returns, startDeviation)
+	wider, _ := smooth(returns, startDeviation*math.Exp(turnStep))
+	narrower, _ := smooth(returns, startDeviation*math.Exp(-turnStep))
+	turn := make([]float64, days)
+	for i := range turn {
+		turn[i] = (wider[i] - narrower[i]) / (2 * turnStep)
+		center[i] -= turn[i] * math.Log(startDeviation)
+	}
+	before, after := make([]float64, days), make([]float64, days)
+	for i := range before {
+		before[i], after[i] = math.Pow(memory, -float64(i)), math.Pow(memory, float64(i))
+	}
+	before[0] = 1 / math.Sqrt(1-memory*memory)
+	// x_i = a^i (sum over j <= i of a^-j innovation_j)
+	sums := b.Apply(op.CumulativeSum{}, b.Apply(op.Multiply{}, b.Table("before", before), innovations))
+	x := b.Apply(op.Multiply{}, b.Table("after", after), sums)
+	deviation := b.Apply(op.Exp{}, logDeviation)
+	middle := b.Apply(op.Add{}, b.Table("center", center), b.Apply(op.Multiply{}, b.Table("turn", turn), logDeviation))
+	walk := b.Apply(op.Add{}, middle, b.Apply(op.Multiply{}, deviation, x))
+	logPosterior := distributions.Total(b, joint(b, returns, logDeviation, logFreedom, walk), b.Apply(op.Scale{Factor: float64(days)}, logDeviation))
 	return langevin.Target{
 		Potential: b.Apply(op.Negate{}, logPosterior), Temperature: 1,
-		Quantities: []langevin.Quantity{{Name: "deviation", Node: deviation}, {Name: "freedom", Node: freedom}, {Name: "scale", Node: scale}},
+		Quantities: []langevin.Quantity{
+			{Name: "deviation", Node: deviation}, {Name: "freedom", Node: b.Apply(op.Exp{}, logFreedom)}, {Name: "log scale", Node: walk},
+		},
 	}
+}
+
+// startAround draws where each chain starts.
+func startAround(mean, deviation float64) graph.Initializer {
+	return func(seed uint64, chain uint32, stream uint16, _ tensor.Shape, values []float64) {
+		random.Normals(values, 0, random.Address{Seed: seed, Chain: chain, Stream: stream})
+		for i, z := range values {
+			values[i] = mean + deviation*z
+		}
+	}
+}
+
+// share is a potential per return, as optimizers and samplers on minibatches take it, or a density per replica.
+func share(b *graph.Builder, total *graph.Node, parts int) *graph.Node {
+	return b.Apply(op.Scale{Factor: 1 / float64(parts)}, total)
 }

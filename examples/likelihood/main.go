@@ -1,0 +1,116 @@
+// Command likelihood fits one normal, and a mixture of two, to 10 000 draws from N(0, 1) and 5 000 from N(3, 1), by gradient descent on the negative
+// log-likelihood. A mixture whose two normals start equal ends where one normal does: at a saddle.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/pollen-ml/pollen/report"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+func main() {
+	folder := flag.String("folder", ".", "where likelihood.png goes")
+	flag.Parse()
+	if err := run(os.Stdout, *folder, observations(10000, 5000)); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// observations are draws from N(0, 1), and others from N(3, 1).
+func observations(low, high int) []float64 {
+	x := make([]float64, low+high)
+	random.Normals(x, 0, random.Address{Seed: 1})
+	for i := range x[low:] {
+		x[low+i] += 3
+	}
+	return x
+}
+
+// The starts of the fits.
+var (
+	oneNormal = mixture{{deviation: 1, weight: 1}}
+	equal     = mixture{{deviation: 1, weight: 0.5}, {deviation: 1, weight: 0.5}}
+	apart     = mixture{{mean: -0.01, deviation: 1, weight: 0.5}, {mean: 0.01, deviation: 1, weight: 0.5}}
+)
+
+func run(out io.Writer, folder string, data []float64) error {
+	table := report.NewTable("", report.Column{Title: "mean", Format: "%.4f"}, report.Column{Title: "deviation", Format: "%.4f"},
+		report.Column{Title: "weight", Format: "%.4f"}, report.Column{Title: "-ln likelihood / N", Format: "%.5f"})
+	var fits []fit
+	for _, start := range []struct {
+		name  string
+		start mixture
+	}{{"one normal", oneNormal}, {"two that start equal", equal}, {"two that start 0.02 apart", apart}} {
+		f, err := start.start.descend(data, 400)
+		if err != nil {
+			return err
+		}
+		f.name = start.name
+		fits = append(fits, f)
+		for _, n := range f.mixture {
+			if err := table.Add(f.name, n.mean, n.deviation, n.weight, f.loss); err != nil {
+				return err
+			}
+		}
+	}
+	mean, deviation := moments(data)
+	if err := table.Add("exact, one normal", mean, deviation, 1.0, math.Log(deviation)+0.5*math.Log(2*math.Pi*math.E)); err != nil {
+		return err
+	}
+	if err := table.WriteText(out); err != nil {
+		return err
+	}
+	down, up := fits[1].around(data)
+	fmt.Fprintf(out, "\nWhere the two that start equal end, the gradient is %.1g. Moved 0.2 apart from there, with the upper one the wider, they change the\n"+
+		"loss by %+.5f, with the lower one the wider by %+.5f: a saddle, which equal normals never leave.\n", fits[1].slope, down, up)
+	return draw(filepath.Join(folder, "likelihood.png"), data, fits)
+}
+
+// moments are the maximum likelihood estimates of one normal.
+func moments(data []float64) (mean, deviation float64) {
+	n := float64(len(data))
+	for _, x := range data {
+		mean += x / n
+	}
+	for _, x := range data {
+		deviation += (x - mean) * (x - mean) / n
+	}
+	return mean, math.Sqrt(deviation)
+}
+
+// draw draws the densities, and that of the data in bins.
+func draw(path string, data []float64, fits []fit) error {
+	const low, high, bins = -4.0, 7.0, 55
+	width := (high - low) / bins
+	histogram := report.Curve{Method: "data"}
+	counts := make([]float64, bins)
+	for _, x := range data {
+		if bin := int(math.Floor((x - low) / width)); bin >= 0 && bin < bins {
+			counts[bin]++
+		}
+	}
+	for bin, count := range counts {
+		histogram.X = append(histogram.X, low+(float64(bin)+0.5)*width)
+		histogram.Y = append(histogram.Y, count/width/float64(len(data)))
+	}
+	curves := []report.Curve{histogram}
+	for _, f := range fits[1:] { // one normal and two equal ones are the same curve
+		curve := report.Curve{Method: f.name, X: histogram.X}
+		for _, x := range curve.X {
+			curve.Y = append(curve.Y, f.density(x))
+		}
+		curves = append(curves, curve)
+	}
+	figure, err := report.Curves(report.Axes{X: "x", Y: "density"}, curves)
+	if err != nil {
+		return err
+	}
+	return figure.Save(path)
+}

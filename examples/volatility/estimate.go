@@ -1,0 +1,79 @@
+package main
+
+import (
+	"math"
+	"slices"
+
+	"github.com/pollen-ml/pollen/langevin"
+)
+
+// result is what a method makes of a series.
+type result struct {
+	method             string
+	deviation, freedom estimate
+	bands              []estimate // of the logarithm of each day's scale
+}
+
+// estimate is a distribution's mean and standard deviation with the ends of its middle 90 %, and for draws of chains how well these have mixed.
+type estimate struct{ mean, deviation, low, high, rHat, effective float64 }
+
+// estimateOf is the estimate from draws, one trace of each chain.
+func estimateOf(chains [][]float64) (e estimate, err error) {
+	values := slices.Concat(chains...)
+	slices.Sort(values)
+	n := len(values)
+	for _, v := range values {
+		e.mean += v / float64(n)
+	}
+	for _, v := range values {
+		e.deviation += (v - e.mean) * (v - e.mean) / float64(n)
+	}
+	e.deviation, e.low, e.high = math.Sqrt(e.deviation), values[n/20], values[n-1-n/20]
+	if e.rHat, err = langevin.SplitRHat(chains); err != nil {
+		return e, err
+	}
+	e.effective, _, err = langevin.EffectiveSampleSize(chains)
+	return e, err
+}
+
+// normal is the estimate of a normal distribution.
+func normal(mean, deviation float64) estimate {
+	const z = 1.6449 // the quantile of 95 %
+	return estimate{mean: mean, deviation: deviation, low: mean - z*deviation, high: mean + z*deviation}
+}
+
+// logNormal is the estimate of exp(x), x ~ N(mean, deviation^2).
+func logNormal(mean, deviation float64) estimate {
+	e := normal(mean, deviation)
+	e.mean, e.low, e.high = math.Exp(mean+deviation*deviation/2), math.Exp(e.low), math.Exp(e.high)
+	e.deviation = e.mean * math.Sqrt(math.Expm1(deviation*deviation))
+	return e
+}
+
+// cells are the estimate's columns.
+func (e estimate) cells() []any {
+	if e.effective == 0 {
+		return []any{e.mean, e.deviation, e.low, e.high, "-", "-"}
+	}
+	return []any{e.mean, e.deviation, e.low, e.high, e.rHat, e.effective}
+}
+
+// covered is the share of the days on which the true scale lies within the band.
+func covered(bands []estimate, scales []float64) float64 {
+	inside := 0
+	for i, scale := range scales {
+		if want := math.Log(scale); bands[i].low <= want && want <= bands[i].high {
+			inside++
+		}
+	}
+	return float64(inside) / float64(len(scales))
+}
+
+// width is the mean over the days of the bands' widths.
+func width(bands []estimate) float64 {
+	sum := 0.0
+	for _, band := range bands {
+		sum += band.high - band.low
+	}
+	return sum / float64(len(bands))
+}

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	"math"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// chains is how many the samplers run.
+const chains = 4
+
+// noUTurn draws from the posterior by NUTS, after a warm-up. gradients is how many each chain computed.
+func noUTurn(returns []float64, warmup, draws int) (r result, gradients int, err error) {
+	r = result{method: "NUTS", bands: make([]estimate, len(returns))}
+	b := graph.New(tensor.Float64)
+	walk, err := langevin.NUTS{StepSize: 0.2, Warmup: warmup, AcceptanceRate: 0.65}.Attach(b, target(b, returns))
+	if err != nil {
+		return r, 0, err
+	}
+	err = load(b, chains, func(session *graph.Session) error {
+		traces, err := walk.Draw(context.Background(), session, draws, 1)
+		if err != nil {
+			return err
+		}
+		gradients = int(session.Steps())
+		summarise := func(name string, element int, e *estimate) error {
+			values, err := traces.Of(name, element)
+			if err == nil {
+				*e, err = estimateOf(values)
+			}
+			return err
+		}
+		if err := summarise("deviation", 0, &r.deviation); err != nil {
+			return err
+		}
+		if err := summarise("freedom", 0, &r.freedom); err != nil {
+			return err
+		}
+		for day := range r.bands {
+			if err := summarise("log scale", day, &r.bands[day]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return r, gradients, err
+}
+
+// preconditioned draws from the same posterior by pSGLD, whose preconditioner stays as it is from the end of burn-in on. No test refuses
+// steps: they must be small beside the narrowest direction, that of deviation alone.
+func preconditioned(returns []float64, steps int) (r result, err error) {
+	const (
+		rate     = 0.03
+		thinning = 10
+	)
+	r.method = "pSGLD"
+	b := graph.New(tensor.Float64)
+	potential := target(b, returns).Potential
+	plan := langevin.Plan{Steps: steps, BurnIn: steps / 5, Thinning: thinning}
+	sampler := langevin.PSGLD{Alpha: 0.99, Lambda: 1e-5, Gamma: langevin.GammaFrozen, FreezeAt: plan.BurnIn}
+	posterior := langevin.Posterior{DataSize: len(returns), Prior: langevin.Flat()} // the priors are in the potential
+	if err := langevin.Attach(b, sampler, posterior, share(b, potential, len(returns)), []float64{posterior.StepSize(rate)}, []float64{1}); err != nil {
+		return r, err
+	}
+	var deviation, freedom [chains][]float64
+	err = load(b, chains, func(session *graph.Session) error {
+		return plan.Run(context.Background(), session, thinning, func(p langevin.Progress) error {
+			for chain := 0; p.Sample && chain < chains; chain++ {
+				var logDeviation, logFreedom [1]float64
+				if err := graph.Read(session, "log deviation", chain, 0, logDeviation[:]); err != nil {
+					return err
+				}
+				if err := graph.Read(session, "log freedom", chain, 0, logFreedom[:]); err != nil {
+					return err
+				}
+				deviation[chain] = append(deviation[chain], math.Exp(logDeviation[0]))
+				freedom[chain] = append(freedom[chain], math.Exp(logFreedom[0]))
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return r, err
+	}
+	if r.deviation, err = estimateOf(deviation[:]); err != nil {
+		return r, err
+	}
+	r.freedom, err = estimateOf(freedom[:])
+	return r, err
+}
+
+// load compiles a graph and has its session used.
+func load(b *graph.Builder, chains int, use func(session *graph.Session) error) error {
+	program, err := b.Compile()
+	if err != nil {
+		return err
+	}
+	host := tensor.NewHost(0)
+	defer host.Close()
+	session, err := program.Load(host, graph.LoadOptions{Seed: 1, Chains: chains})
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	return use(session)
+}
