@@ -61,15 +61,17 @@ const (
 	gemmTileRows = 192
 	// gemmTilePanels bounds the panels of maxDepth that a tile packs at a time.
 	gemmTilePanels = 8
-	// gemmPackColumns is the least number of columns for which a transposed A
-	// is packed: its rows then are read often enough, and in place they may all
-	// fall on the same few lines of the cache.
+	// gemmPackColumns is the least number of columns for which A is packed: its
+	// rows then are read often enough.
 	gemmPackColumns = 64
+	// gemmAlias is a distance of rows, in elements, at whose multiples they fall
+	// on the same few lines of the caches.
+	gemmAlias = 512
 )
 
 // Plan makes the product ready. Operands: A and B as described, Bias of M or N
-// elements if any, Out the matrix C. A large transposed A is packed in a phase
-// of its own.
+// elements if any, Out the matrix C. An A of many rows that in place would share
+// few lines of the caches, as a transposed one does, is packed in a phase of its own.
 func (g Gemm) Plan() (Plan, error) {
 	if err := g.Validate(); err != nil {
 		return Plan{}, err
@@ -93,7 +95,7 @@ func (g Gemm) Plan() (Plan, error) {
 		kind:    kindGemm,
 		sizeA:   g.M * g.K, sizeB: g.K * g.N, sizeBias: bias, sizeOut: g.M * g.N,
 	}
-	if g.TransposeA && g.N >= gemmPackColumns && 2*g.M*g.N*g.K > gemmTileFlops {
+	if (g.TransposeA || g.K%gemmAlias == 0) && g.N >= gemmPackColumns && 2*g.M*g.N*g.K > gemmTileFlops {
 		p.packTiles = min(rowGroups(g.M), tileCount)
 		plan.Phases = append(plan.Phases, p.packTiles)
 		plan.Workspace = g.M * g.K
@@ -112,11 +114,18 @@ func gemmRun[T Float](p *gemmPlan, phase, tile int, o Operands[T]) {
 	gemmTile(p, tile, o)
 }
 
-// packLeft packs some groups of rows of a transposed A. The group that begins
-// with row i begins at packed[i*K] and holds, for each depth, its rows.
+// packLeft packs some groups of rows of A. The group that begins with row i
+// begins at packed[i*K] and holds, for each depth, its rows.
 func packLeft[T Float](p *gemmPlan, tile int, a, packed []T) {
 	groups := rowGroups(p.M)
 	lo, hi := cut(groups, p.packTiles, tile)
+	if !p.TransposeA {
+		for group := lo; group < hi; group++ {
+			i, end := cut(p.M, groups, group)
+			packRowGroup(packed[i*p.K:end*p.K], a[i*p.K:end*p.K], end-i, p.K)
+		}
+		return
+	}
 	// A few rows of the source at a time, which the groups share line by line.
 	const few = 8
 	for k0 := 0; k0 < p.K; k0 += few {
@@ -137,6 +146,23 @@ func packLeft[T Float](p *gemmPlan, tile int, a, packed []T) {
 				copy(to[k*rows:], from[k*p.M:][:rows])
 			}
 		}
+	}
+}
+
+// packRowGroup transposes a group of rows of length k.
+func packRowGroup[T Float](to, from []T, rows, k int) {
+	if rows != panelRows {
+		for i := range rows {
+			for j, v := range from[i*k : (i+1)*k] {
+				to[j*rows+i] = v
+			}
+		}
+		return
+	}
+	r0, r1, r2 := from[:k], from[k:2*k], from[2*k:3*k]
+	r3, r4, r5 := from[3*k:4*k], from[4*k:5*k], from[5*k:6*k]
+	for j := range k {
+		*(*[panelRows]T)(to[j*panelRows:]) = [panelRows]T{r0[j], r1[j], r2[j], r3[j], r4[j], r5[j]}
 	}
 }
 
