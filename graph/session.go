@@ -71,6 +71,23 @@ func (p *Program) Load(device tensor.Device, o LoadOptions) (*Session, error) {
 	return s, nil
 }
 
+// OnHost compiles the graph, loads it on all threads of the CPU, has the session used, and gives everything back: for programs that need a
+// session once. The error is the first of these steps'.
+func (b *Builder) OnHost(o LoadOptions, use func(s *Session) error) (err error) {
+	program, err := b.Compile()
+	if err != nil {
+		return err
+	}
+	host := tensor.NewHost(0)
+	defer host.Close()
+	s, err := program.Load(host, o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	return use(s)
+}
+
 func (s *Session) initialize(chain int, o LoadOptions) error {
 	if s.program.header != nil {
 		words := []uint64{HeaderSeed: o.Seed, HeaderChain: uint64(o.FirstChain + chain), HeaderStep: 0}

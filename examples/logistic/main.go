@@ -46,7 +46,7 @@ func sgld(temperature float64, chains, draws int) (kept [][3]float64, err error)
 	if err := langevin.Attach(b, langevin.SGLD{}, posterior, loss, sizes, temperatures); err != nil {
 		return nil, err
 	}
-	err = load(b, chains, func(session *graph.Session) error {
+	err = b.OnHost(graph.LoadOptions{Seed: 1, Chains: chains}, func(session *graph.Session) error {
 		plan := langevin.Plan{Steps: steps, BurnIn: burnIn, Thinning: spacing}
 		return plan.Run(context.Background(), session, graph.MetricRows, func(p langevin.Progress) error {
 			for chain := 0; p.Sample && chain < chains; chain++ {
@@ -71,7 +71,7 @@ func nuts(chains, draws int) (kept [][3]float64, err error) {
 	if err != nil {
 		return nil, err
 	}
-	err = load(b, chains, func(session *graph.Session) error {
+	err = b.OnHost(graph.LoadOptions{Seed: 1, Chains: chains}, func(session *graph.Session) error {
 		traces, err := walk.Draw(context.Background(), session, draws, 1)
 		if err != nil {
 			return err
@@ -89,22 +89,6 @@ func nuts(chains, draws int) (kept [][3]float64, err error) {
 		return nil
 	})
 	return kept, err
-}
-
-// load compiles a graph and has its session used.
-func load(b *graph.Builder, chains int, use func(session *graph.Session) error) error {
-	program, err := b.Compile()
-	if err != nil {
-		return err
-	}
-	host := tensor.NewHost(0)
-	defer host.Close()
-	session, err := program.Load(host, graph.LoadOptions{Seed: 1, Chains: chains})
-	if err != nil {
-		return err
-	}
-	defer session.Close()
-	return use(session)
 }
 
 // predictors are the point estimate, the posterior averages of two samplers, and the exact average.

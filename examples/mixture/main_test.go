@@ -65,7 +65,7 @@ func TestTiedMeans(t *testing.T) {
 		}
 		return total / float64(len(data))
 	}
-	err := load(b, 1, func(session *graph.Session) error {
+	err := b.OnHost(graph.LoadOptions{Seed: 1, Chains: 1}, func(session *graph.Session) error {
 		for _, at := range [][2]float64{{1, 1}, {-0.3, 1.5}, {2, -5}, {0, 0}} {
 			got := map[string]float64{}
 			for i, name := range []string{"theta1", "theta2"} {

@@ -100,7 +100,7 @@ func sample(data []float64, s setting) (kept states, err error) {
 	if err != nil {
 		return kept, err
 	}
-	err = load(b, s.chains, func(session *graph.Session) error {
+	err = b.OnHost(graph.LoadOptions{Seed: 1, Chains: s.chains}, func(session *graph.Session) error {
 		return s.plan.Run(context.Background(), session, graph.MetricRows, func(p langevin.Progress) error {
 			if !p.Sample {
 				return nil
@@ -148,7 +148,7 @@ func hamiltonian(data []float64, hmc langevin.Metropolis, chains, burnIn, draws 
 	if err != nil {
 		return kept, err
 	}
-	err = load(b, chains, func(session *graph.Session) error {
+	err = b.OnHost(graph.LoadOptions{Seed: 1, Chains: chains}, func(session *graph.Session) error {
 		traces, err := walk.Draw(context.Background(), session, burnIn+draws, 1)
 		if err != nil {
 			return err
@@ -168,20 +168,4 @@ func hamiltonian(data []float64, hmc langevin.Metropolis, chains, burnIn, draws 
 		return err
 	})
 	return kept, err
-}
-
-// load compiles a graph and has its session used.
-func load(b *graph.Builder, chains int, use func(session *graph.Session) error) error {
-	program, err := b.Compile()
-	if err != nil {
-		return err
-	}
-	host := tensor.NewHost(0)
-	defer host.Close()
-	session, err := program.Load(host, graph.LoadOptions{Seed: 1, Chains: chains})
-	if err != nil {
-		return err
-	}
-	defer session.Close()
-	return use(session)
 }

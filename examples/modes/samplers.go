@@ -58,23 +58,14 @@ func (s setting) sample() (kept states, err error) {
 	if err != nil {
 		return kept, err
 	}
-	program, err := b.Compile()
-	if err != nil {
-		return kept, err
-	}
-	host := tensor.NewHost(0)
-	defer host.Close()
-	session, err := program.Load(host, graph.LoadOptions{Seed: 1, Chains: s.chains})
-	if err != nil {
-		return kept, err
-	}
-	defer session.Close()
-	err = s.plan.Run(context.Background(), session, graph.MetricRows, func(p langevin.Progress) error {
-		if !p.Sample {
-			return nil
-		}
-		return kept.add(session, replicas)
-	}, interventions...)
+	err = b.OnHost(graph.LoadOptions{Seed: 1, Chains: s.chains}, func(session *graph.Session) error {
+		return s.plan.Run(context.Background(), session, graph.MetricRows, func(p langevin.Progress) error {
+			if !p.Sample {
+				return nil
+			}
+			return kept.add(session, replicas)
+		}, interventions...)
+	})
 	return kept, err
 }
 

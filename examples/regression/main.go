@@ -52,7 +52,7 @@ func sgld(chains, draws int) (kept traces, err error) {
 		return kept, err
 	}
 	kept = traces{make([][]float64, chains), make([][]float64, chains)}
-	err = load(b, chains, func(session *graph.Session) error {
+	err = b.OnHost(graph.LoadOptions{Seed: 1, Chains: chains}, func(session *graph.Session) error {
 		plan := langevin.Plan{Steps: steps, BurnIn: burnIn, Thinning: spacing}
 		return plan.Run(context.Background(), session, graph.MetricRows, func(p langevin.Progress) error {
 			for chain := 0; p.Sample && chain < chains; chain++ {
@@ -79,7 +79,7 @@ func unbiased(sampler langevin.Exact, chains, draws, thinning int) (kept traces,
 	if err != nil {
 		return kept, err
 	}
-	err = load(b, chains, func(session *graph.Session) error {
+	err = b.OnHost(graph.LoadOptions{Seed: 1, Chains: chains}, func(session *graph.Session) error {
 		drawn, err := walk.Draw(context.Background(), session, draws, thinning)
 		if err != nil {
 			return err
@@ -92,22 +92,6 @@ func unbiased(sampler langevin.Exact, chains, draws, thinning int) (kept traces,
 		return nil
 	})
 	return kept, err
-}
-
-// load compiles a graph and has its session used.
-func load(b *graph.Builder, chains int, use func(session *graph.Session) error) error {
-	program, err := b.Compile()
-	if err != nil {
-		return err
-	}
-	host := tensor.NewHost(0)
-	defer host.Close()
-	session, err := program.Load(host, graph.LoadOptions{Seed: 1, Chains: chains})
-	if err != nil {
-		return err
-	}
-	defer session.Close()
-	return use(session)
 }
 
 // method is a sampler with the traces it drew.

@@ -42,7 +42,7 @@ func TestPotential(t *testing.T) {
 	b.Output("potential", at.Potential)
 	b.Output("log scale", at.Quantities[2].Node)
 	var differences [3]float64
-	err := load(b, len(differences), func(session *graph.Session) error {
+	err := b.OnHost(graph.LoadOptions{Seed: 1, Chains: len(differences)}, func(session *graph.Session) error {
 		if err := session.Run(1); err != nil {
 			return err
 		}

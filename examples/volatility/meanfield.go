@@ -87,7 +87,7 @@ func bayesByBackprop(returns []float64, f fit) (result, error) {
 	}
 	optimizers.Update(b, optimizers.RMSProp{Decay: 0.99, Epsilon: 1e-5}, b.Parameters(), gradients, b.Table("rates", rates))
 	plan := langevin.Plan{Steps: f.epochs, BurnIn: f.burnIn, Thinning: 1}
-	err = load(b, 1, func(session *graph.Session) error {
+	err = b.OnHost(graph.LoadOptions{Seed: 1, Chains: 1}, func(session *graph.Session) error {
 		for _, factor := range factors { // where they started is in the session
 			clear(factor.mean)
 			clear(factor.deviation)

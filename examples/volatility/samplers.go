@@ -20,7 +20,7 @@ func noUTurn(returns []float64, warmup, draws int) (r result, gradients int, err
 	if err != nil {
 		return r, 0, err
 	}
-	err = load(b, chains, func(session *graph.Session) error {
+	err = b.OnHost(graph.LoadOptions{Seed: 1, Chains: chains}, func(session *graph.Session) error {
 		traces, err := walk.Draw(context.Background(), session, draws, 1)
 		if err != nil {
 			return err
@@ -66,7 +66,7 @@ func preconditioned(returns []float64, steps int) (r result, err error) {
 		return r, err
 	}
 	var deviation, freedom [chains][]float64
-	err = load(b, chains, func(session *graph.Session) error {
+	err = b.OnHost(graph.LoadOptions{Seed: 1, Chains: chains}, func(session *graph.Session) error {
 		return plan.Run(context.Background(), session, thinning, func(p langevin.Progress) error {
 			for chain := 0; p.Sample && chain < chains; chain++ {
 				var logDeviation, logFreedom [1]float64
@@ -90,20 +90,4 @@ func preconditioned(returns []float64, steps int) (r result, err error) {
 	}
 	r.freedom, err = estimateOf(freedom[:])
 	return r, err
-}
-
-// load compiles a graph and has its session used.
-func load(b *graph.Builder, chains int, use func(session *graph.Session) error) error {
-	program, err := b.Compile()
-	if err != nil {
-		return err
-	}
-	host := tensor.NewHost(0)
-	defer host.Close()
-	session, err := program.Load(host, graph.LoadOptions{Seed: 1, Chains: chains})
-	if err != nil {
-		return err
-	}
-	defer session.Close()
-	return use(session)
 }
