@@ -105,7 +105,7 @@ func steps(ctx context.Context, o *options, f stepFlags) error {
 	return r.write(o.json)
 }
 
-// compare times a training step on all sides and prints a line for each. What is said of a side that is absent is said once.
+// compare times a training step on all sides and prints a line for each.
 func (t training) compare(ctx context.Context, o *options, names []string, r *record, said map[string]bool) (err error) {
 	ours, err := newPollen(t, o.threads, 1)
 	if err != nil {
@@ -113,22 +113,8 @@ func (t training) compare(ctx context.Context, o *options, names []string, r *re
 	}
 	sides := []*side{{name: "pollen", does: ours}}
 	defer func() { err = firstError(err, closeAll(sides)) }()
-	for _, p := range peers {
-		if !slices.Contains(names, p.name) {
-			continue
-		}
-		other, err := p.open(*o, t)
-		if why, missing := err.(absent); missing {
-			if !said[p.name] {
-				fmt.Printf("  %s is left out: %v\n", p.name, why)
-			}
-			said[p.name] = true
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		sides = append(sides, &side{name: p.name, does: other})
+	if sides, err = invite(sides, o, t, names, said); err != nil {
+		return err
 	}
 	if err := alternate(ctx, sides, o.rounds); err != nil {
 		return err

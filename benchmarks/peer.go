@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"slices"
 
 	"github.com/pkg/errors"
 )
@@ -30,6 +31,28 @@ var peers = []struct {
 	{"torch-channels-last", func(o options, t training) (contestant, error) { return openPeer(o, torchProgram, "channels-last", t) }},
 	{"torch-compile", func(o options, t training) (contestant, error) { return openPeer(o, torchProgram, "compile", t) }},
 	{"jax", func(o options, t training) (contestant, error) { return openPeer(o, jaxProgram, "jit", t) }},
+}
+
+// invite adds the peers of these names that can do the work. What is said of one that is absent is said once.
+func invite(sides []*side, o *options, t training, names []string, said map[string]bool) ([]*side, error) {
+	for _, p := range peers {
+		if !slices.Contains(names, p.name) {
+			continue
+		}
+		other, err := p.open(*o, t)
+		if why, missing := err.(absent); missing {
+			if !said[p.name] {
+				fmt.Printf("  %s is left out: %v\n", p.name, why)
+			}
+			said[p.name] = true
+			continue
+		}
+		if err != nil {
+			return sides, err
+		}
+		sides = append(sides, &side{name: p.name, does: other})
+	}
+	return sides, nil
 }
 
 // absent is the error of a side that cannot take part here. The comparison goes on without it.

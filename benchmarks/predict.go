@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -119,22 +118,11 @@ func comparePredictions(ctx context.Context, o *options, t training, samples int
 	}
 	sides := []*side{{name: "pollen", does: ours}}
 	defer func() { err = firstError(err, closeAll(sides)) }()
-	for _, p := range peers {
-		if slices.Contains([]string{"gorgonia"}, p.name) {
-			continue
-		}
-		other, err := p.open(*o, t)
-		if why, missing := err.(absent); missing {
-			if !said[p.name] {
-				fmt.Printf("  %s is left out: %v\n", p.name, why)
-			}
-			said[p.name] = true
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		sides = append(sides, &side{name: p.name, does: batches{other}})
+	if sides, err = invite(sides, o, t, peerNames(), said); err != nil {
+		return err
+	}
+	for _, other := range sides[1:] {
+		other.does = batches{other.does}
 	}
 	if err := alternate(ctx, sides, o.rounds); err != nil {
 		return err
