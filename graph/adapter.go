@@ -110,6 +110,9 @@ func (a *application) SymDiff(inputs gorgonia.Nodes, output, grad *Node) (gorgon
 		return make(gorgonia.Nodes, len(inputs)), nil
 	}
 	defer a.builder.Scope(a.scope)()
+	if !a.builder.terms.sumTo(a.builder.graph, output, grad) {
+		return nil, errors.Errorf("graph: %s: the gradient by its output is not the sum of its terms: Gorgonia merges a sum with another", a.label())
+	}
 	gradients := op.Gradients(a.builder, inputs, output, grad)
 	if a.builder.err != nil {
 		return nil, a.builder.err
@@ -125,6 +128,7 @@ func (a *application) SymDiff(inputs gorgonia.Nodes, output, grad *Node) (gorgon
 			return nil, errors.Errorf("graph: %s: gradient %d has shape %v, wants the input's %v",
 				a.label(), i, ShapeOf(gradient), a.inputs[i])
 		}
+		a.builder.terms.add(inputs[i], gradient)
 	}
 	return gradients, nil
 }

@@ -57,6 +57,7 @@ type Builder struct {
 	outputs                         []output
 	metrics                         []output
 	differentiating, differentiated bool
+	terms                           terms // while differentiating
 	err                             error
 }
 
@@ -269,55 +270,6 @@ func (b *Builder) taken(name string) bool {
 		ok = ok || other.name == name
 	}
 	return ok
-}
-
-// Gradients returns d loss / d n for each of the nodes: parameters, and whatever else the loss is computed from. It can be called once, before any
-// update or metric is attached.
-func (b *Builder) Gradients(loss *Node, nodes ...*Node) []*Node {
-	none := make([]*Node, len(nodes))
-	if b.err != nil {
-		return none
-	}
-	if b.differentiated || len(b.updates) > 0 || len(b.metrics) > 0 {
-		b.Fail(errors.New("graph: gradients: wants to be called once, before updates and metrics"))
-		return none
-	}
-	if loss == nil || len(ShapeOf(loss)) != 0 || DTypeOf(loss) != b.dtype {
-		b.Fail(errors.Errorf("graph: gradients: the loss has shape %v and type %v, wants a scalar of %v", ShapeOf(loss), DTypeOf(loss), b.dtype))
-		return none
-	}
-	defer b.unhooked()()
-	construction.Lock()
-	defer construction.Unlock()
-	reached := map[*Node]bool{}
-	b.reach(loss, reached)
-	for _, n := range nodes {
-		if !reached[n] {
-			b.Fail(errors.Errorf("graph: gradients: the loss does not depend on %v", n))
-			return none
-		}
-	}
-	b.differentiating, b.differentiated = true, true
-	defer func() { b.differentiating = false }()
-	// This is what gorgonia.Grad does, which takes inputs alone.
-	start := b.graph.AddNode(gorgonia.NewConstant(oneOf(b.dtype)))
-	gradients, err := gorgonia.Backpropagate(gorgonia.Nodes{loss}, gorgonia.Nodes{start}, nodes)
-	if err != nil {
-		b.Fail(errors.Wrap(err, "graph: gradients"))
-		return none
-	}
-	return gradients
-}
-
-// reach collects what a node depends on, itself included.
-func (b *Builder) reach(n *Node, reached map[*Node]bool) {
-	if reached[n] {
-		return
-	}
-	reached[n] = true
-	for _, child := range childrenOf(b.graph, n) {
-		b.reach(child, reached)
-	}
 }
 
 // Parameters are the parameters made so far, in order.

@@ -37,3 +37,12 @@ func (p *Program) Buffer(name string) *tensor.Buffer {
 func (p *Interpreter) Steps() uint64 {
 	return p.inputs[p.builder.header].Data().([]uint64)[HeaderStep]
 }
+
+// IsSumOf tells what Gradients checks of each node: whether a gradient is the sum of its terms.
+func (b *Builder) IsSumOf(gradient *Node, list ...*Node) bool {
+	t := terms{}
+	for _, term := range list {
+		t.add(gradient, term)
+	}
+	return t.sumTo(b.graph, gradient, gradient)
+}

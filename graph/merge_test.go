@@ -276,3 +276,38 @@ func TestGraphsAreBuiltInParallel(t *testing.T) {
 	}
 	group.Wait()
 }
+
+// A sum that Gorgonia took for another one would be a wrong gradient without an error: Gradients looks at what each is made of.
+func TestSumsOfOtherTermsAreFound(t *testing.T) {
+	b := graph.New(tensor.Float64)
+	x := b.Parameter("x", nil, 3)
+	var d [4]*graph.Node
+	for i := range d {
+		d[i] = b.Apply(op.ReLU{}, x)
+	}
+	sum := func(terms ...*graph.Node) *graph.Node {
+		n, err := gorgonia.ReduceAdd(terms)
+		must(t, err)
+		return n
+	}
+	for name, c := range map[string]struct {
+		sum   *graph.Node
+		terms []*graph.Node
+		want  bool
+	}{
+		"one":                  {d[0], d[:1], true},
+		"one, another":         {d[1], d[:1], false},
+		"all":                  {sum(d[:]...), d[:], true},
+		"in another order":     {sum(d[2], d[0], d[1]), d[:3], true},
+		"one missing":          {sum(d[:3]...), d[:], false},
+		"one too many":         {sum(d[:]...), d[:3], false},
+		"one in another's":     {sum(d[0], d[1], d[3]), d[:3], false},
+		"one twice":            {sum(d[0], d[0]), []*graph.Node{d[0], d[0]}, true},
+		"one twice, two":       {sum(d[0], d[0]), d[:2], false},
+		"a sum that is a term": {sum(sum(d[0], d[1]), d[0], d[1]), []*graph.Node{sum(d[0], d[1]), d[0], d[1]}, true},
+	} {
+		if got := b.IsSumOf(c.sum, c.terms...); got != c.want {
+			t.Errorf("%s: got %t, want %t", name, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,101 @@
+package graph
+
+import (
+	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
+)
+
+// Gradients returns d loss / d n for each of the nodes: parameters, and whatever else the loss is computed from. It can be called once, before any
+// update or metric is attached.
+func (b *Builder) Gradients(loss *Node, nodes ...*Node) []*Node {
+	none := make([]*Node, len(nodes))
+	if b.err != nil {
+		return none
+	}
+	if b.differentiated || len(b.updates) > 0 || len(b.metrics) > 0 {
+		b.Fail(errors.New("graph: gradients: wants to be called once, before updates and metrics"))
+		return none
+	}
+	if loss == nil || len(ShapeOf(loss)) != 0 || DTypeOf(loss) != b.dtype {
+		b.Fail(errors.Errorf("graph: gradients: the loss has shape %v and type %v, wants a scalar of %v", ShapeOf(loss), DTypeOf(loss), b.dtype))
+		return none
+	}
+	defer b.unhooked()()
+	construction.Lock()
+	defer construction.Unlock()
+	reached := map[*Node]bool{}
+	b.reach(loss, reached)
+	for _, n := range nodes {
+		if !reached[n] {
+			b.Fail(errors.Errorf("graph: gradients: the loss does not depend on %v", n))
+			return none
+		}
+	}
+	b.differentiating, b.differentiated, b.terms = true, true, terms{}
+	defer func() { b.differentiating, b.terms = false, nil }()
+	// This is what gorgonia.Grad does, which takes inputs alone.
+	start := b.graph.AddNode(gorgonia.NewConstant(oneOf(b.dtype)))
+	b.terms.add(loss, start)
+	gradients, err := gorgonia.Backpropagate(gorgonia.Nodes{loss}, gorgonia.Nodes{start}, nodes)
+	if err != nil {
+		b.Fail(errors.Wrap(err, "graph: gradients"))
+		return none
+	}
+	for i, n := range nodes {
+		if !b.terms.sumTo(b.graph, n, gradients[i]) {
+			b.Fail(errors.Errorf("graph: gradients: that by %v is not the sum of its terms: Gorgonia merges a sum with another", n))
+			return none
+		}
+	}
+	return gradients
+}
+
+// reach collects what a node depends on, itself included.
+func (b *Builder) reach(n *Node, reached map[*Node]bool) {
+	if reached[n] {
+		return
+	}
+	reached[n] = true
+	for _, child := range childrenOf(b.graph, n) {
+		b.reach(child, reached)
+	}
+}
+
+// terms are the gradients that reach each node from its consumers. Gorgonia adds them, and it tells sums apart by a hash of 32 bits alone:
+// a sum that it takes for another one would be a wrong gradient without an error.
+type terms map[*Node][]*Node
+
+func (t terms) add(n, gradient *Node) { t[n] = append(t[n], gradient) }
+
+// sumTo tells whether gradient is the sum of all terms of n, each of them once.
+func (t terms) sumTo(g *gorgonia.ExprGraph, n, gradient *Node) bool {
+	missing := map[*Node]int{}
+	for _, term := range t[n] {
+		missing[term]++
+	}
+	var take func(*Node) bool
+	take = func(sum *Node) bool {
+		if missing[sum] > 0 {
+			missing[sum]--
+			return true
+		}
+		if op, err := opOf(sum); sum.Op() == nil || err != nil || op != Op(fanIn{}) {
+			return false
+		}
+		for _, part := range childrenOf(g, sum) {
+			if !take(part) {
+				return false
+			}
+		}
+		return true
+	}
+	if !take(gradient) {
+		return false
+	}
+	for _, n := range missing {
+		if n > 0 {
+			return false
+		}
+	}
+	return true
+}
