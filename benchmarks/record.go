@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
 	"runtime"
 	"runtime/debug"
 	"strings"
@@ -78,22 +79,30 @@ func fileLine(path, prefix string) string {
 	return ""
 }
 
-// revision is the commit that the program was built from, with "+" when files had changed since.
+// revision is the commit that the program was built from, with "+" when files had changed since: what the build says, or else git in the folder.
 func revision() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return "unknown"
-	}
-	commit, changed := "unknown", ""
-	for _, s := range info.Settings {
-		switch {
-		case s.Key == "vcs.revision":
-			commit = s.Value
-		case s.Key == "vcs.modified" && s.Value == "true":
-			changed = "+"
+	commit, changed := "", ""
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			switch {
+			case s.Key == "vcs.revision":
+				commit = s.Value
+			case s.Key == "vcs.modified" && s.Value == "true":
+				changed = "+"
+			}
 		}
 	}
-	return commit + changed
+	if commit != "" {
+		return commit + changed
+	}
+	head, err := exec.Command("git", "rev-parse", "HEAD").Output()
+	if err != nil {
+		return "unknown"
+	}
+	if status, err := exec.Command("git", "status", "--porcelain", "--untracked-files=no").Output(); err != nil || len(status) > 0 {
+		changed = "+"
+	}
+	return strings.TrimSpace(string(head)) + changed
 }
 
 // add appends an entry for each side of a comparison; the first side is Pollen's. items is how many of unit a step treats.
