@@ -5,7 +5,7 @@
 // Brier score, calibration errors. A Bin is one group of a reliability diagram. A Detection says how well an uncertainty
 // separates out-of-distribution from in-distribution examples; out-of-distribution is the positive class, always. A
 // SelectiveRisk is the error rate among the examples a network keeps when it may decline the rest. A Comparison sets one
-// predictive distribution against another.
+// predictive distribution against another. FGSM moves images to where a network errs.
 //
 // Policy: probabilities are averaged, never log-probabilities, and every input is checked: a row that is not a
 // distribution, a NaN, a label out of range or a length that does not match is an error, not a figure. All arithmetic is

@@ -51,17 +51,26 @@ func NewPredictor(device tensor.Device, dtype tensor.DType, images Images, batch
 	if err := images.validate(); err != nil {
 		return nil, err
 	}
+	return loadPredictor(device, dtype, images, op.Batch{Size: min(batch, images.Len())}, network, nil)
+}
+
+// loadPredictor makes a Predictor of valid images whose graph has more, where more is not nil.
+func loadPredictor(device tensor.Device, dtype tensor.DType, images Images, order op.Batch,
+	network func(b *graph.Builder, x *graph.Node) *graph.Node, more func(b *graph.Builder, x, logits *graph.Node),
+) (*Predictor, error) {
 	n := images.Len()
-	batch = min(batch, n)
 	b := graph.New(dtype)
 	b.Phase = graph.Prediction
-	order := op.Batch{Size: batch}
 	pixels := b.Data("images", tensor.Uint8, n, images.Channels, images.Height, images.Width)
 	x := b.Apply(op.GatherImages{Batch: order, Mean: images.Mean, Deviation: images.Deviation}, pixels, b.Header())
-	p := b.Apply(op.Softmax{}, network(b, x))
+	logits := network(b, x)
+	p := b.Apply(op.Softmax{}, logits)
 	shape := graph.ShapeOf(p)
 	if b.Err() == nil && len(shape) != 2 {
 		return nil, errors.Errorf("langevin: predictor: the network's output has shape %v, wants [B K]", shape)
+	}
+	if more != nil {
+		more(b, x, logits)
 	}
 	if err := b.Err(); err != nil {
 		return nil, err
@@ -79,7 +88,7 @@ func NewPredictor(device tensor.Device, dtype tensor.DType, images Images, batch
 		session.Close()
 		return nil, err
 	}
-	return &Predictor{session: session, images: n, classes: shape[1], steps: (n + batch - 1) / batch}, nil
+	return &Predictor{session: session, images: n, classes: shape[1], steps: (n + order.Size - 1) / order.Size}, nil
 }
 
 // Predict writes the probabilities [images, classes] under a sample into p. Where the network draws random numbers, as with

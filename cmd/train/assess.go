@@ -9,6 +9,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -23,8 +24,14 @@ type prediction struct {
 	samples       int
 }
 
-// predict averages the probabilities of all samples of a run, weighted by their step size.
-func predict(ctx context.Context, folder string, data *datasets.Dataset, device tensor.Device, c *console) (*prediction, error) {
+// sampled is a run that has samples.
+type sampled struct {
+	*Manifest
+	network layers.Sequential
+	files   []string // of the samples
+}
+
+func openSampled(folder string) (*sampled, error) {
 	manifest, err := readManifest(folder)
 	if err != nil {
 		return nil, err
@@ -37,10 +44,42 @@ func predict(ctx context.Context, folder string, data *datasets.Dataset, device 
 	if err != nil {
 		return nil, err
 	}
-	predictor, err := langevin.NewPredictor(device, tensor.Float32, langevin.Images{
-		Pixels: data.Images, Channels: data.Channels, Height: data.Height, Width: data.Width,
-		Mean: manifest.Mean, Deviation: manifest.Deviation,
-	}, predictBatch, network.Apply)
+	files, err := bank.Files()
+	return &sampled{manifest, network, files}, err
+}
+
+// images are a data set's as the run's network sees them.
+func (r *sampled) images(data *datasets.Dataset) langevin.Images {
+	return langevin.Images{
+		Pixels: data.Images, Channels: data.Channels, Height: data.Height, Width: data.Width, Mean: r.Mean, Deviation: r.Deviation,
+	}
+}
+
+// each hands over all samples, as often as predictions are made with each. What it is for is shown.
+func (r *sampled) each(ctx context.Context, what, on string, c *console, use func(langevin.Sample) error) error {
+	shown := c.progress(what, 0, len(r.files))
+	defer shown.end()
+	for i, file := range r.files {
+		if err := ctx.Err(); err != nil {
+			return errors.Wrapf(err, "train: %s", what)
+		}
+		sample, err := langevin.ReadSample(file)
+		if err != nil {
+			return err
+		}
+		for range r.Config.passes() {
+			if err := use(sample); err != nil {
+				return errors.Wrap(err, file)
+			}
+		}
+		shown.update(i+1, on)
+	}
+	return nil
+}
+
+// predict averages the probabilities of all samples of a run, weighted by their step size.
+func (r *sampled) predict(ctx context.Context, data *datasets.Dataset, device tensor.Device, c *console) (*prediction, error) {
+	predictor, err := langevin.NewPredictor(device, tensor.Float32, r.images(data), predictBatch, r.network.Apply)
 	if err != nil {
 		return nil, err
 	}
@@ -49,30 +88,15 @@ func predict(ctx context.Context, folder string, data *datasets.Dataset, device 
 	if err != nil {
 		return nil, err
 	}
-	files, err := bank.Files()
+	probabilities := make([]float32, data.Len()*predictor.Classes())
+	err = r.each(ctx, "scores", "on "+data.Name, c, func(sample langevin.Sample) error {
+		if err := predictor.Predict(sample, probabilities); err != nil {
+			return err
+		}
+		return average.Add(probabilities, sample.Weight)
+	})
 	if err != nil {
 		return nil, err
-	}
-	probabilities := make([]float32, data.Len()*predictor.Classes())
-	shown := c.progress("scores", 0, len(files))
-	defer shown.end()
-	for i, file := range files {
-		if err := ctx.Err(); err != nil {
-			return nil, errors.Wrap(err, "train: scores")
-		}
-		sample, err := langevin.ReadSample(file)
-		if err != nil {
-			return nil, err
-		}
-		for range manifest.Config.passes() {
-			if err := predictor.Predict(sample, probabilities); err != nil {
-				return nil, errors.Wrap(err, file)
-			}
-			if err := average.Add(probabilities, sample.Weight); err != nil {
-				return nil, errors.Wrap(err, file)
-			}
-		}
-		shown.update(i+1, "on "+data.Name)
 	}
 	return &prediction{data: data, probabilities: average.Mean(), uncertainty: average.Uncertainty(), samples: average.Samples()}, nil
 }
@@ -88,8 +112,11 @@ type assessment struct {
 // assess scores a run. Entropy is the score by which the other kind is to be told.
 func assess(ctx context.Context, folder string, in, out *datasets.Dataset, device tensor.Device, c *console) (*assessment, error) {
 	a := &assessment{}
-	var err error
-	if a.in, err = predict(ctx, folder, in, device, c); err != nil {
+	run, err := openSampled(folder)
+	if err != nil {
+		return nil, err
+	}
+	if a.in, err = run.predict(ctx, in, device, c); err != nil {
 		return nil, err
 	}
 	if a.scores, err = evaluate.Score(a.in.probabilities, in.Labels, in.Classes); err != nil {
@@ -98,7 +125,7 @@ func assess(ctx context.Context, folder string, in, out *datasets.Dataset, devic
 	if out == nil {
 		return a, nil
 	}
-	if a.out, err = predict(ctx, folder, out, device, c); err != nil {
+	if a.out, err = run.predict(ctx, out, device, c); err != nil {
 		return nil, err
 	}
 	if a.detection, err = evaluate.Detect(a.in.uncertainty.Entropy, a.out.uncertainty.Entropy); err != nil {

@@ -98,7 +98,7 @@ report.html to the run folder.`,
 	root.RunE = func(command *cobra.Command, _ []string) error { return job.run(command.Context(), c) }
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(fitCommand(c), evalCommand(c), oodCommand(c), tableCommand(c), auditCommand(c), devicesCommand(c), datasetsCommand(c))
+	root.AddCommand(fitCommand(c), evalCommand(c), oodCommand(c), attackCommand(c), tableCommand(c), auditCommand(c), devicesCommand(c), datasetsCommand(c))
 	for _, command := range append(root.Commands(), root) {
 		command.Flags().SortFlags = false
 	}
@@ -148,6 +148,10 @@ func kindOf(f *pflag.Flag) string {
 		return "an integer of at least 0"
 	case "float":
 		return "a number"
+	case "float64Slice":
+		return "numbers, as in 0.1,0.2"
+	case "intSlice":
+		return "integers, as in 1,2"
 	default:
 		return "a " + f.Value.Type()
 	}

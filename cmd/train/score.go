@@ -65,41 +65,47 @@ func (s *scoring) bindFlags(command *cobra.Command) {
 
 // run scores runs, and how they tell another data set from theirs if there is one.
 func (s *scoring) run(ctx context.Context, runs []string, other string, c *console) error {
-	if other != "" {
-		if err := checkData("out", other, datasets.Names()); err != nil {
-			return err
-		}
-	}
-	if s.data != "" {
-		if err := checkData("data", s.data, datasets.Names()); err != nil {
-			return err
-		}
-	}
-	if err := checkDevice(s.device, s.threads, s.precision); err != nil {
-		return err
-	}
-	if err := s.sameData(runs); err != nil {
-		return err
-	}
-	if other == s.data {
-		return usage("train: out: %s is the runs' own kind of data", other)
-	}
-	device, err := openDevice(s.device, s.threads, s.precision, c)
+	device, in, out, err := s.open(ctx, runs, other, c)
 	if err != nil {
 		return err
 	}
 	defer device.Close()
-	in, err := loadData(ctx, s.data, datasets.Test, s.folder, c)
-	if err != nil {
-		return err
-	}
-	var out *datasets.Dataset
+	return printAssessments(ctx, runs, runs, in, out, device, c)
+}
+
+// open checks the flags, and makes ready what they name: the device, the runs' kind of data, the other kind if there is one.
+func (s *scoring) open(ctx context.Context, runs []string, other string, c *console) (
+	device tensor.Device, in, out *datasets.Dataset, err error,
+) {
 	if other != "" {
-		if out, err = loadData(ctx, other, datasets.Test, s.folder, c); err != nil {
-			return err
+		if err := checkData("out", other, datasets.Names()); err != nil {
+			return nil, nil, nil, err
 		}
 	}
-	return printAssessments(ctx, runs, runs, in, out, device, c)
+	if s.data != "" {
+		if err := checkData("data", s.data, datasets.Names()); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	if err := checkDevice(s.device, s.threads, s.precision); err != nil {
+		return nil, nil, nil, err
+	}
+	if err := s.sameData(runs); err != nil {
+		return nil, nil, nil, err
+	}
+	if other == s.data {
+		return nil, nil, nil, usage("train: out: %s is the runs' own kind of data", other)
+	}
+	if in, err = loadData(ctx, s.data, datasets.Test, s.folder, c); err != nil {
+		return nil, nil, nil, err
+	}
+	if other != "" {
+		if out, err = loadData(ctx, other, datasets.Test, s.folder, c); err != nil {
+			return nil, nil, nil, err
+		}
+	}
+	device, err = openDevice(s.device, s.threads, s.precision, c)
+	return device, in, out, err
 }
 
 // sameData takes the runs' data set where none was given.
