@@ -4,12 +4,13 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 
 	"github.com/pkg/errors"
 )
 
-// Host is the device that runs on the CPU. Chains are shared out to threads, whole; what is left over runs chain after chain with
-// the tiles of each launch shared out.
+// Host is the device that runs on the CPU. Where there are as many chains as threads, a thread runs some steps of one chain and then takes the
+// next one; fewer run chain after chain, with the tiles of each launch shared out.
 type Host struct {
 	mu   sync.Mutex // one schedule at a time has the threads
 	pool *pool
@@ -50,8 +51,8 @@ type hostRunner struct {
 	private   [][]byte // one per worker
 	args      []Args   // one per worker
 
-	steps           int
-	launch, phase   int // where the tiles shared out at present belong
+	remaining       []remaining // per chain, where workers run whole ones
+	launch, phase   int         // where the tiles shared out at present belong
 	byChain, byTile func(worker, item int)
 	closed          bool
 }
@@ -85,15 +86,12 @@ func (h *Host) Load(s Schedule) (Runner, error) {
 		workspace: manyBytes(slots, workspace),
 		private:   manyBytes(h.pool.workers, private),
 		args:      make([]Args, h.pool.workers),
+		remaining: make([]remaining, s.Chains),
 	}
 	if s.Keeps {
 		r.kept = manyBytes(s.Chains, s.Bytes[Chain])
 	}
-	r.byChain = func(worker, chain int) {
-		for range r.steps {
-			r.wholeStep(worker, chain)
-		}
-	}
+	r.byChain = r.turns
 	r.byTile = func(worker, tile int) {
 		r.launches[r.launch].Host.Phases[r.phase].Run(&r.args[worker], tile)
 	}
@@ -121,16 +119,15 @@ func (r *hostRunner) Run(steps int) error {
 	if r.closed || r.host.pool.closed.Load() {
 		return errors.New("tensor: host: run after close")
 	}
-	workers := r.host.pool.workers
-	whole := len(r.chains) / workers * workers
-	if workers == 1 {
-		whole = 0 // the same work, without the detour
+	// With one worker it is the same work, without the detour.
+	if workers := r.host.pool.workers; workers > 1 && len(r.chains) >= workers {
+		for chain := range r.remaining {
+			r.remaining[chain].steps.Store(int32(steps))
+		}
+		r.host.pool.run(workers, r.byChain)
+		return nil
 	}
-	if whole > 0 {
-		r.steps = steps
-		r.host.pool.run(whole, r.byChain)
-	}
-	for chain := whole; chain < len(r.chains); chain++ {
+	for chain := range r.chains {
 		for range steps {
 			for i := range r.launches {
 				r.sharedLaunch(i, chain)
@@ -138,6 +135,41 @@ func (r *hostRunner) Run(steps int) error {
 		}
 	}
 	return nil
+}
+
+// turnSteps is how many steps of a chain a worker makes before it takes the next chain. It is small, so that all workers end at nearly the same time.
+const turnSteps = 8
+
+// remaining is what a chain has still to do of a Run.
+type remaining struct {
+	taken atomic.Bool // a worker is at it
+	steps atomic.Int32
+}
+
+// turns makes some steps of the chain that has the most left, and goes on so until no chain has any but those that other workers are at, who go on too.
+func (r *hostRunner) turns(worker, _ int) {
+	for {
+		next, most := -1, int32(0)
+		for chain := range r.remaining {
+			if left := r.remaining[chain].steps.Load(); left > most && !r.remaining[chain].taken.Load() {
+				next, most = chain, left
+			}
+		}
+		if next < 0 {
+			return
+		}
+		if !r.remaining[next].taken.CompareAndSwap(false, true) {
+			continue
+		}
+		// Another worker may have made the chain's last steps since the look.
+		left := r.remaining[next].steps.Load()
+		steps := min(left, turnSteps)
+		for range steps {
+			r.wholeStep(worker, next)
+		}
+		r.remaining[next].steps.Store(left - steps)
+		r.remaining[next].taken.Store(false)
+	}
 }
 
 // wholeStep runs one step of a chain on one worker.
