@@ -51,8 +51,9 @@ type hostRunner struct {
 	private   [][]byte // one per worker
 	args      []Args   // one per worker
 
-	remaining       []remaining // per chain, where workers run whole ones
-	launch, phase   int         // where the tiles shared out at present belong
+	remaining       []remaining  // per chain, where workers run whole ones
+	begun           atomic.Int64 // chains that a worker makes alone, or has made
+	launch, phase   int          // where the tiles shared out at present belong
 	byChain, byTile func(worker, item int)
 	closed          bool
 }
@@ -124,6 +125,7 @@ func (r *hostRunner) Run(steps int) error {
 		for chain := range r.remaining {
 			r.remaining[chain].steps.Store(int32(steps))
 		}
+		r.begun.Store(0)
 		r.host.pool.run(workers, r.byChain)
 		return nil
 	}
@@ -137,6 +139,10 @@ func (r *hostRunner) Run(steps int) error {
 	return nil
 }
 
+// sharedChains is how many chains of each worker are shared out a few steps at a time. The ones before are made whole: to look for the chain that has the most
+// left takes a look at each.
+const sharedChains = 4
+
 // turnSteps is how many steps of a chain a worker makes before it takes the next chain. It is small, so that all workers end at nearly the same time.
 const turnSteps = 8
 
@@ -146,11 +152,18 @@ type remaining struct {
 	steps atomic.Int32
 }
 
-// turns makes some steps of the chain that has the most left, and goes on so until no chain has any but those that other workers are at, who go on too.
+// turns makes whole chains while there are many. Then it makes some steps of the chain that has the most left, and goes on so until no chain has any but
+// those that other workers are at, who go on too.
 func (r *hostRunner) turns(worker, _ int) {
+	alone := max(0, len(r.chains)-sharedChains*len(r.args))
+	for chain := int(r.begun.Add(1)) - 1; chain < alone; chain = int(r.begun.Add(1)) - 1 {
+		for range r.remaining[chain].steps.Load() {
+			r.wholeStep(worker, chain)
+		}
+	}
 	for {
 		next, most := -1, int32(0)
-		for chain := range r.remaining {
+		for chain := alone; chain < len(r.remaining); chain++ {
 			if left := r.remaining[chain].steps.Load(); left > most && !r.remaining[chain].taken.Load() {
 				next, most = chain, left
 			}
@@ -175,8 +188,9 @@ func (r *hostRunner) turns(worker, _ int) {
 // wholeStep runs one step of a chain on one worker.
 func (r *hostRunner) wholeStep(worker, chain int) {
 	a := &r.args[worker]
+	r.aim(a, worker, worker, chain)
 	for i := range r.launches {
-		r.aim(a, i, worker, worker, chain)
+		a.launch = &r.launches[i]
 		for _, phase := range r.launches[i].Host.Phases {
 			for tile := range phase.Tiles {
 				phase.Run(a, tile)
@@ -188,7 +202,8 @@ func (r *hostRunner) wholeStep(worker, chain int) {
 // sharedLaunch runs one launch of a chain on all workers.
 func (r *hostRunner) sharedLaunch(i, chain int) {
 	for w := range r.args {
-		r.aim(&r.args[w], i, w, 0, chain)
+		r.aim(&r.args[w], w, 0, chain)
+		r.args[w].launch = &r.launches[i]
 	}
 	r.launch = i
 	for phase := range r.launches[i].Host.Phases {
@@ -197,9 +212,8 @@ func (r *hostRunner) sharedLaunch(i, chain int) {
 	}
 }
 
-// aim points a worker's arguments at a launch, a chain and the scratch memory of a slot.
-func (r *hostRunner) aim(a *Args, launch, worker, slot, chain int) {
-	a.launch = &r.launches[launch]
+// aim points a worker's arguments at a chain and the scratch memory of a slot.
+func (r *hostRunner) aim(a *Args, worker, slot, chain int) {
 	a.base = [arenas][]byte{Shared: r.shared, Chain: r.chains[chain], Scratch: r.scratch[slot]}
 	a.workspace = r.workspace[slot]
 	a.private = r.private[worker]

@@ -66,7 +66,7 @@ func newTally(chains int) *tally {
 
 func TestHostRunsChains(t *testing.T) {
 	for _, threads := range []int{1, 2, 3} {
-		for _, chains := range []int{1, 2, 3, 7} {
+		for _, chains := range []int{1, 2, 3, 7, 31} {
 			host := NewHost(threads)
 			s := newTally(chains)
 			r, err := host.Load(s.schedule)
@@ -87,8 +87,10 @@ func TestHostRunsChains(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			if err := r.Run(3); err != nil {
-				t.Fatal(err)
+			for steps := 1; steps <= 2; steps++ {
+				if err := r.Run(steps); err != nil {
+					t.Fatal(err)
+				}
 			}
 			for chain := range chains {
 				n := make([]float64, 33)
