@@ -86,12 +86,13 @@ func TestConjugate(t *testing.T) {
 			v.Posterior = langevin.Posterior{DataSize: regressionData, Prior: langevin.Gaussian(regressionPrior)}
 			v.InitialDeviation = 0.2
 			mu, variance := fitRegression(t, v)
+			tolerance := 0.03 * math.Sqrt(12*3000/float64(chainsOf(t, 12)*stepsOf(t, 3000)))
 			for i := range mu {
 				deviation := math.Sqrt(covariance.At(i, i))
-				if !(math.Abs(mu[i]-mean.AtVec(i)) < 0.03*deviation) {
+				if !(math.Abs(mu[i]-mean.AtVec(i)) < tolerance*deviation) {
 					t.Errorf("mean %d is %.4f, want %.4f: off by %.3f posterior deviations", i, mu[i], mean.AtVec(i), (mu[i]-mean.AtVec(i))/deviation)
 				}
-				if want := 1 / precision.At(i, i); !(math.Abs(variance[i]/want-1) < 0.03) {
+				if want := 1 / precision.At(i, i); !(math.Abs(variance[i]/want-1) < tolerance) {
 					t.Errorf("variance %d is %.5f, want %.5f; the marginal's is %.5f", i, variance[i], want, covariance.At(i, i))
 				}
 			}
@@ -119,7 +120,8 @@ func TestConjugate(t *testing.T) {
 // fitRegression returns the means and variances of q, averaged over chains.
 func fitRegression(t *testing.T, v langevin.BayesByBackprop) (mu, variance []float64) {
 	t.Helper()
-	const steps, chains, row = 3000, 12, regressionFeatures + 1
+	const row = regressionFeatures + 1
+	steps, chains := stepsOf(t, 3000), chainsOf(t, 12)
 	b := graph.New(tensor.Float32)
 	images := b.Data("images", tensor.Uint8, regressionData, 1, 1, row)
 	batch := op.Batch{Size: regressionData / regressionBatches, Shuffled: true}
@@ -132,7 +134,7 @@ func fitRegression(t *testing.T, v langevin.BayesByBackprop) (mu, variance []flo
 	loss, _ = v.Loss(b, q, loss)
 	rates := make([]float64, steps)
 	for i := range rates {
-		rates[i] = 0.03 * math.Pow(1e-2, float64(i)/steps)
+		rates[i] = 0.03 * math.Pow(1e-2, float64(i)/float64(steps))
 	}
 	parameters := b.Parameters()
 	optimizers.Update(b, optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}, parameters, b.Gradients(loss, parameters...), b.Table("rates", rates))
@@ -159,8 +161,8 @@ func fitRegression(t *testing.T, v langevin.BayesByBackprop) (mu, variance []flo
 		means, rhos := values(t, session, "linear.weight.mu", chain, len(mu)), values(t, session, "linear.weight.rho", chain, len(mu))
 		for i := range mu {
 			sigma := softplus(rhos[i])
-			mu[i] += means[i] / chains
-			variance[i] += sigma * sigma / chains
+			mu[i] += means[i] / float64(chains)
+			variance[i] += sigma * sigma / float64(chains)
 		}
 	}
 	return mu, variance

@@ -56,6 +56,10 @@ func (c ControlVariates) Attach(b *graph.Builder, sampler Sampler, posterior Pos
 		b.Fail(errors.Errorf("langevin: control variates: the graph draws random numbers in %d places: no gradient of all data is known at the anchor",
 			streams-len(parameters)))
 	}
+	if p, ok := sampler.(PSGLD); ok && p.Gamma.needsCurvature() {
+		b.Fail(errors.Errorf("langevin: control variates: psgld with Gamma %q, which is the curvature's at theta alone; wants %q or %q",
+			p.Gamma, GammaFrozen, GammaNone))
+	}
 	if b.Err() != nil {
 		return nil, b.Err()
 	}
@@ -64,7 +68,7 @@ func (c ControlVariates) Attach(b *graph.Builder, sampler Sampler, posterior Pos
 		anchor := b.State(parameter.Name()+anchorSuffix, nil, graph.ShapeOf(parameter)...)
 		both, places[parameter] = append(both, anchor), anchor
 	}
-	gradients := b.Gradients(b.Apply(op.Add{}, loss, b.Substitute(loss, places)), both...)
+	sampler, gradients := survey(b, sampler, b.Apply(op.Add{}, loss, b.Substitute(loss, places)), both)
 	estimates := make([]*graph.Node, len(parameters))
 	for i, parameter := range parameters {
 		shape, slope := graph.ShapeOf(parameter), gradients[len(parameters)+i]

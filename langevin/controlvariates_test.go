@@ -205,7 +205,8 @@ func checkReduction(t *testing.T, d table, prior langevin.Prior, anchor []float6
 //
 //	theta' = theta - h (A_j (theta - c) + A c) + sqrt(2hT) xi
 func TestControlVariatesMoments(t *testing.T) {
-	const chains, burnIn, steps, h, temperature = 300, 20, 40, 0.04, 0.02
+	const burnIn, steps, h, temperature = 20, 40, 0.04, 0.02
+	chains := chainsOf(t, 300)
 	d := newTable(12, 1, 2, false, false)
 	prior := langevin.Gaussian(0.5)
 	for _, refresh := range []int{0, 1, 5, 17} {

@@ -32,7 +32,7 @@ func (e exactRun) build(t testing.TB) (b *graph.Builder, walk langevin.Walk, str
 	b = graph.New(tensor.Float64)
 	w := b.Parameter(parameterName, e.start, e.dimensions)
 	stream = b.Stream()
-	potential := b.Apply(target{e.field, 0, 1, stream}, w, b.Header())
+	potential := e.field.potential(b, w)
 	walk, err := e.sampler.Attach(b, langevin.Target{
 		Potential: potential, Temperature: e.temperature, Quantities: []langevin.Quantity{{Name: "w", Node: w}},
 	})

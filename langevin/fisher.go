@@ -81,27 +81,17 @@ func (u fisherUpdate) Lower(l *graph.Lowering) {
 }
 
 func fisherTile[T float32 | float64](u fisherUpdate, a *tensor.Args, lo, hi int) float64 {
-	slope, header := slopeOf[T](u.prior, u.dataSize), tensor.Slice[uint64](a, 6)
-	rate, temperature := op.Entry(tensor.Slice[T](a, 4), header), op.Entry(tensor.Slice[T](a, 5), header)
-	scale := T(noiseScale(float64(rate)/float64(u.dataSize), float64(temperature), 1))
-	keep, damping := T(u.keep(header[graph.HeaderStep])), T(u.psgld.Lambda)
-	address := op.AddressOf(header, u.stream)
+	s := preconditionedOf[T](u.psgldUpdate, a, 4, lo, hi)
 	var gradients [random.BlockSize]T
 	var z [random.BlockSize]float32
-	statistic := 0.0
-	for ; lo < hi; lo += random.BlockSize {
-		to := min(lo+random.BlockSize, hi)
-		w, g, v := tensor.Slice[T](a, 1)[lo:to], gradients[:to-lo], tensor.Slice[T](a, 3)[lo:to]
-		statistic += slope.fill(g, w, tensor.Slice[T](a, 2)[lo:to])
-		if temperature > 0 {
-			random.NormalBlock(address, lo/random.BlockSize, &z)
-		}
+	for from := 0; from < len(s.w); from += random.BlockSize {
+		w, v, g := s.block(from, &gradients, &z)
 		for i, theta := range w {
-			v[i] = T(keep*v[i]) + T(T((1-keep)*g[i])*g[i])
-			precondition := 1 / (damping + v[i])
+			v[i] = T(s.keep*v[i]) + T(T((1-s.keep)*g[i])*g[i])
+			precondition := 1 / (s.lambda + v[i])
 			root := T(math.Sqrt(float64(precondition)))
-			w[i] = op.Descend(theta, rate, T(precondition*g[i])) + T(T(scale*root)*T(z[i]))
+			w[i] = op.Descend(theta, s.rate, T(precondition*g[i])) + T(T(s.scale*root)*T(z[i]))
 		}
 	}
-	return statistic
+	return s.virial
 }

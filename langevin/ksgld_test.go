@@ -255,6 +255,9 @@ func TestKSGLDMoments(t *testing.T) {
 		p := c.p
 		t.Run(fmt.Sprintf("%d x %d", p.outputs, p.inputs), func(t *testing.T) {
 			h := 0.4 / float64(p.examples)
+			if c.chains > 1 {
+				c.chains = chainsOf(t, c.chains)
+			}
 			s, _ := p.load(t, tensor.Float32, k, c.chains, h, c.temperature)
 			advance(t, s, k.FreezeAt+gaussianBurnIn)
 			n := p.inputs * p.outputs
@@ -292,7 +295,7 @@ func TestKSGLDMoments(t *testing.T) {
 				"ten percent more drift": chainOf(1.1, c.temperature),
 				"half the step":          func(step float64) process { return euler(step/2, 1, c.temperature, 0) },
 			} {
-				if z := largest(out.zScores(wrong)); z < zLimit {
+				if z := largest(out.zScores(wrong)); z < zLimit && !powerless(out.foreseen(chainOf(1, c.temperature), wrong)) {
 					t.Errorf("%s: not noticed: z = %.1f", name, z)
 				}
 			}

@@ -231,15 +231,7 @@ func TestMomentumShapes(t *testing.T) {
 						t.Errorf("statistic %d: z = %.1f", i, z)
 					}
 				}
-				for name, wrong := range s.wrong {
-					worst := 0.0
-					for _, z := range scores(averages, steps, wrong) {
-						worst = math.Max(worst, math.Abs(z))
-					}
-					if worst < zLimit {
-						t.Errorf("%s: not noticed: z = %.1f", name, worst)
-					}
-				}
+				s.checkWrong(t, averages, steps)
 			})
 		}
 	}

@@ -55,7 +55,8 @@ func integral(mu, sigma float64, f func(w float64) float64) float64 {
 
 // TestDivergence compares both forms of KL(q || prior) with quadrature: the formula to rounding, the other on average over steps.
 func TestDivergence(t *testing.T) {
-	const n, steps = 33, 4000
+	const n = 33
+	steps := stepsOf(t, 4000)
 	mu, rho := spread(n)
 	for _, prior := range []langevin.Prior{
 		langevin.Flat(), langevin.Gaussian(0.6), langevin.Laplace(0.4), langevin.StudentT(3, 0.5), langevin.ScaleMixture(0.3, 1.5, 0.2),
@@ -85,11 +86,11 @@ func TestDivergence(t *testing.T) {
 						squares += d * d
 					}
 				}
-				if deviation := math.Sqrt(squares / steps); closedForm != (deviation < 1e-9) {
+				if deviation := math.Sqrt(squares / float64(steps)); closedForm != (deviation < 1e-9) {
 					t.Errorf("a step is off by %v on average", deviation)
 				}
 				if z := sum / math.Sqrt(squares); !closedForm && !(math.Abs(z) < zLimit) {
-					t.Errorf("log q - log p is %v on average, quadrature has %v: z = %.1f", want+sum/steps, want, z)
+					t.Errorf("log q - log p is %v on average, quadrature has %v: z = %.1f", want+sum/float64(steps), want, z)
 				}
 			})
 		}

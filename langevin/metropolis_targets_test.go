@@ -61,7 +61,7 @@ func TestCorrelated(t *testing.T) {
 	scale := temperature / (f.A*f.C - f.B*f.B)
 	for name, sampler := range samplersFor(5) {
 		t.Run(name, func(t *testing.T) {
-			traces := exactRun{field: f, dimensions: 2, chains: 8, temperature: temperature, sampler: sampler, start: from(0.5)}.draw(t, 400, 3)
+			traces := exactRun{field: f, dimensions: 2, chains: chainsOf(t, 8), temperature: temperature, sampler: sampler, start: from(0.5)}.draw(t, stepsOf(t, 400), 3)
 			for i := range 2 {
 				checkExpected(t, fmt.Sprint("mean ", i), traceOf(t, traces, "w", i), 0)
 			}
@@ -86,7 +86,7 @@ func TestIllConditioned(t *testing.T) {
 		{Leaps: 4, Jitter: 0.3, Masses: map[string][]float64{parameterName: masses}},
 	} {
 		sampler := langevin.Metropolis{Proposal: hmc, StepSize: 0.01, Warmup: 200, AcceptanceRate: 0.8}
-		traces := exactRun{field: f, dimensions: classes, chains: 8, temperature: 1, sampler: sampler, start: from(0.1)}.draw(t, 300, 1)
+		traces := exactRun{field: f, dimensions: classes, chains: chainsOf(t, 8), temperature: 1, sampler: sampler, start: from(0.1)}.draw(t, stepsOf(t, 300), 1)
 		for i := range classes {
 			checkExpected(t, fmt.Sprint("mean ", i), traceOf(t, traces, "w", i), 0)
 			checkExpected(t, fmt.Sprint("variance ", i), functionTrace(t, traces, "w", func(x []float64) float64 { return x[0] * x[0] }, i), 1/f.curvature(i))
@@ -103,9 +103,9 @@ func TestThousandDimensions(t *testing.T) {
 	const dimensions, temperature = 1000, 0.7
 	f := bowl{0.5, 2}
 	traces := exactRun{
-		field: f, dimensions: dimensions, chains: 4, temperature: temperature, start: from(0),
+		field: f, dimensions: dimensions, chains: chainsOf(t, 4), temperature: temperature, start: from(0),
 		sampler: langevin.Metropolis{Proposal: langevin.HMC{Leaps: 8, Jitter: 0.2}, StepSize: 0.1, Warmup: 100},
-	}.draw(t, 100, 1)
+	}.draw(t, stepsOf(t, 100), 1)
 	for class := range classes {
 		var elements []int
 		for i := class; i < dimensions; i += classes {
@@ -160,8 +160,8 @@ func TestEdgeOfSupport(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			session := load(t, b, graph.LoadOptions{Seed: runSeed, Chains: 8}, 0)
-			traces := drawn(t, session, walk, 500, 2)
+			session := load(t, b, graph.LoadOptions{Seed: runSeed, Chains: chainsOf(t, 8)}, 0)
+			traces := drawn(t, session, walk, stepsOf(t, 500), 2)
 			for i := range 2 {
 				checkExpected(t, "mean", traceOf(t, traces, "w", i), temperature)
 				checkExpected(t, "square", functionTrace(t, traces, "w", func(x []float64) float64 { return x[0] * x[0] }, i), 2*temperature*temperature)
@@ -201,7 +201,7 @@ func TestMixtureCoverage(t *testing.T) {
 		"random walk": langevin.Metropolis{Proposal: langevin.RandomWalk{}, StepSize: 5},
 		"HMC":         langevin.Metropolis{Proposal: langevin.HMC{Leaps: 6, Jitter: 0.5}, StepSize: 0.6},
 	} {
-		traces := exactRun{field: f, dimensions: 1, chains: 16, temperature: 1, sampler: sampler, start: from(3)}.draw(t, 600, 5)
+		traces := exactRun{field: f, dimensions: 1, chains: chainsOf(t, 16), temperature: 1, sampler: sampler, start: from(3)}.draw(t, stepsOf(t, 600), 5)
 		checkExpected(t, name+": share", functionTrace(t, traces, "w", func(x []float64) float64 { return heaviside(x[0]) }, 0), 2./3)
 		checkExpected(t, name+": mean", traceOf(t, traces, "w", 0), f.Distance/3)
 	}
@@ -218,4 +218,12 @@ func (f twins) at(theta, slope []float64) float64 {
 		slope[i] = (right*(x-f.Distance) + left*(x+f.Distance)) / (right + left)
 	}
 	return u
+}
+
+func (f twins) potential(b *graph.Builder, w *graph.Node) *graph.Node {
+	logarithm := func(center, share float64) *graph.Node {
+		squares := b.Apply(op.Squared{}, b.Apply(op.Scale{Factor: 1, Offset: -center}, w))
+		return b.Apply(op.Scale{Factor: -0.5, Offset: math.Log(share)}, squares)
+	}
+	return b.Apply(op.Negate{}, b.Apply(op.Sum{}, b.Apply(op.LogAddExp{}, logarithm(f.Distance, 2), logarithm(-f.Distance, 1))))
 }

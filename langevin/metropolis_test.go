@@ -295,7 +295,7 @@ func lines() map[string]equilibrium {
 
 // TestMetropolisMoments: in one dimension, at step sizes at which many proposals are refused, draws have the target's moments.
 func TestMetropolisMoments(t *testing.T) {
-	const chains, draws = 48, 400
+	chains, draws := chainsOf(t, 48), stepsOf(t, 400)
 	for _, row := range exactRows() {
 		for name, line := range lines() {
 			t.Run(row.name+"/"+name, func(t *testing.T) {

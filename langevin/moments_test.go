@@ -134,10 +134,19 @@ type theory func(step float64) process
 // zScores compare the outcome with a theory: sums over elements of (average - expectation) / standard error, divided by the root of their
 // number.
 func (o outcome) zScores(of theory) map[string]float64 {
+	return o.compare(of, func(i int) moments { return o.elements[i] })
+}
+
+// foreseen is the largest z of a wrong theory that is to be expected when another is right.
+func (o outcome) foreseen(right, wrong theory) float64 {
+	return largest(o.compare(wrong, func(i int) moments { return right(o.h * o.preconditioner[i]).expected() }))
+}
+
+func (o outcome) compare(of theory, element func(i int) moments) map[string]float64 {
 	z := map[string]float64{}
-	for i, got := range o.elements {
+	for i := range o.elements {
 		p := of(o.h * o.preconditioner[i])
-		want, sigma := p.expected(), p.errors(gaussianSteps)
+		got, want, sigma := element(i), p.expected(), p.errors(gaussianSteps)
 		z["mean"] += (got.mean - want.mean) / sigma.mean
 		z["variance"] += (got.square - want.square) / sigma.square
 		z["lag 1"] += (got.lag - want.lag) / sigma.lag
@@ -163,8 +172,8 @@ func largest(z map[string]float64) float64 {
 func TestStationaryMoments(t *testing.T) {
 	for _, row := range rows() {
 		for _, g := range []gaussianRun{
-			{dimensions: 1, chains: 150, k: 2, dataSize: 10, step: 0.15, temperature: 1},
-			{dimensions: 2, chains: 80, k: 0.5, noise: 1.5, dataSize: 100, step: 0.4, temperature: 0.5},
+			{dimensions: 1, chains: chainsOf(t, 150), k: 2, dataSize: 10, step: 0.15, temperature: 1},
+			{dimensions: 2, chains: chainsOf(t, 80), k: 0.5, noise: 1.5, dataSize: 100, step: 0.4, temperature: 0.5},
 			{dimensions: 1000, chains: 1, k: 3, noise: 0.7, dataSize: 1, step: 0.1, temperature: 2},
 			{dimensions: 1000, chains: 1, k: 1, dataSize: 50, prior: langevin.Gaussian(0.5), step: 0.05, temperature: 1},
 		} {
@@ -179,22 +188,26 @@ func TestStationaryMoments(t *testing.T) {
 						t.Errorf("%s: z = %.1f", name, z)
 					}
 				}
-				want := 0.0
+				want, variance := 0.0, 0.0
 				for _, preconditioner := range out.preconditioner {
 					// theta . grad U has this mean, since the gradient's noise is independent of theta.
-					want += g.curvature() * right(out.h*preconditioner).at(0) / float64(len(out.preconditioner))
+					p := right(out.h * preconditioner)
+					want += g.curvature() * p.at(0) / float64(len(out.preconditioner))
+					variance += square(g.curvature() * p.errors(gaussianSteps).square / float64(len(out.preconditioner)))
 				}
-				if math.Abs(out.temperature/want-1) > 0.02 {
-					t.Errorf("configurational temperature is %.4g, want %.4g", out.temperature, want)
+				// The gradient's noise adds theta z, of which this is but a bound.
+				noise := g.noise / (g.curvature() * math.Sqrt(float64(len(out.preconditioner)*gaussianSteps)))
+				if z := (out.temperature - want) / math.Sqrt(variance+noise*noise); !(math.Abs(z) < zLimit) {
+					t.Errorf("configurational temperature is %.4g, want %.4g: z = %.1f", out.temperature, want, z)
 				}
-				checkOtherTheories(t, row, g, out)
+				checkOtherTheories(t, row, g, out, right)
 			})
 		}
 	}
 }
 
 // checkOtherTheories makes sure that the outcome refutes theories which are a little off.
-func checkOtherTheories(t *testing.T, row row, g gaussianRun, out outcome) {
+func checkOtherTheories(t *testing.T, row row, g gaussianRun, out outcome, right theory) {
 	t.Helper()
 	k, temperature := g.curvature(), g.temperature
 	for name, other := range map[string]theory{
@@ -204,11 +217,17 @@ func checkOtherTheories(t *testing.T, row row, g gaussianRun, out outcome) {
 		"five percent more noise": func(step float64) process { return row.chain(step, k, 1.1*temperature, 1.05*g.noise) },
 		"ten percent more drift":  func(step float64) process { return row.chain(step, 1.1*k, temperature, g.noise) },
 	} {
+		if powerless(out.foreseen(right, other)) && !gross[name] {
+			continue
+		}
 		if z := largest(out.zScores(other)); z < zLimit {
 			t.Errorf("%s: not noticed: z = %.1f", name, z)
 		}
 	}
 }
+
+// gross are the wrong theories that are refuted on every device.
+var gross = map[string]bool{"half the noise": true, "twice the drift": true}
 
 // tampered is a sampler that gets another force than it should.
 type tampered struct {

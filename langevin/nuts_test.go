@@ -15,7 +15,7 @@ import (
 
 // TestNUTSMoments: with a step size so large that trajectories' energies err, and so that their points' weights matter, draws have the target's moments.
 func TestNUTSMoments(t *testing.T) {
-	const chains, draws = 64, 300
+	chains, draws := chainsOf(t, 64), stepsOf(t, 300)
 	for name, line := range lines() {
 		t.Run(name, func(t *testing.T) {
 			traces := exactRun{
@@ -28,7 +28,8 @@ func TestNUTSMoments(t *testing.T) {
 				t.Errorf("the mean acceptance is %v: the step is too small for a test", rate)
 			}
 			potentials := functionTrace(t, traces, "w", func(x []float64) float64 { return line.field.at(x, make([]float64, 1)) }, 0)
-			if !slices.EqualFunc(potentials, traceOf(t, traces, langevin.TracePotential, 0), slices.Equal[[]float64]) {
+			same := func(a, b []float64) bool { return slices.EqualFunc(a, b, alike) }
+			if !slices.EqualFunc(potentials, traceOf(t, traces, langevin.TracePotential, 0), same) {
 				t.Error("potentials and draws do not belong together")
 			}
 		})
@@ -53,8 +54,8 @@ func TestNUTSPlane(t *testing.T) {
 	f, temperature := valley{2, 1.2, 1}, 0.5
 	scale := temperature / (f.A*f.C - f.B*f.B)
 	traces := exactRun{
-		field: f, dimensions: 2, chains: 16, temperature: temperature, sampler: langevin.NUTS{StepSize: 0.9}, start: from(0.2),
-	}.draw(t, 800, 1)
+		field: f, dimensions: 2, chains: chainsOf(t, 16), temperature: temperature, sampler: langevin.NUTS{StepSize: 0.9}, start: from(0.2),
+	}.draw(t, stepsOf(t, 800), 1)
 	product := func(x []float64) float64 { return x[0] * x[1] }
 	checkExpected(t, "xx", functionTrace(t, traces, "w", product, 0, 0), scale*f.C)
 	checkExpected(t, "xy", functionTrace(t, traces, "w", product, 0, 1), -scale*f.B)

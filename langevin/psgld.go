@@ -110,8 +110,7 @@ func (u psgldUpdate) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 func (u psgldUpdate) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
-	host := graph.Pick(l, op.UpdateHost[float32](n, psgldTile[float32](u)), op.UpdateHost[float64](n, psgldTile[float64](u)))
-	l.Emit("psgld_update", n, host, u.arguments(l)...)
+	l.Emit("psgld_update", n, updateTiles(l, n, u, psgldTile[float32], psgldTile[float64]), u.arguments(l)...)
 }
 
 func (u psgldUpdate) arguments(l *graph.Lowering) []tensor.Argument {
@@ -130,31 +129,52 @@ func (u psgldUpdate) freezeAt() int {
 	return math.MaxInt32
 }
 
-func psgldTile[T float32 | float64](u psgldUpdate) func(a *tensor.Args, lo, hi int) float64 {
-	slope := slopeOf[T](u.prior, u.dataSize)
-	lambda := T(u.psgld.Lambda)
-	return func(a *tensor.Args, lo, hi int) float64 {
-		header := tensor.Slice[uint64](a, 6)
-		rate, temperature := op.Entry(tensor.Slice[T](a, 4), header), op.Entry(tensor.Slice[T](a, 5), header)
-		scale := T(noiseScale(float64(rate)/float64(u.dataSize), float64(temperature), 1))
-		keep := T(u.keep(header[graph.HeaderStep]))
-		w, dw, second := tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi], tensor.Slice[T](a, 3)[lo:hi]
-		address := op.AddressOf(header, u.stream)
-		var gradients [random.BlockSize]T
-		var z [random.BlockSize]float32
-		statistic := 0.0
-		for from := 0; from < len(w); from += random.BlockSize {
-			w, dw, v := w[from:min(from+random.BlockSize, len(w))], dw[from:], second[from:]
-			g := gradients[:len(w)]
-			statistic += slope.fill(g, w, dw)
-			if temperature > 0 {
-				random.NormalBlock(address, (lo+from)/random.BlockSize, &z)
-			}
-			// sqrt(2 h T G) is noiseScale(h, T, 1) sqrt(G): G differs from element to element.
-			kernel.PSGLD(w, v, g, z[:], keep, lambda, rate, scale)
-		}
-		return statistic
+func psgldTile[T float32 | float64](u psgldUpdate, a *tensor.Args, lo, hi int) float64 {
+	s := preconditionedOf[T](u, a, 4, lo, hi)
+	var gradients [random.BlockSize]T
+	var z [random.BlockSize]float32
+	for from := 0; from < len(s.w); from += random.BlockSize {
+		w, v, g := s.block(from, &gradients, &z)
+		// sqrt(2 h T G) is noiseScale(h, T, 1) sqrt(G): G differs from element to element.
+		kernel.PSGLD(w, v, g, z[:], s.keep, s.lambda, s.rate, s.scale)
 	}
+	return s.virial
+}
+
+// preconditioned is the move of a tile's parameters w by a preconditioner that is made of V, block by block.
+type preconditioned[T float32 | float64] struct {
+	w, dw, v                  []T
+	rate, scale, keep, lambda T
+	h, temperature            float64
+	slope                     slope[T]
+	noise                     random.Address
+	first                     int // block of noise
+	virial                    float64
+}
+
+// preconditionedOf reads what a launch's tile lo to hi needs: w, dw and V from argument 1 on, from argument rates on the tables and the header.
+func preconditionedOf[T float32 | float64](u psgldUpdate, a *tensor.Args, rates, lo, hi int) preconditioned[T] {
+	header := tensor.Slice[uint64](a, rates+2)
+	rate, temperature := op.Entry(tensor.Slice[T](a, rates), header), op.Entry(tensor.Slice[T](a, rates+1), header)
+	s := preconditioned[T]{
+		w: tensor.Slice[T](a, 1)[lo:hi], dw: tensor.Slice[T](a, 2)[lo:hi], v: tensor.Slice[T](a, 3)[lo:hi],
+		rate: rate, keep: T(u.keep(header[graph.HeaderStep])), lambda: T(u.psgld.Lambda),
+		h: float64(rate) / float64(u.dataSize), temperature: float64(temperature),
+		slope: slopeOf[T](u.prior, u.dataSize), noise: op.AddressOf(header, u.stream), first: lo / random.BlockSize,
+	}
+	s.scale = T(noiseScale(s.h, s.temperature, 1))
+	return s
+}
+
+// block begins the move of the block at from: it fills in the gradients of U/N and, above temperature 0, the noise.
+func (s *preconditioned[T]) block(from int, gradients *[random.BlockSize]T, z *[random.BlockSize]float32) (w, v, g []T) {
+	to := min(from+random.BlockSize, len(s.w))
+	w, v, g = s.w[from:to], s.v[from:to], gradients[:to-from]
+	s.virial += s.slope.fill(g, w, s.dw[from:])
+	if s.temperature > 0 {
+		random.NormalBlock(s.noise, s.first+from/random.BlockSize, z)
+	}
+	return w, v, g
 }
 
 // keep is how much of V stays in a step.

@@ -89,35 +89,25 @@ func (u curvedUpdate) Lower(l *graph.Lowering) {
 }
 
 func curvedTile[T float32 | float64](u curvedUpdate, a *tensor.Args, lo, hi int) float64 {
-	slope, header := slopeOf[T](u.prior, u.dataSize), tensor.Slice[uint64](a, 8)
-	rate, temperature := op.Entry(tensor.Slice[T](a, 6), header), op.Entry(tensor.Slice[T](a, 7), header)
-	h := float64(rate) / float64(u.dataSize)
-	scale, drift := T(noiseScale(h, float64(temperature), 1)), T(h*float64(temperature))
-	keep, lambda := T(u.keep(header[graph.HeaderStep])), T(u.psgld.Lambda)
-	address := op.AddressOf(header, u.stream)
+	s := preconditionedOf[T](u.psgldUpdate, a, 6, lo, hi)
+	drift := T(s.h * s.temperature)
 	var gradients [random.BlockSize]T
 	var z [random.BlockSize]float32
-	statistic := 0.0
-	for ; lo < hi; lo += random.BlockSize {
-		to := min(lo+random.BlockSize, hi)
-		w, g, v := tensor.Slice[T](a, 1)[lo:to], gradients[:to-lo], tensor.Slice[T](a, 3)[lo:to]
-		dv, diagonal := tensor.Slice[T](a, 4)[lo:to], tensor.Slice[T](a, 5)[lo:to]
-		statistic += slope.fill(g, w, tensor.Slice[T](a, 2)[lo:to])
+	for from := 0; from < len(s.w); from += random.BlockSize {
+		w, v, g := s.block(from, &gradients, &z)
+		dv, diagonal := tensor.Slice[T](a, 4)[lo+from:], tensor.Slice[T](a, 5)[lo+from:]
 		for i, theta := range w {
-			curvature := diagonal[i] + T(slope.curvature(float64(theta)))
-			dv[i] = T(keep*dv[i]) + T(T(T(2*(1-keep))*g[i])*curvature)
+			curvature := diagonal[i] + T(s.slope.curvature(float64(theta)))
+			dv[i] = T(s.keep*dv[i]) + T(T(T(2*(1-s.keep))*g[i])*curvature)
 		}
-		if temperature > 0 {
-			random.NormalBlock(address, lo/random.BlockSize, &z)
-		}
-		kernel.PSGLD(w, v, g, z[:], keep, lambda, rate, scale)
-		if temperature > 0 {
+		kernel.PSGLD(w, v, g, z[:], s.keep, s.lambda, s.rate, s.scale)
+		if s.temperature > 0 {
 			for i := range w {
-				w[i] += T(drift * gamma(v[i], dv[i], lambda))
+				w[i] += T(drift * gamma(v[i], dv[i], s.lambda))
 			}
 		}
 	}
-	return statistic
+	return s.virial
 }
 
 // gamma is dG/dtheta = -dV/dtheta G^2 / (2 sqrt V), G = 1/(lambda + sqrt V); 0 where V is, at the kink of G.

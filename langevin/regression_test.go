@@ -77,7 +77,7 @@ func TestBayesianLinearRegression(t *testing.T) {
 				t.Fatal(err)
 			}
 			session := load(t, b, graph.LoadOptions{Seed: runSeed, Chains: 4}, 0)
-			traces := drawn(t, session, walk, 500, 1)
+			traces := drawn(t, session, walk, stepsOf(t, 500), 1)
 			for i := range mean {
 				checkExpected(t, fmt.Sprint("mean ", i), traceOf(t, traces, "w", i), mean[i])
 				for j := range i + 1 {
@@ -132,14 +132,14 @@ func TestMALAOnMinibatch(t *testing.T) {
 	deviate := func(x []float64) float64 { return (x[0] - center) * (x[0] - center) }
 	mala := langevin.MALA{Acceptance: langevin.AcceptanceMinibatch}
 
-	session, walk := loadMean(t, images, op.Batch{Size: examples, Shuffled: true}, mala, 0.02, 16)
-	traces := drawn(t, session, walk, 600, 1)
+	session, walk := loadMean(t, images, op.Batch{Size: examples, Shuffled: true}, mala, 0.02, chainsOf(t, 16))
+	traces := drawn(t, session, walk, stepsOf(t, 600), 1)
 	checkExpected(t, "mean", traceOf(t, traces, "mean", 0), center)
 	checkExpected(t, "variance", functionTrace(t, traces, "mean", deviate, 0), 1/precision)
 
 	const size, step = 6, 0.002
-	session, walk = loadMean(t, images, op.Batch{Size: size}, mala, step, 16)
-	traces = drawn(t, session, walk, 600, 1)
+	session, walk = loadMean(t, images, op.Batch{Size: size}, mala, step, chainsOf(t, 16))
+	traces = drawn(t, session, walk, stepsOf(t, 600), 1)
 	if got := meanOf(functionTrace(t, traces, "mean", deviate, 0)) * precision; got < 1.2 {
 		t.Errorf("the variance on minibatches is %v times that of all data, want more than 1: is this exact?", got)
 	}

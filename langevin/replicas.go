@@ -194,8 +194,12 @@ func writePlace(s *graph.Session, chain int, place []float32) error {
 	return errors.Wrap(s.WriteFloats(placeState, chain, place), "langevin: replica exchange")
 }
 
-// Cold are the chains that now have the lowest temperature, one of each ladder, in the ladders' order.
+// Cold are the chains that now have the lowest temperature, one of each ladder, in the ladders' order. For nil, which stands for no exchange, they are
+// all chains.
 func (r *Replicas) Cold(s *graph.Session) ([]int, error) {
+	if r == nil {
+		return every(s), nil
+	}
 	ladders, err := r.ladders(s)
 	chains := make([]int, len(ladders))
 	for i, ladder := range ladders {

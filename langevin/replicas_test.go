@@ -25,6 +25,12 @@ func (f wells) at(theta, slope []float64) float64 {
 	return total
 }
 
+func (f wells) potential(b *graph.Builder, w *graph.Node) *graph.Node {
+	well := b.Apply(op.Squared{}, b.Apply(op.Scale{Factor: 1, Offset: -1}, b.Apply(op.Squared{}, w)))
+	tilt := b.Apply(op.Scale{Factor: f.Tilt}, w)
+	return b.Apply(op.Sum{}, b.Apply(op.Add{}, b.Apply(op.Scale{Factor: f.Height}, well), tilt))
+}
+
 // right is the probability that theta > 0.
 func (f wells) right(temperature float64) float64 {
 	var weights [2]float64
@@ -89,7 +95,8 @@ func TestReplicasAreChainsAtTheirTemperatures(t *testing.T) {
 // TestSwaps compares every decision with the formula, in float64, where nothing moves because the step size is 0; and the states of the coldest chains with the
 // distribution of their temperature, which they have from the start and which swaps keep.
 func TestSwaps(t *testing.T) {
-	const ladders, dimensions, attempts = 600, 3, 6
+	const dimensions, attempts = 3, 6
+	ladders := chainsOf(t, 600)
 	temperatures := []float64{0.5, 0.9, 1.7, 3}
 	rungs := len(temperatures)
 	field := bowl{1, 4}
@@ -173,7 +180,8 @@ func TestSwaps(t *testing.T) {
 
 // TestReplicasCross: two wells, from one of which a cold chain does not come out. The ladders' coldest chains find the other one in its share.
 func TestReplicasCross(t *testing.T) {
-	const ladders, burnIn, steps = 60, 400, 1500
+	const burnIn = 400
+	ladders, steps := chainsOf(t, 60), stepsOf(t, 1500)
 	field, cold := wells{4, 0.3}, 0.5
 	e := experiment{sampler: langevin.SGLD{}, field: field, dimensions: 1, dataSize: 5, chains: 3 * ladders, start: from(1)}
 	session, replicas := e.exchange(t, langevin.ReplicaExchange{
@@ -191,7 +199,7 @@ func TestReplicasCross(t *testing.T) {
 		}
 		for i, chain := range chains {
 			if values(t, session, parameterName, chain, 1)[0] > 0 {
-				averages[i][0] += 1. / steps
+				averages[i][0] += 1 / float64(steps)
 			}
 		}
 	}, replicas)
@@ -202,12 +210,12 @@ func TestReplicasCross(t *testing.T) {
 		t.Errorf("the right well's share: z = %.1f from %.3f", z, field.right(cold))
 	}
 	for _, wrong := range []float64{cold / 2, 1.4, 4} {
-		if z := right(wrong); math.Abs(z) < zLimit {
+		if z := right(wrong); math.Abs(z) < zLimit && !powerless(math.Abs(z-right(cold))) {
 			t.Errorf("temperature %v is not refuted: z = %.1f", wrong, z)
 		}
 	}
 	// Alone, cold chains stay where they were.
-	e.chains, e.step, e.temperature = 60, 0.005, cold
+	e.chains, e.step, e.temperature = ladders, 0.005, cold
 	alone := e.load(t)
 	advance(t, alone, burnIn+steps)
 	stayed := 0
@@ -216,8 +224,8 @@ func TestReplicasCross(t *testing.T) {
 			stayed++
 		}
 	}
-	if stayed < 50 {
-		t.Errorf("of 60 cold chains alone %d are where they began, want most", stayed)
+	if stayed < ladders*5/6 {
+		t.Errorf("of %d cold chains alone %d are where they began, want most", ladders, stayed)
 	}
 }
 

@@ -117,7 +117,8 @@ func (tr trace) excessOfSteps(step func(before []element) []float64) float64 {
 // TestSGNHTTemperatures compares the temperatures and the friction of a long run with those of a chain whose chi is constant, as it nearly is when
 // there are many elements, with and without noise of the minibatch.
 func TestSGNHTTemperatures(t *testing.T) {
-	const n, k, h, temperature, burnIn, steps = 4000, 1.5, 0.1, 0.8, 500, 1500
+	const n, k, h, temperature, burnIn = 4000, 1.5, 0.1, 0.8, 500
+	steps := stepsOf(t, 1500)
 	for _, splitting := range splittings {
 		for _, noise := range []float64{0, 2} {
 			t.Run(fmt.Sprintf("%s/noise %v", splitting, noise), func(t *testing.T) {
@@ -132,7 +133,7 @@ func TestSGNHTTemperatures(t *testing.T) {
 					at := int(session.Steps())
 					advance(t, session, 1)
 					thermometer.Observe(session, at, at+1)
-					frictions += chiOf(t, session) / steps
+					frictions += chiOf(t, session) / float64(steps)
 				}
 				c, chi := sgnhtChain(sampler, curvature(k), h, temperature, noise)
 				p := c.covariance()
@@ -150,8 +151,8 @@ func TestSGNHTTemperatures(t *testing.T) {
 					}
 				}
 				// Of Euler's splitting, what chi gained is exactly what v.v/d had too much, all but the first and the last of which were observed.
-				if gained := (chiOf(t, session) - before) / (h * steps); splitting == langevin.SplittingEuler &&
-					!(math.Abs(thermometer.KineticTemperature()-temperature-gained) < 2*temperature/steps) {
+				if gained := (chiOf(t, session) - before) / (h * float64(steps)); splitting == langevin.SplittingEuler &&
+					!(math.Abs(thermometer.KineticTemperature()-temperature-gained) < 2*temperature/float64(steps)) {
 					t.Errorf("kinetic temperature is %v, chi tells %v", thermometer.KineticTemperature(), temperature+gained)
 				}
 			})
@@ -188,7 +189,8 @@ func TestSGNHTResolution(t *testing.T) {
 // TestSGNHTPerElement: with a chi for each element, the temperatures are as they are with one, in spite of the minibatch's noise, which would heat
 // by a factor of 3.8.
 func TestSGNHTPerElement(t *testing.T) {
-	const n, k, h, temperature, noise, friction, samples = 4000, 1.5, 0.01, 0.8, 3, 0.02, 300
+	const n, k, h, temperature, noise, friction = 4000, 1.5, 0.01, 0.8, 3, 0.02
+	samples := stepsOf(t, 300)
 	for _, splitting := range splittings {
 		session := experiment{
 			sampler: langevin.SGNHT{Friction: friction, Splitting: splitting, PerElement: true}, field: bowl{k, k}, noise: noise, dimensions: n,
@@ -199,7 +201,7 @@ func TestSGNHTPerElement(t *testing.T) {
 		for range samples {
 			advance(t, session, 5)
 			for _, x := range values(t, session, parameterName, 0, n) {
-				squares += x * x / n / samples
+				squares += x * x / n / float64(samples)
 			}
 		}
 		want := 1.0

@@ -12,10 +12,12 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// field is a potential of a parameter's elements: a comparable struct.
+// field is a potential of a parameter's elements.
 type field interface {
 	// at returns the potential, and puts its slope into slope.
 	at(theta, slope []float64) float64
+	// potential is the same as a graph of a parameter of one axis, of ops that every device has kernels for.
+	potential(b *graph.Builder, w *graph.Node) *graph.Node
 }
 
 // bowl is the sum of k theta^2/2 over the elements, whose curvatures k take classes values in turn, from Smallest to Largest in equal
@@ -42,6 +44,18 @@ func (f bowl) at(theta, slope []float64) float64 {
 	return total
 }
 
+func (f bowl) potential(b *graph.Builder, w *graph.Node) *graph.Node {
+	squares := b.Apply(op.Squared{}, w)
+	if f.Smallest == f.Largest {
+		return b.Apply(op.Scale{Factor: f.Smallest / 2}, b.Apply(op.Sum{}, squares))
+	}
+	halves := make([]float64, graph.ShapeOf(w).Elements())
+	for i := range halves {
+		halves[i] = f.curvature(i) / 2
+	}
+	return b.Apply(op.Sum{}, b.Apply(op.Multiply{}, squares, b.Table(w.Name()+" half curvatures", halves)))
+}
+
 // valley is the sum of (A x^2 + 2 B x y + C y^2)/2 over pairs of neighbours: a Gaussian with correlations.
 type valley struct{ A, B, C float64 }
 
@@ -53,6 +67,17 @@ func (f valley) at(theta, slope []float64) float64 {
 		total += (x*slope[i] + y*slope[i+1]) / 2
 	}
 	return total
+}
+
+func (f valley) potential(b *graph.Builder, w *graph.Node) *graph.Node {
+	return pairs(b, w, f.A/2, f.B/2, f.B/2, f.C/2)
+}
+
+// pairs is the sum of v.M v over the pairs v of neighbours, M being given row by row.
+func pairs(b *graph.Builder, w *graph.Node, matrix ...float64) *graph.Node {
+	v := b.Apply(op.ViewAs(graph.ShapeOf(w).Elements()/2, 2), w)
+	m := b.Apply(op.ViewAs(2, 2), b.Table(w.Name()+" matrix of pairs", matrix))
+	return b.Apply(op.Sum{}, b.Apply(op.Multiply{}, v, b.Apply(op.MatMul{}, v, m)))
 }
 
 // logGamma is the sum of exp(theta) - Shape theta: exp(-U/T) is the density of log(T X), X from the gamma distribution of shape Shape/T. It
@@ -68,58 +93,30 @@ func (f logGamma) at(theta, slope []float64) float64 {
 	return total
 }
 
+func (f logGamma) potential(b *graph.Builder, w *graph.Node) *graph.Node {
+	return b.Apply(op.Sum{}, b.Apply(op.Subtract{}, b.Apply(op.Exp{}, w), b.Apply(op.Scale{Factor: f.Shape}, w)))
+}
+
 // target is the loss Field/N, whose gradient carries noise as a minibatch's does: on the gradient of U it has standard deviation Noise.
 type target struct {
-	Field    field
-	Noise    float64
-	DataSize int
-	Stream   uint16
+	field    field
+	noise    float64
+	dataSize int
+	stream   uint16
 }
 
-func (target) Name() string                               { return "target" }
-func (target) Shape([]tensor.Shape) (tensor.Shape, error) { return tensor.Shape{}, nil }
-
-func (f target) Lower(l *graph.Lowering) {
-	l.Emit("test", 1, tensor.Single(graph.Pick(l, targetLoss[float32](f), targetLoss[float64](f))), l.Out(), l.In(0))
-}
-
-func targetLoss[T float32 | float64](f target) func(a *tensor.Args) {
-	return func(a *tensor.Args) {
-		theta := wide(tensor.Slice[T](a, 1))
-		tensor.Slice[T](a, 0)[0] = T(f.Field.at(theta, make([]float64, len(theta))) / float64(f.DataSize))
+// loss is (U + Noise z.w)/N, with the normals z of the stream, new ones in each step.
+func (f target) loss(b *graph.Builder, w *graph.Node) *graph.Node {
+	u := f.field.potential(b, w)
+	if f.noise > 0 {
+		z := b.Apply(op.Noise{Stream: f.stream, As: op.ViewAs(graph.ShapeOf(w)...)}, b.Header())
+		slope := b.Apply(op.Sum{}, b.Apply(op.Multiply{}, w, z))
+		u = b.Apply(op.Add{}, u, b.Apply(op.Scale{Factor: f.noise}, slope))
 	}
-}
-
-func (f target) Gradients(b *graph.Builder, in []*graph.Node, _, _ *graph.Node) []*graph.Node {
-	return []*graph.Node{b.Apply(targetSlope{f}, in...), nil}
-}
-
-type targetSlope struct{ target target }
-
-func (targetSlope) Name() string                                  { return "target's slope" }
-func (targetSlope) Shape(in []tensor.Shape) (tensor.Shape, error) { return in[0], nil }
-
-func (g targetSlope) Lower(l *graph.Lowering) {
-	run := graph.Pick(l, targetGradient[float32](g.target), targetGradient[float64](g.target))
-	l.Emit("test", 1, tensor.Single(run), l.Out(), l.In(0), l.In(1))
-}
-
-func targetGradient[T float32 | float64](f target) func(a *tensor.Args) {
-	return func(a *tensor.Args) {
-		theta := wide(tensor.Slice[T](a, 1))
-		slope := make([]float64, len(theta))
-		f.Field.at(theta, slope)
-		if f.Noise > 0 {
-			z := make([]float64, len(theta))
-			random.Normals(z, 0, op.AddressOf(tensor.Slice[uint64](a, 2), f.Stream))
-			for i := range slope {
-				slope[i] += f.Noise * z[i]
-			}
-		}
-		for i, v := range slope {
-			tensor.Slice[T](a, 0)[i] = T(v / float64(f.DataSize))
-		}
+	if f.dataSize == 1 {
+		return u
 	}
+	return b.Apply(op.Scale{Factor: 1 / float64(f.dataSize)}, u)
 }
 
 func wide[T float32 | float64](values []T) []float64 {
@@ -130,19 +127,31 @@ func wide[T float32 | float64](values []T) []float64 {
 	return w
 }
 
-// TestTargetsSlopes compares the fields' slopes with finite differences of the fields.
-func TestTargetsSlopes(t *testing.T) {
-	const d = 1e-5
-	for _, f := range []field{bowl{2, 2}, bowl{1, 1000}, valley{2, 1.2, 1}, logGamma{1.5}} {
-		theta := draws(8, 1)
-		slope, ignored := make([]float64, 8), make([]float64, 8)
-		f.at(theta, slope)
+// TestTargets compares the fields' slopes with finite differences of the fields, and both with the graphs'.
+func TestTargets(t *testing.T) {
+	const d, n = 1e-5, 8
+	for _, f := range []field{bowl{2, 2}, bowl{1, 1000}, valley{2, 1.2, 1}, logGamma{1.5}, bent{0.7, 0}, bent{0.7, 0.3}, wells{1.2, 0.4}, twins{1.5}} {
+		theta := draws(n, 1)
+		slope, ignored := make([]float64, n), make([]float64, n)
+		u := f.at(theta, slope)
 		for i := range theta {
 			up, down := append([]float64{}, theta...), append([]float64{}, theta...)
 			up[i] += d
 			down[i] -= d
 			if want := (f.at(up, ignored) - f.at(down, ignored)) / (2 * d); math.Abs(slope[i]-want) > 1e-5*(1+math.Abs(want)) {
 				t.Errorf("%v: slope %d is %v, finite difference %v", f, i, slope[i], want)
+			}
+		}
+		b := graph.New(tensor.Float64)
+		w := b.Parameter(parameterName, func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) { copy(values, theta) }, n)
+		potential := target{f, 0, 4, 0}.loss(b, w)
+		b.Output("gradient", b.Gradients(potential, w)[0])
+		b.Output("potential", potential)
+		session := load(t, b, graph.LoadOptions{}, 1)
+		advance(t, session, 1)
+		for i, got := range append(values(t, session, "gradient", 0, n), values(t, session, "potential", 0, 1)...) {
+			if want := append(slope, u)[i] / 4; math.Abs(got-want) > 1e-14*(1+math.Abs(want)) {
+				t.Errorf("%v: value %d of the graph is %v, want %v", f, i, got, want)
 			}
 		}
 	}
@@ -199,7 +208,7 @@ func (e experiment) build(t testing.TB, attach func(b *graph.Builder, loss *grap
 	b := graph.New(dtype)
 	w := b.Parameter(parameterName, e.start, e.dimensions)
 	stream := b.Stream()
-	loss := b.Apply(target{e.field, e.noise, e.dataSize, stream}, w, b.Header())
+	loss := target{e.field, e.noise, e.dataSize, stream}.loss(b, w)
 	if err := attach(b, loss); err != nil {
 		t.Fatal(err)
 	}

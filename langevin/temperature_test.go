@@ -27,7 +27,7 @@ func thermometerSession(t *testing.T, dtype tensor.DType) *graph.Session {
 	var total *graph.Node
 	for _, p := range layerSizes {
 		w := b.Parameter(p.name, normal(func(int) float64 { return 1 }), p.n)
-		loss := b.Apply(target{bowl{p.k, p.k}, 0, thermometerDataSize, b.Stream()}, w, b.Header())
+		loss := target{field: bowl{p.k, p.k}, dataSize: thermometerDataSize}.loss(b, w)
 		if total != nil {
 			loss = b.Apply(op.Add{}, total, loss)
 		}

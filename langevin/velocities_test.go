@@ -109,7 +109,7 @@ func TestKineticMetric(t *testing.T) {
 		var total *graph.Node
 		for _, p := range layerSizes {
 			w := b.Parameter(p.name, nil, p.n)
-			loss := b.Apply(target{bowl{p.k, p.k}, 0, thermometerDataSize, b.Stream()}, w, b.Header())
+			loss := target{field: bowl{p.k, p.k}, dataSize: thermometerDataSize}.loss(b, w)
 			if total != nil {
 				loss = b.Apply(op.Add{}, total, loss)
 			}

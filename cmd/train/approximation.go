@@ -109,7 +109,7 @@ func (f *fitting) draw(draw func(chain, draw int) (langevin.Sample, error)) erro
 
 // gaussians are SWAG's, one for each chain, of the states in the run's folder.
 func (f *fitting) gaussians() ([]*langevin.SWAG, error) {
-	files, err := f.states.Files()
+	files, err := f.statesBank.Files()
 	if err != nil {
 		return nil, err
 	}

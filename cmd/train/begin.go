@@ -5,6 +5,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -18,6 +19,18 @@ import (
 
 // prepare builds and loads the program, and begins the run's folder.
 func (f *fitting) prepare(device tensor.Device, resume bool) error {
+	if err := f.load(device); err != nil {
+		return err
+	}
+	if err := f.begin(device, resume); err != nil {
+		f.session.Close()
+		return err
+	}
+	return nil
+}
+
+// load builds the program, and gives its session the data.
+func (f *fitting) load(device tensor.Device) error {
 	network, err := f.config.network(f.data.Classes)
 	if err != nil {
 		return err
@@ -26,20 +39,18 @@ func (f *fitting) prepare(device tensor.Device, resume bool) error {
 		return err
 	}
 	f.result.steps = f.plan.Steps
-	f.phase = f.plan.BurnIn
-	if !f.config.isSampler() {
-		f.phase = f.plan.Steps - f.data.Len()/f.config.Batch
-	}
-	b := graph.New(tensor.Float32)
+	b := graph.New(f.config.dtype())
 	shape := tensor.Shape{f.data.Len(), f.data.Channels, f.data.Height, f.data.Width}
-	x, labels := op.Minibatch(b, op.Batch{Size: f.config.Batch, Shuffled: true}, shape, f.data.Mean, f.data.Deviation)
+	x, labels := op.Minibatch(b, op.Batch{Size: f.config.Batch, Shuffled: !f.config.isExact()}, shape, f.data.Mean, f.data.Deviation)
 	logits, loss, err := f.attach(b, network, x, labels)
 	if err != nil {
 		return err
 	}
 	b.Record("loss", loss)
 	b.Record("accuracy", b.Apply(op.Accuracy{}, logits, labels))
-	f.watch(b)
+	if watched := f.watched(b); watched != nil {
+		b.Record(watchedMetric, watched)
+	}
 	program, err := b.Compile()
 	if err != nil {
 		return err
@@ -47,32 +58,32 @@ func (f *fitting) prepare(device tensor.Device, resume bool) error {
 	for i, name := range program.Metrics() {
 		f.columns[name] = i
 	}
-	f.session, err = program.Load(device, graph.LoadOptions{Seed: f.config.Seed, Chains: f.config.Chains})
+	f.session, err = program.Load(device, graph.LoadOptions{Seed: f.config.Seed, Chains: f.config.Chains * f.config.replicas()})
 	if err != nil {
 		return err
 	}
-	if err := f.begin(program, device, resume); err != nil {
-		f.session.Close()
-		return err
+	for name, values := range map[string][]byte{"images": f.data.Images, "labels": f.data.Labels} {
+		if err := graph.Write(f.session, name, 0, 0, values); err != nil {
+			f.session.Close()
+			return err
+		}
 	}
 	return nil
 }
 
-// begin gives the session its data, and makes the folder or takes up where it was left.
-func (f *fitting) begin(program *graph.Program, device tensor.Device, resume bool) error {
-	if err := graph.Write(f.session, "images", 0, 0, f.data.Images); err != nil {
-		return err
+// begin makes the folder or takes up where it was left.
+func (f *fitting) begin(device tensor.Device, resume bool) error {
+	program := f.session.Program()
+	scale := f.data.Len()
+	if f.config.isExact() {
+		scale = 1 // its metrics are of U, not of U/N
 	}
-	if err := graph.Write(f.session, "labels", 0, 0, f.data.Labels); err != nil {
-		return err
-	}
-	f.thermometer = langevin.NewThermometer(program, f.data.Len())
-	f.recent = langevin.NewThermometer(program, f.data.Len())
+	f.thermometer, f.recent = langevin.NewThermometer(program, scale), langevin.NewThermometer(program, scale)
 	f.result.weightTrace = make([][]float64, f.config.Chains)
 	f.result.lossTrace = make([][]float64, f.config.Chains)
 	f.bank = langevin.NewBank(filepath.Join(f.folder, samplesFolder))
 	if f.config.samplerName() == swagName {
-		f.states = statesBank(f.folder)
+		f.statesBank = statesBank(f.folder)
 	}
 	open := f.newFolder
 	if resume {
@@ -124,10 +135,10 @@ func (f *fitting) fillFolder(program *graph.Program, device tensor.Device) error
 
 // banks are where states of the chains are kept.
 func (f *fitting) banks() []*langevin.Bank {
-	if f.states == nil {
+	if f.statesBank == nil {
 		return []*langevin.Bank{f.bank}
 	}
-	return []*langevin.Bank{f.bank, f.states}
+	return []*langevin.Bank{f.bank, f.statesBank}
 }
 
 func (f *fitting) oldFolder(*graph.Program, tensor.Device) error {
@@ -177,6 +188,12 @@ func (f *fitting) attach(b *graph.Builder, network layers.Sequential, x, labels 
 	if f.config.samplerName() == backpropName {
 		return f.attachBackprop(b, posterior, network, x, labels)
 	}
+	if f.config.isExact() {
+		f.temperatures = slices.Repeat([]float64{f.config.temperature()}, f.plan.Steps)
+		logits = network.Apply(b, x)
+		loss = b.Apply(op.CrossEntropy{}, logits, labels)
+		return logits, loss, f.attachMetropolis(b, posterior, loss)
+	}
 	sampler, err := f.config.sampler(f.plan.BurnIn)
 	if err != nil {
 		return nil, nil, err
@@ -187,6 +204,9 @@ func (f *fitting) attach(b *graph.Builder, network layers.Sequential, x, labels 
 	logits = network.Apply(b, x)
 	loss = b.Apply(op.CrossEntropy{}, logits, labels)
 	h := posterior.StepSizes(f.rates)
+	if f.config.Temperatures != nil {
+		return logits, loss, f.attachReplicas(b, sampler, posterior, loss)
+	}
 	if f.config.Anchor == nil {
 		return logits, loss, langevin.Attach(b, sampler, posterior, loss, h, f.temperatures)
 	}
@@ -208,22 +228,21 @@ func (f *fitting) attachOptimizer(b *graph.Builder, loss *graph.Node) error {
 	if optimizers.UsesRates(optimizer) {
 		rates = b.Table("rates", f.rates)
 	}
-	for i, statistic := range optimizers.Update(b, optimizer, parameters, gradients, rates) {
-		if statistic != nil {
-			b.Record(langevin.VirialPrefix+parameters[i].Name(), statistic)
-		}
-	}
+	optimizers.Update(b, optimizer, parameters, gradients, rates)
 	return b.Err()
 }
 
-// watch records one weight of the first layer.
-func (f *fitting) watch(b *graph.Builder) {
+// watchedMetric is the weight whose trace is kept.
+const watchedMetric = "watched"
+
+// watched is one weight of the first layer; nil if there is none.
+func (f *fitting) watched(b *graph.Builder) *graph.Node {
 	parameters := b.Parameters()
 	if len(parameters) == 0 {
-		return
+		return nil
 	}
 	first := parameters[0]
 	index := graph.ShapeOf(first).Elements() / 2
 	f.result.watched = fmt.Sprintf("%s[%d]", first.Name(), index)
-	b.Record("watched", b.Apply(op.Element{Index: index}, first))
+	return b.Apply(op.Element{Index: index}, first)
 }

@@ -20,6 +20,7 @@ import (
 func fitCommand(c *console) *cobra.Command {
 	config := defaultConfig()
 	var folder, file, resume string
+	var estimate bool
 	command := &cobra.Command{
 		Use:   "fit",
 		Short: "train one network and keep its samples",
@@ -40,6 +41,7 @@ func fitCommand(c *console) *cobra.Command {
 	config.bindFlags(command.Flags())
 	command.Flags().StringVar(&file, "config", "", "YAML file with the names of the flags above, or a run's "+manifestFile+"; flags come after it")
 	command.Flags().StringVar(&folder, "folder", "", "run folder, new or empty (default runs/fit-1, -2, ...)")
+	command.Flags().BoolVar(&estimate, "estimate", false, "print what the run would cost, from some steps, and stop")
 	command.Flags().StringVar(&resume, "resume", "",
 		"folder of a run to go on with; takes no other flags but device, threads, precision and data-folder")
 	command.RunE = func(command *cobra.Command, _ []string) error {
@@ -53,6 +55,9 @@ func fitCommand(c *console) *cobra.Command {
 		resolved, err := layered(command.Flags(), file)
 		if err != nil {
 			return err
+		}
+		if estimate {
+			return runEstimate(command.Context(), resolved, c)
 		}
 		return runFit(command.Context(), resolved, folder, false, c)
 	}
@@ -138,18 +143,12 @@ func runFit(ctx context.Context, config Config, folder string, resume bool, c *c
 		return err
 	}
 	defer device.Close()
-	train, err := loadData(ctx, config.Data, datasets.Train, config.DataFolder, c)
-	if err != nil {
-		return err
-	}
 	test, err := loadData(ctx, config.Data, datasets.Test, config.DataFolder, c)
 	if err != nil {
 		return err
 	}
-	if _, _, err := config.plan(train.Name, train.Len()); err != nil {
-		return err
-	}
-	if err := printSummary(config, train, c); err != nil {
+	train, err := trainingData(ctx, config, c)
+	if err != nil {
 		return err
 	}
 	r, err := fit(ctx, config, config.Sampler, folder, resume, train, device, c)
@@ -166,6 +165,21 @@ func runFit(ctx context.Context, config Config, folder string, resume bool, c *c
 	}
 	fmt.Fprintf(c.out, "\nRun folder: %s\n", folder)
 	return nil
+}
+
+// trainingData loads what a run trains on, and shows the network.
+func trainingData(ctx context.Context, config Config, c *console) (*datasets.Dataset, error) {
+	data, err := loadData(ctx, config.Data, datasets.Train, config.DataFolder, c)
+	if err != nil {
+		return nil, err
+	}
+	if data, err = config.part(data); err != nil {
+		return nil, err
+	}
+	if _, _, err := config.plan(data.Name, data.Len()); err != nil {
+		return nil, err
+	}
+	return data, printSummary(config, data, c)
 }
 
 // remarkKept says what a run that failed or was stopped leaves behind, and what can be done with it.

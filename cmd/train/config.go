@@ -17,27 +17,29 @@ import (
 // Config is all that decides what a run computes. It comes from defaults, then a file, then flags; the resolved one is saved in the
 // run folder. Fields that do not apply to the sampler stay nil, or "" for the schedule.
 type Config struct {
-	Model       string   `json:"model"`
-	Data        string   `json:"data"`
-	DataFolder  string   `json:"data-folder,omitempty"`
-	Sampler     string   `json:"sampler"`
-	Schedule    string   `json:"schedule,omitempty"`
-	Batch       int      `json:"batch"`
-	Epochs      int      `json:"epochs"`
-	BurnIn      *int     `json:"burn-in,omitempty"`
-	Samples     *int     `json:"samples,omitempty"`
-	Cycles      *int     `json:"cycles,omitempty"`
-	Anchor      *int     `json:"anchor,omitempty"`
-	Chains      int      `json:"chains"`
-	Prior       *string  `json:"prior,omitempty"`
-	Temperature *float64 `json:"temperature,omitempty"`
-	Gamma       *string  `json:"gamma,omitempty"`
-	Alpha       *float64 `json:"alpha,omitempty"`
-	Lambda      *float64 `json:"lambda,omitempty"`
-	Seed        uint64   `json:"seed"`
-	Device      string   `json:"device"`
-	Threads     int      `json:"threads,omitempty"`
-	Precision   string   `json:"precision,omitempty"`
+	Model        string   `json:"model"`
+	Data         string   `json:"data"`
+	DataFolder   string   `json:"data-folder,omitempty"`
+	Subset       *int     `json:"subset,omitempty"`
+	Sampler      string   `json:"sampler"`
+	Schedule     string   `json:"schedule,omitempty"`
+	Batch        int      `json:"batch"`
+	Epochs       int      `json:"epochs"`
+	BurnIn       *int     `json:"burn-in,omitempty"`
+	Samples      *int     `json:"samples,omitempty"`
+	Cycles       *int     `json:"cycles,omitempty"`
+	Anchor       *int     `json:"anchor,omitempty"`
+	Chains       int      `json:"chains"`
+	Prior        *string  `json:"prior,omitempty"`
+	Temperature  *float64 `json:"temperature,omitempty"`
+	Temperatures *string  `json:"temperatures,omitempty"`
+	Gamma        *string  `json:"gamma,omitempty"`
+	Alpha        *float64 `json:"alpha,omitempty"`
+	Lambda       *float64 `json:"lambda,omitempty"`
+	Seed         uint64   `json:"seed"`
+	Device       string   `json:"device"`
+	Threads      int      `json:"threads,omitempty"`
+	Precision    string   `json:"precision,omitempty"`
 }
 
 // defaultConfig is what fit does without flags.
@@ -78,8 +80,8 @@ func (c Config) checkNames() (usesRates bool, err error) {
 	if err := checkDevice(c.Device, c.Threads, c.Precision); err != nil {
 		return false, err
 	}
-	if c.rule() != nil {
-		return true, nil
+	if r := c.rule(); r != nil {
+		return r.schedule != "", nil
 	}
 	if !slices.Contains(optimizers.Names(), c.samplerName()) {
 		return false, errors.Errorf("train: no sampler %q; there are %s, the approximations %s, and the optimizers %s", c.Sampler,
@@ -105,7 +107,8 @@ func (c Config) checkApplicable(usesRates bool) error {
 		name  string
 		given bool
 	}{
-		{"prior", c.Prior != nil}, {"temperature", c.Temperature != nil}, {"burn-in", c.BurnIn != nil}, {"samples", c.Samples != nil},
+		{"prior", c.Prior != nil}, {"temperature", c.Temperature != nil}, {"temperatures", c.Temperatures != nil},
+		{"burn-in", c.BurnIn != nil}, {"samples", c.Samples != nil},
 		{"cycles", c.Cycles != nil}, {"anchor", c.Anchor != nil}, {"gamma", c.Gamma != nil}, {"alpha", c.Alpha != nil}, {"lambda", c.Lambda != nil},
 	} {
 		if !option.given || c.uses(option.name) {
@@ -129,6 +132,9 @@ func (c *Config) fill(usesRates bool) {
 		}
 	}
 	fillOption(c, "prior", &c.Prior, "gaussian:0.316")
+	if ladder, err := c.ladder(); err == nil && len(ladder) > 0 {
+		fillOption(c, "temperature", &c.Temperature, ladder[0])
+	}
 	fillOption(c, "temperature", &c.Temperature, 1)
 	fillOption(c, "burn-in", &c.BurnIn, (3*c.cycleEpochs()+4)/8)
 	fillOption(c, "samples", &c.Samples, 10)
@@ -163,6 +169,8 @@ func (c Config) checkValues() error {
 		}
 	}
 	switch {
+	case c.Subset != nil && *c.Subset < 1:
+		return errors.Errorf("train: subset is %d, wants at least 1", *c.Subset)
 	case c.Temperature != nil && !(*c.Temperature >= 0 && *c.Temperature < math.Inf(1)):
 		return errors.Errorf("train: temperature is %v, wants a finite number of at least 0", *c.Temperature)
 	case c.Cycles != nil && (*c.Cycles < 1 || *c.Cycles > c.Epochs):
@@ -179,11 +187,28 @@ func (c Config) checkValues() error {
 	if _, err := parsePrior(*c.Prior); err != nil {
 		return err
 	}
+	if err := c.checkLadder(); err != nil {
+		return err
+	}
 	return c.checkAttributes()
+}
+
+// part is what there is to train on: all of the data, or a subset.
+func (c Config) part(data *datasets.Dataset) (*datasets.Dataset, error) {
+	if c.Subset == nil {
+		return data, nil
+	}
+	if *c.Subset > data.Len() {
+		return nil, usage("train: subset of %d from the %d examples of %s, wants at most as many", *c.Subset, data.Len(), data.Name)
+	}
+	return data.Slice(0, *c.Subset)
 }
 
 // plan turns epochs into steps, on data of that size, and the schedule into the learning rate of each step; zeros if there is none.
 func (c Config) plan(name string, dataSize int) (langevin.Plan, []float64, error) {
+	if err := c.checkExact(name, dataSize); err != nil {
+		return langevin.Plan{}, nil, err
+	}
 	if c.Batch > dataSize {
 		return langevin.Plan{}, nil, usage("train: batch of %d from the %d examples of %s, wants at most as many", c.Batch, dataSize, name)
 	}

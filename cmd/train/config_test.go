@@ -54,12 +54,12 @@ func TestResolveFillsWhatApplies(t *testing.T) {
 func TestDefaultSchedules(t *testing.T) {
 	for _, name := range slices.Concat(samplerNames(), approximationNames(), optimizers.Names()) {
 		config := defaultConfig()
-		config.Sampler, config.Chains = name, 2
+		config.Sampler, config.Chains, config.Epochs = name, 2, 80
 		resolved, err := config.resolve()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if (resolved.Schedule == "") != (name == "adadelta") {
+		if (resolved.Schedule == "") != (name == "adadelta" || config.isExact()) {
 			t.Errorf("%s: schedule %q", name, resolved.Schedule)
 		}
 	}

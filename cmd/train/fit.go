@@ -12,8 +12,11 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// window is how many steps run between two looks at a run.
-const window = 100
+// window is how many steps run between two looks at a run; exactWindow with a Metropolis test, from which there is a value of the traces for each.
+const (
+	window      = 100
+	exactWindow = 10
+)
 
 // fitting is a run under way.
 type fitting struct {
@@ -23,12 +26,13 @@ type fitting struct {
 	data          *datasets.Dataset
 	rates         []float64 // by step, on the mean loss
 	plan          langevin.Plan
-	temperatures  []float64 // by step; nil for optimizers
-	phase         int       // the step at which what is measured begins: the end of burn-in; for optimizers, the last epoch
+	temperatures  []float64 // by step; nil without a rule of langevin's
 	interventions []langevin.Intervention
+	walk          langevin.Walk      // with a Metropolis test
+	replicas      *langevin.Replicas // with temperatures that are swapped
 	session       *graph.Session
 	bank          *langevin.Bank
-	states        *langevin.Bank        // SWAG's
+	statesBank    *langevin.Bank        // SWAG's
 	meanField     *langevin.MeanField   // of Bayes by Backprop
 	thermometer   *langevin.Thermometer // of the whole sampling phase
 	recent        *langevin.Thermometer // of the last window
@@ -43,23 +47,27 @@ type fitting struct {
 type result struct {
 	folder      string
 	config      Config
-	begun       bool        // there is a folder that the run can go on from
-	made, steps int         // steps made by now, and to be made
-	trace       []float64   // of the watched weight, chain 0, one value per step
-	weightTrace [][]float64 // the same, of each chain, in the sampling phase
-	lossTrace   [][]float64 // of each chain's minibatch loss, in the sampling phase
-	temperature float64     // configurational, of the sampling phase; of the last epoch for optimizers
-	kinetic     float64     // likewise; NaN without momentum
+	begun       bool             // there is a folder that the run can go on from
+	made, steps int              // steps made by now, and to be made
+	trace       []float64        // of the watched weight, chain 0, one value per step
+	weightTrace [][]float64      // the same, of each chain, in the sampling phase
+	lossTrace   [][]float64      // of each chain's minibatch loss, in the sampling phase
+	all         layerTemperature // of all parameters, in the sampling phase; NaN for optimizers, and kinetic without momentum
 	layers      []layerTemperature
+	proposals   float64 // with a Metropolis test: in the sampling phase
+	accepted    float64 // the sum of the probabilities with which these were to be accepted
+	swaps       float64 // the share of the attempts to swap temperatures that succeeded; NaN without
 	samples     int     // of all chains
 	seconds     float64 // of this process
 	watched     string
 }
 
+// layerTemperature has the standard error of the configurational temperature.
 type layerTemperature struct {
-	name        string
-	temperature float64
-	kinetic     float64
+	name          string
+	temperature   float64
+	standardError float64
+	kinetic       float64
 }
 
 // fit trains as config says, into a new folder, or goes on with the run of a folder that has a checkpoint. When the context ends it
@@ -79,7 +87,7 @@ func fit(ctx context.Context, config Config, name, folder string, resume bool, d
 	f.progress = c.progress(name, int(f.session.Steps()), f.plan.Steps)
 	start := c.now()
 	f.looked = start
-	err = f.plan.Run(ctx, f.session, window, f.observe, f.interventions...)
+	err = f.plan.Run(ctx, f.session, f.window(), f.observe, f.interventions...)
 	f.progress.end()
 	if err == nil {
 		err = f.conclude()
@@ -98,6 +106,14 @@ func fit(ctx context.Context, config Config, name, folder string, resume bool, d
 	return f.result, err
 }
 
+// window is how many steps run between two looks at the run: few where all data are evaluated.
+func (f *fitting) window() int {
+	if f.walk != nil {
+		return exactWindow
+	}
+	return window
+}
+
 // save makes the folder one that the run can go on from, from where the chains are now.
 func (f *fitting) save() error {
 	if err := f.metrics.flush(); err != nil {
@@ -108,25 +124,26 @@ func (f *fitting) save() error {
 
 // observe looks at a window of steps.
 func (f *fitting) observe(p langevin.Progress) error {
-	for step := max(p.From, f.phase); step < p.To; step++ {
-		if f.temperatures == nil || f.temperatures[step] == f.config.temperature() {
-			f.thermometer.Observe(f.session, step, step+1)
-		}
-	}
-	f.recent.Reset()
-	f.recent.Observe(f.session, p.From, p.To)
 	line := metricsLine{
 		Step: p.To, Epoch: float64(p.To) * float64(f.config.Batch) / float64(f.data.Len()),
 		Rate: f.rates[p.To-1],
 	}
-	temperature := f.recent.Temperature()
-	if !math.IsNaN(temperature) {
-		line.Temperature = &temperature
+	chains, err := f.replicas.Cold(f.session)
+	if err != nil {
+		return err
 	}
+	if line.Loss, line.Accuracy, err = f.traces(p, chains); err != nil {
+		return err
+	}
+	status := fmt.Sprintf("loss %.4f  acc %.4f", line.Loss, line.Accuracy)
 	if f.config.isSampler() {
+		temperature := f.measure(p, chains)
 		line.Requested = *f.config.Temperature
+		if !math.IsNaN(temperature) {
+			line.Temperature = &temperature
+			status += fmt.Sprintf("  T %.3g", temperature)
+		}
 	}
-	line.Loss, line.Accuracy = f.traces(p)
 	if err := f.metrics.add(line); err != nil {
 		return err
 	}
@@ -141,14 +158,32 @@ func (f *fitting) observe(p langevin.Progress) error {
 		}
 	}
 	now := f.console.now()
-	images := float64((p.To - p.From) * f.config.Batch * f.config.Chains)
-	status := fmt.Sprintf("loss %.4f  acc %.4f  T %s", line.Loss, line.Accuracy, orDash("%.3g", temperature))
+	images := float64((p.To - p.From) * f.config.Batch * f.session.Chains())
 	if rHat := f.result.rHat(thinned(f.result.lossTrace)); !math.IsNaN(rHat) {
 		status += fmt.Sprintf("  R-hat %.2f", rHat)
 	}
 	f.progress.update(p.To, fmt.Sprintf("%s  %.0f images/s", status, images/now.Sub(f.looked).Seconds()))
 	f.looked = now
 	return nil
+}
+
+// measure observes the temperatures of a window of steps, and returns the mean one.
+func (f *fitting) measure(p langevin.Progress, chains []int) float64 {
+	for step := max(p.From, f.plan.BurnIn); step < p.To; step++ {
+		if f.temperatures[step] != f.config.temperature() {
+			continue
+		}
+		f.thermometer.ObserveChains(f.session, step, step+1, chains)
+		for _, chain := range chains {
+			if f.walk != nil {
+				f.result.proposals++
+				f.result.accepted += f.session.Metric(chain, f.columns[langevin.TraceAcceptance], uint64(step))
+			}
+		}
+	}
+	f.recent.Reset()
+	f.recent.ObserveChains(f.session, p.From, p.To, chains)
+	return f.recent.Temperature()
 }
 
 // liveValues bounds the values of each chain that the live R-hat is computed from: it must not slow a long run down.
@@ -165,42 +200,47 @@ func thinned(traces [][]float64) [][]float64 {
 	return short
 }
 
-// traces keeps what later figures and diagnostics need, and returns the window's mean loss and accuracy.
-func (f *fitting) traces(p langevin.Progress) (loss, accuracy float64) {
+// traces keeps what later figures and diagnostics need of chains, with a Metropolis test one value for each window. It returns the window's mean loss and
+// accuracy.
+func (f *fitting) traces(p langevin.Progress, chains []int) (loss, accuracy float64, err error) {
 	for step := p.From; step < p.To; step++ {
-		for chain := range f.config.Chains {
+		for i, chain := range chains {
 			value := f.session.Metric(chain, f.columns["loss"], uint64(step))
-			weight := f.session.Metric(chain, f.columns["watched"], uint64(step))
+			weight := f.session.Metric(chain, f.columns[watchedMetric], uint64(step))
 			loss += value
 			accuracy += f.session.Metric(chain, f.columns["accuracy"], uint64(step))
-			if chain == 0 {
+			if f.walk != nil {
+				if step < p.To-1 {
+					continue
+				}
+				if value, weight, err = f.drawn(chain, uint64(step)); err != nil {
+					return 0, 0, err
+				}
+			}
+			if i == 0 {
 				f.result.trace = append(f.result.trace, weight)
 			}
-			if step >= f.phase {
-				f.result.lossTrace[chain] = append(f.result.lossTrace[chain], value)
-				f.result.weightTrace[chain] = append(f.result.weightTrace[chain], weight)
+			if step >= f.plan.BurnIn {
+				f.result.lossTrace[i] = append(f.result.lossTrace[i], value)
+				f.result.weightTrace[i] = append(f.result.weightTrace[i], weight)
 			}
 		}
 	}
-	n := float64((p.To - p.From) * f.config.Chains)
-	return loss / n, accuracy / n
+	n := float64((p.To - p.From) * len(chains))
+	return loss / n, accuracy / n, nil
 }
 
 func (f *fitting) takeSamples(step int) error {
 	if f.config.samplerName() == backpropName {
 		return nil
 	}
-	weight := f.rates[step-1] / float64(f.data.Len())
-	if !f.config.isSampler() {
-		weight = 1
+	samples, err := f.states(step)
+	if err != nil {
+		return err
 	}
-	for chain := range f.config.Chains {
-		sample, err := langevin.Take(f.session, chain, chain, weight)
-		if err != nil {
-			return err
-		}
-		if f.states != nil {
-			if err := f.states.Add(sample); err != nil {
+	for _, sample := range samples {
+		if f.statesBank != nil {
+			if err := f.statesBank.Add(sample); err != nil {
 				return err
 			}
 			continue
@@ -213,10 +253,41 @@ func (f *fitting) takeSamples(step int) error {
 	return nil
 }
 
+// states are those of the chains now, in the order of their numbers.
+func (f *fitting) states(step int) (samples []langevin.Sample, err error) {
+	weight := 1.0
+	if f.config.isSampler() {
+		weight = f.rates[step-1] / float64(f.data.Len())
+	}
+	if f.replicas != nil {
+		return f.replicas.Take(f.session, weight)
+	}
+	for chain := range f.config.Chains {
+		var sample langevin.Sample
+		if f.walk != nil {
+			sample, err = f.walk.Take(f.session, chain, chain)
+		} else {
+			sample, err = langevin.Take(f.session, chain, chain, weight)
+		}
+		if err != nil {
+			return nil, err
+		}
+		samples = append(samples, sample)
+	}
+	return samples, nil
+}
+
 // finish computes what the whole run says: NaN for temperatures when it never came to the phase that is measured.
 func (f *fitting) finish() {
-	f.result.temperature, f.result.kinetic = f.thermometer.Temperature(), f.thermometer.KineticTemperature()
-	for i, layer := range f.thermometer.Layers {
-		f.result.layers = append(f.result.layers, layerTemperature{layer, f.thermometer.Layer(i), f.thermometer.KineticLayer(i)})
+	f.result.swaps = math.NaN()
+	if f.replicas != nil {
+		if v, err := f.replicas.Acceptance(f.session); err == nil {
+			f.result.swaps = v
+		}
+	}
+	t := f.thermometer
+	f.result.all = layerTemperature{"all", t.Temperature(), t.TemperatureError(), t.KineticTemperature()}
+	for i, layer := range t.Layers {
+		f.result.layers = append(f.result.layers, layerTemperature{layer, t.Layer(i), t.LayerError(i), t.KineticLayer(i)})
 	}
 }

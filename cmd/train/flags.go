@@ -19,6 +19,7 @@ func (c *Config) bindFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.Model, "model", c.Model, "network, see Models above")
 	f.StringVar(&c.Data, "data", c.Data, "data set to train on, see Data sets above")
 	f.StringVar(&c.DataFolder, "data-folder", c.DataFolder, "folder with data sets, looked into first")
+	optional(f, &c.Subset, "int", strconv.Atoi, "subset", "train on that many of the examples, the first ones (default: all)")
 	f.StringVar(&c.Sampler, "sampler", c.Sampler, "update rule, see Samplers above")
 	f.StringVar(&c.Schedule, "schedule", c.Schedule, "learning rate on the mean loss by step, see Schedules above (default depends on the sampler)")
 	f.IntVar(&c.Batch, "batch", c.Batch, "examples per minibatch")
@@ -30,6 +31,9 @@ func (c *Config) bindFlags(f *pflag.FlagSet) {
 	f.IntVar(&c.Chains, "chains", c.Chains, "Markov chains, started from different initial values")
 	optional(f, &c.Prior, "string", parseText, "prior", "prior of each weight: "+priorForms+" (default gaussian:0.316)")
 	optional(f, &c.Temperature, "float", parseFloat, "temperature", "temperature of the posterior (default 1)")
+	optional(f, &c.Temperatures, "string", parseText, "temperatures",
+		"replica exchange: rising temperatures that chains swap, the samples' first, as 1,1.02,1.04; each chain becomes as many;\n"+
+			"to be swapped, neighbours may differ by some 2/sqrt(weights) of themselves (default: none)")
 	optional(f, &c.Gamma, "string", parseText, "gamma", "psgld's treatment of Gamma: frozen, none, hutchinson or exact (default frozen)")
 	optional(f, &c.Alpha, "float", parseFloat, "alpha", "preconditioners' memory of squared gradients (default 0.99)")
 	optional(f, &c.Lambda, "float", parseFloat, "lambda", "what bounds or damps preconditioners (default 1e-5 for psgld, 1e-3 for fsgld, 0.1 for ksgld)")

@@ -42,11 +42,14 @@ func TestMainJob(t *testing.T) {
 	if err := j.run(context.Background(), c); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"run    accuracy", "on letters", "\nSGD ", "\nSGLD ", "\npSGLD ", "split R-hat", "temperature  requested  measured  ",
+	for _, want := range []string{"run    accuracy", "on letters", "\nSGD ", "\nSGLD ", "\npSGLD ", "split R-hat", "temperature  requested  ",
 		"Run folder: " + j.folder} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("results %q, want %q", out, want)
 		}
+	}
+	if _, temperatures, _ := strings.Cut(out.String(), "temperature  requested"); strings.Contains(temperatures, "\nSGD ") {
+		t.Errorf("%q: an optimizer has no temperature", temperatures)
 	}
 	if !strings.Contains(remarks.String(), "pSGLD  100%") {
 		t.Errorf("remarks %q", remarks)

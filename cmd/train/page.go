@@ -53,8 +53,10 @@ func writePage(folder string, outcomes []outcome, table *report.Table, digits, l
 	if err != nil {
 		return err
 	}
-	page.Sections = append(page.Sections, report.Section{Title: "Chains", Table: chains},
-		report.Section{Title: "Temperatures", Text: notes, Table: temperatures})
+	page.Sections = append(page.Sections, report.Section{Title: "Chains", Table: chains})
+	if temperatures != nil {
+		page.Sections = append(page.Sections, report.Section{Title: "Temperatures", Text: notes, Table: temperatures})
+	}
 	return page.Save(filepath.Join(folder, "report.html"))
 }
 

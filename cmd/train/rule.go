@@ -16,7 +16,7 @@ import (
 // their attributes themselves.
 type rule struct {
 	name     string
-	schedule string    // of the learning rate, when none is given
+	schedule string    // of the learning rate, when none is given; "" for rules that find their own
 	options  []string  // the flags that apply to this rule and not to all
 	fields   string    // names of the attributes after a colon, in order
 	defaults []float64 // of these
@@ -39,7 +39,11 @@ const kroneckerRefresh = 20
 // dampings are the defaults of lambda.
 var dampings = map[string]float64{psgldName: 1e-5, fisherName: 1e-3, kroneckerName: 0.1}
 
-var samplerOptions = []string{"prior", "temperature", "burn-in", "samples", "cycles", "anchor"}
+var (
+	exactOptions    = []string{"prior", "temperature", "burn-in", "samples"}
+	momentumOptions = append([]string{"cycles", "anchor"}, exactOptions...)
+	samplerOptions  = append([]string{"temperatures"}, momentumOptions...)
+)
 
 // rules: samplers first, then approximations.
 var rules = []rule{
@@ -47,9 +51,12 @@ var rules = []rule{
 	{psgldName, "constant:0.002", append([]string{"gamma", "alpha", "lambda"}, samplerOptions...), "", nil},
 	{fisherName, "constant:0.0001", append([]string{"alpha", "lambda"}, samplerOptions...), "", nil},
 	{kroneckerName, "constant:0.05", append([]string{"alpha", "lambda"}, samplerOptions...), "", nil},
-	{"sghmc", "constant:0.02", samplerOptions, "FRICTION,NOISE_ESTIMATE", []float64{0.1, 0}},
-	{"baoab", "constant:0.02", samplerOptions, "FRICTION", []float64{0.1}},
-	{"sgnht", "constant:0.02", samplerOptions, "FRICTION", []float64{0.1}},
+	{"sghmc", "constant:0.02", momentumOptions, "FRICTION,NOISE_ESTIMATE", []float64{0.1, 0}},
+	{"baoab", "constant:0.02", momentumOptions, "FRICTION", []float64{0.1}},
+	{"sgnht", "constant:0.02", momentumOptions, "FRICTION", []float64{0.1}},
+	{walkName, "", exactOptions, "", nil},
+	{malaName, "", exactOptions, "", nil},
+	{hamiltonianName, "", exactOptions, "LEAPS,JITTER", []float64{20, 0.2}},
 	{ensembleName, "cosine:0.1,0", []string{"prior"}, "", nil},
 	{dropoutName, "cosine:0.1,0", []string{"prior", "samples"}, "RATE", []float64{0.25}},
 	{swagName, "constant:0.05", []string{"prior", "burn-in", "samples"}, "RANK", []float64{20}},
@@ -196,6 +203,12 @@ func (c Config) checkAttributes() error {
 		}
 	case backpropName:
 		return langevin.BayesByBackprop{Posterior: langevin.Posterior{DataSize: 1}, InitialDeviation: v[0]}.Validate()
+	case walkName, malaName, hamiltonianName:
+		if !(*c.Temperature > 0) {
+			return errors.Errorf("train: %s: temperature is %v, wants a positive number", c.samplerName(), *c.Temperature)
+		}
+		_, err = c.metropolis(*c.BurnIn, 1)
+		return err
 	default:
 		var s langevin.Sampler
 		if s, err = c.sampler(1); err == nil && c.Cycles != nil {

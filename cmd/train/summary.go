@@ -3,16 +3,18 @@ package main
 import (
 	"fmt"
 	"math"
+	"strings"
 
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/report"
 )
 
-// equilibriumTolerance is how far, relatively, the measured temperature may be from the requested one before a run says that it has not
-// equilibrated; kineticTolerance likewise for the velocities of a layer, whose temperature the noise of minibatches raises; mixedRHat is the split
-// R-hat above which it says that its chains have not mixed.
+// equilibriumTolerance is how far, relatively, a measured temperature may be from the requested one, and how large its standard error may be, before a run
+// says that it has not equilibrated, or cannot tell; a difference below manyErrors standard errors is none. kineticTolerance is how far that of a
+// layer's velocities may be, which the noise of minibatches raises; mixedRHat is the split R-hat above which a run says that its chains have not mixed.
 const (
 	equilibriumTolerance = 0.05
+	manyErrors           = 2
 	kineticTolerance     = 0.02
 	mixedRHat            = 1.01
 )
@@ -26,6 +28,9 @@ func printRuns(names []string, results []result, c *console) error {
 	if err := chains.WriteText(c.out); err != nil {
 		return err
 	}
+	if temperatures == nil {
+		return nil
+	}
 	fmt.Fprintln(c.out)
 	if err := temperatures.WriteText(c.out); err != nil {
 		return err
@@ -36,24 +41,25 @@ func printRuns(names []string, results []result, c *console) error {
 	return nil
 }
 
-// summarizeRuns makes a table of the chains of runs, one of their temperatures by layer, and notes on what these mean.
+// summarizeRuns makes a table of the chains of runs, one of the samplers' temperatures by layer, and notes on what these mean; no such table and notes when no
+// run has a temperature.
 func summarizeRuns(names []string, results []result) (chains, temperatures *report.Table, notes []string, err error) {
 	chains = report.NewTable("run", report.Column{Title: "samples", Format: "%.0f"}, report.Column{Title: "seconds", Format: "%.0f"},
 		report.Column{Title: "split R-hat of the loss"}, report.Column{Title: "of " + results[0].watched})
-	layers := results[0].layers
-	columns := []report.Column{{Title: "requested"}, {Title: "measured"}}
-	for _, layer := range layers {
-		columns = append(columns, report.Column{Title: layer.name})
-	}
-	temperatures = report.NewTable("temperature", columns...)
-	notes = []string{
-		"Measured temperatures, in all and by layer, are configurational: in equilibrium they are the requested one.",
-		"Kinetic ones, of samplers with momentum, are the velocities', which settle far sooner.",
-	}
 	for i, r := range results {
 		lossRHat, weightRHat := r.rHat(r.lossTrace), r.rHat(r.weightTrace)
 		if err := chains.Add(names[i], float64(r.samples), r.seconds, orDash("%.3f", lossRHat), orDash("%.3f", weightRHat)); err != nil {
 			return nil, nil, nil, err
+		}
+		if !r.config.isSampler() {
+			continue
+		}
+		if temperatures == nil {
+			temperatures = newTemperatures(r.layers)
+			notes = []string{
+				"Measured temperatures, in all and by layer, with standard errors, are configurational: in equilibrium they are the requested one.",
+				"Kinetic ones, of samplers with momentum, are the velocities', which settle far sooner.",
+			}
 		}
 		if err := r.addTemperatures(temperatures, names[i]); err != nil {
 			return nil, nil, nil, err
@@ -63,29 +69,40 @@ func summarizeRuns(names []string, results []result) (chains, temperatures *repo
 	return chains, temperatures, notes, nil
 }
 
-// addTemperatures adds a row of configurational temperatures, and one of kinetic ones if the sampler has momentum.
-func (r result) addTemperatures(table *report.Table, name string) error {
-	add := func(name string, all float64, of func(layerTemperature) float64) error {
-		cells := []any{orDash("%.3g", r.requested()), orDash("%.3g", all)}
-		for _, layer := range r.layers {
-			cells = append(cells, orDash("%.3g", of(layer)))
-		}
-		return table.Add(name, cells...)
+func newTemperatures(layers []layerTemperature) *report.Table {
+	columns := []report.Column{{Title: "requested"}, {Title: "measured"}}
+	for _, layer := range layers {
+		columns = append(columns, report.Column{Title: layer.name})
 	}
-	err := add(name, r.temperature, func(l layerTemperature) float64 { return l.temperature })
-	if err != nil || math.IsNaN(r.kinetic) {
-		return err
-	}
-	return add(name+", kinetic", r.kinetic, func(l layerTemperature) float64 { return l.kinetic })
+	return report.NewTable("temperature", columns...)
 }
 
-// requested is the temperature of the posterior that was to be sampled; NaN for optimizers, which ask for none.
-func (r result) requested() float64 {
-	if !r.config.isSampler() {
-		return math.NaN()
+// addTemperatures adds a row of configurational temperatures, and one of kinetic ones if the sampler has momentum.
+func (r result) addTemperatures(table *report.Table, name string) error {
+	configurational, kinetic := []any{fmt.Sprintf("%.3g", r.requested())}, []any{fmt.Sprintf("%.3g", r.requested())}
+	for _, layer := range r.places() {
+		configurational, kinetic = append(configurational, layer.String()), append(kinetic, orDash("%.3g", layer.kinetic))
 	}
-	return *r.config.Temperature
+	err := table.Add(name, configurational...)
+	if err != nil || math.IsNaN(r.all.kinetic) {
+		return err
+	}
+	return table.Add(name+", kinetic", kinetic...)
 }
+
+// places are all parameters together, and then each layer.
+func (r result) places() []layerTemperature { return append([]layerTemperature{r.all}, r.layers...) }
+
+// String is the configurational temperature with its standard error.
+func (l layerTemperature) String() string {
+	if math.IsNaN(l.temperature) || math.IsNaN(l.standardError) {
+		return orDash("%.3g", l.temperature)
+	}
+	return fmt.Sprintf("%.3g ± %.1g", l.temperature, l.standardError)
+}
+
+// requested is the temperature of the posterior that was to be sampled.
+func (r result) requested() float64 { return r.config.temperature() }
 
 // verdict says what is wrong with a sampler's chains, if anything.
 func (r result) verdict(name string, lossRHat, weightRHat float64) []string {
@@ -93,8 +110,11 @@ func (r result) verdict(name string, lossRHat, weightRHat float64) []string {
 		return nil
 	}
 	var notes []string
-	if requested := r.requested(); requested > 0 && math.Abs(r.temperature-requested) > equilibriumTolerance*requested {
-		notes = append(notes, fmt.Sprintf("%s: not in equilibrium: measured temperature %.3g, requested %g.", name, r.temperature, requested))
+	if off, vague := r.disequilibrium(); len(off) > 0 {
+		notes = append(notes, fmt.Sprintf("%s: not in equilibrium: measured temperature %s, requested %g.", name, strings.Join(off, ", "), r.requested()))
+	} else if len(vague) > 0 {
+		notes = append(notes, fmt.Sprintf("%s: too short to tell whether it is in equilibrium: the standard error is above %g %% in %s.",
+			name, 100*equilibriumTolerance, strings.Join(vague, ", ")))
 	}
 	for _, layer := range r.layers {
 		if requested := r.requested(); requested > 0 && math.Abs(layer.kinetic-requested) > kineticTolerance*requested {
@@ -102,10 +122,36 @@ func (r result) verdict(name string, lossRHat, weightRHat float64) []string {
 				name, layer.kinetic, layer.name, requested))
 		}
 	}
+	if r.proposals > 0 {
+		notes = append(notes, fmt.Sprintf("%s: proposals were accepted with the mean probability %.2f.", name, r.accepted/r.proposals))
+	}
+	if r.config.Temperatures != nil {
+		notes = append(notes, fmt.Sprintf("%s: %s %% of the attempts to swap neighbours among the temperatures %s succeeded.", name,
+			orDash("%.0f", 100*r.swaps), *r.config.Temperatures))
+	}
 	if lossRHat > mixedRHat || weightRHat > mixedRHat {
 		notes = append(notes, fmt.Sprintf("%s: not mixed: split R-hat above %g. A longer run would come closer.", name, mixedRHat))
 	}
 	return notes
+}
+
+// disequilibrium is where the configurational temperature is not the requested one, and where its error is too large to tell. At the temperature 0
+// there is no equilibrium to miss.
+func (r result) disequilibrium() (off, vague []string) {
+	tolerance := equilibriumTolerance * r.requested()
+	if tolerance == 0 {
+		return nil, nil
+	}
+	for _, l := range r.places() {
+		switch difference := math.Abs(l.temperature - r.requested()); {
+		case math.IsNaN(l.temperature):
+		case difference > tolerance && !(difference <= manyErrors*l.standardError):
+			off = append(off, fmt.Sprintf("%v in %s", l, l.name))
+		case !(l.standardError <= tolerance):
+			vague = append(vague, l.name)
+		}
+	}
+	return off, vague
 }
 
 // rHat is the split R-hat of chains; NaN where they are too short to be split, and for optimizers, which have none.

@@ -21,43 +21,49 @@ func TestPrintRuns(t *testing.T) {
 	sgld, sgd := defaultConfig(), defaultConfig()
 	sgld.Temperature = new(1.0)
 	sgd.Sampler = "sgd"
-	layers := func(a, b float64) []layerTemperature {
-		return []layerTemperature{{"conv1", a, math.NaN()}, {"linear1", b, math.NaN()}}
+	all := func(temperature, standardError, kinetic float64) layerTemperature {
+		return layerTemperature{"all", temperature, standardError, kinetic}
+	}
+	layers := func(a, b, standardError float64) []layerTemperature {
+		return []layerTemperature{{"conv1", a, standardError, math.NaN()}, {"linear1", b, 0.01, math.NaN()}}
 	}
 	jump := append(make([]float64, 500), slices.Repeat([]float64{1}, 500)...)
-	kinetic := layers(1, 1.1)
-	kinetic[0].kinetic, kinetic[1].kinetic = 0.99, 1.03
+	kinetic := layers(1, 1.09, 0.04)
+	kinetic[0].kinetic, kinetic[1].kinetic, kinetic[1].standardError = 0.99, 1.03, 0.05
+	mixed := [][]float64{wave(1000)}
+	none := math.NaN()
 	results := []result{
-		{config: sgd, watched: "conv1.weight[3]", samples: 1, seconds: 12.3, temperature: 0.0123, kinetic: math.NaN(), layers: layers(0.01, 0.02)},
-		{config: sgld, samples: 10, seconds: 99.6, temperature: 1.04, kinetic: 0.998, layers: kinetic,
-			lossTrace: [][]float64{wave(1000)}, weightTrace: [][]float64{wave(1000)}},
-		{config: sgld, samples: 10, temperature: 0.5, kinetic: math.NaN(), layers: layers(0.4, 0.6),
-			lossTrace: [][]float64{wave(1000)}, weightTrace: [][]float64{jump}},
-		{config: sgld, temperature: math.NaN(), kinetic: math.NaN(), layers: layers(math.NaN(), math.NaN())},
+		{config: sgd, watched: "conv1.weight[3]", samples: 1, seconds: 12.3, all: all(none, none, none)},
+		{config: sgld, samples: 10, seconds: 99.6, all: all(1.04, 0.003, 0.998), layers: kinetic, lossTrace: mixed, weightTrace: mixed},
+		{config: sgld, samples: 10, all: all(0.5, 0.02, none), layers: layers(0.4, 0.96, none), lossTrace: mixed, weightTrace: [][]float64{jump}},
+		{config: sgld, samples: 10, all: all(1.01, 0.02, none), layers: layers(1.5, 0.96, 0.3), lossTrace: mixed, weightTrace: mixed},
+		{config: sgld, all: all(none, none, none), layers: layers(none, none, none)},
 	}
 	c, out, _, _ := testConsole()
-	if err := printRuns([]string{"SGD", "good", "short", "resumed"}, results, c); err != nil {
+	if err := printRuns([]string{"SGD", "good", "cold", "vague", "resumed"}, results, c); err != nil {
 		t.Fatal(err)
 	}
 	want := `run      samples  seconds  split R-hat of the loss  of conv1.weight[3]
 ----------------------------------------------------------------------
 SGD            1       12                        -                   -
 good          10      100                    0.999               0.999
-short         10        0                    0.999                +Inf
+cold          10        0                    0.999                +Inf
+vague         10        0                    0.999               0.999
 resumed        0        0                        -                   -
 
-temperature    requested  measured  conv1  linear1
---------------------------------------------------
-SGD                    -    0.0123   0.01     0.02
-good                   1      1.04      1      1.1
-good, kinetic          1     0.998   0.99     1.03
-short                  1       0.5    0.4      0.6
-resumed                1         -      -        -
-Measured temperatures, in all and by layer, are configurational: in equilibrium they are the requested one.
+temperature    requested      measured      conv1      linear1
+--------------------------------------------------------------
+good                   1  1.04 ± 0.003   1 ± 0.04  1.09 ± 0.05
+good, kinetic          1         0.998       0.99         1.03
+cold                   1    0.5 ± 0.02        0.4  0.96 ± 0.01
+vague                  1   1.01 ± 0.02  1.5 ± 0.3  0.96 ± 0.01
+resumed                1             -          -            -
+Measured temperatures, in all and by layer, with standard errors, are configurational: in equilibrium they are the requested one.
 Kinetic ones, of samplers with momentum, are the velocities', which settle far sooner.
 good: kinetic temperature 1.03 in linear1, requested 1. Smaller rates or larger batches would bring it closer.
-short: not in equilibrium: measured temperature 0.5, requested 1.
-short: not mixed: split R-hat above 1.01. A longer run would come closer.
+cold: not in equilibrium: measured temperature 0.5 ± 0.02 in all, 0.4 in conv1, requested 1.
+cold: not mixed: split R-hat above 1.01. A longer run would come closer.
+vague: too short to tell whether it is in equilibrium: the standard error is above 5 % in conv1.
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Error(diff)
@@ -68,7 +74,7 @@ short: not mixed: split R-hat above 1.01. A longer run would come closer.
 func TestTemperatureZeroIsNoVerdict(t *testing.T) {
 	config := defaultConfig()
 	config.Temperature = new(0.0)
-	r := result{config: config, temperature: 3}
+	r := result{config: config, all: layerTemperature{"all", 3, 0.1, math.NaN()}}
 	if notes := r.verdict("sgld", 1, 1); len(notes) > 0 {
 		t.Errorf("%q", notes)
 	}

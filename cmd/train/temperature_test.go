@@ -26,7 +26,7 @@ func TestTemperaturesOfAConvolutionalNetwork(t *testing.T) {
 	}
 	for _, sampler := range []string{"sghmc:0.2", "baoab:0.2", "sgnht:0.2"} {
 		long, short := temperatures(t, sampler, 400, 150, data), temperatures(t, sampler, 10, 0, data)
-		if len(long.layers) != 4 || math.IsNaN(long.kinetic) {
+		if len(long.layers) != 4 || math.IsNaN(long.all.kinetic) {
 			t.Fatalf("%s: temperatures %+v of %d layers, wants kinetic ones of 4", sampler, long.layers, len(long.layers))
 		}
 		for _, layer := range long.layers {
@@ -34,7 +34,7 @@ func TestTemperaturesOfAConvolutionalNetwork(t *testing.T) {
 				t.Errorf("%s: kinetic temperature %v in %s, wants 1", sampler, layer.kinetic, layer.name)
 			}
 			if !(math.Abs(layer.temperature-1) <= equilibriumTolerance) {
-				t.Errorf("%s: configurational temperature %v in %s, wants 1", sampler, layer.temperature, layer.name)
+				t.Errorf("%s: configurational temperature %v in %s, wants 1", sampler, layer, layer.name)
 			}
 		}
 		if notes := long.verdict(sampler, 1, 1); len(notes) > 0 {

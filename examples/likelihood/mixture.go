@@ -63,39 +63,39 @@ func (m mixture) descend(data []float64, steps int) (f fit, err error) {
 	b.Output("loss", loss)
 	b.Output("squared slope", distributions.Total(b, squares...))
 	optimizers.Update(b, optimizers.Momentum{Decay: 0.9}, b.Parameters(), gradients, b.Table("rates", []float64{rate}))
-	program, err := b.Compile()
-	if err != nil {
-		return f, err
-	}
-	host := tensor.NewHost(0)
-	defer host.Close()
-	session, err := program.Load(host, graph.LoadOptions{})
-	if err != nil {
-		return f, err
-	}
-	defer session.Close()
-	if err := session.Run(steps); err != nil {
-		return f, err
-	}
-	number := func(name string) float64 {
-		var value [1]float64
-		if err == nil {
-			err = graph.Read(session, name, 0, 0, value[:])
+	values := map[string]float64{}
+	err = b.OnHost(graph.LoadOptions{Chains: 1}, func(session *graph.Session) error {
+		if err := session.Run(steps); err != nil {
+			return err
 		}
-		return value[0]
+		names := []string{"loss", "squared slope"}
+		for k := range m {
+			names = append(names, fmt.Sprintf(meanName, k), fmt.Sprintf(logDeviationName, k), fmt.Sprintf(logitName, k))
+		}
+		for _, name := range names {
+			var value [1]float64
+			if err := graph.Read(session, name, 0, 0, value[:]); err != nil {
+				return err
+			}
+			values[name] = value[0]
+		}
+		return nil
+	})
+	if err != nil {
+		return f, err
 	}
 	// The last step measured what it then moved, by next to nothing.
-	f.loss, f.slope = number("loss"), math.Sqrt(number("squared slope"))
+	f.loss, f.slope = values["loss"], math.Sqrt(values["squared slope"])
 	total := 0.0
 	for k := range m {
-		n := normal{number(fmt.Sprintf(meanName, k)), math.Exp(number(fmt.Sprintf(logDeviationName, k))), math.Exp(number(fmt.Sprintf(logitName, k)))}
+		n := normal{values[fmt.Sprintf(meanName, k)], math.Exp(values[fmt.Sprintf(logDeviationName, k)]), math.Exp(values[fmt.Sprintf(logitName, k)])}
 		f.mixture = append(f.mixture, n)
 		total += n.weight
 	}
 	for k := range f.mixture {
 		f.mixture[k].weight /= total
 	}
-	return f, err
+	return f, nil
 }
 
 // around is by how much the loss changes when two normals move apart, their means by 0.2 and the logarithms of their deviations by 0.06, with the

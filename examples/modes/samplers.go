@@ -70,15 +70,10 @@ func (s setting) sample() (kept states, err error) {
 }
 
 // add keeps the present states of all chains, or of the coldest.
-func (s *states) add(session *graph.Session, replicas *langevin.Replicas) (err error) {
-	var chains []int
-	for chain := range session.Chains() {
-		chains = append(chains, chain)
-	}
-	if replicas != nil {
-		if chains, err = replicas.Cold(session); err != nil {
-			return err
-		}
+func (s *states) add(session *graph.Session, replicas *langevin.Replicas) error {
+	chains, err := replicas.Cold(session)
+	if err != nil {
+		return err
 	}
 	s.chains = len(chains)
 	for _, chain := range chains {

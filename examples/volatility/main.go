@@ -57,15 +57,20 @@ func run(out io.Writer, folder string, s series, e effort) error {
 	}
 	fmt.Fprintf(out, "pSGLD: %d chains of %d steps in %.0f s.\n", chains, e.steps, time.Since(begin).Seconds())
 	begin = time.Now()
-	approximate, err := bayesByBackprop(s.returns, e.fit)
+	stopped, err := bayesByBackprop(s.returns, e.fit)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "Bayes by Backprop: %d epochs of %d replicas in %.0f s.\n\n", e.fit.epochs, e.fit.replicas, time.Since(begin).Seconds())
-	if err := tabulate(out, exact, langevinDraws, approximate); err != nil {
+	fmt.Fprintf(out, "Bayes by Backprop: %d epochs of %d replicas in %.0f s.\n", e.fit.epochs, e.fit.replicas, time.Since(begin).Seconds())
+	begin = time.Now()
+	best, highest := optimum(s.returns)
+	fmt.Fprintf(out, "Bayes by Backprop, converged: by coordinate ascent with quadrature in %.0f s.\n\n", time.Since(begin).Seconds())
+	approximate := stopped.result(fmt.Sprintf("Bayes by Backprop, %d epochs", e.fit.epochs))
+	if err := tabulate(out, exact, langevinDraws, approximate, best.result("Bayes by Backprop, converged")); err != nil {
 		return err
 	}
-	fmt.Fprintf(out, "\nThe standard deviation of freedom by pSGLD is %.2f times that by NUTS.\n", langevinDraws.freedom.deviation/exact.freedom.deviation)
+	fmt.Fprintf(out, explanation, stopped.bound(s.returns), e.fit.epochs, highest, startDeviation, startFreedom)
+	fmt.Fprintf(out, "The standard deviation of freedom by pSGLD is %.2f times that by NUTS.\n", langevinDraws.freedom.deviation/exact.freedom.deviation)
 	fmt.Fprintf(out, "The band of Bayes by Backprop is %.2f times as wide as that of NUTS, and its deviation %.1f standard deviations off.\n",
 		width(approximate.bands)/width(exact.bands), (approximate.deviation.mean-exact.deviation.mean)/exact.deviation.deviation)
 	if s.scales != nil {
@@ -74,6 +79,14 @@ func run(out io.Writer, folder string, s series, e effort) error {
 	}
 	return draw(filepath.Join(folder, "volatility.png"), s, exact, approximate)
 }
+
+// explanation is of the rows of Bayes by Backprop.
+const explanation = `
+Bayes by Backprop raises a bound of the logarithm of the evidence: to %.1f in %d epochs; the highest there is is %.1f. Its figures after
+1500 epochs, such as the published ones for the S&P 500, a deviation of 0.026 and a freedom of 9.75, are where it was stopped on its way from %v and %v,
+and depend on these and on the rate. It drops the deviation quickly and the freedom slowly, since the smooth walk that it ends with leaves the returns heavy
+tails.
+`
 
 func tabulate(out io.Writer, results ...result) error {
 	table := report.NewTable("", report.Column{Title: "mean", Format: "%.3g"}, report.Column{Title: "standard deviation", Format: "%.2g"},

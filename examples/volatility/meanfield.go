@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/pollen-ml/pollen/distributions"
 	"github.com/pollen-ml/pollen/graph"
@@ -21,41 +22,87 @@ type fit struct {
 // startSpread is the standard deviation of a step of the walk in q at the start.
 const startSpread = 0.0005
 
-// factor is a normal distribution of a parameter's elements, which are independent.
-type factor struct {
-	name            string
-	mean, deviation []float64
+// meanField is the approximation of Bayes by Backprop: independent normals of ln deviation, ln freedom and the walk's steps, the first of which is s_0.
+type meanField struct {
+	logDeviation, logFreedom normalFactor
+	steps                    []normalFactor
 }
 
-// attach makes a factor's trainable parameters, which start as the factor is, and replicas of it, [R N].
-func (f *factor) attach(b *graph.Builder, replicas int) (draws, logDeviation *graph.Node) {
-	start := func(value func(i int) float64) graph.Initializer {
+type normalFactor struct{ mean, variance float64 }
+
+// result is q as the result of a method.
+func (q meanField) result(method string) result {
+	r := result{
+		method:    method,
+		deviation: logNormal(q.logDeviation.mean, math.Sqrt(q.logDeviation.variance)),
+		freedom:   logNormal(q.logFreedom.mean, math.Sqrt(q.logFreedom.variance)),
+	}
+	for _, day := range q.walk() {
+		r.bands = append(r.bands, normal(day.mean, math.Sqrt(day.variance)))
+	}
+	return r
+}
+
+// walk is the distribution of each day's s.
+func (q meanField) walk() []normalFactor {
+	days := make([]normalFactor, len(q.steps))
+	var sum normalFactor
+	for i, step := range q.steps {
+		sum.mean, sum.variance = sum.mean+step.mean, sum.variance+step.variance
+		days[i] = sum
+	}
+	return days
+}
+
+// start is where Bayes by Backprop starts: at the walk that fits the returns best with startDeviation.
+func start(returns []float64) meanField {
+	walk, _ := smooth(returns, startDeviation)
+	q := meanField{normalFactor{math.Log(startDeviation), 0.01}, normalFactor{math.Log(startFreedom), 0.01}, make([]normalFactor, len(walk))}
+	for i := range walk {
+		q.steps[i] = normalFactor{walk[i] - walk[max(i-1, 0)], startSpread * startSpread}
+	}
+	q.steps[0].mean = walk[0]
+	return q
+}
+
+// factors are trainable parameters of n normals: means and logarithms of standard deviations.
+type factors struct {
+	name string
+	of   []normalFactor // where they start, and then means over epochs
+}
+
+// attach makes the parameters, and replicas of draws, [R N].
+func (f *factors) attach(b *graph.Builder, replicas int) (draws, logDeviations *graph.Node) {
+	start := func(value func(f normalFactor) float64) graph.Initializer {
+		of := slices.Clone(f.of)
 		return func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) {
 			for i := range values {
-				values[i] = value(i)
+				values[i] = value(of[i])
 			}
 		}
 	}
-	mean := b.Parameter(f.name+".mean", start(func(i int) float64 { return f.mean[i] }), len(f.mean))
-	logDeviation = b.Parameter(f.name+".log deviation", start(func(i int) float64 { return math.Log(f.deviation[i]) }), len(f.mean))
-	noise := b.Apply(op.Noise{Stream: b.Stream(), As: op.ViewAs(replicas, len(f.mean))}, b.Header())
-	return b.Apply(op.Add{}, mean, b.Apply(op.Multiply{}, b.Apply(op.Exp{}, logDeviation), noise)), logDeviation
+	means := b.Parameter(f.name+".mean", start(func(f normalFactor) float64 { return f.mean }), len(f.of))
+	logDeviations = b.Parameter(f.name+".log deviation", start(func(f normalFactor) float64 { return math.Log(f.variance) / 2 }), len(f.of))
+	noise := b.Apply(op.Noise{Stream: b.Stream(), As: op.ViewAs(replicas, len(f.of))}, b.Header())
+	return b.Apply(op.Add{}, means, b.Apply(op.Multiply{}, b.Apply(op.Exp{}, logDeviations), noise)), logDeviations
 }
 
-// add adds a share of what a factor's parameters are in a session.
-func (f *factor) add(session *graph.Session, share float64) error {
-	values := make([]float32, len(f.mean))
+// observe makes f the mean of a session's parameters over epochs, of which this one is that share: of means, and of standard deviations.
+func (f *factors) observe(session *graph.Session, share float64) error {
+	values := make([]float32, len(f.of))
 	if err := session.ReadFloats(f.name+".mean", 0, values); err != nil {
 		return err
 	}
 	for i, mean := range values {
-		f.mean[i] += share * float64(mean)
+		f.of[i].mean += share * (float64(mean) - f.of[i].mean)
 	}
 	if err := session.ReadFloats(f.name+".log deviation", 0, values); err != nil {
 		return err
 	}
 	for i, logDeviation := range values {
-		f.deviation[i] += share * math.Exp(float64(logDeviation))
+		deviation := math.Sqrt(f.of[i].variance)
+		deviation += share * (math.Exp(float64(logDeviation)) - deviation)
+		f.of[i].variance = deviation * deviation
 	}
 	return nil
 }
@@ -63,50 +110,33 @@ func (f *factor) add(session *graph.Session, share float64) error {
 // bayesByBackprop fits independent normals to the logarithms of deviation and freedom and to the walk's steps from day to day. It raises
 // E[joint] + entropy by RMSProp, which is pSGLD at temperature 0. The posterior knows sums of steps far better than steps, which q cannot say: it
 // makes the steps small, and then the deviation, which is their size. 1500 epochs are not its end, but where fits of this kind are usually
-// stopped: the more epochs, and the larger the rate, the smaller the deviation, and the wider the steps, which start at startSpread.
-func bayesByBackprop(returns []float64, f fit) (result, error) {
-	r := result{method: "Bayes by Backprop"}
-	walk, _ := smooth(returns, startDeviation)
-	factors := []*factor{{"log deviation", []float64{math.Log(startDeviation)}, []float64{0.1}},
-		{"log freedom", []float64{math.Log(startFreedom)}, []float64{0.1}}, {"steps", make([]float64, len(walk)), make([]float64, len(walk))}}
-	for i := range walk {
-		factors[2].mean[i], factors[2].deviation[i] = walk[i]-walk[max(i-1, 0)], startSpread
-	}
-	factors[2].mean[0] = walk[0]
+// stopped, see optimum.
+func bayesByBackprop(returns []float64, f fit) (meanField, error) {
+	q := start(returns)
 	b := graph.New(tensor.Float32)
+	all := []*factors{{"log deviation", []normalFactor{q.logDeviation}}, {"log freedom", []normalFactor{q.logFreedom}}, {"steps", q.steps}}
 	var draws, entropies [3]*graph.Node
-	for i, factor := range factors {
-		draws[i], entropies[i] = factor.attach(b, f.replicas)
+	for i, factors := range all {
+		draws[i], entropies[i] = factors.attach(b, f.replicas)
 	}
 	density := joint(b, returns, draws[0], draws[1], b.Apply(op.CumulativeSum{Axis: 1}, draws[2]))
 	bound := b.Apply(op.Add{}, share(b, density, f.replicas), distributions.Total(b, entropies[:]...))
 	gradients := b.Gradients(share(b, b.Apply(op.Negate{}, bound), len(returns)), b.Parameters()...)
 	rates, err := optimizers.Cosine{First: f.rate}.Rates(f.epochs)
 	if err != nil {
-		return r, err
+		return q, err
 	}
 	optimizers.Update(b, optimizers.RMSProp{Decay: 0.99, Epsilon: 1e-5}, b.Parameters(), gradients, b.Table("rates", rates))
 	plan := langevin.Plan{Steps: f.epochs, BurnIn: f.burnIn, Thinning: 1}
 	err = b.OnHost(graph.LoadOptions{Seed: 1, Chains: 1}, func(session *graph.Session) error {
-		for _, factor := range factors { // where they started is in the session
-			clear(factor.mean)
-			clear(factor.deviation)
-		}
 		return plan.Run(context.Background(), session, 1, func(p langevin.Progress) error {
-			for i := 0; p.Sample && i < len(factors); i++ {
-				if err := factors[i].add(session, 1/float64(plan.Samples())); err != nil {
+			for i := 0; p.Sample && i < len(all); i++ {
+				if err := all[i].observe(session, 1/float64(p.To-f.burnIn)); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 	})
-	r.deviation = logNormal(factors[0].mean[0], factors[0].deviation[0])
-	r.freedom = logNormal(factors[1].mean[0], factors[1].deviation[0])
-	mean, variance := 0.0, 0.0
-	for i, step := range factors[2].mean {
-		mean, variance = mean+step, variance+factors[2].deviation[i]*factors[2].deviation[i]
-		r.bands = append(r.bands, normal(mean, math.Sqrt(variance)))
-	}
-	return r, err
+	return meanField{all[0].of[0], all[1].of[0], all[2].of}, err
 }

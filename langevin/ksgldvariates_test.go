@@ -1,0 +1,81 @@
+package langevin_test
+
+import (
+	"context"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// When all examples are the same one, control variates estimate what any minibatch does: KSGLD moves alike with them and without.
+func TestKSGLDByControlVariates(t *testing.T) {
+	const dataSize, batch, steps = 12, 4, 9
+	run := func(variates bool) []float64 {
+		b := graph.New(tensor.Float64)
+		x, labels := op.Minibatch(b, op.Batch{Size: batch, Shuffled: true}, tensor.Shape{dataSize, 1, 3, 3}, 0.5, 0.2)
+		network := layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 5}, layers.ReLU{}, layers.Linear{Outputs: 3}}
+		loss := b.Apply(op.CrossEntropy{}, network.Apply(b, x), labels)
+		posterior := langevin.Posterior{DataSize: dataSize, Prior: langevin.Gaussian(0.5)}
+		sampler := langevin.KSGLD{Alpha: 0.9, Damping: 0.1, Refresh: 2, FreezeAt: 6}
+		plan := langevin.Plan{Steps: steps, Thinning: steps, BurnIn: 0}
+		h, temperatures := make([]float64, steps), make([]float64, steps)
+		for i := range h {
+			h[i] = 0.02 // without noise, whose streams are not the same
+		}
+		var interventions []langevin.Intervention
+		if variates {
+			anchor, err := langevin.ControlVariates{BatchSize: batch, Refresh: 4}.Attach(b, sampler, posterior, loss, h, temperatures)
+			if err != nil {
+				t.Fatal(err)
+			}
+			interventions = append(interventions, anchor)
+		} else if err := langevin.Attach(b, sampler, posterior, loss, h, temperatures); err != nil {
+			t.Fatal(err)
+		}
+		s := load(t, b, graph.LoadOptions{Seed: runSeed}, 2)
+		images, classes := make([]byte, dataSize*9), make([]byte, dataSize)
+		for i := range images {
+			images[i] = byte(20 * (i % 9))
+		}
+		for i := range classes {
+			classes[i] = 2
+		}
+		for name, data := range map[string][]byte{"images": images, "labels": classes} {
+			if err := graph.Write(s, name, 0, 0, data); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := plan.Run(context.Background(), s, steps, func(langevin.Progress) error { return nil }, interventions...); err != nil {
+			t.Fatal(err)
+		}
+		var all []float64
+		for _, p := range s.Program().Parameters() {
+			all = append(all, values(t, s, p.Name, 0, p.Shape.Elements())...)
+		}
+		return all
+	}
+	plain, variates := run(false), run(true)
+	for i, want := range plain {
+		if !(math.Abs(variates[i]-want) <= 1e-9) {
+			t.Fatalf("parameter %d is %v by control variates, want %v", i, variates[i], want)
+		}
+	}
+}
+
+// The Hessian's diagonal is that of minibatches without control variates: Gamma is refused with these.
+func TestCurvatureByControlVariates(t *testing.T) {
+	b := graph.New(tensor.Float64)
+	w := b.Parameter("w", nil, 3)
+	loss := b.Apply(op.Sum{}, b.Apply(op.Squared{}, w))
+	sampler := langevin.PSGLD{Alpha: 0.9, Lambda: 1, Gamma: langevin.GammaHutchinson}
+	_, err := langevin.ControlVariates{BatchSize: 2}.Attach(b, sampler, langevin.Posterior{DataSize: 4}, loss, []float64{1}, []float64{1})
+	if err == nil || !strings.Contains(err.Error(), `control variates: psgld with Gamma "hutchinson"`) {
+		t.Errorf("got %v, want an error about Gamma", err)
+	}
+}
