@@ -102,7 +102,11 @@ func heavyKernels(c *cobra.Command, o *options, threads int, r *record) (err err
 		if err != nil {
 			return err
 		}
-		sides = append(sides, &side{name: h.name, does: does})
+		name := h.name
+		if plan.Winograd() { // the rate is that of the direct way's operations, more than are made
+			name += " (Winograd, effective)"
+		}
+		sides = append(sides, &side{name: name, does: does})
 	}
 	if err := alternate(c.Context(), sides, o.rounds); err != nil {
 		return err

@@ -73,6 +73,7 @@ func (c Conv2D) Fuse(consumer graph.Op) (graph.Op, bool) {
 // Lower implements graph.Op.
 func (c Conv2D) Lower(l *graph.Lowering) {
 	k := c.kernel(l.Shapes[0], l.Shapes[1])
+	k.Direct = l.DType == tensor.Float64
 	plan, err := k.Forward()
 	at := operands{out: 0, a: 1, b: 2, bias: absent}
 	arguments := []tensor.Argument{l.Out(), l.In(0), l.In(1)}
@@ -138,6 +139,7 @@ func (g conv2DBackwardInput) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 func (g conv2DBackwardInput) Lower(l *graph.Lowering) {
 	k := g.conv.kernel(l.Shape, l.Shapes[1])
+	k.Direct = l.DType == tensor.Float64
 	plan, err := k.BackwardInput()
 	host := heavy(l, plan, err, operands{out: 0, a: 1, b: 2, bias: absent})
 	l.Emit("conv2d_bwd_input", l.Shape.Elements(), host, append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, convSizes(k)...)...)
@@ -165,6 +167,7 @@ func (g conv2DBackwardFilter) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 func (g conv2DBackwardFilter) Lower(l *graph.Lowering) {
 	k := g.conv.kernel(l.Shapes[1], l.Shape)
+	k.Direct = l.DType == tensor.Float64
 	plan, err := k.BackwardFilter()
 	host := heavy(l, plan, err, operands{out: 0, a: 1, b: 2, bias: absent})
 	l.Emit("conv2d_bwd_filter", l.Shape.Elements(), host, append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, convSizes(k)...)...)

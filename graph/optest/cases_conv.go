@@ -96,6 +96,8 @@ func convolutionCases() []Case {
 		convolve(1, 1, 3, 257, 2, 3, 5, one, [2]int{1, 4}, one), // long rows, padding of most of a filter
 		convolve(2, 1, 2, 2, 3, 5, 5, one, op.Square(4), one),   // filter larger than the image
 		convolve(5, 17, 13, 13, 19, 3, 3, two, none, op.Square(2)),
+		convolve(8, 31, 7, 7, 32, 5, 5, one, two, one), // Winograd's algorithms, in these two
+		convolve(12, 31, 8, 8, 32, 3, 3, one, one, one),
 	} {
 		cases = append(cases, Case{
 			Name: "conv2d " + v.String(), Op: v.conv, Inputs: v.inputs(), Naive: v.naive, Terms: v.terms(),

@@ -4,18 +4,29 @@
 
 #include "textflag.h"
 
-// func multiply1(depth int, a *float32, rowStride int, depthStride int, b *float32, c *float32, stride int, bias *float32, f int)
+// func multiplyTileAVX2(rows int, depth int, a *float32, rowStride int, depthStride int, b *float32, c *float32, stride int, bias *float32, f int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·multiply1(SB), NOSPLIT, $0-72
-	MOVQ       depth+0(FP), AX
-	MOVQ       a+8(FP), CX
-	MOVQ       rowStride+16(FP), DX
+TEXT ·multiplyTileAVX2(SB), NOSPLIT, $0-80
+	MOVQ       rows+0(FP), AX
+	CMPQ       AX, $0x06
+	JE         rows_6
+	CMPQ       AX, $0x05
+	JE         rows_5
+	CMPQ       AX, $0x04
+	JE         rows_4
+	CMPQ       AX, $0x03
+	JE         rows_3
+	CMPQ       AX, $0x02
+	JE         rows_2
+	MOVQ       depth+8(FP), AX
+	MOVQ       a+16(FP), CX
+	MOVQ       rowStride+24(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+24(FP), DX
+	MOVQ       depthStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       b+32(FP), BX
-	MOVQ       c+40(FP), SI
-	MOVQ       stride+48(FP), DI
+	MOVQ       b+40(FP), BX
+	MOVQ       c+48(FP), SI
+	MOVQ       stride+56(FP), DI
 	SHLQ       $0x02, DI
 	VXORPS     Y0, Y0, Y0
 	VXORPS     Y1, Y1, Y1
@@ -23,9 +34,9 @@ TEXT ·multiply1(SB), NOSPLIT, $0-72
 	PREFETCHT0 (DI)
 	PREFETCHT0 60(DI)
 
-pairs:
+pairs_1:
 	SUBQ         $0x02, AX
-	JL           last
+	JL           last_1
 	VMOVUPS      (BX), Y2
 	VMOVUPS      32(BX), Y3
 	VBROADCASTSS (CX), Y4
@@ -39,67 +50,65 @@ pairs:
 	VFMADD231PS  Y3, Y4, Y1
 	ADDQ         DX, CX
 	ADDQ         $0x80, BX
-	JMP          pairs
+	JMP          pairs_1
 
-last:
+last_1:
 	ADDQ         $0x02, AX
-	JZ           epilogue
+	JZ           end_1
 	VMOVUPS      (BX), Y2
 	VMOVUPS      32(BX), Y3
 	VBROADCASTSS (CX), Y4
 	VFMADD231PS  Y2, Y4, Y0
 	VFMADD231PS  Y3, Y4, Y1
 
-epilogue:
-	MOVQ   f+64(FP), AX
-	MOVQ   bias+56(FP), CX
+end_1:
+	MOVQ   f+72(FP), AX
+	MOVQ   bias+64(FP), CX
 	TESTQ  $0x00000001, AX
-	JZ     accumulated
+	JZ     after_flag1_1
 	MOVQ   SI, DX
 	VADDPS (DX), Y0, Y0
 	VADDPS 32(DX), Y1, Y1
 
-accumulated:
+after_flag1_1:
 	TESTQ        $0x00000002, AX
-	JZ           row_biased
+	JZ           after_flag2_1
 	VBROADCASTSS (CX), Y2
 	VADDPS       Y2, Y0, Y0
 	VADDPS       Y2, Y1, Y1
 
-row_biased:
+after_flag2_1:
 	TESTQ   $0x00000004, AX
-	JZ      column_biased
+	JZ      after_flag4_1
 	VMOVUPS (CX), Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS 32(CX), Y2
 	VADDPS  Y2, Y1, Y1
 
-column_biased:
+after_flag4_1:
 	TESTQ  $0x00000008, AX
-	JZ     rectified
+	JZ     after_flag8_1
 	VXORPS Y2, Y2, Y2
 	VMAXPS Y0, Y2, Y0
 	VMAXPS Y1, Y2, Y1
 
-rectified:
+after_flag8_1:
 	MOVQ    SI, AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VZEROUPPER
 	RET
 
-// func multiply2(depth int, a *float32, rowStride int, depthStride int, b *float32, c *float32, stride int, bias *float32, f int)
-// Requires: AVX, FMA3, MMX+
-TEXT ·multiply2(SB), NOSPLIT, $0-72
-	MOVQ       depth+0(FP), AX
-	MOVQ       a+8(FP), CX
-	MOVQ       rowStride+16(FP), DX
+rows_2:
+	MOVQ       depth+8(FP), AX
+	MOVQ       a+16(FP), CX
+	MOVQ       rowStride+24(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+24(FP), BX
+	MOVQ       depthStride+32(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+32(FP), SI
-	MOVQ       c+40(FP), DI
-	MOVQ       stride+48(FP), R8
+	MOVQ       b+40(FP), SI
+	MOVQ       c+48(FP), DI
+	MOVQ       stride+56(FP), R8
 	SHLQ       $0x02, R8
 	VXORPS     Y0, Y0, Y0
 	VXORPS     Y1, Y1, Y1
@@ -112,9 +121,9 @@ TEXT ·multiply2(SB), NOSPLIT, $0-72
 	PREFETCHT0 (R9)
 	PREFETCHT0 60(R9)
 
-pairs:
+pairs_2:
 	SUBQ         $0x02, AX
-	JL           last
+	JL           last_2
 	VMOVUPS      (SI), Y4
 	VMOVUPS      32(SI), Y5
 	VBROADCASTSS (CX), Y6
@@ -134,11 +143,11 @@ pairs:
 	VFMADD231PS  Y5, Y6, Y3
 	ADDQ         BX, CX
 	ADDQ         $0x80, SI
-	JMP          pairs
+	JMP          pairs_2
 
-last:
+last_2:
 	ADDQ         $0x02, AX
-	JZ           epilogue
+	JZ           end_2
 	VMOVUPS      (SI), Y4
 	VMOVUPS      32(SI), Y5
 	VBROADCASTSS (CX), Y6
@@ -148,11 +157,11 @@ last:
 	VFMADD231PS  Y4, Y6, Y2
 	VFMADD231PS  Y5, Y6, Y3
 
-epilogue:
-	MOVQ   f+64(FP), AX
-	MOVQ   bias+56(FP), CX
+end_2:
+	MOVQ   f+72(FP), AX
+	MOVQ   bias+64(FP), CX
 	TESTQ  $0x00000001, AX
-	JZ     accumulated
+	JZ     after_flag1_2
 	MOVQ   DI, DX
 	VADDPS (DX), Y0, Y0
 	VADDPS 32(DX), Y1, Y1
@@ -160,9 +169,9 @@ epilogue:
 	VADDPS (DX), Y2, Y2
 	VADDPS 32(DX), Y3, Y3
 
-accumulated:
+after_flag1_2:
 	TESTQ        $0x00000002, AX
-	JZ           row_biased
+	JZ           after_flag2_2
 	VBROADCASTSS (CX), Y4
 	VADDPS       Y4, Y0, Y0
 	VADDPS       Y4, Y1, Y1
@@ -170,9 +179,9 @@ accumulated:
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y4, Y3, Y3
 
-row_biased:
+after_flag2_2:
 	TESTQ   $0x00000004, AX
-	JZ      column_biased
+	JZ      after_flag4_2
 	VMOVUPS (CX), Y4
 	VADDPS  Y4, Y0, Y0
 	VADDPS  Y4, Y2, Y2
@@ -180,16 +189,16 @@ row_biased:
 	VADDPS  Y4, Y1, Y1
 	VADDPS  Y4, Y3, Y3
 
-column_biased:
+after_flag4_2:
 	TESTQ  $0x00000008, AX
-	JZ     rectified
+	JZ     after_flag8_2
 	VXORPS Y4, Y4, Y4
 	VMAXPS Y0, Y4, Y0
 	VMAXPS Y1, Y4, Y1
 	VMAXPS Y2, Y4, Y2
 	VMAXPS Y3, Y4, Y3
 
-rectified:
+after_flag8_2:
 	MOVQ    DI, AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
@@ -199,18 +208,16 @@ rectified:
 	VZEROUPPER
 	RET
 
-// func multiply3(depth int, a *float32, rowStride int, depthStride int, b *float32, c *float32, stride int, bias *float32, f int)
-// Requires: AVX, FMA3, MMX+
-TEXT ·multiply3(SB), NOSPLIT, $0-72
-	MOVQ       depth+0(FP), AX
-	MOVQ       a+8(FP), CX
-	MOVQ       rowStride+16(FP), DX
+rows_3:
+	MOVQ       depth+8(FP), AX
+	MOVQ       a+16(FP), CX
+	MOVQ       rowStride+24(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+24(FP), BX
+	MOVQ       depthStride+32(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+32(FP), SI
-	MOVQ       c+40(FP), DI
-	MOVQ       stride+48(FP), R8
+	MOVQ       b+40(FP), SI
+	MOVQ       c+48(FP), DI
+	MOVQ       stride+56(FP), R8
 	SHLQ       $0x02, R8
 	VXORPS     Y0, Y0, Y0
 	VXORPS     Y1, Y1, Y1
@@ -228,9 +235,9 @@ TEXT ·multiply3(SB), NOSPLIT, $0-72
 	PREFETCHT0 (R9)
 	PREFETCHT0 60(R9)
 
-pairs:
+pairs_3:
 	SUBQ         $0x02, AX
-	JL           last
+	JL           last_3
 	VMOVUPS      (SI), Y6
 	VMOVUPS      32(SI), Y7
 	VBROADCASTSS (CX), Y8
@@ -256,11 +263,11 @@ pairs:
 	VFMADD231PS  Y7, Y8, Y5
 	ADDQ         BX, CX
 	ADDQ         $0x80, SI
-	JMP          pairs
+	JMP          pairs_3
 
-last:
+last_3:
 	ADDQ         $0x02, AX
-	JZ           epilogue
+	JZ           end_3
 	VMOVUPS      (SI), Y6
 	VMOVUPS      32(SI), Y7
 	VBROADCASTSS (CX), Y8
@@ -273,11 +280,11 @@ last:
 	VFMADD231PS  Y6, Y8, Y4
 	VFMADD231PS  Y7, Y8, Y5
 
-epilogue:
-	MOVQ   f+64(FP), AX
-	MOVQ   bias+56(FP), CX
+end_3:
+	MOVQ   f+72(FP), AX
+	MOVQ   bias+64(FP), CX
 	TESTQ  $0x00000001, AX
-	JZ     accumulated
+	JZ     after_flag1_3
 	MOVQ   DI, DX
 	VADDPS (DX), Y0, Y0
 	VADDPS 32(DX), Y1, Y1
@@ -288,9 +295,9 @@ epilogue:
 	VADDPS (DX), Y4, Y4
 	VADDPS 32(DX), Y5, Y5
 
-accumulated:
+after_flag1_3:
 	TESTQ        $0x00000002, AX
-	JZ           row_biased
+	JZ           after_flag2_3
 	VBROADCASTSS (CX), Y6
 	VADDPS       Y6, Y0, Y0
 	VADDPS       Y6, Y1, Y1
@@ -301,9 +308,9 @@ accumulated:
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y6, Y5, Y5
 
-row_biased:
+after_flag2_3:
 	TESTQ   $0x00000004, AX
-	JZ      column_biased
+	JZ      after_flag4_3
 	VMOVUPS (CX), Y6
 	VADDPS  Y6, Y0, Y0
 	VADDPS  Y6, Y2, Y2
@@ -313,9 +320,9 @@ row_biased:
 	VADDPS  Y6, Y3, Y3
 	VADDPS  Y6, Y5, Y5
 
-column_biased:
+after_flag4_3:
 	TESTQ  $0x00000008, AX
-	JZ     rectified
+	JZ     after_flag8_3
 	VXORPS Y6, Y6, Y6
 	VMAXPS Y0, Y6, Y0
 	VMAXPS Y1, Y6, Y1
@@ -324,7 +331,7 @@ column_biased:
 	VMAXPS Y4, Y6, Y4
 	VMAXPS Y5, Y6, Y5
 
-rectified:
+after_flag8_3:
 	MOVQ    DI, AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
@@ -337,20 +344,18 @@ rectified:
 	VZEROUPPER
 	RET
 
-// func multiply4(depth int, a *float32, rowStride int, depthStride int, b *float32, c *float32, stride int, bias *float32, f int)
-// Requires: AVX, FMA3, MMX+
-TEXT ·multiply4(SB), NOSPLIT, $0-72
-	MOVQ       depth+0(FP), AX
-	MOVQ       a+8(FP), CX
-	MOVQ       rowStride+16(FP), DX
+rows_4:
+	MOVQ       depth+8(FP), AX
+	MOVQ       a+16(FP), CX
+	MOVQ       rowStride+24(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+24(FP), BX
+	MOVQ       depthStride+32(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+32(FP), SI
+	MOVQ       b+40(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
-	MOVQ       c+40(FP), R8
-	MOVQ       stride+48(FP), R9
+	MOVQ       c+48(FP), R8
+	MOVQ       stride+56(FP), R9
 	SHLQ       $0x02, R9
 	VXORPS     Y0, Y0, Y0
 	VXORPS     Y1, Y1, Y1
@@ -373,9 +378,9 @@ TEXT ·multiply4(SB), NOSPLIT, $0-72
 	PREFETCHT0 (R10)
 	PREFETCHT0 60(R10)
 
-pairs:
+pairs_4:
 	SUBQ         $0x02, AX
-	JL           last
+	JL           last_4
 	VMOVUPS      (SI), Y8
 	VMOVUPS      32(SI), Y9
 	VBROADCASTSS (CX), Y10
@@ -409,11 +414,11 @@ pairs:
 	ADDQ         BX, CX
 	ADDQ         BX, DI
 	ADDQ         $0x80, SI
-	JMP          pairs
+	JMP          pairs_4
 
-last:
+last_4:
 	ADDQ         $0x02, AX
-	JZ           epilogue
+	JZ           end_4
 	VMOVUPS      (SI), Y8
 	VMOVUPS      32(SI), Y9
 	VBROADCASTSS (CX), Y10
@@ -429,11 +434,11 @@ last:
 	VFMADD231PS  Y8, Y10, Y6
 	VFMADD231PS  Y9, Y10, Y7
 
-epilogue:
-	MOVQ   f+64(FP), AX
-	MOVQ   bias+56(FP), CX
+end_4:
+	MOVQ   f+72(FP), AX
+	MOVQ   bias+64(FP), CX
 	TESTQ  $0x00000001, AX
-	JZ     accumulated
+	JZ     after_flag1_4
 	MOVQ   R8, DX
 	VADDPS (DX), Y0, Y0
 	VADDPS 32(DX), Y1, Y1
@@ -447,9 +452,9 @@ epilogue:
 	VADDPS (DX), Y6, Y6
 	VADDPS 32(DX), Y7, Y7
 
-accumulated:
+after_flag1_4:
 	TESTQ        $0x00000002, AX
-	JZ           row_biased
+	JZ           after_flag2_4
 	VBROADCASTSS (CX), Y8
 	VADDPS       Y8, Y0, Y0
 	VADDPS       Y8, Y1, Y1
@@ -463,9 +468,9 @@ accumulated:
 	VADDPS       Y8, Y6, Y6
 	VADDPS       Y8, Y7, Y7
 
-row_biased:
+after_flag2_4:
 	TESTQ   $0x00000004, AX
-	JZ      column_biased
+	JZ      after_flag4_4
 	VMOVUPS (CX), Y8
 	VADDPS  Y8, Y0, Y0
 	VADDPS  Y8, Y2, Y2
@@ -477,9 +482,9 @@ row_biased:
 	VADDPS  Y8, Y5, Y5
 	VADDPS  Y8, Y7, Y7
 
-column_biased:
+after_flag4_4:
 	TESTQ  $0x00000008, AX
-	JZ     rectified
+	JZ     after_flag8_4
 	VXORPS Y8, Y8, Y8
 	VMAXPS Y0, Y8, Y0
 	VMAXPS Y1, Y8, Y1
@@ -490,7 +495,7 @@ column_biased:
 	VMAXPS Y6, Y8, Y6
 	VMAXPS Y7, Y8, Y7
 
-rectified:
+after_flag8_4:
 	MOVQ    R8, AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
@@ -506,20 +511,18 @@ rectified:
 	VZEROUPPER
 	RET
 
-// func multiply5(depth int, a *float32, rowStride int, depthStride int, b *float32, c *float32, stride int, bias *float32, f int)
-// Requires: AVX, FMA3, MMX+
-TEXT ·multiply5(SB), NOSPLIT, $0-72
-	MOVQ       depth+0(FP), AX
-	MOVQ       a+8(FP), CX
-	MOVQ       rowStride+16(FP), DX
+rows_5:
+	MOVQ       depth+8(FP), AX
+	MOVQ       a+16(FP), CX
+	MOVQ       rowStride+24(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+24(FP), BX
+	MOVQ       depthStride+32(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+32(FP), SI
+	MOVQ       b+40(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
-	MOVQ       c+40(FP), R8
-	MOVQ       stride+48(FP), R9
+	MOVQ       c+48(FP), R8
+	MOVQ       stride+56(FP), R9
 	SHLQ       $0x02, R9
 	VXORPS     Y0, Y0, Y0
 	VXORPS     Y1, Y1, Y1
@@ -547,9 +550,9 @@ TEXT ·multiply5(SB), NOSPLIT, $0-72
 	PREFETCHT0 (R10)
 	PREFETCHT0 60(R10)
 
-pairs:
+pairs_5:
 	SUBQ         $0x02, AX
-	JL           last
+	JL           last_5
 	VMOVUPS      (SI), Y10
 	VMOVUPS      32(SI), Y11
 	VBROADCASTSS (CX), Y12
@@ -589,11 +592,11 @@ pairs:
 	ADDQ         BX, CX
 	ADDQ         BX, DI
 	ADDQ         $0x80, SI
-	JMP          pairs
+	JMP          pairs_5
 
-last:
+last_5:
 	ADDQ         $0x02, AX
-	JZ           epilogue
+	JZ           end_5
 	VMOVUPS      (SI), Y10
 	VMOVUPS      32(SI), Y11
 	VBROADCASTSS (CX), Y12
@@ -612,11 +615,11 @@ last:
 	VFMADD231PS  Y10, Y12, Y8
 	VFMADD231PS  Y11, Y12, Y9
 
-epilogue:
-	MOVQ   f+64(FP), AX
-	MOVQ   bias+56(FP), CX
+end_5:
+	MOVQ   f+72(FP), AX
+	MOVQ   bias+64(FP), CX
 	TESTQ  $0x00000001, AX
-	JZ     accumulated
+	JZ     after_flag1_5
 	MOVQ   R8, DX
 	VADDPS (DX), Y0, Y0
 	VADDPS 32(DX), Y1, Y1
@@ -633,9 +636,9 @@ epilogue:
 	VADDPS (DX), Y8, Y8
 	VADDPS 32(DX), Y9, Y9
 
-accumulated:
+after_flag1_5:
 	TESTQ        $0x00000002, AX
-	JZ           row_biased
+	JZ           after_flag2_5
 	VBROADCASTSS (CX), Y10
 	VADDPS       Y10, Y0, Y0
 	VADDPS       Y10, Y1, Y1
@@ -652,9 +655,9 @@ accumulated:
 	VADDPS       Y10, Y8, Y8
 	VADDPS       Y10, Y9, Y9
 
-row_biased:
+after_flag2_5:
 	TESTQ   $0x00000004, AX
-	JZ      column_biased
+	JZ      after_flag4_5
 	VMOVUPS (CX), Y10
 	VADDPS  Y10, Y0, Y0
 	VADDPS  Y10, Y2, Y2
@@ -668,9 +671,9 @@ row_biased:
 	VADDPS  Y10, Y7, Y7
 	VADDPS  Y10, Y9, Y9
 
-column_biased:
+after_flag4_5:
 	TESTQ  $0x00000008, AX
-	JZ     rectified
+	JZ     after_flag8_5
 	VXORPS Y10, Y10, Y10
 	VMAXPS Y0, Y10, Y0
 	VMAXPS Y1, Y10, Y1
@@ -683,7 +686,7 @@ column_biased:
 	VMAXPS Y8, Y10, Y8
 	VMAXPS Y9, Y10, Y9
 
-rectified:
+after_flag8_5:
 	MOVQ    R8, AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
@@ -702,20 +705,18 @@ rectified:
 	VZEROUPPER
 	RET
 
-// func multiply6(depth int, a *float32, rowStride int, depthStride int, b *float32, c *float32, stride int, bias *float32, f int)
-// Requires: AVX, FMA3, MMX+
-TEXT ·multiply6(SB), NOSPLIT, $0-72
-	MOVQ       depth+0(FP), AX
-	MOVQ       a+8(FP), CX
-	MOVQ       rowStride+16(FP), DX
+rows_6:
+	MOVQ       depth+8(FP), AX
+	MOVQ       a+16(FP), CX
+	MOVQ       rowStride+24(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+24(FP), BX
+	MOVQ       depthStride+32(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+32(FP), SI
+	MOVQ       b+40(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
-	MOVQ       c+40(FP), R8
-	MOVQ       stride+48(FP), R9
+	MOVQ       c+48(FP), R8
+	MOVQ       stride+56(FP), R9
 	SHLQ       $0x02, R9
 	VXORPS     Y0, Y0, Y0
 	VXORPS     Y1, Y1, Y1
@@ -748,9 +749,9 @@ TEXT ·multiply6(SB), NOSPLIT, $0-72
 	PREFETCHT0 (R10)
 	PREFETCHT0 60(R10)
 
-pairs:
+pairs_6:
 	SUBQ         $0x02, AX
-	JL           last
+	JL           last_6
 	VMOVUPS      (SI), Y12
 	VMOVUPS      32(SI), Y13
 	VBROADCASTSS (CX), Y14
@@ -796,11 +797,11 @@ pairs:
 	ADDQ         BX, CX
 	ADDQ         BX, DI
 	ADDQ         $0x80, SI
-	JMP          pairs
+	JMP          pairs_6
 
-last:
+last_6:
 	ADDQ         $0x02, AX
-	JZ           epilogue
+	JZ           end_6
 	VMOVUPS      (SI), Y12
 	VMOVUPS      32(SI), Y13
 	VBROADCASTSS (CX), Y14
@@ -822,11 +823,11 @@ last:
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
 
-epilogue:
-	MOVQ   f+64(FP), AX
-	MOVQ   bias+56(FP), CX
+end_6:
+	MOVQ   f+72(FP), AX
+	MOVQ   bias+64(FP), CX
 	TESTQ  $0x00000001, AX
-	JZ     accumulated
+	JZ     after_flag1_6
 	MOVQ   R8, DX
 	VADDPS (DX), Y0, Y0
 	VADDPS 32(DX), Y1, Y1
@@ -846,9 +847,9 @@ epilogue:
 	VADDPS (DX), Y10, Y10
 	VADDPS 32(DX), Y11, Y11
 
-accumulated:
+after_flag1_6:
 	TESTQ        $0x00000002, AX
-	JZ           row_biased
+	JZ           after_flag2_6
 	VBROADCASTSS (CX), Y12
 	VADDPS       Y12, Y0, Y0
 	VADDPS       Y12, Y1, Y1
@@ -868,9 +869,9 @@ accumulated:
 	VADDPS       Y12, Y10, Y10
 	VADDPS       Y12, Y11, Y11
 
-row_biased:
+after_flag2_6:
 	TESTQ   $0x00000004, AX
-	JZ      column_biased
+	JZ      after_flag4_6
 	VMOVUPS (CX), Y12
 	VADDPS  Y12, Y0, Y0
 	VADDPS  Y12, Y2, Y2
@@ -886,9 +887,9 @@ row_biased:
 	VADDPS  Y12, Y9, Y9
 	VADDPS  Y12, Y11, Y11
 
-column_biased:
+after_flag4_6:
 	TESTQ  $0x00000008, AX
-	JZ     rectified
+	JZ     after_flag8_6
 	VXORPS Y12, Y12, Y12
 	VMAXPS Y0, Y12, Y0
 	VMAXPS Y1, Y12, Y1
@@ -903,7 +904,7 @@ column_biased:
 	VMAXPS Y10, Y12, Y10
 	VMAXPS Y11, Y12, Y11
 
-rectified:
+after_flag8_6:
 	MOVQ    R8, AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
@@ -925,280 +926,282 @@ rectified:
 	VZEROUPPER
 	RET
 
-// func multiplyTable1(depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
+// func multiplyTableAVX2(rows int, depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
 // Requires: AVX, FMA3, MMX+
-TEXT ·multiplyTable1(SB), NOSPLIT, $0-57
-	MOVQ       depth+0(FP), AX
-	MOVQ       data+8(FP), CX
-	MOVQ       rowOffsets+16(FP), DX
-	MOVLQSX    (DX), DX
-	LEAQ       (CX)(DX*4), DX
-	MOVQ       depthOffsets+24(FP), CX
-	MOVQ       b+32(FP), BX
-	MOVQ       c+40(FP), SI
-	MOVQ       stride+48(FP), DI
-	SHLQ       $0x02, DI
+TEXT ·multiplyTableAVX2(SB), NOSPLIT, $0-65
+	MOVQ       rows+0(FP), AX
+	CMPQ       AX, $0x06
+	JE         rows_6
+	CMPQ       AX, $0x05
+	JE         rows_5
+	CMPQ       AX, $0x04
+	JE         rows_4
+	CMPQ       AX, $0x03
+	JE         rows_3
+	CMPQ       AX, $0x02
+	JE         rows_2
+	MOVQ       data+16(FP), AX
+	MOVQ       rowOffsets+24(FP), CX
+	MOVLQSX    (CX), CX
+	LEAQ       (AX)(CX*4), CX
 	VXORPS     Y0, Y0, Y0
 	VXORPS     Y1, Y1, Y1
-	MOVQ       SI, DI
-	PREFETCHT0 (DI)
-	PREFETCHT0 60(DI)
+	MOVQ       c+48(FP), AX
+	MOVQ       stride+56(FP), DX
+	SHLQ       $0x02, DX
+	PREFETCHT0 (AX)
+	PREFETCHT0 60(AX)
+	MOVQ       depth+8(FP), AX
+	MOVQ       depthOffsets+32(FP), DX
+	MOVQ       b+40(FP), BX
 
-pairs:
+pairs_1:
 	SUBQ         $0x02, AX
-	JL           last
-	MOVLQSX      (CX), DI
+	JL           last_1
+	MOVLQSX      (DX), SI
 	VMOVUPS      (BX), Y2
 	VMOVUPS      32(BX), Y3
-	VBROADCASTSS (DX)(DI*4), Y4
+	VBROADCASTSS (CX)(SI*4), Y4
 	VFMADD231PS  Y2, Y4, Y0
 	VFMADD231PS  Y3, Y4, Y1
-	MOVLQSX      4(CX), DI
+	MOVLQSX      4(DX), SI
 	VMOVUPS      64(BX), Y2
 	VMOVUPS      96(BX), Y3
-	VBROADCASTSS (DX)(DI*4), Y4
+	VBROADCASTSS (CX)(SI*4), Y4
 	VFMADD231PS  Y2, Y4, Y0
 	VFMADD231PS  Y3, Y4, Y1
-	ADDQ         $0x08, CX
+	ADDQ         $0x08, DX
 	ADDQ         $0x80, BX
-	JMP          pairs
+	JMP          pairs_1
 
-last:
+last_1:
 	ADDQ         $0x02, AX
-	JZ           store
-	MOVLQSX      (CX), AX
+	JZ           end_1
+	MOVLQSX      (DX), AX
 	VMOVUPS      (BX), Y2
 	VMOVUPS      32(BX), Y3
-	VBROADCASTSS (DX)(AX*4), Y4
+	VBROADCASTSS (CX)(AX*4), Y4
 	VFMADD231PS  Y2, Y4, Y0
 	VFMADD231PS  Y3, Y4, Y1
 
-store:
-	MOVB   accumulate+56(FP), AL
-	TESTB  AL, AL
-	JZ     accumulated
-	MOVQ   SI, AX
-	VADDPS (AX), Y0, Y0
-	VADDPS 32(AX), Y1, Y1
+end_1:
+	MOVQ   c+48(FP), AX
+	MOVQ   stride+56(FP), CX
+	SHLQ   $0x02, CX
+	MOVB   accumulate+64(FP), CL
+	TESTB  CL, CL
+	JZ     accumulated_1
+	MOVQ   AX, CX
+	VADDPS (CX), Y0, Y0
+	VADDPS 32(CX), Y1, Y1
 
-accumulated:
-	MOVQ    SI, AX
+accumulated_1:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
 	VZEROUPPER
 	RET
 
-// func multiplyTable2(depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
-// Requires: AVX, FMA3, MMX+
-TEXT ·multiplyTable2(SB), NOSPLIT, $0-57
-	MOVQ       depth+0(FP), AX
-	MOVQ       data+8(FP), CX
-	MOVQ       rowOffsets+16(FP), DX
-	MOVLQSX    (DX), BX
-	LEAQ       (CX)(BX*4), BX
-	MOVLQSX    4(DX), DX
-	LEAQ       (CX)(DX*4), DX
-	MOVQ       depthOffsets+24(FP), CX
-	MOVQ       b+32(FP), SI
-	MOVQ       c+40(FP), DI
-	MOVQ       stride+48(FP), R8
-	SHLQ       $0x02, R8
+rows_2:
+	MOVQ       data+16(FP), AX
+	MOVQ       rowOffsets+24(FP), CX
+	MOVLQSX    (CX), DX
+	LEAQ       (AX)(DX*4), DX
+	MOVLQSX    4(CX), CX
+	LEAQ       (AX)(CX*4), CX
 	VXORPS     Y0, Y0, Y0
 	VXORPS     Y1, Y1, Y1
 	VXORPS     Y2, Y2, Y2
 	VXORPS     Y3, Y3, Y3
-	MOVQ       DI, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 60(R9)
-	ADDQ       R8, R9
-	PREFETCHT0 (R9)
-	PREFETCHT0 60(R9)
+	MOVQ       c+48(FP), AX
+	MOVQ       stride+56(FP), BX
+	SHLQ       $0x02, BX
+	PREFETCHT0 (AX)
+	PREFETCHT0 60(AX)
+	ADDQ       BX, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 60(AX)
+	MOVQ       depth+8(FP), AX
+	MOVQ       depthOffsets+32(FP), BX
+	MOVQ       b+40(FP), SI
 
-pairs:
+pairs_2:
 	SUBQ         $0x02, AX
-	JL           last
-	MOVLQSX      (CX), R9
+	JL           last_2
+	MOVLQSX      (BX), DI
 	VMOVUPS      (SI), Y4
 	VMOVUPS      32(SI), Y5
-	VBROADCASTSS (BX)(R9*4), Y6
+	VBROADCASTSS (DX)(DI*4), Y6
 	VFMADD231PS  Y4, Y6, Y0
 	VFMADD231PS  Y5, Y6, Y1
-	VBROADCASTSS (DX)(R9*4), Y6
+	VBROADCASTSS (CX)(DI*4), Y6
 	VFMADD231PS  Y4, Y6, Y2
 	VFMADD231PS  Y5, Y6, Y3
-	MOVLQSX      4(CX), R9
+	MOVLQSX      4(BX), DI
 	VMOVUPS      64(SI), Y4
 	VMOVUPS      96(SI), Y5
-	VBROADCASTSS (BX)(R9*4), Y6
+	VBROADCASTSS (DX)(DI*4), Y6
 	VFMADD231PS  Y4, Y6, Y0
 	VFMADD231PS  Y5, Y6, Y1
-	VBROADCASTSS (DX)(R9*4), Y6
+	VBROADCASTSS (CX)(DI*4), Y6
 	VFMADD231PS  Y4, Y6, Y2
 	VFMADD231PS  Y5, Y6, Y3
-	ADDQ         $0x08, CX
+	ADDQ         $0x08, BX
 	ADDQ         $0x80, SI
-	JMP          pairs
+	JMP          pairs_2
 
-last:
+last_2:
 	ADDQ         $0x02, AX
-	JZ           store
-	MOVLQSX      (CX), AX
+	JZ           end_2
+	MOVLQSX      (BX), AX
 	VMOVUPS      (SI), Y4
 	VMOVUPS      32(SI), Y5
-	VBROADCASTSS (BX)(AX*4), Y6
+	VBROADCASTSS (DX)(AX*4), Y6
 	VFMADD231PS  Y4, Y6, Y0
 	VFMADD231PS  Y5, Y6, Y1
-	VBROADCASTSS (DX)(AX*4), Y6
+	VBROADCASTSS (CX)(AX*4), Y6
 	VFMADD231PS  Y4, Y6, Y2
 	VFMADD231PS  Y5, Y6, Y3
 
-store:
-	MOVB   accumulate+56(FP), AL
-	TESTB  AL, AL
-	JZ     accumulated
-	MOVQ   DI, AX
-	VADDPS (AX), Y0, Y0
-	VADDPS 32(AX), Y1, Y1
-	ADDQ   R8, AX
-	VADDPS (AX), Y2, Y2
-	VADDPS 32(AX), Y3, Y3
+end_2:
+	MOVQ   c+48(FP), AX
+	MOVQ   stride+56(FP), CX
+	SHLQ   $0x02, CX
+	MOVB   accumulate+64(FP), DL
+	TESTB  DL, DL
+	JZ     accumulated_2
+	MOVQ   AX, DX
+	VADDPS (DX), Y0, Y0
+	VADDPS 32(DX), Y1, Y1
+	ADDQ   CX, DX
+	VADDPS (DX), Y2, Y2
+	VADDPS 32(DX), Y3, Y3
 
-accumulated:
-	MOVQ    DI, AX
+accumulated_2:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
-	ADDQ    R8, AX
+	ADDQ    CX, AX
 	VMOVUPS Y2, (AX)
 	VMOVUPS Y3, 32(AX)
 	VZEROUPPER
 	RET
 
-// func multiplyTable3(depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
-// Requires: AVX, FMA3, MMX+
-TEXT ·multiplyTable3(SB), NOSPLIT, $0-57
-	MOVQ       depth+0(FP), AX
-	MOVQ       data+8(FP), CX
-	MOVQ       rowOffsets+16(FP), DX
-	MOVLQSX    (DX), BX
-	LEAQ       (CX)(BX*4), BX
-	MOVLQSX    4(DX), SI
-	LEAQ       (CX)(SI*4), SI
-	MOVLQSX    8(DX), DX
-	LEAQ       (CX)(DX*4), DX
-	MOVQ       depthOffsets+24(FP), CX
-	MOVQ       b+32(FP), DI
-	MOVQ       c+40(FP), R8
-	MOVQ       stride+48(FP), R9
-	SHLQ       $0x02, R9
+rows_3:
+	MOVQ       data+16(FP), AX
+	MOVQ       rowOffsets+24(FP), CX
+	MOVLQSX    (CX), DX
+	LEAQ       (AX)(DX*4), DX
+	MOVLQSX    4(CX), BX
+	LEAQ       (AX)(BX*4), BX
+	MOVLQSX    8(CX), CX
+	LEAQ       (AX)(CX*4), CX
 	VXORPS     Y0, Y0, Y0
 	VXORPS     Y1, Y1, Y1
 	VXORPS     Y2, Y2, Y2
 	VXORPS     Y3, Y3, Y3
 	VXORPS     Y4, Y4, Y4
 	VXORPS     Y5, Y5, Y5
-	MOVQ       R8, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 60(R10)
-	ADDQ       R9, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 60(R10)
-	ADDQ       R9, R10
-	PREFETCHT0 (R10)
-	PREFETCHT0 60(R10)
+	MOVQ       c+48(FP), AX
+	MOVQ       stride+56(FP), SI
+	SHLQ       $0x02, SI
+	PREFETCHT0 (AX)
+	PREFETCHT0 60(AX)
+	ADDQ       SI, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 60(AX)
+	ADDQ       SI, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 60(AX)
+	MOVQ       depth+8(FP), AX
+	MOVQ       depthOffsets+32(FP), SI
+	MOVQ       b+40(FP), DI
 
-pairs:
+pairs_3:
 	SUBQ         $0x02, AX
-	JL           last
-	MOVLQSX      (CX), R10
+	JL           last_3
+	MOVLQSX      (SI), R8
 	VMOVUPS      (DI), Y6
 	VMOVUPS      32(DI), Y7
-	VBROADCASTSS (BX)(R10*4), Y8
+	VBROADCASTSS (DX)(R8*4), Y8
 	VFMADD231PS  Y6, Y8, Y0
 	VFMADD231PS  Y7, Y8, Y1
-	VBROADCASTSS (SI)(R10*4), Y8
+	VBROADCASTSS (BX)(R8*4), Y8
 	VFMADD231PS  Y6, Y8, Y2
 	VFMADD231PS  Y7, Y8, Y3
-	VBROADCASTSS (DX)(R10*4), Y8
+	VBROADCASTSS (CX)(R8*4), Y8
 	VFMADD231PS  Y6, Y8, Y4
 	VFMADD231PS  Y7, Y8, Y5
-	MOVLQSX      4(CX), R10
+	MOVLQSX      4(SI), R8
 	VMOVUPS      64(DI), Y6
 	VMOVUPS      96(DI), Y7
-	VBROADCASTSS (BX)(R10*4), Y8
+	VBROADCASTSS (DX)(R8*4), Y8
 	VFMADD231PS  Y6, Y8, Y0
 	VFMADD231PS  Y7, Y8, Y1
-	VBROADCASTSS (SI)(R10*4), Y8
+	VBROADCASTSS (BX)(R8*4), Y8
 	VFMADD231PS  Y6, Y8, Y2
 	VFMADD231PS  Y7, Y8, Y3
-	VBROADCASTSS (DX)(R10*4), Y8
+	VBROADCASTSS (CX)(R8*4), Y8
 	VFMADD231PS  Y6, Y8, Y4
 	VFMADD231PS  Y7, Y8, Y5
-	ADDQ         $0x08, CX
+	ADDQ         $0x08, SI
 	ADDQ         $0x80, DI
-	JMP          pairs
+	JMP          pairs_3
 
-last:
+last_3:
 	ADDQ         $0x02, AX
-	JZ           store
-	MOVLQSX      (CX), AX
+	JZ           end_3
+	MOVLQSX      (SI), AX
 	VMOVUPS      (DI), Y6
 	VMOVUPS      32(DI), Y7
-	VBROADCASTSS (BX)(AX*4), Y8
+	VBROADCASTSS (DX)(AX*4), Y8
 	VFMADD231PS  Y6, Y8, Y0
 	VFMADD231PS  Y7, Y8, Y1
-	VBROADCASTSS (SI)(AX*4), Y8
+	VBROADCASTSS (BX)(AX*4), Y8
 	VFMADD231PS  Y6, Y8, Y2
 	VFMADD231PS  Y7, Y8, Y3
-	VBROADCASTSS (DX)(AX*4), Y8
+	VBROADCASTSS (CX)(AX*4), Y8
 	VFMADD231PS  Y6, Y8, Y4
 	VFMADD231PS  Y7, Y8, Y5
 
-store:
-	MOVB   accumulate+56(FP), AL
-	TESTB  AL, AL
-	JZ     accumulated
-	MOVQ   R8, AX
-	VADDPS (AX), Y0, Y0
-	VADDPS 32(AX), Y1, Y1
-	ADDQ   R9, AX
-	VADDPS (AX), Y2, Y2
-	VADDPS 32(AX), Y3, Y3
-	ADDQ   R9, AX
-	VADDPS (AX), Y4, Y4
-	VADDPS 32(AX), Y5, Y5
+end_3:
+	MOVQ   c+48(FP), AX
+	MOVQ   stride+56(FP), CX
+	SHLQ   $0x02, CX
+	MOVB   accumulate+64(FP), DL
+	TESTB  DL, DL
+	JZ     accumulated_3
+	MOVQ   AX, DX
+	VADDPS (DX), Y0, Y0
+	VADDPS 32(DX), Y1, Y1
+	ADDQ   CX, DX
+	VADDPS (DX), Y2, Y2
+	VADDPS 32(DX), Y3, Y3
+	ADDQ   CX, DX
+	VADDPS (DX), Y4, Y4
+	VADDPS 32(DX), Y5, Y5
 
-accumulated:
-	MOVQ    R8, AX
+accumulated_3:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
-	ADDQ    R9, AX
+	ADDQ    CX, AX
 	VMOVUPS Y2, (AX)
 	VMOVUPS Y3, 32(AX)
-	ADDQ    R9, AX
+	ADDQ    CX, AX
 	VMOVUPS Y4, (AX)
 	VMOVUPS Y5, 32(AX)
 	VZEROUPPER
 	RET
 
-// func multiplyTable4(depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
-// Requires: AVX, FMA3, MMX+
-TEXT ·multiplyTable4(SB), NOSPLIT, $0-57
-	MOVQ       depth+0(FP), AX
-	MOVQ       data+8(FP), CX
-	MOVQ       rowOffsets+16(FP), DX
-	MOVLQSX    (DX), BX
-	LEAQ       (CX)(BX*4), BX
-	MOVLQSX    4(DX), SI
-	LEAQ       (CX)(SI*4), SI
-	MOVLQSX    8(DX), DI
-	LEAQ       (CX)(DI*4), DI
-	MOVLQSX    12(DX), DX
-	LEAQ       (CX)(DX*4), DX
-	MOVQ       depthOffsets+24(FP), CX
-	MOVQ       b+32(FP), R8
-	MOVQ       c+40(FP), R9
-	MOVQ       stride+48(FP), R10
-	SHLQ       $0x02, R10
+rows_4:
+	MOVQ       data+16(FP), AX
+	MOVQ       rowOffsets+24(FP), CX
+	MOVLQSX    (CX), DX
+	LEAQ       (AX)(DX*4), DX
+	MOVLQSX    4(CX), BX
+	LEAQ       (AX)(BX*4), BX
+	MOVLQSX    8(CX), SI
+	LEAQ       (AX)(SI*4), SI
+	MOVLQSX    12(CX), CX
+	LEAQ       (AX)(CX*4), CX
 	VXORPS     Y0, Y0, Y0
 	VXORPS     Y1, Y1, Y1
 	VXORPS     Y2, Y2, Y2
@@ -1207,129 +1210,128 @@ TEXT ·multiplyTable4(SB), NOSPLIT, $0-57
 	VXORPS     Y5, Y5, Y5
 	VXORPS     Y6, Y6, Y6
 	VXORPS     Y7, Y7, Y7
-	MOVQ       R9, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 60(R11)
-	ADDQ       R10, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 60(R11)
-	ADDQ       R10, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 60(R11)
-	ADDQ       R10, R11
-	PREFETCHT0 (R11)
-	PREFETCHT0 60(R11)
+	MOVQ       c+48(FP), AX
+	MOVQ       stride+56(FP), DI
+	SHLQ       $0x02, DI
+	PREFETCHT0 (AX)
+	PREFETCHT0 60(AX)
+	ADDQ       DI, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 60(AX)
+	ADDQ       DI, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 60(AX)
+	ADDQ       DI, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 60(AX)
+	MOVQ       depth+8(FP), AX
+	MOVQ       depthOffsets+32(FP), DI
+	MOVQ       b+40(FP), R8
 
-pairs:
+pairs_4:
 	SUBQ         $0x02, AX
-	JL           last
-	MOVLQSX      (CX), R11
+	JL           last_4
+	MOVLQSX      (DI), R9
 	VMOVUPS      (R8), Y8
 	VMOVUPS      32(R8), Y9
-	VBROADCASTSS (BX)(R11*4), Y10
+	VBROADCASTSS (DX)(R9*4), Y10
 	VFMADD231PS  Y8, Y10, Y0
 	VFMADD231PS  Y9, Y10, Y1
-	VBROADCASTSS (SI)(R11*4), Y10
+	VBROADCASTSS (BX)(R9*4), Y10
 	VFMADD231PS  Y8, Y10, Y2
 	VFMADD231PS  Y9, Y10, Y3
-	VBROADCASTSS (DI)(R11*4), Y10
+	VBROADCASTSS (SI)(R9*4), Y10
 	VFMADD231PS  Y8, Y10, Y4
 	VFMADD231PS  Y9, Y10, Y5
-	VBROADCASTSS (DX)(R11*4), Y10
+	VBROADCASTSS (CX)(R9*4), Y10
 	VFMADD231PS  Y8, Y10, Y6
 	VFMADD231PS  Y9, Y10, Y7
-	MOVLQSX      4(CX), R11
+	MOVLQSX      4(DI), R9
 	VMOVUPS      64(R8), Y8
 	VMOVUPS      96(R8), Y9
-	VBROADCASTSS (BX)(R11*4), Y10
+	VBROADCASTSS (DX)(R9*4), Y10
 	VFMADD231PS  Y8, Y10, Y0
 	VFMADD231PS  Y9, Y10, Y1
-	VBROADCASTSS (SI)(R11*4), Y10
+	VBROADCASTSS (BX)(R9*4), Y10
 	VFMADD231PS  Y8, Y10, Y2
 	VFMADD231PS  Y9, Y10, Y3
-	VBROADCASTSS (DI)(R11*4), Y10
+	VBROADCASTSS (SI)(R9*4), Y10
 	VFMADD231PS  Y8, Y10, Y4
 	VFMADD231PS  Y9, Y10, Y5
-	VBROADCASTSS (DX)(R11*4), Y10
+	VBROADCASTSS (CX)(R9*4), Y10
 	VFMADD231PS  Y8, Y10, Y6
 	VFMADD231PS  Y9, Y10, Y7
-	ADDQ         $0x08, CX
+	ADDQ         $0x08, DI
 	ADDQ         $0x80, R8
-	JMP          pairs
+	JMP          pairs_4
 
-last:
+last_4:
 	ADDQ         $0x02, AX
-	JZ           store
-	MOVLQSX      (CX), AX
+	JZ           end_4
+	MOVLQSX      (DI), AX
 	VMOVUPS      (R8), Y8
 	VMOVUPS      32(R8), Y9
-	VBROADCASTSS (BX)(AX*4), Y10
+	VBROADCASTSS (DX)(AX*4), Y10
 	VFMADD231PS  Y8, Y10, Y0
 	VFMADD231PS  Y9, Y10, Y1
-	VBROADCASTSS (SI)(AX*4), Y10
+	VBROADCASTSS (BX)(AX*4), Y10
 	VFMADD231PS  Y8, Y10, Y2
 	VFMADD231PS  Y9, Y10, Y3
-	VBROADCASTSS (DI)(AX*4), Y10
+	VBROADCASTSS (SI)(AX*4), Y10
 	VFMADD231PS  Y8, Y10, Y4
 	VFMADD231PS  Y9, Y10, Y5
-	VBROADCASTSS (DX)(AX*4), Y10
+	VBROADCASTSS (CX)(AX*4), Y10
 	VFMADD231PS  Y8, Y10, Y6
 	VFMADD231PS  Y9, Y10, Y7
 
-store:
-	MOVB   accumulate+56(FP), AL
-	TESTB  AL, AL
-	JZ     accumulated
-	MOVQ   R9, AX
-	VADDPS (AX), Y0, Y0
-	VADDPS 32(AX), Y1, Y1
-	ADDQ   R10, AX
-	VADDPS (AX), Y2, Y2
-	VADDPS 32(AX), Y3, Y3
-	ADDQ   R10, AX
-	VADDPS (AX), Y4, Y4
-	VADDPS 32(AX), Y5, Y5
-	ADDQ   R10, AX
-	VADDPS (AX), Y6, Y6
-	VADDPS 32(AX), Y7, Y7
+end_4:
+	MOVQ   c+48(FP), AX
+	MOVQ   stride+56(FP), CX
+	SHLQ   $0x02, CX
+	MOVB   accumulate+64(FP), DL
+	TESTB  DL, DL
+	JZ     accumulated_4
+	MOVQ   AX, DX
+	VADDPS (DX), Y0, Y0
+	VADDPS 32(DX), Y1, Y1
+	ADDQ   CX, DX
+	VADDPS (DX), Y2, Y2
+	VADDPS 32(DX), Y3, Y3
+	ADDQ   CX, DX
+	VADDPS (DX), Y4, Y4
+	VADDPS 32(DX), Y5, Y5
+	ADDQ   CX, DX
+	VADDPS (DX), Y6, Y6
+	VADDPS 32(DX), Y7, Y7
 
-accumulated:
-	MOVQ    R9, AX
+accumulated_4:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
-	ADDQ    R10, AX
+	ADDQ    CX, AX
 	VMOVUPS Y2, (AX)
 	VMOVUPS Y3, 32(AX)
-	ADDQ    R10, AX
+	ADDQ    CX, AX
 	VMOVUPS Y4, (AX)
 	VMOVUPS Y5, 32(AX)
-	ADDQ    R10, AX
+	ADDQ    CX, AX
 	VMOVUPS Y6, (AX)
 	VMOVUPS Y7, 32(AX)
 	VZEROUPPER
 	RET
 
-// func multiplyTable5(depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
-// Requires: AVX, FMA3, MMX+
-TEXT ·multiplyTable5(SB), NOSPLIT, $0-57
-	MOVQ       depth+0(FP), AX
-	MOVQ       data+8(FP), CX
-	MOVQ       rowOffsets+16(FP), DX
-	MOVLQSX    (DX), BX
-	LEAQ       (CX)(BX*4), BX
-	MOVLQSX    4(DX), SI
-	LEAQ       (CX)(SI*4), SI
-	MOVLQSX    8(DX), DI
-	LEAQ       (CX)(DI*4), DI
-	MOVLQSX    12(DX), R8
-	LEAQ       (CX)(R8*4), R8
-	MOVLQSX    16(DX), DX
-	LEAQ       (CX)(DX*4), DX
-	MOVQ       depthOffsets+24(FP), CX
-	MOVQ       b+32(FP), R9
-	MOVQ       c+40(FP), R10
-	MOVQ       stride+48(FP), R11
-	SHLQ       $0x02, R11
+rows_5:
+	MOVQ       data+16(FP), AX
+	MOVQ       rowOffsets+24(FP), CX
+	MOVLQSX    (CX), DX
+	LEAQ       (AX)(DX*4), DX
+	MOVLQSX    4(CX), BX
+	LEAQ       (AX)(BX*4), BX
+	MOVLQSX    8(CX), SI
+	LEAQ       (AX)(SI*4), SI
+	MOVLQSX    12(CX), DI
+	LEAQ       (AX)(DI*4), DI
+	MOVLQSX    16(CX), CX
+	LEAQ       (AX)(CX*4), CX
 	VXORPS     Y0, Y0, Y0
 	VXORPS     Y1, Y1, Y1
 	VXORPS     Y2, Y2, Y2
@@ -1340,149 +1342,148 @@ TEXT ·multiplyTable5(SB), NOSPLIT, $0-57
 	VXORPS     Y7, Y7, Y7
 	VXORPS     Y8, Y8, Y8
 	VXORPS     Y9, Y9, Y9
-	MOVQ       R10, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 60(R12)
-	ADDQ       R11, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 60(R12)
-	ADDQ       R11, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 60(R12)
-	ADDQ       R11, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 60(R12)
-	ADDQ       R11, R12
-	PREFETCHT0 (R12)
-	PREFETCHT0 60(R12)
+	MOVQ       c+48(FP), AX
+	MOVQ       stride+56(FP), R8
+	SHLQ       $0x02, R8
+	PREFETCHT0 (AX)
+	PREFETCHT0 60(AX)
+	ADDQ       R8, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 60(AX)
+	ADDQ       R8, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 60(AX)
+	ADDQ       R8, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 60(AX)
+	ADDQ       R8, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 60(AX)
+	MOVQ       depth+8(FP), AX
+	MOVQ       depthOffsets+32(FP), R8
+	MOVQ       b+40(FP), R9
 
-pairs:
+pairs_5:
 	SUBQ         $0x02, AX
-	JL           last
-	MOVLQSX      (CX), R12
+	JL           last_5
+	MOVLQSX      (R8), R10
 	VMOVUPS      (R9), Y10
 	VMOVUPS      32(R9), Y11
-	VBROADCASTSS (BX)(R12*4), Y12
+	VBROADCASTSS (DX)(R10*4), Y12
 	VFMADD231PS  Y10, Y12, Y0
 	VFMADD231PS  Y11, Y12, Y1
-	VBROADCASTSS (SI)(R12*4), Y12
+	VBROADCASTSS (BX)(R10*4), Y12
 	VFMADD231PS  Y10, Y12, Y2
 	VFMADD231PS  Y11, Y12, Y3
-	VBROADCASTSS (DI)(R12*4), Y12
+	VBROADCASTSS (SI)(R10*4), Y12
 	VFMADD231PS  Y10, Y12, Y4
 	VFMADD231PS  Y11, Y12, Y5
-	VBROADCASTSS (R8)(R12*4), Y12
+	VBROADCASTSS (DI)(R10*4), Y12
 	VFMADD231PS  Y10, Y12, Y6
 	VFMADD231PS  Y11, Y12, Y7
-	VBROADCASTSS (DX)(R12*4), Y12
+	VBROADCASTSS (CX)(R10*4), Y12
 	VFMADD231PS  Y10, Y12, Y8
 	VFMADD231PS  Y11, Y12, Y9
-	MOVLQSX      4(CX), R12
+	MOVLQSX      4(R8), R10
 	VMOVUPS      64(R9), Y10
 	VMOVUPS      96(R9), Y11
-	VBROADCASTSS (BX)(R12*4), Y12
+	VBROADCASTSS (DX)(R10*4), Y12
 	VFMADD231PS  Y10, Y12, Y0
 	VFMADD231PS  Y11, Y12, Y1
-	VBROADCASTSS (SI)(R12*4), Y12
+	VBROADCASTSS (BX)(R10*4), Y12
 	VFMADD231PS  Y10, Y12, Y2
 	VFMADD231PS  Y11, Y12, Y3
-	VBROADCASTSS (DI)(R12*4), Y12
+	VBROADCASTSS (SI)(R10*4), Y12
 	VFMADD231PS  Y10, Y12, Y4
 	VFMADD231PS  Y11, Y12, Y5
-	VBROADCASTSS (R8)(R12*4), Y12
+	VBROADCASTSS (DI)(R10*4), Y12
 	VFMADD231PS  Y10, Y12, Y6
 	VFMADD231PS  Y11, Y12, Y7
-	VBROADCASTSS (DX)(R12*4), Y12
+	VBROADCASTSS (CX)(R10*4), Y12
 	VFMADD231PS  Y10, Y12, Y8
 	VFMADD231PS  Y11, Y12, Y9
-	ADDQ         $0x08, CX
+	ADDQ         $0x08, R8
 	ADDQ         $0x80, R9
-	JMP          pairs
+	JMP          pairs_5
 
-last:
+last_5:
 	ADDQ         $0x02, AX
-	JZ           store
-	MOVLQSX      (CX), AX
+	JZ           end_5
+	MOVLQSX      (R8), AX
 	VMOVUPS      (R9), Y10
 	VMOVUPS      32(R9), Y11
-	VBROADCASTSS (BX)(AX*4), Y12
+	VBROADCASTSS (DX)(AX*4), Y12
 	VFMADD231PS  Y10, Y12, Y0
 	VFMADD231PS  Y11, Y12, Y1
-	VBROADCASTSS (SI)(AX*4), Y12
+	VBROADCASTSS (BX)(AX*4), Y12
 	VFMADD231PS  Y10, Y12, Y2
 	VFMADD231PS  Y11, Y12, Y3
-	VBROADCASTSS (DI)(AX*4), Y12
+	VBROADCASTSS (SI)(AX*4), Y12
 	VFMADD231PS  Y10, Y12, Y4
 	VFMADD231PS  Y11, Y12, Y5
-	VBROADCASTSS (R8)(AX*4), Y12
+	VBROADCASTSS (DI)(AX*4), Y12
 	VFMADD231PS  Y10, Y12, Y6
 	VFMADD231PS  Y11, Y12, Y7
-	VBROADCASTSS (DX)(AX*4), Y12
+	VBROADCASTSS (CX)(AX*4), Y12
 	VFMADD231PS  Y10, Y12, Y8
 	VFMADD231PS  Y11, Y12, Y9
 
-store:
-	MOVB   accumulate+56(FP), AL
-	TESTB  AL, AL
-	JZ     accumulated
-	MOVQ   R10, AX
-	VADDPS (AX), Y0, Y0
-	VADDPS 32(AX), Y1, Y1
-	ADDQ   R11, AX
-	VADDPS (AX), Y2, Y2
-	VADDPS 32(AX), Y3, Y3
-	ADDQ   R11, AX
-	VADDPS (AX), Y4, Y4
-	VADDPS 32(AX), Y5, Y5
-	ADDQ   R11, AX
-	VADDPS (AX), Y6, Y6
-	VADDPS 32(AX), Y7, Y7
-	ADDQ   R11, AX
-	VADDPS (AX), Y8, Y8
-	VADDPS 32(AX), Y9, Y9
+end_5:
+	MOVQ   c+48(FP), AX
+	MOVQ   stride+56(FP), CX
+	SHLQ   $0x02, CX
+	MOVB   accumulate+64(FP), DL
+	TESTB  DL, DL
+	JZ     accumulated_5
+	MOVQ   AX, DX
+	VADDPS (DX), Y0, Y0
+	VADDPS 32(DX), Y1, Y1
+	ADDQ   CX, DX
+	VADDPS (DX), Y2, Y2
+	VADDPS 32(DX), Y3, Y3
+	ADDQ   CX, DX
+	VADDPS (DX), Y4, Y4
+	VADDPS 32(DX), Y5, Y5
+	ADDQ   CX, DX
+	VADDPS (DX), Y6, Y6
+	VADDPS 32(DX), Y7, Y7
+	ADDQ   CX, DX
+	VADDPS (DX), Y8, Y8
+	VADDPS 32(DX), Y9, Y9
 
-accumulated:
-	MOVQ    R10, AX
+accumulated_5:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
-	ADDQ    R11, AX
+	ADDQ    CX, AX
 	VMOVUPS Y2, (AX)
 	VMOVUPS Y3, 32(AX)
-	ADDQ    R11, AX
+	ADDQ    CX, AX
 	VMOVUPS Y4, (AX)
 	VMOVUPS Y5, 32(AX)
-	ADDQ    R11, AX
+	ADDQ    CX, AX
 	VMOVUPS Y6, (AX)
 	VMOVUPS Y7, 32(AX)
-	ADDQ    R11, AX
+	ADDQ    CX, AX
 	VMOVUPS Y8, (AX)
 	VMOVUPS Y9, 32(AX)
 	VZEROUPPER
 	RET
 
-// func multiplyTable6(depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
-// Requires: AVX, FMA3, MMX+
-TEXT ·multiplyTable6(SB), NOSPLIT, $0-57
-	MOVQ       depth+0(FP), AX
-	MOVQ       data+8(FP), CX
-	MOVQ       rowOffsets+16(FP), DX
-	MOVLQSX    (DX), BX
-	LEAQ       (CX)(BX*4), BX
-	MOVLQSX    4(DX), SI
-	LEAQ       (CX)(SI*4), SI
-	MOVLQSX    8(DX), DI
-	LEAQ       (CX)(DI*4), DI
-	MOVLQSX    12(DX), R8
-	LEAQ       (CX)(R8*4), R8
-	MOVLQSX    16(DX), R9
-	LEAQ       (CX)(R9*4), R9
-	MOVLQSX    20(DX), DX
-	LEAQ       (CX)(DX*4), DX
-	MOVQ       depthOffsets+24(FP), CX
-	MOVQ       b+32(FP), R10
-	MOVQ       c+40(FP), R11
-	MOVQ       stride+48(FP), R12
-	SHLQ       $0x02, R12
+rows_6:
+	MOVQ       data+16(FP), AX
+	MOVQ       rowOffsets+24(FP), CX
+	MOVLQSX    (CX), DX
+	LEAQ       (AX)(DX*4), DX
+	MOVLQSX    4(CX), BX
+	LEAQ       (AX)(BX*4), BX
+	MOVLQSX    8(CX), SI
+	LEAQ       (AX)(SI*4), SI
+	MOVLQSX    12(CX), DI
+	LEAQ       (AX)(DI*4), DI
+	MOVLQSX    16(CX), R8
+	LEAQ       (AX)(R8*4), R8
+	MOVLQSX    20(CX), CX
+	LEAQ       (AX)(CX*4), CX
 	VXORPS     Y0, Y0, Y0
 	VXORPS     Y1, Y1, Y1
 	VXORPS     Y2, Y2, Y2
@@ -1495,323 +1496,340 @@ TEXT ·multiplyTable6(SB), NOSPLIT, $0-57
 	VXORPS     Y9, Y9, Y9
 	VXORPS     Y10, Y10, Y10
 	VXORPS     Y11, Y11, Y11
-	MOVQ       R11, R13
-	PREFETCHT0 (R13)
-	PREFETCHT0 60(R13)
-	ADDQ       R12, R13
-	PREFETCHT0 (R13)
-	PREFETCHT0 60(R13)
-	ADDQ       R12, R13
-	PREFETCHT0 (R13)
-	PREFETCHT0 60(R13)
-	ADDQ       R12, R13
-	PREFETCHT0 (R13)
-	PREFETCHT0 60(R13)
-	ADDQ       R12, R13
-	PREFETCHT0 (R13)
-	PREFETCHT0 60(R13)
-	ADDQ       R12, R13
-	PREFETCHT0 (R13)
-	PREFETCHT0 60(R13)
+	MOVQ       c+48(FP), AX
+	MOVQ       stride+56(FP), R9
+	SHLQ       $0x02, R9
+	PREFETCHT0 (AX)
+	PREFETCHT0 60(AX)
+	ADDQ       R9, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 60(AX)
+	ADDQ       R9, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 60(AX)
+	ADDQ       R9, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 60(AX)
+	ADDQ       R9, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 60(AX)
+	ADDQ       R9, AX
+	PREFETCHT0 (AX)
+	PREFETCHT0 60(AX)
+	MOVQ       depth+8(FP), AX
+	MOVQ       depthOffsets+32(FP), R9
+	MOVQ       b+40(FP), R10
 
-pairs:
+pairs_6:
 	SUBQ         $0x02, AX
-	JL           last
-	MOVLQSX      (CX), R13
+	JL           last_6
+	MOVLQSX      (R9), R11
 	VMOVUPS      (R10), Y12
 	VMOVUPS      32(R10), Y13
-	VBROADCASTSS (BX)(R13*4), Y14
+	VBROADCASTSS (DX)(R11*4), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (SI)(R13*4), Y14
+	VBROADCASTSS (BX)(R11*4), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS (DI)(R13*4), Y14
+	VBROADCASTSS (SI)(R11*4), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS (R8)(R13*4), Y14
+	VBROADCASTSS (DI)(R11*4), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS (R9)(R13*4), Y14
+	VBROADCASTSS (R8)(R11*4), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
-	VBROADCASTSS (DX)(R13*4), Y14
+	VBROADCASTSS (CX)(R11*4), Y14
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
-	MOVLQSX      4(CX), R13
+	MOVLQSX      4(R9), R11
 	VMOVUPS      64(R10), Y12
 	VMOVUPS      96(R10), Y13
-	VBROADCASTSS (BX)(R13*4), Y14
+	VBROADCASTSS (DX)(R11*4), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (SI)(R13*4), Y14
+	VBROADCASTSS (BX)(R11*4), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS (DI)(R13*4), Y14
+	VBROADCASTSS (SI)(R11*4), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS (R8)(R13*4), Y14
+	VBROADCASTSS (DI)(R11*4), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS (R9)(R13*4), Y14
+	VBROADCASTSS (R8)(R11*4), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
-	VBROADCASTSS (DX)(R13*4), Y14
+	VBROADCASTSS (CX)(R11*4), Y14
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
-	ADDQ         $0x08, CX
+	ADDQ         $0x08, R9
 	ADDQ         $0x80, R10
-	JMP          pairs
+	JMP          pairs_6
 
-last:
+last_6:
 	ADDQ         $0x02, AX
-	JZ           store
-	MOVLQSX      (CX), AX
+	JZ           end_6
+	MOVLQSX      (R9), AX
 	VMOVUPS      (R10), Y12
 	VMOVUPS      32(R10), Y13
-	VBROADCASTSS (BX)(AX*4), Y14
+	VBROADCASTSS (DX)(AX*4), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (SI)(AX*4), Y14
+	VBROADCASTSS (BX)(AX*4), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS (DI)(AX*4), Y14
+	VBROADCASTSS (SI)(AX*4), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS (R8)(AX*4), Y14
+	VBROADCASTSS (DI)(AX*4), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS (R9)(AX*4), Y14
+	VBROADCASTSS (R8)(AX*4), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
-	VBROADCASTSS (DX)(AX*4), Y14
+	VBROADCASTSS (CX)(AX*4), Y14
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
 
-store:
-	MOVB   accumulate+56(FP), AL
-	TESTB  AL, AL
-	JZ     accumulated
-	MOVQ   R11, AX
-	VADDPS (AX), Y0, Y0
-	VADDPS 32(AX), Y1, Y1
-	ADDQ   R12, AX
-	VADDPS (AX), Y2, Y2
-	VADDPS 32(AX), Y3, Y3
-	ADDQ   R12, AX
-	VADDPS (AX), Y4, Y4
-	VADDPS 32(AX), Y5, Y5
-	ADDQ   R12, AX
-	VADDPS (AX), Y6, Y6
-	VADDPS 32(AX), Y7, Y7
-	ADDQ   R12, AX
-	VADDPS (AX), Y8, Y8
-	VADDPS 32(AX), Y9, Y9
-	ADDQ   R12, AX
-	VADDPS (AX), Y10, Y10
-	VADDPS 32(AX), Y11, Y11
+end_6:
+	MOVQ   c+48(FP), AX
+	MOVQ   stride+56(FP), CX
+	SHLQ   $0x02, CX
+	MOVB   accumulate+64(FP), DL
+	TESTB  DL, DL
+	JZ     accumulated_6
+	MOVQ   AX, DX
+	VADDPS (DX), Y0, Y0
+	VADDPS 32(DX), Y1, Y1
+	ADDQ   CX, DX
+	VADDPS (DX), Y2, Y2
+	VADDPS 32(DX), Y3, Y3
+	ADDQ   CX, DX
+	VADDPS (DX), Y4, Y4
+	VADDPS 32(DX), Y5, Y5
+	ADDQ   CX, DX
+	VADDPS (DX), Y6, Y6
+	VADDPS 32(DX), Y7, Y7
+	ADDQ   CX, DX
+	VADDPS (DX), Y8, Y8
+	VADDPS 32(DX), Y9, Y9
+	ADDQ   CX, DX
+	VADDPS (DX), Y10, Y10
+	VADDPS 32(DX), Y11, Y11
 
-accumulated:
-	MOVQ    R11, AX
+accumulated_6:
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
-	ADDQ    R12, AX
+	ADDQ    CX, AX
 	VMOVUPS Y2, (AX)
 	VMOVUPS Y3, 32(AX)
-	ADDQ    R12, AX
+	ADDQ    CX, AX
 	VMOVUPS Y4, (AX)
 	VMOVUPS Y5, 32(AX)
-	ADDQ    R12, AX
+	ADDQ    CX, AX
 	VMOVUPS Y6, (AX)
 	VMOVUPS Y7, 32(AX)
-	ADDQ    R12, AX
+	ADDQ    CX, AX
 	VMOVUPS Y8, (AX)
 	VMOVUPS Y9, 32(AX)
-	ADDQ    R12, AX
+	ADDQ    CX, AX
 	VMOVUPS Y10, (AX)
 	VMOVUPS Y11, 32(AX)
 	VZEROUPPER
 	RET
 
-// func multiplyWindows1(panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
+// func multiplyWindowsAVX2(rows int, panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
 // Requires: AVX, FMA3
-TEXT ·multiplyWindows1(SB), NOSPLIT, $0-88
-	MOVQ panels+0(FP), AX
-	MOVQ places+40(FP), CX
-	MOVQ f+80(FP), DX
+TEXT ·multiplyWindowsAVX2(SB), NOSPLIT, $0-96
+	MOVQ rows+0(FP), AX
+	CMPQ AX, $0x06
+	JE   rows_6
+	CMPQ AX, $0x05
+	JE   rows_5
+	CMPQ AX, $0x04
+	JE   rows_4
+	CMPQ AX, $0x03
+	JE   rows_3
+	CMPQ AX, $0x02
+	JE   rows_2
+	MOVQ panels+8(FP), AX
+	MOVQ places+48(FP), CX
 
-panel:
-	MOVQ    a+16(FP), BX
-	MOVQ    rowStride+24(FP), SI
-	SHLQ    $0x02, SI
-	MOVQ    padded+32(FP), SI
-	MOVLQSX (CX), DI
+panel_1:
+	MOVQ    a+24(FP), DX
+	MOVQ    rowStride+32(FP), BX
+	SHLQ    $0x02, BX
+	MOVQ    padded+40(FP), BX
+	MOVLQSX (CX), SI
+	LEAQ    (BX)(SI*4), BX
+	MOVQ    padded+40(FP), SI
+	MOVLQSX 4(CX), DI
 	LEAQ    (SI)(DI*4), SI
-	MOVQ    padded+32(FP), DI
-	MOVLQSX 4(CX), R8
-	LEAQ    (DI)(R8*4), DI
-	MOVQ    taps+48(FP), R8
-	MOVQ    depth+8(FP), R9
+	MOVQ    taps+56(FP), DI
+	MOVQ    depth+16(FP), R8
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 
-pairs:
-	SUBQ         $0x02, R9
-	JL           last
-	MOVLQSX      (R8), R10
-	VMOVUPS      (SI)(R10*4), Y2
-	VMOVUPS      (DI)(R10*4), Y3
-	VBROADCASTSS (BX), Y4
+pairs_1:
+	SUBQ         $0x02, R8
+	JL           last_1
+	MOVLQSX      (DI), R9
+	VMOVUPS      (BX)(R9*4), Y2
+	VMOVUPS      (SI)(R9*4), Y3
+	VBROADCASTSS (DX), Y4
 	VFMADD231PS  Y2, Y4, Y0
 	VFMADD231PS  Y3, Y4, Y1
-	MOVLQSX      4(R8), R10
-	VMOVUPS      (SI)(R10*4), Y2
-	VMOVUPS      (DI)(R10*4), Y3
-	VBROADCASTSS 4(BX), Y4
+	MOVLQSX      4(DI), R9
+	VMOVUPS      (BX)(R9*4), Y2
+	VMOVUPS      (SI)(R9*4), Y3
+	VBROADCASTSS 4(DX), Y4
 	VFMADD231PS  Y2, Y4, Y0
 	VFMADD231PS  Y3, Y4, Y1
-	ADDQ         $0x08, R8
-	ADDQ         $0x08, BX
-	JMP          pairs
+	ADDQ         $0x08, DI
+	ADDQ         $0x08, DX
+	JMP          pairs_1
 
-last:
-	ADDQ         $0x02, R9
-	JZ           epilogue
-	MOVLQSX      (R8), R8
-	VMOVUPS      (SI)(R8*4), Y2
-	VMOVUPS      (DI)(R8*4), Y3
-	VBROADCASTSS (BX), Y4
+last_1:
+	ADDQ         $0x02, R8
+	JZ           end_1
+	MOVLQSX      (DI), DI
+	VMOVUPS      (BX)(DI*4), Y2
+	VMOVUPS      (SI)(DI*4), Y3
+	VBROADCASTSS (DX), Y4
 	VFMADD231PS  Y2, Y4, Y0
 	VFMADD231PS  Y3, Y4, Y1
 
-epilogue:
-	MOVQ    plane+64(FP), BX
+end_1:
+	MOVQ    f+88(FP), DX
+	MOVQ    plane+72(FP), BX
 	SHLQ    $0x02, BX
-	MOVQ    y+56(FP), BX
+	MOVQ    y+64(FP), BX
 	MOVLQSX 8(CX), SI
 	LEAQ    (BX)(SI*4), BX
-	MOVQ    y+56(FP), SI
+	MOVQ    y+64(FP), SI
 	MOVLQSX 12(CX), DI
 	LEAQ    (SI)(DI*4), SI
 	ADDQ    $0x10, CX
 	TESTQ   $0x00000001, DX
-	JZ      accumulated
+	JZ      after_flag1_1
 	MOVQ    BX, DI
+	MOVQ    SI, R8
 	VADDPS  (DI), Y0, Y0
-	MOVQ    SI, DI
-	VADDPS  (DI), Y1, Y1
+	VADDPS  (R8), Y1, Y1
 
-accumulated:
+after_flag1_1:
 	TESTQ        $0x00000002, DX
-	JZ           biased
-	MOVQ         bias+72(FP), DI
+	JZ           after_flag2_1
+	MOVQ         bias+80(FP), DI
 	VBROADCASTSS (DI), Y2
 	VADDPS       Y2, Y0, Y0
 	VADDPS       Y2, Y1, Y1
 
-biased:
+after_flag2_1:
 	TESTQ  $0x00000008, DX
-	JZ     rectified
+	JZ     after_flag8_1
 	VXORPS Y2, Y2, Y2
 	VMAXPS Y0, Y2, Y0
 	VMAXPS Y1, Y2, Y1
 
-rectified:
-	VMOVUPS Y0, (BX)
+after_flag8_1:
+	MOVQ    BX, DX
 	MOVQ    SI, BX
+	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, (BX)
 	DECQ    AX
-	JNZ     panel
+	JNZ     panel_1
 	VZEROUPPER
 	RET
 
-// func multiplyWindows2(panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
-// Requires: AVX, FMA3
-TEXT ·multiplyWindows2(SB), NOSPLIT, $0-88
-	MOVQ panels+0(FP), AX
-	MOVQ places+40(FP), CX
-	MOVQ f+80(FP), DX
+rows_2:
+	MOVQ panels+8(FP), AX
+	MOVQ places+48(FP), CX
 
-panel:
-	MOVQ    a+16(FP), BX
-	MOVQ    rowStride+24(FP), SI
-	SHLQ    $0x02, SI
-	MOVQ    padded+32(FP), DI
-	MOVLQSX (CX), R8
+panel_2:
+	MOVQ    a+24(FP), DX
+	MOVQ    rowStride+32(FP), BX
+	SHLQ    $0x02, BX
+	MOVQ    padded+40(FP), SI
+	MOVLQSX (CX), DI
+	LEAQ    (SI)(DI*4), SI
+	MOVQ    padded+40(FP), DI
+	MOVLQSX 4(CX), R8
 	LEAQ    (DI)(R8*4), DI
-	MOVQ    padded+32(FP), R8
-	MOVLQSX 4(CX), R9
-	LEAQ    (R8)(R9*4), R8
-	MOVQ    taps+48(FP), R9
-	MOVQ    depth+8(FP), R10
+	MOVQ    taps+56(FP), R8
+	MOVQ    depth+16(FP), R9
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
 
-pairs:
-	SUBQ         $0x02, R10
-	JL           last
-	MOVLQSX      (R9), R11
-	VMOVUPS      (DI)(R11*4), Y4
-	VMOVUPS      (R8)(R11*4), Y5
-	VBROADCASTSS (BX), Y6
+pairs_2:
+	SUBQ         $0x02, R9
+	JL           last_2
+	MOVLQSX      (R8), R10
+	VMOVUPS      (SI)(R10*4), Y4
+	VMOVUPS      (DI)(R10*4), Y5
+	VBROADCASTSS (DX), Y6
 	VFMADD231PS  Y4, Y6, Y0
 	VFMADD231PS  Y5, Y6, Y1
-	VBROADCASTSS (BX)(SI*1), Y6
+	VBROADCASTSS (DX)(BX*1), Y6
 	VFMADD231PS  Y4, Y6, Y2
 	VFMADD231PS  Y5, Y6, Y3
-	MOVLQSX      4(R9), R11
-	VMOVUPS      (DI)(R11*4), Y4
-	VMOVUPS      (R8)(R11*4), Y5
-	VBROADCASTSS 4(BX), Y6
+	MOVLQSX      4(R8), R10
+	VMOVUPS      (SI)(R10*4), Y4
+	VMOVUPS      (DI)(R10*4), Y5
+	VBROADCASTSS 4(DX), Y6
 	VFMADD231PS  Y4, Y6, Y0
 	VFMADD231PS  Y5, Y6, Y1
-	VBROADCASTSS 4(BX)(SI*1), Y6
+	VBROADCASTSS 4(DX)(BX*1), Y6
 	VFMADD231PS  Y4, Y6, Y2
 	VFMADD231PS  Y5, Y6, Y3
-	ADDQ         $0x08, R9
-	ADDQ         $0x08, BX
-	JMP          pairs
+	ADDQ         $0x08, R8
+	ADDQ         $0x08, DX
+	JMP          pairs_2
 
-last:
-	ADDQ         $0x02, R10
-	JZ           epilogue
-	MOVLQSX      (R9), R9
-	VMOVUPS      (DI)(R9*4), Y4
-	VMOVUPS      (R8)(R9*4), Y5
-	VBROADCASTSS (BX), Y6
+last_2:
+	ADDQ         $0x02, R9
+	JZ           end_2
+	MOVLQSX      (R8), R8
+	VMOVUPS      (SI)(R8*4), Y4
+	VMOVUPS      (DI)(R8*4), Y5
+	VBROADCASTSS (DX), Y6
 	VFMADD231PS  Y4, Y6, Y0
 	VFMADD231PS  Y5, Y6, Y1
-	VBROADCASTSS (BX)(SI*1), Y6
+	VBROADCASTSS (DX)(BX*1), Y6
 	VFMADD231PS  Y4, Y6, Y2
 	VFMADD231PS  Y5, Y6, Y3
 
-epilogue:
-	MOVQ    plane+64(FP), BX
+end_2:
+	MOVQ    f+88(FP), DX
+	MOVQ    plane+72(FP), BX
 	SHLQ    $0x02, BX
-	MOVQ    y+56(FP), SI
+	MOVQ    y+64(FP), SI
 	MOVLQSX 8(CX), DI
 	LEAQ    (SI)(DI*4), SI
-	MOVQ    y+56(FP), DI
+	MOVQ    y+64(FP), DI
 	MOVLQSX 12(CX), R8
 	LEAQ    (DI)(R8*4), DI
 	ADDQ    $0x10, CX
 	TESTQ   $0x00000001, DX
-	JZ      accumulated
+	JZ      after_flag1_2
 	MOVQ    SI, R8
+	MOVQ    DI, R9
 	VADDPS  (R8), Y0, Y0
+	VADDPS  (R9), Y1, Y1
 	ADDQ    BX, R8
+	ADDQ    BX, R9
 	VADDPS  (R8), Y2, Y2
-	MOVQ    DI, R8
-	VADDPS  (R8), Y1, Y1
-	ADDQ    BX, R8
-	VADDPS  (R8), Y3, Y3
+	VADDPS  (R9), Y3, Y3
 
-accumulated:
+after_flag1_2:
 	TESTQ        $0x00000002, DX
-	JZ           biased
-	MOVQ         bias+72(FP), R8
+	JZ           after_flag2_2
+	MOVQ         bias+80(FP), R8
 	VBROADCASTSS (R8), Y4
 	VADDPS       Y4, Y0, Y0
 	VADDPS       Y4, Y1, Y1
@@ -1819,47 +1837,45 @@ accumulated:
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y4, Y3, Y3
 
-biased:
+after_flag2_2:
 	TESTQ  $0x00000008, DX
-	JZ     rectified
+	JZ     after_flag8_2
 	VXORPS Y4, Y4, Y4
 	VMAXPS Y0, Y4, Y0
 	VMAXPS Y1, Y4, Y1
 	VMAXPS Y2, Y4, Y2
 	VMAXPS Y3, Y4, Y3
 
-rectified:
-	VMOVUPS Y0, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y2, (SI)
+after_flag8_2:
+	MOVQ    SI, DX
 	MOVQ    DI, SI
+	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, (SI)
+	ADDQ    BX, DX
 	ADDQ    BX, SI
+	VMOVUPS Y2, (DX)
 	VMOVUPS Y3, (SI)
 	DECQ    AX
-	JNZ     panel
+	JNZ     panel_2
 	VZEROUPPER
 	RET
 
-// func multiplyWindows3(panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
-// Requires: AVX, FMA3
-TEXT ·multiplyWindows3(SB), NOSPLIT, $0-88
-	MOVQ panels+0(FP), AX
-	MOVQ places+40(FP), CX
-	MOVQ f+80(FP), DX
+rows_3:
+	MOVQ panels+8(FP), AX
+	MOVQ places+48(FP), CX
 
-panel:
-	MOVQ    a+16(FP), BX
-	MOVQ    rowStride+24(FP), SI
-	SHLQ    $0x02, SI
-	MOVQ    padded+32(FP), DI
-	MOVLQSX (CX), R8
+panel_3:
+	MOVQ    a+24(FP), DX
+	MOVQ    rowStride+32(FP), BX
+	SHLQ    $0x02, BX
+	MOVQ    padded+40(FP), SI
+	MOVLQSX (CX), DI
+	LEAQ    (SI)(DI*4), SI
+	MOVQ    padded+40(FP), DI
+	MOVLQSX 4(CX), R8
 	LEAQ    (DI)(R8*4), DI
-	MOVQ    padded+32(FP), R8
-	MOVLQSX 4(CX), R9
-	LEAQ    (R8)(R9*4), R8
-	MOVQ    taps+48(FP), R9
-	MOVQ    depth+8(FP), R10
+	MOVQ    taps+56(FP), R8
+	MOVQ    depth+16(FP), R9
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
@@ -1867,82 +1883,83 @@ panel:
 	VXORPS  Y4, Y4, Y4
 	VXORPS  Y5, Y5, Y5
 
-pairs:
-	SUBQ         $0x02, R10
-	JL           last
-	MOVLQSX      (R9), R11
-	VMOVUPS      (DI)(R11*4), Y6
-	VMOVUPS      (R8)(R11*4), Y7
-	VBROADCASTSS (BX), Y8
+pairs_3:
+	SUBQ         $0x02, R9
+	JL           last_3
+	MOVLQSX      (R8), R10
+	VMOVUPS      (SI)(R10*4), Y6
+	VMOVUPS      (DI)(R10*4), Y7
+	VBROADCASTSS (DX), Y8
 	VFMADD231PS  Y6, Y8, Y0
 	VFMADD231PS  Y7, Y8, Y1
-	VBROADCASTSS (BX)(SI*1), Y8
+	VBROADCASTSS (DX)(BX*1), Y8
 	VFMADD231PS  Y6, Y8, Y2
 	VFMADD231PS  Y7, Y8, Y3
-	VBROADCASTSS (BX)(SI*2), Y8
+	VBROADCASTSS (DX)(BX*2), Y8
 	VFMADD231PS  Y6, Y8, Y4
 	VFMADD231PS  Y7, Y8, Y5
-	MOVLQSX      4(R9), R11
-	VMOVUPS      (DI)(R11*4), Y6
-	VMOVUPS      (R8)(R11*4), Y7
-	VBROADCASTSS 4(BX), Y8
+	MOVLQSX      4(R8), R10
+	VMOVUPS      (SI)(R10*4), Y6
+	VMOVUPS      (DI)(R10*4), Y7
+	VBROADCASTSS 4(DX), Y8
 	VFMADD231PS  Y6, Y8, Y0
 	VFMADD231PS  Y7, Y8, Y1
-	VBROADCASTSS 4(BX)(SI*1), Y8
+	VBROADCASTSS 4(DX)(BX*1), Y8
 	VFMADD231PS  Y6, Y8, Y2
 	VFMADD231PS  Y7, Y8, Y3
-	VBROADCASTSS 4(BX)(SI*2), Y8
+	VBROADCASTSS 4(DX)(BX*2), Y8
 	VFMADD231PS  Y6, Y8, Y4
 	VFMADD231PS  Y7, Y8, Y5
-	ADDQ         $0x08, R9
-	ADDQ         $0x08, BX
-	JMP          pairs
+	ADDQ         $0x08, R8
+	ADDQ         $0x08, DX
+	JMP          pairs_3
 
-last:
-	ADDQ         $0x02, R10
-	JZ           epilogue
-	MOVLQSX      (R9), R9
-	VMOVUPS      (DI)(R9*4), Y6
-	VMOVUPS      (R8)(R9*4), Y7
-	VBROADCASTSS (BX), Y8
+last_3:
+	ADDQ         $0x02, R9
+	JZ           end_3
+	MOVLQSX      (R8), R8
+	VMOVUPS      (SI)(R8*4), Y6
+	VMOVUPS      (DI)(R8*4), Y7
+	VBROADCASTSS (DX), Y8
 	VFMADD231PS  Y6, Y8, Y0
 	VFMADD231PS  Y7, Y8, Y1
-	VBROADCASTSS (BX)(SI*1), Y8
+	VBROADCASTSS (DX)(BX*1), Y8
 	VFMADD231PS  Y6, Y8, Y2
 	VFMADD231PS  Y7, Y8, Y3
-	VBROADCASTSS (BX)(SI*2), Y8
+	VBROADCASTSS (DX)(BX*2), Y8
 	VFMADD231PS  Y6, Y8, Y4
 	VFMADD231PS  Y7, Y8, Y5
 
-epilogue:
-	MOVQ    plane+64(FP), BX
+end_3:
+	MOVQ    f+88(FP), DX
+	MOVQ    plane+72(FP), BX
 	SHLQ    $0x02, BX
-	MOVQ    y+56(FP), SI
+	MOVQ    y+64(FP), SI
 	MOVLQSX 8(CX), DI
 	LEAQ    (SI)(DI*4), SI
-	MOVQ    y+56(FP), DI
+	MOVQ    y+64(FP), DI
 	MOVLQSX 12(CX), R8
 	LEAQ    (DI)(R8*4), DI
 	ADDQ    $0x10, CX
 	TESTQ   $0x00000001, DX
-	JZ      accumulated
+	JZ      after_flag1_3
 	MOVQ    SI, R8
+	MOVQ    DI, R9
 	VADDPS  (R8), Y0, Y0
+	VADDPS  (R9), Y1, Y1
 	ADDQ    BX, R8
+	ADDQ    BX, R9
 	VADDPS  (R8), Y2, Y2
+	VADDPS  (R9), Y3, Y3
 	ADDQ    BX, R8
+	ADDQ    BX, R9
 	VADDPS  (R8), Y4, Y4
-	MOVQ    DI, R8
-	VADDPS  (R8), Y1, Y1
-	ADDQ    BX, R8
-	VADDPS  (R8), Y3, Y3
-	ADDQ    BX, R8
-	VADDPS  (R8), Y5, Y5
+	VADDPS  (R9), Y5, Y5
 
-accumulated:
+after_flag1_3:
 	TESTQ        $0x00000002, DX
-	JZ           biased
-	MOVQ         bias+72(FP), R8
+	JZ           after_flag2_3
+	MOVQ         bias+80(FP), R8
 	VBROADCASTSS (R8), Y6
 	VADDPS       Y6, Y0, Y0
 	VADDPS       Y6, Y1, Y1
@@ -1953,9 +1970,9 @@ accumulated:
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y6, Y5, Y5
 
-biased:
+after_flag2_3:
 	TESTQ  $0x00000008, DX
-	JZ     rectified
+	JZ     after_flag8_3
 	VXORPS Y6, Y6, Y6
 	VMAXPS Y0, Y6, Y0
 	VMAXPS Y1, Y6, Y1
@@ -1964,44 +1981,42 @@ biased:
 	VMAXPS Y4, Y6, Y4
 	VMAXPS Y5, Y6, Y5
 
-rectified:
-	VMOVUPS Y0, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y2, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y4, (SI)
+after_flag8_3:
+	MOVQ    SI, DX
 	MOVQ    DI, SI
+	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, (SI)
+	ADDQ    BX, DX
 	ADDQ    BX, SI
+	VMOVUPS Y2, (DX)
 	VMOVUPS Y3, (SI)
+	ADDQ    BX, DX
 	ADDQ    BX, SI
+	VMOVUPS Y4, (DX)
 	VMOVUPS Y5, (SI)
 	DECQ    AX
-	JNZ     panel
+	JNZ     panel_3
 	VZEROUPPER
 	RET
 
-// func multiplyWindows4(panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
-// Requires: AVX, FMA3
-TEXT ·multiplyWindows4(SB), NOSPLIT, $0-88
-	MOVQ panels+0(FP), AX
-	MOVQ places+40(FP), CX
-	MOVQ f+80(FP), DX
+rows_4:
+	MOVQ panels+8(FP), AX
+	MOVQ places+48(FP), CX
 
-panel:
-	MOVQ    a+16(FP), BX
-	MOVQ    rowStride+24(FP), SI
-	SHLQ    $0x02, SI
-	LEAQ    (BX)(SI*2), DI
-	ADDQ    SI, DI
-	MOVQ    padded+32(FP), R8
-	MOVLQSX (CX), R9
+panel_4:
+	MOVQ    a+24(FP), DX
+	MOVQ    rowStride+32(FP), BX
+	SHLQ    $0x02, BX
+	LEAQ    (DX)(BX*2), SI
+	ADDQ    BX, SI
+	MOVQ    padded+40(FP), DI
+	MOVLQSX (CX), R8
+	LEAQ    (DI)(R8*4), DI
+	MOVQ    padded+40(FP), R8
+	MOVLQSX 4(CX), R9
 	LEAQ    (R8)(R9*4), R8
-	MOVQ    padded+32(FP), R9
-	MOVLQSX 4(CX), R10
-	LEAQ    (R9)(R10*4), R9
-	MOVQ    taps+48(FP), R10
-	MOVQ    depth+8(FP), R11
+	MOVQ    taps+56(FP), R9
+	MOVQ    depth+16(FP), R10
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
@@ -2011,96 +2026,97 @@ panel:
 	VXORPS  Y6, Y6, Y6
 	VXORPS  Y7, Y7, Y7
 
-pairs:
-	SUBQ         $0x02, R11
-	JL           last
-	MOVLQSX      (R10), R12
-	VMOVUPS      (R8)(R12*4), Y8
-	VMOVUPS      (R9)(R12*4), Y9
-	VBROADCASTSS (BX), Y10
+pairs_4:
+	SUBQ         $0x02, R10
+	JL           last_4
+	MOVLQSX      (R9), R11
+	VMOVUPS      (DI)(R11*4), Y8
+	VMOVUPS      (R8)(R11*4), Y9
+	VBROADCASTSS (DX), Y10
 	VFMADD231PS  Y8, Y10, Y0
 	VFMADD231PS  Y9, Y10, Y1
-	VBROADCASTSS (BX)(SI*1), Y10
+	VBROADCASTSS (DX)(BX*1), Y10
 	VFMADD231PS  Y8, Y10, Y2
 	VFMADD231PS  Y9, Y10, Y3
-	VBROADCASTSS (BX)(SI*2), Y10
+	VBROADCASTSS (DX)(BX*2), Y10
 	VFMADD231PS  Y8, Y10, Y4
 	VFMADD231PS  Y9, Y10, Y5
-	VBROADCASTSS (DI), Y10
+	VBROADCASTSS (SI), Y10
 	VFMADD231PS  Y8, Y10, Y6
 	VFMADD231PS  Y9, Y10, Y7
-	MOVLQSX      4(R10), R12
-	VMOVUPS      (R8)(R12*4), Y8
-	VMOVUPS      (R9)(R12*4), Y9
-	VBROADCASTSS 4(BX), Y10
+	MOVLQSX      4(R9), R11
+	VMOVUPS      (DI)(R11*4), Y8
+	VMOVUPS      (R8)(R11*4), Y9
+	VBROADCASTSS 4(DX), Y10
 	VFMADD231PS  Y8, Y10, Y0
 	VFMADD231PS  Y9, Y10, Y1
-	VBROADCASTSS 4(BX)(SI*1), Y10
+	VBROADCASTSS 4(DX)(BX*1), Y10
 	VFMADD231PS  Y8, Y10, Y2
 	VFMADD231PS  Y9, Y10, Y3
-	VBROADCASTSS 4(BX)(SI*2), Y10
+	VBROADCASTSS 4(DX)(BX*2), Y10
 	VFMADD231PS  Y8, Y10, Y4
 	VFMADD231PS  Y9, Y10, Y5
-	VBROADCASTSS 4(DI), Y10
+	VBROADCASTSS 4(SI), Y10
 	VFMADD231PS  Y8, Y10, Y6
 	VFMADD231PS  Y9, Y10, Y7
-	ADDQ         $0x08, R10
-	ADDQ         $0x08, BX
-	ADDQ         $0x08, DI
-	JMP          pairs
+	ADDQ         $0x08, R9
+	ADDQ         $0x08, DX
+	ADDQ         $0x08, SI
+	JMP          pairs_4
 
-last:
-	ADDQ         $0x02, R11
-	JZ           epilogue
-	MOVLQSX      (R10), R10
-	VMOVUPS      (R8)(R10*4), Y8
-	VMOVUPS      (R9)(R10*4), Y9
-	VBROADCASTSS (BX), Y10
+last_4:
+	ADDQ         $0x02, R10
+	JZ           end_4
+	MOVLQSX      (R9), R9
+	VMOVUPS      (DI)(R9*4), Y8
+	VMOVUPS      (R8)(R9*4), Y9
+	VBROADCASTSS (DX), Y10
 	VFMADD231PS  Y8, Y10, Y0
 	VFMADD231PS  Y9, Y10, Y1
-	VBROADCASTSS (BX)(SI*1), Y10
+	VBROADCASTSS (DX)(BX*1), Y10
 	VFMADD231PS  Y8, Y10, Y2
 	VFMADD231PS  Y9, Y10, Y3
-	VBROADCASTSS (BX)(SI*2), Y10
+	VBROADCASTSS (DX)(BX*2), Y10
 	VFMADD231PS  Y8, Y10, Y4
 	VFMADD231PS  Y9, Y10, Y5
-	VBROADCASTSS (DI), Y10
+	VBROADCASTSS (SI), Y10
 	VFMADD231PS  Y8, Y10, Y6
 	VFMADD231PS  Y9, Y10, Y7
 
-epilogue:
-	MOVQ    plane+64(FP), BX
+end_4:
+	MOVQ    f+88(FP), DX
+	MOVQ    plane+72(FP), BX
 	SHLQ    $0x02, BX
-	MOVQ    y+56(FP), SI
+	MOVQ    y+64(FP), SI
 	MOVLQSX 8(CX), DI
 	LEAQ    (SI)(DI*4), SI
-	MOVQ    y+56(FP), DI
+	MOVQ    y+64(FP), DI
 	MOVLQSX 12(CX), R8
 	LEAQ    (DI)(R8*4), DI
 	ADDQ    $0x10, CX
 	TESTQ   $0x00000001, DX
-	JZ      accumulated
+	JZ      after_flag1_4
 	MOVQ    SI, R8
+	MOVQ    DI, R9
 	VADDPS  (R8), Y0, Y0
+	VADDPS  (R9), Y1, Y1
 	ADDQ    BX, R8
+	ADDQ    BX, R9
 	VADDPS  (R8), Y2, Y2
+	VADDPS  (R9), Y3, Y3
 	ADDQ    BX, R8
+	ADDQ    BX, R9
 	VADDPS  (R8), Y4, Y4
+	VADDPS  (R9), Y5, Y5
 	ADDQ    BX, R8
+	ADDQ    BX, R9
 	VADDPS  (R8), Y6, Y6
-	MOVQ    DI, R8
-	VADDPS  (R8), Y1, Y1
-	ADDQ    BX, R8
-	VADDPS  (R8), Y3, Y3
-	ADDQ    BX, R8
-	VADDPS  (R8), Y5, Y5
-	ADDQ    BX, R8
-	VADDPS  (R8), Y7, Y7
+	VADDPS  (R9), Y7, Y7
 
-accumulated:
+after_flag1_4:
 	TESTQ        $0x00000002, DX
-	JZ           biased
-	MOVQ         bias+72(FP), R8
+	JZ           after_flag2_4
+	MOVQ         bias+80(FP), R8
 	VBROADCASTSS (R8), Y8
 	VADDPS       Y8, Y0, Y0
 	VADDPS       Y8, Y1, Y1
@@ -2114,9 +2130,9 @@ accumulated:
 	VADDPS       Y8, Y6, Y6
 	VADDPS       Y8, Y7, Y7
 
-biased:
+after_flag2_4:
 	TESTQ  $0x00000008, DX
-	JZ     rectified
+	JZ     after_flag8_4
 	VXORPS Y8, Y8, Y8
 	VMAXPS Y0, Y8, Y0
 	VMAXPS Y1, Y8, Y1
@@ -2127,48 +2143,46 @@ biased:
 	VMAXPS Y6, Y8, Y6
 	VMAXPS Y7, Y8, Y7
 
-rectified:
-	VMOVUPS Y0, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y2, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y4, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y6, (SI)
+after_flag8_4:
+	MOVQ    SI, DX
 	MOVQ    DI, SI
+	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, (SI)
+	ADDQ    BX, DX
 	ADDQ    BX, SI
+	VMOVUPS Y2, (DX)
 	VMOVUPS Y3, (SI)
+	ADDQ    BX, DX
 	ADDQ    BX, SI
+	VMOVUPS Y4, (DX)
 	VMOVUPS Y5, (SI)
+	ADDQ    BX, DX
 	ADDQ    BX, SI
+	VMOVUPS Y6, (DX)
 	VMOVUPS Y7, (SI)
 	DECQ    AX
-	JNZ     panel
+	JNZ     panel_4
 	VZEROUPPER
 	RET
 
-// func multiplyWindows5(panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
-// Requires: AVX, FMA3
-TEXT ·multiplyWindows5(SB), NOSPLIT, $0-88
-	MOVQ panels+0(FP), AX
-	MOVQ places+40(FP), CX
-	MOVQ f+80(FP), DX
+rows_5:
+	MOVQ panels+8(FP), AX
+	MOVQ places+48(FP), CX
 
-panel:
-	MOVQ    a+16(FP), BX
-	MOVQ    rowStride+24(FP), SI
-	SHLQ    $0x02, SI
-	LEAQ    (BX)(SI*2), DI
-	ADDQ    SI, DI
-	MOVQ    padded+32(FP), R8
-	MOVLQSX (CX), R9
+panel_5:
+	MOVQ    a+24(FP), DX
+	MOVQ    rowStride+32(FP), BX
+	SHLQ    $0x02, BX
+	LEAQ    (DX)(BX*2), SI
+	ADDQ    BX, SI
+	MOVQ    padded+40(FP), DI
+	MOVLQSX (CX), R8
+	LEAQ    (DI)(R8*4), DI
+	MOVQ    padded+40(FP), R8
+	MOVLQSX 4(CX), R9
 	LEAQ    (R8)(R9*4), R8
-	MOVQ    padded+32(FP), R9
-	MOVLQSX 4(CX), R10
-	LEAQ    (R9)(R10*4), R9
-	MOVQ    taps+48(FP), R10
-	MOVQ    depth+8(FP), R11
+	MOVQ    taps+56(FP), R9
+	MOVQ    depth+16(FP), R10
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
@@ -2180,109 +2194,110 @@ panel:
 	VXORPS  Y8, Y8, Y8
 	VXORPS  Y9, Y9, Y9
 
-pairs:
-	SUBQ         $0x02, R11
-	JL           last
-	MOVLQSX      (R10), R12
-	VMOVUPS      (R8)(R12*4), Y10
-	VMOVUPS      (R9)(R12*4), Y11
-	VBROADCASTSS (BX), Y12
+pairs_5:
+	SUBQ         $0x02, R10
+	JL           last_5
+	MOVLQSX      (R9), R11
+	VMOVUPS      (DI)(R11*4), Y10
+	VMOVUPS      (R8)(R11*4), Y11
+	VBROADCASTSS (DX), Y12
 	VFMADD231PS  Y10, Y12, Y0
 	VFMADD231PS  Y11, Y12, Y1
-	VBROADCASTSS (BX)(SI*1), Y12
+	VBROADCASTSS (DX)(BX*1), Y12
 	VFMADD231PS  Y10, Y12, Y2
 	VFMADD231PS  Y11, Y12, Y3
-	VBROADCASTSS (BX)(SI*2), Y12
+	VBROADCASTSS (DX)(BX*2), Y12
 	VFMADD231PS  Y10, Y12, Y4
 	VFMADD231PS  Y11, Y12, Y5
-	VBROADCASTSS (DI), Y12
+	VBROADCASTSS (SI), Y12
 	VFMADD231PS  Y10, Y12, Y6
 	VFMADD231PS  Y11, Y12, Y7
-	VBROADCASTSS (DI)(SI*1), Y12
+	VBROADCASTSS (SI)(BX*1), Y12
 	VFMADD231PS  Y10, Y12, Y8
 	VFMADD231PS  Y11, Y12, Y9
-	MOVLQSX      4(R10), R12
-	VMOVUPS      (R8)(R12*4), Y10
-	VMOVUPS      (R9)(R12*4), Y11
-	VBROADCASTSS 4(BX), Y12
+	MOVLQSX      4(R9), R11
+	VMOVUPS      (DI)(R11*4), Y10
+	VMOVUPS      (R8)(R11*4), Y11
+	VBROADCASTSS 4(DX), Y12
 	VFMADD231PS  Y10, Y12, Y0
 	VFMADD231PS  Y11, Y12, Y1
-	VBROADCASTSS 4(BX)(SI*1), Y12
+	VBROADCASTSS 4(DX)(BX*1), Y12
 	VFMADD231PS  Y10, Y12, Y2
 	VFMADD231PS  Y11, Y12, Y3
-	VBROADCASTSS 4(BX)(SI*2), Y12
+	VBROADCASTSS 4(DX)(BX*2), Y12
 	VFMADD231PS  Y10, Y12, Y4
 	VFMADD231PS  Y11, Y12, Y5
-	VBROADCASTSS 4(DI), Y12
+	VBROADCASTSS 4(SI), Y12
 	VFMADD231PS  Y10, Y12, Y6
 	VFMADD231PS  Y11, Y12, Y7
-	VBROADCASTSS 4(DI)(SI*1), Y12
+	VBROADCASTSS 4(SI)(BX*1), Y12
 	VFMADD231PS  Y10, Y12, Y8
 	VFMADD231PS  Y11, Y12, Y9
-	ADDQ         $0x08, R10
-	ADDQ         $0x08, BX
-	ADDQ         $0x08, DI
-	JMP          pairs
+	ADDQ         $0x08, R9
+	ADDQ         $0x08, DX
+	ADDQ         $0x08, SI
+	JMP          pairs_5
 
-last:
-	ADDQ         $0x02, R11
-	JZ           epilogue
-	MOVLQSX      (R10), R10
-	VMOVUPS      (R8)(R10*4), Y10
-	VMOVUPS      (R9)(R10*4), Y11
-	VBROADCASTSS (BX), Y12
+last_5:
+	ADDQ         $0x02, R10
+	JZ           end_5
+	MOVLQSX      (R9), R9
+	VMOVUPS      (DI)(R9*4), Y10
+	VMOVUPS      (R8)(R9*4), Y11
+	VBROADCASTSS (DX), Y12
 	VFMADD231PS  Y10, Y12, Y0
 	VFMADD231PS  Y11, Y12, Y1
-	VBROADCASTSS (BX)(SI*1), Y12
+	VBROADCASTSS (DX)(BX*1), Y12
 	VFMADD231PS  Y10, Y12, Y2
 	VFMADD231PS  Y11, Y12, Y3
-	VBROADCASTSS (BX)(SI*2), Y12
+	VBROADCASTSS (DX)(BX*2), Y12
 	VFMADD231PS  Y10, Y12, Y4
 	VFMADD231PS  Y11, Y12, Y5
-	VBROADCASTSS (DI), Y12
+	VBROADCASTSS (SI), Y12
 	VFMADD231PS  Y10, Y12, Y6
 	VFMADD231PS  Y11, Y12, Y7
-	VBROADCASTSS (DI)(SI*1), Y12
+	VBROADCASTSS (SI)(BX*1), Y12
 	VFMADD231PS  Y10, Y12, Y8
 	VFMADD231PS  Y11, Y12, Y9
 
-epilogue:
-	MOVQ    plane+64(FP), BX
+end_5:
+	MOVQ    f+88(FP), DX
+	MOVQ    plane+72(FP), BX
 	SHLQ    $0x02, BX
-	MOVQ    y+56(FP), SI
+	MOVQ    y+64(FP), SI
 	MOVLQSX 8(CX), DI
 	LEAQ    (SI)(DI*4), SI
-	MOVQ    y+56(FP), DI
+	MOVQ    y+64(FP), DI
 	MOVLQSX 12(CX), R8
 	LEAQ    (DI)(R8*4), DI
 	ADDQ    $0x10, CX
 	TESTQ   $0x00000001, DX
-	JZ      accumulated
+	JZ      after_flag1_5
 	MOVQ    SI, R8
+	MOVQ    DI, R9
 	VADDPS  (R8), Y0, Y0
+	VADDPS  (R9), Y1, Y1
 	ADDQ    BX, R8
+	ADDQ    BX, R9
 	VADDPS  (R8), Y2, Y2
+	VADDPS  (R9), Y3, Y3
 	ADDQ    BX, R8
+	ADDQ    BX, R9
 	VADDPS  (R8), Y4, Y4
+	VADDPS  (R9), Y5, Y5
 	ADDQ    BX, R8
+	ADDQ    BX, R9
 	VADDPS  (R8), Y6, Y6
+	VADDPS  (R9), Y7, Y7
 	ADDQ    BX, R8
+	ADDQ    BX, R9
 	VADDPS  (R8), Y8, Y8
-	MOVQ    DI, R8
-	VADDPS  (R8), Y1, Y1
-	ADDQ    BX, R8
-	VADDPS  (R8), Y3, Y3
-	ADDQ    BX, R8
-	VADDPS  (R8), Y5, Y5
-	ADDQ    BX, R8
-	VADDPS  (R8), Y7, Y7
-	ADDQ    BX, R8
-	VADDPS  (R8), Y9, Y9
+	VADDPS  (R9), Y9, Y9
 
-accumulated:
+after_flag1_5:
 	TESTQ        $0x00000002, DX
-	JZ           biased
-	MOVQ         bias+72(FP), R8
+	JZ           after_flag2_5
+	MOVQ         bias+80(FP), R8
 	VBROADCASTSS (R8), Y10
 	VADDPS       Y10, Y0, Y0
 	VADDPS       Y10, Y1, Y1
@@ -2299,9 +2314,9 @@ accumulated:
 	VADDPS       Y10, Y8, Y8
 	VADDPS       Y10, Y9, Y9
 
-biased:
+after_flag2_5:
 	TESTQ  $0x00000008, DX
-	JZ     rectified
+	JZ     after_flag8_5
 	VXORPS Y10, Y10, Y10
 	VMAXPS Y0, Y10, Y0
 	VMAXPS Y1, Y10, Y1
@@ -2314,52 +2329,50 @@ biased:
 	VMAXPS Y8, Y10, Y8
 	VMAXPS Y9, Y10, Y9
 
-rectified:
-	VMOVUPS Y0, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y2, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y4, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y6, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y8, (SI)
+after_flag8_5:
+	MOVQ    SI, DX
 	MOVQ    DI, SI
+	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, (SI)
+	ADDQ    BX, DX
 	ADDQ    BX, SI
+	VMOVUPS Y2, (DX)
 	VMOVUPS Y3, (SI)
+	ADDQ    BX, DX
 	ADDQ    BX, SI
+	VMOVUPS Y4, (DX)
 	VMOVUPS Y5, (SI)
+	ADDQ    BX, DX
 	ADDQ    BX, SI
+	VMOVUPS Y6, (DX)
 	VMOVUPS Y7, (SI)
+	ADDQ    BX, DX
 	ADDQ    BX, SI
+	VMOVUPS Y8, (DX)
 	VMOVUPS Y9, (SI)
 	DECQ    AX
-	JNZ     panel
+	JNZ     panel_5
 	VZEROUPPER
 	RET
 
-// func multiplyWindows6(panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
-// Requires: AVX, FMA3
-TEXT ·multiplyWindows6(SB), NOSPLIT, $0-88
-	MOVQ panels+0(FP), AX
-	MOVQ places+40(FP), CX
-	MOVQ f+80(FP), DX
+rows_6:
+	MOVQ panels+8(FP), AX
+	MOVQ places+48(FP), CX
 
-panel:
-	MOVQ    a+16(FP), BX
-	MOVQ    rowStride+24(FP), SI
-	SHLQ    $0x02, SI
-	LEAQ    (BX)(SI*2), DI
-	ADDQ    SI, DI
-	MOVQ    padded+32(FP), R8
-	MOVLQSX (CX), R9
+panel_6:
+	MOVQ    a+24(FP), DX
+	MOVQ    rowStride+32(FP), BX
+	SHLQ    $0x02, BX
+	LEAQ    (DX)(BX*2), SI
+	ADDQ    BX, SI
+	MOVQ    padded+40(FP), DI
+	MOVLQSX (CX), R8
+	LEAQ    (DI)(R8*4), DI
+	MOVQ    padded+40(FP), R8
+	MOVLQSX 4(CX), R9
 	LEAQ    (R8)(R9*4), R8
-	MOVQ    padded+32(FP), R9
-	MOVLQSX 4(CX), R10
-	LEAQ    (R9)(R10*4), R9
-	MOVQ    taps+48(FP), R10
-	MOVQ    depth+8(FP), R11
+	MOVQ    taps+56(FP), R9
+	MOVQ    depth+16(FP), R10
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
@@ -2373,122 +2386,123 @@ panel:
 	VXORPS  Y10, Y10, Y10
 	VXORPS  Y11, Y11, Y11
 
-pairs:
-	SUBQ         $0x02, R11
-	JL           last
-	MOVLQSX      (R10), R12
-	VMOVUPS      (R8)(R12*4), Y12
-	VMOVUPS      (R9)(R12*4), Y13
-	VBROADCASTSS (BX), Y14
+pairs_6:
+	SUBQ         $0x02, R10
+	JL           last_6
+	MOVLQSX      (R9), R11
+	VMOVUPS      (DI)(R11*4), Y12
+	VMOVUPS      (R8)(R11*4), Y13
+	VBROADCASTSS (DX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (BX)(SI*1), Y14
+	VBROADCASTSS (DX)(BX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS (BX)(SI*2), Y14
+	VBROADCASTSS (DX)(BX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS (DI), Y14
+	VBROADCASTSS (SI), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS (DI)(SI*1), Y14
+	VBROADCASTSS (SI)(BX*1), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
-	VBROADCASTSS (DI)(SI*2), Y14
+	VBROADCASTSS (SI)(BX*2), Y14
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
-	MOVLQSX      4(R10), R12
-	VMOVUPS      (R8)(R12*4), Y12
-	VMOVUPS      (R9)(R12*4), Y13
-	VBROADCASTSS 4(BX), Y14
+	MOVLQSX      4(R9), R11
+	VMOVUPS      (DI)(R11*4), Y12
+	VMOVUPS      (R8)(R11*4), Y13
+	VBROADCASTSS 4(DX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS 4(BX)(SI*1), Y14
+	VBROADCASTSS 4(DX)(BX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS 4(BX)(SI*2), Y14
+	VBROADCASTSS 4(DX)(BX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS 4(DI), Y14
+	VBROADCASTSS 4(SI), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS 4(DI)(SI*1), Y14
+	VBROADCASTSS 4(SI)(BX*1), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
-	VBROADCASTSS 4(DI)(SI*2), Y14
+	VBROADCASTSS 4(SI)(BX*2), Y14
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
-	ADDQ         $0x08, R10
-	ADDQ         $0x08, BX
-	ADDQ         $0x08, DI
-	JMP          pairs
+	ADDQ         $0x08, R9
+	ADDQ         $0x08, DX
+	ADDQ         $0x08, SI
+	JMP          pairs_6
 
-last:
-	ADDQ         $0x02, R11
-	JZ           epilogue
-	MOVLQSX      (R10), R10
-	VMOVUPS      (R8)(R10*4), Y12
-	VMOVUPS      (R9)(R10*4), Y13
-	VBROADCASTSS (BX), Y14
+last_6:
+	ADDQ         $0x02, R10
+	JZ           end_6
+	MOVLQSX      (R9), R9
+	VMOVUPS      (DI)(R9*4), Y12
+	VMOVUPS      (R8)(R9*4), Y13
+	VBROADCASTSS (DX), Y14
 	VFMADD231PS  Y12, Y14, Y0
 	VFMADD231PS  Y13, Y14, Y1
-	VBROADCASTSS (BX)(SI*1), Y14
+	VBROADCASTSS (DX)(BX*1), Y14
 	VFMADD231PS  Y12, Y14, Y2
 	VFMADD231PS  Y13, Y14, Y3
-	VBROADCASTSS (BX)(SI*2), Y14
+	VBROADCASTSS (DX)(BX*2), Y14
 	VFMADD231PS  Y12, Y14, Y4
 	VFMADD231PS  Y13, Y14, Y5
-	VBROADCASTSS (DI), Y14
+	VBROADCASTSS (SI), Y14
 	VFMADD231PS  Y12, Y14, Y6
 	VFMADD231PS  Y13, Y14, Y7
-	VBROADCASTSS (DI)(SI*1), Y14
+	VBROADCASTSS (SI)(BX*1), Y14
 	VFMADD231PS  Y12, Y14, Y8
 	VFMADD231PS  Y13, Y14, Y9
-	VBROADCASTSS (DI)(SI*2), Y14
+	VBROADCASTSS (SI)(BX*2), Y14
 	VFMADD231PS  Y12, Y14, Y10
 	VFMADD231PS  Y13, Y14, Y11
 
-epilogue:
-	MOVQ    plane+64(FP), BX
+end_6:
+	MOVQ    f+88(FP), DX
+	MOVQ    plane+72(FP), BX
 	SHLQ    $0x02, BX
-	MOVQ    y+56(FP), SI
+	MOVQ    y+64(FP), SI
 	MOVLQSX 8(CX), DI
 	LEAQ    (SI)(DI*4), SI
-	MOVQ    y+56(FP), DI
+	MOVQ    y+64(FP), DI
 	MOVLQSX 12(CX), R8
 	LEAQ    (DI)(R8*4), DI
 	ADDQ    $0x10, CX
 	TESTQ   $0x00000001, DX
-	JZ      accumulated
+	JZ      after_flag1_6
 	MOVQ    SI, R8
+	MOVQ    DI, R9
 	VADDPS  (R8), Y0, Y0
+	VADDPS  (R9), Y1, Y1
 	ADDQ    BX, R8
+	ADDQ    BX, R9
 	VADDPS  (R8), Y2, Y2
+	VADDPS  (R9), Y3, Y3
 	ADDQ    BX, R8
+	ADDQ    BX, R9
 	VADDPS  (R8), Y4, Y4
+	VADDPS  (R9), Y5, Y5
 	ADDQ    BX, R8
+	ADDQ    BX, R9
 	VADDPS  (R8), Y6, Y6
+	VADDPS  (R9), Y7, Y7
 	ADDQ    BX, R8
+	ADDQ    BX, R9
 	VADDPS  (R8), Y8, Y8
+	VADDPS  (R9), Y9, Y9
 	ADDQ    BX, R8
+	ADDQ    BX, R9
 	VADDPS  (R8), Y10, Y10
-	MOVQ    DI, R8
-	VADDPS  (R8), Y1, Y1
-	ADDQ    BX, R8
-	VADDPS  (R8), Y3, Y3
-	ADDQ    BX, R8
-	VADDPS  (R8), Y5, Y5
-	ADDQ    BX, R8
-	VADDPS  (R8), Y7, Y7
-	ADDQ    BX, R8
-	VADDPS  (R8), Y9, Y9
-	ADDQ    BX, R8
-	VADDPS  (R8), Y11, Y11
+	VADDPS  (R9), Y11, Y11
 
-accumulated:
+after_flag1_6:
 	TESTQ        $0x00000002, DX
-	JZ           biased
-	MOVQ         bias+72(FP), R8
+	JZ           after_flag2_6
+	MOVQ         bias+80(FP), R8
 	VBROADCASTSS (R8), Y12
 	VADDPS       Y12, Y0, Y0
 	VADDPS       Y12, Y1, Y1
@@ -2508,9 +2522,9 @@ accumulated:
 	VADDPS       Y12, Y10, Y10
 	VADDPS       Y12, Y11, Y11
 
-biased:
+after_flag2_6:
 	TESTQ  $0x00000008, DX
-	JZ     rectified
+	JZ     after_flag8_6
 	VXORPS Y12, Y12, Y12
 	VMAXPS Y0, Y12, Y0
 	VMAXPS Y1, Y12, Y1
@@ -2525,59 +2539,71 @@ biased:
 	VMAXPS Y10, Y12, Y10
 	VMAXPS Y11, Y12, Y11
 
-rectified:
-	VMOVUPS Y0, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y2, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y4, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y6, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y8, (SI)
-	ADDQ    BX, SI
-	VMOVUPS Y10, (SI)
+after_flag8_6:
+	MOVQ    SI, DX
 	MOVQ    DI, SI
+	VMOVUPS Y0, (DX)
 	VMOVUPS Y1, (SI)
+	ADDQ    BX, DX
 	ADDQ    BX, SI
+	VMOVUPS Y2, (DX)
 	VMOVUPS Y3, (SI)
+	ADDQ    BX, DX
 	ADDQ    BX, SI
+	VMOVUPS Y4, (DX)
 	VMOVUPS Y5, (SI)
+	ADDQ    BX, DX
 	ADDQ    BX, SI
+	VMOVUPS Y6, (DX)
 	VMOVUPS Y7, (SI)
+	ADDQ    BX, DX
 	ADDQ    BX, SI
+	VMOVUPS Y8, (DX)
 	VMOVUPS Y9, (SI)
+	ADDQ    BX, DX
 	ADDQ    BX, SI
+	VMOVUPS Y10, (DX)
 	VMOVUPS Y11, (SI)
 	DECQ    AX
-	JNZ     panel
+	JNZ     panel_6
 	VZEROUPPER
 	RET
 
-// func scatter1(depth int, taps int, a *float32, skip int, b *float32, c0 *float32, c1 *float32, offsets *int32, plane int)
+// func scatterAVX2(rows int, depth int, taps int, a *float32, skip int, b *float32, c0 *float32, c1 *float32, offsets *int32, plane int)
 // Requires: AVX, FMA3
-TEXT ·scatter1(SB), NOSPLIT, $0-72
-	MOVQ taps+8(FP), AX
-	MOVQ a+16(FP), CX
-	MOVQ offsets+56(FP), DX
-	MOVQ plane+64(FP), BX
+TEXT ·scatterAVX2(SB), NOSPLIT, $0-80
+	MOVQ rows+0(FP), AX
+	CMPQ AX, $0x06
+	JE   rows_6
+	CMPQ AX, $0x05
+	JE   rows_5
+	CMPQ AX, $0x04
+	JE   rows_4
+	CMPQ AX, $0x03
+	JE   rows_3
+	CMPQ AX, $0x02
+	JE   rows_2
+	MOVQ taps+16(FP), AX
+	MOVQ a+24(FP), CX
+	MOVQ offsets+64(FP), DX
+	MOVQ plane+72(FP), BX
 	SHLQ $0x02, BX
 
-tap:
-	MOVQ    depth+0(FP), BX
-	MOVQ    b+32(FP), SI
+tap_1:
+	MOVQ    depth+8(FP), BX
+	MOVQ    b+40(FP), SI
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	MOVLQSX (DX), DI
 	ADDQ    $0x04, DX
-	MOVQ    c0+40(FP), R8
+	MOVQ    c0+48(FP), R8
 	LEAQ    (R8)(DI*4), R8
-	MOVQ    c1+48(FP), R9
+	MOVQ    c1+56(FP), R9
 	LEAQ    (R9)(DI*4), R9
 
-pairs:
+pairs_1:
 	SUBQ         $0x02, BX
-	JL           last
+	JL           last_1
 	VMOVUPS      (SI), Y2
 	VMOVUPS      32(SI), Y3
 	VBROADCASTSS (CX), Y4
@@ -2590,11 +2616,11 @@ pairs:
 	VFMADD231PS  Y3, Y4, Y1
 	ADDQ         $0x08, CX
 	ADDQ         $0x80, SI
-	JMP          pairs
+	JMP          pairs_1
 
-last:
+last_1:
 	ADDQ         $0x02, BX
-	JZ           add
+	JZ           end_1
 	VMOVUPS      (SI), Y2
 	VMOVUPS      32(SI), Y3
 	VBROADCASTSS (CX), Y4
@@ -2602,45 +2628,43 @@ last:
 	VFMADD231PS  Y3, Y4, Y1
 	ADDQ         $0x04, CX
 
-add:
+end_1:
 	VADDPS  (R8), Y0, Y0
 	VMOVUPS Y0, (R8)
 	VADDPS  (R9), Y1, Y1
 	VMOVUPS Y1, (R9)
-	MOVQ    skip+24(FP), BX
+	MOVQ    skip+32(FP), BX
 	SHLQ    $0x02, BX
 	ADDQ    BX, CX
 	DECQ    AX
-	JNZ     tap
+	JNZ     tap_1
 	VZEROUPPER
 	RET
 
-// func scatter2(depth int, taps int, a *float32, skip int, b *float32, c0 *float32, c1 *float32, offsets *int32, plane int)
-// Requires: AVX, FMA3
-TEXT ·scatter2(SB), NOSPLIT, $0-72
-	MOVQ taps+8(FP), AX
-	MOVQ a+16(FP), CX
-	MOVQ offsets+56(FP), DX
-	MOVQ plane+64(FP), BX
+rows_2:
+	MOVQ taps+16(FP), AX
+	MOVQ a+24(FP), CX
+	MOVQ offsets+64(FP), DX
+	MOVQ plane+72(FP), BX
 	SHLQ $0x02, BX
 
-tap:
-	MOVQ    depth+0(FP), SI
-	MOVQ    b+32(FP), DI
+tap_2:
+	MOVQ    depth+8(FP), SI
+	MOVQ    b+40(FP), DI
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
 	VXORPS  Y3, Y3, Y3
 	MOVLQSX (DX), R8
 	ADDQ    $0x04, DX
-	MOVQ    c0+40(FP), R9
+	MOVQ    c0+48(FP), R9
 	LEAQ    (R9)(R8*4), R9
-	MOVQ    c1+48(FP), R10
+	MOVQ    c1+56(FP), R10
 	LEAQ    (R10)(R8*4), R10
 
-pairs:
+pairs_2:
 	SUBQ         $0x02, SI
-	JL           last
+	JL           last_2
 	VMOVUPS      (DI), Y4
 	VMOVUPS      32(DI), Y5
 	VBROADCASTSS (CX), Y6
@@ -2659,11 +2683,11 @@ pairs:
 	VFMADD231PS  Y5, Y6, Y3
 	ADDQ         $0x10, CX
 	ADDQ         $0x80, DI
-	JMP          pairs
+	JMP          pairs_2
 
-last:
+last_2:
 	ADDQ         $0x02, SI
-	JZ           add
+	JZ           end_2
 	VMOVUPS      (DI), Y4
 	VMOVUPS      32(DI), Y5
 	VBROADCASTSS (CX), Y6
@@ -2674,7 +2698,7 @@ last:
 	VFMADD231PS  Y5, Y6, Y3
 	ADDQ         $0x08, CX
 
-add:
+end_2:
 	VADDPS  (R9), Y0, Y0
 	VMOVUPS Y0, (R9)
 	ADDQ    BX, R9
@@ -2685,26 +2709,24 @@ add:
 	VMOVUPS Y2, (R9)
 	VADDPS  (R10), Y3, Y3
 	VMOVUPS Y3, (R10)
-	MOVQ    skip+24(FP), SI
+	MOVQ    skip+32(FP), SI
 	SHLQ    $0x02, SI
 	ADDQ    SI, CX
 	DECQ    AX
-	JNZ     tap
+	JNZ     tap_2
 	VZEROUPPER
 	RET
 
-// func scatter3(depth int, taps int, a *float32, skip int, b *float32, c0 *float32, c1 *float32, offsets *int32, plane int)
-// Requires: AVX, FMA3
-TEXT ·scatter3(SB), NOSPLIT, $0-72
-	MOVQ taps+8(FP), AX
-	MOVQ a+16(FP), CX
-	MOVQ offsets+56(FP), DX
-	MOVQ plane+64(FP), BX
+rows_3:
+	MOVQ taps+16(FP), AX
+	MOVQ a+24(FP), CX
+	MOVQ offsets+64(FP), DX
+	MOVQ plane+72(FP), BX
 	SHLQ $0x02, BX
 
-tap:
-	MOVQ    depth+0(FP), SI
-	MOVQ    b+32(FP), DI
+tap_3:
+	MOVQ    depth+8(FP), SI
+	MOVQ    b+40(FP), DI
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
@@ -2713,14 +2735,14 @@ tap:
 	VXORPS  Y5, Y5, Y5
 	MOVLQSX (DX), R8
 	ADDQ    $0x04, DX
-	MOVQ    c0+40(FP), R9
+	MOVQ    c0+48(FP), R9
 	LEAQ    (R9)(R8*4), R9
-	MOVQ    c1+48(FP), R10
+	MOVQ    c1+56(FP), R10
 	LEAQ    (R10)(R8*4), R10
 
-pairs:
+pairs_3:
 	SUBQ         $0x02, SI
-	JL           last
+	JL           last_3
 	VMOVUPS      (DI), Y6
 	VMOVUPS      32(DI), Y7
 	VBROADCASTSS (CX), Y8
@@ -2745,11 +2767,11 @@ pairs:
 	VFMADD231PS  Y7, Y8, Y5
 	ADDQ         $0x18, CX
 	ADDQ         $0x80, DI
-	JMP          pairs
+	JMP          pairs_3
 
-last:
+last_3:
 	ADDQ         $0x02, SI
-	JZ           add
+	JZ           end_3
 	VMOVUPS      (DI), Y6
 	VMOVUPS      32(DI), Y7
 	VBROADCASTSS (CX), Y8
@@ -2763,7 +2785,7 @@ last:
 	VFMADD231PS  Y7, Y8, Y5
 	ADDQ         $0x0c, CX
 
-add:
+end_3:
 	VADDPS  (R9), Y0, Y0
 	VMOVUPS Y0, (R9)
 	ADDQ    BX, R9
@@ -2780,26 +2802,24 @@ add:
 	VMOVUPS Y4, (R9)
 	VADDPS  (R10), Y5, Y5
 	VMOVUPS Y5, (R10)
-	MOVQ    skip+24(FP), SI
+	MOVQ    skip+32(FP), SI
 	SHLQ    $0x02, SI
 	ADDQ    SI, CX
 	DECQ    AX
-	JNZ     tap
+	JNZ     tap_3
 	VZEROUPPER
 	RET
 
-// func scatter4(depth int, taps int, a *float32, skip int, b *float32, c0 *float32, c1 *float32, offsets *int32, plane int)
-// Requires: AVX, FMA3
-TEXT ·scatter4(SB), NOSPLIT, $0-72
-	MOVQ taps+8(FP), AX
-	MOVQ a+16(FP), CX
-	MOVQ offsets+56(FP), DX
-	MOVQ plane+64(FP), BX
+rows_4:
+	MOVQ taps+16(FP), AX
+	MOVQ a+24(FP), CX
+	MOVQ offsets+64(FP), DX
+	MOVQ plane+72(FP), BX
 	SHLQ $0x02, BX
 
-tap:
-	MOVQ    depth+0(FP), SI
-	MOVQ    b+32(FP), DI
+tap_4:
+	MOVQ    depth+8(FP), SI
+	MOVQ    b+40(FP), DI
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
@@ -2810,14 +2830,14 @@ tap:
 	VXORPS  Y7, Y7, Y7
 	MOVLQSX (DX), R8
 	ADDQ    $0x04, DX
-	MOVQ    c0+40(FP), R9
+	MOVQ    c0+48(FP), R9
 	LEAQ    (R9)(R8*4), R9
-	MOVQ    c1+48(FP), R10
+	MOVQ    c1+56(FP), R10
 	LEAQ    (R10)(R8*4), R10
 
-pairs:
+pairs_4:
 	SUBQ         $0x02, SI
-	JL           last
+	JL           last_4
 	VMOVUPS      (DI), Y8
 	VMOVUPS      32(DI), Y9
 	VBROADCASTSS (CX), Y10
@@ -2848,11 +2868,11 @@ pairs:
 	VFMADD231PS  Y9, Y10, Y7
 	ADDQ         $0x20, CX
 	ADDQ         $0x80, DI
-	JMP          pairs
+	JMP          pairs_4
 
-last:
+last_4:
 	ADDQ         $0x02, SI
-	JZ           add
+	JZ           end_4
 	VMOVUPS      (DI), Y8
 	VMOVUPS      32(DI), Y9
 	VBROADCASTSS (CX), Y10
@@ -2869,7 +2889,7 @@ last:
 	VFMADD231PS  Y9, Y10, Y7
 	ADDQ         $0x10, CX
 
-add:
+end_4:
 	VADDPS  (R9), Y0, Y0
 	VMOVUPS Y0, (R9)
 	ADDQ    BX, R9
@@ -2892,26 +2912,24 @@ add:
 	VMOVUPS Y6, (R9)
 	VADDPS  (R10), Y7, Y7
 	VMOVUPS Y7, (R10)
-	MOVQ    skip+24(FP), SI
+	MOVQ    skip+32(FP), SI
 	SHLQ    $0x02, SI
 	ADDQ    SI, CX
 	DECQ    AX
-	JNZ     tap
+	JNZ     tap_4
 	VZEROUPPER
 	RET
 
-// func scatter5(depth int, taps int, a *float32, skip int, b *float32, c0 *float32, c1 *float32, offsets *int32, plane int)
-// Requires: AVX, FMA3
-TEXT ·scatter5(SB), NOSPLIT, $0-72
-	MOVQ taps+8(FP), AX
-	MOVQ a+16(FP), CX
-	MOVQ offsets+56(FP), DX
-	MOVQ plane+64(FP), BX
+rows_5:
+	MOVQ taps+16(FP), AX
+	MOVQ a+24(FP), CX
+	MOVQ offsets+64(FP), DX
+	MOVQ plane+72(FP), BX
 	SHLQ $0x02, BX
 
-tap:
-	MOVQ    depth+0(FP), SI
-	MOVQ    b+32(FP), DI
+tap_5:
+	MOVQ    depth+8(FP), SI
+	MOVQ    b+40(FP), DI
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
@@ -2924,14 +2942,14 @@ tap:
 	VXORPS  Y9, Y9, Y9
 	MOVLQSX (DX), R8
 	ADDQ    $0x04, DX
-	MOVQ    c0+40(FP), R9
+	MOVQ    c0+48(FP), R9
 	LEAQ    (R9)(R8*4), R9
-	MOVQ    c1+48(FP), R10
+	MOVQ    c1+56(FP), R10
 	LEAQ    (R10)(R8*4), R10
 
-pairs:
+pairs_5:
 	SUBQ         $0x02, SI
-	JL           last
+	JL           last_5
 	VMOVUPS      (DI), Y10
 	VMOVUPS      32(DI), Y11
 	VBROADCASTSS (CX), Y12
@@ -2968,11 +2986,11 @@ pairs:
 	VFMADD231PS  Y11, Y12, Y9
 	ADDQ         $0x28, CX
 	ADDQ         $0x80, DI
-	JMP          pairs
+	JMP          pairs_5
 
-last:
+last_5:
 	ADDQ         $0x02, SI
-	JZ           add
+	JZ           end_5
 	VMOVUPS      (DI), Y10
 	VMOVUPS      32(DI), Y11
 	VBROADCASTSS (CX), Y12
@@ -2992,7 +3010,7 @@ last:
 	VFMADD231PS  Y11, Y12, Y9
 	ADDQ         $0x14, CX
 
-add:
+end_5:
 	VADDPS  (R9), Y0, Y0
 	VMOVUPS Y0, (R9)
 	ADDQ    BX, R9
@@ -3021,26 +3039,24 @@ add:
 	VMOVUPS Y8, (R9)
 	VADDPS  (R10), Y9, Y9
 	VMOVUPS Y9, (R10)
-	MOVQ    skip+24(FP), SI
+	MOVQ    skip+32(FP), SI
 	SHLQ    $0x02, SI
 	ADDQ    SI, CX
 	DECQ    AX
-	JNZ     tap
+	JNZ     tap_5
 	VZEROUPPER
 	RET
 
-// func scatter6(depth int, taps int, a *float32, skip int, b *float32, c0 *float32, c1 *float32, offsets *int32, plane int)
-// Requires: AVX, FMA3
-TEXT ·scatter6(SB), NOSPLIT, $0-72
-	MOVQ taps+8(FP), AX
-	MOVQ a+16(FP), CX
-	MOVQ offsets+56(FP), DX
-	MOVQ plane+64(FP), BX
+rows_6:
+	MOVQ taps+16(FP), AX
+	MOVQ a+24(FP), CX
+	MOVQ offsets+64(FP), DX
+	MOVQ plane+72(FP), BX
 	SHLQ $0x02, BX
 
-tap:
-	MOVQ    depth+0(FP), SI
-	MOVQ    b+32(FP), DI
+tap_6:
+	MOVQ    depth+8(FP), SI
+	MOVQ    b+40(FP), DI
 	VXORPS  Y0, Y0, Y0
 	VXORPS  Y1, Y1, Y1
 	VXORPS  Y2, Y2, Y2
@@ -3055,14 +3071,14 @@ tap:
 	VXORPS  Y11, Y11, Y11
 	MOVLQSX (DX), R8
 	ADDQ    $0x04, DX
-	MOVQ    c0+40(FP), R9
+	MOVQ    c0+48(FP), R9
 	LEAQ    (R9)(R8*4), R9
-	MOVQ    c1+48(FP), R10
+	MOVQ    c1+56(FP), R10
 	LEAQ    (R10)(R8*4), R10
 
-pairs:
+pairs_6:
 	SUBQ         $0x02, SI
-	JL           last
+	JL           last_6
 	VMOVUPS      (DI), Y12
 	VMOVUPS      32(DI), Y13
 	VBROADCASTSS (CX), Y14
@@ -3105,11 +3121,11 @@ pairs:
 	VFMADD231PS  Y13, Y14, Y11
 	ADDQ         $0x30, CX
 	ADDQ         $0x80, DI
-	JMP          pairs
+	JMP          pairs_6
 
-last:
+last_6:
 	ADDQ         $0x02, SI
-	JZ           add
+	JZ           end_6
 	VMOVUPS      (DI), Y12
 	VMOVUPS      32(DI), Y13
 	VBROADCASTSS (CX), Y14
@@ -3132,7 +3148,7 @@ last:
 	VFMADD231PS  Y13, Y14, Y11
 	ADDQ         $0x18, CX
 
-add:
+end_6:
 	VADDPS  (R9), Y0, Y0
 	VMOVUPS Y0, (R9)
 	ADDQ    BX, R9
@@ -3167,11 +3183,11 @@ add:
 	VMOVUPS Y10, (R9)
 	VADDPS  (R10), Y11, Y11
 	VMOVUPS Y11, (R10)
-	MOVQ    skip+24(FP), SI
+	MOVQ    skip+32(FP), SI
 	SHLQ    $0x02, SI
 	ADDQ    SI, CX
 	DECQ    AX
-	JNZ     tap
+	JNZ     tap_6
 	VZEROUPPER
 	RET
 
@@ -3217,18 +3233,18 @@ vector:
 	VMOVUPS      (R11)(DX*1), Y11
 	VMOVUPS      (R14), Y12
 	VFMADD231PS  Y12, Y10, Y0
-	VFMADD231PS  Y12, Y11, Y5
+	VFMADD231PS  Y12, Y11, Y1
 	VMOVUPS      4(R14), Y12
-	VFMADD231PS  Y12, Y10, Y1
-	VFMADD231PS  Y12, Y11, Y6
-	VMOVUPS      8(R14), Y12
 	VFMADD231PS  Y12, Y10, Y2
-	VFMADD231PS  Y12, Y11, Y7
-	VMOVUPS      12(R14), Y12
-	VFMADD231PS  Y12, Y10, Y3
-	VFMADD231PS  Y12, Y11, Y8
-	VMOVUPS      16(R14), Y12
+	VFMADD231PS  Y12, Y11, Y3
+	VMOVUPS      8(R14), Y12
 	VFMADD231PS  Y12, Y10, Y4
+	VFMADD231PS  Y12, Y11, Y5
+	VMOVUPS      12(R14), Y12
+	VFMADD231PS  Y12, Y10, Y6
+	VFMADD231PS  Y12, Y11, Y7
+	VMOVUPS      16(R14), Y12
+	VFMADD231PS  Y12, Y10, Y8
 	VFMADD231PS  Y12, Y11, Y9
 	ADDQ         $0x20, R11
 	ADDQ         $0x20, R14
@@ -3277,70 +3293,133 @@ vector:
 	VADDPS       X10, X4, X4
 	VMOVSHDUP    X4, X10
 	VADDSS       X10, X4, X4
+	VEXTRACTF128 $0x01, Y5, X10
+	VADDPS       X10, X5, X5
+	VMOVHLPS     X5, X5, X10
+	VADDPS       X10, X5, X5
+	VMOVSHDUP    X5, X10
+	VADDSS       X10, X5, X5
+	VEXTRACTF128 $0x01, Y6, X10
+	VADDPS       X10, X6, X6
+	VMOVHLPS     X6, X6, X10
+	VADDPS       X10, X6, X6
+	VMOVSHDUP    X6, X10
+	VADDSS       X10, X6, X6
+	VEXTRACTF128 $0x01, Y7, X10
+	VADDPS       X10, X7, X7
+	VMOVHLPS     X7, X7, X10
+	VADDPS       X10, X7, X7
+	VMOVSHDUP    X7, X10
+	VADDSS       X10, X7, X7
+	VEXTRACTF128 $0x01, Y8, X10
+	VADDPS       X10, X8, X8
+	VMOVHLPS     X8, X8, X10
+	VADDPS       X10, X8, X8
+	VMOVSHDUP    X8, X10
+	VADDSS       X10, X8, X8
+	VEXTRACTF128 $0x01, Y9, X10
+	VADDPS       X10, X9, X9
+	VMOVHLPS     X9, X9, X10
+	VADDPS       X10, X9, X9
+	VMOVSHDUP    X9, X10
+	VADDSS       X10, X9, X9
 	MOVB         add+104(FP), DI
 	TESTB        DI, DI
 	JZ           first
 	VADDSS       (BX), X0, X0
-	VADDSS       4(BX), X1, X1
-	VADDSS       8(BX), X2, X2
-	VADDSS       12(BX), X3, X3
-	VADDSS       16(BX), X4, X4
+	VADDSS       4(BX), X2, X2
+	VADDSS       8(BX), X4, X4
+	VADDSS       12(BX), X6, X6
+	VADDSS       16(BX), X8, X8
 
 first:
-	VMOVSS       X0, (BX)
-	VMOVSS       X1, 4(BX)
-	VMOVSS       X2, 8(BX)
-	VMOVSS       X3, 12(BX)
-	VMOVSS       X4, 16(BX)
-	ADDQ         $0x14, BX
-	VEXTRACTF128 $0x01, Y5, X0
-	VADDPS       X0, X5, X5
-	VMOVHLPS     X5, X5, X0
-	VADDPS       X0, X5, X5
-	VMOVSHDUP    X5, X0
-	VADDSS       X0, X5, X5
-	VEXTRACTF128 $0x01, Y6, X0
-	VADDPS       X0, X6, X6
-	VMOVHLPS     X6, X6, X0
-	VADDPS       X0, X6, X6
-	VMOVSHDUP    X6, X0
-	VADDSS       X0, X6, X6
-	VEXTRACTF128 $0x01, Y7, X0
-	VADDPS       X0, X7, X7
-	VMOVHLPS     X7, X7, X0
-	VADDPS       X0, X7, X7
-	VMOVSHDUP    X7, X0
-	VADDSS       X0, X7, X7
-	VEXTRACTF128 $0x01, Y8, X0
-	VADDPS       X0, X8, X8
-	VMOVHLPS     X8, X8, X0
-	VADDPS       X0, X8, X8
-	VMOVSHDUP    X8, X0
-	VADDSS       X0, X8, X8
-	VEXTRACTF128 $0x01, Y9, X0
-	VADDPS       X0, X9, X9
-	VMOVHLPS     X9, X9, X0
-	VADDPS       X0, X9, X9
-	VMOVSHDUP    X9, X0
-	VADDSS       X0, X9, X9
-	MOVB         add+104(FP), DI
-	TESTB        DI, DI
-	JZ           other
-	VADDSS       (SI), X5, X5
-	VADDSS       4(SI), X6, X6
-	VADDSS       8(SI), X7, X7
-	VADDSS       12(SI), X8, X8
-	VADDSS       16(SI), X9, X9
+	VMOVSS X0, (BX)
+	VMOVSS X2, 4(BX)
+	VMOVSS X4, 8(BX)
+	VMOVSS X6, 12(BX)
+	VMOVSS X8, 16(BX)
+	ADDQ   $0x14, BX
+	MOVB   add+104(FP), DI
+	TESTB  DI, DI
+	JZ     other
+	VADDSS (SI), X1, X1
+	VADDSS 4(SI), X3, X3
+	VADDSS 8(SI), X5, X5
+	VADDSS 12(SI), X7, X7
+	VADDSS 16(SI), X9, X9
 
 other:
-	VMOVSS X5, (SI)
-	VMOVSS X6, 4(SI)
-	VMOVSS X7, 8(SI)
-	VMOVSS X8, 12(SI)
+	VMOVSS X1, (SI)
+	VMOVSS X3, 4(SI)
+	VMOVSS X5, 8(SI)
+	VMOVSS X7, 12(SI)
 	VMOVSS X9, 16(SI)
 	ADDQ   $0x14, SI
 	DECQ   CX
 	JNZ    offset
+	VZEROUPPER
+	RET
+
+// func windowRunsAVX2(panel *float32, padded *float32, halves *[6]int32, taps *int32, depth int)
+// Requires: AVX
+TEXT ·windowRunsAVX2(SB), NOSPLIT, $0-40
+	MOVQ    panel+0(FP), AX
+	MOVQ    padded+8(FP), CX
+	MOVQ    halves+16(FP), DX
+	MOVLQSX (DX), BX
+	LEAQ    (CX)(BX*4), BX
+	MOVLQSX 4(DX), SI
+	LEAQ    (CX)(SI*4), SI
+	MOVLQSX 12(DX), DI
+	LEAQ    (CX)(DI*4), DI
+	MOVLQSX 16(DX), R8
+	LEAQ    (CX)(R8*4), R8
+	LEAQ    splitMasks<>+0(SB), CX
+	MOVLQSX 8(DX), R9
+	SHLQ    $0x02, R9
+	MOVQ    CX, R10
+	SUBQ    R9, R10
+	VMOVUPS 32(R10), Y0
+	MOVLQSX 20(DX), DX
+	SHLQ    $0x02, DX
+	SUBQ    DX, CX
+	VMOVUPS 32(CX), Y1
+	MOVQ    taps+24(FP), CX
+	MOVQ    depth+32(FP), DX
+
+pairs_0:
+	SUBQ      $0x02, DX
+	JL        last_0
+	MOVLQSX   (CX), R9
+	VMOVUPS   (SI)(R9*4), Y2
+	VBLENDVPS Y0, (BX)(R9*4), Y2, Y2
+	VMOVUPS   Y2, (AX)
+	VMOVUPS   (R8)(R9*4), Y2
+	VBLENDVPS Y1, (DI)(R9*4), Y2, Y2
+	VMOVUPS   Y2, 32(AX)
+	MOVLQSX   4(CX), R9
+	VMOVUPS   (SI)(R9*4), Y2
+	VBLENDVPS Y0, (BX)(R9*4), Y2, Y2
+	VMOVUPS   Y2, 64(AX)
+	VMOVUPS   (R8)(R9*4), Y2
+	VBLENDVPS Y1, (DI)(R9*4), Y2, Y2
+	VMOVUPS   Y2, 96(AX)
+	ADDQ      $0x08, CX
+	ADDQ      $0x80, AX
+	JMP       pairs_0
+
+last_0:
+	ADDQ      $0x02, DX
+	JZ        end_0
+	MOVLQSX   (CX), CX
+	VMOVUPS   (SI)(CX*4), Y2
+	VBLENDVPS Y0, (BX)(CX*4), Y2, Y2
+	VMOVUPS   Y2, (AX)
+	VMOVUPS   (R8)(CX*4), Y0
+	VBLENDVPS Y1, (DI)(CX*4), Y0, Y0
+	VMOVUPS   Y0, 32(AX)
+
+end_0:
 	VZEROUPPER
 	RET
 
@@ -3362,78 +3441,14 @@ DATA splitMasks<>+56(SB)/4, $0x00000000
 DATA splitMasks<>+60(SB)/4, $0x00000000
 GLOBL splitMasks<>(SB), RODATA|NOPTR, $64
 
-// func windowRuns(panel *float32, padded *float32, halves *[6]int32, taps *int32, depth int)
-// Requires: AVX
-TEXT ·windowRuns(SB), NOSPLIT, $0-40
-	MOVQ    panel+0(FP), AX
-	MOVQ    padded+8(FP), CX
-	MOVQ    halves+16(FP), DX
-	LEAQ    splitMasks<>+0(SB), BX
-	MOVLQSX (DX), SI
-	LEAQ    (CX)(SI*4), SI
-	MOVLQSX 4(DX), DI
-	LEAQ    (CX)(DI*4), DI
-	MOVLQSX 8(DX), R8
-	SHLQ    $0x02, R8
-	MOVQ    BX, R9
-	SUBQ    R8, R9
-	VMOVUPS 32(R9), Y0
-	MOVLQSX 12(DX), R8
-	LEAQ    (CX)(R8*4), R8
-	MOVLQSX 16(DX), R9
-	LEAQ    (CX)(R9*4), R9
-	MOVLQSX 20(DX), CX
-	SHLQ    $0x02, CX
-	MOVQ    BX, DX
-	SUBQ    CX, DX
-	VMOVUPS 32(DX), Y1
-	MOVQ    taps+24(FP), CX
-	MOVQ    depth+32(FP), DX
-
-pairs:
-	SUBQ      $0x02, DX
-	JL        last
-	MOVLQSX   (CX), BX
-	VMOVUPS   (DI)(BX*4), Y2
-	VBLENDVPS Y0, (SI)(BX*4), Y2, Y2
-	VMOVUPS   Y2, (AX)
-	VMOVUPS   (R9)(BX*4), Y2
-	VBLENDVPS Y1, (R8)(BX*4), Y2, Y2
-	VMOVUPS   Y2, 32(AX)
-	MOVLQSX   4(CX), BX
-	VMOVUPS   (DI)(BX*4), Y2
-	VBLENDVPS Y0, (SI)(BX*4), Y2, Y2
-	VMOVUPS   Y2, 64(AX)
-	VMOVUPS   (R9)(BX*4), Y2
-	VBLENDVPS Y1, (R8)(BX*4), Y2, Y2
-	VMOVUPS   Y2, 96(AX)
-	ADDQ      $0x08, CX
-	ADDQ      $0x80, AX
-	JMP       pairs
-
-last:
-	ADDQ      $0x02, DX
-	JZ        end
-	MOVLQSX   (CX), CX
-	VMOVUPS   (DI)(CX*4), Y2
-	VBLENDVPS Y0, (SI)(CX*4), Y2, Y2
-	VMOVUPS   Y2, (AX)
-	VMOVUPS   (R9)(CX*4), Y0
-	VBLENDVPS Y1, (R8)(CX*4), Y0, Y0
-	VMOVUPS   Y0, 32(AX)
-
-end:
-	VZEROUPPER
-	RET
-
-// func windowGather(panel *float32, padded *float32, pixels *[16]int32, taps *int32, depth int)
+// func windowGatherAVX2(panel *float32, padded *float32, pixels *[16]int32, taps *int32, depth int)
 // Requires: AVX, AVX2
-TEXT ·windowGather(SB), NOSPLIT, $0-40
+TEXT ·windowGatherAVX2(SB), NOSPLIT, $0-40
 	MOVQ    panel+0(FP), AX
 	MOVQ    padded+8(FP), CX
 	MOVQ    pixels+16(FP), DX
-	VMOVDQU (DX), Y0
-	VMOVDQU 32(DX), Y1
+	VMOVUPS (DX), Y0
+	VMOVUPS 32(DX), Y1
 	MOVQ    taps+24(FP), DX
 	MOVQ    depth+32(FP), BX
 
@@ -3442,216 +3457,20 @@ loop:
 	JZ         end
 	MOVLQSX    (DX), SI
 	LEAQ       (CX)(SI*4), SI
-	VPCMPEQD   Y2, Y2, Y2
-	VXORPS     Y3, Y3, Y3
-	VGATHERDPS Y2, (SI)(Y0*4), Y3
-	VMOVUPS    Y3, (AX)
-	VPCMPEQD   Y2, Y2, Y2
-	VXORPS     Y3, Y3, Y3
-	VGATHERDPS Y2, (SI)(Y1*4), Y3
-	VMOVUPS    Y3, 32(AX)
+	VXORPS     Y2, Y2, Y2
+	VPCMPEQD   Y3, Y3, Y3
+	VGATHERDPS Y3, (SI)(Y0*4), Y2
+	VMOVUPS    Y2, (AX)
+	VXORPS     Y2, Y2, Y2
+	VPCMPEQD   Y3, Y3, Y3
+	VGATHERDPS Y3, (SI)(Y1*4), Y2
+	VMOVUPS    Y2, 32(AX)
 	ADDQ       $0x04, DX
 	ADDQ       $0x40, AX
 	DECQ       BX
 	JMP        loop
 
 end:
-	VZEROUPPER
-	RET
-
-// func transpose(panel *float32, source *float32, offsets *[8]int, depth int)
-// Requires: AVX
-TEXT ·transpose(SB), NOSPLIT, $0-32
-	MOVQ panel+0(FP), AX
-	MOVQ source+8(FP), CX
-	MOVQ offsets+16(FP), DX
-	MOVQ (DX), BX
-	LEAQ (CX)(BX*4), BX
-	MOVQ 8(DX), SI
-	LEAQ (CX)(SI*4), SI
-	MOVQ 16(DX), DI
-	LEAQ (CX)(DI*4), DI
-	MOVQ 24(DX), R8
-	LEAQ (CX)(R8*4), R8
-	MOVQ 32(DX), R9
-	LEAQ (CX)(R9*4), R9
-	MOVQ 40(DX), R10
-	LEAQ (CX)(R10*4), R10
-	MOVQ 48(DX), R11
-	LEAQ (CX)(R11*4), R11
-	MOVQ 56(DX), DX
-	LEAQ (CX)(DX*4), DX
-	MOVQ depth+24(FP), CX
-	XORQ R12, R12
-
-loop:
-	CMPQ        R12, CX
-	JGE         end
-	VMOVUPS     (BX)(R12*4), X0
-	VINSERTF128 $0x01, (R9)(R12*4), Y0, Y0
-	VMOVUPS     (SI)(R12*4), X1
-	VINSERTF128 $0x01, (R10)(R12*4), Y1, Y1
-	VMOVUPS     (DI)(R12*4), X2
-	VINSERTF128 $0x01, (R11)(R12*4), Y2, Y2
-	VMOVUPS     (R8)(R12*4), X3
-	VINSERTF128 $0x01, (DX)(R12*4), Y3, Y3
-	VUNPCKLPS   Y1, Y0, Y4
-	VUNPCKLPS   Y3, Y2, Y5
-	VSHUFPS     $0x44, Y5, Y4, Y6
-	VMOVUPS     Y6, (AX)
-	VSHUFPS     $0xee, Y5, Y4, Y4
-	VMOVUPS     Y4, 64(AX)
-	VUNPCKHPS   Y1, Y0, Y4
-	VUNPCKHPS   Y3, Y2, Y5
-	VSHUFPS     $0x44, Y5, Y4, Y6
-	VMOVUPS     Y6, 128(AX)
-	VSHUFPS     $0xee, Y5, Y4, Y4
-	VMOVUPS     Y4, 192(AX)
-	VMOVUPS     16(BX)(R12*4), X7
-	VINSERTF128 $0x01, 16(R9)(R12*4), Y7, Y7
-	VMOVUPS     16(SI)(R12*4), X8
-	VINSERTF128 $0x01, 16(R10)(R12*4), Y8, Y8
-	VMOVUPS     16(DI)(R12*4), X9
-	VINSERTF128 $0x01, 16(R11)(R12*4), Y9, Y9
-	VMOVUPS     16(R8)(R12*4), X10
-	VINSERTF128 $0x01, 16(DX)(R12*4), Y10, Y10
-	VUNPCKLPS   Y8, Y7, Y4
-	VUNPCKLPS   Y10, Y9, Y5
-	VSHUFPS     $0x44, Y5, Y4, Y6
-	VMOVUPS     Y6, 256(AX)
-	VSHUFPS     $0xee, Y5, Y4, Y4
-	VMOVUPS     Y4, 320(AX)
-	VUNPCKHPS   Y8, Y7, Y4
-	VUNPCKHPS   Y10, Y9, Y5
-	VSHUFPS     $0x44, Y5, Y4, Y6
-	VMOVUPS     Y6, 384(AX)
-	VSHUFPS     $0xee, Y5, Y4, Y4
-	VMOVUPS     Y4, 448(AX)
-	ADDQ        $0x08, R12
-	ADDQ        $0x00000200, AX
-	JMP         loop
-
-end:
-	VZEROUPPER
-	RET
-
-// func maxPlanesAVX2(upper *float32, lower *float32, y *float32, table *int32, pairs int, planes int, xPlane int, yPlane int, floor float32)
-// Requires: AVX, AVX2
-TEXT ·maxPlanesAVX2(SB), NOSPLIT, $0-68
-	VBROADCASTSS floor+64(FP), Y0
-	MOVQ         upper+0(FP), AX
-	MOVQ         lower+8(FP), CX
-	MOVQ         y+16(FP), DX
-
-plane:
-	MOVQ table+24(FP), BX
-	MOVQ pairs+32(FP), SI
-
-pair:
-	MOVLQSX      (BX), DI
-	MOVLQSX      8(BX), R8
-	MOVLQSX      4(BX), R9
-	MOVLQSX      12(BX), R10
-	VMOVUPS      (AX)(DI*4), Y1
-	VMOVUPS      (AX)(R9*4), Y2
-	VMOVUPS      (CX)(DI*4), Y3
-	VMOVUPS      (CX)(R9*4), Y4
-	VMAXPS       Y3, Y1, Y3
-	VCMPPS       $0x03, Y1, Y1, Y5
-	VBLENDVPS    Y5, Y1, Y3, Y3
-	VMAXPS       Y4, Y2, Y1
-	VCMPPS       $0x03, Y2, Y2, Y4
-	VBLENDVPS    Y4, Y2, Y1, Y1
-	VSHUFPS      $0x88, Y1, Y3, Y2
-	VSHUFPS      $0xdd, Y1, Y3, Y1
-	VMAXPS       Y1, Y2, Y1
-	VCMPPS       $0x03, Y2, Y2, Y3
-	VBLENDVPS    Y3, Y2, Y1, Y1
-	VMAXPS       Y1, Y0, Y1
-	VPERMPD      $0xd8, Y1, Y1
-	VMOVUPS      X1, (DX)(R8*4)
-	VEXTRACTF128 $0x01, Y1, (DX)(R10*4)
-	ADDQ         $0x10, BX
-	DECQ         SI
-	JNZ          pair
-	MOVQ         xPlane+48(FP), BX
-	SHLQ         $0x02, BX
-	ADDQ         BX, AX
-	ADDQ         BX, CX
-	MOVQ         yPlane+56(FP), BX
-	SHLQ         $0x02, BX
-	ADDQ         BX, DX
-	MOVQ         planes+40(FP), BX
-	DECQ         BX
-	MOVQ         BX, planes+40(FP)
-	JNZ          plane
-	VZEROUPPER
-	RET
-
-// func maxPlanesBackwardAVX2(upper *float32, lower *float32, dupper *float32, dlower *float32, gradient *float32, table *int32, pairs int, planes int, xPlane int, yPlane int)
-// Requires: AVX, AVX2
-TEXT ·maxPlanesBackwardAVX2(SB), NOSPLIT, $0-80
-	MOVQ upper+0(FP), AX
-	MOVQ lower+8(FP), CX
-	MOVQ dupper+16(FP), DX
-	MOVQ dlower+24(FP), BX
-	MOVQ gradient+32(FP), SI
-
-plane:
-	MOVQ table+40(FP), DI
-	MOVQ pairs+48(FP), R8
-
-pair:
-	MOVLQSX     (DI), R9
-	MOVLQSX     8(DI), R10
-	MOVLQSX     4(DI), R11
-	MOVLQSX     12(DI), R12
-	VMOVUPS     (AX)(R9*4), Y0
-	VMOVUPS     (AX)(R11*4), Y1
-	VSHUFPS     $0x88, Y1, Y0, Y2
-	VSHUFPS     $0xdd, Y1, Y0, Y0
-	VCMPPS      $0x1e, Y2, Y0, Y1
-	VMAXPS      Y2, Y0, Y0
-	VMOVUPS     (CX)(R9*4), Y2
-	VMOVUPS     (CX)(R11*4), Y4
-	VSHUFPS     $0x88, Y4, Y2, Y5
-	VSHUFPS     $0xdd, Y4, Y2, Y2
-	VCMPPS      $0x1e, Y5, Y2, Y4
-	VMAXPS      Y5, Y2, Y2
-	VCMPPS      $0x1e, Y0, Y2, Y0
-	VMOVUPS     (SI)(R10*4), X3
-	VINSERTF128 $0x01, (SI)(R12*4), Y3, Y3
-	VPERMPD     $0xd8, Y3, Y3
-	VANDNPS     Y3, Y0, Y2
-	VANDNPS     Y2, Y1, Y5
-	VANDPS      Y2, Y1, Y1
-	VUNPCKLPS   Y1, Y5, Y2
-	VMOVUPS     Y2, (DX)(R9*4)
-	VUNPCKHPS   Y1, Y5, Y2
-	VMOVUPS     Y2, (DX)(R11*4)
-	VANDPS      Y3, Y0, Y2
-	VANDNPS     Y2, Y4, Y0
-	VANDPS      Y2, Y4, Y1
-	VUNPCKLPS   Y1, Y0, Y2
-	VMOVUPS     Y2, (BX)(R9*4)
-	VUNPCKHPS   Y1, Y0, Y2
-	VMOVUPS     Y2, (BX)(R11*4)
-	ADDQ        $0x10, DI
-	DECQ        R8
-	JNZ         pair
-	MOVQ        xPlane+64(FP), DI
-	SHLQ        $0x02, DI
-	ADDQ        DI, AX
-	ADDQ        DI, CX
-	ADDQ        DI, DX
-	ADDQ        DI, BX
-	MOVQ        yPlane+72(FP), DI
-	SHLQ        $0x02, DI
-	ADDQ        DI, SI
-	MOVQ        planes+56(FP), DI
-	DECQ        DI
-	MOVQ        DI, planes+56(FP)
-	JNZ         plane
 	VZEROUPPER
 	RET
 
@@ -3858,14 +3677,14 @@ TEXT ·raiseAVX2(SB), NOSPLIT, $32-8
 	XORQ         BX, BX
 
 loop:
-	VMOVUPS (DX)(BX*1), Y1
-	VMOVUPS (SP), Y0
-	VMAXPS  Y1, Y0, Y1
-	VMOVUPS Y1, (CX)(BX*1)
-	VMOVUPS 32(DX)(BX*1), Y1
-	VMOVUPS (SP), Y0
-	VMAXPS  Y1, Y0, Y1
-	VMOVUPS Y1, 32(CX)(BX*1)
+	VMOVUPS (DX)(BX*1), Y0
+	VMOVUPS (SP), Y1
+	VMAXPS  Y0, Y1, Y0
+	VMOVUPS Y0, (CX)(BX*1)
+	VMOVUPS 32(DX)(BX*1), Y0
+	VMOVUPS (SP), Y1
+	VMAXPS  Y0, Y1, Y0
+	VMOVUPS Y0, 32(CX)(BX*1)
 	ADDQ    $0x40, BX
 	CMPQ    BX, AX
 	JLT     loop
@@ -3919,15 +3738,15 @@ TEXT ·keepAVX2(SB), NOSPLIT, $64-8
 
 loop:
 	VMOVUPS 32(SP), Y0
-	VCMPPS  $0x01, (BX)(SI*1), Y0, Y0
 	VMOVUPS (DX)(SI*1), Y1
 	VMULPS  (SP), Y1, Y1
+	VCMPPS  $0x01, (BX)(SI*1), Y0, Y0
 	VANDPS  Y1, Y0, Y0
 	VMOVUPS Y0, (CX)(SI*1)
 	VMOVUPS 32(SP), Y0
-	VCMPPS  $0x01, 32(BX)(SI*1), Y0, Y0
 	VMOVUPS 32(DX)(SI*1), Y1
 	VMULPS  (SP), Y1, Y1
+	VCMPPS  $0x01, 32(BX)(SI*1), Y0, Y0
 	VANDPS  Y1, Y0, Y0
 	VMOVUPS Y0, 32(CX)(SI*1)
 	ADDQ    $0x40, SI
@@ -4104,22 +3923,22 @@ TEXT ·laplaceGradientAVX2(SB), NOSPLIT, $64-8
 
 loop:
 	VMOVUPS (DX)(DI*1), Y2
-	VXORPS  Y4, Y4, Y4
-	VCMPPS  $0x04, Y4, Y2, Y4
 	VANDPS  32(SP), Y2, Y3
 	VORPS   (SP), Y3, Y3
-	VANDPS  Y4, Y3, Y3
-	VADDPS  (BX)(DI*1), Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VCMPPS  $0x04, Y4, Y2, Y4
+	VANDPS  Y3, Y4, Y4
+	VADDPS  (BX)(DI*1), Y4, Y3
 	VMULPS  Y3, Y2, Y2
 	VADDPS  Y2, Y0, Y0
 	VMOVUPS Y3, (CX)(DI*1)
 	VMOVUPS 32(DX)(DI*1), Y2
-	VXORPS  Y4, Y4, Y4
-	VCMPPS  $0x04, Y4, Y2, Y4
 	VANDPS  32(SP), Y2, Y3
 	VORPS   (SP), Y3, Y3
-	VANDPS  Y4, Y3, Y3
-	VADDPS  32(BX)(DI*1), Y3, Y3
+	VXORPS  Y4, Y4, Y4
+	VCMPPS  $0x04, Y4, Y2, Y4
+	VANDPS  Y3, Y4, Y4
+	VADDPS  32(BX)(DI*1), Y4, Y3
 	VMULPS  Y3, Y2, Y2
 	VADDPS  Y2, Y1, Y1
 	VMOVUPS Y3, 32(CX)(DI*1)
@@ -5220,5 +5039,201 @@ loop:
 	VFMADD231PS Y12, Y12, Y11
 	SUBQ        $0x01, AX
 	JNE         loop
+	VZEROUPPER
+	RET
+
+// func transpose(panel *float32, source *float32, offsets *[8]int, depth int)
+// Requires: AVX
+TEXT ·transpose(SB), NOSPLIT, $0-32
+	MOVQ panel+0(FP), AX
+	MOVQ source+8(FP), CX
+	MOVQ offsets+16(FP), DX
+	MOVQ (DX), BX
+	LEAQ (CX)(BX*4), BX
+	MOVQ 8(DX), SI
+	LEAQ (CX)(SI*4), SI
+	MOVQ 16(DX), DI
+	LEAQ (CX)(DI*4), DI
+	MOVQ 24(DX), R8
+	LEAQ (CX)(R8*4), R8
+	MOVQ 32(DX), R9
+	LEAQ (CX)(R9*4), R9
+	MOVQ 40(DX), R10
+	LEAQ (CX)(R10*4), R10
+	MOVQ 48(DX), R11
+	LEAQ (CX)(R11*4), R11
+	MOVQ 56(DX), DX
+	LEAQ (CX)(DX*4), DX
+	MOVQ depth+24(FP), CX
+	XORQ R12, R12
+
+loop:
+	CMPQ        R12, CX
+	JGE         end
+	VMOVUPS     (BX)(R12*4), X0
+	VINSERTF128 $0x01, (R9)(R12*4), Y0, Y0
+	VMOVUPS     (SI)(R12*4), X1
+	VINSERTF128 $0x01, (R10)(R12*4), Y1, Y1
+	VMOVUPS     (DI)(R12*4), X2
+	VINSERTF128 $0x01, (R11)(R12*4), Y2, Y2
+	VMOVUPS     (R8)(R12*4), X3
+	VINSERTF128 $0x01, (DX)(R12*4), Y3, Y3
+	VUNPCKLPS   Y1, Y0, Y4
+	VUNPCKLPS   Y3, Y2, Y5
+	VSHUFPS     $0x44, Y5, Y4, Y6
+	VMOVUPS     Y6, (AX)
+	VSHUFPS     $0xee, Y5, Y4, Y4
+	VMOVUPS     Y4, 64(AX)
+	VUNPCKHPS   Y1, Y0, Y4
+	VUNPCKHPS   Y3, Y2, Y5
+	VSHUFPS     $0x44, Y5, Y4, Y6
+	VMOVUPS     Y6, 128(AX)
+	VSHUFPS     $0xee, Y5, Y4, Y4
+	VMOVUPS     Y4, 192(AX)
+	VMOVUPS     16(BX)(R12*4), X7
+	VINSERTF128 $0x01, 16(R9)(R12*4), Y7, Y7
+	VMOVUPS     16(SI)(R12*4), X8
+	VINSERTF128 $0x01, 16(R10)(R12*4), Y8, Y8
+	VMOVUPS     16(DI)(R12*4), X9
+	VINSERTF128 $0x01, 16(R11)(R12*4), Y9, Y9
+	VMOVUPS     16(R8)(R12*4), X10
+	VINSERTF128 $0x01, 16(DX)(R12*4), Y10, Y10
+	VUNPCKLPS   Y8, Y7, Y4
+	VUNPCKLPS   Y10, Y9, Y5
+	VSHUFPS     $0x44, Y5, Y4, Y6
+	VMOVUPS     Y6, 256(AX)
+	VSHUFPS     $0xee, Y5, Y4, Y4
+	VMOVUPS     Y4, 320(AX)
+	VUNPCKHPS   Y8, Y7, Y4
+	VUNPCKHPS   Y10, Y9, Y5
+	VSHUFPS     $0x44, Y5, Y4, Y6
+	VMOVUPS     Y6, 384(AX)
+	VSHUFPS     $0xee, Y5, Y4, Y4
+	VMOVUPS     Y4, 448(AX)
+	ADDQ        $0x08, R12
+	ADDQ        $0x00000200, AX
+	JMP         loop
+
+end:
+	VZEROUPPER
+	RET
+
+// func maxPlanesAVX2(upper *float32, lower *float32, y *float32, table *int32, pairs int, planes int, xPlane int, yPlane int, floor float32)
+// Requires: AVX, AVX2
+TEXT ·maxPlanesAVX2(SB), NOSPLIT, $0-68
+	VBROADCASTSS floor+64(FP), Y0
+	MOVQ         upper+0(FP), AX
+	MOVQ         lower+8(FP), CX
+	MOVQ         y+16(FP), DX
+
+plane:
+	MOVQ table+24(FP), BX
+	MOVQ pairs+32(FP), SI
+
+pair:
+	MOVLQSX      (BX), DI
+	MOVLQSX      8(BX), R8
+	MOVLQSX      4(BX), R9
+	MOVLQSX      12(BX), R10
+	VMOVUPS      (AX)(DI*4), Y1
+	VMOVUPS      (AX)(R9*4), Y2
+	VMOVUPS      (CX)(DI*4), Y3
+	VMOVUPS      (CX)(R9*4), Y4
+	VMAXPS       Y3, Y1, Y3
+	VCMPPS       $0x03, Y1, Y1, Y5
+	VBLENDVPS    Y5, Y1, Y3, Y3
+	VMAXPS       Y4, Y2, Y1
+	VCMPPS       $0x03, Y2, Y2, Y4
+	VBLENDVPS    Y4, Y2, Y1, Y1
+	VSHUFPS      $0x88, Y1, Y3, Y2
+	VSHUFPS      $0xdd, Y1, Y3, Y1
+	VMAXPS       Y1, Y2, Y1
+	VCMPPS       $0x03, Y2, Y2, Y3
+	VBLENDVPS    Y3, Y2, Y1, Y1
+	VMAXPS       Y1, Y0, Y1
+	VPERMPD      $0xd8, Y1, Y1
+	VMOVUPS      X1, (DX)(R8*4)
+	VEXTRACTF128 $0x01, Y1, (DX)(R10*4)
+	ADDQ         $0x10, BX
+	DECQ         SI
+	JNZ          pair
+	MOVQ         xPlane+48(FP), BX
+	SHLQ         $0x02, BX
+	ADDQ         BX, AX
+	ADDQ         BX, CX
+	MOVQ         yPlane+56(FP), BX
+	SHLQ         $0x02, BX
+	ADDQ         BX, DX
+	MOVQ         planes+40(FP), BX
+	DECQ         BX
+	MOVQ         BX, planes+40(FP)
+	JNZ          plane
+	VZEROUPPER
+	RET
+
+// func maxPlanesBackwardAVX2(upper *float32, lower *float32, dupper *float32, dlower *float32, gradient *float32, table *int32, pairs int, planes int, xPlane int, yPlane int)
+// Requires: AVX, AVX2
+TEXT ·maxPlanesBackwardAVX2(SB), NOSPLIT, $0-80
+	MOVQ upper+0(FP), AX
+	MOVQ lower+8(FP), CX
+	MOVQ dupper+16(FP), DX
+	MOVQ dlower+24(FP), BX
+	MOVQ gradient+32(FP), SI
+
+plane:
+	MOVQ table+40(FP), DI
+	MOVQ pairs+48(FP), R8
+
+pair:
+	MOVLQSX     (DI), R9
+	MOVLQSX     8(DI), R10
+	MOVLQSX     4(DI), R11
+	MOVLQSX     12(DI), R12
+	VMOVUPS     (AX)(R9*4), Y0
+	VMOVUPS     (AX)(R11*4), Y1
+	VSHUFPS     $0x88, Y1, Y0, Y2
+	VSHUFPS     $0xdd, Y1, Y0, Y0
+	VCMPPS      $0x1e, Y2, Y0, Y1
+	VMAXPS      Y2, Y0, Y0
+	VMOVUPS     (CX)(R9*4), Y2
+	VMOVUPS     (CX)(R11*4), Y4
+	VSHUFPS     $0x88, Y4, Y2, Y5
+	VSHUFPS     $0xdd, Y4, Y2, Y2
+	VCMPPS      $0x1e, Y5, Y2, Y4
+	VMAXPS      Y5, Y2, Y2
+	VCMPPS      $0x1e, Y0, Y2, Y0
+	VMOVUPS     (SI)(R10*4), X3
+	VINSERTF128 $0x01, (SI)(R12*4), Y3, Y3
+	VPERMPD     $0xd8, Y3, Y3
+	VANDNPS     Y3, Y0, Y2
+	VANDNPS     Y2, Y1, Y5
+	VANDPS      Y2, Y1, Y1
+	VUNPCKLPS   Y1, Y5, Y2
+	VMOVUPS     Y2, (DX)(R9*4)
+	VUNPCKHPS   Y1, Y5, Y2
+	VMOVUPS     Y2, (DX)(R11*4)
+	VANDPS      Y3, Y0, Y2
+	VANDNPS     Y2, Y4, Y0
+	VANDPS      Y2, Y4, Y1
+	VUNPCKLPS   Y1, Y0, Y2
+	VMOVUPS     Y2, (BX)(R9*4)
+	VUNPCKHPS   Y1, Y0, Y2
+	VMOVUPS     Y2, (BX)(R11*4)
+	ADDQ        $0x10, DI
+	DECQ        R8
+	JNZ         pair
+	MOVQ        xPlane+64(FP), DI
+	SHLQ        $0x02, DI
+	ADDQ        DI, AX
+	ADDQ        DI, CX
+	ADDQ        DI, DX
+	ADDQ        DI, BX
+	MOVQ        yPlane+72(FP), DI
+	SHLQ        $0x02, DI
+	ADDQ        DI, SI
+	MOVQ        planes+56(FP), DI
+	DECQ        DI
+	MOVQ        DI, planes+56(FP)
+	JNZ         plane
 	VZEROUPPER
 	RET

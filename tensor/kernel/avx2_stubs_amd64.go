@@ -4,158 +4,42 @@
 
 package kernel
 
-// multiply1 is multiply for a tile of that many rows.
+// multiplyTileAVX2 is multiply for a tile of 1 to 6 rows.
 //
 //go:noescape
-func multiply1(depth int, a *float32, rowStride int, depthStride int, b *float32, c *float32, stride int, bias *float32, f int)
+func multiplyTileAVX2(rows int, depth int, a *float32, rowStride int, depthStride int, b *float32, c *float32, stride int, bias *float32, f int)
 
-// multiply2 is multiply for a tile of that many rows.
+// multiplyTableAVX2 is multiplyTable for a tile of 1 to 6 rows.
 //
 //go:noescape
-func multiply2(depth int, a *float32, rowStride int, depthStride int, b *float32, c *float32, stride int, bias *float32, f int)
+func multiplyTableAVX2(rows int, depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
 
-// multiply3 is multiply for a tile of that many rows.
+// multiplyWindowsAVX2 is multiplyWindows for 1 to 6 rows. places holds, for each panel, those of its halves in padded and those in y.
 //
 //go:noescape
-func multiply3(depth int, a *float32, rowStride int, depthStride int, b *float32, c *float32, stride int, bias *float32, f int)
+func multiplyWindowsAVX2(rows int, panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
 
-// multiply4 is multiply for a tile of that many rows.
+// scatterAVX2 is scatterPanel for 1 to 6 channels; skip is how much of a lies between two taps.
 //
 //go:noescape
-func multiply4(depth int, a *float32, rowStride int, depthStride int, b *float32, c *float32, stride int, bias *float32, f int)
-
-// multiply5 is multiply for a tile of that many rows.
-//
-//go:noescape
-func multiply5(depth int, a *float32, rowStride int, depthStride int, b *float32, c *float32, stride int, bias *float32, f int)
-
-// multiply6 is multiply for a tile of that many rows.
-//
-//go:noescape
-func multiply6(depth int, a *float32, rowStride int, depthStride int, b *float32, c *float32, stride int, bias *float32, f int)
-
-// multiplyTable1 is multiplyTable for a tile of that many rows.
-//
-//go:noescape
-func multiplyTable1(depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
-
-// multiplyTable2 is multiplyTable for a tile of that many rows.
-//
-//go:noescape
-func multiplyTable2(depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
-
-// multiplyTable3 is multiplyTable for a tile of that many rows.
-//
-//go:noescape
-func multiplyTable3(depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
-
-// multiplyTable4 is multiplyTable for a tile of that many rows.
-//
-//go:noescape
-func multiplyTable4(depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
-
-// multiplyTable5 is multiplyTable for a tile of that many rows.
-//
-//go:noescape
-func multiplyTable5(depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
-
-// multiplyTable6 is multiplyTable for a tile of that many rows.
-//
-//go:noescape
-func multiplyTable6(depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
-
-// multiplyWindows1 is multiplyWindows for that many rows. places holds, for each panel, those of its halves in padded and those in y.
-//
-//go:noescape
-func multiplyWindows1(panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
-
-// multiplyWindows2 is multiplyWindows for that many rows. places holds, for each panel, those of its halves in padded and those in y.
-//
-//go:noescape
-func multiplyWindows2(panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
-
-// multiplyWindows3 is multiplyWindows for that many rows. places holds, for each panel, those of its halves in padded and those in y.
-//
-//go:noescape
-func multiplyWindows3(panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
-
-// multiplyWindows4 is multiplyWindows for that many rows. places holds, for each panel, those of its halves in padded and those in y.
-//
-//go:noescape
-func multiplyWindows4(panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
-
-// multiplyWindows5 is multiplyWindows for that many rows. places holds, for each panel, those of its halves in padded and those in y.
-//
-//go:noescape
-func multiplyWindows5(panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
-
-// multiplyWindows6 is multiplyWindows for that many rows. places holds, for each panel, those of its halves in padded and those in y.
-//
-//go:noescape
-func multiplyWindows6(panels int, depth int, a *float32, rowStride int, padded *float32, places *int32, taps *int32, y *float32, plane int, bias *float32, f int)
-
-// scatter1 is scatterPanel for that many channels; skip is how much of a lies between two taps.
-//
-//go:noescape
-func scatter1(depth int, taps int, a *float32, skip int, b *float32, c0 *float32, c1 *float32, offsets *int32, plane int)
-
-// scatter2 is scatterPanel for that many channels; skip is how much of a lies between two taps.
-//
-//go:noescape
-func scatter2(depth int, taps int, a *float32, skip int, b *float32, c0 *float32, c1 *float32, offsets *int32, plane int)
-
-// scatter3 is scatterPanel for that many channels; skip is how much of a lies between two taps.
-//
-//go:noescape
-func scatter3(depth int, taps int, a *float32, skip int, b *float32, c0 *float32, c1 *float32, offsets *int32, plane int)
-
-// scatter4 is scatterPanel for that many channels; skip is how much of a lies between two taps.
-//
-//go:noescape
-func scatter4(depth int, taps int, a *float32, skip int, b *float32, c0 *float32, c1 *float32, offsets *int32, plane int)
-
-// scatter5 is scatterPanel for that many channels; skip is how much of a lies between two taps.
-//
-//go:noescape
-func scatter5(depth int, taps int, a *float32, skip int, b *float32, c0 *float32, c1 *float32, offsets *int32, plane int)
-
-// scatter6 is scatterPanel for that many channels; skip is how much of a lies between two taps.
-//
-//go:noescape
-func scatter6(depth int, taps int, a *float32, skip int, b *float32, c0 *float32, c1 *float32, offsets *int32, plane int)
+func scatterAVX2(rows int, depth int, taps int, a *float32, skip int, b *float32, c0 *float32, c1 *float32, offsets *int32, plane int)
 
 // accumulateLinesAVX2 is accumulateLines.
 //
 //go:noescape
 func accumulateLinesAVX2(dout *float32, second int, image int, x *float32, offsets *int32, count int, images int, rows int, line int, xRow int, xImage int, first *float32, other *float32, add bool)
 
-// windowRuns is packWindow for a panel of runs.
+// windowRunsAVX2 is packWindow for a panel of runs.
 //
 //go:noescape
-func windowRuns(panel *float32, padded *float32, halves *[6]int32, taps *int32, depth int)
+func windowRunsAVX2(panel *float32, padded *float32, halves *[6]int32, taps *int32, depth int)
 
-// windowGather is packWindow for any panel.
+// windowGatherAVX2 is packWindow for any panel.
 //
 //go:noescape
-func windowGather(panel *float32, padded *float32, pixels *[16]int32, taps *int32, depth int)
+func windowGatherAVX2(panel *float32, padded *float32, pixels *[16]int32, taps *int32, depth int)
 
-// transpose is packColumns for eight columns, which begin at offsets, and a depth
-// that is a multiple of eight.
-//
-//go:noescape
-func transpose(panel *float32, source *float32, offsets *[8]int, depth int)
-
-// maxPlanesAVX2 is maxPlanes.
-//
-//go:noescape
-func maxPlanesAVX2(upper *float32, lower *float32, y *float32, table *int32, pairs int, planes int, xPlane int, yPlane int, floor float32)
-
-// maxPlanesBackwardAVX2 is maxPlanesBackward.
-//
-//go:noescape
-func maxPlanesBackwardAVX2(upper *float32, lower *float32, dupper *float32, dlower *float32, gradient *float32, table *int32, pairs int, planes int, xPlane int, yPlane int)
-
-// expm1AVX2 is expm1 for n elements, a multiple of eight that is not 0. y may be x.
+// expm1AVX2 is expm1 for n elements, a multiple of 8 that is not 0. y may be x.
 //
 //go:noescape
 func expm1AVX2(y *float32, x *float32, n int)
@@ -322,3 +206,19 @@ func wideCombineAVX2(p *byte)
 
 // multiplyAddsAVX2 makes twelve fused multiply-adds in each loop.
 func multiplyAddsAVX2(loops int)
+
+// transpose is packColumns for eight columns, which begin at offsets, and a depth
+// that is a multiple of eight.
+//
+//go:noescape
+func transpose(panel *float32, source *float32, offsets *[8]int, depth int)
+
+// maxPlanesAVX2 is maxPlanes.
+//
+//go:noescape
+func maxPlanesAVX2(upper *float32, lower *float32, y *float32, table *int32, pairs int, planes int, xPlane int, yPlane int, floor float32)
+
+// maxPlanesBackwardAVX2 is maxPlanesBackward.
+//
+//go:noescape
+func maxPlanesBackwardAVX2(upper *float32, lower *float32, dupper *float32, dlower *float32, gradient *float32, table *int32, pairs int, planes int, xPlane int, yPlane int)

@@ -28,7 +28,7 @@ func BenchmarkTile(b *testing.B) {
 	for b.Loop() {
 		multiply(panelRows, maxDepth, left[float32]{x, maxDepth, 1}, panel, c, panelColumns, nil, 0)
 	}
-	b.ReportMetric(2*panelRows*panelColumns*maxDepth*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
+	b.ReportMetric(2*float64(panelRows*panelColumns*maxDepth)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
 }
 
 func BenchmarkGemm(b *testing.B) {
@@ -94,9 +94,7 @@ func BenchmarkConv2D(b *testing.B) {
 func BenchmarkPortable(b *testing.B) {
 	g := Gemm{M: 128, N: 128, K: 128}
 	flops := 2 * float64(g.M*g.N*g.K)
-	saved := useAVX2
-	defer func() { useAVX2 = saved }()
-	useAVX2 = false
+	use(b, portableGo)
 	p, err := g.Plan()
 	b.Run("float32", func(b *testing.B) { measure[float32](b, p, err, flops) })
 	b.Run("float64", func(b *testing.B) { measure[float64](b, p, err, flops) })

@@ -16,6 +16,8 @@ type Conv2D struct {
 	PadH, PadW           int
 	DilationH, DilationW int
 	Bias, ReLU           bool
+	// Direct leaves Winograd's algorithms out, whose errors are two to four times as large.
+	Direct bool
 }
 
 // P is the height of the output, 0 when the filter does not fit once.
@@ -93,6 +95,14 @@ func (c Conv2D) Forward() (Plan, error) {
 	if err := c.Validate(); err != nil {
 		return Plan{}, err
 	}
+	if a := c.suitsWinograd(c.C, c.K, c.directCost()); a != nil {
+		return c.winograd(a, false), nil
+	}
+	return c.direct(), nil
+}
+
+// direct makes Forward ready as a product with the patches of images.
+func (c Conv2D) direct() Plan {
 	p := convPlan{outputs: c.K, bias: c.Bias, relu: c.ReLU, shape: c}
 	p.window = c.imageWindow()
 	vertical, horizontal := c.axes()
@@ -108,7 +118,7 @@ func (c Conv2D) Forward() (Plan, error) {
 		kind:    kindConv2DForward,
 		sizeA:   c.sizeX(), sizeB: c.sizeW(), sizeBias: bias, sizeOut: c.sizeY(),
 		conv: p,
-	}, nil
+	}
 }
 
 // imageWindow slides the filter over x.
@@ -129,12 +139,15 @@ func (c Conv2D) axes() (vertical, horizontal axis) {
 //	dx[b c h w] = sum_{k r s} w[k c r s] dout[b k p q], p*StrideH = h+PadH-r*DilationH, q likewise,
 //
 // either as a convolution of dout, with StrideH-1 and StrideW-1 zeros between
-// its elements, by the flipped filter, or by scattering the products, whichever
-// has less to do. Operands: A is dout [B K P Q], B is w, Out is dx [B C H W].
+// its elements, by the flipped filter, or by scattering the products, or by one of
+// Winograd's algorithms, whichever has less to do. Operands: A is dout [B K P Q], B is w, Out is dx [B C H W].
 // Phase 0 packs the filter into the workspace, phase 1 computes dx.
 func (c Conv2D) BackwardInput() (Plan, error) {
 	if err := c.validateBackward(); err != nil {
 		return Plan{}, err
+	}
+	if a := c.suitsWinograd(c.K, c.C, c.backwardCost()); a != nil {
+		return c.winograd(a, true), nil
 	}
 	if c.scatterCost() < c.convolveCost() {
 		return c.scatter(), nil
@@ -258,7 +271,7 @@ func convGroup[T Float](p *convPlan, at part, group, lo, hi, k0, k1 int, filter,
 			multiply(end-k, k1-k0, a, panel, y[place.output:], plane, bias, f)
 			continue
 		}
-		var sums [panelRows * panelColumns]T
+		var sums [mostRows * panelColumns]T
 		multiplyPart(end-k, k1-k0, a, panel, &sums)
 		run := p.rows * p.outW
 		for i := j; i < min(j+panelColumns, hi); {

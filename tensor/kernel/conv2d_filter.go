@@ -22,6 +22,9 @@ func (c Conv2D) BackwardFilter() (Plan, error) {
 	if err := c.validateBackward(); err != nil {
 		return Plan{}, err
 	}
+	if a := c.suitsWinogradFilter(); a != nil {
+		return c.filterWinograd(a), nil
+	}
 	if c.suitsLines() {
 		return c.filterLines(), nil
 	}
@@ -39,7 +42,7 @@ func (c Conv2D) filterPanels() Plan {
 	taps := len(p.taps)
 	f := filterPlan{columns: ceilDiv(c.K, panelColumns) * panelColumns}
 	f.chunks = max(1, min(p.tiles(), tileCount, partialElements/(taps*f.columns)))
-	f.ranges = min(ceilDiv(tileCount, f.chunks), ceilDiv(rowGroups(taps), 4))
+	f.ranges = min(ceilDiv(tileCount, f.chunks), ceilDiv(tapGroups(taps), 4))
 	f.combine = min(taps, tileCount)
 	p.filter = f
 	depth := min(p.images*p.rows*p.outW, maxDepth)
@@ -68,9 +71,9 @@ func filterTile[T Float](p *convPlan, tile int, o Operands[T]) {
 	f := p.filter
 	taps := len(p.taps)
 	partLo, partHi := cut(p.tiles(), f.chunks, tile%f.chunks)
-	groupLo, groupHi := cut(rowGroups(taps), f.ranges, tile/f.chunks)
-	tapLo, _ := cut(taps, rowGroups(taps), groupLo)
-	_, tapHi := cut(taps, rowGroups(taps), groupHi-1)
+	groupLo, groupHi := cut(tapGroups(taps), f.ranges, tile/f.chunks)
+	tapLo, _ := cut(taps, tapGroups(taps), groupLo)
+	_, tapHi := cut(taps, tapGroups(taps), groupHi-1)
 	area := p.shape.R * p.shape.S
 	partial := o.Workspace[tile%f.chunks*taps*f.columns:][:taps*f.columns]
 	padded := o.Scratch[:p.paddedSize()]
@@ -86,7 +89,7 @@ func filterTile[T Float](p *convPlan, tile int, o Operands[T]) {
 			for k := 0; k < p.shape.K; k += panelColumns {
 				packGradient(p, at, lo, hi, k, o.A, panel)
 				for group := groupLo; group < groupHi; group++ {
-					i, end := cut(taps, rowGroups(taps), group)
+					i, end := cut(taps, tapGroups(taps), group)
 					multiplyTable(padded, p.taps[i:end], p.pixels[lo:hi], panel,
 						partial[i*f.columns+k:], f.columns, accumulate)
 				}

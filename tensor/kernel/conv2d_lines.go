@@ -49,7 +49,7 @@ func (c Conv2D) filterLines() Plan {
 			p.offsets = append(p.offsets, int32(channel*plane+r*c.DilationH*p.paddedW))
 		}
 	}
-	scratch := p.images*c.C*plane + slack + c.C*c.R*lineTaps
+	scratch := p.paddedSize() + c.C*c.R*lineTaps
 	if p.line != p.outW {
 		scratch += 2 * p.images * p.outH * p.line
 	}

@@ -28,16 +28,17 @@ type scatterHalf struct {
 
 const halfPanel = panelColumns / 2
 
-// scatterCost and convolveCost are the cycles that the two ways take for each tap, image and group of channels, apart from a factor: six
-// for each product of a full tile and depth, some for adding up, and three to pack a row of a panel.
+// scatterCost and convolveCost are the cycles that the two ways take in AVX2 for each tap, image and group of channels, apart from a factor:
+// six for each product of a full tile and depth, some for adding up, and three to pack a row of a panel. What is chosen, and with it the order
+// of the sums, does not depend on the instruction set.
 func (c Conv2D) scatterCost() float64 {
 	halves := c.P() * ceilDiv(c.Q(), halfPanel)
-	return float64(halves) / 2 * (6*float64(c.K) + 20) * float64(rowGroups(c.C))
+	return float64(halves) / 2 * (6*float64(c.K) + 20) * float64(ceilDiv(c.C, leastRows))
 }
 
 func (c Conv2D) convolveCost() float64 {
 	panels := float64(c.H*c.W) / panelColumns
-	return panels * (6*float64(rowGroups(c.C)) + 3) * float64(c.K)
+	return panels * (6*float64(ceilDiv(c.C, leastRows)) + 3) * float64(c.K)
 }
 
 // scatter makes BackwardInput ready this way.
@@ -175,8 +176,8 @@ func scatterPanel[T Float](p *scatterPlan, rows, depth int, filter, panel, targe
 		return
 	}
 	for tap, offset := range p.offsets {
-		var sums [panelRows * panelColumns]T
-		multiplyCopied(rows, depth, leftOf(filter[tap*p.shape.K*rows:], rows), panel, &sums)
+		var sums [mostRows * panelColumns]T
+		multiplyStrided(rows, depth, leftOf(filter[tap*p.shape.K*rows:], rows), panel, &sums)
 		for i := range rows {
 			for half, at := range [2]int{left, right} {
 				to := target[i*p.plane+int(offset)+at:]

@@ -28,13 +28,9 @@ func eachTerm(c Conv2D, visit func(x, w, y int)) {
 	}
 }
 
-func checkConv[T Float](t *testing.T, c Conv2D) {
-	t.Helper()
-	forward, err := c.Forward()
-	if err != nil {
-		t.Fatal(err)
-	}
-	check(t, forward, false, func(in inputs[T]) []sum {
+// forwardTerms, inputTerms and filterTerms are the sums that the three directions are compared with.
+func forwardTerms[T Float](c Conv2D) func(in inputs[T]) []sum {
+	return func(in inputs[T]) []sum {
 		out := make([]sum, c.sizeY())
 		eachTerm(c, func(x, w, y int) { out[y].add(float64(in.a[x]) * float64(in.b[w])) })
 		for y := range out {
@@ -46,17 +42,37 @@ func checkConv[T Float](t *testing.T, c Conv2D) {
 			}
 		}
 		return out
-	})
+	}
+}
+
+func inputTerms[T Float](c Conv2D) func(in inputs[T]) []sum {
+	return func(in inputs[T]) []sum {
+		out := make([]sum, c.sizeX())
+		eachTerm(c, func(x, w, y int) { out[x].add(float64(in.a[y]) * float64(in.b[w])) })
+		return out
+	}
+}
+
+func filterTerms[T Float](c Conv2D) func(in inputs[T]) []sum {
+	return func(in inputs[T]) []sum {
+		out := make([]sum, c.sizeW())
+		eachTerm(c, func(x, w, y int) { out[w].add(float64(in.a[y]) * float64(in.b[x])) })
+		return out
+	}
+}
+
+func checkConv[T Float](t *testing.T, c Conv2D) {
+	t.Helper()
+	if _, err := c.Forward(); err != nil {
+		t.Fatal(err)
+	}
+	check(t, c.direct(), false, forwardTerms[T](c))
 	c.Bias, c.ReLU = false, false
 	if _, err := c.BackwardInput(); err != nil {
 		t.Fatal(err)
 	}
 	for _, input := range []Plan{c.scatter(), c.convolveBack()} {
-		check(t, input, false, func(in inputs[T]) []sum {
-			out := make([]sum, c.sizeX())
-			eachTerm(c, func(x, w, y int) { out[x].add(float64(in.a[y]) * float64(in.b[w])) })
-			return out
-		})
+		check(t, input, false, inputTerms[T](c))
 	}
 	if _, err := c.BackwardFilter(); err != nil {
 		t.Fatal(err)
@@ -66,11 +82,7 @@ func checkConv[T Float](t *testing.T, c Conv2D) {
 		filters = append(filters, c.filterLines())
 	}
 	for _, filter := range filters {
-		check(t, filter, false, func(in inputs[T]) []sum {
-			out := make([]sum, c.sizeW())
-			eachTerm(c, func(x, w, y int) { out[w].add(float64(in.a[y]) * float64(in.b[x])) })
-			return out
-		})
+		check(t, filter, false, filterTerms[T](c))
 	}
 }
 
@@ -108,7 +120,7 @@ func TestConv2D(t *testing.T) {
 		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.R, c.S, c.PadH, c.PadW = 3, 12, 8, 14, 13, 5, 5, 2, 2 },
 		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.R, c.S, c.PadH, c.PadW = 3, 31, 3, 20, 7, 3, 3, 1, 1 },
 	}
-	onBothPaths(t, func(t *testing.T) {
+	onEachInstructionSet(t, func(t *testing.T) {
 		for i, set := range cases {
 			c := plain
 			set(&c)

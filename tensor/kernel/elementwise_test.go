@@ -25,7 +25,7 @@ func activations[T Float](r *rand.Rand, n int) (all, x []T) {
 }
 
 func TestElementwise(t *testing.T) {
-	onBothPaths(t, func(t *testing.T) {
+	onEachInstructionSet(t, func(t *testing.T) {
 		checkElementwise(t, PassAbove32)
 		checkElementwise(t, PassAbove64)
 	})
@@ -84,7 +84,7 @@ func single[T Float](x []T) []float32 {
 }
 
 func TestSums(t *testing.T) {
-	onBothPaths(t, func(t *testing.T) {
+	onEachInstructionSet(t, func(t *testing.T) {
 		checkSums[float32](t)
 		checkSums[float64](t)
 	})
@@ -120,7 +120,7 @@ func checkSums[T Float](t *testing.T) {
 }
 
 func TestScaleBytes(t *testing.T) {
-	onBothPaths(t, func(t *testing.T) {
+	onEachInstructionSet(t, func(t *testing.T) {
 		for _, n := range []int{1, 16, 31, 300} {
 			x := make([]uint8, n)
 			for i := range x {

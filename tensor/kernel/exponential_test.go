@@ -26,19 +26,8 @@ func checkExpm1(t *testing.T, x []float32) {
 	t.Logf("largest error %.2f units of 2^-24, at %v", worst, at)
 }
 
-func bothPaths(t *testing.T, test func(t *testing.T)) {
-	t.Run("portable", func(t *testing.T) {
-		defer func(was bool) { useAVX2 = was }(useAVX2)
-		useAVX2 = false
-		test(t)
-	})
-	if useAVX2 {
-		t.Run("AVX2", test)
-	}
-}
-
 func TestExpm1(t *testing.T) {
-	bothPaths(t, func(t *testing.T) {
+	onEachInstructionSet(t, func(t *testing.T) {
 		var dense, tiny []float32
 		for i := range 400_001 {
 			dense = append(dense, float32(i-200_000)*0x1p-11*0.91)
@@ -69,7 +58,7 @@ func TestExpm1(t *testing.T) {
 
 // Every length and place gives the same bits, and nothing beyond the end is written.
 func TestExpm1Places(t *testing.T) {
-	bothPaths(t, func(t *testing.T) {
+	onEachInstructionSet(t, func(t *testing.T) {
 		var x, want [70]float32
 		for i := range x {
 			x[i] = float32(i%33)/4 - 4.1

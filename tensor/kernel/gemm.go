@@ -135,10 +135,10 @@ func packLeft[T Float](p *gemmPlan, tile int, a, packed []T) {
 			rows := end - i
 			to := packed[i*p.K+k0*rows:][:(k1-k0)*rows]
 			from := a[k0*p.M+i : (k1-1)*p.M+end]
-			if rows == panelRows {
+			if rows == leastRows {
 				for k := range k1 - k0 {
-					row := *(*[panelRows]T)(from[k*p.M:])
-					*(*[panelRows]T)(to[k*panelRows:]) = row
+					row := *(*[leastRows]T)(from[k*p.M:])
+					*(*[leastRows]T)(to[k*leastRows:]) = row
 				}
 				continue
 			}
@@ -149,20 +149,24 @@ func packLeft[T Float](p *gemmPlan, tile int, a, packed []T) {
 	}
 }
 
-// packRowGroup transposes a group of rows of length k.
+// packRowGroup transposes a group of rows of length k, six at a time where there are as many.
 func packRowGroup[T Float](to, from []T, rows, k int) {
-	if rows != panelRows {
-		for i := range rows {
-			for j, v := range from[i*k : (i+1)*k] {
-				to[j*rows+i] = v
-			}
-		}
-		return
+	i := 0
+	for ; i+leastRows <= rows; i += leastRows {
+		packSixRows(to[i:], from[i*k:][:leastRows*k], rows, k)
 	}
+	for ; i < rows; i++ {
+		for j, v := range from[i*k:][:k] {
+			to[j*rows+i] = v
+		}
+	}
+}
+
+func packSixRows[T Float](to, from []T, rows, k int) {
 	r0, r1, r2 := from[:k], from[k:2*k], from[2*k:3*k]
 	r3, r4, r5 := from[3*k:4*k], from[4*k:5*k], from[5*k:6*k]
 	for j := range k {
-		*(*[panelRows]T)(to[j*panelRows:]) = [panelRows]T{r0[j], r1[j], r2[j], r3[j], r4[j], r5[j]}
+		*(*[leastRows]T)(to[j*rows:]) = [leastRows]T{r0[j], r1[j], r2[j], r3[j], r4[j], r5[j]}
 	}
 }
 
@@ -220,7 +224,7 @@ func gemmGroup[T Float](p *gemmPlan, group, k0, k1, j int, o Operands[T], panel 
 		multiply(end-i, k1-k0, a, panel, c, p.N, bias, f)
 		return
 	}
-	var sums [panelRows * panelColumns]T
+	var sums [mostRows * panelColumns]T
 	multiplyPart(end-i, k1-k0, a, panel, &sums)
 	finish(end-i, p.N-j, sums[:], c, p.N, bias, f)
 }

@@ -51,7 +51,7 @@ func TestGemm(t *testing.T) {
 		{1, 1, 1}, {1, 31, 33}, {31, 1, 257}, {33, 257, 31}, {257, 33, 1}, {6, 16, 256},
 		{5, 15, 257}, {7, 17, 600}, {100, 10, 50}, {13, 64, 9}, {400, 48, 33}, {67, 65, 512},
 	}
-	onBothPaths(t, func(t *testing.T) {
+	onEachInstructionSet(t, func(t *testing.T) {
 		for _, size := range sizes {
 			for option := range 16 {
 				g := Gemm{M: size[0], N: size[1], K: size[2],

@@ -49,6 +49,8 @@ func normals[T Float](r *rand.Rand, n int) []T {
 // inputs are the operands a test gives to a plan; out is what Out holds before.
 type inputs[T Float] struct{ a, b, bias, out []T }
 
+func newRandom() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
+
 func random[T Float](r *rand.Rand, p *Plan) inputs[T] {
 	return inputs[T]{normals[T](r, p.sizeA), normals[T](r, p.sizeB), normals[T](r, p.sizeBias), normals[T](r, p.sizeOut)}
 }
@@ -149,24 +151,37 @@ func check[T Float](t *testing.T, p Plan, keepOut bool, naive func(in inputs[T])
 	compare(t, got, naive(in))
 }
 
-// onBothPaths runs a test on the portable path and, where there is one, on the
-// fast path.
-func onBothPaths(t *testing.T, test func(t *testing.T)) {
-	saved := useAVX2
-	defer func() { useAVX2 = saved }()
-	useAVX2 = false
-	t.Run("portable", test)
-	if saved {
-		useAVX2 = true
-		t.Run("avx2", test)
+// onEachInstructionSet runs a test in each that there is, from portable Go on.
+func onEachInstructionSet(t *testing.T, test func(t *testing.T)) {
+	t.Helper()
+	most := inUse
+	for i := portableGo; i <= avx512; i++ {
+		t.Run(i.String(), func(t *testing.T) {
+			if i > most {
+				t.Skipf("this build, processor or environment has no %v", i)
+			}
+			use(t, i)
+			test(t)
+		})
 	}
+}
+
+// use lowers the instruction set for the rest of a test or benchmark.
+func use(t testing.TB, i instructions) {
+	was := inUse
+	set := func(i instructions) {
+		inUse = i
+		panelRows, tableRows = i.rows()
+	}
+	set(i)
+	t.Cleanup(func() { set(was) })
 }
 
 // named is a named float32, which must take the fast path too.
 type named float32
 
 func TestRunDoesNotAllocate(t *testing.T) {
-	onBothPaths(t, func(t *testing.T) {
+	onEachInstructionSet(t, func(t *testing.T) {
 		for name, p := range samplePlans(t) {
 			o := operands[float32](&p)
 			n := testing.AllocsPerRun(2, func() {
@@ -186,7 +201,7 @@ func TestRunDoesNotAllocate(t *testing.T) {
 // Tiles shared among goroutines give the bits that one goroutine gives.
 func TestTilesSideBySide(t *testing.T) {
 	const workers = 4
-	onBothPaths(t, func(t *testing.T) {
+	onEachInstructionSet(t, func(t *testing.T) {
 		for name, p := range samplePlans(t) {
 			alone, shared := operands[float32](&p), operands[float32](&p)
 			for phase, tiles := range p.Phases {
@@ -215,8 +230,7 @@ func TestTilesSideBySide(t *testing.T) {
 }
 
 func operands[T Float](p *Plan) Operands[T] {
-	r := rand.New(rand.NewPCG(1, 2))
-	in := random[T](r, p)
+	in := random[T](newRandom(), p)
 	return Operands[T]{A: in.a, B: in.b, Bias: in.bias, Out: in.out,
 		Workspace: make([]T, p.Workspace), Scratch: make([]T, p.Scratch)}
 }
@@ -244,6 +258,10 @@ func samplePlans(t *testing.T) map[string]Plan {
 	put("conv2d backward input", p, err)
 	p, err = c.BackwardFilter()
 	put("conv2d backward filter", p, err)
+	w := Conv2D{B: 17, C: 9, H: 8, W: 9, K: 17, R: 5, S: 5, StrideH: 1, StrideW: 1, PadH: 2, PadW: 1, DilationH: 1, DilationW: 1}
+	put("winograd forward", w.winograd(cookToom75, false), nil)
+	put("winograd backward input", w.winograd(cookToom45, true), nil)
+	put("winograd backward filter", w.filterWinograd(cookToom45), nil)
 	p, err = q.MaxForward()
 	put("max pool forward", p, err)
 	p, err = q.MaxBackward()

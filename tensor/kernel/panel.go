@@ -3,14 +3,16 @@ package kernel
 // A product is computed one tile of at most panelRows x panelColumns at a time.
 // The right factor of a tile is a packed panel: depth rows of panelColumns
 // contiguous elements. The left factor is read in place, one scalar per row and
-// depth. Six rows of sixteen columns fill twelve of the sixteen AVX registers.
+// depth. Six rows of sixteen columns fill twelve of the sixteen registers of AVX2,
+// fourteen rows fourteen of the thirty-two of AVX-512.
 const (
-	panelRows    = 6
 	panelColumns = 16
+	leastRows    = 6  // panelRows in AVX2 and portable Go
+	mostRows     = 14 // in AVX-512
 )
 
 // maxDepth is the largest depth of a packed panel: 256 x 16 float32 are half of
-// a first-level cache of 32 KiB, the left factor's rows take 6 KiB more.
+// a first-level cache of 32 KiB, the left factor's rows take 6 or 14 KiB more.
 const maxDepth = 256
 
 // flags say what happens to a tile of sums before it is stored.
@@ -27,6 +29,9 @@ const (
 // rows among them, so that heights differ by at most one and no tile is flat
 // while its neighbours are full.
 func rowGroups(rows int) int { return ceilDiv(rows, panelRows) }
+
+// tapGroups is rowGroups where the left factor is given by tables.
+func tapGroups(taps int) int { return ceilDiv(taps, tableRows) }
 
 // depthBlocks is the number of packed panels that cover the given depth.
 func depthBlocks(depth int) int { return ceilDiv(depth, maxDepth) }
@@ -49,14 +54,14 @@ func multiply[T Float](rows, depth int, a left[T], b, c []T, stride int, bias []
 	if multiplyFast(rows, depth, a, b, c, stride, bias, f) {
 		return
 	}
-	var sums [panelRows * panelColumns]T
+	var sums [mostRows * panelColumns]T
 	multiplyStrided(rows, depth, a, b, &sums)
 	finish(rows, panelColumns, sums[:], c, stride, bias, f)
 }
 
 // multiplyPart computes the sums of a tile into sums, for tiles that are stored
 // in parts by finish.
-func multiplyPart[T Float](rows, depth int, a left[T], b []T, sums *[panelRows * panelColumns]T) {
+func multiplyPart[T Float](rows, depth int, a left[T], b []T, sums *[mostRows * panelColumns]T) {
 	if multiplyFast(rows, depth, a, b, sums[:], panelColumns, nil, 0) {
 		return
 	}
@@ -115,7 +120,7 @@ func multiplyTable[T Float](data []T, rowOffsets, depthOffsets []int32, b, c []T
 	if multiplyTableFast(data, rowOffsets, depthOffsets, b, c, stride, accumulate) {
 		return
 	}
-	var sums [panelRows * panelColumns]T
+	var sums [mostRows * panelColumns]T
 	multiplyGathered(data, rowOffsets, depthOffsets, b, &sums)
 	f := flags(0)
 	if accumulate {

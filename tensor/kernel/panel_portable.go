@@ -2,7 +2,7 @@ package kernel
 
 // multiplyRows computes six rows of a tile, one column at a time: six sums and
 // what they need fit into the registers of every processor that Go knows.
-func multiplyRows[T Float](rows *[panelRows][]T, b []T, sums *[panelRows * panelColumns]T) {
+func multiplyRows[T Float](rows *[leastRows][]T, b []T, sums *[leastRows * panelColumns]T) {
 	n := len(rows[0])
 	row0, row1, row2 := rows[0], rows[1][:n], rows[2][:n]
 	row3, row4, row5 := rows[3][:n], rows[4][:n], rows[5][:n]
@@ -26,24 +26,33 @@ func multiplyRows[T Float](rows *[panelRows][]T, b []T, sums *[panelRows * panel
 	}
 }
 
-// multiplyStrided computes the sums of a tile whose left factor is strided; a
-// tile of fewer than six rows repeats its last one.
-func multiplyStrided[T Float](rows, depth int, a left[T], b []T, sums *[panelRows * panelColumns]T) {
-	if a.depthStride != 1 {
-		multiplyCopied(rows, depth, a, b, sums)
-		return
+// multiplyStrided computes the sums of a tile whose left factor is strided, six
+// rows at a time: of more, the last six repeat some; of fewer, the last row is
+// repeated.
+func multiplyStrided[T Float](rows, depth int, a left[T], b []T, sums *[mostRows * panelColumns]T) {
+	for i := 0; i < rows; i += leastRows {
+		from := sixFrom(i, rows)
+		a := left[T]{a.data[from*a.rowStride:], a.rowStride, a.depthStride}
+		six := (*[leastRows * panelColumns]T)(sums[from*panelColumns:])
+		if a.depthStride != 1 {
+			multiplyCopied(rows-from, depth, a, b, six)
+			continue
+		}
+		var lines [leastRows][]T
+		for i := range lines {
+			lines[i] = a.data[min(i, rows-from-1)*a.rowStride:][:depth]
+		}
+		multiplyRows(&lines, b, six)
 	}
-	var lines [panelRows][]T
-	for i := range lines {
-		lines[i] = a.data[min(i, rows-1)*a.rowStride:][:depth]
-	}
-	multiplyRows(&lines, b, sums)
 }
 
-// multiplyCopied is multiplyStrided with a copy of the left factor.
-func multiplyCopied[T Float](rows, depth int, a left[T], b []T, sums *[panelRows * panelColumns]T) {
-	var copies [panelRows][maxDepth]T
-	var lines [panelRows][]T
+// sixFrom is the first of the six rows that are computed for row i.
+func sixFrom(i, rows int) int { return max(0, min(i, rows-leastRows)) }
+
+// multiplyCopied is multiplyStrided for six rows with a copy of the left factor.
+func multiplyCopied[T Float](rows, depth int, a left[T], b []T, sums *[leastRows * panelColumns]T) {
+	var copies [leastRows][maxDepth]T
+	var lines [leastRows][]T
 	for i := range lines {
 		lines[i] = copies[i][:depth]
 		from := a.data[min(i, rows-1)*a.rowStride:]
@@ -56,15 +65,19 @@ func multiplyCopied[T Float](rows, depth int, a left[T], b []T, sums *[panelRows
 
 // multiplyGathered computes the sums of a tile whose left factor is given by
 // tables.
-func multiplyGathered[T Float](data []T, rowOffsets, depthOffsets []int32, b []T, sums *[panelRows * panelColumns]T) {
-	var copies [panelRows][maxDepth]T
-	var lines [panelRows][]T
-	for i := range lines {
-		lines[i] = copies[i][:len(depthOffsets)]
-		from := data[rowOffsets[min(i, len(rowOffsets)-1)]:]
-		for k, at := range depthOffsets {
-			lines[i][k] = from[at]
+func multiplyGathered[T Float](data []T, rowOffsets, depthOffsets []int32, b []T, sums *[mostRows * panelColumns]T) {
+	var copies [leastRows][maxDepth]T
+	var lines [leastRows][]T
+	rows := len(rowOffsets)
+	for i := 0; i < rows; i += leastRows {
+		first := sixFrom(i, rows)
+		for i := range lines {
+			lines[i] = copies[i][:len(depthOffsets)]
+			from := data[rowOffsets[min(first+i, rows-1)]:]
+			for k, at := range depthOffsets {
+				lines[i][k] = from[at]
+			}
 		}
+		multiplyRows(&lines, b, (*[leastRows * panelColumns]T)(sums[first*panelColumns:]))
 	}
-	multiplyRows(&lines, b, sums)
 }

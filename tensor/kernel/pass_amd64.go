@@ -43,68 +43,10 @@ func accelerateWide[T Float](r rule, s *sums[float64], c coefficients[float64], 
 }
 
 func (p *pass) run(r rule) {
-	at := (*byte)(unsafe.Pointer(p))
-	switch r {
-	case ruleAdd:
-		addAVX2(at)
-	case ruleSubtract:
-		subtractAVX2(at)
-	case ruleMultiply:
-		multiplyAVX2(at)
-	case ruleDivide:
-		divideAVX2(at)
-	case ruleRaise:
-		raiseAVX2(at)
-	case rulePassAbove:
-		passAboveAVX2(at)
-	case ruleKeep:
-		keepAVX2(at)
-	case ruleSum:
-		sumAVX2(at)
-	case ruleDot:
-		dotAVX2(at)
-	case ruleDecayedGradient:
-		decayedGradientAVX2(at)
-	case ruleLaplaceGradient:
-		laplaceGradientAVX2(at)
-	case ruleStudentGradient:
-		studentGradientAVX2(at)
-	case ruleSGLD:
-		sgldAVX2(at)
-	case rulePSGLD:
-		psgldAVX2(at)
-	case ruleSGHMC:
-		sghmcAVX2(at)
-	case ruleBAOAB:
-		baoabAVX2(at)
-	case ruleDrift:
-		driftAVX2(at)
-	case ruleSGD:
-		sgdAVX2(at)
-	case ruleMomentum:
-		momentumAVX2(at)
-	case ruleNesterov:
-		nesterovAVX2(at)
-	case ruleAdagrad:
-		adagradAVX2(at)
-	case ruleRMSProp:
-		rmspropAVX2(at)
-	case ruleAdadelta:
-		adadeltaAVX2(at)
-	case ruleAdam:
-		adamAVX2(at)
-	case ruleWideSum:
-		wideSumAVX2(at)
-	case ruleWideDifference:
-		wideDifferenceAVX2(at)
-	case ruleWideSquares:
-		wideSquaresAVX2(at)
-	case ruleWideProducts:
-		wideProductsAVX2(at)
-	case ruleWideAffine:
-		wideAffineAVX2(at)
-	case ruleWideCombine:
-		wideCombineAVX2(at)
+	if inUse == avx512 {
+		p.runAVX512(r)
+	} else {
+		p.runAVX2(r)
 	}
 }
 
@@ -113,7 +55,12 @@ func sumRowsFast[T Float](y, x []T, rows, stride int) int {
 	if n == 0 || rows == 0 || !fast[T]() {
 		return 0
 	}
-	sumRowsAVX2(first(y, n), first(x, (rows-1)*stride+n), n, rows, stride)
+	py, px := first(y, n), first(x, (rows-1)*stride+n)
+	if inUse == avx512 {
+		sumRowsAVX512(py, px, n, rows, stride)
+	} else {
+		sumRowsAVX2(py, px, n, rows, stride)
+	}
 	return n
 }
 
@@ -122,6 +69,11 @@ func scaleBytesFast[T Float](y []T, x []uint8, scale, shift T) int {
 	if n == 0 || !fast[T]() {
 		return 0
 	}
-	scaleBytesAVX2(first(y, n), unsafe.SliceData(x[:n]), n, float32(scale), float32(shift))
+	py, px := first(y, n), unsafe.SliceData(x[:n])
+	if inUse == avx512 {
+		scaleBytesAVX512(py, px, n, float32(scale), float32(shift))
+	} else {
+		scaleBytesAVX2(py, px, n, float32(scale), float32(shift))
+	}
 	return n
 }

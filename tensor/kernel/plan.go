@@ -28,6 +28,8 @@ type Plan struct {
 	conv                            convPlan
 	scatter                         scatterPlan
 	lines                           linesPlan
+	winograd                        winogradPlan
+	gradient                        winogradGradient
 	pool                            poolPlan
 }
 
@@ -40,11 +42,18 @@ const (
 	kindConv2DScatter
 	kindConv2DBackwardFilter
 	kindConv2DLines
+	kindConv2DWinograd
+	kindConv2DWinogradFilter
 	kindMaxPoolForward
 	kindMaxPoolBackward
 	kindAveragePoolForward
 	kindAveragePoolBackward
 )
+
+// Winograd reports whether the plan is of a convolution that multiplies transformed patches: it makes fewer operations than the definition.
+func (p *Plan) Winograd() bool {
+	return p.kind == kindConv2DWinograd || p.kind == kindConv2DWinogradFilter
+}
 
 // Operands are the slices of one call. What A, B and Out are is said where the
 // plan is made ([Gemm.Plan], [Conv2D.Forward] and so on); their lengths must be
@@ -100,6 +109,18 @@ func Run[T Float](p *Plan, phase, tile int, o Operands[T]) {
 			linesTile(&p.lines, tile, o)
 		} else {
 			combineLines(&p.lines, tile, o.Workspace, o.Out)
+		}
+	case kindConv2DWinograd:
+		if phase == 0 {
+			winogradFilter(&p.winograd, tile, o.B, o.Workspace, o.Scratch)
+		} else {
+			winogradTile(&p.winograd, tile, o.A, o.Workspace, o.Bias, o.Out, o.Scratch)
+		}
+	case kindConv2DWinogradFilter:
+		if phase == 0 {
+			winogradSums(&p.gradient, tile, o)
+		} else {
+			winogradCombine(&p.gradient, tile, o)
 		}
 	case kindMaxPoolForward:
 		maxPoolForward(&p.pool, tile, o.A, o.Out)

@@ -98,7 +98,7 @@ func checkPool[T Float](t *testing.T, p Pool2D) {
 }
 
 func TestPool2D(t *testing.T) {
-	onBothPaths(t, func(t *testing.T) {
+	onEachInstructionSet(t, func(t *testing.T) {
 		for _, p := range []Pool2D{
 			{B: 1, C: 1, H: 1, W: 1, R: 1, S: 1, StrideH: 1, StrideW: 1},
 			{B: 3, C: 31, H: 28, W: 28, R: 2, S: 2, StrideH: 2, StrideW: 2},
@@ -123,7 +123,7 @@ func TestPool2D(t *testing.T) {
 // Ties go to the first of the equal elements, and a NaN is not lost, wherever
 // in the window it is.
 func TestMaxPoolTiesAndNaN(t *testing.T) {
-	onBothPaths(t, func(t *testing.T) {
+	onEachInstructionSet(t, func(t *testing.T) {
 		for _, p := range []Pool2D{
 			{B: 1, C: 1, H: 2, W: 40, R: 2, S: 2, StrideH: 2, StrideW: 2},
 			{B: 1, C: 1, H: 3, W: 20, R: 3, S: 2, StrideH: 2, StrideW: 2},

@@ -2,8 +2,8 @@
 
 package kernel
 
-// useAVX2 is never set in a build without assembly.
-var useAVX2 = false
+// available is what a build without assembly has.
+func available() instructions { return portableGo }
 
 func multiplyFast[T Float](rows, depth int, a left[T], b, c []T, stride int, bias []T, f flags) bool {
 	return false

@@ -158,7 +158,7 @@ func updateOperands[T Float](r *rand.Rand, slices, n int) (all, x [][]T) {
 }
 
 func TestUpdates(t *testing.T) {
-	onBothPaths(t, func(t *testing.T) {
+	onEachInstructionSet(t, func(t *testing.T) {
 		checkUpdates[float64](t, 1e-13)
 		checkUpdates[float32](t, 4e-6)
 		checkUpdates[named](t, 4e-6)
@@ -209,31 +209,29 @@ func checkUpdates[T Float](t *testing.T, tolerance float64) {
 
 // The assembly's bits are portable Go's.
 func TestUpdateBits(t *testing.T) {
-	if !useAVX2 {
-		t.Skip("this build or processor has no assembly")
-	}
-	defer func() { useAVX2 = true }()
-	for _, u := range updates {
-		const n = 4096 + 7
-		var got [2][][]float32
-		var statistics [2]float64
-		for path := range got {
-			useAVX2 = path == 0
+	const n = 4096 + 7
+	want, statistics := make(map[rule][][]float32), make(map[rule]float64)
+	onEachInstructionSet(t, func(t *testing.T) {
+		for _, u := range updates {
 			r := rand.New(rand.NewPCG(7, uint64(u.rule)))
-			_, got[path] = updateOperands[float32](r, u.slices, n)
-			statistics[path] = update(u.rule, got[path], normals[float32](r, n))
-		}
-		if statistics[0] != statistics[1] {
-			t.Errorf("rule %d: statistic %g, in portable Go %g", u.rule, statistics[0], statistics[1])
-		}
-		for s := range got[0] {
-			for i, v := range got[0][s] {
-				if math.Float32bits(v) != math.Float32bits(got[1][s][i]) {
-					t.Fatalf("rule %d: element %d of slice %d is %g, in portable Go %g", u.rule, i, s, v, got[1][s][i])
+			_, got := updateOperands[float32](r, u.slices, n)
+			statistic := update(u.rule, got, normals[float32](r, n))
+			if inUse == portableGo {
+				want[u.rule], statistics[u.rule] = got, statistic
+				continue
+			}
+			if statistic != statistics[u.rule] {
+				t.Errorf("rule %d: statistic %g, in portable Go %g", u.rule, statistic, statistics[u.rule])
+			}
+			for s := range got {
+				for i, v := range got[s] {
+					if math.Float32bits(v) != math.Float32bits(want[u.rule][s][i]) {
+						t.Fatalf("rule %d: element %d of slice %d is %g, in portable Go %g", u.rule, i, s, v, want[u.rule][s][i])
+					}
 				}
 			}
 		}
-	}
+	})
 }
 
 func TestUpdatesDoNotAllocate(t *testing.T) {

@@ -140,9 +140,10 @@ func (p *pixelPanel) fill(pixels []int32) {
 	}
 }
 
-// paddedSize is the number of elements of a tile's padded copy.
+// paddedSize is the number of elements of a tile's padded copy and its slack, in whole rows of a panel: the panels
+// behind it then begin with a cache line, if it does.
 func (w *window) paddedSize() int {
-	return w.images*w.channels*w.paddedH*w.paddedW + slack
+	return ceilDiv(w.images*w.channels*w.paddedH*w.paddedW+slack, panelColumns) * panelColumns
 }
 
 // pad copies the channels [c0, c1) of the given images, as far as output rows

@@ -7,7 +7,7 @@
 //
 // Policy: the same address gives the same bits on every machine. Words are integer arithmetic; uniforms and normals are a
 // fixed sequence of IEEE float32 operations (add, subtract, multiply, square root, each rounded to nearest, none fused), without
-// the mathematical library of any platform. Scalar Go, the AVX2 assembly and a CUDA kernel that follows the layout of
+// the mathematical library of any platform. Scalar Go, the AVX2 and AVX-512 assembly and a CUDA kernel that follows the layout of
 // Address.Counter and the operations of boxMuller with __fadd_rn, __fmul_rn and __fsqrt_rn agree in every bit.
 //
 // Philox: Salmon, Moraes, Dror, Shaw, Parallel random numbers: as easy as 1, 2, 3 (SC 2011).

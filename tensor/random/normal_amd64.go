@@ -5,6 +5,7 @@ package random
 import "golang.org/x/sys/cpu"
 
 //go:generate go run -C generate main.go -out ../normal_avx2_amd64.s -stubs ../normal_avx2_amd64.go -pkg random
+//go:generate go run -C generate main.go -avx512 -out ../normal_avx512_amd64.s -stubs ../normal_avx512_amd64.go -pkg random
 
 const (
 	// normalGroup is the number of numbers that the assembly counts by; it divides BlockSize.
@@ -13,8 +14,11 @@ const (
 	longestCall = 4096
 )
 
-// hasAVX2 is a variable for the tests, which run both ways.
-var hasAVX2 = cpu.X86.HasAVX2
+// hasAVX2 and hasAVX512 are variables for the tests, which run all ways.
+var (
+	hasAVX2   = cpu.X86.HasAVX2
+	hasAVX512 = hasAVX2 && cpu.X86.HasAVX512 && cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ
+)
 
 // fillNormals fills dst with the normals of quads quad, quad+1, ... of the address; len(dst) is a multiple of normalGroup.
 func fillNormals(dst []float32, quad uint32, a Address) {
@@ -25,7 +29,11 @@ func fillNormals(dst []float32, quad uint32, a Address) {
 	k, c := a.Key(), a.Counter(quad)
 	for len(dst) > 0 {
 		n := min(len(dst), longestCall)
-		normalGroupsAVX2(&dst[0], n/normalGroup, k[0], k[1], c[0], c[1], c[2], c[3])
+		if hasAVX512 {
+			normalGroupsAVX512(&dst[0], n/normalGroup, k[0], k[1], c[0], c[1], c[2], c[3])
+		} else {
+			normalGroupsAVX2(&dst[0], n/normalGroup, k[0], k[1], c[0], c[1], c[2], c[3])
+		}
 		dst, c[0] = dst[n:], c[0]+uint32(n/4)
 	}
 }
@@ -39,7 +47,11 @@ func fillUniforms(dst []float32, quad uint32, a Address) {
 	k, c := a.Key(), a.Counter(quad)
 	for len(dst) > 0 {
 		n := min(len(dst), longestCall)
-		uniformGroupsAVX2(&dst[0], n/normalGroup, k[0], k[1], c[0], c[1], c[2], c[3])
+		if hasAVX512 {
+			uniformGroupsAVX512(&dst[0], n/normalGroup, k[0], k[1], c[0], c[1], c[2], c[3])
+		} else {
+			uniformGroupsAVX2(&dst[0], n/normalGroup, k[0], k[1], c[0], c[1], c[2], c[3])
+		}
 		dst, c[0] = dst[n:], c[0]+uint32(n/4)
 	}
 }

@@ -9,9 +9,20 @@ import (
 
 // TestAssemblyMatchesPortable compares every bit, over addresses that differ in every word and counters that wrap.
 func TestAssemblyMatchesPortable(t *testing.T) {
-	if !hasAVX2 {
-		t.Skip("this processor has no AVX2")
+	had2, had512 := hasAVX2, hasAVX512
+	t.Cleanup(func() { hasAVX512 = had512 })
+	for name, has := range map[string]bool{"AVX2": had2, "AVX-512": had512} {
+		t.Run(name, func(t *testing.T) {
+			if !has {
+				t.Skipf("this processor or environment has no %s", name)
+			}
+			hasAVX512 = name == "AVX-512"
+			compareWithPortable(t)
+		})
 	}
+}
+
+func compareWithPortable(t *testing.T) {
 	words := func(i uint32) [4]uint32 { return Philox4x32([4]uint32{i}, [2]uint32{11, 12}) }
 	blocks := 1 << 14
 	if testing.Short() {
@@ -29,13 +40,20 @@ func TestAssemblyMatchesPortable(t *testing.T) {
 		if i%16 == 0 {
 			quad = -(i / 16) % 64
 		}
-		var got, want [BlockSize]float32
-		fillNormals(got[:], quad, a)
-		normalsPortable(want[:], quad, a)
-		for j := range got {
-			if math.Float32bits(got[j]) != math.Float32bits(want[j]) {
-				t.Fatalf("address %+v, quad %d, element %d: assembly %v, Go %v", a, quad, j, got[j], want[j])
-			}
+		n := BlockSize - int(i%8)*normalGroup
+		compareFill(t, fillNormals, normalsPortable, n, quad, a)
+		compareFill(t, fillUniforms, uniformsPortable, n, quad, a)
+	}
+}
+
+func compareFill(t *testing.T, fast, portable func(dst []float32, quad uint32, a Address), n int, quad uint32, a Address) {
+	t.Helper()
+	var got, want [BlockSize]float32
+	fast(got[:n], quad, a)
+	portable(want[:n], quad, a)
+	for j := range got {
+		if math.Float32bits(got[j]) != math.Float32bits(want[j]) {
+			t.Fatalf("address %+v, quad %d, element %d of %d: assembly %v, Go %v", a, quad, j, n, got[j], want[j])
 		}
 	}
 }

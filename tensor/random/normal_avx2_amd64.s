@@ -76,7 +76,7 @@ TEXT ·normalGroupsAVX2(SB), NOSPLIT, $640-40
 	VMOVDQU Y0, 544(SP)
 	VMOVDQU Y1, 576(SP)
 
-	// The quads of a set lie in the order 0, 2, 1, 3: unpacking then writes them in the order 0, 1, 2, 3.
+	// The quads of a set lie in such an order that unpacking writes them in the order 0, 1, 2 and so on.
 	MOVL         c0+24(FP), DX
 	VMOVD        DX, X0
 	VPBROADCASTD X0, Y0
@@ -344,7 +344,7 @@ words:
 	VPBLENDD $0xaa, Y1, Y13, Y13
 	VMOVDQU  Y9, 128(DX)
 	VMOVDQU  Y13, 160(DX)
-	ADDQ     $0xc0, DX
+	ADDQ     $0x000000c0, DX
 	SUBQ     $0x03, BX
 	JGE      words
 
@@ -453,7 +453,7 @@ words_one:
 	VPBLENDD $0xaa, Y2, Y5, Y5
 	VMOVDQU  Y3, (DX)
 	VMOVDQU  Y5, 32(DX)
-	ADDQ     $0x40, DX
+	ADDQ     $0x00000040, DX
 	DECQ     BX
 	JNZ      words_one
 
@@ -699,7 +699,7 @@ normals:
 	VUNPCKHPS Y2, Y9, Y9
 	VMOVUPS   Y0, 128(AX)
 	VMOVUPS   Y9, 160(AX)
-	ADDQ      $0xc0, AX
+	ADDQ      $0x000000c0, AX
 	SUBQ      $0x03, BX
 	JGE       normals
 
@@ -790,7 +790,7 @@ normals_one:
 	VUNPCKHPS Y4, Y3, Y3
 	VMOVUPS   Y0, (AX)
 	VMOVUPS   Y3, 32(AX)
-	ADDQ      $0x40, AX
+	ADDQ      $0x00000040, AX
 	DECQ      BX
 	JNZ       normals_one
 
@@ -1226,7 +1226,7 @@ TEXT ·uniformGroupsAVX2(SB), NOSPLIT, $640-40
 	VMOVDQU Y0, 544(SP)
 	VMOVDQU Y1, 576(SP)
 
-	// The quads of a set lie in the order 0, 2, 1, 3: unpacking then writes them in the order 0, 1, 2, 3.
+	// The quads of a set lie in such an order that unpacking writes them in the order 0, 1, 2 and so on.
 	MOVL         c0+24(FP), DX
 	VMOVD        DX, X0
 	VPBROADCASTD X0, Y0
@@ -1494,7 +1494,7 @@ words:
 	VPBLENDD $0xaa, Y1, Y13, Y13
 	VMOVDQU  Y9, 128(DX)
 	VMOVDQU  Y13, 160(DX)
-	ADDQ     $0xc0, DX
+	ADDQ     $0x000000c0, DX
 	SUBQ     $0x03, BX
 	JGE      words
 
@@ -1603,7 +1603,7 @@ words_one:
 	VPBLENDD $0xaa, Y2, Y5, Y5
 	VMOVDQU  Y3, (DX)
 	VMOVDQU  Y5, 32(DX)
-	ADDQ     $0x40, DX
+	ADDQ     $0x00000040, DX
 	DECQ     BX
 	JNZ      words_one
 
@@ -1655,7 +1655,7 @@ uniforms:
 	VMULPS     uniformScale_33800000<>+0(SB), Y0, Y0
 	VMOVUPS    Y2, 128(AX)
 	VMOVUPS    Y0, 160(AX)
-	ADDQ       $0xc0, AX
+	ADDQ       $0x000000c0, AX
 	SUBQ       $0x03, BX
 	JGE        uniforms
 
@@ -1678,7 +1678,7 @@ uniforms_one:
 	VMULPS     uniformScale_33800000<>+0(SB), Y0, Y0
 	VMOVUPS    Y2, (AX)
 	VMOVUPS    Y0, 32(AX)
-	ADDQ       $0x40, AX
+	ADDQ       $0x00000040, AX
 	DECQ       BX
 	JNZ        uniforms_one
 

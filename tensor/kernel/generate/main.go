@@ -1,14 +1,23 @@
-// Command generate writes the AVX2 and FMA assembly of package kernel and its
-// Go stubs. It is a module of its own, so that avo is no dependency of Pollen.
+// Command generate writes the assembly of package kernel and its Go stubs: AVX2
+// and FMA, or, when asked, AVX-512. It is a module of its own, so that avo is no
+// dependency of Pollen.
 package main
 
 import (
+	"flag"
+
 	"github.com/mmcloughlin/avo/build"
 
 	"github.com/pollen-ml/pollen/tensor/kernel/generate/assembly"
 )
 
 func main() {
-	assembly.All()
+	avx512 := flag.Bool("avx512", false, "write the AVX-512 functions instead of the AVX2 ones")
+	flag.Parse()
+	if *avx512 {
+		assembly.AVX512()
+	} else {
+		assembly.AVX2()
+	}
 	build.Generate()
 }

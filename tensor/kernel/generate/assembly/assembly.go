@@ -1,40 +1,43 @@
-// Package assembly describes the AVX2 and FMA functions of package kernel.
+// Package assembly describes the AVX2 and AVX-512 functions of package kernel.
 package assembly
 
 import . "github.com/mmcloughlin/avo/build"
 
 // Sizes of package kernel's packed panels, in float32.
 const (
-	panelRows    = 6
 	panelColumns = 16
 	vector       = 8
 	bytes        = 4
 )
 
-// All describes every function, in the order of the generated file.
-func All() {
+// AVX2 describes every function in AVX2 and FMA, in the order of the generated file.
+func AVX2() {
 	ConstraintExpr("!purego")
-	for rows := 1; rows <= panelRows; rows++ {
-		multiply(rows)
-	}
-	for rows := 1; rows <= panelRows; rows++ {
-		multiplyTable(rows)
-	}
-	for rows := 1; rows <= panelRows; rows++ {
-		multiplyWindows(rows)
-	}
-	for rows := 1; rows <= panelRows; rows++ {
-		scatter(rows)
-	}
-	accumulateLines()
-	windowRuns()
-	windowGather()
+	all(avx2)
 	transpose()
 	maxPlanes()
 	maxPlanesBackward()
-	expm1()
-	elementwise(avx2)
-	updates(avx2)
-	wide(avx2)
-	peak(avx2)
+}
+
+// AVX512 describes those that gain by AVX-512 F, BW, DQ and VL.
+func AVX512() {
+	ConstraintExpr("!purego")
+	all(avx512)
+	maxPlanes512()
+	maxPlanesBackward512()
+}
+
+func all(t target) {
+	multiply(t)
+	multiplyTable(t)
+	multiplyWindows(t)
+	scatter(t)
+	accumulateLines(t)
+	windowRuns(t)
+	windowGather(t)
+	expm1(t)
+	elementwise(t)
+	updates(t)
+	wide(t)
+	peak(t)
 }

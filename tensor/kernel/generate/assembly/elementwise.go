@@ -16,24 +16,15 @@ func elementwise(t target) {
 	}
 	passOf(t, "raise", 2, 1, false, func(p *pass) {
 		// The maximum of a NaN and the bound is the operand written first: NaN stays.
-		bound, v := p.new(), p.load(1)
-		VMOVUPS(p.coefficients[0], bound)
+		v, bound := p.load(1), p.inRegister(p.coefficients[0])
 		VMAXPS(v, bound, v)
 		p.store(v, 0)
 	})
 	passOf(t, "passAbove", 3, 1, false, func(p *pass) {
-		above := p.new()
-		VMOVUPS(p.coefficients[0], above)
-		VCMPPS(Imm(1), p.place(2), above, above) // bound < y
-		VANDPS(p.place(1), above, above)
-		p.store(above, 0)
+		p.store(p.where(less, p.inRegister(p.coefficients[0]), p.place(2), p.place(1)), 0)
 	})
 	passOf(t, "keep", 3, 2, false, func(p *pass) {
-		above := p.new()
-		VMOVUPS(p.coefficients[1], above)
-		VCMPPS(Imm(1), p.place(2), above, above)
-		VANDPS(p.multiply(p.load(1), p.coefficients[0]), above, above)
-		p.store(above, 0)
+		p.store(p.where(less, p.inRegister(p.coefficients[1]), p.place(2), p.multiply(p.load(1), p.coefficients[0])), 0)
 	})
 	passOf(t, "sum", 1, 0, true, func(p *pass) { VADDPS(p.place(0), p.sums[p.part], p.sums[p.part]) })
 	sumRows(t)
@@ -50,9 +41,7 @@ func sumRows(t target) {
 	Label("columns")
 	var sums []VecVirtual
 	for range passLanes / t.lanes {
-		v := t.new()
-		VXORPS(v, v, v)
-		sums = append(sums, v)
+		sums = append(sums, t.zero())
 	}
 	at, rows := GP64(), Load(Param("rows"), GP64())
 	MOVQ(x, at)

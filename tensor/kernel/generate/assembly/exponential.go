@@ -1,6 +1,7 @@
 package assembly
 
 import (
+	"fmt"
 	"math"
 
 	. "github.com/mmcloughlin/avo/build"
@@ -9,13 +10,14 @@ import (
 )
 
 // expm1 writes e^x - 1. The operations are those of expm1 in package kernel, some of them fused.
-func expm1() {
-	TEXT("expm1AVX2", NOSPLIT, "func(y, x *float32, n int)")
+func expm1(t target) {
+	name := "expm1" + t.suffix
+	TEXT(name, NOSPLIT, "func(y, x *float32, n int)")
 	Pragma("noescape")
-	Doc("expm1AVX2 is expm1 for n elements, a multiple of eight that is not 0. y may be x.")
+	Doc(fmt.Sprintf("%s is expm1 for n elements, a multiple of %d that is not 0. y may be x.", name, t.lanes))
 	y, x, n := Load(Param("y"), GP64()), Load(Param("x"), GP64()), Load(Param("n"), GP64())
 	constant := func(name string, value float32) VecVirtual {
-		v := YMM()
+		v := t.new()
 		VBROADCASTSS(float32Data(name, value), v)
 		return v
 	}
@@ -23,10 +25,10 @@ func expm1() {
 	log2e, round := constant("expm1Log2e", math.Log2E), constant("expm1Round", 0x1.8p23)
 	ln2High, ln2Low := constant("expm1Ln2High", 0.693359375), constant("expm1Ln2Low", math.Ln2-0.693359375)
 	half := constant("expm1Half", 0.5)
-	exponent := YMM()
+	exponent := t.new()
 	VPBROADCASTD(int32Data("expm1Exponent", 126), exponent)
 	Label("loop")
-	v, whole, power, r, q := YMM(), YMM(), YMM(), YMM(), YMM()
+	v, whole, power, r, q := t.new(), t.new(), t.new(), t.new(), t.new()
 	VMOVUPS(Mem{Base: x}, v)
 	VMINPS(v, highest, v) // v where it is NaN
 	VMAXPS(v, lowest, v)
@@ -40,7 +42,7 @@ func expm1() {
 	VFNMADD231PS(ln2Low, whole, r)
 	VBROADCASTSS(float32Data("expm1Term7", 1.0/5040), q)
 	for i, term := range []float32{1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 1.0 / 2} {
-		c := YMM()
+		c := t.new()
 		VBROADCASTSS(float32Data("expm1Term"+string(rune('6'-i)), term), c)
 		VFMADD213PS(c, r, q)
 	}
@@ -50,9 +52,9 @@ func expm1() {
 	VFMADD213PS(whole, power, q)
 	VADDPS(q, q, q)
 	VMOVUPS(q, Mem{Base: y})
-	ADDQ(Imm(vector*bytes), x)
-	ADDQ(Imm(vector*bytes), y)
-	SUBQ(Imm(vector), n)
+	ADDQ(Imm(uint64(t.lanes*bytes)), x)
+	ADDQ(Imm(uint64(t.lanes*bytes)), y)
+	SUBQ(Imm(uint64(t.lanes)), n)
 	JNE(LabelRef("loop"))
 	VZEROUPPER()
 	RET()

@@ -9,12 +9,14 @@ import (
 // lineTaps is the columns of a filter that accumulateLines treats.
 const lineTaps = 5
 
-// accumulateLines writes the sums of products of two channels' lines with lines of x moved by each tap.
-func accumulateLines() {
-	TEXT("accumulateLinesAVX2", NOSPLIT, "func(dout *float32, second, image int, x *float32, offsets *int32, count, images, rows, line, xRow, xImage int,"+
+// accumulateLines writes the sums of products of two channels' lines with lines of x moved by each tap. Eight pixels of both channels are one
+// vector of AVX-512, two of AVX2; the order of the sums is the same.
+func accumulateLines(t target) {
+	name := "accumulateLines" + t.suffix
+	TEXT(name, NOSPLIT, "func(dout *float32, second, image int, x *float32, offsets *int32, count, images, rows, line, xRow, xImage int,"+
 		" first, other *float32, add bool)")
 	Pragma("noescape")
-	Doc("accumulateLinesAVX2 is accumulateLines.")
+	Doc(name + " is accumulateLines.")
 	offsets, count := Load(Param("offsets"), GP64()), Load(Param("count"), GP64())
 	second := loadBytes("second")
 	first, other := Load(Param("first"), GP64()), Load(Param("other"), GP64())
@@ -24,13 +26,7 @@ func accumulateLines() {
 	MOVLQSX(Mem{Base: offsets}, offset)
 	LEAQ(Mem{Base: x, Index: offset, Scale: bytes}, x)
 	ADDQ(Imm(bytes), offsets)
-	var sums [2][lineTaps]VecVirtual
-	for half := range sums {
-		for t := range sums[half] {
-			sums[half][t] = YMM()
-			VXORPS(sums[half][t], sums[half][t], sums[half][t])
-		}
-	}
+	s := newSums(t, lineTaps)
 	dout, images := Load(Param("dout"), GP64()), Load(Param("images"), GP64())
 	Label("image")
 	rows, at, row := Load(Param("rows"), GP64()), GP64(), GP64()
@@ -40,14 +36,17 @@ func accumulateLines() {
 	line, from := Load(Param("line"), GP64()), GP64()
 	MOVQ(row, from)
 	Label("vector")
-	a, b := YMM(), YMM()
-	VMOVUPS(Mem{Base: at}, a)
-	VMOVUPS(Mem{Base: at, Index: second, Scale: 1}, b)
-	for t := range lineTaps {
-		v := YMM()
-		VMOVUPS(Mem{Base: from, Disp: t * bytes}, v)
-		VFMADD231PS(v, a, sums[0][t])
-		VFMADD231PS(v, b, sums[1][t])
+	pair := s.loadHalves([2]Mem{{Base: at}, {Base: at, Index: second, Scale: 1}})
+	for tap, sums := range s.rows {
+		v, moved := t.new(), Mem{Base: from, Disp: tap * bytes}
+		if t.lanes == panelColumns {
+			VBROADCASTF32X8(moved, v)
+		} else {
+			VMOVUPS(moved, v)
+		}
+		for h, sum := range sums {
+			VFMADD231PS(v, pair[h], sum)
+		}
 	}
 	ADDQ(Imm(vector*bytes), at)
 	ADDQ(Imm(vector*bytes), from)
@@ -64,21 +63,24 @@ func accumulateLines() {
 	DECQ(images)
 	JNZ(LabelRef("image"))
 
-	for half, to := range []Register{first, other} {
-		for t := range lineTaps {
-			horizontal(sums[half][t])
+	var totals [2][lineTaps]Register
+	for tap, sums := range s.rows {
+		for half, v := range s.halves(sums) {
+			horizontal(v)
+			totals[half][tap] = v.AsX()
 		}
+	}
+	for half, to := range []Register{first, other} {
 		add := Load(Param("add"), GP8())
 		TESTB(add, add)
 		label := []string{"first", "other"}[half]
 		JZ(LabelRef(label))
-		for t := range lineTaps {
-			v := sums[half][t].AsX()
-			VADDSS(Mem{Base: to, Disp: t * bytes}, v, v)
+		for tap, v := range totals[half] {
+			VADDSS(Mem{Base: to, Disp: tap * bytes}, v, v)
 		}
 		Label(label)
-		for t := range lineTaps {
-			VMOVSS(sums[half][t].AsX(), Mem{Base: to, Disp: t * bytes})
+		for tap, v := range totals[half] {
+			VMOVSS(v, Mem{Base: to, Disp: tap * bytes})
 		}
 		ADDQ(Imm(lineTaps*bytes), to)
 	}
@@ -88,7 +90,7 @@ func accumulateLines() {
 	RET()
 }
 
-// horizontal leaves the sum of a vector in its lowest element.
+// horizontal leaves the sum of a vector of eight in its lowest element.
 func horizontal(v VecVirtual) {
 	high := YMM()
 	VEXTRACTF128(Imm(1), v, high.AsX())

@@ -7,8 +7,51 @@ import (
 )
 
 // windowRuns packs a panel of patches in which each half is two runs: two loads
-// and a blend for each vector.
-func windowRuns() {
+// and a blend for each vector of eight, or four masked loads for all sixteen.
+func windowRuns(t target) {
+	name := "windowRuns" + t.suffix
+	TEXT(name, NOSPLIT, "func(panel, padded *float32, halves *[6]int32, taps *int32, depth int)")
+	Pragma("noescape")
+	Doc(name + " is packWindow for a panel of runs.")
+	panel := Load(Param("panel"), GP64())
+	padded := Load(Param("padded"), GP64())
+	halves := Load(Param("halves"), GP64())
+	var runs [2][2]Mem // of the halves
+	for h := range runs {
+		for i := range runs[h] {
+			pointer := GP64()
+			MOVLQSX(Mem{Base: halves, Disp: (3*h + i) * bytes}, pointer)
+			LEAQ(Mem{Base: padded, Index: pointer, Scale: bytes}, pointer)
+			runs[h][i] = Mem{Base: pointer, Scale: bytes}
+		}
+	}
+	var load func(h int, tap GPVirtual) VecVirtual // the vectors of a row
+	if t.lanes == panelColumns {
+		load = masked(halves, runs)
+	} else {
+		load = blended(halves, runs)
+	}
+	taps := Load(Param("taps"), GP64())
+	depth := Load(Param("depth"), GP64())
+	step := func(n int) {
+		tap := GP64()
+		MOVLQSX(Mem{Base: taps, Disp: n * bytes}, tap)
+		for h := range panelColumns / t.lanes {
+			VMOVUPS(load(h, tap), Mem{Base: panel, Disp: (n*panelColumns + h*t.lanes) * bytes})
+		}
+	}
+	inPairs(0, depth, func() {
+		step(0)
+		step(1)
+		ADDQ(Imm(2*bytes), taps)
+		ADDQ(Imm(2*panelColumns*bytes), panel)
+	}, func() { step(0) })
+	VZEROUPPER()
+	RET()
+}
+
+// blended loads a half from its two runs.
+func blended(halves Register, runs [2][2]Mem) func(h int, tap GPVirtual) VecVirtual {
 	masks := GLOBL("splitMasks", RODATA|NOPTR)
 	for i := range 2 * vector {
 		value := uint32(0)
@@ -17,22 +60,11 @@ func windowRuns() {
 		}
 		DATA(i*bytes, U32(value))
 	}
-	TEXT("windowRuns", NOSPLIT, "func(panel, padded *float32, halves *[6]int32, taps *int32, depth int)")
-	Pragma("noescape")
-	Doc("windowRuns is packWindow for a panel of runs.")
-	panel := Load(Param("panel"), GP64())
-	padded := Load(Param("padded"), GP64())
-	halves := Load(Param("halves"), GP64())
-	var first, second [2]GPVirtual
-	var mask [2]VecVirtual
 	table := GP64()
 	LEAQ(masks, table)
-	for h := range 2 {
-		first[h], second[h], mask[h] = GP64(), GP64(), YMM()
-		for i, pointer := range []GPVirtual{first[h], second[h]} {
-			MOVLQSX(Mem{Base: halves, Disp: (3*h + i) * bytes}, pointer)
-			LEAQ(Mem{Base: padded, Index: pointer, Scale: bytes}, pointer)
-		}
+	var mask [2]VecVirtual
+	for h := range mask {
+		mask[h] = YMM()
 		split, at := GP64(), GP64()
 		MOVLQSX(Mem{Base: halves, Disp: (3*h + 2) * bytes}, split)
 		SHLQ(Imm(2), split)
@@ -40,48 +72,55 @@ func windowRuns() {
 		SUBQ(split, at)
 		VMOVUPS(Mem{Base: at, Disp: vector * bytes}, mask[h])
 	}
-	taps := Load(Param("taps"), GP64())
-	depth := Load(Param("depth"), GP64())
+	return func(h int, tap GPVirtual) VecVirtual {
+		v := YMM()
+		VMOVUPS(runs[h][1].Idx(tap, bytes), v)
+		VBLENDVPS(mask[h], runs[h][0].Idx(tap, bytes), v, v)
+		return v
+	}
+}
 
-	step := func(n int) {
-		tap := GP64()
-		MOVLQSX(Mem{Base: taps, Disp: n * bytes}, tap)
-		for h := range 2 {
-			v := YMM()
-			VMOVUPS(Mem{Base: second[h], Index: tap, Scale: bytes}, v)
-			VBLENDVPS(mask[h], Mem{Base: first[h], Index: tap, Scale: bytes}, v, v)
-			VMOVUPS(v, Mem{Base: panel, Disp: (n*panelColumns + h*vector) * bytes})
+// masked loads a row from the two runs of both halves, each where it lies.
+func masked(halves Register, runs [2][2]Mem) func(_ int, tap GPVirtual) VecVirtual {
+	var masks [2][2]Register
+	for h := range masks {
+		split, one, first, second := GP64(), GP64(), GP64(), GP64()
+		MOVLQSX(Mem{Base: halves, Disp: (3*h + 2) * bytes}, split)
+		MOVQ(U32(1), one)
+		SHLXQ(split, one, first)
+		DECQ(first)
+		MOVQ(first, second)
+		XORQ(U32(1<<vector-1), second)
+		for i, bits := range []GPVirtual{first, second} {
+			SHLQ(Imm(uint64(h*vector)), bits)
+			masks[h][i] = K()
+			KMOVW(bits.As32(), masks[h][i])
 		}
 	}
-	Label("pairs")
-	SUBQ(Imm(2), depth)
-	JL(LabelRef("last"))
-	step(0)
-	step(1)
-	ADDQ(Imm(2*bytes), taps)
-	ADDQ(Imm(2*panelColumns*bytes), panel)
-	JMP(LabelRef("pairs"))
-	Label("last")
-	ADDQ(Imm(2), depth)
-	JZ(LabelRef("end"))
-	step(0)
-	Label("end")
-	VZEROUPPER()
-	RET()
+	return func(_ int, tap GPVirtual) VecVirtual {
+		v := ZMM()
+		VMOVUPS_Z(runs[0][0].Idx(tap, bytes), masks[0][0], v)
+		VMOVUPS(runs[0][1].Idx(tap, bytes), masks[0][1], v)
+		for i := range 2 {
+			VMOVUPS(runs[1][i].Idx(tap, bytes).Offset(-vector*bytes), masks[1][i], v)
+		}
+		return v
+	}
 }
 
 // windowGather packs any panel of patches by gathering its elements.
-func windowGather() {
-	TEXT("windowGather", NOSPLIT, "func(panel, padded *float32, pixels *[16]int32, taps *int32, depth int)")
+func windowGather(t target) {
+	name := "windowGather" + t.suffix
+	TEXT(name, NOSPLIT, "func(panel, padded *float32, pixels *[16]int32, taps *int32, depth int)")
 	Pragma("noescape")
-	Doc("windowGather is packWindow for any panel.")
+	Doc(name + " is packWindow for any panel.")
 	panel := Load(Param("panel"), GP64())
 	padded := Load(Param("padded"), GP64())
 	pixels := Load(Param("pixels"), GP64())
-	var index [2]VecVirtual
+	index := make([]VecVirtual, panelColumns/t.lanes)
 	for h := range index {
-		index[h] = YMM()
-		VMOVDQU(Mem{Base: pixels, Disp: h * vector * bytes}, index[h])
+		index[h] = t.new()
+		VMOVUPS(Mem{Base: pixels, Disp: h * t.lanes * bytes}, index[h])
 	}
 	taps := Load(Param("taps"), GP64())
 	depth := Load(Param("depth"), GP64())
@@ -92,11 +131,18 @@ func windowGather() {
 	MOVLQSX(Mem{Base: taps}, base)
 	LEAQ(Mem{Base: padded, Index: base, Scale: bytes}, base)
 	for h := range index {
-		mask, v := YMM(), YMM()
-		VPCMPEQD(mask, mask, mask)
-		VXORPS(v, v, v)
-		VGATHERDPS(mask, Mem{Base: base, Index: index[h], Scale: bytes}, v)
-		VMOVUPS(v, Mem{Base: panel, Disp: h * vector * bytes})
+		v := t.zero()
+		from := Mem{Base: base, Index: index[h], Scale: bytes}
+		if t.lanes == panelColumns {
+			mask := K()
+			KXNORW(mask, mask, mask)
+			VGATHERDPS(from, mask, v)
+		} else {
+			mask := YMM()
+			VPCMPEQD(mask, mask, mask)
+			VGATHERDPS(mask, from, v)
+		}
+		VMOVUPS(v, Mem{Base: panel, Disp: h * t.lanes * bytes})
 	}
 	ADDQ(Imm(bytes), taps)
 	ADDQ(Imm(panelColumns*bytes), panel)

@@ -22,28 +22,42 @@ type pass struct {
 	slices       []GPVirtual
 	at           GPVirtual // bytes from the slices' beginnings
 	part         int       // of a row of passLanes elements
-	coefficients []Mem     // each in all lanes
+	elements     int       // of a part
+	coefficients []Op      // each in all lanes
 	sums         []VecVirtual
 }
 
+// format is that of a pass's coefficients and sums.
+type format struct {
+	bytes                 int
+	broadcast, move, zero func(ops ...Op)
+}
+
+var (
+	float32s = format{4, VBROADCASTSS, VMOVUPS, VXORPS}
+	float64s = format{8, VBROADCASTSD, VMOVUPD, VXORPD}
+)
+
 // passOf writes the function: body treats one vector.
 func passOf(t target, name string, slices, coefficients int, sums bool, body func(p *pass)) {
+	formattedPassOf(t, float32s, name, slices, coefficients, sums, body)
+}
+
+func formattedPassOf(t target, f format, name string, slices, coefficients int, sums bool, body func(p *pass)) {
 	name += t.suffix
 	TEXT(name, NOSPLIT, "func(p *byte)")
 	Pragma("noescape")
 	Doc(name + " is the function of that name in package kernel, for the pass at p.")
 	argument := Load(Param("p"), GP64())
-	p := &pass{target: t}
+	p := &pass{target: t, elements: t.lanes * bytes / f.bytes}
 	scalars := GP64()
 	if coefficients > 0 {
 		MOVQ(Mem{Base: argument, Disp: passCoefficients}, scalars)
 	}
 	for i := range coefficients {
 		v := t.new()
-		VBROADCASTSS(Mem{Base: scalars, Disp: i * bytes}, v)
-		m := AllocLocal(t.lanes * bytes)
-		VMOVUPS(v, m)
-		p.coefficients = append(p.coefficients, m)
+		f.broadcast(Mem{Base: scalars, Disp: i * f.bytes}, v)
+		p.keep(v, f)
 	}
 	for i := range slices {
 		pointer := GP64()
@@ -55,11 +69,11 @@ func passOf(t target, name string, slices, coefficients int, sums bool, body fun
 	SHLQ(Imm(2), end)
 	p.at = GP64()
 	XORQ(p.at, p.at)
-	parts := passLanes / t.lanes
+	parts := passLanes / p.elements
 	if sums {
 		for range parts {
 			v := t.new()
-			VXORPS(v, v, v)
+			f.zero(v, v, v)
 			p.sums = append(p.sums, v)
 		}
 	}
@@ -73,15 +87,36 @@ func passOf(t target, name string, slices, coefficients int, sums bool, body fun
 	if sums {
 		MOVQ(Mem{Base: argument, Disp: passSums}, end)
 		for i, v := range p.sums {
-			VMOVUPS(v, Mem{Base: end, Disp: i * t.lanes * bytes})
+			f.move(v, Mem{Base: end, Disp: i * t.lanes * bytes})
 		}
 	}
 	VZEROUPPER()
 	RET()
 }
 
+// keep keeps a coefficient: on the stack where a pass has more of them than AVX2 has registers to spare.
+func (p *pass) keep(v VecVirtual, f format) {
+	if f.bytes != bytes || p.lanes > vector {
+		p.coefficients = append(p.coefficients, v)
+		return
+	}
+	m := AllocLocal(p.lanes * bytes)
+	VMOVUPS(v, m)
+	p.coefficients = append(p.coefficients, m)
+}
+
+// inRegister is a coefficient for an instruction that takes no memory there. It may not be changed.
+func (p *pass) inRegister(coefficient Op) VecVirtual {
+	if v, ok := coefficient.(VecVirtual); ok {
+		return v
+	}
+	v := p.new()
+	VMOVUPS(coefficient, v)
+	return v
+}
+
 func (p *pass) place(slice int) Mem {
-	return Mem{Base: p.slices[slice], Index: p.at, Scale: 1, Disp: p.part * p.lanes * bytes}
+	return Mem{Base: p.slices[slice], Index: p.at, Scale: 1, Disp: p.part * p.elements * bytes}
 }
 
 func (p *pass) load(slice int) VecVirtual {

@@ -17,11 +17,9 @@ func peak(t target) {
 	loops := Load(Param("loops"), GP64())
 	var sums [peakChains]VecVirtual
 	for i := range sums {
-		sums[i] = t.new()
-		VXORPS(sums[i], sums[i], sums[i])
+		sums[i] = t.zero()
 	}
-	factor := t.new()
-	VXORPS(factor, factor, factor)
+	factor := t.zero()
 	Label("loop")
 	for _, sum := range sums {
 		VFMADD231PS(factor, factor, sum)

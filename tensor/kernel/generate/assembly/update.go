@@ -22,13 +22,10 @@ func gradients(t target) {
 		p.gradient(theta, p.multiply(theta, p.coefficients[0]))
 	})
 	passOf(t, "laplaceGradient", 3, 2, true, func(p *pass) {
-		theta, sign, some := p.load(1), p.new(), p.new()
-		VXORPS(some, some, some)
-		VCMPPS(Imm(4), some, theta, some) // not equal
+		theta, sign := p.load(1), p.new()
 		VANDPS(p.coefficients[1], theta, sign)
 		VORPS(p.coefficients[0], sign, sign)
-		VANDPS(some, sign, sign)
-		p.gradient(theta, sign)
+		p.gradient(theta, p.where(notEqual, theta, p.zero(), sign))
 	})
 	passOf(t, "studentGradient", 3, 2, true, func(p *pass) {
 		theta := p.load(1)
@@ -77,22 +74,20 @@ func samplers(t target) {
 }
 
 // relax stores keep*old + scale*noise as the new velocity, and moves by half of the old and half of the new one.
-func (p *pass) relax(velocity, noise int, old VecVirtual, keep, scale, half Mem) {
+func (p *pass) relax(velocity, noise int, old VecVirtual, keep, scale, half Op) {
 	v := p.add(p.multiply(old, keep), p.multiply(p.load(noise), scale))
 	p.store(v, velocity)
 	p.store(p.add(p.multiply(p.add(old, v), half), p.place(0)), 0)
 }
 
 // averageSquare is keep*mean + (take*g)*g.
-func (p *pass) averageSquare(mean int, keep, take Mem, g VecVirtual) VecVirtual {
+func (p *pass) averageSquare(mean int, keep, take Op, g VecVirtual) VecVirtual {
 	return p.add(p.multiply(p.load(mean), keep), p.multiply(p.multiply(g, take), g))
 }
 
 // inverseRoot is one / (root(v) + floor).
-func (p *pass) inverseRoot(v VecVirtual, floor, one Mem) VecVirtual {
-	numerator := p.new()
-	VMOVUPS(one, numerator)
-	return p.divide(numerator, p.add(p.root(v), floor))
+func (p *pass) inverseRoot(v VecVirtual, floor, one Op) VecVirtual {
+	return p.divide(p.inRegister(one), p.add(p.root(v), floor))
 }
 
 // optimizers are passes over w, dw and the rule's states. Coefficient 0 is the decay of weights.
@@ -157,6 +152,6 @@ func (p *pass) decayed() (theta, g VecVirtual) {
 	return theta, g
 }
 
-func (p *pass) descend(theta, g VecVirtual, rate Mem) {
+func (p *pass) descend(theta, g VecVirtual, rate Op) {
 	p.store(p.subtract(theta, p.multiply(g, rate)), 0)
 }

@@ -10,17 +10,26 @@ import (
 )
 
 //go:generate go run -C generate main.go -out ../avx2_amd64.s -stubs ../avx2_stubs_amd64.go -pkg kernel
+//go:generate go run -C generate main.go -avx512 -out ../avx512_amd64.s -stubs ../avx512_stubs_amd64.go -pkg kernel
 
-// vector is the number of float32 in an AVX register.
+// available is the most that the processor has, the operating system keeps and the environment allows.
+func available() instructions {
+	switch x := cpu.X86; {
+	case !x.HasAVX2 || !x.HasFMA:
+		return portableGo
+	case !x.HasAVX512 || !x.HasAVX512F || !x.HasAVX512BW || !x.HasAVX512DQ || !x.HasAVX512VL:
+		return avx2
+	}
+	return avx512
+}
+
+// vector is the number of float32 in an AVX register, half of those in one of AVX-512.
 const vector = 8
-
-// useAVX2 selects the assembly. Tests clear it to reach the portable path.
-var useAVX2 = cpu.X86.HasAVX2 && cpu.X86.HasFMA
 
 // fast reports whether T takes the assembly: any float32, named or not.
 func fast[T Float]() bool {
 	var zero T
-	return useAVX2 && unsafe.Sizeof(zero) == 4
+	return inUse > portableGo && unsafe.Sizeof(zero) == 4
 }
 
 // first returns the address of the first of n elements; it panics when the
@@ -43,19 +52,10 @@ func multiplyFast[T Float](rows, depth int, a left[T], b, c []T, stride int, bia
 	pb := first(b, depth*panelColumns)
 	pc := first(c, (rows-1)*stride+panelColumns)
 	pv := first(bias, biases)
-	switch rows {
-	case 1:
-		multiply1(depth, pa, a.rowStride, a.depthStride, pb, pc, stride, pv, int(f))
-	case 2:
-		multiply2(depth, pa, a.rowStride, a.depthStride, pb, pc, stride, pv, int(f))
-	case 3:
-		multiply3(depth, pa, a.rowStride, a.depthStride, pb, pc, stride, pv, int(f))
-	case 4:
-		multiply4(depth, pa, a.rowStride, a.depthStride, pb, pc, stride, pv, int(f))
-	case 5:
-		multiply5(depth, pa, a.rowStride, a.depthStride, pb, pc, stride, pv, int(f))
-	default:
-		multiply6(depth, pa, a.rowStride, a.depthStride, pb, pc, stride, pv, int(f))
+	if inUse == avx512 {
+		multiplyTileAVX512(rows, depth, pa, a.rowStride, a.depthStride, pb, pc, stride, pv, int(f))
+	} else {
+		multiplyTileAVX2(rows, depth, pa, a.rowStride, a.depthStride, pb, pc, stride, pv, int(f))
 	}
 	return true
 }
@@ -74,19 +74,10 @@ func multiplyWindowsFast[T Float](rows int, a left[T], padded []T, places, taps 
 	px := first(padded, int(max(last[0], last[1]))+int(taps[depth-1])+vector)
 	py := first(y, int(max(last[2], last[3]))+(rows-1)*plane+vector)
 	pv, pp, pt := first(bias, biases), &places[0], &taps[0]
-	switch rows {
-	case 1:
-		multiplyWindows1(panels, depth, pa, a.rowStride, px, pp, pt, py, plane, pv, int(f))
-	case 2:
-		multiplyWindows2(panels, depth, pa, a.rowStride, px, pp, pt, py, plane, pv, int(f))
-	case 3:
-		multiplyWindows3(panels, depth, pa, a.rowStride, px, pp, pt, py, plane, pv, int(f))
-	case 4:
-		multiplyWindows4(panels, depth, pa, a.rowStride, px, pp, pt, py, plane, pv, int(f))
-	case 5:
-		multiplyWindows5(panels, depth, pa, a.rowStride, px, pp, pt, py, plane, pv, int(f))
-	default:
-		multiplyWindows6(panels, depth, pa, a.rowStride, px, pp, pt, py, plane, pv, int(f))
+	if inUse == avx512 {
+		multiplyWindowsAVX512(rows, panels, depth, pa, a.rowStride, px, pp, pt, py, plane, pv, int(f))
+	} else {
+		multiplyWindowsAVX2(rows, panels, depth, pa, a.rowStride, px, pp, pt, py, plane, pv, int(f))
 	}
 	return true
 }
@@ -100,19 +91,10 @@ func multiplyTableFast[T Float](data []T, rowOffsets, depthOffsets []int32, b, c
 	pb := first(b, depth*panelColumns)
 	pc := first(c, (rows-1)*stride+panelColumns)
 	pr, pk := &rowOffsets[0], &depthOffsets[0]
-	switch rows {
-	case 1:
-		multiplyTable1(depth, pd, pr, pk, pb, pc, stride, accumulate)
-	case 2:
-		multiplyTable2(depth, pd, pr, pk, pb, pc, stride, accumulate)
-	case 3:
-		multiplyTable3(depth, pd, pr, pk, pb, pc, stride, accumulate)
-	case 4:
-		multiplyTable4(depth, pd, pr, pk, pb, pc, stride, accumulate)
-	case 5:
-		multiplyTable5(depth, pd, pr, pk, pb, pc, stride, accumulate)
-	default:
-		multiplyTable6(depth, pd, pr, pk, pb, pc, stride, accumulate)
+	if inUse == avx512 {
+		multiplyTableAVX512(rows, depth, pd, pr, pk, pb, pc, stride, accumulate)
+	} else {
+		multiplyTableAVX2(rows, depth, pd, pr, pk, pb, pc, stride, accumulate)
 	}
 	return true
 }
@@ -150,10 +132,15 @@ func packWindowFast[T Float](panel, padded []T, p *pixelPanel, taps []int32) boo
 	depth := len(taps)
 	to := first(panel, depth*panelColumns)
 	from := first(padded, int(p.pixels[panelColumns-1])+int(taps[depth-1])+1)
-	if p.simple {
-		windowRuns(to, from, &p.runs, &taps[0], depth)
-	} else {
-		windowGather(to, from, &p.pixels, &taps[0], depth)
+	switch {
+	case inUse == avx512 && p.simple:
+		windowRunsAVX512(to, from, &p.runs, &taps[0], depth)
+	case inUse == avx512:
+		windowGatherAVX512(to, from, &p.pixels, &taps[0], depth)
+	case p.simple:
+		windowRunsAVX2(to, from, &p.runs, &taps[0], depth)
+	default:
+		windowGatherAVX2(to, from, &p.pixels, &taps[0], depth)
 	}
 	return true
 }
@@ -168,7 +155,12 @@ func maxPlanesFast[T Float](p *poolPlan, x, y []T, planes int) bool {
 		floor = 0
 	}
 	in, out := p.H*p.W, p.outH*p.outW
-	maxPlanesAVX2(first(x, planes*in), first(x[p.W:], planes*in-p.W), first(y, planes*out), &p.table[0], len(p.table)/4, planes, in, out, floor)
+	upper, lower, py := first(x, planes*in), first(x[p.W:], planes*in-p.W), first(y, planes*out)
+	if inUse == avx512 {
+		maxPlanesAVX512(upper, lower, py, &p.table[0], len(p.table)/4, planes, in, out, floor)
+	} else {
+		maxPlanesAVX2(upper, lower, py, &p.table[0], len(p.table)/4, planes, in, out, floor)
+	}
 	return true
 }
 
@@ -178,26 +170,40 @@ func maxPlaneBackwardFast[T Float](p *poolPlan, dx, x, gradient []T) bool {
 		return false
 	}
 	n := (2*p.outH-1)*p.W + 2*p.outW
-	maxPlanesBackwardAVX2(first(x, n), first(x[p.W:], n-p.W), first(dx, n), first(dx[p.W:], n-p.W), first(gradient, p.outH*p.outW),
-		&p.table[0], len(p.table)/4, 1, n, p.outH*p.outW)
+	upper, lower, dupper, dlower := first(x, n), first(x[p.W:], n-p.W), first(dx, n), first(dx[p.W:], n-p.W)
+	out := p.outH * p.outW
+	if inUse == avx512 {
+		maxPlanesBackwardAVX512(upper, lower, dupper, dlower, first(gradient, out), &p.table[0], len(p.table)/4, 1, n, out)
+	} else {
+		maxPlanesBackwardAVX2(upper, lower, dupper, dlower, first(gradient, out), &p.table[0], len(p.table)/4, 1, n, out)
+	}
 	return true
 }
 
 func expm1Fast(y, x []float32) bool {
-	if !useAVX2 {
+	if !fast[float32]() {
 		return false
 	}
-	whole := len(x) &^ (vector - 1)
+	whole := len(x) &^ (2*vector - 1)
 	if whole > 0 {
-		expm1AVX2(first(y, whole), first(x, whole), whole)
+		expm1Whole(first(y, whole), first(x, whole), whole)
 	}
 	if whole < len(x) {
-		var rest [vector]float32
+		var rest [2 * vector]float32
 		copy(rest[:], x[whole:])
-		expm1AVX2(&rest[0], &rest[0], vector)
+		expm1Whole(&rest[0], &rest[0], len(rest))
 		copy(y[whole:], rest[:])
 	}
 	return true
+}
+
+// expm1Whole is Expm1 for a number of elements that is a multiple of sixteen.
+func expm1Whole(y, x *float32, n int) {
+	if inUse == avx512 {
+		expm1AVX512(y, x, n)
+	} else {
+		expm1AVX2(y, x, n)
+	}
 }
 
 func scatterFast[T Float](p *scatterPlan, rows, depth int, filter, panel, target []T, left, right int) bool {
@@ -211,19 +217,10 @@ func scatterFast[T Float](p *scatterPlan, rows, depth int, filter, panel, target
 	reach := (rows-1)*p.plane + int(p.offsets[taps-1]) + halfPanel
 	c0, c1 := first(target[left:], reach), first(target[right:], reach)
 	skip := every - depth*rows
-	switch rows {
-	case 1:
-		scatter1(depth, taps, filters, skip, pixels, c0, c1, &p.offsets[0], p.plane)
-	case 2:
-		scatter2(depth, taps, filters, skip, pixels, c0, c1, &p.offsets[0], p.plane)
-	case 3:
-		scatter3(depth, taps, filters, skip, pixels, c0, c1, &p.offsets[0], p.plane)
-	case 4:
-		scatter4(depth, taps, filters, skip, pixels, c0, c1, &p.offsets[0], p.plane)
-	case 5:
-		scatter5(depth, taps, filters, skip, pixels, c0, c1, &p.offsets[0], p.plane)
-	default:
-		scatter6(depth, taps, filters, skip, pixels, c0, c1, &p.offsets[0], p.plane)
+	if inUse == avx512 {
+		scatterAVX512(rows, depth, taps, filters, skip, pixels, c0, c1, &p.offsets[0], p.plane)
+	} else {
+		scatterAVX2(rows, depth, taps, filters, skip, pixels, c0, c1, &p.offsets[0], p.plane)
 	}
 	return true
 }
@@ -234,8 +231,13 @@ func accumulateLinesFast[T Float](p *linesPlan, images int, padded, dout []T, se
 	}
 	count, rows := len(p.offsets), p.outH
 	xRow, xImage := p.strideH*p.paddedW, p.channels*p.paddedH*p.paddedW
-	accumulateLinesAVX2(first(dout, (images-1)*image+second+rows*p.line), second, image,
-		first(padded, (images-1)*xImage+int(p.offsets[count-1])+(rows-1)*xRow+p.line+lineTaps-1), &p.offsets[0], count,
-		images, rows, p.line, xRow, xImage, first(one, count*lineTaps), first(other, count*lineTaps), add)
+	pd := first(dout, (images-1)*image+second+rows*p.line)
+	px := first(padded, (images-1)*xImage+int(p.offsets[count-1])+(rows-1)*xRow+p.line+lineTaps-1)
+	p1, p2 := first(one, count*lineTaps), first(other, count*lineTaps)
+	if inUse == avx512 {
+		accumulateLinesAVX512(pd, second, image, px, &p.offsets[0], count, images, rows, p.line, xRow, xImage, p1, p2, add)
+	} else {
+		accumulateLinesAVX2(pd, second, image, px, &p.offsets[0], count, images, rows, p.line, xRow, xImage, p1, p2, add)
+	}
 	return true
 }

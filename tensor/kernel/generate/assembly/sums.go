@@ -1,0 +1,181 @@
+package assembly
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+// sums are the accumulators of a tile: for each row, the vectors of its sixteen columns.
+type sums struct {
+	target
+	rows [][]VecVirtual
+}
+
+func newSums(t target, rows int) sums {
+	s := sums{t, make([][]VecVirtual, rows)}
+	for i := range s.rows {
+		for range s.parts() {
+			s.rows[i] = append(s.rows[i], t.zero())
+		}
+	}
+	return s
+}
+
+// parts is how many vectors make a row.
+func (s sums) parts() int { return panelColumns / s.lanes }
+
+// step adds the product of one depth: each row's scalar times the panel's row.
+func (s sums) step(scalars []Mem, b Mem) {
+	var row []VecVirtual
+	for h := range s.parts() {
+		v := s.new()
+		VMOVUPS(b.Offset(h*s.lanes*bytes), v)
+		row = append(row, v)
+	}
+	s.multiplyAdd(scalars, row)
+}
+
+// stepHalves is step with a row whose halves lie apart.
+func (s sums) stepHalves(scalars []Mem, first, second Mem) {
+	s.multiplyAdd(scalars, s.loadHalves([2]Mem{first, second}))
+}
+
+func (s sums) multiplyAdd(scalars []Mem, row []VecVirtual) {
+	for i, sum := range s.rows {
+		if len(row) == 1 {
+			VFMADD231PS_BCST(scalars[i], row[0], sum[0])
+			continue
+		}
+		a := s.new()
+		VBROADCASTSS(scalars[i], a)
+		for h := range row {
+			VFMADD231PS(row[h], a, sum[h])
+		}
+	}
+}
+
+// loadHalves loads a row whose halves lie apart.
+func (s sums) loadHalves(halves [2]Mem) []VecVirtual {
+	if s.lanes == panelColumns {
+		v := s.new()
+		VMOVUPS(halves[0], v.AsY())
+		VINSERTF32X8(Imm(1), halves[1], v, v)
+		return []VecVirtual{v}
+	}
+	row := []VecVirtual{s.new(), s.new()}
+	for h, v := range row {
+		VMOVUPS(halves[h], v)
+	}
+	return row
+}
+
+// storeHalves stores a row to places of its halves.
+func (s sums) storeHalves(row []VecVirtual, halves [2]Mem) {
+	if s.lanes == panelColumns {
+		VMOVUPS(row[0].AsY(), halves[0])
+		VEXTRACTF32X8(Imm(1), row[0], halves[1])
+		return
+	}
+	for h, v := range row {
+		VMOVUPS(v, halves[h])
+	}
+}
+
+// each visits the accumulators with their places in the output.
+func (s sums) each(c, stride GPVirtual, visit func(sum VecVirtual, at Mem)) {
+	at := GP64()
+	MOVQ(c, at)
+	for i, row := range s.rows {
+		for h, sum := range row {
+			visit(sum, Mem{Base: at, Disp: h * s.lanes * bytes})
+		}
+		if i+1 < len(s.rows) {
+			ADDQ(stride, at)
+		}
+	}
+}
+
+// eachRow visits the rows with their places in an output whose halves lie apart.
+func (s sums) eachRow(outputs [2]GPVirtual, stride GPVirtual, visit func(row []VecVirtual, halves [2]Mem)) {
+	var halves [2]Mem
+	for h, output := range outputs {
+		at := GP64()
+		MOVQ(output, at)
+		halves[h] = Mem{Base: at}
+	}
+	for i, row := range s.rows {
+		visit(row, halves)
+		if i+1 < len(s.rows) {
+			ADDQ(stride, halves[0].Base)
+			ADDQ(stride, halves[1].Base)
+		}
+	}
+}
+
+// addToRows adds a number to each row.
+func (s sums) addToRows(bias Register) {
+	for i, row := range s.rows {
+		v := s.new()
+		VBROADCASTSS(Mem{Base: bias, Disp: i * bytes}, v)
+		for _, sum := range row {
+			VADDPS(v, sum, sum)
+		}
+	}
+}
+
+// addToColumns adds a number to each column.
+func (s sums) addToColumns(bias Register) {
+	for h := range s.parts() {
+		v := s.new()
+		VMOVUPS(Mem{Base: bias, Disp: h * s.lanes * bytes}, v)
+		for _, row := range s.rows {
+			VADDPS(v, row[h], row[h])
+		}
+	}
+}
+
+// rectify replaces negative sums by zero.
+func (s sums) rectify() {
+	zero := s.zero()
+	for _, row := range s.rows {
+		for _, sum := range row {
+			// The maximum of a NaN and zero is the operand written first: NaN stays.
+			VMAXPS(sum, zero, sum)
+		}
+	}
+}
+
+// prefetch asks for the output's cache lines while the sums are computed.
+func (s sums) prefetch(c, stride GPVirtual) {
+	at := GP64()
+	MOVQ(c, at)
+	for i := range s.rows {
+		PREFETCHT0(Mem{Base: at})
+		PREFETCHT0(Mem{Base: at, Disp: (panelColumns - 1) * bytes})
+		if i+1 < len(s.rows) {
+			ADDQ(stride, at)
+		}
+	}
+}
+
+// addHalves adds to a row what lies at the places of its halves.
+func (s sums) addHalves(row []VecVirtual, halves [2]Mem) {
+	if s.lanes == panelColumns {
+		VADDPS(s.loadHalves(halves)[0], row[0], row[0])
+		return
+	}
+	for h, v := range row {
+		VADDPS(halves[h], v, v)
+	}
+}
+
+// halves is a row as two vectors of eight.
+func (s sums) halves(row []VecVirtual) [2]VecVirtual {
+	if s.lanes < panelColumns {
+		return [2]VecVirtual{row[0], row[1]}
+	}
+	second := YMM()
+	VEXTRACTF32X8(Imm(1), row[0], second)
+	return [2]VecVirtual{row[0].AsY().(VecVirtual), second}
+}

@@ -1,0 +1,137 @@
+//go:build !purego
+
+package kernel
+
+import "unsafe"
+
+func (p *pass) runAVX2(r rule) {
+	at := (*byte)(unsafe.Pointer(p))
+	switch r {
+	case ruleAdd:
+		addAVX2(at)
+	case ruleSubtract:
+		subtractAVX2(at)
+	case ruleMultiply:
+		multiplyAVX2(at)
+	case ruleDivide:
+		divideAVX2(at)
+	case ruleRaise:
+		raiseAVX2(at)
+	case rulePassAbove:
+		passAboveAVX2(at)
+	case ruleKeep:
+		keepAVX2(at)
+	case ruleSum:
+		sumAVX2(at)
+	case ruleDot:
+		dotAVX2(at)
+	case ruleDecayedGradient:
+		decayedGradientAVX2(at)
+	case ruleLaplaceGradient:
+		laplaceGradientAVX2(at)
+	case ruleStudentGradient:
+		studentGradientAVX2(at)
+	case ruleSGLD:
+		sgldAVX2(at)
+	case rulePSGLD:
+		psgldAVX2(at)
+	case ruleSGHMC:
+		sghmcAVX2(at)
+	case ruleBAOAB:
+		baoabAVX2(at)
+	case ruleDrift:
+		driftAVX2(at)
+	case ruleSGD:
+		sgdAVX2(at)
+	case ruleMomentum:
+		momentumAVX2(at)
+	case ruleNesterov:
+		nesterovAVX2(at)
+	case ruleAdagrad:
+		adagradAVX2(at)
+	case ruleRMSProp:
+		rmspropAVX2(at)
+	case ruleAdadelta:
+		adadeltaAVX2(at)
+	case ruleAdam:
+		adamAVX2(at)
+	case ruleWideSum:
+		wideSumAVX2(at)
+	case ruleWideDifference:
+		wideDifferenceAVX2(at)
+	case ruleWideSquares:
+		wideSquaresAVX2(at)
+	case ruleWideProducts:
+		wideProductsAVX2(at)
+	case ruleWideAffine:
+		wideAffineAVX2(at)
+	case ruleWideCombine:
+		wideCombineAVX2(at)
+	}
+}
+
+func (p *pass) runAVX512(r rule) {
+	at := (*byte)(unsafe.Pointer(p))
+	switch r {
+	case ruleAdd:
+		addAVX512(at)
+	case ruleSubtract:
+		subtractAVX512(at)
+	case ruleMultiply:
+		multiplyAVX512(at)
+	case ruleDivide:
+		divideAVX512(at)
+	case ruleRaise:
+		raiseAVX512(at)
+	case rulePassAbove:
+		passAboveAVX512(at)
+	case ruleKeep:
+		keepAVX512(at)
+	case ruleSum:
+		sumAVX512(at)
+	case ruleDot:
+		dotAVX512(at)
+	case ruleDecayedGradient:
+		decayedGradientAVX512(at)
+	case ruleLaplaceGradient:
+		laplaceGradientAVX512(at)
+	case ruleStudentGradient:
+		studentGradientAVX512(at)
+	case ruleSGLD:
+		sgldAVX512(at)
+	case rulePSGLD:
+		psgldAVX512(at)
+	case ruleSGHMC:
+		sghmcAVX512(at)
+	case ruleBAOAB:
+		baoabAVX512(at)
+	case ruleDrift:
+		driftAVX512(at)
+	case ruleSGD:
+		sgdAVX512(at)
+	case ruleMomentum:
+		momentumAVX512(at)
+	case ruleNesterov:
+		nesterovAVX512(at)
+	case ruleAdagrad:
+		adagradAVX512(at)
+	case ruleRMSProp:
+		rmspropAVX512(at)
+	case ruleAdadelta:
+		adadeltaAVX512(at)
+	case ruleAdam:
+		adamAVX512(at)
+	case ruleWideSum:
+		wideSumAVX512(at)
+	case ruleWideDifference:
+		wideDifferenceAVX512(at)
+	case ruleWideSquares:
+		wideSquaresAVX512(at)
+	case ruleWideProducts:
+		wideProductsAVX512(at)
+	case ruleWideAffine:
+		wideAffineAVX512(at)
+	case ruleWideCombine:
+		wideCombineAVX512(at)
+	}
+}

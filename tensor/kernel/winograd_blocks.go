@@ -1,0 +1,118 @@
+package kernel
+
+// blockedImage is the images on one side of a convolution. In blocks, an image is [rows line lanes] with zeros around it.
+type blockedImage struct {
+	channels, height, width int
+	padH, padW              int // place in blocks of an image's first element
+	line                    int // of blocks
+}
+
+func (c Conv2D) blockedX(patch int) blockedImage {
+	return blockedImage{c.C, c.H, c.W, c.PadH, c.PadW, ceilDiv(c.Q(), patch)*patch + c.S - 1}
+}
+
+func (c Conv2D) blockedY(patch int) blockedImage {
+	return blockedImage{c.K, c.P(), c.Q(), 0, 0, ceilDiv(c.Q(), patch) * patch}
+}
+
+// row is the numbers in a row of blocks.
+func (b *blockedImage) row() int { return b.line * lanes }
+
+// load makes blocks of up to lanes channels of an image, from the given row of blocks on.
+func load[T Float](b *blockedImage, blocks, x []T, image, channel, row int) {
+	clear(blocks)
+	lo, hi := max(0, row-b.padH), min(b.height, row-b.padH+len(blocks)/b.row())
+	if lo >= hi {
+		return
+	}
+	interleave(blocks[(lo+b.padH-row)*b.row()+b.padW*lanes:], b.row(), x[((image*b.channels+channel)*b.height+lo)*b.width:],
+		planes{b.height * b.width, b.width, min(lanes, b.channels-channel), hi - lo, b.width})
+}
+
+// store copies rows [first, last) of blocks, of which there are those from row on, to where up to lanes channels of an image lie.
+func store[T Float](b *blockedImage, y, blocks []T, image, channel, row, first, last int) {
+	lo, hi := max(0, first-b.padH), min(b.height, last-b.padH)
+	if lo >= hi {
+		return
+	}
+	separate(y[((image*b.channels+channel)*b.height+lo)*b.width:],
+		planes{b.height * b.width, b.width, min(lanes, b.channels-channel), hi - lo, b.width},
+		blocks[(lo+b.padH-row)*b.row()+b.padW*lanes:], b.row())
+}
+
+// patchGroups cuts the patches of a batch into groups: whole images, or bands of one. A band is a row of patches, or as many rows as it has
+// of what patches add to, of which there are more.
+type patchGroups struct {
+	batch, high, wide int // images, and patches of an image
+	bands             int // of an image
+	images, rows      int // of a group
+}
+
+// groups are of about most patches. An image that has more is cut into bands; of smaller ones a group has so many that some tiles remain.
+func (c Conv2D) groups(patch, extraBands, most, least int) patchGroups {
+	g := patchGroups{batch: c.B, high: ceilDiv(c.P(), patch), wide: ceilDiv(c.Q(), patch), images: 1}
+	g.bands = g.high + extraBands
+	g.rows = g.bands
+	if image := g.high * g.wide; image <= most {
+		g.images = max(1, min(most/image, c.B/least))
+	} else {
+		g.rows = max(1, min(g.bands, most/g.wide))
+	}
+	return g
+}
+
+func (g *patchGroups) count() int { return ceilDiv(g.batch, g.images) * ceilDiv(g.bands, g.rows) }
+
+// part is a group's bands; lo and hi are the rows of patches that these depend on.
+func (g *patchGroups) part(group int) (p part, lo, hi int) {
+	across := ceilDiv(g.bands, g.rows)
+	p = part{image: group / across * g.images, row: group % across * g.rows}
+	p.images = min(g.images, g.batch-p.image)
+	p.rows = min(g.rows, g.bands-p.row)
+	return p, max(0, p.row-(g.bands-g.high)), min(g.high, p.row+p.rows)
+}
+
+// highest is the most rows of patches of a group.
+func (g *patchGroups) highest() int { return min(g.high, g.rows+g.bands-g.high) }
+
+// most is the most patches of a group.
+func (g *patchGroups) most() int { return g.images * g.highest() * g.wide }
+
+// apart rounds a distance up to an odd number of cache lines, so that the points of a patch do not share a few sets of the caches.
+func apart(elements int) int { return (ceilDiv(elements, panelColumns) | 1) * panelColumns }
+
+// patchesOf is how images become transformed patches: which image, by what, and where the first lanes channels of a patch go. The
+// channels are in panels; the second half of a panel lies beside the first.
+type patchesOf struct {
+	blockedImage
+	m     *linearMap
+	patch int // rows and columns from one to the next
+	wide  int
+	to    lattice
+	panel int // numbers from a panel to the next
+}
+
+// blocksSize is the numbers of blocks for some rows of patches.
+func (p *patchesOf) blocksSize(rows int) int { return ((rows-1)*p.patch + p.m.columns) * p.row() }
+
+// transformImages transforms rows [lo, hi) of patches of some images, and panels [first, last) of their channels.
+func transformImages[T Float](p *patchesOf, at part, lo, hi, first, last int, x, transformed, scratch []T) {
+	temporary, scratch := scratch[:transformTemporary], scratch[transformTemporary:]
+	size := p.blocksSize(hi - lo)
+	from := lattice{p.row(), lanes, p.patch * lanes}
+	for n := range at.images {
+		for panel := first; panel < last; panel++ {
+			channel := panel * panelColumns
+			halves := ceilDiv(min(panelColumns, p.channels-channel), lanes)
+			for half := range halves {
+				load(&p.blockedImage, scratch[half*size:][:size], x, at.image+n, channel+half*lanes, lo*p.patch)
+			}
+			for row := range hi - lo {
+				for half := range halves {
+					transform(p.m, transformed[(n*(hi-lo)+row)*p.wide*p.to.patch+(panel-first)*p.panel+half*lanes:], p.to,
+						scratch[half*size+row*p.patch*p.row():], from, p.wide, temporary)
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,115 @@
+package kernel
+
+// winogradGradient computes the gradient of a filter: the patches of x and those of dout, transformed, are multiplied and added up over the
+// batch at each point, and the sums are transformed back. Chunks of the batch are added up apart, in the workspace.
+type winogradGradient struct {
+	*cookToom
+	shape    Conv2D
+	x, y     patchesOf
+	groups   patchGroups
+	chunks   int // ranges of groups of patches
+	ranges   int // of panels of output channels; a tile is a chunk's range
+	panels   int
+	parts    int // of the input channels, when the sums are transformed back
+	pointX   int // numbers from a point to the next, of the transformed x,
+	pointY   int // of a panel of the transformed dout,
+	pointSum int // and of a panel of the sums
+}
+
+const (
+	// filterGroupElements bounds what a group is transformed into: 768 Ki float32 are 3 MiB.
+	filterGroupElements = 3 << 18
+	// sumsElements bounds the sums of all chunks: 3 Mi float32 are 12 MiB.
+	sumsElements = 3 << 20
+	// chunkPatches is the least number of patches for which a chunk's sums are worth keeping.
+	chunkPatches = 64
+	// filterTiles is the least number of tiles wanted, even if x is transformed more than once.
+	filterTiles = 4
+)
+
+// filterWinograd makes BackwardFilter ready this way.
+func (c Conv2D) filterWinograd(a *cookToom) Plan {
+	p := winogradGradient{cookToom: a, shape: c}
+	points, strideX := p.points*p.points, ceilDiv(c.C, lanes)*lanes
+	p.panels, p.parts = ceilDiv(c.K, panelColumns), ceilDiv(c.C, panelColumns)
+	p.chunks = min(tileCount, c.filterChunks(a))
+	p.groups = c.groups(p.patch, 0, min(maxDepth, filterGroupElements/(points*(strideX+p.panels*panelColumns))), p.chunks)
+	p.chunks = min(p.chunks, p.groups.count())
+	most := p.groups.most()
+	p.pointX, p.pointY, p.pointSum = apart(most*strideX), apart(most*panelColumns), apart(c.C*panelColumns)
+	p.x = patchesOf{c.blockedX(p.patch), &p.input, p.patch, p.groups.wide, lattice{p.points * p.pointX, p.pointX, strideX}, panelColumns}
+	p.y = patchesOf{c.blockedY(p.patch), &p.spread, p.patch, p.groups.wide, lattice{p.points * p.pointY, p.pointY, panelColumns}, points * p.pointY}
+	p.ranges = min(p.panels, ceilDiv(filterTiles, p.chunks))
+	transformed := points*p.pointX + ceilDiv(p.panels, p.ranges)*p.y.panel + 2*max(p.x.blocksSize(p.groups.highest()), p.y.blocksSize(p.groups.highest()))
+	sums := points*apart(panelColumns*panelColumns) + panelColumns*c.R*c.S*lanes
+	return Plan{
+		Phases:    []int{p.chunks * p.ranges, p.panels * p.parts},
+		Workspace: p.chunks * points * p.panels * p.pointSum,
+		Scratch:   transformTemporary + max(transformed, sums),
+		kind:      kindConv2DWinogradFilter,
+		sizeA:     c.sizeY(), sizeB: c.sizeX(), sizeOut: c.sizeW(),
+		gradient: p,
+	}
+}
+
+// filterChunks is the number of chunks whose sums are worth their memory.
+func (c Conv2D) filterChunks(a *cookToom) int {
+	points, patches := a.points*a.points, c.B*ceilDiv(c.P(), a.patch)*ceilDiv(c.Q(), a.patch)
+	return max(1, min(patches/chunkPatches, sumsElements/(points*ceilDiv(c.K, panelColumns)*apart(c.C*panelColumns))))
+}
+
+// winogradSums adds up one chunk of the batch for one range of panels.
+func winogradSums[T Float](p *winogradGradient, tile int, o Operands[T]) {
+	points := p.points * p.points
+	first, last := cut(p.panels, p.ranges, tile/p.chunks)
+	sums := o.Workspace[tile%p.chunks*points*p.panels*p.pointSum:][:points*p.panels*p.pointSum]
+	x, scratch := o.Scratch[:points*p.pointX], o.Scratch[points*p.pointX:]
+	y, scratch := scratch[:(last-first)*p.y.panel], scratch[(last-first)*p.y.panel:]
+	groupLo, groupHi := cut(p.groups.count(), p.chunks, tile%p.chunks)
+	for group := groupLo; group < groupHi; group++ {
+		at, lo, hi := p.groups.part(group)
+		transformImages(&p.x, at, lo, hi, 0, p.parts, o.B, x, scratch)
+		transformImages(&p.y, at, lo, hi, first, last, o.A, y, scratch)
+		f := flagAccumulate
+		if group == groupLo {
+			f = 0
+		}
+		patches := at.images * (hi - lo) * p.groups.wide
+		for point := range points {
+			for panel := first; panel < last; panel++ {
+				b := y[(panel-first)*p.y.panel+point*p.pointY:][:patches*panelColumns]
+				multiplyPatches(p, patches, x[point*p.pointX:], b, sums[(point*p.panels+panel)*p.pointSum:], f)
+			}
+		}
+	}
+}
+
+// multiplyPatches adds to the sums of all input channels at a point.
+func multiplyPatches[T Float](p *winogradGradient, patches int, x, y, sums []T, f flags) {
+	channels, tiles := p.shape.C, rowGroups(p.shape.C)
+	for c, n := 0, 1; n <= tiles; n++ {
+		end := n * channels / tiles
+		a := left[T]{data: x[c:], rowStride: 1, depthStride: p.x.to.patch}
+		multiply(end-c, patches, a, y, sums[c*panelColumns:], panelColumns, nil, f)
+		c = end
+	}
+}
+
+// winogradCombine adds up the chunks' sums of a panel of output channels and some input channels, and transforms them back.
+func winogradCombine[T Float](p *winogradGradient, tile int, o Operands[T]) {
+	points, area := p.points*p.points, p.taps*p.taps
+	panel := tile / p.parts
+	lo, hi := cut(p.shape.C, p.parts, tile%p.parts)
+	temporary, scratch := o.Scratch[:transformTemporary], o.Scratch[transformTemporary:]
+	each := apart(panelColumns * panelColumns)
+	sums, blocks := scratch[:points*each], scratch[points*each:]
+	for point := range points {
+		from := o.Workspace[(point*p.panels+panel)*p.pointSum+lo*panelColumns:]
+		SumRows(sums[point*each:][:(hi-lo)*panelColumns], from, p.chunks, points*p.panels*p.pointSum)
+	}
+	for k := panel * panelColumns; k < min((panel+1)*panelColumns, p.shape.K); k += lanes {
+		transform(&p.gather, blocks, lattice{p.taps * lanes, lanes, area * lanes},
+			sums[k%panelColumns:], lattice{p.points * each, each, panelColumns}, hi-lo, temporary)
+		separate(o.Out[(k*p.shape.C+lo)*area:], planes{p.shape.C * area, 0, min(lanes, p.shape.K-k), 1, (hi - lo) * area}, blocks, 0)
+	}
+}

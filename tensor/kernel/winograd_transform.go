@@ -1,0 +1,122 @@
+package kernel
+
+// lanes is the channels that a transform treats side by side. An image in blocks is [rows columns lanes].
+const lanes = 8
+
+// lattice is where the elements of patches lie: how many numbers it is from one to the next row, column and patch. An element is lanes
+// numbers.
+type lattice struct{ row, column, patch int }
+
+// reach is how many numbers count patches of the given size extend over.
+func (l lattice) reach(rows, columns, count int) int {
+	return (rows-1)*l.row + (columns-1)*l.column + (count-1)*l.patch + lanes
+}
+
+// transformTemporary is the numbers that transform keeps between its two passes.
+const transformTemporary = (2 + maxPoints*maxPoints) * lanes
+
+// finishing is what a linear map does with its results before they are stored.
+type finishing uint8
+
+const (
+	finishStore finishing = iota
+	finishAdd             // add what is there
+	finishBias            // add a bias, then take the larger of the sum and a floor: the temporary begins with lanes biases and as many floors
+)
+
+// transform writes M x M' for a number of patches x.
+func transform[T Float](m *linearMap, to []T, toAt lattice, from []T, fromAt lattice, count int, temporary []T) {
+	if transformFast(m, to, toAt, from, fromAt, count, temporary) {
+		return
+	}
+	var coefficients [maxPoints * maxPoints]T
+	for i := range m.rows * m.columns {
+		coefficients[i] = T(m.at[i])
+	}
+	epilogue, half := temporary[:2*lanes], temporary[2*lanes:]
+	for patch := range count {
+		x, y := from[patch*fromAt.patch:], to[patch*toAt.patch:]
+		for i := range m.rows {
+			row := coefficients[i*m.columns:][:m.columns]
+			for j := range m.columns {
+				sum := (*[lanes]T)(half[(i*m.columns+j)*lanes:])
+				*sum = [lanes]T{}
+				for k, c := range row {
+					if c != 0 {
+						addScaled(sum, c, x[k*fromAt.row+j*fromAt.column:])
+					}
+				}
+			}
+		}
+		for i := range m.rows {
+			for j := range m.rows {
+				var sum [lanes]T
+				for k, c := range coefficients[j*m.columns:][:m.columns] {
+					if c != 0 {
+						addScaled(&sum, c, half[(i*m.columns+k)*lanes:])
+					}
+				}
+				finishPatch((*[lanes]T)(y[i*toAt.row+j*toAt.column:]), &sum, epilogue, m.finish)
+			}
+		}
+	}
+}
+
+func addScaled[T Float](sum *[lanes]T, c T, x []T) {
+	for lane, v := range x[:lanes] {
+		sum[lane] += c * v
+	}
+}
+
+func finishPatch[T Float](to, sum *[lanes]T, epilogue []T, finish finishing) {
+	switch finish {
+	case finishAdd:
+		for lane, v := range sum {
+			to[lane] += v
+		}
+	case finishBias:
+		for lane, v := range sum {
+			v += epilogue[lane]
+			if v < epilogue[lanes+lane] {
+				v = epilogue[lanes+lane]
+			}
+			to[lane] = v
+		}
+	default:
+		*to = *sum
+	}
+}
+
+// planes is where some planes lie, the channels of an image: how many numbers it is from one to the next plane and row, and their size.
+type planes struct{ plane, row, count, rows, width int }
+
+// interleave copies up to lanes planes into an image in blocks, whose rows are toRow numbers apart. Lanes without a plane repeat the last.
+func interleave[T Float](to []T, toRow int, from []T, p planes) {
+	if interleaveFast(to, toRow, from, p) {
+		return
+	}
+	for row := range p.rows {
+		line := to[row*toRow:][:p.width*lanes]
+		for lane := range lanes {
+			for i, v := range from[min(lane, p.count-1)*p.plane+row*p.row:][:p.width] {
+				line[i*lanes+lane] = v
+			}
+		}
+	}
+}
+
+// separate copies the first lanes of an image in blocks, whose rows are fromRow numbers apart, into as many planes.
+func separate[T Float](to []T, p planes, from []T, fromRow int) {
+	if separateFast(to, p, from, fromRow) {
+		return
+	}
+	for row := range p.rows {
+		line := from[row*fromRow:][:p.width*lanes]
+		for lane := range p.count {
+			out := to[lane*p.plane+row*p.row:][:p.width]
+			for i := range out {
+				out[i] = line[i*lanes+lane]
+			}
+		}
+	}
+}
