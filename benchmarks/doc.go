@@ -10,6 +10,8 @@
 // falls on all. Figures are medians over rounds; ratios are of medians. --json writes them with the machine's description, for
 // benchmarks/history.
 //
+// On a machine with a GPU but without Go, see benchmarks/gpucheck: one command checks and times everything there.
+//
 // PyTorch and JAX run in a process of their own, in peers/, which --python starts (see peers/requirements.txt); one that is
 // absent is left out, with a message.
 package main

@@ -26,7 +26,8 @@ type gpuFlags struct {
 	work, steps, samplers    []string
 	precisions, peers        []string
 	chains, updates, batches []int
-	budget                   time.Duration
+	peerDevice               string
+	budget, patience         time.Duration
 }
 
 func gpuCommand(o *options) *cobra.Command {
@@ -39,7 +40,7 @@ func gpuCommand(o *options) *cobra.Command {
 	}
 	flags := c.Flags()
 	flags.IntVar(&f.gpu, "gpu", 0, "the GPU's number")
-	flags.StringSliceVar(&f.work, "work", []string{"steps", "updates", "convolutions", "launches"}, "what to time, in this order")
+	flags.StringSliceVar(&f.work, "work", []string{"updates", "convolutions", "launches", "steps"}, "what to time, in this order")
 	flags.StringSliceVar(&f.steps, "steps", []string{"mnist-64-64-256:100", "mlp-100:500", "mnist-64-64-256:1024"}, "networks with their batch sizes")
 	flags.StringSliceVar(&f.samplers, "samplers", []string{"sgld"}, "sgd, sgld, psgld")
 	flags.StringSliceVar(&f.precisions, "precisions", []string{"fp32", "tf32", "bf16"}, "of the matrix products")
@@ -47,6 +48,8 @@ func gpuCommand(o *options) *cobra.Command {
 	flags.IntSliceVar(&f.chains, "chains", []int{1, 8, 64}, "numbers of chains")
 	flags.IntSliceVar(&f.updates, "updates", []int{1 << 20, 50 << 20}, "parameters that are updated: within the second-level cache, and far beyond it")
 	flags.IntSliceVar(&f.batches, "batches", []int{100, 1024}, "batch sizes of the convolutions")
+	flags.StringVar(&f.peerDevice, "peer-device", "cuda", "where the peers compute: cuda, or cpu to try them")
+	flags.DurationVar(&f.patience, "patience", time.Minute, "the most that a peer may take to prepare work, or for a round of it")
 	flags.DurationVar(&f.budget, "budget", 8*time.Minute, "begin nothing new after this time")
 	return c
 }
@@ -58,7 +61,6 @@ type gpuRun struct {
 	record   *record
 	services []*service
 	deadline time.Time
-	left     []string // what there was no time for
 }
 
 func (f gpuFlags) run(ctx context.Context, o *options) error {
@@ -90,8 +92,8 @@ func (f gpuFlags) run(ctx context.Context, o *options) error {
 			return errors.Wrap(err, name)
 		}
 	}
-	if len(r.left) > 0 {
-		fmt.Printf("no time was left for: %s\n", strings.Join(r.left, "; "))
+	if len(r.record.Left) > 0 {
+		fmt.Printf("left out: %s\n", strings.Join(r.record.Left, "; "))
 	}
 	return r.record.write(o.json)
 }
@@ -101,7 +103,7 @@ func (r *gpuRun) late(comparison string) bool {
 	if time.Now().Before(r.deadline) {
 		return false
 	}
-	r.left = append(r.left, comparison)
+	r.record.Left = append(r.record.Left, comparison)
 	return true
 }
 
@@ -147,7 +149,7 @@ func (r *gpuRun) timeSteps(ctx context.Context) error {
 	return nil
 }
 
-// compare times Pollen's work and the peers'. Work that does not fit into the GPU's memory is left out.
+// compare times Pollen's work and the peers'. Work that does not fit into the GPU's memory is left out, and a peer that fails on the way.
 func (r *gpuRun) compare(ctx context.Context, comparison, precision string, open func(tensor.Device) (contestant, error), request peerRequest,
 	items float64, unit string,
 ) (err error) {
@@ -165,54 +167,81 @@ func (r *gpuRun) compare(ctx context.Context, comparison, precision string, open
 		}
 		return err
 	}
+	request.Device = r.peerDevice
 	sides := []*side{{name: "pollen", does: ours, most: mostGPUSteps}}
 	defer func() { err = firstError(err, closeAll(sides)) }()
 	for _, s := range r.services {
 		if r.late(comparison + " of " + s.name) {
 			continue
 		}
-		if other, ok := s.begin(r.options, request); ok {
+		if other, ok := s.begin(r.options, request, min(r.patience, time.Until(r.deadline)+10*time.Second)); ok {
 			sides = append(sides, other)
+		} else {
+			r.record.Left = append(r.record.Left, comparison+" of "+s.name)
 		}
 	}
-	if err := alternate(ctx, sides, r.options.rounds); err != nil {
+	if err := r.alternate(ctx, &sides); err != nil {
 		return err
 	}
 	r.record.add(comparison, sides, items, unit)
 	r.record.printFrom(len(r.record.Entries) - len(sides))
-	return nil
+	return r.record.save(r.options.json) // what there is, should the time run out
 }
 
-// timeUpdates times pSGLD's update beside a copy of memory on the same GPU.
+// alternate times the sides, without the peers if one of them ends on the way.
+func (r *gpuRun) alternate(ctx context.Context, sides *[]*side) error {
+	err := alternate(ctx, *sides, r.options.rounds)
+	if _, gone := errors.Cause(err).(ended); !gone {
+		return err
+	}
+	fmt.Printf("  the peers are left out here: %v\n", err)
+	for _, s := range r.services {
+		s.close()
+	}
+	*sides = []*side{{name: "pollen", does: (*sides)[0].does, most: mostGPUSteps}}
+	return alternate(ctx, *sides, r.options.rounds)
+}
+
+// timeUpdates times pSGLD's update beside a copy of memory on the same GPU, of which the record has its share.
 func (r *gpuRun) timeUpdates(ctx context.Context) error {
 	for _, n := range r.updates {
-		comparison := fmt.Sprintf("psgld update of %d parameters", n)
+		comparison := fmt.Sprintf("copy of %d floats", n)
 		if r.late(comparison) {
 			continue
 		}
+		at := len(r.record.Entries)
+		open := func(device tensor.Device) (contestant, error) { return newGPUCopy(device, 4*n) }
+		if err := r.compare(ctx, comparison, "fp32", open, peerRequest{Work: "copy", Parameters: n}, 8*float64(n)/1e9, "GB"); err != nil {
+			return err
+		}
 		const floats = 5 // read theta, v and g, written theta and v
-		open := func(device tensor.Device) (contestant, error) {
-			b := graph.New(tensor.Float32)
-			sample(b, langevin.PSGLD{Alpha: psgldAlpha, Lambda: psgldLambda, Gamma: langevin.GammaNone}, b.Parameter("w", nil, n), b.State("gradient", nil, n))
-			program, err := b.Compile()
-			if err != nil {
-				return nil, err
-			}
-			p := &pollen{device: device}
-			p.session, err = program.Load(device, graph.LoadOptions{Seed: 1})
-			return p, err
-		}
+		open = func(device tensor.Device) (contestant, error) { return loadUpdate(device, n) }
 		request := peerRequest{Work: "update", Parameters: n}
-		if err := r.compare(ctx, comparison, "fp32", open, request, 4*floats*float64(n)/1e9, "GB"); err != nil {
+		updates := len(r.record.Entries)
+		if err := r.compare(ctx, fmt.Sprintf("psgld update of %d parameters", n), "fp32", open, request, 4*floats*float64(n)/1e9, "GB"); err != nil {
 			return err
 		}
-		open = func(device tensor.Device) (contestant, error) { return newGPUCopy(device, 4*n) }
-		comparison, request = fmt.Sprintf("copy of %d floats", n), peerRequest{Work: "copy", Parameters: n}
-		if err := r.compare(ctx, comparison, "fp32", open, request, 8*float64(n)/1e9, "GB"); err != nil {
-			return err
+		if updates > at {
+			for i := range r.record.Entries[updates:] {
+				e := &r.record.Entries[updates+i]
+				e.Fraction = e.Rate / r.record.Entries[at].Rate
+			}
 		}
 	}
-	return nil
+	return r.record.save(r.options.json)
+}
+
+// loadUpdate is a step that is pSGLD's update of n parameters.
+func loadUpdate(device tensor.Device, n int) (contestant, error) {
+	b := graph.New(tensor.Float32)
+	sample(b, langevin.PSGLD{Alpha: psgldAlpha, Lambda: psgldLambda, Gamma: langevin.GammaNone}, b.Parameter("w", nil, n), b.State("gradient", nil, n))
+	program, err := b.Compile()
+	if err != nil {
+		return nil, err
+	}
+	p := &pollen{device: device}
+	p.session, err = program.Load(device, graph.LoadOptions{Seed: 1})
+	return p, err
 }
 
 // gpuCopy copies memory on the GPU: it keeps the memory of a schedule's only chain.

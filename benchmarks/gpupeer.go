@@ -1,19 +1,11 @@
 package main
 
 import (
-	_ "embed"
 	"fmt"
+	"time"
 
 	"github.com/pkg/errors"
 )
-
-// The peers' programs for a GPU.
-//
-//go:embed peers/torch_cuda.py
-var torchCUDAProgram string
-
-//go:embed peers/jax_cuda.py
-var jaxCUDAProgram string
 
 // service is a peer's process that does one piece of work after another: starting it takes longer than most of them.
 type service struct {
@@ -25,15 +17,15 @@ type service struct {
 // gpuServices are the peers on a GPU, by the name of their way of working.
 func gpuServices() []*service {
 	return []*service{
-		{name: "torch", program: torchCUDAProgram, mode: "eager"},
-		{name: "torch-graph", program: torchCUDAProgram, mode: "graph"},
-		{name: "torch-compile", program: torchCUDAProgram, mode: "compile"},
-		{name: "jax", program: jaxCUDAProgram, mode: "jit"},
+		{name: "torch", program: torchProgram, mode: "eager"},
+		{name: "torch-graph", program: torchProgram, mode: "graph"},
+		{name: "torch-compile", program: torchProgram, mode: "compile"},
+		{name: "jax", program: jaxProgram, mode: "jit"},
 	}
 }
 
-// begin gives the peer work. One that is not there says so once; what it cannot do is left out, with its reason.
-func (s *service) begin(o options, r peerRequest) (*side, bool) {
+// begin gives the peer work, for which it may take so long. One that is not there says so once; what it cannot do is left out, with its reason.
+func (s *service) begin(o options, r peerRequest, limit time.Duration) (*side, bool) {
 	if s.gone {
 		return nil, false
 	}
@@ -45,7 +37,7 @@ func (s *service) begin(o options, r peerRequest) (*side, bool) {
 		}
 		s.peer = p
 	}
-	r.Mode = s.mode
+	r.Mode, s.peer.limit = s.mode, limit
 	_, err := s.peer.ask(r)
 	if err == nil {
 		_, err = s.peer.run(1) // what fails does so at the first step
@@ -55,6 +47,9 @@ func (s *service) begin(o options, r peerRequest) (*side, bool) {
 			s.leave(err)
 		} else {
 			fmt.Printf("  %s is left out here: %v\n", s.name, err)
+			if _, gone := errors.Cause(err).(ended); gone {
+				s.close() // the next work begins with a new process
+			}
 		}
 		return nil, false
 	}

@@ -9,16 +9,20 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"time"
 
 	"github.com/pkg/errors"
 )
 
-// The peers' programs. They read requests and answer, a line of JSON each.
+// The peers' programs: what they share, and one file for each framework. They read requests and answer, a line of JSON each.
 //
-//go:embed peers/torch_mnist.py
+//go:embed peers/serve.py
+var serveProgram string
+
+//go:embed peers/torch_peer.py
 var torchProgram string
 
-//go:embed peers/jax_mnist.py
+//go:embed peers/jax_peer.py
 var jaxProgram string
 
 // peers are the other sides of a training step, by name.
@@ -58,25 +62,32 @@ func invite(sides []*side, o *options, t training, names []string, said map[stri
 // absent is the error of a side that cannot take part here. The comparison goes on without it.
 type absent struct{ error }
 
+// ended is the error of a peer whose process is no more.
+type ended struct{ error }
+
 // peer is a process of another framework.
 type peer struct {
 	command *exec.Cmd
 	in      io.WriteCloser
 	out     *bufio.Reader
+	limit   time.Duration // the most that an answer may take, then the process is killed; 0 is for ever
 }
 
 type peerRequest struct {
+	Work    string  `json:"work,omitempty"`   // train, predict, update, copy or convolution
+	Device  string  `json:"device,omitempty"` // cpu or cuda
 	Network string  `json:"network,omitempty"`
 	Batch   int     `json:"batch,omitempty"`
-	Sampler string  `json:"sampler,omitempty"` // sgd, sgld, psgld, or predict: no training
+	Sampler string  `json:"sampler,omitempty"` // sgd, sgld, psgld
 	Mode    string  `json:"mode,omitempty"`
 	Threads int     `json:"threads,omitempty"`
 	Rate    float64 `json:"rate,omitempty"`
 	Prior   float64 `json:"prior,omitempty"` // deviation
 	Steps   int     `json:"steps,omitempty"`
 
-	// Of the peers on a GPU, which answer many requests for work.
-	Work       string `json:"work,omitempty"` // train, update, copy or convolution
+	Displacement bool `json:"displacement,omitempty"` // how far the parameters are from where they began: the mean square
+
+	// Of the benchmarks on a GPU, whose peers answer many requests for work.
 	Chains     int    `json:"chains,omitempty"`
 	Precision  string `json:"precision,omitempty"`
 	Parameters int    `json:"parameters,omitempty"`
@@ -84,9 +95,10 @@ type peerRequest struct {
 }
 
 type peerAnswer struct {
-	Seconds float64 `json:"seconds"`
-	Absent  string  `json:"absent"`
-	Error   string  `json:"error"`
+	Seconds      float64 `json:"seconds"`
+	Displacement float64 `json:"displacement"`
+	Absent       string  `json:"absent"`
+	Error        string  `json:"error"`
 }
 
 func openPeer(o options, program, mode string, t training) (contestant, error) {
@@ -94,8 +106,12 @@ func openPeer(o options, program, mode string, t training) (contestant, error) {
 	if err != nil {
 		return nil, err
 	}
+	work := "train"
+	if t.sampler == "predict" {
+		work = "predict"
+	}
 	_, err = p.ask(peerRequest{
-		Network: t.network, Batch: t.batch, Sampler: t.sampler, Mode: mode, Threads: o.threads, Rate: rate, Prior: priorDeviation,
+		Work: work, Device: "cpu", Network: t.network, Batch: t.batch, Sampler: t.sampler, Mode: mode, Threads: o.threads, Rate: rate, Prior: priorDeviation,
 	})
 	if err != nil {
 		return nil, closeAfter(p, err)
@@ -105,7 +121,7 @@ func openPeer(o options, program, mode string, t training) (contestant, error) {
 
 // startPeer starts a peer's process.
 func startPeer(o options, program string) (*peer, error) {
-	command := exec.Command(o.python, "-c", program)
+	command := exec.Command(o.python, "-c", serveProgram+program)
 	command.Stderr = os.Stderr
 	in, err := command.StdinPipe()
 	if err != nil {
@@ -137,10 +153,18 @@ func (p *peer) ask(r peerRequest) (peerAnswer, error) {
 		return a, errors.Wrap(err, "benchmarks: peer")
 	}
 	if _, err := p.in.Write(append(line, '\n')); err != nil {
-		return a, errors.Wrap(err, "benchmarks: peer")
+		return a, errors.Wrap(ended{err}, "benchmarks: peer")
 	}
+	if p.limit > 0 {
+		defer time.AfterFunc(p.limit, func() { p.command.Process.Kill() }).Stop()
+	}
+	begin := time.Now()
 	answer, err := p.out.ReadBytes('\n')
+	if err != nil && p.limit > 0 && time.Since(begin) >= p.limit {
+		return a, ended{errors.Errorf("benchmarks: peer has no answer after %v", p.limit.Round(time.Second))}
+	}
 	if err != nil {
+		err = ended{err}
 		return a, errors.Wrap(err, "benchmarks: peer ended")
 	}
 	if err := json.Unmarshal(answer, &a); err != nil {

@@ -16,10 +16,11 @@ import (
 
 // record is one run of a command: what ran where, and its figures.
 type record struct {
-	Command string  `json:"command"`
-	Date    string  `json:"date"`
-	Machine machine `json:"machine"`
-	Entries []entry `json:"entries"`
+	Command string   `json:"command"`
+	Date    string   `json:"date"`
+	Machine machine  `json:"machine"`
+	Entries []entry  `json:"entries"`
+	Left    []string `json:"left,omitempty"` // comparisons, and sides of them, that there was no time for or that failed
 }
 
 // machine is what figures depend on besides the code.
@@ -117,8 +118,20 @@ func (r *record) add(comparison string, sides []*side, items float64, unit strin
 	}
 }
 
-// write saves the record, unless path is "".
+// write saves the record, unless path is "", and says so.
 func (r *record) write(path string) error {
+	if path == "" {
+		return nil
+	}
+	if err := r.save(path); err != nil {
+		return err
+	}
+	fmt.Println("written:", path)
+	return nil
+}
+
+// save is write without a word.
+func (r *record) save(path string) error {
 	if path == "" {
 		return nil
 	}
@@ -129,7 +142,6 @@ func (r *record) write(path string) error {
 	if err := renameio.WriteFile(path, append(text, '\n'), 0o644); err != nil {
 		return errors.Wrap(err, "benchmarks: record")
 	}
-	fmt.Println("written:", path)
 	return nil
 }
 

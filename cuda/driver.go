@@ -97,8 +97,7 @@ const (
 
 	streamNonBlocking   = 1
 	captureThreadLocal  = 1
-	dynamicSharedMemory = 8         // the attribute of a function
-	sharedWithoutAsking = 48 * 1024 // bytes of dynamic shared memory that need no cuFuncSetAttribute
+	dynamicSharedMemory = 8 // the attribute of a function
 )
 
 // fatal are the results after which a context answers nothing else: the GPU must be opened again, most often by another process.

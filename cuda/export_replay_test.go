@@ -88,8 +88,10 @@ func (r *recordingRunner) record(chain, launch int) error {
 	l := &r.schedule.Launches[launch]
 	r.recorder.seen[key(l)] = true
 	var before []string
-	for _, precision := range []Precision{FP32, TF32, BF16} {
-		place := &placement{precision: precision, multiprocessors: 4, capability: 90, chains: 2, base: 1 << 40}
+	for _, place := range []*placement{
+		{precision: FP32, capability: 90}, {precision: TF32, capability: 90}, {precision: BF16, capability: 90}, {precision: FP32, capability: 70},
+	} {
+		place.multiprocessors, place.chains, place.base = 4, 2, 1<<40
 		calls := geometryOf(l.Kernel)(place, l)
 		var symbols []string
 		for _, c := range calls {

@@ -90,6 +90,7 @@ func (d *fakeDriver) cuStreamSynchronize(stream handle) result {
 		if s.capturing {
 			return captureBroken
 		}
+		d.waits++
 		for _, work := range s.queue {
 			work()
 		}
@@ -225,7 +226,7 @@ func (d *fakeDriver) cuFuncSetAttribute(function handle, _ int32, value int32) r
 
 func (d *fakeDriver) cuLaunchKernel(function handle, grid, block [3]uint32, shared uint32, stream handle, parameters *unsafe.Pointer) result {
 	name, k := d.kernel(function)
-	if name == "" || grid[0]*grid[1]*grid[2] == 0 || block[0] == 0 || block[0] > 1024 || shared > sharedWithoutAsking && int32(shared) > d.granted[name] {
+	if name == "" || grid[0]*grid[1]*grid[2] == 0 || block[0] == 0 || block[0] > 1024 || shared > 48<<10 && int32(shared) > d.granted[name] {
 		return invalidValue
 	}
 	places := unsafe.Slice(parameters, len(k.sizes)+1)

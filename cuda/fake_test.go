@@ -41,6 +41,7 @@ type fakeDriver struct {
 	granted  map[string]int32
 	kernels  map[string]fakeKernel
 	launched int
+	waits    int // synchronisations
 }
 
 type fakeMemory struct {

@@ -34,6 +34,7 @@ type product struct {
 	biasInner, biasCount int // element i of out is given bias[i / biasInner % biasCount]
 	epilogue             int
 	forward              bool // whether the kernel takes a bias and an epilogue
+	images               bool // whether it is a convolution's
 }
 
 // integer is the value of an Int32 argument.
@@ -86,7 +87,8 @@ func convolve(p *placement, l *tensor.Launch, bias bool) []call {
 	c := sizesOf(sizes)
 	g := product{
 		stem: "conv2d_fwd", rows: c.k, columns: c.b * c.p * c.q, depth: c.c * c.r * c.s,
-		out: a[0], operands: a[1:3], sizes: sizes[:convolutionSizes], epilogue: flagged(sizes[convolutionSizes], epilogueReLU), forward: true,
+		out: a[0], operands: a[1:3], sizes: sizes[:convolutionSizes], epilogue: flagged(sizes[convolutionSizes], epilogueReLU),
+		forward: true, images: true,
 	}
 	if bias {
 		g.bias, g.biasInner, g.biasCount = &a[3], c.p*c.q, c.k
@@ -101,7 +103,7 @@ func convolveBackwardInput(p *placement, l *tensor.Launch) []call {
 	c := sizesOf(a[3:])
 	g := product{
 		stem: "conv2d_bwd_input", rows: c.c, columns: c.b * c.h * c.w, depth: c.k * c.r * c.s,
-		out: a[0], operands: a[1:3], sizes: a[3:],
+		out: a[0], operands: a[1:3], sizes: a[3:], images: true,
 	}
 	return g.calls(p)
 }
@@ -112,7 +114,7 @@ func convolveBackwardFilter(p *placement, l *tensor.Launch) []call {
 	c := sizesOf(a[3:])
 	g := product{
 		stem: "conv2d_bwd_filter", rows: c.k, columns: c.c * c.r * c.s, depth: c.b * c.p * c.q,
-		out: a[0], operands: a[1:3], sizes: a[3:],
+		out: a[0], operands: a[1:3], sizes: a[3:], images: true,
 	}
 	return g.calls(p)
 }
@@ -139,7 +141,8 @@ func (g *product) calls(p *placement) []call {
 	}
 	calls := []call{{
 		symbol: fmt.Sprintf("%s_%dx%d_%s", g.stem, c.tile.rows, c.tile.columns, ending),
-		blocks: blocks, threads: c.tile.threads, arguments: append(arguments, tensor.Int(c.slices), tensor.Int(c.each)),
+		blocks: blocks, threads: c.tile.threads, shared: c.tile.sharedBytes(g.images),
+		arguments: append(arguments, tensor.Int(c.slices), tensor.Int(c.each)),
 	}}
 	if c.apart {
 		calls = append(calls, g.sum(p, target.Buffer, c.slices))

@@ -10,7 +10,8 @@ import (
 var rowGeometries = map[string]geometry{
 	"record_fwd": func(_ *placement, l *tensor.Launch) []call { return oneBlock(l, integer(l.Arguments[3]), 256) },
 
-	"gather_images": gatherImages,
+	"gather_images":   gatherImages,
+	"count_proposals": func(_ *placement, l *tensor.Launch) []call { return oneBlock(l, 1, warp) },
 
 	"relu_fwd": fours, "relu_bwd": fours, "fan_in_fwd": fours, "bias_fwd": fours, "threshold_fwd": fours, "threshold_bwd": fours,
 	"dropout_fwd": fours, "noise_normal_fwd": fours, "noise_uniform_fwd": fours,

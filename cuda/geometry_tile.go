@@ -2,55 +2,75 @@ package cuda
 
 import "github.com/pollen-ml/pollen/tensor"
 
-// tile is an instance of the product kernels: a block's part of the result. Full is how many of a multiprocessor's multiplications and
-// additions its blocks make when there are enough of them, alone when there is one; 1 is what the ordinary cores can do.
+// tile is an instance of the product kernels: a block's part of the result. A multiprocessor holds so many blocks, which make full of its
+// multiplications and additions together, and alone when there is one; 1 is what the ordinary cores can do, 128 in a cycle.
 type tile struct {
 	rows, columns, threads int
+	depth                  int // of a stage
+	shared                 int // bytes of shared memory of the stages
+	resident               int
 	full, alone            float64
 }
 
-// The tiles that the kernels are made for. The speeds are estimates: instructions that multiply among all that a warp issues, for full;
-// the latency that a block's own warps leave uncovered, for alone.
+// The tiles that the kernels are made for. The speeds are estimates for a H200, which TestCalibrate measures: for full, of the ordinary cores the
+// instructions that multiply among all that a warp issues, of the tensor cores what mma.sync and shared memory let through; for alone, the
+// latency that a block's own warps leave uncovered.
 var (
 	tilesFloat32 = []tile{
-		{128, 128, 256, 0.80, 0.65},
-		{64, 128, 128, 0.75, 0.40},
-		{64, 64, 256, 0.45, 0.35},
-		{32, 32, 64, 0.35, 0.12},
+		{128, 128, 256, 8, 32 << 10, 1, 0.70, 0.65},
+		{64, 64, 256, 16, 16 << 10, 2, 0.45, 0.35},
+		{32, 32, 64, 16, 8 << 10, 6, 0.35, 0.12},
 	}
 	tilesFloat64 = []tile{
-		{64, 64, 256, 0.45, 0.35},
-		{32, 32, 64, 0.35, 0.12},
+		{32, 32, 64, 16, 16 << 10, 6, 0.35, 0.12},
+	}
+	tilesFP32 = []tile{
+		{128, 128, 256, 8, 32 << 10, 2, 0.85, 0.70},
+		{64, 128, 128, 8, 24 << 10, 3, 0.80, 0.40},
+		{32, 32, 64, 16, 16 << 10, 8, 0.35, 0.12},
 	}
 	tilesTF32 = []tile{
-		{128, 128, 256, 2.4, 1.6},
-		{64, 128, 128, 2.2, 0.9},
-		{64, 64, 128, 1.6, 0.7},
-		{32, 64, 64, 1.4, 0.35},
+		{128, 128, 128, 16, 64 << 10, 2, 3.5, 2.0},
+		{64, 128, 128, 16, 48 << 10, 3, 3.2, 1.3},
+		{64, 64, 128, 16, 32 << 10, 3, 2.4, 0.9},
+		{32, 64, 64, 16, 24 << 10, 6, 2.0, 0.45},
 	}
 	tilesBF16 = []tile{
-		{128, 128, 256, 3.6, 2.4},
-		{64, 128, 128, 3.2, 1.3},
-		{64, 64, 128, 2.4, 1.0},
-		{32, 64, 64, 2.0, 0.5},
+		{128, 128, 128, 16, 64 << 10, 2, 4.5, 2.6},
+		{64, 128, 128, 16, 48 << 10, 3, 4.0, 1.7},
+		{64, 64, 128, 16, 32 << 10, 3, 3.0, 1.2},
+		{32, 64, 64, 16, 24 << 10, 6, 2.5, 0.6},
 	}
 )
 
-// tensorCores is the first capability whose tensor cores the kernels know.
-const tensorCores = 80
+// placeBytes are those of a place in an image (kernels/window.cuh).
+const placeBytes = 16
 
-// tilesOf are the tiles for a type of the program, and how their kernels' names end. FP32 stays on the ordinary cores: three products of tf32
-// parts would carry its operands, but the tensor cores cut their sums off where float32 rounds.
+// sharedBytes are a block's: the stages, and for images the places of both sides and of two stages' depths.
+func (t tile) sharedBytes(images bool) int {
+	if !images {
+		return t.shared
+	}
+	return t.shared + placeBytes*(t.rows+t.columns+4*t.depth)
+}
+
+// asynchronous is the first capability whose copies from global to shared memory and whose tensor cores the kernels know.
+const asynchronous = 80
+
+// tilesOf are the tiles for a type of the program, and how their kernels' names end: in the precision, before sm_80 and for float64 in the type. FP32
+// stays on the ordinary cores: three products of tf32 parts would carry its operands, but the tensor cores cut their sums off where float32 rounds.
 func tilesOf(p *placement, dtype tensor.DType) (tiles []tile, ending string) {
 	switch {
 	case dtype == tensor.Float64:
 		return tilesFloat64, dtype.Suffix()
-	case p.precision == TF32 && p.capability >= tensorCores:
+	case p.capability < asynchronous:
+		return tilesFloat32, dtype.Suffix()
+	case p.precision == TF32:
 		return tilesTF32, string(TF32)
-	case p.precision == BF16 && p.capability >= tensorCores:
+	case p.precision == BF16:
 		return tilesBF16, string(BF16)
 	default:
-		return tilesFloat32, dtype.Suffix()
+		return tilesFP32, string(FP32)
 	}
 }
 
@@ -65,12 +85,16 @@ type cut struct {
 	apart        bool
 }
 
-// The cost of a cut is in cycles of a multiprocessor, which makes 128 multiplications and additions in one.
+// The cost of a cut is in cycles of a multiprocessor. It is a model, whose numbers are estimates for a H200 (132 multiprocessors at 1.8 GHz) until
+// they are measured: a multiprocessor works through its share of the blocks as fast as its arithmetic and the cache's bandwidth
+// allow, but no faster than one block can go through its depth; blocks begin and end in waves; slices apart are written, and added by a kernel more.
 const (
-	costPerCycle  = 128.0
+	costPerCycle  = 128.0  // multiplications and additions
+	costOfWave    = 2500.0 // for blocks to begin, to fill the pipeline and to write their sums
 	costOfLaunch  = 3000.0 // of the kernel that adds slices
 	costOfSlice   = 80.0   // to add one more: sixteen loads are on their way at once
 	costOfElement = 0.006  // to write an element of workspace and read it again: 8 bytes, where the whole device moves some 1300 in a cycle
+	bytesPerCycle = 24.0   // that a multiprocessor is given by the second-level cache
 )
 
 // The slices of a product: a power of two, or half as much more; a multiple of sliceUnit deep, so that no stage of a kernel is cut.
@@ -132,7 +156,9 @@ func (g *product) cost(p *placement, c cut, chains int) float64 {
 		blocks, depth = blocks*c.slices, c.each
 		more = costOfLaunch + costOfSlice*float64(c.slices) + costOfElement*float64(g.rows*g.columns*c.slices*chains)
 	}
-	share := float64(ceilDiv(blocks, max(1, p.multiprocessors)))
+	share := ceilDiv(blocks, max(1, p.multiprocessors))
 	work := float64(c.tile.rows*c.tile.columns*depth) / costPerCycle
-	return work*max(1/c.tile.alone, share/c.tile.full) + more
+	bytes := float64(4 * (c.tile.rows + c.tile.columns) * depth)
+	waves := float64(ceilDiv(share, c.tile.resident))
+	return max(work/c.tile.alone, float64(share)*max(work/c.tile.full, bytes/bytesPerCycle)) + waves*costOfWave + more
 }

@@ -53,7 +53,7 @@ func TestCutFills(t *testing.T) {
 	const multiprocessors = 132
 	for name, g := range layersOfMNIST {
 		p := &placement{precision: FP32, capability: 90, multiprocessors: multiprocessors, chains: 1}
-		c := g.cut(p, tilesFloat32)
+		c := g.cut(p, tilesFP32)
 		blocks := c.tile.blocks(&g)
 		if c.apart {
 			blocks *= c.slices
@@ -62,7 +62,7 @@ func TestCutFills(t *testing.T) {
 			t.Errorf("%s: %d blocks on %d multiprocessors", name, blocks, multiprocessors)
 		}
 		p.chains = 64
-		if c := g.cut(p, tilesFloat32); c.apart && c.tile.blocks(&g)*p.chains > 4*multiprocessors {
+		if c := g.cut(p, tilesFP32); c.apart && c.tile.blocks(&g)*p.chains > 4*multiprocessors {
 			t.Errorf("%s: 64 chains, %d blocks each, have %d slices apart", name, c.tile.blocks(&g), c.slices)
 		}
 	}

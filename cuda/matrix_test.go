@@ -2,13 +2,16 @@ package cuda_test
 
 import (
 	"fmt"
+	"os"
 	"testing"
 
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/cuda/cudatest"
+	"github.com/pollen-ml/pollen/cuda/emulator"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/graph/optest"
+	"github.com/pollen-ml/pollen/tensor"
 )
 
 // looseness is how many times the tolerance of float32 a precision's operands need. Half a unit in the last place of tf32 is 2^-11 of a number, of bf16
@@ -22,23 +25,41 @@ func TestProductTiles(t *testing.T) {
 	for precision, loosen := range looseness {
 		t.Run(string(precision), func(t *testing.T) {
 			device := cudatest.GPU(t, cuda.Options{Precision: precision})
-			for _, size := range cuda.TileSizes(precision) {
+			for _, size := range cuda.TileSizes(precision, 80, tensor.Float32) {
 				if precision == cuda.TF32 && size[1] > 64 {
 					continue // the tiles of bf16 are the same code but for a word's content
 				}
-				t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
-					cuda.OnlyTile(t, size[0], size[1])
-					rows := productCases(size)
-					for i := range rows {
-						rows[i].Loosen, rows[i].Reason = loosen, "operands are rounded"
-						// Float64 and finite differences once are enough.
-						rows[i].Speed, rows[i].Flops = precision != cuda.FP32, 1
-					}
-					optest.RunCases(t, device, rows)
-				})
+				productTile(t, device, size, loosen, precision != cuda.FP32)
 			}
 		})
 	}
+	t.Run("before sm_80", func(t *testing.T) {
+		if os.Getenv(cudatest.Variable) == cudatest.CUDA {
+			t.Skip("the GPU is what it is")
+		}
+		driver := emulator.Open(t, emulator.Options{Capability: 70})
+		device, err := cuda.Open(cuda.Options{Driver: driver.Path})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer device.Close()
+		for _, size := range cuda.TileSizes(cuda.FP32, 70, tensor.Float32) {
+			productTile(t, device, size, 1, true)
+		}
+	})
+}
+
+// productTile is a tile's test; float32Alone leaves float64 and finite differences to others.
+func productTile(t *testing.T, device tensor.Device, size [2]int, loosen float64, float32Alone bool) {
+	t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
+		cuda.OnlyTile(t, size[0], size[1])
+		rows := productCases(size)
+		for i := range rows {
+			rows[i].Loosen, rows[i].Reason = loosen, "operands are rounded"
+			rows[i].Speed, rows[i].Flops = float32Alone, 1
+		}
+		optest.RunCases(t, device, rows)
+	})
 }
 
 // productCases have a little more than a tile's columns, and than its rows if these are few. Tiles differ in their sizes alone: the smallest one has all rows.
@@ -48,6 +69,7 @@ func productCases(size [2]int) []optest.Case {
 	strided := op.Conv2D{Stride: [2]int{2, 1}, Padding: [2]int{0, 2}, Dilation: [2]int{1, 2}}
 	cases := []optest.Case{
 		product("matrices", m, k, n, op.MatMul{}),
+		product("matrices in chunks", size[0]-4, 44, size[1]-4, op.MatMul{TransposeA: true}),
 		images("images", 1, 4, 7, 9, size[0]/2+3, 3, image),
 	}
 	if size[0] > 64 {

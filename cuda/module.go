@@ -90,7 +90,8 @@ func (g *gpu) function(symbol string, shared int) (handle, error) {
 		}
 		g.functions[symbol] = f
 	}
-	if shared > max(sharedWithoutAsking, g.granted[f]) {
+	// Without asking there is less than the usual 48 KiB where a kernel has arrays of its own: it is asked for always.
+	if shared > g.granted[f] {
 		if err := g.check("cuFuncSetAttribute", g.cuFuncSetAttribute(f, dynamicSharedMemory, int32(shared))); err != nil {
 			return 0, errors.Wrapf(err, "%d bytes of shared memory for %s", shared, symbol)
 		}

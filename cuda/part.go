@@ -34,6 +34,7 @@ type part struct {
 	kept          address // what Keep remembered of the chains' memory
 	one, many     handle  // a step, and several, as executable CUDA graphs
 	synchronous   bool
+	ahead         ahead
 }
 
 // start is a call whose kernel has been found.
@@ -80,6 +81,9 @@ func (p *part) plan(s tensor.Schedule, precision Precision) (int, error) {
 			f, err := p.function(c.symbol, c.shared)
 			if e, known := p.sources[c.symbol].entry(c.symbol); err == nil && known {
 				err = matches(e, c)
+			}
+			if err == nil {
+				err = startable(c, p.chains)
 			}
 			if err != nil {
 				return 0, errors.Wrapf(err, "cuda: launch %s (%s)", launch.Kernel, launch.Label)
@@ -174,6 +178,10 @@ func (p *part) free() error {
 			*graph = 0
 		}
 	}
+	if memory := p.ahead.memory; memory != nil {
+		p.ahead = ahead{}
+		r.check("cuMemFreeHost", p.cuMemFreeHost(memory))
+	}
 	for _, memory := range []*address{&p.memory[tensor.Shared], &p.memory[tensor.Chain], &p.memory[tensor.Scratch], &p.kept} {
 		if *memory != 0 {
 			r.check("cuMemFree_v2", p.cuMemFree_v2(*memory))
@@ -186,6 +194,7 @@ func (p *part) free() error {
 // run makes steps steps of all chains and waits for the end.
 func (p *part) run(steps int) error {
 	return p.do(func() error {
+		p.ahead.fresh = false
 		if p.synchronous {
 			return p.runSlowly(steps)
 		}
@@ -201,7 +210,12 @@ func (p *part) run(steps int) error {
 				return err
 			}
 		}
-		return errors.Wrap(p.synchronize(), "cuda: a launch of the run, which Options.Synchronous would name")
+		if err := p.readAhead(); err != nil {
+			return err
+		}
+		err := p.synchronize()
+		p.ahead.fresh = p.ahead.bytes > 0 && err == nil
+		return errors.Wrap(err, "cuda: a launch of the run, which Options.Synchronous would name")
 	})
 }
 
@@ -270,6 +284,7 @@ func (p *part) runSlowly(steps int) error {
 }
 
 func (p *part) launchAlone(i, chain, chains int) error {
+	p.ahead.fresh = false
 	if err := p.launch(i, chain, chains); err != nil {
 		return err
 	}

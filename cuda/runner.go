@@ -63,7 +63,21 @@ func (r *runner) Read(b *tensor.Buffer, chain, first int, dst []byte) error {
 	if err != nil {
 		return err
 	}
-	return p.do(func() error { return p.read(p.at(b, chain)+at, dst) })
+	return p.do(func() error {
+		from := p.at(b, chain) + at
+		if b.Arena != tensor.Chain {
+			return p.read(from, dst)
+		}
+		own := chain - p.first
+		base := from - address(own)*address(p.stride[tensor.Chain])
+		if p.recall(base, own, dst) {
+			return nil
+		}
+		if err := p.read(from, dst); err != nil {
+			return err
+		}
+		return p.notice(base, own, len(dst))
+	})
 }
 
 // Write implements tensor.Runner. It does not wait: what goes wrong on the way is the error of the next Run, Step or Read.
@@ -77,7 +91,11 @@ func (r *runner) Write(b *tensor.Buffer, chain, first int, src []byte) error {
 		parts = r.parts
 	}
 	for _, p := range parts {
-		if err := p.do(func() error { return p.write(p.at(b, chain)+at, src) }); err != nil {
+		err := p.do(func() error {
+			p.ahead.fresh = false
+			return p.write(p.at(b, chain)+at, src)
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -100,6 +118,7 @@ func (r *runner) copyChains(places func(p *part) (to, from address)) error {
 	}
 	for _, p := range r.parts {
 		err := p.do(func() error {
+			p.ahead.fresh = false
 			to, from := places(p)
 			return p.check("cuMemcpyDtoDAsync_v2", p.cuMemcpyDtoDAsync_v2(to, from, p.chainBytes(), p.stream))
 		})

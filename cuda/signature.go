@@ -23,6 +23,21 @@ func matches(e kernels.Entry, c call) error {
 	return nil
 }
 
+// The largest grids of all GPUs since compute capability 3.0.
+const (
+	mostBlocksX = 1<<31 - 1
+	mostBlocks  = 1<<16 - 1 // of the other dimensions, the third of which are the chains
+)
+
+// startable refuses a grid that the driver would not start.
+func startable(c call, chains int) error {
+	if c.blocks[0] < 1 || c.blocks[0] > mostBlocksX || c.blocks[1] > mostBlocks || chains > mostBlocks {
+		return errors.Errorf("cuda: %s has %v blocks for each of %d chains, wants at least 1 and at most %d, %d and %d chains",
+			c.symbol, c.blocks, chains, mostBlocksX, mostBlocks, mostBlocks)
+	}
+	return nil
+}
+
 // entry is what is known of a kernel in the file.
 func (s *source) entry(symbol string) (kernels.Entry, bool) {
 	if s == nil {

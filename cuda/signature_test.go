@@ -85,7 +85,7 @@ func (l launched) made(name string, words int) bool {
 // verbs are the places in a format that something else is put into.
 var verbs = regexp.MustCompile(`%[a-z]`)
 
-var suffixes = regexp.MustCompile(`(_\d+x\d+)?_(f32|f64|tf32|bf16)$`)
+var suffixes = regexp.MustCompile(`(_\d+x\d+)?_(f32|f64|fp32|tf32|bf16)$`)
 
 // Every name that a launch is given has a kernel, and every kernel a launch, as far as names tell. Loading a schedule checks the rest: see matches.
 func TestKernelsAndLaunches(t *testing.T) {
@@ -141,6 +141,24 @@ func TestMatches(t *testing.T) {
 	} {
 		if err := matches(e, c); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, wants %q", err, want)
+		}
+	}
+}
+
+// TestSmallKernelsHaveGeometries: a launch whose kernel takes smaller blocks than an elementwise one's has a geometry of its own.
+func TestSmallKernelsHaveGeometries(t *testing.T) {
+	all, err := sources()
+	if err != nil {
+		t.Fatal(err)
+	}
+	launched := readLaunched(t)
+	for _, s := range all {
+		for symbol, entry := range s.entries {
+			stem, _ := stemOf(symbol)
+			named := matrixGeometries[stem] != nil || rowGeometries[stem] != nil || updateGeometries[stem] != nil
+			if entry.Threads < elementwiseThreads && !named && launched.whole[stem] {
+				t.Errorf("%s of %s takes blocks of %d threads, and is started with %d", symbol, s.name, entry.Threads, elementwiseThreads)
+			}
 		}
 	}
 }

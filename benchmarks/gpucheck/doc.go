@@ -1,10 +1,17 @@
-// Command gpucheck packs what checks Pollen on a machine with a GPU, which needs neither Go nor a network for it.
+// Command gpucheck packs what checks Pollen on a machine with a GPU, which needs neither Go nor a network for it: x86-64 Linux with bash and coreutils;
+// Python with PyTorch and JAX for the other sides, compute-sanitizer where it is installed.
 //
-//	go run ./benchmarks/gpucheck FOLDER     builds the programs into FOLDER, beside gpu-check.sh
-//	go run ./benchmarks/gpucheck NAME.tar.gz   the same, as an archive
-//	FOLDER/gpu-check.sh OUT                 there: everything within ten minutes; logs, a summary and the benchmarks' record under OUT
+//	go run ./benchmarks/gpucheck gpu.tar.gz                  here: the programs, their data and gpu-check.sh, some 50 MB
+//	tar xzf gpu.tar.gz && gpu/gpu-check.sh OUT               there, the one command: everything, within ten minutes
 //
-// The script lists the devices, runs the conformance suite, the samplers' and the optimizers' tests on the GPU, a short training, that training
-// under compute-sanitizer where it is installed, and the benchmarks beside PyTorch and JAX where these are. It goes on after a failure; its
-// exit status is 1 if anything failed.
+// OUT gets record.json, with the verdict and the time of each check, the tiles' calibration and the benchmarks' figures, and log.txt. The checks are: the
+// devices are listed; the driver compiles all kernels (each file's time is logged); a short training; the conformance suite of the ops; the samplers' tests,
+// distributions included; a training under compute-sanitizer; the speed of each tile of the product kernels, which cuda/geometry_tile.go has estimates of;
+// and the benchmarks beside PyTorch and JAX. The script goes on after a failure. Each check has a time limit; what is cut by one, or for which there is no time
+// left, is said and counts as a failure. The exit status is 1 if anything failed.
+//
+//	go run ./benchmarks/gpucheck --emulated gpu.tar.gz       with the emulated GPU's library
+//	gpu/gpu-check.sh --emulated OUT                          all of it at small sizes, on the emulated GPU; the peers compute on the CPU
+//
+// GPU_CHECK_ONLY="devices benchmarks" makes some of the checks; more variables are at the head of the script.
 package main

@@ -1,87 +1,126 @@
 #!/usr/bin/env bash
-# Checks Pollen on this machine's GPU: gpu-check.sh OUT. Ten minutes at most; logs, summary.json and the benchmarks' record gpu.json go to OUT.
+# Checks Pollen on this machine's GPU, within ten minutes: gpu-check.sh [--emulated] OUT. OUT gets record.json, with everything, and log.txt.
+# The exit status is 1 if anything failed. --emulated tries all of it, on small sizes, on the emulated GPU beside this script (gpucheck --emulated).
 #
-#   GPU_CHECK_SECONDS      the time for everything, 570 unless set
-#   GPU_CHECK_TESTS        the tests to run, a regular expression; all unless set
-#   GPU_CHECK_TRAIN        arguments of the training; a short one on MNIST unless set
-#   GPU_CHECK_BENCHMARKS   arguments of the benchmarks
-#   POLLEN_CUDA_DRIVER     another driver library, as the emulated one
+#   GPU_CHECK_SECONDS   the time for everything, 570 unless set
+#   GPU_CHECK_PATIENCE  what all time limits are multiplied by, where the machine is busy with other things: 1
+#   GPU_CHECK_ONLY      the names of the checks to make, all unless set
+#   GPU_CHECK_PYTHON    the Python that has PyTorch and JAX, python3 unless set
+#
+# It needs bash and coreutils. What is not installed beside these is said; a Python without the peers is a failure.
 set -u
 here=$(cd "$(dirname "$0")" && pwd)
+emulated=false
+[[ ${1:-} == --emulated ]] && emulated=true && shift
 out=${1:?gpu-check.sh wants a folder for its results}
-mkdir -p "$out"
-out=$(cd "$out" && pwd)
-end=$(($(date +%s) + ${GPU_CHECK_SECONDS:-570}))
-tests=${GPU_CHECK_TESTS:-.}
-training=${GPU_CHECK_TRAIN:---data mnist --model lenet-small --epochs 2 --samples 2 --burn-in 1 --chains 4}
+mkdir -p "$out" && out=$(cd "$out" && pwd) || exit 1
+python=${GPU_CHECK_PYTHON:-python3}
+patience=${GPU_CHECK_PATIENCE:-1}
+end=$((SECONDS + patience * ${GPU_CHECK_SECONDS:-570}))
+# Tests that are left out: what the host alone promises, which is steps without an allocation; what needs the sources; what is about the emulated driver.
+skip='Allocate|TestFailuresBelow|TestMemoryComesBack|TestLinkedDriver|TestSanitizers|TestKernelsAndLaunches|TestSmallKernels|TestMatches'
+conformance=. samplers=. side=4096 cap=16 reserve=150
+training=(--data mnist --model lenet-small --epochs 2 --samples 2 --burn-in 1 --chains 4)
+benchmarks=(--rounds 3)
 export POLLEN_TEST_DEVICE=cuda POLLEN_DATA="$here/data"
-# What the host alone promises: steps without an allocation, and Adam's bits of the interpreter.
-skipped='Allocate|TestBitsDoNotDependOnTheRun/adam'
-failed=0
-results=()
+if $emulated; then
+  export POLLEN_TEST_DEVICE=emulator POLLEN_EMULATOR="$here/libemulator.so" POLLEN_CUDA_DRIVER="$here/libemulator.so"
+  conformance='^(TestConformance|TestUpdatesAreTheHosts|TestNotFiniteIsExplained)$' side=32 reserve=$((90 * patience))
+  samplers=$(<"$here/emulated-samplers.txt")
+  training=(--data glyphs --model mlp-10 --epochs 1 --samples 1 --burn-in 0 --chains 2 --batch 1000)
+  benchmarks=(--rounds 1 --steps mlp-10:4 --chains 1,2 --updates 1000 --batches 1 --precisions fp32 --peer-device cpu)
+fi
+work=$(mktemp -d)
+# Where containers put the driver, after all that the machine says itself.
+export LD_LIBRARY_PATH="${LD_LIBRARY_PATH:+$LD_LIBRARY_PATH:}/usr/local/nvidia/lib64:/usr/lib/wsl/lib"
+export CUDA_CACHE_PATH="$work/cache" CUDA_CACHE_MAXSIZE=2147483648
+failed=0 checks=() log="$out/log.txt"
+: >"$log"
 
-left() { echo $((end - $(date +%s))); }
+say() { printf '%s\n' "$*" | tee -a "$log"; }
 
-# check NAME SECONDS FOLDER COMMAND...: runs a command in a folder for so long at most, and no longer than there is time.
+# note NAME STATUS SECONDS: an entry of the record.
+note() {
+  say "$1: $2, $3 s"
+  checks+=("{\"check\":\"$1\",\"status\":\"$2\",\"seconds\":$3}")
+}
+
+# lines TEXT FILE: how many lines of a file begin with the text, after spaces.
+lines() {
+  local n=0 line
+  while read -r line; do [[ $line == "$1"* ]] && n=$((n + 1)); done <"$2"
+  echo $n
+}
+
+# check NAME SECONDS FOLDER COMMAND...: runs a command in a folder for so long at most, and leaves time for what follows.
 check() {
-  local name=$1 limit=$2 folder=$3 begin status remaining verdict
+  local name=$1 limit=$((patience * $2)) folder=$3 begin=$SECONDS status verdict
   shift 3
-  remaining=$(left)
+  [[ -n ${GPU_CHECK_ONLY:-} && " $GPU_CHECK_ONLY " != *" $name "* ]] && return 0
+  local remaining=$((end - SECONDS - reserve))
   ((limit > remaining)) && limit=$remaining
   if ((limit < 5)); then
-    echo "$name: no time left"
-    results+=("{\"name\":\"$name\",\"status\":\"no time left\"}")
+    note "$name" "cut: no time left" 0
     failed=1
     return 1
   fi
-  begin=$(date +%s)
-  (cd "$folder" && timeout -k 5 "$limit" "$@") >"$out/$name.log" 2>&1
+  (cd "$folder" && timeout -k 5 "$limit" "$@") >"$work/$name.log" 2>&1
   status=$?
   case $status in
-    0) verdict="passed, $(grep -c -- '--- PASS' "$out/$name.log") tests, $(grep -c -- '--- SKIP' "$out/$name.log") skipped" ;;
-    124 | 137) verdict="stopped after $limit s" ;;
+    0) verdict=passed ;;
+    124 | 137) verdict="cut: stopped after $limit s" ;;
     *) verdict="failed with $status" ;;
   esac
-  echo "$name: $verdict, $(($(date +%s) - begin)) s"
-  results+=("{\"name\":\"$name\",\"status\":\"$verdict\",\"seconds\":$(($(date +%s) - begin))}")
+  local tests
+  tests=$(lines '--- PASS' "$work/$name.log")
+  ((tests > 0)) && verdict+=", $tests tests passed, $(lines '--- SKIP' "$work/$name.log") skipped, $(lines '--- FAIL' "$work/$name.log") failed"
+  note "$name" "$verdict" $((SECONDS - begin))
+  { echo "== $name: $*"; head -c 4000000 "$work/$name.log"; } >>"$log"
   ((status == 0)) && return 0
   failed=1
-  tail -n 20 "$out/$name.log"
+  tail -n 15 "$work/$name.log"
   return 1
 }
 
-summary() {
+# content FILE: JSON, or null.
+content() { if [[ -s $1 ]]; then cat "$1"; else echo null; fi; }
+
+record() {
   local IFS=,
-  printf '{"date":"%s","machine":"%s","checks":[%s]}\n' "$(date -u +%FT%TZ)" "$(uname -srm)" "${results[*]}" >"$out/summary.json"
+  {
+    printf '{"date":"%s","machine":"%s","emulated":%s,"failed":%s,"checks":[%s],\n"calibration":' \
+      "$(date -u +%FT%TZ)" "$(uname -srm)" $emulated $failed "${checks[*]}"
+    content "$work/tiles.json"
+    printf ',\n"benchmarks":'
+    content "$work/gpu.json"
+    echo '}'
+  } >"$out/record.json"
+  rm -rf "$work"
+  say "written: $out/record.json"
 }
+trap record EXIT
 
-work=$(mktemp -d)
-trap 'summary; rm -rf "$work"' EXIT
-
-check devices 60 "$here" ./train devices
-cat "$out/devices.log"
-if ! grep -q '^cuda:' "$out/devices.log"; then
-  echo "there is no GPU to check"
+check devices 60 "$here" ./train devices || exit 1
+[[ -s $work/devices.log ]] && cat "$work/devices.log"
+if [[ -e $work/devices.log && $(lines cuda: "$work/devices.log") == 0 ]]; then
+  note GPU "failed: there is none" 0
   failed=1
   exit 1
 fi
 command -v nvidia-smi >/dev/null && check nvidia-smi 30 "$here" nvidia-smi
-# Left out here is what needs the sources or is about the emulated driver.
-check conformance 150 "$here/cuda" "$here/cuda.test" -test.run "$tests" -test.v \
-  -test.skip 'TestFailuresBelow|TestMemoryComesBack|TestLinkedDriver|TestSanitizers|TestKernelsAndLaunches|TestMatches'
-check optimizers 60 "$here/optimizers" "$here/optimizers.test" -test.run "$tests" -test.skip "$skipped" -test.v
-check samplers 150 "$here/langevin" "$here/langevin.test" -test.run "$tests" -test.skip "$skipped" -test.v
-# shellcheck disable=SC2086
-check training 60 "$here" ./train fit --device cuda --folder "$work/run" $training
+check compile 120 "$here/cuda" "$here/cuda.test" -test.run '^TestCompile$' -test.v
+check training 60 "$here" ./train fit --device cuda --folder "$work/run" "${training[@]}"
+check conformance 120 "$here/cuda" "$here/cuda.test" -test.run "$conformance" -test.skip "$skip" -test.v
+check samplers 150 "$here/langevin" "$here/langevin.test" -test.run "$samplers" -test.skip "$skip" -test.v
 if command -v compute-sanitizer >/dev/null; then
   for tool in memcheck racecheck; do
-    check "$tool" 60 "$here" compute-sanitizer --tool "$tool" --error-exitcode 1 \
-      ./cuda.test -test.run 'TestTrainingIsTheHosts/psgld'
+    check "$tool" 45 "$here/cuda" compute-sanitizer --tool "$tool" --error-exitcode 1 "$here/cuda.test" -test.run 'TestTrainingIsTheHosts/psgld'
   done
 else
-  echo "compute-sanitizer is not installed: left out"
+  note sanitizer "left out: compute-sanitizer is not installed" 0
 fi
-# shellcheck disable=SC2086
-check benchmarks 600 "$here" ./benchmarks gpu --rounds 3 --budget "$(($(left) - 30))s" --json "$out/gpu.json" ${GPU_CHECK_BENCHMARKS:-}
-cat "$out/benchmarks.log"
+POLLEN_CALIBRATION="$work/tiles.json" POLLEN_CALIBRATION_SIZE=$side check calibration 45 "$here/cuda" "$here/cuda.test" -test.run '^TestCalibrate$' -test.v
+check peers 60 "$here" "$python" -c 'import torch, jax; print("PyTorch", torch.__version__, "JAX", jax.__version__)'
+reserve=0
+check benchmarks 600 "$here" ./benchmarks gpu --python "$python" --budget "$((end - SECONDS - 45))s" --json "$work/gpu.json" "${benchmarks[@]}"
 exit $failed

@@ -3,6 +3,7 @@ package main
 import (
 	_ "embed"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"os"
 	"os/exec"
@@ -10,42 +11,51 @@ import (
 	"strings"
 
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/cuda/emulator"
 )
 
 //go:embed gpu-check.sh
 var script []byte
+
+// samplers is a regular expression of the samplers' statistical tests, which run on the emulated GPU.
+//
+//go:embed emulated-samplers.txt
+var samplers []byte
 
 const module = "github.com/pollen-ml/pollen/"
 
 // programs are built as they are; the packages of tests become a program each.
 var (
 	programs = []string{"cmd/train", "benchmarks"}
-	tests    = []string{"cuda", "langevin", "optimizers"}
+	tests    = []string{"cuda", "langevin"}
 )
 
 func main() {
-	if len(os.Args) != 2 {
+	emulated := flag.Bool("emulated", false, "pack the emulated GPU too, for gpu-check.sh --emulated")
+	flag.Parse()
+	if flag.NArg() != 1 {
 		fmt.Fprintln(os.Stderr, "gpucheck wants a folder to pack into, or the name of a .tar.gz")
 		os.Exit(2)
 	}
-	if err := run(os.Args[1]); err != nil {
+	if err := run(flag.Arg(0), *emulated); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
 // run packs into a folder, or into an archive of one.
-func run(to string) error {
+func run(to string, emulated bool) error {
 	name, archive := strings.CutSuffix(filepath.Base(to), ".tar.gz")
 	if !archive {
-		return pack(to)
+		return pack(to, emulated)
 	}
 	work, err := os.MkdirTemp("", "gpucheck")
 	if err != nil {
 		return errors.Wrap(err, "gpucheck")
 	}
 	defer os.RemoveAll(work)
-	if err := pack(filepath.Join(work, name)); err != nil {
+	if err := pack(filepath.Join(work, name), emulated); err != nil {
 		return err
 	}
 	fmt.Printf("run there: tar xzf %s && %s/gpu-check.sh OUT\n", filepath.Base(to), name)
@@ -53,7 +63,7 @@ func run(to string) error {
 }
 
 // pack builds everything into a folder.
-func pack(folder string) error {
+func pack(folder string, emulated bool) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return errors.Wrap(err, "gpucheck")
 	}
@@ -73,7 +83,28 @@ func pack(folder string) error {
 	if err := packImages(filepath.Join(folder, "data", "mnist")); err != nil {
 		return err
 	}
+	if emulated {
+		if err := packEmulator(filepath.Join(folder, "libemulator.so")); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(folder, "emulated-samplers.txt"), samplers, 0o644); err != nil {
+		return errors.Wrap(err, "gpucheck")
+	}
 	return errors.Wrap(os.WriteFile(filepath.Join(folder, "gpu-check.sh"), script, 0o755), "gpucheck")
+}
+
+// packEmulator copies the emulated GPU's driver, made for this machine.
+func packEmulator(to string) error {
+	path, err := emulator.Library()
+	if err != nil {
+		return err
+	}
+	library, err := os.ReadFile(path)
+	if err != nil {
+		return errors.Wrap(err, "gpucheck")
+	}
+	return errors.Wrap(os.WriteFile(to, library, 0o755), "gpucheck")
 }
 
 // goTool runs the go command for a 64-bit Linux machine, without a C compiler.

@@ -12,8 +12,15 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Variable names the environment variable that says which device tests run on: cpu, cuda or emulator.
+// Variable names the environment variable that says which device tests run on: CPU, CUDA or Emulator.
 const Variable = "POLLEN_TEST_DEVICE"
+
+// The devices that Variable names.
+const (
+	CPU      = "cpu"
+	CUDA     = "cuda"
+	Emulator = "emulator"
+)
 
 // Device is the device that the environment asks for, a host with so many threads if it asks for none. A GPU is opened once, for all tests of the
 // process; a host is closed when the test ends.
@@ -21,11 +28,11 @@ func Device(t testing.TB, threads int) tensor.Device {
 	t.Helper()
 	kind := os.Getenv(Variable)
 	switch kind {
-	case "", "cpu":
+	case "", CPU:
 		host := tensor.NewHost(threads)
 		t.Cleanup(func() { host.Close() })
 		return host
-	case "cuda", "emulator":
+	case CUDA, Emulator:
 	default:
 		t.Fatalf("cudatest: %s is %q, wants cpu, cuda or emulator", Variable, kind)
 	}
@@ -33,7 +40,7 @@ func Device(t testing.TB, threads int) tensor.Device {
 	defer shared.Unlock()
 	if shared.device == nil {
 		var o cuda.Options
-		if kind == "emulator" {
+		if kind == Emulator {
 			o.Driver = emulator.Build(t)
 		}
 		device, err := cuda.Open(o)
@@ -62,7 +69,7 @@ var shared struct {
 // GPU is the GPU if the environment asks for it, and the emulated one if not. The test is skipped where there are too few.
 func GPU(t testing.TB, o cuda.Options) tensor.Device {
 	t.Helper()
-	if os.Getenv(Variable) != "cuda" {
+	if os.Getenv(Variable) != CUDA {
 		o.Driver = emulated(t, max(1, len(o.GPUs)))
 		return openGPU(t, o)
 	}

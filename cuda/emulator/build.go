@@ -21,6 +21,10 @@ import (
 // RequireVariable names the environment variable that makes a missing C++ compiler a failure. Continuous integration sets it.
 const RequireVariable = "POLLEN_REQUIRE_EMULATOR"
 
+// LibraryVariable names the environment variable that has the path of a library that Build made before, for programs of tests on a machine without
+// the sources or a compiler.
+const LibraryVariable = "POLLEN_EMULATOR"
+
 // compilers are what Build takes, the first that there is.
 var compilers = []string{"clang++-19", "clang++", "g++"}
 
@@ -29,15 +33,32 @@ var flags = []string{"-std=c++17", "-O1", "-fPIC", "-ffp-contract=off", "-fno-ma
 	"-DPOLLEN_EMULATOR", "-Wno-unknown-pragmas", "-Wno-attributes"}
 
 // Build compiles the driver with all kernels into a shared library and returns its path. What was compiled before is kept in the user's cache.
-// The test is skipped if there is no C++ compiler.
+// The test is skipped if there is no C++ compiler. LibraryVariable, if it is set, is the path.
 func Build(t testing.TB) string {
 	t.Helper()
-	compiler, places := findCompiler(t), folders(t)
-	built.Do(func() { built.path, built.err = build(compiler, places) })
-	if built.err != nil {
-		t.Fatal(built.err)
+	if path := os.Getenv(LibraryVariable); path != "" {
+		return path
 	}
-	return built.path
+	findCompiler(t)
+	path, err := Library()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// Library is Build for programs.
+func Library() (string, error) {
+	compiler, why := lookCompiler()
+	if compiler == "" {
+		return "", errors.New("emulator: " + why)
+	}
+	places, err := lookFolders()
+	if err != nil {
+		return "", err
+	}
+	built.Do(func() { built.path, built.err = build(compiler, places) })
+	return built.path, built.err
 }
 
 // built is what Build made for the tests of this process: looking for what changed takes seconds.
@@ -47,16 +68,24 @@ var built struct {
 	err  error
 }
 
+// lookCompiler is a compiler's path, or why there is none.
+func lookCompiler() (path, why string) {
+	if runtime.GOOS != "linux" {
+		return "", "the emulator needs Linux"
+	}
+	for _, name := range compilers {
+		if path, err := exec.LookPath(name); err == nil {
+			return path, ""
+		}
+	}
+	return "", fmt.Sprintf("the emulator needs a C++ compiler, one of %v", compilers)
+}
+
 func findCompiler(t testing.TB) string {
 	t.Helper()
-	why := "the emulator needs Linux"
-	if runtime.GOOS == "linux" {
-		for _, name := range compilers {
-			if path, err := exec.LookPath(name); err == nil {
-				return path
-			}
-		}
-		why = fmt.Sprintf("the emulator needs a C++ compiler, one of %v", compilers)
+	path, why := lookCompiler()
+	if path != "" {
+		return path
 	}
 	if os.Getenv(RequireVariable) != "" {
 		t.Fatal(why)
@@ -68,12 +97,20 @@ func findCompiler(t testing.TB) string {
 // folders are where the emulator's sources and the kernels lie.
 func folders(t testing.TB) [2]string {
 	t.Helper()
+	places, err := lookFolders()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return places
+}
+
+func lookFolders() ([2]string, error) {
 	_, file, _, ok := runtime.Caller(0)
 	own := filepath.Join(filepath.Dir(file), "source")
 	if _, err := os.Stat(filepath.Join(own, "shim.h")); !ok || err != nil {
-		t.Fatalf("emulator: its sources are not at %s: tests run in a checkout, without -trimpath", own)
+		return [2]string{}, errors.Errorf("emulator: its sources are not at %s: it is built in a checkout, without -trimpath", own)
 	}
-	return [2]string{own, filepath.Join(filepath.Dir(file), "..", "kernels")}
+	return [2]string{own, filepath.Join(filepath.Dir(file), "..", "kernels")}, nil
 }
 
 // toolchain is a compiler with a place for its results.

@@ -1,12 +1,16 @@
-// Convolutions on the tensor cores.
+// Convolutions with asynchronous copies: fp32 on the ordinary cores, tf32 and bf16 on the tensor cores.
 #include "conv2d.cuh"
 #include "tensorcore.cuh"
+#include "tile.cuh"
 
-CONV2D(128x128_tf32, float, TensorTile<TF32, 128, 128, 64, 32>)
-CONV2D(64x128_tf32, float, TensorTile<TF32, 64, 128, 64, 32>)
-CONV2D(64x64_tf32, float, TensorTile<TF32, 64, 64, 32, 32>)
-CONV2D(32x64_tf32, float, TensorTile<TF32, 32, 64, 32, 32>)
-CONV2D(128x128_bf16, float, TensorTile<BF16, 128, 128, 64, 32>)
-CONV2D(64x128_bf16, float, TensorTile<BF16, 64, 128, 64, 32>)
-CONV2D(64x64_bf16, float, TensorTile<BF16, 64, 64, 32, 32>)
-CONV2D(32x64_bf16, float, TensorTile<BF16, 32, 64, 32, 32>)
+CONV2D(128x128_fp32, float, Tile<float, 128, 128, 8, 4, 8, 8>)
+CONV2D(64x128_fp32, float, Tile<float, 64, 128, 8, 4, 8, 8>)
+CONV2D(32x32_fp32, float, Tile<float, 32, 32, 16, 4, 4, 4>)
+CONV2D(128x128_tf32, float, TensorTile<TF32, 128, 128, 4, 64, 64>)
+CONV2D(64x128_tf32, float, TensorTile<TF32, 64, 128, 4, 64, 32>)
+CONV2D(64x64_tf32, float, TensorTile<TF32, 64, 64, 4, 32, 32>)
+CONV2D(32x64_tf32, float, TensorTile<TF32, 32, 64, 4, 32, 32>)
+CONV2D(128x128_bf16, float, TensorTile<BF16, 128, 128, 4, 64, 64>)
+CONV2D(64x128_bf16, float, TensorTile<BF16, 64, 128, 4, 64, 32>)
+CONV2D(64x64_bf16, float, TensorTile<BF16, 64, 64, 4, 32, 32>)
+CONV2D(32x64_bf16, float, TensorTile<BF16, 32, 64, 4, 32, 32>)

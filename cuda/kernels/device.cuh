@@ -4,12 +4,13 @@
 #define __global__ __attribute__((global))
 #define __device__ __attribute__((device))
 #define __shared__ __attribute__((shared))
-#define __launch_bounds__(threads) __attribute__((launch_bounds(threads)))
+#define __launch_bounds__(...) __attribute__((launch_bounds(__VA_ARGS__)))
 
 // clang's own names for the special registers: threadIdx, blockIdx, blockDim, gridDim.
 #include <__clang_cuda_builtin_vars.h>
 
-#define KERNEL(name, threads) extern "C" __global__ __launch_bounds__(threads) void name
+// KERNEL's arguments after the name are the most threads of a block and, where registers shall be few, how many blocks a multiprocessor shall hold.
+#define KERNEL(name, ...) extern "C" __global__ __launch_bounds__(__VA_ARGS__) void name
 
 // SHARED is count elements that a block's threads share, undefined at its start. DYNAMIC_SHARED is as much as the launch asks for.
 #define SHARED(T, name, count) __shared__ T name[count]
@@ -33,6 +34,37 @@ __device__ inline double loadIf(bool there, const double* from) {
   double v;
   asm("{ .reg .pred there; setp.ne.b32 there, %2, 0; mov.b64 %0, 0; @there ld.global.nc.f64 %0, [%1]; }" : "=d"(v) : "l"(from), "r"((int)there));
   return v;
+}
+
+// loadIf4 is that of four neighbours, at a multiple of 16 bytes.
+__device__ inline void loadIf4(bool there, const float* from, float* to) {
+  asm("{ .reg .pred there; setp.ne.b32 there, %5, 0; mov.b32 %0, 0; mov.b32 %1, 0; mov.b32 %2, 0; mov.b32 %3, 0;"
+      " @there ld.global.nc.v4.f32 {%0, %1, %2, %3}, [%4]; }"
+      : "=f"(to[0]), "=f"(to[1]), "=f"(to[2]), "=f"(to[3])
+      : "l"(from), "r"((int)there));
+}
+
+// prefetchLine has the second-level cache fetch a line of 128 bytes.
+__device__ inline void prefetchLine(const void* p) { asm volatile("prefetch.global.L2 [%0];" : : "l"(p)); }
+
+// copyAsync4 and copyAsync16 copy so many bytes from global to shared memory, or zeros without a look at from: cp.async, from sm_80 on. The copies
+// since the last copyAsyncCommit are a group; copyAsyncWait<n> waits for all groups of the thread but the newest n. Other threads see them after a
+// barrier.
+__device__ inline unsigned sharedAddress(void* p) { return (unsigned)(unsigned long long)(__attribute__((address_space(3))) void*)p; }
+__device__ inline void copyAsync4(void* to, const void* from, bool there) {
+  asm volatile("{ .reg .pred not; setp.eq.b32 not, %2, 0; cp.async.ca.shared.global [%0], [%1], 4, not; }"
+               :
+               : "r"(sharedAddress(to)), "l"(from), "r"((int)there));
+}
+__device__ inline void copyAsync16(void* to, const void* from, bool there) {
+  asm volatile("{ .reg .pred not; setp.eq.b32 not, %2, 0; cp.async.cg.shared.global [%0], [%1], 16, not; }"
+               :
+               : "r"(sharedAddress(to)), "l"(from), "r"((int)there));
+}
+__device__ inline void copyAsyncCommit() { asm volatile("cp.async.commit_group;" : : : "memory"); }
+template <int n>
+__device__ inline void copyAsyncWait() {
+  asm volatile("cp.async.wait_group %0;" : : "n"(n) : "memory");
 }
 
 // barrier waits for all threads of the block.

@@ -5,12 +5,14 @@
 
 namespace pollen {
 
-// Step is a step's number, its rate and temperature, h = rate/N, and the standard deviation of its noise, sqrt(2 h T).
+// Step is a chain at a step, the step's rate and temperature, h = rate/N, and the standard deviation of its noise, sqrt(2 h T).
 template <class T>
 struct Step {
-  unsigned long long number;
+  Address chain;
   double h, temperature;
   T rate, scale;
+
+  INLINE unsigned long long number() const { return chain.step; }
 
   // noise is the standard deviation of velocities' noise of some strength.
   INLINE T noise(double strength) const { return T(noiseScale(h, temperature, strength)); }
@@ -24,12 +26,12 @@ struct Schedules {
   int rateEntries, temperatureEntries;
 
   // step is the header's. The block's first thread computes it, for doubles are slow on some devices.
-  INLINE Step<T> step(int dataSize) const {
+  INLINE const Step<T>& step(int dataSize) const {
     return once<Step<T>>([&]() INLINED {
       Step<T> s;
-      s.number = stepOf(header);
-      s.rate = entry(rates, rateEntries, s.number);
-      s.temperature = entry(temperatures, temperatureEntries, s.number);
+      s.chain = addressOf(header, 0);
+      s.rate = entry(rates, rateEntries, s.number());
+      s.temperature = entry(temperatures, temperatureEntries, s.number());
       s.h = (double)s.rate / dataSize;
       s.scale = s.noise(1);
       return s;
@@ -46,10 +48,12 @@ INLINE Quad<T> gradients(const Prior<T>& prior, const Quad<T>& dw, const Quad<T>
   return g;
 }
 
-// draw is the noise of elements i to i+3, 0 at temperature 0.
+// draw is a stream's noise of elements i to i+3, 0 at temperature 0.
 template <class T>
-INLINE Quad<T> draw(const Step<T>& s, const Address& noise, int i) {
+INLINE Quad<T> draw(const Step<T>& s, unsigned stream, int i) {
   if (!(s.temperature > 0)) return {};
+  Address noise = s.chain;
+  noise.stream = stream;
   Quad<float> z = normals(noise, i / 4);
   return {{T(z.v[0]), T(z.v[1]), T(z.v[2]), T(z.v[3])}};
 }

@@ -1,10 +1,8 @@
-// Matrix products on the ordinary cores.
+// Matrix products on the ordinary cores, through registers. Those of float32 are for GPUs before sm_80.
 #include "matmul.cuh"
 #include "tile.cuh"
 
-MATMUL(matmul_128x128_f32, float, Tile<float, 128, 128, 8, 8, 8>)
-MATMUL(matmul_64x128_f32, float, Tile<float, 64, 128, 8, 8, 8>)
-MATMUL(matmul_64x64_f32, float, Tile<float, 64, 64, 16, 4, 4>)
-MATMUL(matmul_32x32_f32, float, Tile<float, 32, 32, 16, 4, 4>)
-MATMUL(matmul_64x64_f64, double, Tile<double, 64, 64, 16, 4, 4>)
-MATMUL(matmul_32x32_f64, double, Tile<double, 32, 32, 16, 4, 4>)
+MATMUL(matmul_128x128_f32, float, Tile<float, 128, 128, 8, 2, 8, 8>)
+MATMUL(matmul_64x64_f32, float, Tile<float, 64, 64, 16, 2, 4, 4>)
+MATMUL(matmul_32x32_f32, float, Tile<float, 32, 32, 16, 2, 4, 4>)
+MATMUL(matmul_32x32_f64, double, Tile<double, 32, 32, 16, 2, 4, 4>)

@@ -1,12 +1,16 @@
-// Matrix products on the tensor cores.
+// Matrix products with asynchronous copies: fp32 on the ordinary cores, tf32 and bf16 on the tensor cores.
 #include "matmul.cuh"
 #include "tensorcore.cuh"
+#include "tile.cuh"
 
-MATMUL(matmul_128x128_tf32, float, TensorTile<TF32, 128, 128, 64, 32>)
-MATMUL(matmul_64x128_tf32, float, TensorTile<TF32, 64, 128, 64, 32>)
-MATMUL(matmul_64x64_tf32, float, TensorTile<TF32, 64, 64, 32, 32>)
-MATMUL(matmul_32x64_tf32, float, TensorTile<TF32, 32, 64, 32, 32>)
-MATMUL(matmul_128x128_bf16, float, TensorTile<BF16, 128, 128, 64, 32>)
-MATMUL(matmul_64x128_bf16, float, TensorTile<BF16, 64, 128, 64, 32>)
-MATMUL(matmul_64x64_bf16, float, TensorTile<BF16, 64, 64, 32, 32>)
-MATMUL(matmul_32x64_bf16, float, TensorTile<BF16, 32, 64, 32, 32>)
+MATMUL(matmul_128x128_fp32, float, Tile<float, 128, 128, 8, 4, 8, 8>)
+MATMUL(matmul_64x128_fp32, float, Tile<float, 64, 128, 8, 4, 8, 8>)
+MATMUL(matmul_32x32_fp32, float, Tile<float, 32, 32, 16, 4, 4, 4>)
+MATMUL(matmul_128x128_tf32, float, TensorTile<TF32, 128, 128, 4, 64, 64>)
+MATMUL(matmul_64x128_tf32, float, TensorTile<TF32, 64, 128, 4, 64, 32>)
+MATMUL(matmul_64x64_tf32, float, TensorTile<TF32, 64, 64, 4, 32, 32>)
+MATMUL(matmul_32x64_tf32, float, TensorTile<TF32, 32, 64, 4, 32, 32>)
+MATMUL(matmul_128x128_bf16, float, TensorTile<BF16, 128, 128, 4, 64, 64>)
+MATMUL(matmul_64x128_bf16, float, TensorTile<BF16, 64, 128, 4, 64, 32>)
+MATMUL(matmul_64x64_bf16, float, TensorTile<BF16, 64, 64, 4, 32, 32>)
+MATMUL(matmul_32x64_bf16, float, TensorTile<BF16, 32, 64, 4, 32, 32>)

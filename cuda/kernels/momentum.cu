@@ -8,21 +8,23 @@
 
 template <class T>
 INLINE void sghmc(Out<T> statistics, const Schedules<T>& schedules, const Walkers<T>& walkers, double friction, double estimate) {
-  Step<T> s = schedules.step(walkers.prior.dataSize);
-  auto c = once<Coefficients<T>>([&]() INLINED { return Coefficients<T>{T(1 - friction), s.noise(friction - estimate)}; });
-  walkers.move(statistics, s, nullptr, [&](int, T& theta, T& v, T g, T z) INLINED { kick(theta, v, g, z, c.keep, s.rate, c.scale); });
+  walkers.prefetchAll();
+  const Step<T>& s = schedules.step(walkers.prior.dataSize);
+  const auto& c = once<Coefficients<T>>([&]() INLINED { return Coefficients<T>{T(1 - friction), s.noise(friction - estimate)}; });
+  walkers.move(statistics, s, nullptr, [&](int, T& theta, T& v, T g, T z) INLINED { kick(theta, v, g, z, again(c).keep, again(s).rate, again(c).scale); });
 }
 
 template <class T>
 INLINE void baoab(Out<T> statistics, const Schedules<T>& schedules, const Walkers<T>& walkers, double friction) {
-  Step<T> s = schedules.step(walkers.prior.dataSize);
-  auto c = once<Coefficients<T>>([&]() INLINED {
+  walkers.prefetchAll();
+  const Step<T>& s = schedules.step(walkers.prior.dataSize);
+  const auto& c = once<Coefficients<T>>([&]() INLINED {
     Relaxation r = relaxation(friction, friction);
     return Coefficients<T>{T(r.keep), s.noise(r.strength)};
   });
   walkers.move(statistics, s, nullptr, [&](int, T& theta, T& v, T g, T z) INLINED {
-    v = descend(v, s.rate, g);
-    drift(theta, v, z, c.keep, c.scale);
+    v = descend(v, again(s).rate, g);
+    drift(theta, v, z, again(c).keep, again(c).scale);
   });
 }
 
@@ -39,14 +41,14 @@ INLINE void kinetic(Out<T> y, In<T> v, In<T> rates, Header header, int n, int en
 }
 
 #define MOMENTUM(T, suffix)                                                                                                                    \
-  KERNEL(sghmc_update_##suffix, 512)                                                                                                           \
+  UPDATE(sghmc_update_##suffix, T)                                                                                                           \
   (WALKERS(T), TABLES(T), int n, ENTRIES, STREAMS, double friction, double estimate, PRIOR(T)) {                                               \
     sghmc(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction, estimate);                                                                     \
   }                                                                                                                                            \
-  KERNEL(baoab_update_##suffix, 512)(WALKERS(T), TABLES(T), int n, ENTRIES, STREAMS, double friction, PRIOR(T)) {                              \
+  UPDATE(baoab_update_##suffix, T)(WALKERS(T), TABLES(T), int n, ENTRIES, STREAMS, double friction, PRIOR(T)) {                              \
     baoab(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction);                                                                               \
   }                                                                                                                                            \
-  KERNEL(kinetic_fwd_##suffix, 512)(Out<T> y, In<T> v, In<T> rates, Header header, int n, int entries, T mass, int dataSize) {                 \
+  UPDATE(kinetic_fwd_##suffix, T)(Out<T> y, In<T> v, In<T> rates, Header header, int n, int entries, T mass, int dataSize) {                 \
     kinetic(y, v, rates, header, n, entries, mass, dataSize);                                                                                  \
   }
 

@@ -62,7 +62,7 @@ func parseEntry(head string) (Entry, error) {
 			e.Parameters = append(e.Parameters, p)
 		} else if threads := threadsLine.FindStringSubmatch(line); threads != nil {
 			e.Threads = number(threads[1]) * number(threads[2]) * number(threads[3])
-		} else if line != ")" {
+		} else if line != ")" && !strings.HasPrefix(line, ".minnctapersm ") {
 			return e, errors.Errorf("entry %s: %q was not expected", e.Name, line)
 		}
 	}

@@ -24,7 +24,8 @@ INLINE Address addressOf(Header header, unsigned stream) {
 
 // philox is the four words of a stream's elements 4 quad to 4 quad + 3 (Salmon et al. 2011).
 INLINE Quad<unsigned> philox(const Address& a, unsigned quad) {
-  unsigned k0 = (unsigned)a.seed, k1 = (unsigned)(a.seed >> 32);
+  // The rounds' keys would fill twenty registers beside a loop.
+  unsigned k0 = unknown((unsigned)a.seed), k1 = unknown((unsigned)(a.seed >> 32));
   unsigned c0 = quad, c1 = (unsigned)a.step, c2 = ((unsigned)(a.step >> 32) & 0xffffu) | a.stream << 16, c3 = a.chain;
 #pragma unroll
   for (int round = 0; round < 10; round++) {

@@ -6,7 +6,7 @@
 #define VALUE(map, stem, T, suffix, expression) \
   KERNEL(stem##_fwd_##suffix, 256)(Out<T> y, In<T> x, int n) { map(y, n, [](T x) INLINED -> T { return expression; }, x); }
 #define SLOPE(map, stem, T, suffix, of, expression)                                           \
-  KERNEL(stem##_bwd_##suffix, 256)(Out<T> dx, In<T> dout, In<T> of, int n) {                  \
+  KERNEL(stem##_bwd_##suffix, 256, 4)(Out<T> dx, In<T> dout, In<T> of, int n) {               \
     map(dx, n, [](T dout, T of) INLINED -> T { return dout * (expression); }, dout, of);      \
   }
 #define CURVE(stem, T, suffix, value, of, slope) VALUE(map, stem, T, suffix, value) SLOPE(map, stem, T, suffix, of, slope)

@@ -39,6 +39,12 @@ using Out = Buffer<T>;
 template <class T>
 using InOut = Buffer<T>;
 
+// unknown is v, which the compiler cannot tell: what is computed from it stays where it is, out of a loop's registers.
+INLINE int unknown(int v) {
+  asm volatile("" : "+r"(v));
+  return v;
+}
+
 // first and step are a grid-stride loop over a launch's elements.
 __device__ inline int first() { return blockIdx.x * blockDim.x + threadIdx.x; }
 __device__ inline int step() { return gridDim.x * blockDim.x; }

@@ -131,11 +131,11 @@ struct AverageShare {
 #define POOL Pool{planes, H, W, P, Q, R, S, sH, sW, pH, pW}
 #define POOLS(suffix, T)                                                                                                           \
   KERNEL(max_pool_fwd_##suffix, 256)(Out<T> y, In<T> x, SHAPE) { maxForward(y.at(), x.at(), POOL); }                               \
-  KERNEL(max_pool_bwd_##suffix, 256)(Out<T> dx, In<T> dout, In<T> x, SHAPE) {                                                      \
+  KERNEL(max_pool_bwd_##suffix, 256, 4)(Out<T> dx, In<T> dout, In<T> x, SHAPE) {                                                      \
     gather(dx.at(), POOL, MaxShare<T>{dout.at(), x.at(), POOL});                                                                   \
   }                                                                                                                                \
   KERNEL(max_pool_relu_fwd_##suffix, 256)(Out<T> y, In<T> x, SHAPE) { maxReLUForward(y.at(), x.at(), POOL); }                      \
-  KERNEL(max_pool_relu_bwd_##suffix, 256)(Out<T> dx, In<T> dout, In<T> x, In<T> y, SHAPE) {                                        \
+  KERNEL(max_pool_relu_bwd_##suffix, 256, 4)(Out<T> dx, In<T> dout, In<T> x, In<T> y, SHAPE) {                                        \
     gather(dx.at(), POOL, PassingShare<T>{{dout.at(), x.at(), POOL}, y.at()});                                                     \
   }                                                                                                                                \
   KERNEL(average_pool_fwd_##suffix, 256)(Out<T> y, In<T> x, SHAPE) { averageForward(y.at(), x.at(), POOL); }                       \

@@ -2,38 +2,18 @@
 //
 //     out(m, n) = sum over k of a(m, k) b(k, n)
 //
-// whatever the operands are: matrices, or images seen through a filter (window.cuh). An operand is a type with
-//
-//     alongDepth           whether elements that are neighbours in depth are neighbours in memory, else those along the tile's side
-//     begin(x)             before all else: the tile's first row of a, or first column of b
-//     advance(k, end, i)   announces the depths from k on, less than end, as stage i, which is 0 or 1; a barrier follows
-//     at(x, d, k, i)       element x of the tile at depth k + d of stage i, which begins at k; 0 outside the operand
-//
-// How a tile is multiplied is its Shape's: tile.cuh has that of the ordinary cores, tensorcore.cuh that of the tensor cores.
+// whatever the operands are: matrices, or images seen through a filter (window.cuh). How they come to shared memory is in stage.cuh; how a tile is
+// multiplied is its Shape's: tile.cuh has that of the ordinary cores, tensorcore.cuh that of the tensor cores.
 //
 // The depth is cut into slices that the shape alone determines. An element's slices are summed from zero, each in order of depth, and then
 // added in order: by one block after the other's, or by a block each into workspace and a kernel that adds (slices.cu), with the same bits.
 #pragma once
 
-#include "pollen.cuh"
-
-#define INLINE __device__ inline __attribute__((always_inline))
+#include "stage.cuh"
 
 namespace pollen {
 
 INLINE int lesser(int a, int b) { return a < b ? a : b; }
-
-// unknown is v, which the compiler cannot tell: what is computed from it stays where it is, out of a loop's registers.
-INLINE int unknown(int v) {
-  asm volatile("" : "+r"(v));
-  return v;
-}
-
-// Vector is read and written at once.
-template <class T, int n>
-struct alignas(n * sizeof(T) < 16 ? n * sizeof(T) : 16) Vector {
-  T v[n];
-};
 
 // Epilogue is what is done to a sum before it is stored.
 enum Epilogue { biasPerColumn = 1, biasPerRow = 2, withReLU = 4 };
@@ -50,31 +30,9 @@ struct Output {
   T* data;
   const T* bias;
   int rows, columns, rowStride, inner, outer, epilogue;
-};
 
-// Fetch is a thread's part of a stage of an operand, on its way from global to shared memory. There, a word is one or several depths' elements of a
-// row or column; Layout says how they are packed and where they lie.
-template <class Layout, bool alongDepth, int side, int words, int threads>
-struct Fetch {
-  static constexpr int count = side * words / threads;
-  typename Layout::Value value[count][Layout::depths];
-
-  static INLINE int x(int i) { return (threadIdx.x + i * threads) / (alongDepth ? words : 1) % side; }
-  static INLINE int word(int i) { return (threadIdx.x + i * threads) / (alongDepth ? 1 : side) % words; }
-
-  template <class Operand>
-  INLINE void load(const Operand& operand, int from, int parity) {
-    from = unknown(from);
-#pragma unroll
-    for (int i = 0; i < count; i++)
-#pragma unroll
-      for (int j = 0; j < Layout::depths; j++) value[i][j] = operand.at(x(i), word(i) * Layout::depths + j, from, parity);
-  }
-
-  INLINE void store(typename Layout::Word* stage) const {
-#pragma unroll
-    for (int i = 0; i < count; i++) stage[Layout::place(side, word(i), x(i))] = Layout::pack(value[i]);
-  }
+  // inChunks tells whether four columns from a multiple of four on are neighbours, of 16 bytes.
+  INLINE bool inChunks() const { return (columns | rowStride | inner | outer) % 4 == 0; }
 };
 
 // Slices is the cut of a product's depth: so many of each depths, the last one shorter. With as many blocks along y each has one, and out is
@@ -83,67 +41,113 @@ struct Slices {
   int depth, count, each;
 };
 
-// Stages is a block's shared memory.
+// RowsOf and ColumnsOf are a stage's parts of a and of b.
 template <class Shape>
-struct alignas(16) Stages {
-  typename Shape::Layout::Word words[2 * Shape::stage];
-};
+using RowsOf = StageOf<Shape::rows, Shape::depth, Shape::threads>;
+template <class Shape>
+using ColumnsOf = StageOf<Shape::columns, Shape::depth, Shape::threads>;
 
-// multiplySlice adds the depths from k to end to a thread's sums. While one stage is multiplied, the next one is on its way to registers.
-template <class Shape, class A, class B>
-INLINE void multiplySlice(typename Shape::Sums& sums, A& a, B& b, int k, int end, typename Shape::Layout::Word* memory) {
-  Fetch<typename Shape::Layout, A::alongDepth, Shape::rows, Shape::words, Shape::threads> left;
-  Fetch<typename Shape::Layout, B::alongDepth, Shape::columns, Shape::words, Shape::threads> right;
+// pipelineSlice adds the depths from k to end to a thread's sums, from sm_80 on: stages are copied while those before them are multiplied. The
+// copies of a round are one group, and a round waits for the group of its stage. The barrier tells that all threads' copies are there, that nobody
+// reads the stage that is copied over, and that what the operands announced can be read. The first rounds only copy.
+template <class Shape, class T, class A, class B>
+INLINE void pipelineSlice(typename Shape::Sums& sums, A& a, B& b, int k, int end, T* memory) {
+  constexpr int depth = Shape::depth, stages = Shape::stages, ahead = stages - 1;
+  int rounds = (end - k + depth - 1) / depth;
+  a.advance(k, end, 0);
+  b.advance(k, end, 0);
+  for (int round = -ahead, next = 0; round < rounds; round++) {
+    copyAsyncWait<ahead - 1>();
+    barrier();
+    int now = next + 1 == stages ? 0 : next + 1, coming = round + ahead, from = unknown(k + coming * depth);
+    if (coming < rounds) {
+      T* to = memory + next * Shape::stage;
+      copy<RowsOf<Shape>>(a, from, coming & 1, to);
+      copy<ColumnsOf<Shape>>(b, from, coming & 1, to + Shape::left);
+    }
+    copyAsyncCommit();
+    a.advance(from + depth, end, coming + 1 & 1);
+    b.advance(from + depth, end, coming + 1 & 1);
+    if (round >= 0) sums.add(memory + now * Shape::stage, memory + now * Shape::stage + Shape::left);
+    next = now;
+  }
+}
+
+// alternateSlice does so before sm_80: a stage is on its way to registers while the one before it is multiplied. The first round only loads.
+template <class Shape, class T, class A, class B>
+INLINE void alternateSlice(typename Shape::Sums& sums, A& a, B& b, int k, int end, T* memory) {
   constexpr int depth = Shape::depth;
+  Fetch<RowsOf<Shape>, T> left;
+  Fetch<ColumnsOf<Shape>, T> right;
   a.advance(k, end, 0);
   b.advance(k, end, 0);
   barrier();
-  // The first round only loads.
   for (int from = k - depth, stage = 1; from < end; from += depth, stage ^= 1) {
-    auto *now = memory + stage * Shape::stage, *next = memory + (stage ^ 1) * Shape::stage;
+    T *now = memory + stage * Shape::stage, *next = memory + (stage ^ 1) * Shape::stage;
     bool more = from + depth < end;
+    int coming = unknown(from + depth);
     if (more) {
-      left.load(a, from + depth, stage ^ 1);
-      right.load(b, from + depth, stage ^ 1);
+      left.load(a, coming, stage ^ 1);
+      right.load(b, coming, stage ^ 1);
     }
-    if (from >= k) sums.add(now, now + Shape::rightHalf);
+    if (from >= k) sums.add(now, now + Shape::left);
     if (more) {
-      a.advance(from + 2 * depth, end, stage);
-      b.advance(from + 2 * depth, end, stage);
-      left.store(next);
-      right.store(next + Shape::rightHalf);
+      left.store(a, coming, stage ^ 1, next);
+      right.store(b, coming, stage ^ 1, next + Shape::left);
+      a.advance(coming + depth, end, stage);
+      b.advance(coming + depth, end, stage);
     }
     barrier();
   }
 }
 
-// storeSums writes a tile, or adds it to the slices before it: some rows at a time, by way of shared memory, so that the threads of a warp
-// write neighbouring columns.
+// storeRows writes a pass of a tile from shared memory, or adds it to the slices before it: the threads of a warp write neighbouring columns.
+template <int width, class Shape, class T>
+INLINE void storeRows(const Output<T>& out, int row, int column, bool first, bool last, const T* memory) {
+  constexpr int across = Shape::columns / width, step = Shape::threads / across;
+  static_assert(Shape::threads % across == 0, "a thread has its columns alone");
+  using Some = Vector<T, width>;
+  unsigned thread = unknown(threadIdx.x);
+  int x = thread % across * width, n = column + x;
+  if (n >= out.columns) return;
+  T* line = out.data + (n / out.inner * out.outer + n % out.inner);
+#pragma unroll 2
+  for (int y = thread / across; y < Shape::passRows; y += step) {
+    int m = row + y;
+    if (m >= out.rows) break;
+    Some sum = *(const Some*)(memory + Shape::sumAt(y, x)), *to = (Some*)(line + m * out.rowStride);
+    if (!first) {
+      Some before = *to;
+#pragma unroll
+      for (int j = 0; j < width; j++) sum.v[j] = before.v[j] + sum.v[j];
+    }
+    if (last) {
+#pragma unroll
+      for (int j = 0; j < width; j++) sum.v[j] = finish(sum.v[j], out.epilogue, out.bias, out.epilogue & biasPerRow ? m : n + j);
+    }
+    *to = sum;
+  }
+}
+
 template <class Shape, class T>
 INLINE void storeSums(const typename Shape::Sums& sums, const Output<T>& out, int row, int column, bool first, bool last, T* memory) {
-  constexpr int columns = Shape::columns, pitch = columns + Shape::Layout::pad;
-  static_assert(Shape::threads % columns == 0 && Shape::passRows * pitch <= 2 * Shape::stage, "a thread has one column, a pass fits into the stages");
-  int x = threadIdx.x % columns, n = column + x;
-  T* line = out.data + n / out.inner * out.outer + n % out.inner;
 #pragma unroll
   for (int pass = 0; pass < Shape::passes; pass++) {
-    sums.write(memory, pitch, pass);
     barrier();
-    for (int y = threadIdx.x / columns; y < Shape::passRows; y += Shape::threads / columns) {
-      int m = row + Shape::rowOf(pass, y);
-      if (m >= out.rows || n >= out.columns) continue;
-      T* to = line + m * out.rowStride;
-      T sum = memory[y * pitch + x];
-      if (!first) sum = *to + sum;
-      *to = last ? finish(sum, out.epilogue, out.bias, out.epilogue & biasPerRow ? m : n) : sum;
-    }
+    sums.write(memory, pass);
     barrier();
+    int from = row + pass * Shape::passRows;
+    if (out.inChunks())
+      storeRows<4, Shape>(out, from, column, first, last, memory);
+    else
+      storeRows<1, Shape>(out, from, column, first, last, memory);
   }
+  barrier();
 }
 
-// multiply computes the tile of block blockIdx.x: tiles of a column of tiles are neighbours, which share b. memory is of two stages.
+// multiply computes the tile of block blockIdx.x: tiles of a column of tiles are neighbours, which share b.
 template <class Shape, class T, class A, class B>
-INLINE void multiply(A a, B b, Output<T> out, Slices slices, typename Shape::Layout::Word* memory) {
+INLINE void multiply(A a, B b, Output<T> out, Slices slices, T* memory) {
   int down = (out.rows + Shape::rows - 1) / Shape::rows;
   int row = blockIdx.x % down * Shape::rows, column = blockIdx.x / down * Shape::columns;
   a.begin(row);
@@ -152,27 +156,14 @@ INLINE void multiply(A a, B b, Output<T> out, Slices slices, typename Shape::Lay
   bool split = gridDim.y > 1;
   if (split) out.data += (long long)blockIdx.y * out.rows * out.columns;
   for (int slice = blockIdx.y; slice < slices.count; slice += gridDim.y) {
-    int k = slice * slices.each;
+    int k = slice * slices.each, end = lesser(k + slices.each, slices.depth);
     sums.clear();
-    multiplySlice<Shape>(sums, a, b, k, lesser(k + slices.each, slices.depth), memory);
-    storeSums<Shape>(sums, out, unknown(row), unknown(column), split || slice == 0, !split && slice == slices.count - 1, (T*)memory);
+    if constexpr (Shape::stages > 2)
+      pipelineSlice<Shape>(sums, a, b, k, end, memory);
+    else
+      alternateSlice<Shape>(sums, a, b, k, end, memory);
+    storeSums<Shape>(sums, out, unknown(row), unknown(column), split || slice == 0, !split && slice == slices.count - 1, memory);
   }
 }
-
-// Matrix is an operand in memory: [depth, extent], or [extent, depth] when it lies alongDepth_.
-template <class T, bool alongDepth_>
-struct Matrix {
-  static constexpr bool alongDepth = alongDepth_;
-  const T* data;
-  int extent, depth;
-  int first, end;
-
-  INLINE void begin(int x) { first = x; }
-  INLINE void advance(int, int to, int) { end = to; }
-  INLINE T at(int x, int d, int k, int) const {
-    x += first, d += k;
-    return loadIf(x < extent & d < end, data + (alongDepth ? x * depth + d : d * extent + x));
-  }
-};
 
 }  // namespace pollen

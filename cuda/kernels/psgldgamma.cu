@@ -16,11 +16,12 @@ INLINE T gammaOf(T v, T dv, T lambda) {
 template <class T>
 INLINE void psgldGamma(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, InOut<T> secondSlope, In<T> diagonal, const Schedules<T>& schedules,
                        int n, unsigned stream, T alpha, T lambda, const Prior<T>& prior) {
-  Step<T> s = schedules.step(prior.dataSize);
-  Address noise = addressOf(schedules.header, stream);
-  T keep = s.number == 0 ? T(0) : alpha, drift = T(s.h * s.temperature);
+  prefetch(n, w, dw, second, secondSlope, diagonal);
+  const Step<T>& step = schedules.step(prior.dataSize);
   tile(statistics, n, [&](int i, int count) INLINED {
-    Quad<T> theta = load(w.at(), i, count), g = gradients(prior, load(dw.at(), i, count), theta), z = draw(s, noise, i);
+    const Step<T>& s = again(step);
+    T keep = s.number() == 0 ? T(0) : alpha, drift = T(s.h * s.temperature);
+    Quad<T> theta = load(w.at(), i, count), g = gradients(prior, load(dw.at(), i, count), theta), z = draw(s, stream, i);
     Quad<T> v = load(second.at(), i, count), dv = load(secondSlope.at(), i, count), d = load(diagonal.at(), i, count);
     double statistic = dot(theta, g);
 #pragma unroll
@@ -57,7 +58,7 @@ INLINE void accumulate(Out<T> statistics, In<T> x, InOut<T> sum, int n) {
    T alpha, T lambda, PRIOR(T)) {                                                                                                              \
     psgldGamma(statistics, w, dw, second, secondSlope, diagonal, SCHEDULES_OF(T), n, stream, alpha, lambda, PRIOR_OF(T));                      \
   }                                                                                                                                            \
-  KERNEL(accumulate_update_##suffix, 512)(Out<T> statistics, In<T> x, InOut<T> sum, int n) { accumulate(statistics, x, sum, n); }
+  UPDATE(accumulate_update_##suffix, T)(Out<T> statistics, In<T> x, InOut<T> sum, int n) { accumulate(statistics, x, sum, n); }
 
 PSGLD_GAMMA(float, f32)
 PSGLD_GAMMA(double, f64)

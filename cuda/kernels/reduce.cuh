@@ -39,14 +39,19 @@ INLINE T blockSum(T v) {
   return warpSum(lane < (int)(blockDim.x / 32) ? sums[lane] : T(0));
 }
 
-// once is what f gives the block's first thread, for all of them.
+// once is what f gives the block's first thread, for all of them, in shared memory. A call is made once.
 template <class V, class F>
-INLINE V once(F f) {
+INLINE const V& once(F f) {
   SHARED(V, value, 1);
-  barrier();
   if (threadIdx.x == 0) value[0] = f();
   barrier();
   return value[0];
+}
+
+// again is a value in shared memory, which is read there each time instead of lying in registers beside a loop.
+template <class V>
+INLINE const V& again(const V& v) {
+  return (&v)[unknown(0)];
 }
 
 // part is where part blockIdx.y of a count begins.

@@ -9,10 +9,11 @@
 
 template <class T>
 INLINE void sgld(Out<T> statistics, InOut<T> w, In<T> dw, const Schedules<T>& schedules, int n, unsigned stream, const Prior<T>& prior) {
-  Step<T> s = schedules.step(prior.dataSize);
-  Address noise = addressOf(schedules.header, stream);
+  prefetch(n, w, dw);
+  const Step<T>& step = schedules.step(prior.dataSize);
   tile(statistics, n, [&](int i, int count) INLINED {
-    Quad<T> theta = load(w.at(), i, count), g = gradients(prior, load(dw.at(), i, count), theta), z = draw(s, noise, i);
+    const Step<T>& s = again(step);
+    Quad<T> theta = load(w.at(), i, count), g = gradients(prior, load(dw.at(), i, count), theta), z = draw(s, stream, i);
     double statistic = dot(theta, g);
 #pragma unroll
     for (int k = 0; k < 4; k++) theta.v[k] = descend(theta.v[k], s.rate, g.v[k]) + s.scale * z.v[k];
@@ -42,12 +43,13 @@ INLINE T memory(T alpha, int freezeAt, unsigned long long step) {
 template <class T, class Metric>
 INLINE void psgld(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, const Schedules<T>& schedules, int n, unsigned stream, T alpha, Metric metric,
                   int freezeAt, const Prior<T>& prior) {
-  Step<T> s = schedules.step(prior.dataSize);
-  Address noise = addressOf(schedules.header, stream);
-  T keep = memory(alpha, freezeAt, s.number);
+  prefetch(n, w, dw, second);
+  const Step<T>& step = schedules.step(prior.dataSize);
   tile(statistics, n, [&](int i, int count) INLINED {
-    Quad<T> theta = load(w.at(), i, count), g = gradients(prior, load(dw.at(), i, count), theta), z = draw(s, noise, i);
-    Quad<T> v = load(second.at(), i, count);
+    const Step<T>& s = again(step);
+    T keep = memory(alpha, freezeAt, s.number());
+    Quad<T> theta = load(w.at(), i, count), g = load(dw.at(), i, count), v = load(second.at(), i, count), z = draw(s, stream, i);
+    g = gradients(prior, g, theta);
     double statistic = dot(theta, g);
 #pragma unroll
     for (int k = 0; k < 4; k++) {
@@ -62,16 +64,16 @@ INLINE void psgld(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, cons
 }
 
 #define SGLD(T, suffix)                                                                                                                           \
-  KERNEL(sgld_update_##suffix, 512)                                                                                                               \
+  UPDATE(sgld_update_##suffix, T)                                                                                                               \
   (Out<T> statistics, InOut<T> w, In<T> dw, TABLES(T), int n, ENTRIES, unsigned stream, PRIOR(T)) {                                               \
     sgld(statistics, w, dw, SCHEDULES_OF(T), n, stream, PRIOR_OF(T));                                                                             \
   }                                                                                                                                               \
-  KERNEL(psgld_update_##suffix, 512)                                                                                                              \
+  UPDATE(psgld_update_##suffix, T)                                                                                                              \
   (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, TABLES(T), int n, ENTRIES, unsigned stream, T alpha, T lambda, int freezeAt,         \
    PRIOR(T)) {                                                                                                                                    \
     psgld(statistics, w, dw, second, SCHEDULES_OF(T), n, stream, alpha, RMSPropMetric<T>{lambda}, freezeAt, PRIOR_OF(T));                         \
   }                                                                                                                                               \
-  KERNEL(fsgld_update_##suffix, 512)                                                                                                              \
+  UPDATE(fsgld_update_##suffix, T)                                                                                                              \
   (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, TABLES(T), int n, ENTRIES, unsigned stream, T alpha, T damping, int freezeAt,        \
    PRIOR(T)) {                                                                                                                                    \
     psgld(statistics, w, dw, second, SCHEDULES_OF(T), n, stream, alpha, FisherMetric<T>{damping}, freezeAt, PRIOR_OF(T));                         \

@@ -20,19 +20,22 @@ INLINE void leave(Out<double> squares, double sum) {
 
 template <class T>
 INLINE void euler(Out<T> statistics, Out<double> squares, const Schedules<T>& schedules, const Walkers<T>& walkers, InOut<T> chi, double friction) {
-  Step<T> s = schedules.step(walkers.prior.dataSize);
-  auto c = once<Coefficients<T>>([&]() INLINED { return Coefficients<T>{T(1 - oneChi(chi)), s.noise(friction)}; });
+  walkers.prefetchAll();
+  const Step<T>& s = schedules.step(walkers.prior.dataSize);
+  const auto& c = once<Coefficients<T>>([&]() INLINED { return Coefficients<T>{T(1 - oneChi(chi)), s.noise(friction)}; });
   double sum;
-  walkers.move(statistics, s, &sum, [&](int, T& theta, T& v, T g, T z) INLINED { kick(theta, v, g, z, c.keep, s.rate, c.scale); });
+  walkers.move(statistics, s, &sum, [&](int, T& theta, T& v, T g, T z) INLINED { kick(theta, v, g, z, again(c).keep, again(s).rate, again(c).scale); });
   leave(squares, sum);
 }
 
 // badodabKick is B.
 template <class T>
 INLINE void badodabKick(Out<T> statistics, Out<double> squares, const Schedules<T>& schedules, const Walkers<T>& walkers) {
-  Step<T> s = schedules.step(walkers.prior.dataSize);
+  walkers.prefetchAll();
+  const Step<T>& step = schedules.step(walkers.prior.dataSize);
   double sum = 0;
   tile(statistics, walkers.n, [&](int i, int count) INLINED {
+    const Step<T>& s = again(step);
     Quad<T> theta = load(walkers.w.at(), i, count), g = gradients(walkers.prior, load(walkers.dw.at(), i, count), theta);
     Quad<T> v = walkers.velocities(s, i, count);
 #pragma unroll
@@ -48,17 +51,17 @@ INLINE void badodabKick(Out<T> statistics, Out<double> squares, const Schedules<
 template <class T>
 INLINE void badodabDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Schedules<T>& schedules, InOut<T> chi, int n, unsigned stream,
                          double friction, int dataSize) {
-  Step<T> s = schedules.step(dataSize);
-  auto c = once<Coefficients<T>>([&]() INLINED {
+  prefetch(n, w, v);
+  const Step<T>& s = schedules.step(dataSize);
+  const auto& c = once<Coefficients<T>>([&]() INLINED {
     Relaxation r = relaxation(oneChi(chi), friction);
     return Coefficients<T>{T(r.keep), s.noise(r.strength)};
   });
-  Address noise = addressOf(schedules.header, stream);
   double sum = tileSum(n, [&](int i, int count) INLINED {
-    Quad<T> theta = load(w.at(), i, count), velocity = load(v.at(), i, count), z = draw(s, noise, i);
+    Quad<T> theta = load(w.at(), i, count), velocity = load(v.at(), i, count), z = draw(again(s), stream, i);
 #pragma unroll
     for (int k = 0; k < 4; k++)
-      if (k < count) drift(theta.v[k], velocity.v[k], z.v[k], c.keep, c.scale);
+      if (k < count) drift(theta.v[k], velocity.v[k], z.v[k], again(c).keep, again(c).scale);
     store(w.at(), i, count, theta);
     store(v.at(), i, count, velocity);
     return dot(velocity, velocity);
@@ -69,7 +72,7 @@ INLINE void badodabDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Sche
 // adapt changes the one chi of n velocities by that share of a step: one block.
 template <class T>
 INLINE void adapt(InOut<T> chi, In<double> squares, const Schedules<T>& schedules, int n, int tiles, double share, int dataSize) {
-  Step<T> s = schedules.step(dataSize);
+  const Step<T>& s = schedules.step(dataSize);
   double sum = 0;
   for (int i = threadIdx.x; i < tiles; i += blockDim.x) sum += squares.at()[i];
   sum = blockSum(sum);
@@ -82,23 +85,25 @@ INLINE void adapt(InOut<T> chi, In<double> squares, const Schedules<T>& schedule
 
 template <class T>
 INLINE void eulerElement(Out<T> statistics, const Schedules<T>& schedules, const Walkers<T>& walkers, InOut<T> chi, double friction) {
-  Step<T> s = schedules.step(walkers.prior.dataSize);
+  walkers.prefetchAll();
+  const Step<T>& s = schedules.step(walkers.prior.dataSize);
   T scale = s.noise(friction), equilibrium = T(s.h * s.temperature), *chis = chi.at();
   walkers.move(statistics, s, nullptr, [&](int i, T& theta, T& v, T g, T z) INLINED {
-    kick(theta, v, g, z, 1 - chis[i], s.rate, scale);
+    kick(theta, v, g, z, 1 - chis[i], again(s).rate, scale);
     chis[i] += v * v - equilibrium;
   });
 }
 
 template <class T>
 INLINE void badodabElement(Out<T> statistics, const Schedules<T>& schedules, const Walkers<T>& walkers, InOut<T> chi, double friction) {
-  Step<T> s = schedules.step(walkers.prior.dataSize);
+  walkers.prefetchAll();
+  const Step<T>& s = schedules.step(walkers.prior.dataSize);
   T equilibrium = T(s.h * s.temperature), *chis = chi.at();
   walkers.move(statistics, s, nullptr, [&](int i, T& theta, T& v, T g, T z) INLINED {
-    v = descend(v, s.rate, g);
+    v = descend(v, again(s).rate, g);
     T half = chis[i] + T(0.5) * (v * v - equilibrium);
     Relaxation r = relaxation(half, friction);
-    drift(theta, v, z, T(r.keep), s.noise(r.strength));
+    drift(theta, v, z, T(r.keep), again(s).noise(r.strength));
     chis[i] = half + T(0.5) * (v * v - equilibrium);
   });
 }
@@ -106,13 +111,13 @@ INLINE void badodabElement(Out<T> statistics, const Schedules<T>& schedules, con
 #define SGNHT_ARGUMENTS(T) WALKERS(T), In<T> rates, In<T> temperatures, InOut<T> chi, Header header, int n, ENTRIES, STREAMS, double friction, PRIOR(T)
 
 #define SGNHT(T, suffix)                                                                                                                       \
-  KERNEL(sgnht_update_euler_##suffix, 512)(Out<double> squares, SGNHT_ARGUMENTS(T)) {                                                          \
+  UPDATE(sgnht_update_euler_##suffix, T)(Out<double> squares, SGNHT_ARGUMENTS(T)) {                                                          \
     euler(statistics, squares, SCHEDULES_OF(T), WALKERS_OF(T), chi, friction);                                                                 \
   }                                                                                                                                            \
-  KERNEL(sgnht_update_badodab_##suffix, 512)(Out<double> squares, SGNHT_ARGUMENTS(T)) {                                                        \
+  UPDATE(sgnht_update_badodab_##suffix, T)(Out<double> squares, SGNHT_ARGUMENTS(T)) {                                                        \
     badodabKick(statistics, squares, SCHEDULES_OF(T), WALKERS_OF(T));                                                                          \
   }                                                                                                                                            \
-  KERNEL(sgnht_drift_##suffix, 512)                                                                                                            \
+  UPDATE(sgnht_drift_##suffix, T)                                                                                                            \
   (Out<double> squares, InOut<T> w, InOut<T> v, TABLES(T), InOut<T> chi, int n, ENTRIES, unsigned noise, double friction, int dataSize) {      \
     badodabDrift(squares, w, v, SCHEDULES_OF(T), chi, n, noise, friction, dataSize);                                                           \
   }                                                                                                                                            \
@@ -120,7 +125,7 @@ INLINE void badodabElement(Out<T> statistics, const Schedules<T>& schedules, con
   (InOut<T> chi, In<double> squares, TABLES(T), int n, ENTRIES, int tiles, double share, int dataSize) {                                       \
     adapt(chi, squares, SCHEDULES_OF(T), n, tiles, share, dataSize);                                                                           \
   }                                                                                                                                            \
-  KERNEL(sgnht_update_euler_element_##suffix, 512)(SGNHT_ARGUMENTS(T)) {                                                                       \
+  UPDATE(sgnht_update_euler_element_##suffix, T)(SGNHT_ARGUMENTS(T)) {                                                                       \
     eulerElement(statistics, SCHEDULES_OF(T), WALKERS_OF(T), chi, friction);                                                                   \
   }                                                                                                                                            \
   KERNEL(sgnht_update_badodab_element_##suffix, 512)(SGNHT_ARGUMENTS(T)) {                                                                     \

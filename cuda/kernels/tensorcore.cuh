@@ -1,64 +1,59 @@
-// A tile of a product on the tensor cores, from sm_80 on: the operands are rounded on their way to shared memory, the sums are float32.
+// A tile of a product on the tensor cores, from sm_80 on: the operands are rounded on their way from shared memory, the sums are float32.
 //
-// Shared memory holds 32-bit words, one number of tf32, or two of bf16 that are neighbours in depth. In words, both kinds have the same
-// fragments: with group = lane / 4 and pair = lane % 4, a lane brings of a 16 x 8 words of a the rows group and group + 8 at the words pair and
-// pair + 4, of 8 words x 8 of b the column group at the same words, and has of 16 x 8 sums the columns 2 pair and 2 pair + 1 of its two rows.
+// The fragments are those of mma.m16n8k8 with tf32 and mma.m16n8k16 with bf16 (PTX ISA, "Warp-level matrix instructions"): with group = lane / 4 and
+// pair = lane % 4 a lane brings of a the rows group and group + 8 at two words of depth, of b the column group at the same words, and has of the sums
+// the columns 2 pair and 2 pair + 1 of its two rows. A product's sum does not care which of its depths, rows and columns go by which number,
+// and so a lane has four neighbours in memory: for a and b the chunk group / 2 + 4 (group % 2) of 32 rows or columns is four of the instruction's, two
+// instructions' of 16 rows, four instructions' of 8 columns. Of its depths a word of bf16 has pair and pair + 4, or those eight further on. Sums, whose
+// columns are those of the groups 2 pair and 2 pair + 1, are then the chunks pair and pair + 4. The lanes that share the banks in one read have the groups
+// 2 i and 2 i + 1, and so the chunks i and i + 4 of four depths (stage.cuh).
+//
+// Operands stay float32 in shared memory, so that they come without registers, and are rounded by each warp that reads them; what feeds a tile is the
+// cache above, which gives 16 bytes where shared memory gives 128. ldmatrix has no part in this: it moves 16-bit numbers.
 #pragma once
 
 #include "product.cuh"
 
 namespace pollen {
 
-// TF32 has ten bits of fraction, and float32's exponent.
+// TF32 has ten bits of fraction, and float32's exponent. A word is a number.
 struct TF32 {
-  static constexpr int depths = 1;
-  static INLINE unsigned pack(const float* v) { return roundTF32(v[0]); }
+  static constexpr int depth = 8;
+  static INLINE unsigned word(const Vector<float, 4>* v, int i, int x) { return roundTF32(v[i].v[x]); }
   static INLINE void multiply(float* d, const unsigned* a, const unsigned* b) { mmaTF32_16x8x8(d, a, b); }
 };
 
-// BF16 has seven bits of fraction, and float32's exponent.
+// BF16 has seven bits of fraction, and float32's exponent. A word is two numbers.
 struct BF16 {
-  static constexpr int depths = 2;
-  static INLINE unsigned pack(const float* v) { return packBF16(v[0], v[1]); }
+  static constexpr int depth = 16;
+  static INLINE unsigned word(const Vector<float, 4>* v, int i, int x) { return packBF16(v[2 * i].v[x], v[2 * i + 1].v[x]); }
   static INLINE void multiply(float* d, const unsigned* a, const unsigned* b) { mmaBF16_16x8x16(d, a, b); }
 };
 
-// Words is shared memory by words of depth. A word's column is turned by its quad of words, so that 32 threads meet 32 banks in each of the three
-// ways they go. The bank is 8 (word % 4) + (x ^ turn(quad)), and
-//   - a fragment is 4 words of a quad at 8 neighbouring x: 8 (word % 4) tells the words apart,
-//   - a store across the depth is 32 neighbouring x of a word,
-//   - a store along the depth is 16 words at 2 neighbouring x: the turn's bits 1 and 2 tell the quads apart.
-template <class Number>
-struct Words {
-  using Value = float;
-  using Word = unsigned;
-  static constexpr int depths = Number::depths, pad = 8;
-  static INLINE int turn(int quad) { return quad % 4 * 10; }
-  static INLINE int place(int side, int word, int x) { return word * (side + pad) + (x ^ turn(word / 4)); }
-  static INLINE unsigned pack(const float* v) { return Number::pack(v); }
-};
-
 // TensorTile is a block's share: rows x columns sums, of which each warp has warpRows x warpColumns; all are multiples of 32.
-template <class Number, int rows_, int columns_, int warpRows, int warpColumns>
+template <class Number, int rows_, int columns_, int stages_, int warpRows, int warpColumns>
 struct TensorTile {
-  using Layout = Words<Number>;
-  static constexpr int rows = rows_, columns = columns_, words = 16, depth = words * Number::depths;
+  static constexpr int rows = rows_, columns = columns_, depth = 16, stages = stages_;
   static constexpr int across = columns / warpColumns, threads = 32 * across * (rows / warpRows);
-  static constexpr int leftPitch = rows + Layout::pad, rightPitch = columns + Layout::pad;
-  static constexpr int rightHalf = words * leftPitch, stage = rightHalf + words * rightPitch;
+  static constexpr int blocks = warpRows * warpColumns > 2048 ? 2 : 3;  // of a multiprocessor, which has 65536 registers
+  static constexpr int left = depth * rows, stage = depth * (rows + columns), memory = stages * stage;
+  static constexpr int passes = 1, passRows = rows;
+  static_assert(rows * columns <= memory, "the sums fit into the stages");
 
-  static constexpr int passes = warpRows / 16, passRows = rows / passes;
-
-  // rowOf is the tile's row that row y of a pass is.
-  static INLINE int rowOf(int pass, int y) { return y / 16 * warpRows + 16 * pass + y % 16; }
+  // sumAt is where a sum lies in shared memory: two groups' rows are 16 apart.
+  static INLINE int sumAt(int row, int column) { return row * columns + (column ^ row / 16 % 2 * 16); }
 
   struct Sums {
     float v[warpRows / 16][warpColumns / 8][4];
 
-    static INLINE int warpRow() { return threadIdx.x / 32 / across * warpRows; }
-    static INLINE int warpColumn() { return threadIdx.x / 32 % across * warpColumns; }
-    static INLINE int group() { return threadIdx.x % 32 / 4; }
-    static INLINE int pair() { return threadIdx.x % 4; }
+    // Lane is a thread's place in its block and its warp.
+    struct Lane {
+      unsigned warpRow, warpColumn, pair, chunk;
+
+      INLINE Lane(unsigned thread)
+          : warpRow(thread / 32 / across * warpRows), warpColumn(thread / 32 % across * warpColumns), pair(thread % 4),
+            chunk(thread % 32 / 8 + thread / 4 % 2 * 4) {}
+    };
 
     INLINE void clear() {
 #pragma unroll
@@ -69,39 +64,53 @@ struct TensorTile {
           for (int k = 0; k < 4; k++) v[i][j][k] = 0;
     }
 
-    // word is a lane's word of a quad at x = base + group + 8 n: the turn of base, a multiple of 32, and of 8 n is known beforehand.
-    template <int pitch>
-    static INLINE unsigned word(const unsigned* stage, int base, int quad, int n) {
-      int turn = Layout::turn(quad);
-      return stage[pair() * pitch + base + (group() ^ (turn & 7)) + 4 * quad * pitch + (8 * n ^ (turn & 24))];
+    // read is a lane's part of 32 of a side, from begin on: its four rows or columns, each with two words of depth.
+    template <int side>
+    static INLINE void read(unsigned (&words)[4][2], const Lane& lane, const float* stage, int begin) {
+      constexpr int count = Number::depth / 4;
+      Vector<float, 4> v[count];
+#pragma unroll
+      for (int i = 0; i < count; i++) v[i] = *(const Vector<float, 4>*)(stage + (lane.pair + 4 * i) * side + begin + 4 * (lane.chunk ^ lane.pair ^ i % 2 * 4));
+#pragma unroll
+      for (int x = 0; x < 4; x++)
+#pragma unroll
+        for (int i = 0; i < 2; i++) words[x][i] = Number::word(v, i, x);
     }
 
-    INLINE void add(const unsigned* a, const unsigned* b) {
+    INLINE void add(const float* a, const float* b) {
+      Lane lane(unknown(threadIdx.x));
 #pragma unroll
-      for (int quad = 0; quad < words / 4; quad += 2) {
-        unsigned left[warpRows / 16][4], right[warpColumns / 8][2];
+      for (int k = 0; k < depth; k += Number::depth) {
+        unsigned right[warpColumns / 32][4][2];
 #pragma unroll
-        for (int i = 0; i < warpRows / 16; i++)
+        for (int j = 0; j < warpColumns / 32; j++) read<columns>(right[j], lane, b + k * columns, lane.warpColumn + 32 * j);
 #pragma unroll
-          for (int k = 0; k < 4; k++) left[i][k] = word<leftPitch>(a, warpRow(), quad + k / 2, 2 * i + k % 2);
+        for (int i = 0; i < warpRows / 32; i++) {
+          unsigned four[4][2];
+          read<rows>(four, lane, a + k * rows, lane.warpRow + 32 * i);
 #pragma unroll
-        for (int j = 0; j < warpColumns / 8; j++)
+          for (int half = 0; half < 2; half++) {
+            const unsigned left[4] = {four[2 * half][0], four[2 * half + 1][0], four[2 * half][1], four[2 * half + 1][1]};
 #pragma unroll
-          for (int k = 0; k < 2; k++) right[j][k] = word<rightPitch>(b, warpColumn(), quad + k, j);
-#pragma unroll
-        for (int i = 0; i < warpRows / 16; i++)
-#pragma unroll
-          for (int j = 0; j < warpColumns / 8; j++) Number::multiply(v[i][j], left[i], right[j]);
+            for (int j = 0; j < warpColumns / 8; j++) Number::multiply(v[2 * i + half][j], left, right[j / 4][j % 4]);
+          }
+        }
       }
     }
 
-    // write puts 16 rows of each warp's into memory, those of the warps above each other.
-    INLINE void write(float* memory, int pitch, int pass) const {
-      float* corner = memory + (warpRow() / warpRows * 16 + group()) * pitch + warpColumn() + 2 * pair();
+    INLINE void write(float* memory, int) const {
+      Lane lane(unknown(threadIdx.x));
 #pragma unroll
-      for (int j = 0; j < warpColumns / 8; j++)
+      for (int i = 0; i < warpRows / 8; i++)
 #pragma unroll
-        for (int k = 0; k < 2; k++) *(Vector<float, 2>*)(corner + 8 * k * pitch + 8 * j) = {v[pass][j][2 * k], v[pass][j][2 * k + 1]};
+        for (int j = 0; j < warpColumns / 32; j++)
+#pragma unroll
+          for (int k = 0; k < 2; k++) {
+            const auto& from = v[i / 2];
+            int at = i % 2 * 2 + k, row = lane.warpRow + i / 4 * 32 + 4 * lane.chunk + i % 4;
+            int column = lane.warpColumn + 32 * j + 4 * lane.pair + 16 * k;
+            *(Vector<float, 4>*)(memory + sumAt(row, column)) = {from[4 * j][at], from[4 * j + 1][at], from[4 * j + 2][at], from[4 * j + 3][at]};
+          }
     }
   };
 };

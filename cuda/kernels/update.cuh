@@ -9,13 +9,32 @@ namespace pollen {
 
 constexpr int updateTile = 4096;
 
-// tileSum is the sum of what f(i, count) returns for the fours of the block's tile.
+// UPDATE is a kernel of float, of which a multiprocessor holds two blocks, or of double.
+#define UPDATE(name, T) KERNEL(name, 512, sizeof(T) == 4 ? 2 : 1)
+
+// prefetch tells the device that the block will read its tile of these buffers, while it waits for what else it needs.
+template <class... X>
+INLINE void prefetch(int n, X... x) {
+  auto one = [&](auto* p) INLINED {
+    constexpr int line = 128 / sizeof(*p);
+    int i = threadIdx.x * line, at = blockIdx.x * updateTile + i;
+    if (i < updateTile && at < n) prefetchLine(p + at);
+  };
+  (one(x.at()), ...);
+}
+
+// tileSum is the sum of what f(i, count) returns for the fours of the block's tile. Each thread adds its own in order; the last four, which may have
+// fewer, is the first thread's.
 template <class F>
 INLINE double tileSum(int n, F f) {
   int begin = blockIdx.x * updateTile, count = n - begin < updateTile ? n - begin : updateTile, whole = count / 4 * 4;
   double sum = 0;
-  for (int i = 4 * threadIdx.x; i < whole; i += 4 * blockDim.x) sum += f(begin + i, 4);
-  if (threadIdx.x == 0 && whole < count) sum += f(begin + whole, count - whole);
+  bool rest = threadIdx.x == 0 && whole < count;
+  for (int i = 4 * threadIdx.x; i < whole || rest; i += 4 * blockDim.x) {
+    bool four = i < whole;
+    sum += f(begin + (four ? i : whole), four ? 4 : count - whole);
+    rest &= four;
+  }
   return blockSum(sum);
 }
 

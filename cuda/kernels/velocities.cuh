@@ -27,12 +27,14 @@ struct Walkers {
   In<T> dw;
   InOut<T> v;
   int n;
-  Address noise, start;
+  unsigned noise, start;  // streams
   Prior<T> prior;
+
+  INLINE void prefetchAll() const { prefetch(n, w, dw, v); }
 
   // velocities are those of elements i to i+3. At step 0 they are draws from N(0, h T), but for temperature 0.
   INLINE Quad<T> velocities(const Step<T>& s, int i, int count) const {
-    if (s.number > 0 || !(s.temperature > 0)) return load(v.at(), i, count);
+    if (s.number() > 0 || !(s.temperature > 0)) return load(v.at(), i, count);
     Quad<T> z = draw(s, start, i);
     T scale = s.noise(0.5);
 #pragma unroll
@@ -42,11 +44,12 @@ struct Walkers {
 
   // move lets rule(i, k, theta, v, g, z) change a parameter and its velocity, and leaves the sum of theta g; squares is that of v v after it.
   template <class Rule>
-  INLINE void move(Out<T> statistics, const Step<T>& s, double* squares, Rule rule) const {
+  INLINE void move(Out<T> statistics, const Step<T>& step, double* squares, Rule rule) const {
     double sum = 0;
     tile(statistics, n, [&](int i, int count) INLINED {
-      Quad<T> theta = load(w.at(), i, count), g = gradients(prior, load(dw.at(), i, count), theta);
-      Quad<T> velocity = velocities(s, i, count), z = draw(s, noise, i);
+      const Step<T>& s = again(step);
+      Quad<T> theta = load(w.at(), i, count), g = load(dw.at(), i, count), velocity = velocities(s, i, count), z = draw(s, noise, i);
+      g = gradients(prior, g, theta);
       double statistic = dot(theta, g);
 #pragma unroll
       for (int k = 0; k < 4; k++) {
@@ -81,4 +84,4 @@ INLINE void drift(T& theta, T& v, T z, T keep, T scale) {
 // A kernel's arguments for walkers, and the walkers of them.
 #define WALKERS(T) Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> v
 #define STREAMS unsigned noise, unsigned start
-#define WALKERS_OF(T) (Walkers<T>{w, dw, v, n, addressOf(header, noise), addressOf(header, start), PRIOR_OF(T)})
+#define WALKERS_OF(T) (Walkers<T>{w, dw, v, n, noise, start, PRIOR_OF(T)})

@@ -9,10 +9,9 @@ INLINE void posteriorGradient(Out<T> g, In<T> w, In<T> dw, int n, const Prior<T>
 
 template <class T>
 INLINE void whitenedMove(Out<T> y, In<T> gradient, const Schedules<T>& schedules, int n, unsigned stream, int dataSize) {
-  Step<T> s = schedules.step(dataSize);
-  Address noise = addressOf(schedules.header, stream);
+  const Step<T>& s = schedules.step(dataSize);
   quads(n, [&](int i, int count) INLINED {
-    Quad<T> g = load(gradient.at(), i, count), z = draw(s, noise, i);
+    Quad<T> g = load(gradient.at(), i, count), z = draw(s, stream, i);
 #pragma unroll
     for (int k = 0; k < 4; k++) z.v[k] = s.scale * z.v[k] - s.rate * g.v[k];
     store(y.at(), i, count, z);
@@ -43,7 +42,7 @@ INLINE void onRung(Out<T> y, In<T> schedule, In<T> factors, In<T> place, Header 
   KERNEL(whitened_move_fwd_##suffix, 256)(Out<T> y, In<T> g, TABLES(T), int n, ENTRIES, unsigned stream, int dataSize) {                 \
     whitenedMove(y, g, SCHEDULES_OF(T), n, stream, dataSize);                                                                            \
   }                                                                                                                                      \
-  KERNEL(move_update_##suffix, 512)(Out<T> statistics, InOut<T> w, In<T> g, In<T> move, int n) { moveUpdate(statistics, w, g, move, n); } \
+  UPDATE(move_update_##suffix, T)   (Out<T> statistics, InOut<T> w, In<T> g, In<T> move, int n) { moveUpdate(statistics, w, g, move, n); } \
   KERNEL(on_rung_fwd_##suffix, 256)(Out<T> y, In<T> schedule, In<T> factors, In<T> place, Header header, int entries, int) {             \
     onRung(y, schedule, factors, place, header, entries);                                                                                \
   }

@@ -98,11 +98,10 @@ struct Frame {
   int height, width, strideH, strideW;
 };
 
-// Window is an operand whose elements lie at the sums of places. Strided must be set if frame has strides above 1; if not, a plane is the whole
-// place in memory, and row and column only tell whether it is in the image.
-template <class T, class Sides, class Depths, bool alongDepth_, bool strided, int Side, int Depth>
+// Window is an operand whose elements lie at the sums of places. Without strides above 1 a plane is the whole place in memory, and row and column only
+// tell whether it is in the image.
+template <class T, class Sides, class Depths, bool alongDepth, int Side, int Depth>
 struct Window {
-  static constexpr bool alongDepth = alongDepth_;
   const T* data;
   Sides sides;
   Depths depths;
@@ -111,33 +110,67 @@ struct Window {
 
   static constexpr int places = Side + 2 * Depth;
 
+  INLINE bool strided() const { return frame.strideH > 1 | frame.strideW > 1; }
+
   INLINE void begin(int x) {
     for (int i = threadIdx.x; i < Side; i += blockDim.x) side[i] = place(sides, x + i, sides.count());
   }
   INLINE void advance(int k, int end, int parity) {
-    for (int i = threadIdx.x; i < Depth; i += blockDim.x) depth[parity * Depth + i] = place(depths, k + i, end);
+    if (threadIdx.x >= Depth) return;
+    // Or the divisors' reciprocals would stay in registers from stage to stage.
+    Depths now = depths;
+    now.c.S = unknown(now.c.S), now.c.Q = unknown(now.c.Q);
+    depth[parity * Depth + threadIdx.x] = place(now, k + threadIdx.x, end);
   }
   template <class Places>
   INLINE Place place(const Places& places, int n, int end) const {
     if (n >= end) return {0, nowhere, 0, 0};
     Place p = places.at(n);
-    if (!strided) p.plane += p.row * frame.width + p.column;
+    if (!strided()) p.plane += p.row * frame.width + p.column;
     return p;
   }
 
-  INLINE T at(int x, int d, int, int parity) const {
-    Place a = side[x], b = depth[parity * Depth + d];
-    int row = a.row + b.row, column = a.column + b.column, offset = a.plane + b.plane;
-    bool there = true;
-    if (strided) {
-      int p = row / frame.strideH, q = column / frame.strideW;
-      there = p * frame.strideH == row & q * frame.strideW == column;
-      row = p, column = q;
-      // Outside the image this is meaningless and may wrap.
-      offset = (unsigned)offset + (unsigned)row * frame.width + column;
+  INLINE bool inChunks() const { return false; }
+
+  template <class Stage, class F>
+  INLINE void chunks(int, int, F) const {}
+
+  template <class Stage, bool numbered, class F>
+  INLINE void words(int, int parity, F f) const {
+    if (strided())
+      elements<Stage, true, numbered ? Stage::count : 1>(parity, f);
+    else
+      elements<Stage, false, Stage::count>(parity, f);
+  }
+
+  template <class Stage, bool strided, int together, class F>
+  INLINE void elements(int parity, F f) const {
+    unsigned thread = unknown(threadIdx.x);
+    int strideH = strided ? unknown(frame.strideH) : 1, strideW = strided ? unknown(frame.strideW) : 1;
+    const Place* depth = this->depth + parity * Depth;
+    auto p = alongDepth ? Stage::alongDepth(thread, 0) : Stage::alongSide(thread, 0);
+    Place a = side[p.x], b = depth[p.d];
+#pragma unroll together
+    for (int i = 0; i < Stage::count; i++) {
+      if (alongDepth) {
+        p.acrossX = Stage::alongDepth(0, i).acrossX;
+        a = side[p.x + p.acrossX];
+      } else {
+        p.acrossD = Stage::alongSide(0, i).acrossD;
+        b = depth[p.d + p.acrossD];
+      }
+      int row = a.row + b.row, column = a.column + b.column, offset = a.plane + b.plane;
+      bool there = true;
+      if (strided) {
+        int y = row / strideH, x = column / strideW;
+        there = y * strideH == row & x * strideW == column;
+        row = y, column = x;
+        // Outside the image this is meaningless and may wrap.
+        offset = (unsigned)offset + (unsigned)row * frame.width + column;
+      }
+      there &= (unsigned)row < (unsigned)frame.height & (unsigned)column < (unsigned)frame.width;
+      f(i, p.offset(), data + offset, there);
     }
-    there &= (unsigned)row < (unsigned)frame.height & (unsigned)column < (unsigned)frame.width;
-    return loadIf(there, data + offset);
   }
 };
 

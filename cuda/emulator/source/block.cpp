@@ -57,7 +57,7 @@ class Block {
   }
   std::string run(const Work& w);
   void wait(Wait kind);
-  void exchange(Wait kind, const void* mine, size_t bytes, void* lanes);
+  Brought* exchange(Wait kind, const void* mine, size_t bytes);
   void* shared(const void* place, size_t bytes);
   void* dynamic();
   Thread& running() { return threads[current]; }
@@ -100,7 +100,7 @@ thread_local Block* block;
 
 SanitizerSync gridEnd;
 
-const char* const names[] = {"nothing", "barrier", "warpBarrier", "a shuffle", "loadMatrix4", "mmaTF32_16x8x8", "mmaBF16_16x8x16"};
+const char* const names[] = {"nothing", "barrier", "warpBarrier", "a shuffle", "mmaTF32_16x8x8", "mmaBF16_16x8x16"};
 
 std::string at(int thread) {
   Dim b = here.block, t = here.threads;
@@ -276,13 +276,13 @@ void Block::fail(const std::string& what) {
   fiberSwitch(running().fiber, &own);
 }
 
-void Block::exchange(Wait kind, const void* mine, size_t bytes, void* lanes) {
+Brought* Block::exchange(Wait kind, const void* mine, size_t bytes) {
   int me = current;
   Warp& w = warp[me / 32];
   auto& brought = w.brought[threads[me].round++ % 2];
   memcpy(brought[me % 32], mine, bytes);
   wait(kind);
-  for (int i = 0; i < 32; i++) memcpy((char*)lanes + i * bytes, brought[i], bytes);
+  return (Brought*)brought;
 }
 
 // stuck tells who waits for whom when no thread can run.
@@ -294,7 +294,7 @@ std::string Block::stuck() const {
   int waiting[8] = {};
   for (int i = 0; i < count; i++) waiting[(int)threads[i].waits]++;
   s += "of " + std::to_string(count) + " threads " + std::to_string(ended) + " have ended";
-  for (int kind = 1; kind < 7; kind++)
+  for (int kind = 1; kind < 6; kind++)
     if (waiting[kind]) s += ", " + std::to_string(waiting[kind]) + " wait in " + names[kind];
   return s;
 }
@@ -320,9 +320,9 @@ void wait(Wait kind) {
   block->wait(kind);
 }
 
-void exchange(Wait kind, const void* mine, size_t bytes, void* lanes) {
+Brought* exchange(Wait kind, const void* mine, size_t bytes) {
   SanitizerIgnore ignore;
-  block->exchange(kind, mine, bytes, lanes);
+  return block->exchange(kind, mine, bytes);
 }
 
 int laneNumber() { return (here.thread.x + here.threads.x * (here.thread.y + here.threads.y * here.thread.z)) % 32; }
@@ -338,9 +338,13 @@ void* dynamicShared() {
 }
 
 void copyLater(void* to, const void* from, int bytes, int size) {
-  SanitizerIgnore ignore;
   Thread& t = block->running();
-  if ((uintptr_t)to % size || (uintptr_t)from % size) block->fail("an asynchronous copy of " + std::to_string(size) + " bytes is not aligned to them");
+  if ((uintptr_t)to % size || bytes && (uintptr_t)from % size) {
+    SanitizerIgnore ignore;
+    block->fail("an asynchronous copy of " + std::to_string(size) + " bytes is not aligned to them");
+  }
+  sanitizedFill(to, 0xff, size);
+  SanitizerIgnore ignore;
   t.copies.push_back({to, from, bytes, size, t.group});
 }
 
@@ -352,7 +356,7 @@ void copyWait(int groups) {
   for (; done < t.copies.size() && t.copies[done].group < t.group - groups; done++) {
     Copy c = t.copies[done];
     sanitizedCopy(c.to, c.from, c.bytes);
-    sanitizedClear((char*)c.to + c.bytes, c.size - c.bytes);
+    sanitizedFill((char*)c.to + c.bytes, 0, c.size - c.bytes);
   }
   SanitizerIgnore ignore;
   t.copies.erase(t.copies.begin(), t.copies.begin() + done);

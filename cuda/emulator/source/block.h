@@ -18,15 +18,16 @@ struct Here {
 extern thread_local Here here __attribute__((tls_model("initial-exec")));
 
 // Wait is what a thread waits for: all threads of its block, or those of its warp, in one of the ways that take the whole warp.
-enum class Wait { None, Block, Warp, Shuffle, LoadMatrix, MultiplyTF32, MultiplyBF16 };
+enum class Wait { None, Block, Warp, Shuffle, MultiplyTF32, MultiplyBF16 };
 
 constexpr size_t laneBytes = 32;
 
 // wait returns when every thread that has to take part waits for the same.
 void wait(Wait kind);
 
-// exchange waits for the warp and gives what its lanes brought, an array of 32.
-void exchange(Wait kind, const void* mine, size_t bytes, void* lanes);
+// exchange waits for the warp and gives what each of its lanes brought, which stays until the exchange after the next.
+typedef const char Brought[laneBytes];
+Brought* exchange(Wait kind, const void* mine, size_t bytes);
 
 // laneNumber is the running thread's place in its warp.
 int laneNumber();
@@ -35,8 +36,8 @@ int laneNumber();
 void* shared(const void* place, size_t bytes);
 void* dynamicShared();
 
-// copyLater notes a copy of bytes, and zeros up to size, into shared memory. copyCommit ends a group of copies. copyWait makes the
-// copies of all groups but the newest few.
+// copyLater fills size bytes of shared memory with ones, and notes a copy of some bytes to there, with zeros up to size. copyCommit ends a group of
+// copies. copyWait makes the copies of all groups but the newest few.
 void copyLater(void* to, const void* from, int bytes, int size);
 void copyCommit();
 void copyWait(int groups);

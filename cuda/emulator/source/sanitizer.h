@@ -74,11 +74,11 @@ inline void sanitizedCopy(void* to, const void* from, size_t bytes) {
   SanitizerIgnore ignore;
   memcpy(to, from, bytes);
 }
-inline void sanitizedClear(void* to, size_t bytes) {
+inline void sanitizedFill(void* to, int value, size_t bytes) {
   if (bytes == 0) return;
   __tsan_write_range(to, bytes);
   SanitizerIgnore ignore;
-  memset(to, 0, bytes);
+  memset(to, value, bytes);
 }
 
 #else
@@ -105,10 +105,10 @@ struct SanitizerIgnore {
 extern "C" void* __asan_memcpy(void*, const void*, size_t);
 extern "C" void* __asan_memset(void*, int, size_t);
 inline void sanitizedCopy(void* to, const void* from, size_t bytes) { __asan_memcpy(to, from, bytes); }
-inline void sanitizedClear(void* to, size_t bytes) { __asan_memset(to, 0, bytes); }
+inline void sanitizedFill(void* to, int value, size_t bytes) { __asan_memset(to, value, bytes); }
 #else
 inline void sanitizedCopy(void* to, const void* from, size_t bytes) { memcpy(to, from, bytes); }
-inline void sanitizedClear(void* to, size_t bytes) { memset(to, 0, bytes); }
+inline void sanitizedFill(void* to, int value, size_t bytes) { memset(to, value, bytes); }
 #endif
 
 #endif

@@ -8,9 +8,9 @@
 
 #ifdef POLLEN_LIST
 // Preprocessed alone: the builder reads the kernels' names from the lines that begin so.
-#define KERNEL(name, threads) POLLEN_KERNEL name threads POLLEN_END
+#define KERNEL(name, threads, ...) POLLEN_KERNEL name threads POLLEN_END
 #else
-#define KERNEL(name, threads) extern "C" void name
+#define KERNEL(name, ...) extern "C" void name
 #endif
 
 #define __global__
@@ -46,6 +46,13 @@ inline T loadIf(bool there, const T* from) {
   return there ? *from : T(0);
 }
 
+// loadIf4 is that of four neighbours, at a multiple of 16 bytes.
+inline void loadIf4(bool there, const float* from, float* to) {
+  for (int i = 0; i < 4; i++) to[i] = loadIf(there, from + i);
+}
+
+inline void prefetchLine(const void*) {}
+
 inline void barrier() { wait(Wait::Block); }
 inline void warpBarrier() { wait(Wait::Warp); }
 
@@ -53,14 +60,15 @@ inline void warpBarrier() { wait(Wait::Warp); }
 template <class T>
 inline void exchange(Wait kind, const T& mine, T (&lanes)[32]) {
   static_assert(sizeof(T) <= laneBytes, "a lane gives no more");
-  exchange(kind, &mine, sizeof(T), lanes);
+  Brought* brought = exchange(kind, &mine, sizeof(T));
+  for (int i = 0; i < 32; i++) memcpy(&lanes[i], brought[i], sizeof(T));
 }
 
 template <class T>
 inline T shuffle(T v, int lane) {
-  T lanes[32];
-  exchange(Wait::Shuffle, v, lanes);
-  return lanes[lane & 31];
+  static_assert(sizeof(T) <= laneBytes, "a lane gives no more");
+  memcpy(&v, exchange(Wait::Shuffle, &v, sizeof(T))[lane & 31], sizeof(T));
+  return v;
 }
 
 template <class T>
@@ -68,31 +76,13 @@ inline T shuffleXor(T v, int mask) {
   return shuffle(v, laneNumber() ^ mask);
 }
 
-// shuffleDown is the value of the lane that many further on; the last lanes keep their own.
-template <class T>
-inline T shuffleDown(T v, int distance) {
-  int lane = laneNumber() + distance;
-  return shuffle(v, lane < 32 ? lane : laneNumber());
-}
-
-// A copy happens when it is waited for, so that a missing wait shows as memory without values.
-inline void copyAsync16(void* to, const void* from) { copyLater(to, from, 16, 16); }
-inline void copyAsync8(void* to, const void* from) { copyLater(to, from, 8, 8); }
-inline void copyAsync4(void* to, const void* from) { copyLater(to, from, 4, 4); }
-inline void copyAsync16(void* to, const void* from, int bytes) { copyLater(to, from, bytes, 16); }
-inline void copyAsync4(void* to, const void* from, int bytes) { copyLater(to, from, bytes, 4); }
+// A copy happens when it is waited for; until then its place holds ones, NaN. So a missing wait or barrier shows.
+inline void copyAsync4(void* to, const void* from, bool there) { copyLater(to, from, there ? 4 : 0, 4); }
+inline void copyAsync16(void* to, const void* from, bool there) { copyLater(to, from, there ? 16 : 0, 16); }
 inline void copyAsyncCommit() { copyCommit(); }
-template <int N>
+template <int n>
 inline void copyAsyncWait() {
-  copyWait(N);
-}
-
-// loadMatrix4 gives each lane a 32-bit word of each of four 8x8 matrices of 16-bit elements: lane l has row l/4, columns 2(l%4) and
-// the one after. Lane l brings the address of row l%8 of matrix l/8.
-inline void loadMatrix4(unsigned d[4], const void* row) {
-  const char* rows[32];
-  exchange(Wait::LoadMatrix, (const char*)row, rows);
-  for (int m = 0; m < 4; m++) memcpy(&d[m], rows[8 * m + laneNumber() / 4] + 4 * (laneNumber() % 4), 4);
+  copyWait(n);
 }
 
 inline float wordToFloat(unsigned word) {

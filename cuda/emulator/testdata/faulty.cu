@@ -63,3 +63,57 @@ KERNEL(stack_f32, 64)(Out<float> y, In<float> x, int n) {
   for (int i = 0; i < 16; i++) own[(i + threadIdx.x) % 16] = x.at()[(first() + i) % n];
   if (first() < n) y.at()[first()] = own[threadIdx.x % 16] + own[n % 16];
 }
+
+// complain waits for a barrier to which nobody else comes, if v is what shared memory holds before a copy is there.
+INLINE void complain(float v) {
+  if (v != v) barrier();
+}
+
+// copied is right.
+KERNEL(copied_f32, 64)(Out<float> y, In<float> x, int n) {
+  SHARED(float, memory, 64);
+  int i = first();
+  copyAsync4(memory + threadIdx.x, x.at() + i, i < n);
+  copyAsyncCommit();
+  copyAsyncWait<0>();
+  barrier();
+  float v = memory[63 - threadIdx.x];
+  complain(v);
+  if (i < n) y.at()[i] = v;
+}
+
+// The first group is not waited for.
+KERNEL(copy_without_wait_f32, 64)(Out<float> y, In<float> x, int n) {
+  SHARED(float, memory, 64);
+  int i = first();
+  copyAsync4(memory + threadIdx.x, x.at() + i, i < n);
+  copyAsyncCommit();
+  copyAsyncWait<1>();
+  barrier();
+  float v = memory[63 - threadIdx.x];
+  if (threadIdx.x == 0) complain(v);
+  if (i < n) y.at()[i] = v;
+}
+
+KERNEL(copy_without_barrier_f32, 64)(Out<float> y, In<float> x, int n) {
+  SHARED(float, memory, 64);
+  int i = first();
+  copyAsync4(memory + threadIdx.x, x.at() + i, i < n);
+  copyAsyncCommit();
+  copyAsyncWait<0>();
+  float v = memory[63 - threadIdx.x];
+  if (i < n) y.at()[i] = v;
+}
+
+// A thread copies over what others still read.
+KERNEL(copy_too_early_f32, 64)(Out<float> y, In<float> x, int n) {
+  SHARED(float, memory, 64);
+  int i = first();
+  memory[threadIdx.x] = 1;
+  barrier();
+  float v = memory[63 - threadIdx.x];
+  copyAsync4(memory + threadIdx.x, x.at() + i, i < n);
+  copyAsyncCommit();
+  copyAsyncWait<0>();
+  if (i < n) y.at()[i] = v + memory[threadIdx.x];
+}

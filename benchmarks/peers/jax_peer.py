@@ -1,10 +1,5 @@
-"""Training steps in JAX, on one GPU: jit of a loop over whole steps, parameters donated; chains are a dimension of vmap.
-
-Reads lines of JSON: one that has "work" says what to do from then on, one that has "steps" how often; answers each with the seconds it took.
-"""
-import json
+"""Training steps and predictions in JAX: jit of a loop over whole steps, parameters donated; chains are a dimension of vmap."""
 import os
-import sys
 import time
 
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
@@ -13,53 +8,48 @@ try:
     import jax.numpy as jnp
     from jax import lax
 except ImportError as missing:
-    print(json.dumps({"absent": f"JAX is not installed: {missing}"}), flush=True)
-    sys.exit(0)
+    absent(f"JAX is not installed: {missing}")
 
-PLANS = {
-    "lenet-small": ((10, 20), 0, (50,)),
-    "mnist-64-64-256": ((64, 64), 2, (256,)),
-    "mlp-100": ((), 0, (100,)),
-}
 PRECISIONS = {"fp32": "highest", "tf32": "tensorfloat32", "bf16": "default"}
 
 
+def use(device):
+    """Computes on a device, "cpu" or "cuda"."""
+    try:
+        jax.config.update("jax_default_device", jax.devices("gpu" if device == "cuda" else device)[0])
+    except RuntimeError as none:
+        absent(f"JAX finds no {device}: {none}")
+
+
 def initial(name, key):
-    filters, padding, hidden = PLANS[name]
-    shapes, channels, side = [], 1, 28
-    for f in filters:
-        shapes += [(f, channels, 5, 5), (f,)]
-        channels, side = f, (side + 2 * padding - 4) // 2
-    width = channels * side * side
-    for h in (*hidden, 10):
-        shapes += [(width, h), (h,)]
-        width = h
-    keys = jax.random.split(key, len(shapes))
-    return [0.05 * jax.random.normal(k, s) for k, s in zip(keys, shapes)]
+    convolutions, _, layers = plan(name)
+    shapes = [s for layer in (*convolutions, *layers) for s in (layer, (layer[0] if len(layer) > 2 else layer[1],))]
+    return [0.05 * jax.random.normal(k, s) for k, s in zip(jax.random.split(key, len(shapes)), shapes)]
 
 
 def logits(name, parameters, x):
-    filters, padding, hidden = PLANS[name]
+    convolutions, padding, layers = plan(name)
     p = iter(parameters)
-    for _ in filters:
+    for _ in convolutions:
         w, b = next(p), next(p)
         x = lax.conv_general_dilated(x, w, (1, 1), [(padding, padding)] * 2) + b[:, None, None]
         x = jax.nn.relu(lax.reduce_window(x, jnp.array(-jnp.inf, x.dtype), lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID"))
     x = x.reshape(x.shape[0], -1)
-    for _ in hidden:
-        x = jax.nn.relu(x @ next(p) + next(p))
-    return x @ next(p) + next(p)
+    for i in range(len(layers)):
+        x = (jax.nn.relu(x) if i else x) @ next(p) + next(p)
+    return x
 
 
 class Training:
     def __init__(self, r):
-        jax.config.update("jax_default_matmul_precision", PRECISIONS[r["precision"]])
-        half = jnp.bfloat16 if r["precision"] == "bf16" else jnp.float32
-        name, batch, chains, n = r["network"], r["batch"], r["chains"], 10 * r["batch"]
+        use(r["device"])
+        jax.config.update("jax_default_matmul_precision", PRECISIONS[r.get("precision", "fp32")])
+        half = jnp.bfloat16 if r.get("precision") == "bf16" else jnp.float32
+        name, batch, chains, n = r["network"], r["batch"], r.get("chains", 1), 10 * r["batch"]
         rate, decay = r["rate"], 1 / (r["prior"] ** 2 * n)
         key = jax.random.key(1)
-        images = jax.random.uniform(key, (n, 1, 28, 28))
-        labels = jnp.arange(n) % 10
+        self.images = images = jax.random.uniform(key, (n, 1, SIDE, SIDE))
+        labels = jnp.arange(n) % CLASSES
 
         def loss(parameters, x, y):
             z = logits(name, [p.astype(half) for p in parameters], x.astype(half)).astype(jnp.float32)
@@ -89,33 +79,32 @@ class Training:
         self.state = start(key)
         if chains > 1:
             step, self.state = jax.vmap(step), jax.vmap(start)(jax.random.split(key, chains))
+        self.begun = [jnp.copy(p) for p in self.state[0]]
         self.run = jax.jit(lambda state, steps: lax.fori_loop(0, steps, lambda _, s: step(s), state), donate_argnums=0)
 
     def steps(self, n):
+        begin = time.perf_counter()
         self.state = jax.block_until_ready(self.run(self.state, n))
+        return time.perf_counter() - begin
+
+    def displacement(self):
+        sums = sum(float(jnp.sum((p - b) ** 2)) for p, b in zip(self.state[0], self.begun))
+        return sums / sum(p.size for p in self.begun)
 
 
-def main():
-    try:
-        jax.devices("gpu")
-    except RuntimeError as none:
-        print(json.dumps({"absent": f"JAX finds no GPU: {none}"[:200]}), flush=True)
-        return
-    work = None
-    for line in sys.stdin:
-        request = json.loads(line)
-        try:
-            start = time.perf_counter()
-            if request.get("work"):
-                work = None
-                work = Training(request)
-                answer = {"seconds": 0}
-            else:
-                work.steps(request["steps"])
-                answer = {"seconds": time.perf_counter() - start}
-        except Exception as error:  # the other side prints it and goes on without this one
-            answer = {"error": f"{type(error).__name__}: {error}"[:500]}
-        print(json.dumps({"version": jax.__version__, **answer}), flush=True)
+class Prediction(Training):
+    def __init__(self, r):
+        super().__init__({**r, "sampler": "sgd"})
+        self.batch = r["batch"]
+        self.predict = jax.jit(lambda p, x: jax.nn.softmax(logits(r["network"], p, x)))
+
+    def steps(self, n):
+        begin = time.perf_counter()
+        for i in range(n):
+            at = i % 10 * self.batch
+            y = self.predict(self.state[0], self.images[at:at + self.batch])
+        jax.block_until_ready(y)
+        return time.perf_counter() - begin
 
 
-main()
+serve({"train": Training, "predict": Prediction}, jax.__version__)
