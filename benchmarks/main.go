@@ -113,6 +113,13 @@ func (t training) compare(ctx context.Context, o *options, names []string, r *re
 	}
 	sides := []*side{{name: "pollen", does: ours}}
 	defer func() { err = firstError(err, closeAll(sides)) }()
+	if t.sampler != "sgd" { // What sampling costs is measured in the same rounds.
+		plain, err := newPollen(training{t.network, t.batch, "sgd"}, o.threads, 1)
+		if err != nil {
+			return err
+		}
+		sides = append(sides, &side{name: "pollen, sgd", does: plain})
+	}
 	if sides, err = invite(sides, o, t, names, said); err != nil {
 		return err
 	}
