@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/pkg/errors"
@@ -68,8 +69,19 @@ func TestStepWritesARecord(t *testing.T) {
 	if err := json.Unmarshal(text, &r); err != nil {
 		t.Fatal(err)
 	}
-	if len(r.Entries) != 3 || r.Entries[2].Case != "step mlp-10 batch 4 psgld" || !(r.Entries[2].Rate > 0) {
-		t.Errorf("got %+v, want an entry for each sampler", r.Entries)
+	var sides []string
+	for _, e := range r.Entries {
+		sides = append(sides, e.Case+": "+e.Side)
+		if !(e.Rate > 0) {
+			t.Errorf("%s of %s has rate %v", e.Case, e.Side, e.Rate)
+		}
+	}
+	want := []string{
+		"step mlp-10 batch 4 sgd: pollen", "step mlp-10 batch 4 sgld: pollen", "step mlp-10 batch 4 sgld: pollen, sgd",
+		"step mlp-10 batch 4 psgld: pollen", "step mlp-10 batch 4 psgld: pollen, sgd",
+	}
+	if !slices.Equal(sides, want) {
+		t.Errorf("got %q, want %q", sides, want)
 	}
 }
 

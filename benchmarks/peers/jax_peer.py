@@ -33,7 +33,7 @@ def logits(name, parameters, x):
     for _ in convolutions:
         w, b = next(p), next(p)
         x = lax.conv_general_dilated(x, w, (1, 1), [(padding, padding)] * 2) + b[:, None, None]
-        x = jax.nn.relu(lax.reduce_window(x, jnp.array(-jnp.inf, x.dtype), lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID"))
+        x = jax.nn.relu(lax.reduce_window(x, x.dtype.type(-jnp.inf), lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID"))
     x = x.reshape(x.shape[0], -1)
     for i in range(len(layers)):
         x = (jax.nn.relu(x) if i else x) @ next(p) + next(p)
