@@ -85,6 +85,13 @@ func TestStepWritesARecord(t *testing.T) {
 	}
 }
 
+func TestRecordsHaveNoPaths(t *testing.T) {
+	args := []string{"step", "--python", "/some/python", "--rounds", "3", "--json=/some/record.json", "--threads", "2", "--json", "record.json"}
+	if got, want := withoutPaths(args), []string{"step", "--rounds", "3", "--threads", "2"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 func TestUnknownPeer(t *testing.T) {
 	c := command()
 	c.SetArgs([]string{"step", "--peers", "abacus"})

@@ -49,7 +49,7 @@ type entry struct {
 
 func newRecord() *record {
 	return &record{
-		Command: strings.Join(os.Args[1:], " "),
+		Command: strings.Join(withoutPaths(os.Args[1:]), " "),
 		Date:    time.Now().UTC().Format(time.DateOnly),
 		Machine: machine{
 			Processor: processor(), Cores: runtime.NumCPU(), Threads: runtime.GOMAXPROCS(0), System: runtime.GOOS + "/" + runtime.GOARCH,
@@ -78,6 +78,20 @@ func fileLine(path, prefix string) string {
 		}
 	}
 	return ""
+}
+
+// withoutPaths leaves out the flags that say where things are on one machine.
+func withoutPaths(args []string) []string {
+	var kept []string
+	for i := 0; i < len(args); i++ {
+		switch name, _, joined := strings.Cut(args[i], "="); {
+		case name != "--json" && name != "--python":
+			kept = append(kept, args[i])
+		case !joined:
+			i++ // its value
+		}
+	}
+	return kept
 }
 
 // revision is the commit that the program was built from, with "+" when files had changed since: what the build says, or else git in the folder.
