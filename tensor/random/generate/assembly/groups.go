@@ -1,0 +1,115 @@
+// Package assembly writes the assembly of package random. The operations and their order are those of philox and boxMuller there, eight or
+// sixteen lanes at a time; a test there compares the bits. Each polynomial's coefficients stand in normal.go and here.
+package assembly
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+const (
+	rounds      = 10
+	atOnce      = 3
+	bytesAQuad  = 16
+	quadsAGroup = 8 // 32 normals
+)
+
+// Write emits all functions, in AVX-512 (F and DQ) or AVX2.
+func Write(avx512 bool) {
+	wide = avx512
+	ConstraintExpr("!purego")
+	suffix := by("AVX2", "AVX512")
+	groupsOf("normalGroups"+suffix, "normals", boxMuller)
+	groupsOf("uniformGroups"+suffix, "uniforms", uniforms)
+	Generate()
+}
+
+// groupsOf emits a function: the key schedule, a loop that leaves the words of sets where their numbers will be, and a loop that turns them
+// into these. In either loop several iterations are under way at once; one loop for both would be too long for that.
+func groupsOf(name, what string, numbers func(sets int, dst Register)) {
+	TEXT(name, NOSPLIT, "func(dst *float32, groups int, k0, k1, c0, c1, c2, c3 uint32)")
+	Pragma("noescape")
+	Doc(name+" writes the "+what+" of 8*groups quads, groups at least 1, to dst. The first has the Philox counter (c0, c1, c2, c3),",
+		"the others count c0 up; (k0, k1) is the key.")
+	dst := Load(Param("dst"), GP64())
+	groups := Load(Param("groups"), GP64())
+	shared := newSchedule()
+
+	Comment("The quads of a set lie in such an order that unpacking writes them in the order 0, 1, 2 and so on.")
+	first := vector()
+	broadcastParam("c0", first)
+	VPADDD(quadOffsets(), first, first)
+	counter := AllocLocal(vectorSize())
+	load(first, counter)
+
+	at := GP64()
+	MOVQ(dst, at)
+	left := GP64()
+	setsOf(groups, left)
+	inThrees("words", left, func(sets int) { words(sets, shared, counter, at) })
+	setsOf(groups, left)
+	inThrees(what, left, func(sets int) { numbers(sets, dst) })
+	VZEROUPPER()
+	RET()
+}
+
+// setsOf counts the sets of some groups.
+func setsOf(groups, sets Register) {
+	if quadsASet() == quadsAGroup {
+		MOVQ(groups, sets)
+	} else {
+		LEAQ(Mem{Base: groups, Index: groups, Scale: 1}, sets)
+	}
+}
+
+// inThrees emits loops over the sets that are left: three at once, so that one waits for its operands while the others work, then single ones.
+func inThrees(name string, left GPVirtual, body func(sets int)) {
+	SUBQ(Imm(atOnce), left)
+	JL(LabelRef(name + "_rest"))
+	Label(name)
+	body(atOnce)
+	SUBQ(Imm(atOnce), left)
+	JGE(LabelRef(name))
+	Label(name + "_rest")
+	ADDQ(Imm(atOnce), left)
+	JZ(LabelRef(name + "_end"))
+	Label(name + "_one")
+	body(1)
+	DECQ(left)
+	JNZ(LabelRef(name + "_one"))
+	Label(name + "_end")
+}
+
+// words makes the words of some sets, whose rounds alternate, and counts up.
+func words(sets int, shared *schedule, counter Mem, at Register) {
+	state := make([]*set, sets)
+	for i := range state {
+		state[i] = newSet(counter, i)
+	}
+	next := vector()
+	loadWord(constant("nextSets", uint32(sets*quadsASet())), next)
+	VPADDD(counter, next, next)
+	load(next, counter)
+	for round := range rounds {
+		Commentf("Round %d.", round)
+		for _, s := range state {
+			switch round {
+			case 0:
+				s.round0(shared)
+			case 1:
+				s.round1(shared)
+			case 2:
+				s.round2(shared)
+			default:
+				s.round(shared.k0[round], shared.k1[round])
+			}
+		}
+	}
+	for i, s := range state {
+		w0, w1 := s.words()
+		load(w0, Mem{Base: at, Disp: i * bytesASet()})
+		load(w1, Mem{Base: at, Disp: i*bytesASet() + vectorSize()})
+	}
+	ADDQ(U32(uint32(sets*bytesASet())), at)
+}
