@@ -17,18 +17,23 @@ type result struct {
 // estimate is a distribution's mean and standard deviation with the ends of its middle 90 %, and for draws of chains how well these have mixed.
 type estimate struct{ mean, deviation, low, high, rHat, effective float64 }
 
-// estimateOf is the estimate from draws, one trace of each chain.
-func estimateOf(chains [][]float64) (e estimate, err error) {
-	values := slices.Concat(chains...)
-	slices.Sort(values)
-	n := len(values)
-	for _, v := range values {
+// estimateOf is the estimate from draws, which it sorts.
+func estimateOf(draws []float64) (e estimate) {
+	slices.Sort(draws)
+	n := len(draws)
+	for _, v := range draws {
 		e.mean += v / float64(n)
 	}
-	for _, v := range values {
+	for _, v := range draws {
 		e.deviation += (v - e.mean) * (v - e.mean) / float64(n)
 	}
-	e.deviation, e.low, e.high = math.Sqrt(e.deviation), values[n/20], values[n-1-n/20]
+	e.deviation, e.low, e.high = math.Sqrt(e.deviation), draws[n/20], draws[n-1-n/20]
+	return e
+}
+
+// mixed is the estimate from traces of chains, with how well these have mixed.
+func mixed(chains [][]float64) (e estimate, err error) {
+	e = estimateOf(slices.Concat(chains...))
 	if e.rHat, err = langevin.SplitRHat(chains); err != nil {
 		return e, err
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // quick is enough for short series.
-var quick = effort{warmup: 100, draws: 250, steps: 4000, fit: fit{replicas: 20, epochs: 300, burnIn: 100, rate: 0.0017}}
+var quick = effort{warmup: 100, draws: 250, steps: 4000, fit: fit{replicas: 20, epochs: 300, burnIn: 100, rate: 0.001}}
 
 // naivePotential is -ln of the posterior's density at a target's parameters, but for the constants of the map from innovations to the walk.
 func naivePotential(returns []float64, logDeviation, logFreedom float64, walk []float64) float64 {
@@ -133,11 +133,11 @@ func TestMethods(t *testing.T) {
 	if ratio := draws.freedom.deviation / exact.freedom.deviation; ratio < 0.5 || ratio > 2 {
 		t.Errorf("freedom's standard deviation is %v times as large by pSGLD", ratio)
 	}
-	q, err := bayesByBackprop(s.returns, quick.fit)
+	published, err := bayesByBackprop(s.returns, quick.fit)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ratio := width(q.result("").bands) / width(exact.bands); ratio > 0.5 {
+	if ratio := width(published.bands) / width(exact.bands); ratio > 0.5 {
 		t.Errorf("the band of Bayes by Backprop is %v times as wide as that of NUTS", ratio)
 	}
 }
@@ -157,6 +157,14 @@ func TestIndex(t *testing.T) {
 	}
 	if got, want := s.returns[0], math.Log(1413.900024/1409.339966); math.Abs(got-want) > 1e-15 {
 		t.Errorf("the first return is %v, want %v", got, want)
+	}
+	// The published run was at 0.0271 and 9.85 after as many epochs.
+	published, err := bayesByBackprop(s.returns, fit{replicas: 20, epochs: 300, burnIn: 280, rate: 0.001})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, v := published.deviation.mean, published.freedom.mean; d < 0.022 || d > 0.032 || v < 9.5 || v > 9.99 {
+		t.Errorf("the published approximation has a deviation of %v and a freedom of %v, want about 0.027 and 9.8", d, v)
 	}
 	exact, _, err := noUTurn(s.returns[:300], quick.warmup, quick.draws)
 	if err != nil {

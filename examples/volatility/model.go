@@ -35,14 +35,23 @@ func joint(b *graph.Builder, returns []float64, logDeviation, logFreedom, walk *
 	first[0], later[0] = 1.0/firstDeviation, 0
 	perDeviation := b.Apply(op.Add{}, b.Table("first", first), b.Apply(op.Divide{}, b.Table("later", later), deviation))
 	steps := b.Apply(op.Multiply{}, b.Apply(op.Difference{Axis: len(graph.ShapeOf(walk)) - 1}, walk), perDeviation)
-	scaled := b.Apply(op.Divide{}, b.Table("returns", returns), b.Apply(op.Exp{}, walk))
 	walkDensity := b.Apply(op.Scale{Factor: -0.5}, b.Apply(op.Sum{}, b.Apply(op.Squared{}, steps)))
-	return distributions.Total(b,
-		distributions.StudentT{Freedom: distributions.Node(freedom), Scale: distributions.Number(1)}.LogProb(b, scaled),
-		b.Apply(op.Negate{}, b.Apply(op.Sum{}, walk)),
+	return distributions.Total(b, likelihood(b, returns, freedom, walk),
 		walkDensity, b.Apply(op.Scale{Factor: -float64(len(returns) - 1)}, logDeviation),
-		distributions.Exponential{Rate: distributions.Number(10)}.LogProb(b, deviation), jacobian1,
-		distributions.Exponential{Rate: distributions.Number(0.1)}.LogProb(b, freedom), jacobian2)
+		priors(b, deviation, freedom), jacobian1, jacobian2)
+}
+
+// likelihood is the log of the density of the returns given freedom and the walk, s [N], or [R N], which adds up R of them.
+func likelihood(b *graph.Builder, returns []float64, freedom, walk *graph.Node) *graph.Node {
+	scaled := b.Apply(op.Divide{}, b.Table("returns", returns), b.Apply(op.Exp{}, walk))
+	density := distributions.StudentT{Freedom: distributions.Node(freedom), Scale: distributions.Number(1)}.LogProb(b, scaled)
+	return distributions.Total(b, density, b.Apply(op.Negate{}, b.Apply(op.Sum{}, walk)))
+}
+
+// priors is the log of the density of deviation and freedom.
+func priors(b *graph.Builder, deviation, freedom *graph.Node) *graph.Node {
+	return distributions.Total(b, distributions.Exponential{Rate: distributions.Number(10)}.LogProb(b, deviation),
+		distributions.Exponential{Rate: distributions.Number(0.1)}.LogProb(b, freedom))
 }
 
 // target is the posterior as a density whose curvatures are all near 1. The walk is

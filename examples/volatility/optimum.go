@@ -144,7 +144,7 @@ func (q *meanField) settle(returns []float64, logDeviation float64) (slope float
 // optimum is the best q, and its bound: by coordinate ascent for each mean of ln deviation from a grid, and by bisection where the bound's slope along the grid
 // changes its sign. The grid spans deviations from 0.003 to 0.3, so that a bound with more than one maximum would not deceive.
 //
-// For the 2905 returns of the S&P 500 the deviation is 0.0045, the freedom 2.98 and the bound 9328, where 1500 epochs reach 3489 at 0.024 and 8.5.
+// For the 2905 returns of the S&P 500 the deviation is 0.0045, the freedom 2.98 and the bound 9328.
 func optimum(returns []float64) (best meanField, bound float64) {
 	const least, most, points, halvings = 0.003, 0.3, 12, 16
 	at := func(i int) float64 { return math.Log(least) + math.Log(most/least)*float64(i)/(points-1) }

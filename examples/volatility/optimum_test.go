@@ -42,7 +42,7 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// No change of a factor raises the highest bound, and a long fit comes near it from below.
+// No change of a factor raises the highest bound.
 func TestOptimum(t *testing.T) {
 	s := made(40)
 	best, highest := optimum(s.returns)
@@ -65,12 +65,5 @@ func TestOptimum(t *testing.T) {
 			}
 			*f = was
 		}
-	}
-	long, err := bayesByBackprop(s.returns, fit{replicas: 20, epochs: 4000, burnIn: 3000, rate: 0.01})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if got := long.bound(s.returns); got > highest || got < highest-0.1 {
-		t.Errorf("a long fit has the bound %v, want almost %v", got, highest)
 	}
 }

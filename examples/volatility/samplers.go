@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/langevin"
@@ -26,23 +27,25 @@ func noUTurn(returns []float64, warmup, draws int) (r result, gradients int, err
 			return err
 		}
 		gradients = int(session.Steps())
-		summarise := func(name string, element int, e *estimate) error {
-			values, err := traces.Of(name, element)
+		summarise := func(name string, e *estimate) error {
+			values, err := traces.Of(name, 0)
 			if err == nil {
-				*e, err = estimateOf(values)
+				*e, err = mixed(values)
 			}
 			return err
 		}
-		if err := summarise("deviation", 0, &r.deviation); err != nil {
+		if err := summarise("deviation", &r.deviation); err != nil {
 			return err
 		}
-		if err := summarise("freedom", 0, &r.freedom); err != nil {
+		if err := summarise("freedom", &r.freedom); err != nil {
 			return err
 		}
 		for day := range r.bands {
-			if err := summarise("log scale", day, &r.bands[day]); err != nil {
+			values, err := traces.Of("log scale", day)
+			if err != nil {
 				return err
 			}
+			r.bands[day] = estimateOf(slices.Concat(values...))
 		}
 		return nil
 	})
@@ -85,9 +88,9 @@ func preconditioned(returns []float64, steps int) (r result, err error) {
 	if err != nil {
 		return r, err
 	}
-	if r.deviation, err = estimateOf(deviation[:]); err != nil {
+	if r.deviation, err = mixed(deviation[:]); err != nil {
 		return r, err
 	}
-	r.freedom, err = estimateOf(freedom[:])
+	r.freedom, err = mixed(freedom[:])
 	return r, err
 }
