@@ -14,7 +14,7 @@ import (
 // FisherSGLD is SGLD whose noise and drift follow the diagonal of the Fisher information (Palacci and Hess 2018), per element, with
 // the gradient of the mean loss g = gU/N:
 //
-//	V <- Alpha V + (1 - Alpha) g^2,    V = g^2 at the first step,    V stays from step FreezeAt on
+//	V <- a V + (1 - a) g^2,    a = min(Alpha, t/(t+1)) at step t = 0, 1 ..., 1 from FreezeAt on
 //	G  = 1 / (Damping + V)
 //	theta <- theta - h G gU + sqrt(2 h T G) xi,    xi ~ N(0, 1)
 //

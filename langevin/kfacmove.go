@@ -66,7 +66,7 @@ func whitenedStep[T float32 | float64](m whitenedMove) func(a *tensor.Args, lo, 
 			to := min(lo+random.BlockSize, hi)
 			y := tensor.Slice[T](a, 0)[lo:to]
 			if temperature > 0 {
-				random.NormalBlock(address, lo/random.BlockSize, &z)
+				random.NormalBlock(address, lo/random.BlockSize, len(y), &z)
 			}
 			for i, g := range tensor.Slice[T](a, 1)[lo:to] {
 				y[i] = T(scale*T(z[i])) - T(rate*g)

@@ -30,8 +30,9 @@ func TestColdIsTheOptimizer(t *testing.T) {
 					sampler := e.loadSchedule(t, h, make([]float64, len(h)))
 					plain := e.loadOptimizer(t, row.plain, h)
 					if len(row.states) > 0 {
-						advance(t, sampler, 1)
-						advance(t, plain, 1)
+						const meanOfAll = 2 // steps, until t/(t+1) is above Alpha
+						advance(t, sampler, meanOfAll)
+						advance(t, plain, meanOfAll)
 						copyState(t, plain, sampler, append([]string{""}, row.states...), dimensions)
 					}
 					for step := range steps {

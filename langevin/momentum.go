@@ -138,7 +138,7 @@ func (s *sweep[T]) forces(from int, gradients *[random.BlockSize]T, z *[random.B
 	w, v, g = s.w[from:to], s.v[from:to], gradients[:to-from]
 	s.virial += s.slope.fill(g, w, s.dw[from:])
 	if s.start.Step == 0 && s.temperature > 0 {
-		random.NormalBlock(s.start, s.first+from/random.BlockSize, z)
+		random.NormalBlock(s.start, s.first+from/random.BlockSize, len(w), z)
 		scale := s.scale(0.5)
 		for i := range v {
 			v[i] = T(scale * T(z[i]))
@@ -150,7 +150,7 @@ func (s *sweep[T]) forces(from int, gradients *[random.BlockSize]T, z *[random.B
 // draw fills in the noise of the block at from: 0 at temperature 0.
 func (s *sweep[T]) draw(from int, z *[random.BlockSize]float32) {
 	if s.temperature > 0 {
-		random.NormalBlock(s.noise, s.first+from/random.BlockSize, z)
+		random.NormalBlock(s.noise, s.first+from/random.BlockSize, min(random.BlockSize, len(s.w)-from), z)
 		return
 	}
 	clear(z[:])

@@ -31,13 +31,16 @@ const (
 // PSGLD is SGLD preconditioned as RMSProp is (Li, Chen, Carlson and Carin 2016, algorithm 1), per element, with the gradient
 // of the mean loss g = gU/N:
 //
-//	V <- Alpha V + (1 - Alpha) g^2,    V = g^2 at the first step
+//	V <- a V + (1 - a) g^2,    a = min(Alpha, t/(t+1)) at step t = 0, 1 ...
 //	G  = 1 / (Lambda + sqrt V)
 //	theta <- theta - h G gU + h T Gamma + sqrt(2 h T G) xi,    xi ~ N(0, 1)
 //
 // With GammaHutchinson and GammaExact, H_ii being the diagonal of the Hessian of the minibatch's U/N,
 //
-//	Gamma = -dV / (2 sqrt V (Lambda + sqrt V)^2),    dV <- Alpha dV + (1 - Alpha) 2 g H_ii
+//	Gamma = -dV / (2 sqrt V (Lambda + sqrt V)^2),    dV <- a dV + (1 - a) 2 g H_ii
+//
+// V is the mean of all squares until it has 1/(1 - Alpha) of them: the paper's V, which starts at 0, is too small at first, and one that starts at the
+// first g^2 too large, since gradients are largest where training begins.
 //
 // At Alpha = 0 that is dG/dtheta, -(1 - Alpha) g H_ii / (sqrt V (Lambda + sqrt V)^2) with V = g^2. Otherwise that last expression is but the
 // share of the present step: V remembers gradients of steps at which theta was near where it is, so that the drift which makes the
@@ -158,7 +161,7 @@ func preconditionedOf[T float32 | float64](u psgldUpdate, a *tensor.Args, rates,
 	rate, temperature := op.Entry(tensor.Slice[T](a, rates), header), op.Entry(tensor.Slice[T](a, rates+1), header)
 	s := preconditioned[T]{
 		w: tensor.Slice[T](a, 1)[lo:hi], dw: tensor.Slice[T](a, 2)[lo:hi], v: tensor.Slice[T](a, 3)[lo:hi],
-		rate: rate, keep: T(u.keep(header[graph.HeaderStep])), lambda: T(u.psgld.Lambda),
+		rate: rate, keep: memory[T](u.psgld.Alpha, u.freezeAt(), header[graph.HeaderStep]), lambda: T(u.psgld.Lambda),
 		h: float64(rate) / float64(u.dataSize), temperature: float64(temperature),
 		slope: slopeOf[T](u.prior, u.dataSize), noise: op.AddressOf(header, u.stream), first: lo / random.BlockSize,
 	}
@@ -172,19 +175,15 @@ func (s *preconditioned[T]) block(from int, gradients *[random.BlockSize]T, z *[
 	w, v, g = s.w[from:to], s.v[from:to], gradients[:to-from]
 	s.virial += s.slope.fill(g, w, s.dw[from:])
 	if s.temperature > 0 {
-		random.NormalBlock(s.noise, s.first+from/random.BlockSize, z)
+		random.NormalBlock(s.noise, s.first+from/random.BlockSize, len(w), z)
 	}
 	return w, v, g
 }
 
-// keep is how much of V stays in a step.
-func (u psgldUpdate) keep(step uint64) float64 {
-	switch {
-	case step >= uint64(u.freezeAt()):
+// memory is how much of V stays in a step: t/(t+1) at step t = 0, 1 ... until that is alpha, and all of it from freezeAt on.
+func memory[T float32 | float64](alpha float64, freezeAt int, step uint64) T {
+	if step >= uint64(freezeAt) {
 		return 1
-	case step == 0:
-		return 0
-	default:
-		return u.psgld.Alpha
 	}
+	return min(T(alpha), T(step)/T(step+1))
 }

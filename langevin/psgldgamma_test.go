@@ -17,10 +17,7 @@ func curvedRule(p langevin.PSGLD) rule { return gammaRule(p, 1, 1) }
 // gammaRule is PSGLD with Gamma times a factor, where dV remembers so much of its past.
 func gammaRule(p langevin.PSGLD, factor, memory float64) rule {
 	return func(e element) float64 {
-		keep := p.Alpha
-		if e.step == 0 {
-			keep = 0
-		}
+		keep := adaptedShare(p, e)
 		v := adaptedV(p, e)
 		*e.chi = memory*keep**e.chi + 2*(1-keep)*e.g*e.curvature
 		g := 1 / (p.Lambda + math.Sqrt(v))

@@ -70,7 +70,7 @@ func sgldTile[T float32 | float64](u sgldUpdate) func(a *tensor.Args, lo, hi int
 			g := gradients[:len(w)]
 			statistic += slope.fill(g, w, dw)
 			if temperature > 0 {
-				random.NormalBlock(address, (lo+from)/random.BlockSize, &z)
+				random.NormalBlock(address, (lo+from)/random.BlockSize, len(w), &z)
 			}
 			kernel.SGLD(w, g, z[:], rate, scale)
 		}

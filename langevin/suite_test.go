@@ -114,13 +114,16 @@ func psgldRule(p langevin.PSGLD) rule {
 }
 
 func adaptedV(p langevin.PSGLD, e element) float64 {
-	switch {
-	case e.step == 0:
-		*e.memory = e.g * e.g
-	case p.Gamma != langevin.GammaFrozen || e.step < p.FreezeAt:
-		*e.memory = p.Alpha**e.memory + (1-p.Alpha)*e.g*e.g
+	if p.Gamma != langevin.GammaFrozen || e.step < p.FreezeAt {
+		keep := adaptedShare(p, e)
+		*e.memory = keep**e.memory + (1-keep)*e.g*e.g
 	}
 	return *e.memory
+}
+
+// adaptedShare is how much of V a step keeps: at first V is the mean of all squares.
+func adaptedShare(p langevin.PSGLD, e element) float64 {
+	return min(p.Alpha, 1-1/float64(e.step+1))
 }
 
 func wrongPSGLD(p langevin.PSGLD) map[string]rule {

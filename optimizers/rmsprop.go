@@ -13,7 +13,7 @@ import (
 //	s     = Decay*s + (1-Decay)*g^2
 //	theta = theta - rate*g / (sqrt(s) + Epsilon)
 //
-// It is pSGLD at temperature 0, but for s, which starts at 0 here and at the first g^2 there.
+// It is pSGLD at temperature 0, but for s, which starts at 0 here and as the mean of the first g^2 there.
 type RMSProp struct {
 	Decay       float64 // memory of the mean square, in [0, 1)
 	Epsilon     float64 // above 0; keeps the quotient finite

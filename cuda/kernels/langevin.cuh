@@ -14,6 +14,12 @@ struct Step {
 
   INLINE unsigned long long number() const { return chain.step; }
 
+  // memory is how much of a mean of squares stays in the step: as in a mean of all of them, t/(t+1), until that is alpha.
+  INLINE T memory(T alpha) const {
+    T all = T(number()) / T(number() + 1);
+    return all < alpha ? all : alpha;
+  }
+
   // noise is the standard deviation of velocities' noise of some strength.
   INLINE T noise(double strength) const { return T(noiseScale(h, temperature, strength)); }
 };

@@ -20,7 +20,7 @@ INLINE void psgldGamma(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second,
   const Step<T>& step = schedules.step(prior.dataSize);
   tile(statistics, n, [&](int i, int count) INLINED {
     const Step<T>& s = again(step);
-    T keep = s.number() == 0 ? T(0) : alpha, drift = T(s.h * s.temperature);
+    T keep = s.memory(alpha), drift = T(s.h * s.temperature);
     Quad<T> theta = load(w.at(), i, count), g = gradients(prior, load(dw.at(), i, count), theta), z = draw(s, stream, i);
     Quad<T> v = load(second.at(), i, count), dv = load(secondSlope.at(), i, count), d = load(diagonal.at(), i, count);
     double statistic = dot(theta, g);

@@ -34,12 +34,6 @@ struct FisherMetric {
   INLINE T operator()(T v) const { return 1 / (damping + v); }
 };
 
-// Memory is how much of V stays in a step: none at step 0, all from freezeAt on.
-template <class T>
-INLINE T memory(T alpha, int freezeAt, unsigned long long step) {
-  return step >= (unsigned long long)freezeAt ? T(1) : step == 0 ? T(0) : alpha;
-}
-
 template <class T, class Metric>
 INLINE void psgld(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, const Schedules<T>& schedules, int n, unsigned stream, T alpha, Metric metric,
                   int freezeAt, const Prior<T>& prior) {
@@ -47,7 +41,7 @@ INLINE void psgld(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, cons
   const Step<T>& step = schedules.step(prior.dataSize);
   tile(statistics, n, [&](int i, int count) INLINED {
     const Step<T>& s = again(step);
-    T keep = memory(alpha, freezeAt, s.number());
+    T keep = s.number() >= (unsigned long long)freezeAt ? T(1) : s.memory(alpha);
     Quad<T> theta = load(w.at(), i, count), g = load(dw.at(), i, count), v = load(second.at(), i, count), z = draw(s, stream, i);
     g = gradients(prior, g, theta);
     double statistic = dot(theta, g);

@@ -24,7 +24,7 @@ func BenchmarkNormals(b *testing.B) {
 func BenchmarkNormalBlock(b *testing.B) {
 	var dst [BlockSize]float32
 	for i := range b.N {
-		NormalBlock(Address{Step: uint64(i)}, 0, &dst)
+		NormalBlock(Address{Step: uint64(i)}, 0, BlockSize, &dst)
 	}
 	perNormal(b, BlockSize)
 }

@@ -114,15 +114,18 @@ func normalsPortable(dst []float32, quad uint32, a Address) {
 	}
 }
 
-// NormalBlock fills dst with the standard normals of elements block*BlockSize to (block+1)*BlockSize-1 of the stream, the same
-// values that Normals gives. An update kernel calls it with an array on its own stack and uses the noise while it is in cache. It
-// allocates nothing, and panics when the address is not valid or the block leaves the stream.
-func NormalBlock(a Address, block int, dst *[BlockSize]float32) {
-	if block < 0 || block >= MaxElements/BlockSize {
-		panic(errors.Errorf("random: block %d is not within a stream's [0, %d)", block, MaxElements/BlockSize))
+// NormalBlock fills the first count elements of dst with the standard normals of the stream's elements from block*BlockSize on, the same values that
+// Normals gives. The others are undefined, so that a short parameter does not pay for a whole block. An update kernel calls it with an array on
+// its own stack and uses the noise while it is in cache. It allocates nothing, and panics when the address is not valid, the block leaves the stream,
+// or count leaves the block.
+func NormalBlock(a Address, block, count int, dst *[BlockSize]float32) {
+	if block < 0 || block >= MaxElements/BlockSize || count < 0 || count > BlockSize {
+		panic(errors.Errorf("random: %d normals of block %d, wants up to %d of one within a stream's [0, %d)",
+			count, block, BlockSize, MaxElements/BlockSize))
 	}
 	a.mustHold(0, 0)
-	fillNormals(dst[:], uint32(block)*(BlockSize/4), a)
+	groups := (count + normalGroup - 1) / normalGroup
+	fillNormals(dst[:groups*normalGroup], uint32(block)*(BlockSize/4), a)
 }
 
 // Normals fills dst with the standard normals of elements first, first+1, ... of the stream. An element's value does not depend on where a

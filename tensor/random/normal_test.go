@@ -2,6 +2,7 @@ package random
 
 import (
 	"math"
+	"slices"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -97,7 +98,13 @@ func TestRangesAgree(t *testing.T) {
 
 		var blocks [length]float32
 		for i := range length / BlockSize {
-			NormalBlock(a, block+i, (*[BlockSize]float32)(blocks[i*BlockSize:]))
+			NormalBlock(a, block+i, BlockSize, (*[BlockSize]float32)(blocks[i*BlockSize:]))
+		}
+		var short [BlockSize]float32
+		count := rapid.IntRange(0, BlockSize).Draw(t, "count")
+		NormalBlock(a, block, count, &short)
+		if !slices.Equal(short[:count], blocks[:count]) {
+			t.Fatalf("%d normals of a block are not its first ones", count)
 		}
 		singles, doubles := guarded[float32](to-from), guarded[float64](to-from)
 		Normals(singles[1:to-from+1], base+from, a)
@@ -161,7 +168,7 @@ func TestNoAllocation(t *testing.T) {
 	allocations := testing.AllocsPerRun(10, func() {
 		a := Address{Seed: 5, Step: sum % 7}
 		var block [BlockSize]float32
-		NormalBlock(a, 3, &block)
+		NormalBlock(a, 3, BlockSize, &block)
 		Normals(singles, 1, a)
 		Normals(singles, 4, a)
 		Normals(doubles, 1, a)

@@ -78,7 +78,7 @@ func TestTails(t *testing.T) {
 	var counts [2][6]int
 	var block [BlockSize]float32
 	for i := range blocks {
-		NormalBlock(Address{Seed: 200}, i, &block)
+		NormalBlock(Address{Seed: 200}, i, BlockSize, &block)
 		for _, z := range block {
 			side := int(math.Float32bits(z) >> 31)
 			for k := min(int(math.Abs(float64(z))), 5); k > 0; k-- {
