@@ -71,17 +71,21 @@ func (p *Program) Bytes() (shared, chain, scratch int) {
 
 // find is the input or output of that name.
 func (p *Program) find(name string) (Tensor, error) {
-	var have []string
 	for _, in := range p.inputs {
 		if in.Name == name {
 			return in.Tensor, nil
 		}
-		have = append(have, in.Name)
 	}
 	for _, out := range p.outputs {
 		if out.Name == name {
 			return out, nil
 		}
+	}
+	var have []string
+	for _, in := range p.inputs {
+		have = append(have, in.Name)
+	}
+	for _, out := range p.outputs {
 		have = append(have, out.Name)
 	}
 	return Tensor{}, unknown("input or output", name, have)
