@@ -41,7 +41,8 @@ func Names() []string {
 //   - resnet20-frn: a residual network of depth 20 with filter response normalisation; 274 042 parameters for 3 channels and 10 classes.
 //   - resnet20-frn-silu: the same with SiLU in place of ReLU, whose smoothness Hamiltonian Monte Carlo likes.
 //
-// Weights start as He{}, those of lenet and lenet-small as LeCun{}; biases as zeros.
+// Weights start as He{}, those of the networks with max-pooling as LeCun{}: maxima are larger than what they are taken of, so that with He{} the
+// logits would be several times too large, and the first steps of SGD at usual rates would end mnist-64-64-256 for good. Biases start as zeros.
 func New(name string, classes int) (Sequential, error) {
 	if classes < 1 {
 		return nil, errors.Errorf("layers: network %q: %d classes, wants at least 1", name, classes)
@@ -71,11 +72,11 @@ func leNet(first, second, hidden, classes int) Sequential {
 
 func mnist(classes int) Sequential {
 	return Sequential{
-		Conv2D{Filters: 64, Kernel: 5, Padding: 2}, ReLU{}, MaxPool{Window: 2},
-		Conv2D{Filters: 64, Kernel: 5, Padding: 2}, ReLU{}, MaxPool{Window: 2},
+		Conv2D{Filters: 64, Kernel: 5, Padding: 2, Weight: LeCun{}}, ReLU{}, MaxPool{Window: 2},
+		Conv2D{Filters: 64, Kernel: 5, Padding: 2, Weight: LeCun{}}, ReLU{}, MaxPool{Window: 2},
 		Flatten{},
-		Linear{Outputs: 256}, ReLU{},
-		Linear{Outputs: classes},
+		Linear{Outputs: 256, Weight: LeCun{}}, ReLU{},
+		Linear{Outputs: classes, Weight: LeCun{}},
 	}
 }
 

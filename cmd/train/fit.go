@@ -39,6 +39,7 @@ type fitting struct {
 	metrics       *metricsLog
 	progress      *progress
 	looked        time.Time      // when the last window ended
+	loss          float64        // of the last window, the mean of its steps and chains
 	columns       map[string]int // of the metrics
 	result        result
 }
@@ -100,10 +101,20 @@ func fit(ctx context.Context, config Config, name, folder string, resume bool, d
 	f.result.seconds = c.now().Sub(start).Seconds()
 	f.result.made = int(f.session.Steps())
 	f.finish()
+	f.warn(name)
 	if closing := f.metrics.close(); err == nil {
 		err = closing
 	}
 	return f.result, err
+}
+
+// warn says that a run has learnt nothing, if so: large steps can end a network of ReLUs for good, and its loss is finite all the same.
+func (f *fitting) warn(name string) {
+	const like = 0.98
+	if guessing := math.Log(float64(f.data.Classes)); f.loss > like*guessing {
+		f.console.remark("%s: the loss of the last steps, %.3f, is not below that of guessing among %d classes, %.3f; lower learning rates may help",
+			name, f.loss, f.data.Classes, guessing)
+	}
 }
 
 // window is how many steps run between two looks at the run: few where all data are evaluated.
@@ -135,6 +146,7 @@ func (f *fitting) observe(p langevin.Progress) error {
 	if line.Loss, line.Accuracy, err = f.traces(p, chains); err != nil {
 		return err
 	}
+	f.loss = line.Loss
 	status := fmt.Sprintf("loss %.4f  acc %.4f", line.Loss, line.Accuracy)
 	if f.config.isSampler() {
 		temperature := f.measure(p, chains)

@@ -3,9 +3,12 @@ package main
 import (
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/pollen-ml/pollen/datasets"
 )
 
 // wave is a trace that mixes: its halves are alike.
@@ -77,5 +80,17 @@ func TestTemperatureZeroIsNoVerdict(t *testing.T) {
 	r := result{config: config, all: layerTemperature{"all", 3, 0.1, math.NaN()}}
 	if notes := r.verdict("sgld", 1, 1); len(notes) > 0 {
 		t.Errorf("%q", notes)
+	}
+}
+
+// A run whose last steps guess says so.
+func TestWarn(t *testing.T) {
+	for loss, want := range map[float64]bool{2.3026: true, 7: true, 1.9: false, 0: false} {
+		c, _, messages, _ := testConsole()
+		f := fitting{console: c, data: &datasets.Dataset{Classes: 10}, loss: loss}
+		f.warn("SGD")
+		if got := strings.Contains(messages.String(), "guessing among 10 classes, 2.303"); got != want {
+			t.Errorf("the loss %v: %q", loss, messages)
+		}
 	}
 }
