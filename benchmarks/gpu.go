@@ -45,12 +45,12 @@ func gpuCommand(o *options) *cobra.Command {
 	flags.StringSliceVar(&f.samplers, "samplers", []string{"sgld"}, "sgd, sgld, psgld")
 	flags.StringSliceVar(&f.precisions, "precisions", []string{"fp32", "tf32", "bf16"}, "of the matrix products")
 	flags.StringSliceVar(&f.peers, "peers", []string{"torch", "torch-graph", "torch-compile", "jax"}, "the other sides")
-	flags.IntSliceVar(&f.chains, "chains", []int{1, 8, 64}, "numbers of chains")
+	flags.IntSliceVar(&f.chains, "chains", []int{64, 8, 1}, "numbers of chains")
 	flags.IntSliceVar(&f.updates, "updates", []int{1 << 20, 50 << 20}, "parameters that are updated: within the second-level cache, and far beyond it")
 	flags.IntSliceVar(&f.batches, "batches", []int{100, 1024}, "batch sizes of the convolutions")
 	flags.StringVar(&f.peerDevice, "peer-device", "cuda", "where the peers compute: cuda, or cpu to try them")
-	flags.DurationVar(&f.patience, "patience", time.Minute, "the most that a peer may take to prepare work, or for a round of it")
-	flags.DurationVar(&f.budget, "budget", 8*time.Minute, "begin nothing new after this time")
+	flags.DurationVar(&f.patience, "patience", 90*time.Second, "the most that a peer may take to prepare work, or for a round of it")
+	flags.DurationVar(&f.budget, "budget", 8*time.Minute, "the time for all work, each of which has a share: nothing is begun after it")
 	return c
 }
 
@@ -60,11 +60,12 @@ type gpuRun struct {
 	options  options
 	record   *record
 	services []*service
-	deadline time.Time
+	end      time.Time
+	deadline time.Time // of the work at hand
 }
 
 func (f gpuFlags) run(ctx context.Context, o *options) error {
-	r := &gpuRun{gpuFlags: f, options: *o, record: newRecord(), deadline: time.Now().Add(f.budget)}
+	r := &gpuRun{gpuFlags: f, options: *o, record: newRecord(), end: time.Now().Add(f.budget)}
 	installed, err := cuda.List("")
 	if err != nil {
 		return err
@@ -83,11 +84,12 @@ func (f gpuFlags) run(ctx context.Context, o *options) error {
 	works := map[string]func(context.Context) error{
 		"steps": r.timeSteps, "updates": r.timeUpdates, "convolutions": r.timeConvolutions, "launches": r.timeLaunches,
 	}
-	for _, name := range f.work {
+	for i, name := range f.work {
 		work, ok := works[name]
 		if !ok {
 			return errors.Errorf("benchmarks: no work %q; there are steps, updates, convolutions, launches", name)
 		}
+		r.deadline = time.Now().Add(share(f.work[i:], time.Until(r.end)))
 		if err := work(ctx); err != nil {
 			return errors.Wrap(err, name)
 		}
@@ -96,6 +98,21 @@ func (f gpuFlags) run(ctx context.Context, o *options) error {
 		fmt.Printf("left out: %s\n", strings.Join(r.record.Left, "; "))
 	}
 	return r.record.write(o.json)
+}
+
+// share is the part of the time left that the first of these works may take: an even one, but steps count for three.
+func share(works []string, left time.Duration) time.Duration {
+	weight := func(name string) time.Duration {
+		if name == "steps" {
+			return 3
+		}
+		return 1
+	}
+	var all time.Duration
+	for _, name := range works {
+		all += weight(name)
+	}
+	return left * weight(works[0]) / all
 }
 
 // late tells whether there is no time for a comparison any more.
@@ -122,10 +139,10 @@ func parseTraining(text, sampler string) (training, error) {
 }
 
 func (r *gpuRun) timeSteps(ctx context.Context) error {
-	for _, precision := range r.precisions {
-		for _, step := range r.steps {
-			for _, sampler := range r.samplers {
-				for _, chains := range r.chains {
+	for _, step := range r.steps {
+		for _, chains := range r.chains {
+			for _, precision := range r.precisions {
+				for _, sampler := range r.samplers {
 					t, err := parseTraining(step, sampler)
 					if err != nil {
 						return err
@@ -171,10 +188,13 @@ func (r *gpuRun) compare(ctx context.Context, comparison, precision string, open
 	sides := []*side{{name: "pollen", does: ours, most: mostGPUSteps}}
 	defer func() { err = firstError(err, closeAll(sides)) }()
 	for _, s := range r.services {
+		if !slices.Contains(s.works, request.Work) {
+			continue
+		}
 		if r.late(comparison + " of " + s.name) {
 			continue
 		}
-		if other, ok := s.begin(r.options, request, min(r.patience, time.Until(r.deadline)+10*time.Second)); ok {
+		if other, ok := s.begin(r.options, request, min(r.patience, time.Until(r.end)+10*time.Second)); ok {
 			sides = append(sides, other)
 		} else {
 			r.record.Left = append(r.record.Left, comparison+" of "+s.name)
@@ -202,7 +222,7 @@ func (r *gpuRun) alternate(ctx context.Context, sides *[]*side) error {
 	return alternate(ctx, *sides, r.options.rounds)
 }
 
-// timeUpdates times pSGLD's update beside a copy of memory on the same GPU, of which the record has its share.
+// timeUpdates times pSGLD's update beside a copy of memory on the same GPU. The record has its share of the fastest copy.
 func (r *gpuRun) timeUpdates(ctx context.Context) error {
 	for _, n := range r.updates {
 		comparison := fmt.Sprintf("copy of %d floats", n)
@@ -221,10 +241,13 @@ func (r *gpuRun) timeUpdates(ctx context.Context) error {
 		if err := r.compare(ctx, fmt.Sprintf("psgld update of %d parameters", n), "fp32", open, request, 4*floats*float64(n)/1e9, "GB"); err != nil {
 			return err
 		}
-		if updates > at {
-			for i := range r.record.Entries[updates:] {
-				e := &r.record.Entries[updates+i]
-				e.Fraction = e.Rate / r.record.Entries[at].Rate
+		var copied float64 // of whichever side: small copies take as long as it takes to start them
+		for _, e := range r.record.Entries[at:updates] {
+			copied = max(copied, e.Rate)
+		}
+		for i := range r.record.Entries[updates:] {
+			if e := &r.record.Entries[updates+i]; copied > 0 {
+				e.Fraction = e.Rate / copied
 			}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/cuda/emulator"
@@ -47,5 +48,17 @@ func TestGPUWritesARecord(t *testing.T) {
 	}
 	if !strings.Contains(r.Machine.GPU, "Emulated GPU") {
 		t.Errorf("the record's GPU is %q", r.Machine.GPU)
+	}
+}
+
+// TestSharesOfTheBudget: what a work leaves is for the others, and the last may take all of it.
+func TestSharesOfTheBudget(t *testing.T) {
+	for works, want := range map[string]time.Duration{
+		"steps": time.Minute, "launches": time.Minute, "launches steps": 15 * time.Second, "updates convolutions launches steps": 10 * time.Second,
+		"steps launches": 45 * time.Second,
+	} {
+		if got := share(strings.Fields(works), time.Minute); got != want {
+			t.Errorf("the first of %s has %v of a minute, want %v", works, got, want)
+		}
 	}
 }

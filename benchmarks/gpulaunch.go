@@ -120,9 +120,9 @@ func (r *gpuRun) timeConvolutions(ctx context.Context) error {
 
 // timeLaunches times each launch of the training steps by itself.
 func (r *gpuRun) timeLaunches(ctx context.Context) error {
-	for _, precision := range r.precisions {
-		for _, step := range r.steps {
-			for _, chains := range r.chains {
+	for _, step := range r.steps {
+		for _, chains := range r.chains {
+			for _, precision := range r.precisions {
 				comparison := fmt.Sprintf("launches of %s, %d chains, %s", step, chains, precision)
 				if r.late(comparison) {
 					continue

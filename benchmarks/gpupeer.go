@@ -10,6 +10,7 @@ import (
 // service is a peer's process that does one piece of work after another: starting it takes longer than most of them.
 type service struct {
 	name, program, mode string
+	works               []string // that it is asked for: those in which modes of a framework differ, and the others of one of them
 	peer                *peer
 	gone                bool
 }
@@ -17,10 +18,10 @@ type service struct {
 // gpuServices are the peers on a GPU, by the name of their way of working.
 func gpuServices() []*service {
 	return []*service{
-		{name: "torch", program: torchProgram, mode: "eager"},
-		{name: "torch-graph", program: torchProgram, mode: "graph"},
-		{name: "torch-compile", program: torchProgram, mode: "compile"},
-		{name: "jax", program: jaxProgram, mode: "jit"},
+		{name: "torch", program: torchProgram, mode: "eager", works: []string{"train", "update"}},
+		{name: "torch-graph", program: torchProgram, mode: "graph", works: []string{"train", "update", "copy", "convolution"}},
+		{name: "torch-compile", program: torchProgram, mode: "compile", works: []string{"train", "update"}},
+		{name: "jax", program: jaxProgram, mode: "jit", works: []string{"train", "update"}},
 	}
 }
 

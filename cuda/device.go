@@ -64,7 +64,7 @@ func open(l *library, from []source, half int, o Options) (*device, error) {
 		d.gpus = append(d.gpus, g)
 		if need := (map[Precision]int{TF32: 80, BF16: 80})[o.Precision]; g.capability() < need {
 			d.Close()
-			return nil, errors.Errorf("cuda: precision %s needs compute capability 8.0, %v has %d.%d", o.Precision, g, g.Major, g.Minor)
+			return nil, errors.Errorf("cuda: precision %s needs compute capability 8.0, %v has %d.%d: take fp32", o.Precision, g, g.Major, g.Minor)
 		}
 	}
 	return d, nil

@@ -70,9 +70,12 @@ const (
 	invalidValue         result    = 1
 	outOfMemory          result    = 2
 	deinitialized        result    = 4
+	stubLibrary          result    = 34
+	deviceUnavailable    result    = 46
 	noDevice             result    = 100
 	eccUncorrectable     result    = 214
 	nvlinkUncorrectable  result    = 220
+	operatingSystem      result    = 304
 	illegalAddress       result    = 700
 	launchTimeout        result    = 702
 	contextIsDestroyed   result    = 709
@@ -83,15 +86,16 @@ const (
 	invalidAddressSpace  result    = 717
 	invalidProgramCount  result    = 718
 	launchFailed         result    = 719
+	notPermitted         result    = 800
 	systemNotReady       result    = 802
+	driverMismatch       result    = 803
+	compatNotSupported   result    = 804
 	unknownError         result    = 999
 	multiprocessorCount  attribute = 16
 	capabilityMajor      attribute = 75
 	capabilityMinor      attribute = 76
 	sharedMemoryPerBlock attribute = 97 // with cuFuncSetAttribute's consent
 
-	infoLog       jitOption = 3
-	infoLogBytes  jitOption = 4
 	errorLog      jitOption = 5
 	errorLogBytes jitOption = 6
 

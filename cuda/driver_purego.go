@@ -19,7 +19,8 @@ func openDriver(path string) (driver, string, error) {
 		path, from = os.Getenv(DriverVariable), "as "+DriverVariable+" says"
 	}
 	if path == "" {
-		path, from = libraryName, "looked for in LD_LIBRARY_PATH and the system's library folders; "+DriverVariable+" can name another"
+		path, from = libraryName, "of NVIDIA's driver, looked for in LD_LIBRARY_PATH and the system's folders; "+
+			"a container has it when started with --gpus all; "+DriverVariable+" can name another"
 	}
 	library, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
 	if err != nil {

@@ -20,7 +20,8 @@ type fakeDriver struct {
 	gpus     int
 	total    uint64 // bytes of each GPU
 	calls    int
-	failAt   int // the number of the call that fails, from 1; 0 for none
+	failAt   int    // the number of the call that fails, from 1; 0 for none
+	failCall string // the call whose first fails, "" for none
 	failWith result
 	failed   string // the call that did
 	version  int32
@@ -96,8 +97,8 @@ func (d *fakeDriver) begin(call string, gpu int) result {
 	if d.lost[gpu] != success {
 		return d.lost[gpu]
 	}
-	if d.calls == d.failAt {
-		d.failed = call
+	if d.calls == d.failAt || call == d.failCall {
+		d.failed, d.failCall = call, ""
 		if fatal[d.failWith] {
 			d.lost[gpu] = d.failWith
 		}

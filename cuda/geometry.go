@@ -49,13 +49,18 @@ func (p *placement) work(dtype tensor.DType, elements int) *tensor.Buffer {
 // elementwiseThreads is the block of kernels whose threads stride over a launch's elements.
 const elementwiseThreads = 256
 
-// elementwise gives each thread an element of the launch's count, up to so many blocks that all multiprocessors are full.
-func elementwise(p *placement, l *tensor.Launch) []call {
-	blocks := (l.Count + elementwiseThreads - 1) / elementwiseThreads
-	return []call{{
-		symbol: l.Kernel, blocks: [2]int{max(1, min(blocks, 8*p.multiprocessors)), 1}, threads: elementwiseThreads, arguments: l.Arguments,
-	}}
+// enough is as many blocks as threads are wanted, up to so many that all multiprocessors are full.
+func enough(p *placement, wanted int) int {
+	return max(1, min(ceil(wanted, elementwiseThreads), 8*p.multiprocessors))
 }
+
+// strided is enough blocks of threads that stride over what there is to do.
+func strided(p *placement, l *tensor.Launch, wanted int) []call {
+	return []call{{symbol: l.Kernel, blocks: [2]int{enough(p, wanted), 1}, threads: elementwiseThreads, arguments: l.Arguments}}
+}
+
+// elementwise gives each thread an element of the launch's count.
+func elementwise(p *placement, l *tensor.Launch) []call { return strided(p, l, l.Count) }
 
 // geometryOf is how a kernel is started, found by its name without the type.
 func geometryOf(kernel string) geometry {

@@ -163,7 +163,7 @@ func (g *product) sum(p *placement, partial *tensor.Buffer, slices int) call {
 	n := g.rows * g.columns
 	return call{
 		symbol: "slices_" + partial.DType.Suffix(), threads: elementwiseThreads,
-		blocks: [2]int{max(1, min((n+elementwiseThreads-1)/elementwiseThreads, 8*p.multiprocessors)), 1},
+		blocks: [2]int{enough(p, n), 1},
 		arguments: []tensor.Argument{
 			g.out, tensor.In(partial), g.biasOr(tensor.In(partial)), tensor.Int(n), tensor.Int(slices),
 			tensor.Int(max(1, g.biasInner)), tensor.Int(max(1, g.biasCount)), tensor.Int(g.epilogue),

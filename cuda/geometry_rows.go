@@ -47,18 +47,12 @@ func stemOf(kernel string) (stem, suffix string) {
 
 // fours gives each thread four neighbouring elements of the launch's count.
 func fours(p *placement, l *tensor.Launch) []call {
-	return strided(p, l, elementwiseThreads, (l.Count+3)/4)
+	return strided(p, l, ceil(l.Count, 4))
 }
 
 // warps gives each warp a row.
 func warps(p *placement, l *tensor.Launch, rows int) []call {
-	return strided(p, l, elementwiseThreads, rows*warp)
-}
-
-// strided is as many blocks as threads are wanted, up to so many that all multiprocessors are full.
-func strided(p *placement, l *tensor.Launch, threads, wanted int) []call {
-	blocks := max(1, min(ceil(wanted, threads), 8*p.multiprocessors))
-	return []call{{symbol: l.Kernel, blocks: [2]int{blocks, 1}, threads: threads, arguments: l.Arguments}}
+	return strided(p, l, rows*warp)
 }
 
 const warp = 32

@@ -74,9 +74,7 @@ func tilesOf(p *placement, dtype tensor.DType) (tiles []tile, ending string) {
 	}
 }
 
-func ceilDiv(a, b int) int { return (a + b - 1) / b }
-
-func (t tile) blocks(g *product) int { return ceilDiv(g.rows, t.rows) * ceilDiv(g.columns, t.columns) }
+func (t tile) blocks(g *product) int { return ceil(g.rows, t.rows) * ceil(g.columns, t.columns) }
 
 // cut is how a product is shared out: its tile, and its depth in so many slices of each, which have blocks of their own when they are apart.
 type cut struct {
@@ -120,7 +118,7 @@ func (g *product) sliceCounts() []int {
 	for n := 2; n <= mostSlices; n *= 2 {
 		for _, count := range []int{n, n + n/2} {
 			if count <= mostSlices && g.depth/count >= sliceDepth {
-				counts = append(counts, ceilDiv(g.depth, sliceOf(g.depth, count)))
+				counts = append(counts, ceil(g.depth, sliceOf(g.depth, count)))
 			}
 		}
 	}
@@ -128,7 +126,7 @@ func (g *product) sliceCounts() []int {
 }
 
 // sliceOf is the depth of each of about so many slices.
-func sliceOf(depth, count int) int { return ceilDiv(ceilDiv(depth, count), sliceUnit) * sliceUnit }
+func sliceOf(depth, count int) int { return ceil(ceil(depth, count), sliceUnit) * sliceUnit }
 
 func (g *product) cheapest(p *placement, tiles []tile, chains int, counts []int) cut {
 	var best cut
@@ -156,9 +154,9 @@ func (g *product) cost(p *placement, c cut, chains int) float64 {
 		blocks, depth = blocks*c.slices, c.each
 		more = costOfLaunch + costOfSlice*float64(c.slices) + costOfElement*float64(g.rows*g.columns*c.slices*chains)
 	}
-	share := ceilDiv(blocks, max(1, p.multiprocessors))
+	share := ceil(blocks, max(1, p.multiprocessors))
 	work := float64(c.tile.rows*c.tile.columns*depth) / costPerCycle
 	bytes := float64(4 * (c.tile.rows + c.tile.columns) * depth)
-	waves := float64(ceilDiv(share, c.tile.resident))
+	waves := float64(ceil(share, c.tile.resident))
 	return max(work/c.tile.alone, float64(share)*max(work/c.tile.full, bytes/bytesPerCycle)) + waves*costOfWave + more
 }

@@ -12,7 +12,7 @@ import (
 // oldestCapability is of the first GPUs the kernels are made for: Volta.
 const oldestCapability = 70
 
-// stagingBytes is the pinned host memory through which a GPU's memory is read and written. Half of it is on its way while the other half is filled.
+// stagingBytes is the pinned host memory through which a GPU's memory is read and written, in pieces of half of it at most.
 const stagingBytes = 8 << 20
 
 // gpu is one GPU with its primary context and one stream, in whose order everything happens.
@@ -46,7 +46,7 @@ func openGPU(l *library, index int, sources []source, half int) (*gpu, error) {
 		return nil, err
 	}
 	if g.capability() < oldestCapability {
-		return nil, errors.Errorf("cuda: %v has compute capability %d.%d, wants 7.0 or higher", g, g.Major, g.Minor)
+		return nil, errors.Errorf("cuda: %v has compute capability %d.%d, wants 7.0 (Volta) or higher: name another GPU, or compute on the CPU", g, g.Major, g.Minor)
 	}
 	g.sources = choose(sources, g.capability(), l.version)
 	if err := g.take(); err != nil {
@@ -57,8 +57,9 @@ func openGPU(l *library, index int, sources []source, half int) (*gpu, error) {
 }
 
 func (g *gpu) take() error {
-	if err := g.check("cuDevicePrimaryCtxRetain", g.cuDevicePrimaryCtxRetain(&g.context, g.device)); err != nil {
-		return err
+	code := g.cuDevicePrimaryCtxRetain(&g.context, g.device)
+	if err := g.check("cuDevicePrimaryCtxRetain", code); err != nil {
+		return errors.Wrapf(err, "cuda: opening%s", remedy(code))
 	}
 	g.retained = true
 	return g.do(func() error {

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"os"
 	"unsafe"
 
 	"github.com/pkg/errors"
@@ -45,25 +46,54 @@ func openLibrary(path string) (*library, error) {
 func newLibrary(d driver, path string) (*library, error) {
 	l := &library{driver: d, path: path}
 	var version int32
-	if err := l.check("cuDriverGetVersion", l.cuDriverGetVersion(&version)); err != nil {
-		return nil, errors.Wrap(err, path)
+	code := l.cuDriverGetVersion(&version)
+	if err := l.check("cuDriverGetVersion", code); err != nil {
+		return nil, errors.Wrapf(err, "cuda: driver library %s%s", path, remedy(code))
 	}
 	l.version = int(version)
 	if l.version < oldestDriver {
-		return nil, errors.Errorf("cuda: driver library %s is of CUDA %s, wants %s or later: update the driver", path, release(l.version), release(oldestDriver))
+		return nil, errors.Wrapf(tooOld(l.version), "cuda: driver library %s", path)
 	}
-	code := l.cuInit(0)
+	code = l.cuInit(0)
 	if code == noDevice {
 		return nil, l.noGPU()
 	}
 	if err := l.check("cuInit", code); err != nil {
-		return nil, errors.Wrap(err, path)
+		return nil, errors.Wrapf(err, "cuda: driver library %s of CUDA %s%s", path, release(l.version), remedy(code))
 	}
 	return l, nil
 }
 
+func tooOld(version int) error {
+	return errors.Errorf("it is of CUDA %s, wants %s or later: update NVIDIA's driver", release(version), release(oldestDriver))
+}
+
 func (l *library) noGPU() error {
-	return errors.Errorf("cuda: driver library %s of CUDA %s finds no GPU", l.path, release(l.version))
+	hidden := ""
+	if visible, set := os.LookupEnv("CUDA_VISIBLE_DEVICES"); set {
+		hidden = fmt.Sprintf("; CUDA_VISIBLE_DEVICES is %q, which may hide some", visible)
+	}
+	return errors.Errorf("cuda: driver library %s of CUDA %s finds no GPU: nvidia-smi lists those of the machine%s", l.path, release(l.version), hidden)
+}
+
+// remedies are what to do about a driver that does not begin, or a GPU that is not to be had.
+var remedies = map[result]string{
+	stubLibrary:        "this is the toolkit's stub, not the driver: take its folder out of LD_LIBRARY_PATH",
+	deviceUnavailable:  "another process has the GPU for itself: nvidia-smi shows it, and the compute mode",
+	operatingSystem:    "the device files /dev/nvidia* cannot be used: look at their permissions, or start the container with --gpus all",
+	notPermitted:       "this user may not use the GPU: look at the permissions of /dev/nvidia*",
+	systemNotReady:     "the machine's GPUs are not started up yet: does the service nvidia-fabricmanager run?",
+	driverMismatch:     "the library is of another version than the kernel's module: restart the machine after an update of the driver",
+	compatNotSupported: "this GPU wants the driver's own library: take the compatibility package's folder out of LD_LIBRARY_PATH",
+	unknownError:       "the kernel's module may not be loaded: does nvidia-smi work?",
+}
+
+// remedy is what to do about a result, after a colon, if that is known.
+func remedy(code result) string {
+	if text := remedies[code]; text != "" {
+		return ": " + text
+	}
+	return ""
 }
 
 // release is a version of CUDA as one writes it.

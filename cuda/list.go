@@ -18,9 +18,14 @@ type Info struct {
 
 func (i Info) capability() int { return 10*i.Major + i.Minor }
 
-// String is "cuda:0: NVIDIA H200, compute capability 9.0, 132 multiprocessors, 139.7 GiB".
+// String is "cuda:0: NVIDIA H200, compute capability 9.0, 132 multiprocessors, 139.7 GiB"; a GPU that Open refuses has "(wants 7.0)".
 func (i Info) String() string {
-	return fmt.Sprintf("cuda:%d: %s, compute capability %d.%d, %d multiprocessors, %s", i.Index, i.Name, i.Major, i.Minor, i.Multiprocessors, size(i.Memory))
+	wants := ""
+	if i.capability() < oldestCapability {
+		wants = " (wants 7.0)"
+	}
+	return fmt.Sprintf("cuda:%d: %s, compute capability %d.%d%s, %d multiprocessors, %s",
+		i.Index, i.Name, i.Major, i.Minor, wants, i.Multiprocessors, size(i.Memory))
 }
 
 // Installed is a driver with its GPUs.

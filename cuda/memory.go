@@ -69,6 +69,9 @@ func (g *gpu) write(to address, src []byte) error {
 }
 
 // read waits for the stream and copies from the GPU: while one half of the staging memory is emptied the other is filled.
+//
+// A sample is read in this way too, without a second stream beside the next steps: 64 chains of a million parameters are 230 MB, 5 ms of the bus and as
+// much for 512 calls that wait, where writing their files takes a second.
 func (g *gpu) read(from address, dst []byte) error {
 	if g.filled > 0 {
 		if err := g.synchronize(); err != nil {

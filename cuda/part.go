@@ -258,7 +258,7 @@ func (p *part) capture(steps int) (handle, error) {
 		failed = first(failed, p.check("cuGraphDestroy", p.cuGraphDestroy(graph)))
 	}
 	if failed != nil && executable != 0 {
-		p.cuGraphExecDestroy(executable)
+		failed = first(failed, p.check("cuGraphExecDestroy", p.cuGraphExecDestroy(executable)))
 		executable = 0
 	}
 	return executable, failed

@@ -39,10 +39,26 @@ func findSymbols(library uintptr) (*symbols, error) {
 	} {
 		var err error
 		if *place, err = purego.Dlsym(library, name); err != nil {
-			return nil, errors.Errorf("it has no %s: it is no CUDA driver, or one older than CUDA 11.8", name)
+			return nil, errors.Wrapf(lacks(library), "it has no %s", name)
 		}
 	}
 	return s, nil
+}
+
+// lacks says what a library is that lacks a function.
+func lacks(library uintptr) error {
+	getVersion, err := purego.Dlsym(library, "cuDriverGetVersion")
+	if err != nil {
+		return errors.New("it is no CUDA driver")
+	}
+	var version int32
+	if code := invoke(getVersion, uintptr(unsafe.Pointer(&version))); code != success {
+		return errors.Errorf("cuDriverGetVersion answers %d", code)
+	}
+	if version >= oldestDriver {
+		return errors.Errorf("it is of CUDA %s, and no whole driver", release(int(version)))
+	}
+	return tooOld(int(version))
 }
 
 // invoke calls a function of the library's. Pointers among the arguments must be converted in the call itself.

@@ -68,7 +68,7 @@ func pack(folder string, emulated bool) error {
 		return errors.Wrap(err, "gpucheck")
 	}
 	for _, name := range programs {
-		if err := goTool("build", "-ldflags", "-s -w", "-o", filepath.Join(folder, filepath.Base(name)), module+name); err != nil {
+		if err := buildProgram(filepath.Join(folder, filepath.Base(name)), name); err != nil {
 			return err
 		}
 	}
@@ -92,6 +92,11 @@ func pack(folder string, emulated bool) error {
 		return errors.Wrap(err, "gpucheck")
 	}
 	return errors.Wrap(os.WriteFile(filepath.Join(folder, "gpu-check.sh"), script, 0o755), "gpucheck")
+}
+
+// buildProgram builds a program that says which commit it is of, whatever the go command's settings are: where it runs there is no git to ask.
+func buildProgram(to, name string) error {
+	return goTool("build", "-buildvcs=auto", "-ldflags", "-s -w", "-o", to, module+name)
 }
 
 // packEmulator copies the emulated GPU's driver, made for this machine.

@@ -1,4 +1,7 @@
-"""Training steps and predictions in JAX: jit of a loop over whole steps, parameters donated; chains are a dimension of vmap."""
+"""Training steps, updates and predictions in JAX.
+
+A jitted call is a step, or a loop of several; chains are a dimension of vmap, or are gone through one after the other: what is faster. State is donated.
+"""
 import os
 import time
 
@@ -13,12 +16,15 @@ except ImportError as missing:
 PRECISIONS = {"fp32": "highest", "tf32": "tensorfloat32", "bf16": "default"}
 
 
-def use(device):
-    """Computes on a device, "cpu" or "cuda"."""
+def use(r):
+    """Computes on the request's device, "cpu" or "cuda", in its precision. The key is of the device's fastest generator."""
+    jax.clear_caches()
     try:
-        jax.config.update("jax_default_device", jax.devices("gpu" if device == "cuda" else device)[0])
+        jax.config.update("jax_default_device", jax.devices("gpu" if r["device"] == "cuda" else r["device"])[0])
     except RuntimeError as none:
-        absent(f"JAX finds no {device}: {none}")
+        absent(f"JAX finds no {r['device']}: {none}")
+    jax.config.update("jax_default_matmul_precision", PRECISIONS[r.get("precision") or "fp32"])
+    return jax.random.key(1, impl="unsafe_rbg" if r["device"] == "cuda" else "threefry2x32")
 
 
 def initial(name, key):
@@ -27,84 +33,134 @@ def initial(name, key):
     return [0.05 * jax.random.normal(k, s) for k, s in zip(jax.random.split(key, len(shapes)), shapes)]
 
 
+def pooled(x):
+    """The greatest of 2x2 each: the gradient of reduce_window would be slower."""
+    return jnp.maximum(jnp.maximum(x[:, :, ::2, ::2], x[:, :, ::2, 1::2]), jnp.maximum(x[:, :, 1::2, ::2], x[:, :, 1::2, 1::2]))
+
+
 def logits(name, parameters, x):
     convolutions, padding, layers = plan(name)
     p = iter(parameters)
     for _ in convolutions:
         w, b = next(p), next(p)
-        x = lax.conv_general_dilated(x, w, (1, 1), [(padding, padding)] * 2) + b[:, None, None]
-        x = jax.nn.relu(lax.reduce_window(x, x.dtype.type(-jnp.inf), lax.max, (1, 1, 2, 2), (1, 1, 2, 2), "VALID"))
+        x = jax.nn.relu(pooled(lax.conv_general_dilated(x, w, (1, 1), [(padding, padding)] * 2) + b[:, None, None]))
     x = x.reshape(x.shape[0], -1)
     for i in range(len(layers)):
         x = (jax.nn.relu(x) if i else x) @ next(p) + next(p)
     return x
 
 
+def normalised(images, dtype):
+    return (images.astype(jnp.float32) * (1 / (255 * DEVIATION)) - MEAN / DEVIATION).astype(dtype)
+
+
+def langevin_update(sampler, rate, n, decay, parameters, gradients, second, key):
+    """The parameters and the second moments after a step."""
+    if sampler == "sgd":
+        return [p - rate * d for p, d in zip(parameters, gradients)], second
+    gradients = [d + decay * p for p, d in zip(parameters, gradients)]
+    scale = [1.0] * len(gradients)
+    if sampler == "psgld":
+        second = [0.99 * v + 0.01 * d * d for v, d in zip(second, gradients)]
+        scale = [1 / (1e-5 + jnp.sqrt(v)) for v in second]
+    new = [p - rate * s * d + jnp.sqrt(2 * rate * s / n) * jax.random.normal(k, p.shape)
+           for p, d, s, k in zip(parameters, gradients, scale, jax.random.split(key, len(gradients)))]
+    return new, second
+
+
+class Stepping:
+    """What makes steps(n) of a function step(state, data) that returns the next state, starting with a copy of one."""
+
+    def __init__(self, step, state, data, looped):
+        self.state, self.data = jax.tree.map(jnp.copy, state), data
+        self.one, self.many = jax.jit(step, donate_argnums=0), None
+        if looped:  # so many steps that no condition is computed on the device
+            many = jax.jit(lambda state, data: lax.fori_loop(0, TOGETHER, lambda _, s: step(s, data), state), donate_argnums=0)
+            self.many = many.lower(self.state, data).compile()
+
+    def __call__(self, n):
+        together = n // TOGETHER if self.many else 0
+        begin = time.perf_counter()
+        for _ in range(together):
+            self.state = self.many(self.state, self.data)
+        for _ in range(n - TOGETHER * together):
+            self.state = self.one(self.state, self.data)
+        jax.block_until_ready(self.state)
+        return time.perf_counter() - begin
+
+
+def quickest(steps, state, data):
+    """Of some functions the quickest, called for each step or for several."""
+    best = fastest([lambda step=step: Stepping(step, state, data, False) for step in steps])
+    if best(1) > ROUND / TOGETHER:
+        return best
+    return fastest([lambda: best, lambda: Stepping(best.one, state, data, True)])
+
+
 class Training:
     def __init__(self, r):
-        use(r["device"])
-        jax.config.update("jax_default_matmul_precision", PRECISIONS[r.get("precision", "fp32")])
+        key = use(r)
         half = jnp.bfloat16 if r.get("precision") == "bf16" else jnp.float32
         name, batch, chains, n = r["network"], r["batch"], r.get("chains", 1), 10 * r["batch"]
         rate, decay = r["rate"], 1 / (r["prior"] ** 2 * n)
-        key = jax.random.key(1)
-        self.images = images = jax.random.uniform(key, (n, 1, SIDE, SIDE))
-        labels = jnp.arange(n) % CLASSES
+        self.images = jax.random.randint(key, (n, 1, SIDE, SIDE), 0, 256).astype(jnp.uint8)
 
         def loss(parameters, x, y):
-            z = logits(name, [p.astype(half) for p in parameters], x.astype(half)).astype(jnp.float32)
+            z = logits(name, [p.astype(half) for p in parameters], normalised(x, half)).astype(jnp.float32)
             return -jnp.mean(jnp.take_along_axis(jax.nn.log_softmax(z), y[:, None], 1))
 
-        def step(state):
-            parameters, second, key = state
+        def step(state, data):
+            (parameters, second, key), (images, labels) = state, data
             key, pick, draw = jax.random.split(key, 3)
             index = jax.random.randint(pick, (batch,), 0, n)
-            g = jax.grad(loss)(parameters, images[index], labels[index])
-            if r["sampler"] == "sgd":
-                return [p - rate * d for p, d in zip(parameters, g)], second, key
-            g = [d + decay * p for p, d in zip(parameters, g)]
-            scale = [1.0] * len(g)
-            if r["sampler"] == "psgld":
-                second = [0.99 * v + 0.01 * d * d for v, d in zip(second, g)]
-                scale = [1 / (1e-5 + jnp.sqrt(v)) for v in second]
-            keys = jax.random.split(draw, len(g))
-            new = [p - rate * s * d + jnp.sqrt(2 * rate * s / n) * jax.random.normal(k, p.shape)
-                   for p, d, s, k in zip(parameters, g, scale, keys)]
-            return new, second, key
+            gradients = jax.grad(loss)(parameters, images[index], labels[index])
+            return *langevin_update(r["sampler"], rate, n, decay, parameters, gradients, second, draw), key
 
         def start(key):
             parameters = initial(name, key)
-            return parameters, [jnp.zeros_like(p) for p in parameters], key
+            return parameters, [jnp.zeros_like(p) for p in parameters] if r["sampler"] == "psgld" else [], key
 
-        self.state = start(key)
+        steps, state = [step], start(key)
         if chains > 1:
-            step, self.state = jax.vmap(step), jax.vmap(start)(jax.random.split(key, chains))
-        self.begun = [jnp.copy(p) for p in self.state[0]]
-        self.run = jax.jit(lambda state, steps: lax.fori_loop(0, steps, lambda _, s: step(s), state), donate_argnums=0)
-
-    def steps(self, n):
-        begin = time.perf_counter()
-        self.state = jax.block_until_ready(self.run(self.state, n))
-        return time.perf_counter() - begin
+            state = jax.vmap(start)(jax.random.split(key, chains))
+            steps = [jax.vmap(step, (0, None))]
+            if plan(name)[0]:  # grouped convolutions are slow
+                steps.append(lambda state, data: lax.map(lambda s: step(s, data), state))
+        self.steps = quickest(steps, state, (self.images, jnp.arange(n) % CLASSES))
+        self.begun = [jnp.copy(p) for p in self.steps.state[0]]
 
     def displacement(self):
-        sums = sum(float(jnp.sum((p - b) ** 2)) for p, b in zip(self.state[0], self.begun))
+        sums = sum(float(jnp.sum((p - b) ** 2)) for p, b in zip(self.steps.state[0], self.begun))
         return sums / sum(p.size for p in self.begun)
 
 
 class Prediction(Training):
     def __init__(self, r):
         super().__init__({**r, "sampler": "sgd"})
-        self.batch = r["batch"]
-        self.predict = jax.jit(lambda p, x: jax.nn.softmax(logits(r["network"], p, x)))
+        parameters, batch = self.steps.state[0], r["batch"]
+        predict = jax.jit(lambda p, x: jax.nn.softmax(logits(r["network"], p, normalised(x, jnp.float32))))
 
-    def steps(self, n):
-        begin = time.perf_counter()
-        for i in range(n):
-            at = i % 10 * self.batch
-            y = self.predict(self.state[0], self.images[at:at + self.batch])
-        jax.block_until_ready(y)
-        return time.perf_counter() - begin
+        def steps(n):
+            begin = time.perf_counter()
+            for i in range(n):
+                at = i % 10 * batch
+                y = predict(parameters, self.images[at:at + batch])
+            jax.block_until_ready(y)
+            return time.perf_counter() - begin
+
+        self.steps = steps
 
 
-serve({"train": Training, "predict": Prediction}, jax.__version__)
+class Update:
+    def __init__(self, r):
+        key, zeros = use(r), jnp.zeros(r["parameters"])
+
+        def step(state, data):
+            (parameters, second, key), gradients = state, data
+            key, draw = jax.random.split(key)
+            return *langevin_update("psgld", 1e-3, 60000, 1e-3, parameters, gradients, second, draw), key
+
+        self.steps = quickest([step], ([zeros], [zeros], key), [zeros])
+
+
+serve({"train": Training, "predict": Prediction, "update": Update}, jax.__version__)

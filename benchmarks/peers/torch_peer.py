@@ -1,15 +1,16 @@
 """Training steps, predictions, updates and convolutions in PyTorch.
 
-Chains are a dimension of torch.func.vmap, each with its own parameters and minibatches; one chain goes without it.
-Modes: eager; channels-last (eager, on that memory format); graph (on a GPU: the eager step captured as a CUDA graph); compile (torch.compile: on a
-GPU of the whole step, with max-autotune, captured as a CUDA graph; on a CPU of the loss with its gradients and of the update).
+Modes: eager; channels-last (eager, on that memory format); graph (on a GPU: eager steps captured as CUDA graphs); compile (torch.compile: on a
+GPU of the whole step, with max-autotune, captured as CUDA graphs; on a CPU of the loss with its gradients and of the update).
+
+Several chains are a dimension of torch.func.vmap, or of convolutions gone through one after the other, for grouped convolutions are slow: what is faster.
+In the modes of GPUs the memory format is what is faster, too.
 """
 import math
 import time
 
 try:
     import torch
-    from torch import nn
     from torch.nn import functional as F
 except ImportError as missing:
     absent(f"PyTorch is not installed: {missing}")
@@ -29,48 +30,94 @@ def use(r):
     torch.backends.cudnn.benchmark = True
 
 
-def network(name):
+def initial(name):
+    """A network's parameters, in the order in which logits takes them."""
+    convolutions, _, dense = plan(name)
+    shapes = [*convolutions, *((outputs, inputs) for inputs, outputs in dense)]
+    return [0.05 * torch.randn(shape) for weight in shapes for shape in (weight, weight[:1])]
+
+
+def logits(name, parameters, x):
     convolutions, padding, dense = plan(name)
-    layers = []
-    for filters, channels, *kernel in convolutions:
+    p = iter(parameters)
+    for _ in convolutions:
         # ReLU and max-pooling commute; the cheaper order, pooling first, is for everybody.
-        layers += [nn.Conv2d(channels, filters, kernel, padding=padding), nn.MaxPool2d(2), nn.ReLU()]
-    layers.append(nn.Flatten())
-    for i, (inputs, outputs) in enumerate(dense):
-        layers += [nn.ReLU()] * min(i, 1) + [nn.Linear(inputs, outputs)]
-    return nn.Sequential(*layers)
+        x = F.relu(F.max_pool2d(F.conv2d(x, next(p), next(p), padding=padding), 2))
+    x = x.flatten(1)
+    for i in range(len(dense)):
+        x = F.linear(F.relu(x) if i else x, next(p), next(p))
+    return x
+
+
+def laid(p, last):
+    """A copy of a parameter; that of filters has its channels last in memory, or not."""
+    return p.clone(memory_format=torch.channels_last if last and p.dim() == 4 else torch.contiguous_format)
+
+
+def timed(step, many, device):
+    """What times n steps, which many makes TOGETHER of, if there is one."""
+    def steps(n):
+        together = n // TOGETHER if many else 0
+        if device == "cuda":
+            torch.cuda.synchronize()
+        begin = time.perf_counter()
+        for _ in range(together):
+            many()
+        for _ in range(n - TOGETHER * together):
+            step()
+        if device == "cuda":
+            torch.cuda.synchronize()
+        return time.perf_counter() - begin
+
+    return steps
 
 
 def captured(step, device):
-    """The step as a CUDA graph, after it has warmed up on a side stream; on a CPU the step itself, once tried."""
+    """Steps as CUDA graphs, several in one where they are short; on a CPU the step itself."""
     if device == "cpu":
-        step()
-        return step
+        return timed(step, None, device)
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
         for _ in range(3):
             step()
     torch.cuda.current_stream().wait_stream(side)
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph):
-        step()
-    return graph.replay
+
+    def graph(n, **options):
+        made = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(made, **options):
+            for _ in range(n):
+                step()
+        return made
+
+    one = graph(1)
+    steps = timed(one.replay, None, device)
+    steps(1)
+    if steps(10) < 10 * 200e-6:  # with longer ones the host keeps ahead
+        steps = timed(one.replay, graph(TOGETHER, pool=one.pool()).replay, device)
+    steps.uses = step  # a graph does not keep its tensors
+    return steps
 
 
-def prepared(step, mode, device):
-    """The step in a mode of GPUs."""
-    if mode == "compile":
-        step = torch.compile(step, mode="max-autotune-no-cudagraphs")
-    return captured(step, device) if mode in ("graph", "compile") else step
+def compiled(function):
+    options = {"max_autotune": True, "coordinate_descent_tuning": True, "max_autotune_conv_backends": "ATEN", "max_autotune_report_choices_stats": False}
+    return torch.compile(function, options={name: v for name, v in options.items() if name in torch._inductor.list_options()})
 
 
-def langevin_update(sampler, rate, n, decay, parameters, gradients, second):
+def normals(like, fused):
+    """A normal for each element; those of all tensors are drawn at once unless a compiler fuses them with what they are for."""
+    if fused or len(like) == 1:
+        return [torch.randn_like(p) for p in like]
+    drawn = torch.randn(sum(p.numel() for p in like), device=like[0].device).split([p.numel() for p in like])
+    return [z.as_strided(p.shape, p.stride()) for z, p in zip(drawn, like)]
+
+
+def langevin_update(sampler, rate, n, decay, parameters, gradients, second, fused):
     if sampler == "sgd":
         torch._foreach_add_(parameters, gradients, alpha=-rate)
         return
     gradients = torch._foreach_add(gradients, parameters, alpha=decay)
-    noise = [torch.randn_like(p) for p in parameters]
+    noise = normals(parameters, fused)
     if sampler == "psgld":
         torch._foreach_mul_(second, 0.99)
         torch._foreach_addcmul_(second, gradients, gradients, 0.01)
@@ -83,106 +130,152 @@ def langevin_update(sampler, rate, n, decay, parameters, gradients, second):
 
 
 class Work:
-    """step is what is timed, on device."""
+    """steps is what is timed, on device."""
 
     def __init__(self, r):
         use(r)
-        self.device = r["device"]
+        self.device, self.mode = r["device"], r["mode"]
 
-    def steps(self, n):
-        if self.device == "cuda":
-            torch.cuda.synchronize()
-        begin = time.perf_counter()
-        for _ in range(n):
-            self.step()
-        if self.device == "cuda":
-            torch.cuda.synchronize()
-        return time.perf_counter() - begin
+    def prepared(self, step):
+        """Steps in a mode of GPUs."""
+        return timed(step, None, self.device) if self.mode == "eager" else captured(step, self.device)
 
 
 class Training(Work):
     def __init__(self, r):
         super().__init__(r)
-        self.batch, self.n = r["batch"], 10 * r["batch"]
-        layout = torch.channels_last if r["mode"] == "channels-last" else torch.contiguous_format
-        self.images = torch.rand(self.n, 1, SIDE, SIDE, device=self.device).to(memory_format=layout)
+        self.r, self.batch, self.n, self.chains = r, r["batch"], 10 * r["batch"], r.get("chains", 1)
+        self.half = torch.bfloat16 if r.get("precision") == "bf16" else torch.float32
+        self.images = torch.randint(256, (self.n, 1, SIDE, SIDE), dtype=torch.uint8, device=self.device)
         self.labels = torch.arange(self.n, device=self.device) % CLASSES
-        self.model = network(r["network"]).to(self.device).to(memory_format=layout)
-        self.parameters = list(self.model.parameters())
-        self.many = r.get("chains", 1) > 1
-        (self.modules if r.get("threads") else self.functional)(r)
-        self.begun = [p.detach().clone() for p in self.parameters]
+        self.shift = torch.tensor([-MEAN / DEVIATION], dtype=self.half, device=self.device)
+        self.initial = [p.to(self.device) for p in initial(r["network"])]
+        self.steps = self.of_a_cpu() if r.get("threads") else fastest(self.ways())
+        if self.device == "cuda":  # the others' memory is for other processes
+            gc.collect()
+            torch.cuda.empty_cache()
+        self.begun = [p.detach().clone() for p in self.steps.parameters]
 
-    def update(self, r):
-        decay, second = 1 / (r["prior"] ** 2 * self.n), [torch.zeros_like(p) for p in self.parameters]
+    def normalised(self, images):
+        return torch.add(self.shift, images, alpha=1 / (255 * DEVIATION))
 
-        @torch.no_grad()
-        def update(gradients):
-            langevin_update(r["sampler"], r["rate"], self.n, decay, self.parameters, gradients, second)
+    def minibatch(self, index):
+        return self.normalised(self.images[index]), self.labels[index]
 
-        return update
+    def loss(self, parameters, x, y):
+        if self.half is not torch.float32:
+            parameters = [p.to(self.half) for p in parameters]
+        return F.cross_entropy(logits(self.r["network"], parameters, x).float(), y)
 
-    def functional(self, r):
-        """Whole steps of functions, which can be compiled, captured and mapped over chains. Minibatches are drawn with replacement."""
-        names, chains = [name for name, _ in self.model.named_parameters()], r["chains"]
-        self.parameters = [p.detach().clone() for p in self.parameters]
-        if self.many:
-            self.parameters = [p.expand(chains, *p.shape).clone() for p in self.parameters]
-        update = self.update(r)
+    def gradient(self, parameters, x, y):
+        """Gradients of one chain, the quickest way without a compiler."""
+        return torch.autograd.grad(self.loss(parameters, x, y), parameters)
 
-        def loss(values, x, y):
-            with torch.autocast(self.device, dtype=torch.bfloat16, enabled=r["precision"] == "bf16"):
-                z = torch.func.functional_call(self.model, dict(zip(names, values)), (x,))
-            return F.cross_entropy(z.float(), y)
+    def second(self, parameters):
+        return [torch.zeros_like(p) for p in parameters] if self.r["sampler"] == "psgld" else []
 
-        gradient = torch.func.grad(loss)
-        if self.many:
+    @torch.no_grad()
+    def update(self, parameters, gradients, second):
+        r, decay = self.r, 1 / (self.r["prior"] ** 2 * self.n)
+        langevin_update(r["sampler"], r["rate"], self.n, decay, parameters, list(gradients), second, self.mode == "compile")
+
+    def ways(self):
+        """Whole steps, which can be captured. Minibatches are drawn with replacement."""
+        convolutions = bool(plan(self.r["network"])[0])
+        ways = []
+        if self.chains > 1 or self.mode == "compile":
+            ways.append(self.mapped)
+        if self.chains == 1 and self.mode != "compile" or self.chains > 1 and convolutions:
+            ways.append(lambda: self.in_turn(False))
+            if convolutions and self.mode != "compile":
+                ways.append(lambda: self.in_turn(True))
+        return ways
+
+    def mapped(self):
+        """A step of all chains by one function."""
+        many = (self.chains,) if self.chains > 1 else ()
+        gradient = torch.func.grad(self.loss)
+        if many:
             gradient = torch.func.vmap(gradient)
+        parameters = [p.expand(*many, *p.shape).clone() for p in self.initial]
+        second = self.second(parameters)
 
         def step():
-            index = torch.randint(self.n, (chains, self.batch) if self.many else (self.batch,), device=self.device)
-            update(list(gradient(self.parameters, self.images[index], self.labels[index])))
+            x, y = self.minibatch(torch.randint(self.n, (*many, self.batch), device=self.device))
+            self.update(parameters, gradient(parameters, x, y), second)
 
-        self.step = prepared(step, r["mode"], self.device)
+        steps = self.prepared(compiled(step) if self.mode == "compile" else step)
+        steps.parameters = parameters
+        return steps
 
-    def modules(self, r):
-        """Steps of modules, the fastest on a CPU. Minibatches are those of a permutation."""
-        update = self.update(r)
+    def in_turn(self, last):
+        """A step of one chain after the other. Filters have their channels last, or not."""
+        chains = [[laid(p, last) for p in self.initial] for _ in range(self.chains)]
+        parameters = [p for chain in chains for p in chain]
+        if self.mode == "compile":
+            second, gradient = [self.second(chain) for chain in chains], torch.func.grad(self.loss)
+            one = compiled(lambda chain, v, x, y: self.update(chain, gradient(chain, x, y), v))
 
-        def loss(x, y):
-            return F.cross_entropy(self.model(x), y)
+            def update(x, y):
+                for c, chain in enumerate(chains):
+                    one(chain, second[c], x[c], y[c])
+        else:
+            second = self.second(parameters)
+            for p in parameters:
+                p.requires_grad_()
 
-        if r["mode"] == "compile":
-            loss, update = torch.compile(loss), torch.compile(update)
-        self.at = 0
+            def update(x, y):  # all chains' at once: fewer kernels
+                self.update(parameters, [g for c, chain in enumerate(chains) for g in self.gradient(chain, x[c], y[c])], second)
+
+        steps = self.prepared(lambda: update(*self.minibatch(torch.randint(self.n, (self.chains, self.batch), device=self.device))))
+        steps.parameters = parameters
+        return steps
+
+    def of_a_cpu(self):
+        """A step of one chain in the mode's memory format. Minibatches are those of a permutation."""
+        parameters = [laid(p, self.mode == "channels-last").requires_grad_() for p in self.initial]
+        second, loss, update, minibatch = self.second(parameters), self.loss, self.update, self.minibatch
+        if self.mode == "compile":
+            loss, update, minibatch = torch.compile(loss), torch.compile(update), torch.compile(minibatch)
+        order, at = None, self.n
 
         def step():
-            if self.at + self.batch > self.n or self.at == 0:
-                self.order, self.at = torch.randperm(self.n), 0
-            index = self.order[self.at:self.at + self.batch]
-            self.at += self.batch
-            update(list(torch.autograd.grad(loss(self.images[index], self.labels[index]), self.parameters)))
+            nonlocal order, at
+            if at + self.batch > self.n:
+                order, at = torch.randperm(self.n), 0
+            x, y = minibatch(order[at:at + self.batch])
+            at += self.batch
+            update(parameters, torch.autograd.grad(loss(parameters, x, y), parameters), second)
 
-        self.step = step
+        steps = timed(step, None, self.device)
+        steps.parameters = parameters
+        return steps
 
     @torch.no_grad()
     def displacement(self):
-        sums = sum(float(((p - b) ** 2).sum()) for p, b in zip(self.parameters, self.begun))
+        sums = sum(float(((p - b) ** 2).sum()) for p, b in zip(self.steps.parameters, self.begun))
         return sums / sum(p.numel() for p in self.begun)
 
 
 class Prediction(Training):
     def __init__(self, r):
         super().__init__({**r, "sampler": "sgd"})
-        self.probabilities, self.at = lambda x: F.softmax(self.model(x), 1), 0
-        if r["mode"] == "compile":
-            self.probabilities = torch.compile(self.probabilities)
+        parameters, at = self.steps.parameters, 0
 
-    @torch.inference_mode()
-    def step(self):
-        at = self.at % self.n
-        self.at += self.batch
-        self.probabilities(self.images[at:at + self.batch])
+        def probabilities(images):
+            return F.softmax(logits(r["network"], parameters, self.normalised(images)), 1)
+
+        if r["mode"] == "compile":
+            probabilities = torch.compile(probabilities)
+
+        @torch.inference_mode()
+        def step():
+            nonlocal at
+            begin = at % self.n
+            at += self.batch
+            probabilities(self.images[begin:begin + self.batch])
+
+        self.steps = timed(step, None, self.device)
 
 
 class Update(Work):
@@ -191,16 +284,16 @@ class Update(Work):
         parameters, gradients, second = ([torch.zeros(r["parameters"], device=self.device)] for _ in range(3))
 
         def step():
-            langevin_update("psgld", 1e-3, 60000, 1e-3, parameters, gradients, second)
+            langevin_update("psgld", 1e-3, 60000, 1e-3, parameters, gradients, second, True)
 
-        self.step = prepared(step, r["mode"], self.device)
+        self.steps = self.prepared(compiled(step) if self.mode == "compile" else step)
 
 
 class Copy(Work):
     def __init__(self, r):
         super().__init__(r)
         a, b = (torch.zeros(r["parameters"], device=self.device) for _ in range(2))
-        self.step = captured(lambda: a.copy_(b), self.device)
+        self.steps = captured(lambda: a.copy_(b), self.device)
 
 
 class Convolution(Work):
@@ -210,21 +303,17 @@ class Convolution(Work):
         super().__init__(r)
         dtype = torch.bfloat16 if r["precision"] == "bf16" else torch.float32
         mask = {"forward": None, "input": [True, False, False], "filter": [False, True, False]}[r["direction"]]
-        steps = []
-        for layout in (torch.contiguous_format, torch.channels_last):
+
+        def way(layout):
             x = torch.randn(r["batch"], 64, 14, 14, device=self.device, dtype=dtype).to(memory_format=layout)
             w = torch.randn(64, 64, 5, 5, device=self.device, dtype=dtype).to(memory_format=layout)
             dy = torch.randn_like(x)
             options = ([1, 1], [2, 2], [1, 1], False, [0, 0], 1)
             if mask is None:
-                step = lambda x=x, w=w: F.conv2d(x, w, padding=2)
-            else:
-                step = lambda x=x, w=w, dy=dy: torch.ops.aten.convolution_backward(dy, x, w, None, *options, mask)
-            steps.append(captured(step, self.device))
-        times = []
-        for self.step in steps:
-            times.append(self.steps(20))
-        self.step = steps[times.index(min(times))]
+                return captured(lambda: F.conv2d(x, w, padding=2), self.device)
+            return captured(lambda: torch.ops.aten.convolution_backward(dy, x, w, None, *options, mask), self.device)
+
+        self.steps = fastest([lambda layout=layout: way(layout) for layout in (torch.contiguous_format, torch.channels_last)])
 
 
 serve({"train": Training, "predict": Prediction, "update": Update, "copy": Copy, "convolution": Convolution}, torch.__version__)

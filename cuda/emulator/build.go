@@ -162,7 +162,7 @@ func (c *toolchain) run(arguments ...string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// compile makes an object of C++ text, whose headers lie in the folders of include, unless the same was compiled before.
+// compile makes an object of C++ text, whose headers lie in the folders of include, unless the same was compiled before, in this checkout or another.
 func (c *toolchain) compile(include []string, name string, text []byte, flags []string) (string, error) {
 	scratch, err := os.MkdirTemp(c.cache, "work")
 	if err != nil {
@@ -178,8 +178,13 @@ func (c *toolchain) compile(include []string, name string, text []byte, flags []
 	if err != nil {
 		return "", err
 	}
+	// Every checkout has the same text, whatever folder it is in.
+	expanded = bytes.ReplaceAll(expanded, []byte(scratch), nil)
+	for _, folder := range include {
+		expanded = bytes.ReplaceAll(expanded, []byte(folder), []byte(filepath.Base(folder)))
+	}
 	// A kernel's loops are unrolled for a GPU's registers; here that is compiled slowly and runs no faster.
-	expanded = unrollLine.ReplaceAll(bytes.ReplaceAll(expanded, []byte(scratch), nil), nil)
+	expanded = unrollLine.ReplaceAll(expanded, nil)
 	object := filepath.Join(c.cache, name+"-"+digest(expanded, []byte(strings.Join(flags, " ")))+".o")
 	if _, err := os.Stat(object); err == nil {
 		return object, nil

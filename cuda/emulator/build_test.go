@@ -3,6 +3,8 @@ package emulator
 import (
 	"encoding/binary"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -51,5 +53,33 @@ func TestFaultsAreFound(t *testing.T) {
 		if row.says == "" && err != nil || row.says != "" && (err == nil || !strings.Contains(text, row.says)) {
 			t.Errorf("%s under the sanitizer %s: wants %q, got %v:\n%s", row.kernel, row.by, row.says, err, text)
 		}
+	}
+}
+
+// What was compiled in one checkout is not compiled again in another, unless a header differs.
+func TestCheckoutsShareTheCache(t *testing.T) {
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	c, err := newToolchain(findCompiler(t), flags...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	compile := func(header string) string {
+		folder := filepath.Join(t.TempDir(), "kernels")
+		if err := os.Mkdir(folder, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, "value.h"), []byte(header), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		object, err := c.compile([]string{folder}, "value", []byte("#include \"value.h\"\nint value() { return VALUE; }\nconst char* file() { return FILE; }\n"), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return object
+	}
+	const header = "#define FILE __FILE__\n#define VALUE "
+	one, same, other := compile(header+"1\n"), compile(header+"1\n"), compile(header+"2\n")
+	if one != same || one == other {
+		t.Errorf("compiled %s in one folder, %s in another, %s of another text", one, same, other)
 	}
 }

@@ -1,0 +1,48 @@
+//go:build linux && !cu
+
+package cuda
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestLibrariesThatAreNoDriver: a library that is not there, one that is something else, and a driver of before graphs.
+func TestLibrariesThatAreNoDriver(t *testing.T) {
+	t.Setenv(DriverVariable, "testdata/none.so")
+	for path, wants := range map[string][]string{
+		"testdata/gone.so": {"no driver library testdata/gone.so (as asked for)"},
+		"":                 {"no driver library testdata/none.so (as " + DriverVariable + " says)"},
+		"libc.so.6":        {"driver library libc.so.6", "it is no CUDA driver"},
+	} {
+		wantError(t, path, wants)
+	}
+	compiler, err := exec.LookPath("clang-19")
+	if err != nil {
+		if compiler, err = exec.LookPath("cc"); err != nil {
+			t.Skip("no C compiler to make an old driver with")
+		}
+	}
+	folder := t.TempDir()
+	source, old := filepath.Join(folder, "old.c"), filepath.Join(folder, "old.so")
+	if err := os.WriteFile(source, []byte("int cuDriverGetVersion(int *v) { *v = 9020; return 0; }\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(compiler, "-shared", "-fPIC", "-o", old, source).CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	wantError(t, old, []string{"it has no cu", "it is of CUDA 9.2, wants 11.8 or later"})
+}
+
+func wantError(t *testing.T, path string, wants []string) {
+	t.Helper()
+	_, err := Open(Options{Driver: path})
+	for _, text := range wants {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("library %q: wants %q, got %v", path, text, err)
+		}
+	}
+}

@@ -1,0 +1,77 @@
+//go:build linux
+
+package cuda
+
+import (
+	"os"
+	"strings"
+	"testing"
+)
+
+// TestOpeningSaysWhatIsMissing: what was found, what is wanted, and what to do, for each way in which a machine may have no GPU for us.
+func TestOpeningSaysWhatIsMissing(t *testing.T) {
+	const library = "driver library fake"
+	fails := func(call int, code result) func(*fakeDriver) {
+		return func(d *fakeDriver) { d.failAt, d.failWith = call, code }
+	}
+	const version, init = 1, 2 // the first calls
+	for name, c := range map[string]struct {
+		spoil   func(*fakeDriver)
+		options Options
+		visible string // CUDA_VISIBLE_DEVICES
+		wants   []string
+	}{
+		"old driver":    {spoil: func(d *fakeDriver) { d.version = 11040 }, wants: []string{library, "CUDA 11.4, wants 11.8 or later", "update"}},
+		"no version":    {spoil: fails(version, unknownError), wants: []string{"fake", "cuDriverGetVersion: CUDA_ERROR_999"}},
+		"no GPU":        {spoil: fails(init, noDevice), wants: []string{library, "CUDA 12.4 finds no GPU", "nvidia-smi"}},
+		"no GPU later":  {spoil: func(d *fakeDriver) { d.gpus = 0 }, wants: []string{library, "finds no GPU"}},
+		"hidden":        {spoil: fails(init, noDevice), visible: "7", wants: []string{`CUDA_VISIBLE_DEVICES is "7"`}},
+		"stub":          {spoil: fails(init, stubLibrary), wants: []string{library, "CUDA 12.4", "stub", "LD_LIBRARY_PATH", "cuInit: CUDA_ERROR_34"}},
+		"device files":  {spoil: fails(init, operatingSystem), wants: []string{"/dev/nvidia*", "--gpus all", "CUDA_ERROR_304"}},
+		"permissions":   {spoil: fails(init, notPermitted), wants: []string{"permissions", "CUDA_ERROR_800"}},
+		"not ready":     {spoil: fails(init, systemNotReady), wants: []string{"nvidia-fabricmanager", "CUDA_ERROR_802"}},
+		"versions":      {spoil: fails(init, driverMismatch), wants: []string{"another version than the kernel's module", "restart", "CUDA_ERROR_803"}},
+		"compatibility": {spoil: fails(init, compatNotSupported), wants: []string{"LD_LIBRARY_PATH", "CUDA_ERROR_804"}},
+		"no module":     {spoil: fails(init, unknownError), wants: []string{"nvidia-smi", "CUDA_ERROR_999"}},
+		"another error": {spoil: fails(init, invalidContext), wants: []string{library + " of CUDA 12.4: cuda: cuInit: CUDA_ERROR_201"}},
+		"old GPU":       {spoil: func(d *fakeDriver) { d.major = 6 }, wants: []string{"GPU 0 (fake) has compute capability 6.0, wants 7.0", "CPU"}},
+		"in use": {
+			spoil: func(d *fakeDriver) { d.failCall, d.failWith = "cuDevicePrimaryCtxRetain", deviceUnavailable },
+			wants: []string{"GPU 0 (fake)", "another process", "CUDA_ERROR_46"},
+		},
+		"precision": {
+			spoil: func(d *fakeDriver) { d.major = 7 }, options: Options{Precision: BF16},
+			wants: []string{"bf16 needs compute capability 8.0", "has 7.0", "fp32"},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv("CUDA_VISIBLE_DEVICES", c.visible)
+			if c.visible == "" {
+				os.Unsetenv("CUDA_VISIBLE_DEVICES")
+			}
+			d := newFakeDriver(t)
+			c.spoil(d)
+			_, err := openFake(d, c.options)
+			if err == nil {
+				t.Fatal("it opens")
+			}
+			for _, text := range c.wants {
+				if !strings.Contains(err.Error(), text) {
+					t.Errorf("wants %q, got %v", text, err)
+				}
+			}
+			if left := d.left(); left != "" {
+				t.Errorf("left behind: %s", left)
+			}
+		})
+	}
+}
+
+// TestListShowsWhatIsTooOld: an old GPU is listed, with what is wanted.
+func TestListShowsWhatIsTooOld(t *testing.T) {
+	for major, want := range map[int]string{6: "capability 6.1 (wants 7.0), ", 7: "capability 7.1, "} {
+		if got := (Info{Name: "old", Major: major, Minor: 1}).String(); !strings.Contains(got, want) {
+			t.Errorf("%q, wants %q", got, want)
+		}
+	}
+}
