@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 
 	"github.com/google/renameio/v2"
 	"github.com/maruel/safetensors"
@@ -162,10 +163,32 @@ func (b *Bank) Files() ([]string, error) {
 	return files, nil
 }
 
-// Add writes a sample.
-func (b *Bank) Add(s Sample) error {
+// writers is how many files Add writes at a time: most of the time goes into waiting for the disk.
+const writers = 8
+
+// Add writes samples, and returns when they are on the disk. The first error is returned when all have been tried.
+func (b *Bank) Add(samples ...Sample) error {
+	failures := make([]error, len(samples))
+	var writing sync.WaitGroup
+	for first := range min(writers, len(samples)) {
+		writing.Go(func() {
+			for i := first; i < len(samples); i += writers {
+				failures[i] = errors.Wrap(b.write(samples[i]), "langevin: bank")
+			}
+		})
+	}
+	writing.Wait()
+	for _, err := range failures {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *Bank) write(s Sample) error {
 	if err := s.validate(); err != nil {
-		return errors.Wrap(err, "langevin: bank: sample")
+		return errors.Wrap(err, "sample")
 	}
 	file := safetensors.File{Metadata: map[string]string{
 		"chain":  strconv.Itoa(s.Chain),
@@ -182,10 +205,10 @@ func (b *Bank) Add(s Sample) error {
 	}
 	var content bytes.Buffer
 	if err := file.Serialize(&content); err != nil {
-		return errors.Wrap(err, "langevin: bank")
+		return err
 	}
 	name := filepath.Join(b.folder, fmt.Sprintf("chain%05d-step%09d%s", s.Chain, s.Step, sampleSuffix))
-	return errors.Wrap(renameio.WriteFile(name, content.Bytes(), 0o644), "langevin: bank")
+	return renameio.WriteFile(name, content.Bytes(), 0o644)
 }
 
 // ReadSample reads one file of a bank.

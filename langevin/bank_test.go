@@ -139,6 +139,26 @@ func TestBankFolders(t *testing.T) {
 	}
 }
 
+// Many samples at once: one that is refused keeps none of the others away.
+func TestBankAddsManyAtOnce(t *testing.T) {
+	bank := madeBank(t)
+	var samples []Sample
+	for chain := range 3*writers + 1 {
+		samples = append(samples, aSample(chain, 5))
+	}
+	samples[writers+1].Weight = -1
+	if err := bank.Add(samples...); err == nil || !strings.Contains(err.Error(), "weight -1") {
+		t.Errorf("got the error %v, want that of the weight", err)
+	}
+	files, err := bank.Files()
+	if err != nil || len(files) != len(samples)-1 {
+		t.Errorf("%d files (%v), want %d", len(files), err, len(samples)-1)
+	}
+	if err := bank.Add(); err != nil {
+		t.Errorf("no samples: %v", err)
+	}
+}
+
 func TestBankUnwritable(t *testing.T) {
 	bank := madeBank(t)
 	if err := os.RemoveAll(bank.folder); err != nil {

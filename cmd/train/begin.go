@@ -119,7 +119,11 @@ func (f *fitting) fillFolder(program *graph.Program, device tensor.Device) error
 	if err := os.WriteFile(filepath.Join(f.folder, metricsFile), nil, 0o644); err != nil {
 		return errors.Wrap(err, "train: metrics")
 	}
-	if err := writeCheckpoint(f.folder, f.session); err != nil {
+	checkpoint, err := checkpointOf(f.session)
+	if err == nil {
+		err = writeCheckpoint(f.folder, checkpoint)
+	}
+	if err != nil {
 		return err
 	}
 	m := Manifest{

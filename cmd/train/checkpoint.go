@@ -18,21 +18,26 @@ import (
 // bit for bit.
 const checkpointFile = "checkpoint/state.safetensors"
 
-// writeCheckpoint saves a session's chains, whole or not at all.
-func writeCheckpoint(folder string, s *graph.Session) error {
-	path := filepath.Join(folder, checkpointFile)
-	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
-		return errors.Wrap(err, "train: checkpoint")
-	}
-	file := safetensors.File{Metadata: map[string]string{"steps": strconv.FormatUint(s.Steps(), 10)}}
+// checkpointOf is all of a session's chains, as they are now.
+func checkpointOf(s *graph.Session) (file safetensors.File, err error) {
+	file.Metadata = map[string]string{"steps": strconv.FormatUint(s.Steps(), 10)}
 	for chain := range s.Chains() {
 		state := make([]byte, s.ChainBytes())
 		if err := s.Save(chain, state); err != nil {
-			return err
+			return file, err
 		}
 		file.Tensors = append(file.Tensors, safetensors.Tensor{
 			Name: chainName(chain), DType: safetensors.U8, Shape: []uint64{uint64(len(state))}, Data: state,
 		})
+	}
+	return file, nil
+}
+
+// writeCheckpoint writes it, whole or not at all.
+func writeCheckpoint(folder string, file safetensors.File) error {
+	path := filepath.Join(folder, checkpointFile)
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return errors.Wrap(err, "train: checkpoint")
 	}
 	pending, err := renameio.NewPendingFile(path, renameio.WithStaticPermissions(0o644))
 	if err != nil {

@@ -36,6 +36,7 @@ type fitting struct {
 	meanField     *langevin.MeanField   // of Bayes by Backprop
 	thermometer   *langevin.Thermometer // of the whole sampling phase
 	recent        *langevin.Thermometer // of the last window
+	saving        background
 	metrics       *metricsLog
 	progress      *progress
 	looked        time.Time      // when the last window ended
@@ -90,11 +91,14 @@ func fit(ctx context.Context, config Config, name, folder string, resume bool, d
 	f.looked = start
 	err = f.plan.Run(ctx, f.session, f.window(), f.observe, f.interventions...)
 	f.progress.end()
+	if saving := f.saving.wait(); saving != nil && (err == nil || stopped(err)) {
+		err = saving
+	}
 	if err == nil {
 		err = f.conclude()
 	}
 	if stopped(err) {
-		if saving := f.save(); saving != nil {
+		if saving := f.saveNow(); saving != nil {
 			err = saving
 		}
 	}
@@ -125,12 +129,39 @@ func (f *fitting) window() int {
 	return window
 }
 
-// save makes the folder one that the run can go on from, from where the chains are now.
-func (f *fitting) save() error {
+// save writes samples, and then where the chains are, from where the run can go on, while the next steps run.
+func (f *fitting) save(samples []langevin.Sample) error {
+	if err := f.saving.wait(); err != nil {
+		return err
+	}
 	if err := f.metrics.flush(); err != nil {
 		return err
 	}
-	return writeCheckpoint(f.folder, f.session)
+	checkpoint, err := checkpointOf(f.session)
+	if err != nil {
+		return err
+	}
+	bank := f.bank
+	if f.statesBank != nil {
+		bank = f.statesBank
+	} else {
+		f.result.samples += len(samples)
+	}
+	f.saving.begin(func() error {
+		if err := bank.Add(samples...); err != nil {
+			return err
+		}
+		return writeCheckpoint(f.folder, checkpoint)
+	})
+	return nil
+}
+
+// saveNow is save, and it waits for the disk.
+func (f *fitting) saveNow() error {
+	if err := f.save(nil); err != nil {
+		return err
+	}
+	return f.saving.wait()
 }
 
 // observe looks at a window of steps.
@@ -159,13 +190,14 @@ func (f *fitting) observe(p langevin.Progress) error {
 	if err := f.metrics.add(line); err != nil {
 		return err
 	}
-	if p.Sample {
-		if err := f.takeSamples(p.To); err != nil {
+	var samples []langevin.Sample
+	if p.Sample && f.config.samplerName() != backpropName {
+		if samples, err = f.states(p.To); err != nil {
 			return err
 		}
 	}
 	if epoch := max(1, f.data.Len()/f.config.Batch); p.Sample || p.From/epoch != p.To/epoch {
-		if err := f.save(); err != nil {
+		if err := f.save(samples); err != nil {
 			return err
 		}
 	}
@@ -240,29 +272,6 @@ func (f *fitting) traces(p langevin.Progress, chains []int) (loss, accuracy floa
 	}
 	n := float64((p.To - p.From) * len(chains))
 	return loss / n, accuracy / n, nil
-}
-
-func (f *fitting) takeSamples(step int) error {
-	if f.config.samplerName() == backpropName {
-		return nil
-	}
-	samples, err := f.states(step)
-	if err != nil {
-		return err
-	}
-	for _, sample := range samples {
-		if f.statesBank != nil {
-			if err := f.statesBank.Add(sample); err != nil {
-				return err
-			}
-			continue
-		}
-		if err := f.bank.Add(sample); err != nil {
-			return err
-		}
-		f.result.samples++
-	}
-	return nil
 }
 
 // states are those of the chains now, in the order of their numbers.
