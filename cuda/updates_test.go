@@ -61,7 +61,7 @@ func updates() []update {
 		sampler("cold sgld", langevin.SGLD{}, langevin.Gaussian(1), 0, 0),
 		sampler("psgld", langevin.PSGLD{Alpha: 0.9, Lambda: 0.1, Gamma: langevin.GammaNone}, langevin.Gaussian(1), 1, 0),
 		sampler("frozen psgld", langevin.PSGLD{Alpha: 0.9, Lambda: 0.1, Gamma: langevin.GammaFrozen, FreezeAt: 2}, langevin.Gaussian(1), 1, 0),
-		sampler("psgld with gamma", langevin.PSGLD{Alpha: 0.9, Lambda: 0.1, Gamma: langevin.GammaHutchinson}, langevin.StudentT(3, 1), 1, 1e-4),
+		sampler("psgld with gamma", langevin.PSGLD{Alpha: 0.6, Lambda: 0.1, Gamma: langevin.GammaHutchinson}, langevin.StudentT(3, 1), 1, 1e-4),
 		sampler("fsgld", langevin.FisherSGLD{Alpha: 0.9, Damping: 0.1, FreezeAt: 2}, langevin.Gaussian(1), 1, 0),
 		sampler("sghmc", langevin.SGHMC{Friction: 0.1, NoiseEstimate: 0.02}, langevin.Gaussian(1), 1, 0),
 		sampler("baoab", langevin.BAOAB{Friction: 0.1}, langevin.Gaussian(1), 1, 1e-6),

@@ -22,7 +22,10 @@ const (
 	// GammaFrozen stops adapting V, and so G, at step FreezeAt, the end of burn-in: from there on Gamma is 0 exactly.
 	GammaFrozen Gamma = "frozen"
 	// GammaHutchinson estimates Gamma without bias from one Hessian-vector product with random signs in each step, which costs twice the gradient's
-	// work besides. The estimate's own noise moves theta by a variance of order h^2 in each step.
+	// work besides. The estimate's own noise moves theta by a variance of about (h T s)^2/(Lambda + sqrt V)^4 in each step, s^2 being the sum of the
+	// squares of the row of H without H_ii, which must be little beside the 2 h T G of xi: h T s^2 << 2 (Lambda + sqrt V)^3. At T = 1, h = 2e-6,
+	// Lambda = 1e-5 and Alpha = 0.99, a perceptron 784-8-10 on 1000 images of MNIST, all in a batch, had the configurational temperature 1.03, with
+	// GammaNone 1.26, with GammaFrozen 1.06.
 	GammaHutchinson Gamma = "hutchinson"
 	// GammaExact computes Gamma from the Hessian's diagonal, for at most 64 parameters.
 	GammaExact Gamma = "exact"
@@ -40,7 +43,8 @@ const (
 //	Gamma = -dV / (2 sqrt V (Lambda + sqrt V)^2),    dV <- a dV + (1 - a) 2 g H_ii
 //
 // V is the mean of all squares until it has 1/(1 - Alpha) of them: the paper's V, which starts at 0, is too small at first, and one that starts at the
-// first g^2 too large, since gradients are largest where training begins.
+// first g^2 too large, since gradients are largest where training begins. Until then Gamma is left out: it goes like H_ii/V, and where the only
+// gradients so far happen to be near 0, a single step would throw theta out of all reach.
 //
 // At Alpha = 0 that is dG/dtheta, -(1 - Alpha) g H_ii / (sqrt V (Lambda + sqrt V)^2) with V = g^2. Otherwise that last expression is but the
 // share of the present step: V remembers gradients of steps at which theta was near where it is, so that the drift which makes the

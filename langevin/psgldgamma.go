@@ -91,6 +91,9 @@ func (u curvedUpdate) Lower(l *graph.Lowering) {
 func curvedTile[T float32 | float64](u curvedUpdate, a *tensor.Args, lo, hi int) float64 {
 	s := preconditionedOf[T](u.psgldUpdate, a, 6, lo, hi)
 	drift := T(s.h * s.temperature)
+	if s.keep != T(u.psgld.Alpha) {
+		drift = 0
+	}
 	var gradients [random.BlockSize]T
 	var z [random.BlockSize]float32
 	for from := 0; from < len(s.w); from += random.BlockSize {
@@ -101,7 +104,7 @@ func curvedTile[T float32 | float64](u curvedUpdate, a *tensor.Args, lo, hi int)
 			dv[i] = T(s.keep*dv[i]) + T(T(T(2*(1-s.keep))*g[i])*curvature)
 		}
 		kernel.PSGLD(w, v, g, z[:], s.keep, s.lambda, s.rate, s.scale)
-		if s.temperature > 0 {
+		if drift > 0 {
 			for i := range w {
 				w[i] += T(drift * gamma(v[i], dv[i], s.lambda))
 			}

@@ -2,6 +2,7 @@ package langevin_test
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -22,7 +23,7 @@ func gammaRule(p langevin.PSGLD, factor, memory float64) rule {
 		*e.chi = memory*keep**e.chi + 2*(1-keep)*e.g*e.curvature
 		g := 1 / (p.Lambda + math.Sqrt(v))
 		theta := e.theta - e.h*g*e.n*e.g + math.Sqrt(2*e.h*e.temperature*g)*e.xi
-		if v > 0 {
+		if v > 0 && keep == p.Alpha {
 			theta -= factor * e.h * e.temperature * *e.chi * g * g / (2 * math.Sqrt(v))
 		}
 		return theta
@@ -40,6 +41,13 @@ func wrongGamma(p langevin.PSGLD) map[string]rule {
 		"the likelihood's curvature":  func(e element) float64 { e.curvature *= 0.9; return right(e) },
 		"Gamma that is not cooled":    func(e element) float64 { return right(e) + gammaDrift(p, e)*(1-1/e.temperature) },
 		"Gamma with another's weight": func(e element) float64 { e.curvature /= e.n; return right(e) },
+		"Gamma from the first step on": func(e element) float64 {
+			theta := right(e)
+			if adaptedShare(p, e) < p.Alpha {
+				theta += gammaDrift(p, e)
+			}
+			return theta
+		},
 	}
 }
 
@@ -206,6 +214,35 @@ func TestGamma(t *testing.T) {
 			}
 			// That is nearly the share of the present step alone, 1 - Alpha.
 			check(langevin.MisjudgedPSGLD{PSGLD: p(langevin.GammaHutchinson), Factor: 0.5}, "half of Gamma", 1, false)
+		}
+	}
+}
+
+// TestGammaBegins: a network's weights begin where some gradients are near 0, and with them V. Gamma, which has no bound but Hessian/Lambda^2, must
+// wait until V is an average.
+func TestGammaBegins(t *testing.T) {
+	p := perceptron{examples: 100, inputs: 60, hidden: 8, outputs: 4}
+	for _, gamma := range []langevin.Gamma{langevin.GammaNone, langevin.GammaHutchinson} {
+		const steps = 150
+		b := graph.New(tensor.Float32)
+		sampler := langevin.PSGLD{Alpha: 0.99, Lambda: 1e-5, Gamma: gamma}
+		rates := slices.Repeat([]float64{0.002 / float64(p.examples)}, steps)
+		err := langevin.Attach(b, sampler, langevin.Posterior{DataSize: p.examples, Prior: langevin.Gaussian(0.3)}, p.build(b), rates,
+			slices.Repeat([]float64{1}, steps))
+		if err != nil {
+			t.Fatal(err)
+		}
+		session := load(t, b, graph.LoadOptions{Seed: runSeed}, 1)
+		advance(t, session, steps)
+		largest := 0.0
+		for i, name := range p.names() {
+			for _, theta := range values(t, session, name, 0, p.sizes()[i]) {
+				largest = max(largest, math.Abs(theta))
+			}
+		}
+		t.Logf("Gamma %s: the largest weight is %.3g", gamma, largest)
+		if !(largest < 10) {
+			t.Errorf("Gamma %s: after %d steps the largest weight is %v, want it below 10", gamma, steps, largest)
 		}
 	}
 }

@@ -47,35 +47,31 @@ func (u sgldUpdate) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 func (u sgldUpdate) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
-	host := graph.Pick(l, op.UpdateHost[float32](n, sgldTile[float32](u)), op.UpdateHost[float64](n, sgldTile[float64](u)))
-	l.Emit("sgld_update", n, host, append([]tensor.Argument{
+	l.Emit("sgld_update", n, updateTiles(l, n, u, sgldTile[float32], sgldTile[float64]), append([]tensor.Argument{
 		l.Out(), l.InOut(0), l.In(1), l.In(2), l.In(3), l.In(4), tensor.Int(n), tensor.Int(l.Shapes[2][0]),
 		tensor.Int(l.Shapes[3][0]), tensor.Uint(uint32(u.stream)),
 	}, u.prior.arguments(l.DType, u.dataSize)...)...)
 }
 
-func sgldTile[T float32 | float64](u sgldUpdate) func(a *tensor.Args, lo, hi int) float64 {
-	slope := slopeOf[T](u.prior, u.dataSize)
-	return func(a *tensor.Args, lo, hi int) float64 {
-		header := tensor.Slice[uint64](a, 5)
-		rate, temperature := op.Entry(tensor.Slice[T](a, 3), header), op.Entry(tensor.Slice[T](a, 4), header)
-		scale := T(noiseScale(float64(rate)/float64(u.dataSize), float64(temperature), 1))
-		w, dw := tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi]
-		address := op.AddressOf(header, u.stream)
-		var gradients [random.BlockSize]T
-		var z [random.BlockSize]float32
-		statistic := 0.0
-		for from := 0; from < len(w); from += random.BlockSize {
-			w, dw := w[from:min(from+random.BlockSize, len(w))], dw[from:]
-			g := gradients[:len(w)]
-			statistic += slope.fill(g, w, dw)
-			if temperature > 0 {
-				random.NormalBlock(address, (lo+from)/random.BlockSize, len(w), &z)
-			}
-			kernel.SGLD(w, g, z[:], rate, scale)
+func sgldTile[T float32 | float64](u sgldUpdate, a *tensor.Args, lo, hi int) float64 {
+	slope, header := slopeOf[T](u.prior, u.dataSize), tensor.Slice[uint64](a, 5)
+	rate, temperature := op.Entry(tensor.Slice[T](a, 3), header), op.Entry(tensor.Slice[T](a, 4), header)
+	scale := T(noiseScale(float64(rate)/float64(u.dataSize), float64(temperature), 1))
+	w, dw := tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi]
+	address := op.AddressOf(header, u.stream)
+	var gradients [random.BlockSize]T
+	var z [random.BlockSize]float32
+	statistic := 0.0
+	for from := 0; from < len(w); from += random.BlockSize {
+		w, dw := w[from:min(from+random.BlockSize, len(w))], dw[from:]
+		g := gradients[:len(w)]
+		statistic += slope.fill(g, w, dw)
+		if temperature > 0 {
+			random.NormalBlock(address, (lo+from)/random.BlockSize, len(w), &z)
 		}
-		return statistic
+		kernel.SGLD(w, g, z[:], rate, scale)
 	}
+	return statistic
 }
 
 // noiseScale is the standard deviation of the noise that balances a drift of -h G gU at temperature T. It is the one place where

@@ -1,7 +1,8 @@
 // pSGLD with the term h T dG/dtheta, with g the gradient of U/N, h = rate/N and d the diagonal of its Hessian:
 //
 //	D <- keep D + 2 (1 - keep) g d,  V <- keep V + (1 - keep) g^2,  G = 1/(lambda + sqrt V)
-//	theta <- theta - rate G g + sqrt(2 h T) sqrt(G) xi + h T dG/dtheta,  dG/dtheta = -D G^2/(2 sqrt V), 0 where V is
+//	theta <- theta - rate G g + sqrt(2 h T) sqrt(G) xi + h T dG/dtheta,  dG/dtheta = -D G^2/(2 sqrt V), 0 where V is, and
+//	until keep is alpha
 //
 // And sums of gradients over steps, for control variates.
 #include "langevin.cuh"
@@ -20,7 +21,7 @@ INLINE void psgldGamma(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second,
   const Step<T>& step = schedules.step(prior.dataSize);
   tile(statistics, n, [&](int i, int count) INLINED {
     const Step<T>& s = again(step);
-    T keep = s.memory(alpha), drift = T(s.h * s.temperature);
+    T keep = s.memory(alpha), drift = keep == alpha ? T(s.h * s.temperature) : T(0);
     Quad<T> theta = load(w.at(), i, count), g = gradients(prior, load(dw.at(), i, count), theta), z = draw(s, stream, i);
     Quad<T> v = load(second.at(), i, count), dv = load(secondSlope.at(), i, count), d = load(diagonal.at(), i, count);
     double statistic = dot(theta, g);
@@ -31,7 +32,7 @@ INLINE void psgldGamma(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second,
       v.v[k] = averageSquare(v.v[k], keep, g.v[k]);
       T precondition = 1 / (lambda + math::sqrt(v.v[k]));
       theta.v[k] = descend(theta.v[k], s.rate, precondition * g.v[k]) + s.scale * math::sqrt(precondition) * z.v[k];
-      if (s.temperature > 0) theta.v[k] += drift * gammaOf(v.v[k], dv.v[k], lambda);
+      if (drift > 0) theta.v[k] += drift * gammaOf(v.v[k], dv.v[k], lambda);
     }
     store(second.at(), i, count, v);
     store(secondSlope.at(), i, count, dv);

@@ -28,9 +28,6 @@ func observations() []float64 {
 	return values
 }
 
-// summary are moments of the posterior.
-type summary struct{ mean1, mean2, positive float64 }
-
 // exact integrates over a grid, on which it also returns the density divided by its maximum.
 func exact(data []float64) (summary, report.Levels) {
 	levels := report.Levels{Name: "exact density", At: []float64{0.02, 0.1, 0.3, 0.6, 0.9}}
@@ -41,7 +38,7 @@ func exact(data []float64) (summary, report.Levels) {
 	highest := math.Inf(-1)
 	for _, theta2 := range levels.Y {
 		for _, theta1 := range levels.X {
-			logDensity := -theta1*theta1/20 - theta2*theta2/2
+			logDensity := -theta1*theta1/(2*variance1) - theta2*theta2/(2*variance2)
 			for _, x := range data {
 				a, b := x-theta1, x-theta1-theta2
 				logDensity += math.Log(math.Exp(-a*a/4) + math.Exp(-b*b/4))
@@ -63,23 +60,6 @@ func exact(data []float64) (summary, report.Levels) {
 		s.positive += density * (1 + float64(cmp.Compare(theta2, 0))) / 2
 	}
 	return summary{s.mean1 / mass, s.mean2 / mass, s.positive / mass}, levels
-}
-
-// summary are averages over all chains, weighted by the step size.
-func (s states) summary() summary {
-	var got summary
-	total := 0.0
-	for draw, weight := range s.weights {
-		for i := draw * s.chains; i < (draw+1)*s.chains; i++ {
-			total += weight
-			got.mean1 += weight * s.theta1[i]
-			got.mean2 += weight * s.theta2[i]
-			if s.theta2[i] > 0 {
-				got.positive += weight
-			}
-		}
-	}
-	return summary{got.mean1 / total, got.mean2 / total, got.positive / total}
 }
 
 // readPoints reads a file of points, one a line; a first line that is not a number is a heading.

@@ -7,171 +7,204 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
-	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/kernel"
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// posterior is that of n points: the prior is theta1 ~ N(0, 10), theta2 ~ N(0, 1), where the second number is the variance.
-func posterior(n int) langevin.Posterior {
-	return langevin.Posterior{DataSize: n, Layers: map[string]langevin.Prior{
-		"theta1": langevin.Gaussian(math.Sqrt(10)), "theta2": langevin.Gaussian(1),
-	}}
+// The variances of the prior: theta1 ~ N(0, 10), theta2 ~ N(0, 1).
+const (
+	variance1 = 10
+	variance2 = 1
+)
+
+// coordinates are what chains move in. Plain ones are theta1 and theta2, whose correlation is -0.98: a step size that is small enough across the ridge is a
+// waste along it. Centred ones are theta1 + theta2/2, in units of centreUnit, and theta2, which are nearly independent, and curved about alike.
+type coordinates struct{ Centred bool }
+
+const centreUnit = 0.3
+
+// point are theta1 and theta2 at w.
+func point[T float32 | float64](c coordinates, w []T) (theta1, theta2 T) {
+	if !c.Centred {
+		return w[0], w[1]
+	}
+	return T(centreUnit*w[0]) - w[1]/2, w[1]
 }
 
-// start is how the parameters start: at (1, 1), or at draws from the prior.
-func start(dispersed bool) graph.Initializer {
-	return func(_ uint64, chain uint32, stream uint16, _ tensor.Shape, values []float64) {
-		values[0] = 1
+// place is the inverse of point.
+func (c coordinates) place(theta1, theta2 float64) (first, second float64) {
+	if !c.Centred {
+		return theta1, theta2
+	}
+	return (theta1 + theta2/2) / centreUnit, theta2
+}
+
+// slopes turns those by theta1 and theta2 into those by w.
+func slopes[T float32 | float64](c coordinates, by1, by2 T) (first, second T) {
+	if !c.Centred {
+		return by1, by2
+	}
+	return T(centreUnit * by1), by2 - by1/2
+}
+
+// start is how chains start: at (1, 1), or at draws from the prior.
+func (c coordinates) start(dispersed bool) graph.Initializer {
+	return func(seed uint64, chain uint32, stream uint16, _ tensor.Shape, w []float64) {
+		theta := [...]float64{1, 1}
 		if dispersed {
-			random.Normals(values, 0, random.Address{Seed: 1, Chain: chain, Stream: stream})
-			values[0] *= math.Sqrt(10)
+			random.Normals(theta[:], 0, random.Address{Seed: seed, Chain: chain, Stream: stream})
+			theta[0] *= math.Sqrt(variance1)
+			theta[1] *= math.Sqrt(variance2)
 		}
+		w[0], w[1] = c.place(theta[0], theta[1])
 	}
 }
 
-// model is the mean negative log-likelihood of a step's minibatch of the points, or of all of them when it is as large.
-func model(b *graph.Builder, data []float64, batch int, dispersed bool) (theta1, theta2, loss *graph.Node) {
-	theta1, theta2 = b.Parameter("theta1", start(dispersed), 1), b.Parameter("theta2", start(dispersed), 1)
+// model is the potential over the number of points, where the likelihood is that of a step's minibatch of them, or of all when it is as large.
+func model(b *graph.Builder, data []float64, batch int, c coordinates, dispersed bool) (w, loss *graph.Node) {
+	w = b.Parameter("w", c.start(dispersed), 2)
 	x := b.Table("data", data)
 	if batch < len(data) {
 		x = b.Apply(op.GatherRows{Batch: op.Batch{Size: batch, Shuffled: true}}, x, b.Header())
 	}
-	return theta1, theta2, b.Apply(tiedMeans{}, x, theta1, theta2)
+	return w, b.Apply(tiedMeans{c, len(data)}, x, w)
 }
 
-// tiedMeans is the mean negative log-likelihood of points under N(theta1, 2)/2 + N(theta1+theta2, 2)/2: x [B], theta1 [1], theta2 [1] -> a scalar. Package
-// distributions has mixtures of anything; an op for just this one is several times as fast, and no more than what follows. It has no GPU kernel.
-type tiedMeans struct{}
+// tiedMeans is the mean negative log-likelihood of points under N(theta1, 2)/2 + N(theta1+theta2, 2)/2, plus the prior's potential over DataSize, up to a
+// constant: x [B], w [2] -> a scalar. Package distributions has mixtures of anything; an op for just this one is several times as fast, and no more than what
+// follows. It has no GPU kernel.
+type tiedMeans struct {
+	Coordinates coordinates
+	DataSize    int
+}
 
 func (tiedMeans) Name() string { return "tied means" }
 
 func (tiedMeans) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	one := tensor.Shape{1}
-	if len(in) != 3 || len(in[0]) != 1 || !in[1].Equal(one) || !in[2].Equal(one) {
+	if len(in) != 2 || len(in[0]) != 1 || !in[1].Equal(tensor.Shape{2}) {
 		return nil, errors.Errorf("got shapes %v, wants points and two numbers", in)
 	}
 	return tensor.Shape{}, nil
 }
 
-func (tiedMeans) Lower(l *graph.Lowering) {
-	run := graph.Pick(l, meanLoss[float32], meanLoss[float64])
-	l.Emit("tied_means_fwd", l.Shapes[0][0], tensor.Single(run), l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(l.Shapes[0][0]))
+func (m tiedMeans) Lower(l *graph.Lowering) {
+	run := pick(l, m, meanLoss[float32], meanLoss[float64])
+	l.Emit("tied_means_fwd", l.Shapes[0][0], tensor.Single(run), l.Out(), l.In(0), l.In(1))
 }
 
-// block is a number of points at a time: their distances from theta1, and for each, the odds that it comes from the first component, or their
-// logarithm.
-type block[T float32 | float64] struct {
-	distances, odds [128]T
-	theta1, theta2  T
+// pick chooses the function that fits the program's float. The functions take m as an argument, since the compiler does not inline what a closure in a
+// generic function calls.
+func pick(l *graph.Lowering, m tiedMeans, f32, f64 func(m tiedMeans, a *tensor.Args)) func(a *tensor.Args) {
+	return graph.Pick(l, func(a *tensor.Args) { f32(m, a) }, func(a *tensor.Args) { f64(m, a) })
 }
 
-// fill takes the first of points, of which it fills in the logarithm of the odds, and returns how many it took.
-func (b *block[T]) fill(points []T) int {
-	n := min(len(points), len(b.odds))
-	for i, x := range points[:n] {
-		distance := x - b.theta1
-		b.distances[i], b.odds[i] = distance, b.theta2*(b.theta2-2*distance)/4
-	}
-	return n
-}
+// most is how many points are treated at a time.
+const most = 128
 
-// exponentiate replaces x by exp(x).
-func exponentiate[T float32 | float64](x []T) {
-	if narrow, ok := any(x).([]float32); ok {
-		kernel.Expm1(narrow, narrow)
-		for i := range narrow {
-			narrow[i]++
-		}
-		return
-	}
-	for i, v := range x {
-		x[i] = T(math.Exp(float64(v)))
-	}
-}
+// normalizer is minus the logarithm of a component's density at its mean, and of its weight.
+var normalizer = math.Log(2) + math.Log(4*math.Pi)/2
 
-func blockOf[T float32 | float64](a *tensor.Args, theta int) block[T] {
-	return block[T]{theta1: tensor.Slice[T](a, theta)[0], theta2: tensor.Slice[T](a, theta+1)[0]}
-}
-
-func meanLoss[T float32 | float64](a *tensor.Args) {
-	points, b := tensor.Slice[T](a, 1), blockOf[T](a, 2)
+// meanLoss has its exponentials in float32 in any case, which are several times as fast: that changes a potential by some 1e-6, and nothing that is seen.
+func meanLoss[T float32 | float64](m tiedMeans, a *tensor.Args) {
+	points := tensor.Slice[T](a, 1)
+	theta1, theta2 := point(m.Coordinates, tensor.Slice[T](a, 2))
+	mean, gap := float64(theta1), float64(theta2)
 	total := 0.0
+	var list [most]float32
 	for rest := points; len(rest) > 0; {
-		n := b.fill(rest)
-		rest = rest[n:]
-		for i, distance := range b.distances[:n] {
-			total += float64(distance*distance/4 + min(b.odds[i], 0))
-			b.odds[i] = -max(b.odds[i], -b.odds[i])
+		some := rest[:min(most, len(rest))]
+		smaller := list[:len(some)] // of the two components, over the larger one
+		rest = rest[len(some):]
+		for i, x := range some {
+			distance := float64(x) - mean
+			odds := gap * (gap - 2*distance) / 4 // their logarithm, of the first component
+			size := math.Abs(odds)
+			total += distance*distance/4 + (odds-size)/2
+			smaller[i] = float32(-size)
 		}
-		exponentiate(b.odds[:n])
+		kernel.Expm1(smaller, smaller)
 		product := 1.0 // one logarithm costs less than many
-		for _, v := range b.odds[:n] {
-			product *= float64(1 + v)
+		for _, v := range smaller {
+			product *= 2 + float64(v)
 		}
 		total -= math.Log(product)
 	}
-	tensor.Slice[T](a, 0)[0] = T(total/float64(len(points)) + math.Log(2) + math.Log(4*math.Pi)/2)
+	prior := mean*mean/(2*variance1) + gap*gap/(2*variance2)
+	tensor.Slice[T](a, 0)[0] = T(total/float64(len(points)) + normalizer + prior/float64(m.DataSize))
 }
 
-// Gradients implements graph.Differentiable. The slopes by theta1 and theta2 share their exponentials.
-func (tiedMeans) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
-	inputs := append([]*graph.Node{dout}, in...)
-	both := b.Apply(slopes{}, inputs...)
-	gradients := []*graph.Node{b.Apply(slopes{ByPoint: true}, inputs...)}
-	for i := range 2 {
-		gradients = append(gradients, b.Apply(op.ViewAs(1), b.Apply(op.Element{Index: i}, both)))
-	}
-	return gradients
+// Gradients implements graph.Differentiable.
+func (m tiedMeans) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
+	return []*graph.Node{b.Apply(tiedMeansSlopes{m, true}, in[0], in[1], dout), b.Apply(tiedMeansSlopes{m, false}, in[0], in[1], dout)}
 }
 
-// slopes are the derivatives by theta1 and theta2, or by each point, times dout: dout, x [B], theta1, theta2 -> [2], or [B].
-type slopes struct{ ByPoint bool }
+// tiedMeansSlopes are tiedMeans' derivatives by w, or by each point, times dout: x [B], w [2], dout -> [2], or [B].
+type tiedMeansSlopes struct {
+	Of      tiedMeans
+	ByPoint bool
+}
 
-func (slopes) Name() string { return "slopes of tied means" }
+func (tiedMeansSlopes) Name() string { return "slopes of tied means" }
 
-func (s slopes) Shape(in []tensor.Shape) (tensor.Shape, error) {
+func (s tiedMeansSlopes) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if s.ByPoint {
-		return in[1], nil
+		return in[0], nil
 	}
-	return tensor.Shape{2}, nil
+	return in[1], nil
 }
 
-func (s slopes) Lower(l *graph.Lowering) {
-	stem, run := "tied_means_bwd", graph.Pick(l, fillSlopes[float32], fillSlopes[float64])
+func (s tiedMeansSlopes) Lower(l *graph.Lowering) {
+	stem, run := "tied_means_bwd", pick(l, s.Of, fillSlopes[float32], fillSlopes[float64])
 	if s.ByPoint {
-		stem, run = "tied_means_bwd_points", graph.Pick(l, fillPoints[float32], fillPoints[float64])
+		stem, run = "tied_means_bwd_points", pick(l, s.Of, fillPoints[float32], fillPoints[float64])
 	}
-	l.Emit(stem, l.Shapes[1][0], tensor.Single(run), l.Out(), l.In(0), l.In(1), l.In(2), l.In(3), tensor.Int(l.Shapes[1][0]))
+	l.Emit(stem, l.Shapes[0][0], tensor.Single(run), l.Out(), l.In(0), l.In(1), l.In(2))
 }
 
-func fillSlopes[T float32 | float64](a *tensor.Args) {
-	points, b := tensor.Slice[T](a, 2), blockOf[T](a, 3)
-	var first, second T
+// odds fills in the odds, less 1, that points, at most as many, come from the first component.
+func odds[T float32 | float64](list *[most]float32, points []T, theta1, theta2 T) []float32 {
+	some := list[:len(points)]
+	slope, constant := -theta2/2, theta2*(theta2+2*theta1)/4 // of their logarithm
+	for i, x := range points {
+		some[i] = float32(constant + slope*x)
+	}
+	kernel.Expm1(some, some)
+	return some
+}
+
+func fillSlopes[T float32 | float64](m tiedMeans, a *tensor.Args) {
+	points := tensor.Slice[T](a, 1)
+	theta1, theta2 := point(m.Coordinates, tensor.Slice[T](a, 2))
+	var list [most]float32
+	var sum, shares, products T
 	for rest := points; len(rest) > 0; {
-		n := b.fill(rest)
-		rest = rest[n:]
-		exponentiate(b.odds[:n])
-		for i, distance := range b.distances[:n] {
-			share := 1 / (1 + b.odds[i])
-			first += distance - share*b.theta2
-			second += share * (distance - b.theta2)
+		some := rest[:min(most, len(rest))]
+		rest = rest[len(some):]
+		for i, v := range odds(&list, some, theta1, theta2) {
+			share, x := T(1/(2+v)), some[i] // of the second component
+			sum += x
+			shares += share
+			products += share * x
 		}
 	}
-	out, scale := tensor.Slice[T](a, 0), -tensor.Slice[T](a, 1)[0]/2/T(len(points))
-	out[0], out[1] = scale*first, scale*second
+	n, size, dout := T(len(points)), T(m.DataSize), tensor.Slice[T](a, 3)[0]
+	by1 := (n*theta1+theta2*shares-sum)/(2*n) + theta1/(variance1*size)
+	by2 := ((theta1+theta2)*shares-products)/(2*n) + theta2/(variance2*size)
+	out := tensor.Slice[T](a, 0)
+	first, second := slopes(m.Coordinates, by1, by2)
+	out[0], out[1] = dout*first, dout*second
 }
 
-func fillPoints[T float32 | float64](a *tensor.Args) {
-	out, points, b := tensor.Slice[T](a, 0), tensor.Slice[T](a, 2), blockOf[T](a, 3)
-	scale := tensor.Slice[T](a, 1)[0] / 2 / T(len(points))
-	for from := 0; from < len(points); {
-		n := b.fill(points[from:])
-		exponentiate(b.odds[:n])
-		for i, distance := range b.distances[:n] {
-			out[from+i] = scale * (distance - b.theta2/(1+b.odds[i]))
+func fillPoints[T float32 | float64](m tiedMeans, a *tensor.Args) {
+	out, points := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
+	theta1, theta2 := point(m.Coordinates, tensor.Slice[T](a, 2))
+	scale := tensor.Slice[T](a, 3)[0] / T(2*len(points))
+	var list [most]float32
+	for from := 0; from < len(points); from += most {
+		some := points[from:min(from+most, len(points))]
+		for i, v := range odds(&list, some, theta1, theta2) {
+			out[from+i] = scale * (some[i] - theta1 - theta2*T(1/(2+v)))
 		}
-		from += n
 	}
 }
