@@ -124,8 +124,8 @@ func TestManyChains(t *testing.T) {
 		near(t, m.name+": E[theta1]", got.mean1, want.mean1, 4.5*errors.mean1)
 		near(t, m.name+": E[theta2]", got.mean2, want.mean2, 4.5*errors.mean2)
 		near(t, m.name+": P(theta2>0)", got.positive, want.positive, 4.5*errors.positive)
-		if errors.mean2 > 0.036 {
-			t.Errorf("%s: the standard error of E[theta2] is %v, want 0.036 at most", m.name, errors.mean2)
+		if errors.mean2 > 0.048 {
+			t.Errorf("%s: the standard error of E[theta2] is %v, want 0.048 at most", m.name, errors.mean2)
 		}
 		if crossed := kept.crossed(); crossed < 0.9 {
 			t.Errorf("%s: %v of the chains were seen in both modes, want 0.9 at least", m.name, crossed)
