@@ -45,7 +45,7 @@ func gpuCommand(o *options) *cobra.Command {
 	flags.StringSliceVar(&f.samplers, "samplers", []string{"sgld"}, "sgd, sgld, psgld")
 	flags.StringSliceVar(&f.precisions, "precisions", []string{"fp32", "tf32", "bf16"}, "of the matrix products")
 	flags.StringSliceVar(&f.peers, "peers", []string{"torch", "torch-graph", "torch-compile", "jax"}, "the other sides")
-	flags.IntSliceVar(&f.chains, "chains", []int{64, 8, 1}, "numbers of chains")
+	flags.IntSliceVar(&f.chains, "chains", []int{64, 1, 8}, "numbers of chains")
 	flags.IntSliceVar(&f.updates, "updates", []int{1 << 20, 50 << 20}, "parameters that are updated: within the second-level cache, and far beyond it")
 	flags.IntSliceVar(&f.batches, "batches", []int{100, 1024}, "batch sizes of the convolutions")
 	flags.StringVar(&f.peerDevice, "peer-device", "cuda", "where the peers compute: cuda, or cpu to try them")
@@ -60,8 +60,10 @@ type gpuRun struct {
 	options  options
 	record   *record
 	services []*service
+	invited  []*service // to the work at hand
 	end      time.Time
 	deadline time.Time // of the work at hand
+	failed   error     // the first comparison's that failed
 }
 
 func (f gpuFlags) run(ctx context.Context, o *options) error {
@@ -90,6 +92,7 @@ func (f gpuFlags) run(ctx context.Context, o *options) error {
 			return errors.Errorf("benchmarks: no work %q; there are steps, updates, convolutions, launches", name)
 		}
 		r.deadline = time.Now().Add(share(f.work[i:], time.Until(r.end)))
+		r.invited = r.services
 		if err := work(ctx); err != nil {
 			return errors.Wrap(err, name)
 		}
@@ -97,7 +100,18 @@ func (f gpuFlags) run(ctx context.Context, o *options) error {
 	if len(r.record.Left) > 0 {
 		fmt.Printf("left out: %s\n", strings.Join(r.record.Left, "; "))
 	}
-	return r.record.write(o.json)
+	return firstError(r.failed, r.record.write(o.json))
+}
+
+// excuse has the other comparisons go on after one that failed. The command fails in the end.
+func (r *gpuRun) excuse(ctx context.Context, comparison string, err error) error {
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	fmt.Printf("%s failed: %v\n", comparison, err)
+	r.record.Left = append(r.record.Left, comparison+", which failed")
+	r.failed = firstError(r.failed, errors.Wrap(err, comparison))
+	return nil
 }
 
 // share is the part of the time left that the first of these works may take: an even one, but steps count for three.
@@ -138,27 +152,48 @@ func parseTraining(text, sampler string) (training, error) {
 	return training{network, batch, sampler}, nil
 }
 
+// timeSteps begins with the first precision and the peers that are ready soonest. From there it goes on to the peers that take longer and to the other
+// precisions by turns: should the time run out, what is left out is the slow peers in the last precisions.
 func (r *gpuRun) timeSteps(ctx context.Context) error {
-	for _, step := range r.steps {
-		for _, chains := range r.chains {
-			for _, precision := range r.precisions {
-				for _, sampler := range r.samplers {
-					t, err := parseTraining(step, sampler)
-					if err != nil {
-						return err
-					}
-					comparison := fmt.Sprintf("step %s batch %d %s, %d chains, %s", t.network, t.batch, sampler, chains, precision)
-					if r.late(comparison) {
-						continue
-					}
-					request := peerRequest{
-						Work: "train", Network: t.network, Batch: t.batch, Sampler: sampler, Chains: chains, Precision: precision,
-						Rate: rate, Prior: priorDeviation,
-					}
-					open := func(device tensor.Device) (contestant, error) { return loadPollen(t, device, chains) }
-					if err := r.compare(ctx, comparison, precision, open, request, float64(chains*t.batch), "images"); err != nil {
-						return err
-					}
+	for wave := range turns + len(r.precisions) - 1 {
+		for i, precision := range r.precisions[:min(wave+1, len(r.precisions))] {
+			turn := wave - i
+			r.invited = nil
+			for _, s := range r.services {
+				if s.turn == turn && !s.gone {
+					r.invited = append(r.invited, s)
+				}
+			}
+			if turn > 0 && len(r.invited) == 0 {
+				continue
+			}
+			if err := r.timeStepsIn(ctx, precision); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *gpuRun) timeStepsIn(ctx context.Context, precision string) error {
+	for _, chains := range r.chains {
+		for _, step := range r.steps {
+			for _, sampler := range r.samplers {
+				t, err := parseTraining(step, sampler)
+				if err != nil {
+					return err
+				}
+				comparison := fmt.Sprintf("step %s batch %d %s, %d chains, %s", t.network, t.batch, sampler, chains, precision)
+				if r.late(comparison + r.beside()) {
+					continue
+				}
+				request := peerRequest{
+					Work: "train", Network: t.network, Batch: t.batch, Sampler: sampler, Chains: chains, Precision: precision,
+					Rate: rate, Prior: priorDeviation,
+				}
+				open := func(device tensor.Device) (contestant, error) { return loadPollen(t, device, chains) }
+				if err := r.compare(ctx, comparison, precision, open, request, float64(chains*t.batch), "images"); err != nil {
+					return err
 				}
 			}
 		}
@@ -166,10 +201,23 @@ func (r *gpuRun) timeSteps(ctx context.Context) error {
 	return nil
 }
 
+// beside names the peers that are invited.
+func (r *gpuRun) beside() string {
+	var names []string
+	for _, s := range r.invited {
+		names = append(names, s.name)
+	}
+	if names == nil {
+		return ""
+	}
+	return " beside " + strings.Join(names, " and ")
+}
+
 // compare times Pollen's work and the peers'. Work that does not fit into the GPU's memory is left out, and a peer that fails on the way.
 func (r *gpuRun) compare(ctx context.Context, comparison, precision string, open func(tensor.Device) (contestant, error), request peerRequest,
 	items float64, unit string,
 ) (err error) {
+	defer func() { err = r.excuse(ctx, comparison, err) }()
 	device, err := r.open(precision)
 	if err != nil {
 		return err
@@ -187,7 +235,7 @@ func (r *gpuRun) compare(ctx context.Context, comparison, precision string, open
 	request.Device = r.peerDevice
 	sides := []*side{{name: "pollen", does: ours, most: mostGPUSteps}}
 	defer func() { err = firstError(err, closeAll(sides)) }()
-	for _, s := range r.services {
+	for _, s := range r.invited {
 		if !slices.Contains(s.works, request.Work) {
 			continue
 		}

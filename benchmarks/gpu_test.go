@@ -51,6 +51,69 @@ func TestGPUWritesARecord(t *testing.T) {
 	}
 }
 
+// TestGPUGoesOn: a comparison that fails leaves the others, and the command fails in the end.
+func TestGPUGoesOn(t *testing.T) {
+	driver := emulator.Open(t, emulator.Options{})
+	t.Setenv(cuda.DriverVariable, driver.Path)
+	path := filepath.Join(t.TempDir(), "record.json")
+	c := command()
+	c.SetArgs([]string{
+		"gpu", "--rounds", "1", "--work", "steps", "--steps", "mlp-10:4", "--chains", "1,2", "--precisions", "fp32", "--peers", "", "--json", path,
+	})
+	const illegalAddress = 700
+	driver.Fail("cuStreamSynchronize", 3, illegalAddress)
+	if err := c.Execute(); err == nil || !strings.Contains(err.Error(), "ILLEGAL_ADDRESS") {
+		t.Errorf("got %v, want the failure", err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r record
+	if err := json.Unmarshal(content, &r); err != nil {
+		t.Fatal(err)
+	}
+	if len(r.Entries) != 1 || !strings.Contains(r.Entries[0].Case, "2 chains") || len(r.Left) != 1 {
+		t.Errorf("the record has %+v, and leaves out %v", r.Entries, r.Left)
+	}
+}
+
+// TestStepsByTurns has peers that answer at once: those that prepare their work for longest come last, and late precisions later.
+func TestStepsByTurns(t *testing.T) {
+	t.Setenv(cuda.DriverVariable, emulator.Build(t))
+	folder := t.TempDir()
+	path, python := filepath.Join(folder, "record.json"), filepath.Join(folder, "python")
+	if err := os.WriteFile(python, []byte("#!/bin/sh\nwhile read -r line; do echo '{\"seconds\": 0.1}'; done\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c := command()
+	c.SetArgs([]string{
+		"gpu", "--rounds", "1", "--work", "steps", "--steps", "mlp-10:4", "--chains", "1", "--precisions", "fp32,bf16", "--python", python, "--json", path,
+	})
+	if err := c.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var r record
+	if err := json.Unmarshal(content, &r); err != nil {
+		t.Fatal(err)
+	}
+	got := ""
+	for _, e := range r.Entries {
+		if e.Side == "pollen" {
+			got += "; " + strings.TrimPrefix(e.Case, "step mlp-10 batch 4 sgld, 1 chains, ")
+		} else {
+			got += " " + e.Side
+		}
+	}
+	if want := "; fp32 torch torch-graph; fp32 jax; bf16 torch torch-graph; fp32 torch-compile; bf16 jax; bf16 torch-compile"; got != want {
+		t.Errorf("the sides are %q, want %q", got, want)
+	}
+}
+
 // TestSharesOfTheBudget: what a work leaves is for the others, and the last may take all of it.
 func TestSharesOfTheBudget(t *testing.T) {
 	for works, want := range map[string]time.Duration{

@@ -141,6 +141,7 @@ func (r *gpuRun) timeLaunches(ctx context.Context) error {
 }
 
 func (r *gpuRun) profile(ctx context.Context, t training, chains int, precision, comparison string) (err error) {
+	defer func() { err = r.excuse(ctx, comparison, err) }()
 	s, err := t.schedule(1) // the host's memory is one chain's
 	if err != nil {
 		return err

@@ -11,17 +11,21 @@ import (
 type service struct {
 	name, program, mode string
 	works               []string // that it is asked for: those in which modes of a framework differ, and the others of one of them
+	turn                int      // in which it trains, the later the longer it takes to prepare
 	peer                *peer
 	gone                bool
 }
+
+// turns is how many there are.
+const turns = 3
 
 // gpuServices are the peers on a GPU, by the name of their way of working.
 func gpuServices() []*service {
 	return []*service{
 		{name: "torch", program: torchProgram, mode: "eager", works: []string{"train", "update"}},
 		{name: "torch-graph", program: torchProgram, mode: "graph", works: []string{"train", "update", "copy", "convolution"}},
-		{name: "torch-compile", program: torchProgram, mode: "compile", works: []string{"train", "update"}},
-		{name: "jax", program: jaxProgram, mode: "jit", works: []string{"train", "update"}},
+		{name: "torch-compile", program: torchProgram, mode: "compile", works: []string{"train", "update"}, turn: 2},
+		{name: "jax", program: jaxProgram, mode: "jit", works: []string{"train", "update"}, turn: 1},
 	}
 }
 

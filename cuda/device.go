@@ -16,6 +16,8 @@ type Options struct {
 	Driver    string    // the driver library's file; if empty the environment's POLLEN_CUDA_DRIVER, then the system's
 	// Synchronous waits after every launch, so that an error names the one that made it. It is for finding faults: it is slow.
 	Synchronous bool
+
+	inLine bool // makes CUDA graphs that are lines, to measure what their order is worth
 }
 
 // device is some GPUs behind one tensor.Device.
@@ -90,7 +92,7 @@ func (d *device) Load(s tensor.Schedule) (tensor.Runner, error) {
 	n := min(len(d.gpus), s.Chains)
 	for i, g := range d.gpus[:n] {
 		begin, end := i*s.Chains/n, (i+1)*s.Chains/n
-		p, err := g.load(s, begin, end-begin, d.options.Precision, d.options.Synchronous)
+		p, err := g.load(s, begin, end-begin, d.options)
 		if err != nil {
 			r.Close()
 			var memory *OutOfMemory

@@ -52,7 +52,7 @@ func TestChainsAndGPUs(t *testing.T) {
 }
 
 func TestStepIsRun(t *testing.T) {
-	for _, o := range []Options{{}, {GPUs: []int{0, 1}}, {Synchronous: true}} {
+	for _, o := range []Options{{}, {GPUs: []int{0, 1}}, {Synchronous: true}, {inLine: true}} {
 		device := mustOpenFake(t, newFakeDriver(t), o)
 		s := newToy(3)
 		r, err := device.Load(s.Schedule)

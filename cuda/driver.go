@@ -34,9 +34,9 @@ type driver interface {
 	cuStreamCreate(stream *handle, flags uint32) result
 	cuStreamDestroy_v2(stream handle) result
 	cuStreamSynchronize(stream handle) result
-	cuStreamBeginCapture_v2(stream handle, mode uint32) result
-	cuStreamEndCapture(stream handle, graph *handle) result
 
+	cuGraphCreate(graph *handle, flags uint32) result
+	cuGraphAddKernelNode(node *handle, graph handle, dependencies *handle, count uint64, parameters *kernelNode) result
 	cuGraphInstantiateWithFlags(executable *handle, graph handle, flags uint64) result
 	cuGraphLaunch(executable, stream handle) result
 	cuGraphExecDestroy(executable handle) result
@@ -52,8 +52,18 @@ type driver interface {
 // result is a CUresult: 0, or what went wrong.
 type result int32
 
-// handle is an object of the driver's: a context, a stream, a module, a function, a graph.
+// handle is an object of the driver's: a context, a stream, a module, a function, a graph, a graph's node.
 type handle uintptr
+
+// kernelNode is a CUDA_KERNEL_NODE_PARAMS of before CUDA 12, which cuGraphAddKernelNode takes, without a version in its name: what a kernel is started
+// with. The driver copies the parameters' values.
+type kernelNode struct {
+	function    handle
+	grid, block [3]uint32
+	shared      uint32
+	parameters  *unsafe.Pointer
+	extra       unsafe.Pointer // nil: parameters given in another way
+}
 
 // address is a place in a GPU's memory.
 type address uint64
@@ -75,6 +85,7 @@ const (
 	noDevice             result    = 100
 	eccUncorrectable     result    = 214
 	nvlinkUncorrectable  result    = 220
+	noJITCompiler        result    = 221
 	operatingSystem      result    = 304
 	illegalAddress       result    = 700
 	launchTimeout        result    = 702
@@ -100,7 +111,6 @@ const (
 	errorLogBytes jitOption = 6
 
 	streamNonBlocking   = 1
-	captureThreadLocal  = 1
 	dynamicSharedMemory = 8 // the attribute of a function
 )
 

@@ -29,8 +29,8 @@ func small(t *testing.T) *graph.Program {
 }
 
 // live opens the emulated GPU, runs some steps and closes it.
-func live(program *graph.Program, path string) error {
-	device, err := cuda.Open(cuda.Options{Driver: path})
+func live(program *graph.Program, o cuda.Options) error {
+	device, err := cuda.Open(o)
 	if err != nil {
 		return err
 	}
@@ -51,20 +51,21 @@ func live(program *graph.Program, path string) error {
 func TestFailuresBelow(t *testing.T) {
 	program := small(t)
 	driver := emulator.Open(t, emulator.Options{})
-	if err := live(program, driver.Path); err != nil {
+	if err := live(program, cuda.Options{Driver: driver.Path}); err != nil {
 		t.Fatal(err)
 	}
 	for _, call := range []string{
 		"cuInit", "cuDriverGetVersion", "cuDeviceGetCount", "cuDeviceGet", "cuDeviceGetName", "cuDeviceGetAttribute", "cuDeviceTotalMem_v2",
 		"cuDevicePrimaryCtxRetain", "cuDevicePrimaryCtxRelease_v2", "cuCtxSetCurrent", "cuMemAlloc_v2", "cuMemFree_v2", "cuMemAllocHost_v2",
 		"cuMemFreeHost", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2", "cuMemsetD8Async", "cuStreamCreate",
-		"cuStreamDestroy_v2", "cuStreamSynchronize", "cuStreamBeginCapture_v2", "cuStreamEndCapture", "cuGraphInstantiateWithFlags", "cuGraphLaunch",
+		"cuStreamDestroy_v2", "cuStreamSynchronize", "cuGraphCreate", "cuGraphAddKernelNode", "cuGraphInstantiateWithFlags", "cuGraphLaunch",
 		"cuGraphExecDestroy", "cuGraphDestroy", "cuModuleLoadDataEx", "cuModuleGetFunction", "cuModuleUnload", "cuLaunchKernel",
 	} {
 		for _, fail := range []func(call string, count, result int){driver.Fail, driver.Lose} {
 			driver.Reset(emulator.Options{})
 			fail(call, 1, 999)
-			err := live(program, driver.Path)
+			// Steps are CUDA graphs: kernels are launched one by one when it is asked for.
+			err := live(program, cuda.Options{Driver: driver.Path, Synchronous: call == "cuLaunchKernel"})
 			if err == nil || !strings.Contains(err.Error(), call) || !strings.Contains(err.Error(), "CUDA_ERROR_UNKNOWN") {
 				t.Errorf("%s fails: %v", call, err)
 			}
@@ -78,7 +79,7 @@ func TestMemoryComesBack(t *testing.T) {
 	program := small(t)
 	driver := emulator.Open(t, emulator.Options{Memory: 16 << 20})
 	for range 8 {
-		if err := live(program, driver.Path); err != nil {
+		if err := live(program, cuda.Options{Driver: driver.Path}); err != nil {
 			t.Fatal(err)
 		}
 		if held := driver.Report(); held != "" {

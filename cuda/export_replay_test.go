@@ -36,14 +36,19 @@ func (r *Recorder) Load(s tensor.Schedule) (tensor.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &recordingRunner{Runner: runner, recorder: r, schedule: s}, nil
+	pooled, _ := findPoolings(s.Launches, 2*workspaceBegin)
+	return &recordingRunner{Runner: runner, recorder: r, schedule: s, pooled: pooled}, nil
 }
 
 type recordingRunner struct {
 	tensor.Runner
 	recorder *Recorder
 	schedule tensor.Schedule
+	pooled   map[int]geometry
 }
+
+// workspaceBegin is where workspace begins in the recorder's scratch arenas, behind all else.
+const workspaceBegin = 1 << 40
 
 // key is what makes a launch unlike others: its kernel, its numbers, the sizes of its buffers.
 func key(l *tensor.Launch) string {
@@ -87,12 +92,24 @@ func (r *recordingRunner) record(chain, launch int) error {
 	}
 	l := &r.schedule.Launches[launch]
 	r.recorder.seen[key(l)] = true
+	if err := r.recordCalls(chain, launch, geometryOf(l.Kernel)); err != nil {
+		return err
+	}
+	if r.pooled[launch] == nil {
+		return nil
+	}
+	return r.recordCalls(chain, launch, r.pooled[launch])
+}
+
+// recordCalls writes down the calls of a launch that a geometry makes of it, in each precision.
+func (r *recordingRunner) recordCalls(chain, launch int, with geometry) error {
+	l := &r.schedule.Launches[launch]
 	var before []string
 	for _, place := range []*placement{
 		{precision: FP32, capability: 90}, {precision: TF32, capability: 90}, {precision: BF16, capability: 90}, {precision: FP32, capability: 70},
 	} {
-		place.multiprocessors, place.chains, place.base = 4, 2, 1<<40
-		calls := geometryOf(l.Kernel)(place, l)
+		place.multiprocessors, place.chains, place.base = 4, 2, workspaceBegin
+		calls := with(place, l)
 		var symbols []string
 		for _, c := range calls {
 			symbols = append(symbols, c.symbol)
@@ -129,7 +146,7 @@ func (r *recordingRunner) write(chain int, l *tensor.Launch, calls []call, scrat
 				number = len(buffers)
 				numbers[at] = number
 				b := emulator.Buffer{Shared: at.arena == tensor.Shared, Bytes: a.Buffer.Bytes()}
-				if at.offset < 1<<40 && (scratch || at.arena != tensor.Scratch) && a.Access&tensor.Read != 0 {
+				if at.offset < workspaceBegin && (scratch || at.arena != tensor.Scratch) && a.Access&tensor.Read != 0 {
 					b.Contents = make([]byte, b.Bytes)
 					if err := r.Read(a.Buffer, chain, 0, b.Contents); err != nil {
 						return err
@@ -140,6 +157,9 @@ func (r *recordingRunner) write(chain int, l *tensor.Launch, calls []call, scrat
 			e.Arguments = append(e.Arguments, emulator.Argument{Buffer: true, Value: uint64(number)})
 		}
 		made = append(made, e)
+	}
+	if len(made) == 0 {
+		return nil
 	}
 	r.recorder.Add(2, buffers, made)
 	work := 0

@@ -26,18 +26,14 @@ func (d *fakeDriver) cuMemFreeHost(memory unsafe.Pointer) result {
 	})
 }
 
-// enqueue puts work on a stream, or into the graph that it is captured for.
+// enqueue puts work on a stream.
 func (d *fakeDriver) enqueue(call string, stream handle, work func()) result {
 	return d.do(call, func() result {
 		s := d.streams[stream]
-		switch {
-		case s == nil || s.gpu != d.gpuOf():
+		if s == nil || s.gpu != d.gpuOf() {
 			return invalidHandle
-		case s.capturing:
-			s.captured = append(s.captured, work)
-		default:
-			s.queue = append(s.queue, work)
 		}
+		s.queue = append(s.queue, work)
 		return success
 	})
 }
@@ -87,86 +83,12 @@ func (d *fakeDriver) cuStreamSynchronize(stream handle) result {
 		if s == nil {
 			return invalidHandle
 		}
-		if s.capturing {
-			return captureBroken
-		}
 		d.waits++
 		for _, work := range s.queue {
 			work()
 		}
 		s.queue = nil
 		return d.lost[d.gpuOf()]
-	})
-}
-
-func (d *fakeDriver) cuStreamBeginCapture_v2(stream handle, _ uint32) result {
-	return d.do("cuStreamBeginCapture_v2", func() result {
-		s := d.streams[stream]
-		if s == nil || s.capturing {
-			return invalidHandle
-		}
-		s.capturing, s.captured = true, nil
-		return success
-	})
-}
-
-// cuStreamEndCapture ends the capture even when it is the call that fails.
-func (d *fakeDriver) cuStreamEndCapture(stream handle, graph *handle) result {
-	d.mu.Lock()
-	if s := d.streams[stream]; s != nil {
-		s.capturing = false
-	}
-	d.mu.Unlock()
-	return d.do("cuStreamEndCapture", func() result {
-		*graph = d.fresh()
-		d.graphs[*graph] = d.streams[stream].captured
-		return success
-	})
-}
-
-func (d *fakeDriver) cuGraphInstantiateWithFlags(executable *handle, graph handle, _ uint64) result {
-	return d.do("cuGraphInstantiateWithFlags", func() result {
-		work, ok := d.graphs[graph]
-		if !ok {
-			return invalidHandle
-		}
-		*executable = d.fresh()
-		d.ready[*executable] = work
-		return success
-	})
-}
-
-func (d *fakeDriver) cuGraphLaunch(executable, stream handle) result {
-	d.mu.Lock()
-	work, ok := d.ready[executable]
-	d.mu.Unlock()
-	if !ok {
-		return invalidHandle
-	}
-	return d.enqueue("cuGraphLaunch", stream, func() {
-		for _, w := range work {
-			w()
-		}
-	})
-}
-
-func (d *fakeDriver) cuGraphExecDestroy(executable handle) result {
-	return d.do("cuGraphExecDestroy", func() result {
-		if _, ok := d.ready[executable]; !ok {
-			return invalidHandle
-		}
-		delete(d.ready, executable)
-		return success
-	})
-}
-
-func (d *fakeDriver) cuGraphDestroy(graph handle) result {
-	return d.do("cuGraphDestroy", func() result {
-		if _, ok := d.graphs[graph]; !ok {
-			return invalidHandle
-		}
-		delete(d.graphs, graph)
-		return success
 	})
 }
 
@@ -224,25 +146,35 @@ func (d *fakeDriver) cuFuncSetAttribute(function handle, _ int32, value int32) r
 	})
 }
 
-func (d *fakeDriver) cuLaunchKernel(function handle, grid, block [3]uint32, shared uint32, stream handle, parameters *unsafe.Pointer) result {
-	name, k := d.kernel(function)
-	if name == "" || grid[0]*grid[1]*grid[2] == 0 || block[0] == 0 || block[0] > 1024 || shared > 48<<10 && int32(shared) > d.granted[name] {
-		return invalidValue
+// work is what a kernel does when it is started so, or what is wrong with that.
+func (d *fakeDriver) work(n *kernelNode) (func(), result) {
+	name, k := d.kernel(n.function)
+	grid, block := n.grid, n.block
+	if name == "" || grid[0]*grid[1]*grid[2] == 0 || block[0] == 0 || block[0] > 1024 || n.shared > 48<<10 && int32(n.shared) > d.granted[name] {
+		return nil, invalidValue
 	}
-	places := unsafe.Slice(parameters, len(k.sizes)+1)
+	places := unsafe.Slice(n.parameters, len(k.sizes)+1)
 	values := make([]unsafe.Pointer, len(k.sizes)) // a launch copies its arguments
 	for i, bytes := range k.sizes {
 		value := make([]byte, bytes)
 		copy(value, unsafe.Slice((*byte)(places[i]), bytes))
 		values[i] = unsafe.Pointer(&value[0])
 	}
-	if places[len(k.sizes)] != nil {
+	if places[len(k.sizes)] != nil || n.extra != nil {
 		d.t.Errorf("%s is given more arguments than it takes", name)
 	}
-	return d.enqueue("cuLaunchKernel", stream, func() {
+	return func() {
 		d.launched++
 		for chain := range int(grid[2]) {
 			k.run(values, chain)
 		}
-	})
+	}, success
+}
+
+func (d *fakeDriver) cuLaunchKernel(function handle, grid, block [3]uint32, shared uint32, stream handle, parameters *unsafe.Pointer) result {
+	work, code := d.work(&kernelNode{function: function, grid: grid, block: block, shared: shared, parameters: parameters})
+	if code != success {
+		return code
+	}
+	return d.enqueue("cuLaunchKernel", stream, work)
 }

@@ -36,8 +36,8 @@ type fakeDriver struct {
 	pinned   map[unsafe.Pointer]fakePinned
 	owner    map[handle]int // the GPU of a graph or a module
 	streams  map[handle]*fakeStream
-	graphs   map[handle][]func()
-	ready    map[handle][]func()
+	graphs   map[handle]*fakeGraph
+	ready    map[handle]*fakeGraph
 	modules  map[handle]bool
 	granted  map[string]int32
 	kernels  map[string]fakeKernel
@@ -57,10 +57,8 @@ type fakePinned struct {
 }
 
 type fakeStream struct {
-	queue     []func()
-	capturing bool
-	captured  []func()
-	gpu       int
+	queue []func()
+	gpu   int
 }
 
 // fakeKernel is a kernel as a Go function: of the arguments' sizes, and what one chain's blocks do.
@@ -75,7 +73,7 @@ func newFakeDriver(t testing.TB) *fakeDriver {
 		t: t, gpus: 3, total: 1 << 30, version: 12040, major: 9, next: 100,
 		lost: map[int]result{}, names: map[result][]byte{}, current: map[int]handle{}, owner: map[handle]int{}, granted: map[string]int32{},
 		memory: map[address]*fakeMemory{}, pinned: map[unsafe.Pointer]fakePinned{}, streams: map[handle]*fakeStream{},
-		graphs: map[handle][]func(){}, ready: map[handle][]func(){}, modules: map[handle]bool{}, kernels: toyKernels(),
+		graphs: map[handle]*fakeGraph{}, ready: map[handle]*fakeGraph{}, modules: map[handle]bool{}, kernels: toyKernels(),
 	}
 	d.retained = make([]int, d.gpus)
 	for name, k := range d.kernels {
@@ -138,7 +136,6 @@ const (
 	invalidContext result = 201
 	invalidHandle  result = 400
 	notFound       result = 500
-	captureBroken  result = 901
 )
 
 func (d *fakeDriver) cuInit(uint32) result { return d.begin("cuInit", none) }

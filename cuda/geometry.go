@@ -13,6 +13,7 @@ type call struct {
 	threads   int
 	shared    int
 	arguments []tensor.Argument
+	column    int // 1 and more: of its first buffer, the call touches what calls with another column leave alone; 0: all of it
 }
 
 // geometry makes a launch's calls. One launch may take several calls, with workspace between them.
@@ -24,7 +25,7 @@ type placement struct {
 	multiprocessors int
 	capability      int // 10 major + minor
 	chains          int
-	workspace       int // bytes for each chain that the launch at hand has asked for so far
+	workspace       int // bytes for each chain that launches have asked for so far
 	base            int // where workspace begins in the scratch arena
 }
 

@@ -10,8 +10,8 @@ import (
 var matrixGeometries = map[string]geometry{
 	"matmul_fwd":        func(p *placement, l *tensor.Launch) []call { return matmul(p, l, false) },
 	"matmul_bias_fwd":   func(p *placement, l *tensor.Launch) []call { return matmul(p, l, true) },
-	"conv2d_fwd":        func(p *placement, l *tensor.Launch) []call { return convolve(p, l, false) },
-	"conv2d_bias_fwd":   func(p *placement, l *tensor.Launch) []call { return convolve(p, l, true) },
+	"conv2d_fwd":        func(p *placement, l *tensor.Launch) []call { return convolutionOf(l, false).calls(p) },
+	"conv2d_bias_fwd":   func(p *placement, l *tensor.Launch) []call { return convolutionOf(l, true).calls(p) },
 	"conv2d_bwd_input":  convolveBackwardInput,
 	"conv2d_bwd_filter": convolveBackwardFilter,
 }
@@ -21,6 +21,9 @@ const (
 	epilogueBiasColumn = 1
 	epilogueBiasRow    = 2
 	epilogueReLU       = 4
+	epiloguePool       = 8
+	epilogueWhich      = 16
+	epiloguePositive   = 32
 )
 
 // product is a launch as kernels/tile.cuh sees it.
@@ -35,6 +38,7 @@ type product struct {
 	epilogue             int
 	forward              bool // whether the kernel takes a bias and an epilogue
 	images               bool // whether it is a convolution's
+	pool                 *pooling
 }
 
 // integer is the value of an Int32 argument.
@@ -77,15 +81,15 @@ func sizesOf(a []tensor.Argument) convolution {
 	}
 }
 
-// convolve is launch (y, x, w, [bias], sizes, relu).
-func convolve(p *placement, l *tensor.Launch, bias bool) []call {
+// convolutionOf is launch (y, x, w, [bias], sizes, relu).
+func convolutionOf(l *tensor.Launch, bias bool) *product {
 	a := l.Arguments
 	sizes := a[3:]
 	if bias {
 		sizes = a[4:]
 	}
 	c := sizesOf(sizes)
-	g := product{
+	g := &product{
 		stem: "conv2d_fwd", rows: c.k, columns: c.b * c.p * c.q, depth: c.c * c.r * c.s,
 		out: a[0], operands: a[1:3], sizes: sizes[:convolutionSizes], epilogue: flagged(sizes[convolutionSizes], epilogueReLU),
 		forward: true, images: true,
@@ -94,7 +98,7 @@ func convolve(p *placement, l *tensor.Launch, bias bool) []call {
 		g.bias, g.biasInner, g.biasCount = &a[3], c.p*c.q, c.k
 		g.epilogue |= epilogueBiasRow
 	}
-	return g.calls(p)
+	return g
 }
 
 // convolveBackwardInput is launch (dx, dout, w, sizes).
@@ -125,8 +129,11 @@ func (g *product) calls(p *placement) []call {
 	tiles, ending := tilesOf(p, dtype)
 	c := g.cut(p, tiles)
 	target, epilogue := g.out, g.epilogue
-	if c.apart {
-		target, epilogue = tensor.Out(p.work(dtype, c.slices*g.rows*g.columns)), 0
+	switch {
+	case c.apart:
+		target, epilogue = tensor.Out(p.work(dtype, c.slices*g.rows*g.columns)), epilogue&epiloguePool
+	case g.pool != nil && c.slices == 1:
+		target = g.operands[0] // stands there alone: nothing is written but the maxima
 	}
 	blocks := [2]int{c.tile.blocks(g), 1}
 	if c.apart {
@@ -134,8 +141,15 @@ func (g *product) calls(p *placement) []call {
 	}
 	arguments := append([]tensor.Argument{target}, g.operands...)
 	if g.forward {
-		arguments = append(append(arguments, g.biasOr(g.operands[0])), g.sizes...)
-		arguments = append(arguments, tensor.Int(epilogue))
+		arguments = append(arguments, g.biasOr(g.operands[0]))
+		if g.images {
+			pooled, which := g.operands[0], g.operands[0]
+			if g.pool != nil && !c.apart {
+				pooled, which = tensor.Out(g.pool.pooled), g.whichOr(which)
+			}
+			arguments = append(arguments, pooled, which)
+		}
+		arguments = append(append(arguments, g.sizes...), tensor.Int(epilogue))
 	} else {
 		arguments = append(arguments, g.sizes...)
 	}
@@ -158,14 +172,26 @@ func (g *product) biasOr(other tensor.Argument) tensor.Argument {
 	return other
 }
 
+// whichOr is what notes the windows' maxima, or what stands in its place.
+func (g *product) whichOr(other tensor.Argument) tensor.Argument {
+	if g.pool != nil && g.pool.which != nil {
+		return tensor.Out(g.pool.which)
+	}
+	return other
+}
+
 // sum adds the slices (kernels/slices.cu).
 func (g *product) sum(p *placement, partial *tensor.Buffer, slices int) call {
 	n := g.rows * g.columns
+	out, threads := g.out, n
+	if g.pool != nil {
+		out, threads = tensor.Out(g.pool.pooled), n/4
+	}
 	return call{
 		symbol: "slices_" + partial.DType.Suffix(), threads: elementwiseThreads,
-		blocks: [2]int{enough(p, n), 1},
+		blocks: [2]int{enough(p, threads), 1},
 		arguments: []tensor.Argument{
-			g.out, tensor.In(partial), g.biasOr(tensor.In(partial)), tensor.Int(n), tensor.Int(slices),
+			out, tensor.In(partial), g.biasOr(tensor.In(partial)), g.whichOr(tensor.In(partial)), tensor.Int(n), tensor.Int(slices),
 			tensor.Int(max(1, g.biasInner)), tensor.Int(max(1, g.biasCount)), tensor.Int(g.epilogue),
 		},
 	}

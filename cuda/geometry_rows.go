@@ -8,7 +8,7 @@ import (
 //
 // Sums have the order that their kernels' grids give them, so that these come from shapes alone, never from the device.
 var rowGeometries = map[string]geometry{
-	"record_fwd": func(_ *placement, l *tensor.Launch) []call { return oneBlock(l, integer(l.Arguments[3]), 256) },
+	"record_fwd": record,
 
 	"gather_images":   gatherImages,
 	"count_proposals": func(_ *placement, l *tensor.Launch) []call { return oneBlock(l, 1, warp) },
@@ -67,10 +67,27 @@ func oneBlock(l *tensor.Launch, n, most int) []call {
 	return []call{{symbol: l.Kernel, blocks: [2]int{1, 1}, threads: wholeWarps(n, most), arguments: l.Arguments}}
 }
 
-// gatherImages is a block to an image: (y, images, header, examples, size, pixels, ...).
-func gatherImages(_ *placement, l *tensor.Launch) []call {
+// record is launch (ring, values, header, elements, column, columns, rows).
+func record(_ *placement, l *tensor.Launch) []call {
+	calls := oneBlock(l, integer(l.Arguments[3]), 256)
+	calls[0].column = 1 + integer(l.Arguments[4])
+	return calls
+}
+
+// The most images of a block, as in kernels/gather.cu, and how many blocks of a multiprocessor are worth more than fewer with more images.
+const (
+	mostGathered  = 32
+	gatherers     = 16
+	gatherThreads = 256
+)
+
+// gatherImages is some images to a block: (y, images, header, examples, size, pixels, ...).
+func gatherImages(p *placement, l *tensor.Launch) []call {
 	size, pixels := integer(l.Arguments[4]), integer(l.Arguments[5])
-	return []call{{symbol: l.Kernel, blocks: [2]int{size, 1}, threads: wholeWarps(pixels/4, 256), arguments: l.Arguments}}
+	rows := max(1, min(size*p.chains/(gatherers*max(1, p.multiprocessors)), mostGathered))
+	return []call{{
+		symbol: l.Kernel, blocks: [2]int{ceil(size, rows), 1}, threads: wholeWarps(pixels/4, gatherThreads), arguments: l.Arguments,
+	}}
 }
 
 // summation is how a kernel adds up: sums of so many terms, each by a block of threads, or 32 that are neighbours by one.

@@ -76,10 +76,11 @@ func (l *library) noGPU() error {
 	return errors.Errorf("cuda: driver library %s of CUDA %s finds no GPU: nvidia-smi lists those of the machine%s", l.path, release(l.version), hidden)
 }
 
-// remedies are what to do about a driver that does not begin, or a GPU that is not to be had.
+// remedies are what to do about a driver that does not begin, a GPU that is not to be had, or kernels that cannot be compiled.
 var remedies = map[result]string{
 	stubLibrary:        "this is the toolkit's stub, not the driver: take its folder out of LD_LIBRARY_PATH",
 	deviceUnavailable:  "another process has the GPU for itself: nvidia-smi shows it, and the compute mode",
+	noJITCompiler:      "the driver's compiler, libnvidia-ptxjitcompiler.so.1, is not installed beside it: a container has it with the capability compute",
 	operatingSystem:    "the device files /dev/nvidia* cannot be used: look at their permissions, or start the container with --gpus all",
 	notPermitted:       "this user may not use the GPU: look at the permissions of /dev/nvidia*",
 	systemNotReady:     "the machine's GPUs are not started up yet: does the service nvidia-fabricmanager run?",

@@ -111,10 +111,10 @@ func (g *gpu) module(s *source) (handle, error) {
 	options := []jitOption{errorLog, errorLogBytes}
 	values := []uintptr{uintptr(unsafe.Pointer(&log[0])), jitLogBytes}
 	var module handle
-	err := g.check("cuModuleLoadDataEx", g.cuModuleLoadDataEx(&module, cString(s.text), uint32(len(options)), &options[0], &values[0]))
-	if err != nil {
+	code := g.cuModuleLoadDataEx(&module, cString(s.text), uint32(len(options)), &options[0], &values[0])
+	if err := g.check("cuModuleLoadDataEx", code); err != nil {
 		text, _, _ := bytes.Cut(log, []byte{0})
-		return 0, errors.Wrapf(err, "%s: the driver's compiler says %q", s.name, text)
+		return 0, errors.Wrapf(err, "%s: the driver's compiler says %q%s", s.name, text, remedy(code))
 	}
 	g.modules[s] = module
 	return module, nil

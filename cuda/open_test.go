@@ -67,6 +67,16 @@ func TestOpeningSaysWhatIsMissing(t *testing.T) {
 	}
 }
 
+// TestCompilerIsMissing: a container may have the driver without its compiler.
+func TestCompilerIsMissing(t *testing.T) {
+	d := newFakeDriver(t)
+	d.failCall, d.failWith = "cuModuleLoadDataEx", noJITCompiler
+	_, err := newToy(1).train(mustOpenFake(t, d, Options{}), 0, 1)
+	if err == nil || !strings.Contains(err.Error(), "libnvidia-ptxjitcompiler") || !strings.Contains(err.Error(), "CUDA_ERROR_221") {
+		t.Errorf("got %v", err)
+	}
+}
+
 // TestListShowsWhatIsTooOld: an old GPU is listed, with what is wanted.
 func TestListShowsWhatIsTooOld(t *testing.T) {
 	for major, want := range map[int]string{6: "capability 6.1 (wants 7.0), ", 7: "capability 7.1, "} {

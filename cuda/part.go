@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"encoding/binary"
+	"slices"
 	"unsafe"
 
 	"github.com/pkg/errors"
@@ -14,19 +15,14 @@ const arenas = int(tensor.Scratch) + 1
 // stride is what the distance from one chain's memory to the next one's is a multiple of, in bytes: no two chains share a line of the cache.
 const stride = 256
 
-// The most launches that are captured into one CUDA graph, and the most steps.
-const (
-	graphLaunches = 1024
-	graphSteps    = 16
-)
-
 // part is a schedule with some of its chains in one GPU's memory.
 type part struct {
 	*gpu
 	first, chains int // of the runner's chains
 	launches      []tensor.Launch
-	calls         [][]start   // of each launch
-	number        int         // of all calls
+	calls         [][]start   // of each launch in a run, which may do the work of others; these have none
+	own           [][]start   // of each launch by itself: it does its own work, and leaves it where the schedule says
+	number        int         // of all calls of a run's step
 	bytes         [arenas]int // of one copy of each arena
 	memory        [arenas]address
 	stride        [arenas]uint64
@@ -34,6 +30,7 @@ type part struct {
 	kept          address // what Keep remembered of the chains' memory
 	one, many     handle  // a step, and several, as executable CUDA graphs
 	synchronous   bool
+	inLine        bool // in CUDA graphs each call follows the one before it, whatever their data
 	ahead         ahead
 }
 
@@ -44,16 +41,12 @@ type start struct {
 }
 
 // load takes memory for some chains of a schedule.
-func (g *gpu) load(s tensor.Schedule, first, chains int, precision Precision, synchronous bool) (*part, error) {
-	p := &part{gpu: g, first: first, chains: chains, launches: s.Launches, keeps: s.Keeps, synchronous: synchronous}
+func (g *gpu) load(s tensor.Schedule, first, chains int, o Options) (*part, error) {
+	p := &part{gpu: g, first: first, chains: chains, launches: s.Launches, keeps: s.Keeps, synchronous: o.Synchronous, inLine: o.inLine}
 	err := g.do(func() error {
-		workspace, err := p.plan(s, precision)
-		if err != nil {
+		if err := p.plan(s, o.Precision); err != nil {
 			return err
 		}
-		bytes := s.Bytes
-		bytes[tensor.Scratch] = tensor.Align(bytes[tensor.Scratch]) + workspace
-		p.bytes = bytes
 		if err := p.checkPlaces(); err != nil {
 			return err
 		}
@@ -67,40 +60,75 @@ func (g *gpu) load(s tensor.Schedule, first, chains int, precision Precision, sy
 	return p, err
 }
 
-// plan makes the launches' calls and finds their kernels. It returns the bytes of workspace that a chain needs.
-func (p *part) plan(s tensor.Schedule, precision Precision) (int, error) {
-	workspace := 0
-	place := &placement{
-		precision: precision, multiprocessors: p.Multiprocessors, capability: p.capability(), chains: p.chains, base: tensor.Align(s.Bytes[tensor.Scratch]),
-	}
+// moreScratch is what fraction of scratch memory more than launches by themselves need may be taken for those of a run's step to be apart.
+const moreScratch = 8
+
+// plan makes the launches' calls and finds their kernels, and the sizes of the arenas.
+func (p *part) plan(s tensor.Schedule, precision Precision) error {
+	place := placement{precision: precision, multiprocessors: p.Multiprocessors, capability: p.capability(), chains: p.chains}
+	p.bytes = s.Bytes
+	scratch := &p.bytes[tensor.Scratch]
 	for i := range s.Launches {
-		launch := &s.Launches[i]
-		place.workspace = 0
-		var starts []start
-		for _, c := range geometryOf(launch.Kernel)(place, launch) {
-			f, err := p.function(c.symbol, c.shared)
-			if e, known := p.sources[c.symbol].entry(c.symbol); err == nil && known {
-				err = matches(e, c)
-			}
-			if err == nil {
-				err = startable(c, p.chains)
-			}
-			if err != nil {
-				return 0, errors.Wrapf(err, "cuda: launch %s (%s)", launch.Kernel, launch.Label)
-			}
-			starts = append(starts, start{c, f})
+		place.base, place.workspace = tensor.Align(s.Bytes[tensor.Scratch]), 0
+		starts, err := p.starts(&s.Launches[i], geometryOf(s.Launches[i].Kernel), &place)
+		if err != nil {
+			return err
+		}
+		p.own = append(p.own, starts)
+		*scratch = max(*scratch, place.base+place.workspace)
+	}
+	launches, taken := apart(s.Launches)
+	pooled, notes := findPoolings(launches, taken)
+	place.base, place.workspace = taken+notes, 0
+	for i := range launches {
+		with := pooled[i]
+		if with == nil {
+			with = geometryOf(launches[i].Kernel)
+		}
+		starts, err := p.starts(&launches[i], with, &place)
+		if err != nil {
+			return err
 		}
 		p.calls = append(p.calls, starts)
 		p.number += len(starts)
-		workspace = max(workspace, place.workspace)
 	}
-	return workspace, nil
+	*scratch = max(*scratch, layOut(p.all(), *scratch+*scratch/moreScratch))
+	return nil
+}
+
+// starts makes a launch's calls and finds their kernels.
+func (p *part) starts(launch *tensor.Launch, with geometry, place *placement) (starts []start, err error) {
+	for _, c := range with(place, launch) {
+		f, err := p.function(c.symbol, c.shared)
+		if e, known := p.sources[c.symbol].entry(c.symbol); err == nil && known {
+			err = matches(e, c)
+		}
+		if err == nil {
+			err = startable(c, p.chains)
+		}
+		if err != nil {
+			return nil, errors.Wrapf(err, "cuda: launch %s (%s)", launch.Kernel, launch.Label)
+		}
+		starts = append(starts, start{c, f})
+	}
+	return starts, nil
+}
+
+// all are the calls of a step.
+func (p *part) all() []call {
+	var all []call
+	for _, starts := range p.calls {
+		for _, s := range starts {
+			all = append(all, s.call)
+		}
+	}
+	return all
 }
 
 // checkPlaces refuses a call whose buffer does not lie in its arena: a kernel does not check its memory.
 func (p *part) checkPlaces() error {
-	for i, starts := range p.calls {
-		for _, s := range starts {
+	for i := range p.calls {
+		for _, s := range slices.Concat(p.own[i], p.calls[i]) {
 			for j, argument := range s.arguments {
 				b := argument.Buffer
 				if b != nil && (b.Offset < 0 || b.Offset%tensor.Alignment != 0 || b.Offset+b.Bytes() > p.bytes[b.Arena]) {
@@ -219,51 +247,6 @@ func (p *part) run(steps int) error {
 	})
 }
 
-// together is how many steps are captured in one CUDA graph.
-func (p *part) together() int { return min(graphSteps, graphLaunches/max(1, p.number)) }
-
-// replay starts steps steps as one CUDA graph, which it makes the first time.
-func (p *part) replay(graph *handle, steps int) error {
-	if *graph == 0 {
-		var err error
-		if *graph, err = p.capture(steps); err != nil {
-			return err
-		}
-	}
-	return p.check("cuGraphLaunch", p.cuGraphLaunch(*graph, p.stream))
-}
-
-// capture records the calls of steps steps into an executable CUDA graph.
-func (p *part) capture(steps int) (handle, error) {
-	if err := p.check("cuStreamBeginCapture_v2", p.cuStreamBeginCapture_v2(p.stream, captureThreadLocal)); err != nil {
-		return 0, err
-	}
-	var failed error
-	for range steps {
-		for i := range p.calls {
-			if failed == nil {
-				failed = p.launch(i, 0, p.chains)
-			}
-		}
-	}
-	var graph, executable handle
-	if err := p.check("cuStreamEndCapture", p.cuStreamEndCapture(p.stream, &graph)); failed == nil {
-		failed = err
-	}
-	if failed == nil {
-		err := p.check("cuGraphInstantiateWithFlags", p.cuGraphInstantiateWithFlags(&executable, graph, 0))
-		failed = errors.Wrapf(err, "a CUDA graph of %d launches", steps*p.number)
-	}
-	if graph != 0 {
-		failed = first(failed, p.check("cuGraphDestroy", p.cuGraphDestroy(graph)))
-	}
-	if failed != nil && executable != 0 {
-		failed = first(failed, p.check("cuGraphExecDestroy", p.cuGraphExecDestroy(executable)))
-		executable = 0
-	}
-	return executable, failed
-}
-
 func first(a, b error) error {
 	if a != nil {
 		return a
@@ -275,7 +258,7 @@ func first(a, b error) error {
 func (p *part) runSlowly(steps int) error {
 	for range steps {
 		for i := range p.calls {
-			if err := p.launchAlone(i, 0, p.chains); err != nil {
+			if err := p.launchAlone(i, p.calls[i], 0, p.chains); err != nil {
 				return err
 			}
 		}
@@ -283,30 +266,44 @@ func (p *part) runSlowly(steps int) error {
 	return p.synchronize()
 }
 
-func (p *part) launchAlone(i, chain, chains int) error {
+// launchAlone starts some of launch i's calls for some of the part's chains, and waits.
+func (p *part) launchAlone(i int, starts []start, chain, chains int) error {
 	p.ahead.fresh = false
-	if err := p.launch(i, chain, chains); err != nil {
+	if err := p.launch(i, starts, chain, chains); err != nil {
 		return err
 	}
 	return errors.Wrapf(p.synchronize(), "cuda: launch %s (%s)", p.launches[i].Kernel, p.launches[i].Label)
 }
 
-// launch starts the calls of a launch for some of the part's chains.
-func (p *part) launch(i, chain, chains int) error {
-	for _, s := range p.calls[i] {
-		values, places := p.parameters(s.arguments, chain)
-		pointers := make([]unsafe.Pointer, len(places)+1)
-		for j, place := range places {
-			pointers[j] = unsafe.Pointer(&values[place])
-		}
-		grid := [3]uint32{uint32(s.blocks[0]), uint32(max(1, s.blocks[1])), uint32(chains)}
-		code := p.cuLaunchKernel(s.function, grid, [3]uint32{uint32(s.threads), 1, 1}, uint32(s.shared), p.stream, &pointers[0])
+// launch starts some of launch i's calls for some of the part's chains.
+func (p *part) launch(i int, starts []start, chain, chains int) error {
+	for _, s := range starts {
+		n := p.node(s, chain, chains)
+		code := p.cuLaunchKernel(n.function, n.grid, n.block, n.shared, p.stream, n.parameters)
 		if err := p.check("cuLaunchKernel", code); err != nil {
-			return errors.Wrapf(err, "cuda: launch %s (%s): %s, %v blocks of %d threads, %d bytes of shared memory",
-				p.launches[i].Kernel, p.launches[i].Label, s.symbol, grid, s.threads, s.shared)
+			return p.describe(err, i, s, n)
 		}
 	}
 	return nil
+}
+
+// describe says which call of which launch an error is about.
+func (p *part) describe(err error, launch int, s start, n kernelNode) error {
+	return errors.Wrapf(err, "cuda: launch %s (%s): %s, %v blocks of %d threads, %d bytes of shared memory",
+		p.launches[launch].Kernel, p.launches[launch].Label, s.symbol, n.grid, s.threads, s.shared)
+}
+
+// node is a call as the driver is told it, for some of the part's chains.
+func (p *part) node(s start, chain, chains int) kernelNode {
+	values, places := p.parameters(s.arguments, chain)
+	pointers := make([]unsafe.Pointer, len(places)+1)
+	for j, place := range places {
+		pointers[j] = unsafe.Pointer(&values[place])
+	}
+	return kernelNode{
+		function: s.function, grid: [3]uint32{uint32(s.blocks[0]), uint32(max(1, s.blocks[1])), uint32(chains)},
+		block: [3]uint32{uint32(s.threads), 1, 1}, shared: uint32(s.shared), parameters: &pointers[0],
+	}
 }
 
 // parameters are the values that a kernel takes, as the chains from chain on see them, and where each begins.

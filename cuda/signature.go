@@ -4,6 +4,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/cuda/kernels"
+	"github.com/pollen-ml/pollen/tensor"
 )
 
 // matches refuses a call that does not fit its kernel, in the number, kind and order of arguments or in the size of its blocks. The driver knows no
@@ -29,8 +30,16 @@ const (
 	mostBlocks  = 1<<16 - 1 // of the other dimensions, the third of which are the chains
 )
 
-// startable refuses a grid that the driver would not start.
+// mostElements is the most of a chain's buffer: kernels count elements in 32 bits, up to a grid's threads further than there are.
+const mostElements = 1<<31 - 1<<21
+
+// startable refuses a grid that the driver would not start, and buffers that kernels cannot count.
 func startable(c call, chains int) error {
+	for i, a := range c.arguments {
+		if b := a.Buffer; b != nil && b.Arena != tensor.Shared && b.Elements > mostElements {
+			return errors.Errorf("cuda: argument %d of %s has %d elements, wants at most %d: make the batch smaller", i, c.symbol, b.Elements, mostElements)
+		}
+	}
 	if c.blocks[0] < 1 || c.blocks[0] > mostBlocksX || c.blocks[1] > mostBlocks || chains > mostBlocks {
 		return errors.Errorf("cuda: %s has %v blocks for each of %d chains, wants at least 1 and at most %d, %d and %d chains",
 			c.symbol, c.blocks, chains, mostBlocksX, mostBlocks, mostBlocks)

@@ -145,6 +145,30 @@ func TestMatches(t *testing.T) {
 	}
 }
 
+func TestStartable(t *testing.T) {
+	with := func(arena tensor.Arena, elements int) []tensor.Argument {
+		return []tensor.Argument{tensor.Int(1), tensor.In(tensor.NewBuffer("x", arena, tensor.Float32, elements))}
+	}
+	good := call{symbol: "k_f32", blocks: [2]int{1, 1}, arguments: with(tensor.Scratch, mostElements)}
+	if err := startable(good, mostBlocks); err != nil {
+		t.Error(err)
+	}
+	if err := startable(call{blocks: [2]int{1, 1}, arguments: with(tensor.Shared, 1<<40)}, 1); err != nil {
+		t.Errorf("a large data set: %v", err)
+	}
+	for want, c := range map[string]call{
+		"wants at least 1 and": {blocks: [2]int{0, 1}}, "has [1 65536] blocks": {blocks: [2]int{1, 1 << 16}},
+		"argument 1 of k_f32 has 2145386497 elements": {symbol: "k_f32", blocks: good.blocks, arguments: with(tensor.Scratch, mostElements+1)},
+	} {
+		if err := startable(c, 1); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, wants %q", err, want)
+		}
+	}
+	if err := startable(good, mostBlocks+1); err == nil {
+		t.Error("too many chains are started")
+	}
+}
+
 // TestSmallKernelsHaveGeometries: a launch whose kernel takes smaller blocks than an elementwise one's has a geometry of its own.
 func TestSmallKernelsHaveGeometries(t *testing.T) {
 	all, err := sources()

@@ -9,14 +9,14 @@ import (
 
 // symbols are a driver library's functions, by address.
 type symbols struct {
-	init, driverGetVersion, getErrorName, getErrorString                                 uintptr
-	deviceGetCount, deviceGet, deviceGetName, deviceGetAttribute, deviceTotalMem         uintptr
-	primaryCtxRetain, primaryCtxRelease, ctxSetCurrent                                   uintptr
-	memGetInfo, memAlloc, memFree, memAllocHost, memFreeHost                             uintptr
-	memcpyHtoD, memcpyDtoH, memcpyDtoD, memset                                           uintptr
-	streamCreate, streamDestroy, streamSynchronize, streamBeginCapture, streamEndCapture uintptr
-	graphInstantiate, graphLaunch, graphExecDestroy, graphDestroy                        uintptr
-	moduleLoad, moduleGetFunction, moduleUnload, funcSetAttribute, launchKernel          uintptr
+	init, driverGetVersion, getErrorName, getErrorString                                           uintptr
+	deviceGetCount, deviceGet, deviceGetName, deviceGetAttribute, deviceTotalMem                   uintptr
+	primaryCtxRetain, primaryCtxRelease, ctxSetCurrent                                             uintptr
+	memGetInfo, memAlloc, memFree, memAllocHost, memFreeHost                                       uintptr
+	memcpyHtoD, memcpyDtoH, memcpyDtoD, memset                                                     uintptr
+	streamCreate, streamDestroy, streamSynchronize                                                 uintptr
+	graphCreate, graphAddKernelNode, graphInstantiate, graphLaunch, graphExecDestroy, graphDestroy uintptr
+	moduleLoad, moduleGetFunction, moduleUnload, funcSetAttribute, launchKernel                    uintptr
 }
 
 // findSymbols looks the functions up in a library that dlopen gave.
@@ -31,7 +31,7 @@ func findSymbols(library uintptr) (*symbols, error) {
 		"cuMemAllocHost_v2": &s.memAllocHost, "cuMemFreeHost": &s.memFreeHost,
 		"cuMemcpyHtoDAsync_v2": &s.memcpyHtoD, "cuMemcpyDtoHAsync_v2": &s.memcpyDtoH, "cuMemcpyDtoDAsync_v2": &s.memcpyDtoD, "cuMemsetD8Async": &s.memset,
 		"cuStreamCreate": &s.streamCreate, "cuStreamDestroy_v2": &s.streamDestroy, "cuStreamSynchronize": &s.streamSynchronize,
-		"cuStreamBeginCapture_v2": &s.streamBeginCapture, "cuStreamEndCapture": &s.streamEndCapture,
+		"cuGraphCreate": &s.graphCreate, "cuGraphAddKernelNode": &s.graphAddKernelNode,
 		"cuGraphInstantiateWithFlags": &s.graphInstantiate, "cuGraphLaunch": &s.graphLaunch,
 		"cuGraphExecDestroy": &s.graphExecDestroy, "cuGraphDestroy": &s.graphDestroy,
 		"cuModuleLoadDataEx": &s.moduleLoad, "cuModuleGetFunction": &s.moduleGetFunction, "cuModuleUnload": &s.moduleUnload,
@@ -161,12 +161,13 @@ func (s *symbols) cuStreamSynchronize(stream handle) result {
 	return invoke(s.streamSynchronize, uintptr(stream))
 }
 
-func (s *symbols) cuStreamBeginCapture_v2(stream handle, mode uint32) result {
-	return invoke(s.streamBeginCapture, uintptr(stream), uintptr(mode))
+func (s *symbols) cuGraphCreate(graph *handle, flags uint32) result {
+	return invoke(s.graphCreate, uintptr(unsafe.Pointer(graph)), uintptr(flags))
 }
 
-func (s *symbols) cuStreamEndCapture(stream handle, graph *handle) result {
-	return invoke(s.streamEndCapture, uintptr(stream), uintptr(unsafe.Pointer(graph)))
+func (s *symbols) cuGraphAddKernelNode(node *handle, graph handle, dependencies *handle, count uint64, parameters *kernelNode) result {
+	return invoke(s.graphAddKernelNode, uintptr(unsafe.Pointer(node)), uintptr(graph), uintptr(unsafe.Pointer(dependencies)), uintptr(count),
+		uintptr(unsafe.Pointer(parameters)))
 }
 
 func (s *symbols) cuGraphInstantiateWithFlags(executable *handle, graph handle, flags uint64) result {

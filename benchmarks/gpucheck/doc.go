@@ -4,10 +4,11 @@
 //	go run ./benchmarks/gpucheck gpu.tar.gz                  here: the programs, their data and gpu-check.sh, some 50 MB
 //	tar xzf gpu.tar.gz && gpu/gpu-check.sh OUT               there, the one command: everything, within ten minutes
 //
-// OUT gets record.json, with the verdict and the time of each check, the tiles' calibration and the benchmarks' figures, and log.txt. The checks are: the
-// devices are listed; the driver compiles all kernels (each file's time is logged); a short training; the conformance suite of the ops; the samplers' tests,
-// distributions included; a training under compute-sanitizer; the speed of each tile of the product kernels, which cuda/geometry_tile.go has estimates of;
-// and the benchmarks beside PyTorch and JAX. The script goes on after a failure. Each check has a time limit; what is cut by one, or for which there is no time
+// OUT gets record.json, with the verdict and the time of each check, the tiles' calibration, the times of steps as CUDA graphs and the benchmarks' figures,
+// and log.txt. The checks are: the devices are listed; the driver compiles all kernels (each file's time is logged); a short training; the conformance suite
+// of the ops; the samplers' tests, distributions included; a training under compute-sanitizer; the speed of each tile of the product kernels, which
+// cuda/geometry_tile.go has estimates of; steps whose calls wait for what they need alone, beside steps whose calls wait for each other; and the
+// benchmarks beside PyTorch and JAX. The script goes on after a failure. Each check has a time limit; what is cut by one, or for which there is no time
 // left, is said and counts as a failure. The exit status is 1 if anything failed.
 //
 //	go run ./benchmarks/gpucheck --emulated gpu.tar.gz       with the emulated GPU's library

@@ -9,7 +9,8 @@
 //
 // A block's threads are fibers (source/block.h): barriers, shuffles and matrix products of a warp are where they change, and a thread that waits for
 // others that do not come is an error that names the kernel, the block and the thread. Shared memory is NaN until it is stored to; asynchronous copies
-// happen when they are waited for, on streams as in kernels. The order of threads is fixed, so results are too.
+// happen when they are waited for, on streams as in kernels. The order of threads is fixed, so results are too. A CUDA graph's nodes come in another order at
+// each launch, one of those that its edges allow, the same in each process: where an edge is missing, numbers are wrong.
 //
 // A Recording is launches with their memory. It is replayed by a program of the same kernels compiled with a sanitizer, which finds accesses outside
 // buffers, undefined behaviour, and races of a block's threads for shared memory or of all threads for global memory.

@@ -120,35 +120,6 @@ func TestCopiesAreLate(t *testing.T) {
 	c.gives(0, "cuDevicePrimaryCtxRelease_v2", 0)
 }
 
-func TestCapture(t *testing.T) {
-	c, _ := newCaller(t, Options{})
-	c.begin()
-	stream := c.value(1)
-	c.gives(0, "cuMemAlloc_v2", c.result(2), 64)
-	c.gives(903, "cuStreamEndCapture", stream, c.result(3))
-	for _, spoil := range []func(){
-		func() { c.gives(900, "cuStreamSynchronize", stream) },
-		func() { c.gives(900, "cuMemAlloc_v2", c.result(4), 64) },
-		func() { c.gives(900, "cuMemFree_v2", c.value(2)) },
-	} {
-		c.gives(0, "cuStreamBeginCapture_v2", stream, 1)
-		spoil()
-		c.gives(901, "cuMemsetD8Async", c.value(2), 0, 64, stream)
-		c.gives(901, "cuStreamEndCapture", stream, c.result(3))
-	}
-	c.gives(0, "cuStreamBeginCapture_v2", stream, 1)
-	c.gives(0, "cuMemsetD8Async", c.value(2), 0, 64, stream)
-	c.gives(0, "cuStreamEndCapture", stream, c.result(3))
-	c.gives(0, "cuGraphInstantiateWithFlags", c.result(4), c.value(3), 0)
-	c.gives(0, "cuGraphDestroy", c.value(3))
-	c.gives(1, "cuGraphDestroy", c.value(3))
-	c.gives(0, "cuGraphLaunch", c.value(4), stream)
-	c.gives(0, "cuGraphExecDestroy", c.value(4))
-	c.gives(0, "cuStreamSynchronize", stream)
-	c.gives(0, "cuMemFree_v2", c.value(2))
-	c.end()
-}
-
 func TestModules(t *testing.T) {
 	c, _ := newCaller(t, Options{Capability: 75, CUDA: 11080})
 	c.begin()

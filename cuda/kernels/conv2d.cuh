@@ -1,6 +1,6 @@
 // Convolutions as products, in three directions; x [B C H W], w [K C R S], y [B K P Q]. None of the matrices of patches exists, see window.cuh.
 //
-//     y(k, bpq)  = sum over crs of w(k, crs) x(crs, bpq)                   with a bias per k and a ReLU
+//     y(k, bpq)  = sum over crs of w(k, crs) x(crs, bpq)                   with a bias per k, a ReLU, and pooling by windows of 2 x 2
 //     dx(c, bhw) = sum over krs of w(c, krs) dout(krs, bhw)
 //     dw(k, crs) = sum over bpq of dout(k, bpq) x(bpq, crs)
 #pragma once
@@ -19,18 +19,19 @@ struct Memory {
 };
 
 template <class Shape, class T>
-INLINE void convolveForward(Memory<Shape, T> memory, T* y, const T* x, const T* w, const T* bias, Convolution c, int epilogue, Slices slices) {
-  using Patches = Window<T, PixelOfX, TapOfX, false, Shape::columns, Shape::depth>;
+INLINE void convolveForward(Memory<Shape, T> memory, T* y, const T* x, const T* w, const T* bias, Pooled<T> pooled, Convolution c, int epilogue,
+                            Slices slices) {
+  using Patches = Window<T, PixelOfX, TapOfX, false, Shape::columns, Shape::depth, Shape::threads>;
   Matrix<T> left = {w, c.K, slices.depth, true};
-  Patches right = {x, {c}, {c}, {c.H, c.W, 1, 1}, memory.places, memory.places + Shape::columns};
-  Output<T> out = {y, bias, c.K, c.B * c.outputs(), c.outputs(), c.outputs(), c.K * c.outputs(), epilogue};
+  Patches right = {x, {c, (epilogue & withPool) != 0}, {c}, {c.H, c.W, 1, 1}, memory.places, memory.places + Shape::columns};
+  Output<T, true> out = {y, bias, c.K, c.B * c.outputs(), c.outputs(), c.outputs(), c.K * c.outputs(), epilogue, pooled};
   multiply<Shape>(left, right, out, slices, memory.stages);
 }
 
 template <class Shape, class T>
 INLINE void convolveBackward(Memory<Shape, T> memory, T* dx, const T* dout, const T* w, Convolution c, Slices slices) {
-  using Filter = Window<T, ChannelOfFilter, TapOfFilter, true, Shape::rows, Shape::depth>;
-  using Patches = Window<T, PixelOfGradient, TapOfGradient, false, Shape::columns, Shape::depth>;
+  using Filter = Window<T, ChannelOfFilter, TapOfFilter, true, Shape::rows, Shape::depth, Shape::threads>;
+  using Patches = Window<T, PixelOfGradient, TapOfGradient, false, Shape::columns, Shape::depth, Shape::threads, 32>;
   Place* places = memory.places + Filter::places;
   Filter left = {w, {c}, {c}, {1, 1, 1, 1}, memory.places, memory.places + Shape::rows};
   Patches right = {dout, {c}, {c}, {c.P, c.Q, c.strideH, c.strideW}, places, places + Shape::columns};
@@ -40,8 +41,8 @@ INLINE void convolveBackward(Memory<Shape, T> memory, T* dx, const T* dout, cons
 
 template <class Shape, class T>
 INLINE void convolveFilter(Memory<Shape, T> memory, T* dw, const T* dout, const T* x, Convolution c, Slices slices) {
-  using Gradient = Window<T, FilterOfOutput, PixelOfOutput, true, Shape::rows, Shape::depth>;
-  using Patches = Window<T, TapOfX, PixelOfX, true, Shape::columns, Shape::depth>;
+  using Gradient = Window<T, FilterOfOutput, PixelOfOutput, true, Shape::rows, Shape::depth, Shape::threads>;
+  using Patches = Window<T, TapOfX, PixelOfX, true, Shape::columns, Shape::depth, Shape::threads, 32>;
   Place* places = memory.places + Gradient::places;
   Gradient left = {dout, {c}, {c}, {1, 1, 1, 1}, memory.places, memory.places + Shape::rows};
   Patches right = {x, {c}, {c}, {c.H, c.W, 1, 1}, places, places + Shape::columns};
@@ -56,24 +57,24 @@ INLINE void convolveFilter(Memory<Shape, T> memory, T* dw, const T* dout, const 
 #define CONVOLUTION Convolution{B, C, H, W, K, R, S, P, Q, sH, sW, pH, pW, dH, dW}
 
 // CONV2D are three kernels, one for each direction, with the tile that follows their names' ending and type; the launch gives them shared memory for
-// Memory. bias is anything when epilogue asks for
-// none; the result is workspace when the grid has slices along y.
-#define CONV2D(ending, T, ...)                                                                              \
-  KERNEL(conv2d_fwd_##ending, (__VA_ARGS__::threads), (__VA_ARGS__::blocks))                                \
-  (Out<T> y, In<T> x, In<T> w, In<T> bias, SHAPE, int epilogue, int slices, int each) {                     \
-    DYNAMIC_SHARED(Place, memory);                                                                          \
-    Slices cut = {C * R * S, slices, each};                                                                 \
-    convolveForward<__VA_ARGS__, T>(memory, y.at(), x.at(), w.at(), bias.at(), CONVOLUTION, epilogue, cut); \
-  }                                                                                                         \
-  KERNEL(conv2d_bwd_input_##ending, (__VA_ARGS__::threads), (__VA_ARGS__::blocks))                          \
-  (Out<T> dx, In<T> dout, In<T> w, SHAPE, int slices, int each) {                                           \
-    DYNAMIC_SHARED(Place, memory);                                                                          \
-    Slices cut = {K * R * S, slices, each};                                                                 \
-    convolveBackward<__VA_ARGS__, T>(memory, dx.at(), dout.at(), w.at(), CONVOLUTION, cut);                 \
-  }                                                                                                         \
-  KERNEL(conv2d_bwd_filter_##ending, (__VA_ARGS__::threads), (__VA_ARGS__::blocks))                         \
-  (Out<T> dw, In<T> dout, In<T> x, SHAPE, int slices, int each) {                                           \
-    DYNAMIC_SHARED(Place, memory);                                                                          \
-    Slices cut = {B * P * Q, slices, each};                                                                 \
-    convolveFilter<__VA_ARGS__, T>(memory, dw.at(), dout.at(), x.at(), CONVOLUTION, cut);                   \
+// Memory. bias, pooled and which are anything when epilogue asks for none; the result is workspace when the grid has slices along y, and pooling is the
+// business of the kernel that adds them.
+#define CONV2D(ending, T, ...)                                                                                                   \
+  KERNEL(conv2d_fwd_##ending, (__VA_ARGS__::threads), (__VA_ARGS__::blocks))                                                     \
+  (Out<T> y, In<T> x, In<T> w, In<T> bias, Out<T> pooled, Out<unsigned char> which, SHAPE, int epilogue, int slices, int each) { \
+    DYNAMIC_SHARED(Place, memory);                                                                                               \
+    Slices cut = {C * R * S, slices, each};                                                                                      \
+    convolveForward<__VA_ARGS__, T>(memory, y.at(), x.at(), w.at(), bias.at(), {pooled, which}, CONVOLUTION, epilogue, cut);     \
+  }                                                                                                                              \
+  KERNEL(conv2d_bwd_input_##ending, (__VA_ARGS__::threads), (__VA_ARGS__::blocks))                                               \
+  (Out<T> dx, In<T> dout, In<T> w, SHAPE, int slices, int each) {                                                                \
+    DYNAMIC_SHARED(Place, memory);                                                                                               \
+    Slices cut = {K * R * S, slices, each};                                                                                      \
+    convolveBackward<__VA_ARGS__, T>(memory, dx.at(), dout.at(), w.at(), CONVOLUTION, cut);                                      \
+  }                                                                                                                              \
+  KERNEL(conv2d_bwd_filter_##ending, (__VA_ARGS__::threads), (__VA_ARGS__::blocks))                                              \
+  (Out<T> dw, In<T> dout, In<T> x, SHAPE, int slices, int each) {                                                                \
+    DYNAMIC_SHARED(Place, memory);                                                                                               \
+    Slices cut = {B * P * Q, slices, each};                                                                                      \
+    convolveFilter<__VA_ARGS__, T>(memory, dw.at(), dout.at(), x.at(), CONVOLUTION, cut);                                        \
   }

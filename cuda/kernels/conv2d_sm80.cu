@@ -3,8 +3,8 @@
 #include "tensorcore.cuh"
 #include "tile.cuh"
 
-CONV2D(128x128_fp32, float, Tile<float, 128, 128, 8, 4, 8, 8>)
-CONV2D(64x128_fp32, float, Tile<float, 64, 128, 8, 4, 8, 8>)
+CONV2D(128x128_fp32, float, Tile<float, 128, 128, 16, 3, 8, 8>)
+CONV2D(64x128_fp32, float, Tile<float, 64, 128, 16, 3, 8, 8>)
 CONV2D(32x32_fp32, float, Tile<float, 32, 32, 16, 4, 4, 4>)
 CONV2D(128x128_tf32, float, TensorTile<TF32, 128, 128, 4, 64, 64>)
 CONV2D(64x128_tf32, float, TensorTile<TF32, 64, 128, 4, 64, 32>)

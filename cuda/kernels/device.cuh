@@ -83,13 +83,6 @@ __device__ inline double shuffleXor(double v, int mask) {
   return u.d;
 }
 
-// roundTF32 is the word of the nearest number with ten bits of fraction; of two, the one further from zero.
-__device__ inline unsigned roundTF32(float v) {
-  unsigned word;
-  asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(word) : "f"(v));
-  return word;
-}
-
 // packBF16 is the word of the bfloat16 numbers nearest to low and high.
 __device__ inline unsigned packBF16(float low, float high) {
   unsigned word;

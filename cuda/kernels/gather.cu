@@ -5,23 +5,32 @@ struct alignas(4) Pixels {
   unsigned char v[4];
 };
 
-// gatherImages is y = x scale + shift for the bytes x of the batch's images: a block to an image, four pixels to a thread when they come in fours.
+// mostRows is the most images of a block.
+constexpr int mostRows = 32;
+
+// gatherImages is y = x scale + shift for the bytes x of the batch's images: some images to a block, four pixels to a thread when they come in fours.
+// Which example an image is takes hundreds of instructions: a thread finds it for all.
 template <class T>
 INLINE void gatherImages(Out<T> y, In<unsigned char> images, Header header, int examples, int size, int pixels, int shuffled, T scale, T shift) {
-  int row = blockIdx.x;
-  const unsigned char* from = images.at() + (long long)exampleOf(header, row, size, examples, shuffled) * pixels;
-  T* to = y.at() + (long long)row * pixels;
-  if (pixels % 4 == 0) {
-    for (int i = 4 * threadIdx.x; i < pixels; i += 4 * blockDim.x) {
-      Pixels x = *(const Pixels*)(from + i);
-      Quad<T> q;
+  SHARED(int, chosen, mostRows);
+  int rows = (size + gridDim.x - 1) / gridDim.x, begin = blockIdx.x * rows, count = size - begin < rows ? size - begin : rows;
+  if ((int)threadIdx.x < count) chosen[threadIdx.x] = exampleOf(header, begin + threadIdx.x, size, examples, shuffled);
+  barrier();
+  for (int row = 0; row < count; row++) {
+    const unsigned char* from = images.at() + (long long)chosen[row] * pixels;
+    T* to = y.at() + (long long)(begin + row) * pixels;
+    if (pixels % 4 == 0) {
+      for (int i = 4 * threadIdx.x; i < pixels; i += 4 * blockDim.x) {
+        Pixels x = *(const Pixels*)(from + i);
+        Quad<T> q;
 #pragma unroll
-      for (int k = 0; k < 4; k++) q.v[k] = T(x.v[k]) * scale + shift;
-      store(to, i, 4, q);
+        for (int k = 0; k < 4; k++) q.v[k] = T(x.v[k]) * scale + shift;
+        store(to, i, 4, q);
+      }
+    } else {
+      for (int i = threadIdx.x; i < pixels; i += blockDim.x) to[i] = T(from[i]) * scale + shift;
     }
-    return;
   }
-  for (int i = threadIdx.x; i < pixels; i += blockDim.x) to[i] = T(from[i]) * scale + shift;
 }
 
 INLINE void gatherLabels(Out<int> y, In<unsigned char> labels, Header header, int examples, int size, int shuffled) {

@@ -1,6 +1,6 @@
 // Pooling over windows of R x S elements: x [planes H W] -> y [planes P Q]. The gradients gather: a thread makes one element of dx of all windows
 // that the element is in, row by row, so that no two threads write to one place.
-#include "pollen.cuh"
+#include "stage.cuh"
 
 namespace {
 
@@ -117,6 +117,18 @@ struct PassingShare {
   }
 };
 
+// whichBackward is the gradient of adjacent windows of 2 x 2, Q in a line, of which a convolution has noted the maximum (product.cuh).
+template <class T>
+__device__ void whichBackward(T* dx, const T* dout, const unsigned char* which, int windows, int Q) {
+  for (int i = first(); i < windows; i += step()) {
+    T share[4], g = dout[i];
+    for (int j = 0; j < 4; j++) share[j] = T(0) + (which[i] == j ? g : T(0));
+    Vector<T, 2>* to = (Vector<T, 2>*)(dx + 4 * i - 2 * (i % Q));
+    to[0] = {share[0], share[1]};
+    to[Q] = {share[2], share[3]};
+  }
+}
+
 template <class T>
 struct AverageShare {
   const T* dout;
@@ -137,6 +149,9 @@ struct AverageShare {
   KERNEL(max_pool_relu_fwd_##suffix, 256)(Out<T> y, In<T> x, SHAPE) { maxReLUForward(y.at(), x.at(), POOL); }                      \
   KERNEL(max_pool_relu_bwd_##suffix, 256, 4)(Out<T> dx, In<T> dout, In<T> x, In<T> y, SHAPE) {                                        \
     gather(dx.at(), POOL, PassingShare<T>{{dout.at(), x.at(), POOL}, y.at()});                                                     \
+  }                                                                                                                                \
+  KERNEL(max_pool_which_bwd_##suffix, 256)(Out<T> dx, In<T> dout, In<unsigned char> which, int windows, int Q) {                   \
+    whichBackward(dx.at(), dout.at(), which.at(), windows, Q);                                                                     \
   }                                                                                                                                \
   KERNEL(average_pool_fwd_##suffix, 256)(Out<T> y, In<T> x, SHAPE) { averageForward(y.at(), x.at(), POOL); }                       \
   KERNEL(average_pool_bwd_##suffix, 256)(Out<T> dx, In<T> dout, SHAPE) { gather(dx.at(), POOL, AverageShare<T>{dout.at(), POOL}); }

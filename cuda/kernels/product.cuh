@@ -15,8 +15,9 @@ namespace pollen {
 
 INLINE int lesser(int a, int b) { return a < b ? a : b; }
 
-// Epilogue is what is done to a sum before it is stored.
-enum Epilogue { biasPerColumn = 1, biasPerRow = 2, withReLU = 4 };
+// Epilogue is what is done to a sum before it is stored. With pooling every four columns are a window, whose maximum alone is; which of the four it was is
+// noted if asked for, and that it was none if only those above 0 count.
+enum Epilogue { biasPerColumn = 1, biasPerRow = 2, withReLU = 4, withPool = 8, withWhich = 16, onlyPositive = 32 };
 
 template <class T>
 INLINE T finish(T sum, int epilogue, const T* bias, int at) {
@@ -24,12 +25,37 @@ INLINE T finish(T sum, int epilogue, const T* bias, int at) {
   return epilogue & withReLU && sum <= 0 ? T(0) : sum;
 }
 
-// Output says where element (m, n) of a product lies: columns come in runs of inner, outer apart. A matrix has one run.
+constexpr int none = 4;
+
+// Pooled is where windows' maxima go: that of window i is element i, and the first of those that were the maximum, in order, is which's. A maximum is NaN
+// if one of the four is.
 template <class T>
+struct Pooled {
+  Out<T> data;
+  Out<unsigned char> which;
+
+  INLINE void store(int i, const T* window, int epilogue) const {
+    T best = window[0], found = best;
+    int at = 0;
+#pragma unroll
+    for (int j = 1; j < 4; j++) {
+      T v = window[j];
+      if (v > best) at = j, found = v;
+      if (v > best || v != v) best = v;
+    }
+    data.at()[i] = best;
+    if (epilogue & withWhich) which.at()[i] = epilogue & onlyPositive && !(found > 0) ? none : at;
+  }
+};
+
+// Output says where element (m, n) of a product lies: columns come in runs of inner, outer apart. A matrix has one run. Only with pools can the epilogue
+// have pooling, with columns in chunks; what data holds then is undefined.
+template <class T, bool pools = false>
 struct Output {
   T* data;
   const T* bias;
   int rows, columns, rowStride, inner, outer, epilogue;
+  Pooled<T> pooled;
 
   // inChunks tells whether four columns from a multiple of four on are neighbours, of 16 bytes.
   INLINE bool inChunks() const { return (columns | rowStride | inner | outer) % 4 == 0; }
@@ -102,8 +128,8 @@ INLINE void alternateSlice(typename Shape::Sums& sums, A& a, B& b, int k, int en
 }
 
 // storeRows writes a pass of a tile from shared memory, or adds it to the slices before it: the threads of a warp write neighbouring columns.
-template <int width, class Shape, class T>
-INLINE void storeRows(const Output<T>& out, int row, int column, bool first, bool last, const T* memory) {
+template <int width, class Shape, class T, bool pools>
+INLINE void storeRows(const Output<T, pools>& out, int row, int column, bool first, bool last, const T* memory) {
   constexpr int across = Shape::columns / width, step = Shape::threads / across;
   static_assert(Shape::threads % across == 0, "a thread has its columns alone");
   using Some = Vector<T, width>;
@@ -125,12 +151,18 @@ INLINE void storeRows(const Output<T>& out, int row, int column, bool first, boo
 #pragma unroll
       for (int j = 0; j < width; j++) sum.v[j] = finish(sum.v[j], out.epilogue, out.bias, out.epilogue & biasPerRow ? m : n + j);
     }
+    if constexpr (pools && width == 4) {
+      if (last && out.epilogue & withPool) {
+        out.pooled.store(((const T*)to - out.data) / 4, sum.v, out.epilogue);
+        continue;
+      }
+    }
     *to = sum;
   }
 }
 
-template <class Shape, class T>
-INLINE void storeSums(const typename Shape::Sums& sums, const Output<T>& out, int row, int column, bool first, bool last, T* memory) {
+template <class Shape, class T, bool pools>
+INLINE void storeSums(const typename Shape::Sums& sums, const Output<T, pools>& out, int row, int column, bool first, bool last, T* memory) {
 #pragma unroll
   for (int pass = 0; pass < Shape::passes; pass++) {
     barrier();
@@ -146,8 +178,8 @@ INLINE void storeSums(const typename Shape::Sums& sums, const Output<T>& out, in
 }
 
 // multiply computes the tile of block blockIdx.x: tiles of a column of tiles are neighbours, which share b.
-template <class Shape, class T, class A, class B>
-INLINE void multiply(A a, B b, Output<T> out, Slices slices, T* memory) {
+template <class Shape, class T, bool pools, class A, class B>
+INLINE void multiply(A a, B b, Output<T, pools> out, Slices slices, T* memory) {
   int down = (out.rows + Shape::rows - 1) / Shape::rows;
   int row = blockIdx.x % down * Shape::rows, column = blockIdx.x / down * Shape::columns;
   a.begin(row);

@@ -16,10 +16,15 @@
 
 namespace pollen {
 
-// TF32 has ten bits of fraction, and float32's exponent. A word is a number.
+// TF32 has ten bits of fraction, and float32's exponent. A word is a number, of which the tensor cores cut the other thirteen bits off. So half a unit
+// of the tenth, added before, rounds to the nearest number; of two, to the one further from zero. The NaN that GPUs make, 0x7fffffff, overflows, and stays.
+// From sm_90 on that is one instruction, where cvt.rna is two, and moves to where mma wants its operands.
 struct TF32 {
   static constexpr int depth = 8;
-  static INLINE unsigned word(const Vector<float, 4>* v, int i, int x) { return roundTF32(v[i].v[x]); }
+  static INLINE unsigned word(const Vector<float, 4>* v, int i, int x) {
+    int number = __builtin_bit_cast(int, v[i].v[x]), rounded = (int)((unsigned)number + (1u << 12));
+    return rounded > number ? rounded : number;
+  }
   static INLINE void multiply(float* d, const unsigned* a, const unsigned* b) { mmaTF32_16x8x8(d, a, b); }
 };
 

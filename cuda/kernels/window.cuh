@@ -26,12 +26,19 @@ struct alignas(16) Place {
 // nowhere is a row outside all images, added to anything, even itself.
 constexpr int nowhere = -(1 << 29);
 
-// Of x: PixelOfX is the output pixel n of [B P Q], TapOfX the tap n of [C R S].
+// Of x: PixelOfX is the output pixel n of [B P Q], or by windows n of [B P/2 Q/2 2 2]; TapOfX is the tap n of [C R S].
 struct PixelOfX {
   Convolution c;
+  bool windows;
   INLINE int count() const { return c.B * c.outputs(); }
   INLINE Place at(int n) const {
-    int image = n / c.outputs(), pixel = n - image * c.outputs(), p = pixel / c.Q, q = pixel - p * c.Q;
+    int image = n / c.outputs(), pixel = n - image * c.outputs(), p, q;
+    if (windows) {
+      int window = pixel / 4, across = c.Q / 2, i = window / across;
+      p = 2 * i + pixel / 2 % 2, q = 2 * (window - i * across) + pixel % 2;
+    } else {
+      p = pixel / c.Q, q = pixel - p * c.Q;
+    }
     return {image * c.C * c.inputs(), p * c.strideH - c.padH, q * c.strideW - c.padW, 0};
   }
 };
@@ -100,7 +107,10 @@ struct Frame {
 
 // Window is an operand whose elements lie at the sums of places. Without strides above 1 a plane is the whole place in memory, and row and column only
 // tell whether it is in the image.
-template <class T, class Sides, class Depths, bool alongDepth, int Side, int Depth>
+//
+// The places of depths are made by another warp each time, or their divisions would hold one quarter of each multiprocessor up. Two windows' warps
+// are lead threads apart.
+template <class T, class Sides, class Depths, bool alongDepth, int Side, int Depth, int threads, int lead = 0>
 struct Window {
   const T* data;
   Sides sides;
@@ -116,11 +126,12 @@ struct Window {
     for (int i = threadIdx.x; i < Side; i += blockDim.x) side[i] = place(sides, x + i, sides.count());
   }
   INLINE void advance(int k, int end, int parity) {
-    if (threadIdx.x >= Depth) return;
+    unsigned at = (threadIdx.x + (32 / Depth) * k + lead) % threads;
+    if (at >= Depth) return;
     // Or the divisors' reciprocals would stay in registers from stage to stage.
     Depths now = depths;
     now.c.S = unknown(now.c.S), now.c.Q = unknown(now.c.Q);
-    depth[parity * Depth + threadIdx.x] = place(now, k + threadIdx.x, end);
+    depth[parity * Depth + at] = place(now, k + at, end);
   }
   template <class Places>
   INLINE Place place(const Places& places, int n, int end) const {
@@ -150,26 +161,38 @@ struct Window {
     const Place* depth = this->depth + parity * Depth;
     auto p = alongDepth ? Stage::alongDepth(thread, 0) : Stage::alongSide(thread, 0);
     Place a = side[p.x], b = depth[p.d];
+    // Some are looked up before the first of them is copied: after each look at shared memory a copy to it waits.
+    constexpr int some = together < Stage::count ? 1 : Stage::count < 8 ? Stage::count : 8;
 #pragma unroll together
-    for (int i = 0; i < Stage::count; i++) {
-      if (alongDepth) {
-        p.acrossX = Stage::alongDepth(0, i).acrossX;
-        a = side[p.x + p.acrossX];
-      } else {
-        p.acrossD = Stage::alongSide(0, i).acrossD;
-        b = depth[p.d + p.acrossD];
+    for (int i = 0; i < Stage::count; i += some) {
+      int offsets[some];
+      bool there[some];
+#pragma unroll
+      for (int j = 0; j < some; j++) {
+        if (alongDepth)
+          a = side[p.x + Stage::alongDepth(0, i + j).acrossX];
+        else
+          b = depth[p.d + Stage::alongSide(0, i + j).acrossD];
+        int row = a.row + b.row, column = a.column + b.column;
+        offsets[j] = a.plane + b.plane;
+        there[j] = true;
+        if (strided) {
+          int y = row / strideH, x = column / strideW;
+          there[j] = y * strideH == row & x * strideW == column;
+          row = y, column = x;
+          // Outside the image this is meaningless and may wrap.
+          offsets[j] = (unsigned)offsets[j] + (unsigned)row * frame.width + column;
+        }
+        there[j] &= (unsigned)row < (unsigned)frame.height & (unsigned)column < (unsigned)frame.width;
       }
-      int row = a.row + b.row, column = a.column + b.column, offset = a.plane + b.plane;
-      bool there = true;
-      if (strided) {
-        int y = row / strideH, x = column / strideW;
-        there = y * strideH == row & x * strideW == column;
-        row = y, column = x;
-        // Outside the image this is meaningless and may wrap.
-        offset = (unsigned)offset + (unsigned)row * frame.width + column;
+#pragma unroll
+      for (int j = 0; j < some; j++) {
+        if (alongDepth)
+          p.acrossX = Stage::alongDepth(0, i + j).acrossX;
+        else
+          p.acrossD = Stage::alongSide(0, i + j).acrossD;
+        f(i + j, p.offset(), data + offsets[j], there[j]);
       }
-      there &= (unsigned)row < (unsigned)frame.height & (unsigned)column < (unsigned)frame.width;
-      f(i, p.offset(), data + offset, there);
     }
   }
 };

@@ -343,7 +343,9 @@ void copyLater(void* to, const void* from, int bytes, int size) {
     SanitizerIgnore ignore;
     block->fail("an asynchronous copy of " + std::to_string(size) + " bytes is not aligned to them");
   }
+  // NaN, as a GPU makes it.
   sanitizedFill(to, 0xff, size);
+  for (int last = 3; last < size; last += 4) sanitizedFill((char*)to + last, 0x7f, 1);
   SanitizerIgnore ignore;
   t.copies.push_back({to, from, bytes, size, t.group});
 }

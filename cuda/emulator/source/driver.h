@@ -11,7 +11,6 @@
 #include <mutex>
 #include <set>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "kernel.h"
@@ -38,10 +37,6 @@ enum Result : int {
   notFound = 500,
   illegalAddress = 700,
   launchFailed = 719,
-  captureUnsupported = 900,
-  captureInvalidated = 901,
-  captureUnmatched = 903,
-  captureWrongThread = 908,
 };
 
 struct Entry {
@@ -74,15 +69,18 @@ using Operation = std::function<Result()>;
 struct Stream {
   Context* context;
   std::deque<Operation> queue;
-  bool capturing = false, invalidated = false;
-  int mode = 0;
-  std::thread::id thread;
-  std::vector<Operation> captured;
 };
 
+struct Node {
+  std::vector<size_t> follows;  // nodes of the graph, by number
+  Operation operation;
+};
+
+// Graph is nodes, of which each launch takes another order among those that the edges allow: the same ones in each process.
 struct Graph {
   Context* context;
-  std::vector<Operation> operations;
+  std::vector<Node> nodes;
+  std::map<Handle, size_t> numbers;
 };
 
 struct Module {
@@ -118,6 +116,7 @@ struct Driver {
   std::map<uint64_t, Allocation> memory, host;  // by address
   std::map<Handle, Stream> streams;
   std::map<Handle, Graph> graphs, executables;
+  uint64_t graphsLaunched = 0;
   std::map<Handle, Module> modules;
   std::map<Handle, Function> functions;
   std::vector<Injected> injected;
@@ -131,8 +130,6 @@ struct Driver {
   Result drainAll(Context* c);
   // forget gives back all that a context owns.
   void forget(Context* c);
-  // unsafe tells whether a call that may wait is forbidden by a capture, which it spoils.
-  bool unsafe();
   bool onDevice(Context* c, uint64_t address, uint64_t bytes) const;
   bool onHost(const void* address, uint64_t bytes) const;
 };
@@ -157,7 +154,10 @@ Handle& current();
 // contextOf is a handle's context, or null.
 Context* contextOf(Handle h);
 
-// enqueue gives a stream work: now to keep, or to capture.
+// enqueue gives a stream work.
 Result enqueue(Call& call, Handle stream, Operation operation);
+
+// prepare makes an operation of a kernel's launch, whose arguments it copies, if nothing is wrong with it.
+Result prepare(Call& call, Handle function, Dim blocks, Dim threads, unsigned dynamic, void** parameters, void** extra, Operation& operation);
 
 }  // namespace pollen

@@ -25,10 +25,6 @@ static const struct {
     {notFound, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
     {illegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"},
     {launchFailed, "CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"},
-    {captureUnsupported, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "operation not permitted when stream is capturing"},
-    {captureInvalidated, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", "operation failed due to a previous error during capture"},
-    {captureUnmatched, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED", "stream capture was not properly initiated"},
-    {captureWrongThread, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD", "attempt to terminate a thread-local capture sequence from another thread"},
     {(Result)999, "CUDA_ERROR_UNKNOWN", "unknown error"},
 };
 
@@ -55,6 +51,7 @@ EXPORT void pollenReset(long long devices, long long capability, long long memor
   d.injected.clear();
   d.fault.clear();
   d.initialized = false;
+  d.graphsLaunched = 0;
   d.contexts.clear();
   if (devices) d.settings.devices = devices < 0 ? 0 : devices;
   if (capability) d.settings.capability = capability;

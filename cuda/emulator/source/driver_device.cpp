@@ -188,6 +188,5 @@ EXPORT Result cuCtxGetCurrent(Handle* context) {
 EXPORT Result cuCtxSynchronize() {
   Call c("cuCtxSynchronize", Call::Current);
   if (c.result) return c.result;
-  if (driver().unsafe()) return captureUnsupported;
   return driver().drainAll(c.context);
 }

@@ -90,7 +90,6 @@ EXPORT Result cuMemAlloc_v2(uint64_t* address, uint64_t bytes) {
   if (c.result) return c.result;
   Driver& d = driver();
   if (bytes == 0) return invalidValue;
-  if (d.unsafe()) return captureUnsupported;
   if (bytes > d.settings.memory - d.used(c.context)) return outOfMemory;
   uint64_t m = take(bytes);
   if (!m) return outOfMemory;
@@ -106,7 +105,6 @@ EXPORT Result cuMemFree_v2(uint64_t address) {
   Driver& d = driver();
   auto found = d.memory.find(address);
   if (found == d.memory.end()) return invalidValue;
-  if (d.unsafe()) return captureUnsupported;
   Result waited = d.drainAll(found->second.context);
   give(address, found->second.bytes);
   d.memory.erase(found);
@@ -117,7 +115,6 @@ EXPORT Result cuMemAllocHost_v2(void** address, uint64_t bytes) {
   Call c("cuMemAllocHost_v2", Call::Current);
   if (c.result) return c.result;
   if (bytes == 0) return invalidValue;
-  if (driver().unsafe()) return captureUnsupported;
   uint64_t m = take(bytes);
   if (!m) return outOfMemory;
   driver().host[m] = {c.context, bytes};
@@ -155,10 +152,6 @@ static Result copy(Call& c, uint64_t to, uint64_t from, uint64_t bytes, Handle s
   };
   auto found = d.streams.find(stream);
   if (!locked && found != d.streams.end()) {
-    if (found->second.capturing) {
-      found->second.invalidated = true;
-      return captureUnsupported;
-    }
     if (Result r = enqueue(c, stream, operation)) return r;
     return d.drain(found->second);
   }

@@ -19,7 +19,6 @@ EXPORT Result cuModuleLoadDataEx(Handle* module, const char* image, unsigned cou
   Call c("cuModuleLoadDataEx", Call::Current);
   if (c.result) return c.result;
   Driver& d = driver();
-  if (d.unsafe()) return captureUnsupported;
   char* log = nullptr;
   size_t room = 0;
   for (unsigned i = 0; i < count; i++) {
@@ -47,7 +46,6 @@ EXPORT Result cuModuleUnload(Handle module) {
   Driver& d = driver();
   auto found = d.modules.find(module);
   if (found == d.modules.end()) return invalidHandle;
-  if (d.unsafe()) return captureUnsupported;
   for (Handle f : found->second.functions) d.functions.erase(f);
   d.modules.erase(found);
   return success;
@@ -103,18 +101,15 @@ struct Arguments {
   std::vector<void*> pointers;
 };
 
-EXPORT Result cuLaunchKernel(Handle function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY, unsigned blockZ,
-                             unsigned dynamic, Handle stream, void** parameters, void** extra) {
-  Call c("cuLaunchKernel", Call::Current);
-  if (c.result) return c.result;
+Result pollen::prepare(Call& call, Handle function, Dim blocks, Dim threads, unsigned dynamic, void** parameters, void** extra, Operation& operation) {
   Driver& d = driver();
   auto found = d.functions.find(function);
   if (found == d.functions.end()) return invalidHandle;
   const Function& f = found->second;
-  if (extra || d.modules[f.module].context != c.context) return invalidValue;
-  bool empty = !gridX || !gridY || !gridZ || !blockX || !blockY || !blockZ;
-  if (empty || gridX > 0x7fffffffu || gridY > 65535 || gridZ > 65535 || blockX > 1024 || blockY > 1024 || blockZ > 64) return invalidValue;
-  if (blockX * blockY * blockZ > f.entry.maxThreads) return invalidValue;
+  if (extra || d.modules[f.module].context != call.context) return invalidValue;
+  if (!blocks.x || !blocks.y || !blocks.z || blocks.x > 0x7fffffffu || blocks.y > 65535 || blocks.z > 65535) return invalidValue;
+  if (!threads.x || !threads.y || !threads.z || threads.x > 1024 || threads.y > 1024 || threads.z > 64) return invalidValue;
+  if (threads.x * threads.y * threads.z > f.entry.maxThreads) return invalidValue;
   if ((int)dynamic > std::max(withoutAsking, f.dynamicBytes)) return invalidValue;
   auto arguments = std::make_shared<Arguments>();
   for (size_t i = 0; i < f.entry.parameters.size(); i++) {
@@ -124,8 +119,7 @@ EXPORT Result cuLaunchKernel(Handle function, unsigned gridX, unsigned gridY, un
   }
   for (auto& value : arguments->values) arguments->pointers.push_back(value.data());
   const Kernel* kernel = f.entry.kernel;
-  Dim blocks{gridX, gridY, gridZ}, threads{blockX, blockY, blockZ};
-  return enqueue(c, stream, [=, &d] {
+  operation = [=, &d] {
     if (!d.functions.count(function)) {
       d.fault = kernel->name + " was unloaded before it ran";
       return illegalAddress;
@@ -135,5 +129,15 @@ EXPORT Result cuLaunchKernel(Handle function, unsigned gridX, unsigned gridY, un
     d.fault = wrong;
     fprintf(stderr, "emulator: %s\n", wrong.c_str());
     return launchFailed;
-  });
+  };
+  return success;
+}
+
+EXPORT Result cuLaunchKernel(Handle function, unsigned gridX, unsigned gridY, unsigned gridZ, unsigned blockX, unsigned blockY, unsigned blockZ,
+                             unsigned dynamic, Handle stream, void** parameters, void** extra) {
+  Call c("cuLaunchKernel", Call::Current);
+  if (c.result) return c.result;
+  Operation operation;
+  if (Result r = prepare(c, function, {gridX, gridY, gridZ}, {blockX, blockY, blockZ}, dynamic, parameters, extra, operation)) return r;
+  return enqueue(c, stream, operation);
 }

@@ -1,4 +1,8 @@
-// Streams, their capture, and CUDA graphs.
+// Streams and CUDA graphs.
+#include <cstddef>
+#include <queue>
+#include <random>
+
 #include "driver.h"
 
 namespace pollen {
@@ -19,21 +23,10 @@ Result Driver::drainAll(Context* c) {
   return (Result)c->lost;
 }
 
-// The modes of a capture: 0 forbids calls that may wait to all threads, 1 to the thread that captures, 2 to none.
-bool Driver::unsafe() {
-  bool spoiled = false;
-  for (auto& [_, s] : streams) {
-    if (!s.capturing || s.mode == 2 || (s.mode == 1 && s.thread != std::this_thread::get_id())) continue;
-    s.invalidated = spoiled = true;
-  }
-  return spoiled;
-}
-
 Result enqueue(Call& call, Handle stream, Operation operation) {
   Driver& d = driver();
   if (stream == 0) {
     // The default stream waits for all others, and they for it.
-    if (d.unsafe()) return captureUnsupported;
     if (Result r = d.drainAll(call.context)) return r;
     Result r = operation();
     if (r) call.context->lost = r;
@@ -43,19 +36,37 @@ Result enqueue(Call& call, Handle stream, Operation operation) {
   if (found == d.streams.end()) return invalidHandle;
   Stream& s = found->second;
   if (s.context != call.context) return invalidHandle;
-  if (!s.capturing) {
-    s.queue.push_back(std::move(operation));
-  } else if (s.invalidated) {
-    return captureInvalidated;
-  } else {
-    s.captured.push_back(std::move(operation));
-  }
+  s.queue.push_back(std::move(operation));
   return success;
 }
 
 static Stream* streamOf(Handle h) {
   auto found = driver().streams.find(h);
   return found == driver().streams.end() ? nullptr : &found->second;
+}
+
+// anyOrder is an order that a graph's edges allow: of the nodes that may begin, the one that drew the highest number is next, so that one that could wait
+// for others without an edge that says so will in some order come before them.
+static std::vector<size_t> anyOrder(const Graph& g, uint64_t seed) {
+  std::mt19937_64 random(seed);
+  std::vector<uint64_t> drawn(g.nodes.size());
+  std::vector<size_t> waits(g.nodes.size()), order;
+  std::vector<std::vector<size_t>> then(g.nodes.size());
+  std::priority_queue<std::pair<uint64_t, size_t>> ready;
+  for (size_t i = 0; i < g.nodes.size(); i++) {
+    drawn[i] = random();
+    waits[i] = g.nodes[i].follows.size();
+    for (size_t earlier : g.nodes[i].follows) then[earlier].push_back(i);
+    if (!waits[i]) ready.push({drawn[i], i});
+  }
+  while (!ready.empty()) {
+    size_t next = ready.top().second;
+    ready.pop();
+    order.push_back(next);
+    for (size_t i : then[next])
+      if (!--waits[i]) ready.push({drawn[i], i});
+  }
+  return order;
 }
 
 }  // namespace pollen
@@ -76,7 +87,6 @@ EXPORT Result cuStreamDestroy_v2(Handle stream) {
   if (c.result) return c.result;
   Stream* s = streamOf(stream);
   if (!s) return invalidHandle;
-  if (s->capturing) return captureUnsupported;
   Result waited = driver().drain(*s);
   driver().streams.erase(stream);
   return waited;
@@ -85,42 +95,48 @@ EXPORT Result cuStreamDestroy_v2(Handle stream) {
 EXPORT Result cuStreamSynchronize(Handle stream) {
   Call c("cuStreamSynchronize", Call::Current);
   if (c.result) return c.result;
-  if (driver().unsafe()) return captureUnsupported;
   if (stream == 0) return driver().drainAll(c.context);
   Stream* s = streamOf(stream);
-  if (!s) return invalidHandle;
-  if (s->capturing) {
-    s->invalidated = true;
-    return captureUnsupported;
-  }
-  return driver().drain(*s);
+  return s ? driver().drain(*s) : invalidHandle;
 }
 
-EXPORT Result cuStreamBeginCapture_v2(Handle stream, unsigned mode) {
-  Call c("cuStreamBeginCapture_v2", Call::Current);
+EXPORT Result cuGraphCreate(Handle* graph, unsigned flags) {
+  Call c("cuGraphCreate", Call::Current);
   if (c.result) return c.result;
-  Stream* s = streamOf(stream);
-  if (!s) return stream == 0 ? captureUnsupported : invalidHandle;
-  if (mode > 2) return invalidValue;
-  if (s->capturing) return captureUnsupported;
-  s->capturing = true, s->invalidated = false, s->mode = mode, s->thread = std::this_thread::get_id();
-  s->captured.clear();
+  if (flags) return invalidValue;
+  *graph = driver().handle();
+  driver().graphs[*graph].context = c.context;
   return success;
 }
 
-EXPORT Result cuStreamEndCapture(Handle stream, Handle* graph) {
-  Call c("cuStreamEndCapture", Call::Current);
+// KernelNode is a CUDA_KERNEL_NODE_PARAMS_v1.
+struct KernelNode {
+  Handle function;
+  Dim grid, block;
+  unsigned dynamic;
+  void** parameters;
+  void** extra;
+};
+static_assert(sizeof(KernelNode) == 56 && offsetof(KernelNode, parameters) == 40, "as in cuda.h");
+
+EXPORT Result cuGraphAddKernelNode(Handle* node, Handle graph, const Handle* dependencies, size_t count, const KernelNode* kernel) {
+  Call c("cuGraphAddKernelNode", Call::Current);
   if (c.result) return c.result;
-  *graph = 0;
-  Stream* s = streamOf(stream);
-  if (!s) return invalidHandle;
-  if (!s->capturing) return captureUnmatched;
-  if (s->mode != 2 && s->thread != std::this_thread::get_id()) return captureWrongThread;
-  s->capturing = false;
-  if (s->invalidated) return captureInvalidated;
-  *graph = driver().handle();
-  driver().graphs[*graph] = {s->context, std::move(s->captured)};
-  s->captured.clear();
+  auto found = driver().graphs.find(graph);
+  if (found == driver().graphs.end() || !kernel || (count && !dependencies)) return invalidValue;
+  Graph& g = found->second;
+  Node made;
+  for (size_t i = 0; i < count; i++) {
+    auto earlier = g.numbers.find(dependencies[i]);
+    if (earlier == g.numbers.end()) return invalidValue;
+    for (size_t other : made.follows)
+      if (other == earlier->second) return invalidValue;
+    made.follows.push_back(earlier->second);
+  }
+  if (Result r = prepare(c, kernel->function, kernel->grid, kernel->block, kernel->dynamic, kernel->parameters, kernel->extra, made.operation)) return r;
+  *node = driver().handle();
+  g.numbers[*node] = g.nodes.size();
+  g.nodes.push_back(std::move(made));
   return success;
 }
 
@@ -129,7 +145,6 @@ EXPORT Result cuGraphInstantiateWithFlags(Handle* executable, Handle graph, unsi
   if (c.result) return c.result;
   auto found = driver().graphs.find(graph);
   if (found == driver().graphs.end()) return invalidValue;
-  if (driver().unsafe()) return captureUnsupported;
   *executable = driver().handle();
   driver().executables[*executable] = found->second;
   return success;
@@ -138,10 +153,12 @@ EXPORT Result cuGraphInstantiateWithFlags(Handle* executable, Handle graph, unsi
 EXPORT Result cuGraphLaunch(Handle executable, Handle stream) {
   Call c("cuGraphLaunch", Call::Current);
   if (c.result) return c.result;
-  auto found = driver().executables.find(executable);
-  if (found == driver().executables.end() || found->second.context != c.context) return invalidValue;
-  for (const Operation& operation : found->second.operations)
-    if (Result r = enqueue(c, stream, operation)) return r;
+  Driver& d = driver();
+  auto found = d.executables.find(executable);
+  if (found == d.executables.end() || found->second.context != c.context) return invalidValue;
+  const Graph& g = found->second;
+  for (size_t i : anyOrder(g, d.graphsLaunched++))
+    if (Result r = enqueue(c, stream, g.nodes[i].operation)) return r;
   return success;
 }
 

@@ -76,7 +76,7 @@ inline T shuffleXor(T v, int mask) {
   return shuffle(v, laneNumber() ^ mask);
 }
 
-// A copy happens when it is waited for; until then its place holds ones, NaN. So a missing wait or barrier shows.
+// A copy happens when it is waited for; until then its place holds NaN. So a missing wait or barrier shows.
 inline void copyAsync4(void* to, const void* from, bool there) { copyLater(to, from, there ? 4 : 0, 4); }
 inline void copyAsync16(void* to, const void* from, bool there) { copyLater(to, from, there ? 16 : 0, 16); }
 inline void copyAsyncCommit() { copyCommit(); }
@@ -89,13 +89,6 @@ inline float wordToFloat(unsigned word) {
   float v;
   memcpy(&v, &word, 4);
   return v;
-}
-
-// roundTF32 is the word of the nearest number with ten bits of fraction; of two, the one further from zero.
-inline unsigned roundTF32(float v) {
-  unsigned word;
-  memcpy(&word, &v, 4);
-  return v - v == 0 ? (word + (1u << 12)) & ~((1u << 13) - 1) : word;
 }
 
 // packBF16 is the word of the bfloat16 numbers nearest to low and high; of two, the even one.

@@ -1,0 +1,156 @@
+package emulator
+
+import (
+	"os"
+	"slices"
+	"testing"
+	"unsafe"
+)
+
+// kernelNode is a CUDA_KERNEL_NODE_PARAMS_v1.
+type kernelNode struct {
+	function    uintptr
+	grid, block [3]uint32
+	shared      uint32
+	parameters  *unsafe.Pointer
+	extra       unsafe.Pointer
+}
+
+// copies is a graph whose nodes are ReLUs of one number, from one place of an array to another.
+type copies struct {
+	*caller
+	stream, function, graph, executable uintptr
+	memory                              uint64
+	host                                *[copyPlaces]float32
+	kept                                []any // what the driver was given the address of
+}
+
+const copyPlaces = 9
+
+func newCopies(t *testing.T) *copies {
+	t.Helper()
+	caller, _ := newCaller(t, Options{})
+	g := &copies{caller: caller}
+	g.begin()
+	g.stream = g.value(1)
+	file, err := os.ReadFile("../kernels/relu.ptx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.gives(0, "cuModuleLoadDataEx", g.result(2), at(g, &append(file, 0)[0]), 0, 0, 0)
+	g.gives(0, "cuModuleGetFunction", g.result(3), g.value(2), at(g, &[]byte("relu_fwd_f32\x00")[0]))
+	g.function = g.value(3)
+	g.gives(0, "cuMemAlloc_v2", g.result(4), 4*copyPlaces)
+	g.memory = uint64(g.value(4))
+	g.gives(0, "cuMemAllocHost_v2", g.result(5), 4*copyPlaces)
+	g.host = (*[copyPlaces]float32)(*(*unsafe.Pointer)(unsafe.Pointer(&g.out[5])))
+	g.gives(0, "cuGraphCreate", g.result(6), 0)
+	g.graph = g.value(6)
+	return g
+}
+
+// at is the address of v, which stays where it is.
+func at[T any](g *copies, v *T) uintptr {
+	g.kept = append(g.kept, v)
+	return uintptr(unsafe.Pointer(v))
+}
+
+// node is the copy from one place to another.
+func (g *copies) node(from, to int) *kernelNode {
+	values := &[5]uint64{g.memory + 4*uint64(to), 0, g.memory + 4*uint64(from), 0, 1}
+	pointers := &[3]unsafe.Pointer{unsafe.Pointer(&values[0]), unsafe.Pointer(&values[2]), unsafe.Pointer(&values[4])}
+	return &kernelNode{function: g.function, grid: [3]uint32{1, 1, 1}, block: [3]uint32{32, 1, 1}, parameters: &pointers[0]}
+}
+
+// add adds a node and gives its handle; the driver is to answer with want.
+func (g *copies) add(want int, n *kernelNode, follows ...uint64) uint64 {
+	g.t.Helper()
+	made, first := new(uint64), uintptr(0)
+	if len(follows) > 0 {
+		first = at(g, &follows[0])
+	}
+	g.gives(want, "cuGraphAddKernelNode", at(g, made), g.graph, first, uintptr(len(follows)), at(g, n))
+	return *made
+}
+
+func (g *copies) instantiate() {
+	g.t.Helper()
+	g.gives(0, "cuGraphInstantiateWithFlags", g.result(7), g.graph, 0)
+	g.executable = g.value(7)
+}
+
+// run launches the graph on what the host's memory has.
+func (g *copies) run() {
+	g.t.Helper()
+	g.gives(0, "cuMemcpyHtoDAsync_v2", uintptr(g.memory), g.value(5), 4*copyPlaces, g.stream)
+	g.gives(0, "cuGraphLaunch", g.executable, g.stream)
+	g.gives(0, "cuMemcpyDtoHAsync_v2", g.value(5), uintptr(g.memory), 4*copyPlaces, g.stream)
+	g.gives(0, "cuStreamSynchronize", g.stream)
+}
+
+func (g *copies) end() {
+	g.t.Helper()
+	g.gives(0, "cuGraphDestroy", g.graph)
+	g.gives(1, "cuGraphDestroy", g.graph)
+	g.gives(0, "cuGraphExecDestroy", g.executable)
+	g.gives(0, "cuMemFreeHost", g.value(5))
+	g.gives(0, "cuMemFree_v2", uintptr(g.memory))
+	g.gives(0, "cuModuleUnload", g.value(2))
+	g.caller.end()
+}
+
+// TestGraphs makes a graph that is a line: each of its nodes copies what the one before it did. What is no node, or no edge, is refused.
+func TestGraphs(t *testing.T) {
+	g := newCopies(t)
+	g.gives(1, "cuGraphCreate", g.result(7), 1)
+	for _, spoil := range []func(n *kernelNode){
+		func(n *kernelNode) { n.grid[1] = 0 }, func(n *kernelNode) { n.block[0] = 257 }, func(n *kernelNode) { n.shared = 49 << 10 },
+		func(n *kernelNode) { n.parameters = nil }, func(n *kernelNode) { n.extra = unsafe.Pointer(n.parameters) },
+	} {
+		n := g.node(0, 1)
+		spoil(n)
+		g.add(1, n)
+	}
+	unknown := g.node(0, 1)
+	unknown.function = 12345
+	g.add(400, unknown)
+	g.add(1, g.node(0, 1), 12345)
+	last := g.add(0, g.node(0, 1))
+	g.add(1, g.node(1, 2), last, last)
+	for i := 1; i < copyPlaces-1; i++ {
+		last = g.add(0, g.node(i, i+1), last)
+	}
+	g.instantiate()
+	for round := range 8 {
+		*g.host = [copyPlaces]float32{float32(round)}
+		g.run()
+		if got := g.host[copyPlaces-1]; got != float32(round) {
+			t.Errorf("the end of the line has %v, wants %d", got, round)
+		}
+	}
+	g.end()
+}
+
+// TestGraphsTakeAnyOrder: of two nodes without an edge between them either may be last. Another process takes the same orders.
+func TestGraphsTakeAnyOrder(t *testing.T) {
+	orders := func() (last []float32) {
+		g := newCopies(t)
+		g.add(0, g.node(0, 2))
+		g.add(0, g.node(1, 2))
+		g.instantiate()
+		for range 16 {
+			*g.host = [copyPlaces]float32{1, 2}
+			g.run()
+			last = append(last, g.host[2])
+		}
+		g.end()
+		return last
+	}
+	first := orders()
+	if !slices.Contains(first, 1) || !slices.Contains(first, 2) {
+		t.Errorf("two nodes without an edge between them come in the same order always: the last ones wrote %v", first)
+	}
+	if second := orders(); !slices.Equal(second, first) {
+		t.Errorf("the last ones wrote %v, and after a reset %v", first, second)
+	}
+}

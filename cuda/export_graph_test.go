@@ -1,0 +1,51 @@
+package cuda
+
+import "github.com/pollen-ml/pollen/tensor"
+
+// InLine says whether the CUDA graphs of schedules that a device loads from here on are lines, in which each call follows the one before it.
+func InLine(d tensor.Device, line bool) { d.(*device).options.inLine = line }
+
+// Planner is a device that plans schedules as its first GPU does, and takes no memory for them.
+type Planner struct {
+	tensor.Device
+	Multiprocessors int // of the GPU; 0 for those that it has
+	Chains, Steps   int
+
+	// Of the CUDA graph of so many steps: the calls; how many others they follow directly, in all; the most that follow one another.
+	Nodes, Edges, Path int
+	Schedule, Scratch  int // bytes of a chain's scratch memory: what the schedule asks for, and what is taken
+}
+
+// Load implements tensor.Device.
+func (p *Planner) Load(s tensor.Schedule) (tensor.Runner, error) {
+	d := p.Device.(*device)
+	g := d.gpus[0]
+	if has := g.Multiprocessors; p.Multiprocessors > 0 {
+		g.Multiprocessors = p.Multiprocessors
+		defer func() { g.Multiprocessors = has }()
+	}
+	planned := &part{gpu: g, chains: p.Chains, launches: s.Launches}
+	if err := g.do(func() error { return planned.plan(s, d.options.Precision) }); err != nil {
+		return nil, err
+	}
+	p.Schedule, p.Scratch = s.Bytes[tensor.Scratch], planned.bytes[tensor.Scratch]
+	all := planned.follows(p.Steps)
+	p.Nodes, p.Edges, p.Path = len(all), 0, 0
+	depth := make([]int, len(all))
+	for i, follows := range all {
+		p.Edges += len(follows)
+		for _, earlier := range follows {
+			depth[i] = max(depth[i], depth[earlier])
+		}
+		depth[i]++
+		p.Path = max(p.Path, depth[i])
+	}
+	return unloaded{}, nil
+}
+
+// unloaded is a schedule that has no memory.
+type unloaded struct{ tensor.Runner }
+
+func (unloaded) Write(*tensor.Buffer, int, int, []byte) error { return nil }
+
+func (unloaded) Close() error { return nil }

@@ -1,0 +1,27 @@
+package cuda
+
+import (
+	"strings"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// PooledLaunches is how many launches of a schedule become something else because of pooling in an epilogue.
+func PooledLaunches(s tensor.Schedule) int {
+	launches, taken := apart(s.Launches)
+	pooled, _ := findPoolings(launches, taken)
+	return len(pooled)
+}
+
+// Slices tells how the depth of a launch's product is cut in a runner: "none", "apart" or "in turn".
+func Slices(r tensor.Runner, launch int) string {
+	calls := r.(*runner).parts[0].calls[launch]
+	if len(calls) > 1 && strings.HasPrefix(calls[1].symbol, "slices") {
+		return "apart"
+	}
+	arguments := calls[0].arguments
+	if integer(arguments[len(arguments)-2]) > 1 {
+		return "in turn"
+	}
+	return "none"
+}

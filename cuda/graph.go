@@ -1,0 +1,82 @@
+package cuda
+
+import (
+	"unsafe"
+
+	"github.com/pkg/errors"
+)
+
+// The most launches of one CUDA graph, and the most steps.
+const (
+	graphLaunches = 1024
+	graphSteps    = 16
+)
+
+// together is how many steps are in one CUDA graph.
+func (p *part) together() int { return min(graphSteps, graphLaunches/max(1, p.number)) }
+
+// replay starts steps steps as one CUDA graph, which it makes the first time.
+func (p *part) replay(graph *handle, steps int) error {
+	if *graph == 0 {
+		var err error
+		if *graph, err = p.assemble(steps); err != nil {
+			return err
+		}
+	}
+	return p.check("cuGraphLaunch", p.cuGraphLaunch(*graph, p.stream))
+}
+
+// assemble makes an executable CUDA graph of the calls of steps steps: each is a node, and follows those alone that it must follow.
+func (p *part) assemble(steps int) (handle, error) {
+	var graph, executable handle
+	if err := p.check("cuGraphCreate", p.cuGraphCreate(&graph, 0)); err != nil {
+		return 0, err
+	}
+	failed := p.addNodes(graph, steps)
+	if failed == nil {
+		err := p.check("cuGraphInstantiateWithFlags", p.cuGraphInstantiateWithFlags(&executable, graph, 0))
+		failed = errors.Wrapf(err, "a CUDA graph of %d launches", steps*p.number)
+	}
+	failed = first(failed, p.check("cuGraphDestroy", p.cuGraphDestroy(graph)))
+	if failed != nil && executable != 0 {
+		failed = first(failed, p.check("cuGraphExecDestroy", p.cuGraphExecDestroy(executable)))
+		executable = 0
+	}
+	return executable, failed
+}
+
+// addNodes adds the calls of steps steps to a CUDA graph.
+func (p *part) addNodes(graph handle, steps int) error {
+	follows := p.follows(steps)
+	nodes := make([]handle, 0, len(follows))
+	for range steps {
+		for i, starts := range p.calls {
+			for _, s := range starts {
+				var dependencies []handle
+				for _, earlier := range follows[len(nodes)] {
+					dependencies = append(dependencies, nodes[earlier])
+				}
+				var node handle
+				n := p.node(s, 0, p.chains)
+				code := p.cuGraphAddKernelNode(&node, graph, unsafe.SliceData(dependencies), uint64(len(dependencies)), &n)
+				if err := p.check("cuGraphAddKernelNode", code); err != nil {
+					return p.describe(err, i, s, n)
+				}
+				nodes = append(nodes, node)
+			}
+		}
+	}
+	return nil
+}
+
+// follows are, for each call of steps steps, the earlier ones that it follows.
+func (p *part) follows(steps int) [][]int {
+	if !p.inLine {
+		return orderOf(p.all(), steps).follows
+	}
+	line := make([][]int, steps*p.number)
+	for i := 1; i < len(line); i++ {
+		line[i] = []int{i - 1}
+	}
+	return line
+}

@@ -1,0 +1,182 @@
+package cuda_test
+
+import (
+	"encoding/json"
+	"os"
+	"slices"
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/cuda/cudatest"
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// network is a program that trains a network on MNIST's shapes by SGLD.
+func network(t testing.TB, name string, images, batch int) *graph.Program {
+	t.Helper()
+	layer, err := layers.New(name, 10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := graph.New(tensor.Float32)
+	x, y := op.Minibatch(b, op.Batch{Size: batch, Shuffled: true}, tensor.Shape{images, 1, 28, 28}, 0.5, 0.5)
+	loss := b.Apply(op.CrossEntropy{}, layer.Apply(b, x), y)
+	posterior := langevin.Posterior{DataSize: images, Prior: langevin.Gaussian(0.3)}
+	if err := langevin.Attach(b, langevin.SGLD{}, posterior, loss, []float64{posterior.StepSize(0.01)}, []float64{1}); err != nil {
+		t.Fatal(err)
+	}
+	b.Record("loss", loss)
+	program, err := b.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program
+}
+
+// TestGraphsAreShort: on a H200 less than half of a step's calls follow one another, and that costs little memory.
+func TestGraphsAreShort(t *testing.T) {
+	device := cudatest.GPU(t, cuda.Options{})
+	for _, c := range []struct {
+		network     string
+		chains      int
+		nodes, path int // at most
+	}{
+		{"lenet-small", 1, 48, 21}, {"lenet-small", 64, 45, 19},
+		{"mnist-64-64-256", 1, 49, 21}, {"mnist-64-64-256", 64, 45, 18},
+		{"mlp-400-400", 1, 36, 17}, {"mlp-400-400", 64, 32, 13},
+		{"resnet20-frn", 1, 590, 190},
+	} {
+		const steps = 3
+		p := &cuda.Planner{Device: device, Multiprocessors: 132, Chains: c.chains, Steps: steps}
+		if _, err := network(t, c.network, 1000, 100).Load(p, graph.LoadOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		t.Logf("%s, %d chains, %d steps: %d nodes, %d edges, %d after one another; scratch memory %d bytes, of a schedule for %d",
+			c.network, c.chains, steps, p.Nodes, p.Edges, p.Path, p.Scratch, p.Schedule)
+		if p.Nodes > steps*c.nodes || p.Path > steps*c.path || p.Edges > 2*p.Nodes {
+			t.Errorf("wants for each step at most %d nodes, %d after one another, and an edge or two for each node", c.nodes, c.path)
+		}
+		if limit := 3 * p.Schedule / 2; p.Scratch > limit {
+			t.Errorf("scratch memory: wants at most %d bytes", limit)
+		}
+	}
+}
+
+// stepTime is what a step takes as part of a CUDA graph whose calls follow those that they must follow, and of one in which each follows the one before.
+type stepTime struct {
+	Network   string  `json:"network"`
+	Batch     int     `json:"batch"`
+	Chains    int     `json:"chains"`
+	Precision string  `json:"precision"`
+	Calls     int     `json:"calls"`
+	Path      int     `json:"calls that follow one another"`
+	Graph     float64 `json:"microseconds"`
+	Line      float64 `json:"microseconds in line"`
+}
+
+// TestMeasureGraphs times steps both ways, if POLLEN_GRAPHS says into which file, and compares what becomes of the chains, to the bit. A
+// POLLEN_CALIBRATION_SIZE below 4096 makes that much smaller batches and fewer steps.
+func TestMeasureGraphs(t *testing.T) {
+	path := os.Getenv("POLLEN_GRAPHS")
+	if path == "" {
+		t.Skip("POLLEN_GRAPHS=FILE measures steps as CUDA graphs")
+	}
+	size, err := strconv.Atoi(os.Getenv("POLLEN_CALIBRATION_SIZE"))
+	if err != nil {
+		size = 4096
+	}
+	precisions := []cuda.Precision{cuda.FP32, cuda.TF32}
+	if size < 4096 {
+		precisions = precisions[:1]
+	}
+	var all []stepTime
+	for _, precision := range precisions {
+		for _, name := range []string{"lenet-small", "mnist-64-64-256", "mlp-400-400"} {
+			t.Run(name+", "+string(precision), func(t *testing.T) {
+				device := cudatest.GPU(t, cuda.Options{Precision: precision})
+				for _, chains := range []int{1, max(2, 8*size/4096)} {
+					s := stepTime{Network: name, Batch: max(1, 100*size/4096), Chains: chains, Precision: string(precision)}
+					s.measure(t, device, max(1, 64*size/4096))
+					t.Logf("%+v", s)
+					all = append(all, s)
+				}
+			})
+		}
+	}
+	text, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// graphRounds are how often each way is timed in turn; the median counts.
+const graphRounds = 7
+
+// measure times runs of so many steps, in pairs.
+func (s *stepTime) measure(t *testing.T, device tensor.Device, steps int) {
+	t.Helper()
+	program := network(t, s.Network, 1000, s.Batch)
+	planned := &cuda.Planner{Device: device, Chains: s.Chains, Steps: 1}
+	if _, err := program.Load(planned, graph.LoadOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	s.Calls, s.Path = planned.Nodes, planned.Path
+	var sessions [2]*graph.Session
+	for i := range sessions {
+		cuda.InLine(device, i == 1)
+		var err error
+		if sessions[i], err = program.Load(device, graph.LoadOptions{Seed: 1, Chains: s.Chains}); err != nil {
+			t.Fatal(err)
+		}
+		defer sessions[i].Close()
+	}
+	runs, rounds := 1, graphRounds
+	if steps < 16 {
+		rounds = 1
+	}
+	run := func(i int) float64 {
+		begin := time.Now()
+		for range runs {
+			if err := sessions[i].Run(steps); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return time.Since(begin).Seconds() * 1e6 / float64(runs*steps)
+	}
+	first := max(run(0), run(1)) * float64(steps)
+	runs = max(1, int(5e4/first))
+	var times [2][]float64
+	for range rounds {
+		for i := range times {
+			times[i] = append(times[i], run(i))
+		}
+	}
+	median := func(times []float64) float64 {
+		slices.Sort(times)
+		return times[len(times)/2]
+	}
+	s.Graph, s.Line = median(times[0]), median(times[1])
+	for _, p := range program.Parameters() {
+		for chain := range s.Chains {
+			var values [2][]float32
+			for i := range values {
+				values[i] = make([]float32, p.Shape.Elements())
+				if err := sessions[i].ReadFloats(p.Name, chain, values[i]); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if !slices.Equal(values[0], values[1]) {
+				t.Errorf("%s of chain %d is another in a graph than in a line", p.Name, chain)
+			}
+		}
+	}
+}

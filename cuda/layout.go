@@ -1,0 +1,128 @@
+package cuda
+
+import (
+	"math"
+	"slices"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// A schedule's own places in scratch memory are for launches that come one after the other: what one has read the next may write over. Steps that run as
+// CUDA graphs have other places, so that calls need not wait for each other because of where their results lie.
+
+// apart copies launches, with scratch buffers of their own side by side, and tells how many bytes these take.
+func apart(launches []tensor.Launch) (copies []tensor.Launch, bytes int) {
+	moved := map[*tensor.Buffer]*tensor.Buffer{}
+	for _, l := range launches {
+		l.Arguments = slices.Clone(l.Arguments)
+		for i, a := range l.Arguments {
+			if a.Buffer == nil || a.Buffer.Arena != tensor.Scratch {
+				continue
+			}
+			b := moved[a.Buffer]
+			if b == nil {
+				b = tensor.NewBuffer(a.Buffer.Name, tensor.Scratch, a.Buffer.DType, a.Buffer.Elements)
+				b.Offset = bytes
+				bytes += tensor.Align(b.Bytes())
+				moved[a.Buffer] = b
+			}
+			l.Arguments[i].Buffer = b
+		}
+		copies = append(copies, l)
+	}
+	return copies, bytes
+}
+
+// layout is where a step's scratch buffers lie.
+type layout struct {
+	order   *order // by data alone
+	buffers []resident
+}
+
+// resident is a buffer, with the calls that use it, the first one first.
+type resident struct {
+	*tensor.Buffer
+	users []int
+}
+
+// layOut finds the places of a step's scratch buffers, which come side by side, and returns the bytes that they take. Two buffers may share memory when all
+// calls that use the one come before those that use the other because of other data; when that takes more than so many bytes, large ones, and then
+// smaller ones, also when they merely come first in the sequence, as calls then must in the graph.
+func layOut(calls []call, most int) int {
+	l := newLayout(calls)
+	if len(l.buffers) == 0 {
+		return 0
+	}
+	bytes := l.placeAll(math.MaxInt)
+	for large := l.buffers[0].Bytes(); bytes > most && large > 0; large /= 2 {
+		bytes = l.placeAll(large)
+	}
+	if bytes > most {
+		bytes = l.placeAll(0)
+	}
+	return bytes
+}
+
+func newLayout(calls []call) *layout {
+	l, number := &layout{order: orderOf(calls, 1)}, map[*tensor.Buffer]int{}
+	for i, c := range calls {
+		for _, a := range c.arguments {
+			if a.Buffer == nil || a.Buffer.Arena != tensor.Scratch {
+				continue
+			}
+			at, known := number[a.Buffer]
+			if !known {
+				at = len(l.buffers)
+				number[a.Buffer] = at
+				l.buffers = append(l.buffers, resident{Buffer: a.Buffer})
+			}
+			l.buffers[at].users = append(l.buffers[at].users, i)
+		}
+	}
+	slices.SortStableFunc(l.buffers, func(a, b resident) int { return b.Bytes() - a.Bytes() })
+	return l
+}
+
+// placeAll places the buffers, the largest first, each where there is room first. Those of so many bytes share with their like by the sequence.
+func (l *layout) placeAll(large int) (bytes int) {
+	var placed []resident // by offset
+	for _, b := range l.buffers {
+		at, size := 0, tensor.Align(b.Bytes())
+		for _, other := range placed {
+			if l.mayShare(other, b, large) {
+				continue
+			}
+			if at+size <= other.Offset {
+				break
+			}
+			at = max(at, other.Offset+tensor.Align(other.Bytes()))
+		}
+		b.Offset = at
+		i, _ := slices.BinarySearchFunc(placed, at, func(other resident, at int) int { return other.Offset - at })
+		placed = slices.Insert(placed, i, b)
+		bytes = max(bytes, at+size)
+	}
+	return bytes
+}
+
+func (l *layout) mayShare(a, b resident, large int) bool {
+	if a.users[0] > b.users[0] {
+		a, b = b, a
+	}
+	if a.users[len(a.users)-1] >= b.users[0] {
+		return false
+	}
+	return min(a.Bytes(), b.Bytes()) >= large || l.order.allBefore(a.users, b.users)
+}
+
+// allBefore tells whether each of some calls comes before each of others.
+func (o *order) allBefore(calls, others []int) bool {
+	for _, later := range others {
+		for _, earlier := range calls {
+			if !o.before[later].has(earlier) {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,154 @@
+package cuda
+
+import (
+	"math/bits"
+	"slices"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// order is what calls must come before which. Calls have the numbers of the sequence that they were given in, some steps of it one after the other.
+//
+// A call follows those earlier ones that wrote what it reads or writes, and those that read what it writes. Memory is compared by ranges of an
+// arena's bytes, in one chain's copy: those of all chains are alike.
+type order struct {
+	follows [][]int // of each call, the earlier ones that it follows directly: none of these follows another
+	before  []set   // of each call, all that it follows
+}
+
+// set is a set of calls.
+type set []uint64
+
+func (b set) has(n int) bool { return b[n/64]>>(n%64)&1 != 0 }
+
+func (b set) add(n int) { b[n/64] |= 1 << (n % 64) }
+
+func (b set) join(other set) {
+	for i, word := range other {
+		b[i] |= word
+	}
+}
+
+// piece is memory of which calls touch all or nothing, with those that touched it last.
+type piece struct {
+	writers []user // the last one, or several with a column each
+	readers []int  // since the last that wrote it whole
+}
+
+type user struct{ call, column int }
+
+// touch is what a call does with some pieces that lie side by side.
+type touch struct {
+	first, last int // pieces; last is behind them
+	write       bool
+	column      int // see call
+}
+
+// orderOf finds the order of some steps of a sequence of calls.
+func orderOf(calls []call, steps int) *order {
+	touches, n := touchesOf(calls)
+	pieces := make([]piece, n)
+	total := steps * len(calls)
+	words := (total + 63) / 64
+	memory := make(set, (total+1)*words)
+	row := func(i int) set { return memory[i*words:][:words] }
+	o := &order{follows: make([][]int, total), before: make([]set, total)}
+	for number := range total {
+		own := touches[number%len(calls)]
+		wanted := row(total)
+		clear(wanted)
+		for _, t := range own {
+			for i := range pieces[t.first:t.last] {
+				pieces[t.first+i].hazards(t, wanted)
+			}
+		}
+		o.before[number] = row(number)
+		o.follows[number] = o.reduce(wanted, o.before[number])
+		for _, t := range own {
+			for i := range pieces[t.first:t.last] {
+				pieces[t.first+i].note(t, number)
+			}
+		}
+	}
+	return o
+}
+
+// hazards adds the calls that one which touches the piece must follow.
+func (p *piece) hazards(t touch, wanted set) {
+	for _, w := range p.writers {
+		if t.column == 0 || w.column == 0 || w.column == t.column {
+			wanted.add(w.call)
+		}
+	}
+	if t.write {
+		for _, r := range p.readers {
+			wanted.add(r)
+		}
+	}
+}
+
+// note remembers a call that touches the piece, and forgets those that others will follow by following it.
+func (p *piece) note(t touch, number int) {
+	switch {
+	case !t.write:
+		p.readers = append(p.readers, number)
+	case t.column == 0:
+		p.writers, p.readers = append(p.writers[:0], user{number, 0}), p.readers[:0]
+	default:
+		p.writers = slices.DeleteFunc(p.writers, func(w user) bool { return w.column == t.column })
+		p.writers = append(p.writers, user{number, t.column})
+	}
+}
+
+// reduce leaves of the calls that one must follow those that it does not follow through another, and adds all it follows to before. It begins with the
+// last of them: no earlier one can follow that.
+func (o *order) reduce(wanted, before set) []int {
+	var direct []int
+	for i := len(wanted) - 1; i >= 0; i-- {
+		for wanted[i]&^before[i] != 0 {
+			number := 64*i + bits.Len64(wanted[i]&^before[i]) - 1
+			direct = append(direct, number)
+			before.add(number)
+			before.join(o.before[number])
+		}
+	}
+	return direct
+}
+
+// touchesOf cuts the arenas into pieces, and tells which of them each call touches.
+func touchesOf(calls []call) (touches [][]touch, pieces int) {
+	var bounds [arenas][]int
+	for _, c := range calls {
+		for _, a := range c.arguments {
+			if b := a.Buffer; b != nil {
+				bounds[b.Arena] = append(bounds[b.Arena], b.Offset, b.Offset+b.Bytes())
+			}
+		}
+	}
+	var begin [arenas]int
+	for arena := range bounds {
+		slices.Sort(bounds[arena])
+		bounds[arena] = slices.Compact(bounds[arena])
+		begin[arena] = pieces
+		pieces += len(bounds[arena])
+	}
+	touches = make([][]touch, len(calls))
+	for i, c := range calls {
+		for j, a := range c.arguments {
+			b := a.Buffer
+			if b == nil {
+				continue
+			}
+			at := func(offset int) int {
+				found, _ := slices.BinarySearch(bounds[b.Arena], offset)
+				return begin[b.Arena] + found
+			}
+			t := touch{first: at(b.Offset), last: at(b.Offset + b.Bytes()), write: a.Access&tensor.Write != 0}
+			if j == 0 {
+				t.column = c.column
+			}
+			touches[i] = append(touches[i], t)
+		}
+	}
+	return touches, pieces
+}

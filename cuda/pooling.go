@@ -1,0 +1,152 @@
+package cuda
+
+import "github.com/pollen-ml/pollen/tensor"
+
+// pooling is a convolution's launch with the max-pooling behind it, which becomes part of its kernel's epilogue: the convolution's output is never
+// written. Windows are 2 x 2, side by side, and fill the image. The gradient needs to know which element of a window was the maximum; a byte for
+// each, which the epilogue writes, takes the output's place.
+type pooling struct {
+	convolution int // the launch; the pooling is the next one
+	gradients   []int
+	pooled      *tensor.Buffer
+	which       *tensor.Buffer // nil without gradients
+	epilogue    int
+	width       int // of a line of windows
+}
+
+// findPoolings are the geometries of a schedule's launches of which poolings make something else. The windows' notes lie from base on in the scratch
+// arena, and take so many bytes.
+func findPoolings(launches []tensor.Launch, base int) (geometries map[int]geometry, bytes int) {
+	geometries = map[int]geometry{}
+	for i := range launches {
+		p := poolingAt(launches, i)
+		if p == nil {
+			continue
+		}
+		if p.which != nil {
+			p.which.Offset = base + bytes
+			bytes += tensor.Align(p.which.Bytes())
+		}
+		p.geometries(geometries)
+	}
+	return geometries, bytes
+}
+
+// poolingAt is the pooling that begins with launch i, or nil: what is pooled must be read by this pooling and its gradients alone.
+func poolingAt(launches []tensor.Launch, i int) *pooling {
+	if i+1 == len(launches) {
+		return nil
+	}
+	first, _ := stemOf(launches[i].Kernel)
+	second, _ := stemOf(launches[i+1].Kernel)
+	sizes := map[string]int{"conv2d_fwd": 3, "conv2d_bias_fwd": 4}[first]
+	if sizes == 0 {
+		return nil
+	}
+	conv, pool := launches[i].Arguments, launches[i+1].Arguments
+	p := &pooling{convolution: i, epilogue: epiloguePool}
+	switch second {
+	case "max_pool_fwd":
+	case "max_pool_relu_fwd":
+		p.epilogue |= epilogueReLU
+	default:
+		return nil
+	}
+	y, x := conv[0].Buffer, conv[1].Buffer
+	p.pooled, p.width = pool[0].Buffer, integer(pool[2+poolQ])
+	shape := sizesOf(conv[sizes:])
+	fits := pool[1].Buffer == y && y.Arena == tensor.Scratch && shape.b*shape.k == integer(pool[2]) && bySquares(pool[2:])
+	if !fits || overlap(p.pooled, x) {
+		return nil
+	}
+	for k := range launches {
+		if k == i || k == i+1 || !uses(&launches[k], y) {
+			continue
+		}
+		if k < i || !p.gradient(&launches[k], y) {
+			return nil
+		}
+		p.gradients = append(p.gradients, k)
+	}
+	if p.gradients != nil {
+		p.epilogue |= epilogueWhich
+		p.which = tensor.NewBuffer("which of "+y.Name, tensor.Scratch, tensor.Uint8, p.pooled.Elements)
+	}
+	return p
+}
+
+// gradient tells whether a launch that reads y is a gradient of its pooling, and of the same kind as those before it.
+func (p *pooling) gradient(l *tensor.Launch, y *tensor.Buffer) bool {
+	kind := 0
+	a := l.Arguments
+	switch stem, _ := stemOf(l.Kernel); stem {
+	case "max_pool_bwd":
+		a = a[3:]
+	case "max_pool_relu_bwd":
+		if a[3].Buffer != y {
+			return false
+		}
+		kind, a = epiloguePositive, a[4:]
+	default:
+		return false
+	}
+	if l.Arguments[2].Buffer != y || l.Arguments[1].Buffer == y || !bySquares(a) {
+		return false
+	}
+	if p.gradients != nil && p.epilogue&epiloguePositive != kind {
+		return false
+	}
+	p.epilogue |= kind
+	return true
+}
+
+// Where some of a pooling's sizes are.
+const (
+	poolH = 1
+	poolQ = 4
+)
+
+// bySquares tells whether a pooling's sizes, planes H W P Q R S strides padding, are those of windows of 2 x 2 that fill the image.
+func bySquares(sizes []tensor.Argument) bool {
+	var n [11]int
+	for i := range n {
+		n[i] = integer(sizes[i])
+	}
+	h, w, p, q := n[poolH], n[poolH+1], n[poolQ-1], n[poolQ]
+	return h == 2*p && w == 2*q && [6]int(n[poolQ+1:]) == [6]int{2, 2, 2, 2, 0, 0}
+}
+
+// uses tells whether a launch has a buffer.
+func uses(l *tensor.Launch, b *tensor.Buffer) bool {
+	for _, a := range l.Arguments {
+		if a.Buffer == b {
+			return true
+		}
+	}
+	return false
+}
+
+// overlap tells whether two buffers have memory in common.
+func overlap(a, b *tensor.Buffer) bool {
+	return a.Arena == b.Arena && a.Offset < b.Offset+b.Bytes() && b.Offset < a.Offset+a.Bytes()
+}
+
+// geometries adds those of the pooling's launches.
+func (p *pooling) geometries(to map[int]geometry) {
+	to[p.convolution] = func(place *placement, l *tensor.Launch) []call {
+		stem, _ := stemOf(l.Kernel)
+		g := convolutionOf(l, stem == "conv2d_bias_fwd")
+		g.pool, g.epilogue = p, g.epilogue|p.epilogue
+		return g.calls(place)
+	}
+	to[p.convolution+1] = func(*placement, *tensor.Launch) []call { return nil }
+	for _, i := range p.gradients {
+		to[i] = func(place *placement, l *tensor.Launch) []call {
+			windows := p.pooled.Elements
+			return []call{{
+				symbol: "max_pool_which_bwd_" + p.pooled.DType.Suffix(), blocks: [2]int{enough(place, windows), 1}, threads: elementwiseThreads,
+				arguments: []tensor.Argument{l.Arguments[0], l.Arguments[1], tensor.In(p.which), tensor.Int(windows), tensor.Int(p.width)},
+			}}
+		}
+	}
+}

@@ -1,0 +1,220 @@
+package cuda_test
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/cuda/cudatest"
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// pooledCase is a convolution with max-pooling behind it.
+type pooledCase struct {
+	name                                   string
+	dtype                                  tensor.DType
+	batch, channels, filters, height, taps int
+	padding                                int
+	reluBefore, reluAfter, bias            bool
+	gradients                              bool
+	chains                                 int
+	precision                              cuda.Precision
+	launches                               int // that the poolings change
+	slices                                 string
+}
+
+var pooledCases = []pooledCase{
+	{name: "relu before", dtype: tensor.Float32, batch: 3, channels: 2, filters: 5, height: 14, taps: 3, reluBefore: true, bias: true, gradients: true,
+		chains: 1, launches: 3, slices: "none"},
+	{name: "relu after", dtype: tensor.Float32, batch: 3, channels: 1, filters: 33, height: 12, taps: 5, reluAfter: true, bias: true, gradients: true,
+		chains: 2, launches: 3, slices: "none"},
+	{name: "float64", dtype: tensor.Float64, batch: 2, channels: 2, filters: 3, height: 8, taps: 3, reluBefore: true, bias: true, gradients: true,
+		chains: 1, launches: 3, slices: "none"},
+	{name: "neither bias nor relu", dtype: tensor.Float32, batch: 2, channels: 3, filters: 4, height: 10, taps: 3, padding: 1, gradients: true,
+		chains: 3, launches: 3, slices: "none"},
+	{name: "no gradients", dtype: tensor.Float32, batch: 2, channels: 3, filters: 4, height: 10, taps: 3, padding: 1, bias: true, reluBefore: true,
+		chains: 1, launches: 2, slices: "none"},
+	{name: "slices apart", dtype: tensor.Float32, batch: 1, channels: 64, filters: 6, height: 6, taps: 5, padding: 2, bias: true, reluBefore: true,
+		gradients: true, chains: 1, launches: 3, slices: "apart"},
+	{name: "slices apart, relu after", dtype: tensor.Float64, batch: 1, channels: 64, filters: 6, height: 6, taps: 5, padding: 2, bias: true, reluAfter: true,
+		gradients: true, chains: 1, launches: 3, slices: "apart"},
+	{name: "slices in turn", dtype: tensor.Float32, batch: 1, channels: 12, filters: 5, height: 4, taps: 5, padding: 2, bias: true, reluBefore: true,
+		gradients: true, chains: 64, launches: 3, slices: "in turn"},
+	{name: "tf32", dtype: tensor.Float32, batch: 3, channels: 2, filters: 40, height: 14, taps: 3, reluBefore: true, bias: true, gradients: true,
+		chains: 1, precision: cuda.TF32, launches: 3, slices: "none"},
+	{name: "odd height", dtype: tensor.Float32, batch: 2, channels: 2, filters: 3, height: 9, taps: 3, padding: 1, bias: true, gradients: true,
+		chains: 1, launches: 0, slices: "none"},
+}
+
+// TestPoolingInTheEpilogue holds convolutions that pool in their epilogue to the same launches, each with a kernel of its own: all bits must be the same,
+// with ties, with negative and NaN sums.
+func TestPoolingInTheEpilogue(t *testing.T) {
+	for _, c := range pooledCases {
+		t.Run(c.name, func(t *testing.T) {
+			device := &catching{Device: cudatest.GPU(t, cuda.Options{Precision: c.precision})}
+			program, sizes := c.program(t)
+			session, err := program.Load(device, graph.LoadOptions{Seed: 1, Chains: c.chains})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer session.Close()
+			if got := cuda.PooledLaunches(device.schedule); got != c.launches {
+				t.Errorf("%d launches have to do with pooling in an epilogue, wants %d", got, c.launches)
+			}
+			if got := cuda.Slices(device.runner, 0); got != c.slices {
+				t.Errorf("the convolution's depth has slices %s, wants %s", got, c.slices)
+			}
+			want := make([][]float64, c.chains)
+			for chain := range c.chains {
+				if err := device.runner.Step(chain, func(int) error { return nil }); err != nil {
+					t.Fatal(err)
+				}
+				want[chain] = outputs(t, session, chain, sizes)
+			}
+			if err := session.Run(1); err != nil {
+				t.Fatal(err)
+			}
+			for chain := range c.chains {
+				got := outputs(t, session, chain, sizes)
+				for i := range got {
+					if math.Float64bits(got[i]) != math.Float64bits(want[chain][i]) {
+						t.Fatalf("chain %d: number %d of %d is %v, wants %v", chain, i, len(got), got[i], want[chain][i])
+					}
+				}
+			}
+		})
+	}
+}
+
+// program computes the pooled maxima, and the gradients by image, filter and bias of their sum weighted with numbers. It returns the outputs' sizes, too.
+func (c pooledCase) program(t *testing.T) (*graph.Program, map[string]int) {
+	t.Helper()
+	b, sizes := graph.New(c.dtype), map[string]int{}
+	output := func(name string, n *graph.Node) {
+		b.Output(name, n)
+		sizes[name] = graph.ShapeOf(n).Elements()
+	}
+	few := func(begin int) graph.Initializer { // eight numbers, such that maxima tie
+		return func(_ uint64, chain uint32, _ uint16, _ tensor.Shape, values []float64) {
+			for i := range values {
+				values[i] = float64((begin+i*i+i/7+int(chain))%8-4) / 4
+			}
+		}
+	}
+	images := func(seed uint64, chain uint32, stream uint16, shape tensor.Shape, values []float64) {
+		few(3)(seed, chain, stream, shape, values)
+		for i := range values {
+			if i/shape[3] < 4 {
+				values[i] = -values[i] * values[i] // negative sums
+			}
+		}
+		values[len(values)-shape[3]-3] = math.NaN()
+	}
+	x := b.State("x", images, c.batch, c.channels, c.height, c.height)
+	w := b.State("w", few(1), c.filters, c.channels, c.taps, c.taps)
+	bias := b.State("bias", few(2), c.filters)
+	y := b.Apply(op.Conv2D{Stride: op.Square(1), Padding: op.Square(c.padding), Dilation: op.Square(1)}, x, w)
+	wanted := []*graph.Node{x, w}
+	if c.bias {
+		y = b.Apply(op.BiasAdd{}, y, bias)
+		wanted = append(wanted, bias)
+	}
+	if c.reluBefore {
+		y = b.Apply(op.ReLU{}, y)
+	}
+	z := b.Apply(op.MaxPool2D{Window: op.Square(2), Stride: op.Square(2)}, y)
+	if c.reluAfter {
+		z = b.Apply(op.ReLU{}, z)
+	}
+	output("z", b.Apply(op.Exp{}, z)) // an output of its own would not be pooled in scratch memory
+	if c.gradients {
+		loss := b.Apply(op.Sum{}, b.Apply(op.Multiply{}, z, b.State("numbers", few(5), graph.ShapeOf(z)...)))
+		for i, g := range b.Gradients(loss, wanted...) {
+			output(fmt.Sprint("gradient", i), g)
+		}
+	}
+	program, err := b.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program, sizes
+}
+
+// outputs are all that a program computes for a chain.
+func outputs(t *testing.T, session *graph.Session, chain int, sizes map[string]int) (all []float64) {
+	t.Helper()
+	for _, name := range slices.Sorted(maps.Keys(sizes)) {
+		var err error
+		values, narrow := make([]float64, sizes[name]), make([]float32, sizes[name])
+		if session.Program().DType() == tensor.Float64 {
+			err = graph.Read(session, name, chain, 0, values)
+		} else {
+			err = graph.Read(session, name, chain, 0, narrow)
+			for i, v := range narrow {
+				values[i] = float64(v)
+			}
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, values...)
+	}
+	return all
+}
+
+// catching keeps what is loaded.
+type catching struct {
+	tensor.Device
+	schedule tensor.Schedule
+	runner   tensor.Runner
+}
+
+func (c *catching) Load(s tensor.Schedule) (tensor.Runner, error) {
+	runner, err := c.Device.Load(s)
+	c.schedule, c.runner = s, runner
+	return runner, err
+}
+
+// TestNetworksPool: the poolings of the networks that have any are in epilogues, with their gradients in training, and in predictions.
+func TestNetworksPool(t *testing.T) {
+	for _, model := range []string{"lenet-small", "lenet", "mnist-64-64-256"} {
+		for training, want := range map[bool]int{true: 6, false: 4} {
+			network, err := layers.New(model, 10)
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := graph.New(tensor.Float32)
+			x, y := op.Minibatch(b, op.Batch{Size: 20}, tensor.Shape{40, 1, 28, 28}, 0.5, 0.5)
+			logits := network.Apply(b, x)
+			if training {
+				err = trainings["sgld"](b, b.Apply(op.CrossEntropy{}, logits, y))
+			} else {
+				b.Output("probabilities", b.Apply(op.Softmax{}, logits))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			program, err := b.Compile()
+			if err != nil {
+				t.Fatal(err)
+			}
+			host := tensor.NewHost(1)
+			defer host.Close()
+			device := &catching{Device: host}
+			session, err := program.Load(device, graph.LoadOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer session.Close()
+			if got := cuda.PooledLaunches(device.schedule); got != want {
+				t.Errorf("%s, training %v: %d launches have to do with pooling in an epilogue, wants %d", model, training, got, want)
+			}
+		}
+	}
+}
