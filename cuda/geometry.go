@@ -13,7 +13,6 @@ type call struct {
 	threads   int
 	shared    int
 	arguments []tensor.Argument
-	column    int // 1 and more: of its first buffer, the call touches what calls with another column leave alone; 0: all of it
 }
 
 // geometry makes a launch's calls. One launch may take several calls, with workspace between them.

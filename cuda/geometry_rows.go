@@ -67,11 +67,16 @@ func oneBlock(l *tensor.Launch, n, most int) []call {
 	return []call{{symbol: l.Kernel, blocks: [2]int{1, 1}, threads: wholeWarps(n, most), arguments: l.Arguments}}
 }
 
-// record is launch (ring, values, header, elements, column, columns, rows).
+// record is a block to a metric: (ring, header, the values of sixteen, the numbers of their elements, ...), 0 elements where there is none.
 func record(_ *placement, l *tensor.Launch) []call {
-	calls := oneBlock(l, integer(l.Arguments[3]), 256)
-	calls[0].column = 1 + integer(l.Arguments[4])
-	return calls
+	const together = 16
+	metrics, most := 0, 0
+	for _, elements := range l.Arguments[2+together:][:together] {
+		if n := integer(elements); n > 0 {
+			metrics, most = metrics+1, max(most, n)
+		}
+	}
+	return []call{{symbol: l.Kernel, blocks: [2]int{metrics, 1}, threads: wholeWarps(most, 256), arguments: l.Arguments}}
 }
 
 // The most images of a block, as in kernels/gather.cu, and how many blocks of a multiprocessor are worth more than fewer with more images.

@@ -31,23 +31,23 @@ func (b set) join(other set) {
 
 // piece is memory of which calls touch all or nothing, with those that touched it last.
 type piece struct {
-	writers []user // the last one, or several with a column each
-	readers []int  // since the last that wrote it whole
+	writer  int   // the last one, or -1
+	readers []int // since then
 }
-
-type user struct{ call, column int }
 
 // touch is what a call does with some pieces that lie side by side.
 type touch struct {
 	first, last int // pieces; last is behind them
 	write       bool
-	column      int // see call
 }
 
 // orderOf finds the order of some steps of a sequence of calls.
 func orderOf(calls []call, steps int) *order {
 	touches, n := touchesOf(calls)
 	pieces := make([]piece, n)
+	for i := range pieces {
+		pieces[i].writer = -1
+	}
 	total := steps * len(calls)
 	words := (total + 63) / 64
 	memory := make(set, (total+1)*words)
@@ -75,10 +75,8 @@ func orderOf(calls []call, steps int) *order {
 
 // hazards adds the calls that one which touches the piece must follow.
 func (p *piece) hazards(t touch, wanted set) {
-	for _, w := range p.writers {
-		if t.column == 0 || w.column == 0 || w.column == t.column {
-			wanted.add(w.call)
-		}
+	if p.writer >= 0 {
+		wanted.add(p.writer)
 	}
 	if t.write {
 		for _, r := range p.readers {
@@ -89,14 +87,10 @@ func (p *piece) hazards(t touch, wanted set) {
 
 // note remembers a call that touches the piece, and forgets those that others will follow by following it.
 func (p *piece) note(t touch, number int) {
-	switch {
-	case !t.write:
+	if t.write {
+		p.writer, p.readers = number, p.readers[:0]
+	} else {
 		p.readers = append(p.readers, number)
-	case t.column == 0:
-		p.writers, p.readers = append(p.writers[:0], user{number, 0}), p.readers[:0]
-	default:
-		p.writers = slices.DeleteFunc(p.writers, func(w user) bool { return w.column == t.column })
-		p.writers = append(p.writers, user{number, t.column})
 	}
 }
 
@@ -134,7 +128,7 @@ func touchesOf(calls []call) (touches [][]touch, pieces int) {
 	}
 	touches = make([][]touch, len(calls))
 	for i, c := range calls {
-		for j, a := range c.arguments {
+		for _, a := range c.arguments {
 			b := a.Buffer
 			if b == nil {
 				continue
@@ -144,9 +138,6 @@ func touchesOf(calls []call) (touches [][]touch, pieces int) {
 				return begin[b.Arena] + found
 			}
 			t := touch{first: at(b.Offset), last: at(b.Offset + b.Bytes()), write: a.Access&tensor.Write != 0}
-			if j == 0 {
-				t.column = c.column
-			}
 			touches[i] = append(touches[i], t)
 		}
 	}

@@ -12,13 +12,7 @@ import (
 // A machine is the arenas' bytes, each of which may hold any number, and runs calls that are made up: what one writes depends on all that it reads.
 type machine [arenas][]uint64
 
-const (
-	machineBytes = 24
-	ringColumns  = 3
-)
-
-// ring is the buffer whose columns calls write beside one another.
-var ring = &tensor.Buffer{Name: "ring", Arena: tensor.Chain, DType: tensor.Uint8, Elements: 7, Offset: 4}
+const machineBytes = 24
 
 func newMachine(bytes int) *machine {
 	m := new(machine)
@@ -39,14 +33,12 @@ func mix(h, v uint64) uint64 {
 func (m *machine) run(c call, number int) {
 	h := uint64(number)
 	each := func(access tensor.Access, visit func(cell *uint64)) {
-		for i, a := range c.arguments {
+		for _, a := range c.arguments {
 			if a.Access&access == 0 {
 				continue
 			}
 			for at := range a.Buffer.Bytes() {
-				if i > 0 || c.column == 0 || at%ringColumns == c.column-1 {
-					visit(&m[a.Buffer.Arena][a.Buffer.Offset+at])
-				}
+				visit(&m[a.Buffer.Arena][a.Buffer.Offset+at])
 			}
 		}
 	}
@@ -67,15 +59,11 @@ func (m *machine) equal(other *machine) bool {
 	return slices.EqualFunc(m[:], other[:], func(a, b []uint64) bool { return slices.Equal(a, b) })
 }
 
-// randomCalls have a few arguments each, anywhere; some touch a column of the ring alone.
+// randomCalls have a few arguments each, anywhere.
 func randomCalls(r *rand.Rand, n int) []call {
 	calls := make([]call, n)
 	for i := range calls {
 		calls[i].symbol = fmt.Sprint("call ", i)
-		if r.IntN(3) == 0 {
-			calls[i].column = 1 + r.IntN(ringColumns)
-			calls[i].arguments = []tensor.Argument{tensor.InOut(ring)}
-		}
 		for range 1 + r.IntN(3) {
 			b := tensor.NewBuffer("b", tensor.Arena(r.IntN(arenas)), tensor.Uint8, r.IntN(8))
 			b.Offset = r.IntN(machineBytes - b.Elements)
@@ -135,13 +123,12 @@ func TestEveryOrderIsTheSequence(t *testing.T) {
 	}
 }
 
-// conflict tells whether two calls must keep their order: one writes what the other touches, unless each keeps to a column of its own.
+// conflict tells whether two calls must keep their order: one writes what the other touches.
 func conflict(a, b call) bool {
-	for i, g := range a.arguments {
-		for j, h := range b.arguments {
-			apart := i == 0 && j == 0 && a.column != 0 && b.column != 0 && a.column != b.column
+	for _, g := range a.arguments {
+		for _, h := range b.arguments {
 			empty := min(g.Buffer.Elements, h.Buffer.Elements) == 0
-			if (g.Access|h.Access)&tensor.Write != 0 && !apart && !empty && overlap(g.Buffer, h.Buffer) {
+			if (g.Access|h.Access)&tensor.Write != 0 && !empty && overlap(g.Buffer, h.Buffer) {
 				return true
 			}
 		}

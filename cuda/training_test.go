@@ -215,6 +215,46 @@ func TestNotFiniteIsExplained(t *testing.T) {
 	}
 }
 
+// TestManyMetrics records more metrics than a launch takes, of one element and of many, in chains and steps.
+func TestManyMetrics(t *testing.T) {
+	const metrics, chains, steps = 37, 2, 3
+	b := graph.New(tensor.Float64)
+	x := b.State("x", func(_ uint64, chain uint32, _ uint16, _ tensor.Shape, values []float64) {
+		for i := range values {
+			values[i] = float64(i%7) + 100*float64(chain)
+		}
+	}, 300)
+	total := b.Apply(op.Sum{}, x)
+	for i := range metrics {
+		b.Record(fmt.Sprint("metric ", i), b.Apply(op.Scale{Factor: float64(i + 1)}, []*graph.Node{x, total}[i%2]))
+	}
+	program, err := b.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := program.Load(cudatest.GPU(t, cuda.Options{}), graph.LoadOptions{Chains: chains})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	if err := session.Run(steps); err != nil {
+		t.Fatal(err)
+	}
+	for chain := range chains {
+		sum := 0.0
+		for i := range 300 {
+			sum += float64(i%7) + 100*float64(chain)
+		}
+		for i := range metrics {
+			for step := range steps {
+				if got, want := session.Metric(chain, i, uint64(step)), sum*float64(i+1); got != want {
+					t.Errorf("chain %d, step %d: metric %d is %v, wants %v", chain, step, i, got, want)
+				}
+			}
+		}
+	}
+}
+
 func ExampleOpen() {
 	device, err := cuda.Open(cuda.Options{GPUs: []int{0}, Precision: cuda.TF32})
 	if err != nil {

@@ -1,6 +1,8 @@
 package graph
 
 import (
+	"strings"
+
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/tensor"
@@ -114,14 +116,8 @@ func (p *Program) finishStep(m *module, plan *plan) {
 	if n := len(m.metrics); n > 0 {
 		p.ring = tensor.NewBuffer("metrics", tensor.Chain, p.dtype, MetricRows*n)
 		plan.keep(p.ring)
-		record := Pick(l, recordMetric[float32], recordMetric[float64])
-		for i, k := range m.metrics {
-			column := i
-			l.label = "record " + k.name
-			l.Emit("record_fwd", 1,
-				tensor.Single(func(a *tensor.Args) { record(a, column, n) }),
-				tensor.InOut(p.ring), tensor.In(k.value.buffer), l.In(0),
-				tensor.Int(k.value.shape.Elements()), tensor.Int(column), tensor.Int(n), tensor.Int(MetricRows))
+		for first := 0; first < n; first += recordTogether {
+			l.record(p.ring, m.metrics[first:min(first+recordTogether, n)], first, n)
 		}
 	}
 	l.label = "count step"
@@ -130,13 +126,41 @@ func (p *Program) finishStep(m *module, plan *plan) {
 	p.launches = append(p.launches, l.launches...)
 }
 
-func recordMetric[T float32 | float64](a *tensor.Args, column, columns int) {
-	ring, values, header := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[uint64](a, 2)
-	total := 0.0
-	for _, v := range values {
-		total += float64(v)
+// recordTogether is the most metrics that a launch records.
+const recordTogether = 16
+
+// record emits the launch that puts the sums of some metrics' elements into the ring's row of the step, from column first on. A GPU's kernel takes as
+// many as it can always: those that there are not have 0 elements.
+func (l *Lowering) record(ring *tensor.Buffer, metrics []kept, first, columns int) {
+	arguments := []tensor.Argument{tensor.InOut(ring), l.In(0)}
+	var elements [recordTogether]int
+	var names []string
+	for i := range recordTogether {
+		metric := metrics[min(i, len(metrics)-1)]
+		arguments = append(arguments, tensor.In(metric.value.buffer))
+		if i < len(metrics) {
+			elements[i] = metric.value.shape.Elements()
+			names = append(names, metric.name)
+		}
 	}
-	ring[int(header[HeaderStep]%MetricRows)*columns+column] = T(total)
+	for _, n := range append(elements[:], first, columns, MetricRows) {
+		arguments = append(arguments, tensor.Int(n))
+	}
+	record, count := Pick(l, recordMetrics[float32], recordMetrics[float64]), len(metrics)
+	l.label = "record " + strings.Join(names, ", ")
+	l.Emit("record_fwd", 1, tensor.Single(func(a *tensor.Args) { record(a, count, first, columns) }), arguments...)
+}
+
+func recordMetrics[T float32 | float64](a *tensor.Args, count, first, columns int) {
+	ring, header := tensor.Slice[T](a, 0), tensor.Slice[uint64](a, 1)
+	row := ring[int(header[HeaderStep]%MetricRows)*columns+first:]
+	for i := range count {
+		total := 0.0
+		for _, v := range tensor.Slice[T](a, 2+i) {
+			total += float64(v)
+		}
+		row[i] = T(total)
+	}
 }
 
 // unknown is the error of a name that a program does not have.

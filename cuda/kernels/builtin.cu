@@ -12,25 +12,44 @@ INLINE void fanIn(Out<T> y, In<T> a, In<T> b, int n) {
   map(y, n, [](T a, T b) { return a + b; }, a, b);
 }
 
-// record puts the sum of a metric's elements into its column of the step's row: one block.
+// record puts the sum of a metric's elements into its column of the step's row: a block for each metric, of which this one's is given.
 template <class T>
-INLINE void record(InOut<T> ring, In<T> values, Header header, int elements, int column, int columns, int rows) {
+INLINE void record(InOut<T> ring, Header header, In<T> values, int elements, int first, int columns, int rows) {
   double total = 0;
   for (int i = threadIdx.x; i < elements; i += blockDim.x) total += values.at()[i];
   total = blockSum(total);
-  if (threadIdx.x == 0) ring.at()[(int)(stepOf(header) % rows) * columns + column] = T(total);
+  if (threadIdx.x == 0) ring.at()[(int)(stepOf(header) % rows) * columns + first + blockIdx.x] = T(total);
+}
+
+// own is what block i has of all.
+template <class V>
+INLINE V own(const V (&all)[16]) {
+  V v = all[0];
+#pragma unroll
+  for (int i = 1; i < 16; i++)
+    if (blockIdx.x == i) v = all[i];
+  return v;
 }
 
 INLINE void count(InOut<unsigned long long> header) {
   if (first() == 0) header.at()[headerStep]++;
 }
 
-#define BUILTIN(T, suffix)                                                                                                               \
-  KERNEL(one_fwd_##suffix, 256)(Out<T> y) { one(y); }                                                                                    \
-  KERNEL(fan_in_fwd_##suffix, 256)(Out<T> y, In<T> a, In<T> b, int n) { fanIn(y, a, b, n); }                                             \
-  KERNEL(record_fwd_##suffix, 256)(InOut<T> ring, In<T> values, Header header, int elements, int column, int columns, int rows) {        \
-    record(ring, values, header, elements, column, columns, rows);                                                                       \
-  }                                                                                                                                      \
+#define METRICS(T)                                                                                                                                      \
+  In<T> a0, In<T> a1, In<T> a2, In<T> a3, In<T> a4, In<T> a5, In<T> a6, In<T> a7, In<T> a8, In<T> a9, In<T> a10, In<T> a11, In<T> a12, In<T> a13, \
+      In<T> a14, In<T> a15
+#define ELEMENTS                                                                                                                                  \
+  int n0, int n1, int n2, int n3, int n4, int n5, int n6, int n7, int n8, int n9, int n10, int n11, int n12, int n13, int n14, int n15
+
+#define BUILTIN(T, suffix)                                                                                   \
+  KERNEL(one_fwd_##suffix, 256)(Out<T> y) { one(y); }                                                        \
+  KERNEL(fan_in_fwd_##suffix, 256)(Out<T> y, In<T> a, In<T> b, int n) { fanIn(y, a, b, n); }                 \
+  KERNEL(record_fwd_##suffix, 256)                                                                           \
+  (InOut<T> ring, Header header, METRICS(T), ELEMENTS, int first, int columns, int rows) {                   \
+    const In<T> values[] = {a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15};           \
+    const int elements[] = {n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15};           \
+    record(ring, header, own(values), own(elements), first, columns, rows);                                  \
+  }                                                                                                          \
   KERNEL(count_step_##suffix, 256)(InOut<unsigned long long> header) { count(header); }
 
 BUILTIN(float, f32)
