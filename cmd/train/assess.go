@@ -31,7 +31,8 @@ type sampled struct {
 	files   []string // of the samples
 }
 
-func openSampled(folder string) (*sampled, error) {
+// openSampled opens a run, and says so if it has not drawn all its samples.
+func openSampled(folder string, c *console) (*sampled, error) {
 	manifest, err := readManifest(folder)
 	if err != nil {
 		return nil, err
@@ -45,7 +46,19 @@ func openSampled(folder string) (*sampled, error) {
 		return nil, err
 	}
 	files, err := bank.Files()
-	return &sampled{manifest, network, files}, err
+	if err != nil {
+		return nil, err
+	}
+	if manifest.Config.isSampler() {
+		plan, _, err := manifest.Config.plan(manifest.Config.Data, manifest.DataSize)
+		if err != nil {
+			return nil, err
+		}
+		if all := plan.Samples() * manifest.Config.Chains; len(files) < all {
+			c.remark("%s has %d of %d samples: it was not finished", folder, len(files), all)
+		}
+	}
+	return &sampled{manifest, network, files}, nil
 }
 
 // images are a data set's as the run's network sees them.
@@ -112,7 +125,7 @@ type assessment struct {
 // assess scores a run. Entropy is the score by which the other kind is to be told.
 func assess(ctx context.Context, folder string, in, out *datasets.Dataset, device tensor.Device, c *console) (*assessment, error) {
 	a := &assessment{}
-	run, err := openSampled(folder)
+	run, err := openSampled(folder, c)
 	if err != nil {
 		return nil, err
 	}

@@ -59,7 +59,7 @@ func (s *scoring) attack(ctx context.Context, runs []string, sizes []float64, im
 	}
 	tables := newAttackTables(sizes)
 	for _, name := range runs {
-		run, err := openSampled(name)
+		run, err := openSampled(name, c)
 		if err != nil {
 			return err
 		}

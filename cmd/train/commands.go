@@ -179,7 +179,13 @@ func trainingData(ctx context.Context, config Config, c *console) (*datasets.Dat
 	if _, _, err := config.plan(data.Name, data.Len()); err != nil {
 		return nil, err
 	}
-	return data, printSummary(config, data, c)
+	if err := printSummary(config, data, c); err != nil {
+		return nil, err
+	}
+	if config.Schedule != "" {
+		c.remark("%s, learning rate %s", config.Sampler, config.Schedule)
+	}
+	return data, nil
 }
 
 // remarkKept says what a run that failed or was stopped leaves behind, and what can be done with it.

@@ -44,7 +44,7 @@ type Config struct {
 
 // defaultConfig is what fit does without flags.
 func defaultConfig() Config {
-	return Config{Model: "lenet-small", Data: "mnist", Sampler: "sgld", Batch: 100, Epochs: 8, Chains: 1, Seed: 1, Device: "auto"}
+	return Config{Model: smallModel, Data: "mnist", Sampler: "sgld", Batch: 100, Epochs: 8, Chains: 1, Seed: 1, Device: "auto"}
 }
 
 // optimizerSchedules are customary learning rates on the mean loss, by the optimizer's name; adadelta has none.
@@ -126,10 +126,7 @@ func (c Config) checkApplicable(usesRates bool) error {
 // fill gives what was left out its default.
 func (c *Config) fill(usesRates bool) {
 	if usesRates && c.Schedule == "" {
-		c.Schedule = optimizerSchedules[c.samplerName()]
-		if r := c.rule(); r != nil {
-			c.Schedule = r.scheduleFor(c.Cycles)
-		}
+		c.Schedule = c.defaultSchedule()
 	}
 	fillOption(c, "prior", &c.Prior, "gaussian:0.316")
 	if ladder, err := c.ladder(); err == nil && len(ladder) > 0 {
@@ -227,7 +224,8 @@ func (c Config) plan(name string, dataSize int) (langevin.Plan, []float64, error
 		sampling := plan.Steps - cycles*plan.BurnIn
 		plan.Thinning = sampling / c.states()
 		if err := plan.Validate(); err != nil {
-			return plan, nil, usage("train: %d samples in the %d steps after burn-in, wants at most one per step, and one of each cycle", c.states(), sampling)
+			return plan, nil, usage("train: %s in the %s after burn-in, wants at most one per step, and one of each cycle",
+				counted(c.states(), "sample"), counted(sampling, "step"))
 		}
 	}
 	if c.Schedule == "" {

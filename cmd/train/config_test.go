@@ -65,6 +65,27 @@ func TestDefaultSchedules(t *testing.T) {
 	}
 }
 
+// Samplers make smaller steps in networks that are wider than the default one; optimizers and approximations do not.
+func TestDefaultScheduleByModel(t *testing.T) {
+	for _, test := range []struct{ model, sampler, want string }{
+		{"lenet-small", "sgld", "constant:0.2"}, {"mnist-64-64-256", "sgld", "constant:0.05"}, {"mlp-400-400", "psgld", "constant:0.0005"},
+		{"lenet", "ksgld", "constant:0.0125"}, {"resnet20-frn", "baoab:0.2", "constant:0.005"},
+		{"lenet", "sgd", "constant:0.1"}, {"lenet", "swag", "constant:0.05"}, {"lenet", "mc-dropout", "cosine:0.1,0"},
+	} {
+		config := defaultConfig()
+		config.Model, config.Sampler = test.model, test.sampler
+		got, err := config.resolve()
+		if err != nil || got.Schedule != test.want {
+			t.Errorf("%s, %s: %q, want %q (%v)", test.model, test.sampler, got.Schedule, test.want, err)
+		}
+	}
+	config := defaultConfig()
+	config.Model, config.Cycles = "lenet", new(2)
+	if got, err := config.resolve(); err != nil || got.Schedule != "cyclical:0.1,2" {
+		t.Errorf("in cycles: %q, want cyclical:0.1,2 (%v)", got.Schedule, err)
+	}
+}
+
 func TestSampler(t *testing.T) {
 	for text, want := range map[string]langevin.Sampler{
 		"sgld": langevin.SGLD{}, "swag:3": langevin.SGLD{}, "sghmc": langevin.SGHMC{Friction: 0.1},

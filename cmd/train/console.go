@@ -22,8 +22,8 @@ type console struct {
 }
 
 func newConsole() *console {
-	width, _, err := term.GetSize(int(os.Stderr.Fd())) // an error where there is no terminal
-	live := err == nil && width > 0 && os.Getenv("TERM") != "dumb"
+	width, height, err := term.GetSize(int(os.Stderr.Fd())) // an error where there is no terminal
+	live := err == nil && width > 0 && height > 0 && os.Getenv("TERM") != "dumb"
 	return &console{out: &results{to: os.Stdout}, err: os.Stderr, live: live, now: time.Now}
 }
 

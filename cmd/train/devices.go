@@ -34,7 +34,7 @@ func checkDevice(name string, threads int, precision string) error {
 		return nil
 	case !slices.Contains(precisions, precision):
 		return usage("train: no precision %q; there are %s", precision, strings.Join(precisions, ", "))
-	case name == "cpu":
+	case name == "cpu" || threads > 0:
 		return usage("train: precision applies to cuda, not to cpu")
 	}
 	return nil
@@ -56,7 +56,7 @@ func parseCUDA(name string) (gpus []int, isCUDA bool, err error) {
 	return gpus, true, nil
 }
 
-// openDevice opens the device of that name. auto is the first GPU, and the CPU where there is none.
+// openDevice opens the device of that name. auto is the first GPU; the CPU where there is none, or where threads are asked for.
 func openDevice(name string, threads int, precision string, c *console) (tensor.Device, error) {
 	if err := checkDevice(name, threads, precision); err != nil {
 		return nil, err
@@ -65,25 +65,22 @@ func openDevice(name string, threads int, precision string, c *console) (tensor.
 	if isCUDA {
 		return cuda.Open(cuda.Options{GPUs: gpus, Precision: cuda.Precision(precision)})
 	}
-	if name == "cpu" {
-		return tensor.NewHost(threads), nil
+	if name == "cpu" || threads > 0 {
+		host := tensor.NewHost(threads)
+		c.remark("device: %s", describe(host))
+		return host, nil
 	}
-	var reason string
-	device, err := tensor.Device(nil), error(nil)
-	if threads > 0 {
-		reason = "threads are of the cpu"
-	} else if device, err = cuda.Open(cuda.Options{Precision: cuda.Precision(precision)}); err == nil {
-		c.remark("device: %s, the first GPU", describe(device))
-		return device, nil
-	} else {
-		reason = err.Error()
+	gpu, err := cuda.Open(cuda.Options{Precision: cuda.Precision(precision)})
+	switch {
+	case err == nil:
+		c.remark("device: %s, the first GPU", describe(gpu))
+		return gpu, nil
+	case precision != "":
+		return nil, usage("train: precision applies to cuda, and there is no GPU: %v", err)
 	}
-	if precision != "" {
-		return nil, usage("train: precision applies to cuda, and there is no GPU: %s", reason)
-	}
-	device = tensor.NewHost(threads)
-	c.remark("device: %s; no GPU: %s", describe(device), reason)
-	return device, nil
+	host := tensor.NewHost(threads)
+	c.remark("device: %s; no GPU (train devices tells why)", describe(host))
+	return host, nil
 }
 
 // describe names a device and what its kernels are made of.

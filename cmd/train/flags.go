@@ -21,7 +21,7 @@ func (c *Config) bindFlags(f *pflag.FlagSet) {
 	f.StringVar(&c.DataFolder, "data-folder", c.DataFolder, "folder with data sets, looked into first")
 	optional(f, &c.Subset, "int", strconv.Atoi, "subset", "train on that many of the examples, the first ones (default: all)")
 	f.StringVar(&c.Sampler, "sampler", c.Sampler, "update rule, see Samplers above")
-	f.StringVar(&c.Schedule, "schedule", c.Schedule, "learning rate on the mean loss by step, see Schedules above (default depends on the sampler)")
+	f.StringVar(&c.Schedule, "schedule", c.Schedule, "learning rate on the mean loss by step, see Schedules above (default by sampler and model)")
 	f.IntVar(&c.Batch, "batch", c.Batch, "examples per minibatch")
 	f.IntVar(&c.Epochs, "epochs", c.Epochs, "passes over the data, burn-in included")
 	optional(f, &c.BurnIn, "int", strconv.Atoi, "burn-in", "epochs before the first sample, of each cycle (default 3/8 of them)")

@@ -34,7 +34,7 @@ type method struct {
 
 // defaultMainJob is sized for two cores and a few minutes.
 func defaultMainJob() *mainJob {
-	common := Config{Model: "lenet-small", Data: "mnist", Batch: 100, Epochs: 8, Chains: 1}
+	common := Config{Model: smallModel, Data: "mnist", Batch: 100, Epochs: 8, Chains: 1}
 	// The weight decay 1/(N s^2) is the samplers' prior, N(0, 0.316^2), so that SGD finds the maximum of the posterior they sample.
 	sgd := common
 	sgd.Sampler, sgd.Schedule = "sgd:1.67e-4", "cosine:0.1,0"

@@ -53,21 +53,23 @@ func (c Config) metropolis(burnIn, dataSize int) (langevin.Metropolis, error) {
 		return langevin.Metropolis{}, err
 	}
 	h := firstExactRate / float64(dataSize)
+	leaps := 1
 	m := langevin.Metropolis{Proposal: langevin.MALA{}, StepSize: h, Warmup: burnIn}
 	switch c.samplerName() {
 	case walkName:
-		m.Proposal, m.StepSize = langevin.RandomWalk{}, h
+		m.Proposal = langevin.RandomWalk{}
 	case hamiltonianName:
 		if v[0] != math.Trunc(v[0]) || math.Abs(v[0]) > math.MaxInt32 {
 			return m, errors.Errorf("train: hmc: LEAPS is %v, wants an integer", v[0])
 		}
-		leaps := int(v[0])
+		leaps = int(v[0])
 		m = langevin.Metropolis{
 			Proposal: langevin.HMC{Leaps: leaps, Jitter: v[1]}, StepSize: math.Sqrt(2 * h), Warmup: burnIn / max(1, leaps), AcceptanceRate: 0.8,
 		}
 	}
 	if m.Warmup < 1 && m.Proposal.Validate() == nil {
-		return m, errors.Errorf("train: %s: burn-in is %d steps, wants enough for a proposal: the step size adapts", c.samplerName(), burnIn)
+		return m, errors.Errorf("train: %s: burn-in is %d epochs of one step each, wants at least the %d of a proposal: the step size adapts",
+			c.samplerName(), burnIn, leaps)
 	}
 	return m, m.Validate()
 }

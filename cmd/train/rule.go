@@ -63,16 +63,31 @@ var rules = []rule{
 	{backpropName, "constant:0.001", []string{"prior", "samples"}, "INITIAL_DEVIATION", []float64{0.02}},
 }
 
-// scheduleFor is the default schedule: in cycles, it begins each at twice the rule's constant rate.
-func (r rule) scheduleFor(cycles *int) string {
-	if cycles == nil {
-		return r.schedule
+// smallModel is the network that the samplers' schedules above are for. The others are wider and get wideShare of these rates: at T = 1 weights grow
+// towards their prior's size, and the more inputs a layer has the less its steps may then be.
+const (
+	smallModel = "lenet-small"
+	wideShare  = 0.25
+)
+
+// defaultSchedule is the one of a configuration without any: in cycles, it begins each at twice the constant rate.
+func (c Config) defaultSchedule() string {
+	r := c.rule()
+	if r == nil {
+		return optimizerSchedules[c.samplerName()]
 	}
 	s, err := optimizers.ParseSchedule(r.schedule)
-	if constant, ok := s.(optimizers.Constant); err == nil && ok {
-		return optimizers.Cyclical{Initial: 2 * constant.Rate, Cycles: *cycles}.String()
+	constant, ok := s.(optimizers.Constant)
+	if err != nil || !ok {
+		return r.schedule
 	}
-	return r.schedule
+	if c.isSampler() && c.Model != smallModel {
+		constant.Rate *= wideShare
+	}
+	if c.Cycles != nil {
+		return optimizers.Cyclical{Initial: 2 * constant.Rate, Cycles: *c.Cycles}.String()
+	}
+	return constant.String()
 }
 
 // rulesWith are the names of the rules to which a flag applies.

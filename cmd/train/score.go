@@ -94,7 +94,7 @@ func (s *scoring) open(ctx context.Context, runs []string, other string, c *cons
 		return nil, nil, nil, err
 	}
 	if other == s.data {
-		return nil, nil, nil, usage("train: out: %s is the runs' own kind of data", other)
+		return nil, nil, nil, usage("train: out: %s is the runs' own kind of data: name another", other)
 	}
 	if in, err = loadData(ctx, s.data, datasets.Test, s.folder, c); err != nil {
 		return nil, nil, nil, err

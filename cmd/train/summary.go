@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/pollen-ml/pollen/langevin"
@@ -28,12 +29,11 @@ func printRuns(names []string, results []result, c *console) error {
 	if err := chains.WriteText(c.out); err != nil {
 		return err
 	}
-	if temperatures == nil {
-		return nil
-	}
-	fmt.Fprintln(c.out)
-	if err := temperatures.WriteText(c.out); err != nil {
-		return err
+	if temperatures != nil {
+		fmt.Fprintln(c.out)
+		if err := temperatures.WriteText(c.out); err != nil {
+			return err
+		}
 	}
 	for _, note := range notes {
 		fmt.Fprintln(c.out, note)
@@ -41,32 +41,32 @@ func printRuns(names []string, results []result, c *console) error {
 	return nil
 }
 
-// summarizeRuns makes a table of the chains of runs, one of the samplers' temperatures by layer, and notes on what these mean; no such table and notes when no
-// run has a temperature.
+// summarizeRuns makes a table of the chains of runs, one of the samplers' temperatures by layer, nil when no run has measured one, and notes on what they mean.
 func summarizeRuns(names []string, results []result) (chains, temperatures *report.Table, notes []string, err error) {
 	chains = report.NewTable("run", report.Column{Title: "samples", Format: "%.0f"}, report.Column{Title: "seconds", Format: "%.0f"},
 		report.Column{Title: "split R-hat of the loss"}, report.Column{Title: "of " + results[0].watched})
+	var verdicts []string
 	for i, r := range results {
 		lossRHat, weightRHat := r.rHat(r.lossTrace), r.rHat(r.weightTrace)
 		if err := chains.Add(names[i], float64(r.samples), r.seconds, orDash("%.3f", lossRHat), orDash("%.3f", weightRHat)); err != nil {
 			return nil, nil, nil, err
 		}
-		if !r.config.isSampler() {
+		verdicts = append(verdicts, r.verdict(names[i], lossRHat, weightRHat)...)
+		if math.IsNaN(r.all.temperature) { // not a sampler by gradients, or a run that was resumed when it was done
 			continue
 		}
 		if temperatures == nil {
 			temperatures = newTemperatures(r.layers)
-			notes = []string{
-				"Measured temperatures, in all and by layer, with standard errors, are configurational: in equilibrium they are the requested one.",
-				"Kinetic ones, of samplers with momentum, are the velocities', which settle far sooner.",
-			}
+			notes = []string{"Measured temperatures, in all and by layer, with standard errors, are configurational: in equilibrium they are the requested one."}
 		}
 		if err := r.addTemperatures(temperatures, names[i]); err != nil {
 			return nil, nil, nil, err
 		}
-		notes = append(notes, r.verdict(names[i], lossRHat, weightRHat)...)
 	}
-	return chains, temperatures, notes, nil
+	if slices.ContainsFunc(results, func(r result) bool { return !math.IsNaN(r.all.kinetic) }) {
+		notes = append(notes, "Kinetic ones, of samplers with momentum, are the velocities', which settle far sooner.")
+	}
+	return chains, temperatures, append(notes, verdicts...), nil
 }
 
 func newTemperatures(layers []layerTemperature) *report.Table {
@@ -116,11 +116,9 @@ func (r result) verdict(name string, lossRHat, weightRHat float64) []string {
 		notes = append(notes, fmt.Sprintf("%s: too short to tell whether it is in equilibrium: the standard error is above %g %% in %s.",
 			name, 100*equilibriumTolerance, strings.Join(vague, ", ")))
 	}
-	for _, layer := range r.layers {
-		if requested := r.requested(); requested > 0 && math.Abs(layer.kinetic-requested) > kineticTolerance*requested {
-			notes = append(notes, fmt.Sprintf("%s: kinetic temperature %.3g in %s, requested %g. Smaller rates or larger batches would bring it closer.",
-				name, layer.kinetic, layer.name, requested))
-		}
+	if hot := r.kineticOff(); len(hot) > 0 {
+		notes = append(notes, fmt.Sprintf("%s: kinetic temperature %s, requested %g. Smaller rates or larger batches would bring it closer.",
+			name, strings.Join(hot, ", "), r.requested()))
 	}
 	if r.proposals > 0 {
 		notes = append(notes, fmt.Sprintf("%s: proposals were accepted with the mean probability %.2f.", name, r.accepted/r.proposals))
@@ -152,6 +150,16 @@ func (r result) disequilibrium() (off, vague []string) {
 		}
 	}
 	return off, vague
+}
+
+// kineticOff is where the velocities do not have the requested temperature.
+func (r result) kineticOff() (off []string) {
+	for _, layer := range r.layers {
+		if requested := r.requested(); requested > 0 && math.Abs(layer.kinetic-requested) > kineticTolerance*requested {
+			off = append(off, fmt.Sprintf("%.3g in %s", layer.kinetic, layer.name))
+		}
+	}
+	return off
 }
 
 // rHat is the split R-hat of chains; NaN where they are too short to be split, and for optimizers, which have none.

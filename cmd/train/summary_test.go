@@ -60,7 +60,6 @@ good                   1  1.04 ± 0.003   1 ± 0.04  1.09 ± 0.05
 good, kinetic          1         0.998       0.99         1.03
 cold                   1    0.5 ± 0.02        0.4  0.96 ± 0.01
 vague                  1   1.01 ± 0.02  1.5 ± 0.3  0.96 ± 0.01
-resumed                1             -          -            -
 Measured temperatures, in all and by layer, with standard errors, are configurational: in equilibrium they are the requested one.
 Kinetic ones, of samplers with momentum, are the velocities', which settle far sooner.
 good: kinetic temperature 1.03 in linear1, requested 1. Smaller rates or larger batches would bring it closer.

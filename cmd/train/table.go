@@ -286,12 +286,17 @@ func (t *comparison) makeCells(ctx context.Context, cells []cell, c *console) ([
 	steps := 0
 	shown := c.progress("table", 0, total)
 	defer shown.end()
+	show := func() {
+		if steps < total || len(results) == len(cells) { // its last step is not yet a cell
+			shown.update(steps, fmt.Sprintf("%d of %d cells", len(results), len(cells)))
+		}
+	}
 	work := func(next cell, device tensor.Device) error {
 		result, err := next.run(ctx, t.train, t.test, device, c.now, func(made int) {
 			mu.Lock()
 			defer mu.Unlock()
 			steps += made
-			shown.update(steps, fmt.Sprintf("%d of %d cells", len(results), len(cells)))
+			show()
 		})
 		if err == nil {
 			err = result.write(t.folder)
@@ -300,6 +305,7 @@ func (t *comparison) makeCells(ctx context.Context, cells []cell, c *console) ([
 		defer mu.Unlock()
 		if err == nil {
 			results = append(results, result)
+			show()
 		} else if failed == nil {
 			failed = err
 			cancel()
