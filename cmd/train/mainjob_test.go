@@ -54,7 +54,7 @@ func TestMainJob(t *testing.T) {
 	if !strings.Contains(remarks.String(), "pSGLD  100%") {
 		t.Errorf("remarks %q", remarks)
 	}
-	for _, name := range []string{"examples.png", "confidence.png", "weight.png"} {
+	for _, name := range []string{"examples.png", "confidence.png", "coverage.png", "reliability.png", "weight.png"} {
 		content := readFile(t, j.folder, name)
 		if size, err := png.DecodeConfig(bytes.NewReader(content)); err != nil || size.Width < 300 || size.Height < 300 {
 			t.Errorf("%s: %dx%d (%v)", name, size.Width, size.Height, err)

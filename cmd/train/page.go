@@ -3,10 +3,12 @@ package main
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/report"
 )
 
@@ -24,6 +26,14 @@ func writePage(folder string, outcomes []outcome, table *report.Table, digits, l
 	if err != nil {
 		return err
 	}
+	coverage, err := coverageFigure(outcomes)
+	if err != nil {
+		return err
+	}
+	reliability, err := reliabilityFigure(outcomes)
+	if err != nil {
+		return err
+	}
 	figures := []struct {
 		file, title, caption string
 		figure               *report.Figure
@@ -31,6 +41,10 @@ func writePage(folder string, outcomes []outcome, table *report.Table, digits, l
 		{"examples", "What they were shown", "Digits of the test set, and letters, which none of the networks has seen, with each method's guess.", examples},
 		{"confidence", "How sure they are", "The confidence of each method. An average of ten-class probabilities cannot be below 0.1: published versions " +
 			"of this figure with a mean of 0.015 averaged log-probabilities, over a shuffled set.", confidence},
+		{"coverage", "What silence is worth", "Digits and letters together, where every answer to a letter is wrong: the errors among the answers, " +
+			"if only those are given whose predictive entropy is lowest.", coverage},
+		{"reliability", "How often they are right", "On digits: accuracy against confidence, in fifteen bins of confidence, " +
+			"with 95 % intervals.", reliability},
 		{"weight", "One weight, early to late", "The optimizer's weight comes to rest; the sampler's keeps moving over the posterior.", density},
 	}
 	var titles []string
@@ -82,6 +96,38 @@ func confidenceFigure(outcomes []outcome) (*report.Figure, error) {
 		})
 	}
 	return report.ConfidenceHistogram("digits", "letters", outcomes[0].assessment.in.data.Classes, methods)
+}
+
+// coverageFigure is over digits and letters; all answers to letters are wrong.
+func coverageFigure(outcomes []outcome) (*report.Figure, error) {
+	var methods []report.Selection
+	for _, o := range outcomes {
+		in, out := o.assessment.in, o.assessment.out
+		correct, err := evaluate.Correct(in.probabilities, in.data.Labels, in.data.Classes)
+		if err != nil {
+			return nil, err
+		}
+		entropy := slices.Concat(in.uncertainty.Entropy, out.uncertainty.Entropy)
+		curve, err := evaluate.RiskCoverage(entropy, append(correct, make([]bool, out.data.Len())...))
+		if err != nil {
+			return nil, err
+		}
+		methods = append(methods, report.Selection{Method: o.method.title, Curve: curve})
+	}
+	return report.RiskCoverage(methods)
+}
+
+func reliabilityFigure(outcomes []outcome) (*report.Figure, error) {
+	var methods []report.Calibration
+	for _, o := range outcomes {
+		in := o.assessment.in
+		bins, err := evaluate.EqualWidthBins(in.probabilities, in.data.Labels, in.data.Classes)
+		if err != nil {
+			return nil, err
+		}
+		methods = append(methods, report.Calibration{Method: o.method.title, Bins: bins})
+	}
+	return report.Reliability(methods)
 }
 
 // shown is how many digits and how many letters the figure of examples has.
