@@ -24,14 +24,7 @@ func TestGPUWritesARecord(t *testing.T) {
 	if err := c.Execute(); err != nil {
 		t.Fatal(err)
 	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var r record
-	if err := json.Unmarshal(content, &r); err != nil {
-		t.Fatal(err)
-	}
+	r := readRecord(t, path)
 	cases := map[string]int{}
 	for _, e := range r.Entries {
 		cases[e.Case]++
@@ -51,6 +44,19 @@ func TestGPUWritesARecord(t *testing.T) {
 	}
 }
 
+// readRecord reads a record that a command has written.
+func readRecord(t *testing.T, path string) (r record) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(content, &r); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
 // TestGPUGoesOn: a comparison that fails leaves the others, and the command fails in the end.
 func TestGPUGoesOn(t *testing.T) {
 	driver := emulator.Open(t, emulator.Options{})
@@ -65,14 +71,7 @@ func TestGPUGoesOn(t *testing.T) {
 	if err := c.Execute(); err == nil || !strings.Contains(err.Error(), "ILLEGAL_ADDRESS") {
 		t.Errorf("got %v, want the failure", err)
 	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var r record
-	if err := json.Unmarshal(content, &r); err != nil {
-		t.Fatal(err)
-	}
+	r := readRecord(t, path)
 	if len(r.Entries) != 1 || !strings.Contains(r.Entries[0].Case, "2 chains") || len(r.Left) != 1 {
 		t.Errorf("the record has %+v, and leaves out %v", r.Entries, r.Left)
 	}
@@ -93,14 +92,7 @@ func TestStepsByTurns(t *testing.T) {
 	if err := c.Execute(); err != nil {
 		t.Fatal(err)
 	}
-	content, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var r record
-	if err := json.Unmarshal(content, &r); err != nil {
-		t.Fatal(err)
-	}
+	r := readRecord(t, path)
 	got := ""
 	for _, e := range r.Entries {
 		if e.Side == "pollen" {

@@ -2,8 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
-	"os"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -61,14 +59,7 @@ func TestStepWritesARecord(t *testing.T) {
 	if err := c.Execute(); err != nil {
 		t.Fatal(err)
 	}
-	text, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var r record
-	if err := json.Unmarshal(text, &r); err != nil {
-		t.Fatal(err)
-	}
+	r := readRecord(t, path)
 	var sides []string
 	for _, e := range r.Entries {
 		sides = append(sides, e.Case+": "+e.Side)

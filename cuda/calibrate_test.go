@@ -28,14 +28,7 @@ type calibration struct {
 
 // TestCalibrate measures every tile, if POLLEN_CALIBRATION says into which file; POLLEN_CALIBRATION_SIZE is the side of the large products, 4096.
 func TestCalibrate(t *testing.T) {
-	path := os.Getenv("POLLEN_CALIBRATION")
-	if path == "" {
-		t.Skip("POLLEN_CALIBRATION=FILE measures the tiles of the product kernels")
-	}
-	size, err := strconv.Atoi(os.Getenv("POLLEN_CALIBRATION_SIZE"))
-	if err != nil {
-		size = 4096
-	}
+	size, save := measurement(t, "POLLEN_CALIBRATION", "the tiles of the product kernels")
 	var all []calibration
 	for _, precision := range []cuda.Precision{cuda.FP32, cuda.TF32, cuda.BF16} {
 		t.Run(string(precision), func(t *testing.T) {
@@ -45,12 +38,31 @@ func TestCalibrate(t *testing.T) {
 			}
 		})
 	}
-	text, err := json.MarshalIndent(all, "", "  ")
-	if err != nil {
-		t.Fatal(err)
+	save(all)
+}
+
+// wholeSize is the size of measurements, unless POLLEN_CALIBRATION_SIZE is another.
+const wholeSize = 4096
+
+// measurement begins a test that measures something if a variable of the environment names the file for the results, and is skipped otherwise.
+func measurement(t *testing.T, variable, what string) (size int, save func(results any)) {
+	t.Helper()
+	path := os.Getenv(variable)
+	if path == "" {
+		t.Skipf("%s=FILE measures %s", variable, what)
 	}
-	if err := os.WriteFile(path, text, 0o644); err != nil {
-		t.Fatal(err)
+	size, err := strconv.Atoi(os.Getenv("POLLEN_CALIBRATION_SIZE"))
+	if err != nil {
+		size = wholeSize
+	}
+	return size, func(results any) {
+		text, err := json.MarshalIndent(results, "", "  ")
+		if err == nil {
+			err = os.WriteFile(path, text, 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

@@ -67,9 +67,9 @@ func oneBlock(l *tensor.Launch, n, most int) []call {
 	return []call{{symbol: l.Kernel, blocks: [2]int{1, 1}, threads: wholeWarps(n, most), arguments: l.Arguments}}
 }
 
-// record is a block to a metric: (ring, header, the values of sixteen, the numbers of their elements, ...), 0 elements where there is none.
+// record is a block to a metric: (ring, header, the values of some, the numbers of their elements, first, columns, rows), 0 elements where there is none.
 func record(_ *placement, l *tensor.Launch) []call {
-	const together = 16
+	together := (len(l.Arguments) - 5) / 2
 	metrics, most := 0, 0
 	for _, elements := range l.Arguments[2+together:][:together] {
 		if n := integer(elements); n > 0 {

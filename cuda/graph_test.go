@@ -1,43 +1,15 @@
 package cuda_test
 
 import (
-	"encoding/json"
-	"os"
 	"slices"
-	"strconv"
 	"testing"
 	"time"
 
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/cuda/cudatest"
 	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/graph/op"
-	"github.com/pollen-ml/pollen/langevin"
-	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/tensor"
 )
-
-// network is a program that trains a network on MNIST's shapes by SGLD.
-func network(t testing.TB, name string, images, batch int) *graph.Program {
-	t.Helper()
-	layer, err := layers.New(name, 10)
-	if err != nil {
-		t.Fatal(err)
-	}
-	b := graph.New(tensor.Float32)
-	x, y := op.Minibatch(b, op.Batch{Size: batch, Shuffled: true}, tensor.Shape{images, 1, 28, 28}, 0.5, 0.5)
-	loss := b.Apply(op.CrossEntropy{}, layer.Apply(b, x), y)
-	posterior := langevin.Posterior{DataSize: images, Prior: langevin.Gaussian(0.3)}
-	if err := langevin.Attach(b, langevin.SGLD{}, posterior, loss, []float64{posterior.StepSize(0.01)}, []float64{1}); err != nil {
-		t.Fatal(err)
-	}
-	b.Record("loss", loss)
-	program, err := b.Compile()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return program
-}
 
 // TestGraphsAreShort: on a H200 less than half of a step's calls follow one another, and that costs little memory.
 func TestGraphsAreShort(t *testing.T) {
@@ -54,7 +26,7 @@ func TestGraphsAreShort(t *testing.T) {
 	} {
 		const steps = 3
 		p := &cuda.Planner{Device: device, Multiprocessors: 132, Chains: c.chains, Steps: steps}
-		if _, err := network(t, c.network, 1000, 100).Load(p, graph.LoadOptions{}); err != nil {
+		if _, err := network(t, c.network, "sgld", 1000, 100).Load(p, graph.LoadOptions{}); err != nil {
 			t.Fatal(err)
 		}
 		t.Logf("%s, %d chains, %d steps: %d nodes, %d edges, %d after one another; scratch memory %d bytes, of a schedule for %d",
@@ -81,18 +53,11 @@ type stepTime struct {
 }
 
 // TestMeasureGraphs times steps both ways, if POLLEN_GRAPHS says into which file, and compares what becomes of the chains, to the bit. A
-// POLLEN_CALIBRATION_SIZE below 4096 makes that much smaller batches and fewer steps.
+// POLLEN_CALIBRATION_SIZE below wholeSize makes that much smaller batches and fewer steps.
 func TestMeasureGraphs(t *testing.T) {
-	path := os.Getenv("POLLEN_GRAPHS")
-	if path == "" {
-		t.Skip("POLLEN_GRAPHS=FILE measures steps as CUDA graphs")
-	}
-	size, err := strconv.Atoi(os.Getenv("POLLEN_CALIBRATION_SIZE"))
-	if err != nil {
-		size = 4096
-	}
+	size, save := measurement(t, "POLLEN_GRAPHS", "steps as CUDA graphs")
 	precisions := []cuda.Precision{cuda.FP32, cuda.TF32}
-	if size < 4096 {
+	if size < wholeSize {
 		precisions = precisions[:1]
 	}
 	var all []stepTime
@@ -100,22 +65,16 @@ func TestMeasureGraphs(t *testing.T) {
 		for _, name := range []string{"lenet-small", "mnist-64-64-256", "mlp-400-400"} {
 			t.Run(name+", "+string(precision), func(t *testing.T) {
 				device := cudatest.GPU(t, cuda.Options{Precision: precision})
-				for _, chains := range []int{1, max(2, 8*size/4096)} {
-					s := stepTime{Network: name, Batch: max(1, 100*size/4096), Chains: chains, Precision: string(precision)}
-					s.measure(t, device, max(1, 64*size/4096))
+				for _, chains := range []int{1, max(2, 8*size/wholeSize)} {
+					s := stepTime{Network: name, Batch: max(1, 100*size/wholeSize), Chains: chains, Precision: string(precision)}
+					s.measure(t, device, max(1, 64*size/wholeSize))
 					t.Logf("%+v", s)
 					all = append(all, s)
 				}
 			})
 		}
 	}
-	text, err := json.MarshalIndent(all, "", "  ")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := os.WriteFile(path, text, 0o644); err != nil {
-		t.Fatal(err)
-	}
+	save(all)
 }
 
 // graphRounds are how often each way is timed in turn; the median counts.
@@ -124,7 +83,7 @@ const graphRounds = 7
 // measure times runs of so many steps, in pairs.
 func (s *stepTime) measure(t *testing.T, device tensor.Device, steps int) {
 	t.Helper()
-	program := network(t, s.Network, 1000, s.Batch)
+	program := network(t, s.Network, "sgld", 1000, s.Batch)
 	planned := &cuda.Planner{Device: device, Chains: s.Chains, Steps: 1}
 	if _, err := program.Load(planned, graph.LoadOptions{}); err != nil {
 		t.Fatal(err)

@@ -56,13 +56,19 @@ func attach(b *graph.Builder, s langevin.Sampler, loss *graph.Node) error {
 // lenet is a program that trains lenet-small.
 func lenet(t testing.TB, rule string) *graph.Program {
 	t.Helper()
-	network, err := layers.New("lenet-small", 10)
+	return network(t, "lenet-small", rule, trainImages, trainBatch)
+}
+
+// network is a program that trains a network on MNIST's shapes by one of the trainings.
+func network(t testing.TB, name, rule string, images, batch int) *graph.Program {
+	t.Helper()
+	layer, err := layers.New(name, 10)
 	if err != nil {
 		t.Fatal(err)
 	}
 	b := graph.New(tensor.Float32)
-	x, y := op.Minibatch(b, op.Batch{Size: trainBatch, Shuffled: true}, tensor.Shape{trainImages, 1, 28, 28}, 0.5, 0.5)
-	loss := b.Apply(op.CrossEntropy{}, network.Apply(b, x), y)
+	x, y := op.Minibatch(b, op.Batch{Size: batch, Shuffled: true}, tensor.Shape{images, 1, 28, 28}, 0.5, 0.5)
+	loss := b.Apply(op.CrossEntropy{}, layer.Apply(b, x), y)
 	if err := trainings[rule](b, loss); err != nil {
 		t.Fatal(err)
 	}

@@ -43,8 +43,8 @@ exec >/dev/ttyS0 2>&1
 cd /tmp
 run() {
   echo "RUN \$*"
-  { "\$@" -test.v -test.timeout 0; echo \$? >/tmp/status; } 2>&1 | /bin/busybox grep -v '^ *=== '
-  echo "STATUS \$(/bin/busybox cat /tmp/status)"
+  { "\$@" -test.v -test.timeout 0; echo \$? >status; } 2>&1 | /bin/busybox grep -v '^ *=== '
+  echo "STATUS \$(/bin/busybox cat status)"
 }
 ${tests//|/\\|}
 echo FINISHED

@@ -25,7 +25,8 @@ INLINE T finish(T sum, int epilogue, const T* bias, int at) {
   return epilogue & withReLU && sum <= 0 ? T(0) : sum;
 }
 
-constexpr int none = 4;
+// noMaximum is noted of a window whose maximum does not count.
+constexpr int noMaximum = 4;
 
 // Pooled is where windows' maxima go: that of window i is element i, and the first of those that were the maximum, in order, is which's. A maximum is NaN
 // if one of the four is.
@@ -44,7 +45,7 @@ struct Pooled {
       if (v > best || v != v) best = v;
     }
     data.at()[i] = best;
-    if (epilogue & withWhich) which.at()[i] = epilogue & onlyPositive && !(found > 0) ? none : at;
+    if (epilogue & withWhich) which.at()[i] = epilogue & onlyPositive && !(found > 0) ? noMaximum : at;
   }
 };
 
