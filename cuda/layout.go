@@ -83,26 +83,13 @@ func newLayout(calls []call) *layout {
 	return l
 }
 
-// placeAll places the buffers, the largest first, each where there is room first. Those of so many bytes share with their like by the sequence.
+// placeAll places the buffers. Those of so many bytes share with their like by the sequence.
 func (l *layout) placeAll(large int) (bytes int) {
-	var placed []resident // by offset
+	var all []*tensor.Buffer
 	for _, b := range l.buffers {
-		at, size := 0, tensor.Align(b.Bytes())
-		for _, other := range placed {
-			if l.mayShare(other, b, large) {
-				continue
-			}
-			if at+size <= other.Offset {
-				break
-			}
-			at = max(at, other.Offset+tensor.Align(other.Bytes()))
-		}
-		b.Offset = at
-		i, _ := slices.BinarySearchFunc(placed, at, func(other resident, at int) int { return other.Offset - at })
-		placed = slices.Insert(placed, i, b)
-		bytes = max(bytes, at+size)
+		all = append(all, b.Buffer)
 	}
-	return bytes
+	return tensor.Place(all, func(i, j int) bool { return l.mayShare(l.buffers[i], l.buffers[j], large) })
 }
 
 func (l *layout) mayShare(a, b resident, large int) bool {

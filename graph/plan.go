@@ -69,24 +69,12 @@ func (p *plan) offsets() [3]int {
 		bytes[b.Arena] += tensor.Align(b.Bytes())
 	}
 	sort.SliceStable(p.order, func(i, j int) bool { return p.order[i].buffer.Bytes() > p.order[j].buffer.Bytes() })
-	var placed []*span // by offset
+	var scratch []*tensor.Buffer
 	for _, s := range p.order {
-		at, size := 0, tensor.Align(s.buffer.Bytes())
-		for _, other := range placed {
-			if other.last < s.first || s.last < other.first {
-				continue
-			}
-			if at+size <= other.buffer.Offset {
-				break
-			}
-			at = max(at, other.buffer.Offset+tensor.Align(other.buffer.Bytes()))
-		}
-		s.buffer.Offset = at
-		i := sort.Search(len(placed), func(i int) bool { return placed[i].buffer.Offset > at })
-		placed = append(placed, nil)
-		copy(placed[i+1:], placed[i:])
-		placed[i] = s
-		bytes[tensor.Scratch] = max(bytes[tensor.Scratch], at+size)
+		scratch = append(scratch, s.buffer)
 	}
+	bytes[tensor.Scratch] = tensor.Place(scratch, func(i, j int) bool {
+		return p.order[j].last < p.order[i].first || p.order[i].last < p.order[j].first
+	})
 	return bytes
 }
