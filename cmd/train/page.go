@@ -14,38 +14,19 @@ import (
 
 // writePage makes the main job's figures and puts them, with the table, on report.html.
 func writePage(folder string, outcomes []outcome, table *report.Table, digits, letters *datasets.Dataset) error {
-	density, err := densityFigure(outcomes)
-	if err != nil {
-		return err
-	}
-	confidence, err := confidenceFigure(outcomes)
-	if err != nil {
-		return err
-	}
-	examples, err := examplesFigure(outcomes, digits, letters)
-	if err != nil {
-		return err
-	}
-	coverage, err := coverageFigure(outcomes)
-	if err != nil {
-		return err
-	}
-	reliability, err := reliabilityFigure(outcomes)
-	if err != nil {
-		return err
-	}
 	figures := []struct {
 		file, title, caption string
-		figure               *report.Figure
+		draw                 func(outcomes []outcome) (*report.Figure, error)
 	}{
-		{"examples", "What they were shown", "Digits of the test set, and letters, which none of the networks has seen, with each method's guess.", examples},
+		{"examples", "What they were shown", "Digits of the test set, and letters, which none of the networks has seen, with each method's guess.",
+			func(outcomes []outcome) (*report.Figure, error) { return examplesFigure(outcomes, digits, letters) }},
 		{"confidence", "How sure they are", "The confidence of each method. An average of ten-class probabilities cannot be below 0.1: published versions " +
-			"of this figure with a mean of 0.015 averaged log-probabilities, over a shuffled set.", confidence},
+			"of this figure with a mean of 0.015 averaged log-probabilities, over a shuffled set.", confidenceFigure},
 		{"coverage", "What silence is worth", "Digits and letters together, where every answer to a letter is wrong: the errors among the answers, " +
-			"if only those are given whose predictive entropy is lowest.", coverage},
+			"if only those are given whose predictive entropy is lowest.", coverageFigure},
 		{"reliability", "How often they are right", "On digits: accuracy against confidence, in fifteen bins of confidence, " +
-			"with 95 % intervals.", reliability},
-		{"weight", "One weight, early to late", "The optimizer's weight comes to rest; the sampler's keeps moving over the posterior.", density},
+			"with 95 % intervals.", reliabilityFigure},
+		{"weight", "One weight, early to late", "The optimizer's weight comes to rest; the sampler's keeps moving over the posterior.", densityFigure},
 	}
 	var titles []string
 	var results []result
@@ -58,10 +39,14 @@ func writePage(folder string, outcomes []outcome, table *report.Table, digits, l
 	}
 	page.Sections = append(page.Sections, report.Section{Title: "Scores", Table: table, Text: []string{detectionNote}})
 	for _, f := range figures {
-		if err := f.figure.Save(filepath.Join(folder, f.file+".png")); err != nil {
+		figure, err := f.draw(outcomes)
+		if err != nil {
+			return err
+		}
+		if err := figure.Save(filepath.Join(folder, f.file+".png")); err != nil {
 			return errors.Wrap(err, "train: figure")
 		}
-		page.Sections = append(page.Sections, report.Section{Title: f.title, Figures: []report.PageFigure{{Figure: f.figure, Caption: f.caption}}})
+		page.Sections = append(page.Sections, report.Section{Title: f.title, Figures: []report.PageFigure{{Figure: figure, Caption: f.caption}}})
 	}
 	chains, temperatures, notes, err := summarizeRuns(titles, results)
 	if err != nil {
