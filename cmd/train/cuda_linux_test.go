@@ -1,6 +1,7 @@
 package main
 
 import (
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -36,12 +37,21 @@ func TestRunsOnAGPU(t *testing.T) {
 	}
 	p.want(0, "train", []string{"eval", "--device", "auto", "killed"}, "device: cuda:0 (Emulated GPU, ", ", the first GPU")
 
-	t.Setenv("POLLEN_EMULATOR_FAIL", "cuGraphLaunch:5:719")
-	p.want(exitFailure, "train", onGPU("broken"), "cuGraphLaunch: CUDA_ERROR_LAUNCH_FAILED", "Go on with: train fit --resume broken")
-	t.Setenv("POLLEN_EMULATOR_FAIL", "")
-	p.want(0, "train", []string{"fit", "--resume", "broken"})
-	if err := sameRuns(p.path("whole"), p.path("broken")); err != nil {
-		t.Error(err)
+	for _, broken := range []string{
+		"cuMemAlloc_v2:2", "cuModuleLoadDataEx:1", "cuGraphAddKernelNode:20", "cuGraphLaunch:5", "cuMemcpyDtoHAsync_v2:4", "cuStreamSynchronize:6",
+	} {
+		call, _, _ := strings.Cut(broken, ":")
+		t.Setenv("POLLEN_EMULATOR_FAIL", broken+":719")
+		p.want(exitFailure, "train", onGPU(call), call+": CUDA_ERROR_LAUNCH_FAILED")
+		t.Setenv("POLLEN_EMULATOR_FAIL", "")
+		again := []string{"fit", "--resume", call}
+		if _, err := os.Stat(p.path(call + "/manifest.json")); err != nil { // it failed before there was anything to go on with
+			again = onGPU(call)
+		}
+		p.want(0, "train", again)
+		if err := sameRuns(p.path("whole"), p.path(call)); err != nil {
+			t.Errorf("%s: %v", broken, err)
+		}
 	}
 
 	t.Setenv("POLLEN_EMULATOR_MEMORY", "33554432")
