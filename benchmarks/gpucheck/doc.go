@@ -8,8 +8,8 @@
 // and log.txt. The checks are: the devices are listed; the driver compiles all kernels (each file's time is logged); a short training; the conformance suite
 // of the ops; the samplers' tests, distributions included; a training under compute-sanitizer; the speed of each tile of the product kernels, which
 // cuda/geometry_tile.go has estimates of; steps whose calls wait for what they need alone, beside steps whose calls wait for each other; and the
-// benchmarks beside PyTorch and JAX. The script goes on after a failure. Each check has a time limit; what is cut by one, or for which there is no time
-// left, is said and counts as a failure. The exit status is 1 if anything failed.
+// benchmarks beside PyTorch and JAX; with a large GPU_CHECK_SECONDS, batches of 1024 and eight chains, too. The script goes on after a failure. Each check
+// has a time limit; what is cut by one, or for which there is no time left, is said and counts as a failure. The exit status is 1 if anything failed.
 //
 //	go run ./benchmarks/gpucheck --emulated gpu.tar.gz       with the emulated GPU's library
 //	gpu/gpu-check.sh --emulated OUT                          all of it at small sizes, on the emulated GPU; the peers compute on the CPU
