@@ -55,7 +55,7 @@ func newPredictor(t training, threads, samples int) (*predictor, error) {
 		return nil, err
 	}
 	pixels, _ := fixedData(t.examples())
-	images := langevin.Images{Pixels: pixels, Channels: 1, Height: 28, Width: 28, Mean: pixelMean, Deviation: pixelDeviation}
+	images := langevin.Images{Pixels: pixels, Channels: 1, Height: 28, Width: 28, Mean: []float64{pixelMean}, Deviation: []float64{pixelDeviation}}
 	p := &predictor{
 		host: tensor.NewHost(threads), probabilities: make([]float32, 10*t.examples()), mean: make([]float32, 10*t.examples()),
 	}

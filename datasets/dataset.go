@@ -13,18 +13,18 @@ type Dataset struct {
 	// Images holds the images in NCHW order, one byte a value: image i is
 	// Images[i*C*H*W : (i+1)*C*H*W]. 0 is background, 255 full ink.
 	Images []byte
-	Labels []byte // one of 0 ... Classes-1 for each image
+	Labels []int32 // one of 0 ... Classes-1 for each image
 
 	Channels, Height, Width int
 	Classes                 int
 	ClassNames              []string // one a class
 
-	// Mean and Deviation are those of pixel/255 over all pixels of the
+	// Mean and Deviation are those of pixel/255 in each channel of the
 	// training set, whichever split this is; they are of the images at hand
 	// where the training set is not a fixed one (notmnist). A network is fed
-	// (pixel/255 - Mean)/Deviation with the figures of the set it was
+	// (pixel/255 - Mean[c])/Deviation[c] with the figures of the set it was
 	// trained on, also when it is shown another set.
-	Mean, Deviation float64
+	Mean, Deviation []float64
 
 	// Hashes maps the name of each file read to the SHA-256 of its bytes, in
 	// hexadecimal, for a run's manifest.
@@ -91,8 +91,8 @@ func (d *Dataset) Validate() error {
 		return errors.Errorf("datasets: %s: images of %dx%dx%d values, want at least 1x1x1",
 			d.Name, d.Channels, d.Height, d.Width)
 	}
-	if d.Classes < 1 || d.Classes > math.MaxUint8+1 {
-		return errors.Errorf("datasets: %s: %d classes, want 1 to 256", d.Name, d.Classes)
+	if d.Classes < 1 || d.Classes > math.MaxUint16+1 {
+		return errors.Errorf("datasets: %s: %d classes, want 1 to 65536", d.Name, d.Classes)
 	}
 	if len(d.ClassNames) != d.Classes {
 		return errors.Errorf("datasets: %s: %d class names, want %d", d.Name, len(d.ClassNames), d.Classes)
@@ -105,34 +105,47 @@ func (d *Dataset) Validate() error {
 			d.Name, len(d.Images), d.Len()*d.ImageSize(), d.Len(), d.ImageSize())
 	}
 	for i, label := range d.Labels {
-		if int(label) >= d.Classes {
-			return errors.Errorf("datasets: %s: label %d is %d, want below %d", d.Name, i, label, d.Classes)
+		if label < 0 || int(label) >= d.Classes {
+			return errors.Errorf("datasets: %s: label %d is %d, want 0 or more and below %d", d.Name, i, label, d.Classes)
 		}
 	}
-	if math.IsNaN(d.Mean) || math.IsInf(d.Mean, 0) {
-		return errors.Errorf("datasets: %s: mean %v, want a finite number", d.Name, d.Mean)
+	if len(d.Mean) != d.Channels || len(d.Deviation) != d.Channels {
+		return errors.Errorf("datasets: %s: %d means and %d deviations, want one for each of %d channels",
+			d.Name, len(d.Mean), len(d.Deviation), d.Channels)
 	}
-	if !(d.Deviation > 0) || math.IsInf(d.Deviation, 0) {
-		return errors.Errorf("datasets: %s: deviation %v, want a finite number above 0", d.Name, d.Deviation)
+	for c := range d.Channels {
+		if mean := d.Mean[c]; math.IsNaN(mean) || math.IsInf(mean, 0) {
+			return errors.Errorf("datasets: %s: mean %v in channel %d, want a finite number", d.Name, mean, c)
+		}
+		if deviation := d.Deviation[c]; !(deviation > 0) || math.IsInf(deviation, 0) {
+			return errors.Errorf("datasets: %s: deviation %v in channel %d, want a finite number above 0", d.Name, deviation, c)
+		}
 	}
 	return nil
 }
 
 // moments returns the mean and the (population) standard deviation of
-// pixel/255 over images. Both are computed from exact integer sums, so that
-// they are the same on every machine.
-func moments(images []byte) (mean, deviation float64) {
-	var counts [256]uint64
-	for _, pixel := range images {
-		counts[pixel]++
+// pixel/255 in each channel of images [N C H W], whose planes have that many
+// pixels. Both are computed from exact integer sums, so that they are the same
+// on every machine.
+func moments(images []byte, channels, plane int) (mean, deviation []float64) {
+	counts := make([][256]uint64, channels)
+	for at := 0; at < len(images); at += plane {
+		count := &counts[at/plane%channels]
+		for _, pixel := range images[at : at+plane] {
+			count[pixel]++
+		}
 	}
-	var sum, squares uint64
-	for pixel, count := range counts {
-		sum += uint64(pixel) * count
-		squares += uint64(pixel*pixel) * count
+	for c := range counts {
+		var n, sum, squares uint64
+		for pixel, count := range counts[c] {
+			n += count
+			sum += uint64(pixel) * count
+			squares += uint64(pixel*pixel) * count
+		}
+		m := float64(sum) / float64(n) / 255
+		variance := float64(squares)/float64(n)/(255*255) - float64(m*m)
+		mean, deviation = append(mean, m), append(deviation, math.Sqrt(max(variance, 0)))
 	}
-	n := float64(len(images))
-	mean = float64(sum) / n / 255
-	variance := float64(squares)/n/(255*255) - float64(mean*mean)
-	return mean, math.Sqrt(max(variance, 0))
+	return mean, deviation
 }

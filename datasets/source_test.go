@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -80,7 +81,7 @@ func TestLoadPlaces(t *testing.T) {
 			t.Errorf("%+v: %v", test, err)
 			continue
 		}
-		if !bytes.HasSuffix(contents[Train][0], d.Images) || !bytes.Equal(d.Labels, []byte{7, 0, 9}) {
+		if !bytes.HasSuffix(contents[Train][0], d.Images) || !slices.Equal(d.Labels, []int32{7, 0, 9}) {
 			t.Errorf("%+v: other images or labels", test)
 		}
 		if want := filepath.Join(root, test.folder); d.Place != want {

@@ -19,7 +19,7 @@ type Bin struct {
 }
 
 // EqualWidthBins groups examples into CalibrationBins bins of equal width over (0, 1]. It fails as Score does.
-func EqualWidthBins(probabilities []float64, labels []byte, classes int) ([]Bin, error) {
+func EqualWidthBins(probabilities []float64, labels []int32, classes int) ([]Bin, error) {
 	if err := checkLabelled("EqualWidthBins", probabilities, labels, classes); err != nil {
 		return nil, err
 	}
@@ -29,7 +29,7 @@ func EqualWidthBins(probabilities []float64, labels []byte, classes int) ([]Bin,
 // EqualMassBins sorts the examples by confidence and cuts them into CalibrationBins bins whose counts differ by one at
 // most. Examples of equal confidence all count with their mean correctness, so that a cut between them depends on no
 // order. It fails as Score does.
-func EqualMassBins(probabilities []float64, labels []byte, classes int) ([]Bin, error) {
+func EqualMassBins(probabilities []float64, labels []int32, classes int) ([]Bin, error) {
 	if err := checkLabelled("EqualMassBins", probabilities, labels, classes); err != nil {
 		return nil, err
 	}
@@ -39,7 +39,7 @@ func EqualMassBins(probabilities []float64, labels []byte, classes int) ([]Bin, 
 // prediction is what calibration needs of one example: its confidence, and 1 if it is right, 0 if wrong.
 type prediction struct{ confidence, accuracy float64 }
 
-func predict(probabilities []float64, labels []byte, classes int) []prediction {
+func predict(probabilities []float64, labels []int32, classes int) []prediction {
 	predictions := make([]prediction, len(labels))
 	for n, label := range labels {
 		best, confidence := largest(probabilities[n*classes : (n+1)*classes])

@@ -22,7 +22,7 @@ func Example() {
 			return
 		}
 	}
-	scores, err := evaluate.Score(predictive.Mean(), []byte{0, 2}, 3)
+	scores, err := evaluate.Score(predictive.Mean(), []int32{0, 2}, 3)
 	if err != nil {
 		fmt.Println(err)
 		return

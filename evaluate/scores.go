@@ -21,7 +21,7 @@ type Scores struct {
 
 // Score returns the scores of probabilities [N K] for N labels. It fails when there are no examples, when lengths
 // disagree, when a row is not a distribution or a label is not below classes.
-func Score(probabilities []float64, labels []byte, classes int) (Scores, error) {
+func Score(probabilities []float64, labels []int32, classes int) (Scores, error) {
 	if err := checkLabelled("Score", probabilities, labels, classes); err != nil {
 		return Scores{}, err
 	}
@@ -53,7 +53,7 @@ func Score(probabilities []float64, labels []byte, classes int) (Scores, error) 
 }
 
 // Correct says for each example whether its most probable class (the first of equals) is the label. It fails as Score does.
-func Correct(probabilities []float64, labels []byte, classes int) ([]bool, error) {
+func Correct(probabilities []float64, labels []int32, classes int) ([]bool, error) {
 	if err := checkLabelled("Correct", probabilities, labels, classes); err != nil {
 		return nil, err
 	}

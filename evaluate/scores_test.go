@@ -8,10 +8,10 @@ import (
 )
 
 // labelled returns float64 probabilities [N K] and labels which follow them, so that they are about calibrated.
-func labelled(random *rand.Rand, examples, classes int) ([]float64, []byte) {
+func labelled(random *rand.Rand, examples, classes int) ([]float64, []int32) {
 	rows := softmaxRows(random, examples, classes)
 	probabilities := make([]float64, len(rows))
-	labels := make([]byte, examples)
+	labels := make([]int32, examples)
 	for i, p := range rows {
 		probabilities[i] = float64(p)
 	}
@@ -20,7 +20,7 @@ func labelled(random *rand.Rand, examples, classes int) ([]float64, []byte) {
 		for k := range classes {
 			u -= probabilities[n*classes+k]
 			if u < 0 {
-				labels[n] = byte(k)
+				labels[n] = int32(k)
 				break
 			}
 		}
@@ -35,7 +35,7 @@ func TestScoreWorkedByHand(t *testing.T) {
 		0, 0, 1, // right, certain
 		1, 0, 0, // wrong, certain: p = 0 for label 2
 	}
-	s, err := Score(probabilities, []byte{0, 1, 2, 2}, 3)
+	s, err := Score(probabilities, []int32{0, 1, 2, 2}, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestScoreWorkedByHand(t *testing.T) {
 	near(t, "ECE", s.ECE, (0.3+0.5+2*0.5)/4, 1e-12)
 	// Equal mass: four bins of one; both certain examples count with their mean correctness 1/2.
 	near(t, "ECE of equal mass", s.ECEEqualMass, (0.3+0.5+0.5+0.5)/4, 1e-12)
-	correct, err := Correct(probabilities, []byte{0, 1, 2, 2}, 3)
+	correct, err := Correct(probabilities, []int32{0, 1, 2, 2}, 3)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,12 +61,12 @@ func TestScoreWorkedByHand(t *testing.T) {
 func TestScoreOfTheUniformDistribution(t *testing.T) {
 	const examples, classes = 100, 10
 	probabilities := make([]float64, examples*classes)
-	labels := make([]byte, examples)
+	labels := make([]int32, examples)
 	for i := range probabilities {
 		probabilities[i] = 1.0 / classes
 	}
 	for n := range labels {
-		labels[n] = byte(n % classes)
+		labels[n] = int32(n % classes)
 	}
 	s, err := Score(probabilities, labels, classes)
 	if err != nil {
@@ -137,7 +137,7 @@ func TestBinsAgainstDefinitions(t *testing.T) {
 // A confidence on the edge of two bins belongs to the lower one; 1 to the last, and a rounding above 1 too.
 func TestBinsOnTheirEdges(t *testing.T) {
 	for confidence, want := range map[float64]int{0.6: 8, 0.8: 11, math.Nextafter(0.8, 1): 12, 1: 14, 1 + 5e-5: 14} {
-		bins, err := EqualWidthBins([]float64{confidence, math.Max(0, 1-confidence)}, []byte{0}, 2)
+		bins, err := EqualWidthBins([]float64{confidence, math.Max(0, 1-confidence)}, []int32{0}, 2)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +152,7 @@ func TestCalibrationErrorSeesOverconfidence(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 4))
 	const examples = 20000
 	probabilities := make([]float64, 2*examples)
-	calibrated, overconfident := make([]byte, examples), make([]byte, examples)
+	calibrated, overconfident := make([]int32, examples), make([]int32, examples)
 	for n := range examples {
 		p := 0.7 + 0.3*random.Float64()
 		probabilities[2*n], probabilities[2*n+1] = p, 1-p
@@ -185,9 +185,9 @@ func TestScoreIgnoresTheOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 5))
 	const examples, classes = 257, 3
 	rows := [][]float64{{1, 0, 0}, {0, 0, 1}, {0.5, 0.25, 0.25}, {0.25, 0.5, 0.25}}
-	choice, labels := make([]int, examples), make([]byte, examples)
+	choice, labels := make([]int, examples), make([]int32, examples)
 	for n := range choice {
-		choice[n], labels[n] = random.IntN(len(rows)), byte(random.IntN(classes))
+		choice[n], labels[n] = random.IntN(len(rows)), int32(random.IntN(classes))
 	}
 	score := func() Scores {
 		var probabilities []float64
@@ -218,19 +218,19 @@ func TestScoreRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		probabilities []float64
-		labels        []byte
+		labels        []int32
 		classes       int
 		message       string
 	}{
 		{"empty", nil, nil, 2, "0 examples"},
 		{"no labels", []float64{1, 0}, nil, 2, "0 examples"},
-		{"no probabilities", nil, []byte{0}, 2, "got 0 probabilities"},
-		{"one class", []float64{1}, []byte{0}, 1, "1 classes"},
-		{"length", []float64{1, 0, 1}, []byte{0}, 2, "got 3 probabilities"},
-		{"label", []float64{1, 0, 1, 0}, []byte{0, 2}, 2, "example 1: got label 2"},
-		{"NaN", []float64{1, math.NaN()}, []byte{0}, 2, "class 1: got NaN"},
-		{"sum", []float64{0.2, 0.2}, []byte{0}, 2, "sum to 0.4"},
-		{"negative", []float64{1.5, -0.5}, []byte{0}, 2, "got 1.5"},
+		{"no probabilities", nil, []int32{0}, 2, "got 0 probabilities"},
+		{"one class", []float64{1}, []int32{0}, 1, "1 classes"},
+		{"length", []float64{1, 0, 1}, []int32{0}, 2, "got 3 probabilities"},
+		{"label", []float64{1, 0, 1, 0}, []int32{0, 2}, 2, "example 1: got label 2"},
+		{"NaN", []float64{1, math.NaN()}, []int32{0}, 2, "class 1: got NaN"},
+		{"sum", []float64{0.2, 0.2}, []int32{0}, 2, "sum to 0.4"},
+		{"negative", []float64{1.5, -0.5}, []int32{0}, 2, "got 1.5"},
 	} {
 		_, err := Score(c.probabilities, c.labels, c.classes)
 		_, errCorrect := Correct(c.probabilities, c.labels, c.classes)

@@ -138,13 +138,17 @@ func TestCompare(t *testing.T) {
 
 func FuzzScore(f *testing.F) {
 	f.Add([]byte{128, 127, 255, 0}, []byte{0, 1}, 2)
-	f.Fuzz(func(t *testing.T, raw, labels []byte, classes int) {
+	f.Fuzz(func(t *testing.T, raw, bytes []byte, classes int) {
 		if classes > 256 || classes < 0 {
 			return
 		}
 		probabilities := make([]float64, len(raw))
 		for i, b := range raw {
 			probabilities[i] = float64(b) / 255
+		}
+		labels := make([]int32, len(bytes))
+		for i, b := range bytes {
+			labels[i] = int32(int8(b))
 		}
 		s, err := Score(probabilities, labels, classes)
 		if err != nil {

@@ -40,7 +40,7 @@ func newFit(t testing.TB, v *langevin.BayesByBackprop, dtype tensor.DType) fit {
 	f := fit{builder: graph.New(dtype)}
 	b := f.builder
 	images := tensor.Shape{trainingImages, imageChannels, imageHeight, imageWidth}
-	x, labels := op.Minibatch(b, op.Batch{Size: trainingImages / fitBatches, Shuffled: true}, images, imageMean, imageSpread)
+	x, labels := op.Minibatch(b, op.Batch{Size: trainingImages / fitBatches, Shuffled: true}, images, []float64{imageMean}, []float64{imageSpread})
 	if v == nil {
 		f.loss = b.Apply(op.CrossEntropy{}, layered(b, x), labels)
 	} else {
@@ -71,20 +71,16 @@ func (f fit) train(t testing.TB) {
 func (f fit) load(t testing.TB, o graph.LoadOptions, threads int) *graph.Session {
 	t.Helper()
 	session := load(t, f.builder, o, threads)
-	writeImages(t, func(name string, values []byte) error { return graph.Write(session, name, 0, 0, values) })
+	if err := graph.Write(session, "images", 0, 0, someImages()); err != nil {
+		t.Fatal(err)
+	}
+	if err := graph.Write(session, "labels", 0, 0, someLabels(trainingImages, 2)); err != nil {
+		t.Fatal(err)
+	}
 	return session
 }
 
-func writeImages(t testing.TB, write func(name string, values []byte) error) {
-	t.Helper()
-	for name, values := range map[string][]byte{
-		"images": someBytes(trainingImages*imageSize, 256, 1), "labels": someBytes(trainingImages, networkLabels, 2),
-	} {
-		if err := write(name, values); err != nil {
-			t.Fatal(err)
-		}
-	}
-}
+func someImages() []byte { return someBytes(trainingImages*imageSize, 256, 1) }
 
 // sizes are the elements of a program's parameters.
 func sizes(s *graph.Session) map[string]int {
@@ -208,11 +204,16 @@ func TestGradients(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			writeImages(t, func(name string, values []byte) error {
-				in, err := interpreter.Input(name)
-				copy(in.Data().([]byte), values)
-				return err
-			})
+			images, err := interpreter.Input("images")
+			if err != nil {
+				t.Fatal(err)
+			}
+			copy(images.Data().([]byte), someImages())
+			labels, err := interpreter.Input("labels")
+			if err != nil {
+				t.Fatal(err)
+			}
+			copy(labels.Data().([]int32), someLabels(trainingImages, 2))
 			session := f.load(t, options, 1)
 			advance(t, session, 1)
 			for range 2 {

@@ -125,7 +125,7 @@ func fitRegression(t *testing.T, v langevin.BayesByBackprop) (mu, variance []flo
 	b := graph.New(tensor.Float32)
 	images := b.Data("images", tensor.Uint8, regressionData, 1, 1, row)
 	batch := op.Batch{Size: regressionData / regressionBatches, Shuffled: true}
-	x := b.Apply(op.GatherImages{Batch: batch, Mean: 0.5, Deviation: 0.25}, images, b.Header())
+	x := b.Apply(op.GatherImages{Batch: batch, Mean: op.ChannelsOf(0.5), Deviation: op.ChannelsOf(0.25)}, images, b.Header())
 	x = b.Apply(op.ViewAs(batch.Size, row), x)
 	features := b.Apply(op.MatMul{TransposeB: true}, x, b.Data("features", tensor.Float32, regressionFeatures, row))
 	target := b.Apply(op.MatMul{TransposeB: true}, x, b.Data("target", tensor.Float32, 1, row))

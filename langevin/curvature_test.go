@@ -118,7 +118,7 @@ func TestCurvatureOfConvolutions(t *testing.T) {
 	const distance = 0x1p-10
 	images := tensor.Shape{12, 2, 7, 6}
 	build := func(b *graph.Builder) *graph.Node {
-		x, labels := op.Minibatch(b, op.Batch{Size: 5, Shuffled: true}, images, imageMean, imageSpread)
+		x, labels := op.Minibatch(b, op.Batch{Size: 5, Shuffled: true}, images, []float64{imageMean}, []float64{imageSpread})
 		for _, layer := range []layers.Layer{
 			layers.Conv2D{Filters: 3, Kernel: 3, Padding: 1}, layers.FilterResponseNorm{}, layers.MaxPool{Window: 2},
 			layers.Dropout{Rate: 0.2}, layers.Flatten{}, layers.Linear{Outputs: 4},
@@ -128,12 +128,11 @@ func TestCurvatureOfConvolutions(t *testing.T) {
 		return b.Apply(op.CrossEntropy{}, x, labels)
 	}
 	write := func(s *graph.Session) {
-		for name, data := range map[string][]byte{
-			"images": someBytes(images.Elements(), 256, 1), "labels": someBytes(images[0], 4, 2),
-		} {
-			if err := graph.Write(s, name, 0, 0, data); err != nil {
-				t.Fatal(err)
-			}
+		if err := graph.Write(s, "images", 0, 0, someBytes(images.Elements(), 256, 1)); err != nil {
+			t.Fatal(err)
+		}
+		if err := graph.Write(s, "labels", 0, 0, someLabels(images[0], 2)); err != nil {
+			t.Fatal(err)
 		}
 	}
 	b := graph.New(tensor.Float64)

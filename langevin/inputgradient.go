@@ -17,7 +17,7 @@ import (
 type InputGradient struct {
 	predictor     *Predictor
 	images        Images
-	labels        []byte
+	labels        []int32
 	batch         int
 	probabilities []float32 // [N K] under one sample
 	one           []float32 // [N C H W] the gradient under one sample
@@ -26,7 +26,7 @@ type InputGradient struct {
 }
 
 // NewInputGradient loads images, their labels and the network, which maps a batch of images to logits, on a device.
-func NewInputGradient(device tensor.Device, dtype tensor.DType, images Images, labels []byte, batch int,
+func NewInputGradient(device tensor.Device, dtype tensor.DType, images Images, labels []int32, batch int,
 	network func(b *graph.Builder, x *graph.Node) *graph.Node,
 ) (*InputGradient, error) {
 	if err := images.validate(); err != nil {
@@ -40,7 +40,7 @@ func NewInputGradient(device tensor.Device, dtype tensor.DType, images Images, l
 	order := op.Batch{Size: batch}
 	size := images.Channels * images.Height * images.Width
 	p, err := loadPredictor(device, dtype, images, order, network, func(b *graph.Builder, x, logits *graph.Node) {
-		classes := b.Apply(op.GatherLabels{Batch: order}, b.Data("labels", tensor.Uint8, n), b.Header())
+		classes := b.Apply(op.GatherLabels{Batch: order}, b.Data("labels", tensor.Int32, n), b.Header())
 		gradient := b.Gradients(b.Apply(op.CrossEntropy{}, logits, classes), x)[0]
 		b.Apply(op.StoreRows{Batch: order}, b.Apply(op.ViewAs(batch, size), gradient), b.State("gradient", nil, n, size), b.Header())
 	})
@@ -48,9 +48,9 @@ func NewInputGradient(device tensor.Device, dtype tensor.DType, images Images, l
 		return nil, err
 	}
 	for i, label := range labels {
-		if int(label) >= p.classes {
+		if label < 0 || int(label) >= p.classes {
 			p.Close()
-			return nil, errors.Errorf("langevin: input gradient: label %d of image %d, wants less than %d", label, i, p.classes)
+			return nil, errors.Errorf("langevin: input gradient: label %d of image %d, wants 0 or more and less than %d", label, i, p.classes)
 		}
 	}
 	if err := graph.Write(p.session, "labels", 0, 0, labels); err != nil {
@@ -92,9 +92,10 @@ func (g *InputGradient) Gradient() []float64 {
 			continue
 		}
 		// The loss is the batch's mean; pixels enter it divided by their deviation.
-		scale := float64(g.batch) / (weight * g.images.Deviation)
-		for j := i * size; j < (i+1)*size; j++ {
-			gradient[j] = scale * g.sum[j]
+		planes := len(g.images.Deviation)
+		for j := range size {
+			scale := float64(g.batch) / (weight * g.images.Deviation[j*planes/size])
+			gradient[i*size+j] = scale * g.sum[i*size+j]
 		}
 	}
 	return gradient

@@ -13,7 +13,7 @@ func TestInputGradient(t *testing.T) {
 	host := tensor.NewHost(2)
 	defer host.Close()
 	images := predictorImages(11)
-	labels := someBytes(11, networkLabels, 9)
+	labels := someLabels(11, 9)
 	for i, v := range images.Pixels {
 		images.Pixels[i] = min(max(v, 1), 254)
 	}
@@ -32,7 +32,7 @@ func TestInputGradient(t *testing.T) {
 		}
 	}
 	got := g.Gradient()
-	loss := func(pixels []byte, label byte) float64 {
+	loss := func(pixels []byte, label int32) float64 {
 		p, total := 0.0, 0.0
 		for _, s := range samples {
 			parameters := map[string][]float64{}
@@ -75,13 +75,13 @@ func TestInputGradientRefuses(t *testing.T) {
 	noImages.Pixels = nil
 	for name, c := range map[string]struct {
 		images langevin.Images
-		labels []byte
+		labels []int32
 		batch  int
 	}{
 		"no images":        {noImages, nil, 2},
-		"a label too few":  {images, make([]byte, 5), 2},
-		"an unknown label": {images, []byte{0, 1, networkLabels, 0, 0, 0}, 2},
-		"a batch of 0":     {images, make([]byte, 6), 0},
+		"a label too few":  {images, make([]int32, 5), 2},
+		"an unknown label": {images, []int32{0, 1, networkLabels, 0, 0, 0}, 2},
+		"a batch of 0":     {images, make([]int32, 6), 0},
 	} {
 		if g, err := langevin.NewInputGradient(host, tensor.Float32, c.images, c.labels, c.batch, network); err == nil {
 			t.Errorf("%s: no error", name)

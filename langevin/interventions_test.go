@@ -78,7 +78,7 @@ func (m method) load(t *testing.T, o graph.LoadOptions, threads int) (*graph.Ses
 	t.Helper()
 	b := graph.New(tensor.Float32)
 	images := tensor.Shape{trainingImages, imageChannels, imageHeight, imageWidth}
-	x, labels := op.Minibatch(b, op.Batch{Size: 15, Shuffled: true}, images, imageMean, imageSpread)
+	x, labels := op.Minibatch(b, op.Batch{Size: 15, Shuffled: true}, images, []float64{imageMean}, []float64{imageSpread})
 	posterior := langevin.Posterior{DataSize: trainingImages, Prior: langevin.Gaussian(1)}
 	var interventions []langevin.Intervention
 	if i := m.attach(t, b, posterior, b.Apply(op.CrossEntropy{}, network(b, x), labels)); i != nil {
@@ -88,7 +88,7 @@ func (m method) load(t *testing.T, o graph.LoadOptions, threads int) (*graph.Ses
 	if err := graph.Write(session, "images", 0, 0, someBytes(trainingImages*imageSize, 256, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := graph.Write(session, "labels", 0, 0, someBytes(trainingImages, networkLabels, 2)); err != nil {
+	if err := graph.Write(session, "labels", 0, 0, someLabels(trainingImages, 2)); err != nil {
 		t.Fatal(err)
 	}
 	return session, interventions

@@ -18,7 +18,7 @@ func TestKSGLDByControlVariates(t *testing.T) {
 	const dataSize, batch, steps = 12, 4, 9
 	run := func(variates bool) []float64 {
 		b := graph.New(tensor.Float64)
-		x, labels := op.Minibatch(b, op.Batch{Size: batch, Shuffled: true}, tensor.Shape{dataSize, 1, 3, 3}, 0.5, 0.2)
+		x, labels := op.Minibatch(b, op.Batch{Size: batch, Shuffled: true}, tensor.Shape{dataSize, 1, 3, 3}, []float64{0.5}, []float64{0.2})
 		network := layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 5}, layers.ReLU{}, layers.Linear{Outputs: 3}}
 		loss := b.Apply(op.CrossEntropy{}, network.Apply(b, x), labels)
 		posterior := langevin.Posterior{DataSize: dataSize, Prior: langevin.Gaussian(0.5)}
@@ -39,17 +39,18 @@ func TestKSGLDByControlVariates(t *testing.T) {
 			t.Fatal(err)
 		}
 		s := load(t, b, graph.LoadOptions{Seed: runSeed}, 2)
-		images, classes := make([]byte, dataSize*9), make([]byte, dataSize)
+		images, classes := make([]byte, dataSize*9), make([]int32, dataSize)
 		for i := range images {
 			images[i] = byte(20 * (i % 9))
 		}
 		for i := range classes {
 			classes[i] = 2
 		}
-		for name, data := range map[string][]byte{"images": images, "labels": classes} {
-			if err := graph.Write(s, name, 0, 0, data); err != nil {
-				t.Fatal(err)
-			}
+		if err := graph.Write(s, "images", 0, 0, images); err != nil {
+			t.Fatal(err)
+		}
+		if err := graph.Write(s, "labels", 0, 0, classes); err != nil {
+			t.Fatal(err)
 		}
 		if err := plan.Run(context.Background(), s, steps, func(langevin.Progress) error { return nil }, interventions...); err != nil {
 			t.Fatal(err)

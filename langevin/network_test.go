@@ -57,6 +57,15 @@ func softmaxOf(parameters map[string][]float64, pixels []byte) []float64 {
 	return p
 }
 
+// someLabels are labels that depend on the stream only.
+func someLabels(n int, stream uint16) []int32 {
+	labels := make([]int32, n)
+	for i, v := range someBytes(n, networkLabels, stream) {
+		labels[i] = int32(v)
+	}
+	return labels
+}
+
 // someBytes are bytes below bound that depend on the stream alone.
 func someBytes(n, bound int, stream uint16) []byte {
 	words, data := make([]uint32, n), make([]byte, n)
@@ -74,7 +83,7 @@ func classifier(t *testing.T, row row, o graph.LoadOptions, threads int) *graph.
 	t.Helper()
 	b := graph.New(tensor.Float32)
 	images := tensor.Shape{trainingImages, imageChannels, imageHeight, imageWidth}
-	x, labels := op.Minibatch(b, op.Batch{Size: 16, Shuffled: true}, images, imageMean, imageSpread)
+	x, labels := op.Minibatch(b, op.Batch{Size: 16, Shuffled: true}, images, []float64{imageMean}, []float64{imageSpread})
 	loss := b.Apply(op.CrossEntropy{}, network(b, x), labels)
 	posterior := langevin.Posterior{
 		DataSize: trainingImages, Prior: langevin.Gaussian(1),
@@ -87,7 +96,7 @@ func classifier(t *testing.T, row row, o graph.LoadOptions, threads int) *graph.
 	if err := graph.Write(session, "images", 0, 0, someBytes(trainingImages*imageSize, 256, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := graph.Write(session, "labels", 0, 0, someBytes(trainingImages, networkLabels, 2)); err != nil {
+	if err := graph.Write(session, "labels", 0, 0, someLabels(trainingImages, 2)); err != nil {
 		t.Fatal(err)
 	}
 	return session

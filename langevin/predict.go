@@ -10,12 +10,12 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Images are the examples of a prediction, as bytes: image i is Pixels[i*C*H*W:], and (byte/255 - Mean)/Deviation is what the network
-// sees.
+// Images are the examples of a prediction, as bytes: image i is Pixels[i*C*H*W:], and (byte/255 - Mean[c])/Deviation[c] is what the
+// network sees of channel c.
 type Images struct {
 	Pixels                  []byte
 	Channels, Height, Width int
-	Mean, Deviation         float64
+	Mean, Deviation         []float64 // of each channel, or one for all
 }
 
 // Len is the number of images.
@@ -29,8 +29,12 @@ func (i Images) validate() error {
 	if len(i.Pixels) == 0 || len(i.Pixels)%extents.Elements() != 0 {
 		return errors.Errorf("langevin: predictor: %d bytes are not a whole number of images %v", len(i.Pixels), extents)
 	}
-	if !(i.Deviation > 0 && i.Deviation < math.Inf(1)) || math.IsNaN(i.Mean) || math.IsInf(i.Mean, 0) {
-		return errors.Errorf("langevin: predictor: pixels of mean %v and deviation %v, wants finite numbers, the deviation above 0",
+	finite := len(i.Mean) == len(i.Deviation)
+	for c := 0; finite && c < len(i.Mean); c++ {
+		finite = i.Deviation[c] > 0 && i.Deviation[c] < math.Inf(1) && i.Mean[c]-i.Mean[c] == 0
+	}
+	if !finite {
+		return errors.Errorf("langevin: predictor: pixels of mean %v and deviation %v, wants as many finite numbers, deviations above 0",
 			i.Mean, i.Deviation)
 	}
 	return nil
@@ -62,7 +66,7 @@ func loadPredictor(device tensor.Device, dtype tensor.DType, images Images, orde
 	b := graph.New(dtype)
 	b.Phase = graph.Prediction
 	pixels := b.Data("images", tensor.Uint8, n, images.Channels, images.Height, images.Width)
-	x := b.Apply(op.GatherImages{Batch: order, Mean: images.Mean, Deviation: images.Deviation}, pixels, b.Header())
+	x := b.Apply(op.GatherImages{Batch: order, Mean: op.ChannelsOf(images.Mean...), Deviation: op.ChannelsOf(images.Deviation...)}, pixels, b.Header())
 	logits := network(b, x)
 	p := b.Apply(op.Softmax{}, logits)
 	shape := graph.ShapeOf(p)

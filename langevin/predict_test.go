@@ -14,7 +14,7 @@ import (
 func predictorImages(n int) langevin.Images {
 	return langevin.Images{
 		Pixels: someBytes(n*imageSize, 256, 3), Channels: imageChannels, Height: imageHeight, Width: imageWidth,
-		Mean: imageMean, Deviation: imageSpread,
+		Mean: []float64{imageMean}, Deviation: []float64{imageSpread},
 	}
 }
 
@@ -126,9 +126,9 @@ func TestNewPredictorRefuses(t *testing.T) {
 		"half an image":           func(a *asked) { a.images.Pixels = a.images.Pixels[1:] },
 		"images without height":   func(a *asked) { a.images.Height = 0 },
 		"negative channels":       func(a *asked) { a.images.Channels, a.images.Height = -2, -5 },
-		"a deviation of 0":        func(a *asked) { a.images.Deviation = 0 },
-		"an infinite deviation":   func(a *asked) { a.images.Deviation = math.Inf(1) },
-		"a mean that is a NaN":    func(a *asked) { a.images.Mean = math.NaN() },
+		"a deviation of 0":        func(a *asked) { a.images.Deviation = []float64{0} },
+		"an infinite deviation":   func(a *asked) { a.images.Deviation = []float64{math.Inf(1)} },
+		"a mean that is a NaN":    func(a *asked) { a.images.Mean = []float64{math.NaN()} },
 		"a batch of 0":            func(a *asked) { a.batch = 0 },
 		"a negative batch":        func(a *asked) { a.batch = -3 },
 		"an output of four axes":  func(a *asked) { a.network = func(_ *graph.Builder, x *graph.Node) *graph.Node { return x } },

@@ -105,7 +105,7 @@ func loadMean(t *testing.T, images []byte, batch op.Batch, mala langevin.MALA, s
 	t.Helper()
 	b := graph.New(tensor.Float64)
 	data := b.Data("images", tensor.Uint8, len(images), 1, 1, 1)
-	x := b.Apply(op.GatherImages{Batch: batch, Deviation: pixelDeviation}, data, mala.BatchHeader(b))
+	x := b.Apply(op.GatherImages{Batch: batch, Mean: op.ChannelsOf(0), Deviation: op.ChannelsOf(pixelDeviation)}, data, mala.BatchHeader(b))
 	mean := b.Parameter("mean", nil, 1, 1, 1, 1)
 	loss := b.Apply(op.Scale{Factor: 0.5 / float64(batch.Size)}, sumOfSquares(b, b.Apply(op.Subtract{}, x, mean)))
 	potential := langevin.Posterior{DataSize: len(images), Prior: langevin.Gaussian(10)}.Potential(b, loss)

@@ -64,7 +64,7 @@ func openSampled(folder string, c *console) (*sampled, error) {
 // images are a data set's as the run's network sees them.
 func (r *sampled) images(data *datasets.Dataset) langevin.Images {
 	return langevin.Images{
-		Pixels: data.Images, Channels: data.Channels, Height: data.Height, Width: data.Width, Mean: r.Mean, Deviation: r.Deviation,
+		Pixels: data.Images, Channels: data.Channels, Height: data.Height, Width: data.Width, Mean: []float64{r.Mean}, Deviation: []float64{r.Deviation},
 	}
 }
 

@@ -62,13 +62,13 @@ func (f *fitting) load(device tensor.Device) error {
 	if err != nil {
 		return err
 	}
-	for name, values := range map[string][]byte{"images": f.data.Images, "labels": f.data.Labels} {
-		if err := graph.Write(f.session, name, 0, 0, values); err != nil {
-			f.session.Close()
-			return err
-		}
+	if err = graph.Write(f.session, "images", 0, 0, f.data.Images); err == nil {
+		err = graph.Write(f.session, "labels", 0, 0, f.data.Labels)
 	}
-	return nil
+	if err != nil {
+		f.session.Close()
+	}
+	return err
 }
 
 // begin makes the folder or takes up where it was left.
@@ -128,7 +128,7 @@ func (f *fitting) fillFolder(program *graph.Program, device tensor.Device) error
 	}
 	m := Manifest{
 		Config: f.config, Device: describe(device), DataSize: f.data.Len(), Steps: f.plan.Steps, DataHashes: f.data.Hashes,
-		Watched: f.result.watched, Mean: f.data.Mean, Deviation: f.data.Deviation, Classes: f.data.Classes,
+		Watched: f.result.watched, Mean: f.data.Mean[0], Deviation: f.data.Deviation[0], Classes: f.data.Classes,
 	}
 	for _, p := range program.Parameters() {
 		m.Parameters += p.Shape.Elements()
