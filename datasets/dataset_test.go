@@ -79,7 +79,7 @@ func TestValidate(t *testing.T) {
 		want   string
 	}{
 		"no size":          {func(d *Dataset) { d.Width = 0 }, "images of 2x3x0 values, want at least 1x1x1"},
-		"no classes":       {func(d *Dataset) { d.Classes = 0 }, "0 classes, want 1 to 256"},
+		"no classes":       {func(d *Dataset) { d.Classes = 0 }, "0 classes, want 1 to 65536"},
 		"many classes":     {func(d *Dataset) { d.Classes = 65537 }, "65537 classes, want 1 to 65536"},
 		"class names":      {func(d *Dataset) { d.ClassNames = d.ClassNames[1:] }, "3 class names, want 4"},
 		"empty":            {func(d *Dataset) { d.Labels, d.Images = nil, nil }, "no images"},
