@@ -7,6 +7,7 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -30,7 +31,7 @@ func Example() {
 	check(graph.Write(session, "labels", 0, 0, labels))
 	check(session.Run(100))
 
-	sample, err := langevin.Take(session, 3, 3, 1)
+	sample, err := samples.Take(session, 3, 1)
 	check(err)
 	fmt.Println(len(sample.Parameters), "parameters of chain", sample.Chain, "after", sample.Step, "steps")
 	// Output: 4 parameters of chain 3 after 100 steps

@@ -9,6 +9,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -38,7 +39,7 @@ func TestKSGLDByControlVariates(t *testing.T) {
 		} else if err := langevin.Attach(b, sampler, posterior, loss, h, temperatures); err != nil {
 			t.Fatal(err)
 		}
-		s := load(t, b, graph.LoadOptions{Seed: runSeed}, 2)
+		s := trial.Load(t, b, graph.LoadOptions{Seed: trial.RunSeed}, 2)
 		images, classes := make([]byte, dataSize*9), make([]int32, dataSize)
 		for i := range images {
 			images[i] = byte(20 * (i % 9))
@@ -57,7 +58,7 @@ func TestKSGLDByControlVariates(t *testing.T) {
 		}
 		var all []float64
 		for _, p := range s.Program().Parameters() {
-			all = append(all, values(t, s, p.Name, 0, p.Shape.Elements())...)
+			all = append(all, trial.Values(t, s, p.Name, 0, p.Shape.Elements())...)
 		}
 		return all
 	}

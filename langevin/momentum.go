@@ -123,7 +123,7 @@ func (u momentumUpdate) header(a *tensor.Args) []uint64 {
 }
 
 // scale is the standard deviation of velocities' noise of that strength.
-func (s *sweep[T]) scale(strength float64) T { return T(noiseScale(s.h, s.temperature, strength)) }
+func (s *sweep[T]) scale(strength float64) T { return T(NoiseScale(s.h, s.temperature, strength)) }
 
 // block begins the move of the block at from: it fills in the gradients of U/N and the noise, and at step 0 the velocities.
 func (s *sweep[T]) block(from int, gradients *[random.BlockSize]T, z *[random.BlockSize]float32) (w, v, g []T) {

@@ -45,19 +45,32 @@ func (p Posterior) StepSizes(rates []float64) []float64 {
 	return h
 }
 
+// Priors are the priors of the parameters of these names, one for each: of that name, of its layer, or the common one. A prior of a layer
+// that is not among them is an error.
+func (p Posterior) Priors(parameters []string) ([]Prior, error) {
+	if err := p.checkNames(parameters); err != nil {
+		return nil, err
+	}
+	priors := make([]Prior, len(parameters))
+	for i, name := range parameters {
+		priors[i] = p.priorOf(name)
+	}
+	return priors, nil
+}
+
 // priorOf is the prior of a parameter: of that name, of its layer, or the common one.
 func (p Posterior) priorOf(parameter string) Prior {
 	if prior, ok := p.Layers[parameter]; ok {
 		return prior
 	}
-	if prior, ok := p.Layers[Layer(parameter)]; ok {
+	if prior, ok := p.Layers[LayerOf(parameter)]; ok {
 		return prior
 	}
 	return p.Prior
 }
 
-// Layer is the layer a parameter belongs to: "conv1" for "conv1.weight".
-func Layer(parameter string) string {
+// LayerOf is the layer a parameter belongs to: "conv1" for "conv1.weight".
+func LayerOf(parameter string) string {
 	if i := strings.LastIndexByte(parameter, '.'); i >= 0 {
 		return parameter[:i]
 	}
@@ -82,6 +95,10 @@ type Force struct {
 	Rates        *graph.Node // a table of h N, by step, or one entry that holds for the present step
 	Temperatures *graph.Node // a table of T, by step, likewise
 }
+
+// VirialPrefix begins the names of the metrics that Attach records: the sum over a parameter's elements of theta * g, g the gradient of
+// U/N that the update followed.
+const VirialPrefix = "theta.g "
 
 // Attach differentiates the loss, which is the mean negative log-likelihood of a minibatch, and attaches the sampler's updates to all
 // parameters. The tables have an entry for each step: the step size h, which multiplies the gradient of U, and the temperature T. For each
@@ -115,7 +132,7 @@ func attachUpdates(b *graph.Builder, sampler Sampler, posterior Posterior, gradi
 	for i, parameter := range b.Parameters() {
 		force.Name = parameter.Name()
 		force.Prior = posterior.priorOf(force.Name)
-		end := b.Scope(Layer(force.Name))
+		end := b.Scope(LayerOf(force.Name))
 		b.Record(VirialPrefix+force.Name, sampler.Update(b, force, parameter, gradients[i]))
 		end()
 	}
@@ -154,7 +171,7 @@ func (p Posterior) checkNames(parameters []string) error {
 	known := map[string]bool{}
 	for _, name := range parameters {
 		known[name] = true
-		known[Layer(name)] = true
+		known[LayerOf(name)] = true
 	}
 	for name := range p.Layers {
 		if !known[name] {

@@ -29,7 +29,7 @@ func (p Posterior) Potential(b *graph.Builder, loss *graph.Node) *graph.Node {
 		if prior.Kind == FlatPrior {
 			continue
 		}
-		energy := b.Apply(priorEnergy{prior}, parameter)
+		energy := prior.Potential(b, parameter)
 		if priors != nil {
 			energy = b.Apply(op.Add{}, priors, energy)
 		}
@@ -39,6 +39,11 @@ func (p Posterior) Potential(b *graph.Builder, loss *graph.Node) *graph.Node {
 		return potential
 	}
 	return b.Apply(op.Add{}, potential, priors)
+}
+
+// Potential is the node of -log p(theta), with its normalising constant, summed over a parameter's elements in float64: a scalar.
+func (p Prior) Potential(b *graph.Builder, parameter *graph.Node) *graph.Node {
+	return b.Apply(priorEnergy{p}, parameter)
 }
 
 func checkLoss(loss *graph.Node) error {

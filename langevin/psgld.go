@@ -142,7 +142,7 @@ func psgldTile[T float32 | float64](u psgldUpdate, a *tensor.Args, lo, hi int) f
 	var z [random.BlockSize]float32
 	for from := 0; from < len(s.w); from += random.BlockSize {
 		w, v, g := s.block(from, &gradients, &z)
-		// sqrt(2 h T G) is noiseScale(h, T, 1) sqrt(G): G differs from element to element.
+		// sqrt(2 h T G) is NoiseScale(h, T, 1) sqrt(G): G differs from element to element.
 		kernel.PSGLD(w, v, g, z[:], s.keep, s.lambda, s.rate, s.scale)
 	}
 	return s.virial
@@ -169,7 +169,7 @@ func preconditionedOf[T float32 | float64](u psgldUpdate, a *tensor.Args, rates,
 		h: float64(rate) / float64(u.dataSize), temperature: float64(temperature),
 		slope: slopeOf[T](u.prior, u.dataSize), noise: op.AddressOf(header, u.stream), first: lo / random.BlockSize,
 	}
-	s.scale = T(noiseScale(s.h, s.temperature, 1))
+	s.scale = T(NoiseScale(s.h, s.temperature, 1))
 	return s
 }
 

@@ -98,9 +98,12 @@ func (r ReplicaExchange) Attach(b *graph.Builder, sampler Sampler, posterior Pos
 	if err := attachUpdates(b, sampler, posterior, gradients, rates, temperatures); err != nil {
 		return nil, err
 	}
-	b.Record(TracePotential, posterior.Potential(b, loss))
+	b.Record(potentialMetric, posterior.Potential(b, loss))
 	return &Replicas{r}, b.Err()
 }
+
+// potentialMetric is the name of the metric that has the energies.
+const potentialMetric = "potential"
 
 // placeState is the name of the state that says where on its ladder a chain is, and the words of it.
 const (

@@ -15,18 +15,20 @@ func (p Prior) isScaleMixture() bool {
 // logScaleMixture is the logarithm of the mixture's density: the wide Gaussian's share of it, times 1 + q with q as in slope.
 func (p Prior) logScaleMixture(theta float64) float64 {
 	s := p.slope(1)
-	return math.Log(p.Share) + Gaussian(p.Scale).LogDensity(theta) + softplus(s.odds-s.bend*theta*theta)
+	return math.Log(p.Share) + Gaussian(p.Scale).LogDensity(theta) + logOnePlusExp(s.odds-s.bend*theta*theta)
 }
 
 // scaleMixtureEnergy is energy for this family.
 func (p Prior) scaleMixtureEnergy() func(theta float64) float64 {
 	s := p.slope(1)
-	top := softplus(s.odds)
+	top := logOnePlusExp(s.odds)
 	return func(theta float64) float64 {
 		square := theta * theta
-		return s.strength*square/2 + (top - softplus(s.odds-s.bend*square))
+		return s.strength*square/2 + (top - logOnePlusExp(s.odds-s.bend*square))
 	}
 }
+
+func logOnePlusExp(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
 
 // fillScaleMixture is slope.fill for this family.
 func (s slope[T]) fillScaleMixture(g, w, dw []T) {

@@ -56,7 +56,7 @@ func (u sgldUpdate) Lower(l *graph.Lowering) {
 func sgldTile[T float32 | float64](u sgldUpdate, a *tensor.Args, lo, hi int) float64 {
 	slope, header := slopeOf[T](u.prior, u.dataSize), tensor.Slice[uint64](a, 5)
 	rate, temperature := op.Entry(tensor.Slice[T](a, 3), header), op.Entry(tensor.Slice[T](a, 4), header)
-	scale := T(noiseScale(float64(rate)/float64(u.dataSize), float64(temperature), 1))
+	scale := T(NoiseScale(float64(rate)/float64(u.dataSize), float64(temperature), 1))
 	w, dw := tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi]
 	address := op.AddressOf(header, u.stream)
 	var gradients [random.BlockSize]T
@@ -74,8 +74,8 @@ func sgldTile[T float32 | float64](u sgldUpdate, a *tensor.Args, lo, hi int) flo
 	return statistic
 }
 
-// noiseScale is the standard deviation of the noise that balances a drift of -h G gU at temperature T. It is the one place where
+// NoiseScale is the standard deviation of the noise that balances a drift of -h G gU at temperature T. It is the one place where
 // this is computed.
-func noiseScale(h, temperature, preconditioner float64) float64 {
+func NoiseScale(h, temperature, preconditioner float64) float64 {
 	return math.Sqrt(2 * h * temperature * preconditioner)
 }

@@ -9,11 +9,13 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
+	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -78,10 +80,10 @@ func (f *fitting) begin(device tensor.Device, resume bool) error {
 	if f.config.isExact() {
 		scale = 1 // its metrics are of U, not of U/N
 	}
-	f.thermometer, f.recent = langevin.NewThermometer(program, scale), langevin.NewThermometer(program, scale)
+	f.thermometer, f.recent = diagnostics.NewThermometer(program, scale), diagnostics.NewThermometer(program, scale)
 	f.result.weightTrace = make([][]float64, f.config.Chains)
 	f.result.lossTrace = make([][]float64, f.config.Chains)
-	f.bank = langevin.NewBank(filepath.Join(f.folder, samplesFolder))
+	f.bank = samples.NewBank(filepath.Join(f.folder, samplesFolder))
 	if f.config.samplerName() == swagName {
 		f.statesBank = statesBank(f.folder)
 	}
@@ -138,11 +140,11 @@ func (f *fitting) fillFolder(program *graph.Program, device tensor.Device) error
 }
 
 // banks are where states of the chains are kept.
-func (f *fitting) banks() []*langevin.Bank {
+func (f *fitting) banks() []*samples.Bank {
 	if f.statesBank == nil {
-		return []*langevin.Bank{f.bank}
+		return []*samples.Bank{f.bank}
 	}
-	return []*langevin.Bank{f.bank, f.statesBank}
+	return []*samples.Bank{f.bank, f.statesBank}
 }
 
 func (f *fitting) oldFolder(*graph.Program, tensor.Device) error {

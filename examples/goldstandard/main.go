@@ -14,6 +14,7 @@ import (
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/report"
+	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -49,13 +50,13 @@ func (s *study) scaled(n int) int { return max(1, int(s.effort*float64(n))) }
 
 // predictions averages a network's probabilities for the test images, sample after sample.
 type predictions struct {
-	predictor *langevin.Predictor
+	predictor *samples.Predictor
 	mean      *evaluate.Predictive
 	last      []float32
 }
 
 func (s *study) predictions(network layers.Sequential) (*predictions, error) {
-	predictor, err := langevin.NewPredictor(s.device, tensor.Float32, langevin.Images{
+	predictor, err := samples.NewPredictor(s.device, tensor.Float32, samples.Images{
 		Pixels: s.test.Images, Channels: 1, Height: s.test.Height, Width: s.test.Width, Mean: s.train.Mean, Deviation: s.train.Deviation,
 	}, 100, network.Apply)
 	if err != nil {
@@ -65,7 +66,7 @@ func (s *study) predictions(network layers.Sequential) (*predictions, error) {
 	return &predictions{predictor, mean, make([]float32, s.test.Len()*classes)}, err
 }
 
-func (p *predictions) add(sample langevin.Sample) error {
+func (p *predictions) add(sample samples.Sample) error {
 	if err := p.predictor.Predict(sample, p.last); err != nil {
 		return err
 	}
