@@ -152,6 +152,25 @@ func TestImports(t *testing.T) {
 	}
 }
 
+func TestPropertyTestsHaveAFixedSeed(t *testing.T) {
+	draws, fixed := map[string]string{}, map[string]bool{}
+	for _, s := range sources(t) {
+		for _, spec := range s.file.Imports {
+			if spec.Path.Value == `"pgregory.net/rapid"` {
+				draws[s.folder] = s.path
+			}
+		}
+		if s.test && bytes.Contains(s.content, []byte(`"rapid.seed": "1"`)) && s.folder != "." {
+			fixed[s.folder] = true
+		}
+	}
+	for folder, path := range draws {
+		if !fixed[folder] {
+			t.Errorf("%s draws other cases on every run: fix rapid's seed in TestMain, as evaluate/main_test.go does", path)
+		}
+	}
+}
+
 func TestLibrariesTakeNoTimeAndNeverExit(t *testing.T) {
 	calls := map[string]string{
 		"time.Now":   "a library's results depend on its arguments alone: let the program tell the time",
