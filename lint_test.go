@@ -25,11 +25,12 @@ var mayImport = map[string][]string{
 	"graph":         {"graph", "tensor"},
 	"layers":        {"layers", "graph", "tensor"},
 	"optimizers":    {"optimizers", "graph", "tensor"},
-	"langevin":      {"langevin", "graph", "tensor"},
+	"langevin":      {"langevin", "graph", "internal/file", "tensor"},
 	"distributions": {"distributions", "graph", "tensor"},
 	"datasets":      {"datasets"},
 	"evaluate":      {"evaluate"},
-	"report":        {"report", "evaluate"},
+	"report":        {"report", "evaluate", "internal/file"},
+	"internal":      {"internal"},
 	"cmd":           {"*"},
 	"benchmarks":    {"*"},
 	"examples":      {"*"},
@@ -271,7 +272,9 @@ func TestEveryPackageHasDoc(t *testing.T) {
 			t.Errorf("%s: its package has no doc.go: what it is for, its nouns, its one policy", s.path)
 		}
 	}
-	for _, folder := range []string{"tensor", "graph", "layers", "optimizers", "langevin", "distributions", "cuda", "datasets", "cmd/train", "benchmarks"} {
+	for _, folder := range []string{
+		"tensor", "graph", "layers", "optimizers", "langevin", "distributions", "cuda", "datasets", "internal/file", "cmd/train", "benchmarks",
+	} {
 		if _, err := build.ImportDir(folder, 0); err != nil {
 			t.Errorf("%s: %v", folder, err)
 		}

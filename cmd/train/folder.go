@@ -11,8 +11,9 @@ import (
 	"runtime/debug"
 	"strings"
 
-	"github.com/google/renameio/v2"
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/file"
 )
 
 // A run's folder holds manifest.json, metrics.jsonl, samples/ and, beside them, what was made of these.
@@ -67,7 +68,7 @@ func (m *Manifest) write(folder string) error {
 	if err != nil {
 		return errors.Wrap(err, "train: manifest")
 	}
-	return errors.Wrap(renameio.WriteFile(filepath.Join(folder, manifestFile), append(content, '\n'), 0o644), "train: manifest")
+	return errors.Wrap(file.Write(filepath.Join(folder, manifestFile), append(content, '\n')), "train: manifest")
 }
 
 func readManifest(folder string) (*Manifest, error) {
@@ -102,15 +103,20 @@ func makeFolder(folder string) error {
 	return checkEmpty(folder)
 }
 
-// sweep removes what a process that was killed had begun to write: files under the names that renameio gives them until they are whole.
+// sweep removes what a process that was killed had begun to write. The patterns are of names that earlier versions gave such files.
 func sweep(folder string) error {
+	for _, within := range []string{".", samplesFolder, "states", filepath.Dir(checkpointFile)} {
+		if err := file.Sweep(filepath.Join(folder, within)); err != nil {
+			return errors.Wrap(err, "train: run folder")
+		}
+	}
 	for _, pattern := range []string{".metrics.jsonl*", ".manifest.json*", "samples/.chain*", "states/.chain*", "checkpoint/.state*"} {
 		files, err := fs.Glob(os.DirFS(folder), pattern)
 		if err != nil {
 			return errors.Wrap(err, "train: run folder")
 		}
-		for _, file := range files {
-			if err := os.Remove(filepath.Join(folder, file)); err != nil {
+		for _, name := range files {
+			if err := os.Remove(filepath.Join(folder, name)); err != nil {
 				return errors.Wrap(err, "train: run folder")
 			}
 		}
