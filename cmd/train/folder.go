@@ -7,8 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -32,35 +30,12 @@ type Manifest struct {
 	Parameters int               `json:"parameters"`
 	DataHashes map[string]string `json:"dataHashes"`
 	Revision   string            `json:"revision"`
-	Modified   bool              `json:"modified"` // the revision does not tell all
+	Modified   bool              `json:"modified"` // files had changed since the revision, or nobody knows
 	Versions   map[string]string `json:"versions"`
 	Watched    string            `json:"watched"` // the weight whose trace is kept
 	Mean       float64           `json:"mean"`    // of the pixels trained on
 	Deviation  float64           `json:"deviation"`
 	Classes    int               `json:"classes"`
-}
-
-// fillBuild records the versions that the program was built from.
-func (m *Manifest) fillBuild() {
-	m.Versions = map[string]string{"go": runtime.Version()}
-	m.Revision = "unknown"
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return
-	}
-	for _, setting := range info.Settings {
-		switch setting.Key {
-		case "vcs.revision":
-			m.Revision = setting.Value
-		case "vcs.modified":
-			m.Modified = setting.Value == "true"
-		}
-	}
-	for _, dependency := range info.Deps {
-		if strings.HasPrefix(dependency.Path, "gorgonia.org/") {
-			m.Versions[dependency.Path] = dependency.Version
-		}
-	}
 }
 
 func (m *Manifest) write(folder string) error {
