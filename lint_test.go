@@ -26,16 +26,17 @@ var mayImport = map[string][]string{
 	"graph":          {"graph", "tensor"},
 	"layers":         {"layers", "graph", "tensor"},
 	"optimizers":     {"optimizers", "graph", "tensor"},
-	"samples":        {"samples", "graph", "tensor"},
+	"samples":        {"samples", "graph", "internal/file", "tensor"},
 	"langevin":       {"langevin", "samples", "graph", "tensor"},
 	"metropolis":     {"metropolis", "langevin", "samples", "graph", "tensor"},
 	"approximate":    {"approximate", "langevin", "samples", "graph", "tensor"},
 	"diagnostics":    {"diagnostics", "langevin", "graph", "tensor"},
 	"distributions":  {"distributions", "graph", "tensor"},
-	"datasets":       {"datasets"},
+	"datasets":       {"datasets", "internal/file"},
 	"evaluate":       {"evaluate"},
-	"report":         {"report", "evaluate"},
+	"report":         {"report", "evaluate", "internal/file"},
 	"langevin/trial": {"langevin", "samples", "graph", "tensor", "cuda/cudatest"},
+	"internal":       {"internal"},
 	"cmd":            {"*"},
 	"benchmarks":     {"*"},
 	"examples":       {"*"},
@@ -161,6 +162,25 @@ func TestImports(t *testing.T) {
 	}
 }
 
+func TestPropertyTestsHaveAFixedSeed(t *testing.T) {
+	draws, fixed := map[string]string{}, map[string]bool{}
+	for _, s := range sources(t) {
+		for _, spec := range s.file.Imports {
+			if spec.Path.Value == `"pgregory.net/rapid"` {
+				draws[s.folder] = s.path
+			}
+		}
+		if s.test && bytes.Contains(s.content, []byte(`"rapid.seed": "1"`)) && s.folder != "." {
+			fixed[s.folder] = true
+		}
+	}
+	for folder, path := range draws {
+		if !fixed[folder] {
+			t.Errorf("%s draws other cases on every run: fix rapid's seed in TestMain, as evaluate/main_test.go does", path)
+		}
+	}
+}
+
 func TestLibrariesTakeNoTimeAndNeverExit(t *testing.T) {
 	calls := map[string]string{
 		"time.Now":   "a library's results depend on its arguments alone: let the program tell the time",
@@ -263,7 +283,7 @@ func TestEveryPackageHasDoc(t *testing.T) {
 	}
 	for _, folder := range []string{
 		"tensor", "graph", "layers", "optimizers", "samples", "langevin", "metropolis", "approximate", "diagnostics", "distributions", "cuda",
-		"datasets", "cmd/train", "benchmarks",
+		"datasets", "internal/file", "cmd/train", "benchmarks",
 	} {
 		if _, err := build.ImportDir(folder, 0); err != nil {
 			t.Errorf("%s: %v", folder, err)

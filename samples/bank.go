@@ -10,11 +10,11 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/google/renameio/v2"
 	"github.com/maruel/safetensors"
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
+	whole "github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -212,7 +212,7 @@ func (b *Bank) write(s Sample) error {
 		return err
 	}
 	name := filepath.Join(b.folder, fmt.Sprintf("chain%05d-step%09d%s", s.Chain, s.Step, sampleSuffix))
-	return renameio.WriteFile(name, content.Bytes(), 0o644)
+	return whole.Write(name, content.Bytes())
 }
 
 // ReadSample reads one file of a bank.

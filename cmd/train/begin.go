@@ -135,7 +135,8 @@ func (f *fitting) fillFolder(program *graph.Program, device tensor.Device) error
 	for _, p := range program.Parameters() {
 		m.Parameters += p.Shape.Elements()
 	}
-	m.fillBuild()
+	made := thisBuild()
+	m.Revision, m.Modified, m.Versions = made.Revision, made.Modified, made.Versions
 	return m.write(f.folder)
 }
 

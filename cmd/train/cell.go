@@ -8,13 +8,13 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
@@ -114,7 +114,7 @@ func (r *cellResult) write(folder string) error {
 	if err != nil {
 		return errors.Wrap(err, "train: table")
 	}
-	return errors.Wrap(renameio.WriteFile(r.Cell.path(folder), append(content, '\n'), 0o644), "train: table")
+	return errors.Wrap(file.Write(r.Cell.path(folder), append(content, '\n')), "train: table")
 }
 
 func (c cell) path(folder string) string { return filepath.Join(folder, c.String()+".json") }

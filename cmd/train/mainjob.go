@@ -6,11 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/google/renameio/v2"
 	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -160,7 +160,7 @@ func (j *mainJob) report(outcomes []outcome, data shows, c *console) error {
 	if err := table.WriteMarkdown(&markdown); err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(filepath.Join(j.folder, "table.md"), []byte(markdown.String()), 0o644); err != nil {
+	if err := file.Write(filepath.Join(j.folder, "table.md"), []byte(markdown.String())); err != nil {
 		return errors.Wrap(err, "train: table")
 	}
 	if err := table.WriteText(c.out); err != nil {
