@@ -88,7 +88,11 @@ func coverageFigure(outcomes []outcome) (*report.Figure, error) {
 	var methods []report.Selection
 	for _, o := range outcomes {
 		in, out := o.assessment.in, o.assessment.out
-		correct, err := evaluate.Correct(in.probabilities, in.data.Labels, in.data.Classes)
+		labelled, err := evaluate.NewPredictions(in.data.Name, in.probabilities, in.data.Labels, in.data.Classes)
+		if err != nil {
+			return nil, err
+		}
+		correct, err := labelled.Correct()
 		if err != nil {
 			return nil, err
 		}
@@ -106,7 +110,11 @@ func reliabilityFigure(outcomes []outcome) (*report.Figure, error) {
 	var methods []report.Calibration
 	for _, o := range outcomes {
 		in := o.assessment.in
-		bins, err := evaluate.EqualWidthBins(in.probabilities, in.data.Labels, in.data.Classes)
+		labelled, err := evaluate.NewPredictions(in.data.Name, in.probabilities, in.data.Labels, in.data.Classes)
+		if err != nil {
+			return nil, err
+		}
+		bins, err := evaluate.EqualWidthBins(labelled)
 		if err != nil {
 			return nil, err
 		}
