@@ -150,12 +150,18 @@ func FuzzScore(f *testing.F) {
 		for i, b := range bytes {
 			labels[i] = int32(int8(b))
 		}
-		s, err := Score(probabilities, labels, classes)
+		p, err := NewPredictions("raw", probabilities, labels, classes)
 		if err != nil {
 			return
 		}
-		if !(s.Accuracy >= 0 && s.Accuracy <= 1 && s.ECE >= 0 && s.ECE <= 1+rowTolerance && s.Brier >= 0 && s.Brier <= 2+rowTolerance && s.NLL >= -rowTolerance) {
-			t.Errorf("scores out of range: %+v", s)
+		a, err := Assess(Case{In: p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, top := range map[string]float64{"accuracy": 1, "ece": 1, "brier": 2, "nll": 104, "aurc": 1} {
+			if v, ok := a.Values[name]; !ok || v < -rowTolerance || v > top+rowTolerance {
+				t.Errorf("%s is %v (%v), want it between 0 and %v", name, v, ok, top)
+			}
 		}
 	})
 }

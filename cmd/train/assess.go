@@ -117,7 +117,7 @@ func (r *sampled) predict(ctx context.Context, data *datasets.Dataset, device te
 // assessment is how a run does on data of the kind it learnt, and on another kind.
 type assessment struct {
 	in, out   *prediction
-	scores    evaluate.Scores
+	scores    scores
 	detection evaluate.Detection
 	outMean   float64 // confidence
 }
@@ -132,7 +132,7 @@ func assess(ctx context.Context, folder string, in, out *datasets.Dataset, devic
 	if a.in, err = run.predict(ctx, in, device, c); err != nil {
 		return nil, err
 	}
-	if a.scores, err = evaluate.Score(a.in.probabilities, in.Labels, in.Classes); err != nil {
+	if a.scores, err = scoreOf(a.in.probabilities, in.Labels, in.Classes); err != nil {
 		return nil, err
 	}
 	if out == nil {

@@ -82,7 +82,7 @@ func (r *sampled) attack(ctx context.Context, name string, data *datasets.Datase
 	if err != nil {
 		return err
 	}
-	scores, err := evaluate.Score(clean.probabilities, data.Labels, data.Classes)
+	scores, err := scoreOf(clean.probabilities, data.Labels, data.Classes)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (r *sampled) attack(ctx context.Context, name string, data *datasets.Datase
 		if err != nil {
 			return err
 		}
-		if scores, err = evaluate.Score(attacked.probabilities, data.Labels, data.Classes); err != nil {
+		if scores, err = scoreOf(attacked.probabilities, data.Labels, data.Classes); err != nil {
 			return err
 		}
 		detection, err := evaluate.Detect(clean.uncertainty.Entropy, attacked.uncertainty.Entropy)

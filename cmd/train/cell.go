@@ -233,7 +233,7 @@ func (c cell) run(ctx context.Context, train, test *datasets.Dataset, device ten
 		to            *cellScores
 		probabilities []float64
 	}{{&result.Average, r.average.Mean()}, {&result.Equal, r.equal.Mean()}, {&result.Last, widened(r.last)}} {
-		s, err := evaluate.Score(score.probabilities, test.Labels, test.Classes)
+		s, err := scoreOf(score.probabilities, test.Labels, test.Classes)
 		if err != nil {
 			return nil, errors.WithMessage(err, c.String())
 		}

@@ -170,12 +170,9 @@ func (j *mainJob) report(outcomes []outcome, data shows, c *console) error {
 	if err := printRuns(titles, results, c); err != nil {
 		return err
 	}
-	if err := writePage(j.folder, outcomes, table, data.digits, data.letters); err != nil {
+	if err := writePage(j.folder, outcomes, data.digits, data.letters); err != nil {
 		return err
 	}
 	fmt.Fprintf(c.out, "\nRun folder: %s (open report.html there)\n", j.folder)
 	return nil
 }
-
-// traceWindow is the length, in steps, of the windows of the weight's densities.
-func traceWindow(length int) int { return max(2, length/6) }

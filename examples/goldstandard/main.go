@@ -131,7 +131,11 @@ func (s *study) load(name string) error {
 
 // add adds a row: how near predictions are to the reference's, and how good they are.
 func (s *study) add(table *report.Table, name string, reference, mean []float64) error {
-	scores, err := evaluate.Score(mean, s.test.Labels, classes)
+	predictions, err := evaluate.NewPredictions(s.test.Name, mean, s.test.Labels, classes)
+	if err != nil {
+		return err
+	}
+	scores, err := evaluate.Assess(evaluate.Case{In: predictions})
 	if err != nil {
 		return err
 	}
@@ -139,7 +143,7 @@ func (s *study) add(table *report.Table, name string, reference, mean []float64)
 	if err != nil {
 		return err
 	}
-	return table.Add(name, near.Agreement, near.TotalVariation, scores.Accuracy, scores.NLL)
+	return table.Add(name, near.Agreement, near.TotalVariation, scores.Values["accuracy"], scores.Values["nll"])
 }
 
 // pool is the mean of two means of as many samples each.
