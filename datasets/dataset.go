@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/pkg/errors"
 )
@@ -13,7 +14,8 @@ type Dataset struct {
 	// Images holds the images in NCHW order, one byte a value: image i is
 	// Images[i*C*H*W : (i+1)*C*H*W]. 0 is background, 255 full ink.
 	Images []byte
-	Labels []int32 // one of 0 ... Classes-1 for each image
+	Labels []int32  // one of 0 ... Classes-1 for each image; nil where none are known (ReadImages)
+	Files  []string // one for each image that comes from a file of its own, relative to Place; else nil
 
 	Channels, Height, Width int
 	Classes                 int
@@ -31,11 +33,16 @@ type Dataset struct {
 	Hashes map[string]string
 
 	Place   string   // where the files were found
-	Skipped []string // files that could not be read, each with the reason; only notmnist's folders of PNGs have any
+	Skipped []string // pictures that could not be read, each as "path: reason"
 }
 
 // Len returns the number of images.
-func (d *Dataset) Len() int { return len(d.Labels) }
+func (d *Dataset) Len() int {
+	if d.Labels != nil || d.ImageSize() == 0 {
+		return len(d.Labels)
+	}
+	return len(d.Images) / d.ImageSize()
+}
 
 // ImageSize returns the number of bytes of one image, C*H*W.
 func (d *Dataset) ImageSize() int { return d.Channels * d.Height * d.Width }
@@ -66,7 +73,12 @@ func (d *Dataset) Slice(from, to int) (*Dataset, error) {
 	slice := *d
 	size := d.ImageSize()
 	slice.Images = d.Images[from*size : to*size : to*size]
-	slice.Labels = d.Labels[from:to:to]
+	if d.Labels != nil {
+		slice.Labels = d.Labels[from:to:to]
+	}
+	if d.Files != nil {
+		slice.Files = d.Files[from:to:to]
+	}
 	return &slice, nil
 }
 
@@ -83,6 +95,18 @@ func (d *Dataset) Split(n int) (first, others *Dataset, err error) {
 	return first, others, nil
 }
 
+// maxClasses is how many classes a data set may have.
+const maxClasses = math.MaxUint16 + 1
+
+// numberNames returns "0", "1", ... as names of that many classes.
+func numberNames(classes int) []string {
+	names := make([]string, classes)
+	for i := range names {
+		names[i] = strconv.Itoa(i)
+	}
+	return names
+}
+
 // Validate returns an error unless the data set has at least one image, the
 // counts of images, labels and class names agree, every label is below
 // Classes, and Mean and Deviation can be used to normalise.
@@ -91,8 +115,8 @@ func (d *Dataset) Validate() error {
 		return errors.Errorf("datasets: %s: images of %dx%dx%d values, want at least 1x1x1",
 			d.Name, d.Channels, d.Height, d.Width)
 	}
-	if d.Classes < 1 || d.Classes > math.MaxUint16+1 {
-		return errors.Errorf("datasets: %s: %d classes, want 1 to 65536", d.Name, d.Classes)
+	if (d.Classes < 1 && d.Labels != nil) || d.Classes > maxClasses {
+		return errors.Errorf("datasets: %s: %d classes, want 1 to %d", d.Name, d.Classes, maxClasses)
 	}
 	if len(d.ClassNames) != d.Classes {
 		return errors.Errorf("datasets: %s: %d class names, want %d", d.Name, len(d.ClassNames), d.Classes)
@@ -103,6 +127,9 @@ func (d *Dataset) Validate() error {
 	if len(d.Images) != d.Len()*d.ImageSize() {
 		return errors.Errorf("datasets: %s: %d bytes of images, want %d (%d labels times %d bytes)",
 			d.Name, len(d.Images), d.Len()*d.ImageSize(), d.Len(), d.ImageSize())
+	}
+	if d.Files != nil && len(d.Files) != d.Len() {
+		return errors.Errorf("datasets: %s: %d names of files, want one for each of %d images", d.Name, len(d.Files), d.Len())
 	}
 	for i, label := range d.Labels {
 		if label < 0 || int(label) >= d.Classes {

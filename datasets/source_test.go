@@ -186,8 +186,10 @@ func TestLoadOtherSetsFiles(t *testing.T) {
 func TestLoadArguments(t *testing.T) {
 	_, err := Load("minst", Train, Options{})
 	wantError(t, err, `datasets: no data set "minst", want one of mnist, fashion-mnist, notmnist, glyphs`)
-	_, err = Load("mnist", 2, Options{})
-	wantError(t, err, "datasets: mnist: split 2, want Train or Test")
+	_, err = Load("mnist", 3, Options{})
+	wantError(t, err, "datasets: mnist: split 3, want Train, Validation or Test")
+	_, err = Load("mnist", Validation, Options{})
+	wantError(t, err, "datasets: mnist: no validation split")
 }
 
 func TestList(t *testing.T) {
@@ -216,7 +218,7 @@ func TestList(t *testing.T) {
 }
 
 func TestSplitString(t *testing.T) {
-	if Train.String() != "train" || Test.String() != "test" || Split(5).String() != "unknown" {
-		t.Error(Train, Test, Split(5))
+	if Train.String() != "train" || Test.String() != "test" || Validation.String() != "validation" || Split(5).String() != "unknown" {
+		t.Error(Train, Test, Validation, Split(5))
 	}
 }
