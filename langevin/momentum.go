@@ -9,8 +9,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// KineticPrefix begins the names of the metrics that samplers with momentum record: d times the kinetic temperature that a parameter of d
-// elements has when the step begins.
+// KineticPrefix begins the names of the metrics that samplers with momentum record: d times the
+// kinetic temperature of a parameter of d elements when the step begins.
 const KineticPrefix = "kinetic "
 
 // momentumRule is a Sampler with velocities: v is what theta moves by in a step. In equilibrium v has the variance h T, so that in the

@@ -9,8 +9,8 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 )
 
-// Posterior is what is sampled from: p(theta | D) with potential U(theta) = N loss(theta) - log p(theta), where the loss is the mean
-// negative log-likelihood of N data.
+// Posterior is p(theta | D) with the potential U(theta) = N loss(theta) - log p(theta), where the
+// loss is the mean negative log-likelihood of N data.
 type Posterior struct {
 	DataSize int              // N, the whole data set's, not the batch's
 	Prior    Prior            // of all parameters
@@ -45,8 +45,8 @@ func (p Posterior) StepSizes(rates []float64) []float64 {
 	return h
 }
 
-// Priors are the priors of the parameters of these names, one for each: of that name, of its layer, or the common one. A prior of a layer
-// that is not among them is an error.
+// Priors are the priors of the parameters of these names. One in Layers that is of none is an
+// error.
 func (p Posterior) Priors(parameters []string) ([]Prior, error) {
 	if err := p.checkNames(parameters); err != nil {
 		return nil, err
@@ -96,13 +96,13 @@ type Force struct {
 	Temperatures *graph.Node // a table of T, by step, likewise
 }
 
-// VirialPrefix begins the names of the metrics that Attach records: the sum over a parameter's elements of theta * g, g the gradient of
-// U/N that the update followed.
+// VirialPrefix begins the names of the metrics that Attach records: the sum over a parameter's
+// elements of theta * g, g the gradient of U/N that the update followed.
 const VirialPrefix = "theta.g "
 
-// Attach differentiates the loss, which is the mean negative log-likelihood of a minibatch, and attaches the sampler's updates to all
-// parameters. The tables have an entry for each step: the step size h, which multiplies the gradient of U, and the temperature T. For each
-// parameter, "theta.g <name>" is recorded, for the Thermometer. An error is the builder's too.
+// Attach differentiates the loss, the mean negative log-likelihood of a minibatch, and attaches the
+// sampler's updates to all parameters. The tables have the step size h and the temperature T of
+// each step. An error is the builder's too.
 func Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.Node, stepSizes, temperatures []float64) error {
 	parameters := b.Parameters()
 	for _, err := range []error{

@@ -42,7 +42,7 @@ func StudentT(freedom, scale float64) Prior {
 	return Prior{Kind: StudentTPrior, Scale: scale, Freedom: freedom}
 }
 
-// Validate refuses scales and degrees of freedom that are not positive, and those that the family does not have.
+// Validate refuses attributes that are not positive, and those that the family does not have.
 func (p Prior) Validate() error {
 	switch {
 	case p.Kind > ScaleMixturePrior:
@@ -76,7 +76,7 @@ func (p Prior) String() string {
 	}
 }
 
-// LogDensity is the logarithm of the density at theta, with its normalising constant; the flat prior's is 0.
+// LogDensity is the logarithm of the normalised density at theta; the flat prior's is 0.
 func (p Prior) LogDensity(theta float64) float64 {
 	switch p.Kind {
 	case GaussianPrior:

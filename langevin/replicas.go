@@ -12,8 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// Replicas are the ladders of a session whose program ReplicaExchange was attached to. Where a chain is on its ladder is part of its state: Save and
-// Restore keep it.
+// Replicas are the ladders of a session whose program ReplicaExchange was attached to. Where a
+// chain is on its ladder is part of its state.
 type Replicas struct {
 	exchange ReplicaExchange
 }
@@ -30,8 +30,8 @@ const energyStep = (random.MaxStep + 1) / 2
 // Due implements Intervention.
 func (r *Replicas) Due(steps int) bool { return steps > 0 && steps%r.exchange.Every == 0 }
 
-// Intervene attempts to swap the temperatures of pairs of neighbours on every ladder: 1 and 2, 3 and 4 and so on, counted from the coldest, at one time, and
-// 2 and 3, 4 and 5 at the next. Energies are evaluated at the present states, which the chains leave for it and come back to.
+// Intervene attempts to swap the temperatures of the pairs 1 and 2, 3 and 4 and so on of every
+// ladder, counted from the coldest, at one time, and of 2 and 3, 4 and 5 at the next.
 func (r *Replicas) Intervene(s *graph.Session) error {
 	ladders, err := r.ladders(s)
 	if err != nil {
@@ -204,8 +204,8 @@ func writePlace(s *graph.Session, chain int, place []float32) error {
 	return errors.Wrap(s.WriteFloats(placeState, chain, place), "langevin: replica exchange")
 }
 
-// Cold are the chains that now have the lowest temperature, one of each ladder, in the ladders' order. For nil, which stands for no exchange, they are
-// all chains.
+// Cold are the chains that now have the lowest temperature, one of each ladder. For nil, which
+// stands for no exchange, they are all chains.
 func (r *Replicas) Cold(s *graph.Session) ([]int, error) {
 	if r == nil {
 		chains := make([]int, s.Chains())
@@ -222,8 +222,8 @@ func (r *Replicas) Cold(s *graph.Session) ([]int, error) {
 	return chains, err
 }
 
-// Take reads the samples out of a session: the state of each ladder's coldest chain. The ladder's number in the run stands for the chain's, so that a bank
-// has one trace of each ladder.
+// Take reads the state of each ladder's coldest chain out of a session. The sample's chain is the
+// ladder's number in the run.
 func (r *Replicas) Take(s *graph.Session, weight float64) ([]samples.Sample, error) {
 	chains, err := r.Cold(s)
 	if err != nil {
@@ -241,7 +241,7 @@ func (r *Replicas) Take(s *graph.Session, weight float64) ([]samples.Sample, err
 	return taken, nil
 }
 
-// Acceptance is the share of the attempts so far in which temperatures were swapped; NaN before the first.
+// Acceptance is the share of the attempts so far that swapped temperatures; NaN before the first.
 func (r *Replicas) Acceptance(s *graph.Session) (float64, error) {
 	attempts, accepted := 0.0, 0.0
 	for chain := range s.Chains() {

@@ -2,8 +2,8 @@ package langevin
 
 import "math"
 
-// ScaleMixture is the prior of Blundell et al. 2015, equation 7, a spike and a slab that are both smooth: p(theta) is the weighted sum of two
-// Gaussians around zero, of standard deviation wide with the weight share and of standard deviation narrow with the weight 1 - share.
+// ScaleMixture is the prior of Blundell et al. 2015, equation 7: share N(0, wide^2) + (1 - share)
+// N(0, narrow^2).
 func ScaleMixture(share, wide, narrow float64) Prior {
 	return Prior{Kind: ScaleMixturePrior, Scale: wide, Narrow: narrow, Share: share}
 }

@@ -8,10 +8,10 @@ import (
 // oracles.
 type Float interface{ ~float32 | ~float64 }
 
-// Plan is a description made ready to run: its phases, the memory it needs and
+// Routine is a description made ready to run: its phases, the memory it needs and
 // its tables. It is read-only after it was made and may be shared by any number
 // of goroutines.
-type Plan struct {
+type Routine struct {
 	// Phases holds the number of tiles of each phase, in order.
 	Phases []int
 	// Workspace is the number of elements shared by all tiles of a call. Their
@@ -51,7 +51,7 @@ const (
 )
 
 // Winograd reports whether the plan is of a convolution that multiplies transformed patches: it makes fewer operations than the definition.
-func (p *Plan) Winograd() bool {
+func (p *Routine) Winograd() bool {
 	return p.kind == kindConv2DWinograd || p.kind == kindConv2DWinogradFilter
 }
 
@@ -69,7 +69,7 @@ type Operands[T Float] struct {
 // a slice is not one of the plan's: the caller's sizes are then broken, and the
 // assembly must not be reached. Tiles that run at the same time share all
 // operands but Scratch.
-func Run[T Float](p *Plan, phase, tile int, o Operands[T]) {
+func Run[T Float](p *Routine, phase, tile int, o Operands[T]) {
 	if phase < 0 || phase >= len(p.Phases) || tile < 0 || tile >= p.Phases[phase] {
 		panic(errors.Errorf("kernel: run: no tile %d of phase %d in a plan of phases %v", tile, phase, p.Phases))
 	}
