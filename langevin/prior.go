@@ -1,7 +1,6 @@
 package langevin
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/pkg/errors"
@@ -58,22 +57,6 @@ func (p Prior) Validate() error {
 			p.Share, p.Narrow, p.Scale)
 	}
 	return nil
-}
-
-// String is "gaussian(0.3)".
-func (p Prior) String() string {
-	switch p.Kind {
-	case GaussianPrior:
-		return fmt.Sprintf("gaussian(%g)", p.Scale)
-	case LaplacePrior:
-		return fmt.Sprintf("laplace(%g)", p.Scale)
-	case StudentTPrior:
-		return fmt.Sprintf("student-t(%g, %g)", p.Freedom, p.Scale)
-	case ScaleMixturePrior:
-		return fmt.Sprintf("scale-mixture(%g, %g, %g)", p.Share, p.Scale, p.Narrow)
-	default:
-		return "flat"
-	}
 }
 
 // LogDensity is the logarithm of the normalised density at theta; the flat prior's is 0.

@@ -1,4 +1,4 @@
-package main
+package pollen
 
 // background does one thing at a time beside what begins it. The zero value is ready.
 type background struct{ done chan error }
