@@ -128,9 +128,14 @@ func describe(n ast.Node) string {
 	case *ast.AnchorNode, *ast.AliasNode, *ast.TagNode, *ast.MergeKeyNode:
 		return "an anchor, an alias or a tag"
 	}
-	text := []rune(strings.Join(strings.Fields(n.String()), " "))
-	if len(text) > 40 {
-		return string(text[:40]) + "..."
+	return short(n.String())
+}
+
+// short is a text in one line, without what is beyond 40 letters.
+func short(text string) string {
+	letters := []rune(strings.Join(strings.Fields(text), " "))
+	if len(letters) > 40 {
+		return string(letters[:40]) + "..."
 	}
-	return string(text)
+	return string(letters)
 }

@@ -153,7 +153,7 @@ func (r reader) one(n ast.Node, what string, kinds []kind) (value any, name stri
 			return value, k.name, err
 		}
 	}
-	return nil, "", r.fail(key.GetToken(), "no %s %q; there are %s", what, text.Value, kindNames(kinds))
+	return nil, "", r.fail(key.GetToken(), "no %s %q; there are %s", what, short(text.Value), kindNames(kinds))
 }
 
 // filled is a kind with its attributes, of which there may be none.
@@ -184,7 +184,7 @@ func (r reader) filled(k kind, key, attributes ast.Node) (any, error) {
 			if len(names) > 0 {
 				known = "there are " + strings.Join(names, ", ")
 			}
-			return nil, r.fail(pair.Key.GetToken(), "no attribute %q; %s", pair.Key.String(), known)
+			return nil, r.fail(pair.Key.GetToken(), "no attribute %q; %s", short(pair.Key.String()), known)
 		}
 		if err := r.attribute(value.Field(field), names[field], pair.Value); err != nil {
 			return nil, err

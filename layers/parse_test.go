@@ -51,6 +51,8 @@ func TestParseErrors(t *testing.T) {
 		{"- relu: {alpha: 1}", "layer 1 (relu): no attribute \"alpha\"; it has none\n   1 | - relu: {alpha: 1}\n                ^"},
 		{"- convolution: {}", "layer 1: no layer \"convolution\"; there are " + layerNames + "\n   1 | - convolution: {}\n         ^"},
 		{"- ReLU", "layer 1: no layer \"ReLU\"; there are " + layerNames + "\n   1 | - ReLU\n         ^"},
+		{"- " + strings.Repeat("x", 41), "layer 1: no layer \"" + strings.Repeat("x", 40) + "...\"; there are " + layerNames +
+			"\n   1 | - " + strings.Repeat("x", 41) + "\n         ^"},
 		{"- 3", "layer 1: 3, wants the name of the layer: " + layerNames + "\n   1 | - 3\n         ^"},
 		{"- conv2d:\n  filters: 3\n", "layer 1: 2 names, wants one layer; attributes stand in braces, or further to the right\n" +
 			"   1 | - conv2d:\n         ^"},
