@@ -254,7 +254,7 @@ func TestOptionsOfKnownNames(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if splits.Train.Len() != 45000 || splits.Validation.Len() != 15000 || splits.Test.Len() != 10000 {
+	if splits.Train.Len() != 44998 || splits.Validation.Len() != 15002 || splits.Test.Len() != 10000 {
 		t.Error("splits of", splits.Train.Len(), splits.Validation.Len(), splits.Test.Len())
 	}
 	if splits.Train.Mean[0] != mnist().mean || splits.Test.Deviation[0] != mnist().deviation {
