@@ -16,7 +16,8 @@ type FigureRow struct {
 // Figures returns the table of figures, in the order in which a page shows them.
 func Figures() []FigureRow {
 	return []FigureRow{
-		examplesRow, confidenceRow, coverageRow, reliabilityRow, weightRow,
+		examplesRow, mistakesRow, confidenceRow, familiarityRow, coverageRow, reliabilityRow, setsRow,
+		confusionRow, confusionsRow, weightRow, lossRow,
 	}
 }
 
