@@ -39,17 +39,20 @@ var confusionsRow = FigureRow{
 				most = max(most, count)
 			}
 		}
-		thickness := max(3.5, 9-vg.Length(len(subjects)))
+		thickness := max(5, 10-vg.Length(len(subjects)))
 		step := thickness*vg.Length(len(subjects)) + 8
 		f := &Figure{width: figureWidth, height: step*vg.Length(len(pairs)) + 2*marginY + key.height(figureWidth)}
 		f.draw = func(c draw.Canvas) {
 			c = key.draw(c)
 			scale := (c.Size().X - left - 30) / vg.Length(most)
-			number := textStyle(min(tickSize, thickness+2.5), ink, text.XLeft, text.YCenter)
+			number := textStyle(min(tickSize, thickness+1), ink, text.XLeft, text.YCenter)
 			for j, pair := range pairs {
 				top := c.Max.Y - vg.Length(j)*step - 4
 				c.FillText(style, vg.Point{X: c.Min.X + left - 6, Y: top - (step-8)/2}, names[j])
 				for i, count := range pair.counts {
+					if count == 0 {
+						continue
+					}
 					y := top - vg.Length(i)*thickness
 					end := vg.Point{X: c.Min.X + left + scale*vg.Length(count), Y: y}
 					c.SetColor(methodColor(i))

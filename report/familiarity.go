@@ -60,6 +60,7 @@ func calibrated(subjects []Subject) bool {
 
 func familiarityPanel(s Subject, i int, in, out string) (*plot.Plot, error) {
 	p := newPlot("entropy, nats", "share")
+	p.Y.Tick.Marker = plot.TickerFunc(fewTicks)
 	top := math.Log(float64(s.In.Classes))
 	shares := histogram(s.In.Entropy, 0, top, entropyBins)
 	p.Y.Max = highest(shares)

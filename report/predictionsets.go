@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"slices"
 
 	"gonum.org/v1/plot"
@@ -25,7 +26,6 @@ var setsRow = FigureRow{
 			return nil, err
 		}
 		panels := []*plot.Plot{sizes}
-		promised := line(nil, draw.LineStyle{Color: muted, Width: 0.8, Dashes: []vg.Length{4, 3}})
 		var key legend
 		for i, s := range subjects {
 			key = append(key, legendEntry{s.Name, []plot.Thumbnailer{line(nil, methodLine(i, 1.8))}})
@@ -36,13 +36,15 @@ var setsRow = FigureRow{
 				return nil, err
 			}
 			panels = append(panels, coverage)
-			key = append(key, legendEntry{"as promised", []plot.Thumbnailer{promised}})
+			key = append(key, legendEntry{"as promised", []plot.Thumbnailer{line(nil, promisedLine)}})
 		}
 		f := &Figure{width: figureWidth, height: vg.Length(len(panels))*5.6*vg.Centimeter + 0.4*vg.Centimeter + key.height(figureWidth)}
 		f.draw = func(c draw.Canvas) { drawPanels(key.draw(c), panels...) }
 		return f, nil
 	},
 }
+
+var promisedLine = draw.LineStyle{Color: muted, Width: 0.8, Dashes: []vg.Length{4, 3}}
 
 // sizesPanel is the histogram of the sets' sizes at evaluate.Level.
 func sizesPanel(subjects []Subject) (*plot.Plot, error) {
@@ -86,29 +88,55 @@ func sizesPanel(subjects []Subject) (*plot.Plot, error) {
 	return p, nil
 }
 
-// wholeTicks are linearTicks at whole numbers.
+// wholeTicks are at most about ten whole numbers.
 func wholeTicks(low, high float64) []plot.Tick {
-	return slices.DeleteFunc(linearTicks(low, high), func(t plot.Tick) bool { return t.Value != float64(int(t.Value)) })
+	step := math.Ceil((high - low) / 10)
+	var ticks []plot.Tick
+	for value := math.Ceil(low/step) * step; value <= high; value += step {
+		ticks = append(ticks, plot.Tick{Value: value, Label: tickLabel(value, 0)})
+	}
+	return ticks
 }
 
-// coveragePanel is the share of the sets that have the label, by level.
+// coveragePanel is how much more often than promised the sets have the label, by level.
 func coveragePanel(subjects []Subject) (*plot.Plot, error) {
-	p := newPlot("level", "share that has the label")
-	p.Add(line(plotter.XYs{{X: 0.5, Y: 0.5}, {X: 1, Y: 1}}, draw.LineStyle{Color: muted, Width: 0.8, Dashes: []vg.Length{4, 3}}))
-	lowest := 0.5
+	p := newPlot("level", "percentage points")
+	band := chanceBand(subjects)
+	p.Add(&plotter.Polygon{XYs: []plotter.XYs{band}, Color: translucent(muted, 0.15)})
+	p.Add(line(plotter.XYs{{X: 0.5}, {X: 1}}, promisedLine))
+	furthest := 1.0
+	for _, point := range band {
+		furthest = max(furthest, math.Abs(point.Y))
+	}
 	for i, s := range subjects {
 		points, err := coverageByLevel(s)
 		if err != nil {
 			return nil, err
 		}
-		for _, point := range points {
-			lowest = min(lowest, point.Y)
+		for j := range points {
+			points[j].Y = 100 * (points[j].Y - points[j].X)
+			furthest = max(furthest, math.Abs(points[j].Y))
 		}
 		p.Add(line(points, methodLine(i, 1.5)))
 	}
-	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0.5, 1, lowest, 1
-	p.Add(heading{"Coverage", ink, nil})
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0.5, 1, -1.05*furthest, 1.05*furthest
+	p.Add(heading{"Coverage minus level", ink, []remark{{"grey band: 95 % of chance", muted}}})
 	return p, nil
+}
+
+// chanceBand is what coverage minus level, in percentage points, is within in 95 % of all cases,
+// with the first subject's numbers of examples; both the held-out and the new ones are drawn.
+func chanceBand(subjects []Subject) plotter.XYs {
+	s := subjects[0]
+	var upper, lower plotter.XYs
+	for percent := 50; percent <= 100; percent++ {
+		level := float64(percent) / 100
+		deviation := math.Sqrt(level * (1 - level) * (1/float64(s.In.Len()) + 1/float64(s.Calibration.Examples)))
+		upper = append(upper, plotter.XY{X: level, Y: 196 * deviation})
+		lower = append(lower, plotter.XY{X: level, Y: -196 * deviation})
+	}
+	slices.Reverse(lower)
+	return append(upper, lower...)
 }
 
 // coverageByLevel is at the levels from .5 to .99 for which there are enough held-out examples.
