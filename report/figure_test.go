@@ -68,8 +68,18 @@ func smallFigures(t *testing.T) map[string]*Figure {
 		{"letters", "B", pictures.picture(2), []guess{{"0", 0}, {"8", 0.5}}},
 	}, 2)
 	add("imagegrid", f, err)
+	subjects := whole.subjects(t)
+	for _, row := range Figures() {
+		if goldenRows[row.File] {
+			f, err = row.Draw(subjects)
+			add("row-"+row.File, f, err)
+		}
+	}
 	return figures
 }
+
+// goldenRows are the rows whose figure is not one of those above.
+var goldenRows = map[string]bool{"familiarity": true, "sets": true, "confusion": true, "confusions": true, "loss": true}
 
 // The SVG of every figure, byte for byte, but for the image grid, whose compressed images may change with the compiler.
 func TestFiguresAgainstGoldenFiles(t *testing.T) {
