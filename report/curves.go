@@ -34,7 +34,7 @@ type Axes struct {
 	// Target, when TargetName is set, is where the curves ought to be, such as temperature 1: drawn as a dashed line.
 	Target     float64
 	TargetName string
-	// bounded says that X is a share and Y a percentage.
+	// bounded says that X is a share, and Y goes from 0 to at least 1.
 	bounded bool
 }
 
