@@ -52,9 +52,10 @@ func Detect(in, out []float64) (Detection, error) {
 }
 
 var (
-	aurocScore = detectionScore("auroc", "AUROC", "%.4f",
+	aurocScore = withCurve(detectionScore("auroc", "AUROC", "%.4f",
 		"The probability that an example of {out} is more uncertain than one of {in}.",
-		func(d Detection) float64 { return d.AUROC })
+		func(d Detection) float64 { return d.AUROC }),
+		Curve{"share of the familiar that is refused", "share of the other kind that is refused", roc})
 	fpr95Score = detectionScore("fpr95", "FPR95", "%.3f",
 		"The share of {in} taken for another kind where 95 % of {out} are; less is better.",
 		func(d Detection) float64 { return d.FPR95 })
@@ -79,6 +80,29 @@ func detectionScore(name, title, format, meaning string, of func(Detection) floa
 			return of(d), err
 		},
 	}
+}
+
+func withCurve(s Score, curve Curve) Score {
+	s.Curve = &curve
+	return s
+}
+
+// roc is the receiver operating characteristic: at each threshold of the case's signal, from the
+// highest to the lowest, the shares of In and of Out that reach it.
+func roc(c Case) (in, out []float64, err error) {
+	by, err := signal(c.Signal)
+	if err != nil {
+		return nil, nil, err
+	}
+	in, out = []float64{0}, []float64{0}
+	var reached tieGroup
+	for _, g := range tieGroups(by.Of(c.In), by.Of(c.Out)) {
+		reached.in += g.in
+		reached.out += g.out
+		in = append(in, float64(reached.in)/float64(c.In.Len()))
+		out = append(out, float64(reached.out)/float64(c.Out.Len()))
+	}
+	return in, out, nil
 }
 
 // tieGroup counts the in- and out-of-distribution examples of one score.

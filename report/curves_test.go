@@ -168,9 +168,9 @@ func TestCurvesRefuses(t *testing.T) {
 		_, err := Curves(c.axes, c.curves)
 		refused(t, c.name, err, c.message)
 	}
-	_, err := RiskCoverage(nil)
+	_, err := riskCoverage(nil)
 	refused(t, "no selection", err, "no methods")
-	_, err = RiskCoverage([]Selection{{"a", evaluate.SelectiveRisk{}}})
+	_, err = riskCoverage([]selection{{"a", evaluate.SelectiveRisk{}}})
 	refused(t, "empty selection", err, "no values")
 }
 
@@ -222,21 +222,21 @@ func TestWeightDensityRefuses(t *testing.T) {
 	good := []float64{1, 2, 3}
 	for _, c := range []struct {
 		name          string
-		traces        []Trace
+		traces        []trace
 		every, window int
 		message       string
 	}{
 		{"nothing", nil, 1, 2, "no methods"},
-		{"no values", []Trace{{"a", nil}}, 1, 2, "no values"},
-		{"no name", []Trace{{"", good}}, 1, 2, "name of its own"},
-		{"NaN", []Trace{{"a", []float64{1, math.NaN()}}}, 1, 2, "a: value 1 is NaN"},
-		{"infinite", []Trace{{"a", []float64{1, math.Inf(-1)}}}, 1, 2, "a: value 1 is -Inf"},
-		{"lengths", []Trace{{"a", good}, {"b", good[:2]}}, 1, 2, "b has 2 values, want 3"},
-		{"every", []Trace{{"a", good}}, 0, 2, "every 0"},
-		{"small window", []Trace{{"a", good}}, 1, 1, "window 1"},
-		{"large window", []Trace{{"a", good}}, 1, 4, "window 4"},
+		{"no values", []trace{{"a", nil}}, 1, 2, "no values"},
+		{"no name", []trace{{"", good}}, 1, 2, "name of its own"},
+		{"NaN", []trace{{"a", []float64{1, math.NaN()}}}, 1, 2, "a: value 1 is NaN"},
+		{"infinite", []trace{{"a", []float64{1, math.Inf(-1)}}}, 1, 2, "a: value 1 is -Inf"},
+		{"lengths", []trace{{"a", good}, {"b", good[:2]}}, 1, 2, "b has 2 values, want 3"},
+		{"every", []trace{{"a", good}}, 0, 2, "every 0"},
+		{"small window", []trace{{"a", good}}, 1, 1, "window 1"},
+		{"large window", []trace{{"a", good}}, 1, 4, "window 4"},
 	} {
-		_, err := WeightDensity("weight", c.traces, c.every, c.window)
+		_, err := weightDensity("weight", c.traces, c.every, c.window, nil)
 		refused(t, c.name, err, c.message)
 	}
 }

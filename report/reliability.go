@@ -12,8 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// Calibration is a reliability diagram's data for one method.
-type Calibration struct {
+// diagram is a reliability diagram's data for one method.
+type diagram struct {
 	Method string
 	Bins   []evaluate.Bin
 }
@@ -22,10 +22,10 @@ var markers = []draw.GlyphDrawer{
 	draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{},
 }
 
-// Reliability draws accuracy against confidence, bin by bin, with the diagonal of perfect calibration. A bar is the 95 %
+// reliability draws accuracy against confidence, bin by bin, with the diagonal of perfect calibration. A bar is the 95 %
 // interval (Wilson 1927) of an accuracy measured on as many examples as the bin holds; empty bins are left out. Both axes
 // begin a little below the smallest value of either.
-func Reliability(methods []Calibration) (*Figure, error) {
+func reliability(methods []diagram) (*Figure, error) {
 	names := make([]string, len(methods))
 	p := newPlot("confidence", "accuracy")
 	diagonal := line(plotter.XYs{{X: 0, Y: 0}, {X: 1, Y: 1}}, draw.LineStyle{Color: muted, Width: 0.8, Dashes: []vg.Length{4, 3}})
@@ -71,11 +71,11 @@ func Reliability(methods []Calibration) (*Figure, error) {
 }
 
 // reliabilityPoints returns (confidence, accuracy) of the bins that are not empty, of which there must be one.
-func reliabilityPoints(m Calibration) (plotter.XYs, error) {
+func reliabilityPoints(m diagram) (plotter.XYs, error) {
 	var points plotter.XYs
 	for i, b := range m.Bins {
 		if b.Count < 0 || !(b.Confidence >= 0 && b.Confidence <= 1+1e-4) || !(b.Accuracy >= 0 && b.Accuracy <= 1) {
-			return nil, errors.Errorf("report: Reliability: %s: bin %d has %d examples, confidence %v and accuracy %v, want a count and two shares",
+			return nil, errors.Errorf("report: reliability: %s: bin %d has %d examples, confidence %v and accuracy %v, want a count and two shares",
 				m.Method, i, b.Count, b.Confidence, b.Accuracy)
 		}
 		if b.Count > 0 {
@@ -83,7 +83,7 @@ func reliabilityPoints(m Calibration) (plotter.XYs, error) {
 		}
 	}
 	if len(points) == 0 {
-		return nil, errors.Errorf("report: Reliability: %s: got %d bins without an example, want at least 1 with one", m.Method, len(m.Bins))
+		return nil, errors.Errorf("report: reliability: %s: got %d bins without an example, want at least 1 with one", m.Method, len(m.Bins))
 	}
 	return points, nil
 }
@@ -100,16 +100,16 @@ func wilson(share float64, count int) (low, high float64) {
 var reliabilityRow = FigureRow{
 	File: "reliability", Title: "How often they are right",
 	Caption: "On {in}: accuracy against confidence, in fifteen bins of confidence, with 95 % intervals.",
-	Applies: func(subjects []Subject) bool { return all(subjects, Subject.labelled) },
+	Applies: func(subjects []Subject) bool { return all(subjects, Subject.labelledEnough) },
 	Draw: func(subjects []Subject) (*Figure, error) {
-		methods := make([]Calibration, len(subjects))
+		methods := make([]diagram, len(subjects))
 		for i, s := range subjects {
 			bins, err := evaluate.EqualWidthBins(s.In)
 			if err != nil {
 				return nil, err
 			}
-			methods[i] = Calibration{s.Name, bins}
+			methods[i] = diagram{s.Name, bins}
 		}
-		return Reliability(methods)
+		return reliability(methods)
 	},
 }

@@ -35,6 +35,9 @@ func ScoresOverSeeds(names []string, groups [][]*evaluate.Assessment) (*Table, e
 			return nil, errors.Errorf("report: ScoresOverSeeds: group %q is empty, want at least 1 run", names[i])
 		}
 		titles[i] = fmt.Sprintf("%s, %d seeds", names[i], len(group))
+		if len(group) == 1 {
+			titles[i] = names[i] + ", 1 seed"
+		}
 	}
 	return scoresOver("mean over seeds", titles, groups)
 }

@@ -18,41 +18,37 @@ import (
 // densityWindows is how many windows of a trace are drawn: enough to see it move, few enough to tell them apart.
 const densityWindows = 7
 
-// Trace is the history of one weight under one method.
-type Trace struct {
+// trace is the history of one weight under one method.
+type trace struct {
 	Method string
 	Values []float64
 }
 
-// WeightDensity draws where one weight was, early to late: per method a panel, all on one axis, with the densities of
+// weightDensity draws where one weight was, early to late: per method a panel, all on one axis, with the densities of
 // the weight over windows that roll along its trace, light to dark. Each density is a Gaussian kernel estimate divided by
 // its own maximum, so that the spike of an optimizer does not flatten the width of a posterior.
 //
 // weight names the axis, every is the number of steps between two values of a trace, and window the number of values in a
-// window: at least 2, at most the length of the traces, which must be equal.
-func WeightDensity(weight string, traces []Trace, every, window int) (*Figure, error) {
-	return weightDensity(weight, traces, every, window, nil)
-}
-
-// weightDensity takes the positions of the methods, which give them their colours; nil counts them.
-func weightDensity(weight string, traces []Trace, every, window int, places []int) (*Figure, error) {
+// window: at least 2, at most the length of the traces, which must be equal. places are the positions
+// of the methods, which give them their colours; nil counts them.
+func weightDensity(weight string, traces []trace, every, window int, places []int) (*Figure, error) {
 	names := make([]string, len(traces))
 	for i, t := range traces {
 		names[i] = t.Method
-		if err := checkFinite("WeightDensity", t.Method, t.Values); err != nil {
+		if err := checkFinite("weightDensity", t.Method, t.Values); err != nil {
 			return nil, err
 		}
 		if len(t.Values) != len(traces[0].Values) {
-			return nil, errors.Errorf("report: WeightDensity: %s has %d values, want %d as %s has",
+			return nil, errors.Errorf("report: weightDensity: %s has %d values, want %d as %s has",
 				t.Method, len(t.Values), len(traces[0].Values), traces[0].Method)
 		}
 	}
-	if err := checkMethods("WeightDensity", names); err != nil {
+	if err := checkMethods("weightDensity", names); err != nil {
 		return nil, err
 	}
 	length := len(traces[0].Values)
 	if every < 1 || window < 2 || window > length {
-		return nil, errors.Errorf("report: WeightDensity: got every %d and window %d, want every >= 1 and 2 <= window <= %d values",
+		return nil, errors.Errorf("report: weightDensity: got every %d and window %d, want every >= 1 and 2 <= window <= %d values",
 			every, window, length)
 	}
 	starts := windowStarts(length, window)
@@ -69,7 +65,7 @@ func weightDensity(weight string, traces []Trace, every, window int, places []in
 }
 
 // densityPanels returns one panel per trace, all with the same axes.
-func densityPanels(weight string, traces []Trace, starts []int, window int, places []int) []*plot.Plot {
+func densityPanels(weight string, traces []trace, starts []int, window int, places []int) []*plot.Plot {
 	smallest, largest := math.Inf(1), math.Inf(-1)
 	for _, t := range traces {
 		smallest, largest = min(smallest, slices.Min(t.Values)), max(largest, slices.Max(t.Values))
@@ -113,7 +109,7 @@ var weightRow = FigureRow{
 		return !all(subjects, func(s Subject) bool { return len(s.Trace) < shortestTrace })
 	},
 	Draw: func(subjects []Subject) (*Figure, error) {
-		var traces []Trace
+		var traces []trace
 		var places []int
 		weight := ""
 		shortest := math.MaxInt
@@ -121,7 +117,7 @@ var weightRow = FigureRow{
 			if len(s.Trace) < shortestTrace {
 				continue
 			}
-			traces, places = append(traces, Trace{s.Name, s.Trace}), append(places, i)
+			traces, places = append(traces, trace{s.Name, s.Trace}), append(places, i)
 			shortest = min(shortest, len(s.Trace))
 			if len(traces) > 1 && s.Watched != weight || s.Watched == "" {
 				weight = "weight"
