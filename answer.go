@@ -7,6 +7,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
 )
 
 // Answer is what a run says of one image.
@@ -35,6 +36,11 @@ func (r *Run) Predict(ctx context.Context, images *datasets.Dataset) ([]Answer, 
 	if err != nil {
 		return nil, err
 	}
+	return r.Answers(p, images.Files)
+}
+
+// Answers makes answers of predictions of the run; files name the images, or are nil.
+func (r *Run) Answers(p *evaluate.Predictions, files []string) ([]Answer, error) {
 	answers := make([]Answer, p.Len())
 	names := r.manifest.Data.ClassNames
 	for i := range answers {
@@ -43,8 +49,8 @@ func (r *Run) Predict(ctx context.Context, images *datasets.Dataset) ([]Answer, 
 			Class: names[class], Index: class, Confidence: confidence, Entropy: p.Entropy[i], MutualInformation: p.MutualInformation[i],
 			Probabilities: p.Probabilities[i*p.Classes : (i+1)*p.Classes : (i+1)*p.Classes],
 		}
-		if images.Files != nil {
-			answers[i].File = images.Files[i]
+		if files != nil {
+			answers[i].File = files[i]
 		}
 	}
 	c, err := r.Calibration()

@@ -46,7 +46,7 @@ func Resume(ctx context.Context, folder string, data *datasets.Splits, options .
 		return nil, errors.WithMessage(err, folder)
 	}
 	if !m.Data.isOf(t.data) {
-		return nil, invalid("resume %s: the data %s are not those of the run", folder, data.Train.Name)
+		return nil, errors.Errorf("pollen: resume %s: the data %s are not those of the run", folder, data.Train.Name)
 	}
 	t.manifest = m
 	return t.finish(ctx, data, t.oldFolder)
@@ -115,8 +115,12 @@ func (t *training) fillFolder(device tensor.Device) error {
 	if err != nil {
 		return err
 	}
+	spec, err := t.spec.written()
+	if err != nil {
+		return err
+	}
 	t.manifest = &Manifest{
-		Format: manifestFormat, Spec: t.spec, Notes: t.notes, Data: describeData(t.data), Device: Describe(device), Steps: t.plan.Steps,
+		Format: manifestFormat, Spec: spec, Notes: t.notes, Data: describeData(t.data), Device: Describe(device), Steps: t.plan.Steps,
 		Build: thisBuild(),
 	}
 	for i, p := range t.session.Program().Parameters() {

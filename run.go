@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/pkg/errors"
 
@@ -68,11 +70,7 @@ func (r *Run) Expected() (int, error) {
 
 // Network is what was trained, from images to logits.
 func (r *Run) Network() (layers.Sequential, error) {
-	c, err := courseOf(r.manifest.Spec.Method)
-	if err != nil {
-		return nil, err
-	}
-	return r.manifest.Spec.network(c, r.manifest.Data.Classes())
+	return r.manifest.Spec.Build(r.manifest.Data.Classes())
 }
 
 // images are a data set's as the run's network sees them.
@@ -170,9 +168,9 @@ func (r *Run) Predictions(ctx context.Context, data *datasets.Dataset, visit fun
 // from another kind, whose labels do not matter.
 func (r *Run) Assess(ctx context.Context, test, other *datasets.Dataset) (*evaluate.Assessment, error) {
 	c := evaluate.Case{}
-	var err error
-	if len(test.ClassNames) != r.manifest.Data.Classes() {
-		return nil, invalid("%s has %d classes, %s was trained on %d", test.Name, len(test.ClassNames), r.folder, r.manifest.Data.Classes())
+	test, err := r.relabelled(test)
+	if err != nil {
+		return nil, err
 	}
 	if c.Calibration, err = r.Calibration(); err != nil && !os.IsNotExist(errors.Cause(err)) {
 		return nil, err
@@ -186,6 +184,28 @@ func (r *Run) Assess(ctx context.Context, test, other *datasets.Dataset) (*evalu
 		}
 	}
 	return evaluate.Assess(c)
+}
+
+// relabelled is a data set whose labels number the classes that the run was trained on. A class that it was not trained on is an error.
+func (r *Run) relabelled(data *datasets.Dataset) (*datasets.Dataset, error) {
+	known := r.manifest.Data.ClassNames
+	if slices.Equal(data.ClassNames, known) {
+		return data, nil
+	}
+	numbers := make([]int32, len(data.ClassNames))
+	for i, name := range data.ClassNames {
+		at := slices.Index(known, name)
+		if at < 0 {
+			return nil, invalid("%s has a class %q, which %s was not trained on; it knows %s", data.Name, name, r.folder, strings.Join(known, ", "))
+		}
+		numbers[i] = int32(at)
+	}
+	other := *data
+	other.Classes, other.ClassNames, other.Labels = len(known), known, make([]int32, len(data.Labels))
+	for i, label := range data.Labels {
+		other.Labels[i] = numbers[label]
+	}
+	return &other, nil
 }
 
 // Gradient is that of -log p(label) of the run's average by the pixels, [N C H W], see samples.InputGradient.
@@ -216,6 +236,10 @@ func (r *Run) Gradient(ctx context.Context, data *datasets.Dataset) (gradient []
 // Calibrate looks at held-out data of the kind that the run was trained on, which it has not seen, and keeps in its folder what
 // prediction sets and the word familiar follow from. Fit does it by itself where there are validation data.
 func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
+	heldOut, err := r.relabelled(heldOut)
+	if err != nil {
+		return err
+	}
 	p, err := r.Predictions(ctx, heldOut, nil)
 	if err != nil {
 		return err

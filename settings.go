@@ -95,11 +95,12 @@ func number(name, usage string, everywhere bool, field func(s *Spec) *int) Setti
 			return nil
 		},
 		func(s *Spec, text string) error {
-			return setInt(text, func(v int) {
-				if *field(s) = v; v == 0 {
-					*field(s) = -1 // which no field takes: 0 is no number that one can give
-				}
-			})
+			v, err := strconv.Atoi(text)
+			if err == nil && v < 1 {
+				return invalid("%s is %d, wants at least 1", name, v)
+			}
+			*field(s) = v
+			return err
 		}}
 }
 
@@ -118,6 +119,17 @@ func (s *Spec) Set(name, text string) error {
 		names = append(names, setting.Name)
 	}
 	return invalid("no setting %q; there are %s", name, strings.Join(names, ", "))
+}
+
+// Texts are the settings that are not left out, by name.
+func (s Spec) Texts() map[string]string {
+	texts := map[string]string{}
+	for _, setting := range settings {
+		if value := setting.get(&s); value != nil {
+			texts[setting.Name] = fmt.Sprint(value)
+		}
+	}
+	return texts
 }
 
 // MarshalJSON is an object with a member for each setting that is not left out.

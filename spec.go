@@ -3,8 +3,6 @@ package pollen
 import (
 	"math"
 
-	"github.com/pkg/errors"
-
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
@@ -223,18 +221,4 @@ func (s Spec) plan(c course, examples int) (langevin.Plan, []float64, error) {
 		return plan, nil, Invalid{err}
 	}
 	return plan, rates, nil
-}
-
-// network is what is trained, from images to logits, with what the method adds.
-func (s Spec) network(c course, classes int) (network layers.Sequential, err error) {
-	switch {
-	case s.Layers != nil:
-		network = s.Layers
-	default:
-		if network, err = namedNetwork(s.Network, classes); err != nil {
-			return nil, Invalid{err}
-		}
-	}
-	network, err = c.network(network)
-	return network, errors.WithMessage(err, "pollen: network")
 }

@@ -89,8 +89,11 @@ func newTraining(spec Spec, data *datasets.Dataset, folder string, e environment
 
 // load builds the program, and gives its session the data.
 func (t *training) load(device tensor.Device) error {
-	network, err := t.spec.network(t.course, t.data.Classes)
+	network, err := t.spec.Build(t.data.Classes)
 	if err != nil {
+		return err
+	}
+	if err := checkNetwork(network, Data{Channels: t.data.Channels, Height: t.data.Height, Width: t.data.Width, ClassNames: t.data.ClassNames}); err != nil {
 		return err
 	}
 	b := graph.New(t.dtype())
@@ -103,9 +106,6 @@ func (t *training) load(device tensor.Device) error {
 	logits, loss, err := t.course.attach(t, b, in)
 	if err != nil {
 		return err
-	}
-	if got, want := graph.ShapeOf(logits), t.data.Classes; b.Err() == nil && (len(got) != 2 || got[1] != want) {
-		return invalid("the network's output has shape %v, wants [%d %d]: a logit for each class", got, t.spec.Batch, want)
 	}
 	b.Record("loss", loss)
 	b.Record("accuracy", b.Apply(op.Accuracy{}, logits, labels))
@@ -203,12 +203,12 @@ func (t *training) run(ctx context.Context) error {
 		}
 	}
 	t.warn()
-	for _, closing := range []error{t.metrics.close(), t.diagnose().write(t.folder)} {
+	for _, closing := range []error{t.metrics.close(), t.writeDiagnostics()} {
 		if err == nil {
 			err = closing
 		}
 	}
-	if err != nil && (stopped || t.session.Steps() > 0) {
+	if err != nil {
 		return &Unfinished{Folder: t.folder, Made: int(t.session.Steps()), Steps: t.plan.Steps, Samples: t.samples, Cause: err}
 	}
 	return err

@@ -1,4 +1,4 @@
-package main
+package pollen
 
 import (
 	"runtime"
@@ -10,12 +10,12 @@ import (
 
 func TestBuildOf(t *testing.T) {
 	const commit = "0123456789012345678901234567890123456789"
-	of := func(revision string, modified bool, more map[string]string) build {
+	of := func(revision string, modified bool, more map[string]string) Build {
 		versions := map[string]string{"go": runtime.Version()}
 		for path, version := range more {
 			versions[path] = version
 		}
-		return build{revision, modified, versions}
+		return Build{revision, modified, versions}
 	}
 	ours := func(version string) debug.Module { return debug.Module{Path: ourModule, Version: version} }
 	replaced := func(path, version string) *debug.Module {
@@ -27,7 +27,7 @@ func TestBuildOf(t *testing.T) {
 	theirs := debug.Module{Path: "example.com/flowers", Version: "v0.0.0-20260102030405-012345678901"}
 	for name, c := range map[string]struct {
 		info *debug.BuildInfo
-		want build
+		want Build
 	}{
 		"nothing":            {nil, of(unknownRevision, true, nil)},
 		"go build":           {&debug.BuildInfo{Main: ours("v0.0.0-20260102030405-012345678901"), Settings: vcs("false")}, of(commit, false, nil)},
