@@ -74,7 +74,7 @@ func (g GatherImages) Lower(l *graph.Lowering) {
 	examples := l.Shapes[0][0]
 	pixels := l.Shape.Elements() / g.Batch.Size
 	run := graph.Pick(l, gatherImages[float32](g, examples), gatherImages[float64](g, examples))
-	l.Emit("gather_images", g.Batch.Size*pixels, tensor.Rows(g.Batch.Size, pixels, run), l.Out(), l.In(0), l.In(1),
+	l.Emit("gather_images", gathering(g.Batch.Size, pixels), tensor.Rows(g.Batch.Size, pixels, run), l.Out(), l.In(0), l.In(1),
 		tensor.Int(examples), tensor.Int(g.Batch.Size), tensor.Int(pixels), flag(g.Batch.Shuffled),
 		tensor.Real(l.DType, 1/(255*g.Deviation)), tensor.Real(l.DType, -g.Mean/g.Deviation))
 }
@@ -120,7 +120,7 @@ func (g GatherLabels) Lower(l *graph.Lowering) {
 		y, labels, header := tensor.Slice[int32](a, 0), tensor.Slice[uint8](a, 1), tensor.Slice[uint64](a, 2)
 		g.Batch.walk(header, len(labels), 0, len(y), func(i, example int) { y[i] = int32(labels[example]) })
 	}
-	l.Emit("gather_labels", g.Batch.Size, tensor.Single(run), l.Out(), l.In(0), l.In(1),
+	l.Emit("gather_labels", tensor.Threads(g.Batch.Size), tensor.Single(run), l.Out(), l.In(0), l.In(1),
 		tensor.Int(l.Shapes[0][0]), tensor.Int(g.Batch.Size), flag(g.Batch.Shuffled))
 }
 
@@ -155,7 +155,7 @@ func (s StoreRows) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (s StoreRows) Lower(l *graph.Lowering) {
 	examples, width := l.Shapes[1][0], l.Shapes[1][1]
 	run := graph.Pick(l, storeRows[float32](s, examples, width), storeRows[float64](s, examples, width))
-	l.Emit("store_rows", s.Batch.Size*width, tensor.Single(run), l.Out(), l.In(0), l.InOut(1), l.In(2),
+	l.Emit("store_rows", tensor.Threads(s.Batch.Size*width), tensor.Single(run), l.Out(), l.In(0), l.InOut(1), l.In(2),
 		tensor.Int(examples), tensor.Int(s.Batch.Size), tensor.Int(width))
 }
 
