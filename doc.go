@@ -1,6 +1,14 @@
-// Package pollen trains Bayesian convolutional networks by Langevin dynamics and asks them whether they know what they do not know.
+// Package pollen trains Bayesian convolutional networks and asks them whether they know what they do not know.
 //
-// It holds no code: the packages below it do. A model is a Gorgonia computation graph made with packages graph and layers; samplers of package
-// langevin and optimizers of package optimizers are update ops in the same graph; package tensor runs the compiled graph on the host.
-// Command train does all of that from the command line. ARCHITECTURE.md tells how the parts fit.
+// Fit trains a network, as a Spec says, on the images of package datasets and keeps what it draws from the posterior in a folder: a
+// Run. Open opens it again, Resume goes on with one that was stopped. A Run answers for new images (Predict), with a prediction set
+// and whether they are familiar, and is scored on labelled ones (Assess). A Method is how it is trained: an optimizer of package
+// optimizers, a sampler of langevin or metropolis, an approximation of this package.
+//
+// A network is made of package layers, on a Gorgonia computation graph (graph); samplers and optimizers are update ops in the same
+// graph, which is compiled once and runs on the host (tensor) or on GPUs (cuda). Command train does all of this from the command
+// line. ARCHITECTURE.md says how the parts fit.
+//
+// Policy: the same specification, data and seed give the same samples, to the bit, however often a run was interrupted and whatever
+// the number of threads. The package prints nothing and takes no time: an Observer is told how a run goes.
 package pollen

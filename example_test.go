@@ -7,6 +7,7 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -16,7 +17,7 @@ func Example() {
 	network := layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 16}, layers.ReLU{}, layers.Linear{Outputs: 2}}
 
 	b := graph.New(tensor.Float32)
-	x, y := op.Minibatch(b, op.Batch{Size: 20, Shuffled: true}, tensor.Shape{200, 1, 8, 8}, 0.5, 0.5)
+	x, y := op.Minibatch(b, op.Batch{Size: 20, Shuffled: true}, tensor.Shape{200, 1, 8, 8}, []float64{0.5}, []float64{0.5})
 	loss := b.Apply(op.CrossEntropy{}, network.Apply(b, x), y)
 	posterior := langevin.Posterior{DataSize: 200, Prior: langevin.Gaussian(0.3)}
 	err := langevin.Attach(b, langevin.SGLD{}, posterior, loss, []float64{posterior.StepSize(0.1)}, []float64{1})
@@ -30,16 +31,16 @@ func Example() {
 	check(graph.Write(session, "labels", 0, 0, labels))
 	check(session.Run(100))
 
-	sample, err := langevin.Take(session, 3, 3, 1)
+	sample, err := samples.Take(session, 3, 1)
 	check(err)
 	fmt.Println(len(sample.Parameters), "parameters of chain", sample.Chain, "after", sample.Step, "steps")
 	// Output: 4 parameters of chain 3 after 100 steps
 }
 
 // stripes are images of 8x8 bytes, striped across or along.
-func stripes(n int) (images, labels []byte) {
+func stripes(n int) (images []byte, labels []int32) {
 	for i := range n {
-		labels = append(labels, byte(i%2))
+		labels = append(labels, int32(i%2))
 		for pixel := range 64 {
 			row, column := pixel/8, pixel%8
 			images = append(images, byte(255*((row*(i%2)+column*(1-i%2))/2%2)))

@@ -47,7 +47,7 @@ func threadCounts(threads int) []int {
 // heavy are the products and convolutions of the reference networks at batch 100, and large squares.
 var heavy = []struct {
 	name string
-	plan func() (kernel.Plan, error)
+	plan func() (kernel.Routine, error)
 	size [3]int // out, a, b in elements
 	ops  float64
 }{
@@ -73,7 +73,7 @@ var (
 
 type heavyCase = struct {
 	name string
-	plan func() (kernel.Plan, error)
+	plan func() (kernel.Routine, error)
 	size [3]int
 	ops  float64
 }
@@ -83,10 +83,10 @@ func gemm(name string, g kernel.Gemm) heavyCase {
 }
 
 // convolution is the direction whose output is the image out (0), the image in (1) or the filter (2).
-func convolution(name string, c kernel.Conv2D, plan func(kernel.Conv2D) (kernel.Plan, error), output int) heavyCase {
+func convolution(name string, c kernel.Conv2D, plan func(kernel.Conv2D) (kernel.Routine, error), output int) heavyCase {
 	x, y, w := c.B*c.C*c.H*c.W, c.B*c.K*c.P()*c.Q(), c.K*c.C*c.R*c.S
 	size := [][3]int{{y, x, w}, {x, y, w}, {w, y, x}}[output]
-	return heavyCase{name, func() (kernel.Plan, error) { return plan(c) }, size, 2 * float64(y*c.C*c.R*c.S)}
+	return heavyCase{name, func() (kernel.Routine, error) { return plan(c) }, size, 2 * float64(y*c.C*c.R*c.S)}
 }
 
 // heavyKernels compares the products with the multiply-adds that the threads make in registers.
@@ -155,7 +155,7 @@ type planned struct {
 	runner tensor.Runner
 }
 
-func newPlanned(plan kernel.Plan, size [3]int, threads int) (contestant, error) {
+func newPlanned(plan kernel.Routine, size [3]int, threads int) (contestant, error) {
 	offset := 0
 	var arguments []tensor.Argument
 	for _, n := range size {

@@ -68,7 +68,7 @@ func (t training) compile() (*graph.Program, error) {
 	}
 	b := graph.New(tensor.Float32)
 	shape := tensor.Shape{t.examples(), 1, 28, 28}
-	x, labels := op.Minibatch(b, op.Batch{Size: t.batch, Shuffled: true}, shape, pixelMean, pixelDeviation)
+	x, labels := op.Minibatch(b, op.Batch{Size: t.batch, Shuffled: true}, shape, []float64{pixelMean}, []float64{pixelDeviation})
 	loss := b.Apply(op.CrossEntropy{}, model.Apply(b, x), labels)
 	switch t.sampler {
 	case "sgd":
@@ -93,15 +93,15 @@ func (t training) attach(b *graph.Builder, s langevin.Sampler, loss *graph.Node)
 }
 
 // fixedData is a data set of arbitrary pixels and labels.
-func fixedData(examples int) (images, labels []byte) {
-	images, labels = make([]byte, examples*28*28), make([]byte, examples)
+func fixedData(examples int) (images []byte, labels []int32) {
+	images, labels = make([]byte, examples*28*28), make([]int32, examples)
 	state := uint32(1)
 	for i := range images {
 		state = state*1664525 + 1013904223
 		images[i] = byte(state >> 24)
 	}
 	for i := range labels {
-		labels[i] = byte(i % 10)
+		labels[i] = int32(i % 10)
 	}
 	return images, labels
 }

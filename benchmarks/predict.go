@@ -7,8 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -43,26 +43,26 @@ func predictCommand(o *options) *cobra.Command {
 // predictor gives probabilities for the same images, under one sample after another.
 type predictor struct {
 	host          *tensor.Host
-	predictor     *langevin.Predictor
-	samples       []langevin.Sample
+	predictor     *samples.Predictor
+	samples       []samples.Sample
 	probabilities []float32
 	mean          []float32
 }
 
-func newPredictor(t training, threads, samples int) (*predictor, error) {
+func newPredictor(t training, threads, count int) (*predictor, error) {
 	network, err := layers.New(t.network, 10)
 	if err != nil {
 		return nil, err
 	}
 	pixels, _ := fixedData(t.examples())
-	images := langevin.Images{Pixels: pixels, Channels: 1, Height: 28, Width: 28, Mean: pixelMean, Deviation: pixelDeviation}
+	images := samples.Images{Pixels: pixels, Channels: 1, Height: 28, Width: 28, Mean: []float64{pixelMean}, Deviation: []float64{pixelDeviation}}
 	p := &predictor{
 		host: tensor.NewHost(threads), probabilities: make([]float32, 10*t.examples()), mean: make([]float32, 10*t.examples()),
 	}
-	if p.predictor, err = langevin.NewPredictor(p.host, tensor.Float32, images, t.batch, network.Apply); err != nil {
+	if p.predictor, err = samples.NewPredictor(p.host, tensor.Float32, images, t.batch, network.Apply); err != nil {
 		return nil, err
 	}
-	for range samples {
+	for range count {
 		s, err := someSample(t, p.host)
 		if err != nil {
 			return nil, err
@@ -73,16 +73,16 @@ func newPredictor(t training, threads, samples int) (*predictor, error) {
 }
 
 // someSample is a state of the network before any training.
-func someSample(t training, host *tensor.Host) (langevin.Sample, error) {
+func someSample(t training, host *tensor.Host) (samples.Sample, error) {
 	program, err := training{t.network, t.batch, "sgd"}.compile()
 	if err != nil {
-		return langevin.Sample{}, err
+		return samples.Sample{}, err
 	}
 	session, err := program.Load(host, graph.LoadOptions{Seed: 1})
 	if err != nil {
-		return langevin.Sample{}, err
+		return samples.Sample{}, err
 	}
-	s, err := langevin.Take(session, 0, 0, 1)
+	s, err := samples.Take(session, 0, 1)
 	return s, firstError(err, session.Close())
 }
 

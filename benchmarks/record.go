@@ -10,8 +10,9 @@ import (
 	"strings"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/file"
 )
 
 // record is one run of a command: what ran where, and its figures.
@@ -153,7 +154,7 @@ func (r *record) save(path string) error {
 	if err != nil {
 		return errors.Wrap(err, "benchmarks: record")
 	}
-	if err := renameio.WriteFile(path, append(text, '\n'), 0o644); err != nil {
+	if err := file.Write(path, append(text, '\n')); err != nil {
 		return errors.Wrap(err, "benchmarks: record")
 	}
 	return nil

@@ -9,6 +9,7 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/metropolis"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -21,18 +22,18 @@ func TestExactSamplersAreTheHosts(t *testing.T) {
 	for i := range masses {
 		masses[i] = 1 + float64(i)/4
 	}
-	for name, m := range map[string]langevin.Metropolis{
-		"random walk":       {Proposal: langevin.RandomWalk{}, StepSize: 0.002},
-		"mala":              {Proposal: langevin.MALA{}, StepSize: 0.0005, Warmup: 3},
-		"mala on minibatch": {Proposal: langevin.MALA{Acceptance: langevin.AcceptanceMinibatch}, StepSize: 0.0005},
-		"hmc":               {Proposal: langevin.HMC{Leaps: 2, Jitter: 0.3}, StepSize: 0.02, Warmup: 2},
-		"hmc with masses":   {Proposal: langevin.HMC{Leaps: 2, Masses: map[string][]float64{"b.weight": masses}}, StepSize: 0.02},
+	for name, m := range map[string]metropolis.Metropolis{
+		"random walk":       {Proposal: metropolis.RandomWalk{}, StepSize: 0.002},
+		"mala":              {Proposal: metropolis.MALA{}, StepSize: 0.0005, Warmup: 3},
+		"mala on minibatch": {Proposal: metropolis.MALA{Acceptance: metropolis.AcceptanceMinibatch}, StepSize: 0.0005},
+		"hmc":               {Proposal: metropolis.HMC{Leaps: 2, Jitter: 0.3}, StepSize: 0.02, Warmup: 2},
+		"hmc with masses":   {Proposal: metropolis.HMC{Leaps: 2, Masses: map[string][]float64{"b.weight": masses}}, StepSize: 0.02},
 	} {
 		for priorName, prior := range map[string]langevin.Prior{"student": langevin.StudentT(3, 1), "mixture": langevin.ScaleMixture(0.5, 1, 0.1)} {
 			u := update{name + ", " + priorName, func(b *graph.Builder) {
 				posterior := langevin.Posterior{DataSize: 3, Prior: prior, Layers: map[string]langevin.Prior{"a": langevin.Laplace(1), "c": langevin.Gaussian(1)}}
 				loss := quadratic(b)
-				target := langevin.Target{Potential: posterior.Potential(b, loss), Temperature: 1, Quantities: []langevin.Quantity{{Name: "loss", Node: loss}}}
+				target := metropolis.Target{Potential: posterior.Potential(b, loss), Temperature: 1, Quantities: []metropolis.Quantity{{Name: "loss", Node: loss}}}
 				// An error is the builder's too, whose Compile returns it.
 				_, _ = m.Attach(b, target)
 			}, 0}

@@ -191,7 +191,7 @@ func TestNetworksPool(t *testing.T) {
 			t.Fatal(err)
 		}
 		b := graph.New(tensor.Float32)
-		x, _ := op.Minibatch(b, op.Batch{Size: 20}, tensor.Shape{40, 1, 28, 28}, 0.5, 0.5)
+		x, _ := op.Minibatch(b, op.Batch{Size: 20}, tensor.Shape{40, 1, 28, 28}, []float64{0.5}, []float64{0.5})
 		b.Output("probabilities", b.Apply(op.Softmax{}, layer.Apply(b, x)))
 		prediction, err := b.Compile()
 		if err != nil {

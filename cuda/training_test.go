@@ -67,7 +67,7 @@ func network(t testing.TB, name, rule string, images, batch int) *graph.Program 
 		t.Fatal(err)
 	}
 	b := graph.New(tensor.Float32)
-	x, y := op.Minibatch(b, op.Batch{Size: batch, Shuffled: true}, tensor.Shape{images, 1, 28, 28}, 0.5, 0.5)
+	x, y := op.Minibatch(b, op.Batch{Size: batch, Shuffled: true}, tensor.Shape{images, 1, 28, 28}, []float64{0.5}, []float64{0.5})
 	loss := b.Apply(op.CrossEntropy{}, layer.Apply(b, x), y)
 	if err := trainings[rule](b, loss); err != nil {
 		t.Fatal(err)
@@ -94,12 +94,12 @@ func train(program *graph.Program, device tensor.Device, first, chains, together
 			err = closing
 		}
 	}()
-	images, labels := make([]byte, trainImages*28*28), make([]byte, trainImages)
+	images, labels := make([]byte, trainImages*28*28), make([]int32, trainImages)
 	for i := range images {
 		images[i] = byte(i * i / 7)
 	}
 	for i := range labels {
-		labels[i] = byte(i % 10)
+		labels[i] = int32(i % 10)
 	}
 	if err := graph.Write(session, "images", 0, 0, images); err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"math"
+	"strconv"
 
 	"github.com/pkg/errors"
 )
@@ -13,29 +14,35 @@ type Dataset struct {
 	// Images holds the images in NCHW order, one byte a value: image i is
 	// Images[i*C*H*W : (i+1)*C*H*W]. 0 is background, 255 full ink.
 	Images []byte
-	Labels []byte // one of 0 ... Classes-1 for each image
+	Labels []int32  // one of 0 ... Classes-1 for each image; nil where none are known (ReadImages)
+	Files  []string // one for each image that comes from a file of its own, relative to Place; else nil
 
 	Channels, Height, Width int
 	Classes                 int
 	ClassNames              []string // one a class
 
-	// Mean and Deviation are those of pixel/255 over all pixels of the
+	// Mean and Deviation are those of pixel/255 in each channel of the
 	// training set, whichever split this is; they are of the images at hand
 	// where the training set is not a fixed one (notmnist). A network is fed
-	// (pixel/255 - Mean)/Deviation with the figures of the set it was
+	// (pixel/255 - Mean[c])/Deviation[c] with the figures of the set it was
 	// trained on, also when it is shown another set.
-	Mean, Deviation float64
+	Mean, Deviation []float64
 
 	// Hashes maps the name of each file read to the SHA-256 of its bytes, in
 	// hexadecimal, for a run's manifest.
 	Hashes map[string]string
 
 	Place   string   // where the files were found
-	Skipped []string // files that could not be read, each with the reason; only notmnist's folders of PNGs have any
+	Skipped []string // pictures that could not be read, each as "path: reason"
 }
 
 // Len returns the number of images.
-func (d *Dataset) Len() int { return len(d.Labels) }
+func (d *Dataset) Len() int {
+	if d.Labels != nil || d.ImageSize() == 0 {
+		return len(d.Labels)
+	}
+	return len(d.Images) / d.ImageSize()
+}
 
 // ImageSize returns the number of bytes of one image, C*H*W.
 func (d *Dataset) ImageSize() int { return d.Channels * d.Height * d.Width }
@@ -66,7 +73,12 @@ func (d *Dataset) Slice(from, to int) (*Dataset, error) {
 	slice := *d
 	size := d.ImageSize()
 	slice.Images = d.Images[from*size : to*size : to*size]
-	slice.Labels = d.Labels[from:to:to]
+	if d.Labels != nil {
+		slice.Labels = d.Labels[from:to:to]
+	}
+	if d.Files != nil {
+		slice.Files = d.Files[from:to:to]
+	}
 	return &slice, nil
 }
 
@@ -83,6 +95,18 @@ func (d *Dataset) Split(n int) (first, others *Dataset, err error) {
 	return first, others, nil
 }
 
+// maxClasses is how many classes a data set may have.
+const maxClasses = math.MaxUint16 + 1
+
+// numberNames returns "0", "1", ... as names of that many classes.
+func numberNames(classes int) []string {
+	names := make([]string, classes)
+	for i := range names {
+		names[i] = strconv.Itoa(i)
+	}
+	return names
+}
+
 // Validate returns an error unless the data set has at least one image, the
 // counts of images, labels and class names agree, every label is below
 // Classes, and Mean and Deviation can be used to normalise.
@@ -91,8 +115,8 @@ func (d *Dataset) Validate() error {
 		return errors.Errorf("datasets: %s: images of %dx%dx%d values, want at least 1x1x1",
 			d.Name, d.Channels, d.Height, d.Width)
 	}
-	if d.Classes < 1 || d.Classes > math.MaxUint8+1 {
-		return errors.Errorf("datasets: %s: %d classes, want 1 to 256", d.Name, d.Classes)
+	if (d.Classes < 1 && d.Labels != nil) || d.Classes > maxClasses {
+		return errors.Errorf("datasets: %s: %d classes, want 1 to %d", d.Name, d.Classes, maxClasses)
 	}
 	if len(d.ClassNames) != d.Classes {
 		return errors.Errorf("datasets: %s: %d class names, want %d", d.Name, len(d.ClassNames), d.Classes)
@@ -104,35 +128,51 @@ func (d *Dataset) Validate() error {
 		return errors.Errorf("datasets: %s: %d bytes of images, want %d (%d labels times %d bytes)",
 			d.Name, len(d.Images), d.Len()*d.ImageSize(), d.Len(), d.ImageSize())
 	}
+	if d.Files != nil && len(d.Files) != d.Len() {
+		return errors.Errorf("datasets: %s: %d names of files, want one for each of %d images", d.Name, len(d.Files), d.Len())
+	}
 	for i, label := range d.Labels {
-		if int(label) >= d.Classes {
-			return errors.Errorf("datasets: %s: label %d is %d, want below %d", d.Name, i, label, d.Classes)
+		if label < 0 || int(label) >= d.Classes {
+			return errors.Errorf("datasets: %s: label %d is %d, want 0 or more and below %d", d.Name, i, label, d.Classes)
 		}
 	}
-	if math.IsNaN(d.Mean) || math.IsInf(d.Mean, 0) {
-		return errors.Errorf("datasets: %s: mean %v, want a finite number", d.Name, d.Mean)
+	if len(d.Mean) != d.Channels || len(d.Deviation) != d.Channels {
+		return errors.Errorf("datasets: %s: %d means and %d deviations, want one for each of %d channels",
+			d.Name, len(d.Mean), len(d.Deviation), d.Channels)
 	}
-	if !(d.Deviation > 0) || math.IsInf(d.Deviation, 0) {
-		return errors.Errorf("datasets: %s: deviation %v, want a finite number above 0", d.Name, d.Deviation)
+	for c := range d.Channels {
+		if mean := d.Mean[c]; math.IsNaN(mean) || math.IsInf(mean, 0) {
+			return errors.Errorf("datasets: %s: mean %v in channel %d, want a finite number", d.Name, mean, c)
+		}
+		if deviation := d.Deviation[c]; !(deviation > 0) || math.IsInf(deviation, 0) {
+			return errors.Errorf("datasets: %s: deviation %v in channel %d, want a finite number above 0", d.Name, deviation, c)
+		}
 	}
 	return nil
 }
 
 // moments returns the mean and the (population) standard deviation of
-// pixel/255 over images. Both are computed from exact integer sums, so that
-// they are the same on every machine.
-func moments(images []byte) (mean, deviation float64) {
-	var counts [256]uint64
-	for _, pixel := range images {
-		counts[pixel]++
+// pixel/255 in each channel of images [N C H W], whose planes have that many
+// pixels. Both are computed from exact integer sums, so that they are the same
+// on every machine.
+func moments(images []byte, channels, plane int) (mean, deviation []float64) {
+	counts := make([][256]uint64, channels)
+	for at := 0; at < len(images); at += plane {
+		count := &counts[at/plane%channels]
+		for _, pixel := range images[at : at+plane] {
+			count[pixel]++
+		}
 	}
-	var sum, squares uint64
-	for pixel, count := range counts {
-		sum += uint64(pixel) * count
-		squares += uint64(pixel*pixel) * count
+	for c := range counts {
+		var n, sum, squares uint64
+		for pixel, count := range counts[c] {
+			n += count
+			sum += uint64(pixel) * count
+			squares += uint64(pixel*pixel) * count
+		}
+		m := float64(sum) / float64(n) / 255
+		variance := float64(squares)/float64(n)/(255*255) - float64(m*m)
+		mean, deviation = append(mean, m), append(deviation, math.Sqrt(max(variance, 0)))
 	}
-	n := float64(len(images))
-	mean = float64(sum) / n / 255
-	variance := float64(squares)/n/(255*255) - float64(mean*mean)
-	return mean, math.Sqrt(max(variance, 0))
+	return mean, deviation
 }

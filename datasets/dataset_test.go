@@ -1,8 +1,8 @@
 package datasets
 
 import (
-	"bytes"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -11,9 +11,9 @@ import (
 // small returns a valid data set of five images of 2x3x1 bytes.
 func small() *Dataset {
 	return &Dataset{
-		Name: "small", Images: []byte("aaaaaabbbbbbccccccddddddeeeeee"), Labels: []byte{0, 1, 2, 0, 0},
+		Name: "small", Images: []byte("aaaaaabbbbbbccccccddddddeeeeee"), Labels: []int32{0, 1, 2, 0, 0},
 		Channels: 2, Height: 3, Width: 1, Classes: 4, ClassNames: []string{"w", "x", "y", "z"},
-		Mean: 0.5, Deviation: 0.25,
+		Mean: []float64{0.5, 0.4}, Deviation: []float64{0.25, 0.2},
 	}
 }
 
@@ -42,7 +42,7 @@ func TestSlice(t *testing.T) {
 	if err := slice.Validate(); err != nil {
 		t.Error(err)
 	}
-	if string(slice.Images) != "bbbbbbcccccc" || !bytes.Equal(slice.Labels, []byte{1, 2}) {
+	if string(slice.Images) != "bbbbbbcccccc" || !slices.Equal(slice.Labels, []int32{1, 2}) {
 		t.Errorf("slice is %q %v", slice.Images, slice.Labels)
 	}
 	// Appending to a slice must not write over the rest.
@@ -79,16 +79,16 @@ func TestValidate(t *testing.T) {
 		want   string
 	}{
 		"no size":          {func(d *Dataset) { d.Width = 0 }, "images of 2x3x0 values, want at least 1x1x1"},
-		"no classes":       {func(d *Dataset) { d.Classes = 0 }, "0 classes, want 1 to 256"},
-		"many classes":     {func(d *Dataset) { d.Classes = 257 }, "257 classes, want 1 to 256"},
+		"no classes":       {func(d *Dataset) { d.Classes = 0 }, "0 classes, want 1 to 65536"},
+		"many classes":     {func(d *Dataset) { d.Classes = 65537 }, "65537 classes, want 1 to 65536"},
 		"class names":      {func(d *Dataset) { d.ClassNames = d.ClassNames[1:] }, "3 class names, want 4"},
 		"empty":            {func(d *Dataset) { d.Labels, d.Images = nil, nil }, "no images"},
 		"too few bytes":    {func(d *Dataset) { d.Images = d.Images[1:] }, "29 bytes of images, want 30 (5 labels times 6 bytes)"},
-		"label":            {func(d *Dataset) { d.Labels[3] = 4 }, "label 3 is 4, want below 4"},
-		"mean":             {func(d *Dataset) { d.Mean = math.NaN() }, "mean NaN"},
-		"no deviation":     {func(d *Dataset) { d.Deviation = 0 }, "deviation 0"},
-		"bad deviation":    {func(d *Dataset) { d.Deviation = math.NaN() }, "deviation NaN"},
-		"endless variance": {func(d *Dataset) { d.Deviation = math.Inf(1) }, "deviation +Inf"},
+		"label":            {func(d *Dataset) { d.Labels[3] = 4 }, "label 3 is 4, want 0 or more and below 4"},
+		"mean":             {func(d *Dataset) { d.Mean = []float64{0, math.NaN()} }, "mean NaN"},
+		"no deviation":     {func(d *Dataset) { d.Deviation = []float64{1, 0} }, "deviation 0"},
+		"bad deviation":    {func(d *Dataset) { d.Deviation = []float64{1, math.NaN()} }, "deviation NaN"},
+		"endless variance": {func(d *Dataset) { d.Deviation = []float64{1, math.Inf(1)} }, "deviation +Inf"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := small()
@@ -108,7 +108,8 @@ func TestMoments(t *testing.T) {
 		for _, pixel := range images {
 			variance += math.Pow(float64(pixel)/255-mean, 2) / float64(n)
 		}
-		gotMean, gotDeviation := moments(images)
+		means, deviations := moments(images, 1, n)
+		gotMean, gotDeviation := means[0], deviations[0]
 		if math.Abs(gotMean-mean) > 1e-12 || math.Abs(gotDeviation-math.Sqrt(variance)) > 1e-7 {
 			t.Errorf("n = %d: mean %v, deviation %v, want %v, %v", n, gotMean, gotDeviation, mean, math.Sqrt(variance))
 		}

@@ -15,7 +15,7 @@ func Example() {
 		return
 	}
 	fmt.Println(digits.Len(), "images of", digits.Height, "x", digits.Width, "in", digits.Classes, "classes")
-	fmt.Printf("mean %.4f, deviation %.4f\n", digits.Mean, digits.Deviation)
+	fmt.Printf("mean %.4f, deviation %.4f\n", digits.Mean[0], digits.Deviation[0])
 
 	training, validation, err := digits.Split(55000)
 	if err != nil {

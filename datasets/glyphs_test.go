@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/csv"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -28,7 +29,7 @@ func TestGlyphsGolden(t *testing.T) {
 		if diff := cmp.Diff([]int{each, each, each, each, each, each, each, each, each, each}, d.Counts()); diff != "" {
 			t.Errorf("%v: counts: %s", split, diff)
 		}
-		if !bytes.Equal(d.Labels[:12], []byte{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1}) {
+		if !slices.Equal(d.Labels[:12], []int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0, 1}) {
 			t.Errorf("%v: labels begin %v", split, d.Labels[:12])
 		}
 		if split == Train {
@@ -42,7 +43,8 @@ func TestGlyphsGolden(t *testing.T) {
 // notMNIST: mean .427, deviation .459, and the classes' means.
 func wantLikeNotMNIST(t *testing.T, d *Dataset) {
 	t.Helper()
-	mean, deviation := moments(d.Images)
+	means, deviations := moments(d.Images, 1, len(d.Images))
+	mean, deviation := means[0], deviations[0]
 	if math.Abs(mean-.427) > .01 || math.Abs(deviation-.459) > .01 {
 		t.Errorf("mean %.3f, deviation %.3f, want .427, .459 as notMNIST has", mean, deviation)
 	}

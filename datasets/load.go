@@ -4,7 +4,6 @@ import (
 	"context"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/pkg/errors"
 )
@@ -16,44 +15,76 @@ const EnvironmentFolder = "POLLEN_DATA"
 // A Split is the part of a data set meant for one use.
 type Split int
 
-// The splits, as the data sets' authors made them.
+// The splits, as the data sets' authors made them, or as Open drew them.
 const (
 	Train Split = iota
 	Test
+	Validation
 )
 
-// String returns "train" or "test".
+// String returns "train", "test" or "validation".
 func (s Split) String() string {
 	switch s {
 	case Train:
 		return "train"
 	case Test:
 		return "test"
+	case Validation:
+		return "validation"
 	default:
 		return "unknown"
 	}
 }
 
-// Options tell Load and List where to look. The zero value is right for most
-// programs.
+// Options say where Open, Load and List look, and what the images shall be
+// like. The zero value is right for most programs.
 type Options struct {
 	// Folder is the user's data folder: files are looked for in a folder of
 	// the data set's name inside it, then in itself. "" is none.
 	Folder string
 
-	// Cache is where downloads are kept, in a folder for each data set. "" is
+	// Cache is where downloads are kept, in a folder for each data set, and
+	// the decoded images of folders of pictures, in the folder "decoded". "" is
 	// the folder "pollen" in the user's cache folder.
 	Cache string
+
+	// NoCache keeps no decoded images and uses none that are kept.
+	NoCache bool
 
 	// Offline forbids downloads.
 	Offline bool
 
-	// Progress, if not nil, is called during a download with the file's name
-	// and how many of its bytes have arrived.
+	// Progress, if not nil, is called from one goroutine at a time: during a
+	// download with the file's name, how many of its bytes have arrived and how
+	// many it has; while pictures are decoded with the folder, how many
+	// pictures are done and how many it has.
 	Progress func(file string, done, total int64)
 
-	// Context ends a download when it is done. nil is context.Background().
+	// Context ends a download, and the decoding of pictures, when it is done.
+	// nil is context.Background().
 	Context context.Context
+
+	// Height, Width and Channels are the shape of the images; 0 is what the
+	// data have (for pictures of several sizes, see the package's page). Height
+	// and Width are given together.
+	Height, Width, Channels int
+
+	// Validation is the share of the training images that become the
+	// validation split, Test of all images that become the test split, where
+	// the data have no such split: 0 is 0.1 and 0.2 for data without any split
+	// and none for others, negative is none.
+	Validation, Test float64
+
+	// Seed decides which images are drawn for the splits.
+	Seed uint64
+
+	// Classes, if not empty, are the names of the only classes to read,
+	// WithoutClasses of those to leave out; see Dataset.WithClasses.
+	Classes, WithoutClasses []string
+
+	// MaxSkipped is the share of the pictures of a split that may be skipped
+	// because they cannot be read; 0 is 0.05, negative is none.
+	MaxSkipped float64
 }
 
 func (o Options) context() context.Context {
@@ -117,19 +148,26 @@ func List(options Options) []Description {
 	return list
 }
 
-// Load returns one split of the data set of the given name, verified.
+// Load returns one split of what Open would return. It is an error if there is
+// none.
 //
+// Of a known name, no other split is read unless the options ask for a shape,
+// for classes or for a validation split.
 // Files are looked for in Options.Folder, in the folder that the environment
 // variable POLLEN_DATA names, where the data set's own distribution puts them
 // (a Go module, a Debian package), and in the cache; then they are downloaded.
 // The first place that has them is used, and a file there that is not what it
 // should be is an error. If no place has them, the error names them all.
 func Load(name string, split Split, options Options) (*Dataset, error) {
-	if split != Train && split != Test {
-		return nil, errors.Errorf("datasets: %s: split %d, want Train or Test", name, int(split))
+	if split != Train && split != Test && split != Validation {
+		return nil, errors.Errorf("datasets: %s: split %d, want Train, Validation or Test", name, int(split))
 	}
+	if err := options.check(); err != nil {
+		return nil, err
+	}
+	whole := !options.shapes() && !options.selects() && (split == Test || split == Train && options.Validation <= 0)
 	for _, source := range sources() {
-		if source.name != name {
+		if source.name != name || !whole {
 			continue
 		}
 		dataset, err := source.load(split, options)
@@ -138,5 +176,13 @@ func Load(name string, split Split, options Options) (*Dataset, error) {
 		}
 		return dataset, dataset.Validate()
 	}
-	return nil, errors.Errorf("datasets: no data set %q, want one of %s", name, strings.Join(Names(), ", "))
+	splits, err := Open(name, options)
+	if err != nil {
+		return nil, err
+	}
+	dataset := [3]*Dataset{Train: splits.Train, Test: splits.Test, Validation: splits.Validation}[split]
+	if dataset == nil {
+		return nil, errors.Errorf("datasets: %s: no %s split, and no share of the images is to become one", name, split)
+	}
+	return dataset, nil
 }

@@ -46,13 +46,13 @@ func TestMNIST(t *testing.T) {
 		if len(d.Hashes) != 2 || d.Place == "" {
 			t.Errorf("%v: %d hashes, place %q", split, len(d.Hashes), d.Place)
 		}
-		if math.Abs(d.Mean-.1307) > 5e-5 || math.Abs(d.Deviation-.3081) > 5e-5 {
+		if math.Abs(d.Mean[0]-.1307) > 5e-5 || math.Abs(d.Deviation[0]-.3081) > 5e-5 {
 			t.Errorf("%v: mean %v, deviation %v, want .1307, .3081", split, d.Mean, d.Deviation)
 		}
 		if split == Train {
 			wantMoments(t, d)
 		}
-		if got := d.Labels[:4]; split == Train && !cmp.Equal(got, []byte{5, 0, 4, 1}) {
+		if got := d.Labels[:4]; split == Train && !cmp.Equal(got, []int32{5, 0, 4, 1}) {
 			t.Errorf("the first digits are %v, want 5, 0, 4, 1", got)
 		}
 	}
@@ -62,9 +62,9 @@ func TestMNIST(t *testing.T) {
 // set states are those of its images.
 func wantMoments(t *testing.T, d *Dataset) {
 	t.Helper()
-	mean, deviation := moments(d.Images)
-	if math.Abs(mean-d.Mean) > 1e-12 || math.Abs(deviation-d.Deviation) > 1e-12 {
-		t.Errorf("%s states mean %v, deviation %v, its images have %.17g, %.17g", d.Name, d.Mean, d.Deviation, mean, deviation)
+	mean, deviation := moments(d.Images, 1, d.ImageSize())
+	if math.Abs(mean[0]-d.Mean[0]) > 1e-12 || math.Abs(deviation[0]-d.Deviation[0]) > 1e-12 {
+		t.Errorf("%s states mean %v, deviation %v, its images have %.17g, %.17g", d.Name, d.Mean, d.Deviation, mean[0], deviation[0])
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"image/color"
 	"image/png"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -77,7 +78,7 @@ func TestNotMNISTFolders(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !bytes.Equal(d.Labels, []byte{0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9}) {
+	if !slices.Equal(d.Labels, []int32{0, 1, 1, 2, 3, 4, 5, 6, 7, 8, 9}) {
 		t.Errorf("labels are %v", d.Labels)
 	}
 	if !bytes.Equal(d.Image(10), greyPicture(28, 28, 9).Pix) {

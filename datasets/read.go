@@ -107,15 +107,23 @@ func dimensionsError(got []int, want ...int) error {
 // dataset makes a Dataset of the source's kind.
 func (s source) dataset(images, labels []byte) *Dataset {
 	dataset := &Dataset{
-		Name: s.name, Images: images, Labels: labels,
+		Name: s.name, Images: images, Labels: widened(labels),
 		Channels: 1, Height: imageSide, Width: imageSide,
 		Classes: len(s.classNames), ClassNames: s.classNames,
-		Mean: s.mean, Deviation: s.deviation,
+		Mean: []float64{s.mean}, Deviation: []float64{s.deviation},
 	}
-	if dataset.Deviation == 0 {
-		dataset.Mean, dataset.Deviation = moments(images)
+	if s.deviation == 0 {
+		dataset.Mean, dataset.Deviation = moments(images, 1, imageSide*imageSide)
 	}
 	return dataset
+}
+
+func widened(labels []byte) []int32 {
+	wide := make([]int32, len(labels))
+	for i, label := range labels {
+		wide[i] = int32(label)
+	}
+	return wide
 }
 
 // fileContent is what was read from one file.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -80,7 +81,7 @@ func TestLoadPlaces(t *testing.T) {
 			t.Errorf("%+v: %v", test, err)
 			continue
 		}
-		if !bytes.HasSuffix(contents[Train][0], d.Images) || !bytes.Equal(d.Labels, []byte{7, 0, 9}) {
+		if !bytes.HasSuffix(contents[Train][0], d.Images) || !slices.Equal(d.Labels, []int32{7, 0, 9}) {
 			t.Errorf("%+v: other images or labels", test)
 		}
 		if want := filepath.Join(root, test.folder); d.Place != want {
@@ -185,8 +186,10 @@ func TestLoadOtherSetsFiles(t *testing.T) {
 func TestLoadArguments(t *testing.T) {
 	_, err := Load("minst", Train, Options{})
 	wantError(t, err, `datasets: no data set "minst", want one of mnist, fashion-mnist, notmnist, glyphs`)
-	_, err = Load("mnist", 2, Options{})
-	wantError(t, err, "datasets: mnist: split 2, want Train or Test")
+	_, err = Load("mnist", 3, Options{})
+	wantError(t, err, "datasets: mnist: split 3, want Train, Validation or Test")
+	_, err = Load("mnist", Validation, Options{})
+	wantError(t, err, "datasets: mnist: no validation split")
 }
 
 func TestList(t *testing.T) {
@@ -215,7 +218,7 @@ func TestList(t *testing.T) {
 }
 
 func TestSplitString(t *testing.T) {
-	if Train.String() != "train" || Test.String() != "test" || Split(5).String() != "unknown" {
-		t.Error(Train, Test, Split(5))
+	if Train.String() != "train" || Test.String() != "test" || Validation.String() != "validation" || Split(5).String() != "unknown" {
+		t.Error(Train, Test, Validation, Split(5))
 	}
 }

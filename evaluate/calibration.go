@@ -4,113 +4,170 @@ import (
 	"cmp"
 	"math"
 	"slices"
+
+	"github.com/pkg/errors"
 )
 
-// CalibrationBins is the number of bins of the calibration errors and of the reliability diagram.
-const CalibrationBins = 15
+// Level is the share of fresh examples that scores and figures ask of prediction sets to cover, and
+// of the test of familiarity to accept.
+const Level = 0.95
 
-// Bin is one group of a reliability diagram: the examples with Lower < confidence <= Upper, how many they are, and their
-// mean confidence and accuracy, both 0 when there are none. In bins of equal count, Lower and Upper are the smallest and
-// the largest confidence in the bin, both included.
-type Bin struct {
-	Lower, Upper         float64
-	Count                int
-	Confidence, Accuracy float64
+// calibrationPoints bounds what a Calibration keeps: 1000 thresholds put a level off by at most
+// 0.1 %, to the safe side.
+const calibrationPoints = 1000
+
+// Calibration is what held-out data of the familiar kind say about predictions: thresholds at any
+// level follow from it. It can be written as JSON and read back without loss, and keeps at most
+// 1000 numbers of each kind, whatever the number of examples.
+//
+// Source: split conformal prediction (Papadopoulos et al. 2002; Vovk, Gammerman, Shafer 2005;
+// Lei et al. 2018, theorem 2). If the n held-out examples and a fresh one are exchangeable, the
+// fresh one's strangeness is at most the ceil((n+1) level)-th smallest of the held-out ones with a
+// probability of at least level, whatever the network and the distribution, and however small n.
+// Ties and the numbers left out only add to that probability.
+//
+// What it takes: held-out examples that had no part in training or in choosing anything, predicted
+// with the same samples as the fresh ones. The guarantee is over held-out and fresh examples
+// together, not for one class or one image, and it ends where fresh examples come from elsewhere:
+// other cameras, other mixtures of classes, adversaries, another set of samples.
+type Calibration struct {
+	Data     string `json:"data"`     // name of the held-out data
+	Examples int    `json:"examples"` // n
+	Classes  int    `json:"classes"`
+	Samples  int    `json:"samples"` // of the posterior, with which the examples were predicted
+	// Label are probabilities of the examples' labels, falling. Entropy are their entropies in
+	// nats, rising. Number j of m is the one of rank ceil((j+1) n/m) among all n.
+	Label   []float64 `json:"label"`
+	Entropy []float64 `json:"entropy"`
 }
 
-// EqualWidthBins groups examples into CalibrationBins bins of equal width over (0, 1]. It fails as Score does.
-func EqualWidthBins(probabilities []float64, labels []byte, classes int) ([]Bin, error) {
-	if err := checkLabelled("EqualWidthBins", probabilities, labels, classes); err != nil {
+// Calibrate returns what predictions on held-out data with labels say. It fails when labels are
+// unknown or do not fit.
+func Calibrate(p *Predictions) (*Calibration, error) {
+	if err := p.check("Calibrate"); err != nil {
 		return nil, err
 	}
-	return equalWidth(predict(probabilities, labels, classes)), nil
-}
-
-// EqualMassBins sorts the examples by confidence and cuts them into CalibrationBins bins whose counts differ by one at
-// most. Examples of equal confidence all count with their mean correctness, so that a cut between them depends on no
-// order. It fails as Score does.
-func EqualMassBins(probabilities []float64, labels []byte, classes int) ([]Bin, error) {
-	if err := checkLabelled("EqualMassBins", probabilities, labels, classes); err != nil {
+	if err := p.checkLabels("Calibrate"); err != nil {
 		return nil, err
 	}
-	return equalMass(predict(probabilities, labels, classes)), nil
+	label := make([]float64, p.Len())
+	for n, l := range p.Labels {
+		label[n] = p.row(n)[l]
+	}
+	slices.SortFunc(label, func(a, b float64) int { return cmp.Compare(b, a) })
+	return &Calibration{
+		Data: p.Name, Examples: p.Len(), Classes: p.Classes, Samples: p.Samples,
+		Label: someOf(label), Entropy: someOf(slices.Sorted(slices.Values(p.Entropy))),
+	}, nil
 }
 
-// prediction is what calibration needs of one example: its confidence, and 1 if it is right, 0 if wrong.
-type prediction struct{ confidence, accuracy float64 }
-
-func predict(probabilities []float64, labels []byte, classes int) []prediction {
-	predictions := make([]prediction, len(labels))
-	for n, label := range labels {
-		best, confidence := largest(probabilities[n*classes : (n+1)*classes])
-		predictions[n].confidence = confidence
-		if best == int(label) {
-			predictions[n].accuracy = 1
-		}
+// someOf keeps at most calibrationPoints of sorted values, the last among them.
+func someOf(sorted []float64) []float64 {
+	n, m := len(sorted), min(len(sorted), calibrationPoints)
+	kept := make([]float64, m)
+	for j := range kept {
+		kept[j] = sorted[((j+1)*n+m-1)/m-1]
 	}
-	return predictions
+	return kept
 }
 
-func equalWidth(predictions []prediction) []Bin {
-	bins := make([]Bin, CalibrationBins)
-	for b := range bins {
-		bins[b].Lower = float64(b) / CalibrationBins
-		bins[b].Upper = float64(b+1) / CalibrationBins
-	}
-	for _, p := range predictions {
-		b, _ := slices.BinarySearchFunc(bins, p.confidence, func(bin Bin, c float64) int { return cmp.Compare(bin.Upper, c) })
-		bins[min(b, CalibrationBins-1)].add(p)
-	}
-	return averaged(bins)
+// rank is which of n held-out examples, counted from the least strange, gives the threshold of a
+// level; it is above n where they are too few.
+func rank(n int, level float64) int {
+	return int(math.Ceil(float64(n+1)*level - 1e-9))
 }
 
-func equalMass(predictions []prediction) []Bin {
-	sorted := slices.Clone(predictions)
-	slices.SortFunc(sorted, func(a, b prediction) int { return cmp.Compare(a.confidence, b.confidence) })
-	for begin, end := 0, 0; begin < len(sorted); begin = end {
-		right := 0.0
-		for end = begin; end < len(sorted) && sorted[end].confidence == sorted[begin].confidence; end++ {
-			right += sorted[end].accuracy
-		}
-		for i := begin; i < end; i++ {
-			sorted[i].accuracy = right / float64(end-begin)
-		}
-	}
-	bins := make([]Bin, CalibrationBins)
-	for b := range bins {
-		members := sorted[b*len(sorted)/CalibrationBins : (b+1)*len(sorted)/CalibrationBins]
-		for _, p := range members {
-			bins[b].add(p)
-		}
-		if len(members) > 0 {
-			bins[b].Lower, bins[b].Upper = members[0].confidence, members[len(members)-1].confidence
-		}
-	}
-	return averaged(bins)
+// place is where the number of a rank, or of the next higher one that was kept, lies.
+func (c *Calibration) place(rank int) int {
+	m := len(c.Label)
+	return (rank*m+c.Examples-1)/c.Examples - 1
 }
 
-func (b *Bin) add(p prediction) {
-	b.Count++
-	b.Confidence += p.confidence
-	b.Accuracy += p.accuracy
+// Supports reports whether there are enough held-out examples for a level, at least
+// level / (1 - level): 19 for 95 %, 99 for 99 %.
+func (c *Calibration) Supports(level float64) bool {
+	return level > 0 && level < 1 && rank(c.Examples, level) <= c.Examples
 }
 
-// averaged turns the sums that add leaves in the bins into means.
-func averaged(bins []Bin) []Bin {
-	for b := range bins {
-		if count := float64(bins[b].Count); count > 0 {
-			bins[b].Confidence /= count
-			bins[b].Accuracy /= count
+func (c *Calibration) checkLevel(what string, level float64) error {
+	if err := c.check(what); err != nil {
+		return err
+	}
+	if !(level > 0 && level < 1) {
+		return errors.Errorf("evaluate: %s: got level %v, want one between 0 and 1", what, level)
+	}
+	if !c.Supports(level) {
+		return errors.Errorf("evaluate: %s: got %d held-out examples of %s, want at least %.0f for level %v",
+			what, c.Examples, c.Data, math.Ceil(level/(1-level)-1e-9), level)
+	}
+	return nil
+}
+
+func (c *Calibration) check(what string) error {
+	m := min(c.Examples, calibrationPoints)
+	if c.Classes < 2 || m < 1 || len(c.Label) != m || len(c.Entropy) != m {
+		return errors.Errorf("evaluate: %s: calibration of %d examples of %d classes has %d and %d numbers, want %d of each",
+			what, c.Examples, c.Classes, len(c.Label), len(c.Entropy), m)
+	}
+	for j := range m {
+		if !(c.Label[j] >= 0 && c.Label[j] <= 1+rowTolerance) || !(c.Entropy[j] >= 0) ||
+			j > 0 && (c.Label[j] > c.Label[j-1] || c.Entropy[j] < c.Entropy[j-1]) {
+			return errors.Errorf("evaluate: %s: calibration: number %d is the label's probability %v and the entropy %v, "+
+				"want them sorted", what, j, c.Label[j], c.Entropy[j])
 		}
 	}
-	return bins
+	return nil
 }
 
-func calibrationError(bins []Bin) float64 {
-	gap, count := 0.0, 0
-	for _, b := range bins {
-		gap += float64(b.Count) * math.Abs(b.Accuracy-b.Confidence)
-		count += b.Count
+// Familiar reports for each entropy, in nats, whether it is no higher than what familiar images
+// have: at least the share rate of fresh familiar images is accepted, under the conditions of
+// Calibration. What share of images of another kind is refused, it cannot promise. It fails when
+// rate is not between 0 and 1, when there are too few held-out examples for it (see Supports), and
+// for a NaN.
+func (c *Calibration) Familiar(entropy []float64, rate float64) ([]bool, error) {
+	threshold, err := c.EntropyThreshold(rate)
+	if err != nil {
+		return nil, err
 	}
-	return gap / float64(count)
+	familiar := make([]bool, len(entropy))
+	for n, e := range entropy {
+		if math.IsNaN(e) {
+			return nil, errors.Errorf("evaluate: Familiar: entropy %d is NaN, want a number", n)
+		}
+		familiar[n] = e <= threshold
+	}
+	return familiar, nil
+}
+
+// EntropyThreshold returns the highest entropy, in nats, that Familiar accepts. It fails as
+// Familiar does.
+func (c *Calibration) EntropyThreshold(rate float64) (float64, error) {
+	if err := c.checkLevel("Familiar", rate); err != nil {
+		return 0, err
+	}
+	return c.Entropy[c.place(rank(c.Examples, rate))], nil
+}
+
+var (
+	familiarScore = Score{
+		Name: "familiar", Title: "familiar, {in}", Format: "%.3f", Needs: NeedsCalibration,
+		Meaning: "The share of {in} accepted as familiar by its entropy, at a level of 95 %.",
+		Of:      func(c Case) (float64, error) { return c.familiar(c.In) },
+	}
+	familiarOutScore = Score{
+		Name: "familiarOut", Title: "familiar, {out}", Format: "%.3f", Needs: NeedsCalibration | NeedsOut,
+		Meaning: "The share of {out} accepted as familiar; less is better.",
+		Of:      func(c Case) (float64, error) { return c.familiar(c.Out) },
+	}
+)
+
+func (c Case) familiar(p *Predictions) (float64, error) {
+	accepted, err := c.Calibration.Familiar(p.Entropy, Level)
+	count := 0.0
+	for _, a := range accepted {
+		if a {
+			count++
+		}
+	}
+	return count / float64(p.Len()), err
 }

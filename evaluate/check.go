@@ -39,13 +39,13 @@ func checkRows[T float32 | float64](what string, probabilities []T, examples, cl
 }
 
 // checkLabelled checks [N K] probabilities against N labels.
-func checkLabelled(what string, probabilities []float64, labels []byte, classes int) error {
+func checkLabelled(what string, probabilities []float64, labels []int32, classes int) error {
 	if err := checkRows(what, probabilities, len(labels), classes); err != nil {
 		return err
 	}
 	for n, label := range labels {
-		if int(label) >= classes {
-			return errors.Errorf("evaluate: %s: example %d: got label %d, want one below %d", what, n, label, classes)
+		if label < 0 || int(label) >= classes {
+			return errors.Errorf("evaluate: %s: example %d: got label %d, want one of 0 to below %d", what, n, label, classes)
 		}
 	}
 	return nil

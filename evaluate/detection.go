@@ -11,17 +11,18 @@ import (
 type Detection struct {
 	// AUROC is the probability that an out-of-distribution example scores above an in-distribution one, ties counting
 	// one half: the Mann-Whitney statistic by midranks, exact in integers up to the last division.
-	AUROC float64
+	AUROC float64 `json:"auroc"`
 	// AUPROut is the average precision sum_t (recall_t - recall_t-1) precision_t over the distinct thresholds t, with
 	// out-of-distribution as the positive class; AUPRIn the same with in-distribution as the positive class and the
 	// score negated. No trapezoids: they overstate the area where many scores tie (Davis and Goadrich 2006), as
 	// confidences of exactly 1 do. OpenOOD's own figures are trapezoids.
-	AUPROut, AUPRIn float64
+	AUPROut float64 `json:"auprOut"`
+	AUPRIn  float64 `json:"auprIn"`
 	// FPR95 is the false positive rate at 95 % true positive rate: with "score >= t" read as out-of-distribution and t
 	// the largest score for which at least 95 % of the out-of-distribution examples are so read, the share of
 	// in-distribution examples read so. This is OpenOOD's convention; papers that call in-distribution positive report
 	// another figure under the same name.
-	FPR95 float64
+	FPR95 float64 `json:"fpr95"`
 }
 
 // String prints the figures and the positive class.
@@ -48,6 +49,36 @@ func Detect(in, out []float64) (Detection, error) {
 	}
 	d.AUPRIn = averagePrecision(groups, len(in))
 	return d, nil
+}
+
+var (
+	aurocScore = detectionScore("auroc", "AUROC", "%.4f",
+		"The probability that an example of {out} is more uncertain than one of {in}.",
+		func(d Detection) float64 { return d.AUROC })
+	fpr95Score = detectionScore("fpr95", "FPR95", "%.3f",
+		"The share of {in} taken for another kind where 95 % of {out} are; less is better.",
+		func(d Detection) float64 { return d.FPR95 })
+	auprOutScore = detectionScore("auprOut", "AUPR out", "%.4f",
+		"The average precision of telling {out}; what chance gives is its share of the examples.",
+		func(d Detection) float64 { return d.AUPROut })
+	auprInScore = detectionScore("auprIn", "AUPR in", "%.4f",
+		"The average precision of telling {in}; what chance gives is its share of the examples.",
+		func(d Detection) float64 { return d.AUPRIn })
+)
+
+// detectionScore is a row of the table of scores: a figure of the Detection by the case's signal.
+func detectionScore(name, title, format, meaning string, of func(Detection) float64) Score {
+	return Score{
+		Name: name, Title: title, Format: format, Needs: NeedsOut, Meaning: meaning,
+		Of: func(c Case) (float64, error) {
+			by, err := signal(c.Signal)
+			if err != nil {
+				return 0, err
+			}
+			d, err := Detect(by.Of(c.In), by.Of(c.Out))
+			return of(d), err
+		},
+	}
 }
 
 // tieGroup counts the in- and out-of-distribution examples of one score.

@@ -11,5 +11,5 @@
 // distribution, a NaN, a label out of range or a length that does not match is an error, not a figure. All arithmetic is
 // float64. No result depends on the order of the examples beyond rounding: ties are resolved by averages, not by position.
 //
-// Shapes: N examples, K classes; probabilities are [N K], row after row; labels are N bytes in [0, K).
+// Shapes: N examples, K classes; probabilities are [N K], row after row; labels are N int32 in [0, K).
 package evaluate

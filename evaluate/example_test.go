@@ -22,18 +22,19 @@ func Example() {
 			return
 		}
 	}
-	scores, err := evaluate.Score(predictive.Mean(), []byte{0, 2}, 3)
+	p := predictive.Predictions("two images", []int32{0, 2})
+	scores, err := evaluate.Assess(evaluate.Case{In: p})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	u := predictive.Uncertainty()
+	u := p.Uncertainty
 	detection, err := evaluate.Detect(u.MutualInformation[:1], u.MutualInformation[1:])
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("confidence %.2f, mutual information %.2f, accuracy %.2f\n", u.Confidence, u.MutualInformation, scores.Accuracy)
+	fmt.Printf("confidence %.2f, mutual information %.2f, accuracy %.2f\n", u.Confidence, u.MutualInformation, scores.Values["accuracy"])
 	fmt.Println(detection)
 	// Output:
 	// confidence [0.90 0.45], mutual information [0.00 0.62], accuracy 0.50

@@ -8,10 +8,10 @@ import (
 )
 
 // labelled returns float64 probabilities [N K] and labels which follow them, so that they are about calibrated.
-func labelled(random *rand.Rand, examples, classes int) ([]float64, []byte) {
+func labelled(random *rand.Rand, examples, classes int) ([]float64, []int32) {
 	rows := softmaxRows(random, examples, classes)
 	probabilities := make([]float64, len(rows))
-	labels := make([]byte, examples)
+	labels := make([]int32, examples)
 	for i, p := range rows {
 		probabilities[i] = float64(p)
 	}
@@ -20,12 +20,31 @@ func labelled(random *rand.Rand, examples, classes int) ([]float64, []byte) {
 		for k := range classes {
 			u -= probabilities[n*classes+k]
 			if u < 0 {
-				labels[n] = byte(k)
+				labels[n] = int32(k)
 				break
 			}
 		}
 	}
 	return probabilities, labels
+}
+
+func predictionsOf(t *testing.T, probabilities []float64, labels []int32, classes int) *Predictions {
+	t.Helper()
+	p, err := NewPredictions("data", probabilities, labels, classes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// scored returns the scores of labelled predictions.
+func scored(t *testing.T, p *Predictions) Values {
+	t.Helper()
+	a, err := Assess(Case{In: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Values
 }
 
 func TestScoreWorkedByHand(t *testing.T) {
@@ -35,19 +54,17 @@ func TestScoreWorkedByHand(t *testing.T) {
 		0, 0, 1, // right, certain
 		1, 0, 0, // wrong, certain: p = 0 for label 2
 	}
-	s, err := Score(probabilities, []byte{0, 1, 2, 2}, 3)
-	if err != nil {
-		t.Fatal(err)
-	}
-	near(t, "accuracy", s.Accuracy, 0.5, 0)
-	near(t, "mean confidence", s.MeanConfidence, 0.8, 1e-15)
-	near(t, "NLL", s.NLL, (-math.Log(0.7)-math.Log(0.5)-math.Log(1)+149*math.Ln2)/4, 1e-12)
-	near(t, "Brier", s.Brier, (0.09+0.04+0.01+0.25+0.25+0+2)/4, 1e-12)
+	p := predictionsOf(t, probabilities, []int32{0, 1, 2, 2}, 3)
+	s := scored(t, p)
+	near(t, "accuracy", s["accuracy"], 0.5, 0)
+	near(t, "mean confidence", s["confidence"], 0.8, 1e-15)
+	near(t, "NLL", s["nll"], (-math.Log(0.7)-math.Log(0.5)-math.Log(1)+149*math.Ln2)/4, 1e-12)
+	near(t, "Brier", s["brier"], (0.09+0.04+0.01+0.25+0.25+0+2)/4, 1e-12)
 	// Equal width: {0.7}, {0.5} and {1, 1}, the last with accuracy 1/2.
-	near(t, "ECE", s.ECE, (0.3+0.5+2*0.5)/4, 1e-12)
+	near(t, "ECE", s["ece"], (0.3+0.5+2*0.5)/4, 1e-12)
 	// Equal mass: four bins of one; both certain examples count with their mean correctness 1/2.
-	near(t, "ECE of equal mass", s.ECEEqualMass, (0.3+0.5+0.5+0.5)/4, 1e-12)
-	correct, err := Correct(probabilities, []byte{0, 1, 2, 2}, 3)
+	near(t, "ECE of equal mass", s["eceEqualMass"], (0.3+0.5+0.5+0.5)/4, 1e-12)
+	correct, err := p.Correct()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,22 +78,19 @@ func TestScoreWorkedByHand(t *testing.T) {
 func TestScoreOfTheUniformDistribution(t *testing.T) {
 	const examples, classes = 100, 10
 	probabilities := make([]float64, examples*classes)
-	labels := make([]byte, examples)
+	labels := make([]int32, examples)
 	for i := range probabilities {
 		probabilities[i] = 1.0 / classes
 	}
 	for n := range labels {
-		labels[n] = byte(n % classes)
+		labels[n] = int32(n % classes)
 	}
-	s, err := Score(probabilities, labels, classes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	near(t, "accuracy", s.Accuracy, 0.1, 1e-15)
-	near(t, "NLL", s.NLL, math.Log(10), 1e-12)
-	near(t, "Brier", s.Brier, 0.9, 1e-12)
-	near(t, "ECE", s.ECE, 0, 1e-12)
-	near(t, "ECE of equal mass", s.ECEEqualMass, 0, 1e-12)
+	s := scored(t, predictionsOf(t, probabilities, labels, classes))
+	near(t, "accuracy", s["accuracy"], 0.1, 1e-15)
+	near(t, "NLL", s["nll"], math.Log(10), 1e-12)
+	near(t, "Brier", s["brier"], 0.9, 1e-12)
+	near(t, "ECE", s["ece"], 0, 1e-12)
+	near(t, "ECE of equal mass", s["eceEqualMass"], 0, 1e-12)
 }
 
 // The bins against a loop over all examples for each bin.
@@ -84,7 +98,7 @@ func TestBinsAgainstDefinitions(t *testing.T) {
 	for _, examples := range []int{1, 14, 31, 257} {
 		const classes = 10
 		probabilities, labels := labelled(rand.New(rand.NewPCG(3, uint64(examples))), examples, classes)
-		bins, err := EqualWidthBins(probabilities, labels, classes)
+		bins, err := EqualWidthBins(predictionsOf(t, probabilities, labels, classes))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -112,7 +126,7 @@ func TestBinsAgainstDefinitions(t *testing.T) {
 		if total != examples {
 			t.Errorf("%d examples in all bins, want %d", total, examples)
 		}
-		masses, err := EqualMassBins(probabilities, labels, classes)
+		masses, err := EqualMassBins(predictionsOf(t, probabilities, labels, classes))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -137,7 +151,7 @@ func TestBinsAgainstDefinitions(t *testing.T) {
 // A confidence on the edge of two bins belongs to the lower one; 1 to the last, and a rounding above 1 too.
 func TestBinsOnTheirEdges(t *testing.T) {
 	for confidence, want := range map[float64]int{0.6: 8, 0.8: 11, math.Nextafter(0.8, 1): 12, 1: 14, 1 + 5e-5: 14} {
-		bins, err := EqualWidthBins([]float64{confidence, math.Max(0, 1-confidence)}, []byte{0}, 2)
+		bins, err := EqualWidthBins(predictionsOf(t, []float64{confidence, math.Max(0, 1-confidence)}, []int32{0}, 2))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -152,7 +166,7 @@ func TestCalibrationErrorSeesOverconfidence(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 4))
 	const examples = 20000
 	probabilities := make([]float64, 2*examples)
-	calibrated, overconfident := make([]byte, examples), make([]byte, examples)
+	calibrated, overconfident := make([]int32, examples), make([]int32, examples)
 	for n := range examples {
 		p := 0.7 + 0.3*random.Float64()
 		probabilities[2*n], probabilities[2*n+1] = p, 1-p
@@ -163,19 +177,13 @@ func TestCalibrationErrorSeesOverconfidence(t *testing.T) {
 			overconfident[n] = 1
 		}
 	}
-	good, err := Score(probabilities, calibrated, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
-	bad, err := Score(probabilities, overconfident, 2)
-	if err != nil {
-		t.Fatal(err)
-	}
+	good := scored(t, predictionsOf(t, probabilities, calibrated, 2))
+	bad := scored(t, predictionsOf(t, probabilities, overconfident, 2))
 	// The expected |error| of one of about 5 (15) bins of 4000 (1333) examples is below 0.8*0.36/sqrt(1333) = 0.008.
-	for _, e := range []float64{good.ECE, good.ECEEqualMass} {
+	for _, e := range []float64{good["ece"], good["eceEqualMass"]} {
 		near(t, "calibrated", e, 0, 0.012)
 	}
-	for _, e := range []float64{bad.ECE, bad.ECEEqualMass} {
+	for _, e := range []float64{bad["ece"], bad["eceEqualMass"]} {
 		near(t, "overconfident by 0.2", e, 0.2, 0.012)
 	}
 }
@@ -185,20 +193,16 @@ func TestScoreIgnoresTheOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 5))
 	const examples, classes = 257, 3
 	rows := [][]float64{{1, 0, 0}, {0, 0, 1}, {0.5, 0.25, 0.25}, {0.25, 0.5, 0.25}}
-	choice, labels := make([]int, examples), make([]byte, examples)
+	choice, labels := make([]int, examples), make([]int32, examples)
 	for n := range choice {
-		choice[n], labels[n] = random.IntN(len(rows)), byte(random.IntN(classes))
+		choice[n], labels[n] = random.IntN(len(rows)), int32(random.IntN(classes))
 	}
-	score := func() Scores {
+	score := func() Values {
 		var probabilities []float64
 		for _, c := range choice {
 			probabilities = append(probabilities, rows[c]...)
 		}
-		s, err := Score(probabilities, labels, classes)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return s
+		return scored(t, predictionsOf(t, probabilities, labels, classes))
 	}
 	want := score()
 	for range 5 {
@@ -207,10 +211,10 @@ func TestScoreIgnoresTheOrder(t *testing.T) {
 			labels[i], labels[j] = labels[j], labels[i]
 		})
 		got := score()
-		near(t, "ECE", got.ECE, want.ECE, 1e-12)
-		near(t, "ECE of equal mass", got.ECEEqualMass, want.ECEEqualMass, 1e-12)
-		near(t, "NLL", got.NLL, want.NLL, 1e-11)
-		near(t, "Brier", got.Brier, want.Brier, 1e-12)
+		near(t, "ECE", got["ece"], want["ece"], 1e-12)
+		near(t, "ECE of equal mass", got["eceEqualMass"], want["eceEqualMass"], 1e-12)
+		near(t, "NLL", got["nll"], want["nll"], 1e-11)
+		near(t, "Brier", got["brier"], want["brier"], 1e-12)
 	}
 }
 
@@ -218,25 +222,30 @@ func TestScoreRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name          string
 		probabilities []float64
-		labels        []byte
+		labels        []int32
 		classes       int
 		message       string
 	}{
-		{"empty", nil, nil, 2, "0 examples"},
-		{"no labels", []float64{1, 0}, nil, 2, "0 examples"},
-		{"no probabilities", nil, []byte{0}, 2, "got 0 probabilities"},
-		{"one class", []float64{1}, []byte{0}, 1, "1 classes"},
-		{"length", []float64{1, 0, 1}, []byte{0}, 2, "got 3 probabilities"},
-		{"label", []float64{1, 0, 1, 0}, []byte{0, 2}, 2, "example 1: got label 2"},
-		{"NaN", []float64{1, math.NaN()}, []byte{0}, 2, "class 1: got NaN"},
-		{"sum", []float64{0.2, 0.2}, []byte{0}, 2, "sum to 0.4"},
-		{"negative", []float64{1.5, -0.5}, []byte{0}, 2, "got 1.5"},
+		{"empty", nil, []int32{}, 2, "0 examples"},
+		{"no labels", []float64{1, 0}, nil, 2, "labels are unknown"},
+		{"no probabilities", nil, []int32{0}, 2, "got 0 probabilities"},
+		{"one class", []float64{1}, []int32{0}, 1, "1 classes"},
+		{"length", []float64{1, 0, 1}, []int32{0}, 2, "got 3 probabilities"},
+		{"label", []float64{1, 0, 1, 0}, []int32{0, 2}, 2, "example 1: got label 2"},
+		{"NaN", []float64{1, math.NaN()}, []int32{0}, 2, "class 1: got NaN"},
+		{"sum", []float64{0.2, 0.2}, []int32{0}, 2, "sum to 0.4"},
+		{"negative", []float64{1.5, -0.5}, []int32{0}, 2, "got 1.5"},
 	} {
-		_, err := Score(c.probabilities, c.labels, c.classes)
-		_, errCorrect := Correct(c.probabilities, c.labels, c.classes)
-		_, errWidth := EqualWidthBins(c.probabilities, c.labels, c.classes)
-		_, errMass := EqualMassBins(c.probabilities, c.labels, c.classes)
-		for name, err := range map[string]error{"Score": err, "Correct": errCorrect, "EqualWidthBins": errWidth, "EqualMassBins": errMass} {
+		_, err := NewPredictions("a", c.probabilities, c.labels, c.classes)
+		p := &Predictions{Name: "a", Probabilities: c.probabilities, Labels: c.labels, Classes: c.classes}
+		_, errCorrect := p.Correct()
+		_, errWidth := EqualWidthBins(p)
+		_, errMass := EqualMassBins(p)
+		errs := map[string]error{"Correct": errCorrect, "EqualWidthBins": errWidth, "EqualMassBins": errMass}
+		if c.name != "no labels" {
+			errs["NewPredictions"] = err
+		}
+		for name, err := range errs {
 			if err == nil || !strings.Contains(err.Error(), c.message) || !strings.HasPrefix(err.Error(), "evaluate: "+name+": ") {
 				t.Errorf("%s: %s: got error %v, want one containing %q", name, c.name, err, c.message)
 			}

@@ -52,6 +52,24 @@ func RiskCoverage(uncertainty []float64, correct []bool) (SelectiveRisk, error) 
 	return s, nil
 }
 
+var aurcScore = Score{
+	Name: "aurc", Title: "AURC", Format: "%.5f", Needs: NeedsLabels,
+	Meaning: "The error rate among the answers given, averaged over the shares of answers given, " +
+		"where the most uncertain are withheld first (Geifman, Uziel, El-Yaniv 2019); less is better.",
+	Of: func(c Case) (float64, error) {
+		by, err := signal(c.Signal)
+		if err != nil {
+			return 0, err
+		}
+		correct, err := c.In.Correct()
+		if err != nil {
+			return 0, err
+		}
+		curve, err := RiskCoverage(by.Of(c.In), correct)
+		return curve.AURC, err
+	},
+}
+
 // Comparison sets a predictive distribution p against a reference q (Izmailov et al. 2021).
 type Comparison struct {
 	// Agreement is the share of examples on which both give the same most probable class (the first of equals).

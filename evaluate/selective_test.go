@@ -138,7 +138,7 @@ func TestCompare(t *testing.T) {
 
 func FuzzScore(f *testing.F) {
 	f.Add([]byte{128, 127, 255, 0}, []byte{0, 1}, 2)
-	f.Fuzz(func(t *testing.T, raw, labels []byte, classes int) {
+	f.Fuzz(func(t *testing.T, raw, bytes []byte, classes int) {
 		if classes > 256 || classes < 0 {
 			return
 		}
@@ -146,12 +146,22 @@ func FuzzScore(f *testing.F) {
 		for i, b := range raw {
 			probabilities[i] = float64(b) / 255
 		}
-		s, err := Score(probabilities, labels, classes)
+		labels := make([]int32, len(bytes))
+		for i, b := range bytes {
+			labels[i] = int32(int8(b))
+		}
+		p, err := NewPredictions("raw", probabilities, labels, classes)
 		if err != nil {
 			return
 		}
-		if !(s.Accuracy >= 0 && s.Accuracy <= 1 && s.ECE >= 0 && s.ECE <= 1+rowTolerance && s.Brier >= 0 && s.Brier <= 2+rowTolerance && s.NLL >= -rowTolerance) {
-			t.Errorf("scores out of range: %+v", s)
+		a, err := Assess(Case{In: p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, top := range map[string]float64{"accuracy": 1, "ece": 1, "brier": 2, "nll": 104, "aurc": 1} {
+			if v, ok := a.Values[name]; !ok || v < -rowTolerance || v > top+rowTolerance {
+				t.Errorf("%s is %v (%v), want it between 0 and %v", name, v, ok, top)
+			}
 		}
 	})
 }

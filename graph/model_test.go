@@ -97,10 +97,11 @@ func (noise) Gradients(_ *graph.Builder, _ []*graph.Node, _, dout *graph.Node) [
 
 // cnn is a small network in training, on a data set of bytes.
 type cnn struct {
-	builder        *graph.Builder
-	logits, loss   *graph.Node
-	gradients      []*graph.Node
-	pixels, labels []byte
+	builder      *graph.Builder
+	logits, loss *graph.Node
+	gradients    []*graph.Node
+	pixels       []byte
+	labels       []int32
 }
 
 const (
@@ -114,8 +115,9 @@ func newCNN(dtype tensor.DType) *cnn {
 	b := graph.New(dtype)
 	m := &cnn{builder: b}
 	batch := op.Batch{Size: 8, Shuffled: true}
-	x := b.Apply(op.GatherImages{Batch: batch, Mean: 0.5, Deviation: 0.25}, b.Data("images", tensor.Uint8, cnnExamples, 2, 9, 9), b.Header())
-	labels := b.Apply(op.GatherLabels{Batch: batch}, b.Data("labels", tensor.Uint8, cnnExamples), b.Header())
+	gather := op.GatherImages{Batch: batch, Mean: op.ChannelsOf(0.5), Deviation: op.ChannelsOf(0.25)}
+	x := b.Apply(gather, b.Data("images", tensor.Uint8, cnnExamples, 2, 9, 9), b.Header())
+	labels := b.Apply(op.GatherLabels{Batch: batch}, b.Data("labels", tensor.Int32, cnnExamples), b.Header())
 	m.logits = cnnLogits(b, x)
 	m.loss = b.Apply(op.CrossEntropy{}, m.logits, labels)
 	m.gradients = b.Gradients(m.loss, b.Parameters()...)
@@ -123,7 +125,7 @@ func newCNN(dtype tensor.DType) *cnn {
 		m.pixels = append(m.pixels, byte(i*37+i/cnnPixels*11))
 	}
 	for i := range cnnExamples {
-		m.labels = append(m.labels, byte(i*i%cnnClasses))
+		m.labels = append(m.labels, int32(i*i%cnnClasses))
 	}
 	return m
 }

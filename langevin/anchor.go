@@ -7,7 +7,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Anchor is the anchor of ControlVariates in every chain of a session. It and its gradient are part of the chains' state: Save and Restore keep them.
+// Anchor is the anchor of ControlVariates in every chain of a session, as part of the chains'
+// state.
 type Anchor struct {
 	every int // steps between two refreshes; 0 for never after the first
 	epoch int // steps that see all data once
@@ -23,8 +24,8 @@ func (a *Anchor) Due(steps int) bool {
 	return steps%a.every == 0
 }
 
-// Intervene makes each chain's parameters its anchor, and the mean of an epoch's gradients there the anchor's gradient. For the epoch, which begins
-// at one of the data's order, the chains make steps that are then forgotten: near the anchor, where the difference that they follow is least.
+// Intervene makes each chain's parameters its anchor, and the mean of an epoch's gradients there
+// the anchor's gradient. The chains come back from the steps that they make for it.
 func (a *Anchor) Intervene(s *graph.Session) error {
 	if s.Program().DType() == tensor.Float64 {
 		return refresh[float64](a, s)

@@ -11,23 +11,23 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// BAOAB is the splitting of Langevin dynamics whose parts are B, the force, A, the drift, and O, friction and noise, solved exactly
-// (Leimkuhler and Matthews 2013). The last half of B and the first half of the next step's are one, with one gradient:
+// BAOAB is the splitting of Langevin dynamics into the force B, the drift A, and friction and noise
+// O, solved exactly (Leimkuhler and Matthews 2013). Two halves of B are one, with one gradient:
 //
 //	B  v     <- v - h gU
 //	A  theta <- theta + v/2
-//	O  v     <- c v + sqrt((1 - c^2) h T) xi,    c = exp(-Friction),    xi ~ N(0, 1),    v ~ N(0, h T) at the start
+//	O  v     <- c v + sqrt((1 - c^2) h T) xi,    c = exp(-Friction),    v ~ N(0, h T) at the start
 //	A  theta <- theta + v/2
 //
-// In the paper's notation, with masses of 1, the time step e and the friction gamma: h = e^2, v = e p and Friction = gamma e. The step
-// size h multiplies gU, as SGLD's does. BAOAB moves as SGLD does at the step size (h/2) (1 + c)/(1 - c), which is about h/Friction when Friction
-// is small, and h/2 when it is large.
+// In the paper's notation, with masses of 1, the time step e and the friction gamma: h = e^2, v = e
+// p, Friction = gamma e. It moves as SGLD does at the step size (h/2) (1 + c)/(1 - c): about
+// h/Friction when Friction is small, h/2 when it is large.
 //
-// It targets exp(-U/T). On a quadratic U the discretised chain has exactly the target's variance, as long as h times the curvature is below 4,
-// and v's variance is exactly h T; elsewhere the bias is of order h, of order h^2 at large friction. The noise of the minibatch heats, by about the
-// factor 1 + h Var(gU)/(2 T Friction) when Friction is small, and is not corrected for. There is no Metropolis test.
-//
-// At T = 0 it is optimizers.Momentum with the decay c and the rate h N (1 + c)/2, but for rounding.
+// It targets exp(-U/T). On a quadratic U the chain has exactly the target's variance as long as h
+// times the curvature is below 4, and v's variance is exactly h T; elsewhere the bias is of order
+// h, of order h^2 at large friction. The minibatch's noise heats by about the factor 1 + h
+// Var(gU)/(2 T Friction) when Friction is small. At T = 0 it is optimizers.Momentum with the decay
+// c and the rate h N (1 + c)/2, but for rounding.
 type BAOAB struct {
 	Friction float64 // of one step, above 0
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -89,7 +90,7 @@ func givenSession(tb testing.TB, sampler langevin.Sampler, prior langevin.Prior,
 	if err := langevin.Attach(b, sampler, posterior, loss, []float64{1e-9}, []float64{temperature}); err != nil {
 		tb.Fatal(err)
 	}
-	session := load(tb, b, graph.LoadOptions{Seed: 1}, 1)
+	session := trial.Load(tb, b, graph.LoadOptions{Seed: 1}, 1)
 	gradient := make([]float32, parameters)
 	for i := range gradient {
 		gradient[i] = float32(i%7) - 3

@@ -10,17 +10,21 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// ControlVariates estimate the gradient that a minibatch sampler follows with less noise, by an anchor where the gradient of all data is known:
+// ControlVariates estimate the gradient with less noise, by an anchor where that of all data is
+// known:
 //
 //	gU~ = gU(anchor) + (N/n) sum over the minibatch of (gU_i(theta) - gU_i(anchor)) + (the prior's slope at theta) - (that at the anchor)
 //
-// It is unbiased, and its noise is proportional to how far theta is from the anchor, while that of a plain minibatch stays. With Refresh it is SVRG (Johnson
-// and Zhang 2013), with SGLD SVRG-LD (Dubey, Reddi, Poczos, Smola, Xing and Williamson 2016, algorithm 2). Without, the anchor is where the chain begins
-// (Baker, Fearnhead, Fox and Nemeth 2019), which should be a mode. It pays near a mode and with small minibatches: each step evaluates two gradients.
+// It is unbiased, and its noise is proportional to the distance from the anchor. With Refresh it is
+// SVRG (Johnson and Zhang 2013), with SGLD SVRG-LD (Dubey, Reddi, Poczos, Smola, Xing and
+// Williamson 2016, algorithm 2). Without, the anchor is where the chain begins (Baker, Fearnhead,
+// Fox and Nemeth 2019), which should be a mode. It pays near a mode and with small minibatches: a
+// step evaluates two gradients.
 type ControlVariates struct {
 	// BatchSize is n. It divides N, so that an epoch's minibatches are all data once, and is smaller.
 	BatchSize int
-	// Refresh is after how many steps the anchor becomes what the parameters are; 0 for never but before the first step. A refresh costs an epoch.
+	// Refresh is after how many steps the anchor follows the parameters, for the time of an epoch;
+	// 0 for only before the first step.
 	Refresh int
 }
 
@@ -42,8 +46,9 @@ const (
 	anchorSumSuffix   = ".anchor sum"   // of the minibatches' gradients at the anchor
 )
 
-// Attach is the function Attach with these gradients. The minibatches are those of an op.Batch of the size BatchSize, and the loss draws no random
-// numbers, such as dropout's, for which there is no gradient of all data. The Anchor is for Plan.Run: without it, the gradients are not numbers.
+// Attach is the function Attach with these gradients. The minibatches are those of an op.Batch of
+// the size BatchSize, and the loss draws no random numbers. Without the Anchor in Plan.Run,
+// gradients are NaN.
 func (c ControlVariates) Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.Node, stepSizes, temperatures []float64) (*Anchor, error) {
 	parameters := b.Parameters()
 	for _, err := range []error{

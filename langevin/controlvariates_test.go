@@ -9,6 +9,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/random"
 )
@@ -22,7 +23,9 @@ type table struct {
 }
 
 func newTable(rows, columns, size int, shuffled, logistic bool) table {
-	d := table{rows: rows, columns: columns, x: draws(rows*columns, 1), y: draws(rows, 2), logistic: logistic, batch: op.Batch{Size: size, Shuffled: shuffled}}
+	d := table{
+		rows: rows, columns: columns, x: trial.Draws(rows*columns, 1), y: trial.Draws(rows, 2), logistic: logistic, batch: op.Batch{Size: size, Shuffled: shuffled},
+	}
 	for i := range d.y {
 		if logistic {
 			d.y[i] = (1 + math.Copysign(1, d.y[i])) / 2
@@ -38,7 +41,7 @@ func (d table) loss(b *graph.Builder) *graph.Node {
 		return b.Apply(op.GatherRows{Batch: d.batch}, all, b.Header())
 	}
 	x, y := gather("x", d.x, d.columns), gather("y", d.y, 1)
-	w := b.Parameter(parameterName, normal(func(int) float64 { return 0.5 }), 1, d.columns)
+	w := b.Parameter(trial.ParameterName, trial.Normal(func(int) float64 { return 0.5 }), 1, d.columns)
 	p := b.Apply(op.MatMul{TransposeB: true}, x, w)
 	if d.logistic {
 		return b.Apply(op.BernoulliLogits{}, p, y)
@@ -72,7 +75,7 @@ func (d table) minibatch(step int) []int {
 		n := uint64(d.rows)
 		row := position % n
 		if d.batch.Shuffled {
-			row = random.Permute(row, n, runSeed, 0, position/n)
+			row = random.Permute(row, n, trial.RunSeed, 0, position/n)
 		}
 		rows = append(rows, int(row))
 	}
@@ -104,9 +107,9 @@ func (d table) estimates(t *testing.T, anchored bool, prior langevin.Prior, anch
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := load(t, b, graph.LoadOptions{Seed: runSeed}, 1)
+	s := trial.Load(t, b, graph.LoadOptions{Seed: trial.RunSeed}, 1)
 	write := func(values []float64) {
-		if err := graph.Write(s, parameterName, 0, 0, values); err != nil {
+		if err := graph.Write(s, trial.ParameterName, 0, 0, values); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -120,20 +123,20 @@ func (d table) estimates(t *testing.T, anchored bool, prior langevin.Prior, anch
 			if int(s.Steps()) != step {
 				t.Fatalf("after the refresh the session stands after step %d, want %d", s.Steps(), step)
 			}
-			slope, want := values(t, s, parameterName+".anchor slope", 0, len(w)), d.gradient(anchor, d.all())
+			slope, want := trial.Values(t, s, trial.ParameterName+".anchor slope", 0, len(w)), d.gradient(anchor, d.all())
 			for i := range want {
 				if !(math.Abs(slope[i]-want[i]) < 1e-12) {
 					t.Errorf("step %d: the anchor's gradient %d is %v, want that of all data, %v", step, i, slope[i], want[i])
 				}
 			}
 		}
-		advance(t, s, 1)
+		trial.Advance(t, s, 1)
 	}
 	var estimates [][]float64
 	for range epoch {
 		write(w)
-		advance(t, s, 1)
-		after := values(t, s, parameterName, 0, len(w))
+		trial.Advance(t, s, 1)
+		after := trial.Values(t, s, trial.ParameterName, 0, len(w))
 		for i := range after {
 			after[i] = w[i] - after[i]
 		}
@@ -206,7 +209,7 @@ func checkReduction(t *testing.T, d table, prior langevin.Prior, anchor []float6
 //	theta' = theta - h (A_j (theta - c) + A c) + sqrt(2hT) xi
 func TestControlVariatesMoments(t *testing.T) {
 	const burnIn, steps, h, temperature = 20, 40, 0.04, 0.02
-	chains := chainsOf(t, 300)
+	chains := trial.ChainsOf(t, 300)
 	d := newTable(12, 1, 2, false, false)
 	prior := langevin.Gaussian(0.5)
 	for _, refresh := range []int{0, 1, 5, 17} {
@@ -217,18 +220,18 @@ func TestControlVariatesMoments(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s := load(t, b, graph.LoadOptions{Seed: runSeed, Chains: chains}, 1)
+		s := trial.Load(t, b, graph.LoadOptions{Seed: trial.RunSeed, Chains: chains}, 1)
 		averages, ones := make([][]float64, chains), make([][]float64, chains)
 		for chain := range averages {
 			averages[chain] = make([]float64, 2)
-			if err := graph.Write(s, parameterName, chain, 0, []float32{0.4}); err != nil {
+			if err := graph.Write(s, trial.ParameterName, chain, 0, []float32{0.4}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		plan := langevin.Plan{Steps: burnIn + steps, Thinning: 1}
 		err = plan.Run(context.Background(), s, 1, func(p langevin.Progress) error {
 			for chain := 0; p.To > burnIn && chain < chains; chain++ {
-				theta := values(t, s, parameterName, chain, 1)[0]
+				theta := trial.Values(t, s, trial.ParameterName, chain, 1)[0]
 				averages[chain][0] += theta / steps
 				averages[chain][1] += theta * theta / steps
 			}
@@ -242,7 +245,7 @@ func TestControlVariatesMoments(t *testing.T) {
 			return func([]float64) []float64 { return []float64{mean, square} }
 		}
 		for i, z := range scores(averages, ones, theory(true)) {
-			if !(math.Abs(z) < zLimit) {
+			if !(math.Abs(z) < trial.ZLimit) {
 				t.Errorf("refresh every %d steps: moment %d: z = %.1f", refresh, i+1, z)
 			}
 		}
@@ -250,7 +253,7 @@ func TestControlVariatesMoments(t *testing.T) {
 		for _, z := range scores(averages, ones, theory(false)) {
 			worst = math.Max(worst, math.Abs(z))
 		}
-		if worst < zLimit {
+		if worst < trial.ZLimit {
 			t.Errorf("refresh every %d steps: the noise of plain minibatches is not refuted: z = %.1f", refresh, worst)
 		}
 	}
@@ -328,7 +331,7 @@ func TestControlVariatesRefuse(t *testing.T) {
 	if _, err := good.Attach(b, langevin.SGLD{}, langevin.Posterior{DataSize: d.rows}, d.loss(b), []float64{1e-3}, []float64{1}); err != nil {
 		t.Fatal(err)
 	}
-	if load(t, b, graph.LoadOptions{}, 1).Run(1) == nil {
+	if trial.Load(t, b, graph.LoadOptions{}, 1).Run(1) == nil {
 		t.Error("a run without the anchor: no error")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/random"
@@ -17,11 +18,11 @@ type perceptron struct{ examples, inputs, hidden, outputs int }
 
 func (p perceptron) sizes() [2]int    { return [2]int{p.hidden * p.inputs, p.outputs * p.hidden} }
 func (p perceptron) names() [2]string { return [2]string{"first.weight", "second.weight"} }
-func (p perceptron) x() []float64     { return draws(p.examples*p.inputs, 41) }
-func (p perceptron) y() []float64     { return draws(p.examples*p.outputs, 42) }
+func (p perceptron) x() []float64     { return trial.Draws(p.examples*p.inputs, 41) }
+func (p perceptron) y() []float64     { return trial.Draws(p.examples*p.outputs, 42) }
 
 func (p perceptron) build(b *graph.Builder) (loss *graph.Node) {
-	start := normal(func(int) float64 { return 0.7 })
+	start := trial.Normal(func(int) float64 { return 0.7 })
 	x := b.Apply(op.ViewAs(p.examples, p.inputs), b.Table("x", p.x()))
 	y := b.Apply(op.ViewAs(p.examples, p.outputs), b.Table("y", p.y()))
 	linear := op.MatMul{TransposeB: true}
@@ -85,14 +86,14 @@ func TestCurvature(t *testing.T) {
 		if err := langevin.Attach(b, sampler, langevin.Posterior{DataSize: p.examples}, p.build(b), []float64{0}, []float64{1}); err != nil {
 			t.Fatal(err)
 		}
-		session := load(t, b, graph.LoadOptions{Seed: runSeed}, 1)
+		session := trial.Load(t, b, graph.LoadOptions{Seed: trial.RunSeed}, 1)
 		read := func(suffix string) []float64 {
-			return append(values(t, session, p.names()[0]+suffix, 0, p.sizes()[0]), values(t, session, p.names()[1]+suffix, 0, p.sizes()[1])...)
+			return append(trial.Values(t, session, p.names()[0]+suffix, 0, p.sizes()[0]), trial.Values(t, session, p.names()[1]+suffix, 0, p.sizes()[1])...)
 		}
 		gradient, want := p.derivatives(read(""))
 		sums, squares := make([]float64, len(want)), make([]float64, len(want))
 		for range c.steps {
-			advance(t, session, 1)
+			trial.Advance(t, session, 1)
 			for i, v := range read(".slope of the second moment") {
 				estimate := v / (2 * gradient[i])
 				sums[i] += estimate
@@ -104,7 +105,7 @@ func TestCurvature(t *testing.T) {
 			mean := sums[i] / n
 			bound := c.tolerance * (1 + math.Abs(want[i]))
 			if c.tolerance == 0 {
-				bound = zLimit*math.Sqrt((squares[i]/n-mean*mean)/n) + 1e-3*(1+math.Abs(want[i]))
+				bound = trial.ZLimit*math.Sqrt((squares[i]/n-mean*mean)/n) + 1e-3*(1+math.Abs(want[i]))
 			}
 			if !(math.Abs(mean-want[i]) <= bound) {
 				t.Errorf("%s, %v: element %d is %.6g, want %.6g within %.2g", c.gamma, c.dtype, i, mean, want[i], bound)
@@ -118,7 +119,7 @@ func TestCurvatureOfConvolutions(t *testing.T) {
 	const distance = 0x1p-10
 	images := tensor.Shape{12, 2, 7, 6}
 	build := func(b *graph.Builder) *graph.Node {
-		x, labels := op.Minibatch(b, op.Batch{Size: 5, Shuffled: true}, images, imageMean, imageSpread)
+		x, labels := op.Minibatch(b, op.Batch{Size: 5, Shuffled: true}, images, []float64{trial.ImageMean}, []float64{trial.ImageSpread})
 		for _, layer := range []layers.Layer{
 			layers.Conv2D{Filters: 3, Kernel: 3, Padding: 1}, layers.FilterResponseNorm{}, layers.MaxPool{Window: 2},
 			layers.Dropout{Rate: 0.2}, layers.Flatten{}, layers.Linear{Outputs: 4},
@@ -128,12 +129,11 @@ func TestCurvatureOfConvolutions(t *testing.T) {
 		return b.Apply(op.CrossEntropy{}, x, labels)
 	}
 	write := func(s *graph.Session) {
-		for name, data := range map[string][]byte{
-			"images": someBytes(images.Elements(), 256, 1), "labels": someBytes(images[0], 4, 2),
-		} {
-			if err := graph.Write(s, name, 0, 0, data); err != nil {
-				t.Fatal(err)
-			}
+		if err := graph.Write(s, "images", 0, 0, trial.SomeBytes(images.Elements(), 256, 1)); err != nil {
+			t.Fatal(err)
+		}
+		if err := graph.Write(s, "labels", 0, 0, trial.SomeLabels(images[0], 2)); err != nil {
+			t.Fatal(err)
 		}
 	}
 	b := graph.New(tensor.Float64)
@@ -143,7 +143,7 @@ func TestCurvatureOfConvolutions(t *testing.T) {
 	if err := langevin.Attach(b, sampler, langevin.Posterior{DataSize: 12}, loss, []float64{0}, []float64{1}); err != nil {
 		t.Fatal(err)
 	}
-	session := load(t, b, graph.LoadOptions{Seed: runSeed}, 1)
+	session := trial.Load(t, b, graph.LoadOptions{Seed: trial.RunSeed}, 1)
 	write(session)
 
 	plain := graph.New(tensor.Float64)
@@ -155,16 +155,16 @@ func TestCurvatureOfConvolutions(t *testing.T) {
 	signs := map[string][]float64{}
 	for i, p := range session.Program().Parameters() {
 		words := make([]uint32, p.Shape.Elements())
-		random.Bits(words, 0, random.Address{Seed: runSeed, Stream: first + uint16(i)})
+		random.Bits(words, 0, random.Address{Seed: trial.RunSeed, Stream: first + uint16(i)})
 		for _, word := range words {
 			signs[p.Name] = append(signs[p.Name], 1-2*float64(word>>31))
 		}
 	}
 	gradientsAt := func(by float64) map[string][]float64 {
-		s := load(t, plain, graph.LoadOptions{Seed: runSeed}, 1)
+		s := trial.Load(t, plain, graph.LoadOptions{Seed: trial.RunSeed}, 1)
 		write(s)
 		for name, z := range signs {
-			theta := values(t, s, name, 0, len(z))
+			theta := trial.Values(t, s, name, 0, len(z))
 			for j := range theta {
 				theta[j] += by * z[j]
 			}
@@ -172,18 +172,18 @@ func TestCurvatureOfConvolutions(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		advance(t, s, 1)
+		trial.Advance(t, s, 1)
 		gradients := map[string][]float64{}
 		for name, z := range signs {
-			gradients[name] = values(t, s, "d "+name, 0, len(z))
+			gradients[name] = trial.Values(t, s, "d "+name, 0, len(z))
 		}
 		return gradients
 	}
 	middle, up, down := gradientsAt(0), gradientsAt(distance), gradientsAt(-distance)
-	advance(t, session, 1)
+	trial.Advance(t, session, 1)
 	for name, z := range signs {
 		largest := 0.0
-		for j, got := range values(t, session, name+".slope of the second moment", 0, len(z)) {
+		for j, got := range trial.Values(t, session, name+".slope of the second moment", 0, len(z)) {
 			want := 2 * middle[name][j] * z[j] * (up[name][j] - down[name][j]) / (2 * distance)
 			largest = math.Max(largest, math.Abs(want))
 			if !(math.Abs(got-want) <= 1e-9*(1+math.Abs(want))) {

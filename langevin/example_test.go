@@ -8,6 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -53,7 +54,7 @@ func sampleSlope() (mean, deviation float64, err error) {
 	plan := langevin.Plan{Steps: 5100, BurnIn: 100, Thinning: 10}
 	err = plan.Run(context.Background(), session, graph.MetricRows, func(p langevin.Progress) error {
 		for chain := 0; p.Sample && chain < session.Chains(); chain++ {
-			sample, err := langevin.Take(session, chain, chain, 1)
+			sample, err := samples.Take(session, chain, 1)
 			if err != nil {
 				return err
 			}

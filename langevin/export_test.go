@@ -25,14 +25,3 @@ func SlopeAndCurvature(p Prior, dataSize int, theta float64) (slope, curvature f
 	s.fill(g, []float64{theta}, []float64{0})
 	return g[0], s.curvature(theta)
 }
-
-// StandardError is the thermometer's, of traces of chains.
-func StandardError(chains [][]float64) float64 {
-	means := make([]batchMeans, len(chains))
-	for i, chain := range chains {
-		for _, v := range chain {
-			means[i].add(v)
-		}
-	}
-	return standardError(means)
-}

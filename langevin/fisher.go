@@ -11,18 +11,18 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// FisherSGLD is SGLD whose noise and drift follow the diagonal of the Fisher information (Palacci and Hess 2018), per element, with
-// the gradient of the mean loss g = gU/N:
+// FisherSGLD is SGLD preconditioned by the diagonal of the Fisher information (Palacci and Hess
+// 2018), per element, with the gradient of the mean loss g = gU/N:
 //
 //	V <- a V + (1 - a) g^2,    a = min(Alpha, t/(t+1)) at step t = 0, 1 ..., 1 from FreezeAt on
 //	G  = 1 / (Damping + V)
-//	theta <- theta - h G gU + sqrt(2 h T G) xi,    xi ~ N(0, 1)
+//	theta <- theta - h G gU + sqrt(2 h T G) xi
 //
-// It is PSGLD without the root. g is a whole minibatch's: near a mode, where the mean gradient is 0, V is the diagonal of the empirical Fisher
-// information of one datum divided by the batch size, by which the step size has to be multiplied in comparison with exact natural gradients.
-// It targets exp(-U/T) from step FreezeAt on, where G is constant, up to SGLD's discretisation bias at the step size h G; before, the
-// adaptation biases it, so that FreezeAt has to lie within burn-in. A Damping far below V lets elements whose first gradient happens to be small
-// jump far, from where natural gradients, which are inverse to the gradient there, come back slowly.
+// g is a whole minibatch's: near a mode V is the empirical Fisher information of one datum divided
+// by the batch size, by which the step size of exact natural gradients has to be multiplied. From
+// step FreezeAt on, which has to lie within burn-in, it targets exp(-U/T) up to SGLD's bias at the
+// step size h G; before, the adaptation biases it. With a Damping far below V, elements whose first
+// gradient happens to be small jump far, and come back slowly.
 type FisherSGLD struct {
 	Alpha    float64 // memory of V, in [0, 1)
 	Damping  float64 // bounds G by 1/Damping

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/langevin/trial"
 )
 
 // fisherRow is the suite's row of FisherSGLD.
@@ -17,7 +18,7 @@ func fisherRow() row {
 		sampling: sampling, chain: euler, euler: true,
 		settled: sampling.FreezeAt,
 		preconditioner: func(t testing.TB, s *graph.Session, chain, n int) []float64 {
-			g := values(t, s, parameterName+secondMoment, chain, n)
+			g := trial.Values(t, s, trial.ParameterName+secondMoment, chain, n)
 			for i, v := range g {
 				g[i] = 1 / (sampling.Damping + v)
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/random"
 )
@@ -61,7 +62,7 @@ func record(t *testing.T, e experiment) trace {
 	session, stream := e.build(t, func(b *graph.Builder, loss *graph.Node) error {
 		return langevin.Attach(b, e.sampler, langevin.Posterior{DataSize: e.dataSize, Prior: e.prior}, loss, h, temperatures)
 	})
-	virial := slices.Index(session.Program().Metrics(), langevin.VirialPrefix+parameterName)
+	virial := slices.Index(session.Program().Metrics(), langevin.VirialPrefix+trial.ParameterName)
 	tr := trace{epsilon: 0x1p-23}
 	if e.dtype == tensor.Float64 {
 		tr.epsilon = 0x1p-52
@@ -69,24 +70,24 @@ func record(t *testing.T, e experiment) trace {
 	slope := make([]float64, e.dimensions)
 	var xi [2][]float64
 	for step := range steps {
-		theta := values(t, session, parameterName, 0, e.dimensions)
-		e.field.at(theta, slope)
+		theta := trial.Values(t, session, trial.ParameterName, 0, e.dimensions)
+		e.field.At(theta, slope)
 		for i := range xi {
 			xi[i] = make([]float64, e.dimensions)
-			random.Normals(xi[i], 0, random.Address{Seed: runSeed, Step: uint64(step), Stream: stream + uint16(i)})
+			random.Normals(xi[i], 0, random.Address{Seed: trial.RunSeed, Step: uint64(step), Stream: stream + uint16(i)})
 		}
 		entry := min(step, steps-3)
 		var before []element
 		for i := range theta {
 			before = append(before, element{
 				step: step, theta: theta[i], g: (slope[i] + priorSlope(e.prior, theta[i])) / float64(e.dataSize),
-				curvature: (e.field.(bowl).curvature(i) + priorCurvature(e.prior, theta[i])) / float64(e.dataSize),
+				curvature: (e.field.(trial.Bowl).Curvature(i) + priorCurvature(e.prior, theta[i])) / float64(e.dataSize),
 				h:         h[entry], temperature: temperatures[entry], n: float64(e.dataSize), xi: xi[0][i], start: xi[1][i],
 			})
 		}
-		advance(t, session, 1)
+		trial.Advance(t, session, 1)
 		tr.before = append(tr.before, before)
-		tr.after = append(tr.after, values(t, session, parameterName, 0, e.dimensions))
+		tr.after = append(tr.after, trial.Values(t, session, trial.ParameterName, 0, e.dimensions))
 		tr.virial = append(tr.virial, session.Metric(0, virial, uint64(step)))
 	}
 	return tr
@@ -136,8 +137,8 @@ func TestFormula(t *testing.T) {
 				for _, n := range []int{1, 31, 257, 4099} {
 					t.Run(fmt.Sprintf("%s/%v/%v/%d", row.name, prior, dtype, n), func(t *testing.T) {
 						tr := record(t, experiment{
-							sampler: row.sampler, dtype: dtype, field: bowl{0.5, 3}, dimensions: n, prior: prior, dataSize: 50,
-							start: normal(func(int) float64 { return 1 }),
+							sampler: row.sampler, dtype: dtype, field: trial.Bowl{Smallest: 0.5, Largest: 3}, dimensions: n, prior: prior, dataSize: 50,
+							start: trial.Normal(func(int) float64 { return 1 }),
 						})
 						if excess := tr.excess(row.rule); !(excess <= 1) {
 							t.Fatalf("off the formula by %.3g times the rounding", excess)

@@ -8,6 +8,8 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/langevin/trial"
+	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -77,30 +79,30 @@ func methods() []method {
 func (m method) load(t *testing.T, o graph.LoadOptions, threads int) (*graph.Session, []langevin.Intervention) {
 	t.Helper()
 	b := graph.New(tensor.Float32)
-	images := tensor.Shape{trainingImages, imageChannels, imageHeight, imageWidth}
-	x, labels := op.Minibatch(b, op.Batch{Size: 15, Shuffled: true}, images, imageMean, imageSpread)
-	posterior := langevin.Posterior{DataSize: trainingImages, Prior: langevin.Gaussian(1)}
+	images := tensor.Shape{trial.TrainingImages, trial.ImageChannels, trial.ImageHeight, trial.ImageWidth}
+	x, labels := op.Minibatch(b, op.Batch{Size: 15, Shuffled: true}, images, []float64{trial.ImageMean}, []float64{trial.ImageSpread})
+	posterior := langevin.Posterior{DataSize: trial.TrainingImages, Prior: langevin.Gaussian(1)}
 	var interventions []langevin.Intervention
-	if i := m.attach(t, b, posterior, b.Apply(op.CrossEntropy{}, network(b, x), labels)); i != nil {
+	if i := m.attach(t, b, posterior, b.Apply(op.CrossEntropy{}, trial.Network(b, x), labels)); i != nil {
 		interventions = append(interventions, i)
 	}
-	session := load(t, b, o, threads)
-	if err := graph.Write(session, "images", 0, 0, someBytes(trainingImages*imageSize, 256, 1)); err != nil {
+	session := trial.Load(t, b, o, threads)
+	if err := graph.Write(session, "images", 0, 0, trial.SomeBytes(trial.TrainingImages*trial.ImageSize, 256, 1)); err != nil {
 		t.Fatal(err)
 	}
-	if err := graph.Write(session, "labels", 0, 0, someBytes(trainingImages, networkLabels, 2)); err != nil {
+	if err := graph.Write(session, "labels", 0, 0, trial.SomeLabels(trial.TrainingImages, 2)); err != nil {
 		t.Fatal(err)
 	}
 	return session, interventions
 }
 
 // sample runs the plan from where the session stands, and puts all chains' states into a bank.
-func (m method) sample(t *testing.T, s *graph.Session, interventions []langevin.Intervention, first, most int) map[string][]byte {
+func (m method) sample(t *testing.T, s *graph.Session, interventions []langevin.Intervention, most int) map[string][]byte {
 	t.Helper()
-	bank, folder := newBank(t)
+	bank, folder := trial.NewBank(t)
 	err := m.plan.Run(context.Background(), s, most, func(p langevin.Progress) error {
 		for chain := 0; p.Sample && chain < s.Chains(); chain++ {
-			sample, err := langevin.Take(s, chain, first+chain, 1)
+			sample, err := samples.Take(s, chain, 1)
 			if err == nil {
 				err = bank.Add(sample)
 			}
@@ -113,7 +115,7 @@ func (m method) sample(t *testing.T, s *graph.Session, interventions []langevin.
 	if err != nil {
 		t.Fatal(err)
 	}
-	return contents(t, folder)
+	return trial.Contents(t, folder)
 }
 
 // TestMethodsSameBits: a method's samples do not depend on threads, on windows, on which other chains there are, or on an interruption at any step.
@@ -122,11 +124,11 @@ func TestMethodsSameBits(t *testing.T) {
 	for _, m := range methods() {
 		t.Run(m.name, func(t *testing.T) {
 			session, interventions := m.load(t, graph.LoadOptions{Seed: 3, Chains: chains}, 2)
-			want := m.sample(t, session, interventions, 0, 100)
+			want := m.sample(t, session, interventions, 100)
 			if len(want) != chains*m.plan.Samples() || m.plan.Samples() < 2 {
 				t.Fatalf("%d files, want %d", len(want), chains*m.plan.Samples())
 			}
-			checkDifferent(t, want)
+			trial.CheckDifferent(t, want)
 			check := func(name string, got map[string][]byte) {
 				t.Helper()
 				for file := range got {
@@ -136,9 +138,9 @@ func TestMethodsSameBits(t *testing.T) {
 				}
 			}
 			session, interventions = m.load(t, graph.LoadOptions{Seed: 3, Chains: chains}, 3)
-			check("one step at a time on three threads", m.sample(t, session, interventions, 0, 1))
+			check("one step at a time on three threads", m.sample(t, session, interventions, 1))
 			session, interventions = m.load(t, graph.LoadOptions{Seed: 3, Chains: m.ladder, FirstChain: m.ladder}, 1)
-			check("a chain, or a ladder, alone", m.sample(t, session, interventions, m.ladder, 100))
+			check("a chain, or a ladder, alone", m.sample(t, session, interventions, 100))
 			for _, at := range []int{1, 4, 5, 10} {
 				check("interrupted and resumed", m.resume(t, at, chains))
 			}
@@ -171,5 +173,5 @@ func (m method) resume(t *testing.T, at, chains int) map[string][]byte {
 			t.Fatal(err)
 		}
 	}
-	return m.sample(t, second, interventions, 0, 3)
+	return m.sample(t, second, interventions, 3)
 }

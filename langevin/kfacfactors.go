@@ -57,8 +57,8 @@ func (u factorsUpdate) Shape(in []tensor.Shape) (tensor.Shape, error) {
 }
 
 // products is the plan of x'x.
-func products(data tensor.Shape) kernel.Plan {
-	var plan kernel.Plan
+func products(data tensor.Shape) kernel.Routine {
+	var plan kernel.Routine
 	var err error
 	if len(data) == 2 {
 		plan, err = kernel.Gemm{M: data[1], K: data[0], N: data[1], TransposeA: true}.Plan()
@@ -137,7 +137,7 @@ func (u factorsUpdate) calls(l *graph.Lowering) []tensor.Call {
 // what they give.
 func factorsHost[T float32 | float64](u factorsUpdate, shapes []tensor.Shape) tensor.HostKernel {
 	var host tensor.HostKernel
-	plans, sizes := make([]kernel.Plan, u.sides()), make([]int, u.sides())
+	plans, sizes := make([]kernel.Routine, u.sides()), make([]int, u.sides())
 	own, scratch, results, rows := 0, 0, 0, 0
 	for s := range plans {
 		plans[s], sizes[s] = products(shapes[sideInputs*s+2]), shapes[sideInputs*s][0]

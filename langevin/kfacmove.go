@@ -59,7 +59,7 @@ func whitenedStep[T float32 | float64](m whitenedMove) func(a *tensor.Args, lo, 
 	return func(a *tensor.Args, lo, hi int) {
 		header := tensor.Slice[uint64](a, 4)
 		rate, temperature := op.Entry(tensor.Slice[T](a, 2), header), op.Entry(tensor.Slice[T](a, 3), header)
-		scale := T(noiseScale(float64(rate)/float64(m.DataSize), float64(temperature), 1))
+		scale := T(NoiseScale(float64(rate)/float64(m.DataSize), float64(temperature), 1))
 		address := op.AddressOf(header, m.Stream)
 		var z [random.BlockSize]float32
 		for ; lo < hi; lo += random.BlockSize {

@@ -9,32 +9,35 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 )
 
-// KSGLD is SGLD whose drift and noise follow a Kronecker-factored approximation of the Fisher information, K-FAC (Palacci and Hess
-// 2018; Martens and Grosse 2015). For the weights W [O I] of a linear layer, with inputs a and the gradients s of an example's loss by the layer's outputs,
+// KSGLD is SGLD preconditioned by a Kronecker-factored approximation of the Fisher information,
+// K-FAC (Palacci and Hess 2018; Martens and Grosse 2015). For the weights W [O I] of a linear
+// layer, with inputs a and the gradients s of an example's loss by the layer's outputs,
 //
-//	A <- Alpha A + (1 - Alpha) mean of a a',    S <- Alpha S + (1 - Alpha) mean of s s'    the means are over the minibatch's examples
+//	A <- Alpha A + (1 - Alpha) mean of a a',    S <- Alpha S + (1 - Alpha) mean of s s'
 //	G gU = S^-1 gU A^-1,    A and S damped, see Damping
 //	W <- W - h G gU + sqrt(2 h T) P' Xi Q,    P'P = S^-1,    Q'Q = A^-1,    Xi ~ N(0, 1)
 //
-// so that the noise has the covariance 2 h T (A^-1 x S^-1). A convolution's weights [K C R S] are a matrix [K C*R*S]; A is the sum over an image's
-// patches, and S the mean over its places (Grosse and Martens 2016, theorem 1). Biases are layers of their own, of one input that is 1:
-// G = S^-1, of all places together for convolutions. It is the empirical Fisher information, of the data's labels, and of the likelihood alone. The
-// loss must be a mean over the examples on the first axis.
+// with means over the minibatch's examples: the noise has the covariance 2 h T (A^-1 x S^-1). A
+// convolution's weights [K C R S] are a matrix [K C*R*S]; A is the sum over an image's patches, and
+// S the mean over its places (Grosse and Martens 2016, theorem 1). Biases are layers of their own,
+// of one input that is 1: G = S^-1. It is the empirical information, of the data's labels, and of
+// the likelihood only. The loss must be a mean over the examples on the first axis.
 //
-// The inverses are those of the last Cholesky factorisation: at every Refresh-th step before FreezeAt and at the last one. At the first step nothing is
-// known, and nothing moves. From step FreezeAt on G is constant: KSGLD targets exp(-U/T), up to SGLD's discretisation bias at the step size h G;
-// before, the adaptation biases it, so that FreezeAt has to lie within burn-in. At T = 0 it is natural gradient descent with the rate h N.
-//
-// What it leaves out: correlations between layers, and between weights and their biases. A layer's factors cost memory 2 (I^2 + O^2), a
-// factorisation the third powers of I and O on one thread, and until FreezeAt each step about I/O + O/I times the layer's forward pass.
+// The inverses are of every Refresh-th step before FreezeAt and of the last one; at the first step
+// nothing moves. From step FreezeAt on, which has to lie within burn-in, it targets exp(-U/T), up
+// to SGLD's bias at the step size h G; before, the adaptation biases it. At T = 0 it is natural
+// gradient descent with the rate h N. It leaves out correlations between layers, and between
+// weights and their biases. A layer's factors cost memory 2 (I^2 + O^2), a factorisation the third
+// powers of I and O on one thread, and until FreezeAt each step about I/O + O/I times the layer's
+// forward pass.
 type KSGLD struct {
 	Alpha    float64 // memory of the factors, in [0, 1)
 	Damping  float64 // lambda: A + pi sqrt(lambda) and S + sqrt(lambda)/pi, where pi^2 is (trace A/I)/(trace S/O); a bias's S + lambda
 	Refresh  int     // steps from one factorisation to the next
 	FreezeAt int     // the step at which G stops adapting
 
-	// Rest moves the parameters that are neither the weights nor the biases of a linear layer or a convolution, as those of normalisations are, or that
-	// several layers share. They are an error when it is nil.
+	// Rest moves the parameters that are not the weights or biases of one linear layer or
+	// convolution, such as those of normalisations. They are an error when it is nil.
 	Rest Sampler
 }
 
@@ -61,7 +64,7 @@ func (k KSGLD) Validate() error {
 	return errors.Wrap(k.Rest.Validate(), "langevin: ksgld: Rest")
 }
 
-// Update implements Sampler: without a survey no parameter is known to be a layer's.
+// Update implements Sampler. It is an error: Attach finds the layers first.
 func (k KSGLD) Update(b *graph.Builder, f Force, _, _ *graph.Node) *graph.Node {
 	b.Fail(errors.Errorf("langevin: ksgld: the layer of %s is not known: Attach finds it, other ways to attach a sampler do not", f.Name))
 	return nil

@@ -10,6 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/random"
 )
@@ -25,7 +26,7 @@ const affineWeight = "affine.weight"
 
 // x has correlated inputs of different sizes.
 func (p affine) x() *mat.Dense {
-	x := mat.NewDense(p.examples, p.inputs, draws(p.examples*p.inputs, 21))
+	x := mat.NewDense(p.examples, p.inputs, trial.Draws(p.examples*p.inputs, 21))
 	for b := range p.examples {
 		row := x.RawRowView(b)
 		for i := range row {
@@ -36,7 +37,7 @@ func (p affine) x() *mat.Dense {
 }
 
 func (p affine) y() *mat.Dense {
-	return mat.NewDense(p.examples, p.outputs, draws(p.examples*p.outputs, 22))
+	return mat.NewDense(p.examples, p.outputs, trial.Draws(p.examples*p.outputs, 22))
 }
 
 // posterior is the precision K [I I] and the mean [O I].
@@ -62,26 +63,26 @@ func (p affine) load(t *testing.T, dtype tensor.DType, sampler langevin.Sampler,
 	b := graph.New(dtype)
 	x := b.Apply(op.ViewAs(p.examples, p.inputs), b.Table("x", p.x().RawMatrix().Data))
 	y := b.Apply(op.ViewAs(p.examples, p.outputs), b.Table("y", p.y().RawMatrix().Data))
-	w := b.Parameter(affineWeight, normal(func(int) float64 { return 0.3 / float64(p.inputs) }), p.outputs, p.inputs)
+	w := b.Parameter(affineWeight, trial.Normal(func(int) float64 { return 0.3 / float64(p.inputs) }), p.outputs, p.inputs)
 	loss := b.Apply(op.SquaredError{}, b.Apply(op.MatMul{TransposeB: true}, x, w), y)
 	posterior := langevin.Posterior{DataSize: p.examples, Prior: langevin.Gaussian(p.deviation)}
 	stream = b.Stream() + 1
 	if err := langevin.Attach(b, sampler, posterior, loss, []float64{h}, []float64{temperature}); err != nil {
 		t.Fatal(err)
 	}
-	return load(t, b, graph.LoadOptions{Seed: runSeed, Chains: chains}, 1), stream
+	return trial.Load(t, b, graph.LoadOptions{Seed: trial.RunSeed, Chains: chains}, 1), stream
 }
 
 // whiteners are P [O O] and Q [I I].
 func (p affine) whiteners(t *testing.T, s *graph.Session, chain int) (output, input *mat.Dense) {
 	t.Helper()
-	return mat.NewDense(p.outputs, p.outputs, values(t, s, affineWeight+".output whitener", chain, p.outputs*p.outputs)),
-		mat.NewDense(p.inputs, p.inputs, values(t, s, affineWeight+".input whitener", chain, p.inputs*p.inputs))
+	return mat.NewDense(p.outputs, p.outputs, trial.Values(t, s, affineWeight+".output whitener", chain, p.outputs*p.outputs)),
+		mat.NewDense(p.inputs, p.inputs, trial.Values(t, s, affineWeight+".input whitener", chain, p.inputs*p.inputs))
 }
 
 func (p affine) weights(t *testing.T, s *graph.Session, chain int) *mat.Dense {
 	t.Helper()
-	return mat.NewDense(p.outputs, p.inputs, values(t, s, affineWeight, chain, p.outputs*p.inputs))
+	return mat.NewDense(p.outputs, p.inputs, trial.Values(t, s, affineWeight, chain, p.outputs*p.inputs))
 }
 
 func matrixProduct(factors ...mat.Matrix) *mat.Dense {
@@ -120,13 +121,13 @@ func TestKSGLDSteps(t *testing.T) {
 				for step := range 9 {
 					w := p.weights(t, s, 0)
 					output, input := p.whiteners(t, s, 0)
-					advance(t, s, 1)
+					trial.Advance(t, s, 1)
 
 					var deviation mat.Dense
 					deviation.Sub(w, mean)
 					gradient := matrixProduct(&deviation, precision)
 					z := mat.NewDense(p.outputs, p.inputs, nil)
-					random.Normals(z.RawMatrix().Data, 0, random.Address{Seed: runSeed, Step: uint64(step), Stream: stream})
+					random.Normals(z.RawMatrix().Data, 0, random.Address{Seed: trial.RunSeed, Step: uint64(step), Stream: stream})
 					drift := matrixProduct(output.T(), output, gradient, input.T(), input)
 					noise := matrixProduct(output.T(), z, input)
 					drift.Scale(-h, drift)
@@ -142,8 +143,8 @@ func TestKSGLDSteps(t *testing.T) {
 					if step < k.FreezeAt {
 						a, c = p.factors(w, a, c, k.Alpha)
 					}
-					check("A", step, mat.NewDense(p.inputs, p.inputs, values(t, s, affineWeight+".input factor", 0, p.inputs*p.inputs)), a)
-					check("S", step, mat.NewDense(p.outputs, p.outputs, values(t, s, affineWeight+".output factor", 0, p.outputs*p.outputs)), c)
+					check("A", step, mat.NewDense(p.inputs, p.inputs, trial.Values(t, s, affineWeight+".input factor", 0, p.inputs*p.inputs)), a)
+					check("S", step, mat.NewDense(p.outputs, p.outputs, trial.Values(t, s, affineWeight+".output factor", 0, p.outputs*p.outputs)), c)
 					newOutput, newInput := p.whiteners(t, s, 0)
 					switch {
 					case step < k.FreezeAt && (step%k.Refresh == 0 || step == k.FreezeAt-1):
@@ -256,10 +257,10 @@ func TestKSGLDMoments(t *testing.T) {
 		t.Run(fmt.Sprintf("%d x %d", p.outputs, p.inputs), func(t *testing.T) {
 			h := 0.4 / float64(p.examples)
 			if c.chains > 1 {
-				c.chains = chainsOf(t, c.chains)
+				c.chains = trial.ChainsOf(t, c.chains)
 			}
 			s, _ := p.load(t, tensor.Float32, k, c.chains, h, c.temperature)
-			advance(t, s, k.FreezeAt+gaussianBurnIn)
+			trial.Advance(t, s, k.FreezeAt+gaussianBurnIn)
 			n := p.inputs * p.outputs
 			out := outcome{h: h, elements: make([]moments, c.chains*n)}
 			all := make([]modes, c.chains)
@@ -270,7 +271,7 @@ func TestKSGLDMoments(t *testing.T) {
 				out.preconditioner = append(out.preconditioner, all[chain].lambda...)
 			}
 			for range gaussianSteps {
-				advance(t, s, 1)
+				trial.Advance(t, s, 1)
 				for chain, m := range all {
 					now := m.of(p.weights(t, s, chain))
 					for i, x := range before[chain] {
@@ -286,7 +287,7 @@ func TestKSGLDMoments(t *testing.T) {
 				return func(step float64) process { return euler(step, k, temperature, 0) }
 			}
 			for name, z := range out.zScores(chainOf(1, c.temperature)) {
-				if !(math.Abs(z) < zLimit) {
+				if !(math.Abs(z) < trial.ZLimit) {
 					t.Errorf("%s: z = %.1f", name, z)
 				}
 			}
@@ -295,7 +296,7 @@ func TestKSGLDMoments(t *testing.T) {
 				"ten percent more drift": chainOf(1.1, c.temperature),
 				"half the step":          func(step float64) process { return euler(step/2, 1, c.temperature, 0) },
 			} {
-				if z := largest(out.zScores(wrong)); z < zLimit && !powerless(out.foreseen(chainOf(1, c.temperature), wrong)) {
+				if z := largest(out.zScores(wrong)); z < trial.ZLimit && !trial.Powerless(out.foreseen(chainOf(1, c.temperature), wrong)) {
 					t.Errorf("%s: not noticed: z = %.1f", name, z)
 				}
 			}
@@ -309,7 +310,7 @@ func TestKSGLDRegression(t *testing.T) {
 	k := langevin.KSGLD{Alpha: 0.95, Damping: 0.01, Refresh: 10, FreezeAt: 300}
 	p := affine{25, 3, 2, 0.4}
 	s, _ := p.load(t, tensor.Float32, k, chains, 0.05/float64(p.examples), temperature)
-	advance(t, s, 2*k.FreezeAt)
+	trial.Advance(t, s, 2*k.FreezeAt)
 	precision, mean := p.posterior()
 	var covariance mat.Dense
 	if err := covariance.Inverse(precision); err != nil {
@@ -317,7 +318,7 @@ func TestKSGLDRegression(t *testing.T) {
 	}
 	sum, squares, count := mat.NewDense(p.outputs, p.inputs, nil), mat.NewDense(p.inputs, p.inputs, nil), 0.0
 	for range steps / 20 {
-		advance(t, s, 20)
+		trial.Advance(t, s, 20)
 		for chain := range chains {
 			w := p.weights(t, s, chain)
 			w.Sub(w, mean)

@@ -10,6 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/tensor"
@@ -32,17 +33,17 @@ type convolved struct {
 
 func (c convolved) build(b *graph.Builder) (loss *graph.Node) {
 	shape := tensor.Shape{c.batch, c.channels, c.height, c.width}
-	x := c.layer.Apply(b, b.Apply(op.ViewAs(shape...), b.Table("x", draws(shape.Elements(), 51))))
+	x := c.layer.Apply(b, b.Apply(op.ViewAs(shape...), b.Table("x", trial.Draws(shape.Elements(), 51))))
 	out := graph.ShapeOf(x)
-	return b.Apply(op.SquaredError{}, x, b.Apply(op.ViewAs(out...), b.Table("y", draws(out.Elements(), 52))))
+	return b.Apply(op.SquaredError{}, x, b.Apply(op.ViewAs(out...), b.Table("y", trial.Draws(out.Elements(), 52))))
 }
 
 // matrices are the layer's patches and the gradients of the mean loss, a row for each place of each example.
 func (c convolved) matrices(weight, bias []float64) (patches, slopes *mat.Dense) {
-	l, x := c.layer, draws(c.batch*c.channels*c.height*c.width, 51)
+	l, x := c.layer, trial.Draws(c.batch*c.channels*c.height*c.width, 51)
 	outHeight, outWidth := (c.height+2*l.Padding-l.Kernel)/l.Stride+1, (c.width+2*l.Padding-l.Kernel)/l.Stride+1
 	terms, places := c.channels*l.Kernel*l.Kernel, outHeight*outWidth
-	y := draws(c.batch*l.Filters*places, 52)
+	y := trial.Draws(c.batch*l.Filters*places, 52)
 	patches, slopes = mat.NewDense(c.batch*places, terms, nil), mat.NewDense(c.batch*places, l.Filters, nil)
 	for at := range c.batch * places {
 		b, p, q := at/places, at%places/outWidth, at%outWidth
@@ -69,9 +70,9 @@ func TestKSGLDConvolution(t *testing.T) {
 	if err := langevin.Attach(b, k, langevin.Posterior{DataSize: dataSize}, c.build(b), []float64{h}, []float64{0}); err != nil {
 		t.Fatal(err)
 	}
-	s := load(t, b, graph.LoadOptions{Seed: runSeed}, 2)
+	s := trial.Load(t, b, graph.LoadOptions{Seed: trial.RunSeed}, 2)
 	read := func(name string, rows, columns int) *mat.Dense {
-		return mat.NewDense(rows, columns, values(t, s, name, 0, rows*columns))
+		return mat.NewDense(rows, columns, trial.Values(t, s, name, 0, rows*columns))
 	}
 	check := func(name string, got, want mat.Matrix) {
 		t.Helper()
@@ -87,7 +88,7 @@ func TestKSGLDConvolution(t *testing.T) {
 		rows, _ := patches.Dims()
 		p, q := read("conv.weight.output whitener", outputs, outputs), read("conv.weight.input whitener", terms, terms)
 		biasP := read("conv.bias.output whitener", outputs, outputs)
-		advance(t, s, 1)
+		trial.Advance(t, s, 1)
 
 		places := float64(rows / c.batch)
 		if step < k.FreezeAt {
@@ -145,9 +146,9 @@ func TestKSGLDThreads(t *testing.T) {
 		if err := langevin.Attach(b, k, langevin.Posterior{DataSize: 40}, c.build(b), []float64{0.01}, []float64{1}); err != nil {
 			t.Fatal(err)
 		}
-		s := load(t, b, graph.LoadOptions{Seed: runSeed}, threads)
-		advance(t, s, 3)
-		return values(t, s, "conv.weight", 0, 33*20*25)
+		s := trial.Load(t, b, graph.LoadOptions{Seed: trial.RunSeed}, threads)
+		trial.Advance(t, s, 3)
+		return trial.Values(t, s, "conv.weight", 0, 33*20*25)
 	}
 	want := run(1)
 	for i, got := range run(3) {

@@ -9,6 +9,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -18,7 +19,7 @@ func TestKSGLDByControlVariates(t *testing.T) {
 	const dataSize, batch, steps = 12, 4, 9
 	run := func(variates bool) []float64 {
 		b := graph.New(tensor.Float64)
-		x, labels := op.Minibatch(b, op.Batch{Size: batch, Shuffled: true}, tensor.Shape{dataSize, 1, 3, 3}, 0.5, 0.2)
+		x, labels := op.Minibatch(b, op.Batch{Size: batch, Shuffled: true}, tensor.Shape{dataSize, 1, 3, 3}, []float64{0.5}, []float64{0.2})
 		network := layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 5}, layers.ReLU{}, layers.Linear{Outputs: 3}}
 		loss := b.Apply(op.CrossEntropy{}, network.Apply(b, x), labels)
 		posterior := langevin.Posterior{DataSize: dataSize, Prior: langevin.Gaussian(0.5)}
@@ -38,25 +39,26 @@ func TestKSGLDByControlVariates(t *testing.T) {
 		} else if err := langevin.Attach(b, sampler, posterior, loss, h, temperatures); err != nil {
 			t.Fatal(err)
 		}
-		s := load(t, b, graph.LoadOptions{Seed: runSeed}, 2)
-		images, classes := make([]byte, dataSize*9), make([]byte, dataSize)
+		s := trial.Load(t, b, graph.LoadOptions{Seed: trial.RunSeed}, 2)
+		images, classes := make([]byte, dataSize*9), make([]int32, dataSize)
 		for i := range images {
 			images[i] = byte(20 * (i % 9))
 		}
 		for i := range classes {
 			classes[i] = 2
 		}
-		for name, data := range map[string][]byte{"images": images, "labels": classes} {
-			if err := graph.Write(s, name, 0, 0, data); err != nil {
-				t.Fatal(err)
-			}
+		if err := graph.Write(s, "images", 0, 0, images); err != nil {
+			t.Fatal(err)
+		}
+		if err := graph.Write(s, "labels", 0, 0, classes); err != nil {
+			t.Fatal(err)
 		}
 		if err := plan.Run(context.Background(), s, steps, func(langevin.Progress) error { return nil }, interventions...); err != nil {
 			t.Fatal(err)
 		}
 		var all []float64
 		for _, p := range s.Program().Parameters() {
-			all = append(all, values(t, s, p.Name, 0, p.Shape.Elements())...)
+			all = append(all, trial.Values(t, s, p.Name, 0, p.Shape.Elements())...)
 		}
 		return all
 	}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -24,21 +25,21 @@ func TestColdIsTheOptimizer(t *testing.T) {
 				}
 				t.Run(fmt.Sprintf("%s/%v/%v", row.name, prior, dtype), func(t *testing.T) {
 					e := experiment{
-						sampler: row.sampler, dtype: dtype, field: bowl{0.5, 3}, noise: 2, dimensions: dimensions, prior: prior, dataSize: dataSize,
-						start: normal(func(i int) float64 { return float64(i % 5) }), // zeros among them
+						sampler: row.sampler, dtype: dtype, field: trial.Bowl{Smallest: 0.5, Largest: 3}, noise: 2, dimensions: dimensions, prior: prior, dataSize: dataSize,
+						start: trial.Normal(func(i int) float64 { return float64(i % 5) }), // zeros among them
 					}
 					sampler := e.loadSchedule(t, h, make([]float64, len(h)))
 					plain := e.loadOptimizer(t, row.plain, h)
 					if len(row.states) > 0 {
 						const meanOfAll = 2 // steps, until t/(t+1) is above Alpha
-						advance(t, sampler, meanOfAll)
-						advance(t, plain, meanOfAll)
+						trial.Advance(t, sampler, meanOfAll)
+						trial.Advance(t, plain, meanOfAll)
 						copyState(t, plain, sampler, append([]string{""}, row.states...), dimensions)
 					}
 					for step := range steps {
-						advance(t, sampler, 1)
-						advance(t, plain, 1)
-						got, want := values(t, sampler, parameterName, 0, dimensions), values(t, plain, parameterName, 0, dimensions)
+						trial.Advance(t, sampler, 1)
+						trial.Advance(t, plain, 1)
+						got, want := trial.Values(t, sampler, trial.ParameterName, 0, dimensions), trial.Values(t, plain, trial.ParameterName, 0, dimensions)
 						for i := range got {
 							if math.Float64bits(got[i]) != math.Float64bits(want[i]) {
 								t.Fatalf("step %d, element %d: got %v, the optimizer %v", step, i, got[i], want[i])
@@ -76,12 +77,12 @@ func (e experiment) loadOptimizer(t *testing.T, rule func(weightDecay float64) o
 func copyState(t *testing.T, to, from *graph.Session, suffixes []string, n int) {
 	t.Helper()
 	for _, suffix := range suffixes {
-		v := values(t, from, parameterName+suffix, 0, n)
+		v := trial.Values(t, from, trial.ParameterName+suffix, 0, n)
 		var err error
 		if to.Program().DType() == tensor.Float64 {
-			err = graph.Write(to, parameterName+suffix, 0, 0, v)
+			err = graph.Write(to, trial.ParameterName+suffix, 0, 0, v)
 		} else {
-			err = graph.Write(to, parameterName+suffix, 0, 0, narrow(v))
+			err = graph.Write(to, trial.ParameterName+suffix, 0, 0, narrow(v))
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -101,10 +102,10 @@ func narrow(values []float64) []float32 {
 func noiseOf(t *testing.T, row row, dtype tensor.DType, dataSize, dimensions int, h, temperature float64) []float64 {
 	t.Helper()
 	session := experiment{
-		sampler: row.sampler, dtype: dtype, field: bowl{1, 1}, dimensions: dimensions, dataSize: dataSize, step: h, temperature: temperature,
+		sampler: row.sampler, dtype: dtype, field: trial.Bowl{Smallest: 1, Largest: 1}, dimensions: dimensions, dataSize: dataSize, step: h, temperature: temperature,
 	}.load(t)
-	advance(t, session, 1)
-	return values(t, session, parameterName, 0, dimensions)
+	trial.Advance(t, session, 1)
+	return trial.Values(t, session, trial.ParameterName, 0, dimensions)
 }
 
 // TestNoiseScales: without a gradient a step is noise of variance 2 h T G, whatever N is. Powers of 4 scale it exactly.
@@ -139,7 +140,7 @@ func TestNoiseScales(t *testing.T) {
 				squares += v * v
 			}
 			want := 2 * 0.3 * 0.7 * row.still
-			if z := (squares/n/want - 1) / math.Sqrt(2./n); math.Abs(z) > zLimit {
+			if z := (squares/n/want - 1) / math.Sqrt(2./n); math.Abs(z) > trial.ZLimit {
 				t.Errorf("%s, %v: the noise's variance is %v, want 2 h T G = %v: z = %.1f", row.name, dtype, squares/n, want, z)
 			}
 		}
@@ -160,7 +161,7 @@ func TestNoiseIsIndependent(t *testing.T) {
 		if err := langevin.Attach(b, row.sampler, posterior, loss, []float64{0.5}, []float64{1}); err != nil {
 			t.Fatal(err)
 		}
-		session := load(t, b, graph.LoadOptions{Seed: runSeed, Chains: chains}, 0)
+		session := trial.Load(t, b, graph.LoadOptions{Seed: trial.RunSeed, Chains: chains}, 0)
 		var increments [][]float64
 		var names []string
 		for chain := range chains {
@@ -173,9 +174,9 @@ func TestNoiseIsIndependent(t *testing.T) {
 			if step > 0 && row.inertia {
 				break
 			}
-			advance(t, session, 1)
+			trial.Advance(t, session, 1)
 			for i := range 2 * chains {
-				v := values(t, session, []string{"a.weight", "b.weight"}[i%2], i/2, n)
+				v := trial.Values(t, session, []string{"a.weight", "b.weight"}[i%2], i/2, n)
 				if step > 0 {
 					for j := range v {
 						v[j] -= increments[i][j]
@@ -202,7 +203,7 @@ func checkUncorrelated(t *testing.T, name string, x, y []float64) {
 	for i := range x {
 		xy, xx, yy = xy+x[i]*y[i], xx+x[i]*x[i], yy+y[i]*y[i]
 	}
-	if z := xy / math.Sqrt(xx*yy/float64(len(x))); !(math.Abs(z) < zLimit) {
+	if z := xy / math.Sqrt(xx*yy/float64(len(x))); !(math.Abs(z) < trial.ZLimit) {
 		t.Errorf("%s: the noise is correlated: z = %.1f", name, z)
 	}
 }

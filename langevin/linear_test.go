@@ -7,6 +7,7 @@ import (
 	"gonum.org/v1/gonum/mat"
 
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/langevin/trial"
 )
 
 // linear is what a sampler with momentum makes of the quadratic potential theta.A theta/2: for x, d elements theta followed by their velocities v,
@@ -203,9 +204,9 @@ func TestMomentumShapes(t *testing.T) {
 			return func([]float64) []float64 { return []float64{p.At(0, 0), p.At(0, 1), p.At(1, 1)} }
 		}
 		variances := func(temperature float64) func(steps []float64) []float64 {
-			s, want := illConditioned(), make([]float64, classes)
+			s, want := illConditioned(), make([]float64, trial.Classes)
 			for i := range want {
-				want[i] = row.chain(s.step, s.field.(bowl).curvature(i), temperature, 0).at(0)
+				want[i] = row.chain(s.step, s.field.(trial.Bowl).Curvature(i), temperature, 0).at(0)
 			}
 			return func([]float64) []float64 { return want }
 		}
@@ -219,7 +220,7 @@ func TestMomentumShapes(t *testing.T) {
 		bowls.expectation = variances(1)
 		bowls.wrong = map[string]func([]float64) []float64{"half the variance": variances(0.5), "ten percent more": variances(1.1)}
 		hump := skewed(t)
-		want := hump.field.(logGamma).moments(hump.temperature)
+		want := momentsOf(hump.field.(trial.LogGamma), hump.temperature)
 		hump.step, hump.expectation = 0.01, func([]float64) []float64 { return want }
 		hump.temperature /= row.chain(1e-3, 1, 1, 0).at(0) // SGHMC runs cold here: there is no noise as its NoiseEstimate says
 		delete(hump.wrong, "the continuous limit")
@@ -227,7 +228,7 @@ func TestMomentumShapes(t *testing.T) {
 			t.Run(row.name+"/"+s.name, func(t *testing.T) {
 				averages, steps := s.residuals(t, row)
 				for i, z := range scores(averages, steps, s.expectation) {
-					if !(math.Abs(z) < zLimit) {
+					if !(math.Abs(z) < trial.ZLimit) {
 						t.Errorf("statistic %d: z = %.1f", i, z)
 					}
 				}

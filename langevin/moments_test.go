@@ -5,8 +5,10 @@ import (
 	"math"
 	"testing"
 
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/langevin/trial"
 )
 
 // process is a stationary Gaussian process of mean 0, by its autocovariances at the lags 0, 1, ...; further ones are 0.
@@ -92,17 +94,17 @@ func (g gaussianRun) run(t *testing.T, row row, sampler langevin.Sampler) outcom
 	rms := math.Sqrt(g.curvature()*g.temperature+g.noise*g.noise) / float64(g.dataSize)
 	out := outcome{h: g.step / row.expected(rms)}
 	session := experiment{
-		sampler: sampler, field: bowl{g.k, g.k}, noise: g.noise, dimensions: g.dimensions, chains: g.chains, prior: g.prior,
+		sampler: sampler, field: trial.Bowl{Smallest: g.k, Largest: g.k}, noise: g.noise, dimensions: g.dimensions, chains: g.chains, prior: g.prior,
 		dataSize: g.dataSize, step: out.h, temperature: g.temperature,
-		start: normal(func(int) float64 { return math.Sqrt(g.temperature / g.curvature()) }),
+		start: trial.Normal(func(int) float64 { return math.Sqrt(g.temperature / g.curvature()) }),
 	}.load(t)
-	advance(t, session, row.settled+gaussianBurnIn)
+	trial.Advance(t, session, row.settled+gaussianBurnIn)
 	out.elements = make([]moments, g.dimensions*g.chains)
-	thermometer := langevin.NewThermometer(session.Program(), g.dataSize)
+	thermometer := diagnostics.NewThermometer(session.Program(), g.dataSize)
 	before := g.states(t, session)
 	for range gaussianSteps {
 		at := int(session.Steps())
-		advance(t, session, 1)
+		trial.Advance(t, session, 1)
 		thermometer.Observe(session, at, at+1)
 		now := g.states(t, session)
 		for i, x := range now {
@@ -123,7 +125,7 @@ func (g gaussianRun) run(t *testing.T, row row, sampler langevin.Sampler) outcom
 func (g gaussianRun) states(t *testing.T, s *graph.Session) []float64 {
 	var states []float64
 	for chain := range g.chains {
-		states = append(states, values(t, s, parameterName, chain, g.dimensions)...)
+		states = append(states, trial.Values(t, s, trial.ParameterName, chain, g.dimensions)...)
 	}
 	return states
 }
@@ -172,8 +174,8 @@ func largest(z map[string]float64) float64 {
 func TestStationaryMoments(t *testing.T) {
 	for _, row := range rows() {
 		for _, g := range []gaussianRun{
-			{dimensions: 1, chains: chainsOf(t, 150), k: 2, dataSize: 10, step: 0.15, temperature: 1},
-			{dimensions: 2, chains: chainsOf(t, 80), k: 0.5, noise: 1.5, dataSize: 100, step: 0.4, temperature: 0.5},
+			{dimensions: 1, chains: trial.ChainsOf(t, 150), k: 2, dataSize: 10, step: 0.15, temperature: 1},
+			{dimensions: 2, chains: trial.ChainsOf(t, 80), k: 0.5, noise: 1.5, dataSize: 100, step: 0.4, temperature: 0.5},
 			{dimensions: 1000, chains: 1, k: 3, noise: 0.7, dataSize: 1, step: 0.1, temperature: 2},
 			{dimensions: 1000, chains: 1, k: 1, dataSize: 50, prior: langevin.Gaussian(0.5), step: 0.05, temperature: 1},
 		} {
@@ -184,7 +186,7 @@ func TestStationaryMoments(t *testing.T) {
 				out := g.run(t, row, row.sampling)
 				right := func(step float64) process { return row.chain(step, g.curvature(), g.temperature, g.noise) }
 				for name, z := range out.zScores(right) {
-					if !(math.Abs(z) < zLimit) {
+					if !(math.Abs(z) < trial.ZLimit) {
 						t.Errorf("%s: z = %.1f", name, z)
 					}
 				}
@@ -197,7 +199,7 @@ func TestStationaryMoments(t *testing.T) {
 				}
 				// The gradient's noise adds theta z, of which this is but a bound.
 				noise := g.noise / (g.curvature() * math.Sqrt(float64(len(out.preconditioner)*gaussianSteps)))
-				if z := (out.temperature - want) / math.Sqrt(variance+noise*noise); !(math.Abs(z) < zLimit) {
+				if z := (out.temperature - want) / math.Sqrt(variance+noise*noise); !(math.Abs(z) < trial.ZLimit) {
 					t.Errorf("configurational temperature is %.4g, want %.4g: z = %.1f", out.temperature, want, z)
 				}
 				checkOtherTheories(t, row, g, out, right)
@@ -217,10 +219,10 @@ func checkOtherTheories(t *testing.T, row row, g gaussianRun, out outcome, right
 		"five percent more noise": func(step float64) process { return row.chain(step, k, 1.1*temperature, 1.05*g.noise) },
 		"ten percent more drift":  func(step float64) process { return row.chain(step, 1.1*k, temperature, g.noise) },
 	} {
-		if powerless(out.foreseen(right, other)) && !gross[name] {
+		if trial.Powerless(out.foreseen(right, other)) && !gross[name] {
 			continue
 		}
-		if z := largest(out.zScores(other)); z < zLimit {
+		if z := largest(out.zScores(other)); z < trial.ZLimit {
 			t.Errorf("%s: not noticed: z = %.1f", name, z)
 		}
 	}
@@ -255,7 +257,7 @@ func TestWrongSamplersAreNoticed(t *testing.T) {
 		} {
 			out := g.run(t, row, tampered{row.sampling, change})
 			z := out.zScores(func(step float64) process { return row.chain(step, g.curvature(), g.temperature, 0) })
-			if largest(z) < zLimit {
+			if largest(z) < trial.ZLimit {
 				t.Errorf("%s: %s: not noticed: %v", row.name, name, z)
 			}
 		}

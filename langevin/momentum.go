@@ -9,8 +9,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// KineticPrefix begins the names of the metrics that samplers with momentum record: d times the kinetic temperature that a parameter of d
-// elements has when the step begins.
+// KineticPrefix begins the names of the metrics that samplers with momentum record: d times the
+// kinetic temperature of a parameter of d elements when the step begins.
 const KineticPrefix = "kinetic "
 
 // momentumRule is a Sampler with velocities: v is what theta moves by in a step. In equilibrium v has the variance h T, so that in the
@@ -136,7 +136,7 @@ func (u momentumUpdate) header(a *tensor.Args) []uint64 {
 }
 
 // scale is the standard deviation of velocities' noise of that strength.
-func (s *sweep[T]) scale(strength float64) T { return T(noiseScale(s.h, s.temperature, strength)) }
+func (s *sweep[T]) scale(strength float64) T { return T(NoiseScale(s.h, s.temperature, strength)) }
 
 // block begins the move of the block at from: it fills in the gradients of U/N and the noise, and at step 0 the velocities.
 func (s *sweep[T]) block(from int, gradients *[random.BlockSize]T, z *[random.BlockSize]float32) (w, v, g []T) {

@@ -9,11 +9,13 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 )
 
-// Plan says how long chains run and which of their states are samples: those after every Thinning steps once BurnIn steps are over.
+// Plan says how long chains run and which of their states are samples: those after every Thinning
+// steps once BurnIn steps are over.
 //
-// With Cycles, the plan is that of cyclical sampling (Zhang, Li, Zhang, Chen and Wilson 2020), around any Sampler but SGNHT: in each cycle of
-// ceil(Steps/Cycles) steps the first BurnIn explore, at the temperature 0, and the rest sample. Their beta is BurnIn over the length of a cycle. The
-// step sizes h_k = h_0/2 (cos(pi mod(k-1, L)/L) + 1) of cycles of length L are the schedule optimizers.Cyclical.
+// With Cycles it is cyclical sampling (Zhang, Li, Zhang, Chen and Wilson 2020), with any Sampler
+// but SGNHT: in each cycle of ceil(Steps/Cycles) steps the first BurnIn explore, at the temperature
+// 0, and the rest sample. Their beta is BurnIn over the length of a cycle, their step sizes h_k =
+// h_0/2 (cos(pi mod(k-1, L)/L) + 1) are the schedule optimizers.Cyclical.
 type Plan struct {
 	Steps    int
 	BurnIn   int // of each cycle, if there are any
@@ -21,8 +23,7 @@ type Plan struct {
 	Cycles   int // M; 0 for a plan without cycles, 1 for a run that explores once
 }
 
-// CyclicalPlan is the plan of that many steps and cycles, which explores while the share of the present cycle that is over is below exploration,
-// the paper's beta.
+// CyclicalPlan is the plan which explores in that share of each cycle, the paper's beta.
 func CyclicalPlan(steps, cycles int, exploration float64, thinning int) (Plan, error) {
 	p := Plan{Steps: steps, Thinning: thinning, Cycles: cycles}
 	if cycles < 1 || cycles > steps || !(exploration >= 0 && exploration < 1) {
@@ -59,9 +60,9 @@ func (p Plan) Samples() int {
 	return p.Steps/length*of(length) + of(p.Steps%length)
 }
 
-// Temperatures is the table of temperatures for Attach: temperature at all steps, but 0 where a cyclical plan explores. It refuses samplers that the plan
-// makes sample wrongly: those that freeze a preconditioner after the first burn-in, and, in cycles, SGNHT, whose thermostat closes for good at the
-// temperature 0. A preconditioner that is frozen by the end of the first exploration stays for all cycles.
+// Temperatures is the table of temperatures for Attach: 0 where a cyclical plan explores. It
+// refuses samplers that the plan makes sample wrongly: those that freeze a preconditioner after the
+// first burn-in, and, in cycles, SGNHT, whose thermostat closes for good at the temperature 0.
 func (p Plan) Temperatures(sampler Sampler, temperature float64) ([]float64, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
@@ -126,18 +127,18 @@ type Progress struct {
 	Sample   bool // the chains' states now are a sample
 }
 
-// Intervention is what the host does to a session's chains between two steps: Replicas swap their temperatures, an Anchor moves. What it does
-// depends on the chains' state alone.
+// Intervention is what the host does to a session's chains between two steps. What it does depends
+// only on the chains' state.
 type Intervention interface {
-	// Due tells whether it is to be done once that many steps are made, which may be 0, before the next one.
+	// Due says whether it is to be done once that many steps are made, from 0 on.
 	Due(steps int) bool
 	// Intervene does it.
 	Intervene(s *graph.Session) error
 }
 
-// Run makes the plan's steps, from where the session stands, in windows of at most most steps, and calls observe after each. It ends
-// early, with the context's error, when the context is done: between windows, so that the session's state is whole. Interventions take place where they
-// are due, after observe: a state that observe saves goes on with them.
+// Run makes the plan's steps, from where the session stands, in windows of at most most steps, and
+// calls observe after each. It ends between windows, with the context's error, when the context is
+// done. Interventions take place where they are due, after observe.
 func (p Plan) Run(ctx context.Context, s *graph.Session, most int, observe func(Progress) error, interventions ...Intervention) error {
 	if err := p.Validate(); err != nil {
 		return err

@@ -15,7 +15,8 @@ func drawPlan(t *rapid.T) Plan {
 	p.Steps = p.BurnIn + p.Thinning + rapid.IntRange(0, 500).Draw(t, "more steps")
 	if p.Cycles = rapid.IntRange(0, 5).Draw(t, "cycles"); p.Cycles > 1 {
 		p.Steps *= p.Cycles
-		p.Steps -= rapid.IntRange(0, p.Cycles-1).Draw(t, "steps that the last cycle lacks")
+		// A plan has at least as many steps as cycles.
+		p.Steps -= rapid.IntRange(0, min(p.Cycles-1, p.Steps-p.Cycles)).Draw(t, "steps that the last cycle lacks")
 	}
 	return p
 }

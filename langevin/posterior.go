@@ -9,8 +9,8 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 )
 
-// Posterior is what is sampled from: p(theta | D) with potential U(theta) = N loss(theta) - log p(theta), where the loss is the mean
-// negative log-likelihood of N data.
+// Posterior is p(theta | D) with the potential U(theta) = N loss(theta) - log p(theta), where the
+// loss is the mean negative log-likelihood of N data.
 type Posterior struct {
 	DataSize int              // N, the whole data set's, not the batch's
 	Prior    Prior            // of all parameters
@@ -45,19 +45,32 @@ func (p Posterior) StepSizes(rates []float64) []float64 {
 	return h
 }
 
+// Priors are the priors of the parameters of these names. One in Layers that is of none is an
+// error.
+func (p Posterior) Priors(parameters []string) ([]Prior, error) {
+	if err := p.checkNames(parameters); err != nil {
+		return nil, err
+	}
+	priors := make([]Prior, len(parameters))
+	for i, name := range parameters {
+		priors[i] = p.priorOf(name)
+	}
+	return priors, nil
+}
+
 // priorOf is the prior of a parameter: of that name, of its layer, or the common one.
 func (p Posterior) priorOf(parameter string) Prior {
 	if prior, ok := p.Layers[parameter]; ok {
 		return prior
 	}
-	if prior, ok := p.Layers[Layer(parameter)]; ok {
+	if prior, ok := p.Layers[LayerOf(parameter)]; ok {
 		return prior
 	}
 	return p.Prior
 }
 
-// Layer is the layer a parameter belongs to: "conv1" for "conv1.weight".
-func Layer(parameter string) string {
+// LayerOf is the layer a parameter belongs to: "conv1" for "conv1.weight".
+func LayerOf(parameter string) string {
 	if i := strings.LastIndexByte(parameter, '.'); i >= 0 {
 		return parameter[:i]
 	}
@@ -83,9 +96,13 @@ type Force struct {
 	Temperatures *graph.Node // a table of T, by step, likewise
 }
 
-// Attach differentiates the loss, which is the mean negative log-likelihood of a minibatch, and attaches the sampler's updates to all
-// parameters. The tables have an entry for each step: the step size h, which multiplies the gradient of U, and the temperature T. For each
-// parameter, "theta.g <name>" is recorded, for the Thermometer. An error is the builder's too.
+// VirialPrefix begins the names of the metrics that Attach records: the sum over a parameter's
+// elements of theta * g, g the gradient of U/N that the update followed.
+const VirialPrefix = "theta.g "
+
+// Attach differentiates the loss, the mean negative log-likelihood of a minibatch, and attaches the
+// sampler's updates to all parameters. The tables have the step size h and the temperature T of
+// each step. An error is the builder's too.
 func Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.Node, stepSizes, temperatures []float64) error {
 	parameters := b.Parameters()
 	for _, err := range []error{
@@ -115,7 +132,7 @@ func attachUpdates(b *graph.Builder, sampler Sampler, posterior Posterior, gradi
 	for i, parameter := range b.Parameters() {
 		force.Name = parameter.Name()
 		force.Prior = posterior.priorOf(force.Name)
-		end := b.Scope(Layer(force.Name))
+		end := b.Scope(LayerOf(force.Name))
 		b.Record(VirialPrefix+force.Name, sampler.Update(b, force, parameter, gradients[i]))
 		end()
 	}
@@ -154,7 +171,7 @@ func (p Posterior) checkNames(parameters []string) error {
 	known := map[string]bool{}
 	for _, name := range parameters {
 		known[name] = true
-		known[Layer(name)] = true
+		known[LayerOf(name)] = true
 	}
 	for name := range p.Layers {
 		if !known[name] {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -42,7 +43,7 @@ func TestStepSizes(t *testing.T) {
 
 func TestLayer(t *testing.T) {
 	for name, want := range map[string]string{"conv1.weight": "conv1", "block2.conv1.bias": "block2.conv1", "scale": "scale", "": ""} {
-		if got := langevin.Layer(name); got != want {
+		if got := langevin.LayerOf(name); got != want {
 			t.Errorf("%q is of layer %q, want %q", name, got, want)
 		}
 	}
@@ -64,19 +65,19 @@ func TestPriorsByLayer(t *testing.T) {
 	zero := b.Data("zero", tensor.Float64, n)
 	var pairs []*graph.Node
 	for _, name := range []string{"a.weight", "b.weight", "b.bias", "scale", "c.b.weight"} {
-		pairs = append(pairs, b.Parameter(name, normal(func(int) float64 { return 1 }), n), zero)
+		pairs = append(pairs, b.Parameter(name, trial.Normal(func(int) float64 { return 1 }), n), zero)
 	}
 	if err := langevin.Attach(b, langevin.SGLD{}, posterior, b.Apply(given{}, pairs...), []float64{h}, []float64{0}); err != nil {
 		t.Fatal(err)
 	}
-	session := load(t, b, graph.LoadOptions{Seed: 3}, 1)
+	session := trial.Load(t, b, graph.LoadOptions{Seed: 3}, 1)
 	before := map[string][]float64{}
 	for name := range want {
-		before[name] = values(t, session, name, 0, n)
+		before[name] = trial.Values(t, session, name, 0, n)
 	}
-	advance(t, session, 1)
+	trial.Advance(t, session, 1)
 	for name, prior := range want {
-		for i, got := range values(t, session, name, 0, n) {
+		for i, got := range trial.Values(t, session, name, 0, n) {
 			x := before[name][i]
 			if want := x - h*priorSlope(prior, x); !(math.Abs(got-want) < 1e-14) {
 				t.Errorf("%s: %v moved to %v, want %v under the prior %v", name, x, got, want, prior)
@@ -115,7 +116,7 @@ func TestAttachRefuses(t *testing.T) {
 			a.build = func(b *graph.Builder) *graph.Node { return b.Data("x", tensor.Float32) }
 		},
 		"wants a scalar": func(a *asked) {
-			a.build = func(b *graph.Builder) *graph.Node { return b.Parameter(parameterName, nil, 3) }
+			a.build = func(b *graph.Builder) *graph.Node { return b.Parameter(trial.ParameterName, nil, 3) }
 		},
 		"broken before": func(a *asked) {
 			a.build = func(b *graph.Builder) *graph.Node {
@@ -125,7 +126,7 @@ func TestAttachRefuses(t *testing.T) {
 		},
 	} {
 		a := asked{langevin.SGLD{}, langevin.Posterior{DataSize: 10}, one, one, func(b *graph.Builder) *graph.Node {
-			return b.Apply(given{}, b.Parameter(parameterName, nil, 3), b.Data("zero", tensor.Float32, 3))
+			return b.Apply(given{}, b.Parameter(trial.ParameterName, nil, 3), b.Data("zero", tensor.Float32, 3))
 		}}
 		change(&a)
 		b := graph.New(tensor.Float32)

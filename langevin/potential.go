@@ -10,10 +10,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Potential is the node of U = N loss - sum over the builder's parameters of log p(theta), a scalar, with all of the priors' normalising
-// constants. The loss is the mean negative log-likelihood: of all data, when a Metropolis test is to be exact. Prior and likelihood are added up
-// apart, each in float64. A potential made of log densities alone, as those of package distributions, is minus their total.
-// Errors are the builder's.
+// Potential is the node of U = N loss - sum over the builder's parameters of log p(theta), a
+// scalar, with the priors' normalising constants. For an exact Metropolis test the loss is that of
+// all data. Prior and likelihood are added up apart, each in float64. Errors are the builder's.
 func (p Posterior) Potential(b *graph.Builder, loss *graph.Node) *graph.Node {
 	parameters := b.Parameters()
 	for _, err := range []error{p.Validate(), checkLayers(p, parameters), checkLoss(loss)} {
@@ -29,7 +28,7 @@ func (p Posterior) Potential(b *graph.Builder, loss *graph.Node) *graph.Node {
 		if prior.Kind == FlatPrior {
 			continue
 		}
-		energy := b.Apply(priorEnergy{prior}, parameter)
+		energy := prior.Potential(b, parameter)
 		if priors != nil {
 			energy = b.Apply(op.Add{}, priors, energy)
 		}
@@ -39,6 +38,11 @@ func (p Posterior) Potential(b *graph.Builder, loss *graph.Node) *graph.Node {
 		return potential
 	}
 	return b.Apply(op.Add{}, potential, priors)
+}
+
+// Potential is the node of the sum of -log p(theta) over a parameter's elements, a scalar.
+func (p Prior) Potential(b *graph.Builder, parameter *graph.Node) *graph.Node {
+	return b.Apply(priorEnergy{p}, parameter)
 }
 
 func checkLoss(loss *graph.Node) error {

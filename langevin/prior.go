@@ -1,7 +1,6 @@
 package langevin
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/pkg/errors"
@@ -42,7 +41,7 @@ func StudentT(freedom, scale float64) Prior {
 	return Prior{Kind: StudentTPrior, Scale: scale, Freedom: freedom}
 }
 
-// Validate refuses scales and degrees of freedom that are not positive, and those that the family does not have.
+// Validate refuses attributes that are not positive, and those that the family does not have.
 func (p Prior) Validate() error {
 	switch {
 	case p.Kind > ScaleMixturePrior:
@@ -60,23 +59,7 @@ func (p Prior) Validate() error {
 	return nil
 }
 
-// String is "gaussian(0.3)".
-func (p Prior) String() string {
-	switch p.Kind {
-	case GaussianPrior:
-		return fmt.Sprintf("gaussian(%g)", p.Scale)
-	case LaplacePrior:
-		return fmt.Sprintf("laplace(%g)", p.Scale)
-	case StudentTPrior:
-		return fmt.Sprintf("student-t(%g, %g)", p.Freedom, p.Scale)
-	case ScaleMixturePrior:
-		return fmt.Sprintf("scale-mixture(%g, %g, %g)", p.Share, p.Scale, p.Narrow)
-	default:
-		return "flat"
-	}
-}
-
-// LogDensity is the logarithm of the density at theta, with its normalising constant; the flat prior's is 0.
+// LogDensity is the logarithm of the normalised density at theta; the flat prior's is 0.
 func (p Prior) LogDensity(theta float64) float64 {
 	switch p.Kind {
 	case GaussianPrior:

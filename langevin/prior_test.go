@@ -120,10 +120,14 @@ func TestPriorValidate(t *testing.T) {
 
 func TestPriorString(t *testing.T) {
 	for want, p := range map[string]Prior{
-		"flat": Flat(), "gaussian(0.3)": Gaussian(0.3), "laplace(2)": Laplace(2), "student-t(3, 0.5)": StudentT(3, 0.5),
+		"flat": Flat(), "gaussian:0.3": Gaussian(0.3), "laplace:2": Laplace(2), "student-t:3,0.5": StudentT(3, 0.5),
+		"scale-mixture:0.5,1,0.1": ScaleMixture(0.5, 1, 0.1),
 	} {
 		if got := p.String(); got != want {
 			t.Errorf("got %q, want %q", got, want)
+		}
+		if got, err := ParsePrior(want); err != nil || got != p {
+			t.Errorf("%q reads as %+v, %v, want %+v", want, got, err, p)
 		}
 	}
 }

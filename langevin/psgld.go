@@ -21,46 +21,49 @@ const (
 	GammaNone Gamma = "none"
 	// GammaFrozen stops adapting V, and so G, at step FreezeAt, the end of burn-in: from there on Gamma is 0 exactly.
 	GammaFrozen Gamma = "frozen"
-	// GammaHutchinson estimates Gamma without bias from one Hessian-vector product with random signs in each step, which costs twice the gradient's
-	// work besides. The estimate's own noise moves theta by a variance of about (h T s)^2/(Lambda + sqrt V)^4 in each step, s^2 being the sum of the
-	// squares of the row of H without H_ii, which must be little beside the 2 h T G of xi: h T s^2 << 2 (Lambda + sqrt V)^3. At T = 1, h = 2e-6,
-	// Lambda = 1e-5 and Alpha = 0.99, a perceptron 784-8-10 on 1000 images of MNIST, all in a batch, had the configurational temperature 1.03, with
-	// GammaNone 1.26, with GammaFrozen 1.06.
+	// GammaHutchinson estimates Gamma without bias from one Hessian-vector product with random signs
+	// in each step, which costs twice the gradient's work besides. The estimate's own noise moves
+	// theta by a variance of about (h T s)^2/(Lambda + sqrt V)^4, s^2 being the sum of the squares of
+	// the row of H without H_ii: it is little beside that of xi where
+	// h T s^2 << 2 (Lambda + sqrt V)^3.
+	// At T = 1, h = 2e-6, Lambda = 1e-5 and Alpha = 0.99, a perceptron 784-8-10 on 1000 images of
+	// MNIST in one batch had the temperature 1.03, with GammaNone 1.26, with GammaFrozen 1.06.
 	GammaHutchinson Gamma = "hutchinson"
 	// GammaExact computes Gamma from the Hessian's diagonal, for at most 64 parameters.
 	GammaExact Gamma = "exact"
 )
 
-// PSGLD is SGLD preconditioned as RMSProp is (Li, Chen, Carlson and Carin 2016, algorithm 1), per element, with the gradient
-// of the mean loss g = gU/N:
+// PSGLD is SGLD preconditioned as RMSProp is (Li, Chen, Carlson and Carin 2016, algorithm 1), per
+// element, with the gradient of the mean loss g = gU/N:
 //
 //	V <- a V + (1 - a) g^2,    a = min(Alpha, t/(t+1)) at step t = 0, 1 ...
 //	G  = 1 / (Lambda + sqrt V)
-//	theta <- theta - h G gU + h T Gamma + sqrt(2 h T G) xi,    xi ~ N(0, 1)
+//	theta <- theta - h G gU + h T Gamma + sqrt(2 h T G) xi
 //
-// With GammaHutchinson and GammaExact, H_ii being the diagonal of the Hessian of the minibatch's U/N,
+// With GammaHutchinson and GammaExact, H_ii being the diagonal of the Hessian of the minibatch's
+// U/N,
 //
 //	Gamma = -dV / (2 sqrt V (Lambda + sqrt V)^2),    dV <- a dV + (1 - a) 2 g H_ii
 //
-// V is the mean of all squares until it has 1/(1 - Alpha) of them: the paper's V, which starts at 0, is too small at first, and one that starts at the
-// first g^2 too large, since gradients are largest where training begins. Until then Gamma is left out: it goes like H_ii/V, and where the only
-// gradients so far happen to be near 0, a single step would throw theta out of all reach.
+// This has the slopes of all gradients that V remembers, not only the present one's; at Alpha = 0
+// it is dG/dtheta. V is the mean of all squares until it has 1/(1 - Alpha) of them, and until then
+// Gamma is left out: the paper's V, which starts at 0, is too small at first, and Gamma, which goes
+// like H_ii/V, could throw theta out of all reach.
 //
-// At Alpha = 0 that is dG/dtheta, -(1 - Alpha) g H_ii / (sqrt V (Lambda + sqrt V)^2) with V = g^2. Otherwise that last expression is but the
-// share of the present step: V remembers gradients of steps at which theta was near where it is, so that the drift which makes the
-// flux vanish, the slope by theta of the expectation of G given theta, has their slopes in it, too.
-//
-// It targets exp(-U/T) with GammaFrozen, up to SGLD's discretisation bias at the step size h G, and with GammaHutchinson and GammaExact as h goes to
-// 0. With GammaNone the correlation of G with theta within about 1/(1 - Alpha) steps biases it further, whatever h is. Unless G is frozen it is also
-// correlated with the noise of the step's own minibatch, which biases the drift by a share of order 1 - Alpha.
+// It targets exp(-U/T): with GammaFrozen up to SGLD's bias at the step size h G, with
+// GammaHutchinson and GammaExact as h goes to 0. With GammaNone the correlation of G with theta
+// within about 1/(1 - Alpha) steps biases it further, whatever h is. Unless G is frozen it is also
+// correlated with the noise of the step's own minibatch, which biases the drift by a share of order
+// 1 - Alpha.
 type PSGLD struct {
 	Alpha    float64 // memory of V, in [0, 1)
 	Lambda   float64 // bounds G by 1/Lambda
 	Gamma    Gamma
 	FreezeAt int // the step at which GammaFrozen stops adapting V; 0 otherwise
 
-	// Distance is how far from theta, in each direction, GammaHutchinson and GammaExact look for the curvature, by central differences of gradients.
-	// 0 stands for 2^-8 in float32 and 2^-17 in float64, which suit parameters of order one. The others want 0.
+	// Distance is how far from theta GammaHutchinson and GammaExact take central differences of
+	// gradients. 0 stands for 2^-8 in float32 and 2^-17 in float64, which suit parameters of order
+	// one. The others want 0.
 	Distance float64
 }
 
@@ -142,7 +145,7 @@ func psgldTile[T float32 | float64](u psgldUpdate, a *tensor.Args, lo, hi int) f
 	var z [random.BlockSize]float32
 	for from := 0; from < len(s.w); from += random.BlockSize {
 		w, v, g := s.block(from, &gradients, &z)
-		// sqrt(2 h T G) is noiseScale(h, T, 1) sqrt(G): G differs from element to element.
+		// sqrt(2 h T G) is NoiseScale(h, T, 1) sqrt(G): G differs from element to element.
 		kernel.PSGLD(w, v, g, z[:], s.keep, s.lambda, s.rate, s.scale)
 	}
 	return s.virial
@@ -169,7 +172,7 @@ func preconditionedOf[T float32 | float64](u psgldUpdate, a *tensor.Args, rates,
 		h: float64(rate) / float64(u.dataSize), temperature: float64(temperature),
 		slope: slopeOf[T](u.prior, u.dataSize), noise: op.AddressOf(header, u.stream), first: lo / random.BlockSize,
 	}
-	s.scale = T(noiseScale(s.h, s.temperature, 1))
+	s.scale = T(NoiseScale(s.h, s.temperature, 1))
 	return s
 }
 

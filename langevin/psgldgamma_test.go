@@ -9,6 +9,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -60,7 +61,7 @@ func gammaDrift(p langevin.PSGLD, e element) float64 {
 // bent is the sum of theta^2/2 + Skew exp(theta) over the elements, plus Coupling x y over pairs of neighbours: skewed, and correlated.
 type bent struct{ Skew, Coupling float64 }
 
-func (f bent) at(theta, slope []float64) float64 {
+func (f bent) At(theta, slope []float64) float64 {
 	total := 0.0
 	for i, x := range theta {
 		total += x*x/2 + f.Skew*math.Exp(x)
@@ -74,11 +75,11 @@ func (f bent) at(theta, slope []float64) float64 {
 	return total
 }
 
-func (f bent) potential(b *graph.Builder, w *graph.Node) *graph.Node {
+func (f bent) Potential(b *graph.Builder, w *graph.Node) *graph.Node {
 	skew := b.Apply(op.Scale{Factor: f.Skew}, b.Apply(op.Exp{}, w))
 	u := b.Apply(op.Sum{}, b.Apply(op.Add{}, b.Apply(op.Scale{Factor: 0.5}, b.Apply(op.Squared{}, w)), skew))
 	if f.Coupling != 0 {
-		u = b.Apply(op.Add{}, u, pairs(b, w, 0, f.Coupling/2, f.Coupling/2, 0))
+		u = b.Apply(op.Add{}, u, trial.Pairs(b, w, 0, f.Coupling/2, f.Coupling/2, 0))
 	}
 	return u
 }
@@ -94,7 +95,7 @@ func (f bent) moments(dimensions int, temperature float64, statistics func(theta
 		if dimensions == 2 {
 			theta[1] = at(i / points)
 		}
-		weight := math.Exp(-f.at(theta, slope) / temperature)
+		weight := math.Exp(-f.At(theta, slope) / temperature)
 		weights += weight
 		for j, v := range statistics(theta) {
 			if i == 0 {
@@ -137,14 +138,14 @@ func (r gammaRun) averages(t *testing.T, sampler langevin.Sampler, step float64,
 	}
 	session := experiment{
 		sampler: sampler, field: r.field, dimensions: dimensions, chains: chains, dataSize: shapeDataSize, step: step,
-		temperature: r.temperature, start: normal(func(int) float64 { return 1 }),
+		temperature: r.temperature, start: trial.Normal(func(int) float64 { return 1 }),
 	}.load(t)
-	advance(t, session, steps/5)
+	trial.Advance(t, session, steps/5)
 	averages := make([][]float64, chains*dimensions/r.group)
 	for range steps / every {
-		advance(t, session, every)
+		trial.Advance(t, session, every)
 		for chain := range chains {
-			theta := values(t, session, parameterName, chain, dimensions)
+			theta := trial.Values(t, session, trial.ParameterName, chain, dimensions)
 			for i := 0; i < dimensions; i += r.group {
 				group := (chain*dimensions + i) / r.group
 				for j, v := range gammaStatistics(theta[i : i+r.group]) {
@@ -162,7 +163,7 @@ func (r gammaRun) averages(t *testing.T, sampler langevin.Sampler, step float64,
 // z is the largest score against the exact moments, of averages that are extrapolated to the step size 0: the bias of first order in h goes.
 func (r gammaRun) z(t *testing.T, sampler langevin.Sampler, chains int) float64 {
 	t.Helper()
-	steps := stepsOf(t, 500)
+	steps := trial.StepsOf(t, 500)
 	coarse, fine := r.averages(t, sampler, r.step, chains, steps), r.averages(t, sampler, r.step/2, chains, 2*steps)
 	for group := range fine {
 		for j := range fine[group] {
@@ -184,7 +185,7 @@ func TestGamma(t *testing.T) {
 		{field: bent{Skew: 1}, group: 1, temperature: 1, step: 0.1 / shapeDataSize},
 		{field: bent{Skew: 0.5, Coupling: 0.5}, group: 2, temperature: 0.7, step: 0.1 / shapeDataSize},
 	}
-	if onEmulator() {
+	if trial.OnEmulator() {
 		alphas, runs = alphas[1:], runs[1:]
 	}
 	for _, alpha := range alphas {
@@ -196,8 +197,8 @@ func TestGamma(t *testing.T) {
 				t.Helper()
 				z := run.z(t, sampler, chains)
 				t.Logf("Alpha %v, groups of %d, %s: z = %.1f", alpha, run.group, name, z)
-				if right != (z < zLimit) {
-					t.Errorf("Alpha %v, groups of %d, %s: z = %.1f, want it below %v: %v", alpha, run.group, name, z, zLimit, right)
+				if right != (z < trial.ZLimit) {
+					t.Errorf("Alpha %v, groups of %d, %s: z = %.1f, want it below %v: %v", alpha, run.group, name, z, trial.ZLimit, right)
 				}
 			}
 			check(p(langevin.GammaHutchinson), "hutchinson", 1, true)
@@ -206,10 +207,10 @@ func TestGamma(t *testing.T) {
 				continue
 			}
 			if run.group == 2 {
-				check(p(langevin.GammaExact), "exact", chainsOf(t, 40), true)
+				check(p(langevin.GammaExact), "exact", trial.ChainsOf(t, 40), true)
 			}
 			check(langevin.MisjudgedPSGLD{PSGLD: p(langevin.GammaHutchinson), Factor: -1}, "the wrong sign", 1, false)
-			if onEmulator() {
+			if trial.OnEmulator() {
 				continue
 			}
 			// That is nearly the share of the present step alone, 1 - Alpha.
@@ -232,11 +233,11 @@ func TestGammaBegins(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		session := load(t, b, graph.LoadOptions{Seed: runSeed}, 1)
-		advance(t, session, steps)
+		session := trial.Load(t, b, graph.LoadOptions{Seed: trial.RunSeed}, 1)
+		trial.Advance(t, session, steps)
 		largest := 0.0
 		for i, name := range p.names() {
-			for _, theta := range values(t, session, name, 0, p.sizes()[i]) {
+			for _, theta := range trial.Values(t, session, name, 0, p.sizes()[i]) {
 				largest = max(largest, math.Abs(theta))
 			}
 		}
@@ -250,15 +251,15 @@ func TestGammaBegins(t *testing.T) {
 // TestGammaRefuses: more parameters than exact curvature is for, and a way to attach that finds none.
 func TestGammaRefuses(t *testing.T) {
 	b := graph.New(tensor.Float32)
-	loss := target{field: bowl{1, 1}, dataSize: 10}.loss(b, b.Parameter(parameterName, nil, 65))
+	loss := trial.Target{Field: trial.Bowl{Smallest: 1, Largest: 1}, DataSize: 10}.Loss(b, b.Parameter(trial.ParameterName, nil, 65))
 	p := langevin.PSGLD{Alpha: 0.9, Lambda: 1, Gamma: langevin.GammaExact}
 	err := langevin.Attach(b, p, langevin.Posterior{DataSize: 10}, loss, []float64{1}, []float64{1})
 	if err == nil || !strings.Contains(err.Error(), "65 parameters, wants at most 64") {
 		t.Errorf("error %v", err)
 	}
 	b = graph.New(tensor.Float32)
-	w := b.Parameter(parameterName, nil, 3)
-	p.Update(b, langevin.Force{Name: parameterName, DataSize: 1, Rates: b.Table("r", []float64{1}), Temperatures: b.Table("t", []float64{1})}, w, w)
+	w := b.Parameter(trial.ParameterName, nil, 3)
+	p.Update(b, langevin.Force{Name: trial.ParameterName, DataSize: 1, Rates: b.Table("r", []float64{1}), Temperatures: b.Table("t", []float64{1})}, w, w)
 	if err := b.Err(); err == nil || !strings.Contains(err.Error(), "curvature, which Attach finds") {
 		t.Errorf("error %v", err)
 	}

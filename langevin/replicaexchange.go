@@ -10,29 +10,25 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// ReplicaExchange runs chains at rising temperatures, which their neighbours exchange (Deng, Feng, Gao, Liang and Lin 2020, replica exchange SGLD): hot
-// chains find modes, the cold one samples. Every so many steps the chains 1 and 2 at neighbouring temperatures T1 < T2 swap these with probability
+// ReplicaExchange runs chains at rising temperatures: hot chains find modes, the cold one samples
+// (Deng, Feng, Gao, Liang and Lin 2020, replica exchange SGLD). Chains at neighbouring temperatures
+// T1 < T2 swap these with probability
 //
 //	min(1, exp((1/T1 - 1/T2) (U1 - U2 - (1/T1 - 1/T2) s^2/F)))
 //
-// where s^2 is the variance of an energy's estimate, U1's and U2's being averaged, and F corrects: with 1 the expectation of the exponential is right for
-// normal errors, and more lets more swaps through, with a bias. The minimum of 1 is a bias of its own unless s is 0.
-//
-// The coldest chains target exp(-U/T) of their temperature, whatever the sampler's own bias does to it; their states are the samples, see Replicas.Take.
-// Chains stay where they are and keep their state, such as a preconditioner: nothing but the number of a temperature moves. Samplers with momentum,
-// whose velocities belong to a temperature, are refused.
+// where s^2 is the variance of an energy's estimate, U1's and U2's being averaged, and F corrects:
+// 1 is right for normal errors, and more lets more swaps through, with a bias. The minimum of 1 is
+// a bias of its own unless s is 0. The coldest chains target exp(-U/T) of their temperature,
+// whatever the sampler's own bias does to it. Chains keep their state: only the number of a
+// temperature moves. Samplers with momentum, whose velocities belong to a temperature, are refused.
 type ReplicaExchange struct {
-	// Temperatures of the ladder rise from that of the samples; 2 at least. A session's chains are ladders one after the other: it has a multiple of as many.
-	Temperatures []float64
-	// StepFactors multiply the step size on each rung of the ladder; none are ones.
-	StepFactors []float64
-	// Every is how many steps lie between two attempts.
-	Every int
-	// Minibatches is over how many minibatches an energy is averaged. It is 1 when the loss is of all data, and else 2 at least: their spread estimates s^2.
-	// Each costs every chain a step.
+	Temperatures []float64 // of a ladder, rising, 2 at least; a session's chains are whole ladders
+	StepFactors  []float64 // of the step size on each rung of the ladder; none are ones
+	Every        int       // steps between two attempts
+	// Minibatches is over how many an energy is averaged, a step each: 1 when the loss is of all
+	// data, else 2 at least, whose spread estimates s^2.
 	Minibatches int
-	// Correction is F, positive; 0 with one minibatch, where s is 0.
-	Correction float64
+	Correction  float64 // F, positive; 0 with one minibatch, where s is 0
 }
 
 // Validate refuses attributes out of their range and such as have no effect.
@@ -64,9 +60,9 @@ func (r ReplicaExchange) Validate() error {
 	return nil
 }
 
-// Attach is the function Attach with a ladder of temperatures in the place of the table. The Replicas are for Plan.Run. The energies that it compares are
-// the recorded metric "potential" in the program's float, in float32 good to about 1e-7 of U, which must be little against the temperatures; differences
-// are in float64.
+// Attach is the function Attach with a ladder of temperatures in the place of the table. The
+// Replicas are for Plan.Run. They compare energies of the recorded metric "potential", in float32
+// good to about 1e-7 of U, which must be little against the temperatures.
 func (r ReplicaExchange) Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.Node, stepSizes []float64) (*Replicas, error) {
 	r.Temperatures, r.StepFactors = append([]float64{}, r.Temperatures...), append([]float64{}, r.StepFactors...)
 	if len(r.StepFactors) == 0 {
@@ -98,9 +94,12 @@ func (r ReplicaExchange) Attach(b *graph.Builder, sampler Sampler, posterior Pos
 	if err := attachUpdates(b, sampler, posterior, gradients, rates, temperatures); err != nil {
 		return nil, err
 	}
-	b.Record(TracePotential, posterior.Potential(b, loss))
+	b.Record(potentialMetric, posterior.Potential(b, loss))
 	return &Replicas{r}, b.Err()
 }
+
+// potentialMetric is the name of the metric that has the energies.
+const potentialMetric = "potential"
 
 // placeState is the name of the state that says where on its ladder a chain is, and the words of it.
 const (

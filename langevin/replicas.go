@@ -7,11 +7,13 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// Replicas are the ladders of a session whose program ReplicaExchange was attached to. Where a chain is on its ladder is part of its state: Save and
-// Restore keep it.
+// Replicas are the ladders of a session whose program ReplicaExchange was attached to. Where a
+// chain is on its ladder is part of its state.
 type Replicas struct {
 	exchange ReplicaExchange
 }
@@ -20,7 +22,7 @@ var _ Intervention = (*Replicas)(nil)
 
 // swapStream is the stream of the random numbers that decide on swaps: of the seed, the ladder's first chain, the step, and as the element the number of
 // the pair. No graph has as many streams.
-const swapStream = drawStream - 1
+const swapStream = random.OrderStream - 2
 
 // energyStep is the first of the steps whose minibatches give energies: no run comes as far.
 const energyStep = (random.MaxStep + 1) / 2
@@ -28,8 +30,8 @@ const energyStep = (random.MaxStep + 1) / 2
 // Due implements Intervention.
 func (r *Replicas) Due(steps int) bool { return steps > 0 && steps%r.exchange.Every == 0 }
 
-// Intervene attempts to swap the temperatures of pairs of neighbours on every ladder: 1 and 2, 3 and 4 and so on, counted from the coldest, at one time, and
-// 2 and 3, 4 and 5 at the next. Energies are evaluated at the present states, which the chains leave for it and come back to.
+// Intervene attempts to swap the temperatures of the pairs 1 and 2, 3 and 4 and so on of every
+// ladder, counted from the coldest, at one time, and of 2 and 3, 4 and 5 at the next.
 func (r *Replicas) Intervene(s *graph.Session) error {
 	ladders, err := r.ladders(s)
 	if err != nil {
@@ -56,7 +58,7 @@ func (r *Replicas) Intervene(s *graph.Session) error {
 // ladders are the chains of each ladder, from the coldest on.
 func (r *Replicas) ladders(s *graph.Session) ([][]int, error) {
 	rungs := len(r.exchange.Temperatures)
-	address, err := drawAddress(s, 0, 0)
+	address, err := addressOf(s, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +90,7 @@ type energy struct{ mean, variance float64 }
 // energies evaluates U of every chain where it is: by steps, from whose metrics it reads U, and after each of which the chains are put back. More than one
 // minibatch are those of steps that no run comes to.
 func (r *Replicas) energies(s *graph.Session) ([]energy, error) {
-	column := slices.Index(s.Program().Metrics(), TracePotential)
+	column := slices.Index(s.Program().Metrics(), potentialMetric)
 	kept, steps := make([][]byte, s.Chains()), s.Steps()
 	for chain := range kept {
 		kept[chain] = make([]byte, s.ChainBytes())
@@ -120,6 +122,15 @@ func (r *Replicas) energies(s *graph.Session) ([]energy, error) {
 		energies[chain] = energyOf(values)
 	}
 	return energies, restart(s, kept, steps)
+}
+
+// addressOf is where the random numbers lie that decide on swaps at a chain's present step.
+func addressOf(s *graph.Session, chain int) (random.Address, error) {
+	var header [3]uint64
+	if err := graph.Read(s, "header", chain, 0, header[:]); err != nil {
+		return random.Address{}, errors.Wrap(err, "langevin: replica exchange")
+	}
+	return op.AddressOf(header[:], swapStream), nil
 }
 
 // restart puts chains back into states, at another step.
@@ -159,13 +170,12 @@ func (r *Replicas) logOdds(rung int, cold, hot energy) float64 {
 
 func (r *Replicas) attempt(s *graph.Session, ladder []int, rung int, energies []energy) error {
 	cold, hot := ladder[rung], ladder[rung+1]
-	address, err := drawAddress(s, cold/len(ladder)*len(ladder), 0)
+	address, err := addressOf(s, cold/len(ladder)*len(ladder))
 	if err != nil {
 		return err
 	}
-	address.Stream = swapStream
 	var draw [1]float64
-	uniforms(draw[:], rung, address)
+	random.Fractions(draw[:], rung, address)
 	there, err := readPlace(s, cold)
 	if err != nil {
 		return err
@@ -194,11 +204,15 @@ func writePlace(s *graph.Session, chain int, place []float32) error {
 	return errors.Wrap(s.WriteFloats(placeState, chain, place), "langevin: replica exchange")
 }
 
-// Cold are the chains that now have the lowest temperature, one of each ladder, in the ladders' order. For nil, which stands for no exchange, they are
-// all chains.
+// Cold are the chains that now have the lowest temperature, one of each ladder. For nil, which
+// stands for no exchange, they are all chains.
 func (r *Replicas) Cold(s *graph.Session) ([]int, error) {
 	if r == nil {
-		return every(s), nil
+		chains := make([]int, s.Chains())
+		for i := range chains {
+			chains[i] = i
+		}
+		return chains, nil
 	}
 	ladders, err := r.ladders(s)
 	chains := make([]int, len(ladders))
@@ -208,29 +222,26 @@ func (r *Replicas) Cold(s *graph.Session) ([]int, error) {
 	return chains, err
 }
 
-// Take reads the samples out of a session: the state of each ladder's coldest chain. The ladder's number in the run stands for the chain's, so that a bank
-// has one trace of each ladder.
-func (r *Replicas) Take(s *graph.Session, weight float64) ([]Sample, error) {
+// Take reads the state of each ladder's coldest chain out of a session. The sample's chain is the
+// ladder's number in the run.
+func (r *Replicas) Take(s *graph.Session, weight float64) ([]samples.Sample, error) {
 	chains, err := r.Cold(s)
 	if err != nil {
 		return nil, err
 	}
-	var samples []Sample
+	var taken []samples.Sample
 	for _, chain := range chains {
-		address, err := drawAddress(s, chain, 0)
+		sample, err := samples.Take(s, chain, weight)
 		if err != nil {
 			return nil, err
 		}
-		sample, err := Take(s, chain, int(address.Chain)/len(r.exchange.Temperatures), weight)
-		if err != nil {
-			return nil, err
-		}
-		samples = append(samples, sample)
+		sample.Chain /= len(r.exchange.Temperatures)
+		taken = append(taken, sample)
 	}
-	return samples, nil
+	return taken, nil
 }
 
-// Acceptance is the share of the attempts so far in which temperatures were swapped; NaN before the first.
+// Acceptance is the share of the attempts so far that swapped temperatures; NaN before the first.
 func (r *Replicas) Acceptance(s *graph.Session) (float64, error) {
 	attempts, accepted := 0.0, 0.0
 	for chain := range s.Chains() {

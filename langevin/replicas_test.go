@@ -9,6 +9,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/random"
 )
@@ -16,7 +17,7 @@ import (
 // wells is the sum of Height (theta^2 - 1)^2 + Tilt theta over the elements.
 type wells struct{ Height, Tilt float64 }
 
-func (f wells) at(theta, slope []float64) float64 {
+func (f wells) At(theta, slope []float64) float64 {
 	total := 0.0
 	for i, x := range theta {
 		slope[i] = 4*f.Height*x*(x*x-1) + f.Tilt
@@ -25,7 +26,7 @@ func (f wells) at(theta, slope []float64) float64 {
 	return total
 }
 
-func (f wells) potential(b *graph.Builder, w *graph.Node) *graph.Node {
+func (f wells) Potential(b *graph.Builder, w *graph.Node) *graph.Node {
 	well := b.Apply(op.Squared{}, b.Apply(op.Scale{Factor: 1, Offset: -1}, b.Apply(op.Squared{}, w)))
 	tilt := b.Apply(op.Scale{Factor: f.Tilt}, w)
 	return b.Apply(op.Sum{}, b.Apply(op.Add{}, b.Apply(op.Scale{Factor: f.Height}, well), tilt))
@@ -36,7 +37,7 @@ func (f wells) right(temperature float64) float64 {
 	var weights [2]float64
 	for i := range 4000 {
 		x := -2 + float64(i)/1000 + 0.0005
-		weights[i/2000] += math.Exp(-f.at([]float64{x}, []float64{0}) / temperature)
+		weights[i/2000] += math.Exp(-f.At([]float64{x}, []float64{0}) / temperature)
 	}
 	return weights[1] / (weights[0] + weights[1])
 }
@@ -68,11 +69,12 @@ func TestReplicasAreChainsAtTheirTemperatures(t *testing.T) {
 	for _, sampler := range []langevin.Sampler{langevin.SGLD{}, langevin.PSGLD{Alpha: 0.6, Lambda: 0.05, Gamma: langevin.GammaFrozen, FreezeAt: 3}} {
 		for _, dtype := range []tensor.DType{tensor.Float32, tensor.Float64} {
 			e := experiment{
-				sampler: sampler, dtype: dtype, field: bowl{0.5, 3}, noise: 2, dimensions: 257, prior: langevin.Gaussian(0.3), dataSize: 64, chains: 6,
-				start: normal(func(int) float64 { return 1 }),
+				sampler: sampler, dtype: dtype, field: trial.Bowl{Smallest: 0.5, Largest: 3},
+				noise: 2, dimensions: 257, prior: langevin.Gaussian(0.3), dataSize: 64, chains: 6,
+				start: trial.Normal(func(int) float64 { return 1 }),
 			}
 			replicas, _ := e.exchange(t, langevin.ReplicaExchange{Temperatures: temperatures, StepFactors: factors, Every: 100, Minibatches: 1}, h)
-			advance(t, replicas, 7)
+			trial.Advance(t, replicas, 7)
 			for rung, temperature := range temperatures {
 				steps := make([]float64, len(h))
 				for i := range h {
@@ -80,9 +82,9 @@ func TestReplicasAreChainsAtTheirTemperatures(t *testing.T) {
 				}
 				// The tables of this builder have no streams: noise is the same.
 				plain := e.loadSchedule(t, steps, slices.Repeat([]float64{temperature}, len(h)))
-				advance(t, plain, 7)
+				trial.Advance(t, plain, 7)
 				for _, chain := range []int{rung, rung + 3} {
-					got, want := values(t, replicas, parameterName, chain, 257), values(t, plain, parameterName, chain, 257)
+					got, want := trial.Values(t, replicas, trial.ParameterName, chain, 257), trial.Values(t, plain, trial.ParameterName, chain, 257)
 					if !slices.Equal(got, want) {
 						t.Errorf("%s, %v: chain %d is not that of temperature %v", sampler.Name(), dtype, chain, temperature)
 					}
@@ -96,20 +98,20 @@ func TestReplicasAreChainsAtTheirTemperatures(t *testing.T) {
 // distribution of their temperature, which they have from the start and which swaps keep.
 func TestSwaps(t *testing.T) {
 	const dimensions, attempts = 3, 6
-	ladders := chainsOf(t, 600)
+	ladders := trial.ChainsOf(t, 600)
 	temperatures := []float64{0.5, 0.9, 1.7, 3}
 	rungs := len(temperatures)
-	field := bowl{1, 4}
+	field := trial.Bowl{Smallest: 1, Largest: 4}
 	e := experiment{
 		sampler: langevin.SGLD{}, dtype: tensor.Float64, field: field, dimensions: dimensions, dataSize: 8, chains: ladders * rungs,
 		start: func(seed uint64, chain uint32, stream uint16, shape tensor.Shape, values []float64) {
-			normal(func(i int) float64 { return math.Sqrt(temperatures[int(chain)%rungs] / field.curvature(i)) })(seed, chain, stream, shape, values)
+			trial.Normal(func(i int) float64 { return math.Sqrt(temperatures[int(chain)%rungs] / field.Curvature(i)) })(seed, chain, stream, shape, values)
 		},
 	}
 	session, replicas := e.exchange(t, langevin.ReplicaExchange{Temperatures: temperatures, Every: 2, Minibatches: 1}, []float64{0})
 	potentials := make([]float64, ladders*rungs)
 	for chain := range potentials {
-		potentials[chain] = field.at(values(t, session, parameterName, chain, dimensions), make([]float64, dimensions))
+		potentials[chain] = field.At(trial.Values(t, session, trial.ParameterName, chain, dimensions), make([]float64, dimensions))
 	}
 	order := make([][]int, ladders)
 	for i := range order {
@@ -119,7 +121,7 @@ func TestSwaps(t *testing.T) {
 	}
 	accepted, all, expected := 0.0, 0.0, 0.0
 	for attempt := 1; attempt <= attempts; attempt++ {
-		advance(t, session, 2)
+		trial.Advance(t, session, 2)
 		if !replicas.Due(2*attempt) || replicas.Due(2*attempt-1) || replicas.Due(0) {
 			t.Fatal("swaps are not due every second step, from the second on")
 		}
@@ -131,7 +133,7 @@ func TestSwaps(t *testing.T) {
 				delta := 1/temperatures[rung] - 1/temperatures[rung+1]
 				probability := math.Min(1, math.Exp(delta*(potentials[ladder[rung]]-potentials[ladder[rung+1]])))
 				var words [2]uint32
-				random.Bits(words[:], 2*rung, random.Address{Seed: runSeed, Chain: uint32(i * rungs), Step: uint64(2 * attempt), Stream: random.OrderStream - 2})
+				random.Bits(words[:], 2*rung, random.Address{Seed: trial.RunSeed, Chain: uint32(i * rungs), Step: uint64(2 * attempt), Stream: random.OrderStream - 2})
 				if float64(words[0])/(1<<32)+float64(words[1]>>11)/(1<<53) < probability {
 					ladder[rung], ladder[rung+1] = ladder[rung+1], ladder[rung]
 					accepted++
@@ -153,7 +155,7 @@ func TestSwaps(t *testing.T) {
 	if share, err := replicas.Acceptance(session); err != nil || math.Abs(share-accepted/all) > 1e-9 || share < 0.3 || share > 0.95 {
 		t.Errorf("share of swaps %v (%v), want %v", share, err, accepted/all)
 	}
-	if z := (accepted - expected) / math.Sqrt(all/4); math.Abs(z) > zLimit {
+	if z := (accepted - expected) / math.Sqrt(all/4); math.Abs(z) > trial.ZLimit {
 		t.Errorf("%v swaps of %v, want about %v: z = %.1f", accepted, all, expected, z)
 	}
 	samples, err := replicas.Take(session, 0.25)
@@ -169,11 +171,11 @@ func TestSwaps(t *testing.T) {
 			moved++
 		}
 		for j, v := range sample.Parameters[0].Values {
-			total += float64(v) * float64(v) * field.curvature(j) / temperatures[0]
+			total += float64(v) * float64(v) * field.Curvature(j) / temperatures[0]
 		}
 	}
 	n := float64(ladders * dimensions)
-	if z := (total/n - 1) / math.Sqrt(2/n); math.Abs(z) > zLimit || moved < ladders/3 {
+	if z := (total/n - 1) / math.Sqrt(2/n); math.Abs(z) > trial.ZLimit || moved < ladders/3 {
 		t.Errorf("the coldest chains, of which %d have moved there, have %.3f times the variance: z = %.1f", moved, total/n, z)
 	}
 }
@@ -181,9 +183,9 @@ func TestSwaps(t *testing.T) {
 // TestReplicasCross: two wells, from one of which a cold chain does not come out. The ladders' coldest chains find the other one in its share.
 func TestReplicasCross(t *testing.T) {
 	const burnIn = 400
-	ladders, steps := chainsOf(t, 60), stepsOf(t, 1500)
+	ladders, steps := trial.ChainsOf(t, 60), trial.StepsOf(t, 1500)
 	field, cold := wells{4, 0.3}, 0.5
-	e := experiment{sampler: langevin.SGLD{}, field: field, dimensions: 1, dataSize: 5, chains: 3 * ladders, start: from(1)}
+	e := experiment{sampler: langevin.SGLD{}, field: field, dimensions: 1, dataSize: 5, chains: 3 * ladders, start: trial.From(1)}
 	session, replicas := e.exchange(t, langevin.ReplicaExchange{
 		Temperatures: []float64{cold, 1.4, 4}, StepFactors: []float64{1, 1, 0.8}, Every: 5, Minibatches: 1,
 	}, []float64{0.005})
@@ -198,7 +200,7 @@ func TestReplicasCross(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, chain := range chains {
-			if values(t, session, parameterName, chain, 1)[0] > 0 {
+			if trial.Values(t, session, trial.ParameterName, chain, 1)[0] > 0 {
 				averages[i][0] += 1 / float64(steps)
 			}
 		}
@@ -206,21 +208,21 @@ func TestReplicasCross(t *testing.T) {
 	right := func(temperature float64) float64 {
 		return scores(averages, ones, func([]float64) []float64 { return []float64{field.right(temperature)} })[0]
 	}
-	if z := right(cold); math.Abs(z) > zLimit {
+	if z := right(cold); math.Abs(z) > trial.ZLimit {
 		t.Errorf("the right well's share: z = %.1f from %.3f", z, field.right(cold))
 	}
 	for _, wrong := range []float64{cold / 2, 1.4, 4} {
-		if z := right(wrong); math.Abs(z) < zLimit && !powerless(math.Abs(z-right(cold))) {
+		if z := right(wrong); math.Abs(z) < trial.ZLimit && !trial.Powerless(math.Abs(z-right(cold))) {
 			t.Errorf("temperature %v is not refuted: z = %.1f", wrong, z)
 		}
 	}
 	// Alone, cold chains stay where they were.
 	e.chains, e.step, e.temperature = ladders, 0.005, cold
 	alone := e.load(t)
-	advance(t, alone, burnIn+steps)
+	trial.Advance(t, alone, burnIn+steps)
 	stayed := 0
 	for chain := range e.chains {
-		if values(t, alone, parameterName, chain, 1)[0] > 0 {
+		if trial.Values(t, alone, trial.ParameterName, chain, 1)[0] > 0 {
 			stayed++
 		}
 	}
@@ -241,11 +243,11 @@ func TestEnergiesOfMinibatches(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	session := load(t, b, graph.LoadOptions{Seed: runSeed, Chains: 2 * ladders}, 1)
-	advance(t, session, 3)
+	session := trial.Load(t, b, graph.LoadOptions{Seed: trial.RunSeed, Chains: 2 * ladders}, 1)
+	trial.Advance(t, session, 3)
 	kept := map[int][]float64{}
 	for chain := range 2 * ladders {
-		kept[chain] = values(t, session, parameterName, chain, 2)
+		kept[chain] = trial.Values(t, session, trial.ParameterName, chain, 2)
 	}
 	if err := replicas.Intervene(session); err != nil {
 		t.Fatal(err)
@@ -258,7 +260,7 @@ func TestEnergiesOfMinibatches(t *testing.T) {
 	for i := range ladders {
 		var mean, variance [2]float64
 		for j := range 2 {
-			w := values(t, session, parameterName, 2*i+j, 2)
+			w := trial.Values(t, session, trial.ParameterName, 2*i+j, 2)
 			if !slices.Equal(w, kept[2*i+j]) {
 				t.Fatalf("chain %d was moved", 2*i+j)
 			}
@@ -267,7 +269,7 @@ func TestEnergiesOfMinibatches(t *testing.T) {
 		delta := 1/temperatures[0] - 1/temperatures[1]
 		probability := math.Exp(delta * (mean[0] - mean[1] - delta*(variance[0]+variance[1])/2/correction))
 		var words [2]uint32
-		random.Bits(words[:], 0, random.Address{Seed: runSeed, Chain: uint32(2 * i), Step: 3, Stream: random.OrderStream - 2})
+		random.Bits(words[:], 0, random.Address{Seed: trial.RunSeed, Chain: uint32(2 * i), Step: 3, Stream: random.OrderStream - 2})
 		want := float64(words[0])/(1<<32)+float64(words[1]>>11)/(1<<53) < probability
 		if (cold[i] == 2*i+1) != want {
 			t.Errorf("ladder %d swaps: %v, want %v, by a probability of %v", i, cold[i] == 2*i+1, want, probability)
@@ -281,7 +283,7 @@ func TestEnergiesOfMinibatches(t *testing.T) {
 	if session.Steps() != 3 || swapped < 5 || equal < 3 {
 		t.Errorf("after step %d: %d swaps, and %d times none", session.Steps(), swapped, equal)
 	}
-	advance(t, session, 1)
+	trial.Advance(t, session, 1)
 }
 
 // energy is the mean of U over minibatches of a chain, of which the first is that of step first, and the estimate of its variance.
@@ -291,7 +293,7 @@ func (d table) energy(w []float64, prior langevin.Prior, chain uint32, first uin
 		u := 0.0
 		for j := range d.batch.Size {
 			position := (first+uint64(i))*uint64(d.batch.Size) + uint64(j)
-			row := random.Permute(position%uint64(d.rows), uint64(d.rows), runSeed, chain, position/uint64(d.rows))
+			row := random.Permute(position%uint64(d.rows), uint64(d.rows), trial.RunSeed, chain, position/uint64(d.rows))
 			p := w[0]*d.x[2*row] + w[1]*d.x[2*row+1]
 			u += float64(d.rows) / float64(d.batch.Size) * (math.Log1p(math.Exp(p)) - d.y[row]*p)
 		}
@@ -314,7 +316,7 @@ func TestReplicaExchangeRefuses(t *testing.T) {
 		r := good
 		change(&r)
 		b := graph.New(tensor.Float32)
-		loss := b.Apply(op.Sum{}, b.Apply(op.Squared{}, b.Parameter(parameterName, nil, 3)))
+		loss := b.Apply(op.Sum{}, b.Apply(op.Squared{}, b.Parameter(trial.ParameterName, nil, 3)))
 		_, err := r.Attach(b, sampler, langevin.Posterior{DataSize: 2}, loss, []float64{0.1})
 		return err
 	}
@@ -349,7 +351,7 @@ func TestReplicaExchangeRefuses(t *testing.T) {
 		}
 	}
 	for _, chains := range []int{1, 3} {
-		e := experiment{sampler: langevin.SGLD{}, field: bowl{1, 1}, dimensions: 2, dataSize: 1, chains: chains}
+		e := experiment{sampler: langevin.SGLD{}, field: trial.Bowl{Smallest: 1, Largest: 1}, dimensions: 2, dataSize: 1, chains: chains}
 		session, replicas := e.exchange(t, good, []float64{0.1})
 		if replicas.Intervene(session) == nil {
 			t.Errorf("%d chains in ladders of 2: no error", chains)
@@ -358,7 +360,9 @@ func TestReplicaExchangeRefuses(t *testing.T) {
 			t.Errorf("%d chains in ladders of 2: samples without an error", chains)
 		}
 	}
-	session, replicas := experiment{sampler: langevin.SGLD{}, field: bowl{1, 1}, dimensions: 2, dataSize: 1, chains: 2}.exchange(t, good, []float64{0.1})
+	session, replicas := experiment{
+		sampler: langevin.SGLD{}, field: trial.Bowl{Smallest: 1, Largest: 1}, dimensions: 2, dataSize: 1, chains: 2,
+	}.exchange(t, good, []float64{0.1})
 	if err := graph.Write(session, "replica", 1, 0, []float32{0}); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,8 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/langevin/trial"
+	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -38,22 +40,22 @@ const never = 1 << 30
 func fuseSession(t *testing.T, f fuse, chains int) *graph.Session {
 	t.Helper()
 	b := graph.New(tensor.Float32)
-	loss := b.Apply(f, b.Parameter(parameterName, nil, 5), b.Header())
+	loss := b.Apply(f, b.Parameter(trial.ParameterName, nil, 5), b.Header())
 	if err := langevin.Attach(b, langevin.SGLD{}, langevin.Posterior{DataSize: 10}, loss, []float64{0.01}, []float64{1}); err != nil {
 		t.Fatal(err)
 	}
 	b.Record("loss", loss)
-	return load(t, b, graph.LoadOptions{Seed: 1, Chains: chains}, 1)
+	return trial.Load(t, b, graph.LoadOptions{Seed: 1, Chains: chains}, 1)
 }
 
 // TestRunKeepsSamplesBeforeNaN: a loss that breaks in the middle of a run stops it with an error that says where; what was sampled is in the bank.
 func TestRunKeepsSamplesBeforeNaN(t *testing.T) {
 	session := fuseSession(t, fuse{At: 16, Chain: 1}, 3)
-	bank, _ := newBank(t)
+	bank, _ := trial.NewBank(t)
 	plan := langevin.Plan{Steps: 40, BurnIn: 4, Thinning: 5}
 	err := plan.Run(context.Background(), session, 3, func(p langevin.Progress) error {
 		for chain := 0; p.Sample && chain < session.Chains(); chain++ {
-			sample, err := langevin.Take(session, chain, chain, 1)
+			sample, err := samples.Take(session, chain, 1)
 			if err == nil {
 				err = bank.Add(sample)
 			}
@@ -78,7 +80,7 @@ func TestRunKeepsSamplesBeforeNaN(t *testing.T) {
 		t.Fatalf("%d files (%v), want those of 3 chains after steps 9 and 14", len(files), err)
 	}
 	for i, file := range files {
-		sample, err := langevin.ReadSample(file)
+		sample, err := samples.ReadSample(file)
 		if err != nil || sample.Chain != i/2 || sample.Step != 9+5*(i%2) {
 			t.Errorf("%s: chain %d, step %d (%v)", file, sample.Chain, sample.Step, err)
 		}

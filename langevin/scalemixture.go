@@ -2,8 +2,8 @@ package langevin
 
 import "math"
 
-// ScaleMixture is the prior of Blundell et al. 2015, equation 7, a spike and a slab that are both smooth: p(theta) is the weighted sum of two
-// Gaussians around zero, of standard deviation wide with the weight share and of standard deviation narrow with the weight 1 - share.
+// ScaleMixture is the prior of Blundell et al. 2015, equation 7: share N(0, wide^2) + (1 - share)
+// N(0, narrow^2).
 func ScaleMixture(share, wide, narrow float64) Prior {
 	return Prior{Kind: ScaleMixturePrior, Scale: wide, Narrow: narrow, Share: share}
 }
@@ -15,18 +15,20 @@ func (p Prior) isScaleMixture() bool {
 // logScaleMixture is the logarithm of the mixture's density: the wide Gaussian's share of it, times 1 + q with q as in slope.
 func (p Prior) logScaleMixture(theta float64) float64 {
 	s := p.slope(1)
-	return math.Log(p.Share) + Gaussian(p.Scale).LogDensity(theta) + softplus(s.odds-s.bend*theta*theta)
+	return math.Log(p.Share) + Gaussian(p.Scale).LogDensity(theta) + logOnePlusExp(s.odds-s.bend*theta*theta)
 }
 
 // scaleMixtureEnergy is energy for this family.
 func (p Prior) scaleMixtureEnergy() func(theta float64) float64 {
 	s := p.slope(1)
-	top := softplus(s.odds)
+	top := logOnePlusExp(s.odds)
 	return func(theta float64) float64 {
 		square := theta * theta
-		return s.strength*square/2 + (top - softplus(s.odds-s.bend*square))
+		return s.strength*square/2 + (top - logOnePlusExp(s.odds-s.bend*square))
 	}
 }
+
+func logOnePlusExp(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
 
 // fillScaleMixture is slope.fill for this family.
 func (s slope[T]) fillScaleMixture(g, w, dw []T) {

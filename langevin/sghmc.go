@@ -9,20 +9,18 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// SGHMC is stochastic gradient Hamiltonian Monte Carlo (Chen, Fox and Guestrin 2014, equation 15 with a = alpha, b = beta-hat and h = eta),
-// velocities first:
+// SGHMC is stochastic gradient Hamiltonian Monte Carlo (Chen, Fox and Guestrin 2014, equation 15
+// with a = alpha, b = beta-hat and h = eta), velocities first:
 //
-//	v     <- (1 - a) v - h gU + sqrt(2 (a - b) h T) xi,    xi ~ N(0, 1),    v ~ N(0, h T) at the start
+//	v     <- (1 - a) v - h gU + sqrt(2 (a - b) h T) xi,    v ~ N(0, h T) at the start
 //	theta <- theta + v
 //
-// The step size h multiplies gU, as SGLD's does, but acts for 1/a steps: SGHMC moves as SGLD does at the step size h/a.
-//
-// It targets exp(-U/T). On a quadratic U of curvature k the discretised chain has variance T/k (1 - a/2)/(1 - a/2 - hk/4), a relative excess
-// of about hk/4. The noise of the minibatch heats by the factor 1 + h Var(gU)/(2 a T), for which NoiseEstimate makes up as far as it is right. There
-// is no Metropolis test. The kinetic temperature is (1 - a/2) v.v/(h d): 1 - a/2 is what makes it T where U is flat, and equal to the
-// configurational one on average.
-//
-// At T = 0 it is optimizers.Momentum with the rate h N and the decay 1 - a, bit for bit.
+// It moves as SGLD does at the step size h/a. It targets exp(-U/T). On a quadratic U of curvature k
+// the chain has variance T/k (1 - a/2)/(1 - a/2 - hk/4), a relative excess of about hk/4. The
+// minibatch's noise heats by the factor 1 + h Var(gU)/(2 a T), for which NoiseEstimate makes up as
+// far as it is right. The kinetic temperature is (1 - a/2) v.v/(h d), which is T where U is flat,
+// and equal to the configurational one on average. At T = 0 it is optimizers.Momentum with the rate
+// h N and the decay 1 - a, bit for bit.
 type SGHMC struct {
 	Friction      float64 // a, above 0, at most 1
 	NoiseEstimate float64 // b, from 0 to a: h Var(gU)/(2T), where Var(gU) is the variance of gU's elements over minibatches

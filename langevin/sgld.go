@@ -10,13 +10,14 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// SGLD is stochastic gradient Langevin dynamics (Welling and Teh 2011, equation 4, with h = epsilon/2):
+// SGLD is stochastic gradient Langevin dynamics (Welling and Teh 2011, equation 4, with h =
+// epsilon/2):
 //
-//	theta <- theta - h gU + sqrt(2 h T) xi,    xi ~ N(0, 1),    gU = N (gradient of the mean loss) + slope of the prior
+//	theta <- theta - h gU + sqrt(2 h T) xi
 //
-// It targets exp(-U/T). On a quadratic U of curvature k the discretised chain has variance T/(k (1 - hk/2)), a relative excess of hk/2;
-// the noise of the minibatch adds h^2 Var(gU) to each step and is not corrected for. There is no Metropolis test.
-// At T = 0 it is optimizers.SGD with the rate h N, bit for bit.
+// It targets exp(-U/T). On a quadratic U of curvature k the chain has variance T/(k (1 - hk/2)), a
+// relative excess of hk/2; the minibatch's noise adds h^2 Var(gU) to each step. At T = 0 it is
+// optimizers.SGD with the rate h N, bit for bit.
 type SGLD struct{}
 
 // Name implements Sampler.
@@ -56,7 +57,7 @@ func (u sgldUpdate) Lower(l *graph.Lowering) {
 func sgldTile[T float32 | float64](u sgldUpdate, a *tensor.Args, lo, hi int) float64 {
 	slope, header := slopeOf[T](u.prior, u.dataSize), tensor.Slice[uint64](a, 5)
 	rate, temperature := op.Entry(tensor.Slice[T](a, 3), header), op.Entry(tensor.Slice[T](a, 4), header)
-	scale := T(noiseScale(float64(rate)/float64(u.dataSize), float64(temperature), 1))
+	scale := T(NoiseScale(float64(rate)/float64(u.dataSize), float64(temperature), 1))
 	w, dw := tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi]
 	address := op.AddressOf(header, u.stream)
 	var gradients [random.BlockSize]T
@@ -74,8 +75,8 @@ func sgldTile[T float32 | float64](u sgldUpdate, a *tensor.Args, lo, hi int) flo
 	return statistic
 }
 
-// noiseScale is the standard deviation of the noise that balances a drift of -h G gU at temperature T. It is the one place where
-// this is computed.
-func noiseScale(h, temperature, preconditioner float64) float64 {
+// NoiseScale is sqrt(2 h T G), the standard deviation of the noise that balances a drift of -h G
+// gU. It is the one place where this is computed.
+func NoiseScale(h, temperature, preconditioner float64) float64 {
 	return math.Sqrt(2 * h * temperature * preconditioner)
 }

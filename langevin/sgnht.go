@@ -23,15 +23,16 @@ const (
 	SplittingBADODAB Splitting = "badodab"
 )
 
-// SGNHT is the stochastic gradient Nose-Hoover thermostat (Ding, Fang, Babbush, Chen, Skeel and Neven 2014, algorithm 1): the friction chi
-// adapts until v.v/d is h T, so that the noise of minibatches, however large, does not heat. At the start v ~ N(0, h T) and chi = a;
-// xi ~ N(0, 1); v.v/d is the mean over the d elements of a parameter, which has one chi. SplittingEuler is
+// SGNHT is the stochastic gradient Nose-Hoover thermostat (Ding, Fang, Babbush, Chen, Skeel and
+// Neven 2014, algorithm 1): the friction chi, one of each parameter, adapts until v.v/d, the mean
+// over the parameter's d elements, is h T, so that the noise of minibatches does not heat. At the
+// start v ~ N(0, h T) and chi = a. SplittingEuler is
 //
 //	v     <- (1 - chi) v - h gU + sqrt(2 a h T) xi
 //	theta <- theta + v
 //	chi   <- chi + v.v/d - h T
 //
-// and SplittingBADODAB, in which the last half of B and the first half of the next step's are one, with one gradient, is
+// and SplittingBADODAB, in which two halves of B are one, with one gradient, is
 //
 //	B  v     <- v - h gU
 //	D  chi   <- chi + (v.v/d - h T)/2
@@ -40,12 +41,13 @@ const (
 //	A  theta <- theta + v/2
 //	D  chi   <- chi + (v.v/d - h T)/2
 //
-// In the paper's notation, with the time step e: h = e^2, v = e p, chi = e xi and a = e A. The step size h multiplies gU, as SGLD's does, but acts
-// for 1/chi steps: SGNHT moves as SGLD does at the step size h/chi, where chi is about a + h Var(gU)/(2T).
+// In the paper's notation, with the time step e: h = e^2, v = e p, chi = e xi and a = e A. It moves
+// as SGLD does at the step size h/chi, where chi is about a + h Var(gU)/(2T).
 //
-// It targets exp(-U/T). Of the discretised chain, v.v/d is h T on average at any h, which the kinetic temperature v.v/(h d) shows. On a quadratic U
-// the configurational one is about T (1 - chi/2) with SplittingEuler, whatever h is, and T - chi h Var(gU)/8 with SplittingBADODAB, whose D makes the
-// mean of v.v before and after O what it should be. There is no Metropolis test. At T = 0, chi grows until all rests.
+// It targets exp(-U/T). v.v/d is h T on average at any h, which the kinetic temperature v.v/(h d)
+// shows. On a quadratic U the configurational one is about T (1 - chi/2) with SplittingEuler,
+// whatever h is, and T - chi h Var(gU)/8 with SplittingBADODAB. At T = 0, chi grows until all
+// rests.
 type SGNHT struct {
 	Friction   float64 // a, above 0, at most 1
 	Splitting  Splitting

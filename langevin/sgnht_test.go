@@ -5,8 +5,10 @@ import (
 	"math"
 	"testing"
 
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -68,8 +70,8 @@ func TestSGNHTFormula(t *testing.T) {
 				t.Run(fmt.Sprintf("%s/%v/%d", splitting, dtype, n), func(t *testing.T) {
 					sampler := langevin.SGNHT{Friction: 0.2, Splitting: splitting}
 					tr := record(t, experiment{
-						sampler: sampler, dtype: dtype, field: bowl{0.5, 3}, dimensions: n, prior: langevin.Laplace(0.5), dataSize: 50,
-						start: normal(func(int) float64 { return 1 }),
+						sampler: sampler, dtype: dtype, field: trial.Bowl{Smallest: 0.5, Largest: 3}, dimensions: n, prior: langevin.Laplace(0.5), dataSize: 50,
+						start: trial.Normal(func(int) float64 { return 1 }),
 					})
 					checkVirials(t, tr)
 					if excess := tr.excessOfSteps((&thermostatted{sampler: sampler}).step); !(excess <= 1) {
@@ -118,20 +120,20 @@ func (tr trace) excessOfSteps(step func(before []element) []float64) float64 {
 // there are many elements, with and without noise of the minibatch.
 func TestSGNHTTemperatures(t *testing.T) {
 	const n, k, h, temperature, burnIn = 4000, 1.5, 0.1, 0.8, 500
-	steps := stepsOf(t, 1500)
+	steps := trial.StepsOf(t, 1500)
 	for _, splitting := range splittings {
 		for _, noise := range []float64{0, 2} {
 			t.Run(fmt.Sprintf("%s/noise %v", splitting, noise), func(t *testing.T) {
 				sampler := langevin.SGNHT{Friction: 0.2, Splitting: splitting}
 				session := experiment{
-					sampler: sampler, field: bowl{k, k}, noise: noise, dimensions: n, dataSize: 10, step: h, temperature: temperature,
+					sampler: sampler, field: trial.Bowl{Smallest: k, Largest: k}, noise: noise, dimensions: n, dataSize: 10, step: h, temperature: temperature,
 				}.load(t)
-				advance(t, session, burnIn)
-				thermometer := langevin.NewThermometer(session.Program(), 10)
+				trial.Advance(t, session, burnIn)
+				thermometer := diagnostics.NewThermometer(session.Program(), 10)
 				before, frictions := chiOf(t, session), 0.0
 				for range steps {
 					at := int(session.Steps())
-					advance(t, session, 1)
+					trial.Advance(t, session, 1)
 					thermometer.Observe(session, at, at+1)
 					frictions += chiOf(t, session) / float64(steps)
 				}
@@ -162,7 +164,7 @@ func TestSGNHTTemperatures(t *testing.T) {
 
 func chiOf(t *testing.T, s *graph.Session) float64 {
 	t.Helper()
-	chi := values(t, s, parameterName+".thermostat", 0, 2)
+	chi := trial.Values(t, s, trial.ParameterName+".thermostat", 0, 2)
 	return chi[0] + chi[1]
 }
 
@@ -173,11 +175,11 @@ func TestSGNHTResolution(t *testing.T) {
 		var chis [2]float64
 		for i, dtype := range []tensor.DType{tensor.Float32, tensor.Float64} {
 			session := experiment{
-				sampler: langevin.SGNHT{Friction: 0.2, Splitting: splitting}, dtype: dtype, field: bowl{1, 1}, dimensions: 257, dataSize: 10,
+				sampler: langevin.SGNHT{Friction: 0.2, Splitting: splitting}, dtype: dtype, field: trial.Bowl{Smallest: 1, Largest: 1}, dimensions: 257, dataSize: 10,
 				step: h, temperature: 1,
 			}.load(t)
 			before := chiOf(t, session)
-			advance(t, session, steps)
+			trial.Advance(t, session, steps)
 			chis[i] = chiOf(t, session) - before
 		}
 		if chis[1] == 0 || !(math.Abs(chis[0]/chis[1]-1) < 1e-3) {
@@ -190,17 +192,17 @@ func TestSGNHTResolution(t *testing.T) {
 // by a factor of 3.8.
 func TestSGNHTPerElement(t *testing.T) {
 	const n, k, h, temperature, noise, friction = 4000, 1.5, 0.01, 0.8, 3, 0.02
-	samples := stepsOf(t, 300)
+	samples := trial.StepsOf(t, 300)
 	for _, splitting := range splittings {
 		session := experiment{
-			sampler: langevin.SGNHT{Friction: friction, Splitting: splitting, PerElement: true}, field: bowl{k, k}, noise: noise, dimensions: n,
-			dataSize: 10, step: h, temperature: temperature, start: normal(func(int) float64 { return math.Sqrt(temperature / k) }),
+			sampler: langevin.SGNHT{Friction: friction, Splitting: splitting, PerElement: true}, field: trial.Bowl{Smallest: k, Largest: k}, noise: noise, dimensions: n,
+			dataSize: 10, step: h, temperature: temperature, start: trial.Normal(func(int) float64 { return math.Sqrt(temperature / k) }),
 		}.load(t)
-		advance(t, session, 1000)
+		trial.Advance(t, session, 1000)
 		squares := 0.0
 		for range samples {
-			advance(t, session, 5)
-			for _, x := range values(t, session, parameterName, 0, n) {
+			trial.Advance(t, session, 5)
+			for _, x := range trial.Values(t, session, trial.ParameterName, 0, n) {
 				squares += x * x / n / float64(samples)
 			}
 		}

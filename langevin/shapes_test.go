@@ -5,12 +5,13 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/langevin/trial"
 )
 
 // shape is a target that is not a round Gaussian. Its elements come in groups that are independent of each other and alike.
 type shape struct {
 	name        string
-	field       field
+	field       trial.Field
 	group       int
 	temperature float64
 	// step is the effective step size h G of an element whose gradient of U has the root mean square gradient.
@@ -34,14 +35,14 @@ func (s shape) residuals(t *testing.T, row row) (averages [][]float64, steps [][
 	h := s.step / row.expected(s.gradient/shapeDataSize)
 	session := experiment{
 		sampler: row.sampling, field: s.field, dimensions: dimensions, dataSize: shapeDataSize, step: h, temperature: s.temperature,
-		start: normal(s.scale),
+		start: trial.Normal(s.scale),
 	}.load(t)
-	advance(t, session, row.settled+s.burnIn)
+	trial.Advance(t, session, row.settled+s.burnIn)
 	averages = make([][]float64, dimensions/s.group)
-	samples := stepsOf(t, s.steps) / s.every
+	samples := trial.StepsOf(t, s.steps) / s.every
 	for range samples {
-		advance(t, session, s.every)
-		theta := values(t, session, parameterName, 0, dimensions)
+		trial.Advance(t, session, s.every)
+		theta := trial.Values(t, session, trial.ParameterName, 0, dimensions)
 		for g := range averages {
 			statistics := s.statistics(theta[g*s.group : (g+1)*s.group])
 			if averages[g] == nil {
@@ -95,7 +96,7 @@ func TestShapes(t *testing.T) {
 			t.Run(row.name+"/"+s.name, func(t *testing.T) {
 				averages, steps := s.residuals(t, row)
 				for i, z := range scores(averages, steps, s.expectation) {
-					if !(math.Abs(z) < zLimit) {
+					if !(math.Abs(z) < trial.ZLimit) {
 						t.Errorf("statistic %d: z = %.1f", i, z)
 					}
 				}
@@ -114,7 +115,7 @@ func (s shape) checkWrong(t *testing.T, averages, steps [][]float64) {
 		for i, z := range scores(averages, steps, wrong) {
 			worst, foreseen = math.Max(worst, math.Abs(z)), math.Max(foreseen, math.Abs(z-right[i]))
 		}
-		if worst < zLimit && !powerless(foreseen) {
+		if worst < trial.ZLimit && !trial.Powerless(foreseen) {
 			t.Errorf("%s: not noticed: z = %.1f", name, worst)
 		}
 	}
@@ -122,8 +123,8 @@ func (s shape) checkWrong(t *testing.T, averages, steps [][]float64) {
 
 // skewed is the log-gamma target, whose discretised chain is solved on a grid.
 func skewed(t *testing.T) shape {
-	f, temperature := logGamma{1}, 0.5
-	chain := func(step float64) []float64 { return f.chain(step, temperature).averages(t, identity, square, cube) }
+	f, temperature := trial.LogGamma{Shape: 1}, 0.5
+	chain := func(step float64) []float64 { return chainOn(f, step, temperature).averages(t, identity, square, cube) }
 	tables := map[[2]float64][][]float64{}
 	expectation := func(steps []float64) []float64 {
 		// The averages at three step sizes, through which goes a parabola.
@@ -151,13 +152,13 @@ func skewed(t *testing.T) shape {
 				want := expectation(steps)
 				return []float64{-want[0], want[1], -want[2]}
 			},
-			"the continuous limit": func([]float64) []float64 { return f.moments(temperature) },
+			"the continuous limit": func([]float64) []float64 { return momentsOf(f, temperature) },
 		},
 	}
 }
 
-// chain is SGLD on one element, of effective step size h.
-func (f logGamma) chain(h, temperature float64) markov {
+// chainOn is SGLD on one element, of effective step size h.
+func chainOn(f trial.LogGamma, h, temperature float64) markov {
 	return markov{
 		drift:    func(x float64) float64 { return -h * (math.Exp(x) - f.Shape) },
 		variance: func(float64) float64 { return 2 * h * temperature },
@@ -165,9 +166,9 @@ func (f logGamma) chain(h, temperature float64) markov {
 	}
 }
 
-// moments are E x, E x^2 and E x^3 of log(T X), X from the gamma distribution of shape Shape/T = 2: with digamma(2) = 1 - gamma and its derivatives
+// momentsOf are E x, E x^2 and E x^3 of log(T X), X from the gamma distribution of shape Shape/T = 2: with digamma(2) = 1 - gamma and its derivatives
 // pi^2/6 - 1 and 2 - 2 zeta(3).
-func (f logGamma) moments(temperature float64) []float64 {
+func momentsOf(f trial.LogGamma, temperature float64) []float64 {
 	if f.Shape/temperature != 2 {
 		panic("the digamma function is known here at 2 alone")
 	}
@@ -178,11 +179,11 @@ func (f logGamma) moments(temperature float64) []float64 {
 
 // TestSkewedTheory: the bias of the discretised chain is of first order in the step, and the rest is the exact distribution.
 func TestSkewedTheory(t *testing.T) {
-	f, temperature := logGamma{1}, 0.5
+	f, temperature := trial.LogGamma{Shape: 1}, 0.5
 	functions := []func(float64) float64{identity, square, cube}
-	coarse := f.chain(0.08, temperature).averages(t, functions...)
-	fine := f.chain(0.04, temperature).averages(t, functions...)
-	for i, want := range f.moments(temperature) {
+	coarse := chainOn(f, 0.08, temperature).averages(t, functions...)
+	fine := chainOn(f, 0.04, temperature).averages(t, functions...)
+	for i, want := range momentsOf(f, temperature) {
 		if extrapolated := 2*fine[i] - coarse[i]; math.Abs(extrapolated-want) > 0.1*math.Abs(coarse[i]-want)+1e-4 {
 			t.Errorf("moment %d: %.5f and %.5f at steps 0.08 and 0.04 give %.5f at 0, want %.5f", i+1, coarse[i], fine[i], extrapolated, want)
 		}
@@ -191,8 +192,8 @@ func TestSkewedTheory(t *testing.T) {
 
 // correlated is a Gaussian of two variables, whose covariance C solves C = M C M' + 2 T H, with M = 1 - H A and H = diag(h G).
 func correlated() shape {
-	f, temperature := valley{2, 1.2, 1}, 0.7
-	covariance := func(f valley) func(steps []float64) []float64 {
+	f, temperature := trial.Valley{A: 2, B: 1.2, C: 1}, 0.7
+	covariance := func(f trial.Valley) func(steps []float64) []float64 {
 		return func(steps []float64) []float64 {
 			p, q := steps[0], steps[1]
 			a, b, c, d := 1-p*f.A, -p*f.B, -q*f.B, 1-q*f.C
@@ -210,33 +211,33 @@ func correlated() shape {
 		statistics:  func(theta []float64) []float64 { x, y := theta[0], theta[1]; return []float64{x * x, x * y, y * y} },
 		expectation: covariance(f),
 		wrong: map[string]func(steps []float64) []float64{
-			"the other diagonal":  covariance(valley{f.A, -f.B, f.C}),
-			"no correlation":      covariance(valley{f.A, 0, f.C}),
-			"a little less of it": covariance(valley{f.A, f.B * 0.97, f.C}),
+			"the other diagonal":  covariance(trial.Valley{A: f.A, B: -f.B, C: f.C}),
+			"no correlation":      covariance(trial.Valley{A: f.A, B: 0, C: f.C}),
+			"a little less of it": covariance(trial.Valley{A: f.A, B: f.B * 0.97, C: f.C}),
 		},
 	}
 }
 
 // illConditioned is a Gaussian with curvatures from 1 to 1000, the stiffest of which takes half of a step.
 func illConditioned() shape {
-	f, temperature := bowl{1, 1000}, 1.0
+	f, temperature := trial.Bowl{Smallest: 1, Largest: 1000}, 1.0
 	variances := func(factor, correction float64) func(steps []float64) []float64 {
 		return func(steps []float64) []float64 {
-			v := make([]float64, classes)
+			v := make([]float64, trial.Classes)
 			for i, step := range steps {
-				k := f.curvature(i)
+				k := f.Curvature(i)
 				v[i] = factor * temperature / (k * (1 - correction*step*k/2))
 			}
 			return v
 		}
 	}
 	return shape{
-		name: "ill-conditioned", field: f, group: classes, temperature: temperature,
+		name: "ill-conditioned", field: f, group: trial.Classes, temperature: temperature,
 		step: 0.5 / f.Largest, gradient: math.Sqrt(f.Largest * temperature),
-		scale:  func(i int) float64 { return math.Sqrt(temperature / f.curvature(i)) },
+		scale:  func(i int) float64 { return math.Sqrt(temperature / f.Curvature(i)) },
 		burnIn: 1000, steps: 4000, every: 20,
 		statistics: func(theta []float64) []float64 {
-			v := make([]float64, classes)
+			v := make([]float64, trial.Classes)
 			for i, x := range theta {
 				v[i] = x * x
 			}
@@ -259,16 +260,16 @@ func TestPreconditioningEvensOut(t *testing.T) {
 			continue
 		}
 		_, steps := s.residuals(t, row)
-		var mean [classes]float64
+		var mean [trial.Classes]float64
 		for _, group := range steps {
 			for i, step := range group {
-				mean[i] += step * s.field.(bowl).curvature(i)
+				mean[i] += step * s.field.(trial.Bowl).Curvature(i)
 			}
 		}
-		f := s.field.(bowl)
+		f := s.field.(trial.Bowl)
 		gradient := func(k float64) float64 { return math.Sqrt(k*s.temperature) / shapeDataSize }
 		want := f.Largest * row.expected(gradient(f.Largest)) / (f.Smallest * row.expected(gradient(f.Smallest)))
-		if ratio := mean[classes-1] / mean[0]; ratio < want/2 || ratio > 2*want {
+		if ratio := mean[trial.Classes-1] / mean[0]; ratio < want/2 || ratio > 2*want {
 			t.Errorf("%s: the stiffest direction moves %.3g times as fast as the softest, want about %.3g", row.name, ratio, want)
 		}
 	}
@@ -281,7 +282,7 @@ func TestGammaNone(t *testing.T) {
 	run := func(alpha float64, burnIn, steps int) (averages, ignored [][]float64) {
 		// In units of the gradient of U, Lambda is 1: h G is h / (1 + |theta|) with Alpha = 0.
 		s := shape{
-			field: bowl{1, 1}, group: 1, temperature: 1, step: h, scale: func(int) float64 { return 1 },
+			field: trial.Bowl{Smallest: 1, Largest: 1}, group: 1, temperature: 1, step: h, scale: func(int) float64 { return 1 },
 			burnIn: burnIn, steps: steps, every: 2,
 			statistics: func(theta []float64) []float64 { x := theta[0]; return []float64{x, x * x, x * x * x * x} },
 		}
@@ -301,7 +302,7 @@ func TestGammaNone(t *testing.T) {
 	want := chain(h)
 	averages, steps := run(0, 200, 1000)
 	for i, z := range scores(averages, steps, func([]float64) []float64 { return want }) {
-		if !(math.Abs(z) < zLimit) {
+		if !(math.Abs(z) < trial.ZLimit) {
 			t.Errorf("statistic %d: z = %.1f", i, z)
 		}
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
@@ -164,9 +165,6 @@ func wrongPSGLD(p langevin.PSGLD) map[string]rule {
 
 const secondMoment = ".second moment"
 
-// zLimit is how many standard errors an average may be off.
-const zLimit = 4.5
-
 func ones(_ testing.TB, _ *graph.Session, _, n int) []float64 {
 	g := make([]float64, n)
 	for i := range g {
@@ -177,7 +175,7 @@ func ones(_ testing.TB, _ *graph.Session, _, n int) []float64 {
 
 // frozenPreconditioner computes G from the V that PSGLD has frozen.
 func frozenPreconditioner(t testing.TB, s *graph.Session, chain, n int, lambda float64) []float64 {
-	g := values(t, s, parameterName+secondMoment, chain, n)
+	g := trial.Values(t, s, trial.ParameterName+secondMoment, chain, n)
 	for i, v := range g {
 		g[i] = 1 / (lambda + math.Sqrt(v))
 	}

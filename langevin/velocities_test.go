@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -52,17 +52,17 @@ func TestColdBAOAB(t *testing.T) {
 	sampler := langevin.BAOAB{Friction: 0.4}
 	c := math.Exp(-sampler.Friction)
 	e := experiment{
-		sampler: sampler, dtype: tensor.Float64, field: bowl{0.5, 3}, noise: 2, dimensions: n, prior: langevin.Gaussian(0.3), dataSize: 50,
-		start: normal(func(int) float64 { return 1 }),
+		sampler: sampler, dtype: tensor.Float64, field: trial.Bowl{Smallest: 0.5, Largest: 3}, noise: 2, dimensions: n, prior: langevin.Gaussian(0.3), dataSize: 50,
+		start: trial.Normal(func(int) float64 { return 1 }),
 	}
 	cold := e.loadSchedule(t, []float64{0.02}, []float64{0})
 	plain := e.loadOptimizer(t, func(decay float64) optimizers.Optimizer {
 		return optimizers.Momentum{Decay: c, WeightDecay: decay}
 	}, []float64{0.02 * (1 + c) / 2})
 	for step := range steps {
-		advance(t, cold, 1)
-		advance(t, plain, 1)
-		got, want := values(t, cold, parameterName, 0, n), values(t, plain, parameterName, 0, n)
+		trial.Advance(t, cold, 1)
+		trial.Advance(t, plain, 1)
+		got, want := trial.Values(t, cold, trial.ParameterName, 0, n), trial.Values(t, plain, trial.ParameterName, 0, n)
 		for i := range got {
 			if !(math.Abs(got[i]-want[i]) <= 1e-13*(1+math.Abs(want[i]))) {
 				t.Fatalf("step %d, element %d: got %v, the optimizer %v", step, i, got[i], want[i])
@@ -75,79 +75,20 @@ func TestColdBAOAB(t *testing.T) {
 func TestSGHMCWithoutMomentum(t *testing.T) {
 	const n, steps = 257, 20
 	e := experiment{
-		dtype: tensor.Float64, field: bowl{0.5, 3}, dimensions: n, dataSize: 50, step: 0.05, temperature: 0.7,
-		start: normal(func(int) float64 { return 1 }),
+		dtype: tensor.Float64, field: trial.Bowl{Smallest: 0.5, Largest: 3}, dimensions: n, dataSize: 50, step: 0.05, temperature: 0.7,
+		start: trial.Normal(func(int) float64 { return 1 }),
 	}
 	var states [2][]float64
 	for i, sampler := range []langevin.Sampler{langevin.SGHMC{Friction: 1}, langevin.SGLD{}} {
 		e.sampler = sampler
 		session := e.load(t)
-		advance(t, session, steps)
-		states[i] = values(t, session, parameterName, 0, n)
+		trial.Advance(t, session, steps)
+		states[i] = trial.Values(t, session, trial.ParameterName, 0, n)
 	}
 	for i, got := range states[0] {
 		if want := states[1][i]; !(math.Abs(got-want) <= 1e-13*(1+math.Abs(want))) {
 			t.Fatalf("element %d: got %v, SGLD %v", i, got, want)
 		}
-	}
-}
-
-// TestKineticMetric compares the recorded kinetic temperatures with their definition: Mass v.v/(h d) of the velocities that a step begins with, h
-// being the step size that they were made with, by layer and over all.
-func TestKineticMetric(t *testing.T) {
-	h := []float64{0.1, 0.3, 0, 0.2}
-	for _, c := range []struct {
-		mass    float64
-		sampler langevin.Sampler
-	}{
-		{0.9, langevin.SGHMC{Friction: 0.2}},
-		{1, langevin.BAOAB{Friction: 0.2}},
-		{1, langevin.SGNHT{Friction: 0.2, Splitting: langevin.SplittingBADODAB}},
-	} {
-		sampler := c.sampler
-		b := graph.New(tensor.Float32)
-		var total *graph.Node
-		for _, p := range layerSizes {
-			w := b.Parameter(p.name, nil, p.n)
-			loss := target{field: bowl{p.k, p.k}, dataSize: thermometerDataSize}.loss(b, w)
-			if total != nil {
-				loss = b.Apply(op.Add{}, total, loss)
-			}
-			total = loss
-		}
-		posterior := langevin.Posterior{DataSize: thermometerDataSize}
-		if err := langevin.Attach(b, sampler, posterior, total, h, []float64{1, 1, 2, 1}); err != nil {
-			t.Fatal(err)
-		}
-		session := load(t, b, graph.LoadOptions{Seed: 1, Chains: 2}, 2)
-		thermometer := langevin.NewThermometer(session.Program(), thermometerDataSize)
-		for step := range 8 {
-			var squares [2]float64
-			for i, p := range layerSizes {
-				for chain := range 2 {
-					for _, v := range values(t, session, p.name+".momentum", chain, p.n) {
-						if last := h[min(max(0, step-1), len(h)-1)]; last > 0 && step > 0 {
-							squares[i/2] += c.mass * v * v / last / 2
-						}
-					}
-				}
-			}
-			advance(t, session, 1)
-			thermometer.Reset()
-			thermometer.Observe(session, step, step+1)
-			for i, c := range []struct{ got, want float64 }{
-				{thermometer.KineticLayer(0), squares[0] / (4097 + 3)},
-				{thermometer.KineticLayer(1), squares[1] / 65},
-				{thermometer.KineticTemperature(), (squares[0] + squares[1]) / (4097 + 3 + 65)},
-			} {
-				if !(math.Abs(c.got-c.want) <= 1e-5*c.want) {
-					t.Errorf("%s, step %d: kinetic temperature %d is %v, want %v", sampler.Name(), step, i, c.got, c.want)
-				}
-			}
-		}
-	}
-	if still := langevin.NewThermometer(thermometerSession(t, tensor.Float32).Program(), thermometerDataSize); !math.IsNaN(still.KineticTemperature()) {
-		t.Errorf("SGLD has the kinetic temperature %v, want NaN", still.KineticTemperature())
 	}
 }
 
@@ -158,27 +99,27 @@ func TestKineticDistribution(t *testing.T) {
 	for _, sampler := range []langevin.Sampler{langevin.SGHMC{Friction: 1}, langevin.BAOAB{Friction: 6}} {
 		k := 0.02
 		e := experiment{
-			sampler: sampler, field: bowl{k, k}, dimensions: n, chains: chains, dataSize: 10, step: 0.1, temperature: temperature,
-			start: normal(func(int) float64 { return math.Sqrt(temperature / k) }),
+			sampler: sampler, field: trial.Bowl{Smallest: k, Largest: k}, dimensions: n, chains: chains, dataSize: 10, step: 0.1, temperature: temperature,
+			start: trial.Normal(func(int) float64 { return math.Sqrt(temperature / k) }),
 		}
 		session := e.load(t)
-		metric := slices.Index(session.Program().Metrics(), langevin.KineticPrefix+parameterName)
-		advance(t, session, 2)
+		metric := slices.Index(session.Program().Metrics(), langevin.KineticPrefix+trial.ParameterName)
+		trial.Advance(t, session, 2)
 		sum, squares := 0.0, 0.0
 		for range steps {
-			advance(t, session, 1)
+			trial.Advance(t, session, 1)
 			for chain := range chains {
-				score := langevin.KineticScore(session.Metric(chain, metric, session.Steps()-1)/n, temperature, n)
+				score := diagnostics.KineticScore(session.Metric(chain, metric, session.Steps()-1)/n, temperature, n)
 				sum += score
 				squares += score * score
 			}
 		}
 		const readings = chains * steps
-		if z := sum / math.Sqrt(readings); !(math.Abs(z) < zLimit) {
+		if z := sum / math.Sqrt(readings); !(math.Abs(z) < trial.ZLimit) {
 			t.Errorf("%s: the mean score's z is %.2f", sampler.Name(), z)
 		}
 		// The fourth moment of a chi-square's score is 3 + 12/d.
-		if z := (squares/readings - 1) / math.Sqrt((2+12.0/n)/readings); !(math.Abs(z) < zLimit) {
+		if z := (squares/readings - 1) / math.Sqrt((2+12.0/n)/readings); !(math.Abs(z) < trial.ZLimit) {
 			t.Errorf("%s: the scores' variance is %.3f: z = %.2f", sampler.Name(), squares/readings, z)
 		}
 	}
@@ -189,7 +130,7 @@ func TestUpdatesDoNotAllocate(t *testing.T) {
 	for _, row := range rows() {
 		t.Run(row.name, func(t *testing.T) {
 			session := givenSession(t, row.sampler, langevin.Laplace(1), 1, 9001)
-			if n := testing.AllocsPerRun(5, func() { advance(t, session, 2) }); n > 0 {
+			if n := testing.AllocsPerRun(5, func() { trial.Advance(t, session, 2) }); n > 0 {
 				t.Errorf("%v allocations in two steps", n)
 			}
 		})

@@ -19,7 +19,7 @@ func TestTrainingEqualsInterpreter(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := graph.New(tensor.Float64)
-	x, labels := op.Minibatch(b, op.Batch{Size: batch, Shuffled: true}, tensor.Shape{examples, 1, 28, 28}, 0.5, 0.3)
+	x, labels := op.Minibatch(b, op.Batch{Size: batch, Shuffled: true}, tensor.Shape{examples, 1, 28, 28}, []float64{0.5}, []float64{0.3})
 	loss := b.Apply(op.CrossEntropy{}, network.Apply(b, x), labels)
 	parameters := b.Parameters()
 	optimizers.Update(b, optimizers.Momentum{Decay: 0.9}, parameters, b.Gradients(loss, parameters...), b.Table("rates", []float64{0.05, 0.02}))
@@ -39,21 +39,25 @@ func TestTrainingEqualsInterpreter(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, values := range map[string][]byte{"images": pattern(examples * 28 * 28), "labels": pattern(examples)} {
-		if name == "labels" {
-			for i := range values {
-				values[i] %= 10
-			}
-		}
-		if err := graph.Write(session, name, 0, 0, values); err != nil {
-			t.Fatal(err)
-		}
-		in, err := oracle.Input(name)
-		if err != nil {
-			t.Fatal(err)
-		}
-		copy(in.Data().([]byte), values)
+	pixels, classes := pattern(examples*28*28), make([]int32, examples)
+	for i, v := range pattern(examples) {
+		classes[i] = int32(v % 10)
 	}
+	if err := graph.Write(session, "images", 0, 0, pixels); err != nil {
+		t.Fatal(err)
+	}
+	if err := graph.Write(session, "labels", 0, 0, classes); err != nil {
+		t.Fatal(err)
+	}
+	in, err := oracle.Input("images")
+	if err != nil {
+		t.Fatal(err)
+	}
+	copy(in.Data().([]byte), pixels)
+	if in, err = oracle.Input("labels"); err != nil {
+		t.Fatal(err)
+	}
+	copy(in.Data().([]int32), classes)
 	if err := session.Run(steps); err != nil {
 		t.Fatal(err)
 	}

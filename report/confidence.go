@@ -19,41 +19,52 @@ type Confidences struct {
 	In, Out []float64
 }
 
-// ConfidenceHistogram draws how sure each method is of examples it never saw, such as letters, and below of those it
-// learnt, such as digits: the share of examples in bins of .05 from 1/classes to 1, with the means, in the methods' colours
-// and order, above each panel. in and out name the two kinds in the plural. The lower panel is left out when no method has In.
+// ConfidenceHistogram draws how sure each method is of examples of a kind it never saw, such as
+// letters, and below of those it learnt, such as digits: the share of examples in bins of .05 from
+// 1/classes to 1, with the means, in the methods' colours and order, above each panel. in and out
+// name the two kinds in the plural. A panel is left out when no method has values for it.
 //
-// A confidence below 1/classes or above 1 is an error: the largest of K probabilities cannot be below 1/K, and averages
-// that are have averaged something else.
+// A confidence below 1/classes or above 1 is an error: the largest of K probabilities cannot be
+// below 1/K, and averages that are have averaged something else.
 func ConfidenceHistogram(in, out string, classes int, methods []Confidences) (*Figure, error) {
 	if classes < 2 {
 		return nil, errors.Errorf("report: ConfidenceHistogram: got %d classes, want at least 2", classes)
 	}
 	names := make([]string, len(methods))
-	known := 0
 	for i, m := range methods {
 		names[i] = m.Method
-		if err := checkConfidences(m.Method+", "+out, classes, m.Out); err != nil {
-			return nil, err
-		}
-		if m.In == nil {
-			continue
-		}
-		known++
-		if err := checkConfidences(m.Method+", "+in, classes, m.In); err != nil {
-			return nil, err
-		}
 	}
 	if err := checkMethods("ConfidenceHistogram", names); err != nil {
 		return nil, err
 	}
-	if known != 0 && known != len(methods) {
-		return nil, errors.Errorf("report: ConfidenceHistogram: %d of %d methods have confidences on %s, want all or none", known, len(methods), in)
+	var panels []*plot.Plot
+	for _, kind := range []struct {
+		name string
+		of   func(Confidences) []float64
+	}{{out, func(m Confidences) []float64 { return m.Out }}, {in, func(m Confidences) []float64 { return m.In }}} {
+		known := 0
+		for _, m := range methods {
+			if kind.of(m) == nil {
+				continue
+			}
+			known++
+			if err := checkConfidences(m.Method+", "+kind.name, classes, kind.of(m)); err != nil {
+				return nil, err
+			}
+		}
+		if known != 0 && known != len(methods) {
+			return nil, errors.Errorf("report: ConfidenceHistogram: %d of %d methods have confidences on %s, want all or none",
+				known, len(methods), kind.name)
+		}
+		if known > 0 {
+			panels = append(panels, confidencePanel(kind.name, classes, methods, kind.of))
+		}
 	}
-	panels := []*plot.Plot{confidencePanel(out, classes, methods, func(m Confidences) []float64 { return m.Out })}
-	if known > 0 {
-		hideTickLabels(&panels[0].X)
-		panels = append(panels, confidencePanel(in, classes, methods, func(m Confidences) []float64 { return m.In }))
+	if len(panels) == 0 {
+		return nil, errors.New("report: ConfidenceHistogram: got no confidences")
+	}
+	for _, p := range panels[:len(panels)-1] {
+		hideTickLabels(&p.X)
 	}
 	key := make(legend, len(methods))
 	for i, m := range methods {
@@ -62,6 +73,25 @@ func ConfidenceHistogram(in, out string, classes int, methods []Confidences) (*F
 	f := &Figure{width: figureWidth, height: vg.Length(len(panels))*4.6*vg.Centimeter + 1.4*vg.Centimeter + key.height(figureWidth)}
 	f.draw = func(c draw.Canvas) { drawPanels(key.draw(c), panels...) }
 	return f, nil
+}
+
+var confidenceRow = FigureRow{
+	File: "confidence", Title: "How sure they are",
+	Caption: "The largest probability of each answer, whose mean over K classes cannot be below 1/K.",
+	Applies: func(subjects []Subject) bool {
+		return sameData(subjects) && sameClasses(subjects) && sameOut(subjects)
+	},
+	Draw: func(subjects []Subject) (*Figure, error) {
+		in, out := kinds(subjects)
+		methods := make([]Confidences, len(subjects))
+		for i, s := range subjects {
+			methods[i] = Confidences{Method: s.Name, In: s.In.Confidence}
+			if s.Out != nil {
+				methods[i].Out = s.Out.Confidence
+			}
+		}
+		return ConfidenceHistogram(in, out, subjects[0].In.Classes, methods)
+	},
 }
 
 func checkConfidences(what string, classes int, values []float64) error {

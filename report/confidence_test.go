@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/base64"
+	"image"
 	"image/png"
 	"math"
 	"math/rand/v2"
@@ -51,7 +52,8 @@ func TestConfidenceHistogramRefuses(t *testing.T) {
 	}{
 		{"nothing", 10, nil, "no methods"},
 		{"classes", 1, []Confidences{{"a", good, good}}, "1 classes"},
-		{"no letters", 10, []Confidences{{"a", good, nil}}, "a, letters: got no values"},
+		{"neither", 10, []Confidences{{"a", nil, nil}}, "no confidences"},
+		{"letters of some", 10, []Confidences{{"a", good, nil}, {"b", good, good}}, "1 of 2 methods have confidences on letters"},
 		{"no digits", 10, []Confidences{{"a", []float64{}, good}}, "a, digits: got no values"},
 		{"digits of some", 10, []Confidences{{"a", good, good}, {"b", nil, good}}, "1 of 2 methods have confidences on digits"},
 		{"name", 10, []Confidences{{"a", good, good}, {"a", good, good}}, "name of its own"},
@@ -133,25 +135,25 @@ func TestImageGridShowsThePixels(t *testing.T) {
 }
 
 func TestImageGridRefuses(t *testing.T) {
-	good := Tile{"digit 1", make([]byte, 6), []Guess{{"1", 0.5}}}
+	img := image.NewGray(image.Rect(0, 0, 3, 2))
+	good := Tile{"digit 1", img, []Guess{{"1", 0.5}}}
 	for _, c := range []struct {
-		name                   string
-		methods                []string
-		tiles                  []Tile
-		height, width, columns int
-		message                string
+		name    string
+		methods []string
+		tiles   []Tile
+		columns int
+		message string
 	}{
-		{"no methods", nil, []Tile{good}, 2, 3, 1, "no methods"},
-		{"no tiles", []string{"a"}, nil, 2, 3, 1, "0 tiles"},
-		{"no height", []string{"a"}, []Tile{good}, 0, 3, 1, "0 x 3 pixels"},
-		{"no width", []string{"a"}, []Tile{good}, 2, -3, 1, "2 x -3 pixels"},
-		{"no columns", []string{"a"}, []Tile{good}, 2, 3, 0, "0 columns"},
-		{"pixels", []string{"a"}, []Tile{good, {"", make([]byte, 5), good.Guesses}}, 2, 3, 1, "tile 1 has 5 pixels"},
-		{"guesses", []string{"a", "b"}, []Tile{good}, 2, 3, 1, "1 guesses"},
-		{"NaN", []string{"a"}, []Tile{{"", good.Pixels, []Guess{{"1", math.NaN()}}}}, 2, 3, 1, "confidence NaN"},
-		{"confidence", []string{"a"}, []Tile{{"", good.Pixels, []Guess{{"1", -0.1}}}}, 2, 3, 1, "confidence -0.1"},
+		{"no methods", nil, []Tile{good}, 1, "no methods"},
+		{"no tiles", []string{"a"}, nil, 1, "0 tiles"},
+		{"no columns", []string{"a"}, []Tile{good}, 0, "0 columns"},
+		{"no image", []string{"a"}, []Tile{good, {Title: "x", Guesses: good.Guesses}}, 1, "tile 1 has no image"},
+		{"empty image", []string{"a"}, []Tile{{"", image.NewGray(image.Rect(0, 0, 0, 2)), good.Guesses}}, 1, "tile 0 has no image"},
+		{"guesses", []string{"a", "b"}, []Tile{good}, 1, "1 guesses"},
+		{"NaN", []string{"a"}, []Tile{{"", img, []Guess{{"1", math.NaN()}}}}, 1, "confidence NaN"},
+		{"confidence", []string{"a"}, []Tile{{"", img, []Guess{{"1", -0.1}}}}, 1, "confidence -0.1"},
 	} {
-		_, err := ImageGrid(c.methods, c.tiles, c.height, c.width, c.columns)
+		_, err := ImageGrid(c.methods, c.tiles, c.columns)
 		refused(t, c.name, err, c.message)
 	}
 }

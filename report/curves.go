@@ -156,3 +156,30 @@ func RiskCoverage(methods []Selection) (*Figure, error) {
 	}
 	return Curves(Axes{X: "coverage (share of examples answered)", Y: "error rate of the answers, %"}, curves)
 }
+
+var coverageRow = FigureRow{
+	File: "coverage", Title: "What silence is worth",
+	Caption: "The errors among the answers, if only those are given whose entropy is lowest. Where " +
+		"{out} is shown too, it is mixed in, and every answer to it is wrong.",
+	Applies: func(subjects []Subject) bool { return all(subjects, Subject.labelled) && sameOut(subjects) },
+	Draw: func(subjects []Subject) (*Figure, error) {
+		methods := make([]Selection, len(subjects))
+		for i, s := range subjects {
+			correct, err := s.In.Correct()
+			if err != nil {
+				return nil, err
+			}
+			entropy := s.In.Entropy
+			if s.Out != nil {
+				entropy = slices.Concat(entropy, s.Out.Entropy)
+				correct = append(correct, make([]bool, s.Out.Len())...)
+			}
+			curve, err := evaluate.RiskCoverage(entropy, correct)
+			if err != nil {
+				return nil, err
+			}
+			methods[i] = Selection{s.Name, curve}
+		}
+		return RiskCoverage(methods)
+	},
+}

@@ -7,13 +7,14 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/google/renameio/v2/maybe"
 	"github.com/pkg/errors"
 	"gonum.org/v1/plot/font"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgimg"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/pollen-ml/pollen/internal/file"
 )
 
 // dotsPerInch gives a figure of 15 cm about 1200 pixels: sharp in print and on dense screens.
@@ -106,5 +107,5 @@ func (f *Figure) Save(path string) error {
 
 // save replaces a file as a whole: a reader sees the old content or the new one, even after a crash.
 func save(path string, content []byte) error {
-	return errors.Wrap(maybe.WriteFile(path, content, 0o644), "report: Save")
+	return errors.Wrap(file.Write(path, content), "report: Save")
 }

@@ -58,11 +58,15 @@ func smallFigures(t *testing.T) map[string]*Figure {
 	add("curves", f, err)
 	f, err = RiskCoverage([]Selection{{"SGD", evaluate.SelectiveRisk{Coverage: []float64{0.5, 1}, Risk: []float64{0, 0.1}, AURC: 0.05}}})
 	add("riskcoverage", f, err)
+	pictures := &Pictures{
+		Pixels:   []byte{0, 255, 0, 0, 255, 0, 0, 255, 0, 255, 128, 255, 9, 9, 9, 9, 9, 9},
+		Channels: 1, Height: 2, Width: 3, Ink: true,
+	}
 	f, err = ImageGrid([]string{"SGD", "SGLD"}, []Tile{
-		{"digit 1", []byte{0, 255, 0, 0, 255, 0}, []Guess{{"1", 1}, {"1", 0.99}}},
-		{"letter A", []byte{0, 255, 0, 255, 128, 255}, []Guess{{"4", 0.9}, {"8", 0.3}}},
-		{"letter B", []byte{9, 9, 9, 9, 9, 9}, []Guess{{"0", 0}, {"8", 0.5}}},
-	}, 2, 3, 2)
+		{"digit 1", pictures.picture(0), []Guess{{"1", 1}, {"1", 0.99}}},
+		{"letter A", pictures.picture(1), []Guess{{"4", 0.9}, {"8", 0.3}}},
+		{"letter B", pictures.picture(2), []Guess{{"0", 0}, {"8", 0.5}}},
+	}, 2)
 	add("imagegrid", f, err)
 	return figures
 }

@@ -23,7 +23,8 @@ type Section struct {
 	Text    []string // paragraphs of plain text
 	Table   *Table
 	Figures []PageFigure
-	Code    string // preformatted text, such as a configuration
+	Notes   []string // explanations, folded away until they are asked for
+	Code    string   // preformatted text, such as a configuration
 }
 
 // PageFigure is a figure with the caption below it, which also serves those who cannot see the figure.

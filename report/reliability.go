@@ -96,3 +96,20 @@ func wilson(share float64, count int) (low, high float64) {
 	half := z / (1 + z*z/n) * math.Sqrt(share*(1-share)/n+z*z/(4*n*n))
 	return centre - half, centre + half
 }
+
+var reliabilityRow = FigureRow{
+	File: "reliability", Title: "How often they are right",
+	Caption: "On {in}: accuracy against confidence, in fifteen bins of confidence, with 95 % intervals.",
+	Applies: func(subjects []Subject) bool { return all(subjects, Subject.labelled) },
+	Draw: func(subjects []Subject) (*Figure, error) {
+		methods := make([]Calibration, len(subjects))
+		for i, s := range subjects {
+			bins, err := evaluate.EqualWidthBins(s.In)
+			if err != nil {
+				return nil, err
+			}
+			methods[i] = Calibration{s.Name, bins}
+		}
+		return Reliability(methods)
+	},
+}

@@ -2,6 +2,7 @@ package report
 
 import (
 	"image/color"
+	"strings"
 
 	xfont "golang.org/x/image/font"
 	"gonum.org/v1/plot"
@@ -39,6 +40,14 @@ var dashes = [][]vg.Length{nil, {5, 2}, {1.5, 1.5}, {7, 2, 1.5, 2}}
 
 func methodColor(i int) color.RGBA { return palette[i%len(palette)] }
 
+// placed returns the i-th of the positions that give methods their colours; nil counts them.
+func placed(places []int, i int) int {
+	if places == nil {
+		return i
+	}
+	return places[i]
+}
+
 func methodLine(i int, width vg.Length) draw.LineStyle {
 	return draw.LineStyle{Color: methodColor(i), Width: width, Dashes: dashes[i%len(dashes)]}
 }
@@ -64,6 +73,19 @@ func textStyle(size vg.Length, c color.Color, x text.XAlignment, y text.YAlignme
 func bold(style text.Style) text.Style {
 	style.Font.Weight = xfont.WeightBold
 	return style
+}
+
+// shortened returns as much of the beginning of a text as the width has room for, with an ellipsis
+// where something is cut off.
+func shortened(s string, style text.Style, width vg.Length) string {
+	if style.Width(s) <= width {
+		return s
+	}
+	letters := []rune(s)
+	for len(letters) > 0 && style.Width(string(letters)+"…") > width {
+		letters = letters[:len(letters)-1]
+	}
+	return strings.TrimSpace(string(letters)) + "…"
 }
 
 // newPlot returns an empty plot in the package's style, with a light grid.

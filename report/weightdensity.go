@@ -31,6 +31,11 @@ type Trace struct {
 // weight names the axis, every is the number of steps between two values of a trace, and window the number of values in a
 // window: at least 2, at most the length of the traces, which must be equal.
 func WeightDensity(weight string, traces []Trace, every, window int) (*Figure, error) {
+	return weightDensity(weight, traces, every, window, nil)
+}
+
+// weightDensity takes the positions of the methods, which give them their colours; nil counts them.
+func weightDensity(weight string, traces []Trace, every, window int, places []int) (*Figure, error) {
 	names := make([]string, len(traces))
 	for i, t := range traces {
 		names[i] = t.Method
@@ -51,7 +56,7 @@ func WeightDensity(weight string, traces []Trace, every, window int) (*Figure, e
 			every, window, length)
 	}
 	starts := windowStarts(length, window)
-	panels := densityPanels(weight, traces, starts, window)
+	panels := densityPanels(weight, traces, starts, window, places)
 	f := &Figure{width: figureWidth, height: vg.Length(len(traces))*2.8*vg.Centimeter + 2*vg.Centimeter}
 	f.draw = func(c draw.Canvas) {
 		c = drawWindowKey(c, len(starts), every*window, every*length)
@@ -64,7 +69,7 @@ func WeightDensity(weight string, traces []Trace, every, window int) (*Figure, e
 }
 
 // densityPanels returns one panel per trace, all with the same axes.
-func densityPanels(weight string, traces []Trace, starts []int, window int) []*plot.Plot {
+func densityPanels(weight string, traces []Trace, starts []int, window int, places []int) []*plot.Plot {
 	smallest, largest := math.Inf(1), math.Inf(-1)
 	for _, t := range traces {
 		smallest, largest = min(smallest, slices.Min(t.Values)), max(largest, slices.Max(t.Values))
@@ -82,14 +87,14 @@ func densityPanels(weight string, traces []Trace, starts []int, window int) []*p
 		for w, start := range starts {
 			curve := relativeDensity(t.Values[start:start+window], narrowest)
 			low, high = min(low, curve[0].X), max(high, curve[len(curve)-1].X)
-			c := windowColor(methodColor(i), w, len(starts))
+			c := windowColor(methodColor(placed(places, i)), w, len(starts))
 			density := line(curve, draw.LineStyle{Color: c, Width: 1.1})
 			density.FillColor = translucent(c, 0.08)
 			panels[i].Add(density)
 		}
 		mean, deviation := stat.MeanStdDev(t.Values[starts[len(starts)-1]:], nil)
 		last := remark{fmt.Sprintf("last window: mean %.3g, standard deviation %.2g", mean, deviation), muted}
-		panels[i].Add(heading{t.Method, windowColor(methodColor(i), 1, 2), []remark{last}})
+		panels[i].Add(heading{t.Method, windowColor(methodColor(placed(places, i)), 1, 2), []remark{last}})
 	}
 	for i, p := range panels {
 		p.X.Min, p.X.Max = low, high
@@ -100,6 +105,39 @@ func densityPanels(weight string, traces []Trace, starts []int, window int) []*p
 	}
 	return panels
 }
+
+var weightRow = FigureRow{
+	File: "weight", Title: "One weight, early to late",
+	Caption: "An optimizer's weight comes to rest; a sampler's keeps moving over the posterior.",
+	Applies: func(subjects []Subject) bool {
+		return !all(subjects, func(s Subject) bool { return len(s.Trace) < shortestTrace })
+	},
+	Draw: func(subjects []Subject) (*Figure, error) {
+		var traces []Trace
+		var places []int
+		weight := ""
+		shortest := math.MaxInt
+		for i, s := range subjects {
+			if len(s.Trace) < shortestTrace {
+				continue
+			}
+			traces, places = append(traces, Trace{s.Name, s.Trace}), append(places, i)
+			shortest = min(shortest, len(s.Trace))
+			if len(traces) > 1 && s.Watched != weight || s.Watched == "" {
+				weight = "weight"
+			} else {
+				weight = s.Watched
+			}
+		}
+		for i := range traces {
+			traces[i].Values = traces[i].Values[:shortest]
+		}
+		return weightDensity(weight, traces, 1, max(2, shortest/6), places)
+	},
+}
+
+// shortestTrace is of how many values a trace must be for densities over windows.
+const shortestTrace = 12
 
 // windowStarts spreads the windows evenly from the first to the last position, each once.
 func windowStarts(length, window int) []int {

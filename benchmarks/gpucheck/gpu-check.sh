@@ -133,7 +133,12 @@ command -v nvidia-smi >/dev/null && check nvidia-smi 30 "$here" nvidia-smi
 check compile 120 "$here/cuda" "$here/cuda.test" -test.run '^TestCompile$' -test.v
 check training 60 "$here" ./train fit --device cuda --folder "$work/run" "${training[@]}"
 check conformance 120 "$here/cuda" "$here/cuda.test" -test.run "$conformance" -test.skip "$skip" -test.v
-check samplers "$sampling" "$here/langevin" "$here/langevin.test" -test.run "$samplers" -test.skip "$skip" -test.v
+# The samplers' packages one after the other: one that fails leaves the others.
+check samplers "$sampling" "$here" bash -c 'failed=0
+for package in langevin metropolis approximate diagnostics samples; do
+  (cd "$package" && "../$package.test" -test.run "$1" -test.skip "$2" -test.v) || failed=1
+done
+exit $failed' samplers "$samplers" "$skip"
 if command -v compute-sanitizer >/dev/null; then
   excuse='Device not supported'
   for tool in memcheck racecheck; do

@@ -28,7 +28,7 @@ const module = "github.com/pollen-ml/pollen/"
 // programs are built as they are; the packages of tests become a program each.
 var (
 	programs = []string{"cmd/train", "benchmarks"}
-	tests    = []string{"cuda", "langevin"}
+	tests    = []string{"cuda", "langevin", "metropolis", "approximate", "diagnostics", "samples"}
 )
 
 func main() {

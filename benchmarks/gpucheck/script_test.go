@@ -29,8 +29,9 @@ func packed(t *testing.T, programs map[string]string) (*exec.Cmd, func() (status
 		}
 	}
 	write("gpu-check.sh", string(script))
-	write("cuda/testdata", "")
-	write("langevin/testdata", "")
+	for _, name := range tests {
+		write(name+"/testdata", "")
+	}
 	for name, body := range programs {
 		write(name, "#!"+bash+"\n"+body)
 	}
@@ -65,6 +66,7 @@ func TestScriptGoesOn(t *testing.T) {
 		"train":                 `if [[ $1 == devices ]]; then echo "cuda:0: a GPU"; else exit 3; fi`,
 		"cuda.test":             `echo "--- PASS: TestOne (0.00s)"; echo "    --- PASS: TestOne/part (0.00s)"`,
 		"langevin.test":         `echo "--- FAIL: TestOne (0.00s)"; echo "--- PASS: TestTwo (0.00s)"; exit 1`,
+		"metropolis.test":       `echo "--- PASS: TestThree (0.00s)"`,
 		"bin/compute-sanitizer": `echo "========= Error: Device not supported."; exit 1`,
 		"bin/python3":           `exit 1`,
 		"benchmarks":            `while [[ $1 != --json ]]; do shift; done; echo '{"entries": []}' >"$2"`,
@@ -75,7 +77,7 @@ func TestScriptGoesOn(t *testing.T) {
 	}
 	status, failed := record()
 	for check, want := range map[string]string{
-		"devices": "passed", "compile": "passed, 2 tests passed", "training": "failed with 3", "samplers": "failed with 1, 1 tests passed, 0 skipped, 1 failed",
+		"devices": "passed", "compile": "passed, 2 tests passed", "training": "failed with 3", "samplers": "failed with 1, 2 tests passed, 0 skipped, 1 failed",
 		"memcheck": "left out: Device not supported", "peers": "failed with 1", "benchmarks": "passed",
 	} {
 		if !strings.HasPrefix(status[check], want) {

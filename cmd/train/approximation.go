@@ -5,11 +5,13 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/approximate"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
+	"github.com/pollen-ml/pollen/samples"
 )
 
 // statesFolder holds the states that SWAG's Gaussian is made of, beside the samples that are drawn from it.
@@ -21,7 +23,7 @@ const (
 	diagonalStates = 40
 )
 
-func (c Config) newSWAG() (*langevin.SWAG, error) {
+func (c Config) newSWAG() (*approximate.SWAG, error) {
 	v, err := c.attributes()
 	if err != nil {
 		return nil, err
@@ -30,7 +32,7 @@ func (c Config) newSWAG() (*langevin.SWAG, error) {
 	if float64(rank) != v[0] {
 		return nil, errors.Errorf("train: swag: RANK is %v, wants an integer", v[0])
 	}
-	return langevin.NewSWAG(c.Seed, rank)
+	return approximate.NewSWAG(c.Seed, rank)
 }
 
 // states is how many states of each chain are kept at even distances after burn-in.
@@ -45,12 +47,12 @@ func (c Config) states() int {
 }
 
 // backprop is the approximation of Bayes by Backprop: with the closed form of the divergence where there is one.
-func (c Config) backprop(posterior langevin.Posterior) (langevin.BayesByBackprop, error) {
+func (c Config) backprop(posterior langevin.Posterior) (approximate.BayesByBackprop, error) {
 	v, err := c.attributes()
 	if err != nil {
-		return langevin.BayesByBackprop{}, err
+		return approximate.BayesByBackprop{}, err
 	}
-	return langevin.BayesByBackprop{
+	return approximate.BayesByBackprop{
 		Posterior: posterior, InitialDeviation: v[0],
 		ClosedForm: posterior.Prior.Kind == langevin.GaussianPrior, LocalReparameterization: true,
 	}, nil
@@ -79,18 +81,18 @@ func (f *fitting) attachBackprop(b *graph.Builder, posterior langevin.Posterior,
 func (f *fitting) conclude() error {
 	switch f.config.samplerName() {
 	case backpropName:
-		return f.draw(func(chain, draw int) (langevin.Sample, error) { return f.meanField.Draw(f.session, chain, draw) })
+		return f.draw(func(chain, draw int) (samples.Sample, error) { return f.meanField.Draw(f.session, chain, draw) })
 	case swagName:
 		gaussians, err := f.gaussians()
 		if err != nil {
 			return err
 		}
-		return f.draw(func(chain, draw int) (langevin.Sample, error) { return gaussians[chain].Draw(draw) })
+		return f.draw(func(chain, draw int) (samples.Sample, error) { return gaussians[chain].Draw(draw) })
 	}
 	return nil
 }
 
-func (f *fitting) draw(draw func(chain, draw int) (langevin.Sample, error)) error {
+func (f *fitting) draw(draw func(chain, draw int) (samples.Sample, error)) error {
 	f.result.samples = 0
 	for chain := range f.config.Chains {
 		for i := range *f.config.Samples {
@@ -108,19 +110,19 @@ func (f *fitting) draw(draw func(chain, draw int) (langevin.Sample, error)) erro
 }
 
 // gaussians are SWAG's, one for each chain, of the states in the run's folder.
-func (f *fitting) gaussians() ([]*langevin.SWAG, error) {
+func (f *fitting) gaussians() ([]*approximate.SWAG, error) {
 	files, err := f.statesBank.Files()
 	if err != nil {
 		return nil, err
 	}
-	gaussians := make([]*langevin.SWAG, f.config.Chains)
+	gaussians := make([]*approximate.SWAG, f.config.Chains)
 	for chain := range gaussians {
 		if gaussians[chain], err = f.config.newSWAG(); err != nil {
 			return nil, err
 		}
 	}
 	for _, file := range files {
-		state, err := langevin.ReadSample(file)
+		state, err := samples.ReadSample(file)
 		if err != nil {
 			return nil, err
 		}
@@ -135,6 +137,6 @@ func (f *fitting) gaussians() ([]*langevin.SWAG, error) {
 }
 
 // statesBank is where SWAG's states are.
-func statesBank(folder string) *langevin.Bank {
-	return langevin.NewBank(filepath.Join(folder, statesFolder))
+func statesBank(folder string) *samples.Bank {
+	return samples.NewBank(filepath.Join(folder, statesFolder))
 }

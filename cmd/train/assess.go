@@ -8,8 +8,8 @@ import (
 
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
-	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -37,7 +37,7 @@ func openSampled(folder string, c *console) (*sampled, error) {
 	if err != nil {
 		return nil, err
 	}
-	bank, err := langevin.OpenBank(filepath.Join(folder, samplesFolder))
+	bank, err := samples.OpenBank(filepath.Join(folder, samplesFolder))
 	if err != nil {
 		return nil, err
 	}
@@ -62,21 +62,21 @@ func openSampled(folder string, c *console) (*sampled, error) {
 }
 
 // images are a data set's as the run's network sees them.
-func (r *sampled) images(data *datasets.Dataset) langevin.Images {
-	return langevin.Images{
-		Pixels: data.Images, Channels: data.Channels, Height: data.Height, Width: data.Width, Mean: r.Mean, Deviation: r.Deviation,
+func (r *sampled) images(data *datasets.Dataset) samples.Images {
+	return samples.Images{
+		Pixels: data.Images, Channels: data.Channels, Height: data.Height, Width: data.Width, Mean: []float64{r.Mean}, Deviation: []float64{r.Deviation},
 	}
 }
 
 // each hands over all samples, as often as predictions are made with each. What it is for is shown.
-func (r *sampled) each(ctx context.Context, what, on string, c *console, use func(langevin.Sample) error) error {
+func (r *sampled) each(ctx context.Context, what, on string, c *console, use func(samples.Sample) error) error {
 	shown := c.progress(what, 0, len(r.files))
 	defer shown.end()
 	for i, file := range r.files {
 		if err := ctx.Err(); err != nil {
 			return errors.Wrapf(err, "train: %s", what)
 		}
-		sample, err := langevin.ReadSample(file)
+		sample, err := samples.ReadSample(file)
 		if err != nil {
 			return err
 		}
@@ -92,7 +92,7 @@ func (r *sampled) each(ctx context.Context, what, on string, c *console, use fun
 
 // predict averages the probabilities of all samples of a run, weighted by their step size.
 func (r *sampled) predict(ctx context.Context, data *datasets.Dataset, device tensor.Device, c *console) (*prediction, error) {
-	predictor, err := langevin.NewPredictor(device, tensor.Float32, r.images(data), predictBatch, r.network.Apply)
+	predictor, err := samples.NewPredictor(device, tensor.Float32, r.images(data), predictBatch, r.network.Apply)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (r *sampled) predict(ctx context.Context, data *datasets.Dataset, device te
 		return nil, err
 	}
 	probabilities := make([]float32, data.Len()*predictor.Classes())
-	err = r.each(ctx, "scores", "on "+data.Name, c, func(sample langevin.Sample) error {
+	err = r.each(ctx, "scores", "on "+data.Name, c, func(sample samples.Sample) error {
 		if err := predictor.Predict(sample, probabilities); err != nil {
 			return err
 		}
@@ -117,7 +117,7 @@ func (r *sampled) predict(ctx context.Context, data *datasets.Dataset, device te
 // assessment is how a run does on data of the kind it learnt, and on another kind.
 type assessment struct {
 	in, out   *prediction
-	scores    evaluate.Scores
+	scores    scores
 	detection evaluate.Detection
 	outMean   float64 // confidence
 }
@@ -132,7 +132,7 @@ func assess(ctx context.Context, folder string, in, out *datasets.Dataset, devic
 	if a.in, err = run.predict(ctx, in, device, c); err != nil {
 		return nil, err
 	}
-	if a.scores, err = evaluate.Score(a.in.probabilities, in.Labels, in.Classes); err != nil {
+	if a.scores, err = scoreOf(a.in.probabilities, in.Labels, in.Classes); err != nil {
 		return nil, err
 	}
 	if out == nil {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
-	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/report"
+	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -82,7 +82,7 @@ func (r *sampled) attack(ctx context.Context, name string, data *datasets.Datase
 	if err != nil {
 		return err
 	}
-	scores, err := evaluate.Score(clean.probabilities, data.Labels, data.Classes)
+	scores, err := scoreOf(clean.probabilities, data.Labels, data.Classes)
 	if err != nil {
 		return err
 	}
@@ -96,7 +96,7 @@ func (r *sampled) attack(ctx context.Context, name string, data *datasets.Datase
 		if err != nil {
 			return err
 		}
-		if scores, err = evaluate.Score(attacked.probabilities, data.Labels, data.Classes); err != nil {
+		if scores, err = scoreOf(attacked.probabilities, data.Labels, data.Classes); err != nil {
 			return err
 		}
 		detection, err := evaluate.Detect(clean.uncertainty.Entropy, attacked.uncertainty.Entropy)
@@ -117,7 +117,7 @@ func (r *sampled) attack(ctx context.Context, name string, data *datasets.Datase
 
 // gradient is that of the run's average, by the pixels of a data set.
 func (r *sampled) gradient(ctx context.Context, data *datasets.Dataset, device tensor.Device, c *console) ([]float64, error) {
-	g, err := langevin.NewInputGradient(device, tensor.Float32, r.images(data), data.Labels, predictBatch, r.network.Apply)
+	g, err := samples.NewInputGradient(device, tensor.Float32, r.images(data), data.Labels, predictBatch, r.network.Apply)
 	if err != nil {
 		return nil, err
 	}

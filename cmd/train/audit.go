@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/report"
 )
@@ -52,23 +53,23 @@ a batch; welling-teh, the sum over all data, and the rate is epsilon, of which h
 }
 
 func (a *auditFlags) bind(f *pflag.FlagSet) {
-	names := make([]string, 0, len(langevin.StepConventions()))
-	for _, convention := range langevin.StepConventions() {
+	names := make([]string, 0, len(diagnostics.StepConventions()))
+	for _, convention := range diagnostics.StepConventions() {
 		names = append(names, string(convention))
 	}
 	optional(f, &a.rate, "float", parseFloat, "rate", "learning rate, or epsilon")
 	optional(f, &a.noise, "float", parseFloat, "noise", "standard deviation of the noise a step adds to each parameter")
 	optional(f, &a.dataSize, "int", strconv.Atoi, "data-size", "examples in the data set, N")
-	f.StringVar(&a.convention, "convention", string(langevin.MeanLoss), "what the rate multiplies: "+strings.Join(names, ", "))
+	f.StringVar(&a.convention, "convention", string(diagnostics.MeanLoss), "what the rate multiplies: "+strings.Join(names, ", "))
 	optional(f, &a.batch, "int", strconv.Atoi, "batch", "examples per minibatch (batch-sum only)")
 	optional(f, &a.weightDecay, "float", parseFloat, "weight-decay", "what multiplies theta beside the gradient (default 0)")
 }
 
-func (a *auditFlags) settings() (langevin.Audit, error) {
+func (a *auditFlags) settings() (diagnostics.Audit, error) {
 	if a.rate == nil || a.noise == nil || a.dataSize == nil {
-		return langevin.Audit{}, usage("train: audit wants --rate, --noise and --data-size, or no flags for the published settings")
+		return diagnostics.Audit{}, usage("train: audit wants --rate, --noise and --data-size, or no flags for the published settings")
 	}
-	settings := langevin.Audit{Rate: *a.rate, Noise: *a.noise, DataSize: *a.dataSize, Convention: langevin.StepConvention(a.convention)}
+	settings := diagnostics.Audit{Rate: *a.rate, Noise: *a.noise, DataSize: *a.dataSize, Convention: diagnostics.StepConvention(a.convention)}
 	if a.batch != nil {
 		settings.BatchSize = *a.batch
 	}
@@ -79,7 +80,7 @@ func (a *auditFlags) settings() (langevin.Audit, error) {
 }
 
 // printAudit prints what settings amount to, and says what that means.
-func printAudit(settings langevin.Audit, c *console) {
+func printAudit(settings diagnostics.Audit, c *console) {
 	h, temperature, prior := settings.StepSize(), settings.Temperature(), settings.Prior()
 	deviation := "flat: no weight decay"
 	if prior != langevin.Flat() {
@@ -116,7 +117,7 @@ func printPublished(c *console) error {
 		report.Column{Title: "rate", Format: "%.4g"}, report.Column{Title: "noise", Format: "%.4g"},
 		report.Column{Title: "step size h", Format: "%.4g"}, report.Column{Title: "prior deviation", Format: "%.4g"},
 		report.Column{Title: "temperature T", Format: "%.5g"})
-	for _, p := range langevin.PublishedSettings() {
+	for _, p := range diagnostics.PublishedSettings() {
 		var deviation any = "-"
 		if prior := p.Settings.Prior(); prior != langevin.Flat() {
 			deviation = prior.Scale
@@ -131,7 +132,7 @@ func printPublished(c *console) error {
 		return err
 	}
 	fmt.Fprintln(c.out, "T = 1 is the posterior. The prior's deviation is that which weight decay implies. Sources:")
-	for _, p := range langevin.PublishedSettings() {
+	for _, p := range diagnostics.PublishedSettings() {
 		fmt.Fprintf(c.out, "  %s: %s\n", p.Code, p.Source)
 	}
 	return nil

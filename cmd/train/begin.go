@@ -9,11 +9,13 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
+	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -62,13 +64,13 @@ func (f *fitting) load(device tensor.Device) error {
 	if err != nil {
 		return err
 	}
-	for name, values := range map[string][]byte{"images": f.data.Images, "labels": f.data.Labels} {
-		if err := graph.Write(f.session, name, 0, 0, values); err != nil {
-			f.session.Close()
-			return err
-		}
+	if err = graph.Write(f.session, "images", 0, 0, f.data.Images); err == nil {
+		err = graph.Write(f.session, "labels", 0, 0, f.data.Labels)
 	}
-	return nil
+	if err != nil {
+		f.session.Close()
+	}
+	return err
 }
 
 // begin makes the folder or takes up where it was left.
@@ -78,10 +80,10 @@ func (f *fitting) begin(device tensor.Device, resume bool) error {
 	if f.config.isExact() {
 		scale = 1 // its metrics are of U, not of U/N
 	}
-	f.thermometer, f.recent = langevin.NewThermometer(program, scale), langevin.NewThermometer(program, scale)
+	f.thermometer, f.recent = diagnostics.NewThermometer(program, scale), diagnostics.NewThermometer(program, scale)
 	f.result.weightTrace = make([][]float64, f.config.Chains)
 	f.result.lossTrace = make([][]float64, f.config.Chains)
-	f.bank = langevin.NewBank(filepath.Join(f.folder, samplesFolder))
+	f.bank = samples.NewBank(filepath.Join(f.folder, samplesFolder))
 	if f.config.samplerName() == swagName {
 		f.statesBank = statesBank(f.folder)
 	}
@@ -128,21 +130,22 @@ func (f *fitting) fillFolder(program *graph.Program, device tensor.Device) error
 	}
 	m := Manifest{
 		Config: f.config, Device: describe(device), DataSize: f.data.Len(), Steps: f.plan.Steps, DataHashes: f.data.Hashes,
-		Watched: f.result.watched, Mean: f.data.Mean, Deviation: f.data.Deviation, Classes: f.data.Classes,
+		Watched: f.result.watched, Mean: f.data.Mean[0], Deviation: f.data.Deviation[0], Classes: f.data.Classes,
 	}
 	for _, p := range program.Parameters() {
 		m.Parameters += p.Shape.Elements()
 	}
-	m.fillBuild()
+	made := thisBuild()
+	m.Revision, m.Modified, m.Versions = made.Revision, made.Modified, made.Versions
 	return m.write(f.folder)
 }
 
 // banks are where states of the chains are kept.
-func (f *fitting) banks() []*langevin.Bank {
+func (f *fitting) banks() []*samples.Bank {
 	if f.statesBank == nil {
-		return []*langevin.Bank{f.bank}
+		return []*samples.Bank{f.bank}
 	}
-	return []*langevin.Bank{f.bank, f.statesBank}
+	return []*samples.Bank{f.bank, f.statesBank}
 }
 
 func (f *fitting) oldFolder(*graph.Program, tensor.Device) error {

@@ -8,16 +8,17 @@ import (
 	"path/filepath"
 	"time"
 
-	"github.com/google/renameio/v2"
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
+	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -113,7 +114,7 @@ func (r *cellResult) write(folder string) error {
 	if err != nil {
 		return errors.Wrap(err, "train: table")
 	}
-	return errors.Wrap(renameio.WriteFile(r.Cell.path(folder), append(content, '\n'), 0o644), "train: table")
+	return errors.Wrap(file.Write(r.Cell.path(folder), append(content, '\n')), "train: table")
 }
 
 func (c cell) path(folder string) string { return filepath.Join(folder, c.String()+".json") }
@@ -124,7 +125,7 @@ type cellRun struct {
 	test      *datasets.Dataset
 	rates     []float64
 	session   *graph.Session
-	predictor *langevin.Predictor
+	predictor *samples.Predictor
 	last      []float32 // probabilities of the last sample
 	average   *evaluate.Predictive
 	equal     *evaluate.Predictive
@@ -170,7 +171,7 @@ func (c cell) begin(train, test *datasets.Dataset, device tensor.Device) (r *cel
 	if err := graph.Write(r.session, "labels", 0, 0, train.Labels); err != nil {
 		return r, err
 	}
-	r.predictor, err = langevin.NewPredictor(device, tensor.Float32, langevin.Images{
+	r.predictor, err = samples.NewPredictor(device, tensor.Float32, samples.Images{
 		Pixels: test.Images, Channels: test.Channels, Height: test.Height, Width: test.Width, Mean: train.Mean, Deviation: train.Deviation,
 	}, predictBatch, network.Apply)
 	if err != nil {
@@ -196,7 +197,7 @@ func (r *cellRun) close() {
 // sample predicts by the chain's present state.
 func (r *cellRun) sample() error {
 	step := int(r.session.Steps())
-	sample, err := langevin.Take(r.session, 0, r.cell.Chain, r.rates[step-1]/float64(r.cell.DataSize))
+	sample, err := samples.Take(r.session, 0, r.rates[step-1]/float64(r.cell.DataSize))
 	if err != nil {
 		return err
 	}
@@ -232,7 +233,7 @@ func (c cell) run(ctx context.Context, train, test *datasets.Dataset, device ten
 		to            *cellScores
 		probabilities []float64
 	}{{&result.Average, r.average.Mean()}, {&result.Equal, r.equal.Mean()}, {&result.Last, widened(r.last)}} {
-		s, err := evaluate.Score(score.probabilities, test.Labels, test.Classes)
+		s, err := scoreOf(score.probabilities, test.Labels, test.Classes)
 		if err != nil {
 			return nil, errors.WithMessage(err, c.String())
 		}

@@ -2,16 +2,17 @@ package main
 
 import (
 	"bufio"
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
 	"strconv"
 
-	"github.com/google/renameio/v2"
 	"github.com/maruel/safetensors"
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/internal/file"
 )
 
 // checkpointFile holds all that the chains keep from step to step, as of the last sample or epoch: a run that was killed goes on from there
@@ -34,20 +35,20 @@ func checkpointOf(s *graph.Session) (file safetensors.File, err error) {
 }
 
 // writeCheckpoint writes it, whole or not at all.
-func writeCheckpoint(folder string, file safetensors.File) error {
+func writeCheckpoint(folder string, checkpoint safetensors.File) error {
 	path := filepath.Join(folder, checkpointFile)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return errors.Wrap(err, "train: checkpoint")
 	}
-	pending, err := renameio.NewPendingFile(path, renameio.WithStaticPermissions(0o644))
+	pending, err := file.Create(path)
 	if err != nil {
 		return errors.Wrap(err, "train: checkpoint")
 	}
-	defer pending.Cleanup()
-	if err := file.Serialize(pending); err != nil {
+	defer pending.Close()
+	if err := checkpoint.Serialize(pending); err != nil {
 		return errors.Wrap(err, "train: checkpoint")
 	}
-	return errors.Wrap(pending.CloseAtomicallyReplace(), "train: checkpoint")
+	return errors.Wrap(pending.Commit(), "train: checkpoint")
 }
 
 func chainName(chain int) string { return "chain" + strconv.Itoa(chain) }
@@ -84,18 +85,17 @@ func readCheckpoint(folder string, s *graph.Session) error {
 // cutMetrics drops the lines of metrics.jsonl after a step, and one that was cut short.
 func cutMetrics(folder string, steps uint64) error {
 	path := filepath.Join(folder, metricsFile)
-	file, err := os.Open(path)
+	content, err := os.ReadFile(path)
 	if err != nil {
 		return errors.Wrap(err, "train: metrics")
 	}
-	defer file.Close()
 	var kept []byte
-	for lines := bufio.NewScanner(file); lines.Scan(); {
+	for lines := bufio.NewScanner(bytes.NewReader(content)); lines.Scan(); {
 		var line metricsLine
 		if json.Unmarshal(lines.Bytes(), &line) != nil || uint64(line.Step) > steps {
 			break
 		}
 		kept = append(append(kept, lines.Bytes()...), '\n')
 	}
-	return errors.Wrap(renameio.WriteFile(path, kept, 0o644), "train: metrics")
+	return errors.Wrap(file.Write(path, kept), "train: metrics")
 }

@@ -6,9 +6,13 @@ import (
 	"math"
 	"time"
 
+	"github.com/pollen-ml/pollen/approximate"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/metropolis"
+	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -28,14 +32,14 @@ type fitting struct {
 	plan          langevin.Plan
 	temperatures  []float64 // by step; nil without a rule of langevin's
 	interventions []langevin.Intervention
-	walk          langevin.Walk      // with a Metropolis test
+	walk          metropolis.Walk    // with a Metropolis test
 	replicas      *langevin.Replicas // with temperatures that are swapped
 	session       *graph.Session
-	bank          *langevin.Bank
-	statesBank    *langevin.Bank        // SWAG's
-	meanField     *langevin.MeanField   // of Bayes by Backprop
-	thermometer   *langevin.Thermometer // of the whole sampling phase
-	recent        *langevin.Thermometer // of the last window
+	bank          *samples.Bank
+	statesBank    *samples.Bank            // SWAG's
+	meanField     *approximate.MeanField   // of Bayes by Backprop
+	thermometer   *diagnostics.Thermometer // of the whole sampling phase
+	recent        *diagnostics.Thermometer // of the last window
 	saving        background
 	metrics       *metricsLog
 	progress      *progress
@@ -130,7 +134,7 @@ func (f *fitting) window() int {
 }
 
 // save writes samples, and then where the chains are, from where the run can go on, while the next steps run.
-func (f *fitting) save(samples []langevin.Sample) error {
+func (f *fitting) save(drawn []samples.Sample) error {
 	if err := f.saving.wait(); err != nil {
 		return err
 	}
@@ -145,10 +149,10 @@ func (f *fitting) save(samples []langevin.Sample) error {
 	if f.statesBank != nil {
 		bank = f.statesBank
 	} else {
-		f.result.samples += len(samples)
+		f.result.samples += len(drawn)
 	}
 	f.saving.begin(func() error {
-		if err := bank.Add(samples...); err != nil {
+		if err := bank.Add(drawn...); err != nil {
 			return err
 		}
 		return writeCheckpoint(f.folder, checkpoint)
@@ -190,14 +194,14 @@ func (f *fitting) observe(p langevin.Progress) error {
 	if err := f.metrics.add(line); err != nil {
 		return err
 	}
-	var samples []langevin.Sample
+	var drawn []samples.Sample
 	if p.Sample && f.config.samplerName() != backpropName {
-		if samples, err = f.states(p.To); err != nil {
+		if drawn, err = f.states(p.To); err != nil {
 			return err
 		}
 	}
 	if epoch := max(1, f.data.Len()/f.config.Batch); p.Sample || p.From/epoch != p.To/epoch {
-		if err := f.save(samples); err != nil {
+		if err := f.save(drawn); err != nil {
 			return err
 		}
 	}
@@ -221,7 +225,7 @@ func (f *fitting) measure(p langevin.Progress, chains []int) float64 {
 		for _, chain := range chains {
 			if f.walk != nil {
 				f.result.proposals++
-				f.result.accepted += f.session.Metric(chain, f.columns[langevin.TraceAcceptance], uint64(step))
+				f.result.accepted += f.session.Metric(chain, f.columns[metropolis.TraceAcceptance], uint64(step))
 			}
 		}
 	}
@@ -275,7 +279,7 @@ func (f *fitting) traces(p langevin.Progress, chains []int) (loss, accuracy floa
 }
 
 // states are those of the chains now, in the order of their numbers.
-func (f *fitting) states(step int) (samples []langevin.Sample, err error) {
+func (f *fitting) states(step int) (drawn []samples.Sample, err error) {
 	weight := 1.0
 	if f.config.isSampler() {
 		weight = f.rates[step-1] / float64(f.data.Len())
@@ -284,18 +288,18 @@ func (f *fitting) states(step int) (samples []langevin.Sample, err error) {
 		return f.replicas.Take(f.session, weight)
 	}
 	for chain := range f.config.Chains {
-		var sample langevin.Sample
+		var sample samples.Sample
 		if f.walk != nil {
-			sample, err = f.walk.Take(f.session, chain, chain)
+			sample, err = f.walk.Take(f.session, chain)
 		} else {
-			sample, err = langevin.Take(f.session, chain, chain, weight)
+			sample, err = samples.Take(f.session, chain, weight)
 		}
 		if err != nil {
 			return nil, err
 		}
-		samples = append(samples, sample)
+		drawn = append(drawn, sample)
 	}
-	return samples, nil
+	return drawn, nil
 }
 
 // finish computes what the whole run says: NaN for temperatures when it never came to the phase that is measured.

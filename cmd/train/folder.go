@@ -7,12 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
 	"strings"
 
-	"github.com/google/renameio/v2"
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/file"
 )
 
 // A run's folder holds manifest.json, metrics.jsonl, samples/ and, beside them, what was made of these.
@@ -31,7 +30,7 @@ type Manifest struct {
 	Parameters int               `json:"parameters"`
 	DataHashes map[string]string `json:"dataHashes"`
 	Revision   string            `json:"revision"`
-	Modified   bool              `json:"modified"` // the revision does not tell all
+	Modified   bool              `json:"modified"` // files had changed since the revision, or nobody knows
 	Versions   map[string]string `json:"versions"`
 	Watched    string            `json:"watched"` // the weight whose trace is kept
 	Mean       float64           `json:"mean"`    // of the pixels trained on
@@ -39,35 +38,12 @@ type Manifest struct {
 	Classes    int               `json:"classes"`
 }
 
-// fillBuild records the versions that the program was built from.
-func (m *Manifest) fillBuild() {
-	m.Versions = map[string]string{"go": runtime.Version()}
-	m.Revision = "unknown"
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return
-	}
-	for _, setting := range info.Settings {
-		switch setting.Key {
-		case "vcs.revision":
-			m.Revision = setting.Value
-		case "vcs.modified":
-			m.Modified = setting.Value == "true"
-		}
-	}
-	for _, dependency := range info.Deps {
-		if strings.HasPrefix(dependency.Path, "gorgonia.org/") {
-			m.Versions[dependency.Path] = dependency.Version
-		}
-	}
-}
-
 func (m *Manifest) write(folder string) error {
 	content, err := json.MarshalIndent(m, "", "  ")
 	if err != nil {
 		return errors.Wrap(err, "train: manifest")
 	}
-	return errors.Wrap(renameio.WriteFile(filepath.Join(folder, manifestFile), append(content, '\n'), 0o644), "train: manifest")
+	return errors.Wrap(file.Write(filepath.Join(folder, manifestFile), append(content, '\n')), "train: manifest")
 }
 
 func readManifest(folder string) (*Manifest, error) {
@@ -102,15 +78,20 @@ func makeFolder(folder string) error {
 	return checkEmpty(folder)
 }
 
-// sweep removes what a process that was killed had begun to write: files under the names that renameio gives them until they are whole.
+// sweep removes what a process that was killed had begun to write. The patterns are of names that earlier versions gave such files.
 func sweep(folder string) error {
+	for _, within := range []string{".", samplesFolder, "states", filepath.Dir(checkpointFile)} {
+		if err := file.Sweep(filepath.Join(folder, within)); err != nil {
+			return errors.Wrap(err, "train: run folder")
+		}
+	}
 	for _, pattern := range []string{".metrics.jsonl*", ".manifest.json*", "samples/.chain*", "states/.chain*", "checkpoint/.state*"} {
 		files, err := fs.Glob(os.DirFS(folder), pattern)
 		if err != nil {
 			return errors.Wrap(err, "train: run folder")
 		}
-		for _, file := range files {
-			if err := os.Remove(filepath.Join(folder, file)); err != nil {
+		for _, name := range files {
+			if err := os.Remove(filepath.Join(folder, name)); err != nil {
 				return errors.Wrap(err, "train: run folder")
 			}
 		}

@@ -6,11 +6,11 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/google/renameio/v2"
 	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -160,7 +160,7 @@ func (j *mainJob) report(outcomes []outcome, data shows, c *console) error {
 	if err := table.WriteMarkdown(&markdown); err != nil {
 		return err
 	}
-	if err := renameio.WriteFile(filepath.Join(j.folder, "table.md"), []byte(markdown.String()), 0o644); err != nil {
+	if err := file.Write(filepath.Join(j.folder, "table.md"), []byte(markdown.String())); err != nil {
 		return errors.Wrap(err, "train: table")
 	}
 	if err := table.WriteText(c.out); err != nil {
@@ -170,12 +170,9 @@ func (j *mainJob) report(outcomes []outcome, data shows, c *console) error {
 	if err := printRuns(titles, results, c); err != nil {
 		return err
 	}
-	if err := writePage(j.folder, outcomes, table, data.digits, data.letters); err != nil {
+	if err := writePage(j.folder, outcomes, data.digits, data.letters); err != nil {
 		return err
 	}
 	fmt.Fprintf(c.out, "\nRun folder: %s (open report.html there)\n", j.folder)
 	return nil
 }
-
-// traceWindow is the length, in steps, of the windows of the weight's densities.
-func traceWindow(length int) int { return max(2, length/6) }

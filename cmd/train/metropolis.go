@@ -7,6 +7,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/metropolis"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -47,24 +48,24 @@ func (c Config) checkExact(name string, dataSize int) error {
 }
 
 // metropolis is the sampler whose step size adapts for that many steps of burn-in.
-func (c Config) metropolis(burnIn, dataSize int) (langevin.Metropolis, error) {
+func (c Config) metropolis(burnIn, dataSize int) (metropolis.Metropolis, error) {
 	v, err := c.attributes()
 	if err != nil {
-		return langevin.Metropolis{}, err
+		return metropolis.Metropolis{}, err
 	}
 	h := firstExactRate / float64(dataSize)
 	leaps := 1
-	m := langevin.Metropolis{Proposal: langevin.MALA{}, StepSize: h, Warmup: burnIn}
+	m := metropolis.Metropolis{Proposal: metropolis.MALA{}, StepSize: h, Warmup: burnIn}
 	switch c.samplerName() {
 	case walkName:
-		m.Proposal = langevin.RandomWalk{}
+		m.Proposal = metropolis.RandomWalk{}
 	case hamiltonianName:
 		if v[0] != math.Trunc(v[0]) || math.Abs(v[0]) > math.MaxInt32 {
 			return m, errors.Errorf("train: hmc: LEAPS is %v, wants an integer", v[0])
 		}
 		leaps = int(v[0])
-		m = langevin.Metropolis{
-			Proposal: langevin.HMC{Leaps: leaps, Jitter: v[1]}, StepSize: math.Sqrt(2 * h), Warmup: burnIn / max(1, leaps), AcceptanceRate: 0.8,
+		m = metropolis.Metropolis{
+			Proposal: metropolis.HMC{Leaps: leaps, Jitter: v[1]}, StepSize: math.Sqrt(2 * h), Warmup: burnIn / max(1, leaps), AcceptanceRate: 0.8,
 		}
 	}
 	if m.Warmup < 1 && m.Proposal.Validate() == nil {
@@ -80,9 +81,9 @@ func (f *fitting) attachMetropolis(b *graph.Builder, posterior langevin.Posterio
 	if err != nil {
 		return err
 	}
-	target := langevin.Target{Potential: posterior.Potential(b, loss), Temperature: f.config.temperature()}
+	target := metropolis.Target{Potential: posterior.Potential(b, loss), Temperature: f.config.temperature()}
 	if watched := f.watched(b); watched != nil {
-		target.Quantities = []langevin.Quantity{{Name: watchedMetric, Node: watched}}
+		target.Quantities = []metropolis.Quantity{{Name: watchedMetric, Node: watched}}
 	}
 	f.walk, err = sampler.Attach(b, target)
 	return err
@@ -94,7 +95,7 @@ func (f *fitting) drawn(chain int, step uint64) (loss, weight float64, err error
 	if err := graph.Read(f.session, watchedMetric+".draw", chain, 0, watched[:]); err != nil {
 		return 0, 0, err
 	}
-	return f.session.Metric(chain, f.columns[langevin.TracePotential], step) / float64(f.data.Len()), watched[0], nil
+	return f.session.Metric(chain, f.columns[metropolis.TracePotential], step) / float64(f.data.Len()), watched[0], nil
 }
 
 // dtype is what the program computes in: energies that a test compares need float64.

@@ -118,9 +118,12 @@ func TestStoppedRunsGoOnBitForBit(t *testing.T) {
 	if err := os.CopyFS(p.path("ahead"), os.DirFS(p.path("whole"))); err != nil {
 		t.Fatal(err)
 	}
-	half := p.path("ahead/samples/.chain00000-step000000020.safetensors123456")
-	if err := os.WriteFile(half, []byte("half"), 0o600); err != nil {
-		t.Fatal(err)
+	halves := []string{"samples/.chain00000-step000000020.safetensors.99-1.partial", "checkpoint/.state.safetensors.99-2.partial", ".manifest.json.99-3.partial",
+		"samples/.chain00000-step000000020.safetensors123456"} // the last as earlier versions named them
+	for _, half := range halves {
+		if err := os.WriteFile(p.path("ahead/"+half), []byte("half"), 0o600); err != nil {
+			t.Fatal(err)
+		}
 	}
 	earlier, err := os.ReadFile(p.path("interrupted/" + checkpointFile))
 	if err != nil {
@@ -136,6 +139,11 @@ func TestStoppedRunsGoOnBitForBit(t *testing.T) {
 	}
 	if err := sameRuns(p.path("whole"), p.path("ahead")); err != nil {
 		t.Error(err)
+	}
+	for _, half := range halves {
+		if _, err := os.Stat(p.path("ahead/" + half)); !os.IsNotExist(err) {
+			t.Errorf("%s is there still (%v)", half, err)
+		}
 	}
 
 	for _, run := range []string{"interrupted", "killed"} {

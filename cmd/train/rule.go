@@ -7,6 +7,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/approximate"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
@@ -217,7 +218,7 @@ func (c Config) checkAttributes() error {
 			return err
 		}
 	case backpropName:
-		return langevin.BayesByBackprop{Posterior: langevin.Posterior{DataSize: 1}, InitialDeviation: v[0]}.Validate()
+		return approximate.BayesByBackprop{Posterior: langevin.Posterior{DataSize: 1}, InitialDeviation: v[0]}.Validate()
 	case walkName, malaName, hamiltonianName:
 		if !(*c.Temperature > 0) {
 			return errors.Errorf("train: %s: temperature is %v, wants a positive number", c.samplerName(), *c.Temperature)

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/report"
 )
 
@@ -164,7 +164,7 @@ func (r result) kineticOff() (off []string) {
 
 // rHat is the split R-hat of chains; NaN where they are too short to be split, and for optimizers, which have none.
 func (r result) rHat(chains [][]float64) float64 {
-	v, err := langevin.SplitRHat(chains)
+	v, err := diagnostics.SplitRHat(chains)
 	if err != nil || !r.config.isSampler() {
 		return math.NaN()
 	}

@@ -8,10 +8,19 @@ struct alignas(4) Pixels {
 // mostRows is the most images of a block.
 constexpr int mostRows = 32;
 
-// gatherImages is y = x scale + shift for the bytes x of the batch's images: some images to a block, four pixels to a thread when they come in fours.
+// Affine is y = x scale + shift, with the numbers of the plane, of those up to four in an image, that element i is in.
+template <class T>
+struct Affine {
+  int plane;
+  T scale0, shift0, scale1, shift1, scale2, shift2, scale3, shift3;
+  __device__ T scale(int i) const { return i < plane ? scale0 : i < 2 * plane ? scale1 : i < 3 * plane ? scale2 : scale3; }
+  __device__ T shift(int i) const { return i < plane ? shift0 : i < 2 * plane ? shift1 : i < 3 * plane ? shift2 : shift3; }
+};
+
+// gatherImages scales and shifts the bytes of the batch's images: some images to a block, four pixels to a thread where planes come in fours.
 // Which example an image is takes hundreds of instructions: a thread finds it for all.
 template <class T>
-INLINE void gatherImages(Out<T> y, In<unsigned char> images, Header header, int examples, int size, int pixels, int shuffled, T scale, T shift) {
+INLINE void gatherImages(Out<T> y, In<unsigned char> images, Header header, int examples, int size, int pixels, int shuffled, const Affine<T>& f) {
   SHARED(int, chosen, mostRows);
   int rows = (size + gridDim.x - 1) / gridDim.x, begin = blockIdx.x * rows, count = size - begin < rows ? size - begin : rows;
   if ((int)threadIdx.x < count) chosen[threadIdx.x] = exampleOf(header, begin + threadIdx.x, size, examples, shuffled);
@@ -19,21 +28,22 @@ INLINE void gatherImages(Out<T> y, In<unsigned char> images, Header header, int 
   for (int row = 0; row < count; row++) {
     const unsigned char* from = images.at() + (long long)chosen[row] * pixels;
     T* to = y.at() + (long long)(begin + row) * pixels;
-    if (pixels % 4 == 0) {
+    if (pixels % 4 == 0 && f.plane % 4 == 0) {
       for (int i = 4 * threadIdx.x; i < pixels; i += 4 * blockDim.x) {
         Pixels x = *(const Pixels*)(from + i);
+        T scale = f.scale(i), shift = f.shift(i);
         Quad<T> q;
 #pragma unroll
         for (int k = 0; k < 4; k++) q.v[k] = T(x.v[k]) * scale + shift;
         store(to, i, 4, q);
       }
     } else {
-      for (int i = threadIdx.x; i < pixels; i += blockDim.x) to[i] = T(from[i]) * scale + shift;
+      for (int i = threadIdx.x; i < pixels; i += blockDim.x) to[i] = T(from[i]) * f.scale(i) + f.shift(i);
     }
   }
 }
 
-INLINE void gatherLabels(Out<int> y, In<unsigned char> labels, Header header, int examples, int size, int shuffled) {
+INLINE void gatherLabels(Out<int> y, In<int> labels, Header header, int examples, int size, int shuffled) {
   for (int i = first(); i < size; i += step()) y.at()[i] = labels.at()[exampleOf(header, i, size, examples, shuffled)];
 }
 
@@ -53,10 +63,12 @@ INLINE void storeRows(Out<T> y, In<T> rows, InOut<T> all, Header header, int exa
 
 #define GATHER(T, suffix)                                                                                                                     \
   KERNEL(gather_images_##suffix, 256)                                                                                                         \
-  (Out<T> y, In<unsigned char> images, Header header, int examples, int size, int pixels, int shuffled, T scale, T shift) {                   \
-    gatherImages(y, images, header, examples, size, pixels, shuffled, scale, shift);                                                          \
+  (Out<T> y, In<unsigned char> images, Header header, int examples, int size, int pixels, int shuffled, int plane, T scale0, T shift0,        \
+   T scale1, T shift1, T scale2, T shift2, T scale3, T shift3) {                                                                              \
+    gatherImages(y, images, header, examples, size, pixels, shuffled,                                                                         \
+                 Affine<T>{plane, scale0, shift0, scale1, shift1, scale2, shift2, scale3, shift3});                                           \
   }                                                                                                                                           \
-  KERNEL(gather_labels_##suffix, 256)(Out<int> y, In<unsigned char> labels, Header header, int examples, int size, int shuffled) {            \
+  KERNEL(gather_labels_##suffix, 256)(Out<int> y, In<int> labels, Header header, int examples, int size, int shuffled) {                      \
     gatherLabels(y, labels, header, examples, size, shuffled);                                                                                \
   }                                                                                                                                           \
   KERNEL(gather_rows_##suffix, 256)(Out<T> y, In<T> all, Header header, int examples, int size, int width, int shuffled) {                    \

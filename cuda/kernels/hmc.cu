@@ -1,4 +1,4 @@
-// Hamiltonian Monte Carlo's trajectories, in double alone, see langevin/hmc.go: momenta p ~ N(0, T M), and leaps p <- p - e dw, theta <- theta + e p/M, the
+// Hamiltonian Monte Carlo's trajectories, in double alone, see metropolis/hmc.go: momenta p ~ N(0, T M), and leaps p <- p - e dw, theta <- theta + e p/M, the
 // first and the last of which kick by half. Kernels with masses have the diagonal of M, the others M = 1.
 #include "metropolis.cuh"
 

@@ -1,4 +1,4 @@
-// Metropolis' test, in double alone: what proposals and decisions are is in langevin's decide.go, randomwalk.go and mala.go.
+// Metropolis' test, in double alone: what proposals and decisions are is in package metropolis: decide.go, randomwalk.go and mala.go.
 #include "metropolis.cuh"
 
 // uniform53 is a multiple of 2^-53 in [0, 1) made of two words.

@@ -5,10 +5,11 @@ import (
 	"io"
 	"slices"
 
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
-	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/metropolis"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -40,10 +41,10 @@ func (s *study) hmc(seed uint64, progress io.Writer) (*reference, error) {
 	b := graph.New(tensor.Float64)
 	x, labels := op.Minibatch(b, op.Batch{Size: dataSize}, s.shape(), s.train.Mean, s.train.Deviation)
 	loss := b.Apply(op.CrossEntropy{}, network.Apply(b, x), labels)
-	sampler := langevin.Metropolis{
-		Proposal: langevin.HMC{Leaps: hmcLeaps, Jitter: 0.2}, StepSize: hmcStep, Warmup: s.scaled(hmcWarmup), AcceptanceRate: 0.8,
+	sampler := metropolis.Metropolis{
+		Proposal: metropolis.HMC{Leaps: hmcLeaps, Jitter: 0.2}, StepSize: hmcStep, Warmup: s.scaled(hmcWarmup), AcceptanceRate: 0.8,
 	}
-	walk, err := sampler.Attach(b, langevin.Target{Potential: posterior.Potential(b, loss), Temperature: 1})
+	walk, err := sampler.Attach(b, metropolis.Target{Potential: posterior.Potential(b, loss), Temperature: 1})
 	if err != nil {
 		return nil, err
 	}
@@ -71,7 +72,7 @@ func (s *study) hmc(seed uint64, progress io.Writer) (*reference, error) {
 			return nil, err
 		}
 		for chain := range chains {
-			sample, err := walk.Take(session, chain, chain)
+			sample, err := walk.Take(session, chain)
 			if err != nil {
 				return nil, err
 			}
@@ -91,8 +92,8 @@ func (s *study) hmc(seed uint64, progress io.Writer) (*reference, error) {
 }
 
 // observe averages acceptance and step size over draws and chains.
-func (r *reference) observe(traces *langevin.Traces, draws int) error {
-	for name, to := range map[string]*float64{langevin.TraceAcceptance: &r.acceptance, langevin.TraceStepSize: &r.stepSize} {
+func (r *reference) observe(traces *metropolis.Traces, draws int) error {
+	for name, to := range map[string]*float64{metropolis.TraceAcceptance: &r.acceptance, metropolis.TraceStepSize: &r.stepSize} {
 		values, err := traces.Of(name, 0)
 		if err != nil {
 			return err
@@ -108,7 +109,7 @@ func (r *reference) observe(traces *langevin.Traces, draws int) error {
 func printConvergence(out io.Writer, first, second *reference) {
 	var rHats []float64
 	for i := range first.confidence {
-		v, err := langevin.SplitRHat(slices.Concat(first.confidence[i], second.confidence[i]))
+		v, err := diagnostics.SplitRHat(slices.Concat(first.confidence[i], second.confidence[i]))
 		if err == nil {
 			rHats = append(rHats, v)
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/report"
+	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -49,13 +50,13 @@ func (s *study) scaled(n int) int { return max(1, int(s.effort*float64(n))) }
 
 // predictions averages a network's probabilities for the test images, sample after sample.
 type predictions struct {
-	predictor *langevin.Predictor
+	predictor *samples.Predictor
 	mean      *evaluate.Predictive
 	last      []float32
 }
 
 func (s *study) predictions(network layers.Sequential) (*predictions, error) {
-	predictor, err := langevin.NewPredictor(s.device, tensor.Float32, langevin.Images{
+	predictor, err := samples.NewPredictor(s.device, tensor.Float32, samples.Images{
 		Pixels: s.test.Images, Channels: 1, Height: s.test.Height, Width: s.test.Width, Mean: s.train.Mean, Deviation: s.train.Deviation,
 	}, 100, network.Apply)
 	if err != nil {
@@ -65,7 +66,7 @@ func (s *study) predictions(network layers.Sequential) (*predictions, error) {
 	return &predictions{predictor, mean, make([]float32, s.test.Len()*classes)}, err
 }
 
-func (p *predictions) add(sample langevin.Sample) error {
+func (p *predictions) add(sample samples.Sample) error {
 	if err := p.predictor.Predict(sample, p.last); err != nil {
 		return err
 	}
@@ -130,7 +131,11 @@ func (s *study) load(name string) error {
 
 // add adds a row: how near predictions are to the reference's, and how good they are.
 func (s *study) add(table *report.Table, name string, reference, mean []float64) error {
-	scores, err := evaluate.Score(mean, s.test.Labels, classes)
+	predictions, err := evaluate.NewPredictions(s.test.Name, mean, s.test.Labels, classes)
+	if err != nil {
+		return err
+	}
+	scores, err := evaluate.Assess(evaluate.Case{In: predictions})
 	if err != nil {
 		return err
 	}
@@ -138,7 +143,7 @@ func (s *study) add(table *report.Table, name string, reference, mean []float64)
 	if err != nil {
 		return err
 	}
-	return table.Add(name, near.Agreement, near.TotalVariation, scores.Accuracy, scores.NLL)
+	return table.Add(name, near.Agreement, near.TotalVariation, scores.Values["accuracy"], scores.Values["nll"])
 }
 
 // pool is the mean of two means of as many samples each.

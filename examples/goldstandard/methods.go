@@ -3,11 +3,13 @@ package main
 import (
 	"slices"
 
+	"github.com/pollen-ml/pollen/approximate"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
+	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -73,7 +75,7 @@ func sampled(rule langevin.Sampler, schedule optimizers.Schedule, cycles int) fu
 		}
 		defer p.predictor.Close()
 		err = s.sample(network, rule, plan, chainsOfEach, rates, temperatures, func(session *graph.Session, chain int) error {
-			sample, err := langevin.Take(session, chain, chain, rates[session.Steps()-1])
+			sample, err := samples.Take(session, chain, rates[session.Steps()-1])
 			if err != nil {
 				return err
 			}
@@ -135,7 +137,7 @@ func (s *study) descend(members, passes int, dropout float64) ([]float64, error)
 	}
 	plan := langevin.Plan{Steps: n, BurnIn: n - 1, Thinning: 1}
 	err = s.sample(network, langevin.SGLD{}, plan, members, rates, make([]float64, n), func(session *graph.Session, chain int) error {
-		solution, err := langevin.Take(session, chain, chain, 1)
+		solution, err := samples.Take(session, chain, 1)
 		for range passes {
 			if err == nil {
 				err = p.add(solution)
@@ -152,14 +154,14 @@ func (s *study) swag() ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	gaussian, err := langevin.NewSWAG(1, swagRank)
+	gaussian, err := approximate.NewSWAG(1, swagRank)
 	if err != nil {
 		return nil, err
 	}
 	n := max(4*swagRank, s.scaled(steps/4))
 	plan := langevin.Plan{Steps: n, BurnIn: n / 2, Thinning: n / 2 / (2 * swagRank)}
 	err = s.sample(network, langevin.SGLD{}, plan, 1, slices.Repeat([]float64{0.05}, n), make([]float64, n), func(session *graph.Session, chain int) error {
-		state, err := langevin.Take(session, chain, chain, 1)
+		state, err := samples.Take(session, chain, 1)
 		if err != nil {
 			return err
 		}
@@ -172,7 +174,7 @@ func (s *study) swag() ([]float64, error) {
 }
 
 // average predicts by draws.
-func (s *study) average(network layers.Sequential, draw func(draw int) (langevin.Sample, error)) ([]float64, error) {
+func (s *study) average(network layers.Sequential, draw func(draw int) (samples.Sample, error)) ([]float64, error) {
 	p, err := s.predictions(network)
 	if err != nil {
 		return nil, err
@@ -198,7 +200,7 @@ func (s *study) backprop() (mean []float64, err error) {
 	}
 	b := graph.New(tensor.Float32)
 	x, labels := op.Minibatch(b, op.Batch{Size: batch, Shuffled: true}, s.shape(), s.train.Mean, s.train.Deviation)
-	v := langevin.BayesByBackprop{Posterior: posterior, InitialDeviation: 0.05, ClosedForm: true, LocalReparameterization: true}
+	v := approximate.BayesByBackprop{Posterior: posterior, InitialDeviation: 0.05, ClosedForm: true, LocalReparameterization: true}
 	logits, q := v.Apply(b, network.Apply, x)
 	if b.Err() != nil {
 		return nil, b.Err()
@@ -214,7 +216,7 @@ func (s *study) backprop() (mean []float64, err error) {
 	b.Record("divergence", divergence)
 	plan := langevin.Plan{Steps: n, BurnIn: n - 1, Thinning: 1}
 	err = s.walk(b, plan, 1, func(session *graph.Session, chain int) error {
-		mean, err = s.average(network, func(draw int) (langevin.Sample, error) { return q.Draw(session, chain, draw) })
+		mean, err = s.average(network, func(draw int) (samples.Sample, error) { return q.Draw(session, chain, draw) })
 		return err
 	})
 	return mean, err

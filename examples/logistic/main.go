@@ -13,6 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/metropolis"
 	"github.com/pollen-ml/pollen/report"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -66,8 +67,8 @@ func sgld(temperature float64, chains, draws int) (kept [][3]float64, err error)
 func nuts(chains, draws int) (kept [][3]float64, err error) {
 	b := graph.New(tensor.Float64)
 	theta, loss := model(b)
-	target := langevin.Target{Potential: posterior.Potential(b, loss), Temperature: 1, Quantities: []langevin.Quantity{{Name: "theta", Node: theta}}}
-	walk, err := langevin.NUTS{Warmup: 300}.Attach(b, target)
+	target := metropolis.Target{Potential: posterior.Potential(b, loss), Temperature: 1, Quantities: []metropolis.Quantity{{Name: "theta", Node: theta}}}
+	walk, err := metropolis.NUTS{Warmup: 300}.Attach(b, target)
 	if err != nil {
 		return nil, err
 	}

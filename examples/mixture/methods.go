@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/metropolis"
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
@@ -46,7 +47,7 @@ func manyChains(data []float64, seed uint64, chains int) []method {
 			exchange: langevin.ReplicaExchange{Temperatures: []float64{1, 3}, Every: 20, Minibatches: 1},
 		}),
 		{"HMC", func() (states, error) {
-			hmc := langevin.Metropolis{Proposal: langevin.HMC{Leaps: 3, Jitter: 0.2}, StepSize: 0.45}
+			hmc := metropolis.Metropolis{Proposal: metropolis.HMC{Leaps: 3, Jitter: 0.2}, StepSize: 0.45}
 			return hamiltonian(data, seed, centred, hmc, chains, 240)
 		}},
 	}

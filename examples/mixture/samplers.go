@@ -5,6 +5,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/metropolis"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -81,12 +82,12 @@ func (s *states) add(session *graph.Session, c coordinates, replicas *langevin.R
 }
 
 // hamiltonian makes proposals by HMC, whose energies are in float64, and keeps every fourth state but for the first twentieth.
-func hamiltonian(data []float64, seed uint64, c coordinates, hmc langevin.Metropolis, chains, proposals int) (kept states, err error) {
+func hamiltonian(data []float64, seed uint64, c coordinates, hmc metropolis.Metropolis, chains, proposals int) (kept states, err error) {
 	b := graph.New(tensor.Float64)
 	w, loss := model(b, data, len(data), c, true)
-	walk, err := hmc.Attach(b, langevin.Target{
+	walk, err := hmc.Attach(b, metropolis.Target{
 		Potential: langevin.Posterior{DataSize: len(data)}.Potential(b, loss), Temperature: 1,
-		Quantities: []langevin.Quantity{{Name: "w", Node: w}},
+		Quantities: []metropolis.Quantity{{Name: "w", Node: w}},
 	})
 	if err != nil {
 		return kept, err

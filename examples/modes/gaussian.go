@@ -1,6 +1,7 @@
 package main
 
 import (
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
@@ -38,7 +39,7 @@ func (s states) estimates(plan langevin.Plan) (xx, yy, xy, effective float64, er
 		xy += s.x[i] * s.y[i] / n
 		traces[i%s.chains] = append(traces[i%s.chains], s.y[i])
 	}
-	effective, _, err = langevin.EffectiveSampleSize(traces)
+	effective, _, err = diagnostics.EffectiveSampleSize(traces)
 	return xx, yy, xy, effective / float64(s.chains) * 1000 / float64(plan.Steps-plan.BurnIn), err
 }
 

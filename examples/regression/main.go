@@ -11,9 +11,11 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/metropolis"
 	"github.com/pollen-ml/pollen/report"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -71,10 +73,10 @@ func sgld(chains, draws int) (kept traces, err error) {
 }
 
 // unbiased draws by a sampler without discretisation bias.
-func unbiased(sampler langevin.Exact, chains, draws, thinning int) (kept traces, err error) {
+func unbiased(sampler metropolis.Exact, chains, draws, thinning int) (kept traces, err error) {
 	b := graph.New(tensor.Float64)
 	theta, loss := model(b)
-	target := langevin.Target{Potential: posterior.Potential(b, loss), Temperature: 1, Quantities: []langevin.Quantity{{Name: "theta", Node: theta}}}
+	target := metropolis.Target{Potential: posterior.Potential(b, loss), Temperature: 1, Quantities: []metropolis.Quantity{{Name: "theta", Node: theta}}}
 	walk, err := sampler.Attach(b, target)
 	if err != nil {
 		return kept, err
@@ -104,12 +106,12 @@ func sampleAll(chains, draws int) ([]method, error) {
 	drawn, err := sgld(chains, draws)
 	methods := []method{{langevin.SGLD{}.Name(), drawn}}
 	for _, m := range []struct {
-		sampler  langevin.Exact
+		sampler  metropolis.Exact
 		thinning int
 	}{
-		{langevin.Metropolis{Proposal: langevin.MALA{}, StepSize: 1e-3, Warmup: 500}, 10},
-		{langevin.Metropolis{Proposal: langevin.HMC{Leaps: 8, Jitter: 0.2}, StepSize: 0.05, Warmup: 500}, 1},
-		{langevin.NUTS{Warmup: 500}, 1},
+		{metropolis.Metropolis{Proposal: metropolis.MALA{}, StepSize: 1e-3, Warmup: 500}, 10},
+		{metropolis.Metropolis{Proposal: metropolis.HMC{Leaps: 8, Jitter: 0.2}, StepSize: 0.05, Warmup: 500}, 1},
+		{metropolis.NUTS{Warmup: 500}, 1},
 	} {
 		if err != nil {
 			return nil, err
@@ -136,7 +138,7 @@ func run(out io.Writer, folder string, chains, draws int) error {
 	}
 	var tracks []report.Track
 	for _, m := range methods {
-		effective, _, err := langevin.EffectiveSampleSize(m.traces[0])
+		effective, _, err := diagnostics.EffectiveSampleSize(m.traces[0])
 		if err != nil {
 			return err
 		}

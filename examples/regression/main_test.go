@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"testing"
 
+	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/langevin"
 )
 
@@ -43,7 +44,7 @@ func TestMoments(t *testing.T) {
 
 func within(t *testing.T, what string, chains [][]float64, want, bias float64) {
 	t.Helper()
-	deviation, err := langevin.MeanStandardError(chains)
+	deviation, err := diagnostics.MeanStandardError(chains)
 	if err != nil {
 		t.Fatal(err)
 	}

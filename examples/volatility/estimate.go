@@ -4,7 +4,7 @@ import (
 	"math"
 	"slices"
 
-	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/diagnostics"
 )
 
 // result is what a method makes of a series.
@@ -34,10 +34,10 @@ func estimateOf(draws []float64) (e estimate) {
 // mixed is the estimate from traces of chains, with how well these have mixed.
 func mixed(chains [][]float64) (e estimate, err error) {
 	e = estimateOf(slices.Concat(chains...))
-	if e.rHat, err = langevin.SplitRHat(chains); err != nil {
+	if e.rHat, err = diagnostics.SplitRHat(chains); err != nil {
 		return e, err
 	}
-	e.effective, _, err = langevin.EffectiveSampleSize(chains)
+	e.effective, _, err = diagnostics.EffectiveSampleSize(chains)
 	return e, err
 }
 

@@ -6,7 +6,7 @@ import (
 	"github.com/pollen-ml/pollen/distributions"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
-	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/metropolis"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/random"
 )
@@ -62,7 +62,7 @@ func priors(b *graph.Builder, deviation, freedom *graph.Node) *graph.Node {
 // to day, see smooth. The parameters are the innovations and the logarithms of deviation and freedom. Any m and a give the same
 // posterior. With m = 0 and a = 1, slow movements would have curvatures up to N^2 times those of fast ones; with the walk itself as the
 // parameter, it would hold deviation fast.
-func target(b *graph.Builder, returns []float64) langevin.Target {
+func target(b *graph.Builder, returns []float64) metropolis.Target {
 	const turnStep = 0.1
 	days := len(returns)
 	logDeviation := b.Parameter("log deviation", startAround(math.Log(startDeviation), 0.2))
@@ -89,9 +89,9 @@ func target(b *graph.Builder, returns []float64) langevin.Target {
 	middle := b.Apply(op.Add{}, b.Table("center", center), b.Apply(op.Multiply{}, b.Table("turn", turn), logDeviation))
 	walk := b.Apply(op.Add{}, middle, b.Apply(op.Multiply{}, deviation, x))
 	logPosterior := distributions.Total(b, joint(b, returns, logDeviation, logFreedom, walk), b.Apply(op.Scale{Factor: float64(days)}, logDeviation))
-	return langevin.Target{
+	return metropolis.Target{
 		Potential: b.Apply(op.Negate{}, logPosterior), Temperature: 1,
-		Quantities: []langevin.Quantity{
+		Quantities: []metropolis.Quantity{
 			{Name: "deviation", Node: deviation}, {Name: "freedom", Node: b.Apply(op.Exp{}, logFreedom)}, {Name: "log scale", Node: walk},
 		},
 	}

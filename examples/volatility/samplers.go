@@ -7,6 +7,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/metropolis"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -17,7 +18,7 @@ const chains = 4
 func noUTurn(returns []float64, warmup, draws int) (r result, gradients int, err error) {
 	r = result{method: "NUTS", bands: make([]estimate, len(returns))}
 	b := graph.New(tensor.Float64)
-	walk, err := langevin.NUTS{StepSize: 0.2, Warmup: warmup, AcceptanceRate: 0.65}.Attach(b, target(b, returns))
+	walk, err := metropolis.NUTS{StepSize: 0.2, Warmup: warmup, AcceptanceRate: 0.65}.Attach(b, target(b, returns))
 	if err != nil {
 		return r, 0, err
 	}

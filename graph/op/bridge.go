@@ -15,7 +15,7 @@ const absent = -1
 type operands struct{ out, a, b, bias int }
 
 // heavy is the host side of a launch that runs one of package kernel's plans.
-func heavy(l *graph.Lowering, plan kernel.Plan, err error, at operands) tensor.HostKernel {
+func heavy(l *graph.Lowering, plan kernel.Routine, err error, at operands) tensor.HostKernel {
 	if err != nil {
 		panic(errors.Wrap(err, "op: a shape passed Shape that its kernel refuses"))
 	}
@@ -27,7 +27,7 @@ func heavy(l *graph.Lowering, plan kernel.Plan, err error, at operands) tensor.H
 	return host
 }
 
-func heavyPhase[T float32 | float64](plan *kernel.Plan, phase int, at operands) func(a *tensor.Args, tile int) {
+func heavyPhase[T float32 | float64](plan *kernel.Routine, phase int, at operands) func(a *tensor.Args, tile int) {
 	return func(a *tensor.Args, tile int) {
 		o := kernel.Operands[T]{
 			Out:       tensor.Slice[T](a, at.out),

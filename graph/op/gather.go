@@ -43,11 +43,43 @@ func (s Batch) walk(header []uint64, examples, lo, hi int, visit func(i, example
 	}
 }
 
-// GatherImages takes a step's images out of a data set of bytes and normalises them, y = (x/255 - Mean) / Deviation:
-// images [N C H W] uint8, header -> y [B C H W].
+// MostChannels is the most channels that images can have moments of their own for.
+const MostChannels = 4
+
+// Channels holds a number for each channel of an image, or one for all channels. ChannelsOf makes it.
+type Channels struct {
+	count  int
+	values [MostChannels]float64
+}
+
+// ChannelsOf is one number for all channels, or one for each of up to MostChannels.
+func ChannelsOf(values ...float64) Channels {
+	c := Channels{count: len(values)}
+	copy(c.values[:], values)
+	return c
+}
+
+// At is the number of a channel.
+func (c Channels) At(channel int) float64 {
+	if c.count == 1 {
+		return c.values[0]
+	}
+	return c.values[channel]
+}
+
+// check refuses another count than 1 or that of the images' channels.
+func (c Channels) check(channels int) error {
+	if c.count != 1 && (c.count != channels || channels > MostChannels) {
+		return errors.Errorf("moments of %d channels for images of %d, wants 1 or as many, at most %d", c.count, channels, MostChannels)
+	}
+	return nil
+}
+
+// GatherImages takes a step's images out of a data set of bytes and normalises each channel c,
+// y = (x/255 - Mean[c]) / Deviation[c]: images [N C H W] uint8, header -> y [B C H W].
 type GatherImages struct {
 	Batch           Batch
-	Mean, Deviation float64
+	Mean, Deviation Channels // of pixel/255
 }
 
 // Name implements graph.Op.
@@ -63,10 +95,26 @@ func (g GatherImages) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if err := wantRanks(in, 4, 1); err != nil {
 		return nil, err
 	}
-	if !(g.Deviation > 0) {
-		return nil, errors.Errorf("deviation of pixels is %v, wants more than 0", g.Deviation)
+	for _, moments := range []Channels{g.Mean, g.Deviation} {
+		if err := moments.check(in[0][1]); err != nil {
+			return nil, err
+		}
+	}
+	for channel := range g.Deviation.count {
+		if v := g.Deviation.At(channel); !(v > 0) {
+			return nil, errors.Errorf("deviation of pixels in channel %d is %v, wants more than 0", channel, v)
+		}
 	}
 	return tensor.Shape{g.Batch.Size, in[0][1], in[0][2], in[0][3]}, g.Batch.check(in[0][0])
+}
+
+// planes is how many parts of an image are normalised apart: its channels, or 1 when all have the same moments.
+func (g GatherImages) planes() int { return max(g.Mean.count, g.Deviation.count) }
+
+// affine is the scale and the shift of a channel's bytes.
+func (g GatherImages) affine(channel int) (scale, shift float64) {
+	mean, deviation := g.Mean.At(channel), g.Deviation.At(channel)
+	return 1 / (255 * deviation), -mean / deviation
 }
 
 // Lower implements graph.Op.
@@ -74,23 +122,37 @@ func (g GatherImages) Lower(l *graph.Lowering) {
 	examples := l.Shapes[0][0]
 	pixels := l.Shape.Elements() / g.Batch.Size
 	run := graph.Pick(l, gatherImages[float32](g, examples), gatherImages[float64](g, examples))
-	l.Emit("gather_images", gathering(g.Batch.Size, pixels), tensor.Rows(g.Batch.Size, pixels, run), l.Out(), l.In(0), l.In(1),
-		tensor.Int(examples), tensor.Int(g.Batch.Size), tensor.Int(pixels), flag(g.Batch.Shuffled),
-		tensor.Real(l.DType, 1/(255*g.Deviation)), tensor.Real(l.DType, -g.Mean/g.Deviation))
+	arguments := []tensor.Argument{
+		l.Out(), l.In(0), l.In(1), tensor.Int(examples), tensor.Int(g.Batch.Size), tensor.Int(pixels),
+		flag(g.Batch.Shuffled), tensor.Int(pixels / g.planes()),
+	}
+	for channel := range MostChannels {
+		scale, shift := g.affine(min(channel, g.planes()-1))
+		arguments = append(arguments, tensor.Real(l.DType, scale), tensor.Real(l.DType, shift))
+	}
+	l.Emit("gather_images", gathering(g.Batch.Size, pixels), tensor.Rows(g.Batch.Size, pixels, run), arguments...)
 }
 
 func gatherImages[T float32 | float64](g GatherImages, examples int) func(a *tensor.Args, lo, hi int) {
-	scale, shift := T(1/(255*g.Deviation)), T(-g.Mean/g.Deviation)
+	var scales, shifts [MostChannels]T
+	for channel := range g.planes() {
+		scale, shift := g.affine(channel)
+		scales[channel], shifts[channel] = T(scale), T(shift)
+	}
 	return func(a *tensor.Args, lo, hi int) {
 		y, images, header := tensor.Slice[T](a, 0), tensor.Slice[uint8](a, 1), tensor.Slice[uint64](a, 2)
 		pixels := len(images) / examples
+		plane := pixels / g.planes()
 		g.Batch.walk(header, examples, lo, hi, func(i, example int) {
-			kernel.ScaleBytes(y[i*pixels:(i+1)*pixels], images[example*pixels:(example+1)*pixels], scale, shift)
+			to, from := y[i*pixels:(i+1)*pixels], images[example*pixels:(example+1)*pixels]
+			for c := range g.planes() {
+				kernel.ScaleBytes(to[c*plane:(c+1)*plane], from[c*plane:(c+1)*plane], scales[c], shifts[c])
+			}
 		})
 	}
 }
 
-// GatherLabels takes the same step's labels: labels [N] uint8, header -> [B] int32.
+// GatherLabels takes the same step's labels: labels [N] int32, header -> [B] int32.
 type GatherLabels struct {
 	Batch Batch
 }
@@ -103,7 +165,7 @@ func (GatherLabels) DType() tensor.DType { return tensor.Int32 }
 
 // InputType implements graph.Mixed.
 func (GatherLabels) InputType(i int) tensor.DType {
-	return [...]tensor.DType{tensor.Uint8, tensor.Uint64}[i]
+	return [...]tensor.DType{tensor.Int32, tensor.Uint64}[i]
 }
 
 // Shape implements graph.Op.
@@ -117,8 +179,8 @@ func (g GatherLabels) Shape(in []tensor.Shape) (tensor.Shape, error) {
 // Lower implements graph.Op.
 func (g GatherLabels) Lower(l *graph.Lowering) {
 	run := func(a *tensor.Args) {
-		y, labels, header := tensor.Slice[int32](a, 0), tensor.Slice[uint8](a, 1), tensor.Slice[uint64](a, 2)
-		g.Batch.walk(header, len(labels), 0, len(y), func(i, example int) { y[i] = int32(labels[example]) })
+		y, labels, header := tensor.Slice[int32](a, 0), tensor.Slice[int32](a, 1), tensor.Slice[uint64](a, 2)
+		g.Batch.walk(header, len(labels), 0, len(y), func(i, example int) { y[i] = labels[example] })
 	}
 	l.Emit("gather_labels", tensor.Threads(g.Batch.Size), tensor.Single(run), l.Out(), l.In(0), l.In(1),
 		tensor.Int(l.Shapes[0][0]), tensor.Int(g.Batch.Size), flag(g.Batch.Shuffled))
@@ -169,15 +231,15 @@ func storeRows[T float32 | float64](s StoreRows, examples, width int) func(a *te
 	}
 }
 
-// Minibatch makes the inputs "images" [N C H W] and "labels" [N] of a data set of bytes, and the nodes of each step's examples: normalised
-// images [B C H W] and labels [B].
-func Minibatch(b *graph.Builder, batch Batch, images tensor.Shape, mean, deviation float64) (x, labels *graph.Node) {
+// Minibatch makes the inputs "images" [N C H W] uint8 and "labels" [N] int32 of a data set, and the nodes of each step's examples:
+// images [B C H W], normalised by the mean and deviation of pixel/255 in each channel (or one for all), and labels [B].
+func Minibatch(b *graph.Builder, batch Batch, images tensor.Shape, mean, deviation []float64) (x, labels *graph.Node) {
 	if len(images) != 4 {
 		b.Fail(errors.Errorf("op: minibatch: images have shape %v, wants [N C H W]", images))
 		return nil, nil
 	}
+	gather := GatherImages{Batch: batch, Mean: ChannelsOf(mean...), Deviation: ChannelsOf(deviation...)}
 	pixels := b.Data("images", tensor.Uint8, images...)
-	classes := b.Data("labels", tensor.Uint8, images[0])
-	return b.Apply(GatherImages{Batch: batch, Mean: mean, Deviation: deviation}, pixels, b.Header()),
-		b.Apply(GatherLabels{Batch: batch}, classes, b.Header())
+	classes := b.Data("labels", tensor.Int32, images[0])
+	return b.Apply(gather, pixels, b.Header()), b.Apply(GatherLabels{Batch: batch}, classes, b.Header())
 }

@@ -14,7 +14,7 @@ func TestInputsOfOtherTypesAreErrors(t *testing.T) {
 			b.Apply(CrossEntropy{}, b.Parameter("z", nil, 3, 2), b.Data("labels", tensor.Uint8, 3))
 		},
 		"images as floats": func(b *graph.Builder) {
-			b.Apply(GatherImages{Batch{Size: 1}, 0, 1}, b.Parameter("images", nil, 3, 1, 2, 2), b.Header())
+			b.Apply(GatherImages{Batch{Size: 1}, ChannelsOf(0), ChannelsOf(1)}, b.Parameter("images", nil, 3, 1, 2, 2), b.Header())
 		},
 		"a header of floats": func(b *graph.Builder) {
 			b.Apply(Dropout{Rate: 0.5, Stream: 1}, b.Parameter("x", nil, 3), b.Parameter("header of floats", nil, 3))

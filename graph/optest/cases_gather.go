@@ -23,12 +23,13 @@ func examples(batch op.Batch, size int, header []float64) []int {
 	return list
 }
 
-func naiveImages(g op.GatherImages, size, pixels int) func(in [][]float64) []float64 {
+func naiveImages(g op.GatherImages, size, pixels, channels int) func(in [][]float64) []float64 {
 	return func(in [][]float64) []float64 {
 		var y []float64
 		for _, example := range examples(g.Batch, size, in[1]) {
 			for j := range pixels {
-				y = append(y, (in[0][example*pixels+j]/255-g.Mean)/g.Deviation)
+				channel := j * channels / pixels
+				y = append(y, (in[0][example*pixels+j]/255-g.Mean.At(channel))/g.Deviation.At(channel))
 			}
 		}
 		return y
@@ -81,21 +82,28 @@ func gatherCases() []Case {
 		// Five steps of 8 out of 13: three epochs, and batches that straddle two.
 		for _, size := range [][2]int{{13, 8}, {13, 13}, {1, 1}, {257, 33}} {
 			batch := op.Batch{Size: size[1], Shuffled: shuffled}
-			images := op.GatherImages{Batch: batch, Mean: 0.1307, Deviation: 0.3081}
+			images := op.GatherImages{Batch: batch, Mean: op.ChannelsOf(0.1307, 0.5, 0.9), Deviation: op.ChannelsOf(0.3081, 0.2, 0.1)}
+			if size[0] == 13 {
+				images.Mean, images.Deviation = op.ChannelsOf(0.1307), op.ChannelsOf(0.3081)
+			}
 			cases = append(cases, Case{
 				Name: fmt.Sprintf("gather images %d, shuffled %v", size, shuffled), Op: images, NoGradient: true, Steps: 5,
-				Inputs: []Input{Bytes(256, size[0], 3, 5, 7), Header}, Naive: naiveImages(images, size[0], 3*5*7), Terms: 2,
+				Inputs: []Input{Bytes(256, size[0], 3, 5, 7), Header}, Naive: naiveImages(images, size[0], 3*5*7, 3), Terms: 2,
 			}, Case{
 				Name: fmt.Sprintf("gather labels %d, shuffled %v", size, shuffled), Op: op.GatherLabels{Batch: batch}, NoGradient: true, Steps: 5,
-				Inputs: []Input{Bytes(10, size[0]), Header}, Naive: naiveLabels(batch, size[0]), Terms: 1,
+				Inputs: []Input{Labels(1000, size[0]), Header}, Naive: naiveLabels(batch, size[0]), Terms: 1,
 			})
 		}
 	}
 	batch := op.Batch{Size: 100, Shuffled: true}
-	images := op.GatherImages{Batch: batch, Mean: 0.1307, Deviation: 0.3081}
+	images := op.GatherImages{Batch: batch, Mean: op.ChannelsOf(0.1307), Deviation: op.ChannelsOf(0.3081)}
+	colour := op.GatherImages{Batch: batch, Mean: op.ChannelsOf(0.4, 0.5, 0.6, 0.7), Deviation: op.ChannelsOf(0.1, 0.2, 0.3, 0.4)}
 	cases = append(cases, Case{
 		Name: "gather images of 28x28", Op: images, NoGradient: true, Inputs: []Input{Bytes(256, 1000, 1, 28, 28), Header},
-		Naive: naiveImages(images, 1000, 784), Terms: 2, Speed: true, Flops: 2 * 100 * 784,
+		Naive: naiveImages(images, 1000, 784, 1), Terms: 2, Speed: true, Flops: 2 * 100 * 784,
+	}, Case{
+		Name: "gather images of 4x8x8", Op: colour, NoGradient: true, Inputs: []Input{Bytes(256, 300, 4, 8, 8), Header},
+		Naive: naiveImages(colour, 300, 256, 4), Terms: 2,
 	})
 	cases = append(cases, gatherRowsCases()...)
 	for _, size := range [][3]int{{13, 8, 10}, {31, 31, 1}, {1, 1, 3}, {257, 33, 7}} {

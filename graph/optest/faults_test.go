@@ -125,7 +125,7 @@ func lateFirst[T float32 | float64]() func(a *tensor.Args, tile int) {
 		if tile == 0 {
 			select {
 			case <-signal:
-			case <-time.After(20 * time.Millisecond):
+			case <-time.After(200 * time.Millisecond):
 			}
 		}
 		mu.Lock()

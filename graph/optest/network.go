@@ -31,9 +31,9 @@ func network(dtype tensor.DType) (*graph.Program, error) {
 		}
 	}
 	batch := op.Batch{Size: 9, Shuffled: true}
-	x := b.Apply(op.GatherImages{Batch: batch, Mean: 0.5, Deviation: 0.25},
+	x := b.Apply(op.GatherImages{Batch: batch, Mean: op.ChannelsOf(0.5), Deviation: op.ChannelsOf(0.25)},
 		b.Data("images", tensor.Uint8, networkExamples, 2, 11, 11), b.Header())
-	labels := b.Apply(op.GatherLabels{Batch: batch}, b.Data("labels", tensor.Uint8, networkExamples), b.Header())
+	labels := b.Apply(op.GatherLabels{Batch: batch}, b.Data("labels", tensor.Int32, networkExamples), b.Header())
 	conv := op.Conv2D{Stride: op.Square(1), Padding: op.Square(1), Dilation: op.Square(1)}
 	h := b.Apply(op.ReLU{}, b.Apply(op.BiasAdd{}, b.Apply(conv, x, b.Parameter("w1", deviation(.3), 5, 2, 3, 3)), b.Parameter("b1", deviation(.1), 5)))
 	h = b.Apply(op.MaxPool2D{Window: op.Square(2), Stride: op.Square(2)}, h)
@@ -61,12 +61,12 @@ func runNetwork(device tensor.Device, dtype tensor.DType) ([][]float64, error) {
 		return nil, err
 	}
 	defer s.Close()
-	pixels, labels := make([]byte, networkExamples*2*11*11), make([]byte, networkExamples)
+	pixels, labels := make([]byte, networkExamples*2*11*11), make([]int32, networkExamples)
 	for i := range pixels {
 		pixels[i] = byte(i*37 + i/242*11)
 	}
 	for i := range labels {
-		labels[i] = byte(i * i % networkClasses)
+		labels[i] = int32(i * i % networkClasses)
 	}
 	if err := graph.Write(s, "images", 0, 0, pixels); err != nil {
 		return nil, err

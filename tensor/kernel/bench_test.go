@@ -3,7 +3,7 @@ package kernel
 import "testing"
 
 // measure runs all tiles of a plan on one thread and reports its speed.
-func measure[T Float](b *testing.B, p Plan, err error, flops float64) {
+func measure[T Float](b *testing.B, p Routine, err error, flops float64) {
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -106,7 +106,7 @@ func BenchmarkPool2D(b *testing.B) {
 	overlapping.R, overlapping.S, overlapping.PadH, overlapping.PadW = 3, 3, 1, 1
 	for _, s := range []struct {
 		name string
-		plan func() (Plan, error)
+		plan func() (Routine, error)
 	}{
 		{"max_2x2/forward", q.MaxForward}, {"max_2x2/backward", q.MaxBackward},
 		{"max_3x3/forward", overlapping.MaxForward}, {"max_3x3/backward", overlapping.MaxBackward},

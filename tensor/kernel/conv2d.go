@@ -91,9 +91,9 @@ type convPlan struct {
 
 // Forward makes y = f(conv(x, w) + bias) ready. Operands: A is x, B is w, Bias
 // [K] if Bias is set, Out is y.
-func (c Conv2D) Forward() (Plan, error) {
+func (c Conv2D) Forward() (Routine, error) {
 	if err := c.Validate(); err != nil {
-		return Plan{}, err
+		return Routine{}, err
 	}
 	if a := c.suitsWinograd(c.C, c.K, c.directCost()); a != nil {
 		return c.winograd(a, false), nil
@@ -102,7 +102,7 @@ func (c Conv2D) Forward() (Plan, error) {
 }
 
 // direct makes Forward ready as a product with the patches of images.
-func (c Conv2D) direct() Plan {
+func (c Conv2D) direct() Routine {
 	p := convPlan{outputs: c.K, bias: c.Bias, relu: c.ReLU, shape: c}
 	p.window = c.imageWindow()
 	vertical, horizontal := c.axes()
@@ -112,7 +112,7 @@ func (c Conv2D) direct() Plan {
 	if c.Bias {
 		bias = c.K
 	}
-	return Plan{
+	return Routine{
 		Phases:  []int{p.tiles()},
 		Scratch: p.paddedSize() + maxDepth*panelColumns,
 		kind:    kindConv2DForward,
@@ -142,9 +142,9 @@ func (c Conv2D) axes() (vertical, horizontal axis) {
 // its elements, by the flipped filter, or by scattering the products, or by one of
 // Winograd's algorithms, whichever has less to do. Operands: A is dout [B K P Q], B is w, Out is dx [B C H W].
 // Phase 0 packs the filter into the workspace, phase 1 computes dx.
-func (c Conv2D) BackwardInput() (Plan, error) {
+func (c Conv2D) BackwardInput() (Routine, error) {
 	if err := c.validateBackward(); err != nil {
-		return Plan{}, err
+		return Routine{}, err
 	}
 	if a := c.suitsWinograd(c.K, c.C, c.backwardCost()); a != nil {
 		return c.winograd(a, true), nil
@@ -156,7 +156,7 @@ func (c Conv2D) BackwardInput() (Plan, error) {
 }
 
 // convolveBack makes BackwardInput ready as a convolution.
-func (c Conv2D) convolveBack() Plan {
+func (c Conv2D) convolveBack() Routine {
 	p := convPlan{outputs: c.C, shape: c}
 	p.window = window{
 		channels: c.K, height: c.P(), width: c.Q(),
@@ -167,7 +167,7 @@ func (c Conv2D) convolveBack() Plan {
 	vertical, horizontal := axis{c.R, c.DilationH, 1}, axis{c.S, c.DilationW, 1}
 	p.choose(vertical, horizontal)
 	p.build(vertical, horizontal, c.C)
-	return Plan{
+	return Routine{
 		Phases:    []int{min(c.C, tileCount), p.tiles()},
 		Workspace: c.sizeW(),
 		Scratch:   p.paddedSize() + maxDepth*panelColumns,

@@ -18,9 +18,9 @@ const partialElements = 1 << 19
 //
 // Operands: A is dout [B K P Q], B is x [B C H W], Out is dw [K C R S]. Phase 0
 // sums over chunks of the batch, phase 1 adds the chunks in order.
-func (c Conv2D) BackwardFilter() (Plan, error) {
+func (c Conv2D) BackwardFilter() (Routine, error) {
 	if err := c.validateBackward(); err != nil {
-		return Plan{}, err
+		return Routine{}, err
 	}
 	if a := c.suitsWinogradFilter(); a != nil {
 		return c.filterWinograd(a), nil
@@ -32,7 +32,7 @@ func (c Conv2D) BackwardFilter() (Plan, error) {
 }
 
 // filterPanels makes BackwardFilter ready with panels of output channels.
-func (c Conv2D) filterPanels() Plan {
+func (c Conv2D) filterPanels() Routine {
 	p := convPlan{shape: c}
 	p.window = c.imageWindow()
 	vertical, horizontal := c.axes()
@@ -46,7 +46,7 @@ func (c Conv2D) filterPanels() Plan {
 	f.combine = min(taps, tileCount)
 	p.filter = f
 	depth := min(p.images*p.rows*p.outW, maxDepth)
-	return Plan{
+	return Routine{
 		Phases:    []int{f.chunks * f.ranges, f.combine},
 		Workspace: f.chunks * taps * f.columns,
 		Scratch:   p.paddedSize() + depth*panelColumns,

@@ -32,7 +32,7 @@ func (c Conv2D) suitsLines() bool {
 }
 
 // filterLines makes BackwardFilter ready this way.
-func (c Conv2D) filterLines() Plan {
+func (c Conv2D) filterLines() Routine {
 	p := linesPlan{shape: c, line: ceilDiv(c.Q(), lineVector) * lineVector}
 	p.window = c.imageWindow()
 	p.strideH = c.StrideH
@@ -53,7 +53,7 @@ func (c Conv2D) filterLines() Plan {
 	if p.line != p.outW {
 		scratch += 2 * p.images * p.outH * p.line
 	}
-	return Plan{
+	return Routine{
 		Phases:    []int{p.chunks * p.ranges, p.combine},
 		Workspace: p.chunks * c.sizeW(),
 		Scratch:   scratch,

@@ -42,7 +42,7 @@ func (c Conv2D) convolveCost() float64 {
 }
 
 // scatter makes BackwardInput ready this way.
-func (c Conv2D) scatter() Plan {
+func (c Conv2D) scatter() Routine {
 	p := scatterPlan{shape: c, outH: c.P(), outW: c.Q()}
 	p.paddedH = (p.outH-1)*c.StrideH + (c.R-1)*c.DilationH + 1
 	paddedW := (p.outW-1)*c.StrideW + (c.S-1)*c.DilationW + 1
@@ -74,7 +74,7 @@ func (c Conv2D) scatter() Plan {
 	if !p.direct {
 		scratch += p.images*c.C*p.plane + slack
 	}
-	return Plan{
+	return Routine{
 		Phases:    []int{min(c.C, tileCount), tiles * p.ranges},
 		Workspace: c.sizeW(),
 		Scratch:   scratch,

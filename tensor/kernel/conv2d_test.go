@@ -71,13 +71,13 @@ func checkConv[T Float](t *testing.T, c Conv2D) {
 	if _, err := c.BackwardInput(); err != nil {
 		t.Fatal(err)
 	}
-	for _, input := range []Plan{c.scatter(), c.convolveBack()} {
+	for _, input := range []Routine{c.scatter(), c.convolveBack()} {
 		check(t, input, false, inputTerms[T](c))
 	}
 	if _, err := c.BackwardFilter(); err != nil {
 		t.Fatal(err)
 	}
-	filters := []Plan{c.filterPanels()}
+	filters := []Routine{c.filterPanels()}
 	if c.S == lineTaps && c.StrideW == 1 && c.DilationW == 1 {
 		filters = append(filters, c.filterLines())
 	}

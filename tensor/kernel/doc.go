@@ -10,7 +10,7 @@
 //
 //   - a description ([Gemm], [Conv2D], [Pool2D]) is a comparable struct of
 //     sizes and options;
-//   - a [Plan] is a description made ready once: the tables it needs, the
+//   - a [Routine] is a description made ready once: the tables it needs, the
 //     memory it needs and how its work is cut up;
 //   - a plan's work is a sequence of phases, each a number of tiles. Tiles of
 //     one phase may run in any order and at the same time; a phase may begin

@@ -72,9 +72,9 @@ const (
 // Plan makes the product ready. Operands: A and B as described, Bias of M or N
 // elements if any, Out the matrix C. An A of many rows that in place would share
 // few lines of the caches, as a transposed one does, is packed in a phase of its own.
-func (g Gemm) Plan() (Plan, error) {
+func (g Gemm) Plan() (Routine, error) {
 	if err := g.Validate(); err != nil {
-		return Plan{}, err
+		return Routine{}, err
 	}
 	p := gemmPlan{Gemm: g, rowBlocks: ceilDiv(g.M, gemmTileRows)}
 	rows := ceilDiv(g.M, p.rowBlocks)
@@ -90,7 +90,7 @@ func (g Gemm) Plan() (Plan, error) {
 	case BiasColumn:
 		bias = g.N
 	}
-	plan := Plan{
+	plan := Routine{
 		Scratch: each * depth * panelColumns,
 		kind:    kindGemm,
 		sizeA:   g.M * g.K, sizeB: g.K * g.N, sizeBias: bias, sizeOut: g.M * g.N,

@@ -60,10 +60,10 @@ func compareBits(t *testing.T, name string, got, want []float32) {
 }
 
 // bitPlans are products of every height of tile, with every epilogue, and convolutions of every kind.
-func bitPlans(t *testing.T) map[string]Plan {
+func bitPlans(t *testing.T) map[string]Routine {
 	t.Helper()
 	plans := samplePlans(t)
-	put := func(name string, p Plan, err error) {
+	put := func(name string, p Routine, err error) {
 		if err != nil {
 			t.Fatal(err)
 		}

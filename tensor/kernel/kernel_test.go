@@ -51,13 +51,13 @@ type inputs[T Float] struct{ a, b, bias, out []T }
 
 func newRandom() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }
 
-func random[T Float](r *rand.Rand, p *Plan) inputs[T] {
+func random[T Float](r *rand.Rand, p *Routine) inputs[T] {
 	return inputs[T]{normals[T](r, p.sizeA), normals[T](r, p.sizeB), normals[T](r, p.sizeBias), normals[T](r, p.sizeOut)}
 }
 
 // execute runs all tiles, in order or shuffled, on guarded buffers whose
 // undefined parts are NaN, and returns the output.
-func execute[T Float](t *testing.T, p *Plan, in inputs[T], keepOut bool, shuffle *rand.Rand) []T {
+func execute[T Float](t *testing.T, p *Routine, in inputs[T], keepOut bool, shuffle *rand.Rand) []T {
 	t.Helper()
 	var alls [6][]T
 	var o Operands[T]
@@ -137,7 +137,7 @@ func compare[T Float](t *testing.T, got []T, want []sum) {
 
 // check runs a plan in order and shuffled, compares the bits of the two and the
 // values with the naive result.
-func check[T Float](t *testing.T, p Plan, keepOut bool, naive func(in inputs[T]) []sum) {
+func check[T Float](t *testing.T, p Routine, keepOut bool, naive func(in inputs[T]) []sum) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(uint64(p.sizeOut), uint64(p.sizeA)))
 	in := random[T](r, &p)
@@ -229,17 +229,17 @@ func TestTilesSideBySide(t *testing.T) {
 	})
 }
 
-func operands[T Float](p *Plan) Operands[T] {
+func operands[T Float](p *Routine) Operands[T] {
 	in := random[T](newRandom(), p)
 	return Operands[T]{A: in.a, B: in.b, Bias: in.bias, Out: in.out,
 		Workspace: make([]T, p.Workspace), Scratch: make([]T, p.Scratch)}
 }
 
 // samplePlans is one plan of each kind.
-func samplePlans(t *testing.T) map[string]Plan {
+func samplePlans(t *testing.T) map[string]Routine {
 	t.Helper()
-	plans := make(map[string]Plan)
-	put := func(name string, p Plan, err error) {
+	plans := make(map[string]Routine)
+	put := func(name string, p Routine, err error) {
 		if err != nil {
 			t.Fatal(err)
 		}

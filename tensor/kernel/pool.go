@@ -63,7 +63,7 @@ const poolTileElements = 1 << 14
 
 // MaxForward makes y = maximum of each window ready. Operands: A is x, Out is y.
 // The maximum of a window that holds a NaN is NaN.
-func (p Pool2D) MaxForward() (Plan, error) { return p.plan(kindMaxPoolForward) }
+func (p Pool2D) MaxForward() (Routine, error) { return p.plan(kindMaxPoolForward) }
 
 // MaxBackward makes the gradient of MaxForward ready. Operands: A is dout
 // [B C P Q], B is x, Out is dx. Each element of dout goes to the first maximum of
@@ -71,26 +71,26 @@ func (p Pool2D) MaxForward() (Plan, error) { return p.plan(kindMaxPoolForward) }
 // the forward pass. Where a window holds a NaN, it goes to some element of the
 // window. With ReLU there is a further operand, Bias, the tensor [B C H W] where
 // dx is 0 unless it is above 0: x, or what a ReLU made of it.
-func (p Pool2D) MaxBackward() (Plan, error) { return p.plan(kindMaxPoolBackward) }
+func (p Pool2D) MaxBackward() (Routine, error) { return p.plan(kindMaxPoolBackward) }
 
 // AverageForward makes y = mean of the elements in each window ready. Operands:
 // A is x, Out is y.
-func (p Pool2D) AverageForward() (Plan, error) { return p.plan(kindAveragePoolForward) }
+func (p Pool2D) AverageForward() (Routine, error) { return p.plan(kindAveragePoolForward) }
 
 // AverageBackward makes the gradient of AverageForward ready. Operands: A is
 // dout [B C P Q], Out is dx.
-func (p Pool2D) AverageBackward() (Plan, error) { return p.plan(kindAveragePoolBackward) }
+func (p Pool2D) AverageBackward() (Routine, error) { return p.plan(kindAveragePoolBackward) }
 
-func (p Pool2D) plan(k kind) (Plan, error) {
+func (p Pool2D) plan(k kind) (Routine, error) {
 	if err := p.Validate(); err != nil {
-		return Plan{}, err
+		return Routine{}, err
 	}
 	planes := p.B * p.C
 	each := min(planes, ceilDiv(poolTileElements, p.H*p.W))
 	pool := poolPlan{Pool2D: p, outH: p.P(), outW: p.Q(), tiles: ceilDiv(planes, each)}
 	pool.pairSegments()
 	x, y := planes*p.H*p.W, planes*pool.outH*pool.outW
-	plan := Plan{Phases: []int{pool.tiles}, kind: k, pool: pool}
+	plan := Routine{Phases: []int{pool.tiles}, kind: k, pool: pool}
 	switch k {
 	case kindMaxPoolForward, kindAveragePoolForward:
 		plan.sizeA, plan.sizeOut = x, y

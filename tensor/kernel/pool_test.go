@@ -43,7 +43,7 @@ func checkPool[T Float](t *testing.T, p Pool2D) {
 	rectified := p
 	rectified.ReLU = true
 	for _, c := range []struct {
-		plan  func() (Plan, error)
+		plan  func() (Routine, error)
 		naive func(in inputs[T]) []sum
 	}{
 		{p.MaxForward, func(in inputs[T]) []sum {

@@ -34,7 +34,7 @@ const (
 
 // winograd makes the forward direction ready, or the gradient of the input. Phase 0 transforms the filter into the workspace, phase 1 does
 // the rest.
-func (c Conv2D) winograd(a *cookToom, backward bool) Plan {
+func (c Conv2D) winograd(a *cookToom, backward bool) Routine {
 	p := winogradPlan{cookToom: a, shape: c, backward: backward}
 	points, x, y, extraBands := p.points*p.points, c.blockedX(p.patch), c.blockedY(p.patch), 0
 	p.in, p.out, p.back = patchesOf{blockedImage: x, m: &p.input, patch: p.patch}, y, &p.output
@@ -50,7 +50,7 @@ func (c Conv2D) winograd(a *cookToom, backward bool) Plan {
 	p.ranges = min(panels, ceilDiv(tileCount, p.groups.count()))
 	p.filterParts = ceilDiv(p.in.channels, panelColumns)
 	blocks := max(panelColumns*c.R*c.S*lanes, 2*p.in.blocksSize(p.groups.highest()), p.outSize(p.groups.highest()))
-	plan := Plan{
+	plan := Routine{
 		Phases:    []int{panels * p.filterParts, p.groups.count() * p.ranges},
 		Workspace: panels * points * p.pointFilter,
 		Scratch:   points*(p.pointIn+p.pointOut) + transformTemporary + blocks,

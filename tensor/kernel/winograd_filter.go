@@ -28,7 +28,7 @@ const (
 )
 
 // filterWinograd makes BackwardFilter ready this way.
-func (c Conv2D) filterWinograd(a *cookToom) Plan {
+func (c Conv2D) filterWinograd(a *cookToom) Routine {
 	p := winogradGradient{cookToom: a, shape: c}
 	points, strideX := p.points*p.points, ceilDiv(c.C, lanes)*lanes
 	p.panels, p.parts = ceilDiv(c.K, panelColumns), ceilDiv(c.C, panelColumns)
@@ -42,7 +42,7 @@ func (c Conv2D) filterWinograd(a *cookToom) Plan {
 	p.ranges = min(p.panels, ceilDiv(filterTiles, p.chunks))
 	transformed := points*p.pointX + ceilDiv(p.panels, p.ranges)*p.y.panel + 2*max(p.x.blocksSize(p.groups.highest()), p.y.blocksSize(p.groups.highest()))
 	sums := points*apart(panelColumns*panelColumns) + panelColumns*c.R*c.S*lanes
-	return Plan{
+	return Routine{
 		Phases:    []int{p.chunks * p.ranges, p.panels * p.parts},
 		Workspace: p.chunks * points * p.panels * p.pointSum,
 		Scratch:   transformTemporary + max(transformed, sums),

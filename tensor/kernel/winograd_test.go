@@ -13,7 +13,7 @@ const leastTerms = 256
 
 // checkPatches runs a plan in order and shuffled, compares the bits of the two, and the values with the naive result: to 4 eps sqrt(n)
 // relative to the element and the root mean square of all. The sums of a patch cancel, so that an error is not relative to its own terms.
-func checkPatches[T Float](t *testing.T, p Plan, terms int, naive func(in inputs[T]) []sum) {
+func checkPatches[T Float](t *testing.T, p Routine, terms int, naive func(in inputs[T]) []sum) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(uint64(p.sizeOut), uint64(p.sizeA)))
 	in := random[T](r, &p)
@@ -115,7 +115,7 @@ func TestPatchGroups(t *testing.T) {
 func TestWinogradKeepsImagesApart(t *testing.T) {
 	onEachInstructionSet(t, func(t *testing.T) {
 		c := winogradCase([]int{19, 9, 7, 8, 10, 5, 2, 2})
-		for name, p := range map[string]Plan{"forward": c.winograd(cookToom45, false), "input": c.winograd(cookToom75, true)} {
+		for name, p := range map[string]Routine{"forward": c.winograd(cookToom45, false), "input": c.winograd(cookToom75, true)} {
 			for _, bad := range []float32{float32(math.NaN()), float32(math.Inf(1))} {
 				o := operands[float32](&p)
 				in, out := len(o.A)/c.B, len(o.Out)/c.B
@@ -143,7 +143,7 @@ func TestWinogradKeepsImagesApart(t *testing.T) {
 
 // The way is chosen where it has been measured to be faster, and never where it is not asked for.
 func TestSuitsWinograd(t *testing.T) {
-	kindOf := func(p Plan, err error) kind {
+	kindOf := func(p Routine, err error) kind {
 		if err != nil {
 			t.Fatal(err)
 		}

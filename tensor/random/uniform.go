@@ -41,3 +41,13 @@ func uniformsPortable(dst []float32, quad uint32, a Address) {
 		c[0]++
 	}
 }
+
+// Fractions fills dst with elements first, first+1, ... of a stream of multiples of 2^-53 in [0, 1), each made of two of its words. It
+// panics as Bits does.
+func Fractions(dst []float64, first int, a Address) {
+	var words [2]uint32
+	for i := range dst {
+		Bits(words[:], 2*(first+i), a)
+		dst[i] = float64(uint64(words[0])<<21|uint64(words[1])>>11) * 0x1p-53
+	}
+}

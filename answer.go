@@ -1,0 +1,72 @@
+package pollen
+
+import (
+	"context"
+	"os"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets"
+)
+
+// Answer is what a run says of one image.
+type Answer struct {
+	File  string `json:"file,omitempty"` // where the image is from, if known
+	Class string `json:"class"`          // the most probable
+	Index int    `json:"index"`          // its number
+
+	Confidence        float64   `json:"confidence"`        // its probability, averaged over the posterior
+	Entropy           float64   `json:"entropy"`           // of the averaged probabilities, in nats
+	MutualInformation float64   `json:"mutualInformation"` // what the samples disagree on, in nats; 0 for one sample
+	Probabilities     []float64 `json:"probabilities"`     // by class
+
+	// Set are the classes that are plausible, the most probable first: the true one is among them with the probability of WithLevel,
+	// for images like those of the calibration. It may be empty: none is.
+	Set []string `json:"set,omitempty"`
+	// Familiar says that the image is like those trained on, as the share of WithFamiliarRate of these is.
+	Familiar bool `json:"familiar"`
+	// Calibrated says that Set and Familiar were computed: the run was calibrated.
+	Calibrated bool `json:"calibrated"`
+}
+
+// Predict answers for each image of a data set, in their order. The images have the size and channels of those trained on.
+func (r *Run) Predict(ctx context.Context, images *datasets.Dataset) ([]Answer, error) {
+	p, err := r.Predictions(ctx, images, nil)
+	if err != nil {
+		return nil, err
+	}
+	answers := make([]Answer, p.Len())
+	names := r.manifest.Data.ClassNames
+	for i := range answers {
+		class, confidence := p.Guess(i)
+		answers[i] = Answer{
+			Class: names[class], Index: class, Confidence: confidence, Entropy: p.Entropy[i], MutualInformation: p.MutualInformation[i],
+			Probabilities: p.Probabilities[i*p.Classes : (i+1)*p.Classes : (i+1)*p.Classes],
+		}
+		if images.Files != nil {
+			answers[i].File = images.Files[i]
+		}
+	}
+	c, err := r.Calibration()
+	if os.IsNotExist(errors.Cause(err)) {
+		return answers, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	sets, err := c.Sets(p.Probabilities, p.Classes, r.level)
+	if err != nil {
+		return nil, err
+	}
+	familiar, err := c.Familiar(p.Entropy, r.familiar)
+	if err != nil {
+		return nil, err
+	}
+	for i := range answers {
+		answers[i].Calibrated, answers[i].Familiar = true, familiar[i]
+		for _, class := range sets[i] {
+			answers[i].Set = append(answers[i].Set, names[class])
+		}
+	}
+	return answers, nil
+}

@@ -1,0 +1,137 @@
+package approximate
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/langevin"
+)
+
+// BayesByBackprop approximates a posterior by a MeanField q (Blundell et al. 2015): the one that minimises KL(q || posterior). On minibatch i
+// of M, with weights w drawn from q, it lowers their equation 9,
+//
+//	F_i = pi_i [log q(w) - log p(w)] - log p(D_i | w),    w = mu + softplus(rho) epsilon,    epsilon ~ N(0, 1)
+//
+// whose expectations add up over an epoch to KL(q || posterior) - log p(D). Any optimizer can do it, all gradients being those of a node. q has no
+// correlations: where the posterior has some, q is narrower than its marginals. On a Gaussian posterior of precision A the optimum is the
+// posterior's mean and the variances 1/A_ii.
+type BayesByBackprop struct {
+	Posterior langevin.Posterior // N, and the priors by the network's own parameters
+
+	InitialDeviation float64 // of q at the start, above 0; its mean starts as the network's parameters do
+
+	// FrontLoaded is M for the weights pi_i = 2^(M-i)/(2^M - 1) of their section 3.4, by which the first minibatches of an epoch carry the prior
+	// and the last ones the data; 0 is for the weights 1/M.
+	FrontLoaded int
+
+	// ClosedForm takes the expectation of log q(w) - log p(w), which is KL(q || prior), by its formula. All priors must be Gaussian.
+	ClosedForm bool
+
+	// LocalReparameterization draws, instead of the weights of linear layers, the sums that they make of an example's inputs: independent for
+	// each example, which lowers the gradients' variance (Kingma, Salimans and Welling 2015, section 2.3). Biases and convolutions are
+	// drawn as without it.
+	LocalReparameterization bool
+}
+
+// Validate refuses attributes out of their range and formulas that do not exist.
+func (v BayesByBackprop) Validate() error {
+	if err := v.Posterior.Validate(); err != nil {
+		return err
+	}
+	if !(v.InitialDeviation > 0 && v.InitialDeviation < math.Inf(1)) {
+		return errors.Errorf("approximate: bayes by backprop: initial deviation is %v, wants a positive number", v.InitialDeviation)
+	}
+	if v.FrontLoaded < 0 || v.FrontLoaded > v.Posterior.DataSize {
+		return errors.Errorf("approximate: bayes by backprop: front-loaded over %d minibatches of %d data, wants 1 to as many, or 0 for uniform weights",
+			v.FrontLoaded, v.Posterior.DataSize)
+	}
+	return nil
+}
+
+// Apply builds a network whose parameters are drawn from q at each step, and returns its output and q. Each parameter of the network
+// becomes two, <name>.mu and <name>.rho, which are for an optimizer to train. Errors are the builder's.
+func (v BayesByBackprop) Apply(b *graph.Builder, network func(b *graph.Builder, x *graph.Node) *graph.Node, x *graph.Node,
+) (*graph.Node, *MeanField) {
+	q := &MeanField{}
+	b.Fail(v.Validate())
+	if b.Err() != nil {
+		return nil, q
+	}
+	replaced := 0
+	outer := b.Hooks
+	b.Hooks.Parameter = func(name string, initialize graph.Initializer, shape ...int) *graph.Node {
+		return q.add(b, name, v.InitialDeviation, initialize, shape...)
+	}
+	if v.LocalReparameterization {
+		b.Hooks.Apply = func(o graph.Op, in []*graph.Node) *graph.Node {
+			product, ok := o.(op.MatMul)
+			if !ok || len(in) != 2 || q.of(in[1]) == nil {
+				return nil
+			}
+			replaced++
+			return q.of(in[1]).product(b, product, in[0])
+		}
+	}
+	y := network(b, x)
+	b.Hooks = outer
+	b.Fail(v.check(q, replaced))
+	return y, q
+}
+
+// check gives the weights their priors, and refuses what only the network can tell.
+func (v BayesByBackprop) check(q *MeanField, replaced int) error {
+	var names []string
+	for _, f := range q.factors {
+		names = append(names, f.name)
+	}
+	switch {
+	case len(names) == 0:
+		return errors.New("approximate: bayes by backprop: the network has no parameters")
+	case v.LocalReparameterization && replaced == 0:
+		return errors.New("approximate: bayes by backprop: local reparameterization: the network has no linear layer")
+	}
+	priors, err := v.Posterior.Priors(names)
+	if err != nil {
+		return err
+	}
+	for i, f := range q.factors {
+		f.prior = priors[i]
+		if v.ClosedForm && f.prior.Kind != langevin.GaussianPrior {
+			return errors.Errorf("approximate: bayes by backprop: closed form: %s has the prior %v, wants a Gaussian", f.name, f.prior)
+		}
+	}
+	return nil
+}
+
+// Loss is F_i divided by the number of data in a minibatch, N/M, as the mean negative log-likelihood of the minibatch is:
+//
+//	loss = negativeLogLikelihood + M pi_i / N divergence
+//
+// divergence is log q(w) - log p(w), or its expectation. Errors are the builder's.
+func (v BayesByBackprop) Loss(b *graph.Builder, q *MeanField, negativeLogLikelihood *graph.Node) (loss, divergence *graph.Node) {
+	if negativeLogLikelihood == nil || len(graph.ShapeOf(negativeLogLikelihood)) != 0 {
+		b.Fail(errors.Errorf("approximate: bayes by backprop: the loss has shape %v, wants a scalar", graph.ShapeOf(negativeLogLikelihood)))
+	}
+	if b.Err() != nil {
+		return nil, nil
+	}
+	divergence = q.divergence(b, v.ClosedForm)
+	weight := b.Apply(op.Periodic{}, b.Table("complexity", v.complexity()), b.Header())
+	return b.Apply(op.Add{}, negativeLogLikelihood, b.Apply(op.Multiply{}, weight, divergence)), divergence
+}
+
+// complexity is M pi_i / N for i = 1, ..., M.
+func (v BayesByBackprop) complexity() []float64 {
+	n, m := float64(v.Posterior.DataSize), v.FrontLoaded
+	if m == 0 {
+		return []float64{1 / n}
+	}
+	weights := make([]float64, m)
+	for i := range weights {
+		weights[i] = -float64(m) / n * math.Exp2(-float64(i+1)) / math.Expm1(-float64(m)*math.Ln2)
+	}
+	return weights
+}

@@ -1,0 +1,170 @@
+package approximate
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// The suffixes of the trainable parameters that stand for a parameter of the network.
+const (
+	meanSuffix = ".mu"
+	rhoSuffix  = ".rho"
+)
+
+// drawStream is the stream of the random numbers by which approximations of a posterior are drawn from on the host: all parameters'
+// elements one after the other. No graph has as many streams.
+const drawStream = random.OrderStream - 1
+
+// MeanField is the distribution q of a network's weights that BayesByBackprop fits: independent normals, of mean mu and standard deviation
+// sigma = softplus(rho).
+type MeanField struct {
+	factors []*factor
+}
+
+// factor is q of one parameter, and its nodes.
+type factor struct {
+	name                           string
+	shape                          tensor.Shape
+	prior                          langevin.Prior
+	mean, deviation, noise, weight *graph.Node
+}
+
+// add makes the parameters <name>.mu and <name>.rho and returns the weight that is drawn from q at each step,
+//
+//	w = mu + softplus(rho) epsilon,    epsilon ~ N(0, 1)
+func (q *MeanField) add(b *graph.Builder, name string, deviation float64, initialize graph.Initializer, shape ...int) *graph.Node {
+	rho := math.Log(math.Expm1(deviation))
+	f := &factor{name: name, shape: shape}
+	f.mean = b.Parameter(name+meanSuffix, initialize, shape...)
+	f.deviation = b.Apply(op.Softplus{}, b.Parameter(name+rhoSuffix, func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) {
+		for i := range values {
+			values[i] = rho
+		}
+	}, shape...))
+	f.noise = b.Apply(op.Noise{Stream: b.Stream(), As: op.ViewAs(shape...)}, b.Header())
+	f.weight = b.Apply(op.Add{}, f.mean, b.Apply(op.Multiply{}, f.deviation, f.noise))
+	q.factors = append(q.factors, f)
+	return f.weight
+}
+
+// of is the factor whose weights a node is, nil for other nodes.
+func (q *MeanField) of(weight *graph.Node) *factor {
+	for _, f := range q.factors {
+		if weight != nil && f.weight == weight {
+			return f
+		}
+	}
+	return nil
+}
+
+// smallestVariance is added to the variance of a product, whose root has no finite slope where all inputs of an example are 0.
+const smallestVariance = 1e-12
+
+// product draws the product of x with the weights from its own distribution, independently for each example:
+//
+//	y = x mu + sqrt(x^2 sigma^2) epsilon,    epsilon ~ N(0, 1)
+func (f *factor) product(b *graph.Builder, product op.MatMul, x *graph.Node) *graph.Node {
+	mean := b.Apply(product, x, f.mean)
+	variance := b.Apply(product, b.Apply(op.Squared{}, x), b.Apply(op.Squared{}, f.deviation))
+	deviation := b.Apply(op.Sqrt{}, b.Apply(op.Scale{Factor: 1, Offset: smallestVariance}, variance))
+	noise := b.Apply(op.Noise{Stream: b.Stream(), As: op.ViewAs(graph.ShapeOf(mean)...)}, b.Header())
+	return b.Apply(op.Add{}, mean, b.Apply(op.Multiply{}, deviation, noise))
+}
+
+// divergence is the node of KL(q || prior): by formula, which exists for Gaussian priors, or as log q(w) - log p(w) at the weights of the
+// step, whose expectation it is.
+func (q *MeanField) divergence(b *graph.Builder, closedForm bool) *graph.Node {
+	var total *graph.Node
+	for _, f := range q.factors {
+		leave := b.Scope(langevin.LayerOf(f.name))
+		term := f.difference
+		if closedForm {
+			term = f.divergence
+		}
+		node := term(b)
+		if total != nil {
+			node = b.Apply(op.Add{}, total, node)
+		}
+		total = node
+		leave()
+	}
+	return total
+}
+
+// difference is log q(w) - log p(w), where log q(w) = -sum of ln sigma + epsilon^2/2 + ln(2 pi)/2.
+func (f *factor) difference(b *graph.Builder) *graph.Node {
+	n := float64(f.shape.Elements())
+	entropy := sumOf(b, b.Apply(op.Log{}, f.deviation))
+	squares := sumOf(b, b.Apply(op.Squared{}, f.noise))
+	logDensity := b.Apply(op.Scale{Factor: -0.5, Offset: -n / 2 * math.Log(2*math.Pi)}, squares)
+	difference := b.Apply(op.Subtract{}, logDensity, entropy)
+	if f.prior.Kind == langevin.FlatPrior {
+		return difference
+	}
+	return b.Apply(op.Add{}, difference, f.prior.Potential(b, f.weight))
+}
+
+// divergence is KL(q || N(0, s^2)) = sum of (sigma^2 + mu^2)/(2 s^2) - ln(sigma/s) - 1/2.
+func (f *factor) divergence(b *graph.Builder) *graph.Node {
+	n, s := float64(f.shape.Elements()), f.prior.Scale
+	squares := sumOf(b, b.Apply(op.Add{}, b.Apply(op.Squared{}, f.deviation), b.Apply(op.Squared{}, f.mean)))
+	entropy := sumOf(b, b.Apply(op.Log{}, f.deviation))
+	return b.Apply(op.Subtract{}, b.Apply(op.Scale{Factor: 1 / (2 * s * s), Offset: n * (math.Log(s) - 0.5)}, squares), entropy)
+}
+
+func sumOf(b *graph.Builder, n *graph.Node) *graph.Node { return b.Apply(op.Sum{}, n) }
+
+// Draw draws weights from q, as it is in a chain of a session whose program has this q, as a sample of the plain network's parameters. Draw
+// numbers that differ, of one state, give independent samples; the sample's step is the session's plus the draw's number. The weight
+// is 1.
+func (q *MeanField) Draw(s *graph.Session, chain, draw int) (samples.Sample, error) {
+	if draw < 0 || uint64(draw) > random.MaxStep-s.Steps() {
+		return samples.Sample{}, errors.Errorf("approximate: mean field: draw %d, wants a number from 0 on", draw)
+	}
+	address, err := drawAddress(s, chain, draw)
+	if err != nil {
+		return samples.Sample{}, err
+	}
+	sample := samples.Sample{Chain: int(address.Chain), Step: int(address.Step), Weight: 1}
+	first := 0
+	for _, f := range q.factors {
+		n := f.shape.Elements()
+		p := samples.Parameter{Name: f.name, Shape: f.shape, Values: make([]float32, n)}
+		rho, z := make([]float32, n), make([]float64, n)
+		if err := s.ReadFloats(f.name+meanSuffix, chain, p.Values); err != nil {
+			return samples.Sample{}, errors.Wrap(err, "approximate: mean field")
+		}
+		if err := s.ReadFloats(f.name+rhoSuffix, chain, rho); err != nil {
+			return samples.Sample{}, errors.Wrap(err, "approximate: mean field")
+		}
+		random.Normals(z, first, address)
+		for i, mean := range p.Values {
+			p.Values[i] = float32(float64(mean) + float64(softplus(float64(rho[i]))*z[i]))
+		}
+		first += n
+		sample.Parameters = append(sample.Parameters, p)
+	}
+	return sample, errors.Wrap(sample.Validate(), "approximate: mean field")
+}
+
+// drawAddress is where the random numbers of a draw lie that is made from a chain's present state.
+func drawAddress(s *graph.Session, chain, draw int) (random.Address, error) {
+	header := make([]uint64, 3)
+	if err := graph.Read(s, "header", chain, 0, header); err != nil {
+		return random.Address{}, errors.Wrap(err, "approximate: draw")
+	}
+	return random.Address{
+		Seed: header[graph.HeaderSeed], Chain: uint32(header[graph.HeaderChain]),
+		Step: header[graph.HeaderStep] + uint64(draw), Stream: drawStream,
+	}, nil
+}
+
+func softplus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }

@@ -1,0 +1,137 @@
+package approximate
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// SWAG is a Gaussian around the mean of the states that stochastic gradient descent with a constant learning rate passes through (Maddox et
+// al. 2019, algorithm 1): theta_1, ..., theta_T, collected at a plan's sample times, have
+//
+//	mean = 1/T sum of theta_i,    Sigma = 1/T sum of theta_i^2 - mean^2, elementwise,    D_i = theta_i - 1/i sum up to i of theta_j
+//
+// and a draw is, with D the last Rank columns D_i and z1, z2 standard normal,
+//
+//	theta = mean + sqrt(Sigma/2) z1 + D z2 / sqrt(2 (Rank - 1))
+//
+// With Rank 0 it is the paper's SWAG-diagonal, mean + sqrt(Sigma) z1. How wide the Gaussian is depends on the learning rate and the batch, not on
+// any temperature. Samples of one chain are collected; their weights are ignored. Memory is 4 (Rank + 4) bytes for each parameter.
+type SWAG struct {
+	seed          uint64
+	rank          int
+	count         int
+	chain, step   int
+	parameters    []samples.Parameter // without values
+	mean, squares []float64           // squares: sum of (theta_i - mean)^2
+	columns       [][]float32         // column i is the deviation of the samples i, i + rank, ...
+}
+
+// NewSWAG returns a Gaussian that has collected nothing yet. The seed is that of its draws; a rank of 1, which the formula divides by 0, is an
+// error, as a negative one is.
+func NewSWAG(seed uint64, rank int) (*SWAG, error) {
+	if rank < 0 || rank == 1 {
+		return nil, errors.Errorf("approximate: swag: rank is %d, wants at least 2, or 0 for a diagonal covariance", rank)
+	}
+	return &SWAG{seed: seed, rank: rank, columns: make([][]float32, rank)}, nil
+}
+
+// Collect adds a state. It must be of the same chain and the same parameters as those before, and of a later step.
+func (g *SWAG) Collect(s samples.Sample) error {
+	if err := g.check(s); err != nil {
+		return errors.Wrap(err, "approximate: swag")
+	}
+	if g.count == 0 {
+		n := 0
+		for _, p := range s.Parameters {
+			g.parameters = append(g.parameters, samples.Parameter{Name: p.Name, Shape: append(tensor.Shape{}, p.Shape...)})
+			n += len(p.Values)
+		}
+		g.mean, g.squares = make([]float64, n), make([]float64, n)
+		for i := range g.columns {
+			g.columns[i] = make([]float32, n)
+		}
+	}
+	g.chain, g.step = s.Chain, s.Step
+	var column []float32
+	if g.rank > 0 {
+		column = g.columns[g.count%g.rank]
+	}
+	g.count++
+	i := 0
+	for _, p := range s.Parameters {
+		for _, theta := range p.Values {
+			before := float64(theta) - g.mean[i]
+			g.mean[i] += before / float64(g.count)
+			after := float64(theta) - g.mean[i]
+			g.squares[i] += float64(before * after)
+			if column != nil {
+				column[i] = float32(after)
+			}
+			i++
+		}
+	}
+	return nil
+}
+
+func (g *SWAG) check(s samples.Sample) error {
+	if err := s.Validate(); err != nil || g.count == 0 {
+		return err
+	}
+	if s.Chain != g.chain || s.Step <= g.step || len(s.Parameters) != len(g.parameters) {
+		return errors.Errorf("chain %d, step %d, %d parameters after chain %d, step %d, %d parameters, wants a later step of the same chain and network",
+			s.Chain, s.Step, len(s.Parameters), g.chain, g.step, len(g.parameters))
+	}
+	for i, p := range s.Parameters {
+		if want := g.parameters[i]; p.Name != want.Name || !p.Shape.Equal(want.Shape) {
+			return errors.Errorf("parameter %d is %s %v, wants %s %v as before", i, p.Name, p.Shape, want.Name, want.Shape)
+		}
+	}
+	return nil
+}
+
+// Collected is how many states were collected.
+func (g *SWAG) Collected() int { return g.count }
+
+// Draw draws a sample of weight 1. Draw numbers that differ give independent samples; the sample's step is the last state's plus the draw's
+// number. Fewer than two states, or than the rank, are an error.
+func (g *SWAG) Draw(draw int) (samples.Sample, error) {
+	if want := max(2, g.rank); g.count < want {
+		return samples.Sample{}, errors.Errorf("approximate: swag: %d states collected, wants at least %d to draw", g.count, want)
+	}
+	if draw < 0 || draw > random.MaxStep-g.step {
+		return samples.Sample{}, errors.Errorf("approximate: swag: draw %d, wants a number from 0 on", draw)
+	}
+	n := len(g.mean)
+	z := make([]float64, n+g.rank)
+	random.Normals(z, 0, random.Address{Seed: g.seed, Chain: uint32(g.chain), Step: uint64(g.step + draw), Stream: drawStream})
+	z, weights := z[:n], z[n:]
+	diagonal := 1 / float64(g.count)
+	if g.rank > 0 {
+		diagonal /= 2
+	}
+	for i := range z {
+		z[i] *= math.Sqrt(diagonal * g.squares[i])
+	}
+	for k, weight := range weights {
+		weight /= math.Sqrt(2 * float64(g.rank-1))
+		for i, deviation := range g.columns[k] {
+			z[i] += float64(weight * float64(deviation))
+		}
+	}
+	sample := samples.Sample{Chain: g.chain, Step: g.step + draw, Weight: 1}
+	first := 0
+	for _, p := range g.parameters {
+		p.Values = make([]float32, p.Shape.Elements())
+		for i := range p.Values {
+			p.Values[i] = float32(g.mean[first+i] + z[first+i])
+		}
+		first += len(p.Values)
+		sample.Parameters = append(sample.Parameters, p)
+	}
+	return sample, errors.Wrap(sample.Validate(), "approximate: swag")
+}

@@ -1,0 +1,20 @@
+package pollen
+
+// background does one thing at a time beside what begins it. The zero value is ready.
+type background struct{ done chan error }
+
+// begin begins to do something. The one before must have been waited for.
+func (b *background) begin(do func() error) {
+	b.done = make(chan error, 1)
+	go func() { b.done <- do() }()
+}
+
+// wait returns the error of what was begun, once it is done; nil if nothing was.
+func (b *background) wait() error {
+	if b.done == nil {
+		return nil
+	}
+	err := <-b.done
+	b.done = nil
+	return err
+}

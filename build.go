@@ -1,0 +1,69 @@
+package pollen
+
+import (
+	"runtime"
+	"runtime/debug"
+	"strings"
+)
+
+// ourModule is the module whose revision a manifest records.
+const ourModule = "github.com/pollen-ml/pollen"
+
+// unknownRevision is the revision where the build records none: go run leaves it out, and so does go build with -buildvcs=false or outside
+// of the repository.
+const unknownRevision = "unknown: wants a program made by go build in a clone, or go run -buildvcs=true"
+
+// Build is what a program was made from, as far as it is recorded.
+type Build struct {
+	Revision string            `json:"revision"` // a commit, or a module's version
+	Modified bool              `json:"modified"` // files had changed since, or nobody knows
+	Versions map[string]string `json:"versions"` // of Go, and of the modules that make graphs
+}
+
+// thisBuild is what this program was made from.
+func thisBuild() Build {
+	info, _ := debug.ReadBuildInfo()
+	return buildOf(info)
+}
+
+// buildOf reads what Go's linker recorded; nil, where it did not. The commit that it records is the main module's: a program of another
+// module, which imports ours, has ours by its version.
+func buildOf(info *debug.BuildInfo) Build {
+	b := Build{Revision: unknownRevision, Modified: true, Versions: map[string]string{"go": runtime.Version()}}
+	if info == nil {
+		return b
+	}
+	var ours *debug.Module
+	if info.Main.Path == ourModule {
+		ours = &info.Main
+	}
+	for _, dependency := range info.Deps {
+		if strings.HasPrefix(dependency.Path, "gorgonia.org/") {
+			b.Versions[dependency.Path] = dependency.Version
+		}
+		if dependency.Path == ourModule {
+			ours = dependency
+		}
+	}
+	if ours == nil {
+		return b
+	}
+	settings := map[string]string{}
+	if ours == &info.Main {
+		for _, s := range info.Settings {
+			settings[s.Key] = s.Value
+		}
+	}
+	switch commit := settings["vcs.revision"]; {
+	case commit != "":
+		b.Revision, b.Modified = commit, settings["vcs.modified"] != "false"
+	case ours.Replace != nil && isVersion(ours.Replace.Version):
+		b.Revision, b.Modified = ours.Replace.Path+"@"+ours.Replace.Version, false
+	case ours.Replace == nil && isVersion(ours.Version):
+		b.Revision, b.Modified = ours.Version, false
+	}
+	return b
+}
+
+// isVersion reports whether a module's version says which source it has: that of a folder does not.
+func isVersion(version string) bool { return version != "" && version != "(devel)" }

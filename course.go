@@ -1,0 +1,110 @@
+package pollen
+
+import (
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/metropolis"
+	"github.com/pollen-ml/pollen/optimizers"
+	"github.com/pollen-ml/pollen/samples"
+)
+
+// course is what methods of one kind do in a run: how they attach, what they keep, how they finish. Whatever treats methods apart
+// is behind it.
+type course interface {
+	traits() traits
+	// applies reports whether a setting that not all methods have applies.
+	applies(setting string) bool
+	// check refuses values of a filled specification.
+	check(s *Spec) error
+	// network is what is trained and predicted with.
+	network(n layers.Sequential) (layers.Sequential, error)
+	// kept is how many states of each chain are kept at even distances after burn-in.
+	kept(s *Spec) int
+	// attach adds the network, its loss, which is the mean negative log-likelihood of a minibatch, and the updates.
+	attach(t *training, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error)
+	// states are those of the chains now, after that many steps, in the order of their numbers.
+	states(t *training, step int) ([]samples.Sample, error)
+	// conclude draws the samples of what is drawn from when the steps are made. What was drawn before is drawn again, alike.
+	conclude(t *training) error
+}
+
+// traits say what a kind of method is.
+type traits struct {
+	rated     bool // it has a learning rate
+	tempered  bool // its chains sample at a temperature
+	exact     bool // a Metropolis test makes its distribution the posterior itself: all data at each step, in float64
+	collected bool // the states that it keeps are not samples: conclude draws these from them
+	drawn     bool // it keeps no states: conclude draws the samples
+}
+
+// inputs are what a network is trained on, in a graph.
+type inputs struct {
+	network   layers.Sequential
+	x, labels *graph.Node
+	posterior langevin.Posterior
+}
+
+// loss applies the network.
+func (in inputs) loss(b *graph.Builder) (logits, loss *graph.Node) {
+	logits = in.network.Apply(b, in.x)
+	return logits, b.Apply(op.CrossEntropy{}, logits, in.labels)
+}
+
+// courseOf is the course of a method.
+func courseOf(m Method) (course, error) {
+	switch m := m.(type) {
+	case course:
+		return m, nil
+	case optimizers.Optimizer:
+		return optimizing{optimizer: m}, nil
+	case langevin.Sampler:
+		return sampling{sampler: m}, nil
+	case metropolis.Proposal:
+		return walking{proposal: m}, nil
+	}
+	return nil, invalid("method %T is neither an optimizer, a sampler, a proposal nor an approximation", m)
+}
+
+// notApplicable says to which methods a setting applies.
+func notApplicable(setting string, m Method, c course) error {
+	var names []string
+	for _, k := range registry {
+		if other, err := courseOf(k.method); err == nil && other.applies(setting) {
+			names = append(names, k.name)
+		}
+	}
+	err := errors.Errorf("pollen: %s applies to %s, not to %s", setting, strings.Join(names, ", "), MethodText(m))
+	if _, ok := c.(optimizing); ok {
+		err = errors.Errorf("%v: an optimizer has one solution, and weight decay for a prior", err)
+	}
+	return Invalid{err}
+}
+
+// plain is what most courses do.
+type plain struct{}
+
+func (plain) check(*Spec) error                                      { return nil }
+func (plain) network(n layers.Sequential) (layers.Sequential, error) { return n, nil }
+func (plain) kept(s *Spec) int                                       { return s.Samples }
+func (plain) conclude(*training) error                               { return nil }
+
+// states takes each chain of the session with the weight 1.
+func (plain) states(t *training, _ int) ([]samples.Sample, error) { return takeAll(t, 1) }
+
+func takeAll(t *training, weight float64) ([]samples.Sample, error) {
+	var states []samples.Sample
+	for chain := range t.spec.Chains {
+		sample, err := samples.Take(t.session, chain, weight)
+		if err != nil {
+			return nil, err
+		}
+		states = append(states, sample)
+	}
+	return states, nil
+}

@@ -1,0 +1,136 @@
+package datasets
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/pkg/errors"
+)
+
+// decodedMagic is what a file of decoded pictures begins with. The number
+// changes whenever the same pictures may come to other bytes.
+const decodedMagic = "pollen decoded pictures 1\n"
+
+// A decodedCache keeps the images of one folder of pictures, in one file for
+// each folder and each shape asked for: the magic, a key (32 bytes), the size
+// of a header (8 bytes, little-endian), the header (a decodedSet in JSON), the
+// images, and the SHA-256 of all that.
+type decodedCache struct {
+	path string // "": nothing is kept
+	key  [sha256.Size]byte
+}
+
+func newDecodedCache(t tree, options Options) (decodedCache, error) {
+	if options.NoCache {
+		return decodedCache{}, nil
+	}
+	folder, err := options.cache()
+	if err != nil {
+		return decodedCache{}, errors.WithMessage(err, "datasets: decoded pictures are kept in a cache: name its folder or ask for none")
+	}
+	root, err := filepath.Abs(t.root)
+	if err != nil {
+		return decodedCache{}, errors.Wrap(err, "datasets")
+	}
+	place := sha256.Sum256(fmt.Appendf(nil, "%s\n%d %d %d", root, options.Channels, options.Height, options.Width))
+	return decodedCache{filepath.Join(folder, "decoded", hex.EncodeToString(place[:16])), t.key(options)}, nil
+}
+
+// key is the SHA-256 of what decides on the images: the shape asked for, and
+// the names, classes, sizes and times of change of all files.
+func (t tree) key(options Options) [sha256.Size]byte {
+	hash := sha256.New()
+	fmt.Fprintf(hash, "%s%d %d %d\n", decodedMagic, options.Channels, options.Height, options.Width)
+	for split, list := range t.splits {
+		if list == nil {
+			continue
+		}
+		fmt.Fprintf(hash, "%d %q %q\n", split, list.folder, list.skipped)
+		for _, p := range append(list.tables[:len(list.tables):len(list.tables)], list.pictures...) {
+			fmt.Fprintf(hash, "%q %q %d %d\n", p.name, p.class, p.size, p.modified)
+		}
+	}
+	return [sha256.Size]byte(hash.Sum(nil))
+}
+
+// read returns what is kept, or nil if nothing is, if it is of other files
+// than those there now, and if it is damaged.
+func (c decodedCache) read() *decodedSet {
+	if c.path == "" {
+		return nil
+	}
+	file, err := os.Open(c.path)
+	if err != nil {
+		return nil
+	}
+	defer file.Close()
+	start := make([]byte, len(decodedMagic)+sha256.Size+8)
+	if _, err := file.ReadAt(start, 0); err != nil || !bytes.Equal(start[:len(start)-8], append([]byte(decodedMagic), c.key[:]...)) {
+		return nil
+	}
+	content, err := os.ReadFile(c.path)
+	if err != nil || len(content) < len(start)+sha256.Size {
+		return nil
+	}
+	body, sum := content[:len(content)-sha256.Size], content[len(content)-sha256.Size:]
+	if sha256.Sum256(body) != [sha256.Size]byte(sum) {
+		return nil
+	}
+	size := binary.LittleEndian.Uint64(start[len(start)-8:])
+	if size > uint64(len(body)-len(start)) {
+		return nil
+	}
+	set := &decodedSet{images: body[len(start)+int(size):]}
+	if json.Unmarshal(body[len(start):len(start)+int(size)], set) != nil {
+		return nil
+	}
+	return set
+}
+
+// write keeps a set: the file gets its name only when it is whole.
+func (c decodedCache) write(set *decodedSet) (err error) {
+	if c.path == "" {
+		return nil
+	}
+	defer func() {
+		err = errors.Wrap(err, "datasets: decoded pictures cannot be kept: name another cache folder, or ask for none")
+	}()
+	header, err := json.Marshal(set)
+	if err != nil {
+		return err
+	}
+	start := append([]byte(decodedMagic), c.key[:]...)
+	start = binary.LittleEndian.AppendUint64(start, uint64(len(header)))
+	if err := os.MkdirAll(filepath.Dir(c.path), 0o755); err != nil {
+		return err
+	}
+	file, err := os.CreateTemp(filepath.Dir(c.path), ".part-")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(file.Name()) // fails when the file has got its name
+	hash := sha256.New()
+	for _, part := range [][]byte{start, header, set.images} {
+		hash.Write(part)
+		if _, err := file.Write(part); err != nil {
+			file.Close()
+			return err
+		}
+	}
+	if _, err = file.Write(hash.Sum(nil)); err == nil {
+		err = file.Sync()
+	}
+	if closing := file.Close(); err == nil {
+		err = closing
+	}
+	if err == nil {
+		err = os.Rename(file.Name(), c.path)
+	}
+	return err
+}

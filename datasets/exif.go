@@ -1,0 +1,86 @@
+package datasets
+
+import "encoding/binary"
+
+// exifOrientation returns how a JPEG picture has to be turned to stand
+// upright: 1 (as it is) to 8, the value of the tag 0x0112 in the first
+// directory of its EXIF block, or 1 where there is none that can be read. The
+// content may be cut after the block.
+func exifOrientation(jpeg []byte) int {
+	for at := 2; at+4 <= len(jpeg) && jpeg[at] == 0xff; {
+		marker, length := jpeg[at+1], int(binary.BigEndian.Uint16(jpeg[at+2:]))
+		switch {
+		case marker == 0xe1:
+			block := jpeg[at+4 : min(max(at+2+length, at+4), len(jpeg))]
+			if len(block) > 6 && string(block[:6]) == "Exif\x00\x00" {
+				return tiffOrientation(block[6:])
+			}
+		case marker < 0xe0 && marker != 0xdb || marker == 0xff:
+			return 1 // the picture begins: no block came before it
+		}
+		at += 2 + length
+	}
+	return 1
+}
+
+// tiffOrientation looks the tag up in a block that is built as a TIFF file.
+func tiffOrientation(block []byte) int {
+	if len(block) < 8 {
+		return 1
+	}
+	var order binary.ByteOrder = binary.LittleEndian
+	if block[0] == 'M' {
+		order = binary.BigEndian
+	}
+	directory := int64(order.Uint32(block[4:]))
+	if directory+2 > int64(len(block)) {
+		return 1
+	}
+	for i := range int64(order.Uint16(block[directory:])) {
+		at := directory + 2 + 12*i
+		if at+12 > int64(len(block)) {
+			return 1
+		}
+		if order.Uint16(block[at:]) == 0x0112 {
+			if value := int(order.Uint16(block[at+8:])); value >= 1 && value <= 8 {
+				return value
+			}
+			return 1
+		}
+	}
+	return 1
+}
+
+// upright turns planes [height width], stored as an orientation says, from
+// from into to, which is [width height] for the orientations above 4: those
+// are a quarter turn (6 and 8), or a mirror along a diagonal (5 and 7); 2 and
+// 4 are mirrors, 3 is a half turn.
+func upright(to, from []byte, orientation, height, width int) {
+	plane := height * width
+	for start := 0; start < len(from); start += plane {
+		for y := range height {
+			for x := range width {
+				toY, toX, stride := y, x, width
+				if orientation > 4 {
+					toY, toX, stride = x, y, height
+				}
+				// The stored pixel (y, x), moved to the upright place.
+				switch orientation {
+				case 2:
+					toX = width - 1 - x
+				case 3:
+					toY, toX = height-1-y, width-1-x
+				case 4:
+					toY = height - 1 - y
+				case 6:
+					toX = height - 1 - y
+				case 7:
+					toY, toX = width-1-x, height-1-y
+				case 8:
+					toY = width - 1 - x
+				}
+				to[start+toY*stride+toX] = from[start+y*width+x]
+			}
+		}
+	}
+}

@@ -1,0 +1,197 @@
+package datasets
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// openPictures opens a folder of pictures.
+func openPictures(root string, options Options) (*Splits, error) {
+	found, err := scan(root)
+	if err != nil {
+		return nil, err
+	}
+	cache, err := newDecodedCache(found, options)
+	if err != nil {
+		return nil, err
+	}
+	decoded := cache.read()
+	if decoded == nil {
+		if decoded, err = found.decode(options); err != nil {
+			return nil, err
+		}
+		// A folder that changed meanwhile is not what the key says.
+		if again, err := scan(root); err == nil && again.key(options) == found.key(options) {
+			if err := cache.write(decoded); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return decoded.splits(found, options)
+}
+
+// decodedSet is what a folder of pictures comes to, as it is kept in the
+// cache.
+type decodedSet struct {
+	Channels, Height, Width int
+	Parts                   [3]*decodedPart // by Split
+	images                  []byte          // of all parts, one after the other
+}
+
+// A decodedPart is one split of a decodedSet.
+type decodedPart struct {
+	Files   []string // of the images
+	Labels  []int32
+	Skipped []string
+	Hash    string
+}
+
+// decode reads all pictures of a tree.
+func (t tree) decode(options Options) (*decodedSet, error) {
+	var training []string
+	for _, p := range t.splits[Train].pictures {
+		training = append(training, t.path(p))
+	}
+	s, err := chooseShape(training, options)
+	if err != nil {
+		return nil, err
+	}
+	decoded := &decodedSet{Channels: s.channels, Height: s.height, Width: s.width}
+	var paths, names, classes []string
+	for _, list := range t.splits {
+		if list == nil {
+			continue
+		}
+		for _, p := range list.pictures {
+			paths, names, classes = append(paths, t.path(p)), append(names, p.name), append(classes, p.class)
+		}
+	}
+	all, err := gather(t.root, paths, names, s, options)
+	if err != nil {
+		return nil, err
+	}
+	decoded.images = all.images
+	labels := map[string]int32{}
+	for i, class := range t.splits[Train].classes() {
+		labels[class] = int32(i)
+	}
+	from, kept, skipped := 0, all.kept, all.skipped
+	for split, list := range t.splits {
+		if list == nil {
+			continue
+		}
+		to := from + len(list.pictures)
+		part := &decodedPart{Skipped: slices.Clone(list.skipped), Hash: all.hash}
+		for len(kept) > 0 && kept[0] < to {
+			part.Files = append(part.Files, names[kept[0]])
+			part.Labels = append(part.Labels, labels[classes[kept[0]]])
+			kept = kept[1:]
+		}
+		broken := len(list.pictures) - len(part.Files)
+		part.Skipped = append(part.Skipped, skipped[:broken]...)
+		skipped, from = skipped[broken:], to
+		decoded.Parts[split] = part
+	}
+	return decoded, nil
+}
+
+func (t tree) path(p picture) string { return filepath.Join(t.root, filepath.FromSlash(p.name)) }
+
+// splits makes data sets of the decoded parts.
+func (d *decodedSet) splits(t tree, options Options) (*Splits, error) {
+	classes := t.splits[Train].classes()
+	size := d.Channels * d.Height * d.Width
+	images := d.images
+	var all [3]*Dataset
+	for split, part := range d.Parts {
+		if part == nil {
+			continue
+		}
+		subject := filepath.Join(t.root, filepath.FromSlash(t.splits[split].folder))
+		if err := checkSkipped(subject, part.Skipped, len(part.Files), options); err != nil {
+			return nil, err
+		}
+		n := len(part.Files) * size
+		dataset := &Dataset{
+			Name: filepath.Base(t.root), Images: images[:n:n], Labels: part.Labels,
+			Channels: d.Channels, Height: d.Height, Width: d.Width,
+			Classes: len(classes), ClassNames: classes,
+			Files: part.Files, Skipped: part.Skipped, Place: t.root,
+			Hashes: map[string]string{filepath.Base(t.root) + "/...": part.Hash},
+		}
+		images = images[n:]
+		if Split(split) == Train {
+			for class, count := range dataset.Counts() {
+				if count == 0 {
+					return nil, errors.Errorf("datasets: %s: no picture of class %s can be read. Skipped:\n  %s", subject,
+						classes[class], strings.Join(part.Skipped[:min(len(part.Skipped), 5)], "\n  "))
+				}
+			}
+		}
+		all[split] = dataset
+	}
+	return &Splits{Train: all[Train], Validation: all[Validation], Test: all[Test]}, nil
+}
+
+// ReadImages reads single pictures and all pictures below folders, without
+// labels, for predictions: Labels and ClassNames are nil, Files names each
+// image. The shape is Options.Channels, Height and Width, which are chosen as
+// Open does where they are 0. Pictures that cannot be read are listed in
+// Skipped; it is an error if they are more than Options.MaxSkipped allows, if
+// a path does not exist, and if there is no picture at all. Mean and Deviation
+// are of these images: a network is fed with those of its training set.
+func ReadImages(paths []string, options Options) (*Dataset, error) {
+	if err := options.check(); err != nil {
+		return nil, err
+	}
+	var files []string
+	for _, path := range paths {
+		info, err := os.Stat(path)
+		if err != nil {
+			return nil, errors.Wrap(err, "datasets")
+		}
+		if !info.IsDir() {
+			files = append(files, path)
+			continue
+		}
+		found, err := walk(nil, path, "", "", 0)
+		if err != nil {
+			return nil, err
+		}
+		for _, p := range found {
+			files = append(files, filepath.Join(path, filepath.FromSlash(p.name)))
+		}
+	}
+	if len(files) == 0 {
+		return nil, errors.Errorf("datasets: no pictures (%s) in %s", extensions(), strings.Join(paths, ", "))
+	}
+	s, err := chooseShape(files, options)
+	if err != nil {
+		return nil, err
+	}
+	subject := files[0]
+	if len(files) > 1 {
+		subject = strconv.Itoa(len(files)) + " pictures"
+	}
+	all, err := gather(subject, files, files, s, options)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkSkipped(subject, all.skipped, len(all.kept), options); err != nil {
+		return nil, err
+	}
+	dataset := &Dataset{
+		Name: "pictures", Images: all.images, Channels: s.channels, Height: s.height, Width: s.width,
+		Skipped: all.skipped, Hashes: map[string]string{"pictures": all.hash},
+	}
+	for _, i := range all.kept {
+		dataset.Files = append(dataset.Files, files[i])
+	}
+	dataset.Mean, dataset.Deviation = moments(dataset.Images, s.channels, s.height*s.width)
+	return dataset, nil
+}

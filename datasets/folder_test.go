@@ -1,0 +1,245 @@
+package datasets
+
+import (
+	"bytes"
+	"image"
+	"image/color"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// colourPicture returns a picture of one colour.
+func colourPicture(width, height int, c color.Color) *image.RGBA {
+	picture := image.NewRGBA(image.Rect(0, 0, width, height))
+	for y := range height {
+		for x := range width {
+			picture.Set(x, y, c)
+		}
+	}
+	return picture
+}
+
+// flowers writes a folder with n pictures of each of three colours, of several
+// sizes, into each of the given folders, and returns it.
+func flowers(t *testing.T, n int, splits ...string) string {
+	t.Helper()
+	root := filepath.Join(t.TempDir(), "flowers")
+	for s, split := range splits {
+		for class, c := range map[string]color.Color{
+			"rose": color.RGBA{200, 10, 20, 255}, "iris": color.RGBA{30, 40, 180, 255}, "moss": color.RGBA{20, 150, 10, 255},
+		} {
+			for i := range n {
+				write(t, encoded(t, colourPicture(20+i, 30+s, c)), root, split, class, strconv.Itoa(i)+".png")
+			}
+		}
+	}
+	return root
+}
+
+func TestFolderWithSplits(t *testing.T) {
+	root := flowers(t, 3, "Train", "valid", "TEST")
+	splits, err := Open(root, alone(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for split, d := range map[string]*Dataset{"Train": splits.Train, "valid": splits.Validation, "TEST": splits.Test} {
+		if d.Len() != 9 || d.Channels != 3 || d.Height != 32 || d.Width != 32 || d.Name != "flowers" || d.Place != root {
+			t.Fatalf("%s: %s of %d images [%d %d %d] at %s", split, d.Name, d.Len(), d.Channels, d.Height, d.Width, d.Place)
+		}
+		if diff := cmp.Diff([]string{"iris", "moss", "rose"}, d.ClassNames); diff != "" {
+			t.Error(diff)
+		}
+		if !slices.Equal(d.Labels, []int32{0, 0, 0, 1, 1, 1, 2, 2, 2}) || d.Files[3] != split+"/moss/0.png" {
+			t.Errorf("%s: labels %v, files %v", split, d.Labels, d.Files)
+		}
+		if got, want := d.Image(8), bytes.Repeat([]byte{200}, 1024); !bytes.Equal(got[:1024], want) || got[1024] != 10 || got[3071] != 20 {
+			t.Errorf("%s: the last rose has other colours", split)
+		}
+		if !slices.Equal(d.Mean, splits.Train.Mean) {
+			t.Errorf("%s: mean %v, want that of the training images, %v", split, d.Mean, splits.Train.Mean)
+		}
+	}
+	mean, deviation := moments(splits.Train.Images, 3, 1024)
+	if !slices.Equal(mean, splits.Train.Mean) || !slices.Equal(deviation, splits.Train.Deviation) {
+		t.Error("the moments are not those of the training images")
+	}
+}
+
+func TestFolderWithoutSplits(t *testing.T) {
+	root := flowers(t, 20, ".")
+	options := alone(t)
+	splits, err := Open(root, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []struct {
+		d    *Dataset
+		want []int
+	}{{splits.Train, []int{14, 14, 14}}, {splits.Validation, []int{2, 2, 2}}, {splits.Test, []int{4, 4, 4}}} {
+		if diff := cmp.Diff(part.want, part.d.Counts()); diff != "" {
+			t.Error(diff)
+		}
+	}
+	all := slices.Concat(splits.Train.Files, splits.Validation.Files, splits.Test.Files)
+	slices.Sort(all)
+	if len(slices.Compact(all)) != 60 {
+		t.Error("the splits are not disjoint")
+	}
+	again, err := Load(root, Test, options)
+	if err != nil || !slices.Equal(again.Files, splits.Test.Files) {
+		t.Error("another test split from the same seed, or ", err)
+	}
+	options.Seed = 1
+	if again, err = Load(root, Test, options); err != nil || slices.Equal(again.Files, splits.Test.Files) {
+		t.Error("the same test split from another seed, or ", err)
+	}
+	options.Test, options.Validation = -1, 0.5
+	if splits, err = Open(root, options); err != nil || splits.Test != nil || splits.Validation.Len() != 30 {
+		t.Error("without a test split: ", err)
+	}
+}
+
+func TestFolderSkips(t *testing.T) {
+	root := flowers(t, 30, ".")
+	write(t, []byte("\x89PNG\r\n\x1a\nand nothing"), root, "moss", "broken.png")
+	write(t, []byte("hidden"), root, "moss", ".hidden.png")
+	write(t, []byte("a note"), root, "moss", "note.txt")
+	options := alone(t)
+	options.Test, options.Validation = -1, -1
+	for range 2 { // the second time from the cache
+		d, err := Load(root, Train, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d.Len() != 90 || len(d.Skipped) != 1 || !strings.HasPrefix(d.Skipped[0], "moss/broken.png: PNG: ") {
+			t.Errorf("%d images, skipped %q", d.Len(), d.Skipped)
+		}
+		options.MaxSkipped = 0.5
+	}
+	options.MaxSkipped = -1
+	_, err := Open(root, options)
+	wantError(t, err, "datasets: "+root+": 1 of 91 pictures cannot be read, want at most 0 %", "moss/broken.png: PNG: ")
+}
+
+// The bytes do not depend on the number of threads, and the cache has them all.
+func TestFolderIsTheSameEveryTime(t *testing.T) {
+	root := flowers(t, 10, "train", "test")
+	options := alone(t)
+	fresh := options
+	fresh.NoCache = true
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	want, err := Open(root, fresh)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(options.Cache, "decoded")); err == nil {
+		t.Error("NoCache kept something")
+	}
+	runtime.GOMAXPROCS(4)
+	for range 2 {
+		got, err := Open(root, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func TestDecodedCache(t *testing.T) {
+	root := flowers(t, 4, "train", "test")
+	options := alone(t)
+	decoded := 0
+	options.Progress = func(_ string, done, total int64) {
+		if decoded++; total != 24 || done < 1 || done > total {
+			t.Errorf("%d of %d pictures are done", done, total)
+		}
+	}
+	open := func(wantDecoded int, reason string) *Splits {
+		t.Helper()
+		decoded = 0
+		splits, err := Open(root, options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if decoded != wantDecoded {
+			t.Errorf("%s: decoded %d pictures, want %d", reason, decoded, wantDecoded)
+		}
+		return splits
+	}
+	open(24, "at first")
+	before := open(0, "unchanged")
+
+	path := filepath.Join(root, "train", "moss", "2.png")
+	write(t, encoded(t, colourPicture(22, 30, color.White)), path)
+	later := time.Now().Add(time.Hour)
+	if err := os.Chtimes(path, later, later); err != nil {
+		t.Fatal(err)
+	}
+	after := open(24, "a changed file")
+	if bytes.Equal(before.Train.Images, after.Train.Images) || cmp.Equal(before.Train.Hashes, after.Train.Hashes) {
+		t.Error("the changed file changes nothing")
+	}
+	open(0, "unchanged")
+	options.Height, options.Width = 8, 9
+	open(24, "another size")
+	options.Height, options.Width = 0, 0
+	open(0, "the first size again")
+
+	kept, err := filepath.Glob(filepath.Join(options.Cache, "decoded", "*"))
+	if err != nil || len(kept) != 2 {
+		t.Fatalf("the cache has %v, want a file for each size, %v", kept, err)
+	}
+	for _, damage := range []func(content []byte) []byte{
+		func(c []byte) []byte { return c[:len(c)-1] },
+		func(c []byte) []byte { c[len(c)/2] ^= 1; return c },
+		func(c []byte) []byte { return c[:10] },
+		func([]byte) []byte { return nil },
+	} {
+		for _, path := range kept {
+			content, err := os.ReadFile(path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			write(t, damage(content), path)
+		}
+		if got := open(24, "a damaged cache"); !cmp.Equal(got, after) {
+			t.Error("a damaged cache gives other data")
+		}
+		options.Height, options.Width = 8, 9
+		open(24, "a damaged cache of the other size")
+		options.Height, options.Width = 0, 0
+	}
+}
+
+func TestReadImages(t *testing.T) {
+	root := flowers(t, 3, "a")
+	single := filepath.Join(root, "single.png")
+	write(t, encoded(t, greyPicture(32, 32, 0)), single)
+	d, err := ReadImages([]string{single, filepath.Join(root, "a")}, Options{Channels: 3, Height: 16, Width: 12})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Validate(); err != nil {
+		t.Error(err)
+	}
+	if d.Len() != 10 || d.Labels != nil || d.Classes != 0 || d.Channels != 3 || d.Height != 16 || d.Width != 12 {
+		t.Errorf("%d images [%d %d %d], labels %v", d.Len(), d.Channels, d.Height, d.Width, d.Labels)
+	}
+	if want := filepath.Join(root, "a", "iris", "0.png"); d.Files[0] != single || d.Files[1] != want {
+		t.Errorf("files %v", d.Files)
+	}
+	_, err = ReadImages([]string{filepath.Join(root, "none.png")}, Options{})
+	wantError(t, err, "none.png")
+	_, err = ReadImages(nil, Options{})
+	wantError(t, err, "no pictures")
+}

@@ -1,0 +1,150 @@
+package datasets
+
+import (
+	"bytes"
+	"encoding/csv"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// The headings of the columns of a label table, in small letters, the first
+// found first.
+var (
+	fileHeadings  = []string{"filename", "file", "path", "image", "image_path", "img_path"}
+	classHeadings = []string{"classid", "class", "label", "category"}
+)
+
+// A table is a CSV file that gives the classes of pictures.
+type table struct {
+	entry       folderEntry
+	rows        [][]string // without the heading
+	file, class int        // columns
+}
+
+// labelTable returns the CSV file of a folder that has a column of file names
+// and a column of classes, nil if there is none. Other CSV files are left
+// alone.
+func labelTable(root, folder string, entries []folderEntry) (*table, error) {
+	var found *table
+	for _, entry := range entries {
+		if entry.isFolder || !strings.EqualFold(filepath.Ext(entry.name), ".csv") {
+			continue
+		}
+		candidate, err := readTable(root, entry)
+		if err != nil {
+			return nil, err
+		}
+		if candidate == nil {
+			continue
+		}
+		if found != nil {
+			return nil, errors.Errorf("datasets: %s: both %s and %s give classes, want one",
+				filepath.Join(root, folder), found.entry.base(), entry.base())
+		}
+		found = candidate
+	}
+	return found, nil
+}
+
+// maxTable is how large a CSV file may be.
+const maxTable = 1 << 28
+
+// readTable reads a CSV file, with commas, semicolons or tabs. It returns nil
+// if the headings are not those of a label table.
+func readTable(root string, entry folderEntry) (*table, error) {
+	path := filepath.Join(root, filepath.FromSlash(entry.name))
+	if entry.size > maxTable {
+		return nil, errors.Errorf("datasets: %s: %d bytes, want a CSV file of at most %d", path, entry.size, maxTable)
+	}
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, errors.Wrap(err, "datasets")
+	}
+	content = bytes.TrimPrefix(content, []byte("\ufeff"))
+	heading, _, _ := bytes.Cut(content, []byte("\n"))
+	reader := csv.NewReader(bytes.NewReader(content))
+	for _, comma := range ";\t" {
+		if strings.ContainsRune(string(heading), comma) {
+			reader.Comma = comma
+			break
+		}
+	}
+	names, err := reader.Read()
+	if err != nil {
+		return nil, nil //nolint:nilerr // not a table with headings: it is not for us
+	}
+	for i := range names {
+		names[i] = strings.ToLower(strings.TrimSpace(names[i]))
+	}
+	found := &table{entry: entry, file: column(names, fileHeadings), class: column(names, classHeadings)}
+	if found.file < 0 || found.class < 0 {
+		return nil, nil
+	}
+	if found.rows, err = reader.ReadAll(); err != nil {
+		return nil, errors.Wrapf(err, "datasets: %s", path)
+	}
+	return found, nil
+}
+
+// column returns the column with the first of the wanted headings, or -1.
+func column(names, wanted []string) int {
+	for _, heading := range wanted {
+		if at := slices.Index(names, heading); at >= 0 {
+			return at
+		}
+	}
+	return -1
+}
+
+// list returns the pictures that the table names, in its order. A name is
+// relative to the table's folder, or just the name of one file below it.
+func (t *table) list(root, folder string) (*listing, error) {
+	there, err := walk(nil, root, folder, "", 0)
+	if err != nil {
+		return nil, err
+	}
+	byName, often := map[string]picture{}, map[string]int{}
+	for _, p := range there {
+		base := p.name[strings.LastIndexByte(p.name, '/')+1:]
+		often[base]++
+		byName[base] = p
+	}
+	for _, p := range there {
+		relative := strings.TrimPrefix(strings.TrimPrefix(p.name, folder), "/")
+		byName[relative], often[relative] = p, 1
+	}
+	found := &listing{folder: folder, tables: []picture{t.entry.picture("")}}
+	lines := map[string]int{}
+	for i, row := range t.rows {
+		line := i + 2
+		name := strings.TrimSpace(filepath.ToSlash(row[t.file]))
+		name = strings.TrimPrefix(name, "./")
+		class := canonicalClass(strings.TrimSpace(row[t.class]))
+		p, ok := byName[name]
+		switch {
+		case class == "":
+			return nil, errors.Errorf("datasets: %s: record %d: %s has no class", filepath.Join(root, t.entry.name), line, name)
+		case !ok:
+			found.skipped = append(found.skipped, join(folder, name)+": named by "+t.entry.base()+" but not there")
+			continue
+		case often[name] > 1:
+			return nil, errors.Errorf("datasets: %s: record %d: %d files are called %s: name it with its folder",
+				filepath.Join(root, t.entry.name), line, often[name], name)
+		case lines[p.name] > 0:
+			return nil, errors.Errorf("datasets: %s: record %d: %s is already in record %d",
+				filepath.Join(root, t.entry.name), line, name, lines[p.name])
+		}
+		lines[p.name] = line
+		p.class = class
+		found.pictures = append(found.pictures, p)
+	}
+	if len(found.pictures) == 0 {
+		return nil, errors.Errorf("datasets: %s: names %d pictures, none of them there; the first is %s",
+			filepath.Join(root, t.entry.name), len(t.rows), strings.Join(found.skipped[:min(1, len(found.skipped))], ""))
+	}
+	return found, nil
+}

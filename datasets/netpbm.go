@@ -1,0 +1,157 @@
+package datasets
+
+import (
+	"bufio"
+	"image"
+	"image/color"
+	"io"
+
+	"github.com/pkg/errors"
+)
+
+// A netpbmHeader is what a PGM or PPM picture begins with: P2 and P5 are grey,
+// P3 and P6 red, green and blue; P2 and P3 are written in digits, P5 and P6 in
+// bytes, two a value, the high one first, where the largest value is above 255
+// (the manual pages pgm(5) and ppm(5)).
+type netpbmHeader struct {
+	width, height, largest int
+	channels               int
+	digits                 bool
+}
+
+// netpbmConfig is the DecodeConfig of PGM and PPM.
+func netpbmConfig(r io.Reader) (image.Config, error) {
+	header, err := readNetpbmHeader(bufio.NewReader(r))
+	if err != nil {
+		return image.Config{}, err
+	}
+	config := image.Config{Width: header.width, Height: header.height, ColorModel: color.RGBAModel}
+	if header.channels == 1 {
+		config.ColorModel = color.GrayModel
+	}
+	return config, nil
+}
+
+// decodeNetpbm reads a PGM or PPM picture; memory grows with what arrives.
+// Values are scaled to 0 ... 255, rounded.
+func decodeNetpbm(r io.Reader) (image.Image, error) {
+	buffered := bufio.NewReader(r)
+	header, err := readNetpbmHeader(buffered)
+	if err != nil {
+		return nil, err
+	}
+	count := header.width * header.height * header.channels
+	values, err := header.readValues(buffered, count)
+	if err != nil {
+		return nil, err
+	}
+	bounds := image.Rect(0, 0, header.width, header.height)
+	if header.channels == 1 {
+		return &image.Gray{Pix: values, Stride: header.width, Rect: bounds}, nil
+	}
+	picture := image.NewRGBA(bounds)
+	for i := range header.width * header.height {
+		pixel := picture.Pix[4*i : 4*i+4]
+		pixel[0], pixel[1], pixel[2], pixel[3] = values[3*i], values[3*i+1], values[3*i+2], 255
+	}
+	return picture, nil
+}
+
+func readNetpbmHeader(r *bufio.Reader) (netpbmHeader, error) {
+	var magic [2]byte
+	if _, err := io.ReadFull(r, magic[:]); err != nil {
+		return netpbmHeader{}, errors.Wrap(noEOF(err), "offset 0: netpbm magic number")
+	}
+	header := netpbmHeader{channels: 1}
+	switch string(magic[:]) {
+	case "P2":
+		header.digits = true
+	case "P3":
+		header.channels, header.digits = 3, true
+	case "P5":
+	case "P6":
+		header.channels = 3
+	default:
+		return netpbmHeader{}, errors.Errorf("offset 0: netpbm magic number %q, want P2, P3, P5 or P6", magic[:])
+	}
+	for _, field := range []struct {
+		name  string
+		value *int
+		limit int
+	}{{"width", &header.width, MaxPixels}, {"height", &header.height, MaxPixels}, {"largest value", &header.largest, 65535}} {
+		value, err := readNumber(r, field.limit)
+		if err != nil {
+			return netpbmHeader{}, errors.WithMessagef(err, "netpbm %s", field.name)
+		}
+		if value < 1 {
+			return netpbmHeader{}, errors.Errorf("netpbm %s is 0, want at least 1", field.name)
+		}
+		*field.value = value
+	}
+	if pixels := int64(header.width) * int64(header.height); pixels > MaxPixels {
+		return netpbmHeader{}, errors.Errorf("netpbm: %d pixels, want at most %d", pixels, MaxPixels)
+	}
+	return header, nil
+}
+
+// readNumber reads a decimal number of at most limit after white space and
+// comments (# to the end of the line), with the one byte of white space behind.
+func readNumber(r *bufio.Reader, limit int) (int, error) {
+	value, digits, comment := 0, false, false
+	for {
+		b, err := r.ReadByte()
+		space := b == ' ' || b >= '\t' && b <= '\r'
+		switch {
+		case err == io.EOF && digits:
+			return value, nil
+		case err != nil:
+			return 0, errors.Wrap(noEOF(err), "want a number")
+		case comment:
+			comment = b != '\n' && b != '\r'
+		case b == '#' && !digits:
+			comment = true
+		case b >= '0' && b <= '9':
+			digits = true
+			if value = 10*value + int(b-'0'); value > limit {
+				return 0, errors.Errorf("number %d..., want at most %d", value, limit)
+			}
+		case space && digits:
+			return value, nil
+		case !space:
+			return 0, errors.Errorf("byte %q, want a number", b)
+		}
+	}
+}
+
+// readValues reads count values as bytes.
+func (h netpbmHeader) readValues(r *bufio.Reader, count int) ([]byte, error) {
+	if !h.digits && h.largest == 255 {
+		values, err := readGrowing(r, count)
+		return values, errors.Wrapf(err, "netpbm: got %d of %d values", len(values), count)
+	}
+	values := make([]byte, 0, min(count, idxFirstRead))
+	for len(values) < count {
+		value, err := h.readValue(r)
+		if err == nil && value > h.largest {
+			err = errors.Errorf("it is %d, want at most %d", value, h.largest)
+		}
+		if err != nil {
+			return nil, errors.WithMessagef(err, "netpbm: value %d of %d", len(values), count)
+		}
+		values = append(values, byte((value*255+h.largest/2)/h.largest))
+	}
+	return values, nil
+}
+
+// readValue reads one value as it is written.
+func (h netpbmHeader) readValue(r *bufio.Reader) (int, error) {
+	if h.digits {
+		return readNumber(r, 65535)
+	}
+	high, err := r.ReadByte()
+	if err != nil || h.largest < 256 {
+		return int(high), noEOF(err)
+	}
+	low, err := r.ReadByte()
+	return int(high)<<8 | int(low), noEOF(err)
+}

@@ -1,0 +1,275 @@
+package datasets
+
+import (
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// Splits are the parts of one data set, of the same shape, classes and
+// moments. Validation and Test may be nil.
+type Splits struct{ Train, Validation, Test *Dataset }
+
+// A format is one row of the table of formats that Open reads.
+type format struct {
+	wants     string                 // what the format is, for errors
+	recognise func(path string) bool // path is there
+	read      func(path string, options Options) (*Splits, error)
+}
+
+// formats returns the table, in the order in which a path is tried. A format
+// that reads arrays leaves the shape, the classes and the shares that the
+// options ask for to finish.
+func formats() []format {
+	return []format{
+		{"a folder of pictures with a folder for each class (" + extensions() + ")", isFolder, openPictures},
+	}
+}
+
+func isFolder(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
+// Open returns all splits of a data set: of the known one of that name, or
+// else of the folder or file that name is the path of, as it is or inside
+// Options.Folder or the folder named by POLLEN_DATA. The package's page says
+// what formats there are. A folder that has a known name is opened by a path
+// such as ./mnist.
+//
+// Data that come with a validation or a test split are left as they are; of
+// others, a test and a validation split are drawn by Stratified.
+// Options.Validation and Options.Test ask for other shares. Mean and Deviation
+// of all splits are those of the training images, except that known names
+// keep the figures they are published with.
+func Open(name string, options Options) (*Splits, error) {
+	if err := options.check(); err != nil {
+		return nil, err
+	}
+	for _, source := range sources() {
+		if source.name != name {
+			continue
+		}
+		splits := &Splits{}
+		var err error
+		if splits.Train, err = source.load(Train, options); err != nil {
+			return nil, err
+		}
+		if splits.Test, err = source.load(Test, options); err != nil {
+			return nil, err
+		}
+		return finish(splits, options, !options.shapes() && !options.selects())
+	}
+	path, err := options.find(name)
+	if err != nil {
+		return nil, err
+	}
+	var wants []string
+	for _, format := range formats() {
+		if format.recognise(path) {
+			splits, err := format.read(path, options)
+			if err != nil {
+				return nil, err
+			}
+			return finish(splits, options, false)
+		}
+		wants = append(wants, format.wants)
+	}
+	return nil, errors.Errorf("datasets: %s: want one of\n  %s", path, strings.Join(wants, "\n  "))
+}
+
+// find returns the path that a name stands for.
+func (o Options) find(name string) (string, error) {
+	tried := []string{name}
+	for _, folder := range []string{o.Folder, os.Getenv(EnvironmentFolder)} {
+		if folder != "" && !filepath.IsAbs(name) {
+			tried = append(tried, filepath.Join(folder, name))
+		}
+	}
+	for _, path := range tried {
+		_, err := os.Stat(path)
+		if err == nil && name != "" {
+			return filepath.Clean(path), nil
+		}
+		if err != nil && !os.IsNotExist(err) {
+			return "", errors.Wrap(err, "datasets")
+		}
+	}
+	return "", errors.Errorf("datasets: no data set %q, want one of %s, or the path of a folder or a file. Tried:\n  %s",
+		name, strings.Join(Names(), ", "), strings.Join(tried, "\n  "))
+}
+
+// finish makes of the splits as they were read what the options ask for.
+func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) {
+	test, validation := options.Test, options.Validation
+	if splits.Test == nil && splits.Validation == nil {
+		test, validation = defaultShare(test, 0.2), defaultShare(validation, 0.1)
+	}
+	for _, part := range []**Dataset{&splits.Train, &splits.Validation, &splits.Test} {
+		if err := options.apply(part); err != nil {
+			return nil, err
+		}
+	}
+	var err error
+	if splits.Test == nil && test > 0 {
+		if splits.Train, splits.Test, err = splits.Train.Stratified(test, options.Seed); err != nil {
+			return nil, err
+		}
+	}
+	if splits.Validation == nil && validation > 0 {
+		// Another seed: the same order would draw the images next to those of the test split.
+		if splits.Train, splits.Validation, err = splits.Train.Stratified(validation, options.Seed+1); err != nil {
+			return nil, err
+		}
+	}
+	mean, deviation := splits.Train.Mean, splits.Train.Deviation
+	if !keepMoments {
+		mean, deviation = moments(splits.Train.Images, splits.Train.Channels, splits.Train.Height*splits.Train.Width)
+	}
+	for _, part := range []*Dataset{splits.Train, splits.Validation, splits.Test} {
+		if part == nil {
+			continue
+		}
+		part.Mean, part.Deviation = mean, deviation
+		if err := part.Validate(); err != nil {
+			return nil, err
+		}
+	}
+	return splits, nil
+}
+
+func defaultShare(share, standard float64) float64 {
+	if share == 0 {
+		return standard
+	}
+	return share
+}
+
+// shapes reports whether the options ask for a shape.
+func (o Options) shapes() bool { return o.Height != 0 || o.Channels != 0 }
+
+// selects reports whether the options ask for some of the classes.
+func (o Options) selects() bool { return len(o.Classes) > 0 || len(o.WithoutClasses) > 0 }
+
+// apply gives a split the shape and the classes that the options ask for. A
+// split that has no image of the classes becomes nil.
+func (o Options) apply(part **Dataset) (err error) {
+	if *part == nil {
+		return nil
+	}
+	if *part, err = (*part).reshaped(o.Channels, o.Height, o.Width); err != nil {
+		return err
+	}
+	if len(o.Classes) > 0 {
+		if *part, err = (*part).WithClasses(o.Classes...); err != nil {
+			return err
+		}
+	}
+	if len(o.WithoutClasses) > 0 {
+		*part, err = (*part).WithoutClasses(o.WithoutClasses...)
+	}
+	return err
+}
+
+// check returns an error if the options contradict themselves.
+func (o Options) check() error {
+	for name, share := range map[string]float64{"Validation": o.Validation, "Test": o.Test} {
+		if math.IsNaN(share) || share >= 1 {
+			return errors.Errorf("datasets: options: %s is %v, want a share below 1 (0: the usual one, negative: none)", name, share)
+		}
+	}
+	if math.IsNaN(o.MaxSkipped) || o.MaxSkipped > 1 {
+		return errors.Errorf("datasets: options: MaxSkipped is %v, want a share of at most 1", o.MaxSkipped)
+	}
+	if (o.Height == 0) != (o.Width == 0) || o.Height < 0 || o.Width < 0 {
+		return errors.Errorf("datasets: options: images of %dx%d, want both sides or neither", o.Height, o.Width)
+	}
+	if o.Channels < 0 || o.Channels > 4 || o.Height > MaxSide || o.Width > MaxSide {
+		return errors.Errorf("datasets: options: images of %dx%dx%d values, want at most 4x%dx%d",
+			o.Channels, o.Height, o.Width, MaxSide, MaxSide)
+	}
+	return nil
+}
+
+// reshaped returns the data set with images of another shape; 0 keeps what it
+// has. Sides change as those of pictures do. One channel becomes several by
+// being repeated, three become one by their luminance.
+func (d *Dataset) reshaped(channels, height, width int) (*Dataset, error) {
+	if channels == 0 {
+		channels = d.Channels
+	}
+	if height == 0 {
+		height, width = d.Height, d.Width
+	}
+	if channels == d.Channels && height == d.Height && width == d.Width {
+		return d, nil
+	}
+	if channels != d.Channels && d.Channels != 1 && !(channels == 1 && d.Channels == 3) {
+		return nil, errors.Errorf("datasets: %s: images of %d channels, which cannot become %d: 1 becomes any, 3 become 1",
+			d.Name, d.Channels, channels)
+	}
+	if err := checkMemory(d.Len(), shape{channels, height, width}); err != nil {
+		return nil, err
+	}
+	changed := *d
+	changed.Channels, changed.Height, changed.Width = channels, height, width
+	changed.Images = make([]byte, d.Len()*changed.ImageSize())
+	var scaler resizer
+	plane, from := height*width, d.Height*d.Width
+	for i := range d.Len() {
+		to, image := changed.Image(i), d.Image(i)
+		if channels < d.Channels {
+			grey := make([]byte, from)
+			for p := range grey {
+				sum := 19595*uint32(image[p]) + 38470*uint32(image[from+p]) + 7471*uint32(image[2*from+p])
+				grey[p] = byte((sum + 1<<15) >> 16)
+			}
+			image = grey
+		}
+		for c := range channels {
+			source := image[min(c*from, len(image)-from):][:from]
+			scaler.grey(to[c*plane:(c+1)*plane], height, width, source, d.Height, d.Width)
+		}
+	}
+	return &changed, nil
+}
+
+// New makes a data set of images in memory: pixels are bytes [N C H W], labels
+// has one of 0 ... K-1 for each image. classNames are the K names; nil names
+// them 0, 1, ... up to the largest label. Mean and Deviation are those of the
+// pixels. The slices are kept, not copied. It is an error unless the result is
+// valid (Validate).
+func New(name string, pixels []byte, labels []int32, channels, height, width int, classNames []string) (*Dataset, error) {
+	d := &Dataset{
+		Name: name, Images: pixels, Labels: labels, Place: "memory",
+		Channels: channels, Height: height, Width: width,
+	}
+	if labels == nil {
+		return nil, errors.Errorf("datasets: %s: no labels, want one for each image", name)
+	}
+	if classNames == nil {
+		largest := int32(0)
+		for _, label := range labels {
+			largest = max(largest, label)
+		}
+		if largest >= maxClasses {
+			return nil, errors.Errorf("datasets: %s: a label of %d, want them below %d", name, largest, maxClasses)
+		}
+		classNames = numberNames(int(largest) + 1)
+	}
+	d.Classes, d.ClassNames = len(classNames), classNames
+	// Figures that pass, until it is known that there is something to compute them of.
+	d.Mean, d.Deviation = make([]float64, max(channels, 0)), make([]float64, max(channels, 0))
+	for c := range d.Deviation {
+		d.Deviation[c] = 1
+	}
+	if err := d.Validate(); err != nil {
+		return nil, err
+	}
+	d.Mean, d.Deviation = moments(pixels, channels, height*width)
+	d.Hashes = map[string]string{name: sha256Hex(pixels)}
+	return d, d.Validate()
+}

@@ -1,0 +1,327 @@
+package datasets
+
+import (
+	"bufio"
+	"bytes"
+	"image"
+	"image/color"
+	"image/draw"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pkg/errors"
+	"golang.org/x/image/bmp"
+	"golang.org/x/image/tiff"
+	"golang.org/x/image/webp"
+)
+
+// Limits of what is read.
+const (
+	// MaxPixels is how many pixels a picture may have before it is scaled. A
+	// picture with more is refused by its header, before any room is made.
+	MaxPixels = 100_000_000
+	// MaxSide is the largest height and width of the images of a Dataset that
+	// is made of pictures.
+	MaxSide = 256
+)
+
+// A pictureFormat is one row of the table of picture formats.
+type pictureFormat struct {
+	name       string
+	extensions []string // of the files that are taken for pictures, in small letters
+	magics     []string // what the content begins with; ? is any byte
+	config     func(io.Reader) (image.Config, error)
+	decode     func(io.Reader) (image.Image, error)
+}
+
+// pictureFormats is the table. Which format a picture has is seen from its
+// content: the extension only says that the file is a picture at all.
+var pictureFormats = []pictureFormat{
+	{"PNG", []string{".png"}, []string{"\x89PNG\r\n\x1a\n"}, png.DecodeConfig, png.Decode},
+	{"JPEG", []string{".jpg", ".jpeg", ".jpe", ".jfif"}, []string{"\xff\xd8"}, jpeg.DecodeConfig, jpeg.Decode},
+	{"GIF", []string{".gif"}, []string{"GIF8"}, gif.DecodeConfig, gif.Decode},
+	{"BMP", []string{".bmp"}, []string{"BM"}, bmp.DecodeConfig, bmp.Decode},
+	{"WebP", []string{".webp"}, []string{"RIFF????WEBP"}, webp.DecodeConfig, webp.Decode},
+	{"TIFF", []string{".tif", ".tiff"}, []string{"II*\x00", "MM\x00*"}, tiff.DecodeConfig, tiff.Decode},
+	{"netpbm", []string{".ppm", ".pgm", ".pnm"}, []string{"P2", "P3", "P5", "P6"}, netpbmConfig, decodeNetpbm},
+}
+
+// isPicture reports whether a file is taken for a picture, by its extension.
+func isPicture(name string) bool {
+	extension := strings.ToLower(filepath.Ext(name))
+	return slices.ContainsFunc(pictureFormats, func(f pictureFormat) bool {
+		return slices.Contains(f.extensions, extension)
+	})
+}
+
+// formatOf returns the format of a content by its first bytes.
+func formatOf(start []byte) (pictureFormat, error) {
+	var names []string
+	for _, format := range pictureFormats {
+		for _, magic := range format.magics {
+			if matches(magic, start) {
+				return format, nil
+			}
+		}
+		names = append(names, format.name)
+	}
+	return pictureFormat{}, errors.Errorf("offset 0: begins with % x, want a picture: %s",
+		start[:min(len(start), 8)], strings.Join(names, ", "))
+}
+
+func matches(magic string, start []byte) bool {
+	if len(start) < len(magic) {
+		return false
+	}
+	for i := range magic {
+		if magic[i] != '?' && magic[i] != start[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// A pictureInfo is what a picture's header says of it, as it stands upright.
+type pictureInfo struct {
+	height, width int
+	grey          bool // it is stored in grey
+	orientation   int  // of exifOrientation
+	format        pictureFormat
+}
+
+// exifReach is how many bytes from the start an EXIF block is looked for in.
+const exifReach = 1 << 17
+
+// probe reads the header of a picture. The reader's buffer has exifReach bytes.
+func probe(r *bufio.Reader) (pictureInfo, error) {
+	start, err := r.Peek(64)
+	if err != nil && err != io.EOF {
+		return pictureInfo{}, err
+	}
+	if len(start) == 0 {
+		return pictureInfo{}, errors.New("offset 0: the file is empty, want a picture")
+	}
+	info := pictureInfo{orientation: 1}
+	if info.format, err = formatOf(start); err != nil {
+		return info, err
+	}
+	greyPNG := info.format.name == "PNG" && len(start) > 25 && start[25] == 4 // grey with alpha
+	if info.format.name == "JPEG" && bytes.Contains(start, []byte("Exif\x00\x00")) {
+		start, _ = r.Peek(exifReach) // what there is of it
+		info.orientation = exifOrientation(start)
+	}
+	var config image.Config
+	if err := guarded(func() (err error) { config, err = info.format.config(r); return err }); err != nil {
+		return info, errors.WithMessage(noEOF(err), info.format.name)
+	}
+	info.height, info.width = config.Height, config.Width
+	if info.height < 1 || info.width < 1 || int64(info.height)*int64(info.width) > MaxPixels {
+		return info, errors.Errorf("%s of %dx%d pixels, want 1 to %d of them", info.format.name, info.height, info.width, MaxPixels)
+	}
+	info.grey = greyPNG || isGrey(config.ColorModel)
+	if info.orientation > 4 {
+		info.height, info.width = info.width, info.height
+	}
+	return info, nil
+}
+
+func isGrey(model color.Model) bool {
+	if palette, ok := model.(color.Palette); ok {
+		return !slices.ContainsFunc(palette, func(c color.Color) bool {
+			r, g, b, _ := c.RGBA()
+			return r != g || g != b
+		})
+	}
+	return model == color.GrayModel || model == color.Gray16Model
+}
+
+// guarded calls a decoder and makes an error of a panic: what a server is sent
+// must not end it.
+func guarded(decode func() error) (err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			err = errors.Errorf("the decoder failed: %v", reason)
+		}
+	}()
+	return decode()
+}
+
+// A decoder turns pictures into bytes. It keeps its memory from one picture to
+// the next and is used by one goroutine at a time.
+type decoder struct {
+	resizer resizer
+	header  *bufio.Reader
+	turned  []byte
+	content bytes.Buffer
+}
+
+func newDecoder() *decoder {
+	return &decoder{header: bufio.NewReaderSize(nil, exifReach)}
+}
+
+// Decode turns one encoded picture, of any of the formats that folders may
+// have, into bytes [channels height width], as Open does with each file of a
+// folder: see the package's page for the rules. It is for servers: a picture
+// of more than MaxPixels is refused before it is decoded. It is an error if
+// the content is not a picture, if channels is not 1, 3 or 4, and if height
+// or width is not in 1 ... MaxSide.
+func Decode(content []byte, channels, height, width int) ([]byte, error) {
+	if err := checkShape(channels, height, width); err != nil {
+		return nil, errors.WithMessage(err, "datasets: decode")
+	}
+	to := make([]byte, channels*height*width)
+	if err := newDecoder().decode(to, content, channels, height, width); err != nil {
+		return nil, errors.WithMessage(err, "datasets: decode")
+	}
+	return to, nil
+}
+
+// checkShape checks the shape that pictures shall be read in.
+func checkShape(channels, height, width int) error {
+	if channels != 1 && channels != 3 && channels != 4 {
+		return errors.Errorf("%d channels, pictures have 1 (grey), 3 (red, green, blue) or 4 (and opacity)", channels)
+	}
+	if height < 1 || height > MaxSide || width < 1 || width > MaxSide {
+		return errors.Errorf("images of %dx%d, want 1x1 to %dx%d", height, width, MaxSide, MaxSide)
+	}
+	return nil
+}
+
+// decode writes the picture to to, [channels height width].
+func (d *decoder) decode(to, content []byte, channels, height, width int) error {
+	d.header.Reset(bytes.NewReader(content))
+	info, err := probe(d.header)
+	if err != nil {
+		return err
+	}
+	var picture image.Image
+	err = guarded(func() (err error) { picture, err = info.format.decode(bytes.NewReader(content)); return err })
+	if err != nil {
+		return errors.WithMessage(noEOF(err), info.format.name)
+	}
+	size := picture.Bounds().Size()
+	if size.X < 1 || size.Y < 1 {
+		return errors.Errorf("%s: a picture of %dx%d pixels, want at least 1x1", info.format.name, size.Y, size.X)
+	}
+	if info.orientation == 1 {
+		d.scale(to, picture, channels, height, width)
+		return nil
+	}
+	if info.orientation > 4 {
+		height, width = width, height
+	}
+	if cap(d.turned) < len(to) {
+		d.turned = make([]byte, len(to))
+	}
+	d.scale(d.turned[:len(to)], picture, channels, height, width)
+	upright(to, d.turned[:len(to)], info.orientation, height, width)
+	return nil
+}
+
+// scale writes a picture to to, [channels height width].
+func (d *decoder) scale(to []byte, picture image.Image, channels, height, width int) {
+	size, plane := picture.Bounds().Size(), height*width
+	if pixels := greyPixels(picture, channels); pixels != nil {
+		d.resizer.grey(to[:plane], height, width, pixels, size.Y, size.X)
+		for c := 1; c < channels; c++ {
+			copy(to[c*plane:(c+1)*plane], to[:plane])
+		}
+		if channels == 4 {
+			fill(to[3*plane:], 255)
+		}
+		return
+	}
+	pixels := colourPixels(picture, channels)
+	if channels == 1 {
+		luminance(pixels)
+		d.resizer.grey(to, height, width, pixels[:size.X*size.Y], size.Y, size.X)
+		return
+	}
+	d.resizer.colour(to, channels, height, width, pixels, size.Y, size.X)
+	if channels == 4 {
+		separateOpacity(to, plane)
+	}
+}
+
+// greyPixels returns the values [H W] of a picture that is grey, or of which
+// grey is wanted and stored, else nil.
+func greyPixels(picture image.Image, channels int) []byte {
+	bounds := picture.Bounds()
+	height, width := bounds.Dy(), bounds.Dx()
+	packed := func(pixels []byte, stride, step int) []byte {
+		if stride == width && step == 1 {
+			return pixels[:height*width]
+		}
+		values := make([]byte, 0, height*width)
+		for y := range height {
+			for x := range width {
+				values = append(values, pixels[y*stride+x*step])
+			}
+		}
+		return values
+	}
+	switch picture := picture.(type) {
+	case *image.Gray:
+		return packed(picture.Pix[picture.PixOffset(bounds.Min.X, bounds.Min.Y):], picture.Stride, 1)
+	case *image.Gray16: // the high bytes
+		return packed(picture.Pix[picture.PixOffset(bounds.Min.X, bounds.Min.Y):], picture.Stride, 2)
+	case *image.YCbCr: // Y is the luminance
+		if channels == 1 {
+			return packed(picture.Y[picture.YOffset(bounds.Min.X, bounds.Min.Y):], picture.YStride, 1)
+		}
+	}
+	return nil
+}
+
+// colourPixels returns the pixels [H W 4] of a picture: over white, or with
+// the colours multiplied by the opacity if four channels are wanted.
+func colourPixels(picture image.Image, channels int) []byte {
+	bounds := picture.Bounds()
+	if rgba, ok := picture.(*image.RGBA); ok && rgba.Stride == 4*bounds.Dx() && (channels == 4 || rgba.Opaque()) {
+		return rgba.Pix[rgba.PixOffset(bounds.Min.X, bounds.Min.Y):][:4*bounds.Dx()*bounds.Dy()]
+	}
+	canvas := image.NewRGBA(image.Rect(0, 0, bounds.Dx(), bounds.Dy()))
+	operation := draw.Src
+	if opaque, ok := picture.(interface{ Opaque() bool }); channels != 4 && !(ok && opaque.Opaque()) {
+		fill(canvas.Pix, 255)
+		operation = draw.Over
+	}
+	draw.Draw(canvas, canvas.Rect, picture, bounds.Min, operation)
+	return canvas.Pix
+}
+
+func fill(values []byte, value byte) {
+	for i := range values {
+		values[i] = value
+	}
+}
+
+// luminance makes grey of pixels [H W 4], at the front of the same memory, by
+// the weights .299, .587 and .114 (ITU-R BT.601).
+func luminance(pixels []byte) {
+	for i := range len(pixels) / 4 {
+		pixel := pixels[4*i : 4*i+3]
+		sum := 19595*uint32(pixel[0]) + 38470*uint32(pixel[1]) + 7471*uint32(pixel[2])
+		pixels[i] = byte((sum + 1<<15) >> 16)
+	}
+}
+
+// separateOpacity divides the colours of planes [4 H W] by their opacity.
+func separateOpacity(planes []byte, plane int) {
+	for i := range plane {
+		opacity := int(planes[3*plane+i])
+		for c := range 3 {
+			value := &planes[c*plane+i]
+			if opacity == 0 {
+				*value = 0
+				continue
+			}
+			*value = byte(min((int(*value)*255+opacity/2)/opacity, 255))
+		}
+	}
+}

@@ -1,0 +1,146 @@
+package datasets
+
+import (
+	"cmp"
+	"hash/fnv"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// subset returns a copy of the images of the given indices, with d's moments.
+func (d *Dataset) subset(indices []int) *Dataset {
+	size := d.ImageSize()
+	part := *d
+	part.Images = make([]byte, 0, len(indices)*size)
+	part.Labels, part.Files = nil, nil
+	for _, i := range indices {
+		part.Images = append(part.Images, d.Image(i)...)
+		if d.Labels != nil {
+			part.Labels = append(part.Labels, d.Labels[i])
+		}
+		if d.Files != nil {
+			part.Files = append(part.Files, d.Files[i])
+		}
+	}
+	return &part
+}
+
+// Stratified draws the given share of the images of each class, rounded, but
+// at least one and not all of a class of two or more; an only image stays in
+// rest. Which images are drawn depends on the seed and on the images' names,
+// by which a picture stays on its side when others come or go (on their
+// places, where Files is nil). Both keep the order of d, and d's Mean and
+// Deviation. It is an error if the share is not inside (0, 1), if d has no
+// labels, and if nothing is drawn.
+func (d *Dataset) Stratified(share float64, seed uint64) (rest, part *Dataset, err error) {
+	if !(share > 0 && share < 1) {
+		return nil, nil, errors.Errorf("datasets: %s: a share of %v, want one inside (0, 1)", d.Name, share)
+	}
+	if d.Labels == nil {
+		return nil, nil, errors.Errorf("datasets: %s: no labels, want some to draw a share of each class", d.Name)
+	}
+	type keyed struct {
+		key   uint64
+		index int
+	}
+	byClass := make([][]keyed, d.Classes)
+	for i, label := range d.Labels {
+		key := uint64(i)
+		if d.Files != nil {
+			hash := fnv.New64a()
+			hash.Write([]byte(d.Files[i]))
+			key = hash.Sum64()
+		}
+		byClass[label] = append(byClass[label], keyed{mixed(mixed(key) ^ mixed(^seed)), i})
+	}
+	drawn := make([]bool, d.Len())
+	for _, images := range byClass {
+		if len(images) < 2 {
+			continue
+		}
+		slices.SortFunc(images, func(a, b keyed) int {
+			return cmp.Or(cmp.Compare(a.key, b.key), cmp.Compare(a.index, b.index))
+		})
+		n := min(max(int(math.Round(share*float64(len(images)))), 1), len(images)-1)
+		for _, image := range images[:n] {
+			drawn[image.index] = true
+		}
+	}
+	var kept, taken []int
+	for i, is := range drawn {
+		if is {
+			taken = append(taken, i)
+		} else {
+			kept = append(kept, i)
+		}
+	}
+	if len(taken) == 0 {
+		return nil, nil, errors.Errorf("datasets: %s: no class has two images, want some to draw from", d.Name)
+	}
+	return d.subset(kept), d.subset(taken), nil
+}
+
+// mixed is the finaliser of SplitMix64 (G. Steele, D. Lea and C. Flood, 2014).
+func mixed(z uint64) uint64 {
+	z += 0x9e3779b97f4a7c15
+	z = (z ^ z>>30) * 0xbf58476d1ce4e5b9
+	z = (z ^ z>>27) * 0x94d049bb133111eb
+	return z ^ z>>31
+}
+
+// WithClasses returns the images of the named classes, labelled 0, 1, ... in
+// the order of d's classes, with d's Mean and Deviation. It is an error if d
+// has no such class or no image of them.
+func (d *Dataset) WithClasses(names ...string) (*Dataset, error) {
+	if unknown := missing(names, d.ClassNames); unknown != "" {
+		return nil, errors.Errorf("datasets: %s: no class %q, want some of %s", d.Name, unknown, abbreviated(d.ClassNames))
+	}
+	labels := make([]int32, d.Classes)
+	var classNames []string
+	for class, name := range d.ClassNames {
+		labels[class] = -1
+		if slices.Contains(names, name) {
+			labels[class] = int32(len(classNames))
+			classNames = append(classNames, name)
+		}
+	}
+	var indices []int
+	for i, label := range d.Labels {
+		if labels[label] >= 0 {
+			indices = append(indices, i)
+		}
+	}
+	if len(indices) == 0 {
+		return nil, errors.Errorf("datasets: %s: no image of the classes %s", d.Name, strings.Join(names, ", "))
+	}
+	part := d.subset(indices)
+	part.Classes, part.ClassNames = len(classNames), classNames
+	for i, label := range part.Labels {
+		part.Labels[i] = labels[label]
+	}
+	return part, nil
+}
+
+// WithoutClasses returns the images of all classes but the named ones, as
+// WithClasses does: to hold classes out and show them as unknown kinds later.
+func (d *Dataset) WithoutClasses(names ...string) (*Dataset, error) {
+	if unknown := missing(names, d.ClassNames); unknown != "" {
+		return nil, errors.Errorf("datasets: %s: no class %q, want some of %s", d.Name, unknown, abbreviated(d.ClassNames))
+	}
+	return d.WithClasses(slices.DeleteFunc(slices.Clone(d.ClassNames), func(name string) bool {
+		return slices.Contains(names, name)
+	})...)
+}
+
+// missing returns the first of the names that is not known, or "".
+func missing(names, known []string) string {
+	for _, name := range names {
+		if !slices.Contains(known, name) {
+			return name
+		}
+	}
+	return ""
+}

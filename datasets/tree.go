@@ -1,0 +1,360 @@
+package datasets
+
+import (
+	"cmp"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// A picture is one file of a folder of pictures.
+type picture struct {
+	name     string // relative to the folder, with slashes
+	class    string // canonical; "" where there is none
+	size     int64
+	modified int64 // nanoseconds since 1970
+}
+
+// A listing is the pictures of one split, in their order.
+type listing struct {
+	folder   string // relative to the root, with slashes: where the split lies
+	pictures []picture
+	skipped  []string  // "name: reason"
+	tables   []picture // the CSV files that give the classes
+}
+
+// A tree is what a folder of the user's has.
+type tree struct {
+	root   string
+	splits [3]*listing // by Split; only Train where the folder has no splits of its own
+}
+
+// deepest bounds how deep folders are read: a link may lead back up.
+const deepest = 32
+
+// splitWords are the names of the folders of a split, in small letters.
+var splitWords = [3][]string{
+	Train: {"train", "training"}, Test: {"test", "testing"}, Validation: {"val", "valid", "validation"},
+}
+
+// scan lists the pictures below a folder.
+func scan(root string) (tree, error) {
+	found := tree{root: root}
+	at := ""
+	for range deepest {
+		entries, err := readFolder(root, at)
+		if err != nil {
+			return found, err
+		}
+		folders, err := splitFolders(filepath.Join(root, at), entries)
+		if err != nil {
+			return found, err
+		}
+		if folders[Train] != "" {
+			for split, name := range folders {
+				if name == "" {
+					continue
+				}
+				if found.splits[split], err = labelled(root, join(at, name)); err != nil {
+					return found, err
+				}
+			}
+			return found, found.checkClasses()
+		}
+		next, err := only(root, at, entries)
+		if err != nil {
+			return found, err
+		}
+		if next == "" {
+			break
+		}
+		at = next
+	}
+	var err error
+	found.splits[Train], err = labelled(root, at)
+	return found, err
+}
+
+// join joins two relative names; the first may be "".
+func join(folder, name string) string {
+	if folder == "" {
+		return name
+	}
+	return folder + "/" + name
+}
+
+// A folderEntry is a visible file or folder, links followed.
+type folderEntry struct {
+	name           string // relative to the root
+	isFolder       bool
+	size, modified int64
+}
+
+// readFolder lists what a folder has, without hidden files, by name.
+func readFolder(root, folder string) ([]folderEntry, error) {
+	entries, err := os.ReadDir(filepath.Join(root, filepath.FromSlash(folder)))
+	if err != nil {
+		return nil, errors.Wrap(err, "datasets")
+	}
+	var visible []folderEntry
+	for _, entry := range entries {
+		if name := entry.Name(); strings.HasPrefix(name, ".") || name == "__MACOSX" {
+			continue
+		}
+		name := join(folder, entry.Name())
+		info, err := entry.Info()
+		if err == nil && info.Mode()&os.ModeSymlink != 0 {
+			info, err = os.Stat(filepath.Join(root, filepath.FromSlash(name)))
+		}
+		if err != nil {
+			return nil, errors.Wrap(err, "datasets")
+		}
+		visible = append(visible, folderEntry{name, info.IsDir(), info.Size(), info.ModTime().UnixNano()})
+	}
+	return visible, nil
+}
+
+// base returns the last part of an entry's name.
+func (e folderEntry) base() string { return e.name[strings.LastIndexByte(e.name, '/')+1:] }
+
+func (e folderEntry) picture(class string) picture {
+	return picture{e.name, class, e.size, e.modified}
+}
+
+// splitFolders finds the folders of the splits: train or training, with one of
+// test and val beside it, in any case. All may begin with the same word and a
+// dash, dot or underscore, as in Final_Training and Final_Test. Without a
+// second split, a folder called train is as good a class as another.
+func splitFolders(place string, entries []folderEntry) ([3]string, error) {
+	byPrefix := map[string]*[3]string{}
+	for _, entry := range entries {
+		split, prefix := splitOf(entry.base())
+		if !entry.isFolder || split < 0 {
+			continue
+		}
+		if byPrefix[prefix] == nil {
+			byPrefix[prefix] = new([3]string)
+		}
+		known := &byPrefix[prefix][split]
+		if *known != "" {
+			return [3]string{}, errors.Errorf("datasets: %s: both %s and %s are %s folders, want one", place, *known, entry.base(), split)
+		}
+		*known = entry.base()
+	}
+	var prefixes []string
+	for prefix, folders := range byPrefix {
+		if folders[Train] != "" && (folders[Test] != "" || folders[Validation] != "") {
+			prefixes = append(prefixes, prefix)
+		}
+	}
+	slices.Sort(prefixes)
+	if len(prefixes) == 0 {
+		return [3]string{}, nil
+	}
+	if len(prefixes) > 1 && prefixes[0] != "" {
+		return [3]string{}, errors.Errorf("datasets: %s: several pairs of training and test folders, %s... and %s...: name one of them",
+			place, prefixes[0], prefixes[1])
+	}
+	return *byPrefix[prefixes[0]], nil
+}
+
+// splitOf returns the split that a folder's name stands for, and what the name
+// begins with; -1 for none.
+func splitOf(name string) (Split, string) {
+	lower := strings.ToLower(name)
+	for split, words := range splitWords {
+		for _, word := range words {
+			prefix, ok := strings.CutSuffix(lower, word)
+			if ok && (prefix == "" || strings.ContainsAny(prefix[len(prefix)-1:], "-_. ")) {
+				return Split(split), prefix
+			}
+		}
+	}
+	return -1, ""
+}
+
+// only returns the one folder to go on with where a folder has nothing but it,
+// as unpacked archives often are, and "" where the folder itself is meant.
+func only(root, folder string, entries []folderEntry) (string, error) {
+	var folders []string
+	for _, entry := range entries {
+		if entry.isFolder {
+			folders = append(folders, entry.name)
+		} else if isPicture(entry.name) {
+			return "", nil
+		}
+	}
+	if table, err := labelTable(root, folder, entries); err != nil || table != nil || len(folders) != 1 {
+		return "", err
+	}
+	inside, err := readFolder(root, folders[0])
+	if err != nil {
+		return "", err
+	}
+	table, err := labelTable(root, folders[0], inside)
+	if err != nil || table != nil {
+		return folders[0], err
+	}
+	for _, entry := range inside {
+		if !entry.isFolder && isPicture(entry.name) {
+			return "", nil // the folder is the only class
+		}
+	}
+	return folders[0], nil
+}
+
+// labelled lists the pictures of a folder with their classes: by the CSV file
+// in it that gives them, or by its folders.
+func labelled(root, folder string) (*listing, error) {
+	var entries []folderEntry
+	for range deepest {
+		var err error
+		if entries, err = readFolder(root, folder); err != nil {
+			return nil, err
+		}
+		next, err := only(root, folder, entries)
+		if err != nil {
+			return nil, err
+		}
+		if next == "" {
+			break
+		}
+		folder = next
+	}
+	table, err := labelTable(root, folder, entries)
+	if err != nil {
+		return nil, err
+	}
+	if table != nil {
+		return table.list(root, folder)
+	}
+	found := &listing{folder: folder}
+	place := filepath.Join(root, filepath.FromSlash(folder))
+	owners := map[string]string{}
+	for _, entry := range entries {
+		if !entry.isFolder {
+			if isPicture(entry.name) {
+				found.skipped = append(found.skipped, entry.name+": is in no class folder")
+			}
+			continue
+		}
+		class := canonicalClass(entry.base())
+		if other := owners[class]; other != "" {
+			return nil, errors.Errorf("datasets: %s: folders %s and %s are both class %s", place, other, entry.base(), class)
+		}
+		owners[class] = entry.base()
+		before := len(found.pictures)
+		if found.pictures, err = walk(found.pictures, root, entry.name, class, 0); err != nil {
+			return nil, err
+		}
+		if len(found.pictures) == before {
+			return nil, errors.Errorf("datasets: %s: folder %s has no picture (%s), want a folder of pictures for each class",
+				place, entry.base(), extensions())
+		}
+	}
+	if len(found.pictures) == 0 {
+		return nil, errors.Errorf("datasets: %s: no class folders and no CSV file with a file and a class column, "+
+			"want a folder of pictures for each class", place)
+	}
+	slices.SortStableFunc(found.pictures, func(a, b picture) int { return compareClasses(a.class, b.class) })
+	return found, nil
+}
+
+// extensions lists the extensions of pictures.
+func extensions() string {
+	var all []string
+	for _, format := range pictureFormats {
+		all = append(all, format.extensions...)
+	}
+	return strings.Join(all, " ")
+}
+
+// walk appends all pictures below a folder, by name.
+func walk(pictures []picture, root, folder, class string, depth int) ([]picture, error) {
+	if depth > deepest {
+		return nil, errors.Errorf("datasets: %s: folders in folders deeper than %d (does a link lead back up?)",
+			filepath.Join(root, folder), deepest)
+	}
+	entries, err := readFolder(root, folder)
+	for _, entry := range entries {
+		if err == nil && entry.isFolder {
+			pictures, err = walk(pictures, root, entry.name, class, depth+1)
+		} else if isPicture(entry.name) {
+			pictures = append(pictures, entry.picture(class))
+		}
+	}
+	return pictures, err
+}
+
+// canonicalClass returns the name of a class: a whole number without leading
+// zeros, so that the folder 00007 and the 7 of a table are one class.
+func canonicalClass(name string) string {
+	if number, ok := classNumber(name); ok {
+		return strconv.FormatInt(number, 10)
+	}
+	return name
+}
+
+func classNumber(name string) (int64, bool) {
+	number, err := strconv.ParseInt(name, 10, 64)
+	return number, err == nil && number >= 0 && name[0] != '+' && name[0] != '-'
+}
+
+// compareClasses orders class names: numbers first, as numbers, then names.
+func compareClasses(a, b string) int {
+	x, isNumber := classNumber(a)
+	y, alsoNumber := classNumber(b)
+	switch {
+	case isNumber && alsoNumber:
+		return cmp.Compare(x, y)
+	case isNumber:
+		return -1
+	case alsoNumber:
+		return 1
+	default:
+		return strings.Compare(a, b)
+	}
+}
+
+// classes returns the class names of the listing, in order.
+func (l *listing) classes() []string {
+	seen := map[string]bool{}
+	var names []string
+	for _, p := range l.pictures {
+		if !seen[p.class] {
+			seen[p.class] = true
+			names = append(names, p.class)
+		}
+	}
+	slices.SortFunc(names, compareClasses)
+	return names
+}
+
+// checkClasses returns an error if a split has a class that training lacks.
+func (t tree) checkClasses() error {
+	known := t.splits[Train].classes()
+	for split, list := range t.splits {
+		if list == nil || Split(split) == Train {
+			continue
+		}
+		for _, class := range list.classes() {
+			if !slices.Contains(known, class) {
+				return errors.Errorf("datasets: %s: the %s images have a class %q, want only those of the training images in %s: %s",
+					filepath.Join(t.root, list.folder), Split(split), class, t.splits[Train].folder, abbreviated(known))
+			}
+		}
+	}
+	return nil
+}
+
+// abbreviated lists up to eight names.
+func abbreviated(names []string) string {
+	if len(names) > 8 {
+		return strings.Join(names[:8], ", ") + ", ... (" + strconv.Itoa(len(names)) + " in all)"
+	}
+	return strings.Join(names, ", ")
+}

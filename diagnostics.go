@@ -1,0 +1,123 @@
+package pollen
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/file"
+
+	"github.com/pollen-ml/pollen/diagnostics"
+)
+
+// Diagnostics say what the chains of a run did. Of a run that was resumed, they cover the steps since then. Values that were not
+// measured are NaN, null in JSON.
+type Diagnostics struct {
+	Made    int `json:"made"` // steps
+	From    int `json:"from"` // the step that they begin at
+	Samples int `json:"samples"`
+
+	Watched string    `json:"watched"` // a weight
+	Trace   []float64 `json:"trace"`   // of that weight in the first chain, by step, at most traceValues of them at even distances
+
+	LossRHat   Number `json:"lossRHat"` // split R-hat of the minibatch loss, in the sampling phase
+	WeightRHat Number `json:"weightRHat"`
+
+	Temperatures []Temperature `json:"temperatures,omitempty"` // of all parameters, and then of each layer
+	Acceptance   Number        `json:"acceptance"`             // the mean probability with which proposals were to be accepted
+	Swaps        Number        `json:"swaps"`                  // the share of the attempts to swap temperatures that succeeded
+}
+
+// traceValues bounds the trace that is kept.
+const traceValues = 10000
+
+// Temperature is what parameters had in the sampling phase.
+type Temperature struct {
+	Layer           string `json:"layer"`           // "all" for all parameters
+	Configurational Number `json:"configurational"` // in equilibrium the requested one
+	StandardError   Number `json:"standardError"`   // of that
+	Kinetic         Number `json:"kinetic"`         // of velocities, where there are any
+}
+
+// Number is a float64 that is null in JSON where it is not finite.
+type Number float64
+
+// MarshalJSON implements json.Marshaler.
+func (n Number) MarshalJSON() ([]byte, error) {
+	if v := float64(n); v-v != 0 {
+		return []byte("null"), nil
+	}
+	return json.Marshal(float64(n))
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (n *Number) UnmarshalJSON(content []byte) error {
+	if string(content) == "null" {
+		*n = Number(math.NaN())
+		return nil
+	}
+	return json.Unmarshal(content, (*float64)(n))
+}
+
+// Diagnostics reads what a finished or stopped run left of its chains.
+func (r *Run) Diagnostics() (*Diagnostics, error) {
+	path := filepath.Join(r.folder, diagnosticsFile)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, errors.Wrap(err, "pollen: diagnostics")
+	}
+	d := &Diagnostics{}
+	return d, errors.Wrapf(json.Unmarshal(content, d), "pollen: %s", path)
+}
+
+func (d *Diagnostics) write(folder string) error {
+	content, err := json.Marshal(d)
+	if err != nil {
+		return errors.Wrap(err, "pollen: diagnostics")
+	}
+	return errors.Wrap(file.Write(filepath.Join(folder, diagnosticsFile), append(content, '\n')), "pollen: diagnostics")
+}
+
+// diagnose computes what the steps made so far say.
+func (t *training) diagnose() *Diagnostics {
+	d := &Diagnostics{
+		Made: int(t.session.Steps()), From: t.from, Samples: t.samples, Watched: t.manifest.Watched, Trace: thinned(t.trace, traceValues),
+		LossRHat: Number(t.rHat(t.lossTrace)), WeightRHat: Number(t.rHat(t.weightTrace)),
+		Acceptance: Number(t.accepted / t.proposals), Swaps: Number(math.NaN()),
+	}
+	if t.replicas != nil {
+		if v, err := t.replicas.Acceptance(t.session); err == nil {
+			d.Swaps = Number(v)
+		}
+	}
+	m := t.thermometer
+	d.Temperatures = []Temperature{{"all", Number(m.Temperature()), Number(m.TemperatureError()), Number(m.KineticTemperature())}}
+	for i, layer := range m.Layers {
+		d.Temperatures = append(d.Temperatures, Temperature{layer, Number(m.Layer(i)), Number(m.LayerError(i)), Number(m.KineticLayer(i))})
+	}
+	return d
+}
+
+// rHat is the split R-hat of chains; NaN where they are too short to be split, and for methods that do not sample.
+func (t *training) rHat(chains [][]float64) float64 {
+	v, err := diagnostics.SplitRHat(chains)
+	if err != nil || !t.course.traits().tempered {
+		return math.NaN()
+	}
+	return v
+}
+
+// thinned is at most about that many values of a trace, at even distances.
+func thinned(trace []float64, most int) []float64 {
+	if len(trace) <= most {
+		return trace
+	}
+	var short []float64
+	for at := 0; at < len(trace); at += 1 + len(trace)/most {
+		short = append(short, trace[at])
+	}
+	return short
+}

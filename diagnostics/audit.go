@@ -1,0 +1,137 @@
+package diagnostics
+
+import (
+	"math"
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/langevin"
+)
+
+// StepConvention says what a learning rate multiplies. With the potential U of N examples, weight decay apart, and a batch of n:
+//
+//	convention    loss              drift of a step       step size h
+//	mean-loss     U/N               rate grad loss        rate/N
+//	sum-loss      U                 rate grad loss        rate
+//	batch-sum     (n/N) U           rate grad loss        rate n/N
+//	welling-teh   U                 rate/2 grad loss      rate/2
+type StepConvention string
+
+// The conventions. MeanLoss is the habit of deep learning, SumLoss that of samplers' libraries, WellingTeh that of their paper of 2011.
+const (
+	MeanLoss   StepConvention = "mean-loss"
+	SumLoss    StepConvention = "sum-loss"
+	BatchSum   StepConvention = "batch-sum"
+	WellingTeh StepConvention = "welling-teh"
+)
+
+// StepConventions are all conventions.
+func StepConventions() []StepConvention {
+	return []StepConvention{MeanLoss, SumLoss, BatchSum, WellingTeh}
+}
+
+// Audit is what a program for stochastic gradient Langevin dynamics does in a step,
+//
+//	theta <- theta - m (grad loss + WeightDecay theta) + Noise xi,    xi ~ N(0, 1),    m = Rate, or Rate/2 with WellingTeh
+//
+// in the program's own convention. From it follows what the program samples from: exp(-U/T) with the temperature of Temperature and the prior
+// of Prior. With a preconditioner G, Noise is that where G = 1.
+type Audit struct {
+	Rate        float64 // learning rate, or epsilon
+	Noise       float64 // standard deviation of what a step adds to each parameter
+	DataSize    int     // N
+	BatchSize   int     // n, with BatchSum only
+	Convention  StepConvention
+	WeightDecay float64 // what multiplies theta beside the gradient of the loss; 0 where the prior is in the loss
+}
+
+// Validate refuses settings out of range, a batch size where it has no effect, and numbers so large or small that the temperature is not finite.
+func (a Audit) Validate() error {
+	switch {
+	case !slices.Contains(StepConventions(), a.Convention):
+		return errors.Errorf("diagnostics: audit: convention %q, wants one of %q", a.Convention, StepConventions())
+	case !(a.Rate > 0 && a.Rate < math.Inf(1)):
+		return errors.Errorf("diagnostics: audit: rate is %v, wants a positive number", a.Rate)
+	case !(a.Noise >= 0 && a.Noise < math.Inf(1)):
+		return errors.Errorf("diagnostics: audit: noise has a standard deviation of %v, wants one neither negative nor infinite", a.Noise)
+	case !(a.WeightDecay >= 0 && a.WeightDecay < math.Inf(1)):
+		return errors.Errorf("diagnostics: audit: weight decay is %v, wants one neither negative nor infinite", a.WeightDecay)
+	case a.DataSize < 1:
+		return errors.Errorf("diagnostics: audit: %d data, wants at least 1", a.DataSize)
+	case a.Convention != BatchSum && a.BatchSize != 0:
+		return errors.Errorf("diagnostics: audit: batch size %d with the convention %q, where it has no effect: wants none", a.BatchSize, a.Convention)
+	case a.Convention == BatchSum && (a.BatchSize < 1 || a.BatchSize > a.DataSize):
+		return errors.Errorf("diagnostics: audit: batch size %d with the convention %q and %d data, wants 1 to %d",
+			a.BatchSize, a.Convention, a.DataSize, a.DataSize)
+	case math.IsNaN(a.Temperature()) || math.IsInf(a.Temperature(), 0):
+		return errors.Errorf("diagnostics: audit: step size %v and noise %v give the temperature %v, wants a finite one",
+			a.StepSize(), a.Noise, a.Temperature())
+	}
+	return nil
+}
+
+// share is c of loss = c U.
+func (a Audit) share() float64 {
+	switch a.Convention {
+	case MeanLoss:
+		return 1 / float64(a.DataSize)
+	case BatchSum:
+		return float64(a.BatchSize) / float64(a.DataSize)
+	default:
+		return 1
+	}
+}
+
+// StepSize is h, which multiplies the gradient of U.
+func (a Audit) StepSize() float64 {
+	if a.Convention == WellingTeh {
+		return a.Rate / 2
+	}
+	return a.Rate * a.share()
+}
+
+// Temperature is T = Noise^2 / (2 h), from noise of variance 2 h T; with MeanLoss, N Noise^2 / (2 Rate). The noise of minibatches, which
+// heats further, is not in it.
+func (a Audit) Temperature() float64 { return a.Noise * a.Noise / (2 * a.StepSize()) }
+
+// NoiseFor is what Noise would have to be for a temperature: sqrt(2 h T).
+func (a Audit) NoiseFor(temperature float64) float64 {
+	return langevin.NoiseScale(a.StepSize(), temperature, 1)
+}
+
+// Prior is what weight decay stands for: the normal distribution of variance s^2 = c / WeightDecay where the loss is c U; with MeanLoss,
+// 1/(N WeightDecay). It is flat without weight decay. At temperature T the chain behaves as if s^2 were T times that.
+func (a Audit) Prior() langevin.Prior {
+	if a.WeightDecay == 0 {
+		return langevin.Flat()
+	}
+	return langevin.Gaussian(math.Sqrt(a.share() / a.WeightDecay))
+}
+
+// PublishedSetting is what a public program does.
+type PublishedSetting struct {
+	Code     string // who wrote it, and when where it matters
+	Source   string // where the numbers are
+	Settings Audit
+}
+
+// PublishedSettings are the settings of public programs for stochastic gradient Langevin dynamics, as their source code has them.
+func PublishedSettings() []PublishedSetting {
+	return []PublishedSetting{
+		{"pSGLD's authors (2016)", "github.com/ChunyuanLI/pSGLD: SGLD_RMSprop.m, test_FNN_mnist.m: noise sqrt(2 rate)/N, for MNIST",
+			Audit{Rate: 5e-4, Noise: math.Sqrt(2*5e-4) / 60000, DataSize: 60000, Convention: MeanLoss, WeightDecay: 1. / 60000}},
+		{"cSG-MCMC's authors (2020)", "github.com/ruqizhang/csgmcmc: cifar_csgmcmc.py: noise sqrt(2 rate temperature/N), temperature 1/N, for CIFAR-10",
+			Audit{Rate: 0.5, Noise: math.Sqrt(2 * 0.5 * (1. / 50000) / 50000), DataSize: 50000, Convention: MeanLoss, WeightDecay: 5e-4}},
+		{"henripal/sgld to 2018", "github.com/henripal/sgld: sgld_optimizer.py before 60bd564, mnist_labnotebook.ipynb: noise rate^1.5, for MNIST",
+			Audit{Rate: 5e-4, Noise: math.Pow(5e-4, 1.5), DataSize: 60000, Convention: MeanLoss}},
+		{"henripal/sgld from 2019", "github.com/henripal/sgld: sgld_optimizer.py since 60bd564, mnist_labnotebook.ipynb: noise sqrt(rate), for MNIST",
+			Audit{Rate: 5e-4, Noise: math.Sqrt(5e-4), DataSize: 60000, Convention: MeanLoss}},
+		{"torch-uncertainty (2026)", "github.com/ENSTA-U2IS-AI/torch-uncertainty: optim/sgld.py, mnist/configs/lenet/sgld.yaml: noise sqrt(2 rate)/100, for MNIST",
+			Audit{Rate: 1e-2, Noise: math.Sqrt(2*1e-2) * 1e-2, DataSize: 60000, Convention: MeanLoss, WeightDecay: 1e-5}},
+		{"posteriors (2025)", "github.com/normal-computing/posteriors: sgmcmc/sgld.py, README.md: noise sqrt(2 rate/N), for MNIST; any rate, here 0.001",
+			Audit{Rate: 1e-3, Noise: math.Sqrt(2 * 1e-3 / 60000), DataSize: 60000, Convention: MeanLoss, WeightDecay: 1. / 60000}},
+		{"bjlkeng/sandbox (2024)", "github.com/bjlkeng/sandbox: normal_mixture.ipynb: noise sqrt(epsilon), for 100 numbers; the priors are in the loss",
+			Audit{Rate: 0.01, Noise: math.Sqrt(0.01), DataSize: 100, Convention: WellingTeh}},
+	}
+}

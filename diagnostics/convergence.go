@@ -1,0 +1,127 @@
+package diagnostics
+
+import (
+	"math"
+	"sort"
+
+	"github.com/pkg/errors"
+	"gonum.org/v1/gonum/stat/distuv"
+)
+
+// SplitRHat is the rank-normalised split-R-hat of a quantity's traces, one for each chain, all of one length: the larger of that of
+// the values and that of their distances from the median (Vehtari, Gelman, Simpson, Carpenter and Buerkner 2021). Below 1.01 the chains have
+// mixed. Each chain is split in two, without its middle value when their number is odd, so that one chain is enough. The result is 1 when all
+// values are the same, and infinite when each half-chain stays at a value of its own.
+func SplitRHat(chains [][]float64) (float64, error) {
+	halves, err := split("split R-hat", chains, 4)
+	if err != nil {
+		return 0, err
+	}
+	folded := make([][]float64, len(halves))
+	center := median(chains)
+	for i, half := range halves {
+		folded[i] = make([]float64, len(half))
+		for j, v := range half {
+			folded[i][j] = math.Abs(v - center)
+		}
+	}
+	return math.Max(rHat(normalRanks(halves)), rHat(normalRanks(folded))), nil
+}
+
+// split cuts each chain in two halves. A middle value is left out. Errors name the statistic that is asked for.
+func split(statistic string, chains [][]float64, shortest int) ([][]float64, error) {
+	var halves [][]float64
+	for i, chain := range chains {
+		if len(chain) < shortest || len(chain) != len(chains[0]) {
+			return nil, errors.Errorf("diagnostics: %s: chain %d has %d values, chain 0 has %d: wants one length of at least %d",
+				statistic, i, len(chain), len(chains[0]), shortest)
+		}
+		for _, v := range chain {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return nil, errors.Errorf("diagnostics: %s: chain %d holds %v", statistic, i, v)
+			}
+		}
+		n := len(chain) / 2
+		halves = append(halves, chain[:n], chain[len(chain)-n:])
+	}
+	if len(halves) == 0 {
+		return nil, errors.Errorf("diagnostics: %s: no chains", statistic)
+	}
+	return halves, nil
+}
+
+func median(chains [][]float64) float64 {
+	all := sortedValues(chains)
+	n := len(all)
+	return (all[(n-1)/2] + all[n/2]) / 2
+}
+
+func sortedValues(chains [][]float64) []float64 {
+	var all []float64
+	for _, chain := range chains {
+		all = append(all, chain...)
+	}
+	sort.Float64s(all)
+	return all
+}
+
+// normalRanks replaces values by the normal scores of their ranks among all chains, ties sharing their mean rank.
+func normalRanks(chains [][]float64) [][]float64 {
+	type place struct{ chain, index int }
+	var order []place
+	for c, chain := range chains {
+		for i := range chain {
+			order = append(order, place{c, i})
+		}
+	}
+	value := func(p place) float64 { return chains[p.chain][p.index] }
+	sort.SliceStable(order, func(i, j int) bool { return value(order[i]) < value(order[j]) })
+	scores := make([][]float64, len(chains))
+	for c := range chains {
+		scores[c] = make([]float64, len(chains[c]))
+	}
+	for lo := 0; lo < len(order); {
+		hi := lo + 1
+		for hi < len(order) && value(order[hi]) == value(order[lo]) {
+			hi++
+		}
+		rank := float64(lo+hi+1) / 2
+		score := distuv.UnitNormal.Quantile((rank - 3.0/8) / (float64(len(order)) + 1.0/4))
+		for _, p := range order[lo:hi] {
+			scores[p.chain][p.index] = score
+		}
+		lo = hi
+	}
+	return scores
+}
+
+// rHat is sqrt(((n-1)/n W + B/n) / W), W the mean variance within chains, B/n the variance of their means.
+func rHat(chains [][]float64) float64 {
+	n := float64(len(chains[0]))
+	within, center := 0.0, 0.0
+	means := make([]float64, len(chains))
+	for i, chain := range chains {
+		// Deviations from the first value, so that a constant chain has no variance at all.
+		mean, squares := chain[0], 0.0
+		for _, v := range chain {
+			mean += (v - chain[0]) / n
+		}
+		for _, v := range chain {
+			squares += (v - mean) * (v - mean)
+		}
+		within += squares / (n - 1) / float64(len(chains))
+		means[i] = mean
+		center += (mean - means[0]) / float64(len(chains))
+	}
+	between := 0.0
+	for _, mean := range means {
+		between += (mean - means[0] - center) * (mean - means[0] - center) / float64(len(chains)-1)
+	}
+	if within == 0 {
+		if between == 0 {
+			return 1
+		}
+		return math.Inf(1)
+	}
+	return math.Sqrt(((n-1)/n*within + between) / within)
+}

@@ -1,0 +1,175 @@
+package diagnostics
+
+import (
+	"math"
+	"strings"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/langevin"
+)
+
+// Thermometer averages the temperatures of each layer over steps. The configurational temperature theta . grad U / d has the expectation T in
+// equilibrium, whatever the posterior, as long as U grows without bound. It says nothing for parameters with a flat prior that the loss does
+// not bound. The kinetic temperature v.v/(h d), which samplers with momentum have besides, has the expectation T, too, up to what their comments
+// say; at each step its variance is 2 T^2/d. Configurations take longer than velocities to find the equilibrium.
+//
+// A configurational temperature has a standard error, without which it says little. In a time of t, steps times the step size h at which SGLD would move as
+// far, it is about sqrt(2 T |theta|^2/(d^2 t)) in equilibrium: weights that the data leave to a prior N(0, s^2) take the time 2 s^2/(d T e^2)
+// until the error is e T.
+type Thermometer struct {
+	Layers          []string // in the network's order
+	dataSize        float64
+	configurational gauge
+	kinetic         gauge
+	steps           float64
+}
+
+// gauge sums metrics by layer.
+type gauge struct {
+	sizes   []float64 // elements of each layer
+	columns [][]int   // metrics of each layer
+	sums    []float64
+	batches [][]batchMeans // by layer, all of them together last, and by chain
+}
+
+// NewThermometer reads the metrics that Attach made the program record.
+func NewThermometer(p *graph.Program, dataSize int) *Thermometer {
+	t := &Thermometer{dataSize: float64(dataSize)}
+	elements := map[string]int{}
+	for _, parameter := range p.Parameters() {
+		elements[parameter.Name] = parameter.Shape.Elements()
+	}
+	at := map[string]int{}
+	for column, metric := range p.Metrics() {
+		gauge := &t.configurational
+		name, ok := strings.CutPrefix(metric, langevin.VirialPrefix)
+		if !ok {
+			gauge = &t.kinetic
+			name, ok = strings.CutPrefix(metric, langevin.KineticPrefix)
+		}
+		if !ok {
+			continue
+		}
+		layer := langevin.LayerOf(name)
+		i, ok := at[layer]
+		if !ok {
+			i = len(t.Layers)
+			at[layer] = i
+			t.Layers = append(t.Layers, layer)
+			t.configurational.addLayer()
+			t.kinetic.addLayer()
+		}
+		gauge.sizes[i] += float64(elements[name])
+		gauge.columns[i] = append(gauge.columns[i], column)
+	}
+	return t
+}
+
+func (g *gauge) addLayer() {
+	g.sizes, g.columns, g.sums = append(g.sizes, 0), append(g.columns, nil), append(g.sums, 0)
+}
+
+// Observe adds the steps of the session's last Run, of all its chains.
+func (t *Thermometer) Observe(s *graph.Session, from, to int) {
+	chains := make([]int, s.Chains())
+	for i := range chains {
+		chains[i] = i
+	}
+	t.ObserveChains(s, from, to, chains)
+}
+
+// ObserveChains is Observe of some chains: always of as many, such as the coldest of Replicas, of which each takes up where the one in its place was left.
+func (t *Thermometer) ObserveChains(s *graph.Session, from, to int, chains []int) {
+	for step := from; step < to; step++ {
+		for place, chain := range chains {
+			t.configurational.add(s, place, chain, uint64(step))
+			t.kinetic.add(s, place, chain, uint64(step))
+			t.steps++
+		}
+	}
+}
+
+func (g *gauge) add(s *graph.Session, place, chain int, step uint64) {
+	if len(g.batches) == 0 {
+		g.batches = make([][]batchMeans, len(g.columns)+1)
+	}
+	if len(g.batches[0]) == place {
+		for i := range g.batches {
+			g.batches[i] = append(g.batches[i], batchMeans{})
+		}
+	}
+	total := 0.0
+	for i, columns := range g.columns {
+		value := 0.0
+		for _, column := range columns {
+			value += s.Metric(chain, column, step)
+		}
+		g.sums[i] += value
+		g.batches[i][place].add(value)
+		total += value
+	}
+	g.batches[len(g.columns)][place].add(total)
+}
+
+// Reset forgets what was observed.
+func (t *Thermometer) Reset() {
+	for _, g := range []*gauge{&t.configurational, &t.kinetic} {
+		clear(g.sums)
+		g.batches = nil
+	}
+	t.steps = 0
+}
+
+// Steps is how many steps, times chains, were observed.
+func (t *Thermometer) Steps() int { return int(t.steps) }
+
+// Layer is the mean configurational temperature of layer i.
+func (t *Thermometer) Layer(i int) float64 {
+	return t.dataSize * t.configurational.sums[i] / t.configurational.sizes[i] / t.steps
+}
+
+// Temperature is the mean configurational temperature of all parameters together.
+func (t *Thermometer) Temperature() float64 { return t.dataSize * t.configurational.mean() / t.steps }
+
+// LayerError is the standard error of Layer, by batch means within chains or by the spread of chains, whichever is larger; NaN for less than two steps. It is
+// too small for a run that is shorter than some ten times the time in which the layer forgets where it was.
+func (t *Thermometer) LayerError(i int) float64 {
+	return t.dataSize * t.configurational.standardError(i) / t.configurational.sizes[i]
+}
+
+// TemperatureError is the standard error of Temperature, likewise.
+func (t *Thermometer) TemperatureError() float64 {
+	_, size := t.configurational.total()
+	return t.dataSize * t.configurational.standardError(len(t.Layers)) / size
+}
+
+// KineticLayer is the mean kinetic temperature of layer i, NaN when the sampler has no momentum.
+func (t *Thermometer) KineticLayer(i int) float64 {
+	return t.kinetic.sums[i] / t.kinetic.sizes[i] / t.steps
+}
+
+// KineticTemperature is the mean kinetic temperature of all parameters together, NaN when the sampler has no momentum.
+func (t *Thermometer) KineticTemperature() float64 { return t.kinetic.mean() / t.steps }
+
+// total is the sum over all layers, and over how many elements it is.
+func (g *gauge) total() (sum, size float64) {
+	for i := range g.sums {
+		sum += g.sums[i]
+		size += g.sizes[i]
+	}
+	return sum, size
+}
+
+// mean is the sum over all layers for each of their elements.
+func (g *gauge) mean() float64 {
+	sum, size := g.total()
+	return sum / size
+}
+
+// standardError is that of the sum over a layer, or over all of them, of one step.
+func (g *gauge) standardError(layer int) float64 {
+	if len(g.batches) == 0 {
+		return math.NaN()
+	}
+	return standardError(g.batches[layer])
+}

@@ -1,0 +1,49 @@
+package pollen
+
+import (
+	"fmt"
+
+	"github.com/pkg/errors"
+)
+
+// Invalid is the error of a specification, of data or of an option that makes no sense: the caller's mistake, found before any
+// work is done.
+type Invalid struct{ error }
+
+// Unwrap returns what is wrong.
+func (e Invalid) Unwrap() error { return e.error }
+
+func invalid(format string, values ...any) error {
+	return Invalid{errors.Errorf("pollen: "+format, values...)}
+}
+
+// Unfinished is the error of a run that ended before its last step: its context ended, or something failed. What it had sampled is
+// kept, and Resume goes on from there, bit for bit.
+type Unfinished struct {
+	Folder      string
+	Made, Steps int // made by now, and to be made
+	Samples     int // kept in the folder
+	Cause       error
+}
+
+// Error says how far the run came.
+func (e *Unfinished) Error() string {
+	return fmt.Sprintf("pollen: %s stopped after %d of %d steps, %d samples kept: %v", e.Folder, e.Made, e.Steps, e.Samples, e.Cause)
+}
+
+// Unwrap returns why: the context's error, or what failed.
+func (e *Unfinished) Unwrap() error { return e.Cause }
+
+// NotARun is the error of a folder that has no manifest.
+type NotARun struct {
+	Folder string
+	Cause  error
+}
+
+// Error names the folder.
+func (e *NotARun) Error() string {
+	return fmt.Sprintf("pollen: %s is not a run's folder: %v", e.Folder, e.Cause)
+}
+
+// Unwrap returns why the manifest could not be read.
+func (e *NotARun) Unwrap() error { return e.Cause }

@@ -1,0 +1,134 @@
+package evaluate
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// CalibrationBins is the number of bins of the calibration errors and of the reliability diagram.
+const CalibrationBins = 15
+
+// Bin is one group of a reliability diagram: the examples with Lower < confidence <= Upper, how
+// many they are, and their mean confidence and accuracy, both 0 when there are none. In bins of
+// equal count, Lower and Upper are the smallest and the largest confidence in the bin, both
+// included.
+type Bin struct {
+	Lower, Upper         float64
+	Count                int
+	Confidence, Accuracy float64
+}
+
+// EqualWidthBins groups examples into CalibrationBins bins of equal width over (0, 1]. It fails
+// when labels are unknown or do not fit.
+func EqualWidthBins(p *Predictions) ([]Bin, error) {
+	if err := p.checkLabels("EqualWidthBins"); err != nil {
+		return nil, err
+	}
+	return equalWidth(p.outcomes()), nil
+}
+
+// EqualMassBins sorts the examples by confidence and cuts them into CalibrationBins bins whose
+// counts differ by one at most. Examples of equal confidence all count with their mean correctness,
+// so that a cut between them depends on no order. It fails as EqualWidthBins does.
+func EqualMassBins(p *Predictions) ([]Bin, error) {
+	if err := p.checkLabels("EqualMassBins"); err != nil {
+		return nil, err
+	}
+	return equalMass(p.outcomes()), nil
+}
+
+var (
+	eceScore = Score{
+		Name: "ece", Title: "ECE", Format: "%.4f", Needs: NeedsLabels,
+		Meaning: "The expected calibration error, the mean distance of accuracy from confidence in " +
+			"15 bins of equal width (Guo et al. 2017); less is better.",
+		Of: func(c Case) (float64, error) { return calibrationError(equalWidth(c.In.outcomes())), nil },
+	}
+	eceEqualMassScore = Score{
+		Name: "eceEqualMass", Title: "ECE, equal mass", Format: "%.4f", Needs: NeedsLabels,
+		Meaning: "The same over 15 bins of equal count.",
+		Of:      func(c Case) (float64, error) { return calibrationError(equalMass(c.In.outcomes())), nil },
+	}
+)
+
+// outcome is what a calibration error needs of one example: its confidence, and 1 if it is right,
+// 0 if wrong.
+type outcome struct{ confidence, accuracy float64 }
+
+// outcomes needs labels that fit.
+func (p *Predictions) outcomes() []outcome {
+	all := make([]outcome, len(p.Labels))
+	for n, label := range p.Labels {
+		best, confidence := largest(p.row(n))
+		all[n].confidence = confidence
+		if best == int(label) {
+			all[n].accuracy = 1
+		}
+	}
+	return all
+}
+
+func equalWidth(outcomes []outcome) []Bin {
+	bins := make([]Bin, CalibrationBins)
+	for b := range bins {
+		bins[b].Lower = float64(b) / CalibrationBins
+		bins[b].Upper = float64(b+1) / CalibrationBins
+	}
+	for _, p := range outcomes {
+		b, _ := slices.BinarySearchFunc(bins, p.confidence, func(bin Bin, c float64) int { return cmp.Compare(bin.Upper, c) })
+		bins[min(b, CalibrationBins-1)].add(p)
+	}
+	return averaged(bins)
+}
+
+func equalMass(outcomes []outcome) []Bin {
+	sorted := slices.Clone(outcomes)
+	slices.SortFunc(sorted, func(a, b outcome) int { return cmp.Compare(a.confidence, b.confidence) })
+	for begin, end := 0, 0; begin < len(sorted); begin = end {
+		right := 0.0
+		for end = begin; end < len(sorted) && sorted[end].confidence == sorted[begin].confidence; end++ {
+			right += sorted[end].accuracy
+		}
+		for i := begin; i < end; i++ {
+			sorted[i].accuracy = right / float64(end-begin)
+		}
+	}
+	bins := make([]Bin, CalibrationBins)
+	for b := range bins {
+		members := sorted[b*len(sorted)/CalibrationBins : (b+1)*len(sorted)/CalibrationBins]
+		for _, p := range members {
+			bins[b].add(p)
+		}
+		if len(members) > 0 {
+			bins[b].Lower, bins[b].Upper = members[0].confidence, members[len(members)-1].confidence
+		}
+	}
+	return averaged(bins)
+}
+
+func (b *Bin) add(p outcome) {
+	b.Count++
+	b.Confidence += p.confidence
+	b.Accuracy += p.accuracy
+}
+
+// averaged turns the sums that add leaves in the bins into means.
+func averaged(bins []Bin) []Bin {
+	for b := range bins {
+		if count := float64(bins[b].Count); count > 0 {
+			bins[b].Confidence /= count
+			bins[b].Accuracy /= count
+		}
+	}
+	return bins
+}
+
+func calibrationError(bins []Bin) float64 {
+	gap, count := 0.0, 0
+	for _, b := range bins {
+		gap += float64(b.Count) * math.Abs(b.Accuracy-b.Confidence)
+		count += b.Count
+	}
+	return gap / float64(count)
+}

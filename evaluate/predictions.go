@@ -1,0 +1,122 @@
+package evaluate
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+)
+
+// Predictions are averaged probabilities on one data set, with how uncertain each of them is.
+type Predictions struct {
+	// Name is the data's, for titles.
+	Name string
+	// Probabilities are [N K], each row a distribution over the classes that were learnt.
+	Probabilities []float64
+	// Labels are [N], or nil where they are unknown. On data of another kind they number that
+	// kind's own classes, and no score looks at them.
+	Labels []int32
+	// Classes is K.
+	Classes int
+	// Samples is how many samples of the posterior were averaged.
+	Samples int
+	Uncertainty
+}
+
+// Predictions returns the average so far under the name of its data. Labels are nil where they are
+// unknown. Without samples it is empty, which Assess and Calibrate refuse, as they refuse labels
+// that do not fit.
+func (p *Predictive) Predictions(name string, labels []int32) *Predictions {
+	return &Predictions{
+		Name: name, Probabilities: p.Mean(), Labels: labels, Classes: p.classes, Samples: p.samples,
+		Uncertainty: p.Uncertainty(),
+	}
+}
+
+// NewPredictions returns probabilities [N K] of any origin as the predictions of one sample. It
+// fails when a row is not a distribution, when labels that are given are not N of 0 to below
+// classes, and when there is no example.
+func NewPredictions(
+	name string, probabilities []float64, labels []int32, classes int,
+) (*Predictions, error) {
+	n := len(labels)
+	if labels == nil {
+		n = len(probabilities) / max(classes, 1)
+	}
+	p := &Predictions{
+		Name: name, Probabilities: probabilities, Labels: labels, Classes: classes, Samples: 1,
+	}
+	if err := checkRows("NewPredictions", probabilities, n, classes); err != nil {
+		return nil, err
+	}
+	p.Uncertainty = Uncertainty{
+		Confidence: make([]float64, n), Entropy: make([]float64, n),
+		MutualInformation: make([]float64, n), VariationRatio: make([]float64, n),
+	}
+	for i := range n {
+		_, p.Confidence[i] = largest(p.row(i))
+		p.Entropy[i] = entropy(p.row(i))
+	}
+	p.ExpectedEntropy = p.Entropy
+	if labels == nil {
+		return p, nil
+	}
+	return p, p.checkLabels("NewPredictions")
+}
+
+// Len returns N, the number of examples.
+func (p *Predictions) Len() int { return len(p.Probabilities) / max(p.Classes, 1) }
+
+// Guess returns the most probable class of an example, the first of equals, and its probability.
+func (p *Predictions) Guess(example int) (class int, probability float64) {
+	return largest(p.row(example))
+}
+
+// Correct returns for each example whether its most probable class is the label. It fails when
+// labels are unknown or do not fit.
+func (p *Predictions) Correct() ([]bool, error) {
+	if err := p.checkLabels("Correct"); err != nil {
+		return nil, err
+	}
+	correct := make([]bool, p.Len())
+	for n, label := range p.Labels {
+		class, _ := p.Guess(n)
+		correct[n] = class == int(label)
+	}
+	return correct, nil
+}
+
+func (p *Predictions) row(n int) []float64 {
+	return p.Probabilities[n*p.Classes : (n+1)*p.Classes]
+}
+
+// check checks probabilities and uncertainties, but not labels.
+func (p *Predictions) check(what string) error {
+	if p == nil {
+		return errors.Errorf("evaluate: %s: got no predictions", what)
+	}
+	if err := checkRows(what, p.Probabilities, p.Len(), p.Classes); err != nil {
+		return errors.Wrapf(err, "%s", p.Name)
+	}
+	for _, s := range Signals() {
+		values := s.Of(p)
+		if len(values) != p.Len() {
+			return errors.Errorf("evaluate: %s: %s: got %d values of %s, want one for each of %d examples",
+				what, p.Name, len(values), s.Name, p.Len())
+		}
+		for n, v := range values {
+			if math.IsNaN(v) || math.IsInf(v, 0) {
+				return errors.Errorf("evaluate: %s: %s: example %d: %s is %v, want a finite number",
+					what, p.Name, n, s.Name, v)
+			}
+		}
+	}
+	return nil
+}
+
+// checkLabels checks that there is a label of a class that was learnt for each example.
+func (p *Predictions) checkLabels(what string) error {
+	if p.Labels == nil {
+		return errors.Errorf("evaluate: %s: labels are unknown", what)
+	}
+	return checkLabelled(what, p.Probabilities, p.Labels, p.Classes)
+}

@@ -1,0 +1,84 @@
+package evaluate
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/pkg/errors"
+)
+
+// Sets returns for each row of the probabilities [N K] the classes that are plausible, the most
+// probable first: those whose probability is at least the threshold that the held-out labels
+// reached. The label of a fresh example is in its set with a probability of at least level, under
+// the conditions of Calibration. These are the sets with the fewest classes on average (Sadinle,
+// Lei, Wasserman 2019, least ambiguous set-valued classifiers). An empty set says that no class is
+// plausible, as on an image of another kind.
+//
+// It fails when level is not between 0 and 1, when there are too few held-out examples for it (see
+// Supports), where only sets of all classes would keep the promise, and when a row is not a
+// distribution over the classes.
+func (c *Calibration) Sets(probabilities []float64, classes int, level float64) ([][]int, error) {
+	threshold, err := c.ProbabilityThreshold(level)
+	if err != nil {
+		return nil, err
+	}
+	if classes != c.Classes {
+		return nil, errors.Errorf("evaluate: Sets: got %d classes, want %d as were held out", classes, c.Classes)
+	}
+	if err := checkRows("Sets", probabilities, len(probabilities)/classes, classes); err != nil {
+		return nil, err
+	}
+	sets := make([][]int, len(probabilities)/classes)
+	for n := range sets {
+		row := probabilities[n*classes : (n+1)*classes]
+		for k, p := range row {
+			if p >= threshold {
+				sets[n] = append(sets[n], k)
+			}
+		}
+		slices.SortStableFunc(sets[n], func(a, b int) int { return cmp.Compare(row[b], row[a]) })
+	}
+	return sets, nil
+}
+
+// ProbabilityThreshold returns the lowest probability with which a class is in a set of Sets. It
+// fails as Sets does.
+func (c *Calibration) ProbabilityThreshold(level float64) (float64, error) {
+	if err := c.checkLevel("Sets", level); err != nil {
+		return 0, err
+	}
+	return c.Label[c.place(rank(c.Examples, level))], nil
+}
+
+var (
+	setCoverageScore = Score{
+		Name: "setCoverage", Title: "coverage of sets", Format: "%.3f", Needs: NeedsLabels | NeedsCalibration,
+		Meaning: "The share of {in} whose prediction set at 95 % has the label.",
+		Of: func(c Case) (float64, error) {
+			sets, err := c.sets()
+			covered := 0.0
+			for n, set := range sets {
+				if slices.Contains(set, int(c.In.Labels[n])) {
+					covered++
+				}
+			}
+			return covered / float64(c.In.Len()), err
+		},
+	}
+	setSizeScore = Score{
+		Name: "setSize", Title: "size of sets", Format: "%.2f", Needs: NeedsCalibration,
+		Meaning: "The mean number of classes in the prediction sets at 95 %; less is better.",
+		Of: func(c Case) (float64, error) {
+			sets, err := c.sets()
+			size := 0.0
+			for _, set := range sets {
+				size += float64(len(set))
+			}
+			return size / float64(c.In.Len()), err
+		},
+	}
+)
+
+func (c Case) sets() ([][]int, error) {
+	return c.Calibration.Sets(c.In.Probabilities, c.In.Classes, Level)
+}

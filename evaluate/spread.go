@@ -1,0 +1,43 @@
+package evaluate
+
+import (
+	"fmt"
+	"math"
+)
+
+// MeanAndError returns the mean of independent values, such as a score over seeds, and the standard
+// error of that mean, which is NaN for fewer than two values.
+func MeanAndError(values []float64) (average, standardError float64) {
+	average = mean(values)
+	squares := 0.0
+	for _, v := range values {
+		squares += (v - average) * (v - average)
+	}
+	n := float64(len(values))
+	if n < 2 {
+		return average, math.NaN()
+	}
+	return average, math.Sqrt(squares / (n - 1) / n)
+}
+
+// Over prints the mean of the score over assessments, such as those of runs that differ in their
+// seed, with its standard error: "0.9912 ± 0.0004". One assessment has no error; "-" is printed
+// where the score does not apply to all of them.
+func (s Score) Over(assessments []*Assessment) string {
+	var values []float64
+	for _, a := range assessments {
+		v, ok := a.Values[s.Name]
+		if !ok {
+			return "-"
+		}
+		values = append(values, v)
+	}
+	switch average, standardError := MeanAndError(values); len(values) {
+	case 0:
+		return "-"
+	case 1:
+		return fmt.Sprintf(s.Format, average)
+	default:
+		return fmt.Sprintf(s.Format+" ± "+s.Format, average, standardError)
+	}
+}

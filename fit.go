@@ -1,0 +1,174 @@
+package pollen
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Fit trains as a specification says on data.Train, into a folder that is new or empty, and returns the run. With data.Validation
+// it calibrates the run's prediction sets and what it calls familiar on that. When the context ends, the error is Unfinished, and
+// Resume goes on from there; so it is after a crash.
+func Fit(ctx context.Context, spec Spec, data *datasets.Splits, folder string, options ...Option) (*Run, error) {
+	e := environmentOf(options)
+	if data == nil || data.Train == nil {
+		return nil, invalid("fit: no data to train on")
+	}
+	t, err := newTraining(spec, data.Train, folder, e)
+	if err != nil {
+		return nil, err
+	}
+	if err := CheckEmpty(folder); err != nil {
+		return nil, err
+	}
+	return t.finish(ctx, data, t.newFolder)
+}
+
+// Resume goes on with the run of a folder, which a killed process may have left, on the data that it began with. The samples are
+// those of a run that was never stopped. A finished run has nothing left to do.
+func Resume(ctx context.Context, folder string, data *datasets.Splits, options ...Option) (*Run, error) {
+	m, err := ReadManifest(folder)
+	if err != nil {
+		return nil, err
+	}
+	if data == nil || data.Train == nil {
+		return nil, invalid("resume: no data to train on")
+	}
+	t, err := newTraining(m.Spec, data.Train, folder, environmentOf(options))
+	if err != nil {
+		return nil, errors.WithMessage(err, folder)
+	}
+	if !m.Data.isOf(t.data) {
+		return nil, invalid("resume %s: the data %s are not those of the run", folder, data.Train.Name)
+	}
+	t.manifest = m
+	return t.finish(ctx, data, t.oldFolder)
+}
+
+// isOf reports whether data are those of a manifest.
+func (d Data) isOf(data *datasets.Dataset) bool {
+	if d.Content == "" {
+		return maps.Equal(d.Hashes, data.Hashes)
+	}
+	return d.Content == contentHash(data)
+}
+
+// finish makes the run, on the environment's device.
+func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(tensor.Device) error) (*Run, error) {
+	var run *Run
+	err := t.on(func(device tensor.Device) error {
+		if err := t.load(device); err != nil {
+			return err
+		}
+		defer t.session.Close()
+		if err := t.begin(device, open); err != nil {
+			return err
+		}
+		if err := t.run(ctx); err != nil {
+			return err
+		}
+		run = &Run{folder: t.folder, manifest: t.manifest, environment: t.environment}
+		if data.Validation == nil {
+			return nil
+		}
+		return run.With(WithDevice(device)).Calibrate(ctx, data.Validation)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return run, nil
+}
+
+// newFolder makes the run's folder whole, or leaves none.
+func (t *training) newFolder(device tensor.Device) error {
+	if err := makeFolder(t.folder); err != nil {
+		return err
+	}
+	err := t.fillFolder(device)
+	if err != nil {
+		os.RemoveAll(t.folder)
+	}
+	return err
+}
+
+// fillFolder writes the manifest last: a folder that has one is a run that can be resumed.
+func (t *training) fillFolder(device tensor.Device) error {
+	for _, bank := range t.banks() {
+		if err := bank.Make(); err != nil {
+			return err
+		}
+	}
+	if err := os.WriteFile(filepath.Join(t.folder, metricsFile), nil, 0o644); err != nil {
+		return errors.Wrap(err, "pollen: metrics")
+	}
+	checkpoint, err := checkpointOf(t.session)
+	if err == nil {
+		err = writeCheckpoint(t.folder, checkpoint)
+	}
+	if err != nil {
+		return err
+	}
+	t.manifest = &Manifest{
+		Format: manifestFormat, Spec: t.spec, Notes: t.notes, Data: describeData(t.data), Device: Describe(device), Steps: t.plan.Steps,
+		Build: thisBuild(),
+	}
+	for i, p := range t.session.Program().Parameters() {
+		t.manifest.Parameters += p.Shape.Elements()
+		if i == 0 {
+			t.manifest.Watched = fmt.Sprintf("%s[%d]", p.Name, p.Shape.Elements()/2)
+		}
+	}
+	return t.manifest.write(t.folder)
+}
+
+// oldFolder takes up where the run was left.
+func (t *training) oldFolder(tensor.Device) error {
+	if err := readCheckpoint(t.folder, t.session); err != nil {
+		return err
+	}
+	if err := sweep(t.folder); err != nil {
+		return err
+	}
+	made := int(t.session.Steps())
+	for _, bank := range t.banks() {
+		if err := bank.Cut(made); err != nil {
+			return err
+		}
+	}
+	files, err := t.bank.Files()
+	if err != nil {
+		return err
+	}
+	t.samples = len(files)
+	if made >= t.plan.Steps {
+		t.remark(fmt.Sprintf("all %d steps were made before: nothing is left to do", t.plan.Steps))
+	} else {
+		t.remark(fmt.Sprintf("resumed after %d of %d steps; temperatures and R-hat cover the rest", made, t.plan.Steps))
+	}
+	return cutMetrics(t.folder, t.session.Steps())
+}
+
+// Try makes some steps of the run that a specification describes and keeps nothing of it: for what a run would cost. The
+// observer is called after each two steps. It returns how many steps the run would have.
+func Try(ctx context.Context, spec Spec, data *datasets.Dataset, steps int, options ...Option) (total int, err error) {
+	const window = 2
+	t, err := newTraining(spec, data, "", environmentOf(options))
+	if err != nil {
+		return 0, err
+	}
+	err = t.on(func(device tensor.Device) error {
+		if err := t.load(device); err != nil {
+			return err
+		}
+		defer t.session.Close()
+		return t.try(ctx, steps, window)
+	})
+	return t.plan.Steps, err
+}

@@ -1,0 +1,67 @@
+package pollen
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// CheckEmpty refuses a folder that exists and is not empty: runs do not mix.
+func CheckEmpty(folder string) error {
+	entries, err := os.ReadDir(folder)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return errors.Wrap(err, "pollen: run folder")
+	}
+	if len(entries) > 0 {
+		return errors.Errorf("pollen: run folder %s is not empty", folder)
+	}
+	return nil
+}
+
+// makeFolder makes a run's folder, if need be with those above it.
+func makeFolder(folder string) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return errors.Wrap(err, "pollen: run folder")
+	}
+	return CheckEmpty(folder)
+}
+
+// sweep removes what a process that was killed had begun to write. The patterns are of names that earlier versions gave such files.
+func sweep(folder string) error {
+	for _, within := range []string{".", samplesFolder, statesFolder, filepath.Dir(checkpointFile)} {
+		if err := file.Sweep(filepath.Join(folder, within)); err != nil {
+			return errors.Wrap(err, "pollen: run folder")
+		}
+	}
+	for _, pattern := range []string{".metrics.jsonl*", ".manifest.json*", "samples/.chain*", "states/.chain*", "checkpoint/.state*"} {
+		files, err := fs.Glob(os.DirFS(folder), pattern)
+		if err != nil {
+			return errors.Wrap(err, "pollen: run folder")
+		}
+		for _, name := range files {
+			if err := os.Remove(filepath.Join(folder, name)); err != nil {
+				return errors.Wrap(err, "pollen: run folder")
+			}
+		}
+	}
+	return nil
+}
+
+// contentHash is the SHA-256 of a data set's images and labels.
+func contentHash(d *datasets.Dataset) string {
+	hash := sha256.New()
+	hash.Write(d.Images)
+	hash.Write(tensor.Bytes(d.Labels))
+	return hex.EncodeToString(hash.Sum(nil))
+}

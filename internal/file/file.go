@@ -1,0 +1,155 @@
+package file
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync/atomic"
+
+	"github.com/pkg/errors"
+)
+
+// partial ends the names of temporary files.
+const partial = ".partial"
+
+// created counts this process's temporary files, whose names must differ.
+var created atomic.Uint64
+
+// Pending is a file that is being written and has not taken its place yet.
+type Pending struct {
+	path string
+	file *os.File // nil after Commit or Close
+}
+
+// Write replaces the file at path, or makes it, with mode 0644 before the umask. When it returns without an error, the content is on
+// the disk; on an error the path is as it was, unless the error says that only the folder could not be synchronised. A symbolic link at
+// path is itself replaced.
+func Write(path string, content []byte) error {
+	p, err := Create(path)
+	if err != nil {
+		return err
+	}
+	defer p.Close()
+	if _, err := p.Write(content); err != nil {
+		return err
+	}
+	return p.Commit()
+}
+
+// Create begins a file that takes its place at path with Commit, and none with Close. The folder must exist, and what is at path, if
+// anything, must be a regular file or a symbolic link.
+func Create(path string) (*Pending, error) {
+	if err := checkPlace(path); err != nil {
+		return nil, err
+	}
+	folder, base := filepath.Split(path)
+	stem := folder + "." + base + "." + strconv.Itoa(os.Getpid()) + "-"
+	for {
+		// A name is taken where a process of the same number was killed, or runs on another machine that shares the folder.
+		name := stem + strconv.FormatUint(created.Add(1), 10) + partial
+		file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+		if err == nil {
+			return &Pending{path: path, file: file}, nil
+		}
+		if !os.IsExist(err) {
+			return nil, errors.Wrapf(err, "file: create %s", path)
+		}
+	}
+}
+
+// checkPlace refuses a path at which there is something that a file may not replace, such as a device.
+func checkPlace(path string) error {
+	info, err := os.Lstat(path)
+	switch {
+	case os.IsNotExist(err):
+		return nil
+	case err != nil:
+		return errors.Wrapf(err, "file: create %s", path)
+	case info.IsDir():
+		return errors.Errorf("file: create %s: got a folder, wants a file", path)
+	case !info.Mode().IsRegular() && info.Mode()&fs.ModeSymlink == 0:
+		return errors.Errorf("file: create %s: got %v, wants a regular file", path, info.Mode().Type())
+	}
+	return nil
+}
+
+// Write adds to the content. It implements io.Writer.
+func (p *Pending) Write(content []byte) (int, error) {
+	if p.file == nil {
+		return 0, errors.Errorf("file: write %s: it is committed or closed already", p.path)
+	}
+	n, err := p.file.Write(content)
+	return n, errors.Wrapf(err, "file: write %s", p.path)
+}
+
+// Commit puts the content on the disk and then at the path, at once. After it, and after an error of it, the temporary file is gone.
+func (p *Pending) Commit() error {
+	if p.file == nil {
+		return errors.Errorf("file: commit %s: it is committed or closed already", p.path)
+	}
+	name := p.file.Name()
+	err := p.file.Sync()
+	if closed := p.file.Close(); err == nil {
+		err = closed
+	}
+	p.file = nil
+	if err == nil {
+		err = replace(name, p.path)
+	}
+	if err != nil {
+		os.Remove(name) // the error that counts is the first one
+	}
+	return errors.Wrapf(err, "file: commit %s", p.path)
+}
+
+// Close drops the content and removes the temporary file. After Commit it does nothing, so that it can be deferred.
+func (p *Pending) Close() error {
+	if p.file == nil {
+		return nil
+	}
+	name := p.file.Name()
+	err := p.file.Close()
+	p.file = nil
+	if removed := os.Remove(name); err == nil {
+		err = removed
+	}
+	return errors.Wrapf(err, "file: close %s", p.path)
+}
+
+// Sweep removes the temporary files that killed processes left in a folder, not in those below it. No process may be writing there. A
+// folder that does not exist has none.
+func Sweep(folder string) error {
+	entries, err := os.ReadDir(folder)
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		return errors.Wrapf(err, "file: sweep %s", folder)
+	}
+	for _, entry := range entries {
+		if !entry.Type().IsRegular() || !isTemporary(entry.Name()) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(folder, entry.Name())); err != nil && !os.IsNotExist(err) {
+			return errors.Wrapf(err, "file: sweep %s", folder)
+		}
+	}
+	return nil
+}
+
+// isTemporary reports whether a file's name is one that Create gives: .<base>.<process>-<number>.partial.
+func isTemporary(name string) bool {
+	stem, ok := strings.CutSuffix(name, partial)
+	dot := strings.LastIndexByte(stem, '.')
+	if !ok || dot < 1 || stem[0] != '.' {
+		return false
+	}
+	process, number, ok := strings.Cut(stem[dot+1:], "-")
+	return ok && digits(process) && digits(number)
+}
+
+func digits(text string) bool {
+	return text != "" && strings.Trim(text, "0123456789") == ""
+}

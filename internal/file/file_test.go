@@ -1,0 +1,237 @@
+package file
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// names are what is in a folder.
+func names(t *testing.T, folder string) []string {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var names []string
+	for _, entry := range entries {
+		names = append(names, entry.Name())
+	}
+	return names
+}
+
+func wantNames(t *testing.T, folder string, want ...string) {
+	t.Helper()
+	if got := names(t, folder); !slices.Equal(got, want) {
+		t.Errorf("the folder holds %q, want %q", got, want)
+	}
+}
+
+func wantContent(t *testing.T, path, want string) {
+	t.Helper()
+	if got, err := os.ReadFile(path); err != nil || string(got) != want {
+		t.Errorf("%s holds %q (%v), want %q", path, got, err, want)
+	}
+}
+
+func wantError(t *testing.T, err error, want string) {
+	t.Helper()
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("error %v, want one with %q", err, want)
+	}
+}
+
+func put(t *testing.T, path, content string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestWriteMakesAndReplaces(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "a.json")
+	for _, content := range []string{"first", "", "a longer one", "short"} {
+		if err := Write(path, []byte(content)); err != nil {
+			t.Fatal(err)
+		}
+		wantContent(t, path, content)
+		wantNames(t, folder, "a.json")
+	}
+	// The mode is that of any file, whatever the umask.
+	ordinary := filepath.Join(folder, "ordinary")
+	put(t, ordinary, "")
+	want, err := os.Stat(ordinary)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := os.Stat(path); err != nil || got.Mode() != want.Mode() {
+		t.Errorf("mode %v (%v), want %v", got.Mode(), err, want.Mode())
+	}
+}
+
+func TestWriteWithoutFolder(t *testing.T) {
+	t.Chdir(t.TempDir())
+	if err := Write("bare", []byte("x")); err != nil {
+		t.Fatal(err)
+	}
+	wantContent(t, "bare", "x")
+	wantNames(t, ".", "bare")
+}
+
+func TestPendingTakesItsPlaceWithCommit(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "a")
+	put(t, path, "old")
+	p, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range []string{"new", " ", "content"} {
+		if n, err := p.Write([]byte(part)); n != len(part) || err != nil {
+			t.Fatalf("%d bytes are written of %q: %v", n, part, err)
+		}
+		wantContent(t, path, "old")
+	}
+	if err := p.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	wantContent(t, path, "new content")
+	if err := p.Close(); err != nil {
+		t.Error(err)
+	}
+	_, err = p.Write([]byte("more"))
+	wantError(t, err, "committed or closed already")
+	wantError(t, p.Commit(), "committed or closed already")
+	wantContent(t, path, "new content")
+	wantNames(t, folder, "a")
+}
+
+func TestCloseDropsWhatIsPending(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "a")
+	put(t, path, "old")
+	p, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := p.Write([]byte("new")); err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		if err := p.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	wantError(t, p.Commit(), "committed or closed already")
+	wantContent(t, path, "old")
+	wantNames(t, folder, "a")
+}
+
+func TestPlacesThatCannotBeReplaced(t *testing.T) {
+	folder := t.TempDir()
+	taken := filepath.Join(folder, "folder")
+	if err := os.Mkdir(taken, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, Write(taken, nil), "got a folder, wants a file")
+	wantError(t, Write(filepath.Join(folder, "none", "a"), nil), "file: create ")
+	if info, err := os.Lstat(os.DevNull); err == nil && info.Mode()&os.ModeDevice != 0 {
+		wantError(t, Write(os.DevNull, nil), "wants a regular file")
+	}
+	wantNames(t, folder, "folder")
+
+	// A folder that comes while the content is written is left as it is, and the content is dropped.
+	path := filepath.Join(folder, "late")
+	p, err := Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.MkdirAll(filepath.Join(path, "inside"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	wantError(t, p.Commit(), "file: commit ")
+	wantNames(t, folder, "folder", "late")
+	wantNames(t, path, "inside")
+}
+
+func TestSweepRemovesWhatWasLeft(t *testing.T) {
+	folder := t.TempDir()
+	others := []string{
+		".hidden", ".partial", "..partial", ".a.partial", ".a.12.partial", ".a.12-.partial", ".a.-1.partial", ".a.x-1.partial",
+		".a.12-1.partial.bak", "a.12-1.partial", "a.partial", "whole",
+	}
+	for _, name := range others {
+		put(t, filepath.Join(folder, name), "keep")
+	}
+	below := filepath.Join(folder, ".b.12-1.partial")
+	if err := os.Mkdir(below, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	put(t, filepath.Join(below, ".a.12-1.partial"), "keep")
+	for _, base := range []string{"metrics.jsonl", ".dotted", "plain"} {
+		p, err := Create(filepath.Join(folder, base))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Write([]byte("half")); err != nil {
+			t.Fatal(err)
+		}
+		p.file.Close() // as when the process is killed
+	}
+	if got, want := len(names(t, folder)), len(others)+1+3; got != want {
+		t.Fatalf("%d names, want %d", got, want)
+	}
+	if err := Sweep(folder); err != nil {
+		t.Fatal(err)
+	}
+	want := append(slices.Clone(others), ".b.12-1.partial")
+	slices.Sort(want)
+	wantNames(t, folder, want...)
+	wantNames(t, below, ".a.12-1.partial")
+
+	if err := Sweep(filepath.Join(folder, "none")); err != nil {
+		t.Errorf("a folder that does not exist: %v", err)
+	}
+	wantError(t, Sweep(filepath.Join(folder, "whole")), "file: sweep ")
+}
+
+// A name that is taken is passed over, and what has it stays.
+func TestNamesThatAreTaken(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "a")
+	next := filepath.Join(folder, fmt.Sprintf(".a.%d-%d.partial", os.Getpid(), created.Load()+1))
+	put(t, next, "another process's")
+	if err := Write(path, []byte("ours")); err != nil {
+		t.Fatal(err)
+	}
+	wantContent(t, path, "ours")
+	wantContent(t, next, "another process's")
+}
+
+// Several writers of one path: each is whole, and the last one stays.
+func TestWritersAtATime(t *testing.T) {
+	folder := t.TempDir()
+	path := filepath.Join(folder, "a")
+	var writing sync.WaitGroup
+	for writer := range 4 {
+		writing.Go(func() {
+			for range 5 {
+				if err := Write(path, bytes.Repeat([]byte{byte('a' + writer)}, 10_000)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writing.Wait()
+	got, err := os.ReadFile(path)
+	if err != nil || len(got) != 10_000 || strings.Trim(string(got), string(got[:1])) != "" {
+		t.Errorf("%d bytes of several writers (%v)", len(got), err)
+	}
+	wantNames(t, folder, "a")
+}

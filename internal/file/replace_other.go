@@ -1,0 +1,28 @@
+//go:build !windows
+
+package file
+
+import (
+	"os"
+	"path/filepath"
+	"syscall"
+
+	"github.com/pkg/errors"
+)
+
+// replace renames a file over another in the same folder, and puts the new name on the disk.
+func replace(from, to string) error {
+	folder, err := os.Open(filepath.Dir(to))
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	if err := os.Rename(from, to); err != nil {
+		return err
+	}
+	// Some network file systems cannot synchronise a folder, and say that the call is invalid.
+	if err := folder.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOTSUP) {
+		return errors.Wrap(err, "it is in its place, but may be lost when the power fails")
+	}
+	return nil
+}

@@ -1,0 +1,29 @@
+package file
+
+import (
+	"time"
+
+	"github.com/pkg/errors"
+	"golang.org/x/sys/windows"
+)
+
+// replace moves a file over another in the same folder, and returns when the move is on the disk. Windows refuses that while another
+// program, such as one that looks for viruses, has one of them open: it is tried for a second.
+func replace(from, to string) error {
+	old, err := windows.UTF16PtrFromString(from)
+	if err != nil {
+		return err
+	}
+	path, err := windows.UTF16PtrFromString(to)
+	if err != nil {
+		return err
+	}
+	for range 100 {
+		err = windows.MoveFileEx(old, path, windows.MOVEFILE_REPLACE_EXISTING|windows.MOVEFILE_WRITE_THROUGH)
+		if !errors.Is(err, windows.ERROR_ACCESS_DENIED) && !errors.Is(err, windows.ERROR_SHARING_VIOLATION) {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	return err
+}

@@ -1,0 +1,86 @@
+package trial
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/samples"
+)
+
+// SampleInto runs the plan on a session, and puts the samples into a bank.
+func SampleInto(t *testing.T, bank *samples.Bank, s *graph.Session, most int, plan langevin.Plan) {
+	t.Helper()
+	err := plan.Run(context.Background(), s, most, func(p langevin.Progress) error {
+		if !p.Sample {
+			return nil
+		}
+		for chain := range s.Chains() {
+			sample, err := samples.Take(s, chain, 1/float64(p.To))
+			if err != nil {
+				return err
+			}
+			if err := bank.Add(sample); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// NewBank is an empty bank in a folder of its own.
+func NewBank(t *testing.T) (bank *samples.Bank, folder string) {
+	t.Helper()
+	folder = filepath.Join(t.TempDir(), "samples")
+	bank = samples.NewBank(folder)
+	if err := bank.Make(); err != nil {
+		t.Fatal(err)
+	}
+	return bank, folder
+}
+
+// Contents are a folder's files by name.
+func Contents(t *testing.T, folder string) map[string][]byte {
+	t.Helper()
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string][]byte{}
+	for _, entry := range entries {
+		if files[entry.Name()], err = os.ReadFile(filepath.Join(folder, entry.Name())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return files
+}
+
+// CheckDifferent makes sure that the files can tell runs apart: each is another.
+func CheckDifferent(t *testing.T, files map[string][]byte) {
+	t.Helper()
+	seen := map[string]string{}
+	for name, content := range files {
+		// The end of the file holds values, not metadata.
+		end := string(content[len(content)-64:])
+		if other, ok := seen[end]; ok {
+			t.Errorf("%s and %s hold the same values", name, other)
+		}
+		seen[end] = name
+	}
+}
+
+// Take is a chain's state, of weight 0.5.
+func Take(t *testing.T, s *graph.Session, chain int) samples.Sample {
+	t.Helper()
+	sample, err := samples.Take(s, chain, 0.5)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sample
+}

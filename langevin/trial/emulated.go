@@ -1,0 +1,80 @@
+package trial
+
+import (
+	"math"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen/cuda/cudatest"
+)
+
+// On the emulated GPU a step takes a chain some 0.1 ms, and one of a thousand elements 1 ms: about a thousand times what a GPU does. There the
+// statistical tests make these shares of their chains and steps, and leave out repetitions; this is the only place that says so. Expectations are
+// exact at any number of chains and steps, and tolerances are standard errors of as many, so that what is right passes as elsewhere; of what is
+// wrong, Powerless leaves out what so few steps cannot tell from it, which a factor of 2 in the drift or in the noise never is.
+var shares = map[string]struct{ chains, steps float64 }{
+	"TestStationaryMoments":        {1. / 15, 1},
+	"TestShapes":                   {1, 1. / 8},
+	"TestMomentumShapes":           {1, 1. / 8},
+	"TestPreconditioningEvensOut":  {1, 1. / 8},
+	"TestGamma":                    {1. / 4, 2. / 5},
+	"TestGammaNone":                {1, 1. / 4},
+	"TestSGNHTTemperatures":        {1, 1. / 8},
+	"TestSGNHTPerElement":          {1, 1. / 8},
+	"TestKSGLDMoments":             {1. / 20, 1},
+	"TestControlVariatesMoments":   {1. / 10, 1},
+	"TestReplicasCross":            {1. / 5, 1. / 3},
+	"TestSwaps":                    {1. / 5, 1},
+	"TestConjugate":                {1. / 12, 1. / 3},
+	"TestDivergence":               {1, 1. / 8},
+	"TestMetropolisMoments":        {1. / 3, 1. / 8},
+	"TestCorrelated":               {1. / 2, 1. / 4},
+	"TestIllConditioned":           {1. / 2, 1. / 3},
+	"TestThousandDimensions":       {1. / 2, 1},
+	"TestEdgeOfSupport":            {1. / 2, 1. / 4},
+	"TestMixtureCoverage":          {1. / 2, 1. / 8},
+	"TestNUTSMoments":              {1. / 4, 1. / 4},
+	"TestNUTSPlane":                {1. / 2, 1. / 4},
+	"TestBayesianLinearRegression": {1, 1. / 8},
+	"TestMALAOnMinibatch":          {1. / 2, 1. / 2},
+}
+
+// ZLimit is how many standard errors an average may be off.
+const ZLimit = 4.5
+
+// OnEmulator tells whether the tests' device is the emulated GPU.
+func OnEmulator() bool { return os.Getenv(cudatest.Variable) == cudatest.Emulator }
+
+// ChainsOf is how many of a test's chains are run.
+func ChainsOf(t testing.TB, chains int) int {
+	return part(chains, shares[root(t)].chains)
+}
+
+// StepsOf is how many of a test's steps, or draws, are made.
+func StepsOf(t testing.TB, steps int) int {
+	return part(steps, shares[root(t)].steps)
+}
+
+func root(t testing.TB) string {
+	name, _, _ := strings.Cut(t.Name(), "/")
+	return name
+}
+
+func part(n int, share float64) int {
+	if !OnEmulator() || share == 0 {
+		return n
+	}
+	return max(1, int(math.Round(share*float64(n))))
+}
+
+// Powerless tells whether a wrong theory, whose z is foreseen, is too like the right one for the emulated GPU's chains and steps.
+func Powerless(foreseen float64) bool { return OnEmulator() && foreseen < ZLimit+3 }
+
+// Alike tells whether two numbers are the same: on the host to the bit, on a GPU but for the rounding of functions such as exp.
+func Alike(a, b float64) bool {
+	if device := os.Getenv(cudatest.Variable); device == "" || device == cudatest.CPU {
+		return math.Float64bits(a) == math.Float64bits(b)
+	}
+	return math.Abs(a-b) <= 1e-10*(1+math.Abs(b))
+}

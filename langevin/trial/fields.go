@@ -1,0 +1,161 @@
+package trial
+
+import (
+	"math"
+	"testing"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Field is a potential of a parameter's elements.
+type Field interface {
+	// At returns the potential, and puts its slope into slope.
+	At(theta, slope []float64) float64
+	// Potential is the same as a graph of a parameter of one axis, of ops that every device has kernels for.
+	Potential(b *graph.Builder, w *graph.Node) *graph.Node
+}
+
+// Bowl is the sum of k theta^2/2 over the elements, whose curvatures k take Classes values in turn, from Smallest to Largest in equal
+// ratios.
+type Bowl struct{ Smallest, Largest float64 }
+
+// Classes is how many curvatures a Bowl has.
+const Classes = 8
+
+// Curvature is that of element i.
+func (f Bowl) Curvature(i int) float64 {
+	return f.Smallest * math.Pow(f.Largest/f.Smallest, float64(i%Classes)/(Classes-1))
+}
+
+// At implements Field.
+func (f Bowl) At(theta, slope []float64) float64 {
+	total := 0.0
+	var curvatures [Classes]float64
+	for i := range curvatures {
+		curvatures[i] = f.Curvature(i)
+	}
+	for i, x := range theta {
+		k := curvatures[i%Classes]
+		slope[i] = k * x
+		total += k * x * x / 2
+	}
+	return total
+}
+
+// Potential implements Field.
+func (f Bowl) Potential(b *graph.Builder, w *graph.Node) *graph.Node {
+	squares := b.Apply(op.Squared{}, w)
+	if f.Smallest == f.Largest {
+		return b.Apply(op.Scale{Factor: f.Smallest / 2}, b.Apply(op.Sum{}, squares))
+	}
+	halves := make([]float64, graph.ShapeOf(w).Elements())
+	for i := range halves {
+		halves[i] = f.Curvature(i) / 2
+	}
+	return b.Apply(op.Sum{}, b.Apply(op.Multiply{}, squares, b.Table(w.Name()+" half curvatures", halves)))
+}
+
+// Valley is the sum of (A x^2 + 2 B x y + C y^2)/2 over pairs of neighbours: a Gaussian with correlations.
+type Valley struct{ A, B, C float64 }
+
+// At implements Field.
+func (f Valley) At(theta, slope []float64) float64 {
+	total := 0.0
+	for i := 0; i < len(theta); i += 2 {
+		x, y := theta[i], theta[i+1]
+		slope[i], slope[i+1] = f.A*x+f.B*y, f.B*x+f.C*y
+		total += (x*slope[i] + y*slope[i+1]) / 2
+	}
+	return total
+}
+
+// Potential implements Field.
+func (f Valley) Potential(b *graph.Builder, w *graph.Node) *graph.Node {
+	return Pairs(b, w, f.A/2, f.B/2, f.B/2, f.C/2)
+}
+
+// Pairs is the sum of v.M v over the pairs v of neighbours, M being given row by row.
+func Pairs(b *graph.Builder, w *graph.Node, matrix ...float64) *graph.Node {
+	v := b.Apply(op.ViewAs(graph.ShapeOf(w).Elements()/2, 2), w)
+	m := b.Apply(op.ViewAs(2, 2), b.Table(w.Name()+" matrix of pairs", matrix))
+	return b.Apply(op.Sum{}, b.Apply(op.Multiply{}, v, b.Apply(op.MatMul{}, v, m)))
+}
+
+// LogGamma is the sum of exp(theta) - Shape theta: exp(-U/T) is the density of log(T X), X from the gamma distribution of shape Shape/T. It
+// is skewed to the left.
+type LogGamma struct{ Shape float64 }
+
+// At implements Field.
+func (f LogGamma) At(theta, slope []float64) float64 {
+	total := 0.0
+	for i, x := range theta {
+		slope[i] = math.Exp(x) - f.Shape
+		total += math.Exp(x) - f.Shape*x
+	}
+	return total
+}
+
+// Potential implements Field.
+func (f LogGamma) Potential(b *graph.Builder, w *graph.Node) *graph.Node {
+	return b.Apply(op.Sum{}, b.Apply(op.Subtract{}, b.Apply(op.Exp{}, w), b.Apply(op.Scale{Factor: f.Shape}, w)))
+}
+
+// Target is the loss Field/N, whose gradient carries noise as a minibatch's does: on the gradient of U it has standard deviation Noise.
+type Target struct {
+	Field    Field
+	Noise    float64
+	DataSize int
+	Stream   uint16
+}
+
+// Loss is (U + Noise z.w)/N, with the normals z of the stream, new ones in each step.
+func (f Target) Loss(b *graph.Builder, w *graph.Node) *graph.Node {
+	u := f.Field.Potential(b, w)
+	if f.Noise > 0 {
+		z := b.Apply(op.Noise{Stream: f.Stream, As: op.ViewAs(graph.ShapeOf(w)...)}, b.Header())
+		slope := b.Apply(op.Sum{}, b.Apply(op.Multiply{}, w, z))
+		u = b.Apply(op.Add{}, u, b.Apply(op.Scale{Factor: f.Noise}, slope))
+	}
+	if f.DataSize == 1 {
+		return u
+	}
+	return b.Apply(op.Scale{Factor: 1 / float64(f.DataSize)}, u)
+}
+
+// CheckFields compares fields' slopes with finite differences of the fields, and both with the graphs'.
+func CheckFields(t *testing.T, fields ...Field) {
+	t.Helper()
+	const d, n = 1e-5, 8
+	for _, f := range fields {
+		theta := Draws(n, 1)
+		slope, ignored := make([]float64, n), make([]float64, n)
+		u := f.At(theta, slope)
+		for i := range theta {
+			up, down := append([]float64{}, theta...), append([]float64{}, theta...)
+			up[i] += d
+			down[i] -= d
+			if want := (f.At(up, ignored) - f.At(down, ignored)) / (2 * d); math.Abs(slope[i]-want) > 1e-5*(1+math.Abs(want)) {
+				t.Errorf("%v: slope %d is %v, finite difference %v", f, i, slope[i], want)
+			}
+		}
+		b := graph.New(tensor.Float64)
+		w := b.Parameter(ParameterName, func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) { copy(values, theta) }, n)
+		potential := Target{f, 0, 4, 0}.Loss(b, w)
+		b.Output("gradient", b.Gradients(potential, w)[0])
+		b.Output("potential", potential)
+		session := Load(t, b, graph.LoadOptions{}, 1)
+		Advance(t, session, 1)
+		for i, got := range append(Values(t, session, "gradient", 0, n), Values(t, session, "potential", 0, 1)...) {
+			if want := append(slope, u)[i] / 4; math.Abs(got-want) > 1e-14*(1+math.Abs(want)) {
+				t.Errorf("%v: value %d of the graph is %v, want %v", f, i, got, want)
+			}
+		}
+	}
+}
+
+// SumOfSquares is the quantity sum over i of w_i^2, an op of package op.
+func SumOfSquares(b *graph.Builder, w *graph.Node) *graph.Node {
+	return b.Apply(op.Sum{}, b.Apply(op.Squared{}, w))
+}

@@ -1,0 +1,96 @@
+package trial
+
+import (
+	"testing"
+
+	"github.com/pollen-ml/pollen/cuda/cudatest"
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// The parameter of an experiment, and the seed of its run.
+const (
+	ParameterName = "w.weight"
+	RunSeed       = 7
+)
+
+// Draws are standard normals that depend on the stream alone.
+func Draws(n int, stream uint16) []float64 {
+	z := make([]float64, n)
+	random.Normals(z, 0, random.Address{Seed: 99, Stream: stream})
+	return z
+}
+
+// Wide has values in float64.
+func Wide[T float32 | float64](values []T) []float64 {
+	w := make([]float64, len(values))
+	for i, v := range values {
+		w[i] = float64(v)
+	}
+	return w
+}
+
+// Load compiles a graph and loads it on the tests' device.
+func Load(t testing.TB, b *graph.Builder, o graph.LoadOptions, threads int) *graph.Session {
+	t.Helper()
+	program, err := b.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	session, err := program.Load(cudatest.Device(t, threads), o)
+	cudatest.SkipWithoutKernel(t, err)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { session.Close() })
+	return session
+}
+
+// Advance makes any number of steps.
+func Advance(t testing.TB, s *graph.Session, steps int) {
+	t.Helper()
+	for steps > 0 {
+		n := min(steps, graph.MetricRows)
+		if err := s.Run(n); err != nil {
+			t.Fatal(err)
+		}
+		steps -= n
+	}
+}
+
+// Values reads a parameter or state of one chain, in the program's precision.
+func Values(t testing.TB, s *graph.Session, name string, chain, n int) []float64 {
+	t.Helper()
+	if s.Program().DType() == tensor.Float32 {
+		v := make([]float32, n)
+		if err := graph.Read(s, name, chain, 0, v); err != nil {
+			t.Fatal(err)
+		}
+		return Wide(v)
+	}
+	v := make([]float64, n)
+	if err := graph.Read(s, name, chain, 0, v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+// From starts every element at the same value.
+func From(value float64) graph.Initializer {
+	return func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) {
+		for i := range values {
+			values[i] = value
+		}
+	}
+}
+
+// Normal starts elements at independent draws times scale(i).
+func Normal(scale func(i int) float64) graph.Initializer {
+	return func(seed uint64, chain uint32, stream uint16, _ tensor.Shape, values []float64) {
+		random.Normals(values, 0, random.Address{Seed: seed, Chain: chain, Step: 1 << 40, Stream: stream})
+		for i := range values {
+			values[i] *= scale(i)
+		}
+	}
+}

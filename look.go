@@ -1,0 +1,160 @@
+package pollen
+
+import (
+	"math"
+
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/metropolis"
+	"github.com/pollen-ml/pollen/samples"
+)
+
+// look looks at a window of steps: it keeps traces, measures temperatures, and saves samples.
+func (t *training) look(p langevin.Progress) error {
+	line := metricsLine{Step: p.To, Epoch: float64(p.To) * float64(t.spec.Batch) / float64(t.data.Len()), Rate: t.rates[p.To-1]}
+	chains, err := t.cold()
+	if err != nil {
+		return err
+	}
+	if line.Loss, line.Accuracy, err = t.traces(p, chains); err != nil {
+		return err
+	}
+	t.loss = line.Loss
+	event := Event{
+		Task: "fit", On: t.data.Name, Done: p.To, Total: t.plan.Steps, Images: (p.To - p.From) * t.spec.Batch * t.session.Chains(),
+		Loss: line.Loss, Accuracy: line.Accuracy, Temperature: math.NaN(),
+	}
+	if t.course.traits().tempered {
+		event.Temperature = t.measure(p, chains)
+		line.Requested = *t.spec.Temperature
+		if !math.IsNaN(event.Temperature) {
+			line.Temperature = &event.Temperature
+		}
+	}
+	if err := t.metrics.add(line); err != nil {
+		return err
+	}
+	var states []samples.Sample
+	if p.Sample && !t.course.traits().drawn {
+		if states, err = t.course.states(t, p.To); err != nil {
+			return err
+		}
+	}
+	if epoch := max(1, t.data.Len()/t.spec.Batch); p.Sample || p.From/epoch != p.To/epoch {
+		if err := t.save(states); err != nil {
+			return err
+		}
+	}
+	event.RHat = t.rHat(shortened(t.lossTrace))
+	t.observe(event)
+	return nil
+}
+
+// measure observes the temperatures of a window of steps, and returns the mean one.
+func (t *training) measure(p langevin.Progress, chains []int) float64 {
+	for step := max(p.From, t.plan.BurnIn); step < p.To; step++ {
+		if t.temperatures[step] != t.spec.temperature() {
+			continue
+		}
+		t.thermometer.ObserveChains(t.session, step, step+1, chains)
+		for _, chain := range chains {
+			if t.walk != nil {
+				t.proposals++
+				t.accepted += t.session.Metric(chain, t.columns[metropolis.TraceAcceptance], uint64(step))
+			}
+		}
+	}
+	t.recent.Reset()
+	t.recent.ObserveChains(t.session, p.From, p.To, chains)
+	return t.recent.Temperature()
+}
+
+// liveValues bounds the values of each chain that the live R-hat is computed from: it must not slow a long run down.
+const liveValues = 500
+
+func shortened(traces [][]float64) [][]float64 {
+	short := make([][]float64, len(traces))
+	for i, trace := range traces {
+		short[i] = thinned(trace, liveValues)
+	}
+	return short
+}
+
+// traces keeps what later figures and diagnostics need of chains, with a Metropolis test one value for each window. It returns the
+// window's mean loss and accuracy.
+func (t *training) traces(p langevin.Progress, chains []int) (loss, accuracy float64, err error) {
+	for step := p.From; step < p.To; step++ {
+		for i, chain := range chains {
+			value := t.session.Metric(chain, t.columns["loss"], uint64(step))
+			weight := t.session.Metric(chain, t.columns[watchedMetric], uint64(step))
+			loss += value
+			accuracy += t.session.Metric(chain, t.columns["accuracy"], uint64(step))
+			if t.walk != nil {
+				if step < p.To-1 {
+					continue
+				}
+				if value, weight, err = t.drawn(chain, uint64(step)); err != nil {
+					return 0, 0, err
+				}
+			}
+			if i == 0 {
+				t.trace = append(t.trace, weight)
+			}
+			if step >= t.plan.BurnIn {
+				t.lossTrace[i] = append(t.lossTrace[i], value)
+				t.weightTrace[i] = append(t.weightTrace[i], weight)
+			}
+		}
+	}
+	n := float64((p.To - p.From) * len(chains))
+	return loss / n, accuracy / n, nil
+}
+
+// save writes samples, and then where the chains are, from where the run can go on, while the next steps run.
+func (t *training) save(states []samples.Sample) error {
+	if err := t.saving.wait(); err != nil {
+		return err
+	}
+	if err := t.metrics.flush(); err != nil {
+		return err
+	}
+	checkpoint, err := checkpointOf(t.session)
+	if err != nil {
+		return err
+	}
+	if t.keeping == t.bank {
+		t.samples += len(states)
+	}
+	t.saving.begin(func() error {
+		if err := t.keeping.Add(states...); err != nil {
+			return err
+		}
+		return writeCheckpoint(t.folder, checkpoint)
+	})
+	return nil
+}
+
+// saveNow is save, and it waits for the disk.
+func (t *training) saveNow() error {
+	if err := t.save(nil); err != nil {
+		return err
+	}
+	return t.saving.wait()
+}
+
+// draw draws the specification's samples of each chain at the end of a run.
+func (t *training) draw(draw func(chain, draw int) (samples.Sample, error)) error {
+	t.samples = 0
+	for chain := range t.spec.Chains {
+		for i := range t.spec.Samples {
+			sample, err := draw(chain, i)
+			if err != nil {
+				return err
+			}
+			if err := t.bank.Add(sample); err != nil {
+				return err
+			}
+			t.samples++
+		}
+	}
+	return nil
+}

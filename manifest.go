@@ -1,0 +1,101 @@
+package pollen
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/file"
+
+	"github.com/pollen-ml/pollen/datasets"
+)
+
+// A run's folder holds these, and beside them what was made of them: figures and a page.
+const (
+	manifestFile    = "manifest.json"
+	metricsFile     = "metrics.jsonl"
+	diagnosticsFile = "diagnostics.json"
+	calibrationFile = "calibration.json"
+	samplesFolder   = "samples"
+	statesFolder    = "states" // that SWAG's Gaussian is made of
+)
+
+// manifestFormat is the number of the format that is written. Manifests without a number are older; these can be read.
+const manifestFormat = 2
+
+// Manifest says what a run is: enough to repeat it.
+type Manifest struct {
+	Format     int               `json:"format"`
+	Spec       Spec              `json:"config"`
+	Notes      map[string]string `json:"notes,omitempty"` // the caller's, see WithNotes
+	Data       Data              `json:"data"`
+	Device     string            `json:"device"`
+	Steps      int               `json:"steps"`
+	Parameters int               `json:"parameters"`
+	Watched    string            `json:"watched"` // the weight whose trace is kept
+	Build
+}
+
+// Data says what a run is trained on, and so what it can predict.
+type Data struct {
+	Name       string            `json:"name"`
+	Size       int               `json:"size"` // examples trained on
+	Channels   int               `json:"channels"`
+	Height     int               `json:"height"`
+	Width      int               `json:"width"`
+	ClassNames []string          `json:"classNames"`
+	Mean       []float64         `json:"mean"` // of pixel/255, by channel, of the images trained on
+	Deviation  []float64         `json:"deviation"`
+	Content    string            `json:"content,omitempty"` // SHA-256 of the images and labels trained on
+	Hashes     map[string]string `json:"hashes,omitempty"`  // of the files they came from
+}
+
+// Classes is how many classes there are.
+func (d Data) Classes() int { return len(d.ClassNames) }
+
+// describeData is what a manifest says of data.
+func describeData(d *datasets.Dataset) Data {
+	return Data{
+		Name: d.Name, Size: d.Len(), Channels: d.Channels, Height: d.Height, Width: d.Width, ClassNames: d.ClassNames,
+		Mean: d.Mean, Deviation: d.Deviation, Content: contentHash(d), Hashes: d.Hashes,
+	}
+}
+
+func (m *Manifest) write(folder string) error {
+	content, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return errors.Wrap(err, "pollen: manifest")
+	}
+	return errors.Wrap(file.Write(filepath.Join(folder, manifestFile), append(content, '\n')), "pollen: manifest")
+}
+
+// ReadManifest reads the manifest of a run's folder, of this format or an older one. A folder without one is NotARun.
+func ReadManifest(folder string) (*Manifest, error) {
+	path := filepath.Join(folder, manifestFile)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, &NotARun{folder, err}
+	}
+	m, err := parseManifest(content)
+	return m, errors.WithMessage(err, path)
+}
+
+func parseManifest(content []byte) (*Manifest, error) {
+	var header struct{ Format int }
+	if err := json.Unmarshal(content, &header); err != nil {
+		return nil, errors.Wrap(err, "pollen: manifest")
+	}
+	m := &Manifest{}
+	switch header.Format {
+	case 0:
+		return parseOldManifest(content)
+	case manifestFormat:
+		if err := json.Unmarshal(content, m); err != nil {
+			return nil, errors.Wrap(err, "pollen: manifest")
+		}
+		return m, nil
+	}
+	return nil, errors.Errorf("pollen: manifest: format %d, wants at most %d: a newer version wrote it", header.Format, manifestFormat)
+}

@@ -1,0 +1,144 @@
+package pollen
+
+import (
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/metropolis"
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+// Method is a way to train: any optimizer of package optimizers, any sampler of langevin, any proposal of metropolis, one's own
+// types that meet these packages' interfaces, and the approximations of this package. What it samples at, and for how long, a
+// Spec says; its own attributes are its fields.
+type Method interface {
+	// Name is what the method is called in the literature.
+	Name() string
+	// Validate refuses attributes out of their range.
+	Validate() error
+}
+
+// known is a method of the registry.
+type known struct {
+	name     string // by which ParseMethod knows it
+	method   Method // with its customary attributes
+	schedule optimizers.Schedule
+}
+
+// registry is all methods by name: samplers on minibatches, exact ones, approximations, optimizers. A method that is added has one row here.
+var registry = []known{
+	{"sgld", langevin.SGLD{}, optimizers.Constant{Rate: 0.2}},
+	{"psgld", langevin.PSGLD{Alpha: 0.99, Lambda: 1e-5, Gamma: langevin.GammaFrozen}, optimizers.Constant{Rate: 0.002}},
+	{"fsgld", langevin.FisherSGLD{Alpha: 0.99, Damping: 1e-3}, optimizers.Constant{Rate: 0.0001}},
+	{"ksgld", langevin.KSGLD{Alpha: 0.99, Damping: 0.1, Refresh: 20, Rest: langevin.SGLD{}}, optimizers.Constant{Rate: 0.05}},
+	{"sghmc", langevin.SGHMC{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
+	{"baoab", langevin.BAOAB{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
+	{"sgnht", langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB}, optimizers.Constant{Rate: 0.02}},
+
+	{"random-walk", metropolis.RandomWalk{}, nil},
+	{"mala", metropolis.MALA{}, nil},
+	{"hmc", metropolis.HMC{Leaps: 20, Jitter: 0.2}, nil},
+
+	{"ensemble", Ensemble{}, optimizers.Cosine{First: 0.1}},
+	{"mc-dropout", Dropout{Rate: 0.25}, optimizers.Cosine{First: 0.1}},
+	{"swag", SWAG{Rank: 20}, optimizers.Constant{Rate: 0.05}},
+	{"bbb", BayesByBackprop{InitialDeviation: 0.02}, optimizers.Constant{Rate: 0.001}},
+
+	{"sgd", optimizers.SGD{}, optimizers.Constant{Rate: 0.1}},
+	{"momentum", optimizers.Momentum{Decay: 0.9}, optimizers.Constant{Rate: 0.01}},
+	{"nesterov", optimizers.Nesterov{Decay: 0.9}, optimizers.Constant{Rate: 0.01}},
+	{"adagrad", optimizers.Adagrad{Epsilon: 1e-8}, optimizers.Constant{Rate: 0.01}},
+	{"adadelta", optimizers.Adadelta{Decay: 0.95, Epsilon: 1e-6}, nil},
+	{"rmsprop", optimizers.RMSProp{Decay: 0.9, Epsilon: 1e-8}, optimizers.Constant{Rate: 0.001}},
+	{"adam", optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}, optimizers.Constant{Rate: 0.001}},
+	{"adamw", optimizers.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: 0.01}, optimizers.Constant{Rate: 0.001}},
+}
+
+// MethodNames are the names that ParseMethod knows.
+func MethodNames() []string {
+	var names []string
+	for _, k := range registry {
+		names = append(names, k.name)
+	}
+	return names
+}
+
+// MethodForms are the names of the methods that have attributes, with these and their customary values, as
+// "momentum:decay=0.9,weight-decay=0".
+func MethodForms() []string {
+	var forms []string
+	for _, k := range registry {
+		if attributes := attributesOf(k.method); len(attributes) > 0 {
+			forms = append(forms, k.name+":"+joinAttributes(attributes))
+		}
+	}
+	return forms
+}
+
+// ParseMethod reads a method: a name, with attributes after a colon where others than the customary ones are wanted, by their names
+// as in "psgld:gamma=none,alpha=0.95", or the first ones in order, as in "momentum:0.9,1e-4".
+func ParseMethod(text string) (Method, error) {
+	name, rest, given := strings.Cut(text, ":")
+	for _, k := range registry {
+		if k.name != strings.TrimSpace(name) {
+			continue
+		}
+		if !given {
+			return k.method, nil
+		}
+		method, err := withAttributes(k.method, rest)
+		if err != nil {
+			return nil, Invalid{errors.Wrapf(err, "pollen: method %q", text)}
+		}
+		return method, nil
+	}
+	return nil, invalid("no method %q; there are %s", name, strings.Join(MethodNames(), ", "))
+}
+
+// MethodText is the text that ParseMethod reads as a method; the name only of one that is not in the registry.
+func MethodText(m Method) string {
+	k := knownAs(m)
+	if k == nil {
+		return m.Name()
+	}
+	standard := attributesOf(k.method)
+	var told []attribute
+	for i, a := range attributesOf(m) {
+		if a.value.IsZero() && standard[i].value.IsZero() {
+			continue
+		}
+		told = append(told, a)
+	}
+	if len(told) == 0 {
+		return k.name
+	}
+	return k.name + ":" + joinAttributes(told)
+}
+
+// knownAs is the row of a method's type; nil for a type of the user's.
+func knownAs(m Method) *known {
+	for i := range registry {
+		if sameType(registry[i].method, m) {
+			return &registry[i]
+		}
+	}
+	return nil
+}
+
+// methodName is that by which ParseMethod knows it.
+func methodName(m Method) string {
+	if k := knownAs(m); k != nil {
+		return k.name
+	}
+	return m.Name()
+}
+
+// scheduleOf is the customary schedule of a method; nil where it has none.
+func scheduleOf(m Method) optimizers.Schedule {
+	if k := knownAs(m); k != nil {
+		return k.schedule
+	}
+	return nil
+}

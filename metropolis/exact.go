@@ -1,0 +1,154 @@
+package metropolis
+
+import (
+	"context"
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Exact is a sampler without discretisation bias: exp(-U/T) itself is its stationary distribution. Metropolis and NUTS are. They need U of all data
+// at each step, and a builder of float64: a test compares energies, whose differences are of order T, while the energies themselves are of
+// the order of the number of data, which leaves no digits of a float32.
+type Exact interface {
+	// Name is what the sampler is called in the literature.
+	Name() string
+	// Validate refuses attributes out of their range.
+	Validate() error
+	// Attach differentiates the target's potential and attaches what moves the builder's parameters. They must have been made by then. An
+	// error is the builder's too. The program is then compiled and loaded as any other.
+	Attach(b *graph.Builder, target Target) (Walk, error)
+}
+
+// Walk makes the chains of a session walk through a target. It is for one session.
+type Walk interface {
+	// Draw makes every chain go on until it has made that many more draws, of which each is thinning proposals after the one before, once the
+	// warm-up is over, and returns their traces. It ends early, with the context's error, when the context is done; the session is
+	// then where it can go on.
+	Draw(ctx context.Context, s *graph.Session, draws, thinning int) (*Traces, error)
+	// Take is the last draw of a chain of the session as a sample of weight 1.
+	Take(s *graph.Session, chain int) (samples.Sample, error)
+}
+
+// Target is the distribution of the parameters whose density is proportional to exp(-U/T).
+type Target struct {
+	// Potential is U, a scalar. It is a function of the parameters, without noise such as that of dropout or of minibatches; where it is infinite or not a
+	// number, the density is 0. Posterior.Potential makes it for a network.
+	Potential *graph.Node
+	// Temperature is T, above 0; 1 is that of the posterior.
+	Temperature float64
+	// Quantities are what is traced besides the potential.
+	Quantities []Quantity
+}
+
+// Quantity is a node whose value at the draws is traced: a parameter, or a function of the parameters.
+type Quantity struct {
+	Name string
+	Node *graph.Node
+}
+
+// The traces that every walk has, besides its target's quantities.
+const (
+	TracePotential  = "potential"  // U
+	TraceAcceptance = "acceptance" // the probability with which the proposal before the draw was to be accepted
+	TraceStepSize   = "step size"  // of that proposal
+)
+
+// drawSuffix ends the names of the states and outputs from which a program's quantities are read.
+const drawSuffix = ".draw"
+
+// validate also refuses quantities that are called as one of the other traces.
+func (t Target) validate(b *graph.Builder, others ...string) error {
+	switch {
+	case b.DType() != tensor.Float64:
+		return errors.Errorf("metropolis: target: a builder of %v, wants float64", b.DType())
+	case t.Potential == nil:
+		return errors.New("metropolis: target: the potential is nil")
+	case len(graph.ShapeOf(t.Potential)) != 0 || graph.DTypeOf(t.Potential) != tensor.Float64:
+		return errors.Errorf("metropolis: target: the potential holds %v and has shape %v, wants a scalar of float64",
+			graph.DTypeOf(t.Potential), graph.ShapeOf(t.Potential))
+	case !(t.Temperature > 0 && t.Temperature < math.Inf(1)):
+		return errors.Errorf("metropolis: target: temperature is %v, wants a positive number", t.Temperature)
+	case len(b.Parameters()) == 0:
+		return errors.New("metropolis: target: the graph has no parameters to sample")
+	}
+	taken := map[string]bool{TracePotential: true, TraceAcceptance: true, TraceStepSize: true}
+	for _, name := range others {
+		taken[name] = true
+	}
+	for _, q := range t.Quantities {
+		if taken[q.Name] || q.Name == "" {
+			return errors.Errorf("metropolis: target: quantity %q: the name is empty or taken", q.Name)
+		}
+		if q.Node == nil || graph.DTypeOf(q.Node) != tensor.Float64 {
+			return errors.Errorf("metropolis: target: quantity %q is nil or holds %v, wants float64", q.Name, graph.DTypeOf(q.Node))
+		}
+		taken[q.Name] = true
+	}
+	return nil
+}
+
+// traces are empty ones of the target's quantities.
+func (t Target) traces(chains int, more ...string) *Traces {
+	traces := &Traces{chains: chains, values: map[string]*trace{}}
+	for _, name := range append([]string{TracePotential, TraceAcceptance, TraceStepSize}, more...) {
+		traces.add(name, 1)
+	}
+	for _, q := range t.Quantities {
+		traces.add(q.Name, graph.ShapeOf(q.Node).Elements())
+	}
+	return traces
+}
+
+// Traces are the values of quantities at the draws of all chains.
+type Traces struct {
+	chains, draws int
+	names         []string
+	values        map[string]*trace
+}
+
+// trace is one quantity's values: of each chain, draw after draw.
+type trace struct {
+	size   int
+	chains [][]float64
+}
+
+func (t *Traces) add(name string, size int) {
+	t.names = append(t.names, name)
+	t.values[name] = &trace{size, make([][]float64, t.chains)}
+}
+
+// extend makes room for one more draw of a quantity.
+func (t *Traces) extend(name string, chain int) []float64 {
+	trace := t.values[name]
+	n := len(trace.chains[chain])
+	trace.chains[chain] = append(trace.chains[chain], make([]float64, trace.size)...)
+	return trace.chains[chain][n:]
+}
+
+// Names are the quantities' names, those that every walk traces first.
+func (t *Traces) Names() []string { return t.names }
+
+// Draws is the number of draws of each chain.
+func (t *Traces) Draws() int { return t.draws }
+
+// Of is the trace of one element of a quantity, by its index in row-major order: one slice for each chain, as SplitRHat and
+// EffectiveSampleSize take them.
+func (t *Traces) Of(name string, element int) ([][]float64, error) {
+	trace, ok := t.values[name]
+	if !ok || element < 0 || element >= trace.size {
+		return nil, errors.Errorf("metropolis: traces: no element %d of %q; there are %q", element, name, t.names)
+	}
+	chains := make([][]float64, t.chains)
+	for i, values := range trace.chains {
+		chains[i] = make([]float64, t.draws)
+		for j := range chains[i] {
+			chains[i][j] = values[j*trace.size+element]
+		}
+	}
+	return chains, nil
+}

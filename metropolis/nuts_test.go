@@ -1,0 +1,199 @@
+package metropolis_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/langevin/trial"
+	"github.com/pollen-ml/pollen/metropolis"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// TestNUTSMoments: with a step size so large that trajectories' energies err, and so that their points' weights matter, draws have the target's moments.
+func TestNUTSMoments(t *testing.T) {
+	chains, draws := trial.ChainsOf(t, 64), trial.StepsOf(t, 300)
+	for name, line := range lines() {
+		t.Run(name, func(t *testing.T) {
+			traces := exactRun{
+				field: line.field, dimensions: 1, chains: chains, temperature: line.temperature, start: line.start, sampler: metropolis.NUTS{StepSize: 1.1},
+			}.draw(t, draws, 1)
+			if moment, z := line.worst(traceOf(t, traces, "w", 0)); z > trial.ZLimit {
+				t.Errorf("%s is off by %.1f standard errors", moment, z)
+			}
+			if rate := meanOf(traceOf(t, traces, metropolis.TraceAcceptance, 0)); rate > 0.95 {
+				t.Errorf("the mean acceptance is %v: the step is too small for a test", rate)
+			}
+			potentials := functionTrace(t, traces, "w", func(x []float64) float64 { return line.field.At(x, make([]float64, 1)) }, 0)
+			same := func(a, b []float64) bool { return slices.EqualFunc(a, b, trial.Alike) }
+			if !slices.EqualFunc(potentials, traceOf(t, traces, metropolis.TracePotential, 0), same) {
+				t.Error("potentials and draws do not belong together")
+			}
+		})
+	}
+}
+
+// TestNUTSFollowsEnergy: with a small step size the energy of trajectories stays, at any temperature and with any masses.
+func TestNUTSFollowsEnergy(t *testing.T) {
+	for name, line := range lines() {
+		traces := exactRun{
+			field: line.field, dimensions: 1, chains: 4, temperature: line.temperature, start: line.start,
+			sampler: metropolis.NUTS{StepSize: 0.02 / math.Sqrt(line.temperature)},
+		}.draw(t, 10, 1)
+		if rate := meanOf(traceOf(t, traces, metropolis.TraceAcceptance, 0)); rate < 0.999 {
+			t.Errorf("%s: the mean acceptance is %v, want nearly 1", name, rate)
+		}
+	}
+}
+
+// TestNUTSPlane: in two dimensions, correlated, where trajectories curve; energies err here, too.
+func TestNUTSPlane(t *testing.T) {
+	f, temperature := trial.Valley{A: 2, B: 1.2, C: 1}, 0.5
+	scale := temperature / (f.A*f.C - f.B*f.B)
+	traces := exactRun{
+		field: f, dimensions: 2, chains: trial.ChainsOf(t, 16), temperature: temperature, sampler: metropolis.NUTS{StepSize: 0.9}, start: trial.From(0.2),
+	}.draw(t, trial.StepsOf(t, 800), 1)
+	product := func(x []float64) float64 { return x[0] * x[1] }
+	checkExpected(t, "xx", functionTrace(t, traces, "w", product, 0, 0), scale*f.C)
+	checkExpected(t, "xy", functionTrace(t, traces, "w", product, 0, 1), -scale*f.B)
+	checkExpected(t, "yy", functionTrace(t, traces, "w", product, 1, 1), scale*f.A)
+	fourth := func(x []float64) float64 { return math.Pow(x[0], 4) }
+	checkExpected(t, "xxxx", functionTrace(t, traces, "w", fourth, 0), 3*scale*f.C*scale*f.C)
+}
+
+// TestNUTSAdapts: to directions of very different widths, so that trajectories get short; and to the rate of acceptance.
+func TestNUTSAdapts(t *testing.T) {
+	f := trial.Bowl{Smallest: 1, Largest: 2500}
+	run := func(n metropolis.NUTS, draws int) (leaps float64, traces *metropolis.Traces) {
+		traces = exactRun{field: f, dimensions: trial.Classes, chains: 4, temperature: 1, start: trial.From(0.1), sampler: n}.draw(t, draws, 1)
+		return meanOf(traceOf(t, traces, metropolis.TraceLeaps, 0)), traces
+	}
+	leaps, traces := run(metropolis.NUTS{Warmup: 500}, 250)
+	for i := range trial.Classes {
+		checkExpected(t, fmt.Sprint("mean ", i), traceOf(t, traces, "w", i), 0)
+		checkExpected(t, fmt.Sprint("variance ", i), functionTrace(t, traces, "w", func(x []float64) float64 { return x[0] * x[0] }, i), 1/f.Curvature(i))
+	}
+	if rate := meanOf(traceOf(t, traces, metropolis.TraceAcceptance, 0)); math.Abs(rate-0.8) > 0.12 {
+		t.Errorf("the mean acceptance is %.3f, want 0.8", rate)
+	}
+	if many, _ := run(metropolis.NUTS{StepSize: 0.02}, 20); leaps > 12 || many < 40 {
+		t.Errorf("%.1f leaps a draw after a warm-up, %.1f without masses", leaps, many)
+	}
+	for _, steps := range traceOf(t, traces, metropolis.TraceStepSize, 0) {
+		if slices.Min(steps) != slices.Max(steps) {
+			t.Errorf("the step size goes from %v to %v after the warm-up", slices.Min(steps), slices.Max(steps))
+		}
+	}
+	if n := meanOf(traceOf(t, traces, metropolis.TraceDiverged, 0)); n > 0 {
+		t.Errorf("a share of %v of the trajectories diverged", n)
+	}
+}
+
+// TestNUTSThousandDimensions as TestThousandDimensions.
+func TestNUTSThousandDimensions(t *testing.T) {
+	const dimensions, temperature = 1000, 0.7
+	traces := exactRun{
+		field:      trial.Bowl{Smallest: 0.5, Largest: 2},
+		dimensions: dimensions, chains: 2, temperature: temperature, start: trial.From(0.5), sampler: metropolis.NUTS{Warmup: 60},
+	}.draw(t, 80, 1)
+	checkExpected(t, "U", traceOf(t, traces, metropolis.TracePotential, 0), dimensions*temperature/2)
+}
+
+// TestNUTSDiverges: trajectories that diverge are counted.
+func TestNUTSDiverges(t *testing.T) {
+	traces := exactRun{
+		field:      trial.Bowl{Smallest: 1, Largest: 1e6},
+		dimensions: trial.Classes, chains: 2, temperature: 1, start: trial.From(1e-3), sampler: metropolis.NUTS{StepSize: 0.1},
+	}.draw(t, 20, 1)
+	if n := meanOf(traceOf(t, traces, metropolis.TraceDiverged, 0)); n < 0.9 {
+		t.Errorf("a share of %v of the trajectories diverged, want nearly all", n)
+	}
+}
+
+// TestNUTSSameBits: chains are the same alone and among others, on any number of threads, in one piece or two.
+func TestNUTSSameBits(t *testing.T) {
+	const dimensions, draws = 30, 6
+	e := bowlRun(metropolis.NUTS{Warmup: 25}, dimensions)
+	session, walk := e.load(t, graph.LoadOptions{Seed: 3}, 2)
+	want := drawn(t, session, walk, draws, 2)
+	for _, threads := range []int{1, 2, 3} {
+		session, walk := e.load(t, graph.LoadOptions{Seed: 3, FirstChain: 5, Chains: 2}, threads)
+		sameTraces(t, fmt.Sprint("chains 5 and 6 on threads: ", threads), want, drawn(t, session, walk, draws, 2), 5, dimensions)
+	}
+	session, walk = e.load(t, graph.LoadOptions{Seed: 3}, 1)
+	first, second := drawn(t, session, walk, 4, 2), drawn(t, session, walk, draws-4, 2)
+	for chain := range e.chains {
+		got := append(traceOf(t, first, "w", 7)[chain], traceOf(t, second, "w", 7)[chain]...)
+		if !slices.Equal(got, traceOf(t, want, "w", 7)[chain]) {
+			t.Errorf("chain %d differs when it is drawn in two pieces", chain)
+		}
+	}
+	sample, err := walk.Take(session, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, draw := sample.Parameters[0].Values[7], traceOf(t, second, "w", 7)[2][1]; sample.Chain != 2 || got != float32(draw) {
+		t.Errorf("the sample of chain %d has %v, the draw %v", sample.Chain, got, draw)
+	}
+}
+
+// TestNUTSEdgeOfSupport: trajectories that leave the support end there.
+func TestNUTSEdgeOfSupport(t *testing.T) {
+	b := graph.New(tensor.Float64)
+	w := b.Parameter("w", trial.From(1), 1)
+	walk, err := metropolis.NUTS{StepSize: 0.4}.Attach(b, metropolis.Target{Potential: ray(b, w), Temperature: 0.6, Quantities: []metropolis.Quantity{{"w", w}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	traces := drawn(t, trial.Load(t, b, graph.LoadOptions{Seed: trial.RunSeed, Chains: 8}, 0), walk, 800, 2)
+	checkExpected(t, "mean", traceOf(t, traces, "w", 0), 0.6)
+	checkExpected(t, "square", functionTrace(t, traces, "w", func(x []float64) float64 { return x[0] * x[0] }, 0), 2*0.6*0.6)
+}
+
+func TestNUTSStops(t *testing.T) {
+	e := bowlRun(metropolis.NUTS{Warmup: 20}, 5)
+	session, walk := e.load(t, graph.LoadOptions{Seed: 3}, 0)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := walk.Draw(ctx, session, 3, 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("error %v, want the context's", err)
+	}
+	if got := drawn(t, session, walk, 3, 1).Draws(); got != 3 {
+		t.Errorf("%d draws after a stop, want 3", got)
+	}
+	other, _ := e.load(t, graph.LoadOptions{Seed: 3}, 0)
+	for name, draw := range map[string]func() error{
+		"no draws":        func() error { _, err := walk.Draw(context.Background(), session, 0, 1); return err },
+		"no thinning":     func() error { _, err := walk.Draw(context.Background(), session, 1, 0); return err },
+		"another session": func() error { _, err := walk.Draw(context.Background(), other, 1, 1); return err },
+	} {
+		if draw() == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	for want, n := range map[string]metropolis.NUTS{
+		"step size is 0":  {},
+		"step size is -1": {StepSize: -1},
+		"warm-up of -1":   {StepSize: 1, Warmup: -1},
+		"without a warm":  {StepSize: 1, AcceptanceRate: 0.5},
+		"rate is 1":       {Warmup: 1, AcceptanceRate: 1},
+		"MaxDepth is 31":  {Warmup: 1, MaxDepth: 31},
+	} {
+		checkRefused(t, want, n, tensor.Float64, nil)
+	}
+	checkRefused(t, `"leaps"`, metropolis.NUTS{StepSize: 1}, tensor.Float64, func(t *metropolis.Target, w *graph.Node) {
+		t.Quantities = []metropolis.Quantity{{metropolis.TraceLeaps, w}}
+	})
+	b := graph.New(tensor.Float64)
+	walk, err := metropolis.NUTS{Warmup: 20}.Attach(b, metropolis.Target{Potential: ray(b, b.Parameter("w", trial.From(-1), 2)), Temperature: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := walk.Draw(context.Background(), trial.Load(t, b, graph.LoadOptions{}, 1), 1, 1); err == nil {
+		t.Error("a start without density: no error")
+	}
+}

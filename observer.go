@@ -1,0 +1,71 @@
+package pollen
+
+import (
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Observer is told how a run goes, from one goroutine at a time. It takes no part: what it does has no bearing on the run.
+type Observer func(Event)
+
+// Event is what an Observer is told, after each window of steps of a fit and after each sample of a prediction.
+type Event struct {
+	Task        string // "fit", "predict" or "gradient"
+	On          string // the data's name
+	Done, Total int    // steps of a fit; samples of a prediction
+	Images      int    // that all chains, or the sample, went through since the event before
+
+	// Of a fit's last window, means over steps and chains; NaN where there is none.
+	Loss, Accuracy, Temperature, RHat float64
+
+	Remark string // what a person should know, if anything; the numbers above are then 0
+}
+
+// Option is how a call is done and who watches: none has a bearing on a run's samples.
+type Option func(*environment)
+
+// environment is what options set.
+type environment struct {
+	device   tensor.Device
+	observe  Observer
+	notes    map[string]string
+	level    float64
+	familiar float64
+}
+
+// WithDevice does the work on a device, which the caller closes. Without it, it is done on the host, by all its threads.
+func WithDevice(device tensor.Device) Option { return func(e *environment) { e.device = device } }
+
+// WithObserver tells an observer how it goes.
+func WithObserver(o Observer) Option { return func(e *environment) { e.observe = o } }
+
+// WithNotes keeps notes in the manifest of a new run, such as where its data came from.
+func WithNotes(notes map[string]string) Option { return func(e *environment) { e.notes = notes } }
+
+// WithLevel is the probability with which prediction sets hold the true class; 0.9 without it.
+func WithLevel(level float64) Option { return func(e *environment) { e.level = level } }
+
+// WithFamiliarRate is the share of images like those trained on that is to be called familiar; 0.95 without it.
+func WithFamiliarRate(rate float64) Option { return func(e *environment) { e.familiar = rate } }
+
+func environmentOf(options []Option) environment {
+	e := environment{observe: func(Event) {}, level: 0.9, familiar: 0.95}
+	for _, option := range options {
+		option(&e)
+	}
+	return e
+}
+
+// on calls do with the environment's device, or with the host, which is closed then.
+func (e environment) on(do func(tensor.Device) error) error {
+	if e.device != nil {
+		return do(e.device)
+	}
+	host := tensor.NewHost(0)
+	err := do(host)
+	if closing := host.Close(); err == nil {
+		err = closing
+	}
+	return err
+}
+
+func (e environment) remark(text string) { e.observe(Event{Remark: text}) }

@@ -1,0 +1,80 @@
+package report
+
+import (
+	"image"
+	"image/color"
+	"strconv"
+
+	"github.com/pkg/errors"
+	"golang.org/x/image/draw"
+)
+
+// Pictures are images to be shown, with the names of their classes.
+type Pictures struct {
+	// Pixels are [N C H W], one byte a value; none where only the names are known.
+	Pixels []byte
+	// Channels are 1 for grey, or 3 for red, green and blue.
+	Channels, Height, Width int
+	// Ink says that grey values are ink, as those of digits are: 0 is drawn white.
+	Ink bool
+	// ClassNames has a name for each class: of In, those that were learnt. Classes without a name
+	// go by their number.
+	ClassNames []string
+}
+
+// Len returns N.
+func (p *Pictures) Len() int { return len(p.Pixels) / max(p.Channels*p.Height*p.Width, 1) }
+
+func (p *Pictures) check(what string) error {
+	if len(p.Pixels) == 0 {
+		return nil
+	}
+	size := p.Channels * p.Height * p.Width
+	if p.Channels != 1 && p.Channels != 3 || p.Height < 1 || p.Width < 1 || len(p.Pixels)%size != 0 {
+		return errors.Errorf("report: %s: got %d pixels of %d channels, %d x %d, want 1 or 3 channels of whole images",
+			what, len(p.Pixels), p.Channels, p.Height, p.Width)
+	}
+	return nil
+}
+
+func (p *Pictures) className(class int) string {
+	if p == nil || class < 0 || class >= len(p.ClassNames) {
+		return strconv.Itoa(class)
+	}
+	return p.ClassNames[class]
+}
+
+// pictureSize is about how many pixels a picture's longer side is drawn with: as many as a tile of
+// 3 cm has.
+const pictureSize = 240
+
+// picture returns image i, its pixels drawn as squares so large that no renderer's smoothing
+// shows, or, of a large image, averaged.
+func (p *Pictures) picture(i int) image.Image {
+	plane := p.Height * p.Width
+	pixels := p.Pixels[i*p.Channels*plane : (i+1)*p.Channels*plane]
+	small := image.NewRGBA(image.Rect(0, 0, p.Width, p.Height))
+	for at := range plane {
+		c := color.RGBA{R: pixels[at], G: pixels[at], B: pixels[at], A: 0xff}
+		switch {
+		case p.Channels == 3:
+			c.G, c.B = pixels[plane+at], pixels[2*plane+at]
+		case p.Ink:
+			c.R, c.G, c.B = 255-c.R, 255-c.G, 255-c.B
+		}
+		small.SetRGBA(at%p.Width, at/p.Width, c)
+	}
+	longer := max(p.Height, p.Width)
+	if scale := pictureSize / longer; scale > 1 {
+		large := image.NewRGBA(image.Rect(0, 0, scale*p.Width, scale*p.Height))
+		draw.NearestNeighbor.Scale(large, large.Bounds(), small, small.Bounds(), draw.Src, nil)
+		return large
+	}
+	if longer > 2*pictureSize {
+		reduced := image.NewRGBA(image.Rect(0, 0,
+			max(1, p.Width*pictureSize/longer), max(1, p.Height*pictureSize/longer)))
+		draw.BiLinear.Scale(reduced, reduced.Bounds(), small, small.Bounds(), draw.Src, nil)
+		return reduced
+	}
+	return small
+}

@@ -1,0 +1,53 @@
+package report
+
+import (
+	"path/filepath"
+
+	"github.com/pkg/errors"
+)
+
+// WritePage writes what there is to show of runs into a folder, which must exist: report.html, with
+// the tables of scores, every figure that applies, and then the sections that are given; and each
+// figure as a PNG file. Files that are there are replaced. Subjects must have names of their own;
+// something must apply.
+func WritePage(folder, title, subtitle string, subjects []Subject, sections ...Section) error {
+	page, figures, err := newPage(title, subtitle, subjects, sections)
+	if err != nil {
+		return err
+	}
+	for file, figure := range figures {
+		if err := figure.Save(filepath.Join(folder, file+".png")); err != nil {
+			return err
+		}
+	}
+	return page.Save(filepath.Join(folder, "report.html"))
+}
+
+// newPage also returns the figures by the name of their file.
+func newPage(title, subtitle string, subjects []Subject, sections []Section) (*Page, map[string]*Figure, error) {
+	if err := checkSubjects("WritePage", subjects); err != nil {
+		return nil, nil, err
+	}
+	page := &Page{Title: title, Subtitle: subtitle}
+	scores, err := scoreSections(subjects)
+	if err != nil {
+		return nil, nil, err
+	}
+	page.Sections = append(page.Sections, scores...)
+	figures := map[string]*Figure{}
+	for _, row := range Figures() {
+		if !row.Applies(subjects) {
+			continue
+		}
+		figure, err := row.Draw(subjects)
+		if err != nil {
+			return nil, nil, errors.Wrapf(err, "report: figure %s", row.File)
+		}
+		figures[row.File] = figure
+		page.Sections = append(page.Sections, Section{
+			Title: row.Title, Figures: []PageFigure{{figure, row.CaptionFor(subjects)}},
+		})
+	}
+	page.Sections = append(page.Sections, sections...)
+	return page, figures, nil
+}

@@ -1,0 +1,243 @@
+package pollen
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"path/filepath"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Run is a run's folder, opened: finished, stopped, or still sampling in another process.
+type Run struct {
+	environment
+	folder   string
+	manifest *Manifest
+}
+
+// Open opens the folder of a run. A folder that is none gives NotARun.
+func Open(folder string, options ...Option) (*Run, error) {
+	m, err := ReadManifest(folder)
+	if err != nil {
+		return nil, err
+	}
+	return &Run{environment: environmentOf(options), folder: folder, manifest: m}, nil
+}
+
+// With is the same run with other options: those that are not given are as they were.
+func (r *Run) With(options ...Option) *Run {
+	other := *r
+	for _, option := range options {
+		option(&other.environment)
+	}
+	return &other
+}
+
+// Folder is where the run is.
+func (r *Run) Folder() string { return r.folder }
+
+// Manifest says what the run is.
+func (r *Run) Manifest() Manifest { return *r.manifest }
+
+// Samples are the paths of the sample files, by chain and then by step. There are none in the folder of a run that has not drawn
+// any yet.
+func (r *Run) Samples() ([]string, error) {
+	return samples.NewBank(filepath.Join(r.folder, samplesFolder)).Files()
+}
+
+// Expected is how many samples the finished run has.
+func (r *Run) Expected() (int, error) {
+	c, err := courseOf(r.manifest.Spec.Method)
+	if err != nil {
+		return 0, err
+	}
+	if t := c.traits(); t.collected || t.drawn {
+		return r.manifest.Spec.Samples * r.manifest.Spec.Chains, nil
+	}
+	plan, _, err := r.manifest.Spec.plan(c, r.manifest.Data.Size)
+	return plan.Samples() * r.manifest.Spec.Chains, err
+}
+
+// Network is what was trained, from images to logits.
+func (r *Run) Network() (layers.Sequential, error) {
+	c, err := courseOf(r.manifest.Spec.Method)
+	if err != nil {
+		return nil, err
+	}
+	return r.manifest.Spec.network(c, r.manifest.Data.Classes())
+}
+
+// images are a data set's as the run's network sees them.
+func (r *Run) images(data *datasets.Dataset) (samples.Images, error) {
+	d := &r.manifest.Data
+	if data.Channels != d.Channels || data.Height != d.Height || data.Width != d.Width {
+		return samples.Images{}, invalid("%s has images of %dx%dx%d, wants the %dx%dx%d of %s, which was trained on %s", data.Name,
+			data.Channels, data.Height, data.Width, d.Channels, d.Height, d.Width, r.folder, d.Name)
+	}
+	return samples.Images{
+		Pixels: data.Images, Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Deviation: d.Deviation,
+	}, nil
+}
+
+// predictBatch is the batch of predictions: it has no bearing on their values.
+const predictBatch = 100
+
+// passes is how many predictions are made of each sample: Monte Carlo dropout's differ.
+func (r *Run) passes() int {
+	if _, ok := r.manifest.Spec.Method.(Dropout); ok {
+		return r.manifest.Spec.Samples
+	}
+	return 1
+}
+
+// each hands over all samples, as often as predictions are made with each.
+func (r *Run) each(ctx context.Context, task string, data *datasets.Dataset, use func(samples.Sample) error) error {
+	files, err := r.Samples()
+	if err != nil {
+		return err
+	}
+	if len(files) == 0 {
+		return errors.Errorf("pollen: %s: %s has no samples yet", task, r.folder)
+	}
+	for i, path := range files {
+		if err := ctx.Err(); err != nil {
+			return errors.Wrapf(err, "pollen: %s", task)
+		}
+		sample, err := samples.ReadSample(path)
+		if err != nil {
+			return err
+		}
+		for range r.passes() {
+			if err := use(sample); err != nil {
+				return errors.Wrap(err, path)
+			}
+		}
+		r.observe(Event{Task: task, On: data.Name, Done: i + 1, Total: len(files), Images: data.Len() * r.passes()})
+	}
+	return nil
+}
+
+// Predictions averages the probabilities of all samples on a data set, weighted by their step size. visit, where it is not nil, sees
+// the probabilities [N K] of each sample and its weight.
+func (r *Run) Predictions(ctx context.Context, data *datasets.Dataset, visit func(probabilities []float32, weight float64) error,
+) (*evaluate.Predictions, error) {
+	images, err := r.images(data)
+	if err != nil {
+		return nil, err
+	}
+	network, err := r.Network()
+	if err != nil {
+		return nil, err
+	}
+	var average *evaluate.Predictive
+	err = r.on(func(device tensor.Device) error {
+		predictor, err := samples.NewPredictor(device, tensor.Float32, images, predictBatch, network.Apply)
+		if err != nil {
+			return err
+		}
+		defer predictor.Close()
+		if average, err = evaluate.NewPredictive(data.Len(), predictor.Classes()); err != nil {
+			return err
+		}
+		probabilities := make([]float32, data.Len()*predictor.Classes())
+		return r.each(ctx, "predict", data, func(sample samples.Sample) error {
+			if err := predictor.Predict(sample, probabilities); err != nil {
+				return err
+			}
+			if visit != nil {
+				if err := visit(probabilities, sample.Weight); err != nil {
+					return err
+				}
+			}
+			return average.Add(probabilities, sample.Weight)
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return average.Predictions(data.Name, data.Labels), nil
+}
+
+// Assess scores the run on labelled data of the kind that it was trained on and, where other is not nil, how well it tells these
+// from another kind, whose labels do not matter.
+func (r *Run) Assess(ctx context.Context, test, other *datasets.Dataset) (*evaluate.Assessment, error) {
+	c := evaluate.Case{}
+	var err error
+	if len(test.ClassNames) != r.manifest.Data.Classes() {
+		return nil, invalid("%s has %d classes, %s was trained on %d", test.Name, len(test.ClassNames), r.folder, r.manifest.Data.Classes())
+	}
+	if c.Calibration, err = r.Calibration(); err != nil && !os.IsNotExist(errors.Cause(err)) {
+		return nil, err
+	}
+	if c.In, err = r.Predictions(ctx, test, nil); err != nil {
+		return nil, err
+	}
+	if other != nil {
+		if c.Out, err = r.Predictions(ctx, other, nil); err != nil {
+			return nil, err
+		}
+	}
+	return evaluate.Assess(c)
+}
+
+// Gradient is that of -log p(label) of the run's average by the pixels, [N C H W], see samples.InputGradient.
+func (r *Run) Gradient(ctx context.Context, data *datasets.Dataset) (gradient []float64, err error) {
+	images, err := r.images(data)
+	if err != nil {
+		return nil, err
+	}
+	network, err := r.Network()
+	if err != nil {
+		return nil, err
+	}
+	err = r.on(func(device tensor.Device) error {
+		g, err := samples.NewInputGradient(device, tensor.Float32, images, data.Labels, predictBatch, network.Apply)
+		if err != nil {
+			return err
+		}
+		defer g.Close()
+		if err := r.each(ctx, "gradient", data, g.Add); err != nil {
+			return err
+		}
+		gradient = g.Gradient()
+		return nil
+	})
+	return gradient, err
+}
+
+// Calibrate looks at held-out data of the kind that the run was trained on, which it has not seen, and keeps in its folder what
+// prediction sets and the word familiar follow from. Fit does it by itself where there are validation data.
+func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
+	p, err := r.Predictions(ctx, heldOut, nil)
+	if err != nil {
+		return err
+	}
+	c, err := evaluate.Calibrate(p)
+	if err != nil {
+		return err
+	}
+	content, err := json.Marshal(c)
+	if err != nil {
+		return errors.Wrap(err, "pollen: calibration")
+	}
+	return errors.Wrap(file.Write(filepath.Join(r.folder, calibrationFile), append(content, '\n')), "pollen: calibration")
+}
+
+// Calibration is what Calibrate kept. Its error has the cause os.ErrNotExist where it was not called.
+func (r *Run) Calibration() (*evaluate.Calibration, error) {
+	path := filepath.Join(r.folder, calibrationFile)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, errors.Wrap(err, "pollen: calibration")
+	}
+	c := &evaluate.Calibration{}
+	return c, errors.Wrapf(json.Unmarshal(content, c), "pollen: %s", path)
+}

@@ -1,0 +1,255 @@
+package samples
+
+import (
+	"bytes"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/maruel/safetensors"
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	whole "github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Sample is one state of one chain.
+type Sample struct {
+	Chain      int
+	Step       int     // the number of steps made
+	Weight     float64 // in averages: the step size it was drawn with
+	Parameters []Parameter
+}
+
+// Parameter is a parameter's value, in float32.
+type Parameter struct {
+	Name   string
+	Shape  tensor.Shape
+	Values []float32
+}
+
+// Take reads a chain's state out of a session. The sample's chain is the chain's number in the run, which is part of its state.
+func Take(s *graph.Session, chain int, weight float64) (Sample, error) {
+	var header [3]uint64
+	if err := graph.Read(s, "header", chain, 0, header[:]); err != nil {
+		return Sample{}, errors.Wrap(err, "samples: sample")
+	}
+	sample := Sample{Chain: int(header[graph.HeaderChain]), Step: int(s.Steps()), Weight: weight}
+	for _, t := range s.Program().Parameters() {
+		p := Parameter{Name: t.Name, Shape: t.Shape, Values: make([]float32, t.Shape.Elements())}
+		if err := s.ReadFloats(t.Name, chain, p.Values); err != nil {
+			return Sample{}, errors.Wrap(err, "samples: sample")
+		}
+		sample.Parameters = append(sample.Parameters, p)
+	}
+	return sample, nil
+}
+
+// Validate refuses what no run draws: it comes from a file that was changed, or from a mistake.
+func (s Sample) Validate() error {
+	switch {
+	case s.Chain < 0 || s.Step < 0:
+		return errors.Errorf("chain %d at step %d, wants neither negative", s.Chain, s.Step)
+	case !(s.Weight >= 0 && s.Weight < math.Inf(1)):
+		return errors.Errorf("weight %v, wants a finite number that is not negative", s.Weight)
+	case len(s.Parameters) == 0:
+		return errors.New("no parameters")
+	}
+	for _, p := range s.Parameters {
+		if err := p.Shape.Validate(); err != nil || p.Shape.Elements() != len(p.Values) {
+			return errors.Errorf("%s of shape %v has %d values", p.Name, p.Shape, len(p.Values))
+		}
+		for i, v := range p.Values {
+			if v-v != 0 {
+				return errors.Errorf("%s has the value %v at %d, wants finite ones", p.Name, v, i)
+			}
+		}
+	}
+	return nil
+}
+
+// Put writes a sample's parameters into a chain of a session, whose program must have the same ones. On an error nothing is written.
+func (s Sample) Put(session *graph.Session, chain int) error {
+	if err := s.Validate(); err != nil {
+		return errors.Wrap(err, "samples: sample")
+	}
+	want := session.Program().Parameters()
+	if len(want) != len(s.Parameters) {
+		return errors.Errorf("samples: sample has %d parameters, the program %d", len(s.Parameters), len(want))
+	}
+	for i, p := range s.Parameters {
+		if p.Name != want[i].Name || !p.Shape.Equal(want[i].Shape) {
+			return errors.Errorf("samples: sample's parameter %d is %s %v, the program's %s %v", i, p.Name, p.Shape, want[i].Name, want[i].Shape)
+		}
+	}
+	for _, p := range s.Parameters {
+		if err := session.WriteFloats(p.Name, chain, p.Values); err != nil {
+			return errors.Wrap(err, "samples: sample")
+		}
+	}
+	return nil
+}
+
+// Bank is a folder of samples, one safetensors file each, named by chain and step. Samples are written as they come, each file whole or
+// not at all, so that a run that is killed keeps what it sampled; memory does not grow with their number.
+type Bank struct {
+	folder string
+}
+
+// NewBank is the bank of a folder, which Make makes.
+func NewBank(folder string) *Bank { return &Bank{folder: folder} }
+
+// Make makes the folder, which must hold no samples yet.
+func (b *Bank) Make() error {
+	if err := os.MkdirAll(b.folder, 0o755); err != nil {
+		return errors.Wrap(err, "samples: bank")
+	}
+	files, err := b.Files()
+	if err != nil {
+		return err
+	}
+	if len(files) > 0 {
+		return errors.Errorf("samples: bank: %s holds %d samples already, wants a folder without", b.folder, len(files))
+	}
+	return nil
+}
+
+// Cut removes the samples of later steps: those that a run draws again when it goes on from that step.
+func (b *Bank) Cut(step int) error {
+	files, err := b.Files()
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		s, err := ReadSample(file)
+		if err == nil && s.Step > step {
+			err = errors.Wrap(os.Remove(file), "samples: bank")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// OpenBank opens a folder of samples.
+func OpenBank(folder string) (*Bank, error) {
+	b := &Bank{folder: folder}
+	files, err := b.Files()
+	if err != nil {
+		return nil, err
+	}
+	if len(files) == 0 {
+		return nil, errors.Errorf("samples: bank: %s holds no samples (*%s)", folder, sampleSuffix)
+	}
+	return b, nil
+}
+
+const sampleSuffix = ".safetensors"
+
+// Files are the samples' paths, by chain and then by step, which is the order of their names and so that of os.ReadDir.
+func (b *Bank) Files() ([]string, error) {
+	entries, err := os.ReadDir(b.folder)
+	if err != nil {
+		return nil, errors.Wrap(err, "samples: bank")
+	}
+	var files []string
+	for _, entry := range entries {
+		if strings.HasSuffix(entry.Name(), sampleSuffix) {
+			files = append(files, filepath.Join(b.folder, entry.Name()))
+		}
+	}
+	return files, nil
+}
+
+// writers is how many files Add writes at a time: most of the time goes into waiting for the disk.
+const writers = 8
+
+// Add writes samples, and returns when they are on the disk. The first error is returned when all have been tried.
+func (b *Bank) Add(samples ...Sample) error {
+	failures := make([]error, len(samples))
+	var writing sync.WaitGroup
+	for first := range min(writers, len(samples)) {
+		writing.Go(func() {
+			for i := first; i < len(samples); i += writers {
+				failures[i] = errors.Wrap(b.write(samples[i]), "samples: bank")
+			}
+		})
+	}
+	writing.Wait()
+	for _, err := range failures {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (b *Bank) write(s Sample) error {
+	if err := s.Validate(); err != nil {
+		return errors.Wrap(err, "sample")
+	}
+	file := safetensors.File{Metadata: map[string]string{
+		"chain":  strconv.Itoa(s.Chain),
+		"step":   strconv.Itoa(s.Step),
+		"weight": strconv.FormatFloat(s.Weight, 'g', -1, 64),
+	}}
+	for _, p := range s.Parameters {
+		// A scalar's shape is an empty list, which a nil slice would not be.
+		t := safetensors.Tensor{Name: p.Name, DType: safetensors.F32, Shape: make([]uint64, len(p.Shape)), Data: tensor.Bytes(p.Values)}
+		for i, extent := range p.Shape {
+			t.Shape[i] = uint64(extent)
+		}
+		file.Tensors = append(file.Tensors, t)
+	}
+	var content bytes.Buffer
+	if err := file.Serialize(&content); err != nil {
+		return err
+	}
+	name := filepath.Join(b.folder, fmt.Sprintf("chain%05d-step%09d%s", s.Chain, s.Step, sampleSuffix))
+	return whole.Write(name, content.Bytes())
+}
+
+// ReadSample reads one file of a bank.
+func ReadSample(path string) (Sample, error) {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return Sample{}, errors.Wrap(err, "samples: sample")
+	}
+	s, err := parseSample(content)
+	return s, errors.Wrapf(err, "samples: sample %s", path)
+}
+
+func parseSample(content []byte) (Sample, error) {
+	file, err := safetensors.Parse(content)
+	if err != nil {
+		return Sample{}, err
+	}
+	var s Sample
+	if s.Chain, err = strconv.Atoi(file.Metadata["chain"]); err != nil {
+		return Sample{}, errors.Wrap(err, "metadata chain")
+	}
+	if s.Step, err = strconv.Atoi(file.Metadata["step"]); err != nil {
+		return Sample{}, errors.Wrap(err, "metadata step")
+	}
+	if s.Weight, err = strconv.ParseFloat(file.Metadata["weight"], 64); err != nil {
+		return Sample{}, errors.Wrap(err, "metadata weight")
+	}
+	for _, t := range file.Tensors {
+		if t.DType != safetensors.F32 {
+			return Sample{}, errors.Errorf("tensor %s holds %s, wants F32", t.Name, t.DType)
+		}
+		p := Parameter{Name: t.Name, Values: make([]float32, len(t.Data)/4)}
+		for _, extent := range t.Shape {
+			p.Shape = append(p.Shape, int(extent))
+		}
+		copy(tensor.Bytes(p.Values), t.Data)
+		s.Parameters = append(s.Parameters, p)
+	}
+	return s, s.Validate()
+}

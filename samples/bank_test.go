@@ -1,0 +1,257 @@
+package samples
+
+import (
+	"bytes"
+	"encoding/binary"
+	"math"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// aSample has parameters that are not in the order of their names, and a scalar.
+func aSample(chain, step int) Sample {
+	return Sample{Chain: chain, Step: step, Weight: 0.125, Parameters: []Parameter{
+		{Name: "hidden.weight", Shape: tensor.Shape{2, 3}, Values: []float32{1, -2, 3.5, 0, math.MaxFloat32, 1e-45}},
+		{Name: "hidden.bias", Shape: tensor.Shape{2}, Values: []float32{float32(chain), float32(step)}},
+		{Name: "a.temperature", Shape: nil, Values: []float32{0.1}},
+	}}
+}
+
+func madeBank(t testing.TB) *Bank {
+	t.Helper()
+	bank := NewBank(filepath.Join(t.TempDir(), "deep", "samples"))
+	if err := bank.Make(); err != nil {
+		t.Fatal(err)
+	}
+	return bank
+}
+
+func TestBankRoundTrip(t *testing.T) {
+	bank := madeBank(t)
+	// Chains and steps of different lengths come back in the order of numbers.
+	want := []Sample{aSample(0, 7), aSample(0, 10), aSample(0, 123456789), aSample(2, 1), aSample(11, 1), aSample(65534, 0)}
+	for _, i := range []int{3, 0, 5, 4, 2, 1} {
+		if err := bank.Add(want[i]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	opened, err := OpenBank(bank.folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := opened.Files()
+	if err != nil || len(files) != len(want) {
+		t.Fatalf("%d files (%v), want %d", len(files), err, len(want))
+	}
+	for i, file := range files {
+		got, err := ReadSample(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(got, want[i]) {
+			t.Errorf("%s is %+v, want %+v", file, got, want[i])
+		}
+	}
+}
+
+// TestBankFormat reads a file as the safetensors format has it: the header's length, the header, the values in the order of the parameters.
+func TestBankFormat(t *testing.T) {
+	content := fileOf(t, aSample(3, 40))
+	length := binary.LittleEndian.Uint64(content)
+	header, values := content[8:8+length], content[8+length:]
+	want := `{"__metadata__":{"chain":"3","step":"40","weight":"0.125"},` +
+		`"hidden.weight":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},` +
+		`"hidden.bias":{"dtype":"F32","shape":[2],"data_offsets":[24,32]},` +
+		`"a.temperature":{"dtype":"F32","shape":[],"data_offsets":[32,36]}}`
+	if got := strings.TrimRight(string(header), " "); got != want {
+		t.Errorf("header\n%s\nwant\n%s", got, want)
+	}
+	if length%8 != 0 {
+		t.Errorf("the header has %d bytes: values are not aligned", length)
+	}
+	var floats []float32
+	for ; len(values) >= 4; values = values[4:] {
+		floats = append(floats, math.Float32frombits(binary.LittleEndian.Uint32(values)))
+	}
+	if want := []float32{1, -2, 3.5, 0, math.MaxFloat32, 1e-45, 3, 40, 0.1}; !reflect.DeepEqual(floats, want) {
+		t.Errorf("values %v, want %v", floats, want)
+	}
+	for range 5 {
+		if !bytes.Equal(fileOf(t, aSample(3, 40)), content) {
+			t.Fatal("the same sample gives other bytes")
+		}
+	}
+}
+
+// fileOf is the file that a bank makes of a sample.
+func fileOf(t testing.TB, s Sample) []byte {
+	t.Helper()
+	bank := madeBank(t)
+	if err := bank.Add(s); err != nil {
+		t.Fatal(err)
+	}
+	files, err := bank.Files()
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%d files (%v)", len(files), err)
+	}
+	content, err := os.ReadFile(files[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}
+
+func TestBankFolders(t *testing.T) {
+	bank := madeBank(t)
+	if err := bank.Make(); err != nil {
+		t.Errorf("an empty folder: %v", err)
+	}
+	if _, err := OpenBank(bank.folder); err == nil {
+		t.Error("opening an empty folder: no error")
+	}
+	// Other files are no samples, and no obstacle.
+	if err := os.WriteFile(filepath.Join(bank.folder, "README"), []byte("hello"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := bank.Make(); err != nil {
+		t.Errorf("a folder with another file: %v", err)
+	}
+	if err := bank.Add(aSample(0, 1)); err != nil {
+		t.Fatal(err)
+	}
+	if err := bank.Make(); err == nil || !strings.Contains(err.Error(), "1 samples already") {
+		t.Errorf("a folder with a sample: error %v", err)
+	}
+	under := NewBank(filepath.Join(bank.folder, "README", "samples"))
+	if err := under.Make(); err == nil {
+		t.Error("a folder inside a file: no error")
+	}
+	if _, err := OpenBank(filepath.Join(bank.folder, "missing")); err == nil {
+		t.Error("a folder that is not there: no error")
+	}
+	if err := NewBank(filepath.Join(bank.folder, "missing")).Add(aSample(0, 1)); err == nil {
+		t.Error("a sample into a folder that is not there: no error")
+	}
+}
+
+// Many samples at once: one that is refused keeps none of the others away.
+func TestBankAddsManyAtOnce(t *testing.T) {
+	bank := madeBank(t)
+	var samples []Sample
+	for chain := range 3*writers + 1 {
+		samples = append(samples, aSample(chain, 5))
+	}
+	samples[writers+1].Weight = -1
+	if err := bank.Add(samples...); err == nil || !strings.Contains(err.Error(), "weight -1") {
+		t.Errorf("got the error %v, want that of the weight", err)
+	}
+	files, err := bank.Files()
+	if err != nil || len(files) != len(samples)-1 {
+		t.Errorf("%d files (%v), want %d", len(files), err, len(samples)-1)
+	}
+	if err := bank.Add(); err != nil {
+		t.Errorf("no samples: %v", err)
+	}
+}
+
+func TestBankUnwritable(t *testing.T) {
+	bank := madeBank(t)
+	if err := os.RemoveAll(bank.folder); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(bank.folder, nil, 0o600); err != nil { // nobody can write into it, root neither
+		t.Fatal(err)
+	}
+	if err := bank.Add(aSample(0, 1)); err == nil {
+		t.Error("a sample into what is a file: no error")
+	}
+	if err := NewBank(filepath.Join(bank.folder, "more")).Make(); err == nil {
+		t.Error("a folder in what is a file: no error")
+	}
+}
+
+func TestBankCut(t *testing.T) {
+	bank := madeBank(t)
+	for _, s := range []Sample{aSample(0, 5), aSample(0, 10), aSample(1, 5), aSample(1, 10), aSample(1, 15)} {
+		if err := bank.Add(s); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, c := range []struct{ step, left int }{{20, 5}, {10, 4}, {9, 2}, {0, 0}} {
+		if err := bank.Cut(c.step); err != nil {
+			t.Fatal(err)
+		}
+		if files, err := bank.Files(); err != nil || len(files) != c.left {
+			t.Errorf("cut at %d: %d files (%v), want %d", c.step, len(files), err, c.left)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(bank.folder, "chain00000-step000000001.safetensors"), []byte("not one"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := bank.Cut(3); err == nil {
+		t.Error("a file that is no sample: no error")
+	}
+}
+
+// badSamples are what no run draws.
+func badSamples() map[string]Sample {
+	bad := map[string]Sample{}
+	for name, change := range map[string]func(s *Sample){
+		"negative chain":   func(s *Sample) { s.Chain = -1 },
+		"negative step":    func(s *Sample) { s.Step = -1 },
+		"negative weight":  func(s *Sample) { s.Weight = -1 },
+		"NaN weight":       func(s *Sample) { s.Weight = math.NaN() },
+		"infinite weight":  func(s *Sample) { s.Weight = math.Inf(1) },
+		"no parameters":    func(s *Sample) { s.Parameters = nil },
+		"too few values":   func(s *Sample) { s.Parameters[0].Values = s.Parameters[0].Values[:5] },
+		"no values":        func(s *Sample) { s.Parameters[1] = Parameter{Name: "x", Shape: tensor.Shape{0}} },
+		"NaN":              func(s *Sample) { s.Parameters[0].Values[3] = float32(math.NaN()) },
+		"infinity":         func(s *Sample) { s.Parameters[2].Values[0] = float32(math.Inf(-1)) },
+		"negative extents": func(s *Sample) { s.Parameters[0].Shape = tensor.Shape{-2, -3} },
+	} {
+		s := aSample(1, 2)
+		change(&s)
+		bad[name] = s
+	}
+	return bad
+}
+
+func TestBankRefusesBadSamples(t *testing.T) {
+	bank := madeBank(t)
+	for name, s := range badSamples() {
+		if err := bank.Add(s); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
+	if files, err := bank.Files(); err != nil || len(files) != 0 {
+		t.Errorf("%d files were written (%v)", len(files), err)
+	}
+}
+
+// TestReadSampleTruncated cuts a file at every length.
+func TestReadSampleTruncated(t *testing.T) {
+	content := fileOf(t, aSample(3, 40))
+	for n := range content {
+		if _, err := parseSample(content[:n]); err == nil {
+			t.Fatalf("%d of %d bytes: no error", n, len(content))
+		}
+	}
+	if _, err := parseSample(append(content, 0)); err == nil {
+		t.Error("a byte too many: no error")
+	}
+	path := filepath.Join(t.TempDir(), "cut.safetensors")
+	if err := os.WriteFile(path, content[:len(content)-1], 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := ReadSample(path); err == nil || !strings.Contains(err.Error(), path) {
+		t.Errorf("error %v, want one that names the file", err)
+	}
+	if _, err := ReadSample(path + ".missing"); err == nil {
+		t.Error("a file that is not there: no error")
+	}
+}

@@ -1,0 +1,105 @@
+package samples
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// InputGradient computes, for each of a fixed set of images, the gradient of -log p(label | image) by the image's pixels, where p is the average
+// of the samples' probabilities p_s with their weights w_s:
+//
+//	-d log p / dx = sum_s w_s p_s (-d log p_s / dx) / sum_s w_s p_s
+//
+// A sample that gives the label nearly no probability has nearly no say. The gradient is what attacks by gradient take, and what saliency maps show.
+type InputGradient struct {
+	predictor     *Predictor
+	images        Images
+	labels        []int32
+	batch         int
+	probabilities []float32 // [N K] under one sample
+	one           []float32 // [N C H W] the gradient under one sample
+	sum           []float64 // [N C H W] of w_s p_s times the gradient
+	weight        []float64 // [N] the sum of w_s p_s
+}
+
+// NewInputGradient loads images, their labels and the network, which maps a batch of images to logits, on a device.
+func NewInputGradient(device tensor.Device, dtype tensor.DType, images Images, labels []int32, batch int,
+	network func(b *graph.Builder, x *graph.Node) *graph.Node,
+) (*InputGradient, error) {
+	if err := images.validate(); err != nil {
+		return nil, err
+	}
+	n := images.Len()
+	if len(labels) != n {
+		return nil, errors.Errorf("samples: input gradient: %d labels, wants one for each of %d images", len(labels), n)
+	}
+	batch = min(batch, n)
+	order := op.Batch{Size: batch}
+	size := images.Channels * images.Height * images.Width
+	p, err := loadPredictor(device, dtype, images, order, network, func(b *graph.Builder, x, logits *graph.Node) {
+		classes := b.Apply(op.GatherLabels{Batch: order}, b.Data("labels", tensor.Int32, n), b.Header())
+		gradient := b.Gradients(b.Apply(op.CrossEntropy{}, logits, classes), x)[0]
+		b.Apply(op.StoreRows{Batch: order}, b.Apply(op.ViewAs(batch, size), gradient), b.State("gradient", nil, n, size), b.Header())
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, label := range labels {
+		if label < 0 || int(label) >= p.classes {
+			p.Close()
+			return nil, errors.Errorf("samples: input gradient: label %d of image %d, wants 0 or more and less than %d", label, i, p.classes)
+		}
+	}
+	if err := graph.Write(p.session, "labels", 0, 0, labels); err != nil {
+		p.Close()
+		return nil, err
+	}
+	return &InputGradient{
+		predictor: p, images: images, labels: labels, batch: batch,
+		probabilities: make([]float32, n*p.classes), one: make([]float32, n*size), sum: make([]float64, n*size), weight: make([]float64, n),
+	}, nil
+}
+
+// Add takes a sample into the average.
+func (g *InputGradient) Add(s Sample) error {
+	if err := g.predictor.Predict(s, g.probabilities); err != nil {
+		return err
+	}
+	if err := g.predictor.session.ReadFloats("gradient", 0, g.one); err != nil {
+		return err
+	}
+	size := len(g.one) / len(g.labels)
+	for i, label := range g.labels {
+		w := s.Weight * float64(g.probabilities[i*g.predictor.classes+int(label)])
+		g.weight[i] += w
+		for j := i * size; j < (i+1)*size; j++ {
+			g.sum[j] += w * float64(g.one[j])
+		}
+	}
+	return nil
+}
+
+// Gradient is that of the average of the samples added so far, [N C H W], by pixels between 0 and 1. It is zero for an image to whose label
+// no sample gives any probability.
+func (g *InputGradient) Gradient() []float64 {
+	gradient := make([]float64, len(g.sum))
+	size := len(g.sum) / len(g.labels)
+	for i, weight := range g.weight {
+		if weight == 0 {
+			continue
+		}
+		// The loss is the batch's mean; pixels enter it divided by their deviation.
+		planes := len(g.images.Deviation)
+		for j := range size {
+			scale := float64(g.batch) / (weight * g.images.Deviation[j*planes/size])
+			gradient[i*size+j] = scale * g.sum[i*size+j]
+		}
+	}
+	return gradient
+}
+
+// Close gives the memory back.
+func (g *InputGradient) Close() error { return g.predictor.Close() }

@@ -1,0 +1,117 @@
+package samples
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Images are the examples of a prediction, as bytes: image i is Pixels[i*C*H*W:], and (byte/255 - Mean[c])/Deviation[c] is what the
+// network sees of channel c.
+type Images struct {
+	Pixels                  []byte
+	Channels, Height, Width int
+	Mean, Deviation         []float64 // of each channel, or one for all
+}
+
+// Len is the number of images.
+func (i Images) Len() int { return len(i.Pixels) / (i.Channels * i.Height * i.Width) }
+
+func (i Images) validate() error {
+	extents := tensor.Shape{i.Channels, i.Height, i.Width}
+	if err := extents.Validate(); err != nil {
+		return errors.Wrap(err, "samples: predictor: images")
+	}
+	if len(i.Pixels) == 0 || len(i.Pixels)%extents.Elements() != 0 {
+		return errors.Errorf("samples: predictor: %d bytes are not a whole number of images %v", len(i.Pixels), extents)
+	}
+	finite := len(i.Mean) == len(i.Deviation)
+	for c := 0; finite && c < len(i.Mean); c++ {
+		finite = i.Deviation[c] > 0 && i.Deviation[c] < math.Inf(1) && i.Mean[c]-i.Mean[c] == 0
+	}
+	if !finite {
+		return errors.Errorf("samples: predictor: pixels of mean %v and deviation %v, wants as many finite numbers, deviations above 0",
+			i.Mean, i.Deviation)
+	}
+	return nil
+}
+
+// Predictor computes a network's class probabilities for a fixed set of images, sample after sample. Images are taken in their order.
+type Predictor struct {
+	session *graph.Session
+	images  int
+	classes int
+	steps   int
+}
+
+// NewPredictor loads images and the network, which maps a batch of images to logits, on a device.
+func NewPredictor(device tensor.Device, dtype tensor.DType, images Images, batch int,
+	network func(b *graph.Builder, x *graph.Node) *graph.Node,
+) (*Predictor, error) {
+	if err := images.validate(); err != nil {
+		return nil, err
+	}
+	return loadPredictor(device, dtype, images, op.Batch{Size: min(batch, images.Len())}, network, nil)
+}
+
+// loadPredictor makes a Predictor of valid images whose graph has more, where more is not nil.
+func loadPredictor(device tensor.Device, dtype tensor.DType, images Images, order op.Batch,
+	network func(b *graph.Builder, x *graph.Node) *graph.Node, more func(b *graph.Builder, x, logits *graph.Node),
+) (*Predictor, error) {
+	n := images.Len()
+	b := graph.New(dtype)
+	b.Phase = graph.Prediction
+	pixels := b.Data("images", tensor.Uint8, n, images.Channels, images.Height, images.Width)
+	x := b.Apply(op.GatherImages{Batch: order, Mean: op.ChannelsOf(images.Mean...), Deviation: op.ChannelsOf(images.Deviation...)}, pixels, b.Header())
+	logits := network(b, x)
+	p := b.Apply(op.Softmax{}, logits)
+	shape := graph.ShapeOf(p)
+	if b.Err() == nil && len(shape) != 2 {
+		return nil, errors.Errorf("samples: predictor: the network's output has shape %v, wants [B K]", shape)
+	}
+	if more != nil {
+		more(b, x, logits)
+	}
+	if err := b.Err(); err != nil {
+		return nil, err
+	}
+	b.Apply(op.StoreRows{Batch: order}, p, b.State("probabilities", nil, n, shape[1]), b.Header())
+	program, err := b.Compile()
+	if err != nil {
+		return nil, err
+	}
+	session, err := program.Load(device, graph.LoadOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if err := graph.Write(session, "images", 0, 0, images.Pixels); err != nil {
+		session.Close()
+		return nil, err
+	}
+	return &Predictor{session: session, images: n, classes: shape[1], steps: (n + order.Size - 1) / order.Size}, nil
+}
+
+// Predict writes the probabilities [images, classes] under a sample into p. Where the network draws random numbers, as with
+// dropout that goes on when predicting, each call draws new ones: the average over calls with one sample is Monte Carlo dropout's.
+func (p *Predictor) Predict(s Sample, probabilities []float32) error {
+	if len(probabilities) != p.images*p.classes {
+		return errors.Errorf("samples: predict: room for %d probabilities, wants %d images x %d classes", len(probabilities), p.images, p.classes)
+	}
+	if err := s.Put(p.session, 0); err != nil {
+		return err
+	}
+	if err := p.session.Run(p.steps); err != nil {
+		return err
+	}
+	return p.session.ReadFloats("probabilities", 0, probabilities)
+}
+
+// Classes is how many classes the network tells apart.
+func (p *Predictor) Classes() int { return p.classes }
+
+// Close gives the memory back.
+func (p *Predictor) Close() error { return p.session.Close() }

@@ -1,0 +1,114 @@
+package pollen
+
+import (
+	"slices"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/samples"
+)
+
+// sampling is the course of a sampler on minibatches.
+type sampling struct {
+	plain
+	sampler langevin.Sampler
+}
+
+func (sampling) traits() traits { return traits{rated: true, tempered: true} }
+
+func (s sampling) applies(setting string) bool {
+	switch setting {
+	case "prior", "temperature", "burn-in", "samples", "cycles", "anchor":
+		return true
+	case "temperatures":
+		return !langevin.HasMomentum(s.sampler)
+	}
+	return false
+}
+
+func (s sampling) check(spec *Spec) error {
+	sampler := langevin.FrozenAt(s.sampler, 1)
+	if err := sampler.Validate(); err != nil {
+		return err
+	}
+	if spec.Cycles == 0 {
+		return nil
+	}
+	_, err := langevin.Plan{Steps: 2, BurnIn: 1, Thinning: 1, Cycles: 1}.Temperatures(sampler, *spec.Temperature)
+	return err
+}
+
+func (s sampling) attach(t *training, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
+	sampler := langevin.FrozenAt(s.sampler, max(1, t.plan.BurnIn))
+	if t.temperatures, err = t.plan.Temperatures(sampler, *t.spec.Temperature); err != nil {
+		return nil, nil, err
+	}
+	logits, loss = in.loss(b)
+	h := in.posterior.StepSizes(t.rates)
+	switch {
+	case len(t.spec.Temperatures) > 0:
+		exchange := t.spec.exchange(t.spec.Batch < t.data.Len())
+		t.replicas, err = exchange.Attach(b, sampler, in.posterior, loss, h)
+		t.interventions = append(t.interventions, t.replicas)
+	case t.spec.Anchor > 0:
+		variates := langevin.ControlVariates{BatchSize: t.spec.Batch, Refresh: t.spec.Anchor * t.data.Len() / t.spec.Batch}
+		anchor, failed := variates.Attach(b, sampler, in.posterior, loss, h, t.temperatures)
+		t.interventions, err = append(t.interventions, anchor), failed
+	default:
+		err = langevin.Attach(b, sampler, in.posterior, loss, h, t.temperatures)
+	}
+	return logits, loss, err
+}
+
+// states are weighted by the step size.
+func (sampling) states(t *training, step int) ([]samples.Sample, error) {
+	weight := t.rates[step-1] / float64(t.data.Len())
+	if t.replicas != nil {
+		return t.replicas.Take(t.session, weight)
+	}
+	return takeAll(t, weight)
+}
+
+// swapEvery is how many steps lie between two attempts to swap temperatures, and energyMinibatches over how many minibatches an
+// energy is averaged for one.
+const (
+	swapEvery         = 50
+	energyMinibatches = 10
+)
+
+// exchange swaps the specification's temperatures. The energies of a minibatch that has all data have no error.
+func (s Spec) exchange(minibatches bool) langevin.ReplicaExchange {
+	e := langevin.ReplicaExchange{Temperatures: s.Temperatures, Every: swapEvery, Minibatches: 1}
+	if minibatches {
+		e.Minibatches, e.Correction = energyMinibatches, 1
+	}
+	return e
+}
+
+// checkLadder refuses temperatures that do not go with each other or with other settings.
+func (s Spec) checkLadder() error {
+	if len(s.Temperatures) == 0 {
+		return nil
+	}
+	if err := s.exchange(true).Validate(); err != nil {
+		return Invalid{err}
+	}
+	switch {
+	case s.Temperature != nil && *s.Temperature != s.Temperatures[0]:
+		return invalid("temperature %v with temperatures %s: the samples' is the first of these", *s.Temperature, joinNumbers(s.Temperatures))
+	case s.Cycles != 0 || s.Anchor != 0:
+		return invalid("temperatures %s: replica exchange goes neither with cycles nor with an anchor", joinNumbers(s.Temperatures))
+	}
+	return nil
+}
+
+// replicasOfEach is how many chains of the session make one of the run: as many as there are temperatures.
+func (s Spec) replicasOfEach() int { return max(1, len(s.Temperatures)) }
+
+// cold are the chains that samples are taken of.
+func (t *training) cold() ([]int, error) {
+	if t.replicas == nil {
+		return slices.Collect(chainsOf(t.session)), nil
+	}
+	return t.replicas.Cold(t.session)
+}

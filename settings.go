@@ -1,0 +1,214 @@
+package pollen
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+// Setting is a field of a Spec as text: what flags, configuration files and manifests have.
+type Setting struct {
+	Name  string
+	Kind  string // "string", "int", "float", "uint64" or "numbers"
+	Usage string // a line, with the default
+
+	everywhere bool              // it applies to every method
+	get        func(s *Spec) any // nil where the field was left out
+	set        func(s *Spec, text string) error
+}
+
+// settings is the table of them, in the order of the help.
+var settings = []Setting{
+	{"model", "string", "network by name, or a network file", true,
+		func(s *Spec) any { return orNil(s.Network) }, func(s *Spec, text string) error { s.Network = text; return nil }},
+	number("subset", "train on that many of the examples, the first ones (default: all)", true, func(s *Spec) *int { return &s.Subset }),
+	{"method", "string", "optimizer, sampler or approximation, with its attributes (default sgld)", true,
+		func(s *Spec) any {
+			if s.Method == nil {
+				return nil
+			}
+			return MethodText(s.Method)
+		},
+		func(s *Spec, text string) (err error) { s.Method, err = ParseMethod(text); return err }},
+	{"schedule", "string", "learning rate on the mean loss by step (default by method and network)", true,
+		func(s *Spec) any {
+			if s.Schedule == nil {
+				return nil
+			}
+			return s.Schedule.String()
+		},
+		func(s *Spec, text string) (err error) { s.Schedule, err = optimizers.ParseSchedule(text); return err }},
+	number("batch", "examples per minibatch (default 100)", true, func(s *Spec) *int { return &s.Batch }),
+	number("epochs", "passes over the data, burn-in included (default 8)", true, func(s *Spec) *int { return &s.Epochs }),
+	{"burn-in", "int", "epochs before the first sample, of each cycle (default 3/8 of them)", false,
+		func(s *Spec) any { return pointed(s.BurnIn) },
+		func(s *Spec, text string) error { return setInt(text, func(v int) { s.BurnIn = &v }) }},
+	number("samples", "samples per chain, spaced evenly after burn-in or drawn at the end; mc-dropout: passes (default 10)", false,
+		func(s *Spec) *int { return &s.Samples }),
+	number("cycles", "cyclical sampling: each cycle explores without noise for its burn-in, then samples (default: none)", false,
+		func(s *Spec) *int { return &s.Cycles }),
+	number("anchor", "epochs from one anchor of control variates to the next: less noise, twice the work (default: none)", false,
+		func(s *Spec) *int { return &s.Anchor }),
+	number("chains", "Markov chains, started from different initial values (default 1)", true, func(s *Spec) *int { return &s.Chains }),
+	{"prior", "string", "prior of each parameter: " + langevin.PriorForms + " (default gaussian:0.316)", false,
+		func(s *Spec) any {
+			if s.Prior == nil {
+				return nil
+			}
+			return s.Prior.String()
+		},
+		func(s *Spec, text string) error {
+			prior, err := langevin.ParsePrior(text)
+			s.Prior = &prior
+			return err
+		}},
+	{"temperature", "float", "temperature of the posterior (default 1)", false,
+		func(s *Spec) any { return pointed(s.Temperature) },
+		func(s *Spec, text string) error {
+			v, err := strconv.ParseFloat(text, 64)
+			s.Temperature = &v
+			return err
+		}},
+	{"temperatures", "string", "replica exchange: rising temperatures that chains swap, the samples' first, as 1,1.02,1.04; each chain\n" +
+		"becomes as many; to be swapped, neighbours may differ by some 2/sqrt(weights) of themselves (default: none)", false,
+		func(s *Spec) any { return orNil(joinNumbers(s.Temperatures)) },
+		func(s *Spec, text string) (err error) { s.Temperatures, err = splitNumbers(text); return err }},
+	{"seed", "uint64", "seed of everything random", true,
+		func(s *Spec) any { return s.Seed },
+		func(s *Spec, text string) (err error) { s.Seed, err = strconv.ParseUint(text, 10, 64); return err }},
+}
+
+// number is a setting that counts something; 0 stands for what was left out.
+func number(name, usage string, everywhere bool, field func(s *Spec) *int) Setting {
+	return Setting{name, "int", usage, everywhere,
+		func(s *Spec) any {
+			if v := *field(s); v != 0 {
+				return v
+			}
+			return nil
+		},
+		func(s *Spec, text string) error {
+			return setInt(text, func(v int) {
+				if *field(s) = v; v == 0 {
+					*field(s) = -1 // which no field takes: 0 is no number that one can give
+				}
+			})
+		}}
+}
+
+// Settings are the fields of a Spec as text.
+func Settings() []Setting { return settings }
+
+// Set sets the field of that name.
+func (s *Spec) Set(name, text string) error {
+	for _, setting := range settings {
+		if setting.Name == name {
+			return setting.set(s, text)
+		}
+	}
+	var names []string
+	for _, setting := range settings {
+		names = append(names, setting.Name)
+	}
+	return invalid("no setting %q; there are %s", name, strings.Join(names, ", "))
+}
+
+// MarshalJSON is an object with a member for each setting that is not left out.
+func (s Spec) MarshalJSON() ([]byte, error) {
+	var text bytes.Buffer
+	text.WriteByte('{')
+	for _, setting := range settings {
+		value := setting.get(&s)
+		if value == nil {
+			continue
+		}
+		content, err := json.Marshal(value)
+		if err != nil {
+			return nil, errors.Wrapf(err, "pollen: %s", setting.Name)
+		}
+		if text.Len() > 1 {
+			text.WriteByte(',')
+		}
+		fmt.Fprintf(&text, "%q:%s", setting.Name, content)
+	}
+	text.WriteByte('}')
+	return text.Bytes(), nil
+}
+
+// UnmarshalJSON reads what MarshalJSON writes; other members are errors.
+func (s *Spec) UnmarshalJSON(content []byte) error {
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(content, &members); err != nil {
+		return errors.Wrap(err, "pollen: specification")
+	}
+	*s = Spec{}
+	for _, setting := range settings {
+		raw, given := members[setting.Name]
+		if !given {
+			continue
+		}
+		delete(members, setting.Name)
+		text := string(raw)
+		if raw[0] == '"' {
+			if err := json.Unmarshal(raw, &text); err != nil {
+				return errors.Wrapf(err, "pollen: specification: %s", setting.Name)
+			}
+		}
+		if err := setting.set(s, text); err != nil {
+			return errors.WithMessagef(err, "pollen: specification: %s", setting.Name)
+		}
+	}
+	for name := range members {
+		return s.Set(name, "")
+	}
+	return nil
+}
+
+func orNil(text string) any {
+	if text == "" {
+		return nil
+	}
+	return text
+}
+
+func pointed[T any](p *T) any {
+	if p == nil {
+		return nil
+	}
+	return *p
+}
+
+func setInt(text string, set func(v int)) error {
+	v, err := strconv.Atoi(text)
+	if err == nil {
+		set(v)
+	}
+	return err
+}
+
+func joinNumbers(values []float64) string {
+	var texts []string
+	for _, v := range values {
+		texts = append(texts, strconv.FormatFloat(v, 'g', -1, 64))
+	}
+	return strings.Join(texts, ",")
+}
+
+func splitNumbers(text string) ([]float64, error) {
+	var values []float64
+	for _, item := range strings.Split(text, ",") {
+		v, err := strconv.ParseFloat(strings.TrimSpace(item), 64)
+		if err != nil {
+			return nil, invalid("temperatures %q: %q is not a number", text, item)
+		}
+		values = append(values, v)
+	}
+	return values, nil
+}

@@ -1,0 +1,240 @@
+package pollen
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+// Spec says what is trained and how. Fields left out have defaults, some of which depend on the method; a field that has no
+// effect with the method is an error. As JSON it is an object with the names of Settings.
+type Spec struct {
+	Network string            // a name of layers.Names, or the text of a network file, see layers.Parse; lenet-small by default
+	Layers  layers.Sequential // a network of one's own, in the place of Network
+	Method  Method            // SGLD by default
+
+	// Schedule is the learning rate on the mean loss by step; the step size of samplers is the rate over the number of examples.
+	// nil is customary for the method.
+	Schedule optimizers.Schedule
+
+	Batch  int    // examples of a minibatch; 0 is 100
+	Epochs int    // passes over the data, burn-in included; 0 is 8
+	Chains int    // Markov chains, from different initial values; 0 is 1
+	Seed   uint64 // of everything random
+	Subset int    // train on that many of the examples, the first ones; 0 is all
+
+	BurnIn  *int // epochs before the first sample, of each cycle if there are any; nil is 3/8 of them
+	Samples int  // of each chain, evenly spaced after burn-in or drawn at the end; MC dropout: passes; 0 is 10
+
+	Prior       *langevin.Prior // of each parameter; nil is Gaussian(0.316)
+	Temperature *float64        // of the posterior; nil is 1
+
+	Cycles       int       // cyclical sampling: each cycle explores at temperature 0 for its burn-in, then samples; 0 is none
+	Anchor       int       // epochs from one anchor of control variates to the next; 0 is none
+	Temperatures []float64 // replica exchange: rising temperatures, the samples' first; each chain becomes as many
+}
+
+// defaultNetwork is the network that the customary schedules of samplers are for. Others are wider and get wideShare of these
+// rates: at T = 1 weights grow towards their prior's size, and the more inputs a layer has the smaller its steps must be.
+const (
+	defaultNetwork = "lenet-small"
+	wideShare      = 0.25
+)
+
+// mostSteps bounds the tables that have an entry for each step of a run.
+const mostSteps = 1 << 26
+
+// Resolve fills in what was left out and refuses what is wrong or has no effect, as far as that can be known without data.
+func (s Spec) Resolve() (Spec, error) {
+	if s.Network == "" && s.Layers == nil {
+		s.Network = defaultNetwork
+	}
+	if s.Method == nil {
+		s.Method = langevin.SGLD{}
+	}
+	c, err := courseOf(s.Method)
+	if err != nil {
+		return s, err
+	}
+	if err := s.checkApplicable(c); err != nil {
+		return s, err
+	}
+	s.fill(c)
+	return s, s.checkValues(c)
+}
+
+// checkApplicable refuses settings that would have no effect.
+func (s Spec) checkApplicable(c course) error {
+	if s.Network != "" && s.Layers != nil {
+		return invalid("network: Network and Layers are both given, wants one")
+	}
+	if s.Schedule != nil && !c.traits().rated {
+		return invalid("schedule does not apply to %s, which finds its own step size", MethodText(s.Method))
+	}
+	for _, setting := range settings {
+		if !setting.everywhere && setting.get(&s) != nil && !c.applies(setting.Name) {
+			return notApplicable(setting.Name, s.Method, c)
+		}
+	}
+	return nil
+}
+
+// fill gives what was left out its default.
+func (s *Spec) fill(c course) {
+	for _, field := range []struct {
+		value    *int
+		standard int
+	}{{&s.Batch, 100}, {&s.Epochs, 8}, {&s.Chains, 1}} {
+		if *field.value == 0 {
+			*field.value = field.standard
+		}
+	}
+	if s.Schedule == nil && c.traits().rated {
+		s.Schedule = s.customarySchedule()
+	}
+	if s.Prior == nil && c.applies("prior") {
+		s.Prior = new(langevin.Gaussian(0.316))
+	}
+	if s.Temperature == nil && c.applies("temperature") {
+		s.Temperature = new(1.0)
+		if len(s.Temperatures) > 0 {
+			*s.Temperature = s.Temperatures[0]
+		}
+	}
+	if s.BurnIn == nil && c.applies("burn-in") {
+		s.BurnIn = new((3*s.cycleEpochs() + 4) / 8)
+	}
+	if s.Samples == 0 && c.applies("samples") {
+		s.Samples = 10
+	}
+}
+
+// customarySchedule is the method's: in cycles, it begins each at twice the constant rate.
+func (s Spec) customarySchedule() optimizers.Schedule {
+	constant, ok := scheduleOf(s.Method).(optimizers.Constant)
+	if !ok {
+		return scheduleOf(s.Method)
+	}
+	if c, err := courseOf(s.Method); err == nil && c.traits().tempered && s.Network != defaultNetwork {
+		constant.Rate *= wideShare
+	}
+	if s.Cycles > 0 {
+		return optimizers.Cyclical{Initial: 2 * constant.Rate, Cycles: s.Cycles}
+	}
+	return constant
+}
+
+// checkValues refuses values out of range, in a specification that is filled.
+func (s Spec) checkValues(c course) error {
+	for _, count := range []struct {
+		name  string
+		value int
+	}{{"batch", s.Batch}, {"epochs", s.Epochs}, {"chains", s.Chains}} {
+		if count.value < 1 {
+			return invalid("%s is %d, wants at least 1", count.name, count.value)
+		}
+	}
+	if s.Chains > math.MaxUint16 {
+		return invalid("chains is %d, wants at most %d", s.Chains, math.MaxUint16)
+	}
+	if s.Schedule != nil {
+		if err := s.Schedule.Validate(); err != nil {
+			return Invalid{err}
+		}
+	}
+	switch {
+	case s.Subset < 0:
+		return invalid("subset is %d, wants at least 1", s.Subset)
+	case s.Temperature != nil && !(*s.Temperature >= 0 && *s.Temperature < math.Inf(1)):
+		return invalid("temperature is %v, wants a finite number of at least 0", *s.Temperature)
+	case s.Cycles < 0 || s.Cycles > s.Epochs:
+		return invalid("cycles is %d in %d epochs, wants 1 to as many", s.Cycles, s.Epochs)
+	case s.Anchor < 0 || s.Anchor > s.Epochs:
+		return invalid("anchor is %d of %d epochs, wants 1 to as many", s.Anchor, s.Epochs)
+	case s.BurnIn != nil && (*s.BurnIn < 0 || *s.BurnIn >= s.cycleEpochs()):
+		return invalid("burn-in is %d of %d epochs, wants at least 0 and fewer than the epochs", *s.BurnIn, s.cycleEpochs())
+	case s.Samples < 0:
+		return invalid("samples is %d, wants at least 1", s.Samples)
+	}
+	if s.Prior != nil {
+		if err := s.Prior.Validate(); err != nil {
+			return Invalid{err}
+		}
+	}
+	if err := s.checkLadder(); err != nil {
+		return err
+	}
+	if err := c.check(&s); err != nil {
+		return Invalid{err}
+	}
+	return nil
+}
+
+// cycleEpochs is how many epochs burn-in is a part of: those of a cycle, if there are any.
+func (s Spec) cycleEpochs() int {
+	if s.Cycles > 0 {
+		return s.Epochs / s.Cycles
+	}
+	return s.Epochs
+}
+
+// temperature is that of the noise: none for optimizers and approximations.
+func (s Spec) temperature() float64 {
+	if s.Temperature == nil {
+		return 0
+	}
+	return *s.Temperature
+}
+
+// plan turns epochs into steps, on that many examples, and the schedule into the learning rate of each step; zeros without one.
+func (s Spec) plan(c course, examples int) (langevin.Plan, []float64, error) {
+	if c.traits().exact {
+		if err := s.checkExact(examples); err != nil {
+			return langevin.Plan{}, nil, err
+		}
+	}
+	if s.Batch > examples {
+		return langevin.Plan{}, nil, invalid("batch of %d from %d examples, wants at most as many", s.Batch, examples)
+	}
+	perEpoch := float64(examples) / float64(s.Batch)
+	steps := perEpoch * float64(s.Epochs)
+	if steps > mostSteps {
+		return langevin.Plan{}, nil, invalid("%d epochs are %.3g steps, wants at most %d", s.Epochs, steps, mostSteps)
+	}
+	plan := langevin.Plan{Steps: int(steps), BurnIn: int(steps) - 1, Thinning: 1}
+	if c.applies("burn-in") {
+		plan.BurnIn = int(perEpoch * float64(*s.BurnIn))
+		plan.Cycles = s.Cycles
+		kept, sampling := c.kept(&s), plan.Steps-max(1, s.Cycles)*plan.BurnIn
+		plan.Thinning = sampling / kept
+		if err := plan.Validate(); err != nil {
+			return plan, nil, invalid("%d samples in the %d steps after burn-in, wants at most one per step, and one of each cycle", kept, sampling)
+		}
+	}
+	if s.Schedule == nil {
+		return plan, make([]float64, plan.Steps), nil
+	}
+	rates, err := s.Schedule.Rates(plan.Steps)
+	if err != nil {
+		return plan, nil, Invalid{err}
+	}
+	return plan, rates, nil
+}
+
+// network is what is trained, from images to logits, with what the method adds.
+func (s Spec) network(c course, classes int) (network layers.Sequential, err error) {
+	switch {
+	case s.Layers != nil:
+		network = s.Layers
+	default:
+		if network, err = namedNetwork(s.Network, classes); err != nil {
+			return nil, Invalid{err}
+		}
+	}
+	network, err = c.network(network)
+	return network, errors.WithMessage(err, "pollen: network")
+}

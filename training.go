@@ -1,0 +1,244 @@
+package pollen
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"math"
+	"path/filepath"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/approximate"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/diagnostics"
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/metropolis"
+	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// window is how many steps run between two looks at a run; exactWindow with a Metropolis test, from which there is a value of the
+// traces for each.
+const (
+	window      = 100
+	exactWindow = 10
+)
+
+// training is a run under way.
+type training struct {
+	environment
+	spec     Spec
+	course   course
+	folder   string
+	data     *datasets.Dataset
+	manifest *Manifest
+
+	plan          langevin.Plan
+	rates         []float64 // by step, on the mean loss
+	temperatures  []float64 // by step; nil for optimizers
+	interventions []langevin.Intervention
+	walk          metropolis.Walk        // with a Metropolis test
+	replicas      *langevin.Replicas     // with temperatures that are swapped
+	meanField     *approximate.MeanField // of Bayes by Backprop
+	session       *graph.Session
+	columns       map[string]int // of the metrics
+
+	bank    *samples.Bank // of the samples
+	keeping *samples.Bank // of the states that are kept: the samples, or what they are drawn from
+	saving  background
+	metrics *metricsLog
+
+	from        int // the step that this process began at
+	samples     int // in the folder, of all chains
+	loss        float64
+	trace       []float64                // of the watched weight, first chain, one value per step
+	weightTrace [][]float64              // the same, of each chain, in the sampling phase
+	lossTrace   [][]float64              // of each chain's minibatch loss, in the sampling phase
+	proposals   float64                  // with a Metropolis test: in the sampling phase
+	accepted    float64                  // the sum of the probabilities with which these were to be accepted
+	thermometer *diagnostics.Thermometer // of the whole sampling phase
+	recent      *diagnostics.Thermometer // of the last window
+}
+
+// newTraining resolves a specification for data.
+func newTraining(spec Spec, data *datasets.Dataset, folder string, e environment) (t *training, err error) {
+	t = &training{environment: e, folder: folder, data: data, columns: map[string]int{}}
+	if t.spec, err = spec.Resolve(); err != nil {
+		return nil, err
+	}
+	if t.course, err = courseOf(t.spec.Method); err != nil {
+		return nil, err
+	}
+	if err := data.Validate(); err != nil {
+		return nil, Invalid{err}
+	}
+	if t.spec.Subset > data.Len() {
+		return nil, invalid("subset of %d from the %d examples of %s, wants at most as many", t.spec.Subset, data.Len(), data.Name)
+	}
+	if t.spec.Subset > 0 {
+		if t.data, err = data.Slice(0, t.spec.Subset); err != nil {
+			return nil, err
+		}
+	}
+	t.plan, t.rates, err = t.spec.plan(t.course, t.data.Len())
+	return t, err
+}
+
+// load builds the program, and gives its session the data.
+func (t *training) load(device tensor.Device) error {
+	network, err := t.spec.network(t.course, t.data.Classes)
+	if err != nil {
+		return err
+	}
+	b := graph.New(t.dtype())
+	shape := tensor.Shape{t.data.Len(), t.data.Channels, t.data.Height, t.data.Width}
+	x, labels := op.Minibatch(b, op.Batch{Size: t.spec.Batch, Shuffled: !t.course.traits().exact}, shape, t.data.Mean, t.data.Deviation)
+	in := inputs{network: network, x: x, labels: labels, posterior: langevin.Posterior{DataSize: t.data.Len()}}
+	if t.spec.Prior != nil {
+		in.posterior.Prior = *t.spec.Prior
+	}
+	logits, loss, err := t.course.attach(t, b, in)
+	if err != nil {
+		return err
+	}
+	if got, want := graph.ShapeOf(logits), t.data.Classes; b.Err() == nil && (len(got) != 2 || got[1] != want) {
+		return invalid("the network's output has shape %v, wants [%d %d]: a logit for each class", got, t.spec.Batch, want)
+	}
+	b.Record("loss", loss)
+	b.Record("accuracy", b.Apply(op.Accuracy{}, logits, labels))
+	if watched := t.watched(b); watched != nil {
+		b.Record(watchedMetric, watched)
+	}
+	program, err := b.Compile()
+	if err != nil {
+		return err
+	}
+	for i, name := range program.Metrics() {
+		t.columns[name] = i
+	}
+	t.session, err = program.Load(device, graph.LoadOptions{Seed: t.spec.Seed, Chains: t.spec.Chains * t.spec.replicasOfEach()})
+	if err != nil {
+		return err
+	}
+	if err = graph.Write(t.session, "images", 0, 0, t.data.Images); err == nil {
+		err = graph.Write(t.session, "labels", 0, 0, t.data.Labels)
+	}
+	if err != nil {
+		t.session.Close()
+	}
+	return err
+}
+
+// dtype is what the program computes in: energies that a test compares need float64.
+func (t *training) dtype() tensor.DType {
+	if t.course.traits().exact {
+		return tensor.Float64
+	}
+	return tensor.Float32
+}
+
+// watchedMetric is the weight whose trace is kept.
+const watchedMetric = "watched"
+
+// watched is one weight of the first layer; nil if there is none.
+func (t *training) watched(b *graph.Builder) *graph.Node {
+	parameters := b.Parameters()
+	if len(parameters) == 0 {
+		return nil
+	}
+	return b.Apply(op.Element{Index: graph.ShapeOf(parameters[0]).Elements() / 2}, parameters[0])
+}
+
+// begin makes ready to observe, and the run's folder with open, which makes it or takes up where it was left.
+func (t *training) begin(device tensor.Device, open func(device tensor.Device) error) error {
+	scale := t.data.Len()
+	if t.course.traits().exact {
+		scale = 1 // its metrics are of U, not of U/N
+	}
+	program := t.session.Program()
+	t.thermometer, t.recent = diagnostics.NewThermometer(program, scale), diagnostics.NewThermometer(program, scale)
+	t.weightTrace, t.lossTrace = make([][]float64, t.spec.Chains), make([][]float64, t.spec.Chains)
+	t.bank = samples.NewBank(filepath.Join(t.folder, samplesFolder))
+	t.keeping = t.bank
+	if t.course.traits().collected {
+		t.keeping = samples.NewBank(filepath.Join(t.folder, statesFolder))
+	}
+	if err := open(device); err != nil {
+		return err
+	}
+	var err error
+	t.metrics, err = newMetricsLog(t.folder)
+	return err
+}
+
+// banks are where states of the chains are kept.
+func (t *training) banks() []*samples.Bank {
+	if t.keeping == t.bank {
+		return []*samples.Bank{t.bank}
+	}
+	return []*samples.Bank{t.bank, t.keeping}
+}
+
+// run makes the steps that are left. When the context ends it stops between two windows, and what it has sampled is kept.
+func (t *training) run(ctx context.Context) error {
+	t.from = int(t.session.Steps())
+	most := window
+	if t.course.traits().exact {
+		most = exactWindow
+	}
+	err := t.plan.Run(ctx, t.session, most, t.look, t.interventions...)
+	stopped := err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
+	if saving := t.saving.wait(); saving != nil && (err == nil || stopped) {
+		err, stopped = saving, false
+	}
+	if err == nil {
+		err = t.course.conclude(t)
+	}
+	if stopped {
+		if saving := t.saveNow(); saving != nil {
+			err, stopped = saving, false
+		}
+	}
+	t.warn()
+	for _, closing := range []error{t.metrics.close(), t.diagnose().write(t.folder)} {
+		if err == nil {
+			err = closing
+		}
+	}
+	if err != nil && (stopped || t.session.Steps() > 0) {
+		return &Unfinished{Folder: t.folder, Made: int(t.session.Steps()), Steps: t.plan.Steps, Samples: t.samples, Cause: err}
+	}
+	return err
+}
+
+// try makes some steps, and observes after each window.
+func (t *training) try(ctx context.Context, steps, window int) error {
+	plan := langevin.Plan{Steps: steps, Thinning: steps}
+	return plan.Run(ctx, t.session, window, func(p langevin.Progress) error {
+		t.observe(Event{Task: "try", On: t.data.Name, Done: p.To, Total: steps, Images: (p.To - p.From) * t.spec.Batch * t.session.Chains()})
+		return nil
+	}, t.interventions...)
+}
+
+// warn says that a run has learnt nothing, if so: large steps can end a network of ReLUs for good, and its loss is finite all the same.
+func (t *training) warn() {
+	const like = 0.98
+	if guessing := math.Log(float64(t.data.Classes)); t.loss > like*guessing {
+		t.remark(fmt.Sprintf("the loss of the last steps, %.3f, is not below that of guessing among %d classes, %.3f; lower learning rates may help",
+			t.loss, t.data.Classes, guessing))
+	}
+}
+
+// chainsOf are the numbers of a session's chains.
+func chainsOf(s *graph.Session) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for chain := range s.Chains() {
+			if !yield(chain) {
+				return
+			}
+		}
+	}
+}
