@@ -62,7 +62,7 @@ func readLaunched(t *testing.T) launched {
 	return l
 }
 
-// isThreads tells whether a grid is made by tensor.Threads, Fours or Warps.
+// isThreads reports whether a grid is made by tensor.Threads, Fours or Warps.
 func isThreads(grid ast.Expr) bool {
 	call, ok := grid.(*ast.CallExpr)
 	if !ok {
