@@ -294,3 +294,57 @@ func TestEveryPackageHasDoc(t *testing.T) {
 		}
 	}
 }
+
+// entryLine is where a file of PTX says that a kernel begins.
+var entryLine = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
+
+// cudaKnows are the kernels that package cuda may name: sums of a product's slices, which it makes
+// itself, and the poolings that it puts into a convolution's epilogue.
+var cudaKnows = map[string]bool{
+	"slices": true, "max_pool": true, "max_pool_relu": true, "max_pool_which": true,
+}
+
+// TestDeviceKnowsNoOps: how a kernel is started is in its launch. Package cuda names none, so that
+// an op or a sampler comes with its kernel and changes nothing else there.
+func TestDeviceKnowsNoOps(t *testing.T) {
+	paths, err := filepath.Glob("cuda/kernels/*.ptx")
+	if err != nil || len(paths) == 0 {
+		t.Fatal("no PTX in cuda/kernels", err)
+	}
+	ending := regexp.MustCompile(`(_\d+x\d+)?_(f32|f64|fp32|tf32|bf16)$`)
+	direction := regexp.MustCompile(`_(fwd|bwd|update)(_\w+)?$`)
+	kernels := map[string]bool{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range entryLine.FindAllSubmatch(text, -1) {
+			stem := ending.ReplaceAllString(string(entry[1]), "")
+			kernels[stem], kernels[direction.ReplaceAllString(stem, "")] = true, true
+		}
+	}
+	if !kernels["relu"] || !kernels["sgld"] || !kernels["adam_update"] {
+		t.Fatalf("the kernels of relu, sgld or adam are not among the %d found", len(kernels))
+	}
+	for _, s := range sources(t) {
+		if s.folder != "cuda" || s.test {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			literal, ok := n.(*ast.BasicLit)
+			if !ok || literal.Kind != token.STRING {
+				return true
+			}
+			text, err := strconv.Unquote(literal.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stem := strings.TrimSuffix(ending.ReplaceAllString(text, ""), "_")
+			if name := direction.ReplaceAllString(stem, ""); (kernels[stem] || kernels[name]) && !cudaKnows[name] {
+				t.Errorf("%s names kernel %s: put what a device must know of it into its launch's grid", s.positions.Position(literal.Pos()), text)
+			}
+			return true
+		})
+	}
+}
