@@ -222,7 +222,8 @@ func TestAssessRefuses(t *testing.T) {
 		}, "0 examples"},
 		{"labels", func(c *Case) { c.In.Labels = c.In.Labels[1:] }, "got 750 probabilities, want 149 examples"},
 		{"label", func(c *Case) { c.In.Labels = slices.Repeat([]int32{5}, 150) }, "got label 5"},
-		{"row", func(c *Case) { c.Out.Probabilities = slices.Repeat([]float64{0.5}, 500) }, "evaluate: Assess: predictions on weeds: example 0: probabilities sum to 2.5"},
+		{"row", func(c *Case) { c.Out.Probabilities = slices.Repeat([]float64{0.5}, 500) },
+			"evaluate: Assess: predictions on weeds: example 0: probabilities sum to 2.5"},
 		{"uncertainty", func(c *Case) { c.In.Entropy = nil }, "got 0 values of entropy"},
 		{"NaN", func(c *Case) { c.Out.ExpectedEntropy = slices.Repeat([]float64{math.NaN()}, 100) }, "expectedEntropy is NaN"},
 		{"classes", func(c *Case) {

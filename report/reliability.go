@@ -22,9 +22,10 @@ var markers = []draw.GlyphDrawer{
 	draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{},
 }
 
-// reliability draws accuracy against confidence, bin by bin, with the diagonal of perfect calibration. A bar is the 95 %
-// interval (Wilson 1927) of an accuracy measured on as many examples as the bin holds; empty bins are left out. Both axes
-// begin a little below the smallest value of either.
+// reliability draws accuracy against confidence, bin by bin, with the diagonal of perfect
+// calibration. A bar is the 95 % interval (Wilson 1927) of an accuracy measured on as many examples
+// as the bin holds; empty bins are left out. Both axes begin a little below the smallest value of
+// either.
 func reliability(methods []diagram) (*Figure, error) {
 	names := make([]string, len(methods))
 	p := newPlot("confidence", "accuracy")
@@ -70,7 +71,8 @@ func reliability(methods []diagram) (*Figure, error) {
 	return f, nil
 }
 
-// reliabilityPoints returns (confidence, accuracy) of the bins that are not empty, of which there must be one.
+// reliabilityPoints returns (confidence, accuracy) of the bins that are not empty, of which there
+// must be one.
 func reliabilityPoints(m diagram) (plotter.XYs, error) {
 	var points plotter.XYs
 	for i, b := range m.Bins {
