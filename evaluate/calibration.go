@@ -16,6 +16,9 @@ const Level = 0.95
 // 0.1 %, to the safe side.
 const calibrationPoints = 1000
 
+// mostExamples is more than any memory holds, and can be multiplied by calibrationPoints.
+const mostExamples = 1 << 40
+
 // Calibration is what held-out data of the familiar kind say about predictions: thresholds at any
 // level follow from it. It can be written as JSON and read back without loss, and keeps at most
 // 1000 numbers of each kind, whatever the number of examples.
@@ -105,6 +108,9 @@ func (c *Calibration) checkLevel(what string, level float64) error {
 
 func (c *Calibration) check(what string) error {
 	m := min(c.Examples, calibrationPoints)
+	if c.Examples > mostExamples {
+		return errors.Errorf("evaluate: %s: calibration of %d examples, want at most %d", what, c.Examples, mostExamples)
+	}
 	if c.Classes < 2 || m < 1 || len(c.Label) != m || len(c.Entropy) != m {
 		return errors.Errorf("evaluate: %s: calibration of %d examples of %d classes has %d and %d numbers, want %d of each",
 			what, c.Examples, c.Classes, len(c.Label), len(c.Entropy), m)
