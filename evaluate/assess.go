@@ -62,7 +62,11 @@ func (c Case) check() error {
 				c.Calibration.Samples, c.Calibration.Classes, c.In.Samples, c.In.Classes)
 		}
 	}
-	_, err := signal(c.Signal)
+	by, err := signal(c.Signal)
+	if err == nil && !by.Applies(c.In) {
+		return errors.Errorf("evaluate: Assess: signal %s takes at least 2 samples, %s was predicted with %d",
+			by.Name, c.In.Name, c.In.Samples)
+	}
 	return err
 }
 
@@ -71,8 +75,8 @@ type Assessment struct {
 	Case
 	// Values has the scores by name. A score that does not apply is absent.
 	Values Values
-	// Detections says, by the name of the Signal, how well each uncertainty tells Out from In; nil
-	// where there is no Out.
+	// Detections says, by the name of the Signal, how well each uncertainty that applies tells Out
+	// from In; nil where there is no Out.
 	Detections map[string]Detection
 }
 
@@ -101,6 +105,9 @@ func Assess(c Case) (*Assessment, error) {
 	}
 	a.Detections = map[string]Detection{}
 	for _, s := range Signals() {
+		if !s.Applies(c.In) || !s.Applies(c.Out) {
+			continue
+		}
 		d, err := Detect(s.Of(c.In), s.Of(c.Out))
 		if err != nil {
 			return nil, err

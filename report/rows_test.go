@@ -258,7 +258,7 @@ func TestWritePageRefuses(t *testing.T) {
 		{"channels", func(s *Subject) { p := images; p.Channels = 2; s.InImages = &p }, "a: InImages: got 2880 pixels of 2 channels"},
 		{"part of an image", func(s *Subject) { p := images; p.Pixels = p.Pixels[1:]; s.OutImages = &p }, "a: OutImages: got 2879 pixels"},
 		{"images", func(s *Subject) { p := images; p.Pixels = p.Pixels[48:]; s.InImages = &p }, "InImages has 59 images for 60 predictions"},
-		{"NaN", func(s *Subject) { s.Trace = slices.Repeat([]float64{math.NaN()}, 60) }, "figure weight: report: weightDensity: a: value 0 is NaN"},
+		{"NaN", func(s *Subject) { s.Trace = slices.Repeat([]float64{math.NaN()}, 60) }, "figure weight: report: weightDensity: a, an optimizer: value 0 is NaN"},
 		{"nothing", func(s *Subject) { *s = Subject{Name: "a"} }, "0 sections"},
 	} {
 		subjects := slices.Clone(good)

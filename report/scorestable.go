@@ -74,8 +74,8 @@ func scoresOver(corner string, names []string, groups [][]*evaluate.Assessment) 
 	return table, nil
 }
 
-// Detections returns the table of how well each uncertainty tells Out from In, four figures for
-// each subject; nil when no subject has an Out.
+// Detections returns the table of how well each uncertainty that applies tells Out from In; nil when
+// no subject has an Out.
 func Detections(subjects []Subject) (*Table, error) {
 	var table *Table
 	for _, s := range subjects {
@@ -87,7 +87,10 @@ func Detections(subjects []Subject) (*Table, error) {
 				Column{"AUPR in", "%.4f"}, Column{"FPR95", "%.3f"})
 		}
 		for _, signal := range evaluate.Signals() {
-			d := s.Detections[signal.Name]
+			d, ok := s.Detections[signal.Name]
+			if !ok {
+				continue
+			}
 			if err := table.Add(s.Name+", "+signal.Title, d.AUROC, d.AUPROut, d.AUPRIn, d.FPR95); err != nil {
 				return nil, err
 			}

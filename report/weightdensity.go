@@ -119,7 +119,11 @@ var weightRow = FigureRow{
 			if len(s.Trace) < shortestTrace {
 				continue
 			}
-			traces, places = append(traces, trace{s.Name, s.Trace}), append(places, i)
+			name := s.Name
+			if s.Optimizer {
+				name += ", an optimizer"
+			}
+			traces, places = append(traces, trace{name, s.Trace}), append(places, i)
 			shortest = min(shortest, len(s.Trace))
 			if len(traces) > 1 && s.Watched != weight || s.Watched == "" {
 				weight = "weight"
