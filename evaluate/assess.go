@@ -48,6 +48,10 @@ func (c Case) check() error {
 		if err := c.Out.check("Assess"); err != nil {
 			return err
 		}
+		if n := len(c.Out.Labels); c.Out.Labels != nil && n != c.Out.Len() {
+			return errors.Errorf("evaluate: Assess: predictions on %s: got %d labels for %d examples, want as many or none",
+				c.Out.Name, n, c.Out.Len())
+		}
 		if c.Out.Classes != c.In.Classes {
 			return errors.Errorf("evaluate: Assess: %s has %d classes and %s %d, want predictions of one network",
 				c.In.Name, c.In.Classes, c.Out.Name, c.Out.Classes)

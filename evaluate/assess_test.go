@@ -237,6 +237,7 @@ func TestAssessRefuses(t *testing.T) {
 			"evaluate: Assess: predictions on weeds: example 0: probabilities sum to 2.5"},
 		{"uncertainty", func(c *Case) { c.In.Entropy = nil }, "got 0 values of entropy"},
 		{"NaN", func(c *Case) { c.Out.ExpectedEntropy = slices.Repeat([]float64{math.NaN()}, 100) }, "expectedEntropy is NaN"},
+		{"labels of another kind", func(c *Case) { c.Out.Labels = []int32{7} }, "weeds: got 1 labels for 100 examples"},
 		{"classes", func(c *Case) {
 			c.Out = predictionsOf(t, []float64{1, 0}, nil, 2)
 		}, "roses has 5 classes and data 2"},
