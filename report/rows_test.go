@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/plot"
+
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
@@ -378,5 +380,59 @@ func TestPictures(t *testing.T) {
 	}
 	if name := coloured.className(3); name != "3" {
 		t.Errorf("a class without a name is called %q, want its number", name)
+	}
+}
+
+func TestTicksOfSharesAndSizes(t *testing.T) {
+	for _, c := range []struct {
+		ticks     func(low, high float64) []plot.Tick
+		low, high float64
+		want      string
+	}{
+		{rootTicks, 0, 1, "0 0.01 0.05 0.2 0.5 1"},
+		{rootTicks, 0, 0.3, "0 0.01 0.05"},
+		{wholeTicks, -0.5, 2.5, "0 1 2"},
+		{wholeTicks, -0.5, 37.5, "0 4 8 12 16 20 24 28 32 36"},
+	} {
+		if got := labels(c.ticks(c.low, c.high)); got != c.want {
+			t.Errorf("ticks of [%v, %v]: got %q, want %q", c.low, c.high, got, c.want)
+		}
+	}
+}
+
+// Coverage by level against a count, and no level that the held-out examples do not support.
+func TestCoverageByLevel(t *testing.T) {
+	d := whole
+	d.examples = 30 // 60 held out: up to level 0.98
+	s := d.subjects(t)[1]
+	points, err := coverageByLevel(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(points) != 49 {
+		t.Fatalf("%d levels, want those from .50 to .98", len(points))
+	}
+	for _, p := range points {
+		sets, err := s.Calibration.Sets(s.In.Probabilities, s.In.Classes, p.X)
+		if err != nil {
+			t.Fatal(err)
+		}
+		covered := 0.0
+		for n, set := range sets {
+			if slices.Contains(set, int(s.In.Labels[n])) {
+				covered++
+			}
+		}
+		near(t, "coverage", p.Y, covered/30, 1e-12)
+	}
+}
+
+func TestMeanLoss(t *testing.T) {
+	s := Subject{Losses: [][]float64{{1, 2, 3}, {3, 4}}}
+	if got := s.meanLoss(); !slices.Equal(got, []float64{2, 3}) {
+		t.Errorf("got %v, want the mean as far as both go", got)
+	}
+	if got := (Subject{}).meanLoss(); got != nil {
+		t.Errorf("got %v of no chain", got)
 	}
 }

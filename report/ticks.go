@@ -35,17 +35,6 @@ func linearTicks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// fewTicks are every other one of linearTicks, from zero on where it is among them.
-func fewTicks(low, high float64) []plot.Tick {
-	var few []plot.Tick
-	for i, tick := range linearTicks(low, high) {
-		if i%2 == 0 {
-			few = append(few, tick)
-		}
-	}
-	return few
-}
-
 // tickLabel formats a multiple of 10^exponent: plain decimals with a true minus sign, and thousands
 // set apart, unless the numbers are very large or very small.
 func tickLabel(value float64, exponent int) string {
