@@ -187,14 +187,14 @@ func TestScoreTables(t *testing.T) {
 		table func() (*Table, error)
 		want  string
 	}{
-		{func() (*Table, error) { return Scores(subjects) }, `score                     a       b
+		{func() (*Table, error) { return ScoreTable(subjects) }, `score                     a       b
 -----------------------------------
 accuracy             0.5000  0.7500
 confidence on roses   0.500   0.500
 AUROC                     -  0.6250
 `},
 		{func() (*Table, error) {
-			return ScoresOverSeeds([]string{"a", "b"}, [][]*evaluate.Assessment{{run(0.5), run(0.75), run(1)}, {run(0.25)}})
+			return SeedsTable([]string{"a", "b"}, [][]*evaluate.Assessment{{run(0.5), run(0.75), run(1)}, {run(0.25)}})
 		}, `mean over seeds           a, 3 seeds  b, 1 seed
 -----------------------------------------------
 accuracy             0.7500 ± 0.1443     0.2500
@@ -214,17 +214,17 @@ confidence on roses    0.500 ± 0.000      0.500
 		}
 	}
 	for _, none := range []func() (*Table, error){
-		func() (*Table, error) { return Scores(subjects[1:2]) },
-		func() (*Table, error) { return Detections(subjects[:2]) },
-		func() (*Table, error) { return ScoresOverSeeds(nil, nil) },
+		func() (*Table, error) { return ScoreTable(subjects[1:2]) },
+		func() (*Table, error) { return DetectionTable(subjects[:2]) },
+		func() (*Table, error) { return SeedsTable(nil, nil) },
 	} {
 		if table, err := none(); table != nil || err != nil {
 			t.Errorf("got table %v, %v, want none", table, err)
 		}
 	}
-	_, err := ScoresOverSeeds([]string{"a"}, nil)
+	_, err := SeedsTable([]string{"a"}, nil)
 	refused(t, "names", err, "1 names for 0 groups")
-	_, err = ScoresOverSeeds([]string{"a"}, [][]*evaluate.Assessment{nil})
+	_, err = SeedsTable([]string{"a"}, [][]*evaluate.Assessment{nil})
 	refused(t, "empty group", err, `group "a" is empty`)
 }
 
