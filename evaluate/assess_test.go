@@ -62,6 +62,17 @@ func TestScoresApply(t *testing.T) {
 			t.Errorf("%s: detections %v", c.name, a.Detections)
 		}
 	}
+	for samples, want := range map[int]int{1: 2, 2: 5} {
+		c := Case{In: whole.In, Out: whole.Out}
+		c.In.Samples, c.Out.Samples = samples, samples
+		a, err := Assess(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(a.Detections) != want {
+			t.Errorf("%d samples: detections %v, want %d", samples, a.Detections, want)
+		}
+	}
 }
 
 // Every row of the tables is complete, and its name its own.
@@ -191,7 +202,7 @@ func TestAssessmentPrints(t *testing.T) {
 	if whole, err := Assess(wholeCase(t)); err != nil {
 		t.Error(err)
 	} else if got, err = json.Marshal(whole); err != nil || !strings.Contains(string(got), `"out":{"name":"weeds"`) ||
-		!strings.Contains(string(got), `"signal":"entropy"`) || !strings.Contains(string(got), `"mutualInformation":{"auroc":`) {
+		!strings.Contains(string(got), `"signal":"entropy"`) || !strings.Contains(string(got), `"confidence":{"auroc":`) {
 		t.Errorf("got %s, %v", got, err)
 	}
 	if _, err := json.Marshal(Values{"beauty": 1}); err == nil {
@@ -222,15 +233,18 @@ func TestAssessRefuses(t *testing.T) {
 		}, "0 examples"},
 		{"labels", func(c *Case) { c.In.Labels = c.In.Labels[1:] }, "got 750 probabilities, want 149 examples"},
 		{"label", func(c *Case) { c.In.Labels = slices.Repeat([]int32{5}, 150) }, "got label 5"},
-		{"row", func(c *Case) { c.Out.Probabilities = slices.Repeat([]float64{0.5}, 500) }, "evaluate: Assess: predictions on weeds: example 0: probabilities sum to 2.5"},
+		{"row", func(c *Case) { c.Out.Probabilities = slices.Repeat([]float64{0.5}, 500) },
+			"evaluate: Assess: predictions on weeds: example 0: probabilities sum to 2.5"},
 		{"uncertainty", func(c *Case) { c.In.Entropy = nil }, "got 0 values of entropy"},
 		{"NaN", func(c *Case) { c.Out.ExpectedEntropy = slices.Repeat([]float64{math.NaN()}, 100) }, "expectedEntropy is NaN"},
+		{"labels of another kind", func(c *Case) { c.Out.Labels = []int32{7} }, "weeds: got 1 labels for 100 examples"},
 		{"classes", func(c *Case) {
 			c.Out = predictionsOf(t, []float64{1, 0}, nil, 2)
 		}, "roses has 5 classes and data 2"},
 		{"calibration", func(c *Case) { c.Calibration.Label = nil }, "has 0 and 200 numbers"},
 		{"samples", func(c *Case) { c.In.Samples = 7 }, "calibrated with 1 samples over 5 classes, predicted with 7 over 5"},
 		{"signal", func(c *Case) { c.Signal = "smell" }, `got signal "smell"`},
+		{"samples for the signal", func(c *Case) { c.Signal = "mutualInformation" }, "takes at least 2 samples, roses was predicted with 1"},
 	} {
 		_, err := Assess(change(c.edit))
 		refused(t, c.name, err, c.message)

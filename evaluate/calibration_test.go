@@ -293,6 +293,9 @@ func TestCalibrationRefuses(t *testing.T) {
 		"unsorted": {Examples: 2, Classes: 2, Label: []float64{0.1, 0.9}, Entropy: []float64{0, 1}},
 		"NaN":      {Examples: 1, Classes: 2, Label: []float64{0.1}, Entropy: []float64{math.NaN()}},
 		"range":    {Examples: 1, Classes: 2, Label: []float64{1.5}, Entropy: []float64{0}},
+		"vast": {
+			Examples: math.MaxInt, Classes: 2, Label: make([]float64, calibrationPoints), Entropy: make([]float64, calibrationPoints),
+		},
 	} {
 		_, err = broken.Familiar([]float64{0}, 0.5)
 		refused(t, name, err, "calibration")

@@ -77,7 +77,8 @@ func negated(scores []float64) []float64 {
 	return n
 }
 
-// scoresGenerator draws few distinct values, so that most scores tie, or many, infinities among them.
+// scoresGenerator draws few distinct values, so that most scores tie, or many, infinities among
+// them.
 func scoresGenerator() *rapid.Generator[[]float64] {
 	few := rapid.Map(rapid.IntRange(-3, 3), func(i int) float64 { return float64(i) / 2 })
 	many := rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{math.Inf(1), math.Inf(-1), 0, math.Copysign(0, -1)}))

@@ -12,8 +12,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// confidences are the largest predicted probabilities of one method, on examples of the kind it learnt and, optionally,
-// on examples of a kind it never saw.
+// confidences are the largest predicted probabilities of one method, on examples of the kind it
+// learnt and, optionally, on examples of a kind it never saw.
 type confidences struct {
 	Method  string
 	In, Out []float64

@@ -14,7 +14,8 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// curvePoints bounds the points of a drawn curve; there are fewer pixels than that worth telling apart.
+// curvePoints bounds the points of a drawn curve; there are fewer pixels than that worth telling
+// apart.
 const curvePoints = 600
 
 // markedPoints is how few points, such as one per epoch, are marked each.
@@ -31,15 +32,16 @@ type Axes struct {
 	X, Y string
 	// LogY sets the Y axis to a logarithmic scale; all values must then be positive.
 	LogY bool
-	// Target, when TargetName is set, is where the curves ought to be, such as temperature 1: drawn as a dashed line.
+	// Target, when TargetName is set, is where the curves ought to be, such as temperature 1: drawn
+	// as a dashed line.
 	Target     float64
 	TargetName string
 	// bounded says that X is a share, and Y goes from 0 to at least 1.
 	bounded bool
 }
 
-// Curves draws quantities such as loss, accuracy or temperature against the step, for several methods. A curve of more
-// than 600 points is drawn as the means of equal runs of neighbours.
+// Curves draws quantities such as loss, accuracy or temperature against the step, for several
+// methods. A curve of more than 600 points is drawn as the means of equal runs of neighbours.
 func Curves(axes Axes, curves []Curve) (*Figure, error) {
 	return curvesOf(axes, curves, nil)
 }
@@ -155,8 +157,9 @@ type selection struct {
 	Curve  evaluate.SelectiveRisk
 }
 
-// riskCoverage draws the error rate among the examples a method answers against the share of examples it answers, with
-// the area under the curve in the legend: the further down and right, the better it knows what it does not know.
+// riskCoverage draws the error rate among the examples a method answers against the share of
+// examples it answers, with the area under the curve in the legend: the further down and right, the
+// better it knows what it does not know.
 func riskCoverage(methods []selection) (*Figure, error) {
 	curves := make([]Curve, len(methods))
 	for i, m := range methods {

@@ -69,7 +69,8 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// Whatever the axis, a few ticks in order, none beyond its ends; even where float64 has hardly a number between them.
+// Whatever the axis, a few ticks in order, none beyond its ends; even where float64 has hardly a
+// number between them.
 func TestTicksProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		low := rapid.Float64Range(-1e6, 1e6).Draw(t, "low")
@@ -180,7 +181,8 @@ func TestRelativeDensity(t *testing.T) {
 	before := slices.Clone(values)
 	curve := relativeDensity(values, 0)
 	bandwidth := (curve[len(curve)-1].X - curve[0].X - 4) / 6
-	// Silverman's rule by hand: the standard deviation is 1.2325, the quartiles -1 and .5, their distance/1.34 1.1194.
+	// Silverman's rule by hand: the standard deviation is 1.2325, the quartiles -1 and .5, their
+	// distance/1.34 1.1194.
 	near(t, "bandwidth", bandwidth, 0.9*1.5/1.34*math.Pow(8, -0.2), 1e-12)
 	density := func(x float64) float64 {
 		sum := 0.0

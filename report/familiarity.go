@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"image/color"
 	"math"
+	"strconv"
 
 	"gonum.org/v1/plot"
 	"gonum.org/v1/plot/plotter"
@@ -16,7 +17,8 @@ import (
 var familiarityRow = FigureRow{
 	File: "familiarity", Title: "What is familiar",
 	Caption: "The entropy of the averaged probabilities, from 0 to the logarithm of the number of " +
-		"classes. Left of the black line, which held-out images set, an image counts as familiar.",
+		"classes, and the share of images that have it, on a scale of square roots. Left of a black " +
+		"line, which held-out images set, an image counts as familiar.",
 	Applies: func(subjects []Subject) bool {
 		return sameData(subjects) && sameClasses(subjects) && sameOut(subjects) &&
 			subjects[0].In.Len() >= fewest && (subjects[0].Out != nil || calibrated(subjects))
@@ -60,15 +62,15 @@ func calibrated(subjects []Subject) bool {
 
 func familiarityPanel(s Subject, i int, in, out string) (*plot.Plot, error) {
 	p := newPlot("entropy, nats", "share")
-	p.Y.Tick.Marker = plot.TickerFunc(fewTicks)
+	p.Y.Tick.Marker = plot.TickerFunc(rootTicks)
 	top := math.Log(float64(s.In.Classes))
-	shares := histogram(s.In.Entropy, 0, top, entropyBins)
+	shares := roots(histogram(s.In.Entropy, 0, top, entropyBins))
 	p.Y.Max = highest(shares)
 	known := &plotter.Line{XYs: shares, LineStyle: draw.LineStyle{Color: methodColor(i), Width: 1.6}, StepStyle: plotter.PostStep}
 	known.FillColor = translucent(methodColor(i), 0.15)
 	p.Add(known)
 	if s.Out != nil {
-		shares = histogram(s.Out.Entropy, 0, top, entropyBins)
+		shares = roots(histogram(s.Out.Entropy, 0, top, entropyBins))
 		p.Y.Max = max(p.Y.Max, highest(shares))
 		p.Add(&plotter.Line{XYs: shares, LineStyle: foreignLine(mix(methodColor(i), ink, 0.35)), StepStyle: plotter.PostStep})
 	}
@@ -121,6 +123,25 @@ func histogram(values []float64, low, high float64, bins int) plotter.XYs {
 	}
 	shares[bins].Y = shares[bins-1].Y
 	return shares
+}
+
+// roots replaces each Y by its square root, so that a spike leaves room for the rest.
+func roots(points plotter.XYs) plotter.XYs {
+	for i := range points {
+		points[i].Y = math.Sqrt(points[i].Y)
+	}
+	return points
+}
+
+// rootTicks is for an axis of square roots of shares.
+func rootTicks(low, high float64) []plot.Tick {
+	var ticks []plot.Tick
+	for _, share := range []float64{0, 0.01, 0.05, 0.2, 0.5, 1} {
+		if value := math.Sqrt(share); value >= low && value <= high {
+			ticks = append(ticks, plot.Tick{Value: value, Label: strconv.FormatFloat(share, 'g', 2, 64)})
+		}
+	}
+	return ticks
 }
 
 func highest(points plotter.XYs) float64 {

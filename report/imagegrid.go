@@ -120,7 +120,8 @@ func tilePlaces(tiles []tile, columns int, step vg.Point) (places []vg.Point, de
 	return places, depth + step.Y
 }
 
-// drawGuess draws the label at the left and the confidence at the right of a row, and the bar on its track below them.
+// drawGuess draws the label at the left and the confidence at the right of a row, and the bar on
+// its track below them.
 func drawGuess(c draw.Canvas, row vg.Rectangle, g guess, of color.RGBA) {
 	const thickness = 3.5
 	middle := (row.Min.Y + thickness + row.Max.Y) / 2

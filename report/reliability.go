@@ -18,13 +18,17 @@ type diagram struct {
 	Bins   []evaluate.Bin
 }
 
+// joinedCount is of how many examples a bin must be to be joined by lines with its neighbours.
+const joinedCount = 10
+
 var markers = []draw.GlyphDrawer{
 	draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{},
 }
 
-// reliability draws accuracy against confidence, bin by bin, with the diagonal of perfect calibration. A bar is the 95 %
-// interval (Wilson 1927) of an accuracy measured on as many examples as the bin holds; empty bins are left out. Both axes
-// begin a little below the smallest value of either.
+// reliability draws accuracy against confidence, bin by bin, with the diagonal of perfect
+// calibration. A bar is the 95 % interval (Wilson 1927) of an accuracy measured on as many examples
+// as the bin holds; empty bins are left out. Both axes begin a little below the smallest value of
+// either.
 func reliability(methods []diagram) (*Figure, error) {
 	names := make([]string, len(methods))
 	p := newPlot("confidence", "accuracy")
@@ -43,16 +47,25 @@ func reliability(methods []diagram) (*Figure, error) {
 		}
 		style := methodLine(i, 1.4)
 		style.Dashes = nil
-		joined := line(points, style)
-		dots := &plotter.Scatter{XYs: points, GlyphStyle: draw.GlyphStyle{Color: style.Color, Radius: 3, Shape: markers[i%len(markers)]}}
+		var many, few plotter.XYs
+		glyph := draw.GlyphStyle{Color: style.Color, Radius: 3, Shape: markers[i%len(markers)]}
 		for _, b := range m.Bins {
+			switch point := (plotter.XY{X: b.Confidence, Y: b.Accuracy}); {
+			case b.Count >= joinedCount:
+				many = append(many, point)
+			case b.Count > 0:
+				few = append(few, point)
+			}
 			if b.Count > 0 {
 				low, high := wilson(b.Accuracy, b.Count)
 				p.Add(line(plotter.XYs{{X: b.Confidence, Y: low}, {X: b.Confidence, Y: high}},
 					draw.LineStyle{Color: translucent(methodColor(i), 0.55), Width: 1.2}))
 			}
 		}
-		p.Add(joined, dots)
+		joined, dots := line(many, style), &plotter.Scatter{XYs: many, GlyphStyle: glyph}
+		small := glyph
+		small.Radius, small.Color = 1.8, translucent(methodColor(i), 0.6)
+		p.Add(joined, dots, &plotter.Scatter{XYs: few, GlyphStyle: small})
 		key = append(key, legendEntry{m.Method, []plot.Thumbnailer{joined, dots}})
 	}
 	if err := checkMethods("Reliability", names); err != nil {
@@ -70,7 +83,8 @@ func reliability(methods []diagram) (*Figure, error) {
 	return f, nil
 }
 
-// reliabilityPoints returns (confidence, accuracy) of the bins that are not empty, of which there must be one.
+// reliabilityPoints returns (confidence, accuracy) of the bins that are not empty, of which there
+// must be one.
 func reliabilityPoints(m diagram) (plotter.XYs, error) {
 	var points plotter.XYs
 	for i, b := range m.Bins {
@@ -99,7 +113,8 @@ func wilson(share float64, count int) (low, high float64) {
 
 var reliabilityRow = FigureRow{
 	File: "reliability", Title: "How often they are right",
-	Caption: "On {in}: accuracy against confidence, in fifteen bins of confidence, with 95 % intervals.",
+	Caption: "On {in}: accuracy against confidence, in fifteen bins of confidence, with 95 % intervals; bins of " +
+		"fewer than 10 images are small and not joined.",
 	Applies: func(subjects []Subject) bool { return all(subjects, Subject.labelledEnough) },
 	Draw: func(subjects []Subject) (*Figure, error) {
 		methods := make([]diagram, len(subjects))

@@ -12,106 +12,10 @@ import (
 	"strings"
 	"testing"
 
+	"gonum.org/v1/plot"
+
 	"github.com/pollen-ml/pollen/evaluate"
 )
-
-// drawn describes subjects that are made up.
-type drawn struct {
-	runs, classes, examples, channels, side int
-	labels, out, calibration, images, trace bool
-}
-
-// made returns made-up predictions, which lean towards the label by a skill.
-func made(t *testing.T, random *rand.Rand, name string, labels []int32, classes int, sharpness, skill float64) *evaluate.Predictions {
-	t.Helper()
-	p, err := evaluate.NewPredictive(len(labels), classes)
-	if err != nil {
-		t.Fatal(err)
-	}
-	row := make([]float32, len(labels)*classes)
-	for range 3 {
-		for n, label := range labels {
-			sum := 0.0
-			logits := make([]float64, classes)
-			for k := range logits {
-				logits[k] = random.NormFloat64()
-				if k == int(label) {
-					logits[k] += skill
-				}
-				logits[k] = math.Exp(sharpness * logits[k])
-				sum += logits[k]
-			}
-			for k := range logits {
-				row[n*classes+k] = float32(logits[k] / sum)
-			}
-		}
-		if err := p.Add(row, 1); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return p.Predictions(name, labels)
-}
-
-func (d drawn) subjects(t *testing.T) []Subject {
-	t.Helper()
-	random := rand.New(rand.NewPCG(31, uint64(d.classes)))
-	labels, outLabels := make([]int32, d.examples), make([]int32, d.examples)
-	for n := range labels {
-		labels[n], outLabels[n] = int32(random.IntN(d.classes)), int32(random.IntN(2*d.classes))
-	}
-	pictures := func() *Pictures {
-		p := &Pictures{Pixels: make([]byte, d.examples*d.channels*d.side*d.side), Channels: d.channels, Height: d.side, Width: d.side, Ink: true}
-		for i := range p.Pixels {
-			p.Pixels[i] = byte(random.UintN(256))
-		}
-		for k := range d.classes {
-			p.ClassNames = append(p.ClassNames, strings.Repeat("name ", k%4)+string(rune('A'+k%26)))
-		}
-		return p
-	}
-	in, out := pictures(), pictures()
-	var subjects []Subject
-	for i := range d.runs {
-		s := Subject{Name: string(rune('a'+i)) + strings.Repeat(" long", 3*(i%2)), Optimizer: i == 0}
-		sharpness := 1 + float64(i%4)
-		c := evaluate.Case{In: made(t, random, "roses", labels, d.classes, sharpness, 2)}
-		if !d.labels {
-			c.In.Labels = nil
-		}
-		if d.out {
-			c.Out = made(t, random, "weeds", outLabels, d.classes, sharpness, 0)
-			c.Out.Labels = outLabels
-		}
-		var err error
-		if d.calibration {
-			if c.Calibration, err = evaluate.Calibrate(made(t, random, "held", slices.Repeat(labels, 2), d.classes, sharpness, 2)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if s.Assessment, err = evaluate.Assess(c); err != nil {
-			t.Fatal(err)
-		}
-		if d.images {
-			s.InImages, s.OutImages = in, out
-		}
-		if d.trace {
-			s.Watched, s.LossEvery = "weight", 10
-			for chain := range 2 {
-				s.Losses = append(s.Losses, nil)
-				for step := range 20 + chain {
-					s.Losses[chain] = append(s.Losses[chain], 2/float64(1+step)+0.1*random.Float64())
-				}
-			}
-			for range 60 {
-				s.Trace = append(s.Trace, random.NormFloat64())
-			}
-		}
-		subjects = append(subjects, s)
-	}
-	return subjects
-}
-
-var whole = drawn{runs: 2, classes: 3, examples: 60, channels: 3, side: 4, labels: true, out: true, calibration: true, images: true, trace: true}
 
 // What is drawn follows from what there is.
 func TestFiguresApply(t *testing.T) {
@@ -258,7 +162,7 @@ func TestWritePageRefuses(t *testing.T) {
 		{"channels", func(s *Subject) { p := images; p.Channels = 2; s.InImages = &p }, "a: InImages: got 2880 pixels of 2 channels"},
 		{"part of an image", func(s *Subject) { p := images; p.Pixels = p.Pixels[1:]; s.OutImages = &p }, "a: OutImages: got 2879 pixels"},
 		{"images", func(s *Subject) { p := images; p.Pixels = p.Pixels[48:]; s.InImages = &p }, "InImages has 59 images for 60 predictions"},
-		{"NaN", func(s *Subject) { s.Trace = slices.Repeat([]float64{math.NaN()}, 60) }, "figure weight: report: weightDensity: a: value 0 is NaN"},
+		{"NaN", func(s *Subject) { s.Trace = slices.Repeat([]float64{math.NaN()}, 60) }, "figure weight: report: weightDensity: a, an optimizer: value 0 is NaN"},
 		{"nothing", func(s *Subject) { *s = Subject{Name: "a"} }, "0 sections"},
 	} {
 		subjects := slices.Clone(good)
@@ -283,14 +187,14 @@ func TestScoreTables(t *testing.T) {
 		table func() (*Table, error)
 		want  string
 	}{
-		{func() (*Table, error) { return Scores(subjects) }, `score                     a       b
+		{func() (*Table, error) { return ScoreTable(subjects) }, `score                     a       b
 -----------------------------------
 accuracy             0.5000  0.7500
 confidence on roses   0.500   0.500
 AUROC                     -  0.6250
 `},
 		{func() (*Table, error) {
-			return ScoresOverSeeds([]string{"a", "b"}, [][]*evaluate.Assessment{{run(0.5), run(0.75), run(1)}, {run(0.25)}})
+			return SeedsTable([]string{"a", "b"}, [][]*evaluate.Assessment{{run(0.5), run(0.75), run(1)}, {run(0.25)}})
 		}, `mean over seeds           a, 3 seeds  b, 1 seed
 -----------------------------------------------
 accuracy             0.7500 ± 0.1443     0.2500
@@ -310,17 +214,17 @@ confidence on roses    0.500 ± 0.000      0.500
 		}
 	}
 	for _, none := range []func() (*Table, error){
-		func() (*Table, error) { return Scores(subjects[1:2]) },
-		func() (*Table, error) { return Detections(subjects[:2]) },
-		func() (*Table, error) { return ScoresOverSeeds(nil, nil) },
+		func() (*Table, error) { return ScoreTable(subjects[1:2]) },
+		func() (*Table, error) { return DetectionTable(subjects[:2]) },
+		func() (*Table, error) { return SeedsTable(nil, nil) },
 	} {
 		if table, err := none(); table != nil || err != nil {
 			t.Errorf("got table %v, %v, want none", table, err)
 		}
 	}
-	_, err := ScoresOverSeeds([]string{"a"}, nil)
+	_, err := SeedsTable([]string{"a"}, nil)
 	refused(t, "names", err, "1 names for 0 groups")
-	_, err = ScoresOverSeeds([]string{"a"}, [][]*evaluate.Assessment{nil})
+	_, err = SeedsTable([]string{"a"}, [][]*evaluate.Assessment{nil})
 	refused(t, "empty group", err, `group "a" is empty`)
 }
 
@@ -378,5 +282,59 @@ func TestPictures(t *testing.T) {
 	}
 	if name := coloured.className(3); name != "3" {
 		t.Errorf("a class without a name is called %q, want its number", name)
+	}
+}
+
+func TestTicksOfSharesAndSizes(t *testing.T) {
+	for _, c := range []struct {
+		ticks     func(low, high float64) []plot.Tick
+		low, high float64
+		want      string
+	}{
+		{rootTicks, 0, 1, "0 0.01 0.05 0.2 0.5 1"},
+		{rootTicks, 0, 0.3, "0 0.01 0.05"},
+		{wholeTicks, -0.5, 2.5, "0 1 2"},
+		{wholeTicks, -0.5, 37.5, "0 4 8 12 16 20 24 28 32 36"},
+	} {
+		if got := labels(c.ticks(c.low, c.high)); got != c.want {
+			t.Errorf("ticks of [%v, %v]: got %q, want %q", c.low, c.high, got, c.want)
+		}
+	}
+}
+
+// Coverage by level against a count, and no level that the held-out examples do not support.
+func TestCoverageByLevel(t *testing.T) {
+	d := whole
+	d.examples = 30 // 60 held out: up to level 0.98
+	s := d.subjects(t)[1]
+	points, err := coverageByLevel(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(points) != 49 {
+		t.Fatalf("%d levels, want those from .50 to .98", len(points))
+	}
+	for _, p := range points {
+		sets, err := s.Calibration.Sets(s.In.Probabilities, s.In.Classes, p.X)
+		if err != nil {
+			t.Fatal(err)
+		}
+		covered := 0.0
+		for n, set := range sets {
+			if slices.Contains(set, int(s.In.Labels[n])) {
+				covered++
+			}
+		}
+		near(t, "coverage", p.Y, covered/30, 1e-12)
+	}
+}
+
+func TestMeanLoss(t *testing.T) {
+	s := Subject{Losses: [][]float64{{1, 2, 3}, {3, 4}}}
+	if got := s.meanLoss(); !slices.Equal(got, []float64{2, 3}) {
+		t.Errorf("got %v, want the mean as far as both go", got)
+	}
+	if got := (Subject{}).meanLoss(); got != nil {
+		t.Errorf("got %v of no chain", got)
 	}
 }

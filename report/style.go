@@ -26,7 +26,8 @@ var (
 	faint = color.RGBA{R: 0xe4, G: 0xe4, B: 0xe4, A: 0xff}
 )
 
-// palette holds the colours of Okabe and Ito (2008) that show on white, the most distant pair first.
+// palette holds the colours of Okabe and Ito (2008) that show on white, the most distant pair
+// first.
 var palette = []color.RGBA{
 	{R: 0x00, G: 0x72, B: 0xb2, A: 0xff}, // blue
 	{R: 0xd5, G: 0x5e, B: 0x00, A: 0xff}, // vermilion
@@ -118,8 +119,8 @@ func line(points plotter.XYs, style draw.LineStyle) *plotter.Line {
 	return &plotter.Line{XYs: points, LineStyle: style}
 }
 
-// heading is a plotter that writes a line just above the data area: a name in bold, then remarks. Panels that carry one
-// must be drawn with headingHeight of space above.
+// heading is a plotter that writes a line just above the data area: a name in bold, then remarks.
+// Panels that carry one must be drawn with headingHeight of space above.
 type heading struct {
 	name    string
 	color   color.Color
@@ -146,7 +147,8 @@ func (h heading) Plot(c draw.Canvas, _ *plot.Plot) {
 	}
 }
 
-// drawPanels draws plots that carry headings below each other, with data areas of equal size that align left and right.
+// drawPanels draws plots that carry headings below each other, with data areas of equal size that
+// align left and right.
 func drawPanels(c draw.Canvas, plots ...*plot.Plot) {
 	rows := make([][]*plot.Plot, len(plots))
 	for i, p := range plots {

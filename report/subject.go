@@ -76,7 +76,7 @@ const fewest = 20
 
 func (s Subject) labelledEnough() bool { return s.labelled() && s.In.Len() >= fewest }
 
-// all, which has no meaning for an empty list, reports whether a property holds for each subject.
+// all reports whether each subject has a property.
 func all(subjects []Subject, property func(Subject) bool) bool {
 	return !slices.ContainsFunc(subjects, func(s Subject) bool { return !property(s) })
 }

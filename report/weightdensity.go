@@ -15,7 +15,8 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// densityWindows is how many windows of a trace are drawn: enough to see it move, few enough to tell them apart.
+// densityWindows is how many windows of a trace are drawn: enough to see it move, few enough to
+// tell them apart.
 const densityWindows = 7
 
 // trace is the history of one weight under one method.
@@ -24,13 +25,14 @@ type trace struct {
 	Values []float64
 }
 
-// weightDensity draws where one weight was, early to late: per method a panel, all on one axis, with the densities of
-// the weight over windows that roll along its trace, light to dark. Each density is a Gaussian kernel estimate divided by
-// its own maximum, so that the spike of an optimizer does not flatten the width of a posterior.
+// weightDensity draws where one weight was, early to late: per method a panel, all on one axis,
+// with the densities of the weight over windows that roll along its trace, light to dark. Each
+// density is a Gaussian kernel estimate divided by its own maximum, so that the spike of an
+// optimizer does not flatten the width of a posterior.
 //
-// weight names the axis, every is the number of steps between two values of a trace, and window the number of values in a
-// window: at least 2, at most the length of the traces, which must be equal. places are the positions
-// of the methods, which give them their colours; nil counts them.
+// weight names the axis, every is the number of steps between two values of a trace, and window the
+// number of values in a window: at least 2, at most the length of the traces, which must be equal.
+// places are the positions of the methods, which give them their colours; nil counts them.
 func weightDensity(weight string, traces []trace, every, window int, places []int) (*Figure, error) {
 	names := make([]string, len(traces))
 	for i, t := range traces {
@@ -117,7 +119,11 @@ var weightRow = FigureRow{
 			if len(s.Trace) < shortestTrace {
 				continue
 			}
-			traces, places = append(traces, trace{s.Name, s.Trace}), append(places, i)
+			name := s.Name
+			if s.Optimizer {
+				name += ", an optimizer"
+			}
+			traces, places = append(traces, trace{name, s.Trace}), append(places, i)
 			shortest = min(shortest, len(s.Trace))
 			if len(traces) > 1 && s.Watched != weight || s.Watched == "" {
 				weight = "weight"
@@ -147,7 +153,8 @@ func windowStarts(length, window int) []int {
 	return starts
 }
 
-// windowColor goes from a light tint of a colour, for the first window, to a dark shade of it for the last.
+// windowColor goes from a light tint of a colour, for the first window, to a dark shade of it for
+// the last.
 func windowColor(c color.RGBA, window, windows int) color.RGBA {
 	age := 1.0
 	if windows > 1 {
@@ -159,7 +166,8 @@ func windowColor(c color.RGBA, window, windows int) color.RGBA {
 	return mix(c, color.RGBA{A: 0xff}, 0.45*(age-0.6)/0.4)
 }
 
-// drawWindowKey draws the key of the shades along the top and returns the canvas that remains below it.
+// drawWindowKey draws the key of the shades along the top and returns the canvas that remains below
+// it.
 func drawWindowKey(c draw.Canvas, windows, window, length int) draw.Canvas {
 	const swatch, height = vg.Length(13), vg.Length(9)
 	style := textStyle(tickSize, ink, text.XLeft, text.YCenter)
@@ -177,9 +185,9 @@ func drawWindowKey(c draw.Canvas, windows, window, length int) draw.Canvas {
 	return draw.Crop(c, 0, 0, 0, -18)
 }
 
-// relativeDensity estimates the density of the values, relative to its maximum, with Gaussian kernels of Silverman's
-// bandwidth .9 min(sd, interquartile range/1.34) n^-1/5, but of at least the given one, from three bandwidths below the
-// smallest value to three above the largest.
+// relativeDensity estimates the density of the values, relative to its maximum, with Gaussian
+// kernels of Silverman's bandwidth .9 min(sd, interquartile range/1.34) n^-1/5, but of at least the
+// given one, from three bandwidths below the smallest value to three above the largest.
 func relativeDensity(values []float64, narrowest float64) plotter.XYs {
 	const points = 240
 	sorted := slices.Sorted(slices.Values(values))

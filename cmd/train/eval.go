@@ -221,7 +221,7 @@ func printScores(runs []comparison, c *console) error {
 	tables := []func() (*report.Table, error){
 		func() (*report.Table, error) { return scoreTable(subjects) },
 		func() (*report.Table, error) { return overSeeds(runs) },
-		func() (*report.Table, error) { return report.Detections(subjects) },
+		func() (*report.Table, error) { return report.DetectionTable(subjects) },
 	}
 	printed := false
 	for _, make := range tables {
@@ -249,7 +249,7 @@ const fewRuns = 4
 // scoreTable is the table of scores.
 func scoreTable(subjects []report.Subject) (*report.Table, error) {
 	if len(subjects) <= fewRuns {
-		return report.Scores(subjects)
+		return report.ScoreTable(subjects)
 	}
 	var shown []evaluate.Score
 	var columns []report.Column
@@ -320,5 +320,5 @@ func overSeeds(runs []comparison) (*report.Table, error) {
 			several, theirs = append(several, group), append(theirs, names[i])
 		}
 	}
-	return report.ScoresOverSeeds(theirs, several)
+	return report.SeedsTable(theirs, several)
 }

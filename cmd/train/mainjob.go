@@ -158,7 +158,7 @@ func (j *mainJob) report(runs []comparison, data shows, c *console) error {
 	if err := printScores(runs, c); err != nil {
 		return err
 	}
-	table, err := report.Scores(subjectsOf(runs, nil, nil))
+	table, err := report.ScoreTable(subjectsOf(runs, nil, nil))
 	if err != nil {
 		return err
 	}

@@ -8,9 +8,9 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// Scores returns the table of the subjects' scores: a row for each score that applies to any of
+// ScoreTable returns the table of the subjects' scores: a row for each score that applies to any of
 // them, a column for each subject that was assessed. It is nil when none was.
-func Scores(subjects []Subject) (*Table, error) {
+func ScoreTable(subjects []Subject) (*Table, error) {
 	var names []string
 	var assessments [][]*evaluate.Assessment
 	for _, s := range subjects {
@@ -22,17 +22,17 @@ func Scores(subjects []Subject) (*Table, error) {
 	return scoresOver("score", names, assessments)
 }
 
-// ScoresOverSeeds returns the table of scores of groups of runs that differ in nothing but their
+// SeedsTable returns the table of scores of groups of runs that differ in nothing but their
 // seed: means with their standard errors, a column for each group under its name. It is nil when
 // there is no group.
-func ScoresOverSeeds(names []string, groups [][]*evaluate.Assessment) (*Table, error) {
+func SeedsTable(names []string, groups [][]*evaluate.Assessment) (*Table, error) {
 	if len(names) != len(groups) {
-		return nil, errors.Errorf("report: ScoresOverSeeds: got %d names for %d groups, want as many", len(names), len(groups))
+		return nil, errors.Errorf("report: SeedsTable: got %d names for %d groups, want as many", len(names), len(groups))
 	}
 	titles := make([]string, len(names))
 	for i, group := range groups {
 		if len(group) == 0 {
-			return nil, errors.Errorf("report: ScoresOverSeeds: group %q is empty, want at least 1 run", names[i])
+			return nil, errors.Errorf("report: SeedsTable: group %q is empty, want at least 1 run", names[i])
 		}
 		titles[i] = fmt.Sprintf("%s, %d seeds", names[i], len(group))
 		if len(group) == 1 {
@@ -74,9 +74,9 @@ func scoresOver(corner string, names []string, groups [][]*evaluate.Assessment) 
 	return table, nil
 }
 
-// Detections returns the table of how well each uncertainty tells Out from In, four figures for
-// each subject; nil when no subject has an Out.
-func Detections(subjects []Subject) (*Table, error) {
+// DetectionTable returns the table of how well each uncertainty that applies tells Out from In; nil when
+// no subject has an Out.
+func DetectionTable(subjects []Subject) (*Table, error) {
 	var table *Table
 	for _, s := range subjects {
 		if s.out() == nil {
@@ -87,7 +87,10 @@ func Detections(subjects []Subject) (*Table, error) {
 				Column{"AUPR in", "%.4f"}, Column{"FPR95", "%.3f"})
 		}
 		for _, signal := range evaluate.Signals() {
-			d := s.Detections[signal.Name]
+			d, ok := s.Detections[signal.Name]
+			if !ok {
+				continue
+			}
 			if err := table.Add(s.Name+", "+signal.Title, d.AUROC, d.AUPROut, d.AUPRIn, d.FPR95); err != nil {
 				return nil, err
 			}
@@ -116,11 +119,11 @@ func Meanings(subjects []Subject) []string {
 
 // scoreSections are the page's sections of scores: none where no subject was assessed.
 func scoreSections(subjects []Subject) ([]Section, error) {
-	scores, err := Scores(subjects)
+	scores, err := ScoreTable(subjects)
 	if err != nil || scores == nil {
 		return nil, err
 	}
-	detections, err := Detections(subjects)
+	detections, err := DetectionTable(subjects)
 	if err != nil {
 		return nil, err
 	}
