@@ -154,7 +154,7 @@ func (d *Dataset) Validate() error {
 // moments returns the mean and the (population) standard deviation of
 // pixel/255 in each channel of images [N C H W], whose planes have that many
 // pixels. Both are computed from exact integer sums, so that they are the same
-// on every machine.
+// on every machine. A channel with one value everywhere has the deviation 1.
 func moments(images []byte, channels, plane int) (mean, deviation []float64) {
 	counts := make([][256]uint64, channels)
 	for at := 0; at < len(images); at += plane {
@@ -165,13 +165,20 @@ func moments(images []byte, channels, plane int) (mean, deviation []float64) {
 	}
 	for c := range counts {
 		var n, sum, squares uint64
+		values := 0
 		for pixel, count := range counts[c] {
+			if count > 0 {
+				values++
+			}
 			n += count
 			sum += uint64(pixel) * count
 			squares += uint64(pixel*pixel) * count
 		}
 		m := float64(sum) / float64(n) / 255
 		variance := float64(squares)/float64(n)/(255*255) - float64(m*m)
+		if values == 1 {
+			variance = 1
+		}
 		mean, deviation = append(mean, m), append(deviation, math.Sqrt(max(variance, 0)))
 	}
 	return mean, deviation
