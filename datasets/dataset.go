@@ -23,8 +23,9 @@ type Dataset struct {
 
 	// Mean and Deviation are those of pixel/255 in each channel of the
 	// training set, whichever split this is; they are of the images at hand
-	// where the training set is not a fixed one (notmnist). A network is fed
-	// (pixel/255 - Mean[c])/Deviation[c] with the figures of the set it was
+	// where the training set is not a fixed one (notmnist, New, ReadImages).
+	// The deviation of a channel with one value everywhere is 1. A network is
+	// fed (pixel/255 - Mean[c])/Deviation[c] with the figures of the set it was
 	// trained on, also when it is shown another set.
 	Mean, Deviation []float64
 
