@@ -71,7 +71,7 @@ func (s Spec) checkApplicable(c course) error {
 		return invalid("network: Network and Layers are both given, wants one")
 	}
 	if s.Schedule != nil && !c.traits().rated {
-		return invalid("schedule does not apply to %s, which finds its own step size", MethodText(s.Method))
+		return invalid("schedule does not apply to %s, which finds its own step size", MethodName(s.Method))
 	}
 	for _, setting := range settings {
 		if !setting.everywhere && setting.get(&s) != nil && !c.applies(setting.Name) {

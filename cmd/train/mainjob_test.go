@@ -72,7 +72,7 @@ func TestMainJob(t *testing.T) {
 			t.Errorf("report.html of %d bytes has no %q", len(page), want)
 		}
 	}
-	if table := string(readFile(t, j.folder, "table.md")); !strings.Contains(table, "| pSGLD |") || !strings.Contains(table, "| AUROC ") {
+	if table := string(readFile(t, j.folder, "table.md")); !strings.Contains(table, "pSGLD |") || !strings.Contains(table, "| AUROC ") {
 		t.Errorf("table.md: %q", table)
 	}
 	for method, samples := range map[string]int{"sgd": 1, "sgld": 4, "psgld": 4} {

@@ -153,8 +153,8 @@ func (o observed) verdict() []string {
 		notes = append(notes, fmt.Sprintf("%s: proposals were accepted with the mean probability %.2f.", o.name, float64(o.Acceptance)))
 	}
 	if len(o.spec.Temperatures) > 0 {
-		notes = append(notes, fmt.Sprintf("%s: %s %% of the attempts to swap neighbours among the temperatures %v succeeded.", o.name,
-			orDash("%.0f", 100*o.Swaps), o.spec.Temperatures))
+		notes = append(notes, fmt.Sprintf("%s: %s %% of the attempts to swap neighbours among the temperatures %s succeeded.", o.name,
+			orDash("%.0f", 100*o.Swaps), strings.ReplaceAll(strings.Trim(fmt.Sprint(o.spec.Temperatures), "[]"), " ", ", ")))
 	}
 	if o.LossRHat > mixedRHat || o.WeightRHat > mixedRHat {
 		notes = append(notes, fmt.Sprintf("%s: not mixed: split R-hat above %g. A longer run would come closer.", o.name, mixedRHat))
