@@ -98,7 +98,7 @@ report.html to the run folder.`,
 	root.RunE = func(command *cobra.Command, _ []string) error { return job.run(command.Context(), c) }
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(fitCommand(c), evalCommand(c), oodCommand(c), attackCommand(c), tableCommand(c), auditCommand(c), devicesCommand(c), datasetsCommand(c))
+	root.AddCommand(fitCommand(c), evalCommand(c), oodCommand(c), attackCommand(c), auditCommand(c), devicesCommand(c), datasetsCommand(c))
 	for _, command := range append(root.Commands(), root) {
 		command.Flags().SortFlags = false
 	}

@@ -1,22 +1,25 @@
 package main
 
 import (
+	"bytes"
 	"math"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/langevin"
 )
 
 func TestMeanAndError(t *testing.T) {
 	of := func(values ...float64) string {
-		var results []*cellResult
+		var results []*result
 		for _, v := range values {
-			results = append(results, &cellResult{Average: cellScores{Error: v}})
+			results = append(results, &result{Average: scores{Error: v}})
 		}
-		return meanAndError("%.3f", results, func(r *cellResult) float64 { return r.Average.Error })
+		return meanAndError("%.3f", results, func(r *result) float64 { return r.Average.Error })
 	}
 	// The standard error of 1, 2, 3 is the standard deviation 1 over the root of 3.
 	for got, want := range map[string]string{of(2): "2.000", of(1, 2, 3): "2.000 ± 0.577", of(4, 4): "4.000 ± 0.000"} {
@@ -29,10 +32,14 @@ func TestMeanAndError(t *testing.T) {
 // The paper's settings: 100 epochs of MNIST are 60000 steps, with rates halved every 20 epochs, and samples of steps 600, 900, ...
 func TestCellSettings(t *testing.T) {
 	c := cell{Method: "psgld", DataSize: 60000, Width: 400, Temperature: 1. / 60000, Epochs: 100, Rate: 5e-4, Chain: 2}
-	if want := (langevin.Plan{Steps: 60000, BurnIn: 300, Thinning: 300}); c.plan() != want || c.plan().Samples() != 199 {
-		t.Errorf("%+v of %d samples, want %+v", c.plan(), c.plan().Samples(), want)
+	spec, err := c.spec().Resolve()
+	if err != nil {
+		t.Fatal(err)
 	}
-	rates, err := c.rates()
+	if c.steps() != 60000 || c.samples() != 199 || spec.BurnInSteps != 300 || spec.Thinning != 300 || spec.BurnIn != nil || spec.Samples != 0 {
+		t.Errorf("%d steps, %d samples of %+v, wants 60000, 199, and one per 300 steps", c.steps(), c.samples(), spec)
+	}
+	rates, err := spec.Schedule.Rates(c.steps())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -41,32 +48,38 @@ func TestCellSettings(t *testing.T) {
 			t.Errorf("rate %v at step %d, want %v", rates[step], step, want)
 		}
 	}
-	if got, want := c.sampler(), (langevin.PSGLD{Alpha: 0.99, Lambda: 1e-5, Gamma: langevin.GammaNone}); got != langevin.Sampler(want) {
-		t.Errorf("%+v, want %+v", got, want)
+	if want := pollen.Method(langevin.PSGLD{Alpha: 0.99, Lambda: 1e-5, Gamma: langevin.GammaNone}); spec.Method != want {
+		t.Errorf("%+v, want %+v", spec.Method, want)
+	}
+	if spec.Batch != 100 || *spec.Prior != langevin.Gaussian(1) || *spec.Temperature != 1./60000 || spec.FirstChain != 2 || spec.Chains != 1 {
+		t.Errorf("%+v, wants the paper's batch, prior and temperature, and chain 2", spec)
 	}
 	if want := "psgld-h400-T1.67e-05-chain2"; c.String() != want {
 		t.Errorf("%q, want %q", c, want)
 	}
 	c.Method, c.Temperature = "sgd", 0
-	if got := c.plan().Samples(); got != 1 || c.sampler() != langevin.Sampler(langevin.SGLD{}) {
-		t.Errorf("sgd: %d samples by %T, want its last state", got, c.sampler())
+	if spec, err = c.spec().Resolve(); err != nil || *spec.BurnIn != 0 || spec.Samples != 1 || spec.Method != pollen.Method(langevin.SGLD{}) {
+		t.Errorf("sgd: %+v (%v), wants its last state", spec, err)
 	}
 }
 
 // Rows are in the order of the flags, whatever the order in which cells were finished.
 func TestPrintTable(t *testing.T) {
-	table := &comparison{widths: []int{400}, titles: map[cell]string{}, order: map[cell]int{}, rate: 0.2, preconditioned: 5e-4, epochs: 100}
-	var results []*cellResult
+	digits := &datasets.Dataset{Channels: 1, Height: 28, Width: 28, Classes: 10}
+	table := &comparison{
+		widths: []int{400}, titles: map[cell]string{}, order: map[cell]int{}, rate: 0.2, preconditioned: 5e-4, epochs: 100, train: digits,
+	}
+	var results []*result
 	for i, method := range []string{"psgld", "sgd"} {
 		for chain := range 2 {
-			c := cell{Method: method, Data: "mnist", Width: 400, Chain: chain}
-			table.titles[c.row()], table.order[c.row()] = tableMethods[method].title, i
-			score := cellScores{Error: 0.01 * float64(1+chain), NLL: 0.05}
-			results = append([]*cellResult{{Cell: c, Average: score, Equal: score, Last: score}}, results...)
+			c := cell{Method: method, Data: "mnist", Width: 400, Temperature: 1. / 60000, DataSize: 60000, Chain: chain}
+			table.titles[c.row()], table.order[c.row()] = methodOf[method].title, i
+			score := scores{Error: 0.01 * float64(1+chain), NLL: 0.05}
+			results = append([]*result{{Cell: c, Average: score, Equal: score, Last: score}}, results...)
 		}
 	}
-	c, out, _, _ := testConsole()
-	if err := table.print(results, c); err != nil {
+	var out bytes.Buffer
+	if err := table.print(results, &out); err != nil {
 		t.Fatal(err)
 	}
 	got, _, _ := strings.Cut(out.String(), "Means over")
