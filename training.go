@@ -119,7 +119,9 @@ func (t *training) load(device tensor.Device) error {
 	for i, name := range program.Metrics() {
 		t.columns[name] = i
 	}
-	t.session, err = program.Load(device, graph.LoadOptions{Seed: t.spec.Seed, Chains: t.spec.Chains * t.spec.replicasOfEach()})
+	t.session, err = program.Load(device, graph.LoadOptions{
+		Seed: t.spec.Seed, FirstChain: t.spec.FirstChain * t.spec.replicasOfEach(), Chains: t.spec.Chains * t.spec.replicasOfEach(),
+	})
 	if err != nil {
 		return err
 	}
