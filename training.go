@@ -203,12 +203,15 @@ func (t *training) run(ctx context.Context) error {
 		}
 	}
 	t.warn()
-	for _, closing := range []error{t.metrics.close(), t.diagnose().write(t.folder)} {
-		if err == nil {
-			err = closing
+	if closing := t.metrics.close(); err == nil {
+		err = closing
+	}
+	if t.from < t.plan.Steps { // a finished run keeps the diagnostics of its steps
+		if writing := t.diagnose().write(t.folder); err == nil {
+			err = writing
 		}
 	}
-	if err != nil && (stopped || t.session.Steps() > 0) {
+	if err != nil {
 		return &Unfinished{Folder: t.folder, Made: int(t.session.Steps()), Steps: t.plan.Steps, Samples: t.samples, Cause: err}
 	}
 	return err
