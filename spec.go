@@ -235,6 +235,8 @@ func (s Spec) network(c course, classes int) (network layers.Sequential, err err
 			return nil, Invalid{err}
 		}
 	}
-	network, err = c.network(network)
-	return network, errors.WithMessage(err, "pollen: network")
+	if network, err = c.network(network); err != nil {
+		return nil, Invalid{errors.WithMessage(err, "pollen: network")}
+	}
+	return network, nil
 }
