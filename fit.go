@@ -93,7 +93,7 @@ func (t *training) checkHeldOut(data *datasets.Dataset) error {
 
 // isOf reports whether data are those of a manifest.
 func (d Data) isOf(data *datasets.Dataset) bool {
-	if d.Channels != data.Channels || d.Height != data.Height || d.Width != data.Width || !slices.Equal(d.ClassNames, data.ClassNames) ||
+	if d.Size != data.Len() || d.Channels != data.Channels || d.Height != data.Height || d.Width != data.Width || !slices.Equal(d.ClassNames, data.ClassNames) ||
 		!slices.Equal(d.Mean, data.Mean) || !slices.Equal(d.Deviation, data.Deviation) {
 		return false
 	}
