@@ -81,16 +81,6 @@ func (d *Diagnostics) write(folder string) error {
 	return errors.Wrap(file.Write(filepath.Join(folder, diagnosticsFile), append(content, '\n')), "pollen: diagnostics")
 }
 
-// writeDiagnostics keeps what the steps made so far say; what a process said that finished the run before stays.
-func (t *training) writeDiagnostics() error {
-	if t.from >= t.plan.Steps {
-		if _, err := os.Stat(filepath.Join(t.folder, diagnosticsFile)); err == nil {
-			return nil
-		}
-	}
-	return t.diagnose().write(t.folder)
-}
-
 // diagnose computes what the steps made so far say.
 func (t *training) diagnose() *Diagnostics {
 	d := &Diagnostics{
