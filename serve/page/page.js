@@ -2,7 +2,9 @@
 
 const bars = 5; // classes shown, the most probable ones
 const find = (id) => document.getElementById(id);
-const percent = (share) => (share >= 0.9995 ? "100 %" : (100 * share).toFixed(1) + " %");
+// Nothing is certain: a share that would be rounded to 0 or 100 is written as a bound.
+const percent = (share) => (share > 0.9995 ? "> 99.9 %" : share < 0.0005 ? "< 0.1 %" : (100 * share).toFixed(1) + " %");
+const level = (share) => +(100 * share).toFixed(2) + " %";
 let run = { classNames: [], calibrated: false, maxImages: 1 };
 
 function make(kind, text, ...classes) {
@@ -77,7 +79,7 @@ function show(file, answer) {
   const card = find("card").content.cloneNode(true);
   const set = answer.set || [];
   picture(card, file);
-  card.querySelector("h2").textContent = answer.class;
+  card.querySelector("h2").textContent = answer.class + (answer.calibrated && !answer.familiar ? "?" : "");
   const badges = card.querySelector(".badges");
   badges.append(make("span", percent(answer.confidence) + " sure", "badge"));
   if (answer.calibrated) {
@@ -89,7 +91,7 @@ function show(file, answer) {
   }
   let text = "The run was not calibrated, so it gives no set of plausible classes.";
   if (answer.calibrated && set.length === 0) text = "No class is plausible: nothing it knows looks like this.";
-  else if (answer.calibrated) text = "Plausible: " + set.join(", ") + ". Of images like those trained on, " + percent(run.level) + " have the true class in such a set.";
+  else if (answer.calibrated) text = "Plausible: " + set.join(", ") + ". Of images like those trained on, " + level(run.level) + " have the true class in such a set.";
   card.querySelector(".set").textContent = text;
   card.querySelector(".doubt").textContent = "Entropy " + answer.entropy.toFixed(3) + " nats, of which the samples disagree on " +
     answer.mutualInformation.toFixed(3) + ".";
@@ -106,9 +108,9 @@ async function ask(list) {
   const form = new FormData();
   for (const file of files) form.append("images", file);
   say(files.length === 1 ? "Looking…" : "Looking at " + files.length + " images…");
+  find("answers").replaceChildren();
   try {
     const { answers } = await request("predict?probabilities=true", { method: "POST", body: form });
-    find("answers").replaceChildren();
     files.forEach((file, i) => show(file, answers[i]));
     say(files.length === 1 ? "It says: " + answers[0].class + "." : answers.length + " answers.");
   } catch (error) {
