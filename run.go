@@ -80,12 +80,18 @@ func (r *Run) images(data *datasets.Dataset) (samples.Images, error) {
 		return samples.Images{}, invalid("%s has images of %dx%dx%d, wants the %dx%dx%d of %s, which was trained on %s", data.Name,
 			data.Channels, data.Height, data.Width, d.Channels, d.Height, d.Width, r.folder, d.Name)
 	}
-	return samples.Images{
-		Pixels: data.Images, Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Deviation: d.Deviation,
-	}, nil
+	return r.shape(data.Images), nil
 }
 
-// predictBatch is the batch of predictions: it has no bearing on their values.
+// shape is that of the images that the network sees, with these pixels.
+func (r *Run) shape(pixels []byte) samples.Images {
+	d := &r.manifest.Data
+	return samples.Images{
+		Pixels: pixels, Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Deviation: d.Deviation,
+	}
+}
+
+// predictBatch is the batch of predictions: it has no bearing on their values, other than by rounding.
 const predictBatch = 100
 
 // passes is how many predictions are made of each sample: Monte Carlo dropout's differ.
@@ -96,14 +102,20 @@ func (r *Run) passes() int {
 	return 1
 }
 
+// sampleFiles are the paths of the samples that there are, of which a task wants at least one.
+func (r *Run) sampleFiles(task string) ([]string, error) {
+	files, err := r.Samples()
+	if err == nil && len(files) == 0 {
+		err = errors.Errorf("pollen: %s: %s has no samples yet", task, r.folder)
+	}
+	return files, err
+}
+
 // each hands over all samples, as often as predictions are made with each.
 func (r *Run) each(ctx context.Context, task string, data *datasets.Dataset, use func(samples.Sample) error) error {
-	files, err := r.Samples()
+	files, err := r.sampleFiles(task)
 	if err != nil {
 		return err
-	}
-	if len(files) == 0 {
-		return errors.Errorf("pollen: %s: %s has no samples yet", task, r.folder)
 	}
 	for i, path := range files {
 		if err := ctx.Err(); err != nil {
