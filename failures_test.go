@@ -286,7 +286,7 @@ func TestInvalidData(t *testing.T) {
 	refused("mala evaluates all data at each step: wants batch 100, which is all examples, got 20", Spec{Batch: 20, Method: methodOf(t, "mala")}, good)
 	refused(`no network "dance"; there are lenet,`, Spec{Network: "dance", Samples: 1}, good)
 	refused("width \"0\"", Spec{Network: "mlp-0", Samples: 1}, good)
-	refused("the network's output has shape [20 7], wants [20 4]",
+	refused("output has shape [B 7], wants [B 4]; the last layer is linear1",
 		Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 7}}, Batch: 20, Epochs: 2, Samples: 2}, good)
 	refused("no linear layer after another", Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}},
 		Method: Dropout{Rate: 0.5}, Batch: 20}, good)

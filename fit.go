@@ -50,7 +50,7 @@ func Resume(ctx context.Context, folder string, data *datasets.Splits, options .
 		return nil, errors.WithMessage(err, folder)
 	}
 	if !m.Data.isOf(t.data) {
-		return nil, errors.Errorf("pollen: resume %s: the data %s are not those of the run", folder, data.Train.Name)
+		return nil, invalid("resume %s: the data %s are not those of the run", folder, data.Train.Name)
 	}
 	if err := t.checkHeldOut(data.Validation); err != nil {
 		return nil, err

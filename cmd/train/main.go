@@ -103,7 +103,7 @@ report.html to the run folder.`,
 	root.RunE = func(command *cobra.Command, _ []string) error { return job.run(command.Context(), c) }
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(fitCommand(c), evalCommand(c), oodCommand(c), predictCommand(c), attackCommand(c), auditCommand(c), devicesCommand(c), datasetsCommand(c))
+	root.AddCommand(fitCommand(c), evalCommand(c), oodCommand(c), predictCommand(c), serveCommand(c), attackCommand(c), auditCommand(c), devicesCommand(c), datasetsCommand(c))
 	for _, command := range append(root.Commands(), root) {
 		command.Flags().SortFlags = false
 	}

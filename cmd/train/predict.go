@@ -58,12 +58,10 @@ func predictCommand(c *console) *cobra.Command {
 }
 
 func (p *predicting) run(ctx context.Context, folder string, paths []string, c *console) error {
-	switch {
-	case !(p.level > 0 && p.level < 1):
-		return usage("train: level: %v, wants a number between 0 and 1", p.level)
-	case !(p.familiar > 0 && p.familiar < 1):
-		return usage("train: familiar: %v, wants a number between 0 and 1", p.familiar)
-	case p.json && p.csv:
+	if err := checkShares(p.level, p.familiar); err != nil {
+		return err
+	}
+	if p.json && p.csv {
 		return usage("train: json and csv: wants one of them")
 	}
 	run, err := pollen.Open(folder, pollen.WithLevel(p.level), pollen.WithFamiliarRate(p.familiar), pollen.WithObserver(c.observer("predict")))
