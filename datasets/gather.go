@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -112,7 +111,7 @@ func suggestShape(wanted *shape, infos []pictureInfo) {
 // checkMemory returns an error if n images do not fit into what memory the
 // machine has to give.
 func checkMemory(n int, s shape) error {
-	high := int64(math.MaxInt64)
+	high := int64(1 << 40)
 	if available := availableMemory(); available > 0 {
 		high = available
 	}

@@ -112,8 +112,8 @@ func probe(r *bufio.Reader) (pictureInfo, error) {
 		return info, err
 	}
 	greyPNG := info.format.name == "PNG" && len(start) > 25 && start[25] == 4 // grey with alpha
-	if info.format.name == "JPEG" && bytes.Contains(start, []byte("Exif\x00\x00")) {
-		start, _ = r.Peek(exifReach) // what there is of it
+	if info.format.name == "JPEG" {
+		start, _ = r.Peek(exifReach) // what there is of it; an error comes again with the header
 		info.orientation = exifOrientation(start)
 	}
 	var config image.Config
