@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pkg/errors"
 	"golang.org/x/image/bmp"
@@ -161,6 +162,9 @@ type decoder struct {
 	content bytes.Buffer
 }
 
+// decoders are those of Decode, between its calls.
+var decoders = sync.Pool{New: func() any { return newDecoder() }}
+
 func newDecoder() *decoder {
 	return &decoder{header: bufio.NewReaderSize(nil, exifReach)}
 }
@@ -176,7 +180,9 @@ func Decode(content []byte, channels, height, width int) ([]byte, error) {
 		return nil, errors.WithMessage(err, "datasets: decode")
 	}
 	to := make([]byte, channels*height*width)
-	if err := newDecoder().decode(to, content, channels, height, width); err != nil {
+	d := decoders.Get().(*decoder)
+	defer decoders.Put(d)
+	if err := d.decode(to, content, channels, height, width); err != nil {
 		return nil, errors.WithMessage(err, "datasets: decode")
 	}
 	return to, nil
