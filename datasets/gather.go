@@ -60,8 +60,7 @@ func chooseShape(paths []string, options Options) (shape, error) {
 		err := inParallel(len(paths), options, func(int) {}, func(i int, d *decoder) {
 			// A picture that cannot be read has no say here; it is named when it is decoded.
 			if file, err := os.Open(paths[i]); err == nil {
-				d.header.Reset(file)
-				if info, err := probe(d.header); err == nil {
+				if info, err := d.probe(file); err == nil {
 					infos[i] = info
 				}
 				file.Close()

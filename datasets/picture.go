@@ -99,8 +99,16 @@ type pictureInfo struct {
 // exifReach is how many bytes from the start an EXIF block is looked for in.
 const exifReach = 1 << 17
 
-// probe reads the header of a picture. The reader's buffer has exifReach bytes.
-func probe(r *bufio.Reader) (pictureInfo, error) {
+// A pictureSource is a file or a content in memory.
+type pictureSource interface {
+	io.Reader
+	io.ReaderAt
+}
+
+// probe reads the header of a picture, from the start of the source.
+func (d *decoder) probe(source pictureSource) (pictureInfo, error) {
+	r := d.header
+	r.Reset(source)
 	start, err := r.Peek(64)
 	if err != nil && err != io.EOF {
 		return pictureInfo{}, err
@@ -118,7 +126,13 @@ func probe(r *bufio.Reader) (pictureInfo, error) {
 		info.orientation = exifOrientation(start)
 	}
 	var config image.Config
-	if err := guarded(func() (err error) { config, err = info.format.config(r); return err }); err != nil {
+	// TIFF's decoder reads at an offset: without a ReaderAt it makes room for all bytes up to there,
+	// which may be gigabytes that the file does not have.
+	both := struct {
+		io.Reader
+		io.ReaderAt
+	}{r, source}
+	if err := guarded(func() (err error) { config, err = info.format.config(both); return err }); err != nil {
 		return info, errors.WithMessage(noEOF(err), info.format.name)
 	}
 	info.height, info.width = config.Height, config.Width
@@ -157,7 +171,7 @@ func guarded(decode func() error) (err error) {
 // the next and is used by one goroutine at a time.
 type decoder struct {
 	resizer resizer
-	header  *bufio.Reader
+	header  *bufio.Reader // of exifReach bytes
 	turned  []byte
 	content bytes.Buffer
 }
@@ -201,8 +215,7 @@ func checkShape(channels, height, width int) error {
 
 // decode writes the picture to to, [channels height width].
 func (d *decoder) decode(to, content []byte, channels, height, width int) error {
-	d.header.Reset(bytes.NewReader(content))
-	info, err := probe(d.header)
+	info, err := d.probe(bytes.NewReader(content))
 	if err != nil {
 		return err
 	}
