@@ -190,6 +190,31 @@ func TestDecodeHostileTIFF(t *testing.T) {
 	}
 }
 
+// The header of a TIFF cannot make a strip or a tile larger than the picture.
+func TestBoundedTIFF(t *testing.T) {
+	picture := noisePicture(1, 5, 4)
+	content := written(t, func(w io.Writer) error {
+		return tiff.Encode(w, picture, &tiff.Options{Compression: tiff.Deflate})
+	})
+	same, err := boundedTIFF(content)
+	if err != nil || &same[0] != &content[0] {
+		t.Error("a TIFF as usual is changed, or ", err)
+	}
+	at, _ := tiffTag(content, 278)
+	binary.LittleEndian.PutUint16(content[at+2:], 4)
+	binary.LittleEndian.PutUint32(content[at+8:], 0xffffffff)
+	bounded, err := boundedTIFF(content)
+	if err != nil || tiffNumber(bounded, 278) != 4 || tiffNumber(content, 278) != 0xffffffff {
+		t.Errorf("%d rows in a strip, want 4, %v", tiffNumber(bounded, 278), err)
+	}
+	if got, err := Decode(content, 3, 4, 5); err != nil || !bytes.Equal(got, planes(picture)) {
+		t.Error("one strip of any height: ", err)
+	}
+	binary.LittleEndian.PutUint16(content[at:], 322)
+	_, err = boundedTIFF(content)
+	wantError(t, err, "tiles of 0x4294967295 pixels, want at most 100000000 of them")
+}
+
 // withOrientation puts an EXIF block with an orientation into a JPEG.
 func withOrientation(content []byte, orientation byte, order binary.AppendByteOrder) []byte {
 	block := []byte("Exif\x00\x00II*\x00")
