@@ -55,6 +55,9 @@ func arraySplits(path string, parts [3]*arrayPart, classNames []string, hashes m
 // nameOf returns the name of a data set by its path: the last part of it,
 // without the extension of a file.
 func nameOf(path string) string {
+	if whole, err := filepath.Abs(path); err == nil {
+		path = whole // the path may be a dot
+	}
 	name := filepath.Base(path)
 	if !isFolder(path) {
 		for extension := filepath.Ext(name); extension != "" && extension != name; extension = filepath.Ext(name) {

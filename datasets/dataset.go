@@ -12,10 +12,11 @@ type Dataset struct {
 	Name string
 
 	// Images holds the images in NCHW order, one byte a value: image i is
-	// Images[i*C*H*W : (i+1)*C*H*W]. 0 is background, 255 full ink.
+	// Images[i*C*H*W : (i+1)*C*H*W]. Of letters and digits, 0 is background and
+	// 255 full ink.
 	Images []byte
 	Labels []int32  // one of 0 ... Classes-1 for each image; nil where none are known (ReadImages)
-	Files  []string // one for each image that comes from a file of its own, relative to Place; else nil
+	Files  []string // one for each image, relative to Place, where images have files of their own
 
 	Channels, Height, Width int
 	Classes                 int
@@ -33,8 +34,11 @@ type Dataset struct {
 	// hexadecimal, for a run's manifest.
 	Hashes map[string]string
 
-	Place   string   // where the files were found
-	Skipped []string // pictures that could not be read, each as "path: reason"
+	Place string // where the files were found
+
+	// Skipped has the pictures that could not be read, each as "path: reason":
+	// of the whole, also in a part that was drawn from it.
+	Skipped []string
 }
 
 // Len returns the number of images.

@@ -117,16 +117,19 @@ func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) 
 			return nil, err
 		}
 	}
-	var err error
-	if splits.Test == nil && test > 0 {
-		if splits.Train, splits.Test, err = splits.Train.Stratified(test, options.Seed); err != nil {
-			return nil, err
+	// Another seed for the second: the same order would draw the images next to the first.
+	for seed, draw := range []struct {
+		part  **Dataset
+		share float64
+		name  string
+	}{{&splits.Test, test, "Test"}, {&splits.Validation, validation, "Validation"}} {
+		if *draw.part != nil || draw.share <= 0 {
+			continue
 		}
-	}
-	if splits.Validation == nil && validation > 0 {
-		// Another seed: the same order would draw the images next to those of the test split.
-		if splits.Train, splits.Validation, err = splits.Train.Stratified(validation, options.Seed+1); err != nil {
-			return nil, err
+		var err error
+		splits.Train, *draw.part, err = splits.Train.Stratified(draw.share, options.Seed+uint64(seed))
+		if err != nil {
+			return nil, errors.WithMessagef(err, "datasets: options: %s (negative: no such split)", draw.name)
 		}
 	}
 	mean, deviation := splits.Train.Mean, splits.Train.Deviation
@@ -183,9 +186,12 @@ func (o Options) apply(part **Dataset) (err error) {
 
 // check returns an error if the options contradict themselves.
 func (o Options) check() error {
-	for name, share := range map[string]float64{"Validation": o.Validation, "Test": o.Test} {
-		if math.IsNaN(share) || share >= 1 {
-			return errors.Errorf("datasets: options: %s is %v, want a share below 1 (0: the usual one, negative: none)", name, share)
+	for _, share := range []struct {
+		name  string
+		value float64
+	}{{"Validation", o.Validation}, {"Test", o.Test}} {
+		if math.IsNaN(share.value) || share.value >= 1 {
+			return errors.Errorf("datasets: options: %s is %v, want a share below 1 (0: the usual one, negative: none)", share.name, share.value)
 		}
 	}
 	if math.IsNaN(o.MaxSkipped) || o.MaxSkipped > 1 {

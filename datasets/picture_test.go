@@ -12,6 +12,7 @@ import (
 	"image/jpeg"
 	"image/png"
 	"io"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -175,6 +176,45 @@ func TestDecodeErrors(t *testing.T) {
 	}
 }
 
+// A header may promise gigabytes; memory is taken for what is there.
+func TestDecodeHostileTIFF(t *testing.T) {
+	content := written(t, func(w io.Writer) error { return tiff.Encode(w, noisePicture(1, 5, 4), nil) })
+	binary.LittleEndian.PutUint32(content[4:], 0xfffffff0) // where the directory is
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := Decode(content, 3, 4, 4)
+	runtime.ReadMemStats(&after)
+	wantError(t, err, "datasets: decode: TIFF: ")
+	if used := after.TotalAlloc - before.TotalAlloc; used > 1<<22 {
+		t.Errorf("decoding allocated %d bytes, want at most %d", used, 1<<22)
+	}
+}
+
+// The header of a TIFF cannot make a strip or a tile larger than the picture.
+func TestBoundedTIFF(t *testing.T) {
+	picture := noisePicture(1, 5, 4)
+	content := written(t, func(w io.Writer) error {
+		return tiff.Encode(w, picture, &tiff.Options{Compression: tiff.Deflate})
+	})
+	same, err := boundedTIFF(content)
+	if err != nil || &same[0] != &content[0] {
+		t.Error("a TIFF as usual is changed, or ", err)
+	}
+	at, _ := tiffTag(content, 278)
+	binary.LittleEndian.PutUint16(content[at+2:], 4)
+	binary.LittleEndian.PutUint32(content[at+8:], 0xffffffff)
+	bounded, err := boundedTIFF(content)
+	if err != nil || tiffNumber(bounded, 278) != 4 || tiffNumber(content, 278) != 0xffffffff {
+		t.Errorf("%d rows in a strip, want 4, %v", tiffNumber(bounded, 278), err)
+	}
+	if got, err := Decode(content, 3, 4, 5); err != nil || !bytes.Equal(got, planes(picture)) {
+		t.Error("one strip of any height: ", err)
+	}
+	binary.LittleEndian.PutUint16(content[at:], 322)
+	_, err = boundedTIFF(content)
+	wantError(t, err, "tiles of 0x4294967295 pixels, want at most 100000000 of them")
+}
+
 // withOrientation puts an EXIF block with an orientation into a JPEG.
 func withOrientation(content []byte, orientation byte, order binary.AppendByteOrder) []byte {
 	block := []byte("Exif\x00\x00II*\x00")
@@ -219,9 +259,7 @@ func TestOrientation(t *testing.T) {
 					break
 				}
 			}
-			d := newDecoder()
-			d.header.Reset(bytes.NewReader(turned))
-			info, err := probe(d.header)
+			info, err := newDecoder().probe(bytes.NewReader(turned))
 			if high := orientation > 4 && orientation < 9; err != nil || (info.height == 24) != high || (info.width == 16) != high {
 				t.Errorf("orientation %d: %dx%d, %v", orientation, info.height, info.width, err)
 			}
@@ -298,9 +336,7 @@ func FuzzDecode(f *testing.F) {
 	f.Add(written(f, func(w io.Writer) error { return bmp.Encode(w, picture) }))
 	f.Add([]byte(fmt.Sprintf("P2 2 2 1 %s", strings.Repeat("1 ", 4))))
 	f.Fuzz(func(t *testing.T, content []byte) {
-		d := newDecoder()
-		d.header.Reset(bytes.NewReader(content))
-		if info, err := probe(d.header); err == nil && info.height*info.width > 1<<16 {
+		if info, err := newDecoder().probe(bytes.NewReader(content)); err == nil && info.height*info.width > 1<<16 {
 			return // large pictures take long
 		}
 		if got, err := Decode(content, 3, 4, 4); err == nil && len(got) != 48 {
