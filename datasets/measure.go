@@ -1,7 +1,6 @@
 package datasets
 
 import (
-	"bufio"
 	"bytes"
 
 	"github.com/pkg/errors"
@@ -11,6 +10,6 @@ import (
 // has them, upright, without decoding it: what Decode will need memory for. It
 // is an error if the content is not a picture, or has more than MaxPixels.
 func Measure(content []byte) (height, width int, err error) {
-	info, err := probe(bufio.NewReaderSize(bytes.NewReader(content), exifReach))
+	info, err := newDecoder().probe(bytes.NewReader(content))
 	return info.height, info.width, errors.WithMessage(err, "datasets: measure")
 }
