@@ -36,7 +36,7 @@ var mayImport = map[string][]string{
 	"evaluate":       {"evaluate"},
 	"report":         {"report", "evaluate", "internal/file"},
 	"langevin/trial": {"langevin", "samples", "graph", "tensor", "cuda/cudatest"},
-	"internal":       {"internal"},
+	"internal":       {"internal", "tensor"},
 	"serve":          {".", "datasets"},
 	".": {
 		"approximate", "cuda", "datasets", "diagnostics", "evaluate", "graph", "internal", "langevin", "layers", "metropolis", "optimizers", "report",

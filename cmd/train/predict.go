@@ -15,6 +15,7 @@ import (
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/npz"
 	"github.com/pollen-ml/pollen/report"
 )
 
@@ -98,11 +99,14 @@ func (p *predicting) run(ctx context.Context, folder string, paths []string, c *
 
 // answers predicts, and writes what was asked for besides.
 func (p *predicting) answers(ctx context.Context, run *pollen.Run, images *datasets.Dataset) ([]pollen.Answer, error) {
-	var kept *samplesFile
 	var visit func(probabilities []float32, weight float64) error
+	var kept []float32
+	var weights []float64
 	if p.samples != "" {
-		kept = &samplesFile{images: images.Len(), classes: run.Manifest().Data.Classes()}
-		visit = kept.add
+		visit = func(probabilities []float32, weight float64) error {
+			kept, weights = append(kept, probabilities...), append(weights, weight)
+			return nil
+		}
 	}
 	predictions, err := run.Predictions(ctx, images, visit)
 	if err != nil {
@@ -112,8 +116,10 @@ func (p *predicting) answers(ctx context.Context, run *pollen.Run, images *datas
 	if err != nil {
 		return nil, err
 	}
-	if kept != nil {
-		if err := kept.write(p.samples); err != nil {
+	if p.samples != "" {
+		shape := []int{len(weights), images.Len(), run.Manifest().Data.Classes()}
+		if err := npz.Write(p.samples, npz.Array{Name: "probabilities", Shape: shape, Values: kept},
+			npz.Array{Name: "weights", Shape: shape[:1], Values: weights}); err != nil {
 			return nil, err
 		}
 	}
