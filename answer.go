@@ -2,6 +2,7 @@ package pollen
 
 import (
 	"context"
+	"fmt"
 	"os"
 
 	"github.com/pkg/errors"
@@ -26,7 +27,7 @@ type Answer struct {
 	Set []string `json:"set,omitempty"`
 	// Familiar says that the image is like those trained on, as the share of WithFamiliarRate of these is.
 	Familiar bool `json:"familiar"`
-	// Calibrated says that Set and Familiar were computed: the run was calibrated.
+	// Calibrated says that Set and Familiar were computed: the run was calibrated, on enough images for their levels.
 	Calibrated bool `json:"calibrated"`
 }
 
@@ -66,6 +67,12 @@ func (e environment) answers(p *evaluate.Predictions, names []string, c *evaluat
 	}
 	if c == nil {
 		return answers, nil
+	}
+	for _, share := range []float64{e.level, e.familiar} {
+		if !c.Supports(share) {
+			e.remark(fmt.Sprintf("calibrated on %d images, which are too few for the level %g: no prediction sets, and nothing is called familiar", c.Examples, share))
+			return answers, nil
+		}
 	}
 	sets, err := c.Sets(p.Probabilities, p.Classes, e.level)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"strings"
 	"sync"
 	"time"
 
@@ -92,7 +93,7 @@ func (c *console) reading() func(file string, done, total int64) {
 	announced := ""
 	return func(file string, done, total int64) {
 		info, err := os.Stat(file)
-		pictures := err == nil && info.IsDir()
+		pictures := err == nil && info.IsDir() || strings.HasSuffix(file, " pictures") // several paths at a time
 		switch {
 		case file != announced && !pictures:
 			c.remark("downloading %s, %.1f MB", file, float64(total)/1e6)

@@ -4,6 +4,9 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/binary"
+	"fmt"
+	"image"
+	"image/png"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -26,6 +29,7 @@ func TestMain(m *testing.M) {
 //	exits CODE PROGRAM ARGUMENT...   which wants that exit code
 //	letters FOLDER TRAIN TEST        which writes that many images of each split as notmnist
 //	same RUN RUN                     which wants the same samples and metrics, byte for byte
+//	pictures FOLDER CLASSES N        which writes N PNG files for each of the classes a, b, ...
 //	pack FILE                        which replaces FILE by FILE.gz
 //	poke FILE OFFSET BYTE            which changes a byte
 //	shorten FILE SIZE                which cuts a file off
@@ -41,6 +45,9 @@ func TestScripts(t *testing.T) {
 			"exits": exits,
 			"letters": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(writeLetters(ts.MkAbs(args[0]), number(ts, args[1]), number(ts, args[2])))
+			},
+			"pictures": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(writePictures(ts.MkAbs(args[0]), number(ts, args[1]), number(ts, args[2])))
 			},
 			"same": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(sameRuns(ts.MkAbs(args[0]), ts.MkAbs(args[1])))
@@ -115,6 +122,35 @@ func writeLetters(folder string, train, test int) error {
 		}
 		if err := os.WriteFile(filepath.Join(folder, name+"-labels-idx1-ubyte"), labels, 0o644); err != nil {
 			return err
+		}
+	}
+	return nil
+}
+
+// writePictures writes pictures of 20x20 in colour, whose class is the place of a bright square.
+func writePictures(folder string, classes, each int) error {
+	noise := uint32(classes)
+	for class := range classes {
+		place := filepath.Join(folder, string(rune('a'+class)))
+		if err := os.MkdirAll(place, 0o755); err != nil {
+			return err
+		}
+		for i := range each {
+			picture := image.NewRGBA(image.Rect(0, 0, 20, 20))
+			for at := range picture.Pix {
+				noise = noise*1664525 + 1013904223
+				picture.Pix[at] = byte(noise >> 26)
+				if x, y := at/4%20, at/80; at%4 == 3 || x/7 == class%3 && y/7 == class/3 {
+					picture.Pix[at] = 255
+				}
+			}
+			var content bytes.Buffer
+			if err := png.Encode(&content, picture); err != nil {
+				return err
+			}
+			if err := os.WriteFile(filepath.Join(place, fmt.Sprintf("%02d.png", i)), content.Bytes(), 0o644); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

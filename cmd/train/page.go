@@ -69,11 +69,11 @@ func chainSections(runs []comparison) ([]report.Section, error) {
 }
 
 // predictedSubject is a run that answered for images whose classes nobody knows.
-func predictedSubject(run *pollen.Run, p *evaluate.Predictions, images *datasets.Dataset) report.Subject {
+func predictedSubject(run *pollen.Run, p *evaluate.Predictions, images *datasets.Dataset) (report.Subject, error) {
 	m := run.Manifest()
-	s := report.Subject{
-		Name: pollen.MethodName(m.Spec.Method), Assessment: &evaluate.Assessment{Case: evaluate.Case{In: p}}, InImages: picturesOf(images, m),
-	}
+	s := report.Subject{Name: pollen.MethodName(m.Spec.Method), InImages: picturesOf(images, m)}
 	s.InImages.ClassNames = m.Data.ClassNames
-	return s
+	var err error
+	s.Assessment, err = evaluate.Assess(evaluate.Case{In: p})
+	return s, err
 }

@@ -92,7 +92,7 @@ func (p *predicting) run(ctx context.Context, folder string, paths []string, c *
 	}
 	c.endProgress()
 	if !answers[0].Calibrated {
-		c.remark("%s is not calibrated: it cannot say what is plausible or familiar. Hold data out for that: train fit --validation 0.1", folder)
+		c.remark("%s is not calibrated for this: it cannot say what is plausible or familiar. Hold data out for that: train fit --validation 0.1", folder)
 	}
 	return p.print(answers, d.ClassNames, c)
 }
@@ -133,9 +133,13 @@ func (p *predicting) answers(ctx context.Context, run *pollen.Run, images *datas
 	if err != nil {
 		return nil, err
 	}
+	subject, err := predictedSubject(run, predictions, images)
+	if err != nil {
+		return nil, err
+	}
 	m := run.Manifest()
 	return answers, report.WritePage(p.page, "Answers", fmt.Sprintf("%s, trained on %s", pollen.MethodText(m.Spec.Method), m.Data.Name),
-		[]report.Subject{predictedSubject(run, predictions, images)}, report.Section{Title: "Answers", Table: table})
+		[]report.Subject{subject}, report.Section{Title: "Answers", Table: table})
 }
 
 func (p *predicting) print(answers []pollen.Answer, classes []string, c *console) error {
