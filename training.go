@@ -107,10 +107,12 @@ func (t *training) load(device tensor.Device) error {
 	if got, want := graph.ShapeOf(logits), t.data.Classes; b.Err() == nil && (len(got) != 2 || got[1] != want) {
 		return invalid("the network's output has shape %v, wants [%d %d]: a logit for each class", got, t.spec.Batch, want)
 	}
-	b.Record("loss", loss)
-	b.Record("accuracy", b.Apply(op.Accuracy{}, logits, labels))
-	if watched := t.watched(b); watched != nil {
-		b.Record(watchedMetric, watched)
+	if t.walk == nil {
+		b.Record(lossMetric, loss)
+		b.Record(accuracyMetric, b.Apply(op.Accuracy{}, logits, labels))
+		if watched := t.watched(b); watched != nil {
+			b.Record(watchedMetric, watched)
+		}
 	}
 	program, err := b.Compile()
 	if err != nil {
@@ -142,8 +144,13 @@ func (t *training) dtype() tensor.DType {
 	return tensor.Float32
 }
 
-// watchedMetric is the weight whose trace is kept.
-const watchedMetric = "watched"
+// The metrics of a run: of the minibatch, and the weight whose trace is kept. With a Metropolis test they are quantities of the
+// draws: a proposal may be so far off that they are not finite, and is rejected then.
+const (
+	lossMetric     = "loss"
+	accuracyMetric = "accuracy"
+	watchedMetric  = "watched"
+)
 
 // watched is one weight of the first layer; nil if there is none.
 func (t *training) watched(b *graph.Builder) *graph.Node {
