@@ -89,7 +89,7 @@ func withAttributes(m Method, text string) (Method, error) {
 		}
 		return errors.Errorf("wants %s", joinAttributes(attributesOf(m)))
 	}
-	named := false
+	named, given := false, map[int]bool{}
 	for i, item := range strings.Split(text, ",") {
 		name, value, byName := strings.Cut(item, "=")
 		at := i
@@ -107,6 +107,10 @@ func withAttributes(m Method, text string) (Method, error) {
 		if at >= len(fields) || named && !byName {
 			return nil, errors.Wrapf(wants(), "%q", item)
 		}
+		if given[at] {
+			return nil, errors.Errorf("%s is given twice", fields[at].name)
+		}
+		given[at] = true
 		if err := setValue(fields[at].value, strings.TrimSpace(value)); err != nil {
 			return nil, errors.Wrapf(err, "%s", fields[at].name)
 		}

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -23,6 +24,9 @@ func Fit(ctx context.Context, spec Spec, data *datasets.Splits, folder string, o
 	}
 	t, err := newTraining(spec, data.Train, folder, e)
 	if err != nil {
+		return nil, err
+	}
+	if err := t.checkHeldOut(data.Validation); err != nil {
 		return nil, err
 	}
 	if err := CheckEmpty(folder); err != nil {
@@ -46,14 +50,53 @@ func Resume(ctx context.Context, folder string, data *datasets.Splits, options .
 		return nil, errors.WithMessage(err, folder)
 	}
 	if !m.Data.isOf(t.data) {
-		return nil, invalid("resume %s: the data %s are not those of the run", folder, data.Train.Name)
+		return nil, errors.Errorf("pollen: resume %s: the data %s are not those of the run", folder, data.Train.Name)
+	}
+	if err := t.checkHeldOut(data.Validation); err != nil {
+		return nil, err
 	}
 	t.manifest = m
 	return t.finish(ctx, data, t.oldFolder)
 }
 
+// checkLabelled refuses data that nothing can be learnt from.
+func checkLabelled(data *datasets.Dataset) error {
+	if err := data.Validate(); err != nil {
+		return Invalid{err}
+	}
+	switch {
+	case data.Labels == nil:
+		return invalid("%s has no labels, wants one for each image", data.Name)
+	case data.Classes < 2:
+		return invalid("%s has %d class, wants at least 2", data.Name, data.Classes)
+	}
+	return nil
+}
+
+// checkHeldOut refuses, before hours of training, data on which the run could not be calibrated after them; nil are in order.
+func (t *training) checkHeldOut(data *datasets.Dataset) error {
+	if data == nil {
+		return nil
+	}
+	if err := checkLabelled(data); err != nil {
+		return errors.WithMessage(err, "validation")
+	}
+	d := describeData(t.data)
+	if _, err := (&Run{folder: t.folder, manifest: &Manifest{Data: d}}).images(data); err != nil {
+		return errors.WithMessage(err, "validation")
+	}
+	if data.Classes != d.Classes() {
+		return invalid("validation: %s has %d classes, wants the %d that are trained on", data.Name, data.Classes, d.Classes())
+	}
+	return nil
+}
+
 // isOf reports whether data are those of a manifest.
 func (d Data) isOf(data *datasets.Dataset) bool {
+	if d.Size != data.Len() || d.Channels != data.Channels || d.Height != data.Height || d.Width != data.Width || !slices.Equal(d.ClassNames, data.ClassNames) ||
+		!slices.Equal(d.Mean, data.Mean) || !slices.Equal(d.Deviation, data.Deviation) {
+		return false
+	}
 	if d.Content == "" {
 		return maps.Equal(d.Hashes, data.Hashes)
 	}
@@ -78,7 +121,7 @@ func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(
 		if data.Validation == nil {
 			return nil
 		}
-		return run.With(WithDevice(device)).Calibrate(ctx, data.Validation)
+		return t.unfinished(run.With(WithDevice(device)).Calibrate(ctx, data.Validation))
 	})
 	if err != nil {
 		return nil, err
@@ -115,8 +158,12 @@ func (t *training) fillFolder(device tensor.Device) error {
 	if err != nil {
 		return err
 	}
+	spec, err := t.spec.written()
+	if err != nil {
+		return err
+	}
 	t.manifest = &Manifest{
-		Format: manifestFormat, Spec: t.spec, Notes: t.notes, Data: describeData(t.data), Device: Describe(device), Steps: t.plan.Steps,
+		Format: manifestFormat, Spec: spec, Notes: t.notes, Data: describeData(t.data), Device: Describe(device), Steps: t.plan.Steps,
 		Build: thisBuild(),
 	}
 	for i, p := range t.session.Program().Parameters() {

@@ -118,7 +118,7 @@ func (t *training) metric(chain int, name string, step int) (float64, error) {
 
 // save writes samples, and then where the chains are, from where the run can go on, while the next steps run.
 func (t *training) save(states []samples.Sample) error {
-	if err := t.saving.wait(); err != nil {
+	if err := t.saved(); err != nil {
 		return err
 	}
 	if err := t.metrics.flush(); err != nil {
@@ -129,7 +129,7 @@ func (t *training) save(states []samples.Sample) error {
 		return err
 	}
 	if t.keeping == t.bank {
-		t.samples += len(states)
+		t.adding = len(states)
 	}
 	t.saving.begin(func() error {
 		if err := t.keeping.Add(states...); err != nil {
@@ -145,7 +145,17 @@ func (t *training) saveNow() error {
 	if err := t.save(nil); err != nil {
 		return err
 	}
-	return t.saving.wait()
+	return t.saved()
+}
+
+// saved waits for what save began, and counts its samples once they are on the disk.
+func (t *training) saved() error {
+	err := t.saving.wait()
+	if err == nil {
+		t.samples += t.adding
+	}
+	t.adding = 0
+	return err
 }
 
 // draw draws the specification's samples of each chain at the end of a run.

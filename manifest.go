@@ -2,6 +2,7 @@ package pollen
 
 import (
 	"encoding/json"
+	"math"
 	"os"
 	"path/filepath"
 
@@ -79,7 +80,39 @@ func ReadManifest(folder string) (*Manifest, error) {
 		return nil, &NotARun{folder, err}
 	}
 	m, err := parseManifest(content)
-	return m, errors.WithMessage(err, path)
+	if err == nil {
+		err = errors.WithMessage(m.check(), "pollen: manifest")
+	}
+	if err != nil {
+		return nil, errors.WithMessage(err, path)
+	}
+	return m, nil
+}
+
+// check refuses what no run writes, and fills in what the specification leaves out.
+func (m *Manifest) check() (err error) {
+	network := m.Spec.Network
+	if m.Spec, err = m.Spec.Resolve(); err != nil {
+		return err
+	}
+	m.Spec.Network = network
+	d := &m.Data
+	switch {
+	case d.Size < 1:
+		return errors.Errorf("data: size is %d, wants at least 1", d.Size)
+	case d.Channels < 1 || d.Height < 1 || d.Width < 1:
+		return errors.Errorf("data: images of %dx%dx%d, wants at least 1x1x1", d.Channels, d.Height, d.Width)
+	case len(d.Mean) != d.Channels || len(d.Deviation) != d.Channels:
+		return errors.Errorf("data: %d means and %d deviations, wants one for each of %d channels", len(d.Mean), len(d.Deviation), d.Channels)
+	case d.Classes() < 2:
+		return errors.Errorf("data: %d classNames, wants at least 2", d.Classes())
+	}
+	for c := range d.Channels {
+		if mean, deviation := d.Mean[c], d.Deviation[c]; mean-mean != 0 || !(deviation > 0 && deviation < math.Inf(1)) {
+			return errors.Errorf("data: mean %v and deviation %v in channel %d, wants finite numbers, deviations above 0", mean, deviation, c)
+		}
+	}
+	return nil
 }
 
 func parseManifest(content []byte) (*Manifest, error) {

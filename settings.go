@@ -16,7 +16,7 @@ import (
 // Setting is a field of a Spec as text: what flags, configuration files and manifests have.
 type Setting struct {
 	Name  string
-	Kind  string // "string", "int", "float", "uint64" or "numbers"
+	Kind  string // "string", "int", "float" or "uint64"
 	Usage string // a line, with the default
 
 	everywhere bool              // it applies to every method
@@ -107,11 +107,14 @@ func number(name, usage string, everywhere bool, field func(s *Spec) *int) Setti
 			return nil
 		},
 		func(s *Spec, text string) error {
-			return setInt(text, func(v int) {
-				if *field(s) = v; v == 0 {
-					*field(s) = -1 // which no field takes: 0 is no number that one can give
-				}
-			})
+			v, err := strconv.Atoi(text)
+			if err == nil && v < 1 {
+				return invalid("%s is %d, wants at least 1", name, v)
+			}
+			if err == nil {
+				*field(s) = v
+			}
+			return err
 		}}
 }
 
@@ -122,7 +125,7 @@ func Settings() []Setting { return settings }
 func (s *Spec) Set(name, text string) error {
 	for _, setting := range settings {
 		if setting.Name == name {
-			return setting.set(s, text)
+			return setting.parse(s, text)
 		}
 	}
 	var names []string
@@ -130,6 +133,31 @@ func (s *Spec) Set(name, text string) error {
 		names = append(names, setting.Name)
 	}
 	return invalid("no setting %q; there are %s", name, strings.Join(names, ", "))
+}
+
+// Texts are the settings that are not left out, by name.
+func (s Spec) Texts() map[string]string {
+	texts := map[string]string{}
+	for _, setting := range settings {
+		if value := setting.get(&s); value != nil {
+			texts[setting.Name] = fmt.Sprint(value)
+		}
+	}
+	return texts
+}
+
+// parse is set, with errors that name the setting and are Invalid.
+func (t Setting) parse(s *Spec, text string) error {
+	err := t.set(s, text)
+	var number *strconv.NumError
+	switch {
+	case err == nil, errors.As(err, new(Invalid)):
+		return err
+	case errors.As(err, &number):
+		wants := map[string]string{"int": "an integer", "float": "a number", "uint64": "an integer of at least 0"}
+		return invalid("%s is %q, wants %s", t.Name, text, wants[t.Kind])
+	}
+	return Invalid{err}
 }
 
 // MarshalJSON is an object with a member for each setting that is not left out.
@@ -168,13 +196,16 @@ func (s *Spec) UnmarshalJSON(content []byte) error {
 		}
 		delete(members, setting.Name)
 		text := string(raw)
-		if raw[0] == '"' {
+		if setting.Kind == "string" {
+			if raw[0] != '"' {
+				return invalid("%s is %s, wants a string", setting.Name, raw)
+			}
 			if err := json.Unmarshal(raw, &text); err != nil {
 				return errors.Wrapf(err, "pollen: specification: %s", setting.Name)
 			}
 		}
-		if err := setting.set(s, text); err != nil {
-			return errors.WithMessagef(err, "pollen: specification: %s", setting.Name)
+		if err := setting.parse(s, text); err != nil {
+			return err
 		}
 	}
 	for name := range members {

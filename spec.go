@@ -3,8 +3,6 @@ package pollen
 import (
 	"math"
 
-	"github.com/pkg/errors"
-
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
@@ -80,7 +78,7 @@ func (s Spec) checkApplicable(c course) error {
 		return invalid("network: Network and Layers are both given, wants one")
 	}
 	if s.Schedule != nil && !c.traits().rated {
-		return invalid("schedule does not apply to %s, which finds its own step size", MethodText(s.Method))
+		return invalid("schedule does not apply to %s, which finds its own step size", MethodName(s.Method))
 	}
 	if s.BurnIn != nil && s.BurnInSteps != 0 {
 		return invalid("burn-in is %d epochs and burn-in-steps is %d, wants one of them", *s.BurnIn, s.BurnInSteps)
@@ -151,8 +149,12 @@ func (s Spec) checkValues(c course) error {
 			return invalid("%s is %d, wants at least 1", count.name, count.value)
 		}
 	}
-	if most := math.MaxUint16 / s.replicasOfEach(); s.FirstChain < 0 || s.FirstChain > most || s.Chains > most-s.FirstChain {
-		return invalid("%d chains from number %d on, wants numbers from 0 and below %d", s.Chains, s.FirstChain, most)
+	most := math.MaxUint16 / s.replicasOfEach()
+	if s.Chains > most {
+		return invalid("chains is %d, wants at most %d", s.Chains, most)
+	}
+	if s.FirstChain < 0 || s.FirstChain > most-s.Chains {
+		return invalid("first-chain is %d, wants 0 to %d: there are no more than %d chains of a run", s.FirstChain, most-s.Chains, most)
 	}
 	if s.Schedule != nil {
 		if err := s.Schedule.Validate(); err != nil {
@@ -258,18 +260,4 @@ func (s Spec) planSampling(c course, perEpoch float64, plan *langevin.Plan) erro
 		return invalid("%d samples in the %d steps after burn-in, wants at most one per step, and one of each cycle", kept, sampling)
 	}
 	return nil
-}
-
-// network is what is trained, from images to logits, with what the method adds.
-func (s Spec) network(c course, classes int) (network layers.Sequential, err error) {
-	switch {
-	case s.Layers != nil:
-		network = s.Layers
-	default:
-		if network, err = namedNetwork(s.Network, classes); err != nil {
-			return nil, Invalid{err}
-		}
-	}
-	network, err = c.network(network)
-	return network, errors.WithMessage(err, "pollen: network")
 }

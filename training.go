@@ -53,6 +53,7 @@ type training struct {
 
 	from        int // the step that this process began at
 	samples     int // in the folder, of all chains
+	adding      int // samples that are being written
 	loss        float64
 	trace       []float64                // of the watched weight, first chain, one value per step
 	weightTrace [][]float64              // the same, of each chain, in the sampling phase
@@ -72,8 +73,8 @@ func newTraining(spec Spec, data *datasets.Dataset, folder string, e environment
 	if t.course, err = courseOf(t.spec.Method); err != nil {
 		return nil, err
 	}
-	if err := data.Validate(); err != nil {
-		return nil, Invalid{err}
+	if err := checkLabelled(data); err != nil {
+		return nil, err
 	}
 	if t.spec.Subset > data.Len() {
 		return nil, invalid("subset of %d from the %d examples of %s, wants at most as many", t.spec.Subset, data.Len(), data.Name)
@@ -89,8 +90,11 @@ func newTraining(spec Spec, data *datasets.Dataset, folder string, e environment
 
 // load builds the program, and gives its session the data.
 func (t *training) load(device tensor.Device) error {
-	network, err := t.spec.network(t.course, t.data.Classes)
+	network, err := t.spec.Build(t.data.Classes)
 	if err != nil {
+		return err
+	}
+	if err := checkNetwork(network, Data{Channels: t.data.Channels, Height: t.data.Height, Width: t.data.Width, ClassNames: t.data.ClassNames}); err != nil {
 		return err
 	}
 	b := graph.New(t.dtype())
@@ -103,9 +107,6 @@ func (t *training) load(device tensor.Device) error {
 	logits, loss, err := t.course.attach(t, b, in)
 	if err != nil {
 		return err
-	}
-	if got, want := graph.ShapeOf(logits), t.data.Classes; b.Err() == nil && (len(got) != 2 || got[1] != want) {
-		return invalid("the network's output has shape %v, wants [%d %d]: a logit for each class", got, t.spec.Batch, want)
 	}
 	if t.walk == nil {
 		b.Record(lossMetric, loss)
@@ -200,7 +201,7 @@ func (t *training) run(ctx context.Context) error {
 	}
 	err := t.plan.Run(ctx, t.session, most, t.look, t.interventions...)
 	stopped := err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
-	if saving := t.saving.wait(); saving != nil && (err == nil || stopped) {
+	if saving := t.saved(); saving != nil && (err == nil || stopped) {
 		err, stopped = saving, false
 	}
 	if err == nil {
@@ -212,15 +213,23 @@ func (t *training) run(ctx context.Context) error {
 		}
 	}
 	t.warn()
-	for _, closing := range []error{t.metrics.close(), t.diagnose().write(t.folder)} {
-		if err == nil {
-			err = closing
+	if closing := t.metrics.close(); err == nil {
+		err = closing
+	}
+	if t.from < t.plan.Steps { // a finished run keeps the diagnostics of its steps
+		if writing := t.diagnose().write(t.folder); err == nil {
+			err = writing
 		}
 	}
-	if err != nil && (stopped || t.session.Steps() > 0) {
-		return &Unfinished{Folder: t.folder, Made: int(t.session.Steps()), Steps: t.plan.Steps, Samples: t.samples, Cause: err}
+	return t.unfinished(err)
+}
+
+// unfinished says how far the run came before an error; it is nil without one.
+func (t *training) unfinished(err error) error {
+	if err == nil {
+		return nil
 	}
-	return err
+	return &Unfinished{Folder: t.folder, Made: int(t.session.Steps()), Steps: t.plan.Steps, Samples: t.samples, Cause: err}
 }
 
 // try makes some steps, and observes after each window.

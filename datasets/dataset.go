@@ -23,8 +23,9 @@ type Dataset struct {
 
 	// Mean and Deviation are those of pixel/255 in each channel of the
 	// training set, whichever split this is; they are of the images at hand
-	// where the training set is not a fixed one (notmnist). A network is fed
-	// (pixel/255 - Mean[c])/Deviation[c] with the figures of the set it was
+	// where the training set is not a fixed one (notmnist, New, ReadImages).
+	// The deviation of a channel with one value everywhere is 1. A network is
+	// fed (pixel/255 - Mean[c])/Deviation[c] with the figures of the set it was
 	// trained on, also when it is shown another set.
 	Mean, Deviation []float64
 
@@ -154,7 +155,7 @@ func (d *Dataset) Validate() error {
 // moments returns the mean and the (population) standard deviation of
 // pixel/255 in each channel of images [N C H W], whose planes have that many
 // pixels. Both are computed from exact integer sums, so that they are the same
-// on every machine.
+// on every machine. A channel with one value everywhere has the deviation 1.
 func moments(images []byte, channels, plane int) (mean, deviation []float64) {
 	counts := make([][256]uint64, channels)
 	for at := 0; at < len(images); at += plane {
@@ -165,13 +166,20 @@ func moments(images []byte, channels, plane int) (mean, deviation []float64) {
 	}
 	for c := range counts {
 		var n, sum, squares uint64
+		values := 0
 		for pixel, count := range counts[c] {
+			if count > 0 {
+				values++
+			}
 			n += count
 			sum += uint64(pixel) * count
 			squares += uint64(pixel*pixel) * count
 		}
 		m := float64(sum) / float64(n) / 255
 		variance := float64(squares)/float64(n)/(255*255) - float64(m*m)
+		if values == 1 {
+			variance = 1
+		}
 		mean, deviation = append(mean, m), append(deviation, math.Sqrt(max(variance, 0)))
 	}
 	return mean, deviation

@@ -140,7 +140,7 @@ func List(options Options) []Description {
 	for _, source := range sources() {
 		list = append(list, Description{
 			Name: source.name, What: source.what, Images: source.images,
-			Channels: 1, Height: imageSide, Width: imageSide,
+			Channels: 1, Height: knownSide, Width: knownSide,
 			ClassNames: source.classNames, Advice: source.advice,
 			Places: [2]string{source.whereabouts(Train, options), source.whereabouts(Test, options)},
 		})

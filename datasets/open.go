@@ -25,6 +25,10 @@ type format struct {
 // options ask for to finish.
 func formats() []format {
 	return []format{
+		{"an archive of arrays of numpy's (.npz)", isNPZ, openNPZ},
+		{"an archive of CIFAR-10 or CIFAR-100 as published (.tar.gz)", isTar, openCIFARArchive},
+		{"a folder with the files of CIFAR-10 or CIFAR-100, binary or for Python", isCIFARFolder, openCIFARFolder},
+		{"a folder with IDX files under MNIST's names", isIDXFolder, openIDX},
 		{"a folder of pictures with a folder for each class (" + extensions() + ")", isFolder, openPictures},
 	}
 }
@@ -133,6 +137,10 @@ func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) 
 		if part == nil {
 			continue
 		}
+		if part.Height > MaxSide || part.Width > MaxSide {
+			return nil, errors.Errorf("datasets: %s: images of %dx%d, want at most %dx%d: ask for a smaller height and width",
+				part.Name, part.Height, part.Width, MaxSide, MaxSide)
+		}
 		part.Mean, part.Deviation = mean, deviation
 		if err := part.Validate(); err != nil {
 			return nil, err
@@ -154,14 +162,10 @@ func (o Options) shapes() bool { return o.Height != 0 || o.Channels != 0 }
 // selects reports whether the options ask for some of the classes.
 func (o Options) selects() bool { return len(o.Classes) > 0 || len(o.WithoutClasses) > 0 }
 
-// apply gives a split the shape and the classes that the options ask for. A
-// split that has no image of the classes becomes nil.
+// apply gives a split the classes and the shape that the options ask for.
 func (o Options) apply(part **Dataset) (err error) {
 	if *part == nil {
 		return nil
-	}
-	if *part, err = (*part).reshaped(o.Channels, o.Height, o.Width); err != nil {
-		return err
 	}
 	if len(o.Classes) > 0 {
 		if *part, err = (*part).WithClasses(o.Classes...); err != nil {
@@ -169,8 +173,11 @@ func (o Options) apply(part **Dataset) (err error) {
 		}
 	}
 	if len(o.WithoutClasses) > 0 {
-		*part, err = (*part).WithoutClasses(o.WithoutClasses...)
+		if *part, err = (*part).WithoutClasses(o.WithoutClasses...); err != nil {
+			return err
+		}
 	}
+	*part, err = (*part).reshaped(o.Channels, o.Height, o.Width)
 	return err
 }
 

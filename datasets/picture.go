@@ -23,7 +23,8 @@ import (
 // Limits of what is read.
 const (
 	// MaxPixels is how many pixels a picture may have before it is scaled. A
-	// picture with more is refused by its header, before any room is made.
+	// picture with more is refused by its header, before any room is made; one
+	// of that many takes several hundred megabytes while it is decoded.
 	MaxPixels = 100_000_000
 	// MaxSide is the largest height and width of the images of a Dataset that
 	// is made of pictures.

@@ -1,0 +1,357 @@
+package pollen
+
+import (
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+// quick is a run of 10 steps.
+func quick() Spec { return Spec{Network: "mlp-3", Batch: 20, Epochs: 2, Samples: 2} }
+
+// A run whose numbers overflow says where, keeps the samples before, and comes to the same end again.
+func TestNotFinite(t *testing.T) {
+	data := trainOn(squares(t, 100, 4, 1))
+	spec := Spec{Network: "mlp-3", Batch: 10, Epochs: 20, BurnIn: new(0), Samples: 20, Chains: 2}
+	var err error
+	spec.Schedule, err = optimizers.ParseSchedule("step:0.05,1e30,100")
+	must(t, err)
+	folder := filepath.Join(t.TempDir(), "run")
+	_, err = Fit(context.Background(), spec, data, folder)
+	for _, what := range []string{"fit", "resumed"} {
+		var unfinished *Unfinished
+		var at *graph.NotFinite
+		if !errors.As(err, &unfinished) || !errors.As(err, &at) {
+			t.Fatalf("%s: error %v, want Unfinished by a NotFinite", what, err)
+		}
+		if unfinished.Made != 100 || unfinished.Steps != 200 || unfinished.Samples != 20 || at.Step < 100 || at.Step > 102 {
+			t.Errorf("%s: %+v at %+v, want 100 of 200 steps and 20 samples", what, unfinished, at)
+		}
+		wantError(t, what, err, folder+" stopped after 100 of 200 steps, 20 samples kept: ", "computed a NaN or an infinity in ")
+		run, opening := Open(folder)
+		must(t, opening)
+		files, opening := run.Samples()
+		if opening != nil || len(files) != 20 || !strings.HasSuffix(files[19], "chain00001-step000000100.safetensors") {
+			t.Errorf("%s: samples %v (%v)", what, files, opening)
+		}
+		if _, err := run.Assess(context.Background(), data.Train, nil); err != nil {
+			t.Errorf("%s: what was kept does not predict: %v", what, err)
+		}
+		_, err = Resume(context.Background(), folder, data)
+	}
+
+	// From the first step on there is no sample.
+	spec.Schedule = optimizers.Constant{Rate: 1e10}
+	early := filepath.Join(t.TempDir(), "early")
+	_, err = Fit(context.Background(), spec, data, early)
+	var unfinished *Unfinished
+	if !errors.As(err, &unfinished) || unfinished.Made != 0 || unfinished.Samples != 0 {
+		t.Errorf("error %v, want Unfinished after no step", err)
+	}
+	run, err := Open(early)
+	must(t, err)
+	_, err = run.Predict(context.Background(), data.Train)
+	wantError(t, "prediction without samples", err, "predict: "+early+" has no samples yet")
+}
+
+// A context that has ended makes a folder from which the run can go on.
+func TestEndedContext(t *testing.T) {
+	data := trainOn(squares(t, 100, 4, 1))
+	ended, end := context.WithCancel(context.Background())
+	end()
+	folder := filepath.Join(t.TempDir(), "run")
+	_, err := Fit(ended, quick(), data, folder)
+	var unfinished *Unfinished
+	if !errors.As(err, &unfinished) || unfinished.Made != 0 || !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v, want Unfinished", err)
+	}
+	_, err = Resume(context.Background(), folder, data)
+	must(t, err)
+	same(t, "resumed", contents(t, fit(t, quick(), data).Folder()), contents(t, folder))
+
+	// It may end while the run is calibrated: then all steps are made.
+	calibrated := &datasets.Splits{Train: data.Train, Validation: squares(t, 40, 4, 2)}
+	ctx, stop := context.WithCancel(context.Background())
+	folder = filepath.Join(t.TempDir(), "run")
+	_, err = Fit(ctx, quick(), calibrated, folder, WithObserver(func(e Event) {
+		if e.Task == "predict" {
+			stop()
+		}
+	}))
+	if !errors.As(err, &unfinished) || unfinished.Made != 10 || unfinished.Steps != 10 || !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v, want Unfinished", err)
+	}
+	run, err := Resume(context.Background(), folder, calibrated)
+	must(t, err)
+	if _, err := run.Calibration(); err != nil {
+		t.Error(err)
+	}
+	_, err = run.Predict(ended, data.Train)
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("a prediction without time: error %v", err)
+	}
+}
+
+func TestFolders(t *testing.T) {
+	data := trainOn(squares(t, 100, 4, 1))
+	folder := t.TempDir()
+	file := filepath.Join(folder, "file")
+	must(t, os.WriteFile(file, nil, 0o644))
+	_, err := Fit(context.Background(), quick(), data, folder)
+	wantError(t, "a folder with a file", err, "run folder "+folder+" is not empty")
+	for _, place := range []string{file, filepath.Join(file, "run")} {
+		_, err = Fit(context.Background(), quick(), data, place)
+		wantError(t, place, err, "pollen: run folder: ", "not a directory")
+	}
+	empty := filepath.Join(folder, "empty")
+	must(t, os.Mkdir(empty, 0o755))
+	_, err = Fit(context.Background(), quick(), data, empty)
+	must(t, err)
+	_, err = Fit(context.Background(), quick(), data, empty)
+	wantError(t, "a run's folder", err, "is not empty")
+
+	for _, place := range []string{folder, file, filepath.Join(folder, "nowhere")} {
+		_, opening := Open(place)
+		_, resuming := Resume(context.Background(), place, data)
+		for _, err := range []error{opening, resuming} {
+			var not *NotARun
+			if !errors.As(err, &not) || not.Folder != place || not.Unwrap() == nil {
+				t.Errorf("%s: error %v, want NotARun", place, err)
+			}
+			wantError(t, place, err, place+" is not a run's folder: ")
+		}
+	}
+}
+
+// What is in a run's folder may be damaged.
+func TestDamagedRuns(t *testing.T) {
+	data := trainOn(squares(t, 100, 4, 1))
+	whole := fit(t, quick(), data)
+	manifest := readFile(t, whole.Folder(), manifestFile)
+	damaged := func(t *testing.T, name, content string) string {
+		folder := filepath.Join(t.TempDir(), "run")
+		must(t, os.CopyFS(folder, os.DirFS(whole.Folder())))
+		must(t, os.WriteFile(filepath.Join(folder, name), []byte(content), 0o644))
+		return folder
+	}
+	for content, want := range map[string]string{
+		manifest[:100]: "unexpected end of JSON",
+		"":             "unexpected end of JSON",
+		"[]":           "pollen: manifest: ",
+		strings.Replace(manifest, `"format": 2`, `"format": 3`, 1):            "format 3, wants at most 2: a newer version wrote it",
+		strings.Replace(manifest, `"format": 2`, `"format": -1`, 1):           "format -1",
+		strings.Replace(manifest, `"method": "sgld"`, `"method": "dance"`, 1): `no method "dance"`,
+		strings.Replace(manifest, `"batch": 20`, `"dance": 20`, 1):            `no setting "dance"`,
+		strings.Replace(manifest, `"epochs": 2`, `"epochs": -2`, 1):           "epochs is -2, wants at least 1",
+		strings.Replace(manifest, `"burn-in": 1`, `"burn-in": 2`, 1):          "burn-in is 2 of 2 epochs",
+		strings.Replace(manifest, `"size": 100`, `"size": -100`, 1):           "size is -100",
+		strings.Replace(manifest, `"channels": 1`, `"channels": 0`, 1):        "images of 0x12x12",
+		strings.Replace(manifest, `"height": 12`, `"height": -12`, 1):         "images of 1x-12x12",
+		`{"format": 2}`: "manifest: ",
+		`{"format": 2, "config": {"method": "sgld"}}`: "manifest: ",
+		`{"config": {}}`: "old manifest: ",
+		`{"config": {"sampler": "sgld", "data": "x"}}`: `old manifest: no data set "x"`,
+	} {
+		folder := damaged(t, manifestFile, content)
+		_, err := Open(folder)
+		wantError(t, content[:min(len(content), 40)], err, want, manifestFile)
+	}
+	for name, content := range map[string]string{
+		`"mean": [`: `"mean": [1, `, `"deviation": [`: `"deviation": [0, `, `"classNames": [`: `"classNames": [], "x": [`,
+	} {
+		_, err := Open(damaged(t, manifestFile, strings.Replace(manifest, name, content, 1)))
+		wantError(t, name, err, "manifest: ")
+	}
+
+	checkpoint := readFile(t, whole.Folder(), checkpointFile)
+	for _, content := range []string{"", checkpoint[:100], checkpoint[:len(checkpoint)-1], strings.Replace(checkpoint, "chain0", "chain1", 1)} {
+		folder := damaged(t, checkpointFile, content)
+		_, err := Resume(context.Background(), folder, data)
+		wantError(t, "a damaged checkpoint", err, "checkpoint ", filepath.Join(folder, checkpointFile))
+	}
+	folder := damaged(t, checkpointFile, "")
+	must(t, os.Remove(filepath.Join(folder, checkpointFile)))
+	_, err := Resume(context.Background(), folder, data)
+	wantError(t, "no checkpoint", err, "no checkpoint to resume from: ")
+
+	folder = damaged(t, "samples/chain00000-step000000010.safetensors", "not one")
+	run, err := Open(folder)
+	must(t, err)
+	_, err = run.Predict(context.Background(), data.Train)
+	wantError(t, "a damaged sample", err, "chain00000-step000000010.safetensors")
+	must(t, os.RemoveAll(filepath.Join(folder, samplesFolder)))
+	_, err = run.Predict(context.Background(), data.Train)
+	wantError(t, "no samples", err, "no such file")
+
+	folder = damaged(t, calibrationFile, "{")
+	run, err = Open(folder)
+	must(t, err)
+	_, predicting := run.Predict(context.Background(), data.Train)
+	_, assessing := run.Assess(context.Background(), data.Train, nil)
+	wantError(t, "a damaged calibration", predicting, calibrationFile)
+	wantError(t, "a damaged calibration", assessing, calibrationFile)
+}
+
+// Data that are not a run's own.
+func TestResumeOnOtherData(t *testing.T) {
+	data := squares(t, 100, 4, 1)
+	run := fit(t, quick(), trainOn(data))
+	changed := func(change func(d *datasets.Dataset)) *datasets.Dataset {
+		d := *data
+		change(&d)
+		return &d
+	}
+	for what, other := range map[string]*datasets.Dataset{
+		"other noise":   squares(t, 100, 4, 2),
+		"fewer":         changed(func(d *datasets.Dataset) { *d = *squares(t, 96, 4, 1) }),
+		"another label": changed(func(d *datasets.Dataset) { d.Labels = append([]int32{3}, d.Labels[1:]...) }),
+		"another shape": changed(func(d *datasets.Dataset) { d.Height, d.Width = 6, 24 }),
+		"channels": changed(func(d *datasets.Dataset) {
+			d.Channels, d.Width = 2, 6
+			d.Mean, d.Deviation = []float64{0, 0}, []float64{1, 1}
+		}),
+		"another mean":     changed(func(d *datasets.Dataset) { d.Mean = []float64{0.25} }),
+		"other deviations": changed(func(d *datasets.Dataset) { d.Deviation = []float64{0.25} }),
+		"class names":      changed(func(d *datasets.Dataset) { d.ClassNames = []string{"1", "0", "2", "3"} }),
+		"a class more":     changed(func(d *datasets.Dataset) { d.ClassNames, d.Classes = []string{"0", "1", "2", "3", "4"}, 5 }),
+	} {
+		_, err := Resume(context.Background(), run.Folder(), trainOn(other))
+		wantInvalid(t, what, err, "resume "+run.Folder()+": the data squares are not those of the run")
+	}
+	for _, none := range []*datasets.Splits{nil, {}} {
+		_, err := Resume(context.Background(), run.Folder(), none)
+		wantInvalid(t, "no data", err, "resume: no data to train on")
+		_, err = Fit(context.Background(), quick(), none, t.TempDir())
+		wantInvalid(t, "no data", err, "fit: no data to train on")
+	}
+	// The same images by another name are the same data.
+	renamed := changed(func(d *datasets.Dataset) { d.Name = "other" })
+	if _, err := Resume(context.Background(), run.Folder(), trainOn(renamed)); err != nil {
+		t.Error(err)
+	}
+}
+
+// What is wrong with data is found before there is a folder.
+func TestInvalidData(t *testing.T) {
+	changed := func(change func(d *datasets.Dataset)) *datasets.Dataset {
+		d := *squares(t, 100, 4, 1)
+		change(&d)
+		return &d
+	}
+	folder := filepath.Join(t.TempDir(), "run")
+	refused := func(want string, spec Spec, data *datasets.Splits) {
+		t.Helper()
+		_, err := Fit(context.Background(), spec, data, folder)
+		wantInvalid(t, want, err, want)
+		if _, err := os.Stat(folder); !os.IsNotExist(err) {
+			t.Fatalf("%s: there is a folder (%v)", want, err)
+		}
+	}
+	for want, data := range map[string]*datasets.Dataset{
+		"no labels":           changed(func(d *datasets.Dataset) { d.Labels = nil }),
+		"label 0 is 4":        changed(func(d *datasets.Dataset) { d.Labels[0] = 4 }),
+		"label 0 is -1":       changed(func(d *datasets.Dataset) { d.Labels[0] = -1 }),
+		"3 class names, want": changed(func(d *datasets.Dataset) { d.ClassNames = d.ClassNames[:3] }),
+		"bytes of images":     changed(func(d *datasets.Dataset) { d.Images = d.Images[1:] }),
+		"deviation 0 in":      changed(func(d *datasets.Dataset) { d.Deviation = []float64{0} }),
+		"mean NaN in":         changed(func(d *datasets.Dataset) { d.Mean = []float64{math.NaN()} }),
+		"1 class, wants":      squares(t, 100, 1, 1),
+	} {
+		refused(want, quick(), trainOn(data))
+		if want != "1 class, wants" {
+			refused(want, quick(), &datasets.Splits{Train: squares(t, 100, 4, 1), Validation: data})
+		}
+	}
+	good := trainOn(squares(t, 100, 4, 1))
+	refused("squares has images of 1x6x24, wants the 1x12x12", quick(), &datasets.Splits{
+		Train: good.Train, Validation: changed(func(d *datasets.Dataset) { d.Height, d.Width = 6, 24 })})
+	refused("classes", quick(), &datasets.Splits{Train: good.Train, Validation: squares(t, 40, 3, 1)})
+	refused("subset of 101 from the 100 examples of squares", Spec{Subset: 101}, good)
+	refused("batch of 101 from 100 examples", Spec{Batch: 101}, good)
+	refused("100 samples in the 5 steps after burn-in", Spec{Batch: 20, Epochs: 2, Samples: 100}, good)
+	refused("epochs are 1e+08 steps, wants at most", Spec{Batch: 20, Epochs: 20000000}, good)
+	refused("40 samples in the ", Spec{Batch: 20, Epochs: 2, Method: SWAG{Rank: 20}}, good)
+	refused("mala evaluates all data at each step: wants batch 100, which is all examples, got 20", Spec{Batch: 20, Method: methodOf(t, "mala")}, good)
+	refused(`no network "dance"; there are lenet,`, Spec{Network: "dance", Samples: 1}, good)
+	refused("width \"0\"", Spec{Network: "mlp-0", Samples: 1}, good)
+	refused("the network's output has shape [20 7], wants [20 4]",
+		Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 7}}, Batch: 20, Epochs: 2, Samples: 2}, good)
+	refused("no linear layer after another", Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}},
+		Method: Dropout{Rate: 0.5}, Batch: 20}, good)
+	many := squares(t, 10001, 4, 1)
+	refused("10001 examples are too many: wants a subset of at most 10000", Spec{Method: methodOf(t, "mala"), Batch: 10001}, trainOn(many))
+}
+
+// A disk that takes no more files ends the run and spoils nothing. That no user may write is tried by a folder that is a file.
+func TestFullDisk(t *testing.T) {
+	data := trainOn(squares(t, 100, 4, 1))
+	spec := quick()
+	spec.Epochs, spec.Samples = 8, 5
+	whole := fit(t, spec, data)
+	folder := filepath.Join(t.TempDir(), "run")
+	place := filepath.Join(folder, samplesFolder)
+	_, err := Fit(context.Background(), spec, data, folder, WithObserver(func(e Event) {
+		if _, err := os.Stat(place + "-before"); err != nil && e.Done >= 30 {
+			os.Rename(place, place+"-before")
+			os.WriteFile(place, nil, 0o644)
+		}
+	}))
+	var unfinished *Unfinished
+	if !errors.As(err, &unfinished) {
+		t.Fatalf("error %v, want Unfinished", err)
+	}
+	wantError(t, "samples in a file", err, "samples: bank: ")
+	must(t, os.Remove(place))
+	must(t, os.Rename(place+"-before", place))
+	run, err := Open(folder)
+	must(t, err)
+	files, err := run.Samples()
+	if err != nil || len(files) != unfinished.Samples || len(files) == 0 {
+		t.Errorf("%d samples (%v), and the error says %d", len(files), err, unfinished.Samples)
+	}
+	_, err = Resume(context.Background(), folder, data)
+	must(t, err)
+	same(t, "resumed with room", contents(t, whole.Folder()), contents(t, folder))
+
+	// At the beginning there is no half-made folder left.
+	if os.Getuid() != 0 {
+		closed := filepath.Join(t.TempDir(), "closed")
+		must(t, os.Mkdir(closed, 0o500))
+		if _, err := Fit(context.Background(), spec, data, filepath.Join(closed, "run")); err == nil {
+			t.Error("no error in a folder that is closed")
+		}
+	}
+}
+
+// No goroutine stays, whatever a call came to.
+func TestNoGoroutineStays(t *testing.T) {
+	data := trainOn(squares(t, 100, 4, 1))
+	before := runtime.NumGoroutine()
+	run := fit(t, quick(), data)
+	_, err := run.Predict(context.Background(), data.Train)
+	must(t, err)
+	ctx, stop := stopAt(1)
+	Fit(ctx, Spec{Network: "mlp-3", Batch: 5, Epochs: 20}, data, filepath.Join(t.TempDir(), "stopped"), stop)
+	Fit(context.Background(), Spec{Network: "mlp-3", Schedule: optimizers.Constant{Rate: 1e10}}, data, filepath.Join(t.TempDir(), "nan"))
+	Fit(context.Background(), Spec{Network: "dance"}, data, filepath.Join(t.TempDir(), "none"))
+	deadline := time.Now().Add(5 * time.Second)
+	for runtime.NumGoroutine() > before && time.Now().Before(deadline) {
+		time.Sleep(time.Millisecond)
+	}
+	if after := runtime.NumGoroutine(); after > before {
+		stacks := make([]byte, 1<<16)
+		t.Errorf("%d goroutines, %d before:\n%s", after, before, stacks[:runtime.Stack(stacks, true)])
+	}
+}

@@ -1,0 +1,152 @@
+package pollen
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Property tests draw the same cases on every run and leave no files; -rapid.seed on the command line still wins.
+func TestMain(m *testing.M) {
+	for name, value := range map[string]string{"rapid.seed": "1", "rapid.nofailfile": "true"} {
+		if err := flag.Set(name, value); err != nil {
+			panic(err)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// side is the height and width of the images of squares.
+const side = 12
+
+// squares are images of noise with a bright square whose place is the class, which a small network learns within a second. Different
+// seeds give different noise.
+func squares(t testing.TB, n, classes int, seed uint32) *datasets.Dataset {
+	t.Helper()
+	var images []byte
+	var labels []int32
+	noise := seed
+	for i := range n {
+		class := i % classes
+		labels = append(labels, int32(class))
+		for y := range side {
+			for x := range side {
+				noise = noise*1664525 + 1013904223
+				pixel := byte(noise >> 26)
+				if y/4 == class/3 && x/4 == class%3 {
+					pixel = 220
+				}
+				images = append(images, pixel)
+			}
+		}
+	}
+	data, err := datasets.New("squares", images, labels, 1, side, side, nil)
+	must(t, err)
+	return data
+}
+
+// trainOn are splits that have nothing but data to train on.
+func trainOn(data *datasets.Dataset) *datasets.Splits { return &datasets.Splits{Train: data} }
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// with is a device of that many threads, which the test closes.
+func with(t testing.TB, threads int) Option {
+	host := tensor.NewHost(threads)
+	t.Cleanup(func() { host.Close() })
+	return WithDevice(host)
+}
+
+// methodOf is what a text says.
+func methodOf(t testing.TB, text string) Method {
+	t.Helper()
+	m, err := ParseMethod(text)
+	must(t, err)
+	return m
+}
+
+// fit makes a run in a new folder.
+func fit(t testing.TB, spec Spec, data *datasets.Splits, options ...Option) *Run {
+	t.Helper()
+	run, err := Fit(context.Background(), spec, data, filepath.Join(t.TempDir(), "run"), options...)
+	must(t, err)
+	return run
+}
+
+// stopAt ends a context once that many steps are made.
+func stopAt(steps int) (context.Context, Option) {
+	ctx, stop := context.WithCancel(context.Background())
+	return ctx, WithObserver(func(e Event) {
+		if e.Task == "fit" && e.Done >= steps {
+			stop()
+		}
+	})
+}
+
+// contents are the files of a run's folder that a run makes alike whenever it is made: samples, states, metrics and checkpoint.
+func contents(t testing.TB, folder string) map[string][]byte {
+	t.Helper()
+	all := map[string][]byte{}
+	for _, pattern := range []string{"samples/*", "states/*", metricsFile, checkpointFile} {
+		files, err := filepath.Glob(filepath.Join(folder, pattern))
+		must(t, err)
+		for _, file := range files {
+			name, err := filepath.Rel(folder, file)
+			must(t, err)
+			content, err := os.ReadFile(file)
+			must(t, err)
+			all[name] = content
+		}
+	}
+	return all
+}
+
+// same fails the test where two runs differ in a bit.
+func same(t testing.TB, what string, want, got map[string][]byte) {
+	t.Helper()
+	for name, content := range want {
+		if other, ok := got[name]; !ok {
+			t.Errorf("%s: no %s", what, name)
+		} else if !bytes.Equal(content, other) {
+			t.Errorf("%s: %s differs", what, name)
+		}
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok {
+			t.Errorf("%s: %s is not to be there", what, name)
+		}
+	}
+}
+
+// wantError fails the test unless the error has all these texts.
+func wantError(t testing.TB, what string, err error, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		if err == nil || !strings.Contains(err.Error(), text) {
+			t.Errorf("%s: error %v, want one that says %q", what, err, text)
+		}
+	}
+}
+
+// wantInvalid is wantError for what the caller did wrong.
+func wantInvalid(t testing.TB, what string, err error, texts ...string) {
+	t.Helper()
+	wantError(t, what, err, texts...)
+	if !errors.As(err, &Invalid{}) {
+		t.Errorf("%s: the error %v (%T) is not Invalid", what, err, err)
+	}
+}
