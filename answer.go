@@ -31,6 +31,11 @@ type Answer struct {
 
 // Predict answers for each image of a data set, in their order. The images have the size and channels of those trained on.
 func (r *Run) Predict(ctx context.Context, images *datasets.Dataset) ([]Answer, error) {
+	for what, share := range map[string]float64{"level": r.level, "familiar rate": r.familiar} {
+		if !(share > 0 && share < 1) {
+			return nil, invalid("%s is %v, wants a number between 0 and 1", what, share)
+		}
+	}
 	p, err := r.Predictions(ctx, images, nil)
 	if err != nil {
 		return nil, err
@@ -53,6 +58,9 @@ func (r *Run) Predict(ctx context.Context, images *datasets.Dataset) ([]Answer, 
 	}
 	if err != nil {
 		return nil, err
+	}
+	if c.Samples != p.Samples {
+		return nil, invalid("%s was calibrated with %d samples, predicted with %d: calibrate again", r.folder, c.Samples, p.Samples)
 	}
 	sets, err := c.Sets(p.Probabilities, p.Classes, r.level)
 	if err != nil {

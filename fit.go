@@ -81,14 +81,8 @@ func (t *training) checkHeldOut(data *datasets.Dataset) error {
 	if err := checkLabelled(data); err != nil {
 		return errors.WithMessage(err, "validation")
 	}
-	d := describeData(t.data)
-	if _, err := (&Run{folder: t.folder, manifest: &Manifest{Data: d}}).images(data); err != nil {
-		return errors.WithMessage(err, "validation")
-	}
-	if data.Classes != d.Classes() {
-		return invalid("validation: %s has %d classes, wants the %d that are trained on", data.Name, data.Classes, d.Classes())
-	}
-	return nil
+	run := Run{folder: t.folder, manifest: &Manifest{Data: describeData(t.data)}}
+	return errors.WithMessage(run.checkLabelled(data), "validation")
 }
 
 // isOf reports whether data are those of a manifest.

@@ -78,6 +78,9 @@ func (r *Run) Network() (layers.Sequential, error) {
 // images are a data set's as the run's network sees them.
 func (r *Run) images(data *datasets.Dataset) (samples.Images, error) {
 	d := &r.manifest.Data
+	if data == nil || data.Len() == 0 {
+		return samples.Images{}, invalid("%s: no images to look at", r.folder)
+	}
 	if data.Channels != d.Channels || data.Height != d.Height || data.Width != d.Width {
 		return samples.Images{}, invalid("%s has images of %dx%dx%d, wants the %dx%dx%d of %s, which was trained on %s", data.Name,
 			data.Channels, data.Height, data.Width, d.Channels, d.Height, d.Width, r.folder, d.Name)
@@ -85,6 +88,20 @@ func (r *Run) images(data *datasets.Dataset) (samples.Images, error) {
 	return samples.Images{
 		Pixels: data.Images, Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Deviation: d.Deviation,
 	}, nil
+}
+
+// checkLabelled refuses data whose labels are unknown, or not of the classes that the run was trained on.
+func (r *Run) checkLabelled(data *datasets.Dataset) error {
+	if _, err := r.images(data); err != nil {
+		return err
+	}
+	if data.Labels == nil {
+		return invalid("%s has no labels, wants one for each image", data.Name)
+	}
+	if len(data.ClassNames) != r.manifest.Data.Classes() {
+		return invalid("%s has %d classes, %s was trained on %d", data.Name, len(data.ClassNames), r.folder, r.manifest.Data.Classes())
+	}
+	return nil
 }
 
 // predictBatch is the batch of predictions: it has no bearing on their values.
@@ -171,8 +188,8 @@ func (r *Run) Predictions(ctx context.Context, data *datasets.Dataset, visit fun
 func (r *Run) Assess(ctx context.Context, test, other *datasets.Dataset) (*evaluate.Assessment, error) {
 	c := evaluate.Case{}
 	var err error
-	if len(test.ClassNames) != r.manifest.Data.Classes() {
-		return nil, invalid("%s has %d classes, %s was trained on %d", test.Name, len(test.ClassNames), r.folder, r.manifest.Data.Classes())
+	if err := r.checkLabelled(test); err != nil {
+		return nil, err
 	}
 	if c.Calibration, err = r.Calibration(); err != nil && !os.IsNotExist(errors.Cause(err)) {
 		return nil, err
@@ -190,6 +207,9 @@ func (r *Run) Assess(ctx context.Context, test, other *datasets.Dataset) (*evalu
 
 // Gradient is that of -log p(label) of the run's average by the pixels, [N C H W], see samples.InputGradient.
 func (r *Run) Gradient(ctx context.Context, data *datasets.Dataset) (gradient []float64, err error) {
+	if err := r.checkLabelled(data); err != nil {
+		return nil, err
+	}
 	images, err := r.images(data)
 	if err != nil {
 		return nil, err
@@ -216,6 +236,9 @@ func (r *Run) Gradient(ctx context.Context, data *datasets.Dataset) (gradient []
 // Calibrate looks at held-out data of the kind that the run was trained on, which it has not seen, and keeps in its folder what
 // prediction sets and the word familiar follow from. Fit does it by itself where there are validation data.
 func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
+	if err := r.checkLabelled(heldOut); err != nil {
+		return err
+	}
 	p, err := r.Predictions(ctx, heldOut, nil)
 	if err != nil {
 		return err
