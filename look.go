@@ -99,7 +99,7 @@ func (t *training) traces(p langevin.Progress, chains []int) (loss, accuracy flo
 			if i == 0 {
 				t.trace = append(t.trace, weight)
 			}
-			if step >= t.plan.BurnIn {
+			if step >= t.plan.BurnIn && (t.plan.Cycles == 0 || t.temperatures[step] == t.spec.temperature()) {
 				t.lossTrace[i] = append(t.lossTrace[i], value)
 				t.weightTrace[i] = append(t.weightTrace[i], weight)
 			}
