@@ -7,6 +7,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
 )
 
 // Answer is what a run says of one image.
@@ -15,10 +16,10 @@ type Answer struct {
 	Class string `json:"class"`          // the most probable
 	Index int    `json:"index"`          // its number
 
-	Confidence        float64   `json:"confidence"`        // its probability, averaged over the posterior
-	Entropy           float64   `json:"entropy"`           // of the averaged probabilities, in nats
-	MutualInformation float64   `json:"mutualInformation"` // what the samples disagree on, in nats; 0 for one sample
-	Probabilities     []float64 `json:"probabilities"`     // by class
+	Confidence        float64   `json:"confidence"`              // its probability, averaged over the posterior
+	Entropy           float64   `json:"entropy"`                 // of the averaged probabilities, in nats
+	MutualInformation float64   `json:"mutualInformation"`       // what the samples disagree on, in nats; 0 for one sample
+	Probabilities     []float64 `json:"probabilities,omitempty"` // by class
 
 	// Set are the classes that are plausible, the most probable first: the true one is among them with the probability of WithLevel,
 	// for images like those of the calibration. It may be empty: none is.
@@ -40,33 +41,45 @@ func (r *Run) Predict(ctx context.Context, images *datasets.Dataset) ([]Answer, 
 	if err != nil {
 		return nil, err
 	}
+	return r.Answers(p, images.Files)
+}
+
+// Answers says what predictions of the run mean; files name the images, or are nil.
+func (r *Run) Answers(p *evaluate.Predictions, files []string) ([]Answer, error) {
+	c, err := r.Calibration()
+	if err != nil && !os.IsNotExist(errors.Cause(err)) {
+		return nil, err
+	}
+	answers, err := r.answers(p, r.manifest.Data.ClassNames, c)
+	for i := range answers {
+		if files != nil {
+			answers[i].File = files[i]
+		}
+	}
+	return answers, err
+}
+
+// answers say what predictions mean, by a calibration if there is one.
+func (e environment) answers(p *evaluate.Predictions, names []string, c *evaluate.Calibration) ([]Answer, error) {
 	answers := make([]Answer, p.Len())
-	names := r.manifest.Data.ClassNames
 	for i := range answers {
 		class, confidence := p.Guess(i)
 		answers[i] = Answer{
 			Class: names[class], Index: class, Confidence: confidence, Entropy: p.Entropy[i], MutualInformation: p.MutualInformation[i],
 			Probabilities: p.Probabilities[i*p.Classes : (i+1)*p.Classes : (i+1)*p.Classes],
 		}
-		if images.Files != nil {
-			answers[i].File = images.Files[i]
-		}
 	}
-	c, err := r.Calibration()
-	if os.IsNotExist(errors.Cause(err)) {
+	if c == nil {
 		return answers, nil
 	}
-	if err != nil {
-		return nil, err
-	}
 	if c.Samples != p.Samples {
-		return nil, invalid("%s was calibrated with %d samples, predicted with %d: calibrate again", r.folder, c.Samples, p.Samples)
+		return nil, invalid("calibrated with %d samples, predicted with %d: calibrate again", c.Samples, p.Samples)
 	}
-	sets, err := c.Sets(p.Probabilities, p.Classes, r.level)
+	sets, err := c.Sets(p.Probabilities, p.Classes, e.level)
 	if err != nil {
 		return nil, err
 	}
-	familiar, err := c.Familiar(p.Entropy, r.familiar)
+	familiar, err := c.Familiar(p.Entropy, e.familiar)
 	if err != nil {
 		return nil, err
 	}

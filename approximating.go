@@ -141,10 +141,11 @@ func (g SWAG) conclude(t *training) error {
 		if err != nil {
 			return err
 		}
-		if state.Chain >= len(gaussians) {
-			return errors.Errorf("pollen: %s is of chain %d, wants fewer than %d", file, state.Chain, len(gaussians))
+		chain := state.Chain - t.spec.FirstChain
+		if chain < 0 || chain >= len(gaussians) {
+			return errors.Errorf("pollen: %s is of chain %d, wants one of the %d from number %d on", file, state.Chain, len(gaussians), t.spec.FirstChain)
 		}
-		if err := gaussians[state.Chain].Collect(state); err != nil {
+		if err := gaussians[chain].Collect(state); err != nil {
 			return errors.WithMessage(err, file)
 		}
 	}

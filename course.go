@@ -79,7 +79,7 @@ func notApplicable(setting string, m Method, c course) error {
 			names = append(names, k.name)
 		}
 	}
-	err := errors.Errorf("pollen: %s applies to %s, not to %s", setting, strings.Join(names, ", "), MethodText(m))
+	err := errors.Errorf("pollen: %s applies to %s, not to %s", setting, strings.Join(names, ", "), MethodName(m))
 	if _, ok := c.(optimizing); ok {
 		err = errors.Errorf("%v: an optimizer has one solution, and weight decay for a prior", err)
 	}

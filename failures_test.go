@@ -277,7 +277,7 @@ func TestInvalidData(t *testing.T) {
 	good := trainOn(squares(t, 100, 4, 1))
 	refused("squares has images of 1x6x24, wants the 1x12x12", quick(), &datasets.Splits{
 		Train: good.Train, Validation: changed(func(d *datasets.Dataset) { d.Height, d.Width = 6, 24 })})
-	refused("validation: pollen: squares has 3 classes", quick(), &datasets.Splits{Train: good.Train, Validation: squares(t, 40, 3, 1)})
+	refused(`validation: pollen: squares has a class "4", which `, quick(), &datasets.Splits{Train: good.Train, Validation: squares(t, 40, 5, 1)})
 	refused("subset of 101 from the 100 examples of squares", Spec{Subset: 101}, good)
 	refused("batch of 101 from 100 examples", Spec{Batch: 101}, good)
 	refused("100 samples in the 5 steps after burn-in", Spec{Batch: 20, Epochs: 2, Samples: 100}, good)
@@ -286,7 +286,7 @@ func TestInvalidData(t *testing.T) {
 	refused("mala evaluates all data at each step: wants batch 100, which is all examples, got 20", Spec{Batch: 20, Method: methodOf(t, "mala")}, good)
 	refused(`no network "dance"; there are lenet,`, Spec{Network: "dance", Samples: 1}, good)
 	refused("width \"0\"", Spec{Network: "mlp-0", Samples: 1}, good)
-	refused("the network's output has shape [20 7], wants [20 4]",
+	refused("output has shape [B 7], wants [B 4]; the last layer is linear1",
 		Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 7}}, Batch: 20, Epochs: 2, Samples: 2}, good)
 	refused("no linear layer after another", Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}},
 		Method: Dropout{Rate: 0.5}, Batch: 20}, good)

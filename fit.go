@@ -59,16 +59,13 @@ func Resume(ctx context.Context, folder string, data *datasets.Splits, options .
 	return t.finish(ctx, data, t.oldFolder)
 }
 
-// checkLabelled refuses data that nothing can be learnt from.
+// checkLabelled refuses data that are not valid, or whose labels are unknown.
 func checkLabelled(data *datasets.Dataset) error {
 	if err := data.Validate(); err != nil {
 		return Invalid{err}
 	}
-	switch {
-	case data.Labels == nil:
+	if data.Labels == nil {
 		return invalid("%s has no labels, wants one for each image", data.Name)
-	case data.Classes < 2:
-		return invalid("%s has %d class, wants at least 2", data.Name, data.Classes)
 	}
 	return nil
 }
@@ -78,11 +75,9 @@ func (t *training) checkHeldOut(data *datasets.Dataset) error {
 	if data == nil {
 		return nil
 	}
-	if err := checkLabelled(data); err != nil {
-		return errors.WithMessage(err, "validation")
-	}
 	run := Run{folder: t.folder, manifest: &Manifest{Data: describeData(t.data)}}
-	return errors.WithMessage(run.checkLabelled(data), "validation")
+	_, err := run.relabelled(data)
+	return errors.WithMessage(err, "validation")
 }
 
 // isOf reports whether data are those of a manifest.
@@ -152,8 +147,12 @@ func (t *training) fillFolder(device tensor.Device) error {
 	if err != nil {
 		return err
 	}
+	spec, err := t.spec.written()
+	if err != nil {
+		return err
+	}
 	t.manifest = &Manifest{
-		Format: manifestFormat, Spec: t.spec, Notes: t.notes, Data: describeData(t.data), Device: Describe(device), Steps: t.plan.Steps,
+		Format: manifestFormat, Spec: spec, Notes: t.notes, Data: describeData(t.data), Device: Describe(device), Steps: t.plan.Steps,
 		Build: thisBuild(),
 	}
 	for i, p := range t.session.Program().Parameters() {

@@ -36,7 +36,8 @@ var mayImport = map[string][]string{
 	"evaluate":       {"evaluate"},
 	"report":         {"report", "evaluate", "internal/file"},
 	"langevin/trial": {"langevin", "samples", "graph", "tensor", "cuda/cudatest"},
-	"internal":       {"internal"},
+	"internal":       {"internal", "tensor"},
+	"serve":          {".", "datasets"},
 	".": {
 		"approximate", "cuda", "datasets", "diagnostics", "evaluate", "graph", "internal", "langevin", "layers", "metropolis", "optimizers", "report",
 		"samples", "tensor",
@@ -141,7 +142,11 @@ func TestImports(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if own, ok := strings.CutPrefix(path, module+"/"); ok {
+			own, ok := strings.CutPrefix(path, module+"/")
+			if path == module {
+				own, ok = ".", true
+			}
+			if ok {
 				allowed, known := mayImport[s.folder]
 				if !known {
 					allowed, known = mayImport[top(s.folder)]
@@ -174,7 +179,7 @@ func TestPropertyTestsHaveAFixedSeed(t *testing.T) {
 				draws[s.folder] = s.path
 			}
 		}
-		if s.test && bytes.Contains(s.content, []byte(`"rapid.seed": "1"`)) && s.folder != "." {
+		if s.test && bytes.Contains(s.content, []byte(`"rapid.seed": "1"`)) {
 			fixed[s.folder] = true
 		}
 	}
@@ -183,6 +188,11 @@ func TestPropertyTestsHaveAFixedSeed(t *testing.T) {
 			t.Errorf("%s draws other cases on every run: fix rapid's seed in TestMain, as evaluate/main_test.go does", path)
 		}
 	}
+}
+
+// tellsTime is where a library may look at the clock, and why.
+var tellsTime = map[string]string{
+	"serve/clock.go": "how long a request took is for the operator: no answer depends on it",
 }
 
 func TestLibrariesTakeNoTimeAndNeverExit(t *testing.T) {
@@ -203,7 +213,7 @@ func TestLibrariesTakeNoTimeAndNeverExit(t *testing.T) {
 					if x.Name == "rand" && !strings.HasPrefix(selector.Sel.Name, "New") && ast.IsExported(selector.Sel.Name) && selector.Sel.Name != "Rand" {
 						t.Errorf("%s: rand.%s is not seeded: use tensor/random", s.positions.Position(n.Pos()), selector.Sel.Name)
 					}
-					if instead, ok := calls[x.Name+"."+selector.Sel.Name]; ok {
+					if instead, ok := calls[x.Name+"."+selector.Sel.Name]; ok && !(x.Name == "time" && tellsTime[filepath.ToSlash(s.path)] != "") {
 						t.Errorf("%s: %s.%s: %s", s.positions.Position(n.Pos()), x.Name, selector.Sel.Name, instead)
 					}
 				}
@@ -287,10 +297,64 @@ func TestEveryPackageHasDoc(t *testing.T) {
 	}
 	for _, folder := range []string{
 		"tensor", "graph", "layers", "optimizers", "samples", "langevin", "metropolis", "approximate", "diagnostics", "distributions", "cuda",
-		"datasets", "internal/file", "cmd/train", "benchmarks",
+		"datasets", "serve", "internal/file", "cmd/train", "benchmarks",
 	} {
 		if _, err := build.ImportDir(folder, 0); err != nil {
 			t.Errorf("%s: %v", folder, err)
 		}
+	}
+}
+
+// entryLine is where a file of PTX says that a kernel begins.
+var entryLine = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
+
+// cudaKnows are the kernels that package cuda may name: sums of a product's slices, which it makes
+// itself, and the poolings that it puts into a convolution's epilogue.
+var cudaKnows = map[string]bool{
+	"slices": true, "max_pool": true, "max_pool_relu": true, "max_pool_which": true,
+}
+
+// TestDeviceKnowsNoOps: how a kernel is started is in its launch. Package cuda names none, so that
+// an op or a sampler comes with its kernel and changes nothing else there.
+func TestDeviceKnowsNoOps(t *testing.T) {
+	paths, err := filepath.Glob("cuda/kernels/*.ptx")
+	if err != nil || len(paths) == 0 {
+		t.Fatal("no PTX in cuda/kernels", err)
+	}
+	ending := regexp.MustCompile(`(_\d+x\d+)?_(f32|f64|fp32|tf32|bf16)$`)
+	direction := regexp.MustCompile(`_(fwd|bwd|update)(_\w+)?$`)
+	kernels := map[string]bool{}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, entry := range entryLine.FindAllSubmatch(text, -1) {
+			stem := ending.ReplaceAllString(string(entry[1]), "")
+			kernels[stem], kernels[direction.ReplaceAllString(stem, "")] = true, true
+		}
+	}
+	if !kernels["relu"] || !kernels["sgld"] || !kernels["adam_update"] {
+		t.Fatalf("the kernels of relu, sgld or adam are not among the %d found", len(kernels))
+	}
+	for _, s := range sources(t) {
+		if s.folder != "cuda" || s.test {
+			continue
+		}
+		ast.Inspect(s.file, func(n ast.Node) bool {
+			literal, ok := n.(*ast.BasicLit)
+			if !ok || literal.Kind != token.STRING {
+				return true
+			}
+			text, err := strconv.Unquote(literal.Value)
+			if err != nil {
+				t.Fatal(err)
+			}
+			stem := strings.TrimSuffix(ending.ReplaceAllString(text, ""), "_")
+			if name := direction.ReplaceAllString(stem, ""); (kernels[stem] || kernels[name]) && !cudaKnows[name] {
+				t.Errorf("%s names kernel %s: put what a device must know of it into its launch's grid", s.positions.Position(literal.Pos()), text)
+			}
+			return true
+		})
 	}
 }

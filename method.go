@@ -117,6 +117,12 @@ func MethodText(m Method) string {
 	return k.name + ":" + joinAttributes(told)
 }
 
+// IsOptimizer reports whether a method finds one network and not samples of a posterior.
+func IsOptimizer(m Method) bool {
+	_, ok := m.(optimizers.Optimizer)
+	return ok
+}
+
 // knownAs is the row of a method's type; nil for a type of the user's.
 func knownAs(m Method) *known {
 	for i := range registry {
@@ -127,8 +133,8 @@ func knownAs(m Method) *known {
 	return nil
 }
 
-// methodName is that by which ParseMethod knows it.
-func methodName(m Method) string {
+// MethodName is the name by which ParseMethod knows a method, without its attributes.
+func MethodName(m Method) string {
 	if k := knownAs(m); k != nil {
 		return k.name
 	}

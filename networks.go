@@ -1,8 +1,70 @@
 package pollen
 
-import "github.com/pollen-ml/pollen/layers"
+import (
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// isNetworkFile reports whether a network is given as the text of a file and not by its name.
+func isNetworkFile(text string) bool { return strings.ContainsAny(text, "\n{[:") }
 
 // namedNetwork is a network by its name, or by the text of a network file.
 func namedNetwork(text string, classes int) (layers.Sequential, error) {
+	if isNetworkFile(text) {
+		return layers.Parse([]byte(text), classes)
+	}
 	return layers.New(text, classes)
+}
+
+// NetworkName is the name of the network; "network file" or "own layers" for one without.
+func (s Spec) NetworkName() string {
+	switch {
+	case s.Layers != nil:
+		return "own layers"
+	case isNetworkFile(s.Network):
+		return "network file"
+	}
+	return s.Network
+}
+
+// Build is the network for that many classes, from images to logits, with what the method adds to it.
+func (s Spec) Build(classes int) (network layers.Sequential, err error) {
+	c, err := courseOf(s.Method)
+	if err != nil {
+		return nil, err
+	}
+	if network = s.Layers; network == nil {
+		if network, err = namedNetwork(s.Network, classes); err != nil {
+			return nil, Invalid{err}
+		}
+	}
+	if network, err = c.network(network); err != nil {
+		return nil, Invalid{errors.WithMessage(err, "pollen: network")}
+	}
+	return network, nil
+}
+
+// written is the specification with layers of one's own as the text of a network file.
+func (s Spec) written() (Spec, error) {
+	if s.Layers == nil {
+		return s, nil
+	}
+	text, err := layers.Format(s.Layers)
+	if err != nil {
+		return s, Invalid{errors.WithMessage(err, "pollen: a run keeps its network")}
+	}
+	s.Network, s.Layers = string(text), nil
+	return s, nil
+}
+
+// checkNetwork refuses a network that does not map the images to a logit for each class.
+func checkNetwork(network layers.Sequential, d Data) error {
+	if err := layers.Check(network, tensor.Shape{d.Channels, d.Height, d.Width}, d.Classes()); err != nil {
+		return Invalid{err}
+	}
+	return nil
 }

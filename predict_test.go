@@ -176,7 +176,7 @@ func TestPredict(t *testing.T) {
 	must(t, err)
 	must(t, os.Remove(files[0]))
 	_, err = run.Predict(context.Background(), data)
-	wantInvalid(t, "another calibration", err, " was calibrated with 10 samples, predicted with 9: calibrate again")
+	wantInvalid(t, "another calibration", err, "calibrated with 10 samples, predicted with 9: calibrate again")
 	_, err = run.Assess(context.Background(), data, nil)
 	wantError(t, "another calibration", err, "calibrate again")
 	must(t, run.Calibrate(context.Background(), squares(t, 60, 4, 4)))
@@ -215,7 +215,7 @@ func TestPredictUncalibrated(t *testing.T) {
 func TestPredictMismatches(t *testing.T) {
 	data := squares(t, 100, 4, 1)
 	run := fit(t, quick(), trainOn(data))
-	turned, fewer := *data, squares(t, 60, 3, 1)
+	turned, fewer, more := *data, squares(t, 60, 3, 1), squares(t, 60, 5, 1)
 	turned.Height, turned.Width = 6, 24
 	ctx := context.Background()
 	_, err := run.Predict(ctx, &turned)
@@ -224,14 +224,28 @@ func TestPredictMismatches(t *testing.T) {
 	wantInvalid(t, "another kind's shape", err, "images of 1x6x24")
 	_, err = run.Gradient(ctx, &turned)
 	wantInvalid(t, "a gradient's shape", err, "images of 1x6x24")
-	_, err = run.Assess(ctx, fewer, nil)
-	wantInvalid(t, "classes", err, "squares has 3 classes", "was trained on 4")
-	wantInvalid(t, "classes", run.Calibrate(ctx, fewer), "squares has 3 classes", "was trained on 4")
-	if _, err := run.Assess(ctx, data, fewer); err != nil {
+	_, err = run.Assess(ctx, more, nil)
+	wantInvalid(t, "classes", err, `squares has a class "4", which `+run.Folder()+" was not trained on; it knows 0, 1, 2, 3")
+	wantInvalid(t, "classes", run.Calibrate(ctx, more), `squares has a class "4"`)
+	_, err = run.Gradient(ctx, more)
+	wantInvalid(t, "classes", err, `squares has a class "4"`)
+	if _, err := run.Assess(ctx, data, more); err != nil {
 		t.Errorf("another kind may have other classes: %v", err)
 	}
 	if answers, err := run.Predict(ctx, fewer); err != nil || len(answers) != 60 {
 		t.Errorf("images of other classes are answered for: %v", err)
+	}
+	// Classes go by their names: in another order, or fewer of them, the scores are the same.
+	want, err := run.Assess(ctx, fewer, nil)
+	must(t, err)
+	swapped := *fewer
+	swapped.ClassNames, swapped.Labels = []string{"2", "0", "1"}, nil
+	for _, label := range fewer.Labels {
+		swapped.Labels = append(swapped.Labels, []int32{1, 2, 0}[label])
+	}
+	got, err := run.Assess(ctx, &swapped, nil)
+	if err != nil || got.String() != want.String() || want.Values["accuracy"] < 0.3 {
+		t.Errorf("scores %v of classes in another order (%v), want %v", got, err, want)
 	}
 	empty := *data
 	empty.Images, empty.Labels = nil, nil

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/pkg/errors"
 
@@ -68,11 +70,7 @@ func (r *Run) Expected() (int, error) {
 
 // Network is what was trained, from images to logits.
 func (r *Run) Network() (layers.Sequential, error) {
-	c, err := courseOf(r.manifest.Spec.Method)
-	if err != nil {
-		return nil, err
-	}
-	return r.manifest.Spec.network(c, r.manifest.Data.Classes())
+	return r.manifest.Spec.Build(r.manifest.Data.Classes())
 }
 
 // images are a data set's as the run's network sees them.
@@ -85,26 +83,18 @@ func (r *Run) images(data *datasets.Dataset) (samples.Images, error) {
 		return samples.Images{}, invalid("%s has images of %dx%dx%d, wants the %dx%dx%d of %s, which was trained on %s", data.Name,
 			data.Channels, data.Height, data.Width, d.Channels, d.Height, d.Width, r.folder, d.Name)
 	}
+	return r.shape(data.Images), nil
+}
+
+// shape is that of the images that the network sees, with these pixels.
+func (r *Run) shape(pixels []byte) samples.Images {
+	d := &r.manifest.Data
 	return samples.Images{
-		Pixels: data.Images, Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Deviation: d.Deviation,
-	}, nil
+		Pixels: pixels, Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Deviation: d.Deviation,
+	}
 }
 
-// checkLabelled refuses data whose labels are unknown, or not of the classes that the run was trained on.
-func (r *Run) checkLabelled(data *datasets.Dataset) error {
-	if _, err := r.images(data); err != nil {
-		return err
-	}
-	if data.Labels == nil {
-		return invalid("%s has no labels, wants one for each image", data.Name)
-	}
-	if len(data.ClassNames) != r.manifest.Data.Classes() {
-		return invalid("%s has %d classes, %s was trained on %d", data.Name, len(data.ClassNames), r.folder, r.manifest.Data.Classes())
-	}
-	return nil
-}
-
-// predictBatch is the batch of predictions: it has no bearing on their values.
+// predictBatch is the batch of predictions: it has no bearing on their values, other than by rounding.
 const predictBatch = 100
 
 // passes is how many predictions are made of each sample: Monte Carlo dropout's differ.
@@ -115,14 +105,20 @@ func (r *Run) passes() int {
 	return 1
 }
 
+// sampleFiles are the paths of the samples that there are, of which a task wants at least one.
+func (r *Run) sampleFiles(task string) ([]string, error) {
+	files, err := r.Samples()
+	if err == nil && len(files) == 0 {
+		err = errors.Errorf("pollen: %s: %s has no samples yet", task, r.folder)
+	}
+	return files, err
+}
+
 // each hands over all samples, as often as predictions are made with each.
 func (r *Run) each(ctx context.Context, task string, data *datasets.Dataset, use func(samples.Sample) error) error {
-	files, err := r.Samples()
+	files, err := r.sampleFiles(task)
 	if err != nil {
 		return err
-	}
-	if len(files) == 0 {
-		return errors.Errorf("pollen: %s: %s has no samples yet", task, r.folder)
 	}
 	for i, path := range files {
 		if err := ctx.Err(); err != nil {
@@ -187,8 +183,8 @@ func (r *Run) Predictions(ctx context.Context, data *datasets.Dataset, visit fun
 // from another kind, whose labels do not matter.
 func (r *Run) Assess(ctx context.Context, test, other *datasets.Dataset) (*evaluate.Assessment, error) {
 	c := evaluate.Case{}
-	var err error
-	if err := r.checkLabelled(test); err != nil {
+	test, err := r.relabelled(test)
+	if err != nil {
 		return nil, err
 	}
 	if c.Calibration, err = r.Calibration(); err != nil && !os.IsNotExist(errors.Cause(err)) {
@@ -205,9 +201,39 @@ func (r *Run) Assess(ctx context.Context, test, other *datasets.Dataset) (*evalu
 	return evaluate.Assess(c)
 }
 
+// relabelled is a data set whose labels number the classes that the run was trained on. Without labels, and with a class that it was
+// not trained on, it is an error.
+func (r *Run) relabelled(data *datasets.Dataset) (*datasets.Dataset, error) {
+	known := r.manifest.Data.ClassNames
+	if _, err := r.images(data); err != nil {
+		return nil, err
+	}
+	if err := checkLabelled(data); err != nil {
+		return nil, err
+	}
+	if slices.Equal(data.ClassNames, known) {
+		return data, nil
+	}
+	numbers := make([]int32, len(data.ClassNames))
+	for i, name := range data.ClassNames {
+		at := slices.Index(known, name)
+		if at < 0 {
+			return nil, invalid("%s has a class %q, which %s was not trained on; it knows %s", data.Name, name, r.folder, strings.Join(known, ", "))
+		}
+		numbers[i] = int32(at)
+	}
+	other := *data
+	other.Classes, other.ClassNames, other.Labels = len(known), known, make([]int32, len(data.Labels))
+	for i, label := range data.Labels {
+		other.Labels[i] = numbers[label]
+	}
+	return &other, nil
+}
+
 // Gradient is that of -log p(label) of the run's average by the pixels, [N C H W], see samples.InputGradient.
 func (r *Run) Gradient(ctx context.Context, data *datasets.Dataset) (gradient []float64, err error) {
-	if err := r.checkLabelled(data); err != nil {
+	data, err = r.relabelled(data)
+	if err != nil {
 		return nil, err
 	}
 	images, err := r.images(data)
@@ -236,7 +262,8 @@ func (r *Run) Gradient(ctx context.Context, data *datasets.Dataset) (gradient []
 // Calibrate looks at held-out data of the kind that the run was trained on, which it has not seen, and keeps in its folder what
 // prediction sets and the word familiar follow from. Fit does it by itself where there are validation data.
 func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
-	if err := r.checkLabelled(heldOut); err != nil {
+	heldOut, err := r.relabelled(heldOut)
+	if err != nil {
 		return err
 	}
 	p, err := r.Predictions(ctx, heldOut, nil)

@@ -52,11 +52,23 @@ var settings = []Setting{
 		func(s *Spec, text string) error { return setInt(text, func(v int) { s.BurnIn = &v }) }},
 	number("samples", "samples per chain, spaced evenly after burn-in or drawn at the end; mc-dropout: passes (default 10)", false,
 		func(s *Spec) *int { return &s.Samples }),
+	number("burn-in-steps", "burn-in in steps, in the place of burn-in's epochs (default: these)", false,
+		func(s *Spec) *int { return &s.BurnInSteps }),
+	number("thinning", "steps from one sample to the next, in the place of samples (default: as many as samples makes)", false,
+		func(s *Spec) *int { return &s.Thinning }),
 	number("cycles", "cyclical sampling: each cycle explores without noise for its burn-in, then samples (default: none)", false,
 		func(s *Spec) *int { return &s.Cycles }),
 	number("anchor", "epochs from one anchor of control variates to the next: less noise, twice the work (default: none)", false,
 		func(s *Spec) *int { return &s.Anchor }),
 	number("chains", "Markov chains, started from different initial values (default 1)", true, func(s *Spec) *int { return &s.Chains }),
+	{"first-chain", "int", "number of the first chain, for parts of a run: the chains are those that the whole run has (default 0)", true,
+		func(s *Spec) any {
+			if s.FirstChain == 0 {
+				return nil
+			}
+			return s.FirstChain
+		},
+		func(s *Spec, text string) error { return setInt(text, func(v int) { s.FirstChain = v }) }},
 	{"prior", "string", "prior of each parameter: " + langevin.PriorForms + " (default gaussian:0.316)", false,
 		func(s *Spec) any {
 			if s.Prior == nil {
@@ -121,6 +133,17 @@ func (s *Spec) Set(name, text string) error {
 		names = append(names, setting.Name)
 	}
 	return invalid("no setting %q; there are %s", name, strings.Join(names, ", "))
+}
+
+// Texts are the settings that are not left out, by name.
+func (s Spec) Texts() map[string]string {
+	texts := map[string]string{}
+	for _, setting := range settings {
+		if value := setting.get(&s); value != nil {
+			texts[setting.Name] = fmt.Sprint(value)
+		}
+	}
+	return texts
 }
 
 // parse is set, with errors that name the setting and are Invalid.

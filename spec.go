@@ -3,8 +3,6 @@ package pollen
 import (
 	"math"
 
-	"github.com/pkg/errors"
-
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
@@ -27,8 +25,15 @@ type Spec struct {
 	Seed   uint64 // of everything random
 	Subset int    // train on that many of the examples, the first ones; 0 is all
 
+	// FirstChain is the number of the first chain: parts of a run, such as the jobs of an array, have the chains that the whole run
+	// with this seed has under their numbers, to the bit.
+	FirstChain int
+
 	BurnIn  *int // epochs before the first sample, of each cycle if there are any; nil is 3/8 of them
 	Samples int  // of each chain, evenly spaced after burn-in or drawn at the end; MC dropout: passes; 0 is 10
+
+	BurnInSteps int // burn-in of samplers on minibatches in steps, in the place of BurnIn; 0 is BurnIn's epochs
+	Thinning    int // steps from one sample of theirs to the next, in the place of Samples; 0 is as many as Samples makes
 
 	Prior       *langevin.Prior // of each parameter; nil is Gaussian(0.316)
 	Temperature *float64        // of the posterior; nil is 1
@@ -73,7 +78,13 @@ func (s Spec) checkApplicable(c course) error {
 		return invalid("network: Network and Layers are both given, wants one")
 	}
 	if s.Schedule != nil && !c.traits().rated {
-		return invalid("schedule does not apply to %s, which finds its own step size", MethodText(s.Method))
+		return invalid("schedule does not apply to %s, which finds its own step size", MethodName(s.Method))
+	}
+	if s.BurnIn != nil && s.BurnInSteps != 0 {
+		return invalid("burn-in is %d epochs and burn-in-steps is %d, wants one of them", *s.BurnIn, s.BurnInSteps)
+	}
+	if s.Samples != 0 && s.Thinning != 0 {
+		return invalid("samples is %d and thinning is %d, wants one of them", s.Samples, s.Thinning)
 	}
 	for _, setting := range settings {
 		if !setting.everywhere && setting.get(&s) != nil && !c.applies(setting.Name) {
@@ -105,10 +116,10 @@ func (s *Spec) fill(c course) {
 			*s.Temperature = s.Temperatures[0]
 		}
 	}
-	if s.BurnIn == nil && c.applies("burn-in") {
+	if s.BurnIn == nil && s.BurnInSteps == 0 && c.applies("burn-in") {
 		s.BurnIn = new((3*s.cycleEpochs() + 4) / 8)
 	}
-	if s.Samples == 0 && c.applies("samples") {
+	if s.Samples == 0 && s.Thinning == 0 && c.applies("samples") {
 		s.Samples = 10
 	}
 }
@@ -138,8 +149,8 @@ func (s Spec) checkValues(c course) error {
 			return invalid("%s is %d, wants at least 1", count.name, count.value)
 		}
 	}
-	if s.Chains > math.MaxUint16 {
-		return invalid("chains is %d, wants at most %d", s.Chains, math.MaxUint16)
+	if most := math.MaxUint16 / s.replicasOfEach(); s.FirstChain < 0 || s.FirstChain > most || s.Chains > most-s.FirstChain {
+		return invalid("%d chains from number %d on, wants numbers from 0 and below %d", s.Chains, s.FirstChain, most)
 	}
 	if s.Schedule != nil {
 		if err := s.Schedule.Validate(); err != nil {
@@ -157,8 +168,12 @@ func (s Spec) checkValues(c course) error {
 		return invalid("anchor is %d of %d epochs, wants 1 to as many", s.Anchor, s.Epochs)
 	case s.BurnIn != nil && (*s.BurnIn < 0 || *s.BurnIn >= s.cycleEpochs()):
 		return invalid("burn-in is %d of %d epochs, wants at least 0 and fewer than the epochs", *s.BurnIn, s.cycleEpochs())
+	case s.BurnInSteps < 0:
+		return invalid("burn-in-steps is %d, wants at least 1", s.BurnInSteps)
 	case s.Samples < 0:
 		return invalid("samples is %d, wants at least 1", s.Samples)
+	case s.Thinning < 0:
+		return invalid("thinning is %d, wants at least 1", s.Thinning)
 	}
 	if s.Prior != nil {
 		if err := s.Prior.Validate(); err != nil {
@@ -207,12 +222,8 @@ func (s Spec) plan(c course, examples int) (langevin.Plan, []float64, error) {
 	}
 	plan := langevin.Plan{Steps: int(steps), BurnIn: int(steps) - 1, Thinning: 1}
 	if c.applies("burn-in") {
-		plan.BurnIn = int(perEpoch * float64(*s.BurnIn))
-		plan.Cycles = s.Cycles
-		kept, sampling := c.kept(&s), plan.Steps-max(1, s.Cycles)*plan.BurnIn
-		plan.Thinning = sampling / kept
-		if err := plan.Validate(); err != nil {
-			return plan, nil, invalid("%d samples in the %d steps after burn-in, wants at most one per step, and one of each cycle", kept, sampling)
+		if err := s.planSampling(c, perEpoch, &plan); err != nil {
+			return plan, nil, err
 		}
 	}
 	if s.Schedule == nil {
@@ -230,18 +241,24 @@ func (s Spec) plan(c course, examples int) (langevin.Plan, []float64, error) {
 	return plan, rates, nil
 }
 
-// network is what is trained, from images to logits, with what the method adds.
-func (s Spec) network(c course, classes int) (network layers.Sequential, err error) {
-	switch {
-	case s.Layers != nil:
-		network = s.Layers
-	default:
-		if network, err = namedNetwork(s.Network, classes); err != nil {
-			return nil, Invalid{err}
+// planSampling says when chains that burn in are sampled.
+func (s Spec) planSampling(c course, perEpoch float64, plan *langevin.Plan) error {
+	plan.Cycles, plan.BurnIn = s.Cycles, s.BurnInSteps
+	if s.BurnIn != nil {
+		plan.BurnIn = int(perEpoch * float64(*s.BurnIn))
+	}
+	sampling := plan.Steps - max(1, s.Cycles)*plan.BurnIn
+	if plan.Thinning = s.Thinning; plan.Thinning > 0 {
+		if err := plan.Validate(); err != nil {
+			return invalid("a sample per %d steps in %d steps, burn-in of %d included, wants one at least, and one of each cycle",
+				s.Thinning, plan.Steps, plan.BurnIn)
 		}
+		return nil
 	}
-	if network, err = c.network(network); err != nil {
-		return nil, Invalid{errors.WithMessage(err, "pollen: network")}
+	kept := c.kept(&s)
+	plan.Thinning = sampling / kept
+	if err := plan.Validate(); err != nil {
+		return invalid("%d samples in the %d steps after burn-in, wants at most one per step, and one of each cycle", kept, sampling)
 	}
-	return network, nil
+	return nil
 }

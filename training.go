@@ -76,6 +76,9 @@ func newTraining(spec Spec, data *datasets.Dataset, folder string, e environment
 	if err := checkLabelled(data); err != nil {
 		return nil, err
 	}
+	if data.Classes < 2 {
+		return nil, invalid("%s has %d class, wants at least 2", data.Name, data.Classes)
+	}
 	if t.spec.Subset > data.Len() {
 		return nil, invalid("subset of %d from the %d examples of %s, wants at most as many", t.spec.Subset, data.Len(), data.Name)
 	}
@@ -90,8 +93,11 @@ func newTraining(spec Spec, data *datasets.Dataset, folder string, e environment
 
 // load builds the program, and gives its session the data.
 func (t *training) load(device tensor.Device) error {
-	network, err := t.spec.network(t.course, t.data.Classes)
+	network, err := t.spec.Build(t.data.Classes)
 	if err != nil {
+		return err
+	}
+	if err := checkNetwork(network, Data{Channels: t.data.Channels, Height: t.data.Height, Width: t.data.Width, ClassNames: t.data.ClassNames}); err != nil {
 		return err
 	}
 	b := graph.New(t.dtype())
@@ -105,9 +111,6 @@ func (t *training) load(device tensor.Device) error {
 	if err != nil {
 		return err
 	}
-	if got, want := graph.ShapeOf(logits), t.data.Classes; b.Err() == nil && (len(got) != 2 || got[1] != want) {
-		return invalid("the network's output has shape %v, wants [%d %d]: a logit for each class", got, t.spec.Batch, want)
-	}
 	b.Record("loss", loss)
 	b.Record("accuracy", b.Apply(op.Accuracy{}, logits, labels))
 	if watched := t.watched(b); watched != nil {
@@ -120,7 +123,9 @@ func (t *training) load(device tensor.Device) error {
 	for i, name := range program.Metrics() {
 		t.columns[name] = i
 	}
-	t.session, err = program.Load(device, graph.LoadOptions{Seed: t.spec.Seed, Chains: t.spec.Chains * t.spec.replicasOfEach()})
+	t.session, err = program.Load(device, graph.LoadOptions{
+		Seed: t.spec.Seed, FirstChain: t.spec.FirstChain * t.spec.replicasOfEach(), Chains: t.spec.Chains * t.spec.replicasOfEach(),
+	})
 	if err != nil {
 		return err
 	}

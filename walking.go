@@ -32,7 +32,7 @@ func (walking) applies(setting string) bool {
 
 func (w walking) check(s *Spec) error {
 	if !(*s.Temperature > 0) {
-		return errors.Errorf("pollen: %s: temperature is %v, wants a positive number", methodName(w.proposal), *s.Temperature)
+		return errors.Errorf("pollen: %s: temperature is %v, wants a positive number", MethodName(w.proposal), *s.Temperature)
 	}
 	if m, ok := w.proposal.(metropolis.MALA); ok && m.Acceptance != metropolis.AcceptanceExact {
 		return errors.New("pollen: mala: acceptance on minibatches does not sample the posterior, and is for graphs of one's own")
@@ -46,9 +46,9 @@ func (s Spec) checkExact(examples int) error {
 	switch {
 	case examples > mostExact:
 		return invalid("%s evaluates all data at each step, and %d examples are too many: wants a subset of at most %d",
-			methodName(s.Method), examples, mostExact)
+			MethodName(s.Method), examples, mostExact)
 	case s.Batch != examples:
-		return invalid("%s evaluates all data at each step: wants batch %d, which is all examples, got %d", methodName(s.Method), examples, s.Batch)
+		return invalid("%s evaluates all data at each step: wants batch %d, which is all examples, got %d", MethodName(s.Method), examples, s.Batch)
 	}
 	return nil
 }
@@ -64,7 +64,7 @@ func (w walking) sampler(burnIn, examples int) (metropolis.Metropolis, error) {
 	}
 	if m.Warmup < 1 && m.Proposal.Validate() == nil {
 		return m, errors.Errorf("pollen: %s: burn-in is %d epochs of one step each, wants at least the %d of a proposal: the step size adapts",
-			methodName(w.proposal), burnIn, leaps)
+			MethodName(w.proposal), burnIn, leaps)
 	}
 	return m, m.Validate()
 }

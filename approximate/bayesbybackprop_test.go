@@ -298,7 +298,7 @@ func TestBayesByBackpropRefuses(t *testing.T) {
 		"initial deviation is +Inf":    func(a *asked) { a.v.InitialDeviation = math.Inf(1) },
 		"over -1 minibatches":          func(a *asked) { a.v.FrontLoaded = -1 },
 		"over 9 minibatches of 8 data": func(a *asked) { a.v.FrontLoaded = 9 },
-		"linear.bias has the prior laplace(1)": func(a *asked) {
+		"linear.bias has the prior laplace:1": func(a *asked) {
 			a.v.ClosedForm, a.v.Posterior.Layers = true, map[string]langevin.Prior{"linear.bias": langevin.Laplace(1)}
 		},
 		`layer "conv"`:  func(a *asked) { a.v.Posterior.Layers = map[string]langevin.Prior{"conv": langevin.Gaussian(1)} },

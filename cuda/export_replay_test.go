@@ -92,7 +92,7 @@ func (r *recordingRunner) record(chain, launch int) error {
 	}
 	l := &r.schedule.Launches[launch]
 	r.recorder.seen[key(l)] = true
-	if err := r.recordCalls(chain, launch, geometryOf(l.Kernel)); err != nil {
+	if err := r.recordCalls(chain, launch, callsOf); err != nil {
 		return err
 	}
 	if r.pooled[launch] == nil {

@@ -1,7 +1,9 @@
 package cuda
 
 import (
-	"strings"
+	"slices"
+
+	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -15,7 +17,7 @@ type call struct {
 	arguments []tensor.Argument
 }
 
-// geometry makes a launch's calls. One launch may take several calls, with workspace between them.
+// geometry makes a launch's calls.
 type geometry func(p *placement, l *tensor.Launch) []call
 
 // placement is what a geometry knows of the device, and where it asks for memory.
@@ -46,29 +48,84 @@ func (p *placement) work(dtype tensor.DType, elements int) *tensor.Buffer {
 	return b
 }
 
-// elementwiseThreads is the block of kernels whose threads stride over a launch's elements.
-const elementwiseThreads = 256
+// stridingThreads is the block of kernels whose threads stride over their work.
+const stridingThreads = 256
+
+const warp = 32
 
 // enough is as many blocks as threads are wanted, up to so many that all multiprocessors are full.
 func enough(p *placement, wanted int) int {
-	return max(1, min(ceil(wanted, elementwiseThreads), 8*p.multiprocessors))
+	return max(1, min(ceil(wanted, stridingThreads), 8*p.multiprocessors))
 }
 
-// strided is enough blocks of threads that stride over what there is to do.
-func strided(p *placement, l *tensor.Launch, wanted int) []call {
-	return []call{{symbol: l.Kernel, blocks: [2]int{enough(p, wanted), 1}, threads: elementwiseThreads, arguments: l.Arguments}}
+func ceil(n, unit int) int { return (n + unit - 1) / unit }
+
+// wholeWarps is a block's threads when so many have work to do.
+func wholeWarps(threads int) int { return max(warp, ceil(threads, warp)*warp) }
+
+// gatherers is how many blocks of a multiprocessor are worth more than fewer with more items.
+const gatherers = 16
+
+// callsOf is the geometry of a launch by itself: its calls with their grids, and workspace.
+func callsOf(p *placement, l *tensor.Launch) []call {
+	places := map[*tensor.Buffer]*tensor.Buffer{}
+	var calls []call
+	for _, c := range l.Calls {
+		calls = append(calls, p.start(p.placed(c, places))...)
+	}
+	return calls
 }
 
-// elementwise gives each thread an element of the launch's count.
-func elementwise(p *placement, l *tensor.Launch) []call { return strided(p, l, l.Count) }
+// placed is a call whose workspace has places, which the launch's calls before it may have been
+// given.
+func (p *placement) placed(c tensor.Call, places map[*tensor.Buffer]*tensor.Buffer) tensor.Call {
+	c.Arguments = slices.Clone(c.Arguments)
+	for i, a := range c.Arguments {
+		b := a.Buffer
+		if b == nil || b.Arena != tensor.Workspaces {
+			continue
+		}
+		if places[b] == nil {
+			places[b] = p.work(b.DType, b.Elements)
+		}
+		c.Arguments[i].Buffer = places[b]
+	}
+	return c
+}
 
-// geometryOf is how a kernel is started, found by its name without the type.
-func geometryOf(kernel string) geometry {
-	stem := strings.TrimSuffix(strings.TrimSuffix(kernel, "_f32"), "_f64")
-	for _, table := range []map[string]geometry{matrixGeometries, rowGeometries, updateGeometries} {
-		if g := table[stem]; g != nil {
-			return g
+// start is what the driver starts for a call: one kernel, or that of a product and the sum of its
+// slices.
+func (p *placement) start(c tensor.Call) []call {
+	s := call{symbol: c.Kernel, blocks: [2]int{1, 1}, arguments: c.Arguments}
+	switch g := c.Grid.(type) {
+	case tensor.Threads:
+		s.blocks[0], s.threads = enough(p, int(g)), stridingThreads
+	case tensor.Blocks:
+		s.blocks, s.threads, s.shared = [2]int{g.Count, max(1, g.Parts)}, wholeWarps(g.Threads), g.Shared
+	case tensor.Shares:
+		each := max(1, min(g.Items*p.chains/(gatherers*max(1, p.multiprocessors)), g.Most))
+		s.blocks[0], s.threads = ceil(g.Items, each), wholeWarps(g.Threads)
+	case tensor.Product:
+		return productOf(c, g).calls(p)
+	}
+	return []call{s}
+}
+
+// described refuses a launch that does not say what a GPU starts.
+func described(l *tensor.Launch) error {
+	if len(l.Calls) == 0 {
+		return errors.Errorf("has no calls for a GPU")
+	}
+	for _, c := range l.Calls {
+		if c.Grid == nil {
+			return errors.Errorf("%s has no grid", c.Kernel)
 		}
 	}
-	return elementwise
+	return nil
+}
+
+// stemOf is a kernel's name without its type, and "f32" or "f64".
+func stemOf(kernel string) (stem, suffix string) {
+	at := len(kernel) - len("f32")
+	return kernel[:at-1], kernel[at:]
 }

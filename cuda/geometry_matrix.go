@@ -6,16 +6,6 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// matrixGeometries are those of matrix products and convolutions, which are products too (kernels/conv2d.cu).
-var matrixGeometries = map[string]geometry{
-	"matmul_fwd":        func(p *placement, l *tensor.Launch) []call { return matmul(p, l, false) },
-	"matmul_bias_fwd":   func(p *placement, l *tensor.Launch) []call { return matmul(p, l, true) },
-	"conv2d_fwd":        func(p *placement, l *tensor.Launch) []call { return convolutionOf(l, false).calls(p) },
-	"conv2d_bias_fwd":   func(p *placement, l *tensor.Launch) []call { return convolutionOf(l, true).calls(p) },
-	"conv2d_bwd_input":  convolveBackwardInput,
-	"conv2d_bwd_filter": convolveBackwardFilter,
-}
-
 // The kernels' epilogues.
 const (
 	epilogueBiasColumn = 1
@@ -44,83 +34,30 @@ type product struct {
 // integer is the value of an Int32 argument.
 func integer(a tensor.Argument) int { return int(int32(uint32(a.Bits))) }
 
-func flagged(a tensor.Argument, flag int) int {
-	if integer(a) != 0 {
-		return flag
+// productOf is the product of a call. Its arguments are the result, both operands, the bias if
+// there is one, and integers.
+func productOf(c tensor.Call, of tensor.Product) *product {
+	a := c.Arguments
+	stem, _ := stemOf(c.Kernel)
+	g := &product{
+		stem: stem, rows: of.Rows, columns: of.Columns, depth: of.Depth,
+		out: a[0], operands: a[1:3], sizes: a[3:], forward: of.Forward, images: of.Images,
 	}
-	return 0
-}
-
-// matmul is launch (out, a, b, [bias], M, N, K, transposeA, transposeB, relu).
-func matmul(p *placement, l *tensor.Launch, bias bool) []call {
-	a := l.Arguments
-	scalars := a[3:]
-	if bias {
-		scalars = a[4:]
+	if of.ReLU {
+		g.epilogue |= epilogueReLU
 	}
-	g := product{
-		stem: "matmul", rows: integer(scalars[0]), columns: integer(scalars[1]), depth: integer(scalars[2]),
-		out: a[0], operands: a[1:3], sizes: scalars[:5], epilogue: flagged(scalars[5], epilogueReLU), forward: true,
-	}
-	if bias {
-		g.bias, g.biasInner, g.biasCount = &a[3], 1, g.columns
+	switch {
+	case a[3].Buffer == nil:
+		return g
+	case of.Images:
+		g.biasInner, g.biasCount = of.Height*of.Width, of.Rows
+		g.epilogue |= epilogueBiasRow
+	default:
+		g.biasInner, g.biasCount = 1, of.Columns
 		g.epilogue |= epilogueBiasColumn
 	}
-	return g.calls(p)
-}
-
-// convolution are the sizes at the end of a convolution's arguments, in their order.
-type convolution struct{ b, c, h, w, k, r, s, p, q int }
-
-const convolutionSizes = 15
-
-func sizesOf(a []tensor.Argument) convolution {
-	return convolution{
-		b: integer(a[0]), c: integer(a[1]), h: integer(a[2]), w: integer(a[3]), k: integer(a[4]),
-		r: integer(a[5]), s: integer(a[6]), p: integer(a[7]), q: integer(a[8]),
-	}
-}
-
-// convolutionOf is launch (y, x, w, [bias], sizes, relu).
-func convolutionOf(l *tensor.Launch, bias bool) *product {
-	a := l.Arguments
-	sizes := a[3:]
-	if bias {
-		sizes = a[4:]
-	}
-	c := sizesOf(sizes)
-	g := &product{
-		stem: "conv2d_fwd", rows: c.k, columns: c.b * c.p * c.q, depth: c.c * c.r * c.s,
-		out: a[0], operands: a[1:3], sizes: sizes[:convolutionSizes], epilogue: flagged(sizes[convolutionSizes], epilogueReLU),
-		forward: true, images: true,
-	}
-	if bias {
-		g.bias, g.biasInner, g.biasCount = &a[3], c.p*c.q, c.k
-		g.epilogue |= epilogueBiasRow
-	}
+	g.bias, g.sizes = &a[3], a[4:]
 	return g
-}
-
-// convolveBackwardInput is launch (dx, dout, w, sizes).
-func convolveBackwardInput(p *placement, l *tensor.Launch) []call {
-	a := l.Arguments
-	c := sizesOf(a[3:])
-	g := product{
-		stem: "conv2d_bwd_input", rows: c.c, columns: c.b * c.h * c.w, depth: c.k * c.r * c.s,
-		out: a[0], operands: a[1:3], sizes: a[3:], images: true,
-	}
-	return g.calls(p)
-}
-
-// convolveBackwardFilter is launch (dw, dout, x, sizes).
-func convolveBackwardFilter(p *placement, l *tensor.Launch) []call {
-	a := l.Arguments
-	c := sizesOf(a[3:])
-	g := product{
-		stem: "conv2d_bwd_filter", rows: c.k, columns: c.c * c.r * c.s, depth: c.b * c.p * c.q,
-		out: a[0], operands: a[1:3], sizes: a[3:], images: true,
-	}
-	return g.calls(p)
 }
 
 // calls are the product's kernel, and the sum of its slices where these are apart.
@@ -188,7 +125,7 @@ func (g *product) sum(p *placement, partial *tensor.Buffer, slices int) call {
 		out, threads = tensor.Out(g.pool.pooled), n/4
 	}
 	return call{
-		symbol: "slices_" + partial.DType.Suffix(), threads: elementwiseThreads,
+		symbol: "slices_" + partial.DType.Suffix(), threads: stridingThreads,
 		blocks: [2]int{enough(p, threads), 1},
 		arguments: []tensor.Argument{
 			out, tensor.In(partial), g.biasOr(tensor.In(partial)), g.whichOr(tensor.In(partial)), tensor.Int(n), tensor.Int(slices),

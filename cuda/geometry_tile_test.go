@@ -72,11 +72,15 @@ func TestCutFills(t *testing.T) {
 func TestProductWorkspace(t *testing.T) {
 	out := tensor.NewBuffer("out", tensor.Scratch, tensor.Float32, 100*256)
 	in := tensor.NewBuffer("in", tensor.Scratch, tensor.Float32, 3136*256)
-	l := &tensor.Launch{Kernel: "matmul_fwd_f32", Arguments: []tensor.Argument{
-		tensor.Out(out), tensor.In(in), tensor.In(in), tensor.Int(100), tensor.Int(256), tensor.Int(3136), tensor.Int(0), tensor.Int(1), tensor.Int(1),
-	}}
+	l := &tensor.Launch{Calls: []tensor.Call{{
+		Kernel: "matmul_f32",
+		Grid:   tensor.Product{Rows: 100, Columns: 256, Depth: 3136, Forward: true, ReLU: true},
+		Arguments: []tensor.Argument{
+			tensor.Out(out), tensor.In(in), tensor.In(in), tensor.Int(100), tensor.Int(256), tensor.Int(3136), tensor.Int(0), tensor.Int(1),
+		},
+	}}}
 	p := &placement{precision: FP32, capability: 90, multiprocessors: 132, chains: 1}
-	calls := geometryOf(l.Kernel)(p, l)
+	calls := callsOf(p, l)
 	if len(calls) != 2 || calls[1].symbol != "slices_f32" {
 		t.Fatalf("got calls %+v, wants a product in slices and their sum", calls)
 	}

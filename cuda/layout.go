@@ -14,21 +14,19 @@ import (
 func apart(launches []tensor.Launch) (copies []tensor.Launch, bytes int) {
 	moved := map[*tensor.Buffer]*tensor.Buffer{}
 	for _, l := range launches {
-		l.Arguments = slices.Clone(l.Arguments)
-		for i, a := range l.Arguments {
-			if a.Buffer == nil || a.Buffer.Arena != tensor.Scratch {
-				continue
+		copies = append(copies, l.WithBuffers(func(own *tensor.Buffer) *tensor.Buffer {
+			if own.Arena != tensor.Scratch {
+				return own
 			}
-			b := moved[a.Buffer]
+			b := moved[own]
 			if b == nil {
-				b = tensor.NewBuffer(a.Buffer.Name, tensor.Scratch, a.Buffer.DType, a.Buffer.Elements)
+				b = tensor.NewBuffer(own.Name, tensor.Scratch, own.DType, own.Elements)
 				b.Offset = bytes
 				bytes += tensor.Align(b.Bytes())
-				moved[a.Buffer] = b
+				moved[own] = b
 			}
-			l.Arguments[i].Buffer = b
-		}
-		copies = append(copies, l)
+			return b
+		}))
 	}
 	return copies, bytes
 }

@@ -70,7 +70,7 @@ func (p *part) plan(s tensor.Schedule, precision Precision) error {
 	scratch := &p.bytes[tensor.Scratch]
 	for i := range s.Launches {
 		place.base, place.workspace = tensor.Align(s.Bytes[tensor.Scratch]), 0
-		starts, err := p.starts(&s.Launches[i], geometryOf(s.Launches[i].Kernel), &place)
+		starts, err := p.starts(&s.Launches[i], callsOf, &place)
 		if err != nil {
 			return err
 		}
@@ -83,7 +83,7 @@ func (p *part) plan(s tensor.Schedule, precision Precision) error {
 	for i := range launches {
 		with := pooled[i]
 		if with == nil {
-			with = geometryOf(launches[i].Kernel)
+			with = callsOf
 		}
 		starts, err := p.starts(&launches[i], with, &place)
 		if err != nil {
@@ -98,6 +98,9 @@ func (p *part) plan(s tensor.Schedule, precision Precision) error {
 
 // starts makes a launch's calls and finds their kernels.
 func (p *part) starts(launch *tensor.Launch, with geometry, place *placement) (starts []start, err error) {
+	if err := described(launch); err != nil {
+		return nil, errors.Wrapf(err, "cuda: launch %s (%s)", launch.Kernel, launch.Label)
+	}
 	for _, c := range with(place, launch) {
 		f, err := p.function(c.symbol, c.shared)
 		if e, known := p.sources[c.symbol].entry(c.symbol); err == nil && known {

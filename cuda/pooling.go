@@ -37,15 +37,13 @@ func poolingAt(launches []tensor.Launch, i int) *pooling {
 	if i+1 == len(launches) {
 		return nil
 	}
-	first, _ := stemOf(launches[i].Kernel)
-	second, _ := stemOf(launches[i+1].Kernel)
-	sizes := map[string]int{"conv2d_fwd": 3, "conv2d_bias_fwd": 4}[first]
-	if sizes == 0 {
+	product, ok := convolution(&launches[i])
+	if !ok {
 		return nil
 	}
 	conv, pool := launches[i].Arguments, launches[i+1].Arguments
 	p := &pooling{convolution: i, epilogue: epiloguePool}
-	switch second {
+	switch second, _ := stemOf(launches[i+1].Kernel); second {
 	case "max_pool_fwd":
 	case "max_pool_relu_fwd":
 		p.epilogue |= epilogueReLU
@@ -54,8 +52,8 @@ func poolingAt(launches []tensor.Launch, i int) *pooling {
 	}
 	y, x := conv[0].Buffer, conv[1].Buffer
 	p.pooled, p.width = pool[0].Buffer, integer(pool[2+poolQ])
-	shape := sizesOf(conv[sizes:])
-	fits := pool[1].Buffer == y && y.Arena == tensor.Scratch && shape.b*shape.k == integer(pool[2]) && bySquares(pool[2:])
+	pooled := [2]int{integer(pool[2+poolH]), integer(pool[3+poolH])}
+	fits := pool[1].Buffer == y && y.Arena == tensor.Scratch && pooled == [2]int{product.Height, product.Width} && bySquares(pool[2:])
 	if !fits || overlap(p.pooled, x) {
 		return nil
 	}
@@ -73,6 +71,15 @@ func poolingAt(launches []tensor.Launch, i int) *pooling {
 		p.which = tensor.NewBuffer("which of "+y.Name, tensor.Scratch, tensor.Uint8, p.pooled.Elements)
 	}
 	return p
+}
+
+// convolution is the product of a launch that is a forward convolution.
+func convolution(l *tensor.Launch) (tensor.Product, bool) {
+	if len(l.Calls) != 1 {
+		return tensor.Product{}, false
+	}
+	g, ok := l.Calls[0].Grid.(tensor.Product)
+	return g, ok && g.Images && g.Forward
 }
 
 // gradient tells whether a launch that reads y is a gradient of its pooling, and of the same kind as those before it.
@@ -134,8 +141,8 @@ func overlap(a, b *tensor.Buffer) bool {
 // geometries adds those of the pooling's launches.
 func (p *pooling) geometries(to map[int]geometry) {
 	to[p.convolution] = func(place *placement, l *tensor.Launch) []call {
-		stem, _ := stemOf(l.Kernel)
-		g := convolutionOf(l, stem == "conv2d_bias_fwd")
+		convolved, _ := convolution(l)
+		g := productOf(l.Calls[0], convolved)
 		g.pool, g.epilogue = p, g.epilogue|p.epilogue
 		return g.calls(place)
 	}
@@ -144,7 +151,7 @@ func (p *pooling) geometries(to map[int]geometry) {
 		to[i] = func(place *placement, l *tensor.Launch) []call {
 			windows := p.pooled.Elements
 			return []call{{
-				symbol: "max_pool_which_bwd_" + p.pooled.DType.Suffix(), blocks: [2]int{enough(place, windows), 1}, threads: elementwiseThreads,
+				symbol: "max_pool_which_bwd_" + p.pooled.DType.Suffix(), blocks: [2]int{enough(place, windows), 1}, threads: stridingThreads,
 				arguments: []tensor.Argument{l.Arguments[0], l.Arguments[1], tensor.In(p.which), tensor.Int(windows), tensor.Int(p.width)},
 			}}
 		}

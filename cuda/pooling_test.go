@@ -210,3 +210,33 @@ func TestNetworksPool(t *testing.T) {
 		}
 	}
 }
+
+// TestViewsDoNotPool: windows of a convolution's result in another shape are not those of its epilogue.
+func TestViewsDoNotPool(t *testing.T) {
+	host := tensor.NewHost(1)
+	defer host.Close()
+	for _, height := range []int{8, 12} {
+		b := graph.New(tensor.Float32)
+		conv := op.Conv2D{Stride: op.Square(1), Padding: op.Square(1), Dilation: op.Square(1)}
+		y := b.Apply(conv, b.State("x", nil, 2, 1, height, 144/height), b.State("w", nil, 3, 1, 3, 3))
+		z := b.Apply(op.MaxPool2D{Window: op.Square(2), Stride: op.Square(2)}, b.Apply(op.ViewAs(2, 3, 12, 12), y))
+		b.Output("z", b.Apply(op.Exp{}, z))
+		program, err := b.Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		device := &catching{Device: host}
+		session, err := program.Load(device, graph.LoadOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer session.Close()
+		want := 0
+		if height == 12 {
+			want = 2
+		}
+		if got := cuda.PooledLaunches(device.schedule); got != want {
+			t.Errorf("height %d: %d launches have to do with pooling in an epilogue, wants %d", height, got, want)
+		}
+	}
+}

@@ -16,13 +16,14 @@ import (
 
 // launched are the names that launches are given in the sources of ops, optimizers and samplers, and words that make up such names.
 type launched struct {
-	whole map[string]bool // literals that are the name in a call of Emit
-	words map[string]bool // all literals
+	whole   map[string]bool // literals that are the name in a call of Emit or Call
+	strides map[string]bool // those whose grid is tensor.Threads
+	words   map[string]bool // all literals
 }
 
 func readLaunched(t *testing.T) launched {
 	t.Helper()
-	l := launched{whole: map[string]bool{}, words: map[string]bool{"": true}}
+	l := launched{whole: map[string]bool{}, strides: map[string]bool{}, words: map[string]bool{"": true}}
 	for _, folder := range []string{"../graph", "../graph/op", "../optimizers", "../langevin", "../metropolis", "../distributions", "../layers", "."} {
 		paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
 		if err != nil || len(paths) == 0 {
@@ -38,9 +39,10 @@ func readLaunched(t *testing.T) launched {
 			}
 			ast.Inspect(file, func(n ast.Node) bool {
 				if call, ok := n.(*ast.CallExpr); ok && len(call.Args) > 0 {
-					if method, ok := call.Fun.(*ast.SelectorExpr); ok && method.Sel.Name == "Emit" {
+					if method, ok := call.Fun.(*ast.SelectorExpr); ok && (method.Sel.Name == "Emit" || method.Sel.Name == "Call") {
 						if text, ok := literal(call.Args[0]); ok {
 							l.whole[text] = true
+							l.strides[text] = l.strides[text] || isThreads(call.Args[1])
 						}
 					}
 				}
@@ -58,6 +60,16 @@ func readLaunched(t *testing.T) launched {
 		}
 	}
 	return l
+}
+
+// isThreads reports whether a grid is made by tensor.Threads, Fours or Warps.
+func isThreads(grid ast.Expr) bool {
+	call, ok := grid.(*ast.CallExpr)
+	if !ok {
+		return false
+	}
+	made, ok := call.Fun.(*ast.SelectorExpr)
+	return ok && (made.Sel.Name == "Threads" || made.Sel.Name == "Fours" || made.Sel.Name == "Warps")
 }
 
 func literal(e ast.Expr) (string, bool) {
@@ -107,21 +119,9 @@ func TestKernelsAndLaunches(t *testing.T) {
 			}
 		}
 	}
-	tables := []map[string]geometry{matrixGeometries, rowGeometries, updateGeometries}
 	for name := range l.whole {
-		known := have[name]
-		for _, table := range tables {
-			known = known || table[name] != nil
-		}
-		if !known {
+		if !have[name] {
 			t.Errorf("no kernel for launch %s", name)
-		}
-	}
-	for _, table := range tables {
-		for stem := range table {
-			if !l.made(stem, 3) && !strings.HasPrefix(stem, "toy_") {
-				t.Errorf("geometry of %s, which no launch is called", stem)
-			}
 		}
 	}
 }
@@ -169,20 +169,27 @@ func TestStartable(t *testing.T) {
 	}
 }
 
-// TestSmallKernelsHaveGeometries: a launch whose kernel takes smaller blocks than an elementwise one's has a geometry of its own.
-func TestSmallKernelsHaveGeometries(t *testing.T) {
+// TestStridingKernelsTakeTheirBlocks: a kernel whose launch asks for threads is started with blocks
+// of stridingThreads.
+func TestStridingKernelsTakeTheirBlocks(t *testing.T) {
 	all, err := sources()
 	if err != nil {
 		t.Fatal(err)
 	}
-	launched := readLaunched(t)
+	checked, strides := 0, readLaunched(t).strides
 	for _, s := range all {
 		for symbol, entry := range s.entries {
 			stem, _ := stemOf(symbol)
-			named := matrixGeometries[stem] != nil || rowGeometries[stem] != nil || updateGeometries[stem] != nil
-			if entry.Threads < elementwiseThreads && !named && launched.whole[stem] {
-				t.Errorf("%s of %s takes blocks of %d threads, and is started with %d", symbol, s.name, entry.Threads, elementwiseThreads)
+			if !strides[stem] {
+				continue
+			}
+			checked++
+			if entry.Threads < stridingThreads {
+				t.Errorf("%s of %s takes blocks of %d threads, and is started with %d", symbol, s.name, entry.Threads, stridingThreads)
 			}
 		}
+	}
+	if checked < 20 {
+		t.Errorf("only %d kernels that stride are found in the sources", checked)
 	}
 }

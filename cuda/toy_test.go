@@ -38,22 +38,35 @@ func newToy(chains int) *toy {
 		t.Bytes[b.Arena] += tensor.Align(b.Bytes())
 	}
 	n := tensor.Int(toyElements)
+	workspace := tensor.NewWorkspace(tensor.Float32, toyElements)
 	t.Launches = []tensor.Launch{{
-		Kernel: "toy_scale_f32", Label: "scale", Count: toyElements,
+		Kernel: "toy_scale_f32", Label: "scale",
 		Arguments: []tensor.Argument{tensor.Out(t.y), tensor.In(t.x), tensor.In(t.factor), n, tensor.Real(tensor.Float32, 1.5)},
 		Host: tensor.Single(func(a *tensor.Args) {
 			toyScale(tensor.Slice[float32](a, 0), tensor.Slice[float32](a, 1), tensor.Slice[float32](a, 2), 1.5)
 		}),
 	}, {
-		Kernel: "toy_add_f32", Label: "add", Count: toyElements,
+		Kernel: "toy_add_f32", Label: "add",
 		Arguments: []tensor.Argument{tensor.InOut(t.x), tensor.In(t.y), tensor.In(t.header), n},
 		Host: tensor.Single(func(a *tensor.Args) {
 			toyAdd(tensor.Slice[float32](a, 0), tensor.Slice[float32](a, 1), tensor.Slice[uint64](a, 2))
 		}),
 	}, {
-		Kernel: "toy_advance", Label: "header", Count: 1, Arguments: []tensor.Argument{tensor.InOut(t.header)},
+		Kernel: "toy_advance", Label: "header", Arguments: []tensor.Argument{tensor.InOut(t.header)},
 		Host: tensor.Single(func(a *tensor.Args) { tensor.Slice[uint64](a, 0)[2]++ }),
 	}}
+	for i := range t.Launches {
+		l := &t.Launches[i]
+		l.Calls = []tensor.Call{{Kernel: l.Kernel, Grid: tensor.Block(warp), Arguments: l.Arguments}}
+	}
+	// The sum takes two kernels on the GPU, as a product cut along its depth does: the first
+	// copies.
+	add := &t.Launches[1].Calls
+	*add = []tensor.Call{
+		{Kernel: "toy_copy_f32", Grid: tensor.Block(warp), Arguments: []tensor.Argument{tensor.Out(workspace), tensor.In(t.y), n}},
+		{Kernel: "toy_add_f32", Grid: tensor.Blocks{Count: 1, Threads: warp, Shared: 100 << 10},
+			Arguments: []tensor.Argument{tensor.InOut(t.x), tensor.In(workspace), tensor.In(t.header), n}},
+	}
 	return t
 }
 
@@ -66,18 +79,6 @@ func toyScale(y, x, factor []float32, by float32) {
 func toyAdd(x, y []float32, header []uint64) {
 	for i := range x {
 		x[i] += y[i] + float32(header[2])
-	}
-}
-
-// toyAdd takes two kernels on the GPU, as a product cut along its sum does: the first copies, into a workspace.
-func init() {
-	matrixGeometries["toy_add"] = func(p *placement, l *tensor.Launch) []call {
-		w := p.work(tensor.Float32, toyElements)
-		return []call{
-			{symbol: "toy_copy_f32", blocks: [2]int{1, 1}, threads: 32, arguments: []tensor.Argument{tensor.Out(w), l.Arguments[1], l.Arguments[3]}},
-			{symbol: "toy_add_f32", blocks: [2]int{1, 1}, threads: 32, shared: 100 << 10,
-				arguments: []tensor.Argument{l.Arguments[0], tensor.In(w), l.Arguments[2], l.Arguments[3]}},
-		}
 	}
 }
 

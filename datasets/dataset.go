@@ -12,10 +12,11 @@ type Dataset struct {
 	Name string
 
 	// Images holds the images in NCHW order, one byte a value: image i is
-	// Images[i*C*H*W : (i+1)*C*H*W]. 0 is background, 255 full ink.
+	// Images[i*C*H*W : (i+1)*C*H*W]. Of letters and digits, 0 is background and
+	// 255 full ink.
 	Images []byte
 	Labels []int32  // one of 0 ... Classes-1 for each image; nil where none are known (ReadImages)
-	Files  []string // one for each image that comes from a file of its own, relative to Place; else nil
+	Files  []string // one for each image, relative to Place, where images have files of their own
 
 	Channels, Height, Width int
 	Classes                 int
@@ -23,8 +24,9 @@ type Dataset struct {
 
 	// Mean and Deviation are those of pixel/255 in each channel of the
 	// training set, whichever split this is; they are of the images at hand
-	// where the training set is not a fixed one (notmnist). A network is fed
-	// (pixel/255 - Mean[c])/Deviation[c] with the figures of the set it was
+	// where the training set is not a fixed one (notmnist, New, ReadImages).
+	// The deviation of a channel with one value everywhere is 1. A network is
+	// fed (pixel/255 - Mean[c])/Deviation[c] with the figures of the set it was
 	// trained on, also when it is shown another set.
 	Mean, Deviation []float64
 
@@ -32,8 +34,11 @@ type Dataset struct {
 	// hexadecimal, for a run's manifest.
 	Hashes map[string]string
 
-	Place   string   // where the files were found
-	Skipped []string // pictures that could not be read, each as "path: reason"
+	Place string // where the files were found
+
+	// Skipped has the pictures that could not be read, each as "path: reason":
+	// of the whole, also in a part that was drawn from it.
+	Skipped []string
 }
 
 // Len returns the number of images.
@@ -154,7 +159,7 @@ func (d *Dataset) Validate() error {
 // moments returns the mean and the (population) standard deviation of
 // pixel/255 in each channel of images [N C H W], whose planes have that many
 // pixels. Both are computed from exact integer sums, so that they are the same
-// on every machine.
+// on every machine. A channel with one value everywhere has the deviation 1.
 func moments(images []byte, channels, plane int) (mean, deviation []float64) {
 	counts := make([][256]uint64, channels)
 	for at := 0; at < len(images); at += plane {
@@ -165,13 +170,20 @@ func moments(images []byte, channels, plane int) (mean, deviation []float64) {
 	}
 	for c := range counts {
 		var n, sum, squares uint64
+		values := 0
 		for pixel, count := range counts[c] {
+			if count > 0 {
+				values++
+			}
 			n += count
 			sum += uint64(pixel) * count
 			squares += uint64(pixel*pixel) * count
 		}
 		m := float64(sum) / float64(n) / 255
 		variance := float64(squares)/float64(n)/(255*255) - float64(m*m)
+		if values == 1 {
+			variance = 1
+		}
 		mean, deviation = append(mean, m), append(deviation, math.Sqrt(max(variance, 0)))
 	}
 	return mean, deviation

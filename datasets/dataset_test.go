@@ -108,6 +108,9 @@ func TestMoments(t *testing.T) {
 		for _, pixel := range images {
 			variance += math.Pow(float64(pixel)/255-mean, 2) / float64(n)
 		}
+		if n == 1 {
+			variance = 1 // there is one value only
+		}
 		means, deviations := moments(images, 1, n)
 		gotMean, gotDeviation := means[0], deviations[0]
 		if math.Abs(gotMean-mean) > 1e-12 || math.Abs(gotDeviation-math.Sqrt(variance)) > 1e-7 {

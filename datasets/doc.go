@@ -1,9 +1,12 @@
-// Package datasets gives the data sets that Pollen's programs train and test
-// on, as labelled byte images in memory.
+// Package datasets gives the images that Pollen's programs train and test on,
+// as labelled bytes in memory: known data sets by their names, and the user's
+// own folders and files by their paths.
 //
 // Its nouns: a Dataset is a set of images with their labels; a Split is the
-// part of it meant for training or for testing; a place is a folder where its
-// files may lie. Load finds a data set by name, List tells what there is.
+// part of it meant for training, for validation or for testing; Splits are
+// all parts; a place is a folder where the files of a known data set may lie.
+// Open finds a data set with all its splits, Load one split; List says which
+// names are known; New, ReadImages and Decode take what comes another way.
 //
 //	mnist          handwritten digits       60 000 + 10 000
 //	fashion-mnist  articles of clothing     60 000 + 10 000
@@ -14,9 +17,78 @@
 // error. Every file is verified, by its SHA-256 where the data set is a
 // published one; a file that is truncated, too long or hostile gives an error
 // naming the file, the offset and what was expected there; a file that cannot
-// be found gives an error naming every place tried.
+// be found gives an error naming every place tried. Only pictures that cannot
+// be read are skipped, and only a few (Options.MaxSkipped): Dataset.Skipped
+// names them.
 //
-// Nothing here shuffles, scales or copies to a device: images stay bytes, and
-// the device turns a byte p into (p/255 - Mean)/Deviation as it gathers a
+// Nothing here shuffles or copies to a device: images stay bytes, and the
+// device turns a byte p into (p/255 - Mean)/Deviation as it gathers a
 // minibatch.
+//
+// # Folders of pictures
+//
+// A folder for each class, with PNG, JPEG, GIF, BMP, WebP, TIFF, PGM or PPM
+// pictures in it or in folders below it:
+//
+//	flowers/train/rose/1.jpg    flowers/rose/1.jpg
+//	flowers/val/rose/7.jpg      flowers/iris/2.png
+//	flowers/test/iris/9.jpg
+//
+// The folders of the splits are train or training, val, valid or validation,
+// and test or testing, in any case, and may all begin alike (Final_Training,
+// Final_Test). Folders beside those of the splits are not read. Validation
+// and test images may only have classes of the training images. Without folders
+// for splits, a share of each class is drawn for the test and the validation
+// split (Options.Test, Validation and Seed). A folder that has nothing but one
+// folder stands for that one.
+//
+// Instead of the folders of the classes there may be a CSV file beside the
+// pictures, with commas, semicolons or tabs, whose heading has a column for
+// the files (filename, file, path, image, image_path or img_path) and one for
+// the classes (classid, class, label or category). The files are named from
+// the CSV file's folder on, or by their last part where only one below that
+// folder has it; pictures that it does not name are not read.
+//
+// Classes that are whole numbers are named without leading zeros: 00007 and 7
+// are one class. Classes are in the order of their numbers, then of their
+// names. Hidden files, and files without a picture's extension, are not read.
+//
+// # Pictures
+//
+// A picture of any size is scaled, as a whole and without keeping its aspect,
+// to height x width by a Catmull-Rom filter that averages when it shrinks;
+// JPEGs are first turned as their EXIF block says. Transparent pictures are put
+// over white. One channel is the luminance, three are red, green and blue, four
+// have the opacity too. Of 16 bits the higher 8 are taken; of moving pictures
+// the first one.
+//
+// Where the options leave it open, the channels are 1 if all training pictures
+// are stored in grey, else 3; the size is their own if all have the same, of at
+// most MaxSide; else 32x32 if the median of their shorter sides is below 64,
+// else 64x64. The images are the same on every machine, whatever the number of
+// threads.
+//
+// The images of a folder are kept in the cache (Options.Cache, NoCache), one
+// file for each folder and shape asked for. They are used as long as the names,
+// the sizes and the times of change of all files, and what the tables say, are
+// the same and the kept file's checksum is right; else they are made anew. A
+// file that is changed without changing its size and its time is not noticed.
+// Dataset.Hashes has a SHA-256 over all names and contents.
+//
+// # Other formats
+//
+// An .npz archive with the arrays train_images, train_labels, val_images,
+// val_labels, test_images and test_labels (MedMNIST), x_train, y_train, x_test
+// and y_test (Keras), or images and labels: images are unsigned bytes [N H W],
+// [N H W C] or [N C H W], labels whole numbers [N] or [N 1].
+//
+// CIFAR-10 and CIFAR-100, as a folder or as the published .tar.gz, binary or
+// for Python; of CIFAR-100 the 100 fine labels. No code of a pickle is run.
+//
+// A folder with IDX files under MNIST's names, of any size, [N H W] or
+// [N C H W], with any number of classes.
+//
+// A new format is one file with a function that reads it, and one row in the
+// table of formats in open.go; a new format of pictures is one row in
+// picture.go.
 package datasets

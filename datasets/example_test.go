@@ -3,6 +3,8 @@ package datasets_test
 import (
 	"bytes"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 
 	"github.com/pollen-ml/pollen/datasets"
@@ -27,6 +29,46 @@ func Example() {
 	// 60000 images of 28 x 28 in 10 classes
 	// mean 0.1307, deviation 0.3081
 	// 55000 to train, 5000 to validate
+}
+
+// A folder of pictures: a folder for each class, here without splits.
+func ExampleOpen() {
+	folder, err := os.MkdirTemp("", "paint")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.RemoveAll(folder)
+	for class, paint := range map[string]string{"red": "200 10 20", "blue": "10 20 200"} {
+		for i := range 10 {
+			name := filepath.Join(folder, class, fmt.Sprint(i, ".ppm"))
+			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+				fmt.Println(err)
+			}
+			if err := os.WriteFile(name, []byte("P3 1 1 255 "+paint), 0o644); err != nil {
+				fmt.Println(err)
+			}
+		}
+	}
+	paints, err := datasets.Open(folder, datasets.Options{Height: 8, Width: 8, NoCache: true})
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(paints.Train.ClassNames, paints.Train.Channels, paints.Train.Height, paints.Train.Width)
+	fmt.Println(paints.Train.Counts(), paints.Validation.Counts(), paints.Test.Counts())
+	fmt.Println(paints.Test.Labels[0], paints.Test.Image(0)[0], paints.Test.Image(0)[64], paints.Test.Image(0)[128])
+	// Output:
+	// [blue red] 3 8 8
+	// [7 7] [1 1] [2 2]
+	// 0 10 20 200
+}
+
+func ExampleNew() {
+	pixels := []byte{0, 255, 255, 0, 255, 255} // three images [1 1 2]
+	d, err := datasets.New("edges", pixels, []int32{0, 1, 2}, 1, 1, 2, []string{"rising", "falling", "none"})
+	fmt.Println(d.Len(), d.ClassNames, d.Mean, err)
+	// Output: 3 [rising falling none] [0.6666666666666666] <nil>
 }
 
 // The built-in letters need no files. Here is one of them, each second row.

@@ -1,6 +1,11 @@
 package datasets
 
-import "encoding/binary"
+import (
+	"bytes"
+	"encoding/binary"
+
+	"github.com/pkg/errors"
+)
 
 // exifOrientation returns how a JPEG picture has to be turned to stand
 // upright: 1 (as it is) to 8, the value of the tag 0x0112 in the first
@@ -25,8 +30,19 @@ func exifOrientation(jpeg []byte) int {
 
 // tiffOrientation looks the tag up in a block that is built as a TIFF file.
 func tiffOrientation(block []byte) int {
+	if at, order := tiffTag(block, 0x0112); at > 0 {
+		if value := int(order.Uint16(block[at+8:])); value >= 1 && value <= 8 {
+			return value
+		}
+	}
+	return 1
+}
+
+// tiffTag returns where the entry of 12 bytes with a tag begins in the first
+// directory of a TIFF file, 0 if there is none, and the order of its bytes.
+func tiffTag(block []byte, tag uint16) (int64, binary.ByteOrder) {
 	if len(block) < 8 {
-		return 1
+		return 0, nil
 	}
 	var order binary.ByteOrder = binary.LittleEndian
 	if block[0] == 'M' {
@@ -34,21 +50,50 @@ func tiffOrientation(block []byte) int {
 	}
 	directory := int64(order.Uint32(block[4:]))
 	if directory+2 > int64(len(block)) {
-		return 1
+		return 0, nil
 	}
 	for i := range int64(order.Uint16(block[directory:])) {
 		at := directory + 2 + 12*i
 		if at+12 > int64(len(block)) {
-			return 1
+			return 0, nil
 		}
-		if order.Uint16(block[at:]) == 0x0112 {
-			if value := int(order.Uint16(block[at+8:])); value >= 1 && value <= 8 {
-				return value
-			}
-			return 1
+		if order.Uint16(block[at:]) == tag {
+			return at, order
 		}
 	}
-	return 1
+	return 0, nil
+}
+
+// tiffNumber returns the value of a tag with one number, 0 if there is none.
+func tiffNumber(block []byte, tag uint16) int64 {
+	const short = 3 // the type of two bytes
+	at, order := tiffTag(block, tag)
+	switch {
+	case at == 0:
+		return 0
+	case order.Uint16(block[at+2:]) == short:
+		return int64(order.Uint16(block[at+8:]))
+	default:
+		return int64(order.Uint32(block[at+8:]))
+	}
+}
+
+// boundedTIFF returns the content of a TIFF file so that unpacking it takes
+// memory for its picture only: its decoder unpacks a strip or a tile to the
+// size that the header says, be it larger than the picture.
+func boundedTIFF(content []byte) ([]byte, error) {
+	const height, rowsPerStrip, tileWidth, tileHeight = 257, 278, 322, 323
+	wide, high := tiffNumber(content, tileWidth), tiffNumber(content, tileHeight)
+	if wide > MaxPixels || wide*high > MaxPixels {
+		return nil, errors.Errorf("tiles of %dx%d pixels, want at most %d of them", high, wide, MaxPixels)
+	}
+	if rows := tiffNumber(content, height); tiffNumber(content, rowsPerStrip) > rows {
+		at, order := tiffTag(content, rowsPerStrip)
+		content = bytes.Clone(content)
+		order.PutUint16(content[at+2:], 4)            // the type of four bytes
+		order.PutUint32(content[at+8:], uint32(rows)) // one strip, as before
+	}
+	return content, nil
 }
 
 // upright turns planes [height width], stored as an orientation says, from

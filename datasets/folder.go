@@ -118,11 +118,11 @@ func (d *decodedSet) splits(t tree, options Options) (*Splits, error) {
 		}
 		n := len(part.Files) * size
 		dataset := &Dataset{
-			Name: filepath.Base(t.root), Images: images[:n:n], Labels: part.Labels,
+			Name: nameOf(t.root), Images: images[:n:n], Labels: part.Labels,
 			Channels: d.Channels, Height: d.Height, Width: d.Width,
 			Classes: len(classes), ClassNames: classes,
 			Files: part.Files, Skipped: part.Skipped, Place: t.root,
-			Hashes: map[string]string{filepath.Base(t.root) + "/...": part.Hash},
+			Hashes: map[string]string{nameOf(t.root) + "/...": part.Hash},
 		}
 		images = images[n:]
 		if Split(split) == Train {

@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"bytes"
+	"context"
 	"image"
 	"image/color"
 	"os"
@@ -218,6 +219,31 @@ func TestDecodedCache(t *testing.T) {
 		options.Height, options.Width = 8, 9
 		open(24, "a damaged cache of the other size")
 		options.Height, options.Width = 0, 0
+	}
+}
+
+// A run that is given up ends with the context's error and keeps nothing.
+func TestFolderGivenUp(t *testing.T) {
+	root, options := flowers(t, 10, "train", "test"), alone(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	options.Context = ctx
+	options.Progress = func(_ string, done, _ int64) {
+		if done == 5 {
+			cancel()
+		}
+	}
+	_, err := Open(root, options)
+	wantError(t, err, "datasets: reading pictures: context canceled")
+	if _, err := os.Stat(filepath.Join(options.Cache, "decoded")); err == nil {
+		t.Error("something was kept")
+	}
+}
+
+func TestOpenHere(t *testing.T) {
+	t.Chdir(flowers(t, 2, "train", "test"))
+	splits, err := Open(".", alone(t))
+	if err != nil || splits.Train.Name != "flowers" {
+		t.Errorf("opened %+v, %v", splits, err)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
-	"math"
 	"os"
 	"runtime"
 	"slices"
@@ -61,8 +60,7 @@ func chooseShape(paths []string, options Options) (shape, error) {
 		err := inParallel(len(paths), options, func(int) {}, func(i int, d *decoder) {
 			// A picture that cannot be read has no say here; it is named when it is decoded.
 			if file, err := os.Open(paths[i]); err == nil {
-				d.header.Reset(file)
-				if info, err := probe(d.header); err == nil {
+				if info, err := d.probe(file); err == nil {
 					infos[i] = info
 				}
 				file.Close()
@@ -112,7 +110,7 @@ func suggestShape(wanted *shape, infos []pictureInfo) {
 // checkMemory returns an error if n images do not fit into what memory the
 // machine has to give.
 func checkMemory(n int, s shape) error {
-	high := int64(math.MaxInt64)
+	high := int64(1 << 40)
 	if available := availableMemory(); available > 0 {
 		high = available
 	}

@@ -59,7 +59,7 @@ func renderGlyphs(split Split) (*Dataset, error) {
 	if err != nil {
 		return nil, err
 	}
-	count, classes, size := glyphCounts[split], len(letterNames), imageSide*imageSide
+	count, classes, size := glyphCounts[split], len(letterNames), knownSide*knownSide
 	images, labels := make([]byte, count*size), make([]byte, count)
 	order := spread(designs, count/classes)
 	draw := func(i int) {

@@ -155,20 +155,20 @@ func TestDraw(t *testing.T) {
 		// The slant widens the ink from 56 to 70 pixels of the cell.
 		{"slanted square", square, variation{slant: 64}, func(x, y float64) bool { return math.Abs(x*70/56+y/4) < 14 }},
 	} {
-		pixels := make([]byte, imageSide*imageSide)
+		pixels := make([]byte, knownSide*knownSide)
 		test.variation.draw(test.letter, pixels)
 		for i, got := range pixels {
-			const side, half = 16, imageSide / 2
+			const side, half = 16, knownSide / 2
 			shade := 0.0
 			for p := range side * side {
-				x, y := float64(i%imageSide)+(float64(p%side)+.5)/side, float64(i/imageSide)+(float64(p/side)+.5)/side
+				x, y := float64(i%knownSide)+(float64(p%side)+.5)/side, float64(i/knownSide)+(float64(p/side)+.5)/side
 				if test.ink(x-half, y-half) {
 					shade += 255. / (side * side)
 				}
 			}
 			// The edge of a slant is a little softer than it should be.
 			if math.Abs(float64(got)-shade) > 32 {
-				t.Errorf("%s: pixel (%d, %d) is %d, want %.0f", test.name, i%imageSide, i/imageSide, got, shade)
+				t.Errorf("%s: pixel (%d, %d) is %d, want %.0f", test.name, i%knownSide, i/knownSide, got, shade)
 			}
 		}
 	}

@@ -75,7 +75,7 @@ func readTable(root string, entry folderEntry) (*table, error) {
 	}
 	names, err := reader.Read()
 	if err != nil {
-		return nil, nil //nolint:nilerr // not a table with headings: it is not for us
+		return nil, nil // not a table with headings: it is not meant for this
 	}
 	for i := range names {
 		names[i] = strings.ToLower(strings.TrimSpace(names[i]))

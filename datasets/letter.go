@@ -103,7 +103,7 @@ func (v variation) inkBox(l letter) (left, top, right, bottom int) {
 // four points.
 func (v variation) draw(l letter, pixels []byte) {
 	left, top, right, bottom := v.inkBox(l)
-	const whole = imageSide * outputPixel
+	const whole = knownSide * outputPixel
 	// place maps a position in the image to the slanted cell.
 	place := func(position, low, high, before, after int) int {
 		return low + (position-before)*(high-low)/(whole-before-after)
@@ -114,9 +114,9 @@ func (v variation) draw(l letter, pixels []byte) {
 		x = place(x, left, right, v.margins[2], v.margins[3])
 		return v.distance(l, x+v.slant*(y-cellSide*grain/2)/256, y)
 	}
-	for row := range imageSide {
-		for column := range imageSide {
-			pixel := &pixels[row*imageSide+column]
+	for row := range knownSide {
+		for column := range knownSide {
+			pixel := &pixels[row*knownSide+column]
 			x, y := column*outputPixel, row*outputPixel
 			middle := distanceAt(x+outputPixel/2, y+outputPixel/2)
 			if middle >= outputPixel {

@@ -140,7 +140,7 @@ func List(options Options) []Description {
 	for _, source := range sources() {
 		list = append(list, Description{
 			Name: source.name, What: source.what, Images: source.images,
-			Channels: 1, Height: imageSide, Width: imageSide,
+			Channels: 1, Height: knownSide, Width: knownSide,
 			ClassNames: source.classNames, Advice: source.advice,
 			Places: [2]string{source.whereabouts(Train, options), source.whereabouts(Test, options)},
 		})
@@ -152,7 +152,9 @@ func List(options Options) []Description {
 // none.
 //
 // Of a known name, no other split is read unless the options ask for a shape,
-// for classes or for a validation split.
+// for classes or for a validation split; of a path all are, for the moments of
+// the training images.
+//
 // Files are looked for in Options.Folder, in the folder that the environment
 // variable POLLEN_DATA names, where the data set's own distribution puts them
 // (a Go module, a Debian package), and in the cache; then they are downloaded.

@@ -118,17 +118,17 @@ func decodeLetter(content []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	if config.Width != imageSide || config.Height != imageSide {
-		return nil, errors.Errorf("%dx%d pixels, want %dx%d", config.Width, config.Height, imageSide, imageSide)
+	if config.Width != knownSide || config.Height != knownSide {
+		return nil, errors.Errorf("%dx%d pixels, want %dx%d", config.Width, config.Height, knownSide, knownSide)
 	}
 	decoded, err := png.Decode(bytes.NewReader(content))
 	if err != nil {
 		return nil, err
 	}
-	if grey, ok := decoded.(*image.Gray); ok && grey.Stride == imageSide {
+	if grey, ok := decoded.(*image.Gray); ok && grey.Stride == knownSide {
 		return grey.Pix, nil
 	}
-	grey := image.NewGray(image.Rect(0, 0, imageSide, imageSide))
+	grey := image.NewGray(image.Rect(0, 0, knownSide, knownSide))
 	draw.Draw(grey, grey.Rect, decoded, decoded.Bounds().Min, draw.Src)
 	return grey.Pix, nil
 }

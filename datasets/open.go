@@ -25,6 +25,10 @@ type format struct {
 // options ask for to finish.
 func formats() []format {
 	return []format{
+		{"an archive of arrays of numpy's (.npz)", isNPZ, openNPZ},
+		{"an archive of CIFAR-10 or CIFAR-100 as published (.tar.gz)", isTar, openCIFARArchive},
+		{"a folder with the files of CIFAR-10 or CIFAR-100, binary or for Python", isCIFARFolder, openCIFARFolder},
+		{"a folder with IDX files under MNIST's names", isIDXFolder, openIDX},
 		{"a folder of pictures with a folder for each class (" + extensions() + ")", isFolder, openPictures},
 	}
 }
@@ -113,16 +117,19 @@ func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) 
 			return nil, err
 		}
 	}
-	var err error
-	if splits.Test == nil && test > 0 {
-		if splits.Train, splits.Test, err = splits.Train.Stratified(test, options.Seed); err != nil {
-			return nil, err
+	// Another seed for the second: the same order would draw the images next to the first.
+	for seed, draw := range []struct {
+		part  **Dataset
+		share float64
+		name  string
+	}{{&splits.Test, test, "Test"}, {&splits.Validation, validation, "Validation"}} {
+		if *draw.part != nil || draw.share <= 0 {
+			continue
 		}
-	}
-	if splits.Validation == nil && validation > 0 {
-		// Another seed: the same order would draw the images next to those of the test split.
-		if splits.Train, splits.Validation, err = splits.Train.Stratified(validation, options.Seed+1); err != nil {
-			return nil, err
+		var err error
+		splits.Train, *draw.part, err = splits.Train.Stratified(draw.share, options.Seed+uint64(seed))
+		if err != nil {
+			return nil, errors.WithMessagef(err, "datasets: options: %s (negative: no such split)", draw.name)
 		}
 	}
 	mean, deviation := splits.Train.Mean, splits.Train.Deviation
@@ -132,6 +139,10 @@ func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) 
 	for _, part := range []*Dataset{splits.Train, splits.Validation, splits.Test} {
 		if part == nil {
 			continue
+		}
+		if part.Height > MaxSide || part.Width > MaxSide {
+			return nil, errors.Errorf("datasets: %s: images of %dx%d, want at most %dx%d: ask for a smaller height and width",
+				part.Name, part.Height, part.Width, MaxSide, MaxSide)
 		}
 		part.Mean, part.Deviation = mean, deviation
 		if err := part.Validate(); err != nil {
@@ -154,14 +165,10 @@ func (o Options) shapes() bool { return o.Height != 0 || o.Channels != 0 }
 // selects reports whether the options ask for some of the classes.
 func (o Options) selects() bool { return len(o.Classes) > 0 || len(o.WithoutClasses) > 0 }
 
-// apply gives a split the shape and the classes that the options ask for. A
-// split that has no image of the classes becomes nil.
+// apply gives a split the classes and the shape that the options ask for.
 func (o Options) apply(part **Dataset) (err error) {
 	if *part == nil {
 		return nil
-	}
-	if *part, err = (*part).reshaped(o.Channels, o.Height, o.Width); err != nil {
-		return err
 	}
 	if len(o.Classes) > 0 {
 		if *part, err = (*part).WithClasses(o.Classes...); err != nil {
@@ -169,16 +176,22 @@ func (o Options) apply(part **Dataset) (err error) {
 		}
 	}
 	if len(o.WithoutClasses) > 0 {
-		*part, err = (*part).WithoutClasses(o.WithoutClasses...)
+		if *part, err = (*part).WithoutClasses(o.WithoutClasses...); err != nil {
+			return err
+		}
 	}
+	*part, err = (*part).reshaped(o.Channels, o.Height, o.Width)
 	return err
 }
 
 // check returns an error if the options contradict themselves.
 func (o Options) check() error {
-	for name, share := range map[string]float64{"Validation": o.Validation, "Test": o.Test} {
-		if math.IsNaN(share) || share >= 1 {
-			return errors.Errorf("datasets: options: %s is %v, want a share below 1 (0: the usual one, negative: none)", name, share)
+	for _, share := range []struct {
+		name  string
+		value float64
+	}{{"Validation", o.Validation}, {"Test", o.Test}} {
+		if math.IsNaN(share.value) || share.value >= 1 {
+			return errors.Errorf("datasets: options: %s is %v, want a share below 1 (0: the usual one, negative: none)", share.name, share.value)
 		}
 	}
 	if math.IsNaN(o.MaxSkipped) || o.MaxSkipped > 1 {

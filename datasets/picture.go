@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/pkg/errors"
 	"golang.org/x/image/bmp"
@@ -23,7 +24,8 @@ import (
 // Limits of what is read.
 const (
 	// MaxPixels is how many pixels a picture may have before it is scaled. A
-	// picture with more is refused by its header, before any room is made.
+	// picture with more is refused by its header, before any room is made; one
+	// of that many takes several hundred megabytes while it is decoded.
 	MaxPixels = 100_000_000
 	// MaxSide is the largest height and width of the images of a Dataset that
 	// is made of pictures.
@@ -97,8 +99,16 @@ type pictureInfo struct {
 // exifReach is how many bytes from the start an EXIF block is looked for in.
 const exifReach = 1 << 17
 
-// probe reads the header of a picture. The reader's buffer has exifReach bytes.
-func probe(r *bufio.Reader) (pictureInfo, error) {
+// A pictureSource is a file or a content in memory.
+type pictureSource interface {
+	io.Reader
+	io.ReaderAt
+}
+
+// probe reads the header of a picture, from the start of the source.
+func (d *decoder) probe(source pictureSource) (pictureInfo, error) {
+	r := d.header
+	r.Reset(source)
 	start, err := r.Peek(64)
 	if err != nil && err != io.EOF {
 		return pictureInfo{}, err
@@ -111,12 +121,18 @@ func probe(r *bufio.Reader) (pictureInfo, error) {
 		return info, err
 	}
 	greyPNG := info.format.name == "PNG" && len(start) > 25 && start[25] == 4 // grey with alpha
-	if info.format.name == "JPEG" && bytes.Contains(start, []byte("Exif\x00\x00")) {
-		start, _ = r.Peek(exifReach) // what there is of it
+	if info.format.name == "JPEG" {
+		start, _ = r.Peek(exifReach) // what there is of it; an error comes again with the header
 		info.orientation = exifOrientation(start)
 	}
 	var config image.Config
-	if err := guarded(func() (err error) { config, err = info.format.config(r); return err }); err != nil {
+	// TIFF's decoder reads at an offset: without a ReaderAt it makes room for all bytes up to there,
+	// which may be gigabytes that the file does not have.
+	both := struct {
+		io.Reader
+		io.ReaderAt
+	}{r, source}
+	if err := guarded(func() (err error) { config, err = info.format.config(both); return err }); err != nil {
 		return info, errors.WithMessage(noEOF(err), info.format.name)
 	}
 	info.height, info.width = config.Height, config.Width
@@ -155,10 +171,13 @@ func guarded(decode func() error) (err error) {
 // the next and is used by one goroutine at a time.
 type decoder struct {
 	resizer resizer
-	header  *bufio.Reader
+	header  *bufio.Reader // of exifReach bytes
 	turned  []byte
 	content bytes.Buffer
 }
+
+// decoders are those of Decode, between its calls.
+var decoders = sync.Pool{New: func() any { return newDecoder() }}
 
 func newDecoder() *decoder {
 	return &decoder{header: bufio.NewReaderSize(nil, exifReach)}
@@ -175,7 +194,9 @@ func Decode(content []byte, channels, height, width int) ([]byte, error) {
 		return nil, errors.WithMessage(err, "datasets: decode")
 	}
 	to := make([]byte, channels*height*width)
-	if err := newDecoder().decode(to, content, channels, height, width); err != nil {
+	d := decoders.Get().(*decoder)
+	defer decoders.Put(d)
+	if err := d.decode(to, content, channels, height, width); err != nil {
 		return nil, errors.WithMessage(err, "datasets: decode")
 	}
 	return to, nil
@@ -194,10 +215,14 @@ func checkShape(channels, height, width int) error {
 
 // decode writes the picture to to, [channels height width].
 func (d *decoder) decode(to, content []byte, channels, height, width int) error {
-	d.header.Reset(bytes.NewReader(content))
-	info, err := probe(d.header)
+	info, err := d.probe(bytes.NewReader(content))
 	if err != nil {
 		return err
+	}
+	if info.format.name == "TIFF" {
+		if content, err = boundedTIFF(content); err != nil {
+			return errors.WithMessage(err, info.format.name)
+		}
 	}
 	var picture image.Image
 	err = guarded(func() (err error) { picture, err = info.format.decode(bytes.NewReader(content)); return err })

@@ -61,8 +61,8 @@ func (s source) readPair(imagesPath, labelsPath string, split Split) (*Dataset, 
 	wanted := s.files[split]
 	count := s.images[split]
 	images, err := s.readFile(imagesPath, wanted.images, func(got []int) error {
-		if len(got) != 3 || count > 0 && got[0] != count || got[1] != imageSide || got[2] != imageSide {
-			return dimensionsError(got, count, imageSide, imageSide)
+		if len(got) != 3 || count > 0 && got[0] != count || got[1] != knownSide || got[2] != knownSide {
+			return dimensionsError(got, count, knownSide, knownSide)
 		}
 		count = got[0]
 		return nil
@@ -108,12 +108,12 @@ func dimensionsError(got []int, want ...int) error {
 func (s source) dataset(images, labels []byte) *Dataset {
 	dataset := &Dataset{
 		Name: s.name, Images: images, Labels: widened(labels),
-		Channels: 1, Height: imageSide, Width: imageSide,
+		Channels: 1, Height: knownSide, Width: knownSide,
 		Classes: len(s.classNames), ClassNames: s.classNames,
 		Mean: []float64{s.mean}, Deviation: []float64{s.deviation},
 	}
 	if s.deviation == 0 {
-		dataset.Mean, dataset.Deviation = moments(images, 1, imageSide*imageSide)
+		dataset.Mean, dataset.Deviation = moments(images, 1, knownSide*knownSide)
 	}
 	return dataset
 }

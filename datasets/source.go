@@ -9,8 +9,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// imageSide is the height and the width of the images of every data set here.
-const imageSide = 28
+// knownSide is the height and the width of the images of all known data sets.
+const knownSide = 28
 
 // A source is one row of the table of data sets: what it is and where it may
 // be found.

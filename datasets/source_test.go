@@ -18,7 +18,7 @@ func tiny(t *testing.T) (source, [2][2][]byte) {
 	}
 	var contents [2][2][]byte // by Split: unpacked images and labels
 	for split, n := range s.images {
-		images := idxBytes([]int{n, imageSide, imageSide}, randomBytes(uint64(split), n*imageSide*imageSide))
+		images := idxBytes([]int{n, knownSide, knownSide}, randomBytes(uint64(split), n*knownSide*knownSide))
 		labels := idxBytes([]int{n}, []byte{7, 0, 9}[:n])
 		contents[split] = [2][]byte{images, labels}
 		prefix := []string{"train", "t10k"}[split]

@@ -48,6 +48,10 @@ func (c Case) check() error {
 		if err := c.Out.check("Assess"); err != nil {
 			return err
 		}
+		if n := len(c.Out.Labels); c.Out.Labels != nil && n != c.Out.Len() {
+			return errors.Errorf("evaluate: Assess: predictions on %s: got %d labels for %d examples, want as many or none",
+				c.Out.Name, n, c.Out.Len())
+		}
 		if c.Out.Classes != c.In.Classes {
 			return errors.Errorf("evaluate: Assess: %s has %d classes and %s %d, want predictions of one network",
 				c.In.Name, c.In.Classes, c.Out.Name, c.Out.Classes)
@@ -62,7 +66,11 @@ func (c Case) check() error {
 				c.Calibration.Samples, c.Calibration.Classes, c.In.Samples, c.In.Classes)
 		}
 	}
-	_, err := signal(c.Signal)
+	by, err := signal(c.Signal)
+	if err == nil && !by.Applies(c.In) {
+		return errors.Errorf("evaluate: Assess: signal %s takes at least 2 samples, %s was predicted with %d",
+			by.Name, c.In.Name, c.In.Samples)
+	}
 	return err
 }
 
@@ -71,8 +79,8 @@ type Assessment struct {
 	Case
 	// Values has the scores by name. A score that does not apply is absent.
 	Values Values
-	// Detections says, by the name of the Signal, how well each uncertainty tells Out from In; nil
-	// where there is no Out.
+	// Detections says, by the name of the Signal, how well each uncertainty that applies tells Out
+	// from In; nil where there is no Out.
 	Detections map[string]Detection
 }
 
@@ -101,6 +109,9 @@ func Assess(c Case) (*Assessment, error) {
 	}
 	a.Detections = map[string]Detection{}
 	for _, s := range Signals() {
+		if !s.Applies(c.In) || !s.Applies(c.Out) {
+			continue
+		}
 		d, err := Detect(s.Of(c.In), s.Of(c.Out))
 		if err != nil {
 			return nil, err

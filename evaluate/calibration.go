@@ -16,19 +16,23 @@ const Level = 0.95
 // 0.1 %, to the safe side.
 const calibrationPoints = 1000
 
+// mostExamples bounds the number of examples that a file may claim, so that ranks fit an int.
+const mostExamples = 1 << 40
+
 // Calibration is what held-out data of the familiar kind say about predictions: thresholds at any
 // level follow from it. It can be written as JSON and read back without loss, and keeps at most
 // 1000 numbers of each kind, whatever the number of examples.
 //
 // Source: split conformal prediction (Papadopoulos et al. 2002; Vovk, Gammerman, Shafer 2005;
-// Lei et al. 2018, theorem 2). If the n held-out examples and a fresh one are exchangeable, the
+// Lei et al. 2018). If the n held-out examples and a fresh one are exchangeable, the
 // fresh one's strangeness is at most the ceil((n+1) level)-th smallest of the held-out ones with a
 // probability of at least level, whatever the network and the distribution, and however small n.
 // Ties and the numbers left out only add to that probability.
 //
 // What it takes: held-out examples that had no part in training or in choosing anything, predicted
 // with the same samples as the fresh ones. The guarantee is over held-out and fresh examples
-// together, not for one class or one image, and it ends where fresh examples come from elsewhere:
+// together, not for one class or one image: with one set of n held-out examples, coverage is off the
+// level by about sqrt(level (1 - level) / n), to either side. It ends where fresh examples come from elsewhere:
 // other cameras, other mixtures of classes, adversaries, another set of samples.
 type Calibration struct {
 	Data     string `json:"data"`     // name of the held-out data
@@ -105,6 +109,9 @@ func (c *Calibration) checkLevel(what string, level float64) error {
 
 func (c *Calibration) check(what string) error {
 	m := min(c.Examples, calibrationPoints)
+	if c.Examples > mostExamples {
+		return errors.Errorf("evaluate: %s: calibration of %d examples, want at most %d", what, c.Examples, mostExamples)
+	}
 	if c.Classes < 2 || m < 1 || len(c.Label) != m || len(c.Entropy) != m {
 		return errors.Errorf("evaluate: %s: calibration of %d examples of %d classes has %d and %d numbers, want %d of each",
 			what, c.Examples, c.Classes, len(c.Label), len(c.Entropy), m)
@@ -120,10 +127,11 @@ func (c *Calibration) check(what string) error {
 }
 
 // Familiar reports for each entropy, in nats, whether it is no higher than what familiar images
-// have: at least the share rate of fresh familiar images is accepted, under the conditions of
-// Calibration. What share of images of another kind is refused, it cannot promise. It fails when
-// rate is not between 0 and 1, when there are too few held-out examples for it (see Supports), and
-// for a NaN.
+// have: a fresh familiar image is accepted with a probability of at least rate, under the
+// conditions of Calibration (Bates et al. 2023, testing for outliers with conformal p-values). It
+// promises nothing about the share of images of another kind that is refused. It fails when rate is
+// not between 0 and 1, when there are too few held-out examples for it (see Supports), and for a
+// NaN.
 func (c *Calibration) Familiar(entropy []float64, rate float64) ([]bool, error) {
 	threshold, err := c.EntropyThreshold(rate)
 	if err != nil {

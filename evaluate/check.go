@@ -6,8 +6,9 @@ import (
 	"github.com/pkg/errors"
 )
 
-// rowTolerance is how far a row of probabilities may be from summing to 1: room for a float32 softmax of a few hundred
-// classes, and far below anything that log-probabilities or logits would give.
+// rowTolerance is how far a row of probabilities may be from summing to 1: room for a float32
+// softmax of a few hundred classes, and far below anything that log-probabilities or logits would
+// give.
 const rowTolerance = 1e-4
 
 // checkRows reports the first row of the [N K] probabilities which is not a distribution.
@@ -51,7 +52,8 @@ func checkLabelled(what string, probabilities []float64, labels []int32, classes
 	return nil
 }
 
-// checkScores checks that there are scores and that none is NaN. Infinite scores are in order: they rank first or last.
+// checkScores checks that there are scores and that none is NaN. Infinite scores are in order: they
+// rank first or last.
 func checkScores(what, name string, scores []float64) error {
 	if len(scores) == 0 {
 		return errors.Errorf("evaluate: %s: %s is empty, want at least 1 score", what, name)

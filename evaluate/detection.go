@@ -6,22 +6,26 @@ import (
 	"slices"
 )
 
-// Detection says how well a score tells out-of-distribution examples from in-distribution ones. The positive class is
-// out-of-distribution, as in OpenOOD (Zhang et al. 2023), and the score grows with "more out of distribution".
+// Detection says how well a score tells out-of-distribution examples from in-distribution ones. The
+// positive class is out-of-distribution, as in OpenOOD (Zhang et al. 2023), and the score grows
+// with "more out of distribution".
 type Detection struct {
-	// AUROC is the probability that an out-of-distribution example scores above an in-distribution one, ties counting
-	// one half: the Mann-Whitney statistic by midranks, exact in integers up to the last division.
+	// AUROC is the probability that an out-of-distribution example scores above an in-distribution
+	// one, ties counting one half: the Mann-Whitney statistic by midranks, exact in integers up to
+	// the last division.
 	AUROC float64 `json:"auroc"`
-	// AUPROut is the average precision sum_t (recall_t - recall_t-1) precision_t over the distinct thresholds t, with
-	// out-of-distribution as the positive class; AUPRIn the same with in-distribution as the positive class and the
-	// score negated. No trapezoids: they overstate the area where many scores tie (Davis and Goadrich 2006), as
-	// confidences of exactly 1 do. OpenOOD's own figures are trapezoids.
+	// AUPROut is the average precision sum_t (recall_t - recall_t-1) precision_t over the distinct
+	// thresholds t, with out-of-distribution as the positive class; AUPRIn the same with
+	// in-distribution as the positive class and the score negated. No trapezoids: they overstate
+	// the area where many scores tie (Davis and Goadrich 2006), as confidences of exactly 1 do.
+	// OpenOOD's own figures are trapezoids.
 	AUPROut float64 `json:"auprOut"`
 	AUPRIn  float64 `json:"auprIn"`
-	// FPR95 is the false positive rate at 95 % true positive rate: with "score >= t" read as out-of-distribution and t
-	// the largest score for which at least 95 % of the out-of-distribution examples are so read, the share of
-	// in-distribution examples read so. This is OpenOOD's convention; papers that call in-distribution positive report
-	// another figure under the same name.
+	// FPR95 is the false positive rate at 95 % true positive rate: with "score >= t" read as
+	// out-of-distribution and t the largest score for which at least 95 % of the
+	// out-of-distribution examples are so read, the share of in-distribution examples read so. This
+	// is OpenOOD's convention; papers that call in-distribution positive report another figure
+	// under the same name.
 	FPR95 float64 `json:"fpr95"`
 }
 
@@ -31,8 +35,8 @@ func (d Detection) String() string {
 		d.AUROC, d.AUPROut, d.AUPRIn, d.FPR95)
 }
 
-// Detect compares the scores of in-distribution examples with those of out-of-distribution ones. An empty side or a NaN
-// is an error; infinite scores are allowed.
+// Detect compares the scores of in-distribution examples with those of out-of-distribution ones. An
+// empty side or a NaN is an error; infinite scores are allowed.
 func Detect(in, out []float64) (Detection, error) {
 	if err := checkScores("Detect", "in", in); err != nil {
 		return Detection{}, err
@@ -52,9 +56,10 @@ func Detect(in, out []float64) (Detection, error) {
 }
 
 var (
-	aurocScore = detectionScore("auroc", "AUROC", "%.4f",
+	aurocScore = withCurve(detectionScore("auroc", "AUROC", "%.4f",
 		"The probability that an example of {out} is more uncertain than one of {in}.",
-		func(d Detection) float64 { return d.AUROC })
+		func(d Detection) float64 { return d.AUROC }),
+		Curve{"share of the familiar that is refused", "share of the other kind that is refused", roc})
 	fpr95Score = detectionScore("fpr95", "FPR95", "%.3f",
 		"The share of {in} taken for another kind where 95 % of {out} are; less is better.",
 		func(d Detection) float64 { return d.FPR95 })
@@ -79,6 +84,29 @@ func detectionScore(name, title, format, meaning string, of func(Detection) floa
 			return of(d), err
 		},
 	}
+}
+
+func withCurve(s Score, curve Curve) Score {
+	s.Curve = &curve
+	return s
+}
+
+// roc is the receiver operating characteristic: at each threshold of the case's signal, from the
+// highest to the lowest, the shares of In and of Out that reach it.
+func roc(c Case) (in, out []float64, err error) {
+	by, err := signal(c.Signal)
+	if err != nil {
+		return nil, nil, err
+	}
+	in, out = []float64{0}, []float64{0}
+	var reached tieGroup
+	for _, g := range tieGroups(by.Of(c.In), by.Of(c.Out)) {
+		reached.in += g.in
+		reached.out += g.out
+		in = append(in, float64(reached.in)/float64(c.In.Len()))
+		out = append(out, float64(reached.out)/float64(c.Out.Len()))
+	}
+	return in, out, nil
 }
 
 // tieGroup counts the in- and out-of-distribution examples of one score.
@@ -130,7 +158,8 @@ func fpr95(groups []tieGroup, in, out int) float64 {
 	return float64(falsePositives) / float64(in)
 }
 
-// averagePrecision takes out as the positive class, over groups from the most to the least positive.
+// averagePrecision takes out as the positive class, over groups from the most to the least
+// positive.
 func averagePrecision(groups []tieGroup, positives int) float64 {
 	var truePositives, predicted int64
 	sum := 0.0

@@ -2,6 +2,7 @@ package evaluate
 
 import (
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -76,7 +77,8 @@ func negated(scores []float64) []float64 {
 	return n
 }
 
-// scoresGenerator draws few distinct values, so that most scores tie, or many, infinities among them.
+// scoresGenerator draws few distinct values, so that most scores tie, or many, infinities among
+// them.
 func scoresGenerator() *rapid.Generator[[]float64] {
 	few := rapid.Map(rapid.IntRange(-3, 3), func(i int) float64 { return float64(i) / 2 })
 	many := rapid.OneOf(rapid.Float64(), rapid.SampledFrom([]float64{math.Inf(1), math.Inf(-1), 0, math.Copysign(0, -1)}))
@@ -194,5 +196,28 @@ func TestDetectRefuses(t *testing.T) {
 		if _, err := Detect(c.in, c.out); err == nil || !strings.Contains(err.Error(), c.message) {
 			t.Errorf("%s: got error %v, want one containing %q", c.name, err, c.message)
 		}
+	}
+}
+
+// The area under the curve, by trapezoids, is the AUROC, ties and all.
+func TestROCHasTheArea(t *testing.T) {
+	for _, grid := range []float64{0, 4} {
+		random := rand.New(rand.NewPCG(22, 1))
+		c := Case{In: world(t, random, 70, 1, grid), Out: world(t, random, 41, 0.3, grid)}
+		in, out, err := roc(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		area := 0.0
+		for i := range in[1:] {
+			area += (in[i+1] - in[i]) * (out[i+1] + out[i]) / 2
+		}
+		d, err := Detect(c.In.Entropy, c.Out.Entropy)
+		if err != nil {
+			t.Fatal(err)
+		}
+		near(t, "area", area, d.AUROC, 1e-12)
+		near(t, "right end", in[len(in)-1], 1, 0)
+		near(t, "top", out[len(out)-1], 1, 0)
 	}
 }

@@ -6,7 +6,8 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// Two posterior samples agree on the first example and disagree on the second, which is thereby found out.
+// Two posterior samples agree on the first example and disagree on the second, which is thereby
+// found out.
 func Example() {
 	predictive, err := evaluate.NewPredictive(2, 3)
 	if err != nil {
@@ -39,4 +40,50 @@ func Example() {
 	// Output:
 	// confidence [0.90 0.45], mutual information [0.00 0.62], accuracy 0.50
 	// AUROC 1.0000, AUPR-out 1.0000, AUPR-in 1.0000, FPR95 0.0000 (positive class: out of distribution)
+}
+
+// Held-out labels say which classes are plausible, and which entropies are familiar. Of four
+// held-out examples three have to agree for a level of 60 %.
+func ExampleCalibrate() {
+	held, err := evaluate.NewPredictions("held out", []float64{
+		0.9, 0.1, 0,
+		0.1, 0.8, 0.1,
+		0.6, 0.4, 0,
+		0.4, 0.3, 0.3,
+	}, []int32{0, 1, 0, 2}, 3)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	calibration, err := evaluate.Calibrate(held)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fresh, err := evaluate.NewPredictions("fresh", []float64{
+		0.95, 0.05, 0,
+		0.35, 0.35, 0.3,
+	}, nil, 3)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	sets, err := calibration.Sets(fresh.Probabilities, fresh.Classes, 0.6)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	familiar, err := calibration.Familiar(fresh.Entropy, 0.6)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println("plausible classes:", sets)
+	fmt.Println("familiar:", familiar)
+	_, err = calibration.Sets(fresh.Probabilities, fresh.Classes, 0.95)
+	fmt.Println(err)
+	// Output:
+	// plausible classes: [[0] []]
+	// familiar: [true false]
+	// evaluate: Sets: got 4 held-out examples of held out, want at least 19 for level 0.95
 }

@@ -94,19 +94,20 @@ func (p *Predictions) check(what string) error {
 	if p == nil {
 		return errors.Errorf("evaluate: %s: got no predictions", what)
 	}
+	what += ": predictions on " + p.Name
 	if err := checkRows(what, p.Probabilities, p.Len(), p.Classes); err != nil {
-		return errors.Wrapf(err, "%s", p.Name)
+		return err
 	}
 	for _, s := range Signals() {
 		values := s.Of(p)
 		if len(values) != p.Len() {
-			return errors.Errorf("evaluate: %s: %s: got %d values of %s, want one for each of %d examples",
-				what, p.Name, len(values), s.Name, p.Len())
+			return errors.Errorf("evaluate: %s: got %d values of %s, want one for each of %d examples",
+				what, len(values), s.Name, p.Len())
 		}
 		for n, v := range values {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return errors.Errorf("evaluate: %s: %s: example %d: %s is %v, want a finite number",
-					what, p.Name, n, s.Name, v)
+				return errors.Errorf("evaluate: %s: example %d: %s is %v, want a finite number",
+					what, n, s.Name, v)
 			}
 		}
 	}

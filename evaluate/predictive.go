@@ -7,9 +7,10 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Predictive accumulates the predictive distribution of a posterior, p-bar = sum_s w_s p_s / sum_s w_s, over weighted
-// samples s. The weight of a sample of SGLD is its step size (Teh, Thiery, Vollmer 2016); of a single network it is 1.
-// Memory is 2 N K + N float64, whatever the number of samples. It is not safe for concurrent use.
+// Predictive accumulates the predictive distribution of a posterior, p-bar = sum_s w_s p_s / sum_s
+// w_s, over weighted samples s. The weight of a sample of SGLD is its step size (Teh, Thiery,
+// Vollmer 2016); of a single network it is 1. Memory is 2 N K + N float64, whatever the number of
+// samples. It is not safe for concurrent use.
 type Predictive struct {
 	examples, classes int
 	samples           int
@@ -20,7 +21,8 @@ type Predictive struct {
 	row               []float64 // [K] scratch
 }
 
-// NewPredictive returns an empty average over N examples of K classes. Fewer than 1 example or 2 classes are an error.
+// NewPredictive returns an empty average over N examples of K classes. Fewer than 1 example or 2
+// classes are an error.
 func NewPredictive(examples, classes int) (*Predictive, error) {
 	if examples < 1 || classes < 2 {
 		return nil, errors.Errorf("evaluate: NewPredictive: got %d examples of %d classes, want at least 1 of 2", examples, classes)
@@ -34,9 +36,10 @@ func NewPredictive(examples, classes int) (*Predictive, error) {
 	}, nil
 }
 
-// Add adds one sample's probabilities [N K] with a weight > 0. Probabilities outside [0, 1], rows that do not sum to 1
-// within 1e-4 and weights that are not positive and finite are errors, and leave the average as it was. Each row is
-// divided by its sum, which takes the rounding of a float32 softmax out of the average.
+// Add adds one sample's probabilities [N K] with a weight > 0. Probabilities outside [0, 1], rows
+// that do not sum to 1 within 1e-4 and weights that are not positive and finite are errors, and
+// leave the average as it was. Each row is divided by its sum, which takes the rounding of a
+// float32 softmax out of the average.
 func (p *Predictive) Add(probabilities []float32, weight float64) error {
 	if !(weight > 0) || math.IsInf(p.weight+weight, 0) {
 		return errors.Errorf("evaluate: Predictive.Add: got weight %v, want a positive finite one", weight)
@@ -69,8 +72,9 @@ func (p *Predictive) Add(probabilities []float32, weight float64) error {
 // Samples returns how many samples were added.
 func (p *Predictive) Samples() int { return p.samples }
 
-// Mean returns a copy of the averaged probabilities p-bar [N K], or nil when no sample was added, which every score
-// rejects as empty. Each row sums to 1 and its maximum is at least 1/K, as it must be for an average of distributions.
+// Mean returns a copy of the averaged probabilities p-bar [N K], or nil when no sample was added,
+// which every score rejects as empty. Each row sums to 1 and its maximum is at least 1/K, as it
+// must be for an average of distributions.
 func (p *Predictive) Mean() []float64 {
 	if p.samples == 0 {
 		return nil
@@ -86,8 +90,9 @@ func (p *Predictive) Mean() []float64 {
 	return slices.Clone(p.mean)
 }
 
-// Uncertainty holds one figure per example of a predictive distribution, each [N]. All but Confidence grow with
-// uncertainty and can go to Detect and RiskCoverage as they are; negate Confidence for that. Entropies are in nats.
+// Uncertainty holds one figure per example of a predictive distribution, each [N]. All but
+// Confidence grow with uncertainty and can go to Detect and RiskCoverage as they are; negate
+// Confidence for that. Entropies are in nats.
 type Uncertainty struct {
 	Confidence        []float64 // max_k p-bar_k, in [1/K, 1]
 	Entropy           []float64 // H[p-bar], the total uncertainty, in [0, ln K]

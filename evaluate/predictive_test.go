@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// softmaxRows returns [N K] float32 probabilities, some of them sharp, with exact zeros and ones among them.
+// softmaxRows returns [N K] float32 probabilities, some of them sharp, with exact zeros and ones
+// among them.
 func softmaxRows(random *rand.Rand, examples, classes int) []float32 {
 	rows := make([]float32, examples*classes)
 	for n := range examples {

@@ -11,6 +11,15 @@ type Score struct {
 	Needs   Needs
 	// Of computes the score of a case that has what the score needs.
 	Of func(c Case) (float64, error)
+	// Curve is the line that the score sums up, which pages draw; nil where there is none.
+	Curve *Curve
+}
+
+// Curve is a line for each case.
+type Curve struct {
+	X, Y string // titles of the axes
+	// Of returns as many y as x, which rise.
+	Of func(c Case) (x, y []float64, err error)
 }
 
 // Needs is what a score needs beside predictions on the data of the kind that was learnt.
@@ -33,19 +42,22 @@ func Scores() []Score {
 	}
 }
 
-// Applies reports whether the case has what the score needs.
-func (s Score) Applies(c Case) bool { return s.Needs&^c.has() == 0 }
+// Applies reports whether the case has what the score needs; without In, none does.
+func (s Score) Applies(c Case) bool { return c.In != nil && s.Needs&^c.has() == 0 }
 
 // TitleFor returns the title with the names of the case's data.
 func (s Score) TitleFor(c Case) string { return c.named(s.Title) }
 
 // named replaces {in} and {out} by the names of the data.
 func (c Case) named(text string) string {
-	out := "another kind"
+	in, out := "its own kind", "another kind"
+	if c.In != nil {
+		in = c.In.Name
+	}
 	if c.Out != nil {
 		out = c.Out.Name
 	}
-	return strings.NewReplacer("{in}", c.In.Name, "{out}", out).Replace(text)
+	return strings.NewReplacer("{in}", in, "{out}", out).Replace(text)
 }
 
 // mean is the mean of values, of which there is at least one.

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// labelled returns float64 probabilities [N K] and labels which follow them, so that they are about calibrated.
+// labelled returns float64 probabilities [N K] and labels which follow them, so that they are about
+// calibrated.
 func labelled(random *rand.Rand, examples, classes int) ([]float64, []int32) {
 	rows := softmaxRows(random, examples, classes)
 	probabilities := make([]float64, len(rows))
@@ -148,7 +149,8 @@ func TestBinsAgainstDefinitions(t *testing.T) {
 	}
 }
 
-// A confidence on the edge of two bins belongs to the lower one; 1 to the last, and a rounding above 1 too.
+// A confidence on the edge of two bins belongs to the lower one; 1 to the last, and a rounding
+// above 1 too.
 func TestBinsOnTheirEdges(t *testing.T) {
 	for confidence, want := range map[float64]int{0.6: 8, 0.8: 11, math.Nextafter(0.8, 1): 12, 1: 14, 1 + 5e-5: 14} {
 		bins, err := EqualWidthBins(predictionsOf(t, []float64{confidence, math.Max(0, 1-confidence)}, []int32{0}, 2))
@@ -161,7 +163,8 @@ func TestBinsOnTheirEdges(t *testing.T) {
 	}
 }
 
-// Calibrated predictions have a small calibration error, overconfident ones the size of their overconfidence.
+// Calibrated predictions have a small calibration error, overconfident ones the size of their
+// overconfidence.
 func TestCalibrationErrorSeesOverconfidence(t *testing.T) {
 	random := rand.New(rand.NewPCG(4, 4))
 	const examples = 20000
@@ -179,7 +182,8 @@ func TestCalibrationErrorSeesOverconfidence(t *testing.T) {
 	}
 	good := scored(t, predictionsOf(t, probabilities, calibrated, 2))
 	bad := scored(t, predictionsOf(t, probabilities, overconfident, 2))
-	// The expected |error| of one of about 5 (15) bins of 4000 (1333) examples is below 0.8*0.36/sqrt(1333) = 0.008.
+	// The expected |error| of one of about 5 (15) bins of 4000 (1333) examples is below
+	// 0.8*0.36/sqrt(1333) = 0.008.
 	for _, e := range []float64{good["ece"], good["eceEqualMass"]} {
 		near(t, "calibrated", e, 0, 0.012)
 	}

@@ -7,16 +7,18 @@ import (
 	"github.com/pkg/errors"
 )
 
-// SelectiveRisk is the risk-coverage curve of a network that may decline to answer: Risk[i] is the error rate among the
-// (i+1) examples it is least uncertain about, a share Coverage[i] = (i+1)/N of all. Where uncertainties tie, Risk is its
-// expectation over the orders of the tied examples. AURC is the mean of Risk (Geifman, Uziel, El-Yaniv 2019); less is better.
+// SelectiveRisk is the risk-coverage curve of a network that may decline to answer: Risk[i] is the
+// error rate among the (i+1) examples it is least uncertain about, a share Coverage[i] = (i+1)/N of
+// all. Where uncertainties tie, Risk is its expectation over the orders of the tied examples. AURC
+// is the mean of Risk (Geifman, Uziel, El-Yaniv 2019); less is better.
 type SelectiveRisk struct {
 	Coverage, Risk []float64
 	AURC           float64
 }
 
-// RiskCoverage returns the curve for an uncertainty per example, such as a predictive entropy or a negated confidence,
-// and whether each example is classified correctly. Empty input, a NaN or lengths that differ are errors.
+// RiskCoverage returns the curve for an uncertainty per example, such as a predictive entropy or a
+// negated confidence, and whether each example is classified correctly. Empty input, a NaN or
+// lengths that differ are errors.
 func RiskCoverage(uncertainty []float64, correct []bool) (SelectiveRisk, error) {
 	if err := checkScores("RiskCoverage", "uncertainty", uncertainty); err != nil {
 		return SelectiveRisk{}, err
@@ -72,14 +74,15 @@ var aurcScore = Score{
 
 // Comparison sets a predictive distribution p against a reference q (Izmailov et al. 2021).
 type Comparison struct {
-	// Agreement is the share of examples on which both give the same most probable class (the first of equals).
+	// Agreement is the share of examples on which both give the same most probable class (the first
+	// of equals).
 	Agreement float64
 	// TotalVariation is 1/N sum_n 1/2 sum_k |p_nk - q_nk|, in [0, 1].
 	TotalVariation float64
 }
 
-// Compare compares two predictive distributions, both [N K]. Empty input, lengths that differ or rows which are not
-// distributions are errors.
+// Compare compares two predictive distributions, both [N K]. Empty input, lengths that differ or
+// rows which are not distributions are errors.
 func Compare(p, q []float64, classes int) (Comparison, error) {
 	if len(p) != len(q) {
 		return Comparison{}, errors.Errorf("evaluate: Compare: got %d and %d probabilities, want as many", len(p), len(q))

@@ -7,9 +7,14 @@ type Signal struct {
 	Name    string // "mutualInformation", the key in JSON
 	Title   string // "mutual information"
 	Meaning string // a sentence
+	// Samples says that it takes at least two samples of the posterior: of one it says nothing new.
+	Samples bool
 	// Of returns a value for each example, which grows with uncertainty.
 	Of func(p *Predictions) []float64
 }
+
+// Applies reports whether there are as many samples as the signal takes.
+func (s Signal) Applies(p *Predictions) bool { return !s.Samples || p.Samples > 1 }
 
 // DefaultSignal is the uncertainty by which a Case that names none is judged.
 const DefaultSignal = "entropy"
@@ -19,7 +24,7 @@ func Signals() []Signal {
 	return []Signal{
 		{
 			"confidence", "1 - confidence",
-			"1 minus the largest probability.",
+			"1 minus the largest probability.", false,
 			func(p *Predictions) []float64 {
 				rest := make([]float64, len(p.Confidence))
 				for n, c := range p.Confidence {
@@ -30,22 +35,22 @@ func Signals() []Signal {
 		},
 		{
 			"entropy", "entropy",
-			"The entropy of the averaged probabilities, in nats: the total uncertainty.",
+			"The entropy of the averaged probabilities, in nats: the total uncertainty.", false,
 			func(p *Predictions) []float64 { return p.Entropy },
 		},
 		{
 			"expectedEntropy", "expected entropy",
-			"The mean entropy of single samples, in nats: what remains if the weights were known.",
+			"The mean entropy of single samples, in nats: what remains if the weights were known.", true,
 			func(p *Predictions) []float64 { return p.ExpectedEntropy },
 		},
 		{
 			"mutualInformation", "mutual information",
-			"Entropy minus expected entropy, in nats: what the samples disagree on.",
+			"Entropy minus expected entropy, in nats: what the samples disagree on.", true,
 			func(p *Predictions) []float64 { return p.MutualInformation },
 		},
 		{
 			"variationRatio", "variation ratio",
-			"The share of the samples, by weight, that vote for another class than most do.",
+			"The share of the samples, by weight, that vote for another class than most do.", true,
 			func(p *Predictions) []float64 { return p.VariationRatio },
 		},
 	}

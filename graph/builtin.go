@@ -17,7 +17,7 @@ func (one) Shape([]tensor.Shape) (tensor.Shape, error) { return tensor.Shape{}, 
 
 func (one) Lower(l *Lowering) {
 	fill := Pick(l, fillOne[float32], fillOne[float64])
-	l.Emit("one_fwd", 1, tensor.Single(fill), l.Out())
+	l.Emit("one_fwd", tensor.Threads(1), tensor.Single(fill), l.Out())
 }
 
 func fillOne[T float32 | float64](a *tensor.Args) { tensor.Slice[T](a, 0)[0] = 1 }
@@ -39,7 +39,7 @@ func (fanIn) Shape(in []tensor.Shape) (tensor.Shape, error) { return in[0], nil 
 func (fanIn) Lower(l *Lowering) {
 	n := l.Shape.Elements()
 	sum := Pick(l, addTerms[float32], addTerms[float64])
-	l.Emit("fan_in_fwd", n, tensor.Elementwise(n, sum), l.Out(), l.In(0), l.In(1), tensor.Int(n))
+	l.Emit("fan_in_fwd", tensor.Fours(n), tensor.Elementwise(n, sum), l.Out(), l.In(0), l.In(1), tensor.Int(n))
 }
 
 func addTerms[T float32 | float64](a *tensor.Args, lo, hi int) {

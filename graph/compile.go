@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -38,6 +39,11 @@ func (b *Builder) Compile() (*Program, error) {
 			continue
 		}
 		l := lower(b.dtype, v)
+		for i := range l.launches {
+			if err := checkCalls(&l.launches[i]); err != nil {
+				return nil, err
+			}
+		}
 		plan.use(len(p.launches), l.launches, l.temps)
 		p.launches = append(p.launches, l.launches...)
 	}
@@ -121,13 +127,16 @@ func (p *Program) finishStep(m *module, plan *plan) {
 		}
 	}
 	l.label = "count step"
-	l.Emit("count_step", 1, tensor.Single(func(a *tensor.Args) { tensor.Slice[uint64](a, 0)[HeaderStep]++ }), l.InOut(0))
+	l.Emit("count_step", tensor.Threads(1), tensor.Single(func(a *tensor.Args) { tensor.Slice[uint64](a, 0)[HeaderStep]++ }), l.InOut(0))
 	plan.use(len(p.launches), l.launches, nil)
 	p.launches = append(p.launches, l.launches...)
 }
 
 // recordTogether is the most metrics that a launch records.
 const recordTogether = 16
+
+// recordThreads is the most threads that a GPU adds up a metric with.
+const recordThreads = 256
 
 // record emits the launch that puts the sums of some metrics' elements into the ring's row of the step, from column first on. A GPU's kernel takes as
 // many as it can always: those that there are not have 0 elements.
@@ -148,7 +157,8 @@ func (l *Lowering) record(ring *tensor.Buffer, metrics []kept, first, columns in
 	}
 	record, count := Pick(l, recordMetrics[float32], recordMetrics[float64]), len(metrics)
 	l.label = "record " + strings.Join(names, ", ")
-	l.Emit("record_fwd", 1, tensor.Single(func(a *tensor.Args) { record(a, count, first, columns) }), arguments...)
+	l.Emit("record_fwd", tensor.Blocks{Count: count, Threads: min(slices.Max(elements[:]), recordThreads)},
+		tensor.Single(func(a *tensor.Args) { record(a, count, first, columns) }), arguments...)
 }
 
 func recordMetrics[T float32 | float64](a *tensor.Args, count, first, columns int) {

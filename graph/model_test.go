@@ -54,7 +54,7 @@ func (descend) Shape([]tensor.Shape) (tensor.Shape, error) { return tensor.Shape
 func (d descend) Lower(l *graph.Lowering) {
 	run := graph.Pick(l, descendIn[float32](d.rate), descendIn[float64](d.rate))
 	n := l.Shapes[0].Elements()
-	l.Emit("descend", n, tensor.Single(run), l.Out(), l.InOut(0), l.In(1), tensor.Int(n), tensor.Real(l.DType, d.rate))
+	l.Emit("descend", tensor.Threads(n), tensor.Single(run), l.Out(), l.InOut(0), l.In(1), tensor.Int(n), tensor.Real(l.DType, d.rate))
 }
 
 func descendIn[T float32 | float64](rate float64) func(a *tensor.Args) {
@@ -76,7 +76,7 @@ func (noise) Name() string                                  { return "noise" }
 func (noise) Shape(in []tensor.Shape) (tensor.Shape, error) { return in[0], nil }
 
 func (n noise) Lower(l *graph.Lowering) {
-	l.Emit("noise_fwd", l.Shape.Elements(), tensor.Single(graph.Pick(l, noiseIn[float32](n.stream), noiseIn[float64](n.stream))),
+	l.Emit("noise_fwd", tensor.Threads(l.Shape.Elements()), tensor.Single(graph.Pick(l, noiseIn[float32](n.stream), noiseIn[float64](n.stream))),
 		l.Out(), l.In(0), l.In(1), tensor.Uint(uint32(n.stream)))
 }
 

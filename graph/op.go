@@ -80,15 +80,26 @@ func (l *Lowering) Temp(elements int) *tensor.Buffer {
 	return b
 }
 
-// Emit appends a launch. The kernel's symbol is stem with the float's suffix: "relu_fwd" gives relu_fwd_f32.
-func (l *Lowering) Emit(stem string, count int, host tensor.HostKernel, arguments ...tensor.Argument) {
+// Emit appends a launch, whose kernel a GPU starts with that grid. Its symbol is stem with the
+// float's suffix: "relu_fwd" gives relu_fwd_f32.
+func (l *Lowering) Emit(stem string, grid tensor.Grid, host tensor.HostKernel, arguments ...tensor.Argument) {
+	l.EmitCalls(stem, []tensor.Call{l.Call(stem, grid, arguments...)}, host, arguments...)
+}
+
+// EmitCalls appends a launch for which a GPU starts several kernels, or one with other arguments.
+func (l *Lowering) EmitCalls(stem string, calls []tensor.Call, host tensor.HostKernel, arguments ...tensor.Argument) {
 	l.launches = append(l.launches, tensor.Launch{
 		Kernel:    stem + "_" + l.DType.Suffix(),
 		Label:     l.label,
-		Count:     count,
 		Arguments: arguments,
 		Host:      host,
+		Calls:     calls,
 	})
+}
+
+// Call is one of a launch's calls. The kernel's symbol is stem with the float's suffix.
+func (l *Lowering) Call(stem string, grid tensor.Grid, arguments ...tensor.Argument) tensor.Call {
+	return tensor.Call{Kernel: stem + "_" + l.DType.Suffix(), Grid: grid, Arguments: arguments}
 }
 
 // Pick chooses the instance of a generic host function that fits the program's float.

@@ -30,15 +30,15 @@ func (twice) Lower(l *graph.Lowering) {
 			to[i] = 2 * v
 		}
 	})
-	l.Emit("double", n, double, tensor.Out(one), l.In(0))
-	l.Emit("double", n, double, tensor.Out(two), tensor.In(one))
+	l.Emit("double", tensor.Threads(n), double, tensor.Out(one), l.In(0))
+	l.Emit("double", tensor.Threads(n), double, tensor.Out(two), tensor.In(one))
 	subtract := tensor.Single(func(a *tensor.Args) {
 		y, one, two, x := tensor.Slice[float64](a, 0), tensor.Slice[float64](a, 1), tensor.Slice[float64](a, 2), tensor.Slice[float64](a, 3)
 		for i := range y {
 			y[i] = two[i] - one[i] - x[i]
 		}
 	})
-	l.Emit("subtract", n, subtract, l.Out(), tensor.In(one), tensor.In(two), l.In(0))
+	l.Emit("subtract", tensor.Threads(n), subtract, l.Out(), tensor.In(one), tensor.In(two), l.In(0))
 }
 
 // randomGraph builds a graph of random ops over square matrices of probabilities, with updates, outputs and metrics of random nodes, and

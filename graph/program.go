@@ -91,7 +91,8 @@ func (p *Program) find(name string) (Tensor, error) {
 	return Tensor{}, unknown("input or output", name, have)
 }
 
-// Dump is the program as text: the arenas, the inputs, and a line for each launch.
+// Dump is the program as text: the arenas, the inputs, and a line for each launch, with its calls'
+// grids on a GPU.
 func (p *Program) Dump() string {
 	var s strings.Builder
 	shared, chain, scratch := p.Bytes()
@@ -104,7 +105,7 @@ func (p *Program) Dump() string {
 	}
 	for i := range p.launches {
 		l := &p.launches[i]
-		fmt.Fprintf(&s, "  %3d %-28s %8d ", i, l.Kernel, l.Count)
+		fmt.Fprintf(&s, "  %3d %-28s %-22s", i, l.Kernel, grids(l))
 		for _, argument := range l.Arguments {
 			s.WriteByte(' ')
 			s.WriteString(describe(argument))
@@ -112,6 +113,15 @@ func (p *Program) Dump() string {
 		fmt.Fprintf(&s, "  ; %s\n", l.Label)
 	}
 	return s.String()
+}
+
+// grids are those of a launch's calls.
+func grids(l *tensor.Launch) string {
+	var all []string
+	for _, c := range l.Calls {
+		all = append(all, c.Grid.String())
+	}
+	return strings.Join(all, ", ")
 }
 
 func describe(a tensor.Argument) string {

@@ -21,7 +21,7 @@ func (given) Lower(l *graph.Lowering) {
 	for i := range l.Shapes {
 		arguments = append(arguments, l.In(i))
 	}
-	l.Emit("test", 1, tensor.Single(func(*tensor.Args) {}), arguments...)
+	l.Emit("test", tensor.Threads(1), tensor.Single(func(*tensor.Args) {}), arguments...)
 }
 
 func (given) Gradients(_ *graph.Builder, in []*graph.Node, _, _ *graph.Node) []*graph.Node {

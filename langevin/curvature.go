@@ -147,7 +147,7 @@ func (displaced) Shape(in []tensor.Shape) (tensor.Shape, error) { return probeSh
 func (d displaced) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
 	host := tensor.Elementwise(n, graph.Pick(l, displace[float32](d), displace[float64](d)))
-	l.Emit("displaced_fwd", n, host, append([]tensor.Argument{
+	l.Emit("displaced_fwd", tensor.Fours(n), host, append([]tensor.Argument{
 		l.Out(), l.In(0), l.In(1), tensor.Int(n), tensor.Real(l.DType, d.Distance),
 	}, d.Along.arguments()...)...)
 }
@@ -189,7 +189,7 @@ func (c curvature) Lower(l *graph.Lowering) {
 	}
 	host := tensor.Elementwise(n, graph.Pick(l, difference[float32](c, rest), difference[float64](c, rest)))
 	arguments = append(arguments, tensor.Int(n), tensor.Real(l.DType, 0.5/c.Distance))
-	l.Emit(stem, n, host, append(arguments, c.Along.arguments()...)...)
+	l.Emit(stem, tensor.Fours(n), host, append(arguments, c.Along.arguments()...)...)
 }
 
 func difference[T float32 | float64](c curvature, rest bool) func(a *tensor.Args, lo, hi int) {

@@ -6,6 +6,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
@@ -86,7 +87,50 @@ func (u factorsUpdate) Lower(l *graph.Lowering) {
 	}
 	arguments = append(arguments, tensor.Real(tensor.Float64, u.Alpha), tensor.Real(tensor.Float64, u.Damping), tensor.Int(u.Refresh), tensor.Int(u.FreezeAt))
 	host := graph.Pick(l, factorsHost[float32], factorsHost[float64])
-	l.Emit("kfac_factors_update", l.Shapes[0].Elements(), host(u, l.Shapes), arguments...)
+	l.EmitCalls("kfac_factors_update", u.calls(l), host(u, l.Shapes), arguments...)
+}
+
+// The side of the tiles in which a GPU makes products, the terms of a part of a product at least,
+// the most parts, the most blocks for which there are parts, and the threads for each row of a
+// factor that is whitened.
+const (
+	factorTile    = 32
+	partTerms     = 1024
+	mostParts     = 64
+	partBlocks    = 1024
+	whitenRow     = 4
+	whitenThreads = 1024
+)
+
+// calls are each side's products, in parts, and its average; then the whiteners, for which all
+// factors must be there.
+func (u factorsUpdate) calls(l *graph.Lowering) []tensor.Call {
+	sides := u.sides()
+	header, freezeAt := l.In(len(l.Shapes)-1), tensor.Int(u.FreezeAt)
+	var calls []tensor.Call
+	for s := range sides {
+		data, at := l.Shapes[sideInputs*s+2], sideInputs*s
+		batch, n, width := data[0], data[1], data.Elements()/(data[0]*data[1])
+		side := (n + factorTile - 1) / factorTile
+		parts := max(1, min((batch*width+partTerms-1)/partTerms, mostParts, partBlocks/(side*side)))
+		products := tensor.NewWorkspace(l.DType, parts*n*n)
+		calls = append(calls,
+			l.Call("kfac_products", tensor.Blocks{Count: side * side, Parts: parts, Threads: op.SumThreads},
+				tensor.Out(products), l.In(at+2), header, tensor.Int(batch), tensor.Int(n), tensor.Int(width), freezeAt),
+			l.Call("kfac_average", tensor.Blocks{Count: (n*n + op.SumThreads - 1) / op.SumThreads, Threads: op.SumThreads},
+				l.InOut(at), tensor.In(products), header, tensor.Int(n), tensor.Int(parts),
+				tensor.Real(tensor.Float64, u.Scales[s]), tensor.Real(tensor.Float64, u.Alpha), freezeAt))
+	}
+	for s := range sides {
+		at, other := sideInputs*s, sideInputs*(sides-1-s)
+		n := l.Shapes[at][0]
+		means := tensor.InOut(l.Out().Buffer)
+		calls = append(calls, l.Call("kfac_whiten", tensor.Block(min(whitenRow*n, whitenThreads)),
+			means, l.InOut(at+1), l.In(at), l.In(other), tensor.InOut(tensor.NewWorkspace(l.DType, n)), header,
+			tensor.Int(s), tensor.Int(sides), tensor.Int(n), tensor.Int(l.Shapes[other][0]),
+			tensor.Real(tensor.Float64, u.Damping), tensor.Int(u.Refresh), freezeAt))
+	}
+	return calls
 }
 
 // factorsHost has the phases of each side's product, one that averages rows, and one that whitens sides. The workspace is the products' own, then

@@ -24,6 +24,14 @@ type momentumRule interface {
 	lower(l *graph.Lowering, u momentumUpdate) (suffix string, host tensor.HostKernel, scalars []float64)
 }
 
+// severalCalls is a momentumRule whose update may take a GPU several calls. The one it is given has
+// the update's stem, grid and arguments: the places below, n, the lengths of rates and
+// temperatures, the streams, the rule's attributes, and the prior with the size of the data set at
+// its end.
+type severalCalls interface {
+	calls(l *graph.Lowering, update tensor.Call) []tensor.Call
+}
+
 // attachMomentum is what the Update of every sampler with momentum does. The mass is what v v/h is multiplied by to give the kinetic
 // temperature; thermostat is the initial value of the state of that name.
 func attachMomentum(b *graph.Builder, r momentumRule, f Force, parameter, gradient *graph.Node, mass float64, thermostat graph.Initializer) *graph.Node {
@@ -90,7 +98,12 @@ func (u momentumUpdate) Lower(l *graph.Lowering) {
 	for _, v := range scalars {
 		arguments = append(arguments, tensor.Real(tensor.Float64, v))
 	}
-	l.Emit(u.rule.Name()+"_update"+suffix, n, host, append(arguments, u.prior.arguments(l.DType, u.dataSize)...)...)
+	stem, arguments := u.rule.Name()+"_update"+suffix, append(arguments, u.prior.arguments(l.DType, u.dataSize)...)
+	calls := []tensor.Call{l.Call(stem, op.UpdateGrid(n), arguments...)}
+	if several, ok := u.rule.(severalCalls); ok {
+		calls = several.calls(l, calls[0])
+	}
+	l.EmitCalls(stem, calls, host, arguments...)
 }
 
 // sweep is an update's work on parameters lo to hi at one step, which it does in blocks.
@@ -175,7 +188,7 @@ func (kinetic) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 func (k kinetic) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
-	l.Emit("kinetic_fwd", n, updateTiles(l, n, k, kineticTile[float32], kineticTile[float64]),
+	l.Emit("kinetic_fwd", op.UpdateGrid(n), updateTiles(l, n, k, kineticTile[float32], kineticTile[float64]),
 		l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(n), tensor.Int(l.Shapes[1][0]), tensor.Real(l.DType, k.Mass), tensor.Int(k.DataSize))
 }
 

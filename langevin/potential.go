@@ -94,9 +94,17 @@ func (e priorEnergy) Lower(l *graph.Lowering) {
 			{Tiles: 1, Run: graph.Pick(l, joinEnergies[float32], joinEnergies[float64])(e.prior, n)},
 		},
 	}
-	l.Emit("prior_energy_fwd", n, host, l.Out(), l.In(0), tensor.Int(n), tensor.Int(int(e.prior.Kind)), tensor.Real(l.DType, e.prior.Scale),
-		tensor.Real(l.DType, e.prior.Freedom), tensor.Real(l.DType, e.prior.Narrow), tensor.Real(l.DType, e.prior.Share),
-		tensor.Real(l.DType, -e.prior.LogDensity(0)))
+	partial := tensor.NewWorkspace(tensor.Float64, tiles(n))
+	energies := []tensor.Argument{l.In(0), tensor.Int(n), tensor.Int(int(e.prior.Kind)), tensor.Real(l.DType, e.prior.Scale),
+		tensor.Real(l.DType, e.prior.Freedom), tensor.Real(l.DType, e.prior.Narrow), tensor.Real(l.DType, e.prior.Share)}
+	constant := tensor.Real(l.DType, -e.prior.LogDensity(0))
+	calls := []tensor.Call{
+		l.Call("prior_energy_fwd", tensor.Blocks{Count: tiles(n), Threads: min(n, op.SumThreads)},
+			append([]tensor.Argument{tensor.Out(partial)}, energies...)...),
+		l.Call("prior_energy_join", tensor.Block(min(tiles(n), op.SumThreads)),
+			l.Out(), tensor.In(partial), tensor.Int(tiles(n)), tensor.Int(n), constant),
+	}
+	l.EmitCalls("prior_energy_fwd", calls, host, append(append([]tensor.Argument{l.Out()}, energies...), constant)...)
 }
 
 // tiles is how many tiles n elements of a parameter have.
@@ -144,7 +152,7 @@ func (priorSlope) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (e priorSlope) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
 	run := graph.Pick(l, fillSlopes[float32], fillSlopes[float64])(e.prior)
-	l.Emit("prior_energy_bwd", n, tensor.Elementwise(n, run), append([]tensor.Argument{l.Out(), l.In(0), l.In(1), tensor.Int(n)},
+	l.Emit("prior_energy_bwd", tensor.Threads(n), tensor.Elementwise(n, run), append([]tensor.Argument{l.Out(), l.In(0), l.In(1), tensor.Int(n)},
 		e.prior.arguments(l.DType, 1)...)...)
 }
 

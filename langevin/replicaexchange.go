@@ -126,7 +126,8 @@ func (onRung) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 func (onRung) Lower(l *graph.Lowering) {
 	run := graph.Pick(l, entryOnRung[float32], entryOnRung[float64])
-	l.Emit("on_rung_fwd", 1, tensor.Single(run), l.Out(), l.In(0), l.In(1), l.In(2), l.In(3), tensor.Int(l.Shapes[0][0]), tensor.Int(l.Shapes[1][0]))
+	l.Emit("on_rung_fwd", tensor.Threads(1), tensor.Single(run),
+		l.Out(), l.In(0), l.In(1), l.In(2), l.In(3), tensor.Int(l.Shapes[0][0]), tensor.Int(l.Shapes[1][0]))
 }
 
 func entryOnRung[T float32 | float64](a *tensor.Args) {

@@ -21,7 +21,7 @@ func (fuse) Name() string                               { return "fuse" }
 func (fuse) Shape([]tensor.Shape) (tensor.Shape, error) { return tensor.Shape{}, nil }
 
 func (f fuse) Lower(l *graph.Lowering) {
-	l.Emit("test", 1, tensor.Single(func(a *tensor.Args) {
+	l.Emit("test", tensor.Threads(1), tensor.Single(func(a *tensor.Args) {
 		header, loss := tensor.Slice[uint64](a, 2), tensor.Slice[float32](a, 0)
 		loss[0] = 0
 		if header[graph.HeaderStep] == uint64(f.At) && header[graph.HeaderChain] == uint64(f.Chain) {

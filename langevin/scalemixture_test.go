@@ -91,7 +91,7 @@ func TestScaleMixtureValidate(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if got := someMixtures[1].String(); got != "scale-mixture(0.25, 1.5, 0.1)" {
+	if got := someMixtures[1].String(); got != "scale-mixture:0.25,1.5,0.1" {
 		t.Errorf("got %q", got)
 	}
 	// Kernels get what the host computes with.

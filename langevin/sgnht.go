@@ -1,6 +1,8 @@
 package langevin
 
 import (
+	"slices"
+
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -108,6 +110,34 @@ func (s SGNHT) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKe
 		host.Phases = append(host.Phases, adaptation(l, u, n, 0.5), drift, adaptation(l, u, n, 0.5))
 		return "_badodab", host, scalars
 	}
+}
+
+// calls moves the velocities, each block of which leaves the sum of their squares, and adapts the
+// chi that they share; SplittingBADODAB kicks, adapts chi, drifts, and adapts chi again.
+func (s SGNHT) calls(l *graph.Lowering, update tensor.Call) []tensor.Call {
+	if s.PerElement {
+		return []tensor.Call{update}
+	}
+	a := update.Arguments
+	w, v, chi := a[1+momentumW], a[1+momentumV], a[1+momentumThermostats]
+	schedules := []tensor.Argument{a[1+momentumRates], a[1+momentumTemperatures], a[2+momentumThermostats]}
+	scalars := a[3+momentumThermostats:]
+	n, noise, friction, dataSize := scalars[:3], scalars[3], scalars[5], a[len(a)-1]
+	blocks := tiles(l.Shapes[0].Elements())
+	squares := tensor.NewWorkspace(tensor.Float64, blocks)
+	update.Arguments = append([]tensor.Argument{tensor.Out(squares)}, a...)
+	adapt := func(share float64) tensor.Call {
+		return l.Call("sgnht_adapt", tensor.Block(min(blocks, op.SumThreads)), slices.Concat(
+			[]tensor.Argument{chi, tensor.In(squares)}, schedules, n,
+			[]tensor.Argument{tensor.Int(blocks), tensor.Real(tensor.Float64, share), dataSize})...)
+	}
+	if s.Splitting == SplittingEuler {
+		return []tensor.Call{update, adapt(1)}
+	}
+	drift := l.Call("sgnht_drift", update.Grid, slices.Concat(
+		[]tensor.Argument{tensor.Out(squares), w, v}, schedules, []tensor.Argument{chi}, n,
+		[]tensor.Argument{noise, friction, dataSize})...)
+	return []tensor.Call{update, adapt(0.5), drift, adapt(0.5)}
 }
 
 // adaptation is the phase that changes the one chi of n velocities, by that share of a step. Each tile of the phase before has left the sum of the

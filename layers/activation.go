@@ -46,8 +46,15 @@ type ELU struct {
 
 // Apply implements Layer.
 func (e ELU) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
+	name, leave := enter(b, "", "elu")
+	defer leave()
+	if !within(b, name, e) {
+		return nil
+	}
 	if e.Alpha == 0 {
 		e.Alpha = 1
 	}
-	return apply(b, "elu", op.ELU{Alpha: e.Alpha}, x)
+	return b.Apply(op.ELU{Alpha: e.Alpha}, x)
 }
+
+func (e ELU) limits() []limit { return []limit{atLeast("Alpha", e.Alpha, 0)} }

@@ -22,7 +22,8 @@ type Conv2D struct {
 func (c Conv2D) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	name, leave := enter(b, c.Name, "conv")
 	defer leave()
-	if !wantAxes(b, name, x, 4, "[B C H W]") || !wantPositive(b, name, "Filters", c.Filters) || !wantPositive(b, name, "Kernel", c.Kernel) {
+	sliding := window{size: c.Kernel, dilation: orElse(c.Dilation, 1), padding: c.Padding}
+	if !wantAxes(b, name, x, 4, "[B C H W]") || !within(b, name, c) || !wantRoom(b, name, x, sliding) {
 		return nil
 	}
 	weight := c.Weight
@@ -39,4 +40,11 @@ func (c Conv2D) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 		return y
 	}
 	return addBias(b, name, c.Bias, y)
+}
+
+func (c Conv2D) limits() []limit {
+	return []limit{
+		atLeast("Filters", c.Filters, 1), atLeast("Kernel", c.Kernel, 1),
+		atLeast("Stride", c.Stride, 0), atLeast("Padding", c.Padding, 0), atLeast("Dilation", c.Dilation, 0),
+	}
 }

@@ -1,8 +1,6 @@
 package layers
 
 import (
-	"github.com/pkg/errors"
-
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 )
@@ -19,11 +17,8 @@ type Dropout struct {
 func (d Dropout) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	name, leave := enter(b, "", "dropout")
 	defer leave()
-	if !(d.Rate >= 0 && d.Rate < 1) {
-		b.Fail(errors.Errorf("layers: %s: Rate is %v, wants at least 0 and below 1", name, d.Rate))
-	}
 	stream := b.Stream()
-	if b.Err() != nil {
+	if !within(b, name, d) {
 		return nil
 	}
 	if b.Phase == graph.Prediction && !d.AlsoPredicting {
@@ -31,3 +26,5 @@ func (d Dropout) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	}
 	return b.Apply(op.Dropout{Rate: d.Rate, Stream: stream}, x, b.Header())
 }
+
+func (d Dropout) limits() []limit { return []limit{{"Rate", d.Rate, 0, 1}} }

@@ -28,3 +28,29 @@ func Example() {
 	// linear1   matmul + bias  [10]           15 690   31 360
 	// total                                   15 770  144 256
 }
+
+func ExampleParse() {
+	network, err := layers.Parse([]byte(`
+- conv2d: {filters: 16, kernel: 3, padding: 1, weight: he}
+- relu
+- residual:
+    body:
+      - conv2d: {filters: 16, kernel: 3, padding: 1, weight: {normal: {deviation: 0.1}}}
+      - frn
+- globalaveragepool
+- linear: {outputs: classes}
+`), 43)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	fmt.Println(network[4] == layers.Linear{Outputs: 43}, layers.Check(network, tensor.Shape{3, 32, 32}, 43))
+
+	_, err = layers.Parse([]byte("- relu\n- maxpool: {size: 2}"), 43)
+	fmt.Println(err)
+	// Output:
+	// true <nil>
+	// layers: network file: layer 2 (maxpool): no attribute "size"; there are window, stride, padding
+	//    2 | - maxpool: {size: 2}
+	//                    ^
+}

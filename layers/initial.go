@@ -79,6 +79,8 @@ func (n Normal) Fill(seed uint64, chain uint32, stream uint16, _ tensor.Shape, v
 	fillNormal(seed, chain, stream, values, n.Deviation)
 }
 
+func (n Normal) limits() []limit { return []limit{atLeast("Deviation", n.Deviation, 0)} }
+
 // Constant is one value; Constant{} is zeros.
 type Constant struct {
 	Value float64

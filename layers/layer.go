@@ -2,11 +2,13 @@ package layers
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
 )
 
 // Layer maps a node [B ...] to a node [B ...] and creates the parameters it needs.
@@ -44,17 +46,18 @@ func apply(b *graph.Builder, kind string, o graph.Op, x *graph.Node) *graph.Node
 // wantAxes makes an input with another number of axes the builder's error.
 func wantAxes(b *graph.Builder, name string, x *graph.Node, axes int, letters string) bool {
 	if shape := graph.ShapeOf(x); b.Err() == nil && len(shape) != axes {
-		b.Fail(errors.Errorf("layers: %s: input has shape %v, wants %s", name, shape, letters))
+		b.Fail(errors.Errorf("layers: %s: input has shape %s, wants %s", name, batchOf(shape), letters))
 	}
 	return b.Err() == nil
 }
 
-// wantPositive makes an attribute below one the builder's error.
-func wantPositive(b *graph.Builder, name, attribute string, value int) bool {
-	if value < 1 {
-		b.Fail(errors.Errorf("layers: %s: %s is %d, wants at least 1", name, attribute, value))
+// batchOf is "[B 3 32 32]", the shape of a batch whatever its size.
+func batchOf(shape tensor.Shape) string {
+	text := shape.String()
+	if at := strings.IndexAny(text, " ]"); len(shape) > 0 {
+		return "[B" + text[at:]
 	}
-	return b.Err() == nil
+	return text
 }
 
 // orElse is value, or fallback for an attribute that was left out.

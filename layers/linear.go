@@ -18,7 +18,7 @@ type Linear struct {
 func (l Linear) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	name, leave := enter(b, l.Name, "linear")
 	defer leave()
-	if !wantAxes(b, name, x, 2, "[B I]; a Flatten makes that of images") || !wantPositive(b, name, "Outputs", l.Outputs) {
+	if !wantAxes(b, name, x, 2, "[B I]; a Flatten makes that of images") || !within(b, name, l) {
 		return nil
 	}
 	weight := l.Weight
@@ -31,6 +31,8 @@ func (l Linear) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	}
 	return addBias(b, name, l.Bias, y)
 }
+
+func (l Linear) limits() []limit { return []limit{atLeast("Outputs", l.Outputs, 1)} }
 
 // Flatten gives x [B ...] the shape [B elements].
 type Flatten struct{}

@@ -19,6 +19,9 @@ type FilterResponseNorm struct {
 func (f FilterResponseNorm) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	name, leave := enter(b, f.Name, "frn")
 	defer leave()
+	if !within(b, name, f) {
+		return nil
+	}
 	if f.Epsilon == 0 {
 		f.Epsilon = 1e-6
 	}
@@ -28,6 +31,8 @@ func (f FilterResponseNorm) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	}
 	return b.Apply(op.Threshold{}, y, b.Parameter(name+".threshold", nil, graph.ShapeOf(y)[1]))
 }
+
+func (f FilterResponseNorm) limits() []limit { return []limit{atLeast("Epsilon", f.Epsilon, 0)} }
 
 // GroupNorm standardises each group of channels of each image, then scales and shifts each channel, see op.GroupNorm: x [B C H W],
 // weight [C] from 1, bias [C] from 0 -> y [B C H W]. One group is layer normalisation, C groups are instance normalisation.
@@ -42,10 +47,17 @@ type GroupNorm struct {
 func (g GroupNorm) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	name, leave := enter(b, g.Name, "groupnorm")
 	defer leave()
+	if !within(b, name, g) {
+		return nil
+	}
 	if g.Epsilon == 0 {
 		g.Epsilon = 1e-5
 	}
 	return normalize(b, name, op.GroupNorm{Groups: g.Groups, Epsilon: g.Epsilon}, x)
+}
+
+func (g GroupNorm) limits() []limit {
+	return []limit{atLeast("Groups", g.Groups, 1), atLeast("Epsilon", g.Epsilon, 0)}
 }
 
 // normalize applies a normalisation with a scale and a shift of each channel.

@@ -14,10 +14,13 @@ type MaxPool struct {
 
 // Apply implements Layer.
 func (p MaxPool) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
-	return apply(b, "maxpool", op.MaxPool2D{
+	o := op.MaxPool2D{
 		Window: op.Square(p.Window), Stride: op.Square(orElse(p.Stride, p.Window)), Padding: op.Square(p.Padding),
-	}, x)
+	}
+	return pool(b, "maxpool", p, window{p.Window, 1, p.Padding}, o, x)
 }
+
+func (p MaxPool) limits() []limit { return poolLimits(p.Window, p.Stride, p.Padding) }
 
 // AveragePool is the mean of each square window, see op.AveragePool2D: x [B C H W] -> y [B C P Q].
 type AveragePool struct {
@@ -28,9 +31,30 @@ type AveragePool struct {
 
 // Apply implements Layer.
 func (p AveragePool) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
-	return apply(b, "averagepool", op.AveragePool2D{
+	o := op.AveragePool2D{
 		Window: op.Square(p.Window), Stride: op.Square(orElse(p.Stride, p.Window)), Padding: op.Square(p.Padding),
-	}, x)
+	}
+	return pool(b, "averagepool", p, window{p.Window, 1, p.Padding}, o, x)
+}
+
+func (p AveragePool) limits() []limit { return poolLimits(p.Window, p.Stride, p.Padding) }
+
+// pool applies a pooling of the given kind.
+func pool(b *graph.Builder, kind string, layer limited, sliding window, o graph.Op, x *graph.Node) *graph.Node {
+	name, leave := enter(b, "", kind)
+	defer leave()
+	if !wantAxes(b, name, x, 4, "[B C H W]") || !within(b, name, layer) || !wantRoom(b, name, x, sliding) {
+		return nil
+	}
+	return b.Apply(o, x)
+}
+
+// poolLimits keep some of the image in every window.
+func poolLimits(window, stride, padding int) []limit {
+	return []limit{
+		atLeast("Window", window, 1), atLeast("Stride", stride, 0),
+		{"Padding", float64(padding), 0, float64(window)},
+	}
 }
 
 // GlobalAveragePool is the mean of each channel: x [B C H W] -> y [B C].

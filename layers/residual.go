@@ -23,7 +23,7 @@ func (r Residual) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 		return nil
 	}
 	if from, to := graph.ShapeOf(shortcut), graph.ShapeOf(body); !from.Equal(to) {
-		b.Fail(errors.Errorf("layers: %s: shortcut has shape %v, wants the body's %v", name, from, to))
+		b.Fail(errors.Errorf("layers: %s: shortcut has shape %s, wants the body's %s", name, batchOf(from), batchOf(to)))
 		return nil
 	}
 	return b.Apply(op.Add{}, body, shortcut)

@@ -5,8 +5,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pkg/errors"
-
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
@@ -30,10 +28,9 @@ type Row struct {
 
 // Summarize applies a network to one example of the given shape, [C H W] for images.
 func Summarize(network Layer, input tensor.Shape) (Summary, error) {
-	b := graph.New(tensor.Float32)
-	network.Apply(b, b.Data("input", tensor.Float32, append([]int{1}, input...)...))
-	if err := b.Err(); err != nil {
-		return Summary{}, errors.Wrap(err, "layers: summary")
+	b, _, err := applied(network, input)
+	if err != nil {
+		return Summary{}, err
 	}
 	size := map[*graph.Node]int{}
 	for _, parameter := range b.Parameters() {
@@ -42,10 +39,7 @@ func Summarize(network Layer, input tensor.Shape) (Summary, error) {
 	var s Summary
 	place := map[string]int{}
 	for _, a := range b.Applications() {
-		name := a.Scope
-		if name == "" {
-			name = a.Op.Name()
-		}
+		name := scopeOf(a)
 		i, ok := place[name]
 		if !ok {
 			i = len(s.Rows)

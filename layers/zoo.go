@@ -1,6 +1,7 @@
 package layers
 
 import (
+	"math"
 	"strconv"
 	"strings"
 
@@ -15,34 +16,61 @@ var zoo = []struct {
 	{"lenet", func(classes int) Sequential { return leNet(20, 50, 500, classes) }},
 	{"lenet-small", func(classes int) Sequential { return leNet(10, 20, 50, classes) }},
 	{"mnist-64-64-256", mnist},
-	{"resnet20-frn", func(classes int) Sequential { return resNet20(ReLU{}, classes) }},
-	{"resnet20-frn-silu", func(classes int) Sequential { return resNet20(SiLU{}, classes) }},
+	{"cnn", cnn},
+	{"resnet20-frn", func(classes int) Sequential { return resNet20(ReLU{}, resNetFilters, classes) }},
+	{"resnet20-frn-silu", func(classes int) Sequential { return resNet20(SiLU{}, resNetFilters, classes) }},
 }
 
 // perceptron begins the names of multi-layer perceptrons.
 const perceptron = "mlp-"
 
-// Names are the names that New knows; "mlp-<width>-<width>..." stands for a family.
+// residual is the residual networks of any width, by what begins their names.
+var residual = []struct {
+	prefix     string
+	activation Layer
+}{
+	{"resnet20-frn-x", ReLU{}},
+	{"resnet20-frn-silu-x", SiLU{}},
+}
+
+// Names are the names that New knows. Those with angle brackets stand for families:
+// "mlp-<width>-<width>...", "resnet20-frn-x<factor>".
 func Names() []string {
 	var names []string
 	for _, network := range zoo {
 		names = append(names, network.name)
+	}
+	for _, family := range residual {
+		names = append(names, family.prefix+"<factor>")
 	}
 	return append(names, perceptron+"<width>-<width>...")
 }
 
 // New is the network of that name, from images [B C H W] to logits [B classes]:
 //
-//   - lenet: two 5x5 convolutions of 20 and 50 filters, each followed by max-pooling and ReLU, then linear layers of 500 and of classes.
+//   - lenet: two 5x5 convolutions of 20 and 50 filters, each followed by max-pooling and ReLU,
+//     then linear layers of 500 and of classes.
 //   - lenet-small: the same with 10, 20 and 50.
-//   - mnist-64-64-256: two padded 5x5 convolutions of 64 filters, each followed by ReLU and max-pooling, then linear layers of 256 and of
-//     classes; 909 770 parameters for images of 28x28 and 10 classes.
+//   - mnist-64-64-256: two padded 5x5 convolutions of 64 filters, each followed by ReLU and
+//     max-pooling, then linear layers of 256 and of classes; 909 770 parameters for images of
+//     28x28 and 10 classes.
+//   - cnn: for images from 16x16 on; 7.4 million flops for one of 3x32x32, four times as many for
+//     one of 3x64x64. It standardises each image, then has five padded 3x3 convolutions of 16, 32,
+//     64, 64 and 128 filters, the first four followed by max-pooling and ReLU, the last by ReLU
+//     and global average pooling, and a linear layer; 139 921 parameters for 3 channels and 43
+//     classes, whatever the image's size.
 //   - mlp-400-400, or any other widths: a multi-layer perceptron with ReLU.
-//   - resnet20-frn: a residual network of depth 20 with filter response normalisation; 274 042 parameters for 3 channels and 10 classes.
-//   - resnet20-frn-silu: the same with SiLU in place of ReLU, whose smoothness Hamiltonian Monte Carlo likes.
+//   - resnet20-frn: a residual network of depth 20 with filter response normalisation; 274 042
+//     parameters for 3 channels and 10 classes.
+//   - resnet20-frn-silu: the same with SiLU in place of ReLU, whose smoothness Hamiltonian Monte
+//     Carlo likes.
+//   - resnet20-frn-x0.5, resnet20-frn-silu-x2, or any other factor: the same with that many times
+//     the filters, of which the first layer has 16; times the factor a whole number.
 //
-// Weights start as He{}, those of the networks with max-pooling as LeCun{}: maxima are larger than what they are taken of, so that with He{} the
-// logits would be several times too large, and the first steps of SGD at usual rates would end mnist-64-64-256 for good. Biases start as zeros.
+// Weights start as He{}; those of the first three, and of cnn's linear layer, as LeCun{}: maxima
+// are larger than what they are taken of, so that with He{} the logits would be several times too
+// large, and the first steps of SGD at usual rates would end mnist-64-64-256 for good. Biases
+// start as zeros.
 func New(name string, classes int) (Sequential, error) {
 	if classes < 1 {
 		return nil, errors.Errorf("layers: network %q: %d classes, wants at least 1", name, classes)
@@ -50,6 +78,15 @@ func New(name string, classes int) (Sequential, error) {
 	for _, network := range zoo {
 		if network.name == name {
 			return network.build(classes), nil
+		}
+	}
+	for _, family := range residual {
+		if text, ok := strings.CutPrefix(name, family.prefix); ok {
+			filters, err := widened(text)
+			if err != nil {
+				return nil, errors.Wrapf(err, "layers: network %q: wants the form %s<factor>, as in %[2]s0.5 or %[2]s2", name, family.prefix)
+			}
+			return resNet20(family.activation, filters, classes), nil
 		}
 	}
 	if widths, ok := strings.CutPrefix(name, perceptron); ok {
@@ -70,6 +107,20 @@ func leNet(first, second, hidden, classes int) Sequential {
 	}
 }
 
+// cnn knows the size of its images in global average pooling only. The padding of the last
+// convolution, whose input is 2x2 for images of 32x32, lets it tell the corners of an image apart.
+func cnn(classes int) Sequential {
+	network := Sequential{GroupNorm{Groups: 1}}
+	for _, filters := range []int{16, 32, 64, 64} {
+		network = append(network, Conv2D{Filters: filters, Kernel: 3, Padding: 1}, MaxPool{Window: 2}, ReLU{})
+	}
+	return append(network,
+		Conv2D{Filters: 128, Kernel: 3, Padding: 1}, ReLU{},
+		GlobalAveragePool{},
+		Linear{Outputs: classes, Weight: LeCun{}},
+	)
+}
+
 func mnist(classes int) Sequential {
 	return Sequential{
 		Conv2D{Filters: 64, Kernel: 5, Padding: 2, Weight: LeCun{}}, ReLU{}, MaxPool{Window: 2},
@@ -84,9 +135,9 @@ func mnist(classes int) Sequential {
 // as Izmailov et al., What are Bayesian neural network posteriors really like? (2021), sample it: filter response
 // normalisation in place of batch normalisation, and projections, not zeros, on the shortcuts that change the shape. The
 // normalisation takes no mean away, so that the convolutions keep their biases.
-func resNet20(activation Layer, classes int) Sequential {
-	network := Sequential{Conv2D{Filters: 16, Kernel: 3, Padding: 1}, FilterResponseNorm{}, activation}
-	for stage, filters := range []int{16, 32, 64} {
+func resNet20(activation Layer, first, classes int) Sequential {
+	network := Sequential{Conv2D{Filters: first, Kernel: 3, Padding: 1}, FilterResponseNorm{}, activation}
+	for stage, filters := range []int{first, 2 * first, 4 * first} {
 		for block := range 3 {
 			stride, shortcut := 1, Sequential(nil)
 			if stage > 0 && block == 0 {
@@ -100,6 +151,24 @@ func resNet20(activation Layer, classes int) Sequential {
 		}
 	}
 	return append(network, GlobalAveragePool{}, Linear{Outputs: classes})
+}
+
+// resNetFilters is how many filters the first layer of a residual network has, times its factor.
+const resNetFilters = 16
+
+// widened is the first layer's filters by a factor. A factor has one text, so that a network has
+// one name.
+func widened(factor string) (int, error) {
+	const most = 1 << 16
+	x, err := strconv.ParseFloat(factor, 64)
+	if err != nil || strconv.FormatFloat(x, 'f', -1, 64) != factor {
+		return 0, errors.Errorf("factor %q, wants a decimal number without needless digits", factor)
+	}
+	filters := x * resNetFilters
+	if !(filters >= 1 && filters <= most) || filters != math.Trunc(filters) {
+		return 0, errors.Errorf("factor %s makes %v filters of %d, wants a whole number from 1 to %d", factor, filters, resNetFilters, most)
+	}
+	return int(filters), nil
 }
 
 func mlp(name string, widths []string, classes int) (Sequential, error) {

@@ -50,18 +50,41 @@ func resNet20Names() []string {
 	return append(names, weights("linear1")...)
 }
 
-func resNet20Flops(channels, side, classes int) int {
-	total := side * side * 9 * channels * 16
-	for _, filters := range []int{16, 32, 64} {
+func resNet20Flops(first, channels, side, classes int) int {
+	total := side * side * 9 * channels * first
+	for _, filters := range []int{first, 2 * first, 4 * first} {
 		convolutions := 6
-		if filters > 16 {
+		if filters > first {
 			side /= 2
 			total += side * side * (9 + 1) * filters / 2 * filters
 			convolutions = 5
 		}
 		total += convolutions * side * side * 9 * filters * filters
 	}
-	return 2 * (total + 64*classes)
+	return 2 * (total + 4*first*classes)
+}
+
+// resNet20Parameters are weights and biases, and three for each filter of a normalisation.
+func resNet20Parameters(first, channels, classes int) int {
+	total := (9*channels + 4) * first
+	for _, filters := range []int{first, 2 * first, 4 * first} {
+		convolutions := 6
+		if filters > first {
+			total += (9*filters/2 + 4 + filters/2 + 4) * filters
+			convolutions = 5
+		}
+		total += convolutions * (9*filters + 4) * filters
+	}
+	return total + (4*first+1)*classes
+}
+
+func cnnNames() []string {
+	return weights("groupnorm1", "conv1", "conv2", "conv3", "conv4", "conv5", "linear1")
+}
+
+func cnnFlops(channels, side, classes int) int {
+	pixels := side * side
+	return 2 * (9*pixels*(channels*16+16*32/4+32*64/16+64*64/64+64*128/256) + 128*classes)
 }
 
 func TestZoo(t *testing.T) {
@@ -84,9 +107,15 @@ func TestZoo(t *testing.T) {
 		{"mlp-400-400", tensor.Shape{1, 28, 28}, 10, 785*400 + 401*400 + 401*10,
 			2 * (784*400 + 400*400 + 4000), weights("linear1", "linear2", "linear3")},
 		{"mlp-3", tensor.Shape{5}, 2, 6*3 + 4*2, 2 * (15 + 6), weights("linear1", "linear2")},
-		{"resnet20-frn", tensor.Shape{3, 32, 32}, 10, 274042, resNet20Flops(3, 32, 10), resNet20Names()},
-		{"resnet20-frn-silu", tensor.Shape{3, 32, 32}, 10, 274042, resNet20Flops(3, 32, 10), resNet20Names()},
-		{"resnet20-frn", tensor.Shape{1, 28, 28}, 10, 274042 - 2*16*9, resNet20Flops(1, 28, 10), resNet20Names()},
+		{"resnet20-frn", tensor.Shape{3, 32, 32}, 10, 274042, resNet20Flops(16, 3, 32, 10), resNet20Names()},
+		{"resnet20-frn-silu", tensor.Shape{3, 32, 32}, 10, 274042, resNet20Flops(16, 3, 32, 10), resNet20Names()},
+		{"resnet20-frn", tensor.Shape{1, 28, 28}, 10, 274042 - 2*16*9, resNet20Flops(16, 1, 28, 10), resNet20Names()},
+		{"resnet20-frn-x1", tensor.Shape{3, 32, 32}, 10, 274042, resNet20Flops(16, 3, 32, 10), resNet20Names()},
+		{"resnet20-frn-x0.5", tensor.Shape{3, 32, 32}, 10, resNet20Parameters(8, 3, 10), resNet20Flops(8, 3, 32, 10), resNet20Names()},
+		{"resnet20-frn-silu-x2", tensor.Shape{3, 64, 64}, 43, resNet20Parameters(32, 3, 43), resNet20Flops(32, 3, 64, 43), resNet20Names()},
+		{"cnn", tensor.Shape{3, 32, 32}, 43, 139921, cnnFlops(3, 32, 43), cnnNames()},
+		{"cnn", tensor.Shape{3, 64, 64}, 43, 139921, cnnFlops(3, 64, 43), cnnNames()},
+		{"cnn", tensor.Shape{1, 16, 16}, 10, 139921 - 2*2 - 2*9*16 - 33*129, cnnFlops(1, 16, 10), cnnNames()},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			network, err := New(c.name, c.classes)
@@ -122,7 +151,10 @@ func TestZoo(t *testing.T) {
 }
 
 func TestZooErrors(t *testing.T) {
-	for _, name := range []string{"", "mlp", "mlp-", "mlp-400-", "mlp-0", "mlp--3", "mlp-x", "LeNet", "lenet-small "} {
+	for _, name := range []string{"", "mlp", "mlp-", "mlp-400-", "mlp-0", "mlp--3", "mlp-x", "LeNet", "lenet-small ",
+		"resnet20-frn-", "resnet20-frn-x", "resnet20-frn-x0", "resnet20-frn-x-1", "resnet20-frn-x0.3", "resnet20-frn-x0.50", "resnet20-frn-x2.0",
+		"resnet20-frn-xNaN", "resnet20-frn-xInf", "resnet20-frn-x+2", "resnet20-frn-x1e1", "resnet20-frn-x02", "resnet20-frn-x100000", "resnet20-frn-x2-silu",
+	} {
 		network, err := New(name, 10)
 		if err == nil || network != nil {
 			t.Errorf("%q: got %v, want an error", name, network)
@@ -138,6 +170,12 @@ func TestZooErrors(t *testing.T) {
 			t.Errorf("error %v does not list %s", err, name)
 		}
 	}
+	_, err = New("resnet20-frn-silu-x0.3", 10)
+	want := `layers: network "resnet20-frn-silu-x0.3": wants the form resnet20-frn-silu-x<factor>, ` +
+		"as in resnet20-frn-silu-x0.5 or resnet20-frn-silu-x2: factor 0.3 makes 4.8 filters of 16, wants a whole number from 1 to 65536"
+	if err == nil || err.Error() != want {
+		t.Errorf("a factor without a meaning: got %v, want %s", err, want)
+	}
 	if _, err := New("lenet", 0); err == nil {
 		t.Error("no classes: want an error")
 	}
@@ -145,9 +183,7 @@ func TestZooErrors(t *testing.T) {
 
 func TestNamesDoNotDependOnTheGraph(t *testing.T) {
 	for _, name := range Names() {
-		if strings.HasPrefix(name, perceptron) {
-			name = "mlp-4-3-2"
-		}
+		name = strings.NewReplacer("<factor>", "0.25", "<width>-<width>...", "4-3-2").Replace(name)
 		network, err := New(name, 10)
 		if err != nil {
 			t.Fatal(err)
@@ -165,7 +201,8 @@ func TestNamesDoNotDependOnTheGraph(t *testing.T) {
 func TestZooStartsSanely(t *testing.T) {
 	host := tensor.NewHost(2)
 	defer host.Close()
-	for _, name := range []string{"lenet", "lenet-small", "mnist-64-64-256", "mlp-33-31-17", "resnet20-frn", "resnet20-frn-silu"} {
+	for _, name := range []string{"lenet", "lenet-small", "mnist-64-64-256", "mlp-33-31-17", "resnet20-frn", "resnet20-frn-silu",
+		"resnet20-frn-x0.5", "resnet20-frn-silu-x0.25", "cnn"} {
 		network, err := New(name, 10)
 		if err != nil {
 			t.Fatal(err)

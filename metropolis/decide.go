@@ -2,6 +2,7 @@ package metropolis
 
 import (
 	"math"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -104,10 +105,33 @@ func (d decide) Lower(l *graph.Lowering) {
 	}
 	arguments = append(append(arguments, d.rhythm.arguments()...), tensor.Real(l.DType, d.temperature),
 		tensor.Real(l.DType, d.jitter), tensor.Int(d.warmup), tensor.Real(l.DType, d.rate), tensor.Real(l.DType, d.anchor), tensor.Uint(uint32(d.stream)))
+	calls := d.calls(l, arguments)
 	for i := range shares {
 		arguments = append(arguments, tensor.Int(l.Shapes[3+i].Elements()))
 	}
-	l.Emit("metropolis_decide", 1, tensor.Single(func(a *tensor.Args) { d.run(a, shares) }), arguments...)
+	l.EmitCalls("metropolis_decide", calls, tensor.Single(func(a *tensor.Args) { d.run(a, shares) }), arguments...)
+}
+
+// calls adds up the shares, one parameter's after the other's, before the test. The arguments are
+// the buffers, with the shares last, and the attributes.
+func (d decide) calls(l *graph.Lowering, arguments []tensor.Argument) []tensor.Call {
+	const buffers = 4
+	total := tensor.NewWorkspace(tensor.Float64, 1)
+	var calls []tensor.Call
+	for i, shape := range l.Shapes[3:] {
+		n, begins := shape.Elements(), 0
+		if i == 0 {
+			begins = 1
+		}
+		calls = append(calls, l.Call("metropolis_shares", tensor.Block(min(n, op.SumThreads)),
+			tensor.InOut(total), arguments[buffers+i], tensor.Int(n), tensor.Int(begins)))
+	}
+	if calls == nil {
+		calls = append(calls, l.Call("metropolis_no_shares", tensor.Block(1), tensor.Out(total)))
+	}
+	attributes := arguments[buffers+len(l.Shapes)-3:]
+	return append(calls, l.Call("metropolis_decide", tensor.Block(1),
+		slices.Concat(arguments[:buffers], []tensor.Argument{tensor.In(total)}, attributes)...))
 }
 
 func (d decide) run(a *tensor.Args, shares int) {
@@ -169,7 +193,7 @@ func (keep) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 func (k keep) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
-	l.Emit("metropolis_keep", n, tensor.Single(k.run),
+	l.Emit("metropolis_keep", tensor.Threads(n), tensor.Single(k.run),
 		append([]tensor.Argument{l.Out(), l.In(0), l.InOut(1), l.In(2), l.In(3), tensor.Int(n)}, k.rhythm.arguments()...)...)
 }
 

@@ -123,6 +123,14 @@ func (t trajectory) arguments(l *graph.Lowering, first, n int) []tensor.Argument
 	return append(arguments, tensor.Int(n), tensor.Int(t.rhythm.evaluations), tensor.Real(l.DType, t.temperature), tensor.Uint(uint32(t.stream)))
 }
 
+// suffix ends the kernels' names.
+func (t trajectory) suffix() string {
+	if t.masses {
+		return "_masses"
+	}
+	return ""
+}
+
 // context is what a tile lo to hi reads: the words are argument first.
 func (t trajectory) context(a *tensor.Args, first, lo, hi int) (e float64, masses []float64, header []uint64) {
 	e = tensor.Slice[float64](a, first)[wordStep]
@@ -143,7 +151,8 @@ func (s hmcShare) Shape(in []tensor.Shape) (tensor.Shape, error) { return s.traj
 
 func (s hmcShare) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
-	l.Emit("hmc_share", n, op.UpdateHost[float64](n, s.tile), append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, s.trajectory.arguments(l, 2, n)...)...)
+	l.Emit("hmc_share"+s.trajectory.suffix(), op.UpdateGrid(n), op.UpdateHost[float64](n, s.tile),
+		append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, s.trajectory.arguments(l, 2, n)...)...)
 }
 
 func (s hmcShare) tile(a *tensor.Args, lo, hi int) float64 {
@@ -184,7 +193,7 @@ func (u hmcMove) Shape(in []tensor.Shape) (tensor.Shape, error) { return u.traje
 
 func (u hmcMove) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
-	l.Emit("hmc_move", n, op.UpdateHost[float64](n, u.tile), append([]tensor.Argument{
+	l.Emit("hmc_move"+u.trajectory.suffix(), op.UpdateGrid(n), op.UpdateHost[float64](n, u.tile), append([]tensor.Argument{
 		l.Out(), l.InOut(0), l.In(1), l.InOut(2), l.InOut(3), l.InOut(4),
 	}, u.trajectory.arguments(l, 5, n)...)...)
 }

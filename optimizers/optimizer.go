@@ -127,7 +127,7 @@ func (u update) Lower(l *graph.Lowering) {
 	for _, v := range scalars {
 		arguments = append(arguments, tensor.Real(tensor.Float64, v))
 	}
-	l.Emit(u.rule.Name()+"_update", n, host, arguments...)
+	l.Emit(u.rule.Name()+"_update", op.UpdateGrid(n), host, arguments...)
 }
 
 // tiles is the host side of a rule's update. A tile function treats parameters lo to hi and returns their statistic; the launch's

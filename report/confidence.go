@@ -12,36 +12,36 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Confidences are the largest predicted probabilities of one method, on examples of the kind it learnt and, optionally,
-// on examples of a kind it never saw.
-type Confidences struct {
+// confidences are the largest predicted probabilities of one method, on examples of the kind it
+// learnt and, optionally, on examples of a kind it never saw.
+type confidences struct {
 	Method  string
 	In, Out []float64
 }
 
-// ConfidenceHistogram draws how sure each method is of examples of a kind it never saw, such as
+// confidenceHistogram draws how sure each method is of examples of a kind it never saw, such as
 // letters, and below of those it learnt, such as digits: the share of examples in bins of .05 from
 // 1/classes to 1, with the means, in the methods' colours and order, above each panel. in and out
 // name the two kinds in the plural. A panel is left out when no method has values for it.
 //
 // A confidence below 1/classes or above 1 is an error: the largest of K probabilities cannot be
 // below 1/K, and averages that are have averaged something else.
-func ConfidenceHistogram(in, out string, classes int, methods []Confidences) (*Figure, error) {
+func confidenceHistogram(in, out string, classes int, methods []confidences) (*Figure, error) {
 	if classes < 2 {
-		return nil, errors.Errorf("report: ConfidenceHistogram: got %d classes, want at least 2", classes)
+		return nil, errors.Errorf("report: confidence: got %d classes, want at least 2", classes)
 	}
 	names := make([]string, len(methods))
 	for i, m := range methods {
 		names[i] = m.Method
 	}
-	if err := checkMethods("ConfidenceHistogram", names); err != nil {
+	if err := checkMethods("confidence", names); err != nil {
 		return nil, err
 	}
 	var panels []*plot.Plot
 	for _, kind := range []struct {
 		name string
-		of   func(Confidences) []float64
-	}{{out, func(m Confidences) []float64 { return m.Out }}, {in, func(m Confidences) []float64 { return m.In }}} {
+		of   func(confidences) []float64
+	}{{out, func(m confidences) []float64 { return m.Out }}, {in, func(m confidences) []float64 { return m.In }}} {
 		known := 0
 		for _, m := range methods {
 			if kind.of(m) == nil {
@@ -53,7 +53,7 @@ func ConfidenceHistogram(in, out string, classes int, methods []Confidences) (*F
 			}
 		}
 		if known != 0 && known != len(methods) {
-			return nil, errors.Errorf("report: ConfidenceHistogram: %d of %d methods have confidences on %s, want all or none",
+			return nil, errors.Errorf("report: confidence: %d of %d methods have confidences on %s, want all or none",
 				known, len(methods), kind.name)
 		}
 		if known > 0 {
@@ -61,7 +61,7 @@ func ConfidenceHistogram(in, out string, classes int, methods []Confidences) (*F
 		}
 	}
 	if len(panels) == 0 {
-		return nil, errors.New("report: ConfidenceHistogram: got no confidences")
+		return nil, errors.New("report: confidence: got no confidences")
 	}
 	for _, p := range panels[:len(panels)-1] {
 		hideTickLabels(&p.X)
@@ -83,31 +83,31 @@ var confidenceRow = FigureRow{
 	},
 	Draw: func(subjects []Subject) (*Figure, error) {
 		in, out := kinds(subjects)
-		methods := make([]Confidences, len(subjects))
+		methods := make([]confidences, len(subjects))
 		for i, s := range subjects {
-			methods[i] = Confidences{Method: s.Name, In: s.In.Confidence}
+			methods[i] = confidences{Method: s.Name, In: s.In.Confidence}
 			if s.Out != nil {
 				methods[i].Out = s.Out.Confidence
 			}
 		}
-		return ConfidenceHistogram(in, out, subjects[0].In.Classes, methods)
+		return confidenceHistogram(in, out, subjects[0].In.Classes, methods)
 	},
 }
 
 func checkConfidences(what string, classes int, values []float64) error {
-	if err := checkFinite("ConfidenceHistogram", what, values); err != nil {
+	if err := checkFinite("confidence", what, values); err != nil {
 		return err
 	}
 	for i, v := range values {
 		// Room for the rounding of float32 probabilities.
 		if v < 1/float64(classes)-1e-4 || v > 1+1e-4 {
-			return errors.Errorf("report: ConfidenceHistogram: %s: confidence %d is %v, want one in [1/%d, 1]", what, i, v, classes)
+			return errors.Errorf("report: confidence: %s: confidence %d is %v, want one in [1/%d, 1]", what, i, v, classes)
 		}
 	}
 	return nil
 }
 
-func confidencePanel(kind string, classes int, methods []Confidences, of func(Confidences) []float64) *plot.Plot {
+func confidencePanel(kind string, classes int, methods []confidences, of func(confidences) []float64) *plot.Plot {
 	p := newPlot("confidence (largest probability)", "share of "+kind)
 	remarks := []remark{{"mean", muted}}
 	top := 0.0
@@ -127,18 +127,8 @@ func confidencePanel(kind string, classes int, methods []Confidences, of func(Co
 	return p
 }
 
-// confidenceShares returns the outline of the histogram as the left edges of its bins, closed by a point at 1.
+// confidenceShares is a histogram from 1/classes to 1 in bins of about .05.
 func confidenceShares(values []float64, classes int) plotter.XYs {
 	low := 1 / float64(classes)
-	bins := max(1, int(math.Round((1-low)/0.05)))
-	shares := make(plotter.XYs, bins+1)
-	for b := range shares {
-		shares[b].X = low + (1-low)*float64(b)/float64(bins)
-	}
-	for _, v := range values {
-		b := int((v - low) / (1 - low) * float64(bins))
-		shares[min(max(b, 0), bins-1)].Y += 1 / float64(len(values))
-	}
-	shares[bins].Y = shares[bins-1].Y
-	return shares
+	return histogram(values, low, 1, max(1, int(math.Round((1-low)/0.05))))
 }

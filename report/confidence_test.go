@@ -47,21 +47,21 @@ func TestConfidenceHistogramRefuses(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		classes int
-		methods []Confidences
+		methods []confidences
 		message string
 	}{
 		{"nothing", 10, nil, "no methods"},
-		{"classes", 1, []Confidences{{"a", good, good}}, "1 classes"},
-		{"neither", 10, []Confidences{{"a", nil, nil}}, "no confidences"},
-		{"letters of some", 10, []Confidences{{"a", good, nil}, {"b", good, good}}, "1 of 2 methods have confidences on letters"},
-		{"no digits", 10, []Confidences{{"a", []float64{}, good}}, "a, digits: got no values"},
-		{"digits of some", 10, []Confidences{{"a", good, good}, {"b", nil, good}}, "1 of 2 methods have confidences on digits"},
-		{"name", 10, []Confidences{{"a", good, good}, {"a", good, good}}, "name of its own"},
-		{"NaN", 10, []Confidences{{"a", good, []float64{0.5, math.NaN()}}}, "a, letters: value 1 is NaN"},
-		{"above 1", 10, []Confidences{{"a", []float64{1.01}, good}}, "a, digits: confidence 0 is 1.01"},
-		{"averaged log-probabilities", 10, []Confidences{{"a", good, []float64{0.015}}}, "confidence 0 is 0.015, want one in [1/10, 1]"},
+		{"classes", 1, []confidences{{"a", good, good}}, "1 classes"},
+		{"neither", 10, []confidences{{"a", nil, nil}}, "no confidences"},
+		{"letters of some", 10, []confidences{{"a", good, nil}, {"b", good, good}}, "1 of 2 methods have confidences on letters"},
+		{"no digits", 10, []confidences{{"a", []float64{}, good}}, "a, digits: got no values"},
+		{"digits of some", 10, []confidences{{"a", good, good}, {"b", nil, good}}, "1 of 2 methods have confidences on digits"},
+		{"name", 10, []confidences{{"a", good, good}, {"a", good, good}}, "name of its own"},
+		{"NaN", 10, []confidences{{"a", good, []float64{0.5, math.NaN()}}}, "a, letters: value 1 is NaN"},
+		{"above 1", 10, []confidences{{"a", []float64{1.01}, good}}, "a, digits: confidence 0 is 1.01"},
+		{"averaged log-probabilities", 10, []confidences{{"a", good, []float64{0.015}}}, "confidence 0 is 0.015, want one in [1/10, 1]"},
 	} {
-		_, err := ConfidenceHistogram("digits", "letters", c.classes, c.methods)
+		_, err := confidenceHistogram("digits", "letters", c.classes, c.methods)
 		refused(t, c.name, err, c.message)
 	}
 }
@@ -83,18 +83,18 @@ func TestReliabilityRefuses(t *testing.T) {
 	good := []evaluate.Bin{{Count: 1, Confidence: 0.5, Accuracy: 1}}
 	for _, c := range []struct {
 		name    string
-		methods []Calibration
+		methods []diagram
 		message string
 	}{
 		{"nothing", nil, "no methods"},
-		{"no bins", []Calibration{{"a", nil}}, "0 bins without an example"},
-		{"empty bins", []Calibration{{"a", make([]evaluate.Bin, 15)}}, "15 bins without an example"},
-		{"name", []Calibration{{"a", good}, {"a", good}}, "name of its own"},
-		{"NaN", []Calibration{{"a", []evaluate.Bin{{Count: 1, Confidence: math.NaN()}}}}, "bin 0 has 1 examples, confidence NaN"},
-		{"accuracy", []Calibration{{"a", []evaluate.Bin{{Count: 1, Confidence: 0.5, Accuracy: 2}}}}, "accuracy 2"},
-		{"count", []Calibration{{"a", []evaluate.Bin{{Count: -1}}}}, "-1 examples"},
+		{"no bins", []diagram{{"a", nil}}, "0 bins without an example"},
+		{"empty bins", []diagram{{"a", make([]evaluate.Bin, 15)}}, "15 bins without an example"},
+		{"name", []diagram{{"a", good}, {"a", good}}, "name of its own"},
+		{"NaN", []diagram{{"a", []evaluate.Bin{{Count: 1, Confidence: math.NaN()}}}}, "bin 0 has 1 examples, confidence NaN"},
+		{"accuracy", []diagram{{"a", []evaluate.Bin{{Count: 1, Confidence: 0.5, Accuracy: 2}}}}, "accuracy 2"},
+		{"count", []diagram{{"a", []evaluate.Bin{{Count: -1}}}}, "-1 examples"},
 	} {
-		_, err := Reliability(c.methods)
+		_, err := reliability(c.methods)
 		refused(t, c.name, err, c.message)
 	}
 }
@@ -136,24 +136,24 @@ func TestImageGridShowsThePixels(t *testing.T) {
 
 func TestImageGridRefuses(t *testing.T) {
 	img := image.NewGray(image.Rect(0, 0, 3, 2))
-	good := Tile{"digit 1", img, []Guess{{"1", 0.5}}}
+	good := tile{"digits", "1", img, []guess{{"1", 0.5}}}
 	for _, c := range []struct {
 		name    string
 		methods []string
-		tiles   []Tile
+		tiles   []tile
 		columns int
 		message string
 	}{
-		{"no methods", nil, []Tile{good}, 1, "no methods"},
+		{"no methods", nil, []tile{good}, 1, "no methods"},
 		{"no tiles", []string{"a"}, nil, 1, "0 tiles"},
-		{"no columns", []string{"a"}, []Tile{good}, 0, "0 columns"},
-		{"no image", []string{"a"}, []Tile{good, {Title: "x", Guesses: good.Guesses}}, 1, "tile 1 has no image"},
-		{"empty image", []string{"a"}, []Tile{{"", image.NewGray(image.Rect(0, 0, 0, 2)), good.Guesses}}, 1, "tile 0 has no image"},
-		{"guesses", []string{"a", "b"}, []Tile{good}, 1, "1 guesses"},
-		{"NaN", []string{"a"}, []Tile{{"", img, []Guess{{"1", math.NaN()}}}}, 1, "confidence NaN"},
-		{"confidence", []string{"a"}, []Tile{{"", img, []Guess{{"1", -0.1}}}}, 1, "confidence -0.1"},
+		{"no columns", []string{"a"}, []tile{good}, 0, "0 columns"},
+		{"no image", []string{"a"}, []tile{good, {Title: "x", Guesses: good.Guesses}}, 1, "tile 1 has no image"},
+		{"empty image", []string{"a"}, []tile{{"", "", image.NewGray(image.Rect(0, 0, 0, 2)), good.Guesses}}, 1, "tile 0 has no image"},
+		{"guesses", []string{"a", "b"}, []tile{good}, 1, "1 guesses"},
+		{"NaN", []string{"a"}, []tile{{"", "", img, []guess{{"1", math.NaN()}}}}, 1, "confidence NaN"},
+		{"confidence", []string{"a"}, []tile{{"", "", img, []guess{{"1", -0.1}}}}, 1, "confidence -0.1"},
 	} {
-		_, err := ImageGrid(c.methods, c.tiles, c.columns)
+		_, err := imageGrid(c.methods, c.tiles, c.columns)
 		refused(t, c.name, err, c.message)
 	}
 }

@@ -14,7 +14,8 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// curvePoints bounds the points of a drawn curve; there are fewer pixels than that worth telling apart.
+// curvePoints bounds the points of a drawn curve; there are fewer pixels than that worth telling
+// apart.
 const curvePoints = 600
 
 // markedPoints is how few points, such as one per epoch, are marked each.
@@ -31,14 +32,22 @@ type Axes struct {
 	X, Y string
 	// LogY sets the Y axis to a logarithmic scale; all values must then be positive.
 	LogY bool
-	// Target, when TargetName is set, is where the curves ought to be, such as temperature 1: drawn as a dashed line.
+	// Target, when TargetName is set, is where the curves ought to be, such as temperature 1: drawn
+	// as a dashed line.
 	Target     float64
 	TargetName string
+	// bounded says that X is a share, and Y goes from 0 to at least 1.
+	bounded bool
 }
 
-// Curves draws quantities such as loss, accuracy or temperature against the step, for several methods. A curve of more
-// than 600 points is drawn as the means of equal runs of neighbours.
+// Curves draws quantities such as loss, accuracy or temperature against the step, for several
+// methods. A curve of more than 600 points is drawn as the means of equal runs of neighbours.
 func Curves(axes Axes, curves []Curve) (*Figure, error) {
+	return curvesOf(axes, curves, nil)
+}
+
+// curvesOf takes the positions of the methods, which give them their colours; nil counts them.
+func curvesOf(axes Axes, curves []Curve, places []int) (*Figure, error) {
 	names := make([]string, len(curves))
 	for i, c := range curves {
 		names[i] = c.Method
@@ -61,8 +70,9 @@ func Curves(axes Axes, curves []Curve) (*Figure, error) {
 	}
 	var key legend
 	for i, c := range curves {
-		style := methodLine(i, 1.2)
-		style.Dashes = dashes[i/len(palette)%len(dashes)]
+		place := placed(places, i)
+		style := methodLine(place, 1.2)
+		style.Dashes = dashes[place/len(palette)%len(dashes)]
 		points := thinned(c)
 		for j := range points {
 			points[j].Y = scale(points[j].Y)
@@ -86,6 +96,10 @@ func Curves(axes Axes, curves []Curve) (*Figure, error) {
 		l := line(plotter.XYs{{X: p.X.Min, Y: y}, {X: p.X.Max, Y: y}}, draw.LineStyle{Color: ink, Width: 0.9, Dashes: []vg.Length{4, 3}})
 		p.Add(l)
 		key = append(key, legendEntry{axes.TargetName, []plot.Thumbnailer{l}})
+	}
+	if axes.bounded {
+		p.X.Min, p.X.Max, p.Y.Min = 0, 1, 0
+		p.Y.Max = max(p.Y.Max, 1)
 	}
 	space := 0.05 * (p.Y.Max - p.Y.Min)
 	if space < 1e-9*math.Abs(p.Y.Max) || space == 0 {
@@ -137,15 +151,16 @@ func thinned(c Curve) plotter.XYs {
 	return points
 }
 
-// Selection is a risk-coverage curve for one method.
-type Selection struct {
+// selection is a risk-coverage curve for one method.
+type selection struct {
 	Method string
 	Curve  evaluate.SelectiveRisk
 }
 
-// RiskCoverage draws the error rate among the examples a method answers against the share of examples it answers, with
-// the area under the curve in the legend: the further down and right, the better it knows what it does not know.
-func RiskCoverage(methods []Selection) (*Figure, error) {
+// riskCoverage draws the error rate among the examples a method answers against the share of
+// examples it answers, with the area under the curve in the legend: the further down and right, the
+// better it knows what it does not know.
+func riskCoverage(methods []selection) (*Figure, error) {
 	curves := make([]Curve, len(methods))
 	for i, m := range methods {
 		percent := make([]float64, len(m.Curve.Risk))
@@ -154,16 +169,18 @@ func RiskCoverage(methods []Selection) (*Figure, error) {
 		}
 		curves[i] = Curve{Method: fmt.Sprintf("%s, AURC %.2g %%", m.Method, 100*m.Curve.AURC), X: m.Curve.Coverage, Y: percent}
 	}
-	return Curves(Axes{X: "coverage (share of examples answered)", Y: "error rate of the answers, %"}, curves)
+	return Curves(Axes{X: "coverage (share of examples answered)", Y: "error rate of the answers, %", bounded: true}, curves)
 }
 
 var coverageRow = FigureRow{
 	File: "coverage", Title: "What silence is worth",
 	Caption: "The errors among the answers, if only those are given whose entropy is lowest. Where " +
 		"{out} is shown too, it is mixed in, and every answer to it is wrong.",
-	Applies: func(subjects []Subject) bool { return all(subjects, Subject.labelled) && sameOut(subjects) },
+	Applies: func(subjects []Subject) bool {
+		return all(subjects, Subject.labelledEnough) && sameOut(subjects)
+	},
 	Draw: func(subjects []Subject) (*Figure, error) {
-		methods := make([]Selection, len(subjects))
+		methods := make([]selection, len(subjects))
 		for i, s := range subjects {
 			correct, err := s.In.Correct()
 			if err != nil {
@@ -178,8 +195,8 @@ var coverageRow = FigureRow{
 			if err != nil {
 				return nil, err
 			}
-			methods[i] = Selection{s.Name, curve}
+			methods[i] = selection{s.Name, curve}
 		}
-		return RiskCoverage(methods)
+		return riskCoverage(methods)
 	},
 }

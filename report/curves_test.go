@@ -69,7 +69,8 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// Whatever the axis, a few ticks in order, none beyond its ends; even where float64 has hardly a number between them.
+// Whatever the axis, a few ticks in order, none beyond its ends; even where float64 has hardly a
+// number between them.
 func TestTicksProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		low := rapid.Float64Range(-1e6, 1e6).Draw(t, "low")
@@ -168,9 +169,9 @@ func TestCurvesRefuses(t *testing.T) {
 		_, err := Curves(c.axes, c.curves)
 		refused(t, c.name, err, c.message)
 	}
-	_, err := RiskCoverage(nil)
+	_, err := riskCoverage(nil)
 	refused(t, "no selection", err, "no methods")
-	_, err = RiskCoverage([]Selection{{"a", evaluate.SelectiveRisk{}}})
+	_, err = riskCoverage([]selection{{"a", evaluate.SelectiveRisk{}}})
 	refused(t, "empty selection", err, "no values")
 }
 
@@ -180,7 +181,8 @@ func TestRelativeDensity(t *testing.T) {
 	before := slices.Clone(values)
 	curve := relativeDensity(values, 0)
 	bandwidth := (curve[len(curve)-1].X - curve[0].X - 4) / 6
-	// Silverman's rule by hand: the standard deviation is 1.2325, the quartiles -1 and .5, their distance/1.34 1.1194.
+	// Silverman's rule by hand: the standard deviation is 1.2325, the quartiles -1 and .5, their
+	// distance/1.34 1.1194.
 	near(t, "bandwidth", bandwidth, 0.9*1.5/1.34*math.Pow(8, -0.2), 1e-12)
 	density := func(x float64) float64 {
 		sum := 0.0
@@ -222,21 +224,21 @@ func TestWeightDensityRefuses(t *testing.T) {
 	good := []float64{1, 2, 3}
 	for _, c := range []struct {
 		name          string
-		traces        []Trace
+		traces        []trace
 		every, window int
 		message       string
 	}{
 		{"nothing", nil, 1, 2, "no methods"},
-		{"no values", []Trace{{"a", nil}}, 1, 2, "no values"},
-		{"no name", []Trace{{"", good}}, 1, 2, "name of its own"},
-		{"NaN", []Trace{{"a", []float64{1, math.NaN()}}}, 1, 2, "a: value 1 is NaN"},
-		{"infinite", []Trace{{"a", []float64{1, math.Inf(-1)}}}, 1, 2, "a: value 1 is -Inf"},
-		{"lengths", []Trace{{"a", good}, {"b", good[:2]}}, 1, 2, "b has 2 values, want 3"},
-		{"every", []Trace{{"a", good}}, 0, 2, "every 0"},
-		{"small window", []Trace{{"a", good}}, 1, 1, "window 1"},
-		{"large window", []Trace{{"a", good}}, 1, 4, "window 4"},
+		{"no values", []trace{{"a", nil}}, 1, 2, "no values"},
+		{"no name", []trace{{"", good}}, 1, 2, "name of its own"},
+		{"NaN", []trace{{"a", []float64{1, math.NaN()}}}, 1, 2, "a: value 1 is NaN"},
+		{"infinite", []trace{{"a", []float64{1, math.Inf(-1)}}}, 1, 2, "a: value 1 is -Inf"},
+		{"lengths", []trace{{"a", good}, {"b", good[:2]}}, 1, 2, "b has 2 values, want 3"},
+		{"every", []trace{{"a", good}}, 0, 2, "every 0"},
+		{"small window", []trace{{"a", good}}, 1, 1, "window 1"},
+		{"large window", []trace{{"a", good}}, 1, 4, "window 4"},
 	} {
-		_, err := WeightDensity("weight", c.traces, c.every, c.window)
+		_, err := weightDensity("weight", c.traces, c.every, c.window, nil)
 		refused(t, c.name, err, c.message)
 	}
 }

@@ -1,7 +1,10 @@
 package report
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/pollen-ml/pollen/evaluate"
 )
@@ -16,20 +19,50 @@ var examplesRow = FigureRow{
 	Applies: func(subjects []Subject) bool { return sameData(subjects) && shownIn(subjects) != nil },
 	Draw: func(subjects []Subject) (*Figure, error) {
 		pictures := shownIn(subjects)
-		var tiles []Tile
+		var tiles []tile
 		for _, i := range exampleNumbers(subjects[0].In) {
 			tiles = append(tiles, tileOf(subjects, Subject.in, pictures, i))
 		}
 		if pictures = shownOut(subjects); pictures != nil && sameOut(subjects) && subjects[0].Out != nil {
-			for len(tiles)%shown != 0 {
-				tiles = append(tiles, Tile{})
-			}
 			for _, i := range exampleNumbers(subjects[0].Out) {
 				tiles = append(tiles, tileOf(subjects, Subject.out, pictures, i))
 			}
 		}
-		return ImageGrid(namesOf(subjects), tiles, shown)
+		return imageGrid(namesOf(subjects), tiles, shown)
 	},
+}
+
+var mistakesRow = FigureRow{
+	File: "mistakes", Title: "What they got wrong",
+	Caption: "The images of {in} with the surest wrong answers of any run, the surest first.",
+	Applies: func(subjects []Subject) bool {
+		return sameData(subjects) && shownIn(subjects) != nil && all(subjects, Subject.labelled) &&
+			len(mistakes(subjects)) > 0
+	},
+	Draw: func(subjects []Subject) (*Figure, error) {
+		var tiles []tile
+		for _, i := range mistakes(subjects) {
+			t := tileOf(subjects, Subject.in, shownIn(subjects), i)
+			t.Group = ""
+			tiles = append(tiles, t)
+		}
+		return imageGrid(namesOf(subjects), tiles, shown)
+	},
+}
+
+// mistakes are the numbers of at most 2 shown images with the surest wrong answers of any subject.
+func mistakes(subjects []Subject) []int {
+	surest := map[int]float64{}
+	for _, s := range subjects {
+		for i, label := range s.In.Labels {
+			if class, confidence := s.In.Guess(i); class != int(label) {
+				surest[i] = max(surest[i], confidence)
+			}
+		}
+	}
+	numbers := slices.Sorted(maps.Keys(surest))
+	slices.SortStableFunc(numbers, func(a, b int) int { return cmp.Compare(surest[b], surest[a]) })
+	return numbers[:min(len(numbers), 2*shown)]
 }
 
 func namesOf(subjects []Subject) []string {
@@ -44,6 +77,16 @@ func namesOf(subjects []Subject) []string {
 func shownIn(subjects []Subject) *Pictures {
 	for _, s := range subjects {
 		if s.InImages != nil && s.InImages.Len() > 0 {
+			return s.InImages
+		}
+	}
+	return nil
+}
+
+// namesIn has the names of the classes that were learnt, nil where no subject has them.
+func namesIn(subjects []Subject) *Pictures {
+	for _, s := range subjects {
+		if s.InImages != nil && len(s.InImages.ClassNames) > 0 {
 			return s.InImages
 		}
 	}
@@ -84,15 +127,16 @@ func exampleNumbers(p *evaluate.Predictions) []int {
 }
 
 // tileOf shows one image of the predictions that are given, with the guesses of all subjects.
-func tileOf(subjects []Subject, of func(Subject) *evaluate.Predictions, pictures *Pictures, i int) Tile {
+func tileOf(subjects []Subject, of func(Subject) *evaluate.Predictions, pictures *Pictures, i int) tile {
 	p := of(subjects[0])
-	tile := Tile{Title: fmt.Sprintf("%s, number %d", p.Name, i+1), Image: pictures.picture(i)}
+	t := tile{Group: p.Name, Title: fmt.Sprintf("number %d", i+1), Image: pictures.picture(i)}
 	if p.Labels != nil {
-		tile.Title = p.Name + ": " + pictures.className(int(p.Labels[i]))
+		t.Title = pictures.className(int(p.Labels[i]))
 	}
+	names := namesIn(subjects)
 	for _, s := range subjects {
 		class, confidence := of(s).Guess(i)
-		tile.Guesses = append(tile.Guesses, Guess{s.className(class), confidence})
+		t.Guesses = append(t.Guesses, guess{names.className(class), confidence})
 	}
-	return tile
+	return t
 }

@@ -20,7 +20,8 @@ import (
 // dotsPerInch gives a figure of 15 cm about 1200 pixels: sharp in print and on dense screens.
 const dotsPerInch = 200
 
-// figureWidth is the text width of a page of A4 with wide margins; marginX and marginY are left free within it.
+// figureWidth is the text width of a page of A4 with wide margins; marginX and marginY are left
+// free within it.
 const (
 	figureWidth = 15 * vg.Centimeter
 	marginX     = vg.Length(6)
@@ -51,8 +52,8 @@ func (f *Figure) PNG() ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// SVG returns the figure as an SVG file. Its text remains text, set in Liberation Sans or, where that is missing, in
-// another font stretched to the same widths.
+// SVG returns the figure as an SVG file. Its text remains text, set in Liberation Sans or, where
+// that is missing, in another font stretched to the same widths.
 func (f *Figure) SVG() ([]byte, error) {
 	canvas := &measuredCanvas{Canvas: vgsvg.New(f.width, f.height)}
 	f.drawOn(canvas)
@@ -105,7 +106,8 @@ func (f *Figure) Save(path string) error {
 	return save(path, content)
 }
 
-// save replaces a file as a whole: a reader sees the old content or the new one, even after a crash.
+// save replaces a file as a whole: a reader sees the old content or the new one, even after a
+// crash.
 func save(path string, content []byte) error {
 	return errors.Wrap(file.Write(path, content), "report: Save")
 }

@@ -39,14 +39,14 @@ func smallFigures(t *testing.T) map[string]*Figure {
 		}
 		figures[name] = f
 	}
-	f, err := WeightDensity("weight", []Trace{{"SGD", []float64{0.5, 0.51, 0.5, 0.49}}, {"SGLD", []float64{0, 1, 0.5, 0.2}}}, 10, 4)
+	f, err := weightDensity("weight", []trace{{"SGD", []float64{0.5, 0.51, 0.5, 0.49}}, {"SGLD", []float64{0, 1, 0.5, 0.2}}}, 10, 4, nil)
 	add("weightdensity", f, err)
-	f, err = ConfidenceHistogram("digits", "letters", 10, []Confidences{
+	f, err = confidenceHistogram("digits", "letters", 10, []confidences{
 		{"SGD", []float64{1, 0.99, 0.98}, []float64{0.9, 0.99, 0.5, 0.31}},
 		{"SGLD", []float64{0.99, 0.97, 0.9}, []float64{0.5, 0.12, 0.3, 0.93}},
 	})
 	add("confidence", f, err)
-	f, err = Reliability([]Calibration{
+	f, err = reliability([]diagram{
 		{"SGD", []evaluate.Bin{{Count: 5, Confidence: 0.55, Accuracy: 0.4}, {}, {Count: 90, Confidence: 0.97, Accuracy: 0.9}}},
 		{"SGLD", []evaluate.Bin{{Count: 8, Confidence: 0.52, Accuracy: 0.5}, {Count: 80, Confidence: 0.94, Accuracy: 0.95}}},
 	})
@@ -56,25 +56,34 @@ func smallFigures(t *testing.T) map[string]*Figure {
 	add("curves-log", f, err)
 	f, err = Curves(Axes{X: "step", Y: "temperature", Target: 1, TargetName: "target"}, curves)
 	add("curves", f, err)
-	f, err = RiskCoverage([]Selection{{"SGD", evaluate.SelectiveRisk{Coverage: []float64{0.5, 1}, Risk: []float64{0, 0.1}, AURC: 0.05}}})
+	f, err = riskCoverage([]selection{{"SGD", evaluate.SelectiveRisk{Coverage: []float64{0.5, 1}, Risk: []float64{0, 0.1}, AURC: 0.05}}})
 	add("riskcoverage", f, err)
 	pictures := &Pictures{
 		Pixels:   []byte{0, 255, 0, 0, 255, 0, 0, 255, 0, 255, 128, 255, 9, 9, 9, 9, 9, 9},
 		Channels: 1, Height: 2, Width: 3, Ink: true,
 	}
-	f, err = ImageGrid([]string{"SGD", "SGLD"}, []Tile{
-		{"digit 1", pictures.picture(0), []Guess{{"1", 1}, {"1", 0.99}}},
-		{"letter A", pictures.picture(1), []Guess{{"4", 0.9}, {"8", 0.3}}},
-		{"letter B", pictures.picture(2), []Guess{{"0", 0}, {"8", 0.5}}},
+	f, err = imageGrid([]string{"SGD", "SGLD"}, []tile{
+		{"digits", "1", pictures.picture(0), []guess{{"1", 1}, {"1", 0.99}}},
+		{"letters", "A", pictures.picture(1), []guess{{"4", 0.9}, {"8", 0.3}}},
+		{"letters", "B", pictures.picture(2), []guess{{"0", 0}, {"8", 0.5}}},
 	}, 2)
 	add("imagegrid", f, err)
+	subjects := whole.subjects(t)
+	for _, row := range Figures() {
+		f, err = row.Draw(subjects)
+		add("row-"+row.File, f, err)
+	}
 	return figures
 }
 
-// The SVG of every figure, byte for byte, but for the image grid, whose compressed images may change with the compiler.
+// withImages are the figures whose SVG has no golden file: compressed images may change with the
+// compiler.
+var withImages = map[string]bool{"imagegrid": true, "row-examples": true, "row-mistakes": true}
+
+// The SVG of every figure, byte for byte.
 func TestFiguresAgainstGoldenFiles(t *testing.T) {
 	for name, f := range smallFigures(t) {
-		if name == "imagegrid" {
+		if withImages[name] {
 			continue
 		}
 		got, err := f.SVG()
@@ -185,7 +194,7 @@ func TestPNGShowsTheMethods(t *testing.T) {
 		}
 		want := []color.RGBA{methodColor(0), methodColor(1)}
 		switch name {
-		case "weightdensity":
+		case "weightdensity", "row-weight":
 			want = []color.RGBA{windowColor(methodColor(0), 0, 1), windowColor(methodColor(1), 0, 1)}
 		case "riskcoverage":
 			want = want[:1]

@@ -1,6 +1,12 @@
 package report
 
-import "strings"
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pollen-ml/pollen/evaluate"
+)
 
 // FigureRow is one row of the table of figures.
 type FigureRow struct {
@@ -15,8 +21,40 @@ type FigureRow struct {
 
 // Figures returns the table of figures, in the order in which a page shows them.
 func Figures() []FigureRow {
-	return []FigureRow{
-		examplesRow, confidenceRow, coverageRow, reliabilityRow, weightRow,
+	rows := []FigureRow{
+		examplesRow, mistakesRow, confidenceRow, familiarityRow, coverageRow, reliabilityRow, setsRow,
+		confusionRow, confusionsRow,
+	}
+	for _, score := range evaluate.Scores() {
+		if score.Curve != nil {
+			rows = append(rows, scoreRow(score))
+		}
+	}
+	return append(rows, weightRow, lossRow)
+}
+
+// scoreRow is the figure of a score that sums up a curve.
+func scoreRow(score evaluate.Score) FigureRow {
+	return FigureRow{
+		File: score.Name, Title: score.Title,
+		Caption: "What " + score.Title + " sums up. " + score.Meaning,
+		Applies: func(subjects []Subject) bool {
+			return all(subjects, func(s Subject) bool { return s.Assessment != nil && score.Applies(s.Case) })
+		},
+		Draw: func(subjects []Subject) (*Figure, error) {
+			curves := make([]Curve, len(subjects))
+			axes := Axes{X: score.Curve.X, Y: score.Curve.Y, bounded: true}
+			for i, s := range subjects {
+				x, y, err := score.Curve.Of(s.Case)
+				if err != nil {
+					return nil, err
+				}
+				value := fmt.Sprintf(score.Format, s.Values[score.Name])
+				curves[i] = Curve{Method: s.Name + ", " + score.Title + " " + value, X: x, Y: y}
+				axes.bounded = axes.bounded && len(x) > 0 && x[0] >= 0 && slices.Max(x) <= 1
+			}
+			return Curves(axes, curves)
+		},
 	}
 }
 

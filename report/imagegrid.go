@@ -12,87 +12,117 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// Tile is one example image with what the methods make of it; the zero Tile is an empty place.
-type Tile struct {
-	Title   string // what it is, such as "7" or "glyphs: A"
+// tile is one example image with what the methods make of it.
+type tile struct {
+	Group   string // drawn above the first tile of each group, which begins a row; may be empty
+	Title   string // what it is, such as its class
 	Image   image.Image
-	Guesses []Guess // one per method, in the order of the methods
+	Guesses []guess // one per method, in the order of the methods
 }
 
-func (t Tile) empty() bool { return t.Title == "" && t.Image == nil && t.Guesses == nil }
-
-// Guess is a method's most probable class and its probability.
-type Guess struct {
+// guess is a method's most probable class and its probability.
+type guess struct {
 	Label      string
 	Confidence float64
 }
 
-// ImageGrid draws example images and below each, per method, the guess and its confidence over a
+// Sizes within a grid of images.
+const (
+	tileGap     = vg.Length(14)
+	tileTitle   = vg.Length(15)
+	guessHeight = vg.Length(18)
+	groupHeight = vg.Length(18)
+)
+
+// imageGrid draws example images and below each, per method, the guess and its confidence over a
 // bar as long as the confidence, in the method's colour.
-func ImageGrid(methods []string, tiles []Tile, columns int) (*Figure, error) {
-	if err := checkMethods("ImageGrid", methods); err != nil {
+func imageGrid(methods []string, tiles []tile, columns int) (*Figure, error) {
+	tallest, err := checkTiles(methods, tiles, columns)
+	if err != nil {
 		return nil, err
-	}
-	if len(tiles) == 0 || columns < 1 {
-		return nil, errors.Errorf("report: ImageGrid: got %d tiles in %d columns, want at least 1 of each", len(tiles), columns)
-	}
-	tallest := 0.0
-	for i, t := range tiles {
-		if t.empty() {
-			continue
-		}
-		if t.Image == nil || t.Image.Bounds().Empty() {
-			return nil, errors.Errorf("report: ImageGrid: tile %d has no image", i)
-		}
-		size := t.Image.Bounds().Size()
-		tallest = max(tallest, float64(size.Y)/float64(size.X))
-		if len(t.Guesses) != len(methods) {
-			return nil, errors.Errorf("report: ImageGrid: tile %d has %d guesses, want one for each of %d methods", i, len(t.Guesses), len(methods))
-		}
-		for _, g := range t.Guesses {
-			if !(g.Confidence >= 0 && g.Confidence <= 1+1e-4) {
-				return nil, errors.Errorf("report: ImageGrid: tile %d: confidence %v, want one in [0, 1]", i, g.Confidence)
-			}
-		}
 	}
 	key := make(legend, len(methods))
 	for i, m := range methods {
 		key[i] = legendEntry{m, []plot.Thumbnailer{bar(methodColor(i))}}
 	}
-	const gap, titleHeight, rowHeight = vg.Length(14), vg.Length(15), vg.Length(18)
 	columns = min(columns, len(tiles))
-	rows := (len(tiles) + columns - 1) / columns
-	tileWidth := min((figureWidth-2*marginX+gap)/vg.Length(columns)-gap, 3*vg.Centimeter)
-	imageHeight := tileWidth * vg.Length(min(tallest, 2)) // of a taller image, the width is less
-	tileHeight := titleHeight + imageHeight + rowHeight*vg.Length(len(methods))
-	total := max(vg.Length(columns)*(tileWidth+gap)-gap+2*marginX, 8*vg.Centimeter)
-	f := &Figure{width: total, height: vg.Length(rows)*(tileHeight+gap) - gap + 2*marginY + key.height(total)}
+	width := min((figureWidth-2*marginX+tileGap)/vg.Length(columns)-tileGap, 3*vg.Centimeter)
+	imageHeight := width * vg.Length(min(tallest, 2)) // what is taller is drawn narrower
+	height := tileTitle + imageHeight + guessHeight*vg.Length(len(methods))
+	places, depth := tilePlaces(tiles, columns, vg.Point{X: width + tileGap, Y: height + tileGap})
+	total := max(vg.Length(columns)*(width+tileGap)-tileGap+2*marginX, 8*vg.Centimeter)
+	f := &Figure{width: total, height: depth - tileGap + 2*marginY + key.height(total)}
 	f.draw = func(c draw.Canvas) {
 		c = key.draw(c)
+		title := textStyle(labelSize, ink, text.XCenter, text.YCenter)
 		for i, t := range tiles {
-			if t.empty() {
-				continue
+			x, y := c.Min.X+places[i].X, c.Max.Y-places[i].Y
+			if t.Group != "" && (i == 0 || t.Group != tiles[i-1].Group) {
+				style := bold(textStyle(labelSize, ink, text.XLeft, text.YCenter))
+				c.FillText(style, vg.Point{X: x, Y: y + groupHeight/2}, shortened(t.Group, style, c.Size().X))
 			}
-			x := c.Min.X + vg.Length(i%columns)*(tileWidth+gap)
-			y := c.Max.Y - vg.Length(i/columns)*(tileHeight+gap)
-			c.FillText(textStyle(labelSize, ink, text.XCenter, text.YCenter), vg.Point{X: x + tileWidth/2, Y: y - titleHeight/2},
-				shortened(t.Title, textStyle(labelSize, ink, text.XCenter, text.YCenter), tileWidth+gap/2))
-			y -= titleHeight + imageHeight
-			frame := inside(vg.Rectangle{Min: vg.Point{X: x, Y: y}, Max: vg.Point{X: x + tileWidth, Y: y + imageHeight}}, t.Image)
+			c.FillText(title, vg.Point{X: x + width/2, Y: y - tileTitle/2}, shortened(t.Title, title, width+tileGap/2))
+			y -= tileTitle + imageHeight
+			frame := inside(vg.Rectangle{Min: vg.Point{X: x, Y: y}, Max: vg.Point{X: x + width, Y: y + imageHeight}}, t.Image)
 			c.DrawImage(frame, t.Image)
 			c.SetLineStyle(draw.LineStyle{Color: mix(faint, muted, 0.4), Width: 0.6})
 			c.Stroke(frame.Path())
 			for m, g := range t.Guesses {
-				top := y - vg.Length(m)*rowHeight
-				drawGuess(c, vg.Rectangle{Min: vg.Point{X: x, Y: top - rowHeight}, Max: vg.Point{X: x + tileWidth, Y: top}}, g, methodColor(m))
+				top := y - vg.Length(m)*guessHeight
+				drawGuess(c, vg.Rectangle{Min: vg.Point{X: x, Y: top - guessHeight}, Max: vg.Point{X: x + width, Y: top}}, g, methodColor(m))
 			}
 		}
 	}
 	return f, nil
 }
 
-// drawGuess draws the label at the left and the confidence at the right of a row, and the bar on its track below them.
-func drawGuess(c draw.Canvas, row vg.Rectangle, g Guess, of color.RGBA) {
+// checkTiles returns the largest ratio of an image's height to its width.
+func checkTiles(methods []string, tiles []tile, columns int) (tallest float64, err error) {
+	if err := checkMethods("examples", methods); err != nil {
+		return 0, err
+	}
+	if len(tiles) == 0 || columns < 1 {
+		return 0, errors.Errorf("report: examples: got %d tiles in %d columns, want at least 1 of each", len(tiles), columns)
+	}
+	for i, t := range tiles {
+		if t.Image == nil || t.Image.Bounds().Empty() {
+			return 0, errors.Errorf("report: examples: tile %d has no image", i)
+		}
+		size := t.Image.Bounds().Size()
+		tallest = max(tallest, float64(size.Y)/float64(size.X))
+		if len(t.Guesses) != len(methods) {
+			return 0, errors.Errorf("report: examples: tile %d has %d guesses, want one for each of %d methods", i, len(t.Guesses), len(methods))
+		}
+		for _, g := range t.Guesses {
+			if !(g.Confidence >= 0 && g.Confidence <= 1+1e-4) {
+				return 0, errors.Errorf("report: examples: tile %d: confidence %v, want one in [0, 1]", i, g.Confidence)
+			}
+		}
+	}
+	return tallest, nil
+}
+
+// tilePlaces returns the upper left corner of each tile, measured from that of the grid to the
+// right and down, and the depth of the grid. Each group begins a row.
+func tilePlaces(tiles []tile, columns int, step vg.Point) (places []vg.Point, depth vg.Length) {
+	column := 0
+	for i, t := range tiles {
+		begins := i == 0 || t.Group != tiles[i-1].Group
+		if i > 0 && (begins || column == columns) {
+			column, depth = 0, depth+step.Y
+		}
+		if begins && t.Group != "" {
+			depth += groupHeight
+		}
+		places = append(places, vg.Point{X: vg.Length(column) * step.X, Y: depth})
+		column++
+	}
+	return places, depth + step.Y
+}
+
+// drawGuess draws the label at the left and the confidence at the right of a row, and the bar on
+// its track below them.
+func drawGuess(c draw.Canvas, row vg.Rectangle, g guess, of color.RGBA) {
 	const thickness = 3.5
 	middle := (row.Min.Y + thickness + row.Max.Y) / 2
 	label := bold(textStyle(tickSize, mix(of, ink, 0.3), text.XLeft, text.YCenter))

@@ -23,8 +23,8 @@ type legendEntry struct {
 // legend is written in rows along the top of a figure, where it cannot cover data.
 type legend []legendEntry
 
-// places returns where each entry begins, from the left end of the first row, in a legend of the given width, and the
-// height it takes with the space below it.
+// places returns where each entry begins, from the left end of the first row, in a legend of the
+// given width, and the height it takes with the space below it.
 func (l legend) places(width vg.Length) (at []vg.Point, height vg.Length) {
 	const between = 16
 	style := textStyle(labelSize, ink, text.XLeft, text.YCenter)

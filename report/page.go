@@ -10,14 +10,16 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Page is the report of a run: one HTML file that needs no other, for light and dark screens and for paper.
+// Page is the report of a run: one HTML file that needs no other, for light and dark screens and
+// for paper.
 type Page struct {
 	Title    string
 	Subtitle string // such as the date, the device and the seed
 	Sections []Section
 }
 
-// Section is a part of a page. Every field but Title may be left empty; they are shown in the order they have here.
+// Section is a part of a page. Every field but Title may be left empty; they are shown in the order
+// they have here.
 type Section struct {
 	Title   string
 	Text    []string // paragraphs of plain text
@@ -27,7 +29,8 @@ type Section struct {
 	Code    string   // preformatted text, such as a configuration
 }
 
-// PageFigure is a figure with the caption below it, which also serves those who cannot see the figure.
+// PageFigure is a figure with the caption below it, which also serves those who cannot see the
+// figure.
 type PageFigure struct {
 	Figure  *Figure
 	Caption string
@@ -45,8 +48,8 @@ var pageTemplate = template.Must(template.New("page").Funcs(template.FuncMap{
 	"rows":   func(t *Table) [][]string { return t.rows },
 }).Parse(pageSource))
 
-// WriteHTML writes the page, with its figures embedded as SVG. A page or section without a title, an empty table
-// and a missing figure are errors.
+// WriteHTML writes the page, with its figures embedded as SVG. A page or section without a title,
+// an empty table and a missing figure are errors.
 func (p *Page) WriteHTML(w io.Writer) error {
 	if p.Title == "" || len(p.Sections) == 0 {
 		return errors.Errorf("report: Page: got title %q and %d sections, want a title and at least 1 section", p.Title, len(p.Sections))

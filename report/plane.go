@@ -21,17 +21,20 @@ type Levels struct {
 	At     []float64 // the values that have a line
 }
 
-// Track is places in the plane: a path from the first, marked with a ring, to the last, marked with a dot, when they are joined, and else points.
+// Track is places in the plane: a path from the first, marked with a ring, to the last, marked with
+// a dot, when they are joined, and else points.
 type Track struct {
 	Method string
 	X, Y   []float64
 	Joined bool
 }
 
-// Plane draws what lies in the plane of two quantities, whose names are x and y: lines of equal value of functions, in grey and then black,
-// and on them the tracks of methods, such as the paths of optimizers or the states of chains. Its axes hold all of them.
+// Plane draws what lies in the plane of two quantities, whose names are x and y: lines of equal
+// value of functions, in grey and then black, and on them the tracks of methods, such as the paths
+// of optimizers or the states of chains. Its axes hold all of them.
 //
-// Between the grid's points a function is interpolated along the edges of the cells, so that a line bends at edges only.
+// Between the grid's points a function is interpolated along the edges of the cells, so that a line
+// bends at edges only.
 func Plane(x, y string, levels []Levels, tracks []Track) (*Figure, error) {
 	var names []string
 	for _, l := range levels {
@@ -151,8 +154,8 @@ func (l levelLines) DataRange() (xLow, xHigh, yLow, yHigh float64) {
 	return l.X[0], l.X[len(l.X)-1], l.Y[0], l.Y[len(l.Y)-1]
 }
 
-// segments are the line where the function has a value, cell by cell. Where a saddle's four edges are all crossed, the mean of the corners
-// tells which ones belong together (marching squares).
+// segments are the line where the function has a value, cell by cell. Where a saddle's four edges
+// are all crossed, the mean of the corners tells which ones belong together (marching squares).
 func (l Levels) segments(level float64) [][2]plotter.XY {
 	var all [][2]plotter.XY
 	columns := len(l.X)

@@ -43,7 +43,8 @@ func TestLevelLines(t *testing.T) {
 	}
 }
 
-// In a cell with two high corners on a diagonal, the corners on the other side of the mean are cut off.
+// In a cell with two high corners on a diagonal, the corners on the other side of the mean are cut
+// off.
 func TestLevelLinesOfASaddle(t *testing.T) {
 	for _, c := range []struct {
 		level  float64

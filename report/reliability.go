@@ -12,20 +12,24 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// Calibration is a reliability diagram's data for one method.
-type Calibration struct {
+// diagram is a reliability diagram's data for one method.
+type diagram struct {
 	Method string
 	Bins   []evaluate.Bin
 }
+
+// joinedCount is of how many examples a bin must be to be joined by lines with its neighbours.
+const joinedCount = 10
 
 var markers = []draw.GlyphDrawer{
 	draw.CircleGlyph{}, draw.BoxGlyph{}, draw.PyramidGlyph{}, draw.RingGlyph{}, draw.SquareGlyph{}, draw.TriangleGlyph{}, draw.CrossGlyph{},
 }
 
-// Reliability draws accuracy against confidence, bin by bin, with the diagonal of perfect calibration. A bar is the 95 %
-// interval (Wilson 1927) of an accuracy measured on as many examples as the bin holds; empty bins are left out. Both axes
-// begin a little below the smallest value of either.
-func Reliability(methods []Calibration) (*Figure, error) {
+// reliability draws accuracy against confidence, bin by bin, with the diagonal of perfect
+// calibration. A bar is the 95 % interval (Wilson 1927) of an accuracy measured on as many examples
+// as the bin holds; empty bins are left out. Both axes begin a little below the smallest value of
+// either.
+func reliability(methods []diagram) (*Figure, error) {
 	names := make([]string, len(methods))
 	p := newPlot("confidence", "accuracy")
 	diagonal := line(plotter.XYs{{X: 0, Y: 0}, {X: 1, Y: 1}}, draw.LineStyle{Color: muted, Width: 0.8, Dashes: []vg.Length{4, 3}})
@@ -43,16 +47,25 @@ func Reliability(methods []Calibration) (*Figure, error) {
 		}
 		style := methodLine(i, 1.4)
 		style.Dashes = nil
-		joined := line(points, style)
-		dots := &plotter.Scatter{XYs: points, GlyphStyle: draw.GlyphStyle{Color: style.Color, Radius: 3, Shape: markers[i%len(markers)]}}
+		var many, few plotter.XYs
+		glyph := draw.GlyphStyle{Color: style.Color, Radius: 3, Shape: markers[i%len(markers)]}
 		for _, b := range m.Bins {
+			switch point := (plotter.XY{X: b.Confidence, Y: b.Accuracy}); {
+			case b.Count >= joinedCount:
+				many = append(many, point)
+			case b.Count > 0:
+				few = append(few, point)
+			}
 			if b.Count > 0 {
 				low, high := wilson(b.Accuracy, b.Count)
 				p.Add(line(plotter.XYs{{X: b.Confidence, Y: low}, {X: b.Confidence, Y: high}},
 					draw.LineStyle{Color: translucent(methodColor(i), 0.55), Width: 1.2}))
 			}
 		}
-		p.Add(joined, dots)
+		joined, dots := line(many, style), &plotter.Scatter{XYs: many, GlyphStyle: glyph}
+		small := glyph
+		small.Radius, small.Color = 1.8, translucent(methodColor(i), 0.6)
+		p.Add(joined, dots, &plotter.Scatter{XYs: few, GlyphStyle: small})
 		key = append(key, legendEntry{m.Method, []plot.Thumbnailer{joined, dots}})
 	}
 	if err := checkMethods("Reliability", names); err != nil {
@@ -70,12 +83,13 @@ func Reliability(methods []Calibration) (*Figure, error) {
 	return f, nil
 }
 
-// reliabilityPoints returns (confidence, accuracy) of the bins that are not empty, of which there must be one.
-func reliabilityPoints(m Calibration) (plotter.XYs, error) {
+// reliabilityPoints returns (confidence, accuracy) of the bins that are not empty, of which there
+// must be one.
+func reliabilityPoints(m diagram) (plotter.XYs, error) {
 	var points plotter.XYs
 	for i, b := range m.Bins {
 		if b.Count < 0 || !(b.Confidence >= 0 && b.Confidence <= 1+1e-4) || !(b.Accuracy >= 0 && b.Accuracy <= 1) {
-			return nil, errors.Errorf("report: Reliability: %s: bin %d has %d examples, confidence %v and accuracy %v, want a count and two shares",
+			return nil, errors.Errorf("report: reliability: %s: bin %d has %d examples, confidence %v and accuracy %v, want a count and two shares",
 				m.Method, i, b.Count, b.Confidence, b.Accuracy)
 		}
 		if b.Count > 0 {
@@ -83,7 +97,7 @@ func reliabilityPoints(m Calibration) (plotter.XYs, error) {
 		}
 	}
 	if len(points) == 0 {
-		return nil, errors.Errorf("report: Reliability: %s: got %d bins without an example, want at least 1 with one", m.Method, len(m.Bins))
+		return nil, errors.Errorf("report: reliability: %s: got %d bins without an example, want at least 1 with one", m.Method, len(m.Bins))
 	}
 	return points, nil
 }
@@ -99,17 +113,18 @@ func wilson(share float64, count int) (low, high float64) {
 
 var reliabilityRow = FigureRow{
 	File: "reliability", Title: "How often they are right",
-	Caption: "On {in}: accuracy against confidence, in fifteen bins of confidence, with 95 % intervals.",
-	Applies: func(subjects []Subject) bool { return all(subjects, Subject.labelled) },
+	Caption: "On {in}: accuracy against confidence, in fifteen bins of confidence, with 95 % intervals; bins of " +
+		"fewer than 10 images are small and not joined.",
+	Applies: func(subjects []Subject) bool { return all(subjects, Subject.labelledEnough) },
 	Draw: func(subjects []Subject) (*Figure, error) {
-		methods := make([]Calibration, len(subjects))
+		methods := make([]diagram, len(subjects))
 		for i, s := range subjects {
 			bins, err := evaluate.EqualWidthBins(s.In)
 			if err != nil {
 				return nil, err
 			}
-			methods[i] = Calibration{s.Name, bins}
+			methods[i] = diagram{s.Name, bins}
 		}
-		return Reliability(methods)
+		return reliability(methods)
 	},
 }

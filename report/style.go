@@ -22,10 +22,12 @@ const (
 var (
 	ink   = color.RGBA{R: 0x22, G: 0x22, B: 0x22, A: 0xff}
 	muted = color.RGBA{R: 0x6b, G: 0x6b, B: 0x6b, A: 0xff}
+	white = color.RGBA{R: 0xff, G: 0xff, B: 0xff, A: 0xff}
 	faint = color.RGBA{R: 0xe4, G: 0xe4, B: 0xe4, A: 0xff}
 )
 
-// palette holds the colours of Okabe and Ito (2008) that show on white, the most distant pair first.
+// palette holds the colours of Okabe and Ito (2008) that show on white, the most distant pair
+// first.
 var palette = []color.RGBA{
 	{R: 0x00, G: 0x72, B: 0xb2, A: 0xff}, // blue
 	{R: 0xd5, G: 0x5e, B: 0x00, A: 0xff}, // vermilion
@@ -34,6 +36,7 @@ var palette = []color.RGBA{
 	{R: 0xe6, G: 0x9f, B: 0x00, A: 0xff}, // orange
 	{R: 0x56, G: 0xb4, B: 0xe9, A: 0xff}, // sky blue
 	{R: 0x00, G: 0x00, B: 0x00, A: 0xff}, // black
+	{R: 0x8c, G: 0x8c, B: 0x8c, A: 0xff}, // grey, which is not theirs
 }
 
 var dashes = [][]vg.Length{nil, {5, 2}, {1.5, 1.5}, {7, 2, 1.5, 2}}
@@ -116,8 +119,8 @@ func line(points plotter.XYs, style draw.LineStyle) *plotter.Line {
 	return &plotter.Line{XYs: points, LineStyle: style}
 }
 
-// heading is a plotter that writes a line just above the data area: a name in bold, then remarks. Panels that carry one
-// must be drawn with headingHeight of space above.
+// heading is a plotter that writes a line just above the data area: a name in bold, then remarks.
+// Panels that carry one must be drawn with headingHeight of space above.
 type heading struct {
 	name    string
 	color   color.Color
@@ -144,7 +147,8 @@ func (h heading) Plot(c draw.Canvas, _ *plot.Plot) {
 	}
 }
 
-// drawPanels draws plots that carry headings below each other, with data areas of equal size that align left and right.
+// drawPanels draws plots that carry headings below each other, with data areas of equal size that
+// align left and right.
 func drawPanels(c draw.Canvas, plots ...*plot.Plot) {
 	rows := make([][]*plot.Plot, len(plots))
 	for i, p := range plots {

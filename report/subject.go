@@ -71,10 +71,12 @@ func (s Subject) out() *evaluate.Predictions {
 // labelled reports whether the labels of In are known.
 func (s Subject) labelled() bool { return s.in() != nil && s.In.Labels != nil }
 
-// className names a class that was learnt.
-func (s Subject) className(class int) string { return s.InImages.className(class) }
+// fewest is of how many examples a figure of shares makes sense.
+const fewest = 20
 
-// all, which has no meaning for an empty list, reports whether a property holds for each subject.
+func (s Subject) labelledEnough() bool { return s.labelled() && s.In.Len() >= fewest }
+
+// all reports whether each subject has a property.
 func all(subjects []Subject, property func(Subject) bool) bool {
 	return !slices.ContainsFunc(subjects, func(s Subject) bool { return !property(s) })
 }

@@ -22,14 +22,15 @@ type Table struct {
 	rows    [][]string
 }
 
-// NewTable returns a table without rows. corner is the title of the column of names, such as "method".
+// NewTable returns a table without rows. corner is the title of the column of names, such as
+// "method".
 func NewTable(corner string, columns ...Column) *Table {
 	return &Table{corner: corner, columns: columns}
 }
 
-// Add adds a row. A cell is a float64, printed in its column's format, or a string, printed as it is: "-" for a figure
-// that was not measured, "97.1 ± 0.2" for a figure with its error. Any other type, a NaN, an infinity and a number of
-// cells other than that of the columns are errors.
+// Add adds a row. A cell is a float64, printed in its column's format, or a string, printed as it
+// is: "-" for a figure that was not measured, "97.1 ± 0.2" for a figure with its error. Any other
+// type, a NaN, an infinity and a number of cells other than that of the columns are errors.
 func (t *Table) Add(name string, cells ...any) error {
 	if len(cells) != len(t.columns) {
 		return errors.Errorf("report: Table: row %q: got %d cells, want %d", name, len(cells), len(t.columns))
@@ -56,8 +57,8 @@ func (t *Table) Add(name string, cells ...any) error {
 	return nil
 }
 
-// WriteText writes the table in aligned columns of plain text, two spaces apart, under a rule. A table without columns or
-// rows is an error.
+// WriteText writes the table in aligned columns of plain text, two spaces apart, under a rule. A
+// table without columns or rows is an error.
 func (t *Table) WriteText(w io.Writer) error {
 	lines, widths, err := t.lines(func(s string) string { return s })
 	if err != nil {
@@ -78,8 +79,8 @@ func (t *Table) WriteText(w io.Writer) error {
 	return errors.Wrap(err, "report: Table: write")
 }
 
-// WriteMarkdown writes the table as Markdown that also reads well as it stands. A table without columns or rows is an
-// error.
+// WriteMarkdown writes the table as Markdown that also reads well as it stands. A table without
+// columns or rows is an error.
 func (t *Table) WriteMarkdown(w io.Writer) error {
 	lines, widths, err := t.lines(func(s string) string { return strings.ReplaceAll(s, "|", `\|`) })
 	if err != nil {
@@ -118,7 +119,8 @@ func (t *Table) check() error {
 	return nil
 }
 
-// lines returns header and rows with every cell escaped, and the width of each column in characters.
+// lines returns header and rows with every cell escaped, and the width of each column in
+// characters.
 func (t *Table) lines(escape func(string) string) (lines [][]string, widths []int, err error) {
 	if err := t.check(); err != nil {
 		return nil, nil, err

@@ -35,8 +35,8 @@ func linearTicks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// tickLabel formats a multiple of 10^exponent: plain decimals with a true minus sign, and thousands set apart, unless
-// the numbers are very large or very small.
+// tickLabel formats a multiple of 10^exponent: plain decimals with a true minus sign, and thousands
+// set apart, unless the numbers are very large or very small.
 func tickLabel(value float64, exponent int) string {
 	if exponent > 5 || exponent < -4 {
 		return strings.ReplaceAll(strconv.FormatFloat(value, 'g', 3, 64), "-", "−")
@@ -57,8 +57,9 @@ func tickLabel(value float64, exponent int) string {
 	return whole
 }
 
-// logTicks is for an axis of decimal logarithms. It labels the powers of ten, and 2 and 5 times them where the axis spans
-// less than two decades; where it spans less than half of one, it labels about five plain numbers.
+// logTicks is for an axis of decimal logarithms. It labels the powers of ten, and 2 and 5 times
+// them where the axis spans less than two decades; where it spans less than half of one, it labels
+// about five plain numbers.
 func logTicks(low, high float64) []plot.Tick {
 	var ticks []plot.Tick
 	if high-low < 0.5 {

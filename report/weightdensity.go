@@ -15,44 +15,42 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// densityWindows is how many windows of a trace are drawn: enough to see it move, few enough to tell them apart.
+// densityWindows is how many windows of a trace are drawn: enough to see it move, few enough to
+// tell them apart.
 const densityWindows = 7
 
-// Trace is the history of one weight under one method.
-type Trace struct {
+// trace is the history of one weight under one method.
+type trace struct {
 	Method string
 	Values []float64
 }
 
-// WeightDensity draws where one weight was, early to late: per method a panel, all on one axis, with the densities of
-// the weight over windows that roll along its trace, light to dark. Each density is a Gaussian kernel estimate divided by
-// its own maximum, so that the spike of an optimizer does not flatten the width of a posterior.
+// weightDensity draws where one weight was, early to late: per method a panel, all on one axis,
+// with the densities of the weight over windows that roll along its trace, light to dark. Each
+// density is a Gaussian kernel estimate divided by its own maximum, so that the spike of an
+// optimizer does not flatten the width of a posterior.
 //
-// weight names the axis, every is the number of steps between two values of a trace, and window the number of values in a
-// window: at least 2, at most the length of the traces, which must be equal.
-func WeightDensity(weight string, traces []Trace, every, window int) (*Figure, error) {
-	return weightDensity(weight, traces, every, window, nil)
-}
-
-// weightDensity takes the positions of the methods, which give them their colours; nil counts them.
-func weightDensity(weight string, traces []Trace, every, window int, places []int) (*Figure, error) {
+// weight names the axis, every is the number of steps between two values of a trace, and window the
+// number of values in a window: at least 2, at most the length of the traces, which must be equal.
+// places are the positions of the methods, which give them their colours; nil counts them.
+func weightDensity(weight string, traces []trace, every, window int, places []int) (*Figure, error) {
 	names := make([]string, len(traces))
 	for i, t := range traces {
 		names[i] = t.Method
-		if err := checkFinite("WeightDensity", t.Method, t.Values); err != nil {
+		if err := checkFinite("weightDensity", t.Method, t.Values); err != nil {
 			return nil, err
 		}
 		if len(t.Values) != len(traces[0].Values) {
-			return nil, errors.Errorf("report: WeightDensity: %s has %d values, want %d as %s has",
+			return nil, errors.Errorf("report: weightDensity: %s has %d values, want %d as %s has",
 				t.Method, len(t.Values), len(traces[0].Values), traces[0].Method)
 		}
 	}
-	if err := checkMethods("WeightDensity", names); err != nil {
+	if err := checkMethods("weightDensity", names); err != nil {
 		return nil, err
 	}
 	length := len(traces[0].Values)
 	if every < 1 || window < 2 || window > length {
-		return nil, errors.Errorf("report: WeightDensity: got every %d and window %d, want every >= 1 and 2 <= window <= %d values",
+		return nil, errors.Errorf("report: weightDensity: got every %d and window %d, want every >= 1 and 2 <= window <= %d values",
 			every, window, length)
 	}
 	starts := windowStarts(length, window)
@@ -69,7 +67,7 @@ func weightDensity(weight string, traces []Trace, every, window int, places []in
 }
 
 // densityPanels returns one panel per trace, all with the same axes.
-func densityPanels(weight string, traces []Trace, starts []int, window int, places []int) []*plot.Plot {
+func densityPanels(weight string, traces []trace, starts []int, window int, places []int) []*plot.Plot {
 	smallest, largest := math.Inf(1), math.Inf(-1)
 	for _, t := range traces {
 		smallest, largest = min(smallest, slices.Min(t.Values)), max(largest, slices.Max(t.Values))
@@ -113,7 +111,7 @@ var weightRow = FigureRow{
 		return !all(subjects, func(s Subject) bool { return len(s.Trace) < shortestTrace })
 	},
 	Draw: func(subjects []Subject) (*Figure, error) {
-		var traces []Trace
+		var traces []trace
 		var places []int
 		weight := ""
 		shortest := math.MaxInt
@@ -121,7 +119,11 @@ var weightRow = FigureRow{
 			if len(s.Trace) < shortestTrace {
 				continue
 			}
-			traces, places = append(traces, Trace{s.Name, s.Trace}), append(places, i)
+			name := s.Name
+			if s.Optimizer {
+				name += ", an optimizer"
+			}
+			traces, places = append(traces, trace{name, s.Trace}), append(places, i)
 			shortest = min(shortest, len(s.Trace))
 			if len(traces) > 1 && s.Watched != weight || s.Watched == "" {
 				weight = "weight"
@@ -151,7 +153,8 @@ func windowStarts(length, window int) []int {
 	return starts
 }
 
-// windowColor goes from a light tint of a colour, for the first window, to a dark shade of it for the last.
+// windowColor goes from a light tint of a colour, for the first window, to a dark shade of it for
+// the last.
 func windowColor(c color.RGBA, window, windows int) color.RGBA {
 	age := 1.0
 	if windows > 1 {
@@ -163,7 +166,8 @@ func windowColor(c color.RGBA, window, windows int) color.RGBA {
 	return mix(c, color.RGBA{A: 0xff}, 0.45*(age-0.6)/0.4)
 }
 
-// drawWindowKey draws the key of the shades along the top and returns the canvas that remains below it.
+// drawWindowKey draws the key of the shades along the top and returns the canvas that remains below
+// it.
 func drawWindowKey(c draw.Canvas, windows, window, length int) draw.Canvas {
 	const swatch, height = vg.Length(13), vg.Length(9)
 	style := textStyle(tickSize, ink, text.XLeft, text.YCenter)
@@ -181,9 +185,9 @@ func drawWindowKey(c draw.Canvas, windows, window, length int) draw.Canvas {
 	return draw.Crop(c, 0, 0, 0, -18)
 }
 
-// relativeDensity estimates the density of the values, relative to its maximum, with Gaussian kernels of Silverman's
-// bandwidth .9 min(sd, interquartile range/1.34) n^-1/5, but of at least the given one, from three bandwidths below the
-// smallest value to three above the largest.
+// relativeDensity estimates the density of the values, relative to its maximum, with Gaussian
+// kernels of Silverman's bandwidth .9 min(sd, interquartile range/1.34) n^-1/5, but of at least the
+// given one, from three bandwidths below the smallest value to three above the largest.
 func relativeDensity(values []float64, narrowest float64) plotter.XYs {
 	const points = 240
 	sorted := slices.Sorted(slices.Values(values))

@@ -62,25 +62,7 @@ func NewPredictor(device tensor.Device, dtype tensor.DType, images Images, batch
 func loadPredictor(device tensor.Device, dtype tensor.DType, images Images, order op.Batch,
 	network func(b *graph.Builder, x *graph.Node) *graph.Node, more func(b *graph.Builder, x, logits *graph.Node),
 ) (*Predictor, error) {
-	n := images.Len()
-	b := graph.New(dtype)
-	b.Phase = graph.Prediction
-	pixels := b.Data("images", tensor.Uint8, n, images.Channels, images.Height, images.Width)
-	x := b.Apply(op.GatherImages{Batch: order, Mean: op.ChannelsOf(images.Mean...), Deviation: op.ChannelsOf(images.Deviation...)}, pixels, b.Header())
-	logits := network(b, x)
-	p := b.Apply(op.Softmax{}, logits)
-	shape := graph.ShapeOf(p)
-	if b.Err() == nil && len(shape) != 2 {
-		return nil, errors.Errorf("samples: predictor: the network's output has shape %v, wants [B K]", shape)
-	}
-	if more != nil {
-		more(b, x, logits)
-	}
-	if err := b.Err(); err != nil {
-		return nil, err
-	}
-	b.Apply(op.StoreRows{Batch: order}, p, b.State("probabilities", nil, n, shape[1]), b.Header())
-	program, err := b.Compile()
+	program, classes, err := predicting(dtype, images, images.Len(), order, network, more)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +74,33 @@ func loadPredictor(device tensor.Device, dtype tensor.DType, images Images, orde
 		session.Close()
 		return nil, err
 	}
-	return &Predictor{session: session, images: n, classes: shape[1], steps: (n + order.Size - 1) / order.Size}, nil
+	return &Predictor{session: session, images: images.Len(), classes: classes, steps: (images.Len() + order.Size - 1) / order.Size}, nil
+}
+
+// predicting is the program that keeps the probabilities [n K] of n images of the shape and moments that images say, a batch a step. Its
+// graph has more, where more is not nil.
+func predicting(dtype tensor.DType, images Images, n int, order op.Batch,
+	network func(b *graph.Builder, x *graph.Node) *graph.Node, more func(b *graph.Builder, x, logits *graph.Node),
+) (program *graph.Program, classes int, err error) {
+	b := graph.New(dtype)
+	b.Phase = graph.Prediction
+	pixels := b.Data("images", tensor.Uint8, n, images.Channels, images.Height, images.Width)
+	x := b.Apply(op.GatherImages{Batch: order, Mean: op.ChannelsOf(images.Mean...), Deviation: op.ChannelsOf(images.Deviation...)}, pixels, b.Header())
+	logits := network(b, x)
+	p := b.Apply(op.Softmax{}, logits)
+	shape := graph.ShapeOf(p)
+	if b.Err() == nil && len(shape) != 2 {
+		return nil, 0, errors.Errorf("samples: predictor: the network's output has shape %v, wants [B K]", shape)
+	}
+	if more != nil {
+		more(b, x, logits)
+	}
+	if err := b.Err(); err != nil {
+		return nil, 0, err
+	}
+	b.Apply(op.StoreRows{Batch: order}, p, b.State("probabilities", nil, n, shape[1]), b.Header())
+	program, err = b.Compile()
+	return program, shape[1], err
 }
 
 // Predict writes the probabilities [images, classes] under a sample into p. Where the network draws random numbers, as with

@@ -13,8 +13,12 @@ const (
 	arenas
 )
 
+// Workspaces is the arena of what is kept between the calls of one launch. A GPU finds the memory
+// itself, and a schedule has none for it.
+const Workspaces Arena = arenas
+
 // String names the arena.
-func (a Arena) String() string { return [...]string{"shared", "chain", "scratch"}[a] }
+func (a Arena) String() string { return [...]string{"shared", "chain", "scratch", "workspace"}[a] }
 
 // Alignment is what every buffer's offset is a multiple of, in bytes: a cache line, and enough for any vector load.
 const Alignment = 64

@@ -16,7 +16,7 @@ func Example() {
 			x[i] *= 2
 		}
 	})
-	launch := tensor.Launch{Kernel: "double_f32", Label: "double", Count: x.Elements, Arguments: []tensor.Argument{tensor.InOut(x)}, Host: double}
+	launch := tensor.Launch{Kernel: "double_f32", Label: "double", Arguments: []tensor.Argument{tensor.InOut(x)}, Host: double}
 
 	host := tensor.NewHost(2)
 	defer host.Close()

@@ -1,6 +1,9 @@
 package tensor
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // Access says what a launch does with a buffer.
 type Access uint8
@@ -55,13 +58,49 @@ func Real(dtype DType, v float64) Argument {
 	return Argument{Kind: Float32Kind, Bits: uint64(math.Float32bits(float32(v)))}
 }
 
-// Launch is one kernel with its arguments. A GPU starts Kernel with Count threads for each chain; the host runs Host.
+// Launch is one kernel with its arguments. The host runs Host; a GPU starts Calls, one after the
+// other.
 type Launch struct {
-	Kernel    string // the symbol, "<op>_<direction>_<dtype>"
+	Kernel    string // "<op>_<direction>_<dtype>"
 	Label     string // the graph node it computes, for errors and profiles
-	Count     int
 	Arguments []Argument
 	Host      HostKernel
+	Calls     []Call
+}
+
+// Call is one start of a GPU's kernel. Its buffers are those of the launch's arguments, and
+// workspace.
+type Call struct {
+	Kernel    string // the symbol
+	Grid      Grid
+	Arguments []Argument
+}
+
+// NewWorkspace returns a buffer for what a launch's calls leave to those after them, undefined
+// before. It takes no memory on the host.
+func NewWorkspace(dtype DType, elements int) *Buffer {
+	return NewBuffer("workspace", Workspaces, dtype, elements)
+}
+
+// WithBuffers is the launch with other buffers in its arguments, and in its calls' but for
+// workspace.
+func (l Launch) WithBuffers(other func(*Buffer) *Buffer) Launch {
+	l.Arguments = withBuffers(l.Arguments, other)
+	l.Calls = slices.Clone(l.Calls)
+	for i := range l.Calls {
+		l.Calls[i].Arguments = withBuffers(l.Calls[i].Arguments, other)
+	}
+	return l
+}
+
+func withBuffers(arguments []Argument, other func(*Buffer) *Buffer) []Argument {
+	arguments = slices.Clone(arguments)
+	for i, a := range arguments {
+		if a.Buffer != nil && a.Buffer.Arena != Workspaces {
+			arguments[i].Buffer = other(a.Buffer)
+		}
+	}
+	return arguments
 }
 
 // HostKernel is a launch's work on the CPU: phases with a barrier between them, each cut into tiles that may run in any order and

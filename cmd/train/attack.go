@@ -6,11 +6,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/report"
-	"github.com/pollen-ml/pollen/samples"
-	"github.com/pollen-ml/pollen/tensor"
 )
 
 func attackCommand(c *console) *cobra.Command {
@@ -18,7 +17,7 @@ func attackCommand(c *console) *cobra.Command {
 	var sizes []float64
 	var images int
 	command := &cobra.Command{
-		Use: "attack RUN...", Short: "tell how well runs withstand adversarial examples, and whether they notice them",
+		Use: "attack RUN...", Short: "measure how well runs withstand adversarial examples, and whether they notice them",
 		Long: "Moves each pixel of the test images by a step in the direction that makes the label less probable (the fast gradient sign\n" +
 			"method), by the gradient of each run's own average over its samples, and scores the run on what comes out. Sizes are\n" +
 			"shares of the pixels' range.",
@@ -30,12 +29,12 @@ func attackCommand(c *console) *cobra.Command {
 	}
 	command.Flags().Float64SliceVar(&sizes, "sizes", []float64{0.05, 0.1, 0.15, 0.2, 0.25, 0.3}, "sizes of the step")
 	command.Flags().IntVar(&images, "images", 1000, "how many of the test images, 0 for all")
-	s.bindFlags(command)
+	s.bind(command)
 	return command
 }
 
 // attack scores runs on images moved against them.
-func (s *scoring) attack(ctx context.Context, runs []string, sizes []float64, images int, c *console) error {
+func (s *scoring) attack(ctx context.Context, folders []string, sizes []float64, images int, c *console) error {
 	if len(sizes) == 0 {
 		return usage("train: sizes: there are none")
 	}
@@ -44,11 +43,13 @@ func (s *scoring) attack(ctx context.Context, runs []string, sizes []float64, im
 			return usage("train: sizes: %v, wants shares of the pixels' range, 0 to 1", size)
 		}
 	}
-	device, data, _, err := s.open(ctx, runs, "", c)
+	o, err := s.open(ctx, folders, c)
 	if err != nil {
 		return err
 	}
-	defer device.Close()
+	defer o.device.Close()
+	defer c.endProgress()
+	data := o.in
 	if images < 0 || images > data.Len() {
 		return usage("train: images: %d, wants 1 to %d, or 0 for all", images, data.Len())
 	}
@@ -58,52 +59,40 @@ func (s *scoring) attack(ctx context.Context, runs []string, sizes []float64, im
 		}
 	}
 	tables := newAttackTables(sizes)
-	for _, name := range runs {
-		run, err := openSampled(name, c)
-		if err != nil {
-			return err
-		}
-		if err := run.attack(ctx, name, data, sizes, tables, device, c); err != nil {
+	for _, r := range o.runs {
+		if err := attack(ctx, r.run, r.name, data, sizes, tables); err != nil {
 			return err
 		}
 	}
+	c.endProgress()
 	return tables.write(data.Len(), c)
 }
 
 // attack adds a run's rows.
-func (r *sampled) attack(ctx context.Context, name string, data *datasets.Dataset, sizes []float64, to *attackTables,
-	device tensor.Device, c *console,
-) error {
-	gradient, err := r.gradient(ctx, data, device, c)
+func attack(ctx context.Context, run *pollen.Run, name string, data *datasets.Dataset, sizes []float64, to *attackTables) error {
+	gradient, err := run.Gradient(ctx, data)
 	if err != nil {
 		return err
 	}
-	clean, err := r.predict(ctx, data, device, c)
+	clean, err := run.Assess(ctx, data, nil)
 	if err != nil {
 		return err
 	}
-	scores, err := scoreOf(clean.probabilities, data.Labels, data.Classes)
-	if err != nil {
-		return err
-	}
-	accuracy, confidence, noticed := []any{scores.Accuracy}, []any{scores.MeanConfidence}, []any{}
+	accuracy, confidence, noticed := []any{clean.Values["accuracy"]}, []any{clean.Values["confidence"]}, []any{}
 	for _, size := range sizes {
 		moved := *data
 		if moved.Images, err = evaluate.FGSM(data.Images, gradient, size); err != nil {
 			return err
 		}
-		attacked, err := r.predict(ctx, &moved, device, c)
+		attacked, err := run.Assess(ctx, &moved, nil)
 		if err != nil {
 			return err
 		}
-		if scores, err = scoreOf(attacked.probabilities, data.Labels, data.Classes); err != nil {
-			return err
-		}
-		detection, err := evaluate.Detect(clean.uncertainty.Entropy, attacked.uncertainty.Entropy)
+		detection, err := evaluate.Detect(clean.In.Entropy, attacked.In.Entropy)
 		if err != nil {
 			return err
 		}
-		accuracy, confidence = append(accuracy, scores.Accuracy), append(confidence, scores.MeanConfidence)
+		accuracy, confidence = append(accuracy, attacked.Values["accuracy"]), append(confidence, attacked.Values["confidence"])
 		noticed = append(noticed, detection.AUROC)
 	}
 	if err := to.accuracy.Add(name, accuracy...); err != nil {
@@ -113,19 +102,6 @@ func (r *sampled) attack(ctx context.Context, name string, data *datasets.Datase
 		return err
 	}
 	return to.noticed.Add(name, noticed...)
-}
-
-// gradient is that of the run's average, by the pixels of a data set.
-func (r *sampled) gradient(ctx context.Context, data *datasets.Dataset, device tensor.Device, c *console) ([]float64, error) {
-	g, err := samples.NewInputGradient(device, tensor.Float32, r.images(data), data.Labels, predictBatch, r.network.Apply)
-	if err != nil {
-		return nil, err
-	}
-	defer g.Close()
-	if err := r.each(ctx, "gradient", "on "+data.Name, c, g.Add); err != nil {
-		return nil, err
-	}
-	return g.Gradient(), nil
 }
 
 // attackTables have a row for each run and a column for each size.

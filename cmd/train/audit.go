@@ -137,3 +137,31 @@ func printPublished(c *console) error {
 	}
 	return nil
 }
+
+// optionalValue is a flag whose absence can be told from any value.
+type optionalValue[T any] struct {
+	to    **T
+	parse func(string) (T, error)
+	kind  string
+}
+
+func optional[T any](f *pflag.FlagSet, to **T, kind string, parse func(string) (T, error), name, usage string) {
+	f.Var(optionalValue[T]{to, parse, kind}, name, usage)
+}
+
+func parseFloat(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
+
+func (v optionalValue[T]) String() string {
+	if v.to == nil || *v.to == nil {
+		return ""
+	}
+	return fmt.Sprint(**v.to)
+}
+
+func (v optionalValue[T]) Set(s string) error {
+	value, err := v.parse(s)
+	*v.to = &value
+	return err
+}
+
+func (v optionalValue[T]) Type() string { return v.kind }

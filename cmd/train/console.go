@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"sync"
 	"time"
@@ -11,6 +12,9 @@ import (
 	"github.com/vbauerster/mpb/v8"
 	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
 )
 
 // console is where a command talks to a person: results on out, progress and remarks on err.
@@ -19,6 +23,9 @@ type console struct {
 	err  io.Writer
 	live bool // err is a terminal whose last line can be rewritten
 	now  func() time.Time
+
+	shown  *progress // what is under way
+	looked time.Time // when its last event came
 }
 
 func newConsole() *console {
@@ -28,6 +35,90 @@ func newConsole() *console {
 }
 
 func (c *console) remark(format string, values ...any) { fmt.Fprintf(c.err, format+"\n", values...) }
+
+// observer shows how a run of that name goes: a line for each task.
+func (c *console) observer(name string) pollen.Observer {
+	task := ""
+	return func(e pollen.Event) {
+		if e.Remark != "" {
+			c.remark("%s: %s", name, e.Remark)
+			return
+		}
+		now := c.now()
+		if key := e.Task + e.On; c.shown == nil || key != task || e.Done < c.shown.done {
+			c.endProgress()
+			task = key
+			title := name
+			if e.Task != "fit" {
+				title = e.Task
+			}
+			c.shown = c.progress(title, e.Done, e.Total)
+			c.looked = now
+		}
+		status := "on " + e.On
+		if e.Task == "fit" {
+			status = fitStatus(e)
+		}
+		if seconds := now.Sub(c.looked).Seconds(); seconds > 0 {
+			status += fmt.Sprintf("  %.0f images/s", float64(e.Images)/seconds)
+		}
+		c.looked = now
+		c.shown.update(e.Done, status)
+	}
+}
+
+// fitStatus is how the last window of steps was.
+func fitStatus(e pollen.Event) string {
+	status := fmt.Sprintf("loss %.4f  acc %.4f", e.Loss, e.Accuracy)
+	if !math.IsNaN(e.Temperature) {
+		status += fmt.Sprintf("  T %.3g", e.Temperature)
+	}
+	if !math.IsNaN(e.RHat) {
+		status += fmt.Sprintf("  R-hat %.2f", e.RHat)
+	}
+	return status
+}
+
+// endProgress leaves the line of what was under way as it is.
+func (c *console) endProgress() {
+	if c.shown != nil {
+		c.shown.end()
+		c.shown = nil
+	}
+}
+
+// reading shows how far data are read: a download by its name and size, pictures as they are decoded.
+func (c *console) reading() func(file string, done, total int64) {
+	announced := ""
+	return func(file string, done, total int64) {
+		info, err := os.Stat(file)
+		pictures := err == nil && info.IsDir()
+		switch {
+		case file != announced && !pictures:
+			c.remark("downloading %s, %.1f MB", file, float64(total)/1e6)
+		case file != announced:
+			c.endProgress()
+			c.shown = c.progress("reading", int(done), int(total))
+		}
+		announced = file
+		if !pictures || c.shown == nil {
+			return
+		}
+		c.shown.update(int(done), fmt.Sprintf("%d of %d pictures in %s", done, total, file))
+		if done == total {
+			c.endProgress()
+		}
+	}
+}
+
+// skipped says which files were left out.
+func (c *console) skipped(splits ...*datasets.Dataset) {
+	for _, data := range splits {
+		if data != nil && len(data.Skipped) > 0 {
+			c.remark("%s: %s could not be read and left out, first %s", data.Name, counted(len(data.Skipped), "file"), data.Skipped[0])
+		}
+	}
+}
 
 // results remembers the first failure to write, so that a command whose results were lost does not end as if all were well.
 type results struct {
@@ -50,7 +141,8 @@ const plainInterval = 10 * time.Second
 type progress struct {
 	console     *console
 	name        string
-	first       int // done before this process
+	done        int
+	first       int // done before this was shown
 	total       int
 	start, last time.Time
 	bars        *mpb.Progress
@@ -61,7 +153,7 @@ type progress struct {
 
 // progress begins to show a piece of work of which some may be done already. end must be called.
 func (c *console) progress(name string, done, total int) *progress {
-	p := &progress{console: c, name: name, total: total, first: done, start: c.now()}
+	p := &progress{console: c, name: name, total: total, done: done, first: done, start: c.now()}
 	p.last = p.start
 	if c.live {
 		p.bars = mpb.New(mpb.WithOutput(c.err), mpb.WithWidth(20), mpb.WithRefreshRate(200*time.Millisecond))
@@ -83,6 +175,7 @@ func (c *console) progress(name string, done, total int) *progress {
 // update tells how much is done, and how it goes.
 func (p *progress) update(done int, status string) {
 	now := p.console.now()
+	p.done = done
 	elapsed := now.Sub(p.start)
 	if done == p.total {
 		status = fmt.Sprintf("%s  in %s", status, elapsed.Round(time.Second))

@@ -12,7 +12,7 @@ import (
 
 // onGPU is a short run on a GPU.
 func onGPU(folder string, more ...string) []string {
-	arguments := strings.Fields("fit --device cuda --data notmnist --model lenet-small --sampler sghmc --schedule constant:0.002" +
+	arguments := strings.Fields("fit --device cuda --data notmnist --model lenet-small --method sghmc --schedule constant:0.002" +
 		" --batch 6 --epochs 2 --burn-in 0 --samples 5 --chains 2")
 	return append(append(arguments, "--folder", folder), more...)
 }

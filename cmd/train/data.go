@@ -4,47 +4,174 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
 )
 
-// loadData loads a split and says what it had to download and to leave out.
-func loadData(ctx context.Context, name string, split datasets.Split, folder string, c *console) (*datasets.Dataset, error) {
-	if err := checkDataFolder(folder); err != nil {
-		return nil, err
-	}
-	announced := ""
-	data, err := datasets.Load(name, split, datasets.Options{Folder: folder, Context: ctx, Progress: func(file string, _, total int64) {
-		if file != announced {
-			announced = file
-			c.remark("downloading %s, %.1f MB", file, float64(total)/1e6)
-		}
-	}})
-	if err != nil {
-		return nil, err
-	}
-	if n := len(data.Skipped); n > 0 {
-		c.remark("%s: %s could not be read and left out, first %s", data.Name, counted(n, "file"), data.Skipped[0])
-	}
-	return data, nil
-}
-
-// checkDataFolder refuses a folder that is not there: data would be taken from somewhere else.
-func checkDataFolder(folder string) error {
-	if folder == "" {
-		return nil
-	}
-	if info, err := os.Stat(folder); err != nil || !info.IsDir() {
-		return usage("train: data-folder: there is no folder %s", folder)
-	}
-	return nil
+// dataFlags name a data set and say how it is read.
+type dataFlags struct {
+	name, folder, size, classes, without string
+	channels                             int
+	validation, test                     float64
 }
 
 func bindDataFolder(f *pflag.FlagSet, folder *string) {
 	f.StringVar(folder, "data-folder", "", "folder with data sets, looked into first")
+}
+
+func (d *dataFlags) bind(f *pflag.FlagSet) {
+	f.StringVar(&d.name, "data", "mnist", "data to train on: a name, see Data above, or a folder or file of one's own")
+	bindDataFolder(f, &d.folder)
+}
+
+// bindSplits binds what only those data have flags for that are trained on.
+func (d *dataFlags) bindSplits(f *pflag.FlagSet) {
+	f.StringVar(&d.size, "size", "", "size that images are scaled to, as 32 or 48x64 (default: their own, or 32 or 64)")
+	f.IntVar(&d.channels, "channels", 0, "1 for grey, 3 for colour (default: what the images have)")
+	f.Float64Var(&d.validation, "validation", 0, "share of the training images that are held out for calibration, where the data have no such\n"+
+		"split (default 0.1 of one's own data, none of those with a name)")
+	f.Float64Var(&d.test, "test", 0, "share of all images that are held out for scores, where the data have no such split (default 0.2)")
+	f.StringVar(&d.classes, "classes", "", "train on these classes only, by name, as cat,dog")
+	f.StringVar(&d.without, "without-classes", "", "hold these classes out: --out with the same data and --classes shows them as the unknown")
+}
+
+// notes are the flags that were given, for a manifest. A path is kept so that it holds from anywhere.
+func (d *dataFlags) notes(into map[string]string) {
+	name := d.name
+	if !slices.Contains(datasets.Names(), name) {
+		if path, err := filepath.Abs(name); err == nil {
+			if _, err := os.Stat(path); err == nil {
+				name = path
+			}
+		}
+	}
+	for key, value := range map[string]string{
+		"data": name, "data-folder": d.folder, "size": d.size, "classes": d.classes, "without-classes": d.without,
+		"channels": orEmpty(float64(d.channels)), "validation": orEmpty(d.validation), "test": orEmpty(d.test),
+	} {
+		if value != "" {
+			into[key] = value
+		}
+	}
+}
+
+func orEmpty(v float64) string {
+	if v == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
+
+// options are those of package datasets.
+func (d *dataFlags) options(ctx context.Context, c *console) (o datasets.Options, err error) {
+	if d.folder != "" {
+		if info, err := os.Stat(d.folder); err != nil || !info.IsDir() {
+			return o, usage("train: data-folder: there is no folder %s", d.folder)
+		}
+	}
+	o = datasets.Options{
+		Folder: d.folder, Context: ctx, Channels: d.channels, Validation: d.validation, Test: d.test,
+		Classes: split(d.classes), WithoutClasses: split(d.without),
+	}
+	if o.Height, o.Width, err = parseSize(d.size); err != nil {
+		return o, err
+	}
+	o.Progress = c.reading()
+	return o, nil
+}
+
+func split(list string) []string {
+	if list == "" {
+		return nil
+	}
+	return strings.Split(list, ",")
+}
+
+// parseSize reads "32" or "48x64", height first.
+func parseSize(text string) (height, width int, err error) {
+	if text == "" {
+		return 0, 0, nil
+	}
+	first, second, both := strings.Cut(text, "x")
+	if !both {
+		second = first
+	}
+	if height, err = strconv.Atoi(first); err == nil {
+		width, err = strconv.Atoi(second)
+	}
+	if err != nil || height < 1 || width < 1 {
+		return 0, 0, usage("train: size %q, wants a number, or height and width as in 48x64", text)
+	}
+	return height, width, nil
+}
+
+// check refuses a name that is neither a data set's nor a path.
+func (d *dataFlags) check(flag string) error { return checkData(flag, d.name, d.folder) }
+
+func checkData(flag, name, folder string) error {
+	if slices.Contains(datasets.Names(), name) {
+		return nil
+	}
+	for _, path := range []string{name, filepath.Join(folder, name), filepath.Join(os.Getenv(datasets.EnvironmentFolder), name)} {
+		if _, err := os.Stat(path); err == nil {
+			return nil
+		}
+	}
+	return usage("train: %s: no data set %q, and no folder or file of that name; there are %s", flag, name, strings.Join(datasets.Names(), ", "))
+}
+
+// open opens all splits of the data.
+func (d *dataFlags) open(ctx context.Context, c *console) (*datasets.Splits, error) {
+	o, err := d.options(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	splits, err := datasets.Open(d.name, o)
+	if err != nil {
+		return nil, err
+	}
+	c.skipped(splits.Train, splits.Validation, splits.Test)
+	return splits, nil
+}
+
+// dataOf are the flags that a run's data were opened by.
+func dataOf(m pollen.Manifest) dataFlags {
+	n := m.Notes
+	number := func(name string) float64 {
+		v, _ := strconv.ParseFloat(n[name], 64) // what is not there is 0
+		return v
+	}
+	d := dataFlags{
+		name: n["data"], folder: n["data-folder"], size: n["size"], classes: n["classes"], without: n["without-classes"],
+		channels: int(number("channels")), validation: number("validation"), test: number("test"),
+	}
+	if d.name == "" {
+		d.name = m.Data.Name
+	}
+	return d
+}
+
+// loadTest loads the test images of a data set in the shape that a run takes.
+func loadTest(ctx context.Context, d dataFlags, m pollen.Manifest, c *console) (*datasets.Dataset, error) {
+	o, err := d.options(ctx, c)
+	if err != nil {
+		return nil, err
+	}
+	o.Height, o.Width, o.Channels = m.Data.Height, m.Data.Width, m.Data.Channels
+	data, err := datasets.Load(d.name, datasets.Test, o)
+	if err != nil {
+		return nil, err
+	}
+	c.skipped(data)
+	return data, nil
 }
 
 func datasetsCommand(c *console) *cobra.Command {
@@ -52,7 +179,8 @@ func datasetsCommand(c *console) *cobra.Command {
 	command := &cobra.Command{
 		Use: "datasets", Short: "list the data sets and where they are", Args: noArguments,
 		RunE: func(*cobra.Command, []string) error {
-			if err := checkDataFolder(folder); err != nil {
+			d := dataFlags{folder: folder}
+			if _, err := d.options(context.Background(), c); err != nil {
 				return err
 			}
 			for _, d := range datasets.List(datasets.Options{Folder: folder}) {

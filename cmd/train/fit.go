@@ -3,316 +3,293 @@ package main
 import (
 	"context"
 	"fmt"
-	"math"
+	"os"
+	"path/filepath"
+	"strings"
 	"time"
 
-	"github.com/pollen-ml/pollen/approximate"
+	"github.com/pkg/errors"
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
-	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/langevin"
-	"github.com/pollen-ml/pollen/metropolis"
-	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// window is how many steps run between two looks at a run; exactWindow with a Metropolis test, from which there is a value of the traces for each.
-const (
-	window      = 100
-	exactWindow = 10
-)
-
-// fitting is a run under way.
-type fitting struct {
-	config        Config
-	folder        string
-	console       *console
-	data          *datasets.Dataset
-	rates         []float64 // by step, on the mean loss
-	plan          langevin.Plan
-	temperatures  []float64 // by step; nil without a rule of langevin's
-	interventions []langevin.Intervention
-	walk          metropolis.Walk    // with a Metropolis test
-	replicas      *langevin.Replicas // with temperatures that are swapped
-	session       *graph.Session
-	bank          *samples.Bank
-	statesBank    *samples.Bank            // SWAG's
-	meanField     *approximate.MeanField   // of Bayes by Backprop
-	thermometer   *diagnostics.Thermometer // of the whole sampling phase
-	recent        *diagnostics.Thermometer // of the last window
-	saving        background
-	metrics       *metricsLog
-	progress      *progress
-	looked        time.Time      // when the last window ended
-	loss          float64        // of the last window, the mean of its steps and chains
-	columns       map[string]int // of the metrics
-	result        result
-}
-
-// result is what a run leaves in memory; its samples are in its folder.
-type result struct {
-	folder      string
-	config      Config
-	begun       bool             // there is a folder that the run can go on from
-	made, steps int              // steps made by now, and to be made
-	trace       []float64        // of the watched weight, chain 0, one value per step
-	weightTrace [][]float64      // the same, of each chain, in the sampling phase
-	lossTrace   [][]float64      // of each chain's minibatch loss, in the sampling phase
-	all         layerTemperature // of all parameters, in the sampling phase; NaN for optimizers, and kinetic without momentum
-	layers      []layerTemperature
-	proposals   float64 // with a Metropolis test: in the sampling phase
-	accepted    float64 // the sum of the probabilities with which these were to be accepted
-	swaps       float64 // the share of the attempts to swap temperatures that succeeded; NaN without
-	samples     int     // of all chains
-	seconds     float64 // of this process
-	watched     string
-}
-
-// layerTemperature has the standard error of the configurational temperature.
-type layerTemperature struct {
-	name          string
-	temperature   float64
-	standardError float64
-	kinetic       float64
-}
-
-// fit trains as config says, into a new folder, or goes on with the run of a folder that has a checkpoint. When the context ends it
-// stops between two windows; the samples drawn by then are in the folder, and result tells how many.
-func fit(ctx context.Context, config Config, name, folder string, resume bool, data *datasets.Dataset, device tensor.Device, c *console) (result, error) {
-	config, err := config.resolve()
-	if err != nil {
-		return result{}, err
+func fitCommand(c *console) *cobra.Command {
+	flags := &settings{}
+	var folder, file, resume string
+	var estimate bool
+	command := &cobra.Command{
+		Use:   "fit",
+		Short: "train one network and keep its samples",
+		Long: "Trains one network, keeps its samples in a run folder, and scores their average on the test data.\n" +
+			listing("Models", append(layers.Names(), "a network file FILE.yaml")...) +
+			listing("Data", append(datasets.Names(), "a folder with a folder of pictures for each class, which may have train, val and test above",
+				"files of arrays (NPZ, IDX, CIFAR)")...) +
+			listing("Methods", pollen.MethodNames()...) +
+			listing("", append([]string{"with attributes, by name or in order"}, pollen.MethodForms()...)...) +
+			listing("Schedules", optimizers.ScheduleForms()...),
+		Example: `  train fit --method psgld --chains 4 --folder runs/four
+  train fit --data flowers --model cnn --method sghmc --epochs 20
+  train fit --method momentum:decay=0.9,weight-decay=1e-4 --schedule cosine:0.02,0 --epochs 5
+  train fit --model mlp-400-400 --prior laplace:0.1 --temperature 0.5
+  train fit --config run.yaml --seed 2            the file's settings, but for the seed
+  train fit --config runs/four/manifest.json      the same run again
+  train fit --resume runs/four                    go on after Ctrl-C, a crash, a reboot`,
+		Args: noArguments,
 	}
-	f := &fitting{config: config, folder: folder, console: c, data: data, columns: map[string]int{}}
-	f.result = result{folder: folder, config: config}
-	if err := f.prepare(device, resume); err != nil {
-		return f.result, err
-	}
-	defer f.session.Close()
-	f.result.begun = true
-	f.progress = c.progress(name, int(f.session.Steps()), f.plan.Steps)
-	start := c.now()
-	f.looked = start
-	err = f.plan.Run(ctx, f.session, f.window(), f.observe, f.interventions...)
-	f.progress.end()
-	if saving := f.saving.wait(); saving != nil && (err == nil || stopped(err)) {
-		err = saving
-	}
-	if err == nil {
-		err = f.conclude()
-	}
-	if stopped(err) {
-		if saving := f.saveNow(); saving != nil {
-			err = saving
+	flags.bind(command.Flags())
+	command.Flags().StringVar(&file, "config", "", "YAML file with the names of the flags above, or a run's "+manifestFile+"; flags come after it")
+	command.Flags().StringVar(&folder, "folder", "", "run folder, new or empty (default runs/fit-1, -2, ...)")
+	command.Flags().BoolVar(&estimate, "estimate", false, "print what the run would cost, from some steps, and stop")
+	command.Flags().StringVar(&resume, "resume", "",
+		"folder of a run to go on with; takes no other flags but device, threads, precision and data-folder")
+	command.RunE = func(command *cobra.Command, _ []string) error {
+		if resume != "" {
+			return resumeFit(command.Context(), command.Flags(), flags, resume, c)
 		}
-	}
-	f.result.seconds = c.now().Sub(start).Seconds()
-	f.result.made = int(f.session.Steps())
-	f.finish()
-	f.warn(name)
-	if closing := f.metrics.close(); err == nil {
-		err = closing
-	}
-	return f.result, err
-}
-
-// warn says that a run has learnt nothing, if so: large steps can end a network of ReLUs for good, and its loss is finite all the same.
-func (f *fitting) warn(name string) {
-	const like = 0.98
-	if guessing := math.Log(float64(f.data.Classes)); f.loss > like*guessing {
-		f.console.remark("%s: the loss of the last steps, %.3f, is not below that of guessing among %d classes, %.3f; lower learning rates may help",
-			name, f.loss, f.data.Classes, guessing)
-	}
-}
-
-// window is how many steps run between two looks at the run: few where all data are evaluated.
-func (f *fitting) window() int {
-	if f.walk != nil {
-		return exactWindow
-	}
-	return window
-}
-
-// save writes samples, and then where the chains are, from where the run can go on, while the next steps run.
-func (f *fitting) save(drawn []samples.Sample) error {
-	if err := f.saving.wait(); err != nil {
-		return err
-	}
-	if err := f.metrics.flush(); err != nil {
-		return err
-	}
-	checkpoint, err := checkpointOf(f.session)
-	if err != nil {
-		return err
-	}
-	bank := f.bank
-	if f.statesBank != nil {
-		bank = f.statesBank
-	} else {
-		f.result.samples += len(drawn)
-	}
-	f.saving.begin(func() error {
-		if err := bank.Add(drawn...); err != nil {
-			return err
-		}
-		return writeCheckpoint(f.folder, checkpoint)
-	})
-	return nil
-}
-
-// saveNow is save, and it waits for the disk.
-func (f *fitting) saveNow() error {
-	if err := f.save(nil); err != nil {
-		return err
-	}
-	return f.saving.wait()
-}
-
-// observe looks at a window of steps.
-func (f *fitting) observe(p langevin.Progress) error {
-	line := metricsLine{
-		Step: p.To, Epoch: float64(p.To) * float64(f.config.Batch) / float64(f.data.Len()),
-		Rate: f.rates[p.To-1],
-	}
-	chains, err := f.replicas.Cold(f.session)
-	if err != nil {
-		return err
-	}
-	if line.Loss, line.Accuracy, err = f.traces(p, chains); err != nil {
-		return err
-	}
-	f.loss = line.Loss
-	status := fmt.Sprintf("loss %.4f  acc %.4f", line.Loss, line.Accuracy)
-	if f.config.isSampler() {
-		temperature := f.measure(p, chains)
-		line.Requested = *f.config.Temperature
-		if !math.IsNaN(temperature) {
-			line.Temperature = &temperature
-			status += fmt.Sprintf("  T %.3g", temperature)
-		}
-	}
-	if err := f.metrics.add(line); err != nil {
-		return err
-	}
-	var drawn []samples.Sample
-	if p.Sample && f.config.samplerName() != backpropName {
-		if drawn, err = f.states(p.To); err != nil {
-			return err
-		}
-	}
-	if epoch := max(1, f.data.Len()/f.config.Batch); p.Sample || p.From/epoch != p.To/epoch {
-		if err := f.save(drawn); err != nil {
-			return err
-		}
-	}
-	now := f.console.now()
-	images := float64((p.To - p.From) * f.config.Batch * f.session.Chains())
-	if rHat := f.result.rHat(thinned(f.result.lossTrace)); !math.IsNaN(rHat) {
-		status += fmt.Sprintf("  R-hat %.2f", rHat)
-	}
-	f.progress.update(p.To, fmt.Sprintf("%s  %.0f images/s", status, images/now.Sub(f.looked).Seconds()))
-	f.looked = now
-	return nil
-}
-
-// measure observes the temperatures of a window of steps, and returns the mean one.
-func (f *fitting) measure(p langevin.Progress, chains []int) float64 {
-	for step := max(p.From, f.plan.BurnIn); step < p.To; step++ {
-		if f.temperatures[step] != f.config.temperature() {
-			continue
-		}
-		f.thermometer.ObserveChains(f.session, step, step+1, chains)
-		for _, chain := range chains {
-			if f.walk != nil {
-				f.result.proposals++
-				f.result.accepted += f.session.Metric(chain, f.columns[metropolis.TraceAcceptance], uint64(step))
-			}
-		}
-	}
-	f.recent.Reset()
-	f.recent.ObserveChains(f.session, p.From, p.To, chains)
-	return f.recent.Temperature()
-}
-
-// liveValues bounds the values of each chain that the live R-hat is computed from: it must not slow a long run down.
-const liveValues = 500
-
-// thinned is every so manieth value of each trace.
-func thinned(traces [][]float64) [][]float64 {
-	short := make([][]float64, len(traces))
-	for i, trace := range traces {
-		for at := 0; at < len(trace); at += 1 + len(trace)/liveValues {
-			short[i] = append(short[i], trace[at])
-		}
-	}
-	return short
-}
-
-// traces keeps what later figures and diagnostics need of chains, with a Metropolis test one value for each window. It returns the window's mean loss and
-// accuracy.
-func (f *fitting) traces(p langevin.Progress, chains []int) (loss, accuracy float64, err error) {
-	for step := p.From; step < p.To; step++ {
-		for i, chain := range chains {
-			value := f.session.Metric(chain, f.columns["loss"], uint64(step))
-			weight := f.session.Metric(chain, f.columns[watchedMetric], uint64(step))
-			loss += value
-			accuracy += f.session.Metric(chain, f.columns["accuracy"], uint64(step))
-			if f.walk != nil {
-				if step < p.To-1 {
-					continue
-				}
-				if value, weight, err = f.drawn(chain, uint64(step)); err != nil {
-					return 0, 0, err
-				}
-			}
-			if i == 0 {
-				f.result.trace = append(f.result.trace, weight)
-			}
-			if step >= f.plan.BurnIn {
-				f.result.lossTrace[i] = append(f.result.lossTrace[i], value)
-				f.result.weightTrace[i] = append(f.result.weightTrace[i], weight)
-			}
-		}
-	}
-	n := float64((p.To - p.From) * len(chains))
-	return loss / n, accuracy / n, nil
-}
-
-// states are those of the chains now, in the order of their numbers.
-func (f *fitting) states(step int) (drawn []samples.Sample, err error) {
-	weight := 1.0
-	if f.config.isSampler() {
-		weight = f.rates[step-1] / float64(f.data.Len())
-	}
-	if f.replicas != nil {
-		return f.replicas.Take(f.session, weight)
-	}
-	for chain := range f.config.Chains {
-		var sample samples.Sample
-		if f.walk != nil {
-			sample, err = f.walk.Take(f.session, chain)
-		} else {
-			sample, err = samples.Take(f.session, chain, weight)
-		}
+		s, err := layered(command.Flags(), file)
 		if err != nil {
-			return nil, err
+			return err
 		}
-		drawn = append(drawn, sample)
+		if estimate {
+			return runEstimate(command.Context(), s, c)
+		}
+		return runFit(command.Context(), s, folder, c)
 	}
-	return drawn, nil
+	return command
 }
 
-// finish computes what the whole run says: NaN for temperatures when it never came to the phase that is measured.
-func (f *fitting) finish() {
-	f.result.swaps = math.NaN()
-	if f.replicas != nil {
-		if v, err := f.replicas.Acceptance(f.session); err == nil {
-			f.result.swaps = v
+// listing is a line, or some, that names things.
+func listing(title string, items ...string) string {
+	const indent, width = 11, 100
+	if title != "" {
+		title += ":"
+	}
+	text := fmt.Sprintf("\n%-*s", indent, title)
+	length := indent
+	for i, item := range items {
+		if i < len(items)-1 {
+			item += ", "
+		}
+		if length+len(item) > width {
+			text = strings.TrimRight(text, " ") + "\n" + strings.Repeat(" ", indent)
+			length = indent
+		}
+		text += item
+		length += len(item)
+	}
+	return text
+}
+
+// prepared is a run about to begin: what is trained, on which data and device.
+type prepared struct {
+	spec   pollen.Spec
+	data   *datasets.Splits
+	notes  map[string]string
+	device tensor.Device
+}
+
+// prepare checks the flags, and makes ready what they name. The device is to be closed.
+func (s *settings) prepare(ctx context.Context, c *console) (p prepared, err error) {
+	if p.spec, err = s.spec(); err != nil {
+		return p, err
+	}
+	if err := s.data.check("data"); err != nil {
+		return p, err
+	}
+	if p.device, err = s.device.open(c); err != nil {
+		return p, err
+	}
+	if p.data, err = s.data.open(ctx, c); err != nil {
+		p.device.Close()
+		return p, err
+	}
+	p.notes = map[string]string{"device": s.device.Name, "precision": s.device.Precision}
+	s.data.notes(p.notes)
+	for name, text := range p.notes {
+		if text == "" {
+			delete(p.notes, name)
 		}
 	}
-	t := f.thermometer
-	f.result.all = layerTemperature{"all", t.Temperature(), t.TemperatureError(), t.KineticTemperature()}
-	for i, layer := range t.Layers {
-		f.result.layers = append(f.result.layers, layerTemperature{layer, t.Layer(i), t.LayerError(i), t.KineticLayer(i)})
+	return p, nil
+}
+
+func runFit(ctx context.Context, s *settings, folder string, c *console) error {
+	if folder == "" {
+		var err error
+		if folder, err = newRunFolder("fit"); err != nil {
+			return err
+		}
 	}
+	if err := pollen.CheckEmpty(folder); err != nil {
+		return err
+	}
+	p, err := s.prepare(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer p.device.Close()
+	if err := printSummary(p.spec, p.data.Train, c); err != nil {
+		return err
+	}
+	name := pollen.MethodName(p.spec.Method)
+	run, err := pollen.Fit(ctx, p.spec, p.data, folder, pollen.WithDevice(p.device), pollen.WithObserver(c.observer(name)), pollen.WithNotes(p.notes))
+	return finishFit(ctx, run, err, name, p.data, c)
+}
+
+// resumeFit goes on with a run, on the device that was asked for now.
+func resumeFit(ctx context.Context, given *pflag.FlagSet, flags *settings, folder string, c *console) error {
+	m, err := pollen.ReadManifest(folder)
+	if err != nil {
+		return err
+	}
+	device := flags.device
+	if !given.Changed("device") {
+		device.Name = m.Notes["device"]
+		if !given.Changed("precision") {
+			device.Precision = m.Notes["precision"]
+		}
+	}
+	data := dataOf(*m)
+	var other string
+	given.Visit(func(f *pflag.Flag) {
+		switch f.Name {
+		case "resume", "threads", "device", "precision":
+		case "data-folder":
+			data.folder = flags.data.folder
+		default:
+			other = f.Name
+		}
+	})
+	if other != "" {
+		return usage("train: --%s with --resume: a resumed run keeps its own configuration", other)
+	}
+	opened, err := device.open(c)
+	if err != nil {
+		return err
+	}
+	defer opened.Close()
+	splits, err := data.open(ctx, c)
+	if err != nil {
+		return err
+	}
+	name := pollen.MethodName(m.Spec.Method)
+	run, err := pollen.Resume(ctx, folder, splits, pollen.WithDevice(opened), pollen.WithObserver(c.observer(name)))
+	return finishFit(ctx, run, err, name, splits, c)
+}
+
+// finishFit scores a run that is done, and says what one that failed or was stopped leaves behind.
+func finishFit(ctx context.Context, run *pollen.Run, err error, name string, data *datasets.Splits, c *console) error {
+	c.endProgress()
+	if err != nil {
+		remarkKept(err, c)
+		return err
+	}
+	compared := []comparison{{name: name, run: run}}
+	if data.Test != nil {
+		if err := assess(ctx, compared, data.Test, nil, c); err != nil {
+			c.remark("%s: done; score it with: train eval %s", run.Folder(), run.Folder())
+			return err
+		}
+		if err := printScores(compared, c); err != nil {
+			return err
+		}
+		fmt.Fprintln(c.out)
+	}
+	if err := printChains(compared, c); err != nil {
+		return err
+	}
+	page, err := writePage(run.Folder(), compared, data.Test, nil)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(c.out, "\nRun folder: %s\n%s", run.Folder(), page)
+	return nil
+}
+
+// remarkKept says what a run that failed or was stopped leaves behind, and what can be done with it.
+func remarkKept(err error, c *console) {
+	var unfinished *pollen.Unfinished
+	if !errors.As(err, &unfinished) {
+		return
+	}
+	c.remark("%s: %d of %d steps done, %s kept.", unfinished.Folder, unfinished.Made, unfinished.Steps, counted(unfinished.Samples, "sample"))
+	var notFinite *graph.NotFinite
+	if errors.As(err, &notFinite) {
+		c.remark("A smaller learning rate (--schedule) may keep the numbers finite.")
+		return
+	}
+	c.remark("Go on with: train fit --resume %s", unfinished.Folder)
+}
+
+// counted is "1 sample", "2 samples".
+func counted(n int, what string) string {
+	if n != 1 {
+		what += "s"
+	}
+	return fmt.Sprintf("%d %s", n, what)
+}
+
+// newRunFolder is a folder's name that does not exist yet: runs/<name>-1, -2, ...
+func newRunFolder(name string) (string, error) {
+	for i := 1; ; i++ {
+		folder := filepath.Join("runs", fmt.Sprintf("%s-%d", name, i))
+		if _, err := os.Stat(folder); os.IsNotExist(err) {
+			return folder, nil
+		} else if err != nil {
+			return "", errors.Wrap(err, "train: run folder")
+		}
+	}
+}
+
+// printSummary shows what is about to be trained.
+func printSummary(spec pollen.Spec, data *datasets.Dataset, c *console) error {
+	network, err := spec.Build(data.Classes)
+	if err != nil {
+		return err
+	}
+	summary, err := layers.Summarize(network, tensor.Shape{data.Channels, data.Height, data.Width})
+	if err != nil {
+		return wrapUsage(err)
+	}
+	c.remark("%s, %d images of %dx%dx%d in %d classes\n%v", data.Name, data.Len(), data.Channels, data.Height, data.Width, data.Classes, summary)
+	if spec.Schedule != nil {
+		c.remark("%s, learning rate %s", pollen.MethodText(spec.Method), spec.Schedule)
+	}
+	return nil
+}
+
+// runEstimate says what a run would cost, by some of its steps.
+func runEstimate(ctx context.Context, s *settings, c *console) error {
+	const steps = 8
+	p, err := s.prepare(ctx, c)
+	if err != nil {
+		return err
+	}
+	defer p.device.Close()
+	if err := printSummary(p.spec, p.data.Train, c); err != nil {
+		return err
+	}
+	// The first window warms up: its time is not counted, nor that of an anchor before it.
+	var first, last time.Time
+	from, to := 0, 0
+	watch := func(e pollen.Event) {
+		if last, to = c.now(), e.Done; first.IsZero() {
+			first, from = last, e.Done
+		}
+	}
+	total, err := pollen.Try(ctx, p.spec, p.data.Train, steps, pollen.WithDevice(p.device), pollen.WithObserver(watch))
+	if err != nil {
+		return err
+	}
+	step := last.Sub(first) / time.Duration(max(1, to-from))
+	cost := (step * time.Duration(total)).Round(time.Second)
+	fmt.Fprintf(c.out, "%d steps of %.1f ms: about %s, and the predictions\n", total, float64(step)/float64(time.Millisecond), cost)
+	return nil
 }

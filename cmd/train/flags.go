@@ -12,80 +12,73 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
+
+	"github.com/pollen-ml/pollen"
 )
 
-// bindFlags makes a flag for each field. A configuration file has the same names.
-func (c *Config) bindFlags(f *pflag.FlagSet) {
-	f.StringVar(&c.Model, "model", c.Model, "network, see Models above")
-	f.StringVar(&c.Data, "data", c.Data, "data set to train on, see Data sets above")
-	f.StringVar(&c.DataFolder, "data-folder", c.DataFolder, "folder with data sets, looked into first")
-	optional(f, &c.Subset, "int", strconv.Atoi, "subset", "train on that many of the examples, the first ones (default: all)")
-	f.StringVar(&c.Sampler, "sampler", c.Sampler, "update rule, see Samplers above")
-	f.StringVar(&c.Schedule, "schedule", c.Schedule, "learning rate on the mean loss by step, see Schedules above (default by sampler and model)")
-	f.IntVar(&c.Batch, "batch", c.Batch, "examples per minibatch")
-	f.IntVar(&c.Epochs, "epochs", c.Epochs, "passes over the data, burn-in included")
-	optional(f, &c.BurnIn, "int", strconv.Atoi, "burn-in", "epochs before the first sample, of each cycle (default 3/8 of them)")
-	optional(f, &c.Samples, "int", strconv.Atoi, "samples", "samples per chain, spaced evenly after burn-in or drawn at the end; mc-dropout: passes (default 10)")
-	optional(f, &c.Cycles, "int", strconv.Atoi, "cycles", "cyclical sampling: each cycle explores without noise for its burn-in, then samples (default: none)")
-	optional(f, &c.Anchor, "int", strconv.Atoi, "anchor", "epochs from one anchor of control variates to the next: less noise, twice the work (default: none)")
-	f.IntVar(&c.Chains, "chains", c.Chains, "Markov chains, started from different initial values")
-	optional(f, &c.Prior, "string", parseText, "prior", "prior of each weight: "+priorForms+" (default gaussian:0.316)")
-	optional(f, &c.Temperature, "float", parseFloat, "temperature", "temperature of the posterior (default 1)")
-	optional(f, &c.Temperatures, "string", parseText, "temperatures",
-		"replica exchange: rising temperatures that chains swap, the samples' first, as 1,1.02,1.04; each chain becomes as many;\n"+
-			"to be swapped, neighbours may differ by some 2/sqrt(weights) of themselves (default: none)")
-	optional(f, &c.Gamma, "string", parseText, "gamma", "psgld's treatment of Gamma: frozen, none, hutchinson or exact (default frozen)")
-	optional(f, &c.Alpha, "float", parseFloat, "alpha", "preconditioners' memory of squared gradients (default 0.99)")
-	optional(f, &c.Lambda, "float", parseFloat, "lambda", "what bounds or damps preconditioners (default 1e-5 for psgld, 1e-3 for fsgld, 0.1 for ksgld)")
-	f.Uint64Var(&c.Seed, "seed", c.Seed, "seed of everything random")
-	bindDevice(f, &c.Device, &c.Threads, &c.Precision)
+// manifestFile is what a run's manifest is called: it can be given as a configuration.
+const manifestFile = "manifest.json"
+
+// settings are what a run is made from, as text: of a pollen.Spec, of the data, and of the device. Flags, configuration files and
+// the notes of manifests have the same names.
+type settings struct {
+	text   map[string]string
+	data   dataFlags
+	device deviceFlags
 }
 
-func bindDevice(f *pflag.FlagSet, device *string, threads *int, precision *string) {
-	f.StringVar(device, "device", "auto", "device: "+strings.Join(deviceNames, " or "))
-	f.IntVar(threads, "threads", 0, "threads of the cpu device, 0 for all")
-	f.StringVar(precision, "precision", "", "operands of the matrix products on GPUs: "+strings.Join(precisions, ", ")+" (default fp32)")
+// settingValue is a flag for a setting of a Spec.
+type settingValue struct {
+	pollen.Setting
+	to map[string]string
 }
 
-// optionalValue is a flag whose absence can be told from any value.
-type optionalValue[T any] struct {
-	to    **T
-	parse func(string) (T, error)
-	kind  string
-}
-
-func optional[T any](f *pflag.FlagSet, to **T, kind string, parse func(string) (T, error), name, usage string) {
-	f.Var(optionalValue[T]{to, parse, kind}, name, usage)
-}
-
-func parseText(s string) (string, error) { return s, nil }
-
-func parseFloat(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
-
-func (v optionalValue[T]) String() string {
-	if v.to == nil || *v.to == nil {
+func (v settingValue) String() string {
+	if v.to == nil {
 		return ""
 	}
-	return fmt.Sprint(**v.to)
+	return v.to[v.Name]
 }
 
-func (v optionalValue[T]) Set(s string) error {
-	value, err := v.parse(s)
-	*v.to = &value
+// Set refuses what is not of the setting's kind; what it means is looked at later, with the others.
+func (v settingValue) Set(text string) error {
+	var err error
+	switch v.Kind {
+	case "int":
+		_, err = strconv.Atoi(text)
+	case "uint64":
+		_, err = strconv.ParseUint(text, 10, 64)
+	case "float":
+		_, err = strconv.ParseFloat(text, 64)
+	}
+	v.to[v.Name] = text
 	return err
 }
 
-func (v optionalValue[T]) Type() string { return v.kind }
+func (v settingValue) Type() string { return v.Kind }
 
-// layered is the configuration: defaults, then the file, then the flags that were given.
-func layered(given *pflag.FlagSet, file string) (Config, error) {
-	config := defaultConfig()
+// bind makes a flag for each setting.
+func (s *settings) bind(f *pflag.FlagSet) {
+	s.text = map[string]string{}
+	for i, setting := range pollen.Settings() {
+		f.Var(settingValue{setting, s.text}, setting.Name, setting.Usage)
+		if i == 0 {
+			s.data.bind(f)
+			s.data.bindSplits(f)
+		}
+	}
+	s.device.bind(f)
+}
+
+// layered are the defaults, then the file, then the flags that were given.
+func layered(given *pflag.FlagSet, file string) (*settings, error) {
+	s := &settings{}
 	flags := pflag.NewFlagSet("configuration", pflag.ContinueOnError)
 	flags.SortFlags = false // errors list the names in the order of the help
-	config.bindFlags(flags)
+	s.bind(flags)
 	if file != "" {
-		if err := config.read(file, flags); err != nil {
-			return config, usageError{err}
+		if err := readConfig(file, flags); err != nil {
+			return nil, usageError{err}
 		}
 	}
 	var failed error
@@ -94,21 +87,44 @@ func layered(given *pflag.FlagSet, file string) (Config, error) {
 			failed = flags.Set(f.Name, f.Value.String())
 		}
 	})
-	if failed != nil {
-		return config, usageError{failed}
+	return s, wrapUsage(failed)
+}
+
+// spec is what the settings say is trained.
+func (s *settings) spec() (spec pollen.Spec, err error) {
+	spec.Seed = 1
+	for _, setting := range pollen.Settings() {
+		text, given := s.text[setting.Name]
+		if !given {
+			continue
+		}
+		if setting.Name == "model" {
+			if text, err = networkText(text); err != nil {
+				return spec, err
+			}
+		}
+		if err := spec.Set(setting.Name, text); err != nil {
+			return spec, wrapUsage(err)
+		}
 	}
-	resolved, err := config.resolve()
+	resolved, err := spec.Resolve()
 	return resolved, wrapUsage(err)
 }
 
-// read overlays a file on c, whose flags are given: YAML with their names as keys, or the manifest of a run to repeat.
-func (c *Config) read(path string, flags *pflag.FlagSet) error {
+// networkText is the content of a network file, or the name of a network.
+func networkText(name string) (string, error) {
+	switch filepath.Ext(name) {
+	case ".yaml", ".yml":
+		content, err := os.ReadFile(name)
+		return string(content), errors.Wrap(err, "train: model")
+	}
+	return name, nil
+}
+
+// readConfig sets flags as a file says: YAML with their names as keys, or the manifest of a run to repeat.
+func readConfig(path string, flags *pflag.FlagSet) error {
 	if filepath.Base(path) == manifestFile {
-		m, err := readManifest(filepath.Dir(path))
-		if err == nil {
-			*c = m.Config
-		}
-		return err
+		return readManifest(filepath.Dir(path), flags)
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -130,6 +146,27 @@ func (c *Config) read(path string, flags *pflag.FlagSet) error {
 	return nil
 }
 
+// readManifest sets flags as a run had them.
+func readManifest(folder string, flags *pflag.FlagSet) error {
+	m, err := pollen.ReadManifest(folder)
+	if err != nil {
+		return err
+	}
+	values := m.Spec.Texts()
+	for name, text := range m.Notes {
+		values[name] = text
+	}
+	for name, text := range values {
+		if flags.Lookup(name) == nil {
+			continue
+		}
+		if err := flags.Set(name, text); err != nil {
+			return errors.Wrapf(err, "train: %s", folder)
+		}
+	}
+	return nil
+}
+
 // setField sets a flag to a value of a file.
 func setField(flags *pflag.FlagSet, name string, value any) error {
 	f := flags.Lookup(name)
@@ -146,4 +183,13 @@ func setField(flags *pflag.FlagSet, name string, value any) error {
 		}
 	}
 	return errors.Errorf("%s is %s, wants %s", name, text, kindOf(f))
+}
+
+// deviceFlags name a device.
+type deviceFlags struct{ pollen.DeviceOptions }
+
+func (d *deviceFlags) bind(f *pflag.FlagSet) {
+	f.StringVar(&d.Name, "device", "auto", "device: "+strings.Join(pollen.DeviceNames(), " or "))
+	f.IntVar(&d.Threads, "threads", 0, "threads of the cpu device, 0 for all")
+	f.StringVar(&d.Precision, "precision", "", "operands of the matrix products on GPUs: "+strings.Join(pollen.Precisions(), ", ")+" (default fp32)")
 }

@@ -1,7 +1,7 @@
-// Command train trains Bayesian convolutional networks by Langevin dynamics and tells whether they know what they do not know.
+// Command train trains Bayesian convolutional networks on pictures, and asks them whether they know what they do not know.
 //
 // Without a command it does the main job: it trains one network on MNIST with SGD, SGLD and pSGLD, shows all three digits and letters, and
-// prints who is how sure of what. See the commands' help for the rest.
+// prints who is how sure of what. See the commands' help for the rest. What it does, package pollen does for Go programs.
 package main
 
 import (
@@ -14,6 +14,8 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/pollen-ml/pollen"
 )
 
 // The exit codes: 1 when something fails, 2 for a command line that makes no sense, 130 when interrupted.
@@ -51,6 +53,7 @@ func run(arguments []string, c *console) int {
 		err = c.out.err
 	}
 	var mistake usageError
+	var invalid pollen.Invalid
 	switch {
 	case err == nil:
 		return 0
@@ -60,7 +63,7 @@ func run(arguments []string, c *console) int {
 		}
 		c.remark("train: interrupted")
 		return exitInterrupted
-	case errors.As(err, &mistake):
+	case errors.As(err, &mistake) || errors.As(err, &invalid):
 		c.remark("%v\nSee --help.", err)
 		return exitUsage
 	default:
@@ -69,26 +72,28 @@ func run(arguments []string, c *console) int {
 	}
 }
 
-// stopped tells whether a run ended because the user said so.
+// stopped reports whether a run ended because the user said so.
 func stopped(err error) bool { return errors.Is(err, context.Canceled) }
 
 func rootCommand(c *console) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "train",
-		Short: "Bayesian convolutional networks by Langevin dynamics",
+		Short: "Bayesian convolutional networks: trained on your pictures, and asked what they do not know",
 		Long: `Without a command: trains a network on MNIST with SGD, SGLD and pSGLD, shows all three digits and letters,
 and prints who knows what it does not know. Results go to stdout, progress to stderr; figures, samples and
 report.html to the run folder.`,
 		Example: `  train                                        the whole comparison, in a few minutes
-  train fit --sampler psgld --chains 4         one network, four Markov chains
+  train fit --data flowers --model cnn         one network on a folder of pictures
+  train fit --method psgld --chains 4          one network on digits, four Markov chains
   train fit --resume runs/fit-1                go on where it was stopped
   train eval runs/fit-1                        accuracy and calibration of the posterior average
-  train ood runs/fit-1 --out notmnist          does it know that letters are not digits?`,
+  train ood runs/fit-1 --out notmnist          does it know that letters are not digits?
+  train predict runs/fit-1 picture.png         class, how sure, what else is plausible, familiar or not`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
 	job := defaultMainJob()
-	job.bindFlags(root.Flags())
+	job.bind(root.Flags())
 	root.Args = func(_ *cobra.Command, arguments []string) error {
 		if len(arguments) == 0 {
 			return nil
@@ -98,7 +103,7 @@ report.html to the run folder.`,
 	root.RunE = func(command *cobra.Command, _ []string) error { return job.run(command.Context(), c) }
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(fitCommand(c), evalCommand(c), oodCommand(c), attackCommand(c), tableCommand(c), auditCommand(c), devicesCommand(c), datasetsCommand(c))
+	root.AddCommand(fitCommand(c), evalCommand(c), oodCommand(c), predictCommand(c), serveCommand(c), attackCommand(c), auditCommand(c), devicesCommand(c), datasetsCommand(c))
 	for _, command := range append(root.Commands(), root) {
 		command.Flags().SortFlags = false
 	}

@@ -120,17 +120,17 @@ func writeLetters(folder string, train, test int) error {
 	return nil
 }
 
-// sameRuns tells how the samples and metrics of two runs differ.
+// sameRuns says how the samples and metrics of two runs differ.
 func sameRuns(a, b string) error {
-	files, err := filepath.Glob(filepath.Join(a, samplesFolder, "*"))
+	files, err := filepath.Glob(filepath.Join(a, "samples", "*"))
 	if err != nil || len(files) == 0 {
 		return errors.Errorf("%s has no samples (%v)", a, err)
 	}
-	others, err := filepath.Glob(filepath.Join(b, samplesFolder, "*"))
+	others, err := filepath.Glob(filepath.Join(b, "samples", "*"))
 	if err != nil || len(others) != len(files) {
 		return errors.Errorf("%d samples in %s, %d in %s (%v)", len(files), a, len(others), b, err)
 	}
-	for _, file := range append(files, filepath.Join(a, metricsFile)) {
+	for _, file := range append(files, filepath.Join(a, "metrics.jsonl")) {
 		name, err := filepath.Rel(a, file)
 		if err != nil {
 			return err

@@ -9,59 +9,55 @@ import (
 	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 
+	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/optimizers"
+	"github.com/pollen-ml/pollen/report"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
 // mainJob is what train does without a command: three methods on one network, digits against letters.
 type mainJob struct {
 	seed       uint64
-	device     string
-	threads    int
-	precision  string
+	device     deviceFlags
 	folder     string
 	dataFolder string
+	data       string // digits
 	letters    string
-	methods    []method
+	methods    []entry
 }
 
-// method is one of the ways to train that the main job compares.
-type method struct {
-	title  string
-	config Config
+// entry is one of the ways to train that the main job compares.
+type entry struct {
+	title string
+	spec  pollen.Spec
 }
 
 // defaultMainJob is sized for two cores and a few minutes.
 func defaultMainJob() *mainJob {
-	common := Config{Model: smallModel, Data: "mnist", Batch: 100, Epochs: 8, Chains: 1}
+	common := pollen.Spec{Network: "lenet-small", Batch: 100, Epochs: 8}
 	// The weight decay 1/(N s^2) is the samplers' prior, N(0, 0.316^2), so that SGD finds the maximum of the posterior they sample.
 	sgd := common
-	sgd.Sampler, sgd.Schedule = "sgd:1.67e-4", "cosine:0.1,0"
+	sgd.Method, sgd.Schedule = optimizers.SGD{WeightDecay: 1.67e-4}, optimizers.Cosine{First: 0.1}
 	sampler := common
-	sampler.Chains, sampler.BurnIn, sampler.Samples = 2, new(3), new(10)
+	sampler.Chains, sampler.BurnIn, sampler.Samples = 2, new(3), 10
 	sgld, psgld := sampler, sampler
-	sgld.Sampler, sgld.Schedule = "sgld", "constant:0.2"
-	psgld.Sampler, psgld.Schedule = "psgld", "constant:0.002"
-	return &mainJob{methods: []method{{"SGD", sgd}, {"SGLD", sgld}, {"pSGLD", psgld}}}
+	sgld.Method, sgld.Schedule = langevin.SGLD{}, optimizers.Constant{Rate: 0.2}
+	psgld.Method, psgld.Schedule = langevin.PSGLD{Alpha: 0.99, Lambda: 1e-5, Gamma: langevin.GammaFrozen}, optimizers.Constant{Rate: 0.002}
+	return &mainJob{data: "mnist", methods: []entry{{"SGD", sgd}, {"SGLD", sgld}, {"pSGLD", psgld}}}
 }
 
 // lettersSets are the data sets of letters.
 var lettersSets = []string{"glyphs", "notmnist"}
 
-func (j *mainJob) bindFlags(f *pflag.FlagSet) {
+func (j *mainJob) bind(f *pflag.FlagSet) {
 	f.StringVar(&j.letters, "letters", lettersSets[0], "data set of letters: glyphs, which needs no download, or notmnist")
 	f.StringVar(&j.folder, "folder", "", "run folder, new or empty (default runs/main-1, -2, ...)")
 	f.Uint64Var(&j.seed, "seed", 1, "seed of everything random")
 	bindDataFolder(f, &j.dataFolder)
-	bindDevice(f, &j.device, &j.threads, &j.precision)
-}
-
-// outcome is one method's run and how it does.
-type outcome struct {
-	method     method
-	result     result
-	assessment *assessment
+	j.device.bind(f)
 }
 
 // shows are the data that the networks learn from, are tested on, and have never seen.
@@ -71,7 +67,7 @@ func (j *mainJob) run(ctx context.Context, c *console) error {
 	if err := j.prepare(); err != nil {
 		return err
 	}
-	device, err := openDevice(j.device, j.threads, j.precision, c)
+	device, err := j.device.open(c)
 	if err != nil {
 		return err
 	}
@@ -80,32 +76,32 @@ func (j *mainJob) run(ctx context.Context, c *console) error {
 	if err != nil {
 		return err
 	}
-	if err := printSummary(j.methods[0].config, data.train, c); err != nil {
+	if err := printSummary(j.methods[0].spec, data.train, c); err != nil {
 		return err
 	}
-	var outcomes []outcome
+	var runs []comparison
 	for _, m := range j.methods {
-		o, err := j.try(ctx, m, data, device, c)
+		run, err := j.try(ctx, m, data, device, c)
 		if err != nil {
-			remarkKept(o.result, err, c)
-			if len(outcomes) > 0 {
-				if reporting := j.report(outcomes, data, c); reporting != nil {
+			remarkKept(err, c)
+			if len(runs) > 0 {
+				if reporting := j.report(runs, data, c); reporting != nil {
 					c.remark("%v", reporting)
 				}
 			}
 			return err
 		}
-		outcomes = append(outcomes, o)
+		runs = append(runs, run)
 	}
-	return j.report(outcomes, data, c)
+	return j.report(runs, data, c)
 }
 
 // prepare refuses what is wrong before any work is done.
 func (j *mainJob) prepare() error {
-	if err := checkData("letters", j.letters, lettersSets); err != nil {
-		return err
+	if j.letters != lettersSets[0] && j.letters != lettersSets[1] {
+		return usage("train: letters: no data set %q; there are %s", j.letters, strings.Join(lettersSets, ", "))
 	}
-	if err := checkDevice(j.device, j.threads, j.precision); err != nil {
+	if err := wrapUsage(j.device.Validate()); err != nil {
 		return err
 	}
 	if j.folder == "" {
@@ -114,47 +110,57 @@ func (j *mainJob) prepare() error {
 			return err
 		}
 	}
-	return checkEmpty(j.folder)
+	return pollen.CheckEmpty(j.folder)
 }
 
-func (j *mainJob) load(ctx context.Context, c *console) (shows, error) {
-	var s shows
-	var err error
-	kind := j.methods[0].config.Data
-	if s.train, err = loadData(ctx, kind, datasets.Train, j.dataFolder, c); err != nil {
+func (j *mainJob) load(ctx context.Context, c *console) (s shows, err error) {
+	data := dataFlags{name: j.data, folder: j.dataFolder}
+	splits, err := data.open(ctx, c)
+	if err != nil {
 		return s, err
 	}
-	if s.digits, err = loadData(ctx, kind, datasets.Test, j.dataFolder, c); err != nil {
+	data.name = j.letters
+	o, err := data.options(ctx, c)
+	if err != nil {
 		return s, err
 	}
-	s.letters, err = loadData(ctx, j.letters, datasets.Test, j.dataFolder, c)
-	return s, err
+	letters, err := datasets.Load(j.letters, datasets.Test, o)
+	if err != nil {
+		return s, err
+	}
+	c.skipped(letters)
+	return shows{splits.Train, splits.Test, letters}, nil
 }
 
 // try trains with one method and scores it.
-func (j *mainJob) try(ctx context.Context, m method, data shows, device tensor.Device, c *console) (outcome, error) {
-	m.config.Seed, m.config.Device, m.config.Threads, m.config.Precision = j.seed, j.device, j.threads, j.precision
-	m.config.DataFolder = j.dataFolder
-	o := outcome{method: m}
-	folder := filepath.Join(j.folder, strings.ToLower(m.title))
-	var err error
-	if o.result, err = fit(ctx, m.config, m.title, folder, false, data.train, device, c); err != nil {
-		return o, err
+func (j *mainJob) try(ctx context.Context, m entry, data shows, device tensor.Device, c *console) (comparison, error) {
+	m.spec.Seed = j.seed
+	notes := map[string]string{"data": j.data, "device": j.device.Name}
+	if j.dataFolder != "" {
+		notes["data-folder"] = j.dataFolder
 	}
-	o.assessment, err = assess(ctx, folder, data.digits, data.letters, device, c)
-	return o, err
+	if j.device.Precision != "" {
+		notes["precision"] = j.device.Precision
+	}
+	defer c.endProgress()
+	run, err := pollen.Fit(ctx, m.spec, &datasets.Splits{Train: data.train}, filepath.Join(j.folder, strings.ToLower(m.title)),
+		pollen.WithDevice(device), pollen.WithObserver(c.observer(m.title)), pollen.WithNotes(notes))
+	if err != nil {
+		return comparison{}, err
+	}
+	compared := []comparison{{name: m.title, run: run}}
+	err = assess(ctx, compared, data.digits, data.letters, c)
+	return compared[0], err
 }
 
 // report writes the figures, the page and the tables of the methods that are done.
-func (j *mainJob) report(outcomes []outcome, data shows, c *console) error {
-	table := newScoreTable("digits", "letters")
-	var titles []string
-	var results []result
-	for _, o := range outcomes {
-		if err := addScores(table, o.method.title, o.assessment); err != nil {
-			return err
-		}
-		titles, results = append(titles, o.method.title), append(results, o.result)
+func (j *mainJob) report(runs []comparison, data shows, c *console) error {
+	if err := printScores(runs, c); err != nil {
+		return err
+	}
+	table, err := report.ScoreTable(subjectsOf(runs, nil, nil))
+	if err != nil {
+		return err
 	}
 	var markdown strings.Builder
 	if err := table.WriteMarkdown(&markdown); err != nil {
@@ -163,14 +169,11 @@ func (j *mainJob) report(outcomes []outcome, data shows, c *console) error {
 	if err := file.Write(filepath.Join(j.folder, "table.md"), []byte(markdown.String())); err != nil {
 		return errors.Wrap(err, "train: table")
 	}
-	if err := table.WriteText(c.out); err != nil {
+	fmt.Fprintln(c.out)
+	if err := printChains(runs, c); err != nil {
 		return err
 	}
-	fmt.Fprintf(c.out, "%s\n\n", detectionNote)
-	if err := printRuns(titles, results, c); err != nil {
-		return err
-	}
-	if err := writePage(j.folder, outcomes, data.digits, data.letters); err != nil {
+	if _, err := writePage(j.folder, runs, data.digits, data.letters); err != nil {
 		return err
 	}
 	fmt.Fprintf(c.out, "\nRun folder: %s (open report.html there)\n", j.folder)

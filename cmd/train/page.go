@@ -2,59 +2,78 @@ package main
 
 import (
 	"fmt"
+	"path/filepath"
 
+	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/report"
 )
 
-// writePage makes the main job's figures and puts them, with the tables, on report.html.
-func writePage(folder string, outcomes []outcome, digits, letters *datasets.Dataset) error {
-	var titles []string
-	var results []result
+// subjectsOf are runs as figures and tables see them.
+func subjectsOf(runs []comparison, in, out *datasets.Dataset) []report.Subject {
 	var subjects []report.Subject
-	for _, o := range outcomes {
-		titles, results = append(titles, o.method.title), append(results, o.result)
-		s, err := subjectOf(o, digits, letters)
-		if err != nil {
-			return err
+	for _, r := range runs {
+		m := r.run.Manifest()
+		s := report.Subject{
+			Name: r.name, Optimizer: pollen.IsOptimizer(m.Spec.Method), Assessment: r.assessment,
+			InImages: picturesOf(in, m), OutImages: picturesOf(out, m),
+		}
+		if s.InImages != nil {
+			s.InImages.ClassNames = m.Data.ClassNames
+		}
+		if d, err := r.run.Diagnostics(); err == nil { // a run that is still sampling, or an old one, has none
+			s.Watched, s.Trace = d.Watched, d.Trace
 		}
 		subjects = append(subjects, s)
 	}
-	chains, temperatures, notes, err := summarizeRuns(titles, results)
+	return subjects
+}
+
+func picturesOf(d *datasets.Dataset, m pollen.Manifest) *report.Pictures {
+	if d == nil {
+		return nil
+	}
+	return &report.Pictures{
+		Pixels: d.Images, Channels: d.Channels, Height: d.Height, Width: d.Width, ClassNames: d.ClassNames,
+		Ink: d.Channels == 1 && m.Data.Mean[0] < 0.5 && d.Files == nil,
+	}
+}
+
+// writePage writes the page and figures of runs into a folder, and returns the line that says so; none where nothing can be shown.
+func writePage(folder string, runs []comparison, in, out *datasets.Dataset) (string, error) {
+	m := runs[0].run.Manifest()
+	title := "Does it know what it does not know?"
+	subtitle := fmt.Sprintf("%s, %s, %d images", m.Spec.NetworkName(), m.Data.Name, m.Data.Size)
+	sections, err := chainSections(runs)
 	if err != nil {
-		return err
+		return "", err
+	}
+	if err := report.WritePage(folder, title, subtitle, subjectsOf(runs, in, out), sections...); err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("Page: %s\n", filepath.Join(folder, "report.html")), nil
+}
+
+// chainSections say what the chains of runs did.
+func chainSections(runs []comparison) ([]report.Section, error) {
+	chains, temperatures, notes, err := summarize(runs)
+	if err != nil || chains == nil {
+		return nil, err
 	}
 	sections := []report.Section{{Title: "Chains", Table: chains}}
 	if temperatures != nil {
 		sections = append(sections, report.Section{Title: "Temperatures", Text: notes, Table: temperatures})
 	}
-	return report.WritePage(folder, "Who knows that it does not know?",
-		fmt.Sprintf("%s trained on digits, shown digits and letters", outcomes[0].method.config.Model), subjects, sections...)
+	return sections, nil
 }
 
-func subjectOf(o outcome, digits, letters *datasets.Dataset) (report.Subject, error) {
-	predictions := func(name string, p *prediction) *evaluate.Predictions {
-		return &evaluate.Predictions{
-			Name: name, Probabilities: p.probabilities, Labels: p.data.Labels, Classes: digits.Classes,
-			Samples: p.samples, Uncertainty: p.uncertainty,
-		}
-	}
-	images := func(d *datasets.Dataset) *report.Pictures {
-		return &report.Pictures{
-			Pixels: d.Images, Channels: d.Channels, Height: d.Height, Width: d.Width, Ink: true, ClassNames: d.ClassNames,
-		}
-	}
-	a, err := evaluate.Assess(evaluate.Case{
-		In: predictions("digits", o.assessment.in), Out: predictions("letters", o.assessment.out),
-	})
+// predictedSubject is a run that answered for images whose classes nobody knows.
+func predictedSubject(run *pollen.Run, p *evaluate.Predictions, images *datasets.Dataset) report.Subject {
+	m := run.Manifest()
 	s := report.Subject{
-		Name: o.method.title, Optimizer: !o.method.config.isSampler(), Assessment: a,
-		InImages: images(digits), OutImages: images(letters),
-		Watched: o.result.watched, Trace: o.result.trace,
+		Name: pollen.MethodName(m.Spec.Method), Assessment: &evaluate.Assessment{Case: evaluate.Case{In: p}}, InImages: picturesOf(images, m),
 	}
-	if o.method.config.Sampler == "psgld" {
-		s.Trace = nil
-	}
-	return s, err
+	s.InImages.ClassNames = m.Data.ClassNames
+	return s
 }

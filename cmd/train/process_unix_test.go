@@ -94,7 +94,7 @@ func (p processes) check(got, code int, stderr string, remarks []string) {
 
 // slowFit is a run of a second or so, with a sampler that remembers more than the weights.
 func slowFit(folder string) []string {
-	return strings.Fields("fit --data notmnist --sampler sghmc --schedule constant:0.002 --batch 10 --epochs 10 --burn-in 0 --samples 10 --chains 2" +
+	return strings.Fields("fit --data notmnist --method sghmc --schedule constant:0.002 --batch 10 --epochs 10 --burn-in 0 --samples 10 --chains 2" +
 		" --folder " + folder)
 }
 
@@ -125,11 +125,11 @@ func TestStoppedRunsGoOnBitForBit(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	earlier, err := os.ReadFile(p.path("interrupted/" + checkpointFile))
+	earlier, err := os.ReadFile(p.path("interrupted/" + "checkpoint/state.safetensors"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(p.path("ahead/"+checkpointFile), earlier, 0o644); err != nil {
+	if err := os.WriteFile(p.path("ahead/"+"checkpoint/state.safetensors"), earlier, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	code, stdout, stderr = p.end("train", []string{"fit", "--resume", "ahead"}, "", nil)
@@ -150,13 +150,13 @@ func TestStoppedRunsGoOnBitForBit(t *testing.T) {
 		if sameRuns(p.path("whole"), p.path(run)) == nil {
 			t.Fatalf("%s was not stopped before its end", run)
 		}
-		checkpoint, err := os.ReadFile(p.path(run + "/" + checkpointFile))
+		checkpoint, err := os.ReadFile(p.path(run + "/" + "checkpoint/state.safetensors"))
 		if err != nil {
 			t.Fatal(err)
 		}
 		// A full disk spoils nothing.
 		p.want(exitFailure, "train-without-room", []string{"fit", "--resume", run}, "file too large", "Go on with: train fit --resume "+run)
-		after, err := os.ReadFile(p.path(run + "/" + checkpointFile))
+		after, err := os.ReadFile(p.path(run + "/" + "checkpoint/state.safetensors"))
 		if err != nil || !bytes.Equal(checkpoint, after) {
 			t.Fatalf("the checkpoint of %s was changed (%v)", run, err)
 		}
@@ -169,7 +169,7 @@ func TestStoppedRunsGoOnBitForBit(t *testing.T) {
 
 func TestFullDiskLeavesNoHalfMadeRun(t *testing.T) {
 	p := newProcesses(t)
-	p.want(exitFailure, "train-without-room", slowFit("run"), "train: checkpoint: ", "file too large")
+	p.want(exitFailure, "train-without-room", slowFit("run"), "pollen: checkpoint: ", "file too large")
 	if _, err := os.Stat(p.path("run")); !os.IsNotExist(err) {
 		t.Errorf("run is there (%v)", err)
 	}
@@ -179,27 +179,4 @@ func TestInterruptedMainJob(t *testing.T) {
 	p := newProcesses(t)
 	code, _, stderr := p.end("train", []string{"--folder", "main"}, "main/sgd/"+manifestFile, os.Interrupt)
 	p.check(code, exitInterrupted, stderr, []string{"Go on with: train fit --resume main/sgd\n", "train: interrupted\n"})
-}
-
-// A table that was stopped, or killed, keeps the cells that are finished and makes the others when it is run again.
-func TestStoppedTablesGoOn(t *testing.T) {
-	p := newProcesses(t)
-	table := func(folder string) []string {
-		return strings.Fields("table --data notmnist --widths 32 --epochs 600 --seeds 3 --temperatures 1 --methods psgld --jobs 1 --folder " + folder)
-	}
-	const first = "/psgld-h32-T1-chain0.json"
-	code, stdout, stderr := p.end("train", table("interrupted"), "interrupted"+first, os.Interrupt)
-	p.check(code, exitInterrupted, stderr, []string{" of 3 cells are in interrupted. The same command goes on from there.\n", "train: interrupted\n"})
-	if !strings.Contains(stdout, "\npSGLD, T = 1 ") {
-		t.Errorf("results %q, want what is finished", stdout)
-	}
-	code, _, stderr = p.end("train", table("killed"), "killed"+first, syscall.SIGKILL)
-	p.check(code, -1, stderr, nil)
-	for _, folder := range []string{"interrupted", "killed"} {
-		code, stdout, stderr := p.end("train", table(folder), "", nil)
-		p.check(code, 0, stderr, []string{" of 3 cells are to be made"})
-		if strings.Contains(stderr, "3 of 3 cells are to be made") || !strings.Contains(stdout, " 3        -\n") {
-			t.Errorf("%s: results %q, remarks %q, want the cells that were missing", folder, stdout, stderr)
-		}
-	}
 }

@@ -3,10 +3,13 @@ package main
 import (
 	"fmt"
 	"math"
+	"os"
 	"slices"
 	"strings"
 
-	"github.com/pollen-ml/pollen/diagnostics"
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/report"
 )
 
@@ -20,10 +23,10 @@ const (
 	mixedRHat            = 1.01
 )
 
-// printRuns tells what runs' chains did: how long, how hot, how well mixed.
-func printRuns(names []string, results []result, c *console) error {
-	chains, temperatures, notes, err := summarizeRuns(names, results)
-	if err != nil {
+// printChains says what runs' chains did: how long, how hot, how well mixed.
+func printChains(runs []comparison, c *console) error {
+	chains, temperatures, notes, err := summarize(runs)
+	if err != nil || chains == nil {
 		return err
 	}
 	if err := chains.WriteText(c.out); err != nil {
@@ -41,140 +44,157 @@ func printRuns(names []string, results []result, c *console) error {
 	return nil
 }
 
-// summarizeRuns makes a table of the chains of runs, one of the samplers' temperatures by layer, nil when no run has measured one, and notes on what they mean.
-func summarizeRuns(names []string, results []result) (chains, temperatures *report.Table, notes []string, err error) {
-	chains = report.NewTable("run", report.Column{Title: "samples", Format: "%.0f"}, report.Column{Title: "seconds", Format: "%.0f"},
-		report.Column{Title: "split R-hat of the loss"}, report.Column{Title: "of " + results[0].watched})
-	var verdicts []string
-	for i, r := range results {
-		lossRHat, weightRHat := r.rHat(r.lossTrace), r.rHat(r.weightTrace)
-		if err := chains.Add(names[i], float64(r.samples), r.seconds, orDash("%.3f", lossRHat), orDash("%.3f", weightRHat)); err != nil {
-			return nil, nil, nil, err
-		}
-		verdicts = append(verdicts, r.verdict(names[i], lossRHat, weightRHat)...)
-		if math.IsNaN(r.all.temperature) { // not a sampler by gradients, or a run that was resumed when it was done
-			continue
-		}
-		if temperatures == nil {
-			temperatures = newTemperatures(r.layers)
-			notes = []string{"Measured temperatures, in all and by layer, with standard errors, are configurational: in equilibrium they are the requested one."}
-		}
-		if err := r.addTemperatures(temperatures, names[i]); err != nil {
+// observed is a run with what it left of its chains.
+type observed struct {
+	*pollen.Diagnostics
+	name string
+	spec pollen.Spec
+}
+
+// summarize makes a table of the chains of runs, one of the samplers' temperatures by layer, nil when no run has measured one, and notes
+// on what they mean. Runs without diagnostics are left out; the first table is nil when all are.
+func summarize(runs []comparison) (chains, temperatures *report.Table, notes []string, err error) {
+	var all []observed
+	for _, r := range runs {
+		d, err := r.run.Diagnostics()
+		switch {
+		case err == nil:
+			all = append(all, observed{d, r.name, r.run.Manifest().Spec})
+		case !os.IsNotExist(errors.Cause(err)):
 			return nil, nil, nil, err
 		}
 	}
-	if slices.ContainsFunc(results, func(r result) bool { return !math.IsNaN(r.all.kinetic) }) {
+	if len(all) == 0 {
+		return nil, nil, nil, nil
+	}
+	chains = report.NewTable("run", report.Column{Title: "samples", Format: "%.0f"}, report.Column{Title: "steps", Format: "%.0f"},
+		report.Column{Title: "split R-hat of the loss"}, report.Column{Title: "of " + all[0].Watched})
+	var verdicts []string
+	kinetic := false
+	for _, o := range all {
+		if err := chains.Add(o.name, float64(o.Samples), float64(o.Made), orDash("%.3f", o.LossRHat), orDash("%.3f", o.WeightRHat)); err != nil {
+			return nil, nil, nil, err
+		}
+		verdicts = append(verdicts, o.verdict()...)
+		if len(o.Temperatures) == 0 || isNaN(o.Temperatures[0].Configurational) { // no sampler by gradients, or nothing was measured
+			continue
+		}
+		if temperatures == nil {
+			temperatures = newTemperatures(o.Temperatures[1:])
+			notes = []string{"Measured temperatures, in all and by layer, with standard errors, are configurational: in equilibrium they are the requested one."}
+		}
+		if err := o.addTemperatures(temperatures); err != nil {
+			return nil, nil, nil, err
+		}
+		kinetic = kinetic || !isNaN(o.Temperatures[0].Kinetic)
+	}
+	if kinetic {
 		notes = append(notes, "Kinetic ones, of samplers with momentum, are the velocities', which settle far sooner.")
 	}
 	return chains, temperatures, append(notes, verdicts...), nil
 }
 
-func newTemperatures(layers []layerTemperature) *report.Table {
+func isNaN(n pollen.Number) bool { return math.IsNaN(float64(n)) }
+
+func newTemperatures(layers []pollen.Temperature) *report.Table {
 	columns := []report.Column{{Title: "requested"}, {Title: "measured"}}
 	for _, layer := range layers {
-		columns = append(columns, report.Column{Title: layer.name})
+		columns = append(columns, report.Column{Title: layer.Layer})
 	}
 	return report.NewTable("temperature", columns...)
 }
 
-// addTemperatures adds a row of configurational temperatures, and one of kinetic ones if the sampler has momentum.
-func (r result) addTemperatures(table *report.Table, name string) error {
-	configurational, kinetic := []any{fmt.Sprintf("%.3g", r.requested())}, []any{fmt.Sprintf("%.3g", r.requested())}
-	for _, layer := range r.places() {
-		configurational, kinetic = append(configurational, layer.String()), append(kinetic, orDash("%.3g", layer.kinetic))
+// requested is the temperature of the posterior that was to be sampled.
+func (o observed) requested() float64 {
+	if o.spec.Temperature == nil {
+		return 0
 	}
-	err := table.Add(name, configurational...)
-	if err != nil || math.IsNaN(r.all.kinetic) {
+	return *o.spec.Temperature
+}
+
+// addTemperatures adds a row of configurational temperatures, and one of kinetic ones if the sampler has momentum.
+func (o observed) addTemperatures(table *report.Table) error {
+	configurational, kinetic := []any{fmt.Sprintf("%.3g", o.requested())}, []any{fmt.Sprintf("%.3g", o.requested())}
+	for _, t := range o.Temperatures {
+		configurational, kinetic = append(configurational, withError(t)), append(kinetic, orDash("%.3g", t.Kinetic))
+	}
+	err := table.Add(o.name, configurational...)
+	if err != nil || isNaN(o.Temperatures[0].Kinetic) {
 		return err
 	}
-	return table.Add(name+", kinetic", kinetic...)
+	return table.Add(o.name+", kinetic", kinetic...)
 }
 
-// places are all parameters together, and then each layer.
-func (r result) places() []layerTemperature { return append([]layerTemperature{r.all}, r.layers...) }
-
-// String is the configurational temperature with its standard error.
-func (l layerTemperature) String() string {
-	if math.IsNaN(l.temperature) || math.IsNaN(l.standardError) {
-		return orDash("%.3g", l.temperature)
+// withError is the configurational temperature with its standard error.
+func withError(t pollen.Temperature) string {
+	if isNaN(t.Configurational) || isNaN(t.StandardError) {
+		return orDash("%.3g", t.Configurational)
 	}
-	return fmt.Sprintf("%.3g ± %.1g", l.temperature, l.standardError)
+	return fmt.Sprintf("%.3g ± %.1g", float64(t.Configurational), float64(t.StandardError))
 }
-
-// requested is the temperature of the posterior that was to be sampled.
-func (r result) requested() float64 { return r.config.temperature() }
 
 // verdict says what is wrong with a sampler's chains, if anything.
-func (r result) verdict(name string, lossRHat, weightRHat float64) []string {
-	if !r.config.isSampler() {
+func (o observed) verdict() []string {
+	if o.spec.Temperature == nil {
 		return nil
 	}
 	var notes []string
-	if off, vague := r.disequilibrium(); len(off) > 0 {
-		notes = append(notes, fmt.Sprintf("%s: not in equilibrium: measured temperature %s, requested %g.", name, strings.Join(off, ", "), r.requested()))
+	if off, vague := o.disequilibrium(); len(off) > 0 {
+		notes = append(notes, fmt.Sprintf("%s: not in equilibrium: measured temperature %s, requested %g.", o.name, strings.Join(off, ", "), o.requested()))
 	} else if len(vague) > 0 {
 		notes = append(notes, fmt.Sprintf("%s: too short to tell whether it is in equilibrium: the standard error is above %g %% in %s.",
-			name, 100*equilibriumTolerance, strings.Join(vague, ", ")))
+			o.name, 100*equilibriumTolerance, strings.Join(vague, ", ")))
 	}
-	if hot := r.kineticOff(); len(hot) > 0 {
+	if hot := o.kineticOff(); len(hot) > 0 {
 		notes = append(notes, fmt.Sprintf("%s: kinetic temperature %s, requested %g. Smaller rates or larger batches would bring it closer.",
-			name, strings.Join(hot, ", "), r.requested()))
+			o.name, strings.Join(hot, ", "), o.requested()))
 	}
-	if r.proposals > 0 {
-		notes = append(notes, fmt.Sprintf("%s: proposals were accepted with the mean probability %.2f.", name, r.accepted/r.proposals))
+	if !isNaN(o.Acceptance) {
+		notes = append(notes, fmt.Sprintf("%s: proposals were accepted with the mean probability %.2f.", o.name, float64(o.Acceptance)))
 	}
-	if r.config.Temperatures != nil {
-		notes = append(notes, fmt.Sprintf("%s: %s %% of the attempts to swap neighbours among the temperatures %s succeeded.", name,
-			orDash("%.0f", 100*r.swaps), *r.config.Temperatures))
+	if len(o.spec.Temperatures) > 0 {
+		notes = append(notes, fmt.Sprintf("%s: %s %% of the attempts to swap neighbours among the temperatures %s succeeded.", o.name,
+			orDash("%.0f", 100*o.Swaps), strings.ReplaceAll(strings.Trim(fmt.Sprint(o.spec.Temperatures), "[]"), " ", ", ")))
 	}
-	if lossRHat > mixedRHat || weightRHat > mixedRHat {
-		notes = append(notes, fmt.Sprintf("%s: not mixed: split R-hat above %g. A longer run would come closer.", name, mixedRHat))
+	if o.LossRHat > mixedRHat || o.WeightRHat > mixedRHat {
+		notes = append(notes, fmt.Sprintf("%s: not mixed: split R-hat above %g. A longer run would come closer.", o.name, mixedRHat))
 	}
 	return notes
 }
 
 // disequilibrium is where the configurational temperature is not the requested one, and where its error is too large to tell. At the temperature 0
 // there is no equilibrium to miss.
-func (r result) disequilibrium() (off, vague []string) {
-	tolerance := equilibriumTolerance * r.requested()
+func (o observed) disequilibrium() (off, vague []string) {
+	tolerance := equilibriumTolerance * o.requested()
 	if tolerance == 0 {
 		return nil, nil
 	}
-	for _, l := range r.places() {
-		switch difference := math.Abs(l.temperature - r.requested()); {
-		case math.IsNaN(l.temperature):
-		case difference > tolerance && !(difference <= manyErrors*l.standardError):
-			off = append(off, fmt.Sprintf("%v in %s", l, l.name))
-		case !(l.standardError <= tolerance):
-			vague = append(vague, l.name)
+	for _, t := range o.Temperatures {
+		switch difference := math.Abs(float64(t.Configurational) - o.requested()); {
+		case isNaN(t.Configurational):
+		case difference > tolerance && !(difference <= manyErrors*float64(t.StandardError)):
+			off = append(off, fmt.Sprintf("%s in %s", withError(t), t.Layer))
+		case !(float64(t.StandardError) <= tolerance):
+			vague = append(vague, t.Layer)
 		}
 	}
 	return off, vague
 }
 
 // kineticOff is where the velocities do not have the requested temperature.
-func (r result) kineticOff() (off []string) {
-	for _, layer := range r.layers {
-		if requested := r.requested(); requested > 0 && math.Abs(layer.kinetic-requested) > kineticTolerance*requested {
-			off = append(off, fmt.Sprintf("%.3g in %s", layer.kinetic, layer.name))
+func (o observed) kineticOff() (off []string) {
+	for _, t := range slices.Clone(o.Temperatures)[min(1, len(o.Temperatures)):] {
+		if requested := o.requested(); requested > 0 && math.Abs(float64(t.Kinetic)-requested) > kineticTolerance*requested {
+			off = append(off, fmt.Sprintf("%.3g in %s", float64(t.Kinetic), t.Layer))
 		}
 	}
 	return off
 }
 
-// rHat is the split R-hat of chains; NaN where they are too short to be split, and for optimizers, which have none.
-func (r result) rHat(chains [][]float64) float64 {
-	v, err := diagnostics.SplitRHat(chains)
-	if err != nil || !r.config.isSampler() {
-		return math.NaN()
-	}
-	return v
-}
-
 // orDash prints a number, "-" for one that was not measured.
-func orDash(format string, v float64) string {
-	if math.IsNaN(v) {
+func orDash(format string, v pollen.Number) string {
+	if isNaN(v) {
 		return "-"
 	}
-	return fmt.Sprintf(format, v)
+	return fmt.Sprintf(format, float64(v))
 }

@@ -1,58 +1,86 @@
 package main
 
 import (
+	"encoding/json"
 	"math"
-	"slices"
-	"strings"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// wave is a trace that mixes: its halves are alike.
-func wave(length int) []float64 {
-	trace := make([]float64, length)
-	for i := range trace {
-		trace[i] = math.Sin(float64(7 * i))
-	}
-	return trace
-}
-
-func TestPrintRuns(t *testing.T) {
-	sgld, sgd := defaultConfig(), defaultConfig()
-	sgld.Temperature = new(1.0)
-	sgd.Sampler = "sgd"
-	all := func(temperature, standardError, kinetic float64) layerTemperature {
-		return layerTemperature{"all", temperature, standardError, kinetic}
-	}
-	layers := func(a, b, standardError float64) []layerTemperature {
-		return []layerTemperature{{"conv1", a, standardError, math.NaN()}, {"linear1", b, 0.01, math.NaN()}}
-	}
-	jump := append(make([]float64, 500), slices.Repeat([]float64{1}, 500)...)
-	kinetic := layers(1, 1.09, 0.04)
-	kinetic[0].kinetic, kinetic[1].kinetic, kinetic[1].standardError = 0.99, 1.03, 0.05
-	mixed := [][]float64{wave(1000)}
-	none := math.NaN()
-	results := []result{
-		{config: sgd, watched: "conv1.weight[3]", samples: 1, seconds: 12.3, all: all(none, none, none)},
-		{config: sgld, samples: 10, seconds: 99.6, all: all(1.04, 0.003, 0.998), layers: kinetic, lossTrace: mixed, weightTrace: mixed},
-		{config: sgld, samples: 10, all: all(0.5, 0.02, none), layers: layers(0.4, 0.96, none), lossTrace: mixed, weightTrace: [][]float64{jump}},
-		{config: sgld, samples: 10, all: all(1.01, 0.02, none), layers: layers(1.5, 0.96, 0.3), lossTrace: mixed, weightTrace: mixed},
-		{config: sgld, all: all(none, none, none), layers: layers(none, none, none)},
-	}
-	c, out, _, _ := testConsole()
-	if err := printRuns([]string{"SGD", "good", "cold", "vague", "resumed"}, results, c); err != nil {
+// runOf is a run's folder of a specification and what its chains did.
+func runOf(t *testing.T, spec pollen.Spec, d *pollen.Diagnostics) *pollen.Run {
+	t.Helper()
+	folder := t.TempDir()
+	resolved, err := spec.Resolve()
+	if err != nil {
 		t.Fatal(err)
 	}
-	want := `run      samples  seconds  split R-hat of the loss  of conv1.weight[3]
-----------------------------------------------------------------------
-SGD            1       12                        -                   -
-good          10      100                    0.999               0.999
-cold          10        0                    0.999                +Inf
-vague         10        0                    0.999               0.999
-resumed        0        0                        -                   -
+	for name, content := range map[string]any{"diagnostics.json": d, manifestFile: pollen.Manifest{Format: 2, Spec: resolved}} {
+		text, err := json.Marshal(content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(folder, name), text, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run, err := pollen.Open(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return run
+}
+
+func TestPrintChains(t *testing.T) {
+	none := pollen.Number(math.NaN())
+	all := func(temperature, standardError, kinetic pollen.Number) pollen.Temperature {
+		return pollen.Temperature{Layer: "all", Configurational: temperature, StandardError: standardError, Kinetic: kinetic}
+	}
+	conv := func(temperature, standardError, kinetic pollen.Number) pollen.Temperature {
+		return pollen.Temperature{Layer: "conv1", Configurational: temperature, StandardError: standardError, Kinetic: kinetic}
+	}
+	linear := func(temperature, standardError, kinetic pollen.Number) pollen.Temperature {
+		return pollen.Temperature{Layer: "linear1", Configurational: temperature, StandardError: standardError, Kinetic: kinetic}
+	}
+	sgd, sgld := pollen.Spec{Method: optimizers.SGD{}}, pollen.Spec{Method: langevin.SGLD{}}
+	of := func(samples, made int, rHat, weightRHat pollen.Number, temperatures ...pollen.Temperature) *pollen.Diagnostics {
+		return &pollen.Diagnostics{
+			Samples: samples, Made: made, Watched: "conv1.weight[3]", LossRHat: rHat, WeightRHat: weightRHat, Temperatures: temperatures,
+			Acceptance: none, Swaps: none,
+		}
+	}
+	var runs []comparison
+	for _, r := range []struct {
+		name string
+		spec pollen.Spec
+		d    *pollen.Diagnostics
+	}{
+		{"SGD", sgd, of(1, 12, none, none, all(none, none, none))},
+		{"good", sgld, of(10, 100, 0.999, 0.999, all(1.04, 0.003, 0.998), conv(1, 0.04, 0.99), linear(1.09, 0.05, 1.03))},
+		{"cold", sgld, of(10, 100, 0.999, 3, all(0.5, 0.02, none), conv(0.4, none, none), linear(0.96, 0.01, none))},
+		{"vague", sgld, of(10, 100, 0.999, 0.999, all(1.01, 0.02, none), conv(1.5, 0.3, none), linear(0.96, 0.01, none))},
+		{"resumed", sgld, of(0, 100, none, none, all(none, none, none), conv(none, none, none), linear(none, none, none))},
+	} {
+		runs = append(runs, comparison{name: r.name, run: runOf(t, r.spec, r.d)})
+	}
+	c, out, _, _ := testConsole()
+	if err := printChains(runs, c); err != nil {
+		t.Fatal(err)
+	}
+	want := `run      samples  steps  split R-hat of the loss  of conv1.weight[3]
+--------------------------------------------------------------------
+SGD            1     12                        -                   -
+good          10    100                    0.999               0.999
+cold          10    100                    0.999               3.000
+vague         10    100                    0.999               0.999
+resumed        0    100                        -                   -
 
 temperature    requested      measured      conv1      linear1
 --------------------------------------------------------------
@@ -74,22 +102,12 @@ vague: too short to tell whether it is in equilibrium: the standard error is abo
 
 // A posterior at temperature 0 is a point: there is no equilibrium to miss.
 func TestTemperatureZeroIsNoVerdict(t *testing.T) {
-	config := defaultConfig()
-	config.Temperature = new(0.0)
-	r := result{config: config, all: layerTemperature{"all", 3, 0.1, math.NaN()}}
-	if notes := r.verdict("sgld", 1, 1); len(notes) > 0 {
-		t.Errorf("%q", notes)
+	none := pollen.Number(math.NaN())
+	o := observed{
+		&pollen.Diagnostics{Acceptance: none, Temperatures: []pollen.Temperature{{Layer: "all", Configurational: 3, StandardError: 0.1, Kinetic: none}}},
+		"sgld", pollen.Spec{Method: langevin.SGLD{}, Temperature: new(0.0)},
 	}
-}
-
-// A run whose last steps guess says so.
-func TestWarn(t *testing.T) {
-	for loss, want := range map[float64]bool{2.3026: true, 7: true, 1.9: false, 0: false} {
-		c, _, messages, _ := testConsole()
-		f := fitting{console: c, data: &datasets.Dataset{Classes: 10}, loss: loss}
-		f.warn("SGD")
-		if got := strings.Contains(messages.String(), "guessing among 10 classes, 2.303"); got != want {
-			t.Errorf("the loss %v: %q", loss, messages)
-		}
+	if notes := o.verdict(); len(notes) > 0 {
+		t.Errorf("%q", notes)
 	}
 }

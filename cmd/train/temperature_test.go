@@ -8,8 +8,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
-	"github.com/pollen-ml/pollen/tensor"
 )
 
 // A convolutional network at temperature 1 on batches of all the data: in equilibrium velocities have the requested temperature within 2 % in each
@@ -24,41 +24,48 @@ func TestTemperaturesOfAConvolutionalNetwork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, sampler := range []string{"sghmc:0.2", "baoab:0.2", "sgnht:0.2"} {
-		long, short := temperatures(t, sampler, 400, 150, data), temperatures(t, sampler, 10, 0, data)
-		if len(long.layers) != 4 || math.IsNaN(long.all.kinetic) {
-			t.Fatalf("%s: temperatures %+v of %d layers, wants kinetic ones of 4", sampler, long.layers, len(long.layers))
+	for _, method := range []string{"sghmc:0.2", "baoab:0.2", "sgnht:0.2"} {
+		long, short := temperatures(t, method, "400", "150", data), temperatures(t, method, "10", "0", data)
+		if len(long.Temperatures) != 5 || isNaN(long.Temperatures[0].Kinetic) {
+			t.Fatalf("%s: temperatures %+v, wants kinetic ones of all and of 4 layers", method, long.Temperatures)
 		}
-		for _, layer := range long.layers {
-			if !(math.Abs(layer.kinetic-1) <= kineticTolerance) {
-				t.Errorf("%s: kinetic temperature %v in %s, wants 1", sampler, layer.kinetic, layer.name)
+		for _, layer := range long.Temperatures[1:] {
+			if !(math.Abs(float64(layer.Kinetic)-1) <= kineticTolerance) {
+				t.Errorf("%s: kinetic temperature %v in %s, wants 1", method, layer.Kinetic, layer.Layer)
 			}
-			if !(math.Abs(layer.temperature-1) <= equilibriumTolerance) {
-				t.Errorf("%s: configurational temperature %v in %s, wants 1", sampler, layer, layer.name)
+			if !(math.Abs(float64(layer.Configurational)-1) <= equilibriumTolerance) {
+				t.Errorf("%s: configurational temperature %s in %s, wants 1", method, withError(layer), layer.Layer)
 			}
 		}
-		if notes := long.verdict(sampler, 1, 1); len(notes) > 0 {
-			t.Errorf("%s: %q of a run in equilibrium", sampler, notes)
+		long.LossRHat, long.WeightRHat = 1, 1
+		if notes := long.verdict(); len(notes) > 0 {
+			t.Errorf("%s: %q of a run in equilibrium", method, notes)
 		}
 		for _, what := range []string{"not in equilibrium", "kinetic temperature"} {
-			if !slices.ContainsFunc(short.verdict(sampler, 1, 1), func(note string) bool { return strings.Contains(note, what) }) {
-				t.Errorf("%s: no warning %q of a run of 10 steps", sampler, what)
+			if !slices.ContainsFunc(short.verdict(), func(note string) bool { return strings.Contains(note, what) }) {
+				t.Errorf("%s: no warning %q of a run of 10 steps", method, what)
 			}
 		}
 	}
 }
 
-func temperatures(t *testing.T, sampler string, epochs, burnIn int, data *datasets.Dataset) result {
+func temperatures(t *testing.T, method, epochs, burnIn string, data *datasets.Dataset) observed {
 	t.Helper()
-	host := tensor.NewHost(0)
-	defer host.Close()
-	c, _, _, _ := testConsole()
-	config := defaultConfig()
-	config.Data, config.Sampler, config.Batch, config.Epochs = "notmnist", sampler, data.Len(), epochs
-	config.BurnIn, config.Schedule, config.Prior = &burnIn, "constant:0.01", new("gaussian:0.1")
-	r, err := fit(context.Background(), config, sampler, filepath.Join(t.TempDir(), "run"), false, data, host, c)
+	spec := pollen.Spec{Batch: data.Len(), Seed: 1}
+	for _, s := range [][2]string{
+		{"method", method}, {"epochs", epochs}, {"burn-in", burnIn}, {"schedule", "constant:0.01"}, {"prior", "gaussian:0.1"},
+	} {
+		if err := spec.Set(s[0], s[1]); err != nil {
+			t.Fatal(err)
+		}
+	}
+	run, err := pollen.Fit(context.Background(), spec, &datasets.Splits{Train: data}, filepath.Join(t.TempDir(), "run"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return r
+	d, err := run.Diagnostics()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return observed{d, method, run.Manifest().Spec}
 }

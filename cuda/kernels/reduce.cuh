@@ -1,4 +1,4 @@
-// Sums, made in double, in an order that the launch's grid alone fixes, which the shapes alone fix (geometry_rows.go).
+// Sums, made in double, in an order that the launch's grid alone fixes, which the shapes alone fix (graph/op/grids.go).
 //
 // A kernel of few sums of many terms is started with gridDim.y parts: part p of each sum goes to row p of a table of doubles, whose
 // columns sum_partial (sum.cu) then adds.

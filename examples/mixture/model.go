@@ -90,7 +90,7 @@ func (tiedMeans) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 func (m tiedMeans) Lower(l *graph.Lowering) {
 	run := pick(l, m, meanLoss[float32], meanLoss[float64])
-	l.Emit("tied_means_fwd", l.Shapes[0][0], tensor.Single(run), l.Out(), l.In(0), l.In(1))
+	l.Emit("tied_means_fwd", tensor.Threads(l.Shapes[0][0]), tensor.Single(run), l.Out(), l.In(0), l.In(1))
 }
 
 // pick chooses the function that fits the program's float. The functions take m as an argument, since the compiler does not inline what a closure in a
@@ -159,7 +159,7 @@ func (s tiedMeansSlopes) Lower(l *graph.Lowering) {
 	if s.ByPoint {
 		stem, run = "tied_means_bwd_points", pick(l, s.Of, fillPoints[float32], fillPoints[float64])
 	}
-	l.Emit(stem, l.Shapes[0][0], tensor.Single(run), l.Out(), l.In(0), l.In(1), l.In(2))
+	l.Emit(stem, tensor.Threads(l.Shapes[0][0]), tensor.Single(run), l.Out(), l.In(0), l.In(1), l.In(2))
 }
 
 // odds fills in the odds, less 1, that points, at most as many, come from the first component.

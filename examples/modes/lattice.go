@@ -29,7 +29,7 @@ func (lattice) Shape(in []tensor.Shape) (tensor.Shape, error) {
 }
 
 func (lattice) Lower(l *graph.Lowering) {
-	l.Emit("lattice_fwd", 1, tensor.Single(graph.Pick(l, latticeValue[float32], latticeValue[float64])), l.Out(), l.In(0))
+	l.Emit("lattice_fwd", tensor.Threads(1), tensor.Single(graph.Pick(l, latticeValue[float32], latticeValue[float64])), l.Out(), l.In(0))
 }
 
 func latticeValue[T float32 | float64](a *tensor.Args) {
@@ -66,7 +66,7 @@ func (latticeSlope) Name() string                                  { return "lat
 func (latticeSlope) Shape(in []tensor.Shape) (tensor.Shape, error) { return in[0], nil }
 
 func (latticeSlope) Lower(l *graph.Lowering) {
-	l.Emit("lattice_bwd", 1, tensor.Single(graph.Pick(l, fillSlope[float32], fillSlope[float64])), l.Out(), l.In(0), l.In(1))
+	l.Emit("lattice_bwd", tensor.Threads(1), tensor.Single(graph.Pick(l, fillSlope[float32], fillSlope[float64])), l.Out(), l.In(0), l.In(1))
 }
 
 func fillSlope[T float32 | float64](a *tensor.Args) {

@@ -156,11 +156,11 @@ func lowerArithmetic(l *graph.Lowering, stem string, f32 func(y, a, b []float32)
 	host := tensor.Elementwise(n, graph.Pick(l, arithmetic(a, b, f32), arithmetic(a, b, f64)))
 	arguments := []tensor.Argument{l.Out(), l.In(0), l.In(1), tensor.Int(n)}
 	if l.Shapes[0].Equal(l.Shapes[1]) {
-		l.Emit(stem+"_fwd", n, host, arguments...)
+		l.Emit(stem+"_fwd", tensor.Fours(n), host, arguments...)
 		return
 	}
 	host.Private = repeatWidth * l.DType.Size()
-	l.Emit(stem+"_broadcast_fwd", n, host, append(append(arguments, a.arguments()...), b.arguments()...)...)
+	l.Emit(stem+"_broadcast_fwd", tensor.Threads(n), host, append(append(arguments, a.arguments()...), b.arguments()...)...)
 }
 
 func arithmetic[T float32 | float64](a, b runs, f func(y, a, b []T)) func(args *tensor.Args, lo, hi int) {

@@ -35,7 +35,7 @@ func planes(shape tensor.Shape) (rows, width int) {
 func (BiasAdd) Lower(l *graph.Lowering) {
 	rows, width := planes(l.Shape)
 	run := graph.Pick(l, biasAdd[float32](width), biasAdd[float64](width))
-	l.Emit("bias_fwd", rows*width, tensor.Rows(rows, width, run),
+	l.Emit("bias_fwd", tensor.Fours(rows*width), tensor.Rows(rows, width, run),
 		l.Out(), l.In(0), l.In(1), tensor.Int(rows*width), tensor.Int(l.Shape[1]), tensor.Int(width))
 }
 
@@ -74,7 +74,7 @@ func (biasBackward) Lower(l *graph.Lowering) {
 	rows, width := planes(l.Shapes[0])
 	channels := l.Shape[0]
 	run := graph.Pick(l, biasSum[float32](width), biasSum[float64](width))
-	l.Emit("bias_bwd", channels, tensor.Rows(channels, rows/channels*width, run),
+	emitSums(l, "bias_bwd", "bias_bwd", channelSums(rows, channels, width), tensor.Rows(channels, rows/channels*width, run),
 		l.Out(), l.In(0), tensor.Int(rows*width), tensor.Int(channels), tensor.Int(width))
 }
 

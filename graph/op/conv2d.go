@@ -83,7 +83,13 @@ func (c Conv2D) Lower(l *graph.Lowering) {
 		arguments = append(arguments, l.In(2))
 		stem = "conv2d_bias_fwd"
 	}
-	l.Emit(stem, l.Shape.Elements(), heavy(l, plan, err, at), append(append(arguments, convSizes(k)...), flag(c.relu))...)
+	arguments = append(arguments, convSizes(k)...)
+	product := tensor.Product{
+		Rows: k.K, Columns: k.B * k.P() * k.Q(), Depth: k.C * k.R * k.S,
+		Images: true, Forward: true, ReLU: c.relu, Height: k.P(), Width: k.Q(),
+	}
+	l.EmitCalls(stem, []tensor.Call{l.Call("conv2d_fwd", product, arguments...)},
+		heavy(l, plan, err, at), append(arguments, flag(c.relu))...)
 }
 
 func convSizes(k kernel.Conv2D) []tensor.Argument {
@@ -142,7 +148,8 @@ func (g conv2DBackwardInput) Lower(l *graph.Lowering) {
 	k.Direct = l.DType == tensor.Float64
 	plan, err := k.BackwardInput()
 	host := heavy(l, plan, err, operands{out: 0, a: 1, b: 2, bias: absent})
-	l.Emit("conv2d_bwd_input", l.Shape.Elements(), host, append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, convSizes(k)...)...)
+	product := tensor.Product{Rows: k.C, Columns: k.B * k.H * k.W, Depth: k.K * k.R * k.S, Images: true}
+	l.Emit("conv2d_bwd_input", product, host, append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, convSizes(k)...)...)
 }
 
 // conv2DBackwardFilter is dw: dout [B K P Q], x [B C H W] -> dw [K C R S].
@@ -170,5 +177,6 @@ func (g conv2DBackwardFilter) Lower(l *graph.Lowering) {
 	k.Direct = l.DType == tensor.Float64
 	plan, err := k.BackwardFilter()
 	host := heavy(l, plan, err, operands{out: 0, a: 1, b: 2, bias: absent})
-	l.Emit("conv2d_bwd_filter", l.Shape.Elements(), host, append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, convSizes(k)...)...)
+	product := tensor.Product{Rows: k.K, Columns: k.C * k.R * k.S, Depth: k.B * k.P() * k.Q(), Images: true}
+	l.Emit("conv2d_bwd_filter", product, host, append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, convSizes(k)...)...)
 }

@@ -42,7 +42,7 @@ func (CrossEntropy) Lower(l *graph.Lowering) {
 	rows := tensor.Rows(batch, 32*classes, graph.Pick(l, crossEntropyRows[float32], crossEntropyRows[float64]))
 	mean := tensor.Single(graph.Pick(l, meanOfRows[float32](batch), meanOfRows[float64](batch)))
 	host.Phases = append(rows.Phases, mean.Phases...)
-	l.Emit("cross_entropy_fwd", batch, host, l.Out(), l.In(0), l.In(1), tensor.Int(batch), tensor.Int(classes))
+	emitMean(l, "cross_entropy", tensor.Warps(batch), batch, host, l.Out(), l.In(0), l.In(1), tensor.Int(batch), tensor.Int(classes))
 }
 
 func crossEntropyRows[T float32 | float64](a *tensor.Args, lo, hi int) {
@@ -101,7 +101,7 @@ func (crossEntropyBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (crossEntropyBackward) Lower(l *graph.Lowering) {
 	batch, classes := l.Shape[0], l.Shape[1]
 	run := graph.Pick(l, crossEntropyGradient[float32], crossEntropyGradient[float64])
-	l.Emit("cross_entropy_bwd", batch, tensor.Rows(batch, 32*classes, run),
+	l.Emit("cross_entropy_bwd", tensor.Warps(batch), tensor.Rows(batch, 32*classes, run),
 		l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(batch), tensor.Int(classes))
 }
 
@@ -142,7 +142,7 @@ func (Softmax) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (Softmax) Lower(l *graph.Lowering) {
 	batch, classes := l.Shape[0], l.Shape[1]
 	run := graph.Pick(l, softmax[float32](classes), softmax[float64](classes))
-	l.Emit("softmax_fwd", batch, tensor.Rows(batch, 32*classes, run), l.Out(), l.In(0), tensor.Int(batch), tensor.Int(classes))
+	l.Emit("softmax_fwd", tensor.Warps(batch), tensor.Rows(batch, 32*classes, run), l.Out(), l.In(0), tensor.Int(batch), tensor.Int(classes))
 }
 
 func softmax[T float32 | float64](classes int) func(a *tensor.Args, lo, hi int) {
@@ -176,7 +176,7 @@ func (Accuracy) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (Accuracy) Lower(l *graph.Lowering) {
 	batch, classes := l.Shapes[0][0], l.Shapes[0][1]
 	run := graph.Pick(l, accuracy[float32], accuracy[float64])
-	l.Emit("accuracy_fwd", batch, tensor.Single(run), l.Out(), l.In(0), l.In(1), tensor.Int(batch), tensor.Int(classes))
+	l.Emit("accuracy_fwd", tensor.Block(min(batch, 1024)), tensor.Single(run), l.Out(), l.In(0), l.In(1), tensor.Int(batch), tensor.Int(classes))
 }
 
 func accuracy[T float32 | float64](a *tensor.Args) {

@@ -33,7 +33,7 @@ func (c CumulativeSum) Lower(l *graph.Lowering) {
 	length, inner := l.Shape[c.Axis], tensor.Shape(l.Shape[c.Axis+1:]).Elements()
 	lines := l.Shape.Elements() / length
 	run := graph.Pick(l, cumulativeSum[float32], cumulativeSum[float64])(length, inner, c.Reverse)
-	l.Emit("cumulative_sum_fwd", lines, tensor.Rows(lines, length, run),
+	l.Emit("cumulative_sum_fwd", tensor.Threads(lines), tensor.Rows(lines, length, run),
 		l.Out(), l.In(0), tensor.Int(lines), tensor.Int(length), tensor.Int(inner), flag(c.Reverse))
 }
 

@@ -29,7 +29,7 @@ func (e Element) Shape(in []tensor.Shape) (tensor.Shape, error) {
 // Lower implements graph.Op.
 func (e Element) Lower(l *graph.Lowering) {
 	run := graph.Pick(l, element[float32](e.Index), element[float64](e.Index))
-	l.Emit("element_fwd", 1, tensor.Single(run), l.Out(), l.In(0), tensor.Int(e.Index))
+	l.Emit("element_fwd", tensor.Threads(1), tensor.Single(run), l.Out(), l.In(0), tensor.Int(e.Index))
 }
 
 func element[T float32 | float64](index int) func(a *tensor.Args) {

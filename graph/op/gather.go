@@ -130,7 +130,7 @@ func (g GatherImages) Lower(l *graph.Lowering) {
 		scale, shift := g.affine(min(channel, g.planes()-1))
 		arguments = append(arguments, tensor.Real(l.DType, scale), tensor.Real(l.DType, shift))
 	}
-	l.Emit("gather_images", g.Batch.Size*pixels, tensor.Rows(g.Batch.Size, pixels, run), arguments...)
+	l.Emit("gather_images", gathering(g.Batch.Size, pixels), tensor.Rows(g.Batch.Size, pixels, run), arguments...)
 }
 
 func gatherImages[T float32 | float64](g GatherImages, examples int) func(a *tensor.Args, lo, hi int) {
@@ -182,7 +182,7 @@ func (g GatherLabels) Lower(l *graph.Lowering) {
 		y, labels, header := tensor.Slice[int32](a, 0), tensor.Slice[int32](a, 1), tensor.Slice[uint64](a, 2)
 		g.Batch.walk(header, len(labels), 0, len(y), func(i, example int) { y[i] = labels[example] })
 	}
-	l.Emit("gather_labels", g.Batch.Size, tensor.Single(run), l.Out(), l.In(0), l.In(1),
+	l.Emit("gather_labels", tensor.Threads(g.Batch.Size), tensor.Single(run), l.Out(), l.In(0), l.In(1),
 		tensor.Int(l.Shapes[0][0]), tensor.Int(g.Batch.Size), flag(g.Batch.Shuffled))
 }
 
@@ -217,7 +217,7 @@ func (s StoreRows) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (s StoreRows) Lower(l *graph.Lowering) {
 	examples, width := l.Shapes[1][0], l.Shapes[1][1]
 	run := graph.Pick(l, storeRows[float32](s, examples, width), storeRows[float64](s, examples, width))
-	l.Emit("store_rows", s.Batch.Size*width, tensor.Single(run), l.Out(), l.In(0), l.InOut(1), l.In(2),
+	l.Emit("store_rows", tensor.Threads(s.Batch.Size*width), tensor.Single(run), l.Out(), l.In(0), l.InOut(1), l.In(2),
 		tensor.Int(examples), tensor.Int(s.Batch.Size), tensor.Int(width))
 }
 

@@ -35,7 +35,7 @@ func (g GatherRows) Lower(l *graph.Lowering) {
 	examples := l.Shapes[0][0]
 	width := l.Shape.Elements() / g.Batch.Size
 	run := graph.Pick(l, gatherRows[float32](g, examples, width), gatherRows[float64](g, examples, width))
-	l.Emit("gather_rows", g.Batch.Size*width, tensor.Rows(g.Batch.Size, width, run), l.Out(), l.In(0), l.In(1),
+	l.Emit("gather_rows", tensor.Threads(g.Batch.Size*width), tensor.Rows(g.Batch.Size, width, run), l.Out(), l.In(0), l.In(1),
 		tensor.Int(examples), tensor.Int(g.Batch.Size), tensor.Int(width), flag(g.Batch.Shuffled))
 }
 

@@ -106,7 +106,7 @@ func (k likelihood) lower(l *graph.Lowering) {
 	host := tensor.Rows(batch, width, graph.Pick(l, likelihoodRows[float32], likelihoodRows[float64])(k.value, width))
 	host.Workspace = 8 * batch
 	host.Phases = append(host.Phases, tensor.Single(graph.Pick(l, meanOfRows[float32], meanOfRows[float64])(batch)).Phases...)
-	l.Emit(k.stem+"_fwd", batch*width, host, l.Out(), l.In(0), l.In(1), tensor.Int(batch), tensor.Int(width))
+	emitMean(l, k.stem, tensor.Threads(batch*width), batch, host, l.Out(), l.In(0), l.In(1), tensor.Int(batch), tensor.Int(width))
 }
 
 func likelihoodRows[T float32 | float64](value func(p, t float64) float64, width int) func(a *tensor.Args, lo, hi int) {
@@ -148,7 +148,7 @@ func (g likelihoodBackward[L]) Lower(l *graph.Lowering) {
 	}
 	n, batch := l.Shape.Elements(), l.Shape[0]
 	run := graph.Pick(l, likelihoodGradient[float32], likelihoodGradient[float64])(slope, batch)
-	l.Emit(k.stem+"_bwd", n, tensor.Elementwise(n, run), l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(n), tensor.Int(batch), flag(g.ofTarget))
+	l.Emit(k.stem+"_bwd", tensor.Threads(n), tensor.Elementwise(n, run), l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(n), tensor.Int(batch), flag(g.ofTarget))
 }
 
 func likelihoodGradient[T float32 | float64](slope func(p, t float64) float64, batch int) func(a *tensor.Args, lo, hi int) {

@@ -32,7 +32,7 @@ func (LogProbability) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (LogProbability) Lower(l *graph.Lowering) {
 	rows, stride, classes := logitRows(l)
 	run := graph.Pick(l, logProbability[float32](stride, classes), logProbability[float64](stride, classes))
-	l.Emit("log_probability_fwd", rows, tensor.Rows(rows, 32*classes, run),
+	l.Emit("log_probability_fwd", tensor.Warps(rows), tensor.Rows(rows, 32*classes, run),
 		l.Out(), l.In(0), l.In(1), tensor.Int(rows), tensor.Int(stride), tensor.Int(classes))
 }
 
@@ -91,7 +91,7 @@ func (logProbabilityBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (logProbabilityBackward) Lower(l *graph.Lowering) {
 	rows, stride, classes := logitRows(l)
 	run := graph.Pick(l, logProbabilityGradient[float32](stride, classes), logProbabilityGradient[float64](stride, classes))
-	l.Emit("log_probability_bwd", rows, tensor.Rows(rows, 32*classes, run),
+	l.Emit("log_probability_bwd", tensor.Warps(rows), tensor.Rows(rows, 32*classes, run),
 		l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(rows), tensor.Int(stride), tensor.Int(classes))
 }
 

@@ -81,8 +81,10 @@ func (m MatMul) Lower(l *graph.Lowering) {
 		arguments = append(arguments, l.In(2))
 		stem = "matmul_bias_fwd"
 	}
-	arguments = append(arguments, tensor.Int(g.M), tensor.Int(g.N), tensor.Int(g.K), flag(m.TransposeA), flag(m.TransposeB), flag(m.relu))
-	l.Emit(stem, l.Shape.Elements(), heavy(l, plan, err, at), arguments...)
+	arguments = append(arguments, tensor.Int(g.M), tensor.Int(g.N), tensor.Int(g.K), flag(m.TransposeA), flag(m.TransposeB))
+	product := tensor.Product{Rows: g.M, Columns: g.N, Depth: g.K, Forward: true, ReLU: m.relu}
+	l.EmitCalls(stem, []tensor.Call{l.Call("matmul", product, arguments...)},
+		heavy(l, plan, err, at), append(arguments, flag(m.relu))...)
 }
 
 // Gradients implements graph.Differentiable.

@@ -126,6 +126,11 @@ func (n normal) members(x tensor.Shape) members {
 	return members{x[0] * groups, x[1] / groups, x[2] * x[3]}
 }
 
+// grid is a block for each group of an image.
+func (m members) grid() tensor.Grid {
+	return tensor.Blocks{Count: m.rows, Threads: min(m.channels*m.width, SumThreads)}
+}
+
 func (n normal) arguments(l *graph.Lowering, m members, x tensor.Shape) []tensor.Argument {
 	return []tensor.Argument{
 		tensor.Int(m.rows), tensor.Int(m.channels), tensor.Int(m.width), tensor.Int(x[1]), flag(n.center), tensor.Real(l.DType, n.epsilon),
@@ -147,7 +152,7 @@ func (n normal) lower(l *graph.Lowering) {
 		stem, buffers = "normalize_threshold_fwd", append(buffers, l.In(3))
 	}
 	run := graph.Pick(l, normalize[float32], normalize[float64])(n, m)
-	l.Emit(stem, l.Shape.Elements(), tensor.Rows(m.rows, m.channels*m.width, run), append(buffers, n.arguments(l, m, l.Shape)...)...)
+	l.Emit(stem, m.grid(), tensor.Rows(m.rows, m.channels*m.width, run), append(buffers, n.arguments(l, m, l.Shape)...)...)
 }
 
 func normalize[T float32 | float64](n normal, m members) func(a *tensor.Args, lo, hi int) {
@@ -196,7 +201,7 @@ func (g normalizeBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (g normalizeBackward) Lower(l *graph.Lowering) {
 	m := g.normal.members(l.Shape)
 	run := graph.Pick(l, normalizeGradient[float32], normalizeGradient[float64])(g.normal, m)
-	l.Emit("normalize_bwd_input", l.Shape.Elements(), tensor.Rows(m.rows, m.channels*m.width, run),
+	l.Emit("normalize_bwd_input", m.grid(), tensor.Rows(m.rows, m.channels*m.width, run),
 		append([]tensor.Argument{l.Out(), l.In(0), l.In(1), l.In(2)}, g.normal.arguments(l, m, l.Shape)...)...)
 }
 
@@ -244,8 +249,13 @@ func (g normalizeBackwardScale) Lower(l *graph.Lowering) {
 	host.Workspace = 8 * m.rows * m.channels
 	combine := graph.Pick(l, scaleSums[float32], scaleSums[float64])(m.rows * m.channels)
 	host.Phases = append(host.Phases, tensor.Single(combine).Phases...)
-	l.Emit("normalize_bwd_scale", l.Shape.Elements(), host,
-		append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, g.normal.arguments(l, m, l.Shapes[1])...)...)
+	arguments := append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, g.normal.arguments(l, m, l.Shapes[1])...)
+	planes, channels := m.rows*m.channels, l.Shape[0]
+	products := tensor.NewWorkspace(tensor.Float64, planes)
+	l.EmitCalls("normalize_bwd_scale", []tensor.Call{
+		l.Call("normalize_bwd_scale", m.grid(), into(products, arguments)...),
+		sumPartial(l, l.Out(), products, planes/channels, channels, 1),
+	}, host, arguments...)
 }
 
 // scaleProducts leaves, for each channel of each image, the sum of dout z.

@@ -41,7 +41,7 @@ func (p Patches) Lower(l *graph.Lowering) {
 	k := p.Conv.kernel(l.Shapes[0], tensor.Shape{1, l.Shapes[0][1], p.Height, p.Width})
 	run := graph.Pick(l, patches[float32](p, l.Shapes[0], l.Shape), patches[float64](p, l.Shapes[0], l.Shape))
 	host := tensor.Rows(l.Shape[0]*l.Shape[1], l.Shape[2]*l.Shape[3], run)
-	l.Emit("patches_fwd", l.Shape.Elements(), host, append([]tensor.Argument{l.Out(), l.In(0)}, convSizes(k)...)...)
+	l.Emit("patches_fwd", tensor.Threads(l.Shape.Elements()), host, append([]tensor.Argument{l.Out(), l.In(0)}, convSizes(k)...)...)
 }
 
 // patches fills planes of y: one for each example, channel and place in the kernel.

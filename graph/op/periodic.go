@@ -23,7 +23,7 @@ func (Periodic) Shape(in []tensor.Shape) (tensor.Shape, error) {
 // Lower implements graph.Op.
 func (Periodic) Lower(l *graph.Lowering) {
 	run := graph.Pick(l, periodic[float32], periodic[float64])
-	l.Emit("periodic_fwd", 1, tensor.Single(run), l.Out(), l.In(0), l.In(1), tensor.Int(l.Shapes[0][0]))
+	l.Emit("periodic_fwd", tensor.Threads(1), tensor.Single(run), l.Out(), l.In(0), l.In(1), tensor.Int(l.Shapes[0][0]))
 }
 
 func periodic[T float32 | float64](a *tensor.Args) {

@@ -64,7 +64,7 @@ func (p MaxPool2D) Lower(l *graph.Lowering) {
 	if p.relu {
 		stem = "max_pool_relu_fwd"
 	}
-	l.Emit(stem, l.Shape.Elements(), host, append([]tensor.Argument{l.Out(), l.In(0)}, poolSizes(k)...)...)
+	l.Emit(stem, tensor.Threads(l.Shape.Elements()), host, append([]tensor.Argument{l.Out(), l.In(0)}, poolSizes(k)...)...)
 }
 
 // Fuse implements graph.Fuser.
@@ -127,7 +127,7 @@ func (g maxPoolBackward) Lower(l *graph.Lowering) {
 	if g.relu {
 		stem, at.bias, buffers = "max_pool_relu_bwd", 3, append(buffers, l.In(2))
 	}
-	l.Emit(stem, l.Shape.Elements(), heavy(l, plan, err, at), append(buffers, poolSizes(k)...)...)
+	l.Emit(stem, tensor.Threads(l.Shape.Elements()), heavy(l, plan, err, at), append(buffers, poolSizes(k)...)...)
 }
 
 // Name implements graph.Op.
@@ -143,7 +143,7 @@ func (p AveragePool2D) Lower(l *graph.Lowering) {
 	k := poolKernel(l.Shapes[0], p.Window, p.Stride, p.Padding)
 	plan, err := k.AverageForward()
 	host := heavy(l, plan, err, operands{out: 0, a: 1, b: absent, bias: absent})
-	l.Emit("average_pool_fwd", l.Shape.Elements(), host, append([]tensor.Argument{l.Out(), l.In(0)}, poolSizes(k)...)...)
+	l.Emit("average_pool_fwd", tensor.Threads(l.Shape.Elements()), host, append([]tensor.Argument{l.Out(), l.In(0)}, poolSizes(k)...)...)
 }
 
 // Gradients implements graph.Differentiable.
@@ -176,5 +176,5 @@ func (g averagePoolBackward) Lower(l *graph.Lowering) {
 	k := poolKernel(l.Shape, g.pool.Window, g.pool.Stride, g.pool.Padding)
 	plan, err := k.AverageBackward()
 	host := heavy(l, plan, err, operands{out: 0, a: 1, b: absent, bias: absent})
-	l.Emit("average_pool_bwd", l.Shape.Elements(), host, append([]tensor.Argument{l.Out(), l.In(0)}, poolSizes(k)...)...)
+	l.Emit("average_pool_bwd", tensor.Threads(l.Shape.Elements()), host, append([]tensor.Argument{l.Out(), l.In(0)}, poolSizes(k)...)...)
 }

@@ -126,6 +126,21 @@ func addRuns[T float32 | float64](r *reduction, partial []float64, x []T, unit, 
 	}
 }
 
+// onGPU is how a GPU adds up, with which kernel: neighbouring sums side by side, unless what they
+// sum over is contiguous and long. summed has all axes that are summed over.
+func (r *reduction) onGPU(summed walk) (s sums, kernel string) {
+	innermost, stride := 1, 0
+	if last := summed.axes - 1; last >= 0 {
+		innermost, stride = summed.extents[last], summed.strides[last]
+	}
+	s = sums{count: r.sums, terms: summed.count(), neighbours: true, threads: SumThreads}
+	if s.count > 1 && (stride != 1 || innermost == 1 || s.terms < sumNeighbours) {
+		return s, "sum_fwd"
+	}
+	s.neighbours, s.threads = false, min(s.terms, SumThreads)
+	return s, "sum_fwd_runs"
+}
+
 // lowerReduction emits the launch. Its integers are the elements of the output and of the input, then the extents and strides of
 // reduceAxes kept axes and of as many that are summed over.
 func lowerReduction(l *graph.Lowering, stem string, over Axes, scale float64) {
@@ -139,5 +154,6 @@ func lowerReduction(l *graph.Lowering, stem string, over Axes, scale float64) {
 	}
 	arguments := []tensor.Argument{l.Out(), l.In(0), tensor.Int(r.sums), tensor.Int(l.Shapes[0].Elements())}
 	arguments = append(append(arguments, kept.arguments(reduceAxes)...), summed.arguments(reduceAxes)...)
-	l.Emit(stem, r.sums, host, append(arguments, tensor.Real(l.DType, scale))...)
+	s, kernel := r.onGPU(summed)
+	emitSums(l, stem, kernel, s, host, append(arguments, tensor.Real(l.DType, scale))...)
 }

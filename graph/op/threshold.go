@@ -30,7 +30,7 @@ func (Threshold) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (Threshold) Lower(l *graph.Lowering) {
 	rows, width := planes(l.Shape)
 	run := graph.Pick(l, threshold[float32], threshold[float64])(width)
-	l.Emit("threshold_fwd", rows*width, tensor.Rows(rows, width, run),
+	l.Emit("threshold_fwd", tensor.Fours(rows*width), tensor.Rows(rows, width, run),
 		l.Out(), l.In(0), l.In(1), tensor.Int(rows*width), tensor.Int(l.Shape[1]), tensor.Int(width))
 }
 
@@ -67,7 +67,7 @@ func (thresholdBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (thresholdBackward) Lower(l *graph.Lowering) {
 	rows, width := planes(l.Shape)
 	run := graph.Pick(l, thresholdGradient(width, kernel.PassAbove32), thresholdGradient(width, kernel.PassAbove64))
-	l.Emit("threshold_bwd", rows*width, tensor.Rows(rows, width, run),
+	l.Emit("threshold_bwd", tensor.Fours(rows*width), tensor.Rows(rows, width, run),
 		l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(rows*width), tensor.Int(l.Shape[1]), tensor.Int(width))
 }
 
@@ -101,7 +101,8 @@ func (thresholdBackwardBound) Lower(l *graph.Lowering) {
 	rows, width := planes(l.Shapes[0])
 	channels := l.Shape[0]
 	run := graph.Pick(l, thresholdSum[float32], thresholdSum[float64])(width)
-	l.Emit("threshold_bwd_bound", channels, tensor.Rows(channels, rows/channels*width, run),
+	emitSums(l, "threshold_bwd_bound", "threshold_bwd_bound", channelSums(rows, channels, width),
+		tensor.Rows(channels, rows/channels*width, run),
 		l.Out(), l.In(0), l.In(1), tensor.Int(rows*width), tensor.Int(channels), tensor.Int(width))
 }
 

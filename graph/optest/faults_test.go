@@ -52,13 +52,13 @@ func (f faulty) Lower(l *graph.Lowering) {
 	switch f.fault {
 	case dirtyTemporary:
 		temporary := l.Temp(n)
-		l.Emit("faulty_first", n, tensor.Single(func(*tensor.Args) {}), tensor.Out(temporary))
+		l.Emit("faulty_first", tensor.Threads(n), tensor.Single(func(*tensor.Args) {}), tensor.Out(temporary))
 		arguments = append(arguments, tensor.In(temporary))
 	case threadDependent:
 		add := graph.Pick(l, lateFirst[float32](), lateFirst[float64]())
 		host.Phases = append(host.Phases, tensor.Phase{Tiles: 2, Run: add})
 	}
-	l.Emit("faulty_fwd", n, host, arguments...)
+	l.Emit("faulty_fwd", tensor.Threads(n), host, arguments...)
 }
 
 func (f faulty) run32(a *tensor.Args) {
@@ -155,7 +155,7 @@ func (f faultyBackward) Shape(in []tensor.Shape) (tensor.Shape, error) { return 
 
 func (f faultyBackward) Lower(l *graph.Lowering) {
 	run := graph.Pick(l, tripled[float32](f.fault), tripled[float64](f.fault))
-	l.Emit("faulty_bwd", l.Shape.Elements(), tensor.Single(run), l.Out(), l.In(0))
+	l.Emit("faulty_bwd", tensor.Threads(l.Shape.Elements()), tensor.Single(run), l.Out(), l.In(0))
 }
 
 func tripled[T float32 | float64](f fault) func(a *tensor.Args) {

@@ -71,29 +71,22 @@ func (g guard) Load(s tensor.Schedule) (tensor.Runner, error) {
 
 // move returns the launch with its buffers in new places.
 func (r *guardRunner) move(launch tensor.Launch, bytes *[3]int) tensor.Launch {
-	arguments := append([]tensor.Argument(nil), launch.Arguments...)
-	for i := range arguments {
-		a := &arguments[i]
-		if a.Buffer == nil {
+	for _, a := range launch.Arguments {
+		if a.Buffer == nil || r.places[a.Buffer] != nil {
 			continue
 		}
-		moved := r.places[a.Buffer]
-		if moved == nil {
-			moved = new(tensor.Buffer)
-			*moved = *a.Buffer
-			if moved.Arena == tensor.Scratch {
-				moved.Arena = tensor.Chain
-			}
-			moved.Offset = bytes[moved.Arena]
-			bytes[moved.Arena] = tensor.Align(moved.Offset + moved.Bytes() + margin)
-			r.places[a.Buffer] = moved
-			r.order[moved.Arena] = append(r.order[moved.Arena], moved)
-			r.filled[moved] = a.Access == tensor.Write && !readsToo(launch.Arguments, a.Buffer)
+		moved := new(tensor.Buffer)
+		*moved = *a.Buffer
+		if moved.Arena == tensor.Scratch {
+			moved.Arena = tensor.Chain
 		}
-		a.Buffer = moved
+		moved.Offset = bytes[moved.Arena]
+		bytes[moved.Arena] = tensor.Align(moved.Offset + moved.Bytes() + margin)
+		r.places[a.Buffer] = moved
+		r.order[moved.Arena] = append(r.order[moved.Arena], moved)
+		r.filled[moved] = a.Access == tensor.Write && !readsToo(launch.Arguments, a.Buffer)
 	}
-	launch.Arguments = arguments
-	return launch
+	return launch.WithBuffers(func(b *tensor.Buffer) *tensor.Buffer { return r.places[b] })
 }
 
 func readsToo(arguments []tensor.Argument, b *tensor.Buffer) bool {

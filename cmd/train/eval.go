@@ -1,0 +1,324 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"slices"
+
+	"github.com/pkg/errors"
+	"github.com/spf13/cobra"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/report"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// comparison is one of the runs that are looked at together.
+type comparison struct {
+	name       string
+	run        *pollen.Run
+	assessment *evaluate.Assessment // nil before assess
+}
+
+// scoring are the flags of the commands that score runs.
+type scoring struct {
+	data   dataFlags
+	other  string
+	device deviceFlags
+	page   string
+	json   bool
+}
+
+func (s *scoring) bind(command *cobra.Command) {
+	f := command.Flags()
+	f.StringVar(&s.data.name, "data", "", "data whose test images are predicted (default: those of the data trained on)")
+	bindDataFolder(f, &s.data.folder)
+	s.device.bind(f)
+}
+
+// bindOutput binds the flags of what is written.
+func (s *scoring) bindOutput(command *cobra.Command) {
+	command.Flags().StringVar(&s.page, "page", "", "folder for the page and figures (default: the run's; of several runs, none)")
+	command.Flags().BoolVar(&s.json, "json", false, "print the scores as JSON")
+}
+
+func evalCommand(c *console) *cobra.Command {
+	var s scoring
+	command := &cobra.Command{
+		Use: "eval RUN...", Short: "score the posterior averages of runs on test data",
+		Long: "Averages the probabilities of all samples of each run and scores them on the test images of a data set. Of runs that\n" +
+			"differ in nothing but their seed it also prints means and standard errors.",
+		Example: "  train eval runs/main-1/sgd runs/main-1/sgld\n  train eval runs/fit-1 --data flowers-of-last-year",
+		Args:    wantRuns,
+		RunE:    func(command *cobra.Command, runs []string) error { return s.run(command.Context(), runs, c) },
+	}
+	s.bind(command)
+	s.bindOutput(command)
+	return command
+}
+
+func oodCommand(c *console) *cobra.Command {
+	var s scoring
+	command := &cobra.Command{
+		Use: "ood RUN...", Short: "measure how well runs know data of another kind from their own",
+		Long: "Scores each run as eval does, and measures how well the entropy of its averaged probabilities separates its own kind of\n" +
+			"data from another kind, which it has not been trained on.",
+		Example: "  train ood runs/main-1/sgd runs/main-1/sgld\n  train ood runs/fit-1 --out notmnist\n" +
+			"  train ood runs/signs --out signs --classes 14,17      kinds that were held out by --without-classes",
+		Args: wantRuns,
+		RunE: func(command *cobra.Command, runs []string) error { return s.run(command.Context(), runs, c) },
+	}
+	command.Flags().StringVar(&s.other, "out", "glyphs", "data of the other kind: a name, or a folder or file of one's own")
+	command.Flags().StringVar(&s.data.classes, "classes", "", "show only these classes of the other kind")
+	s.bind(command)
+	s.bindOutput(command)
+	return command
+}
+
+func wantRuns(command *cobra.Command, runs []string) error {
+	if len(runs) == 0 {
+		return usage("train: %s wants the folder of at least one run", command.Name())
+	}
+	return nil
+}
+
+// opened are runs with the data that they are looked at on.
+type opened struct {
+	runs    []comparison
+	in, out *datasets.Dataset
+	device  tensor.Device
+}
+
+// open checks the flags, and makes ready what they name: the device, the runs' kind of data, the other kind if there is one.
+func (s *scoring) open(ctx context.Context, folders []string, c *console) (o opened, err error) {
+	for _, name := range []struct{ flag, name string }{{"out", s.other}, {"data", s.data.name}} {
+		if name.name == "" {
+			continue
+		}
+		if err := checkData(name.flag, name.name, s.data.folder); err != nil {
+			return o, err
+		}
+	}
+	if err := wrapUsage(s.device.Validate()); err != nil {
+		return o, err
+	}
+	for _, folder := range folders {
+		run, err := pollen.Open(folder)
+		if err != nil {
+			return o, err
+		}
+		if err := remarkUnfinished(run, c); err != nil {
+			return o, err
+		}
+		o.runs = append(o.runs, comparison{name: folder, run: run})
+	}
+	kind, err := s.kind(o.runs)
+	if err != nil {
+		return o, err
+	}
+	if s.other == kind.name && s.data.classes == "" {
+		return o, usage("train: out: %s is the runs' own kind of data: name another, or some of its --classes that were held out", s.other)
+	}
+	m := o.runs[0].run.Manifest()
+	if o.in, err = loadTest(ctx, kind, m, c); err != nil {
+		return o, err
+	}
+	if s.other != "" {
+		if o.out, err = loadTest(ctx, dataFlags{name: s.other, folder: kind.folder, classes: s.data.classes}, m, c); err != nil {
+			return o, err
+		}
+	}
+	if o.device, err = s.device.open(c); err != nil {
+		return o, err
+	}
+	for i := range o.runs {
+		o.runs[i].run = o.runs[i].run.With(pollen.WithDevice(o.device), pollen.WithObserver(c.observer("scores")))
+	}
+	return o, nil
+}
+
+// remarkUnfinished says so of a run that has not drawn all its samples.
+func remarkUnfinished(run *pollen.Run, c *console) error {
+	expected, err := run.Expected()
+	if err != nil {
+		return err
+	}
+	files, err := run.Samples()
+	if err == nil && len(files) < expected {
+		c.remark("%s has %d of %d samples: it was not finished", run.Folder(), len(files), expected)
+	}
+	return err
+}
+
+// kind is the runs' own kind of data, where no other is given.
+func (s *scoring) kind(runs []comparison) (dataFlags, error) {
+	kind := dataOf(runs[0].run.Manifest())
+	if s.data.name != "" {
+		return dataFlags{name: s.data.name, folder: s.data.folder}, nil
+	}
+	for _, r := range runs {
+		if other := dataOf(r.run.Manifest()); other.name != kind.name || other.without != kind.without || other.classes != kind.classes {
+			return kind, usage("train: %s was trained on %s, %s on %s: say which one by --data", runs[0].name, kind.name, r.name, other.name)
+		}
+	}
+	if s.data.folder != "" {
+		kind.folder = s.data.folder
+	}
+	return kind, nil
+}
+
+// run scores runs, and how they tell another data set from theirs if there is one.
+func (s *scoring) run(ctx context.Context, folders []string, c *console) error {
+	o, err := s.open(ctx, folders, c)
+	if err != nil {
+		return err
+	}
+	defer o.device.Close()
+	if err := assess(ctx, o.runs, o.in, o.out, c); err != nil {
+		return err
+	}
+	if s.json {
+		if err := printJSON(o.runs, c); err != nil {
+			return err
+		}
+	} else if err := printScores(o.runs, c); err != nil {
+		return err
+	}
+	folder := s.page
+	if folder == "" && len(o.runs) == 1 {
+		folder = o.runs[0].run.Folder()
+	}
+	if folder == "" {
+		return nil
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return errors.Wrap(err, "train: page")
+	}
+	page, err := writePage(folder, o.runs, o.in, o.out)
+	c.remark("%s", page)
+	return err
+}
+
+// assess scores each run.
+func assess(ctx context.Context, runs []comparison, in, out *datasets.Dataset, c *console) error {
+	defer c.endProgress()
+	for i := range runs {
+		var err error
+		if runs[i].assessment, err = runs[i].run.Assess(ctx, in, out); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printScores prints the tables of scores.
+func printScores(runs []comparison, c *console) error {
+	subjects := subjectsOf(runs, nil, nil)
+	tables := []func() (*report.Table, error){
+		func() (*report.Table, error) { return scoreTable(subjects) },
+		func() (*report.Table, error) { return overSeeds(runs) },
+		func() (*report.Table, error) { return report.DetectionTable(subjects) },
+	}
+	printed := false
+	for _, make := range tables {
+		table, err := make()
+		if err != nil {
+			return err
+		}
+		if table == nil {
+			continue
+		}
+		if printed {
+			fmt.Fprintln(c.out)
+		}
+		if err := table.WriteText(c.out); err != nil {
+			return err
+		}
+		printed = true
+	}
+	return nil
+}
+
+// fewRuns is how many runs have a column each in the table of scores; more have a row each.
+const fewRuns = 4
+
+// scoreTable is the table of scores.
+func scoreTable(subjects []report.Subject) (*report.Table, error) {
+	if len(subjects) <= fewRuns {
+		return report.ScoreTable(subjects)
+	}
+	var shown []evaluate.Score
+	var columns []report.Column
+	for _, score := range evaluate.Scores() {
+		if slices.ContainsFunc(subjects, func(s report.Subject) bool { return score.Applies(s.Case) }) {
+			shown = append(shown, score)
+			columns = append(columns, report.Column{Title: score.TitleFor(subjects[0].Case), Format: score.Format})
+		}
+	}
+	table := report.NewTable("run", columns...)
+	for _, s := range subjects {
+		var cells []any
+		for _, score := range shown {
+			if value, ok := s.Values[score.Name]; ok {
+				cells = append(cells, value)
+			} else {
+				cells = append(cells, "-")
+			}
+		}
+		if err := table.Add(s.Name, cells...); err != nil {
+			return nil, err
+		}
+	}
+	return table, nil
+}
+
+// printJSON prints an object for each run.
+func printJSON(runs []comparison, c *console) error {
+	type scored struct {
+		Run    string               `json:"run"`
+		Method string               `json:"method"`
+		Scores *evaluate.Assessment `json:"assessment"`
+	}
+	list := []scored{}
+	for _, r := range runs {
+		list = append(list, scored{r.name, pollen.MethodText(r.run.Manifest().Spec.Method), r.assessment})
+	}
+	lines := json.NewEncoder(c.out)
+	lines.SetIndent("", "  ")
+	return errors.Wrap(lines.Encode(list), "train: json")
+}
+
+// overSeeds is the table of runs that differ in nothing but their seed; nil where there are no such runs.
+func overSeeds(runs []comparison) (*report.Table, error) {
+	known := map[string]int{}
+	var names []string
+	var groups [][]*evaluate.Assessment
+	for _, r := range runs {
+		m := r.run.Manifest()
+		m.Spec.Seed = 0
+		settings, err := json.Marshal(m.Spec)
+		if err != nil {
+			return nil, errors.Wrap(err, "train: seeds")
+		}
+		key := m.Data.Name + string(settings)
+		at, ok := known[key]
+		if !ok {
+			at = len(groups)
+			known[key] = at
+			names, groups = append(names, r.name), append(groups, nil)
+		}
+		groups[at] = append(groups[at], r.assessment)
+	}
+	var several [][]*evaluate.Assessment
+	var theirs []string
+	for i, group := range groups {
+		if len(group) > 1 {
+			several, theirs = append(several, group), append(theirs, names[i])
+		}
+	}
+	return report.SeedsTable(theirs, several)
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"encoding/csv"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+	"github.com/spf13/cobra"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/npz"
+	"github.com/pollen-ml/pollen/report"
+)
+
+// predicting are the flags of predict.
+type predicting struct {
+	device          deviceFlags
+	level, familiar float64
+	json, csv       bool
+	samples, page   string
+}
+
+func predictCommand(c *console) *cobra.Command {
+	var p predicting
+	command := &cobra.Command{
+		Use: "predict RUN FILE|FOLDER...", Short: "answer for pictures: class, how sure, and whether they are familiar",
+		Long: "Averages the probabilities of all samples of a run for each picture, and prints its class, the confidence, the entropy and\n" +
+			"the mutual information (in nats), the classes that are plausible, and whether the picture is like those trained on.\n" +
+			"The plausible classes hold the true one with the probability of --level (split conformal prediction), and the share\n" +
+			"of --familiar of pictures like those trained on is called familiar, both on pictures as those that the run was\n" +
+			"calibrated on: fit does that by itself where data are held out for it.",
+		Example: "  train predict runs/flowers rose.jpg pictures/\n  train predict runs/flowers pictures/ --level 0.99 --csv > answers.csv",
+		Args: func(_ *cobra.Command, arguments []string) error {
+			if len(arguments) < 2 {
+				return usage("train: predict wants the folder of a run, and at least one picture or folder of pictures")
+			}
+			return nil
+		},
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return p.run(command.Context(), arguments[0], arguments[1:], c)
+		},
+	}
+	f := command.Flags()
+	f.Float64Var(&p.level, "level", 0.9, "probability with which the plausible classes hold the true one")
+	f.Float64Var(&p.familiar, "familiar", 0.95, "share of pictures like those trained on that is called familiar")
+	f.BoolVar(&p.json, "json", false, "print the answers as JSON, with all probabilities")
+	f.BoolVar(&p.csv, "csv", false, "print the answers as CSV, with all probabilities")
+	f.StringVar(&p.samples, "samples", "", "write the probabilities under each sample to this file, as NPZ: probabilities [S N K], weights [S]")
+	f.StringVar(&p.page, "page", "", "write a page with the pictures and answers into this folder")
+	p.device.bind(f)
+	return command
+}
+
+func (p *predicting) run(ctx context.Context, folder string, paths []string, c *console) error {
+	if err := checkShares(p.level, p.familiar); err != nil {
+		return err
+	}
+	if p.json && p.csv {
+		return usage("train: json and csv: wants one of them")
+	}
+	run, err := pollen.Open(folder, pollen.WithLevel(p.level), pollen.WithFamiliarRate(p.familiar), pollen.WithObserver(c.observer("predict")))
+	if err != nil {
+		return err
+	}
+	if err := remarkUnfinished(run, c); err != nil {
+		return err
+	}
+	d := run.Manifest().Data
+	images, err := datasets.ReadImages(paths, datasets.Options{
+		Context: ctx, Height: d.Height, Width: d.Width, Channels: d.Channels, Progress: c.reading(), MaxSkipped: 1,
+	})
+	if err != nil {
+		return err
+	}
+	c.skipped(images)
+	device, err := p.device.open(c)
+	if err != nil {
+		return err
+	}
+	defer device.Close()
+	defer c.endProgress()
+	answers, err := p.answers(ctx, run.With(pollen.WithDevice(device)), images)
+	if err != nil {
+		return err
+	}
+	c.endProgress()
+	if !answers[0].Calibrated {
+		c.remark("%s is not calibrated: it cannot say what is plausible or familiar. Hold data out for that: train fit --validation 0.1", folder)
+	}
+	return p.print(answers, d.ClassNames, c)
+}
+
+// answers predicts, and writes what was asked for besides.
+func (p *predicting) answers(ctx context.Context, run *pollen.Run, images *datasets.Dataset) ([]pollen.Answer, error) {
+	var visit func(probabilities []float32, weight float64) error
+	var kept []float32
+	var weights []float64
+	if p.samples != "" {
+		visit = func(probabilities []float32, weight float64) error {
+			kept, weights = append(kept, probabilities...), append(weights, weight)
+			return nil
+		}
+	}
+	predictions, err := run.Predictions(ctx, images, visit)
+	if err != nil {
+		return nil, err
+	}
+	answers, err := run.Answers(predictions, images.Files)
+	if err != nil {
+		return nil, err
+	}
+	if p.samples != "" {
+		shape := []int{len(weights), images.Len(), run.Manifest().Data.Classes()}
+		if err := npz.Write(p.samples, npz.Array{Name: "probabilities", Shape: shape, Values: kept},
+			npz.Array{Name: "weights", Shape: shape[:1], Values: weights}); err != nil {
+			return nil, err
+		}
+	}
+	if p.page == "" {
+		return answers, nil
+	}
+	if err := os.MkdirAll(p.page, 0o755); err != nil {
+		return nil, errors.Wrap(err, "train: page")
+	}
+	table, err := answerTable(answers)
+	if err != nil {
+		return nil, err
+	}
+	m := run.Manifest()
+	return answers, report.WritePage(p.page, "Answers", fmt.Sprintf("%s, trained on %s", pollen.MethodText(m.Spec.Method), m.Data.Name),
+		[]report.Subject{predictedSubject(run, predictions, images)}, report.Section{Title: "Answers", Table: table})
+}
+
+func (p *predicting) print(answers []pollen.Answer, classes []string, c *console) error {
+	switch {
+	case p.json:
+		lines := json.NewEncoder(c.out)
+		lines.SetIndent("", "  ")
+		return errors.Wrap(lines.Encode(answers), "train: json")
+	case p.csv:
+		return printCSV(answers, classes, c)
+	}
+	table, err := answerTable(answers)
+	if err != nil {
+		return err
+	}
+	return table.WriteText(c.out)
+}
+
+// answerTable has a row for each picture.
+func answerTable(answers []pollen.Answer) (*report.Table, error) {
+	table := report.NewTable("picture", report.Column{Title: "class"}, report.Column{Title: "confidence", Format: "%.3f"},
+		report.Column{Title: "entropy", Format: "%.3f"}, report.Column{Title: "mutual information", Format: "%.3f"},
+		report.Column{Title: "plausible"}, report.Column{Title: "familiar"})
+	for _, a := range answers {
+		plausible, familiar := "-", "-"
+		if a.Calibrated {
+			plausible, familiar = plausibleText(a.Set), "no"
+			if a.Familiar {
+				familiar = "yes"
+			}
+		}
+		if err := table.Add(filepath.Base(a.File), a.Class, a.Confidence, a.Entropy, a.MutualInformation, plausible, familiar); err != nil {
+			return nil, err
+		}
+	}
+	return table, nil
+}
+
+// plausibleText names the first of many classes.
+func plausibleText(set []string) string {
+	const most = 4
+	switch {
+	case len(set) == 0:
+		return "none"
+	case len(set) > most:
+		return fmt.Sprintf("%s and %d more", strings.Join(set[:most], ", "), len(set)-most)
+	}
+	return strings.Join(set, ", ")
+}
+
+func printCSV(answers []pollen.Answer, classes []string, c *console) error {
+	rows := csv.NewWriter(c.out)
+	header := []string{"file", "class", "confidence", "entropy", "mutual_information", "plausible", "familiar"}
+	for _, class := range classes {
+		header = append(header, "p("+class+")")
+	}
+	if err := rows.Write(header); err != nil {
+		return errors.Wrap(err, "train: csv")
+	}
+	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 8, 64) }
+	for _, a := range answers {
+		row := []string{a.File, a.Class, number(a.Confidence), number(a.Entropy), number(a.MutualInformation), "", ""}
+		if a.Calibrated {
+			row[5], row[6] = strings.Join(a.Set, ";"), strconv.FormatBool(a.Familiar)
+		}
+		for _, p := range a.Probabilities {
+			row = append(row, number(p))
+		}
+		if err := rows.Write(row); err != nil {
+			return errors.Wrap(err, "train: csv")
+		}
+	}
+	rows.Flush()
+	return errors.Wrap(rows.Error(), "train: csv")
+}

@@ -1,0 +1,109 @@
+package datasets
+
+import (
+	"path/filepath"
+	"strconv"
+
+	"github.com/pkg/errors"
+)
+
+// An arrayPart is one split of a data set that comes as arrays.
+type arrayPart struct {
+	images                  []byte // [N C H W]
+	channels, height, width int
+	labels                  []int32
+}
+
+// arraySplits makes data sets of arrays. Without class names, the classes are
+// 0, 1, ... up to the largest label of all parts.
+func arraySplits(path string, parts [3]*arrayPart, classNames []string, hashes map[string]string) (*Splits, error) {
+	if classNames == nil {
+		largest := int32(0)
+		for _, part := range parts {
+			if part != nil {
+				for _, label := range part.labels {
+					largest = max(largest, label)
+				}
+			}
+		}
+		if largest >= maxClasses {
+			return nil, errors.Errorf("datasets: %s: a label of %d, want labels below %d", path, largest, maxClasses)
+		}
+		classNames = numberNames(int(largest) + 1)
+	}
+	var all [3]*Dataset
+	first := parts[Train]
+	for split, part := range parts {
+		if part == nil {
+			continue
+		}
+		if part.channels != first.channels || part.height != first.height || part.width != first.width {
+			return nil, errors.Errorf("datasets: %s: %s images of %dx%dx%d values, training images of %dx%dx%d: want the same",
+				path, Split(split), part.channels, part.height, part.width, first.channels, first.height, first.width)
+		}
+		d := &Dataset{
+			Name: nameOf(path), Images: part.images, Labels: part.labels,
+			Channels: part.channels, Height: part.height, Width: part.width,
+			Classes: len(classNames), ClassNames: classNames, Place: filepath.Dir(path), Hashes: hashes,
+		}
+		d.Mean, d.Deviation = moments(part.images, part.channels, part.height*part.width)
+		all[split] = d
+	}
+	return &Splits{Train: all[Train], Validation: all[Validation], Test: all[Test]}, nil
+}
+
+// nameOf returns the name of a data set by its path: the last part of it,
+// without the extension of a file.
+func nameOf(path string) string {
+	if whole, err := filepath.Abs(path); err == nil {
+		path = whole // the path may be a dot
+	}
+	name := filepath.Base(path)
+	if !isFolder(path) {
+		for extension := filepath.Ext(name); extension != "" && extension != name; extension = filepath.Ext(name) {
+			name = name[:len(name)-len(extension)]
+		}
+	}
+	return name
+}
+
+// planar turns images [N H W C] into [N C H W].
+func planar(images []byte, channels, height, width int) []byte {
+	if channels == 1 {
+		return images
+	}
+	turned, plane := make([]byte, len(images)), height*width
+	for image := 0; image < len(images); image += plane * channels {
+		for i := range plane {
+			for c := range channels {
+				turned[image+c*plane+i] = images[image+i*channels+c]
+			}
+		}
+	}
+	return turned
+}
+
+// onlyFolder follows a path down through folders that have nothing visible but
+// one folder, as unpacked archives do.
+func onlyFolder(path string) string {
+	for range deepest {
+		entries, err := readFolder(path, "")
+		if err != nil || len(entries) != 1 || !entries[0].isFolder {
+			break
+		}
+		path = filepath.Join(path, entries[0].name)
+	}
+	return path
+}
+
+// quoted lists names in an error.
+func quoted(names []string) string {
+	list := ""
+	for i, name := range names {
+		if i > 0 {
+			list += ", "
+		}
+		list += strconv.Quote(name)
+	}
+	return list
+}

@@ -1,0 +1,291 @@
+package datasets
+
+import (
+	"archive/zip"
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// npyBytes writes an array as numpy.save does.
+func npyBytes(descr, shape string, values []byte) []byte {
+	header := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': %s, }", descr, shape)
+	header += strings.Repeat(" ", 63-(10+len(header))%64) + "\n"
+	content := append([]byte("\x93NUMPY\x01\x00"), 0, 0)
+	binary.LittleEndian.PutUint16(content[8:], uint16(len(header)))
+	return append(append(content, header...), values...)
+}
+
+// writeNPZ writes an archive of arrays.
+func writeNPZ(t *testing.T, path string, arrays map[string][]byte) {
+	t.Helper()
+	var buffer bytes.Buffer
+	archive := zip.NewWriter(&buffer)
+	for name, content := range arrays {
+		member, err := archive.Create(name + ".npy")
+		if err == nil {
+			_, err = member.Write(content)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	write(t, buffer.Bytes(), path)
+}
+
+// int64s writes numbers of 8 bytes.
+func int64s(values ...int64) []byte {
+	var content []byte
+	for _, value := range values {
+		content = binary.LittleEndian.AppendUint64(content, uint64(value))
+	}
+	return content
+}
+
+func TestNPZ(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "some.npz")
+	colours := randomBytes(1, 2*4*5*3)
+	for _, test := range []struct {
+		name   string
+		arrays map[string][]byte
+		shape  [3]int
+		want   []int // images by Train, Validation, Test
+		labels []int32
+	}{
+		{"MedMNIST", map[string][]byte{
+			"train_images": npyBytes("|u1", "(2, 4, 5, 3)", colours), "train_labels": npyBytes("|u1", "(2, 1)", []byte{1, 0}),
+			"val_images": npyBytes("|u1", "(1, 4, 5, 3)", colours[:60]), "val_labels": npyBytes("|u1", "(1, 1)", []byte{1}),
+			"test_images": npyBytes("|u1", "(1, 4, 5, 3)", colours[60:]), "test_labels": npyBytes("<i8", "(1,)", int64s(2)),
+		}, [3]int{3, 4, 5}, []int{2, 1, 1}, []int32{1, 0}},
+		{"Keras", map[string][]byte{
+			"x_train": npyBytes("|u1", "(4, 3, 5)", colours[:60]), "y_train": npyBytes("<i4", "(4,)", []byte{0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0}),
+			"x_test": npyBytes("|u1", "(1, 3, 5)", colours[:15]), "y_test": npyBytes(">u2", "(1,)", []byte{0, 2}),
+		}, [3]int{1, 3, 5}, []int{4, 0, 1}, []int32{0, 1, 2, 1}},
+		{"plain, channels first", map[string][]byte{
+			"images": npyBytes("|u1", "(2L, 3L, 4L, 5L)", colours), "labels": npyBytes("|i1", "(2,)", []byte{1, 0}),
+		}, [3]int{3, 4, 5}, []int{2, 0, 0}, []int32{1, 0}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			writeNPZ(t, path, test.arrays)
+			options := alone(t)
+			options.Test, options.Validation = -1, -1
+			splits, err := Open(path, options)
+			if err != nil {
+				t.Fatal(err)
+			}
+			d := splits.Train
+			if got := [3]int{d.Channels, d.Height, d.Width}; got != test.shape || d.Name != "some" {
+				t.Errorf("%s of %v, want %v", d.Name, got, test.shape)
+			}
+			for i, part := range []*Dataset{splits.Train, splits.Validation, splits.Test} {
+				if part == nil && test.want[i] > 0 || part != nil && part.Len() != test.want[i] {
+					t.Errorf("split %d: %v, want %d images", i, part, test.want[i])
+				}
+			}
+			if !slices.Equal(d.Labels, test.labels) {
+				t.Errorf("labels %v, want %v", d.Labels, test.labels)
+			}
+			if test.name == "MedMNIST" && (d.Classes != 3 || d.Image(1)[1] != colours[63] || d.Image(1)[20] != colours[61]) {
+				t.Error("channels are not moved to the front, or classes are missing")
+			}
+			if test.name != "MedMNIST" && !bytes.Equal(d.Images, colours[:len(d.Images)]) {
+				t.Error("other images")
+			}
+		})
+	}
+}
+
+func TestNPZErrors(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "some.npz")
+	images, labels := npyBytes("|u1", "(2, 4, 5)", make([]byte, 40)), npyBytes("|u1", "(2,)", []byte{0, 1})
+	for _, test := range []struct {
+		arrays map[string][]byte
+		want   string
+	}{
+		{map[string][]byte{"pictures": images}, `arrays "pictures", want train_images and train_labels`},
+		{map[string][]byte{"images": images}, "only one of the arrays images and labels"},
+		{map[string][]byte{"images": images, "labels": npyBytes("|u1", "(1,)", []byte{0})}, "labels.npy: dimensions [1], want [2] or [2 1]"},
+		{map[string][]byte{"images": images, "labels": npyBytes("|u1", "(2, 14)", make([]byte, 28))}, "dimensions [2 14], want [2] or [2 1]"},
+		{map[string][]byte{"images": images, "labels": npyBytes("<i8", "(2,)", int64s(1, -1))}, "label 1 is -1, want 0 or more"},
+		{map[string][]byte{"images": npyBytes("<f4", "(2, 4, 5)", make([]byte, 160)), "labels": labels}, "values of type f4, want unsigned bytes"},
+		{map[string][]byte{"images": npyBytes("<i8", "(2, 1, 1)", int64s(1, 2)), "labels": labels}, "want unsigned bytes [N H W]"},
+		{map[string][]byte{"images": images[:100], "labels": labels}, "bytes of the header"},
+		{map[string][]byte{"images": images[:140], "labels": labels}, "images.npy: offset 140: got 12 of 40 bytes of values of [2 4 5]"},
+		{map[string][]byte{"images": append(bytes.Clone(images), 0), "labels": labels}, "more data"},
+		{map[string][]byte{"images": bytes.Replace(images, []byte("False"), []byte("True "), 1), "labels": labels}, "Fortran's order"},
+		{map[string][]byte{"images": npyBytes("|u1", "(99999999, 99999999, 3)", nil), "labels": labels}, "want at most that"},
+		{map[string][]byte{"images": npyBytes("|u1", "(2, 4, 0)", nil), "labels": labels}, `dimension "0", want a number above 0`},
+		{map[string][]byte{"images": npyBytes("|u1", "(2, 9, 9, 5)", make([]byte, 810)), "labels": labels}, "want [N H W C] or [N C H W] with C up to 4"},
+		{map[string][]byte{"images": npyBytes("|u1", "(2, 1, 257)", make([]byte, 514)), "labels": labels}, "images of 1x257, want at most 256x256"},
+	} {
+		writeNPZ(t, path, test.arrays)
+		options := alone(t)
+		options.Test, options.Validation = -1, -1
+		_, err := Open(path, options)
+		wantError(t, err, "datasets: ", test.want)
+	}
+	write(t, []byte("no archive"), path)
+	_, err := Open(path, alone(t))
+	wantError(t, err, path, "want an archive of numpy's")
+}
+
+// An array may promise much; memory is taken as data arrive.
+func TestNPYHostileHeader(t *testing.T) {
+	content := npyBytes("|u1", "(1000000, 1000, 30)", []byte{1})
+	allocated := testing.AllocsPerRun(1, func() {
+		_, err := readNPY("file", bytes.NewReader(content), npyMaxSize)
+		wantError(t, err, "got 1 of 30000000000 bytes")
+	})
+	if allocated > 200 {
+		t.Errorf("%v allocations", allocated)
+	}
+}
+
+func FuzzReadNPY(f *testing.F) {
+	f.Add(npyBytes("|u1", "(2, 3)", []byte{1, 2, 3, 4, 5, 6}))
+	f.Add(npyBytes("<i8", "(1,)", int64s(-5)))
+	f.Add(npyBytes(">i4", "(1, 1)", []byte{0, 0, 0, 7}))
+	f.Add(npyBytes("|u1", "()", nil))
+	f.Add([]byte("\x93NUMPY\x02\x00\x10\x00\x00\x00"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		const limit = 1 << 16
+		array, err := readNPY("file", bytes.NewReader(content), limit)
+		if err != nil {
+			if !strings.HasPrefix(err.Error(), "datasets: file: ") {
+				t.Errorf("error %q does not name the file", err)
+			}
+			return
+		}
+		count := 1
+		for _, n := range array.shape {
+			count *= n
+		}
+		if count != max(len(array.bytes), len(array.wide)) || count > limit {
+			t.Errorf("%d bytes and %d numbers of %v", len(array.bytes), len(array.wide), array.shape)
+		}
+	})
+}
+
+func TestIDXFolder(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "own")
+	folder := filepath.Join(root, "raw")
+	images := randomBytes(3, 6*3*5*7)
+	write(t, idxBytes([]int{6, 3, 5, 7}, images), folder, "train-images-idx4-ubyte")
+	write(t, packed(t, idxBytes([]int{6}, []byte{0, 1, 2, 3, 4, 11})), folder, "train-labels-idx1-ubyte.gz")
+	write(t, idxBytes([]int{2, 3, 5, 7}, images[:210]), folder, "t10k-images-idx3-ubyte")
+	write(t, idxBytes([]int{2}, []byte{0, 1}), folder, "t10k-labels-idx1-ubyte")
+	splits, err := Open(root, alone(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := splits.Train
+	if d.Len() != 6 || d.Channels != 3 || d.Height != 5 || d.Width != 7 || d.Classes != 12 || d.ClassNames[11] != "11" ||
+		!bytes.Equal(d.Images, images) || splits.Test.Len() != 2 || splits.Validation != nil || len(d.Hashes) != 4 {
+		t.Errorf("opened %+v", d)
+	}
+	if err := os.Remove(filepath.Join(folder, "t10k-labels-idx1-ubyte")); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(root, alone(t))
+	wantError(t, err, "only one of the files t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, want both")
+}
+
+// letterArrays writes 40 training and 20 test images of ten classes as an
+// archive, and returns its path.
+func letterArrays(t *testing.T) string {
+	t.Helper()
+	labels := make([]byte, 40)
+	for i := range labels {
+		labels[i] = byte(i % 10)
+	}
+	path := filepath.Join(t.TempDir(), "letters.npz")
+	writeNPZ(t, path, map[string][]byte{
+		"train_images": npyBytes("|u1", "(40, 28, 28)", randomBytes(1, 40*28*28)), "train_labels": npyBytes("|u1", "(40, 1)", labels),
+		"test_images": npyBytes("|u1", "(20, 28, 28)", randomBytes(2, 20*28*28)), "test_labels": npyBytes("|u1", "(20, 1)", labels[:20]),
+	})
+	return path
+}
+
+// Arrays get the shape and the classes that are asked for.
+func TestOptionsOfArrays(t *testing.T) {
+	path, options := letterArrays(t), alone(t)
+	options.Channels, options.Height, options.Width = 3, 14, 16
+	options.Classes = []string{"9", "1"}
+	splits, err := Open(path, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := splits.Test
+	if d.Len() != 4 || d.Channels != 3 || d.Height != 14 || d.Width != 16 || !cmp.Equal(d.ClassNames, []string{"1", "9"}) {
+		t.Errorf("%d images [%d %d %d] of %v", d.Len(), d.Channels, d.Height, d.Width, d.ClassNames)
+	}
+	wantMean, _ := moments(splits.Train.Images, 3, 14*16)
+	if !slices.Equal(d.Labels, []int32{0, 1, 0, 1}) || !slices.Equal(d.Mean, wantMean) {
+		t.Errorf("labels %v, mean %v, want that of the training images, %v", d.Labels, d.Mean, wantMean)
+	}
+	one, err := Load(path, Test, options)
+	if err != nil || !cmp.Equal(one, d) {
+		t.Error("Load gives another split than Open, or ", err)
+	}
+	options = alone(t)
+	options.Validation = 0.25
+	if splits, err = Open(path, options); err != nil || splits.Validation.Len() != 10 || splits.Train.Len() != 30 {
+		t.Error("a validation split: ", err)
+	}
+}
+
+// A known name keeps its figures, also when images are held out; not when it
+// is made another set.
+func TestOptionsOfKnownNames(t *testing.T) {
+	options := alone(t)
+	options.Validation = 0.25
+	splits, err := Open("mnist", options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if splits.Train.Len() != 44998 || splits.Validation.Len() != 15002 || splits.Test.Len() != 10000 {
+		t.Error("splits of", splits.Train.Len(), splits.Validation.Len(), splits.Test.Len())
+	}
+	if splits.Train.Mean[0] != mnist().mean || splits.Test.Deviation[0] != mnist().deviation {
+		t.Errorf("mean %v, deviation %v", splits.Train.Mean, splits.Test.Deviation)
+	}
+	options = alone(t)
+	options.Height, options.Width, options.Classes = 14, 14, []string{"3"}
+	test, err := Load("mnist", Test, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if test.Len() != 1010 || test.Height != 14 || test.Mean[0] == mnist().mean || math.Abs(test.Mean[0]-mnist().mean) > 0.02 {
+		t.Errorf("%d images of %d rows, mean %v", test.Len(), test.Height, test.Mean)
+	}
+}
+
+func TestOptionsErrors(t *testing.T) {
+	path := letterArrays(t)
+	for _, test := range []struct {
+		options Options
+		want    string
+	}{
+		{Options{Test: 1}, "Test is 1, want a share below 1"},
+		{Options{MaxSkipped: 1.5}, "MaxSkipped is 1.5"},
+		{Options{Height: 3}, "images of 3x0, want both sides or neither"},
+		{Options{Height: 257, Width: 3}, "want at most 4x256x256"},
+		{Options{Channels: 5}, "want at most 4x256x256"},
+		{Options{Classes: []string{"K"}}, `no class "K", want some of 0, 1, 2`},
+		{Options{WithoutClasses: numberNames(10)}, "no image of the classes"},
+	} {
+		_, err := Open(path, test.options)
+		wantError(t, err, "datasets: ", test.want)
+	}
+}

@@ -1,0 +1,286 @@
+package datasets
+
+import (
+	"archive/tar"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// CIFAR-10 and CIFAR-100 (A. Krizhevsky, "Learning multiple layers of features
+// from tiny images", 2009) have images of 3x32x32 bytes.
+const (
+	cifarSide  = 32
+	cifarImage = 3 * cifarSide * cifarSide
+)
+
+// A cifarForm is one row of the table of the forms that they are published in.
+type cifarForm struct {
+	train, test []string
+	names       string // the file with the class names
+	labels      int    // bytes before each image, the last of which is the label; 0: pickled
+	labelKey    string // of the pickled labels
+	namesKey    string // of the pickled names
+}
+
+// cifarForms is the table. Of CIFAR-100 the 100 fine labels are taken.
+var cifarForms = []cifarForm{
+	{cifarBatches(".bin"), []string{"test_batch.bin"}, "batches.meta.txt", 1, "", ""},
+	{[]string{"train.bin"}, []string{"test.bin"}, "fine_label_names.txt", 2, "", ""},
+	{cifarBatches(""), []string{"test_batch"}, "batches.meta", 0, "labels", "label_names"},
+	{[]string{"train"}, []string{"test"}, "meta", 0, "fine_labels", "fine_label_names"},
+}
+
+// cifarBatches returns data_batch_1 ... data_batch_5.
+func cifarBatches(extension string) []string {
+	var names []string
+	for i := range 5 {
+		names = append(names, "data_batch_"+strconv.Itoa(i+1)+extension)
+	}
+	return names
+}
+
+// files returns all files of a form.
+func (f cifarForm) files() []string { return slices.Concat(f.train, f.test, []string{f.names}) }
+
+// isCIFARFolder reports whether a folder has the first training file and the
+// names of a form; a missing one of the others is an error later.
+func isCIFARFolder(path string) bool {
+	if !isFolder(path) {
+		return false
+	}
+	folder := onlyFolder(path)
+	return slices.ContainsFunc(cifarForms, func(f cifarForm) bool {
+		return isRegular(filepath.Join(folder, f.train[0])) && isRegular(filepath.Join(folder, f.names))
+	})
+}
+
+func isRegular(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// openCIFARFolder opens a folder of CIFAR's files.
+func openCIFARFolder(path string, _ Options) (*Splits, error) {
+	folder, contents := onlyFolder(path), map[string][]byte{}
+	for _, form := range cifarForms {
+		for _, name := range form.files() {
+			file := filepath.Join(folder, name)
+			if !isRegular(file) || contents[name] != nil {
+				continue
+			}
+			content, err := readLimited(file)
+			if err != nil {
+				return nil, err
+			}
+			contents[name] = content
+		}
+	}
+	return readCIFAR(path, contents)
+}
+
+// cifarMaxFile is how large one of CIFAR's files may be; the largest has
+// 155 MB.
+const cifarMaxFile = 1 << 28
+
+// readLimited reads a file of at most cifarMaxFile bytes.
+func readLimited(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, errors.Wrap(err, "datasets")
+	}
+	defer file.Close()
+	content, err := io.ReadAll(io.LimitReader(file, cifarMaxFile+1))
+	if err == nil && len(content) > cifarMaxFile {
+		err = errors.Errorf("more than %d bytes, want a file of CIFAR's", cifarMaxFile)
+	}
+	return content, errors.Wrapf(err, "datasets: %s", path)
+}
+
+func isTar(path string) bool {
+	name := strings.ToLower(filepath.Base(path))
+	return !isFolder(path) && (strings.HasSuffix(name, ".tar.gz") || strings.HasSuffix(name, ".tgz") || strings.HasSuffix(name, ".tar"))
+}
+
+// openCIFARArchive opens an archive as CIFAR is published in.
+func openCIFARArchive(name string, _ Options) (*Splits, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, errors.Wrap(err, "datasets")
+	}
+	defer file.Close()
+	contents, err := readCIFARArchive(file)
+	if err != nil {
+		return nil, errors.WithMessagef(err, "datasets: %s", name)
+	}
+	return readCIFAR(name, contents)
+}
+
+// readCIFARArchive returns the files of an archive that CIFAR has, by the last
+// part of their names.
+func readCIFARArchive(r io.Reader) (map[string][]byte, error) {
+	unpacked, err := decompress(r)
+	if err != nil {
+		return nil, errors.Wrap(err, "offset 0: gzip header")
+	}
+	var wanted []string
+	for _, form := range cifarForms {
+		wanted = append(wanted, form.files()...)
+	}
+	archive, contents := tar.NewReader(unpacked), map[string][]byte{}
+	for {
+		header, err := archive.Next()
+		if err == io.EOF {
+			return contents, nil
+		}
+		if err != nil {
+			return nil, errors.Wrap(err, "tar")
+		}
+		name := path.Base(header.Name)
+		if header.Typeflag != tar.TypeReg || !slices.Contains(wanted, name) {
+			continue
+		}
+		if contents[name] != nil {
+			return nil, errors.Errorf("tar: two files called %s, want one", name)
+		}
+		if header.Size > cifarMaxFile {
+			return nil, errors.Errorf("tar: %s has %d bytes, want at most %d", header.Name, header.Size, cifarMaxFile)
+		}
+		if contents[name], err = readGrowing(archive, int(header.Size)); err != nil {
+			return nil, errors.Wrapf(err, "tar: %s", header.Name)
+		}
+	}
+}
+
+// readCIFAR makes data sets of CIFAR's files.
+func readCIFAR(name string, contents map[string][]byte) (*Splits, error) {
+	for _, form := range cifarForms {
+		if contents[form.train[0]] == nil || contents[form.names] == nil {
+			continue
+		}
+		hashes := map[string]string{}
+		for _, file := range form.files() {
+			if contents[file] == nil {
+				return nil, errors.Errorf("datasets: %s: no file %s, want it beside %s", name, file, form.train[0])
+			}
+			sum := sha256.Sum256(contents[file])
+			hashes[file] = hex.EncodeToString(sum[:])
+		}
+		classNames, err := form.classNames(contents[form.names])
+		if err != nil {
+			return nil, errors.WithMessagef(err, "datasets: %s: %s", name, form.names)
+		}
+		var parts [3]*arrayPart
+		for split, files := range [3][]string{Train: form.train, Test: form.test} {
+			if files == nil {
+				continue
+			}
+			part := &arrayPart{channels: 3, height: cifarSide, width: cifarSide}
+			for _, file := range files {
+				if err := form.append(part, contents[file], len(classNames)); err != nil {
+					return nil, errors.WithMessagef(err, "datasets: %s: %s", name, file)
+				}
+			}
+			parts[split] = part
+		}
+		return arraySplits(name, parts, classNames, hashes)
+	}
+	return nil, errors.Errorf("datasets: %s: no files of CIFAR's, want %s or %s with %s or %s, or the binary ones", name,
+		cifarForms[2].train[0], cifarForms[3].train[0], cifarForms[2].names, cifarForms[3].names)
+}
+
+// classNames reads the file with the names.
+func (f cifarForm) classNames(content []byte) ([]string, error) {
+	var names []string
+	if f.labels > 0 {
+		for line := range strings.Lines(string(content)) {
+			if line = strings.TrimSpace(line); line != "" {
+				names = append(names, line)
+			}
+		}
+	} else {
+		dict, err := unpickleDict(content)
+		if err != nil {
+			return nil, err
+		}
+		list, ok := dict[f.namesKey].(*pickleList)
+		if !ok {
+			return nil, errors.Errorf("no list %s", f.namesKey)
+		}
+		for _, item := range list.items {
+			name, ok := item.(string)
+			if !ok {
+				return nil, errors.Errorf("%s: a %T, want names", f.namesKey, item)
+			}
+			names = append(names, name)
+		}
+	}
+	if len(names) < 1 || len(names) > 256 {
+		return nil, errors.Errorf("%d class names, want 1 to 256", len(names))
+	}
+	return names, nil
+}
+
+func unpickleDict(content []byte) (pickleDict, error) {
+	value, err := unpickle(content)
+	if err != nil {
+		return nil, err
+	}
+	dict, ok := value.(pickleDict)
+	if !ok {
+		return nil, errors.Errorf("pickle: a %T, want a dictionary", value)
+	}
+	return dict, nil
+}
+
+// append adds the images of one file to a part.
+func (f cifarForm) append(part *arrayPart, content []byte, classes int) error {
+	if f.labels == 0 {
+		return f.appendPickled(part, content, classes)
+	}
+	record := f.labels + cifarImage
+	if len(content) == 0 || len(content)%record != 0 {
+		return errors.Errorf("%d bytes, want a multiple of %d (%d of labels, %d of image)", len(content), record, f.labels, cifarImage)
+	}
+	for at := 0; at < len(content); at += record {
+		label := content[at+f.labels-1]
+		if int(label) >= classes {
+			return errors.Errorf("offset %d: label %d, want below %d", at+f.labels-1, label, classes)
+		}
+		part.labels = append(part.labels, int32(label))
+		part.images = append(part.images, content[at+f.labels:at+record]...)
+	}
+	return nil
+}
+
+func (f cifarForm) appendPickled(part *arrayPart, content []byte, classes int) error {
+	dict, err := unpickleDict(content)
+	if err != nil {
+		return err
+	}
+	data, ok := dict["data"].(*pickleArray)
+	if !ok || len(data.shape) != 2 || data.shape[1] != cifarImage {
+		return errors.Errorf("data is %T, want an array [N %d] of bytes", dict["data"], cifarImage)
+	}
+	labels, ok := dict[f.labelKey].(*pickleList)
+	if !ok || len(labels.items) != data.shape[0] {
+		return errors.Errorf("%s is %T, want a list of %d labels", f.labelKey, dict[f.labelKey], data.shape[0])
+	}
+	for i, item := range labels.items {
+		label, ok := item.(int64)
+		if !ok || label < 0 || label >= int64(classes) {
+			return errors.Errorf("%s: label %d (%T, %d) is not a number of 0 or more and below %d", f.labelKey, i, item, label, classes)
+		}
+		part.labels = append(part.labels, int32(label))
+	}
+	part.images = append(part.images, data.values...)
+	return nil
+}

@@ -1,0 +1,91 @@
+package datasets
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/pkg/errors"
+)
+
+// idxNames are what MNIST's files are called, by Split: images, of three
+// dimensions or of four, and labels.
+var idxNames = [3][2][]string{
+	Train:      {{"train-images-idx3-ubyte", "train-images-idx4-ubyte"}, {"train-labels-idx1-ubyte"}},
+	Validation: {{"val-images-idx3-ubyte", "val-images-idx4-ubyte"}, {"val-labels-idx1-ubyte"}},
+	Test:       {{"t10k-images-idx3-ubyte", "t10k-images-idx4-ubyte"}, {"t10k-labels-idx1-ubyte"}},
+}
+
+// locateAny returns the path of the first of the named files, or "".
+func locateAny(folder string, names []string) string {
+	for _, name := range names {
+		if path := locate(folder, file{name: name}); path != "" {
+			return path
+		}
+	}
+	return ""
+}
+
+func isIDXFolder(path string) bool {
+	return isFolder(path) && locateAny(onlyFolder(path), idxNames[Train][0]) != ""
+}
+
+// openIDX opens a folder with IDX files under MNIST's names, of any size,
+// [N H W] or [N C H W], with any number of classes.
+func openIDX(path string, _ Options) (*Splits, error) {
+	var parts [3]*arrayPart
+	folder, hashes := onlyFolder(path), map[string]string{}
+	for split, names := range idxNames {
+		imagesPath, labelsPath := locateAny(folder, names[0]), locateAny(folder, names[1])
+		if imagesPath == "" && labelsPath == "" {
+			continue
+		}
+		if imagesPath == "" || labelsPath == "" {
+			return nil, errors.Errorf("datasets: %s: only one of the files %s and %s, want both", folder, names[0][0], names[1][0])
+		}
+		part := &arrayPart{channels: 1}
+		count := 0
+		var err error
+		part.images, err = readIDXFile(imagesPath, hashes, func(got []int) error {
+			switch len(got) {
+			case 4:
+				part.channels = got[1]
+				fallthrough
+			case 3:
+				count, part.height, part.width = got[0], got[len(got)-2], got[len(got)-1]
+				return nil
+			}
+			return errors.Errorf("dimensions %v, want [N H W] or [N C H W]", got)
+		})
+		if err != nil {
+			return nil, err
+		}
+		labels, err := readIDXFile(labelsPath, hashes, func(got []int) error {
+			if len(got) != 1 || got[0] != count {
+				return errors.WithMessagef(dimensionsError(got, count), "%d images", count)
+			}
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+		part.labels = widened(labels)
+		parts[split] = part
+	}
+	return arraySplits(path, parts, nil, hashes)
+}
+
+// readIDXFile reads one IDX file and notes its hash.
+func readIDXFile(path string, hashes map[string]string, check func(dimensions []int) error) ([]byte, error) {
+	opened, err := os.Open(path)
+	if err != nil {
+		return nil, errors.Wrap(err, "datasets")
+	}
+	defer opened.Close()
+	hash := sha256.New()
+	_, values, err := readIDX(path, io.TeeReader(opened, hash), idxMaxSize, check)
+	hashes[filepath.Base(path)] = hex.EncodeToString(hash.Sum(nil))
+	return values, err
+}

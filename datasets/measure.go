@@ -1,0 +1,15 @@
+package datasets
+
+import (
+	"bytes"
+
+	"github.com/pkg/errors"
+)
+
+// Measure returns the height and the width of an encoded picture as its header
+// has them, upright, without decoding it: what Decode will need memory for. It
+// is an error if the content is not a picture, or has more than MaxPixels.
+func Measure(content []byte) (height, width int, err error) {
+	info, err := newDecoder().probe(bytes.NewReader(content))
+	return info.height, info.width, errors.WithMessage(err, "datasets: measure")
+}

@@ -1,0 +1,183 @@
+package datasets
+
+import (
+	"encoding/binary"
+	"io"
+	"math"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// An npyArray is an array of whole numbers as numpy.save writes it.
+type npyArray struct {
+	shape []int
+	bytes []byte // the values, where they are unsigned bytes
+	wide  []int64
+}
+
+// Limits of .npy files.
+const (
+	npyMaxHeader = 1 << 16
+	npyMaxRank   = 4
+	npyMaxSize   = 1 << 35 // bytes
+)
+
+// npyTypes are the types of values that are read, as the header names them
+// without the order of the bytes, with their sizes.
+var npyTypes = map[string]int{"u1": 1, "b1": 1, "i1": 1, "u2": 2, "i2": 2, "u4": 4, "i4": 4, "u8": 8, "i8": 8}
+
+// The header is a Python dictionary; numpy writes it in this one form, by
+// repr, whatever the order of the keys (numpy.lib.format).
+var (
+	npyDescr   = regexp.MustCompile(`['"]descr['"]\s*:\s*['"]([<>|=]?)([a-zA-Z]\d+)['"]`)
+	npyFortran = regexp.MustCompile(`['"]fortran_order['"]\s*:\s*(True|False)`)
+	npyShape   = regexp.MustCompile(`['"]shape['"]\s*:\s*\(([\d,\sL]*)\)`)
+)
+
+// readNPY reads an array in numpy's format, versions 1 to 3, of whole numbers,
+// in C order, to the end of r. limit bounds the bytes of the values; memory
+// grows with those that arrive. The name is for the errors.
+func readNPY(name string, r io.Reader, limit int64) (npyArray, error) {
+	header, offset, err := readNPYHeader(r)
+	if err != nil {
+		return npyArray{}, errors.Wrapf(err, "datasets: %s", name)
+	}
+	array, kind, err := parseNPYHeader(header, limit)
+	if err != nil {
+		return npyArray{}, errors.WithMessagef(err, "datasets: %s: header %q", name, strings.TrimSpace(header))
+	}
+	count, size := 1, kind.size
+	for _, n := range array.shape {
+		count *= n
+	}
+	values, err := readGrowing(r, count*size)
+	if err != nil {
+		return npyArray{}, errors.Wrapf(err, "datasets: %s: offset %d: got %d of %d bytes of values of %v",
+			name, offset+len(values), len(values), count*size, array.shape)
+	}
+	var more [1]byte
+	if n, err := io.ReadFull(r, more[:]); n > 0 || err != io.EOF {
+		if n > 0 {
+			err = errors.New("more data")
+		}
+		return npyArray{}, errors.Wrapf(err, "datasets: %s: offset %d: want the end after the values of %v",
+			name, offset+len(values), array.shape)
+	}
+	if array.bytes != nil {
+		array.bytes = values
+		return array, nil
+	}
+	array.wide = make([]int64, count)
+	for i := range array.wide {
+		value, err := kind.value(values[i*size : (i+1)*size])
+		if err != nil {
+			return npyArray{}, errors.WithMessagef(err, "datasets: %s: value %d", name, i)
+		}
+		array.wide[i] = value
+	}
+	return array, nil
+}
+
+// readNPYHeader returns the header's text and the offset of the values.
+func readNPYHeader(r io.Reader) (string, int, error) {
+	start := make([]byte, 10)
+	if n, err := io.ReadFull(r, start); err != nil {
+		return "", 0, errors.Wrapf(noEOF(err), "offset %d: the start of a .npy file", n)
+	}
+	if string(start[:6]) != "\x93NUMPY" || start[6] < 1 || start[6] > 3 {
+		return "", 0, errors.Errorf(`offset 0: begins with % x, want 93 "NUMPY" and a version of 1 to 3`, start[:8])
+	}
+	length, offset := int64(binary.LittleEndian.Uint16(start[8:])), 10
+	if start[6] > 1 {
+		var rest [2]byte
+		if _, err := io.ReadFull(r, rest[:]); err != nil {
+			return "", 0, errors.Wrap(noEOF(err), "offset 10: length of the header")
+		}
+		length |= int64(binary.LittleEndian.Uint16(rest[:])) << 16
+		offset += 2
+	}
+	if length > npyMaxHeader {
+		return "", 0, errors.Errorf("offset 8: a header of %d bytes, want at most %d", length, npyMaxHeader)
+	}
+	text := make([]byte, length)
+	if n, err := io.ReadFull(r, text); err != nil {
+		return "", 0, errors.Wrapf(noEOF(err), "offset %d: got %d of %d bytes of the header", offset+n, n, length)
+	}
+	return string(text), offset + int(length), nil
+}
+
+// An npyType is how a whole number is written.
+type npyType struct {
+	size   int // bytes
+	signed bool
+	order  binary.ByteOrder
+}
+
+// parseNPYHeader returns an array without its values (bytes is not nil if they
+// are unsigned bytes) and their type.
+func parseNPYHeader(header string, limit int64) (npyArray, npyType, error) {
+	var array npyArray
+	descr, fortran, shape := npyDescr.FindStringSubmatch(header), npyFortran.FindStringSubmatch(header), npyShape.FindStringSubmatch(header)
+	if descr == nil || fortran == nil || shape == nil {
+		return array, npyType{}, errors.New("want 'descr' of whole numbers, 'fortran_order' and 'shape'")
+	}
+	kind := npyType{npyTypes[descr[2]], descr[2][0] == 'i', binary.LittleEndian}
+	if kind.size == 0 {
+		return array, kind, errors.Errorf("values of type %s, want unsigned bytes (u1) for images, whole numbers for labels", descr[2])
+	}
+	if descr[1] == ">" {
+		kind.order = binary.BigEndian
+	}
+	total := int64(kind.size)
+	for field := range strings.SplitSeq(shape[1], ",") {
+		field = strings.TrimSuffix(strings.TrimSpace(field), "L") // Python 2 wrote 3L
+		if field == "" {
+			continue
+		}
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil || n < 1 {
+			return array, kind, errors.Errorf("dimension %q, want a number above 0", field)
+		}
+		if n > limit/total {
+			return array, kind, errors.Errorf("values of more than %d bytes, want at most that", limit)
+		}
+		total *= n
+		array.shape = append(array.shape, int(n))
+	}
+	if len(array.shape) < 1 || len(array.shape) > npyMaxRank {
+		return array, kind, errors.Errorf("%d dimensions, want 1 to %d", len(array.shape), npyMaxRank)
+	}
+	if fortran[1] == "True" && len(array.shape) > 1 {
+		return array, kind, errors.New("values in Fortran's order, want C's: save numpy.ascontiguousarray(x)")
+	}
+	if descr[2] == "u1" {
+		array.bytes = []byte{}
+	}
+	return array, kind, nil
+}
+
+// value returns the number that the bytes are.
+func (t npyType) value(bytes []byte) (int64, error) {
+	var bits uint64
+	switch t.size {
+	case 1:
+		bits = uint64(bytes[0])
+	case 2:
+		bits = uint64(t.order.Uint16(bytes))
+	case 4:
+		bits = uint64(t.order.Uint32(bytes))
+	default:
+		bits = t.order.Uint64(bytes)
+	}
+	if t.signed {
+		shift := 64 - 8*t.size
+		return int64(bits<<shift) >> shift, nil
+	}
+	if bits > math.MaxInt64 {
+		return 0, errors.Errorf("%d, want a smaller number", bits)
+	}
+	return int64(bits), nil
+}

@@ -1,0 +1,346 @@
+package datasets
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"hash/crc32"
+	"image"
+	"image/color"
+	"image/gif"
+	"image/jpeg"
+	"image/png"
+	"io"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/image/bmp"
+	"golang.org/x/image/tiff"
+)
+
+// written returns what an encoder writes.
+func written(t testing.TB, encode func(w io.Writer) error) []byte {
+	t.Helper()
+	var buffer bytes.Buffer
+	if err := encode(&buffer); err != nil {
+		t.Fatal(err)
+	}
+	return buffer.Bytes()
+}
+
+// planes returns the planes [3 H W] of a picture.
+func planes(picture image.Image) []byte {
+	bounds := picture.Bounds()
+	plane := bounds.Dx() * bounds.Dy()
+	values := make([]byte, 3*plane)
+	for i := range plane {
+		r, g, b, _ := picture.At(bounds.Min.X+i%bounds.Dx(), bounds.Min.Y+i/bounds.Dx()).RGBA()
+		values[i], values[plane+i], values[2*plane+i] = byte(r>>8), byte(g>>8), byte(b>>8)
+	}
+	return values
+}
+
+// Formats without loss give the bytes that went in.
+func TestDecodeFormats(t *testing.T) {
+	colours := noisePicture(2, 9, 7)
+	grey := greyPicture(9, 7, 40)
+	paletted := image.NewPaletted(image.Rect(0, 0, 9, 7), color.Palette{color.RGBA{9, 8, 7, 255}, color.RGBA{200, 100, 50, 255}})
+	wide := image.NewRGBA64(image.Rect(0, 0, 9, 7))
+	wideGrey := image.NewGray16(image.Rect(0, 0, 9, 7))
+	for i := range paletted.Pix {
+		paletted.Pix[i] = byte(i % 2)
+		wide.Set(i%9, i/9, color.RGBA64{uint16(i * 900), uint16(i * 500), 65535, 65535})
+		wideGrey.Set(i%9, i/9, color.Gray16{uint16(i * 1000)})
+	}
+	ppm := append([]byte("P6\n# a comment\n9 7 255\n"), interleaved(colours)...)
+	for _, test := range []struct {
+		name    string
+		picture image.Image
+		content []byte
+	}{
+		{"PNG", colours, encoded(t, colours)},
+		{"PNG grey", grey, encoded(t, grey)},
+		{"PNG palette", paletted, encoded(t, paletted)},
+		{"PNG 16 bit", wide, encoded(t, wide)},
+		{"PNG grey 16 bit", wideGrey, encoded(t, wideGrey)},
+		{"GIF", paletted, written(t, func(w io.Writer) error { return gif.Encode(w, paletted, nil) })},
+		{"BMP", colours, written(t, func(w io.Writer) error { return bmp.Encode(w, colours) })},
+		{"TIFF", colours, written(t, func(w io.Writer) error {
+			return tiff.Encode(w, colours, &tiff.Options{Compression: tiff.Deflate})
+		})},
+		{"PPM", colours, ppm},
+	} {
+		got, err := Decode(test.content, 3, 7, 9)
+		if err != nil {
+			t.Errorf("%s: %v", test.name, err)
+			continue
+		}
+		if want := planes(test.picture); !bytes.Equal(got, want) {
+			t.Errorf("%s: got % d ..., want % d", test.name, got[:9], want[:9])
+		}
+	}
+	content := written(t, func(w io.Writer) error { return jpeg.Encode(w, colourPicture(9, 7, color.RGBA{200, 90, 10, 255}), nil) })
+	got, err := Decode(content, 3, 7, 9)
+	if err != nil || got[30] < 195 || got[30] > 205 || got[63+30] < 85 || got[63+30] > 95 {
+		t.Errorf("JPEG: % d, %v", got[:9], err)
+	}
+}
+
+// interleaved returns the values [H W 3] of a picture.
+func interleaved(picture *image.RGBA) []byte {
+	var values []byte
+	for i := range len(picture.Pix) / 4 {
+		values = append(values, picture.Pix[4*i:4*i+3]...)
+	}
+	return values
+}
+
+// A WebP picture of 1x1 pixels without loss: there is no encoder to make one.
+func TestDecodeWebP(t *testing.T) {
+	content, err := base64.StdEncoding.DecodeString("UklGRhoAAABXRUJQVlA4TA0AAAAvAAAAEAcQERGIiP4HAA==")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := Decode(content, 4, 1, 1)
+	if err != nil || !slices.Equal(got, []byte{0, 0, 0, 0}) {
+		t.Errorf("a clear pixel is % d, %v", got, err)
+	}
+	if got, err = Decode(content, 1, 2, 1); err != nil || !slices.Equal(got, []byte{255, 255}) {
+		t.Errorf("a clear pixel over white is % d, %v", got, err)
+	}
+}
+
+func TestDecodeChannels(t *testing.T) {
+	half := image.NewNRGBA(image.Rect(0, 0, 2, 1))
+	half.Set(0, 0, color.NRGBA{100, 150, 200, 128})
+	half.Set(1, 0, color.NRGBA{100, 150, 200, 255})
+	content := encoded(t, half)
+	for channels, want := range map[int][]byte{
+		1: {198, 141}, // .299 R + .587 G + .114 B
+		3: {177, 100, 202, 150, 227, 200},
+		4: {100, 100, 149, 150, 199, 200, 128, 255},
+	} {
+		got, err := Decode(content, channels, 1, 2)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range want {
+			if difference := int(got[i]) - int(want[i]); difference < -1 || difference > 1 {
+				t.Errorf("%d channels: % d, want % d", channels, got, want)
+				break
+			}
+		}
+	}
+	got, err := Decode(encoded(t, greyPicture(2, 1, 7)), 4, 1, 2)
+	if err != nil || !slices.Equal(got, []byte{7, 8, 7, 8, 7, 8, 255, 255}) {
+		t.Errorf("grey in four channels: % d, %v", got, err)
+	}
+}
+
+// pngHeader is a PNG that has a size and nothing else.
+func pngHeader(width, height uint32) []byte {
+	content := encodedTiny()
+	binary.BigEndian.PutUint32(content[16:], width)
+	binary.BigEndian.PutUint32(content[20:], height)
+	binary.BigEndian.PutUint32(content[29:], crc32.ChecksumIEEE(content[12:29]))
+	return content
+}
+
+func encodedTiny() []byte {
+	var buffer bytes.Buffer
+	_ = png.Encode(&buffer, image.NewGray(image.Rect(0, 0, 1, 1)))
+	return buffer.Bytes()
+}
+
+func TestDecodeErrors(t *testing.T) {
+	picture := encoded(t, noisePicture(1, 20, 20))
+	for _, test := range []struct {
+		content                 []byte
+		channels, height, width int
+		want                    string
+	}{
+		{nil, 3, 4, 4, "offset 0: the file is empty"},
+		{[]byte("<!DOCTYPE html>"), 3, 4, 4, "offset 0: begins with 3c 21 44 4f 43 54 59 50, want a picture: PNG, JPEG"},
+		{picture[:len(picture)/2], 3, 4, 4, "PNG: png: invalid format: not enough pixel data"},
+		{picture, 2, 4, 4, "2 channels, pictures have 1 (grey), 3"},
+		{picture, 3, 0, 4, "images of 0x4, want 1x1 to 256x256"},
+		{picture, 3, 4, 257, "images of 4x257, want 1x1 to 256x256"},
+		{pngHeader(20000, 20000), 3, 4, 4, "PNG of 20000x20000 pixels, want 1 to 100000000 of them"},
+		{[]byte("P6 100000 100000 255\n"), 3, 4, 4, "10000000000 pixels, want at most 100000000"},
+	} {
+		_, err := Decode(test.content, test.channels, test.height, test.width)
+		wantError(t, err, "datasets: decode: ", test.want)
+	}
+}
+
+// A header may promise gigabytes; memory is taken for what is there.
+func TestDecodeHostileTIFF(t *testing.T) {
+	content := written(t, func(w io.Writer) error { return tiff.Encode(w, noisePicture(1, 5, 4), nil) })
+	binary.LittleEndian.PutUint32(content[4:], 0xfffffff0) // where the directory is
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	_, err := Decode(content, 3, 4, 4)
+	runtime.ReadMemStats(&after)
+	wantError(t, err, "datasets: decode: TIFF: ")
+	if used := after.TotalAlloc - before.TotalAlloc; used > 1<<22 {
+		t.Errorf("decoding allocated %d bytes, want at most %d", used, 1<<22)
+	}
+}
+
+// The header of a TIFF cannot make a strip or a tile larger than the picture.
+func TestBoundedTIFF(t *testing.T) {
+	picture := noisePicture(1, 5, 4)
+	content := written(t, func(w io.Writer) error {
+		return tiff.Encode(w, picture, &tiff.Options{Compression: tiff.Deflate})
+	})
+	same, err := boundedTIFF(content)
+	if err != nil || &same[0] != &content[0] {
+		t.Error("a TIFF as usual is changed, or ", err)
+	}
+	at, _ := tiffTag(content, 278)
+	binary.LittleEndian.PutUint16(content[at+2:], 4)
+	binary.LittleEndian.PutUint32(content[at+8:], 0xffffffff)
+	bounded, err := boundedTIFF(content)
+	if err != nil || tiffNumber(bounded, 278) != 4 || tiffNumber(content, 278) != 0xffffffff {
+		t.Errorf("%d rows in a strip, want 4, %v", tiffNumber(bounded, 278), err)
+	}
+	if got, err := Decode(content, 3, 4, 5); err != nil || !bytes.Equal(got, planes(picture)) {
+		t.Error("one strip of any height: ", err)
+	}
+	binary.LittleEndian.PutUint16(content[at:], 322)
+	_, err = boundedTIFF(content)
+	wantError(t, err, "tiles of 0x4294967295 pixels, want at most 100000000 of them")
+}
+
+// withOrientation puts an EXIF block with an orientation into a JPEG.
+func withOrientation(content []byte, orientation byte, order binary.AppendByteOrder) []byte {
+	block := []byte("Exif\x00\x00II*\x00")
+	if order == binary.AppendByteOrder(binary.BigEndian) {
+		block = []byte("Exif\x00\x00MM\x00*")
+	}
+	block = order.AppendUint32(block, 8)
+	block = order.AppendUint16(block, 2)
+	for _, tag := range [][2]uint16{{0x0100, 3}, {0x0112, uint16(orientation)}} {
+		block = order.AppendUint16(order.AppendUint16(block, tag[0]), 3)
+		block = order.AppendUint16(order.AppendUint32(block, 1), tag[1])
+		block = append(block, 0, 0)
+	}
+	header := binary.BigEndian.AppendUint16([]byte{0xff, 0xe1}, uint16(len(block)+2))
+	return slices.Concat(content[:2], header, block, content[2:])
+}
+
+// A picture whose corner says where it was is turned upright.
+func TestOrientation(t *testing.T) {
+	picture := image.NewGray(image.Rect(0, 0, 24, 16))
+	for y := range 8 {
+		for x := range 12 {
+			picture.Pix[y*24+x] = 255 // the upper left quarter
+		}
+	}
+	content := written(t, func(w io.Writer) error { return jpeg.Encode(w, picture, &jpeg.Options{Quality: 100}) })
+	// By orientation: the quarter that is bright: upper left, upper right, lower right, lower left.
+	for orientation, want := range []int{1: 0, 2: 1, 3: 2, 4: 3, 5: 0, 6: 1, 7: 2, 8: 3, 9: 0} {
+		if orientation == 0 {
+			continue
+		}
+		for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
+			turned := withOrientation(content, byte(orientation), order)
+			got, err := Decode(turned, 1, 4, 6)
+			if err != nil {
+				t.Fatal(err)
+			}
+			corners := []byte{got[0], got[5], got[23], got[18]}
+			for corner, value := range corners {
+				if (corner == want) != (value > 128) {
+					t.Errorf("orientation %d: corners % d, want the bright one at %d", orientation, corners, want)
+					break
+				}
+			}
+			info, err := newDecoder().probe(bytes.NewReader(turned))
+			if high := orientation > 4 && orientation < 9; err != nil || (info.height == 24) != high || (info.width == 16) != high {
+				t.Errorf("orientation %d: %dx%d, %v", orientation, info.height, info.width, err)
+			}
+		}
+	}
+	// Blocks that cannot be read turn nothing.
+	for cut := 2; cut < 60; cut++ {
+		if got := exifOrientation(withOrientation(content, 6, binary.LittleEndian)[:cut]); got != 1 && got != 6 {
+			t.Errorf("cut at %d: orientation %d", cut, got)
+		}
+	}
+}
+
+func TestNetpbm(t *testing.T) {
+	for content, want := range map[string][]byte{
+		"P2 3 1 255 0 7 255":                        {0, 7, 255},
+		"P2\n# made by hand\n3 1\n15\n0 7\n# x\n15": {0, 119, 255},
+		"P5 3 1 255\n\x00\x07\xff":                  {0, 7, 255},
+		"P5 3 1 65535\n\x00\x00\x80\x00\xff\xff":    {0, 128, 255},
+		"P3 1 1 10 0 5 10":                          {0, 128, 255},
+		"P6 1 1 1\n\x00\x01\x00":                    {0, 255, 0},
+	} {
+		channels, width := 1, 3
+		if content[1] == '3' || content[1] == '6' {
+			channels, width = 3, 1
+		}
+		got, err := Decode([]byte(content), channels, 1, width)
+		if err != nil || !bytes.Equal(got, want) {
+			t.Errorf("%q: % d, %v, want % d", content, got, err, want)
+		}
+	}
+	for content, want := range map[string]string{
+		"P1 1 1 0":             "begins with 50 31",
+		"P2 3":                 "netpbm height: want a number: unexpected EOF",
+		"P2 0 1 255 0":         "netpbm width is 0, want at least 1",
+		"P2 x":                 "netpbm width: byte 'x', want a number",
+		"P2 3 1 70000 0 0 0":   "netpbm largest value: number 70000..., want at most 65535",
+		"P2 3 1 255 0 256 0":   "netpbm: value 1 of 3: it is 256, want at most 255",
+		"P5 3 1 255\n\x00\x00": "netpbm: got 2 of 3 values: unexpected EOF",
+		"P6 1 1 300\n\x00\x00": "netpbm: value 1 of 3: unexpected EOF",
+		"P3 9999 9999 255\n":   "netpbm: value 0 of 299940003: want a number: unexpected EOF",
+	} {
+		_, err := Decode([]byte(content), 3, 1, 1)
+		wantError(t, err, want)
+	}
+}
+
+func FuzzNetpbm(f *testing.F) {
+	f.Add([]byte("P2\n# c\n3 1\n255\n0 7 255"))
+	f.Add([]byte("P3 1 1 10 0 5 10"))
+	f.Add([]byte("P5 3 1 65535\n\x00\x00\x80\x00\xff\xff"))
+	f.Add([]byte("P6 1 1 255\n\x00\x01\x00"))
+	f.Add([]byte("P6 99999999 1 255\n"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		config, configErr := netpbmConfig(bytes.NewReader(content))
+		picture, err := decodeNetpbm(bytes.NewReader(content))
+		if err != nil {
+			return
+		}
+		if size := picture.Bounds().Size(); configErr != nil || size.X != config.Width || size.Y != config.Height {
+			t.Errorf("a picture of %v, but %+v, %v", size, config, configErr)
+		}
+		if size := picture.Bounds().Size(); size.X*size.Y > 3*len(content) {
+			t.Errorf("a picture of %v from %d bytes", size, len(content))
+		}
+	})
+}
+
+// Whatever a server is sent, it gets an error or a picture.
+func FuzzDecode(f *testing.F) {
+	picture := noisePicture(1, 5, 4)
+	f.Add(written(f, func(w io.Writer) error { return jpeg.Encode(w, picture, nil) }))
+	f.Add(written(f, func(w io.Writer) error { return tiff.Encode(w, picture, nil) }))
+	f.Add(written(f, func(w io.Writer) error { return bmp.Encode(w, picture) }))
+	f.Add([]byte(fmt.Sprintf("P2 2 2 1 %s", strings.Repeat("1 ", 4))))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		if info, err := newDecoder().probe(bytes.NewReader(content)); err == nil && info.height*info.width > 1<<16 {
+			return // large pictures take long
+		}
+		if got, err := Decode(content, 3, 4, 4); err == nil && len(got) != 48 {
+			t.Errorf("%d bytes", len(got))
+		}
+	})
+}

@@ -1,0 +1,71 @@
+package datasets
+
+import (
+	"bytes"
+	"image"
+	"testing"
+
+	"golang.org/x/image/draw"
+)
+
+// noisePicture returns an opaque picture of random colours on a gradient.
+func noisePicture(seed uint64, width, height int) *image.RGBA {
+	picture, noise := image.NewRGBA(image.Rect(0, 0, width, height)), randomBytes(seed, 3*width*height)
+	for i := range width * height {
+		for c := range 3 {
+			picture.Pix[4*i+c] = byte((int(noise[3*i+c]) + 255*(i%width)/width) / 2)
+		}
+		picture.Pix[4*i+3] = 255
+	}
+	return picture
+}
+
+// Pictures are resized as golang.org/x/image/draw does it, up to a rounding.
+func TestResize(t *testing.T) {
+	for _, size := range [][4]int{
+		{32, 32, 32, 32}, {64, 64, 32, 32}, {100, 77, 32, 31}, {33, 400, 64, 64}, {9, 5, 17, 40}, {1, 1, 3, 2}, {257, 31, 31, 1}, {40, 33, 33, 40},
+	} {
+		height, width, toHeight, toWidth := size[0], size[1], size[2], size[3]
+		picture := noisePicture(1, width, height)
+		want := image.NewRGBA(image.Rect(0, 0, toWidth, toHeight))
+		draw.CatmullRom.Scale(want, want.Rect, picture, picture.Rect, draw.Src, nil)
+		var r resizer
+		got, plane := make([]byte, 3*toHeight*toWidth), toHeight*toWidth
+		r.colour(got, 3, toHeight, toWidth, picture.Pix, height, width)
+		worst := 0
+		for i := range plane {
+			for c := range 3 {
+				difference := int(got[c*plane+i]) - int(want.Pix[4*i+c])
+				worst = max(worst, difference, -difference)
+			}
+		}
+		if worst > 1 {
+			t.Errorf("%v: a value is %d away from that of golang.org/x/image/draw, want at most 1", size, worst)
+		}
+		// A plane by itself is the same plane.
+		red, one := make([]byte, height*width), make([]byte, plane)
+		for i := range red {
+			red[i] = picture.Pix[4*i]
+		}
+		r.grey(one, toHeight, toWidth, red, height, width)
+		if !bytes.Equal(one, got[:plane]) {
+			t.Errorf("%v: a plane by itself comes to other bytes", size)
+		}
+	}
+}
+
+// What has one colour keeps it, and the same size changes nothing.
+func TestResizeKeeps(t *testing.T) {
+	var r resizer
+	for _, value := range []byte{0, 1, 127, 254, 255} {
+		from, to := bytes.Repeat([]byte{value}, 37*91), make([]byte, 32*31)
+		r.grey(to, 32, 31, from, 37, 91)
+		if want := bytes.Repeat([]byte{value}, 32*31); !bytes.Equal(to, want) {
+			t.Errorf("an even plane of %d becomes % d", value, to[:9])
+		}
+	}
+	from, to := randomBytes(5, 31*33), make([]byte, 31*33)
+	if r.grey(to, 31, 33, from, 31, 33); !bytes.Equal(to, from) {
+		t.Error("the same size changes values")
+	}
+}

@@ -1,0 +1,173 @@
+package datasets
+
+import (
+	"slices"
+	"strconv"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// numbered returns n images of one byte each, of the given classes by turns.
+func numbered(t *testing.T, n, classes int) *Dataset {
+	t.Helper()
+	pixels, labels := make([]byte, n), make([]int32, n)
+	for i := range n {
+		pixels[i], labels[i] = byte(i), int32(i%classes)
+	}
+	d, err := New("numbered", pixels, labels, 1, 1, 1, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+func TestNew(t *testing.T) {
+	d := numbered(t, 100, 3)
+	if !cmp.Equal(d.ClassNames, []string{"0", "1", "2"}) || d.Classes != 3 {
+		t.Errorf("classes %v", d.ClassNames)
+	}
+	wantMoments(t, d)
+	if even, err := New("even", []byte{7, 7}, []int32{0, 1}, 1, 1, 1, nil); err != nil || even.Deviation[0] != 1 {
+		t.Errorf("one value everywhere: %v", err)
+	}
+	for _, test := range []struct {
+		pixels []byte
+		labels []int32
+		shape  [3]int
+		want   string
+	}{
+		{nil, []int32{}, [3]int{1, 1, 1}, "no images"},
+		{[]byte{1}, nil, [3]int{1, 1, 1}, "no labels"},
+		{[]byte{1, 2}, []int32{0}, [3]int{1, 1, 1}, "2 bytes of images, want 1"},
+		{[]byte{1}, []int32{-1}, [3]int{1, 1, 1}, "label 0 is -1"},
+		{[]byte{1}, []int32{1 << 30}, [3]int{1, 1, 1}, "a label of 1073741824, want them below 65536"},
+		{[]byte{1}, []int32{0}, [3]int{0, 1, 1}, "images of 0x1x1 values"},
+		{[]byte{1}, []int32{0}, [3]int{-1, 1, 1}, "images of -1x1x1 values"},
+	} {
+		_, err := New("own", test.pixels, test.labels, test.shape[0], test.shape[1], test.shape[2], nil)
+		wantError(t, err, "datasets: own: ", test.want)
+	}
+	_, err := New("own", []byte{1, 2}, []int32{0, 2}, 1, 1, 1, []string{"a", "b"})
+	wantError(t, err, "label 1 is 2, want 0 or more and below 2")
+}
+
+func TestStratified(t *testing.T) {
+	d := numbered(t, 103, 4) // 26, 26, 26, 25
+	rest, part, err := d.Stratified(0.25, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// 6.5 is rounded away from zero.
+	if diff := cmp.Diff([]int{7, 7, 7, 6}, part.Counts()); diff != "" {
+		t.Error(diff)
+	}
+	both := slices.Concat(rest.Images, part.Images)
+	slices.Sort(both)
+	if !slices.Equal(both, d.Images) || !slices.IsSorted(part.Images) || !slices.IsSorted(rest.Images) {
+		t.Error("the parts are not the whole, in order")
+	}
+	for i, label := range part.Labels {
+		if int(part.Images[i])%4 != int(label) {
+			t.Errorf("image %d has label %d", part.Images[i], label)
+		}
+	}
+	if !slices.Equal(part.Mean, d.Mean) || !slices.Equal(rest.Deviation, d.Deviation) {
+		t.Error("other moments than those of the whole")
+	}
+	_, again, err := d.Stratified(0.25, 7)
+	if err != nil || !slices.Equal(again.Images, part.Images) {
+		t.Error("the same seed gives another part, or ", err)
+	}
+	_, other, err := d.Stratified(0.25, 8)
+	if err != nil || slices.Equal(other.Images, part.Images) {
+		t.Error("another seed gives the same part, or ", err)
+	}
+	// Each half of the images is drawn as often as the other, but for chance.
+	low := 0
+	for seed := range uint64(100) {
+		if _, part, err = d.Stratified(0.25, seed); err != nil {
+			t.Fatal(err)
+		}
+		for _, pixel := range part.Images {
+			if pixel < 52 {
+				low++
+			}
+		}
+	}
+	if low < 1250 || low > 1450 {
+		t.Errorf("%d of 2700 are of the first half", low)
+	}
+	for _, share := range []float64{0, 1, -1} {
+		_, _, err := d.Stratified(share, 0)
+		wantError(t, err, "want one inside (0, 1)")
+	}
+	_, _, err = numbered(t, 3, 3).Stratified(0.5, 0)
+	wantError(t, err, "no class has two images")
+	if rest, part, err = numbered(t, 5, 3).Stratified(0.01, 0); err != nil || part.Len() != 2 || rest.Len() != 3 {
+		t.Error("at least one of a class of two: ", err)
+	}
+}
+
+// By its name, a picture stays on its side when others come.
+func TestStratifiedByName(t *testing.T) {
+	named := func(n int) *Dataset {
+		d := numbered(t, n, 1)
+		for i := range n {
+			d.Files = append(d.Files, strconv.Itoa(i*7919))
+		}
+		return d
+	}
+	_, before, err := named(200).Stratified(0.25, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, err := named(204).Stratified(0.25, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved := 0
+	for _, name := range before.Files {
+		if !slices.Contains(after.Files, name) {
+			moved++
+		}
+	}
+	if moved > 4 {
+		t.Errorf("4 more pictures moved %d of %d", moved, before.Len())
+	}
+}
+
+func TestWithClasses(t *testing.T) {
+	d := numbered(t, 10, 4)
+	d.Files = []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"}
+	some, err := d.WithClasses("3", "1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	without, err := d.WithoutClasses("0", "2")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(some, without); diff != "" {
+		t.Error(diff)
+	}
+	if !slices.Equal(some.Images, []byte{1, 3, 5, 7, 9}) || !slices.Equal(some.Labels, []int32{0, 1, 0, 1, 0}) ||
+		!cmp.Equal(some.ClassNames, []string{"1", "3"}) || some.Classes != 2 || some.Files[4] != "9" {
+		t.Errorf("%+v", some)
+	}
+	if err := some.Validate(); err != nil {
+		t.Error(err)
+	}
+	_, err = d.WithClasses("4")
+	wantError(t, err, `no class "4", want some of 0, 1, 2, 3`)
+	_, err = d.WithoutClasses("x")
+	wantError(t, err, `no class "x"`)
+	_, err = d.WithoutClasses("0", "1", "2", "3")
+	wantError(t, err, "no image of the classes")
+	first, err := d.Slice(0, 1)
+	if err != nil || !slices.Equal(first.Files, []string{"0"}) {
+		t.Errorf("files of a slice: %v, %v", first.Files, err)
+	}
+	_, err = first.WithClasses("1")
+	wantError(t, err, "no image of the classes 1")
+}

@@ -1,0 +1,198 @@
+package datasets
+
+import (
+	"image/color"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// dots writes a picture of one pixel to each of the named files below a new
+// folder, which it returns.
+func dots(t *testing.T, names ...string) string {
+	t.Helper()
+	root := filepath.Join(t.TempDir(), "dots")
+	for i, name := range names {
+		write(t, encoded(t, colourPicture(1, 1, color.RGBA{byte(i), 0, 0, 255})), root, filepath.FromSlash(name))
+	}
+	return root
+}
+
+// Which folder is a split and which is a class.
+func TestScan(t *testing.T) {
+	for _, test := range []struct {
+		name  string
+		files []string
+		want  [3][]string // by Split: "class file"
+	}{
+		{"classes", []string{"b/2.png", "b/10.png", "a/x.JPG", "a/.y.png", "a/notes.txt", ".git/z.png", "__MACOSX/a/z.png"},
+			[3][]string{{"a a/x.JPG", "b b/10.png", "b b/2.png"}}},
+		{"numbers are in their order, then names", []string{"010/a.png", "9/a.png", "x/a.png"},
+			[3][]string{{"9 9/a.png", "10 010/a.png", "x x/a.png"}}},
+		{"splits", []string{"Training/a/1.png", "Training/b/1.png", "test/a/1.png", "val/b/1.png", "other/c/1.png"},
+			[3][]string{{"a Training/a/1.png", "b Training/b/1.png"}, {"a test/a/1.png"}, {"b val/b/1.png"}}},
+		{"splits with a beginning", []string{"Final_Train/a/1.png", "Final_Test/a/1.png", "Other_Test/a/1.png"},
+			[3][]string{{"a Final_Train/a/1.png"}, {"a Final_Test/a/1.png"}}},
+		{"without a beginning first", []string{"train/a/1.png", "test/a/1.png", "my-train/a/1.png", "my-test/a/1.png"},
+			[3][]string{{"a train/a/1.png"}, {"a test/a/1.png"}}},
+		{"a class called train", []string{"train/1.png", "car/1.png"}, [3][]string{{"car car/1.png", "train train/1.png"}}},
+		{"folders with nothing but a folder", []string{"x/y/train/images/a/1.png", "x/y/train/images/b/1.png", "x/y/test/images/a/1.png"},
+			[3][]string{{"a x/y/train/images/a/1.png", "b x/y/train/images/b/1.png"}, {"a x/y/test/images/a/1.png"}}},
+		{"one class", []string{"a/1.png"}, [3][]string{{"a a/1.png"}}},
+		{"deeper folders", []string{"a/m/1.png", "a/2.png", "b/n/o/3.png"}, [3][]string{{"a a/2.png", "a a/m/1.png", "b b/n/o/3.png"}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			found, err := scan(dots(t, test.files...))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got [3][]string
+			for split, list := range found.splits {
+				if list == nil {
+					continue
+				}
+				for _, p := range list.pictures {
+					got[split] = append(got[split], p.class+" "+p.name)
+				}
+			}
+			if diff := cmp.Diff(test.want, got); diff != "" {
+				t.Error(diff)
+			}
+		})
+	}
+}
+
+func TestScanErrors(t *testing.T) {
+	for _, test := range []struct {
+		files []string
+		want  string
+	}{
+		{[]string{"1.png", "2.png"}, "no class folders and no CSV file"},
+		{[]string{"a/1.png", "b/1.txt"}, "folder b has no picture (.png .jpg"},
+		{[]string{"7/1.png", "07/1.png"}, "folders 07 and 7 are both class 7"},
+		{[]string{"train/a/1.png", "training/a/1.png", "test/a/1.png"}, "both train and training are train folders, want one"},
+		{[]string{"x_train/a/1.png", "x_test/a/1.png", "y_train/a/1.png", "y_test/a/1.png"}, "several pairs of training and test folders, x_... and y_..."},
+		{[]string{"train/a/1.png", "test/b/1.png"}, `the test images have a class "b", want only those of the training images in train: a`},
+	} {
+		root := dots(t, test.files...)
+		_, err := scan(root)
+		wantError(t, err, "datasets: "+root, test.want)
+	}
+	options := alone(t)
+	_, err := Open("no-such-folder", options)
+	wantError(t, err, `no data set "no-such-folder", want one of mnist`, "or the path of a folder or a file")
+	_, err = Open(dots(t, "a/1.png", "b/1.png"), options)
+	wantError(t, err, "datasets: options: Test (negative: no such split): ", "no class has two images")
+	file := filepath.Join(t.TempDir(), "notes.txt")
+	write(t, []byte("x"), file)
+	_, err = Open(file, options)
+	wantError(t, err, file+": want one of", "(.npz)", "a folder of pictures")
+}
+
+func TestScanLinks(t *testing.T) {
+	root := dots(t, "a/1.png", "b/1.png")
+	if err := os.Symlink(filepath.Join(root, "a", "1.png"), filepath.Join(root, "b", "2.png")); err != nil {
+		t.Skip("no links here: ", err)
+	}
+	found, err := scan(root)
+	if err != nil || len(found.splits[Train].pictures) != 3 {
+		t.Errorf("a linked picture: %v", err)
+	}
+	if err := os.Symlink(root, filepath.Join(root, "b", "up")); err != nil {
+		t.Fatal(err)
+	}
+	_, err = scan(root)
+	wantError(t, err, "deeper than 32 (does a link lead back up?)")
+}
+
+// The data folder of the options is looked into for paths too.
+func TestOpenInDataFolder(t *testing.T) {
+	root, options := dots(t, "train/a/1.png", "train/b/1.png", "test/a/1.png"), alone(t)
+	options.Folder = filepath.Dir(root)
+	splits, err := Open("dots", options)
+	if err != nil || splits.Train.Place != root {
+		t.Error(err)
+	}
+	options.Folder = ""
+	t.Setenv(EnvironmentFolder, filepath.Dir(root))
+	if splits, err = Open("dots", options); err != nil || splits.Train.Place != root {
+		t.Error(err)
+	}
+}
+
+func TestLabelTable(t *testing.T) {
+	for _, test := range []struct {
+		name, table string
+		want        []string
+		skipped     int
+	}{
+		{"as GTSRB's", "Filename;Width;ClassId\r\n00001.png;3;16\r\n00000.png;4;2\r\n", []string{"16 test/in/00001.png", "2 test/in/00000.png"}, 0},
+		{"with commas and folders", "path,label\nin/00000.png,16\n./in/00001.png,\"2\"\n", []string{"16 test/in/00000.png", "2 test/in/00001.png"}, 0},
+		{"with tabs and a mark", "\ufeffLabel\tImage\n00016\tin/00001.png\n", []string{"16 test/in/00001.png"}, 0},
+		{"with a picture that is not there", "file,class\n00000.png,2\n7.png,2\n", []string{"2 test/in/00000.png"}, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			root := dots(t, "train/00002/a.png", "train/00016/a.png", "test/in/00000.png", "test/in/00001.png")
+			write(t, []byte(test.table), root, "test", "labels.csv")
+			write(t, []byte("Filename;Width\n00000.png;3\n"), root, "test", "in", "no-classes.csv")
+			found, err := scan(root)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, p := range found.splits[Test].pictures {
+				got = append(got, p.class+" "+p.name)
+			}
+			if !slices.Equal(got, test.want) || len(found.splits[Test].skipped) != test.skipped {
+				t.Errorf("got %v, skipped %v, want %v", got, found.splits[Test].skipped, test.want)
+			}
+		})
+	}
+	for table, want := range map[string]string{
+		"file,class\n0.png,a\n0.png,b\n":    "labels.csv: record 3: 0.png is already in record 2",
+		"file,class\n0.png,\n":              "labels.csv: record 2: 0.png has no class",
+		"file,class\nx.png,a\n":             "labels.csv: names 1 pictures, none of them there; the first is x.png: named by labels.csv but not there",
+		"file,class\n1.png,a\n":             "labels.csv: record 2: 2 files are called 1.png: name it with its folder",
+		"file,class\n0.png\n":               "labels.csv: record on line 2: wrong number of fields",
+		"file,class\n\"0.png,a\n1.png,b\n ": "labels.csv: ",
+	} {
+		root := dots(t, "0.png", "x/1.png", "y/1.png")
+		write(t, []byte(table), root, "labels.csv")
+		_, err := scan(root)
+		wantError(t, err, "datasets: "+root, want)
+	}
+	root := dots(t, "0.png")
+	write(t, []byte("file,class\n0.png,a\n"), root, "a.csv")
+	write(t, []byte("file,class\n0.png,a\n"), root, "b.csv")
+	_, err := scan(root)
+	wantError(t, err, "both a.csv and b.csv give classes, want one")
+}
+
+func TestSuggestShape(t *testing.T) {
+	for _, test := range []struct {
+		infos []pictureInfo
+		want  shape
+	}{
+		{[]pictureInfo{{height: 20, width: 30, grey: true}, {height: 20, width: 30, grey: true}}, shape{1, 20, 30}},
+		{[]pictureInfo{{height: 20, width: 30, grey: true}, {height: 20, width: 30}}, shape{3, 20, 30}},
+		{[]pictureInfo{{height: 256, width: 256}, {}}, shape{3, 256, 256}},
+		{[]pictureInfo{{height: 257, width: 30}}, shape{3, 32, 32}},
+		{[]pictureInfo{{height: 300, width: 64}, {height: 64, width: 300}}, shape{3, 64, 64}},
+		{[]pictureInfo{{height: 63, width: 200}, {height: 10, width: 10}, {height: 100, width: 100}}, shape{3, 32, 32}},
+		{[]pictureInfo{{}}, shape{3, 64, 64}},
+	} {
+		var got shape
+		suggestShape(&got, test.infos)
+		if got != test.want {
+			t.Errorf("%v: %v, want %v", test.infos, got, test.want)
+		}
+	}
+	wanted := shape{channels: 1, height: 7, width: 8}
+	if suggestShape(&wanted, []pictureInfo{{height: 5, width: 5}}); wanted != (shape{1, 7, 8}) {
+		t.Errorf("what was asked for became %v", wanted)
+	}
+	wantError(t, checkMemory(1<<40, shape{4, 256, 256}), "datasets: 1099511627776 images of 4x256x256 are ", "ask for a smaller height and width")
+}

@@ -1,0 +1,303 @@
+package evaluate
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
+)
+
+// world draws labelled predictions: logits of a width, pulled towards the label, which are off by
+// a factor, so that the probabilities are not calibrated; rounded to a grid if they are to tie, to
+// exact zeros and ones if they are to saturate.
+func world(t *testing.T, random *rand.Rand, examples int, sharpness, grid float64) *Predictions {
+	t.Helper()
+	const classes = 5
+	probabilities := make([]float64, 0, examples*classes)
+	labels := make([]int32, examples)
+	for n := range labels {
+		labels[n] = int32(random.IntN(classes))
+		row := make([]float64, classes)
+		sum := 0.0
+		for k := range row {
+			z := random.NormFloat64()
+			if k == int(labels[n]) {
+				z += 2
+			}
+			row[k] = math.Exp(sharpness * z)
+			sum += row[k]
+		}
+		for k := range row {
+			row[k] /= sum
+		}
+		if grid > 0 {
+			sum = 0
+			for k := range row {
+				row[k] = math.Round(row[k]*grid) / grid
+				sum += row[k]
+			}
+			top, _ := largest(row)
+			row[top] += 1 - sum
+		}
+		probabilities = append(probabilities, row...)
+	}
+	return predictionsOf(t, probabilities, labels, classes)
+}
+
+var worlds = []struct {
+	name            string
+	sharpness, grid float64
+}{{"smooth", 1, 0}, {"overconfident", 8, 0}, {"tied", 1, 10}, {"saturated", 100, 4}, {"two values", 30, 1}}
+
+// Over 20 seeds and fresh examples, the share of sets that have the label is not below the level
+// by more than chance allows, and without ties not above it by more either. A share of m fresh
+// examples with n held out has a variance of about level (1 - level) (1/m + 1/n).
+func TestSetsCoverAsPromised(t *testing.T) {
+	const seeds, held, fresh = 20, 500, 500
+	for _, w := range worlds {
+		for _, level := range []float64{0.5, 0.8, 0.9, 0.95, 0.99} {
+			covered := 0.0
+			for seed := range uint64(seeds) {
+				random := rand.New(rand.NewPCG(11, seed))
+				c, err := Calibrate(world(t, random, held, w.sharpness, w.grid))
+				if err != nil {
+					t.Fatal(err)
+				}
+				p := world(t, random, fresh, w.sharpness, w.grid)
+				sets, err := c.Sets(p.Probabilities, p.Classes, level)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for n, set := range sets {
+					if slices.Contains(set, int(p.Labels[n])) {
+						covered++
+					}
+				}
+			}
+			share := covered / (seeds * fresh)
+			error4 := 4 * math.Sqrt(level*(1-level)*(1.0/(seeds*fresh)+1.0/(seeds*held)))
+			if share < level-error4 {
+				t.Errorf("%s: coverage %v, want at least %v within %v", w.name, share, level, error4)
+			}
+			if w.grid == 0 && share > level+1.0/held+error4 {
+				t.Errorf("%s: coverage %v, want at most %v within %v: sets are larger than they need be", w.name, share, level, error4)
+			}
+		}
+	}
+}
+
+func TestFamiliarAcceptsAsPromised(t *testing.T) {
+	const seeds, held, fresh = 20, 400, 400
+	for _, w := range worlds {
+		for _, rate := range []float64{0.8, 0.95} {
+			accepted := 0.0
+			for seed := range uint64(seeds) {
+				random := rand.New(rand.NewPCG(12, seed))
+				c, err := Calibrate(world(t, random, held, w.sharpness, w.grid))
+				if err != nil {
+					t.Fatal(err)
+				}
+				familiar, err := c.Familiar(world(t, random, fresh, w.sharpness, w.grid).Entropy, rate)
+				if err != nil {
+					t.Fatal(err)
+				}
+				for _, f := range familiar {
+					if f {
+						accepted++
+					}
+				}
+			}
+			share := accepted / (seeds * fresh)
+			if share < rate-0.02 || w.grid == 0 && share > rate+0.02 {
+				t.Errorf("%s: %v of fresh familiar examples are accepted, want %v within 0.02", w.name, share, rate)
+			}
+		}
+	}
+}
+
+// The threshold at every level is the order statistic of the definition, whatever was left out, and
+// never below it by rank.
+func TestThresholdsAreOrderStatistics(t *testing.T) {
+	for _, examples := range []int{1, 2, 19, 20, 99, 257, 999, 1000, 1001, 2500} {
+		p := world(t, rand.New(rand.NewPCG(13, uint64(examples))), examples, 1, 0)
+		c, err := Calibrate(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if m := min(examples, calibrationPoints); len(c.Label) != m || len(c.Entropy) != m {
+			t.Fatalf("%d examples: got %d and %d numbers, want %d", examples, len(c.Label), len(c.Entropy), m)
+		}
+		entropy := slices.Sorted(slices.Values(p.Entropy))
+		for percent := 1; percent < 100; percent++ {
+			level := float64(percent) / 100
+			// (n+1) percent / 100, rounded up, in integers.
+			rank := ((examples+1)*percent + 99) / 100
+			if got, want := c.Supports(level), rank <= examples; got != want {
+				t.Fatalf("%d examples, level %v: supported %v, want %v", examples, level, got, want)
+			}
+			threshold, err := c.EntropyThreshold(level)
+			if rank > examples {
+				if err == nil {
+					t.Errorf("%d examples, level %v: got %v, want an error", examples, level, threshold)
+				}
+				continue
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			// Ranks between those kept go to the next: at most one thousandth of all further.
+			further := min(rank+examples/calibrationPoints, examples)
+			if threshold < entropy[rank-1] || threshold > entropy[further-1] {
+				t.Errorf("%d examples, level %v: threshold %v, want rank %d, %v", examples, level, threshold, rank, entropy[rank-1])
+			}
+			probability, err := c.ProbabilityThreshold(level)
+			if err != nil {
+				t.Fatal(err)
+			}
+			covered := 0
+			for n, label := range p.Labels {
+				if p.row(n)[label] >= probability {
+					covered++
+				}
+			}
+			if covered < rank || covered > further {
+				t.Errorf("%d examples, level %v: %d held-out labels reach the threshold, want %d", examples, level, covered, rank)
+			}
+		}
+	}
+}
+
+// Sets are nested: what is in the set of a level is in those of higher levels; classes fall in
+// probability, each once.
+func TestSetsProperties(t *testing.T) {
+	held := world(t, rand.New(rand.NewPCG(14, 1)), 300, 1, 20)
+	c, err := Calibrate(held)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fresh := world(t, rand.New(rand.NewPCG(14, 2)), 50, 1, 20)
+	rapid.Check(t, func(t *rapid.T) {
+		low := rapid.Float64Range(0.01, 0.99).Draw(t, "low")
+		high := rapid.Float64Range(low, 0.99).Draw(t, "high")
+		small, err := c.Sets(fresh.Probabilities, fresh.Classes, low)
+		if err != nil {
+			t.Fatal(err)
+		}
+		large, err := c.Sets(fresh.Probabilities, fresh.Classes, high)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for n := range small {
+			if len(small[n]) > len(large[n]) || !slices.Equal(small[n], large[n][:len(small[n])]) {
+				t.Fatalf("example %d: %v at level %v, %v at %v", n, small[n], low, large[n], high)
+			}
+			for i, k := range large[n] {
+				if i > 0 && (fresh.row(n)[k] > fresh.row(n)[large[n][i-1]] || slices.Contains(large[n][:i], k)) {
+					t.Fatalf("example %d: %v of %v is not in order", n, large[n], fresh.row(n))
+				}
+			}
+		}
+	})
+}
+
+func TestSetsWorkedByHand(t *testing.T) {
+	// Four held-out labels have the probabilities .9, .8, .6 and .3; level .6 takes rank 3.
+	c, err := Calibrate(predictionsOf(t, []float64{
+		0.9, 0.1, 0,
+		0.1, 0.8, 0.1,
+		0.6, 0.4, 0,
+		0.5, 0.2, 0.3,
+	}, []int32{0, 1, 0, 2}, 3))
+	if err != nil {
+		t.Fatal(err)
+	}
+	sets, err := c.Sets([]float64{0.7, 0.2, 0.1, 0.5, 0.5, 0, 0.4, 0, 0.6}, 3, 0.6)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(sets); got != "[[0] [] [2]]" {
+		t.Errorf("got sets %v, want [[0] [] [2]]", got)
+	}
+	// Level .8 takes rank 4, the probability .3.
+	if sets, err = c.Sets([]float64{0.4, 0.2, 0.4, 0.3, 0.3, 0.4}, 3, 0.8); err != nil {
+		t.Fatal(err)
+	}
+	if got := fmt.Sprint(sets); got != "[[0 2] [2 0 1]]" {
+		t.Errorf("got sets %v, want [[0 2] [2 0 1]]", got)
+	}
+}
+
+func TestCalibrationIsTheSameAfterJSON(t *testing.T) {
+	for _, examples := range []int{1, 30, 1700} {
+		c, err := Calibrate(world(t, rand.New(rand.NewPCG(15, 1)), examples, 8, 0))
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := json.Marshal(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(content) > 50_000 {
+			t.Errorf("%d examples: %d bytes, want a small file", examples, len(content))
+		}
+		var back Calibration
+		if err := json.Unmarshal(content, &back); err != nil {
+			t.Fatal(err)
+		}
+		if diff := cmp.Diff(c, &back); diff != "" {
+			t.Error(diff)
+		}
+	}
+}
+
+func TestCalibrationRefuses(t *testing.T) {
+	good := predictionsOf(t, []float64{0.9, 0.1, 0.2, 0.8}, []int32{0, 1}, 2)
+	c, err := Calibrate(good)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Calibrate(nil)
+	refused(t, "no predictions", err, "Calibrate: got no predictions")
+	_, err = Calibrate(&Predictions{})
+	refused(t, "empty predictions", err, "0 classes")
+	_, err = Calibrate(predictionsOf(t, good.Probabilities, nil, 2))
+	refused(t, "no labels", err, "Calibrate: labels are unknown")
+	foreign := *good
+	foreign.Labels = []int32{0, 2}
+	_, err = Calibrate(&foreign)
+	refused(t, "label", err, "example 1: got label 2")
+	for _, level := range []float64{-1, 0, 1, math.NaN()} {
+		_, err = c.Sets(good.Probabilities, 2, level)
+		refused(t, "level", err, "want one between 0 and 1")
+		_, err = c.Familiar(good.Entropy, level)
+		refused(t, "rate", err, "want one between 0 and 1")
+	}
+	_, err = c.Sets(good.Probabilities, 2, 0.95)
+	refused(t, "few", err, "got 2 held-out examples of data, want at least 19 for level 0.95")
+	_, err = c.Familiar(good.Entropy, 0.9)
+	refused(t, "few", err, "want at least 9 for level 0.9")
+	_, err = c.Sets([]float64{1, 0, 0}, 3, 0.5)
+	refused(t, "classes", err, "got 3 classes, want 2")
+	_, err = c.Sets([]float64{1, 0.5}, 2, 0.5)
+	refused(t, "row", err, "sum to 1.5")
+	_, err = c.Familiar([]float64{0, math.NaN()}, 0.5)
+	refused(t, "NaN", err, "entropy 1 is NaN")
+	for name, broken := range map[string]Calibration{
+		"nothing":  {},
+		"short":    {Examples: 2, Classes: 2, Label: []float64{1}, Entropy: []float64{1}},
+		"unsorted": {Examples: 2, Classes: 2, Label: []float64{0.1, 0.9}, Entropy: []float64{0, 1}},
+		"NaN":      {Examples: 1, Classes: 2, Label: []float64{0.1}, Entropy: []float64{math.NaN()}},
+		"range":    {Examples: 1, Classes: 2, Label: []float64{1.5}, Entropy: []float64{0}},
+		"vast": {
+			Examples: math.MaxInt, Classes: 2, Label: make([]float64, calibrationPoints), Entropy: make([]float64, calibrationPoints),
+		},
+	} {
+		_, err = broken.Familiar([]float64{0}, 0.5)
+		refused(t, name, err, "calibration")
+	}
+}

@@ -1,0 +1,77 @@
+package npz
+
+import (
+	"archive/zip"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Array is a named array of an archive, in row-major order.
+type Array struct {
+	Name   string
+	Shape  []int
+	Values any // []float32 or []float64
+}
+
+// Write makes an archive at path of arrays in version 1.0 of NumPy's format: whole, or not at all.
+func Write(path string, arrays ...Array) error {
+	pending, err := file.Create(path)
+	if err != nil {
+		return errors.Wrap(err, "npz")
+	}
+	defer pending.Close()
+	archive := zip.NewWriter(pending)
+	for _, array := range arrays {
+		if err := array.write(archive); err != nil {
+			return errors.Wrapf(err, "npz: %s: %s", path, array.Name)
+		}
+	}
+	if err := archive.Close(); err != nil {
+		return errors.Wrap(err, "npz")
+	}
+	return errors.Wrap(pending.Commit(), "npz")
+}
+
+func (a Array) write(archive *zip.Writer) error {
+	var kind string
+	var values []byte
+	count := 0
+	switch v := a.Values.(type) {
+	case []float32:
+		kind, values, count = "<f4", tensor.Bytes(v), len(v)
+	case []float64:
+		kind, values, count = "<f8", tensor.Bytes(v), len(v)
+	default:
+		return errors.Errorf("values are %T, want []float32 or []float64", v)
+	}
+	elements := 1
+	var extents strings.Builder
+	for _, n := range a.Shape {
+		elements *= n
+		fmt.Fprintf(&extents, "%d, ", n)
+	}
+	if elements != count {
+		return errors.Errorf("%d values, want those of the shape %v", count, a.Shape)
+	}
+	to, err := archive.Create(a.Name + ".npy")
+	if err != nil {
+		return err
+	}
+	const magic, alignment = "\x93NUMPY\x01\x00", 64
+	header := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", kind, strings.TrimSuffix(extents.String(), " "))
+	for (len(magic)+2+len(header)+1)%alignment != 0 {
+		header += " "
+	}
+	header += "\n"
+	if _, err := io.WriteString(to, magic+string([]byte{byte(len(header)), byte(len(header) >> 8)})+header); err != nil {
+		return err
+	}
+	_, err = to.Write(values)
+	return err
+}

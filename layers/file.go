@@ -1,0 +1,80 @@
+package layers
+
+import (
+	"reflect"
+	"strings"
+	"unicode"
+)
+
+// kind is a row of what a network file can hold: a layer or an initializer by its name in the file.
+// Its attributes are the exported fields.
+type kind struct {
+	name  string
+	blank any // without attributes; a struct, or a Sequential
+}
+
+// layerKinds is every layer of this package: a new one is in network files by a row here.
+var layerKinds = []kind{
+	{"conv2d", Conv2D{}},
+	{"linear", Linear{}},
+	{"flatten", Flatten{}},
+	{"maxpool", MaxPool{}},
+	{"averagepool", AveragePool{}},
+	{"globalaveragepool", GlobalAveragePool{}},
+	{"relu", ReLU{}},
+	{"tanh", Tanh{}},
+	{"sigmoid", Sigmoid{}},
+	{"softplus", Softplus{}},
+	{"silu", SiLU{}},
+	{"elu", ELU{}},
+	{"frn", FilterResponseNorm{}},
+	{"groupnorm", GroupNorm{}},
+	{"dropout", Dropout{}},
+	{"residual", Residual{}},
+	{"sequential", Sequential(nil)},
+}
+
+// initializerKinds is every initializer of this package.
+var initializerKinds = []kind{
+	{"he", He{}},
+	{"lecun", LeCun{}},
+	{"glorot", Glorot{}},
+	{"orthogonal", Orthogonal{}},
+	{"normal", Normal{}},
+	{"constant", Constant{}},
+}
+
+// The types of attributes that hold layers or an initializer.
+var (
+	sequentialType  = reflect.TypeFor[Sequential]()
+	initializerType = reflect.TypeFor[Initializer]()
+)
+
+// attributeName is a field's name in a file: "no-bias" for NoBias.
+func attributeName(field string) string {
+	var name strings.Builder
+	for i, r := range field {
+		if unicode.IsUpper(r) && i > 0 {
+			name.WriteByte('-')
+		}
+		name.WriteRune(unicode.ToLower(r))
+	}
+	return name.String()
+}
+
+// attributeNames are those of a struct, in order.
+func attributeNames(of reflect.Type) []string {
+	var names []string
+	for i := range of.NumField() {
+		names = append(names, attributeName(of.Field(i).Name))
+	}
+	return names
+}
+
+func kindNames(kinds []kind) string {
+	var names []string
+	for _, k := range kinds {
+		names = append(names, k.name)
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,44 @@
+package layers
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+)
+
+// limit is an attribute's value, which wants to be at least one number and below another.
+type limit struct {
+	attribute    string // the field
+	value        float64
+	least, below float64
+}
+
+// limited is a layer or an initializer with attributes that can be wrong whatever its input is.
+type limited interface{ limits() []limit }
+
+func atLeast[N int | float64](attribute string, value, least N) limit {
+	return limit{attribute, float64(value), float64(least), math.Inf(1)}
+}
+
+func (l limit) holds() bool { return l.value >= l.least && l.value < l.below }
+
+// String is "at least 0 and below 1".
+func (l limit) String() string {
+	if math.IsInf(l.below, 1) {
+		return fmt.Sprintf("at least %v", l.least)
+	}
+	return fmt.Sprintf("at least %v and below %v", l.least, l.below)
+}
+
+// within makes an attribute outside its limits the builder's error.
+func within(b *graph.Builder, name string, layer limited) bool {
+	for _, l := range layer.limits() {
+		if !l.holds() {
+			b.Fail(errors.Errorf("layers: %s: %s is %v, wants %v", name, l.attribute, l.value, l))
+		}
+	}
+	return b.Err() == nil
+}

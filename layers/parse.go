@@ -1,0 +1,231 @@
+package layers
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+	"github.com/goccy/go-yaml/lexer"
+	"github.com/goccy/go-yaml/parser"
+	"github.com/goccy/go-yaml/token"
+	"github.com/pkg/errors"
+)
+
+const (
+	classesWord   = "classes" // stands for their number
+	largestFile   = 1 << 17   // in bytes
+	deepestFile   = 100       // in brackets
+	largestNumber = 1 << 20   // of an integer attribute
+)
+
+// Parse reads a network from a file in YAML: a list of layers. Each is a name, or a name with
+// attributes. Names are those of the structs in lower case, but for FilterResponseNorm, which is
+// "frn"; attributes are their fields, with hyphens: "no-threshold" for NoThreshold.
+//
+//	# a small network
+//	- conv2d: {filters: 32, kernel: 3, padding: 1, weight: he}
+//	- relu
+//	- residual:
+//	    body:
+//	      - conv2d: {filters: 32, kernel: 3, padding: 1, weight: {normal: {deviation: 0.1}}}
+//	      - frn: {no-threshold: true}
+//	- globalaveragepool
+//	- linear: {outputs: classes}
+//
+// The word classes stands for the number of classes, wherever a whole number does. An attribute
+// that is left out is the field's zero. Errors name the layer, the attribute, and the place in the
+// file. Whether the layers fit together depends on the images: see Check.
+func Parse(content []byte, classes int) (Sequential, error) {
+	if classes < 1 {
+		return nil, errors.Errorf("layers: network file: %d classes, wants at least 1", classes)
+	}
+	r := reader{lines: strings.Split(string(content), "\n"), classes: classes}
+	network, err := r.file(content)
+	if err != nil {
+		return nil, errors.WithMessage(err, "layers: network file")
+	}
+	return network, nil
+}
+
+// reader turns YAML's nodes into layers.
+type reader struct {
+	lines   []string
+	classes int
+}
+
+func (r reader) file(content []byte) (Sequential, error) {
+	if len(content) > largestFile {
+		return nil, errors.Errorf("%d bytes, wants at most %d", len(content), largestFile)
+	}
+	tokens := lexer.Tokenize(string(content))
+	if err := r.wantShallow(tokens); err != nil {
+		return nil, err
+	}
+	file, err := parser.Parse(tokens, 0)
+	var problem yaml.Error
+	if errors.As(err, &problem) && problem.GetToken() != nil {
+		return nil, r.fail(problem.GetToken(), "%s", problem.GetMessage())
+	}
+	if err != nil {
+		return nil, err
+	}
+	var bodies []ast.Node
+	for _, document := range file.Docs {
+		if _, directive := document.Body.(*ast.DirectiveNode); document.Body != nil && !directive {
+			bodies = append(bodies, document.Body)
+		}
+	}
+	if len(bodies) != 1 {
+		return nil, errors.Errorf("%d documents, wants one list of layers", len(bodies))
+	}
+	network, err := r.sequential(bodies[0])
+	if err == nil && len(network) == 0 {
+		err = r.fail(tokenOf(bodies[0]), "no layers")
+	}
+	return network, err
+}
+
+// wantShallow refuses what is nested more deeply than layers are, before the parser meets it: that
+// takes memory by the square of the depth.
+func (r reader) wantShallow(tokens token.Tokens) error {
+	depth, hyphen := 0, 0 // the line of the last hyphen
+	for _, t := range tokens {
+		switch t.Type {
+		case token.SequenceStartType, token.MappingStartType:
+			depth++
+		case token.SequenceEndType, token.MappingEndType:
+			depth--
+		case token.SequenceEntryType:
+			if t.Position.Line == hyphen {
+				return r.fail(t, "a second hyphen on a line, wants one before each layer")
+			}
+			hyphen = t.Position.Line
+		case token.MappingKeyType:
+			return r.fail(t, "a question mark, wants a list of layers")
+		}
+		if depth > deepestFile {
+			return r.fail(t, "more than %d brackets within each other", deepestFile)
+		}
+	}
+	return nil
+}
+
+// sequential reads a list of layers.
+func (r reader) sequential(n ast.Node) (Sequential, error) {
+	list, ok := n.(*ast.SequenceNode)
+	if !ok {
+		return nil, r.fail(tokenOf(n), "%s, wants a list of layers, each after a hyphen", describe(n))
+	}
+	network := Sequential{}
+	for i, item := range list.Values {
+		layer, name, err := r.one(item, "layer", layerKinds)
+		if err != nil {
+			place := fmt.Sprintf("layer %d", i+1)
+			if name != "" {
+				place += " (" + name + ")"
+			}
+			return nil, errors.WithMessage(err, place)
+		}
+		network = append(network, layer.(Layer))
+	}
+	return network, nil
+}
+
+// one reads a layer or an initializer: its name, or a mapping from its name to its attributes.
+// It gives the name, too, as soon as it is known.
+func (r reader) one(n ast.Node, what string, kinds []kind) (value any, name string, err error) {
+	key, attributes := n, ast.Node(nil)
+	if pairs, ok := pairsOf(n); ok {
+		if len(pairs) != 1 {
+			return nil, "", r.fail(tokenOf(n), "%d names, wants one %s; attributes stand in braces, or further to the right", len(pairs), what)
+		}
+		key, attributes = pairs[0].Key, pairs[0].Value
+	}
+	text, ok := key.(*ast.StringNode)
+	if !ok {
+		return nil, "", r.fail(tokenOf(key), "%s, wants the name of the %s: %s", describe(key), what, kindNames(kinds))
+	}
+	for _, k := range kinds {
+		if k.name == text.Value {
+			value, err = r.filled(k, key, attributes)
+			return value, k.name, err
+		}
+	}
+	return nil, "", r.fail(key.GetToken(), "no %s %q; there are %s", what, short(text.Value), kindNames(kinds))
+}
+
+// filled is a kind with its attributes, of which there may be none.
+func (r reader) filled(k kind, key, attributes ast.Node) (any, error) {
+	if attributes == nil {
+		return k.blank, r.limits(k.blank, key, nil)
+	}
+	value := reflect.New(reflect.TypeOf(k.blank)).Elem()
+	if value.Type() == sequentialType {
+		return r.sequential(attributes)
+	}
+	pairs, ok := pairsOf(attributes)
+	if !ok {
+		return nil, r.fail(tokenOf(attributes), "%s, wants attributes in braces, or further to the right on lines of their own", describe(attributes))
+	}
+	names := attributeNames(value.Type())
+	places := map[string]ast.Node{}
+	for _, pair := range pairs {
+		text, _ := pair.Key.(*ast.StringNode)
+		field := -1
+		for i, name := range names {
+			if text != nil && text.Value == name {
+				field = i
+			}
+		}
+		if field < 0 {
+			known := "it has none"
+			if len(names) > 0 {
+				known = "there are " + strings.Join(names, ", ")
+			}
+			return nil, r.fail(pair.Key.GetToken(), "no attribute %q; %s", short(pair.Key.String()), known)
+		}
+		if err := r.attribute(value.Field(field), names[field], pair.Value); err != nil {
+			return nil, err
+		}
+		places[names[field]] = pair.Value
+	}
+	return value.Interface(), r.limits(value.Interface(), key, places)
+}
+
+// limits refuses attributes outside their limits; places are where they are given.
+func (r reader) limits(value any, key ast.Node, places map[string]ast.Node) error {
+	layer, ok := value.(limited)
+	if !ok {
+		return nil
+	}
+	for _, l := range layer.limits() {
+		name := attributeName(l.attribute)
+		place, given := places[name]
+		switch {
+		case l.holds():
+		case given:
+			return r.fail(tokenOf(place), "%s is %v, wants %s", name, l.value, l)
+		default:
+			return r.fail(tokenOf(key), "%s is left out, wants %s", name, l)
+		}
+	}
+	return nil
+}
+
+// fail is an error with the line of a token, and a caret below its column.
+func (r reader) fail(at *token.Token, format string, arguments ...any) error {
+	const before, after = 100, 60 // of the column, in a line that is longer
+	line, column := at.Position.Line, max(at.Position.Column, 1)
+	text := []rune{}
+	if line >= 1 && line <= len(r.lines) {
+		text = []rune(strings.TrimRight(r.lines[line-1], "\r"))
+	}
+	column = min(column, len(text)+1)
+	from, to := max(0, column-1-before), min(len(text), column-1+after)
+	number := fmt.Sprintf("%4d | ", line)
+	shown := strings.ReplaceAll(string(text[from:to]), "\t", " ")
+	caret := strings.Repeat(" ", len(number)+column-1-from) + "^"
+	return errors.Errorf("%s\n%s%s\n%s", fmt.Sprintf(format, arguments...), number, shown, caret)
+}

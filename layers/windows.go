@@ -1,0 +1,24 @@
+package layers
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+)
+
+// window is what slides over an image: a kernel, or a pool's window.
+type window struct{ size, dilation, padding int }
+
+// wantRoom makes an image that the window does not fit into the builder's error.
+func wantRoom(b *graph.Builder, name string, x *graph.Node, w window) bool {
+	if b.Err() != nil {
+		return false
+	}
+	shape := graph.ShapeOf(x)
+	// Divided, not multiplied: attributes may be as large as an int.
+	if side := min(shape[2], shape[3]) - 1; w.size > 1 && (side+2*w.padding)/(w.size-1) < w.dilation {
+		b.Fail(errors.Errorf("layers: %s: input has shape %s, too small for a window of %d x %d with dilation %d and padding %d",
+			name, batchOf(shape), w.size, w.size, w.dilation, w.padding))
+	}
+	return b.Err() == nil
+}

@@ -1,0 +1,140 @@
+package pollen
+
+import (
+	"context"
+	"os"
+	"sync"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Predictor answers for images as Run.Predict does, but keeps the network and all samples loaded: for servers, which are asked often,
+// for a few images each time. Close gives the memory back.
+type Predictor struct {
+	data        Data
+	calibration *evaluate.Calibration // nil without one
+	environment environment
+	passes      int
+	samples     int // times passes
+	room        int
+	host        tensor.Device // nil when the device is the caller's
+
+	mu        sync.Mutex
+	committee *samples.Committee // nil after Close
+}
+
+// predictorBatches is how many batches a Predictor has room for: the threads of the host change places between samples less often then.
+const predictorBatches = 8
+
+// Predictor loads the run's network and the samples that it has by now. The network sees batch images at once: a large batch serves many
+// images in less time, a small one has an answer for one image sooner, since a batch that is not full takes as long. Memory is that of all
+// samples, of a batch's activations for each thread, and of Room images.
+//
+// On the host, the bits are those of Predict for as many images as a batch has; rounding differs between batches, since convolutions
+// are computed in the way that is quickest for their shape. What else is asked has no bearing on them, except with Monte Carlo dropout, whose
+// passes are random: there, the same images in the same places have the same answers.
+func (r *Run) Predictor(batch int) (*Predictor, error) {
+	if batch < 1 {
+		return nil, invalid("predictor: batch is %d, wants at least 1", batch)
+	}
+	files, err := r.sampleFiles("predictor")
+	if err != nil {
+		return nil, err
+	}
+	network, err := r.Network()
+	if err != nil {
+		return nil, err
+	}
+	p := &Predictor{data: r.manifest.Data, environment: r.environment, passes: r.passes(), samples: len(files) * r.passes(), room: predictorBatches * batch}
+	if p.calibration, err = r.Calibration(); err != nil && !os.IsNotExist(errors.Cause(err)) {
+		return nil, err
+	}
+	device := r.device
+	if device == nil {
+		p.host = tensor.NewHost(0)
+		device = p.host
+	}
+	p.committee, err = samples.NewCommittee(device, r.shape(nil), batch, predictorBatches*batch, len(files), network.Apply)
+	for i := 0; err == nil && i < len(files); i++ {
+		var sample samples.Sample
+		if sample, err = samples.ReadSample(files[i]); err == nil {
+			err = errors.Wrap(p.committee.Seat(i, sample), files[i])
+		}
+	}
+	if err != nil {
+		p.Close()
+		return nil, err
+	}
+	return p, nil
+}
+
+// Answer answers for each of n images of the size and channels of those trained on, pixels [n C H W]. Calls from several goroutines wait
+// for each other. A context that ends is noticed between parts.
+func (p *Predictor) Answer(ctx context.Context, pixels []byte) ([]Answer, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	size := p.data.Channels * p.data.Height * p.data.Width
+	switch {
+	case p.committee == nil:
+		return nil, errors.New("pollen: answer: the predictor is closed")
+	case len(pixels) == 0 || len(pixels)%size != 0:
+		return nil, invalid("answer: %d bytes, wants one or more images of %dx%dx%d", len(pixels), p.data.Channels, p.data.Height, p.data.Width)
+	}
+	var all []Answer
+	for len(pixels) > 0 {
+		if err := ctx.Err(); err != nil {
+			return nil, errors.Wrap(err, "pollen: answer")
+		}
+		part := pixels[:min(len(pixels), p.room*size)]
+		pixels = pixels[len(part):]
+		average, err := evaluate.NewPredictive(len(part)/size, p.committee.Classes())
+		if err != nil {
+			return nil, err
+		}
+		if err := p.committee.Predict(part, p.passes, average.Add); err != nil {
+			return nil, err
+		}
+		answers, err := p.environment.answers(average.Predictions(p.data.Name, nil), p.data.ClassNames, p.calibration)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, answers...)
+	}
+	return all, nil
+}
+
+// Samples is how many samples the answers are averages of.
+func (p *Predictor) Samples() int { return p.samples }
+
+// Room is how many images Answer answers for together; of more, it makes parts.
+func (p *Predictor) Room() int { return p.room }
+
+// Calibrated reports whether answers have a prediction set and say what is familiar.
+func (p *Predictor) Calibrated() bool { return p.calibration != nil }
+
+// Levels are the probability with which an answer's set has the true class and the share of images like those trained on that is called
+// familiar, see WithLevel and WithFamiliarRate.
+func (p *Predictor) Levels() (set, familiar float64) {
+	return p.environment.level, p.environment.familiar
+}
+
+// Close gives the memory back. Answer must not be called any more.
+func (p *Predictor) Close() error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	var err error
+	if p.committee != nil {
+		err = p.committee.Close()
+		p.committee = nil
+	}
+	if p.host != nil {
+		if closing := p.host.Close(); err == nil {
+			err = closing
+		}
+	}
+	return err
+}

@@ -1,0 +1,208 @@
+package report
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// mostClasses is of how many classes a confusion matrix is drawn.
+const mostClasses = 50
+
+var confusionRow = FigureRow{
+	File: "confusion", Title: "What they take for what",
+	Caption: "On {in}: a row for each class, a column for each answer, and in it the share of the " +
+		"class, in percent, that gets this answer. Darker is more, by the square root.",
+	Applies: func(subjects []Subject) bool {
+		return all(subjects, Subject.labelledEnough) && sameClasses(subjects) && subjects[0].In.Classes <= mostClasses
+	},
+	Draw: func(subjects []Subject) (*Figure, error) {
+		columns := min(len(subjects), 2)
+		if len(subjects) > 4 {
+			columns = 3
+		}
+		rows := (len(subjects) + columns - 1) / columns
+		const gap = vg.Length(12)
+		width := min((figureWidth-2*marginX+gap)/vg.Length(columns)-gap, 11*vg.Centimeter)
+		names := make([]string, subjects[0].In.Classes)
+		for k := range names {
+			names[k] = namesIn(subjects).className(k)
+		}
+		m := newMatrixLayout(names, width)
+		f := &Figure{
+			width:  vg.Length(columns)*(width+gap) - gap + 2*marginX,
+			height: vg.Length(rows)*(m.height+gap) - gap + 2*marginY,
+		}
+		f.draw = func(c draw.Canvas) {
+			for i, s := range subjects {
+				at := vg.Point{
+					X: c.Min.X + vg.Length(i%columns)*(width+gap),
+					Y: c.Max.Y - vg.Length(i/columns)*(m.height+gap),
+				}
+				m.draw(c, at, s, i)
+			}
+		}
+		return f, nil
+	},
+}
+
+// matrixLayout is how confusion matrices are drawn.
+type matrixLayout struct {
+	names         []string
+	cell          vg.Length // side
+	left, above   vg.Length // room for names
+	nameStyle     text.Style
+	width, height vg.Length
+}
+
+// smallestName is the size of type, in points, below which names are left out.
+const smallestName = 4.5
+
+func newMatrixLayout(names []string, width vg.Length) matrixLayout {
+	m := matrixLayout{names: names, width: width}
+	longest := 0.0
+	full := textStyle(tickSize, ink, text.XRight, text.YCenter)
+	for _, name := range names {
+		longest = max(longest, float64(full.Width(name)))
+	}
+	// Names take the share of the width that they need, and not more than a quarter.
+	m.left = min(vg.Length(longest)+4, width/4) + 12
+	m.cell = (width - m.left) / vg.Length(len(names))
+	size := min(tickSize, m.cell*0.9)
+	if size < smallestName {
+		m.left, size = 14, 0
+		m.cell = (width - m.left) / vg.Length(len(names))
+	}
+	m.nameStyle = textStyle(size, ink, text.XRight, text.YCenter)
+	m.above = headingHeight + 16
+	if size > 0 {
+		m.above = headingHeight + 2 + m.left
+		if m.upright() {
+			m.above = headingHeight + 16 + size
+		}
+	}
+	m.height = m.above + m.cell*vg.Length(len(names))
+	return m
+}
+
+// upright reports whether the names of the columns have room beside each other.
+func (m matrixLayout) upright() bool {
+	return !slices.ContainsFunc(m.names, func(name string) bool { return m.nameStyle.Width(name) > m.cell-2 })
+}
+
+// draw draws the matrix of subject i with its upper left corner at a place.
+func (m matrixLayout) draw(c draw.Canvas, at vg.Point, s Subject, i int) {
+	title := bold(textStyle(labelSize, mix(methodColor(i), ink, 0.2), text.XLeft, text.YTop))
+	c.FillText(title, at, shortened(s.Name, title, m.width))
+	corner := vg.Point{X: at.X + m.left, Y: at.Y - m.above}
+	side := m.cell * vg.Length(len(m.names))
+	axis := textStyle(tickSize, muted, text.XCenter, text.YTop)
+	c.FillText(axis, vg.Point{X: corner.X + side/2, Y: at.Y - headingHeight}, "answer")
+	axis.Rotation = math.Pi / 2
+	c.FillText(axis, vg.Point{X: at.X, Y: corner.Y - side/2}, "class")
+	m.drawNames(c, corner)
+	counts := confusions(s)
+	percent := textStyle(min(tickSize, m.cell*0.42), ink, text.XCenter, text.YCenter)
+	for row := range m.names {
+		total := 0
+		for _, count := range counts[row] {
+			total += count
+		}
+		for column, count := range counts[row] {
+			if count == 0 {
+				continue
+			}
+			share := float64(count) / float64(total)
+			cell := vg.Rectangle{
+				Min: vg.Point{X: corner.X + vg.Length(column)*m.cell, Y: corner.Y - vg.Length(row+1)*m.cell},
+				Max: vg.Point{X: corner.X + vg.Length(column+1)*m.cell, Y: corner.Y - vg.Length(row)*m.cell},
+			}
+			c.SetColor(mix(white, methodColor(i), math.Sqrt(share)))
+			c.Fill(cell.Path())
+			if percent.Font.Size < 5.5 {
+				continue
+			}
+			percent.Color = ink
+			if share > 0.3 {
+				percent.Color = white
+			}
+			middle := vg.Point{X: (cell.Min.X + cell.Max.X) / 2, Y: (cell.Min.Y + cell.Max.Y) / 2}
+			c.FillText(percent, middle, percentText(share))
+		}
+	}
+	c.SetLineStyle(draw.LineStyle{Color: muted, Width: 0.6})
+	c.Stroke(vg.Rectangle{Min: vg.Point{X: corner.X, Y: corner.Y - side}, Max: vg.Point{X: corner.X + side, Y: corner.Y}}.Path())
+}
+
+// percentText is at most three characters.
+func percentText(share float64) string {
+	if percent := 100 * share; percent < 9.95 {
+		return fmt.Sprintf("%.1f", percent)
+	}
+	return fmt.Sprintf("%.0f", 100*share)
+}
+
+func (m matrixLayout) drawNames(c draw.Canvas, corner vg.Point) {
+	if m.nameStyle.Font.Size == 0 {
+		return
+	}
+	for k, name := range m.names {
+		name = shortened(name, m.nameStyle, m.left-14)
+		middle := (vg.Length(k) + 0.5) * m.cell
+		c.FillText(m.nameStyle, vg.Point{X: corner.X - 3, Y: corner.Y - middle}, name)
+		style := m.nameStyle
+		style.XAlign, style.YAlign = text.XCenter, text.YBottom
+		if !m.upright() {
+			style.XAlign, style.YAlign, style.Rotation = text.XLeft, text.YCenter, math.Pi/2
+		}
+		c.FillText(style, vg.Point{X: corner.X + middle, Y: corner.Y + 3}, name)
+	}
+}
+
+// confusions counts [label][answer].
+func confusions(s Subject) [][]int {
+	counts := make([][]int, s.In.Classes)
+	for k := range counts {
+		counts[k] = make([]int, s.In.Classes)
+	}
+	for n, label := range s.In.Labels {
+		answer, _ := s.In.Guess(n)
+		counts[label][answer]++
+	}
+	return counts
+}
+
+// confusion is a class that is taken for another, and how often each subject does so.
+type confusion struct {
+	label, answer int
+	counts        []int
+	total         int
+}
+
+// mostConfused are the pairs that all subjects together confuse most often.
+func mostConfused(subjects []Subject, count int) []confusion {
+	var pairs []confusion
+	of := make([][][]int, len(subjects))
+	for i, s := range subjects {
+		of[i] = confusions(s)
+	}
+	for label := range subjects[0].In.Classes {
+		for answer := range subjects[0].In.Classes {
+			pair := confusion{label: label, answer: answer}
+			for i := range subjects {
+				pair.counts = append(pair.counts, of[i][label][answer])
+				pair.total += of[i][label][answer]
+			}
+			if label != answer && pair.total > 0 {
+				pairs = append(pairs, pair)
+			}
+		}
+	}
+	slices.SortStableFunc(pairs, func(a, b confusion) int { return cmp.Compare(b.total, a.total) })
+	return pairs[:min(count, len(pairs))]
+}

@@ -1,0 +1,66 @@
+package report
+
+import (
+	"fmt"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/text"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+)
+
+// pairsShown is how many pairs of classes the figure of confusions has.
+const pairsShown = 10
+
+var confusionsRow = FigureRow{
+	File: "confusions", Title: "Most frequent mistakes",
+	Caption: "The classes of {in} that are most often taken for another, and for which one: the " +
+		"number of images, by run.",
+	Applies: func(subjects []Subject) bool {
+		return all(subjects, Subject.labelledEnough) && sameData(subjects) && sameClasses(subjects) &&
+			len(mostConfused(subjects, 1)) > 0
+	},
+	Draw: func(subjects []Subject) (*Figure, error) {
+		pairs := mostConfused(subjects, pairsShown)
+		most := 0
+		key := make(legend, len(subjects))
+		for i, s := range subjects {
+			key[i] = legendEntry{s.Name, []plot.Thumbnailer{bar(methodColor(i))}}
+		}
+		style := textStyle(tickSize, ink, text.XRight, text.YCenter)
+		names := make([]string, len(pairs))
+		left := vg.Length(0)
+		for j, pair := range pairs {
+			of := namesIn(subjects)
+			names[j] = shortened(of.className(pair.label), style, 3*vg.Centimeter) + " taken for " +
+				shortened(of.className(pair.answer), style, 3*vg.Centimeter)
+			left = max(left, style.Width(names[j])+6)
+			for _, count := range pair.counts {
+				most = max(most, count)
+			}
+		}
+		thickness := max(5, 10-vg.Length(len(subjects)))
+		step := thickness*vg.Length(len(subjects)) + 8
+		f := &Figure{width: figureWidth, height: step*vg.Length(len(pairs)) + 2*marginY + key.height(figureWidth)}
+		f.draw = func(c draw.Canvas) {
+			c = key.draw(c)
+			scale := (c.Size().X - left - 30) / vg.Length(most)
+			number := textStyle(min(tickSize, thickness+1), ink, text.XLeft, text.YCenter)
+			for j, pair := range pairs {
+				top := c.Max.Y - vg.Length(j)*step - 4
+				c.FillText(style, vg.Point{X: c.Min.X + left - 6, Y: top - (step-8)/2}, names[j])
+				for i, count := range pair.counts {
+					if count == 0 {
+						continue
+					}
+					y := top - vg.Length(i)*thickness
+					end := vg.Point{X: c.Min.X + left + scale*vg.Length(count), Y: y}
+					c.SetColor(methodColor(i))
+					c.Fill(vg.Rectangle{Min: vg.Point{X: c.Min.X + left, Y: y - thickness + 0.8}, Max: end}.Path())
+					c.FillText(number, vg.Point{X: end.X + 3, Y: y - thickness/2}, fmt.Sprint(count))
+				}
+			}
+		}
+		return f, nil
+	},
+}

@@ -1,0 +1,153 @@
+package report
+
+import (
+	"fmt"
+	"image/color"
+	"math"
+	"strconv"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/pollen-ml/pollen/evaluate"
+)
+
+var familiarityRow = FigureRow{
+	File: "familiarity", Title: "What is familiar",
+	Caption: "The entropy of the averaged probabilities, from 0 to the logarithm of the number of " +
+		"classes, and the share of images that have it, on a scale of square roots. Left of a black " +
+		"line, which held-out images set, an image counts as familiar.",
+	Applies: func(subjects []Subject) bool {
+		return sameData(subjects) && sameClasses(subjects) && sameOut(subjects) &&
+			subjects[0].In.Len() >= fewest && (subjects[0].Out != nil || calibrated(subjects))
+	},
+	Draw: func(subjects []Subject) (*Figure, error) {
+		in, out := kinds(subjects)
+		panels := make([]*plot.Plot, len(subjects))
+		for i, s := range subjects {
+			p, err := familiarityPanel(s, i, in, out)
+			if err != nil {
+				return nil, err
+			}
+			if i < len(subjects)-1 {
+				hideTickLabels(&p.X)
+			}
+			panels[i] = p
+		}
+		key := legend{{in, []plot.Thumbnailer{line(nil, draw.LineStyle{Color: muted, Width: 2})}}}
+		if subjects[0].Out != nil {
+			key = append(key, legendEntry{out, []plot.Thumbnailer{line(nil, foreignLine(muted))}})
+		}
+		if calibrated(subjects) {
+			key = append(key, legendEntry{
+				fmt.Sprintf("limit of familiarity, %.0f %%", 100*evaluate.Level), []plot.Thumbnailer{line(nil, limitLine)},
+			})
+		}
+		f := &Figure{width: figureWidth, height: vg.Length(len(panels))*3.2*vg.Centimeter + 1.6*vg.Centimeter + key.height(figureWidth)}
+		f.draw = func(c draw.Canvas) { drawPanels(key.draw(c), panels...) }
+		return f, nil
+	},
+}
+
+var limitLine = draw.LineStyle{Color: ink, Width: 1.2}
+
+// calibrated reports whether all subjects have enough held-out examples for the level.
+func calibrated(subjects []Subject) bool {
+	return all(subjects, func(s Subject) bool {
+		return s.Assessment != nil && s.Calibration != nil && s.Calibration.Supports(evaluate.Level)
+	})
+}
+
+func familiarityPanel(s Subject, i int, in, out string) (*plot.Plot, error) {
+	p := newPlot("entropy, nats", "share")
+	p.Y.Tick.Marker = plot.TickerFunc(rootTicks)
+	top := math.Log(float64(s.In.Classes))
+	shares := roots(histogram(s.In.Entropy, 0, top, entropyBins))
+	p.Y.Max = highest(shares)
+	known := &plotter.Line{XYs: shares, LineStyle: draw.LineStyle{Color: methodColor(i), Width: 1.6}, StepStyle: plotter.PostStep}
+	known.FillColor = translucent(methodColor(i), 0.15)
+	p.Add(known)
+	if s.Out != nil {
+		shares = roots(histogram(s.Out.Entropy, 0, top, entropyBins))
+		p.Y.Max = max(p.Y.Max, highest(shares))
+		p.Add(&plotter.Line{XYs: shares, LineStyle: foreignLine(mix(methodColor(i), ink, 0.35)), StepStyle: plotter.PostStep})
+	}
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0, top, 0, 1.05*p.Y.Max
+	var remarks []remark
+	if s.Calibration != nil && s.Calibration.Supports(evaluate.Level) {
+		threshold, err := s.Calibration.EntropyThreshold(evaluate.Level)
+		if err != nil {
+			return nil, err
+		}
+		x := min(threshold, top)
+		p.Add(line(plotter.XYs{{X: x, Y: 0}, {X: x, Y: p.Y.Max}}, limitLine))
+		accepted := fmt.Sprintf("familiar: %.1f %% of %s", 100*shareUpTo(s.In.Entropy, threshold), in)
+		if s.Out != nil {
+			accepted += fmt.Sprintf(", %.1f %% of %s", 100*shareUpTo(s.Out.Entropy, threshold), out)
+		}
+		remarks = append(remarks, remark{accepted, muted})
+	}
+	p.Add(heading{s.Name, mix(methodColor(i), ink, 0.2), remarks})
+	return p, nil
+}
+
+// foreignLine is how the other kind is drawn.
+func foreignLine(c color.RGBA) draw.LineStyle {
+	return draw.LineStyle{Color: c, Width: 1.6, Dashes: []vg.Length{4, 2}}
+}
+
+const entropyBins = 40
+
+func shareUpTo(values []float64, threshold float64) float64 {
+	count := 0
+	for _, v := range values {
+		if v <= threshold {
+			count++
+		}
+	}
+	return float64(count) / float64(len(values))
+}
+
+// histogram returns the outline of the shares of values in bins of equal width, as the left edges
+// of the bins, closed by a point at the right end. Values beyond the ends count in the last bins.
+func histogram(values []float64, low, high float64, bins int) plotter.XYs {
+	shares := make(plotter.XYs, bins+1)
+	for b := range shares {
+		shares[b].X = low + (high-low)*float64(b)/float64(bins)
+	}
+	for _, v := range values {
+		b := int((v - low) / (high - low) * float64(bins))
+		shares[min(max(b, 0), bins-1)].Y += 1 / float64(len(values))
+	}
+	shares[bins].Y = shares[bins-1].Y
+	return shares
+}
+
+// roots replaces each Y by its square root, so that a spike leaves room for the rest.
+func roots(points plotter.XYs) plotter.XYs {
+	for i := range points {
+		points[i].Y = math.Sqrt(points[i].Y)
+	}
+	return points
+}
+
+// rootTicks is for an axis of square roots of shares.
+func rootTicks(low, high float64) []plot.Tick {
+	var ticks []plot.Tick
+	for _, share := range []float64{0, 0.01, 0.05, 0.2, 0.5, 1} {
+		if value := math.Sqrt(share); value >= low && value <= high {
+			ticks = append(ticks, plot.Tick{Value: value, Label: strconv.FormatFloat(share, 'g', 2, 64)})
+		}
+	}
+	return ticks
+}
+
+func highest(points plotter.XYs) float64 {
+	top := 0.0
+	for _, p := range points {
+		top = max(top, p.Y)
+	}
+	return top
+}

@@ -1,0 +1,167 @@
+package report
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"gonum.org/v1/plot"
+	"gonum.org/v1/plot/plotter"
+	"gonum.org/v1/plot/vg"
+	"gonum.org/v1/plot/vg/draw"
+
+	"github.com/pollen-ml/pollen/evaluate"
+)
+
+var setsRow = FigureRow{
+	File: "sets", Title: "Prediction sets",
+	Caption: "Sets of plausible classes for {in}: how many classes they have at a level of 95 %, and, " +
+		"where labels are known, how often they have the label, which is to be as often as promised.",
+	Applies: func(subjects []Subject) bool {
+		return calibrated(subjects) && all(subjects, func(s Subject) bool { return s.In.Len() >= fewest })
+	},
+	Draw: func(subjects []Subject) (*Figure, error) {
+		sizes, err := sizesPanel(subjects)
+		if err != nil {
+			return nil, err
+		}
+		panels := []*plot.Plot{sizes}
+		var key legend
+		for i, s := range subjects {
+			key = append(key, legendEntry{s.Name, []plot.Thumbnailer{line(nil, methodLine(i, 1.8))}})
+		}
+		if all(subjects, Subject.labelled) {
+			coverage, err := coveragePanel(subjects)
+			if err != nil {
+				return nil, err
+			}
+			panels = append(panels, coverage)
+			key = append(key, legendEntry{"as promised", []plot.Thumbnailer{line(nil, promisedLine)}})
+		}
+		f := &Figure{width: figureWidth, height: vg.Length(len(panels))*5.6*vg.Centimeter + 0.4*vg.Centimeter + key.height(figureWidth)}
+		f.draw = func(c draw.Canvas) { drawPanels(key.draw(c), panels...) }
+		return f, nil
+	},
+}
+
+var promisedLine = draw.LineStyle{Color: muted, Width: 0.8, Dashes: []vg.Length{4, 3}}
+
+// sizesPanel is the histogram of the sets' sizes at evaluate.Level.
+func sizesPanel(subjects []Subject) (*plot.Plot, error) {
+	p := newPlot("classes in the set", "share")
+	var all [][]int // the number of sets of each size, for each subject
+	largest := 2
+	remarks := []remark{{"mean", muted}}
+	for i, s := range subjects {
+		sets, err := s.Calibration.Sets(s.In.Probabilities, s.In.Classes, evaluate.Level)
+		if err != nil {
+			return nil, err
+		}
+		counts := make([]int, s.In.Classes+1)
+		total := 0
+		for _, set := range sets {
+			counts[len(set)]++
+			total += len(set)
+			largest = max(largest, len(set))
+		}
+		all = append(all, counts)
+		mean := fmt.Sprintf("%.2f", float64(total)/float64(len(sets)))
+		remarks = append(remarks, remark{mean, mix(methodColor(i), ink, 0.2)})
+	}
+	for i, counts := range all {
+		shares := make(plotter.XYs, largest+2)
+		for size := range shares {
+			shares[size].X = float64(size) - 0.5
+			if size < min(len(counts), largest+1) {
+				shares[size].Y = float64(counts[size]) / float64(subjects[i].In.Len())
+			}
+		}
+		shares[largest+1].Y = shares[largest].Y
+		p.Y.Max = max(p.Y.Max, 1.05*highest(shares))
+		outline := &plotter.Line{XYs: shares, LineStyle: methodLine(i, 1.6), StepStyle: plotter.PostStep}
+		outline.FillColor = translucent(methodColor(i), 0.07)
+		p.Add(outline)
+	}
+	p.X.Min, p.X.Max, p.Y.Min = -0.5, float64(largest)+0.5, 0
+	p.X.Tick.Marker = plot.TickerFunc(wholeTicks)
+	p.Add(heading{fmt.Sprintf("Sizes at %.0f %%", 100*evaluate.Level), ink, remarks})
+	return p, nil
+}
+
+// wholeTicks are at most about ten whole numbers.
+func wholeTicks(low, high float64) []plot.Tick {
+	step := math.Ceil((high - low) / 10)
+	var ticks []plot.Tick
+	for value := math.Ceil(low/step) * step; value <= high; value += step {
+		ticks = append(ticks, plot.Tick{Value: value, Label: tickLabel(value, 0)})
+	}
+	return ticks
+}
+
+// coveragePanel is how much more often than promised the sets have the label, by level.
+func coveragePanel(subjects []Subject) (*plot.Plot, error) {
+	p := newPlot("level", "percentage points")
+	band := chanceBand(subjects)
+	p.Add(&plotter.Polygon{XYs: []plotter.XYs{band}, Color: translucent(muted, 0.15)})
+	p.Add(line(plotter.XYs{{X: 0.5}, {X: 1}}, promisedLine))
+	furthest := 1.0
+	for _, point := range band {
+		furthest = max(furthest, math.Abs(point.Y))
+	}
+	for i, s := range subjects {
+		points, err := coverageByLevel(s)
+		if err != nil {
+			return nil, err
+		}
+		for j := range points {
+			points[j].Y = 100 * (points[j].Y - points[j].X)
+			furthest = max(furthest, math.Abs(points[j].Y))
+		}
+		p.Add(line(points, methodLine(i, 1.5)))
+	}
+	p.X.Min, p.X.Max, p.Y.Min, p.Y.Max = 0.5, 1, -1.05*furthest, 1.05*furthest
+	p.Add(heading{"Coverage minus level", ink, []remark{{"grey band: 95 % of chance", muted}}})
+	return p, nil
+}
+
+// chanceBand is what coverage minus level, in percentage points, is within in 95 % of all cases,
+// with the first subject's numbers of examples; both the held-out and the new ones are drawn.
+func chanceBand(subjects []Subject) plotter.XYs {
+	s := subjects[0]
+	var upper, lower plotter.XYs
+	for percent := 50; percent <= 100; percent++ {
+		level := float64(percent) / 100
+		deviation := math.Sqrt(level * (1 - level) * (1/float64(s.In.Len()) + 1/float64(s.Calibration.Examples)))
+		upper = append(upper, plotter.XY{X: level, Y: 196 * deviation})
+		lower = append(lower, plotter.XY{X: level, Y: -196 * deviation})
+	}
+	slices.Reverse(lower)
+	return append(upper, lower...)
+}
+
+// coverageByLevel is at the levels from .5 to .99 for which there are enough held-out examples.
+func coverageByLevel(s Subject) (plotter.XYs, error) {
+	labels := make([]float64, s.In.Len())
+	for n, label := range s.In.Labels {
+		labels[n] = s.In.Probabilities[n*s.In.Classes+int(label)]
+	}
+	var points plotter.XYs
+	for percent := 50; percent < 100; percent++ {
+		level := float64(percent) / 100
+		if !s.Calibration.Supports(level) {
+			break
+		}
+		threshold, err := s.Calibration.ProbabilityThreshold(level)
+		if err != nil {
+			return nil, err
+		}
+		covered := 0
+		for _, p := range labels {
+			if p >= threshold {
+				covered++
+			}
+		}
+		points = append(points, plotter.XY{X: level, Y: float64(covered) / float64(len(labels))})
+	}
+	return points, nil
+}

@@ -1,0 +1,139 @@
+package report
+
+import (
+	"fmt"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/evaluate"
+)
+
+// ScoreTable returns the table of the subjects' scores: a row for each score that applies to any of
+// them, a column for each subject that was assessed. It is nil when none was.
+func ScoreTable(subjects []Subject) (*Table, error) {
+	var names []string
+	var assessments [][]*evaluate.Assessment
+	for _, s := range subjects {
+		if s.Assessment != nil {
+			names = append(names, s.Name)
+			assessments = append(assessments, []*evaluate.Assessment{s.Assessment})
+		}
+	}
+	return scoresOver("score", names, assessments)
+}
+
+// SeedsTable returns the table of scores of groups of runs that differ in nothing but their
+// seed: means with their standard errors, a column for each group under its name. It is nil when
+// there is no group.
+func SeedsTable(names []string, groups [][]*evaluate.Assessment) (*Table, error) {
+	if len(names) != len(groups) {
+		return nil, errors.Errorf("report: SeedsTable: got %d names for %d groups, want as many", len(names), len(groups))
+	}
+	titles := make([]string, len(names))
+	for i, group := range groups {
+		if len(group) == 0 {
+			return nil, errors.Errorf("report: SeedsTable: group %q is empty, want at least 1 run", names[i])
+		}
+		titles[i] = fmt.Sprintf("%s, %d seeds", names[i], len(group))
+		if len(group) == 1 {
+			titles[i] = names[i] + ", 1 seed"
+		}
+	}
+	return scoresOver("mean over seeds", titles, groups)
+}
+
+// scoresOver returns a table with a row for each score that applies to any of the groups.
+func scoresOver(corner string, names []string, groups [][]*evaluate.Assessment) (*Table, error) {
+	if len(groups) == 0 {
+		return nil, nil
+	}
+	columns := make([]Column, len(names))
+	var subjects []Subject
+	for i, name := range names {
+		columns[i].Title = name
+		for _, a := range groups[i] {
+			subjects = append(subjects, Subject{Assessment: a})
+		}
+	}
+	in, out := kinds(subjects)
+	table := NewTable(corner, columns...)
+	for _, score := range evaluate.Scores() {
+		cells := make([]any, len(groups))
+		applies := false
+		for i, group := range groups {
+			over := score.Over(group)
+			cells[i], applies = over, applies || over != "-"
+		}
+		if !applies {
+			continue
+		}
+		if err := table.Add(namedData(score.Title, in, out), cells...); err != nil {
+			return nil, err
+		}
+	}
+	return table, nil
+}
+
+// DetectionTable returns the table of how well each uncertainty that applies tells Out from In; nil when
+// no subject has an Out.
+func DetectionTable(subjects []Subject) (*Table, error) {
+	var table *Table
+	for _, s := range subjects {
+		if s.out() == nil {
+			continue
+		}
+		if table == nil {
+			table = NewTable("run, uncertainty", Column{"AUROC", "%.4f"}, Column{"AUPR out", "%.4f"},
+				Column{"AUPR in", "%.4f"}, Column{"FPR95", "%.3f"})
+		}
+		for _, signal := range evaluate.Signals() {
+			d, ok := s.Detections[signal.Name]
+			if !ok {
+				continue
+			}
+			if err := table.Add(s.Name+", "+signal.Title, d.AUROC, d.AUPROut, d.AUPRIn, d.FPR95); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return table, nil
+}
+
+// Meanings explains the scores that apply to any of the subjects, a paragraph each.
+func Meanings(subjects []Subject) []string {
+	in, out := kinds(subjects)
+	var meanings []string
+	for _, score := range evaluate.Scores() {
+		if !all(subjects, func(s Subject) bool {
+			if s.Assessment == nil {
+				return true
+			}
+			_, has := s.Values[score.Name]
+			return !has
+		}) {
+			meanings = append(meanings, namedData(score.Title+": "+score.Meaning, in, out))
+		}
+	}
+	return meanings
+}
+
+// scoreSections are the page's sections of scores: none where no subject was assessed.
+func scoreSections(subjects []Subject) ([]Section, error) {
+	scores, err := ScoreTable(subjects)
+	if err != nil || scores == nil {
+		return nil, err
+	}
+	detections, err := DetectionTable(subjects)
+	if err != nil {
+		return nil, err
+	}
+	sections := []Section{{Title: "Scores", Table: scores, Notes: Meanings(subjects)}}
+	if detections != nil {
+		_, out := kinds(subjects)
+		sections = append(sections, Section{
+			Title: "Detection", Table: detections,
+			Text: []string{"How well each uncertainty tells " + out + ", which is the positive class."},
+		})
+	}
+	return sections, nil
+}

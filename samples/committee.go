@@ -1,0 +1,113 @@
+package samples
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Committee computes a network's class probabilities under many samples at once, for images that come a few at a time. Each member is a
+// sample, which is loaded once, as a chain of one session: the members share the images, and on the host each thread has a member of its own.
+// A Predictor, in contrast, has one sample loaded at a time and looks at a fixed set of images.
+//
+// Memory is that of the members' parameters and probabilities, [room K] each, of room images, and of a batch's activations for each thread.
+type Committee struct {
+	session *graph.Session
+	images  Images // without pixels
+	size    int    // bytes of an image
+	batch   int    // images of a step
+	room    int    // images of a call, a multiple of batch
+	classes int
+	weights []float64 // of the members; 0 until Seat
+}
+
+// NewCommittee loads the network, which maps a batch of images to logits, on a device for that many members, to be seated. Images are of the
+// shape and moments that images say, whose Pixels are not looked at. At most room of them are predicted at a time, a batch a
+// step: on the host, their bits are those that a Predictor has with that batch.
+func NewCommittee(device tensor.Device, images Images, batch, room, members int,
+	network func(b *graph.Builder, x *graph.Node) *graph.Node,
+) (*Committee, error) {
+	if batch < 1 || room < 1 || members < 1 {
+		return nil, errors.Errorf("samples: committee: batches of %d, room for %d images, %d members, wants at least 1 of each", batch, room, members)
+	}
+	size := images.Channels * images.Height * images.Width
+	images.Pixels = make([]byte, max(size, 1)) // an image, for what validate says of the shape
+	if err := images.validate(); err != nil {
+		return nil, err
+	}
+	images.Pixels = nil
+	room = (room + batch - 1) / batch * batch
+	program, classes, err := predicting(tensor.Float32, images, room, op.Batch{Size: batch}, network, nil)
+	if err != nil {
+		return nil, err
+	}
+	session, err := program.Load(device, graph.LoadOptions{Chains: members})
+	if err != nil {
+		return nil, err
+	}
+	return &Committee{
+		session: session, images: images, size: size, batch: batch, room: room, classes: classes, weights: make([]float64, members),
+	}, nil
+}
+
+// Seat makes a sample one of the members, instead of what was there.
+func (c *Committee) Seat(member int, s Sample) error {
+	if member < 0 || member >= len(c.weights) {
+		return errors.Errorf("samples: committee: member %d of %d", member, len(c.weights))
+	}
+	if err := s.Put(c.session, member); err != nil {
+		return err
+	}
+	c.weights[member] = s.Weight
+	return nil
+}
+
+// Predict computes the probabilities of images, bytes [n C H W] with n at most Room, and hands those of each member, [n K], with the sample's
+// weight to use, in the members' order, as often as there are passes. Where the network draws random numbers, passes differ; else
+// one is all there is to know. The same pixels and passes give the same bits. use must not keep the slice.
+func (c *Committee) Predict(pixels []byte, passes int, use func(probabilities []float32, weight float64) error) error {
+	n := len(pixels) / c.size
+	if len(pixels) == 0 || len(pixels)%c.size != 0 || n > c.room || passes < 1 {
+		return errors.Errorf("samples: committee: %d bytes and %d passes, wants 1 to %d images of %d bytes and at least 1 pass",
+			len(pixels), passes, c.room, c.size)
+	}
+	if err := graph.Write(c.session, "images", 0, 0, pixels); err != nil {
+		return err
+	}
+	probabilities := make([]float32, n*c.classes)
+	for pass := range passes {
+		// Where the room begins anew: the first image is the step's first, and random numbers have the pass's address.
+		start := []uint64{uint64(pass) * uint64(c.room/c.batch)}
+		for member := range c.weights {
+			if err := graph.Write(c.session, "header", member, graph.HeaderStep, start); err != nil {
+				return err
+			}
+		}
+		if err := c.session.Run((n + c.batch - 1) / c.batch); err != nil {
+			return err
+		}
+		for member, weight := range c.weights {
+			if err := graph.Read(c.session, "probabilities", member, 0, probabilities); err != nil {
+				return err
+			}
+			if err := use(probabilities, weight); err != nil {
+				return errors.Wrapf(err, "member %d", member)
+			}
+		}
+	}
+	return nil
+}
+
+// Members is how many samples predict.
+func (c *Committee) Members() int { return len(c.weights) }
+
+// Room is how many images Predict takes at most.
+func (c *Committee) Room() int { return c.room }
+
+// Classes is how many classes the network tells apart.
+func (c *Committee) Classes() int { return c.classes }
+
+// Close gives the memory back.
+func (c *Committee) Close() error { return c.session.Close() }

@@ -1,0 +1,62 @@
+package serve
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/pkg/errors"
+)
+
+// failure is an error with the status that a client gets.
+type failure struct {
+	code int
+	error
+}
+
+// gone is the status, for the metrics only, of a request whose client did not wait for the answer.
+const gone = 499
+
+func refuse(code int, format string, values ...any) error {
+	return &failure{code, errors.Errorf(format, values...)}
+}
+
+func (f *failure) Unwrap() error { return f.error }
+
+// codeOf is the status of an error: that of a failure, or 500.
+func codeOf(err error) int {
+	var f *failure
+	if errors.As(err, &f) {
+		return f.code
+	}
+	return http.StatusInternalServerError
+}
+
+// writeError answers with an error. What is not the client's fault is not described, but reported.
+func (s *Server) writeError(w http.ResponseWriter, err error) {
+	code, text := codeOf(err), err.Error()
+	switch code {
+	case gone:
+		w.WriteHeader(gone) // for the metrics
+		return
+	case http.StatusInternalServerError:
+		s.options.Report(err)
+		text = "the prediction failed; the operator was told why"
+	case http.StatusServiceUnavailable:
+		w.Header().Set("Retry-After", "1")
+	case http.StatusRequestTimeout:
+		w.Header().Set("Connection", "close")
+	}
+	writeJSON(w, code, map[string]string{"error": text})
+}
+
+// writeJSON answers with a value that always has a JSON form.
+func writeJSON(w http.ResponseWriter, code int, value any) {
+	content, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	w.WriteHeader(code)
+	w.Write(append(content, '\n')) // an error here is the client's, who is gone
+}

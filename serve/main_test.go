@@ -1,0 +1,185 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"image"
+	"image/png"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// side is that of the images of the run.
+const side = 28
+
+// theRun is a run on patterns, calibrated, and its test images.
+var (
+	theRun  *pollen.Run
+	theTest *datasets.Dataset
+)
+
+func TestMain(m *testing.M) {
+	folder, err := os.MkdirTemp("", "serve")
+	check(err)
+	data := &datasets.Splits{Train: patterns(300, 1), Validation: patterns(100, 2), Test: patterns(64, 3)}
+	theTest = data.Test
+	spec := pollen.Spec{Network: "lenet-small", Method: langevin.SGLD{}, Batch: 30, Epochs: 4, Chains: 2, Samples: 3}
+	theRun, err = pollen.Fit(context.Background(), spec, data, filepath.Join(folder, "patterns"))
+	check(err)
+	code := m.Run()
+	check(os.RemoveAll(folder))
+	os.Exit(code)
+}
+
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
+}
+
+// patterns are noisy stripes across, along, and checks.
+func patterns(n int, stream uint16) *datasets.Dataset {
+	noise := make([]float32, n*side*side)
+	random.Uniforms(noise, 0, random.Address{Seed: 7, Stream: stream})
+	pixels := make([]byte, len(noise))
+	labels := make([]int32, n)
+	for i := range pixels {
+		image, row, column := i/(side*side), i/side%side, i%side
+		labels[image] = int32(image % 3)
+		on := []int{row / 4, column / 4, row/4 + column/4}[image%3] % 2
+		pixels[i] = byte(100*on) + byte(155*noise[i])
+	}
+	d, err := datasets.New("patterns", pixels, labels, 1, side, side, []string{"across", "along", "checked"})
+	check(err)
+	return d
+}
+
+func pngOf(pixels []byte) []byte {
+	picture := image.NewGray(image.Rect(0, 0, side, side))
+	copy(picture.Pix, pixels)
+	var b bytes.Buffer
+	check(png.Encode(&b, picture))
+	return b.Bytes()
+}
+
+// expected is what Run.Predict says of the test images, as many at a time as the server's network sees.
+func expected(t testing.TB, batch int) []pollen.Answer {
+	t.Helper()
+	var all []pollen.Answer
+	for from := 0; from < theTest.Len(); from += batch {
+		part, err := theTest.Slice(from, from+batch)
+		check(err)
+		answers, err := theRun.Predict(t.Context(), part)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, answers...)
+	}
+	return all
+}
+
+func newTest(t testing.TB, options Options) *Server {
+	t.Helper()
+	if options.Report == nil {
+		options.Report = func(err error) { t.Errorf("reported: %v", err) }
+	}
+	s, err := New(theRun, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := s.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return s
+}
+
+// fake is a predictor that does as it is told.
+type fake struct {
+	answer func(pixels []byte) ([]pollen.Answer, error)
+	closed bool
+}
+
+func (f *fake) Answer(_ context.Context, pixels []byte) ([]pollen.Answer, error) {
+	return f.answer(pixels)
+}
+func (f *fake) Room() int    { return 16 }
+func (f *fake) Close() error { f.closed = true; return nil }
+
+func newFake(t testing.TB, options Options, answer func(pixels []byte) ([]pollen.Answer, error)) (*Server, *fake) {
+	t.Helper()
+	options, err := options.resolve()
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &fake{answer: answer}
+	s := newServer(f, theRun.Manifest().Data, about{Name: "fake"}, options)
+	t.Cleanup(func() { s.Close() })
+	return s, f
+}
+
+// ones answers with class one.
+func ones(pixels []byte) ([]pollen.Answer, error) {
+	return make([]pollen.Answer, len(pixels)/(side*side)), nil
+}
+
+// post asks a server and returns the status, the header and the body.
+func post(s *Server, target, kind string, body io.Reader) (int, http.Header, string) {
+	r := httptest.NewRequest("POST", target, body)
+	if kind != "" {
+		r.Header.Set("Content-Type", kind)
+	}
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	return w.Code, w.Result().Header, w.Body.String()
+}
+
+func get(s *Server, target string) (int, http.Header, string) {
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, httptest.NewRequest("GET", target, nil))
+	return w.Code, w.Result().Header, w.Body.String()
+}
+
+func answersOf(t testing.TB, content string) []pollen.Answer {
+	t.Helper()
+	var got struct{ Answers []pollen.Answer }
+	if err := json.Unmarshal([]byte(content), &got); err != nil {
+		t.Fatalf("%v in %s", err, content)
+	}
+	return got.Answers
+}
+
+// same compares answers by their JSON, which has all bits of a float64.
+func same(t testing.TB, what string, got, want []pollen.Answer) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("%s: %d answers, wants %d", what, len(got), len(want))
+	}
+	for i := range got {
+		if g, w := fmt.Sprintf("%+v", got[i]), fmt.Sprintf("%+v", want[i]); g != w {
+			t.Fatalf("%s: answer %d is\n%s, wants\n%s", what, i, g, w)
+		}
+	}
+}
+
+// refused wants an error of that status whose text has these words.
+func refused(t testing.TB, what string, code int, body string, wantCode int, words string) {
+	t.Helper()
+	var e struct{ Error string }
+	if err := json.Unmarshal([]byte(body), &e); err != nil || code != wantCode || !strings.Contains(e.Error, words) {
+		t.Errorf("%s: %d %s, wants %d and %q", what, code, body, wantCode, words)
+	}
+}

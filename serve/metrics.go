@@ -1,0 +1,122 @@
+package serve
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"sync"
+	"sync/atomic"
+)
+
+// counts are what GET /metrics shows.
+type counts struct {
+	panics atomic.Int64
+	images atomic.Int64 // answered for
+
+	mu       sync.Mutex
+	requests map[requestKind]int64
+	seconds  histogram // of POST /predict
+	batches  histogram // images answered for together
+}
+
+type requestKind struct {
+	route string
+	code  int
+}
+
+// histogram counts values by the bounds that they are at most.
+type histogram struct {
+	bounds []float64
+	counts []int64 // one more than bounds
+	sum    float64
+}
+
+func newCounts() *counts {
+	return &counts{
+		requests: map[requestKind]int64{},
+		seconds:  newHistogram(0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10),
+		batches:  newHistogram(1, 2, 4, 8, 16, 32, 64, 128, 256),
+	}
+}
+
+func newHistogram(bounds ...float64) histogram {
+	return histogram{bounds: bounds, counts: make([]int64, len(bounds)+1)}
+}
+
+func (h *histogram) add(value float64) {
+	place, _ := slices.BinarySearch(h.bounds, value)
+	h.counts[place]++
+	h.sum += value
+}
+
+func (h *histogram) write(w io.Writer, name string) {
+	total := int64(0)
+	for i, count := range h.counts {
+		total += count
+		bound := "+Inf"
+		if i < len(h.bounds) {
+			bound = strconv.FormatFloat(h.bounds[i], 'g', -1, 64)
+		}
+		fmt.Fprintf(w, "%s_bucket{le=%q} %d\n", name, bound, total)
+	}
+	fmt.Fprintf(w, "%s_sum %v\n%s_count %d\n", name, h.sum, name, total)
+}
+
+// predictRoute is the route whose latencies are measured.
+const predictRoute = "POST /predict"
+
+// request counts a request of a route, "" for one that there is none for.
+func (c *counts) request(route string, code int, seconds float64) {
+	if route == "" {
+		route = "other"
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.requests[requestKind{route, code}]++
+	if route == predictRoute {
+		c.seconds.add(seconds)
+	}
+}
+
+func (c *counts) batch(images int) {
+	c.images.Add(int64(images))
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.batches.add(float64(images))
+}
+
+// metric is a number that is read when it is shown.
+type metric struct {
+	name, kind, help string
+	value            int64
+}
+
+// write writes all in Prometheus's text format, version 0.0.4.
+func (c *counts) write(w io.Writer, more ...metric) {
+	head := func(name, kind, help string) {
+		fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
+	}
+	for _, m := range append(more,
+		metric{"pollen_images_total", "counter", "Images that were answered for.", c.images.Load()},
+		metric{"pollen_panics_total", "counter", "Panics that ended a request.", c.panics.Load()},
+	) {
+		head(m.name, m.kind, m.help)
+		fmt.Fprintf(w, "%s %d\n", m.name, m.value)
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var lines []string
+	for kind, count := range c.requests {
+		lines = append(lines, fmt.Sprintf("pollen_requests_total{route=%q,code=\"%d\"} %d\n", kind.route, kind.code, count))
+	}
+	slices.Sort(lines)
+	head("pollen_requests_total", "counter", "Requests by route and status; 499 is a client that did not wait.")
+	for _, line := range lines {
+		io.WriteString(w, line)
+	}
+	head("pollen_predict_seconds", "histogram", "From a request's header to its answer.")
+	c.seconds.write(w, "pollen_predict_seconds")
+	head("pollen_batch_images", "histogram", "Images that were answered for together.")
+	c.batches.write(w, "pollen_batch_images")
+}

@@ -1,0 +1,69 @@
+package serve
+
+import (
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets"
+)
+
+// Options bound what a Server does. The zero value is right for most.
+type Options struct {
+	Batch int           // images that the network sees at once, see pollen.Run.Predictor; 0 is 8
+	Wait  time.Duration // how long images wait for others to be answered for with them; 0 is 2 ms, negative is not at all
+	Queue int           // images that wait, at most; 0 is 512
+
+	MaxImages int // of a request; 0 is 64
+	MaxBody   int // bytes of a request; 0 is 16 MiB
+	MaxPixels int // of a picture, and of all that are decoded at one time; 0 is 25 million, at most datasets.MaxPixels
+	Memory    int // bytes of all requests' bodies and images that are at hand at one time; 0 is 256 MiB
+
+	// Timeout is how long a request may take to arrive, and again to be answered; 0 is 20 s. Serve has the connection closed then.
+	Timeout time.Duration
+
+	// Report, where it is not nil, is told of what goes wrong without a client's fault: a prediction that fails, a panic, the HTTP server's own
+	// complaints. It is called from several goroutines.
+	Report func(error)
+}
+
+// resolve fills in what was left out and refuses what makes no sense.
+func (o Options) resolve() (Options, error) {
+	for _, field := range []struct {
+		name           string
+		value          *int
+		standard, most int
+	}{
+		{"Batch", &o.Batch, 8, 1 << 16},
+		{"Queue", &o.Queue, 512, 1 << 20},
+		{"MaxImages", &o.MaxImages, 64, 1 << 16},
+		{"MaxBody", &o.MaxBody, 16 << 20, 1 << 30},
+		{"MaxPixels", &o.MaxPixels, 25_000_000, datasets.MaxPixels},
+		{"Memory", &o.Memory, 256 << 20, 1 << 40},
+	} {
+		if *field.value == 0 {
+			*field.value = field.standard
+		}
+		if *field.value < 1 || *field.value > field.most {
+			return o, errors.Errorf("serve: options: %s is %d, wants 1 to %d, or 0 for %d", field.name, *field.value, field.most, field.standard)
+		}
+	}
+	if o.Wait == 0 {
+		o.Wait = 2 * time.Millisecond
+	}
+	if o.Timeout == 0 {
+		o.Timeout = 20 * time.Second
+	}
+	switch {
+	case o.Timeout < 0:
+		return o, errors.Errorf("serve: options: Timeout is %v, wants more than 0, or 0 for 20 s", o.Timeout)
+	case o.MaxImages > o.Queue:
+		return o, errors.Errorf("serve: options: MaxImages is %d, wants at most the %d images of Queue", o.MaxImages, o.Queue)
+	case o.MaxBody > o.Memory:
+		return o, errors.Errorf("serve: options: MaxBody is %d, wants at most the %d bytes of Memory", o.MaxBody, o.Memory)
+	}
+	if o.Report == nil {
+		o.Report = func(error) {}
+	}
+	return o, nil
+}

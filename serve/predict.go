@@ -1,0 +1,88 @@
+package serve
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+)
+
+// predict answers POST /predict.
+func (s *Server) predict(w http.ResponseWriter, r *http.Request) error {
+	h := &hold{budget: &s.memory}
+	defer h.giveBack()
+	if !s.queue.open() {
+		return refuse(http.StatusServiceUnavailable, "the server is closing")
+	}
+	body, err := s.readBody(w, r, h)
+	if err != nil {
+		return err
+	}
+	// The deadline was for the body. Where a ResponseWriter has none there is nothing to clear.
+	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
+	q, err := s.parse(r, body, h)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), s.options.Timeout)
+	defer cancel()
+	pixels, err := s.decode(ctx, q.pictures, h)
+	if err != nil {
+		return err
+	}
+	answers, err := s.queue.ask(ctx, len(q.pictures), pixels)
+	if err != nil {
+		return err
+	}
+	for i := range answers {
+		answers[i].File = q.pictures[i].file
+		if !q.probabilities {
+			answers[i].Probabilities = nil
+		}
+	}
+	writeJSON(w, http.StatusOK, struct {
+		Answers []pollen.Answer `json:"answers"`
+	}{answers})
+	return nil
+}
+
+// decode turns pictures into the images that the network sees, [n C H W].
+func (s *Server) decode(ctx context.Context, pictures []encoded, h *hold) ([]byte, error) {
+	d := &s.data
+	size := d.Channels * d.Height * d.Width
+	if err := h.take(2 * size * len(pictures)); err != nil { // these, and their copy in a batch
+		return nil, err
+	}
+	pixels := make([]byte, 0, size*len(pictures))
+	for i, picture := range pictures {
+		name := fmt.Sprintf("image %d", i)
+		if picture.file != "" {
+			name += fmt.Sprintf(" (%.80s)", picture.file)
+		}
+		height, width, err := datasets.Measure(picture.content)
+		if err != nil {
+			return nil, refuse(http.StatusBadRequest, "%s: %v", name, err)
+		}
+		if height > s.options.MaxPixels/width {
+			return nil, refuse(http.StatusRequestEntityTooLarge, "%s has %dx%d pixels, wants at most %d", name, width, height, s.options.MaxPixels)
+		}
+		if err := s.decoding.wait(ctx, height*width); err != nil {
+			return nil, late(ctx)
+		}
+		image, err := s.decodeOne(picture.content, height*width)
+		if err != nil {
+			return nil, refuse(http.StatusBadRequest, "%s: %v", name, err)
+		}
+		pixels = append(pixels, image...)
+	}
+	return pixels, nil
+}
+
+// decodeOne decodes one picture, whose turn it is, and ends the turn.
+func (s *Server) decodeOne(content []byte, pixels int) ([]byte, error) {
+	defer s.decoding.end(pixels)
+	return datasets.Decode(content, s.data.Channels, s.data.Height, s.data.Width)
+}

@@ -1,0 +1,133 @@
+package serve
+
+import (
+	"bytes"
+	"encoding/base64"
+	"encoding/binary"
+	"encoding/json"
+	"hash/crc32"
+	"mime/multipart"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen"
+)
+
+// TestPredict asks in each of the three ways, and compares with Run.Predict bit by bit.
+func TestPredict(t *testing.T) {
+	s := newTest(t, Options{})
+	want := expected(t, 8)
+	var images [][]byte
+	var form bytes.Buffer
+	parts := multipart.NewWriter(&form)
+	for i := range theTest.Len() {
+		images = append(images, pngOf(theTest.Image(i)))
+		part, err := parts.CreateFormFile("images", "picture.png")
+		check(err)
+		part.Write(images[i])
+	}
+	check(parts.Close())
+	if !want[0].Calibrated || len(want[0].Probabilities) != 3 {
+		t.Fatalf("the run answers %+v: this test is of no use", want[0])
+	}
+
+	question, err := json.Marshal(map[string]any{"images": images, "probabilities": true})
+	check(err)
+	code, _, body := post(s, "/predict", "application/json; charset=utf-8", bytes.NewReader(question))
+	if code != 200 {
+		t.Fatalf("JSON: %d %s", code, body)
+	}
+	same(t, "JSON", answersOf(t, body), want)
+
+	code, _, body = post(s, "/predict?probabilities=true", parts.FormDataContentType(), &form)
+	if code != 200 {
+		t.Fatalf("form: %d %s", code, body)
+	}
+	named := append([]pollen.Answer(nil), want...)
+	for i := range named {
+		named[i].File = "picture.png"
+	}
+	same(t, "form", answersOf(t, body), named)
+
+	for _, kind := range []string{"image/png", "", "application/x-www-form-urlencoded", "nonsense;;"} {
+		code, header, body := post(s, "/predict", kind, bytes.NewReader(images[5]))
+		if code != 200 || header.Get("Content-Type") != "application/json" {
+			t.Fatalf("one image as %q: %d %s", kind, code, body)
+		}
+		without := want[5]
+		without.Probabilities = nil
+		same(t, "one image", answersOf(t, body), []pollen.Answer{without})
+		if strings.Contains(body, "probabilities") {
+			t.Errorf("probabilities that nobody asked for: %s", body)
+		}
+	}
+}
+
+func TestPredictRefuses(t *testing.T) {
+	s := newTest(t, Options{MaxImages: 2, MaxBody: 100_000, MaxPixels: 1_000_000})
+	good := base64.StdEncoding.EncodeToString(pngOf(theTest.Image(0)))
+	object := func(images ...string) string {
+		content, err := json.Marshal(map[string]any{"images": images})
+		check(err)
+		return string(content)
+	}
+	form := func(end string) string {
+		return "--x\r\nContent-Disposition: form-data; name=a; filename=odd.png\r\n\r\nnot an image" + end
+	}
+	const asJSON, asForm = "application/json", "multipart/form-data; boundary=x"
+	for name, c := range map[string]struct {
+		target, kind, body string
+		code               int
+		words              string
+	}{
+		"nothing":             {"", "", "", 400, "the body is empty"},
+		"garbage":             {"", "", "garbage", 400, "image 0: datasets: measure: offset 0: begins with 67 61"},
+		"cut picture":         {"", "", string(pngOf(theTest.Image(0))[:60]), 400, "image 0: datasets: decode: PNG"},
+		"no such option":      {"?probabilities=maybe", "", "x", 400, `probabilities is "maybe"`},
+		"large body":          {"", "", strings.Repeat("x", 100_001), 413, "wants at most 100000"},
+		"bomb":                {"", "", string(bomb(10_000, 10_000)), 413, "image 0 has 10000x10000 pixels, wants at most 1000000"},
+		"larger bomb":         {"", "", string(bomb(1<<30, 1<<30)), 400, "image 0: datasets: measure: PNG"},
+		"JSON garbage":        {"", asJSON, "{]", 400, "JSON: invalid character"},
+		"JSON null":           {"", asJSON, "null", 400, "JSON: got"},
+		"JSON cut":            {"", asJSON, `{"images":["` + good, 400, "JSON: image 0: unexpected EOF"},
+		"JSON cut early":      {"", asJSON, `{"images"`, 400, "JSON: unexpected EOF"},
+		"JSON of none":        {"", asJSON, `{"images":[]}`, 400, "no images"},
+		"JSON without any":    {"", asJSON, `{}`, 400, "no images"},
+		"JSON twice":          {"", asJSON, `{"images":[],"images":[]}`, 400, `got "images"`},
+		"JSON other field":    {"", asJSON, `{"picture":""}`, 400, `got "picture"`},
+		"JSON not base64":     {"", asJSON, `{"images":["%"]}`, 400, "JSON: image 0: illegal base64"},
+		"JSON number":         {"", asJSON, `{"images":[1]}`, 400, "JSON: image 0"},
+		"JSON and more":       {"", asJSON, object(good) + "1", 400, "something follows"},
+		"JSON bad option":     {"", asJSON, `{"probabilities":1}`, 400, "JSON: json: cannot unmarshal number"},
+		"JSON of many":        {"", asJSON, object(good, good, good), 413, "more than 2 images"},
+		"JSON of many, empty": {"", asJSON, `{"images":[` + strings.Repeat(`"",`, 30_000), 413, "more than 2 images"},
+		"JSON second is bad":  {"", asJSON, object(good, "AAAA"), 400, "image 1: datasets"},
+		"form garbage":        {"", asForm, "garbage", 400, "form: part 0"},
+		"form cut":            {"", asForm, form(""), 400, "form: part 0"},
+		"form without end":    {"", "multipart/form-data", form(""), 400, "no boundary"},
+		"form of a text":      {"", asForm, form("\r\n--x--"), 400, "image 0 (odd.png): datasets"},
+		"form of none":        {"", asForm, "--x--", 400, "no images"},
+		"form of many":        {"", asForm, strings.Repeat("--x\r\n\r\na\r\n", 3) + "--x--", 413, "more than 2 images"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			code, _, body := post(s, "/predict"+c.target, c.kind, strings.NewReader(c.body))
+			refused(t, name, code, body, c.code, c.words)
+		})
+	}
+	if used := s.memory.used.Load(); used != 0 {
+		t.Errorf("%d bytes of the budget are not given back", used)
+	}
+	if s.decoding.free != 1_000_000 {
+		t.Errorf("%d pixels of turns are not given back", 1_000_000-s.decoding.free)
+	}
+}
+
+// bomb is a PNG that says it has that many pixels, and has none.
+func bomb(width, height uint32) []byte {
+	header := []byte("IHDR")
+	header = binary.BigEndian.AppendUint32(header, width)
+	header = binary.BigEndian.AppendUint32(header, height)
+	header = append(header, 8, 6, 0, 0, 0)
+	content := append([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x0d"), header...)
+	return binary.BigEndian.AppendUint32(content, crc32.ChecksumIEEE(header))
+}

@@ -1,0 +1,194 @@
+package serve
+
+import (
+	"context"
+	"net/http"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+)
+
+// predictor is what a Server needs of a pollen.Predictor.
+type predictor interface {
+	Answer(ctx context.Context, pixels []byte) ([]pollen.Answer, error)
+	Room() int
+	Close() error
+}
+
+// queue holds the images of requests until the predictor has time, and has it answer for many at once.
+type queue struct {
+	predictor predictor
+	most      int           // images that wait
+	wait      time.Duration // for others
+	counts    *counts
+
+	waiting atomic.Int64 // images
+	mu      sync.RWMutex // for closed: jobs are sent by holders of the read lock
+	closed  bool
+	jobs    chan *job // of room for most jobs, each of one image or more, so that sending never waits
+	ended   chan struct{}
+}
+
+// job is the images of a request.
+type job struct {
+	context context.Context
+	images  int
+	pixels  []byte
+	result  chan result // of room for one
+}
+
+type result struct {
+	answers []pollen.Answer
+	err     error
+}
+
+func newQueue(p predictor, most int, wait time.Duration, c *counts) *queue {
+	q := &queue{predictor: p, most: most, wait: wait, counts: c, jobs: make(chan *job, most), ended: make(chan struct{})}
+	go q.serve()
+	return q
+}
+
+// ask waits for the answers for some images, [images C H W].
+func (q *queue) ask(ctx context.Context, images int, pixels []byte) ([]pollen.Answer, error) {
+	j := &job{ctx, images, pixels, make(chan result, 1)}
+	if err := q.enter(j); err != nil {
+		return nil, err
+	}
+	select {
+	case r := <-j.result:
+		return r.answers, r.err
+	case <-ctx.Done():
+		return nil, late(ctx)
+	}
+}
+
+// late says why a request is not answered whose context has ended.
+func late(ctx context.Context) error {
+	if ctx.Err() == context.DeadlineExceeded {
+		return refuse(http.StatusServiceUnavailable, "the server is busy: no answer in time")
+	}
+	return refuse(gone, "the client is gone")
+}
+
+func (q *queue) enter(j *job) error {
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	if q.closed {
+		return refuse(http.StatusServiceUnavailable, "the server is closing")
+	}
+	if waiting := q.waiting.Add(int64(j.images)); waiting > int64(q.most) {
+		q.waiting.Add(-int64(j.images))
+		return refuse(http.StatusServiceUnavailable, "the server is busy: %d images wait, wants at most %d with these %d",
+			waiting-int64(j.images), q.most, j.images)
+	}
+	q.jobs <- j
+	return nil
+}
+
+// serve answers until the queue is closed and empty.
+func (q *queue) serve() {
+	defer close(q.ended)
+	for first := range q.jobs {
+		q.answer(q.gather(first))
+	}
+}
+
+// gather returns the first job with those that wait, or come before long, up to what the predictor answers for together.
+func (q *queue) gather(first *job) []*job {
+	together, images := []*job{first}, first.images
+	var over <-chan time.Time
+	if q.wait > 0 {
+		timer := time.NewTimer(q.wait)
+		defer timer.Stop()
+		over = timer.C
+	}
+	for images < q.predictor.Room() {
+		var next *job
+		select {
+		case next = <-q.jobs:
+		default:
+			if over == nil {
+				return together
+			}
+			select {
+			case next = <-q.jobs:
+			case <-over:
+				over = nil
+				continue
+			}
+		}
+		if next == nil { // closed
+			return together
+		}
+		together, images = append(together, next), images+next.images
+	}
+	return together
+}
+
+// answer answers some jobs, except those that nobody waits for any more.
+func (q *queue) answer(together []*job) {
+	var wanted []*job
+	var pixels []byte
+	images := 0
+	for _, j := range together {
+		q.waiting.Add(-int64(j.images))
+		if j.context.Err() == nil {
+			wanted, pixels, images = append(wanted, j), append(pixels, j.pixels...), images+j.images
+		}
+	}
+	if images == 0 {
+		return
+	}
+	answers, err := q.predict(pixels)
+	if err == nil && len(answers) != images {
+		err = errors.Errorf("serve: %d answers for %d images", len(answers), images)
+	}
+	q.counts.batch(images)
+	for _, j := range wanted {
+		if err != nil {
+			j.result <- result{err: err}
+			continue
+		}
+		j.result <- result{answers: answers[:j.images:j.images]}
+		answers = answers[j.images:]
+	}
+}
+
+// predict makes an error of a panic, which would end more than these requests.
+func (q *queue) predict(pixels []byte) (answers []pollen.Answer, err error) {
+	defer func() {
+		if reason := recover(); reason != nil {
+			q.counts.panics.Add(1)
+			err = errors.Errorf("serve: predict: panic: %v\n%s", reason, debug.Stack())
+		}
+	}()
+	return q.predictor.Answer(context.Background(), pixels)
+}
+
+// close answers what waits, refuses what comes, and closes the predictor.
+func (q *queue) close() error {
+	q.mu.Lock()
+	first := !q.closed
+	if first {
+		q.closed = true
+		close(q.jobs)
+	}
+	q.mu.Unlock()
+	<-q.ended
+	if !first {
+		return nil
+	}
+	return q.predictor.Close()
+}
+
+// open reports whether the queue takes images.
+func (q *queue) open() bool {
+	q.mu.RLock()
+	defer q.mu.RUnlock()
+	return !q.closed
+}

@@ -1,0 +1,207 @@
+package serve
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+	"path/filepath"
+	"runtime/debug"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+)
+
+// Server answers for images: see the package's page for what requests there are. It is an http.Handler that can be put below any path.
+type Server struct {
+	options  Options
+	data     pollen.Data
+	about    about
+	queue    *queue
+	memory   budget
+	decoding turns
+	counts   *counts
+	routes   *http.ServeMux
+}
+
+// about is what GET /run shows.
+type about struct {
+	Name       string   `json:"name"` // of the run's folder
+	Network    string   `json:"network"`
+	Method     string   `json:"method"`
+	Data       string   `json:"data"`
+	Examples   int      `json:"examples"` // trained on
+	Parameters int      `json:"parameters"`
+	Channels   int      `json:"channels"`
+	Height     int      `json:"height"`
+	Width      int      `json:"width"`
+	ClassNames []string `json:"classNames"`
+	Samples    int      `json:"samples"` // whose predictions are averaged
+	Expected   int      `json:"expected"`
+	Calibrated bool     `json:"calibrated"`
+	Level      float64  `json:"level"`    // with which a set has the true class
+	Familiar   float64  `json:"familiar"` // the share of images like those trained on that is called familiar
+	MaxImages  int      `json:"maxImages"`
+	MaxBody    int      `json:"maxBody"`
+	MaxPixels  int      `json:"maxPixels"`
+}
+
+// New loads the network of a run and the samples that it has by now. The caller closes the server.
+func New(run *pollen.Run, options Options) (*Server, error) {
+	options, err := options.resolve()
+	if err != nil {
+		return nil, err
+	}
+	expected, err := run.Expected()
+	if err != nil {
+		return nil, err
+	}
+	p, err := run.Predictor(options.Batch)
+	if err != nil {
+		return nil, err
+	}
+	m := run.Manifest()
+	a := about{
+		Name: filepath.Base(run.Folder()), Network: m.Spec.Network, Method: pollen.MethodText(m.Spec.Method),
+		Data: m.Data.Name, Examples: m.Data.Size, Parameters: m.Parameters,
+		Channels: m.Data.Channels, Height: m.Data.Height, Width: m.Data.Width, ClassNames: m.Data.ClassNames,
+		Samples: p.Samples(), Expected: expected, Calibrated: p.Calibrated(),
+	}
+	a.Level, a.Familiar = p.Levels()
+	return newServer(p, m.Data, a, options), nil
+}
+
+func newServer(p predictor, data pollen.Data, a about, options Options) *Server {
+	a.MaxImages, a.MaxBody, a.MaxPixels = options.MaxImages, options.MaxBody, options.MaxPixels
+	s := &Server{options: options, data: data, about: a, counts: newCounts(), routes: http.NewServeMux()}
+	s.memory.most = int64(options.Memory)
+	s.decoding.free = options.MaxPixels
+	s.queue = newQueue(p, options.Queue, options.Wait, s.counts)
+	s.routes.HandleFunc(predictRoute, func(w http.ResponseWriter, r *http.Request) {
+		if err := s.predict(w, r); err != nil {
+			s.writeError(w, err)
+		}
+	})
+	s.routes.HandleFunc("GET /run", func(w http.ResponseWriter, _ *http.Request) { writeJSON(w, http.StatusOK, s.about) })
+	s.routes.HandleFunc("GET /health", s.health)
+	s.routes.HandleFunc("GET /metrics", s.metrics)
+	s.addPage()
+	return s
+}
+
+// ServeHTTP implements http.Handler.
+func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	seconds := stopwatch()
+	recorded := &recorder{ResponseWriter: w}
+	defer func() {
+		if reason := recover(); reason != nil {
+			s.counts.panics.Add(1)
+			s.options.Report(errors.Errorf("serve: %s: panic: %v\n%s", r.Pattern, reason, debug.Stack()))
+			if recorded.code == 0 {
+				writeJSON(recorded, http.StatusInternalServerError, map[string]string{"error": "the request failed; the operator was told why"})
+			}
+		}
+		s.counts.request(r.Pattern, recorded.code, seconds())
+	}()
+	s.routes.ServeHTTP(recorded, r)
+}
+
+// recorder remembers the status of an answer.
+type recorder struct {
+	http.ResponseWriter
+	code int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (r *recorder) WriteHeader(code int) {
+	if r.code == 0 {
+		r.code = code
+	}
+	r.ResponseWriter.WriteHeader(code)
+}
+
+// Write implements http.ResponseWriter.
+func (r *recorder) Write(content []byte) (int, error) {
+	if r.code == 0 {
+		r.code = http.StatusOK
+	}
+	return r.ResponseWriter.Write(content)
+}
+
+// Unwrap is for http.ResponseController.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+func (s *Server) health(w http.ResponseWriter, _ *http.Request) {
+	status, code := "ready", http.StatusOK
+	if !s.queue.open() {
+		status, code = "closing", http.StatusServiceUnavailable
+	}
+	writeJSON(w, code, struct {
+		Status  string `json:"status"`
+		Run     string `json:"run"`
+		Samples int    `json:"samples"`
+	}{status, s.about.Name, s.about.Samples})
+}
+
+func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
+	var text bytes.Buffer
+	s.counts.write(&text,
+		metric{"pollen_samples", "gauge", "Predictions that an answer is the average of.", int64(s.about.Samples)},
+		metric{"pollen_queue_images", "gauge", "Images that wait for an answer.", s.queue.waiting.Load()},
+		metric{"pollen_memory_bytes", "gauge", "Bytes of bodies and images at hand.", s.memory.used.Load()},
+	)
+	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
+	w.Write(text.Bytes())
+}
+
+// Serve serves on a listener until the context ends; then it answers the requests that it has, refuses others, and returns nil. Connections
+// of clients that are slow to send or to read are closed after a few Timeouts. It closes the listener, not the server.
+func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
+	web := &http.Server{
+		Handler:           s,
+		ReadHeaderTimeout: min(s.options.Timeout, 10*time.Second),
+		ReadTimeout:       s.options.Timeout,
+		WriteTimeout:      3 * s.options.Timeout, // from the header's end: to read the body, to answer, to write
+		IdleTimeout:       2 * time.Minute,
+		MaxHeaderBytes:    32 << 10,
+		ErrorLog:          slog.NewLogLogger(complaints{s.options.Report}, slog.LevelError),
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- web.Serve(listener) }()
+	select {
+	case err := <-ended:
+		return errors.Wrap(err, "serve")
+	case <-ctx.Done():
+	}
+	grace, cancel := context.WithTimeout(context.Background(), 2*s.options.Timeout)
+	defer cancel()
+	err := web.Shutdown(grace)
+	if err != nil {
+		web.Close() // the error is that requests did not end
+	}
+	return errors.Wrap(err, "serve: shutdown")
+}
+
+// Close answers what waits, refuses what comes, and gives the network's memory back.
+func (s *Server) Close() error { return s.queue.close() }
+
+// complaints hands what an http.Server would print to Report.
+type complaints struct{ report func(error) }
+
+// Enabled implements slog.Handler.
+func (complaints) Enabled(context.Context, slog.Level) bool { return true }
+
+// Handle implements slog.Handler.
+func (c complaints) Handle(_ context.Context, r slog.Record) error {
+	c.report(errors.New(r.Message))
+	return nil
+}
+
+// WithAttrs implements slog.Handler.
+func (c complaints) WithAttrs([]slog.Attr) slog.Handler { return c }
+
+// WithGroup implements slog.Handler.
+func (c complaints) WithGroup(string) slog.Handler { return c }

@@ -1,0 +1,76 @@
+package tensor
+
+import "fmt"
+
+// Grid is how a GPU shares out a kernel's work for one chain: Threads, Blocks, Shares or Product.
+// The kernel is written for it. Where a kernel adds up, the order of its sums is the grid's, which
+// therefore comes from shapes, not from the device.
+type Grid interface {
+	fmt.Stringer
+	grid()
+}
+
+// Threads is a thread for each of so many pieces of work, which do not depend on each other. A
+// device may start fewer threads, each of which takes several pieces.
+type Threads int
+
+// Fours is a thread for every four neighbours among n elements.
+func Fours(n int) Threads { return Threads((n + 3) / 4) }
+
+// warp is how many threads run side by side, on every NVIDIA GPU.
+const warp = 32
+
+// Warps is a warp of 32 threads for each of n rows.
+func Warps(n int) Threads { return Threads(n * warp) }
+
+// Blocks is that many blocks of threads, each with a piece of work of its own, or Parts of them for
+// each piece; 0 stands for 1.
+type Blocks struct {
+	Count, Parts int
+	Threads      int // that have work to do in a block; the device rounds them up to whole warps
+	Shared       int // bytes of a block's shared memory, besides the kernel's own arrays
+}
+
+// Block is a single block of threads.
+func Block(threads int) Blocks { return Blocks{Count: 1, Threads: threads} }
+
+// Shares is a block of threads for some of the items, at most Most. A device that has fewer
+// multiprocessors, or more chains, gives a block more items: a kernel's bits must not depend on it.
+type Shares struct {
+	Items, Most int
+	Threads     int // that have work to do in a block; the device rounds them up to whole warps
+}
+
+// Product is the tiles of a matrix product [Rows Depth] x [Depth Columns], or of a convolution
+// written as one, whose size the device chooses: it starts the kernel that is called after the
+// tile. A call's arguments are the result, the two operands, the bias of a Forward product if it
+// has one, and integers.
+type Product struct {
+	Rows, Columns, Depth int
+	Images               bool // it is a convolution's
+	Forward              bool // the kernel also adds the bias, and makes negative results 0 where ReLU is set
+	ReLU                 bool
+	Height, Width        int // of the images that a forward convolution makes: [B Rows Height Width]
+}
+
+func (Threads) grid() {}
+func (Blocks) grid()  {}
+func (Shares) grid()  {}
+func (Product) grid() {}
+
+// String is "1296 threads".
+func (t Threads) String() string { return fmt.Sprintf("%d threads", int(t)) }
+
+// String is "5x2 blocks of 256", without the parts where there is one.
+func (b Blocks) String() string {
+	if b.Parts > 1 {
+		return fmt.Sprintf("%dx%d blocks of %d", b.Count, b.Parts, b.Threads)
+	}
+	return fmt.Sprintf("%d blocks of %d", b.Count, b.Threads)
+}
+
+// String is "8 shares of 196".
+func (s Shares) String() string { return fmt.Sprintf("%d shares of %d", s.Items, s.Threads) }
+
+// String is "product 4x648x18": rows, columns and depth.
+func (p Product) String() string { return fmt.Sprintf("product %dx%dx%d", p.Rows, p.Columns, p.Depth) }
