@@ -98,7 +98,7 @@ func (t *training) traces(p langevin.Progress, chains []int) (loss, accuracy flo
 			if i == 0 {
 				t.trace = append(t.trace, values[2])
 			}
-			if step >= t.plan.BurnIn {
+			if step >= t.plan.BurnIn && (t.plan.Cycles == 0 || t.temperatures[step] == t.spec.temperature()) {
 				t.lossTrace[i] = append(t.lossTrace[i], values[0])
 				t.weightTrace[i] = append(t.weightTrace[i], values[2])
 			}

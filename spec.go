@@ -237,6 +237,11 @@ func (s Spec) plan(c course, examples int) (langevin.Plan, []float64, error) {
 	if err != nil {
 		return plan, nil, Invalid{err}
 	}
+	for step, rate := range rates {
+		if rate == 0 && c.traits().tempered && plan.SampleAt(step+1) {
+			return plan, nil, invalid("schedule %s is 0 at step %d, after which a sample is drawn: it would have no weight", s.Schedule, step)
+		}
+	}
 	return plan, rates, nil
 }
 

@@ -76,6 +76,9 @@ func newTraining(spec Spec, data *datasets.Dataset, folder string, e environment
 	if err := checkLabelled(data); err != nil {
 		return nil, err
 	}
+	if data.Classes < 2 {
+		return nil, invalid("%s has %d class, wants at least 2", data.Name, data.Classes)
+	}
 	if t.spec.Subset > data.Len() {
 		return nil, invalid("subset of %d from the %d examples of %s, wants at most as many", t.spec.Subset, data.Len(), data.Name)
 	}
