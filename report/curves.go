@@ -154,6 +154,7 @@ func thinned(c Curve) plotter.XYs {
 // selection is a risk-coverage curve for one method.
 type selection struct {
 	Method string
+	With   string // the other kind that is mixed in, "" for none
 	Curve  evaluate.SelectiveRisk
 }
 
@@ -167,15 +168,19 @@ func riskCoverage(methods []selection) (*Figure, error) {
 		for j, r := range m.Curve.Risk {
 			percent[j] = 100 * r
 		}
-		curves[i] = Curve{Method: fmt.Sprintf("%s, AURC %.2g %%", m.Method, 100*m.Curve.AURC), X: m.Curve.Coverage, Y: percent}
+		name := fmt.Sprintf("%s, AURC %.2g %%", m.Method, 100*m.Curve.AURC)
+		if m.With != "" {
+			name += " with " + m.With
+		}
+		curves[i] = Curve{Method: name, X: m.Curve.Coverage, Y: percent}
 	}
 	return Curves(Axes{X: "coverage (share of examples answered)", Y: "error rate of the answers, %", bounded: true}, curves)
 }
 
 var coverageRow = FigureRow{
 	File: "coverage", Title: "What silence is worth",
-	Caption: "The errors among the answers, if only those are given whose entropy is lowest. Where " +
-		"{out} is shown too, it is mixed in, and every answer to it is wrong.",
+	Caption: "The errors among the answers when only those of the lowest entropy are given. Where there " +
+		"is another kind of data, it is mixed in, and every answer to it counts as wrong.",
 	Applies: func(subjects []Subject) bool {
 		return all(subjects, Subject.labelledEnough) && sameOut(subjects)
 	},
@@ -186,8 +191,9 @@ var coverageRow = FigureRow{
 			if err != nil {
 				return nil, err
 			}
-			entropy := s.In.Entropy
+			entropy, with := s.In.Entropy, ""
 			if s.Out != nil {
+				with = s.Out.Name
 				entropy = slices.Concat(entropy, s.Out.Entropy)
 				correct = append(correct, make([]bool, s.Out.Len())...)
 			}
@@ -195,7 +201,7 @@ var coverageRow = FigureRow{
 			if err != nil {
 				return nil, err
 			}
-			methods[i] = selection{s.Name, curve}
+			methods[i] = selection{s.Name, with, curve}
 		}
 		return riskCoverage(methods)
 	},

@@ -171,7 +171,7 @@ func TestCurvesRefuses(t *testing.T) {
 	}
 	_, err := riskCoverage(nil)
 	refused(t, "no selection", err, "no methods")
-	_, err = riskCoverage([]selection{{"a", evaluate.SelectiveRisk{}}})
+	_, err = riskCoverage([]selection{{"a", "", evaluate.SelectiveRisk{}}})
 	refused(t, "empty selection", err, "no values")
 }
 

@@ -34,7 +34,8 @@ var examplesRow = FigureRow{
 
 var mistakesRow = FigureRow{
 	File: "mistakes", Title: "What they got wrong",
-	Caption: "The images of {in} with the surest wrong answers of any run, the surest first.",
+	Caption: "The images of {in} with the surest wrong answers of any run, the surest first; two of the " +
+		"same mistake, more only where there are no others.",
 	Applies: func(subjects []Subject) bool {
 		return sameData(subjects) && shownIn(subjects) != nil && all(subjects, Subject.labelled) &&
 			len(mistakes(subjects)) > 0
@@ -50,19 +51,47 @@ var mistakesRow = FigureRow{
 	},
 }
 
-// mistakes are the numbers of at most 2 shown images with the surest wrong answers of any subject.
+// alike is how many images of the same mistake are shown while there are others: data often have
+// many images of one object.
+const alike = 2
+
+// mistakes are the numbers of at most 2 shown images with the surest wrong answers of any subject,
+// the surest first.
 func mistakes(subjects []Subject) []int {
-	surest := map[int]float64{}
+	type mistake struct {
+		number, label, guess int
+		confidence           float64
+	}
+	surest := map[int]mistake{}
 	for _, s := range subjects {
 		for i, label := range s.In.Labels {
-			if class, confidence := s.In.Guess(i); class != int(label) {
-				surest[i] = max(surest[i], confidence)
+			class, confidence := s.In.Guess(i)
+			if class != int(label) && confidence > surest[i].confidence {
+				surest[i] = mistake{i, int(label), class, confidence}
 			}
 		}
 	}
-	numbers := slices.Sorted(maps.Keys(surest))
-	slices.SortStableFunc(numbers, func(a, b int) int { return cmp.Compare(surest[b], surest[a]) })
-	return numbers[:min(len(numbers), 2*shown)]
+	bySureness := func(a, b mistake) int {
+		return cmp.Or(cmp.Compare(b.confidence, a.confidence), cmp.Compare(a.number, b.number))
+	}
+	var different, others []mistake
+	seen := map[[2]int]int{}
+	for _, m := range slices.SortedFunc(maps.Values(surest), bySureness) {
+		if pair := [2]int{m.label, m.guess}; seen[pair] < alike {
+			seen[pair]++
+			different = append(different, m)
+		} else {
+			others = append(others, m)
+		}
+	}
+	kept := slices.Concat(different, others)
+	kept = kept[:min(len(kept), 2*shown)]
+	slices.SortFunc(kept, bySureness)
+	numbers := make([]int, len(kept))
+	for i, m := range kept {
+		numbers[i] = m.number
+	}
+	return numbers
 }
 
 func namesOf(subjects []Subject) []string {

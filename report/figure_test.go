@@ -56,7 +56,7 @@ func smallFigures(t *testing.T) map[string]*Figure {
 	add("curves-log", f, err)
 	f, err = Curves(Axes{X: "step", Y: "temperature", Target: 1, TargetName: "target"}, curves)
 	add("curves", f, err)
-	f, err = riskCoverage([]selection{{"SGD", evaluate.SelectiveRisk{Coverage: []float64{0.5, 1}, Risk: []float64{0, 0.1}, AURC: 0.05}}})
+	f, err = riskCoverage([]selection{{"SGD", "letters", evaluate.SelectiveRisk{Coverage: []float64{0.5, 1}, Risk: []float64{0, 0.1}, AURC: 0.05}}})
 	add("riskcoverage", f, err)
 	pictures := &Pictures{
 		Pixels:   []byte{0, 255, 0, 0, 255, 0, 0, 255, 0, 255, 128, 255, 9, 9, 9, 9, 9, 9},

@@ -248,6 +248,21 @@ func TestMistakes(t *testing.T) {
 	if got := exampleNumbers(subjects[0].In); !slices.Equal(got, []int{0, 2, 1, 3}) {
 		t.Errorf("examples %v, want one of each class first", got)
 	}
+	// Twelve roses taken for tulips, the later the surer, and one tulip less surely for a rose.
+	var probabilities []float64
+	labels := make([]int32, 13)
+	for i := range 12 {
+		probabilities = append(probabilities, 0.2-float64(i)/100, 0.8+float64(i)/100)
+	}
+	labels[12] = 1
+	repeated, err := evaluate.NewPredictions("roses", append(probabilities, 0.6, 0.4), labels, 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	same := []Subject{{Assessment: &evaluate.Assessment{Case: evaluate.Case{In: repeated}}}}
+	if got := mistakes(same); !slices.Equal(got, []int{11, 10, 9, 8, 7, 6, 5, 4, 3, 12}) {
+		t.Errorf("got %v, want the rarer mistake among ten, and the surest of the other", got)
+	}
 	unlabelled, err := evaluate.NewPredictions("roses", slices.Repeat([]float64{0.5}, 40), nil, 2)
 	if err != nil {
 		t.Fatal(err)

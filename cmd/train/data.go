@@ -37,8 +37,9 @@ func (d *dataFlags) bindSplits(f *pflag.FlagSet) {
 	f.StringVar(&d.size, "size", "", "size that images are scaled to, as 32 or 48x64 (default: their own, or 32 or 64)")
 	f.IntVar(&d.channels, "channels", 0, "1 for grey, 3 for colour (default: what the images have)")
 	f.Float64Var(&d.validation, "validation", 0, "share of the training images that are held out for calibration, where the data have no such\n"+
-		"split (default 0.1 of one's own data, none of those with a name)")
-	f.Float64Var(&d.test, "test", 0, "share of all images that are held out for scores, where the data have no such split (default 0.2)")
+		"split (default 0.1 where they have no split at all, else none)")
+	f.Float64Var(&d.test, "test", 0, "share of all images that are held out for scores, where the data have no such split\n"+
+		"(default 0.2 where they have no split at all, else none)")
 	f.StringVar(&d.classes, "classes", "", "train on these classes only, by name, as cat,dog")
 	f.StringVar(&d.without, "without-classes", "", "hold these classes out: --out with the same data and --classes shows them as the unknown")
 }

@@ -131,6 +131,9 @@ func (s *scoring) open(ctx context.Context, folders []string, c *console) (o ope
 		if o.out, err = loadTest(ctx, dataFlags{name: s.other, folder: kind.folder, classes: s.data.classes}, m, c); err != nil {
 			return o, err
 		}
+		if o.out.Name == o.in.Name { // its other classes, or data from elsewhere
+			o.out.Name = "other " + o.out.Name
+		}
 	}
 	if o.device, err = s.device.open(c); err != nil {
 		return o, err

@@ -135,7 +135,7 @@ func runFit(ctx context.Context, s *settings, folder string, c *console) error {
 		return err
 	}
 	defer p.device.Close()
-	if err := printSummary(p.spec, p.data.Train, c); err != nil {
+	if err := printSummary(p.spec, p.data, c); err != nil {
 		return err
 	}
 	name := pollen.MethodName(p.spec.Method)
@@ -248,8 +248,9 @@ func newRunFolder(name string) (string, error) {
 	}
 }
 
-// printSummary shows what is about to be trained.
-func printSummary(spec pollen.Spec, data *datasets.Dataset, c *console) error {
+// printSummary shows what is about to be trained, and on what.
+func printSummary(spec pollen.Spec, splits *datasets.Splits, c *console) error {
+	data := splits.Train
 	network, err := spec.Build(data.Classes)
 	if err != nil {
 		return err
@@ -258,11 +259,20 @@ func printSummary(spec pollen.Spec, data *datasets.Dataset, c *console) error {
 	if err != nil {
 		return wrapUsage(err)
 	}
-	c.remark("%s, %d images of %dx%dx%d in %d classes\n%v", data.Name, data.Len(), data.Channels, data.Height, data.Width, data.Classes, summary)
+	c.remark("%s, %d images of %dx%dx%d in %d classes", data.Name, data.Len(), data.Channels, data.Height, data.Width, data.Classes)
+	c.remark("held out: %s for scores, %s for calibration\n%v", imagesOf(splits.Test), imagesOf(splits.Validation), summary)
 	if spec.Schedule != nil {
 		c.remark("%s, learning rate %s", pollen.MethodText(spec.Method), spec.Schedule)
 	}
 	return nil
+}
+
+// imagesOf says how many images a split has.
+func imagesOf(split *datasets.Dataset) string {
+	if split == nil {
+		return "none"
+	}
+	return counted(split.Len(), "image")
 }
 
 // runEstimate says what a run would cost, by some of its steps.
@@ -273,7 +283,7 @@ func runEstimate(ctx context.Context, s *settings, c *console) error {
 		return err
 	}
 	defer p.device.Close()
-	if err := printSummary(p.spec, p.data.Train, c); err != nil {
+	if err := printSummary(p.spec, p.data, c); err != nil {
 		return err
 	}
 	// The first window warms up: its time is not counted, nor that of an anchor before it.

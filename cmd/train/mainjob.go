@@ -76,7 +76,7 @@ func (j *mainJob) run(ctx context.Context, c *console) error {
 	if err != nil {
 		return err
 	}
-	if err := printSummary(j.methods[0].spec, data.train, c); err != nil {
+	if err := printSummary(j.methods[0].spec, &datasets.Splits{Train: data.train, Test: data.digits}, c); err != nil {
 		return err
 	}
 	var runs []comparison
