@@ -235,6 +235,15 @@ func TestPredictMismatches(t *testing.T) {
 	if answers, err := run.Predict(ctx, fewer); err != nil || len(answers) != 60 {
 		t.Errorf("images of other classes are answered for: %v", err)
 	}
+	// Pixels are normalised by the moments of the images trained on, whatever those of the others are.
+	brighter := *data
+	brighter.Mean, brighter.Deviation = []float64{0.9}, []float64{2}
+	asTrained, err := run.Predict(ctx, data)
+	must(t, err)
+	if answers, err := run.Predict(ctx, &brighter); err != nil || !slices.Equal(answers[0].Probabilities, asTrained[0].Probabilities) {
+		t.Errorf("data with other moments give %v (%v), want %v", answers[0].Probabilities, err, asTrained[0].Probabilities)
+	}
+
 	// Classes go by their names: in another order, or fewer of them, the scores are the same.
 	want, err := run.Assess(ctx, fewer, nil)
 	must(t, err)
