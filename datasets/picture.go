@@ -94,12 +94,17 @@ type pictureInfo struct {
 	format        pictureFormat
 }
 
-// exifReach is how many bytes from the start an EXIF block is looked for in.
-const exifReach = 1 << 17
+// formatReach is how many bytes from the start the format is looked for in,
+// exifReach an EXIF block.
+const (
+	formatReach = 64
+	exifReach   = 1 << 17
+)
 
-// probe reads the header of a picture. The reader's buffer has exifReach bytes.
+// probe reads the header of a picture. The reader's buffer has exifReach bytes,
+// or as many as the picture, but at least formatReach.
 func probe(r *bufio.Reader) (pictureInfo, error) {
-	start, err := r.Peek(64)
+	start, err := r.Peek(formatReach)
 	if err != nil && err != io.EOF {
 		return pictureInfo{}, err
 	}
@@ -175,7 +180,8 @@ func Decode(content []byte, channels, height, width int) ([]byte, error) {
 		return nil, errors.WithMessage(err, "datasets: decode")
 	}
 	to := make([]byte, channels*height*width)
-	if err := newDecoder().decode(to, content, channels, height, width); err != nil {
+	d := decoder{header: headerOf(content)}
+	if err := d.decode(to, content, channels, height, width); err != nil {
 		return nil, errors.WithMessage(err, "datasets: decode")
 	}
 	return to, nil
