@@ -47,7 +47,7 @@ var pictureFormats = []pictureFormat{
 	{"GIF", []string{".gif"}, []string{"GIF8"}, gif.DecodeConfig, gif.Decode},
 	{"BMP", []string{".bmp"}, []string{"BM"}, bmp.DecodeConfig, bmp.Decode},
 	{"WebP", []string{".webp"}, []string{"RIFF????WEBP"}, webpConfig, webp.Decode},
-	{"TIFF", []string{".tif", ".tiff"}, []string{"II*\x00", "MM\x00*"}, tiff.DecodeConfig, tiff.Decode},
+	{"TIFF", []string{".tif", ".tiff"}, []string{"II*\x00", "MM\x00*"}, tiff.DecodeConfig, decodeTIFF},
 	{"netpbm", []string{".ppm", ".pgm", ".pnm"}, []string{"P2", "P3", "P5", "P6"}, netpbmConfig, decodeNetpbm},
 }
 
