@@ -48,7 +48,8 @@ func loaded(t *testing.T, run *pollen.Run, batch int) *pollen.Predictor {
 	return p
 }
 
-// TestPredictor: a Predictor has the answers of Predict, to the bit, for many images and for few, in any order, from many goroutines.
+// TestPredictor: a Predictor has the answers of Predict, to the bit, for many images and for few,
+// in any order, from many goroutines.
 func TestPredictor(t *testing.T) {
 	for _, calibrated := range []bool{false, true} {
 		run, images := striped(t, langevin.SGLD{}, calibrated)
@@ -71,7 +72,8 @@ func TestPredictor(t *testing.T) {
 	}
 }
 
-// TestPredictorOfDropout: the passes of Monte Carlo dropout disagree, as those of Predict do, and the same question has the same answer.
+// TestPredictorOfDropout: the passes of Monte Carlo dropout disagree, as those of Predict do, and
+// the same question has the same answer.
 func TestPredictorOfDropout(t *testing.T) {
 	run, images := striped(t, pollen.Dropout{Rate: 0.5}, false)
 	p := loaded(t, run, 8)

@@ -11,7 +11,8 @@ import (
 	"github.com/pollen-ml/pollen/serve"
 )
 
-// A program that answers for images until it is interrupted, and then ends when the requests that it has are answered:
+// A program that answers for images until it is interrupted, and then ends when the requests that
+// it has are answered:
 //
 //	curl --data-binary @rose.jpg http://localhost:8080/predict
 func Example() {

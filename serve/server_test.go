@@ -107,7 +107,8 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestFailures: what fails on the server's side ends its requests with 500, and is reported; the server goes on.
+// TestFailures: what fails on the server's side ends its requests with 500, and is reported; the
+// server goes on.
 func TestFailures(t *testing.T) {
 	var reported []string
 	var mu sync.Mutex
@@ -153,8 +154,8 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestQueue: images of requests that wait are answered for together, up to the predictor's room; a full queue refuses, and so does a
-// closed one, which first answers what it has.
+// TestQueue: images of requests that wait are answered for together, up to the predictor's room; a
+// full queue refuses, and so does a closed one, which first answers what it has.
 func TestQueue(t *testing.T) {
 	started, go_ := make(chan int, 100), make(chan bool)
 	s, f := newFake(t, Options{Queue: 20, MaxImages: 10, Wait: -1}, func(pixels []byte) ([]pollen.Answer, error) {
@@ -267,7 +268,8 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestMemory: a body that there is no room for is refused, and no more room is taken than bytes have come.
+// TestMemory: a body that there is no room for is refused, and no more room is taken than bytes
+// have come.
 func TestMemory(t *testing.T) {
 	s, _ := newFake(t, Options{Memory: 1 << 20, MaxBody: 1 << 20}, ones)
 	s.memory.take(1 << 19)
