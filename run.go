@@ -94,7 +94,7 @@ func (r *Run) shape(pixels []byte) samples.Images {
 	}
 }
 
-// predictBatch is the batch of predictions: it has no bearing on their values, other than by rounding.
+// predictBatch is the batch of predictions: it has no bearing on their values, but for rounding.
 const predictBatch = 100
 
 // passes is how many predictions are made of each sample: Monte Carlo dropout's differ.
