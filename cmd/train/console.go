@@ -92,8 +92,8 @@ func (c *console) endProgress() {
 func (c *console) reading() func(file string, done, total int64) {
 	announced := ""
 	return func(file string, done, total int64) {
-		info, err := os.Stat(file)
-		pictures := err == nil && info.IsDir() || strings.HasSuffix(file, " pictures") // several paths at a time
+		_, err := os.Stat(file)
+		pictures := err == nil || strings.HasSuffix(file, " pictures") // a folder, a file, several paths at a time
 		switch {
 		case file != announced && !pictures:
 			c.remark("downloading %s, %.1f MB", file, float64(total)/1e6)
@@ -105,7 +105,11 @@ func (c *console) reading() func(file string, done, total int64) {
 		if !pictures || c.shown == nil {
 			return
 		}
-		c.shown.update(int(done), fmt.Sprintf("%d of %d pictures in %s", done, total, file))
+		status := fmt.Sprintf("%d of %d pictures", done, total)
+		if err == nil {
+			status += " in " + file
+		}
+		c.shown.update(int(done), status)
 		if done == total {
 			c.endProgress()
 		}

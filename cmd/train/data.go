@@ -44,18 +44,22 @@ func (d *dataFlags) bindSplits(f *pflag.FlagSet) {
 	f.StringVar(&d.without, "without-classes", "", "hold these classes out: --out with the same data and --classes shows them as the unknown")
 }
 
-// notes are the flags that were given, for a manifest. A path is kept so that it holds from anywhere.
-func (d *dataFlags) notes(into map[string]string) {
-	name := d.name
-	if !slices.Contains(datasets.Names(), name) {
-		if path, err := filepath.Abs(name); err == nil {
+// place is the name of the data; of a path the whole one, which holds from anywhere.
+func (d *dataFlags) place() string {
+	if !slices.Contains(datasets.Names(), d.name) {
+		if path, err := filepath.Abs(d.name); err == nil {
 			if _, err := os.Stat(path); err == nil {
-				name = path
+				return path
 			}
 		}
 	}
+	return d.name
+}
+
+// notes are the flags that were given, for a manifest.
+func (d *dataFlags) notes(into map[string]string) {
 	for key, value := range map[string]string{
-		"data": name, "data-folder": d.folder, "size": d.size, "classes": d.classes, "without-classes": d.without,
+		"data": d.place(), "data-folder": d.folder, "size": d.size, "classes": d.classes, "without-classes": d.without,
 		"channels": orEmpty(float64(d.channels)), "validation": orEmpty(d.validation), "test": orEmpty(d.test),
 	} {
 		if value != "" {
@@ -164,8 +168,16 @@ func loadTest(ctx context.Context, d dataFlags, m pollen.Manifest, c *console) (
 	if err != nil {
 		return nil, err
 	}
-	o.Height, o.Width, o.Channels = m.Data.Height, m.Data.Width, m.Data.Channels
+	shaped := o
+	shaped.Height, shaped.Width, shaped.Channels = m.Data.Height, m.Data.Width, m.Data.Channels
+	// The run's own data are asked for as they were when it was made: so they are in the cache.
+	if own := dataOf(m); d.place() != own.place() || d.size != own.size || d.channels != own.channels {
+		o = shaped
+	}
 	data, err := datasets.Load(d.name, datasets.Test, o)
+	if err == nil && (data.Height != shaped.Height || data.Width != shaped.Width || data.Channels != shaped.Channels) {
+		data, err = datasets.Load(d.name, datasets.Test, shaped) // pictures of other sizes came since
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -68,12 +68,12 @@ func oodCommand(c *console) *cobra.Command {
 		Long: "Scores each run as eval does, and measures how well the entropy of its averaged probabilities separates its own kind of\n" +
 			"data from another kind, which it has not been trained on.",
 		Example: "  train ood runs/main-1/sgd runs/main-1/sgld\n  train ood runs/fit-1 --out notmnist\n" +
-			"  train ood runs/signs --out signs --classes 14,17      kinds that were held out by --without-classes",
+			"  train ood runs/signs --out signs      the kinds that were held out by --without-classes",
 		Args: wantRuns,
 		RunE: func(command *cobra.Command, runs []string) error { return s.run(command.Context(), runs, c) },
 	}
 	command.Flags().StringVar(&s.other, "out", "glyphs", "data of the other kind: a name, or a folder or file of one's own")
-	command.Flags().StringVar(&s.data.classes, "classes", "", "show only these classes of the other kind")
+	command.Flags().StringVar(&s.data.classes, "classes", "", "show only these classes of the other kind (default: all; of the data trained on, those held out)")
 	s.bind(command)
 	s.bindOutput(command)
 	return command
@@ -120,15 +120,22 @@ func (s *scoring) open(ctx context.Context, folders []string, c *console) (o ope
 	if err != nil {
 		return o, err
 	}
-	if s.other == kind.name && s.data.classes == "" {
-		return o, usage("train: out: %s is the runs' own kind of data: name another, or some of its --classes that were held out", s.other)
+	other := dataFlags{name: s.other, folder: kind.folder, classes: s.data.classes}
+	if s.other != "" && other.place() == kind.place() {
+		other.size, other.channels = kind.size, kind.channels
+		if other.classes == "" {
+			other.classes = kind.without
+		}
+		if other.classes == "" {
+			return o, usage("train: out: %s is the runs' own kind of data: name another, or some of its --classes that were held out", s.other)
+		}
 	}
 	m := o.runs[0].run.Manifest()
 	if o.in, err = loadTest(ctx, kind, m, c); err != nil {
 		return o, err
 	}
 	if s.other != "" {
-		if o.out, err = loadTest(ctx, dataFlags{name: s.other, folder: kind.folder, classes: s.data.classes}, m, c); err != nil {
+		if o.out, err = loadTest(ctx, other, m, c); err != nil {
 			return o, err
 		}
 		if o.out.Name == o.in.Name { // its other classes, or data from elsewhere
