@@ -3,6 +3,7 @@ package pollen
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,6 +28,18 @@ func CheckEmpty(folder string) error {
 		return errors.Errorf("pollen: run folder %s is not empty", folder)
 	}
 	return nil
+}
+
+// NewFolder is the name of a folder for a run that does not exist yet: runs/<name>-1, -2, ...
+func NewFolder(name string) (string, error) {
+	for i := 1; ; i++ {
+		folder := filepath.Join("runs", fmt.Sprintf("%s-%d", name, i))
+		if _, err := os.Stat(folder); os.IsNotExist(err) {
+			return folder, nil
+		} else if err != nil {
+			return "", errors.Wrap(err, "pollen: run folder")
+		}
+	}
 }
 
 // makeFolder makes a run's folder, if need be with those above it.

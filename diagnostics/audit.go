@@ -1,6 +1,7 @@
 package diagnostics
 
 import (
+	"fmt"
 	"math"
 	"slices"
 
@@ -134,4 +135,23 @@ func PublishedSettings() []PublishedSetting {
 		{"bjlkeng/sandbox (2024)", "github.com/bjlkeng/sandbox: normal_mixture.ipynb: noise sqrt(epsilon), for 100 numbers; the priors are in the loss",
 			Audit{Rate: 0.01, Noise: math.Sqrt(0.01), DataSize: 100, Convention: WellingTeh}},
 	}
+}
+
+// Verdict says in a sentence what is sampled. Settings are often rounded: a hundredth is not worth a word.
+func (a Audit) Verdict() string {
+	temperature, prior := a.Temperature(), a.Prior()
+	switch {
+	case temperature == 0:
+		return "Without noise this is an optimizer: it samples nothing."
+	case math.Abs(temperature-1) < 0.01:
+		return "This samples the posterior, up to the error of the step size and the noise of minibatches."
+	}
+	sentence := fmt.Sprintf("This samples a posterior in which each example counts %.5g times", 1/temperature)
+	if prior != langevin.Flat() {
+		sentence += fmt.Sprintf(" and the prior's deviation is %.4g", prior.Scale*math.Sqrt(temperature))
+	}
+	if temperature < 1 {
+		return sentence + ": it is too cold, more certain than the data allow."
+	}
+	return sentence + ": it is too hot, less certain than the data allow."
 }

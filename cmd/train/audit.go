@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"math"
 	"strconv"
 	"strings"
 
@@ -90,25 +89,7 @@ func printAudit(settings diagnostics.Audit, c *console) {
 	fmt.Fprintf(c.out, "temperature T    %.4g\n", temperature)
 	fmt.Fprintf(c.out, "prior deviation  %s\n", deviation)
 	fmt.Fprintf(c.out, "noise for T = 1  %.4g\n", settings.NoiseFor(1))
-	fmt.Fprintln(c.out, verdict(temperature, prior))
-}
-
-// verdict is what a temperature means. Settings are often rounded: a hundredth is not worth a word.
-func verdict(temperature float64, prior langevin.Prior) string {
-	switch {
-	case temperature == 0:
-		return "Without noise this is an optimizer: it samples nothing."
-	case math.Abs(temperature-1) < 0.01:
-		return "This samples the posterior, up to the error of the step size and the noise of minibatches."
-	}
-	sentence := fmt.Sprintf("This samples a posterior in which each example counts %.5g times", 1/temperature)
-	if prior != langevin.Flat() {
-		sentence += fmt.Sprintf(" and the prior's deviation is %.4g", prior.Scale*math.Sqrt(temperature))
-	}
-	if temperature < 1 {
-		return sentence + ": it is too cold, more certain than the data allow."
-	}
-	return sentence + ": it is too hot, less certain than the data allow."
+	fmt.Fprintln(c.out, settings.Verdict())
 }
 
 // printPublished prints what published programs amount to.

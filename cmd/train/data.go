@@ -83,14 +83,11 @@ func (d *dataFlags) options(ctx context.Context, c *console) (o datasets.Options
 		}
 	}
 	o = datasets.Options{
-		Folder: d.folder, Context: ctx, Channels: d.channels, Validation: d.validation, Test: d.test,
+		Folder: d.folder, Context: ctx, Channels: d.channels, Validation: d.validation, Test: d.test, Progress: c.reading(),
 		Classes: split(d.classes), WithoutClasses: split(d.without),
 	}
-	if o.Height, o.Width, err = parseSize(d.size); err != nil {
-		return o, err
-	}
-	o.Progress = c.reading()
-	return o, nil
+	o.Height, o.Width, err = parseSize(d.size)
+	return o, err
 }
 
 func split(list string) []string {

@@ -3,8 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -121,13 +119,8 @@ func (s *settings) prepare(ctx context.Context, c *console) (p prepared, err err
 }
 
 func runFit(ctx context.Context, s *settings, folder string, c *console) error {
-	if folder == "" {
-		var err error
-		if folder, err = newRunFolder("fit"); err != nil {
-			return err
-		}
-	}
-	if err := pollen.CheckEmpty(folder); err != nil {
+	folder, err := freshFolder(folder, "fit")
+	if err != nil {
 		return err
 	}
 	p, err := s.prepare(ctx, c)
@@ -141,6 +134,16 @@ func runFit(ctx context.Context, s *settings, folder string, c *console) error {
 	name := pollen.MethodName(p.spec.Method)
 	run, err := pollen.Fit(ctx, p.spec, p.data, folder, pollen.WithDevice(p.device), pollen.WithObserver(c.observer(name)), pollen.WithNotes(p.notes))
 	return finishFit(ctx, run, err, name, p.data, c)
+}
+
+// freshFolder is a folder that is new or empty: the one given, or else the next one of that name.
+func freshFolder(given, name string) (folder string, err error) {
+	if folder = given; folder == "" {
+		if folder, err = pollen.NewFolder(name); err != nil {
+			return "", err
+		}
+	}
+	return folder, pollen.CheckEmpty(folder)
 }
 
 // resumeFit goes on with a run, on the device that was asked for now.
@@ -234,18 +237,6 @@ func counted(n int, what string) string {
 		what += "s"
 	}
 	return fmt.Sprintf("%d %s", n, what)
-}
-
-// newRunFolder is a folder's name that does not exist yet: runs/<name>-1, -2, ...
-func newRunFolder(name string) (string, error) {
-	for i := 1; ; i++ {
-		folder := filepath.Join("runs", fmt.Sprintf("%s-%d", name, i))
-		if _, err := os.Stat(folder); os.IsNotExist(err) {
-			return folder, nil
-		} else if err != nil {
-			return "", errors.Wrap(err, "train: run folder")
-		}
-	}
 }
 
 // printSummary shows what is about to be trained, and on what.

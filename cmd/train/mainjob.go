@@ -104,13 +104,9 @@ func (j *mainJob) prepare() error {
 	if err := wrapUsage(j.device.Validate()); err != nil {
 		return err
 	}
-	if j.folder == "" {
-		var err error
-		if j.folder, err = newRunFolder("main"); err != nil {
-			return err
-		}
-	}
-	return pollen.CheckEmpty(j.folder)
+	var err error
+	j.folder, err = freshFolder(j.folder, "main")
+	return err
 }
 
 func (j *mainJob) load(ctx context.Context, c *console) (s shows, err error) {

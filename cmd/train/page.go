@@ -43,13 +43,12 @@ func picturesOf(d *datasets.Dataset, m pollen.Manifest) *report.Pictures {
 // writePage writes the page and figures of runs into a folder, and returns the line that says so; none where nothing can be shown.
 func writePage(folder string, runs []comparison, in, out *datasets.Dataset) (string, error) {
 	m := runs[0].run.Manifest()
-	title := "Does it know what it does not know?"
-	subtitle := fmt.Sprintf("%s, %s, %d images", m.Spec.NetworkName(), m.Data.Name, m.Data.Size)
 	sections, err := chainSections(runs)
 	if err != nil {
 		return "", err
 	}
-	if err := report.WritePage(folder, title, subtitle, subjectsOf(runs, in, out), sections...); err != nil {
+	subtitle := fmt.Sprintf("%s, %s, %d images", m.Spec.NetworkName(), m.Data.Name, m.Data.Size)
+	if err := report.WritePage(folder, "Does it know what it does not know?", subtitle, subjectsOf(runs, in, out), sections...); err != nil {
 		return "", err
 	}
 	return fmt.Sprintf("Page: %s\n", filepath.Join(folder, "report.html")), nil

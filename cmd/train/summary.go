@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -177,8 +176,9 @@ func (o observed) disequilibrium() (off, vague []string) {
 
 // kineticOff is where the velocities do not have the requested temperature.
 func (o observed) kineticOff() (off []string) {
-	for _, t := range slices.Clone(o.Temperatures)[min(1, len(o.Temperatures)):] {
-		if requested := o.requested(); requested > 0 && math.Abs(float64(t.Kinetic)-requested) > kineticTolerance*requested {
+	requested := o.requested()
+	for _, t := range o.Temperatures[min(1, len(o.Temperatures)):] {
+		if requested > 0 && math.Abs(float64(t.Kinetic)-requested) > kineticTolerance*requested {
 			off = append(off, fmt.Sprintf("%.3g in %s", float64(t.Kinetic), t.Layer))
 		}
 	}
