@@ -33,6 +33,11 @@ type Answer struct {
 
 // Predict answers for each image of a data set, in their order. The images have the size and channels of those trained on.
 func (r *Run) Predict(ctx context.Context, images *datasets.Dataset) ([]Answer, error) {
+	for what, share := range map[string]float64{"level": r.level, "familiar rate": r.familiar} {
+		if !(share > 0 && share < 1) {
+			return nil, invalid("%s is %v, wants a number between 0 and 1", what, share)
+		}
+	}
 	p, err := r.Predictions(ctx, images, nil)
 	if err != nil {
 		return nil, err
@@ -67,6 +72,9 @@ func (e environment) answers(p *evaluate.Predictions, names []string, c *evaluat
 	}
 	if c == nil {
 		return answers, nil
+	}
+	if c.Samples != p.Samples {
+		return nil, invalid("calibrated with %d samples, predicted with %d: calibrate again", c.Samples, p.Samples)
 	}
 	for _, share := range []float64{e.level, e.familiar} {
 		if !c.Supports(share) {

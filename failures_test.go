@@ -277,7 +277,7 @@ func TestInvalidData(t *testing.T) {
 	good := trainOn(squares(t, 100, 4, 1))
 	refused("squares has images of 1x6x24, wants the 1x12x12", quick(), &datasets.Splits{
 		Train: good.Train, Validation: changed(func(d *datasets.Dataset) { d.Height, d.Width = 6, 24 })})
-	refused("classes", quick(), &datasets.Splits{Train: good.Train, Validation: squares(t, 40, 3, 1)})
+	refused(`validation: pollen: squares has a class "4", which `, quick(), &datasets.Splits{Train: good.Train, Validation: squares(t, 40, 5, 1)})
 	refused("subset of 101 from the 100 examples of squares", Spec{Subset: 101}, good)
 	refused("batch of 101 from 100 examples", Spec{Batch: 101}, good)
 	refused("100 samples in the 5 steps after burn-in", Spec{Batch: 20, Epochs: 2, Samples: 100}, good)

@@ -112,9 +112,9 @@ func TestFirstChainIsThatOfTheWholeRun(t *testing.T) {
 // Chains whose numbers no run has are refused before any work.
 func TestFirstChainOutOfRange(t *testing.T) {
 	for text, spec := range map[string]pollen.Spec{
-		"1 chains from number -1 on":    {FirstChain: -1},
-		"1 chains from number 65535 on": {FirstChain: 65535},
-		"below 32767":                   {FirstChain: 32767, Temperatures: []float64{1, 2}},
+		"first-chain is -1, wants 0 to 65534":    {FirstChain: -1},
+		"first-chain is 65535, wants 0 to 65534": {FirstChain: 65535},
+		"first-chain is 32767, wants 0 to 32766": {FirstChain: 32767, Temperatures: []float64{1, 2}},
 	} {
 		_, err := spec.Resolve()
 		var wrong pollen.Invalid

@@ -59,16 +59,13 @@ func Resume(ctx context.Context, folder string, data *datasets.Splits, options .
 	return t.finish(ctx, data, t.oldFolder)
 }
 
-// checkLabelled refuses data that nothing can be learnt from.
+// checkLabelled refuses data that are not valid, or whose labels are unknown.
 func checkLabelled(data *datasets.Dataset) error {
 	if err := data.Validate(); err != nil {
 		return Invalid{err}
 	}
-	switch {
-	case data.Labels == nil:
+	if data.Labels == nil {
 		return invalid("%s has no labels, wants one for each image", data.Name)
-	case data.Classes < 2:
-		return invalid("%s has %d class, wants at least 2", data.Name, data.Classes)
 	}
 	return nil
 }
@@ -78,17 +75,9 @@ func (t *training) checkHeldOut(data *datasets.Dataset) error {
 	if data == nil {
 		return nil
 	}
-	if err := checkLabelled(data); err != nil {
-		return errors.WithMessage(err, "validation")
-	}
-	d := describeData(t.data)
-	if _, err := (&Run{folder: t.folder, manifest: &Manifest{Data: d}}).images(data); err != nil {
-		return errors.WithMessage(err, "validation")
-	}
-	if data.Classes != d.Classes() {
-		return invalid("validation: %s has %d classes, wants the %d that are trained on", data.Name, data.Classes, d.Classes())
-	}
-	return nil
+	run := Run{folder: t.folder, manifest: &Manifest{Data: describeData(t.data)}}
+	_, err := run.relabelled(data)
+	return errors.WithMessage(err, "validation")
 }
 
 // isOf reports whether data are those of a manifest.

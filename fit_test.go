@@ -13,6 +13,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/optimizers"
+	"github.com/pollen-ml/pollen/samples"
 )
 
 // kind is a small run of each way to train. All are long enough to be stopped twice.
@@ -175,6 +176,23 @@ func TestKilledRunsGoOn(t *testing.T) {
 		_, err = metrics.WriteString(`{"step": 12`)
 		must(t, err)
 		must(t, metrics.Close())
+		// Samples of later steps go at once: a reader would take them for this run's.
+		ended, end := context.WithCancel(context.Background())
+		end()
+		_, err = Resume(ended, killed, data)
+		var unfinished *Unfinished
+		if !errors.As(err, &unfinished) {
+			t.Fatalf("error %v, want Unfinished", err)
+		}
+		for _, folder := range []string{samplesFolder, statesFolder} {
+			files, err := filepath.Glob(filepath.Join(killed, folder, "*"))
+			must(t, err)
+			for _, file := range files {
+				if s, err := samples.ReadSample(file); err != nil || s.Step > unfinished.Made {
+					t.Errorf("%s is there still after %d steps (%v)", file, unfinished.Made, err)
+				}
+			}
+		}
 		_, err = Resume(context.Background(), killed, data)
 		must(t, err)
 		same(t, k.name, want, contents(t, killed))
@@ -234,8 +252,10 @@ func TestObserver(t *testing.T) {
 	if len(lines) != len(events) {
 		t.Errorf("%d lines of metrics, %d events", len(lines), len(events))
 	}
+	_, err := run.With(WithObserver(nil)).Predictions(context.Background(), data, nil)
+	must(t, err)
 	events = nil
-	_, err := run.With(WithObserver(func(e Event) { events = append(events, e) })).Predictions(context.Background(), data, nil)
+	_, err = run.With(WithObserver(func(e Event) { events = append(events, e) })).Predictions(context.Background(), data, nil)
 	must(t, err)
 	for i, e := range events {
 		if e.Task != "predict" || e.On != "squares" || e.Done != i+1 || e.Total != 8 || e.Images != 100 {

@@ -39,8 +39,7 @@ var mayImport = map[string][]string{
 	"internal":       {"internal", "tensor"},
 	"serve":          {".", "datasets"},
 	".": {
-		"approximate", "cuda", "datasets", "diagnostics", "evaluate", "graph", "internal", "langevin", "layers", "metropolis", "optimizers", "report",
-		"samples", "tensor",
+		"approximate", "cuda", "datasets", "diagnostics", "evaluate", "graph", "internal", "langevin", "layers", "metropolis", "optimizers", "samples", "tensor",
 	},
 	"cmd":        {"*"},
 	"benchmarks": {"*"},

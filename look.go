@@ -82,31 +82,38 @@ func shortened(traces [][]float64) [][]float64 {
 // traces keeps what later figures and diagnostics need of chains, with a Metropolis test one value for each window. It returns the
 // window's mean loss and accuracy.
 func (t *training) traces(p langevin.Progress, chains []int) (loss, accuracy float64, err error) {
-	for step := p.From; step < p.To; step++ {
+	from := p.From
+	if t.walk != nil {
+		from = p.To - 1
+	}
+	for step := from; step < p.To; step++ {
 		for i, chain := range chains {
-			value := t.session.Metric(chain, t.columns["loss"], uint64(step))
-			weight := t.session.Metric(chain, t.columns[watchedMetric], uint64(step))
-			loss += value
-			accuracy += t.session.Metric(chain, t.columns["accuracy"], uint64(step))
-			if t.walk != nil {
-				if step < p.To-1 {
-					continue
-				}
-				if value, weight, err = t.drawn(chain, uint64(step)); err != nil {
+			var values [3]float64 // loss, accuracy, weight
+			for at, name := range []string{lossMetric, accuracyMetric, watchedMetric} {
+				if values[at], err = t.metric(chain, name, step); err != nil {
 					return 0, 0, err
 				}
 			}
+			loss, accuracy = loss+values[0], accuracy+values[1]
 			if i == 0 {
-				t.trace = append(t.trace, weight)
+				t.trace = append(t.trace, values[2])
 			}
-			if step >= t.plan.BurnIn {
-				t.lossTrace[i] = append(t.lossTrace[i], value)
-				t.weightTrace[i] = append(t.weightTrace[i], weight)
+			if step >= t.plan.BurnIn && (t.plan.Cycles == 0 || t.temperatures[step] == t.spec.temperature()) {
+				t.lossTrace[i] = append(t.lossTrace[i], values[0])
+				t.weightTrace[i] = append(t.weightTrace[i], values[2])
 			}
 		}
 	}
-	n := float64((p.To - p.From) * len(chains))
+	n := float64((p.To - from) * len(chains))
 	return loss / n, accuracy / n, nil
+}
+
+// metric is what a chain's metric was at a step of the last window, or is at its draw now.
+func (t *training) metric(chain int, name string, step int) (float64, error) {
+	if t.walk != nil {
+		return t.drawn(chain, name)
+	}
+	return t.session.Metric(chain, t.columns[name], uint64(step)), nil
 }
 
 // save writes samples, and then where the chains are, from where the run can go on, while the next steps run.

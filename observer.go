@@ -35,8 +35,14 @@ type environment struct {
 // WithDevice does the work on a device, which the caller closes. Without it, it is done on the host, by all its threads.
 func WithDevice(device tensor.Device) Option { return func(e *environment) { e.device = device } }
 
-// WithObserver tells an observer how it goes.
-func WithObserver(o Observer) Option { return func(e *environment) { e.observe = o } }
+// WithObserver tells an observer how it goes; nil is none.
+func WithObserver(o Observer) Option {
+	return func(e *environment) {
+		if e.observe = o; o == nil {
+			e.observe = func(Event) {}
+		}
+	}
+}
 
 // WithNotes keeps notes in the manifest of a new run, such as where its data came from.
 func WithNotes(notes map[string]string) Option { return func(e *environment) { e.notes = notes } }

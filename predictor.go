@@ -12,8 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Predictor answers for images as Run.Predict does, but keeps the network and all samples loaded: for servers, which are asked often,
-// for a few images each time. Close gives the memory back.
+// Predictor answers for images as Run.Predict does, but keeps the network and all samples loaded:
+// for servers, which are asked often, for a few images each time. Close gives the memory back.
 type Predictor struct {
 	data        Data
 	calibration *evaluate.Calibration // nil without one
@@ -27,16 +27,19 @@ type Predictor struct {
 	committee *samples.Committee // nil after Close
 }
 
-// predictorBatches is how many batches a Predictor has room for: the threads of the host change places between samples less often then.
+// predictorBatches is how many batches a Predictor has room for: the threads of the host change
+// places between samples less often then.
 const predictorBatches = 8
 
-// Predictor loads the run's network and the samples that it has by now. The network sees batch images at once: a large batch serves many
-// images in less time, a small one has an answer for one image sooner, since a batch that is not full takes as long. Memory is that of all
-// samples, of a batch's activations for each thread, and of Room images.
+// Predictor loads the run's network and the samples that it has by now. The network sees batch
+// images at once: a large batch serves many images in less time, a small one has an answer for one
+// image sooner, since a batch that is not full takes as long. Memory is that of all samples, of a
+// batch's activations for each thread, and of Room images.
 //
-// On the host, the bits are those of Predict for as many images as a batch has; rounding differs between batches, since convolutions
-// are computed in the way that is quickest for their shape. What else is asked has no bearing on them, except with Monte Carlo dropout, whose
-// passes are random: there, the same images in the same places have the same answers.
+// On the host, the bits are those of Predict for as many images as a batch has; rounding differs
+// between batches, since convolutions are computed in the way that is quickest for their shape.
+// What else is asked has no bearing on them, except with Monte Carlo dropout, whose passes are
+// random: there, the same images in the same places have the same answers.
 func (r *Run) Predictor(batch int) (*Predictor, error) {
 	if batch < 1 {
 		return nil, invalid("predictor: batch is %d, wants at least 1", batch)
@@ -72,8 +75,9 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	return p, nil
 }
 
-// Answer answers for each of n images of the size and channels of those trained on, pixels [n C H W]. Calls from several goroutines wait
-// for each other. A context that ends is noticed between parts.
+// Answer answers for each of n images of the size and channels of those trained on, pixels [n C H
+// W]. Calls from several goroutines wait for each other. A context that ends is noticed between
+// parts.
 func (p *Predictor) Answer(ctx context.Context, pixels []byte) ([]Answer, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -116,8 +120,8 @@ func (p *Predictor) Room() int { return p.room }
 // Calibrated reports whether answers have a prediction set and say what is familiar.
 func (p *Predictor) Calibrated() bool { return p.calibration != nil }
 
-// Levels are the probability with which an answer's set has the true class and the share of images like those trained on that is called
-// familiar, see WithLevel and WithFamiliarRate.
+// Levels are the probability with which an answer's set has the true class and the share of images
+// like those trained on that is called familiar, see WithLevel and WithFamiliarRate.
 func (p *Predictor) Levels() (set, familiar float64) {
 	return p.environment.level, p.environment.familiar
 }

@@ -76,6 +76,9 @@ func (r *Run) Network() (layers.Sequential, error) {
 // images are a data set's as the run's network sees them.
 func (r *Run) images(data *datasets.Dataset) (samples.Images, error) {
 	d := &r.manifest.Data
+	if data == nil || data.Len() == 0 {
+		return samples.Images{}, invalid("%s: no images to look at", r.folder)
+	}
 	if data.Channels != d.Channels || data.Height != d.Height || data.Width != d.Width {
 		return samples.Images{}, invalid("%s has images of %dx%dx%d, wants the %dx%dx%d of %s, which was trained on %s", data.Name,
 			data.Channels, data.Height, data.Width, d.Channels, d.Height, d.Width, r.folder, d.Name)
@@ -91,7 +94,7 @@ func (r *Run) shape(pixels []byte) samples.Images {
 	}
 }
 
-// predictBatch is the batch of predictions: it has no bearing on their values, other than by rounding.
+// predictBatch is the batch of predictions: it has no bearing on their values, but for rounding.
 const predictBatch = 100
 
 // passes is how many predictions are made of each sample: Monte Carlo dropout's differ.
@@ -198,9 +201,16 @@ func (r *Run) Assess(ctx context.Context, test, other *datasets.Dataset) (*evalu
 	return evaluate.Assess(c)
 }
 
-// relabelled is a data set whose labels number the classes that the run was trained on. A class that it was not trained on is an error.
+// relabelled is a data set whose labels number the classes that the run was trained on. Without labels, and with a class that it was
+// not trained on, it is an error.
 func (r *Run) relabelled(data *datasets.Dataset) (*datasets.Dataset, error) {
 	known := r.manifest.Data.ClassNames
+	if _, err := r.images(data); err != nil {
+		return nil, err
+	}
+	if err := checkLabelled(data); err != nil {
+		return nil, err
+	}
 	if slices.Equal(data.ClassNames, known) {
 		return data, nil
 	}
@@ -222,6 +232,10 @@ func (r *Run) relabelled(data *datasets.Dataset) (*datasets.Dataset, error) {
 
 // Gradient is that of -log p(label) of the run's average by the pixels, [N C H W], see samples.InputGradient.
 func (r *Run) Gradient(ctx context.Context, data *datasets.Dataset) (gradient []float64, err error) {
+	data, err = r.relabelled(data)
+	if err != nil {
+		return nil, err
+	}
 	images, err := r.images(data)
 	if err != nil {
 		return nil, err

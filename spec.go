@@ -149,8 +149,12 @@ func (s Spec) checkValues(c course) error {
 			return invalid("%s is %d, wants at least 1", count.name, count.value)
 		}
 	}
-	if most := math.MaxUint16 / s.replicasOfEach(); s.FirstChain < 0 || s.FirstChain > most || s.Chains > most-s.FirstChain {
-		return invalid("%d chains from number %d on, wants numbers from 0 and below %d", s.Chains, s.FirstChain, most)
+	most := math.MaxUint16 / s.replicasOfEach()
+	if s.Chains > most {
+		return invalid("chains is %d, wants at most %d", s.Chains, most)
+	}
+	if s.FirstChain < 0 || s.FirstChain > most-s.Chains {
+		return invalid("first-chain is %d, wants 0 to %d: there are no more than %d chains of a run", s.FirstChain, most-s.Chains, most)
 	}
 	if s.Schedule != nil {
 		if err := s.Schedule.Validate(); err != nil {
@@ -232,6 +236,11 @@ func (s Spec) plan(c course, examples int) (langevin.Plan, []float64, error) {
 	rates, err := s.Schedule.Rates(plan.Steps)
 	if err != nil {
 		return plan, nil, Invalid{err}
+	}
+	for step, rate := range rates {
+		if rate == 0 && c.traits().tempered && plan.SampleAt(step+1) {
+			return plan, nil, invalid("schedule %s is 0 at step %d, after which a sample is drawn: it would have no weight", s.Schedule, step)
+		}
 	}
 	return plan, rates, nil
 }

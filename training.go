@@ -76,6 +76,9 @@ func newTraining(spec Spec, data *datasets.Dataset, folder string, e environment
 	if err := checkLabelled(data); err != nil {
 		return nil, err
 	}
+	if data.Classes < 2 {
+		return nil, invalid("%s has %d class, wants at least 2", data.Name, data.Classes)
+	}
 	if t.spec.Subset > data.Len() {
 		return nil, invalid("subset of %d from the %d examples of %s, wants at most as many", t.spec.Subset, data.Len(), data.Name)
 	}
@@ -108,10 +111,12 @@ func (t *training) load(device tensor.Device) error {
 	if err != nil {
 		return err
 	}
-	b.Record("loss", loss)
-	b.Record("accuracy", b.Apply(op.Accuracy{}, logits, labels))
-	if watched := t.watched(b); watched != nil {
-		b.Record(watchedMetric, watched)
+	if t.walk == nil {
+		b.Record(lossMetric, loss)
+		b.Record(accuracyMetric, b.Apply(op.Accuracy{}, logits, labels))
+		if watched := t.watched(b); watched != nil {
+			b.Record(watchedMetric, watched)
+		}
 	}
 	program, err := b.Compile()
 	if err != nil {
@@ -143,8 +148,13 @@ func (t *training) dtype() tensor.DType {
 	return tensor.Float32
 }
 
-// watchedMetric is the weight whose trace is kept.
-const watchedMetric = "watched"
+// The metrics of a run: of the minibatch, and the weight whose trace is kept. With a Metropolis test they are quantities of the
+// draws: a proposal may be so far off that they are not finite, and is rejected then.
+const (
+	lossMetric     = "loss"
+	accuracyMetric = "accuracy"
+	watchedMetric  = "watched"
+)
 
 // watched is one weight of the first layer; nil if there is none.
 func (t *training) watched(b *graph.Builder) *graph.Node {

@@ -7,6 +7,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/metropolis"
 	"github.com/pollen-ml/pollen/samples"
 )
@@ -69,7 +70,7 @@ func (w walking) sampler(burnIn, examples int) (metropolis.Metropolis, error) {
 	return m, m.Validate()
 }
 
-// attach traces the first parameter's watched weight as it is at the draws.
+// attach traces loss, accuracy and the first parameter's watched weight as they are at the draws.
 func (w walking) attach(t *training, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
 	t.temperatures = slices.Repeat([]float64{*t.spec.Temperature}, t.plan.Steps)
 	logits, loss = in.loss(b)
@@ -78,8 +79,11 @@ func (w walking) attach(t *training, b *graph.Builder, in inputs) (logits, loss 
 		return nil, nil, err
 	}
 	target := metropolis.Target{Potential: in.posterior.Potential(b, loss), Temperature: *t.spec.Temperature}
+	target.Quantities = []metropolis.Quantity{
+		{Name: lossMetric, Node: loss}, {Name: accuracyMetric, Node: b.Apply(op.Accuracy{}, logits, in.labels)},
+	}
 	if watched := t.watched(b); watched != nil {
-		target.Quantities = []metropolis.Quantity{{Name: watchedMetric, Node: watched}}
+		target.Quantities = append(target.Quantities, metropolis.Quantity{Name: watchedMetric, Node: watched})
 	}
 	t.walk, err = sampler.Attach(b, target)
 	return logits, loss, err
@@ -97,11 +101,9 @@ func (walking) states(t *training, _ int) ([]samples.Sample, error) {
 	return states, nil
 }
 
-// drawn are a chain's draw now: U/N, and the watched weight. Metrics of the loss are those of proposals.
-func (t *training) drawn(chain int, step uint64) (loss, weight float64, err error) {
-	var watched [1]float64
-	if err := graph.Read(t.session, watchedMetric+".draw", chain, 0, watched[:]); err != nil {
-		return 0, 0, err
-	}
-	return t.session.Metric(chain, t.columns[metropolis.TracePotential], step) / float64(t.data.Len()), watched[0], nil
+// drawn is a quantity of a chain's present draw.
+func (t *training) drawn(chain int, name string) (float64, error) {
+	var value [1]float64
+	err := graph.Read(t.session, name+".draw", chain, 0, value[:])
+	return value[0], err
 }

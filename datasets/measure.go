@@ -10,6 +10,8 @@ import (
 // has them, upright, without decoding it: what Decode will need memory for. It
 // is an error if the content is not a picture, or has more than MaxPixels.
 func Measure(content []byte) (height, width int, err error) {
-	info, err := newDecoder().probe(bytes.NewReader(content))
+	d := decoders.Get().(*decoder)
+	defer decoders.Put(d)
+	info, err := d.probe(bytes.NewReader(content))
 	return info.height, info.width, errors.WithMessage(err, "datasets: measure")
 }

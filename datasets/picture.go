@@ -48,8 +48,8 @@ var pictureFormats = []pictureFormat{
 	{"JPEG", []string{".jpg", ".jpeg", ".jpe", ".jfif"}, []string{"\xff\xd8"}, jpeg.DecodeConfig, jpeg.Decode},
 	{"GIF", []string{".gif"}, []string{"GIF8"}, gif.DecodeConfig, gif.Decode},
 	{"BMP", []string{".bmp"}, []string{"BM"}, bmp.DecodeConfig, bmp.Decode},
-	{"WebP", []string{".webp"}, []string{"RIFF????WEBP"}, webp.DecodeConfig, webp.Decode},
-	{"TIFF", []string{".tif", ".tiff"}, []string{"II*\x00", "MM\x00*"}, tiff.DecodeConfig, tiff.Decode},
+	{"WebP", []string{".webp"}, []string{"RIFF????WEBP"}, webpConfig, webp.Decode},
+	{"TIFF", []string{".tif", ".tiff"}, []string{"II*\x00", "MM\x00*"}, tiff.DecodeConfig, decodeTIFF},
 	{"netpbm", []string{".ppm", ".pgm", ".pnm"}, []string{"P2", "P3", "P5", "P6"}, netpbmConfig, decodeNetpbm},
 }
 
@@ -96,8 +96,12 @@ type pictureInfo struct {
 	format        pictureFormat
 }
 
-// exifReach is how many bytes from the start an EXIF block is looked for in.
-const exifReach = 1 << 17
+// formatReach is how many bytes from the start the format is looked for in,
+// exifReach an EXIF block.
+const (
+	formatReach = 64
+	exifReach   = 1 << 17
+)
 
 // A pictureSource is a file or a content in memory.
 type pictureSource interface {
@@ -109,7 +113,7 @@ type pictureSource interface {
 func (d *decoder) probe(source pictureSource) (pictureInfo, error) {
 	r := d.header
 	r.Reset(source)
-	start, err := r.Peek(64)
+	start, err := r.Peek(formatReach)
 	if err != nil && err != io.EOF {
 		return pictureInfo{}, err
 	}

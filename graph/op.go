@@ -80,13 +80,12 @@ func (l *Lowering) Temp(elements int) *tensor.Buffer {
 	return b
 }
 
-// Emit appends a launch, whose kernel a GPU starts with that grid. Its symbol is stem with the
-// float's suffix: "relu_fwd" gives relu_fwd_f32.
+// Emit appends a launch, on a GPU of the kernel stem_f32 or stem_f64.
 func (l *Lowering) Emit(stem string, grid tensor.Grid, host tensor.HostKernel, arguments ...tensor.Argument) {
 	l.EmitCalls(stem, []tensor.Call{l.Call(stem, grid, arguments...)}, host, arguments...)
 }
 
-// EmitCalls appends a launch for which a GPU starts several kernels, or one with other arguments.
+// EmitCalls is Emit with several kernels, or other arguments, on a GPU.
 func (l *Lowering) EmitCalls(stem string, calls []tensor.Call, host tensor.HostKernel, arguments ...tensor.Argument) {
 	l.launches = append(l.launches, tensor.Launch{
 		Kernel:    stem + "_" + l.DType.Suffix(),
@@ -97,7 +96,7 @@ func (l *Lowering) EmitCalls(stem string, calls []tensor.Call, host tensor.HostK
 	})
 }
 
-// Call is one of a launch's calls. The kernel's symbol is stem with the float's suffix.
+// Call is one of a launch's calls; stem is as in Emit.
 func (l *Lowering) Call(stem string, grid tensor.Grid, arguments ...tensor.Argument) tensor.Call {
 	return tensor.Call{Kernel: stem + "_" + l.DType.Suffix(), Grid: grid, Arguments: arguments}
 }

@@ -99,8 +99,8 @@ func withRest(sampler Sampler) []Sampler {
 // within is how many steps of its cycle the chain has made after that many of the run, at least 1.
 func (p Plan) within(step int) int { return (step-1)%p.cycle() + 1 }
 
-// sampleAt tells whether the state after that many steps is a sample.
-func (p Plan) sampleAt(step int) bool {
+// SampleAt reports whether the state after that many steps is a sample.
+func (p Plan) SampleAt(step int) bool {
 	if step < 1 {
 		return false
 	}
@@ -167,7 +167,7 @@ func (p Plan) Run(ctx context.Context, s *graph.Session, most int, observe func(
 			return err
 		}
 		to := int(s.Steps())
-		if err := observe(Progress{From: step, To: to, Sample: p.sampleAt(to)}); err != nil {
+		if err := observe(Progress{From: step, To: to, Sample: p.SampleAt(to)}); err != nil {
 			return err
 		}
 	}

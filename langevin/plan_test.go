@@ -43,8 +43,8 @@ func TestPlanCycles(t *testing.T) {
 			if (temperatures[k-1] == 0) != explores || !explores && temperatures[k-1] != 0.7 {
 				t.Fatalf("%+v: step %d has temperature %v; it explores: %v", p, k, temperatures[k-1], explores)
 			}
-			if p.sampleAt(k) == explores {
-				t.Fatalf("%+v: the state after step %d is a sample: %v; it explores: %v", p, k, p.sampleAt(k), explores)
+			if p.SampleAt(k) == explores {
+				t.Fatalf("%+v: the state after step %d is a sample: %v; it explores: %v", p, k, p.SampleAt(k), explores)
 			}
 			if !explores {
 				samples++
@@ -107,12 +107,12 @@ func TestPlanWindows(t *testing.T) {
 				t.Fatalf("%+v: after step %d a window of %d steps, wants 1 to %d within the plan", p, step, n, most)
 			}
 			for inside := step + 1; inside < step+n; inside++ {
-				if p.sampleAt(inside) {
+				if p.SampleAt(inside) {
 					t.Fatalf("%+v: the window of %d steps after step %d passes over a sample at %d", p, n, step, inside)
 				}
 			}
 			step += n
-			if p.sampleAt(step) {
+			if p.SampleAt(step) {
 				samples++
 				if want := p.BurnIn + samples*p.Thinning; p.Cycles == 0 && step != want {
 					t.Fatalf("%+v: sample %d after step %d, want %d", p, samples, step, want)
@@ -126,7 +126,7 @@ func TestPlanWindows(t *testing.T) {
 		if p.Cycles == 0 && p.Steps-last >= p.Thinning {
 			t.Fatalf("%+v: no sample in the last %d steps", p, p.Steps-last)
 		}
-		if p.sampleAt(0) || p.sampleAt(p.BurnIn) {
+		if p.SampleAt(0) || p.SampleAt(p.BurnIn) {
 			t.Fatalf("%+v: a sample before or at the end of burn-in", p)
 		}
 	})
@@ -139,7 +139,7 @@ func TestPlanWindowsAreLong(t *testing.T) {
 		most := rapid.IntRange(1, 200).Draw(t, "most")
 		step := rapid.IntRange(0, p.Steps-1).Draw(t, "step")
 		n := p.window(step, most)
-		if end := step + n; n != most && end != p.Steps && !p.sampleAt(end) {
+		if end := step + n; n != most && end != p.Steps && !p.SampleAt(end) {
 			t.Fatalf("%+v: after step %d a window of %d steps ends for no reason", p, step, n)
 		}
 	})

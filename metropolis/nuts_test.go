@@ -114,6 +114,22 @@ func TestNUTSDiverges(t *testing.T) {
 	}
 }
 
+// TestNUTSDivergenceBound: a leapfrog step of size 1 from w = 0, where U/T has the curvature 1, leads to w = p and p/2, where the energy
+// is p^2/8 higher in each dimension: dimensions/8 in all, in units of T, which is a divergence above 1000.
+func TestNUTSDivergenceBound(t *testing.T) {
+	for _, temperature := range []float64{1, 3} {
+		for dimensions, want := range map[int]float64{300: 0, 7000: 0, 9000: 1} {
+			traces := exactRun{
+				field:      trial.Bowl{Smallest: temperature, Largest: temperature},
+				dimensions: dimensions, chains: 2, temperature: temperature, start: trial.From(0), sampler: metropolis.NUTS{StepSize: 1},
+			}.draw(t, 1, 1)
+			if got := meanOf(traceOf(t, traces, metropolis.TraceDiverged, 0)); got != want {
+				t.Errorf("%d dimensions at %v: a share of %v of the trajectories diverged, want %v", dimensions, temperature, got, want)
+			}
+		}
+	}
+}
+
 // TestNUTSSameBits: chains are the same alone and among others, on any number of threads, in one piece or two.
 func TestNUTSSameBits(t *testing.T) {
 	const dimensions, draws = 30, 6

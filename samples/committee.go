@@ -8,11 +8,13 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Committee computes a network's class probabilities under many samples at once, for images that come a few at a time. Each member is a
-// sample, which is loaded once, as a chain of one session: the members share the images, and on the host each thread has a member of its own.
-// A Predictor, in contrast, has one sample loaded at a time and looks at a fixed set of images.
+// Committee computes a network's class probabilities under many samples at once, for images that
+// come a few at a time. Each member is a sample, which is loaded once, as a chain of one session:
+// the members share the images, and on the host each thread has a member of its own. A Predictor,
+// in contrast, has one sample loaded at a time and looks at a fixed set of images.
 //
-// Memory is that of the members' parameters and probabilities, [room K] each, of room images, and of a batch's activations for each thread.
+// Memory is that of the members' parameters and probabilities, [room K] each, of room images, and
+// of a batch's activations for each thread.
 type Committee struct {
 	session *graph.Session
 	images  Images // without pixels
@@ -23,9 +25,10 @@ type Committee struct {
 	weights []float64 // of the members; 0 until Seat
 }
 
-// NewCommittee loads the network, which maps a batch of images to logits, on a device for that many members, to be seated. Images are of the
-// shape and moments that images say, whose Pixels are not looked at. At most room of them are predicted at a time, a batch a
-// step: on the host, their bits are those that a Predictor has with that batch.
+// NewCommittee loads the network, which maps a batch of images to logits, on a device for that many
+// members, to be seated. Images are of the shape and moments that images say, whose Pixels are not
+// looked at. At most room of them are predicted at a time, a batch a step: on the host, their bits
+// are those that a Predictor has with that batch.
 func NewCommittee(device tensor.Device, images Images, batch, room, members int,
 	network func(b *graph.Builder, x *graph.Node) *graph.Node,
 ) (*Committee, error) {
@@ -64,9 +67,10 @@ func (c *Committee) Seat(member int, s Sample) error {
 	return nil
 }
 
-// Predict computes the probabilities of images, bytes [n C H W] with n at most Room, and hands those of each member, [n K], with the sample's
-// weight to use, in the members' order, as often as there are passes. Where the network draws random numbers, passes differ; else
-// one is all there is to know. The same pixels and passes give the same bits. use must not keep the slice.
+// Predict computes the probabilities of images, bytes [n C H W] with n at most Room, and hands
+// those of each member, [n K], with the sample's weight to use, in the members' order, as often as
+// there are passes. Where the network draws random numbers, passes differ; else one is all there is
+// to know. The same pixels and passes give the same bits. use must not keep the slice.
 func (c *Committee) Predict(pixels []byte, passes int, use func(probabilities []float32, weight float64) error) error {
 	n := len(pixels) / c.size
 	if len(pixels) == 0 || len(pixels)%c.size != 0 || n > c.room || passes < 1 {
@@ -78,7 +82,8 @@ func (c *Committee) Predict(pixels []byte, passes int, use func(probabilities []
 	}
 	probabilities := make([]float32, n*c.classes)
 	for pass := range passes {
-		// Where the room begins anew: the first image is the step's first, and random numbers have the pass's address.
+		// Where the room begins anew: the first image is the step's first, and random numbers have
+		// the pass's address.
 		start := []uint64{uint64(pass) * uint64(c.room/c.batch)}
 		for member := range c.weights {
 			if err := graph.Write(c.session, "header", member, graph.HeaderStep, start); err != nil {

@@ -71,8 +71,8 @@ func TestCommittee(t *testing.T) {
 	}
 }
 
-// TestCommitteePasses: passes of a network that draws random numbers differ from each other and between members, and come again when
-// the same is asked again.
+// TestCommitteePasses: passes of a network that draws random numbers differ from each other and
+// between members, and come again when the same is asked again.
 func TestCommitteePasses(t *testing.T) {
 	s := networkSample(t, 40)
 	dropping := func(b *graph.Builder, x *graph.Node) *graph.Node {

@@ -77,8 +77,8 @@ func loadPredictor(device tensor.Device, dtype tensor.DType, images Images, orde
 	return &Predictor{session: session, images: images.Len(), classes: classes, steps: (images.Len() + order.Size - 1) / order.Size}, nil
 }
 
-// predicting is the program that keeps the probabilities [n K] of n images of the shape and moments that images say, a batch a step. Its
-// graph has more, where more is not nil.
+// predicting is the program that keeps the probabilities [n K] of n images of the shape and moments
+// that images say, a batch a step. Its graph has more, where more is not nil.
 func predicting(dtype tensor.DType, images Images, n int, order op.Batch,
 	network func(b *graph.Builder, x *graph.Node) *graph.Node, more func(b *graph.Builder, x, logits *graph.Node),
 ) (program *graph.Program, classes int, err error) {

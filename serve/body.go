@@ -40,7 +40,8 @@ func (h *hold) take(bytes int) error {
 
 func (h *hold) giveBack() { h.budget.giveBack(h.bytes) }
 
-// firstRoom is what a body gets before its first byte has come: a client that promises many bytes and sends none takes no more.
+// firstRoom is what a body gets before its first byte has come: a client that promises many bytes
+// and sends none takes no more.
 const firstRoom = 16 << 10
 
 // readBody reads a request's body. It takes memory as bytes come, not as they are promised.
@@ -92,7 +93,8 @@ func bodyError(err error, most int) error {
 	return refuse(http.StatusBadRequest, "the body ends early: %v", err)
 }
 
-// parse finds the pictures in a body, by its content type: JSON, a form with files, or else one picture.
+// parse finds the pictures in a body, by its content type: JSON, a form with files, or else one
+// picture.
 func (s *Server) parse(r *http.Request, body []byte, h *hold) (question, error) {
 	if len(body) == 0 {
 		return question{}, refuse(http.StatusBadRequest, "the body is empty, wants an image, a form with files, or JSON")
@@ -138,7 +140,8 @@ func (s *Server) tooMany() error {
 	return refuse(http.StatusRequestEntityTooLarge, "more than %d images, wants at most as many in a request", s.options.MaxImages)
 }
 
-// parseJSON reads {"images": ["base64", ...], "probabilities": true}, and no image more than there may be.
+// parseJSON reads {"images": ["base64", ...], "probabilities": true}, and no image more than there
+// may be.
 func (s *Server) parseJSON(body []byte) (question, error) {
 	var q question
 	wrong := func(err error) (question, error) {

@@ -57,6 +57,7 @@ func writeJSON(w http.ResponseWriter, code int, value any) {
 	}
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Cache-Control", "no-store")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
 	w.WriteHeader(code)
 	w.Write(append(content, '\n')) // an error here is the client's, who is gone
 }

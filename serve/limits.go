@@ -23,7 +23,8 @@ func (b *budget) take(bytes int) bool {
 
 func (b *budget) giveBack(bytes int) { b.used.Add(-int64(bytes)) }
 
-// turns lets holders of together at most free units go on, and others wait for their turn, first come, first served.
+// turns lets holders of together at most free units go on, and others wait for their turn, first
+// come, first served.
 type turns struct {
 	mu      sync.Mutex
 	free    int
@@ -35,7 +36,8 @@ type turn struct {
 	come  chan struct{} // closed when it has its units
 }
 
-// wait returns when it has that many units, no more than there are in all, or with the context's error.
+// wait returns when it has that many units, no more than there are in all, or with the context's
+// error.
 func (t *turns) wait(ctx context.Context, units int) error {
 	t.mu.Lock()
 	if len(t.waiting) == 0 && t.free >= units {

@@ -74,7 +74,8 @@ func pngOf(pixels []byte) []byte {
 	return b.Bytes()
 }
 
-// expected is what Run.Predict says of the test images, as many at a time as the server's network sees.
+// expected is what Run.Predict says of the test images, as many at a time as the server's network
+// sees.
 func expected(t testing.TB, batch int) []pollen.Answer {
 	t.Helper()
 	var all []pollen.Answer

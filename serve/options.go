@@ -11,19 +11,24 @@ import (
 // Options bound what a Server does. The zero value is right for most.
 type Options struct {
 	Batch int           // images that the network sees at once, see pollen.Run.Predictor; 0 is 8
-	Wait  time.Duration // how long images wait for others to be answered for with them; 0 is 2 ms, negative is not at all
+	Wait  time.Duration // that images wait for others to join them; 0 is 2 ms, negative is none
 	Queue int           // images that wait, at most; 0 is 512
 
 	MaxImages int // of a request; 0 is 64
 	MaxBody   int // bytes of a request; 0 is 16 MiB
-	MaxPixels int // of a picture, and of all that are decoded at one time; 0 is 25 million, at most datasets.MaxPixels
-	Memory    int // bytes of all requests' bodies and images that are at hand at one time; 0 is 256 MiB
+	Memory    int // bytes of the bodies and images of all requests at one time; 0 is 256 MiB
 
-	// Timeout is how long a request may take to arrive, and again to be answered; 0 is 20 s. Serve has the connection closed then.
+	// MaxPixels is how many pixels a picture may have, and all that are decoded at one time, which
+	// takes up to some 30 bytes for each; 0 is 25 million, datasets.MaxPixels is the most.
+	MaxPixels int
+
+	// Timeout is how long a request may take to arrive, and again to be answered; 0 is 20 s. Serve
+	// has the connection closed then.
 	Timeout time.Duration
 
-	// Report, where it is not nil, is told of what goes wrong without a client's fault: a prediction that fails, a panic, the HTTP server's own
-	// complaints. It is called from several goroutines.
+	// Report, where it is not nil, is told of what goes wrong without a client's fault: a
+	// prediction that fails, a panic, the HTTP server's own complaints. It is called from several
+	// goroutines.
 	Report func(error)
 }
 

@@ -69,10 +69,11 @@ func (s *Server) decode(ctx context.Context, pictures []encoded, h *hold) ([]byt
 		if height > s.options.MaxPixels/width {
 			return nil, refuse(http.StatusRequestEntityTooLarge, "%s has %dx%d pixels, wants at most %d", name, width, height, s.options.MaxPixels)
 		}
-		if err := s.decoding.wait(ctx, height*width); err != nil {
+		units := max(height*width, s.options.MaxPixels/mostDecoding)
+		if err := s.decoding.wait(ctx, units); err != nil {
 			return nil, late(ctx)
 		}
-		image, err := s.decodeOne(picture.content, height*width)
+		image, err := s.decodeOne(picture.content, units)
 		if err != nil {
 			return nil, refuse(http.StatusBadRequest, "%s: %v", name, err)
 		}
@@ -81,8 +82,11 @@ func (s *Server) decode(ctx context.Context, pictures []encoded, h *hold) ([]byt
 	return pixels, nil
 }
 
+// mostDecoding is how many pictures are decoded at one time, however small they are.
+const mostDecoding = 32
+
 // decodeOne decodes one picture, whose turn it is, and ends the turn.
-func (s *Server) decodeOne(content []byte, pixels int) ([]byte, error) {
-	defer s.decoding.end(pixels)
+func (s *Server) decodeOne(content []byte, units int) ([]byte, error) {
+	defer s.decoding.end(units)
 	return datasets.Decode(content, s.data.Channels, s.data.Height, s.data.Width)
 }

@@ -20,7 +20,8 @@ type predictor interface {
 	Close() error
 }
 
-// queue holds the images of requests until the predictor has time, and has it answer for many at once.
+// queue holds the images of requests until the predictor has time, and has it answer for many at
+// once.
 type queue struct {
 	predictor predictor
 	most      int           // images that wait
@@ -98,7 +99,8 @@ func (q *queue) serve() {
 	}
 }
 
-// gather returns the first job with those that wait, or come before long, up to what the predictor answers for together.
+// gather returns the first job with those that wait, or come before long, up to what the predictor
+// answers for together.
 func (q *queue) gather(first *job) []*job {
 	together, images := []*job{first}, first.images
 	var over <-chan time.Time

@@ -15,7 +15,8 @@ import (
 	"github.com/pollen-ml/pollen"
 )
 
-// Server answers for images: see the package's page for what requests there are. It is an http.Handler that can be put below any path.
+// Server answers for images: see the package's page for what requests there are. It is an
+// http.Handler that can be put below any path.
 type Server struct {
 	options  Options
 	data     pollen.Data
@@ -42,8 +43,8 @@ type about struct {
 	Samples    int      `json:"samples"` // whose predictions are averaged
 	Expected   int      `json:"expected"`
 	Calibrated bool     `json:"calibrated"`
-	Level      float64  `json:"level"`    // with which a set has the true class
-	Familiar   float64  `json:"familiar"` // the share of images like those trained on that is called familiar
+	Level      float64  `json:"level"`    // see pollen.Predictor.Levels
+	Familiar   float64  `json:"familiar"` // likewise
 	MaxImages  int      `json:"maxImages"`
 	MaxBody    int      `json:"maxBody"`
 	MaxPixels  int      `json:"maxPixels"`
@@ -157,14 +158,15 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	w.Write(text.Bytes())
 }
 
-// Serve serves on a listener until the context ends; then it answers the requests that it has, refuses others, and returns nil. Connections
-// of clients that are slow to send or to read are closed after a few Timeouts. It closes the listener, not the server.
+// Serve serves on a listener until the context ends; then it answers the requests that it has,
+// refuses others, and returns nil. Connections of clients that are slow to send or to read are
+// closed after a few Timeouts. It closes the listener, not the server.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	web := &http.Server{
 		Handler:           s,
 		ReadHeaderTimeout: min(s.options.Timeout, 10*time.Second),
 		ReadTimeout:       s.options.Timeout,
-		WriteTimeout:      3 * s.options.Timeout, // from the header's end: to read the body, to answer, to write
+		WriteTimeout:      3 * s.options.Timeout, // to read the body, to answer, to write
 		IdleTimeout:       2 * time.Minute,
 		MaxHeaderBytes:    32 << 10,
 		ErrorLog:          slog.NewLogLogger(complaints{s.options.Report}, slog.LevelError),

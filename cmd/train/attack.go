@@ -121,11 +121,6 @@ func newAttackTables(sizes []float64) *attackTables {
 func (t *attackTables) write(images int, c *console) error {
 	fmt.Fprintf(c.out, "%s, moved by the sign of the gradient; columns are sizes of the step. AUROC is by the entropy of the averaged\n"+
 		"probabilities, with the moved images as the positive class.\n", counted(images, "test image"))
-	for _, table := range []*report.Table{t.accuracy, t.confidence, t.noticed} {
-		fmt.Fprintln(c.out)
-		if err := table.WriteText(c.out); err != nil {
-			return err
-		}
-	}
-	return nil
+	fmt.Fprintln(c.out)
+	return printTables(c, t.accuracy, t.confidence, t.noticed)
 }

@@ -118,9 +118,7 @@ func parseSize(text string) (height, width int, err error) {
 	return height, width, nil
 }
 
-// check refuses a name that is neither a data set's nor a path.
-func (d *dataFlags) check(flag string) error { return checkData(flag, d.name, d.folder) }
-
+// checkData refuses a name that is neither a data set's nor a path.
 func checkData(flag, name, folder string) error {
 	if slices.Contains(datasets.Names(), name) {
 		return nil

@@ -233,22 +233,27 @@ func printScores(runs []comparison, c *console) error {
 		func() (*report.Table, error) { return overSeeds(runs) },
 		func() (*report.Table, error) { return report.DetectionTable(subjects) },
 	}
-	printed := false
+	var made []*report.Table
 	for _, make := range tables {
 		table, err := make()
 		if err != nil {
 			return err
 		}
-		if table == nil {
-			continue
-		}
-		if printed {
+		made = append(made, table)
+	}
+	return printTables(c, made...)
+}
+
+// printTables prints the tables that are not nil.
+func printTables(c *console, tables ...*report.Table) error {
+	tables = slices.DeleteFunc(tables, func(t *report.Table) bool { return t == nil })
+	for i, table := range tables {
+		if i > 0 {
 			fmt.Fprintln(c.out)
 		}
 		if err := table.WriteText(c.out); err != nil {
 			return err
 		}
-		printed = true
 	}
 	return nil
 }

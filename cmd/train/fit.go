@@ -100,7 +100,7 @@ func (s *settings) prepare(ctx context.Context, c *console) (p prepared, err err
 	if p.spec, err = s.spec(); err != nil {
 		return p, err
 	}
-	if err := s.data.check("data"); err != nil {
+	if err := checkData("data", s.data.name, s.data.folder); err != nil {
 		return p, err
 	}
 	if p.device, err = s.device.open(c); err != nil {

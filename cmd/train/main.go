@@ -103,7 +103,11 @@ report.html to the run folder.`,
 	root.RunE = func(command *cobra.Command, _ []string) error { return job.run(command.Context(), c) }
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(fitCommand(c), evalCommand(c), oodCommand(c), predictCommand(c), serveCommand(c), attackCommand(c), auditCommand(c), devicesCommand(c), datasetsCommand(c))
+	for _, command := range []func(*console) *cobra.Command{
+		fitCommand, evalCommand, oodCommand, predictCommand, serveCommand, attackCommand, auditCommand, devicesCommand, datasetsCommand,
+	} {
+		root.AddCommand(command(c))
+	}
 	for _, command := range append(root.Commands(), root) {
 		command.Flags().SortFlags = false
 	}
@@ -155,8 +159,6 @@ func kindOf(f *pflag.Flag) string {
 		return "a number"
 	case "float64Slice":
 		return "numbers, as in 0.1,0.2"
-	case "intSlice":
-		return "integers, as in 1,2"
 	default:
 		return "a " + f.Value.Type()
 	}

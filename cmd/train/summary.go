@@ -29,14 +29,8 @@ func printChains(runs []comparison, c *console) error {
 	if err != nil || chains == nil {
 		return err
 	}
-	if err := chains.WriteText(c.out); err != nil {
+	if err := printTables(c, chains, temperatures); err != nil {
 		return err
-	}
-	if temperatures != nil {
-		fmt.Fprintln(c.out)
-		if err := temperatures.WriteText(c.out); err != nil {
-			return err
-		}
 	}
 	for _, note := range notes {
 		fmt.Fprintln(c.out, note)

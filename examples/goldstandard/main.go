@@ -1,5 +1,5 @@
-// Command goldstandard samples the posterior of a small network on 160 handwritten digits by Hamiltonian Monte Carlo on all of them, and tells
-// how near the predictions of samplers on minibatches, and of approximations, come to it.
+// Command goldstandard samples the posterior of a small network on 160 handwritten digits by Hamiltonian Monte Carlo on all of them, and
+// prints how near the predictions of samplers on minibatches, and of approximations, come to it.
 package main
 
 import (
@@ -9,12 +9,12 @@ import (
 	"io"
 	"os"
 
+	"github.com/pkg/errors"
+
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/langevin"
-	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/report"
-	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -24,9 +24,11 @@ const (
 	testSize = 1000
 	classes  = 10
 	model    = "mlp-20-20"
+
+	priorDeviation = 0.2
 )
 
-var posterior = langevin.Posterior{DataSize: dataSize, Prior: langevin.Gaussian(0.2)}
+var prior = langevin.Gaussian(priorDeviation)
 
 func main() {
 	effort := flag.Float64("effort", 1, "how long all chains are, relative to what takes some minutes")
@@ -39,55 +41,62 @@ func main() {
 
 // study is what all methods share.
 type study struct {
-	ctx         context.Context
-	train, test *datasets.Dataset
-	device      tensor.Device
-	effort      float64
+	ctx    context.Context
+	data   datasets.Splits // for training and for testing
+	device tensor.Device
+	effort float64
+	folder string // of the runs
 }
 
-// scaled is a number of steps or draws, for the effort.
+// scaled is a number of epochs or draws, for the effort.
 func (s *study) scaled(n int) int { return max(1, int(s.effort*float64(n))) }
 
-// predictions averages a network's probabilities for the test images, sample after sample.
-type predictions struct {
-	predictor *samples.Predictor
-	mean      *evaluate.Predictive
-	last      []float32
-}
-
-func (s *study) predictions(network layers.Sequential) (*predictions, error) {
-	predictor, err := samples.NewPredictor(s.device, tensor.Float32, samples.Images{
-		Pixels: s.test.Images, Channels: 1, Height: s.test.Height, Width: s.test.Width, Mean: s.train.Mean, Deviation: s.train.Deviation,
-	}, 100, network.Apply)
+// newStudy takes the first images of both splits, and a folder for runs. Its close removes that.
+func newStudy(ctx context.Context, data string, effort float64) (*study, error) {
+	s := &study{ctx: ctx, effort: effort}
+	splits, err := datasets.Open(data, datasets.Options{Context: ctx})
 	if err != nil {
 		return nil, err
 	}
-	mean, err := evaluate.NewPredictive(s.test.Len(), classes)
-	return &predictions{predictor, mean, make([]float32, s.test.Len()*classes)}, err
-}
-
-func (p *predictions) add(sample samples.Sample) error {
-	if err := p.predictor.Predict(sample, p.last); err != nil {
-		return err
+	if s.data.Train, err = splits.Train.Slice(0, dataSize); err != nil {
+		return nil, err
 	}
-	return p.mean.Add(p.last, sample.Weight)
-}
-
-func run(ctx context.Context, out, progress io.Writer, data string, effort float64) error {
-	s := &study{ctx: ctx, effort: effort}
-	if err := s.load(data); err != nil {
-		return err
+	if s.data.Test, err = splits.Test.Slice(0, testSize); err != nil {
+		return nil, err
+	}
+	if s.folder, err = os.MkdirTemp("", "goldstandard"); err != nil {
+		return nil, errors.Wrap(err, "goldstandard")
 	}
 	s.device = tensor.NewHost(0)
-	defer s.device.Close()
-	first, err := s.hmc(1, progress)
+	return s, nil
+}
+
+func (s *study) close() error {
+	err := s.device.Close()
+	if removing := os.RemoveAll(s.folder); err == nil {
+		err = errors.Wrap(removing, "goldstandard")
+	}
+	return err
+}
+
+func run(ctx context.Context, out, progress io.Writer, data string, effort float64) (err error) {
+	s, err := newStudy(ctx, data, effort)
 	if err != nil {
 		return err
 	}
-	second, err := s.hmc(2, progress)
-	if err != nil {
-		return err
+	defer func() {
+		if closing := s.close(); err == nil {
+			err = closing
+		}
+	}()
+	var seeds [2]*reference
+	for i := range seeds {
+		fmt.Fprintf(progress, "HMC, seed %d\n", i+1)
+		if seeds[i], err = s.hmc(uint64(i + 1)); err != nil {
+			return err
+		}
 	}
+	first, second := seeds[0], seeds[1]
 	reference := pool(first.mean, second.mean)
 	printConvergence(out, first, second)
 	table := report.NewTable("against HMC", report.Column{Title: "agreement", Format: "%.3f"}, report.Column{Title: "total variation", Format: "%.3f"},
@@ -100,9 +109,9 @@ func run(ctx context.Context, out, progress io.Writer, data string, effort float
 	}
 	for _, m := range methods {
 		fmt.Fprintf(progress, "%s\n", m.name)
-		mean, err := m.run(s)
+		mean, err := s.predict(m)
 		if err != nil {
-			return fmt.Errorf("%s: %w", m.name, err)
+			return errors.WithMessage(err, m.name)
 		}
 		if err := s.add(table, m.name, reference, mean); err != nil {
 			return err
@@ -111,27 +120,9 @@ func run(ctx context.Context, out, progress io.Writer, data string, effort float
 	return table.WriteText(out)
 }
 
-// load takes the first images of each split.
-func (s *study) load(name string) error {
-	for _, part := range []struct {
-		to    **datasets.Dataset
-		split datasets.Split
-		size  int
-	}{{&s.train, datasets.Train, dataSize}, {&s.test, datasets.Test, testSize}} {
-		data, err := datasets.Load(name, part.split, datasets.Options{Context: s.ctx})
-		if err != nil {
-			return err
-		}
-		if *part.to, err = data.Slice(0, part.size); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // add adds a row: how near predictions are to the reference's, and how good they are.
 func (s *study) add(table *report.Table, name string, reference, mean []float64) error {
-	predictions, err := evaluate.NewPredictions(s.test.Name, mean, s.test.Labels, classes)
+	predictions, err := evaluate.NewPredictions(s.data.Test.Name, mean, s.data.Test.Labels, classes)
 	if err != nil {
 		return err
 	}

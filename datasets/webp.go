@@ -1,0 +1,60 @@
+package datasets
+
+import (
+	"encoding/binary"
+	"image"
+	"image/color"
+	"io"
+
+	"github.com/pkg/errors"
+)
+
+// webpConfig is the DecodeConfig of WebP. That of golang.org/x/image/webp
+// believes the canvas that an extended file begins with, while its decoder makes
+// room for the frame that follows: a file of a few bytes could say 1x1, and take
+// 400 MB. Here the frame's own header counts, and the canvas must have its size.
+func webpConfig(r io.Reader) (image.Config, error) {
+	config := image.Config{ColorModel: color.NYCbCrAModel}
+	var start [12]byte
+	if _, err := io.ReadFull(r, start[:]); err != nil {
+		return config, err
+	}
+	canvasWidth, canvasHeight := 0, 0
+	for {
+		var head [8]byte
+		if _, err := io.ReadFull(r, head[:]); err != nil {
+			return config, err
+		}
+		kind, size := string(head[:4]), int64(binary.LittleEndian.Uint32(head[4:]))
+		size += size % 2
+		want := map[string]int64{"VP8X": 10, "VP8 ": 10, "VP8L": 5}[kind]
+		if size < want {
+			return config, errors.Errorf("a chunk %q of %d bytes, want at least %d", kind, size, want)
+		}
+		b := make([]byte, want)
+		if _, err := io.ReadFull(r, b); err != nil {
+			return config, err
+		}
+		switch kind {
+		case "VP8X":
+			canvasWidth = 1 + (int(b[4]) | int(b[5])<<8 | int(b[6])<<16)
+			canvasHeight = 1 + (int(b[7]) | int(b[8])<<8 | int(b[9])<<16)
+		case "VP8 ":
+			config.Width = int(binary.LittleEndian.Uint16(b[6:]) & 0x3fff)
+			config.Height = int(binary.LittleEndian.Uint16(b[8:]) & 0x3fff)
+		case "VP8L":
+			bits := binary.LittleEndian.Uint32(b[1:])
+			config.Width, config.Height = int(bits&0x3fff)+1, int(bits>>14&0x3fff)+1
+		}
+		if kind == "VP8 " || kind == "VP8L" {
+			if canvasWidth != 0 && (config.Width != canvasWidth || config.Height != canvasHeight) {
+				return config, errors.Errorf("a canvas of %dx%d around a frame of %dx%d pixels, want them alike",
+					canvasHeight, canvasWidth, config.Height, config.Width)
+			}
+			return config, nil
+		}
+		if _, err := io.CopyN(io.Discard, r, size-want); err != nil {
+			return config, err
+		}
+	}
+}

@@ -1,0 +1,70 @@
+package datasets
+
+import (
+	"encoding/binary"
+	"runtime"
+	"strings"
+	"testing"
+)
+
+// webpOf is the beginning of a WebP picture: a canvas, unless it is 0 wide, and
+// a frame, lossless or not, whose content is nonsense.
+func webpOf(canvas, width, height int, lossless bool, between string) []byte {
+	var chunks []byte
+	chunk := func(kind string, content []byte) {
+		chunks = append(chunks, kind...)
+		chunks = binary.LittleEndian.AppendUint32(chunks, uint32(len(content)))
+		chunks = append(chunks, content...)
+	}
+	if canvas > 0 {
+		side := uint32(canvas - 1)
+		chunk("VP8X", []byte{0, 0, 0, 0, byte(side), byte(side >> 8), byte(side >> 16), byte(side), byte(side >> 8), byte(side >> 16)})
+	}
+	if between != "" {
+		chunk("ICCP", []byte(between))
+	}
+	nonsense := make([]byte, 400)
+	if lossless {
+		size := binary.LittleEndian.AppendUint32([]byte{0x2f}, uint32(width-1)|uint32(height-1)<<14)
+		chunk("VP8L", append(append(size, 0), nonsense...))
+	} else {
+		size := []byte{0x90, 2, 0, 0x9d, 1, 0x2a, byte(width), byte(width >> 8), byte(height), byte(height >> 8)}
+		chunk("VP8 ", append(size, nonsense...))
+	}
+	head := binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(len(chunks)+4))
+	return append(append(head, "WEBP"...), chunks...)
+}
+
+func TestWebPMeasure(t *testing.T) {
+	for _, lossless := range []bool{true, false} {
+		for _, canvas := range []int{0, 300} {
+			for _, between := range []string{"", "profil"} {
+				height, width, err := Measure(webpOf(canvas, 300, 300, lossless, between))
+				if err != nil || height != 300 || width != 300 {
+					t.Errorf("lossless %t, canvas %d: %dx%d, %v", lossless, canvas, height, width, err)
+				}
+			}
+		}
+		height, width, err := Measure(webpOf(0, 31, 257, lossless, ""))
+		if err != nil || height != 257 || width != 31 {
+			t.Errorf("lossless %t: %dx%d, %v", lossless, height, width, err)
+		}
+		bomb := webpOf(1, 16383, 16383, lossless, "")
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err = Decode(bomb, 1, 8, 8)
+		runtime.ReadMemStats(&after)
+		if err == nil || !strings.Contains(err.Error(), "a canvas of 1x1 around a frame of 16383x16383 pixels") {
+			t.Errorf("a bomb, lossless %t: %v", lossless, err)
+		}
+		if taken := after.TotalAlloc - before.TotalAlloc; taken > 1<<20 {
+			t.Errorf("a bomb took %d bytes", taken)
+		}
+		whole := webpOf(300, 300, 300, lossless, "profil")
+		for n := range len(whole) - 390 {
+			if _, err := Decode(whole[:n], 1, 8, 8); err == nil {
+				t.Errorf("%d bytes of a picture: no error", n)
+			}
+		}
+	}
+}

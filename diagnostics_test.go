@@ -1,0 +1,203 @@
+package pollen
+
+import (
+	"encoding/json"
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen/diagnostics"
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/optimizers"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// R-hat is of the sampling phase: burn-in, and the exploring steps of cycles, have no say.
+func TestRHatIsOfTheSamplingPhase(t *testing.T) {
+	data := trainOn(squares(t, 100, 4, 1))
+	for _, c := range []struct {
+		cycles  int
+		samples func(step int) bool
+	}{
+		{0, func(step int) bool { return step >= 60 }},
+		{2, func(step int) bool { return step%80 >= 60 }},
+	} {
+		spec := Spec{Network: "mlp-3", Method: methodOf(t, "sghmc"), Batch: 10, Epochs: 16, BurnIn: new(6), Samples: 4, Cycles: c.cycles}
+		spec.Schedule = optimizers.Constant{Rate: 0.01}
+		d, err := fit(t, spec, data).Diagnostics()
+		must(t, err)
+		var phase []float64
+		for step, v := range d.Trace {
+			if c.samples(step) {
+				phase = append(phase, v)
+			}
+		}
+		want, err := diagnostics.SplitRHat([][]float64{phase})
+		must(t, err)
+		all, err := diagnostics.SplitRHat([][]float64{d.Trace})
+		must(t, err)
+		if got := float64(d.WeightRHat); len(d.Trace) != 160 || got != want || math.Abs(want-all) < 0.01 {
+			t.Errorf("%d cycles: R-hat %v over %d steps, want %v, and not all steps' %v", c.cycles, got, len(d.Trace), want, all)
+		}
+		if !(d.LossRHat > 0.9) || d.From != 0 || d.Made != 160 || d.Samples != 4 || d.Watched == "" {
+			t.Errorf("%d cycles: diagnostics from %d to %d of %d samples, R-hat of the loss %v", c.cycles, d.From, d.Made, d.Samples, d.LossRHat)
+		}
+	}
+}
+
+// Chains have the temperature that was asked for: velocities that of the noise, and with a Metropolis test configurations too.
+func TestTemperatureIsTheRequestedOne(t *testing.T) {
+	data := trainOn(squares(t, 60, 4, 1))
+	for _, requested := range []float64{0.25, 4} {
+		for _, c := range []struct {
+			method    string
+			kinetic   bool
+			tolerance float64
+		}{{"sghmc:0.2", true, 0.05}, {"baoab:0.2", true, 0.05}, {"sgnht:0.2", true, 0.05}, {"hmc:leaps=5", false, 0.15}} {
+			spec := Spec{Network: "mlp-3", Method: methodOf(t, c.method), Batch: 60, Epochs: 400, BurnIn: new(200), Samples: 1,
+				Temperature: &requested, Prior: new(langevin.Gaussian(0.1))}
+			if c.kinetic {
+				spec.Schedule = optimizers.Constant{Rate: 0.01}
+			}
+			last := math.NaN()
+			run := fit(t, spec, data, WithObserver(func(e Event) { last = e.Temperature }))
+			d, err := run.Diagnostics()
+			must(t, err)
+			if d.Temperatures[0].Layer != "all" || len(d.Temperatures) != 3 || math.IsNaN(last) {
+				t.Errorf("%s: temperatures %+v, the last %v", c.method, d.Temperatures, last)
+			}
+			got := float64(d.Temperatures[0].Configurational)
+			if c.kinetic {
+				got = float64(d.Temperatures[0].Kinetic)
+			}
+			if !(math.Abs(got/requested-1) < c.tolerance) {
+				t.Errorf("%s: temperature %v, requested %v", c.method, got, requested)
+			}
+			if lines := readFile(t, run.Folder(), metricsFile); !strings.Contains(lines, `"requestedTemperature":`+text(requested)) {
+				t.Errorf("%s: no requested temperature %v in the metrics", c.method, requested)
+			}
+			if !c.kinetic && !(d.Acceptance > 0.5 && d.Acceptance <= 1) {
+				t.Errorf("%s: acceptance %v", c.method, d.Acceptance)
+			}
+		}
+	}
+}
+
+func text(v float64) string {
+	content, _ := json.Marshal(v)
+	return string(content)
+}
+
+// At the temperature 0 a sampler on all data is gradient descent on the potential: the loss falls at each step.
+func TestTemperatureZero(t *testing.T) {
+	data := trainOn(squares(t, 60, 4, 1))
+	for _, c := range []struct{ temperature, falls float64 }{{0, 1}, {100, 0.9}} {
+		var losses []float64
+		spec := Spec{Network: "mlp-3", Batch: 60, Epochs: 50, BurnIn: new(0), Samples: 50, Temperature: &c.temperature}
+		fit(t, spec, data, WithObserver(func(e Event) {
+			if e.Task == "fit" {
+				losses = append(losses, e.Loss)
+			}
+		}))
+		falls := 0.0
+		for i := range losses[1:] {
+			if losses[i+1] < losses[i] {
+				falls += 1. / 49
+			}
+		}
+		if len(losses) != 50 || (falls > 0.99) != (c.falls == 1) {
+			t.Errorf("at the temperature %v the loss falls in a share of %v of %d steps", c.temperature, falls, len(losses))
+		}
+	}
+}
+
+// states are values of a run's session, by name, after so many steps.
+func states(t *testing.T, spec Spec, name string, at ...int) [][]float32 {
+	t.Helper()
+	data := squares(t, 100, 4, 1)
+	tr, err := newTraining(spec, data, filepath.Join(t.TempDir(), "run"), environmentOf(nil))
+	must(t, err)
+	host := tensor.NewHost(1)
+	defer host.Close()
+	must(t, tr.load(host))
+	defer tr.session.Close()
+	var all [][]float32
+	for _, steps := range at {
+		must(t, tr.session.Run(steps-int(tr.session.Steps())))
+		values := make([]float32, 3*side*side)
+		must(t, graph.Read(tr.session, name, 0, 0, values))
+		all = append(all, values)
+	}
+	return all
+}
+
+// pSGLD's second moment, and with it G, adapts during burn-in, and not after it where it is frozen.
+func TestPreconditionerFreezes(t *testing.T) {
+	spec := Spec{Network: "mlp-3", Batch: 10, Epochs: 4, BurnIn: new(2), Samples: 5}
+	for gamma, frozen := range map[string]bool{"frozen": true, "none": false} {
+		spec.Method = methodOf(t, "psgld:gamma="+gamma)
+		s := states(t, spec, "linear1.weight.second moment", 10, 20, 21, 40)
+		if equal(s[0], s[1]) {
+			t.Errorf("%s: the second moment does not adapt during burn-in", gamma)
+		}
+		if equal(s[1], s[2]) != frozen || equal(s[1], s[3]) != frozen {
+			t.Errorf("%s: the second moment after burn-in is that of its end: %v after a step, %v after 20", gamma, equal(s[1], s[2]), equal(s[1], s[3]))
+		}
+	}
+}
+
+func equal(a, b []float32) bool {
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// A run that learns nothing says so.
+func TestRemarkThatNothingIsLearnt(t *testing.T) {
+	for rate, want := range map[float64]bool{1e-9: true, 0.01: false} {
+		var remarks []string
+		spec := Spec{Network: "mlp-8", Method: methodOf(t, "adam"), Schedule: optimizers.Constant{Rate: rate}, Batch: 10, Epochs: 20}
+		fit(t, spec, trainOn(squares(t, 100, 4, 1)), WithObserver(func(e Event) { remarks = append(remarks, e.Remark) }))
+		if got := strings.Contains(strings.Join(remarks, ""), "guessing among 4 classes, 1.386"); got != want {
+			t.Errorf("the rate %v: remarks %q", rate, remarks)
+		}
+	}
+}
+
+// Numbers that are none are null in JSON, and read back.
+func TestNumber(t *testing.T) {
+	content, err := json.Marshal([]Number{1.5, Number(math.NaN()), Number(math.Inf(-1))})
+	if err != nil || string(content) != "[1.5,null,null]" {
+		t.Errorf("%s (%v)", content, err)
+	}
+	var read []Number
+	must(t, json.Unmarshal(content, &read))
+	if read[0] != 1.5 || !math.IsNaN(float64(read[1])) {
+		t.Errorf("read back %v", read)
+	}
+	run := fit(t, Spec{Network: "mlp-3", Method: methodOf(t, "sgd"), Batch: 20, Epochs: 2}, trainOn(squares(t, 100, 4, 1)))
+	d, err := run.Diagnostics()
+	if err != nil || !math.IsNaN(float64(d.LossRHat)) || !math.IsNaN(float64(d.Temperatures[0].Configurational)) || len(d.Trace) != 10 {
+		t.Errorf("diagnostics of an optimizer: %+v (%v)", d, err)
+	}
+	if _, err := (&Run{folder: t.TempDir()}).Diagnostics(); err == nil {
+		t.Error("no error without diagnostics")
+	}
+}
+
+// Long traces are kept at even distances.
+func TestThinned(t *testing.T) {
+	trace := make([]float64, 25001)
+	for i := range trace {
+		trace[i] = float64(i)
+	}
+	short := thinned(trace, traceValues)
+	if len(short) > traceValues || len(short) < traceValues/2 || short[1]-short[0] != short[2]-short[1] || len(thinned(trace[:100], 100)) != 100 {
+		t.Errorf("%d values, the first %v", len(short), short[:3])
+	}
+}

@@ -1,0 +1,53 @@
+package pollen
+
+import (
+	"maps"
+	"math"
+	"testing"
+
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/samples"
+)
+
+// Each method that has a prior obeys it: a narrow one makes weights small.
+func TestPriorHasItsEffect(t *testing.T) {
+	data := trainOn(squares(t, 60, 4, 1))
+	for _, k := range kinds(t) {
+		if k.name == "optimizer" || k.name == "by layers" {
+			continue
+		}
+		size := map[float64]float64{}
+		for _, deviation := range []float64{0.03, 3} {
+			k.spec.Prior = new(langevin.Gaussian(deviation))
+			files, err := fit(t, k.spec, data).Samples()
+			must(t, err)
+			s, err := samples.ReadSample(files[len(files)-1])
+			must(t, err)
+			for _, v := range s.Parameters[0].Values {
+				size[deviation] += math.Abs(float64(v))
+			}
+		}
+		if !(size[0.03] < 0.9*size[3]) {
+			t.Errorf("%s: weights of %v in all with a prior of 0.03, %v with one of 3", k.name, size[0.03], size[3])
+		}
+	}
+}
+
+// A subset is the first of the examples, and anchors are as far apart as they are to be.
+func TestSubsetAndAnchor(t *testing.T) {
+	data := squares(t, 100, 4, 1)
+	first, err := data.Slice(0, 40)
+	must(t, err)
+	spec := quick()
+	want := contents(t, fit(t, spec, trainOn(first)).Folder())
+	spec.Subset = 40
+	same(t, "a subset", want, contents(t, fit(t, spec, trainOn(data)).Folder()))
+
+	spec = Spec{Network: "mlp-3", Batch: 20, Epochs: 6, Samples: 3, Anchor: 1}
+	each := contents(t, fit(t, spec, trainOn(data)).Folder())
+	spec.Anchor = 2
+	second := contents(t, fit(t, spec, trainOn(data)).Folder())
+	if maps.EqualFunc(each, second, func(a, b []byte) bool { return string(a) == string(b) }) {
+		t.Error("an anchor each epoch and each second one are the same")
+	}
+}

@@ -1,0 +1,366 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/pollen-ml/pollen"
+)
+
+func TestPages(t *testing.T) {
+	s := newTest(t, Options{})
+	for _, c := range []struct{ target, kind, words string }{
+		{"/", "text/html", `<script src="page.js"`},
+		{"/page.js", "text/javascript", "predict?probabilities=true"},
+		{"/page.css", "text/css", "prefers-color-scheme"},
+		{"/run", "application/json", `"name":"patterns","network":"lenet-small","method":"sgld","data":"patterns","examples":300`},
+		{"/run", "application/json", `"classNames":["across","along","checked"],"samples":6,"expected":6,"calibrated":true,"level":0.9,"familiar":0.95`},
+		{"/health", "application/json", `{"status":"ready","run":"patterns","samples":6}`},
+	} {
+		code, header, body := get(s, c.target)
+		if code != 200 || !strings.HasPrefix(header.Get("Content-Type"), c.kind) || !strings.Contains(body, c.words) {
+			t.Errorf("%s: %d %s %s, wants %s", c.target, code, header.Get("Content-Type"), body, c.words)
+		}
+		if c.kind == "text/html" {
+			if policy := header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") {
+				t.Errorf("the page's policy is %q", policy)
+			}
+			if strings.Contains(body, "http") {
+				t.Error("the page asks for something from elsewhere")
+			}
+		}
+	}
+	if code, _, _ := get(s, "/nothing"); code != 404 {
+		t.Errorf("/nothing: %d", code)
+	}
+	if code, header, _ := get(s, "/predict"); code != 405 || header.Get("Allow") != "POST" {
+		t.Errorf("GET /predict: %d, allows %s", code, header.Get("Allow"))
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	s, _ := newFake(t, Options{}, ones)
+	picture := string(pngOf(theTest.Image(0)))
+	for range 3 {
+		post(s, "/predict", "", strings.NewReader(picture))
+	}
+	post(s, "/predict", "", strings.NewReader("garbage"))
+	get(s, "/nothing")
+	code, header, body := get(s, "/metrics")
+	if code != 200 || !strings.HasPrefix(header.Get("Content-Type"), "text/plain; version=0.0.4") {
+		t.Errorf("%d %s", code, header.Get("Content-Type"))
+	}
+	for _, line := range []string{
+		`pollen_requests_total{route="POST /predict",code="200"} 3`,
+		`pollen_requests_total{route="POST /predict",code="400"} 1`,
+		`pollen_requests_total{route="other",code="404"} 1`,
+		"# TYPE pollen_predict_seconds histogram",
+		`pollen_predict_seconds_bucket{le="+Inf"} 4`,
+		"pollen_predict_seconds_count 4",
+		`pollen_batch_images_bucket{le="1"} 3`,
+		"pollen_batch_images_sum 3",
+		"pollen_images_total 3",
+		"pollen_queue_images 0",
+		"pollen_memory_bytes 0",
+		"pollen_panics_total 0",
+	} {
+		if !strings.Contains(body, line+"\n") {
+			t.Errorf("no line %q in\n%s", line, body)
+		}
+	}
+	for _, line := range strings.Split(strings.TrimSpace(body), "\n") {
+		if fields := strings.Fields(line); !strings.HasPrefix(line, "# ") && len(fields) < 2 {
+			t.Errorf("line %q has no value", line)
+		}
+	}
+}
+
+func TestHistogram(t *testing.T) {
+	h := newHistogram(1, 2)
+	for _, value := range []float64{0.5, 1, 1.5, 2, 3} {
+		h.add(value)
+	}
+	var text strings.Builder
+	h.write(&text, "h")
+	want := "h_bucket{le=\"1\"} 2\nh_bucket{le=\"2\"} 4\nh_bucket{le=\"+Inf\"} 5\nh_sum 8\nh_count 5\n"
+	if text.String() != want {
+		t.Errorf("got\n%s, wants\n%s", text.String(), want)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	for name, o := range map[string]Options{
+		"Batch": {Batch: -1}, "Queue": {Queue: -1}, "MaxImages": {MaxImages: 513}, "MaxBody": {MaxBody: 1 << 29},
+		"MaxPixels": {MaxPixels: 100_000_001}, "Memory": {Memory: -1}, "Timeout": {Timeout: -1},
+	} {
+		if _, err := New(theRun, o); err == nil || !strings.Contains(err.Error(), "serve: options: "+name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestFailures: what fails on the server's side ends its requests with 500, and is reported; the
+// server goes on.
+func TestFailures(t *testing.T) {
+	var reported []string
+	var mu sync.Mutex
+	how := errors.New("the device is on fire")
+	report := func(err error) {
+		mu.Lock()
+		defer mu.Unlock()
+		reported = append(reported, err.Error())
+	}
+	s, _ := newFake(t, Options{Report: report}, func(pixels []byte) ([]pollen.Answer, error) {
+		switch how.Error() {
+		case "panic":
+			panic("a broken invariant")
+		case "few":
+			return nil, nil
+		case "none":
+			return ones(pixels)
+		}
+		return nil, how
+	})
+	picture := string(pngOf(theTest.Image(0)))
+	for i, c := range []struct{ how, words string }{
+		{"the device is on fire", "the device is on fire"}, {"panic", "a broken invariant"}, {"few", "0 answers for 1 images"},
+	} {
+		how = errors.New(c.how)
+		code, _, body := post(s, "/predict", "", strings.NewReader(picture))
+		refused(t, c.how, code, body, 500, "the operator was told why")
+		if len(reported) != i+1 || !strings.Contains(reported[i], c.words) {
+			t.Errorf("%s: reported %q", c.how, reported)
+		}
+	}
+	how = errors.New("none")
+	if code, _, body := post(s, "/predict", "", strings.NewReader(picture)); code != 200 {
+		t.Errorf("afterwards: %d %s", code, body)
+	}
+
+	// A panic outside of the predictor.
+	s.routes.HandleFunc("GET /panic", func(http.ResponseWriter, *http.Request) { panic("elsewhere") })
+	code, _, body := get(s, "/panic")
+	refused(t, "panic of a handler", code, body, 500, "the operator was told why")
+	if last := reported[len(reported)-1]; !strings.Contains(last, "elsewhere") || s.counts.panics.Load() != 2 {
+		t.Errorf("reported %q, %d panics", last, s.counts.panics.Load())
+	}
+}
+
+// TestQueue: images of requests that wait are answered for together, up to the predictor's room; a
+// full queue refuses, and so does a closed one, which first answers what it has.
+func TestQueue(t *testing.T) {
+	started, go_ := make(chan int, 100), make(chan bool)
+	s, f := newFake(t, Options{Queue: 20, MaxImages: 10, Wait: -1}, func(pixels []byte) ([]pollen.Answer, error) {
+		started <- len(pixels) / (side * side)
+		<-go_
+		return ones(pixels)
+	})
+	image := theTest.Image(0)
+	var answered atomic.Int64
+	var asking sync.WaitGroup
+	ask := func(n int) {
+		asking.Go(func() {
+			answers, err := s.queue.ask(t.Context(), n, make([]byte, n*len(image)))
+			if err != nil || len(answers) != n {
+				t.Errorf("%d answers for %d: %v", len(answers), n, err)
+			}
+			answered.Add(int64(len(answers)))
+		})
+	}
+	ask(1)
+	if n := <-started; n != 1 {
+		t.Fatalf("%d images at first", n)
+	}
+	for range 18 {
+		ask(1)
+	}
+	for s.queue.waiting.Load() != 18 {
+		time.Sleep(time.Millisecond)
+	}
+	_, err := s.queue.ask(t.Context(), 3, make([]byte, 3*len(image)))
+	if code := codeOf(err); code != 503 {
+		t.Errorf("a full queue: %v", err)
+	}
+	cancelled, cancel := context.WithCancel(t.Context())
+	given := make(chan error)
+	go func() {
+		_, err := s.queue.ask(cancelled, 1, image)
+		given <- err
+	}()
+	for s.queue.waiting.Load() != 19 {
+		time.Sleep(time.Millisecond)
+	}
+	cancel()
+	if err := <-given; codeOf(err) != gone {
+		t.Errorf("a client that is gone: %v", err)
+	}
+	go_ <- true
+	if n := <-started; n != 16 {
+		t.Errorf("%d images together, wants the 16 that there is room for", n)
+	}
+	closed := make(chan error)
+	go func() { closed <- s.Close() }()
+	for s.queue.open() {
+		time.Sleep(time.Millisecond)
+	}
+	code, header, body := post(s, "/predict", "", strings.NewReader("x"))
+	refused(t, "closing", code, body, 503, "the server is closing")
+	if header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+	if code, _, body := get(s, "/health"); code != 503 || !strings.Contains(body, "closing") {
+		t.Errorf("health when closing: %d %s", code, body)
+	}
+	go_ <- true
+	if n := <-started; n != 2 {
+		t.Errorf("%d images at last, wants 2: nobody waits for the third", n)
+	}
+	go_ <- true
+	if err := <-closed; err != nil || !f.closed {
+		t.Errorf("closed %t: %v", f.closed, err)
+	}
+	asking.Wait()
+	if answered.Load() != 19 {
+		t.Errorf("%d answers, wants 19", answered.Load())
+	}
+}
+
+// TestWait: images wait a moment for others.
+func TestWait(t *testing.T) {
+	var sizes []int
+	s, _ := newFake(t, Options{Wait: time.Hour}, func(pixels []byte) ([]pollen.Answer, error) {
+		sizes = append(sizes, len(pixels)/(side*side))
+		return ones(pixels)
+	})
+	var asking sync.WaitGroup
+	for range 32 {
+		asking.Go(func() {
+			if _, err := s.queue.ask(t.Context(), 1, theTest.Image(0)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	asking.Wait()
+	if len(sizes) != 2 || sizes[0] != 16 {
+		t.Errorf("batches of %v, wants two of 16", sizes)
+	}
+}
+
+func TestTimeout(t *testing.T) {
+	go_ := make(chan bool)
+	defer close(go_)
+	s, _ := newFake(t, Options{Timeout: 20 * time.Millisecond}, func(pixels []byte) ([]pollen.Answer, error) {
+		<-go_
+		return ones(pixels)
+	})
+	code, header, body := post(s, "/predict", "", strings.NewReader(string(pngOf(theTest.Image(0)))))
+	refused(t, "no answer", code, body, 503, "no answer in time")
+	if header.Get("Retry-After") == "" {
+		t.Error("no Retry-After")
+	}
+}
+
+// TestMemory: a body that there is no room for is refused, and no more room is taken than bytes
+// have come.
+func TestMemory(t *testing.T) {
+	s, _ := newFake(t, Options{Memory: 1 << 20, MaxBody: 1 << 20}, ones)
+	s.memory.take(1 << 19)
+	code, _, body := post(s, "/predict", "", strings.NewReader(strings.Repeat("x", 1<<19)))
+	refused(t, "no room", code, body, 503, "no room")
+	slow, sending := io.Pipe()
+	done := make(chan bool)
+	go func() {
+		post(s, "/predict", "", slow)
+		done <- true
+	}()
+	sending.Write([]byte("x"))
+	if used := s.memory.used.Load(); used > 1<<19+firstRoom {
+		t.Errorf("a byte takes %d", used-1<<19)
+	}
+	sending.Close()
+	<-done
+	if used := s.memory.used.Load(); used != 1<<19 {
+		t.Errorf("%d bytes are not given back", used-1<<19)
+	}
+}
+
+func TestTurns(t *testing.T) {
+	turns := turns{free: 10}
+	check(turns.wait(t.Context(), 6))
+	order := make(chan int, 3)
+	wait := func(n int) {
+		go func() {
+			check(turns.wait(t.Context(), n))
+			order <- n
+		}()
+		for waiting := false; !waiting; {
+			time.Sleep(time.Millisecond)
+			turns.mu.Lock()
+			for _, w := range turns.waiting {
+				waiting = waiting || w.units == n
+			}
+			turns.mu.Unlock()
+		}
+	}
+	wait(10)
+	wait(3) // there would be room, but it is not its turn
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := turns.wait(over, 5); err != context.Canceled {
+		t.Errorf("a context that has ended: %v", err)
+	}
+	turns.end(6)
+	if n := <-order; n != 10 {
+		t.Errorf("%d came first", n)
+	}
+	turns.end(10)
+	if n := <-order; n != 3 || turns.free != 7 {
+		t.Errorf("%d came next, %d are free", n, turns.free)
+	}
+}
+
+// TestServe ends with requests under way, which are answered.
+func TestServe(t *testing.T) {
+	started, go_ := make(chan bool), make(chan bool)
+	s, _ := newFake(t, Options{}, func(pixels []byte) ([]pollen.Answer, error) {
+		started <- true
+		<-go_
+		return ones(pixels)
+	})
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	check(err)
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error)
+	go func() { ended <- s.Serve(ctx, listener) }()
+	address := "http://" + listener.Addr().String()
+	answer := make(chan int)
+	go func() {
+		response, err := http.Post(address+"/predict", "image/png", strings.NewReader(string(pngOf(theTest.Image(0)))))
+		check(err)
+		response.Body.Close()
+		answer <- response.StatusCode
+	}()
+	<-started
+	stop()
+	go_ <- true
+	if code := <-answer; code != 200 {
+		t.Errorf("the last request: %d", code)
+	}
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	if _, err := http.Get(address + "/health"); err == nil {
+		t.Error("it still answers")
+	}
+	if err := s.Serve(t.Context(), listener); err == nil {
+		t.Error("a closed listener: no error")
+	}
+}
