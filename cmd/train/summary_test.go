@@ -111,3 +111,14 @@ func TestTemperatureZeroIsNoVerdict(t *testing.T) {
 		t.Errorf("%q", notes)
 	}
 }
+
+// Large errors are written without exponents.
+func TestWithError(t *testing.T) {
+	for want, given := range map[string][2]pollen.Number{
+		"1.04 ± 0.003": {1.04, 0.003}, "1 ± 9": {1, 9.4}, "64.7 ± 10": {64.7, 9.6}, "64.7 ± 123": {64.7, 123}, "2": {2, pollen.Number(math.NaN())},
+	} {
+		if got := withError(pollen.Temperature{Configurational: given[0], StandardError: given[1]}); got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+}
