@@ -30,16 +30,16 @@ import (
 // requested and measured, are those of exp(-U/T). Samples, calibration and the effect of T below 1
 // differ from those without augmentation for this reason. The changes also add to the noise of
 // minibatches, so that the gradient of a batch of all images is noisy. Sources: Izmailov et al.,
-// What are Bayesian neural network posteriors really like? (2021); Nabarro et al., Data augmentation
-// in Bayesian neural networks and the cold posterior effect (2022).
+// What are Bayesian neural network posteriors really like? (2021); Nabarro et al., Data
+// augmentation in Bayesian neural networks and the cold posterior effect (2022).
 //
 // It does not go with what needs U as a function of the parameters: methods with a Metropolis test,
 // Spec.Anchor and Spec.Temperatures.
 type Augment struct {
 	Flip     bool    // mirrored left to right with probability 1/2
-	Shift    int     // pixels: moved by up to so many whole rows and columns, each uniform on -Shift to Shift
-	Rotation float64 // degrees, at most 180: turned by an angle that is uniform on -Rotation to Rotation
-	Erase    float64 // side of the square as a share of the shorter side of the image, below 1; its centre is any pixel
+	Shift    int     // pixels: moved by whole rows and columns, each uniform on -Shift to Shift
+	Rotation float64 // degrees, at most 180: turned by an angle uniform on -Rotation to Rotation
+	Erase    float64 // side of the square over the image's shorter, below 1; its centre is any pixel
 }
 
 // augmentForm is the text of an Augment that has everything.
@@ -104,7 +104,8 @@ func (a Augment) op(stream uint16) op.Augment {
 	return op.Augment{Flip: a.Flip, Shift: a.Shift, Rotation: a.Rotation, Erase: a.Erase, Stream: stream}
 }
 
-// apply changes a minibatch's images. It takes a stream of random numbers only where there is something to change.
+// apply changes a minibatch's images. It takes a stream of random numbers only where there is
+// something to change.
 func (a Augment) apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	if a.isNone() {
 		return x
@@ -124,7 +125,8 @@ func (a Augment) checkFits(data *datasets.Dataset) error {
 	return nil
 }
 
-// checkAugment refuses values out of range, and what needs the potential as a function of the parameters.
+// checkAugment refuses values out of range, and what needs the potential as a function of the
+// parameters.
 func (s Spec) checkAugment(c course) error {
 	if s.Augment.isNone() {
 		return nil

@@ -1,6 +1,10 @@
-// Images turned, moved, mirrored, with a square of zeros, as op.Augment says: y[b c p q] = x[b c u v], bilinear, 0 beyond the edges.
-// Some images to a block: a thread draws what an image undergoes, then each takes pixels of all channels. A pixel costs its loads, four where
-// images are turned, most of them from the cache, and a store.
+// Images turned, moved, mirrored, with a square of zeros, as op.Augment says:
+//
+//	y[b c p q] = x[b c u v], bilinear, 0 beyond the edges
+//
+// Some images to a block: a thread draws what an image undergoes, then each takes pixels of all
+// channels. A pixel costs its loads, four where images are turned, most of them from the cache, a
+// store, and some 30 operations that the channels share.
 #include "philox.cuh"
 
 // mostRows is the most images of a block.

@@ -15,21 +15,21 @@ import (
 // and makes the pixels of a square 0, all channels alike:
 //
 //	y[b c p q] = 0 in the square, else x[b c u v]
-//	(u, v) = ((H-1)/2 + A cos a - B sin a, (W-1)/2 + A sin a + B cos a)
-//	A = p - rows - (H-1)/2,  B = q' - columns - (W-1)/2,  q' = q, or W-1-q when mirrored
+//	(u, v) = ((H-1)/2 + r cos a - s sin a, (W-1)/2 + r sin a + s cos a)
+//	r = p - rows - (H-1)/2,  s = q' - columns - (W-1)/2,  q' = q, or W-1-q when mirrored
 //
 // Between pixels x is interpolated bilinearly. Beyond the edges it is 0, which is the mean of
 // images that GatherImages has normalised. Without Rotation pixels keep their bits.
 //
-// Image b draws from elements 8b to 8b+5 of the stream (seed, chain, step, Stream): what it becomes
-// depends on its position in the batch, and on nothing else. It has no gradient: x is data. Sources:
-// He et al., Deep residual learning (2016), for mirrored and moved images; DeVries and Taylor,
-// Improved regularization of CNNs with cutout (2017), for the square.
+// Image b draws from elements 8b to 8b+5 of the stream (seed, chain, step, Stream), whatever the
+// threads and the device. It has no gradient: x is data. Sources: He et al., Deep residual learning
+// (2016), for mirrored and moved images; DeVries and Taylor, Improved regularization of
+// convolutional neural networks with cutout (2017), for the square.
 type Augment struct {
 	Flip     bool    // mirror left to right with probability 1/2
 	Shift    int     // pixels: rows and columns are uniform on -Shift to Shift
 	Rotation float64 // degrees, at most 180: the angle is uniform on -Rotation to Rotation
-	Erase    float64 // side of the square as a share of the shorter one of H and W, below 1; its centre is any pixel
+	Erase    float64 // side of the square over min(H, W), below 1; its centre is any pixel
 	Stream   uint16  // a number from Builder.Stream
 }
 
@@ -215,17 +215,22 @@ func (c change[T]) turn(to, from []T, height, width int) {
 				j--
 			}
 			down, right := u-T(i), v-T(j)
+			up, left := 1-down, 1-right
 			if i >= 0 && i < height-1 && j >= 0 && j < width-1 {
 				for k := i*width + j; k < len(from); k += plane {
-					to[at] = between(down, right, from[k], from[k+1], from[k+width], from[k+width+1])
+					x, below := from[k:k+2], from[k+width:k+width+2]
+					upper := T(left*x[0]) + T(right*x[1])
+					lower := T(left*below[0]) + T(right*below[1])
+					to[at] = T(up*upper) + T(down*lower)
 					at += plane
 				}
 				continue
 			}
 			for first := 0; first < len(from); first += plane {
 				x := from[first : first+plane]
-				to[at] = between(down, right, pixel(x, i, j, height, width), pixel(x, i, j+1, height, width),
-					pixel(x, i+1, j, height, width), pixel(x, i+1, j+1, height, width))
+				upper := T(left*pixel(x, i, j, height, width)) + T(right*pixel(x, i, j+1, height, width))
+				lower := T(left*pixel(x, i+1, j, height, width)) + T(right*pixel(x, i+1, j+1, height, width))
+				to[at] = T(up*upper) + T(down*lower)
 				at += plane
 			}
 		}
@@ -238,13 +243,6 @@ func pixel[T float32 | float64](x []T, i, j, height, width int) T {
 		return 0
 	}
 	return x[i*width+j]
-}
-
-// between interpolates four neighbours: first at the left and at the right of the upper row.
-func between[T float32 | float64](down, right, x00, x01, x10, x11 T) T {
-	upper := T((1-right)*x00) + T(right*x01)
-	lower := T((1-right)*x10) + T(right*x11)
-	return T((1-down)*upper) + T(down*lower)
 }
 
 // erase makes a square of each plane 0.

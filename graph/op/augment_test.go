@@ -96,8 +96,8 @@ func TestAugmentIsUniform(t *testing.T) {
 	}
 }
 
-// The centre of the square of zeros is any pixel, so that pixels near the edges are erased less often:
-// with a side of 3 by those of the H W centres that are at most 1 away.
+// The centre of the square of zeros is any pixel, so that pixels near the edges are erased less
+// often: with a side of 3 by those of the H W centres that are at most 1 away.
 func TestAugmentErasesEvenly(t *testing.T) {
 	const height, width, batch, steps = 6, 7, 100, 50
 	image := make([]float64, height*width)
@@ -127,7 +127,8 @@ func count(is bool) int {
 	return 0
 }
 
-// The angle is uniform: a bright pixel moves along a circle, and its centre of mass shows the angle.
+// The angle is uniform: a bright pixel moves along a circle, where its centre of mass shows the
+// angle.
 func TestAugmentTurns(t *testing.T) {
 	const side, batch, steps, rotation = 33, 50, 20, 30.0
 	image := make([]float64, side*side)
