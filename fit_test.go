@@ -36,6 +36,7 @@ func kinds(t testing.TB) []kind {
 	return []kind{
 		{"optimizer", of("adam", Spec{Epochs: 30, Chains: 2}), 2, 0},
 		{"sampler", of("sghmc", Spec{Epochs: 6, Chains: 2, Samples: 6}), 12, 0},
+		{"augmented", of("sghmc", Spec{Epochs: 6, Chains: 2, Samples: 6, Augment: Augment{Flip: true, Shift: 1, Rotation: 10, Erase: 0.3}}), 12, 0},
 		{"preconditioned", of("psgld", Spec{Epochs: 6, Samples: 5, Schedule: optimizers.Cosine{First: 0.002, Last: 0.001}}), 5, 0},
 		{"by layers", of("ksgld", Spec{Epochs: 4, Samples: 5}), 5, 0},
 		{"thermostat", of("sgnht", Spec{Epochs: 6, Samples: 5}), 5, 0},

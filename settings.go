@@ -47,6 +47,10 @@ var settings = []Setting{
 		func(s *Spec, text string) (err error) { s.Schedule, err = optimizers.ParseSchedule(text); return err }},
 	number("batch", "examples per minibatch (default 100)", true, func(s *Spec) *int { return &s.Batch }),
 	number("epochs", "passes over the data, burn-in included (default 8)", true, func(s *Spec) *int { return &s.Epochs }),
+	{"augment", "string", "change training images at random, in what is named of " + augmentForm + ";\n" +
+		"samples are then of another distribution than the posterior, see pollen.Augment (default: none)", true,
+		func(s *Spec) any { return orNil(s.Augment.String()) },
+		func(s *Spec, text string) (err error) { s.Augment, err = ParseAugment(text); return err }},
 	{"burn-in", "int", "epochs before the first sample, of each cycle (default 3/8 of them)", false,
 		func(s *Spec) any { return pointed(s.BurnIn) },
 		func(s *Spec, text string) error { return setInt(text, func(v int) { s.BurnIn = &v }) }},

@@ -113,6 +113,12 @@ func anySpec(t *rapid.T) Spec {
 		Anchor: rapid.IntRange(0, 9).Draw(t, "anchor"), Seed: rapid.Uint64().Draw(t, "seed"),
 	}
 	given := func(name string) bool { return rapid.Bool().Draw(t, name+" is given") }
+	if given("augment") {
+		s.Augment = Augment{
+			Flip: rapid.Bool().Draw(t, "flip"), Shift: rapid.IntRange(-5, 1e6).Draw(t, "shift"),
+			Rotation: rapid.Float64Range(0, 360).Draw(t, "rotation"), Erase: rapid.Float64Range(-1, 1).Draw(t, "erase"),
+		}
+	}
 	if given("method") {
 		s.Method = anyMethod(t)
 	}

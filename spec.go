@@ -25,6 +25,10 @@ type Spec struct {
 	Seed   uint64 // of everything random
 	Subset int    // train on that many of the examples, the first ones; 0 is all
 
+	// Augment is how training images are changed at random; the zero value leaves them as they are. With it samples are of another
+	// distribution than the posterior, which Augment says.
+	Augment Augment
+
 	// FirstChain is the number of the first chain: parts of a run, such as the jobs of an array, have the chains that the whole run
 	// with this seed has under their numbers, to the bit.
 	FirstChain int
@@ -185,6 +189,9 @@ func (s Spec) checkValues(c course) error {
 		}
 	}
 	if err := s.checkLadder(); err != nil {
+		return err
+	}
+	if err := s.checkAugment(c); err != nil {
 		return err
 	}
 	if err := c.check(&s); err != nil {

@@ -87,6 +87,9 @@ func newTraining(spec Spec, data *datasets.Dataset, folder string, e environment
 			return nil, err
 		}
 	}
+	if err := t.spec.Augment.checkFits(t.data); err != nil {
+		return nil, err
+	}
 	t.plan, t.rates, err = t.spec.plan(t.course, t.data.Len())
 	return t, err
 }
@@ -103,7 +106,7 @@ func (t *training) load(device tensor.Device) error {
 	b := graph.New(t.dtype())
 	shape := tensor.Shape{t.data.Len(), t.data.Channels, t.data.Height, t.data.Width}
 	x, labels := op.Minibatch(b, op.Batch{Size: t.spec.Batch, Shuffled: !t.course.traits().exact}, shape, t.data.Mean, t.data.Deviation)
-	in := inputs{network: network, x: x, labels: labels, posterior: langevin.Posterior{DataSize: t.data.Len()}}
+	in := inputs{network: network, x: t.spec.Augment.apply(b, x), labels: labels, posterior: langevin.Posterior{DataSize: t.data.Len()}}
 	if t.spec.Prior != nil {
 		in.posterior.Prior = *t.spec.Prior
 	}

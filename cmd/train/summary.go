@@ -135,6 +135,10 @@ func (o observed) verdict() []string {
 		return nil
 	}
 	var notes []string
+	if augment := o.spec.Augment.String(); augment != "" {
+		notes = append(notes, fmt.Sprintf("%s: images were changed at random (%s): temperatures are not those of the posterior of the images, see pollen.Augment.",
+			o.name, augment))
+	}
 	if off, vague := o.disequilibrium(); len(off) > 0 {
 		notes = append(notes, fmt.Sprintf("%s: not in equilibrium: measured temperature %s, requested %g.", o.name, strings.Join(off, ", "), o.requested()))
 	} else if len(vague) > 0 {

@@ -14,7 +14,7 @@ func Cases() []Case {
 	var all []Case
 	for _, family := range [][]Case{
 		convolutionCases(), matrixCases(), pointwiseCases(), poolCases(), lossCases(), gatherCases(), builtinCases(), densityCases(),
-		normalizeCases(), cumulativeCases(), likelihoodCases(), functionCases(), arithmeticCases(), sumCases(), patchCases(),
+		normalizeCases(), cumulativeCases(), likelihoodCases(), functionCases(), arithmeticCases(), sumCases(), patchCases(), augmentCases(),
 	} {
 		all = append(all, family...)
 	}

@@ -1,0 +1,108 @@
+// Images turned, moved, mirrored, with a square of zeros, as op.Augment says:
+//
+//	y[b c p q] = x[b c u v], bilinear, 0 beyond the edges
+//
+// Some images to a block: a thread draws what an image undergoes, then each takes pixels of all
+// channels. A pixel costs its loads, four where images are turned, most of them from the cache, a
+// store, and some 30 operations that the channels share.
+#include "philox.cuh"
+
+// mostRows is the most images of a block.
+constexpr int mostRows = 32;
+
+// Change is what an image undergoes. The square may begin above and before the image.
+template <class T>
+struct Change {
+  int mirrored, rows, columns, top, left;
+  T cosine, sine;
+};
+
+// below is a number from 0 to n-1.
+INLINE int below(unsigned word, int n) { return (int)((unsigned long long)word * n >> 32); }
+
+// turn is the cosine and the sine of 4 t, operation by operation those of graph/op/augment.go.
+template <class T>
+INLINE void turn(T t, T* cosine, T* sine) {
+  T square = t * t, even = 1, odd = 1;
+#pragma unroll
+  for (int k = 16; k >= 2; k -= 2) even = 1 - square * even * (T(1) / (k * (k - 1)));
+#pragma unroll
+  for (int k = 14; k >= 2; k -= 2) odd = 1 - square * odd * (T(1) / (k * (k + 1)));
+  T c = even, s = t * odd;
+#pragma unroll
+  for (int i = 0; i < 2; i++) {
+    T twice = 2 * (s * c);
+    c = 1 - 2 * (s * s);
+    s = twice;
+  }
+  *cosine = c;
+  *sine = s;
+}
+
+template <class T>
+INLINE Change<T> changeOf(const Address& a, int image, int H, int W, int flip, int shift, T quarter, int side) {
+  Quad<unsigned> w = philox(a, 2 * image), v = philox(a, 2 * image + 1);
+  Change<T> c;
+  c.mirrored = flip && w.v[0] >> 31;
+  c.rows = below(w.v[1], 2 * shift + 1) - shift;
+  c.columns = below(w.v[2], 2 * shift + 1) - shift;
+  c.top = below(v.v[0], H) - side / 2;
+  c.left = below(v.v[1], W) - side / 2;
+  float share = (float)(int)((w.v[3] >> 8) + 1) * 0x1p-23f - 1;
+  turn(T(share) * quarter, &c.cosine, &c.sine);
+  return c;
+}
+
+// whole is x up to the next lower integer.
+template <class T>
+INLINE int whole(T x) {
+  int i = (int)x;
+  return x < T(i) ? i - 1 : i;
+}
+
+template <class T>
+INLINE void augment(Out<T> y, In<T> x, Header header, int B, int C, int H, int W, int flip, int shift, T quarter, int side, unsigned stream) {
+  SHARED(Change<T>, changes, mostRows);
+  int rows = (B + gridDim.x - 1) / gridDim.x, begin = blockIdx.x * rows, count = B - begin < rows ? B - begin : rows;
+  if ((int)threadIdx.x < count)
+    changes[threadIdx.x] = changeOf(addressOf(header, stream), begin + threadIdx.x, H, W, flip, shift, quarter, side);
+  barrier();
+  int plane = H * W;
+  T middleRow = T(H - 1) / 2, middleColumn = T(W - 1) / 2;
+  for (int row = 0; row < count; row++) {
+    Change<T> c = changes[row];
+    const T* from = x.at() + (long long)(begin + row) * C * plane;
+    T* to = y.at() + (long long)(begin + row) * C * plane;
+    for (int at = threadIdx.x; at < plane; at += blockDim.x) {
+      int p = at / W, q = at % W, i = p - c.rows, j = (c.mirrored ? W - 1 - q : q) - c.columns;
+      bool kept = p < c.top || p >= c.top + side || q < c.left || q >= c.left + side;
+      if (quarter == 0) {
+        bool there = kept && i >= 0 && i < H && j >= 0 && j < W;
+        for (int k = 0; k < C * plane; k += plane) to[k + at] = loadIf(there, from + k + i * W + j);
+        continue;
+      }
+      T a = T(i) - middleRow, b = T(j) - middleColumn;
+      T u = middleRow + c.cosine * a - c.sine * b, v = middleColumn + c.sine * a + c.cosine * b;
+      i = whole(u), j = whole(v);
+      T down = u - T(i), right = v - T(j);
+      bool upper = kept && i >= 0 && i < H, lower = kept && i >= -1 && i < H - 1;
+      bool left = j >= 0 && j < W, after = j >= -1 && j < W - 1;
+      for (int k = 0; k < C * plane; k += plane) {
+        const T* f = from + k + i * W + j;
+        T x00 = loadIf(upper && left, f), x01 = loadIf(upper && after, f + 1);
+        T x10 = loadIf(lower && left, f + W), x11 = loadIf(lower && after, f + W + 1);
+        T high = (1 - right) * x00 + right * x01, low = (1 - right) * x10 + right * x11;
+        to[k + at] = (1 - down) * high + down * low;
+      }
+    }
+  }
+}
+
+#define AUGMENT(T, suffix)                                                                                                         \
+  KERNEL(augment_fwd_##suffix, 256)                                                                                                \
+  (Out<T> y, In<T> x, Header header, int B, int C, int H, int W, int flip, int shift, T quarter, int side, unsigned stream) {      \
+    augment(y, x, header, B, C, H, W, flip, shift, quarter, side, stream);                                                         \
+  }
+
+AUGMENT(float, f32)
+AUGMENT(double, f64)

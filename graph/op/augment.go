@@ -1,0 +1,257 @@
+package op
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// Augment changes each image of a batch at random: x [B C H W], header -> y [B C H W]. It turns the
+// image about its centre by an angle a, moves it by whole numbers of rows and columns, mirrors it,
+// and makes the pixels of a square 0, all channels alike:
+//
+//	y[b c p q] = 0 in the square, else x[b c u v]
+//	(u, v) = ((H-1)/2 + r cos a - s sin a, (W-1)/2 + r sin a + s cos a)
+//	r = p - rows - (H-1)/2,  s = q' - columns - (W-1)/2,  q' = q, or W-1-q when mirrored
+//
+// Between pixels x is interpolated bilinearly. Beyond the edges it is 0, which is the mean of
+// images that GatherImages has normalised. Without Rotation pixels keep their bits.
+//
+// Image b draws from elements 8b to 8b+5 of the stream (seed, chain, step, Stream), whatever the
+// threads and the device. It has no gradient: x is data. Sources: He et al., Deep residual learning
+// (2016), for mirrored and moved images; DeVries and Taylor, Improved regularization of
+// convolutional neural networks with cutout (2017), for the square.
+type Augment struct {
+	Flip     bool    // mirror left to right with probability 1/2
+	Shift    int     // pixels: rows and columns are uniform on -Shift to Shift
+	Rotation float64 // degrees, at most 180: the angle is uniform on -Rotation to Rotation
+	Erase    float64 // side of the square over min(H, W), below 1; its centre is any pixel
+	Stream   uint16  // a number from Builder.Stream
+}
+
+// The words of the stream that an image draws, and how many it may have.
+const (
+	wordMirrored = iota
+	wordRows
+	wordColumns
+	wordAngle
+	wordTop
+	wordLeft
+
+	augmentWords = 8
+)
+
+// Validate refuses attributes out of range, as far as that can be known without images.
+func (g Augment) Validate() error {
+	switch {
+	case g.Shift < 0:
+		return errors.Errorf("shift is %d pixels, wants at least 0", g.Shift)
+	case !(g.Rotation >= 0 && g.Rotation <= 180):
+		return errors.Errorf("rotation is %v degrees, wants 0 to 180", g.Rotation)
+	case !(g.Erase >= 0 && g.Erase < 1):
+		return errors.Errorf("erase is %v of the side, wants at least 0 and less than 1", g.Erase)
+	case !g.Flip && g.Shift == 0 && g.Rotation == 0 && g.Erase == 0:
+		return errors.New("changes nothing, wants one of flip, shift, rotation and erase")
+	}
+	return nil
+}
+
+// Name implements graph.Op.
+func (Augment) Name() string { return "augment" }
+
+// InputType implements graph.Mixed.
+func (Augment) InputType(i int) tensor.DType { return [...]tensor.DType{1: tensor.Uint64}[i] }
+
+// Shape implements graph.Op.
+func (g Augment) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, 4, 1); err != nil {
+		return nil, err
+	}
+	if err := g.Validate(); err != nil {
+		return nil, err
+	}
+	height, width := in[0][2], in[0][3]
+	switch {
+	case g.Shift >= min(height, width):
+		return nil, errors.Errorf("shift is %d pixels of images %dx%d, wants fewer than they have", g.Shift, height, width)
+	case g.Erase > 0 && g.side(height, width) == 0:
+		return nil, errors.Errorf("erase is %v of the side of images %dx%d, wants at least a pixel", g.Erase, height, width)
+	}
+	return in[0], wantStream(g.Stream)
+}
+
+// side is that of the square, in pixels.
+func (g Augment) side(height, width int) int {
+	return int(math.Round(g.Erase * float64(min(height, width))))
+}
+
+// quarter is a quarter of the largest angle, in radians.
+func (g Augment) quarter() float64 { return g.Rotation * (math.Pi / 720) }
+
+// mostAugmented is the most images that a block changes, as in cuda/kernels/augment.cu.
+const mostAugmented = 32
+
+// Lower implements graph.Op.
+func (g Augment) Lower(l *graph.Lowering) {
+	images, channels, height, width := l.Shape[0], l.Shape[1], l.Shape[2], l.Shape[3]
+	run := graph.Pick(l, augment[float32](g, l.Shape), augment[float64](g, l.Shape))
+	grid := tensor.Shares{Items: images, Most: mostAugmented, Threads: min(height*width, 256)}
+	l.Emit("augment_fwd", grid, tensor.Rows(images, channels*height*width, run), l.Out(), l.In(0), l.In(1),
+		tensor.Int(images), tensor.Int(channels), tensor.Int(height), tensor.Int(width), flag(g.Flip), tensor.Int(g.Shift),
+		tensor.Real(l.DType, g.quarter()), tensor.Int(g.side(height, width)), tensor.Uint(uint32(g.Stream)))
+}
+
+// change is what an image undergoes.
+type change[T float32 | float64] struct {
+	mirrored      bool
+	rows, columns int
+	cosine, sine  T
+	top, left     int // of the square, which may begin above and before the image
+}
+
+// below is a number from 0 to n-1, of which each has the same share of the words, but for one word.
+func below(word uint32, n int) int { return int(uint64(word) * uint64(n) >> 32) }
+
+// changeOf makes a change of an image's words. The largest angle comes as a quarter, in radians.
+func changeOf[T float32 | float64](words *[augmentWords]uint32, g Augment, quarter T, height, width, side int) change[T] {
+	c := change[T]{
+		mirrored: g.Flip && words[wordMirrored]>>31 != 0,
+		rows:     below(words[wordRows], 2*g.Shift+1) - g.Shift,
+		columns:  below(words[wordColumns], 2*g.Shift+1) - g.Shift,
+		top:      below(words[wordTop], height) - side/2,
+		left:     below(words[wordLeft], width) - side/2,
+	}
+	share := float32(int32(words[wordAngle]>>8)+1)*0x1p-23 - 1 // exact, above -1 and at most 1
+	c.cosine, c.sine = turn(T(share) * quarter)
+	return c
+}
+
+// turn is the cosine and the sine of 4 t, |t| <= pi/4: Taylor's series up to t^16 and t^15, and the
+// formulas of twice the angle, twice. The operations are the CUDA kernel's, each rounded.
+func turn[T float32 | float64](t T) (cosine, sine T) {
+	square := t * t
+	even, odd := T(1), T(1)
+	for k := T(16); k >= 2; k -= 2 {
+		even = 1 - T(T(square*even)*(1/(k*(k-1))))
+	}
+	for k := T(14); k >= 2; k -= 2 {
+		odd = 1 - T(T(square*odd)*(1/(k*(k+1))))
+	}
+	cosine, sine = even, t*odd
+	for range 2 {
+		cosine, sine = 1-T(2*T(sine*sine)), 2*T(sine*cosine)
+	}
+	return cosine, sine
+}
+
+func augment[T float32 | float64](g Augment, shape tensor.Shape) func(a *tensor.Args, lo, hi int) {
+	channels, height, width := shape[1], shape[2], shape[3]
+	quarter, side, pixels := T(g.quarter()), g.side(height, width), channels*height*width
+	return func(a *tensor.Args, lo, hi int) {
+		y, x, header := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[uint64](a, 2)
+		address := AddressOf(header, g.Stream)
+		var words [augmentWords]uint32
+		for i := lo; i < hi; i++ {
+			random.Bits(words[:], augmentWords*i, address)
+			c := changeOf(&words, g, quarter, height, width, side)
+			to, from := y[i*pixels:(i+1)*pixels], x[i*pixels:(i+1)*pixels]
+			if quarter == 0 {
+				c.move(to, from, height, width)
+			} else {
+				c.turn(to, from, height, width)
+			}
+			c.erase(to, height, width, side)
+		}
+	}
+}
+
+// move fills an image's rows without a turn.
+func (c change[T]) move(to, from []T, height, width int) {
+	lo, hi := max(0, c.columns), min(width, width+c.columns) // columns that come from within
+	for row := range len(to) / width {
+		y := to[row*width : (row+1)*width]
+		p := row % height
+		if p < c.rows || p-c.rows >= height {
+			clear(y)
+			continue
+		}
+		x := from[(row-c.rows)*width:][:width]
+		if !c.mirrored {
+			clear(y[:lo])
+			copy(y[lo:hi], x[lo-c.columns:])
+			clear(y[hi:])
+			continue
+		}
+		clear(y)
+		for q := lo; q < hi; q++ {
+			y[width-1-q] = x[q-c.columns]
+		}
+	}
+}
+
+// turn fills an image by interpolation.
+func (c change[T]) turn(to, from []T, height, width int) {
+	plane := height * width
+	middleRow, middleColumn := T(height-1)/2, T(width-1)/2
+	for p := range height {
+		a := T(p-c.rows) - middleRow
+		rowU, rowV := middleRow+T(c.cosine*a), middleColumn+T(c.sine*a)
+		for q := range width {
+			b := T(q-c.columns) - middleColumn
+			at := p*width + q
+			if c.mirrored {
+				at = p*width + width - 1 - q
+			}
+			u, v := rowU-T(c.sine*b), rowV+T(c.cosine*b)
+			i, j := int(u), int(v)
+			if u < T(i) {
+				i--
+			}
+			if v < T(j) {
+				j--
+			}
+			down, right := u-T(i), v-T(j)
+			up, left := 1-down, 1-right
+			if i >= 0 && i < height-1 && j >= 0 && j < width-1 {
+				for k := i*width + j; k < len(from); k += plane {
+					x, below := from[k:k+2], from[k+width:k+width+2]
+					upper := T(left*x[0]) + T(right*x[1])
+					lower := T(left*below[0]) + T(right*below[1])
+					to[at] = T(up*upper) + T(down*lower)
+					at += plane
+				}
+				continue
+			}
+			for first := 0; first < len(from); first += plane {
+				x := from[first : first+plane]
+				upper := T(left*pixel(x, i, j, height, width)) + T(right*pixel(x, i, j+1, height, width))
+				lower := T(left*pixel(x, i+1, j, height, width)) + T(right*pixel(x, i+1, j+1, height, width))
+				to[at] = T(up*upper) + T(down*lower)
+				at += plane
+			}
+		}
+	}
+}
+
+// pixel is one of a plane, 0 beyond its edges.
+func pixel[T float32 | float64](x []T, i, j, height, width int) T {
+	if i < 0 || i >= height || j < 0 || j >= width {
+		return 0
+	}
+	return x[i*width+j]
+}
+
+// erase makes a square of each plane 0.
+func (c change[T]) erase(to []T, height, width, side int) {
+	top, bottom := max(0, c.top), min(height, c.top+side)
+	left, right := max(0, c.left), min(width, c.left+side)
+	for first := 0; first < len(to); first += height * width {
+		for p := top; p < bottom; p++ {
+			clear(to[first+p*width+left : first+p*width+right])
+		}
+	}
+}

@@ -1,0 +1,166 @@
+package op
+
+import (
+	"math"
+	"testing"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+func TestAugmentRefuses(t *testing.T) {
+	image, header := tensor.Shape{2, 3, 8, 9}, tensor.Shape{3}
+	fine := Augment{Flip: true, Shift: 7, Rotation: 180, Erase: 0.99, Stream: 1}
+	if _, err := fine.Shape([]tensor.Shape{image, header}); err != nil {
+		t.Error(err)
+	}
+	for _, change := range []func(g *Augment){
+		func(g *Augment) { g.Shift = -1 }, func(g *Augment) { g.Shift = 8 },
+		func(g *Augment) { g.Rotation = -1 }, func(g *Augment) { g.Rotation = 180.1 }, func(g *Augment) { g.Rotation = math.NaN() },
+		func(g *Augment) { g.Erase = -0.1 }, func(g *Augment) { g.Erase = 1 }, func(g *Augment) { g.Erase = math.NaN() },
+		func(g *Augment) { g.Erase = 0.05 }, // less than a pixel
+		func(g *Augment) { g.Stream = 0 }, func(g *Augment) { g.Stream = random.OrderStream },
+		func(g *Augment) { *g = Augment{Stream: 1} },
+	} {
+		g := fine
+		change(&g)
+		refuse(t, g, image, header)
+	}
+	refuse(t, fine, image)
+	refuse(t, fine, tensor.Shape{2, 3, 72}, header)
+}
+
+// augmented are the images that g makes of one image, so many of each step.
+func augmented(t *testing.T, g Augment, image []float64, height, width, batch, steps int) (all [][]float64) {
+	t.Helper()
+	b := graph.New(tensor.Float64)
+	x := b.Data("x", tensor.Float64, batch, 1, height, width)
+	b.Output("y", b.Apply(g, x, b.Header()))
+	program, err := b.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	host := tensor.NewHost(1)
+	defer host.Close()
+	s, err := program.Load(host, graph.LoadOptions{Seed: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for i := range batch {
+		if err := graph.Write(s, "x", 0, i*len(image), image); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range steps {
+		y := make([]float64, batch*len(image))
+		if err := s.Run(1); err != nil {
+			t.Fatal(err)
+		}
+		if err := graph.Read(s, "y", 0, 0, y); err != nil {
+			t.Fatal(err)
+		}
+		for i := range batch {
+			all = append(all, y[i*len(image):(i+1)*len(image)])
+		}
+	}
+	return all
+}
+
+// Each of the 2 x 5 x 5 images that mirrored and moved ones are comes equally often; chi-squared
+// with 49 degrees of freedom is below 85 but for 1 in 1000.
+func TestAugmentIsUniform(t *testing.T) {
+	const height, width, batch, steps = 7, 6, 100, 50
+	image := make([]float64, height*width)
+	image[3*width+2], image[3*width+3] = 1, 2 // far from the edges, and not its own mirror image
+	counts := map[[2]int]int{}
+	for _, y := range augmented(t, Augment{Flip: true, Shift: 2, Stream: 1}, image, height, width, batch, steps) {
+		one, two := -1, -1
+		for i, v := range y {
+			switch v {
+			case 1:
+				one = i
+			case 2:
+				two = i
+			}
+		}
+		counts[[2]int{one, two}]++
+	}
+	expected, chi := batch*steps/50., 0.0
+	for _, n := range counts {
+		chi += (float64(n) - expected) * (float64(n) - expected) / expected
+	}
+	if len(counts) != 50 || chi > 85 {
+		t.Errorf("%d images with chi-squared %v, want 50 and at most 85", len(counts), chi)
+	}
+}
+
+// The centre of the square of zeros is any pixel, so that pixels near the edges are erased less
+// often: with a side of 3 by those of the H W centres that are at most 1 away.
+func TestAugmentErasesEvenly(t *testing.T) {
+	const height, width, batch, steps = 6, 7, 100, 50
+	image := make([]float64, height*width)
+	for i := range image {
+		image[i] = 1
+	}
+	zeros := make([]float64, len(image))
+	for _, y := range augmented(t, Augment{Erase: 0.5, Stream: 1}, image, height, width, batch, steps) {
+		for i, v := range y {
+			zeros[i] += 1 - v
+		}
+	}
+	for i, n := range zeros {
+		p, q := i/width, i%width
+		rows, columns := 3-count(p == 0)-count(p == height-1), 3-count(q == 0)-count(q == width-1)
+		share := float64(rows*columns) / (height * width)
+		if deviation := math.Sqrt(batch * steps * share * (1 - share)); math.Abs(n-batch*steps*share) > 4*deviation {
+			t.Errorf("pixel %d %d is erased %v times, want %v +- %v", p, q, n, batch*steps*share, deviation)
+		}
+	}
+}
+
+func count(is bool) int {
+	if is {
+		return 1
+	}
+	return 0
+}
+
+// The angle is uniform: a bright pixel moves along a circle, where its centre of mass shows the
+// angle.
+func TestAugmentTurns(t *testing.T) {
+	const side, batch, steps, rotation = 33, 50, 20, 30.0
+	image := make([]float64, side*side)
+	image[16*side+28] = 1
+	var sum, square, most float64
+	for _, y := range augmented(t, Augment{Rotation: rotation, Stream: 1}, image, side, side, batch, steps) {
+		var up, right, mass float64
+		for i, v := range y {
+			up, right, mass = up-v*float64(i/side-16), right+v*float64(i%side-16), mass+v
+		}
+		if distance := math.Hypot(up/mass, right/mass); math.Abs(distance-12) > 0.5 {
+			t.Fatalf("at a distance of %v, want 12", distance)
+		}
+		angle := math.Atan2(up, right) * 180 / math.Pi
+		sum, square, most = sum+angle, square+angle*angle, max(most, math.Abs(angle))
+	}
+	n := float64(batch * steps)
+	if mean := sum / n; math.Abs(mean) > 3*rotation/math.Sqrt(3*n) {
+		t.Errorf("mean angle %v of %v, want 0", mean, n)
+	}
+	if variance := square / n; math.Abs(variance/(rotation*rotation/3)-1) > 0.1 || most > rotation+2 || most < rotation-2 {
+		t.Errorf("variance %v, want %v, and at most %v, want %v", variance, rotation*rotation/3, most, rotation)
+	}
+}
+
+// turn is the cosine and the sine of four times its argument.
+func TestTurn(t *testing.T) {
+	for k := -100; k <= 100; k++ {
+		angle := math.Pi * float64(k) / 100
+		cosine, sine := turn(angle / 4)
+		if math.Abs(cosine-math.Cos(angle)) > 2e-15 || math.Abs(sine-math.Sin(angle)) > 2e-15 {
+			t.Errorf("%v: %v %v, want %v %v", angle, cosine, sine, math.Cos(angle), math.Sin(angle))
+		}
+	}
+}
