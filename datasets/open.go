@@ -29,6 +29,8 @@ func formats() []format {
 		{"an archive of CIFAR-10 or CIFAR-100 as published (.tar.gz)", isTar, openCIFARArchive},
 		{"a folder with the files of CIFAR-10 or CIFAR-100, binary or for Python", isCIFARFolder, openCIFARFolder},
 		{"a folder with IDX files under MNIST's names", isIDXFolder, openIDX},
+		{"a CSV file with a label and pixels in each line (.csv, .csv.gz)", isCSV, openCSV},
+		{"a folder with such CSV files for the splits, train.csv and test.csv", isCSVFolder, openCSVFolder},
 		{"a folder of pictures with a folder for each class (" + extensions() + ")", isFolder, openPictures},
 	}
 }
@@ -40,15 +42,34 @@ func isFolder(path string) bool {
 
 // Open returns all splits of a data set: of the known one of that name, or
 // else of the folder or file that name is the path of, as it is or inside
-// Options.Folder or the folder named by POLLEN_DATA. The package's page says
-// what formats there are. A folder that has a known name is opened by a path
-// such as ./mnist.
+// Options.Folder or the folder named by POLLEN_DATA. A folder that has a known
+// name is opened by a path such as ./mnist.
 //
 // Data that come with a validation or a test split are left as they are; of
 // others, a test and a validation split are drawn by Stratified.
 // Options.Validation and Options.Test ask for other shares. Mean and Deviation
 // of all splits are those of the training images, except that known names
 // keep the figures they are published with.
+//
+// Folders of pictures have a section of the package's page. Other formats:
+//
+// An .npz archive with the arrays train_images, train_labels, val_images,
+// val_labels, test_images and test_labels (MedMNIST), x_train, y_train, x_test
+// and y_test (Keras), or images and labels: images are unsigned bytes [N H W],
+// [N H W C] or [N C H W], labels whole numbers [N] or [N 1].
+//
+// CIFAR-10 and CIFAR-100, as a folder or as the published .tar.gz, binary or
+// for Python; of CIFAR-100 the 100 fine labels. No code of a pickle is run.
+//
+// A folder with IDX files under MNIST's names, of any size, [N H W] or
+// [N C H W], with any number of classes.
+//
+// A CSV file (.csv, .csv.gz) with a line for each image, a label from 0 on and
+// the pixels from 0 to 255 of an image as wide as it is high, in grey or with
+// red, green and blue of each pixel in turn. The column of the label is the
+// first, or that with the heading label (or class, classid, category). Or a
+// folder with such files: train.csv, test.csv and val.csv, or names that end
+// like these, as mnist_train.csv does.
 func Open(name string, options Options) (*Splits, error) {
 	if err := options.check(); err != nil {
 		return nil, err
