@@ -2,6 +2,7 @@ package pollen
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -70,6 +71,13 @@ func (m *Manifest) write(folder string) error {
 		return errors.Wrap(err, "pollen: manifest")
 	}
 	return errors.Wrap(file.Write(filepath.Join(folder, manifestFile), append(content, '\n')), "pollen: manifest")
+}
+
+// ButSeed is a text that runs have in common which differ in nothing but their seed.
+func (m Manifest) ButSeed() string {
+	texts := m.Spec.Texts()
+	delete(texts, "seed")
+	return fmt.Sprint(m.Data.Name, m.Data.Content, m.Data.Hashes, texts) // maps are printed in the order of their keys
 }
 
 // ReadManifest reads the manifest of a run's folder, of this format or an older one. A folder without one is NotARun.

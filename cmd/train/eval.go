@@ -313,13 +313,7 @@ func overSeeds(runs []comparison) (*report.Table, error) {
 	var names []string
 	var groups [][]*evaluate.Assessment
 	for _, r := range runs {
-		m := r.run.Manifest()
-		m.Spec.Seed = 0
-		settings, err := json.Marshal(m.Spec)
-		if err != nil {
-			return nil, errors.Wrap(err, "train: seeds")
-		}
-		key := m.Data.Name + string(settings)
+		key := r.run.Manifest().ButSeed()
 		at, ok := known[key]
 		if !ok {
 			at = len(groups)

@@ -22,7 +22,11 @@ func runOf(t *testing.T, spec pollen.Spec, d *pollen.Diagnostics) *pollen.Run {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, content := range map[string]any{"diagnostics.json": d, manifestFile: pollen.Manifest{Format: 2, Spec: resolved}} {
+	data := pollen.Data{
+		Name: "squares", Size: 100, Channels: 1, Height: 2, Width: 2, ClassNames: []string{"a", "b"}, Mean: []float64{0.5}, Deviation: []float64{0.5},
+	}
+	manifest := pollen.Manifest{Format: 2, Spec: resolved, Data: data, Steps: 8, Parameters: 10}
+	for name, content := range map[string]any{"diagnostics.json": d, manifestFile: manifest} {
 		text, err := json.Marshal(content)
 		if err != nil {
 			t.Fatal(err)
