@@ -92,9 +92,11 @@ func mixed(z uint64) uint64 {
 }
 
 // WithClasses returns the images of the named classes, labelled 0, 1, ... in
-// the order of d's classes, with d's Mean and Deviation. It is an error if d
-// has no such class or no image of them.
+// the order of d's classes, with d's Mean and Deviation. A number may have
+// leading zeros, as the class's folder may. It is an error if d has no such
+// class or no image of them.
 func (d *Dataset) WithClasses(names ...string) (*Dataset, error) {
+	names = d.spelled(names)
 	if unknown := missing(names, d.ClassNames); unknown != "" {
 		return nil, errors.Errorf("datasets: %s: no class %q, want some of %s", d.Name, unknown, abbreviated(d.ClassNames))
 	}
@@ -127,12 +129,25 @@ func (d *Dataset) WithClasses(names ...string) (*Dataset, error) {
 // WithoutClasses returns the images of all classes but the named ones, as
 // WithClasses does: to hold classes out and show them as unknown kinds later.
 func (d *Dataset) WithoutClasses(names ...string) (*Dataset, error) {
+	names = d.spelled(names)
 	if unknown := missing(names, d.ClassNames); unknown != "" {
 		return nil, errors.Errorf("datasets: %s: no class %q, want some of %s", d.Name, unknown, abbreviated(d.ClassNames))
 	}
 	return d.WithClasses(slices.DeleteFunc(slices.Clone(d.ClassNames), func(name string) bool {
 		return slices.Contains(names, name)
 	})...)
+}
+
+// spelled returns the names as d's classes have them where they are the same
+// number.
+func (d *Dataset) spelled(names []string) []string {
+	names = slices.Clone(names)
+	for i, name := range names {
+		if canonical := canonicalClass(name); slices.Contains(d.ClassNames, canonical) && !slices.Contains(d.ClassNames, name) {
+			names[i] = canonical
+		}
+	}
+	return names
 }
 
 // missing returns the first of the names that is not known, or "".

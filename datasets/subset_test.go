@@ -144,7 +144,7 @@ func TestWithClasses(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	without, err := d.WithoutClasses("0", "2")
+	without, err := d.WithoutClasses("00000", "2")
 	if err != nil {
 		t.Fatal(err)
 	}

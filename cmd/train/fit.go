@@ -250,7 +250,11 @@ func printSummary(spec pollen.Spec, splits *datasets.Splits, c *console) error {
 	if err != nil {
 		return wrapUsage(err)
 	}
-	c.remark("%s, %d images of %dx%dx%d in %d classes", data.Name, data.Len(), data.Channels, data.Height, data.Width, data.Classes)
+	first := ""
+	if spec.Subset > 0 && spec.Subset < data.Len() {
+		first = fmt.Sprintf(", the first %d of them", spec.Subset)
+	}
+	c.remark("%s, %d images of %dx%dx%d in %d classes%s", data.Name, data.Len(), data.Channels, data.Height, data.Width, data.Classes, first)
 	c.remark("held out: %s for scores, %s for calibration\n%v", imagesOf(splits.Test), imagesOf(splits.Validation), summary)
 	if spec.Schedule != nil {
 		c.remark("%s, learning rate %s", pollen.MethodText(spec.Method), spec.Schedule)
