@@ -35,9 +35,6 @@ func attackCommand(c *console) *cobra.Command {
 
 // attack scores runs on images moved against them.
 func (s *scoring) attack(ctx context.Context, folders []string, sizes []float64, images int, c *console) error {
-	if len(sizes) == 0 {
-		return usage("train: sizes: there are none")
-	}
 	for _, size := range sizes {
 		if !(size >= 0 && size <= 1) {
 			return usage("train: sizes: %v, wants shares of the pixels' range, 0 to 1", size)
