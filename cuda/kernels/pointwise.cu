@@ -31,6 +31,7 @@ INLINE T siluSlope(T x) {
   CURVE(sqrt, T, suffix, math::sqrt(x), y, 1 / (2 * y))                                                                \
   CURVE(squared, T, suffix, x * x, x, 2 * x)                                                                           \
   CURVE(abs, T, suffix, math::abs(x), x, x == 0 ? T(0) : math::copySign(T(1), x))                                      \
+  CURVE(softsign, T, suffix, x / (1 + math::abs(x)), y, (1 - math::abs(y)) * (1 - math::abs(y)))                       \
   GAMMA_CURVE(lgamma, T, suffix, T(math::lgamma(x)), T(math::digamma(x)))                                              \
   GAMMA_CURVE(student_t_constant, T, suffix, T(math::studentTConstant(x)), T(math::studentTSlope(x)))                  \
   VALUE(map, negate, T, suffix, -x)

@@ -89,6 +89,7 @@ func densityCases() []Case {
 		cases = append(cases,
 			curve("log1p", op.Log1p{}, Uniform, func(x float64) float64 { return math.Log(1 + x) }, shape...),
 			curve("abs", op.Abs{}, Apart, func(x float64) float64 { return math.Sqrt(x * x) }, shape...),
+			curve("softsign", op.Softsign{}, Apart, func(x float64) float64 { return x / (1 + math.Sqrt(x*x)) }, shape...),
 			curve("restrict", op.Restrict{High: 2}, Positive, func(x float64) float64 { return x }, shape...),
 			curve("softplus inverse", op.SoftplusInverse{}, Positive, func(x float64) float64 { return math.Log(math.Exp(x) - 1) }, shape...),
 			studentT)
