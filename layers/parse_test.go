@@ -33,8 +33,7 @@ func TestParse(t *testing.T) {
 }
 
 func TestParseErrors(t *testing.T) {
-	layerNames := "conv2d, linear, flatten, maxpool, averagepool, globalaveragepool, relu, tanh, sigmoid, softplus, silu, elu, " +
-		"frn, groupnorm, dropout, residual, sequential"
+	layerNames := kindNames(layerKinds)
 	for _, c := range []struct{ text, want string }{
 		{"", "0 documents, wants one list of layers"},
 		{"# nothing\n", "0 documents, wants one list of layers"},
