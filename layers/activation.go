@@ -39,6 +39,14 @@ type SiLU struct{}
 // Apply implements Layer.
 func (SiLU) Apply(b *graph.Builder, x *graph.Node) *graph.Node { return apply(b, "silu", op.SiLU{}, x) }
 
+// Softsign is x / (1 + |x|), elementwise: it saturates as tanh does, but more slowly.
+type Softsign struct{}
+
+// Apply implements Layer.
+func (Softsign) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
+	return apply(b, "softsign", op.Softsign{}, x)
+}
+
 // ELU is x where x > 0, else Alpha (e^x - 1), elementwise.
 type ELU struct {
 	Alpha float64 // 0 is 1

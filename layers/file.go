@@ -25,6 +25,7 @@ var layerKinds = []kind{
 	{"tanh", Tanh{}},
 	{"sigmoid", Sigmoid{}},
 	{"softplus", Softplus{}},
+	{"softsign", Softsign{}},
 	{"silu", SiLU{}},
 	{"elu", ELU{}},
 	{"frn", FilterResponseNorm{}},
