@@ -36,7 +36,7 @@ const (
 func Scores() []Score {
 	return []Score{
 		accuracyScore, likelihoodScore, brierScore, eceScore, eceEqualMassScore, aurcScore,
-		confidenceScore, confidenceOutScore,
+		balancedScore, confidenceScore, confidenceOutScore,
 		aurocScore, fpr95Score, auprOutScore, auprInScore,
 		setCoverageScore, setSizeScore, familiarScore, familiarOutScore,
 	}

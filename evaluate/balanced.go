@@ -1,0 +1,56 @@
+package evaluate
+
+import "slices"
+
+// The mean over the classes that occur of their recall, 1/N_k sum_{n: label_n = k} [guess_n = k]
+// (Brodersen, Ong, Stephan and Buhmann 2010, there of two classes). It is the accuracy where all
+// classes are equally frequent.
+var balancedScore = Score{
+	Name: "balancedAccuracy", Title: "balanced accuracy", Format: "%.4f", Needs: NeedsLabels,
+	Meaning: "The recall of a class is the share of its examples that are recognised; this is the " +
+		"mean over the classes that occur, rare or not (Brodersen et al. 2010); more is better.",
+	Of: func(c Case) (float64, error) {
+		found, err := recalls(c.In)
+		if err != nil {
+			return 0, err
+		}
+		return mean(found), nil
+	},
+	Curve: &Curve{X: "share of the classes, the least recognised first", Y: "recall", Of: recallCurve},
+}
+
+// recalls are those of the classes that occur, in the order of the classes.
+func recalls(p *Predictions) ([]float64, error) {
+	correct, err := p.Correct()
+	if err != nil {
+		return nil, err
+	}
+	examples, right := make([]int, p.Classes), make([]int, p.Classes)
+	for n, label := range p.Labels {
+		examples[label]++
+		if correct[n] {
+			right[label]++
+		}
+	}
+	var found []float64
+	for k, count := range examples {
+		if count > 0 {
+			found = append(found, float64(right[k])/float64(count))
+		}
+	}
+	return found, nil
+}
+
+// recallCurve has a point for each class that occurs: the share of these classes whose recall is at
+// most y. The mean of its y is the score.
+func recallCurve(c Case) (x, y []float64, err error) {
+	if y, err = recalls(c.In); err != nil {
+		return nil, nil, err
+	}
+	slices.Sort(y)
+	x = make([]float64, len(y))
+	for i := range x {
+		x[i] = float64(i+1) / float64(len(y))
+	}
+	return x, y, nil
+}
