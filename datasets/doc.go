@@ -77,16 +77,7 @@
 //
 // # Other formats
 //
-// An .npz archive with the arrays train_images, train_labels, val_images,
-// val_labels, test_images and test_labels (MedMNIST), x_train, y_train, x_test
-// and y_test (Keras), or images and labels: images are unsigned bytes [N H W],
-// [N H W C] or [N C H W], labels whole numbers [N] or [N 1].
-//
-// CIFAR-10 and CIFAR-100, as a folder or as the published .tar.gz, binary or
-// for Python; of CIFAR-100 the 100 fine labels. No code of a pickle is run.
-//
-// A folder with IDX files under MNIST's names, of any size, [N H W] or
-// [N C H W], with any number of classes.
+// Open's comment says which arrays and archives it reads.
 //
 // A new format is one file with a function that reads it, and one row in the
 // table of formats in open.go; a new format of pictures is one row in

@@ -40,15 +40,27 @@ func isFolder(path string) bool {
 
 // Open returns all splits of a data set: of the known one of that name, or
 // else of the folder or file that name is the path of, as it is or inside
-// Options.Folder or the folder named by POLLEN_DATA. The package's page says
-// what formats there are. A folder that has a known name is opened by a path
-// such as ./mnist.
+// Options.Folder or the folder named by POLLEN_DATA. A folder that has a known
+// name is opened by a path such as ./mnist.
 //
 // Data that come with a validation or a test split are left as they are; of
 // others, a test and a validation split are drawn by Stratified.
 // Options.Validation and Options.Test ask for other shares. Mean and Deviation
 // of all splits are those of the training images, except that known names
 // keep the figures they are published with.
+//
+// Folders of pictures have a section of the package's page. Other formats:
+//
+// An .npz archive with the arrays train_images, train_labels, val_images,
+// val_labels, test_images and test_labels (MedMNIST), x_train, y_train, x_test
+// and y_test (Keras), or images and labels: images are unsigned bytes [N H W],
+// [N H W C] or [N C H W], labels whole numbers [N] or [N 1].
+//
+// CIFAR-10 and CIFAR-100, as a folder or as the published .tar.gz, binary or
+// for Python; of CIFAR-100 the 100 fine labels. No code of a pickle is run.
+//
+// A folder with IDX files under MNIST's names, of any size, [N H W] or
+// [N C H W], with any number of classes.
 func Open(name string, options Options) (*Splits, error) {
 	if err := options.check(); err != nil {
 		return nil, err
