@@ -29,6 +29,8 @@ func formats() []format {
 		{"an archive of CIFAR-10 or CIFAR-100 as published (.tar.gz)", isTar, openCIFARArchive},
 		{"a folder with the files of CIFAR-10 or CIFAR-100, binary or for Python", isCIFARFolder, openCIFARFolder},
 		{"a folder with IDX files under MNIST's names", isIDXFolder, openIDX},
+		{"a CSV file with a label and pixels in each line (.csv, .csv.gz)", isCSV, openCSV},
+		{"a folder with such CSV files for the splits, train.csv and test.csv", isCSVFolder, openCSVFolder},
 		{"a folder of pictures with a folder for each class (" + extensions() + ")", isFolder, openPictures},
 	}
 }
@@ -61,6 +63,13 @@ func isFolder(path string) bool {
 //
 // A folder with IDX files under MNIST's names, of any size, [N H W] or
 // [N C H W], with any number of classes.
+//
+// A CSV file (.csv, .csv.gz) with a line for each image, a label from 0 on and
+// the pixels from 0 to 255 of an image as wide as it is high, in grey or with
+// red, green and blue of each pixel in turn. The column of the label is the
+// first, or that with the heading label (or class, classid, category). Or a
+// folder with such files: train.csv, test.csv and val.csv, or names that end
+// like these, as mnist_train.csv does.
 func Open(name string, options Options) (*Splits, error) {
 	if err := options.check(); err != nil {
 		return nil, err

@@ -1,0 +1,305 @@
+package datasets
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// What a line may have: room for an image of 800x800 pixels in colour.
+const (
+	csvMaxLine    = 1 << 23 // bytes
+	csvMaxColumns = 1 << 21
+)
+
+// csvStem returns a file's name in small letters without .csv or .csv.gz, and
+// whether it ends so.
+func csvStem(path string) (string, bool) {
+	name := strings.TrimSuffix(strings.ToLower(filepath.Base(path)), ".gz")
+	return strings.CutSuffix(name, ".csv")
+}
+
+func isCSV(path string) bool {
+	_, found := csvStem(path)
+	return found && !isFolder(path)
+}
+
+// csvFiles returns the files of pixels in a folder by Split, "" where there is
+// none: train.csv, fashion-mnist_train.csv and the like.
+func csvFiles(folder string) (paths [3]string, err error) {
+	entries, err := readFolder(folder, "")
+	if err != nil {
+		return paths, err
+	}
+	for _, entry := range entries {
+		stem, found := csvStem(entry.name)
+		if !found || entry.isFolder {
+			continue
+		}
+		for split, words := range splitWords {
+			if !slices.Contains(words, stem[strings.LastIndexAny(stem, "-_")+1:]) {
+				continue
+			}
+			if paths[split] != "" {
+				return paths, errors.Errorf("datasets: %s: both %s and %s, want one %s split",
+					folder, filepath.Base(paths[split]), entry.name, Split(split))
+			}
+			paths[split] = filepath.Join(folder, entry.name)
+		}
+	}
+	return paths, nil
+}
+
+// isCSVFolder reports whether a folder's training file begins as images in
+// CSV do, and not as a table of names of pictures.
+func isCSVFolder(path string) bool {
+	if !isFolder(path) {
+		return false
+	}
+	paths, err := csvFiles(onlyFolder(path))
+	if paths[Train] == "" {
+		return false
+	}
+	if err != nil {
+		return true // opening it says what is wrong
+	}
+	file, err := os.Open(paths[Train])
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	r := csvReader{path: paths[Train]}
+	if r.data, err = decompress(file); err != nil {
+		return true
+	}
+	const fewest = 2 * 2 // pixels of what is meant for images
+	return r.start() == nil && r.pixels >= fewest
+}
+
+// openCSVFolder opens a folder with a CSV file for each split.
+func openCSVFolder(path string, _ Options) (*Splits, error) {
+	paths, err := csvFiles(onlyFolder(path))
+	if err != nil {
+		return nil, err
+	}
+	return openCSVFiles(path, paths)
+}
+
+// openCSV opens one CSV file.
+func openCSV(path string, _ Options) (*Splits, error) {
+	return openCSVFiles(path, [3]string{Train: path})
+}
+
+func openCSVFiles(path string, paths [3]string) (*Splits, error) {
+	var parts [3]*arrayPart
+	hashes := map[string]string{}
+	for split, file := range paths {
+		if file == "" {
+			continue
+		}
+		opened, err := os.Open(file)
+		if err != nil {
+			return nil, errors.Wrap(err, "datasets")
+		}
+		hash := sha256.New()
+		parts[split], err = readCSV(file, io.TeeReader(opened, hash), idxMaxSize)
+		opened.Close()
+		if err != nil {
+			return nil, err
+		}
+		hashes[filepath.Base(file)] = hex.EncodeToString(hash.Sum(nil))
+	}
+	return arraySplits(path, parts, nil, hashes)
+}
+
+// readCSV reads images of at most limit values together, one a line, as Open's
+// comment has it. Memory grows with the lines that arrive.
+func readCSV(path string, from io.Reader, limit int64) (*arrayPart, error) {
+	data, err := decompress(from)
+	if err != nil {
+		return nil, errors.Wrapf(err, "datasets: %s: offset 0: gzip header", path)
+	}
+	if available := availableMemory(); available > 0 {
+		limit = min(limit, available)
+	}
+	r := &csvReader{path: path, data: data}
+	if err := r.start(); err != nil {
+		return nil, err
+	}
+	part := &arrayPart{channels: 1}
+	if r.pixels%3 == 0 && isSquare(r.pixels/3) {
+		part.channels = 3
+	} else if !isSquare(r.pixels) {
+		return nil, r.fail("%d columns beside the label, want the pixels of a square image, N x N or N x N x 3", r.pixels)
+	}
+	part.height = int(math.Round(math.Sqrt(float64(r.pixels / part.channels))))
+	part.width = part.height
+	for err = r.first(); err == nil; err = r.next() {
+		if int64(len(part.images)+r.pixels) > limit {
+			return nil, r.fail("more than %d values, want at most that many together", limit)
+		}
+		label := int32(0)
+		if part.images, label, err = r.image(part.images); err != nil {
+			return nil, err
+		}
+		part.labels = append(part.labels, label)
+	}
+	if err != io.EOF {
+		return nil, err
+	}
+	if len(part.labels) == 0 {
+		return nil, r.fail("the end, want at least one image")
+	}
+	part.images = planar(part.images, part.channels, part.height, part.width)
+	return part, nil
+}
+
+func isSquare(n int) bool {
+	side := int(math.Round(math.Sqrt(float64(n))))
+	return n > 0 && side*side == n
+}
+
+// A csvReader reads lines of a label and pixels.
+type csvReader struct {
+	path          string
+	data          *bufio.Reader
+	number        int    // of the line, from 1 on
+	line          []byte // without its end; valid until the next one is read
+	comma         []byte
+	label, pixels int // the column of the label, and how many others there are
+	headed        bool
+}
+
+func (r *csvReader) fail(format string, values ...any) error {
+	return errors.Errorf("datasets: %s: line %d: "+format, append([]any{r.path, r.number}, values...)...)
+}
+
+// next reads the next line that is not empty. After the last one it returns
+// io.EOF as it is.
+func (r *csvReader) next() error {
+	for {
+		r.line = r.line[:0]
+		r.number++
+		for {
+			piece, err := r.data.ReadSlice('\n')
+			r.line = append(r.line, piece...)
+			if len(r.line) > csvMaxLine {
+				return r.fail("more than %d bytes, want a line for each image", csvMaxLine)
+			}
+			if err == nil || err == io.EOF && len(r.line) > 0 {
+				break
+			}
+			if err == io.EOF {
+				return err
+			}
+			if err != bufio.ErrBufferFull {
+				return errors.Wrapf(err, "datasets: %s: line %d", r.path, r.number)
+			}
+		}
+		if r.line = bytes.TrimRight(r.line, "\r\n"); len(r.line) > 0 {
+			return nil
+		}
+	}
+}
+
+// start reads the first line and finds out what the columns are.
+func (r *csvReader) start() error {
+	if err := r.next(); err == io.EOF {
+		return r.fail("the end, want a label and pixels")
+	} else if err != nil {
+		return err
+	}
+	r.line = bytes.TrimPrefix(r.line, []byte("\ufeff"))
+	r.comma = []byte(",")
+	for _, other := range []string{";", "\t"} {
+		if bytes.Contains(r.line, []byte(other)) {
+			r.comma = []byte(other)
+		}
+	}
+	var names []string
+	odd := -1
+	for field := range bytes.SplitSeq(r.line, r.comma) {
+		name := strings.ToLower(string(unquoted(field)))
+		if _, ok := wholeNumber([]byte(name)); !ok && odd < 0 {
+			odd = len(names)
+		}
+		if names = append(names, name); len(names) > csvMaxColumns {
+			return r.fail("more than %d columns, want a label and pixels", csvMaxColumns)
+		}
+	}
+	r.pixels = len(names) - 1
+	if r.headed = odd >= 0; !r.headed {
+		return nil
+	}
+	if column(names, fileHeadings) >= 0 {
+		return r.fail("headings of a table of files, want a label and pixels")
+	}
+	if r.label = column(names, classHeadings); r.label < 0 {
+		return r.fail("column %d is %.20q, which is no number, and no column is called %s",
+			odd+1, names[odd], strings.Join(classHeadings, ", "))
+	}
+	return nil
+}
+
+// first goes to the first image.
+func (r *csvReader) first() error {
+	if r.headed {
+		return r.next()
+	}
+	return nil
+}
+
+// image appends the line's pixels to images and returns its label.
+func (r *csvReader) image(images []byte) ([]byte, int32, error) {
+	label, at := 0, 0
+	for field := range bytes.SplitSeq(r.line, r.comma) {
+		value, ok := wholeNumber(unquoted(field))
+		switch {
+		case at > r.pixels:
+			return nil, 0, r.fail("more than the %d columns of the first line", r.pixels+1)
+		case at == r.label && (!ok || value >= maxClasses):
+			return nil, 0, r.fail("column %d: label %.20q, want a whole number from 0 to below %d", at+1, field, maxClasses)
+		case at == r.label:
+			label = value
+		case !ok || value > math.MaxUint8:
+			return nil, 0, r.fail("column %d: %.20q, want a whole number from 0 to 255", at+1, field)
+		default:
+			images = append(images, byte(value))
+		}
+		at++
+	}
+	if at <= r.pixels {
+		return nil, 0, r.fail("%d columns, want the %d of the first line", at, r.pixels+1)
+	}
+	return images, int32(label), nil
+}
+
+// unquoted is a field without the space and the quotes around it.
+func unquoted(field []byte) []byte {
+	field = bytes.TrimSpace(field)
+	if n := len(field); n >= 2 && field[0] == '"' && field[n-1] == '"' {
+		field = field[1 : n-1]
+	}
+	return field
+}
+
+// wholeNumber reads a number of up to 9 digits.
+func wholeNumber(field []byte) (int, bool) {
+	value := 0
+	for _, digit := range field {
+		if digit < '0' || digit > '9' {
+			return 0, false
+		}
+		value = 10*value + int(digit-'0')
+	}
+	return value, 1 <= len(field) && len(field) <= 9
+}

@@ -1,0 +1,209 @@
+package datasets
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// csvLines are lines of a label and pixels, in an order of columns.
+func csvLines(labels []int, pixels []byte, labelLast bool) string {
+	var text strings.Builder
+	size := len(pixels) / len(labels)
+	for i, label := range labels {
+		var fields []string
+		for _, p := range pixels[i*size : (i+1)*size] {
+			fields = append(fields, fmt.Sprint(p))
+		}
+		if labelLast {
+			fields = append(fields, fmt.Sprint(label))
+		} else {
+			fields = slices.Insert(fields, 0, fmt.Sprint(label))
+		}
+		text.WriteString(strings.Join(fields, ",") + "\n")
+	}
+	return text.String()
+}
+
+func TestCSV(t *testing.T) {
+	grey, colours := randomBytes(11, 3*4), randomBytes(12, 3*2*2*3)
+	labels := []int{2, 0, 1}
+	kaggle := "label,pixel0,pixel1,pixel2,pixel3\n" + csvLines(labels, grey, false)
+	quoted := `"label","1x1","1x2","2x1","2x2"` + "\n"
+	for name, test := range map[string]struct {
+		text     string
+		channels int
+		pixels   []byte
+	}{
+		"Kaggle's MNIST":     {kaggle, 1, grey},
+		"no headings":        {csvLines(labels, grey, false), 1, grey},
+		"quotes, no end":     {strings.TrimSpace(strings.ReplaceAll(quoted+csvLines(labels, grey, false), ",", " , ")), 1, grey},
+		"Windows":            {"\ufeff" + strings.ReplaceAll(strings.ReplaceAll(kaggle, ",", ";"), "\n", "\r\n\r\n"), 1, grey},
+		"tabs":               {strings.ReplaceAll(kaggle, ",", "\t"), 1, grey},
+		"label last, colour": {"a,b,c,d,e,f,g,h,i,j,k,l,Label\n" + csvLines(labels, colours, true), 3, colours},
+		"colour":             {csvLines(labels, colours, false), 3, colours},
+	} {
+		for form, content := range map[string][]byte{"some.csv": []byte(test.text), "some.CSV.gz": packed(t, []byte(test.text))} {
+			path := filepath.Join(t.TempDir(), form)
+			write(t, content, path)
+			options := alone(t)
+			options.Test, options.Validation = -1, -1
+			splits, err := Open(path, options)
+			if err != nil {
+				t.Errorf("%s, %s: %v", name, form, err)
+				continue
+			}
+			d := splits.Train
+			if d.Name != "some" || d.Channels != test.channels || d.Height != 2 || d.Width != 2 || d.Classes != 3 || d.Hashes[form] != sha256Hex(content) {
+				t.Errorf("%s, %s: got %s with %d classes of %dx%dx%d, %v", name, form, d.Name, d.Classes, d.Channels, d.Height, d.Width, d.Hashes)
+			}
+			if !slices.Equal(d.Labels, []int32{2, 0, 1}) || len(d.Images) != len(test.pixels) {
+				t.Fatalf("%s, %s: labels %v, %d bytes", name, form, d.Labels, len(d.Images))
+			}
+			for i, p := range test.pixels { // [N H W C] there, [N C H W] here
+				image, pixel, c := i/(4*test.channels), i/test.channels%4, i%test.channels
+				if got := d.Image(image)[4*c+pixel]; got != p {
+					t.Fatalf("%s, %s: image %d, pixel %d, channel %d is %d, want %d", name, form, image, pixel, c, got, p)
+				}
+			}
+		}
+	}
+}
+
+// A folder has a file for each split, and other files and pictures are left alone.
+func TestCSVFolder(t *testing.T) {
+	root := filepath.Join(t.TempDir(), "digits")
+	pixels := randomBytes(13, 3*9)
+	write(t, []byte("Id,Label\n1,0\n"), root, "inside", "sample_submission.csv")
+	write(t, []byte(csvLines([]int{1, 0, 4}, pixels, false)), root, "inside", "sign-mnist_train.csv")
+	write(t, packed(t, []byte(csvLines([]int{3}, pixels[9:18], false))), root, "inside", "sign-mnist_test.csv.gz")
+	splits, err := Open(root, alone(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if splits.Validation != nil || splits.Test.Len() != 1 || splits.Train.Len() != 3 || splits.Test.Classes != 5 || len(splits.Train.Hashes) != 2 {
+		t.Errorf("got %+v", splits)
+	}
+	if d := splits.Test; d.Name != "digits" || d.Labels[0] != 3 || !bytes.Equal(d.Images, pixels[9:18]) {
+		t.Errorf("the test split is %+v", d)
+	}
+	write(t, []byte(csvLines([]int{3}, pixels[:4], false)), root, "inside", "val.csv")
+	_, err = Open(root, alone(t))
+	wantError(t, err, "validation images of 1x2x2 values, training images of 1x3x3")
+	write(t, []byte("pixel0,pixel1\n1,2\n"), root, "inside", "val.csv")
+	_, err = Open(root, alone(t))
+	wantError(t, err, "val.csv: line 1: column 1 is \"pixel0\", which is no number, and no column is called classid, class, label, category")
+	write(t, nil, root, "inside", "train.csv")
+	_, err = Open(root, alone(t))
+	wantError(t, err, "both sign-mnist_train.csv and train.csv, want one train split")
+
+	for _, table := range []string{"Width,Height,Roi.X1,Roi.Y1,ClassId,Path\n3,3,0,0,1,a/1.png\n", "image_id,label\n1,2\n", "", "a,b,c,d,e,f\n"} {
+		pictures := dots(t, "a/1.png", "a/2.png", "b/1.png", "b/2.png")
+		write(t, []byte(table), pictures, "Train.csv")
+		if isCSVFolder(pictures) {
+			t.Errorf("pictures beside %q count as images in CSV", table)
+		}
+	}
+}
+
+func TestCSVErrors(t *testing.T) {
+	gz := packed(t, []byte("1,2,3,4,5\n"))
+	for _, test := range []struct{ name, content, want string }{
+		{"empty", "", "line 1: the end, want a label and pixels"},
+		{"blank", "\n\n", "line 3: the end, want a label and pixels"},
+		{"headings only", "label,a,b,c,d\n", "line 2: the end, want at least one image"},
+		{"no label", "a,b,c,d,e\n", `line 1: column 1 is "a", which is no number, and no column is called`},
+		{"a word", "1,2,3,4,x\n", `line 1: column 5 is "x", which is no number`},
+		{"files", "file,label\na.png,1\n", "line 1: headings of a table of files, want a label and pixels"},
+		{"not a square", "1,2,3,4,5,6\n", "line 1: 5 columns beside the label, want the pixels of a square image, N x N or N x N x 3"},
+		{"no pixels", "1\n", "line 1: 0 columns beside the label"},
+		{"large pixel", "1,0,0,0,0\n\n1,0,0,256,0\n", `line 3: column 4: "256", want a whole number from 0 to 255`},
+		{"negative", "label,a,b,c,d\n1,0,-1,2,0\n", `line 2: column 3: "-1", want a whole number`},
+		{"fraction", "label,a,b,c,d\n1,0.5,1,2,0\n", `line 2: column 2: "0.5", want a whole number`},
+		{"empty field", "1,0,0,0,0\n1,,0,0,0\n", `line 2: column 2: "", want a whole number`},
+		{"long number", "1,0,0,0,0\n1,0,0,0," + strings.Repeat("9", 50) + "\n", `line 2: column 5: "99999999999999999999", want`},
+		{"label", "1,0,0,0,0\n65536,0,0,0,0\n", `line 2: column 1: label "65536", want a whole number from 0 to below 65536`},
+		{"label of letters", "label,a,b,c,d\ncat,0,0,0,0\n", `line 2: column 1: label "cat", want a whole number`},
+		{"short", "1,0,0,0,0\n1,0,0,0\n", "line 2: 4 columns, want the 5 of the first line"},
+		{"long", "1,0,0,0,0\n1,0,0,0,0,0\n", "line 2: more than the 5 columns of the first line"},
+		{"many values", "1,0,0,0,0\n1,0,0,0,0\n1,0,0,0,0\n", "line 3: more than 8 values"},
+		{"truncated header of gzip", string(gz[:5]), "offset 0: gzip header: unexpected EOF"},
+		{"truncated gzip", string(gz[:len(gz)-1]), "line 2: unexpected EOF"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := readCSV("some.csv", strings.NewReader(test.content), 8)
+			wantError(t, err, "datasets: some.csv: ", test.want)
+		})
+	}
+}
+
+// endless repeats a text.
+type endless struct{ text string }
+
+func (e endless) Read(to []byte) (int, error) {
+	if len(to) < len(e.text) {
+		return 0, io.ErrShortBuffer
+	}
+	whole := len(to) / len(e.text)
+	return copy(to, strings.Repeat(e.text, whole)), nil
+}
+
+// Lines without an end, and a file without one, take no more memory than they may.
+func TestCSVHostile(t *testing.T) {
+	for _, test := range []struct {
+		text string
+		from io.Reader
+		want string
+	}{
+		{"a line", endless{"1"}, "line 1: more than 8388608 bytes"},
+		{"columns", endless{","}, "line 1: more than 8388608 bytes"},
+		{"columns of a line", strings.NewReader(strings.Repeat(",", csvMaxLine-1)), "line 1: more than 2097152 columns"},
+		{"lines", io.MultiReader(strings.NewReader("1,0,0,0,0\n"), endless{"1,0,0,0,0\n"}), "line 16385: more than 65536 values"},
+	} {
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := readCSV("some.csv", test.from, 1<<16)
+		runtime.ReadMemStats(&after)
+		wantError(t, err, test.want)
+		if used := after.TotalAlloc - before.TotalAlloc; used > 300<<20 {
+			t.Errorf("%s: reading allocated %d bytes", test.text, used)
+		}
+	}
+}
+
+func FuzzReadCSV(f *testing.F) {
+	f.Add([]byte("label,a,b,c,d\n1,2,3,4,5\n"))
+	f.Add([]byte("1;2;3;4;5\r\n\r\n0;0;0;0;255"))
+	f.Add([]byte("\ufeff\"a\",\"class\"\n7,9\n"))
+	f.Add(packed(f, []byte("1,2,3,4,5\n")))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		part, err := readCSV("file", bytes.NewReader(content), 1<<16)
+		if err != nil {
+			if part != nil || !strings.HasPrefix(err.Error(), "datasets: file: ") {
+				t.Errorf("got %v with error %v", part, err)
+			}
+			return
+		}
+		size := part.channels * part.height * part.width
+		if len(part.labels) == 0 || len(part.images) != len(part.labels)*size || len(part.images) > 1<<16 {
+			t.Errorf("%d labels, %d bytes of images of %dx%dx%d", len(part.labels), len(part.images), part.channels, part.height, part.width)
+		}
+		// What was read, written again in the plain form, is read as the same.
+		if part.channels > 1 {
+			return
+		}
+		labels := make([]int, len(part.labels))
+		for i, label := range part.labels {
+			labels[i] = int(label)
+		}
+		again, err := readCSV("file", strings.NewReader(csvLines(labels, part.images, false)), 1<<16)
+		if err != nil || !slices.Equal(again.labels, part.labels) || !bytes.Equal(again.images, part.images) {
+			t.Errorf("read again: %+v, %v", again, err)
+		}
+	})
+}
