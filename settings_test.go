@@ -82,7 +82,7 @@ func TestParseMethod(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"":                                "there are sgld, psgld,",
-		"dance":                           `no method "dance"; there are sgld, psgld, fsgld, ksgld, sghmc, baoab, sgnht, random-walk, mala, hmc, ensemble,`,
+		"dance":                           `no method "dance"; there are ` + strings.Join(MethodNames(), ", "),
 		"sgld:1":                          `"1": it has no attributes after a colon`,
 		"sgld:":                           `it has no attributes`,
 		"ensemble:3":                      `it has no attributes`,
@@ -301,6 +301,8 @@ func TestPlan(t *testing.T) {
 // Specifications that make no sense, and settings that would have no effect.
 func TestInvalidSpecs(t *testing.T) {
 	m := func(text string) Method { return methodOf(t, text) }
+	names := MethodNames()
+	samplers := names[:slices.Index(names, "hmc")+1]
 	for want, s := range map[string]Spec{
 		"batch is -1, wants at least 1":                                       {Batch: -1},
 		"epochs is -1, wants at least 1":                                      {Epochs: -1},
@@ -336,7 +338,7 @@ func TestInvalidSpecs(t *testing.T) {
 		"temperature 2 with temperatures 1,2: the samples' is the":            {Temperatures: []float64{1, 2}, Temperature: new(2.0)},
 		"replica exchange goes neither with cycles nor with an anchor":        {Temperatures: []float64{1, 2}, Cycles: 2},
 		"temperatures applies to sgld, psgld, fsgld, ksgld, not to baoab":     {Method: m("baoab"), Temperatures: []float64{1, 2}},
-		"temperature applies to sgld, psgld, fsgld, ksgld, sghmc, baoab, sgnht, random-walk, mala, hmc, not to sgd": {
+		"temperature applies to " + strings.Join(samplers, ", ") + ", not to sgd": {
 			Method: m("sgd"), Temperature: new(1.0)},
 		"prior applies to ":                   {Method: m("adam"), Prior: new(langevin.Flat())},
 		"burn-in applies to ":                 {Method: m("adam"), BurnIn: new(1)},

@@ -96,19 +96,6 @@ func (c linear) process() process {
 	return gammas
 }
 
-// chainOf is a sampler's chain.
-func chainOf(sampler langevin.Sampler, a *mat.Dense, h, temperature, noise float64) linear {
-	switch s := sampler.(type) {
-	case langevin.SGHMC:
-		return still(a).kick(1-s.Friction, h, noise, 2*(s.Friction-s.NoiseEstimate)*h*temperature).drift(1)
-	case langevin.BAOAB:
-		c := math.Exp(-s.Friction)
-		return still(a).kick(1, h, noise, 0).drift(0.5).relax(c, (1-c*c)*h*temperature).drift(0.5)
-	default:
-		panic("there is no theory of " + sampler.Name())
-	}
-}
-
 // processOf is the process of a sampler's chain on one element, computed once for each choice of arguments.
 func processOf(sampler langevin.Sampler) func(step, k, temperature, noise float64) process {
 	known := map[[4]float64]process{}

@@ -3,11 +3,13 @@ package langevin_test
 import (
 	"math"
 
+	"gonum.org/v1/gonum/mat"
+
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// momentumRows are the suite's rows of the samplers with momentum. Their chains on Gaussians are in linear_test.go; SGNHT with one chi for all
+// momentumRows are the suite's rows of the samplers with momentum. SGNHT with one chi for all
 // elements, whose rule is not one of each element, is in sgnht_test.go.
 func momentumRows() []row {
 	sghmc := langevin.SGHMC{Friction: 0.3, NoiseEstimate: 0.1}
@@ -31,7 +33,7 @@ func momentumRows() []row {
 			// The start moves by (1 + c)/2 of itself, the noise by half.
 			still:    square(1+c)/8 + (1-c*c)/8,
 			sampling: baoab, preconditioner: ones, expected: func(float64) float64 { return 1 },
-			chain: processOf(baoab),
+			chain: processOf(baoab), decay: c,
 		},
 		{
 			name: "SGNHT, Euler per element", sampler: euler, rule: eulerRule(euler), wrong: wrongSGNHT(euler, eulerRule), inertia: true,
@@ -42,6 +44,19 @@ func momentumRows() []row {
 		},
 		{name: "SGNHT, Euler", sampler: langevin.SGNHT{Friction: 0.2, Splitting: langevin.SplittingEuler}, inertia: true},
 		{name: "SGNHT, BADODAB", sampler: langevin.SGNHT{Friction: 0.2, Splitting: langevin.SplittingBADODAB}, inertia: true},
+	}
+}
+
+// chainOf is a sampler's chain.
+func chainOf(sampler langevin.Sampler, a *mat.Dense, h, temperature, noise float64) linear {
+	switch s := sampler.(type) {
+	case langevin.SGHMC:
+		return still(a).kick(1-s.Friction, h, noise, 2*(s.Friction-s.NoiseEstimate)*h*temperature).drift(1)
+	case langevin.BAOAB:
+		c := math.Exp(-s.Friction)
+		return still(a).kick(1, h, noise, 0).drift(0.5).relax(c, (1-c*c)*h*temperature).drift(0.5)
+	default:
+		panic("there is no theory of " + sampler.Name())
 	}
 }
 

@@ -25,6 +25,8 @@ type row struct {
 	// there is none.
 	plain  func(weightDecay float64) optimizers.Optimizer
 	states []string
+	// decay is c where the rule is Momentum at temperature 0, with the decay c and the rate h N (1 + c)/2, but for rounding; else 0.
+	decay float64
 
 	// inertia is set when the noise of a step moves the next steps too.
 	inertia bool

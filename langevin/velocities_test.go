@@ -46,28 +46,33 @@ func TestMomentumValidate(t *testing.T) {
 	}
 }
 
-// TestColdBAOAB: at temperature 0 BAOAB is Momentum with the decay c and the rate h N (1 + c)/2.
-func TestColdBAOAB(t *testing.T) {
+// TestColdVelocities: at temperature 0 a rule that relaxes velocities exactly is Momentum with the decay c and the rate h N (1 + c)/2.
+func TestColdVelocities(t *testing.T) {
 	const n, steps = 257, 50
-	sampler := langevin.BAOAB{Friction: 0.4}
-	c := math.Exp(-sampler.Friction)
-	e := experiment{
-		sampler: sampler, dtype: tensor.Float64, field: trial.Bowl{Smallest: 0.5, Largest: 3}, noise: 2, dimensions: n, prior: langevin.Gaussian(0.3), dataSize: 50,
-		start: trial.Normal(func(int) float64 { return 1 }),
-	}
-	cold := e.loadSchedule(t, []float64{0.02}, []float64{0})
-	plain := e.loadOptimizer(t, func(decay float64) optimizers.Optimizer {
-		return optimizers.Momentum{Decay: c, WeightDecay: decay}
-	}, []float64{0.02 * (1 + c) / 2})
-	for step := range steps {
-		trial.Advance(t, cold, 1)
-		trial.Advance(t, plain, 1)
-		got, want := trial.Values(t, cold, trial.ParameterName, 0, n), trial.Values(t, plain, trial.ParameterName, 0, n)
-		for i := range got {
-			if !(math.Abs(got[i]-want[i]) <= 1e-13*(1+math.Abs(want[i]))) {
-				t.Fatalf("step %d, element %d: got %v, the optimizer %v", step, i, got[i], want[i])
-			}
+	for _, r := range rows() {
+		if r.decay == 0 {
+			continue
 		}
+		t.Run(r.name, func(t *testing.T) {
+			e := experiment{
+				sampler: r.sampler, dtype: tensor.Float64, field: trial.Bowl{Smallest: 0.5, Largest: 3}, noise: 2, dimensions: n,
+				prior: langevin.Gaussian(0.3), dataSize: 50, start: trial.Normal(func(int) float64 { return 1 }),
+			}
+			cold := e.loadSchedule(t, []float64{0.02}, []float64{0})
+			plain := e.loadOptimizer(t, func(decay float64) optimizers.Optimizer {
+				return optimizers.Momentum{Decay: r.decay, WeightDecay: decay}
+			}, []float64{0.02 * (1 + r.decay) / 2})
+			for step := range steps {
+				trial.Advance(t, cold, 1)
+				trial.Advance(t, plain, 1)
+				got, want := trial.Values(t, cold, trial.ParameterName, 0, n), trial.Values(t, plain, trial.ParameterName, 0, n)
+				for i := range got {
+					if !(math.Abs(got[i]-want[i]) <= 1e-13*(1+math.Abs(want[i]))) {
+						t.Fatalf("step %d, element %d: got %v, the optimizer %v", step, i, got[i], want[i])
+					}
+				}
+			}
+		})
 	}
 }
 
