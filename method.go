@@ -36,6 +36,7 @@ var registry = []known{
 	{"sghmc", langevin.SGHMC{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
 	{"baoab", langevin.BAOAB{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
 	{"sgnht", langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB}, optimizers.Constant{Rate: 0.02}},
+	{"obabo", langevin.OBABO{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
 
 	{"random-walk", metropolis.RandomWalk{}, nil},
 	{"mala", metropolis.MALA{}, nil},

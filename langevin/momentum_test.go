@@ -2,6 +2,7 @@ package langevin_test
 
 import (
 	"math"
+	"testing"
 
 	"gonum.org/v1/gonum/mat"
 
@@ -13,7 +14,7 @@ import (
 // elements, whose rule is not one of each element, is in sgnht_test.go.
 func momentumRows() []row {
 	sghmc := langevin.SGHMC{Friction: 0.3, NoiseEstimate: 0.1}
-	baoab := langevin.BAOAB{Friction: 0.4}
+	baoab, obabo := langevin.BAOAB{Friction: 0.4}, langevin.OBABO{Friction: 0.4}
 	euler := langevin.SGNHT{Friction: 0.2, Splitting: langevin.SplittingEuler, PerElement: true}
 	badodab := langevin.SGNHT{Friction: 0.2, Splitting: langevin.SplittingBADODAB, PerElement: true}
 	c := math.Exp(-baoab.Friction)
@@ -36,6 +37,13 @@ func momentumRows() []row {
 			chain: processOf(baoab), decay: c,
 		},
 		{
+			name: "OBABO", sampler: obabo, rule: obaboRule(obabo), wrong: wrongOBABO(obabo), inertia: true,
+			// The start and the noise move by c^2 and 1 - c^2 of h T.
+			still:    0.5,
+			sampling: obabo, preconditioner: ones, expected: func(float64) float64 { return 1 },
+			chain: processOf(obabo), decay: c,
+		},
+		{
 			name: "SGNHT, Euler per element", sampler: euler, rule: eulerRule(euler), wrong: wrongSGNHT(euler, eulerRule), inertia: true,
 			still: square(1-euler.Friction)/2 + euler.Friction,
 		},
@@ -55,6 +63,11 @@ func chainOf(sampler langevin.Sampler, a *mat.Dense, h, temperature, noise float
 	case langevin.BAOAB:
 		c := math.Exp(-s.Friction)
 		return still(a).kick(1, h, noise, 0).drift(0.5).relax(c, (1-c*c)*h*temperature).drift(0.5)
+	case langevin.OBABO:
+		// Both halves of B have the same minibatch's noise, which O lets through by c and by 1.
+		c := math.Exp(-s.Friction)
+		chain := still(a).kick(1, h/2, 0, 0).relax(c, (1-c*c)*h*temperature).kick(1, h/2, 0, 0)
+		return chain.relax(1, square((1+c)/2*h*noise)).drift(1)
 	default:
 		panic("there is no theory of " + sampler.Name())
 	}
@@ -148,6 +161,71 @@ func wrongBAOAB(s langevin.BAOAB) map[string]rule {
 			*e.memory = c**e.memory + math.Sqrt((1-c*c)*e.h*e.temperature)*e.xi - e.h*e.n*e.g
 			return e.theta + *e.memory
 		},
+	}
+}
+
+func obaboRule(s langevin.OBABO) rule {
+	c := math.Exp(-s.Friction)
+	return func(e element) float64 {
+		v := e.begun() - e.h/2*e.n*e.g
+		v = c*v + math.Sqrt((1-c*c)*e.h*e.temperature)*e.xi
+		*e.memory = v - e.h/2*e.n*e.g
+		return e.theta + *e.memory
+	}
+}
+
+func wrongOBABO(s langevin.OBABO) map[string]rule {
+	right, c := obaboRule(s), math.Exp(-s.Friction)
+	scaled := func(force, noise float64) rule {
+		return func(e element) float64 {
+			e.g *= force
+			e.xi *= math.Sqrt(noise)
+			return right(e)
+		}
+	}
+	return map[string]rule{
+		"twice the variance of the noise":    scaled(1, 2),
+		"half the variance of the noise":     scaled(1, 0.5),
+		"half the force":                     scaled(0.5, 1),
+		"both halves of B before O":          scaled(2*c/(1+c), 1),
+		"both halves of B after O":           scaled(2/(1+c), 1),
+		"the noise of a Taylor expansion":    scaled(1, 2*s.Friction/(1-c*c)),
+		"the friction of a Taylor expansion": obaboRule(langevin.OBABO{Friction: -math.Log(1 - s.Friction)}),
+		"no N in the drift":                  unscaled(right),
+		"a start at rest":                    resting(right),
+		"BAOAB":                              baoabRule(langevin.BAOAB(s)),
+	}
+}
+
+// TestOBABOMoments: the closed forms of OBABO's comment, and the chain of its own order of parts.
+func TestOBABOMoments(t *testing.T) {
+	const k, temperature = 0.8, 0.7
+	near := func(what string, got, want float64) {
+		if !(math.Abs(got-want) <= 1e-12*math.Abs(want)) {
+			t.Errorf("%s is %v, want %v", what, got, want)
+		}
+	}
+	for _, friction := range []float64{0.05, 0.4, 3} {
+		for _, h := range []float64{0.01, 0.5, 3} {
+			s, c := langevin.OBABO{Friction: friction}, math.Exp(-friction)
+			p := chainOf(s, curvature(k), h, temperature, 0).covariance()
+			variance := temperature / k / (1 - h*k/4)
+			near("the variance", p.At(0, 0), variance)
+			near("the kinetic temperature", p.At(1, 1)/h, k*variance)
+			half := math.Exp(-friction / 2)
+			noise := (1 - half*half) * h * temperature
+			ordered := still(curvature(k)).relax(half, noise).kick(1, h/2, 0, 0).drift(1).kick(1, h/2, 0, 0).relax(half, noise).covariance()
+			near("the variance of O, B, A, B, O", ordered.At(0, 0), variance)
+			near("the kinetic temperature after O", ordered.At(1, 1)/h, temperature)
+			const gradient = 1.3
+			heated := chainOf(s, curvature(k), h, temperature, gradient).covariance()
+			near("the heating", heated.At(0, 0)/p.At(0, 0), 1+h*gradient*gradient/(4*temperature)*(1+c)/(1-c))
+		}
+	}
+	for _, friction := range []float64{0, -1, math.Inf(1), math.NaN()} {
+		if err := (langevin.OBABO{Friction: friction}).Validate(); err == nil {
+			t.Errorf("Friction %v is accepted", friction)
+		}
 	}
 }
 

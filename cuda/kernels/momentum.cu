@@ -2,6 +2,7 @@
 //
 //	sghmc v <- (1 - a) v - rate g + sqrt(2 (a - b) h T) xi,  theta <- theta + v
 //	baoab v <- v - rate g,  theta <- theta + v/2,  v <- c v + sqrt((1 - c^2) h T) xi with c = e^-a,  theta <- theta + v/2
+//	obabo v <- c v - (1 + c)/2 rate g + sqrt((1 - c^2) h T) xi,  theta <- theta + v
 //
 // and the kinetic temperature of velocities, times their number. 20 bytes of memory per parameter.
 #include "velocities.cuh"
@@ -28,6 +29,25 @@ INLINE void baoab(Out<T> statistics, const Schedules<T>& schedules, const Walker
   });
 }
 
+// Kick is what velocities keep, and the scales of the force and of their noise.
+template <class T>
+struct Kick {
+  T keep, rate, scale;
+};
+
+template <class T>
+INLINE void obabo(Out<T> statistics, const Schedules<T>& schedules, const Walkers<T>& walkers, double friction) {
+  walkers.prefetchAll();
+  const Step<T>& s = schedules.step(walkers.prior.dataSize);
+  const auto& k = once<Kick<T>>([&]() INLINED {
+    Relaxation r = relaxation(friction, friction);
+    return Kick<T>{T(r.keep), T((1 + r.keep) / 2) * s.rate, s.noise(r.strength)};
+  });
+  walkers.move(statistics, s, nullptr, [&](int, T& theta, T& v, T g, T z) INLINED {
+    kick(theta, v, g, z, again(k).keep, again(k).rate, again(k).scale);
+  });
+}
+
 // kinetic is mass/h times the sum of v v, h being the step size of the step before; 0 where there is none.
 template <class T>
 INLINE void kinetic(Out<T> y, In<T> v, In<T> rates, Header header, int n, int entries, T mass, int dataSize) {
@@ -47,6 +67,9 @@ INLINE void kinetic(Out<T> y, In<T> v, In<T> rates, Header header, int n, int en
   }                                                                                                                                            \
   UPDATE(baoab_update_##suffix, T)(WALKERS(T), TABLES(T), int n, ENTRIES, STREAMS, double friction, PRIOR(T)) {                              \
     baoab(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction);                                                                               \
+  }                                                                                                                                            \
+  UPDATE(obabo_update_##suffix, T)(WALKERS(T), TABLES(T), int n, ENTRIES, STREAMS, double friction, PRIOR(T)) {                                \
+    obabo(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction);                                                                               \
   }                                                                                                                                            \
   UPDATE(kinetic_fwd_##suffix, T)(Out<T> y, In<T> v, In<T> rates, Header header, int n, int entries, T mass, int dataSize) {                 \
     kinetic(y, v, rates, header, n, entries, mass, dataSize);                                                                                  \

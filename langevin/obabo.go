@@ -1,0 +1,73 @@
+package langevin
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// OBABO is the splitting of Langevin dynamics into halves of friction and noise O, solved exactly,
+// around a step of velocity Verlet, BAB (Bussi and Parrinello 2007; Leimkuhler and Matthews 2015,
+// chapter 7). A step here begins with the last half of B of the step before, for which it has the
+// gradient; the two halves of O that follow are one:
+//
+//	B  v     <- v - h/2 gU
+//	O  v     <- c v + sqrt((1 - c^2) h T) xi,    c = exp(-Friction),    v ~ N(0, h T) at the start
+//	B  v     <- v - h/2 gU
+//	A  theta <- theta + v
+//
+// The two halves of B in a step have one gradient, and the samples of theta are OBABO's. Step size,
+// friction and pace are those of BAOAB.
+//
+// It targets exp(-U/T). On a quadratic U of curvature k the chain has variance T/k / (1 - hk/4),
+// whatever the friction, and is stable as long as hk is below 4; BAOAB has no such excess. The
+// minibatch's noise heats by the factor 1 + h Var(gU)/(4 T) (1 + c)/(1 - c), which is not corrected.
+// The kinetic temperature, of velocities between A and B, is T where U is flat, and equal to the
+// configurational one on average. At T = 0 it is optimizers.Momentum with the decay c and the rate
+// h N (1 + c)/2, but for rounding.
+type OBABO struct {
+	Friction float64 // of one step, above 0
+}
+
+// Name implements Sampler.
+func (OBABO) Name() string { return "obabo" }
+
+// Validate implements Sampler.
+func (s OBABO) Validate() error {
+	if !(s.Friction > 0 && s.Friction < math.Inf(1)) {
+		return errors.Errorf("langevin: obabo: Friction is %v, wants a positive number", s.Friction)
+	}
+	return nil
+}
+
+// Update implements Sampler.
+func (s OBABO) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
+	return attachMomentum(b, s, f, parameter, gradient, 1, nil)
+}
+
+func (OBABO) thermostats(int) int { return 0 }
+
+func (s OBABO) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
+	host := updateTiles(l, l.Shapes[0].Elements(), u, obaboTile[float32], obaboTile[float64])
+	return "", host, []float64{s.Friction}
+}
+
+// obaboTile makes B, O and B in one: v <- c v - (1 + c)/2 rate g + noise, which is SGHMC's pass.
+func obaboTile[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
+	friction := u.rule.(OBABO).Friction
+	s := sweepOf[T](u, a, lo, hi)
+	c, strength := relaxation(friction, friction)
+	keep, rate, scale := T(c), T((1+c)/2)*s.rate, s.scale(strength)
+	var gradients [random.BlockSize]T
+	var z [random.BlockSize]float32
+	for from := 0; from < len(s.w); from += random.BlockSize {
+		w, v, g := s.block(from, &gradients, &z)
+		kernel.SGHMC(w, v, g, z[:], keep, rate, scale)
+	}
+	return s.virial
+}
