@@ -89,7 +89,6 @@ func notApplicable(setting string, m Method, c course) error {
 // plain is what most courses do.
 type plain struct{}
 
-func (plain) check(*Spec) error                                      { return nil }
 func (plain) network(n layers.Sequential) (layers.Sequential, error) { return n, nil }
 func (plain) kept(s *Spec) int                                       { return s.Samples }
 func (plain) conclude(*training) error                               { return nil }

@@ -4,6 +4,7 @@ import (
 	"math"
 	"testing"
 
+	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/cuda/cudatest"
 	"github.com/pollen-ml/pollen/graph"
@@ -74,6 +75,16 @@ func updates() []update {
 				name += " per element"
 			}
 			all = append(all, sampler(name, s, langevin.Gaussian(1), 1, 1e-5))
+		}
+	}
+	for _, name := range pollen.MethodNames() {
+		method, err := pollen.ParseMethod(name)
+		if err != nil {
+			panic(err) // of the table itself
+		}
+		// KSGLD wants layers.
+		if s, ok := method.(langevin.Sampler); ok && name != "ksgld" {
+			all = append(all, sampler("customary "+name, langevin.FrozenAt(s, 2), langevin.Gaussian(1), 1, 1e-5))
 		}
 	}
 	return all

@@ -21,10 +21,8 @@ import (
 //	B  v     <- v - h/2 gU
 //	A  theta <- theta + v
 //
-// The two halves of B in a step have one gradient, and the samples of theta are OBABO's. In the
-// notation of physics, with masses of 1, the time step e and the friction gamma: h = e^2, v = e p,
-// Friction = gamma e. It moves as SGLD does at the step size (h/2) (1 + c)/(1 - c): about
-// h/Friction when Friction is small, h/2 when it is large.
+// The two halves of B in a step have one gradient, and the samples of theta are OBABO's. Step size,
+// friction and pace are those of BAOAB.
 //
 // It targets exp(-U/T). On a quadratic U of curvature k the chain has variance T/k / (1 - hk/4),
 // whatever the friction, and is stable as long as hk is below 4; BAOAB has no such excess. The

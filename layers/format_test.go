@@ -5,6 +5,7 @@ import (
 	"go/parser"
 	"go/token"
 	"math"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -162,14 +163,21 @@ func TestAnyNetworkRoundTrips(t *testing.T) {
 
 // TestEveryLayerHasARow reads which types of this package are layers and initializers.
 func TestEveryLayerHasARow(t *testing.T) {
-	packages, err := parser.ParseDir(token.NewFileSet(), ".", nil, 0)
+	names, err := filepath.Glob("*.go")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := map[string][]string{}
-	for name, file := range packages["layers"].Files {
+	for _, name := range names {
+		if strings.HasSuffix(name, "_test.go") {
+			continue
+		}
+		file, err := parser.ParseFile(token.NewFileSet(), name, nil, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, declaration := range file.Decls {
-			if method, ok := declaration.(*ast.FuncDecl); ok && method.Recv != nil && !strings.HasSuffix(name, "_test.go") {
+			if method, ok := declaration.(*ast.FuncDecl); ok && method.Recv != nil {
 				if receiver, ok := method.Recv.List[0].Type.(*ast.Ident); ok && receiver.IsExported() {
 					want[method.Name.Name] = append(want[method.Name.Name], receiver.Name)
 				}

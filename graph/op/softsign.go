@@ -4,8 +4,7 @@ import "math"
 
 // Softsign is y = x / (1 + |x|), elementwise: x [...] -> y [...]. Its derivative, (1 - |y|)^2, needs
 // only y. Source: Bergstra, Desjardins, Lamblin and Bengio, Quadratic polynomials learn better image
-// features (2009); Turian, Bergstra and Bengio, Quadratic features and deep architectures for chunking
-// (2009). layers.Softsign uses it.
+// features (2009); Turian, Bergstra and Bengio (2009). layers.Softsign uses it.
 type Softsign struct{ elementwise[softsignCurve] }
 
 type softsignCurve struct{}
