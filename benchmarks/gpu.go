@@ -322,7 +322,7 @@ type gpuCopy struct {
 }
 
 func newGPUCopy(device tensor.Device, bytes int) (contestant, error) {
-	s := tensor.Schedule{Chains: 1, Keeps: true}
+	s := tensor.Workload{Chains: 1, Keeps: true}
 	s.Bytes[tensor.Chain] = bytes
 	runner, err := device.Load(s)
 	return &gpuCopy{device, runner}, err

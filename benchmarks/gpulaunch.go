@@ -12,27 +12,27 @@ import (
 // plan is a device that keeps the schedule it is given and loads nothing.
 type plan struct {
 	tensor.Device
-	schedule tensor.Schedule
+	schedule tensor.Workload
 }
 
 // Load implements tensor.Device.
-func (p *plan) Load(s tensor.Schedule) (tensor.Runner, error) {
+func (p *plan) Load(s tensor.Workload) (tensor.Runner, error) {
 	p.schedule = s
 	return p.Device.Load(s)
 }
 
 // schedule is a training step's launches.
-func (t training) schedule(chains int) (tensor.Schedule, error) {
+func (t training) schedule(chains int) (tensor.Workload, error) {
 	program, err := t.compile()
 	if err != nil {
-		return tensor.Schedule{}, err
+		return tensor.Workload{}, err
 	}
 	host := tensor.NewHost(1)
 	defer host.Close()
 	p := &plan{Device: host}
 	session, err := program.Load(p, graph.LoadOptions{Seed: 1, Chains: chains})
 	if err != nil {
-		return tensor.Schedule{}, err
+		return tensor.Workload{}, err
 	}
 	p.schedule.Keeps = false
 	return p.schedule, session.Close()
@@ -44,7 +44,7 @@ type lone struct {
 	runner tensor.Runner
 }
 
-func newLone(device tensor.Device, s tensor.Schedule, launch int) (*lone, error) {
+func newLone(device tensor.Device, s tensor.Workload, launch int) (*lone, error) {
 	s.Launches = s.Launches[launch : launch+1]
 	runner, err := device.Load(s)
 	return &lone{runner: runner}, err

@@ -174,7 +174,7 @@ func newPlanned(plan kernel.Routine, size [3]int, threads int) (contestant, erro
 		}})
 	}
 	p := &planned{host: tensor.NewHost(threads)}
-	schedule := tensor.Schedule{Launches: []tensor.Launch{launch}, Chains: 1}
+	schedule := tensor.Workload{Launches: []tensor.Launch{launch}, Chains: 1}
 	schedule.Bytes[tensor.Scratch] = offset
 	var err error
 	p.runner, err = p.host.Load(schedule)

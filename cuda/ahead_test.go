@@ -22,7 +22,7 @@ func sweep(t *testing.T, s *toy, r tensor.Runner) [][]byte {
 // begun is a toy on a device, before its first step.
 func begun(t *testing.T, s *toy, device tensor.Device) tensor.Runner {
 	t.Helper()
-	r, err := device.Load(s.Schedule)
+	r, err := device.Load(s.Workload)
 	if err == nil {
 		err = s.fill(r, 0)
 	}

@@ -84,7 +84,7 @@ func (d *device) Name() string {
 }
 
 // Load implements tensor.Device. When the chains do not fit the error is an *OutOfMemory.
-func (d *device) Load(s tensor.Schedule) (tensor.Runner, error) {
+func (d *device) Load(s tensor.Workload) (tensor.Runner, error) {
 	if s.Chains < 1 {
 		return nil, errors.Errorf("cuda: %d chains, wants at least 1", s.Chains)
 	}

@@ -55,7 +55,7 @@ func TestStepIsRun(t *testing.T) {
 	for _, o := range []Options{{}, {GPUs: []int{0, 1}}, {Synchronous: true}, {inLine: true}} {
 		device := mustOpenFake(t, newFakeDriver(t), o)
 		s := newToy(3)
-		r, err := device.Load(s.Schedule)
+		r, err := device.Load(s.Workload)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -109,11 +109,11 @@ func TestTwoSchedulesShareAGPU(t *testing.T) {
 	d := newFakeDriver(t)
 	device := mustOpenFake(t, d, Options{})
 	a, b := newToy(2), newToy(3)
-	first, err := device.Load(a.Schedule)
+	first, err := device.Load(a.Workload)
 	if err != nil {
 		t.Fatal(err)
 	}
-	second, err := device.Load(b.Schedule)
+	second, err := device.Load(b.Workload)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +162,7 @@ func TestTwoSchedulesShareAGPU(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if _, err := device.Load(a.Schedule); err == nil || !strings.Contains(err.Error(), "after close") {
+	if _, err := device.Load(a.Workload); err == nil || !strings.Contains(err.Error(), "after close") {
 		t.Errorf("load after close: %v", err)
 	}
 	if left := d.left(); left != "" {
@@ -173,7 +173,7 @@ func TestTwoSchedulesShareAGPU(t *testing.T) {
 func TestTransfersAreChecked(t *testing.T) {
 	device := mustOpenFake(t, newFakeDriver(t), Options{})
 	s := newToy(2)
-	r, err := device.Load(s.Schedule)
+	r, err := device.Load(s.Workload)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,15 +191,15 @@ func TestTransfersAreChecked(t *testing.T) {
 		"keep": func() error {
 			s := newToy(1)
 			s.Keeps = false
-			r, err := device.Load(s.Schedule)
+			r, err := device.Load(s.Workload)
 			if err != nil {
 				return nil
 			}
 			return first(r.Keep(), r.Close())
 		}(),
-		"no chains":   func() error { _, err := device.Load(tensor.Schedule{}); return err }(),
-		"unplaced":    func() error { s := newToy(1); s.x.Offset = -1; _, err := device.Load(s.Schedule); return err }(),
-		"wrong place": func() error { s := newToy(1); s.x.Offset = 1 << 20; _, err := device.Load(s.Schedule); return err }(),
+		"no chains":   func() error { _, err := device.Load(tensor.Workload{}); return err }(),
+		"unplaced":    func() error { s := newToy(1); s.x.Offset = -1; _, err := device.Load(s.Workload); return err }(),
+		"wrong place": func() error { s := newToy(1); s.x.Offset = 1 << 20; _, err := device.Load(s.Workload); return err }(),
 	} {
 		if err == nil || !strings.Contains(err.Error(), "cuda: ") {
 			t.Errorf("%s: %v", name, err)
@@ -261,12 +261,12 @@ func TestCompilerLogIsInTheError(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer device.Close()
-	_, err = device.Load(newToy(1).Schedule)
+	_, err = device.Load(newToy(1).Workload)
 	if err == nil || !strings.Contains(err.Error(), "no such instruction") || !strings.Contains(err.Error(), "toy.ptx") {
 		t.Errorf("a broken kernel: %v", err)
 	}
 	from[0].symbols = nil
-	if _, err := device.Load(newToy(1).Schedule); err == nil {
+	if _, err := device.Load(newToy(1).Workload); err == nil {
 		t.Error("a missing kernel is no error")
 	}
 }

@@ -13,11 +13,11 @@ type Planner struct {
 
 	// Of the CUDA graph of so many steps: the calls; how many others they follow directly, in all; the most that follow one another.
 	Nodes, Edges, Path int
-	Schedule, Scratch  int // bytes of a chain's scratch memory: what the schedule asks for, and what is taken
+	Workload, Scratch  int // bytes of a chain's scratch memory: what the schedule asks for, and what is taken
 }
 
 // Load implements tensor.Device.
-func (p *Planner) Load(s tensor.Schedule) (tensor.Runner, error) {
+func (p *Planner) Load(s tensor.Workload) (tensor.Runner, error) {
 	d := p.Device.(*device)
 	g := d.gpus[0]
 	if has := g.Multiprocessors; p.Multiprocessors > 0 {
@@ -28,7 +28,7 @@ func (p *Planner) Load(s tensor.Schedule) (tensor.Runner, error) {
 	if err := g.do(func() error { return planned.plan(s, d.options.Precision) }); err != nil {
 		return nil, err
 	}
-	p.Schedule, p.Scratch = s.Bytes[tensor.Scratch], planned.bytes[tensor.Scratch]
+	p.Workload, p.Scratch = s.Bytes[tensor.Scratch], planned.bytes[tensor.Scratch]
 	all := planned.follows(p.Steps)
 	p.Nodes, p.Edges, p.Path = len(all), 0, 0
 	depth := make([]int, len(all))

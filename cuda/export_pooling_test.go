@@ -7,7 +7,7 @@ import (
 )
 
 // PooledLaunches is how many launches of a schedule become something else because of pooling in an epilogue.
-func PooledLaunches(s tensor.Schedule) int {
+func PooledLaunches(s tensor.Workload) int {
 	launches, taken := apart(s.Launches)
 	pooled, _ := findPoolings(launches, taken)
 	return len(pooled)

@@ -31,7 +31,7 @@ func NewRecorder(host tensor.Device) *Recorder {
 func (r *Recorder) Launches() int { return len(r.seen) }
 
 // Load implements tensor.Device.
-func (r *Recorder) Load(s tensor.Schedule) (tensor.Runner, error) {
+func (r *Recorder) Load(s tensor.Workload) (tensor.Runner, error) {
 	runner, err := r.Device.Load(s)
 	if err != nil {
 		return nil, err
@@ -43,7 +43,7 @@ func (r *Recorder) Load(s tensor.Schedule) (tensor.Runner, error) {
 type recordingRunner struct {
 	tensor.Runner
 	recorder *Recorder
-	schedule tensor.Schedule
+	schedule tensor.Workload
 	pooled   map[int]geometry
 }
 

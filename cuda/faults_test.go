@@ -62,7 +62,7 @@ func TestALostGPUSaysSo(t *testing.T) {
 	d := newFakeDriver(t)
 	device := mustOpenFake(t, d, Options{})
 	s := newToy(1)
-	r, err := device.Load(s.Schedule)
+	r, err := device.Load(s.Workload)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +70,7 @@ func TestALostGPUSaysSo(t *testing.T) {
 	if err := r.Run(1); err == nil || !strings.Contains(err.Error(), "CUDA_ERROR_719") || !strings.Contains(err.Error(), "GPU 0 (fake)") {
 		t.Fatalf("the first error is %v", err)
 	}
-	for _, err := range []error{r.Run(1), s.fill(r, 0), func() error { _, err := device.Load(s.Schedule); return err }()} {
+	for _, err := range []error{r.Run(1), s.fill(r, 0), func() error { _, err := device.Load(s.Workload); return err }()} {
 		if err == nil || !strings.Contains(err.Error(), "is lost since") || !strings.Contains(err.Error(), "CUDA_ERROR_719") {
 			t.Errorf("a lost GPU answers %v", err)
 		}
@@ -91,7 +91,7 @@ func TestSynchronousErrorsNameTheLaunch(t *testing.T) {
 		d.kernels["toy_add_f32"] = broken
 		device := mustOpenFake(t, d, Options{Synchronous: synchronous})
 		s := newToy(1)
-		r, err := device.Load(s.Schedule)
+		r, err := device.Load(s.Workload)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -111,7 +111,7 @@ func TestOutOfMemoryTellsHowManyChainsFit(t *testing.T) {
 		d.total = 64 << 20
 		device := mustOpenFake(t, d, Options{GPUs: gpus})
 		s := newToy(len(gpus) << 15)
-		_, err := device.Load(s.Schedule)
+		_, err := device.Load(s.Workload)
 		var memory *OutOfMemory
 		if !errors.As(err, &memory) {
 			t.Fatalf("%d chains: %v", s.Chains, err)
@@ -123,7 +123,7 @@ func TestOutOfMemoryTellsHowManyChainsFit(t *testing.T) {
 			chains int
 			fits   bool
 		}{{memory.Fit, true}, {memory.Fit * 6 / 5, false}} {
-			r, err := device.Load(newToy(c.chains).Schedule)
+			r, err := device.Load(newToy(c.chains).Workload)
 			if (err == nil) != c.fits {
 				t.Errorf("%d chains, where %d should fit: %v", c.chains, memory.Fit, err)
 			}
@@ -141,10 +141,10 @@ func TestOutOfMemoryTellsHowManyChainsFit(t *testing.T) {
 			t.Errorf("left behind: %s", left)
 		}
 	}
-	huge := &toy{Schedule: tensor.Schedule{Chains: 1, Bytes: [arenas]int{1 << 31, 0, 0}}}
+	huge := &toy{Workload: tensor.Workload{Chains: 1, Bytes: [arenas]int{1 << 31, 0, 0}}}
 	device := mustOpenFake(t, newFakeDriver(t), Options{})
 	defer device.Close()
-	if _, err := device.Load(huge.Schedule); err == nil || !strings.Contains(err.Error(), "at most 0") {
+	if _, err := device.Load(huge.Workload); err == nil || !strings.Contains(err.Error(), "at most 0") {
 		t.Errorf("data that do not fit: %v", err)
 	}
 }

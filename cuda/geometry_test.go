@@ -73,7 +73,7 @@ func TestUndescribedLaunches(t *testing.T) {
 	} {
 		s := newToy(1)
 		s.Launches[0].Calls = calls
-		if _, err := device.Load(s.Schedule); err == nil || !strings.Contains(err.Error(), want) {
+		if _, err := device.Load(s.Workload); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, wants an error with %q", err, want)
 		}
 	}

@@ -30,11 +30,11 @@ func TestGraphsAreShort(t *testing.T) {
 			t.Fatal(err)
 		}
 		t.Logf("%s, %d chains, %d steps: %d nodes, %d edges, %d after one another; scratch memory %d bytes, of a schedule for %d",
-			c.network, c.chains, steps, p.Nodes, p.Edges, p.Path, p.Scratch, p.Schedule)
+			c.network, c.chains, steps, p.Nodes, p.Edges, p.Path, p.Scratch, p.Workload)
 		if p.Nodes > steps*c.nodes || p.Path > steps*c.path || p.Edges > 2*p.Nodes {
 			t.Errorf("wants for each step at most %d nodes, %d after one another, and an edge or two for each node", c.nodes, c.path)
 		}
-		if limit := 3 * p.Schedule / 2; p.Scratch > limit {
+		if limit := 3 * p.Workload / 2; p.Scratch > limit {
 			t.Errorf("scratch memory: wants at most %d bytes", limit)
 		}
 	}

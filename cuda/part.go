@@ -41,7 +41,7 @@ type start struct {
 }
 
 // load takes memory for some chains of a schedule.
-func (g *gpu) load(s tensor.Schedule, first, chains int, o Options) (*part, error) {
+func (g *gpu) load(s tensor.Workload, first, chains int, o Options) (*part, error) {
 	p := &part{gpu: g, first: first, chains: chains, launches: s.Launches, keeps: s.Keeps, synchronous: o.Synchronous, inLine: o.inLine}
 	err := g.do(func() error {
 		if err := p.plan(s, o.Precision); err != nil {
@@ -64,7 +64,7 @@ func (g *gpu) load(s tensor.Schedule, first, chains int, o Options) (*part, erro
 const moreScratch = 8
 
 // plan makes the launches' calls and finds their kernels, and the sizes of the arenas.
-func (p *part) plan(s tensor.Schedule, precision Precision) error {
+func (p *part) plan(s tensor.Workload, precision Precision) error {
 	place := placement{precision: precision, multiprocessors: p.Multiprocessors, capability: p.capability(), chains: p.chains}
 	p.bytes = s.Bytes
 	scratch := &p.bytes[tensor.Scratch]

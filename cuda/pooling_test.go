@@ -171,11 +171,11 @@ func outputs(t *testing.T, session *graph.Session, chain int, sizes map[string]i
 // catching keeps what is loaded.
 type catching struct {
 	tensor.Device
-	schedule tensor.Schedule
+	schedule tensor.Workload
 	runner   tensor.Runner
 }
 
-func (c *catching) Load(s tensor.Schedule) (tensor.Runner, error) {
+func (c *catching) Load(s tensor.Workload) (tensor.Runner, error) {
 	runner, err := c.Device.Load(s)
 	c.schedule, c.runner = s, runner
 	return runner, err

@@ -21,7 +21,7 @@ const (
 )
 
 type toy struct {
-	tensor.Schedule
+	tensor.Workload
 	factor, x, y, header *tensor.Buffer
 }
 
@@ -167,7 +167,7 @@ func (t *toy) state(r tensor.Runner) ([][]byte, error) {
 
 // train is a short training: load, write, run, a detour, read, run, read, close.
 func (t *toy) train(device tensor.Device, first, steps int) (states [][]byte, err error) {
-	r, err := device.Load(t.Schedule)
+	r, err := device.Load(t.Workload)
 	if err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ func evaluate(a *application, values []gorgonia.Value) (gorgonia.Value, error) {
 	plan.use(0, l.launches, l.temps)
 	host := tensor.NewHost(1)
 	defer host.Close()
-	runner, err := host.Load(tensor.Schedule{Launches: l.launches, Bytes: plan.offsets(), Chains: 1})
+	runner, err := host.Load(tensor.Workload{Launches: l.launches, Bytes: plan.offsets(), Chains: 1})
 	if err != nil {
 		return nil, err
 	}

@@ -51,7 +51,7 @@ func (p *Program) Load(device tensor.Device, o LoadOptions) (*Session, error) {
 	if o.Chains < 0 || o.FirstChain < 0 || o.FirstChain > math.MaxUint16 || o.Chains > math.MaxUint16-o.FirstChain {
 		return nil, errors.Errorf("graph: load: %d chains from number %d, wants 1 to %d in all", o.Chains, o.FirstChain, math.MaxUint16)
 	}
-	runner, err := device.Load(tensor.Schedule{Launches: p.launches, Bytes: p.bytes, Chains: o.Chains, Keeps: p.ring != nil})
+	runner, err := device.Load(tensor.Workload{Launches: p.launches, Bytes: p.bytes, Chains: o.Chains, Keeps: p.ring != nil})
 	if err != nil {
 		return nil, errors.Wrap(err, "graph: load")
 	}

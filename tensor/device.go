@@ -5,13 +5,13 @@ type Device interface {
 	// Name tells which device this is, as in "cpu (2 threads, AVX2)".
 	Name() string
 	// Load takes memory for a schedule and makes it ready to run. The arenas start zeroed.
-	Load(s Schedule) (Runner, error)
+	Load(s Workload) (Runner, error)
 	// Close gives the device back. Its runners must have been closed.
 	Close() error
 }
 
-// Schedule is a list of launches that makes one step, and the sizes in bytes of the arenas they work in.
-type Schedule struct {
+// Workload is a list of launches that makes one step, and the sizes in bytes of the arenas they work in.
+type Workload struct {
 	Launches []Launch
 	Bytes    [arenas]int // of one copy of each arena
 	Chains   int

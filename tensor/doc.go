@@ -4,7 +4,7 @@
 // Nouns. A Buffer is a typed region of one of three arenas: Shared (one copy: data sets, schedules), Chain (one copy per
 // Markov chain, kept from step to step: parameters, sampler state) and Scratch (one copy per chain at work, valid within a
 // step: activations, gradients). A Launch is one kernel with its arguments, and beside them the host function that does the
-// same work. A Device loads a Schedule, which is a list of launches and the sizes of the arenas, into a Runner, which runs
+// same work. A Device loads a Workload, which is a list of launches and the sizes of the arenas, into a Runner, which runs
 // the list step after step.
 //
 // Policy: chains are a launch dimension. No launch knows which chain it works for; chain c finds its buffers c strides

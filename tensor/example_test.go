@@ -20,7 +20,7 @@ func Example() {
 
 	host := tensor.NewHost(2)
 	defer host.Close()
-	runner, err := host.Load(tensor.Schedule{
+	runner, err := host.Load(tensor.Workload{
 		Launches: []tensor.Launch{launch},
 		Bytes:    [3]int{tensor.Chain: tensor.Align(x.Bytes())},
 		Chains:   2,

@@ -59,7 +59,7 @@ type hostRunner struct {
 }
 
 // Load implements Device.
-func (h *Host) Load(s Schedule) (Runner, error) {
+func (h *Host) Load(s Workload) (Runner, error) {
 	if s.Chains < 1 {
 		return nil, errors.Errorf("tensor: host: %d chains, wants at least 1", s.Chains)
 	}
@@ -100,7 +100,7 @@ func (h *Host) Load(s Schedule) (Runner, error) {
 }
 
 // checkPlaces refuses a launch whose buffer does not lie in its arena: the memory of kernels is not otherwise checked.
-func checkPlaces(s Schedule) error {
+func checkPlaces(s Workload) error {
 	for i := range s.Launches {
 		for j, argument := range s.Launches[i].Arguments {
 			b := argument.Buffer

@@ -19,7 +19,7 @@ func placed(name string, arena Arena, dtype DType, elements, offset int) *Buffer
 // n <- n + sum + n's own index.
 type tally struct {
 	data, n, sum *Buffer
-	schedule     Schedule
+	schedule     Workload
 }
 
 const tallyTiles = 5
@@ -53,7 +53,7 @@ func newTally(chains int) *tally {
 			n[i] += sum[0] + float64(i)
 		}
 	})
-	s.schedule = Schedule{
+	s.schedule = Workload{
 		Launches: []Launch{
 			{Kernel: "sum_i32", Label: "sum", Arguments: []Argument{Out(s.sum), In(s.data)}, Host: host},
 			{Kernel: "add_f64", Label: "add", Arguments: []Argument{InOut(s.n), In(s.sum)}, Host: add},

@@ -41,7 +41,7 @@ type guardRunner struct {
 }
 
 // Load implements tensor.Device.
-func (g guard) Load(s tensor.Schedule) (tensor.Runner, error) {
+func (g guard) Load(s tensor.Workload) (tensor.Runner, error) {
 	r := &guardRunner{
 		places: map[*tensor.Buffer]*tensor.Buffer{}, filled: map[*tensor.Buffer]bool{}, stride: 1, chains: s.Chains,
 	}
@@ -59,7 +59,7 @@ func (g guard) Load(s tensor.Schedule) (tensor.Runner, error) {
 		r.whole[arena].Offset = 0
 		r.now[arena], r.seen[arena] = make([]byte, bytes[arena]), make([]byte, bytes[arena])
 	}
-	schedule := tensor.Schedule{Launches: r.launches, Bytes: bytes, Chains: s.Chains, Keeps: s.Keeps}
+	schedule := tensor.Workload{Launches: r.launches, Bytes: bytes, Chains: s.Chains, Keeps: s.Keeps}
 	if _, ok := g.Device.(*tensor.Host); ok {
 		schedule.Launches = withPoison(r.launches)
 		r.stride = 2

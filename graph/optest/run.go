@@ -125,7 +125,7 @@ type recorder struct {
 
 var errRecorded = errors.New("optest: recorded, not loaded")
 
-func (r *recorder) Load(s tensor.Schedule) (tensor.Runner, error) {
+func (r *recorder) Load(s tensor.Workload) (tensor.Runner, error) {
 	r.launches = s.Launches
 	return nil, errRecorded
 }
