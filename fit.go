@@ -151,6 +151,9 @@ func (t *training) fillFolder(device tensor.Device) error {
 	if err != nil {
 		return err
 	}
+	if err := checkText(spec.Method); err != nil {
+		return err
+	}
 	t.manifest = &Manifest{
 		Format: manifestFormat, Spec: spec, Notes: t.notes, Data: describeData(t.data), Device: Describe(device), Steps: t.plan.Steps,
 		Build: thisBuild(),

@@ -1,6 +1,7 @@
 package pollen
 
 import (
+	"reflect"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -55,6 +56,37 @@ var registry = []known{
 	{"rmsprop", optimizers.RMSProp{Decay: 0.9, Epsilon: 1e-8}, optimizers.Constant{Rate: 0.001}},
 	{"adam", optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}, optimizers.Constant{Rate: 0.001}},
 	{"adamw", optimizers.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: 0.01}, optimizers.Constant{Rate: 0.001}},
+}
+
+// Register adds a method of the user's own to those that ParseMethod knows, with its customary attributes and schedule (nil for a
+// method that finds its own step size): a run keeps its method as text, and must be able to read it again. It is for the start of
+// a program. A name or a type that is taken, and a value that is no method of a known kind, are errors.
+func Register(name string, m Method, schedule optimizers.Schedule) error {
+	if m == nil || name == "" || strings.ContainsAny(name, ":, ") {
+		return invalid("register: name %q of %T, wants a word and a method", name, m)
+	}
+	if _, err := courseOf(m); err != nil {
+		return err
+	}
+	for _, k := range registry {
+		if k.name == name || sameType(k.method, m) {
+			return invalid("register: %q of %T: %q is registered already", name, m, k.name)
+		}
+	}
+	registry = append(registry, known{name, m, schedule})
+	return nil
+}
+
+// checkText refuses a method that its text does not bring back, as a run must when it is opened again.
+func checkText(m Method) error {
+	text := MethodText(m)
+	if knownAs(m) == nil {
+		return invalid("method %T is not registered: a run could not be opened again; see Register", m)
+	}
+	if again, err := ParseMethod(text); err != nil || !reflect.DeepEqual(again, m) {
+		return invalid("method %q has fields that its text does not: a run could not be opened again; Register a type of one's own with them", text)
+	}
+	return nil
 }
 
 // MethodNames are the names that ParseMethod knows.

@@ -1,0 +1,43 @@
+package pollen
+
+import (
+	"context"
+	"path/filepath"
+	"testing"
+
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/metropolis"
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+// brisk is a sampler of a user's own.
+type brisk struct {
+	langevin.SGLD
+	Pace float64
+}
+
+// A method of one's own trains once it is registered, and its run opens again; others are refused before any work.
+func TestRegister(t *testing.T) {
+	data := squares(t, 100, 3, 1)
+	spec := Spec{Network: "mlp-4", Method: brisk{Pace: 2}, Schedule: optimizers.Constant{Rate: 0.1}, Batch: 20, Epochs: 4, Samples: 2}
+	folder := filepath.Join(t.TempDir(), "run")
+	_, err := Fit(context.Background(), spec, trainOn(data), folder)
+	wantInvalid(t, "not registered", err, "brisk is not registered")
+	before := registry
+	defer func() { registry = before }()
+	must(t, Register("brisk", brisk{Pace: 1}, optimizers.Constant{Rate: 0.1}))
+	_, err = Fit(context.Background(), spec, trainOn(data), folder)
+	must(t, err)
+	run, err := Open(folder)
+	must(t, err)
+	if got := run.Manifest().Spec.Method; got != spec.Method || MethodText(got) != "brisk:pace=2" {
+		t.Errorf("%#v, %q, want the method that was trained with", got, MethodText(got))
+	}
+	wantInvalid(t, "again", Register("brisk", brisk{}, nil), "is registered already")
+	wantInvalid(t, "a known type", Register("new", langevin.SGLD{}, nil), `"sgld" is registered already`)
+	wantInvalid(t, "no name", Register("", brisk{}, nil), "wants a word")
+
+	spec.Method, spec.Schedule, spec.Batch = metropolis.HMC{Leaps: 2, Jitter: 0.1, Masses: map[string][]float64{}}, nil, data.Len()
+	_, err = Fit(context.Background(), spec, trainOn(data), filepath.Join(t.TempDir(), "run"))
+	wantInvalid(t, "fields without text", err, "has fields that its text does not")
+}
