@@ -59,7 +59,7 @@ func (t *training) measure(p langevin.Progress, chains []int) float64 {
 		for _, chain := range chains {
 			if t.walk != nil {
 				t.proposals++
-				t.accepted += t.session.Metric(chain, t.columns[metropolis.TraceAcceptance], uint64(step))
+				t.accepted += t.session.Metric(chain, metropolis.TraceAcceptance, uint64(step))
 			}
 		}
 	}
@@ -113,7 +113,7 @@ func (t *training) metric(chain int, name string, step int) (float64, error) {
 	if t.walk != nil {
 		return t.drawn(chain, name)
 	}
-	return t.session.Metric(chain, t.columns[name], uint64(step)), nil
+	return t.session.Metric(chain, name, uint64(step)), nil
 }
 
 // save writes samples, and then where the chains are, from where the run can go on, while the next steps run.

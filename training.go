@@ -44,7 +44,6 @@ type training struct {
 	replicas      *langevin.Replicas     // with temperatures that are swapped
 	meanField     *approximate.MeanField // of Bayes by Backprop
 	session       *graph.Session
-	columns       map[string]int // of the metrics
 
 	bank    *samples.Bank // of the samples
 	keeping *samples.Bank // of the states that are kept: the samples, or what they are drawn from
@@ -66,7 +65,7 @@ type training struct {
 
 // newTraining resolves a specification for data.
 func newTraining(spec Spec, data *datasets.Dataset, folder string, e environment) (t *training, err error) {
-	t = &training{environment: e, folder: folder, data: data, columns: map[string]int{}}
+	t = &training{environment: e, folder: folder, data: data}
 	if t.spec, err = spec.Resolve(); err != nil {
 		return nil, err
 	}
@@ -124,9 +123,6 @@ func (t *training) load(device tensor.Device) error {
 	program, err := b.Compile()
 	if err != nil {
 		return err
-	}
-	for i, name := range program.Metrics() {
-		t.columns[name] = i
 	}
 	t.session, err = program.Load(device, graph.LoadOptions{
 		Seed: t.spec.Seed, FirstChain: t.spec.FirstChain * t.spec.replicasOfEach(), Chains: t.spec.Chains * t.spec.replicasOfEach(),

@@ -134,7 +134,7 @@ func TestLossFormula(t *testing.T) {
 					}
 					trial.Advance(t, session, 1)
 					trial.Advance(t, reference, 1)
-					if got := session.Metric(0, 1, uint64(step)); !(math.Abs(got-want) <= tolerance*trial.TrainingImages) {
+					if got := session.Metric(0, "divergence", uint64(step)); !(math.Abs(got-want) <= tolerance*trial.TrainingImages) {
 						t.Errorf("step %d: log q - log p is %v, want %v", step, got, want)
 					}
 					share := 1 / float64(fitBatches)
@@ -142,7 +142,7 @@ func TestLossFormula(t *testing.T) {
 						share = math.Pow(2, float64(fitBatches-1-step%fitBatches)) / (math.Pow(2, fitBatches) - 1)
 					}
 					want = trial.Values(t, reference, "loss", 0, 1)[0] + share*want*fitBatches/trial.TrainingImages
-					if got := session.Metric(0, 0, uint64(step)); !(math.Abs(got-want) <= tolerance*10) {
+					if got := session.Metric(0, "loss", uint64(step)); !(math.Abs(got-want) <= tolerance*10) {
 						t.Errorf("step %d: loss is %v, want %v", step, got, want)
 					}
 				}

@@ -84,7 +84,7 @@ func TestDivergence(t *testing.T) {
 				for made := 0; made < steps; made += 100 {
 					trial.Advance(t, session, 100)
 					for i := range 100 {
-						d := session.Metric(0, 1, uint64(made+i)) - want
+						d := session.Metric(0, "divergence", uint64(made+i)) - want
 						sum += d
 						squares += d * d
 					}

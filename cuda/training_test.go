@@ -114,7 +114,7 @@ func train(program *graph.Program, device tensor.Device, first, chains, together
 		}
 		for chain := range results {
 			for step := at; step < min(at+together, trainSteps); step++ {
-				results[chain].losses = append(results[chain].losses, session.Metric(chain, 0, uint64(step)))
+				results[chain].losses = append(results[chain].losses, session.Metric(chain, "loss", uint64(step)))
 			}
 		}
 	}
@@ -253,7 +253,7 @@ func TestManyMetrics(t *testing.T) {
 		}
 		for i := range metrics {
 			for step := range steps {
-				if got, want := session.Metric(chain, i, uint64(step)), sum*float64(i+1); got != want {
+				if got, want := session.Metric(chain, fmt.Sprint("metric ", i), uint64(step)), sum*float64(i+1); got != want {
 					t.Errorf("chain %d, step %d: metric %d is %v, wants %v", chain, step, i, got, want)
 				}
 			}

@@ -166,7 +166,7 @@ func moved[T float32 | float64](t *testing.T, u update, device tensor.Device) ou
 			}
 			result.parameters = append(result.parameters, values)
 		}
-		for metric := range s.Program().Metrics() {
+		for _, metric := range s.Program().Metrics() {
 			for step := range updateSteps {
 				result.metrics = append(result.metrics, s.Metric(chain, metric, uint64(step)))
 			}

@@ -80,10 +80,10 @@ func TestThermometerErrors(t *testing.T) {
 		for i := range traces {
 			traces[i] = append(traces[i], make([]float64, steps))
 		}
-		for column, name := range session.Program().Metrics() {
+		for _, name := range session.Program().Metrics() {
 			layer, ok := map[string]int{"theta.g a.weight": 0, "theta.g a.bias": 0, "theta.g b.weight": 1}[name]
 			for step := 0; ok && step < steps; step++ {
-				value := thermometerDataSize * session.Metric(chain, column, uint64(step))
+				value := thermometerDataSize * session.Metric(chain, name, uint64(step))
 				traces[layer][place][step] += value / sizes[layer]
 				traces[2][place][step] += value / sizes[2]
 			}

@@ -26,8 +26,8 @@ type Thermometer struct {
 
 // gauge sums metrics by layer.
 type gauge struct {
-	sizes   []float64 // elements of each layer
-	columns [][]int   // metrics of each layer
+	sizes   []float64  // elements of each layer
+	metrics [][]string // of each layer
 	sums    []float64
 	batches [][]batchMeans // by layer, all of them together last, and by chain
 }
@@ -40,7 +40,7 @@ func NewThermometer(p *graph.Program, dataSize int) *Thermometer {
 		elements[parameter.Name] = parameter.Shape.Elements()
 	}
 	at := map[string]int{}
-	for column, metric := range p.Metrics() {
+	for _, metric := range p.Metrics() {
 		gauge := &t.configurational
 		name, ok := strings.CutPrefix(metric, langevin.VirialPrefix)
 		if !ok {
@@ -60,13 +60,13 @@ func NewThermometer(p *graph.Program, dataSize int) *Thermometer {
 			t.kinetic.addLayer()
 		}
 		gauge.sizes[i] += float64(elements[name])
-		gauge.columns[i] = append(gauge.columns[i], column)
+		gauge.metrics[i] = append(gauge.metrics[i], metric)
 	}
 	return t
 }
 
 func (g *gauge) addLayer() {
-	g.sizes, g.columns, g.sums = append(g.sizes, 0), append(g.columns, nil), append(g.sums, 0)
+	g.sizes, g.metrics, g.sums = append(g.sizes, 0), append(g.metrics, nil), append(g.sums, 0)
 }
 
 // Observe adds the steps of the session's last Run, of all its chains.
@@ -91,7 +91,7 @@ func (t *Thermometer) ObserveChains(s *graph.Session, from, to int, chains []int
 
 func (g *gauge) add(s *graph.Session, place, chain int, step uint64) {
 	if len(g.batches) == 0 {
-		g.batches = make([][]batchMeans, len(g.columns)+1)
+		g.batches = make([][]batchMeans, len(g.metrics)+1)
 	}
 	if len(g.batches[0]) == place {
 		for i := range g.batches {
@@ -99,16 +99,16 @@ func (g *gauge) add(s *graph.Session, place, chain int, step uint64) {
 		}
 	}
 	total := 0.0
-	for i, columns := range g.columns {
+	for i, metrics := range g.metrics {
 		value := 0.0
-		for _, column := range columns {
-			value += s.Metric(chain, column, step)
+		for _, metric := range metrics {
+			value += s.Metric(chain, metric, step)
 		}
 		g.sums[i] += value
 		g.batches[i][place].add(value)
 		total += value
 	}
-	g.batches[len(g.columns)][place].add(total)
+	g.batches[len(g.metrics)][place].add(total)
 }
 
 // Reset forgets what was observed.

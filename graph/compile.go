@@ -107,7 +107,9 @@ func (p *Program) place(m *module, plan *plan) {
 		plan.keep(k.value.buffer)
 		p.outputs = append(p.outputs, Tensor{Name: k.name, Shape: k.value.shape, DType: k.value.dtype, buffer: k.value.buffer})
 	}
-	for _, k := range m.metrics {
+	p.columns = map[string]int{}
+	for i, k := range m.metrics {
+		p.columns[k.name] = i
 		p.metrics = append(p.metrics, k.name)
 	}
 }

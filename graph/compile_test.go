@@ -117,7 +117,7 @@ func TestReadersSeeTheOldParameter(t *testing.T) {
 		want := []float64{3 - float64(step), 3 - float64(step)}
 		sameBits(t, "before", read(t, s, "before", 0, 2), want)
 		sameBits(t, "through", read(t, s, "through", 0, 2), want)
-		sameBits(t, "after", []float64{s.Metric(0, 0, uint64(step))}, []float64{want[0] + want[1]})
+		sameBits(t, "after", []float64{s.Metric(0, "after", uint64(step))}, []float64{want[0] + want[1]})
 		sameBits(t, "w", read(t, s, "w", 0, 2), []float64{2 - float64(step), 2 - float64(step)})
 		for name, n := range map[string]*graph.Node{"before": before, "after": after, "through": through} {
 			got, err := oracle.Value(n)

@@ -43,7 +43,7 @@ func Example() {
 		return
 	}
 	for chain := range session.Chains() {
-		fmt.Printf("chain %d: loss %.2f, then %.2f\n", chain, session.Metric(chain, 0, 0), session.Metric(chain, 0, 2))
+		fmt.Printf("chain %d: loss %.2f, then %.2f\n", chain, session.Metric(chain, "loss", 0), session.Metric(chain, "loss", 2))
 	}
 	// Output:
 	// chain 0: loss 0.56, then 0.06

@@ -25,11 +25,11 @@ func TestProgramEqualsInterpreter(t *testing.T) {
 			must(t, s.Run(1))
 			loss, err := oracle.Value(m.loss)
 			must(t, err)
-			if err := optest.Close([]float64{s.Metric(1, 0, uint64(step))}, loss, tol); err != nil {
+			if err := optest.Close([]float64{s.Metric(1, "loss", uint64(step))}, loss, tol); err != nil {
 				t.Errorf("%v, step %d: loss: %v", dtype, step, err)
 			}
 		}
-		first, last := s.Metric(1, 0, 0), s.Metric(1, 0, 9)
+		first, last := s.Metric(1, "loss", 0), s.Metric(1, "loss", 9)
 		if first == last {
 			t.Errorf("%v: the loss stays %v", dtype, first)
 		}
@@ -118,7 +118,7 @@ func TestTapeMachineAgrees(t *testing.T) {
 	must(t, machine.RunAll())
 
 	tol := optest.Tol{Abs: 1e-13, Rel: 1e-12}
-	if err := optest.Close([]float64{machineLoss.Data().(float64)}, []float64{s.Metric(0, 0, 0)}, tol); err != nil {
+	if err := optest.Close([]float64{machineLoss.Data().(float64)}, []float64{s.Metric(0, "loss", 0)}, tol); err != nil {
 		t.Error("loss:", err)
 	}
 	for i, w := range parameters {

@@ -16,6 +16,7 @@ type Program struct {
 	inputs   []*programInput
 	outputs  []Tensor
 	metrics  []string
+	columns  map[string]int // of the metrics
 	ring     *tensor.Buffer
 	header   *tensor.Buffer
 }

@@ -272,9 +272,13 @@ func finite(dtype tensor.DType, raw []byte) bool {
 	return true
 }
 
-// Metric is the value a metric had, in a chain, at one of the last Run's steps.
-func (s *Session) Metric(chain, metric int, step uint64) float64 {
-	return s.rings[chain][int(step%MetricRows)*len(s.program.metrics)+metric]
+// Metric is a recorded metric's value in a chain, at one of the last Run's steps; NaN for no metric.
+func (s *Session) Metric(chain int, name string, step uint64) float64 {
+	column, ok := s.program.columns[name]
+	if !ok {
+		return math.NaN()
+	}
+	return s.rings[chain][int(step%MetricRows)*len(s.program.metrics)+column]
 }
 
 // Close gives the memory back.

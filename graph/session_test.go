@@ -45,7 +45,7 @@ func TestChainsTogetherEqualEachAlone(t *testing.T) {
 				if !bytes.Equal(save(t, together, chain), state) {
 					t.Errorf("%v, %d threads: chain %d among %d differs from chain %d alone", dtype, threads, chain, chains, chain)
 				}
-				if got, want := together.Metric(chain, 0, steps-1), alone.Metric(0, 0, steps-1); got != want {
+				if got, want := together.Metric(chain, "loss", steps-1), alone.Metric(0, "loss", steps-1); got != want {
 					t.Errorf("%v, %d threads: chain %d: loss is %v, alone %v", dtype, threads, chain, got, want)
 				}
 				if other, ok := states[string(state)]; ok {
@@ -115,7 +115,7 @@ func TestRestoreResumes(t *testing.T) {
 			t.Errorf("chain %d: resumed differs from uninterrupted", chain)
 		}
 		for step := uint64(0); step < 10; step++ {
-			if got, want := resumed.Metric(chain, 0, step), whole.Metric(chain, 0, step); got != want {
+			if got, want := resumed.Metric(chain, "loss", step), whole.Metric(chain, "loss", step); got != want {
 				t.Errorf("chain %d, step %d: loss is %v, uninterrupted %v", chain, step, got, want)
 			}
 		}
@@ -152,10 +152,10 @@ func TestMetricsRingWraps(t *testing.T) {
 		}
 		for step := total - uint64(steps); step < total; step++ {
 			for chain := range 2 {
-				if got := s.Metric(chain, 0, step); got != float64(step) {
+				if got := s.Metric(chain, "n", step); got != float64(step) {
 					t.Errorf("chain %d, step %d: metric is %v", chain, step, got)
 				}
-				if got := s.Metric(chain, 1, step); got != 2*float64(step) {
+				if got := s.Metric(chain, "double", step); got != 2*float64(step) {
 					t.Errorf("chain %d, step %d: double is %v", chain, step, got)
 				}
 			}
@@ -174,7 +174,7 @@ func TestMetricOfVector(t *testing.T) {
 	b.Record("sum", b.Apply(op.ReLU{}, b.Table("x", []float64{1, 2, -5, 4})))
 	s := load(t, b, newHost(t, 1), graph.LoadOptions{})
 	must(t, s.Run(2))
-	if got := s.Metric(0, 0, 1); got != 7 {
+	if got := s.Metric(0, "sum", 1); got != 7 {
 		t.Errorf("the sum is %v, wants 7", got)
 	}
 }

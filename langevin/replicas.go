@@ -90,7 +90,6 @@ type energy struct{ mean, variance float64 }
 // energies evaluates U of every chain where it is: by steps, from whose metrics it reads U, and after each of which the chains are put back. More than one
 // minibatch are those of steps that no run comes to.
 func (r *Replicas) energies(s *graph.Session) ([]energy, error) {
-	column := slices.Index(s.Program().Metrics(), potentialMetric)
 	kept, steps := make([][]byte, s.Chains()), s.Steps()
 	for chain := range kept {
 		kept[chain] = make([]byte, s.ChainBytes())
@@ -115,7 +114,7 @@ func (r *Replicas) energies(s *graph.Session) ([]energy, error) {
 			return nil, err
 		}
 		for chain := range estimates {
-			estimates[chain] = append(estimates[chain], s.Metric(chain, column, at))
+			estimates[chain] = append(estimates[chain], s.Metric(chain, potentialMetric, at))
 		}
 	}
 	for chain, values := range estimates {

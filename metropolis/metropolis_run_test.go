@@ -142,7 +142,7 @@ func TestMetropolisMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	metric := func(chain int, name string, step int) float64 {
-		return session.Metric(chain, slices.Index(session.Program().Metrics(), name), uint64(step))
+		return session.Metric(chain, name, uint64(step))
 	}
 	for chain := range session.Chains() {
 		x, h, mean := math.Log(0.07), 0.0, 0.0

@@ -56,6 +56,6 @@ func Example() {
 		fmt.Println(err)
 		return
 	}
-	fmt.Printf("loss %.2f, then %.2f\n", session.Metric(0, 0, 0), session.Metric(0, 0, steps-1))
+	fmt.Printf("loss %.2f, then %.2f\n", session.Metric(0, "loss", 0), session.Metric(0, "loss", steps-1))
 	// Output: loss 0.69, then 0.00
 }

@@ -43,8 +43,8 @@ func TestDropoutMasksDiffer(t *testing.T) {
 		seen := map[float64]int{}
 		for chain := range chains {
 			for step := range uint64(steps) {
-				for column := range 2 {
-					seen[session.Metric(chain, column, step)]++
+				for _, name := range []string{"one stream", "another"} {
+					seen[session.Metric(chain, name, step)]++
 				}
 			}
 		}

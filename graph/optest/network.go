@@ -80,7 +80,7 @@ func runNetwork(device tensor.Device, dtype tensor.DType) ([][]float64, error) {
 	all := make([][]float64, networkChains)
 	for chain := range all {
 		for step := range uint64(networkSteps) {
-			for metric := range p.Metrics() {
+			for _, metric := range p.Metrics() {
 				all[chain] = append(all[chain], s.Metric(chain, metric, step))
 			}
 		}
