@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// Args is what a host kernel sees of its launch: the arguments of the chain it works for.
+// Args is what a host kernel sees of its launch: the arguments for the chain it works on.
 type Args struct {
 	launch    *Launch
 	base      [arenas][]byte
@@ -13,8 +13,8 @@ type Args struct {
 	private   []byte
 }
 
-// Slice is the i-th argument's buffer as a slice over the arena's memory. It panics when the launch says the argument is something
-// else: that is a lowering's bug.
+// Slice returns the i-th argument's buffer as a slice of the arena's memory. It panics when the
+// argument is not a buffer of T: that is a bug in a lowering.
 func Slice[T Element](a *Args, i int) []T {
 	b := a.launch.Arguments[i].Buffer
 	if b == nil || b.DType != DTypeOf[T]() {
@@ -38,7 +38,7 @@ func cast[T Element](memory []byte, n int) []T {
 	if n == 0 {
 		return nil
 	}
-	memory = memory[:n*size] // a check of the bounds that reads nothing: other tiles may be writing
+	memory = memory[:n*size] // checks the bounds and reads nothing: other tiles may be writing
 	return unsafe.Slice((*T)(unsafe.Pointer(&memory[0])), n)
 }
 

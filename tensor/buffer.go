@@ -9,24 +9,25 @@ type Arena uint8
 const (
 	Shared  Arena = iota // one copy for all chains: data sets, schedules
 	Chain                // one copy per chain, kept from step to step: parameters, state, header
-	Scratch              // one copy per chain at work, undefined at the start of a step: activations, gradients
+	Scratch              // one per chain at work, undefined as steps begin: activations, gradients
 	arenas
 )
 
-// Workspaces is the arena of what is kept between the calls of one launch. A GPU finds the memory
-// itself, and a schedule has none for it.
+// Workspaces is the arena of data kept between the calls of one launch. A GPU finds the memory
+// itself; a schedule has none for it.
 const Workspaces Arena = arenas
 
 // String names the arena.
 func (a Arena) String() string { return [...]string{"shared", "chain", "scratch", "workspace"}[a] }
 
-// Alignment is what every buffer's offset is a multiple of, in bytes: a cache line, and enough for any vector load.
+// Alignment divides every buffer's offset, in bytes: a cache line, and enough for any vector load.
 const Alignment = 64
 
 // Align rounds bytes up to a multiple of Alignment.
 func Align(bytes int) int { return (bytes + Alignment - 1) &^ (Alignment - 1) }
 
-// Buffer is a region of an arena. Offset, in bytes from the arena's base, is set by the memory plan; until then it is -1.
+// Buffer is a region of an arena. Offset, in bytes from the arena's base, is set by the memory
+// plan; until then it is -1.
 type Buffer struct {
 	Name     string
 	Arena    Arena

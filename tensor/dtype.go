@@ -8,8 +8,8 @@ import (
 // DType is the type of a buffer's elements.
 type DType uint8
 
-// The element types. Float32 is for training, Float64 for oracles; Uint8 holds images and labels as they are stored on disk,
-// Int32 class indices, Uint64 a chain's header.
+// The element types. Float32 is for training, Float64 for oracles; Uint8 holds images and labels as
+// they are stored on disk, Int32 class indices, Uint64 a chain's header.
 const (
 	Float32 DType = iota + 1
 	Float64
@@ -51,7 +51,7 @@ func (d DType) String() string {
 // Suffix is how kernel names end: "f32" in relu_fwd_f32.
 func (d DType) Suffix() string { return dtypes[d].suffix }
 
-// IsFloat tells whether gradients can have this type.
+// IsFloat reports whether gradients can have this type.
 func (d DType) IsFloat() bool { return d == Float32 || d == Float64 }
 
 // DTypeOf is the DType of T.
@@ -71,7 +71,7 @@ func DTypeOf[T Element]() DType {
 	}
 }
 
-// Bytes is the memory of values, not a copy.
+// Bytes returns the memory of values, not a copy.
 func Bytes[T Element](values []T) []byte {
 	if len(values) == 0 {
 		return nil

@@ -6,7 +6,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// A schedule of one launch, which doubles what each chain holds, made by hand; package graph makes them from graphs.
+// A handmade schedule of one launch, which doubles what each chain holds; package graph makes
+// schedules from graphs.
 func Example() {
 	x := tensor.NewBuffer("x", tensor.Chain, tensor.Float32, 3)
 	x.Offset = 0

@@ -3,18 +3,18 @@ package tensor
 import "fmt"
 
 // Grid is how a GPU shares out a kernel's work for one chain: Threads, Blocks, Shares or Product.
-// The kernel is written for it. Where a kernel adds up, the order of its sums is the grid's, which
-// therefore comes from shapes, not from the device.
+// The kernel is written for it. The grid fixes the order of the kernel's sums, so it comes from
+// shapes, not from the device.
 type Grid interface {
 	fmt.Stringer
 	grid()
 }
 
-// Threads is a thread for each of so many pieces of work, which do not depend on each other. A
-// device may start fewer threads, each of which takes several pieces.
+// Threads is a number of independent pieces of work, with a thread for each. A device may start
+// fewer threads, each of which takes several pieces.
 type Threads int
 
-// Fours is a thread for every four neighbours among n elements.
+// Fours is a thread for every four neighbours of n elements.
 func Fours(n int) Threads { return Threads((n + 3) / 4) }
 
 // warp is how many threads run side by side, on every NVIDIA GPU.
@@ -23,8 +23,7 @@ const warp = 32
 // Warps is a warp of 32 threads for each of n rows.
 func Warps(n int) Threads { return Threads(n * warp) }
 
-// Blocks is that many blocks of threads, each with a piece of work of its own, or Parts of them for
-// each piece; 0 stands for 1.
+// Blocks is Count pieces of work, each with Parts blocks of threads; 0 Parts stand for 1.
 type Blocks struct {
 	Count, Parts int
 	Threads      int // that have work to do in a block; the device rounds them up to whole warps
@@ -34,23 +33,23 @@ type Blocks struct {
 // Block is a single block of threads.
 func Block(threads int) Blocks { return Blocks{Count: 1, Threads: threads} }
 
-// Shares is a block of threads for some of the items, at most Most. A device that has fewer
-// multiprocessors, or more chains, gives a block more items: a kernel's bits must not depend on it.
+// Shares gives each block of threads some of the items, at most Most. A device with fewer
+// multiprocessors or more chains gives a block more of them: a kernel's bits must not depend on it.
 type Shares struct {
 	Items, Most int
 	Threads     int // that have work to do in a block; the device rounds them up to whole warps
 }
 
 // Product is the tiles of a matrix product [Rows Depth] x [Depth Columns], or of a convolution
-// written as one, whose size the device chooses: it starts the kernel that is called after the
-// tile. A call's arguments are the result, the two operands, the bias of a Forward product if it
-// has one, and integers.
+// written as one, whose size the device chooses: it starts the kernel named after the tile. A
+// call's arguments are the result, the two operands, the bias of a Forward product if it has one,
+// and integers.
 type Product struct {
 	Rows, Columns, Depth int
 	Images               bool // it is a convolution's
-	Forward              bool // the kernel also adds the bias, and makes negative results 0 where ReLU is set
+	Forward              bool // the kernel also adds the bias and, with ReLU, makes negatives 0
 	ReLU                 bool
-	Height, Width        int // of the images that a forward convolution makes: [B Rows Height Width]
+	Height, Width        int // of the images a forward convolution makes: [B Rows Height Width]
 }
 
 func (Threads) grid() {}

@@ -9,8 +9,9 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Host is the device that runs on the CPU. Where there are as many chains as threads, a thread runs some steps of one chain and then takes the
-// next one; fewer run chain after chain, with the tiles of each launch shared out.
+// Host is the device that runs on the CPU. With at least as many chains as threads, a thread runs
+// some steps of one chain and then takes the next; with fewer, chains run in turn and the threads
+// share the tiles of each launch.
 type Host struct {
 	mu   sync.Mutex // one schedule at a time has the threads
 	pool *pool
@@ -18,7 +19,7 @@ type Host struct {
 
 var _ Device = (*Host)(nil)
 
-// NewHost starts a host device with that many threads, all that Go may use when threads is 0.
+// NewHost starts a host device with that many threads, or all that Go may use when threads is 0.
 func NewHost(threads int) *Host {
 	if threads <= 0 {
 		threads = runtime.GOMAXPROCS(0)
@@ -52,7 +53,7 @@ type hostRunner struct {
 	args      []Args   // one per worker
 
 	remaining       []remaining  // per chain, where workers run whole ones
-	begun           atomic.Int64 // chains that a worker makes alone, or has made
+	begun           atomic.Int64 // chains run whole by one worker, begun or done
 	launch, phase   int          // where the tiles shared out at present belong
 	byChain, byTile func(worker, item int)
 	closed          bool
@@ -99,7 +100,8 @@ func (h *Host) Load(s Workload) (Runner, error) {
 	return r, nil
 }
 
-// checkPlaces refuses a launch whose buffer does not lie in its arena: the memory of kernels is not otherwise checked.
+// checkPlaces refuses a launch with a buffer outside its arena: kernels' memory is not checked
+// otherwise.
 func checkPlaces(s Workload) error {
 	for i := range s.Launches {
 		for j, argument := range s.Launches[i].Arguments {
@@ -120,7 +122,7 @@ func (r *hostRunner) Run(steps int) error {
 	if r.closed || r.host.pool.closed.Load() {
 		return errors.New("tensor: host: run after close")
 	}
-	// With one worker it is the same work, without the detour.
+	// One worker does the same work below, without the detour.
 	if workers := r.host.pool.workers; workers > 1 && len(r.chains) >= workers {
 		for chain := range r.remaining {
 			r.remaining[chain].steps.Store(int32(steps))
@@ -139,21 +141,22 @@ func (r *hostRunner) Run(steps int) error {
 	return nil
 }
 
-// sharedChains is how many chains of each worker are shared out a few steps at a time. The ones before are made whole: to look for the chain that has the most
-// left takes a look at each.
+// sharedChains is how many chains per worker are shared out a few steps at a time. Those before
+// them are run whole, because finding the chain with the most steps left means looking at each.
 const sharedChains = 4
 
-// turnSteps is how many steps of a chain a worker makes before it takes the next chain. It is small, so that all workers end at nearly the same time.
+// turnSteps is how many steps of a chain a worker runs before it takes the next chain. It is small,
+// so that all workers end at nearly the same time.
 const turnSteps = 8
 
-// remaining is what a chain has still to do of a Run.
+// remaining is what a chain still has to do in a Run.
 type remaining struct {
 	taken atomic.Bool // a worker is at it
 	steps atomic.Int32
 }
 
-// turns makes whole chains while there are many. Then it makes some steps of the chain that has the most left, and goes on so until no chain has any but
-// those that other workers are at, who go on too.
+// turns runs whole chains while there are many. Then it runs some steps of the chain with the most
+// left, again and again, until only chains that other workers are running have any left.
 func (r *hostRunner) turns(worker, _ int) {
 	alone := max(0, len(r.chains)-sharedChains*len(r.args))
 	for chain := int(r.begun.Add(1)) - 1; chain < alone; chain = int(r.begun.Add(1)) - 1 {
@@ -174,7 +177,7 @@ func (r *hostRunner) turns(worker, _ int) {
 		if !r.remaining[next].taken.CompareAndSwap(false, true) {
 			continue
 		}
-		// Another worker may have made the chain's last steps since the look.
+		// Another worker may have run the chain's last steps since the look.
 		left := r.remaining[next].steps.Load()
 		steps := min(left, turnSteps)
 		for range steps {

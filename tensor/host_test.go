@@ -15,8 +15,8 @@ func placed(name string, arena Arena, dtype DType, elements, offset int) *Buffer
 	return b
 }
 
-// tally is a schedule of two launches: a sum over the data, into scratch memory, by way of the workspace and the tiles' private memory; then
-// n <- n + sum + n's own index.
+// tally is a schedule of two launches: a sum over the data, into scratch memory, by way of the
+// workspace and the tiles' private memory; then n <- n + sum + n's own index.
 type tally struct {
 	data, n, sum *Buffer
 	schedule     Workload

@@ -8,7 +8,7 @@ import (
 // Access says what a launch does with a buffer.
 type Access uint8
 
-// The accesses. A Write leaves nothing of what the buffer held.
+// The accesses. A Write replaces all that the buffer held.
 const (
 	Read Access = 1 << iota
 	Write
@@ -76,13 +76,13 @@ type Call struct {
 	Arguments []Argument
 }
 
-// NewWorkspace returns a buffer for what a launch's calls leave to those after them, undefined
-// before. It takes no memory on the host.
+// NewWorkspace returns a buffer for what a launch's calls leave to later ones, undefined at first.
+// It takes no memory on the host.
 func NewWorkspace(dtype DType, elements int) *Buffer {
 	return NewBuffer("workspace", Workspaces, dtype, elements)
 }
 
-// WithBuffers is the launch with other buffers in its arguments, and in its calls' but for
+// WithBuffers returns the launch with other buffers in its arguments and its calls', except
 // workspace.
 func (l Launch) WithBuffers(other func(*Buffer) *Buffer) Launch {
 	l.Arguments = withBuffers(l.Arguments, other)
@@ -103,11 +103,12 @@ func withBuffers(arguments []Argument, other func(*Buffer) *Buffer) []Argument {
 	return arguments
 }
 
-// HostKernel is a launch's work on the CPU: phases with a barrier between them, each cut into tiles that may run in any order and
-// on any thread. The cut is fixed by the problem's shape, so that the bits do not depend on the number of threads.
+// HostKernel is a launch's work on the CPU: phases with a barrier between them, each cut into tiles
+// that may run in any order and on any thread. The problem's shape fixes the cut, so that the bits
+// do not depend on the number of threads.
 type HostKernel struct {
 	Phases    []Phase
-	Workspace int // bytes for all tiles of the launch, undefined at its start, kept between its phases
+	Workspace int // bytes for all tiles of a launch, undefined at its start, kept between phases
 	Private   int // bytes for one tile, undefined at its start
 }
 
@@ -117,11 +118,11 @@ type Phase struct {
 	Run   func(a *Args, tile int)
 }
 
-// rangeTile is how many elements one tile of an elementwise kernel has: long enough to hide the claim of a tile, short enough that
-// its operands stay in the second-level cache.
+// rangeTile is how many elements one tile of an elementwise kernel has: long enough to hide the
+// cost of claiming a tile, short enough that its operands stay in the second-level cache.
 const rangeTile = 8192
 
-// Elementwise is a host kernel whose run treats elements lo to hi of count on their own.
+// Elementwise is a host kernel whose run handles elements lo to hi of count independently.
 func Elementwise(count int, run func(a *Args, lo, hi int)) HostKernel {
 	return Rows(count, 1, run)
 }

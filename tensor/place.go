@@ -5,8 +5,9 @@ import (
 	"sort"
 )
 
-// Place sets the offsets of buffers in one arena, and returns the bytes that they take. Each in turn gets the lowest place where it overlaps none of those
-// before it but such as it may share memory with; share tells that of two buffers by their numbers. Given the largest first, they take little.
+// Place sets the offsets of buffers in one arena and returns the bytes they take. Each in turn gets
+// the lowest place where it overlaps no earlier buffer, except those it may share memory with:
+// share(i, j) reports whether buffers i and j may. Given the largest first, they take little.
 func Place(buffers []*Buffer, share func(i, j int) bool) (bytes int) {
 	var placed []int // by offset
 	for i, b := range buffers {

@@ -2,25 +2,27 @@ package tensor
 
 import "sync/atomic"
 
-// pool is a fixed team of goroutines which share out numbered items. The caller is worker 0. Whoever waits spins for a short while, since
-// launches follow each other closely, and then sleeps: a thread that spins takes processor time from the one that it waits for, when other
-// programs run too.
+// pool is a fixed team of goroutines that share out numbered items. The caller is worker 0. A
+// waiting worker spins for a short while, since launches follow each other closely, and then
+// sleeps: when other programs run too, a spinning thread takes processor time from the one that it
+// waits for.
 //
-// A round ends when its items are done, whoever did them: a worker that is late, because it sleeps or because other programs have its
-// processor, is not waited for.
+// A round ends when its items are done, whoever did them: nobody waits for a worker that is late
+// because it sleeps or because other programs have its processor.
 type pool struct {
 	workers int
 	work    func(worker, item int)
 	items   uint32
 	round   uint32
-	state   atomic.Uint64 // the round and, in the lower half, the number of its items that nobody has taken
+	state   atomic.Uint64 // the round and, in the lower half, how many of its items are not taken
 	pending atomic.Int64  // items that are not done
 	asleep  []atomic.Bool
 	wake    []chan struct{}
 	closed  atomic.Bool
 }
 
-// spins is how often a waiting worker looks before it sleeps: about ten microseconds, what it costs to be woken.
+// spins is how often a waiting worker looks before it sleeps: about ten microseconds, what a wake
+// costs.
 const spins = 10000
 
 func newPool(workers int) *pool {
@@ -86,14 +88,15 @@ func (p *pool) allDone() bool { return p.pending.Load() == 0 }
 
 func (p *pool) hasWork() bool { return uint32(p.state.Load()) > 0 || p.closed.Load() }
 
-// await returns when ready does, of which whoever makes it so tells a worker that sleeps.
+// await returns once ready reports true; whoever makes it true wakes a worker that sleeps.
 func (p *pool) await(worker int, ready func() bool) {
 	for i := 0; !ready(); i++ {
 		if i < spins {
 			continue
 		}
 		p.asleep[worker].Store(true)
-		// What happened since the last look has not seen the flag: take it back, unless the wake is under way.
+		// Whatever changed since the last look did not see the flag: take it back, unless a wake is
+		// under way.
 		if ready() && p.asleep[worker].CompareAndSwap(true, false) {
 			return
 		}

@@ -7,7 +7,8 @@ import (
 	"time"
 )
 
-// Every item is done once, by a worker of the team, before run returns; over many rounds, with and without pauses that let the workers sleep.
+// Every item is done once, by a worker of the team, before run returns; over many rounds, with and
+// without pauses that let the workers sleep.
 func TestPool(t *testing.T) {
 	for _, workers := range []int{1, 2, 4} {
 		p := newPool(workers)
@@ -42,7 +43,7 @@ func TestPool(t *testing.T) {
 	}
 }
 
-// What one round writes, whichever worker, the next one sees.
+// What any worker writes in one round, the next round sees.
 func TestPoolRoundsAreBarriers(t *testing.T) {
 	const items = 50
 	for _, workers := range []int{2, 4} {
@@ -96,7 +97,7 @@ func TestPoolDoesNotAllocate(t *testing.T) {
 	}
 }
 
-// Rounds that begin just as the workers fall asleep: a wake that went missing would hang.
+// Rounds that begin just as the workers fall asleep: a lost wake would hang.
 func TestPoolWakes(t *testing.T) {
 	p := newPool(2)
 	defer p.close()

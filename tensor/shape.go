@@ -20,7 +20,7 @@ func (s Shape) Elements() int {
 	return n
 }
 
-// Equal tells whether both have the same axes.
+// Equal reports whether both have the same axes.
 func (s Shape) Equal(other Shape) bool {
 	if len(s) != len(other) {
 		return false

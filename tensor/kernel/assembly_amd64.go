@@ -12,7 +12,8 @@ import (
 //go:generate go run -C generate main.go -out ../avx2_amd64.s -stubs ../avx2_stubs_amd64.go -pkg kernel
 //go:generate go run -C generate main.go -avx512 -out ../avx512_amd64.s -stubs ../avx512_stubs_amd64.go -pkg kernel
 
-// available is the most that the processor has, the operating system keeps and the environment allows.
+// available is the most that the processor has, the operating system keeps (its registers) and the
+// environment allows.
 func available() instructions {
 	switch x := cpu.X86; {
 	case !x.HasAVX2 || !x.HasFMA:
@@ -23,7 +24,7 @@ func available() instructions {
 	return avx512
 }
 
-// vector is the number of float32 in an AVX register, half of those in one of AVX-512.
+// vector is the number of float32 in an AVX register, half of what an AVX-512 one holds.
 const vector = 8
 
 // fast reports whether T takes the assembly: any float32, named or not.
@@ -60,7 +61,8 @@ func multiplyFast[T Float](rows, depth int, a left[T], b, c []T, stride int, bia
 	return true
 }
 
-// multiplyWindowsFast is multiply for a run of panels, each of which is read in place: element (k, j) is padded[half+taps[k]+j].
+// multiplyWindowsFast is multiply for a run of panels, each read in place: element (k, j) is
+// padded[half+taps[k]+j].
 func multiplyWindowsFast[T Float](rows int, a left[T], padded []T, places, taps []int32, y []T, plane int, bias []T, f flags) bool {
 	if !fast[T]() {
 		return false
@@ -106,7 +108,7 @@ func packColumnsFast[T Float](panel, source []T, stride, depth, columns int) boo
 	from := first(source, (columns-1)*stride+depth)
 	to := first(panel, depth*panelColumns)
 	whole := depth &^ (vector - 1)
-	rest := depth - vector // the last eight, some of them a second time
+	rest := depth - vector // the last eight, some for the second time
 	for half := range 2 {
 		var offsets [vector]int
 		for j := range offsets {

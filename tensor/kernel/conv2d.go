@@ -5,7 +5,8 @@ import "github.com/pkg/errors"
 // Conv2D describes a two-dimensional cross-correlation, the convolution of
 // neural networks:
 //
-//	y[b k p q] = f(bias[k] + sum_{c r s} w[k c r s] x[b c p*StrideH+r*DilationH-PadH q*StrideW+s*DilationW-PadW])
+//	y[b k p q] = f(bias[k] + sum_{c r s} w[k c r s]
+//	             x[b c p*StrideH+r*DilationH-PadH q*StrideW+s*DilationW-PadW])
 //
 // with x [B C H W], w [K C R S], y [B K P Q]; x is zero outside its bounds and f
 // is the ReLU when ReLU is set. Bias and ReLU belong to the forward direction; the
@@ -16,7 +17,7 @@ type Conv2D struct {
 	PadH, PadW           int
 	DilationH, DilationW int
 	Bias, ReLU           bool
-	// Direct leaves Winograd's algorithms out, whose errors are two to four times as large.
+	// Direct rules out Winograd's algorithms, whose errors are two to four times as large.
 	Direct bool
 }
 
@@ -136,12 +137,13 @@ func (c Conv2D) axes() (vertical, horizontal axis) {
 
 // BackwardInput makes the gradient with respect to x ready,
 //
-//	dx[b c h w] = sum_{k r s} w[k c r s] dout[b k p q], p*StrideH = h+PadH-r*DilationH, q likewise,
+//	dx[b c h w] = sum_{k r s} w[k c r s] dout[b k p q]
 //
-// either as a convolution of dout, with StrideH-1 and StrideW-1 zeros between
-// its elements, by the flipped filter, or by scattering the products, or by one of
-// Winograd's algorithms, whichever has less to do. Operands: A is dout [B K P Q], B is w, Out is dx [B C H W].
-// Phase 0 packs the filter into the workspace, phase 1 computes dx.
+// with p*StrideH = h+PadH-r*DilationH and q likewise, either as a convolution of dout, with
+// StrideH-1 and StrideW-1 zeros between its elements, by the flipped filter, by scattering the
+// products, or by one of Winograd's algorithms, whichever has less to do. Operands: A is dout
+// [B K P Q], B is w, Out is dx [B C H W]. Phase 0 packs the filter into the workspace, phase 1
+// computes dx.
 func (c Conv2D) BackwardInput() (Routine, error) {
 	if err := c.validateBackward(); err != nil {
 		return Routine{}, err
@@ -224,8 +226,8 @@ func convTile[T Float](p *convPlan, tile int, x, filter, bias, y, scratch []T) {
 	}
 }
 
-// convInPlace multiplies taps [k0, k1) of all groups of output channels by the windows as they lie in the padded images, in as few calls
-// as there are groups. It reports whether it could.
+// convInPlace multiplies taps [k0, k1) of all groups of output channels by the windows as they lie
+// in the padded images, with one call per group. It reports whether it could.
 func convInPlace[T Float](p *convPlan, at part, k0, k1 int, filter, bias, y, padded []T, f flags) bool {
 	depth, plane := len(p.taps), p.outH*p.outW
 	places := p.places[:2*at.images*at.rows*p.halves]
@@ -244,7 +246,7 @@ func convInPlace[T Float](p *convPlan, at part, k0, k1 int, filter, bias, y, pad
 	return true
 }
 
-// epilogue is that of Gemm, with a bias per row.
+// epilogue is Gemm's, with a bias per row.
 func (p *convPlan) epilogue(first, last bool) flags {
 	kind := NoBias
 	if p.bias {

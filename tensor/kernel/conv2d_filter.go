@@ -14,7 +14,8 @@ const partialElements = 1 << 19
 
 // BackwardFilter makes the gradient with respect to w ready,
 //
-//	dw[k c r s] = sum_{b p q} dout[b k p q] x[b c p*StrideH+r*DilationH-PadH q*StrideW+s*DilationW-PadW].
+//	dw[k c r s] = sum_{b p q} dout[b k p q]
+//	              x[b c p*StrideH+r*DilationH-PadH q*StrideW+s*DilationW-PadW].
 //
 // Operands: A is dout [B K P Q], B is x [B C H W], Out is dw [K C R S]. Phase 0
 // sums over chunks of the batch, phase 1 adds the chunks in order.

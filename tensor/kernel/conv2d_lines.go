@@ -1,8 +1,9 @@
 package kernel
 
-// linesPlan computes the gradient of a filter of five columns from lines: a vector of eight pixels of dout, times the same of x moved by
-// each of the five columns, adds to five vectors of sums, for two output channels at a time. Nothing is packed and no vector holds
-// channels that do not exist, which suits few output channels; but the lines of dout are filled up to whole vectors.
+// linesPlan computes the gradient of a filter of five columns from lines, for two output channels
+// at a time: a vector of eight pixels of dout, times the same pixels of x moved by each of the five
+// columns, is added to five vectors of sums. Nothing is packed and no vector holds channels that do
+// not exist, which suits few output channels; but the lines of dout are filled up to whole vectors.
 type linesPlan struct {
 	window
 	shape   Conv2D
@@ -13,7 +14,7 @@ type linesPlan struct {
 	combine int     // tiles of the second phase
 }
 
-// lineTaps is the width of filter that this is for, lineVector the pixels of a vector.
+// lineTaps is the filter width that this is for, lineVector the pixels of a vector.
 const (
 	lineTaps   = 5
 	lineVector = 8
@@ -22,7 +23,7 @@ const (
 // linesElements bounds the padded copies of x, so that they stay in the second-level cache.
 const linesElements = 1 << 16
 
-// suitsLines tells whether less is computed in vain than with panels of sixteen output channels.
+// suitsLines reports whether lines waste less work than panels of sixteen output channels.
 func (c Conv2D) suitsLines() bool {
 	if c.S != lineTaps || c.StrideW != 1 || c.DilationW != 1 {
 		return false
@@ -79,7 +80,7 @@ func linesTile[T Float](p *linesPlan, tile int, o Operands[T]) {
 		clear(padded[at.images*s.C*p.paddedH*p.paddedW:])
 		for k := 2 * pairLo; k < min(2*pairHi, s.K); k += 2 {
 			dout := o.A[(at.image*s.K+k)*p.outH*p.outW:]
-			second, out := p.outH*p.outW, spare // of a last channel without a partner, whose sums are not wanted
+			second, out := p.outH*p.outW, spare // of a last channel without partner: unwanted sums
 			if k+1 < s.K {
 				out = partial[(k+1)*each:][:each]
 			} else {
@@ -111,8 +112,8 @@ func widenLines[T Float](p *linesPlan, copies, dout []T, images, second int) {
 	}
 }
 
-// accumulateLines makes the gradients of two output channels, the lines of whose dout are second elements apart, from some images, and adds
-// them to first and other, or puts them there.
+// accumulateLines computes the gradients of two output channels, whose lines of dout are second
+// elements apart, from some images. It adds them to first and other, or stores them there.
 func accumulateLines[T Float](p *linesPlan, images int, padded, dout []T, second, image int, first, other []T, add bool) {
 	if accumulateLinesFast(p, images, padded, dout, second, image, first, other, add) {
 		return

@@ -1,12 +1,13 @@
 package kernel
 
-// scatterPlan computes the gradient of a convolution's input in the forward direction: each product of a pixel of dout and a tap of the
-// filter is added to the element of dx that the tap read. It makes exactly the products that count, where a convolution of the padded
-// dout also multiplies the padding: for 5 x 5 taps over 8 x 8 pixels 2.25 times as many, for a stride of 2 four times.
+// scatterPlan computes the gradient of a convolution's input in the forward direction: each product
+// of a pixel of dout and a tap of the filter is added to the element of dx that the tap read. It
+// computes exactly the products that count, where a convolution of the padded dout also multiplies
+// the padding: for 5 x 5 taps over 8 x 8 pixels 2.25 times as many, for a stride of 2 four times.
 //
-// The pixels of a panel are two halves, each of a line of dout. The sums go to a padded copy of dx, [images C paddedH strideW
-// phaseW], whose columns are sorted by their remainder modulo the stride: what half a panel adds to is then contiguous. Where that copy
-// would be dx itself, there is none.
+// A panel's pixels are two halves, each from one line of dout. The sums go to a padded copy of dx,
+// [images C paddedH strideW phaseW], whose columns are sorted by their remainder modulo the stride:
+// what half a panel adds to is then contiguous. Where that copy would be dx itself, there is none.
 type scatterPlan struct {
 	shape          Conv2D
 	images         int // of a full tile
@@ -14,7 +15,7 @@ type scatterPlan struct {
 	outH, outW     int // of dout
 	lineW, phaseW  int
 	paddedH, plane int
-	offsets        []int32 // of taps in the copy, s by s, so that neighbours in this order rarely add to the same vectors
+	offsets        []int32 // of taps in the copy, s by s: neighbours rarely add to the same vectors
 	halves         []scatterHalf
 	direct         bool
 }
@@ -28,9 +29,10 @@ type scatterHalf struct {
 
 const halfPanel = panelColumns / 2
 
-// scatterCost and convolveCost are the cycles that the two ways take in AVX2 for each tap, image and group of channels, apart from a factor:
-// six for each product of a full tile and depth, some for adding up, and three to pack a row of a panel. What is chosen, and with it the order
-// of the sums, does not depend on the instruction set.
+// scatterCost and convolveCost are the cycles that the two ways take in AVX2 for each tap, image
+// and group of channels, up to a factor: six for each product of a full tile and depth, some for
+// adding up, and three to pack a row of a panel. The choice, and with it the order of the sums,
+// does not depend on the instruction set.
 func (c Conv2D) scatterCost() float64 {
 	halves := c.P() * ceilDiv(c.Q(), halfPanel)
 	return float64(halves) / 2 * (6*float64(c.K) + 20) * float64(ceilDiv(c.C, leastRows))
@@ -84,8 +86,8 @@ func (c Conv2D) scatter() Routine {
 	}
 }
 
-// packFilter packs some channels of the filter. The group of channels that begins with c begins at packed[c*taps*K] and holds, tap by tap in
-// the order of offsets, for each k the group's channels.
+// packFilter packs some channels of the filter. The group of channels that begins with c begins at
+// packed[c*taps*K] and holds, tap by tap in the order of offsets, for each k the group's channels.
 func packFilter[T Float](p *scatterPlan, tile int, w, packed []T) {
 	s := p.shape
 	taps, groups := s.R*s.S, rowGroups(s.C)
@@ -213,7 +215,7 @@ func cropScatter[T Float](p *scatterPlan, padded, dx []T, image, images, channel
 	}
 }
 
-// cropLine takes a line of dx, of which the padded one may lack the end.
+// cropLine takes a line of dx from the padded one, which may lack its end.
 func cropLine[T Float](line, padded []T, pad, stride, phase int) {
 	if stride == 1 {
 		clear(line[copy(line, padded[min(pad, len(padded)):]):])

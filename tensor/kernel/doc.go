@@ -1,10 +1,8 @@
-// Package kernel holds the heavy loops of the host device: matrix
-// multiplication, two-dimensional convolution in its three directions, and
-// pooling, as pure functions over slices; [Expm1], which activations are made
-// of; and passes, which go once over slices of equal length: the updates of
-// samplers and optimizers ([SGLD], [Adam] and so on), activations ([Raise],
-// [PassAbove32]), arithmetic, and what normalizations are made of
-// ([WideSquares], [WideAffine]).
+// Package kernel holds the heavy loops of the host device: matrix multiplication, two-dimensional
+// convolution in its three directions, and pooling, as pure functions over slices; [Expm1], which
+// activations use; and passes, which go once over slices of equal length: the updates of samplers
+// and optimizers ([SGLD], [Adam] and so on), activations ([Raise], [PassAbove32]), arithmetic, and
+// the parts of normalizations ([WideSquares], [WideAffine]).
 //
 // Its nouns:
 //
@@ -17,27 +15,23 @@
 //     when all tiles of the one before it have ended;
 //   - [Run] performs one tile on the slices in [Operands].
 //
-// Its one policy: the order of every sum depends on the description alone, and
-// how the work is cut on the description and the instruction set. The bits of an
-// output therefore depend neither on the number of threads nor on which thread
-// ran which tile. Run never allocates.
+// Its one policy: the order of every sum depends only on the description, and the cutting of the
+// work on the description and the instruction set. The bits of an output therefore depend neither
+// on the number of threads nor on which thread ran which tile. Run never allocates.
 //
-// Tensors are dense and row-major; images are [B C H W]. On amd64, float32 takes
-// a path in assembly, chosen when the program starts ([InstructionSet]): AVX-512
-// where the processor has F, BW, DQ and VL and the operating system keeps its
-// registers, else AVX2 with FMA. Everything else, and every build with the tag
-// purego, runs the portable loops. The two in assembly give the same bits. In
-// products, convolutions and [Expm1] portable Go rounds differently, because FMA
-// rounds once; pooling and passes give the same bits everywhere.
+// Tensors are dense and row-major; images are [B C H W]. On amd64, float32 takes a path in
+// assembly, chosen when the program starts ([InstructionSet]): AVX-512 where the processor has F,
+// BW, DQ and VL and the operating system keeps its registers, else AVX2 with FMA. Everything else,
+// and every build with the tag purego, runs the portable loops. Both assembly paths give the same
+// bits. In products, convolutions and [Expm1] portable Go rounds differently, because FMA rounds
+// once; pooling and passes give the same bits everywhere.
 //
-// Multiplication follows the packed-panel scheme of Goto and van de Geijn
-// ("Anatomy of High-Performance Matrix Multiplication", ACM TOMS 34(3), 2008);
-// a convolution is such a product whose panels are read from the image
-// directly, so that no matrix of image patches exists. Where a line of pixels
-// fills vectors, its panels are not even packed; the gradient of the input is
-// scattered, not gathered, where that saves multiplications with padding, and
-// the gradient of a filter of few output channels is summed line by line. With
-// filters of 3 x 3 and 5 x 5 and enough channels, patches of images are
-// transformed instead, by algorithms of Winograd, Cook and Toom, so that a third
-// to a fifth of the multiplications are left.
+// Multiplication follows the packed-panel scheme of Goto and van de Geijn ("Anatomy of
+// High-Performance Matrix Multiplication", ACM TOMS 34(3), 2008); a convolution is such a product
+// with panels read from the image directly, so no matrix of image patches exists. Where a line of
+// pixels fills vectors, its panels are not even packed; the gradient of the input is scattered, not
+// gathered, where that saves multiplications with padding, and the gradient of a filter of few
+// output channels is summed line by line. With filters of 3 x 3 and 5 x 5 and enough channels,
+// patches of images are transformed instead, by algorithms of Winograd, Cook and Toom, leaving a
+// third to a fifth of the multiplications.
 package kernel

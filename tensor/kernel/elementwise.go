@@ -37,8 +37,8 @@ func Raise[T Float](y, x []T, bound T) {
 	}
 }
 
-// PassAbove32 is dx = dout where y > bound, else 0. Where there is no assembly the bits are selected, because a branch on activations is
-// mispredicted every other time.
+// PassAbove32 is dx = dout where y > bound, else 0. Without assembly the bits are selected, because
+// a branch on activations is mispredicted half the time.
 func PassAbove32(dx, dout, y []float32, bound float32) {
 	for i := accelerate(rulePassAbove, nil, coefficients[float32]{bound}, nil, dx, dout, y); i < len(dx); i++ {
 		bits := math.Float32bits(dout[i])

@@ -2,8 +2,8 @@ package kernel
 
 import "math"
 
-// Expm1 fills y with e^x - 1, with a relative error of at most 2^-22 however near 0 x is. It is for float32, several elements at a time; y may
-// be x. An element's bits do not depend on its place.
+// Expm1 fills y with e^x - 1, with a relative error of at most 2^-22 however near 0 x is. It is for
+// float32, several elements at a time; y may be x. An element's bits do not depend on its place.
 func Expm1(y, x []float32) {
 	if len(y) != len(x) {
 		panic("kernel: expm1: the slices differ in length")
@@ -15,8 +15,9 @@ func Expm1(y, x []float32) {
 	}
 }
 
-// expm1 is 2^n (e^r - 1) + (2^n - 1), where x = n ln 2 + r and |r| is at most about ln(2)/2, with the Taylor series of e^r to the seventh
-// power, whose remainder is below 2^-25. Halves of 2^n stay finite where the result does.
+// expm1 is 2^n (e^r - 1) + (2^n - 1), where x = n ln 2 + r and |r| is at most about ln(2)/2, with
+// the Taylor series of e^r to the seventh power, whose remainder is below 2^-25. Halves of 2^n stay
+// finite where the result does.
 func expm1(x float32) float32 {
 	const (
 		round   = 0x1.8p23 // added, it leaves a whole number in the lowest bits

@@ -1,6 +1,6 @@
 package kernel
 
-// instructions are what the float32 kernels can be written in, the faster the later.
+// instructions are what the float32 kernels can be written in, later ones faster.
 type instructions int
 
 const (
@@ -11,7 +11,8 @@ const (
 
 func (i instructions) String() string { return [...]string{"portable Go", "AVX2", "AVX-512"}[i] }
 
-// inUse is what they use here, and panelRows and tableRows are its heights of tiles. Only tests change them.
+// inUse is what they use here; panelRows and tableRows are its tile heights. Only tests change
+// them.
 var (
 	inUse                = available()
 	panelRows, tableRows = inUse.rows()
@@ -25,7 +26,7 @@ func (i instructions) rows() (panel, table int) {
 	return leastRows, leastRows
 }
 
-// InstructionSet is what the float32 kernels use on this machine: "AVX-512" (F, BW, DQ and VL), "AVX2", with fused multiply-adds, or
-// "portable Go". The environment can lower it, to compare: GODEBUG=cpu.avx512f=off or cpu.avx2=off, which the assembly of package random
-// obeys too.
+// InstructionSet is what the float32 kernels use on this machine: "AVX-512" (F, BW, DQ and VL),
+// "AVX2" (with fused multiply-adds) or "portable Go". The environment can lower it to compare:
+// GODEBUG=cpu.avx512f=off or cpu.avx2=off, which package random's assembly obeys too.
 func InstructionSet() string { return inUse.String() }

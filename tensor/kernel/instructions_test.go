@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// TestInstructionSetIsLowered runs this test's program again, with less.
+// TestInstructionSetIsLowered runs this test's program again with a lower instruction set.
 func TestInstructionSetIsLowered(t *testing.T) {
 	const asked = "POLLEN_TEST_INSTRUCTION_SET"
 	if os.Getenv(asked) != "" {
@@ -26,7 +26,7 @@ func TestInstructionSetIsLowered(t *testing.T) {
 	}
 }
 
-// AVX-512 gives AVX2's bits in all that rounds otherwise than portable Go.
+// AVX-512 gives AVX2's bits in everything that rounds differently from portable Go.
 func TestAVX512GivesTheBitsOfAVX2(t *testing.T) {
 	want := make(map[string][]float32)
 	onEachInstructionSet(t, func(t *testing.T) {
@@ -59,7 +59,7 @@ func compareBits(t *testing.T, name string, got, want []float32) {
 	}
 }
 
-// bitPlans are products of every height of tile, with every epilogue, and convolutions of every kind.
+// bitPlans are products of every tile height, with every epilogue, and convolutions of every kind.
 func bitPlans(t *testing.T) map[string]Routine {
 	t.Helper()
 	plans := samplePlans(t)

@@ -151,7 +151,7 @@ func check[T Float](t *testing.T, p Routine, keepOut bool, naive func(in inputs[
 	compare(t, got, naive(in))
 }
 
-// onEachInstructionSet runs a test in each that there is, from portable Go on.
+// onEachInstructionSet runs a test in each available one, from portable Go on.
 func onEachInstructionSet(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	most := inUse
@@ -198,7 +198,7 @@ func TestRunDoesNotAllocate(t *testing.T) {
 	})
 }
 
-// Tiles shared among goroutines give the bits that one goroutine gives.
+// Tiles shared among goroutines give the same bits as one goroutine.
 func TestTilesSideBySide(t *testing.T) {
 	const workers = 4
 	onEachInstructionSet(t, func(t *testing.T) {

@@ -36,9 +36,9 @@ const (
 	ruleWideCombine
 )
 
-// A pass goes once over slices of equal length, element by element. The assembly does as much of it as is a multiple of passLanes, a
-// loop in Go the rest; elsewhere the loop does all. Both make the same operations in the same order, each rounded, so that the bits are
-// the same.
+// A pass goes once over slices of equal length, element by element. The assembly does the largest
+// multiple of passLanes, a loop in Go the rest; elsewhere the loop does all. Both perform the same
+// operations in the same order, each rounded, so that the bits are the same.
 const (
 	passLanes        = 16
 	passSlices       = 6

@@ -4,14 +4,16 @@ package kernel
 
 import "unsafe"
 
-// pass is what the assembly of a rule reads; it writes the sums. Coefficients and sums are float32, in wide rules float64.
+// pass is what a rule's assembly reads; it writes the sums. Coefficients and sums are float32, in
+// wide rules float64.
 type pass struct {
 	slices             [passSlices]*float32
 	count              int
 	coefficients, sums unsafe.Pointer
 }
 
-// accelerate performs a rule on the first elements of the slices, noise last when there is any, and returns how many.
+// accelerate performs a rule on the first elements of the slices, with noise (if any) last, and
+// returns how many.
 func accelerate[T Float](r rule, s *sums[T], c coefficients[T], noise []float32, slices ...[]T) int {
 	n := len(slices[0]) &^ (passLanes - 1)
 	if n == 0 || !fast[T]() {

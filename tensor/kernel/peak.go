@@ -1,7 +1,8 @@
 package kernel
 
-// MultiplyAdds makes float32 multiply-adds in registers, with the widest instructions that InstructionSet names, and returns how many
-// floating-point operations they were, two for each: what it takes is the processor's limit. loops is at least 1.
+// MultiplyAdds runs float32 multiply-adds in registers, with the widest instructions that
+// InstructionSet names, and returns the number of floating-point operations, two for each: its
+// speed is the processor's limit. loops is at least 1.
 func MultiplyAdds(loops int) (operations float64) {
 	if operations, ok := multiplyAddsFast(loops); ok {
 		return operations

@@ -12,7 +12,7 @@ type Pool2D struct {
 	R, S             int
 	StrideH, StrideW int
 	PadH, PadW       int
-	ReLU             bool // for maxima alone: they are at least 0
+	ReLU             bool // for maxima only: they are at least 0
 }
 
 // P is the height of the output, 0 when the window does not fit once.

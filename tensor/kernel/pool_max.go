@@ -3,8 +3,9 @@ package kernel
 // poolSegment is the outputs of 2 x 2 windows that half a vector holds.
 const poolSegment = 4
 
-// pairSegments sets table for 2 x 2 windows. A plane's lines of outputs are cut into segments, of which a line's last may overlap the one
-// before. Segments go in pairs, each with its places in x, then its places in y.
+// pairSegments sets table for 2 x 2 windows. Each line of a plane's outputs is cut into segments,
+// the last of which may overlap the one before. Segments go in pairs, each with its places in x,
+// then its places in y.
 func (p *poolPlan) pairSegments() {
 	if !p.simple() || p.outW < poolSegment {
 		return

@@ -14,12 +14,10 @@ type Float interface{ ~float32 | ~float64 }
 type Routine struct {
 	// Phases holds the number of tiles of each phase, in order.
 	Phases []int
-	// Workspace is the number of elements shared by all tiles of a call. Their
-	// contents are undefined before the first phase and must be kept until the
-	// last phase has ended.
+	// Workspace is the number of elements shared by all tiles of a call. Their contents are
+	// undefined before the first phase and must be kept until the last phase has ended.
 	Workspace int
-	// Scratch is the number of elements private to one worker. Their contents
-	// are undefined before every tile.
+	// Scratch is the number of elements private to one worker, undefined before every tile.
 	Scratch int
 
 	kind                            kind
@@ -50,25 +48,24 @@ const (
 	kindAveragePoolBackward
 )
 
-// Winograd reports whether the plan is of a convolution that multiplies transformed patches: it makes fewer operations than the definition.
+// Winograd reports whether the plan is a convolution that multiplies transformed patches, with
+// fewer operations than the definition.
 func (p *Routine) Winograd() bool {
 	return p.kind == kindConv2DWinograd || p.kind == kindConv2DWinogradFilter
 }
 
-// Operands are the slices of one call. What A, B and Out are is said where the
-// plan is made ([Gemm.Plan], [Conv2D.Forward] and so on); their lengths must be
-// exactly those of the tensors. Bias is used only by plans that ask for one.
-// Workspace and Scratch may be longer than the plan asks. Out must not overlap
-// any other slice.
+// Operands are the slices of one call. The method that makes the plan ([Gemm.Plan],
+// [Conv2D.Forward] and so on) says what A, B and Out are; their lengths must be exactly the
+// tensors'. Bias is used only by plans that ask for one. Workspace and Scratch may be longer than
+// the plan asks. Out must not overlap any other slice.
 type Operands[T Float] struct {
 	A, B, Bias, Out    []T
 	Workspace, Scratch []T
 }
 
-// Run performs one tile of one phase. It panics when the tile or the length of
-// a slice is not one of the plan's: the caller's sizes are then broken, and the
-// assembly must not be reached. Tiles that run at the same time share all
-// operands but Scratch.
+// Run performs one tile of one phase. It panics when the tile or a slice's length is not one of the
+// plan's: the caller's sizes are then broken, and the assembly must not be reached. Tiles that run
+// at the same time share all operands but Scratch.
 func Run[T Float](p *Routine, phase, tile int, o Operands[T]) {
 	if phase < 0 || phase >= len(p.Phases) || tile < 0 || tile >= p.Phases[phase] {
 		panic(errors.Errorf("kernel: run: no tile %d of phase %d in a plan of phases %v", tile, phase, p.Phases))

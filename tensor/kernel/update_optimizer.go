@@ -1,7 +1,8 @@
 package kernel
 
-// The passes of optimizers. Each begins with g = dw + decay w and returns the sum of w g before the move. The order of operations
-// is that of the samplers' passes, which at temperature 0 give the same bits.
+// The passes of optimizers. Each begins with g = dw + decay w and returns the sum of w g before the
+// move. The order of operations is the same as in the samplers' passes, which at temperature 0 give
+// the same bits.
 
 // SGD is w <- w - rate g.
 func SGD[T Float](w, dw []T, decay, rate T) float64 {
@@ -66,7 +67,8 @@ func RMSProp[T Float](w, dw, v []T, decay, keep, rate, epsilon T) float64 {
 	return s.total()
 }
 
-// Adadelta is v <- keep v + (1 - keep) g^2, d = sqrt(u + epsilon)/sqrt(v + epsilon) g, u <- keep u + (1 - keep) d^2, w <- w - d.
+// Adadelta is v <- keep v + (1 - keep) g^2, d = sqrt(u + epsilon)/sqrt(v + epsilon) g,
+// u <- keep u + (1 - keep) d^2, w <- w - d.
 func Adadelta[T Float](w, dw, v, u []T, decay, keep, epsilon T) float64 {
 	var s sums[T]
 	for i := accelerate(ruleAdadelta, &s, coefficients[T]{decay, epsilon, keep, 1 - keep}, nil, w, dw, v, u); i < len(w); i++ {

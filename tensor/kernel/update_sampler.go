@@ -2,7 +2,8 @@ package kernel
 
 import "math"
 
-// The passes of samplers. The noise z is standard normal, in float32 for every T. A sampler that is cold has z = 0 or scale = 0.
+// The passes of samplers. The noise z is standard normal, in float32 for every T. A cold sampler
+// has z = 0 or scale = 0.
 
 // Dot is the sum of x y, in 16 interleaved sums.
 func Dot[T Float](x, y []T) float64 {
@@ -23,7 +24,8 @@ func DecayedGradient[T Float](g, w, dw []T, decay T) float64 {
 	return s.total()
 }
 
-// LaplaceGradient is g = dw + strength sign(w), where sign(0) = 0; it returns the sum of w g. The strength is not negative.
+// LaplaceGradient is g = dw + strength sign(w), where sign(0) = 0; it returns the sum of w g. The
+// strength is not negative.
 func LaplaceGradient[T Float](g, w, dw []T, strength T) float64 {
 	var s sums[T]
 	c := coefficients[T]{strength, T(math.Copysign(0, -1))}
@@ -55,7 +57,8 @@ func SGLD[T Float](w, g []T, z []float32, rate, scale T) {
 	}
 }
 
-// PSGLD is v <- keep v + (1 - keep) g^2, w <- w - rate G g + scale sqrt(G) z, with G = 1/(lambda + sqrt v).
+// PSGLD is v <- keep v + (1 - keep) g^2, w <- w - rate G g + scale sqrt(G) z, with
+// G = 1/(lambda + sqrt v).
 func PSGLD[T Float](w, v, g []T, z []float32, keep, lambda, rate, scale T) {
 	c := coefficients[T]{keep, 1 - keep, lambda, 1, rate, scale}
 	for i := accelerate(rulePSGLD, nil, c, z, w, v, g); i < len(w); i++ {

@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// updates are the passes with the formula of one element, which changes x as the pass does and returns its share of the statistic.
+// updates are the passes, each with the formula for one element, which changes x as the pass does
+// and returns its share of the statistic.
 var updates = []struct {
 	rule    rule
 	slices  int // without the noise
@@ -207,7 +208,7 @@ func checkUpdates[T Float](t *testing.T, tolerance float64) {
 	}
 }
 
-// The assembly's bits are portable Go's.
+// The assembly gives portable Go's bits.
 func TestUpdateBits(t *testing.T) {
 	const n = 4096 + 7
 	want, statistics := make(map[rule][][]float32), make(map[rule]float64)

@@ -1,6 +1,7 @@
 package kernel
 
-// The passes of normalizations compute in float64, for float32 too: what they divide by may be small, and differences of large numbers.
+// The passes of normalizations compute in float64, even for float32: what they divide by may be
+// small, and a difference of large numbers.
 
 // WideSum is the sum of x, in 16 interleaved sums.
 func WideSum[T Float](x []T) float64 {

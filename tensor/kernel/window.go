@@ -10,13 +10,13 @@ package kernel
 type window struct {
 	channels, height, width int // of an image
 	spacingH, spacingW      int // distance in the padded copy of elements adjacent in the image
-	padH, padW              int // position in the padded copy of an image's element (0, 0); may be negative
+	padH, padW              int // of an image's element (0, 0) in the padded copy; may be negative
 	strideH                 int // padded rows from one output row to the next
 	batch, outH, outW       int // output pixels are [batch outH outW]
 	images, rows            int // of output pixels, covered by a full tile
 	paddedH, paddedW        int
 	taps                    []int32      // [C R S]
-	pixels                  []int32      // [images rows outW], continued to a multiple of panelColumns
+	pixels                  []int32      // [images rows outW], filled to a multiple of panelColumns
 	panels                  []pixelPanel // the same, for packing
 	halves                  int          // of a line
 	places                  []int32      // for reading in place, see findPlaces
@@ -79,9 +79,10 @@ func (w *window) build(vertical, horizontal axis, outputs int) {
 	}
 }
 
-// findPlaces sets places, by which panels are read where they lie: for each, where its two halves lie in the padded copy, and where in the
-// output. A half is eight pixels of one line. Two halves of a line may overlap, so that no half is longer than what is left of it; both are
-// then in one panel, which adds to the output only once.
+// findPlaces sets places, by which panels are read in place: for each panel, where its two halves
+// lie in the padded copy and in the output. A half is eight pixels of one line. Two halves of a
+// line may overlap, so that neither runs beyond its end; both are then in one panel, which adds to
+// the output only once.
 func (w *window) findPlaces(outputs int) {
 	const half = panelColumns / 2
 	count := ceilDiv(w.outW, half)
@@ -112,8 +113,9 @@ func (w *window) findPlaces(outputs int) {
 	}
 }
 
-// inPlace tells whether reading panels in place costs less than packing them: what a line's halves compute twice against three cycles
-// to pack what takes six in each group of rows, and a call for each panel.
+// inPlace reports whether reading panels in place costs less than packing them: it weighs what a
+// line's halves compute twice against three cycles to pack what takes six in each group of rows,
+// and a call for each panel.
 func (w *window) inPlace(outputs int) bool {
 	return len(w.places) > 0 && float64(w.halves*panelColumns/2) <= float64(w.outW)*(1.1+0.5/float64(rowGroups(outputs)))
 }
@@ -140,8 +142,8 @@ func (p *pixelPanel) fill(pixels []int32) {
 	}
 }
 
-// paddedSize is the number of elements of a tile's padded copy and its slack, in whole rows of a panel: the panels
-// behind it then begin with a cache line, if it does.
+// paddedSize is the number of elements of a tile's padded copy and its slack, in whole rows of a
+// panel, so that the panels behind it begin with a cache line if it does.
 func (w *window) paddedSize() int {
 	return ceilDiv(w.images*w.channels*w.paddedH*w.paddedW+slack, panelColumns) * panelColumns
 }

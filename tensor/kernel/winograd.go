@@ -2,13 +2,15 @@ package kernel
 
 import "math"
 
-// winogradPlan computes a convolution, or the gradient of its input, patch by patch with an algorithm of Cook and Toom. The patches of a group
-// become a matrix [patches channels] for each point; each is multiplied by the filter's [channels outputs] at that point, and the products
-// are transformed back: 169 multiplications instead of 1225 for a patch of 7 x 7 and a filter of 5 x 5.
+// winogradPlan computes a convolution, or the gradient of its input, patch by patch with an
+// algorithm of Cook and Toom. The patches of a group become a matrix [patches channels] for each
+// point; each is multiplied by the filter's [channels outputs] at that point, and the products are
+// transformed back: 169 multiplications instead of 1225 for a patch of 7 x 7 and a filter of 5 x 5.
 //
-// Errors, as root mean squares relative to that of the output, for 64 channels of normal numbers: with filters of 5 x 5 and patches of
-// 7 x 7 1.0e-6, with patches of 4 x 4 4.4e-7, with filters of 3 x 3 8.0e-7; the direct way has 2.6e-7. The largest are some 7 times these.
-// For the gradient of a filter it is 7.2e-7, 4.1e-7 and 7.9e-7 to 1.6e-7.
+// Root mean square errors, relative to the output's root mean square, for 64 channels of normal
+// numbers: 1.0e-6 with filters of 5 x 5 and patches of 7 x 7, 4.4e-7 with patches of 4 x 4, 8.0e-7
+// with filters of 3 x 3; the direct way has 2.6e-7. The largest errors are some 7 times these. For
+// the gradient of a filter they are 7.2e-7, 4.1e-7 and 7.9e-7, and 1.6e-7 the direct way.
 type winogradPlan struct {
 	*cookToom
 	shape       Conv2D
@@ -32,8 +34,8 @@ const (
 	transformedElements = 1 << 22
 )
 
-// winograd makes the forward direction ready, or the gradient of the input. Phase 0 transforms the filter into the workspace, phase 1 does
-// the rest.
+// winograd makes the forward direction ready, or the gradient of the input. Phase 0 transforms the
+// filter into the workspace, phase 1 does the rest.
 func (c Conv2D) winograd(a *cookToom, backward bool) Routine {
 	p := winogradPlan{cookToom: a, shape: c, backward: backward}
 	points, x, y, extraBands := p.points*p.points, c.blockedX(p.patch), c.blockedY(p.patch), 0
@@ -66,7 +68,7 @@ func (c Conv2D) winograd(a *cookToom, backward bool) Routine {
 	return plan
 }
 
-// outSize is the numbers of blocks that some rows of patches give.
+// outSize is how many numbers there are in the blocks that some rows of patches give.
 func (p *winogradPlan) outSize(rows int) int { return ((rows-1)*p.patch + p.back.rows) * p.out.row() }
 
 // winogradFilter transforms the filter for one panel of output channels and some input channels.
@@ -131,7 +133,8 @@ func winogradStore[T Float](p *winogradPlan, at part, lo, hi, panel int, product
 	}
 }
 
-// setEpilogue puts the biases of up to lanes outputs, and the least values of all, where finishBias looks for them.
+// setEpilogue puts the biases of up to lanes outputs, and their least values, where finishBias
+// looks for them.
 func setEpilogue[T Float](p *winogradPlan, temporary, bias []T, k int) {
 	clear(temporary[:lanes])
 	if p.shape.Bias {

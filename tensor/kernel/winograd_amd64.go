@@ -38,7 +38,7 @@ func separateFast[T Float](to []T, p planes, from []T, fromRow int) bool {
 	return true
 }
 
-// offsets of the planes; those without one have that of the last.
+// offsets are the planes'; lanes without a plane have the last one's.
 func (p *planes) offsets() (o [lanes]int) {
 	for lane := range o {
 		o[lane] = min(lane, p.count-1) * p.plane

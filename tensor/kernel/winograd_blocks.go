@@ -1,6 +1,7 @@
 package kernel
 
-// blockedImage is the images on one side of a convolution. In blocks, an image is [rows line lanes] with zeros around it.
+// blockedImage is the images on one side of a convolution. In blocks, an image is [rows line lanes]
+// with zeros around it.
 type blockedImage struct {
 	channels, height, width int
 	padH, padW              int // place in blocks of an image's first element
@@ -15,7 +16,7 @@ func (c Conv2D) blockedY(patch int) blockedImage {
 	return blockedImage{c.K, c.P(), c.Q(), 0, 0, ceilDiv(c.Q(), patch) * patch}
 }
 
-// row is the numbers in a row of blocks.
+// row is how many numbers a row of blocks has.
 func (b *blockedImage) row() int { return b.line * lanes }
 
 // load makes blocks of up to lanes channels of an image, from the given row of blocks on.
@@ -29,7 +30,8 @@ func load[T Float](b *blockedImage, blocks, x []T, image, channel, row int) {
 		planes{b.height * b.width, b.width, min(lanes, b.channels-channel), hi - lo, b.width})
 }
 
-// store copies rows [first, last) of blocks, of which there are those from row on, to where up to lanes channels of an image lie.
+// store copies rows [first, last) of blocks, which begin with row, to where up to lanes channels of
+// an image lie.
 func store[T Float](b *blockedImage, y, blocks []T, image, channel, row, first, last int) {
 	lo, hi := max(0, first-b.padH), min(b.height, last-b.padH)
 	if lo >= hi {
@@ -40,15 +42,16 @@ func store[T Float](b *blockedImage, y, blocks []T, image, channel, row, first, 
 		blocks[(lo+b.padH-row)*b.row()+b.padW*lanes:], b.row())
 }
 
-// patchGroups cuts the patches of a batch into groups: whole images, or bands of one. A band is a row of patches, or as many rows as it has
-// of what patches add to, of which there are more.
+// patchGroups cuts the patches of a batch into groups: whole images, or bands of one. A band is a
+// row of patches, or a band of that height in what patches add to, of which there are more.
 type patchGroups struct {
 	batch, high, wide int // images, and patches of an image
 	bands             int // of an image
 	images, rows      int // of a group
 }
 
-// groups are of about most patches. An image that has more is cut into bands; of smaller ones a group has so many that some tiles remain.
+// groups makes groups of about most patches. An image that has more is cut into bands; a group has
+// several smaller ones, but so few that some tiles remain.
 func (c Conv2D) groups(patch, extraBands, most, least int) patchGroups {
 	g := patchGroups{batch: c.B, high: ceilDiv(c.P(), patch), wide: ceilDiv(c.Q(), patch), images: 1}
 	g.bands = g.high + extraBands
@@ -78,11 +81,13 @@ func (g *patchGroups) highest() int { return min(g.high, g.rows+g.bands-g.high) 
 // most is the most patches of a group.
 func (g *patchGroups) most() int { return g.images * g.highest() * g.wide }
 
-// apart rounds a distance up to an odd number of cache lines, so that the points of a patch do not share a few sets of the caches.
+// apart rounds a distance up to an odd number of cache lines, so that the points of a patch do not
+// share a few sets of the caches.
 func apart(elements int) int { return (ceilDiv(elements, panelColumns) | 1) * panelColumns }
 
-// patchesOf is how images become transformed patches: which image, by what, and where the first lanes channels of a patch go. The
-// channels are in panels; the second half of a panel lies beside the first.
+// patchesOf is how images become transformed patches: which image, by which map, and where the
+// first lanes channels of a patch go. The channels are in panels; the second half of a panel lies
+// beside the first.
 type patchesOf struct {
 	blockedImage
 	m     *linearMap
@@ -92,10 +97,11 @@ type patchesOf struct {
 	panel int // numbers from a panel to the next
 }
 
-// blocksSize is the numbers of blocks for some rows of patches.
+// blocksSize is how many numbers the blocks for some rows of patches have.
 func (p *patchesOf) blocksSize(rows int) int { return ((rows-1)*p.patch + p.m.columns) * p.row() }
 
-// transformImages transforms rows [lo, hi) of patches of some images, and panels [first, last) of their channels.
+// transformImages transforms rows [lo, hi) of patches of some images, and panels [first, last) of
+// their channels.
 func transformImages[T Float](p *patchesOf, at part, lo, hi, first, last int, x, transformed, scratch []T) {
 	temporary, scratch := scratch[:transformTemporary], scratch[transformTemporary:]
 	size := p.blocksSize(hi - lo)

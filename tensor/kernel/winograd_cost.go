@@ -1,23 +1,25 @@
 package kernel
 
-// The costs are cycles for an image in AVX2, as measured; which way is chosen, and with it the order of the sums, depends on the shape alone.
-// A product of a full tile of six rows takes six for each depth.
+// The costs are cycles for an image in AVX2, as measured. Which way is chosen, and with it the
+// order of the sums, depends only on the shape. A product of a full tile of six rows takes six
+// cycles for each depth.
 
-// winogradGain is what Winograd's algorithms must cost less, as a factor, to be chosen: their errors are larger.
+// winogradGain is the share of the direct cost below which Winograd's algorithms are chosen: their
+// errors are larger.
 const winogradGain = 0.8
 
-// directCost is that of the forward direction.
+// directCost is the cost of the forward direction.
 func (c Conv2D) directCost() float64 {
 	panels := float64(c.P()*c.Q()) / panelColumns
 	return panels * float64(6*ceilDiv(c.K, leastRows)+1) * float64(c.C*c.R*c.S)
 }
 
-// backwardCost is that of the input's gradient.
+// backwardCost is the cost of the input's gradient.
 func (c Conv2D) backwardCost() float64 {
 	return min(c.scatterCost(), c.convolveCost()) * float64(c.R*c.S)
 }
 
-// directFilterCost is that of the filter's gradient.
+// directFilterCost is the cost of the filter's gradient.
 func (c Conv2D) directFilterCost() float64 {
 	if c.suitsLines() {
 		return float64(c.C*c.R*ceilDiv(c.K, 2)*c.P()*ceilDiv(c.Q(), lineVector)) * 6
@@ -25,8 +27,8 @@ func (c Conv2D) directFilterCost() float64 {
 	return float64(ceilDiv(c.C*c.R*c.S, leastRows)*ceilDiv(c.K, panelColumns)*c.P()*c.Q()) * 6.5
 }
 
-// winogradCost is that of a convolution of in channels to out channels: products, transforms of both sides, and that of the filter,
-// which all images share.
+// winogradCost is the cost of a convolution of in channels to out channels: products, transforms of
+// both sides, and the filter's transform, which all images share.
 func (c Conv2D) winogradCost(a *cookToom, in, out int) float64 {
 	points, patches := float64(a.points*a.points), float64(ceilDiv(c.P(), a.patch)*ceilDiv(c.Q(), a.patch))
 	panels := float64(ceilDiv(out, panelColumns))
@@ -36,7 +38,7 @@ func (c Conv2D) winogradCost(a *cookToom, in, out int) float64 {
 	return products + transforms + filter
 }
 
-// algorithms are those for the filter's size.
+// algorithms returns the algorithms for the filter's size.
 func (c Conv2D) algorithms() []*cookToom {
 	if c.R != c.S || c.StrideH != 1 || c.StrideW != 1 || c.DilationH != 1 || c.DilationW != 1 {
 		return nil
@@ -50,7 +52,8 @@ func (c Conv2D) algorithms() []*cookToom {
 	return nil
 }
 
-// suitsWinograd returns the algorithm that costs least, if that is less than the direct way and the transformed filter takes little memory.
+// suitsWinograd returns the algorithm that costs least, if it costs less than the direct way and
+// the transformed filter takes little memory.
 func (c Conv2D) suitsWinograd(in, out int, direct float64) *cookToom {
 	var best *cookToom
 	least := winogradGain * direct
@@ -63,7 +66,8 @@ func (c Conv2D) suitsWinograd(in, out int, direct float64) *cookToom {
 	return best
 }
 
-// suitsWinogradFilter is suitsWinograd for the filter's gradient: the sums of chunks take memory and time, too.
+// suitsWinogradFilter is suitsWinograd for the filter's gradient: the sums of chunks take memory
+// and time, too.
 func (c Conv2D) suitsWinogradFilter() *cookToom {
 	var best *cookToom
 	least := winogradGain * c.directFilterCost()

@@ -1,7 +1,8 @@
 package kernel
 
-// winogradGradient computes the gradient of a filter: the patches of x and those of dout, transformed, are multiplied and added up over the
-// batch at each point, and the sums are transformed back. Chunks of the batch are added up apart, in the workspace.
+// winogradGradient computes the gradient of a filter: the transformed patches of x and of dout are
+// multiplied and added up over the batch at each point, and the sums are transformed back. Chunks
+// of the batch are added up separately, in the workspace.
 type winogradGradient struct {
 	*cookToom
 	shape    Conv2D
@@ -84,7 +85,7 @@ func winogradSums[T Float](p *winogradGradient, tile int, o Operands[T]) {
 	}
 }
 
-// multiplyPatches adds to the sums of all input channels at a point.
+// multiplyPatches adds to the sums of all input channels at one point.
 func multiplyPatches[T Float](p *winogradGradient, patches int, x, y, sums []T, f flags) {
 	channels, tiles := p.shape.C, rowGroups(p.shape.C)
 	for c, n := 0, 1; n <= tiles; n++ {
@@ -95,7 +96,8 @@ func multiplyPatches[T Float](p *winogradGradient, patches int, x, y, sums []T, 
 	}
 }
 
-// winogradCombine adds up the chunks' sums of a panel of output channels and some input channels, and transforms them back.
+// winogradCombine adds up the chunks' sums of a panel of output channels and some input channels,
+// and transforms them back.
 func winogradCombine[T Float](p *winogradGradient, tile int, o Operands[T]) {
 	points, area := p.points*p.points, p.taps*p.taps
 	panel := tile / p.parts

@@ -3,21 +3,23 @@ package kernel
 // maxPoints is the most rows or columns of an algorithm's matrices.
 const maxPoints = 13
 
-// cookToom is an algorithm for patches of patch x patch outputs of a filter of taps x taps: with the patch of the input that they depend on,
-// d, the filter g and the outputs y,
+// cookToom is an algorithm for patches of patch x patch outputs of a filter of taps x taps: with d
+// the patch of the input that they depend on, g the filter and y the outputs,
 //
 //	y = A'[(G g G') * (B' d B)]A
 //
-// where * multiplies element by element. A product of polynomials is determined by its values at as many points as it has coefficients: G
-// and A evaluate at the points, B' interpolates, transposed. Read the other way round the same matrices give both gradients: that of d is
-// B[(G g G') * (A y A')]B', that of g is G'[(B' d B) * (A y A')]G.
+// where * multiplies element by element. A product of polynomials is determined by its values at as
+// many points as it has coefficients: G and A evaluate at the points, B' interpolates, transposed.
+// Read the other way round, the same matrices give both gradients: B[(G g G') * (A y A')]B' is d's,
+// G'[(B' d B) * (A y A')]G is g's.
 //
-// The points decide how much rounding errors grow. Seven real ones and infinity, as patches of 4 and a filter of 5 taps need, make them 19
-// times as large along one axis; with i and -i in the place of two, it is 3 times. A product at a pair of imaginary points takes three real
+// The points decide how much rounding errors grow. Seven real ones and infinity, as patches of 4
+// and a filter of 5 taps need, make them 19 times as large along one axis; with i and -i in place
+// of two of them, it is 3 times. A product at a pair of imaginary points takes three real
 // multiplications, one more than at two real points.
 //
-// Source: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (CVPR 2016); Blahut, "Fast Algorithms for Signal Processing"
-// (2010), chapter 5.
+// Source: Lavin and Gray, "Fast Algorithms for Convolutional Neural Networks" (CVPR 2016); Blahut,
+// "Fast Algorithms for Signal Processing" (2010), chapter 5.
 type cookToom struct {
 	patch, taps, points int
 	input               linearMap // B'
@@ -28,15 +30,16 @@ type cookToom struct {
 	gather              linearMap // G'
 }
 
-// The algorithms by patch and taps. Their points are real ones, of which pairs of both signs share half of their arithmetic, infinity, and
-// imaginary ones of both signs.
+// The algorithms by patch and taps. Their points are real ones (pairs of both signs share half of
+// their arithmetic), infinity, and imaginary ones of both signs.
 var (
 	cookToom43 = newCookToom(0, 4, 3, []float64{0, 0.6875, -0.6875, 1.4375, -1.4375}, nil)
 	cookToom45 = newCookToom(1, 4, 5, []float64{0, 0.75, -0.75, 1.3125, -1.3125}, []float64{1})
 	cookToom75 = newCookToom(2, 7, 5, []float64{0.5, -0.5, 0.9375, -0.9375, 1.375, -1.375}, []float64{0.8125, 1.125})
 )
 
-// linearMap is a matrix that transforms both axes of a patch. Its place in the tables of assembly is number.
+// linearMap is a matrix that transforms both axes of a patch. number is its place in the assembly's
+// tables.
 type linearMap struct {
 	rows, columns int
 	number        int
@@ -56,7 +59,8 @@ func (m *linearMap) transposed() linearMap {
 	return t
 }
 
-// newCookToom computes the matrices in float64. Infinity is among the points, each imaginary one stands for two.
+// newCookToom computes the matrices in float64. Infinity is among the points; each imaginary one
+// stands for two.
 func newCookToom(number, patch, taps int, points, imaginary []float64) *cookToom {
 	extent := patch + taps - 1
 	rank := extent + len(imaginary)
@@ -87,12 +91,13 @@ func without(points []float64, i int) []float64 {
 	return append(append([]float64(nil), points[:i]...), points[i+1:]...)
 }
 
-// setImaginary sets the three rows from the given one on to the product at t i and -t i. With x = t z, residues modulo z^2+1 are g0 + g1 z
-// and y0 + y1 z, and their product is
+// setImaginary sets the three rows from the given one on to the product at t i and -t i. With
+// x = t z, residues modulo z^2+1 are g0 + g1 z and y0 + y1 z, and their product is
 //
 //	r0 = y0 (g0+g1) - g1 (y0+y1), r1 = y1 (g0-g1) + g1 (y0+y1)
 //
-// The rest of the modulus, whose residue is a number or a multiple of z, is multiplied by the product over that.
+// The rest of the modulus, whose residue is a number or a multiple of z, is multiplied by the
+// product over that.
 func (c *cookToom) setImaginary(from int, t float64, rest []float64) {
 	constant, linear := 0.0, 0.0
 	for j, v := range rest {
@@ -133,7 +138,7 @@ func residue(power int, t float64) (constant, linear float64) {
 	return 0, v
 }
 
-// powers sets row to those of x, divided by scale.
+// powers sets row to the powers of x, divided by scale.
 func powers(row []float64, x, scale float64) {
 	power := 1.0
 	for i := range row {

@@ -8,11 +8,13 @@ import (
 	"unsafe"
 )
 
-// leastTerms is the number of terms of a sum whose rounding errors are as large as those of the transforms alone.
+// leastTerms is the number of terms of a sum whose rounding errors are as large as those of the
+// transforms alone.
 const leastTerms = 256
 
-// checkPatches runs a plan in order and shuffled, compares the bits of the two, and the values with the naive result: to 4 eps sqrt(n)
-// relative to the element and the root mean square of all. The sums of a patch cancel, so that an error is not relative to its own terms.
+// checkPatches runs a plan in order and shuffled, compares the bits of the two, and the values with
+// the naive result: to 4 eps sqrt(n) relative to the element and the root mean square of all. The
+// sums of a patch cancel, so that an error is not relative to its own terms.
 func checkPatches[T Float](t *testing.T, p Routine, terms int, naive func(in inputs[T]) []sum) {
 	t.Helper()
 	r := rand.New(rand.NewPCG(uint64(p.sizeOut), uint64(p.sizeA)))
@@ -49,7 +51,8 @@ func checkWinograd[T Float](t *testing.T, c Conv2D) {
 	}
 }
 
-// winogradCases have channels that fill no panel, images that fill no patch, images cut into bands and padding wider than a filter.
+// winogradCases have channels that fill no panel, images that fill no patch, images cut into bands
+// and padding wider than a filter.
 var winogradCases = [][]int{ // B, C, H, W, K, taps, padding of height and width
 	{1, 3, 3, 3, 1, 3, 0, 0},
 	{1, 1, 1, 1, 2, 5, 2, 2},
@@ -111,7 +114,7 @@ func TestPatchGroups(t *testing.T) {
 	}
 }
 
-// What one image has that is not finite is in all its outputs near it, and in no other image's.
+// A number that is not finite reaches all outputs near it in its own image, and no other image's.
 func TestWinogradKeepsImagesApart(t *testing.T) {
 	onEachInstructionSet(t, func(t *testing.T) {
 		c := winogradCase([]int{19, 9, 7, 8, 10, 5, 2, 2})

@@ -1,18 +1,19 @@
 package kernel
 
-// lanes is the channels that a transform treats side by side. An image in blocks is [rows columns lanes].
+// lanes is how many channels a transform treats side by side. An image in blocks is
+// [rows columns lanes].
 const lanes = 8
 
-// lattice is where the elements of patches lie: how many numbers it is from one to the next row, column and patch. An element is lanes
-// numbers.
+// lattice is where the elements of patches lie: how many numbers apart rows, columns and patches
+// are. An element is lanes numbers.
 type lattice struct{ row, column, patch int }
 
-// reach is how many numbers count patches of the given size extend over.
+// reach is how many numbers count patches of the given size span.
 func (l lattice) reach(rows, columns, count int) int {
 	return (rows-1)*l.row + (columns-1)*l.column + (count-1)*l.patch + lanes
 }
 
-// transformTemporary is the numbers that transform keeps between its two passes.
+// transformTemporary is how many numbers transform keeps between its two passes.
 const transformTemporary = (2 + maxPoints*maxPoints) * lanes
 
 // finishing is what a linear map does with its results before they are stored.
@@ -21,7 +22,7 @@ type finishing uint8
 const (
 	finishStore finishing = iota
 	finishAdd             // add what is there
-	finishBias            // add a bias, then take the larger of the sum and a floor: the temporary begins with lanes biases and as many floors
+	finishBias            // add a bias, then raise to a floor: temporary begins with lanes of each
 )
 
 // transform writes M x M' for a number of patches x.
@@ -87,10 +88,12 @@ func finishPatch[T Float](to, sum *[lanes]T, epilogue []T, finish finishing) {
 	}
 }
 
-// planes is where some planes lie, the channels of an image: how many numbers it is from one to the next plane and row, and their size.
+// planes is where some planes, the channels of an image, lie: how many numbers apart planes and
+// rows are, and their size.
 type planes struct{ plane, row, count, rows, width int }
 
-// interleave copies up to lanes planes into an image in blocks, whose rows are toRow numbers apart. Lanes without a plane repeat the last.
+// interleave copies up to lanes planes into an image in blocks, whose rows are toRow numbers apart.
+// Lanes without a plane repeat the last.
 func interleave[T Float](to []T, toRow int, from []T, p planes) {
 	if interleaveFast(to, toRow, from, p) {
 		return
@@ -105,7 +108,8 @@ func interleave[T Float](to []T, toRow int, from []T, p planes) {
 	}
 }
 
-// separate copies the first lanes of an image in blocks, whose rows are fromRow numbers apart, into as many planes.
+// separate copies the first lanes of an image in blocks, whose rows are fromRow numbers apart, into
+// as many planes.
 func separate[T Float](to []T, p planes, from []T, fromRow int) {
 	if separateFast(to, p, from, fromRow) {
 		return

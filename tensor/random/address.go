@@ -2,7 +2,7 @@ package random
 
 import "github.com/pkg/errors"
 
-// Limits of an address. Chain is limited by its type alone.
+// Limits of an address. Chain is limited only by its type.
 const (
 	// MaxStep is the largest step (or epoch), 2^48 - 1.
 	MaxStep = 1<<48 - 1
@@ -12,17 +12,18 @@ const (
 	OrderStream = 1<<16 - 1
 )
 
-// Address names one stream of random numbers. Two different addresses never share a Philox input (key and counter), and
-// neither do two quads of one address: the layout, see Key and Counter, is injective.
+// Address names one stream of random numbers. Two different addresses never share a Philox input
+// (key and counter), nor do two quads of one address: the layout (see Key and Counter) is
+// injective.
 type Address struct {
 	Seed   uint64 // of the run
 	Chain  uint32 // Markov chain within the run
 	Step   uint64 // training step, at most MaxStep
-	Stream uint16 // purpose within the step (a parameter's noise, a dropout mask), below OrderStream
+	Stream uint16 // purpose within the step (parameter's noise, dropout mask), below OrderStream
 }
 
-// Validate returns an error when the step or the stream is out of range. Programs call it on addresses that come from outside;
-// the drawing functions panic on what it refuses.
+// Validate returns an error when the step or the stream is out of range. Programs call it on
+// addresses from outside; the drawing functions panic on what it refuses.
 func (a Address) Validate() error {
 	if a.Step > MaxStep {
 		return errors.Errorf("random: address: step is %d, the largest is %d", a.Step, uint64(MaxStep))
@@ -41,7 +42,8 @@ func (a Address) Key() [2]uint32 {
 	return [2]uint32{uint32(a.Seed), uint32(a.Seed >> 32)}
 }
 
-// Counter returns the Philox counter of a quad, which holds the elements 4*quad to 4*quad+3 of the stream:
+// Counter returns the Philox counter of a quad, which holds the elements 4*quad to 4*quad+3 of the
+// stream:
 //
 //	counter[0]             = quad
 //	counter[1]             = step bits  0..31
@@ -52,7 +54,8 @@ func (a Address) Counter(quad uint32) [4]uint32 {
 	return [4]uint32{quad, uint32(a.Step), uint32(a.Step>>32)&0xffff | uint32(a.Stream)<<16, a.Chain}
 }
 
-// mustHold panics unless the address is valid and [first, first+count) lies within a stream, as an index outside a slice does.
+// mustHold panics unless the address is valid and [first, first+count) lies within a stream, as an
+// index outside a slice does.
 func (a Address) mustHold(first, count int) {
 	if err := a.Validate(); err != nil {
 		panic(err)

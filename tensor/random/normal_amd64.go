@@ -8,19 +8,21 @@ import "golang.org/x/sys/cpu"
 //go:generate go run -C generate main.go -avx512 -out ../normal_avx512_amd64.s -stubs ../normal_avx512_amd64.go -pkg random
 
 const (
-	// normalGroup is the number of numbers that the assembly counts by; it divides BlockSize.
+	// normalGroup is how many numbers the assembly makes at a time; it divides BlockSize.
 	normalGroup = 32
-	// longestCall bounds the numbers of one call to the assembly, some microseconds: it cannot be preempted.
+	// longestCall bounds how many numbers one call to the assembly makes: some microseconds, as it
+	// cannot be preempted.
 	longestCall = 4096
 )
 
-// hasAVX2 and hasAVX512 are variables for the tests, which run all ways.
+// hasAVX2 and hasAVX512 are variables for the tests, which run every way.
 var (
 	hasAVX2   = cpu.X86.HasAVX2
 	hasAVX512 = hasAVX2 && cpu.X86.HasAVX512 && cpu.X86.HasAVX512F && cpu.X86.HasAVX512DQ
 )
 
-// fillNormals fills dst with the normals of quads quad, quad+1, ... of the address; len(dst) is a multiple of normalGroup.
+// fillNormals fills dst with the normals of quads quad, quad+1, ... of the address; len(dst) is a
+// multiple of normalGroup.
 func fillNormals(dst []float32, quad uint32, a Address) {
 	if !hasAVX2 {
 		normalsPortable(dst, quad, a)
@@ -38,7 +40,8 @@ func fillNormals(dst []float32, quad uint32, a Address) {
 	}
 }
 
-// fillUniforms fills dst with the uniforms of quads quad, quad+1, ... of the address; len(dst) is a multiple of normalGroup.
+// fillUniforms fills dst with the uniforms of quads quad, quad+1, ... of the address; len(dst) is a
+// multiple of normalGroup.
 func fillUniforms(dst []float32, quad uint32, a Address) {
 	if !hasAVX2 {
 		uniformsPortable(dst, quad, a)

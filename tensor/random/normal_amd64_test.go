@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// TestAssemblyMatchesPortable compares every bit, over addresses that differ in every word and counters that wrap.
+// TestAssemblyMatchesPortable compares every bit, over addresses that differ in every word and
+// counters that wrap.
 func TestAssemblyMatchesPortable(t *testing.T) {
 	had2, had512 := hasAVX2, hasAVX512
 	t.Cleanup(func() { hasAVX512 = had512 })

@@ -18,7 +18,7 @@ func exactBoxMuller(w0, w1 uint32) (z0, z1 float64) {
 		logarithm = math.Log1p(-float64(-(w0 | 1)) / (1 << 32))
 	}
 	r := math.Sqrt(-2 * logarithm)
-	// Reduced by quarters, as the cosine of an angle near pi/2 in float64 has the error of the angle.
+	// Reduced by quarters: in float64 the cosine of an angle near pi/2 has the angle's error.
 	quarters := math.Floor(4*v + 0.5)
 	s, c := math.Sincos(math.Pi / 2 * (4*v - quarters))
 	switch int(quarters) % 4 {
@@ -48,7 +48,8 @@ func edgeWords() []uint32 {
 	return words
 }
 
-// TestNormalAccuracy: relative to its own size, every normal is within 5 units of 2^-24 (3e-7) of the exact one, also the largest and the smallest.
+// TestNormalAccuracy: relative to its own size, every normal is within 5 units of 2^-24 (3e-7) of
+// the exact one, the largest and the smallest too.
 func TestNormalAccuracy(t *testing.T) {
 	const bound = 5
 	worst, largest := 0.0, 0.0
@@ -81,7 +82,8 @@ func TestNormalAccuracy(t *testing.T) {
 	}
 }
 
-// TestRangesAgree: an element does not depend on where its range begins or ends, nor on the function and the type that draw it.
+// TestRangesAgree: an element does not depend on where its range begins or ends, nor on the
+// function or type that draws it.
 func TestRangesAgree(t *testing.T) {
 	const length = 3 * BlockSize
 	rapid.Check(t, func(t *rapid.T) {
@@ -136,7 +138,7 @@ func TestRangesAgree(t *testing.T) {
 	})
 }
 
-// guarded returns n elements with one more on each side that nobody may write.
+// guarded returns n elements with one on each side that must not be written.
 func guarded[T Float](n int) []T {
 	s := make([]T, n+2)
 	s[0], s[n+1] = 12345, 12345
@@ -149,7 +151,8 @@ func checkGuards[T Float](t *rapid.T, s []T) {
 	}
 }
 
-// TestNormalGolden pins the bits: a change of any operation shows, here and on every platform that runs the test.
+// TestNormalGolden pins the bits: a change of any operation shows, here and on every platform that
+// runs the test.
 func TestNormalGolden(t *testing.T) {
 	normals := make([]float32, 1<<16)
 	Normals(normals, 0, Address{Seed: 1, Chain: 2, Step: 3, Stream: 4})

@@ -6,16 +6,19 @@ import (
 	"github.com/pkg/errors"
 )
 
-// orderRounds is the number of half-rounds of the Feistel network. Four with perfect round functions hide the key in large
-// domains (Luby and Rackoff 1988); small ones, and a cheap round function, need more.
+// orderRounds is the number of half-rounds of the Feistel network. Four with perfect round
+// functions hide the key in large domains (Luby and Rackoff 1988); small ones, and a cheap round
+// function, need more.
 const orderRounds = 8
 
-// orderWidth is the least number of bits that a network permutes. With 4 or fewer, eight rounds do not reach all orders of five or
-// six elements equally often (TestOrderSmallSizes fails); 8 leave room.
+// orderWidth is the least number of bits that a network permutes. With 4 or fewer, eight rounds do
+// not reach all orders of five or six elements equally often (TestOrderSmallSizes fails); 8 leave
+// room.
 const orderWidth = 8
 
-// Order is a keyed bijection of [0, size): the order in which an epoch visits its data, computed element by element and never stored. It
-// is a value that may be copied and used from many goroutines.
+// Order is a keyed bijection of [0, size): the order in which an epoch visits its data, computed
+// element by element and never stored. It is a value that may be copied and used by many
+// goroutines.
 type Order struct {
 	size                uint64
 	leftMask, rightMask uint32
@@ -23,8 +26,8 @@ type Order struct {
 	keys                [orderRounds]uint32
 }
 
-// NewOrder returns the order of an epoch. Its keys are quads 0 and 1 of the address (seed, chain, step = epoch, OrderStream). It
-// panics when the epoch is above MaxStep.
+// NewOrder returns the order of an epoch. Its keys are quads 0 and 1 of the address (seed, chain,
+// step = epoch, OrderStream). It panics when the epoch is above MaxStep.
 func NewOrder(size, seed uint64, chain uint32, epoch uint64) Order {
 	if epoch > MaxStep {
 		panic(errors.Errorf("random: order: epoch is %d, the largest is %d", epoch, uint64(MaxStep)))
@@ -46,9 +49,10 @@ func NewOrder(size, seed uint64, chain uint32, epoch uint64) Order {
 
 // At returns the element at position index, in [0, size). It panics when index is not below size.
 //
-// A Feistel network permutes the 2^b numbers of b = max(orderWidth, ceil(log2 size)) bits: of the two halves of b/2 and b - b/2 bits, each
-// is in turn combined by exclusive or with a hash of the other. Results outside [0, size) are permuted again (cycle walking, Black and
-// Rogaway 2002), which takes 2^b / size passes on average, less than two from size 129 on.
+// A Feistel network permutes the 2^b numbers of b = max(orderWidth, ceil(log2 size)) bits: each of
+// the two halves, of b/2 and b - b/2 bits, is in turn combined by exclusive or with a hash of the
+// other. Results outside [0, size) are permuted again (cycle walking, Black and Rogaway 2002),
+// which takes 2^b / size passes on average, less than two from size 129 on.
 func (o *Order) At(index uint64) uint64 {
 	if index >= o.size {
 		panic(errors.Errorf("random: order: index %d is not below the size %d", index, o.size))
@@ -70,8 +74,8 @@ func (o *Order) At(index uint64) uint64 {
 	}
 }
 
-// orderHash is a bijection of 32 bits in which each bit of the argument changes each bit of the result with probability
-// one half (the finaliser of MurmurHash3, Appleby 2011, public domain).
+// orderHash is a bijection of 32 bits in which each bit of the argument changes each bit of the
+// result with probability one half (the finaliser of MurmurHash3, Appleby 2011, public domain).
 func orderHash(x uint32) uint32 {
 	x ^= x >> 16
 	x *= 0x85ebca6b
@@ -80,7 +84,8 @@ func orderHash(x uint32) uint32 {
 	return x ^ x>>16
 }
 
-// Permute returns the element at position index of the order of an epoch. It is NewOrder and At in one; keep the Order to look up many.
+// Permute returns the element at position index of the order of an epoch. It is NewOrder and At in
+// one; to look up many, keep the Order.
 func Permute(index, size, seed uint64, chain uint32, epoch uint64) uint64 {
 	o := NewOrder(size, seed, chain, epoch)
 	return o.At(index)

@@ -28,7 +28,7 @@ func TestOrderIsBijection(t *testing.T) {
 	}
 }
 
-// TestOrderLargeSizes: in range and without collisions where the halves fill their 32 bits.
+// TestOrderLargeSizes: in range and free of collisions where the halves fill their 32 bits.
 func TestOrderLargeSizes(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		size := rapid.Uint64Range(1<<40, math.MaxUint64).Draw(t, "size")
@@ -45,7 +45,7 @@ func TestOrderLargeSizes(t *testing.T) {
 	})
 }
 
-// TestOrderGolden pins the order: a run that is resumed must find the one it began with.
+// TestOrderGolden pins the order: a resumed run must find the one it began with.
 func TestOrderGolden(t *testing.T) {
 	order := NewOrder(60000, 1, 2, 3)
 	var got [5]uint64
@@ -96,7 +96,7 @@ func chiSquare(t *testing.T, name string, counts []float64, freedom int) {
 	}
 }
 
-// TestOrderSmallSizes: over many epochs each order of a small set is as frequent as any other.
+// TestOrderSmallSizes: over many epochs all orders of a small set are equally frequent.
 func TestOrderSmallSizes(t *testing.T) {
 	for _, c := range []struct {
 		size   uint64
@@ -122,7 +122,8 @@ func TestOrderSmallSizes(t *testing.T) {
 	}
 }
 
-// TestOrderPositions: over many epochs each element comes to each position, and each pair of elements to neighbouring positions, equally often.
+// TestOrderPositions: over many epochs each element comes to each position, and each pair of
+// elements to neighbouring positions, equally often.
 func TestOrderPositions(t *testing.T) {
 	for _, size := range []uint64{10, 16, 21} {
 		n := int(size)
@@ -150,8 +151,9 @@ func TestOrderPositions(t *testing.T) {
 	}
 }
 
-// TestOrderOfAnEpoch: within one order of 60 000, an element is correlated neither with its position, nor with those shortly before it, nor
-// with the next epoch's and chain's at the same position; and a batch's elements spread evenly.
+// TestOrderOfAnEpoch: within one order of 60 000, an element is correlated neither with its
+// position, nor with those shortly before it, nor with the next epoch's and chain's at the same
+// position; and a batch's elements spread evenly.
 func TestOrderOfAnEpoch(t *testing.T) {
 	const size, bins = 60000, 100
 	draw := func(chain uint32, epoch uint64) []float64 {

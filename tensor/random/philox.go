@@ -1,6 +1,7 @@
 package random
 
-// The multipliers of the two halves of a round and the increments of the two words of the key (Salmon et al. 2011).
+// The multipliers of the two halves of a round and the increments of the two words of the key
+// (Salmon et al. 2011).
 const (
 	philoxM0 = 0xD2511F53
 	philoxM1 = 0xCD9E8D57
@@ -12,7 +13,8 @@ const (
 
 // Philox4x32 is Philox4x32-10, a bijection of the counter for each key:
 //
-//	round: (c0, c1, c2, c3) <- (hi(M1*c2) ^ c1 ^ k0, lo(M1*c2), hi(M0*c0) ^ c3 ^ k1, lo(M0*c0)); (k0, k1) += (W0, W1)
+//	round: (c0, c1, c2, c3) <- (hi(M1*c2) ^ c1 ^ k0, lo(M1*c2), hi(M0*c0) ^ c3 ^ k1, lo(M0*c0));
+//	       (k0, k1) += (W0, W1)
 //
 // The draws of this package use it with Address.Counter and Address.Key.
 func Philox4x32(counter [4]uint32, key [2]uint32) [4]uint32 {
@@ -20,7 +22,8 @@ func Philox4x32(counter [4]uint32, key [2]uint32) [4]uint32 {
 	return [4]uint32{c0, c1, c2, c3}
 }
 
-// philox is Philox4x32 with arguments and results in registers; the arrays cost more than the rounds.
+// philox is Philox4x32 with arguments and results in registers; the arrays cost more than the
+// rounds.
 func philox(c0, c1, c2, c3, k0, k1 uint32) (uint32, uint32, uint32, uint32) {
 	for range philoxRounds {
 		p0 := uint64(philoxM0) * uint64(c0)
@@ -32,8 +35,8 @@ func philox(c0, c1, c2, c3, k0, k1 uint32) (uint32, uint32, uint32, uint32) {
 	return c0, c1, c2, c3
 }
 
-// Bits fills dst with the words of elements first, first+1, ... of the stream. It panics when the address is not valid or
-// the range leaves the stream.
+// Bits fills dst with the words of elements first, first+1, ... of the stream. It panics when the
+// address is not valid or the range leaves the stream.
 func Bits(dst []uint32, first int, a Address) {
 	a.mustHold(first, len(dst))
 	k, c := a.Key(), a.Counter(uint32(first/4))

@@ -31,7 +31,8 @@ func TestPhiloxKnownAnswers(t *testing.T) {
 	}
 }
 
-// TestAddressLayout reads each field back from the bits where the documentation puts it, so the layout is injective.
+// TestAddressLayout reads each field back from the bits where the documentation puts it, so the
+// layout is injective.
 func TestAddressLayout(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := Address{

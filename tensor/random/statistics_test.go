@@ -11,7 +11,8 @@ import (
 
 const sampleSize = 1 << 20
 
-// bound is what the score of a true hypothesis exceeds once in 150 000; the seeds are fixed, so the tests do not flicker.
+// bound is a score that a true hypothesis exceeds once in 150 000; the seeds are fixed, so the
+// tests are not flaky.
 const bound = 4.5
 
 func sample(a Address) []float64 {
@@ -97,8 +98,8 @@ func TestTails(t *testing.T) {
 	}
 }
 
-// TestIndependence: correlations, of values and of squares, between a stream and itself shifted, and between streams whose addresses
-// differ in one bit of one field.
+// TestIndependence: correlations, of values and of squares, between a stream and a shifted copy of
+// it, and between streams whose addresses differ in one bit of one field.
 func TestIndependence(t *testing.T) {
 	base := Address{Seed: 300, Chain: 1, Step: 1000, Stream: 7}
 	x := sample(base)
@@ -121,7 +122,7 @@ func TestIndependence(t *testing.T) {
 		change(&other)
 		check(name, x, sample(other))
 	}
-	// One element over many steps, chains and streams is a normal sample too: that is how an update sees it.
+	// One element over many steps, chains and streams is a normal sample too: an update sees it so.
 	const n = 1 << 16
 	for name, address := range map[string]func(i int) Address{
 		"steps":   func(i int) Address { return Address{Seed: 301, Step: uint64(i)} },

@@ -1,17 +1,19 @@
 package random
 
-// Float is the type of a number that is drawn. The draws are made in float32; float64 holds the same values.
+// Float is the type of a draw, made in float32; float64 holds the same values.
 type Float interface {
 	float32 | float64
 }
 
-// uniform maps a word to (0, 1]: the upper 24 bits plus one, times 2^-24. Every value is exact in float32.
+// uniform maps a word to (0, 1]: the upper 24 bits plus one, times 2^-24. Every value is exact in
+// float32.
 func uniform(word uint32) float32 {
 	return float32(int32(word>>8)+1) * 0x1p-24
 }
 
-// Uniforms fills dst with elements first, first+1, ... of the stream, uniform on (0, 1]: a multiple of 2^-24, never 0, so that its
-// logarithm is finite. It panics when the address is not valid or the range leaves the stream.
+// Uniforms fills dst with elements first, first+1, ... of the stream, uniform on (0, 1]: a multiple
+// of 2^-24, never 0, so that its logarithm is finite. It panics when the address is not valid or
+// the range leaves the stream.
 func Uniforms[T Float](dst []T, first int, a Address) {
 	a.mustHold(first, len(dst))
 	if out, ok := any(dst).([]float32); ok && first%4 == 0 {
@@ -42,8 +44,8 @@ func uniformsPortable(dst []float32, quad uint32, a Address) {
 	}
 }
 
-// Fractions fills dst with elements first, first+1, ... of a stream of multiples of 2^-53 in [0, 1), each made of two of its words. It
-// panics as Bits does.
+// Fractions fills dst with elements first, first+1, ... of a stream of multiples of 2^-53 in
+// [0, 1), each made of two of its words. It panics as Bits does.
 func Fractions(dst []float64, first int, a Address) {
 	var words [2]uint32
 	for i := range dst {
