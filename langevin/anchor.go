@@ -7,8 +7,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Anchor is the anchor of ControlVariates in every chain of a session, as part of the chains'
-// state.
+// Anchor is the anchor of ControlVariates in every chain of a session, part of the chains' state.
 type Anchor struct {
 	every int // steps between two refreshes; 0 for never after the first
 	epoch int // steps that see all data once
@@ -25,7 +24,7 @@ func (a *Anchor) Due(steps int) bool {
 }
 
 // Intervene makes each chain's parameters its anchor, and the mean of an epoch's gradients there
-// the anchor's gradient. The chains come back from the steps that they make for it.
+// the anchor's gradient. The steps that chains make for it are undone.
 func (a *Anchor) Intervene(s *graph.Session) error {
 	if s.Program().DType() == tensor.Float64 {
 		return refresh[float64](a, s)
@@ -64,7 +63,8 @@ func refresh[T float32 | float64](a *Anchor, s *graph.Session) error {
 	return err
 }
 
-// sumEpoch sums up the gradients at anchors of an epoch's minibatches. It leaves the chains somewhere.
+// sumEpoch sums up the gradients at anchors of an epoch's minibatches. It leaves the chains where
+// its steps ended.
 func sumEpoch[T float32 | float64](a *Anchor, s *graph.Session, states [][]byte, anchors [][][]T) (sums [][][]T, err error) {
 	epoch := uint64(a.epoch)
 	if err := restart(s, states, (s.Steps()+epoch-1)/epoch*epoch); err != nil {

@@ -12,7 +12,7 @@ import (
 )
 
 // BAOAB is the splitting of Langevin dynamics into the force B, the drift A, and friction and noise
-// O, solved exactly (Leimkuhler and Matthews 2013). Two halves of B are one, with one gradient:
+// O, solved exactly (Leimkuhler and Matthews 2013). The two halves of B are one, with one gradient:
 //
 //	B  v     <- v - h gU
 //	A  theta <- theta + v/2
@@ -69,8 +69,8 @@ func baoabTile[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int
 	return s.virial
 }
 
-// relaxation is the exact solution of dv = -friction v dt + sqrt(2 noise h T) dW over a time of 1: v keeps the factor exp(-friction) and gets
-// noise of variance 2 h T strength.
+// relaxation is the exact solution of dv = -friction v dt + sqrt(2 noise h T) dW over a time of 1:
+// v keeps the factor exp(-friction) and gets noise of variance 2 h T strength.
 func relaxation(friction, noise float64) (keep, strength float64) {
 	if friction == 0 {
 		return 1, noise

@@ -10,7 +10,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// given is a loss of pairs of a parameter and an input, its gradient: a step is then an update and nothing else.
+// given is a loss of pairs of a parameter and an input, its gradient: a step is then only an
+// update.
 type given struct{}
 
 func (given) Name() string                               { return "given gradient" }
@@ -32,8 +33,8 @@ func (given) Gradients(_ *graph.Builder, in []*graph.Node, _, _ *graph.Node) []*
 	return gradients
 }
 
-// BenchmarkUpdate measures the samplers' steps of a million parameters on one thread, beside a copy that moves as many bytes. Time and
-// allocation are of one step.
+// BenchmarkUpdate measures the samplers' steps of a million parameters on one thread, beside a copy
+// that moves as many bytes. Time and allocations are per step.
 func BenchmarkUpdate(b *testing.B) {
 	const parameters, steps = 1 << 20, 16
 	for _, c := range []struct {

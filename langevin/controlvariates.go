@@ -10,21 +10,22 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// ControlVariates estimate the gradient with less noise, by an anchor where that of all data is
+// ControlVariates estimate the gradient with less noise, by an anchor whose gradient of all data is
 // known:
 //
-//	gU~ = gU(anchor) + (N/n) sum over the minibatch of (gU_i(theta) - gU_i(anchor)) + (the prior's slope at theta) - (that at the anchor)
+//	gU~ = gU(anchor) + (N/n) sum over the minibatch of (gU_i(theta) - gU_i(anchor))
+//	      + (the prior's slope at theta) - (that at the anchor)
 //
 // It is unbiased, and its noise is proportional to the distance from the anchor. With Refresh it is
 // SVRG (Johnson and Zhang 2013), with SGLD SVRG-LD (Dubey, Reddi, Poczos, Smola, Xing and
-// Williamson 2016, algorithm 2). Without, the anchor is where the chain begins (Baker, Fearnhead,
-// Fox and Nemeth 2019), which should be a mode. It pays near a mode and with small minibatches: a
-// step evaluates two gradients.
+// Williamson 2016, algorithm 2). Without it, the anchor is where the chain begins (Baker,
+// Fearnhead, Fox and Nemeth 2019), which should be a mode. It pays near a mode and with small
+// minibatches: a step evaluates two gradients.
 type ControlVariates struct {
-	// BatchSize is n. It divides N, so that an epoch's minibatches are all data once, and is smaller.
+	// BatchSize is n. It is below N and divides it: an epoch's minibatches are all data once.
 	BatchSize int
-	// Refresh is after how many steps the anchor follows the parameters, for the time of an epoch;
-	// 0 for only before the first step.
+	// Every Refresh steps, from step 0 on, the anchor moves to the parameters, which takes the time
+	// of an epoch; 0 for only before the first step.
 	Refresh int
 }
 
@@ -39,15 +40,15 @@ func (c ControlVariates) check(dataSize int) error {
 	return nil
 }
 
-// The suffixes of the states that a parameter has besides.
+// The suffixes of a parameter's further states.
 const (
 	anchorSuffix      = ".anchor"
 	anchorSlopeSuffix = ".anchor slope" // gradient of the mean loss of all data at the anchor
 	anchorSumSuffix   = ".anchor sum"   // of the minibatches' gradients at the anchor
 )
 
-// Attach is the function Attach with these gradients. The minibatches are those of an op.Batch of
-// the size BatchSize, and the loss draws no random numbers. Without the Anchor in Plan.Run,
+// Attach is the function Attach with these gradients. The minibatches must come from an op.Batch of
+// size BatchSize, and the loss must draw no random numbers. Without the Anchor in Plan.Run,
 // gradients are NaN.
 func (c ControlVariates) Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.Node, stepSizes, temperatures []float64) (*Anchor, error) {
 	parameters := b.Parameters()

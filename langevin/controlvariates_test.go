@@ -49,7 +49,7 @@ func (d table) loss(b *graph.Builder) *graph.Node {
 	return b.Apply(op.SquaredError{}, p, y)
 }
 
-// gradient is that of the mean loss of some rows.
+// gradient is the gradient of the mean loss of some rows.
 func (d table) gradient(w []float64, rows []int) []float64 {
 	g := make([]float64, len(w))
 	for _, i := range rows {
@@ -90,7 +90,8 @@ func (d table) all() []int {
 	return rows
 }
 
-// estimates are the gradients of U/N, prior included, that the steps of the second epoch follow from w: what a step of rate 1 at the temperature 0 moves by.
+// estimates are the gradients of U/N, prior included, that the steps of the second epoch follow
+// from w: the move of a step of rate 1 at temperature 0.
 func (d table) estimates(t *testing.T, anchored bool, prior langevin.Prior, anchor, w []float64) [][]float64 {
 	t.Helper()
 	b := graph.New(tensor.Float64)
@@ -114,7 +115,7 @@ func (d table) estimates(t *testing.T, anchored bool, prior langevin.Prior, anch
 		}
 	}
 	epoch := d.rows / d.batch.Size
-	for step := range epoch { // of the first epoch, from whose second step on the anchor is what it is to be
+	for step := range epoch { // of the first epoch, from whose second step on the anchor is as it should be
 		if anchored && step < 2 {
 			write(anchor)
 			if err := a.Intervene(s); err != nil {
@@ -145,8 +146,9 @@ func (d table) estimates(t *testing.T, anchored bool, prior langevin.Prior, anch
 	return estimates
 }
 
-// TestControlVariatesEstimate compares the estimates with the formula, minibatch by minibatch, their mean over an epoch with the gradient of all data, and
-// their variance with that of plain minibatches.
+// TestControlVariatesEstimate compares the estimates with the formula, minibatch by minibatch,
+// their mean over an epoch with the gradient of all data, and their variance with that of plain
+// minibatches.
 func TestControlVariatesEstimate(t *testing.T) {
 	prior := langevin.Gaussian(0.6)
 	for _, logistic := range []bool{false, true} {
@@ -183,7 +185,8 @@ func TestControlVariatesEstimate(t *testing.T) {
 	}
 }
 
-// checkReduction: the variance is that of plain minibatches times a factor that falls with the square of the distance; exactly so when gradients are linear.
+// checkReduction: the variance is plain minibatches' times a factor that falls with the square of
+// the distance; exactly so when gradients are linear.
 func checkReduction(t *testing.T, d table, prior langevin.Prior, anchor []float64, variance map[float64]float64) {
 	t.Helper()
 	plain := 0.0
@@ -203,8 +206,9 @@ func checkReduction(t *testing.T, d table, prior langevin.Prior, anchor []float6
 	}
 }
 
-// TestControlVariatesMoments compares SGLD's second moments with those of the discretised chain, on a regression with one weight whose curvature differs much
-// from minibatch to minibatch: with the curvatures A_j of U's estimates, A of U, and the mode 0, the anchor being at c,
+// TestControlVariatesMoments compares SGLD's second moments with those of the discretised chain, on
+// a regression with one weight whose curvature differs much from minibatch to minibatch: with the
+// curvatures A_j of U's estimates, A of U, and the mode 0, the anchor being at c,
 //
 //	theta' = theta - h (A_j (theta - c) + A c) + sqrt(2hT) xi
 func TestControlVariatesMoments(t *testing.T) {
@@ -259,8 +263,8 @@ func TestControlVariatesMoments(t *testing.T) {
 	}
 }
 
-// regressionMoments are E theta and E theta^2 of the chain from 0.4, averaged over the steps after burn-in. The pair (theta, c) moves by a matrix, a shift and
-// noise in each step.
+// regressionMoments are E theta and E theta^2 of the chain from 0.4, averaged over the steps after
+// burn-in. The pair (theta, c) moves by a matrix, a shift and noise in each step.
 func (d table) regressionMoments(anchored bool, refresh, burnIn, steps int, h, temperature, precision float64) (mean, square float64) {
 	slopeAt := func(w float64, rows []int) (slope, curvature float64) {
 		n := float64(d.rows)

@@ -9,14 +9,16 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// probe makes the graph of Hessian-vector products of a loss, by central differences of its gradient along a direction z,
+// probe makes the graph of Hessian-vector products of a loss, by central differences of its
+// gradient along a direction z,
 //
 //	H z = (g(theta + distance z) - g(theta - distance z)) / (2 distance) + O(distance^2)
 //
-// which needs of ops no second derivatives, whatever the layers, and of devices no more than the gradient does. Both ends are the same minibatch's,
-// with the same random numbers. The distance's power of two keeps the quotient exact. In float32 rounding adds an error of about
-// 1e-7 |g|/distance. Where the gradient jumps, as ReLU's does, the difference sees the jumps within the distance, which the gradient's own
-// change along a trajectory has too.
+// which needs no second derivatives of ops, whatever the layers, and no more of devices than the
+// gradient does. Both ends have the same minibatch and the same random numbers. A distance that is
+// a power of two keeps the quotient exact. In float32 rounding adds an error of about
+// 1e-7 |g|/distance. Where the gradient jumps, as ReLU's does, the difference sees the jumps within
+// the distance, which the gradient's own change along a trajectory also has.
 type probe struct {
 	b          *graph.Builder
 	loss       *graph.Node
@@ -24,8 +26,8 @@ type probe struct {
 	distance   float64
 }
 
-// defaultDistance is near the cube root of the float's precision, at which the errors of rounding and of the difference balance for parameters
-// of order one.
+// defaultDistance is near the cube root of the float's precision, at which the errors of rounding
+// and of the difference balance for parameters of order one.
 func defaultDistance(dtype tensor.DType) float64 {
 	if dtype == tensor.Float64 {
 		return 0x1p-17
@@ -33,8 +35,8 @@ func defaultDistance(dtype tensor.DType) float64 {
 	return 0x1p-8
 }
 
-// ends are the loss at both ends of a direction, and the parameters there. All parameters are others than the loss's, also where z is 0, so that
-// none of their gradients gets into its own.
+// ends are the loss at both ends of a direction, and the parameters there. No parameter is the
+// loss's own node, even where z is 0, so that the gradients of the ends do not get into the loss's.
 func (p probe) ends(along func(i int) direction) (loss *graph.Node, up, down []*graph.Node) {
 	displace := func(distance float64) (*graph.Node, []*graph.Node) {
 		var moved []*graph.Node
@@ -50,8 +52,10 @@ func (p probe) ends(along func(i int) direction) (loss *graph.Node, up, down []*
 	return p.b.Apply(op.Add{}, plus, minus), up, down
 }
 
-// hutchinson returns the gradients of the loss and, for each parameter, z H z elementwise with independent signs z: unbiased estimates of the
-// Hessian's diagonal (Hutchinson 1990; Bekas, Kokiopoulou and Saad 2007), whose variance is the sum of the squares of the other elements of the row.
+// hutchinson returns the gradients of the loss and, for each parameter, z H z elementwise with
+// independent signs z: unbiased estimates of the Hessian's diagonal (Hutchinson 1990; Bekas,
+// Kokiopoulou and Saad 2007), whose variance is the sum of the squares of the other elements of the
+// row.
 func (p probe) hutchinson() (gradients, diagonals []*graph.Node) {
 	signs := make([]direction, len(p.parameters))
 	for i := range signs {
@@ -66,10 +70,12 @@ func (p probe) hutchinson() (gradients, diagonals []*graph.Node) {
 	return all[:n], diagonals
 }
 
-// mostExact is the largest number of parameters' elements that have exact diagonals: each takes a copy of the network's graph, twice.
+// mostExact is the largest number of elements of all parameters that have exact diagonals: each
+// takes two copies of the network's graph.
 const mostExact = 64
 
-// exact returns the gradients of the loss and, for each parameter, the Hessian's diagonal: an element from the difference along its own axis.
+// exact returns the gradients of the loss and, for each parameter, the Hessian's diagonal: each
+// element from the difference along its own axis.
 func (p probe) exact() (gradients, diagonals []*graph.Node) {
 	elements := 0
 	for _, w := range p.parameters {
@@ -105,7 +111,8 @@ func (p probe) exact() (gradients, diagonals []*graph.Node) {
 	return gradients, diagonals
 }
 
-// direction is a vector z: independent random signs, new ones in each step, of a stream; without a stream, the axis of an element, or 0.
+// direction is a vector z: independent random signs, new ones in each step, of a stream; without a
+// stream, the axis of an element, or 0.
 type direction struct {
 	Stream  uint16
 	Element int
@@ -134,7 +141,8 @@ func (d direction) fill(block []int8, first int, header []uint64) {
 	}
 }
 
-// displaced is y = w + Distance z: w [...], header -> y [...]. It has no gradient, since what is differentiated there is another loss.
+// displaced is y = w + Distance z: w [...], header -> y [...]. It has no gradient, since another
+// loss is differentiated there.
 type displaced struct {
 	Along    direction
 	Distance float64
@@ -166,7 +174,8 @@ func displace[T float32 | float64](d displaced) func(a *tensor.Args, lo, hi int)
 	}
 }
 
-// curvature is y = rest + z (up - down)/(2 Distance), elementwise: up and down [...], header, and rest [...] if there is one -> y [...].
+// curvature is y = rest + z (up - down)/(2 Distance), elementwise: up and down [...], header, and
+// rest [...] if there is one -> y [...].
 type curvature struct {
 	Along    direction
 	Distance float64
@@ -210,7 +219,7 @@ func difference[T float32 | float64](c curvature, rest bool) func(a *tensor.Args
 	}
 }
 
-// probeShape wants so many inputs of one shape and the header.
+// probeShape wants that many inputs of one shape and the header.
 func probeShape(in []tensor.Shape, alike int) (tensor.Shape, error) {
 	if len(in) != alike+1 || !in[0].Equal(in[alike-1]) || len(in[alike]) != 1 {
 		return nil, errors.Errorf("got shapes %v, wants %d of one shape and the header", in, alike)

@@ -31,7 +31,7 @@ func (p perceptron) build(b *graph.Builder) (loss *graph.Node) {
 	return b.Apply(op.Scale{Factor: 1 / float64(p.examples)}, b.Apply(op.Sum{}, b.Apply(op.Squared{}, h)))
 }
 
-// loss is the same in float64, of both weights one after the other.
+// loss is the same in float64, for both weights one after the other.
 func (p perceptron) loss(w []float64) float64 {
 	x, y, total := p.x(), p.y(), 0.0
 	for b := range p.examples {
@@ -66,8 +66,8 @@ func (p perceptron) derivatives(w []float64) (gradient, diagonal []float64) {
 	return gradient, diagonal
 }
 
-// TestCurvature compares the Hessian's diagonal with one of finite differences of the loss in float64. Without a step size theta stays, and
-// with Alpha 0 the sampler's state is 2 g H.
+// TestCurvature compares the Hessian's diagonal with finite differences of the loss in float64.
+// Without a step size theta stays, and with Alpha 0 the sampler's state is 2 g H.
 func TestCurvature(t *testing.T) {
 	p := perceptron{examples: 17, inputs: 3, hidden: 5, outputs: 3}
 	for _, c := range []struct {
@@ -114,7 +114,8 @@ func TestCurvature(t *testing.T) {
 	}
 }
 
-// TestCurvatureOfConvolutions: on a convolutional network with dropout the product is that of gradients of a plain graph at displaced parameters.
+// TestCurvatureOfConvolutions: on a convolutional network with dropout the product is the one from
+// gradients of a plain graph at displaced parameters.
 func TestCurvatureOfConvolutions(t *testing.T) {
 	const distance = 0x1p-10
 	images := tensor.Shape{12, 2, 7, 6}

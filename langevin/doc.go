@@ -12,10 +12,10 @@
 // sum of the losses h is that rate, and Welling and Teh's epsilon is 2h. With momentum, h is the
 // square of the time step of physics. xi is drawn from N(0, 1) in each step.
 //
-// No sampler has a Metropolis test, and what the noise of minibatches adds is not corrected for
-// unless a sampler says so.
+// No sampler has a Metropolis test, and none corrects for the noise of minibatches unless its
+// comment says so.
 //
 // Policy: temperature is a checked quantity. The noise's scale is computed in one place,
-// NoiseScale, N cannot be left out, and every run records what package diagnostics makes its
-// temperature of.
+// NoiseScale, N cannot be left out, and every run records what package diagnostics computes its
+// temperature from.
 package langevin

@@ -12,7 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Bayesian linear regression, y = slope x + N(0, 1) with slope ~ N(0, 1): its posterior is known, N(1.9, 1/15).
+// Bayesian linear regression, y = slope x + N(0, 1) with slope ~ N(0, 1): its posterior is known,
+// N(1.9, 1/15).
 func Example() {
 	mean, deviation, err := sampleSlope()
 	if err != nil {

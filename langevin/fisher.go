@@ -19,7 +19,7 @@ import (
 //	theta <- theta - h G gU + sqrt(2 h T G) xi
 //
 // g is a whole minibatch's: near a mode V is the empirical Fisher information of one datum divided
-// by the batch size, by which the step size of exact natural gradients has to be multiplied. From
+// by the batch size, by which the step size for exact natural gradients must be multiplied. From
 // step FreezeAt on, which has to lie within burn-in, it targets exp(-U/T) up to SGLD's bias at the
 // step size h G; before, the adaptation biases it. With a Damping far below V, elements whose first
 // gradient happens to be small jump far, and come back slowly.
@@ -35,7 +35,7 @@ func (FisherSGLD) Name() string { return "fsgld" }
 // Validate implements Sampler.
 func (f FisherSGLD) Validate() error { return checkFreezing(f.Name(), f.Alpha, f.Damping, f.FreezeAt) }
 
-// checkFreezing is what the samplers that freeze a preconditioner have in common.
+// checkFreezing checks the attributes that samplers which freeze a preconditioner share.
 func checkFreezing(name string, alpha, damping float64, freezeAt int) error {
 	switch {
 	case !(alpha >= 0 && alpha < 1):
@@ -48,7 +48,7 @@ func checkFreezing(name string, alpha, damping float64, freezeAt int) error {
 	return nil
 }
 
-// adaptsUntil is the step at which a sampler freezes its preconditioner; 0 when it freezes none.
+// adaptsUntil is the step at which a sampler freezes its preconditioner; 0 if it does not.
 func adaptsUntil(sampler Sampler) int {
 	switch s := sampler.(type) {
 	case PSGLD:

@@ -49,7 +49,8 @@ type trace struct {
 	virial  []float64
 }
 
-// record runs a sampler for ten steps, whose step size and temperature change from step to step and stay for the last two.
+// record runs a sampler for ten steps; step size and temperature change from step to step and stay
+// for the last two.
 func record(t *testing.T, e experiment) trace {
 	t.Helper()
 	const steps = 10
@@ -92,8 +93,8 @@ func record(t *testing.T, e experiment) trace {
 	return tr
 }
 
-// excess is the largest distance of the trace from a rule, in units of what rounding may do: 32 epsilon, where the terms of the sums are of order
-// one.
+// excess is the largest distance of the trace from a rule, in units of what rounding may cause: 32
+// epsilon, where the terms of the sums are of order one.
 func (tr trace) excess(r rule) float64 {
 	worst := 0.0
 	memory := make([][2]float64, len(tr.before[0]))
@@ -111,7 +112,7 @@ func (tr trace) excess(r rule) float64 {
 	return worst
 }
 
-// changed is the trace with other circumstances: a rule that is right will not fit it.
+// changed is the trace with other circumstances: the right rule will not fit it.
 func (tr trace) changed(change circumstance) trace {
 	other := tr
 	other.before = nil

@@ -13,7 +13,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// method is a way to run a sampler that takes more than Attach and a plan: the suite of this file tests that its bits are reproducible.
+// method is a way to run a sampler that takes more than Attach and a plan: this file tests that its
+// bits are reproducible.
 type method struct {
 	name   string
 	attach attachment
@@ -118,7 +119,8 @@ func (m method) sample(t *testing.T, s *graph.Session, interventions []langevin.
 	return trial.Contents(t, folder)
 }
 
-// TestMethodsSameBits: a method's samples do not depend on threads, on windows, on which other chains there are, or on an interruption at any step.
+// TestMethodsSameBits: a method's samples do not depend on threads, on windows, on which other
+// chains there are, or on an interruption at any step.
 func TestMethodsSameBits(t *testing.T) {
 	const chains = 8
 	for _, m := range methods() {
@@ -148,7 +150,7 @@ func TestMethodsSameBits(t *testing.T) {
 	}
 }
 
-// resume runs to a step, and on from there in another session.
+// resume runs to a step, and goes on from there in another session.
 func (m method) resume(t *testing.T, at, chains int) map[string][]byte {
 	t.Helper()
 	first, interventions := m.load(t, graph.LoadOptions{Seed: 3, Chains: chains}, 2)

@@ -5,16 +5,16 @@ import (
 	"testing"
 )
 
-// markov is a chain on the line, theta' ~ N(theta + drift(theta), variance(theta)), on a grid wide and fine enough that sums over its points are
-// integrals to far better than the tests can see.
+// markov is a chain on the line, theta' ~ N(theta + drift(theta), variance(theta)), on a grid so
+// wide and fine that sums over its points are integrals to far better than the tests can see.
 type markov struct {
 	drift, variance func(theta float64) float64
 	lo, hi          float64
 	points          int
 }
 
-// averages integrates functions over the chain's stationary distribution, which it finds by applying the kernel until nothing
-// changes.
+// averages integrates functions over the chain's stationary distribution, which it finds by
+// applying the kernel until nothing changes.
 func (m markov) averages(t *testing.T, functions ...func(theta float64) float64) []float64 {
 	t.Helper()
 	width := (m.hi - m.lo) / float64(m.points-1)

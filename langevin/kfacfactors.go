@@ -11,15 +11,18 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// factorsUpdate keeps the factors of K-FAC, one side or two, input first, and their whiteners. For each side: the factor A and its whitener P, of
-// shape [n n], and data x [B n ...]; then the header -> [sides], the means of the factors' diagonals.
+// factorsUpdate keeps the factors of K-FAC, one side or two, input first, and their whiteners. For
+// each side: the factor A and its whitener P, of shape [n n], and data x [B n ...]; then the header
+// -> [sides], the means of the factors' diagonals.
 //
 //	A <- Alpha A + (1 - Alpha) Scale x'x,    A = Scale x'x at the first step
 //	P (A + damping I) P' = I
 //
-// where x'x sums over all axes but the second, P is lower triangular and is computed at every Refresh-th step from the first on and at the last before
-// FreezeAt, from which on nothing changes. With two factors the dampings are sqrt(Damping) times pi and 1/pi, where pi^2 is the ratio of the
-// means of their diagonals (Martens and Grosse 2015, section 6.3); a single one has Damping itself.
+// where x'x sums over all axes but the second, P is lower triangular and is computed at every
+// Refresh-th step from the first on and at the last before FreezeAt. From FreezeAt on nothing
+// changes. With two factors the dampings are sqrt(Damping) times pi and 1/pi, where pi^2 is the
+// ratio of the means of their diagonals (Martens and Grosse 2015, section 6.3); a single one has
+// Damping itself.
 type factorsUpdate struct {
 	Alpha, Damping    float64
 	Refresh, FreezeAt int
@@ -30,7 +33,7 @@ const sideInputs = 3 // factor, whitener, data
 
 func (factorsUpdate) Name() string { return "kfac factors" }
 
-// sides is how many there are.
+// sides is the number of sides.
 func (u factorsUpdate) sides() int {
 	if u.Scales[1] == 0 {
 		return 1
@@ -90,9 +93,9 @@ func (u factorsUpdate) Lower(l *graph.Lowering) {
 	l.EmitCalls("kfac_factors_update", u.calls(l), host(u, l.Shapes), arguments...)
 }
 
-// The side of the tiles in which a GPU makes products, the terms of a part of a product at least,
-// the most parts, the most blocks for which there are parts, and the threads for each row of a
-// factor that is whitened.
+// The side of the tiles in which a GPU makes products, the fewest terms in a part of a product, the
+// most parts, the most blocks for which there are parts, and the threads for each row of a factor
+// that is whitened.
 const (
 	factorTile    = 32
 	partTerms     = 1024
@@ -133,8 +136,8 @@ func (u factorsUpdate) calls(l *graph.Lowering) []tensor.Call {
 	return calls
 }
 
-// factorsHost has the phases of each side's product, one that averages rows, and one that whitens sides. The workspace is the products' own, then
-// what they give.
+// factorsHost has the phases of each side's product, one that averages rows, and one that whitens
+// sides. The workspace holds the products' own, then their results.
 func factorsHost[T float32 | float64](u factorsUpdate, shapes []tensor.Shape) tensor.HostKernel {
 	var host tensor.HostKernel
 	plans, sizes := make([]kernel.Routine, u.sides()), make([]int, u.sides())
@@ -182,7 +185,7 @@ func factorsHost[T float32 | float64](u factorsUpdate, shapes []tensor.Shape) te
 	return host
 }
 
-// averageRow moves a row of a side's factor, rows being counted through both sides.
+// averageRow updates a row of a side's factor, rows being counted through both sides.
 func averageRow[T float32 | float64](u factorsUpdate, a *tensor.Args, products []T, sizes []int, row int, step uint64) {
 	side := 0
 	if row >= sizes[0] {

@@ -33,7 +33,8 @@ func posteriorSlope[T float32 | float64](p posteriorGradient) func(a *tensor.Arg
 	}
 }
 
-// whitenedMove is SGLD's move where G is the identity: y = -h N g + sqrt(2 h T) xi, g [...], rates and temperatures by step, header -> y [...].
+// whitenedMove is SGLD's move where G is the identity: y = -h N g + sqrt(2 h T) xi, g [...], rates
+// and temperatures by step, header -> y [...].
 type whitenedMove struct {
 	DataSize int
 	Stream   uint16
@@ -75,7 +76,8 @@ func whitenedStep[T float32 | float64](m whitenedMove) func(a *tensor.Args, lo, 
 	}
 }
 
-// moveUpdate is w <- w + move: w, the gradient g that the move followed, and move of w's shape -> statistics, see op.UpdateShape.
+// moveUpdate is w <- w + move: w, the gradient g that the move followed, and move of w's shape ->
+// statistics, see op.UpdateShape.
 type moveUpdate struct{}
 
 func (moveUpdate) Name() string   { return "move" }
@@ -103,7 +105,7 @@ func moveTile[T float32 | float64](_ moveUpdate, a *tensor.Args, lo, hi int) flo
 	return statistic
 }
 
-// alike wants so many inputs of one shape.
+// alike wants that many inputs of one shape.
 func alike(in []tensor.Shape, count int) (tensor.Shape, error) {
 	if len(in) != count {
 		return nil, errors.Errorf("got %d inputs, wants %d", len(in), count)

@@ -10,8 +10,8 @@ func HasMomentum(sampler Sampler) bool {
 	return false
 }
 
-// FrozenAt is a sampler whose preconditioner, where it has one that stops adapting and does not say when, stops at a step. Other
-// samplers are returned as they are.
+// FrozenAt is a sampler whose preconditioner stops adapting at a step, if it has one that stops and
+// does not say when. Other samplers are returned as they are.
 func FrozenAt(sampler Sampler, step int) Sampler {
 	freeze := func(at int) int {
 		if at == 0 {

@@ -20,16 +20,16 @@ import (
 // with means over the minibatch's examples: the noise has the covariance 2 h T (A^-1 x S^-1). A
 // convolution's weights [K C R S] are a matrix [K C*R*S]; A is the sum over an image's patches, and
 // S the mean over its places (Grosse and Martens 2016, theorem 1). Biases are layers of their own,
-// of one input that is 1: G = S^-1. It is the empirical information, of the data's labels, and of
+// with one input that is 1: G = S^-1. It is the empirical information, of the data's labels, and of
 // the likelihood only. The loss must be a mean over the examples on the first axis.
 //
-// The inverses are of every Refresh-th step before FreezeAt and of the last one; at the first step
-// nothing moves. From step FreezeAt on, which has to lie within burn-in, it targets exp(-U/T), up
-// to SGLD's bias at the step size h G; before, the adaptation biases it. At T = 0 it is natural
-// gradient descent with the rate h N. It leaves out correlations between layers, and between
-// weights and their biases. A layer's factors cost memory 2 (I^2 + O^2), a factorisation the third
-// powers of I and O on one thread, and until FreezeAt each step about I/O + O/I times the layer's
-// forward pass.
+// The inverses are computed at every Refresh-th step before FreezeAt and at the last one; at the
+// first step nothing moves. From step FreezeAt on, which has to lie within burn-in, it targets
+// exp(-U/T), up to SGLD's bias at the step size h G; before, the adaptation biases it. At T = 0 it
+// is natural gradient descent with the rate h N. It leaves out correlations between layers, and
+// between weights and their biases. A layer's factors cost memory 2 (I^2 + O^2), a factorisation
+// the third powers of I and O on one thread, and until FreezeAt each step about I/O + O/I times the
+// layer's forward pass.
 type KSGLD struct {
 	Alpha    float64 // memory of the factors, in [0, 1)
 	Damping  float64 // lambda: A + pi sqrt(lambda) and S + sqrt(lambda)/pi, where pi^2 is (trace A/I)/(trace S/O); a bias's S + lambda
@@ -37,7 +37,7 @@ type KSGLD struct {
 	FreezeAt int     // the step at which G stops adapting
 
 	// Rest moves the parameters that are not the weights or biases of one linear layer or
-	// convolution, such as those of normalisations. They are an error when it is nil.
+	// convolution, such as normalisations'. If it is nil, they are an error.
 	Rest Sampler
 }
 
@@ -64,7 +64,7 @@ func (k KSGLD) Validate() error {
 	return errors.Wrap(k.Rest.Validate(), "langevin: ksgld: Rest")
 }
 
-// Update implements Sampler. It is an error: Attach finds the layers first.
+// Update implements Sampler. It fails: Attach must find the layers first.
 func (k KSGLD) Update(b *graph.Builder, f Force, _, _ *graph.Node) *graph.Node {
 	b.Fail(errors.Errorf("langevin: ksgld: the layer of %s is not known: Attach finds it, other ways to attach a sampler do not", f.Name))
 	return nil
@@ -76,7 +76,7 @@ type layerUse struct {
 	inputs            *graph.Node // [B I], or [B C*R*S P Q]; nil for a bias
 }
 
-// survey finds the layers, and differentiates by their outputs, too.
+// survey finds the layers, and also differentiates by their outputs.
 func (k KSGLD) survey(b *graph.Builder, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node) {
 	with := append([]*graph.Node{}, parameters...)
 	uses := layerUses(b, parameters)
@@ -139,7 +139,8 @@ func patchesOf(b *graph.Builder, o op.Conv2D, x *graph.Node, weights []int) *gra
 	return b.Apply(op.Patches{Conv: o, Height: weights[2], Width: weights[3]}, x)
 }
 
-// layerStatistics are what a layer's factors are made of: the inputs, nil for a bias, and the gradients of the mean loss by the outputs.
+// layerStatistics are what a layer's factors are computed from: the inputs, nil for a bias, and the
+// gradients of the mean loss by the outputs.
 type layerStatistics struct{ inputs, slopes *graph.Node }
 
 // layeredKSGLD is KSGLD with the layers of parameters; the others are for Rest.
@@ -160,7 +161,8 @@ func (k layeredKSGLD) Update(b *graph.Builder, f Force, parameter, gradient *gra
 	shape, slopes := graph.ShapeOf(parameter), graph.ShapeOf(layer.slopes)
 	examples, outputs := float64(slopes[0]), shape[0]
 	places := float64(slopes.Elements()) / (examples * float64(outputs))
-	// The gradients of an example's own loss are B times those of the mean, so that the mean of their products is B times the sum.
+	// The gradients of an example's own loss are B times those of the mean, so that the mean of
+	// their products is B times the sum.
 	factors := factorsUpdate{Alpha: k.Alpha, Damping: k.Damping, Refresh: k.Refresh, FreezeAt: k.FreezeAt}
 	var inputs []*graph.Node
 	side := func(name string, n int, data *graph.Node) (whitener *graph.Node) {

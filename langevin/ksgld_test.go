@@ -15,8 +15,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// affine is the posterior of a linear layer's weights W [O I] on data y = W x + noise of variance 1, all of it in each step: rows of W are
-// independent, with the precision K = x'x + 1/deviation^2.
+// affine is the posterior of a linear layer's weights W [O I] on data y = W x + noise of variance
+// 1, all of it in each step: rows of W are independent, with the precision K = x'x + 1/deviation^2.
 type affine struct {
 	examples, inputs, outputs int
 	deviation                 float64
@@ -57,7 +57,7 @@ func (p affine) posterior() (precision, mean *mat.Dense) {
 	return precision, mean
 }
 
-// load attaches a sampler; the stream is that of its noise.
+// load attaches a sampler; the stream is its noise's.
 func (p affine) load(t *testing.T, dtype tensor.DType, sampler langevin.Sampler, chains int, h, temperature float64) (s *graph.Session, stream uint16) {
 	t.Helper()
 	b := graph.New(dtype)
@@ -102,7 +102,8 @@ func largestDifference(got, want mat.Matrix) float64 {
 	return mat.Norm(&difference, math.Inf(1)) / (1e-300 + mat.Norm(want, math.Inf(1)))
 }
 
-// TestKSGLDSteps compares factors, their inverses and moves with the formulas in float64, up to the freeze and beyond.
+// TestKSGLDSteps compares factors, their inverses and moves with the formulas in float64, up to the
+// freeze and beyond.
 func TestKSGLDSteps(t *testing.T) {
 	k := langevin.KSGLD{Alpha: 0.7, Damping: 0.01, Refresh: 2, FreezeAt: 6}
 	for _, p := range []affine{{17, 1, 1, 0.5}, {31, 5, 3, 0.5}, {9, 33, 31, 2}} {
@@ -163,7 +164,7 @@ func TestKSGLDSteps(t *testing.T) {
 	}
 }
 
-// factors are those after a step at w.
+// factors are the factors after a step at w.
 func (p affine) factors(w, a, c *mat.Dense, alpha float64) (inputs, outputs *mat.Dense) {
 	x := p.x()
 	residuals := matrixProduct(x, w.T())
@@ -183,8 +184,9 @@ func damped(m *mat.Dense, damping float64) *mat.Dense {
 	return sum
 }
 
-// modes are the directions in which the frozen chain is one of independent elements of curvature 1: with the eigenvectors V of P P' and U of Q K Q', and
-// the products lambda of their eigenvalues, psi = sqrt(lambda) V' P'^-1 (W - mean) Q^-1 U moves with the step size h lambda.
+// modes are the directions in which the frozen chain has independent elements of curvature 1: with
+// the eigenvectors V of P P' and U of Q K Q', and the products lambda of their eigenvalues,
+// psi = sqrt(lambda) V' P'^-1 (W - mean) Q^-1 U moves with the step size h lambda.
 type modes struct {
 	left, right, mean *mat.Dense
 	lambda            []float64
@@ -243,7 +245,8 @@ func (m modes) of(w *mat.Dense) []float64 {
 	return psi
 }
 
-// TestKSGLDMoments compares with the exact moments of the discretised chain on the conjugate posteriors of 1, 2 and 1000 dimensions.
+// TestKSGLDMoments compares with the exact moments of the discretised chain on the conjugate
+// posteriors of 1, 2 and 1000 dimensions.
 func TestKSGLDMoments(t *testing.T) {
 	k := langevin.KSGLD{Alpha: 0.95, Damping: 0.01, Refresh: 10, FreezeAt: 300}
 	for _, c := range []struct {

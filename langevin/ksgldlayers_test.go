@@ -16,7 +16,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// ksgldRow is the suite's row of KSGLD. The parameters of most of the suite's tests are no layer's: those are the Rest's.
+// ksgldRow is the suite's row of KSGLD. The parameters of most of the suite's tests belong to no
+// layer: the Rest moves them.
 func ksgldRow() row {
 	return row{
 		name: "KSGLD, the rest by SGLD", rule: sgldRule, still: 1,
@@ -25,7 +26,8 @@ func ksgldRow() row {
 	}
 }
 
-// convolved is a convolution of x [B C H W] with bias, whose loss is half the squared distance from y.
+// convolved is a convolution of x [B C H W] with bias, whose loss is half the squared distance from
+// y.
 type convolved struct {
 	batch, channels, height, width int
 	layer                          layers.Conv2D
@@ -38,7 +40,8 @@ func (c convolved) build(b *graph.Builder) (loss *graph.Node) {
 	return b.Apply(op.SquaredError{}, x, b.Apply(op.ViewAs(out...), b.Table("y", trial.Draws(out.Elements(), 52))))
 }
 
-// matrices are the layer's patches and the gradients of the mean loss, a row for each place of each example.
+// matrices are the layer's patches and the gradients of the mean loss, a row for each place of each
+// example.
 func (c convolved) matrices(weight, bias []float64) (patches, slopes *mat.Dense) {
 	l, x := c.layer, trial.Draws(c.batch*c.channels*c.height*c.width, 51)
 	outHeight, outWidth := (c.height+2*l.Padding-l.Kernel)/l.Stride+1, (c.width+2*l.Padding-l.Kernel)/l.Stride+1
@@ -61,7 +64,8 @@ func (c convolved) matrices(weight, bias []float64) (patches, slopes *mat.Dense)
 	return patches, slopes
 }
 
-// TestKSGLDConvolution compares the factors of a convolution's weights and bias, and their moves at temperature 0, with the formulas.
+// TestKSGLDConvolution compares the factors of a convolution's weights and bias, and their moves at
+// temperature 0, with the formulas.
 func TestKSGLDConvolution(t *testing.T) {
 	const dataSize, h = 40, 0.01
 	c := convolved{7, 3, 9, 8, layers.Conv2D{Name: "conv", Filters: 5, Kernel: 3, Stride: 2, Padding: 1}}
@@ -158,7 +162,7 @@ func TestKSGLDThreads(t *testing.T) {
 	}
 }
 
-// TestKSGLDRefuses: parameters that are no layer's without a Rest, and attributes out of range.
+// TestKSGLDRefuses: parameters of no layer without a Rest, and attributes out of range.
 func TestKSGLDRefuses(t *testing.T) {
 	k := langevin.KSGLD{Alpha: 0.9, Damping: 0.1, Refresh: 5, FreezeAt: 10}
 	attach := func(k langevin.KSGLD, layer layers.Layer) error {

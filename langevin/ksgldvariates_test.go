@@ -14,7 +14,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// When all examples are the same one, control variates estimate what any minibatch does: KSGLD moves alike with them and without.
+// When all examples are the same one, control variates estimate the same as any minibatch: KSGLD
+// moves alike with and without them.
 func TestKSGLDByControlVariates(t *testing.T) {
 	const dataSize, batch, steps = 12, 4, 9
 	run := func(variates bool) []float64 {
@@ -27,7 +28,7 @@ func TestKSGLDByControlVariates(t *testing.T) {
 		plan := langevin.Plan{Steps: steps, Thinning: steps, BurnIn: 0}
 		h, temperatures := make([]float64, steps), make([]float64, steps)
 		for i := range h {
-			h[i] = 0.02 // without noise, whose streams are not the same
+			h[i] = 0.02 // without noise, whose streams differ
 		}
 		var interventions []langevin.Intervention
 		if variates {
@@ -70,7 +71,7 @@ func TestKSGLDByControlVariates(t *testing.T) {
 	}
 }
 
-// The Hessian's diagonal is that of minibatches without control variates: Gamma is refused with these.
+// The Hessian's diagonal is the minibatch's, without control variates: Gamma is refused with them.
 func TestCurvatureByControlVariates(t *testing.T) {
 	b := graph.New(tensor.Float64)
 	w := b.Parameter("w", nil, 3)

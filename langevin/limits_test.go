@@ -12,8 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestColdIsTheOptimizer: at temperature 0 a sampler is a plain optimizer bit for bit, a Gaussian prior N(0, s^2) being weight
-// decay 1/(N s^2).
+// TestColdIsTheOptimizer: at temperature 0 a sampler is a plain optimizer bit for bit, a Gaussian
+// prior N(0, s^2) being weight decay 1/(N s^2).
 func TestColdIsTheOptimizer(t *testing.T) {
 	const dimensions, dataSize, steps = 4099, 50, 6
 	h := []float64{0.01, 0.02, 0.03, 0.005}
@@ -52,7 +52,8 @@ func TestColdIsTheOptimizer(t *testing.T) {
 	}
 }
 
-// loadOptimizer is loadSchedule with an optimizer: its learning rate is h N, its weight decay the prior's.
+// loadOptimizer is loadSchedule with an optimizer: its learning rate is h N, its weight decay the
+// prior's.
 func (e experiment) loadOptimizer(t *testing.T, rule func(weightDecay float64) optimizers.Optimizer, h []float64) *graph.Session {
 	t.Helper()
 	n := float64(e.dataSize)
@@ -98,7 +99,7 @@ func narrow(values []float64) []float32 {
 	return n
 }
 
-// noiseOf is a first step from 0 without any gradient: the noise alone.
+// noiseOf is a first step from 0 without any gradient: only the noise.
 func noiseOf(t *testing.T, row row, dtype tensor.DType, dataSize, dimensions int, h, temperature float64) []float64 {
 	t.Helper()
 	session := experiment{
@@ -108,7 +109,8 @@ func noiseOf(t *testing.T, row row, dtype tensor.DType, dataSize, dimensions int
 	return trial.Values(t, session, trial.ParameterName, 0, dimensions)
 }
 
-// TestNoiseScales: without a gradient a step is noise of variance 2 h T G, whatever N is. Powers of 4 scale it exactly.
+// TestNoiseScales: without a gradient a step is noise of variance 2 h T G, whatever N is. Powers of
+// 4 scale it exactly.
 func TestNoiseScales(t *testing.T) {
 	const n = 4099
 	for _, row := range rows() {

@@ -10,14 +10,14 @@ import (
 	"github.com/pollen-ml/pollen/langevin/trial"
 )
 
-// linear is what a sampler with momentum makes of the quadratic potential theta.A theta/2: for x, d elements theta followed by their velocities v,
-// x' = m x + noise of covariance q.
+// linear is the chain of a sampler with momentum on the quadratic potential theta.A theta/2: for x,
+// d elements theta followed by their velocities v, x' = m x + noise of covariance q.
 type linear struct {
 	a    *mat.Dense
 	m, q *mat.Dense
 }
 
-// still is the chain of a step without any part. Parts are applied to it in the order of the step.
+// still is the chain of a step without any parts. Parts are applied to it in the order of the step.
 func still(a *mat.Dense) linear {
 	d, _ := a.Dims()
 	c := linear{a, mat.NewDense(2*d, 2*d, nil), mat.NewDense(2*d, 2*d, nil)}
@@ -69,7 +69,8 @@ func (c linear) drift(share float64) linear {
 	return c.then(part, 0)
 }
 
-// covariance is the solution of P = M P M' + Q, the sum of M^i Q M'^i, by doubling the number of its terms.
+// covariance is the solution of P = M P M' + Q, the sum of M^i Q M'^i, by doubling the number of
+// its terms.
 func (c linear) covariance() *mat.Dense {
 	p, m := mat.DenseCopyOf(c.q), mat.DenseCopyOf(c.m)
 	for range 40 {
@@ -96,7 +97,8 @@ func (c linear) process() process {
 	return gammas
 }
 
-// processOf is the process of a sampler's chain on one element, computed once for each choice of arguments.
+// processOf is the process of a sampler's chain on one element, computed once for each choice of
+// arguments.
 func processOf(sampler langevin.Sampler) func(step, k, temperature, noise float64) process {
 	known := map[[4]float64]process{}
 	return func(step, k, temperature, noise float64) process {
@@ -133,7 +135,8 @@ func sgnhtChain(s langevin.SGNHT, a *mat.Dense, h, temperature, noise float64) (
 	return c, chi
 }
 
-// TestMomentumTheory compares the covariances of the discretised chains with the formulas of the samplers' comments.
+// TestMomentumTheory compares the covariances of the discretised chains with the formulas of the
+// samplers' comments.
 func TestMomentumTheory(t *testing.T) {
 	const h, k, temperature, noise = 0.2, 1.5, 0.7, 0.8
 	check := func(name string, got, want, tolerance float64) {
@@ -179,8 +182,8 @@ func TestMomentumTheory(t *testing.T) {
 	}
 }
 
-// TestMomentumShapes compares averages on correlated and ill-conditioned Gaussians with those of the discretised chain, and on a skewed target with
-// the target's own.
+// TestMomentumShapes compares averages on correlated and ill-conditioned Gaussians with the
+// discretised chain's, and on a skewed target with the target's own.
 func TestMomentumShapes(t *testing.T) {
 	for _, row := range rows() {
 		if row.sampling == nil || row.euler {
@@ -225,7 +228,8 @@ func TestMomentumShapes(t *testing.T) {
 	}
 }
 
-// TestOverdampedSteps: the samplers with momentum move as SGLD does at the step sizes that their comments name.
+// TestOverdampedSteps: the samplers with momentum move as SGLD does at the step sizes that their
+// comments name.
 func TestOverdampedSteps(t *testing.T) {
 	const h, k = 1e-4, 0.01
 	for name, c := range map[string]struct {

@@ -11,7 +11,8 @@ import (
 	"github.com/pollen-ml/pollen/langevin/trial"
 )
 
-// process is a stationary Gaussian process of mean 0, by its autocovariances at the lags 0, 1, ...; further ones are 0.
+// process is a stationary Gaussian process of mean 0, by its autocovariances at the lags 0, 1, ...;
+// further ones are 0.
 type process []float64
 
 // autoregression is theta' = correlation theta + noise.
@@ -23,7 +24,8 @@ func autoregression(variance, correlation float64) process {
 	return p
 }
 
-// euler is theta' = theta - h k theta + sqrt(2 h T) xi, when the gradient k theta has noise of that standard deviation.
+// euler is theta' = theta - h k theta + sqrt(2 h T) xi, when the gradient k theta has noise of the
+// given standard deviation.
 func euler(h, k, temperature, noise float64) process {
 	a := 1 - h*k
 	return autoregression((2*h*temperature+h*h*noise*noise)/(1-a*a), a)
@@ -39,14 +41,16 @@ func (p process) at(lag int) float64 {
 	return p[lag]
 }
 
-// moments are the averages of one element over n states of a chain: of theta, theta^2, and theta times the next theta.
+// moments are the averages of one element over n states of a chain: of theta, theta^2, and theta
+// times the next theta.
 type moments struct{ mean, square, lag float64 }
 
 // expected are the moments' expectations.
 func (p process) expected() moments { return moments{0, p.at(0), p.at(1)} }
 
-// errors are the moments' standard deviations. With gamma(l) the autocovariance at lag l, two terms of the averages which are l steps apart
-// have the covariances gamma(l), 2 gamma(l)^2, and gamma(l)^2 + gamma(l-1) gamma(l+1) (Isserlis).
+// errors are the moments' standard deviations. With gamma(l) the autocovariance at lag l, two terms
+// of the averages which are l steps apart have the covariances gamma(l), 2 gamma(l)^2, and
+// gamma(l)^2 + gamma(l-1) gamma(l+1) (Isserlis).
 func (p process) errors(n int) moments {
 	var sum moments
 	for l := -min(n, len(p)) + 1; l < min(n, len(p)); l++ {
@@ -80,7 +84,8 @@ func (g gaussianRun) curvature() float64 {
 	return g.k
 }
 
-// outcome is what a run gave: the moments of each element of each chain, their preconditioners, and the configurational temperature.
+// outcome is what a run gave: the moments of each element of each chain, their preconditioners, and
+// the configurational temperature.
 type outcome struct {
 	h              float64
 	elements       []moments
@@ -130,16 +135,16 @@ func (g gaussianRun) states(t *testing.T, s *graph.Session) []float64 {
 	return states
 }
 
-// theory is the process of an element with that step size h G.
+// theory is the process of an element with the step size h G.
 type theory func(step float64) process
 
-// zScores compare the outcome with a theory: sums over elements of (average - expectation) / standard error, divided by the root of their
-// number.
+// zScores compare the outcome with a theory: sums over elements of
+// (average - expectation) / standard error, divided by the root of their number.
 func (o outcome) zScores(of theory) map[string]float64 {
 	return o.compare(of, func(i int) moments { return o.elements[i] })
 }
 
-// foreseen is the largest z of a wrong theory that is to be expected when another is right.
+// foreseen is the largest z to be expected of a wrong theory when another is right.
 func (o outcome) foreseen(right, wrong theory) float64 {
 	return largest(o.compare(wrong, func(i int) moments { return right(o.h * o.preconditioner[i]).expected() }))
 }
@@ -169,8 +174,8 @@ func largest(z map[string]float64) float64 {
 	return worst
 }
 
-// TestStationaryMoments compares with the exact moments of the discretised chain on Gaussians, and makes sure that the comparison
-// tells other chains from it.
+// TestStationaryMoments compares with the exact moments of the discretised chain on Gaussians, and
+// makes sure that the comparison distinguishes other chains.
 func TestStationaryMoments(t *testing.T) {
 	for _, row := range rows() {
 		for _, g := range []gaussianRun{
@@ -192,12 +197,13 @@ func TestStationaryMoments(t *testing.T) {
 				}
 				want, variance := 0.0, 0.0
 				for _, preconditioner := range out.preconditioner {
-					// theta . grad U has this mean, since the gradient's noise is independent of theta.
+					// theta . grad U has this mean, since the gradient's noise is independent of
+					// theta.
 					p := right(out.h * preconditioner)
 					want += g.curvature() * p.at(0) / float64(len(out.preconditioner))
 					variance += square(g.curvature() * p.errors(gaussianSteps).square / float64(len(out.preconditioner)))
 				}
-				// The gradient's noise adds theta z, of which this is but a bound.
+				// The gradient's noise adds theta z, for which this is only a bound.
 				noise := g.noise / (g.curvature() * math.Sqrt(float64(len(out.preconditioner)*gaussianSteps)))
 				if z := (out.temperature - want) / math.Sqrt(variance+noise*noise); !(math.Abs(z) < trial.ZLimit) {
 					t.Errorf("configurational temperature is %.4g, want %.4g: z = %.1f", out.temperature, want, z)
@@ -208,7 +214,7 @@ func TestStationaryMoments(t *testing.T) {
 	}
 }
 
-// checkOtherTheories makes sure that the outcome refutes theories which are a little off.
+// checkOtherTheories makes sure that the outcome refutes theories that are a little off.
 func checkOtherTheories(t *testing.T, row row, g gaussianRun, out outcome, right theory) {
 	t.Helper()
 	k, temperature := g.curvature(), g.temperature

@@ -13,27 +13,29 @@ import (
 // kinetic temperature of a parameter of d elements when the step begins.
 const KineticPrefix = "kinetic "
 
-// momentumRule is a Sampler with velocities: v is what theta moves by in a step. In equilibrium v has the variance h T, so that in the
-// notation of physics, with a mass of 1 and the time step e, h is e^2 and v is e times the momentum. Velocities start at step 0 as draws from
-// N(0, h T). They keep their size when h changes from one step to the next, and adapt within 1/friction steps.
+// momentumRule is a Sampler with velocities: v is what theta moves by in a step. In equilibrium v
+// has the variance h T, so that in the notation of physics, with a mass of 1 and the time step e, h
+// is e^2 and v is e times the momentum. Velocities start at step 0 as draws from N(0, h T). They
+// keep their size when h changes from one step to the next, and adapt within 1/friction steps.
 type momentumRule interface {
 	Sampler
-	// thermostats is the size of the state besides v that a parameter of n elements has; 0 for none.
+	// thermostats is the size of the state besides v that a parameter of n elements has; 0 for
+	// none.
 	thermostats(n int) int
-	// lower is the update's kernel: what follows its stem in the symbol, the host side, and the attributes as kernels take them.
+	// lower is the update's kernel: what follows its stem in the symbol, the host side, and the
+	// attributes as kernels take them.
 	lower(l *graph.Lowering, u momentumUpdate) (suffix string, host tensor.HostKernel, scalars []float64)
 }
 
-// severalCalls is a momentumRule whose update may take a GPU several calls. The one it is given has
-// the update's stem, grid and arguments: the places below, n, the lengths of rates and
-// temperatures, the streams, the rule's attributes, and the prior with the size of the data set at
-// its end.
+// severalCalls is a momentumRule whose update may take a GPU several calls. The given call has the
+// update's stem, grid and arguments: the places below, n, the lengths of rates and temperatures,
+// the streams, the rule's attributes, and the prior with the size of the data set at its end.
 type severalCalls interface {
 	calls(l *graph.Lowering, update tensor.Call) []tensor.Call
 }
 
-// attachMomentum is what the Update of every sampler with momentum does. The mass is what v v/h is multiplied by to give the kinetic
-// temperature; thermostat is the initial value of the state of that name.
+// attachMomentum is what the Update of every sampler with momentum does. The mass is the factor
+// from v v/h to the kinetic temperature; thermostat is the initial value of the state of that name.
 func attachMomentum(b *graph.Builder, r momentumRule, f Force, parameter, gradient *graph.Node, mass float64, thermostat graph.Initializer) *graph.Node {
 	u := momentumUpdate{rule: r, dataSize: f.DataSize, prior: f.Prior, noise: b.Stream(), start: b.Stream()}
 	shape := graph.ShapeOf(parameter)
@@ -46,8 +48,8 @@ func attachMomentum(b *graph.Builder, r momentumRule, f Force, parameter, gradie
 	return b.Apply(u, append(inputs, b.Header())...)
 }
 
-// momentumUpdate is the move of w and its velocities: w, dw and v of w's shape, rates and temperatures by step, the thermostats if there are
-// any, header -> statistics, see op.UpdateShape.
+// momentumUpdate is the move of w and its velocities: w, dw and v of w's shape, rates and
+// temperatures by step, the thermostats if any, header -> statistics, see op.UpdateShape.
 type momentumUpdate struct {
 	rule         momentumRule
 	dataSize     int
@@ -76,7 +78,7 @@ func (u momentumUpdate) Updates() []int {
 
 func (u momentumUpdate) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	more := min(1, u.rule.thermostats(1))
-	shape, err := op.UpdateShape(in, 1, 2+more) // thermostats have one axis, as tables have
+	shape, err := op.UpdateShape(in, 1, 2+more) // thermostats have one axis, like tables
 	if err != nil || more == 0 {
 		return shape, err
 	}
@@ -106,7 +108,7 @@ func (u momentumUpdate) Lower(l *graph.Lowering) {
 	l.EmitCalls(stem, calls, host, arguments...)
 }
 
-// sweep is an update's work on parameters lo to hi at one step, which it does in blocks.
+// sweep is an update's work on parameters lo to hi at one step, done in blocks.
 type sweep[T float32 | float64] struct {
 	w, dw, v    []T
 	slope       slope[T]
@@ -130,7 +132,7 @@ func sweepOf[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) 
 	}
 }
 
-// header follows the thermostats, if there are any.
+// header follows the thermostats, if any.
 func (u momentumUpdate) header(a *tensor.Args) []uint64 {
 	return tensor.Slice[uint64](a, 1+momentumThermostats+min(1, u.rule.thermostats(1)))
 }
@@ -138,7 +140,8 @@ func (u momentumUpdate) header(a *tensor.Args) []uint64 {
 // scale is the standard deviation of velocities' noise of that strength.
 func (s *sweep[T]) scale(strength float64) T { return T(NoiseScale(s.h, s.temperature, strength)) }
 
-// block begins the move of the block at from: it fills in the gradients of U/N and the noise, and at step 0 the velocities.
+// block begins the move of the block at from: it fills in the gradients of U/N and the noise, and
+// at step 0 the velocities.
 func (s *sweep[T]) block(from int, gradients *[random.BlockSize]T, z *[random.BlockSize]float32) (w, v, g []T) {
 	w, v, g = s.forces(from, gradients, z)
 	s.draw(from, z)
@@ -169,9 +172,9 @@ func (s *sweep[T]) draw(from int, z *[random.BlockSize]float32) {
 	clear(z[:])
 }
 
-// kinetic is d times the kinetic temperature of d velocities when the step begins, Mass/h times the sum of their squares, h being the step
-// size that they were made with. It is 0 where there is none: at step 0, and after a step of size 0.
-// v, rates by step, header -> [tiles].
+// kinetic is d times the kinetic temperature of d velocities when the step begins, Mass/h times the
+// sum of their squares, h being the step size that made them. It is 0 without such a size: at step
+// 0, and after a step of size 0. v, rates by step, header -> [tiles].
 type kinetic struct {
 	Mass     float64
 	DataSize int
@@ -210,8 +213,9 @@ func kineticTile[T float32 | float64](k kinetic, a *tensor.Args, lo, hi int) flo
 	return squares * k.Mass * float64(k.DataSize) / rate
 }
 
-// updateTiles is the host side of an update of n parameters: a tile function treats parameters lo to hi and returns their statistic. It takes the
-// update as an argument, since the compiler does not inline what a closure in a generic function calls.
+// updateTiles is the host side of an update of n parameters: a tile function treats parameters lo
+// to hi and returns their statistic. It takes the update as an argument, since the compiler does
+// not inline what a closure in a generic function calls.
 func updateTiles[U any](l *graph.Lowering, n int, u U, f32, f64 func(u U, a *tensor.Args, lo, hi int) float64) tensor.HostKernel {
 	if l.DType == tensor.Float64 {
 		return op.UpdateHost[float64](n, func(a *tensor.Args, lo, hi int) float64 { return f64(u, a, lo, hi) })

@@ -11,7 +11,7 @@ import (
 )
 
 // momentumRows are the suite's rows of the samplers with momentum. SGNHT with one chi for all
-// elements, whose rule is not one of each element, is in sgnht_test.go.
+// elements, whose rule is not per element, is in sgnht_test.go.
 func momentumRows() []row {
 	sghmc := langevin.SGHMC{Friction: 0.3, NoiseEstimate: 0.1}
 	baoab, obabo := langevin.BAOAB{Friction: 0.4}, langevin.OBABO{Friction: 0.4}
@@ -97,7 +97,7 @@ func resting(r rule) rule {
 	}
 }
 
-// unscaled is the rule with the gradient of U/N in place of U's.
+// unscaled is the rule with the gradient of U/N instead of U.
 func unscaled(r rule) rule {
 	return func(e element) float64 {
 		e.g /= e.n
@@ -197,7 +197,8 @@ func wrongOBABO(s langevin.OBABO) map[string]rule {
 	}
 }
 
-// TestOBABOMoments: the closed forms of OBABO's comment, and the chain of its own order of parts.
+// TestOBABOMoments: the closed forms of OBABO's comment, and the chain with OBABO's own order of
+// parts.
 func TestOBABOMoments(t *testing.T) {
 	const k, temperature = 0.8, 0.7
 	near := func(what string, got, want float64) {

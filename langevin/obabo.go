@@ -22,14 +22,14 @@ import (
 //	A  theta <- theta + v
 //
 // The two halves of B in a step have one gradient, and the samples of theta are OBABO's. Step size,
-// friction and pace are those of BAOAB.
+// friction and pace are as in BAOAB.
 //
 // It targets exp(-U/T). On a quadratic U of curvature k the chain has variance T/k / (1 - hk/4),
 // whatever the friction, and is stable as long as hk is below 4; BAOAB has no such excess. The
-// minibatch's noise heats by the factor 1 + h Var(gU)/(4 T) (1 + c)/(1 - c), which is not corrected.
-// The kinetic temperature, of velocities between A and B, is T where U is flat, and equal to the
-// configurational one on average. At T = 0 it is optimizers.Momentum with the decay c and the rate
-// h N (1 + c)/2, but for rounding.
+// minibatch's noise heats by the factor 1 + h Var(gU)/(4 T) (1 + c)/(1 - c), which is not
+// corrected. The kinetic temperature, of velocities between A and B, is T where U is flat, and
+// equal to the configurational one on average. At T = 0 it is optimizers.Momentum with the decay c
+// and the rate h N (1 + c)/2, but for rounding.
 type OBABO struct {
 	Friction float64 // of one step, above 0
 }

@@ -23,7 +23,7 @@ type Plan struct {
 	Cycles   int // M; 0 for a plan without cycles, 1 for a run that explores once
 }
 
-// CyclicalPlan is the plan which explores in that share of each cycle, the paper's beta.
+// CyclicalPlan is the plan that explores for that share of each cycle, the paper's beta.
 func CyclicalPlan(steps, cycles int, exploration float64, thinning int) (Plan, error) {
 	p := Plan{Steps: steps, Thinning: thinning, Cycles: cycles}
 	if cycles < 1 || cycles > steps || !(exploration >= 0 && exploration < 1) {
@@ -45,7 +45,7 @@ func (p Plan) Validate() error {
 	return nil
 }
 
-// cycle is how many steps a cycle has: all of them when there are none. The last one may be shorter.
+// cycle is the number of steps of a cycle: all steps without cycles. The last one may be shorter.
 func (p Plan) cycle() int {
 	if p.Cycles == 0 {
 		return p.Steps
@@ -88,7 +88,7 @@ func (p Plan) Temperatures(sampler Sampler, temperature float64) ([]float64, err
 	return table, nil
 }
 
-// withRest are a sampler and the one to which it leaves some of the parameters, if it does.
+// withRest are a sampler and the one to which it leaves some of the parameters, if any.
 func withRest(sampler Sampler) []Sampler {
 	if k, ok := sampler.(KSGLD); ok && k.Rest != nil {
 		return []Sampler{sampler, k.Rest}
@@ -108,7 +108,8 @@ func (p Plan) SampleAt(step int) bool {
 	return made > p.BurnIn && (made-p.BurnIn)%p.Thinning == 0
 }
 
-// window is how many steps can run after step before someone has to look: at the latest until the next sample.
+// window is how many steps can run after step before an observer is due: at the latest until the
+// next sample.
 func (p Plan) window(step, most int) int {
 	made := p.within(step+1) - 1
 	next := p.BurnIn + p.Thinning
@@ -130,7 +131,7 @@ type Progress struct {
 // Intervention is what the host does to a session's chains between two steps. What it does depends
 // only on the chains' state.
 type Intervention interface {
-	// Due says whether it is to be done once that many steps are made, from 0 on.
+	// Due reports whether it is to be done after that many steps, from 0 on.
 	Due(steps int) bool
 	// Intervene does it.
 	Intervene(s *graph.Session) error

@@ -21,8 +21,8 @@ func drawPlan(t *rapid.T) Plan {
 	return p
 }
 
-// TestPlanCycles compares cyclical plans with the paper's words: r(k) = mod(k-1, ceil(K/M))/ceil(K/M) is the share of the cycle that is over before step
-// k = 1, 2, ..., which explores while r(k) < beta.
+// TestPlanCycles compares cyclical plans with the paper: r(k) = mod(k-1, ceil(K/M))/ceil(K/M) is
+// the share of the cycle that is over before step k = 1, 2, ..., which explores while r(k) < beta.
 func TestPlanCycles(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		cycles := rapid.IntRange(1, 6).Draw(t, "M")
@@ -92,7 +92,8 @@ func TestPlanRefusesSamplers(t *testing.T) {
 	}
 }
 
-// TestPlanWindows walks through plans by their windows: every step once, and a stop at every sample.
+// TestPlanWindows walks through plans by their windows: every step once, and a stop at every
+// sample.
 func TestPlanWindows(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPlan(t)
@@ -132,7 +133,8 @@ func TestPlanWindows(t *testing.T) {
 	})
 }
 
-// TestPlanWindowsAreLong: a window ends at a sample, at the limit, or at the end of the plan, and nowhere else.
+// TestPlanWindowsAreLong: a window ends at a sample, at the limit, or at the end of the plan, and
+// nowhere else.
 func TestPlanWindowsAreLong(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPlan(t)

@@ -14,10 +14,10 @@ import (
 type Posterior struct {
 	DataSize int              // N, the whole data set's, not the batch's
 	Prior    Prior            // of all parameters
-	Layers   map[string]Prior // of the parameters of some layers, or of one parameter, by name; they come before Prior
+	Layers   map[string]Prior // of the parameters of some layers, or of one parameter, by name; override Prior
 }
 
-// Validate refuses an empty data set, one that a kernel's 32 bits cannot count, and priors that are not valid.
+// Validate refuses an empty data set, one that a kernel's 32 bits cannot count, and invalid priors.
 func (p Posterior) Validate() error {
 	if p.DataSize < 1 || p.DataSize > math.MaxInt32 {
 		return errors.Errorf("langevin: posterior: %d data, wants 1 to %d", p.DataSize, math.MaxInt32)
@@ -45,7 +45,7 @@ func (p Posterior) StepSizes(rates []float64) []float64 {
 	return h
 }
 
-// Priors are the priors of the parameters of these names. One in Layers that is of none is an
+// Priors are the priors of the parameters of these names. An entry of Layers that fits none is an
 // error.
 func (p Posterior) Priors(parameters []string) ([]Prior, error) {
 	if err := p.checkNames(parameters); err != nil {
@@ -58,7 +58,7 @@ func (p Posterior) Priors(parameters []string) ([]Prior, error) {
 	return priors, nil
 }
 
-// priorOf is the prior of a parameter: of that name, of its layer, or the common one.
+// priorOf is the prior of a parameter: its own, its layer's, or the common one.
 func (p Posterior) priorOf(parameter string) Prior {
 	if prior, ok := p.Layers[parameter]; ok {
 		return prior
@@ -83,7 +83,7 @@ type Sampler interface {
 	Name() string
 	// Validate refuses attributes out of their range.
 	Validate() error
-	// Update attaches the move of one parameter, given the gradient of the mean loss. See Force for the tables and the result.
+	// Update attaches the move of one parameter, given the gradient of the mean loss; see Force.
 	Update(b *graph.Builder, force Force, parameter, gradient *graph.Node) *graph.Node
 }
 
@@ -92,7 +92,7 @@ type Force struct {
 	Name         string      // of the parameter
 	DataSize     int         // N
 	Prior        Prior       // of the parameter's elements
-	Rates        *graph.Node // a table of h N, by step, or one entry that holds for the present step
+	Rates        *graph.Node // a table of h N, by step, or one entry for the present step
 	Temperatures *graph.Node // a table of T, by step, likewise
 }
 
@@ -126,7 +126,8 @@ func (p Posterior) rates(b *graph.Builder, stepSizes []float64) *graph.Node {
 	return b.Table("rates", rates)
 }
 
-// attachUpdates attaches the updates of all parameters, given estimates of the gradients of the mean loss.
+// attachUpdates attaches the updates of all parameters, given estimates of the gradients of the
+// mean loss.
 func attachUpdates(b *graph.Builder, sampler Sampler, posterior Posterior, gradients []*graph.Node, rates, temperatures *graph.Node) error {
 	force := Force{DataSize: posterior.DataSize, Rates: rates, Temperatures: temperatures}
 	for i, parameter := range b.Parameters() {

@@ -49,8 +49,8 @@ func TestLayer(t *testing.T) {
 	}
 }
 
-// TestPriorsByLayer: with no gradient and no noise, a step is -h times the slope of the prior. A parameter's own name comes before its
-// layer's, and that before the common prior.
+// TestPriorsByLayer: with no gradient and no noise, a step is -h times the slope of the prior. A
+// parameter's own name comes before its layer's, and that before the common prior.
 func TestPriorsByLayer(t *testing.T) {
 	posterior := langevin.Posterior{
 		DataSize: 8, Prior: langevin.StudentT(3, 2),

@@ -12,7 +12,7 @@ import (
 
 // Potential is the node of U = N loss - sum over the builder's parameters of log p(theta), a
 // scalar, with the priors' normalising constants. For an exact Metropolis test the loss is that of
-// all data. Prior and likelihood are added up apart, each in float64. Errors are the builder's.
+// all data. Prior and likelihood are summed separately, each in float64. Errors are the builder's.
 func (p Posterior) Potential(b *graph.Builder, loss *graph.Node) *graph.Node {
 	parameters := b.Parameters()
 	for _, err := range []error{p.Validate(), checkLayers(p, parameters), checkLoss(loss)} {
@@ -73,7 +73,8 @@ func (p Prior) energy() func(theta float64) float64 {
 	}
 }
 
-// priorEnergy is minus the logarithm of a prior's density, summed over a parameter's elements: w [...] -> scalar. The sum is made in float64.
+// priorEnergy is minus the logarithm of a prior's density, summed over a parameter's elements:
+// w [...] -> scalar. The sum is in float64.
 type priorEnergy struct{ prior Prior }
 
 func (priorEnergy) Name() string { return "prior energy" }

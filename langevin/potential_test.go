@@ -13,7 +13,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestPotential compares N loss - log prior, and its gradient, with a loop over elements and with finite differences.
+// TestPotential compares N loss - log prior, and its gradient, with a loop over elements and with
+// finite differences.
 func TestPotential(t *testing.T) {
 	const n, dataSize = 4099, 70
 	for _, prior := range []langevin.Prior{langevin.Flat(), langevin.Gaussian(0.4), langevin.Laplace(0.7), langevin.StudentT(3, 0.5)} {

@@ -6,7 +6,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Prior is the distribution of a parameter's elements before any data, independent and centred on zero.
+// Prior is the distribution of a parameter's elements before any data, independent and centred on
+// zero.
 type Prior struct {
 	Kind    PriorKind
 	Scale   float64 // Gaussian: standard deviation s; Laplace: b; Student-t: s; scale mixture: the wide Gaussian's standard deviation
@@ -27,7 +28,7 @@ const (
 	ScaleMixturePrior
 )
 
-// Flat is the improper prior p(theta) = 1: the posterior is then the likelihood alone.
+// Flat is the improper prior p(theta) = 1: the posterior is then the likelihood.
 func Flat() Prior { return Prior{} }
 
 // Gaussian is p(theta) proportional to exp(-theta^2 / (2 deviation^2)).
@@ -41,7 +42,7 @@ func StudentT(freedom, scale float64) Prior {
 	return Prior{Kind: StudentTPrior, Scale: scale, Freedom: freedom}
 }
 
-// Validate refuses attributes that are not positive, and those that the family does not have.
+// Validate refuses attributes that are not positive, and any that the family does not have.
 func (p Prior) Validate() error {
 	switch {
 	case p.Kind > ScaleMixturePrior:

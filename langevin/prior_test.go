@@ -12,7 +12,7 @@ var somePriors = []Prior{
 	Flat(), Gaussian(0.3), Gaussian(20), Laplace(0.05), Laplace(4), StudentT(1, 0.5), StudentT(3, 0.1), StudentT(2.5, 7), StudentT(200, 1),
 }
 
-// density is what gonum has for the family.
+// density is gonum's for the family.
 func density(p Prior) interface{ LogProb(x float64) float64 } {
 	switch p.Kind {
 	case GaussianPrior:
@@ -26,7 +26,8 @@ func density(p Prior) interface{ LogProb(x float64) float64 } {
 
 func TestLogDensity(t *testing.T) {
 	for _, p := range somePriors[1:] {
-		// theta = scale tan(u) maps the line to an interval, on whose points Simpson's rule would gain nothing: tails are heavy.
+		// theta = scale tan(u) maps the line to an interval, where Simpson's rule would gain
+		// nothing: tails are heavy.
 		const points = 200001
 		sum := 0.0
 		for i := range points {
@@ -49,7 +50,8 @@ func TestLogDensity(t *testing.T) {
 	}
 }
 
-// TestSlope compares the gradient that updates follow with finite differences of the density, in both precisions.
+// TestSlope compares the gradient that updates follow with finite differences of the density, in
+// both precisions.
 func TestSlope(t *testing.T) {
 	const dataSize = 50
 	theta := []float64{-30, -2, -0.7, -0.04, -1e-3, 1e-3, 0.3, 1, 5, 100}

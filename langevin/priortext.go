@@ -10,7 +10,8 @@ import (
 // PriorForms is what ParsePrior reads, with words in capitals for numbers.
 const PriorForms = "flat, gaussian:S, laplace:B, student-t:FREEDOM,S or scale-mixture:SHARE,WIDE,NARROW"
 
-// ParsePrior reads "flat", "gaussian:0.3", "laplace:0.1", "student-t:3,0.1" or "scale-mixture:0.5,1,0.0025".
+// ParsePrior reads "flat", "gaussian:0.3", "laplace:0.1", "student-t:3,0.1" or
+// "scale-mixture:0.5,1,0.0025".
 func ParsePrior(text string) (Prior, error) {
 	family, arguments, _ := strings.Cut(text, ":")
 	var numbers []float64
@@ -41,7 +42,7 @@ func ParsePrior(text string) (Prior, error) {
 	return p, p.Validate()
 }
 
-// String is the text that ParsePrior reads as this prior.
+// String is the text from which ParsePrior reads this prior.
 func (p Prior) String() string {
 	text := func(family string, numbers ...float64) string {
 		var texts []string

@@ -12,28 +12,27 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// Gamma says what becomes of the term h T Gamma of PSGLD, where Gamma = dG/dtheta.
+// Gamma says how PSGLD treats its term h T Gamma, where Gamma = dG/dtheta.
 type Gamma string
 
 // The treatments of Gamma.
 const (
-	// GammaNone leaves the term out while G goes on adapting, as the paper's experiments do: a bias that does not vanish with h.
+	// GammaNone leaves the term out while G adapts, as the paper's experiments do: a bias at any h.
 	GammaNone Gamma = "none"
-	// GammaFrozen stops adapting V, and so G, at step FreezeAt, the end of burn-in: from there on Gamma is 0 exactly.
+	// GammaFrozen freezes V and G at step FreezeAt, the end of burn-in: Gamma is then exactly 0.
 	GammaFrozen Gamma = "frozen"
-	// GammaHutchinson estimates Gamma without bias from one Hessian-vector product with random signs
-	// in each step, which costs twice the gradient's work besides. The estimate's own noise moves
-	// theta by a variance of about (h T s)^2/(Lambda + sqrt V)^4, s^2 being the sum of the squares of
-	// the row of H without H_ii: it is little beside that of xi where
-	// h T s^2 << 2 (Lambda + sqrt V)^3.
-	// At T = 1, h = 2e-6, Lambda = 1e-5 and Alpha = 0.99, a perceptron 784-8-10 on 1000 images of
+	// GammaHutchinson estimates Gamma without bias from one Hessian-vector product with random
+	// signs in each step, which costs another two gradients. The estimate's own noise moves theta
+	// by a variance of about (h T s)^2/(Lambda + sqrt V)^4, s^2 being the sum of the squares of the
+	// row of H without H_ii: it is small beside xi's where h T s^2 << 2 (Lambda + sqrt V)^3. At
+	// T = 1, h = 2e-6, Lambda = 1e-5 and Alpha = 0.99, a perceptron 784-8-10 on 1000 images of
 	// MNIST in one batch had the temperature 1.03, with GammaNone 1.26, with GammaFrozen 1.06.
 	GammaHutchinson Gamma = "hutchinson"
 	// GammaExact computes Gamma from the Hessian's diagonal, for at most 64 parameters.
 	GammaExact Gamma = "exact"
 )
 
-// PSGLD is SGLD preconditioned as RMSProp is (Li, Chen, Carlson and Carin 2016, algorithm 1), per
+// PSGLD is SGLD preconditioned like RMSProp (Li, Chen, Carlson and Carin 2016, algorithm 1), per
 // element, with the gradient of the mean loss g = gU/N:
 //
 //	V <- a V + (1 - a) g^2,    a = min(Alpha, t/(t+1)) at step t = 0, 1 ...
@@ -46,9 +45,9 @@ const (
 //	Gamma = -dV / (2 sqrt V (Lambda + sqrt V)^2),    dV <- a dV + (1 - a) 2 g H_ii
 //
 // This has the slopes of all gradients that V remembers, not only the present one's; at Alpha = 0
-// it is dG/dtheta. V is the mean of all squares until it has 1/(1 - Alpha) of them, and until then
-// Gamma is left out: the paper's V, which starts at 0, is too small at first, and Gamma, which goes
-// like H_ii/V, could throw theta out of all reach.
+// it is dG/dtheta. V is the mean of all squares until there are 1/(1 - Alpha) of them, and until
+// then Gamma is left out: the paper's V, which starts at 0, is too small at first, and Gamma, which
+// goes like H_ii/V, could throw theta far away.
 //
 // It targets exp(-U/T): with GammaFrozen up to SGLD's bias at the step size h G, with
 // GammaHutchinson and GammaExact as h goes to 0. With GammaNone the correlation of G with theta
@@ -102,8 +101,8 @@ func (p PSGLD) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node
 	return b.Apply(update, parameter, gradient, second, f.Rates, f.Temperatures, b.Header())
 }
 
-// psgldUpdate is PSGLD's move of w and V: w, dw and V of w's shape, rates and temperatures by step, header -> statistics, see
-// op.UpdateShape.
+// psgldUpdate is PSGLD's move of w and V: w, dw and V of w's shape, rates and temperatures by step,
+// header -> statistics, see op.UpdateShape.
 type psgldUpdate struct {
 	psgld    PSGLD
 	dataSize int
@@ -131,7 +130,7 @@ func (u psgldUpdate) arguments(l *graph.Lowering) []tensor.Argument {
 	}, u.prior.arguments(l.DType, u.dataSize)...)
 }
 
-// freezeAt is the step from which V stays; a step that no run reaches when it never does.
+// freezeAt is the step from which V stays; a step that no run reaches if it never does.
 func (u psgldUpdate) freezeAt() int {
 	if u.psgld.Gamma == GammaFrozen {
 		return u.psgld.FreezeAt
@@ -151,7 +150,8 @@ func psgldTile[T float32 | float64](u psgldUpdate, a *tensor.Args, lo, hi int) f
 	return s.virial
 }
 
-// preconditioned is the move of a tile's parameters w by a preconditioner that is made of V, block by block.
+// preconditioned is the move of a tile's parameters w by a preconditioner computed from V, block by
+// block.
 type preconditioned[T float32 | float64] struct {
 	w, dw, v                  []T
 	rate, scale, keep, lambda T
@@ -162,7 +162,8 @@ type preconditioned[T float32 | float64] struct {
 	virial                    float64
 }
 
-// preconditionedOf reads what a launch's tile lo to hi needs: w, dw and V from argument 1 on, from argument rates on the tables and the header.
+// preconditionedOf reads what a launch's tile lo to hi needs: w, dw and V from argument 1 on, from
+// argument rates on the tables and the header.
 func preconditionedOf[T float32 | float64](u psgldUpdate, a *tensor.Args, rates, lo, hi int) preconditioned[T] {
 	header := tensor.Slice[uint64](a, rates+2)
 	rate, temperature := op.Entry(tensor.Slice[T](a, rates), header), op.Entry(tensor.Slice[T](a, rates+1), header)
@@ -176,7 +177,8 @@ func preconditionedOf[T float32 | float64](u psgldUpdate, a *tensor.Args, rates,
 	return s
 }
 
-// block begins the move of the block at from: it fills in the gradients of U/N and, above temperature 0, the noise.
+// block begins the move of the block at from: it fills in the gradients of U/N and, above
+// temperature 0, the noise.
 func (s *preconditioned[T]) block(from int, gradients *[random.BlockSize]T, z *[random.BlockSize]float32) (w, v, g []T) {
 	to := min(from+random.BlockSize, len(s.w))
 	w, v, g = s.w[from:to], s.v[from:to], gradients[:to-from]
@@ -187,7 +189,8 @@ func (s *preconditioned[T]) block(from int, gradients *[random.BlockSize]T, z *[
 	return w, v, g
 }
 
-// memory is how much of V stays in a step: t/(t+1) at step t = 0, 1 ... until that is alpha, and all of it from freezeAt on.
+// memory is how much of V stays in a step: t/(t+1) at step t = 0, 1 ... until that is alpha, and
+// all of it from freezeAt on.
 func memory[T float32 | float64](alpha float64, freezeAt int, step uint64) T {
 	if step >= uint64(freezeAt) {
 		return 1

@@ -12,14 +12,14 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// surveyor is a Sampler that wants to know more of the loss than its gradients. Its survey differentiates the loss, and returns the sampler
-// that knows the rest, whose Update Attach then calls.
+// surveyor is a Sampler that needs more of the loss than its gradients. Its survey differentiates
+// the loss, and returns the sampler that knows the rest, whose Update Attach then calls.
 type surveyor interface {
 	Sampler
 	survey(b *graph.Builder, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node)
 }
 
-// survey is what Attach differentiates by.
+// survey is how Attach differentiates.
 func survey(b *graph.Builder, sampler Sampler, loss *graph.Node, parameters []*graph.Node) (Sampler, []*graph.Node) {
 	if s, ok := sampler.(surveyor); ok {
 		return s.survey(b, loss, parameters)
@@ -48,7 +48,7 @@ func (p PSGLD) survey(b *graph.Builder, loss *graph.Node, parameters []*graph.No
 	return curved, gradients
 }
 
-// needsCurvature tells whether Gamma is computed, from the Hessian's diagonal.
+// needsCurvature reports whether Gamma is computed from the Hessian's diagonal.
 func (g Gamma) needsCurvature() bool { return g == GammaHutchinson || g == GammaExact }
 
 // curvedPSGLD is PSGLD with the diagonals of the mean loss's Hessian.
@@ -66,14 +66,14 @@ func (p curvedPSGLD) Update(b *graph.Builder, f Force, parameter, gradient *grap
 	return b.Apply(update, parameter, gradient, second, slope, p.diagonals[parameter], f.Rates, f.Temperatures, b.Header())
 }
 
-// errNoCurvature is what Update fails with for a parameter whose Hessian nobody has looked at.
+// errNoCurvature is Update's error for a parameter without estimates of its Hessian.
 func (p PSGLD) errNoCurvature(parameter string) error {
 	return errors.Errorf("langevin: psgld: Gamma %q of %s wants the loss's curvature, which Attach finds; other ways to attach a sampler do not",
 		p.Gamma, parameter)
 }
 
-// curvedUpdate is PSGLD's move of w, V and dV/dtheta: w, dw, V, dV/dtheta and the Hessian's diagonal of w's shape, rates and temperatures by
-// step, header -> statistics, see op.UpdateShape.
+// curvedUpdate is PSGLD's move of w, V and dV/dtheta: w, dw, V, dV/dtheta and the Hessian's
+// diagonal of w's shape, rates and temperatures by step, header -> statistics, see op.UpdateShape.
 type curvedUpdate struct{ psgldUpdate }
 
 func (curvedUpdate) Updates() []int { return []int{0, 2, 3} }
@@ -113,7 +113,8 @@ func curvedTile[T float32 | float64](u curvedUpdate, a *tensor.Args, lo, hi int)
 	return s.virial
 }
 
-// gamma is dG/dtheta = -dV/dtheta G^2 / (2 sqrt V), G = 1/(lambda + sqrt V); 0 where V is, at the kink of G.
+// gamma is dG/dtheta = -dV/dtheta G^2 / (2 sqrt V), G = 1/(lambda + sqrt V); 0 where V is, at the
+// kink of G.
 func gamma[T float32 | float64](v, dv, lambda T) T {
 	if v == 0 {
 		return 0

@@ -16,7 +16,7 @@ import (
 // curvedRule is PSGLD with Gamma.
 func curvedRule(p langevin.PSGLD) rule { return gammaRule(p, 1, 1) }
 
-// gammaRule is PSGLD with Gamma times a factor, where dV remembers so much of its past.
+// gammaRule is PSGLD with Gamma times a factor, where dV remembers the given share of its past.
 func gammaRule(p langevin.PSGLD, factor, memory float64) rule {
 	return func(e element) float64 {
 		keep := adaptedShare(p, e)
@@ -58,7 +58,8 @@ func gammaDrift(p langevin.PSGLD, e element) float64 {
 	return -e.h * e.temperature * *e.chi * g * g / (2 * math.Sqrt(*e.memory))
 }
 
-// bent is the sum of theta^2/2 + Skew exp(theta) over the elements, plus Coupling x y over pairs of neighbours: skewed, and correlated.
+// bent is the sum of theta^2/2 + Skew exp(theta) over the elements, plus Coupling x y over pairs of
+// neighbours: skewed, and correlated.
 type bent struct{ Skew, Coupling float64 }
 
 func (f bent) At(theta, slope []float64) float64 {
@@ -110,8 +111,9 @@ func (f bent) moments(dimensions int, temperature float64, statistics func(theta
 	return means
 }
 
-// gammaRun is a target on which Gamma matters: Lambda is of the order of the gradient, and V forgets faster than theta moves. Groups of one or two
-// elements are independent of each other: those of one chain, or, for samplers with few elements, of many chains.
+// gammaRun is a target on which Gamma matters: Lambda is of the order of the gradient, and V
+// forgets faster than theta moves. Groups of one or two elements are independent of each other:
+// those of one chain, or, for samplers with few elements, of many chains.
 type gammaRun struct {
 	field             bent
 	group             int
@@ -128,7 +130,7 @@ func gammaStatistics(theta []float64) []float64 {
 	return statistics
 }
 
-// averages are those of each group at a step size.
+// averages are each group's at a step size.
 func (r gammaRun) averages(t *testing.T, sampler langevin.Sampler, step float64, chains, steps int) [][]float64 {
 	t.Helper()
 	const every = 4
@@ -160,7 +162,8 @@ func (r gammaRun) averages(t *testing.T, sampler langevin.Sampler, step float64,
 	return averages
 }
 
-// z is the largest score against the exact moments, of averages that are extrapolated to the step size 0: the bias of first order in h goes.
+// z is the largest score against the exact moments, of averages that are extrapolated to the step
+// size 0: the bias of first order in h drops out.
 func (r gammaRun) z(t *testing.T, sampler langevin.Sampler, chains int) float64 {
 	t.Helper()
 	steps := trial.StepsOf(t, 500)
@@ -178,8 +181,8 @@ func (r gammaRun) z(t *testing.T, sampler langevin.Sampler, chains int) float64 
 	return worst
 }
 
-// TestGamma: with Gamma the averages go to the target's as the step size goes to 0, and without it, or with a Gamma that is off by a factor, they
-// do not.
+// TestGamma: with Gamma the averages go to the target's as the step size goes to 0, and without it,
+// or with a Gamma that is off by a factor, they do not.
 func TestGamma(t *testing.T) {
 	alphas, runs := []float64{0, 0.5}, []gammaRun{
 		{field: bent{Skew: 1}, group: 1, temperature: 1, step: 0.1 / shapeDataSize},
@@ -213,14 +216,14 @@ func TestGamma(t *testing.T) {
 			if trial.OnEmulator() {
 				continue
 			}
-			// That is nearly the share of the present step alone, 1 - Alpha.
+			// That is nearly the share of the present step only, 1 - Alpha.
 			check(langevin.MisjudgedPSGLD{PSGLD: p(langevin.GammaHutchinson), Factor: 0.5}, "half of Gamma", 1, false)
 		}
 	}
 }
 
-// TestGammaBegins: a network's weights begin where some gradients are near 0, and with them V. Gamma, which has no bound but Hessian/Lambda^2, must
-// wait until V is an average.
+// TestGammaBegins: a network's weights begin where some gradients are near 0, and with them V.
+// Gamma, which has no bound but Hessian/Lambda^2, must wait until V is an average.
 func TestGammaBegins(t *testing.T) {
 	p := perceptron{examples: 100, inputs: 60, hidden: 8, outputs: 4}
 	for _, gamma := range []langevin.Gamma{langevin.GammaNone, langevin.GammaHutchinson} {
@@ -248,7 +251,8 @@ func TestGammaBegins(t *testing.T) {
 	}
 }
 
-// TestGammaRefuses: more parameters than exact curvature is for, and a way to attach that finds none.
+// TestGammaRefuses: more parameters than exact curvature allows, and a way to attach that finds no
+// curvature.
 func TestGammaRefuses(t *testing.T) {
 	b := graph.New(tensor.Float32)
 	loss := trial.Target{Field: trial.Bowl{Smallest: 1, Largest: 1}, DataSize: 10}.Loss(b, b.Parameter(trial.ParameterName, nil, 65))

@@ -12,26 +12,26 @@ import (
 
 // ReplicaExchange runs chains at rising temperatures: hot chains find modes, the cold one samples
 // (Deng, Feng, Gao, Liang and Lin 2020, replica exchange SGLD). Chains at neighbouring temperatures
-// T1 < T2 swap these with probability
+// T1 < T2 swap them with probability
 //
 //	min(1, exp((1/T1 - 1/T2) (U1 - U2 - (1/T1 - 1/T2) s^2/F)))
 //
 // where s^2 is the variance of an energy's estimate, U1's and U2's being averaged, and F corrects:
-// 1 is right for normal errors, and more lets more swaps through, with a bias. The minimum of 1 is
-// a bias of its own unless s is 0. The coldest chains target exp(-U/T) of their temperature,
-// whatever the sampler's own bias does to it. Chains keep their state: only the number of a
-// temperature moves. Samplers with momentum, whose velocities belong to a temperature, are refused.
+// 1 is right for normal errors; more lets more swaps through, with a bias. The minimum of 1 is a
+// bias of its own unless s is 0. The coldest chains target exp(-U/T) of their temperature, whatever
+// the sampler's own bias does to it. Chains keep their state: only the number of a temperature
+// moves. Samplers with momentum, whose velocities belong to a temperature, are refused.
 type ReplicaExchange struct {
 	Temperatures []float64 // of a ladder, rising, 2 at least; a session's chains are whole ladders
-	StepFactors  []float64 // of the step size on each rung of the ladder; none are ones
+	StepFactors  []float64 // of the step size on each rung of the ladder; none means all 1
 	Every        int       // steps between two attempts
-	// Minibatches is over how many an energy is averaged, a step each: 1 when the loss is of all
-	// data, else 2 at least, whose spread estimates s^2.
+	// Minibatches is how many an energy is averaged over, a step each: 1 when the loss is of all
+	// data, else at least 2, whose spread estimates s^2.
 	Minibatches int
 	Correction  float64 // F, positive; 0 with one minibatch, where s is 0
 }
 
-// Validate refuses attributes out of their range and such as have no effect.
+// Validate refuses attributes out of their range or without effect.
 func (r ReplicaExchange) Validate() error {
 	if len(r.Temperatures) < 2 || len(r.StepFactors) != 0 && len(r.StepFactors) != len(r.Temperatures) {
 		return errors.Errorf("langevin: replica exchange: %d temperatures and %d step factors, wants 2 temperatures at least, and as many factors or none",
@@ -60,9 +60,9 @@ func (r ReplicaExchange) Validate() error {
 	return nil
 }
 
-// Attach is the function Attach with a ladder of temperatures in the place of the table. The
-// Replicas are for Plan.Run. They compare energies of the recorded metric "potential", in float32
-// good to about 1e-7 of U, which must be little against the temperatures.
+// Attach is the function Attach with a ladder of temperatures in place of the table. The Replicas
+// are for Plan.Run. They compare energies of the recorded metric "potential", in float32 good to
+// about 1e-7 of U, which must be small against the temperatures.
 func (r ReplicaExchange) Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.Node, stepSizes []float64) (*Replicas, error) {
 	r.Temperatures, r.StepFactors = append([]float64{}, r.Temperatures...), append([]float64{}, r.StepFactors...)
 	if len(r.StepFactors) == 0 {
@@ -98,21 +98,21 @@ func (r ReplicaExchange) Attach(b *graph.Builder, sampler Sampler, posterior Pos
 	return &Replicas{r}, b.Err()
 }
 
-// potentialMetric is the name of the metric that has the energies.
+// potentialMetric is the name of the metric with the energies.
 const potentialMetric = "potential"
 
-// placeState is the name of the state that says where on its ladder a chain is, and the words of it.
+// placeState is the name of the state that says where on its ladder a chain is, with its words.
 const (
 	placeState = "replica"
 
 	placeRung     = 0 // the number of the chain's temperature
 	placeAttempts = 1 // swaps that were attempted while the chain was the colder one
-	placeAccepted = 2 // those of them that took place
+	placeAccepted = 2 // the accepted ones of these
 	placeWords    = 3
 )
 
-// onRung is a schedule's entry at the present step, times the factor of the rung where the chain is: schedule by step, factors by rung, the chain's place,
-// header -> [1].
+// onRung is a schedule's entry at the present step, times the factor of the chain's rung: schedule
+// by step, factors by rung, the chain's place, header -> [1].
 type onRung struct{}
 
 func (onRung) Name() string { return "on rung" }

@@ -20,18 +20,19 @@ type Replicas struct {
 
 var _ Intervention = (*Replicas)(nil)
 
-// swapStream is the stream of the random numbers that decide on swaps: of the seed, the ladder's first chain, the step, and as the element the number of
-// the pair. No graph has as many streams.
+// swapStream is the stream of the random numbers that decide on swaps: their address has the seed,
+// the ladder's first chain, the step, and the pair's number as element. No graph has as many
+// streams.
 const swapStream = random.OrderStream - 2
 
-// energyStep is the first of the steps whose minibatches give energies: no run comes as far.
+// energyStep is the first of the steps whose minibatches give energies: no run gets that far.
 const energyStep = (random.MaxStep + 1) / 2
 
 // Due implements Intervention.
 func (r *Replicas) Due(steps int) bool { return steps > 0 && steps%r.exchange.Every == 0 }
 
-// Intervene attempts to swap the temperatures of the pairs 1 and 2, 3 and 4 and so on of every
-// ladder, counted from the coldest, at one time, and of 2 and 3, 4 and 5 at the next.
+// Intervene attempts to swap temperatures in every ladder, counted from the coldest: of the
+// pairs 1 and 2, 3 and 4 and so on at one time, and of 2 and 3, 4 and 5 and so on at the next.
 func (r *Replicas) Intervene(s *graph.Session) error {
 	ladders, err := r.ladders(s)
 	if err != nil {
@@ -87,8 +88,9 @@ func (r *Replicas) ladders(s *graph.Session) ([][]int, error) {
 // energy is an estimate of U with the estimate of its variance.
 type energy struct{ mean, variance float64 }
 
-// energies evaluates U of every chain where it is: by steps, from whose metrics it reads U, and after each of which the chains are put back. More than one
-// minibatch are those of steps that no run comes to.
+// energies evaluates U at every chain's present state: it makes steps, reads U from their metrics,
+// and puts the chains back after each. If there are several minibatches, they are those of steps
+// that no run reaches.
 func (r *Replicas) energies(s *graph.Session) ([]energy, error) {
 	kept, steps := make([][]byte, s.Chains()), s.Steps()
 	for chain := range kept {
@@ -123,7 +125,7 @@ func (r *Replicas) energies(s *graph.Session) ([]energy, error) {
 	return energies, restart(s, kept, steps)
 }
 
-// addressOf is where the random numbers lie that decide on swaps at a chain's present step.
+// addressOf is the address of the random numbers that decide on swaps at a chain's present step.
 func addressOf(s *graph.Session, chain int) (random.Address, error) {
 	var header [3]uint64
 	if err := graph.Read(s, "header", chain, 0, header[:]); err != nil {
@@ -157,7 +159,8 @@ func energyOf(values []float64) energy {
 	return e
 }
 
-// logOdds is the logarithm of the probability with which a rung's chain and the next one's swap, where it is below 0.
+// logOdds is the logarithm of the probability that a rung's chain and the next one's swap, where it
+// is below 0.
 func (r *Replicas) logOdds(rung int, cold, hot energy) float64 {
 	delta := 1/r.exchange.Temperatures[rung] - 1/r.exchange.Temperatures[rung+1]
 	difference := cold.mean - hot.mean
@@ -203,8 +206,8 @@ func writePlace(s *graph.Session, chain int, place []float32) error {
 	return errors.Wrap(s.WriteFloats(placeState, chain, place), "langevin: replica exchange")
 }
 
-// Cold are the chains that now have the lowest temperature, one of each ladder. For nil, which
-// stands for no exchange, they are all chains.
+// Cold are the chains that now have the lowest temperature, one of each ladder; for nil, meaning no
+// exchange, all chains.
 func (r *Replicas) Cold(s *graph.Session) ([]int, error) {
 	if r == nil {
 		chains := make([]int, s.Chains())

@@ -42,7 +42,8 @@ func (f wells) right(temperature float64) float64 {
 	return weights[1] / (weights[0] + weights[1])
 }
 
-// exchange loads an experiment whose chains exchange replicas. The experiment's temperature does not count.
+// exchange loads an experiment whose chains exchange replicas. The experiment's temperature does
+// not count.
 func (e experiment) exchange(t *testing.T, r langevin.ReplicaExchange, h []float64) (*graph.Session, *langevin.Replicas) {
 	t.Helper()
 	var replicas *langevin.Replicas
@@ -63,7 +64,8 @@ func follow(t *testing.T, s *graph.Session, steps int, observe func(), intervent
 	}
 }
 
-// TestReplicasAreChainsAtTheirTemperatures: as long as they do not swap, bit for bit; step sizes and temperatures as well.
+// TestReplicasAreChainsAtTheirTemperatures: as long as they do not swap, bit for bit; step sizes
+// and temperatures as well.
 func TestReplicasAreChainsAtTheirTemperatures(t *testing.T) {
 	h, temperatures, factors := []float64{0.01, 0.03, 0.002}, []float64{0.5, 0.7, 1.3}, []float64{1, 0.5, 4}
 	for _, sampler := range []langevin.Sampler{langevin.SGLD{}, langevin.PSGLD{Alpha: 0.6, Lambda: 0.05, Gamma: langevin.GammaFrozen, FreezeAt: 3}} {
@@ -94,8 +96,9 @@ func TestReplicasAreChainsAtTheirTemperatures(t *testing.T) {
 	}
 }
 
-// TestSwaps compares every decision with the formula, in float64, where nothing moves because the step size is 0; and the states of the coldest chains with the
-// distribution of their temperature, which they have from the start and which swaps keep.
+// TestSwaps compares every decision with the formula, in float64, where nothing moves because the
+// step size is 0; and the states of the coldest chains with the distribution of their temperature,
+// which they have from the start and which swaps keep.
 func TestSwaps(t *testing.T) {
 	const dimensions, attempts = 3, 6
 	ladders := trial.ChainsOf(t, 600)
@@ -180,7 +183,8 @@ func TestSwaps(t *testing.T) {
 	}
 }
 
-// TestReplicasCross: two wells, from one of which a cold chain does not come out. The ladders' coldest chains find the other one in its share.
+// TestReplicasCross: two wells, one of which a cold chain never leaves. The ladders' coldest chains
+// find the other one in its share.
 func TestReplicasCross(t *testing.T) {
 	const burnIn = 400
 	ladders, steps := trial.ChainsOf(t, 60), trial.StepsOf(t, 1500)
@@ -216,7 +220,7 @@ func TestReplicasCross(t *testing.T) {
 			t.Errorf("temperature %v is not refuted: z = %.1f", wrong, z)
 		}
 	}
-	// Alone, cold chains stay where they were.
+	// On their own, cold chains stay where they were.
 	e.chains, e.step, e.temperature = ladders, 0.005, cold
 	alone := e.load(t)
 	trial.Advance(t, alone, burnIn+steps)
@@ -231,7 +235,8 @@ func TestReplicasCross(t *testing.T) {
 	}
 }
 
-// TestEnergiesOfMinibatches: energies are those of the present states, averaged over minibatches, and evaluating them leaves every chain as it was.
+// TestEnergiesOfMinibatches: energies are those of the present states, averaged over minibatches,
+// and evaluating them leaves every chain as it was.
 func TestEnergiesOfMinibatches(t *testing.T) {
 	d := newTable(40, 2, 8, true, true)
 	const n, ladders = 6, 40
@@ -286,7 +291,8 @@ func TestEnergiesOfMinibatches(t *testing.T) {
 	trial.Advance(t, session, 1)
 }
 
-// energy is the mean of U over minibatches of a chain, of which the first is that of step first, and the estimate of its variance.
+// energy is the mean of U over minibatches of a chain, from step first's on, and the estimate of
+// its variance.
 func (d table) energy(w []float64, prior langevin.Prior, chain uint32, first uint64, n int) (mean, variance float64) {
 	var all []float64
 	for i := range n {

@@ -14,7 +14,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// fuse is a loss without a slope, which is NaN at step At of chain Chain: theta of any shape, header -> a scalar.
+// fuse is a loss without a slope, which is NaN at step At of chain Chain: theta of any shape,
+// header -> a scalar.
 type fuse struct{ At, Chain int }
 
 func (fuse) Name() string                               { return "fuse" }
@@ -48,7 +49,8 @@ func fuseSession(t *testing.T, f fuse, chains int) *graph.Session {
 	return trial.Load(t, b, graph.LoadOptions{Seed: 1, Chains: chains}, 1)
 }
 
-// TestRunKeepsSamplesBeforeNaN: a loss that breaks in the middle of a run stops it with an error that says where; what was sampled is in the bank.
+// TestRunKeepsSamplesBeforeNaN: a loss that breaks in the middle of a run stops it with an error
+// that says where; the samples so far are in the bank.
 func TestRunKeepsSamplesBeforeNaN(t *testing.T) {
 	session := fuseSession(t, fuse{At: 16, Chain: 1}, 3)
 	bank, _ := trial.NewBank(t)

@@ -12,7 +12,8 @@ func (p Prior) isScaleMixture() bool {
 	return p.Share > 0 && p.Share < 1 && p.Narrow > 0 && p.Narrow < p.Scale
 }
 
-// logScaleMixture is the logarithm of the mixture's density: the wide Gaussian's share of it, times 1 + q with q as in slope.
+// logScaleMixture is the logarithm of the mixture's density: the wide Gaussian's share of it, times
+// 1 + q with q as in slope.
 func (p Prior) logScaleMixture(theta float64) float64 {
 	s := p.slope(1)
 	return math.Log(p.Share) + Gaussian(p.Scale).LogDensity(theta) + logOnePlusExp(s.odds-s.bend*theta*theta)

@@ -14,7 +14,8 @@ var someMixtures = []Prior{
 	ScaleMixture(0.5, 1, 0.0025), ScaleMixture(0.25, 1.5, 0.1), ScaleMixture(0.75, 20, 19), ScaleMixture(0.01, 0.3, 1e-4),
 }
 
-// TestScaleMixtureDensity compares the density with the sum of gonum's, its integral with 1, and the energy with the density.
+// TestScaleMixtureDensity compares the density with the sum of gonum's two, its integral with 1,
+// and the energy with the density.
 func TestScaleMixtureDensity(t *testing.T) {
 	for _, p := range someMixtures {
 		wide, narrow := distuv.Normal{Sigma: p.Scale}, distuv.Normal{Sigma: p.Narrow}
@@ -42,8 +43,8 @@ func TestScaleMixtureDensity(t *testing.T) {
 	}
 }
 
-// TestScaleMixtureSlope compares the gradient that updates follow with finite differences of the density, where one Gaussian outweighs the
-// other and where none does, in both precisions.
+// TestScaleMixtureSlope compares the gradient that updates follow with finite differences of the
+// density, where one Gaussian outweighs the other and where none does, in both precisions.
 func TestScaleMixtureSlope(t *testing.T) {
 	const dataSize = 50
 	for _, p := range someMixtures {
@@ -94,7 +95,7 @@ func TestScaleMixtureValidate(t *testing.T) {
 	if got := someMixtures[1].String(); got != "scale-mixture:0.25,1.5,0.1" {
 		t.Errorf("got %q", got)
 	}
-	// Kernels get what the host computes with.
+	// Kernels get the numbers that the host computes with.
 	if got := len(someMixtures[0].arguments(tensor.Float32, 50)); got != len(Flat().arguments(tensor.Float32, 50)) {
 		t.Errorf("%d arguments, other families have another number", got)
 	}

@@ -17,10 +17,10 @@ import (
 //
 // It moves as SGLD does at the step size h/a. It targets exp(-U/T). On a quadratic U of curvature k
 // the chain has variance T/k (1 - a/2)/(1 - a/2 - hk/4), a relative excess of about hk/4. The
-// minibatch's noise heats by the factor 1 + h Var(gU)/(2 a T), for which NoiseEstimate makes up as
-// far as it is right. The kinetic temperature is (1 - a/2) v.v/(h d), which is T where U is flat,
-// and equal to the configurational one on average. At T = 0 it is optimizers.Momentum with the rate
-// h N and the decay 1 - a, bit for bit.
+// minibatch's noise heats by the factor 1 + h Var(gU)/(2 a T), for which NoiseEstimate compensates
+// as far as it is right. The kinetic temperature is (1 - a/2) v.v/(h d), which is T where U is
+// flat, and equal to the configurational one on average. At T = 0 it is optimizers.Momentum with
+// the rate h N and the decay 1 - a, bit for bit.
 type SGHMC struct {
 	Friction      float64 // a, above 0, at most 1
 	NoiseEstimate float64 // b, from 0 to a: h Var(gU)/(2T), where Var(gU) is the variance of gU's elements over minibatches

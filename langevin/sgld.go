@@ -32,7 +32,8 @@ func (SGLD) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *
 	return b.Apply(update, parameter, gradient, f.Rates, f.Temperatures, b.Header())
 }
 
-// sgldUpdate is SGLD's move of w: w, dw of w's shape, rates and temperatures by step, header -> statistics, see op.UpdateShape.
+// sgldUpdate is SGLD's move of w: w, dw of w's shape, rates and temperatures by step, header ->
+// statistics, see op.UpdateShape.
 type sgldUpdate struct {
 	dataSize int
 	prior    Prior
@@ -76,7 +77,7 @@ func sgldTile[T float32 | float64](u sgldUpdate, a *tensor.Args, lo, hi int) flo
 }
 
 // NoiseScale is sqrt(2 h T G), the standard deviation of the noise that balances a drift of -h G
-// gU. It is the one place where this is computed.
+// gU. It is computed only here.
 func NoiseScale(h, temperature, preconditioner float64) float64 {
 	return math.Sqrt(2 * h * temperature * preconditioner)
 }

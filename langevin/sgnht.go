@@ -12,14 +12,14 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// Splitting says in which order SGNHT makes the parts of a step.
+// Splitting says in which order SGNHT does the parts of a step.
 type Splitting string
 
 // The splittings.
 const (
 	// SplittingEuler is the paper's: velocities, then parameters, then the thermostat.
 	SplittingEuler Splitting = "euler"
-	// SplittingBADODAB is symmetric, and solves friction and noise exactly (Leimkuhler and Shang 2016).
+	// SplittingBADODAB is symmetric, with exact friction and noise (Leimkuhler and Shang 2016).
 	SplittingBADODAB Splitting = "badodab"
 )
 
@@ -32,7 +32,7 @@ const (
 //	theta <- theta + v
 //	chi   <- chi + v.v/d - h T
 //
-// and SplittingBADODAB, in which two halves of B are one, with one gradient, is
+// and SplittingBADODAB, in which the two halves of B are one, with one gradient, is
 //
 //	B  v     <- v - h gU
 //	D  chi   <- chi + (v.v/d - h T)/2
@@ -46,8 +46,8 @@ const (
 //
 // It targets exp(-U/T). v.v/d is h T on average at any h, which the kinetic temperature v.v/(h d)
 // shows. On a quadratic U the configurational one is about T (1 - chi/2) with SplittingEuler,
-// whatever h is, and T - chi h Var(gU)/8 with SplittingBADODAB. At T = 0, chi grows until all
-// rests.
+// whatever h is, and T - chi h Var(gU)/8 with SplittingBADODAB. At T = 0, chi grows until
+// everything is at rest.
 type SGNHT struct {
 	Friction   float64 // a, above 0, at most 1
 	Splitting  Splitting
@@ -81,8 +81,8 @@ func (s SGNHT) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node
 	return attachMomentum(b, s, f, parameter, gradient, 1, start)
 }
 
-// thermostats: the one of a parameter is chi rounded to the program's float, and the rest, because a step may change chi by less than
-// float32 resolves.
+// thermostats: a parameter's single chi is kept as chi rounded to the program's float, and the
+// remainder, because a step may change chi by less than float32 resolves.
 func (s SGNHT) thermostats(n int) int {
 	if s.PerElement {
 		return n
@@ -140,8 +140,8 @@ func (s SGNHT) calls(l *graph.Lowering, update tensor.Call) []tensor.Call {
 	return []tensor.Call{update, adapt(0.5), drift, adapt(0.5)}
 }
 
-// adaptation is the phase that changes the one chi of n velocities, by that share of a step. Each tile of the phase before has left the sum of the
-// squares of its velocities in the workspace.
+// adaptation is the phase that changes the one chi of n velocities, by that share of a step. Each
+// tile of the phase before has left the sum of the squares of its velocities in the workspace.
 func adaptation(l *graph.Lowering, u momentumUpdate, n int, share float64) tensor.Phase {
 	adapt := graph.Pick(l, adapt[float32], adapt[float64])
 	return tensor.Phase{Tiles: 1, Run: func(a *tensor.Args, _ int) { adapt(u, a, n, share) }}

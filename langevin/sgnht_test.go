@@ -98,7 +98,7 @@ func TestSGNHTFormula(t *testing.T) {
 	}
 }
 
-// excessOfSteps is excess for a rule of all elements.
+// excessOfSteps is excess for a rule of all elements together.
 func (tr trace) excessOfSteps(step func(before []element) []float64) float64 {
 	want := make([][]float64, len(tr.before))
 	for i, before := range tr.before {
@@ -116,8 +116,8 @@ func (tr trace) excessOfSteps(step func(before []element) []float64) float64 {
 	return worst
 }
 
-// TestSGNHTTemperatures compares the temperatures and the friction of a long run with those of a chain whose chi is constant, as it nearly is when
-// there are many elements, with and without noise of the minibatch.
+// TestSGNHTTemperatures compares the temperatures and the friction of a long run with a chain whose
+// chi is constant, as it nearly is with many elements, with and without noise of the minibatch.
 func TestSGNHTTemperatures(t *testing.T) {
 	const n, k, h, temperature, burnIn = 4000, 1.5, 0.1, 0.8, 500
 	steps := trial.StepsOf(t, 1500)
@@ -152,7 +152,8 @@ func TestSGNHTTemperatures(t *testing.T) {
 						t.Errorf("%s is %.5g, want %.5g", v.name, v.got, v.want)
 					}
 				}
-				// Of Euler's splitting, what chi gained is exactly what v.v/d had too much, all but the first and the last of which were observed.
+				// With Euler's splitting, chi's gain is exactly the excess of v.v/d, observed
+				// except at the first and the last step.
 				if gained := (chiOf(t, session) - before) / (h * float64(steps)); splitting == langevin.SplittingEuler &&
 					!(math.Abs(thermometer.KineticTemperature()-temperature-gained) < 2*temperature/float64(steps)) {
 					t.Errorf("kinetic temperature is %v, chi tells %v", thermometer.KineticTemperature(), temperature+gained)
@@ -188,8 +189,8 @@ func TestSGNHTResolution(t *testing.T) {
 	}
 }
 
-// TestSGNHTPerElement: with a chi for each element, the temperatures are as they are with one, in spite of the minibatch's noise, which would heat
-// by a factor of 3.8.
+// TestSGNHTPerElement: with a chi for each element, the temperatures are the same as with one, in
+// spite of the minibatch's noise, which would heat by a factor of 3.8.
 func TestSGNHTPerElement(t *testing.T) {
 	const n, k, h, temperature, noise, friction = 4000, 1.5, 0.01, 0.8, 3, 0.02
 	samples := trial.StepsOf(t, 300)

@@ -8,19 +8,22 @@ import (
 	"github.com/pollen-ml/pollen/langevin/trial"
 )
 
-// shape is a target that is not a round Gaussian. Its elements come in groups that are independent of each other and alike.
+// shape is a target that is not a round Gaussian. Its elements come in groups, independent of each
+// other and alike.
 type shape struct {
 	name        string
 	field       trial.Field
 	group       int
 	temperature float64
-	// step is the effective step size h G of an element whose gradient of U has the root mean square gradient.
+	// step is the effective step size h G of an element whose gradient of U has the root mean
+	// square gradient.
 	step, gradient float64
 	scale          func(i int) float64 // of the start
 	burnIn, steps  int
 	every          int // how many steps lie between two states that are averaged
-	// statistics are functions of a group's state; expectation are their exact means under the discretised chain with the step sizes
-	// h G of the group's elements; and wrong are means that must be refuted.
+	// statistics are functions of a group's state; expectation are their exact means under the
+	// discretised chain with the step sizes h G of the group's elements; wrong are means that must
+	// be refuted.
 	statistics  func(theta []float64) []float64
 	expectation func(steps []float64) []float64
 	wrong       map[string]func(steps []float64) []float64
@@ -28,7 +31,7 @@ type shape struct {
 
 const shapeDataSize = 10
 
-// residuals are, for each statistic and group, the average over the chain less what was expected.
+// residuals are, for each statistic and group, the average over the chain minus its expectation.
 func (s shape) residuals(t *testing.T, row row) (averages [][]float64, steps [][]float64) {
 	t.Helper()
 	const dimensions = 1000
@@ -62,8 +65,8 @@ func (s shape) residuals(t *testing.T, row row) (averages [][]float64, steps [][
 	return averages, steps
 }
 
-// scores are the z of each statistic: its mean residual over groups in units of the standard error that the groups themselves show, however
-// many effective samples each has.
+// scores are the z of each statistic: its mean residual over groups in units of the standard error
+// that the groups themselves show, however many effective samples each has.
 func scores(averages, steps [][]float64, expectation func(steps []float64) []float64) []float64 {
 	n := float64(len(averages))
 	var sums, squares []float64
@@ -86,7 +89,8 @@ func scores(averages, steps [][]float64, expectation func(steps []float64) []flo
 	return z
 }
 
-// TestShapes compares the averages over chains on skewed, correlated and ill-conditioned targets with those of the discretised chain.
+// TestShapes compares the averages over chains on skewed, correlated and ill-conditioned targets
+// with the discretised chain's.
 func TestShapes(t *testing.T) {
 	for _, row := range rows() {
 		for _, s := range []shape{skewed(t), correlated(), illConditioned()} {
@@ -127,7 +131,7 @@ func skewed(t *testing.T) shape {
 	chain := func(step float64) []float64 { return chainOn(f, step, temperature).averages(t, identity, square, cube) }
 	tables := map[[2]float64][][]float64{}
 	expectation := func(steps []float64) []float64 {
-		// The averages at three step sizes, through which goes a parabola.
+		// The averages at three step sizes, with a parabola through them.
 		const lo, middle, hi = 0.02, 0.1, 0.22
 		key := [2]float64{lo, hi}
 		if tables[key] == nil {
@@ -166,8 +170,8 @@ func chainOn(f trial.LogGamma, h, temperature float64) markov {
 	}
 }
 
-// momentsOf are E x, E x^2 and E x^3 of log(T X), X from the gamma distribution of shape Shape/T = 2: with digamma(2) = 1 - gamma and its derivatives
-// pi^2/6 - 1 and 2 - 2 zeta(3).
+// momentsOf are E x, E x^2 and E x^3 of log(T X), X from the gamma distribution of shape
+// Shape/T = 2: with digamma(2) = 1 - gamma and its derivatives pi^2/6 - 1 and 2 - 2 zeta(3).
 func momentsOf(f trial.LogGamma, temperature float64) []float64 {
 	if f.Shape/temperature != 2 {
 		panic("the digamma function is known here at 2 alone")
@@ -177,7 +181,8 @@ func momentsOf(f trial.LogGamma, temperature float64) []float64 {
 	return []float64{mean, variance + mean*mean, third + 3*mean*variance + mean*mean*mean}
 }
 
-// TestSkewedTheory: the bias of the discretised chain is of first order in the step, and the rest is the exact distribution.
+// TestSkewedTheory: the bias of the discretised chain is of first order in the step, and the rest
+// is the exact distribution.
 func TestSkewedTheory(t *testing.T) {
 	f, temperature := trial.LogGamma{Shape: 1}, 0.5
 	functions := []func(float64) float64{identity, square, cube}
@@ -190,7 +195,8 @@ func TestSkewedTheory(t *testing.T) {
 	}
 }
 
-// correlated is a Gaussian of two variables, whose covariance C solves C = M C M' + 2 T H, with M = 1 - H A and H = diag(h G).
+// correlated is a Gaussian of two variables, whose covariance C solves C = M C M' + 2 T H, with
+// M = 1 - H A and H = diag(h G).
 func correlated() shape {
 	f, temperature := trial.Valley{A: 2, B: 1.2, C: 1}, 0.7
 	covariance := func(f trial.Valley) func(steps []float64) []float64 {
@@ -218,7 +224,8 @@ func correlated() shape {
 	}
 }
 
-// illConditioned is a Gaussian with curvatures from 1 to 1000, the stiffest of which takes half of a step.
+// illConditioned is a Gaussian with curvatures from 1 to 1000, the stiffest of which takes half a
+// step.
 func illConditioned() shape {
 	f, temperature := trial.Bowl{Smallest: 1, Largest: 1000}, 1.0
 	variances := func(factor, correction float64) func(steps []float64) []float64 {
@@ -251,8 +258,9 @@ func illConditioned() shape {
 	}
 }
 
-// TestPreconditioningEvensOut: the ratio of the largest to the smallest h G k is about what G makes of the condition number, of which RMSProp's
-// preconditioner leaves the root and the Fisher information nothing.
+// TestPreconditioningEvensOut: the ratio of the largest to the smallest h G k is about what G
+// leaves of the condition number: RMSProp's preconditioner its root, the Fisher information
+// nothing.
 func TestPreconditioningEvensOut(t *testing.T) {
 	s := illConditioned()
 	for _, row := range rows() {
@@ -275,8 +283,9 @@ func TestPreconditioningEvensOut(t *testing.T) {
 	}
 }
 
-// TestGammaNone: what leaving Gamma out does. With no memory at all, V = g^2, the chain is Markov in theta alone and can be solved on a
-// grid: it samples a density with the factor 1/G too many, wherever h goes. With a long memory the bias is small.
+// TestGammaNone: the effect of leaving Gamma out. With no memory at all, V = g^2, the chain is
+// Markov in theta only and can be solved on a grid: it samples a density with a factor 1/G too
+// many, whatever h is. With a long memory the bias is small.
 func TestGammaNone(t *testing.T) {
 	const h, lambda = 0.1, 1.0
 	run := func(alpha float64, burnIn, steps int) (averages, ignored [][]float64) {

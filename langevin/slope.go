@@ -7,14 +7,18 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// slope computes the gradient of U/N, that of the mean loss plus the slope of the prior over N, in the program's float:
+// slope computes the gradient of U/N, the mean loss's gradient plus the prior's slope over N, in
+// the program's float:
 //
-//	flat, Gaussian  dw + strength theta                                 strength = 1/(N s^2)
-//	Laplace         dw + strength sign(theta)                           strength = 1/(N b)
-//	Student-t       dw + strength theta / (spread + theta^2)            strength = (freedom + 1)/N, spread = freedom s^2
-//	scale mixture   dw + theta (strength + narrow q)/(1 + q)            strength = 1/(N wide^2), narrow = 1/(N narrow^2),
-//	                with q = exp(odds - bend theta^2), the odds of      odds = ln((1-share)/share wide/narrow),
-//	                having been drawn from the narrow Gaussian          bend = (1/narrow^2 - 1/wide^2)/2
+//	flat, Gaussian  dw + strength theta                       strength = 1/(N s^2)
+//	Laplace         dw + strength sign(theta)                 strength = 1/(N b)
+//	Student-t       dw + strength theta / (spread + theta^2)  strength = (freedom + 1)/N,
+//	                                                          spread = freedom s^2
+//	scale mixture   dw + theta (strength + narrow q)/(1 + q)  strength = 1/(N wide^2),
+//	                q = exp(odds - bend theta^2)              narrow = 1/(N narrow^2),
+//	                odds = ln((1-share)/share wide/narrow)    bend = (1/narrow^2 - 1/wide^2)/2
+//
+// where q is the odds of theta having been drawn from the narrow Gaussian.
 type slope[T float32 | float64] struct {
 	family           PriorKind
 	strength, spread T
@@ -46,7 +50,8 @@ func (p Prior) slope(dataSize int) slope[float64] {
 	return s
 }
 
-// arguments are how kernels get the prior and N: the family, its coefficients, those of the exponential in float64, and N.
+// arguments are the prior and N as kernels take them: the family, its coefficients, the
+// exponential's in float64, and N.
 func (p Prior) arguments(dtype tensor.DType, dataSize int) []tensor.Argument {
 	s := p.slope(dataSize)
 	return []tensor.Argument{
@@ -55,7 +60,7 @@ func (p Prior) arguments(dtype tensor.DType, dataSize int) []tensor.Argument {
 	}
 }
 
-// fill puts the gradients of parameters w into g, whose length is theirs, and returns their virial.
+// fill puts the gradients of parameters w into g, of the same length, and returns their virial.
 func (s slope[T]) fill(g, w, dw []T) float64 {
 	w, dw = w[:len(g)], dw[:len(g)]
 	switch s.family {

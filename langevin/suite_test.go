@@ -10,30 +10,34 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// row is a sampler with what the suite knows about it. To test a new sampler, add its row: every test that ranges over rows then covers it.
+// row is a sampler with what the suite knows about it. To test a new sampler, add its row: every
+// test over rows then covers it.
 type row struct {
 	name string
 	// sampler has attributes at which every term of the rule matters within ten steps.
 	sampler langevin.Sampler
-	// rule is the documented formula; wrong ones differ in one term, and the tests must notice. Nil when elements depend on each other: the
-	// sampler then has a test of its own.
+	// rule is the documented formula; wrong rules differ in one term, which the tests must notice.
+	// Nil when elements depend on each other: the sampler then has a test of its own.
 	rule  rule
 	wrong map[string]rule
-	// still is the variance, in units of 2 h T, of a first step without a gradient; 0 when the step size and T do not simply scale it.
+	// still is the variance, in units of 2 h T, of a first step without a gradient; 0 when the step
+	// size and T do not simply scale it.
 	still float64
-	// plain is the optimizer that the rule is at temperature 0, from the second step on when they start with other states; nil when
-	// there is none.
+	// plain is the optimizer that the rule is at temperature 0, from the second step on when their
+	// first states differ; nil when there is none.
 	plain  func(weightDecay float64) optimizers.Optimizer
 	states []string
-	// decay is c where the rule is Momentum at temperature 0, with the decay c and the rate h N (1 + c)/2, but for rounding; else 0.
+	// decay is c where the rule is Momentum at temperature 0, with the decay c and
+	// the rate h N (1 + c)/2, but for rounding; else 0.
 	decay float64
 
-	// inertia is set when the noise of a step moves the next steps too.
+	// inertia is set when the noise of a step also moves the next steps.
 	inertia bool
 
-	// sampling has attributes to sample with, nil when no theory is known. From step settled on, an element moves with the step size h G,
-	// where G is what preconditioner reads out of the session; expected is about what G is when the gradient of U/N has that root
-	// mean square. On a quadratic potential theta is then the process chain; on any, when euler is set, the rule is Euler's.
+	// sampling has attributes to sample with, nil when no theory is known. From step settled on, an
+	// element moves with the step size h G, where preconditioner reads G from the session; expected
+	// is about G when the gradient of U/N has that root mean square. On a quadratic potential theta
+	// is then the process chain; on any, when euler is set, the rule is Euler's.
 	sampling       langevin.Sampler
 	settled        int
 	preconditioner func(t testing.TB, s *graph.Session, chain, n int) []float64
@@ -46,7 +50,7 @@ func rows() []row {
 	none := langevin.PSGLD{Alpha: 0.6, Lambda: 0.05, Gamma: langevin.GammaNone}
 	frozen := langevin.PSGLD{Alpha: 0.6, Lambda: 0.05, Gamma: langevin.GammaFrozen, FreezeAt: 4}
 	sampling := langevin.PSGLD{Alpha: 0.99, Lambda: 1e-3, Gamma: langevin.GammaFrozen, FreezeAt: 200}
-	// The suite's potentials are quadratic, so that a large distance makes no error.
+	// The suite's potentials are quadratic, so that a large distance causes no error.
 	curved := langevin.PSGLD{Alpha: 0.6, Lambda: 0.05, Gamma: langevin.GammaHutchinson, Distance: 0.25}
 	return append([]row{
 		{

@@ -45,8 +45,8 @@ func (e experiment) loadSchedule(t testing.TB, steps, temperatures []float64) *g
 	return session
 }
 
-// build compiles and loads the experiment with updates of the caller's. The number of the next stream after the loss's is returned:
-// that of the first update.
+// build compiles and loads the experiment with updates of the caller's. It also returns the number
+// of the first stream after the loss's, the first update's.
 func (e experiment) build(t testing.TB, attach func(b *graph.Builder, loss *graph.Node) error) (*graph.Session, uint16) {
 	t.Helper()
 	dtype := e.dtype

@@ -45,7 +45,8 @@ func TestMomentumValidate(t *testing.T) {
 	}
 }
 
-// TestColdVelocities: at temperature 0 a rule that relaxes velocities exactly is Momentum with the decay c and the rate h N (1 + c)/2.
+// TestColdVelocities: at temperature 0 a rule that relaxes velocities exactly is Momentum with the
+// decay c and the rate h N (1 + c)/2.
 func TestColdVelocities(t *testing.T) {
 	const n, steps = 257, 50
 	for _, r := range rows() {
@@ -75,7 +76,7 @@ func TestColdVelocities(t *testing.T) {
 	}
 }
 
-// TestSGHMCWithoutMomentum: with a friction of 1 SGHMC is SGLD.
+// TestSGHMCWithoutMomentum: with friction 1, SGHMC is SGLD.
 func TestSGHMCWithoutMomentum(t *testing.T) {
 	const n, steps = 257, 20
 	e := experiment{
@@ -96,8 +97,8 @@ func TestSGHMCWithoutMomentum(t *testing.T) {
 	}
 }
 
-// TestKineticDistribution: in equilibrium the kinetic temperature has the mean T and the variance 2 T^2/d. With much friction its values are nearly
-// independent from step to step.
+// TestKineticDistribution: in equilibrium the kinetic temperature has the mean T and the variance
+// 2 T^2/d. With much friction its values are nearly independent from step to step.
 func TestKineticDistribution(t *testing.T) {
 	const n, chains, steps, temperature = 33, 16, 256, 0.7
 	for _, sampler := range []langevin.Sampler{langevin.SGHMC{Friction: 1}, langevin.BAOAB{Friction: 6}} {

@@ -12,12 +12,13 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// The words of a chain under Metropolis. The state of that name has them as they were before the step, decide's output as they are to be after it.
+// The words of a chain under Metropolis. The state "metropolis" has them as they were before the
+// step, decide's output as they are after it.
 const (
 	wordStep        = iota // the step size of the present proposal, jitter included
 	wordPotential          // U at the position
-	wordTaken              // 1 when the position is to be the parameter, 0 when it is the other way round
-	wordProbability        // with which the last proposal was to be accepted
+	wordTaken              // 1 when the parameter is copied to the position, 0 when the position is copied to the parameter
+	wordProbability        // of accepting the last proposal
 	wordLogStep            // of dualAveraging
 	wordLogAverage
 	wordDeficit
@@ -30,9 +31,11 @@ var tracedWords = []struct {
 	word int
 }{{TracePotential, wordPotential}, {TraceAcceptance, wordProbability}, {TraceStepSize, wordStep}}
 
-// rhythm says at which steps of the program a proposal starts, and at which it is decided on. The steps of a proposal are as many as the evaluations
-// of U, and count from its start. The step that evaluates U at a proposal decides on it and starts the next one, unless proposals are paired: then the
-// two potentials that are compared are both evaluated for the proposal, in its two steps, with whatever else the potential depends on unchanged.
+// rhythm says at which steps of the program a proposal starts, and at which it is decided on. A
+// proposal has as many steps as evaluations of U, counted from its start. The step that evaluates U
+// at a proposal decides on it and starts the next one, unless proposals are paired: then both
+// potentials that are compared are evaluated for the proposal, in its two steps, with whatever else
+// the potential depends on unchanged.
 type rhythm struct {
 	evaluations int
 	paired      bool
@@ -55,7 +58,7 @@ func (r rhythm) decided(step uint64) int {
 	return int(step / uint64(r.evaluations))
 }
 
-// arguments are how kernels get a rhythm.
+// arguments are a rhythm as kernels take it.
 func (r rhythm) arguments() []tensor.Argument {
 	paired := 0
 	if r.paired {
@@ -73,9 +76,10 @@ func (r rhythm) end(proposals int) uint64 {
 	return steps + 1
 }
 
-// decide is Metropolis' test, one for all parameters of a chain, and the adaptation of its step size: U scalar, the chain's words, header, then
-// shares in the logarithm of q(theta|theta')/q(theta'|theta), by tiles -> the words after the step, the input's included. A proposal whose potential is not a
-// number, or whose shares are none, is refused.
+// decide is Metropolis' test, one for all parameters of a chain, and the adaptation of its step
+// size: U scalar, the chain's words, header, then shares in the logarithm of
+// q(theta|theta')/q(theta'|theta), by tiles -> the words after the step, which the input is updated
+// to as well. A proposal whose potential or shares are not numbers is rejected.
 type decide struct {
 	rhythm      rhythm
 	temperature float64
@@ -112,8 +116,8 @@ func (d decide) Lower(l *graph.Lowering) {
 	l.EmitCalls("metropolis_decide", calls, tensor.Single(func(a *tensor.Args) { d.run(a, shares) }), arguments...)
 }
 
-// calls adds up the shares, one parameter's after the other's, before the test. The arguments are
-// the buffers, with the shares last, and the attributes.
+// calls adds up the shares, parameter by parameter, before the test. The arguments are the buffers,
+// with the shares last, and the attributes.
 func (d decide) calls(l *graph.Lowering, arguments []tensor.Argument) []tensor.Call {
 	const buffers = 4
 	total := tensor.NewWorkspace(tensor.Float64, 1)
@@ -165,7 +169,7 @@ func (d decide) run(a *tensor.Args, shares int) {
 	copy(tensor.Slice[float64](a, 0), words)
 }
 
-// adapt learns from proposal number m. The last one of the warm-up fixes the step size.
+// adapt learns from proposal number m. The last proposal of the warm-up fixes the step size.
 func (d decide) adapt(words []float64, m int) {
 	if m > d.warmup {
 		return
@@ -178,7 +182,8 @@ func (d decide) adapt(words []float64, m int) {
 	words[wordLogStep], words[wordLogAverage], words[wordDeficit] = average.step, average.average, average.deficit
 }
 
-// keep follows a quantity's value at the chain's draws: x, its value at the draw before, the chain's words, header -> 1 when x is the new draw's, else 0.
+// keep follows a quantity's value at the chain's draws: x, its value at the draw before, the
+// chain's words, header -> 1 when x is the new draw's, else 0.
 type keep struct{ rhythm rhythm }
 
 func (keep) Name() string   { return "metropolis keep" }

@@ -11,24 +11,25 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Exact is a sampler without discretisation bias: exp(-U/T) itself is its stationary distribution. Metropolis and NUTS are. They need U of all data
-// at each step, and a builder of float64: a test compares energies, whose differences are of order T, while the energies themselves are of
-// the order of the number of data, which leaves no digits of a float32.
+// Exact is a sampler without discretisation bias: exp(-U/T) itself is its stationary distribution.
+// Metropolis and NUTS are exact. They need U of all data at each step, and a builder of float64: a
+// test compares energies, whose differences are of order T, while the energies themselves are of
+// the order of the number of data, which leaves a float32 no digits.
 type Exact interface {
 	// Name is what the sampler is called in the literature.
 	Name() string
 	// Validate refuses attributes out of their range.
 	Validate() error
-	// Attach differentiates the target's potential and attaches what moves the builder's parameters. They must have been made by then. An
-	// error is the builder's too. The program is then compiled and loaded as any other.
+	// Attach differentiates the potential and attaches what moves the builder's parameters, which
+	// must exist by then. An error is the builder's too. The program compiles and loads as usual.
 	Attach(b *graph.Builder, target Target) (Walk, error)
 }
 
 // Walk makes the chains of a session walk through a target. It is for one session.
 type Walk interface {
-	// Draw makes every chain go on until it has made that many more draws, of which each is thinning proposals after the one before, once the
-	// warm-up is over, and returns their traces. It ends early, with the context's error, when the context is done; the session is
-	// then where it can go on.
+	// Draw lets every chain finish its warm-up and make that many more draws, each thinning
+	// proposals after the one before, and returns their traces. It ends early, with the context's
+	// error, when the context is done; the session can then go on.
 	Draw(ctx context.Context, s *graph.Session, draws, thinning int) (*Traces, error)
 	// Take is the last draw of a chain of the session as a sample of weight 1.
 	Take(s *graph.Session, chain int) (samples.Sample, error)
@@ -36,16 +37,17 @@ type Walk interface {
 
 // Target is the distribution of the parameters whose density is proportional to exp(-U/T).
 type Target struct {
-	// Potential is U, a scalar. It is a function of the parameters, without noise such as that of dropout or of minibatches; where it is infinite or not a
-	// number, the density is 0. Posterior.Potential makes it for a network.
+	// Potential is U, a scalar function of the parameters without noise (dropout, minibatches);
+	// where it is infinite or NaN, the density is 0. Posterior.Potential makes it for a network.
 	Potential *graph.Node
-	// Temperature is T, above 0; 1 is that of the posterior.
+	// Temperature is T, above 0; 1 for the posterior.
 	Temperature float64
 	// Quantities are what is traced besides the potential.
 	Quantities []Quantity
 }
 
-// Quantity is a node whose value at the draws is traced: a parameter, or a function of the parameters.
+// Quantity is a node whose value at the draws is traced: a parameter, or a function of the
+// parameters.
 type Quantity struct {
 	Name string
 	Node *graph.Node
@@ -54,14 +56,14 @@ type Quantity struct {
 // The traces that every walk has, besides its target's quantities.
 const (
 	TracePotential  = "potential"  // U
-	TraceAcceptance = "acceptance" // the probability with which the proposal before the draw was to be accepted
+	TraceAcceptance = "acceptance" // the probability of accepting the proposal before the draw
 	TraceStepSize   = "step size"  // of that proposal
 )
 
-// drawSuffix ends the names of the states and outputs from which a program's quantities are read.
+// drawSuffix ends the names of the states and outputs from which quantities are read.
 const drawSuffix = ".draw"
 
-// validate also refuses quantities that are called as one of the other traces.
+// validate also refuses quantities with the name of another trace.
 func (t Target) validate(b *graph.Builder, others ...string) error {
 	switch {
 	case b.DType() != tensor.Float64:
@@ -92,7 +94,7 @@ func (t Target) validate(b *graph.Builder, others ...string) error {
 	return nil
 }
 
-// traces are empty ones of the target's quantities.
+// traces are empty traces of the target's quantities.
 func (t Target) traces(chains int, more ...string) *Traces {
 	traces := &Traces{chains: chains, values: map[string]*trace{}}
 	for _, name := range append([]string{TracePotential, TraceAcceptance, TraceStepSize}, more...) {
@@ -130,14 +132,14 @@ func (t *Traces) extend(name string, chain int) []float64 {
 	return trace.chains[chain][n:]
 }
 
-// Names are the quantities' names, those that every walk traces first.
+// Names are the quantities' names; the ones that every walk traces come first.
 func (t *Traces) Names() []string { return t.names }
 
 // Draws is the number of draws of each chain.
 func (t *Traces) Draws() int { return t.draws }
 
-// Of is the trace of one element of a quantity, by its index in row-major order: one slice for each chain, as SplitRHat and
-// EffectiveSampleSize take them.
+// Of is the trace of one element of a quantity, by its index in row-major order: one slice for each
+// chain, as SplitRHat and EffectiveSampleSize take them.
 func (t *Traces) Of(name string, element int) ([][]float64, error) {
 	trace, ok := t.values[name]
 	if !ok || element < 0 || element >= trace.size {

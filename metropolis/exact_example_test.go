@@ -12,7 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// The mean and the deviation of a normal, of which five numbers were seen, by HMC. With metropolis.NUTS in the place of Metropolis nothing else changes.
+// The mean and the deviation of a normal, given five observations, by HMC. With metropolis.NUTS in
+// place of Metropolis nothing else changes.
 func ExampleMetropolis() {
 	b := graph.New(tensor.Float64)
 	mean := b.Parameter("mean", nil)

@@ -75,8 +75,8 @@ func traceOf(t testing.TB, traces *metropolis.Traces, name string, element int) 
 	return chains
 }
 
-// scoreOf is how many standard errors the average of f over all draws is from what is expected, for chains that start as draws of the target: averages
-// of chains are independent.
+// scoreOf is how many standard errors lie between the average of f over all draws and its
+// expectation, for chains that start as draws of the target: averages of chains are independent.
 func scoreOf(chains [][]float64, f func(x float64) float64, want float64) float64 {
 	averages := make([]float64, len(chains))
 	for i, chain := range chains {
@@ -88,7 +88,8 @@ func scoreOf(chains [][]float64, f func(x float64) float64, want float64) float6
 	return (mean - want) / (deviation / math.Sqrt(float64(len(chains))))
 }
 
-// equilibrium is a target with the moments that its draws are to have, of one element, and an initializer of such draws.
+// equilibrium is a target of one element with the moments that its draws should have, and an
+// initializer of such draws.
 type equilibrium struct {
 	field       trial.Field
 	curvature   float64 // at the mode
@@ -115,7 +116,8 @@ func normalLine(k, temperature float64) equilibrium {
 	}
 }
 
-// logGammaLine is the equilibrium of logGamma: x is the logarithm of T X, X from the gamma distribution of shape Shape/T.
+// logGammaLine is the equilibrium of logGamma: x is the logarithm of T X, X from the gamma
+// distribution of shape Shape/T.
 func logGammaLine(shape, temperature float64) equilibrium {
 	gamma := distuv.Gamma{Alpha: shape / temperature, Beta: 1}
 	mean := mathext.Digamma(gamma.Alpha) + math.Log(temperature)

@@ -12,24 +12,27 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// HMC is Hamiltonian Monte Carlo (Duane, Kennedy, Pendleton and Roweth 1987; Neal 2011, section 5.3): it proposes the end of a trajectory of Leaps
-// leapfrog steps that begins with momenta p ~ N(0, T M), for Metropolis on H = U(theta) + p' M^-1 p / 2:
+// HMC is Hamiltonian Monte Carlo (Duane, Kennedy, Pendleton and Roweth 1987; Neal 2011, section
+// 5.3): it proposes the end of a trajectory of Leaps leapfrog steps that begins with momenta
+// p ~ N(0, T M), for Metropolis on H = U(theta) + p' M^-1 p / 2:
 //
 //	p     <- p - (e/2) gU(theta)
 //	theta <- theta + e M^-1 p
 //	p     <- p - (e/2) gU(theta)
 //
-// The step size is e, the time of a leapfrog step; with one leap and M = 1, it is MALA of h = e^2/2. Each leap evaluates U's gradient once. Energies
-// err by order e^2. Within a trajectory the parameters are on their way: a program's parameters are draws at no time, the states
-// "<parameter>.position" always.
+// The step size is e, the time of a leapfrog step; with one leap and M = 1, it is MALA of
+// h = e^2/2. Each leap evaluates U's gradient once. Energies err by order e^2. Within a trajectory
+// the parameters are on their way: the program's are never draws, the states "<parameter>.position"
+// always are.
 //
-// The optimal rate of acceptance is 0.651 in many dimensions (Beskos, Pillai, Roberts, Sanz-Serna and Stuart 2013), and adapting to 0.8 wins robustness.
+// The optimal rate of acceptance is 0.651 in many dimensions (Beskos, Pillai, Roberts, Sanz-Serna
+// and Stuart 2013); adapting to 0.8 is more robust.
 type HMC struct {
 	Leaps int // leapfrog steps of a trajectory
-	// Jitter makes the step size of each trajectory uniform between 1 - Jitter and 1 + Jitter times what it is, so that no
-	// direction's period divides a trajectory, whose ends would then be where they began. From 0 to below 1.
+	// Jitter in [0, 1) makes each trajectory's step size uniform from 1 - Jitter to 1 + Jitter
+	// times itself, so that no trajectory is whole periods of a direction and ends where it began.
 	Jitter float64
-	// Masses are the diagonal of M, by parameter, in row-major order; 1 for parameters that are not named. The inverses of the variances are good ones.
+	// Masses are M's diagonal by parameter, row-major, best the inverse variances; 1 if not named.
 	Masses map[string][]float64
 }
 
@@ -93,7 +96,8 @@ func (h HMC) attach(b *graph.Builder, p proposed) (share *graph.Node, move func(
 	}
 }
 
-// trajectory is what a parameter's share and move have in common. Their inputs end with the chain's words, the masses if there are any, and the header.
+// trajectory is what a parameter's share and move have in common. Their inputs end with the chain's
+// words, the masses if any, and the header.
 type trajectory struct {
 	rhythm      rhythm
 	temperature float64
@@ -101,7 +105,7 @@ type trajectory struct {
 	masses      bool
 }
 
-// shape is that of an update whose inputs begin with n of w's shape.
+// shape is the shape of an update whose first n inputs have w's shape.
 func (t trajectory) shape(in []tensor.Shape, n int) (tensor.Shape, error) {
 	tables := 1
 	if t.masses {
@@ -114,7 +118,7 @@ func (t trajectory) shape(in []tensor.Shape, n int) (tensor.Shape, error) {
 	return shape, err
 }
 
-// arguments are a launch's from the words on: buffers from input first on, then scalars.
+// arguments are a launch's arguments from the words on: buffers from input first on, then scalars.
 func (t trajectory) arguments(l *graph.Lowering, first, n int) []tensor.Argument {
 	var arguments []tensor.Argument
 	for i := first; i < len(l.Shapes); i++ {
@@ -131,7 +135,7 @@ func (t trajectory) suffix() string {
 	return ""
 }
 
-// context is what a tile lo to hi reads: the words are argument first.
+// context is what a tile lo to hi reads: argument number first has the words.
 func (t trajectory) context(a *tensor.Args, first, lo, hi int) (e float64, masses []float64, header []uint64) {
 	e = tensor.Slice[float64](a, first)[wordStep]
 	if t.masses {
@@ -141,8 +145,9 @@ func (t trajectory) context(a *tensor.Args, first, lo, hi int) (e float64, masse
 	return e, masses, tensor.Slice[uint64](a, first+1)
 }
 
-// hmcShare is (K(p)/T at the trajectory's start) - (K(p)/T at its end), K(p) = p' M^-1 p / 2, when the trajectory ends, else 0: p and dw of w's shape, the
-// chain's words, masses if there are any, header -> sums by tiles. The momenta of the start are drawn once more.
+// hmcShare is (K(p)/T at the trajectory's start) - (K(p)/T at its end), K(p) = p' M^-1 p / 2, when
+// the trajectory ends, else 0: p and dw of w's shape, the chain's words, masses if there are any,
+// header -> sums by tiles. The momenta of the start are drawn again.
 type hmcShare struct{ trajectory trajectory }
 
 func (hmcShare) Name() string { return "hmc share" }
@@ -182,8 +187,9 @@ func (s hmcShare) tile(a *tensor.Args, lo, hi int) float64 {
 	return (start - end/t.temperature) / 2
 }
 
-// hmcMove makes a leap. Where a trajectory ends, it settles what the position is first, and then begins another one from there: w, dw, the position, its
-// slope and p, of w's shape, the chain's words, masses if there are any, header -> the sum of theta * g at the position by tiles.
+// hmcMove makes a leap. Where a trajectory ends, it first settles what the position is, and then
+// begins another trajectory there: w, dw, the position, its slope and p, of w's shape, the chain's
+// words, masses if there are any, header -> the sum of theta * g at the position by tiles.
 type hmcMove struct{ trajectory trajectory }
 
 func (hmcMove) Name() string   { return "hmc move" }

@@ -13,7 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// leapfrog is a trajectory long enough that the tests below see no end of it, unless they want to.
+// leapfrog is a trajectory so long that the tests below see its end only if they want to.
 func leapfrog(t *testing.T, f trial.Field, dimensions, leaps int, e float64, masses []float64) *graph.Session {
 	t.Helper()
 	hmc := metropolis.HMC{Leaps: leaps}
@@ -39,7 +39,8 @@ func TestLeapfrogReverses(t *testing.T) {
 		}
 		trial.Advance(t, session, leaps)
 		for chain := range start {
-			// The momenta are those of the middle of the last leap. With them turned round, and half a kick before and after, the next leap is the last one.
+			// The momenta are those of the middle of the last leap. With them turned round, and
+			// half a kick before and after, the next leap is the last one.
 			q, p := trial.Values(t, session, trial.ParameterName, chain, dimensions), trial.Values(t, session, trial.ParameterName+".momentum", chain, dimensions)
 			if floats.Distance(q, start[chain], 2) < 0.1 {
 				t.Fatalf("%v: the trajectory of chain %d goes nowhere: from %v to %v", f, chain, start[chain], q)
@@ -63,7 +64,8 @@ func TestLeapfrogReverses(t *testing.T) {
 	}
 }
 
-// TestLeapfrogEnergyError: over a trajectory of a fixed time, the error of the energy is of second order in the step size.
+// TestLeapfrogEnergyError: over a trajectory of a fixed time, the error of the energy is of second
+// order in the step size.
 func TestLeapfrogEnergyError(t *testing.T) {
 	const dimensions = 6
 	for _, f := range []trial.Field{trial.Valley{A: 2, B: 1.2, C: 1}, trial.LogGamma{Shape: 1.5}} {
@@ -92,7 +94,7 @@ func TestLeapfrogEnergyError(t *testing.T) {
 	}
 }
 
-// energy is U + p.p/2 at a position, p being the momenta there: those of the session after another kick.
+// energy is U + p.p/2 at a position, with the momenta p there: the session's after another kick.
 func energy(t *testing.T, s *graph.Session, f trial.Field, position string, chain, dimensions int, kick float64) float64 {
 	t.Helper()
 	q, p := trial.Values(t, s, position, chain, dimensions), trial.Values(t, s, trial.ParameterName+".momentum", chain, dimensions)
@@ -127,7 +129,8 @@ func TestHMCOfOneLeapIsMALA(t *testing.T) {
 	}
 }
 
-// TestHMCMassesAreScales: masses k times as large, with a step size sqrt(k) times as large, change nothing.
+// TestHMCMassesAreScales: masses k times as large, with a step size sqrt(k) times as large, change
+// nothing.
 func TestHMCMassesAreScales(t *testing.T) {
 	run := func(mass, step float64) *metropolis.Traces {
 		hmc := metropolis.HMC{Leaps: 4, Jitter: 0.2}

@@ -11,25 +11,28 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// Acceptance says what MALA's test takes for U.
+// Acceptance says what MALA's test uses as U.
 type Acceptance string
 
 // The tests.
 const (
-	// AcceptanceExact takes the potential of all data. It is the default.
+	// AcceptanceExact uses the potential of all data. It is the default.
 	AcceptanceExact Acceptance = ""
-	// AcceptanceMinibatch takes a minibatch's estimate of the potential, the same minibatch's on both sides, and another one for each
-	// proposal. The result is NOT exp(-U/T): no step size makes it so. Each batch pulls towards a distribution of its own, and the noise of their
-	// differences, which the test takes for facts, widens the posterior. It is there to be compared with.
+	// AcceptanceMinibatch uses a minibatch's estimate of the potential, the same minibatch on both
+	// sides, another for each proposal. The result is NOT exp(-U/T), at any step size: each batch
+	// pulls towards a distribution of its own, and the noise of their differences, which the test
+	// takes for facts, widens the posterior. It is there for comparison.
 	AcceptanceMinibatch Acceptance = "approximate, on the minibatch"
 )
 
-// MALA is the Metropolis-adjusted Langevin algorithm (Roberts and Tweedie 1996): SGLD's step with the gradient of U as a proposal for Metropolis,
+// MALA is the Metropolis-adjusted Langevin algorithm (Roberts and Tweedie 1996): SGLD's step with
+// the gradient of U as a proposal for Metropolis,
 //
 //	theta' = theta - h gU(theta) + sqrt(2 h T) xi,    xi ~ N(0, 1)
 //	log q(theta'|theta) = -|theta' - theta + h gU(theta)|^2 / (4 h T) + constant
 //
-// The step size is h, as SGLD's is. The optimal rate of acceptance, in many dimensions, is 0.574 (Roberts and Rosenthal 1998).
+// The step size is h, as in SGLD. The optimal rate of acceptance, in many dimensions, is 0.574
+// (Roberts and Rosenthal 1998).
 type MALA struct {
 	Acceptance Acceptance
 }
@@ -47,8 +50,9 @@ func (m MALA) Validate() error {
 	return nil
 }
 
-// BatchHeader is the header that the ops which gather minibatches take under AcceptanceMinibatch: its step counts proposals, each of
-// which takes two steps of the program, one for either side of the test. Under AcceptanceExact it is the builder's header.
+// BatchHeader is the header that the ops which gather minibatches take under AcceptanceMinibatch:
+// its step counts proposals, each of which takes two steps of the program, one for each side of the
+// test. Under AcceptanceExact it is the builder's header.
 func (m MALA) BatchHeader(b *graph.Builder) *graph.Node {
 	if !m.rhythm().paired {
 		return b.Header()
@@ -79,7 +83,7 @@ func (m MALA) attach(b *graph.Builder, p proposed) (share *graph.Node, move func
 	}
 }
 
-// countProposals is the header with the number of the proposal in the place of the step's: header -> header.
+// countProposals is the header with the proposal's number in place of the step's: header -> header.
 type countProposals struct{ evaluations int }
 
 func (countProposals) Name() string               { return "count proposals" }
@@ -101,8 +105,9 @@ func (c countProposals) Lower(l *graph.Lowering) {
 	}), l.Out(), l.In(0), tensor.Int(c.evaluations))
 }
 
-// malaShare is log q(theta|theta') - log q(theta'|theta) when the proposal theta' is decided on, else 0: theta', the gradient there, theta and the
-// gradient there, all of w's shape, the chain's words, header -> sums by tiles.
+// malaShare is log q(theta|theta') - log q(theta'|theta) when the proposal theta' is decided on,
+// else 0: theta', the gradient there, theta and the gradient there, all of w's shape, the chain's
+// words, header -> sums by tiles.
 type malaShare struct {
 	rhythm      rhythm
 	temperature float64
@@ -135,8 +140,9 @@ func (s malaShare) tile(a *tensor.Args, lo, hi int) float64 {
 	return (there - back) / (4 * h * s.temperature)
 }
 
-// malaMove settles what a parameter's position is, and proposes from there: w, dw, the position and its slope of w's shape, the chain's words, header ->
-// the sum of theta * g at the position by tiles.
+// malaMove settles what a parameter's position is, and proposes from there: w, dw, the position and
+// its slope of w's shape, the chain's words, header -> the sum of theta * g at the position by
+// tiles.
 type malaMove struct {
 	rhythm      rhythm
 	temperature float64

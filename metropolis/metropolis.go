@@ -13,23 +13,25 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Metropolis is the algorithm of Metropolis et al. (1953) and Hastings (1970): from theta, a proposal theta' of density q(theta'|theta) is accepted with
-// probability
+// Metropolis is the algorithm of Metropolis et al. (1953) and Hastings (1970): from theta, a
+// proposal theta' of density q(theta'|theta) is accepted with probability
 //
 //	min(1, exp(-(U(theta') - U(theta))/T) q(theta|theta')/q(theta'|theta))
 //
-// and otherwise theta is the next draw once more. It targets exp(-U/T) without a bias, at any step size. The test is one for all parameters of a
-// chain. The graph evaluates U, and its gradient, once a step, of the program's parameters, which hold the proposals; the draws are
-// in the states "<parameter>.position". A proposal that is refused costs no further evaluation.
+// and otherwise theta is the next draw again. It targets exp(-U/T) without a bias, at any step
+// size. There is one test for all parameters of a chain. Each step, the graph evaluates U, and its
+// gradient, at the program's parameters, which hold the proposals; the draws are in the states
+// "<parameter>.position". A rejected proposal costs no further evaluation.
 //
-// During warm-up the step size of each chain adapts by dual averaging; those draws are not of the target and are left out.
-// At each step the metrics TracePotential, TraceAcceptance and TraceStepSize of the last proposal are recorded, and for proposals that use gradients
+// During warm-up the step size of each chain adapts by dual averaging; its draws are not of the
+// target and are left out. At each step the metrics TracePotential, TraceAcceptance and
+// TraceStepSize of the last proposal are recorded, and for proposals that use gradients
 // "theta.g <name>" of the positions, which NewThermometer reads with a data size of 1.
 type Metropolis struct {
 	Proposal       Proposal
-	StepSize       float64 // of the first proposal; the proposal's comment says what it is
+	StepSize       float64 // of the first proposal; see the proposal's comment
 	Warmup         int     // proposals
-	AcceptanceRate float64 // that the step size adapts to; 0 means the proposal's optimum, and without a warm-up there is none
+	AcceptanceRate float64 // that the step size adapts to; 0 means the proposal's optimum; must be 0 without a warm-up
 }
 
 var _ Exact = Metropolis{}
@@ -41,22 +43,23 @@ type Proposal interface {
 	// Validate refuses attributes out of their range.
 	Validate() error
 
-	// rhythm tells when proposals start.
+	// rhythm says when proposals start.
 	rhythm() rhythm
 	// optimum is the rate of acceptance at which chains in many dimensions move fastest.
 	optimum() float64
-	// jitter is by which share of itself the step size varies at random from one proposal to the next.
+	// jitter is the share of itself by which the step size varies at random between proposals.
 	jitter() float64
-	// gradients tells whether proposals need the gradient of U.
+	// gradients reports whether proposals need the gradient of U.
 	gradients() bool
 	// check refuses attributes that do not fit the parameters.
 	check(parameters []*graph.Node) error
-	// attach makes what proposes a parameter: share is its part in the logarithm of q(theta|theta')/q(theta'|theta), by tiles, nil for 0; move attaches the
-	// update once there is the node that decides.
+	// attach makes what proposes a parameter: share is its part of the logarithm of
+	// q(theta|theta')/q(theta'|theta), by tiles, nil for 0; move attaches the update, given the
+	// node that decides.
 	attach(b *graph.Builder, p proposed) (share *graph.Node, move func(decision *graph.Node) *graph.Node)
 }
 
-// proposed is a parameter with what its proposals are made of.
+// proposed is a parameter with what its proposals are made from.
 type proposed struct {
 	name                string
 	parameter, gradient *graph.Node
@@ -92,7 +95,7 @@ func (m Metropolis) Validate() error {
 // chainState is the name of the chain's words among the states.
 const chainState = "metropolis"
 
-// positionSuffix ends the names of the states in which a parameter's draws are.
+// positionSuffix ends the names of the states that hold parameters' draws.
 const positionSuffix = ".position"
 
 // Attach implements Exact.

@@ -39,7 +39,8 @@ func bowlRun(sampler metropolis.Exact, dimensions int) exactRun {
 	}
 }
 
-// sameTraces tells whether chains of two runs have the same values, bit for bit: all those of want, which are got's from first on.
+// sameTraces reports whether chains of two runs have the same values, bit for bit: all of want's
+// chains, which are got's from first on.
 func sameTraces(t *testing.T, name string, got, want *metropolis.Traces, first, dimensions int) {
 	t.Helper()
 	for _, quantity := range want.Names() {
@@ -58,8 +59,8 @@ func sameTraces(t *testing.T, name string, got, want *metropolis.Traces, first, 
 	}
 }
 
-// TestMetropolisSameBits: chains are the same alone and among others, on any number of threads, in one piece or two, and after a resumption in the middle of a
-// trajectory.
+// TestMetropolisSameBits: chains are the same on their own and among others, on any number of
+// threads, in one piece or two, and when resumed in the middle of a trajectory.
 func TestMetropolisSameBits(t *testing.T) {
 	const dimensions, draws = 4099, 9
 	for name, sampler := range adaptiveRows(dimensions) {
@@ -102,7 +103,8 @@ func TestMetropolisSameBits(t *testing.T) {
 	}
 }
 
-// TestMetropolisInterpreted: the compiled program leaves the same bits as the interpreter; a GPU, whose exponentials are its own, the same numbers.
+// TestMetropolisInterpreted: the compiled program leaves the same bits as the interpreter; a GPU,
+// whose exponentials are its own, the same numbers.
 func TestMetropolisInterpreted(t *testing.T) {
 	const dimensions, steps = 33, 13
 	for name, sampler := range adaptiveRows(dimensions) {
@@ -133,7 +135,8 @@ func TestMetropolisInterpreted(t *testing.T) {
 	}
 }
 
-// TestMetropolisMetrics: the metrics of each step, and dual averaging against the formula, from the probabilities alone.
+// TestMetropolisMetrics: the metrics of each step, and dual averaging against the formula, from the
+// probabilities alone.
 func TestMetropolisMetrics(t *testing.T) {
 	const warmup, steps = 60, 100
 	sampler := metropolis.Metropolis{Proposal: metropolis.MALA{}, StepSize: 0.07, Warmup: warmup, AcceptanceRate: 0.5}
@@ -169,7 +172,8 @@ func TestMetropolisMetrics(t *testing.T) {
 	}
 }
 
-// TestMetropolisAdapts: after the warm-up proposals are accepted at the rate asked for, chain by chain, and the step size stays.
+// TestMetropolisAdapts: after the warm-up proposals are accepted at the rate asked for, chain by
+// chain, and the step size stays.
 func TestMetropolisAdapts(t *testing.T) {
 	for _, c := range []struct {
 		proposal   metropolis.Proposal

@@ -16,7 +16,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// checkExpected compares the average of traces with what is expected, in the standard errors that the effective sample size gives.
+// checkExpected compares the average of traces with its expectation, in standard errors from the
+// effective sample size.
 func checkExpected(t *testing.T, name string, chains [][]float64, want float64) {
 	t.Helper()
 	deviation, err := diagnostics.MeanStandardError(chains)
@@ -77,7 +78,8 @@ func TestCorrelated(t *testing.T) {
 	}
 }
 
-// TestIllConditioned: variances from 1 to 1/400 in 8 directions, with and without the masses that even them out; these allow long steps.
+// TestIllConditioned: variances from 1 to 1/400 in 8 directions, with and without the masses that
+// even them out; these allow long steps.
 func TestIllConditioned(t *testing.T) {
 	f := trial.Bowl{Smallest: 1, Largest: 400}
 	masses := make([]float64, trial.Classes)
@@ -104,7 +106,8 @@ func TestIllConditioned(t *testing.T) {
 	}
 }
 
-// TestThousandDimensions: means and variances of 1000 normals, and the distribution of U, half a chi-square.
+// TestThousandDimensions: means and variances of 1000 normals, and the distribution of U, half a
+// chi-square.
 func TestThousandDimensions(t *testing.T) {
 	const dimensions, temperature = 1000, 0.7
 	f := trial.Bowl{Smallest: 0.5, Largest: 2}
@@ -143,13 +146,14 @@ func sumOf(x []float64, f func(x float64) float64) float64 {
 	return sum
 }
 
-// ray is the exponential distribution as a graph: U = theta where theta >= 0, and not a number elsewhere.
+// ray is the exponential distribution as a graph: U = theta where theta >= 0, and not a number
+// elsewhere.
 func ray(b *graph.Builder, w *graph.Node) *graph.Node {
 	return b.Apply(op.Sum{}, b.Apply(op.Restrict{High: math.Inf(1)}, w))
 }
 
-// TestEdgeOfSupport: proposals where the potential is not a number are refused, and the run goes on; the moments are those of the exponential
-// distribution of mean T. Quantities follow.
+// TestEdgeOfSupport: proposals where the potential is not a number are rejected, and the run goes
+// on; the moments are those of the exponential distribution of mean T. Quantities follow.
 func TestEdgeOfSupport(t *testing.T) {
 	const temperature = 0.6
 	for name, sampler := range map[string]metropolis.Exact{
@@ -200,7 +204,8 @@ func TestStartOutsideSupport(t *testing.T) {
 	}
 }
 
-// TestMixtureCoverage: parallel chains that start in one place find both of the modes of a mixture, and their shares.
+// TestMixtureCoverage: parallel chains that start in one place find both modes of a mixture, and
+// their shares.
 func TestMixtureCoverage(t *testing.T) {
 	f := twins{3}
 	for name, sampler := range map[string]metropolis.Exact{

@@ -41,12 +41,15 @@ type exactRow struct {
 	jitter   float64
 	// propose fills in to and end.
 	propose func(f trial.Field, a *attempt)
-	// ratio is the logarithm of the acceptance ratio; wrong ones differ in one term, and moments must tell.
+	// ratio is the logarithm of the acceptance ratio; wrong ones differ in one term, which moments
+	// must show.
 	ratio func(a attempt) float64
 	wrong map[string]func(a attempt) float64
-	// step is one at which proposals are now and then refused, in one dimension, at a curvature and a temperature of 1.
+	// step is a step size at which proposals are now and then rejected, in one dimension, at a
+	// curvature and a temperature of 1.
 	step float64
-	// scaled is what step is multiplied by at other ones, and power by which power of 1/d it is smaller in d dimensions.
+	// scaled is the factor of step at others, and power the power of 1/d by which it is smaller in
+	// d dimensions.
 	scaled func(curvature, temperature float64) float64
 	power  float64
 }
@@ -224,7 +227,7 @@ func (m *transcribed) propose() {
 	}
 }
 
-// address is that of the tests' random numbers, at the present step.
+// address is where the test's random numbers lie, at the present step.
 func (m *transcribed) address() random.Address {
 	return random.Address{Seed: trial.RunSeed, Chain: m.chain, Step: uint64(m.made * m.row.leaps), Stream: m.stream}
 }
@@ -236,7 +239,8 @@ func uniformAt(address random.Address, i int) float64 {
 	return float64(uint64(words[0])<<21|uint64(words[1])>>11) / (1 << 53)
 }
 
-// TestMetropolisFormula: proposals, their probabilities and what becomes of them are what the formulas say, for the same random numbers.
+// TestMetropolisFormula: proposals, their probabilities and what becomes of them are what the
+// formulas say, for the same random numbers.
 func TestMetropolisFormula(t *testing.T) {
 	const proposals, chain = 25, 1
 	for _, row := range exactRows() {
@@ -294,7 +298,8 @@ func lines() map[string]equilibrium {
 	}
 }
 
-// TestMetropolisMoments: in one dimension, at step sizes at which many proposals are refused, draws have the target's moments.
+// TestMetropolisMoments: in one dimension, at step sizes at which many proposals are rejected,
+// draws have the target's moments.
 func TestMetropolisMoments(t *testing.T) {
 	chains, draws := trial.ChainsOf(t, 48), trial.StepsOf(t, 400)
 	for _, row := range exactRows() {
@@ -324,7 +329,7 @@ func meanOf(chains [][]float64) float64 {
 	return sum / float64(n)
 }
 
-// TestMetropolisWrongRatios: the same moments tell when one term of the ratio is wrong.
+// TestMetropolisWrongRatios: the same moments show when one term of the ratio is wrong.
 func TestMetropolisWrongRatios(t *testing.T) {
 	const chains, draws = 48, 400
 	for _, row := range exactRows() {

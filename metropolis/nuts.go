@@ -13,27 +13,31 @@ import (
 	"github.com/pollen-ml/pollen/samples"
 )
 
-// NUTS is the no-U-turn sampler (Hoffman and Gelman 2014), in its form with multinomial draws from trajectories and the generalised criterion of when
-// they turn back (Betancourt, A conceptual introduction to Hamiltonian Monte Carlo, 2017, appendix A). It is HMC without a number of leaps to choose:
-// a trajectory doubles, forwards or backwards in time, until its ends approach each other. It targets exp(-U/T).
+// NUTS is the no-U-turn sampler (Hoffman and Gelman 2014), in the form with multinomial draws from
+// trajectories and the generalised criterion of turning back (Betancourt, A conceptual introduction
+// to Hamiltonian Monte Carlo, 2017, appendix A). It is HMC without a number of leaps to choose: a
+// trajectory doubles, forwards or backwards in time, until its ends approach each other. It targets
+// exp(-U/T).
 //
-// During warm-up the step size of each chain adapts by dual averaging, and the masses, in windows of doubling lengths, to the inverses of the variances.
+// During warm-up the step size of each chain adapts by dual averaging, and the masses, in windows
+// of doubling lengths, to the inverses of the variances.
 //
-// It is for small models. The graph computes U and its gradient; the trees are grown on the host, of all chains side by side, each chain at its own pace.
-// What a chain has learnt is kept in the walk, not in the session: a walk goes on as long as it lives, and cannot be resumed.
+// It is for small models. The graph computes U and its gradient; the trees are grown on the host,
+// for all chains side by side, each at its own pace. What a chain has learnt is kept in the walk,
+// not in the session: a walk goes on while it is in memory, and cannot be resumed.
 type NUTS struct {
-	StepSize       float64 // of a leap. With a warm-up, where the search for one begins, 0 meaning 1
+	StepSize       float64 // of a leap; with a warm-up, where the search for one begins, 0 meaning 1
 	Warmup         int     // draws
-	AcceptanceRate float64 // that the step size adapts to; 0 means 0.8, and without a warm-up there is none
+	AcceptanceRate float64 // that the step size adapts to; 0 means 0.8; must be 0 without a warm-up
 	MaxDepth       int     // how often a trajectory doubles at most; 0 means 10
 }
 
 var _ Exact = NUTS{}
 
-// The traces that NUTS has besides.
+// The traces that NUTS has in addition.
 const (
 	TraceLeaps    = "leaps"    // of the trajectory
-	TraceDiverged = "diverged" // 1 when the energy of the trajectory went astray, by more than 1000 T: a region that the step size is too large for
+	TraceDiverged = "diverged" // 1 when the trajectory's energy rose by more than 1000 T: the step size is too large there
 )
 
 // Name implements Exact.
@@ -74,7 +78,8 @@ func (n NUTS) Attach(b *graph.Builder, target Target) (Walk, error) {
 	parameters := b.Parameters()
 	gradients := b.Gradients(target.Potential, parameters...)
 	b.Header()
-	// Outputs are copies: a node can be kept under one name only, and gradients of a sum are one node.
+	// Outputs are copies: a node can be kept under one name only, and gradients of a sum are one
+	// node.
 	output := func(name string, n *graph.Node) { b.Output(name, b.Apply(op.Scale{Factor: 1}, n)) }
 	output(potentialOutput, target.Potential)
 	for i, parameter := range parameters {
@@ -149,7 +154,7 @@ func (w *nutsWalk) Draw(ctx context.Context, s *graph.Session, draws, thinning i
 	return traces, nil
 }
 
-// begin reads where the chains start, the first time.
+// begin reads where the chains start, at the first call.
 func (w *nutsWalk) begin(s *graph.Session) error {
 	if w.session == nil {
 		var chains []*nutsChain
@@ -176,7 +181,7 @@ func (w *nutsWalk) begin(s *graph.Session) error {
 	return nil
 }
 
-// serve evaluates what chains ask for, one step of the session for all, until none asks.
+// serve evaluates what chains request, with one step of the session for all, until none does.
 func (w *nutsWalk) serve(ctx context.Context, requests []func() (*nutsPoint, bool)) error {
 	asked := make([]*nutsPoint, len(requests))
 	for {

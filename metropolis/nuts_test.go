@@ -14,7 +14,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestNUTSMoments: with a step size so large that trajectories' energies err, and so that their points' weights matter, draws have the target's moments.
+// TestNUTSMoments: with a step size so large that trajectories' energies err, and so that their
+// points' weights matter, draws have the target's moments.
 func TestNUTSMoments(t *testing.T) {
 	chains, draws := trial.ChainsOf(t, 64), trial.StepsOf(t, 300)
 	for name, line := range lines() {
@@ -37,7 +38,8 @@ func TestNUTSMoments(t *testing.T) {
 	}
 }
 
-// TestNUTSFollowsEnergy: with a small step size the energy of trajectories stays, at any temperature and with any masses.
+// TestNUTSFollowsEnergy: with a small step size the energy of trajectories stays, at any
+// temperature and with any masses.
 func TestNUTSFollowsEnergy(t *testing.T) {
 	for name, line := range lines() {
 		traces := exactRun{
@@ -65,7 +67,8 @@ func TestNUTSPlane(t *testing.T) {
 	checkExpected(t, "xxxx", functionTrace(t, traces, "w", fourth, 0), 3*scale*f.C*scale*f.C)
 }
 
-// TestNUTSAdapts: to directions of very different widths, so that trajectories get short; and to the rate of acceptance.
+// TestNUTSAdapts: to directions of very different widths, so that trajectories get short; and to
+// the rate of acceptance.
 func TestNUTSAdapts(t *testing.T) {
 	f := trial.Bowl{Smallest: 1, Largest: 2500}
 	run := func(n metropolis.NUTS, draws int) (leaps float64, traces *metropolis.Traces) {
@@ -114,8 +117,9 @@ func TestNUTSDiverges(t *testing.T) {
 	}
 }
 
-// TestNUTSDivergenceBound: a leapfrog step of size 1 from w = 0, where U/T has the curvature 1, leads to w = p and p/2, where the energy
-// is p^2/8 higher in each dimension: dimensions/8 in all, in units of T, which is a divergence above 1000.
+// TestNUTSDivergenceBound: a leapfrog step of size 1 from w = 0, where U/T has the curvature 1,
+// leads to w = p and p/2, where the energy is p^2/8 higher in each dimension: dimensions/8 in all,
+// in units of T, which is a divergence above 1000.
 func TestNUTSDivergenceBound(t *testing.T) {
 	for _, temperature := range []float64{1, 3} {
 		for dimensions, want := range map[int]float64{300: 0, 7000: 0, 9000: 1} {
@@ -130,7 +134,8 @@ func TestNUTSDivergenceBound(t *testing.T) {
 	}
 }
 
-// TestNUTSSameBits: chains are the same alone and among others, on any number of threads, in one piece or two.
+// TestNUTSSameBits: chains are the same on their own and among others, on any number of threads, in
+// one piece or two.
 func TestNUTSSameBits(t *testing.T) {
 	const dimensions, draws = 30, 6
 	e := bowlRun(metropolis.NUTS{Warmup: 25}, dimensions)

@@ -16,7 +16,7 @@ type nutsStreams struct {
 	search  uint16 // momenta that step sizes are tried with
 }
 
-// nutsPoint is a point of a trajectory. It does not change once it is evaluated.
+// nutsPoint is a point of a trajectory. It does not change once evaluated.
 type nutsPoint struct {
 	q, p       []float64
 	u          float64
@@ -24,7 +24,8 @@ type nutsPoint struct {
 	quantities []float64
 }
 
-// nutsChain is one chain under NUTS: H = U/T + p' M^-1 p / 2, and exp(-H) is the density that trajectories keep.
+// nutsChain is one chain under NUTS: H = U/T + p' M^-1 p / 2, and exp(-H) is the density that
+// trajectories leave invariant.
 type nutsChain struct {
 	nuts        NUTS
 	temperature float64
@@ -61,7 +62,8 @@ func newNUTSChain(n NUTS, temperature float64, streams nutsStreams, seed uint64,
 	return c
 }
 
-// walk makes draws, and before them what is left of the warm-up. It yields the points that it needs to have evaluated.
+// walk makes what is left of the warm-up, and then draws. It yields the points that it needs
+// evaluated.
 func (c *nutsChain) walk(draws, thinning int, record func()) iter.Seq[*nutsPoint] {
 	return func(yield func(*nutsPoint) bool) {
 		c.evaluate, c.stopped = yield, false
@@ -86,7 +88,8 @@ func (c *nutsChain) walk(draws, thinning int, record func()) iter.Seq[*nutsPoint
 	}
 }
 
-// visit evaluates a point. Once the walk is stopped, every potential is not a number, which ends trajectories at once.
+// visit evaluates a point. Once the walk is stopped, every potential is NaN, which ends
+// trajectories at once.
 func (c *nutsChain) visit(point *nutsPoint) {
 	if c.stopped || !c.evaluate(point) {
 		c.stopped = true
@@ -129,7 +132,7 @@ func (c *nutsChain) energyOf(point *nutsPoint) float64 {
 	return h
 }
 
-// leap is the point one leapfrog step on, of a time that is negative backwards.
+// leap is the point one leapfrog step further; time is negative backwards.
 func (c *nutsChain) leap(from *nutsPoint, time float64) *nutsPoint {
 	to := &nutsPoint{q: make([]float64, len(from.q)), p: make([]float64, len(from.q))}
 	kick := time / 2 / c.temperature
@@ -152,7 +155,7 @@ type nutsTree struct {
 	draw        *nutsPoint // one of its points, drawn by weight
 }
 
-// move replaces the present state by a draw from a new trajectory.
+// move replaces the present state with a draw from a new trajectory.
 func (c *nutsChain) move() {
 	start := c.launch(c.streams.momenta)
 	c.energy, c.chosen, c.leaps, c.probability, c.diverged = c.energyOf(start), 0, 0, 0, false
@@ -163,7 +166,8 @@ func (c *nutsChain) move() {
 		if more == nil {
 			break
 		}
-		// The new half is preferred to the old one, which leaves exp(-H) invariant as well and moves farther.
+		// The new half is preferred to the old one, which leaves exp(-H) invariant as well and
+		// moves farther.
 		draw := tree.draw
 		if c.choice() < math.Exp(more.weight-tree.weight) {
 			draw = more.draw
@@ -182,8 +186,8 @@ func (c *nutsChain) move() {
 	c.now = tree.draw
 }
 
-// grow makes 2^depth further points at an end of a tree. It returns nil when these diverge or turn back by themselves: then the trajectory ends as
-// it was before, as one that begins at any of its points would.
+// grow makes 2^depth further points at an end of a tree. It returns nil when these diverge or turn
+// back on their own: then the trajectory ends as it was, as it would from any of its points.
 func (c *nutsChain) grow(tree *nutsTree, depth int, forwards bool) *nutsTree {
 	if depth == 0 {
 		if forwards {
@@ -209,7 +213,7 @@ func (c *nutsChain) grow(tree *nutsTree, depth int, forwards bool) *nutsTree {
 	return both
 }
 
-// divergence is by how much the energy of a point may be above that of the trajectory's start.
+// divergence is how far the energy of a point may be above the energy at the trajectory's start.
 const divergence = 1000
 
 // leaf is the tree of one point, nil when it diverges.
@@ -224,8 +228,8 @@ func (c *nutsChain) leaf(point *nutsPoint) *nutsTree {
 	return &nutsTree{first: point, last: point, momentum: point.p, weight: -excess, draw: point}
 }
 
-// join is two neighbouring trees as one, without a draw, and tells whether the trajectory turns back: in the whole, or from one half to the first
-// or last point of the other.
+// join is two neighbouring trees as one, without a draw, and reports whether the trajectory turns
+// back: as a whole, or from one half to the first or last point of the other.
 func (c *nutsChain) join(old, more *nutsTree, forwards bool) (both *nutsTree, turned bool) {
 	a, b := old, more // in time
 	if !forwards {
@@ -241,7 +245,8 @@ func (c *nutsChain) join(old, more *nutsTree, forwards bool) (both *nutsTree, tu
 		c.turns(a.last, b.last, plus(a.last.p, b.momentum))
 }
 
-// turns tells whether a trajectory's ends move towards each other: whether the velocity at one of them points against the sum of the momenta.
+// turns reports whether a trajectory's ends move towards each other: whether the velocity at one of
+// them points against the sum of the momenta.
 func (c *nutsChain) turns(first, last *nutsPoint, momentum []float64) bool {
 	atFirst, atLast := 0.0, 0.0
 	for i, sum := range momentum {

@@ -2,9 +2,10 @@ package metropolis
 
 import "math"
 
-// The warm-up has a first part, in which chains find where the density is; windows, after each of which masses follow the variances that
-// were seen in it; and a last part for the step size alone. The lengths are those of Stan's reference manual (section HMC algorithm
-// parameters, automatic parameter tuning).
+// The warm-up has a first part, in which chains find where the density is; windows, after each of
+// which the masses are set from the variances seen in it; and a last part for the step size only.
+// The lengths are those of Stan's reference manual (section HMC algorithm parameters, automatic
+// parameter tuning).
 const (
 	warmupFirst  = 75
 	warmupWindow = 25 // of the first window; each of the others is twice as long as the one before
@@ -28,8 +29,9 @@ func newNUTSWarmup(draws, dimensions int) nutsWarmup {
 	return nutsWarmup{from: from, ends: ends, means: make([]float64, dimensions), squares: make([]float64, dimensions)}
 }
 
-// warmupWindows cuts a warm-up. A short one has the parts in proportion, and none but the step size's when that leaves no room for a window. A window
-// that leaves no room for the next one is the last.
+// warmupWindows cuts a warm-up. A short one has the parts in proportion, and only the step size's
+// part when that leaves no room for a window. A window that leaves no room for the next one is the
+// last.
 func warmupWindows(draws int) (from int, ends []int) {
 	from, length, last := warmupFirst, warmupWindow, draws-warmupLast
 	if from+length > last {
@@ -57,7 +59,8 @@ func (c *nutsChain) adaptBefore() {
 	w.average, w.anchor = dualAveraging{}, anchorOf(c.step)
 }
 
-// search doubles or halves the step size until the probability that a leap would be accepted crosses one half (Hoffman and Gelman 2014, algorithm 4).
+// search doubles or halves the step size until the probability that a leap would be accepted
+// crosses one half (Hoffman and Gelman 2014, algorithm 4).
 func (c *nutsChain) search() {
 	start := c.launch(c.streams.search)
 	accepted := func() bool { return c.energyOf(c.leap(start, c.step))-c.energyOf(start) < math.Ln2 }
@@ -105,7 +108,8 @@ func (w *nutsWarmup) add(q []float64) {
 	}
 }
 
-// reweigh makes masses of the window's variances, drawn to 0.001 as if by five more draws, and begins another window.
+// reweigh sets the masses from the window's variances, shrunk towards 0.001 as if by five more
+// draws, and begins another window.
 func (c *nutsChain) reweigh() {
 	w := &c.warmup
 	for i, squares := range w.squares {

@@ -5,7 +5,8 @@ import (
 	"testing"
 )
 
-// TestWarmupWindows: the lengths of Stan's reference manual for 1000 draws, and parts in order for all numbers.
+// TestWarmupWindows: the lengths of Stan's reference manual for 1000 draws, and parts in order for
+// all numbers.
 func TestWarmupWindows(t *testing.T) {
 	if from, ends := warmupWindows(1000); from != 75 || !slices.Equal(ends, []int{100, 150, 250, 450, 950}) {
 		t.Errorf("1000 draws: windows from %d end at %v", from, ends)

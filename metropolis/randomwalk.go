@@ -7,8 +7,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// RandomWalk proposes theta' = theta + s xi, xi ~ N(0, 1), for Metropolis (Metropolis et al. 1953, with Gaussian steps). The step size is s, the standard
-// deviation. It needs no gradient of U. Its optimal rate of acceptance, in many dimensions, is 0.234 (Roberts, Gelman and Gilks 1997).
+// RandomWalk proposes theta' = theta + s xi, xi ~ N(0, 1), for Metropolis (Metropolis et al. 1953,
+// with Gaussian steps). The step size is s, the standard deviation. It needs no gradient of U. The
+// optimal rate of acceptance, in many dimensions, is 0.234 (Roberts, Gelman and Gilks 1997).
 type RandomWalk struct{}
 
 var _ Proposal = RandomWalk{}
@@ -33,8 +34,8 @@ func (RandomWalk) attach(b *graph.Builder, p proposed) (share *graph.Node, move 
 	}
 }
 
-// randomWalkMove settles what a parameter's position is, and proposes from there: w and the position of w's shape, the chain's words, header ->
-// zeros by tiles.
+// randomWalkMove settles what a parameter's position is, and proposes from there: w and the
+// position of w's shape, the chain's words, header -> zeros by tiles.
 type randomWalkMove struct{ stream uint16 }
 
 func (randomWalkMove) Name() string   { return "random walk move" }
@@ -64,7 +65,7 @@ func (u randomWalkMove) tile(a *tensor.Args, lo, hi int) float64 {
 	return 0
 }
 
-// settle carries out what was decided: the position becomes the parameter, or the other way round.
+// settle carries out the decision: it copies the parameter to the position, or the reverse.
 func settle(words, w, position []float64) {
 	if words[wordTaken] == 1 {
 		copy(position, w)

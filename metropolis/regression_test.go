@@ -15,7 +15,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// regression is y = X beta + noise of variance 1, with the prior N(0, deviation^2) of each coefficient.
+// regression is y = X beta + noise of variance 1, with the prior N(0, deviation^2) of each
+// coefficient.
 type regression struct {
 	x, y             []float64
 	examples, inputs int
@@ -34,7 +35,8 @@ func newRegression(examples, inputs int) regression {
 	return r
 }
 
-// posterior is the exact one at temperature T: with A = X'X + I/deviation^2, its covariance is T A^-1, its mean A^-1 X'y.
+// posterior is the exact posterior at temperature T: with A = X'X + I/deviation^2, its covariance
+// is T A^-1, its mean A^-1 X'y.
 func (r regression) posterior(temperature float64) (mean []float64, covariance *mat.Dense) {
 	x := mat.NewDense(r.examples, r.inputs, r.x)
 	var precision, inverse mat.Dense
@@ -91,7 +93,8 @@ func TestBayesianLinearRegression(t *testing.T) {
 	}
 }
 
-// byteMean is the data of a mean: bytes as images of one pixel, each drawn from N(mean, 1) once it is divided by 255 and by pixelDeviation.
+// byteMean is the data of a mean: bytes as images of one pixel, each drawn from N(mean, 1) once it
+// is divided by 255 and by pixelDeviation.
 const pixelDeviation = 0.1
 
 func byteMean(examples int) (images []byte, values []float64) {
@@ -124,8 +127,8 @@ func loadMean(t *testing.T, images []byte, batch op.Batch, mala metropolis.MALA,
 	return session, walk
 }
 
-// TestMALAOnMinibatch: with batches of all data it is MALA; with small ones it is not, and what it is stays what the formula says: both
-// potentials of a test are of the same batch.
+// TestMALAOnMinibatch: with batches of all data it is MALA; with small ones it is not, and still
+// does what the formula says: both potentials of a test are of the same batch.
 func TestMALAOnMinibatch(t *testing.T) {
 	const examples = 60
 	images, x := byteMean(examples)
@@ -148,7 +151,8 @@ func TestMALAOnMinibatch(t *testing.T) {
 	checkMinibatchProposals(t, x, traces, size, step)
 }
 
-// checkMinibatchProposals computes the probabilities of acceptance of the first chain from its draws, where proposals were taken: the others are not known.
+// checkMinibatchProposals computes the probabilities of acceptance of the first chain from its
+// draws, where proposals were accepted: the rejected ones are not known.
 func checkMinibatchProposals(t *testing.T, x []float64, traces *metropolis.Traces, size int, step float64) {
 	t.Helper()
 	means, probabilities := traceOf(t, traces, "mean", 0)[0], traceOf(t, traces, metropolis.TraceAcceptance, 0)[0]

@@ -61,7 +61,7 @@ func Contents(t *testing.T, folder string) map[string][]byte {
 	return files
 }
 
-// CheckDifferent makes sure that the files can tell runs apart: each is another.
+// CheckDifferent makes sure that the files can tell runs apart: no two are equal.
 func CheckDifferent(t *testing.T, files map[string][]byte) {
 	t.Helper()
 	seen := map[string]string{}

@@ -1,3 +1,4 @@
-// Package trial supports the tests of samplers: potentials whose distributions are known, a small network, sessions on the tests' device, and the
-// sizes of statistical tests on the emulated GPU. Only tests import it.
+// Package trial supports the tests of samplers: potentials with known distributions, a small
+// network, sessions on the tests' device, and the sizes of statistical tests on the emulated GPU.
+// Only tests import it.
 package trial

@@ -9,10 +9,12 @@ import (
 	"github.com/pollen-ml/pollen/cuda/cudatest"
 )
 
-// On the emulated GPU a step takes a chain some 0.1 ms, and one of a thousand elements 1 ms: about a thousand times what a GPU does. There the
-// statistical tests make these shares of their chains and steps, and leave out repetitions; this is the only place that says so. Expectations are
-// exact at any number of chains and steps, and tolerances are standard errors of as many, so that what is right passes as elsewhere; of what is
-// wrong, Powerless leaves out what so few steps cannot tell from it, which a factor of 2 in the drift or in the noise never is.
+// On the emulated GPU a step takes a chain some 0.1 ms, and one of a thousand elements 1 ms: about
+// a thousand times as long as on a GPU. There the statistical tests run these shares of their
+// chains and steps, and leave out repetitions; this is the only place that says so. Expectations
+// are exact at any number of chains and steps, and tolerances are standard errors for that number,
+// so that what is right passes as elsewhere. Of what is wrong, Powerless leaves out what so few
+// steps cannot distinguish from it; a factor of 2 in the drift or in the noise is never left out.
 var shares = map[string]struct{ chains, steps float64 }{
 	"TestStationaryMoments":        {1. / 15, 1},
 	"TestShapes":                   {1, 1. / 8},
@@ -43,7 +45,7 @@ var shares = map[string]struct{ chains, steps float64 }{
 // ZLimit is how many standard errors an average may be off.
 const ZLimit = 4.5
 
-// OnEmulator tells whether the tests' device is the emulated GPU.
+// OnEmulator reports whether the tests' device is the emulated GPU.
 func OnEmulator() bool { return os.Getenv(cudatest.Variable) == cudatest.Emulator }
 
 // ChainsOf is how many of a test's chains are run.
@@ -68,10 +70,12 @@ func part(n int, share float64) int {
 	return max(1, int(math.Round(share*float64(n))))
 }
 
-// Powerless tells whether a wrong theory, whose z is foreseen, is too like the right one for the emulated GPU's chains and steps.
+// Powerless reports whether a wrong theory, whose z is foreseen, is too close to the right one for
+// the emulated GPU's chains and steps.
 func Powerless(foreseen float64) bool { return OnEmulator() && foreseen < ZLimit+3 }
 
-// Alike tells whether two numbers are the same: on the host to the bit, on a GPU but for the rounding of functions such as exp.
+// Alike reports whether two numbers are the same: bit for bit on the host, on a GPU up to the
+// rounding of functions such as exp.
 func Alike(a, b float64) bool {
 	if device := os.Getenv(cudatest.Variable); device == "" || device == cudatest.CPU {
 		return math.Float64bits(a) == math.Float64bits(b)

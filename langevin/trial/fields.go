@@ -9,22 +9,22 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Field is a potential of a parameter's elements.
+// Field is a potential over a parameter's elements.
 type Field interface {
 	// At returns the potential, and puts its slope into slope.
 	At(theta, slope []float64) float64
-	// Potential is the same as a graph of a parameter of one axis, of ops that every device has kernels for.
+	// Potential is the same as a graph of a parameter of one axis, in ops that all devices have.
 	Potential(b *graph.Builder, w *graph.Node) *graph.Node
 }
 
-// Bowl is the sum of k theta^2/2 over the elements, whose curvatures k take Classes values in turn, from Smallest to Largest in equal
-// ratios.
+// Bowl is the sum of k theta^2/2 over the elements, whose curvatures k take Classes values in turn,
+// from Smallest to Largest at equal ratios.
 type Bowl struct{ Smallest, Largest float64 }
 
 // Classes is how many curvatures a Bowl has.
 const Classes = 8
 
-// Curvature is that of element i.
+// Curvature is element i's.
 func (f Bowl) Curvature(i int) float64 {
 	return f.Smallest * math.Pow(f.Largest/f.Smallest, float64(i%Classes)/(Classes-1))
 }
@@ -57,7 +57,8 @@ func (f Bowl) Potential(b *graph.Builder, w *graph.Node) *graph.Node {
 	return b.Apply(op.Sum{}, b.Apply(op.Multiply{}, squares, b.Table(w.Name()+" half curvatures", halves)))
 }
 
-// Valley is the sum of (A x^2 + 2 B x y + C y^2)/2 over pairs of neighbours: a Gaussian with correlations.
+// Valley is the sum of (A x^2 + 2 B x y + C y^2)/2 over pairs of neighbours: a Gaussian with
+// correlations.
 type Valley struct{ A, B, C float64 }
 
 // At implements Field.
@@ -83,8 +84,8 @@ func Pairs(b *graph.Builder, w *graph.Node, matrix ...float64) *graph.Node {
 	return b.Apply(op.Sum{}, b.Apply(op.Multiply{}, v, b.Apply(op.MatMul{}, v, m)))
 }
 
-// LogGamma is the sum of exp(theta) - Shape theta: exp(-U/T) is the density of log(T X), X from the gamma distribution of shape Shape/T. It
-// is skewed to the left.
+// LogGamma is the sum of exp(theta) - Shape theta: exp(-U/T) is the density of log(T X), X from the
+// gamma distribution of shape Shape/T. It is skewed to the left.
 type LogGamma struct{ Shape float64 }
 
 // At implements Field.
@@ -102,7 +103,8 @@ func (f LogGamma) Potential(b *graph.Builder, w *graph.Node) *graph.Node {
 	return b.Apply(op.Sum{}, b.Apply(op.Subtract{}, b.Apply(op.Exp{}, w), b.Apply(op.Scale{Factor: f.Shape}, w)))
 }
 
-// Target is the loss Field/N, whose gradient carries noise as a minibatch's does: on the gradient of U it has standard deviation Noise.
+// Target is the loss Field/N, with noise in its gradient like a minibatch's: of standard deviation
+// Noise on the gradient of U.
 type Target struct {
 	Field    Field
 	Noise    float64
@@ -124,7 +126,8 @@ func (f Target) Loss(b *graph.Builder, w *graph.Node) *graph.Node {
 	return b.Apply(op.Scale{Factor: 1 / float64(f.DataSize)}, u)
 }
 
-// CheckFields compares fields' slopes with finite differences of the fields, and both with the graphs'.
+// CheckFields compares fields' slopes with finite differences of the fields, and both with the
+// graphs'.
 func CheckFields(t *testing.T, fields ...Field) {
 	t.Helper()
 	const d, n = 1e-5, 8

@@ -12,7 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// The network of these tests: images of 5 x 7 pixels in two channels, one hidden layer with ReLU, four classes.
+// The network of these tests: images of 5 x 7 pixels in two channels, one hidden layer with ReLU,
+// four classes.
 const (
 	ImageChannels, ImageHeight, ImageWidth = 2, 5, 7
 
@@ -23,7 +24,8 @@ const (
 	ImageSpread   = 0.3
 )
 
-// Network maps images to logits: hidden.weight [9 70], hidden.bias [9], output.weight [4 9], output.bias [4].
+// Network maps images to logits: hidden.weight [9 70], hidden.bias [9], output.weight [4 9],
+// output.bias [4].
 func Network(b *graph.Builder, x *graph.Node) *graph.Node {
 	start := Normal(func(int) float64 { return 0.2 })
 	h := b.Apply(op.Flatten(x), x)
@@ -58,7 +60,7 @@ func SoftmaxOf(parameters map[string][]float64, pixels []byte) []float64 {
 	return p
 }
 
-// SomeBytes are bytes below bound that depend on the stream alone.
+// SomeBytes are bytes below bound that depend only on the stream.
 func SomeBytes(n, bound int, stream uint16) []byte {
 	words, data := make([]uint32, n), make([]byte, n)
 	random.Bits(words, 0, random.Address{Seed: 5, Stream: stream})
@@ -68,7 +70,7 @@ func SomeBytes(n, bound int, stream uint16) []byte {
 	return data
 }
 
-// SomeLabels are labels of the network's classes that depend on the stream only.
+// SomeLabels are labels of the network's classes that depend only on the stream.
 func SomeLabels(n int, stream uint16) []int32 {
 	labels := make([]int32, n)
 	for i, v := range SomeBytes(n, NetworkLabels, stream) {
@@ -80,7 +82,8 @@ func SomeLabels(n int, stream uint16) []int32 {
 // TrainingImages is how many images the classifier learns from.
 const TrainingImages = 60
 
-// Classifier is the network's posterior, on shuffled minibatches of 16 of 60 images, as a sampler samples it.
+// Classifier is the network's posterior, on shuffled minibatches of 16 of 60 images, as a sampler
+// samples it.
 func Classifier(t *testing.T, sampler langevin.Sampler, o graph.LoadOptions, threads int) *graph.Session {
 	t.Helper()
 	b := graph.New(tensor.Float32)

@@ -15,7 +15,7 @@ const (
 	RunSeed       = 7
 )
 
-// Draws are standard normals that depend on the stream alone.
+// Draws are standard normals that depend only on the stream.
 func Draws(n int, stream uint16) []float64 {
 	z := make([]float64, n)
 	random.Normals(z, 0, random.Address{Seed: 99, Stream: stream})
