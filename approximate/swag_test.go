@@ -113,8 +113,8 @@ func TestSWAGFormula(t *testing.T) {
 	}
 }
 
-// TestSWAGCovariance: the draws' mean and covariance are those of N(mean, Sigma/2 + D D'/(2
-// (K-1))).
+// TestSWAGCovariance: the draws' mean and covariance are those of
+// N(mean, Sigma/2 + D D'/(2 (K-1))).
 func TestSWAGCovariance(t *testing.T) {
 	const total = 20000
 	for _, rank := range []int{0, 4} {
