@@ -96,8 +96,8 @@ func (a Audit) StepSize() float64 {
 	return a.Rate * a.share()
 }
 
-// Temperature is T = Noise^2 / (2 h), from noise of variance 2 h T; with MeanLoss, N Noise^2 / (2
-// Rate). It leaves out the noise of minibatches, which adds heat.
+// Temperature is T = Noise^2 / (2 h), from noise of variance 2 h T; with MeanLoss,
+// N Noise^2 / (2 Rate). It leaves out the noise of minibatches, which adds heat.
 func (a Audit) Temperature() float64 { return a.Noise * a.Noise / (2 * a.StepSize()) }
 
 // NoiseFor is the Noise that a temperature requires: sqrt(2 h T).
@@ -105,9 +105,9 @@ func (a Audit) NoiseFor(temperature float64) float64 {
 	return langevin.NoiseScale(a.StepSize(), temperature, 1)
 }
 
-// Prior is the prior that weight decay implies: the normal distribution of variance s^2 = c /
-// WeightDecay where the loss is c U; with MeanLoss, 1/(N WeightDecay). It is flat without weight
-// decay. At temperature T the chain behaves as if s^2 were T times that.
+// Prior is the prior that weight decay implies: the normal distribution of variance
+// s^2 = c / WeightDecay where the loss is c U; with MeanLoss, 1/(N WeightDecay). It is flat without
+// weight decay. At temperature T the chain behaves as if s^2 were T times that.
 func (a Audit) Prior() langevin.Prior {
 	if a.WeightDecay == 0 {
 		return langevin.Flat()
