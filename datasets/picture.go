@@ -186,8 +186,8 @@ func newDecoder() *decoder {
 	return &decoder{header: bufio.NewReaderSize(nil, exifReach)}
 }
 
-// Decode turns one encoded picture, of any format allowed in folders, into bytes [channels height
-// width], as Open does with each file of a folder: see the package's page for the rules. It is for
+// Decode turns one encoded picture, of any format allowed in folders, into [channels height width]
+// bytes, as Open does with each file of a folder: see the package's page for the rules. It is for
 // servers: a picture of more than MaxPixels is refused before it is decoded. It is an error if the
 // content is not a picture, if channels is not 1, 3 or 4, or if height or width is not in 1 ...
 // MaxSide.
