@@ -18,7 +18,7 @@ import (
 //	w = mu + softplus(rho) epsilon,    epsilon ~ N(0, 1)
 //
 // whose expectations add up over an epoch to KL(q || posterior) - log p(D). Any optimizer can train
-// it: all gradients are those of a node. q has no correlations: where the posterior has some, q is
+// it: all gradients come from one node. q has no correlations: where the posterior has some, q is
 // narrower than its marginals. On a Gaussian posterior of precision A the optimum is the
 // posterior's mean and the variances 1/A_ii.
 type BayesByBackprop struct {
