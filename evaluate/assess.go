@@ -79,8 +79,8 @@ type Assessment struct {
 	Case
 	// Values has the scores by name. A score that does not apply is absent.
 	Values Values
-	// Detections says, by the name of the Signal, how well each uncertainty that applies tells Out
-	// from In; nil where there is no Out.
+	// Detections says, by the name of the Signal, how well each uncertainty that applies separates
+	// Out from In; nil where there is no Out.
 	Detections map[string]Detection
 }
 

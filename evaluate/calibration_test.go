@@ -173,7 +173,7 @@ func TestThresholdsAreOrderStatistics(t *testing.T) {
 	}
 }
 
-// Sets are nested: what is in the set of a level is in those of higher levels; classes fall in
+// Sets are nested: the set of a level lies in the sets of higher levels; classes have falling
 // probability, each once.
 func TestSetsProperties(t *testing.T) {
 	held := world(t, rand.New(rand.NewPCG(14, 1)), 300, 1, 20)
