@@ -13,8 +13,8 @@ import (
 // the members share the images, and on the host each thread has a member of its own. A Predictor,
 // in contrast, loads one sample at a time and has a fixed set of images.
 //
-// Memory is that of the members' parameters and probabilities, [room K] each, of room images, and
-// of a batch's activations for each thread.
+// It takes memory for the members' parameters and probabilities, [room K] each, for room images,
+// and for a batch's activations in each thread.
 type Committee struct {
 	session *graph.Session
 	images  Images // without pixels
