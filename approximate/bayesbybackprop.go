@@ -10,33 +10,36 @@ import (
 	"github.com/pollen-ml/pollen/langevin"
 )
 
-// BayesByBackprop approximates a posterior by a MeanField q (Blundell et al. 2015): the one that minimises KL(q || posterior). On minibatch i
-// of M, with weights w drawn from q, it lowers their equation 9,
+// BayesByBackprop approximates a posterior by the MeanField q that minimises KL(q || posterior)
+// (Blundell et al. 2015). On minibatch i of M, with weights w drawn from q, it lowers their
+// equation 9,
 //
-//	F_i = pi_i [log q(w) - log p(w)] - log p(D_i | w),    w = mu + softplus(rho) epsilon,    epsilon ~ N(0, 1)
+//	F_i = pi_i [log q(w) - log p(w)] - log p(D_i | w),
+//	w = mu + softplus(rho) epsilon,    epsilon ~ N(0, 1)
 //
-// whose expectations add up over an epoch to KL(q || posterior) - log p(D). Any optimizer can do it, all gradients being those of a node. q has no
-// correlations: where the posterior has some, q is narrower than its marginals. On a Gaussian posterior of precision A the optimum is the
+// whose expectations add up over an epoch to KL(q || posterior) - log p(D). Any optimizer can train
+// it: all gradients come from one node. q has no correlations: where the posterior has some, q is
+// narrower than its marginals. On a Gaussian posterior of precision A the optimum is the
 // posterior's mean and the variances 1/A_ii.
 type BayesByBackprop struct {
 	Posterior langevin.Posterior // N, and the priors by the network's own parameters
 
 	InitialDeviation float64 // of q at the start, above 0; its mean starts as the network's parameters do
 
-	// FrontLoaded is M for the weights pi_i = 2^(M-i)/(2^M - 1) of their section 3.4, by which the first minibatches of an epoch carry the prior
-	// and the last ones the data; 0 is for the weights 1/M.
+	// FrontLoaded is M for the weights pi_i = 2^(M-i)/(2^M - 1) of their section 3.4: an epoch's
+	// first minibatches carry the prior, its last the data. 0 means 1/M.
 	FrontLoaded int
 
-	// ClosedForm takes the expectation of log q(w) - log p(w), which is KL(q || prior), by its formula. All priors must be Gaussian.
+	// ClosedForm takes KL(q || prior) by formula, not log q(w) - log p(w); priors must be Gaussian.
 	ClosedForm bool
 
-	// LocalReparameterization draws, instead of the weights of linear layers, the sums that they make of an example's inputs: independent for
-	// each example, which lowers the gradients' variance (Kingma, Salimans and Welling 2015, section 2.3). Biases and convolutions are
-	// drawn as without it.
+	// LocalReparameterization draws the products of linear layers' weights and inputs instead of
+	// the weights, independently for each example, which lowers the gradients' variance (Kingma,
+	// Salimans and Welling 2015, section 2.3). Biases and convolutions are drawn as usual.
 	LocalReparameterization bool
 }
 
-// Validate refuses attributes out of their range and formulas that do not exist.
+// Validate refuses attributes out of range and formulas that do not exist.
 func (v BayesByBackprop) Validate() error {
 	if err := v.Posterior.Validate(); err != nil {
 		return err
@@ -51,8 +54,9 @@ func (v BayesByBackprop) Validate() error {
 	return nil
 }
 
-// Apply builds a network whose parameters are drawn from q at each step, and returns its output and q. Each parameter of the network
-// becomes two, <name>.mu and <name>.rho, which are for an optimizer to train. Errors are the builder's.
+// Apply builds a network whose parameters are drawn from q at each step, and returns its output and
+// q. Each parameter of the network becomes two, <name>.mu and <name>.rho, which an optimizer
+// trains. Errors are the builder's.
 func (v BayesByBackprop) Apply(b *graph.Builder, network func(b *graph.Builder, x *graph.Node) *graph.Node, x *graph.Node,
 ) (*graph.Node, *MeanField) {
 	q := &MeanField{}
@@ -81,7 +85,7 @@ func (v BayesByBackprop) Apply(b *graph.Builder, network func(b *graph.Builder, 
 	return y, q
 }
 
-// check gives the weights their priors, and refuses what only the network can tell.
+// check gives the weights their priors, and refuses what only shows once the network is known.
 func (v BayesByBackprop) check(q *MeanField, replaced int) error {
 	var names []string
 	for _, f := range q.factors {
@@ -106,7 +110,8 @@ func (v BayesByBackprop) check(q *MeanField, replaced int) error {
 	return nil
 }
 
-// Loss is F_i divided by the number of data in a minibatch, N/M, as the mean negative log-likelihood of the minibatch is:
+// Loss is F_i divided by the number of data in a minibatch, N/M, like the minibatch's mean negative
+// log-likelihood:
 //
 //	loss = negativeLogLikelihood + M pi_i / N divergence
 //

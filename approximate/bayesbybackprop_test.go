@@ -17,7 +17,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// layered is a network of unchanged layers: the parameters conv.weight, conv.bias, output.weight and output.bias.
+// layered is a network of unchanged layers: the parameters conv.weight, conv.bias, output.weight
+// and output.bias.
 func layered(b *graph.Builder, x *graph.Node) *graph.Node {
 	return layers.Sequential{
 		layers.Conv2D{Name: "conv", Filters: 3, Kernel: 3}, layers.ReLU{}, layers.Flatten{},
@@ -27,7 +28,8 @@ func layered(b *graph.Builder, x *graph.Node) *graph.Node {
 
 var layeredNames = []string{"conv.weight", "conv.bias", "output.weight", "output.bias"}
 
-// fit is a network under Bayes by Backprop, or the plain one when q is nil, on minibatches of 15 of the 60 images.
+// fit is a network under Bayes by Backprop, or the plain one when q is nil, on minibatches of 15 of
+// the 60 images.
 type fit struct {
 	builder          *graph.Builder
 	q                *approximate.MeanField
@@ -105,8 +107,8 @@ func mixed() langevin.Posterior {
 
 func softplus(x float64) float64 { return math.Log(1 + math.Exp(x)) }
 
-// TestLossFormula compares the loss of every step with F_i M/N, put together from the noise at its address, the densities, and the plain
-// network's loss at the weights that were drawn.
+// TestLossFormula compares the loss of every step with F_i M/N, computed from the noise at its
+// address, the densities, and the plain network's loss at the weights drawn.
 func TestLossFormula(t *testing.T) {
 	for _, dtype := range []tensor.DType{tensor.Float32, tensor.Float64} {
 		for _, frontLoaded := range []int{0, fitBatches} {
@@ -191,7 +193,8 @@ func variants() map[string]approximate.BayesByBackprop {
 	}
 }
 
-// TestGradients compares the gradients of the second step with finite differences of its loss, and with the interpreter's.
+// TestGradients compares the gradients of the second step with finite differences of its loss, and
+// with the interpreter's.
 func TestGradients(t *testing.T) {
 	for name, v := range variants() {
 		t.Run(name, func(t *testing.T) {
@@ -270,7 +273,8 @@ func TestGradients(t *testing.T) {
 	}
 }
 
-// TestZeroInputs: an example without any input has finite gradients under local reparameterization; scalars are parameters as others.
+// TestZeroInputs: an example without any input has finite gradients under local reparameterization;
+// scalars are parameters like any others.
 func TestZeroInputs(t *testing.T) {
 	v := approximate.BayesByBackprop{Posterior: langevin.Posterior{DataSize: 3, Prior: langevin.Gaussian(1)}, InitialDeviation: 0.1, LocalReparameterization: true}
 	b := graph.New(tensor.Float32)

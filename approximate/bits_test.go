@@ -11,7 +11,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestVariationalBits: a chain of its own, on other numbers of threads, or resumed is the same to the bit; other chains and seeds are others.
+// TestVariationalBits: a chain run separately, with other numbers of threads, or resumed is the
+// same to the bit; other chains and seeds differ.
 func TestVariationalBits(t *testing.T) {
 	const chains, steps = 5, 6
 	for name, v := range variants() {

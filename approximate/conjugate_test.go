@@ -16,8 +16,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Bayesian linear regression: target = x . w + noise, whose posterior is Gaussian. The examples are images of one row: the features and the
-// target.
+// Bayesian linear regression: target = x . w + noise, whose posterior is Gaussian. The examples are
+// images of one row: the features and the target.
 const (
 	regressionData     = 24
 	regressionFeatures = 3
@@ -26,7 +26,8 @@ const (
 	regressionPrior    = 0.4
 )
 
-// regressionBytes are the examples. The second feature depends on the first, which makes the posterior a correlated one.
+// regressionBytes are the examples. The second feature depends on the first, which makes the
+// posterior correlated.
 func regressionBytes() []byte {
 	const row = regressionFeatures + 1
 	pixels := trial.SomeBytes(regressionData*row, 256, 9)
@@ -68,8 +69,8 @@ func exactRegression(t *testing.T) (mean *mat.VecDense, precision *mat.Dense) {
 	return mean, precision
 }
 
-// TestConjugate: on a Gaussian posterior of precision A, q ends at the posterior's mean with the variances 1/A_ii, which are smaller than the
-// marginals'.
+// TestConjugate: on a Gaussian posterior of precision A, q ends at the posterior's mean with
+// variances 1/A_ii, smaller than the marginals'.
 func TestConjugate(t *testing.T) {
 	mean, precision := exactRegression(t)
 	var covariance mat.Dense

@@ -16,7 +16,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// ensemble trains chains of an optimizer, which start at different values, and makes a bank of their last states.
+// ensemble trains chains of an optimizer, which start at different values, and stores their last
+// states in a bank.
 func ensemble(t *testing.T, first, chains int) (folder string) {
 	t.Helper()
 	const steps = 30
@@ -31,8 +32,9 @@ func ensemble(t *testing.T, first, chains int) (folder string) {
 	return folder
 }
 
-// TestDeepEnsemble: the last states of independently trained networks are a bank, over which predictions are averaged as over any. A member is
-// the same whether it was trained alone or with the others.
+// TestDeepEnsemble: the last states of independently trained networks form a bank, over which
+// predictions are averaged as over any other. A member is the same whether it was trained alone or
+// with the others.
 func TestDeepEnsemble(t *testing.T) {
 	const members, images = 4, 7
 	folder := ensemble(t, 0, members)
@@ -111,7 +113,7 @@ func (a averaged) add(t *testing.T, s samples.Sample) []float32 {
 	return probabilities
 }
 
-// The network of the tests of dropout has few enough hidden units to take all masks.
+// The network of the dropout tests has few enough hidden units to enumerate all masks.
 const (
 	droppedUnits = 4
 	droppedRate  = 0.3
@@ -166,8 +168,9 @@ func exactDropout(s samples.Sample, pixels []byte) []float64 {
 	return expected
 }
 
-// TestDropoutPasses: each prediction from one sample is another pass with other masks, the average over passes is the expectation over all
-// masks, and passes come again to the bit in another predictor.
+// TestDropoutPasses: each prediction from one sample is another pass with other masks, the average
+// over passes is the expectation over all masks, and another predictor repeats the passes to the
+// bit.
 func TestDropoutPasses(t *testing.T) {
 	const passes, batch = 4000, 3
 	s, images := droppedSample(t), trial.PredictorImages(5) // batches straddle two passes

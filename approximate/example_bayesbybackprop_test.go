@@ -12,7 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// The same regression by Bayes by Backprop. One weight has no correlations, so that q ends at the posterior itself, N(1.9, 1/15).
+// The same regression by Bayes by Backprop. One weight has no correlations, so that q ends at the
+// posterior itself, N(1.9, 1/15).
 func ExampleBayesByBackprop() {
 	mean, deviation, err := fitSlope()
 	if err != nil {

@@ -56,7 +56,8 @@ func integral(mu, sigma float64, f func(w float64) float64) float64 {
 	return sum * 2 * width / (points - 1)
 }
 
-// TestDivergence compares both forms of KL(q || prior) with quadrature: the formula to rounding, the other on average over steps.
+// TestDivergence compares both forms of KL(q || prior) with quadrature: the formula to rounding,
+// the other on average over steps.
 func TestDivergence(t *testing.T) {
 	const n = 33
 	steps := trial.StepsOf(t, 4000)
@@ -100,7 +101,8 @@ func TestDivergence(t *testing.T) {
 	}
 }
 
-// TestDraw: draws have the means and deviations of q, and are independent of each other, from chain to chain too.
+// TestDraw: draws have the means and deviations of q, and are independent of each other, from chain
+// to chain too.
 func TestDraw(t *testing.T) {
 	const n, total = 31, 4000
 	for _, dtype := range []tensor.DType{tensor.Float32, tensor.Float64} {
@@ -160,7 +162,8 @@ func TestDraw(t *testing.T) {
 	}
 }
 
-// TestDrawFormula compares draws of several parameters with q as it is in the session, at first as it starts, and the normals at their address.
+// TestDrawFormula compares draws of several parameters with q as it is in the session, first as it
+// starts, and with the normals at their address.
 func TestDrawFormula(t *testing.T) {
 	v := approximate.BayesByBackprop{Posterior: mixed(), InitialDeviation: 0.3}
 	f := newFit(t, &v, tensor.Float64)
@@ -190,7 +193,8 @@ func TestDrawFormula(t *testing.T) {
 	}
 }
 
-// TestLocalFormula compares a linear layer under local reparameterization with its formula, for inputs large and small.
+// TestLocalFormula compares a linear layer under local reparameterization with its formula, for
+// inputs large and small.
 func TestLocalFormula(t *testing.T) {
 	const batch, inputs, outputs = 31, 5, 3
 	v := approximate.BayesByBackprop{
@@ -242,7 +246,8 @@ func TestDrawElsewhere(t *testing.T) {
 	}
 }
 
-// TestDrawsPredict: a network that was fitted by Bayes by Backprop leaves a bank of samples, with which the plain network predicts.
+// TestDrawsPredict: a network fitted by Bayes by Backprop leaves a bank of samples with which the
+// plain network predicts.
 func TestDrawsPredict(t *testing.T) {
 	v := approximate.BayesByBackprop{Posterior: mixed(), InitialDeviation: 0.05}
 	f := newFit(t, &v, tensor.Float32)

@@ -10,17 +10,20 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// SWAG is a Gaussian around the mean of the states that stochastic gradient descent with a constant learning rate passes through (Maddox et
-// al. 2019, algorithm 1): theta_1, ..., theta_T, collected at a plan's sample times, have
+// SWAG is a Gaussian around the mean of the states that stochastic gradient descent with a constant
+// learning rate passes through (Maddox et al. 2019, algorithm 1): theta_1, ..., theta_T, collected
+// at a plan's sample times, have
 //
-//	mean = 1/T sum of theta_i,    Sigma = 1/T sum of theta_i^2 - mean^2, elementwise,    D_i = theta_i - 1/i sum up to i of theta_j
+//	mean = 1/T sum of theta_i,    Sigma = 1/T sum of theta_i^2 - mean^2, elementwise,
+//	D_i = theta_i - 1/i sum up to i of theta_j
 //
 // and a draw is, with D the last Rank columns D_i and z1, z2 standard normal,
 //
 //	theta = mean + sqrt(Sigma/2) z1 + D z2 / sqrt(2 (Rank - 1))
 //
-// With Rank 0 it is the paper's SWAG-diagonal, mean + sqrt(Sigma) z1. How wide the Gaussian is depends on the learning rate and the batch, not on
-// any temperature. Samples of one chain are collected; their weights are ignored. Memory is 4 (Rank + 4) bytes for each parameter.
+// With Rank 0 it is the paper's SWAG-diagonal, mean + sqrt(Sigma) z1. How wide the Gaussian is
+// depends on the learning rate and the batch, not on any temperature. It collects samples of one
+// chain and ignores their weights. Memory is 4 (Rank + 4) bytes for each parameter.
 type SWAG struct {
 	seed          uint64
 	rank          int
@@ -31,8 +34,8 @@ type SWAG struct {
 	columns       [][]float32         // column i is the deviation of the samples i, i + rank, ...
 }
 
-// NewSWAG returns a Gaussian that has collected nothing yet. The seed is that of its draws; a rank of 1, which the formula divides by 0, is an
-// error, as a negative one is.
+// NewSWAG returns an empty Gaussian. The seed is for its draws. A negative rank, and 1, for which
+// the formula divides by 0, are errors.
 func NewSWAG(seed uint64, rank int) (*SWAG, error) {
 	if rank < 0 || rank == 1 {
 		return nil, errors.Errorf("approximate: swag: rank is %d, wants at least 2, or 0 for a diagonal covariance", rank)
@@ -40,7 +43,8 @@ func NewSWAG(seed uint64, rank int) (*SWAG, error) {
 	return &SWAG{seed: seed, rank: rank, columns: make([][]float32, rank)}, nil
 }
 
-// Collect adds a state. It must be of the same chain and the same parameters as those before, and of a later step.
+// Collect adds a state. It must have the same chain and parameters as those before, and a later
+// step.
 func (g *SWAG) Collect(s samples.Sample) error {
 	if err := g.check(s); err != nil {
 		return errors.Wrap(err, "approximate: swag")
@@ -97,8 +101,9 @@ func (g *SWAG) check(s samples.Sample) error {
 // Collected is how many states were collected.
 func (g *SWAG) Collected() int { return g.count }
 
-// Draw draws a sample of weight 1. Draw numbers that differ give independent samples; the sample's step is the last state's plus the draw's
-// number. Fewer than two states, or than the rank, are an error.
+// Draw draws a sample of weight 1. Different draw numbers give independent samples; the sample's
+// step is the last state's plus the draw's number. Fewer than two states, or fewer than the rank,
+// are an error.
 func (g *SWAG) Draw(draw int) (samples.Sample, error) {
 	if want := max(2, g.rank); g.count < want {
 		return samples.Sample{}, errors.Errorf("approximate: swag: %d states collected, wants at least %d to draw", g.count, want)

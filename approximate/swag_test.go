@@ -17,7 +17,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// trajectory are states of chain 3 of two parameters, seven elements in all, after steps 10, 20, ... They move away from 0 and from each other.
+// trajectory are states of chain 3 of two parameters, seven elements in all, after steps 10, 20,
+// ... They move away from 0 and from each other.
 func trajectory(states int) []samples.Sample {
 	var all []samples.Sample
 	for i := range states {
@@ -57,7 +58,8 @@ func swag(t *testing.T, rank int, samples []samples.Sample) *approximate.SWAG {
 	return g
 }
 
-// swagMoments are the mean, the diagonal Sigma and the columns of D as algorithm 1 has them, by running first and second moments.
+// swagMoments are the mean, the diagonal Sigma and the columns of D as in algorithm 1, by running
+// first and second moments.
 func swagMoments(samples []samples.Sample, rank int) (mean, diagonal []float64, columns [][]float64) {
 	n := len(flat(samples[0]))
 	mean, squares := make([]float64, n), make([]float64, n)
@@ -99,7 +101,7 @@ func TestSWAGFormula(t *testing.T) {
 					want = mean[i] + math.Sqrt(diagonal[i]/2)*z[i]
 				}
 				for k, column := range columns {
-					// The oldest column has the place that the next will take.
+					// The oldest column is in the place that the next will take.
 					place := (c.states + k) % c.rank
 					want += column[i] * z[len(mean)+place] / math.Sqrt(2*float64(c.rank-1))
 				}
@@ -111,7 +113,8 @@ func TestSWAGFormula(t *testing.T) {
 	}
 }
 
-// TestSWAGCovariance: the draws' mean and covariance are those of N(mean, Sigma/2 + D D'/(2 (K-1))).
+// TestSWAGCovariance: the draws' mean and covariance are those of
+// N(mean, Sigma/2 + D D'/(2 (K-1))).
 func TestSWAGCovariance(t *testing.T) {
 	const total = 20000
 	for _, rank := range []int{0, 4} {
@@ -166,8 +169,8 @@ func TestSWAGCovariance(t *testing.T) {
 	}
 }
 
-// TestSWAGOfARun collects the states of a run of SGD at the plan's sample times, each chain's for itself, and predicts with draws. A chain gives
-// the same draws alone as among others.
+// TestSWAGOfARun collects the states of a run of SGD at the plan's sample times, separately for
+// each chain, and predicts with draws. A chain gives the same draws alone as among others.
 func TestSWAGOfARun(t *testing.T) {
 	plan := langevin.Plan{Steps: 40, BurnIn: 10, Thinning: 5}
 	drawn := func(first, chains int) map[int][]samples.Sample {

@@ -14,8 +14,8 @@ type arrayPart struct {
 	labels                  []int32
 }
 
-// arraySplits makes data sets of arrays. Without class names, the classes are
-// 0, 1, ... up to the largest label of all parts.
+// arraySplits makes data sets from arrays. Without class names, the classes are 0, 1, ... up to the
+// largest label of all parts.
 func arraySplits(path string, parts [3]*arrayPart, classNames []string, hashes map[string]string) (*Splits, error) {
 	if classNames == nil {
 		largest := int32(0)
@@ -52,8 +52,7 @@ func arraySplits(path string, parts [3]*arrayPart, classNames []string, hashes m
 	return &Splits{Train: all[Train], Validation: all[Validation], Test: all[Test]}, nil
 }
 
-// nameOf returns the name of a data set by its path: the last part of it,
-// without the extension of a file.
+// nameOf returns a data set's name from its path: the last part, without a file's extension.
 func nameOf(path string) string {
 	if whole, err := filepath.Abs(path); err == nil {
 		path = whole // the path may be a dot
@@ -83,8 +82,8 @@ func planar(images []byte, channels, height, width int) []byte {
 	return turned
 }
 
-// onlyFolder follows a path down through folders that have nothing visible but
-// one folder, as unpacked archives do.
+// onlyFolder descends through folders that contain nothing visible but one folder, as unpacked
+// archives do.
 func onlyFolder(path string) string {
 	for range deepest {
 		entries, err := readFolder(path, "")

@@ -140,7 +140,7 @@ func TestNPZErrors(t *testing.T) {
 	wantError(t, err, path, "want an archive of numpy's")
 }
 
-// An array may promise much; memory is taken as data arrive.
+// An array may promise a lot; memory is allocated as data arrive.
 func TestNPYHostileHeader(t *testing.T) {
 	content := npyBytes("|u1", "(1000000, 1000, 30)", []byte{1})
 	allocated := testing.AllocsPerRun(1, func() {
@@ -217,7 +217,7 @@ func letterArrays(t *testing.T) string {
 	return path
 }
 
-// Arrays get the shape and the classes that are asked for.
+// Arrays get the requested shape and classes.
 func TestOptionsOfArrays(t *testing.T) {
 	path, options := letterArrays(t), alone(t)
 	options.Channels, options.Height, options.Width = 3, 14, 16
@@ -245,8 +245,8 @@ func TestOptionsOfArrays(t *testing.T) {
 	}
 }
 
-// A known name keeps its figures, also when images are held out; not when it
-// is made another set.
+// A known name keeps its figures, even when images are held out, but not when it becomes another
+// set.
 func TestOptionsOfKnownNames(t *testing.T) {
 	options := alone(t)
 	options.Validation = 0.25

@@ -22,7 +22,7 @@ const (
 	cifarImage = 3 * cifarSide * cifarSide
 )
 
-// A cifarForm is one row of the table of the forms that they are published in.
+// A cifarForm is one row of the table of published forms.
 type cifarForm struct {
 	train, test []string
 	names       string // the file with the class names
@@ -31,7 +31,7 @@ type cifarForm struct {
 	namesKey    string // of the pickled names
 }
 
-// cifarForms is the table. Of CIFAR-100 the 100 fine labels are taken.
+// cifarForms is the table. CIFAR-100 has its 100 fine labels.
 var cifarForms = []cifarForm{
 	{cifarBatches(".bin"), []string{"test_batch.bin"}, "batches.meta.txt", 1, "", ""},
 	{[]string{"train.bin"}, []string{"test.bin"}, "fine_label_names.txt", 2, "", ""},
@@ -51,8 +51,8 @@ func cifarBatches(extension string) []string {
 // files returns all files of a form.
 func (f cifarForm) files() []string { return slices.Concat(f.train, f.test, []string{f.names}) }
 
-// isCIFARFolder reports whether a folder has the first training file and the
-// names of a form; a missing one of the others is an error later.
+// isCIFARFolder reports whether a folder has the first training file and the names of a form; any
+// other missing file is an error later.
 func isCIFARFolder(path string) bool {
 	if !isFolder(path) {
 		return false
@@ -87,8 +87,7 @@ func openCIFARFolder(path string, _ Options) (*Splits, error) {
 	return readCIFAR(path, contents)
 }
 
-// cifarMaxFile is how large one of CIFAR's files may be; the largest has
-// 155 MB.
+// cifarMaxFile is the largest size allowed for a CIFAR file; the largest has 155 MB.
 const cifarMaxFile = 1 << 28
 
 // readLimited reads a file of at most cifarMaxFile bytes.
@@ -110,7 +109,7 @@ func isTar(path string) bool {
 	return !isFolder(path) && (strings.HasSuffix(name, ".tar.gz") || strings.HasSuffix(name, ".tgz") || strings.HasSuffix(name, ".tar"))
 }
 
-// openCIFARArchive opens an archive as CIFAR is published in.
+// openCIFARArchive opens an archive as published for CIFAR.
 func openCIFARArchive(name string, _ Options) (*Splits, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -124,8 +123,7 @@ func openCIFARArchive(name string, _ Options) (*Splits, error) {
 	return readCIFAR(name, contents)
 }
 
-// readCIFARArchive returns the files of an archive that CIFAR has, by the last
-// part of their names.
+// readCIFARArchive returns CIFAR's files from an archive, by the last part of their names.
 func readCIFARArchive(r io.Reader) (map[string][]byte, error) {
 	unpacked, err := decompress(r)
 	if err != nil {
@@ -160,7 +158,7 @@ func readCIFARArchive(r io.Reader) (map[string][]byte, error) {
 	}
 }
 
-// readCIFAR makes data sets of CIFAR's files.
+// readCIFAR makes data sets from CIFAR's files.
 func readCIFAR(name string, contents map[string][]byte) (*Splits, error) {
 	for _, form := range cifarForms {
 		if contents[form.train[0]] == nil || contents[form.names] == nil {

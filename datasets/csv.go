@@ -15,14 +15,13 @@ import (
 	"github.com/pkg/errors"
 )
 
-// What a line may have: room for an image of 800x800 pixels in colour.
+// Limits of a line: enough for an image of 800x800 pixels in colour.
 const (
 	csvMaxLine    = 1 << 23 // bytes
 	csvMaxColumns = 1 << 21
 )
 
-// csvStem returns a file's name in small letters without .csv or .csv.gz, and
-// whether it ends so.
+// csvStem returns a file's name in lower case without .csv or .csv.gz, and whether it had one.
 func csvStem(path string) (string, bool) {
 	name := strings.TrimSuffix(strings.ToLower(filepath.Base(path)), ".gz")
 	return strings.CutSuffix(name, ".csv")
@@ -33,8 +32,8 @@ func isCSV(path string) bool {
 	return found && !isFolder(path)
 }
 
-// csvFiles returns the files of pixels in a folder by Split, "" where there is
-// none: train.csv, fashion-mnist_train.csv and the like.
+// csvFiles returns a folder's files of pixels by Split, "" for none: train.csv,
+// fashion-mnist_train.csv and the like.
 func csvFiles(folder string) (paths [3]string, err error) {
 	entries, err := readFolder(folder, "")
 	if err != nil {
@@ -59,8 +58,8 @@ func csvFiles(folder string) (paths [3]string, err error) {
 	return paths, nil
 }
 
-// isCSVFolder reports whether a folder's training file begins as images in
-// CSV do, and not as a table of names of pictures.
+// isCSVFolder reports whether a folder's training file begins like images in CSV, not like a table
+// of picture names.
 func isCSVFolder(path string) bool {
 	if !isFolder(path) {
 		return false
@@ -121,8 +120,8 @@ func openCSVFiles(path string, paths [3]string) (*Splits, error) {
 	return arraySplits(path, parts, nil, hashes)
 }
 
-// readCSV reads images of at most limit values together, one a line, as Open's
-// comment has it. Memory grows with the lines that arrive.
+// readCSV reads images of at most limit values in total, one per line, as Open's comment describes.
+// Memory grows with the lines that arrive.
 func readCSV(path string, from io.Reader, limit int64) (*arrayPart, error) {
 	data, err := decompress(from)
 	if err != nil {
@@ -168,7 +167,7 @@ func isSquare(n int) bool {
 	return n > 0 && side*side == n
 }
 
-// A csvReader reads lines of a label and pixels.
+// A csvReader reads lines with a label and pixels.
 type csvReader struct {
 	path          string
 	data          *bufio.Reader
@@ -183,8 +182,7 @@ func (r *csvReader) fail(format string, values ...any) error {
 	return errors.Errorf("datasets: %s: line %d: "+format, append([]any{r.path, r.number}, values...)...)
 }
 
-// next reads the next line that is not empty. After the last one it returns
-// io.EOF as it is.
+// next reads the next non-empty line. After the last one it returns a bare io.EOF.
 func (r *csvReader) next() error {
 	for {
 		r.line = r.line[:0]
@@ -250,7 +248,7 @@ func (r *csvReader) start() error {
 	return nil
 }
 
-// first goes to the first image.
+// first advances to the first image.
 func (r *csvReader) first() error {
 	if r.headed {
 		return r.next()
@@ -283,7 +281,7 @@ func (r *csvReader) image(images []byte) ([]byte, int32, error) {
 	return images, int32(label), nil
 }
 
-// unquoted is a field without the space and the quotes around it.
+// unquoted is a field without surrounding space and quotes.
 func unquoted(field []byte) []byte {
 	field = bytes.TrimSpace(field)
 	if n := len(field); n >= 2 && field[0] == '"' && field[n-1] == '"' {

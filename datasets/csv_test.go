@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// csvLines are lines of a label and pixels, in an order of columns.
+// csvLines are lines with a label and pixels, in either order of columns.
 func csvLines(labels []int, pixels []byte, labelLast bool) string {
 	var text strings.Builder
 	size := len(pixels) / len(labels)
@@ -75,7 +75,7 @@ func TestCSV(t *testing.T) {
 	}
 }
 
-// A folder has a file for each split, and other files and pictures are left alone.
+// A folder has a file for each split; other files and pictures are ignored.
 func TestCSVFolder(t *testing.T) {
 	root := filepath.Join(t.TempDir(), "digits")
 	pixels := randomBytes(13, 3*9)
@@ -153,7 +153,7 @@ func (e endless) Read(to []byte) (int, error) {
 	return copy(to, strings.Repeat(e.text, whole)), nil
 }
 
-// Lines without an end, and a file without one, take no more memory than they may.
+// Endless lines, and an endless file, take no more memory than allowed.
 func TestCSVHostile(t *testing.T) {
 	for _, test := range []struct {
 		text string
@@ -193,7 +193,7 @@ func FuzzReadCSV(f *testing.F) {
 		if len(part.labels) == 0 || len(part.images) != len(part.labels)*size || len(part.images) > 1<<16 {
 			t.Errorf("%d labels, %d bytes of images of %dx%dx%d", len(part.labels), len(part.images), part.channels, part.height, part.width)
 		}
-		// What was read, written again in the plain form, is read as the same.
+		// What was read, written again in the plain form, reads back the same.
 		if part.channels > 1 {
 			return
 		}

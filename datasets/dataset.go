@@ -11,9 +11,8 @@ import (
 type Dataset struct {
 	Name string
 
-	// Images holds the images in NCHW order, one byte a value: image i is
-	// Images[i*C*H*W : (i+1)*C*H*W]. Of letters and digits, 0 is background and
-	// 255 full ink.
+	// Images holds the images in NCHW order, image i being Images[i*C*H*W : (i+1)*C*H*W], one byte
+	// per value. In letters and digits, 0 is background and 255 full ink.
 	Images []byte
 	Labels []int32  // one of 0 ... Classes-1 for each image; nil where none are known (ReadImages)
 	Files  []string // one for each image, relative to Place, where images have files of their own
@@ -22,12 +21,10 @@ type Dataset struct {
 	Classes                 int
 	ClassNames              []string // one a class
 
-	// Mean and Deviation are those of pixel/255 in each channel of the
-	// training set, whichever split this is; they are of the images at hand
-	// where the training set is not a fixed one (notmnist, New, ReadImages).
-	// The deviation of a channel with one value everywhere is 1. A network is
-	// fed (pixel/255 - Mean[c])/Deviation[c] with the figures of the set it was
-	// trained on, also when it is shown another set.
+	// Mean and Deviation are those of pixel/255 in each channel of the training set, whichever
+	// split this is; where there is no fixed training set (notmnist, New, ReadImages), those of the
+	// images at hand. The deviation of a constant channel is 1. With the figures of its training
+	// set, even for another set, a network is fed (pixel/255 - Mean[c])/Deviation[c].
 	Mean, Deviation []float64
 
 	// Hashes maps the name of each file read to the SHA-256 of its bytes, in
@@ -36,8 +33,8 @@ type Dataset struct {
 
 	Place string // where the files were found
 
-	// Skipped has the pictures that could not be read, each as "path: reason":
-	// of the whole, also in a part that was drawn from it.
+	// Skipped has the pictures that could not be read, each as "path: reason". A part drawn from a
+	// set has those of the whole set.
 	Skipped []string
 }
 
@@ -87,9 +84,8 @@ func (d *Dataset) Slice(from, to int) (*Dataset, error) {
 	return &slice, nil
 }
 
-// Split returns the first n images and the others, as Slice does: to hold out
-// the end of a training set for validation. It is an error unless both have at
-// least one image.
+// Split returns the first n images and the others, as Slice does, for example to hold out the end
+// of a training set for validation. It is an error unless both have at least one image.
 func (d *Dataset) Split(n int) (first, others *Dataset, err error) {
 	if first, err = d.Slice(0, n); err != nil {
 		return nil, nil, err
@@ -100,7 +96,7 @@ func (d *Dataset) Split(n int) (first, others *Dataset, err error) {
 	return first, others, nil
 }
 
-// maxClasses is how many classes a data set may have.
+// maxClasses is the largest number of classes of a data set.
 const maxClasses = math.MaxUint16 + 1
 
 // numberNames returns "0", "1", ... as names of that many classes.
@@ -156,10 +152,9 @@ func (d *Dataset) Validate() error {
 	return nil
 }
 
-// moments returns the mean and the (population) standard deviation of
-// pixel/255 in each channel of images [N C H W], whose planes have that many
-// pixels. Both are computed from exact integer sums, so that they are the same
-// on every machine. A channel with one value everywhere has the deviation 1.
+// moments returns the mean and the (population) standard deviation of pixel/255 in each channel of
+// images [N C H W] with planes of that many pixels. Both are computed from exact integer sums, so
+// they are the same on every machine. A constant channel has the deviation 1.
 func moments(images []byte, channels, plane int) (mean, deviation []float64) {
 	counts := make([][256]uint64, channels)
 	for at := 0; at < len(images); at += plane {

@@ -45,7 +45,7 @@ func TestSlice(t *testing.T) {
 	if string(slice.Images) != "bbbbbbcccccc" || !slices.Equal(slice.Labels, []int32{1, 2}) {
 		t.Errorf("slice is %q %v", slice.Images, slice.Labels)
 	}
-	// Appending to a slice must not write over the rest.
+	// Appending to a slice must not overwrite the rest.
 	_, _ = append(slice.Images, 'x'), append(slice.Labels, 9)
 	_ = append(slice.Image(0), 'x')
 	if diff := cmp.Diff(small(), d); diff != "" {

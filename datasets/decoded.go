@@ -13,14 +13,13 @@ import (
 	"github.com/pkg/errors"
 )
 
-// decodedMagic is what a file of decoded pictures begins with. The number
-// changes whenever the same pictures may come to other bytes.
+// decodedMagic begins a file of decoded pictures. The number changes whenever the same pictures may
+// give other bytes.
 const decodedMagic = "pollen decoded pictures 1\n"
 
-// A decodedCache keeps the images of one folder of pictures, in one file for
-// each folder and each shape asked for: the magic, a key (32 bytes), the size
-// of a header (8 bytes, little-endian), the header (a decodedSet in JSON), the
-// images, and the SHA-256 of all that.
+// A decodedCache keeps the images of one folder of pictures, in one file for each folder and
+// requested shape: the magic, a key (32 bytes), the size of a header (8 bytes, little-endian), the
+// header (a decodedSet in JSON), the images, and the SHA-256 of all that.
 type decodedCache struct {
 	path string // "": nothing is kept
 	key  [sha256.Size]byte
@@ -42,8 +41,8 @@ func newDecodedCache(t tree, options Options) (decodedCache, error) {
 	return decodedCache{filepath.Join(folder, "decoded", hex.EncodeToString(place[:16])), t.key(options)}, nil
 }
 
-// key is the SHA-256 of what decides on the images: the shape asked for, and
-// the names, classes, sizes and times of change of all files.
+// key is the SHA-256 of what determines the images: the requested shape, and the names, classes,
+// sizes and modification times of all files.
 func (t tree) key(options Options) [sha256.Size]byte {
 	hash := sha256.New()
 	fmt.Fprintf(hash, "%s%d %d %d\n", decodedMagic, options.Channels, options.Height, options.Width)
@@ -59,8 +58,8 @@ func (t tree) key(options Options) [sha256.Size]byte {
 	return [sha256.Size]byte(hash.Sum(nil))
 }
 
-// read returns what is kept, or nil if nothing is, if it is of other files
-// than those there now, and if it is damaged.
+// read returns the stored set, or nil if there is none, if it is for other files than those now
+// present, or if it is damaged.
 func (c decodedCache) read() *decodedSet {
 	if c.path == "" {
 		return nil
@@ -93,7 +92,7 @@ func (c decodedCache) read() *decodedSet {
 	return set
 }
 
-// write keeps a set: the file gets its name only when it is whole.
+// write stores a set: the file gets its name only when it is whole.
 func (c decodedCache) write(set *decodedSet) (err error) {
 	if c.path == "" {
 		return nil

@@ -1,25 +1,21 @@
-// Package datasets gives the images that Pollen's programs train and test on,
-// as labelled bytes in memory: known data sets by their names, and the user's
-// own folders and files by their paths.
+// Package datasets provides the images that Pollen's programs train and test on, as labelled bytes
+// in memory: known data sets by name, and the user's own folders and files by path.
 //
-// Its nouns: a Dataset is a set of images with their labels; a Split is the
-// part of it meant for training, for validation or for testing; Splits are
-// all parts; a place is a folder where the files of a known data set may lie.
-// Open finds a data set with all its splits, Load one split; List says which
-// names are known; New, ReadImages and Decode take what comes another way.
+// Its nouns: a Dataset is a set of images with their labels; a Split is the part of it meant for
+// training, for validation or for testing; Splits are all parts; a place is a folder where the
+// files of a known data set may lie. Open finds a data set with all its splits, Load one split;
+// List describes the known names; New, ReadImages and Decode take images from elsewhere.
 //
 //	mnist          handwritten digits       60 000 + 10 000
 //	fashion-mnist  articles of clothing     60 000 + 10 000
 //	notmnist       letters A to J, found    as many as the user's copy has
 //	glyphs         letters A to J, drawn    20 000 + 10 000, made by this package
 //
-// Its one policy: the data are what they are said to be, or there is an
-// error. Every file is verified, by its SHA-256 where the data set is a
-// published one; a file that is truncated, too long or hostile gives an error
-// naming the file, the offset and what was expected there; a file that cannot
-// be found gives an error naming every place tried. Only pictures that cannot
-// be read are skipped, and only a few (Options.MaxSkipped): Dataset.Skipped
-// names them.
+// Its one policy: the data are what they claim to be, or there is an error. Every file is verified,
+// by its SHA-256 if the data set is published; a file that is truncated, too long or hostile gives
+// an error naming the file, the offset and what was expected there; a file that cannot be found
+// gives an error naming every place tried. Only unreadable pictures are skipped, and only a few
+// (Options.MaxSkipped): Dataset.Skipped names them.
 //
 // Nothing here shuffles or copies to a device: images stay bytes, and the
 // device turns a byte p into (p/255 - Mean)/Deviation as it gathers a
@@ -34,20 +30,17 @@
 //	flowers/val/rose/7.jpg      flowers/iris/2.png
 //	flowers/test/iris/9.jpg
 //
-// The folders of the splits are train or training, val, valid or validation,
-// and test or testing, in any case, and may all begin alike (Final_Training,
-// Final_Test). Folders beside those of the splits are not read. Validation
-// and test images may only have classes of the training images. Without folders
-// for splits, a share of each class is drawn for the test and the validation
-// split (Options.Test, Validation and Seed). A folder that has nothing but one
-// folder stands for that one.
+// The folders of the splits are train or training, val, valid or validation, and test or testing,
+// in any case, and may all begin alike (Final_Training, Final_Test). Folders beside them are not
+// read. Validation and test images may only have classes of the training images. Without folders
+// for splits, a share of each class is drawn for the test and the validation split (Options.Test,
+// Validation and Seed). A folder that contains only one folder stands for that one.
 //
-// Instead of the folders of the classes there may be a CSV file beside the
-// pictures, with commas, semicolons or tabs, whose heading has a column for
-// the files (filename, file, path, image, image_path or img_path) and one for
-// the classes (classid, class, label or category). The files are named from
-// the CSV file's folder on, or by their last part where only one below that
-// folder has it; pictures that it does not name are not read.
+// Instead of class folders there may be a CSV file beside the pictures, with commas, semicolons or
+// tabs, whose heading has a column for the files (filename, file, path, image, image_path or
+// img_path) and one for the classes (classid, class, label or category). Files are named relative
+// to the CSV file's folder, or by their last part if it is unique below that folder; pictures not
+// named are not read.
 //
 // Classes that are whole numbers are named without leading zeros: 00007 and 7
 // are one class. Classes are in the order of their numbers, then of their
@@ -55,29 +48,26 @@
 //
 // # Pictures
 //
-// A picture of any size is scaled, as a whole and without keeping its aspect,
-// to height x width by a Catmull-Rom filter that averages when it shrinks;
-// JPEGs are first turned as their EXIF block says. Transparent pictures are put
-// over white. One channel is the luminance, three are red, green and blue, four
-// have the opacity too. Of 16 bits the higher 8 are taken; of moving pictures
-// the first one.
+// A whole picture of any size is scaled, without keeping its aspect ratio, to height x width by a
+// Catmull-Rom filter that averages when it shrinks; JPEGs are first turned as their EXIF block
+// says. Transparent pictures are put over white. One channel is the luminance, three are red, green
+// and blue, four add the opacity. Of 16 bits the higher 8 are used, of animations the first
+// picture.
 //
-// Where the options leave it open, the channels are 1 if all training pictures
-// are stored in grey, else 3; the size is their own if all have the same, of at
-// most MaxSide; else 32x32 if the median of their shorter sides is below 64,
-// else 64x64. The images are the same on every machine, whatever the number of
-// threads.
+// If the options leave it open, there is 1 channel if all training pictures are stored in grey,
+// otherwise 3; the size is their own if all have the same, of at most MaxSide; otherwise 32x32 if
+// the median of their shorter sides is below 64, else 64x64. The images are the same on every
+// machine, whatever the number of threads.
 //
-// The images of a folder are kept in the cache (Options.Cache, NoCache), one
-// file for each folder and shape asked for. They are used as long as the names,
-// the sizes and the times of change of all files, and what the tables say, are
-// the same and the kept file's checksum is right; else they are made anew. A
-// file that is changed without changing its size and its time is not noticed.
-// Dataset.Hashes has a SHA-256 over all names and contents.
+// The images of a folder are kept in the cache (Options.Cache, NoCache), one file for each folder
+// and requested shape. They are used as long as the names, sizes and modification times of all
+// files, and the contents of the tables, are the same and the kept file's checksum is right;
+// otherwise they are made anew. A file changed without a change of its size and time goes
+// unnoticed. Dataset.Hashes has a SHA-256 over all names and contents.
 //
 // # Other formats
 //
-// Open's comment says which arrays and archives it reads.
+// Open's comment lists the arrays and archives it reads.
 //
 // A new format is one file with a function that reads it, and one row in the
 // table of formats in open.go; a new format of pictures is one row in

@@ -24,8 +24,8 @@ type downloader struct {
 	stall    time.Duration // without a byte, after which a connection is given up
 }
 
-// attemptsPerMirror bounds how often a mirror is asked for the rest of a file
-// after its connection was cut.
+// attemptsPerMirror bounds how often a mirror is asked for the rest of a file after a cut
+// connection.
 const attemptsPerMirror = 5
 
 // errCannotResume is the error where the .part file is not shorter than the
@@ -38,8 +38,7 @@ func newDownloader(progress func(file string, done, total int64)) downloader {
 	return downloader{client: http.DefaultClient, progress: progress, stall: 30 * time.Second}
 }
 
-// fetch downloads one file into folder, from the first of the mirrors that
-// has it right.
+// fetch downloads one file into folder, from the first mirror that has it right.
 func (d downloader) fetch(ctx context.Context, mirrors []string, wanted file, folder string) error {
 	path := filepath.Join(folder, wanted.name+".gz")
 	if verify(path, wanted.packed) == nil {
@@ -57,9 +56,8 @@ func (d downloader) fetch(ctx context.Context, mirrors []string, wanted file, fo
 	return errors.New(strings.Join(failures, "\n  "))
 }
 
-// fetchFrom downloads one file from one address. What an earlier attempt left
-// is resumed; if the whole is then wrong, it is downloaded once more from the
-// start.
+// fetchFrom downloads one file from one address, resuming an earlier attempt; if the whole is then
+// wrong, it is downloaded once more from the start.
 func (d downloader) fetchFrom(ctx context.Context, address, path string, wanted file) error {
 	part := path + ".part"
 	resumed := fileSize(part) > 0

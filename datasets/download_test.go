@@ -18,7 +18,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// A mirror serves files in ways that real servers do.
+// A mirror serves files the way real servers do.
 type mirror struct {
 	*httptest.Server
 	mutex sync.Mutex
@@ -182,7 +182,7 @@ func TestDownloadErrors(t *testing.T) {
 	}
 }
 
-// A mirror that does not have the file right is passed over.
+// A mirror with a wrong file is skipped.
 func TestDownloadNextMirror(t *testing.T) {
 	_, content := parcel()
 	other := bytes.Clone(content)
@@ -222,8 +222,7 @@ func TestDownloadCancelled(t *testing.T) {
 	}
 }
 
-// Load downloads what it finds nowhere, into the cache, and finds it there the
-// next time.
+// Load downloads what it finds nowhere into the cache, and finds it there the next time.
 func TestLoadDownloads(t *testing.T) {
 	s, contents := tiny(t)
 	m := newMirror(t, func(w http.ResponseWriter, r *http.Request) {

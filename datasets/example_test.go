@@ -71,7 +71,7 @@ func ExampleNew() {
 	// Output: 3 [rising falling none] [0.6666666666666666] <nil>
 }
 
-// The built-in letters need no files. Here is one of them, each second row.
+// The built-in letters need no files. Here is one of them, every second row.
 func ExampleLoad() {
 	letters, err := datasets.Load("glyphs", datasets.Test, datasets.Options{})
 	if err != nil {

@@ -7,10 +7,9 @@ import (
 	"github.com/pkg/errors"
 )
 
-// exifOrientation returns how a JPEG picture has to be turned to stand
-// upright: 1 (as it is) to 8, the value of the tag 0x0112 in the first
-// directory of its EXIF block, or 1 where there is none that can be read. The
-// content may be cut after the block.
+// exifOrientation returns how a JPEG picture has to be turned to stand upright: 1 (as it is) to 8,
+// the value of the tag 0x0112 in the first directory of its EXIF block, or 1 if there is none that
+// can be read. The content may be cut off after the block.
 func exifOrientation(jpeg []byte) int {
 	for at := 2; at+4 <= len(jpeg) && jpeg[at] == 0xff; {
 		marker, length := jpeg[at+1], int(binary.BigEndian.Uint16(jpeg[at+2:]))
@@ -38,8 +37,8 @@ func tiffOrientation(block []byte) int {
 	return 1
 }
 
-// tiffTag returns where the entry of 12 bytes with a tag begins in the first
-// directory of a TIFF file, 0 if there is none, and the order of its bytes.
+// tiffTag returns the offset of the 12-byte entry with a tag in the first directory of a TIFF file,
+// 0 if there is none, and the byte order.
 func tiffTag(block []byte, tag uint16) (int64, binary.ByteOrder) {
 	if len(block) < 8 {
 		return 0, nil
@@ -78,9 +77,9 @@ func tiffNumber(block []byte, tag uint16) int64 {
 	}
 }
 
-// boundedTIFF returns the content of a TIFF file so that unpacking it takes
-// memory for its picture only: its decoder unpacks a strip or a tile to the
-// size that the header says, be it larger than the picture.
+// boundedTIFF returns the content of a TIFF file so that unpacking it takes memory for its picture
+// only: its decoder unpacks a strip or a tile to the size in the header, even if larger than the
+// picture.
 func boundedTIFF(content []byte) ([]byte, error) {
 	const height, rowsPerStrip, tileWidth, tileHeight = 257, 278, 322, 323
 	wide, high := tiffNumber(content, tileWidth), tiffNumber(content, tileHeight)

@@ -1,8 +1,8 @@
 package datasets
 
-// debianFashionMNIST is where Debian's package dataset-fashion-mnist puts the
-// four files. They are packed anew there, without the names that the published
-// ones have in their gzip headers; their content is the same.
+// debianFashionMNIST is where Debian's package dataset-fashion-mnist puts the four files. They are
+// repacked there, without the names in the published files' gzip headers; their content is the
+// same.
 const debianFashionMNIST = "/usr/share/datasets/fashion-mnist"
 
 // fashionMNIST describes the articles of clothing of H. Xiao, K. Rasul and

@@ -25,7 +25,7 @@ func openPictures(root string, options Options) (*Splits, error) {
 		if decoded, err = found.decode(options); err != nil {
 			return nil, err
 		}
-		// A folder that changed meanwhile is not what the key says.
+		// A folder that changed meanwhile no longer matches the key.
 		if again, err := scan(root); err == nil && again.key(options) == found.key(options) {
 			if err := cache.write(decoded); err != nil {
 				return nil, err
@@ -35,8 +35,7 @@ func openPictures(root string, options Options) (*Splits, error) {
 	return decoded.splits(found, options)
 }
 
-// decodedSet is what a folder of pictures comes to, as it is kept in the
-// cache.
+// decodedSet is the result of a folder of pictures, as kept in the cache.
 type decodedSet struct {
 	Channels, Height, Width int
 	Parts                   [3]*decodedPart // by Split
@@ -102,7 +101,7 @@ func (t tree) decode(options Options) (*decodedSet, error) {
 
 func (t tree) path(p picture) string { return filepath.Join(t.root, filepath.FromSlash(p.name)) }
 
-// splits makes data sets of the decoded parts.
+// splits makes data sets from the decoded parts.
 func (d *decodedSet) splits(t tree, options Options) (*Splits, error) {
 	classes := t.splits[Train].classes()
 	size := d.Channels * d.Height * d.Width
@@ -138,13 +137,12 @@ func (d *decodedSet) splits(t tree, options Options) (*Splits, error) {
 	return &Splits{Train: all[Train], Validation: all[Validation], Test: all[Test]}, nil
 }
 
-// ReadImages reads single pictures and all pictures below folders, without
-// labels, for predictions: Labels and ClassNames are nil, Files names each
-// image. The shape is Options.Channels, Height and Width, which are chosen as
-// Open does where they are 0. Pictures that cannot be read are listed in
-// Skipped; it is an error if they are more than Options.MaxSkipped allows, if
-// a path does not exist, and if there is no picture at all. Mean and Deviation
-// are of these images: a network is fed with those of its training set.
+// ReadImages reads single pictures and all pictures below folders, without labels, for predictions:
+// Labels and ClassNames are nil, Files names each image. The shape is Options.Channels, Height and
+// Width, chosen as by Open where they are 0. Unreadable pictures are listed in Skipped; it is an
+// error if there are more than Options.MaxSkipped allows, if a path does not exist, or if there is
+// no picture at all. Mean and Deviation are of these images: a network is fed with those of its
+// training set.
 func ReadImages(paths []string, options Options) (*Dataset, error) {
 	if err := options.check(); err != nil {
 		return nil, err

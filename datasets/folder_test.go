@@ -222,7 +222,7 @@ func TestDecodedCache(t *testing.T) {
 	}
 }
 
-// A run that is given up ends with the context's error and keeps nothing.
+// A cancelled run ends with the context's error and keeps nothing.
 func TestFolderGivenUp(t *testing.T) {
 	root, options := flowers(t, 10, "train", "test"), alone(t)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -16,18 +16,17 @@ import (
 	"github.com/pkg/errors"
 )
 
-// maxFile is how many bytes one picture's file may have.
+// maxFile is the largest size of one picture's file, in bytes.
 const maxFile = 1 << 30
 
-// A shape is that of one image.
+// A shape is the shape of one image.
 type shape struct{ channels, height, width int }
 
 func (s shape) size() int { return s.channels * s.height * s.width }
 
-// inParallel calls work for 0 ... n-1 from as many goroutines as there are
-// processors, each with a decoder of its own, and report after each with how
-// many are done, from one goroutine at a time. It ends early when the
-// options' context does.
+// inParallel calls work for 0 ... n-1 from as many goroutines as there are processors, each with
+// its own decoder, and after each call report with the number done, from one goroutine at a time.
+// It ends early when the options' context does.
 func inParallel(n int, options Options, report func(done int), work func(i int, d *decoder)) error {
 	var next, done atomic.Int64
 	var reporting sync.Mutex
@@ -51,14 +50,14 @@ func inParallel(n int, options Options, report func(done int), work func(i int, 
 	return errors.Wrap(options.context().Err(), "datasets: reading pictures")
 }
 
-// chooseShape returns the shape that pictures are read in: what the options
-// ask for, and else what the headers of the given files suggest.
+// chooseShape returns the shape in which pictures are read: as the options ask, or else as the
+// headers of the given files suggest.
 func chooseShape(paths []string, options Options) (shape, error) {
 	wanted := shape{options.Channels, options.Height, options.Width}
 	if wanted.channels == 0 || wanted.height == 0 {
 		infos := make([]pictureInfo, len(paths))
 		err := inParallel(len(paths), options, func(int) {}, func(i int, d *decoder) {
-			// A picture that cannot be read has no say here; it is named when it is decoded.
+			// An unreadable picture does not count here; it is named when it is decoded.
 			if file, err := os.Open(paths[i]); err == nil {
 				if info, err := d.probe(file); err == nil {
 					infos[i] = info
@@ -74,10 +73,9 @@ func chooseShape(paths []string, options Options) (shape, error) {
 	return wanted, errors.WithMessage(checkShape(wanted.channels, wanted.height, wanted.width), "datasets")
 }
 
-// suggestShape fills in the channels and the sides that are 0. One channel if
-// all pictures are stored in grey, else three. The pictures' own size if all
-// agree on one that fits, else a square of 32 if the median of the shorter
-// sides is below 64, else of 64.
+// suggestShape fills in the channels and the sides that are 0. It is one channel if all pictures
+// are stored in grey, else three, and the pictures' own size if all agree on one that fits, else a
+// square of 32 if the median of the shorter sides is below 64, else of 64.
 func suggestShape(wanted *shape, infos []pictureInfo) {
 	infos = slices.DeleteFunc(infos, func(info pictureInfo) bool { return info.height == 0 })
 	grey, same := true, true
@@ -107,8 +105,7 @@ func suggestShape(wanted *shape, infos []pictureInfo) {
 	}
 }
 
-// checkMemory returns an error if n images do not fit into what memory the
-// machine has to give.
+// checkMemory returns an error if n images do not fit into the machine's available memory.
 func checkMemory(n int, s shape) error {
 	high := int64(1 << 40)
 	if available := availableMemory(); available > 0 {
@@ -121,8 +118,8 @@ func checkMemory(n int, s shape) error {
 	return nil
 }
 
-// availableMemory returns how many bytes can be taken, 0 where the system does
-// not say (it is asked as Linux is).
+// availableMemory returns the number of bytes available, 0 if the system does not say (it is asked
+// the way Linux is).
 func availableMemory() int64 {
 	content, err := os.ReadFile("/proc/meminfo")
 	if err != nil {
@@ -137,7 +134,7 @@ func availableMemory() int64 {
 	return kilobytes << 10
 }
 
-// gathered is what was made of a number of pictures.
+// gathered is the result of decoding a number of pictures.
 type gathered struct {
 	images  []byte // of those that could be read, in the order of the pictures
 	kept    []int  // their indices
@@ -145,8 +142,8 @@ type gathered struct {
 	hash    string // SHA-256 over the pictures' names, sizes and contents
 }
 
-// gather decodes pictures. The names are for errors and for the hash; subject
-// is what the pictures belong to.
+// gather decodes pictures. The names are for errors and the hash; subject is what the pictures
+// belong to.
 func gather(subject string, paths, names []string, s shape, options Options) (gathered, error) {
 	n, size := len(paths), s.size()
 	if err := checkMemory(n, s); err != nil {
@@ -188,7 +185,7 @@ func gather(subject string, paths, names []string, s shape, options Options) (ga
 	return result, nil
 }
 
-// readFile returns the content of a file, until the next call.
+// readFile returns the content of a file, valid until the next call.
 func (d *decoder) readFile(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {

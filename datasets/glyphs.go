@@ -23,15 +23,13 @@ var (
 	lettersCSV []byte
 )
 
-// glyphs describes the letters A to J that this package draws itself in the
-// spirit of notMNIST, so that programs have letters without a download:
-// white on black, each stretched to fill the image, from typefaces that come
-// as Go modules, with seeded changes of weight, slant and margin. The
-// training and the test letters are of different designs. Each ten images in
-// a row are the letters A to J.
+// glyphs describes the letters A to J that this package draws itself in the spirit of notMNIST, to
+// give programs letters without a download: white on black, each stretched to fill the image, from
+// typefaces that come as Go modules, with seeded changes of weight, slant and margin. Training and
+// test letters are of different designs. Every ten images in a row are the letters A to J.
 //
-// glyphs/letters.csv lists the faces with the modules that they come from and
-// their licences, which all allow images made with the fonts to be given away.
+// glyphs/letters.csv lists the faces with the modules that they come from and their licences, which
+// all allow images made with the fonts to be distributed.
 func glyphs() source {
 	return source{
 		name:       "glyphs",
@@ -87,8 +85,8 @@ func renderGlyphs(split Split) (*Dataset, error) {
 	return dataset, nil
 }
 
-// readDesigns returns the designs of one split. An error means that the two
-// embedded files do not belong together.
+// readDesigns returns the designs of one split. An error means that the two embedded files do not
+// match.
 func readDesigns(split Split) ([]glyphDesign, error) {
 	decoded, err := png.Decode(bytes.NewReader(lettersPNG))
 	if err != nil {
@@ -133,9 +131,8 @@ func readDesigns(split Split) ([]glyphDesign, error) {
 	return designs, nil
 }
 
-// spread returns n indices of designs, each design as often as its weight
-// says and its occurrences evenly spread, so that any run of images has all
-// designs: in each turn the design furthest behind its due comes next.
+// spread returns n indices of designs, each as often as its weight says and evenly spread, so that
+// any run of images has all designs: each time the design furthest behind its share comes next.
 func spread(designs []glyphDesign, n int) []int {
 	total := 0
 	for _, design := range designs {

@@ -10,8 +10,8 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// The images are the same on every machine and in every version; a change of
-// them is a new data set and has to be meant.
+// The images are the same on every machine and in every version; changing them makes a new data set
+// and must be intended.
 func TestGlyphsGolden(t *testing.T) {
 	want := [2]string{
 		Train: "d7dd917070ade27b3222202d1367aeb7a83879396db1140ef7701456a1ae52e4",
@@ -128,7 +128,7 @@ func cell(distance func(x, y float64) float64) letter {
 	return letter{pixels, cellSide}
 }
 
-// Shapes that fill the cell's inner square are drawn where geometry says.
+// Shapes that fill the cell's inner square are drawn where geometry requires.
 func TestDraw(t *testing.T) {
 	disc := cell(func(x, y float64) float64 { return 28 - math.Hypot(x, y) })
 	square := cell(func(x, y float64) float64 { return 28 - max(math.Abs(x), math.Abs(y)) })

@@ -23,16 +23,15 @@ const (
 // ReadIDX reads an array of bytes in IDX format, gzip-compressed or not, to
 // the end of r. The name is for the errors.
 //
-// It is an error if the type is not unsigned byte, if there are not 1 to 4
-// dimensions or one of them is 0, if there are more than 2^30 values, and if
-// the values end before the dimensions say or go on after. Memory grows with
-// the data that arrive, not with what the dimensions promise.
+// It is an error if the type is not unsigned byte, if there are not 1 to 4 dimensions or one of
+// them is 0, if there are more than 2^30 values, or if there are fewer or more values than the
+// dimensions say. Memory grows with the data that arrive, not with what the dimensions promise.
 func ReadIDX(name string, r io.Reader) (dimensions []int, values []byte, err error) {
 	return readIDX(name, r, idxMaxSize, nil)
 }
 
-// readIDX is ReadIDX with a limit on the number of values, and with a check of
-// the dimensions that is made before any value is read; nil checks nothing.
+// readIDX is ReadIDX with a limit on the number of values and a check of the dimensions before any
+// value is read; nil checks nothing.
 func readIDX(name string, r io.Reader, limit int64, check func(dimensions []int) error) ([]int, []byte, error) {
 	data, err := decompress(r)
 	if err != nil {
@@ -64,7 +63,7 @@ func readIDX(name string, r io.Reader, limit int64, check func(dimensions []int)
 	return dimensions, values, nil
 }
 
-// decompress returns the content of r, unpacked if it begins as gzip does.
+// decompress returns the content of r, unpacked if it begins like gzip.
 func decompress(r io.Reader) (*bufio.Reader, error) {
 	buffered := bufio.NewReaderSize(r, 1<<16)
 	if start, err := buffered.Peek(2); err != nil || start[0] != 0x1f || start[1] != 0x8b {
@@ -128,7 +127,7 @@ func readGrowing(r io.Reader, size int) ([]byte, error) {
 	}
 }
 
-// noEOF names the end of the data as an error where more was expected.
+// noEOF makes the end of the data an error where more was expected.
 func noEOF(err error) error {
 	if err == io.EOF {
 		return io.ErrUnexpectedEOF

@@ -12,7 +12,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// idxBytes writes an array in IDX format, as the format's description has it.
+// idxBytes writes an array in IDX format, as its description specifies.
 func idxBytes(dimensions []int, values []byte) []byte {
 	content := []byte{0, 0, 8, byte(len(dimensions))}
 	for _, n := range dimensions {
@@ -120,7 +120,7 @@ func wantError(t *testing.T, err error, parts ...string) {
 	}
 }
 
-// A header may promise a gigabyte; memory is taken as data arrive.
+// A header may promise a gigabyte; memory is allocated as data arrive.
 func TestReadIDXHostileHeader(t *testing.T) {
 	content := idxBytes([]int{idxMaxSize}, []byte{1, 2, 3})
 	var before, after runtime.MemStats
@@ -159,7 +159,7 @@ func FuzzReadIDX(f *testing.F) {
 		if len(values) > limit {
 			t.Errorf("%d values, want at most %d", len(values), limit)
 		}
-		// What was read, written again, is what was there.
+		// What was read, written again, is the original content.
 		again := idxBytes(dimensions, values)
 		if len(content) >= 2 && content[0] == 0 && !bytes.Equal(again, content) {
 			t.Errorf("read % x as %v, % x", content, dimensions, values)

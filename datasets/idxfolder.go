@@ -10,8 +10,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// idxNames are what MNIST's files are called, by Split: images, of three
-// dimensions or of four, and labels.
+// idxNames are the names of MNIST's files by Split: images, of three dimensions or of four, and
+// labels.
 var idxNames = [3][2][]string{
 	Train:      {{"train-images-idx3-ubyte", "train-images-idx4-ubyte"}, {"train-labels-idx1-ubyte"}},
 	Validation: {{"val-images-idx3-ubyte", "val-images-idx4-ubyte"}, {"val-labels-idx1-ubyte"}},

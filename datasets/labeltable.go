@@ -11,8 +11,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// The headings of the columns of a label table, in small letters, the first
-// found first.
+// The headings of the columns of a label table, in lower case, the preferred ones first.
 var (
 	fileHeadings  = []string{"filename", "file", "path", "image", "image_path", "img_path"}
 	classHeadings = []string{"classid", "class", "label", "category"}
@@ -25,9 +24,8 @@ type table struct {
 	file, class int        // columns
 }
 
-// labelTable returns the CSV file of a folder that has a column of file names
-// and a column of classes, nil if there is none. Other CSV files are left
-// alone.
+// labelTable returns the CSV file of a folder that has a column of file names and a column of
+// classes, nil if there is none. Other CSV files are ignored.
 func labelTable(root, folder string, entries []folderEntry) (*table, error) {
 	var found *table
 	for _, entry := range entries {
@@ -50,7 +48,7 @@ func labelTable(root, folder string, entries []folderEntry) (*table, error) {
 	return found, nil
 }
 
-// maxTable is how large a CSV file may be.
+// maxTable is the largest size of a CSV file.
 const maxTable = 1 << 28
 
 // readTable reads a CSV file, with commas, semicolons or tabs. It returns nil

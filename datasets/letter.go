@@ -2,9 +2,8 @@ package datasets
 
 import "math/rand/v2"
 
-// Geometry of a cell of glyphs/letters.png; see glyphs/generate. All
-// computing with letters is in whole numbers, so that the images are the same
-// on every machine. Lengths are in grains.
+// Geometry of a cell of glyphs/letters.png; see glyphs/generate. All computations with letters use
+// whole numbers, so that the images are the same on every machine. Lengths are in grains.
 const (
 	cellSide      = 64  // pixels
 	distanceZero  = 128 // the byte that stands for a point on the outline
@@ -23,9 +22,8 @@ type letter struct {
 	stride int
 }
 
-// distance returns the signed distance at (x, y), in grains, by bilinear
-// interpolation between the pixels' centres; outside of the cell it is that of
-// the nearest point of its edge.
+// distance returns the signed distance at (x, y), in grains, by bilinear interpolation between the
+// pixels' centres; outside the cell it is the distance at the nearest point of its edge.
 func (l letter) distance(x, y int) int {
 	const last = (cellSide-1)*grain - 1
 	x, y = min(max(x-grain/2, 0), last), min(max(y-grain/2, 0), last)
@@ -46,8 +44,8 @@ type variation struct {
 	margins [4]int
 }
 
-// newVariation draws the variation of image i. The distributions are chosen
-// so that the images' mean and deviation come near to notMNIST's.
+// newVariation draws the variation of image i. The distributions are chosen so that the images'
+// mean and deviation are close to notMNIST's.
 func newVariation(split Split, i, faces int) variation {
 	random := rand.NewPCG(uint64(split)+1, uint64(i))
 	between := func(low, high int) int {
@@ -79,8 +77,8 @@ func (v variation) distance(l letter, x, y int) int {
 // slanted returns the x to which the slant moves a point.
 func (v variation) slanted(x, y int) int { return x - v.slant*(y-cellSide*grain/2)/256 }
 
-// inkBox returns the extremes of the slanted letter's ink. The ink reaches
-// from each inner point to all sides at least by the point's distance.
+// inkBox returns the extremes of the slanted letter's ink. The ink reaches in every direction from
+// each inner point at least by the point's distance.
 func (v variation) inkBox(l letter) (left, top, right, bottom int) {
 	left, top = cellSide*grain, cellSide*grain
 	for row := range cellSide {

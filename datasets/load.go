@@ -36,32 +36,30 @@ func (s Split) String() string {
 	}
 }
 
-// Options say where Open, Load and List look, and what the images shall be
-// like. The zero value is right for most programs.
+// Options say where Open, Load and List look, and what the images should be like. The zero value
+// suits most programs.
 type Options struct {
 	// Folder is the user's data folder: files are looked for in a folder of
 	// the data set's name inside it, then in itself. "" is none.
 	Folder string
 
-	// Cache is where downloads are kept, in a folder for each data set, and
-	// the decoded images of folders of pictures, in the folder "decoded". "" is
-	// the folder "pollen" in the user's cache folder.
+	// Cache is the folder for downloads, each data set in its own folder, and for decoded images of
+	// folders of pictures, in "decoded". "" is the folder "pollen" in the user's cache folder.
 	Cache string
 
-	// NoCache keeps no decoded images and uses none that are kept.
+	// NoCache neither keeps decoded images nor uses kept ones.
 	NoCache bool
 
 	// Offline forbids downloads.
 	Offline bool
 
-	// Progress, if not nil, is called from one goroutine at a time: during a
-	// download with the file's name, how many of its bytes have arrived and how
-	// many it has; while pictures are decoded with the folder, how many
-	// pictures are done and how many it has.
+	// Progress, if not nil, is called from one goroutine at a time: during a download with the
+	// file's name, the bytes arrived and the total; while decoding pictures with the folder, the
+	// pictures done and the total.
 	Progress func(file string, done, total int64)
 
-	// Context ends a download, and the decoding of pictures, when it is done.
-	// nil is context.Background().
+	// Context ends downloads and the decoding of pictures when it is done. nil is
+	// context.Background().
 	Context context.Context
 
 	// Height, Width and Channels are the shape of the images; 0 is what the
@@ -69,10 +67,9 @@ type Options struct {
 	// and Width are given together.
 	Height, Width, Channels int
 
-	// Validation is the share of the training images that become the
-	// validation split, Test of all images that become the test split, where
-	// the data have no such split: 0 is 0.1 and 0.2 for data without any split
-	// and none for others, negative is none.
+	// Validation is the share of the training images that become the validation split, Test that of
+	// all images that become the test split, if the data have no such split: 0 means 0.1 and 0.2
+	// for data without any split and none for others, negative means none.
 	Validation, Test float64
 
 	// Seed decides which images are drawn for the splits.
@@ -106,7 +103,7 @@ func (o Options) cache() (string, error) {
 	return filepath.Join(folder, "pollen"), nil
 }
 
-// A Description says what a data set is and where Load would take it from.
+// A Description says what a data set is and where Load would get it.
 type Description struct {
 	Name       string
 	What       string
@@ -116,11 +113,11 @@ type Description struct {
 	Width      int
 	ClassNames []string
 
-	// Places tells by Split the folder that has the files now, "built in",
-	// the address of a download, or "" where the user has to get the files.
+	// Places is, by Split, the folder that has the files now, "built in", the address of a
+	// download, or "" if the user must get the files.
 	Places [2]string
 
-	// Advice tells how to get the files where Load cannot.
+	// Advice says how to get the files if Load cannot.
 	Advice string
 }
 
@@ -151,15 +148,13 @@ func List(options Options) []Description {
 // Load returns one split of what Open would return. It is an error if there is
 // none.
 //
-// Of a known name, no other split is read unless the options ask for a shape,
-// for classes or for a validation split; of a path all are, for the moments of
-// the training images.
+// For a known name, other splits are only read if the options ask for a shape, classes or a
+// validation split; for a path all are, for the moments of the training images.
 //
-// Files are looked for in Options.Folder, in the folder that the environment
-// variable POLLEN_DATA names, where the data set's own distribution puts them
-// (a Go module, a Debian package), and in the cache; then they are downloaded.
-// The first place that has them is used, and a file there that is not what it
-// should be is an error. If no place has them, the error names them all.
+// Files are looked for in Options.Folder, in the folder that the environment variable POLLEN_DATA
+// names, where the data set's own distribution puts them (a Go module, a Debian package), and in
+// the cache; then they are downloaded. The first place that has them is used, and a wrong file
+// there is an error. If no place has them, the error names all places.
 func Load(name string, split Split, options Options) (*Dataset, error) {
 	if split != Train && split != Test && split != Validation {
 		return nil, errors.Errorf("datasets: %s: split %d, want Train, Validation or Test", name, int(split))

@@ -58,8 +58,8 @@ func TestMNIST(t *testing.T) {
 	}
 }
 
-// wantMoments fails the test unless the mean and the deviation that a training
-// set states are those of its images.
+// wantMoments fails the test unless a training set's stated mean and deviation are those of its
+// images.
 func wantMoments(t *testing.T, d *Dataset) {
 	t.Helper()
 	mean, deviation := moments(d.Images, 1, d.ImageSize())
@@ -68,7 +68,7 @@ func wantMoments(t *testing.T, d *Dataset) {
 	}
 }
 
-// The published hashes in the table are those of the module's files.
+// The published hashes in the table are the hashes of the module's files.
 func TestMNISTPublishedFiles(t *testing.T) {
 	module := gomnist()
 	for _, files := range mnist().files {

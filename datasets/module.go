@@ -22,9 +22,9 @@ type goModule struct {
 // String returns path@version.
 func (m goModule) String() string { return m.path + "@" + m.version }
 
-// folders lists where the module's data may lie on this machine: beside the
-// source file, if it was not trimmed from the program (-trimpath) and is not a
-// vendored copy, which leaves data out; then in the module caches.
+// folders lists where the module's data may lie on this machine: beside the source file, unless it
+// was trimmed from the program (-trimpath) or is a vendored copy, which leaves data out; then in
+// the module caches.
 func (m goModule) folders() []string {
 	var folders []string
 	if filepath.IsAbs(m.sourceFile) {
@@ -36,8 +36,8 @@ func (m goModule) folders() []string {
 	return folders
 }
 
-// moduleCaches lists the folders that the go command would use as module cache
-// by the environment alone.
+// moduleCaches lists the folders that the go command would use as module cache given only the
+// environment.
 func moduleCaches() []string {
 	if cache := os.Getenv("GOMODCACHE"); cache != "" {
 		return []string{cache}
@@ -53,8 +53,7 @@ func moduleCaches() []string {
 	return caches
 }
 
-// escapeModule writes each capital letter as ! and the small letter, as the
-// module cache does.
+// escapeModule writes each capital letter as ! and the lower-case letter, as the module cache does.
 func escapeModule(name string) string {
 	var escaped strings.Builder
 	for _, letter := range name {

@@ -9,10 +9,9 @@ import (
 	"github.com/pkg/errors"
 )
 
-// A netpbmHeader is what a PGM or PPM picture begins with: P2 and P5 are grey,
-// P3 and P6 red, green and blue; P2 and P3 are written in digits, P5 and P6 in
-// bytes, two a value, the high one first, where the largest value is above 255
-// (the manual pages pgm(5) and ppm(5)).
+// A netpbmHeader begins a PGM or PPM picture: P2 and P5 are grey, P3 and P6 red, green and blue; P2
+// and P3 are written in digits, P5 and P6 in bytes, two per value, the high one first, if the
+// largest value is above 255 (the manual pages pgm(5) and ppm(5)).
 type netpbmHeader struct {
 	width, height, largest int
 	channels               int
@@ -32,8 +31,8 @@ func netpbmConfig(r io.Reader) (image.Config, error) {
 	return config, nil
 }
 
-// decodeNetpbm reads a PGM or PPM picture; memory grows with what arrives.
-// Values are scaled to 0 ... 255, rounded.
+// decodeNetpbm reads a PGM or PPM picture; memory grows with the data that arrive. Values are
+// scaled to 0 ... 255, rounded.
 func decodeNetpbm(r io.Reader) (image.Image, error) {
 	buffered := bufio.NewReader(r)
 	header, err := readNetpbmHeader(buffered)
@@ -94,8 +93,8 @@ func readNetpbmHeader(r *bufio.Reader) (netpbmHeader, error) {
 	return header, nil
 }
 
-// readNumber reads a decimal number of at most limit after white space and
-// comments (# to the end of the line), with the one byte of white space behind.
+// readNumber reads a decimal number of at most limit after white space and comments (# to the end
+// of the line), and the one byte of white space after it.
 func readNumber(r *bufio.Reader, limit int) (int, error) {
 	value, digits, comment := 0, false, false
 	for {

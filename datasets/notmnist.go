@@ -18,11 +18,10 @@ import (
 // letterNames are the classes of notMNIST and of the glyphs.
 var letterNames = []string{"A", "B", "C", "D", "E", "F", "G", "H", "I", "J"}
 
-// notMNIST describes Y. Bulatov's letters A to J of some thousand typefaces
-// (2011), white on black, each stretched to fill the image. There are many
-// conversions of it, so any pair of IDX files is taken for it, and so are the
-// original folders of PNGs. Only the test files of the conversion by
-// D. Flanagan can be downloaded.
+// notMNIST describes Y. Bulatov's letters A to J of some thousand typefaces (2011), white on black,
+// each stretched to fill the image. There are many conversions of it, so any pair of IDX files is
+// accepted, and so are the original folders of PNGs. Only the test files of the conversion by D.
+// Flanagan can be downloaded.
 func notMNIST() source {
 	return source{
 		name:       "notmnist",
@@ -52,8 +51,7 @@ func notMNIST() source {
 	}
 }
 
-// locateLetters returns the first of the named folders inside a place that
-// has the folders A ... J, or "".
+// locateLetters returns the first named folder inside a place that has the folders A ... J, or "".
 func locateLetters(place string, names []string) string {
 next:
 	for _, name := range names {
@@ -111,8 +109,8 @@ func (s source) readLetters(folder string) (*Dataset, error) {
 	return dataset, nil
 }
 
-// decodeLetter returns the grey pixels of a PNG. The size is looked at before
-// room is made for the pixels.
+// decodeLetter returns the grey pixels of a PNG. The size is checked before memory is allocated for
+// the pixels.
 func decodeLetter(content []byte) ([]byte, error) {
 	config, err := png.DecodeConfig(bytes.NewReader(content))
 	if err != nil {

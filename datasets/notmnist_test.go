@@ -98,7 +98,7 @@ func TestNotMNISTFolders(t *testing.T) {
 	}
 	wantMoments(t, d)
 
-	// The small set is for tests only; named itself, it is one too.
+	// The small set has test images only, also when it is named itself.
 	_, err = Load("notmnist", Train, options)
 	wantError(t, err, "found no train images", "notMNIST_large")
 	options.Folder = small
@@ -106,7 +106,7 @@ func TestNotMNISTFolders(t *testing.T) {
 		t.Errorf("the folder of letters itself: %v", err)
 	}
 
-	// A file that changes changes the hash.
+	// A changed file changes the hash.
 	before := d.Hashes["notMNIST_small/*/*.png"]
 	write(t, encoded(t, greyPicture(28, 28, 77)), small, "J", "a.png")
 	if d, err = Load("notmnist", Test, options); err != nil || d.Hashes["notMNIST_small/*/*.png"] == before {

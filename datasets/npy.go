@@ -11,7 +11,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// An npyArray is an array of whole numbers as numpy.save writes it.
+// An npyArray is an array of whole numbers, as written by numpy.save.
 type npyArray struct {
 	shape []int
 	bytes []byte // the values, where they are unsigned bytes
@@ -25,8 +25,8 @@ const (
 	npyMaxSize   = 1 << 35 // bytes
 )
 
-// npyTypes are the types of values that are read, as the header names them
-// without the order of the bytes, with their sizes.
+// npyTypes are the types of values that can be read, named as in the header without the byte order,
+// with their sizes.
 var npyTypes = map[string]int{"u1": 1, "b1": 1, "i1": 1, "u2": 2, "i2": 2, "u4": 4, "i4": 4, "u8": 8, "i8": 8}
 
 // The header is a Python dictionary; numpy writes it in this one form, by
@@ -37,9 +37,9 @@ var (
 	npyShape   = regexp.MustCompile(`['"]shape['"]\s*:\s*\(([\d,\sL]*)\)`)
 )
 
-// readNPY reads an array in numpy's format, versions 1 to 3, of whole numbers,
-// in C order, to the end of r. limit bounds the bytes of the values; memory
-// grows with those that arrive. The name is for the errors.
+// readNPY reads an array in numpy's format, versions 1 to 3, of whole numbers, in C order, to the
+// end of r. limit bounds the bytes of the values; memory grows with the bytes that arrive. The name
+// is for the errors.
 func readNPY(name string, r io.Reader, limit int64) (npyArray, error) {
 	header, offset, err := readNPYHeader(r)
 	if err != nil {
@@ -159,7 +159,7 @@ func parseNPYHeader(header string, limit int64) (npyArray, npyType, error) {
 	return array, kind, nil
 }
 
-// value returns the number that the bytes are.
+// value returns the number that the bytes represent.
 func (t npyType) value(bytes []byte) (int64, error) {
 	var bits uint64
 	switch t.size {

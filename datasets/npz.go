@@ -13,8 +13,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// npzLayouts are the names that arrays go by, by Split images and labels:
-// MedMNIST's, Keras' and the plain ones. A split may be absent, but for Train.
+// npzLayouts are the names of arrays, by Split images and labels: MedMNIST's, Keras' and the plain
+// ones. Any split but Train may be absent.
 var npzLayouts = [][3][2]string{
 	{Train: {"train_images", "train_labels"}, Validation: {"val_images", "val_labels"}, Test: {"test_images", "test_labels"}},
 	{Train: {"x_train", "y_train"}, Validation: {"x_val", "y_val"}, Test: {"x_test", "y_test"}},
@@ -25,7 +25,7 @@ func isNPZ(path string) bool {
 	return !isFolder(path) && strings.EqualFold(filepath.Ext(path), ".npz")
 }
 
-// openNPZ opens an archive of arrays as numpy.savez writes it.
+// openNPZ opens an archive of arrays, as written by numpy.savez.
 func openNPZ(path string, _ Options) (*Splits, error) {
 	file, err := os.Open(path)
 	if err != nil {

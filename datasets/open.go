@@ -20,9 +20,8 @@ type format struct {
 	read      func(path string, options Options) (*Splits, error)
 }
 
-// formats returns the table, in the order in which a path is tried. A format
-// that reads arrays leaves the shape, the classes and the shares that the
-// options ask for to finish.
+// formats returns the table, in the order in which a path is tried. A format that reads arrays
+// leaves the shape, classes and shares in the options to finish.
 func formats() []format {
 	return []format{
 		{"an archive of arrays of numpy's (.npz)", isNPZ, openNPZ},
@@ -40,36 +39,33 @@ func isFolder(path string) bool {
 	return err == nil && info.IsDir()
 }
 
-// Open returns all splits of a data set: of the known one of that name, or
-// else of the folder or file that name is the path of, as it is or inside
-// Options.Folder or the folder named by POLLEN_DATA. A folder that has a known
+// Open returns all splits of the known data set of that name, or else of the folder or file at that
+// path, as it is or inside Options.Folder or the folder named by POLLEN_DATA. A folder with a known
 // name is opened by a path such as ./mnist.
 //
-// Data that come with a validation or a test split are left as they are; of
-// others, a test and a validation split are drawn by Stratified.
-// Options.Validation and Options.Test ask for other shares. Mean and Deviation
-// of all splits are those of the training images, except that known names
-// keep the figures they are published with.
+// Data with a validation or a test split are left as they are; from others, Stratified draws a test
+// and a validation split. Options.Validation and Options.Test set other shares. Mean and Deviation
+// of all splits are those of the training images, except that known names keep their published
+// figures.
 //
-// Folders of pictures have a section of the package's page. Other formats:
+// The package's page has a section on folders of pictures. Other formats:
 //
 // An .npz archive with the arrays train_images, train_labels, val_images,
 // val_labels, test_images and test_labels (MedMNIST), x_train, y_train, x_test
 // and y_test (Keras), or images and labels: images are unsigned bytes [N H W],
 // [N H W C] or [N C H W], labels whole numbers [N] or [N 1].
 //
-// CIFAR-10 and CIFAR-100, as a folder or as the published .tar.gz, binary or
-// for Python; of CIFAR-100 the 100 fine labels. No code of a pickle is run.
+// CIFAR-10 and CIFAR-100, as a folder or as the published .tar.gz, binary or for Python; CIFAR-100
+// with its 100 fine labels. No code in a pickle is run.
 //
 // A folder with IDX files under MNIST's names, of any size, [N H W] or
 // [N C H W], with any number of classes.
 //
-// A CSV file (.csv, .csv.gz) with a line for each image, a label from 0 on and
-// the pixels from 0 to 255 of an image as wide as it is high, in grey or with
-// red, green and blue of each pixel in turn. The column of the label is the
-// first, or that with the heading label (or class, classid, category). Or a
-// folder with such files: train.csv, test.csv and val.csv, or names that end
-// like these, as mnist_train.csv does.
+// A CSV file (.csv, .csv.gz) with a line for each image, a label from 0 on and the pixels from 0 to
+// 255 of an image as wide as it is high, in grey or with red, green and blue of each pixel in turn.
+// The label's column is the first, or the one headed label (or class, classid, category). Or a
+// folder with such files: train.csv, test.csv and val.csv, or names that end like these, as
+// mnist_train.csv does.
 func Open(name string, options Options) (*Splits, error) {
 	if err := options.check(); err != nil {
 		return nil, err
@@ -106,7 +102,7 @@ func Open(name string, options Options) (*Splits, error) {
 	return nil, errors.Errorf("datasets: %s: want one of\n  %s", path, strings.Join(wants, "\n  "))
 }
 
-// find returns the path that a name stands for.
+// find returns the path for a name.
 func (o Options) find(name string) (string, error) {
 	tried := []string{name}
 	for _, folder := range []string{o.Folder, os.Getenv(EnvironmentFolder)} {
@@ -127,7 +123,7 @@ func (o Options) find(name string) (string, error) {
 		name, strings.Join(Names(), ", "), strings.Join(tried, "\n  "))
 }
 
-// finish makes of the splits as they were read what the options ask for.
+// finish applies the options to the splits as they were read.
 func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) {
 	test, validation := options.Test, options.Validation
 	if splits.Test == nil && splits.Validation == nil {
@@ -138,7 +134,7 @@ func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) 
 			return nil, err
 		}
 	}
-	// Another seed for the second: the same order would draw the images next to the first.
+	// The second has another seed: the same order would draw the images next to the first.
 	for seed, draw := range []struct {
 		part  **Dataset
 		share float64
@@ -183,7 +179,7 @@ func defaultShare(share, standard float64) float64 {
 // shapes reports whether the options ask for a shape.
 func (o Options) shapes() bool { return o.Height != 0 || o.Channels != 0 }
 
-// selects reports whether the options ask for some of the classes.
+// selects reports whether the options select classes.
 func (o Options) selects() bool { return len(o.Classes) > 0 || len(o.WithoutClasses) > 0 }
 
 // apply gives a split the classes and the shape that the options ask for.
@@ -228,9 +224,9 @@ func (o Options) check() error {
 	return nil
 }
 
-// reshaped returns the data set with images of another shape; 0 keeps what it
-// has. Sides change as those of pictures do. One channel becomes several by
-// being repeated, three become one by their luminance.
+// reshaped returns the data set with images of another shape; 0 keeps the present value. Sides
+// change as for pictures. One channel is repeated to give several; three become one, their
+// luminance.
 func (d *Dataset) reshaped(channels, height, width int) (*Dataset, error) {
 	if channels == 0 {
 		channels = d.Channels
@@ -271,11 +267,10 @@ func (d *Dataset) reshaped(channels, height, width int) (*Dataset, error) {
 	return &changed, nil
 }
 
-// New makes a data set of images in memory: pixels are bytes [N C H W], labels
-// has one of 0 ... K-1 for each image. classNames are the K names; nil names
-// them 0, 1, ... up to the largest label. Mean and Deviation are those of the
-// pixels. The slices are kept, not copied. It is an error unless the result is
-// valid (Validate).
+// New makes a data set from images in memory: pixels are bytes [N C H W], labels has one of 0 ...
+// K-1 for each image. classNames are the K names; nil names them 0, 1, ... up to the largest label.
+// Mean and Deviation are those of the pixels. The slices are kept, not copied. It is an error
+// unless the result is valid (Validate).
 func New(name string, pixels []byte, labels []int32, channels, height, width int, classNames []string) (*Dataset, error) {
 	d := &Dataset{
 		Name: name, Images: pixels, Labels: labels, Place: "memory",
@@ -295,7 +290,7 @@ func New(name string, pixels []byte, labels []int32, channels, height, width int
 		classNames = numberNames(int(largest) + 1)
 	}
 	d.Classes, d.ClassNames = len(classNames), classNames
-	// Figures that pass, until it is known that there is something to compute them of.
+	// Figures that pass, until it is known that there are images to compute them from.
 	d.Mean, d.Deviation = make([]float64, max(channels, 0)), make([]float64, max(channels, 0))
 	for c := range d.Deviation {
 		d.Deviation[c] = 1

@@ -24,11 +24,10 @@ type (
 	pickleType struct{} // numpy's type of unsigned bytes
 )
 
-// unpickle reads what Python's pickle wrote, with the instructions that the
-// files of CIFAR need (protocol 2; module pickletools of Python describes
-// them). Nothing is called or imported: an array of numpy's bytes is known by
-// the names of the functions that would make it, and other names are errors.
-// Memory is a small multiple of the content's size.
+// unpickle reads what Python's pickle wrote, with the instructions that the files of CIFAR need
+// (protocol 2; module pickletools of Python describes them). Nothing is called or imported: a numpy
+// array of bytes is recognised by the names of the functions that would make it, and other names
+// are errors. Memory is a small multiple of the content's size.
 func unpickle(content []byte) (any, error) {
 	p := &unpickler{content: content, memo: map[uint32]any{}}
 	for {
@@ -287,7 +286,7 @@ func (p *unpickler) extend(code byte) error {
 	return nil
 }
 
-// pickleNames are the names that may be met; none of them is called.
+// pickleNames are the names that may occur; none of them is called.
 var pickleNames = map[string]bool{
 	"numpy.core.multiarray._reconstruct": true, "numpy._core.multiarray._reconstruct": true,
 	"numpy.ndarray": true, "numpy.dtype": true,

@@ -23,12 +23,11 @@ import (
 
 // Limits of what is read.
 const (
-	// MaxPixels is how many pixels a picture may have before it is scaled. A
-	// picture with more is refused by its header, before any room is made; one
-	// of that many takes several hundred megabytes while it is decoded.
+	// MaxPixels is the largest number of pixels of a picture before scaling. A larger one is
+	// refused by its header, before any allocation; one of that size takes several hundred
+	// megabytes to decode.
 	MaxPixels = 100_000_000
-	// MaxSide is the largest height and width of the images of a Dataset that
-	// is made of pictures.
+	// MaxSide is the largest height and width of images in a Dataset made from pictures.
 	MaxSide = 256
 )
 
@@ -41,8 +40,8 @@ type pictureFormat struct {
 	decode     func(io.Reader) (image.Image, error)
 }
 
-// pictureFormats is the table. Which format a picture has is seen from its
-// content: the extension only says that the file is a picture at all.
+// pictureFormats is the table. The content decides a picture's format: the extension only says that
+// the file is a picture.
 var pictureFormats = []pictureFormat{
 	{"PNG", []string{".png"}, []string{"\x89PNG\r\n\x1a\n"}, png.DecodeConfig, png.Decode},
 	{"JPEG", []string{".jpg", ".jpeg", ".jpe", ".jfif"}, []string{"\xff\xd8"}, jpeg.DecodeConfig, jpeg.Decode},
@@ -53,7 +52,7 @@ var pictureFormats = []pictureFormat{
 	{"netpbm", []string{".ppm", ".pgm", ".pnm"}, []string{"P2", "P3", "P5", "P6"}, netpbmConfig, decodeNetpbm},
 }
 
-// isPicture reports whether a file is taken for a picture, by its extension.
+// isPicture reports whether a file's extension is a picture's.
 func isPicture(name string) bool {
 	extension := strings.ToLower(filepath.Ext(name))
 	return slices.ContainsFunc(pictureFormats, func(f pictureFormat) bool {
@@ -88,7 +87,7 @@ func matches(magic string, start []byte) bool {
 	return true
 }
 
-// A pictureInfo is what a picture's header says of it, as it stands upright.
+// A pictureInfo is what a picture's header says about it, upright.
 type pictureInfo struct {
 	height, width int
 	grey          bool // it is stored in grey
@@ -96,8 +95,8 @@ type pictureInfo struct {
 	format        pictureFormat
 }
 
-// formatReach is how many bytes from the start the format is looked for in,
-// exifReach an EXIF block.
+// formatReach is the number of bytes from the start searched for the format, exifReach for an EXIF
+// block.
 const (
 	formatReach = 64
 	exifReach   = 1 << 17
@@ -130,7 +129,7 @@ func (d *decoder) probe(source pictureSource) (pictureInfo, error) {
 		info.orientation = exifOrientation(start)
 	}
 	var config image.Config
-	// TIFF's decoder reads at an offset: without a ReaderAt it makes room for all bytes up to there,
+	// TIFF's decoder reads at an offset: without a ReaderAt it allocates all bytes up to there,
 	// which may be gigabytes that the file does not have.
 	both := struct {
 		io.Reader
@@ -160,8 +159,8 @@ func isGrey(model color.Model) bool {
 	return model == color.GrayModel || model == color.Gray16Model
 }
 
-// guarded calls a decoder and makes an error of a panic: what a server is sent
-// must not end it.
+// guarded calls a decoder and turns a panic into an error: what is sent to a server must not end
+// it.
 func guarded(decode func() error) (err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -180,19 +179,18 @@ type decoder struct {
 	content bytes.Buffer
 }
 
-// decoders are those of Decode, between its calls.
+// decoders are Decode's decoders between its calls.
 var decoders = sync.Pool{New: func() any { return newDecoder() }}
 
 func newDecoder() *decoder {
 	return &decoder{header: bufio.NewReaderSize(nil, exifReach)}
 }
 
-// Decode turns one encoded picture, of any of the formats that folders may
-// have, into bytes [channels height width], as Open does with each file of a
-// folder: see the package's page for the rules. It is for servers: a picture
-// of more than MaxPixels is refused before it is decoded. It is an error if
-// the content is not a picture, if channels is not 1, 3 or 4, and if height
-// or width is not in 1 ... MaxSide.
+// Decode turns one encoded picture, of any format allowed in folders, into [channels height width]
+// bytes, as Open does with each file of a folder: see the package's page for the rules. It is for
+// servers: a picture of more than MaxPixels is refused before it is decoded. It is an error if the
+// content is not a picture, if channels is not 1, 3 or 4, or if height or width is not in 1 ...
+// MaxSide.
 func Decode(content []byte, channels, height, width int) ([]byte, error) {
 	if err := checkShape(channels, height, width); err != nil {
 		return nil, errors.WithMessage(err, "datasets: decode")
@@ -206,7 +204,7 @@ func Decode(content []byte, channels, height, width int) ([]byte, error) {
 	return to, nil
 }
 
-// checkShape checks the shape that pictures shall be read in.
+// checkShape checks the shape in which pictures are to be read.
 func checkShape(channels, height, width int) error {
 	if channels != 1 && channels != 3 && channels != 4 {
 		return errors.Errorf("%d channels, pictures have 1 (grey), 3 (red, green, blue) or 4 (and opacity)", channels)
@@ -277,8 +275,8 @@ func (d *decoder) scale(to []byte, picture image.Image, channels, height, width 
 	}
 }
 
-// greyPixels returns the values [H W] of a picture that is grey, or of which
-// grey is wanted and stored, else nil.
+// greyPixels returns the values [H W] of a picture that is grey, or has grey stored when grey is
+// wanted; otherwise nil.
 func greyPixels(picture image.Image, channels int) []byte {
 	bounds := picture.Bounds()
 	height, width := bounds.Dy(), bounds.Dx()
@@ -330,8 +328,8 @@ func fill(values []byte, value byte) {
 	}
 }
 
-// luminance makes grey of pixels [H W 4], at the front of the same memory, by
-// the weights .299, .587 and .114 (ITU-R BT.601).
+// luminance turns pixels [H W 4] into grey, at the front of the same memory, with the weights .299,
+// .587 and .114 (ITU-R BT.601).
 func luminance(pixels []byte) {
 	for i := range len(pixels) / 4 {
 		pixel := pixels[4*i : 4*i+3]

@@ -43,7 +43,7 @@ func planes(picture image.Image) []byte {
 	return values
 }
 
-// Formats without loss give the bytes that went in.
+// Lossless formats give the bytes that went in.
 func TestDecodeFormats(t *testing.T) {
 	colours := noisePicture(2, 9, 7)
 	grey := greyPicture(9, 7, 40)
@@ -98,7 +98,7 @@ func interleaved(picture *image.RGBA) []byte {
 	return values
 }
 
-// A WebP picture of 1x1 pixels without loss: there is no encoder to make one.
+// A lossless WebP picture of 1x1 pixels: there is no encoder to make one.
 func TestDecodeWebP(t *testing.T) {
 	content, err := base64.StdEncoding.DecodeString("UklGRhoAAABXRUJQVlA4TA0AAAAvAAAAEAcQERGIiP4HAA==")
 	if err != nil {
@@ -176,7 +176,7 @@ func TestDecodeErrors(t *testing.T) {
 	}
 }
 
-// A header may promise gigabytes; memory is taken for what is there.
+// A header may promise gigabytes; memory is allocated for what is there.
 func TestDecodeHostileTIFF(t *testing.T) {
 	content := written(t, func(w io.Writer) error { return tiff.Encode(w, noisePicture(1, 5, 4), nil) })
 	binary.LittleEndian.PutUint32(content[4:], 0xfffffff0) // where the directory is
@@ -232,7 +232,7 @@ func withOrientation(content []byte, orientation byte, order binary.AppendByteOr
 	return slices.Concat(content[:2], header, block, content[2:])
 }
 
-// A picture whose corner says where it was is turned upright.
+// A picture whose bright corner shows its orientation is turned upright.
 func TestOrientation(t *testing.T) {
 	picture := image.NewGray(image.Rect(0, 0, 24, 16))
 	for y := range 8 {
@@ -241,7 +241,7 @@ func TestOrientation(t *testing.T) {
 		}
 	}
 	content := written(t, func(w io.Writer) error { return jpeg.Encode(w, picture, &jpeg.Options{Quality: 100}) })
-	// By orientation: the quarter that is bright: upper left, upper right, lower right, lower left.
+	// The bright quarter by orientation: upper left, upper right, lower right, lower left.
 	for orientation, want := range []int{1: 0, 2: 1, 3: 2, 4: 3, 5: 0, 6: 1, 7: 2, 8: 3, 9: 0} {
 		if orientation == 0 {
 			continue
@@ -265,7 +265,7 @@ func TestOrientation(t *testing.T) {
 			}
 		}
 	}
-	// Blocks that cannot be read turn nothing.
+	// Unreadable blocks turn nothing.
 	for cut := 2; cut < 60; cut++ {
 		if got := exifOrientation(withOrientation(content, 6, binary.LittleEndian)[:cut]); got != 1 && got != 6 {
 			t.Errorf("cut at %d: orientation %d", cut, got)
@@ -328,7 +328,7 @@ func FuzzNetpbm(f *testing.F) {
 	})
 }
 
-// Whatever a server is sent, it gets an error or a picture.
+// Whatever is sent to a server gives an error or a picture.
 func FuzzDecode(f *testing.F) {
 	picture := noisePicture(1, 5, 4)
 	f.Add(written(f, func(w io.Writer) error { return jpeg.Encode(w, picture, nil) }))

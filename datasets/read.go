@@ -12,15 +12,14 @@ import (
 	"github.com/pkg/errors"
 )
 
-// An absentError says that a place does not have what was looked for, so that
-// the next place may be tried. Any other error ends the search.
+// An absentError says that a place lacks what was looked for, so that the next may be tried. Any
+// other error ends the search.
 type absentError string
 
 // Error returns the reason.
 func (e absentError) Error() string { return string(e) }
 
-// locate returns the path of a file in a folder, under one of the names that
-// it goes by, or "".
+// locate returns the path of a file in a folder, under any of its names, or "".
 func locate(folder string, wanted file) string {
 	if wanted.name == "" {
 		return ""
@@ -95,8 +94,8 @@ func (s source) readPair(imagesPath, labelsPath string, split Split) (*Dataset, 
 	return dataset, nil
 }
 
-// dimensionsError tells which dimensions an array has and which it should
-// have; 0 stands for any number.
+// dimensionsError says which dimensions an array has and which it should have; 0 stands for any
+// number.
 func dimensionsError(got []int, want ...int) error {
 	if want[0] == 0 {
 		return errors.Errorf("dimensions %v, want [N %d %d]", got, want[1], want[2])
@@ -126,7 +125,7 @@ func widened(labels []byte) []int32 {
 	return wide
 }
 
-// fileContent is what was read from one file.
+// fileContent is the content read from one file.
 type fileContent struct {
 	values []byte
 	hash   string // SHA-256 of the file itself, packed as it is
@@ -168,9 +167,8 @@ func contentHash(dimensions []int, values []byte) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// ownerOf returns the name of the data set whose published file has the given
-// content, or "". MNIST's descendants share its files' names, so a folder may
-// well have those of another one.
+// ownerOf returns the name of the data set whose published file has the given content, or "".
+// MNIST's descendants share its files' names, so a folder may well have another one's files.
 func ownerOf(content string) string {
 	for _, s := range sources() {
 		for _, files := range s.files {

@@ -2,10 +2,9 @@ package datasets
 
 import "math"
 
-// Pictures are resized by a separable Catmull-Rom filter whose support grows
-// with the scale when a picture shrinks, as golang.org/x/image/draw does it.
-// The weights are whole numbers, so that the bytes are the same on every
-// machine.
+// Pictures are resized by a separable Catmull-Rom filter whose support grows with the scale when a
+// picture shrinks, as in golang.org/x/image/draw. The weights are whole numbers, so that the bytes
+// are the same on every machine.
 const (
 	weightBits = 14 // of a weight after the point
 	middleBits = 6  // of a value between the two passes
@@ -32,7 +31,7 @@ func catmullRom(t float64) float64 {
 	}
 }
 
-// newTaps returns the taps that make out values of in values.
+// newTaps returns the taps that make out values from in values.
 func newTaps(out, in int) []taps {
 	all := make([]taps, out)
 	scale := float64(in) / float64(out)

@@ -20,7 +20,7 @@ func noisePicture(seed uint64, width, height int) *image.RGBA {
 	return picture
 }
 
-// Pictures are resized as golang.org/x/image/draw does it, up to a rounding.
+// Pictures are resized as by golang.org/x/image/draw, up to rounding.
 func TestResize(t *testing.T) {
 	for _, size := range [][4]int{
 		{32, 32, 32, 32}, {64, 64, 32, 32}, {100, 77, 32, 31}, {33, 400, 64, 64}, {9, 5, 17, 40}, {1, 1, 3, 2}, {257, 31, 31, 1}, {40, 33, 33, 40},
@@ -42,7 +42,7 @@ func TestResize(t *testing.T) {
 		if worst > 1 {
 			t.Errorf("%v: a value is %d away from that of golang.org/x/image/draw, want at most 1", size, worst)
 		}
-		// A plane by itself is the same plane.
+		// A plane resized by itself gives the same.
 		red, one := make([]byte, height*width), make([]byte, plane)
 		for i := range red {
 			red[i] = picture.Pix[4*i]
@@ -54,7 +54,7 @@ func TestResize(t *testing.T) {
 	}
 }
 
-// What has one colour keeps it, and the same size changes nothing.
+// A uniform colour is kept, and resizing to the same size changes nothing.
 func TestResizeKeeps(t *testing.T) {
 	var r resizer
 	for _, value := range []byte{0, 1, 127, 254, 255} {

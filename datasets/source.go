@@ -12,16 +12,14 @@ import (
 // knownSide is the height and the width of the images of all known data sets.
 const knownSide = 28
 
-// A source is one row of the table of data sets: what it is and where it may
-// be found.
+// A source is one row of the table of data sets: what the set is and where to find it.
 type source struct {
 	name, what      string
 	images          [2]int // by Split; 0 where it is not fixed
 	classNames      []string
 	mean, deviation float64 // of the training set; 0: of the images at hand
 
-	// render makes the data set, if it is made and not read from files; the
-	// fields below are then empty.
+	// render makes the data set, if it is not read from files; the fields below are then empty.
 	render func(Split) (*Dataset, error)
 
 	files         [2]pair         // by Split
@@ -109,7 +107,7 @@ func (s source) places(options Options) []string {
 	return places
 }
 
-// whereabouts says where load would take a split from; see Description.Places.
+// whereabouts says where load would get a split; see Description.Places.
 func (s source) whereabouts(split Split, options Options) string {
 	if s.render != nil {
 		return "built in"

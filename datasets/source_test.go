@@ -48,7 +48,7 @@ func write(t *testing.T, content []byte, path ...string) {
 	}
 }
 
-// Files are found in every folder they may lie in, packed or not.
+// Files are found in every place, packed or not.
 func TestLoadPlaces(t *testing.T) {
 	s, contents := tiny(t)
 	for _, test := range []struct {
@@ -167,9 +167,8 @@ func TestLoadWrongFiles(t *testing.T) {
 	}
 }
 
-// All of MNIST's descendants name their files as MNIST does. A folder with
-// another set's files is passed over, not taken for a damaged one, and not
-// taken for a set of which any content will do.
+// All of MNIST's descendants name their files as MNIST does. A folder with another set's files is
+// skipped, not taken for a damaged one, nor for a set that accepts any content.
 func TestLoadOtherSetsFiles(t *testing.T) {
 	module := gomnist()
 	for _, name := range []string{"fashion-mnist", "notmnist"} {

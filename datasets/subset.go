@@ -28,13 +28,11 @@ func (d *Dataset) subset(indices []int) *Dataset {
 	return &part
 }
 
-// Stratified draws the given share of the images of each class, rounded, but
-// at least one and not all of a class of two or more; an only image stays in
-// rest. Which images are drawn depends on the seed and on the images' names,
-// by which a picture stays on its side when others come or go (on their
-// places, where Files is nil). Both keep the order of d, and d's Mean and
-// Deviation. It is an error if the share is not inside (0, 1), if d has no
-// labels, and if nothing is drawn.
+// Stratified draws the given share of the images of each class, rounded, but at least one and not
+// all of a class of two or more; a class's only image stays in rest. Which images are drawn depends
+// on the seed and on the images' names, so that a picture stays on its side when others come or go
+// (on their positions, if Files is nil). Both keep d's order, Mean and Deviation. It is an error if
+// the share is not inside (0, 1), if d has no labels, or if nothing is drawn.
 func (d *Dataset) Stratified(share float64, seed uint64) (rest, part *Dataset, err error) {
 	if !(share > 0 && share < 1) {
 		return nil, nil, errors.Errorf("datasets: %s: a share of %v, want one inside (0, 1)", d.Name, share)
@@ -91,10 +89,9 @@ func mixed(z uint64) uint64 {
 	return z ^ z>>31
 }
 
-// WithClasses returns the images of the named classes, labelled 0, 1, ... in
-// the order of d's classes, with d's Mean and Deviation. A number may have
-// leading zeros, as the class's folder may. It is an error if d has no such
-// class or no image of them.
+// WithClasses returns the images of the named classes, labelled 0, 1, ... in the order of d's
+// classes, with d's Mean and Deviation. A number may have leading zeros, like the class's folder.
+// It is an error if d has no such class or no image of them.
 func (d *Dataset) WithClasses(names ...string) (*Dataset, error) {
 	names = d.spelled(names)
 	if unknown := missing(names, d.ClassNames); unknown != "" {
@@ -126,8 +123,8 @@ func (d *Dataset) WithClasses(names ...string) (*Dataset, error) {
 	return part, nil
 }
 
-// WithoutClasses returns the images of all classes but the named ones, as
-// WithClasses does: to hold classes out and show them as unknown kinds later.
+// WithoutClasses returns the images of all classes but the named ones, as WithClasses does, to hold
+// classes out and show them as unknown kinds later.
 func (d *Dataset) WithoutClasses(names ...string) (*Dataset, error) {
 	names = d.spelled(names)
 	if unknown := missing(names, d.ClassNames); unknown != "" {
@@ -138,8 +135,7 @@ func (d *Dataset) WithoutClasses(names ...string) (*Dataset, error) {
 	})...)
 }
 
-// spelled returns the names as d's classes have them where they are the same
-// number.
+// spelled returns the names, spelled as in d's classes where they are the same number.
 func (d *Dataset) spelled(names []string) []string {
 	names = slices.Clone(names)
 	for i, name := range names {

@@ -8,7 +8,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// numbered returns n images of one byte each, of the given classes by turns.
+// numbered returns n images of one byte each, with the classes in turn.
 func numbered(t *testing.T, n, classes int) *Dataset {
 	t.Helper()
 	pixels, labels := make([]byte, n), make([]int32, n)
@@ -83,7 +83,7 @@ func TestStratified(t *testing.T) {
 	if err != nil || slices.Equal(other.Images, part.Images) {
 		t.Error("another seed gives the same part, or ", err)
 	}
-	// Each half of the images is drawn as often as the other, but for chance.
+	// Each half of the images is drawn equally often, up to chance.
 	low := 0
 	for seed := range uint64(100) {
 		if _, part, err = d.Stratified(0.25, seed); err != nil {
@@ -109,7 +109,7 @@ func TestStratified(t *testing.T) {
 	}
 }
 
-// By its name, a picture stays on its side when others come.
+// Drawn by name, a picture stays on its side when others come.
 func TestStratifiedByName(t *testing.T) {
 	named := func(n int) *Dataset {
 		d := numbered(t, n, 1)

@@ -19,14 +19,13 @@ const (
 	tiffTileHeight   = 323
 )
 
-// tiffTilePixels is how many pixels a tile may have beyond twice the picture's:
-// a small picture often has one tile that is larger than itself.
+// tiffTilePixels is the number of pixels a tile may have beyond twice the picture's: a small
+// picture often has one tile larger than itself.
 const tiffTilePixels = 1 << 20
 
-// decodeTIFF decodes a TIFF picture. golang.org/x/image/tiff inflates a block to
-// as many bytes as the directory says that it has, however small the picture: a
-// few kilobytes could become gigabytes. So strips are made no higher than the
-// picture here, and tiles much larger than it are refused.
+// decodeTIFF decodes a TIFF picture. golang.org/x/image/tiff inflates a block to the number of
+// bytes in the directory, however small the picture: a few kilobytes could become gigabytes. So
+// strips are cut to the picture's height here, and tiles much larger than it are refused.
 func decodeTIFF(r io.Reader) (image.Image, error) {
 	content, err := io.ReadAll(r)
 	if err != nil {
@@ -38,8 +37,8 @@ func decodeTIFF(r io.Reader) (image.Image, error) {
 	return tiff.Decode(bytes.NewReader(content))
 }
 
-// boundTIFF returns the content with such strips. What it cannot read it leaves
-// to the decoder, who cannot either.
+// boundTIFF returns the content with such strips. What it cannot read it leaves to the decoder,
+// which cannot either.
 func boundTIFF(content []byte) ([]byte, error) {
 	if len(content) < 8 {
 		return content, nil

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// tiffOf is a grey picture whose one strip or tile is compressed by deflate. A
-// rows or tile of 0 is left out.
+// tiffOf is a grey picture whose one strip or tile is compressed by deflate. rows or tile is left
+// out if 0.
 func tiffOf(order binary.AppendByteOrder, width, height, rows, tile uint32, pixels []byte) []byte {
 	var packed bytes.Buffer
 	w := zlib.NewWriter(&packed)

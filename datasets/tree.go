@@ -27,7 +27,7 @@ type listing struct {
 	tables   []picture // the CSV files that give the classes
 }
 
-// A tree is what a folder of the user's has.
+// A tree is the content of a user's folder.
 type tree struct {
 	root   string
 	splits [3]*listing // by Split; only Train where the folder has no splits of its own
@@ -36,7 +36,7 @@ type tree struct {
 // deepest bounds how deep folders are read: a link may lead back up.
 const deepest = 32
 
-// splitWords are the names of the folders of a split, in small letters.
+// splitWords are the names of a split's folders, in lower case.
 var splitWords = [3][]string{
 	Train: {"train", "training"}, Test: {"test", "testing"}, Validation: {"val", "valid", "validation"},
 }
@@ -94,7 +94,7 @@ type folderEntry struct {
 	size, modified int64
 }
 
-// readFolder lists what a folder has, without hidden files, by name.
+// readFolder lists a folder's content, without hidden files, by name.
 func readFolder(root, folder string) ([]folderEntry, error) {
 	entries, err := os.ReadDir(filepath.Join(root, filepath.FromSlash(folder)))
 	if err != nil {
@@ -125,10 +125,10 @@ func (e folderEntry) picture(class string) picture {
 	return picture{e.name, class, e.size, e.modified}
 }
 
-// splitFolders finds the folders of the splits: train or training, with one of
-// test and val beside it, in any case. All may begin with the same word and a
-// dash, dot or underscore, as in Final_Training and Final_Test. Without a
-// second split, a folder called train is as good a class as another.
+// splitFolders finds the folders of the splits: train or training, with one of test and val beside
+// it, in any case. All may begin with the same word and a dash, dot or underscore, as in
+// Final_Training and Final_Test. Without a second split, a folder called train is a class like any
+// other.
 func splitFolders(place string, entries []folderEntry) ([3]string, error) {
 	byPrefix := map[string]*[3]string{}
 	for _, entry := range entries {
@@ -177,8 +177,8 @@ func splitOf(name string) (Split, string) {
 	return -1, ""
 }
 
-// only returns the one folder to go on with where a folder has nothing but it,
-// as unpacked archives often are, and "" where the folder itself is meant.
+// only returns the single folder to descend into if a folder contains nothing else, as in many
+// unpacked archives, and "" if the folder itself is meant.
 func only(root, folder string, entries []folderEntry) (string, error) {
 	var folders []string
 	for _, entry := range entries {
@@ -207,8 +207,8 @@ func only(root, folder string, entries []folderEntry) (string, error) {
 	return folders[0], nil
 }
 
-// labelled lists the pictures of a folder with their classes: by the CSV file
-// in it that gives them, or by its folders.
+// labelled lists the pictures of a folder with their classes: from the CSV file in it that gives
+// them, or from its folders.
 func labelled(root, folder string) (*listing, error) {
 	var entries []folderEntry
 	for range deepest {

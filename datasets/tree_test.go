@@ -21,7 +21,7 @@ func dots(t *testing.T, names ...string) string {
 	return root
 }
 
-// Which folder is a split and which is a class.
+// Which folders are splits and which are classes.
 func TestScan(t *testing.T) {
 	for _, test := range []struct {
 		name  string
@@ -108,7 +108,7 @@ func TestScanLinks(t *testing.T) {
 	wantError(t, err, "deeper than 32 (does a link lead back up?)")
 }
 
-// The data folder of the options is looked into for paths too.
+// Paths are also looked up in the options' data folder.
 func TestOpenInDataFolder(t *testing.T) {
 	root, options := dots(t, "train/a/1.png", "train/b/1.png", "test/a/1.png"), alone(t)
 	options.Folder = filepath.Dir(root)

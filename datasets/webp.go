@@ -9,10 +9,10 @@ import (
 	"github.com/pkg/errors"
 )
 
-// webpConfig is the DecodeConfig of WebP. That of golang.org/x/image/webp
-// believes the canvas that an extended file begins with, while its decoder makes
-// room for the frame that follows: a file of a few bytes could say 1x1, and take
-// 400 MB. Here the frame's own header counts, and the canvas must have its size.
+// webpConfig is the DecodeConfig of WebP. golang.org/x/image/webp's own trusts the canvas that an
+// extended file begins with, while its decoder allocates the frame that follows: a file of a few
+// bytes could say 1x1, and take 400 MB. Here the frame's own header counts, and the canvas must
+// have its size.
 func webpConfig(r io.Reader) (image.Config, error) {
 	config := image.Config{ColorModel: color.NYCbCrAModel}
 	var start [12]byte

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// webpOf is the beginning of a WebP picture: a canvas, unless it is 0 wide, and
-// a frame, lossless or not, whose content is nonsense.
+// webpOf is the beginning of a WebP picture: a canvas, unless it is 0 wide, and a frame, lossless
+// or not, of meaningless content.
 func webpOf(canvas, width, height int, lossless bool, between string) []byte {
 	var chunks []byte
 	chunk := func(kind string, content []byte) {

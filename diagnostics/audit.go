@@ -10,7 +10,8 @@ import (
 	"github.com/pollen-ml/pollen/langevin"
 )
 
-// StepConvention says what a learning rate multiplies. With the potential U of N examples, weight decay apart, and a batch of n:
+// StepConvention says what a learning rate multiplies. With the potential U of N examples, without
+// weight decay, and a batch of n:
 //
 //	convention    loss              drift of a step       step size h
 //	mean-loss     U/N               rate grad loss        rate/N
@@ -19,7 +20,8 @@ import (
 //	welling-teh   U                 rate/2 grad loss      rate/2
 type StepConvention string
 
-// The conventions. MeanLoss is the habit of deep learning, SumLoss that of samplers' libraries, WellingTeh that of their paper of 2011.
+// The conventions. MeanLoss is usual in deep learning, SumLoss in libraries of samplers, WellingTeh
+// in their paper of 2011.
 const (
 	MeanLoss   StepConvention = "mean-loss"
 	SumLoss    StepConvention = "sum-loss"
@@ -27,17 +29,18 @@ const (
 	WellingTeh StepConvention = "welling-teh"
 )
 
-// StepConventions are all conventions.
+// StepConventions returns all conventions.
 func StepConventions() []StepConvention {
 	return []StepConvention{MeanLoss, SumLoss, BatchSum, WellingTeh}
 }
 
 // Audit is what a program for stochastic gradient Langevin dynamics does in a step,
 //
-//	theta <- theta - m (grad loss + WeightDecay theta) + Noise xi,    xi ~ N(0, 1),    m = Rate, or Rate/2 with WellingTeh
+//	theta <- theta - m (grad loss + WeightDecay theta) + Noise xi,    xi ~ N(0, 1),
+//	m = Rate, or Rate/2 with WellingTeh
 //
-// in the program's own convention. From it follows what the program samples from: exp(-U/T) with the temperature of Temperature and the prior
-// of Prior. With a preconditioner G, Noise is that where G = 1.
+// in the program's own convention. It samples from exp(-U/T), with the T of Temperature and the
+// prior of Prior. With a preconditioner G, Noise is the value where G = 1.
 type Audit struct {
 	Rate        float64 // learning rate, or epsilon
 	Noise       float64 // standard deviation of what a step adds to each parameter
@@ -47,7 +50,8 @@ type Audit struct {
 	WeightDecay float64 // what multiplies theta beside the gradient of the loss; 0 where the prior is in the loss
 }
 
-// Validate refuses settings out of range, a batch size where it has no effect, and numbers so large or small that the temperature is not finite.
+// Validate refuses settings out of range, a batch size where it has no effect, and values so
+// extreme that the temperature is not finite.
 func (a Audit) Validate() error {
 	switch {
 	case !slices.Contains(StepConventions(), a.Convention):
@@ -92,17 +96,18 @@ func (a Audit) StepSize() float64 {
 	return a.Rate * a.share()
 }
 
-// Temperature is T = Noise^2 / (2 h), from noise of variance 2 h T; with MeanLoss, N Noise^2 / (2 Rate). The noise of minibatches, which
-// heats further, is not in it.
+// Temperature is T = Noise^2 / (2 h), from noise of variance 2 h T; with MeanLoss,
+// N Noise^2 / (2 Rate). It leaves out the noise of minibatches, which adds heat.
 func (a Audit) Temperature() float64 { return a.Noise * a.Noise / (2 * a.StepSize()) }
 
-// NoiseFor is what Noise would have to be for a temperature: sqrt(2 h T).
+// NoiseFor is the Noise that a temperature requires: sqrt(2 h T).
 func (a Audit) NoiseFor(temperature float64) float64 {
 	return langevin.NoiseScale(a.StepSize(), temperature, 1)
 }
 
-// Prior is what weight decay stands for: the normal distribution of variance s^2 = c / WeightDecay where the loss is c U; with MeanLoss,
-// 1/(N WeightDecay). It is flat without weight decay. At temperature T the chain behaves as if s^2 were T times that.
+// Prior is the prior that weight decay implies: the normal distribution of variance
+// s^2 = c / WeightDecay where the loss is c U; with MeanLoss, 1/(N WeightDecay). It is flat without
+// weight decay. At temperature T the chain behaves as if s^2 were T times that.
 func (a Audit) Prior() langevin.Prior {
 	if a.WeightDecay == 0 {
 		return langevin.Flat()
@@ -110,14 +115,15 @@ func (a Audit) Prior() langevin.Prior {
 	return langevin.Gaussian(math.Sqrt(a.share() / a.WeightDecay))
 }
 
-// PublishedSetting is what a public program does.
+// PublishedSetting is the setting of a public program.
 type PublishedSetting struct {
 	Code     string // who wrote it, and when where it matters
 	Source   string // where the numbers are
 	Settings Audit
 }
 
-// PublishedSettings are the settings of public programs for stochastic gradient Langevin dynamics, as their source code has them.
+// PublishedSettings are the settings of public programs for stochastic gradient Langevin dynamics,
+// taken from their source code.
 func PublishedSettings() []PublishedSetting {
 	return []PublishedSetting{
 		{"pSGLD's authors (2016)", "github.com/ChunyuanLI/pSGLD: SGLD_RMSprop.m, test_FNN_mnist.m: noise sqrt(2 rate)/N, for MNIST",
@@ -137,7 +143,8 @@ func PublishedSettings() []PublishedSetting {
 	}
 }
 
-// Verdict says in a sentence what is sampled. Settings are often rounded: a hundredth is not worth a word.
+// Verdict says in a sentence what is sampled. Settings are often rounded: it ignores deviations of
+// a hundredth.
 func (a Audit) Verdict() string {
 	temperature, prior := a.Temperature(), a.Prior()
 	switch {

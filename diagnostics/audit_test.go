@@ -11,7 +11,7 @@ import (
 	"github.com/pollen-ml/pollen/langevin"
 )
 
-// near is equality to a relative 1e-12.
+// near is equality to within a relative 1e-12.
 func near(got, want float64) bool { return math.Abs(got-want) <= 1e-12*math.Abs(want) }
 
 func TestPublishedSettings(t *testing.T) {
@@ -55,7 +55,8 @@ func TestPublishedSettings(t *testing.T) {
 	}
 }
 
-// drift is how far a program moves theta down, on examples whose loss is theta^2/2 each: the convention's table, once more.
+// drift is how far a program moves theta down, on examples whose loss is theta^2/2 each: the table
+// of conventions once more.
 func drift(a diagnostics.Audit, theta float64) float64 {
 	gradient := 0.0
 	switch a.Convention {
@@ -72,8 +73,9 @@ func drift(a diagnostics.Audit, theta float64) float64 {
 	return a.Rate * (gradient + a.WeightDecay*theta)
 }
 
-// What is said of a program must be what it does: on a quadratic, the stationary variance of theta <- (1 - c) theta + noise is
-// noise^2/(1 - (1 - c)^2), and by temperature, step size and prior it is T/(k (1 - hk/2)), k = N + 1/s^2.
+// A program must do what the audit says: on a quadratic, the stationary variance of
+// theta <- (1 - c) theta + noise is noise^2/(1 - (1 - c)^2), and by temperature, step size and
+// prior it is T/(k (1 - hk/2)), k = N + 1/s^2.
 func TestAuditForetellsTheStationaryVariance(t *testing.T) {
 	for _, a := range []diagnostics.Audit{
 		{Rate: 0.3, Noise: 0.2, DataSize: 50, Convention: diagnostics.MeanLoss},

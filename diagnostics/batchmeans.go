@@ -2,11 +2,12 @@ package diagnostics
 
 import "math"
 
-// fewestBatches is how many batches a long trace is cut into at least; there are at most twice as many.
+// fewestBatches is the least number of batches a long trace is cut into; there are at most twice as
+// many.
 const fewestBatches = 10
 
-// batchMeans cuts the trace of one chain into batches of equal length, which doubles when there are too many of them. Means of batches that are longer than the
-// chain's memory are nearly independent.
+// batchMeans cuts the trace of one chain into batches of equal length, which doubles when there are
+// too many. Means of batches longer than the chain's memory are nearly independent.
 type batchMeans struct {
 	length, made int // steps of a batch, and of the last one so far
 	sums         []float64
@@ -24,7 +25,7 @@ func (m *batchMeans) add(value float64) {
 	m.made++
 }
 
-// merge makes one batch of every two when there are as many as there may be.
+// merge joins batches in pairs when the greatest number is reached.
 func (m *batchMeans) merge() {
 	if len(m.sums) < 2*fewestBatches {
 		return
@@ -36,7 +37,8 @@ func (m *batchMeans) merge() {
 	m.length *= 2
 }
 
-// moments are the mean of a step's values in whole batches, and the variance of that mean; NaN for less than two batches.
+// moments are the mean of a step's values in whole batches, and the variance of that mean; NaN for
+// fewer than two batches.
 func (m *batchMeans) moments() (mean, variance float64) {
 	whole := m.sums
 	if m.made < m.length {
@@ -47,8 +49,10 @@ func (m *batchMeans) moments() (mean, variance float64) {
 	return mean / length, variance / (length * length * float64(len(whole)))
 }
 
-// standardError is that of the mean over the chains and their steps, by the method of batch means: the larger one of what the batches of each chain tell,
-// and of what the chains' means do, which see it when chains stay in different places. It is NaN for a chain alone of less than two batches.
+// standardError is the standard error of the mean over the chains and their steps, by the method of
+// batch means: the larger of the estimates from the batches of each chain and from the chains'
+// means, which shows when chains stay in different places. It is NaN for a single chain of fewer
+// than two batches.
 func standardError(chains []batchMeans) float64 {
 	var means, variances []float64
 	for i := range chains {
@@ -63,7 +67,7 @@ func standardError(chains []batchMeans) float64 {
 	return math.Sqrt(within / float64(len(chains)))
 }
 
-// meanAndVariance has the unbiased estimate of the variance, which is NaN for one value.
+// meanAndVariance has the unbiased estimate of the variance, NaN for one value.
 func meanAndVariance(values []float64) (mean, variance float64) {
 	n := float64(len(values))
 	mean, variance = 0/n, 0/(n-1)

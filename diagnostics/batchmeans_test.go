@@ -21,7 +21,8 @@ func autoregressive(memory float64, length int, chain uint32) []float64 {
 	return x
 }
 
-// The squared standard error is on average the variance of the mean, which for long chains with memory a is (1/(1-a))^2/n.
+// The squared standard error is on average the variance of the mean, which for long chains with
+// memory a is (1/(1-a))^2/n.
 func TestStandardErrorOfChainsWithMemory(t *testing.T) {
 	const repetitions = 400
 	for _, c := range []struct {
@@ -63,7 +64,8 @@ func TestStandardErrorOfFewSteps(t *testing.T) {
 	}
 }
 
-// The thermometer's errors are those of the traces of theta . grad U / d, by layer and over all, whichever chain is in a place.
+// The thermometer's errors are those of the traces of theta . grad U / d, by layer and overall,
+// whichever chain is in a place.
 func TestThermometerErrors(t *testing.T) {
 	const steps = 100
 	session := thermometerSession(t, tensor.Float64)

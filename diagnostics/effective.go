@@ -8,22 +8,28 @@ import (
 	"gonum.org/v1/gonum/stat"
 )
 
-// shortestChain is the least number of values of a chain from which correlations in time can be estimated: halves of six.
+// shortestChain is the shortest chain, in values, from which autocorrelations can be estimated:
+// halves of six.
 const shortestChain = 12
 
-// EffectiveSampleSize is how many independent draws would tell as much as a quantity's traces do, one trace for each chain, all of one
-// length of at least 12. bulk is about the centre of the distribution: that of the normal scores of the values' ranks, which exists for
-// any distribution. tail is about its ends: the smaller of those of the indicators that a value is no larger than the quantile of 5 %,
-// and than that of 95 %. Estimates made of the traces can be trusted from about 100 times the number of chains.
+// EffectiveSampleSize is the number of independent draws worth as much as a quantity's traces, one
+// for each chain, all of one length of at least 12. bulk is for the centre of the distribution: the
+// size for the normal scores of the values' ranks, which exists for any distribution. tail is for
+// its ends: the smaller of the sizes for the indicators that a value is at most the 5 % quantile,
+// and at most the 95 % quantile. Estimates from the traces are reliable where sizes are above about
+// 100 times the number of chains.
 //
-// With m half-chains of n values, and rho(t) their autocorrelation at lag t, in which differences between the half-chains count as
-// correlation, it is
+// With m half-chains of n values, and rho(t) their autocorrelation at lag t, in which differences
+// between the half-chains count as correlation, it is
 //
-//	m n / tau,    tau = -1 + 2 sum over k < K of P(k) + max(0, rho(2K)),    P(k) = min(P(k-1), rho(2k) + rho(2k+1))
+//	m n / tau,    tau = -1 + 2 sum over k < K of P(k) + max(0, rho(2K)),
+//	P(k) = min(P(k-1), rho(2k) + rho(2k+1))
 //
-// where K is the first k whose pair is not positive (Geyer's initial monotone sequence, 1992), and tau is not below 1/log10(m n).
-// Source: Vehtari, Gelman, Simpson, Carpenter and Buerkner, Rank-normalization, folding, and localization: an improved R-hat, 2021, sections 3
-// and 4. There is an error for chains that are too short, of different lengths or not finite, and when all values are the same.
+// where K is the first k whose pair is not positive (Geyer's initial monotone sequence, 1992), and
+// tau is at least 1/log10(m n). Source: Vehtari, Gelman, Simpson, Carpenter and Buerkner,
+// Rank-normalization, folding, and localization: an improved R-hat, 2021, sections 3 and 4. Chains
+// that are too short, of different lengths or not finite, and values that are all the same, are
+// errors.
 func EffectiveSampleSize(chains [][]float64) (bulk, tail float64, err error) {
 	const statistic = "effective sample size"
 	halves, err := split(statistic, chains, shortestChain)
@@ -42,9 +48,10 @@ func EffectiveSampleSize(chains [][]float64) (bulk, tail float64, err error) {
 	return bulk, tail, nil
 }
 
-// MeanStandardError is the Monte Carlo standard error of the mean of a quantity's traces, one for each chain, all of one length of at least
-// 12: the values' standard deviation over the square root of the effective sample size of the values as they are (Vehtari et al. 2021,
-// section 4). It wants a distribution with a variance. It is 0 when all values are the same.
+// MeanStandardError is the Monte Carlo standard error of the mean of a quantity's traces, one for
+// each chain, all of one length of at least 12: the values' standard deviation over the square root
+// of the effective sample size of the values as they are (Vehtari et al. 2021, section 4). The
+// distribution must have a variance. The error is 0 when all values are the same.
 func MeanStandardError(chains [][]float64) (float64, error) {
 	halves, err := split("standard error of the mean", chains, shortestChain)
 	if err != nil {
@@ -57,8 +64,8 @@ func MeanStandardError(chains [][]float64) (float64, error) {
 	return stat.StdDev(sorted, nil) / math.Sqrt(effectiveSize(halves)), nil
 }
 
-// belowQuantile is 1 where a value is at most the quantile, else 0. Where ties at the largest value make that 1 everywhere, it is 1 where a
-// value is below the quantile.
+// belowQuantile is 1 where a value is at most the quantile, else 0. If ties at the largest value
+// make that 1 everywhere, it is 1 where a value is below the quantile.
 func belowQuantile(chains [][]float64, sorted []float64, percent int) [][]float64 {
 	position := (len(sorted) - 1) * percent
 	lo := position / 100
@@ -79,14 +86,16 @@ func belowQuantile(chains [][]float64, sorted []float64, percent int) [][]float6
 	return indicators
 }
 
-// effectiveSize is that of half-chains, of their values as they are, which must not all be the same.
+// effectiveSize is the size for half-chains with their values as they are, which must not all be
+// the same.
 func effectiveSize(halves [][]float64) float64 {
 	rho := autocorrelation(halves)
 	size := float64(len(halves) * len(halves[0]))
 	return size / math.Max(integratedTime(rho), 1/math.Log10(size))
 }
 
-// integratedTime is tau, see EffectiveSampleSize. The last two lags are left out: their estimates rest on one or two products.
+// integratedTime is tau, see EffectiveSampleSize. The last two lags are left out, as their
+// estimates rest on one or two products.
 func integratedTime(rho []float64) float64 {
 	sum, bound := 0.0, math.Inf(1)
 	for lag := 0; ; lag += 2 {
@@ -101,7 +110,8 @@ func integratedTime(rho []float64) float64 {
 
 // autocorrelation is, for each lag t,
 //
-//	rho(t) = 1 - (W - mean of the chains' autocovariances at t) / V,    V = (n-1)/n W + variance of the chains' means
+//	rho(t) = 1 - (W - mean of the chains' autocovariances at t) / V,
+//	V = (n-1)/n W + variance of the chains' means
 //
 // with W the mean of the chains' variances, and autocovariances divided by n.
 func autocorrelation(chains [][]float64) []float64 {
@@ -125,15 +135,16 @@ func autocorrelation(chains [][]float64) []float64 {
 	return rho
 }
 
-// autocovariance is the sum over i of (x_i - mean)(x_{i+t} - mean) / n for each lag t, and the mean. It is the Fourier transform of
-// the centred chain's power spectrum, zeros behind the chain keeping its ends from meeting.
+// autocovariance is the sum over i of (x_i - mean)(x_{i+t} - mean) / n for each lag t, and the
+// mean. It is the Fourier transform of the centred chain's power spectrum; zeros after the chain
+// keep its ends from meeting.
 func autocovariance(chain []float64) (covariance []float64, mean float64) {
 	length := 1
 	for length < 2*len(chain) {
 		length *= 2
 	}
 	n := float64(len(chain))
-	// Deviations from the first value, so that a constant chain has no variance at all.
+	// Deviations from the first value, so that a constant chain has exactly zero variance.
 	shift := 0.0
 	for _, v := range chain {
 		shift += (v - chain[0]) / n

@@ -10,7 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/diagnostics"
 )
 
-// lehmer are numbers in (0, 1) as testdata/convergence.R makes them: chain after chain.
+// lehmer are numbers in (0, 1), chain after chain, as testdata/convergence.R makes them.
 func lehmer(n, chains int, seed int64) [][]float64 {
 	u := make([][]float64, chains)
 	for c := range u {
@@ -50,7 +50,8 @@ func heavyTailed(n, chains int, seed int64) [][]float64 {
 	})
 }
 
-// The expected values are those that Rscript diagnostics/testdata/convergence.R prints: of posterior's rhat, ess_bulk, ess_tail and mcse_mean.
+// Rscript diagnostics/testdata/convergence.R prints the expected values, of posterior's rhat,
+// ess_bulk, ess_tail and mcse_mean.
 func TestConvergenceAgreesWithPosterior(t *testing.T) {
 	for _, c := range []struct {
 		name                            string
@@ -109,7 +110,8 @@ func TestConvergenceAgreesWithPosterior(t *testing.T) {
 	}
 }
 
-// naiveStandardError is the formula of EffectiveSampleSize, term by term, for an even number of values.
+// naiveStandardError is the formula of EffectiveSampleSize, term by term, for an even number of
+// values.
 func naiveStandardError(chains [][]float64) float64 {
 	var halves [][]float64
 	var all, means, variances []float64
@@ -170,7 +172,8 @@ func TestMeanStandardErrorAgainstNaiveLoop(t *testing.T) {
 	}
 }
 
-// The mean of n values of an autoregression that is driven by noise of variance v has a variance of v/(n (1 - correlation)^2).
+// The mean of n values of an autoregression that is driven by noise of variance v has a variance of
+// v/(n (1 - correlation)^2).
 func TestMeanStandardErrorOfAutoregression(t *testing.T) {
 	for _, correlation := range []float64{-0.5, 0, 0.5, 0.9} {
 		got, err := diagnostics.MeanStandardError(lehmerAutoregression(5000, 4, 12, correlation))
@@ -183,7 +186,8 @@ func TestMeanStandardErrorOfAutoregression(t *testing.T) {
 	}
 }
 
-// The bulk's size knows of ranks alone; the standard error scales with the values and does not change when they move.
+// The bulk's size depends only on ranks; the standard error scales with the values and does not
+// change when they shift.
 func TestEffectiveSampleSizeUnderTransformations(t *testing.T) {
 	chains := lehmerAutoregression(301, 3, 13, 0.8)
 	bulk, tail, err := diagnostics.EffectiveSampleSize(chains)
@@ -208,7 +212,8 @@ func TestEffectiveSampleSizeUnderTransformations(t *testing.T) {
 	}
 }
 
-// Of two values, one is the quantile of 95 %: the indicator of the upper tail would be 1 everywhere.
+// Of two values, one is the quantile of 95 %: the indicator of the upper tail would be 1
+// everywhere.
 func TestTailOfTwoValues(t *testing.T) {
 	for _, zeros := range []float64{0.01, 0.3, 0.99} {
 		chains := mapped(lehmer(200, 2, 14), func(chain []float64, _, i int) float64 {
@@ -228,7 +233,7 @@ func TestTailOfTwoValues(t *testing.T) {
 	}
 }
 
-// Alternating values make the mean exact, which is not believed without end.
+// Alternating values make the mean exact; the bound limits how far that is believed.
 func TestEffectiveSampleSizeIsBounded(t *testing.T) {
 	chains := mapped(lehmer(100, 2, 15), func(chain []float64, _, i int) float64 { return float64(i%2) + chain[i]/1e6 })
 	bulk, _, err := diagnostics.EffectiveSampleSize(chains)

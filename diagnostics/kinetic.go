@@ -6,10 +6,11 @@ import (
 	"github.com/pkg/errors"
 )
 
-// KineticTemperature is p' M^-1 p / d for d momenta p with the diagonal mass matrix M, of which none, one for all, or d inverses are given;
-// none stands for masses of 1. In equilibrium, p ~ N(0, T M), it is T/d times a chi-square of d degrees of freedom: its mean is T, its
-// variance 2 T^2 / d. A velocity that is distributed as N(0, h T), as that of SGHMC, has the inverse mass 1/h.
-// There is an error for no momenta, for ones that are not finite, and for inverse masses that are not positive or of another number.
+// KineticTemperature is p' M^-1 p / d for d momenta p with the diagonal mass matrix M, given as d
+// inverses, one for all, or none for masses of 1. In equilibrium, p ~ N(0, T M), it is T/d times a
+// chi-square of d degrees of freedom: its mean is T, its variance 2 T^2 / d. A velocity distributed
+// as N(0, h T), as in SGHMC, has the inverse mass 1/h. It is an error if momenta are missing or not
+// finite, or inverse masses are not positive or of another number.
 func KineticTemperature[T float32 | float64](momenta []T, inverseMasses ...float64) (float64, error) {
 	if len(momenta) == 0 || len(inverseMasses) > 1 && len(inverseMasses) != len(momenta) {
 		return 0, errors.Errorf("diagnostics: kinetic temperature: %d momenta and %d inverse masses, wants at least 1 momentum, and no mass, 1 or one for each",
@@ -33,8 +34,9 @@ func KineticTemperature[T float32 | float64](momenta []T, inverseMasses ...float
 	return sum / float64(len(momenta)), nil
 }
 
-// KineticScore is how many standard deviations a kinetic temperature, measured from that many independent momenta, is from the target T:
-// (measured - T) / (T sqrt(2/momenta)). It is near a standard normal for more than about 30 momenta.
+// KineticScore is the distance of a kinetic temperature, measured from that many independent
+// momenta, from the target T in standard deviations: (measured - T) / (T sqrt(2/momenta)). It is
+// nearly standard normal for more than about 30 momenta.
 func KineticScore(measured, target float64, momenta int) float64 {
 	return (measured - target) / (target * math.Sqrt(2/float64(momenta)))
 }

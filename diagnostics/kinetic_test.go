@@ -35,7 +35,8 @@ func TestKineticTemperatureByHand(t *testing.T) {
 	}
 }
 
-// Momenta from N(0, T M) have scores of mean 0 and variance 1; ones with half the variance, or the wrong masses, are noticed.
+// Momenta from N(0, T M) have scores of mean 0 and variance 1; half the variance, or wrong masses,
+// are noticed.
 func TestKineticScoreOfEquilibrium(t *testing.T) {
 	const repeats, dimensions, temperature = 400, 257, 0.3
 	z := trial.Draws(repeats*dimensions, 71)

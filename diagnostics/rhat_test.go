@@ -12,7 +12,7 @@ import (
 	"github.com/pollen-ml/pollen/langevin/trial"
 )
 
-// residue is the value i of chain c, both from 1, of the data that R computes exactly as well.
+// residue is the value i of chain c, both from 1, of data that R also computes exactly.
 func residue(i, c int) float64 { return float64((i*i*37 + i*c*11) % 1009) }
 
 func residues(n, chains int, f func(u, i, c float64) float64) [][]float64 {
@@ -133,7 +133,8 @@ func TestSplitRHatLimits(t *testing.T) {
 	}
 }
 
-// TestSplitRHatInvariance: ranks and distances from the median do not change with units, nor R-hat with the chains' order.
+// TestSplitRHatInvariance: ranks and distances from the median do not change with units, nor does
+// R-hat with the chains' order.
 func TestSplitRHatInvariance(t *testing.T) {
 	x := residues(41, 3, func(u, _, c float64) float64 { return u + 200*c })
 	want, err := diagnostics.SplitRHat(x)

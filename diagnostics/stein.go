@@ -6,9 +6,11 @@ import (
 	"github.com/pkg/errors"
 )
 
-// InverseMultiquadric is the kernel k(x, y) = (Scale^2 + |x - y|^2)^Exponent, with an exponent between -1 and 0. For targets whose log density
-// is concave far out, discrepancies made of it tend to 0 only if the samples converge to the target, in any number of dimensions (Gorham and
-// Mackey, Measuring sample quality with kernels, 2017, theorem 8). Their choice is a scale of 1 and an exponent of -1/2.
+// InverseMultiquadric is the kernel k(x, y) = (Scale^2 + |x - y|^2)^Exponent, with an exponent
+// between -1 and 0. For targets whose log density is concave far out, its discrepancies tend to 0
+// only if the samples converge to the target, in any number of dimensions (Gorham and Mackey,
+// Measuring sample quality with kernels, 2017, theorem 8). Their choice is a scale of 1 and an
+// exponent of -1/2.
 type InverseMultiquadric struct {
 	Scale    float64 // in the units of the parameters
 	Exponent float64
@@ -23,18 +25,21 @@ func (k InverseMultiquadric) Validate() error {
 	return nil
 }
 
-// SteinDiscrepancy tells how far n samples are from a distribution of which only the score, the gradient of the logarithm of its density, is
-// known: -gradient of U / T for the posterior at temperature T. It estimates the square of the kernelised Stein discrepancy, the mean over
-// independent x, y of
+// SteinDiscrepancy measures how far n samples are from a distribution known only by its score, the
+// gradient of its log density: -gradient of U / T for the posterior at temperature T. It estimates
+// the square of the kernelised Stein discrepancy, the mean over independent x, y of
 //
 //	k0(x, y) = s(x).s(y) k + s(x).dk/dy + s(y).dk/dx + sum over i of d2k/dx_i dy_i
 //
-// which is 0 for the distribution itself and positive for any other. samples [n d] and scores [n d] are the states and the scores there.
-// vStatistic averages over all n^2 pairs: it is never negative, its root is the discrepancy of Gorham and Mackey, and it has a bias of order
-// 1/n. uStatistic averages over the n (n-1) pairs of different samples: it has no bias for independent samples and may be negative (Liu, Lee
-// and Jordan, 2016; Chwialkowski, Strathmann and Gretton, 2016). The time is of order n^2 d. Modes far from all samples go unseen.
+// which is 0 for the distribution itself and positive for any other. samples [n d] are states and
+// scores [n d] the scores there. vStatistic averages over all n^2 pairs: it is never negative, its
+// root is the discrepancy of Gorham and Mackey, and it has a bias of order 1/n. uStatistic averages
+// over the n (n-1) pairs of different samples: it has no bias for independent samples and may be
+// negative (Liu, Lee and Jordan, 2016; Chwialkowski, Strathmann and Gretton, 2016). The time is of
+// order n^2 d. Modes far from all samples go unseen.
 //
-// There is an error for fewer than two samples, and for samples and scores that are not finite or not of one size.
+// Fewer than two samples, and samples and scores that are not finite or not of one size, are
+// errors.
 func SteinDiscrepancy(kernel InverseMultiquadric, samples, scores [][]float64) (vStatistic, uStatistic float64, err error) {
 	if err := kernel.Validate(); err != nil {
 		return 0, 0, err
@@ -78,7 +83,8 @@ func checkState(what string, i int, values []float64, dimensions int) error {
 
 // stein is k0(x, y). With r = x - y, q = Scale^2 + |r|^2 and b = Exponent:
 //
-//	dk/dx = 2 b q^(b-1) r = -dk/dy,    sum over i of d2k/dx_i dy_i = -2 b d q^(b-1) - 4 b (b-1) q^(b-2) |r|^2
+//	dk/dx = 2 b q^(b-1) r = -dk/dy,
+//	sum over i of d2k/dx_i dy_i = -2 b d q^(b-1) - 4 b (b-1) q^(b-2) |r|^2
 func (k InverseMultiquadric) stein(x, y, sx, sy []float64) float64 {
 	distance, product, along := 0.0, 0.0, 0.0
 	for i := range x {

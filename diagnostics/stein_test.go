@@ -15,7 +15,8 @@ import (
 
 var usualKernel = diagnostics.InverseMultiquadric{Scale: 1, Exponent: -0.5}
 
-// Worked by hand for the standard normal, whose score is -x, and the samples 0 and 1: k0(0, 0) = 0 + 1, k0(1, 1) = 1 + 1, and with q = 2
+// Worked by hand for the standard normal, whose score is -x, and the samples 0 and 1:
+// k0(0, 0) = 0 + 1, k0(1, 1) = 1 + 1, and with q = 2
 // k0(0, 1) = 0 - 2^(-3/2) + 2^(-3/2) - 3 2^(-5/2).
 func TestSteinDiscrepancyByHand(t *testing.T) {
 	v, u, err := diagnostics.SteinDiscrepancy(usualKernel, [][]float64{{0}, {1}}, [][]float64{{0}, {-1}})
@@ -98,8 +99,8 @@ func normalStates(n, dimensions int, stream uint16) [][]float64 {
 	return states
 }
 
-// steinOfNormal is the mean U-statistic, of samples from N(mean, deviation^2) in one dimension against the standard normal, and its
-// standard error, from independent sets of samples.
+// steinOfNormal is the mean U-statistic, of samples from N(mean, deviation^2) in one dimension
+// against the standard normal, and its standard error, from independent sets of samples.
 func steinOfNormal(t *testing.T, mean, deviation float64) (u, standardError float64) {
 	t.Helper()
 	const sets, n = 60, 50
@@ -123,9 +124,10 @@ func steinOfNormal(t *testing.T, mean, deviation float64) (u, standardError floa
 	return stat.Mean(values, nil), stat.StdDev(values, nil) / math.Sqrt(sets)
 }
 
-// The square of the discrepancy is the mean of k(x, y) a(x) a(y), x and y from the samples' distribution, with a the difference of its score
-// and the target's: a = mean for N(mean, 1), and x (1/deviation^2 - 1) for N(0, deviation^2). With D = x - y ~ N(0, 2 deviation^2) and S = x + y
-// independent of it, x y = (S^2 - D^2)/4.
+// The square of the discrepancy is the mean of k(x, y) a(x) a(y), x and y from the samples'
+// distribution, with a the difference between its score and the target's: a = mean for N(mean, 1),
+// and x (1/deviation^2 - 1) for N(0, deviation^2). With D = x - y ~ N(0, 2 deviation^2) and
+// S = x + y independent of it, x y = (S^2 - D^2)/4.
 func TestSteinDiscrepancyOfNormals(t *testing.T) {
 	expectation := func(deviation float64, f func(d float64) float64) float64 {
 		normal := distuv.Normal{Sigma: deviation * math.Sqrt2}

@@ -8,13 +8,16 @@ import (
 	"github.com/pollen-ml/pollen/langevin"
 )
 
-// Thermometer averages the temperatures of each layer over steps. The configurational temperature theta . grad U / d has the expectation T in
-// equilibrium, whatever the posterior, as long as U grows without bound. It says nothing for parameters with a flat prior that the loss does
-// not bound. The kinetic temperature v.v/(h d), which samplers with momentum have besides, has the expectation T, too, up to what their comments
-// say; at each step its variance is 2 T^2/d. Configurations take longer than velocities to find the equilibrium.
+// Thermometer averages the temperatures of each layer over steps. The configurational temperature
+// theta . grad U / d has the expectation T in equilibrium, whatever the posterior, as long as U
+// grows without bound. It means nothing for parameters with a flat prior that the loss does not
+// bound. The kinetic temperature v.v/(h d) of samplers with momentum also has the expectation T, up
+// to what their comments say; at each step its variance is 2 T^2/d. Configurations take longer than
+// velocities to reach equilibrium.
 //
-// A configurational temperature has a standard error, without which it says little. In a time of t, steps times the step size h at which SGLD would move as
-// far, it is about sqrt(2 T |theta|^2/(d^2 t)) in equilibrium: weights that the data leave to a prior N(0, s^2) take the time 2 s^2/(d T e^2)
+// A configurational temperature means little without its standard error. Over a time t, steps times
+// the step size h at which SGLD would move as far, the error is about sqrt(2 T |theta|^2/(d^2 t))
+// in equilibrium: weights that the data leave to a prior N(0, s^2) take the time 2 s^2/(d T e^2)
 // until the error is e T.
 type Thermometer struct {
 	Layers          []string // in the network's order
@@ -32,7 +35,7 @@ type gauge struct {
 	batches [][]batchMeans // by layer, all of them together last, and by chain
 }
 
-// NewThermometer reads the metrics that Attach made the program record.
+// NewThermometer reads the metrics that Attach has the program record.
 func NewThermometer(p *graph.Program, dataSize int) *Thermometer {
 	t := &Thermometer{dataSize: float64(dataSize)}
 	elements := map[string]int{}
@@ -69,7 +72,7 @@ func (g *gauge) addLayer() {
 	g.sizes, g.metrics, g.sums = append(g.sizes, 0), append(g.metrics, nil), append(g.sums, 0)
 }
 
-// Observe adds the steps of the session's last Run, of all its chains.
+// Observe adds the steps of the session's last Run, for all its chains.
 func (t *Thermometer) Observe(s *graph.Session, from, to int) {
 	chains := make([]int, s.Chains())
 	for i := range chains {
@@ -78,7 +81,8 @@ func (t *Thermometer) Observe(s *graph.Session, from, to int) {
 	t.ObserveChains(s, from, to, chains)
 }
 
-// ObserveChains is Observe of some chains: always of as many, such as the coldest of Replicas, of which each takes up where the one in its place was left.
+// ObserveChains is Observe for some chains, always the same number, such as the coldest of
+// Replicas: each continues the trace of the one previously in its place.
 func (t *Thermometer) ObserveChains(s *graph.Session, from, to int, chains []int) {
 	for step := from; step < to; step++ {
 		for place, chain := range chains {
@@ -111,7 +115,7 @@ func (g *gauge) add(s *graph.Session, place, chain int, step uint64) {
 	g.batches[len(g.metrics)][place].add(total)
 }
 
-// Reset forgets what was observed.
+// Reset discards all observations.
 func (t *Thermometer) Reset() {
 	for _, g := range []*gauge{&t.configurational, &t.kinetic} {
 		clear(g.sums)
@@ -120,7 +124,7 @@ func (t *Thermometer) Reset() {
 	t.steps = 0
 }
 
-// Steps is how many steps, times chains, were observed.
+// Steps is the number of steps, times chains, observed.
 func (t *Thermometer) Steps() int { return int(t.steps) }
 
 // Layer is the mean configurational temperature of layer i.
@@ -131,13 +135,14 @@ func (t *Thermometer) Layer(i int) float64 {
 // Temperature is the mean configurational temperature of all parameters together.
 func (t *Thermometer) Temperature() float64 { return t.dataSize * t.configurational.mean() / t.steps }
 
-// LayerError is the standard error of Layer, by batch means within chains or by the spread of chains, whichever is larger; NaN for less than two steps. It is
-// too small for a run that is shorter than some ten times the time in which the layer forgets where it was.
+// LayerError is the standard error of Layer, by batch means within chains or by the spread of
+// chains, whichever is larger; NaN for fewer than two steps. It is too small for runs shorter than
+// about ten times the layer's memory of its state.
 func (t *Thermometer) LayerError(i int) float64 {
 	return t.dataSize * t.configurational.standardError(i) / t.configurational.sizes[i]
 }
 
-// TemperatureError is the standard error of Temperature, likewise.
+// TemperatureError is the standard error of Temperature, computed as LayerError is.
 func (t *Thermometer) TemperatureError() float64 {
 	_, size := t.configurational.total()
 	return t.dataSize * t.configurational.standardError(len(t.Layers)) / size
@@ -148,10 +153,11 @@ func (t *Thermometer) KineticLayer(i int) float64 {
 	return t.kinetic.sums[i] / t.kinetic.sizes[i] / t.steps
 }
 
-// KineticTemperature is the mean kinetic temperature of all parameters together, NaN when the sampler has no momentum.
+// KineticTemperature is the mean kinetic temperature of all parameters together, NaN when the
+// sampler has no momentum.
 func (t *Thermometer) KineticTemperature() float64 { return t.kinetic.mean() / t.steps }
 
-// total is the sum over all layers, and over how many elements it is.
+// total is the sum over all layers, and the number of their elements.
 func (g *gauge) total() (sum, size float64) {
 	for i := range g.sums {
 		sum += g.sums[i]
@@ -160,13 +166,13 @@ func (g *gauge) total() (sum, size float64) {
 	return sum, size
 }
 
-// mean is the sum over all layers for each of their elements.
+// mean is the sum over all layers divided by the number of their elements.
 func (g *gauge) mean() float64 {
 	sum, size := g.total()
 	return sum / size
 }
 
-// standardError is that of the sum over a layer, or over all of them, of one step.
+// standardError is the standard error of a step's sum over a layer, or over all layers.
 func (g *gauge) standardError(layer int) float64 {
 	if len(g.batches) == 0 {
 		return math.NaN()

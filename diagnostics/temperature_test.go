@@ -63,7 +63,8 @@ func virials(t *testing.T, s *graph.Session) []float64 {
 	return sums
 }
 
-// TestThermometer compares with the definition theta . grad U / d, by layer and over all, of the states before each step.
+// TestThermometer compares with the definition theta . grad U / d for the states before each step,
+// by layer and overall.
 func TestThermometer(t *testing.T) {
 	for _, dtype := range []tensor.DType{tensor.Float32, tensor.Float64} {
 		t.Run(fmt.Sprint(dtype), func(t *testing.T) {
@@ -92,7 +93,7 @@ func TestThermometer(t *testing.T) {
 					}
 				}
 			}
-			// The other session makes the same steps one by one.
+			// The other session does the same steps one by one.
 			expect := func(steps int) []float64 {
 				sums := make([]float64, len(layerSizes))
 				for range steps {
@@ -126,8 +127,9 @@ func TestThermometer(t *testing.T) {
 	}
 }
 
-// TestKineticMetric compares the recorded kinetic temperatures with their definition: Mass v.v/(h d) of the velocities that a step begins with, h
-// being the step size that they were made with, by layer and over all.
+// TestKineticMetric compares the recorded kinetic temperatures with their definition: Mass v.v/(h
+// d) of the velocities that a step begins with, h being the step size they were made with, by layer
+// and overall.
 func TestKineticMetric(t *testing.T) {
 	h := []float64{0.1, 0.3, 0, 0.2}
 	for _, c := range []struct {

@@ -9,13 +9,14 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 )
 
-// algebra makes expressions of values: numbers are computed at once, in float64, and nodes become ops.
+// algebra makes expressions of values: numbers are computed at once, in float64, and nodes become
+// ops.
 type algebra struct {
 	b    *graph.Builder
 	name string // of the distribution or bijection, for errors
 }
 
-// enter gives the nodes that follow the name, until leave is called.
+// enter gives the nodes that follow the name until leave is called.
 func enter(b *graph.Builder, name string) (a algebra, leave func()) {
 	return algebra{b, name}, b.Scope(name)
 }
@@ -25,7 +26,7 @@ func (a algebra) fail(format string, arguments ...any) {
 	a.b.Fail(errors.Errorf("distributions: "+a.name+": "+format, arguments...))
 }
 
-// finite is v, whose number must be finite and whose node of the graph's float.
+// finite is v, which must be a finite number or a node of the graph's float type.
 func (a algebra) finite(field string, v Value) Value {
 	if a.b.Err() != nil {
 		return v
@@ -41,7 +42,7 @@ func (a algebra) finite(field string, v Value) Value {
 	return v
 }
 
-// positive is v, whose number must also be above 0.
+// positive is finite, and a number must also be above 0.
 func (a algebra) positive(field string, v Value) Value {
 	if !v.isNode && v.number <= 0 && a.b.Err() == nil {
 		a.fail("%s is %v, wants a number above 0", field, v.number)
@@ -74,7 +75,8 @@ func (a algebra) squared(v Value) Value {
 	return a.apply(op.Squared{}, func(x float64) float64 { return x * x }, v)
 }
 
-// lgamma is ln Gamma(v) of a positive v: NaN where a node is negative, though the gamma function has a value there.
+// lgamma is ln Gamma(v) of a positive v: NaN where a node is negative, although the gamma function
+// has values there.
 func (a algebra) lgamma(v Value) Value {
 	if v.isNode {
 		v = Node(a.b.Apply(op.Restrict{Low: 0, High: math.Inf(1)}, v.node))
@@ -116,7 +118,7 @@ func (a algebra) subtract(x, y Value) Value {
 	return Node(a.b.Apply(op.Subtract{}, x.node, y.node))
 }
 
-// multiply is x y. Where one is the number 0, so is the product.
+// multiply is x y. If one is the number 0, so is the product.
 func (a algebra) multiply(x, y Value) Value {
 	if !x.isNode {
 		x, y = y, x
@@ -165,12 +167,13 @@ func (a algebra) over(v, x Value) *graph.Node {
 	return a.add(v, Node(a.b.Apply(op.Subtract{}, x.node, x.node))).node
 }
 
-// noise is a node of random numbers, new ones in each step.
+// noise is a node of random numbers, new in each step.
 func (a algebra) noise(kind op.NoiseKind, shape []int) Value {
 	return Node(a.b.Apply(op.Noise{Kind: kind, Stream: a.b.Stream(), As: op.ViewAs(shape...)}, a.b.Header()))
 }
 
-// exponential is a node of standard exponential random numbers. They are finite: the uniform ones are above 0.
+// exponential is a node of standard exponential random numbers. They are finite: the uniform ones
+// are above 0.
 func (a algebra) exponential(shape []int) Value {
 	return a.scaled(-1, a.log(a.noise(op.UniformNoise, shape)), 0)
 }

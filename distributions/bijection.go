@@ -17,8 +17,9 @@ type Bijection interface {
 	LogDeterminant(b *graph.Builder, x *graph.Node) *graph.Node
 }
 
-// Constrained is a parameter in the range of a bijection, as a function of one that may be any number: the constrained value y = f(x), of
-// which priors and likelihoods speak, and ln |dy/dx|, which is to be added to the log posterior, so that it is the density of x.
+// Constrained is a parameter in the range of a bijection, as a function of an unconstrained one:
+// the constrained value y = f(x), which priors and likelihoods take, and ln |dy/dx|, to be added to
+// the log posterior to make it the density of x.
 func Constrained(b *graph.Builder, parameter *graph.Node, bijection Bijection) (value, logJacobian *graph.Node) {
 	return bijection.Forward(b, parameter), bijection.LogDeterminant(b, parameter)
 }
@@ -53,7 +54,8 @@ func (Softplus) LogDeterminant(b *graph.Builder, x *graph.Node) *graph.Node {
 	return b.Apply(op.Negate{}, b.Apply(op.Softplus{}, b.Apply(op.Negate{}, x)))
 }
 
-// Interval is y = low + (high - low) / (1 + e^-x), which lies between low and high; Interval{High: 1} is the logistic function.
+// Interval is y = low + (high - low) / (1 + e^-x), which lies between low and high; Interval{High:
+// 1} is the logistic function.
 type Interval struct {
 	Low, High float64
 }

@@ -52,7 +52,7 @@ func TestBijections(t *testing.T) {
 				}
 			}
 			slope := forward.gradient(0)
-			// Near the end of an interval, y has lost the digits of its distance.
+			// Near the end of an interval, y has lost the digits of its distance from it.
 			lost := func(i int) float64 { return 1e-15 * (1 + math.Abs(y[i])) / math.Abs(slope[i]) }
 			if math.IsInf(c.high, 1) {
 				lost = func(i int) float64 { return 1e-15 * (1 + math.Abs(x[i])) }

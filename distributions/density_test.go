@@ -51,7 +51,7 @@ func TestLogProbGradients(t *testing.T) {
 				steps := f.steps(columns, i)
 				want, rounding := p.slopes(i, steps, columns...)
 				compare(t, fmt.Sprint("gradient of input ", i), got[i], want, func(j int) float64 {
-					// What the differences leave out, (1/256)^4 of the change over the width.
+					// The differences leave out (1/256)^4 of the change over the width.
 					return rounding[j] + 0x1p-32*terms(j)/(256*steps[j])
 				}, 1e-7)
 			}
@@ -127,7 +127,7 @@ func TestDensitiesIntegrateToOne(t *testing.T) {
 	}
 }
 
-// A scalar parameter serves all elements: its gradient is their sum.
+// A scalar parameter applies to all elements: its gradient is their sum.
 func TestParametersBroadcast(t *testing.T) {
 	for _, f := range families {
 		t.Run(f.name, func(t *testing.T) {

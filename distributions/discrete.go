@@ -10,7 +10,7 @@ import (
 //
 //	ln P(x) = -ln(1 + exp((1 - 2x) logits))
 //
-// x holds floats, which must be 0 or 1: nothing checks it.
+// x holds floats, which must be 0 or 1: this is not checked.
 type Bernoulli struct {
 	Logits Value
 }
@@ -29,7 +29,7 @@ func (d Bernoulli) LogProb(b *graph.Builder, x *graph.Node) *graph.Node {
 //
 //	ln P(x[b]) = logits[b x[b]] - ln sum over k of exp(logits[b k])
 //
-// x [B] int32 -> [B]. A label that is not below K has NaN.
+// x [B] int32 -> [B]. A label that is not below K gives NaN.
 type Categorical struct {
 	Logits *graph.Node // [B K], or [K] for all labels alike
 }

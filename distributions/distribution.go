@@ -10,20 +10,23 @@ import (
 
 // Distribution is the distribution of a number, or of many that are independent.
 type Distribution interface {
-	// LogProb is the logarithm of the density, or of the probability when x is discrete, element by element: x [...] -> [...], of the shape to
-	// which x and the parameters broadcast.
+	// LogProb is the logarithm of the density, or of the probability when x is discrete, element by
+	// element: x [...] -> [...], the broadcast shape of x and the parameters.
 	LogProb(b *graph.Builder, x *graph.Node) *graph.Node
 }
 
-// Reparameterised is a Distribution whose samples are differentiable functions of its parameters and of noise that does not depend on them.
-// Source: Kingma and Welling, Auto-encoding variational Bayes (2014), section 2.4.
+// Reparameterised is a Distribution whose samples are differentiable functions of its parameters
+// and of noise that does not depend on them. Source: Kingma and Welling, Auto-encoding variational
+// Bayes (2014), section 2.4.
 type Reparameterised interface {
 	Distribution
-	// RSample draws a node of that shape, to which the parameters broadcast: new numbers in each chain and step.
+	// RSample draws a node of that shape, to which parameters broadcast: new in each chain and
+	// step.
 	RSample(b *graph.Builder, shape ...int) *graph.Node
 }
 
-// Total is the sum of all elements of all terms, a scalar: a log posterior out of its log densities and log Jacobians.
+// Total is the sum of all elements of all terms, a scalar: a log posterior from its log densities
+// and log Jacobians.
 func Total(b *graph.Builder, terms ...*graph.Node) *graph.Node {
 	if len(terms) == 0 {
 		b.Fail(errors.New("distributions: total: no terms, wants at least one"))

@@ -8,8 +8,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// The posterior of a mean and a standard deviation, given three observations: the deviation is positive, and is the exponential of a parameter
-// that may be any number.
+// The posterior of a mean and a standard deviation, given three observations: the deviation is
+// positive: the exponential of an unconstrained parameter.
 func Example() {
 	b := graph.New(tensor.Float64)
 	mean := b.Parameter("mean", nil)

@@ -10,7 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// family is a distribution with gonum's version of it.
+// family is a distribution and gonum's version of it.
 type family struct {
 	name       string
 	make       func(v []Value) Distribution
@@ -153,7 +153,8 @@ func (f family) program(t *testing.T, dtype tensor.DType, n int) *program {
 	})
 }
 
-// terms is the size of what adds up to a log density: the error of rounding is measured by it.
+// terms is the size of what adds up to a log density, relative to which rounding errors are
+// measured.
 func (f family) terms(columns [][]float64) func(i int) float64 {
 	return func(i int) float64 {
 		size := 1.0
@@ -172,12 +173,13 @@ func (f family) terms(columns [][]float64) func(i int) float64 {
 	}
 }
 
-// located tells whether the last two parameters are a location and a scale.
+// located reports whether the last two parameters are a location and a scale.
 func (f family) located() bool {
 	return f.name == "normal" || f.name == "laplace" || f.name == "student-t"
 }
 
-// steps are small against what a density varies over: the scale, or the distance from the end of a range.
+// steps are small compared with the scale on which a density varies: its scale, or the distance
+// from the end of a range.
 func (f family) steps(columns [][]float64, i int) []float64 {
 	steps := make([]float64, len(columns[i]))
 	last := len(columns) - 1

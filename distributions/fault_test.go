@@ -77,7 +77,7 @@ func TestFaults(t *testing.T) {
 	}
 }
 
-// After a fault, all that is called returns nil and keeps the first error.
+// After a fault, all calls return nil and keep the first error.
 func TestFaultSticks(t *testing.T) {
 	b := graph.New(tensor.Float32)
 	x := b.Parameter("x", nil, 3)

@@ -27,7 +27,8 @@ func (d Laplace) LogProb(b *graph.Builder, x *graph.Node) *graph.Node {
 	return a.subtract(a.scaled(-1, a.log(scale), -math.Ln2), a.abs(z)).node
 }
 
-// RSample implements Reparameterised: location + scale (e1 - e2) with e1 and e2 standard exponential.
+// RSample implements Reparameterised: location + scale (e1 - e2) with e1 and e2 standard
+// exponential.
 func (d Laplace) RSample(b *graph.Builder, shape ...int) *graph.Node {
 	a, leave := enter(b, "laplace")
 	defer leave()

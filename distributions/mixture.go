@@ -2,11 +2,13 @@ package distributions
 
 import "github.com/pollen-ml/pollen/graph"
 
-// Mixture is the distribution of a number that one of several distributions has drawn, each element for itself:
+// Mixture is the distribution of numbers each drawn from one of several distributions,
+// independently:
 //
 //	p(x) = sum over k of w_k p_k(x),    w_k = exp(logit_k) / sum over j of exp(logit_j)
 //
-// It is computed from log densities, which may lie below the logarithm of the smallest number. The shapes of the components' log densities broadcast.
+// It is computed from log densities, which may lie below the logarithm of the smallest number. The
+// components' log densities broadcast.
 type Mixture struct {
 	Components []Distribution
 	Logits     []Value // one for each component; none: equal weights

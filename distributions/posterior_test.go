@@ -37,8 +37,9 @@ func column(t *testing.T, name string) []float64 {
 	return values
 }
 
-// tiedMeans is the log posterior of Welling and Teh's mixture: theta1 ~ N(0, 10), theta2 ~ N(0, 1), data ~ N(theta1, 2)/2 + N(theta1 + theta2, 2)/2,
-// with variances as second arguments. Thetas [G 1] give the density at each of G places, [G].
+// tiedMeans is the log posterior of Welling and Teh's mixture: theta1 ~ N(0, 10), theta2 ~ N(0, 1),
+// data ~ N(theta1, 2)/2 + N(theta1 + theta2, 2)/2, with variances as second arguments. Thetas [G 1]
+// give the density at each of G places, [G].
 func tiedMeans(b *graph.Builder, theta1, theta2, data *graph.Node) *graph.Node {
 	deviation := Number(math.Sqrt2)
 	likelihood := Mixture{Components: []Distribution{
@@ -52,7 +53,7 @@ func tiedMeans(b *graph.Builder, theta1, theta2, data *graph.Node) *graph.Node {
 	return b.Apply(op.Add{}, b.Apply(op.Sum{Axes: last}, likelihood), b.Apply(op.Sum{Axes: last}, prior))
 }
 
-// tiedMeansOf is the same, written as plain loops.
+// tiedMeansOf is the same as plain loops.
 func tiedMeansOf(theta1, theta2 float64, data []float64) float64 {
 	normal := func(x, mean, variance float64) float64 {
 		return math.Exp(-(x-mean)*(x-mean)/(2*variance)) / math.Sqrt(2*math.Pi*variance)
@@ -124,9 +125,11 @@ func TestTiedMeansMoments(t *testing.T) {
 	compare(t, "means, deviations, correlation", got, []float64{0.48999, 0.05930, 0.7695, 1.5097, -0.978}, always(6e-4), 0)
 }
 
-// volatility is the log posterior of the stochastic volatility model: deviation ~ Exp(10), freedom ~ Exp(0.1), s_0 ~ N(0, 100), s_i ~ N(s_{i-1},
-// deviation^2), return_i ~ Student-t(freedom, 0, exp(s_i)); the second arguments of N are variances. It is a density of the logarithms of
-// deviation and freedom, and of x: the walk s itself when centred, else its innovations (s_i - s_{i-1}) / deviation.
+// volatility is the log posterior of the stochastic volatility model: deviation ~ Exp(10),
+// freedom ~ Exp(0.1), s_0 ~ N(0, 100), s_i ~ N(s_{i-1}, deviation^2),
+// return_i ~ Student-t(freedom, 0, exp(s_i)); the second arguments of N are variances. It is a
+// density of the logarithms of deviation and freedom, and of x: the walk s itself when centred,
+// else its innovations (s_i - s_{i-1}) / deviation.
 func volatility(b *graph.Builder, logDeviation, logFreedom, x *graph.Node, returns []float64, centred bool) *graph.Node {
 	n := len(returns)
 	first, later := make([]float64, n), filled(n, 1)
@@ -147,7 +150,7 @@ func volatility(b *graph.Builder, logDeviation, logFreedom, x *graph.Node, retur
 		Exponential{Rate: Number(10)}.LogProb(b, deviation), Exponential{Rate: Number(0.1)}.LogProb(b, freedom))
 }
 
-// volatilityOf is the same, written as a plain loop.
+// volatilityOf is the same as a plain loop.
 func volatilityOf(logDeviation, logFreedom float64, x, returns []float64, centred bool) float64 {
 	deviation, freedom := math.Exp(logDeviation), math.Exp(logFreedom)
 	total := math.Log(10) - 10*deviation + logDeviation + math.Log(0.1) - 0.1*freedom + logFreedom
@@ -184,7 +187,7 @@ func TestStochasticVolatility(t *testing.T) {
 	}
 	for _, centred := range []bool{false, true} {
 		t.Run(fmt.Sprint("centred ", centred), func(t *testing.T) {
-			// Near where the posterior is: a scale of one percent, that moves by a tenth.
+			// Near the bulk of the posterior: a scale of one percent that moves by a tenth.
 			x := make([]float64, n)
 			for i := range x {
 				x[i] = math.Sin(float64(i * i))

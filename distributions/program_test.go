@@ -10,7 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// program computes y, and the gradients of the sum of y, of inputs that can be changed.
+// program computes y, and the gradients of the sum of y, for inputs that can be changed.
 type program struct {
 	t       *testing.T
 	dtype   tensor.DType
@@ -70,7 +70,7 @@ func (p *program) step(values ...[]float64) []float64 {
 	return p.read("y", p.y.Elements())
 }
 
-// gradient is that of input i in the last step.
+// gradient is the gradient by input i in the last step.
 func (p *program) gradient(i int) []float64 {
 	p.t.Helper()
 	return p.read(p.names[i], p.shapes[i].Elements())
@@ -112,8 +112,8 @@ func (p *program) read(name string, n int) []float64 {
 	return wide
 }
 
-// slopes are the derivatives of y by input i of the same shape, element by element, by differences of fourth order with those steps; and the
-// error that rounding leaves in them.
+// slopes are the derivatives of y by input i of the same shape, element by element, by fourth-order
+// differences with those steps; and the error that rounding leaves in them.
 func (p *program) slopes(i int, steps []float64, values ...[]float64) (slopes, rounding []float64) {
 	p.t.Helper()
 	const epsilon = 0x1p-50
@@ -136,7 +136,7 @@ func (p *program) slopes(i int, steps []float64, values ...[]float64) (slopes, r
 	return slopes, rounding
 }
 
-// compare is element by element: |got - want| <= absolute + relative |want|.
+// compare checks element by element: |got - want| <= absolute + relative |want|.
 func compare(t *testing.T, what string, got, want []float64, absolute func(i int) float64, relative float64) {
 	t.Helper()
 	if len(got) != len(want) {

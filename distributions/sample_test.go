@@ -16,7 +16,7 @@ import (
 
 const draws = 100000
 
-// bound is how many standard errors a statistic may be off: once in 300 000 by chance.
+// bound is how many standard errors a statistic may be off, exceeded by chance once in 300 000.
 const bound = 4.5
 
 var samples = []struct {
@@ -107,7 +107,8 @@ func sampler(t *testing.T, dtype tensor.DType, sample func(b *graph.Builder) *gr
 	return &program{t: t, dtype: dtype, session: session, y: graph.ShapeOf(y)}
 }
 
-// The mean, over many samples x of one parameter each, of the derivative of x^2 is the derivative of its expectation.
+// The mean, over many samples x of one parameter each, of the derivative of x^2 is the derivative
+// of its expectation.
 func TestPathwiseGradients(t *testing.T) {
 	for _, c := range samples {
 		t.Run(c.name, func(t *testing.T) {

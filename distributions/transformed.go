@@ -5,7 +5,8 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 )
 
-// Transformed is the distribution of y = f(x), where x has the distribution Base and f is a bijection:
+// Transformed is the distribution of y = f(x), where x has the distribution Base and f is a
+// bijection:
 //
 //	ln p(y) = ln p_base(x) - ln |dy/dx|,    x = f^-1(y)
 //
@@ -28,7 +29,7 @@ func (d Transformed) LogProb(b *graph.Builder, y *graph.Node) *graph.Node {
 	return b.Apply(op.Subtract{}, density, determinant)
 }
 
-// RSample implements Reparameterised, if the base does; else it is an error.
+// RSample implements Reparameterised if the base does; otherwise it is an error.
 func (d Transformed) RSample(b *graph.Builder, shape ...int) *graph.Node {
 	if !d.complete(b) {
 		return nil

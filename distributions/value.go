@@ -2,7 +2,8 @@ package distributions
 
 import "github.com/pollen-ml/pollen/graph"
 
-// Value is a parameter of a distribution: a number, or a node of the graph's float type. The zero Value is the number 0.
+// Value is a parameter of a distribution: a number, or a node of the graph's float type. The zero
+// Value is the number 0.
 type Value struct {
 	number float64
 	node   *graph.Node

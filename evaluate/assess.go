@@ -9,19 +9,19 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Case is what scores look at.
+// Case is the input of scores.
 type Case struct {
 	// In are predictions on data of the kind that was learnt.
 	In *Predictions
 	// Out are predictions on data of another kind, over the same classes; nil where there are none.
 	Out *Predictions
-	// Calibration is what held-out data gave; nil where none were held out.
+	// Calibration comes from held-out data; nil where none were held out.
 	Calibration *Calibration
-	// Signal names the uncertainty by which Out is told from In; DefaultSignal where it is empty.
+	// Signal names the uncertainty that separates Out from In; DefaultSignal where it is empty.
 	Signal string
 }
 
-// has is what there is of what scores may need.
+// has is which of the scores' needs the case meets.
 func (c Case) has() (has Needs) {
 	if c.In.Labels != nil {
 		has |= NeedsLabels
@@ -79,13 +79,13 @@ type Assessment struct {
 	Case
 	// Values has the scores by name. A score that does not apply is absent.
 	Values Values
-	// Detections says, by the name of the Signal, how well each uncertainty that applies tells Out
-	// from In; nil where there is no Out.
+	// Detections says, by the name of the Signal, how well each uncertainty that applies separates
+	// Out from In; nil where there is no Out.
 	Detections map[string]Detection
 }
 
 // Assess computes all scores that apply to a case. It fails when there are no predictions, when
-// they or the labels are not what their types promise, and when a score is not finite.
+// they or the labels break what their types promise, and when a score is not finite.
 func Assess(c Case) (*Assessment, error) {
 	if err := c.check(); err != nil {
 		return nil, err
@@ -121,7 +121,7 @@ func Assess(c Case) (*Assessment, error) {
 	return a, nil
 }
 
-// String prints the scores that apply in the order of Scores.
+// String prints the scores that apply, in the order of Scores.
 func (a *Assessment) String() string {
 	var parts []string
 	for _, s := range Scores() {

@@ -16,7 +16,7 @@ func refused(t *testing.T, name string, err error, message string) {
 	}
 }
 
-// wholeCase has everything that a score may need.
+// wholeCase has everything a score may need.
 func wholeCase(t *testing.T) Case {
 	t.Helper()
 	random := rand.New(rand.NewPCG(21, 1))
@@ -30,7 +30,7 @@ func wholeCase(t *testing.T) Case {
 	return Case{In: in, Out: out, Calibration: c}
 }
 
-// A score is there exactly when what it needs is there.
+// A score is present exactly when what it needs is.
 func TestScoresApply(t *testing.T) {
 	whole := wholeCase(t)
 	unlabelled := *whole.In
@@ -75,7 +75,7 @@ func TestScoresApply(t *testing.T) {
 	}
 }
 
-// Every row of the tables is complete, and its name its own.
+// Every row of the tables is complete, and its name unique.
 func TestRowsAreComplete(t *testing.T) {
 	var names []string
 	for _, s := range Scores() {
@@ -251,7 +251,7 @@ func TestAssessRefuses(t *testing.T) {
 	}
 }
 
-// Predictions of a Predictive are its average.
+// A Predictive's predictions are its average.
 func TestPredictionsOfPredictive(t *testing.T) {
 	p := mustPredictive(t, 2, 2)
 	for _, sample := range [][]float32{{1, 0, 0.5, 0.5}, {0, 1, 0.5, 0.5}} {

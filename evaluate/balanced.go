@@ -2,8 +2,8 @@ package evaluate
 
 import "slices"
 
-// The mean over the classes that occur of their recall, 1/N_k sum_{n: label_n = k} [guess_n = k]
-// (Brodersen, Ong, Stephan and Buhmann 2010, there of two classes). It is the accuracy where all
+// The mean of the recalls of the classes that occur, 1/N_k sum_{n: label_n = k} [guess_n = k]
+// (Brodersen, Ong, Stephan and Buhmann 2010, there for two classes). It equals the accuracy if all
 // classes are equally frequent.
 var balancedScore = Score{
 	Name: "balancedAccuracy", Title: "balanced accuracy", Format: "%.4f", Needs: NeedsLabels,
@@ -19,7 +19,7 @@ var balancedScore = Score{
 	Curve: &Curve{X: "share of the classes, the least recognised first", Y: "recall", Of: recallCurve},
 }
 
-// recalls are those of the classes that occur, in the order of the classes.
+// recalls are the recalls of the classes that occur, in the order of the classes.
 func recalls(p *Predictions) ([]float64, error) {
 	correct, err := p.Correct()
 	if err != nil {

@@ -9,10 +9,9 @@ import (
 // CalibrationBins is the number of bins of the calibration errors and of the reliability diagram.
 const CalibrationBins = 15
 
-// Bin is one group of a reliability diagram: the examples with Lower < confidence <= Upper, how
-// many they are, and their mean confidence and accuracy, both 0 when there are none. In bins of
-// equal count, Lower and Upper are the smallest and the largest confidence in the bin, both
-// included.
+// Bin is one group of a reliability diagram: the examples with Lower < confidence <= Upper, their
+// number, and their mean confidence and accuracy, both 0 when there are none. In bins of equal
+// count, Lower and Upper are the smallest and the largest confidence in the bin, both included.
 type Bin struct {
 	Lower, Upper         float64
 	Count                int
@@ -56,7 +55,7 @@ var (
 // 0 if wrong.
 type outcome struct{ confidence, accuracy float64 }
 
-// outcomes needs labels that fit.
+// outcomes requires labels that fit.
 func (p *Predictions) outcomes() []outcome {
 	all := make([]outcome, len(p.Labels))
 	for n, label := range p.Labels {
@@ -113,7 +112,7 @@ func (b *Bin) add(p outcome) {
 	b.Accuracy += p.accuracy
 }
 
-// averaged turns the sums that add leaves in the bins into means.
+// averaged turns the bins' sums, made by add, into means.
 func averaged(bins []Bin) []Bin {
 	for b := range bins {
 		if count := float64(bins[b].Count); count > 0 {

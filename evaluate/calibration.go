@@ -8,20 +8,20 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Level is the share of fresh examples that scores and figures ask of prediction sets to cover, and
-// of the test of familiarity to accept.
+// Level is the share of fresh examples that, in scores and figures, prediction sets should cover
+// and the test of familiarity should accept.
 const Level = 0.95
 
-// calibrationPoints bounds what a Calibration keeps: 1000 thresholds put a level off by at most
-// 0.1 %, to the safe side.
+// calibrationPoints bounds what a Calibration keeps: 1000 thresholds change a level by at most 0.1
+// %, on the safe side.
 const calibrationPoints = 1000
 
 // mostExamples bounds the number of examples that a file may claim, so that ranks fit an int.
 const mostExamples = 1 << 40
 
-// Calibration is what held-out data of the familiar kind say about predictions: thresholds at any
-// level follow from it. It can be written as JSON and read back without loss, and keeps at most
-// 1000 numbers of each kind, whatever the number of examples.
+// Calibration is what held-out data of the familiar kind say about predictions: it gives thresholds
+// at any level. It can be written as JSON and read back without loss, and keeps at most 1000
+// numbers of each kind, whatever the number of examples.
 //
 // Source: split conformal prediction (Papadopoulos et al. 2002; Vovk, Gammerman, Shafer 2005;
 // Lei et al. 2018). If the n held-out examples and a fresh one are exchangeable, the
@@ -29,18 +29,18 @@ const mostExamples = 1 << 40
 // probability of at least level, whatever the network and the distribution, and however small n.
 // Ties and the numbers left out only add to that probability.
 //
-// What it takes: held-out examples that had no part in training or in choosing anything, predicted
-// with the same samples as the fresh ones. The guarantee is over held-out and fresh examples
-// together, not for one class or one image: with one set of n held-out examples, coverage is off the
-// level by about sqrt(level (1 - level) / n), to either side. It ends where fresh examples come from elsewhere:
-// other cameras, other mixtures of classes, adversaries, another set of samples.
+// It requires held-out examples that played no part in training or in any choice, predicted with
+// the same samples as the fresh ones. The guarantee is over held-out and fresh examples together,
+// not for one class or one image: with one set of n held-out examples, coverage is off the level by
+// about sqrt(level (1 - level) / n), to either side. It does not hold for fresh examples from
+// elsewhere: other cameras, other mixtures of classes, adversaries, another set of samples.
 type Calibration struct {
 	Data     string `json:"data"`     // name of the held-out data
 	Examples int    `json:"examples"` // n
 	Classes  int    `json:"classes"`
 	Samples  int    `json:"samples"` // of the posterior, with which the examples were predicted
-	// Label are probabilities of the examples' labels, falling. Entropy are their entropies in
-	// nats, rising. Number j of m is the one of rank ceil((j+1) n/m) among all n.
+	// Label are the probabilities of the examples' labels, falling, Entropy the entropies in nats,
+	// rising. Number j of m has rank ceil((j+1) n/m) among all n.
 	Label   []float64 `json:"label"`
 	Entropy []float64 `json:"entropy"`
 }
@@ -75,13 +75,13 @@ func someOf(sorted []float64) []float64 {
 	return kept
 }
 
-// rank is which of n held-out examples, counted from the least strange, gives the threshold of a
-// level; it is above n where they are too few.
+// rank is the rank, from the least strange, of the one of n held-out examples that gives a level's
+// threshold; it is above n where there are too few.
 func rank(n int, level float64) int {
 	return int(math.Ceil(float64(n+1)*level - 1e-9))
 }
 
-// place is where the number of a rank, or of the next higher one that was kept, lies.
+// place is the index of the number of a rank, or of the next higher rank kept.
 func (c *Calibration) place(rank int) int {
 	m := len(c.Label)
 	return (rank*m+c.Examples-1)/c.Examples - 1
@@ -126,11 +126,11 @@ func (c *Calibration) check(what string) error {
 	return nil
 }
 
-// Familiar reports for each entropy, in nats, whether it is no higher than what familiar images
-// have: a fresh familiar image is accepted with a probability of at least rate, under the
+// Familiar reports for each entropy, in nats, whether it is no higher than is usual for familiar
+// images: a fresh familiar image is accepted with a probability of at least rate, under the
 // conditions of Calibration (Bates et al. 2023, testing for outliers with conformal p-values). It
-// promises nothing about the share of images of another kind that is refused. It fails when rate is
-// not between 0 and 1, when there are too few held-out examples for it (see Supports), and for a
+// promises nothing about the share of images of another kind that are refused. It fails when rate
+// is not between 0 and 1, when there are too few held-out examples for it (see Supports), and for a
 // NaN.
 func (c *Calibration) Familiar(entropy []float64, rate float64) ([]bool, error) {
 	threshold, err := c.EntropyThreshold(rate)

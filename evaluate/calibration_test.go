@@ -120,8 +120,8 @@ func TestFamiliarAcceptsAsPromised(t *testing.T) {
 	}
 }
 
-// The threshold at every level is the order statistic of the definition, whatever was left out, and
-// never below it by rank.
+// The threshold at every level is the order statistic of the definition, or, where numbers were
+// left out, one of higher rank.
 func TestThresholdsAreOrderStatistics(t *testing.T) {
 	for _, examples := range []int{1, 2, 19, 20, 99, 257, 999, 1000, 1001, 2500} {
 		p := world(t, rand.New(rand.NewPCG(13, uint64(examples))), examples, 1, 0)
@@ -150,7 +150,8 @@ func TestThresholdsAreOrderStatistics(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// Ranks between those kept go to the next: at most one thousandth of all further.
+			// A rank between those kept goes to the next one kept, at most one thousandth of all
+			// further.
 			further := min(rank+examples/calibrationPoints, examples)
 			if threshold < entropy[rank-1] || threshold > entropy[further-1] {
 				t.Errorf("%d examples, level %v: threshold %v, want rank %d, %v", examples, level, threshold, rank, entropy[rank-1])
@@ -172,7 +173,7 @@ func TestThresholdsAreOrderStatistics(t *testing.T) {
 	}
 }
 
-// Sets are nested: what is in the set of a level is in those of higher levels; classes fall in
+// Sets are nested: the set of a level lies in the sets of higher levels; classes have falling
 // probability, each once.
 func TestSetsProperties(t *testing.T) {
 	held := world(t, rand.New(rand.NewPCG(14, 1)), 300, 1, 20)

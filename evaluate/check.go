@@ -11,7 +11,7 @@ import (
 // give.
 const rowTolerance = 1e-4
 
-// checkRows reports the first row of the [N K] probabilities which is not a distribution.
+// checkRows reports the first row of the [N K] probabilities that is not a distribution.
 func checkRows[T float32 | float64](what string, probabilities []T, examples, classes int) error {
 	if classes < 2 {
 		return errors.Errorf("evaluate: %s: %d classes, want at least 2", what, classes)
@@ -52,7 +52,7 @@ func checkLabelled(what string, probabilities []float64, labels []int32, classes
 	return nil
 }
 
-// checkScores checks that there are scores and that none is NaN. Infinite scores are in order: they
+// checkScores checks that there are scores and that none is NaN. Infinite scores are allowed: they
 // rank first or last.
 func checkScores(what, name string, scores []float64) error {
 	if len(scores) == 0 {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// Detection says how well a score tells out-of-distribution examples from in-distribution ones. The
-// positive class is out-of-distribution, as in OpenOOD (Zhang et al. 2023), and the score grows
+// Detection says how well a score separates out-of-distribution examples from in-distribution ones.
+// The positive class is out-of-distribution, as in OpenOOD (Zhang et al. 2023), and the score grows
 // with "more out of distribution".
 type Detection struct {
 	// AUROC is the probability that an out-of-distribution example scores above an in-distribution
@@ -18,7 +18,7 @@ type Detection struct {
 	// thresholds t, with out-of-distribution as the positive class; AUPRIn the same with
 	// in-distribution as the positive class and the score negated. No trapezoids: they overstate
 	// the area where many scores tie (Davis and Goadrich 2006), as confidences of exactly 1 do.
-	// OpenOOD's own figures are trapezoids.
+	// OpenOOD itself uses trapezoids.
 	AUPROut float64 `json:"auprOut"`
 	AUPRIn  float64 `json:"auprIn"`
 	// FPR95 is the false positive rate at 95 % true positive rate: with "score >= t" read as

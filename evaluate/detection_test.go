@@ -119,7 +119,7 @@ func TestDetectAgainstDefinitions(t *testing.T) {
 	})
 }
 
-// An increasing map of the scores changes nothing, bit for bit.
+// An increasing map of the scores changes nothing, to the bit.
 func TestDetectUsesRanksOnly(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		side := rapid.SliceOfN(rapid.IntRange(-40, 40), 1, 60)

@@ -6,8 +6,7 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// Two posterior samples agree on the first example and disagree on the second, which is thereby
-// found out.
+// Two posterior samples agree on the first example and disagree on the second, which shows.
 func Example() {
 	predictive, err := evaluate.NewPredictive(2, 3)
 	if err != nil {

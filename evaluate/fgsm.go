@@ -9,8 +9,8 @@ import (
 // FGSM moves each pixel by size, a share of the range from 0 to 255, in the direction of its
 // gradient's sign: the fast gradient sign method (Goodfellow, Shlens and Szegedy 2015, "Explaining
 // and harnessing adversarial examples", section 4). The gradient is that of the loss to be raised,
-// [N C H W] as the pixels are. Results are bytes again: 255 size is rounded to a whole number, and
-// values stay between 0 and 255. Pixels whose gradient is zero stay.
+// [N C H W] like the pixels. Results are bytes: 255 size is rounded to a whole number, and values
+// stay between 0 and 255. Pixels with zero gradient stay.
 func FGSM(pixels []byte, gradient []float64, size float64) ([]byte, error) {
 	if len(gradient) != len(pixels) {
 		return nil, errors.Errorf("evaluate: FGSM: a gradient of %d elements for %d pixels", len(gradient), len(pixels))

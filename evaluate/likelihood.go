@@ -2,7 +2,7 @@ package evaluate
 
 import "math"
 
-// A probability below 2^-149, the smallest float32, counts as 2^-149: a float32 softmax cannot say
+// A probability below 2^-149, the smallest float32, counts as 2^-149: a float32 softmax cannot give
 // less, and its 0 must not make the mean infinite. One example thus costs at most 103.28 nats.
 var likelihoodScore = Score{
 	Name: "nll", Title: "NLL", Format: "%.4f", Needs: NeedsLabels,

@@ -8,7 +8,7 @@ import (
 
 // Predictions are averaged probabilities on one data set, with how uncertain each of them is.
 type Predictions struct {
-	// Name is the data's, for titles.
+	// Name is the name of the data, for titles.
 	Name string
 	// Probabilities are [N K], each row a distribution over the classes that were learnt.
 	Probabilities []float64
@@ -17,7 +17,7 @@ type Predictions struct {
 	Labels []int32
 	// Classes is K.
 	Classes int
-	// Samples is how many samples of the posterior were averaged.
+	// Samples is the number of posterior samples averaged.
 	Samples int
 	Uncertainty
 }
@@ -33,8 +33,8 @@ func (p *Predictive) Predictions(name string, labels []int32) *Predictions {
 }
 
 // NewPredictions returns probabilities [N K] of any origin as the predictions of one sample. It
-// fails when a row is not a distribution, when labels that are given are not N of 0 to below
-// classes, and when there is no example.
+// fails when a row is not a distribution, when given labels are not N values from 0 to classes-1,
+// and when there is no example.
 func NewPredictions(
 	name string, probabilities []float64, labels []int32, classes int,
 ) (*Predictions, error) {
@@ -114,7 +114,7 @@ func (p *Predictions) check(what string) error {
 	return nil
 }
 
-// checkLabels checks that there is a label of a class that was learnt for each example.
+// checkLabels checks that each example has a label of a class that was learnt.
 func (p *Predictions) checkLabels(what string) error {
 	if p.Labels == nil {
 		return errors.Errorf("evaluate: %s: labels are unknown", what)

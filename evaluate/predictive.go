@@ -69,12 +69,12 @@ func (p *Predictive) Add(probabilities []float32, weight float64) error {
 	return nil
 }
 
-// Samples returns how many samples were added.
+// Samples returns the number of samples added.
 func (p *Predictive) Samples() int { return p.samples }
 
 // Mean returns a copy of the averaged probabilities p-bar [N K], or nil when no sample was added,
-// which every score rejects as empty. Each row sums to 1 and its maximum is at least 1/K, as it
-// must be for an average of distributions.
+// which every score rejects as empty. Each row sums to 1 and its maximum is at least 1/K, as for
+// any average of distributions.
 func (p *Predictive) Mean() []float64 {
 	if p.samples == 0 {
 		return nil
@@ -91,8 +91,8 @@ func (p *Predictive) Mean() []float64 {
 }
 
 // Uncertainty holds one figure per example of a predictive distribution, each [N]. All but
-// Confidence grow with uncertainty and can go to Detect and RiskCoverage as they are; negate
-// Confidence for that. Entropies are in nats.
+// Confidence grow with uncertainty and can go to Detect and RiskCoverage as they are; Confidence
+// must be negated. Entropies are in nats.
 type Uncertainty struct {
 	Confidence        []float64 // max_k p-bar_k, in [1/K, 1]
 	Entropy           []float64 // H[p-bar], the total uncertainty, in [0, ln K]

@@ -11,18 +11,18 @@ type Score struct {
 	Needs   Needs
 	// Of computes the score of a case that has what the score needs.
 	Of func(c Case) (float64, error)
-	// Curve is the line that the score sums up, which pages draw; nil where there is none.
+	// Curve is the line that the score summarises, drawn on pages; nil where there is none.
 	Curve *Curve
 }
 
 // Curve is a line for each case.
 type Curve struct {
 	X, Y string // titles of the axes
-	// Of returns as many y as x, which rise.
+	// Of returns as many y as x; x rises.
 	Of func(c Case) (x, y []float64, err error)
 }
 
-// Needs is what a score needs beside predictions on the data of the kind that was learnt.
+// Needs is what a score needs besides predictions on data of the kind that was learnt.
 type Needs uint8
 
 // A score may need several of these.
@@ -60,7 +60,7 @@ func (c Case) named(text string) string {
 	return strings.NewReplacer("{in}", in, "{out}", out).Replace(text)
 }
 
-// mean is the mean of values, of which there is at least one.
+// mean is the mean of at least one value.
 func mean(values []float64) float64 {
 	sum := 0.0
 	for _, v := range values {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// labelled returns float64 probabilities [N K] and labels which follow them, so that they are about
+// labelled returns float64 probabilities [N K] and labels drawn from them, so that they are about
 // calibrated.
 func labelled(random *rand.Rand, examples, classes int) ([]float64, []int32) {
 	rows := softmaxRows(random, examples, classes)
@@ -192,7 +192,7 @@ func TestCalibrationErrorSeesOverconfidence(t *testing.T) {
 	}
 }
 
-// Ties in confidence must not let the order of the examples into any score.
+// Ties in confidence must not make any score depend on the order of the examples.
 func TestScoreIgnoresTheOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 5))
 	const examples, classes = 257, 3

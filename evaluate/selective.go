@@ -8,7 +8,7 @@ import (
 )
 
 // SelectiveRisk is the risk-coverage curve of a network that may decline to answer: Risk[i] is the
-// error rate among the (i+1) examples it is least uncertain about, a share Coverage[i] = (i+1)/N of
+// error rate among the (i+1) examples it is least uncertain of, a share Coverage[i] = (i+1)/N of
 // all. Where uncertainties tie, Risk is its expectation over the orders of the tied examples. AURC
 // is the mean of Risk (Geifman, Uziel, El-Yaniv 2019); less is better.
 type SelectiveRisk struct {
@@ -72,7 +72,7 @@ var aurcScore = Score{
 	},
 }
 
-// Comparison sets a predictive distribution p against a reference q (Izmailov et al. 2021).
+// Comparison compares a predictive distribution p with a reference q (Izmailov et al. 2021).
 type Comparison struct {
 	// Agreement is the share of examples on which both give the same most probable class (the first
 	// of equals).
@@ -82,7 +82,7 @@ type Comparison struct {
 }
 
 // Compare compares two predictive distributions, both [N K]. Empty input, lengths that differ or
-// rows which are not distributions are errors.
+// rows that are not distributions are errors.
 func Compare(p, q []float64, classes int) (Comparison, error) {
 	if len(p) != len(q) {
 		return Comparison{}, errors.Errorf("evaluate: Compare: got %d and %d probabilities, want as many", len(p), len(q))

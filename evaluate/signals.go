@@ -2,21 +2,21 @@ package evaluate
 
 import "github.com/pkg/errors"
 
-// Signal is one row of the table of uncertainties by which examples of another kind can be told.
+// Signal is one row of the table of uncertainties, which detect examples of another kind.
 type Signal struct {
 	Name    string // "mutualInformation", the key in JSON
 	Title   string // "mutual information"
 	Meaning string // a sentence
-	// Samples says that it takes at least two samples of the posterior: of one it says nothing new.
+	// Samples says that it takes at least two posterior samples: with one it adds nothing.
 	Samples bool
 	// Of returns a value for each example, which grows with uncertainty.
 	Of func(p *Predictions) []float64
 }
 
-// Applies reports whether there are as many samples as the signal takes.
+// Applies reports whether there are enough samples for the signal.
 func (s Signal) Applies(p *Predictions) bool { return !s.Samples || p.Samples > 1 }
 
-// DefaultSignal is the uncertainty by which a Case that names none is judged.
+// DefaultSignal is the uncertainty used for a Case that names none.
 const DefaultSignal = "entropy"
 
 // Signals returns the table of uncertainties.

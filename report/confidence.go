@@ -25,7 +25,7 @@ type confidences struct {
 // name the two kinds in the plural. A panel is left out when no method has values for it.
 //
 // A confidence below 1/classes or above 1 is an error: the largest of K probabilities cannot be
-// below 1/K, and averages that are have averaged something else.
+// below 1/K, nor can the largest of their averages.
 func confidenceHistogram(in, out string, classes int, methods []confidences) (*Figure, error) {
 	if classes < 2 {
 		return nil, errors.Errorf("report: confidence: got %d classes, want at least 2", classes)
@@ -99,7 +99,7 @@ func checkConfidences(what string, classes int, values []float64) error {
 		return err
 	}
 	for i, v := range values {
-		// Room for the rounding of float32 probabilities.
+		// A margin for the rounding of float32 probabilities.
 		if v < 1/float64(classes)-1e-4 || v > 1+1e-4 {
 			return errors.Errorf("report: confidence: %s: confidence %d is %v, want one in [1/%d, 1]", what, i, v, classes)
 		}

@@ -66,7 +66,7 @@ func TestConfidenceHistogramRefuses(t *testing.T) {
 	}
 }
 
-// The values of Wilson's interval as tables give them.
+// The values of Wilson's interval from tables.
 func TestWilson(t *testing.T) {
 	for _, c := range []struct {
 		share     float64

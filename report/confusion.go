@@ -11,7 +11,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// mostClasses is of how many classes a confusion matrix is drawn.
+// mostClasses is the largest number of classes for which a confusion matrix is drawn.
 const mostClasses = 50
 
 var confusionRow = FigureRow{
@@ -70,7 +70,7 @@ func newMatrixLayout(names []string, width vg.Length) matrixLayout {
 	for _, name := range names {
 		longest = max(longest, float64(full.Width(name)))
 	}
-	// Names take the share of the width that they need, and not more than a quarter.
+	// Names take the width that they need, but not more than a quarter.
 	m.left = min(vg.Length(longest)+4, width/4) + 12
 	m.cell = (width - m.left) / vg.Length(len(names))
 	size := min(tickSize, m.cell*0.9)
@@ -90,12 +90,12 @@ func newMatrixLayout(names []string, width vg.Length) matrixLayout {
 	return m
 }
 
-// upright reports whether the names of the columns have room beside each other.
+// upright reports whether the names of the columns fit beside each other.
 func (m matrixLayout) upright() bool {
 	return !slices.ContainsFunc(m.names, func(name string) bool { return m.nameStyle.Width(name) > m.cell-2 })
 }
 
-// draw draws the matrix of subject i with its upper left corner at a place.
+// draw draws the matrix of subject i with its upper left corner at a point.
 func (m matrixLayout) draw(c draw.Canvas, at vg.Point, s Subject, i int) {
 	title := bold(textStyle(labelSize, mix(methodColor(i), ink, 0.2), text.XLeft, text.YTop))
 	c.FillText(title, at, shortened(s.Name, title, m.width))
@@ -177,7 +177,7 @@ func confusions(s Subject) [][]int {
 	return counts
 }
 
-// confusion is a class that is taken for another, and how often each subject does so.
+// confusion is a class mistaken for another, and how often each subject does so.
 type confusion struct {
 	label, answer int
 	counts        []int

@@ -9,14 +9,14 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// pairsShown is how many pairs of classes the figure of confusions has.
+// pairsShown is the number of pairs of classes in the figure of confusions.
 const pairsShown = 10
 
 // barGap is half the gap between the bars of one pair.
 const barGap vg.Length = 0.4
 
-// raised is how much higher text of a size is drawn than gonum's YCenter has it, which centres the
-// ascent of 0.905 sizes where digits have 0.716, to be in the middle of a bar.
+// raised is how far text of a size is drawn above gonum's YCenter to be in the middle of a bar:
+// that centres the ascent of 0.905 sizes, but digits have 0.716.
 func raised(size vg.Length) vg.Length { return barGap + (0.905-0.716)/2*size }
 
 var confusionsRow = FigureRow{

@@ -14,11 +14,10 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// curvePoints bounds the points of a drawn curve; there are fewer pixels than that worth telling
-// apart.
+// curvePoints bounds the points of a drawn curve; fewer pixels than that are worth distinguishing.
 const curvePoints = 600
 
-// markedPoints is how few points, such as one per epoch, are marked each.
+// markedPoints is the largest number of points, such as one per epoch, marked individually.
 const markedPoints = 30
 
 // Curve is a quantity of one method, Y, at increasing X, such as steps.
@@ -32,7 +31,7 @@ type Axes struct {
 	X, Y string
 	// LogY sets the Y axis to a logarithmic scale; all values must then be positive.
 	LogY bool
-	// Target, when TargetName is set, is where the curves ought to be, such as temperature 1: drawn
+	// Target, when TargetName is set, is where the curves should be, such as temperature 1, drawn
 	// as a dashed line.
 	Target     float64
 	TargetName string
@@ -46,7 +45,7 @@ func Curves(axes Axes, curves []Curve) (*Figure, error) {
 	return curvesOf(axes, curves, nil)
 }
 
-// curvesOf takes the positions of the methods, which give them their colours; nil counts them.
+// curvesOf takes the methods' positions, which give them their colours; nil counts them.
 func curvesOf(axes Axes, curves []Curve, places []int) (*Figure, error) {
 	names := make([]string, len(curves))
 	for i, c := range curves {
@@ -61,7 +60,7 @@ func curvesOf(axes Axes, curves []Curve, places []int) (*Figure, error) {
 	if axes.TargetName != "" && (math.IsNaN(axes.Target) || math.IsInf(axes.Target, 0) || axes.LogY && axes.Target <= 0) {
 		return nil, errors.Errorf("report: Curves: target %q is %v, want a finite number, positive on a logarithmic axis", axes.TargetName, axes.Target)
 	}
-	// A logarithmic axis is a linear one of logarithms, with ticks that say what they stand for.
+	// A logarithmic axis is a linear one of logarithms, with ticks labelled in the original values.
 	scale := func(y float64) float64 { return y }
 	p := newPlot(axes.X, axes.Y)
 	if axes.LogY {
@@ -159,8 +158,8 @@ type selection struct {
 }
 
 // riskCoverage draws the error rate among the examples a method answers against the share of
-// examples it answers, with the area under the curve in the legend: the further down and right, the
-// better it knows what it does not know.
+// examples it answers, with the area under the curve in the legend: the further down and to the
+// right, the better it knows what it does not know.
 func riskCoverage(methods []selection) (*Figure, error) {
 	curves := make([]Curve, len(methods))
 	for i, m := range methods {

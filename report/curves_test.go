@@ -69,8 +69,8 @@ func TestTicks(t *testing.T) {
 	}
 }
 
-// Whatever the axis, a few ticks in order, none beyond its ends; even where float64 has hardly a
-// number between them.
+// Any axis has a few ticks in order, none beyond its ends, even where float64 has hardly a number
+// between these.
 func TestTicksProperties(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		low := rapid.Float64Range(-1e6, 1e6).Draw(t, "low")

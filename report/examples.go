@@ -9,7 +9,7 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// shown is how many images of each kind the figure of examples has.
+// shown is the number of images of each kind in the figure of examples.
 const shown = 5
 
 var examplesRow = FigureRow{
@@ -51,12 +51,12 @@ var mistakesRow = FigureRow{
 	},
 }
 
-// alike is how many images of the same mistake are shown while there are others: data often have
-// many images of one object.
+// alike is how many images of the same mistake are shown if there are others: data often have many
+// images of one object.
 const alike = 2
 
-// mistakes are the numbers of at most 2 shown images with the surest wrong answers of any subject,
-// the surest first.
+// mistakes are the indices of at most 2 shown images with any subject's surest wrong answers, the
+// surest first.
 func mistakes(subjects []Subject) []int {
 	type mistake struct {
 		number, label, guess int
@@ -122,7 +122,7 @@ func namesIn(subjects []Subject) *Pictures {
 	return nil
 }
 
-// shownOut is shownIn of the other kind.
+// shownOut is shownIn for the other kind.
 func shownOut(subjects []Subject) *Pictures {
 	for _, s := range subjects {
 		if s.OutImages != nil && s.OutImages.Len() > 0 {
@@ -155,7 +155,7 @@ func exampleNumbers(p *evaluate.Predictions) []int {
 	return append(numbers, others[:count-len(numbers)]...)
 }
 
-// tileOf shows one image of the predictions that are given, with the guesses of all subjects.
+// tileOf shows one image of the given predictions, with the guesses of all subjects.
 func tileOf(subjects []Subject, of func(Subject) *evaluate.Predictions, pictures *Pictures, i int) tile {
 	p := of(subjects[0])
 	t := tile{Group: p.Name, Title: fmt.Sprintf("number %d", i+1), Image: pictures.picture(i)}

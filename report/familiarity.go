@@ -111,7 +111,8 @@ func shareUpTo(values []float64, threshold float64) float64 {
 }
 
 // histogram returns the outline of the shares of values in bins of equal width, as the left edges
-// of the bins, closed by a point at the right end. Values beyond the ends count in the last bins.
+// of the bins, closed by a point at the right end. Values beyond the ends count in the outermost
+// bins.
 func histogram(values []float64, low, high float64, bins int) plotter.XYs {
 	shares := make(plotter.XYs, bins+1)
 	for b := range shares {
@@ -133,7 +134,7 @@ func roots(points plotter.XYs) plotter.XYs {
 	return points
 }
 
-// rootTicks is for an axis of square roots of shares.
+// rootTicks are for an axis of square roots of shares.
 func rootTicks(low, high float64) []plot.Tick {
 	var ticks []plot.Tick
 	for _, share := range []float64{0, 0.01, 0.05, 0.2, 0.5, 1} {

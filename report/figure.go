@@ -20,8 +20,8 @@ import (
 // dotsPerInch gives a figure of 15 cm about 1200 pixels: sharp in print and on dense screens.
 const dotsPerInch = 200
 
-// figureWidth is the text width of a page of A4 with wide margins; marginX and marginY are left
-// free within it.
+// figureWidth is the text width of an A4 page with wide margins; marginX and marginY are left free
+// within it.
 const (
 	figureWidth = 15 * vg.Centimeter
 	marginX     = vg.Length(6)

@@ -12,7 +12,7 @@ import (
 type FigureRow struct {
 	File  string // name of its PNG file, without the extension
 	Title string
-	// Caption says what is seen; {in} and {out} stand for the names of the data.
+	// Caption says what the figure shows; {in} and {out} stand for the names of the data.
 	Caption string
 	// Applies reports whether the subjects, of which there is at least one, have what Draw needs.
 	Applies func(subjects []Subject) bool
@@ -33,7 +33,7 @@ func Figures() []FigureRow {
 	return append(rows, weightRow, lossRow)
 }
 
-// scoreRow is the figure of a score that sums up a curve.
+// scoreRow is the figure of a score that summarises a curve.
 func scoreRow(score evaluate.Score) FigureRow {
 	return FigureRow{
 		File: score.Name, Title: score.Title,

@@ -12,7 +12,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// tile is one example image with what the methods make of it.
+// tile is one example image with the methods' guesses.
 type tile struct {
 	Group   string // drawn above the first tile of each group, which begins a row; may be empty
 	Title   string // what it is, such as its class

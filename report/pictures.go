@@ -11,14 +11,14 @@ import (
 
 // Pictures are images to be shown, with the names of their classes.
 type Pictures struct {
-	// Pixels are [N C H W], one byte a value; none where only the names are known.
+	// Pixels are [N C H W], one byte per value; none where only the names are known.
 	Pixels []byte
 	// Channels are 1 for grey, or 3 for red, green and blue.
 	Channels, Height, Width int
-	// Ink says that grey values are ink, as those of digits are: 0 is drawn white.
+	// Ink says that grey values are ink, as in digits: 0 is drawn white.
 	Ink bool
-	// ClassNames has a name for each class: of In, those that were learnt. Classes without a name
-	// go by their number.
+	// ClassNames has a name for each class, for In those that were learnt. Classes without a name
+	// are shown by number.
 	ClassNames []string
 }
 
@@ -44,8 +44,8 @@ func (p *Pictures) className(class int) string {
 	return p.ClassNames[class]
 }
 
-// pictureSize is about how many pixels a picture's longer side is drawn with: as many as a tile of
-// 3 cm has.
+// pictureSize is about the number of pixels a picture's longer side is drawn with: that of a tile
+// of 3 cm.
 const pictureSize = 240
 
 // picture returns image i, its pixels drawn as squares so large that no renderer's smoothing

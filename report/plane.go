@@ -10,10 +10,10 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// crowd is how many points are drawn small and translucent, so that their density shows.
+// crowd is the number of points above which they are small and translucent, to show their density.
 const crowd = 300
 
-// Levels are a function of two quantities on a grid, of which lines of equal value are drawn.
+// Levels are a function of two quantities on a grid, drawn as lines of equal value.
 type Levels struct {
 	Name   string
 	X, Y   []float64 // increasing, at least two each
@@ -21,17 +21,17 @@ type Levels struct {
 	At     []float64 // the values that have a line
 }
 
-// Track is places in the plane: a path from the first, marked with a ring, to the last, marked with
-// a dot, when they are joined, and else points.
+// Track is places in the plane: if joined, a path from the first, marked with a ring, to the last,
+// marked with a dot; otherwise points.
 type Track struct {
 	Method string
 	X, Y   []float64
 	Joined bool
 }
 
-// Plane draws what lies in the plane of two quantities, whose names are x and y: lines of equal
-// value of functions, in grey and then black, and on them the tracks of methods, such as the paths
-// of optimizers or the states of chains. Its axes hold all of them.
+// Plane draws in the plane of two quantities, named x and y: lines of equal value of functions, in
+// grey and then black, and over them the tracks of methods, such as paths of optimizers or states
+// of chains. Its axes cover all of them.
 //
 // Between the grid's points a function is interpolated along the edges of the cells, so that a line
 // bends at edges only.
@@ -154,8 +154,8 @@ func (l levelLines) DataRange() (xLow, xHigh, yLow, yHigh float64) {
 	return l.X[0], l.X[len(l.X)-1], l.Y[0], l.Y[len(l.Y)-1]
 }
 
-// segments are the line where the function has a value, cell by cell. Where a saddle's four edges
-// are all crossed, the mean of the corners tells which ones belong together (marching squares).
+// segments are the line on which the function has a value, cell by cell. Where all four edges of a
+// saddle are crossed, the mean of the corners decides which belong together (marching squares).
 func (l Levels) segments(level float64) [][2]plotter.XY {
 	var all [][2]plotter.XY
 	columns := len(l.X)

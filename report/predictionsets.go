@@ -98,7 +98,7 @@ func wholeTicks(low, high float64) []plot.Tick {
 	return ticks
 }
 
-// coveragePanel is how much more often than promised the sets have the label, by level.
+// coveragePanel shows how much more often than promised the sets contain the label, by level.
 func coveragePanel(subjects []Subject) (*plot.Plot, error) {
 	p := newPlot("level", "percentage points")
 	band := chanceBand(subjects)
@@ -124,8 +124,9 @@ func coveragePanel(subjects []Subject) (*plot.Plot, error) {
 	return p, nil
 }
 
-// chanceBand is what coverage minus level, in percentage points, is within in 95 % of all cases,
-// with the first subject's numbers of examples; both the held-out and the new ones are drawn.
+// chanceBand is the band that holds coverage minus level, in percentage points, in 95 % of all
+// cases, with the first subject's numbers of examples; both the held-out and the new ones are
+// random.
 func chanceBand(subjects []Subject) plotter.XYs {
 	s := subjects[0]
 	var upper, lower plotter.XYs
@@ -139,7 +140,7 @@ func chanceBand(subjects []Subject) plotter.XYs {
 	return append(upper, lower...)
 }
 
-// coverageByLevel is at the levels from .5 to .99 for which there are enough held-out examples.
+// coverageByLevel has the levels from .5 to .99 for which there are enough held-out examples.
 func coverageByLevel(s Subject) (plotter.XYs, error) {
 	labels := make([]float64, s.In.Len())
 	for n, label := range s.In.Labels {

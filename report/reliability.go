@@ -18,7 +18,7 @@ type diagram struct {
 	Bins   []evaluate.Bin
 }
 
-// joinedCount is of how many examples a bin must be to be joined by lines with its neighbours.
+// joinedCount is the least number of examples in a bin that lines join with its neighbours.
 const joinedCount = 10
 
 var markers = []draw.GlyphDrawer{
@@ -26,8 +26,8 @@ var markers = []draw.GlyphDrawer{
 }
 
 // reliability draws accuracy against confidence, bin by bin, with the diagonal of perfect
-// calibration. A bar is the 95 % interval (Wilson 1927) of an accuracy measured on as many examples
-// as the bin holds; empty bins are left out. Both axes begin a little below the smallest value of
+// calibration. A bar is the 95 % interval (Wilson 1927) of an accuracy measured on the bin's number
+// of examples; empty bins are left out. Both axes begin a little below the smallest value of
 // either.
 func reliability(methods []diagram) (*Figure, error) {
 	names := make([]string, len(methods))
@@ -83,8 +83,8 @@ func reliability(methods []diagram) (*Figure, error) {
 	return f, nil
 }
 
-// reliabilityPoints returns (confidence, accuracy) of the bins that are not empty, of which there
-// must be one.
+// reliabilityPoints returns (confidence, accuracy) of the non-empty bins, of which there must be
+// one.
 func reliabilityPoints(m diagram) (plotter.XYs, error) {
 	var points plotter.XYs
 	for i, b := range m.Bins {

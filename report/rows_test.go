@@ -17,8 +17,8 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// What is drawn follows from what there is. Of the curves of scores, which are rows made by scoreRow,
-// that of the AUROC is among the figures here.
+// The available input decides what is drawn. Of the curves of scores, which are rows made by
+// scoreRow, the AUROC's is among the figures here.
 func TestFiguresApply(t *testing.T) {
 	without := func(change func(d *drawn)) []Subject {
 		d := whole
@@ -66,7 +66,7 @@ func TestFiguresApply(t *testing.T) {
 	}
 }
 
-// Whatever runs there are, each figure that applies can be drawn.
+// For any runs, each figure that applies can be drawn.
 func TestFiguresOfAllSorts(t *testing.T) {
 	random := rand.New(rand.NewPCG(32, 1))
 	yes := func() bool { return random.IntN(3) > 0 }
@@ -252,7 +252,7 @@ func TestMistakes(t *testing.T) {
 	if got := exampleNumbers(subjects[0].In); !slices.Equal(got, []int{0, 2, 1, 3}) {
 		t.Errorf("examples %v, want one of each class first", got)
 	}
-	// Twelve roses taken for tulips, the later the surer, and one tulip less surely for a rose.
+	// Twelve roses taken for tulips, with rising confidence, and one tulip, with less, for a rose.
 	var probabilities []float64
 	labels := make([]int32, 13)
 	for i := range 12 {

@@ -22,9 +22,9 @@ func ScoreTable(subjects []Subject) (*Table, error) {
 	return scoresOver("score", names, assessments)
 }
 
-// SeedsTable returns the table of scores of groups of runs that differ in nothing but their
-// seed: means with their standard errors, a column for each group under its name. It is nil when
-// there is no group.
+// SeedsTable returns the table of scores of groups of runs that differ only in their seed: means
+// with their standard errors, a column for each group under its name. It is nil when there is no
+// group.
 func SeedsTable(names []string, groups [][]*evaluate.Assessment) (*Table, error) {
 	if len(names) != len(groups) {
 		return nil, errors.Errorf("report: SeedsTable: got %d names for %d groups, want as many", len(names), len(groups))
@@ -74,8 +74,8 @@ func scoresOver(corner string, names []string, groups [][]*evaluate.Assessment) 
 	return table, nil
 }
 
-// DetectionTable returns the table of how well each uncertainty that applies tells Out from In; nil when
-// no subject has an Out.
+// DetectionTable returns the table of how well each uncertainty that applies separates Out from In;
+// nil when no subject has an Out.
 func DetectionTable(subjects []Subject) (*Table, error) {
 	var table *Table
 	for _, s := range subjects {
@@ -117,7 +117,7 @@ func Meanings(subjects []Subject) []string {
 	return meanings
 }
 
-// scoreSections are the page's sections of scores: none where no subject was assessed.
+// scoreSections are the page's sections of scores; none if no subject was assessed.
 func scoreSections(subjects []Subject) ([]Section, error) {
 	scores, err := ScoreTable(subjects)
 	if err != nil || scores == nil {

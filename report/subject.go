@@ -68,10 +68,10 @@ func (s Subject) out() *evaluate.Predictions {
 	return s.Out
 }
 
-// labelled reports whether the labels of In are known.
+// labelled reports whether In has known labels.
 func (s Subject) labelled() bool { return s.in() != nil && s.In.Labels != nil }
 
-// fewest is of how many examples a figure of shares makes sense.
+// fewest is the least number of examples for which a figure of shares makes sense.
 const fewest = 20
 
 func (s Subject) labelledEnough() bool { return s.labelled() && s.In.Len() >= fewest }
@@ -88,14 +88,14 @@ func sameData(subjects []Subject) bool {
 	})
 }
 
-// sameClasses reports whether all subjects were assessed, over as many classes.
+// sameClasses reports whether all subjects were assessed over the same number of classes.
 func sameClasses(subjects []Subject) bool {
 	return all(subjects, func(s Subject) bool {
 		return s.in() != nil && s.In.Classes == subjects[0].In.Classes
 	})
 }
 
-// sameOut reports whether all subjects were shown the same other kind, or none of them any.
+// sameOut reports whether all subjects were shown the same other kind, or none was shown any.
 func sameOut(subjects []Subject) bool {
 	first := subjects[0].out()
 	return all(subjects, func(s Subject) bool {

@@ -30,7 +30,7 @@ func NewTable(corner string, columns ...Column) *Table {
 
 // Add adds a row. A cell is a float64, printed in its column's format, or a string, printed as it
 // is: "-" for a figure that was not measured, "97.1 ± 0.2" for a figure with its error. Any other
-// type, a NaN, an infinity and a number of cells other than that of the columns are errors.
+// type, a NaN, an infinity and a number of cells other than the number of columns are errors.
 func (t *Table) Add(name string, cells ...any) error {
 	if len(cells) != len(t.columns) {
 		return errors.Errorf("report: Table: row %q: got %d cells, want %d", name, len(cells), len(t.columns))
@@ -79,7 +79,7 @@ func (t *Table) WriteText(w io.Writer) error {
 	return errors.Wrap(err, "report: Table: write")
 }
 
-// WriteMarkdown writes the table as Markdown that also reads well as it stands. A table without
+// WriteMarkdown writes the table as Markdown that also reads well as plain text. A table without
 // columns or rows is an error.
 func (t *Table) WriteMarkdown(w io.Writer) error {
 	lines, widths, err := t.lines(func(s string) string { return strings.ReplaceAll(s, "|", `\|`) })
@@ -137,7 +137,7 @@ func (t *Table) lines(escape func(string) string) (lines [][]string, widths []in
 	return lines, widths, nil
 }
 
-// padded fills the first cell up on its right and the others, which are figures, on their left.
+// padded pads the first cell on its right and the others, which are figures, on their left.
 func padded(cells []string, widths []int) []string {
 	full := make([]string, len(cells))
 	for i, cell := range cells {

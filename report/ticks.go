@@ -57,7 +57,7 @@ func tickLabel(value float64, exponent int) string {
 	return whole
 }
 
-// logTicks is for an axis of decimal logarithms. It labels the powers of ten, and 2 and 5 times
+// logTicks are for an axis of decimal logarithms. It labels the powers of ten, and 2 and 5 times
 // them where the axis spans less than two decades; where it spans less than half of one, it labels
 // about five plain numbers.
 func logTicks(low, high float64) []plot.Tick {

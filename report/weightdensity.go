@@ -15,7 +15,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// densityWindows is how many windows of a trace are drawn: enough to see it move, few enough to
+// densityWindows is the number of windows of a trace drawn: enough to see it move, few enough to
 // tell them apart.
 const densityWindows = 7
 
@@ -25,14 +25,14 @@ type trace struct {
 	Values []float64
 }
 
-// weightDensity draws where one weight was, early to late: per method a panel, all on one axis,
+// weightDensity draws where one weight was, early to late: a panel per method, all on one axis,
 // with the densities of the weight over windows that roll along its trace, light to dark. Each
 // density is a Gaussian kernel estimate divided by its own maximum, so that the spike of an
 // optimizer does not flatten the width of a posterior.
 //
 // weight names the axis, every is the number of steps between two values of a trace, and window the
 // number of values in a window: at least 2, at most the length of the traces, which must be equal.
-// places are the positions of the methods, which give them their colours; nil counts them.
+// places are the methods' positions, which give them their colours; nil counts them.
 func weightDensity(weight string, traces []trace, every, window int, places []int) (*Figure, error) {
 	names := make([]string, len(traces))
 	for i, t := range traces {
@@ -72,7 +72,7 @@ func densityPanels(weight string, traces []trace, starts []int, window int, plac
 	for _, t := range traces {
 		smallest, largest = min(smallest, slices.Min(t.Values)), max(largest, slices.Max(t.Values))
 	}
-	// A trace that stands still has no width: draw it as wide as a line.
+	// A constant trace has no width: draw it as wide as a line.
 	narrowest := (largest - smallest) / 1000
 	if narrowest == 0 {
 		narrowest = max(1e-6, math.Abs(largest)/1000)
@@ -138,7 +138,7 @@ var weightRow = FigureRow{
 	},
 }
 
-// shortestTrace is of how many values a trace must be for densities over windows.
+// shortestTrace is the least number of values in a trace for densities over windows.
 const shortestTrace = 12
 
 // windowStarts spreads the windows evenly from the first to the last position, each once.
@@ -198,7 +198,7 @@ func relativeDensity(values []float64, narrowest float64) plotter.XYs {
 		spread = min(spread, quartiles/1.34)
 	}
 	low, high := sorted[0], sorted[count-1]
-	// A bandwidth below the distance of the points would show the points instead of the density.
+	// A bandwidth below the points' distance would show the points instead of the density.
 	bandwidth := max(0.9*spread*math.Pow(float64(count), -0.2), narrowest, (high-low)/100)
 	low, high = low-3*bandwidth, high+3*bandwidth
 	curve := make(plotter.XYs, points)

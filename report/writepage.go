@@ -6,10 +6,9 @@ import (
 	"github.com/pkg/errors"
 )
 
-// WritePage writes what there is to show of runs into a folder, which must exist: report.html, with
-// the tables of scores, every figure that applies, and then the sections that are given; and each
-// figure as a PNG file. Files that are there are replaced. Subjects must have names of their own;
-// something must apply.
+// WritePage writes a report of runs into a folder, which must exist: report.html, with the tables
+// of scores, every figure that applies, and then the given sections; and each figure as a PNG file.
+// Existing files are replaced. Subjects must have distinct names; something must apply.
 func WritePage(folder, title, subtitle string, subjects []Subject, sections ...Section) error {
 	page, figures, err := newPage(title, subtitle, subjects, sections)
 	if err != nil {
@@ -23,7 +22,7 @@ func WritePage(folder, title, subtitle string, subjects []Subject, sections ...S
 	return page.Save(filepath.Join(folder, "report.html"))
 }
 
-// newPage also returns the figures by the name of their file.
+// newPage also returns the figures by file name.
 func newPage(title, subtitle string, subjects []Subject, sections []Section) (*Page, map[string]*Figure, error) {
 	if err := checkSubjects("WritePage", subjects); err != nil {
 		return nil, nil, err

@@ -33,7 +33,8 @@ type Parameter struct {
 	Values []float32
 }
 
-// Take reads a chain's state out of a session. The sample's chain is the chain's number in the run, which is part of its state.
+// Take reads a chain's state out of a session. The sample's chain is its number in the run, which
+// is part of its state.
 func Take(s *graph.Session, chain int, weight float64) (Sample, error) {
 	var header [3]uint64
 	if err := graph.Read(s, "header", chain, 0, header[:]); err != nil {
@@ -50,7 +51,7 @@ func Take(s *graph.Session, chain int, weight float64) (Sample, error) {
 	return sample, nil
 }
 
-// Validate refuses what no run draws: it comes from a file that was changed, or from a mistake.
+// Validate refuses what no run can draw: a sample from an altered file, or a mistake.
 func (s Sample) Validate() error {
 	switch {
 	case s.Chain < 0 || s.Step < 0:
@@ -73,7 +74,8 @@ func (s Sample) Validate() error {
 	return nil
 }
 
-// Put writes a sample's parameters into a chain of a session, whose program must have the same ones. On an error nothing is written.
+// Put writes a sample's parameters into a chain of a session, whose program must have the same
+// parameters. On an error nothing is written.
 func (s Sample) Put(session *graph.Session, chain int) error {
 	if err := s.Validate(); err != nil {
 		return errors.Wrap(err, "samples: sample")
@@ -95,16 +97,17 @@ func (s Sample) Put(session *graph.Session, chain int) error {
 	return nil
 }
 
-// Bank is a folder of samples, one safetensors file each, named by chain and step. Samples are written as they come, each file whole or
-// not at all, so that a run that is killed keeps what it sampled; memory does not grow with their number.
+// Bank is a folder of samples, one safetensors file each, named by chain and step. Samples are
+// written as they come, each file whole or not at all, so that a killed run keeps what it sampled;
+// memory does not grow with their number.
 type Bank struct {
 	folder string
 }
 
-// NewBank is the bank of a folder, which Make makes.
+// NewBank returns the bank of a folder, which Make creates.
 func NewBank(folder string) *Bank { return &Bank{folder: folder} }
 
-// Make makes the folder, which must hold no samples yet.
+// Make creates the folder, which must hold no samples yet.
 func (b *Bank) Make() error {
 	if err := os.MkdirAll(b.folder, 0o755); err != nil {
 		return errors.Wrap(err, "samples: bank")
@@ -119,7 +122,7 @@ func (b *Bank) Make() error {
 	return nil
 }
 
-// Cut removes the samples of later steps: those that a run draws again when it goes on from that step.
+// Cut removes the samples of later steps, which a run resumed from that step draws again.
 func (b *Bank) Cut(step int) error {
 	files, err := b.Files()
 	if err != nil {
@@ -152,7 +155,8 @@ func OpenBank(folder string) (*Bank, error) {
 
 const sampleSuffix = ".safetensors"
 
-// Files are the samples' paths, by chain and then by step, which is the order of their names and so that of os.ReadDir.
+// Files are the samples' paths, by chain and then by step, which is also the order of their names
+// and of os.ReadDir.
 func (b *Bank) Files() ([]string, error) {
 	entries, err := os.ReadDir(b.folder)
 	if err != nil {
@@ -167,10 +171,11 @@ func (b *Bank) Files() ([]string, error) {
 	return files, nil
 }
 
-// writers is how many files Add writes at a time: most of the time goes into waiting for the disk.
+// writers is how many files Add writes at a time: most of the time is spent waiting for the disk.
 const writers = 8
 
-// Add writes samples, and returns when they are on the disk. The first error is returned when all have been tried.
+// Add writes samples, and returns when they are on the disk. After all have been tried, it returns
+// the first error.
 func (b *Bank) Add(samples ...Sample) error {
 	failures := make([]error, len(samples))
 	var writing sync.WaitGroup

@@ -13,7 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// aSample has parameters that are not in the order of their names, and a scalar.
+// aSample has parameters out of alphabetical order, and a scalar.
 func aSample(chain, step int) Sample {
 	return Sample{Chain: chain, Step: step, Weight: 0.125, Parameters: []Parameter{
 		{Name: "hidden.weight", Shape: tensor.Shape{2, 3}, Values: []float32{1, -2, 3.5, 0, math.MaxFloat32, 1e-45}},
@@ -33,7 +33,7 @@ func madeBank(t testing.TB) *Bank {
 
 func TestBankRoundTrip(t *testing.T) {
 	bank := madeBank(t)
-	// Chains and steps of different lengths come back in the order of numbers.
+	// Chains and steps with different numbers of digits come back in numerical order.
 	want := []Sample{aSample(0, 7), aSample(0, 10), aSample(0, 123456789), aSample(2, 1), aSample(11, 1), aSample(65534, 0)}
 	for _, i := range []int{3, 0, 5, 4, 2, 1} {
 		if err := bank.Add(want[i]); err != nil {
@@ -59,7 +59,8 @@ func TestBankRoundTrip(t *testing.T) {
 	}
 }
 
-// TestBankFormat reads a file as the safetensors format has it: the header's length, the header, the values in the order of the parameters.
+// TestBankFormat reads a file as the safetensors format defines it: the header's length, the
+// header, the values in the order of the parameters.
 func TestBankFormat(t *testing.T) {
 	content := fileOf(t, aSample(3, 40))
 	length := binary.LittleEndian.Uint64(content)
@@ -88,7 +89,7 @@ func TestBankFormat(t *testing.T) {
 	}
 }
 
-// fileOf is the file that a bank makes of a sample.
+// fileOf is the file that a bank writes for a sample.
 func fileOf(t testing.TB, s Sample) []byte {
 	t.Helper()
 	bank := madeBank(t)
@@ -114,7 +115,7 @@ func TestBankFolders(t *testing.T) {
 	if _, err := OpenBank(bank.folder); err == nil {
 		t.Error("opening an empty folder: no error")
 	}
-	// Other files are no samples, and no obstacle.
+	// Other files are not samples, and do no harm.
 	if err := os.WriteFile(filepath.Join(bank.folder, "README"), []byte("hello"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -198,7 +199,7 @@ func TestBankCut(t *testing.T) {
 	}
 }
 
-// badSamples are what no run draws.
+// badSamples are samples that no run can draw.
 func badSamples() map[string]Sample {
 	bad := map[string]Sample{}
 	for name, change := range map[string]func(s *Sample){

@@ -11,10 +11,10 @@ import (
 // Committee computes a network's class probabilities under many samples at once, for images that
 // come a few at a time. Each member is a sample, which is loaded once, as a chain of one session:
 // the members share the images, and on the host each thread has a member of its own. A Predictor,
-// in contrast, has one sample loaded at a time and looks at a fixed set of images.
+// in contrast, loads one sample at a time and has a fixed set of images.
 //
-// Memory is that of the members' parameters and probabilities, [room K] each, of room images, and
-// of a batch's activations for each thread.
+// It takes memory for the members' parameters and probabilities, [room K] each, for room images,
+// and for a batch's activations in each thread.
 type Committee struct {
 	session *graph.Session
 	images  Images // without pixels
@@ -26,9 +26,9 @@ type Committee struct {
 }
 
 // NewCommittee loads the network, which maps a batch of images to logits, on a device for that many
-// members, to be seated. Images are of the shape and moments that images say, whose Pixels are not
-// looked at. At most room of them are predicted at a time, a batch a step: on the host, their bits
-// are those that a Predictor has with that batch.
+// members, which Seat loads. images gives the shape and moments of the images; its Pixels are
+// ignored. At most room images are predicted at a time, one batch a step: on the host, the bits are
+// those of a Predictor with that batch.
 func NewCommittee(device tensor.Device, images Images, batch, room, members int,
 	network func(b *graph.Builder, x *graph.Node) *graph.Node,
 ) (*Committee, error) {
@@ -55,7 +55,7 @@ func NewCommittee(device tensor.Device, images Images, batch, room, members int,
 	}, nil
 }
 
-// Seat makes a sample one of the members, instead of what was there.
+// Seat makes a sample the given member, replacing what was there.
 func (c *Committee) Seat(member int, s Sample) error {
 	if member < 0 || member >= len(c.weights) {
 		return errors.Errorf("samples: committee: member %d of %d", member, len(c.weights))
@@ -67,10 +67,10 @@ func (c *Committee) Seat(member int, s Sample) error {
 	return nil
 }
 
-// Predict computes the probabilities of images, bytes [n C H W] with n at most Room, and hands
-// those of each member, [n K], with the sample's weight to use, in the members' order, as often as
-// there are passes. Where the network draws random numbers, passes differ; else one is all there is
-// to know. The same pixels and passes give the same bits. use must not keep the slice.
+// Predict computes the probabilities of images, bytes [n C H W] with n at most Room, and calls use
+// with those of each member, [n K], and the sample's weight, in the members' order, once for each
+// pass. Passes differ where the network draws random numbers; otherwise one is enough. The same
+// pixels and passes give the same bits. use must not keep the slice.
 func (c *Committee) Predict(pixels []byte, passes int, use func(probabilities []float32, weight float64) error) error {
 	n := len(pixels) / c.size
 	if len(pixels) == 0 || len(pixels)%c.size != 0 || n > c.room || passes < 1 {
@@ -82,8 +82,8 @@ func (c *Committee) Predict(pixels []byte, passes int, use func(probabilities []
 	}
 	probabilities := make([]float32, n*c.classes)
 	for pass := range passes {
-		// Where the room begins anew: the first image is the step's first, and random numbers have
-		// the pass's address.
+		// The room begins anew: the first image is the step's first, and random numbers have the
+		// pass's address.
 		start := []uint64{uint64(pass) * uint64(c.room/c.batch)}
 		for member := range c.weights {
 			if err := graph.Write(c.session, "header", member, graph.HeaderStep, start); err != nil {
@@ -105,14 +105,14 @@ func (c *Committee) Predict(pixels []byte, passes int, use func(probabilities []
 	return nil
 }
 
-// Members is how many samples predict.
+// Members is the number of samples that predict.
 func (c *Committee) Members() int { return len(c.weights) }
 
-// Room is how many images Predict takes at most.
+// Room is the largest number of images that Predict takes.
 func (c *Committee) Room() int { return c.room }
 
-// Classes is how many classes the network tells apart.
+// Classes is the number of the network's classes.
 func (c *Committee) Classes() int { return c.classes }
 
-// Close gives the memory back.
+// Close releases the memory.
 func (c *Committee) Close() error { return c.session.Close() }

@@ -32,7 +32,7 @@ func committee(t *testing.T, batch, room int, drawn []samples.Sample, network fu
 	return c
 }
 
-// TestCommittee compares with a Predictor, bit by bit, whatever was asked before.
+// TestCommittee compares with a Predictor, bit by bit, whatever was predicted before.
 func TestCommittee(t *testing.T) {
 	drawn := []samples.Sample{networkSample(t, 3), networkSample(t, 40), networkSample(t, 20)}
 	for i := range drawn {
@@ -72,7 +72,7 @@ func TestCommittee(t *testing.T) {
 }
 
 // TestCommitteePasses: passes of a network that draws random numbers differ from each other and
-// between members, and come again when the same is asked again.
+// between members, and are repeated when the same is asked again.
 func TestCommitteePasses(t *testing.T) {
 	s := networkSample(t, 40)
 	dropping := func(b *graph.Builder, x *graph.Node) *graph.Node {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// file puts a safetensors file together.
+// file assembles a safetensors file.
 func file(header string, values int) []byte {
 	content := binary.LittleEndian.AppendUint64(nil, uint64(len(header)))
 	return append(append(content, header...), make([]byte, values)...)
@@ -16,7 +16,7 @@ func file(header string, values int) []byte {
 
 const goodMetadata = `"__metadata__":{"chain":"0","step":"1","weight":"1"}`
 
-// hostileFiles are files made by hand, each with what is wrong about it.
+// hostileFiles are files made by hand, each with what is wrong with it.
 var hostileFiles = map[string][]byte{
 	"empty":               {},
 	"a header's length":   binary.LittleEndian.AppendUint64(nil, 0),
@@ -74,7 +74,8 @@ func allocation(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// allocationLimit is what reading a file may take: its header's text becomes slices and maps of some times its length.
+// allocationLimit is what reading a file may allocate: its header's text becomes slices and maps
+// several times its length.
 func allocationLimit(content []byte) uint64 { return 1<<20 + 64*uint64(len(content)) }
 
 func FuzzReadSample(f *testing.F) {

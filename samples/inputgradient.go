@@ -8,12 +8,14 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// InputGradient computes, for each of a fixed set of images, the gradient of -log p(label | image) by the image's pixels, where p is the average
-// of the samples' probabilities p_s with their weights w_s:
+// InputGradient computes, for each of a fixed set of images, the gradient of -log p(label | image)
+// with respect to the image's pixels, where p is the average of the samples' probabilities p_s with
+// weights w_s:
 //
 //	-d log p / dx = sum_s w_s p_s (-d log p_s / dx) / sum_s w_s p_s
 //
-// A sample that gives the label nearly no probability has nearly no say. The gradient is what attacks by gradient take, and what saliency maps show.
+// A sample that gives the label almost no probability hardly counts. Gradient attacks use this
+// gradient, and saliency maps show it.
 type InputGradient struct {
 	predictor     *Predictor
 	images        Images
@@ -25,7 +27,8 @@ type InputGradient struct {
 	weight        []float64 // [N] the sum of w_s p_s
 }
 
-// NewInputGradient loads images, their labels and the network, which maps a batch of images to logits, on a device.
+// NewInputGradient loads images, their labels and the network, which maps a batch of images to
+// logits, on a device.
 func NewInputGradient(device tensor.Device, dtype tensor.DType, images Images, labels []int32, batch int,
 	network func(b *graph.Builder, x *graph.Node) *graph.Node,
 ) (*InputGradient, error) {
@@ -63,7 +66,7 @@ func NewInputGradient(device tensor.Device, dtype tensor.DType, images Images, l
 	}, nil
 }
 
-// Add takes a sample into the average.
+// Add adds a sample to the average.
 func (g *InputGradient) Add(s Sample) error {
 	if err := g.predictor.Predict(s, g.probabilities); err != nil {
 		return err
@@ -82,8 +85,8 @@ func (g *InputGradient) Add(s Sample) error {
 	return nil
 }
 
-// Gradient is that of the average of the samples added so far, [N C H W], by pixels between 0 and 1. It is zero for an image to whose label
-// no sample gives any probability.
+// Gradient is the gradient for the samples added so far, [N C H W], with respect to pixels between
+// 0 and 1. It is zero for an image whose label has probability 0 under all samples.
 func (g *InputGradient) Gradient() []float64 {
 	gradient := make([]float64, len(g.sum))
 	size := len(g.sum) / len(g.labels)
@@ -91,7 +94,7 @@ func (g *InputGradient) Gradient() []float64 {
 		if weight == 0 {
 			continue
 		}
-		// The loss is the batch's mean; pixels enter it divided by their deviation.
+		// The loss is the batch's mean; pixels are divided by their deviation.
 		planes := len(g.images.Deviation)
 		for j := range size {
 			scale := float64(g.batch) / (weight * g.images.Deviation[j*planes/size])
@@ -101,5 +104,5 @@ func (g *InputGradient) Gradient() []float64 {
 	return gradient
 }
 
-// Close gives the memory back.
+// Close releases the memory.
 func (g *InputGradient) Close() error { return g.predictor.Close() }

@@ -9,7 +9,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestInputGradient compares with central differences of the average's -log p, in float64; batches do not divide the number of images.
+// TestInputGradient compares with central differences of the average's -log p, in float64; batch
+// sizes do not divide the number of images.
 func TestInputGradient(t *testing.T) {
 	host := tensor.NewHost(2)
 	defer host.Close()
@@ -62,7 +63,7 @@ func TestInputGradient(t *testing.T) {
 			}
 		}
 	}
-	// A hidden unit's kink between the two differences spoils one.
+	// A kink of a hidden unit between the two points spoils a difference.
 	if wrong > len(got)/50 {
 		t.Errorf("%d of %d gradients differ from central differences by more than a thousandth of the largest, %g", wrong, len(got), scale)
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Images are the examples of a prediction, as bytes: image i is Pixels[i*C*H*W:], and (byte/255 - Mean[c])/Deviation[c] is what the
-// network sees of channel c.
+// Images are the examples of a prediction, as bytes: image i starts at Pixels[i*C*H*W], and the
+// network sees (byte/255 - Mean[c])/Deviation[c] in channel c.
 type Images struct {
 	Pixels                  []byte
 	Channels, Height, Width int
@@ -40,7 +40,8 @@ func (i Images) validate() error {
 	return nil
 }
 
-// Predictor computes a network's class probabilities for a fixed set of images, sample after sample. Images are taken in their order.
+// Predictor computes a network's class probabilities for a fixed set of images, sample after
+// sample, with the images in their order.
 type Predictor struct {
 	session *graph.Session
 	images  int
@@ -58,7 +59,7 @@ func NewPredictor(device tensor.Device, dtype tensor.DType, images Images, batch
 	return loadPredictor(device, dtype, images, op.Batch{Size: min(batch, images.Len())}, network, nil)
 }
 
-// loadPredictor makes a Predictor of valid images whose graph has more, where more is not nil.
+// loadPredictor makes a Predictor of valid images; more, unless nil, adds to its graph.
 func loadPredictor(device tensor.Device, dtype tensor.DType, images Images, order op.Batch,
 	network func(b *graph.Builder, x *graph.Node) *graph.Node, more func(b *graph.Builder, x, logits *graph.Node),
 ) (*Predictor, error) {
@@ -77,8 +78,8 @@ func loadPredictor(device tensor.Device, dtype tensor.DType, images Images, orde
 	return &Predictor{session: session, images: images.Len(), classes: classes, steps: (images.Len() + order.Size - 1) / order.Size}, nil
 }
 
-// predicting is the program that keeps the probabilities [n K] of n images of the shape and moments
-// that images say, a batch a step. Its graph has more, where more is not nil.
+// predicting is the program that stores the probabilities [n K] of n images of the shape and
+// moments of images, one batch a step. more, unless nil, adds to its graph.
 func predicting(dtype tensor.DType, images Images, n int, order op.Batch,
 	network func(b *graph.Builder, x *graph.Node) *graph.Node, more func(b *graph.Builder, x, logits *graph.Node),
 ) (program *graph.Program, classes int, err error) {
@@ -103,8 +104,9 @@ func predicting(dtype tensor.DType, images Images, n int, order op.Batch,
 	return program, shape[1], err
 }
 
-// Predict writes the probabilities [images, classes] under a sample into p. Where the network draws random numbers, as with
-// dropout that goes on when predicting, each call draws new ones: the average over calls with one sample is Monte Carlo dropout's.
+// Predict writes the probabilities [images, classes] under a sample into p. Where the network draws
+// random numbers, as with dropout that stays on when predicting, each call draws new ones: the
+// average over calls with one sample is that of Monte Carlo dropout.
 func (p *Predictor) Predict(s Sample, probabilities []float32) error {
 	if len(probabilities) != p.images*p.classes {
 		return errors.Errorf("samples: predict: room for %d probabilities, wants %d images x %d classes", len(probabilities), p.images, p.classes)
@@ -118,8 +120,8 @@ func (p *Predictor) Predict(s Sample, probabilities []float32) error {
 	return p.session.ReadFloats("probabilities", 0, probabilities)
 }
 
-// Classes is how many classes the network tells apart.
+// Classes is the number of the network's classes.
 func (p *Predictor) Classes() int { return p.classes }
 
-// Close gives the memory back.
+// Close releases the memory.
 func (p *Predictor) Close() error { return p.session.Close() }

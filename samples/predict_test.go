@@ -35,7 +35,8 @@ func networkSample(t *testing.T, steps int) samples.Sample {
 	return trial.Take(t, session, 0)
 }
 
-// TestPredictor compares with the network in float64, image by image, for batches that do not divide their number.
+// TestPredictor compares with the network in float64, image by image, for batch sizes that do not
+// divide their number.
 func TestPredictor(t *testing.T) {
 	drawn := []samples.Sample{networkSample(t, 3), networkSample(t, 40)}
 	for _, dtype := range []tensor.DType{tensor.Float32, tensor.Float64} {
@@ -48,7 +49,7 @@ func TestPredictor(t *testing.T) {
 				}
 				got := make([]float32, c.images*trial.NetworkLabels)
 				var first []float32
-				// The first sample comes again last: batches then begin elsewhere.
+				// The first sample is repeated last: batches then begin elsewhere.
 				for _, sample := range []samples.Sample{drawn[0], drawn[1], drawn[1], drawn[0]} {
 					if err := p.Predict(sample, got); err != nil {
 						t.Fatal(err)
@@ -143,7 +144,7 @@ func TestNewPredictorRefuses(t *testing.T) {
 	}
 }
 
-// foldedNetwork takes two images for one.
+// foldedNetwork treats two images as one.
 func foldedNetwork(b *graph.Builder, x *graph.Node) *graph.Node {
 	shape := graph.ShapeOf(x)
 	return b.Apply(op.ViewAs(1, shape.Elements()), x)

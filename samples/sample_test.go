@@ -83,7 +83,8 @@ func badSamples(good samples.Sample) map[string]samples.Sample {
 	return bad
 }
 
-// TestPutRefuses: a sample of another network is refused whole, however late the difference comes.
+// TestPutRefuses: a sample of another network is refused whole, however late the difference
+// appears.
 func TestPutRefuses(t *testing.T) {
 	session := trial.Classifier(t, langevin.SGLD{}, graph.LoadOptions{Seed: 1}, 1)
 	trial.Advance(t, session, 1)

@@ -23,9 +23,9 @@ type Pending struct {
 	file *os.File // nil after Commit or Close
 }
 
-// Write replaces the file at path, or makes it, with mode 0644 before the umask. When it returns without an error, the content is on
-// the disk; on an error the path is as it was, unless the error says that only the folder could not be synchronised. A symbolic link at
-// path is itself replaced.
+// Write replaces or creates the file at path, with mode 0644 before the umask. When it returns
+// without an error, the content is on the disk; on an error the path is as it was, unless the error
+// says that only the folder could not be synchronised. A symbolic link at path is replaced itself.
 func Write(path string, content []byte) error {
 	p, err := Create(path)
 	if err != nil {
@@ -38,8 +38,8 @@ func Write(path string, content []byte) error {
 	return p.Commit()
 }
 
-// Create begins a file that takes its place at path with Commit, and none with Close. The folder must exist, and what is at path, if
-// anything, must be a regular file or a symbolic link.
+// Create begins a file that Commit puts at path and Close drops. The folder must exist, and
+// anything at path must be a regular file or a symbolic link.
 func Create(path string) (*Pending, error) {
 	if err := checkPlace(path); err != nil {
 		return nil, err
@@ -47,7 +47,8 @@ func Create(path string) (*Pending, error) {
 	folder, base := filepath.Split(path)
 	stem := folder + "." + base + "." + strconv.Itoa(os.Getpid()) + "-"
 	for {
-		// A name is taken where a process of the same number was killed, or runs on another machine that shares the folder.
+		// A name is taken if a process of the same number was killed, or runs on another machine
+		// that shares the folder.
 		name := stem + strconv.FormatUint(created.Add(1), 10) + partial
 		file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 		if err == nil {
@@ -59,7 +60,7 @@ func Create(path string) (*Pending, error) {
 	}
 }
 
-// checkPlace refuses a path at which there is something that a file may not replace, such as a device.
+// checkPlace refuses a path with something there that a file may not replace, such as a device.
 func checkPlace(path string) error {
 	info, err := os.Lstat(path)
 	switch {
@@ -84,7 +85,8 @@ func (p *Pending) Write(content []byte) (int, error) {
 	return n, errors.Wrapf(err, "file: write %s", p.path)
 }
 
-// Commit puts the content on the disk and then at the path, at once. After it, and after an error of it, the temporary file is gone.
+// Commit puts the content on the disk and then, atomically, at the path. Afterwards, even on an
+// error, the temporary file is gone.
 func (p *Pending) Commit() error {
 	if p.file == nil {
 		return errors.Errorf("file: commit %s: it is committed or closed already", p.path)
@@ -104,7 +106,8 @@ func (p *Pending) Commit() error {
 	return errors.Wrapf(err, "file: commit %s", p.path)
 }
 
-// Close drops the content and removes the temporary file. After Commit it does nothing, so that it can be deferred.
+// Close drops the content and removes the temporary file. After Commit it does nothing, so that it
+// can be deferred.
 func (p *Pending) Close() error {
 	if p.file == nil {
 		return nil
@@ -118,8 +121,8 @@ func (p *Pending) Close() error {
 	return errors.Wrapf(err, "file: close %s", p.path)
 }
 
-// Sweep removes the temporary files that killed processes left in a folder, not in those below it. No process may be writing there. A
-// folder that does not exist has none.
+// Sweep removes the temporary files that killed processes left in a folder, but not in its
+// subfolders. No process may be writing there. A folder that does not exist is not an error.
 func Sweep(folder string) error {
 	entries, err := os.ReadDir(folder)
 	if os.IsNotExist(err) {
@@ -139,7 +142,7 @@ func Sweep(folder string) error {
 	return nil
 }
 
-// isTemporary reports whether a file's name is one that Create gives: .<base>.<process>-<number>.partial.
+// isTemporary reports whether Create gives such a file name: .<base>.<process>-<number>.partial.
 func isTemporary(name string) bool {
 	stem, ok := strings.CutSuffix(name, partial)
 	dot := strings.LastIndexByte(stem, '.')

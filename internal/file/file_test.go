@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// names are what is in a folder.
+// names are the names in a folder.
 func names(t *testing.T, folder string) []string {
 	t.Helper()
 	entries, err := os.ReadDir(folder)
@@ -146,7 +146,8 @@ func TestPlacesThatCannotBeReplaced(t *testing.T) {
 	}
 	wantNames(t, folder, "folder")
 
-	// A folder that comes while the content is written is left as it is, and the content is dropped.
+	// A folder that appears while the content is written stays as it is, and the content is
+	// dropped.
 	path := filepath.Join(folder, "late")
 	p, err := Create(path)
 	if err != nil {
@@ -201,7 +202,7 @@ func TestSweepRemovesWhatWasLeft(t *testing.T) {
 	wantError(t, Sweep(filepath.Join(folder, "whole")), "file: sweep ")
 }
 
-// A name that is taken is passed over, and what has it stays.
+// A name that is taken is skipped, and the file with it stays.
 func TestNamesThatAreTaken(t *testing.T) {
 	folder := t.TempDir()
 	path := filepath.Join(folder, "a")

@@ -7,8 +7,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// replace moves a file over another in the same folder, and returns when the move is on the disk. Windows refuses that while another
-// program, such as one that looks for viruses, has one of them open: it is tried for a second.
+// replace moves a file over another in the same folder, and returns when the move is on the disk.
+// Windows refuses that while another program, such as a virus scanner, has one of them open: it is
+// retried for a second.
 func replace(from, to string) error {
 	old, err := windows.UTF16PtrFromString(from)
 	if err != nil {

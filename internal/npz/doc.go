@@ -1,2 +1,2 @@
-// Package npz writes NumPy's archives of arrays, for programs that go on in Python.
+// Package npz writes NumPy's archives of arrays, for further work in Python.
 package npz

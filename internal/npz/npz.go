@@ -19,7 +19,8 @@ type Array struct {
 	Values any // []float32 or []float64
 }
 
-// Write makes an archive at path of arrays in version 1.0 of NumPy's format: whole, or not at all.
+// Write writes an archive of arrays to path, in version 1.0 of NumPy's format: whole, or not at
+// all.
 func Write(path string, arrays ...Array) error {
 	pending, err := file.Create(path)
 	if err != nil {

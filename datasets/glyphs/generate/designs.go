@@ -1,7 +1,7 @@
 package main
 
-// One package of each font module is imported for its place in go.mod; the
-// font files themselves are read from the modules' folders.
+// One package of each font module is imported to keep it in go.mod; the font files themselves are
+// read from the modules' folders.
 import (
 	_ "codeberg.org/go-fonts/dejavu/dejavusans"
 	_ "codeberg.org/go-fonts/latin-modern/lmroman10regular"

@@ -46,8 +46,8 @@ func renderLetter(font *sfnt.Font, letter rune) ([]byte, error) {
 	return distanceCell(fill(segments)), nil
 }
 
-// fill rasterises an outline stretched so that its ink box is the inner
-// square of the cell, and tells for each fine point whether it is ink.
+// fill rasterises an outline stretched so that its ink box is the inner square of the cell, and
+// reports for each fine point whether it is ink.
 func fill(segments sfnt.Segments) []bool {
 	box := inkBox(segments)
 	const inner = inkSide * oversampling
@@ -58,9 +58,8 @@ func fill(segments sfnt.Segments) []bool {
 	})
 }
 
-// inkBox returns the extremes (least x and y, greatest x and y) of an
-// outline, by evaluating each curve at many points: its control points may
-// lie outside of the ink.
+// inkBox returns the extremes (least x and y, greatest x and y) of an outline, by evaluating each
+// curve at many points: control points may lie outside the ink.
 func inkBox(segments sfnt.Segments) [4]float32 {
 	box := [4]float32{math.MaxFloat32, math.MaxFloat32, -math.MaxFloat32, -math.MaxFloat32}
 	var last fixed.Point26_6

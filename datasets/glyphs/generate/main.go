@@ -4,12 +4,11 @@
 //
 //	go run -C datasets/glyphs/generate .
 //
-// It is a module of its own so that the fonts stay out of Pollen's.
+// It is a separate module so that the fonts stay out of Pollen's.
 //
-// letters.png is a grey image of cells, one row of ten cells (A to J) for
-// each face. A cell holds the letter stretched so that its ink box fills the
-// cell but for a margin, as in notMNIST, and as signed distances to the
-// outline instead of coverages: from those the letter can be drawn at any
+// letters.png is a grey image of cells, one row of ten cells (A to J) for each face. A cell holds
+// the letter stretched so that its ink box fills the cell but for a margin, as in notMNIST, and as
+// signed distances to the outline instead of coverages: from these the letter can be drawn at any
 // size, weight and slant. See the constants in distance.go.
 package main
 
