@@ -13,8 +13,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// application is one of our ops applied to nodes, as Gorgonia sees it. Its serial number goes into the hash, so that Gorgonia, which
-// takes nodes of equal hash for one node, never merges two applications.
+// application is one of our ops applied to nodes, as Gorgonia sees it. The serial number in its
+// hash keeps Gorgonia, which takes nodes of equal hash for one node, from merging two applications.
 type application struct {
 	Op
 	builder *Builder
@@ -28,7 +28,7 @@ type application struct {
 
 var _ gorgonia.SDOp = (*application)(nil)
 
-// checkTypes holds a Mixed op's inputs to what it declares.
+// checkTypes checks a Mixed op's inputs against the types that it declares.
 func (a *application) checkTypes() error {
 	mixed, ok := a.Op.(Mixed)
 	for i, got := range a.types {
@@ -49,7 +49,8 @@ func (a *application) checkTypes() error {
 // Arity implements gorgonia.Op.
 func (a *application) Arity() int { return len(a.inputs) }
 
-// Type implements gorgonia.Op. Gorgonia gives the returned type back to a pool, so each call makes a fresh one.
+// Type implements gorgonia.Op. Gorgonia gives the returned type back to a pool, so each call makes
+// a fresh one.
 func (a *application) Type() hm.Type {
 	types := make([]hm.Type, 0, len(a.inputs)+1)
 	for i := range a.inputs {
@@ -106,7 +107,7 @@ func (a *application) DiffWRT(int) []bool {
 // SymDiff implements gorgonia.SDOp.
 func (a *application) SymDiff(inputs gorgonia.Nodes, output, grad *Node) (gorgonia.Nodes, error) {
 	op, ok := a.Op.(Differentiable)
-	if !ok { // Its own gradient is asked for, and Gorgonia looks at what lies before it all the same.
+	if !ok { // Its own gradient is asked for; Gorgonia still looks at what lies before it.
 		return make(gorgonia.Nodes, len(inputs)), nil
 	}
 	defer a.builder.Scope(a.scope)()

@@ -8,7 +8,7 @@ type Application struct {
 	Output *Node
 }
 
-// Applications are the ops applied so far, in order, of which a summary of a network is made.
+// Applications returns the ops applied so far, in order; a network's summary is made from them.
 func (b *Builder) Applications() []Application {
 	var list []Application
 	for _, n := range b.graph.AllNodes() {

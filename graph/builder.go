@@ -12,7 +12,8 @@ import (
 // construction guards Gorgonia, whose graphs share global state even when they share no node.
 var construction sync.Mutex
 
-// Initializer fills a parameter's values at the start of a chain. Values must depend on the arguments alone.
+// Initializer fills a parameter's values at the start of a chain. The values must depend only on
+// the arguments.
 type Initializer func(seed uint64, chain uint32, stream uint16, shape tensor.Shape, values []float64)
 
 // input is a node without an op: what it is for, and where its values come from.
@@ -28,7 +29,7 @@ type input struct {
 	values     []float64   // of a table
 }
 
-// Phase says what a graph is built for; some layers, such as dropout, differ.
+// Phase says what a graph is built for: some layers, such as dropout, depend on it.
 type Phase uint8
 
 // The phases.
@@ -41,7 +42,7 @@ const (
 type Builder struct {
 	// Phase is Training unless it is set before the first layer.
 	Phase Phase
-	// Hooks are none unless they are set, for as long as they are to change what layers make.
+	// Hooks are none unless they are set; they change what layers make for as long as they are set.
 	Hooks Hooks
 
 	graph                           *gorgonia.ExprGraph
@@ -82,7 +83,7 @@ func (b *Builder) DType() tensor.DType { return b.dtype }
 // Err is the first error of building.
 func (b *Builder) Err() error { return b.err }
 
-// Fail makes err the builder's error, unless it has one.
+// Fail makes err the builder's error, unless it already has one.
 func (b *Builder) Fail(err error) {
 	if b.err == nil {
 		b.err = err
@@ -96,7 +97,7 @@ func (b *Builder) Scope(name string) (end func()) {
 	return func() { b.scope = outer }
 }
 
-// Number counts the layers of a kind, from 1: what a layer without a name is called by.
+// Number counts the layers of a kind, from 1; a layer without a name is named by it.
 func (b *Builder) Number(kind string) int {
 	b.numbers[kind]++
 	return b.numbers[kind]
@@ -108,12 +109,12 @@ func (b *Builder) Stream() uint16 {
 	return b.streams
 }
 
-// Data is an input that all chains share, written from outside: a data set, a schedule.
+// Data is an input that all chains share, written from outside, such as a data set or a schedule.
 func (b *Builder) Data(name string, dtype tensor.DType, shape ...int) *Node {
 	return b.input(&input{name: name, arena: tensor.Shared, dtype: dtype, shape: shape})
 }
 
-// Table is an input that all chains share and whose values are known now: a schedule.
+// Table is an input that all chains share, with values known now: a schedule.
 func (b *Builder) Table(name string, values []float64) *Node {
 	return b.input(&input{name: name, arena: tensor.Shared, dtype: b.dtype, shape: tensor.Shape{len(values)}, values: values})
 }
@@ -130,8 +131,8 @@ func (b *Builder) Parameter(name string, initialize Initializer, shape ...int) *
 	})
 }
 
-// State is an input that updates keep from step to step, one for each chain: momenta, stored predictions. It starts as zeros
-// unless it has an initializer.
+// State is an input that updates keep from step to step, one for each chain, such as momenta or
+// stored predictions. It starts as zeros unless it has an initializer.
 func (b *Builder) State(name string, initialize Initializer, shape ...int) *Node {
 	return b.input(&input{name: name, arena: tensor.Chain, dtype: b.dtype, shape: shape, initialize: initialize})
 }
@@ -144,11 +145,11 @@ const (
 	headerWords
 )
 
-// headerName is the header's among the inputs; no other input may have it.
+// headerName is the header's name among the inputs; no other input may have it.
 const headerName = "header"
 
-// Header is the input [3] uint64 that tells a chain who it is: seed, chain, step. Ops that draw random numbers, and updates with
-// a schedule, take it as an input.
+// Header is the input [3] uint64 that identifies a chain and its step: seed, chain, step. Ops that
+// draw random numbers, and updates with a schedule, take it as an input.
 func (b *Builder) Header() *Node {
 	if b.header == nil && b.err == nil {
 		b.header = b.input(&input{name: headerName, arena: tensor.Chain, dtype: tensor.Uint64, shape: tensor.Shape{headerWords}})
@@ -200,8 +201,8 @@ func (b *Builder) Apply(op Op, inputs ...*Node) *Node {
 	return n
 }
 
-// add puts an application into Gorgonia's graph, under serial numbers until Gorgonia returns a node that is really it: nodes are told
-// apart there by a hash of 32 bits.
+// add puts an application into Gorgonia's graph, trying serial numbers until the node that Gorgonia
+// returns is really this application: Gorgonia distinguishes nodes by a hash of 32 bits.
 func (b *Builder) add(a *application, inputs []*Node) *Node {
 	unlock := b.lock()
 	defer unlock()
@@ -263,7 +264,7 @@ func (b *Builder) input(in *input) *Node {
 	return in.node
 }
 
-// taken tells whether an input or an output has a name.
+// taken reports whether an input or an output has the name.
 func (b *Builder) taken(name string) bool {
 	_, ok := b.byName[name]
 	for _, other := range b.outputs {
@@ -283,7 +284,7 @@ func (b *Builder) Parameters() []*Node {
 	return nodes
 }
 
-// Output keeps a node's value, of the last step, under a name.
+// Output keeps a node's value of the last step under a name.
 func (b *Builder) Output(name string, n *Node) {
 	if in, ok := b.byName[name]; ok && in.node != n {
 		b.Fail(errors.Errorf("graph: output %q: the name is an input's", name))
@@ -291,7 +292,8 @@ func (b *Builder) Output(name string, n *Node) {
 	b.outputs = b.keep(b.outputs, name, n)
 }
 
-// Record keeps, under a name, the sum of a node's elements at each step, as a metric. A metric that is not finite stops the run.
+// Record keeps, under a name, the sum of a node's elements at each step, as a metric. A metric that
+// is not finite stops the run.
 func (b *Builder) Record(name string, n *Node) {
 	if n != nil && DTypeOf(n) != b.dtype {
 		b.Fail(errors.Errorf("graph: record %q: a node of %v, wants %v", name, DTypeOf(n), b.dtype))
@@ -311,7 +313,7 @@ func (b *Builder) keep(list []output, name string, n *Node) []output {
 	return append(list, output{name, n})
 }
 
-// childrenOf is the inputs of a node in their order.
+// childrenOf returns the inputs of a node in order.
 func childrenOf(g *gorgonia.ExprGraph, n *Node) []*Node {
 	var children []*Node
 	for it := g.From(n.ID()); it.Next(); {

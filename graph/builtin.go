@@ -47,7 +47,8 @@ func addTerms[T float32 | float64](a *tensor.Args, lo, hi int) {
 	kernel.Add(sum, x, y)
 }
 
-// opOf is the Op of a node: one of ours, or one of the two that Gorgonia's differentiation adds to a graph of ours.
+// opOf is the Op of a node: one of ours, or one of the two that Gorgonia's differentiation adds to
+// our graphs.
 func opOf(n *Node) (Op, error) {
 	switch op := n.Op().(type) {
 	case *application:

@@ -6,8 +6,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// checkCalls refuses a launch whose calls do not do what its arguments say, on which the memory
-// plan and the order of launches rest.
+// checkCalls refuses a launch whose calls do not do what its arguments say: the memory plan and the
+// order of launches rest on them.
 func checkCalls(l *tensor.Launch) error {
 	if len(l.Calls) == 0 {
 		return errors.Errorf("graph: launch %s (%s) has no calls for a GPU, wants one at least", l.Kernel, l.Label)
@@ -34,8 +34,8 @@ func checkCalls(l *tensor.Launch) error {
 	return nil
 }
 
-// checkAccess compares a call's buffers with what its launch may do with them, and with what the
-// calls before have written.
+// checkAccess compares a call's buffers with what its launch may do with them, and with what
+// earlier calls have written.
 func checkAccess(c tensor.Call, access map[*tensor.Buffer]tensor.Access, written map[*tensor.Buffer]bool) error {
 	for i, a := range c.Arguments {
 		b := a.Buffer

@@ -8,7 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// called is y = x, of which calls says what a GPU starts.
+// called is y = x; calls says what a GPU starts for it.
 type called struct {
 	calls func(l *graph.Lowering) []tensor.Call
 }

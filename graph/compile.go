@@ -9,7 +9,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// MetricRows is how many steps' metrics a program keeps: the longest Run of a session whose program has metrics.
+// MetricRows is how many steps' metrics a program keeps: the longest Run of a session whose program
+// has metrics.
 const MetricRows = 128
 
 // Compile turns the graph into a program. The builder must not be used afterwards.
@@ -52,7 +53,8 @@ func (b *Builder) Compile() (*Program, error) {
 	return p, nil
 }
 
-// checkMetrics refuses to record inputs: metrics are recorded at the end of a step, when updates have changed them.
+// checkMetrics refuses to record inputs: metrics are recorded at the end of a step, when updates
+// have changed them.
 func (m *module) checkMetrics() error {
 	for _, k := range m.metrics {
 		for _, v := range append(m.reads(&value{inputs: []*value{k.value}}), k.value) {
@@ -75,8 +77,8 @@ func lower(dtype tensor.DType, v *value) *Lowering {
 	return l
 }
 
-// place gives every value a buffer: inputs in their arena, views their input's, what is kept in the chain's arena, the rest in
-// scratch memory.
+// place gives every value a buffer: inputs get one in their arena, views their input's, kept values
+// one in the chain's arena, and the rest one in scratch memory.
 func (p *Program) place(m *module, plan *plan) {
 	pinned := map[*value]bool{}
 	for _, k := range m.outputs {
@@ -114,7 +116,8 @@ func (p *Program) place(m *module, plan *plan) {
 	}
 }
 
-// finishStep appends what every step ends with: the metrics' row goes into the ring, and the step is counted.
+// finishStep appends what every step ends with: the metrics' row goes into the ring, and the step
+// is counted.
 func (p *Program) finishStep(m *module, plan *plan) {
 	if m.header == nil {
 		return
@@ -134,14 +137,15 @@ func (p *Program) finishStep(m *module, plan *plan) {
 	p.launches = append(p.launches, l.launches...)
 }
 
-// recordTogether is the most metrics that a launch records.
+// recordTogether is the most metrics that one launch records.
 const recordTogether = 16
 
-// recordThreads is the most threads that a GPU adds up a metric with.
+// recordThreads is the most threads with which a GPU adds up a metric.
 const recordThreads = 256
 
-// record emits the launch that puts the sums of some metrics' elements into the ring's row of the step, from column first on. A GPU's kernel takes as
-// many as it can always: those that there are not have 0 elements.
+// record emits the launch that puts the sums of some metrics' elements into the step's row of the
+// ring, from column first on. A GPU's kernel always takes recordTogether metrics: missing ones have
+// 0 elements.
 func (l *Lowering) record(ring *tensor.Buffer, metrics []kept, first, columns int) {
 	arguments := []tensor.Argument{tensor.InOut(ring), l.In(0)}
 	var elements [recordTogether]int
@@ -175,7 +179,7 @@ func recordMetrics[T float32 | float64](a *tensor.Args, count, first, columns in
 	}
 }
 
-// unknown is the error of a name that a program does not have.
+// unknown is the error for a name that a program does not have.
 func unknown(what, name string, have []string) error {
 	return errors.Errorf("graph: no %s %q; there are %q", what, name, have)
 }

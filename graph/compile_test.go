@@ -97,7 +97,8 @@ func TestNoFusionThroughView(t *testing.T) {
 	}
 }
 
-// Every read of a parameter within a step sees the value the step began with, whenever the reader was made.
+// Every read of a parameter within a step sees the value the step began with, whenever the reader
+// was made.
 func TestReadersSeeTheOldParameter(t *testing.T) {
 	b := graph.New(tensor.Float64)
 	w := b.Parameter("w", constant(3), 2)

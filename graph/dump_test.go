@@ -11,8 +11,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestDump holds the program of a small network and its updates against testdata/cnn.dump. When a change is meant, run it with
-// -update and read the difference.
+// TestDump compares the program of a small network and its updates with testdata/cnn.dump. After an
+// intended change, run it with -update and read the difference.
 func TestDump(t *testing.T) {
 	p, err := newCNN(tensor.Float32).train(0.1).builder.Compile()
 	must(t, err)

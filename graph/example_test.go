@@ -8,7 +8,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// A linear classifier, its gradient, and three steps of three chains that begin at different places.
+// A linear classifier, its gradient, and three steps of three chains that begin at different
+// places.
 func Example() {
 	b := graph.New(tensor.Float64)
 	x, labels := b.Data("x", tensor.Float64, 2, 3), b.Data("labels", tensor.Int32, 2)

@@ -38,7 +38,7 @@ func (p *Interpreter) Steps() uint64 {
 	return p.inputs[p.builder.header].Data().([]uint64)[HeaderStep]
 }
 
-// IsSumOf tells what Gradients checks of each node: whether a gradient is the sum of its terms.
+// IsSumOf reports what Gradients checks for each node: whether a gradient is the sum of its terms.
 func (b *Builder) IsSumOf(gradient *Node, list ...*Node) bool {
 	t := terms{}
 	for _, term := range list {

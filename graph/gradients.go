@@ -5,8 +5,8 @@ import (
 	"gorgonia.org/gorgonia"
 )
 
-// Gradients returns d loss / d n for each of the nodes: parameters, and whatever else the loss is computed from. It can be called once, before any
-// update or metric is attached.
+// Gradients returns d loss / d n for each of the nodes: parameters, and whatever else the loss is
+// computed from. It can be called once, before any update or metric is attached.
 func (b *Builder) Gradients(loss *Node, nodes ...*Node) []*Node {
 	none := make([]*Node, len(nodes))
 	if b.err != nil {
@@ -33,7 +33,7 @@ func (b *Builder) Gradients(loss *Node, nodes ...*Node) []*Node {
 	}
 	b.differentiating, b.differentiated, b.terms = true, true, terms{}
 	defer func() { b.differentiating, b.terms = false, nil }()
-	// This is what gorgonia.Grad does, which takes inputs alone.
+	// This is what gorgonia.Grad does, but that takes only inputs.
 	start := b.graph.AddNode(gorgonia.NewConstant(oneOf(b.dtype)))
 	b.terms.add(loss, start)
 	gradients, err := gorgonia.Backpropagate(gorgonia.Nodes{loss}, gorgonia.Nodes{start}, nodes)
@@ -61,13 +61,14 @@ func (b *Builder) reach(n *Node, reached map[*Node]bool) {
 	}
 }
 
-// terms are the gradients that reach each node from its consumers. Gorgonia adds them, and it tells sums apart by a hash of 32 bits alone:
-// a sum that it takes for another one would be a wrong gradient without an error.
+// terms are the gradients that reach each node from its consumers. Gorgonia adds them, and
+// distinguishes sums only by a hash of 32 bits: a sum taken for another one would be a wrong
+// gradient without an error.
 type terms map[*Node][]*Node
 
 func (t terms) add(n, gradient *Node) { t[n] = append(t[n], gradient) }
 
-// sumTo tells whether gradient is the sum of all terms of n, each of them once.
+// sumTo reports whether gradient is the sum of all terms of n, each of them once.
 func (t terms) sumTo(g *gorgonia.ExprGraph, n, gradient *Node) bool {
 	missing := map[*Node]int{}
 	for _, term := range t[n] {

@@ -1,13 +1,14 @@
 package graph
 
-// Hooks stand between the layers and the graph: they make a network that knows nothing of them another one, such as one whose weights are
-// drawn anew at each step. What a hook makes goes into the graph as it is, and so do gradients.
+// Hooks stand between the layers and the graph: they change a network that knows nothing of them
+// into another one, such as one whose weights are drawn anew at each step. What a hook makes goes
+// into the graph as it is, and so do gradients.
 type Hooks struct {
-	// Parameter returns what a layer gets that asks for a parameter of that name, with that initializer and shape. When it is nil, layers get
-	// the parameter.
+	// Parameter returns what a layer gets when it asks for a parameter of that name, initializer
+	// and shape. When it is nil, layers get the parameter itself.
 	Parameter func(name string, initialize Initializer, shape ...int) *Node
-	// Apply returns what a layer gets that applies the op to the inputs, or nil for the op's own output. Inputs may be nil: what is
-	// wrong with them is for Builder.Apply to say.
+	// Apply returns what a layer gets when it applies the op to the inputs, or nil for the op's own
+	// output. Inputs may be nil: Builder.Apply reports what is wrong with them.
 	Apply func(op Op, inputs []*Node) *Node
 }
 
@@ -18,7 +19,8 @@ func (b *Builder) unhooked() (end func()) {
 	return func() { b.Hooks = hooks }
 }
 
-// replaced is what the hook makes in place of an op's output; nil when there is no hook or it leaves the op alone.
+// replaced is what the hook makes in place of an op's output; nil when there is no hook or it
+// leaves the op alone.
 func (b *Builder) replaced(op Op, inputs []*Node) *Node {
 	hook := b.Hooks.Apply
 	if hook == nil || b.err != nil {

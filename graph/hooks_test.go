@@ -11,7 +11,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestParameterHook: a layer gets twice the parameter that the hook made, which is made without the hook; after it parameters are themselves.
+// TestParameterHook: a layer gets the hook's output, twice the parameter, which is itself made
+// without the hook; once the hook is gone, layers get the parameters themselves.
 func TestParameterHook(t *testing.T) {
 	b := graph.New(tensor.Float64)
 	b.Hooks.Parameter = func(name string, initialize graph.Initializer, shape ...int) *graph.Node {
@@ -64,7 +65,8 @@ func TestApplyHook(t *testing.T) {
 	}
 }
 
-// TestHooksAndErrors: hooks are not asked once building has failed; what they fail with is the builder's error, and they are back after it.
+// TestHooksAndErrors: hooks are not called once building has failed; a hook's error becomes the
+// builder's error, and the hooks are in place again after it.
 func TestHooksAndErrors(t *testing.T) {
 	b := graph.New(tensor.Float64)
 	w, calls := b.Parameter("w", nil, 2), 0

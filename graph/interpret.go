@@ -8,7 +8,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// evaluate computes one application on values of Gorgonia's: in memory of its own, on one thread. Updates are copied back.
+// evaluate computes one application on Gorgonia's values: in memory of its own, on one thread.
+// Updates are copied back.
 func evaluate(a *application, values []gorgonia.Value) (gorgonia.Value, error) {
 	v := &value{label: a.label(), op: a.Op, shape: a.shape, dtype: a.dtype}
 	v.buffer = tensor.NewBuffer("output", tensor.Chain, a.dtype, a.shape.Elements())
@@ -97,7 +98,8 @@ func newValue(dtype tensor.DType, shape tensor.Shape) (*dense.Dense, []byte) {
 	}
 }
 
-// A scalar is a vector of one element here: Gorgonia's scalar tensors do not hold their value in a slice.
+// A scalar is a vector of one element here: Gorgonia's scalar tensors do not hold their value in a
+// slice.
 func newDense[T tensor.Element](shape tensor.Shape) (*dense.Dense, []byte) {
 	values := make([]T, shape.Elements())
 	if len(shape) == 0 {
@@ -121,7 +123,7 @@ func scalarOf(d *dense.Dense) gorgonia.Value {
 	return d
 }
 
-// valueBytes is the memory of a value of Gorgonia's.
+// valueBytes is the memory of one of Gorgonia's values.
 func valueBytes(v gorgonia.Value, dtype tensor.DType, shape tensor.Shape) ([]byte, error) {
 	var raw []byte
 	switch data := v.Data().(type) {
@@ -146,15 +148,15 @@ func valueBytes(v gorgonia.Value, dtype tensor.DType, shape tensor.Shape) ([]byt
 	return raw, nil
 }
 
-// Interpreter runs a graph node by node, as Gorgonia sorts them: every value in memory of its own. It is slow, and the oracle of
-// compiled programs.
+// Interpreter runs a graph node by node, in Gorgonia's order, with every value in memory of its
+// own. It is slow, and it is the oracle for compiled programs.
 type Interpreter struct {
 	builder *Builder
 	inputs  map[*Node]*dense.Dense
 	last    map[*Node]gorgonia.Value
 }
 
-// Interpret prepares one chain of the graph, initialised as Load does it.
+// Interpret prepares one chain of the graph, initialised as Load does.
 func Interpret(b *Builder, o LoadOptions) (*Interpreter, error) {
 	if len(b.metrics) > 0 {
 		b.Header() // as Compile does
@@ -223,7 +225,8 @@ func (p *Interpreter) Step() error {
 	return nil
 }
 
-// apply computes a node. An update changes copies, since other nodes read the inputs as they were when the step began.
+// apply computes a node. An update changes copies, since other nodes read the inputs as they were
+// when the step began.
 func (p *Interpreter) apply(n *Node, values []gorgonia.Value, changes map[*dense.Dense]*dense.Dense) error {
 	if a, ok := n.Op().(*application); ok {
 		if u, ok := a.Op.(Updater); ok {

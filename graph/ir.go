@@ -125,7 +125,8 @@ func (m *module) consumers() map[*value]int {
 	return count
 }
 
-// fuse lets producers take over the work of their only consumer: convolution, bias, activation become one.
+// fuse lets producers take over the work of their only consumer: convolution, bias, activation
+// become one.
 func (m *module) fuse() {
 	count := m.consumers()
 	dead := map[*value]bool{}
@@ -166,8 +167,8 @@ func nameAfterScope(label string) string {
 	return label
 }
 
-// order sorts the values so that each comes after its inputs and each update after all other readers of what it changes; apart from
-// that, in the order of creation.
+// order sorts the values so that each comes after its inputs and each update after all other
+// readers of what it changes, and otherwise in the order of creation.
 func (m *module) order() error {
 	before := map[*value][]*value{}
 	for _, v := range m.values {
@@ -223,7 +224,8 @@ func (m *module) order() error {
 	return nil
 }
 
-// reads is the inputs whose memory v reads, seen through views: a consumer of a view of a parameter reads the parameter.
+// reads returns the inputs whose memory v reads, seen through views: a consumer of a view of a
+// parameter reads the parameter.
 func (m *module) reads(v *value) []*value {
 	var all []*value
 	for _, in := range v.inputs {

@@ -12,7 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Gorgonia takes nodes of equal hash for one node. These tests hold each merge that it is known to make against our Builder.
+// Gorgonia takes nodes of equal hash for one node. These tests check our Builder against each merge
+// that it is known to make.
 
 // In Gorgonia two Gaussian nodes of one shape are one: their difference is 0.
 func TestRandomNodesStayTwo(t *testing.T) {
@@ -36,7 +37,7 @@ func TestRandomNodesStayTwo(t *testing.T) {
 	}
 }
 
-// In Gorgonia im2col ops that differ in dilation alone have one hash.
+// In Gorgonia im2col ops that differ only in dilation have the same hash.
 func TestDilationsStayTwo(t *testing.T) {
 	const inputs, filters, outputs = 2 * 3 * 8 * 8, 4 * 3 * 3 * 3, 2 * 4 * 8 * 8
 	build := func(dilations ...int) *graph.Session {
@@ -63,7 +64,8 @@ func TestDilationsStayTwo(t *testing.T) {
 	}
 }
 
-// In Gorgonia unnamed inputs of one type and shape are one, and so are those of one name.
+// In Gorgonia unnamed inputs of the same type and shape are one node, and so are inputs of the same
+// name.
 func TestInputsOfOneShapeStayTwo(t *testing.T) {
 	b := graph.New(tensor.Float64)
 	nodes := map[*graph.Node]bool{}
@@ -146,7 +148,8 @@ func TestOnesOfBothTypes(t *testing.T) {
 	}
 }
 
-// In Gorgonia the logarithm of a softmax turns the softmax itself, and each node that reads it, into a log-softmax.
+// In Gorgonia the logarithm of a softmax turns the softmax itself, and each node that reads it,
+// into a log-softmax.
 func TestSoftmaxStaysItself(t *testing.T) {
 	b := graph.New(tensor.Float64)
 	logits := b.Parameter("logits", normal(1), 3, 5)
@@ -193,7 +196,7 @@ func TestViewsAreNotOverwritten(t *testing.T) {
 	sameBits(t, "sum", read(t, s, "sum", 0, 4), []float64{48, 48, 48, 48})
 }
 
-// Sums at fan-out have no serial number: those of different terms must stay apart all the same.
+// Sums at fan-out have no serial number; sums of different terms must stay apart all the same.
 func TestFanInsStayApart(t *testing.T) {
 	b := graph.New(tensor.Float64)
 	x, w := b.Parameter("x", normal(1), 4, 4), b.Parameter("w", normal(1), 4, 4)
@@ -262,7 +265,8 @@ func TestStockOpsAreRefused(t *testing.T) {
 	wantError(t, "a node of another graph", b.Err(), "graph")
 }
 
-// Gorgonia's graphs share global state even when they share no node: under the race detector this fails without the lock.
+// Gorgonia's graphs share global state even when they share no node: under the race detector this
+// fails without the lock.
 func TestGraphsAreBuiltInParallel(t *testing.T) {
 	var group sync.WaitGroup
 	for range 4 {
@@ -277,7 +281,8 @@ func TestGraphsAreBuiltInParallel(t *testing.T) {
 	group.Wait()
 }
 
-// A sum that Gorgonia took for another one would be a wrong gradient without an error: Gradients looks at what each is made of.
+// A sum that Gorgonia took for another one would be a wrong gradient without an error: Gradients
+// checks the terms of each.
 func TestSumsOfOtherTermsAreFound(t *testing.T) {
 	b := graph.New(tensor.Float64)
 	x := b.Parameter("x", nil, 3)

@@ -15,7 +15,8 @@ import (
 
 var updateGolden = flag.Bool("update", false, "write the golden files anew")
 
-// Property tests draw the same cases on every run and leave no files; -rapid.seed on the command line still wins.
+// Property tests draw the same cases on every run and leave no files; -rapid.seed on the command
+// line still wins.
 func TestMain(m *testing.M) {
 	for name, value := range map[string]string{"rapid.seed": "1", "rapid.nofailfile": "true"} {
 		if err := flag.Set(name, value); err != nil {
@@ -146,7 +147,8 @@ func cnnLogits(b *graph.Builder, x *graph.Node) *graph.Node {
 	return b.Apply(op.BiasAdd{}, h, b.Parameter("linear.bias", nil, cnnClasses))
 }
 
-// train attaches an update to every parameter and records the loss and a metric made after the updates.
+// train attaches an update to every parameter and records the loss and a metric made after the
+// updates.
 func (m *cnn) train(rate float64) *cnn {
 	for i, w := range m.builder.Parameters() {
 		m.builder.Apply(descend{rate}, w, m.gradients[i])

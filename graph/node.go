@@ -11,7 +11,8 @@ import (
 // Node is a node of Gorgonia's expression graph: all that Gorgonia says about nodes holds.
 type Node = gorgonia.Node
 
-// ShapeOf is the shape of a node's value; a scalar's is empty. A nil node, which a failed Builder hands out, has none.
+// ShapeOf is the shape of a node's value; a scalar's is empty. A nil node, which a failed Builder
+// hands out, has none.
 func ShapeOf(n *Node) tensor.Shape {
 	if n == nil {
 		return nil

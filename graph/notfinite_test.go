@@ -90,7 +90,8 @@ func TestNotFinite(t *testing.T) {
 			if s.Steps() != uint64(test.before) {
 				t.Errorf("%s: %d steps, wants %d", test.name, s.Steps(), test.before)
 			}
-			// The session can go on from there: up to the bad step, and beyond it with another parameter.
+			// The session can go on from there: up to the bad step, and beyond it with another
+			// parameter.
 			must(t, s.Run(int(test.step)-test.before))
 			if again := s.Run(1); !errors.As(again, &fault) {
 				t.Errorf("%s: the same step again gives %v", test.name, again)

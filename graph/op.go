@@ -2,18 +2,20 @@ package graph
 
 import "github.com/pollen-ml/pollen/tensor"
 
-// Op is what a node computes from its inputs. An Op is a comparable struct of its attributes, with a value receiver.
+// Op is what a node computes from its inputs. An Op is a comparable struct of its attributes, with
+// a value receiver.
 type Op interface {
 	// Name is the op's name, as in "conv2d".
 	Name() string
-	// Shape is the output's shape, or what is wrong with the inputs' or with the attributes.
+	// Shape is the output's shape, or an error about the inputs' shapes or the attributes.
 	Shape(inputs []tensor.Shape) (tensor.Shape, error)
 	// Lower emits the launches that compute the output. The shapes have passed Shape.
 	Lower(l *Lowering)
 }
 
-// Differentiable is an Op with a gradient. Gradients returns, for each input, the node dout * d output / d input; nil for an input
-// that does not hold floats. All float inputs are differentiable.
+// Differentiable is an Op with a gradient. Gradients returns, for each input, the node
+// dout * d output / d input, or nil for an input that does not hold floats. All float inputs are
+// differentiable.
 type Differentiable interface {
 	Op
 	Gradients(b *Builder, inputs []*Node, output, dout *Node) []*Node
@@ -25,14 +27,16 @@ type Typed interface {
 	DType() tensor.DType
 }
 
-// Mixed is an Op some of whose inputs do not hold the Builder's float. InputType is what input i must hold; 0 stands for the float.
+// Mixed is an Op some of whose inputs do not hold the Builder's float. InputType is what input i
+// must hold; 0 stands for the float.
 type Mixed interface {
 	Op
 	InputType(i int) tensor.DType
 }
 
-// Updater is an Op that changes some of its inputs in place. These must be parameters or state, no two updaters may change the same
-// one, and its output is something else, usually a statistic: it never stands for the changed input.
+// Updater is an Op that changes some of its inputs in place. These must be parameters or state, no
+// two updaters may change the same one, and the output is something else, usually a statistic,
+// never the changed input.
 type Updater interface {
 	Op
 	Updates() []int
@@ -44,8 +48,8 @@ type Viewer interface {
 	View()
 }
 
-// Fuser is an Op that can do a consumer's work as well, while its output is at hand. Fuse returns the Op that does both, taking
-// the consumer's further inputs after its own.
+// Fuser is an Op that can do a consumer's work as well, while its output is at hand. Fuse returns
+// the Op that does both, taking the consumer's further inputs after its own.
 type Fuser interface {
 	Op
 	Fuse(consumer Op) (fused Op, ok bool)
@@ -85,7 +89,7 @@ func (l *Lowering) Emit(stem string, grid tensor.Grid, host tensor.HostKernel, a
 	l.EmitCalls(stem, []tensor.Call{l.Call(stem, grid, arguments...)}, host, arguments...)
 }
 
-// EmitCalls is Emit with several kernels, or other arguments, on a GPU.
+// EmitCalls is Emit with several kernels, or different arguments, on a GPU.
 func (l *Lowering) EmitCalls(stem string, calls []tensor.Call, host tensor.HostKernel, arguments ...tensor.Argument) {
 	l.launches = append(l.launches, tensor.Launch{
 		Kernel:    stem + "_" + l.DType.Suffix(),

@@ -12,7 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// The compiled program and the interpreter train a network in the same way: 10 steps, each with its minibatch, gradients and updates.
+// The compiled program and the interpreter train a network in the same way: 10 steps, each with its
+// minibatch, gradients and updates.
 func TestProgramEqualsInterpreter(t *testing.T) {
 	for _, dtype := range []tensor.DType{tensor.Float32, tensor.Float64} {
 		m := noisyCNN(dtype)
@@ -48,7 +49,7 @@ func TestProgramEqualsInterpreter(t *testing.T) {
 	}
 }
 
-// values is numbers of either type as float64.
+// values returns numbers of either type as float64.
 func values(data any) []float64 {
 	switch data := data.(type) {
 	case []float64:

@@ -6,8 +6,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// plan decides where in its arena each buffer lies. Kept buffers have a place of their own; scratch buffers share memory with those
-// that are never alive at the same time.
+// plan decides where in its arena each buffer lies. Kept buffers have a place of their own; scratch
+// buffers that are never alive at the same time share memory.
 type plan struct {
 	kept  []*tensor.Buffer
 	seen  map[*tensor.Buffer]bool
@@ -33,7 +33,7 @@ func (p *plan) keep(b *tensor.Buffer) {
 	}
 }
 
-// use notes the launches, of which the first has number first, and the temporaries of one op.
+// use notes one op's launches, numbered from first, and its temporaries.
 func (p *plan) use(first int, launches []tensor.Launch, temps []*tensor.Buffer) {
 	touch := func(b *tensor.Buffer, at int) {
 		s := p.spans[b]
@@ -53,15 +53,16 @@ func (p *plan) use(first int, launches []tensor.Launch, temps []*tensor.Buffer) 
 			}
 		}
 	}
-	// All launches of an op see its temporaries and output whole: their phases may write them in any order.
+	// All launches of an op see its temporaries and output whole: their phases may write them in
+	// any order.
 	for _, b := range temps {
 		touch(b, first)
 		touch(b, first+len(launches)-1)
 	}
 }
 
-// offsets sets every buffer's offset and returns the bytes of each arena. Scratch buffers are placed largest first, each at the
-// lowest offset where it overlaps no buffer alive with it.
+// offsets sets every buffer's offset and returns the bytes of each arena. Scratch buffers are
+// placed largest first, each at the lowest offset where it overlaps no buffer alive with it.
 func (p *plan) offsets() [3]int {
 	var bytes [3]int
 	for _, b := range p.kept {

@@ -15,7 +15,8 @@ import (
 // side is the extent of the square matrices in random graphs.
 const side = 5
 
-// twice is the identity by way of two temporaries and three launches, of which the last reads the first temporary again.
+// twice is the identity, by way of two temporaries and three launches; the last one reads the first
+// temporary again.
 type twice struct{}
 
 func (twice) Name() string                                  { return "twice" }
@@ -41,8 +42,8 @@ func (twice) Lower(l *graph.Lowering) {
 	l.Emit("subtract", tensor.Threads(n), subtract, l.Out(), tensor.In(one), tensor.In(two), l.In(0))
 }
 
-// randomGraph builds a graph of random ops over square matrices of probabilities, with updates, outputs and metrics of random nodes, and
-// returns what to compare.
+// randomGraph builds a graph of random ops over square matrices of probabilities, with updates,
+// outputs and metrics of random nodes, and returns what to compare.
 func randomGraph(t *rapid.T) (*graph.Builder, map[string]*graph.Node) {
 	b := graph.New(tensor.Float64)
 	nodes := []*graph.Node{b.Parameter("w0", normal(1), side, side), b.Parameter("w1", normal(1), side, side)}
@@ -198,7 +199,7 @@ func TestRandomGraphs(t *testing.T) {
 	})
 }
 
-// Of a chain of ops, two values at a time are alive.
+// In a chain of ops, two values are alive at a time.
 func TestScratchIsReused(t *testing.T) {
 	b := graph.New(tensor.Float32)
 	h := b.State("x", nil, 1000)

@@ -7,8 +7,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Program is a compiled graph: the launches of one step over a static memory plan. It holds no memory and nothing of Gorgonia's; any
-// number of sessions may run it.
+// Program is a compiled graph: the launches of one step over a static memory plan. It holds no
+// memory and nothing of Gorgonia's; any number of sessions may run it.
 type Program struct {
 	dtype    tensor.DType
 	launches []tensor.Launch
@@ -51,7 +51,8 @@ func (p *Program) addInput(v *value) {
 // DType is the type of the program's numbers.
 func (p *Program) DType() tensor.DType { return p.dtype }
 
-// Parameters are the program's trainable inputs, in the order they were made. Those that nothing reads are not in the program.
+// Parameters are the program's trainable inputs, in the order they were made. Parameters that
+// nothing reads are not in the program.
 func (p *Program) Parameters() []Tensor {
 	var list []Tensor
 	for _, in := range p.inputs {
@@ -65,7 +66,8 @@ func (p *Program) Parameters() []Tensor {
 // Metrics are the names of the recorded scalars, in order.
 func (p *Program) Metrics() []string { return p.metrics }
 
-// Bytes is what one copy of each arena takes: what all chains share, what each chain keeps, what each chain at work needs besides.
+// Bytes is the size of one copy of each arena: what all chains share, what each chain keeps, and
+// what each running chain needs besides.
 func (p *Program) Bytes() (shared, chain, scratch int) {
 	return p.bytes[tensor.Shared], p.bytes[tensor.Chain], p.bytes[tensor.Scratch]
 }
@@ -116,7 +118,7 @@ func (p *Program) Dump() string {
 	return s.String()
 }
 
-// grids are those of a launch's calls.
+// grids is the text of the grids of a launch's calls.
 func grids(l *tensor.Launch) string {
 	var all []string
 	for _, c := range l.Calls {
@@ -136,7 +138,8 @@ func describe(a tensor.Argument) string {
 	}
 }
 
-// DOT is the program as a Graphviz digraph: an edge from the launch that wrote a buffer to each that reads it.
+// DOT is the program as a Graphviz digraph: an edge from the launch that wrote a buffer to each one
+// that reads it.
 func (p *Program) DOT() string {
 	var s strings.Builder
 	s.WriteString("digraph program {\n  rankdir=TB; node [shape=box, fontname=\"sans-serif\"];\n")

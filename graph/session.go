@@ -16,7 +16,8 @@ type LoadOptions struct {
 	Chains     int    // how many; 0 means 1
 }
 
-// Session is a program in a device's memory, with its chains' parameters and state. It is for one goroutine.
+// Session is a program in a device's memory, with its chains' parameters and state. It is for one
+// goroutine.
 type Session struct {
 	program *Program
 	runner  tensor.Runner
@@ -28,8 +29,9 @@ type Session struct {
 	raw     []byte
 }
 
-// NotFinite is the error of a run whose metrics are no longer finite numbers: the first launch, of the first step and chain, that made
-// a NaN or an infinity. The session is back where that Run began.
+// NotFinite is the error of a run whose metrics are no longer finite. It names the first launch, of
+// the first step and chain, that made a NaN or an infinity. The session is back where that Run
+// began.
 type NotFinite struct {
 	Step   uint64
 	Chain  int
@@ -43,7 +45,8 @@ func (e *NotFinite) Error() string {
 	return fmt.Sprintf("graph: step %d, chain %d: %s (%s) computed a NaN or an infinity in %s", e.Step, e.Chain, e.Label, e.Kernel, e.Buffer)
 }
 
-// Load takes memory for the program on a device, and initialises the parameters and states of all chains.
+// Load takes memory for the program on a device, and initialises the parameters and states of all
+// chains.
 func (p *Program) Load(device tensor.Device, o LoadOptions) (*Session, error) {
 	if o.Chains == 0 {
 		o.Chains = 1
@@ -71,8 +74,8 @@ func (p *Program) Load(device tensor.Device, o LoadOptions) (*Session, error) {
 	return s, nil
 }
 
-// OnHost compiles the graph, loads it on all threads of the CPU, has the session used, and gives everything back: for programs that need a
-// session once. The error is the first of these steps'.
+// OnHost compiles the graph, loads it on all threads of the CPU, calls use, and gives everything
+// back: for programs that need a session once. It returns the first error of these steps.
 func (b *Builder) OnHost(o LoadOptions, use func(s *Session) error) (err error) {
 	program, err := b.Compile()
 	if err != nil {
@@ -132,8 +135,9 @@ func (s *Session) Chains() int { return s.chains }
 // Steps is how many steps the chains have made.
 func (s *Session) Steps() uint64 { return s.step }
 
-// Run makes steps steps of all chains, at most MetricRows when the program has metrics. When one of them becomes NaN or infinite, the
-// error is a *NotFinite, and parameters and state are what they were before this Run.
+// Run makes steps steps of all chains, at most MetricRows when the program has metrics. When a
+// metric becomes NaN or infinite, the error is a *NotFinite, and parameters and state are what they
+// were before this Run.
 func (s *Session) Run(steps int) error {
 	if steps < 0 {
 		return errors.Errorf("graph: run of %d steps, wants at least 0", steps)
@@ -199,8 +203,9 @@ func (s *Session) firstBadStep(chain, steps int) (uint64, bool) {
 	return 0, false
 }
 
-// explain goes back to where the Run began and makes the steps again, launch by launch, until one makes a number that is not finite: the same
-// numbers come again, since all randomness has an address.
+// explain goes back to where the Run began and makes the steps again, launch by launch, until one
+// makes a number that is not finite. The numbers come out the same, since all randomness has an
+// address.
 func (s *Session) explain(chain, steps int, bad uint64) error {
 	if err := s.restoreAll(); err != nil {
 		return err

@@ -19,7 +19,8 @@ func save(t testing.TB, s *graph.Session, chain int) []byte {
 	return state
 }
 
-// noisyCNN is a network whose updates have noise, so that chains differ in more than their initial parameters.
+// noisyCNN is a network whose updates have noise, so that chains differ in more than their initial
+// parameters.
 func noisyCNN(dtype tensor.DType) *cnn {
 	m := newCNN(dtype)
 	for i, w := range m.builder.Parameters() {
@@ -248,7 +249,7 @@ func TestReadAndWrite(t *testing.T) {
 	sameBits(t, "y[3:5]", part, []float64{7, 0})
 }
 
-// An output may be an input, or a view of one: it is what that holds after the step.
+// An output may be an input, or a view of one: its value is what the input holds after the step.
 func TestOutputsOfInputs(t *testing.T) {
 	b := graph.New(tensor.Float64)
 	w := b.Parameter("w", constant(3), 2)

@@ -2,9 +2,10 @@ package graph
 
 import "github.com/pkg/errors"
 
-// Substitute is what a node would be if other nodes stood in the place of some that it depends on: a loss at other parameters. The ops between
-// them are applied a second time, with the same attributes, so that a dropout mask is the same one; what depends on none of the places is
-// shared. It wants to be called before Gradients, with others of the places' shapes.
+// Substitute returns what a node would be if other nodes took the places of some that it depends
+// on, such as a loss at other parameters. The ops in between are applied a second time, with the
+// same attributes, so that a dropout mask is the same one; what depends on none of the places is
+// shared. It must be called before Gradients, with nodes of equal shape and type.
 func (b *Builder) Substitute(n *Node, places map[*Node]*Node) *Node {
 	if b.err == nil && n == nil {
 		b.Fail(errors.New("graph: substitute: the node is nil"))
@@ -31,7 +32,8 @@ func (b *Builder) Substitute(n *Node, places map[*Node]*Node) *Node {
 	return other
 }
 
-// applyAgain is a node's copy; the node itself when it depends on nothing that was replaced.
+// applyAgain returns a node's copy, or the node itself when it depends on nothing that was
+// replaced.
 func (b *Builder) applyAgain(n *Node, copies map[*Node]*Node) *Node {
 	if other, ok := copies[n]; ok || b.err != nil {
 		return other

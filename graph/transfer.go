@@ -8,7 +8,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Write sets an input's values, from element first on. Data is shared by all chains: chain is 0 for it.
+// Write sets an input's values, from element first on. Data is shared by all chains: chain is 0 for
+// it.
 func Write[T tensor.Element](s *Session, name string, chain, first int, values []T) error {
 	return transfer(s, name, chain, first, values, s.runner.Write)
 }
@@ -31,7 +32,7 @@ func transfer[T tensor.Element](s *Session, name string, chain, first int, value
 	return errors.Wrapf(move(t.buffer, chain, first, tensor.Bytes(values)), "graph: %s", name)
 }
 
-// ReadFloats gets all values of an input or output that holds floats, whichever the program has.
+// ReadFloats gets all values of an input or output of floats, whichever float type it has.
 func (s *Session) ReadFloats(name string, chain int, values []float32) error {
 	if s.program.dtype == tensor.Float32 {
 		return Read(s, name, chain, 0, values)
@@ -42,7 +43,7 @@ func (s *Session) ReadFloats(name string, chain int, values []float32) error {
 	return err
 }
 
-// WriteFloats sets all values of an input that holds floats, whichever the program has.
+// WriteFloats sets all values of an input of floats, whichever float type it has.
 func (s *Session) WriteFloats(name string, chain int, values []float32) error {
 	if s.program.dtype == tensor.Float32 {
 		return Write(s, name, chain, 0, values)
@@ -65,7 +66,8 @@ func (s *Session) Save(chain int, state []byte) error {
 	return s.runner.Read(s.whole, chain, 0, state)
 }
 
-// Restore makes a chain what it was when Save returned state; steps is the number of steps made by then. The run goes on bit for bit.
+// Restore returns a chain to what it was when Save filled state; steps is the number of steps made
+// by then. The run continues bit for bit.
 func (s *Session) Restore(chain int, state []byte, steps uint64) error {
 	if len(state) != s.ChainBytes() {
 		return errors.Errorf("graph: restore: %d bytes, wants %d: the state is another program's", len(state), s.ChainBytes())

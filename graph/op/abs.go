@@ -2,7 +2,8 @@ package op
 
 import "math"
 
-// Abs is y = |x|, elementwise: x [...] -> y [...]. Its derivative is taken as 0 at 0. The Laplace density uses it.
+// Abs is y = |x|, elementwise: x [...] -> y [...]. Its derivative is taken as 0 at 0. The Laplace
+// density uses it.
 type Abs struct{ elementwise[absCurve] }
 
 type absCurve struct{}

@@ -50,8 +50,10 @@ func (sigmoidCurve) curve() curve {
 	}
 }
 
-// Softplus is y = ln(1 + e^x), elementwise, computed as max(x, 0) + ln(1 + e^-|x|): x [...] -> y [...].
-// Source: Dugas et al., Incorporating second-order functional knowledge for better option pricing (2000).
+// Softplus is y = ln(1 + e^x), elementwise, computed as max(x, 0) + ln(1 + e^-|x|):
+// x [...] -> y [...].
+// Source: Dugas et al., Incorporating second-order functional knowledge for better option pricing
+// (2000).
 type Softplus struct{ elementwise[softplusCurve] }
 
 type softplusCurve struct{}
@@ -66,7 +68,8 @@ func (softplusCurve) curve() curve {
 }
 
 // SiLU, also called swish, is y = x / (1 + e^-x), elementwise: x [...] -> y [...].
-// Source: Hendrycks and Gimpel, Gaussian error linear units (2016); Ramachandran et al., Searching for activation functions (2017).
+// Source: Hendrycks and Gimpel, Gaussian error linear units (2016); Ramachandran et al., Searching
+// for activation functions (2017).
 type SiLU struct{ elementwise[siluCurve] }
 
 type siluCurve struct{}
@@ -94,8 +97,10 @@ func (siluCurve) curve() curve {
 	}
 }
 
-// ELU is the exponential linear unit, y = x where x > 0, else Alpha (e^x - 1), elementwise: x [...] -> y [...]. Alpha is above 0.
-// Source: Clevert et al., Fast and accurate deep network learning by exponential linear units (2016).
+// ELU is the exponential linear unit, y = x where x > 0, else Alpha (e^x - 1), elementwise:
+// x [...] -> y [...]. Alpha is above 0.
+// Source: Clevert et al., Fast and accurate deep network learning by exponential linear units
+// (2016).
 type ELU struct {
 	Alpha float64
 }
@@ -160,7 +165,8 @@ func sigmoids(y, x []float32) {
 	}
 }
 
-// tanhs is y = -e / (2 + e), with the sign of x, where e = e^(-2|x|) - 1: nothing overflows, and nothing cancels near 0.
+// tanhs is y = -e / (2 + e), with the sign of x, where e = e^(-2|x|) - 1: nothing overflows, and
+// nothing cancels near 0.
 func tanhs(y, x []float32) {
 	const sign = 1 << 31
 	for i, v := range x {

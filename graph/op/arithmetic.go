@@ -8,11 +8,13 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// The four operations broadcast as NumPy does: the shapes are aligned at their last axes, missing axes count as extent 1, and an
-// operand of extent 1 on an axis is repeated along it. Gradients are added up over the axes on which their operand was repeated.
+// The four operations broadcast as NumPy does: the shapes are aligned at their last axes, missing
+// axes count as extent 1, and an operand of extent 1 on an axis is repeated along it. Gradients are
+// added up over the axes on which their operand was repeated.
 // Source: NumPy user guide, Broadcasting.
 
-// Add is y = a + b, elementwise with NumPy's broadcasting: a [...], b [...] -> y. A residual connection is an Add of equal shapes.
+// Add is y = a + b, elementwise with NumPy's broadcasting: a [...], b [...] -> y. A residual
+// connection is an Add of equal shapes.
 type Add struct{}
 
 // Subtract is y = a - b, elementwise with NumPy's broadcasting: a [...], b [...] -> y.
@@ -129,7 +131,7 @@ func broadcast(in []tensor.Shape) (tensor.Shape, error) {
 	return y, wantFewAxes(y)
 }
 
-// alignedExtent is the extent of a shape on an axis of one with at least as many axes.
+// alignedExtent is the extent of a shape on an axis of another with at least as many axes.
 func alignedExtent(shape tensor.Shape, axis, axes int) int {
 	if axis -= axes - len(shape); axis >= 0 {
 		return shape[axis]
@@ -140,7 +142,8 @@ func alignedExtent(shape tensor.Shape, axis, axes int) int {
 // repeatWidth is how many copies of a repeated operand are made at a time.
 const repeatWidth = 256
 
-// lowerArithmetic emits stem_fwd for operands of one shape, else stem_broadcast_fwd, which is told how to find the elements of both.
+// lowerArithmetic emits stem_fwd for operands of one shape, else stem_broadcast_fwd, whose
+// arguments say how to find the elements of both.
 func lowerArithmetic(l *graph.Lowering, stem string, f32 func(y, a, b []float32), f64 func(y, a, b []float64)) {
 	n := l.Shape.Elements()
 	groups := collapse(l.Shape, func(axis int) int {
@@ -179,7 +182,7 @@ func arithmetic[T float32 | float64](a, b runs, f func(y, a, b []T)) func(args *
 	}
 }
 
-// operand is n elements of a run, which are x's first or copies of the very first.
+// operand is n elements of a run: x's first n, or copies of its first one.
 func operand[T float32 | float64](x []T, n, stride int, copies []T) []T {
 	if stride == 1 || n == 1 {
 		return x[:n]

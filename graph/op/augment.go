@@ -84,7 +84,7 @@ func (g Augment) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	return in[0], wantStream(g.Stream)
 }
 
-// side is that of the square, in pixels.
+// side is the length of the square's side, in pixels.
 func (g Augment) side(height, width int) int {
 	return int(math.Round(g.Erase * float64(min(height, width))))
 }
@@ -113,10 +113,11 @@ type change[T float32 | float64] struct {
 	top, left     int // of the square, which may begin above and before the image
 }
 
-// below is a number from 0 to n-1, of which each has the same share of the words, but for one word.
+// below is a number from 0 to n-1; each has the same share of the words, but for one word.
 func below(word uint32, n int) int { return int(uint64(word) * uint64(n) >> 32) }
 
-// changeOf makes a change of an image's words. The largest angle comes as a quarter, in radians.
+// changeOf makes a change from an image's words; quarter is a quarter of the largest angle, in
+// radians.
 func changeOf[T float32 | float64](words *[augmentWords]uint32, g Augment, quarter T, height, width, side int) change[T] {
 	c := change[T]{
 		mirrored: g.Flip && words[wordMirrored]>>31 != 0,
@@ -130,8 +131,8 @@ func changeOf[T float32 | float64](words *[augmentWords]uint32, g Augment, quart
 	return c
 }
 
-// turn is the cosine and the sine of 4 t, |t| <= pi/4: Taylor's series up to t^16 and t^15, and the
-// formulas of twice the angle, twice. The operations are the CUDA kernel's, each rounded.
+// turn is the cosine and the sine of 4 t, |t| <= pi/4: Taylor's series up to t^16 and t^15, then
+// the double-angle formulas, twice. The operations are the CUDA kernel's, each rounded.
 func turn[T float32 | float64](t T) (cosine, sine T) {
 	square := t * t
 	even, odd := T(1), T(1)
@@ -237,7 +238,7 @@ func (c change[T]) turn(to, from []T, height, width int) {
 	}
 }
 
-// pixel is one of a plane, 0 beyond its edges.
+// pixel is a pixel of a plane, 0 beyond its edges.
 func pixel[T float32 | float64](x []T, i, j, height, width int) T {
 	if i < 0 || i >= height || j < 0 || j >= width {
 		return 0

@@ -31,7 +31,7 @@ func TestAugmentRefuses(t *testing.T) {
 	refuse(t, fine, tensor.Shape{2, 3, 72}, header)
 }
 
-// augmented are the images that g makes of one image, so many of each step.
+// augmented returns the images that g makes of one image, batch of them in each step.
 func augmented(t *testing.T, g Augment, image []float64, height, width, batch, steps int) (all [][]float64) {
 	t.Helper()
 	b := graph.New(tensor.Float64)
@@ -68,8 +68,8 @@ func augmented(t *testing.T, g Augment, image []float64, height, width, batch, s
 	return all
 }
 
-// Each of the 2 x 5 x 5 images that mirrored and moved ones are comes equally often; chi-squared
-// with 49 degrees of freedom is below 85 but for 1 in 1000.
+// Mirroring and moving make 2 x 5 x 5 images, each equally often; chi-squared with 49 degrees of
+// freedom is above 85 only once in 1000.
 func TestAugmentIsUniform(t *testing.T) {
 	const height, width, batch, steps = 7, 6, 100, 50
 	image := make([]float64, height*width)
@@ -96,8 +96,8 @@ func TestAugmentIsUniform(t *testing.T) {
 	}
 }
 
-// The centre of the square of zeros is any pixel, so that pixels near the edges are erased less
-// often: with a side of 3 by those of the H W centres that are at most 1 away.
+// The centre of the square of zeros is any pixel, so pixels near the edges are erased less often: a
+// square of side 3 erases a pixel from those of the H W centres that are at most 1 away.
 func TestAugmentErasesEvenly(t *testing.T) {
 	const height, width, batch, steps = 6, 7, 100, 50
 	image := make([]float64, height*width)

@@ -8,13 +8,14 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Axes is a set of axes: bit i stands for axis i, 0 being the outermost. The empty set stands for all axes.
+// Axes is a set of axes: bit i stands for axis i, 0 being the outermost. The empty set stands for
+// all axes.
 type Axes uint16
 
-// foreignAxis is the bit that an axis which no input can have sets, so that Shape refuses it.
+// foreignAxis is the bit set for an axis that no input can have, so that Shape refuses it.
 const foreignAxis = 15
 
-// AxesOf is the set of those axes.
+// AxesOf returns the set of the given axes.
 func AxesOf(axes ...int) Axes {
 	var set Axes
 	for _, axis := range axes {
@@ -55,7 +56,8 @@ func wantFewAxes(shape tensor.Shape) error {
 // group is neighbouring axes of one class, which count as one axis.
 type group struct{ extent, class int }
 
-// collapse joins neighbouring axes of one class and leaves out axes of extent 1. There is always a group; class is that of an axis.
+// collapse joins neighbouring axes of one class and leaves out axes of extent 1. There is always at
+// least one group; class is the class of an axis.
 func collapse(shape tensor.Shape, class func(axis int) int) []group {
 	var groups []group
 	for axis, extent := range shape {
@@ -80,7 +82,7 @@ type walk struct {
 	extents, strides [maxAxes]int
 }
 
-// add appends an axis, inside those there are.
+// add appends an axis, inside the present ones.
 func (w *walk) add(extent, stride int) {
 	w.extents[w.axes], w.strides[w.axes] = extent, stride
 	w.axes++
@@ -99,7 +101,8 @@ func (w *walk) at(i int) int {
 	return offset + i*w.strides[0]
 }
 
-// arguments are a kernel's integers for the walk: axes extents, then as many strides, innermost last; an axis too many has extent 1.
+// arguments are a kernel's integers for the walk: axes extents, then as many strides, innermost
+// last; surplus axes have extent 1.
 func (w *walk) arguments(axes int) []tensor.Argument {
 	arguments := make([]tensor.Argument, 2*axes)
 	for i := range axes {

@@ -8,7 +8,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// BiasAdd adds a number to each channel: x [B K ...], bias [K] -> y [B K ...], y[b k ...] = x[b k ...] + bias[k].
+// BiasAdd adds a number to each channel: x [B K ...], bias [K] -> y [B K ...],
+// y[b k ...] = x[b k ...] + bias[k].
 type BiasAdd struct{}
 
 // Name implements graph.Op.
@@ -25,7 +26,7 @@ func (BiasAdd) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	return in[0], nil
 }
 
-// planes is the number of images times channels, and the elements of one channel of one image.
+// planes is the number of images times channels, and of elements in one channel of one image.
 func planes(shape tensor.Shape) (rows, width int) {
 	rows = shape[0] * shape[1]
 	return rows, shape.Elements() / rows

@@ -20,7 +20,7 @@ func wantRanks(inputs []tensor.Shape, ranks ...int) error {
 	return nil
 }
 
-// wantEqual checks that two inputs have one shape.
+// wantEqual checks that two inputs have the same shape.
 func wantEqual(a, b tensor.Shape) error {
 	if !a.Equal(b) {
 		return errors.Errorf("got shapes %v and %v, wants them equal", a, b)

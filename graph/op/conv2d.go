@@ -13,10 +13,12 @@ func Square(n int) [2]int { return [2]int{n, n} }
 
 // Conv2D is the convolution of neural networks, which is a cross-correlation, in one group:
 //
-//	y[b k p q] = sum over c r s of w[k c r s] x[b c p*Stride+r*Dilation-Padding q*Stride+s*Dilation-Padding]
+//	y[b k p q] = sum over c r s of
+//	  w[k c r s] x[b c p*Stride+r*Dilation-Padding q*Stride+s*Dilation-Padding]
 //
-// with zeros outside x: x [B C H W], w [K C R S] -> y [B K P Q]. The pairs are height, width. A bias and a ReLU that
-// follow are fused into it. Source: Dumoulin and Visin, A guide to convolution arithmetic for deep learning (2016).
+// with zeros outside x: x [B C H W], w [K C R S] -> y [B K P Q]. The pairs are height, width. A
+// bias and a ReLU that follow are fused into it. Source: Dumoulin and Visin, A guide to convolution
+// arithmetic for deep learning (2016).
 type Conv2D struct {
 	Stride, Padding, Dilation [2]int
 

@@ -9,11 +9,13 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// CrossEntropy is the mean negative log-likelihood of the labels under softmax(logits), log-softmax and NLL in one:
+// CrossEntropy is the mean negative log-likelihood of the labels under softmax(logits), log-softmax
+// and NLL in one:
 //
 //	loss = 1/B sum over b of (log sum over k of exp(logits[b k]) - logits[b labels[b]])
 //
-// logits [B K], labels [B] int32 -> a scalar. A label that is not below K makes the loss NaN, which stops the run.
+// logits [B K], labels [B] int32 -> a scalar. A label that is not below K makes the loss NaN, which
+// stops the run.
 type CrossEntropy struct{}
 
 // Name implements graph.Op.
@@ -86,7 +88,8 @@ func (CrossEntropy) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph
 	return []*graph.Node{b.Apply(crossEntropyBackward{}, in[0], in[1], dout), nil}
 }
 
-// crossEntropyBackward is (softmax(logits) - onehot(labels)) dout / B: logits [B K], labels [B], dout scalar -> [B K].
+// crossEntropyBackward is (softmax(logits) - onehot(labels)) dout / B: logits [B K], labels [B],
+// dout scalar -> [B K].
 type crossEntropyBackward struct{}
 
 func (crossEntropyBackward) Name() string { return "cross entropy gradient" }
@@ -123,8 +126,8 @@ func crossEntropyGradient[T float32 | float64](a *tensor.Args, lo, hi int) {
 	}
 }
 
-// Softmax is p[b k] = exp(logits[b k]) / sum over k of exp(logits[b k]): logits [B K] -> probabilities [B K]. It is for
-// predictions: to train, use CrossEntropy.
+// Softmax is p[b k] = exp(logits[b k]) / sum over k of exp(logits[b k]):
+// logits [B K] -> probabilities [B K]. It is for predictions: to train, use CrossEntropy.
 type Softmax struct{}
 
 // Name implements graph.Op.
@@ -158,7 +161,8 @@ func softmax[T float32 | float64](classes int) func(a *tensor.Args, lo, hi int) 
 	}
 }
 
-// Accuracy is the share of rows whose largest logit, the first of equals, is the label's: logits [B K], labels [B] int32 -> a scalar.
+// Accuracy is the share of rows whose largest logit, the first of equals, is the label's:
+// logits [B K], labels [B] int32 -> a scalar.
 type Accuracy struct{}
 
 // Name implements graph.Op.

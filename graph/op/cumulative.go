@@ -7,8 +7,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// CumulativeSum adds up along an axis: y[... i ...] = sum over j <= i of x[... j ...], over j >= i when Reverse:
-// x [...] -> y of the same shape. The sums are made in float64.
+// CumulativeSum adds up along an axis: y[... i ...] = sum over j <= i of x[... j ...], over j >= i
+// when Reverse: x [...] -> y of the same shape. The sums are made in float64.
 type CumulativeSum struct {
 	Axis    int
 	Reverse bool

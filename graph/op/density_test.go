@@ -33,7 +33,7 @@ func TestDensityOpsRefuse(t *testing.T) {
 	refuse(t, Noise{Stream: 1})
 }
 
-// Where the plain formula overflows, cancels or divides by nothing.
+// Where the plain formula overflows, cancels or divides by zero.
 func TestDensityCurvesFarOut(t *testing.T) {
 	for _, c := range []struct {
 		op       pointwise
@@ -66,7 +66,7 @@ func TestDensityCurvesFarOut(t *testing.T) {
 	}
 }
 
-// The series and the exact formula meet: one is as good as the other where it changes.
+// The series and the exact formula agree where one takes over from the other.
 func TestStudentTConstantIsContinuous(t *testing.T) {
 	f := StudentTConstant{}.curve()
 	below, above := math.Nextafter(manyDegrees, 0), float64(manyDegrees)

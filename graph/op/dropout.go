@@ -9,9 +9,10 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// Dropout sets each element to 0 with probability Rate and divides the others by 1 - Rate: x [...], header -> y [...]. Element i is
-// dropped when uniform i of (seed, chain, step, Stream) is at most Rate: the mask has an address, like noise, and the gradient draws
-// it again. Source: Srivastava et al., Dropout (2014).
+// Dropout sets each element to 0 with probability Rate and divides the others by 1 - Rate: x [...],
+// header -> y [...]. Element i is dropped when uniform i of (seed, chain, step, Stream) is at most
+// Rate: the mask has an address, like noise, and the gradient draws it again. Source: Srivastava et
+// al., Dropout (2014).
 type Dropout struct {
 	Rate   float64 // in [0, 1)
 	Stream uint16  // a number from Builder.Stream

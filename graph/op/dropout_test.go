@@ -7,8 +7,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// The elements are powers of two, so that the sum of those that were kept says which these are: each chain drops others, at each step
-// and in each stream, and the same ones when the seed is the same.
+// The elements are powers of two, so the sum of the kept ones says which they are: each chain drops
+// different elements, at each step and in each stream, and the same ones when the seed is the same.
 func TestDropoutMasksDiffer(t *testing.T) {
 	const elements, chains, steps = 20, 4, 3
 	masks := func(seed uint64) map[float64]int {

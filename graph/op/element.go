@@ -7,7 +7,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Element is one element of a tensor, by its index in row-major order: x -> a scalar. It is for watching a weight, and has no gradient.
+// Element is one element of a tensor, by its index in row-major order: x -> a scalar. It is for
+// watching a weight, and has no gradient.
 type Element struct {
 	Index int
 }

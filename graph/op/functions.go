@@ -37,7 +37,8 @@ func (logCurve) curve() curve {
 	}
 }
 
-// Sqrt is the square root, elementwise: x [...] -> y [...]. It is NaN below 0; its gradient is infinite at 0.
+// Sqrt is the square root, elementwise: x [...] -> y [...]. It is NaN below 0; its gradient is
+// infinite at 0.
 type Sqrt struct{ elementwise[sqrtCurve] }
 
 type sqrtCurve struct{}
@@ -64,8 +65,8 @@ func (squaredCurve) curve() curve {
 	}
 }
 
-// Lgamma is y = ln |Gamma(x)|, elementwise: x [...] -> y [...]. It is +Inf at 0 and the negative integers. Its derivative is the
-// digamma function.
+// Lgamma is y = ln |Gamma(x)|, elementwise: x [...] -> y [...]. It is +Inf at 0 and the negative
+// integers. Its derivative is the digamma function.
 type Lgamma struct{ elementwise[lgammaCurve] }
 
 type lgammaCurve struct{}
@@ -98,7 +99,8 @@ func (n Negate) Gradients(b *graph.Builder, _ []*graph.Node, _, dout *graph.Node
 	return []*graph.Node{b.Apply(n, dout)}
 }
 
-// Scale is y = Factor x + Offset, elementwise: x [...] -> y [...]. The factor is finite and not 0, the offset finite.
+// Scale is y = Factor x + Offset, elementwise: x [...] -> y [...]. The factor is finite and not 0,
+// the offset finite.
 type Scale struct {
 	Factor, Offset float64
 }

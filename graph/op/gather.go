@@ -9,9 +9,10 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// Batch says which examples of a data set a step sees. Example i of step t stands at position p = t*Size + i of an endless
-// sequence of epochs, each of which visits every example once: in the order of the data set, or, when Shuffled, in the keyed
-// order of (seed, chain, epoch). A batch may straddle two epochs.
+// Batch says which examples of a data set a step sees. Example i of step t stands at position
+// p = t*Size + i of an endless sequence of epochs, each of which visits every example once: in the
+// order of the data set, or, when Shuffled, in the keyed order of (seed, chain, epoch). A batch may
+// straddle two epochs.
 type Batch struct {
 	Size     int
 	Shuffled bool
@@ -43,10 +44,11 @@ func (s Batch) walk(header []uint64, examples, lo, hi int, visit func(i, example
 	}
 }
 
-// MostChannels is the most channels that images can have moments of their own for.
+// MostChannels is the most channels that can have moments of their own.
 const MostChannels = 4
 
-// Channels holds a number for each channel of an image, or one for all channels. ChannelsOf makes it.
+// Channels holds a number for each channel of an image, or one for all channels. ChannelsOf makes
+// it.
 type Channels struct {
 	count  int
 	values [MostChannels]float64
@@ -59,7 +61,7 @@ func ChannelsOf(values ...float64) Channels {
 	return c
 }
 
-// At is the number of a channel.
+// At is the number held for a channel.
 func (c Channels) At(channel int) float64 {
 	if c.count == 1 {
 		return c.values[0]
@@ -67,7 +69,7 @@ func (c Channels) At(channel int) float64 {
 	return c.values[channel]
 }
 
-// check refuses another count than 1 or that of the images' channels.
+// check refuses a count other than 1 or the number of the images' channels, at most MostChannels.
 func (c Channels) check(channels int) error {
 	if c.count != 1 && (c.count != channels || channels > MostChannels) {
 		return errors.Errorf("moments of %d channels for images of %d, wants 1 or as many, at most %d", c.count, channels, MostChannels)
@@ -108,7 +110,8 @@ func (g GatherImages) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	return tensor.Shape{g.Batch.Size, in[0][1], in[0][2], in[0][3]}, g.Batch.check(in[0][0])
 }
 
-// planes is how many parts of an image are normalised apart: its channels, or 1 when all have the same moments.
+// planes is how many parts of an image are normalised separately: its channels, or 1 when all have
+// the same moments.
 func (g GatherImages) planes() int { return max(g.Mean.count, g.Deviation.count) }
 
 // affine is the scale and the shift of a channel's bytes.
@@ -186,8 +189,9 @@ func (g GatherLabels) Lower(l *graph.Lowering) {
 		tensor.Int(l.Shapes[0][0]), tensor.Int(g.Batch.Size), flag(g.Batch.Shuffled))
 }
 
-// StoreRows keeps the rows computed for a step's examples, in the data set's order, where they stay from step to step: rows [B K],
-// store [N K], header -> the number of rows, a scalar. The batch is not shuffled; after N/B steps, rounded up, all rows are there.
+// StoreRows keeps the rows computed for a step's examples, in the data set's order, where they stay
+// from step to step: rows [B K], store [N K], header -> the number of rows, a scalar. The batch is
+// not shuffled; after N/B steps, rounded up, all rows are there.
 type StoreRows struct {
 	Batch Batch
 }
@@ -231,8 +235,9 @@ func storeRows[T float32 | float64](s StoreRows, examples, width int) func(a *te
 	}
 }
 
-// Minibatch makes the inputs "images" [N C H W] uint8 and "labels" [N] int32 of a data set, and the nodes of each step's examples:
-// images [B C H W], normalised by the mean and deviation of pixel/255 in each channel (or one for all), and labels [B].
+// Minibatch makes the inputs "images" [N C H W] uint8 and "labels" [N] int32 of a data set, and the
+// nodes of each step's examples: images [B C H W], normalised by the mean and deviation of
+// pixel/255 in each channel (or one for all), and labels [B].
 func Minibatch(b *graph.Builder, batch Batch, images tensor.Shape, mean, deviation []float64) (x, labels *graph.Node) {
 	if len(images) != 4 {
 		b.Fail(errors.Errorf("op: minibatch: images have shape %v, wants [N C H W]", images))

@@ -7,8 +7,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// GatherRows takes a step's examples out of a data set of numbers, its rows: x [N ...], header -> y [B ...]. It has no gradient: data are not learned.
-// Regressions on tables use it, as networks on images use GatherImages.
+// GatherRows takes a step's examples out of a data set of numbers, its rows: x [N ...],
+// header -> y [B ...]. It has no gradient: data are not learned. Regressions on tables use it, as
+// networks on images use GatherImages.
 type GatherRows struct {
 	Batch Batch
 }

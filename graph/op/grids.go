@@ -5,19 +5,20 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// SumThreads is the most threads of a GPU's block that adds up.
+// SumThreads is the most threads of a GPU's block that makes sums.
 const SumThreads = 256
 
-// sums is how a GPU's kernel adds up: so many sums of so many terms, each by a block of threads, or
-// neighbours, sumNeighbours of them by one block.
+// sums is how a GPU's kernel makes count sums of so many terms: each by a block of threads, or,
+// when they are neighbours, sumNeighbours of them by one block.
 type sums struct {
 	count, terms int
 	neighbours   bool
 	threads      int
 }
 
-// The most terms of a part of a sum, in float64 what a block adds up in some microseconds; the most
-// parts; and the most blocks for which a sum is made in parts.
+// partTerms and partNeighbours are the most terms of a part of a sum, what a block adds up in
+// float64 in some microseconds; mostParts is the most parts, and partBlocks the most blocks for
+// which a sum is made in parts.
 const (
 	partTerms      = 8192
 	partNeighbours = 512
@@ -33,7 +34,7 @@ func (s sums) blocks() int {
 	return s.count
 }
 
-// parts is into how many parts each sum is cut: one when there are enough sums, or few terms.
+// parts is the number of parts of each sum: one when there are enough sums, or few terms.
 func (s sums) parts() int {
 	terms := partTerms
 	if s.neighbours {
@@ -42,7 +43,7 @@ func (s sums) parts() int {
 	return max(1, min(above(s.terms, terms), mostParts, partBlocks/s.blocks()))
 }
 
-// above is n/unit rounded up.
+// above is n/unit, rounded up.
 func above(n, unit int) int { return (n + unit - 1) / unit }
 
 // channelSums are sums over all but the channels of rows [channels width].
@@ -54,8 +55,8 @@ func channelSums(rows, channels, width int) sums {
 	return s
 }
 
-// emitSums emits a launch whose first argument is what it fills. A GPU's kernel makes the sums in
-// one call, or in parts, by the kernel whose stem goes on with "_partial", which are then added up.
+// emitSums emits a launch that fills its first argument. A GPU's kernel makes the sums in one call,
+// or in parts, by the kernel whose stem goes on with "_partial", which are then added up.
 func emitSums(l *graph.Lowering, stem, kernel string, s sums, host tensor.HostKernel, arguments ...tensor.Argument) {
 	parts := s.parts()
 	grid := tensor.Blocks{Count: s.blocks(), Parts: parts, Threads: s.threads}
@@ -70,12 +71,13 @@ func emitSums(l *graph.Lowering, stem, kernel string, s sums, host tensor.HostKe
 	}, host, arguments...)
 }
 
-// into is arguments with a workspace in the place of the output.
+// into is arguments with a workspace in place of the output.
 func into(workspace *tensor.Buffer, arguments []tensor.Argument) []tensor.Argument {
 	return append([]tensor.Argument{tensor.Out(workspace)}, arguments[1:]...)
 }
 
-// fewColumns is from when on sum_partial makes sumNeighbours sums with a block.
+// fewColumns is the least number of columns for which a block of sum_partial makes sumNeighbours
+// sums.
 const fewColumns = 8
 
 // sumPartial is the call that fills out with scale times the sums of partial's columns.
@@ -88,8 +90,8 @@ func sumPartial(l *graph.Lowering, out tensor.Argument, partial *tensor.Buffer, 
 		out, tensor.In(partial), tensor.Int(rows), tensor.Int(columns), tensor.Real(tensor.Float64, scale))
 }
 
-// The threads of a mean that one block makes; and of more than which it is made by several, of so
-// many each. There are at most so many blocks.
+// A mean takes one block, of at most meanThreads threads, or, with more work than 4 meanPerBlock, a
+// block for each meanPerBlock, at most meanBlocks.
 const (
 	meanThreads  = 1024
 	meanPerBlock = 2048

@@ -9,20 +9,21 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// SquaredError is half the squared distance, summed over an example and averaged over the batch, which is the negative log-likelihood of
-// N(prediction, 1) up to a constant:
+// SquaredError is half the squared distance, summed over an example and averaged over the batch,
+// which is the negative log-likelihood of N(prediction, 1) up to a constant:
 //
 //	loss = 1/B sum over b ... of (prediction[b ...] - target[b ...])^2 / 2
 //
 // prediction [B ...], target of the same shape -> a scalar.
 type SquaredError struct{}
 
-// BernoulliLogits is the negative log-likelihood of targets in [0, 1] under Bernoulli(sigmoid(logits)), summed over an example and
-// averaged over the batch:
+// BernoulliLogits is the negative log-likelihood of targets in [0, 1] under
+// Bernoulli(sigmoid(logits)), summed over an example and averaged over the batch:
 //
 //	loss = 1/B sum over b ... of softplus(logits[b ...]) - targets[b ...] logits[b ...]
 //
-// logits [B ...], targets of the same shape -> a scalar. A target outside [0, 1] makes the loss NaN, which stops the run.
+// logits [B ...], targets of the same shape -> a scalar. A target outside [0, 1] makes the loss
+// NaN, which stops the run.
 type BernoulliLogits struct{}
 
 // likelihood is a loss that is a sum over elements of two tensors, with its derivatives.
@@ -122,8 +123,8 @@ func likelihoodRows[T float32 | float64](value func(p, t float64) float64, width
 	}
 }
 
-// likelihoodBackward is the derivative by the prediction, or by the target, times dout / B: prediction [B ...], target [B ...], dout scalar
-// -> [B ...].
+// likelihoodBackward is the derivative by the prediction, or by the target, times dout / B:
+// prediction [B ...], target [B ...], dout scalar -> [B ...].
 type likelihoodBackward[L interface{ likelihood() likelihood }] struct{ ofTarget bool }
 
 func (likelihoodBackward[L]) Name() string {

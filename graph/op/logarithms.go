@@ -7,8 +7,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Log1p is y = ln(1 + x), elementwise, exact to rounding for small x: x [...] -> y [...]. It is -Inf at -1 and NaN below. Densities with
-// algebraic tails use it.
+// Log1p is y = ln(1 + x), elementwise, exact to rounding for small x: x [...] -> y [...]. It is
+// -Inf at -1 and NaN below. Densities with algebraic tails use it.
 type Log1p struct{ elementwise[log1pCurve] }
 
 type log1pCurve struct{}
@@ -21,8 +21,8 @@ func (log1pCurve) curve() curve {
 	}
 }
 
-// LogAddExp is y = ln(e^a + e^b), elementwise with NumPy's broadcasting, computed as max(a, b) + ln(1 + e^-|a-b|): a [...], b [...] -> y.
-// Mixtures of densities use it.
+// LogAddExp is y = ln(e^a + e^b), elementwise with NumPy's broadcasting, computed as
+// max(a, b) + ln(1 + e^-|a-b|): a [...], b [...] -> y. Mixtures of densities use it.
 type LogAddExp struct{}
 
 // Name implements graph.Op.

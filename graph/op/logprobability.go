@@ -13,8 +13,8 @@ import (
 //
 //	y[b] = logits[b labels[b]] - ln sum over k of exp(logits[b k])
 //
-// logits [B K], or [K] for all labels alike, labels [B] int32 -> y [B]. A label that is not below K has NaN. The mean of -y is CrossEntropy.
-// The categorical distribution uses it.
+// logits [B K], or [K] for all labels alike, labels [B] int32 -> y [B]. A label that is not below K
+// gives NaN. The mean of -y is CrossEntropy. The categorical distribution uses it.
 type LogProbability struct{}
 
 // Name implements graph.Op.
@@ -36,7 +36,8 @@ func (LogProbability) Lower(l *graph.Lowering) {
 		l.Out(), l.In(0), l.In(1), tensor.Int(rows), tensor.Int(stride), tensor.Int(classes))
 }
 
-// logitRows is the number of labels, and the distance and length of their rows of logits; the distance is 0 when all have one row.
+// logitRows is the number of labels, and the distance and length of their rows of logits; the
+// distance is 0 when all share one row.
 func logitRows(l *graph.Lowering) (rows, stride, classes int) {
 	logits := l.Shapes[0]
 	rows, classes = l.Shapes[1][0], logits[len(logits)-1]
@@ -73,7 +74,8 @@ func (LogProbability) Gradients(b *graph.Builder, in []*graph.Node, _, dout *gra
 	return []*graph.Node{dlogits, nil}
 }
 
-// logProbabilityBackward is dlogits[b k] = dout[b] ((k is labels[b]) - softmax(logits)[b k]): logits [B K] or [K], labels [B], dout [B] -> [B K].
+// logProbabilityBackward is dlogits[b k] = dout[b] ((k is labels[b]) - softmax(logits)[b k]):
+// logits [B K] or [K], labels [B], dout [B] -> [B K].
 type logProbabilityBackward struct{}
 
 func (logProbabilityBackward) Name() string { return "log probability gradient" }

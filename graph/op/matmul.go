@@ -9,8 +9,9 @@ import (
 )
 
 // MatMul is the matrix product c = op(a) op(b), where op transposes or does nothing:
-// a [M N] or transposed [N M], b [N O] or transposed [O N] -> c [M O]. A linear layer is x [B I], w [O I] -> [B O] with
-// TransposeB. A bias over the columns and a ReLU that follow are fused into it.
+// a [M N] or transposed [N M], b [N O] or transposed [O N] -> c [M O]. A linear layer is x [B I],
+// w [O I] -> [B O] with TransposeB. A bias over the columns and a ReLU that follow are fused into
+// it.
 type MatMul struct {
 	TransposeA, TransposeB bool
 

@@ -17,8 +17,9 @@ const (
 	UniformNoise
 )
 
-// Noise is independent random numbers, new ones in each chain and step, of the shape that As gives: header -> y [...]. Stream is a number
-// from Builder.Stream. It has no gradient: it depends on nothing but the header.
+// Noise is independent random numbers, new ones in each chain and step, of the shape that As gives:
+// header -> y [...]. Stream is a number from Builder.Stream. It has no gradient: it depends on
+// nothing but the header.
 type Noise struct {
 	Kind   NoiseKind
 	Stream uint16

@@ -10,32 +10,36 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// There is no batch norm: it makes one example's prediction depend on the others of its batch, which averages over a posterior must not.
+// There is no batch norm: it makes one example's prediction depend on the others of its batch,
+// which averages over a posterior must not do.
 
-// FilterResponseNorm divides each channel of each image by its root mean square, then scales and shifts it:
+// FilterResponseNorm divides each channel of each image by its root mean square, then scales and
+// shifts it:
 //
 //	y[b c h w] = gamma[c] x[b c h w] / sqrt(mean over h w of x^2 + Epsilon) + beta[c]
 //
-// x [B C H W], gamma [C], beta [C] -> y [B C H W]. Threshold usually follows. Source: Singh and Krishnan, Filter response normalization
-// layer (2020), equations 1 to 3. A Threshold that follows is fused into it.
+// x [B C H W], gamma [C], beta [C] -> y [B C H W]. Threshold usually follows. Source: Singh and
+// Krishnan, Filter response normalization layer (2020), equations 1 to 3. A Threshold that follows
+// is fused into it.
 type FilterResponseNorm struct {
 	Epsilon float64
 
 	threshold bool
 }
 
-// GroupNorm takes the mean from each group of neighbouring channels of an image, divides by the standard deviation, then scales and
-// shifts each channel:
+// GroupNorm takes the mean from each group of neighbouring channels of an image, divides by the
+// standard deviation, then scales and shifts each channel:
 //
 //	y[b c h w] = gamma[c] (x[b c h w] - mean) / sqrt(variance + Epsilon) + beta[c]
 //
-// x [B C H W], gamma [C], beta [C] -> y [B C H W]; Groups divides C. Source: Wu and He, Group normalization (2018).
+// x [B C H W], gamma [C], beta [C] -> y [B C H W]; Groups divides C. Source: Wu and He, Group
+// normalization (2018).
 type GroupNorm struct {
 	Groups  int
 	Epsilon float64
 }
 
-// normal is what both have in common. groups is 0 for one of each channel.
+// normal is what both have in common. groups is 0 for a group of each channel.
 type normal struct {
 	groups    int
 	center    bool
@@ -113,7 +117,8 @@ func (n normal) shape(in []tensor.Shape) (tensor.Shape, error) {
 	return in[0], nil
 }
 
-// members is the layout of a shape [B C H W]: groups of all images, channels of each group, elements of each channel.
+// members is the layout of a shape [B C H W]: groups of all images, channels of each group,
+// elements of each channel.
 type members struct {
 	rows, channels, width int
 }
@@ -185,7 +190,8 @@ func (n normal) gradients(b *graph.Builder, in []*graph.Node, dout *graph.Node) 
 	}
 }
 
-// normalizeBackward is dx: with z the normalised x and dz = gamma dout, dx = (dz - [centred] mean dz - z mean(z dz)) / sqrt(... + Epsilon):
+// normalizeBackward is dx: with z the normalised x and dz = gamma dout,
+// dx = (dz - [centred] mean dz - z mean(z dz)) / sqrt(... + Epsilon):
 // dout [B C H W], x [B C H W], gamma [C] -> dx [B C H W].
 type normalizeBackward struct{ normal normal }
 
@@ -231,7 +237,8 @@ func normalizeGradient[T float32 | float64](n normal, m members) func(a *tensor.
 	}
 }
 
-// normalizeBackwardScale is dgamma[c] = sum over b h w of dout z, z the normalised x: dout [B C H W], x [B C H W] -> dgamma [C].
+// normalizeBackwardScale is dgamma[c] = sum over b h w of dout z, z the normalised x:
+// dout [B C H W], x [B C H W] -> dgamma [C].
 type normalizeBackwardScale struct{ normal normal }
 
 func (normalizeBackwardScale) Name() string { return "normalization gradient of scale" }

@@ -11,8 +11,9 @@ import (
 //
 //	y[b (c r s) p q] = x[b c p*Stride+r*Dilation-Padding q*Stride+s*Dilation-Padding]
 //
-// with zeros outside x: x [B C H W] -> y [B C*Height*Width P Q]. Conv's own fields are as for the convolution, which is y's product with its
-// weights as a matrix. It is for statistics of a layer's inputs, such as the factors of K-FAC, and has no gradient.
+// with zeros outside x: x [B C H W] -> y [B C*Height*Width P Q]. Conv's own fields are as for the
+// convolution, which is y's product with its weights as a matrix. It is for statistics of a layer's
+// inputs, such as the factors of K-FAC, and has no gradient.
 type Patches struct {
 	Conv          Conv2D
 	Height, Width int

@@ -5,8 +5,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// curve is a function of one number and its derivative, computed in float64 unless there are faster ways for float32. The derivative is a
-// function of y where that is possible, so that x's memory is free once y is there.
+// curve is a function of one number and its derivative, computed in float64 unless there are faster
+// ways for float32. The derivative is a function of y where that is possible, so that x's memory is
+// free once y is there.
 type curve struct {
 	name      string // of the op, and of the kernels name_fwd and name_bwd
 	value     func(x float64) float64
@@ -14,7 +15,8 @@ type curve struct {
 	ofOutput  bool
 	constants []float64 // the kernels' further arguments
 
-	// The faster ways: y of x, and dx of dout and of what slope takes. The slices have one length and share no memory.
+	// The faster ways: y of x, and dx of dout and of what slope takes. The slices have the same
+	// length and share no memory.
 	values    func(y, x []float32)
 	gradients func(dx, dout, v []float32)
 }

@@ -6,16 +6,18 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// MaxPool2D is the maximum of each window: x [B C H W] -> y [B C P Q]. The pairs are height, width; incomplete windows are left
-// out, padding is never the maximum. The gradient goes to the first maximum of a window in reading order. A ReLU that follows is fused into
-// it, and into its gradient that of a ReLU before.
+// MaxPool2D is the maximum of each window: x [B C H W] -> y [B C P Q]. The pairs are height, width;
+// incomplete windows are left out, padding is never the maximum. The gradient goes to the first
+// maximum of a window in reading order. A ReLU that follows is fused into it; the gradient of a
+// ReLU before it is fused into its gradient.
 type MaxPool2D struct {
 	Window, Stride, Padding [2]int
 
 	relu bool
 }
 
-// AveragePool2D is the mean of each window's elements, without the padding: x [B C H W] -> y [B C P Q].
+// AveragePool2D is the mean of each window's elements, without the padding:
+// x [B C H W] -> y [B C P Q].
 type AveragePool2D struct {
 	Window, Stride, Padding [2]int
 }
@@ -81,8 +83,8 @@ func (p MaxPool2D) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.
 	return []*graph.Node{b.Apply(maxPoolBackward{pool: p}, dout, in[0])}
 }
 
-// maxPoolBackward is dx: dout [B C P Q], x [B C H W] -> dx [B C H W]. With relu there is a third input, y [B C H W], the output of the ReLU
-// before, and dx is 0 unless y is above 0.
+// maxPoolBackward is dx: dout [B C P Q], x [B C H W] -> dx [B C H W]. With relu there is a third
+// input, y [B C H W], the output of the ReLU before, and dx is 0 unless y is above 0.
 type maxPoolBackward struct {
 	pool MaxPool2D
 	relu bool

@@ -15,10 +15,11 @@ const (
 // reduceAxes is the most axes that are kept, or summed over, once neighbours are joined.
 const reduceAxes = maxAxes / 2
 
-// reduction is a sum over a set of axes, cut into tiles. Neighbouring axes that are both summed over, or both kept, count as one.
-// The innermost of these is the run, which is contiguous. A unit of work is one sum when the run is summed over, and up to
-// reduceWidth neighbouring sums when it is kept. Many cheap units make one tile; a dear one is split over several,
-// whose partial sums are added in order.
+// reduction is a sum over a set of axes, cut into tiles. Neighbouring axes that are both summed
+// over, or both kept, count as one. The innermost of these is the run, which is contiguous. A unit
+// of work is one sum when the run is summed over, and up to reduceWidth neighbouring sums when it
+// is kept. Many cheap units make one tile; an expensive one is split over several, whose partial
+// sums are added in order.
 type reduction struct {
 	kept, summed walk // over the offsets of the runs
 	run          int
@@ -67,7 +68,8 @@ func newReduction(shape tensor.Shape, over Axes) reduction {
 	return r
 }
 
-// hostReduction adds up argument 1 into argument 0 and multiplies the sums by scale. All sums are made in float64.
+// hostReduction adds up argument 1 into argument 0 and multiplies the sums by scale. All sums are
+// made in float64.
 func hostReduction[T float32 | float64](r reduction, scale float64) tensor.HostKernel {
 	tiles := (r.units + r.grouped - 1) / r.grouped
 	host := tensor.HostKernel{
@@ -126,8 +128,8 @@ func addRuns[T float32 | float64](r *reduction, partial []float64, x []T, unit, 
 	}
 }
 
-// onGPU is how a GPU adds up, with which kernel: neighbouring sums side by side, unless what they
-// sum over is contiguous and long. summed has all axes that are summed over.
+// onGPU is how, and with which kernel, a GPU adds up: neighbouring sums side by side, unless what
+// they sum over is contiguous and long. summed has all axes that are summed over.
 func (r *reduction) onGPU(summed walk) (s sums, kernel string) {
 	innermost, stride := 1, 0
 	if last := summed.axes - 1; last >= 0 {
@@ -141,8 +143,8 @@ func (r *reduction) onGPU(summed walk) (s sums, kernel string) {
 	return s, "sum_fwd_runs"
 }
 
-// lowerReduction emits the launch. Its integers are the elements of the output and of the input, then the extents and strides of
-// reduceAxes kept axes and of as many that are summed over.
+// lowerReduction emits the launch. Its integers are the elements of the output and of the input,
+// then the extents and strides of reduceAxes kept axes and of as many that are summed over.
 func lowerReduction(l *graph.Lowering, stem string, over Axes, scale float64) {
 	r := newReduction(l.Shapes[0], over)
 	host := graph.Pick(l, hostReduction[float32], hostReduction[float64])(r, scale)

@@ -6,8 +6,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// ReLU is y = max(0, x), elementwise: x -> y of the same shape. Its gradient, taken as 0 at 0, needs y alone, so that x's memory is
-// free once y is there.
+// ReLU is y = max(0, x), elementwise: x -> y of the same shape. Its gradient, taken as 0 at 0,
+// needs only y, so that x's memory is free once y is there.
 type ReLU struct{}
 
 // Name implements graph.Op.

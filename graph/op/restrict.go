@@ -9,8 +9,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Restrict is y = x where Low <= x <= High, else NaN, elementwise: x [...] -> y [...]. Low is below High; either may be infinite. Gradients
-// pass unchanged. Densities use it, so that an argument outside their support does not go unseen.
+// Restrict is y = x where Low <= x <= High, else NaN, elementwise: x [...] -> y [...]. Low is below
+// High; either may be infinite. Gradients pass unchanged. Densities use it, so that an argument
+// outside their support does not go unnoticed.
 type Restrict struct {
 	Low, High float64
 }

@@ -10,7 +10,7 @@ type runs struct {
 	stride int
 }
 
-// newRuns is for the operand that varies over the groups whose class has the bit.
+// newRuns returns the runs of the operand that varies over the groups whose class has the bit.
 func newRuns(groups []group, bit int) runs {
 	strides := make([]int, len(groups))
 	stride := 1

@@ -2,7 +2,8 @@ package op
 
 import "math"
 
-// SoftplusInverse is y = ln(e^x - 1), elementwise, computed as x + ln(1 - e^-x): x [...] -> y [...]. It is -Inf at 0 and NaN below.
+// SoftplusInverse is y = ln(e^x - 1), elementwise, computed as x + ln(1 - e^-x):
+// x [...] -> y [...]. It is -Inf at 0 and NaN below.
 type SoftplusInverse struct {
 	elementwise[softplusInverseCurve]
 }

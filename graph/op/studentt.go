@@ -6,17 +6,19 @@ import (
 	"gonum.org/v1/gonum/mathext"
 )
 
-// StudentTConstant is the logarithm of the normalising constant of Student's t-density with x degrees of freedom, elementwise:
+// StudentTConstant is the logarithm of the normalising constant of Student's t-density with x
+// degrees of freedom, elementwise:
 //
 //	y = ln Gamma((x+1)/2) - ln Gamma(x/2) - 1/2 ln(pi x)
 //
-// x [...] -> y [...]. From x = 50 on, where the terms cancel, it is computed by their asymptotic series about the normal density's constant.
+// x [...] -> y [...]. From x = 50 on, where the terms cancel, it is computed by their asymptotic
+// series about the normal density's constant.
 // Source: Stirling's series of the ratio of two gamma functions, DLMF 5.11.8.
 type StudentTConstant struct{ elementwise[studentTCurve] }
 
 type studentTCurve struct{}
 
-// manyDegrees is from where the series is exact to rounding: its first term left out is below 1e-15.
+// manyDegrees is where the series becomes exact to rounding: the first omitted term is below 1e-15.
 const manyDegrees = 50
 
 func (studentTCurve) curve() curve {

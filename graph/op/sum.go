@@ -5,8 +5,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Sum adds up over axes, which the output then lacks: x [...] -> y, y[kept axes] = sum over Axes of x. Over all axes, which the zero
-// Sum means, the output is a scalar. The sums are made in float64, in an order that the shape alone fixes.
+// Sum adds up over axes, which the output then lacks: x [...] -> y, y[kept axes] = sum over Axes of
+// x. The zero Sum is over all axes, with a scalar output. The sums are made in float64, in an order
+// set only by the shape.
 type Sum struct {
 	Axes Axes
 }
@@ -30,8 +31,9 @@ func (s Sum) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) 
 	return []*graph.Node{b.Apply(spread{ViewAs(graph.ShapeOf(in[0])...), s.Axes, false}, dout)}
 }
 
-// Mean is the mean over axes, which the output then lacks: x [...] -> y, y[kept axes] = 1/n sum over Axes of x, n being the product of
-// their extents. Over all axes, which the zero Mean means, the output is a scalar.
+// Mean is the mean over axes, which the output then lacks: x [...] -> y, y[kept axes] = 1/n sum
+// over Axes of x, n being the product of their extents. The zero Mean is over all axes, with a
+// scalar output.
 type Mean struct {
 	Axes Axes
 }
@@ -53,8 +55,8 @@ func (m Mean) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node)
 	return []*graph.Node{b.Apply(spread{ViewAs(graph.ShapeOf(in[0])...), m.Axes, true}, dout)}
 }
 
-// spread is the gradient of Sum and Mean: each dout goes to all elements of x that were added up, for a mean in equal shares:
-// dout [kept axes] -> dx of x's shape.
+// spread is the gradient of Sum and Mean: each dout goes to all elements of x that were added up,
+// for a mean in equal shares: dout [kept axes] -> dx of x's shape.
 type spread struct {
 	x     View
 	axes  Axes

@@ -8,8 +8,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// Threshold is the thresholded linear unit that goes with filter response normalisation, y[b c ...] = max(x[b c ...], tau[c]):
-// x [B C ...], tau [C] -> y [B C ...]. Where both are equal the gradient goes to tau. Source: Singh and Krishnan (2020), equation 4.
+// Threshold is the thresholded linear unit that goes with filter response normalisation,
+// y[b c ...] = max(x[b c ...], tau[c]): x [B C ...], tau [C] -> y [B C ...]. Where both are equal
+// the gradient goes to tau. Source: Singh and Krishnan (2020), equation 4.
 type Threshold struct{}
 
 // Name implements graph.Op.
@@ -43,13 +44,15 @@ func threshold[T float32 | float64](width int) func(a *tensor.Args, lo, hi int) 
 	}
 }
 
-// Gradients implements graph.Differentiable. They need y alone, so that x's memory is free once y is there.
+// Gradients implements graph.Differentiable. They need only y, so that x's memory is free once y is
+// there.
 func (Threshold) Gradients(b *graph.Builder, in []*graph.Node, y, dout *graph.Node) []*graph.Node {
 	dx := b.Apply(thresholdBackward{}, dout, y, in[1])
 	return []*graph.Node{dx, b.Apply(thresholdBackwardBound{}, dout, dx)}
 }
 
-// thresholdBackward is dx = dout where y > tau, else 0: dout [B C ...], y [B C ...], tau [C] -> dx [B C ...].
+// thresholdBackward is dx = dout where y > tau, else 0: dout [B C ...], y [B C ...],
+// tau [C] -> dx [B C ...].
 type thresholdBackward struct{}
 
 func (thresholdBackward) Name() string { return "threshold gradient" }
@@ -81,8 +84,8 @@ func thresholdGradient[T float32 | float64](width int, pass func(dx, dout, y []T
 	}
 }
 
-// thresholdBackwardBound is tau's gradient, what dx leaves out of dout, added up over all axes but the channels':
-// dout [B C ...], dx [B C ...] -> dtau [C].
+// thresholdBackwardBound is tau's gradient, what dx leaves out of dout, added up over all axes but
+// the channels': dout [B C ...], dx [B C ...] -> dtau [C].
 type thresholdBackwardBound struct{}
 
 func (thresholdBackwardBound) Name() string { return "threshold gradient of bound" }

@@ -14,7 +14,7 @@ import (
 type trial struct {
 	op     graph.Op
 	shapes []tensor.Shape
-	draw   func(input int, z float64) float64 // an element from a standard normal; nil: the normal itself
+	draw   func(input int, z float64) float64 // an element from a standard normal; nil: itself
 	header bool                               // the chain's header is the last input
 	want   func(in [][]float64) []float64
 	loose  float64 // multiplies the float32 tolerance; 0 means 1
@@ -121,8 +121,8 @@ func readOutput(t *testing.T, s *graph.Session, dtype tensor.DType, name string,
 	return wide
 }
 
-// run compares the op with its plain loop, its gradients with central differences of the plain loop, float32 with float64, and one
-// thread with three.
+// run compares the op with its plain loop, its gradients with central differences of the plain
+// loop, float32 with float64, and one thread with three.
 func (c trial) run(t *testing.T) {
 	t.Helper()
 	values := c.inputs()
@@ -145,7 +145,8 @@ func (c trial) run(t *testing.T) {
 	}
 }
 
-// differences is d sum(y * cotangent) / d input i by central differences, at some fifty elements; the others are NaN.
+// differences is d sum(y * cotangent) / d input i by central differences, at some fifty elements;
+// the others are NaN.
 func (c trial) differences(values [][]float64, i int) []float64 {
 	x := values[i]
 	gradient := make([]float64, len(x))
@@ -169,7 +170,8 @@ func (c trial) differences(values [][]float64, i int) []float64 {
 	return gradient
 }
 
-// same compares to a tolerance relative to the larger of the element and the root mean square of all. A NaN in want is not compared.
+// same compares to a tolerance relative to the larger of the element and the root mean square of
+// all. A NaN in want is not compared.
 func same(t *testing.T, what string, got, want []float64, tolerance float64) {
 	t.Helper()
 	if len(got) != len(want) {

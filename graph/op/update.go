@@ -8,12 +8,14 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// UpdateTile is how many parameters one tile of an update has. An update leaves one statistic for each tile.
+// UpdateTile is how many parameters one tile of an update has. An update leaves one statistic for
+// each tile.
 const UpdateTile = 16 * random.BlockSize
 
-// UpdateShape is what updates of parameters have in common: w, dw of w's shape, then states of w's shape, then the tables and the header,
-// each with one axis. The output is [tiles]: for each, the sum over its parameters of theta * g, where g is the gradient that
-// the update followed. N times the mean of their total, divided by the number of parameters, is the configurational temperature.
+// UpdateShape is what updates of parameters have in common: w, dw of w's shape, then states of w's
+// shape, then the tables and the header, each with one axis. The output is [tiles]: for each, the
+// sum over its parameters of theta * g, where g is the gradient that the update followed. N times
+// the mean of their total, divided by the number of parameters, is the configurational temperature.
 func UpdateShape(in []tensor.Shape, states, tables int) (tensor.Shape, error) {
 	if len(in) != 2+states+tables+1 {
 		return nil, errors.Errorf("got %d inputs, wants w, dw, %d states, %d tables and the header", len(in), states, tables)
@@ -29,8 +31,8 @@ func UpdateShape(in []tensor.Shape, states, tables int) (tensor.Shape, error) {
 	return tensor.Shape{(in[0].Elements() + UpdateTile - 1) / UpdateTile}, nil
 }
 
-// UpdateHost is the host side of an update of n parameters: run treats parameters lo to hi and returns their statistic. The launch's
-// first argument is the output.
+// UpdateHost is the host side of an update of n parameters: run treats parameters lo to hi and
+// returns their statistic. The launch's first argument is the output.
 func UpdateHost[T float32 | float64](n int, run func(a *tensor.Args, lo, hi int) float64) tensor.HostKernel {
 	return tensor.HostKernel{Phases: []tensor.Phase{{
 		Tiles: (n + UpdateTile - 1) / UpdateTile,
@@ -63,6 +65,6 @@ func AddressOf(header []uint64, stream uint16) random.Address {
 	}
 }
 
-// Descend is theta - rate g, the move down the gradient. The product is not fused with the sum, so that every architecture gives the same
-// bits; package kernel's passes round alike.
+// Descend is theta - rate g, the move down the gradient. The product is not fused with the sum, so
+// that every architecture gives the same bits; package kernel's passes round alike.
 func Descend[T float32 | float64](theta, rate, g T) T { return theta - T(rate*g) }

@@ -7,15 +7,17 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// maxAxes is the most axes a View can have: attributes are comparable, so that the shape is an array.
+// maxAxes is the most axes a View can have: attributes are comparable, so that the shape is an
+// array.
 const maxAxes = 6
 
-// View gives its input another shape of as many elements; it costs nothing. Axes beyond the shape's are 0.
+// View gives its input another shape with as many elements; it costs nothing. Axes beyond the
+// shape's are 0.
 type View struct {
 	Axes [maxAxes]int
 }
 
-// ViewAs is the View of that shape.
+// ViewAs returns the View with the given shape.
 func ViewAs(shape ...int) View {
 	var v View
 	copy(v.Axes[:], shape)

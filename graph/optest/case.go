@@ -15,45 +15,46 @@ import (
 type Case struct {
 	Name string
 
-	// Op is applied to Inputs. Build, when it is there, makes a small graph of them instead, whose ops the compiler may fuse: into a single
-	// launch of Kernel, without the suffix of its type, when that is not empty.
+	// Op is applied to Inputs. Build, when set, makes a small graph of them instead, whose ops the
+	// compiler may fuse: into one launch of Kernel, without its type's suffix, if that is not "".
 	Op     graph.Op
 	Build  func(b *graph.Builder, in []*graph.Node) *graph.Node
 	Kernel string
 	Inputs []Input
 
-	// Naive is the output, by the shortest loop over float64. It changes those of in that the op updates.
+	// Naive is the output, by the shortest loop over float64. It changes inputs that Op updates.
 	Naive func(in [][]float64) []float64
-	// Terms is the number of terms in the sum behind an element of the output. It sets the tolerance.
+	// Terms is the number of terms in the sum behind an output element. It sets the tolerance.
 	Terms int
 	// Loosen multiplies the tolerance, for Reason.
 	Loosen float64
 	Reason string
 
-	// Steps is how many steps are compared, one if it is 0, for ops that read the header or update an input.
+	// Steps is how many steps are compared, for ops that read the header or update; 0 means 1.
 	Steps int
 	// NoGradient leaves out use 2; ops without a gradient must say so.
 	NoGradient bool
-	// Gradient, when it is there, is compared with instead of finite differences, at kinks, where these mean nothing. It returns the gradients
-	// of the float inputs in order.
+	// Gradient, when set, replaces finite differences, at kinks, where these mean nothing. It
+	// returns the gradients of the float inputs in order.
 	Gradient func(in [][]float64, dout []float64) [][]float64
 
-	// Speed puts the row into Benchmark. Such rows are large: Run leaves out their finite differences, and float64 but as a reference.
-	// Flops is the number of floating-point operations of the output.
+	// Speed puts the row, a large one, into Benchmark. Run leaves out its finite differences, and
+	// uses float64 only as a reference. Flops is the output's number of floating-point operations.
 	Speed bool
 	Flops float64
 
 	drawn map[string][]float64 // what draw has returned so far
 }
 
-// Input is an input of a row: of the program's float type, and one for each chain, unless DType is something else.
+// Input is an input of a row: of the program's float type, and one for each chain, unless DType is
+// something else.
 type Input struct {
 	Shape tensor.Shape
 	DType tensor.DType
 	Fill  Fill
 }
 
-// Header is the input that an op takes the graph's header by.
+// Header is the input through which an op takes the graph's header.
 var Header = Input{Shape: tensor.Shape{3}, DType: tensor.Uint64}
 
 // Float is an input of the program's float type.
@@ -103,8 +104,8 @@ func Positive(r *rand.Rand, values []float64) {
 	}
 }
 
-// Apart spreads its values evenly over (-2, 2), in random order: no two are near each other, and none is near 0, for ops that have kinks
-// there. Finite differences are safe up to 10000 elements.
+// Apart spreads its values evenly over (-2, 2), in random order: no two are near each other, and
+// none is near 0, for ops that have kinks there. Finite differences are safe up to 10000 elements.
 func Apart(r *rand.Rand, values []float64) {
 	n := len(values)
 	for i, place := range r.Perm(n) {
@@ -131,7 +132,8 @@ func Below(bound int) Fill {
 // The seed in the headers of all sessions of the suite.
 const seed = 0x5eed_0123_4567
 
-// values are the inputs of a chain, exact in float32, for the caller to change. What is not float is the same for all chains.
+// values are the inputs of a chain, exact in float32, for the caller to change. Inputs that are not
+// floats are the same for all chains.
 func (c *Case) values(chain int) [][]float64 {
 	var all [][]float64
 	for i, in := range c.Inputs {
@@ -148,7 +150,8 @@ func (c *Case) values(chain int) [][]float64 {
 	return all
 }
 
-// draw gives the same values whenever it is called with the same arguments. They are not to be changed.
+// draw gives the same values whenever it is called with the same arguments. They are not to be
+// changed.
 func (c *Case) draw(what string, chain int, shape tensor.Shape, fill Fill) []float64 {
 	key := fmt.Sprintf("%s, %s, chain %d", c.Name, what, chain)
 	if values, ok := c.drawn[key]; ok {

@@ -8,8 +8,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// place is the position, in a tensor of shape, of what element i of the output reads or is part of. The shape's axes are the last of
-// the output's; on an axis of extent 1 there is only one element.
+// place is the position, in a tensor of shape, of what element i of the output reads or is part of.
+// The shape's axes are the last of the output's; on an axis of extent 1 there is only one element.
 func place(i int, output, shape tensor.Shape) int {
 	at, stride := 0, 1
 	for axis := len(output) - 1; axis >= 0; axis-- {

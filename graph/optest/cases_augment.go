@@ -59,7 +59,7 @@ func naiveAugment(g op.Augment, images, channels, height, width int) func(in [][
 }
 
 // augmentCases have each change by itself and all together, images of one row or column, and
-// batches of which a block has several images.
+// batches with several images in a block.
 func augmentCases() []Case {
 	var cases []Case
 	all := op.Augment{Flip: true, Shift: 3, Rotation: 20, Erase: 0.4, Stream: 6}

@@ -5,7 +5,8 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 )
 
-// builtinCases are a single element, and graphs whose gradients need the sum that differentiation puts where a node has several consumers.
+// builtinCases are a single element, and graphs whose gradients need the sum that differentiation
+// puts where a node has several consumers.
 func builtinCases() []Case {
 	m := matrix{33, 33, 33, op.MatMul{}}
 	return []Case{{

@@ -93,7 +93,7 @@ func convolutionCases() []Case {
 		convolve(2, 2, 14, 15, 3, 3, 2, [2]int{2, 1}, [2]int{0, 3}, [2]int{3, 2}),
 		convolve(2, 2, 9, 9, 3, 1, 1, three, none, one),         // the stride leaves elements out
 		convolve(1, 3, 4, 5, 2, 4, 5, one, none, one),           // one window
-		convolve(1, 1, 3, 257, 2, 3, 5, one, [2]int{1, 4}, one), // long rows, padding of most of a filter
+		convolve(1, 1, 3, 257, 2, 3, 5, one, [2]int{1, 4}, one), // long rows, padding most of a filter
 		convolve(2, 1, 2, 2, 3, 5, 5, one, op.Square(4), one),   // filter larger than the image
 		convolve(5, 17, 13, 13, 19, 3, 3, two, none, op.Square(2)),
 		convolve(8, 31, 7, 7, 32, 5, 5, one, two, one), // Winograd's algorithms, in these two

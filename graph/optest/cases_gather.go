@@ -8,7 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// examples are those of a step's batch, out of a data set of size.
+// examples returns the examples in a step's batch, from a data set of that size.
 func examples(batch op.Batch, size int, header []float64) []int {
 	var list []int
 	for i := range batch.Size {
@@ -56,7 +56,8 @@ func naiveRows(batch op.Batch, size, width int) func(in [][]float64) []float64 {
 	}
 }
 
-// gatherRowsCases are batches that straddle two epochs, whole ones, and rows of one number, of several, and of two axes.
+// gatherRowsCases are batches that straddle two epochs, whole ones, and rows of one number, of
+// several, and of two axes.
 func gatherRowsCases() []Case {
 	var cases []Case
 	for _, shuffled := range []bool{false, true} {

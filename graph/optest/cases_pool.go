@@ -19,7 +19,8 @@ func (p pooling) String() string {
 	return fmt.Sprintf("%v window %d stride %d padding %d", p.shape, p.window, p.stride, p.padding)
 }
 
-// windows calls visit with the positions in x of each window's elements, and returns what it returned.
+// windows calls visit with the positions in x of each window's elements, and returns what it
+// returned.
 func (p pooling) windows(visit func(positions []int) float64) []float64 {
 	height, width := p.shape[2], p.shape[3]
 	outHeight := (height+2*p.padding[0]-p.window[0])/p.stride[0] + 1
@@ -118,7 +119,8 @@ func poolCases() []Case {
 	return cases
 }
 
-// rectified is the maximum with a ReLU behind it, and before it, which the compiler fuses forward and backward.
+// rectified returns rows of the maximum with a ReLU after it, and before it, which the compiler
+// fuses forward and backward.
 func (p pooling) rectified(largest op.MaxPool2D) []Case {
 	size := p.window[0] * p.window[1]
 	naive := func(in [][]float64) []float64 {

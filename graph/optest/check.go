@@ -36,8 +36,9 @@ func (c *Case) check(device tensor.Device) error {
 	return c.checkKernel()
 }
 
-// expect is what the row should compute: the outputs and updates of the naive loop, and the gradients that the host computes in float64, after
-// it has compared these with finite differences or with the row's own.
+// expect is what the row should compute: the outputs and updates of the naive loop, and the
+// gradients that the host computes in float64, once they have been compared with finite differences
+// or with the row's own.
 func (c *Case) expect(host tensor.Device) (trace, error) {
 	s, err := c.compile(tensor.Float64, true, !c.NoGradient)
 	if err != nil {
@@ -57,7 +58,8 @@ func (c *Case) expect(host tensor.Device) (trace, error) {
 	return want, c.checkSlopes(host, s, want[0])
 }
 
-// naive is what the row's loops compute where the trace has what the host did; gradients of which the row has no loop are the host's.
+// naive is the host's trace with what the row's loops compute in its place; gradients for which the
+// row has no loop stay the host's.
 func (s *subject) naive(computed trace) trace {
 	values := s.c.values(0)
 	var want trace
@@ -142,8 +144,8 @@ func (s *subject) closeWithin(tolerances float64, got, want trace) error {
 	return nil
 }
 
-// terms is the number of terms in an element's sum. When an input has fewer elements than the output, each goes into several sums, and its
-// gradient has as many terms more.
+// terms is the number of terms in an element's sum. When an input has fewer elements than the
+// output, each goes into several sums, and its gradient has that many times more terms.
 func (s *subject) terms(v variable) int {
 	if v.role != gradient {
 		return s.c.Terms
@@ -151,7 +153,8 @@ func (s *subject) terms(v variable) int {
 	return max(s.c.Terms, s.c.Terms*s.shape.Elements()/v.shape.Elements())
 }
 
-// checkHost looks for what is promised of the host alone: the same bits from any number of threads, and no allocation in a step.
+// checkHost checks what only the host promises: the same bits from any number of threads, and no
+// allocation in a step.
 func (s *subject) checkHost(device tensor.Device, want trace) error {
 	for _, threads := range []int{1, 3} {
 		host := tensor.NewHost(threads)

@@ -21,8 +21,9 @@ func Epsilon(dtype tensor.DType) float64 {
 	return 0x1p-52
 }
 
-// SumTol is the tolerance of sums of that many terms, computed in dtype: Rel is 4 epsilon sqrt(terms), the growth of rounding errors
-// that are independent, with a margin. Abs is Rel times the root mean square of the wanted values: a sum that cancels has the error of its terms.
+// SumTol is the tolerance of sums of that many terms, computed in dtype: Rel is 4 epsilon
+// sqrt(terms), the growth of independent rounding errors, with a margin. Abs is Rel times the root
+// mean square of the wanted values: a sum that cancels has the error of its terms.
 func SumTol(dtype tensor.DType, terms int, want []float64) Tol {
 	rel := 4 * Epsilon(dtype) * math.Sqrt(float64(max(1, terms)))
 	square := 0.0
@@ -32,8 +33,9 @@ func SumTol(dtype tensor.DType, terms int, want []float64) Tol {
 	return Tol{Abs: rel * math.Sqrt(square/float64(max(1, len(want)))), Rel: rel}
 }
 
-// Close returns an error when an element of got is too far from that of want: it tells the worst one, its index, and the distance in units
-// in the last place, of float32 when all of got are float32 numbers. NaN is close to nothing, an infinity to itself alone.
+// Close returns an error when an element of got is too far from want's: it reports the worst one,
+// its index, and the distance in units in the last place, of float32 when all of got are float32
+// numbers. NaN is close to nothing, an infinity only to itself.
 func Close(got, want []float64, tol Tol) error {
 	if len(got) != len(want) {
 		return errors.Errorf("optest: close: got %d elements, wants %d", len(got), len(want))
@@ -67,7 +69,8 @@ func distance(got, want float64, tol Tol) float64 {
 	return e
 }
 
-// ulps is the distance of two numbers, counted in numbers of the narrowest type that holds all of got.
+// ulps is the distance of two numbers, counted in numbers of the narrowest type that holds all of
+// got.
 func ulps(got []float64, a, b float64) float64 {
 	if math.IsNaN(a) || math.IsNaN(b) {
 		return math.NaN()
@@ -80,7 +83,8 @@ func ulps(got []float64, a, b float64) float64 {
 	return between(uint64(math.Float32bits(float32(a))), uint64(math.Float32bits(float32(b))), 31)
 }
 
-// between counts the steps from one floating-point number to another, given their bits and the place of the sign's.
+// between counts the steps from one floating-point number to another, given their bits and the
+// place of the sign bit.
 func between(a, b uint64, sign int) float64 {
 	if a>>sign == b>>sign {
 		return float64(max(a, b) - min(a, b))

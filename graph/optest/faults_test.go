@@ -111,8 +111,8 @@ func doubled[T float32 | float64](f faulty, a *tensor.Args) {
 	}
 }
 
-// lateFirst is a phase of two tiles, in which tile 0 waits a while for tile 1. One adds 1 to the elements, the other -1: what is left
-// depends on the order.
+// lateFirst is a phase of two tiles, in which tile 0 waits a while for tile 1. One adds 1 to the
+// elements, the other -1: what is left depends on the order.
 func lateFirst[T float32 | float64]() func(a *tensor.Args, tile int) {
 	var mu sync.Mutex
 	var signal chan struct{}

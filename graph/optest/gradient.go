@@ -10,9 +10,10 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// weightedSum is the loss of use 2: sum over i of cotangent_i y_i, y and cotangent of the same shape -> a scalar. It must be what is
-// differentiated: the gradient that reaches it is then 1, so that its own gradients are its inputs, and it never becomes a launch, which
-// a device would need a kernel for.
+// weightedSum is the loss of use 2: sum over i of cotangent_i y_i, y and cotangent of the same
+// shape -> a scalar. It must be what is differentiated: the gradient that reaches it is then 1, so
+// that its own gradients are its inputs, and it never becomes a launch, for which a device would
+// need a kernel.
 type weightedSum struct{}
 
 func (weightedSum) Name() string                               { return "weighted sum" }
@@ -26,8 +27,8 @@ func (weightedSum) Gradients(_ *graph.Builder, in []*graph.Node, _, _ *graph.Nod
 	return []*graph.Node{in[1], in[0]}
 }
 
-// difference is the step of the finite differences: its square is the error of the formula, and float64's epsilon divided by it that of
-// the arithmetic.
+// difference is the step of the finite differences: its square is the formula's error, and
+// float64's epsilon divided by it is the arithmetic's.
 const difference = 1e-5
 
 // slope is a function of a row's inputs, sum(cotangent * y), in float64 on the host.
@@ -83,8 +84,8 @@ func (p *slope) along(i int, direction []float64) (float64, error) {
 	return (sums[0] - sums[1]) / (2 * difference), p.s.writeInput(p.session, 0, i, p.values[i])
 }
 
-// checkSlopes compares a row's gradients, in float64, with finite differences: for each input in two random directions, and for some of
-// its elements alone.
+// checkSlopes compares a row's gradients, in float64, with finite differences: for each input in
+// two random directions, and for some single elements.
 func (c *Case) checkSlopes(host tensor.Device, s *subject, computed [][]float64) error {
 	forward, err := c.compile(tensor.Float64, true, false)
 	if err != nil {
@@ -114,7 +115,8 @@ func (c *Case) checkSlopes(host tensor.Device, s *subject, computed [][]float64)
 				g2 += g * g
 				d2 += direction[j] * direction[j]
 			}
-			// A gradient is measured against its own length: that of a single element against the typical one.
+			// A gradient is measured against its own length, a single element against a typical
+			// one.
 			scale := math.Sqrt(g2 * d2 / float64(len(direction)))
 			tol := Tol{Abs: 1e-6*scale + 0x1p-50*p.size/difference}
 			if err := Close([]float64{got}, []float64{want}, tol); err != nil {
@@ -125,7 +127,8 @@ func (c *Case) checkSlopes(host tensor.Device, s *subject, computed [][]float64)
 	return nil
 }
 
-// directions are two random ones and those of up to ten single elements, the first and the last among them.
+// directions are two random directions and those of up to ten single elements, the first and the
+// last among them.
 func (c *Case) directions(input, elements int) [][]float64 {
 	shape := tensor.Shape{elements}
 	var all [][]float64

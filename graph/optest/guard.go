@@ -9,11 +9,13 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// guard is a device that runs a schedule on another one, launch by launch, and finds launches that change memory other than their
-// written arguments. It moves each buffer to a place of its own between sentinels, and fills what the step should fill with NaN.
+// guard is a device that runs a schedule on another one, launch by launch, and finds launches that
+// change memory other than their written arguments. It moves each buffer to a place of its own
+// between sentinels, and fills with NaN what the step should fill.
 type guard struct{ tensor.Device }
 
-// margin is the least number of sentinel bytes beside a buffer: more than a vector register, or a row of a tile.
+// margin is the least number of sentinel bytes beside a buffer: more than a vector register, or a
+// row of a tile.
 const margin = 512
 
 const (
@@ -21,8 +23,8 @@ const (
 	poison   = 0xFF // all bits set is NaN in every float type
 )
 
-// arenaNumber is how many arenas the guard uses. What lies in scratch memory it moves to the chain's, where it can be
-// read and written at all times.
+// arenaNumber is how many arenas the guard uses. It moves what lies in scratch memory to the
+// chain's arena, where it can be read and written at all times.
 const arenaNumber = 2
 
 // guardRunner is a guarded schedule.
@@ -33,8 +35,8 @@ type guardRunner struct {
 	order    [arenaNumber][]*tensor.Buffer // moved buffers, by offset
 	whole    [arenaNumber]*tensor.Buffer   // each arena, as bytes
 	first    [arenaNumber]int              // where the moved buffers' part of an arena begins
-	filled   map[*tensor.Buffer]bool       // moved buffers that the step writes before it reads them
-	stride   int                           // launches of the guarded schedule for each of the original
+	filled   map[*tensor.Buffer]bool       // moved buffers that the step writes before reading
+	stride   int                           // guarded launches for each of the original ones
 	chains   int
 	now      [arenaNumber][]byte // the arenas as they should be
 	seen     [arenaNumber][]byte // the arenas as they are
@@ -98,7 +100,8 @@ func readsToo(arguments []tensor.Argument, b *tensor.Buffer) bool {
 	return false
 }
 
-// withPoison puts, before each launch, one that fills the host's workspace and private memory with NaN.
+// withPoison puts, before each launch, one that fills the host's workspace and private memory with
+// NaN.
 func withPoison(launches []tensor.Launch) []tensor.Launch {
 	spoil := tensor.HostKernel{}
 	for i := range launches {
@@ -179,7 +182,8 @@ func (r *guardRunner) prepare(chain int) error {
 	return nil
 }
 
-// check compares the memory after a launch with what it was before, but for the launch's written arguments.
+// check compares the memory after a launch with what it was before, except for the launch's written
+// arguments.
 func (r *guardRunner) check(chain, i int) error {
 	if i%r.stride != r.stride-1 {
 		return nil

@@ -19,7 +19,8 @@ const (
 	networkChains   = 3
 )
 
-// network compiles what the rows leave out: a whole network, differentiated from its loss on, with metrics; it keeps all gradients.
+// network compiles what the rows leave out: a whole network with metrics, differentiated from its
+// loss; it keeps all gradients.
 func network(dtype tensor.DType) (*graph.Program, error) {
 	b := graph.New(dtype)
 	deviation := func(of float64) graph.Initializer {
@@ -109,7 +110,8 @@ func checkNetwork(device tensor.Device) error {
 			return errors.Wrap(err, dtype.String())
 		}
 		for chain := range want {
-			// The longest sum, of the first convolution's gradient, has 9*11*11 terms; four more layers add their errors to its own.
+			// The longest sum, of the first convolution's gradient, has 9*11*11 terms; four more
+			// layers add their errors to its own.
 			tol := SumTol(dtype, 5*9*11*11, want[chain])
 			if err := Close(got[chain], want[chain], tol); err != nil {
 				return errors.Wrapf(err, "%v, chain %d", dtype, chain)

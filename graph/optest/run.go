@@ -31,7 +31,7 @@ func Run(t *testing.T, device tensor.Device) {
 	})
 }
 
-// RunCases tests rows of the caller's on a device.
+// RunCases tests the caller's rows on a device.
 func RunCases(t *testing.T, device tensor.Device, cases []Case) {
 	names := map[string]bool{}
 	for i := range cases {
@@ -48,12 +48,13 @@ func RunCases(t *testing.T, device tensor.Device, cases []Case) {
 	}
 }
 
-// Benchmark measures the rows with Speed on a device, in float32: the output, and the gradients alone. It reports, besides the time, the
-// gigabytes per second of the launches' arguments, and the billions of floating-point operations per second; the gradients count
-// those of the output twice, as a product's two operands need, or once for a single input.
+// Benchmark measures the rows with Speed on a device, in float32: the output, and the gradients by
+// themselves. Besides the time it reports the gigabytes per second of the launches' arguments, and
+// the billions of floating-point operations per second; the gradients count the output's operations
+// twice, as a product's two operands need, or once for a single input.
 func Benchmark(b *testing.B, device tensor.Device) { BenchmarkCases(b, device, Cases()) }
 
-// BenchmarkCases measures rows of the caller's on a device.
+// BenchmarkCases measures the caller's rows on a device.
 func BenchmarkCases(b *testing.B, device tensor.Device, cases []Case) {
 	for i := range cases {
 		c := &cases[i]
@@ -130,7 +131,7 @@ func (r *recorder) Load(s tensor.Workload) (tensor.Runner, error) {
 	return nil, errRecorded
 }
 
-// launches are those of the program.
+// launches returns the program's launches.
 func (s *subject) launches() []tensor.Launch {
 	var r recorder
 	// Load always ends with errRecorded, after it has handed over the schedule.

@@ -47,7 +47,7 @@ const (
 
 func inputName(i int) string { return fmt.Sprint("x", i) }
 
-// compile builds a row's graph: the output alone, or with the gradients of sum(cotangent * y) as well, or these alone.
+// compile builds a row's graph: the output, the gradients of sum(cotangent * y), or both.
 func (c *Case) compile(dtype tensor.DType, keepOutput, keepGradients bool) (*subject, error) {
 	b := graph.New(dtype)
 	s := &subject{c: c, dtype: dtype}
@@ -113,7 +113,7 @@ func (s *subject) differentiate(b *graph.Builder, nodes []*graph.Node, y *graph.
 			which = append(which, i)
 		}
 	}
-	names := map[*graph.Node]string{} // a program keeps a node once: both gradients of a sum are the same node
+	names := map[*graph.Node]string{} // a program keeps a node once: a sum's gradients are one
 	for i, g := range b.Gradients(loss, with...) {
 		name, ok := names[g]
 		if !ok {
@@ -145,8 +145,8 @@ func (s *subject) hasGradients() bool {
 // trace is what one chain computed: the values of each variable of kept after each step.
 type trace [][][]float64
 
-// run makes the row's steps for chains first to first+chains-1, and returns each chain's trace. When it does so again, in the same memory, the bits
-// must be the same.
+// run makes the row's steps for chains first to first+chains-1, and returns each chain's trace.
+// With again, it makes them a second time in the same memory, and the bits must be the same.
 func (s *subject) run(device tensor.Device, first, chains int, again bool) ([]trace, error) {
 	session, err := s.program.Load(device, graph.LoadOptions{Seed: seed, FirstChain: first, Chains: chains})
 	if err != nil {
