@@ -6,8 +6,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// Adadelta has no learning rate: the root mean square of its own steps takes that place, so that a step has the parameter's unit (Zeiler
-// 2012, algorithm 1):
+// Adadelta has no learning rate: the root mean square of its own steps takes its place, so that a
+// step has the parameter's unit (Zeiler 2012, algorithm 1):
 //
 //	g     = gradient + WeightDecay*theta
 //	s     = Decay*s + (1-Decay)*g^2
