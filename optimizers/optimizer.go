@@ -15,8 +15,8 @@ type Optimizer interface {
 	// Validate reports the first hyperparameter that is out of range.
 	Validate() error
 	// Update attaches a parameter's update; its states are named after name. gradient is of the
-	// mean loss, rates a table by step, nil unless UsesRates, whose last entry holds after its end.
-	// It returns the statistic: theta*g before the move, summed per tile, see op.UpdateShape.
+	// mean loss, rates a table by step (nil unless UsesRates), whose last entry holds after its
+	// end. It returns the statistic: theta*g before the move, summed per tile, see op.UpdateShape.
 	Update(b *graph.Builder, name string, parameter, gradient, rates *graph.Node) *graph.Node
 }
 
