@@ -17,7 +17,7 @@ type ahead struct {
 	memory      unsafe.Pointer // pinned
 	at          address        // of the first chain
 	bytes       int            // of each chain; 0 if nothing is read ahead
-	fresh, used bool           // whether memory is what the GPU has, and was read since the last run
+	fresh, used bool           // whether memory is what the GPU has; was read since the last run
 
 	sweep      address // the place that is being read of all chains
 	sweepBytes int

@@ -11,9 +11,9 @@ import (
 
 // Options say which GPUs to open, and how to compute on them.
 type Options struct {
-	GPUs      []int     // by the driver's numbers; the first GPU if there are none. Chains are split over them evenly
-	Precision Precision // of matrix products, FP32 if empty. Parameters, their updates and the noise are always float32
-	Driver    string    // the driver library's file; if empty the environment's POLLEN_CUDA_DRIVER, then the system's
+	GPUs      []int     // by the driver's numbers; the first if empty. Chains are split over them evenly
+	Precision Precision // of matrix products, FP32 if empty; parameters, updates and noise stay float32
+	Driver    string    // the driver library's file; if empty $POLLEN_CUDA_DRIVER, then the system's
 	// Synchronous waits after each launch, so that an error names it: slow, for finding faults.
 	Synchronous bool
 

@@ -100,7 +100,7 @@ const (
 	costOfWave    = 2500.0 // for blocks to begin, to fill the pipeline and to write their sums
 	costOfLaunch  = 3000.0 // of the kernel that adds slices
 	costOfSlice   = 80.0   // to add one more: sixteen loads are under way at once
-	costOfElement = 0.006  // to write and read an element of workspace: 8 of the GPU's some 1300 bytes a cycle
+	costOfElement = 0.006  // to write and read a workspace element: 8 of the GPU's some 1300 bytes a cycle
 	bytesPerCycle = 24.0   // that a multiprocessor gets from the second-level cache
 )
 

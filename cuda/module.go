@@ -109,7 +109,7 @@ func (g *gpu) module(s *source) (handle, error) {
 		return module, nil
 	}
 	log := make([]byte, jitLogBytes)
-	var pinned runtime.Pinner // the driver writes through an address that is not an argument of the call
+	var pinned runtime.Pinner // the driver writes through an address that is no argument of the call
 	pinned.Pin(&log[0])
 	defer pinned.Unpin()
 	options := []jitOption{errorLog, errorLogBytes}

@@ -14,7 +14,7 @@ import (
 // writes. Memory is compared by ranges of an arena's bytes, in one chain's copy: all chains' copies
 // are alike.
 type order struct {
-	follows [][]int // of each call, the earlier ones that it follows directly: none of these follows another
+	follows [][]int // of each call, the earlier ones that it follows directly: none follows another
 	before  []set   // of each call, all that it follows
 }
 

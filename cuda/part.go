@@ -21,8 +21,8 @@ type part struct {
 	*gpu
 	first, chains int // of the runner's chains
 	launches      []tensor.Launch
-	calls         [][]start   // of each launch in a run, which may do the work of others; these have none
-	own           [][]start   // of each launch by itself: it does its own work, and leaves it where the schedule says
+	calls         [][]start   // of each launch in a run, which may do others' work; these have none
+	own           [][]start   // of each launch by itself: its own work, left where the schedule says
 	number        int         // of all calls of a run's step
 	bytes         [arenas]int // of one copy of each arena
 	memory        [arenas]address
