@@ -18,7 +18,7 @@ import (
 // Update takes nil for the table of rates.
 type Adadelta struct {
 	Decay       float64 // memory of both mean squares, in [0, 1)
-	Epsilon     float64 // above 0, in units of g^2 and of theta^2; its root is the size of the first steps
+	Epsilon     float64 // above 0, in units of g^2 and theta^2; its root is the size of the first steps
 	WeightDecay float64 // at least 0
 }
 
