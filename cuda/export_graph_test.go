@@ -12,8 +12,8 @@ type Planner struct {
 	Multiprocessors int // of the GPU; 0 for its own number
 	Chains, Steps   int
 
-	// Of the CUDA graph of so many steps: the calls; how many others they follow directly, in all;
-	// the most that follow one another.
+	// Of the CUDA graph of that many steps: the calls; how many others they follow directly, in
+	// all; the most that follow one another.
 	Nodes, Edges, Path int
 	Workload, Scratch  int // bytes of a chain's scratch memory: asked for by the schedule, and taken
 }

@@ -66,7 +66,7 @@ func (d *Driver) inject(call string, count, result int, lost uintptr) {
 	runtime.KeepAlive(name)
 }
 
-// Report lists what the program still holds of the driver's, a line "held:" for each kind, and
+// Report lists what the program still holds from the driver, a line "held:" for each kind, and
 // "fault:" with what a kernel did wrong.
 func (d *Driver) Report() string {
 	text := make([]byte, 4096)
