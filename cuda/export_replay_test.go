@@ -21,7 +21,7 @@ type Recorder struct {
 	times map[string]int // how often a call is among the few
 }
 
-// smallWork is the most threads of a kernel's second launch.
+// smallWork is the most threads of a second launch among the few.
 const smallWork = 8192
 
 // NewRecorder records what host does.
