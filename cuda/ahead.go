@@ -6,23 +6,26 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// aheadBytes is the most of a chain that is read ahead.
+// aheadBytes is the most that is read ahead of each chain.
 const aheadBytes = 64 << 10
 
-// ahead is a place that was read of all chains one after the other, as a session reads its metrics after each run. From then on a run ends with
-// copies of it into pinned memory, before the only synchronisation, and the reads find them there; until a run after which there are none.
+// ahead is a place that was read from all chains one after the other, as a session reads its
+// metrics after each run. From then on, a run ends with copies of it into pinned memory, before the
+// only synchronisation, and the reads find them there; this ends with a run after which nothing is
+// read.
 type ahead struct {
 	memory      unsafe.Pointer // pinned
-	at          address        // of the first chain's
+	at          address        // of the first chain
 	bytes       int            // of each chain; 0 if nothing is read ahead
-	fresh, used bool           // whether memory is what the GPU has, and was read since the last run
+	fresh, used bool           // whether memory is what the GPU has; was read since the last run
 
 	sweep      address // the place that is being read of all chains
 	sweepBytes int
 	next       int // the chain whose turn it is
 }
 
-// recall gives what was read ahead, if that is it. Base is the place in the first chain.
+// recall returns what was read ahead, if it is the place asked for. base is the place in the first
+// chain.
 func (p *part) recall(base address, chain int, dst []byte) bool {
 	a := &p.ahead
 	if !a.fresh || base != a.at || len(dst) != a.bytes {
@@ -33,7 +36,8 @@ func (p *part) recall(base address, chain int, dst []byte) bool {
 	return true
 }
 
-// notice follows reads of one chain after the other; when all were read, it begins to read ahead.
+// notice follows reads of one chain after the other; once all have been read, it begins to read
+// ahead.
 func (p *part) notice(base address, chain, bytes int) error {
 	a := &p.ahead
 	if a.bytes > 0 || bytes == 0 || bytes > aheadBytes {
@@ -76,7 +80,7 @@ func (p *part) readAhead() error {
 	return nil
 }
 
-// forget ends reading ahead.
+// forget stops reading ahead.
 func (p *part) forget() error {
 	a := &p.ahead
 	memory := a.memory

@@ -32,8 +32,9 @@ func begun(t *testing.T, s *toy, device tensor.Device) tensor.Runner {
 	return r
 }
 
-// TestReadAhead: after the first windows of a run and reads of all chains, a window waits once for each GPU, however many chains there are; what is
-// read is what a session finds that never reads ahead, whatever changes the memory in between.
+// TestReadAhead: after the first windows of a run and reads of all chains, a window waits once for
+// each GPU, however many chains there are; the values read are those of a session that never reads
+// ahead, whatever changes the memory in between.
 func TestReadAhead(t *testing.T) {
 	host := tensor.NewHost(1)
 	defer host.Close()
@@ -84,7 +85,7 @@ func TestReadAhead(t *testing.T) {
 	}
 }
 
-// checkChanges: whatever changes memory is seen by the next read.
+// checkChanges: the next read sees whatever has changed memory.
 func checkChanges(t *testing.T, s *toy, r tensor.Runner) {
 	t.Helper()
 	for name, change := range map[string]func() error{

@@ -15,9 +15,10 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// calibration is what a tile of the product kernels was measured to do: GFLOP/s of products with so many blocks that all multiprocessors are full, and
-// of products of a single tile's size, which are cut into slices. In geometry_tile.go, a speed for full multiprocessors is the former divided by what these
-// could do: 256 operations in a cycle of each.
+// calibration is the measured speed of a tile of the product kernels: GFLOP/s of products with
+// enough blocks to fill all multiprocessors, and of products of a single tile's size, which are cut
+// into slices. In geometry_tile.go, a speed for full multiprocessors is the former divided by what
+// these could do: 256 operations in a cycle of each.
 type calibration struct {
 	Product   string  `json:"product"`
 	Precision string  `json:"precision"`
@@ -26,7 +27,8 @@ type calibration struct {
 	Single    float64 `json:"single gflops"`
 }
 
-// TestCalibrate measures every tile, if POLLEN_CALIBRATION says into which file; POLLEN_CALIBRATION_SIZE is the side of the large products, 4096.
+// TestCalibrate measures every tile, if POLLEN_CALIBRATION names the file for the results;
+// POLLEN_CALIBRATION_SIZE is the side of the large products, 4096.
 func TestCalibrate(t *testing.T) {
 	size, save := measurement(t, "POLLEN_CALIBRATION", "the tiles of the product kernels")
 	var all []calibration
@@ -44,7 +46,8 @@ func TestCalibrate(t *testing.T) {
 // wholeSize is the size of measurements, unless POLLEN_CALIBRATION_SIZE is another.
 const wholeSize = 4096
 
-// measurement begins a test that measures something if a variable of the environment names the file for the results, and is skipped otherwise.
+// measurement begins a test that measures something if an environment variable names the file for
+// the results, and is skipped otherwise.
 func measurement(t *testing.T, variable, what string) (size int, save func(results any)) {
 	t.Helper()
 	path := os.Getenv(variable)
@@ -66,7 +69,7 @@ func measurement(t *testing.T, variable, what string) (size int, save func(resul
 	}
 }
 
-// calibrate measures a tile, with which all others are left out.
+// calibrate measures a tile, with all others left out.
 func calibrate(t *testing.T, device tensor.Device, precision cuda.Precision, tile [2]int, size int) (all []calibration) {
 	t.Run(fmt.Sprintf("%dx%d", tile[0], tile[1]), func(t *testing.T) {
 		cuda.OnlyTile(t, tile[0], tile[1])
@@ -81,7 +84,8 @@ func calibrate(t *testing.T, device tensor.Device, precision cuda.Precision, til
 	return all
 }
 
-// speed is GFLOP/s of a product of rows x depth and depth x columns, for a convolution about so: the best of three rounds.
+// speed is GFLOP/s of a product of rows x depth and depth x columns, or of a convolution of about
+// that size: the best of three rounds.
 func speed(t *testing.T, device tensor.Device, product string, rows, columns, depth int) float64 {
 	t.Helper()
 	b := graph.New(tensor.Float32)

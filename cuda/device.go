@@ -11,22 +11,23 @@ import (
 
 // Options say which GPUs to open, and how to compute on them.
 type Options struct {
-	GPUs      []int     // by the driver's numbers; the first GPU if there are none. Chains are split over them evenly
-	Precision Precision // of matrix products, FP32 if empty. Parameters, their updates and the noise are float32 always
-	Driver    string    // the driver library's file; if empty the environment's POLLEN_CUDA_DRIVER, then the system's
-	// Synchronous waits after every launch, so that an error names the one that made it. It is for finding faults: it is slow.
+	GPUs      []int     // by the driver's numbers; the first if empty. Chains are split over them evenly
+	Precision Precision // of matrix products, FP32 if empty; parameters, updates and noise stay float32
+	Driver    string    // the driver library's file; if empty $POLLEN_CUDA_DRIVER, then the system's
+	// Synchronous waits after each launch, so that an error names it: slow, for finding faults.
 	Synchronous bool
 
 	inLine bool // makes CUDA graphs that are lines, to measure what their order is worth
 }
 
-// device is some GPUs behind one tensor.Device.
+// device is one or more GPUs behind one tensor.Device.
 type device struct {
 	gpus    []*gpu
 	options Options
 }
 
-// Open takes GPUs for the program's use. The error says what is missing: the driver, the GPU, or what the driver answered. There is no fall-back.
+// Open takes GPUs for the program's use. The error says what is missing, driver or GPU, or what the
+// driver answered. There is no fall-back.
 func Open(o Options) (tensor.Device, error) {
 	l, err := openLibrary(o.Driver)
 	if err != nil {
@@ -83,7 +84,7 @@ func (d *device) Name() string {
 		strings.Join(indices, ","), g.Info.Name, g.Major, g.Minor, release(g.version), d.options.Precision)
 }
 
-// Load implements tensor.Device. When the chains do not fit the error is an *OutOfMemory.
+// Load implements tensor.Device. If the chains do not fit, the error is an *OutOfMemory.
 func (d *device) Load(s tensor.Workload) (tensor.Runner, error) {
 	if s.Chains < 1 {
 		return nil, errors.Errorf("cuda: %d chains, wants at least 1", s.Chains)

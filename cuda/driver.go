@@ -2,8 +2,9 @@ package cuda
 
 import "unsafe"
 
-// driver is the part of NVIDIA's driver interface that the device uses. Its methods have the names of the library's versioned symbols; their arguments are
-// in the library's order. Pointers to results are filled before a method returns; memory handed to an asynchronous copy must stay where it is until
+// driver is the part of NVIDIA's driver interface that the device uses. Its methods have the names
+// of the library's versioned symbols, and arguments in the library's order. Pointers to results are
+// filled before a method returns; memory handed to an asynchronous copy must stay where it is until
 // the stream has been synchronised.
 type driver interface {
 	cuInit(flags uint32) result
@@ -52,17 +53,19 @@ type driver interface {
 // result is a CUresult: 0, or what went wrong.
 type result int32
 
-// handle is an object of the driver's: a context, a stream, a module, a function, a graph, a graph's node.
+// handle is an object of the driver: a context, a stream, a module, a function, a graph, a graph's
+// node.
 type handle uintptr
 
-// kernelNode is a CUDA_KERNEL_NODE_PARAMS of before CUDA 12, which cuGraphAddKernelNode takes, without a version in its name: what a kernel is started
-// with. The driver copies the parameters' values.
+// kernelNode is the CUDA_KERNEL_NODE_PARAMS from before CUDA 12, which the unversioned
+// cuGraphAddKernelNode takes: what a kernel is started with. The driver copies the parameters'
+// values.
 type kernelNode struct {
 	function    handle
 	grid, block [3]uint32
 	shared      uint32
 	parameters  *unsafe.Pointer
-	extra       unsafe.Pointer // nil: parameters given in another way
+	extra       unsafe.Pointer // nil: parameters passed in another way
 }
 
 // address is a place in a GPU's memory.
@@ -105,7 +108,7 @@ const (
 	multiprocessorCount  attribute = 16
 	capabilityMajor      attribute = 75
 	capabilityMinor      attribute = 76
-	sharedMemoryPerBlock attribute = 97 // with cuFuncSetAttribute's consent
+	sharedMemoryPerBlock attribute = 97 // after cuFuncSetAttribute allows it
 
 	errorLog      jitOption = 5
 	errorLogBytes jitOption = 6
@@ -114,7 +117,8 @@ const (
 	dynamicSharedMemory = 8 // the attribute of a function
 )
 
-// fatal are the results after which a context answers nothing else: the GPU must be opened again, most often by another process.
+// fatal are the results after which a context gives no other answer: the GPU must be opened again,
+// usually by another process.
 var fatal = map[result]bool{
 	deinitialized: true, eccUncorrectable: true, nvlinkUncorrectable: true, illegalAddress: true, launchTimeout: true,
 	contextIsDestroyed: true, assertion: true, hardwareStackError: true, illegalInstruction: true, misalignedAddress: true,

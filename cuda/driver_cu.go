@@ -11,8 +11,9 @@ import (
 	"gorgonia.org/cu"
 )
 
-// linkedDriver makes the calls that gorgonia.org/cu has by it, for programs that hold a context of its, and the others by address in the library that
-// it is linked to. cu initialises the driver when the program starts, and ends the program if that fails.
+// linkedDriver makes the calls that gorgonia.org/cu has through cu, for programs that hold one of
+// its contexts, and the others by address in the library that it is linked to. cu initialises the
+// driver when the program starts, and ends the program if that fails.
 type linkedDriver struct{ *symbols }
 
 func openDriver(path string) (driver, string, error) {
@@ -24,7 +25,7 @@ func openDriver(path string) (driver, string, error) {
 	return linkedDriver{found}, path, errors.Wrapf(err, "cuda: driver library %s", path)
 }
 
-// codeOf is the CUresult inside an error of cu's, whose type it does not export.
+// codeOf is the CUresult inside an error of cu, whose type cu does not export.
 func codeOf(err error) result {
 	if err == nil {
 		return success
@@ -35,7 +36,8 @@ func codeOf(err error) result {
 	return unknownError
 }
 
-// as is one of cu's objects, each of which is a struct of the driver's handle, or a handle of one.
+// as converts to or from one of cu's objects, each of which is a struct of the driver's handle, or
+// a handle of one.
 func as[To, From any](from From) To { return *(*To)(unsafe.Pointer(&from)) }
 
 func (linkedDriver) cuDriverGetVersion(version *int32) result {

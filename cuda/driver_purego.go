@@ -12,7 +12,8 @@ import (
 // libraryName is what NVIDIA's driver installs.
 const libraryName = "libcuda.so.1"
 
-// openDriver opens the driver library at run time, without cgo: the same binary runs where there is none.
+// openDriver opens the driver library at run time, without cgo: the same binary also runs where
+// there is none.
 func openDriver(path string) (driver, string, error) {
 	from := "as asked for"
 	if path == "" {

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// TestLibrariesThatAreNoDriver: a library that is not there, one that is something else, and a driver of before graphs.
+// TestLibrariesThatAreNoDriver: a library that is not there, one that is something else, and a
+// driver older than graphs.
 func TestLibrariesThatAreNoDriver(t *testing.T) {
 	t.Setenv(DriverVariable, "testdata/none.so")
 	for path, wants := range map[string][]string{

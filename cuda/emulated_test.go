@@ -15,7 +15,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// small is a program with all that a session asks of a device: a metric, a state, data.
+// small is a program with all that a session needs from a device: a metric, a state, data.
 func small(t *testing.T) *graph.Program {
 	t.Helper()
 	b := graph.New(tensor.Float32)
@@ -47,7 +47,8 @@ func live(program *graph.Program, o cuda.Options) error {
 	return err
 }
 
-// TestFailuresBelow makes the calls of the emulated driver fail: the error names the call, and the driver's own name for the failure.
+// TestFailuresBelow makes the calls of the emulated driver fail: the error names the call, and the
+// driver's own name for the failure.
 func TestFailuresBelow(t *testing.T) {
 	program := small(t)
 	driver := emulator.Open(t, emulator.Options{})
@@ -64,7 +65,7 @@ func TestFailuresBelow(t *testing.T) {
 		for _, fail := range []func(call string, count, result int){driver.Fail, driver.Lose} {
 			driver.Reset(emulator.Options{})
 			fail(call, 1, 999)
-			// Steps are CUDA graphs: kernels are launched one by one when it is asked for.
+			// Steps are CUDA graphs: kernels are launched one by one only on request.
 			err := live(program, cuda.Options{Driver: driver.Path, Synchronous: call == "cuLaunchKernel"})
 			if err == nil || !strings.Contains(err.Error(), call) || !strings.Contains(err.Error(), "CUDA_ERROR_UNKNOWN") {
 				t.Errorf("%s fails: %v", call, err)
@@ -74,7 +75,8 @@ func TestFailuresBelow(t *testing.T) {
 	driver.Reset(emulator.Options{})
 }
 
-// TestMemoryComesBack opens, fills and closes the GPU many times: what is free after is what was free before.
+// TestMemoryComesBack opens, fills and closes the GPU many times: afterwards as much is free as
+// before.
 func TestMemoryComesBack(t *testing.T) {
 	program := small(t)
 	driver := emulator.Open(t, emulator.Options{Memory: 16 << 20})
@@ -88,7 +90,8 @@ func TestMemoryComesBack(t *testing.T) {
 	}
 }
 
-// TestLinkedDriver compiles the device for gorgonia.org/cu, links it to the emulated driver and runs tests with it: a minute, so it is asked for.
+// TestLinkedDriver compiles the device for gorgonia.org/cu, links it to the emulated driver and
+// runs tests with it. It takes a minute, so it runs only on request.
 func TestLinkedDriver(t *testing.T) {
 	if os.Getenv("POLLEN_LINKED") == "" {
 		t.Skip("POLLEN_LINKED=1 compiles -tags cu, with cgo")

@@ -13,7 +13,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestExactSamplersAreTheHosts makes proposals on both devices, in float64: the same are taken, and all numbers are the same to rounding.
+// TestExactSamplersAreTheHosts makes proposals on both devices, in float64: the same ones are
+// accepted, and all numbers are equal to rounding.
 func TestExactSamplersAreTheHosts(t *testing.T) {
 	device := cudatest.GPU(t, cuda.Options{})
 	host := tensor.NewHost(1)
@@ -42,7 +43,8 @@ func TestExactSamplersAreTheHosts(t *testing.T) {
 	}
 }
 
-// TestKroneckerFactorsAreTheHosts trains a small network of a convolution and a linear layer, each with both factors.
+// TestKroneckerFactorsAreTheHosts trains a small network of a convolution and a linear layer, each
+// with both factors.
 func TestKroneckerFactorsAreTheHosts(t *testing.T) {
 	device := cudatest.GPU(t, cuda.Options{})
 	host := tensor.NewHost(1)

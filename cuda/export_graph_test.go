@@ -2,18 +2,20 @@ package cuda
 
 import "github.com/pollen-ml/pollen/tensor"
 
-// InLine says whether the CUDA graphs of schedules that a device loads from here on are lines, in which each call follows the one before it.
+// InLine sets whether the CUDA graphs of schedules that a device loads from here on are lines, in
+// which each call follows the one before it.
 func InLine(d tensor.Device, line bool) { d.(*device).options.inLine = line }
 
 // Planner is a device that plans schedules as its first GPU does, and takes no memory for them.
 type Planner struct {
 	tensor.Device
-	Multiprocessors int // of the GPU; 0 for those that it has
+	Multiprocessors int // of the GPU; 0 for its own number
 	Chains, Steps   int
 
-	// Of the CUDA graph of so many steps: the calls; how many others they follow directly, in all; the most that follow one another.
+	// Of the CUDA graph of that many steps: the calls; how many others they follow directly, in
+	// all; the most that follow one another.
 	Nodes, Edges, Path int
-	Workload, Scratch  int // bytes of a chain's scratch memory: what the schedule asks for, and what is taken
+	Workload, Scratch  int // bytes of a chain's scratch memory: asked for by the schedule, and taken
 }
 
 // Load implements tensor.Device.
@@ -43,7 +45,7 @@ func (p *Planner) Load(s tensor.Workload) (tensor.Runner, error) {
 	return unloaded{}, nil
 }
 
-// unloaded is a schedule that has no memory.
+// unloaded is a schedule for which no memory was taken.
 type unloaded struct{ tensor.Runner }
 
 func (unloaded) Write(*tensor.Buffer, int, int, []byte) error { return nil }

@@ -6,7 +6,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// CompileTimes are how long the driver takes for each file of kernels that a device's first GPU uses.
+// CompileTimes are how long the driver takes for each file of kernels that a device's first GPU
+// uses.
 func CompileTimes(d tensor.Device) (map[string]time.Duration, error) {
 	g, times := d.(*device).gpus[0], map[string]time.Duration{}
 	return times, g.do(func() error {

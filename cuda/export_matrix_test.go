@@ -6,7 +6,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TileSizes are the sizes of the tiles that matrix products of a type have in a precision on GPUs of a capability.
+// TileSizes are the sizes of the tiles that matrix products of a type have in a precision on GPUs
+// of a capability.
 func TileSizes(precision Precision, capability int, dtype tensor.DType) [][2]int {
 	var sizes [][2]int
 	tiles, _ := tilesOf(&placement{precision: precision, capability: capability}, dtype)
@@ -16,7 +17,7 @@ func TileSizes(precision Precision, capability int, dtype tensor.DType) [][2]int
 	return sizes
 }
 
-// OnlyTile takes all other tiles away until the test ends, from the tables that have one of the size.
+// OnlyTile removes all other tiles, until the test ends, from the tables that have one of the size.
 func OnlyTile(t *testing.T, rows, columns int) {
 	for _, table := range []*[]tile{&tilesFloat32, &tilesFloat64, &tilesFP32, &tilesTF32, &tilesBF16} {
 		for _, one := range *table {

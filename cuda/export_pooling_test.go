@@ -6,14 +6,14 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// PooledLaunches is how many launches of a schedule become something else because of pooling in an epilogue.
+// PooledLaunches is how many launches of a schedule change because of pooling in an epilogue.
 func PooledLaunches(s tensor.Workload) int {
 	launches, taken := apart(s.Launches)
 	pooled, _ := findPoolings(launches, taken)
 	return len(pooled)
 }
 
-// Slices tells how the depth of a launch's product is cut in a runner: "none", "apart" or "in turn".
+// Slices is how the depth of a launch's product is cut in a runner: "none", "apart" or "in turn".
 func Slices(r tensor.Runner, launch int) string {
 	calls := r.(*runner).parts[0].calls[launch]
 	if len(calls) > 1 && strings.HasPrefix(calls[1].symbol, "slices") {

@@ -9,17 +9,19 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Recorder is the host, and writes down how a GPU would run each launch that is unlike those before: its calls in every precision, and what its buffers hold.
+// Recorder is the host, and records how a GPU would run each launch that differs from earlier ones:
+// its calls in every precision, and its buffers' contents.
 type Recorder struct {
 	tensor.Device
 	emulator.Recording
-	// Few has of each kernel's launches the first, and a second one if it is small: the race detector is slow.
+	// Few has the first of each kernel's launches, and a second one if it is small: the race
+	// detector is slow.
 	Few   emulator.Recording
 	seen  map[string]bool
-	times map[string]int // that a call is among the few
+	times map[string]int // how often a call is among the few
 }
 
-// smallWork is what a second launch of a kernel may have of threads.
+// smallWork is the most threads of a second launch among the few.
 const smallWork = 8192
 
 // NewRecorder records what host does.
@@ -47,10 +49,11 @@ type recordingRunner struct {
 	pooled   map[int]geometry
 }
 
-// workspaceBegin is where workspace begins in the recorder's scratch arenas, behind all else.
+// workspaceBegin is where workspace begins in the recorder's scratch arenas, after everything else.
 const workspaceBegin = 1 << 40
 
-// key is what makes a launch unlike others: its kernel, its numbers, the sizes of its buffers.
+// key is what distinguishes a launch from others: its kernel, its numbers, the sizes of its
+// buffers.
 func key(l *tensor.Launch) string {
 	var s strings.Builder
 	s.WriteString(l.Kernel)
@@ -85,7 +88,7 @@ func (r *recordingRunner) step(chain int) error {
 	return r.Runner.Step(chain, func(launch int) error { return r.record(chain, launch+1) })
 }
 
-// record writes down a launch that is about to be made.
+// record records a launch that is about to be made.
 func (r *recordingRunner) record(chain, launch int) error {
 	if launch >= len(r.schedule.Launches) || r.recorder.seen[key(&r.schedule.Launches[launch])] {
 		return nil
@@ -101,7 +104,7 @@ func (r *recordingRunner) record(chain, launch int) error {
 	return r.recordCalls(chain, launch, r.pooled[launch])
 }
 
-// recordCalls writes down the calls of a launch that a geometry makes of it, in each precision.
+// recordCalls records the calls that a geometry makes of a launch, in each precision.
 func (r *recordingRunner) recordCalls(chain, launch int, with geometry) error {
 	l := &r.schedule.Launches[launch]
 	var before []string

@@ -8,7 +8,8 @@ import (
 	"unsafe"
 )
 
-// fakeGraph is a CUDA graph, whose nodes are worked through in another order at each launch, one of those that its edges allow.
+// fakeGraph is a CUDA graph, whose nodes are run in a different order at each launch, one that its
+// edges allow.
 type fakeGraph struct {
 	nodes  []fakeNode
 	random *rand.Rand
@@ -20,7 +21,8 @@ type fakeNode struct {
 	work    func()
 }
 
-// run works through the nodes: of those that may begin, the one that drew the highest number.
+// run runs the nodes: next is always the node, of those that may begin, that drew the highest
+// number.
 func (g *fakeGraph) run() {
 	turn := g.random.Perm(len(g.nodes))
 	done := make([]bool, len(g.nodes))

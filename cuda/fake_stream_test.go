@@ -146,7 +146,7 @@ func (d *fakeDriver) cuFuncSetAttribute(function handle, _ int32, value int32) r
 	})
 }
 
-// work is what a kernel does when it is started so, or what is wrong with that.
+// work is what a kernel does when it is started like this, or what is wrong with the start.
 func (d *fakeDriver) work(n *kernelNode) (func(), result) {
 	name, k := d.kernel(n.function)
 	grid, block := n.grid, n.block

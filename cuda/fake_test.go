@@ -12,8 +12,8 @@ import (
 	"unsafe"
 )
 
-// fakeDriver is a driver in Go's memory, as lazy as the real one may be: work on a stream is done when the stream is waited for, and not before.
-// It refuses what it was not given out.
+// fakeDriver is a driver in Go's memory, as lazy as the real one may be: work on a stream is done
+// only when the stream is waited for. It refuses what it has not given out.
 type fakeDriver struct {
 	mu       sync.Mutex
 	t        testing.TB
@@ -21,9 +21,9 @@ type fakeDriver struct {
 	total    uint64 // bytes of each GPU
 	calls    int
 	failAt   int    // the number of the call that fails, from 1; 0 for none
-	failCall string // the call whose first fails, "" for none
+	failCall string // the function whose first call fails, "" for none
 	failWith result
-	failed   string // the call that did
+	failed   string // the call that failed
 	version  int32
 	major    int32
 	lost     map[int]result // of each GPU
@@ -61,7 +61,7 @@ type fakeStream struct {
 	gpu   int
 }
 
-// fakeKernel is a kernel as a Go function: of the arguments' sizes, and what one chain's blocks do.
+// fakeKernel is a kernel as a Go function: the arguments' sizes, and what one chain's blocks do.
 type fakeKernel struct {
 	handle handle
 	sizes  []int
@@ -105,7 +105,7 @@ func (d *fakeDriver) begin(call string, gpu int) result {
 	return success
 }
 
-// used is the memory of a GPU that is given out.
+// used is the memory of a GPU that has been given out.
 func (d *fakeDriver) used(gpu int) (bytes uint64) {
 	for _, m := range d.memory {
 		if m.gpu == gpu {
@@ -179,7 +179,7 @@ func (d *fakeDriver) cuDeviceGetAttribute(value *int32, attribute attribute, _ i
 	return d.begin("cuDeviceGetAttribute", none)
 }
 
-// wanted is attribute where a parameter has its name.
+// wanted stands for attribute where a parameter has that name.
 type wanted = attribute
 
 func (d *fakeDriver) cuDeviceTotalMem_v2(bytes *uint64, _ int32) result {
@@ -198,7 +198,8 @@ func (d *fakeDriver) cuDevicePrimaryCtxRetain(context *handle, device int32) res
 	return success
 }
 
-// cuDevicePrimaryCtxRelease_v2 destroys, as the real one does, all that is left in the context when nobody holds it.
+// cuDevicePrimaryCtxRelease_v2 destroys, like the real one, all that is left in a context that
+// nobody holds.
 func (d *fakeDriver) cuDevicePrimaryCtxRelease_v2(device int32) result {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -212,7 +213,8 @@ func (d *fakeDriver) cuDevicePrimaryCtxRelease_v2(device int32) result {
 	return d.begin("cuDevicePrimaryCtxRelease_v2", int(device))
 }
 
-// reclaim takes what lies in a context that nobody holds any more. It does so for a lost GPU alone: of others all is to be given back.
+// reclaim takes what lies in a context that nobody holds any more. It does so only for a lost GPU:
+// on others, everything must be given back.
 func (d *fakeDriver) reclaim(gpu int) {
 	maps.DeleteFunc(d.memory, func(_ address, m *fakeMemory) bool { return m.gpu == gpu })
 	maps.DeleteFunc(d.streams, func(_ handle, s *fakeStream) bool { return s.gpu == gpu })
@@ -291,7 +293,8 @@ func (d *fakeDriver) cuMemFree_v2(memory address) result {
 	})
 }
 
-// at is a piece of device memory. A piece that is in nobody's memory is a fault of the device's.
+// at is a piece of device memory. A piece outside memory that was given out is a fault of the
+// device.
 func (d *fakeDriver) at(begin address, bytes uint64) []byte {
 	for base, m := range d.memory {
 		if begin >= base && begin+address(bytes) <= base+address(len(m.bytes)) {

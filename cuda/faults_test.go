@@ -22,7 +22,8 @@ func session(d *fakeDriver, o Options, chains int) (states [][]byte, err error) 
 	return states, first(err, device.Close())
 }
 
-// TestEveryCallMayFail makes each call of a short training fail in its turn. The error must name the call, and nothing may be left behind.
+// TestEveryCallMayFail makes each call of a short training fail in turn. The error must name the
+// call, and nothing may be left behind.
 func TestEveryCallMayFail(t *testing.T) {
 	for _, o := range []Options{{}, {GPUs: []int{0, 1}}, {Synchronous: true}} {
 		whole := newFakeDriver(t)

@@ -11,7 +11,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestImagesAreTheHosts gathers batches that are so large, of so many chains, that a block has several images, and the last block fewer.
+// TestImagesAreTheHosts gathers batches so large, for so many chains, that a block has several
+// images, and the last block fewer.
 func TestImagesAreTheHosts(t *testing.T) {
 	const examples, steps = 1009, 2
 	device := cudatest.GPU(t, cuda.Options{})

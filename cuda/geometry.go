@@ -8,7 +8,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// call is one start of a kernel: blocks[0] x blocks[1] blocks for each chain, each of so many threads and bytes of dynamic shared memory.
+// call is one start of a kernel: blocks[0] x blocks[1] blocks for each chain, each with that many
+// threads and bytes of dynamic shared memory.
 type call struct {
 	symbol    string
 	blocks    [2]int
@@ -26,11 +27,12 @@ type placement struct {
 	multiprocessors int
 	capability      int // 10 major + minor
 	chains          int
-	workspace       int // bytes for each chain that launches have asked for so far
+	workspace       int // bytes that launches have asked for so far, for each chain
 	base            int // where workspace begins in the scratch arena
 }
 
-// Precision is how matrix products are computed: their operands are rounded to it, their sums are float32 always.
+// Precision is how matrix products are computed: operands are rounded to it, sums are always
+// float32.
 type Precision string
 
 // The precisions.
@@ -48,22 +50,22 @@ func (p *placement) work(dtype tensor.DType, elements int) *tensor.Buffer {
 	return b
 }
 
-// stridingThreads is the block of kernels whose threads stride over their work.
+// stridingThreads is the block size of kernels whose threads stride over their work.
 const stridingThreads = 256
 
 const warp = 32
 
-// enough is as many blocks as threads are wanted, up to so many that all multiprocessors are full.
+// enough is as many blocks as the wanted threads need, but no more than fill all multiprocessors.
 func enough(p *placement, wanted int) int {
 	return max(1, min(ceil(wanted, stridingThreads), 8*p.multiprocessors))
 }
 
 func ceil(n, unit int) int { return (n + unit - 1) / unit }
 
-// wholeWarps is a block's threads when so many have work to do.
+// wholeWarps is a block's threads when that many have work to do.
 func wholeWarps(threads int) int { return max(warp, ceil(threads, warp)*warp) }
 
-// gatherers is how many blocks of a multiprocessor are worth more than fewer with more items.
+// gatherers is how many blocks a multiprocessor should have before blocks take more items each.
 const gatherers = 16
 
 // callsOf is the geometry of a launch by itself: its calls with their grids, and workspace.
@@ -76,8 +78,8 @@ func callsOf(p *placement, l *tensor.Launch) []call {
 	return calls
 }
 
-// placed is a call whose workspace has places, which the launch's calls before it may have been
-// given.
+// placed is a call whose workspace has places; earlier calls of the launch may have been given
+// these already.
 func (p *placement) placed(c tensor.Call, places map[*tensor.Buffer]*tensor.Buffer) tensor.Call {
 	c.Arguments = slices.Clone(c.Arguments)
 	for i, a := range c.Arguments {
@@ -93,7 +95,7 @@ func (p *placement) placed(c tensor.Call, places map[*tensor.Buffer]*tensor.Buff
 	return c
 }
 
-// start is what the driver starts for a call: one kernel, or that of a product and the sum of its
+// start is what the driver starts for a call: one kernel, or a product's kernel and the sum of its
 // slices.
 func (p *placement) start(c tensor.Call) []call {
 	s := call{symbol: c.Kernel, blocks: [2]int{1, 1}, arguments: c.Arguments}
@@ -111,7 +113,7 @@ func (p *placement) start(c tensor.Call) []call {
 	return []call{s}
 }
 
-// described refuses a launch that does not say what a GPU starts.
+// described refuses a launch that does not say what a GPU is to start.
 func described(l *tensor.Launch) error {
 	if len(l.Calls) == 0 {
 		return errors.Errorf("has no calls for a GPU")

@@ -18,7 +18,7 @@ const (
 
 // product is a launch as kernels/tile.cuh sees it.
 type product struct {
-	stem                 string // of the kernels, which go on with the tile's size and the type
+	stem                 string // of the kernels' names; the tile's size and the type follow
 	rows, columns, depth int
 	out                  tensor.Argument
 	operands             []tensor.Argument // all that is read, without the bias
@@ -60,7 +60,7 @@ func productOf(c tensor.Call, of tensor.Product) *product {
 	return g
 }
 
-// calls are the product's kernel, and the sum of its slices where these are apart.
+// calls are the product's kernel, and the sum of its slices if these are apart.
 func (g *product) calls(p *placement) []call {
 	dtype := g.out.Buffer.DType
 	tiles, ending := tilesOf(p, dtype)
@@ -70,7 +70,7 @@ func (g *product) calls(p *placement) []call {
 	case c.apart:
 		target, epilogue = tensor.Out(p.work(dtype, c.slices*g.rows*g.columns)), epilogue&epiloguePool
 	case g.pool != nil && c.slices == 1:
-		target = g.operands[0] // stands there alone: nothing is written but the maxima
+		target = g.operands[0] // a placeholder: only the maxima are written
 	}
 	blocks := [2]int{c.tile.blocks(g), 1}
 	if c.apart {
@@ -101,7 +101,7 @@ func (g *product) calls(p *placement) []call {
 	return calls
 }
 
-// biasOr is the bias, or what stands in its place for a kernel that will not read it.
+// biasOr is the bias, or a placeholder for a kernel that will not read it.
 func (g *product) biasOr(other tensor.Argument) tensor.Argument {
 	if g.bias != nil {
 		return *g.bias
@@ -109,7 +109,7 @@ func (g *product) biasOr(other tensor.Argument) tensor.Argument {
 	return other
 }
 
-// whichOr is what notes the windows' maxima, or what stands in its place.
+// whichOr is the buffer for the places of the windows' maxima, or a placeholder.
 func (g *product) whichOr(other tensor.Argument) tensor.Argument {
 	if g.pool != nil && g.pool.which != nil {
 		return tensor.Out(g.pool.which)

@@ -42,7 +42,7 @@ func TestGrids(t *testing.T) {
 	}
 }
 
-// TestWorkspace: calls that share workspace are given the same place, others another one.
+// TestWorkspace: calls that share workspace get the same place, others another one.
 func TestWorkspace(t *testing.T) {
 	one, other := tensor.NewWorkspace(tensor.Float64, 3), tensor.NewWorkspace(tensor.Float32, 5)
 	l := &tensor.Launch{Calls: []tensor.Call{

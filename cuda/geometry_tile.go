@@ -2,8 +2,9 @@ package cuda
 
 import "github.com/pollen-ml/pollen/tensor"
 
-// tile is an instance of the product kernels: a block's part of the result. A multiprocessor holds so many blocks, which make full of its
-// multiplications and additions together, and alone when there is one; 1 is what the ordinary cores can do, 128 in a cycle.
+// tile is an instance of the product kernels: a block's part of the result. A multiprocessor holds
+// resident blocks. full is its speed in multiplications and additions with all of them, alone with
+// only one; 1 is what the ordinary cores can do, 128 in a cycle.
 type tile struct {
 	rows, columns, threads int
 	depth                  int // of a stage
@@ -12,9 +13,10 @@ type tile struct {
 	full, alone            float64
 }
 
-// The tiles that the kernels are made for. The speeds are estimates for a H200, which TestCalibrate measures: for full, of the ordinary cores the
-// instructions that multiply among all that a warp issues, of the tensor cores what mma.sync and shared memory let through; for alone, the
-// latency that a block's own warps leave uncovered.
+// The tiles that the kernels are made for. The speeds are estimates for a H200, which TestCalibrate
+// measures. full is limited on ordinary cores by the share of multiplications among the
+// instructions that a warp issues, on tensor cores by what mma.sync and shared memory let through;
+// alone, by the latency that a block's own warps leave uncovered.
 var (
 	tilesFloat32 = []tile{
 		{128, 128, 256, 8, 32 << 10, 1, 0.70, 0.65},
@@ -43,10 +45,11 @@ var (
 	}
 )
 
-// placeBytes are those of a place in an image (kernels/window.cuh).
+// placeBytes is the size of a place in an image (kernels/window.cuh).
 const placeBytes = 16
 
-// sharedBytes are a block's: the stages, and for images the places of both sides and of two stages' depths.
+// sharedBytes is a block's shared memory: the stages, and for images the places of both sides and
+// of two stages' depths.
 func (t tile) sharedBytes(images bool) int {
 	if !images {
 		return t.shared
@@ -54,11 +57,14 @@ func (t tile) sharedBytes(images bool) int {
 	return t.shared + placeBytes*(t.rows+t.columns+4*t.depth)
 }
 
-// asynchronous is the first capability whose copies from global to shared memory and whose tensor cores the kernels know.
+// asynchronous is the first capability whose tensor cores, and copies from global to shared memory,
+// the kernels use.
 const asynchronous = 80
 
-// tilesOf are the tiles for a type of the program, and how their kernels' names end: in the precision, before sm_80 and for float64 in the type. FP32
-// stays on the ordinary cores: three products of tf32 parts would carry its operands, but the tensor cores cut their sums off where float32 rounds.
+// tilesOf are the tiles for a type of the program, and how their kernels' names end: in the
+// precision, or in the type before sm_80 and for float64. FP32 stays on the ordinary cores: three
+// products of tf32 parts would hold its operands, but tensor cores truncate sums where float32
+// rounds.
 func tilesOf(p *placement, dtype tensor.DType) (tiles []tile, ending string) {
 	switch {
 	case dtype == tensor.Float64:
@@ -76,34 +82,39 @@ func tilesOf(p *placement, dtype tensor.DType) (tiles []tile, ending string) {
 
 func (t tile) blocks(g *product) int { return ceil(g.rows, t.rows) * ceil(g.columns, t.columns) }
 
-// cut is how a product is shared out: its tile, and its depth in so many slices of each, which have blocks of their own when they are apart.
+// cut is how a product is divided: its tile, and its depth in slices of each elements, which have
+// blocks of their own if they are apart.
 type cut struct {
 	tile         tile
 	slices, each int
 	apart        bool
 }
 
-// The cost of a cut is in cycles of a multiprocessor. It is a model, whose numbers are estimates for a H200 (132 multiprocessors at 1.8 GHz) until
-// they are measured: a multiprocessor works through its share of the blocks as fast as its arithmetic and the cache's bandwidth
-// allow, but no faster than one block can go through its depth; blocks begin and end in waves; slices apart are written, and added by a kernel more.
+// The cost of a cut is in cycles of a multiprocessor. It is a model, whose numbers are estimates
+// for a H200 (132 multiprocessors at 1.8 GHz) until they are measured: a multiprocessor works
+// through its share of the blocks as fast as its arithmetic and the cache's bandwidth allow, but no
+// faster than one block can go through its depth; blocks begin and end in waves; slices apart are
+// written, then added by one more kernel.
 const (
 	costPerCycle  = 128.0  // multiplications and additions
 	costOfWave    = 2500.0 // for blocks to begin, to fill the pipeline and to write their sums
 	costOfLaunch  = 3000.0 // of the kernel that adds slices
-	costOfSlice   = 80.0   // to add one more: sixteen loads are on their way at once
-	costOfElement = 0.006  // to write an element of workspace and read it again: 8 bytes, where the whole device moves some 1300 in a cycle
-	bytesPerCycle = 24.0   // that a multiprocessor is given by the second-level cache
+	costOfSlice   = 80.0   // to add one more: sixteen loads are under way at once
+	costOfElement = 0.006  // to write and read a workspace element: 8 of the GPU's some 1300 bytes a cycle
+	bytesPerCycle = 24.0   // that a multiprocessor gets from the second-level cache
 )
 
-// The slices of a product: a power of two, or half as much more; a multiple of sliceUnit deep, so that no stage of a kernel is cut.
+// The slices of a product: a power of two, or one and a half times that; a multiple of sliceUnit
+// deep, so that no stage of a kernel is cut.
 const (
 	sliceUnit  = 32
 	sliceDepth = 64 // at least
 	mostSlices = 256
 )
 
-// cut finds the cheapest one. The slices are chosen as for one chain, because they determine the order of a sum, and a chain's bits may not
-// depend on how many others there are; the tile and whether slices are apart do not change the bits.
+// cut finds the cheapest one. The slices are chosen as for one chain, because they determine the
+// order of a sum, and a chain's bits must not depend on how many others there are; the tile and
+// whether slices are apart do not change the bits.
 func (g *product) cut(p *placement, tiles []tile) cut {
 	best := g.cheapest(p, tiles, 1, g.sliceCounts())
 	if p.chains > 1 {
@@ -125,7 +136,7 @@ func (g *product) sliceCounts() []int {
 	return counts
 }
 
-// sliceOf is the depth of each of about so many slices.
+// sliceOf is the depth of each of about count slices.
 func sliceOf(depth, count int) int { return ceil(ceil(depth, count), sliceUnit) * sliceUnit }
 
 func (g *product) cheapest(p *placement, tiles []tile, chains int, counts []int) cut {

@@ -6,7 +6,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// The layers of a network of two convolutions of 64 filters 5 x 5 and a layer of 256, on 28 x 28 images.
+// The layers of a network of two convolutions of 64 filters 5 x 5 and a layer of 256, on 28 x 28
+// images.
 var layersOfMNIST = map[string]product{
 	"conv1 forward":  {rows: 64, columns: 100 * 784, depth: 25},
 	"conv1 filter":   {rows: 64, columns: 25, depth: 100 * 784},
@@ -21,7 +22,8 @@ var layersOfMNIST = map[string]product{
 	"mlp output":     {rows: 500, columns: 10, depth: 100},
 }
 
-// A sum's order, which is in the slices, is the same for any number of chains; all depths are in a slice; workspace is where slices are apart.
+// A sum's order, which the slices determine, is the same for any number of chains; every depth is
+// in a slice; there is workspace where slices are apart.
 func TestCut(t *testing.T) {
 	for name, g := range layersOfMNIST {
 		for _, precision := range []Precision{FP32, TF32, BF16} {
@@ -48,7 +50,8 @@ func TestCut(t *testing.T) {
 	}
 }
 
-// One chain fills a large GPU: where a product's tiles are few, its slices are apart. Many chains fill it without.
+// One chain fills a large GPU: if a product has few tiles, its slices are apart. Many chains fill
+// it without that.
 func TestCutFills(t *testing.T) {
 	const multiprocessors = 132
 	for name, g := range layersOfMNIST {
@@ -68,7 +71,8 @@ func TestCutFills(t *testing.T) {
 	}
 }
 
-// All that a kernel is asked to read and write is in its arguments: the workspace of slices is as large as all of them.
+// All that a kernel is asked to read and write is in its arguments: the workspace of slices is as
+// large as all of them.
 func TestProductWorkspace(t *testing.T) {
 	out := tensor.NewBuffer("out", tensor.Scratch, tensor.Float32, 100*256)
 	in := tensor.NewBuffer("in", tensor.Scratch, tensor.Float32, 3136*256)

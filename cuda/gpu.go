@@ -9,13 +9,14 @@ import (
 	"github.com/pkg/errors"
 )
 
-// oldestCapability is of the first GPUs the kernels are made for: Volta.
+// oldestCapability is that of the oldest GPUs that the kernels support: Volta.
 const oldestCapability = 70
 
-// stagingBytes is the pinned host memory through which a GPU's memory is read and written, in pieces of half of it at most.
+// stagingBytes is the pinned host memory through which a GPU's memory is read and written, in
+// pieces of at most half of it.
 const stagingBytes = 8 << 20
 
-// gpu is one GPU with its primary context and one stream, in whose order everything happens.
+// gpu is one GPU with its primary context and one stream; everything happens in the stream's order.
 type gpu struct {
 	*library
 	Info
@@ -30,7 +31,7 @@ type gpu struct {
 	granted   map[handle]int // bytes of dynamic shared memory that a function may be started with
 
 	staging      unsafe.Pointer
-	half, filled int // bytes: of half of the staging memory, and of writes under way in it
+	half, filled int // bytes: of half the staging memory, and of writes under way in it
 	mu           sync.Mutex
 	lost         error // the first fatal error
 	closed       bool
@@ -78,7 +79,7 @@ func (g *gpu) take() error {
 // String is "GPU 0 (NVIDIA H200)".
 func (g *gpu) String() string { return fmt.Sprintf("GPU %d (%s)", g.Index, g.Info.Name) }
 
-// check makes an error of a call's result, and remembers the one after which the GPU is lost.
+// check makes an error of a call's result, and remembers the error after which the GPU is lost.
 func (g *gpu) check(call string, code result) error {
 	if code == success {
 		return nil
@@ -90,7 +91,8 @@ func (g *gpu) check(call string, code result) error {
 	return err
 }
 
-// do runs work with the GPU's context on this thread. It is for one goroutine at a time: others wait.
+// do runs work with the GPU's context on this thread. Only one goroutine at a time can use it:
+// others wait.
 func (g *gpu) do(work func() error) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -118,8 +120,8 @@ func (g *gpu) synchronize() error {
 	return g.check("cuStreamSynchronize", g.cuStreamSynchronize(g.stream))
 }
 
-// closing is a list of calls that give things back. All are made whatever becomes of the others; the first error is kept, but for those of a GPU that
-// was lost before: its memory goes with its context.
+// closing is a list of calls that give things back. All are made even if others fail; the first
+// error is kept, except from a GPU that was already lost: its memory goes with its context.
 type closing struct {
 	g       *gpu
 	wasLost bool

@@ -15,7 +15,7 @@ const (
 // together is how many steps are in one CUDA graph.
 func (p *part) together() int { return min(graphSteps, graphLaunches/max(1, p.number)) }
 
-// replay starts steps steps as one CUDA graph, which it makes the first time.
+// replay starts the steps as one CUDA graph, which it makes the first time.
 func (p *part) replay(graph *handle, steps int) error {
 	if *graph == 0 {
 		var err error
@@ -26,7 +26,8 @@ func (p *part) replay(graph *handle, steps int) error {
 	return p.check("cuGraphLaunch", p.cuGraphLaunch(*graph, p.stream))
 }
 
-// assemble makes an executable CUDA graph of the calls of steps steps: each is a node, and follows those alone that it must follow.
+// assemble makes an executable CUDA graph of the calls of that many steps: each is a node, which
+// follows only those that it must follow.
 func (p *part) assemble(steps int) (handle, error) {
 	var graph, executable handle
 	if err := p.check("cuGraphCreate", p.cuGraphCreate(&graph, 0)); err != nil {
@@ -45,7 +46,7 @@ func (p *part) assemble(steps int) (handle, error) {
 	return executable, failed
 }
 
-// addNodes adds the calls of steps steps to a CUDA graph.
+// addNodes adds the calls of that many steps to a CUDA graph.
 func (p *part) addNodes(graph handle, steps int) error {
 	follows := p.follows(steps)
 	nodes := make([]handle, 0, len(follows))
@@ -69,7 +70,7 @@ func (p *part) addNodes(graph handle, steps int) error {
 	return nil
 }
 
-// follows are, for each call of steps steps, the earlier ones that it follows.
+// follows are, for each call of that many steps, the earlier ones that it follows.
 func (p *part) follows(steps int) [][]int {
 	if !p.inLine {
 		return orderOf(p.all(), steps).follows

@@ -11,7 +11,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestGraphsAreShort: on a H200 less than half of a step's calls follow one another, and that costs little memory.
+// TestGraphsAreShort: on a H200 less than half of a step's calls follow one another, and that costs
+// little memory.
 func TestGraphsAreShort(t *testing.T) {
 	device := cudatest.GPU(t, cuda.Options{})
 	for _, c := range []struct {
@@ -40,7 +41,8 @@ func TestGraphsAreShort(t *testing.T) {
 	}
 }
 
-// stepTime is what a step takes as part of a CUDA graph whose calls follow those that they must follow, and of one in which each follows the one before.
+// stepTime is how long a step takes as part of a CUDA graph whose calls follow only those that they
+// must follow, and of one in which each follows the one before.
 type stepTime struct {
 	Network   string  `json:"network"`
 	Batch     int     `json:"batch"`
@@ -52,8 +54,9 @@ type stepTime struct {
 	Line      float64 `json:"microseconds in line"`
 }
 
-// TestMeasureGraphs times steps both ways, if POLLEN_GRAPHS says into which file, and compares what becomes of the chains, to the bit. A
-// POLLEN_CALIBRATION_SIZE below wholeSize makes that much smaller batches and fewer steps.
+// TestMeasureGraphs times steps both ways, if POLLEN_GRAPHS names the file for the results, and
+// compares the resulting chains, to the bit. A POLLEN_CALIBRATION_SIZE below wholeSize makes
+// batches that much smaller and steps fewer.
 func TestMeasureGraphs(t *testing.T) {
 	size, save := measurement(t, "POLLEN_GRAPHS", "steps as CUDA graphs")
 	precisions := []cuda.Precision{cuda.FP32, cuda.TF32}
@@ -77,7 +80,7 @@ func TestMeasureGraphs(t *testing.T) {
 	save(all)
 }
 
-// graphRounds are how often each way is timed in turn; the median counts.
+// graphRounds is how often each way is timed in turn; the median counts.
 const graphRounds = 7
 
 // measure times runs of so many steps, in pairs.

@@ -7,10 +7,12 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// A schedule's own places in scratch memory are for launches that come one after the other: what one has read the next may write over. Steps that run as
-// CUDA graphs have other places, so that calls need not wait for each other because of where their results lie.
+// A schedule's own places in scratch memory are for launches that run one after the other: what one
+// has read, the next may overwrite. Steps that run as CUDA graphs use other places, so that calls
+// need not wait for each other because of where their results lie.
 
-// apart copies launches, with scratch buffers of their own side by side, and tells how many bytes these take.
+// apart copies launches, with scratch buffers of their own side by side, and returns the bytes that
+// these take.
 func apart(launches []tensor.Launch) (copies []tensor.Launch, bytes int) {
 	moved := map[*tensor.Buffer]*tensor.Buffer{}
 	for _, l := range launches {
@@ -33,7 +35,7 @@ func apart(launches []tensor.Launch) (copies []tensor.Launch, bytes int) {
 
 // layout is where a step's scratch buffers lie.
 type layout struct {
-	order   *order // by data alone
+	order   *order // by data only
 	buffers []resident
 }
 
@@ -43,9 +45,11 @@ type resident struct {
 	users []int
 }
 
-// layOut finds the places of a step's scratch buffers, which come side by side, and returns the bytes that they take. Two buffers may share memory when all
-// calls that use the one come before those that use the other because of other data; when that takes more than so many bytes, large ones, and then
-// smaller ones, also when they merely come first in the sequence, as calls then must in the graph.
+// layOut finds the places of a step's scratch buffers, which come side by side, and returns the
+// bytes that they take. Two buffers may share memory if other data already force all calls that use
+// the one to come before those that use the other. If that takes more than most bytes, large
+// buffers, and then smaller ones, also share when calls merely come first in the sequence; the
+// graph must then keep that order.
 func layOut(calls []call, most int) int {
 	l := newLayout(calls)
 	if len(l.buffers) == 0 {
@@ -81,7 +85,7 @@ func newLayout(calls []call) *layout {
 	return l
 }
 
-// placeAll places the buffers. Those of so many bytes share with their like by the sequence.
+// placeAll places the buffers. Those of at least large bytes share with each other by the sequence.
 func (l *layout) placeAll(large int) (bytes int) {
 	var all []*tensor.Buffer
 	for _, b := range l.buffers {
@@ -100,7 +104,7 @@ func (l *layout) mayShare(a, b resident, large int) bool {
 	return min(a.Bytes(), b.Bytes()) >= large || l.order.allBefore(a.users, b.users)
 }
 
-// allBefore tells whether each of some calls comes before each of others.
+// allBefore reports whether each of the calls comes before each of the others.
 func (o *order) allBefore(calls, others []int) bool {
 	for _, later := range others {
 		for _, earlier := range calls {

@@ -14,7 +14,8 @@ import (
 // stepBytes is the size of each arena that the programs of scratchCalls may need.
 const stepBytes = 4096
 
-// scratchCalls is a step: calls that fill scratch buffers, which lie side by side, read some that were filled before, and change a state.
+// scratchCalls is a step: calls that fill scratch buffers, which lie side by side, read some that
+// were filled before, and change a state.
 func scratchCalls(r *rand.Rand, n int) (calls []call, bytes int) {
 	var filled []*tensor.Buffer
 	for i := range n {
@@ -49,8 +50,9 @@ func anyOrder(r *rand.Rand, follows [][]int) []int {
 	return order
 }
 
-// TestLayOut gives made-up steps' scratch buffers their places, with as much memory as they like and with less and less: in any order that the edges
-// then allow, the states become what they become in the sequence with a place for each buffer. Without a limit there are no other edges than before.
+// TestLayOut places made-up steps' scratch buffers, with unlimited memory and with less and less:
+// in any order that the edges then allow, the states become what they become in the sequence with a
+// place for each buffer. Without a limit, no edges are added.
 func TestLayOut(t *testing.T) {
 	const steps = 3
 	r := rand.New(rand.NewPCG(5, 6))

@@ -11,10 +11,11 @@ import (
 // DriverVariable names the environment variable that says which driver library to open.
 const DriverVariable = "POLLEN_CUDA_DRIVER"
 
-// oldestDriver is the first driver that reads the kernels' PTX, in the way cuDriverGetVersion has it: CUDA 11.8.
+// oldestDriver is the first driver that reads the kernels' PTX, as cuDriverGetVersion writes it:
+// CUDA 11.8.
 const oldestDriver = 11080
 
-// DriverError is a call of the driver's that failed.
+// DriverError is a driver call that failed.
 type DriverError struct {
 	Call    string // "cuMemAlloc_v2"
 	Code    int    // a CUresult
@@ -76,7 +77,8 @@ func (l *library) noGPU() error {
 	return errors.Errorf("cuda: driver library %s of CUDA %s finds no GPU: nvidia-smi lists those of the machine%s", l.path, release(l.version), hidden)
 }
 
-// remedies are what to do about a driver that does not begin, a GPU that is not to be had, or kernels that cannot be compiled.
+// remedies are what to do if a driver does not start, a GPU is not available, or kernels cannot be
+// compiled.
 var remedies = map[result]string{
 	stubLibrary:        "this is the toolkit's stub, not the driver: take its folder out of LD_LIBRARY_PATH",
 	deviceUnavailable:  "another process has the GPU for itself: nvidia-smi shows it, and the compute mode",
@@ -89,7 +91,7 @@ var remedies = map[result]string{
 	unknownError:       "the kernel's module may not be loaded: does nvidia-smi work?",
 }
 
-// remedy is what to do about a result, after a colon, if that is known.
+// remedy is a colon and what to do about a result, if that is known.
 func remedy(code result) string {
 	if text := remedies[code]; text != "" {
 		return ": " + text
@@ -97,7 +99,7 @@ func remedy(code result) string {
 	return ""
 }
 
-// release is a version of CUDA as one writes it.
+// release is a version of CUDA as people write it.
 func release(version int) string { return fmt.Sprintf("%d.%d", version/1000, version%1000/10) }
 
 // check makes an error of a call's result: every call goes through it.

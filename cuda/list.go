@@ -7,7 +7,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Info is what a driver says of a GPU.
+// Info is what a driver says about a GPU.
 type Info struct {
 	Index           int
 	Name            string
@@ -18,7 +18,8 @@ type Info struct {
 
 func (i Info) capability() int { return 10*i.Major + i.Minor }
 
-// String is "cuda:0: NVIDIA H200, compute capability 9.0, 132 multiprocessors, 139.7 GiB"; a GPU that Open refuses has "(wants 7.0)".
+// String is "cuda:0: NVIDIA H200, compute capability 9.0, 132 multiprocessors, 139.7 GiB"; a GPU
+// that Open refuses has "(wants 7.0)".
 func (i Info) String() string {
 	wants := ""
 	if i.capability() < oldestCapability {
@@ -35,7 +36,8 @@ type Installed struct {
 	GPUs    []Info
 }
 
-// List opens a driver library, the system's when path is empty, and asks for its GPUs. The error says what is missing.
+// List opens a driver library, the system's when path is empty, and asks for its GPUs. The error
+// says what is missing.
 func List(path string) (*Installed, error) {
 	l, err := openLibrary(path)
 	if err != nil {
@@ -68,7 +70,7 @@ func (l *library) count() (int, error) {
 	return int(count), nil
 }
 
-// describe asks for a GPU's properties, and its number among the driver's own.
+// describe asks for a GPU's properties, and the driver's own number for it.
 func (l *library) describe(index int) (Info, int32, error) {
 	info := Info{Index: index}
 	count, err := l.count()
@@ -110,7 +112,7 @@ func (l *library) attribute(which attribute, device int32) (int32, error) {
 	return value, errors.Wrapf(err, "attribute %d", which)
 }
 
-// size writes bytes for people.
+// size is a number of bytes as people read it.
 func size(bytes uint64) string {
 	switch {
 	case bytes >= 1<<30:

@@ -14,20 +14,22 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// looseness is how many times the tolerance of float32 a precision's operands need. Half a unit in the last place of tf32 is 2^-11 of a number, of bf16
-// 2^-8; a sum of n products of which both factors are rounded is off by about that much of its size, and the tolerance of float32
-// is 2^-21 sqrt(n), with n at least 25 here. A sum of other products is off by its whole size, some 30 times what is allowed to bf16.
+// looseness is how many times the tolerance of float32 a precision's operands need. Half a unit in
+// the last place of tf32 is 2^-11 of a number, of bf16 2^-8; a sum of n products of which both
+// factors are rounded is off by about that much of its size, and the tolerance of float32 is 2^-21
+// sqrt(n), with n at least 25 here. A sum of other products is off by its whole size, some 30 times
+// what is allowed to bf16.
 var looseness = map[cuda.Precision]float64{cuda.FP32: 1, cuda.TF32: 1 << 10, cuda.BF16: 1 << 13}
 
-// TestProductTiles holds each tile of each precision to the naive loops: several tiles, with edges, all directions, both orientations of either
-// operand, a bias.
+// TestProductTiles compares each tile of each precision with the naive loops: several tiles, with
+// edges, all directions, both orientations of either operand, a bias.
 func TestProductTiles(t *testing.T) {
 	for precision, loosen := range looseness {
 		t.Run(string(precision), func(t *testing.T) {
 			device := cudatest.GPU(t, cuda.Options{Precision: precision})
 			for _, size := range cuda.TileSizes(precision, 80, tensor.Float32) {
 				if precision == cuda.TF32 && size[1] > 64 {
-					continue // the tiles of bf16 are the same code but for a word's content
+					continue // the tiles of bf16 are the same code except for a word's content
 				}
 				productTile(t, device, size, loosen, precision != cuda.FP32)
 			}
@@ -62,7 +64,8 @@ func productTile(t *testing.T, device tensor.Device, size [2]int, loosen float64
 	})
 }
 
-// productCases have a little more than a tile's columns, and than its rows if these are few. Tiles differ in their sizes alone: the smallest one has all rows.
+// productCases have a little more than a tile's columns, and than its rows if these are few. Tiles
+// differ only in size: the smallest one has all rows.
 func productCases(size [2]int) []optest.Case {
 	m, k, n := size[0]-5, 43, size[1]+5
 	image := op.Conv2D{Stride: op.Square(1), Padding: op.Square(1), Dilation: op.Square(1)}

@@ -5,7 +5,7 @@ import (
 	"unsafe"
 )
 
-// granule is what the driver rounds the memory it gives up to.
+// granule is the unit to which the driver rounds up the memory it gives.
 const granule = 2 << 20
 
 // OutOfMemory is the error of a schedule that does not fit.
@@ -34,7 +34,7 @@ func (e *OutOfMemory) fit() int {
 	return int((e.Free - taken) / e.PerChain)
 }
 
-// allocate takes zeroed memory. What it returns is to be freed, beside an error too.
+// allocate takes zeroed memory. What it returns must be freed, even if there is an error.
 func (g *gpu) allocate(bytes uint64) (memory address, err error) {
 	if err := g.check("cuMemAlloc_v2", g.cuMemAlloc_v2(&memory, bytes)); err != nil {
 		return 0, err
@@ -47,7 +47,8 @@ func (g *gpu) stage(at, bytes int) []byte {
 	return unsafe.Slice((*byte)(unsafe.Add(g.staging, at)), bytes)
 }
 
-// write copies src to the GPU in the stream's order. It returns when src may change; what goes wrong later is the error of the next synchronisation.
+// write copies src to the GPU in the stream's order. It returns when src may change; later failures
+// are errors of the next synchronisation.
 func (g *gpu) write(to address, src []byte) error {
 	for len(src) > 0 {
 		n := min(len(src), g.half)
@@ -68,10 +69,12 @@ func (g *gpu) write(to address, src []byte) error {
 	return nil
 }
 
-// read waits for the stream and copies from the GPU: while one half of the staging memory is emptied the other is filled.
+// read waits for the stream and copies from the GPU: while one half of the staging memory is
+// emptied, the other is filled.
 //
-// A sample is read in this way too, without a second stream beside the next steps: 64 chains of a million parameters are 230 MB, 5 ms of the bus and as
-// much for 512 calls that wait, where writing their files takes a second.
+// Samples are read this way too, without a second stream beside the next steps: 64 chains of a
+// million parameters are 230 MB, which take 5 ms on the bus and as much for 512 calls that wait,
+// while writing their files takes a second.
 func (g *gpu) read(from address, dst []byte) error {
 	if g.filled > 0 {
 		if err := g.synchronize(); err != nil {

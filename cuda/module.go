@@ -16,7 +16,7 @@ import (
 type source struct {
 	name       string
 	capability int  // the lowest it runs on, 10 major + minor
-	exact      bool // it runs on that one alone, as sm_90a does
+	exact      bool // it runs on that one only, as sm_90a does
 	cuda       int  // the first version of CUDA whose driver reads it
 	symbols    []string
 	entries    map[string]kernels.Entry // by symbol, as far as they are known
@@ -41,10 +41,12 @@ var sources = sync.OnceValues(func() ([]source, error) {
 	return all, nil
 })
 
-// readsPTX is the first CUDA whose driver reads a version of PTX: 7.8 came with 11.8, 8.0 with 12.0.
+// readsPTX is the first CUDA whose driver reads a version of PTX: 7.8 came with 11.8, 8.0 with
+// 12.0.
 func readsPTX(version int) int { return 1000*(version/10+4) + 10*(version%10) }
 
-// choose finds, for each symbol, the source that a GPU takes: the one for the highest capability that it has.
+// choose finds the source that a GPU takes for each symbol: the one for the highest capability that
+// the GPU has.
 func choose(sources []source, capability, cuda int) map[string]*source {
 	chosen := map[string]*source{}
 	for i := range sources {
@@ -61,7 +63,7 @@ func choose(sources []source, capability, cuda int) map[string]*source {
 	return chosen
 }
 
-// NoKernel is the error of a launch that runs on the host alone, as those of a test's own ops do.
+// NoKernel is the error of a launch that only the host can run, such as those of a test's own ops.
 type NoKernel struct{ Kernel, GPU string }
 
 // Error implements error.
@@ -70,7 +72,8 @@ func (e *NoKernel) Error() string { return fmt.Sprintf("cuda: no kernel %s for %
 // jitLogBytes is the room for what the driver's compiler has to say.
 const jitLogBytes = 8192
 
-// function is a kernel, compiled when it is first asked for. What the driver has compiled before is in its own cache.
+// function is a kernel, compiled when it is first asked for. The driver caches what it has compiled
+// before.
 func (g *gpu) function(symbol string, shared int) (handle, error) {
 	if shared > g.shared {
 		return 0, errors.Errorf("cuda: %s asks for %d bytes of shared memory, %v has %d", symbol, shared, g, g.shared)
@@ -90,7 +93,8 @@ func (g *gpu) function(symbol string, shared int) (handle, error) {
 		}
 		g.functions[symbol] = f
 	}
-	// Without asking there is less than the usual 48 KiB where a kernel has arrays of its own: it is asked for always.
+	// A kernel with arrays of its own gets less than the usual 48 KiB unless it asks: so it always
+	// asks.
 	if shared > g.granted[f] {
 		if err := g.check("cuFuncSetAttribute", g.cuFuncSetAttribute(f, dynamicSharedMemory, int32(shared))); err != nil {
 			return 0, errors.Wrapf(err, "%d bytes of shared memory for %s", shared, symbol)
@@ -105,7 +109,7 @@ func (g *gpu) module(s *source) (handle, error) {
 		return module, nil
 	}
 	log := make([]byte, jitLogBytes)
-	var pinned runtime.Pinner // the driver writes through an address that is not an argument of the call
+	var pinned runtime.Pinner // the driver writes through an address that is no argument of the call
 	pinned.Pin(&log[0])
 	defer pinned.Unpin()
 	options := []jitOption{errorLog, errorLogBytes}

@@ -11,8 +11,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestProductsKeepNaN: in every precision what is not finite in an operand, as a GPU, Go or an x86 processor makes it, is not finite in its row or column
-// of the product, and nowhere else.
+// TestProductsKeepNaN: in every precision, a number that is not finite in an operand, as a GPU, Go
+// or an x86 processor makes it, makes its row or column of the product not finite, and nothing
+// else.
 func TestProductsKeepNaN(t *testing.T) {
 	const m, k, n = 37, 70, 41
 	for _, precision := range []cuda.Precision{cuda.FP32, cuda.TF32, cuda.BF16} {

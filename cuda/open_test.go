@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// TestOpeningSaysWhatIsMissing: what was found, what is wanted, and what to do, for each way in which a machine may have no GPU for us.
+// TestOpeningSaysWhatIsMissing: what was found, what is wanted, and what to do, for each way in
+// which a machine may have no usable GPU.
 func TestOpeningSaysWhatIsMissing(t *testing.T) {
 	const library = "driver library fake"
 	fails := func(call int, code result) func(*fakeDriver) {
@@ -77,7 +78,7 @@ func TestCompilerIsMissing(t *testing.T) {
 	}
 }
 
-// TestListShowsWhatIsTooOld: an old GPU is listed, with what is wanted.
+// TestListShowsWhatIsTooOld: an old GPU is listed, with the capability that is wanted.
 func TestListShowsWhatIsTooOld(t *testing.T) {
 	for major, want := range map[int]string{6: "capability 6.1 (wants 7.0), ", 7: "capability 7.1, "} {
 		if got := (Info{Name: "old", Major: major, Minor: 1}).String(); !strings.Contains(got, want) {

@@ -7,12 +7,14 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// order is what calls must come before which. Calls have the numbers of the sequence that they were given in, some steps of it one after the other.
+// order says which calls must come before which. Calls are numbered in the sequence in which they
+// were given, for several steps one after the other.
 //
-// A call follows those earlier ones that wrote what it reads or writes, and those that read what it writes. Memory is compared by ranges of an
-// arena's bytes, in one chain's copy: those of all chains are alike.
+// A call follows the earlier ones that wrote what it reads or writes, and those that read what it
+// writes. Memory is compared by ranges of an arena's bytes, in one chain's copy: all chains' copies
+// are alike.
 type order struct {
-	follows [][]int // of each call, the earlier ones that it follows directly: none of these follows another
+	follows [][]int // of each call, the earlier ones that it follows directly: none follows another
 	before  []set   // of each call, all that it follows
 }
 
@@ -29,7 +31,7 @@ func (b set) join(other set) {
 	}
 }
 
-// piece is memory of which calls touch all or nothing, with those that touched it last.
+// piece is memory of which each call touches all or nothing, with the calls that touched it last.
 type piece struct {
 	writer  int   // the last one, or -1
 	readers []int // since then
@@ -37,11 +39,11 @@ type piece struct {
 
 // touch is what a call does with some pieces that lie side by side.
 type touch struct {
-	first, last int // pieces; last is behind them
+	first, last int // pieces; last is one past the end
 	write       bool
 }
 
-// orderOf finds the order of some steps of a sequence of calls.
+// orderOf finds the order of that many steps of a sequence of calls.
 func orderOf(calls []call, steps int) *order {
 	touches, n := touchesOf(calls)
 	pieces := make([]piece, n)
@@ -73,7 +75,7 @@ func orderOf(calls []call, steps int) *order {
 	return o
 }
 
-// hazards adds the calls that one which touches the piece must follow.
+// hazards adds the calls that a call which touches the piece must follow.
 func (p *piece) hazards(t touch, wanted set) {
 	if p.writer >= 0 {
 		wanted.add(p.writer)
@@ -85,7 +87,8 @@ func (p *piece) hazards(t touch, wanted set) {
 	}
 }
 
-// note remembers a call that touches the piece, and forgets those that others will follow by following it.
+// note remembers a call that touches the piece, and forgets those that later calls follow by
+// following it.
 func (p *piece) note(t touch, number int) {
 	if t.write {
 		p.writer, p.readers = number, p.readers[:0]
@@ -94,8 +97,9 @@ func (p *piece) note(t touch, number int) {
 	}
 }
 
-// reduce leaves of the calls that one must follow those that it does not follow through another, and adds all it follows to before. It begins with the
-// last of them: no earlier one can follow that.
+// reduce keeps, of the calls that a call must follow, those that it does not follow through
+// another, and adds all that it follows to before. It begins with the last of them: no earlier one
+// can follow that.
 func (o *order) reduce(wanted, before set) []int {
 	var direct []int
 	for i := len(wanted) - 1; i >= 0; i-- {
@@ -109,7 +113,7 @@ func (o *order) reduce(wanted, before set) []int {
 	return direct
 }
 
-// touchesOf cuts the arenas into pieces, and tells which of them each call touches.
+// touchesOf cuts the arenas into pieces, and returns those that each call touches.
 func touchesOf(calls []call) (touches [][]touch, pieces int) {
 	var bounds [arenas][]int
 	for _, c := range calls {

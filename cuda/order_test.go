@@ -9,7 +9,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// A machine is the arenas' bytes, each of which may hold any number, and runs calls that are made up: what one writes depends on all that it reads.
+// A machine is the arenas' bytes, each of which may hold any number, and runs made-up calls: what a
+// call writes depends on all that it reads.
 type machine [arenas][]uint64
 
 const machineBytes = 24
@@ -82,7 +83,8 @@ func sequence(n int) []int {
 	return all
 }
 
-// everyOrder visits the orders that a graph's edges allow, in which each call comes after those that it follows.
+// everyOrder visits the orders that a graph's edges allow, in which each call comes after those
+// that it follows.
 func everyOrder(follows [][]int, visit func(order []int)) {
 	var order []int
 	done := make([]bool, len(follows))
@@ -123,7 +125,7 @@ func TestEveryOrderIsTheSequence(t *testing.T) {
 	}
 }
 
-// conflict tells whether two calls must keep their order: one writes what the other touches.
+// conflict reports whether two calls must keep their order: one writes what the other touches.
 func conflict(a, b call) bool {
 	for _, g := range a.arguments {
 		for _, h := range b.arguments {
@@ -136,7 +138,8 @@ func conflict(a, b call) bool {
 	return false
 }
 
-// TestOrderIsReduced compares the edges with those of a loop over all pairs: each that no others imply.
+// TestOrderIsReduced compares the edges with those that a loop over all pairs finds: all that no
+// others imply.
 func TestOrderIsReduced(t *testing.T) {
 	r := rand.New(rand.NewPCG(3, 4))
 	for program := range 100 {

@@ -12,7 +12,8 @@ import (
 
 const arenas = int(tensor.Scratch) + 1
 
-// stride is what the distance from one chain's memory to the next one's is a multiple of, in bytes: no two chains share a line of the cache.
+// stride divides the distance from one chain's memory to the next one's, in bytes: no two chains
+// share a cache line.
 const stride = 256
 
 // part is a schedule with some of its chains in one GPU's memory.
@@ -20,8 +21,8 @@ type part struct {
 	*gpu
 	first, chains int // of the runner's chains
 	launches      []tensor.Launch
-	calls         [][]start   // of each launch in a run, which may do the work of others; these have none
-	own           [][]start   // of each launch by itself: it does its own work, and leaves it where the schedule says
+	calls         [][]start   // of each launch in a run, which may do others' work; these have none
+	own           [][]start   // of each launch by itself: its own work, left where the schedule says
 	number        int         // of all calls of a run's step
 	bytes         [arenas]int // of one copy of each arena
 	memory        [arenas]address
@@ -60,7 +61,8 @@ func (g *gpu) load(s tensor.Workload, first, chains int, o Options) (*part, erro
 	return p, err
 }
 
-// moreScratch is what fraction of scratch memory more than launches by themselves need may be taken for those of a run's step to be apart.
+// moreScratch limits the extra scratch memory with which a run's launches are kept apart to
+// 1/moreScratch of what launches by themselves need.
 const moreScratch = 8
 
 // plan makes the launches' calls and finds their kernels, and the sizes of the arenas.
@@ -128,7 +130,8 @@ func (p *part) all() []call {
 	return all
 }
 
-// checkPlaces refuses a call whose buffer does not lie in its arena: a kernel does not check its memory.
+// checkPlaces refuses a call whose buffer does not lie in its arena: a kernel does not check its
+// memory.
 func (p *part) checkPlaces() error {
 	for i := range p.calls {
 		for _, s := range slices.Concat(p.own[i], p.calls[i]) {
@@ -180,7 +183,7 @@ func (p *part) explain(err error) error {
 
 func roundUp(bytes int) uint64 { return uint64(bytes+stride-1) / stride * stride }
 
-// outOfMemory gives back what there is already and tells how many chains fit.
+// outOfMemory gives back what was already taken and reports how many chains fit.
 func (p *part) outOfMemory() error {
 	if err := p.free(); err != nil {
 		return err
@@ -222,7 +225,7 @@ func (p *part) free() error {
 	return r.first
 }
 
-// run makes steps steps of all chains and waits for the end.
+// run makes that many steps of all chains and waits for the end.
 func (p *part) run(steps int) error {
 	return p.do(func() error {
 		p.ahead.fresh = false
@@ -296,7 +299,7 @@ func (p *part) describe(err error, launch int, s start, n kernelNode) error {
 		p.launches[launch].Kernel, p.launches[launch].Label, s.symbol, n.grid, s.threads, s.shared)
 }
 
-// node is a call as the driver is told it, for some of the part's chains.
+// node is a call as the driver takes it, for some of the part's chains.
 func (p *part) node(s start, chain, chains int) kernelNode {
 	values, places := p.parameters(s.arguments, chain)
 	pointers := make([]unsafe.Pointer, len(places)+1)
@@ -309,7 +312,8 @@ func (p *part) node(s start, chain, chains int) kernelNode {
 	}
 }
 
-// parameters are the values that a kernel takes, as the chains from chain on see them, and where each begins.
+// parameters are the values that a kernel takes, as seen by the chains from chain on, and where
+// each begins.
 func (p *part) parameters(arguments []tensor.Argument, chain int) (values []byte, places []int) {
 	values = make([]byte, 0, 16*len(arguments))
 	for _, a := range arguments {

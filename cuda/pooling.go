@@ -11,11 +11,11 @@ type pooling struct {
 	pooled      *tensor.Buffer
 	which       *tensor.Buffer // nil without gradients
 	epilogue    int
-	width       int // of a line of windows
+	width       int // of a row of windows
 }
 
-// findPoolings are the geometries of a schedule's launches of which poolings make something else. The windows' notes lie from base on in the scratch
-// arena, and take so many bytes.
+// findPoolings returns the geometries of a schedule's launches that poolings change. The windows'
+// notes lie from base on in the scratch arena, and take that many bytes.
 func findPoolings(launches []tensor.Launch, base int) (geometries map[int]geometry, bytes int) {
 	geometries = map[int]geometry{}
 	for i := range launches {
@@ -32,7 +32,8 @@ func findPoolings(launches []tensor.Launch, base int) (geometries map[int]geomet
 	return geometries, bytes
 }
 
-// poolingAt is the pooling that begins with launch i, or nil: what is pooled must be read by this pooling and its gradients alone.
+// poolingAt is the pooling that begins with launch i, or nil: only this pooling and its gradients
+// may read what is pooled.
 func poolingAt(launches []tensor.Launch, i int) *pooling {
 	if i+1 == len(launches) {
 		return nil
@@ -82,7 +83,8 @@ func convolution(l *tensor.Launch) (tensor.Product, bool) {
 	return g, ok && g.Images && g.Forward
 }
 
-// gradient tells whether a launch that reads y is a gradient of its pooling, and of the same kind as those before it.
+// gradient reports whether a launch that reads y is a gradient of its pooling, and of the same kind
+// as those before it.
 func (p *pooling) gradient(l *tensor.Launch, y *tensor.Buffer) bool {
 	kind := 0
 	a := l.Arguments
@@ -113,7 +115,8 @@ const (
 	poolQ = 4
 )
 
-// bySquares tells whether a pooling's sizes, planes H W P Q R S strides padding, are those of windows of 2 x 2 that fill the image.
+// bySquares reports whether a pooling's sizes, planes H W P Q R S strides padding, are of 2 x 2
+// windows that fill the image.
 func bySquares(sizes []tensor.Argument) bool {
 	var n [11]int
 	for i := range n {
@@ -123,7 +126,7 @@ func bySquares(sizes []tensor.Argument) bool {
 	return h == 2*p && w == 2*q && [6]int(n[poolQ+1:]) == [6]int{2, 2, 2, 2, 0, 0}
 }
 
-// uses tells whether a launch has a buffer.
+// uses reports whether a launch uses a buffer.
 func uses(l *tensor.Launch, b *tensor.Buffer) bool {
 	for _, a := range l.Arguments {
 		if a.Buffer == b {
@@ -133,12 +136,12 @@ func uses(l *tensor.Launch, b *tensor.Buffer) bool {
 	return false
 }
 
-// overlap tells whether two buffers have memory in common.
+// overlap reports whether two buffers share memory.
 func overlap(a, b *tensor.Buffer) bool {
 	return a.Arena == b.Arena && a.Offset < b.Offset+b.Bytes() && b.Offset < a.Offset+a.Bytes()
 }
 
-// geometries adds those of the pooling's launches.
+// geometries adds the geometries of the pooling's launches.
 func (p *pooling) geometries(to map[int]geometry) {
 	to[p.convolution] = func(place *placement, l *tensor.Launch) []call {
 		convolved, _ := convolution(l)

@@ -15,7 +15,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// pooledCase is a convolution with max-pooling behind it.
+// pooledCase is a convolution followed by max-pooling.
 type pooledCase struct {
 	name                                   string
 	dtype                                  tensor.DType
@@ -52,8 +52,9 @@ var pooledCases = []pooledCase{
 		chains: 1, launches: 0, slices: "none"},
 }
 
-// TestPoolingInTheEpilogue holds convolutions that pool in their epilogue to the same launches, each with a kernel of its own: all bits must be the same,
-// with ties, with negative and NaN sums.
+// TestPoolingInTheEpilogue compares convolutions that pool in their epilogue with the same
+// launches, each with a kernel of its own: all bits must be the same, with ties, with negative and
+// NaN sums.
 func TestPoolingInTheEpilogue(t *testing.T) {
 	for _, c := range pooledCases {
 		t.Run(c.name, func(t *testing.T) {
@@ -92,7 +93,8 @@ func TestPoolingInTheEpilogue(t *testing.T) {
 	}
 }
 
-// program computes the pooled maxima, and the gradients by image, filter and bias of their sum weighted with numbers. It returns the outputs' sizes, too.
+// program computes the pooled maxima, and the gradients by image, filter and bias of their weighted
+// sum. It also returns the outputs' sizes.
 func (c pooledCase) program(t *testing.T) (*graph.Program, map[string]int) {
 	t.Helper()
 	b, sizes := graph.New(c.dtype), map[string]int{}
@@ -168,7 +170,7 @@ func outputs(t *testing.T, session *graph.Session, chain int, sizes map[string]i
 	return all
 }
 
-// catching keeps what is loaded.
+// catching remembers what is loaded.
 type catching struct {
 	tensor.Device
 	schedule tensor.Workload
@@ -181,7 +183,8 @@ func (c *catching) Load(s tensor.Workload) (tensor.Runner, error) {
 	return runner, err
 }
 
-// TestNetworksPool: the poolings of the networks that have any are in epilogues, with their gradients in training, and in predictions.
+// TestNetworksPool: the poolings of the networks that have any are in epilogues, with their
+// gradients in training, and in predictions.
 func TestNetworksPool(t *testing.T) {
 	host := tensor.NewHost(1)
 	defer host.Close()
@@ -211,7 +214,8 @@ func TestNetworksPool(t *testing.T) {
 	}
 }
 
-// TestViewsDoNotPool: windows of a convolution's result in another shape are not those of its epilogue.
+// TestViewsDoNotPool: windows of a convolution's result in another shape are not the epilogue's
+// windows.
 func TestViewsDoNotPool(t *testing.T) {
 	host := tensor.NewHost(1)
 	defer host.Close()

@@ -14,7 +14,8 @@ import (
 // sanitizersVariable names the environment variable that asks for the sanitizers.
 const sanitizersVariable = "POLLEN_SANITIZERS"
 
-// TestSanitizers runs the kernels of all ops, of a network's training and of all updates under the sanitizers, in every precision.
+// TestSanitizers runs the kernels of all ops, of a network's training and of all updates under the
+// sanitizers, in every precision.
 func TestSanitizers(t *testing.T) {
 	if os.Getenv(sanitizersVariable) == "" {
 		t.Skipf("it takes minutes; %s=1 runs it", sanitizersVariable)

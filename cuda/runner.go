@@ -80,7 +80,8 @@ func (r *runner) Read(b *tensor.Buffer, chain, first int, dst []byte) error {
 	})
 }
 
-// Write implements tensor.Runner. It does not wait: what goes wrong on the way is the error of the next Run, Step or Read.
+// Write implements tensor.Runner. It does not wait: a failure on the way is the error of the next
+// Run, Step or Read.
 func (r *runner) Write(b *tensor.Buffer, chain, first int, src []byte) error {
 	p, at, err := r.place(b, chain, first, len(src))
 	if err != nil {
@@ -129,7 +130,7 @@ func (r *runner) copyChains(places func(p *part) (to, from address)) error {
 	return nil
 }
 
-// part is where a chain is.
+// part is the part that holds a chain.
 func (r *runner) part(chain int) (*part, error) {
 	if r.closed {
 		return nil, errors.New("cuda: memory used after close")
@@ -142,7 +143,7 @@ func (r *runner) part(chain int) (*part, error) {
 	return nil, errors.Errorf("cuda: chain %d of %d", chain, r.chains)
 }
 
-// place checks a transfer, and finds its part and its distance from the buffer's beginning.
+// place checks a transfer, and finds its part and its distance from the buffer's start.
 func (r *runner) place(b *tensor.Buffer, chain, first, bytes int) (*part, address, error) {
 	p, err := r.part(chain)
 	if err != nil {
@@ -173,7 +174,7 @@ func (r *runner) Close() error {
 	return failed
 }
 
-// close gives a part's memory back, whatever became of the GPU.
+// close gives a part's memory back, even if the GPU is lost.
 func (p *part) close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

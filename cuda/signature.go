@@ -7,8 +7,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// matches refuses a call that does not fit its kernel, in the number, kind and order of arguments or in the size of its blocks. The driver knows no
-// types: it would take what lies in memory.
+// matches refuses a call that does not fit its kernel in the number, kind and order of arguments or
+// in the size of its blocks. The driver knows no types: it would take whatever lies in memory.
 func matches(e kernels.Entry, c call) error {
 	if len(c.arguments) != len(e.Parameters) {
 		return errors.Errorf("cuda: %s has %d parameters, the launch %d arguments", e.Name, len(e.Parameters), len(c.arguments))
@@ -27,10 +27,11 @@ func matches(e kernels.Entry, c call) error {
 // The largest grids of all GPUs since compute capability 3.0.
 const (
 	mostBlocksX = 1<<31 - 1
-	mostBlocks  = 1<<16 - 1 // of the other dimensions, the third of which are the chains
+	mostBlocks  = 1<<16 - 1 // of the other dimensions; the third is the chains
 )
 
-// mostElements is the most of a chain's buffer: kernels count elements in 32 bits, up to a grid's threads further than there are.
+// mostElements is the most that a chain's buffer may have: kernels count elements in 32 bits, and
+// up to a grid's threads beyond the last.
 const mostElements = 1<<31 - 1<<21
 
 // startable refuses a grid that the driver would not start, and buffers that kernels cannot count.

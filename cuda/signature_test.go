@@ -14,7 +14,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// launched are the names that launches are given in the sources of ops, optimizers and samplers, and words that make up such names.
+// launched are the names of launches in the sources of ops, optimizers and samplers, and words that
+// make up such names.
 type launched struct {
 	whole   map[string]bool // literals that are the name in a call of Emit or Call
 	strides map[string]bool // those whose grid is tensor.Threads
@@ -81,7 +82,7 @@ func literal(e ast.Expr) (string, bool) {
 	return text, err == nil
 }
 
-// made tells whether a name is a word, or two, or three.
+// made reports whether a name is made of one, two or three words.
 func (l launched) made(name string, words int) bool {
 	if l.words[name] {
 		return true
@@ -94,12 +95,13 @@ func (l launched) made(name string, words int) bool {
 	return false
 }
 
-// verbs are the places in a format that something else is put into.
+// verbs are the places in a format where a value is inserted.
 var verbs = regexp.MustCompile(`%[a-z]`)
 
 var suffixes = regexp.MustCompile(`(_\d+x\d+)?_(f32|f64|fp32|tf32|bf16)$`)
 
-// Every name that a launch is given has a kernel, and every kernel a launch, as far as names tell. Loading a schedule checks the rest: see matches.
+// Every launch's name has a kernel, and every kernel a launch, as far as names show. Loading a
+// schedule checks the rest: see matches.
 func TestKernelsAndLaunches(t *testing.T) {
 	all, err := sources()
 	if err != nil {

@@ -45,7 +45,7 @@ func findSymbols(library uintptr) (*symbols, error) {
 	return s, nil
 }
 
-// lacks says what a library is that lacks a function.
+// lacks says what kind of library lacks a function.
 func lacks(library uintptr) error {
 	getVersion, err := purego.Dlsym(library, "cuDriverGetVersion")
 	if err != nil {
@@ -61,7 +61,8 @@ func lacks(library uintptr) error {
 	return tooOld(int(version))
 }
 
-// invoke calls a function of the library's. Pointers among the arguments must be converted in the call itself.
+// invoke calls a function of the library. Pointers among the arguments must be converted in the
+// call itself.
 //
 //go:uintptrescapes
 func invoke(function uintptr, arguments ...uintptr) result {

@@ -10,7 +10,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// The toy is a small schedule with all that a training step has: data for all chains, a parameter and a header for each, and scratch memory.
+// The toy is a small schedule with all that a training step has: data for all chains, a parameter
+// and a header for each, and scratch memory.
 //
 //	y = factor[i] * x[i] * 3/2        scratch
 //	x = x + y + step                  with a workspace in between
@@ -82,7 +83,7 @@ func toyAdd(x, y []float32, header []uint64) {
 	}
 }
 
-// toyArgument is an argument as a kernel of the fake driver's sees it.
+// toyArgument is an argument as a kernel of the fake driver sees it.
 func toyArgument[T any](arguments []unsafe.Pointer, i, chain, n int) []T {
 	b := (*[2]uint64)(arguments[i])
 	return unsafe.Slice(*(**T)(unsafe.Pointer(new(b[0] + b[1]*uint64(chain)))), n)
@@ -110,7 +111,8 @@ var toySources = []source{
 	{name: "toy_header", capability: 70, cuda: 11080, symbols: []string{"toy_advance"}, text: "header"},
 }
 
-// openFake opens GPUs of a fake driver, with little staging memory, so that transfers come in pieces.
+// openFake opens GPUs of a fake driver, with little staging memory, so that transfers come in
+// pieces.
 func openFake(d *fakeDriver, o Options) (*device, error) {
 	l, err := newLibrary(d, "fake")
 	if err != nil {
@@ -151,7 +153,7 @@ func (t *toy) fill(r tensor.Runner, first int) error {
 	return nil
 }
 
-// state is all that a toy's chains are.
+// state is the whole state of a toy's chains.
 func (t *toy) state(r tensor.Runner) ([][]byte, error) {
 	whole := tensor.NewBuffer("chain", tensor.Chain, tensor.Uint8, t.Bytes[tensor.Chain])
 	whole.Offset = 0

@@ -19,7 +19,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestConformance holds the device to the host's results, op by op. Without a GPU the large rows are left to continuous integration: they take a minute.
+// TestConformance compares the device's results with the host's, op by op. Without a GPU, the large
+// rows are left to continuous integration: they take a minute.
 func TestConformance(t *testing.T) {
 	device := cudatest.GPU(t, cuda.Options{})
 	if os.Getenv(cudatest.Variable) == "cuda" || os.Getenv(emulator.RequireVariable) != "" {
@@ -35,7 +36,7 @@ const (
 	trainSteps  = 10
 )
 
-// trainings are update rules that a small network is trained by.
+// trainings are update rules that train a small network.
 var trainings = map[string]func(b *graph.Builder, loss *graph.Node) error{
 	"sgd": func(b *graph.Builder, loss *graph.Node) error {
 		parameters := b.Parameters()
@@ -80,10 +81,10 @@ func network(t testing.TB, name, rule string, images, batch int) *graph.Program 
 	return program
 }
 
-// result is what a chain has come to: its losses, and all parameters.
+// result is a chain's result: its losses, and all parameters.
 type result struct{ losses, parameters []float64 }
 
-// train makes steps, in runs of so many, and returns the chains' results.
+// train makes steps, in runs of together steps, and returns the chains' results.
 func train(program *graph.Program, device tensor.Device, first, chains, together int) (results []result, err error) {
 	session, err := program.Load(device, graph.LoadOptions{Seed: 3, FirstChain: first, Chains: chains})
 	if err != nil {
@@ -146,8 +147,9 @@ func sameResults(a, b result) bool {
 	return true
 }
 
-// TestTrainingIsTheHosts trains a network by three rules, one chain and three, on one GPU and two. A chain must be the host's to rounding, and the same
-// bits alone, beside others, and step by step.
+// TestTrainingIsTheHosts trains a network by three rules, one chain and three, on one GPU and two.
+// A chain must equal the host's to rounding, and have the same bits by itself, beside others, and
+// step by step.
 func TestTrainingIsTheHosts(t *testing.T) {
 	host := tensor.NewHost(0)
 	defer host.Close()
@@ -164,7 +166,8 @@ func TestTrainingIsTheHosts(t *testing.T) {
 				t.Fatal(err)
 			}
 			for chain := range want {
-				// Ten steps let a rounding error of a gradient, whose sums have thousands of terms, grow.
+				// Ten steps let a rounding error of a gradient, whose sums have thousands of terms,
+				// grow.
 				tol := optest.SumTol(tensor.Float32, 100*trainBatch*24*24, want[chain].parameters)
 				if err := optest.Close(got[chain].parameters, want[chain].parameters, tol); err != nil {
 					t.Errorf("chain %d: parameters: %v", chain, err)
@@ -201,7 +204,8 @@ func TestTrainingOnTwoGPUs(t *testing.T) {
 	}
 }
 
-// TestNotFiniteIsExplained makes a network's loss infinite: the session must name the launch, as it does on the host.
+// TestNotFiniteIsExplained makes a network's loss infinite: the session must name the launch, as it
+// does on the host.
 func TestNotFiniteIsExplained(t *testing.T) {
 	b := graph.New(tensor.Float32)
 	x := b.State("x", func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) { values[0] = 100 }, 1)
@@ -221,7 +225,8 @@ func TestNotFiniteIsExplained(t *testing.T) {
 	}
 }
 
-// TestManyMetrics records more metrics than a launch takes, of one element and of many, in chains and steps.
+// TestManyMetrics records more metrics than a launch takes, of one element and of many, in chains
+// and steps.
 func TestManyMetrics(t *testing.T) {
 	const metrics, chains, steps = 37, 2, 3
 	b := graph.New(tensor.Float64)

@@ -14,7 +14,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// quadratic makes parameters of sizes that fill no tile and no four, and a loss of them whose gradient is each parameter's distance from a target.
+// quadratic makes parameters of sizes that fill no tile and no group of four, and a loss whose
+// gradient is each parameter's distance from a target.
 func quadratic(b *graph.Builder) *graph.Node {
 	var loss *graph.Node
 	for i, size := range []int{1, 6, 4097, 9003} {
@@ -34,11 +35,12 @@ func quadratic(b *graph.Builder) *graph.Node {
 	return loss
 }
 
-// update is a rule of which parameters and states are compared after some steps.
+// update is a rule whose parameters and states are compared after some steps.
 type update struct {
 	name   string
 	attach func(b *graph.Builder)
-	// close is how far float32s may be apart, relative to 1: 0 where all of a step is sums, products, quotients and roots of float32s.
+	// close is how far float32s may be apart, relative to 1: 0 if a step is only sums, products,
+	// quotients and roots of float32s.
 	close float64
 }
 
@@ -111,7 +113,8 @@ func sampler(name string, s langevin.Sampler, prior langevin.Prior, temperature,
 	}, tolerance}
 }
 
-// TestUpdatesAreTheHosts makes steps on both devices: parameters and states have the same bits, metrics are the same to rounding.
+// TestUpdatesAreTheHosts makes steps on both devices: parameters and states have the same bits,
+// metrics are the same to rounding.
 func TestUpdatesAreTheHosts(t *testing.T) {
 	device := cudatest.GPU(t, cuda.Options{})
 	host := tensor.NewHost(1)

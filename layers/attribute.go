@@ -65,7 +65,7 @@ func (r reader) attribute(field reflect.Value, name string, n ast.Node) (err err
 	return nil
 }
 
-// whole is an integer, or the number of classes.
+// whole reads an integer, or the number of classes.
 func (r reader) whole(n ast.Node) (int64, bool) {
 	switch n := n.(type) {
 	case *ast.StringNode:
@@ -81,10 +81,10 @@ func (r reader) whole(n ast.Node) (int64, bool) {
 	return 0, false
 }
 
-// decimal is a number of YAML 1.2, which is more than goccy takes for one: 1e-6, too.
+// decimal is a number of YAML 1.2. It accepts more than goccy does: also 1e-6.
 var decimal = regexp.MustCompile(`^[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?$`)
 
-// number is a finite number that is not in quotation marks.
+// number reads a finite number that is not in quotation marks.
 func number(n ast.Node) (float64, bool) {
 	at := n.GetToken()
 	if quoted := at.Type == token.SingleQuoteType || at.Type == token.DoubleQuoteType; quoted || !decimal.MatchString(at.Value) {
@@ -131,7 +131,7 @@ func describe(n ast.Node) string {
 	return short(n.String())
 }
 
-// short is a text in one line, without what is beyond 40 letters.
+// short is a text in one line, cut after 40 letters.
 func short(text string) string {
 	letters := []rune(strings.Join(strings.Fields(text), " "))
 	if len(letters) > 40 {

@@ -26,14 +26,14 @@ func Check(network Layer, input tensor.Shape, classes int) error {
 	return nil
 }
 
-// applied is a network on one example.
+// applied applies a network to one example.
 func applied(network Layer, input tensor.Shape) (*graph.Builder, *graph.Node, error) {
 	b := graph.New(tensor.Float32)
 	y := network.Apply(b, b.Data("input", tensor.Float32, append([]int{1}, input...)...))
 	return b, y, errors.WithMessagef(b.Err(), "layers: network on inputs %v", input)
 }
 
-// scopeOf is the name of an op's layer; of the op, if it is of no layer.
+// scopeOf is the name of an op's layer, or of the op itself if it belongs to no layer.
 func scopeOf(a graph.Application) string {
 	if a.Scope == "" {
 		return a.Op.Name()

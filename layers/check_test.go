@@ -50,7 +50,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestWindows compares what fits with each place of a window, counted.
+// TestWindows compares what fits with the length that a window spans.
 func TestWindows(t *testing.T) {
 	for side := 1; side < 7; side++ {
 		for kernel := 1; kernel < 6; kernel++ {

@@ -6,14 +6,14 @@ import (
 	"unicode"
 )
 
-// kind is a row of what a network file can hold: a layer or an initializer by its name in the file.
-// Its attributes are the exported fields.
+// kind is a layer or an initializer that a network file can hold, with its name in the file. Its
+// attributes are the exported fields.
 type kind struct {
 	name  string
 	blank any // without attributes; a struct, or a Sequential
 }
 
-// layerKinds is every layer of this package: a new one is in network files by a row here.
+// layerKinds is every layer of this package: a row here lets network files hold a new one.
 var layerKinds = []kind{
 	{"conv2d", Conv2D{}},
 	{"linear", Linear{}},
@@ -63,7 +63,7 @@ func attributeName(field string) string {
 	return name.String()
 }
 
-// attributeNames are those of a struct, in order.
+// attributeNames are the names of a struct's attributes, in order.
 func attributeNames(of reflect.Type) []string {
 	var names []string
 	for i := range of.NumField() {

@@ -81,7 +81,7 @@ func (w *writer) layer(name string, layer Layer, indent string) error {
 	return nil
 }
 
-// body writes layers below the name of what they are.
+// body writes a list of layers below its name.
 func (w *writer) body(name string, layers Sequential, indent string) error {
 	switch {
 	case layers == nil:
@@ -115,13 +115,14 @@ func oneLine(name string, value reflect.Value) (string, error) {
 	return name + ": {" + strings.Join(attributes, ", ") + "}", nil
 }
 
-// plain is a text that YAML takes for nothing else, unless it is one of its words.
+// plain matches a text that YAML reads as a text without quotation marks, unless it is one of its
+// words.
 var (
 	plain = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_./-]*$`)
 	words = regexp.MustCompile(`^(?i:y|n|yes|no|on|off|true|false|null)$`)
 )
 
-// scalar is an attribute within a line.
+// scalar writes an attribute within a line.
 func scalar(value reflect.Value) (string, error) {
 	if value.Type() == initializerType {
 		name, err := kindOf(value.Interface(), "initializers", initializerKinds)
@@ -156,7 +157,7 @@ func kindOf(value any, what string, kinds []kind) (string, error) {
 	return "", errors.Errorf("%T is not one of the %s that a file can hold: %s", value, what, kindNames(kinds))
 }
 
-// nonzero are the fields that are given.
+// nonzero are the fields that are not zero.
 func nonzero(value reflect.Value) []reflect.StructField {
 	var given []reflect.StructField
 	for i := range value.NumField() {

@@ -18,7 +18,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// everything has each way that attributes are written.
+// everything has attributes written in every way.
 var everything = Sequential{
 	GroupNorm{Groups: 1},
 	Conv2D{Name: "stem", Filters: 32, Kernel: 3, Stride: 2, Padding: 1, Dilation: 1, NoBias: true, Weight: Normal{Deviation: 1e-7}},
@@ -146,7 +146,7 @@ func drawnLayers(t *rapid.T, depth int) Sequential {
 	return network
 }
 
-// TestAnyNetworkRoundTrips fails, too, for a field of a type that files cannot hold.
+// TestAnyNetworkRoundTrips also fails for a field of a type that files cannot hold.
 func TestAnyNetworkRoundTrips(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		network := append(drawnLayers(t, 4), ReLU{})
@@ -161,7 +161,7 @@ func TestAnyNetworkRoundTrips(t *testing.T) {
 	})
 }
 
-// TestEveryLayerHasARow reads which types of this package are layers and initializers.
+// TestEveryLayerHasARow finds the layers and initializers among this package's types.
 func TestEveryLayerHasARow(t *testing.T) {
 	names, err := filepath.Glob("*.go")
 	if err != nil {
@@ -202,7 +202,7 @@ type mine struct{}
 
 func (mine) Fill(uint64, uint32, uint16, tensor.Shape, []float64) {}
 
-// both is a layer whose attributes are of no table.
+// both is a layer whose attributes are in no table.
 type both struct{ Conv2D }
 
 func (both) Apply(*graph.Builder, *graph.Node) *graph.Node { return nil }

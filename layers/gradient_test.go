@@ -10,8 +10,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// TestGradients trains nothing: it compares the gradients of networks, compiled, with those of the interpreter and with finite differences
-// of the loss.
+// TestGradients trains nothing: it compares the gradients of compiled networks with the
+// interpreter's and with finite differences of the loss.
 func TestGradients(t *testing.T) {
 	input := tensor.Shape{3, 7, 5}
 	for name, network := range map[string]Sequential{

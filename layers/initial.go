@@ -7,14 +7,17 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// Initializer is a distribution of a parameter's initial values, a comparable struct. Fill is a graph.Initializer: it draws the values
-// of a parameter [O I ...] at step 0 of the parameter's stream, so that they depend on its arguments alone. The fan-in of a
-// parameter is the number of inputs of one output, I times the kernel's elements; the fan-out is O times the kernel's elements.
+// Initializer is a distribution of a parameter's initial values, a comparable struct. Fill is a
+// graph.Initializer: it draws the values of a parameter [O I ...] at step 0 of the parameter's
+// stream, so that they depend only on its arguments. The fan-in of a parameter is the number of
+// inputs of one output, I times the kernel's elements; the fan-out is O times the kernel's
+// elements.
 type Initializer interface {
 	Fill(seed uint64, chain uint32, stream uint16, shape tensor.Shape, values []float64)
 }
 
-// fans are the fan-in and the fan-out of a parameter. A vector is taken as the weights of one output.
+// fans are the fan-in and the fan-out of a parameter. A vector is taken as the weights of one
+// output.
 func fans(shape tensor.Shape) (in, out int) {
 	if len(shape) < 2 {
 		return shape.Elements(), 1
@@ -30,8 +33,8 @@ func fillNormal(seed uint64, chain uint32, stream uint16, values []float64, devi
 	}
 }
 
-// He is N(0, 2/fan-in), which keeps the variance through layers followed by a ReLU. Source: He et al., Delving deep into rectifiers
-// (2015), equation 10.
+// He is N(0, 2/fan-in), which keeps the variance through layers followed by a ReLU. Source: He et
+// al., Delving deep into rectifiers (2015), equation 10.
 type He struct{}
 
 // Fill implements Initializer.
@@ -49,8 +52,9 @@ func (LeCun) Fill(seed uint64, chain uint32, stream uint16, shape tensor.Shape, 
 	fillNormal(seed, chain, stream, values, math.Sqrt(1/float64(in)))
 }
 
-// Glorot has variance 2/(fan-in + fan-out): N(0, that), or uniform on [-a, a] with a = sqrt(6/(fan-in + fan-out)). Source: Glorot and
-// Bengio, Understanding the difficulty of training deep feedforward neural networks (2010), equations 12 and 16.
+// Glorot has variance 2/(fan-in + fan-out): N(0, that), or uniform on [-a, a] with a =
+// sqrt(6/(fan-in + fan-out)). Source: Glorot and Bengio, Understanding the difficulty of training
+// deep feedforward neural networks (2010), equations 12 and 16.
 type Glorot struct {
 	Uniform bool
 }

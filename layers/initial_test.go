@@ -22,7 +22,8 @@ func equal(a, b []float64) bool {
 	return len(a) == len(b)
 }
 
-// TestInitialMoments compares mean, variance and the share within one deviation with those of the distribution, to five standard errors.
+// TestInitialMoments compares mean, variance and the share within one deviation with the
+// distribution's, to five standard errors.
 func TestInitialMoments(t *testing.T) {
 	filter, matrix := tensor.Shape{64, 31, 5, 5}, tensor.Shape{257, 100}
 	for _, c := range []struct {
@@ -126,7 +127,8 @@ func TestOrthogonal(t *testing.T) {
 	}
 }
 
-// TestOrthogonalIsUniform looks at 2x2 matrices: half of them are rotations, and the first row's angle is uniform.
+// TestOrthogonalIsUniform looks at 2x2 matrices: half of them are rotations, and the first row's
+// angle is uniform.
 func TestOrthogonalIsUniform(t *testing.T) {
 	const n = 4000
 	rotations := 0

@@ -13,7 +13,7 @@ import (
 
 // Layer maps a node [B ...] to a node [B ...] and creates the parameters it needs.
 type Layer interface {
-	// Apply adds the layer to a graph. What is wrong becomes the builder's error, and the result is nil.
+	// Apply adds the layer to a graph. An error becomes the builder's, and the result is nil.
 	Apply(b *graph.Builder, x *graph.Node) *graph.Node
 }
 
@@ -36,14 +36,14 @@ func enter(b *graph.Builder, name, kind string) (named string, leave func()) {
 	return name, b.Scope(name)
 }
 
-// apply is a layer without a name of its own and without parameters: one op.
+// apply adds a layer without a name of its own and without parameters: one op.
 func apply(b *graph.Builder, kind string, o graph.Op, x *graph.Node) *graph.Node {
 	_, leave := enter(b, "", kind)
 	defer leave()
 	return b.Apply(o, x)
 }
 
-// wantAxes makes an input with another number of axes the builder's error.
+// wantAxes fails the builder if an input has another number of axes.
 func wantAxes(b *graph.Builder, name string, x *graph.Node, axes int, letters string) bool {
 	if shape := graph.ShapeOf(x); b.Err() == nil && len(shape) != axes {
 		b.Fail(errors.Errorf("layers: %s: input has shape %s, wants %s", name, batchOf(shape), letters))

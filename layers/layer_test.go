@@ -188,7 +188,8 @@ func TestDropout(t *testing.T) {
 	}
 }
 
-// TestPhasesStartAlike compares the initial values of a training graph and a prediction graph, of which one drops.
+// TestPhasesStartAlike compares the initial values of a training graph and a prediction graph, only
+// one of which drops elements.
 func TestPhasesStartAlike(t *testing.T) {
 	var first []float64
 	for _, phase := range []graph.Phase{graph.Training, graph.Prediction} {

@@ -9,14 +9,14 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 )
 
-// limit is an attribute's value, which wants to be at least one number and below another.
+// limit is an attribute's value, which must be at least one number and below another.
 type limit struct {
 	attribute    string // the field
 	value        float64
 	least, below float64
 }
 
-// limited is a layer or an initializer with attributes that can be wrong whatever its input is.
+// limited is a layer or an initializer with attributes that can be wrong whatever its input.
 type limited interface{ limits() []limit }
 
 func atLeast[N int | float64](attribute string, value, least N) limit {
@@ -33,7 +33,7 @@ func (l limit) String() string {
 	return fmt.Sprintf("at least %v and below %v", l.least, l.below)
 }
 
-// within makes an attribute outside its limits the builder's error.
+// within fails the builder if an attribute is outside its limits.
 func within(b *graph.Builder, name string, layer limited) bool {
 	for _, l := range layer.limits() {
 		if !l.holds() {

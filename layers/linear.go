@@ -5,7 +5,8 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 )
 
-// Linear is the fully connected layer y = x W' + bias: x [B I], weight [O I], bias [O] -> y [B O]. Images need a Flatten before it.
+// Linear is the fully connected layer y = x W' + bias: x [B I], weight [O I], bias [O] -> y [B O].
+// Images need a Flatten before it.
 type Linear struct {
 	Name    string // "" is "linear" and a number
 	Outputs int    // O

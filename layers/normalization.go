@@ -5,9 +5,10 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 )
 
-// FilterResponseNorm divides each channel of each image by its root mean square, scales and shifts it, and cuts it off below a
-// learned threshold, see op.FilterResponseNorm and op.Threshold: x [B C H W], weight [C] from 1, bias [C] and threshold [C] from 0
-// -> y [B C H W]. It normalises without looking at other images, as a likelihood of independent examples asks. Source: Singh and
+// FilterResponseNorm divides each channel of each image by its root mean square, scales and shifts
+// it, and cuts it off below a learned threshold, see op.FilterResponseNorm and op.Threshold: x [B C
+// H W], weight [C] from 1, bias [C] and threshold [C] from 0 -> y [B C H W]. It normalises without
+// looking at other images, as a likelihood of independent examples requires. Source: Singh and
 // Krishnan, Filter response normalization layer (2020).
 type FilterResponseNorm struct {
 	Name        string  // "" is "frn" and a number
@@ -34,9 +35,10 @@ func (f FilterResponseNorm) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 
 func (f FilterResponseNorm) limits() []limit { return []limit{atLeast("Epsilon", f.Epsilon, 0)} }
 
-// GroupNorm standardises each group of channels of each image, then scales and shifts each channel, see op.GroupNorm: x [B C H W],
-// weight [C] from 1, bias [C] from 0 -> y [B C H W]. One group is layer normalisation, C groups are instance normalisation.
-// Source: Wu and He, Group normalization (2018).
+// GroupNorm standardises each group of channels of each image, then scales and shifts each channel,
+// see op.GroupNorm: x [B C H W], weight [C] from 1, bias [C] from 0 -> y [B C H W]. One group is
+// layer normalisation, C groups are instance normalisation. Source: Wu and He, Group normalization
+// (2018).
 type GroupNorm struct {
 	Name    string  // "" is "groupnorm" and a number
 	Groups  int     // divides C

@@ -11,7 +11,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Ten steps of lenet-small, compiled, fused and with memory reused, give what the interpreter gives node by node.
+// Ten steps of lenet-small, compiled, fused and with memory reused, give what the interpreter gives
+// node by node.
 func TestTrainingEqualsInterpreter(t *testing.T) {
 	const batch, examples, steps = 10, 40, 10
 	network, err := layers.New("lenet-small", 10)
@@ -90,7 +91,7 @@ func TestTrainingEqualsInterpreter(t *testing.T) {
 	}
 }
 
-// pattern is bytes without much order.
+// pattern is pseudo-random bytes.
 func pattern(n int) []byte {
 	bytes := make([]byte, n)
 	state := uint32(1)

@@ -6,10 +6,11 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Orthogonal is Gain times a random matrix [O, fan-in] with orthonormal rows or, if it has more rows than columns, orthonormal columns,
-// uniform among these. Sources: Saxe et al., Exact solutions to the nonlinear dynamics of learning in deep linear neural networks (2014); for
-// the uniformity, which asks for a positive diagonal of R in the factorisation Q R, Mezzadri, How to generate random matrices
-// from the classical compact groups (2007).
+// Orthogonal is Gain times a random matrix [O, fan-in] with orthonormal rows or, if it has more
+// rows than columns, orthonormal columns, uniform among these. Sources: Saxe et al., Exact
+// solutions to the nonlinear dynamics of learning in deep linear neural networks (2014); for the
+// uniformity, which needs a positive diagonal of R in the factorisation Q R, Mezzadri, How to
+// generate random matrices from the classical compact groups (2007).
 type Orthogonal struct {
 	Gain float64 // 0 is 1
 }
@@ -35,8 +36,9 @@ func (o Orthogonal) Fill(seed uint64, chain uint32, stream uint16, shape tensor.
 	}
 }
 
-// orthonormalize makes the rows of a matrix orthonormal by the Gram-Schmidt process. Each row is projected twice, which is enough for
-// orthogonality to working precision (Giraud, Langou and Rozloznik 2005).
+// orthonormalize makes the rows of a matrix orthonormal by the Gram-Schmidt process. Each row is
+// projected twice, which is enough for orthogonality to working precision (Giraud, Langou and
+// Rozloznik 2005).
 func orthonormalize(matrix []float64, columns int) {
 	for done := 0; done < len(matrix); done += columns {
 		row := matrix[done : done+columns]
@@ -56,7 +58,7 @@ func orthonormalize(matrix []float64, columns int) {
 	}
 }
 
-// dot adds rounded products, never fused ones: the bits are every machine's.
+// dot adds rounded products, never fused ones: the bits are the same on every machine.
 func dot(a, b []float64) float64 {
 	total := 0.0
 	for i := range a {

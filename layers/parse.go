@@ -21,7 +21,7 @@ const (
 )
 
 // Parse reads a network from a file in YAML: a list of layers. Each is a name, or a name with
-// attributes. Names are those of the structs in lower case, but for FilterResponseNorm, which is
+// attributes. Names are those of the structs in lower case, except FilterResponseNorm, which is
 // "frn"; attributes are their fields, with hyphens: "no-threshold" for NoThreshold.
 //
 //	# a small network
@@ -34,9 +34,9 @@ const (
 //	- globalaveragepool
 //	- linear: {outputs: classes}
 //
-// The word classes stands for the number of classes, wherever a whole number does. An attribute
-// that is left out is the field's zero. Errors name the layer, the attribute, and the place in the
-// file. Whether the layers fit together depends on the images: see Check.
+// The word classes stands for the number of classes, wherever a whole number can stand. An
+// attribute that is left out is the field's zero. Errors name the layer, the attribute, and the
+// place in the file. Whether the layers fit together depends on the images: see Check.
 func Parse(content []byte, classes int) (Sequential, error) {
 	if classes < 1 {
 		return nil, errors.Errorf("layers: network file: %d classes, wants at least 1", classes)
@@ -87,8 +87,8 @@ func (r reader) file(content []byte) (Sequential, error) {
 	return network, err
 }
 
-// wantShallow refuses what is nested more deeply than layers are, before the parser meets it: that
-// takes memory by the square of the depth.
+// wantShallow refuses what is nested more deeply than layers are, before the parser meets it: the
+// parser takes memory in proportion to the square of the depth.
 func (r reader) wantShallow(tokens token.Tokens) error {
 	depth, hyphen := 0, 0 // the line of the last hyphen
 	for _, t := range tokens {
@@ -133,8 +133,8 @@ func (r reader) sequential(n ast.Node) (Sequential, error) {
 	return network, nil
 }
 
-// one reads a layer or an initializer: its name, or a mapping from its name to its attributes.
-// It gives the name, too, as soon as it is known.
+// one reads a layer or an initializer: its name, or a mapping from its name to its attributes. It
+// also returns the name, as soon as it is known.
 func (r reader) one(n ast.Node, what string, kinds []kind) (value any, name string, err error) {
 	key, attributes := n, ast.Node(nil)
 	if pairs, ok := pairsOf(n); ok {
@@ -156,7 +156,7 @@ func (r reader) one(n ast.Node, what string, kinds []kind) (value any, name stri
 	return nil, "", r.fail(key.GetToken(), "no %s %q; there are %s", what, short(text.Value), kindNames(kinds))
 }
 
-// filled is a kind with its attributes, of which there may be none.
+// filled is a kind with its attributes, if there are any.
 func (r reader) filled(k kind, key, attributes ast.Node) (any, error) {
 	if attributes == nil {
 		return k.blank, r.limits(k.blank, key, nil)

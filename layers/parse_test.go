@@ -115,7 +115,7 @@ func TestLongLinesAreCut(t *testing.T) {
 	}
 }
 
-// TestDeepFiles refuses at once what would take a parser's memory or stack.
+// TestDeepFiles: what would exhaust a parser's memory or stack is refused at once.
 func TestDeepFiles(t *testing.T) {
 	for _, deep := range []string{"[", "- ", "? ", "- - ", "{relu: ", "- relu: [", "[{residual: {body: "} {
 		_, err := Parse([]byte(strings.Repeat(deep, 1<<16/len(deep))), 2)

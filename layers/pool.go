@@ -49,7 +49,7 @@ func pool(b *graph.Builder, kind string, layer limited, sliding window, o graph.
 	return b.Apply(o, x)
 }
 
-// poolLimits keep some of the image in every window.
+// poolLimits ensure that every window contains some of the image.
 func poolLimits(window, stride, padding int) []limit {
 	return []limit{
 		atLeast("Window", window, 1), atLeast("Stride", stride, 0),

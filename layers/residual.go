@@ -7,8 +7,8 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 )
 
-// Residual is y = Body(x) + Shortcut(x), of equal shapes; the activation that usually follows is a layer of its own. Source: He et al., Deep
-// residual learning for image recognition (2016).
+// Residual is y = Body(x) + Shortcut(x), of equal shapes; the activation that usually follows is a
+// layer of its own. Source: He et al., Deep residual learning for image recognition (2016).
 type Residual struct {
 	Body     Sequential
 	Shortcut Sequential // empty is the identity

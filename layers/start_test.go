@@ -10,8 +10,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// TestZooStartsAsItEverDid holds the parameters' names, their order and their initial bits, without
-// which samples that were kept would be read into other parameters, and a run could not be repeated.
+// TestZooStartsAsItEverDid checks the parameters' names, their order and their initial bits: if
+// these changed, stored samples would be read into other parameters, and a run could not be
+// repeated.
 func TestZooStartsAsItEverDid(t *testing.T) {
 	host := tensor.NewHost(2)
 	defer host.Close()

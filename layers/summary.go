@@ -10,20 +10,20 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Summary tells what a network holds and costs.
+// Summary is what a network holds and costs.
 type Summary struct {
-	Rows       []Row // a layer each, in the order of their first op
+	Rows       []Row // one for each layer, in the order of their first ops
 	Parameters int   // of all rows
 	Flops      int   // of all rows
 }
 
 // Row is a layer.
 type Row struct {
-	Name       string       // of the layer; of the op, if it is of no layer
+	Name       string       // of the layer, or of the op if it belongs to no layer
 	Kind       string       // its ops
 	Output     tensor.Shape // of one example
 	Parameters int
-	Flops      int // forward, for one example: two for each multiply-add of convolutions and matrix products; other ops are not counted
+	Flops      int // forward, of one example: 2 per multiply-add of convolutions and matmuls only
 }
 
 // Summarize applies a network to one example of the given shape, [C H W] for images.
@@ -55,7 +55,8 @@ func Summarize(network Layer, input tensor.Shape) (Summary, error) {
 	return s, nil
 }
 
-// add continues a layer's row with its next op, and takes the parameters that it counts out of size.
+// add continues a layer's row with its next op, and removes the parameters that it counts from
+// size.
 func (r *Row) add(a graph.Application, size map[*graph.Node]int) {
 	if r.Kind != "" {
 		r.Kind += " + "

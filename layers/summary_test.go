@@ -10,7 +10,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// tied is a layer of somebody else's: two products with one matrix, the first of them transposed, in no scope.
+// tied is somebody else's layer: two products with one matrix, the first of them transposed, in no
+// scope.
 type tied struct{}
 
 func (tied) Apply(b *graph.Builder, x *graph.Node) *graph.Node {

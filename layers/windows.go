@@ -9,7 +9,7 @@ import (
 // window is what slides over an image: a kernel, or a pool's window.
 type window struct{ size, dilation, padding int }
 
-// wantRoom makes an image that the window does not fit into the builder's error.
+// wantRoom fails the builder if the window does not fit into the image.
 func wantRoom(b *graph.Builder, name string, x *graph.Node, w window) bool {
 	if b.Err() != nil {
 		return false

@@ -8,7 +8,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// zoo is the networks by name, but for the family of multi-layer perceptrons.
+// zoo is the networks by name, without the families of any width.
 var zoo = []struct {
 	name  string
 	build func(classes int) Sequential
@@ -24,7 +24,7 @@ var zoo = []struct {
 // perceptron begins the names of multi-layer perceptrons.
 const perceptron = "mlp-"
 
-// residual is the residual networks of any width, by what begins their names.
+// residual is the residual networks of any width, by the prefix of their names.
 var residual = []struct {
 	prefix     string
 	activation Layer
@@ -68,8 +68,8 @@ func Names() []string {
 //     the filters, of which the first layer has 16; times the factor a whole number.
 //
 // Weights start as He{}; those of the first three, and of cnn's linear layer, as LeCun{}: maxima
-// are larger than what they are taken of, so that with He{} the logits would be several times too
-// large, and the first steps of SGD at usual rates would end mnist-64-64-256 for good. Biases
+// are larger than the values they are taken of, so that with He{} the logits would be several times
+// too large, and the first steps of SGD at usual rates would ruin mnist-64-64-256 for good. Biases
 // start as zeros.
 func New(name string, classes int) (Sequential, error) {
 	if classes < 1 {
@@ -95,8 +95,8 @@ func New(name string, classes int) (Sequential, error) {
 	return nil, errors.Errorf("layers: no network %q; there are %s", name, strings.Join(Names(), ", "))
 }
 
-// leNet is the network of LeCun et al., Gradient-based learning applied to document recognition (1998), in the form that Caffe's
-// tutorial gave it: maximum pooling and ReLU.
+// leNet is the network of LeCun et al., Gradient-based learning applied to document recognition
+// (1998), in the form of Caffe's tutorial: maximum pooling and ReLU.
 func leNet(first, second, hidden, classes int) Sequential {
 	return Sequential{
 		Conv2D{Filters: first, Kernel: 5, Weight: LeCun{}}, MaxPool{Window: 2}, ReLU{},
@@ -107,7 +107,7 @@ func leNet(first, second, hidden, classes int) Sequential {
 	}
 }
 
-// cnn knows the size of its images in global average pooling only. The padding of the last
+// cnn depends on the size of its images only in global average pooling. The padding of the last
 // convolution, whose input is 2x2 for images of 32x32, lets it tell the corners of an image apart.
 func cnn(classes int) Sequential {
 	network := Sequential{GroupNorm{Groups: 1}}
@@ -131,10 +131,11 @@ func mnist(classes int) Sequential {
 	}
 }
 
-// resNet20 is the residual network for small images of He et al., Deep residual learning for image recognition (2016), section 4.2,
-// as Izmailov et al., What are Bayesian neural network posteriors really like? (2021), sample it: filter response
-// normalisation in place of batch normalisation, and projections, not zeros, on the shortcuts that change the shape. The
-// normalisation takes no mean away, so that the convolutions keep their biases.
+// resNet20 is the residual network for small images of He et al., Deep residual learning for image
+// recognition (2016), section 4.2, as Izmailov et al., What are Bayesian neural network posteriors
+// really like? (2021), sample it: filter response normalisation in place of batch normalisation,
+// and projections, not zeros, on the shortcuts that change the shape. The normalisation does not
+// subtract the mean, so the convolutions keep their biases.
 func resNet20(activation Layer, first, classes int) Sequential {
 	network := Sequential{Conv2D{Filters: first, Kernel: 3, Padding: 1}, FilterResponseNorm{}, activation}
 	for stage, filters := range []int{first, 2 * first, 4 * first} {
@@ -156,8 +157,8 @@ func resNet20(activation Layer, first, classes int) Sequential {
 // resNetFilters is how many filters the first layer of a residual network has, times its factor.
 const resNetFilters = 16
 
-// widened is the first layer's filters by a factor. A factor has one text, so that a network has
-// one name.
+// widened is the number of filters of the first layer for a factor. A factor has only one accepted
+// text, so that a network has one name.
 func widened(factor string) (int, error) {
 	const most = 1 << 16
 	x, err := strconv.ParseFloat(factor, 64)

@@ -39,7 +39,8 @@ func weights(layers ...string) []string {
 	return names
 }
 
-// resNet20Names are 19 convolutions of 3x3 and 2 of 1x1, each with its normalisation, and the linear layer.
+// resNet20Names are 19 convolutions of 3x3 and 2 of 1x1, each with its normalisation, and the
+// linear layer.
 func resNet20Names() []string {
 	var names []string
 	for i := range 21 {
@@ -196,8 +197,8 @@ func TestNamesDoNotDependOnTheGraph(t *testing.T) {
 	}
 }
 
-// TestZooStartsSanely runs every network on noise: initial values neither blow the logits up, which would end a network with max-pooling in the
-// first steps of SGD, nor let them vanish.
+// TestZooStartsSanely runs every network on noise: initial values neither blow the logits up, which
+// would ruin a network with max-pooling in the first steps of SGD, nor let them vanish.
 func TestZooStartsSanely(t *testing.T) {
 	host := tensor.NewHost(2)
 	defer host.Close()

@@ -6,8 +6,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// Adadelta has no learning rate: the root mean square of its own steps takes that place, so that a step has the parameter's unit (Zeiler
-// 2012, algorithm 1):
+// Adadelta has no learning rate: the root mean square of its own steps takes its place, so that a
+// step has the parameter's unit (Zeiler 2012, algorithm 1):
 //
 //	g     = gradient + WeightDecay*theta
 //	s     = Decay*s + (1-Decay)*g^2
@@ -18,7 +18,7 @@ import (
 // Update takes nil for the table of rates.
 type Adadelta struct {
 	Decay       float64 // memory of both mean squares, in [0, 1)
-	Epsilon     float64 // above 0, in units of g^2 and of theta^2; its root is the size of the first steps
+	Epsilon     float64 // above 0, in units of g^2 and theta^2; its root is the size of the first steps
 	WeightDecay float64 // at least 0
 }
 

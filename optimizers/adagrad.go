@@ -6,8 +6,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// Adagrad divides each parameter's step by the root of the sum of all its squared gradients (Duchi, Hazan and Singer 2011, the
-// diagonal algorithm; Goodfellow, Bengio and Courville 2016, algorithm 8.4):
+// Adagrad divides each parameter's step by the root of the sum of all its squared gradients (Duchi,
+// Hazan and Singer 2011, the diagonal algorithm; Goodfellow, Bengio and Courville 2016, algorithm
+// 8.4):
 //
 //	g     = gradient + WeightDecay*theta
 //	s     = s + g^2

@@ -8,8 +8,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// Adam follows a running mean of the gradient over the root of one of its square, both corrected for having started at 0 (Kingma and
-// Ba 2015, algorithm 1). At step t = 1, 2, ..., which the header counts from 0:
+// Adam divides a running mean of the gradient by the root of a running mean of its square, both
+// corrected for starting at 0 (Kingma and Ba 2015, algorithm 1). At step t = 1, 2, ..., which the
+// header counts from 0:
 //
 //	g     = gradient + WeightDecay*theta
 //	m     = Beta1*m + (1-Beta1)*g
@@ -42,14 +43,15 @@ func (o Adam) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) {
 	return lowerAdam(l, n, decayed{Adam: o, inGradient: o.WeightDecay})
 }
 
-// AdamW is Adam whose weight decay does not pass through the moments (Loshchilov and Hutter 2019, algorithm 2, the schedule's
-// factor being part of the rate):
+// AdamW is Adam whose weight decay does not pass through the moments (Loshchilov and Hutter 2019,
+// algorithm 2, the schedule's factor being part of the rate):
 //
 //	g     = gradient
 //	m, v  = as Adam
 //	theta = theta - rate * (m/(1-Beta1^t) / (sqrt(v/(1-Beta2^t)) + Epsilon) + WeightDecay*theta)
 //
-// The decay being no gradient, the statistic is without it, and no prior on theta stands for it.
+// The decay is not part of the gradient: the statistic leaves it out, and it corresponds to no
+// prior on theta.
 type AdamW struct {
 	Beta1       float64 // memory of the mean, in [0, 1)
 	Beta2       float64 // memory of the mean square, in [0, 1)
@@ -77,15 +79,16 @@ func (o AdamW) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) {
 	return lowerAdam(l, n, decayed{Adam: Adam(o), inStep: o.WeightDecay})
 }
 
-// decayed is what both rules are: Adam with weight decay in the gradient, in the step, or nowhere.
+// decayed is both rules: Adam with weight decay in the gradient, in the step, or nowhere.
 type decayed struct {
 	Adam
 	inGradient, inStep float64
 	log1, log2         float64 // the betas' logarithms
 }
 
-// lowerAdam passes, besides the hyperparameters, the logarithms of the betas as the program's float rounds these: 1 - beta^t is
-// -expm1(t log beta), which is computed in float64.
+// lowerAdam passes, besides the hyperparameters, the logarithms of the betas, after these are
+// rounded to the program's float type: 1 - beta^t is -expm1(t log beta), which is computed in
+// float64.
 func lowerAdam(l *graph.Lowering, n int, o decayed) (tensor.HostKernel, []float64) {
 	o.log1, o.log2 = math.Log(o.Beta1), math.Log(o.Beta2)
 	if l.DType == tensor.Float32 {

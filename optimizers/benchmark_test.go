@@ -6,7 +6,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// BenchmarkUpdate updates as many parameters as a LeNet-like network of 909 770 has, on one thread.
+// BenchmarkUpdate updates 909 770 parameters, as a LeNet-like network has, on one thread.
 func BenchmarkUpdate(b *testing.B) {
 	const parameters = 909770
 	for _, name := range Names() {

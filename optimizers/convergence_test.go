@@ -29,8 +29,8 @@ var (
 	}}
 )
 
-// Rates fall to 0 along a cosine: what divides by the gradient's size does not come to rest otherwise. Adadelta, which has none, circles
-// Rosenbrock's minimum in its curved valley.
+// Rates fall to 0 along a cosine: rules that divide by the gradient's size do not come to rest
+// otherwise. Adadelta, which has no rate, circles Rosenbrock's minimum in its curved valley.
 func TestConvergence(t *testing.T) {
 	for _, c := range []struct {
 		optimizer                    Optimizer
@@ -82,8 +82,9 @@ func descend(t *testing.T, o Optimizer, l landscape, rate float64, steps int) []
 	return at
 }
 
-// Momentum crosses the ravine's floor in fewer steps than gradient descent at the best rate either has there: its error shrinks by
-// (sqrt(k)-1)/(sqrt(k)+1) a step, not by (k-1)/(k+1), k = 100 being the ratio of curvatures (Polyak 1964).
+// With each at its best rate, Momentum crosses the ravine's floor in fewer steps than gradient
+// descent: its error shrinks by (sqrt(k)-1)/(sqrt(k)+1) a step, not by (k-1)/(k+1), k = 100 being
+// the ratio of curvatures (Polyak 1964).
 func TestMomentumIsFasterInARavine(t *testing.T) {
 	constant := func(o Optimizer, rate float64) float64 {
 		r := start(t, setting{optimizer: o, dtype: tensor.Float64, rates: []float64{rate}, sizes: []int{2}})

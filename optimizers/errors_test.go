@@ -67,7 +67,7 @@ func TestNew(t *testing.T) {
 	}
 }
 
-// The names of the hyperparameters that New explains are those of the struct's fields.
+// The names of the hyperparameters in New's errors are the struct's fields.
 func TestFields(t *testing.T) {
 	for _, k := range kinds {
 		o := reflect.TypeOf(k.build(k.defaults))

@@ -8,7 +8,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// smallest is the least positive number that float32 holds with all its digits, and whose inverse it holds.
+// smallest is the least positive number that float32 holds with all its digits, and whose inverse
+// it also holds.
 const smallest = 0x1p-126
 
 // check is the first error of an optimizer's hyperparameters.
@@ -35,7 +36,7 @@ func positive(field string, v float64) error {
 	return errors.Errorf("%s is %v, wants a number above 0 that float32 can hold", field, v)
 }
 
-// belowOne refuses what float32 rounds to 1, too: a memory without end.
+// belowOne also refuses what float32 rounds to 1: a memory without end.
 func belowOne(field string, v float64) error {
 	if v >= 0 && float32(v) < 1 {
 		return nil
@@ -43,7 +44,8 @@ func belowOne(field string, v float64) error {
 	return errors.Errorf("%s is %v, wants 0 <= %s < 1", field, v, field)
 }
 
-// kind is a rule by name: the names of its hyperparameters in order, their customary values, and how they make an Optimizer.
+// kind is a named rule: the names of its hyperparameters in order, their customary values, and how
+// to make an Optimizer of them.
 type kind struct {
 	name, fields string
 	defaults     []float64
@@ -78,8 +80,9 @@ func Names() []string {
 	return names
 }
 
-// New is the optimizer of that name with its customary hyperparameters. After a colon come other values for the first of them,
-// in the order of the struct's fields: "momentum", "momentum:0.95", "momentum:0.95,1e-4".
+// New is the optimizer of that name with its customary hyperparameters. Values after a colon
+// replace the first of them, in the order of the struct's fields: "momentum", "momentum:0.95",
+// "momentum:0.95,1e-4".
 func New(text string) (Optimizer, error) {
 	name, rest, given := strings.Cut(text, ":")
 	for _, k := range kinds {
@@ -103,7 +106,7 @@ func New(text string) (Optimizer, error) {
 	return nil, errors.Errorf("optimizers: no optimizer %q; there are %s", name, strings.Join(Names(), ", "))
 }
 
-// parseNumbers reads numbers with commas between them.
+// parseNumbers reads numbers separated by commas.
 func parseNumbers(text string) ([]float64, error) {
 	parts := strings.Split(text, ",")
 	numbers := make([]float64, len(parts))

@@ -42,9 +42,10 @@ func momentum[T float32 | float64](o Momentum, a *tensor.Args, lo, hi int) float
 	return kernel.Momentum(w, dw, tensor.Slice[T](a, 3)[lo:hi], T(o.WeightDecay), T(o.Decay), rateAt[T](a, 4))
 }
 
-// Nesterov is gradient descent with the accelerated gradient's momentum (Nesterov 1983; Sutskever, Martens, Dahl and Hinton 2013,
-// equations 3 and 4), whose gradient is taken where the velocity alone would lead. That point is the parameter here, so
-// that forward and backward passes need no second copy (Bengio, Boulanger-Lewandowski and Pascanu 2013, equation 7):
+// Nesterov is gradient descent with the accelerated gradient's momentum (Nesterov 1983; Sutskever,
+// Martens, Dahl and Hinton 2013, equations 3 and 4), whose gradient is taken where the velocity by
+// itself would lead. Here the parameter is that point, so that forward and backward passes need no
+// second copy (Bengio, Boulanger-Lewandowski and Pascanu 2013, equation 7):
 //
 //	g     = gradient + WeightDecay*theta
 //	v     = Decay*v + rate*g

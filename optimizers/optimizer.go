@@ -12,21 +12,22 @@ import (
 type Optimizer interface {
 	// Name is the rule's name in lower case, as New takes it.
 	Name() string
-	// Validate tells which hyperparameter is impossible.
+	// Validate reports the first hyperparameter that is out of range.
 	Validate() error
-	// Update attaches the update of one parameter, whose states it names after name. Gradient is that of the mean loss; rates is a
-	// table of learning rates by step, whose last entry holds after its end, and nil when UsesRates is false. The returned node is the
-	// update's statistic: for each tile, the sum of theta*g before the move, see op.UpdateShape.
+	// Update attaches a parameter's update; its states are named after name. gradient is of the
+	// mean loss, rates a table by step (nil unless UsesRates), whose last entry holds after its
+	// end. It returns the statistic: theta*g before the move, summed per tile, see op.UpdateShape.
 	Update(b *graph.Builder, name string, parameter, gradient, rates *graph.Node) *graph.Node
 }
 
-// UsesRates tells whether a rule has a learning rate; Adadelta finds its own.
+// UsesRates reports whether a rule takes rates; Adadelta finds its own.
 func UsesRates(o Optimizer) bool {
 	_, own := o.(Adadelta)
 	return !own
 }
 
-// Update attaches the updates of all parameters, each named as its node is, and returns their statistics.
+// Update attaches the updates of all parameters, each named after its node, and returns their
+// statistics.
 func Update(b *graph.Builder, o Optimizer, parameters, gradients []*graph.Node, rates *graph.Node) []*graph.Node {
 	statistics := make([]*graph.Node, len(parameters))
 	if len(parameters) != len(gradients) {
@@ -45,16 +46,17 @@ func Update(b *graph.Builder, o Optimizer, parameters, gradients []*graph.Node, 
 	return statistics
 }
 
-// rule is what the update op asks of an optimizer.
+// rule is what the update op needs from an optimizer.
 type rule interface {
 	Optimizer
-	// states are the names of what the rule remembers, each of the parameter's shape and 0 at the start.
+	// states names what the rule remembers: each has the parameter's shape and starts at 0.
 	states() []string
-	// lower is the rule for n parameters, and its scalars in the order in which kernels take them, in float64 whatever the program's float.
+	// lower is the rule for n parameters, and its scalars in the order in which kernels take them,
+	// always as float64, whatever float type the program uses.
 	lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64)
 }
 
-// attach is what every rule's Update does.
+// attach implements every rule's Update.
 func attach(b *graph.Builder, r rule, name string, parameter, gradient, rates *graph.Node) *graph.Node {
 	if err := r.Validate(); err != nil {
 		b.Fail(err)
@@ -83,8 +85,8 @@ func attach(b *graph.Builder, r rule, name string, parameter, gradient, rates *g
 	return b.Apply(update{r}, append(inputs, b.Header())...)
 }
 
-// update is a rule's step of one parameter: w, dw and the rule's states of w's shape, rates by step unless the rule has none,
-// header -> statistics, see op.UpdateShape.
+// update is a rule's step of one parameter: w, dw and the rule's states of w's shape, rates by step
+// unless the rule has none, header -> statistics, see op.UpdateShape.
 type update struct{ rule rule }
 
 func (u update) Name() string { return u.rule.Name() + " update" }
@@ -130,8 +132,9 @@ func (u update) Lower(l *graph.Lowering) {
 	l.Emit(u.rule.Name()+"_update", op.UpdateGrid(n), host, arguments...)
 }
 
-// tiles is the host side of a rule's update. A tile function treats parameters lo to hi and returns their statistic; the launch's
-// arguments are the statistics, w, dw, the states, the rates unless there are none, the header.
+// tiles is the host side of a rule's update. A tile function updates parameters lo to hi and
+// returns their statistic; the launch's arguments are the statistics, w, dw, the states, the rates
+// if there are any, the header.
 func tiles[R any](l *graph.Lowering, n int, r R, f32, f64 func(r R, a *tensor.Args, lo, hi int) float64) tensor.HostKernel {
 	if l.DType == tensor.Float64 {
 		return op.UpdateHost[float64](n, func(a *tensor.Args, lo, hi int) float64 { return f64(r, a, lo, hi) })
@@ -144,7 +147,8 @@ func operands[T float32 | float64](a *tensor.Args, lo, hi int) (w, dw []T) {
 	return tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi]
 }
 
-// rateAt is the learning rate of the step; rates is the table's place among the launch's arguments, which the header follows.
+// rateAt is the learning rate of the step; rates is the table's place among the launch's arguments;
+// the header comes right after it.
 func rateAt[T float32 | float64](a *tensor.Args, rates int) T {
 	return op.Entry(tensor.Slice[T](a, rates), tensor.Slice[uint64](a, rates+1))
 }

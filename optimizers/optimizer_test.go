@@ -12,7 +12,8 @@ import (
 // element is one parameter of the naive computation.
 type element struct{ theta, first, second float64 }
 
-// rules are the formulas, transcribed for one parameter: step t = 1, 2, ... returns the gradient that counts for the statistic.
+// rules are the formulas, transcribed for one parameter: step t = 1, 2, ... returns the gradient
+// that enters the statistic.
 var rules = []struct {
 	optimizer Optimizer
 	step      func(e *element, gradient, rate, t float64) float64
@@ -28,7 +29,8 @@ var rules = []struct {
 		e.theta -= e.first
 		return g
 	}},
-	// The velocity form at the look-ahead point theta: theta' = theta + 0.8*old velocity is where the iterate itself is.
+	// The velocity form at the look-ahead point theta: theta' = theta + 0.8*old velocity is where
+	// the iterate itself is.
 	{Nesterov{Decay: 0.8, WeightDecay: 0.03}, func(e *element, g, rate, _ float64) float64 {
 		g += 0.03 * e.theta
 		iterate := e.theta + 0.8*e.first
@@ -112,7 +114,7 @@ func TestUpdatesFollowTheirFormulas(t *testing.T) {
 	}
 }
 
-// Gradient descent is one expression, here and at temperature 0.
+// Gradient descent is the same expression here and at temperature 0.
 func TestSGDBits(t *testing.T) {
 	for _, decay := range []float64{0, 0.37} {
 		r := start(t, setting{optimizer: SGD{decay}, dtype: tensor.Float32, rates: []float64{0.1}, sizes: []int{5000}})
@@ -132,7 +134,8 @@ func TestSGDBits(t *testing.T) {
 	}
 }
 
-// A chain's bits depend neither on threads, nor on the other chains, nor on an interruption, and the program's are the interpreter's.
+// A chain's bits depend neither on threads, nor on the other chains, nor on an interruption; the
+// program and the interpreter give the same bits.
 func TestBitsDoNotDependOnTheRun(t *testing.T) {
 	const steps = 4
 	for _, rule := range rules {

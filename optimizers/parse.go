@@ -9,11 +9,11 @@ import (
 	"github.com/pkg/errors"
 )
 
-// schedules are the kinds of schedule that a list of numbers describes: how they make one, and which of them count something. WarmUp,
-// which takes another schedule, is not among them.
+// schedules are the kinds of schedule that a list of numbers describes: how to make one, and which
+// number is a count. WarmUp, which takes another schedule, is not among them.
 var schedules = []struct {
 	name, fields string
-	whole        int // the place of the number that is an integer; -1 for none
+	whole        int // the index of the number that is an integer; -1 for none
 	build        func(v []float64) Schedule
 }{
 	{"constant", "RATE", -1, func(v []float64) Schedule { return Constant{v[0]} }},
@@ -26,7 +26,7 @@ var schedules = []struct {
 
 const warmUp = "warmup"
 
-// ScheduleForms are the texts that ParseSchedule reads, with words in capitals for numbers.
+// ScheduleForms are the forms that ParseSchedule reads, with words in capitals for numbers.
 func ScheduleForms() []string {
 	var forms []string
 	for _, s := range schedules {
@@ -35,8 +35,9 @@ func ScheduleForms() []string {
 	return append(forms, warmUp+":STEPS,SCHEDULE")
 }
 
-// ParseSchedule reads a schedule: "constant:0.1", "step:5e-4,0.5,12000", "power:0.2,15,0.55", "polynomial:0.01,0.0001,0.55",
-// "cosine:0.1,0", "cyclical:0.2,4", "warmup:500,cosine:0.1,0". The error of another text lists what is accepted.
+// ParseSchedule reads a schedule: "constant:0.1", "step:5e-4,0.5,12000", "power:0.2,15,0.55",
+// "polynomial:0.01,0.0001,0.55", "cosine:0.1,0", "cyclical:0.2,4", "warmup:500,cosine:0.1,0". For
+// any other text, the error lists what is accepted.
 func ParseSchedule(text string) (Schedule, error) {
 	s, err := parseSchedule(text)
 	if err == nil {
@@ -79,10 +80,10 @@ func parseSchedule(text string) (Schedule, error) {
 	return nil, errors.Errorf("optimizers: no schedule %q; there are %s", text, strings.Join(ScheduleForms(), ", "))
 }
 
-// isCount tells whether v is an integer that can be a number of steps on every machine.
+// isCount reports whether v is an integer that can be a number of steps on every machine.
 func isCount(v float64) bool { return v == math.Trunc(v) && math.Abs(v) <= math.MaxInt32 }
 
-// format is the text of a schedule, whose numbers read as what they are.
+// format is the text of a schedule; its numbers are read back exactly.
 func format(name string, numbers ...float64) string {
 	texts := make([]string, len(numbers))
 	for i, v := range numbers {

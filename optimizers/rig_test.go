@@ -11,7 +11,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// rig is a session of updates alone, whose gradients the test writes.
+// rig is a session of nothing but updates; the test writes the gradients.
 type rig struct {
 	t       testing.TB
 	session *graph.Session
@@ -28,7 +28,8 @@ type setting struct {
 	options   graph.LoadOptions
 }
 
-// start builds a program with a parameter, a gradient and a kept statistic for each size. Parameters start as normals of (seed, chain).
+// start builds a program with a parameter, a gradient and a kept statistic for each size.
+// Parameters start as normals of (seed, chain).
 func start(t testing.TB, s setting) *rig {
 	t.Helper()
 	b := graph.New(s.dtype)
@@ -76,7 +77,8 @@ func fill(values []float64, seed uint64) {
 	}
 }
 
-// gradientsOf are the gradients of one step: of many sizes, and 0 for some parameters at every step.
+// gradientsOf are the gradients of one step: of many magnitudes, and 0 for some parameters at every
+// step.
 func gradientsOf(step, parameter, size int) []float64 {
 	g := make([]float64, size)
 	fill(g, uint64(1e6+1000*step+parameter))
@@ -152,7 +154,7 @@ func narrow(values []float64) []float32 {
 	return short
 }
 
-// wantClose fails on the element that is furthest off, NaN being off everything.
+// wantClose fails on the element with the largest error; NaN always counts as an error.
 func wantClose(t testing.TB, what string, got, want []float64, tolerance float64) {
 	t.Helper()
 	if len(got) != len(want) {

@@ -6,14 +6,15 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// RMSProp divides each parameter's step by the root of a running mean of its squared gradients (Tieleman and Hinton 2012, lecture
-// 6.5):
+// RMSProp divides each parameter's step by the root of a running mean of its squared gradients
+// (Tieleman and Hinton 2012, lecture 6.5):
 //
 //	g     = gradient + WeightDecay*theta
 //	s     = Decay*s + (1-Decay)*g^2
 //	theta = theta - rate*g / (sqrt(s) + Epsilon)
 //
-// It is pSGLD at temperature 0, but for s, which starts at 0 here and as the mean of the first g^2 there.
+// It is pSGLD at temperature 0, except that s starts at 0 here and at the mean of the first g^2
+// there.
 type RMSProp struct {
 	Decay       float64 // memory of the mean square, in [0, 1)
 	Epsilon     float64 // above 0; keeps the quotient finite

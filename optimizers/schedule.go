@@ -6,11 +6,12 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Schedule is a step size that changes from step to step. t is the step, from 0; K the steps of the run.
+// Schedule is a step size that changes from step to step. t is the step, from 0; K the run's number
+// of steps.
 type Schedule interface {
-	// Rates are the rates of a run of that many steps, for graph.Builder's Table: all finite in float32 and at least 0.
+	// Rates are a run's rates by step, for graph.Builder's Table: finite in float32, at least 0.
 	Rates(steps int) ([]float64, error)
-	// Validate tells which number no run can have.
+	// Validate reports the first number that no run can use.
 	Validate() error
 	// String is the text that ParseSchedule reads as this schedule.
 	String() string
@@ -51,7 +52,8 @@ func (s Step) Rates(steps int) ([]float64, error) {
 // String implements Schedule.
 func (s Step) String() string { return format("step", s.Initial, s.Factor, float64(s.Every)) }
 
-// Power is Scale * (Offset + t)^-Exponent, the a(b+t)^-gamma of Welling and Teh 2011, whose samplers converge with 0.5 < Exponent <= 1.
+// Power is Scale * (Offset + t)^-Exponent, the a(b+t)^-gamma of Welling and Teh 2011, whose
+// samplers converge with 0.5 < Exponent <= 1.
 type Power struct {
 	Scale    float64 // a, at least 0
 	Offset   float64 // b, in steps, above 0
@@ -71,8 +73,9 @@ func (s Power) Rates(steps int) ([]float64, error) {
 // String implements Schedule.
 func (s Power) String() string { return format("power", s.Scale, s.Offset, s.Exponent) }
 
-// Polynomial is the Power that is First at the first step of the run and Last at its last: over K-1 steps,
-// b = (K-1) / ((First/Last)^(1/Exponent) - 1) and a = First * b^Exponent. A run of one step has First.
+// Polynomial is the Power that is First at the first step of the run and Last at its last: over K-1
+// steps, b = (K-1) / ((First/Last)^(1/Exponent) - 1) and a = First * b^Exponent. A run of one step
+// has First.
 type Polynomial struct {
 	First, Last float64 // First > Last > 0
 	Exponent    float64 // above 0
@@ -106,8 +109,9 @@ func (s Polynomial) Rates(steps int) ([]float64, error) {
 // String implements Schedule.
 func (s Polynomial) String() string { return format("polynomial", s.First, s.Last, s.Exponent) }
 
-// Cosine is Last + (First-Last)/2 * (1 + cos(pi t/(K-1))): from First at the first step to Last at the last, along half a cosine
-// (Loshchilov and Hutter 2017, equation 5, without restarts). A run of one step has First.
+// Cosine is Last + (First-Last)/2 * (1 + cos(pi t/(K-1))): from First at the first step to Last at
+// the last, along half a cosine (Loshchilov and Hutter 2017, equation 5, without restarts). A run
+// of one step has First.
 type Cosine struct {
 	First, Last float64 // at least 0
 }
@@ -128,8 +132,9 @@ func (s Cosine) Rates(steps int) ([]float64, error) {
 // String implements Schedule.
 func (s Cosine) String() string { return format("cosine", s.First, s.Last) }
 
-// Cyclical is Initial/2 * (cos(pi mod(t, L)/L) + 1), L = ceil(K/Cycles): each cycle starts at Initial and falls close to 0 (Zhang,
-// Li, Zhang, Chen and Wilson 2020, equation 1, whose k is t+1).
+// Cyclical is Initial/2 * (cos(pi mod(t, L)/L) + 1), L = ceil(K/Cycles): each cycle starts at
+// Initial and falls close to 0 (Zhang, Li, Zhang, Chen and Wilson 2020, equation 1, whose k is
+// t+1).
 type Cyclical struct {
 	Initial float64 // at least 0
 	Cycles  int     // 1 to the steps of the run
@@ -154,8 +159,9 @@ func (s Cyclical) Rates(steps int) ([]float64, error) {
 // String implements Schedule.
 func (s Cyclical) String() string { return format("cyclical", s.Initial, float64(s.Cycles)) }
 
-// WarmUp rises in Steps equal steps to the first rate of another schedule, (t+1)/Steps of it at step t, and is that schedule from
-// there on, as in a run of K - Steps steps (Goyal et al. 2017, section 2.2).
+// WarmUp rises in Steps equal steps to the first rate of another schedule, (t+1)/Steps of it at
+// step t, and from there on follows that schedule as in a run of K - Steps steps (Goyal et al.
+// 2017, section 2.2).
 type WarmUp struct {
 	Steps int // 1 to K-1
 	Then  Schedule

@@ -46,7 +46,7 @@ func TestSchedules(t *testing.T) {
 	}
 }
 
-// First, last and exponent give the a and b of the sampler's literature.
+// First, last and exponent give the a and b of the literature on samplers.
 func TestPolynomialFromFirstAndLast(t *testing.T) {
 	const steps = 10001
 	for _, s := range []Polynomial{{0.01, 0.0001, 0.55}, {0.2, 0.1999, 1}, {1e30, 1e-30, 0.7}, {3, 1, 2}} {
@@ -148,7 +148,7 @@ func TestParseSchedule(t *testing.T) {
 	}
 }
 
-// Whatever the text: no panic, and what is accepted is valid and reads as itself.
+// No text makes it panic, and what it accepts is valid and, written out, reads as itself.
 func FuzzParseSchedule(f *testing.F) {
 	for text := range texts {
 		f.Add(text)

@@ -11,7 +11,7 @@ import (
 //	g     = gradient + WeightDecay*theta
 //	theta = theta - rate*g
 //
-// It is SGLD at temperature 0 under the prior that WeightDecay stands for, bit for bit.
+// It is, bit for bit, SGLD at temperature 0 under the prior that WeightDecay stands for.
 type SGD struct {
 	WeightDecay float64 // at least 0
 }

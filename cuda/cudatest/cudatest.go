@@ -12,7 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Variable names the environment variable that says which device tests run on: CPU, CUDA or Emulator.
+// Variable names the environment variable that says which device tests run on: CPU, CUDA or
+// Emulator.
 const Variable = "POLLEN_TEST_DEVICE"
 
 // The devices that Variable names.
@@ -22,8 +23,8 @@ const (
 	Emulator = "emulator"
 )
 
-// Device is the device that the environment asks for, a host with so many threads if it asks for none. A GPU is opened once, for all tests of the
-// process; a host is closed when the test ends.
+// Device is the device that the environment asks for; if it asks for none, a host with that many
+// threads. A GPU is opened once, for all tests of the process; a host is closed when the test ends.
 func Device(t testing.TB, threads int) tensor.Device {
 	t.Helper()
 	kind := os.Getenv(Variable)
@@ -52,7 +53,7 @@ func Device(t testing.TB, threads int) tensor.Device {
 	return shared.device
 }
 
-// SkipWithoutKernel skips a test whose program has an op of the test's own, which only the host can run.
+// SkipWithoutKernel skips a test whose program has an op of its own, which only the host can run.
 func SkipWithoutKernel(t testing.TB, err error) {
 	t.Helper()
 	var missing *cuda.NoKernel
@@ -66,7 +67,8 @@ var shared struct {
 	device tensor.Device
 }
 
-// GPU is the GPU if the environment asks for it, and the emulated one if not. The test is skipped where there are too few.
+// GPU is the GPU if the environment asks for it, else the emulated one. The test is skipped if
+// there are too few.
 func GPU(t testing.TB, o cuda.Options) tensor.Device {
 	t.Helper()
 	if os.Getenv(Variable) != CUDA {

@@ -18,22 +18,24 @@ import (
 	"github.com/pkg/errors"
 )
 
-// RequireVariable names the environment variable that makes a missing C++ compiler a failure. Continuous integration sets it.
+// RequireVariable names the environment variable that makes a missing C++ compiler a failure.
+// Continuous integration sets it.
 const RequireVariable = "POLLEN_REQUIRE_EMULATOR"
 
-// LibraryVariable names the environment variable that has the path of a library that Build made before, for programs of tests on a machine without
-// the sources or a compiler.
+// LibraryVariable names the environment variable with the path of a library that Build made
+// earlier, for test programs on a machine without the sources or a compiler.
 const LibraryVariable = "POLLEN_EMULATOR"
 
-// compilers are what Build takes, the first that there is.
+// compilers are what Build looks for; it takes the first that it finds.
 var compilers = []string{"clang++-19", "clang++", "g++"}
 
 // flags of every compilation: the arithmetic is what the sources say.
 var flags = []string{"-std=c++17", "-O1", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing", "-fvisibility=hidden",
 	"-DPOLLEN_EMULATOR", "-Wno-unknown-pragmas", "-Wno-attributes"}
 
-// Build compiles the driver with all kernels into a shared library and returns its path. What was compiled before is kept in the user's cache.
-// The test is skipped if there is no C++ compiler. LibraryVariable, if it is set, is the path.
+// Build compiles the driver with all kernels into a shared library and returns its path. What was
+// compiled before is kept in the user's cache. The test is skipped if there is no C++ compiler. If
+// LibraryVariable is set, it is the path.
 func Build(t testing.TB) string {
 	t.Helper()
 	if path := os.Getenv(LibraryVariable); path != "" {
@@ -61,7 +63,7 @@ func Library() (string, error) {
 	return built.path, built.err
 }
 
-// built is what Build made for the tests of this process: looking for what changed takes seconds.
+// built is what Build made for the tests of this process: looking for changes takes seconds.
 var built struct {
 	sync.Once
 	path string
@@ -134,7 +136,7 @@ func newToolchain(compiler string, flags ...string) (*toolchain, error) {
 	return t, errors.Wrap(os.MkdirAll(t.cache, 0o755), "emulator")
 }
 
-// machineFlags let the compiler use the processor's fused multiply-add, which is slow when it is a library's.
+// machineFlags let the compiler use the processor's fused multiply-add: a library's is slow.
 func machineFlags() []string {
 	info, err := os.ReadFile("/proc/cpuinfo")
 	if err == nil && runtime.GOARCH == "amd64" && bytes.Contains(info, []byte(" avx2 ")) && bytes.Contains(info, []byte(" fma ")) {
@@ -162,7 +164,8 @@ func (c *toolchain) run(arguments ...string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// compile makes an object of C++ text, whose headers lie in the folders of include, unless the same was compiled before, in this checkout or another.
+// compile makes an object of C++ text, whose headers lie in the folders of include, unless the same
+// was compiled before, in this checkout or another.
 func (c *toolchain) compile(include []string, name string, text []byte, flags []string) (string, error) {
 	scratch, err := os.MkdirTemp(c.cache, "work")
 	if err != nil {
@@ -183,7 +186,8 @@ func (c *toolchain) compile(include []string, name string, text []byte, flags []
 	for _, folder := range include {
 		expanded = bytes.ReplaceAll(expanded, []byte(folder), []byte(filepath.Base(folder)))
 	}
-	// A kernel's loops are unrolled for a GPU's registers; here that is compiled slowly and runs no faster.
+	// A kernel's loops are unrolled for a GPU's registers; here unrolled loops compile slowly and
+	// run no faster.
 	expanded = unrollLine.ReplaceAll(expanded, nil)
 	object := filepath.Join(c.cache, name+"-"+digest(expanded, []byte(strings.Join(flags, " ")))+".o")
 	if _, err := os.Stat(object); err == nil {
@@ -209,7 +213,8 @@ func (c *toolchain) including(folders []string) []string {
 
 var unrollLine = regexp.MustCompile(`(?m)^#pragma unroll.*$`)
 
-// kernelNames are the kernels of a file, each with the most threads of a block, as its preprocessed text has them.
+// kernelNames are the kernels of a file, each with the most threads of a block, from its
+// preprocessed text.
 func (c *toolchain) kernelNames(include []string, path string) ([][2]string, error) {
 	arguments := append(append(c.including(include), c.flags...), "-x", "c++", "-E", "-P", "-DPOLLEN_LIST", path)
 	text, err := c.run(arguments...)
@@ -239,7 +244,8 @@ func (c *toolchain) wrapper(include []string, path string) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// objects compiles the given C++ files and kernels, two at a time or as many as there are processors.
+// objects compiles the given C++ files and kernels, two at a time or as many as there are
+// processors.
 func (c *toolchain) objects(include, sources, cuda, sourceFlags, kernelFlags []string) ([]string, error) {
 	type result struct {
 		object string
@@ -281,7 +287,7 @@ func (c *toolchain) objects(include, sources, cuda, sourceFlags, kernelFlags []s
 
 func stem(path string) string { return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)) }
 
-// files of a folder with an ending, in order.
+// files are the files of a folder that match a pattern, in order.
 func files(folder, pattern string) ([]string, error) {
 	found, err := filepath.Glob(filepath.Join(folder, pattern))
 	sort.Strings(found)
@@ -316,7 +322,7 @@ func build(compiler string, folders [2]string) (string, error) {
 	return c.link("libpollen", objects, "-shared")
 }
 
-// link makes a library or a program of objects, whose names tell their contents.
+// link makes a library or a program of objects; their names identify their contents.
 func (c *toolchain) link(name string, objects []string, flags ...string) (string, error) {
 	path := filepath.Join(c.cache, name+"-"+digest([]byte(strings.Join(append(flags, objects...), "\n"))))
 	if _, err := os.Stat(path); err == nil {

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-// faulty is a recording of a kernel of testdata on two blocks of 64 threads: (y, x, n) of two chains.
+// faulty is a recording of a kernel of testdata on two blocks of 64 threads: (y, x, n) of two
+// chains.
 func faulty(kernel string) *Recording {
 	const n = 128
 	x := make([]byte, 4*n)
@@ -23,7 +24,7 @@ func faulty(kernel string) *Recording {
 	return r
 }
 
-// Every mistake is found by what is there to find it; what is right passes.
+// Every mistake is found by the check that is meant to find it; correct kernels pass.
 func TestFaultsAreFound(t *testing.T) {
 	for _, row := range []struct {
 		kernel string

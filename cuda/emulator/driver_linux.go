@@ -9,14 +9,16 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// Driver is the emulated driver of this process. There is one: tests that use it do not run in parallel.
+// Driver is the emulated driver of this process. There is only one: tests that use it do not run in
+// parallel.
 type Driver struct {
 	Path string // of its library
 
 	reset, fail, report uintptr
 }
 
-// Open builds the library and gives it these options. When the test ends, what it has not given back is an error.
+// Open builds the library and gives it these options. Whatever has not been given back when the
+// test ends is an error.
 func Open(t testing.TB, o Options) *Driver {
 	t.Helper()
 	d := &Driver{Path: Build(t)}
@@ -39,7 +41,7 @@ func Open(t testing.TB, o Options) *Driver {
 	return d
 }
 
-// Reset takes everything back and forgets the failures. The options that are 0 become the default.
+// Reset takes everything back and forgets the failures. Options that are 0 become the default.
 func (d *Driver) Reset(o Options) {
 	defaults := Options{GPUs: 1, Capability: 90, Memory: 1 << 30, CUDA: 13000}
 	or := func(v, otherwise int) uintptr {
@@ -51,10 +53,11 @@ func (d *Driver) Reset(o Options) {
 	purego.SyscallN(d.reset, or(o.GPUs, defaults.GPUs), or(o.Capability, defaults.Capability), or(int(o.Memory), int(defaults.Memory)), or(o.CUDA, defaults.CUDA))
 }
 
-// Fail makes the driver's count-th call of a name from here on, or of any if it is empty, return a result.
+// Fail makes the count-th call from here on to the function named call, or to any if it is empty,
+// return result.
 func (d *Driver) Fail(call string, count, result int) { d.inject(call, count, result, 0) }
 
-// Lose does the same to all calls after that one too, as when a GPU falls off the bus.
+// Lose does the same and also fails all later calls, as when a GPU falls off the bus.
 func (d *Driver) Lose(call string, count, result int) { d.inject(call, count, result, 1) }
 
 func (d *Driver) inject(call string, count, result int, lost uintptr) {
@@ -63,7 +66,8 @@ func (d *Driver) inject(call string, count, result int, lost uintptr) {
 	runtime.KeepAlive(name)
 }
 
-// Report is what the program holds of the driver's things, a line of "held:" for each kind, and "fault:" with what a kernel did wrong.
+// Report lists what the program still holds from the driver, a line "held:" for each kind, and
+// "fault:" with what a kernel did wrong.
 func (d *Driver) Report() string {
 	text := make([]byte, 4096)
 	n, _, _ := purego.SyscallN(d.report, uintptr(unsafe.Pointer(&text[0])), uintptr(len(text)))

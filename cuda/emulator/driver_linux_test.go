@@ -10,7 +10,8 @@ import (
 	"github.com/ebitengine/purego"
 )
 
-// caller calls the driver's functions by name, on one thread, with memory whose address the driver is given.
+// caller calls the driver's functions by name, on one thread, with memory whose address the driver
+// gets.
 type caller struct {
 	t       *testing.T
 	library uintptr
@@ -29,7 +30,7 @@ func newCaller(t *testing.T, o Options) (*caller, *Driver) {
 	return &caller{t: t, library: library, out: new([8]uint64)}, d
 }
 
-// gives fails the test unless a call gives a result.
+// gives fails the test unless a call returns the result.
 func (c *caller) gives(want int, name string, arguments ...uintptr) {
 	c.t.Helper()
 	f, err := purego.Dlsym(c.library, name)
@@ -43,7 +44,7 @@ func (c *caller) gives(want int, name string, arguments ...uintptr) {
 	}
 }
 
-// result is where result i is put.
+// result is the address for result i.
 func (c *caller) result(i int) uintptr { return uintptr(unsafe.Pointer(&c.out[i])) }
 
 func (c *caller) value(i int) uintptr { return uintptr(c.out[i]) }
@@ -90,7 +91,8 @@ func TestMisuse(t *testing.T) {
 	c.gives(201, "cuStreamCreate", c.result(1), 1)
 }
 
-// A copy of page-locked memory happens when it is waited for, and one of memory that is gone by then loses the context.
+// A copy of page-locked memory happens when it is waited for, and one of memory that is gone by
+// then loses the context.
 func TestCopiesAreLate(t *testing.T) {
 	c, d := newCaller(t, Options{})
 	c.begin()

@@ -22,7 +22,7 @@ type copies struct {
 	stream, function, graph, executable uintptr
 	memory                              uint64
 	host                                *[copyPlaces]float32
-	kept                                []any // what the driver was given the address of
+	kept                                []any // values whose addresses the driver has
 }
 
 const copyPlaces = 9
@@ -62,7 +62,7 @@ func (g *copies) node(from, to int) *kernelNode {
 	return &kernelNode{function: g.function, grid: [3]uint32{1, 1, 1}, block: [3]uint32{32, 1, 1}, parameters: &pointers[0]}
 }
 
-// add adds a node and gives its handle; the driver is to answer with want.
+// add adds a node and returns its handle; the driver must answer with want.
 func (g *copies) add(want int, n *kernelNode, follows ...uint64) uint64 {
 	g.t.Helper()
 	made, first := new(uint64), uintptr(0)
@@ -79,7 +79,7 @@ func (g *copies) instantiate() {
 	g.executable = g.value(7)
 }
 
-// run launches the graph on what the host's memory has.
+// run launches the graph on the host memory's contents.
 func (g *copies) run() {
 	g.t.Helper()
 	g.gives(0, "cuMemcpyHtoDAsync_v2", uintptr(g.memory), g.value(5), 4*copyPlaces, g.stream)
@@ -99,7 +99,8 @@ func (g *copies) end() {
 	g.caller.end()
 }
 
-// TestGraphs makes a graph that is a line: each of its nodes copies what the one before it did. What is no node, or no edge, is refused.
+// TestGraphs makes a graph that is a line: each of its nodes copies what the one before it did.
+// Invalid nodes and edges are refused.
 func TestGraphs(t *testing.T) {
 	g := newCopies(t)
 	g.gives(1, "cuGraphCreate", g.result(7), 1)
@@ -131,7 +132,8 @@ func TestGraphs(t *testing.T) {
 	g.end()
 }
 
-// TestGraphsTakeAnyOrder: of two nodes without an edge between them either may be last. Another process takes the same orders.
+// TestGraphsTakeAnyOrder: of two nodes without an edge between them, either may be last. Another
+// process takes the same orders.
 func TestGraphsTakeAnyOrder(t *testing.T) {
 	orders := func() (last []float32) {
 		g := newCopies(t)

@@ -1,6 +1,6 @@
 package emulator
 
-// Options are the emulated machine's; what is 0 is the default.
+// Options describe the emulated machine; 0 stands for the default.
 type Options struct {
 	GPUs       int   // 1; None for a machine without
 	Capability int   // 90: 10 major + minor

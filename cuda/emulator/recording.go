@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// Recording is launches with their memory, to be run again by a program that the sanitizers watch: every buffer is given memory of its own, for each of some
-// chains.
+// Recording is launches with their memory, to be run again by a program that the sanitizers watch:
+// every buffer is given memory of its own, for each of some chains.
 type Recording struct{ out bytes.Buffer }
 
 // Buffer is a launch's buffer. Without contents it is NaN.
@@ -74,15 +74,17 @@ func (r *Recording) Bytes() int { return r.out.Len() }
 // Sanitizer is what watches a replay.
 type Sanitizer string
 
-// The sanitizers. Plain is none: the emulator's own checks remain. Address finds accesses outside memory and undefined behaviour. Thread finds
-// accesses of two threads to the same memory, one of them a write, that no barrier puts in order.
+// The sanitizers. Plain is none: only the emulator's own checks. Address finds accesses outside
+// memory and undefined behaviour. Thread finds accesses of two threads to the same memory, one of
+// them a write, that no barrier puts in order.
 const (
 	Plain   Sanitizer = "plain"
 	Address Sanitizer = "address"
 	Thread  Sanitizer = "thread"
 )
 
-// sanitizerFlags are those of kernels; the emulator itself is compiled without, but for knowing of it.
+// sanitizerFlags are the flags for kernels; the emulator itself is compiled without the sanitizer,
+// but knows of it.
 func sanitizerFlags(s Sanitizer) (kernel, emulator, linker []string) {
 	switch s {
 	case Address:
@@ -95,8 +97,9 @@ func sanitizerFlags(s Sanitizer) (kernel, emulator, linker []string) {
 	return nil, nil, nil
 }
 
-// Run replays the recording with the kernels of a folder, those of the product if it is empty. The error is that of the process; the text is what it wrote.
-// The test is skipped if there is no compiler with the sanitizers.
+// Run replays the recording with the kernels of a folder, or the product's if it is empty. It
+// returns what the process wrote, and its error. The test is skipped if there is no compiler with
+// the sanitizers.
 func (r *Recording) Run(t testing.TB, s Sanitizer, folder string) (string, error) {
 	t.Helper()
 	program := replayer(t, s, folder)

@@ -17,7 +17,7 @@ type File struct {
 	Name       string
 	Version    int  // of PTX, 10 major + minor
 	Capability int  // the lowest compute capability that it runs on, 10 major + minor
-	Exact      bool // it runs on that one alone, as sm_90a does
+	Exact      bool // it runs on that one only, as sm_90a does
 	Entries    []Entry
 	Text       string
 }
@@ -29,7 +29,7 @@ type Entry struct {
 	Parameters []Parameter
 }
 
-// Parameter is the PTX type of a kernel's parameter, without the sign, which PTX does not tell.
+// Parameter is the PTX type of a kernel's parameter, without the sign, which PTX does not record.
 type Parameter string
 
 // The parameters' types. A buffer is its address and the distance to the next chain's copy.
@@ -47,7 +47,7 @@ func ParameterOf(a tensor.Argument) Parameter {
 	}[a.Kind]
 }
 
-// Files are all files, in the order of their names.
+// Files are all files, in order of name.
 func Files() ([]File, error) {
 	names, err := files.ReadDir(".")
 	if err != nil {

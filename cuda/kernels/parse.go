@@ -16,7 +16,7 @@ var (
 	threadsLine   = regexp.MustCompile(`^\.maxntid (\d+), (\d+), (\d+)$`)
 )
 
-// parse reads what is known of a file's kernels without compiling them.
+// parse reads what can be known of a file's kernels without compiling them.
 func parse(name, text string) (File, error) {
 	f := File{Name: name, Text: text}
 	head := text[:min(len(text), 4096)]

@@ -10,7 +10,8 @@ import (
 	"testing"
 )
 
-// PtxasVariable names the environment variable with the path of NVIDIA's assembler; without it PATH is looked through.
+// PtxasVariable names the environment variable with the path of NVIDIA's assembler; without it,
+// PATH is searched.
 const PtxasVariable = "POLLEN_PTXAS"
 
 var (
@@ -18,8 +19,8 @@ var (
 	spillsLine    = regexp.MustCompile(`(\d+) bytes spill stores`)
 )
 
-// TestAssemble has NVIDIA's assembler compile all PTX for the GPUs it may meet, where the assembler is at hand. With -v it tells each file's registers
-// and spills.
+// TestAssemble has NVIDIA's assembler, if there is one, compile all PTX for the GPUs it may meet.
+// With -v it reports each file's registers and spills.
 func TestAssemble(t *testing.T) {
 	ptxas := os.Getenv(PtxasVariable)
 	if ptxas == "" {
