@@ -2,10 +2,8 @@
 // network: x86-64 Linux with bash and coreutils; Python with PyTorch and JAX for the other sides,
 // compute-sanitizer if it is installed.
 //
-//	go run ./benchmarks/gpucheck gpu.tar.gz             here: the programs, their data and
-//	                                                    gpu-check.sh, some 50 MB
-//	tar xzf gpu.tar.gz && gpu/gpu-check.sh OUT          there, the one command: everything,
-//	                                                    within ten minutes
+//	go run ./benchmarks/gpucheck gpu.tar.gz             here: programs, data, gpu-check.sh, ~50 MB
+//	tar xzf gpu.tar.gz && gpu/gpu-check.sh OUT          there: everything, within ten minutes
 //
 // OUT gets record.json, with the verdict and the time of each check, the tiles' calibration, the
 // times of steps as CUDA graphs and the benchmarks' figures, and log.txt. The checks are: the
