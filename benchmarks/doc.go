@@ -14,6 +14,6 @@
 // On a machine with a GPU but without Go, see benchmarks/gpucheck: one command checks and times
 // everything there.
 //
-// PyTorch and JAX (on GPUs too) run as separate processes, from peers/, which --python starts (see
+// PyTorch and JAX (on GPUs too) run in processes of their own, which --python starts (see
 // peers/requirements.txt); an absent one is left out, with a message.
 package main

@@ -12,8 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// The works whose noise is compared: after that many steps of SGLD the parameters have moved by 2
-// rate steps/N in the mean square, and little more, since the gradients move them by rate steps
+// The works whose noise is compared: after that many steps of SGLD the parameters have moved by
+// 2 rate steps/N in the mean square, and little more, since the gradients move them by rate steps
 // times less than 1.
 const (
 	noiseNetwork    = "mlp-10"
