@@ -1,6 +1,6 @@
-// Command likelihood fits one normal, and a mixture of two, to 10 000 draws from N(0, 1) and 5 000
-// from N(3, 1), by gradient descent on the negative log-likelihood. A mixture whose two normals
-// start equal ends where one normal does: at a saddle.
+// Command likelihood fits one normal, and a mixture of two, to 10 000 draws from N(0, 1) and
+// 5 000 from N(3, 1), by gradient descent on the negative log-likelihood. A mixture whose two
+// normals start equal ends where one normal does: at a saddle.
 package main
 
 import (

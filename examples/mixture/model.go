@@ -18,10 +18,10 @@ const (
 	variance2 = 1
 )
 
-// coordinates are what chains move in. Plain ones are theta1 and theta2, whose correlation is
-// -0.98: a step size small enough across the ridge is wastefully small along it. Centred ones are
-// theta1 + theta2/2, in units of centreUnit, and theta2, which are nearly independent, with about
-// the same curvature.
+// coordinates are what chains move in. Plain ones are theta1 and theta2, whose correlation
+// is -0.98: a step size small enough across the ridge is wastefully small along it. Centred ones
+// are theta1 + theta2/2, in units of centreUnit, and theta2, which are nearly independent, with
+// about the same curvature.
 type coordinates struct{ Centred bool }
 
 const centreUnit = 0.3
@@ -74,10 +74,10 @@ func model(b *graph.Builder, data []float64, batch int, c coordinates, dispersed
 	return w, b.Apply(tiedMeans{c, len(data)}, x, w)
 }
 
-// tiedMeans is the mean negative log-likelihood of points under N(theta1, 2)/2 + N(theta1+theta2,
-// 2)/2, plus the prior's potential over DataSize, up to a constant: x [B], w [2] -> a scalar.
-// Package distributions has mixtures of anything; an op for just this one is several times as fast,
-// and is only what follows. It has no GPU kernel.
+// tiedMeans is the mean negative log-likelihood of points under
+// N(theta1, 2)/2 + N(theta1+theta2, 2)/2, plus the prior's potential over DataSize, up to a
+// constant: x [B], w [2] -> a scalar. Package distributions has mixtures of anything; an op for
+// just this one is several times as fast, and is only what follows. It has no GPU kernel.
 type tiedMeans struct {
 	Coordinates coordinates
 	DataSize    int
@@ -144,8 +144,8 @@ func (m tiedMeans) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.
 	return []*graph.Node{b.Apply(tiedMeansSlopes{m, true}, in[0], in[1], dout), b.Apply(tiedMeansSlopes{m, false}, in[0], in[1], dout)}
 }
 
-// tiedMeansSlopes are tiedMeans' derivatives by w, or by each point, times dout: x [B], w [2], dout
-// -> [2], or [B].
+// tiedMeansSlopes are tiedMeans' derivatives by w, or by each point, times dout: x [B], w [2],
+// dout -> [2], or [B].
 type tiedMeansSlopes struct {
 	Of      tiedMeans
 	ByPoint bool

@@ -16,8 +16,8 @@ func gaussian(b *graph.Builder, theta *graph.Node) *graph.Node {
 	return b.Apply(op.Scale{Factor: 0.5}, b.Apply(op.Sum{}, squares))
 }
 
-// gaussianMethods have step sizes at which the variance of x errs by about the same share, SGLD's h
-// k/2 = 6 %, if it errs at all.
+// gaussianMethods have step sizes at which the variance of x errs by about the same share, SGLD's
+// h k/2 = 6 %, if it errs at all.
 func gaussianMethods() []method {
 	plan := langevin.Plan{Steps: 3000, BurnIn: 1000, Thinning: 4}
 	by := func(name string, sampler langevin.Sampler, h float64) method {

@@ -10,7 +10,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// The lattice's modes are the places whose coordinates are in means; variance is that around each.
+// The lattice's modes are the places whose coordinates are in means; variance is the variance
+// around each.
 var means = [...]float64{-4, -2, 0, 2, 4}
 
 const variance = 0.03

@@ -1,6 +1,6 @@
 // Command perceptrons compares pSGLD, SGLD, RMSprop and SGD on MNIST as Li, Chen, Carlson and Carin
-// did (Preconditioned stochastic gradient Langevin dynamics for deep neural networks, 2016, table
-// 1), and prints test errors beside the published ones.
+// did (Preconditioned stochastic gradient Langevin dynamics for deep neural networks, 2016,
+// table 1), and prints test errors beside the published ones.
 package main
 
 import (

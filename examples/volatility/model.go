@@ -25,8 +25,8 @@ const firstDeviation = 10
 //	deviation ~ Exponential(10), freedom ~ Exponential(0.1), s_0 ~ N(0, 10^2),
 //	s_i ~ N(s_{i-1}, deviation^2), r_i ~ Student-t(freedom, 0, exp(s_i))
 //
-// as a density of the logarithms of deviation and freedom, and of the walk s: logarithms [] and s
-// [N], or [R 1] and s [R N], for the sum of R of them.
+// as a density of the logarithms of deviation and freedom, and of the walk s: logarithms [] and
+// s [N], or [R 1] and s [R N], for the sum of R of them.
 func joint(b *graph.Builder, returns []float64, logDeviation, logFreedom, walk *graph.Node) *graph.Node {
 	deviation, jacobian1 := distributions.Constrained(b, logDeviation, distributions.Exp{})
 	freedom, jacobian2 := distributions.Constrained(b, logFreedom, distributions.Exp{})

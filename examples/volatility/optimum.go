@@ -47,8 +47,8 @@ func (q meanField) expectations(returns []float64) expectations {
 			}
 		}
 	}
-	// Stein's identities for x = mean + spread z: E[f'] = E[z f]/spread, E[f''] = E[(z^2 - 1)
-	// f]/spread^2.
+	// Stein's identities for x = mean + spread z: E[f'] = E[z f]/spread,
+	// E[f''] = E[(z^2 - 1) f]/spread^2.
 	for k, node := range hermite {
 		e.freedom += node.weight * totals[k]
 		e.slope += node.weight * totals[k] * node.at / spread
