@@ -11,7 +11,7 @@ import (
 	"github.com/pollen-ml/pollen/evaluate"
 )
 
-// Answer is what a run says of one image.
+// Answer is what a run says about one image.
 type Answer struct {
 	File  string `json:"file,omitempty"` // where the image is from, if known
 	Class string `json:"class"`          // the most probable
@@ -22,16 +22,18 @@ type Answer struct {
 	MutualInformation float64   `json:"mutualInformation"`       // what the samples disagree on, in nats; 0 for one sample
 	Probabilities     []float64 `json:"probabilities,omitempty"` // by class
 
-	// Set are the classes that are plausible, the most probable first: the true one is among them with the probability of WithLevel,
-	// for images like those of the calibration. It may be empty: none is.
+	// Set holds the plausible classes, the most probable first: it has the true one with the
+	// probability of WithLevel, for images like those of the calibration. It may be empty.
 	Set []string `json:"set,omitempty"`
-	// Familiar says that the image is like those trained on, as the share of WithFamiliarRate of these is.
+	// Familiar means like the images trained on; WithFamiliarRate is the share of these that are.
 	Familiar bool `json:"familiar"`
-	// Calibrated says that Set and Familiar were computed: the run was calibrated, on enough images for their levels.
+	// Calibrated says that Set and Familiar were computed: the run was calibrated, on enough images
+	// for their levels.
 	Calibrated bool `json:"calibrated"`
 }
 
-// Predict answers for each image of a data set, in their order. The images have the size and channels of those trained on.
+// Predict answers for each image of a data set, in order. The images must have the size and
+// channels of those trained on.
 func (r *Run) Predict(ctx context.Context, images *datasets.Dataset) ([]Answer, error) {
 	for what, share := range map[string]float64{"level": r.level, "familiar rate": r.familiar} {
 		if !(share > 0 && share < 1) {
@@ -45,7 +47,7 @@ func (r *Run) Predict(ctx context.Context, images *datasets.Dataset) ([]Answer, 
 	return r.Answers(p, images.Files)
 }
 
-// Answers says what predictions of the run mean; files name the images, or are nil.
+// Answers turns predictions of the run into answers; files name the images, or are nil.
 func (r *Run) Answers(p *evaluate.Predictions, files []string) ([]Answer, error) {
 	c, err := r.Calibration()
 	if err != nil && !os.IsNotExist(errors.Cause(err)) {
@@ -60,7 +62,7 @@ func (r *Run) Answers(p *evaluate.Predictions, files []string) ([]Answer, error)
 	return answers, err
 }
 
-// answers say what predictions mean, by a calibration if there is one.
+// answers turns predictions into answers, by a calibration if there is one.
 func (e environment) answers(p *evaluate.Predictions, names []string, c *evaluate.Calibration) ([]Answer, error) {
 	answers := make([]Answer, p.Len())
 	for i := range answers {

@@ -12,7 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/samples"
 )
 
-// descending is what the approximations have in common that descend by SGLD without noise, which is SGD on the potential.
+// descending is shared by the approximations that descend by SGLD without noise, which is SGD on
+// the potential.
 type descending struct{ plain }
 
 func (descending) traits() traits { return traits{rated: true} }
@@ -25,8 +26,9 @@ func (descending) attach(t *training, b *graph.Builder, in inputs) (logits, loss
 	return logits, loss, langevin.Attach(b, langevin.SGLD{}, in.posterior, loss, in.posterior.StepSizes(t.rates), t.temperatures)
 }
 
-// Ensemble is a deep ensemble: the last state of each chain, all of which begin elsewhere. Source: Lakshminarayanan, Pritzel and
-// Blundell, Simple and scalable predictive uncertainty estimation using deep ensembles (2017).
+// Ensemble is a deep ensemble: the last state of each chain, each from initial values of its own.
+// Source: Lakshminarayanan, Pritzel and Blundell, Simple and scalable predictive uncertainty
+// estimation using deep ensembles (2017).
 type Ensemble struct{ descending }
 
 // Name implements Method.
@@ -44,8 +46,9 @@ func (Ensemble) check(s *Spec) error {
 	return nil
 }
 
-// Dropout is Monte Carlo dropout: inputs of all linear layers, but of one that comes first, are dropped in training and in
-// predictions, Spec.Samples of which are averaged. Source: Gal and Ghahramani, Dropout as a Bayesian approximation (2016).
+// Dropout is Monte Carlo dropout: inputs of all linear layers, except one that comes first, are
+// dropped in training and in predictions, of which Spec.Samples are averaged. Source: Gal and
+// Ghahramani, Dropout as a Bayesian approximation (2016).
 type Dropout struct {
 	descending
 	Rate float64 // the probability of an input to be dropped, between 0 and 1
@@ -86,15 +89,16 @@ func (d Dropout) network(n layers.Sequential) (layers.Sequential, error) {
 	return with, nil
 }
 
-// SWAG is a Gaussian through the states of a chain that goes on moving, with a covariance of low rank beside a diagonal one. It keeps
-// these states, and draws Spec.Samples from it at the end. Source: Maddox et al., A simple baseline for Bayesian uncertainty in
-// deep learning (2019).
+// SWAG is a Gaussian fitted to the states of a chain that keeps moving, with a low-rank covariance
+// added to a diagonal one. It keeps these states, and draws Spec.Samples from it at the end.
+// Source: Maddox et al., A simple baseline for Bayesian uncertainty in deep learning (2019).
 type SWAG struct {
 	descending
 	Rank int // columns of the covariance; 0 is diagonal
 }
 
-// statesPerRank is how many states SWAG collects for each of its columns, and diagonalStates how many without columns.
+// statesPerRank is how many states SWAG collects for each of its columns, diagonalStates how many
+// without columns.
 const (
 	statesPerRank  = 2
 	diagonalStates = 40
@@ -152,8 +156,9 @@ func (g SWAG) conclude(t *training) error {
 	return t.draw(func(chain, draw int) (samples.Sample, error) { return gaussians[chain].Draw(draw) })
 }
 
-// BayesByBackprop fits a Gaussian with a diagonal covariance to the posterior, by Adam on the evidence lower bound, and draws
-// Spec.Samples from it at the end; see approximate.BayesByBackprop. With a Gaussian prior the divergence is in closed form.
+// BayesByBackprop fits a Gaussian with a diagonal covariance to the posterior, by Adam on the
+// evidence lower bound, and draws Spec.Samples from it at the end; see approximate.BayesByBackprop.
+// With a Gaussian prior the divergence is in closed form.
 type BayesByBackprop struct {
 	plain
 	InitialDeviation float64 // of each weight, above 0

@@ -17,7 +17,8 @@ type attribute struct {
 // sameType reports whether two methods are of one type.
 func sameType(a, b Method) bool { return reflect.TypeOf(a) == reflect.TypeOf(b) }
 
-// attributesOf are a method's fields, in their order. Fields of other kinds, as maps and interfaces, are for Go programs.
+// attributesOf are a method's fields, in order. Fields of other kinds, such as maps and interfaces,
+// are for Go programs.
 func attributesOf(m Method) []attribute {
 	v := reflect.ValueOf(m)
 	if v.Kind() != reflect.Struct {
@@ -40,7 +41,7 @@ func fieldsOf(v reflect.Value) []attribute {
 	return list
 }
 
-// kebab is "weight-decay" for "WeightDecay", "beta1" for "Beta1".
+// kebab turns "WeightDecay" into "weight-decay", "Beta1" into "beta1".
 func kebab(name string) string {
 	var text strings.Builder
 	for i, r := range name {
@@ -78,7 +79,7 @@ func joinAttributes(list []attribute) string {
 	return strings.Join(texts, ",")
 }
 
-// withAttributes is a copy of a method with the attributes that a text gives, by name or in order.
+// withAttributes copies a method with the attributes that a text gives, by name or in order.
 func withAttributes(m Method, text string) (Method, error) {
 	changed := reflect.New(reflect.TypeOf(m)).Elem()
 	changed.Set(reflect.ValueOf(m))

@@ -15,7 +15,7 @@ import (
 // Augment is how training images are changed at random, anew for each image of each step and chain;
 // the zero value leaves them as they are. An image is turned about its centre, moved, mirrored, and
 // loses a square, in this order; what comes from beyond its edges, and the square, has the mean of
-// the training images. See op.Augment. Predictions are of images as they are. A digit or a traffic
+// the training images. See op.Augment. Predictions use images as they are. A digit or a traffic
 // sign that is mirrored may be another one, or none.
 //
 // With it the word posterior means something else. Minibatches' gradients are unbiased for the
@@ -24,17 +24,17 @@ import (
 //	U(theta) = -ln prior(theta) - sum over the N images of E[ln p(label | changed image, theta)]
 //
 // where the mean E is over the changes. N stays the number of distinct images, and each step sees
-// one change of some of them. exp(-U) is no posterior of N independent examples: the geometric mean
-// of an image's likelihoods is not normalised over the labels. Nor is it one of all changed images,
-// were each an example of its own: it has that likelihood to a power far below 1. Temperatures,
+// one change of some of them. exp(-U) is not a posterior of N independent examples: the geometric
+// mean of an image's likelihoods is not normalised over the labels. Nor is it one of all changed
+// images, each taken as an example: it has that likelihood to a power far below 1. Temperatures,
 // requested and measured, are those of exp(-U/T). Samples, calibration and the effect of T below 1
 // differ from those without augmentation for this reason. The changes also add to the noise of
 // minibatches, so that the gradient of a batch of all images is noisy. Sources: Izmailov et al.,
 // What are Bayesian neural network posteriors really like? (2021); Nabarro et al., Data
 // augmentation in Bayesian neural networks and the cold posterior effect (2022).
 //
-// It does not go with what needs U as a function of the parameters: methods with a Metropolis test,
-// Spec.Anchor and Spec.Temperatures.
+// It does not go with settings that need U as a function of the parameters: methods with a
+// Metropolis test, Spec.Anchor and Spec.Temperatures.
 type Augment struct {
 	Flip     bool    // mirrored left to right with probability 1/2
 	Shift    int     // pixels: moved by whole rows and columns, each uniform on -Shift to Shift
@@ -82,7 +82,7 @@ func setItem(fields []attribute, item string) error {
 	return errors.Errorf("%q, wants %s", item, augmentForm)
 }
 
-// String is the text that ParseAugment reads; empty where nothing is changed.
+// String is the text that ParseAugment reads; empty if nothing is changed.
 func (a Augment) String() string {
 	var items []string
 	for _, field := range fieldsOf(reflect.ValueOf(a)) {
@@ -104,7 +104,7 @@ func (a Augment) op(stream uint16) op.Augment {
 	return op.Augment{Flip: a.Flip, Shift: a.Shift, Rotation: a.Rotation, Erase: a.Erase, Stream: stream}
 }
 
-// apply changes a minibatch's images. It takes a stream of random numbers only where there is
+// apply changes a minibatch's images. It takes a stream of random numbers only if there is
 // something to change.
 func (a Augment) apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	if a.isNone() {
@@ -113,7 +113,7 @@ func (a Augment) apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	return b.Apply(a.op(b.Stream()), x, b.Header())
 }
 
-// checkFits refuses what images of this size cannot undergo.
+// checkFits refuses changes that images of this size cannot undergo.
 func (a Augment) checkFits(data *datasets.Dataset) error {
 	if a.isNone() {
 		return nil

@@ -79,8 +79,8 @@ func TestAugmentIsRefused(t *testing.T) {
 	}
 }
 
-// Each change of the images makes another run, in which a chain is the same alone and among others.
-// The batch may have all images.
+// Each change of the images makes another run, in which a chain is the same by itself and among
+// others. The batch may have all images.
 func TestAugmentedRuns(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	seen := map[string]string{}
@@ -106,8 +106,8 @@ func TestAugmentedRuns(t *testing.T) {
 	}
 }
 
-// Predictions are of images as they are: the samples of an augmented run predict what they do as
-// those of another run.
+// Predictions use images as they are: the samples of an augmented run predict the same as those of
+// another run.
 func TestAugmentLeavesPredictions(t *testing.T) {
 	data := squares(t, 100, 4, 1)
 	spec := Spec{Network: "mlp-3", Batch: 20, Epochs: 8, Samples: 3, Seed: 3, Augment: Augment{Flip: true, Shift: 2, Rotation: 20, Erase: 0.4}}

@@ -1,9 +1,9 @@
 package pollen
 
-// background does one thing at a time beside what begins it. The zero value is ready.
+// background does one thing at a time, concurrently with its caller. The zero value is ready.
 type background struct{ done chan error }
 
-// begin begins to do something. The one before must have been waited for.
+// begin starts do. What was begun before must have been waited for.
 func (b *background) begin(do func() error) {
 	b.done = make(chan error, 1)
 	go func() { b.done <- do() }()

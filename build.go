@@ -9,8 +9,8 @@ import (
 // ourModule is the module whose revision a manifest records.
 const ourModule = "github.com/pollen-ml/pollen"
 
-// unknownRevision is the revision where the build records none: go run leaves it out, and so does go build with -buildvcs=false or outside
-// of the repository.
+// unknownRevision is the revision where the build records none: go run leaves it out, and so does
+// go build with -buildvcs=false or outside the repository.
 const unknownRevision = "unknown: wants a program made by go build in a clone, or go run -buildvcs=true"
 
 // Build is what a program was made from, as far as it is recorded.
@@ -26,8 +26,8 @@ func thisBuild() Build {
 	return buildOf(info)
 }
 
-// buildOf reads what Go's linker recorded; nil, where it did not. The commit that it records is the main module's: a program of another
-// module, which imports ours, has ours by its version.
+// buildOf reads what Go's linker recorded; info is nil if it recorded nothing. The recorded commit
+// is the main module's: a program of another module that imports ours has ours by its version.
 func buildOf(info *debug.BuildInfo) Build {
 	b := Build{Revision: unknownRevision, Modified: true, Versions: map[string]string{"go": runtime.Version()}}
 	if info == nil {
@@ -65,5 +65,5 @@ func buildOf(info *debug.BuildInfo) Build {
 	return b
 }
 
-// isVersion reports whether a module's version says which source it has: that of a folder does not.
+// isVersion reports whether a module's version identifies its source: a folder's does not.
 func isVersion(version string) bool { return version != "" && version != "(devel)" }

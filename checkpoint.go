@@ -12,11 +12,11 @@ import (
 	"github.com/pollen-ml/pollen/internal/file"
 )
 
-// checkpointFile holds all that the chains keep from step to step, as of the last sample or epoch: a run that was killed goes on from there
-// bit for bit.
+// checkpointFile holds all that the chains keep from step to step, as of the last sample or epoch:
+// a run that was killed goes on from there bit for bit.
 const checkpointFile = "checkpoint/state.safetensors"
 
-// checkpointOf is all of a session's chains, as they are now.
+// checkpointOf is the present state of all of a session's chains.
 func checkpointOf(s *graph.Session) (file safetensors.File, err error) {
 	file.Metadata = map[string]string{"steps": strconv.FormatUint(s.Steps(), 10)}
 	for chain := range s.Chains() {
@@ -31,7 +31,7 @@ func checkpointOf(s *graph.Session) (file safetensors.File, err error) {
 	return file, nil
 }
 
-// writeCheckpoint writes it, whole or not at all.
+// writeCheckpoint writes a checkpoint, whole or not at all.
 func writeCheckpoint(folder string, checkpoint safetensors.File) error {
 	path := filepath.Join(folder, checkpointFile)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -50,7 +50,7 @@ func writeCheckpoint(folder string, checkpoint safetensors.File) error {
 
 func chainName(chain int) string { return "chain" + strconv.Itoa(chain) }
 
-// readCheckpoint makes a session what it was at the run's last checkpoint.
+// readCheckpoint puts a session back to the run's last checkpoint.
 func readCheckpoint(folder string, s *graph.Session) error {
 	path := filepath.Join(folder, checkpointFile)
 	content, err := os.ReadFile(path)

@@ -14,11 +14,11 @@ import (
 	"github.com/pollen-ml/pollen/samples"
 )
 
-// course is what methods of one kind do in a run: how they attach, what they keep, how they finish. Whatever treats methods apart
-// is behind it.
+// course is what methods of one kind do in a run: how they attach, what they keep, how they finish.
+// All that differs between methods is behind it.
 type course interface {
 	traits() traits
-	// applies reports whether a setting that not all methods have applies.
+	// applies reports whether a setting that only some methods have applies.
 	applies(setting string) bool
 	// check refuses values of a filled specification.
 	check(s *Spec) error
@@ -26,11 +26,13 @@ type course interface {
 	network(n layers.Sequential) (layers.Sequential, error)
 	// kept is how many states of each chain are kept at even distances after burn-in.
 	kept(s *Spec) int
-	// attach adds the network, its loss, which is the mean negative log-likelihood of a minibatch, and the updates.
+	// attach adds the network, its loss, which is the mean negative log-likelihood of a minibatch,
+	// and the updates.
 	attach(t *training, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error)
-	// states are those of the chains now, after that many steps, in the order of their numbers.
+	// states are the chains' present states, after that many steps, in the order of their numbers.
 	states(t *training, step int) ([]samples.Sample, error)
-	// conclude draws the samples of what is drawn from when the steps are made. What was drawn before is drawn again, alike.
+	// conclude draws the samples that are drawn when the steps are made. Those drawn before are
+	// drawn again, identically.
 	conclude(t *training) error
 }
 
@@ -71,7 +73,7 @@ func courseOf(m Method) (course, error) {
 	return nil, invalid("method %T is neither an optimizer, a sampler, a proposal nor an approximation", m)
 }
 
-// notApplicable says to which methods a setting applies.
+// notApplicable says which methods a setting applies to.
 func notApplicable(setting string, m Method, c course) error {
 	var names []string
 	for _, k := range registry {
@@ -93,7 +95,7 @@ func (plain) network(n layers.Sequential) (layers.Sequential, error) { return n,
 func (plain) kept(s *Spec) int                                       { return s.Samples }
 func (plain) conclude(*training) error                               { return nil }
 
-// states takes each chain of the session with the weight 1.
+// states takes each chain of the session with weight 1.
 func (plain) states(t *training, _ int) ([]samples.Sample, error) { return takeAll(t, 1) }
 
 func takeAll(t *training, weight float64) ([]samples.Sample, error) {

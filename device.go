@@ -64,7 +64,8 @@ func parseCUDA(name string) (gpus []int, isCUDA bool, err error) {
 	return gpus, true, nil
 }
 
-// OpenDevice opens a device for WithDevice. The choice of "auto" is never silent: the note says what was taken, and why.
+// OpenDevice opens a device for WithDevice. The choice of "auto" is never silent: the note says
+// what was chosen, and why.
 func OpenDevice(o DeviceOptions) (device tensor.Device, note string, err error) {
 	if err := o.Validate(); err != nil {
 		return nil, "", err

@@ -13,8 +13,8 @@ import (
 	"github.com/pollen-ml/pollen/diagnostics"
 )
 
-// Diagnostics say what the chains of a run did. Of a run that was resumed, they cover the steps since then. Values that were not
-// measured are NaN, null in JSON.
+// Diagnostics describe the chains of a run. For a resumed run they cover the steps since then.
+// Values that were not measured are NaN, null in JSON.
 type Diagnostics struct {
 	Made    int `json:"made"` // steps
 	From    int `json:"from"` // the step that they begin at
@@ -34,7 +34,7 @@ type Diagnostics struct {
 // traceValues bounds the trace that is kept.
 const traceValues = 10000
 
-// Temperature is what parameters had in the sampling phase.
+// Temperature is the temperature of parameters in the sampling phase.
 type Temperature struct {
 	Layer           string `json:"layer"`           // "all" for all parameters
 	Configurational Number `json:"configurational"` // in equilibrium the requested one
@@ -42,7 +42,7 @@ type Temperature struct {
 	Kinetic         Number `json:"kinetic"`         // of velocities, where there are any
 }
 
-// Number is a float64 that is null in JSON where it is not finite.
+// Number is a float64 that is null in JSON if it is not finite.
 type Number float64
 
 // MarshalJSON implements json.Marshaler.
@@ -62,7 +62,7 @@ func (n *Number) UnmarshalJSON(content []byte) error {
 	return json.Unmarshal(content, (*float64)(n))
 }
 
-// Diagnostics reads what a finished or stopped run left of its chains.
+// Diagnostics reads the diagnostics that a finished or stopped run left.
 func (r *Run) Diagnostics() (*Diagnostics, error) {
 	path := filepath.Join(r.folder, diagnosticsFile)
 	content, err := os.ReadFile(path)
@@ -81,7 +81,7 @@ func (d *Diagnostics) write(folder string) error {
 	return errors.Wrap(file.Write(filepath.Join(folder, diagnosticsFile), append(content, '\n')), "pollen: diagnostics")
 }
 
-// diagnose computes what the steps made so far say.
+// diagnose computes diagnostics from the steps made so far.
 func (t *training) diagnose() *Diagnostics {
 	d := &Diagnostics{
 		Made: int(t.session.Steps()), From: t.from, Samples: t.samples, Watched: t.manifest.Watched, Trace: thinned(t.trace, traceValues),
@@ -101,7 +101,8 @@ func (t *training) diagnose() *Diagnostics {
 	return d
 }
 
-// rHat is the split R-hat of chains; NaN where they are too short to be split, and for methods that do not sample.
+// rHat is the split R-hat of chains; NaN if they are too short to be split, and for methods that do
+// not sample.
 func (t *training) rHat(chains [][]float64) float64 {
 	v, err := diagnostics.SplitRHat(chains)
 	if err != nil || !t.course.traits().tempered {
@@ -110,7 +111,7 @@ func (t *training) rHat(chains [][]float64) float64 {
 	return v
 }
 
-// thinned is at most about that many values of a trace, at even distances.
+// thinned is at most about that many values of a trace, evenly spaced.
 func thinned(trace []float64, most int) []float64 {
 	if len(trace) <= most {
 		return trace

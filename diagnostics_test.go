@@ -14,7 +14,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// R-hat is of the sampling phase: burn-in, and the exploring steps of cycles, have no say.
+// R-hat covers the sampling phase: burn-in, and the exploring steps of cycles, do not count.
 func TestRHatIsOfTheSamplingPhase(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	for _, c := range []struct {
@@ -47,7 +47,8 @@ func TestRHatIsOfTheSamplingPhase(t *testing.T) {
 	}
 }
 
-// Chains have the temperature that was asked for: velocities that of the noise, and with a Metropolis test configurations too.
+// Chains have the requested temperature: velocities that of the noise, and with a Metropolis test
+// configurations too.
 func TestTemperatureIsTheRequestedOne(t *testing.T) {
 	data := trainOn(squares(t, 60, 4, 1))
 	for _, requested := range []float64{0.25, 4} {
@@ -90,7 +91,8 @@ func text(v float64) string {
 	return string(content)
 }
 
-// At the temperature 0 a sampler on all data is gradient descent on the potential: the loss falls at each step.
+// At temperature 0 a sampler on all data is gradient descent on the potential: the loss falls at
+// each step.
 func TestTemperatureZero(t *testing.T) {
 	data := trainOn(squares(t, 60, 4, 1))
 	for _, c := range []struct{ temperature, falls float64 }{{0, 1}, {100, 0.9}} {
@@ -157,7 +159,7 @@ func equal(a, b []float32) bool {
 	return true
 }
 
-// A run that learns nothing says so.
+// A run that learns nothing reports it.
 func TestRemarkThatNothingIsLearnt(t *testing.T) {
 	for rate, want := range map[float64]bool{1e-9: true, 0.01: false} {
 		var remarks []string
@@ -169,7 +171,7 @@ func TestRemarkThatNothingIsLearnt(t *testing.T) {
 	}
 }
 
-// Numbers that are none are null in JSON, and read back.
+// Numbers that are not finite are null in JSON, and read back.
 func TestNumber(t *testing.T) {
 	content, err := json.Marshal([]Number{1.5, Number(math.NaN()), Number(math.Inf(-1))})
 	if err != nil || string(content) != "[1.5,null,null]" {
@@ -190,7 +192,7 @@ func TestNumber(t *testing.T) {
 	}
 }
 
-// Long traces are kept at even distances.
+// Long traces are kept evenly spaced.
 func TestThinned(t *testing.T) {
 	trace := make([]float64, 25001)
 	for i := range trace {

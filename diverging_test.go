@@ -12,8 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/metropolis"
 )
 
-// While the step size of HMC adapts, trajectories go where the loss is not finite. These proposals are rejected, and the run goes on; what
-// it reports is of the draws.
+// While the step size of HMC adapts, trajectories go where the loss is not finite. These proposals
+// are rejected, and the run goes on; its reports are about the draws.
 func TestDivergingProposalsAreRejected(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "hmc")
 	const leaps = 40

@@ -33,7 +33,7 @@ func TestPriorHasItsEffect(t *testing.T) {
 	}
 }
 
-// A subset is the first of the examples, and anchors are as far apart as they are to be.
+// A subset is the first examples, and anchors are as far apart as requested.
 func TestSubsetAndAnchor(t *testing.T) {
 	data := squares(t, 100, 4, 1)
 	first, err := data.Slice(0, 40)

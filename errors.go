@@ -6,8 +6,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// Invalid is the error of a specification, of data or of an option that makes no sense: the caller's mistake, found before any
-// work is done.
+// Invalid is the error of a specification, of data or of an option that makes no sense: the
+// caller's mistake, found before any work is done.
 type Invalid struct{ error }
 
 // Unwrap returns what is wrong.
@@ -17,8 +17,8 @@ func invalid(format string, values ...any) error {
 	return Invalid{errors.Errorf("pollen: "+format, values...)}
 }
 
-// Unfinished is the error of a run that ended before its last step: its context ended, or something failed. What it had sampled is
-// kept, and Resume goes on from there, bit for bit.
+// Unfinished is the error of a run that ended before its last step: its context ended, or something
+// failed. Its samples are kept, and Resume goes on from there, bit for bit.
 type Unfinished struct {
 	Folder      string
 	Made, Steps int // made by now, and to be made

@@ -11,7 +11,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Ten thousand steps of SGLD would sample the posterior of a small network; this example makes a hundred, on four chains.
+// Ten thousand steps of SGLD would sample the posterior of a small network; this example makes a
+// hundred, on four chains.
 func Example() {
 	images, labels := stripes(200)
 	network := layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 16}, layers.ReLU{}, layers.Linear{Outputs: 2}}

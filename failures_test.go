@@ -21,7 +21,8 @@ import (
 // quick is a run of 10 steps.
 func quick() Spec { return Spec{Network: "mlp-3", Batch: 20, Epochs: 2, Samples: 2} }
 
-// A run whose numbers overflow says where, keeps the samples before, and comes to the same end again.
+// A run whose numbers overflow says where, keeps the samples before, and comes to the same end
+// again.
 func TestNotFinite(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	spec := Spec{Network: "mlp-3", Batch: 10, Epochs: 20, BurnIn: new(0), Samples: 20, Chains: 2}
@@ -135,7 +136,7 @@ func TestFolders(t *testing.T) {
 	}
 }
 
-// What is in a run's folder may be damaged.
+// The files in a run's folder may be damaged.
 func TestDamagedRuns(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	whole := fit(t, quick(), data)
@@ -236,7 +237,7 @@ func TestResumeOnOtherData(t *testing.T) {
 		_, err = Fit(context.Background(), quick(), none, t.TempDir())
 		wantInvalid(t, "no data", err, "fit: no data to train on")
 	}
-	// The same images by another name are the same data.
+	// The same images under another name are the same data.
 	renamed := changed(func(d *datasets.Dataset) { d.Name = "other" })
 	if _, err := Resume(context.Background(), run.Folder(), trainOn(renamed)); err != nil {
 		t.Error(err)
@@ -294,7 +295,8 @@ func TestInvalidData(t *testing.T) {
 	refused("10001 examples are too many: wants a subset of at most 10000", Spec{Method: methodOf(t, "mala"), Batch: 10001}, trainOn(many))
 }
 
-// A disk that takes no more files ends the run and spoils nothing. That no user may write is tried by a folder that is a file.
+// A disk that takes no more files ends the run and spoils nothing. A file in place of a folder
+// imitates what no user may write to.
 func TestFullDisk(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	spec := quick()
@@ -335,7 +337,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// No goroutine stays, whatever a call came to.
+// No goroutine stays, whatever the outcome of a call.
 func TestNoGoroutineStays(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	before := runtime.NumGoroutine()

@@ -9,8 +9,9 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 )
 
-// On real digits: prediction sets hold the labels of fresh ones as often as their level says, and the share of these that is called
-// familiar is the one that was asked for, within what chance allows; letters are familiar less often.
+// On real digits: prediction sets hold the labels of fresh digits as often as their level says, and
+// the share of these called familiar is the requested one, within what chance allows; letters are
+// familiar less often.
 func TestCoverageOfFreshDigits(t *testing.T) {
 	const heldOut, fresh = 3000, 10000
 	all, err := datasets.Open("mnist", datasets.Options{Offline: true})

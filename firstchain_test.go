@@ -56,7 +56,8 @@ func samplesOf(t *testing.T, run *pollen.Run) map[string]string {
 	return contents
 }
 
-// Chain 1 that runs alone leaves the samples that it leaves as one of two, to the bit, whether or not it is interrupted.
+// Chain 1 run by itself leaves the same samples, to the bit, as one of two, whether or not it is
+// interrupted.
 func TestFirstChainIsThatOfTheWholeRun(t *testing.T) {
 	constant := optimizers.Constant{Rate: 0.01}
 	specs := map[string]pollen.Spec{
@@ -124,7 +125,8 @@ func TestFirstChainOutOfRange(t *testing.T) {
 	}
 }
 
-// A plan in steps is written and read back, and goes with neither epochs of burn-in nor a number of samples.
+// A plan in steps is written and read back, and goes with neither epochs of burn-in nor a number of
+// samples.
 func TestPlanInSteps(t *testing.T) {
 	given := pollen.Spec{Epochs: 100, BurnInSteps: 300, Thinning: 250, FirstChain: 3}
 	resolved, err := given.Resolve()

@@ -14,9 +14,10 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Fit trains as a specification says on data.Train, into a folder that is new or empty, and returns the run. With data.Validation
-// it calibrates the run's prediction sets and what it calls familiar on that. When the context ends, the error is Unfinished, and
-// Resume goes on from there; so it is after a crash.
+// Fit trains as a specification says on data.Train, into a new or empty folder, and returns the
+// run. It calibrates the run's prediction sets and what it calls familiar on data.Validation, if
+// any. When the context ends, the error is Unfinished, and Resume goes on from there, as after a
+// crash.
 func Fit(ctx context.Context, spec Spec, data *datasets.Splits, folder string, options ...Option) (*Run, error) {
 	e := environmentOf(options)
 	if data == nil || data.Train == nil {
@@ -35,8 +36,9 @@ func Fit(ctx context.Context, spec Spec, data *datasets.Splits, folder string, o
 	return t.finish(ctx, data, t.newFolder)
 }
 
-// Resume goes on with the run of a folder, which a killed process may have left, on the data that it began with. The samples are
-// those of a run that was never stopped. A finished run has nothing left to do.
+// Resume goes on with the run of a folder, which a killed process may have left, on the data that
+// it began with. The samples are those of a run that was never stopped. A finished run has nothing
+// left to do.
 func Resume(ctx context.Context, folder string, data *datasets.Splits, options ...Option) (*Run, error) {
 	m, err := ReadManifest(folder)
 	if err != nil {
@@ -70,7 +72,8 @@ func checkLabelled(data *datasets.Dataset) error {
 	return nil
 }
 
-// checkHeldOut refuses, before hours of training, data on which the run could not be calibrated after them; nil are in order.
+// checkHeldOut refuses, before hours of training, data that could not calibrate the run afterwards;
+// nil is accepted.
 func (t *training) checkHeldOut(data *datasets.Dataset) error {
 	if data == nil {
 		return nil
@@ -80,7 +83,7 @@ func (t *training) checkHeldOut(data *datasets.Dataset) error {
 	return errors.WithMessage(err, "validation")
 }
 
-// isOf reports whether data are those of a manifest.
+// isOf reports whether these are the data that a manifest describes.
 func (d Data) isOf(data *datasets.Dataset) bool {
 	if d.Size != data.Len() || d.Channels != data.Channels || d.Height != data.Height || d.Width != data.Width || !slices.Equal(d.ClassNames, data.ClassNames) ||
 		!slices.Equal(d.Mean, data.Mean) || !slices.Equal(d.Deviation, data.Deviation) {
@@ -118,7 +121,7 @@ func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(
 	return run, nil
 }
 
-// newFolder makes the run's folder whole, or leaves none.
+// newFolder makes the run's folder completely, or leaves none.
 func (t *training) newFolder(device tensor.Device) error {
 	if err := makeFolder(t.folder); err != nil {
 		return err
@@ -167,7 +170,7 @@ func (t *training) fillFolder(device tensor.Device) error {
 	return t.manifest.write(t.folder)
 }
 
-// oldFolder takes up where the run was left.
+// oldFolder takes up the run where it was left.
 func (t *training) oldFolder(tensor.Device) error {
 	if err := readCheckpoint(t.folder, t.session); err != nil {
 		return err
@@ -194,8 +197,9 @@ func (t *training) oldFolder(tensor.Device) error {
 	return cutMetrics(t.folder, t.session.Steps())
 }
 
-// Try makes some steps of the run that a specification describes and keeps nothing of it: for what a run would cost. The
-// observer is called after each two steps. It returns how many steps the run would have.
+// Try makes some steps of the run that a specification describes, and keeps nothing: it is for
+// estimating what a run costs. The observer is called after every two steps. It returns how many
+// steps the run would have.
 func Try(ctx context.Context, spec Spec, data *datasets.Dataset, steps int, options ...Option) (total int, err error) {
 	const window = 2
 	t, err := newTraining(spec, data, "", environmentOf(options))

@@ -51,7 +51,8 @@ func kinds(t testing.TB) []kind {
 	}
 }
 
-// A run has its samples, the same bits whatever the number of threads, and the same ones when it was stopped, twice, and resumed.
+// A run has its samples: the same bits whatever the number of threads, and when it was stopped,
+// twice, and resumed.
 func TestRunsAreTheSame(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	for _, k := range kinds(t) {
@@ -120,7 +121,8 @@ func checkCounts(t *testing.T, k kind, run *Run, files map[string][]byte) {
 	}
 }
 
-// checkStopped looks at a run that was stopped after at least some steps: it says how far it came, and has the samples of then.
+// checkStopped checks a run that was stopped after at least some steps: it says how far it came,
+// and has its samples up to then.
 func checkStopped(t *testing.T, whole *Run, folder string, err error, least, steps int) (made int) {
 	t.Helper()
 	var unfinished *Unfinished
@@ -150,7 +152,8 @@ func checkStopped(t *testing.T, whole *Run, folder string, err error, least, ste
 	return unfinished.Made
 }
 
-// A process that was killed leaves samples and metrics of later steps than its checkpoint, and halves of files.
+// A process that was killed leaves samples and metrics of later steps than its checkpoint, and
+// halves of files.
 func TestKilledRunsGoOn(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	for _, k := range kinds(t) {
@@ -177,7 +180,7 @@ func TestKilledRunsGoOn(t *testing.T) {
 		_, err = metrics.WriteString(`{"step": 12`)
 		must(t, err)
 		must(t, metrics.Close())
-		// Samples of later steps go at once: a reader would take them for this run's.
+		// Samples of later steps are removed at once: a reader would take them for this run's.
 		ended, end := context.WithCancel(context.Background())
 		end()
 		_, err = Resume(ended, killed, data)
@@ -205,7 +208,7 @@ func TestKilledRunsGoOn(t *testing.T) {
 	}
 }
 
-// Seeds differ; a chain is the same alone and among others.
+// Seeds differ; a chain is the same by itself and among others.
 func TestSeedsAndChains(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	spec := Spec{Network: "mlp-3", Batch: 10, Epochs: 2, Samples: 2, BurnIn: new(1), Chains: 2, Seed: 3}

@@ -42,7 +42,7 @@ func NewFolder(name string) (string, error) {
 	}
 }
 
-// makeFolder makes a run's folder, if need be with those above it.
+// makeFolder makes a run's folder, and those above it if needed.
 func makeFolder(folder string) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return errors.Wrap(err, "pollen: run folder")
@@ -50,7 +50,8 @@ func makeFolder(folder string) error {
 	return CheckEmpty(folder)
 }
 
-// sweep removes what a process that was killed had begun to write. The patterns are of names that earlier versions gave such files.
+// sweep removes what a killed process had begun to write. The patterns are names that earlier
+// versions gave such files.
 func sweep(folder string) error {
 	for _, within := range []string{".", samplesFolder, statesFolder, filepath.Dir(checkpointFile)} {
 		if err := file.Sweep(filepath.Join(folder, within)); err != nil {

@@ -7,7 +7,7 @@ import (
 	"github.com/pollen-ml/pollen/layers"
 )
 
-// A network of one's own goes into the manifest, and comes out of it.
+// A custom network goes into the manifest, and comes out of it.
 func TestLayersOfOnesOwn(t *testing.T) {
 	data := squares(t, 100, 4, 1)
 	own := layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 5}, layers.SiLU{}, layers.Linear{Outputs: 4}}

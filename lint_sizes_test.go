@@ -6,7 +6,8 @@ import (
 	"testing"
 )
 
-// Limits of size, and what is above them with a reason. Files are those without tests; pages are what "go doc -all" prints.
+// Limits of size, and the exceptions with their reasons. Files are those without tests; pages are
+// what "go doc -all" prints.
 const (
 	mostFiles   = 40
 	longestPage = 400

@@ -18,8 +18,8 @@ import (
 
 const module = "github.com/pollen-ml/pollen"
 
-// mayImport is the import table of ARCHITECTURE.md: what a package, with the packages below it that have no row, may import of ours. Tests may
-// import more.
+// mayImport is the import table of ARCHITECTURE.md: which of our packages a package, and those
+// below it that have no row, may import. Tests may import more.
 var mayImport = map[string][]string{
 	"tensor":         {"tensor"},
 	"cuda":           {"cuda", "tensor"},
@@ -46,7 +46,7 @@ var mayImport = map[string][]string{
 	"examples":   {"*"},
 }
 
-// onlyIn says where a package of others may be imported: the places are prefixes of folders.
+// onlyIn says where a third-party package may be imported: the places are prefixes of folders.
 var onlyIn = map[string][]string{
 	"gorgonia.org/gorgonia":         {"graph", "benchmarks"},
 	"gorgonia.org/tensor":           {"tensor", "graph", "benchmarks"},
@@ -244,8 +244,8 @@ func TestExportedNamesAreDocumented(t *testing.T) {
 	}
 }
 
-// exportedReceiver tells whether a function can be reached from outside: methods of unexported types implement interfaces, which are
-// documented.
+// exportedReceiver reports whether a function can be reached from outside: methods of unexported
+// types implement interfaces, which are documented.
 func exportedReceiver(d *ast.FuncDecl) bool {
 	if d.Recv == nil {
 		return true

@@ -8,7 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/samples"
 )
 
-// look looks at a window of steps: it keeps traces, measures temperatures, and saves samples.
+// look observes a window of steps: it keeps traces, measures temperatures, and saves samples.
 func (t *training) look(p langevin.Progress) error {
 	line := metricsLine{Step: p.To, Epoch: float64(p.To) * float64(t.spec.Batch) / float64(t.data.Len()), Rate: t.rates[p.To-1]}
 	chains, err := t.cold()
@@ -68,7 +68,8 @@ func (t *training) measure(p langevin.Progress, chains []int) float64 {
 	return t.recent.Temperature()
 }
 
-// liveValues bounds the values of each chain that the live R-hat is computed from: it must not slow a long run down.
+// liveValues bounds the values of each chain that the live R-hat is computed from, so that it does
+// not slow a long run down.
 const liveValues = 500
 
 func shortened(traces [][]float64) [][]float64 {
@@ -79,8 +80,8 @@ func shortened(traces [][]float64) [][]float64 {
 	return short
 }
 
-// traces keeps what later figures and diagnostics need of chains, with a Metropolis test one value for each window. It returns the
-// window's mean loss and accuracy.
+// traces keeps what later figures and diagnostics need of chains; with a Metropolis test, one value
+// for each window. It returns the window's mean loss and accuracy.
 func (t *training) traces(p langevin.Progress, chains []int) (loss, accuracy float64, err error) {
 	from := p.From
 	if t.walk != nil {
@@ -116,7 +117,8 @@ func (t *training) metric(chain int, name string, step int) (float64, error) {
 	return t.session.Metric(chain, name, uint64(step)), nil
 }
 
-// save writes samples, and then where the chains are, from where the run can go on, while the next steps run.
+// save writes samples, and then the state of the chains, from which the run can go on, while the
+// next steps run.
 func (t *training) save(states []samples.Sample) error {
 	if err := t.saved(); err != nil {
 		return err
@@ -140,7 +142,7 @@ func (t *training) save(states []samples.Sample) error {
 	return nil
 }
 
-// saveNow is save, and it waits for the disk.
+// saveNow saves, and waits for the disk.
 func (t *training) saveNow() error {
 	if err := t.save(nil); err != nil {
 		return err

@@ -14,7 +14,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 )
 
-// A run's folder holds these, and beside them what was made of them: figures and a page.
+// A run's folder holds these files, and the figures and the page made from them.
 const (
 	manifestFile    = "manifest.json"
 	metricsFile     = "metrics.jsonl"
@@ -24,10 +24,11 @@ const (
 	statesFolder    = "states" // that SWAG's Gaussian is made of
 )
 
-// manifestFormat is the number of the format that is written. Manifests without a number are older; these can be read.
+// manifestFormat is the number of the format written. Manifests without a number are older, and can
+// be read.
 const manifestFormat = 2
 
-// Manifest says what a run is: enough to repeat it.
+// Manifest describes a run: enough to repeat it.
 type Manifest struct {
 	Format     int               `json:"format"`
 	Spec       Spec              `json:"config"`
@@ -40,7 +41,7 @@ type Manifest struct {
 	Build
 }
 
-// Data says what a run is trained on, and so what it can predict.
+// Data describes what a run is trained on, and so what it can predict.
 type Data struct {
 	Name       string            `json:"name"`
 	Size       int               `json:"size"` // examples trained on
@@ -57,7 +58,7 @@ type Data struct {
 // Classes is how many classes there are.
 func (d Data) Classes() int { return len(d.ClassNames) }
 
-// describeData is what a manifest says of data.
+// describeData is a manifest's description of data.
 func describeData(d *datasets.Dataset) Data {
 	return Data{
 		Name: d.Name, Size: d.Len(), Channels: d.Channels, Height: d.Height, Width: d.Width, ClassNames: d.ClassNames,
@@ -73,14 +74,15 @@ func (m *Manifest) write(folder string) error {
 	return errors.Wrap(file.Write(filepath.Join(folder, manifestFile), append(content, '\n')), "pollen: manifest")
 }
 
-// ButSeed is a text that runs have in common which differ in nothing but their seed.
+// ButSeed is a text that runs share which differ only in their seed.
 func (m Manifest) ButSeed() string {
 	texts := m.Spec.Texts()
 	delete(texts, "seed")
 	return fmt.Sprint(m.Data.Name, m.Data.Content, m.Data.Hashes, texts) // maps are printed in the order of their keys
 }
 
-// ReadManifest reads the manifest of a run's folder, of this format or an older one. A folder without one is NotARun.
+// ReadManifest reads the manifest of a run's folder, of this format or an older one. A folder
+// without one gives NotARun.
 func ReadManifest(folder string) (*Manifest, error) {
 	path := filepath.Join(folder, manifestFile)
 	content, err := os.ReadFile(path)

@@ -11,9 +11,10 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// Method is a way to train: any optimizer of package optimizers, any sampler of langevin, any proposal of metropolis, one's own
-// types that meet these packages' interfaces, and the approximations of this package. What it samples at, and for how long, a
-// Spec says; its own attributes are its fields.
+// Method is a way to train: any optimizer of package optimizers, any sampler of langevin, any
+// proposal of metropolis, your own types that meet these packages' interfaces, and the
+// approximations of this package. Its fields are its attributes; a Spec sets its temperature and
+// how long it runs.
 type Method interface {
 	// Name is what the method is called in the literature.
 	Name() string
@@ -21,14 +22,15 @@ type Method interface {
 	Validate() error
 }
 
-// known is a method of the registry.
+// known is a row of the registry.
 type known struct {
 	name     string // by which ParseMethod knows it
 	method   Method // with its customary attributes
 	schedule optimizers.Schedule
 }
 
-// registry is all methods by name: samplers on minibatches, exact ones, approximations, optimizers. A method that is added has one row here.
+// registry is all methods by name: samplers on minibatches, exact ones, approximations, optimizers.
+// A new method has one row here.
 var registry = []known{
 	{"sgld", langevin.SGLD{}, optimizers.Constant{Rate: 0.2}},
 	{"psgld", langevin.PSGLD{Alpha: 0.99, Lambda: 1e-5, Gamma: langevin.GammaFrozen}, optimizers.Constant{Rate: 0.002}},
@@ -58,9 +60,10 @@ var registry = []known{
 	{"adamw", optimizers.AdamW{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: 0.01}, optimizers.Constant{Rate: 0.001}},
 }
 
-// Register adds a method of the user's own to those that ParseMethod knows, with its customary attributes and schedule (nil for a
-// method that finds its own step size): a run keeps its method as text, and must be able to read it again. It is for the start of
-// a program. A name or a type that is taken, and a value that is no method of a known kind, are errors.
+// Register adds your own method to those that ParseMethod knows, with its customary attributes and
+// schedule (nil for a method that finds its own step size): a run keeps its method as text, and
+// must be able to read it again. Call it at the start of a program. A name or a type that is taken,
+// and a value that is not a method of a known kind, are errors.
 func Register(name string, m Method, schedule optimizers.Schedule) error {
 	if m == nil || name == "" || strings.ContainsAny(name, ":, ") {
 		return invalid("register: name %q of %T, wants a word and a method", name, m)
@@ -77,7 +80,7 @@ func Register(name string, m Method, schedule optimizers.Schedule) error {
 	return nil
 }
 
-// checkText refuses a method that its text does not bring back, as a run must when it is opened again.
+// checkText refuses a method that its text does not restore, as it must when a run is opened again.
 func checkText(m Method) error {
 	text := MethodText(m)
 	if knownAs(m) == nil {
@@ -98,8 +101,8 @@ func MethodNames() []string {
 	return names
 }
 
-// MethodForms are the names of the methods that have attributes, with these and their customary values, as
-// "momentum:decay=0.9,weight-decay=0".
+// MethodForms are the names of the methods that have attributes, with these and their customary
+// values, as "momentum:decay=0.9,weight-decay=0".
 func MethodForms() []string {
 	var forms []string
 	for _, k := range registry {
@@ -110,8 +113,9 @@ func MethodForms() []string {
 	return forms
 }
 
-// ParseMethod reads a method: a name, with attributes after a colon where others than the customary ones are wanted, by their names
-// as in "psgld:gamma=none,alpha=0.95", or the first ones in order, as in "momentum:0.9,1e-4".
+// ParseMethod reads a method: a name, and after a colon any attributes that differ from the
+// customary ones, by name as in "psgld:gamma=none,alpha=0.95", or the first ones in order, as in
+// "momentum:0.9,1e-4".
 func ParseMethod(text string) (Method, error) {
 	name, rest, given := strings.Cut(text, ":")
 	for _, k := range registry {
@@ -130,7 +134,8 @@ func ParseMethod(text string) (Method, error) {
 	return nil, invalid("no method %q; there are %s", name, strings.Join(MethodNames(), ", "))
 }
 
-// MethodText is the text that ParseMethod reads as a method; the name only of one that is not in the registry.
+// MethodText is the text that ParseMethod reads as a method; only the name of one that is not in
+// the registry.
 func MethodText(m Method) string {
 	k := knownAs(m)
 	if k == nil {
@@ -150,13 +155,13 @@ func MethodText(m Method) string {
 	return k.name + ":" + joinAttributes(told)
 }
 
-// IsOptimizer reports whether a method finds one network and not samples of a posterior.
+// IsOptimizer reports whether a method finds one network rather than samples of a posterior.
 func IsOptimizer(m Method) bool {
 	_, ok := m.(optimizers.Optimizer)
 	return ok
 }
 
-// knownAs is the row of a method's type; nil for a type of the user's.
+// knownAs is the registry's row of a method's type; nil if it has none.
 func knownAs(m Method) *known {
 	for i := range registry {
 		if sameType(registry[i].method, m) {
@@ -174,7 +179,7 @@ func MethodName(m Method) string {
 	return m.Name()
 }
 
-// scheduleOf is the customary schedule of a method; nil where it has none.
+// scheduleOf is the customary schedule of a method; nil if it has none.
 func scheduleOf(m Method) optimizers.Schedule {
 	if k := knownAs(m); k != nil {
 		return k.schedule

@@ -11,7 +11,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/file"
 )
 
-// metricsLog is metrics.jsonl: a line for each window of steps.
+// metricsLog is metrics.jsonl: one line for each window of steps.
 type metricsLog struct {
 	file   *os.File
 	buffer *bufio.Writer
@@ -52,7 +52,7 @@ func (l *metricsLog) close() error {
 	return errors.Wrap(l.file.Close(), "pollen: metrics")
 }
 
-// cutMetrics drops the lines of metrics.jsonl after a step, and one that was cut short.
+// cutMetrics drops the lines of metrics.jsonl after a step, and a truncated one.
 func cutMetrics(folder string, steps uint64) error {
 	path := filepath.Join(folder, metricsFile)
 	log, err := os.Open(path)

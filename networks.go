@@ -9,10 +9,10 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// isNetworkFile reports whether a network is given as the text of a file and not by its name.
+// isNetworkFile reports whether a network is given as the text of a file rather than by name.
 func isNetworkFile(text string) bool { return strings.ContainsAny(text, "\n{[:") }
 
-// namedNetwork is a network by its name, or by the text of a network file.
+// namedNetwork is the network with that name, or of that network file's text.
 func namedNetwork(text string, classes int) (layers.Sequential, error) {
 	if isNetworkFile(text) {
 		return layers.Parse([]byte(text), classes)
@@ -31,7 +31,8 @@ func (s Spec) NetworkName() string {
 	return s.Network
 }
 
-// Build is the network for that many classes, from images to logits, with what the method adds to it.
+// Build is the network for that many classes, from images to logits, with what the method adds to
+// it.
 func (s Spec) Build(classes int) (network layers.Sequential, err error) {
 	c, err := courseOf(s.Method)
 	if err != nil {
@@ -48,7 +49,7 @@ func (s Spec) Build(classes int) (network layers.Sequential, err error) {
 	return network, nil
 }
 
-// written is the specification with layers of one's own as the text of a network file.
+// written is the specification with custom layers as the text of a network file.
 func (s Spec) written() (Spec, error) {
 	if s.Layers == nil {
 		return s, nil

@@ -4,10 +4,11 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Observer is told how a run goes, from one goroutine at a time. It takes no part: what it does has no bearing on the run.
+// Observer follows a run, called from one goroutine at a time. It does not affect the run.
 type Observer func(Event)
 
-// Event is what an Observer is told, after each window of steps of a fit and after each sample of a prediction.
+// Event is what an Observer gets after each window of steps of a fit and each sample of a
+// prediction.
 type Event struct {
 	Task        string // "fit", "predict" or "gradient"
 	On          string // the data's name
@@ -20,10 +21,10 @@ type Event struct {
 	Remark string // what a person should know, if anything; the numbers above are then 0
 }
 
-// Option is how a call is done and who watches: none has a bearing on a run's samples.
+// Option sets how a call is done and who watches; none affects a run's samples.
 type Option func(*environment)
 
-// environment is what options set.
+// environment holds what options set.
 type environment struct {
 	device   tensor.Device
 	observe  Observer
@@ -32,10 +33,11 @@ type environment struct {
 	familiar float64
 }
 
-// WithDevice does the work on a device, which the caller closes. Without it, it is done on the host, by all its threads.
+// WithDevice does the work on a device, which the caller closes; the default is all of the host's
+// threads.
 func WithDevice(device tensor.Device) Option { return func(e *environment) { e.device = device } }
 
-// WithObserver tells an observer how it goes; nil is none.
+// WithObserver reports progress to an observer; nil is none.
 func WithObserver(o Observer) Option {
 	return func(e *environment) {
 		if e.observe = o; o == nil {
@@ -47,10 +49,10 @@ func WithObserver(o Observer) Option {
 // WithNotes keeps notes in the manifest of a new run, such as where its data came from.
 func WithNotes(notes map[string]string) Option { return func(e *environment) { e.notes = notes } }
 
-// WithLevel is the probability with which prediction sets hold the true class; 0.9 without it.
+// WithLevel is the probability with which prediction sets hold the true class; 0.9 by default.
 func WithLevel(level float64) Option { return func(e *environment) { e.level = level } }
 
-// WithFamiliarRate is the share of images like those trained on that is to be called familiar; 0.95 without it.
+// WithFamiliarRate is the share of images like those trained on to call familiar; 0.95 by default.
 func WithFamiliarRate(rate float64) Option { return func(e *environment) { e.familiar = rate } }
 
 func environmentOf(options []Option) environment {
@@ -61,7 +63,7 @@ func environmentOf(options []Option) environment {
 	return e
 }
 
-// on calls do with the environment's device, or with the host, which is closed then.
+// on calls do with the environment's device, or with the host, which is closed afterwards.
 func (e environment) on(do func(tensor.Device) error) error {
 	if e.device != nil {
 		return do(e.device)

@@ -10,8 +10,8 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 )
 
-// oldManifest is the manifest of runs that were made before it had a format's number: of grey images of 28x28 by the name of their
-// data set, with some attributes of methods beside the others' text.
+// oldManifest is the manifest of runs made before it had a format number: of grey images of 28x28,
+// by the name of their data set, with some attributes of methods apart from the text of the others.
 type oldManifest struct {
 	Config struct {
 		Model, Data, Sampler, Schedule, Device, Precision, Gamma string
@@ -42,7 +42,7 @@ type oldManifest struct {
 	Build
 }
 
-// oldSide is the height and width of images then.
+// oldSide is the height and width of images in those runs.
 const oldSide = 28
 
 func parseOldManifest(content []byte) (*Manifest, error) {
@@ -80,7 +80,7 @@ func parseOldManifest(content []byte) (*Manifest, error) {
 	return m, nil
 }
 
-// spec is what the configuration is now.
+// spec converts the configuration to its present form.
 func (o *oldManifest) spec() (s Spec, err error) {
 	c := &o.Config
 	s = Spec{
@@ -102,7 +102,7 @@ func (o *oldManifest) spec() (s Spec, err error) {
 	return s.Resolve()
 }
 
-// method is the sampler with the attributes that were settings of their own.
+// method is the sampler with the attributes that used to be separate settings.
 func (o *oldManifest) method() string {
 	c := &o.Config
 	var attributes []string

@@ -16,9 +16,10 @@ import (
 
 // The runs of testdata were made at the commit 2746001, before manifests had a format's number:
 //
-//	train fit --data glyphs --model mlp-1 --batch 1000 --epochs 2 --sampler psgld --gamma none --samples 2 --folder oldrun
-//	train fit --data glyphs --model mlp-1 --batch 50 --epochs 4 --burn-in 1 --sampler sghmc:0.2 --schedule cosine:0.05,0.005
-//	      --samples 4 --folder oldhalf
+//	train fit --data glyphs --model mlp-1 --batch 1000 --epochs 2 --sampler psgld --gamma none
+//	      --samples 2 --folder oldrun
+//	train fit --data glyphs --model mlp-1 --batch 50 --epochs 4 --burn-in 1 --sampler sghmc:0.2
+//	      --schedule cosine:0.05,0.005 --samples 4 --folder oldhalf
 //
 // The second was interrupted; last.safetensors is its last sample after it was resumed then.
 
@@ -47,7 +48,8 @@ func TestOldRunsOpen(t *testing.T) {
 	if n, err := run.Expected(); err != nil || n != 2 {
 		t.Errorf("%d samples are expected (%v), want 2", n, err)
 	}
-	// What train eval and train ood printed then; mnist was the other kind, of which every machine may not have a copy.
+	// What train eval and train ood printed then; mnist was the other kind, which not every machine
+	// has.
 	for name, want := range map[string]string{
 		"oldrun":  "accuracy 0.1503, NLL 2.2911, Brier 0.9021, ECE 0.0542",
 		"oldhalf": "accuracy 0.2934, NLL 1.7730, Brier 0.7598, ECE 0.0150",
@@ -62,7 +64,8 @@ func TestOldRunsOpen(t *testing.T) {
 	}
 }
 
-// A run that was interrupted then goes on, to where it would have come then. Processors round sums in their own ways.
+// A run that was interrupted then goes on to where it would have come then. Processors round sums
+// differently.
 func TestOldRunsGoOn(t *testing.T) {
 	const tolerance = 1e-4
 	data := glyphs(t)
@@ -94,7 +97,7 @@ func TestOldRunsGoOn(t *testing.T) {
 	wantInvalid(t, "a part of the data", err, "the data glyphs are not those of the run")
 }
 
-// Attributes that were settings of their own are the methods' now.
+// Attributes that were separate settings are now the methods'.
 func TestOldConfigurations(t *testing.T) {
 	for config, want := range map[string]string{
 		`"sampler": "sgld"`: "sgld",

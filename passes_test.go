@@ -51,7 +51,8 @@ func summaryOf(t *testing.T, run *Run) string {
 	return strings.Join(names, " ")
 }
 
-// The gradient is that of -log p(label) of the weighted average: a small step along it raises that as it says, but for kinks.
+// The gradient is that of -log p(label) of the weighted average: a small step along it raises that
+// by the predicted amount, except at kinks.
 func TestGradient(t *testing.T) {
 	run, data := uneven(t), squares(t, 8, 4, 3)
 	gradient, err := run.Gradient(context.Background(), data)

@@ -22,7 +22,8 @@ func uneven(t *testing.T, options ...Option) *Run {
 	return fit(t, spec, &datasets.Splits{Train: squares(t, 100, 4, 1), Validation: squares(t, 60, 4, 2)}, options...)
 }
 
-// A sample's weight is the step size that it was drawn with: the rate of the step before it over the number of examples.
+// A sample's weight is the step size that it was drawn with: the rate of the step before it divided
+// by the number of examples.
 func TestWeights(t *testing.T) {
 	run := uneven(t)
 	files, err := run.Samples()
@@ -121,7 +122,7 @@ func TestPredictionsAreWeighted(t *testing.T) {
 	}
 }
 
-// Answers say of each image what the predictions and the calibration do.
+// Answers give what the predictions and the calibration say of each image.
 func TestPredict(t *testing.T) {
 	run, data := uneven(t), squares(t, 60, 4, 3)
 	data.Files = make([]string, 60)
@@ -239,7 +240,8 @@ func TestPredictMismatches(t *testing.T) {
 	if answers, err := run.Predict(ctx, fewer); err != nil || len(answers) != 60 {
 		t.Errorf("images of other classes are answered for: %v", err)
 	}
-	// Pixels are normalised by the moments of the images trained on, whatever those of the others are.
+	// Pixels are normalised by the moments of the images trained on, whatever those of the others
+	// are.
 	brighter := *data
 	brighter.Mean, brighter.Deviation = []float64{0.9}, []float64{2}
 	asTrained, err := run.Predict(ctx, data)
@@ -248,7 +250,7 @@ func TestPredictMismatches(t *testing.T) {
 		t.Errorf("data with other moments give %v (%v), want %v", answers[0].Probabilities, err, asTrained[0].Probabilities)
 	}
 
-	// Classes go by their names: in another order, or fewer of them, the scores are the same.
+	// Classes are matched by name: in another order, or fewer of them, the scores are the same.
 	want, err := run.Assess(ctx, fewer, nil)
 	must(t, err)
 	swapped := *fewer
@@ -272,7 +274,8 @@ func TestPredictMismatches(t *testing.T) {
 	}
 }
 
-// Scores are those of the predictions on both kinds, by the entropy of the average, with the other kind as the positive class.
+// Scores are those of the predictions on both kinds, by the entropy of the average, with the other
+// kind as the positive class.
 func TestAssess(t *testing.T) {
 	run := uneven(t)
 	test, other := squares(t, 60, 4, 3), squares(t, 45, 9, 5) // of whose 9 places 5 were never seen

@@ -13,7 +13,7 @@ import (
 )
 
 // Predictor answers for images as Run.Predict does, but keeps the network and all samples loaded:
-// for servers, which are asked often, for a few images each time. Close gives the memory back.
+// for servers, which are asked often, for a few images each time. Close frees the memory.
 type Predictor struct {
 	data        Data
 	calibration *evaluate.Calibration // nil without one
@@ -27,19 +27,19 @@ type Predictor struct {
 	committee *samples.Committee // nil after Close
 }
 
-// predictorBatches is how many batches a Predictor has room for: the threads of the host change
-// places between samples less often then.
+// predictorBatches is how many batches a Predictor has room for, so that the host's threads change
+// places between samples less often.
 const predictorBatches = 8
 
 // Predictor loads the run's network and the samples that it has by now. The network sees batch
-// images at once: a large batch serves many images in less time, a small one has an answer for one
-// image sooner, since a batch that is not full takes as long. Memory is that of all samples, of a
-// batch's activations for each thread, and of Room images.
+// images at once: a large batch serves many images in less time, a small one answers for one image
+// sooner, since a batch that is not full takes as long. It needs memory for all samples, for a
+// batch's activations for each thread, and for Room images.
 //
 // On the host, the bits are those of Predict for as many images as a batch has; rounding differs
-// between batches, since convolutions are computed in the way that is quickest for their shape.
-// What else is asked has no bearing on them, except with Monte Carlo dropout, whose passes are
-// random: there, the same images in the same places have the same answers.
+// between batch sizes, since convolutions are computed in the way that is quickest for their shape.
+// Other images do not affect them, except with Monte Carlo dropout, whose passes are random: there,
+// the same images in the same places have the same answers.
 func (r *Run) Predictor(batch int) (*Predictor, error) {
 	if batch < 1 {
 		return nil, invalid("predictor: batch is %d, wants at least 1", batch)
@@ -114,7 +114,7 @@ func (p *Predictor) Answer(ctx context.Context, pixels []byte) ([]Answer, error)
 // Samples is how many samples the answers are averages of.
 func (p *Predictor) Samples() int { return p.samples }
 
-// Room is how many images Answer answers for together; of more, it makes parts.
+// Room is how many images Answer handles together; it splits more into parts.
 func (p *Predictor) Room() int { return p.room }
 
 // Calibrated reports whether answers have a prediction set and say what is familiar.
@@ -126,7 +126,7 @@ func (p *Predictor) Levels() (set, familiar float64) {
 	return p.environment.level, p.environment.familiar
 }
 
-// Close gives the memory back. Answer must not be called any more.
+// Close frees the memory. Answer must not be called any more.
 func (p *Predictor) Close() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

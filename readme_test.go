@@ -15,7 +15,8 @@ import (
 	"testing"
 )
 
-// The README's program compiles, vet finds nothing, and it does what it says on folders of pictures that are where it looks.
+// The README's program compiles, passes vet, and does what it says on folders of pictures placed
+// where it looks.
 func TestReadmeProgram(t *testing.T) {
 	readme, err := os.ReadFile("README.md")
 	if err != nil {

@@ -10,13 +10,14 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// brisk is a sampler of a user's own.
+// brisk is a user's sampler.
 type brisk struct {
 	langevin.SGLD
 	Pace float64
 }
 
-// A method of one's own trains once it is registered, and its run opens again; others are refused before any work.
+// A user's method trains once it is registered, and its run opens again; others are refused before
+// any work.
 func TestRegister(t *testing.T) {
 	data := squares(t, 100, 3, 1)
 	spec := Spec{Network: "mlp-4", Method: brisk{Pace: 2}, Schedule: optimizers.Constant{Rate: 0.1}, Batch: 20, Epochs: 4, Samples: 2}

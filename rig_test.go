@@ -15,7 +15,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Property tests draw the same cases on every run and leave no files; -rapid.seed on the command line still wins.
+// Property tests draw the same cases on every run and leave no files; -rapid.seed on the command
+// line still wins.
 func TestMain(m *testing.M) {
 	for name, value := range map[string]string{"rapid.seed": "1", "rapid.nofailfile": "true"} {
 		if err := flag.Set(name, value); err != nil {
@@ -28,8 +29,8 @@ func TestMain(m *testing.M) {
 // side is the height and width of the images of squares.
 const side = 12
 
-// squares are images of noise with a bright square whose place is the class, which a small network learns within a second. Different
-// seeds give different noise.
+// squares are images of noise with a bright square whose place is the class, which a small network
+// learns within a second. Different seeds give different noise.
 func squares(t testing.TB, n, classes int, seed uint32) *datasets.Dataset {
 	t.Helper()
 	var images []byte
@@ -54,7 +55,7 @@ func squares(t testing.TB, n, classes int, seed uint32) *datasets.Dataset {
 	return data
 }
 
-// trainOn are splits that have nothing but data to train on.
+// trainOn are splits with only training data.
 func trainOn(data *datasets.Dataset) *datasets.Splits { return &datasets.Splits{Train: data} }
 
 func must(t testing.TB, err error) {
@@ -97,7 +98,8 @@ func stopAt(steps int) (context.Context, Option) {
 	})
 }
 
-// contents are the files of a run's folder that a run makes alike whenever it is made: samples, states, metrics and checkpoint.
+// contents are the files of a run's folder that are the same whenever the run is made: samples,
+// states, metrics and checkpoint.
 func contents(t testing.TB, folder string) map[string][]byte {
 	t.Helper()
 	all := map[string][]byte{}

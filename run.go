@@ -25,7 +25,7 @@ type Run struct {
 	manifest *Manifest
 }
 
-// Open opens the folder of a run. A folder that is none gives NotARun.
+// Open opens the folder of a run. A folder without a run gives NotARun.
 func Open(folder string, options ...Option) (*Run, error) {
 	m, err := ReadManifest(folder)
 	if err != nil {
@@ -34,7 +34,7 @@ func Open(folder string, options ...Option) (*Run, error) {
 	return &Run{environment: environmentOf(options), folder: folder, manifest: m}, nil
 }
 
-// With is the same run with other options: those that are not given are as they were.
+// With is the same run with some options changed; the others are as they were.
 func (r *Run) With(options ...Option) *Run {
 	other := *r
 	for _, option := range options {
@@ -46,11 +46,11 @@ func (r *Run) With(options ...Option) *Run {
 // Folder is where the run is.
 func (r *Run) Folder() string { return r.folder }
 
-// Manifest says what the run is.
+// Manifest describes the run.
 func (r *Run) Manifest() Manifest { return *r.manifest }
 
-// Samples are the paths of the sample files, by chain and then by step. There are none in the folder of a run that has not drawn
-// any yet.
+// Samples are the paths of the sample files, by chain and then by step; none if the run has not
+// drawn any yet.
 func (r *Run) Samples() ([]string, error) {
 	return samples.NewBank(filepath.Join(r.folder, samplesFolder)).Files()
 }
@@ -73,7 +73,7 @@ func (r *Run) Network() (layers.Sequential, error) {
 	return r.manifest.Spec.Build(r.manifest.Data.Classes())
 }
 
-// images are a data set's as the run's network sees them.
+// images are those of a data set as the run's network sees them.
 func (r *Run) images(data *datasets.Dataset) (samples.Images, error) {
 	d := &r.manifest.Data
 	if data == nil || data.Len() == 0 {
@@ -86,7 +86,7 @@ func (r *Run) images(data *datasets.Dataset) (samples.Images, error) {
 	return r.shape(data.Images), nil
 }
 
-// shape is that of the images that the network sees, with these pixels.
+// shape gives pixels the shape of the images that the network sees.
 func (r *Run) shape(pixels []byte) samples.Images {
 	d := &r.manifest.Data
 	return samples.Images{
@@ -94,10 +94,10 @@ func (r *Run) shape(pixels []byte) samples.Images {
 	}
 }
 
-// predictBatch is the batch of predictions: it has no bearing on their values, but for rounding.
+// predictBatch is the batch size of predictions: it changes their values only by rounding.
 const predictBatch = 100
 
-// passes is how many predictions are made of each sample: Monte Carlo dropout's differ.
+// passes is how many predictions are made with each sample: Monte Carlo dropout's differ.
 func (r *Run) passes() int {
 	if _, ok := r.manifest.Spec.Method.(Dropout); ok {
 		return r.manifest.Spec.Samples
@@ -105,7 +105,7 @@ func (r *Run) passes() int {
 	return 1
 }
 
-// sampleFiles are the paths of the samples that there are, of which a task wants at least one.
+// sampleFiles are the paths of the samples so far, of which a task wants at least one.
 func (r *Run) sampleFiles(task string) ([]string, error) {
 	files, err := r.Samples()
 	if err == nil && len(files) == 0 {
@@ -114,7 +114,7 @@ func (r *Run) sampleFiles(task string) ([]string, error) {
 	return files, err
 }
 
-// each hands over all samples, as often as predictions are made with each.
+// each passes on all samples, as often as predictions are made with each.
 func (r *Run) each(ctx context.Context, task string, data *datasets.Dataset, use func(samples.Sample) error) error {
 	files, err := r.sampleFiles(task)
 	if err != nil {
@@ -138,8 +138,8 @@ func (r *Run) each(ctx context.Context, task string, data *datasets.Dataset, use
 	return nil
 }
 
-// Predictions averages the probabilities of all samples on a data set, weighted by their step size. visit, where it is not nil, sees
-// the probabilities [N K] of each sample and its weight.
+// Predictions averages the probabilities of all samples on a data set, weighted by their step size.
+// visit, if not nil, sees the probabilities [N K] of each sample and its weight.
 func (r *Run) Predictions(ctx context.Context, data *datasets.Dataset, visit func(probabilities []float32, weight float64) error,
 ) (*evaluate.Predictions, error) {
 	images, err := r.images(data)
@@ -179,8 +179,8 @@ func (r *Run) Predictions(ctx context.Context, data *datasets.Dataset, visit fun
 	return average.Predictions(data.Name, data.Labels), nil
 }
 
-// Assess scores the run on labelled data of the kind that it was trained on and, where other is not nil, how well it tells these
-// from another kind, whose labels do not matter.
+// Assess scores the run on labelled data of the kind that it was trained on and, if other is not
+// nil, how well it tells these from another kind, whose labels do not matter.
 func (r *Run) Assess(ctx context.Context, test, other *datasets.Dataset) (*evaluate.Assessment, error) {
 	c := evaluate.Case{}
 	test, err := r.relabelled(test)
@@ -201,8 +201,8 @@ func (r *Run) Assess(ctx context.Context, test, other *datasets.Dataset) (*evalu
 	return evaluate.Assess(c)
 }
 
-// relabelled is a data set whose labels number the classes that the run was trained on. Without labels, and with a class that it was
-// not trained on, it is an error.
+// relabelled is a data set whose labels number the classes that the run was trained on. Missing
+// labels and a class that it was not trained on are errors.
 func (r *Run) relabelled(data *datasets.Dataset) (*datasets.Dataset, error) {
 	known := r.manifest.Data.ClassNames
 	if _, err := r.images(data); err != nil {
@@ -230,7 +230,8 @@ func (r *Run) relabelled(data *datasets.Dataset) (*datasets.Dataset, error) {
 	return &other, nil
 }
 
-// Gradient is that of -log p(label) of the run's average by the pixels, [N C H W], see samples.InputGradient.
+// Gradient is the gradient of -log p(label) of the run's average by the pixels, [N C H W], see
+// samples.InputGradient.
 func (r *Run) Gradient(ctx context.Context, data *datasets.Dataset) (gradient []float64, err error) {
 	data, err = r.relabelled(data)
 	if err != nil {
@@ -259,8 +260,9 @@ func (r *Run) Gradient(ctx context.Context, data *datasets.Dataset) (gradient []
 	return gradient, err
 }
 
-// Calibrate looks at held-out data of the kind that the run was trained on, which it has not seen, and keeps in its folder what
-// prediction sets and the word familiar follow from. Fit does it by itself where there are validation data.
+// Calibrate evaluates held-out data of the kind that the run was trained on, which it has not seen,
+// and keeps in its folder what prediction sets and Familiar follow from. Fit calls it if there are
+// validation data.
 func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
 	heldOut, err := r.relabelled(heldOut)
 	if err != nil {
@@ -281,7 +283,7 @@ func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
 	return errors.Wrap(file.Write(filepath.Join(r.folder, calibrationFile), append(content, '\n')), "pollen: calibration")
 }
 
-// Calibration is what Calibrate kept. Its error has the cause os.ErrNotExist where it was not called.
+// Calibration is what Calibrate kept. If it was not called, the error's cause is os.ErrNotExist.
 func (r *Run) Calibration() (*evaluate.Calibration, error) {
 	path := filepath.Join(r.folder, calibrationFile)
 	content, err := os.ReadFile(path)

@@ -69,14 +69,15 @@ func (sampling) states(t *training, step int) ([]samples.Sample, error) {
 	return takeAll(t, weight)
 }
 
-// swapEvery is how many steps lie between two attempts to swap temperatures, and energyMinibatches over how many minibatches an
-// energy is averaged for one.
+// swapEvery is how many steps lie between two attempts to swap temperatures, and energyMinibatches
+// is how many minibatches an energy is averaged over for one.
 const (
 	swapEvery         = 50
 	energyMinibatches = 10
 )
 
-// exchange swaps the specification's temperatures. The energies of a minibatch that has all data have no error.
+// exchange swaps the specification's temperatures. Energies of a minibatch with all data have no
+// error.
 func (s Spec) exchange(minibatches bool) langevin.ReplicaExchange {
 	e := langevin.ReplicaExchange{Temperatures: s.Temperatures, Every: swapEvery, Minibatches: 1}
 	if minibatches {
@@ -85,7 +86,7 @@ func (s Spec) exchange(minibatches bool) langevin.ReplicaExchange {
 	return e
 }
 
-// checkLadder refuses temperatures that do not go with each other or with other settings.
+// checkLadder refuses temperatures that do not fit each other or other settings.
 func (s Spec) checkLadder() error {
 	if len(s.Temperatures) == 0 {
 		return nil
@@ -102,10 +103,11 @@ func (s Spec) checkLadder() error {
 	return nil
 }
 
-// replicasOfEach is how many chains of the session make one of the run: as many as there are temperatures.
+// replicasOfEach is how many chains of the session make one of the run: as many as there are
+// temperatures.
 func (s Spec) replicasOfEach() int { return max(1, len(s.Temperatures)) }
 
-// cold are the chains that samples are taken of.
+// cold are the chains from which samples are taken.
 func (t *training) cold() ([]int, error) {
 	if t.replicas == nil {
 		return slices.Collect(chainsOf(t.session)), nil

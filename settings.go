@@ -13,7 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// Setting is a field of a Spec as text: what flags, configuration files and manifests have.
+// Setting is a field of a Spec as text, as in flags, configuration files and manifests.
 type Setting struct {
 	Name  string
 	Kind  string // "string", "int", "float" or "uint64"
@@ -24,7 +24,7 @@ type Setting struct {
 	set        func(s *Spec, text string) error
 }
 
-// settings is the table of them, in the order of the help.
+// settings is the table of settings, in the order of the help.
 var settings = []Setting{
 	{"model", "string", "network by name, or a network file", true,
 		func(s *Spec) any { return orNil(s.Network) }, func(s *Spec, text string) error { s.Network = text; return nil }},
@@ -101,7 +101,7 @@ var settings = []Setting{
 		func(s *Spec, text string) (err error) { s.Seed, err = strconv.ParseUint(text, 10, 64); return err }},
 }
 
-// number is a setting that counts something; 0 stands for what was left out.
+// number is a setting that counts something; 0 means left out.
 func number(name, usage string, everywhere bool, field func(s *Spec) *int) Setting {
 	return Setting{name, "int", usage, everywhere,
 		func(s *Spec) any {
@@ -150,7 +150,7 @@ func (s Spec) Texts() map[string]string {
 	return texts
 }
 
-// parse is set, with errors that name the setting and are Invalid.
+// parse sets the field, with errors that name the setting and are Invalid.
 func (t Setting) parse(s *Spec, text string) error {
 	err := t.set(s, text)
 	var number *strconv.NumError

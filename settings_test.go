@@ -201,7 +201,8 @@ func TestSpecErrors(t *testing.T) {
 	}
 }
 
-// Resolve fills in what applies to a method, and nothing else; what is resolved stays as it is, as JSON too.
+// Resolve fills in what applies to a method, and nothing else; what is resolved stays as it is, as
+// JSON too.
 func TestResolve(t *testing.T) {
 	gaussian, one := new(langevin.Gaussian(0.316)), new(1.0)
 	base := Spec{Network: "lenet-small", Batch: 100, Epochs: 8, Chains: 1}
@@ -249,8 +250,8 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// Samplers make smaller steps in networks that are wider than the default one; optimizers and approximations do not. In cycles they
-// begin with larger ones.
+// Samplers make smaller steps in networks wider than the default one; optimizers and approximations
+// do not. In cycles they begin with larger ones.
 func TestCustomarySchedules(t *testing.T) {
 	for _, c := range []struct {
 		network, method, want string

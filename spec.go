@@ -8,15 +8,16 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// Spec says what is trained and how. Fields left out have defaults, some of which depend on the method; a field that has no
-// effect with the method is an error. As JSON it is an object with the names of Settings.
+// Spec says what is trained and how. Fields left out have defaults, some of which depend on the
+// method; a field that has no effect with the method is an error. Its JSON is an object with the
+// names of Settings.
 type Spec struct {
 	Network string            // a name of layers.Names, or the text of a network file, see layers.Parse; lenet-small by default
 	Layers  layers.Sequential // a network of one's own, in the place of Network
 	Method  Method            // SGLD by default
 
-	// Schedule is the learning rate on the mean loss by step; the step size of samplers is the rate over the number of examples.
-	// nil is customary for the method.
+	// Schedule is the learning rate on the mean loss by step; samplers' step size is this rate
+	// divided by the number of examples. nil is the method's customary one.
 	Schedule optimizers.Schedule
 
 	Batch  int    // examples of a minibatch; 0 is 100
@@ -25,12 +26,12 @@ type Spec struct {
 	Seed   uint64 // of everything random
 	Subset int    // train on that many of the examples, the first ones; 0 is all
 
-	// Augment is how training images are changed at random; the zero value leaves them as they are. With it samples are of another
-	// distribution than the posterior, which Augment says.
+	// Augment is how training images are changed at random; the zero value leaves them as they are.
+	// Otherwise the samples' distribution is not the posterior, as Augment explains.
 	Augment Augment
 
-	// FirstChain is the number of the first chain: parts of a run, such as the jobs of an array, have the chains that the whole run
-	// with this seed has under their numbers, to the bit.
+	// FirstChain is the number of the first chain: parts of a run, such as the jobs of an array,
+	// have the chains of these numbers in the whole run with this seed, to the bit.
 	FirstChain int
 
 	BurnIn  *int // epochs before the first sample, of each cycle if there are any; nil is 3/8 of them
@@ -47,8 +48,9 @@ type Spec struct {
 	Temperatures []float64 // replica exchange: rising temperatures, the samples' first; each chain becomes as many
 }
 
-// defaultNetwork is the network that the customary schedules of samplers are for. Others are wider and get wideShare of these
-// rates: at T = 1 weights grow towards their prior's size, and the more inputs a layer has the smaller its steps must be.
+// defaultNetwork is the network that samplers' customary schedules are for. Others are wider and
+// get wideShare of these rates: at T = 1 weights grow towards their prior's size, and the more
+// inputs a layer has the smaller its steps must be.
 const (
 	defaultNetwork = "lenet-small"
 	wideShare      = 0.25
@@ -57,7 +59,8 @@ const (
 // mostSteps bounds the tables that have an entry for each step of a run.
 const mostSteps = 1 << 26
 
-// Resolve fills in what was left out and refuses what is wrong or has no effect, as far as that can be known without data.
+// Resolve fills in what was left out and refuses what is wrong or has no effect, as far as that can
+// be known without data.
 func (s Spec) Resolve() (Spec, error) {
 	if s.Network == "" && s.Layers == nil {
 		s.Network = defaultNetwork
@@ -98,7 +101,7 @@ func (s Spec) checkApplicable(c course) error {
 	return nil
 }
 
-// fill gives what was left out its default.
+// fill sets defaults for what was left out.
 func (s *Spec) fill(c course) {
 	for _, field := range []struct {
 		value    *int
@@ -128,7 +131,7 @@ func (s *Spec) fill(c course) {
 	}
 }
 
-// customarySchedule is the method's: in cycles, it begins each at twice the constant rate.
+// customarySchedule is the method's; with cycles, each begins at twice the constant rate.
 func (s Spec) customarySchedule() optimizers.Schedule {
 	constant, ok := scheduleOf(s.Method).(optimizers.Constant)
 	if !ok {
@@ -143,7 +146,7 @@ func (s Spec) customarySchedule() optimizers.Schedule {
 	return constant
 }
 
-// checkValues refuses values out of range, in a specification that is filled.
+// checkValues refuses values out of range in a filled specification.
 func (s Spec) checkValues(c course) error {
 	for _, count := range []struct {
 		name  string
@@ -200,7 +203,7 @@ func (s Spec) checkValues(c course) error {
 	return nil
 }
 
-// cycleEpochs is how many epochs burn-in is a part of: those of a cycle, if there are any.
+// cycleEpochs is how many epochs burn-in is a part of: those of a cycle, if there are cycles.
 func (s Spec) cycleEpochs() int {
 	if s.Cycles > 0 {
 		return s.Epochs / s.Cycles
@@ -208,7 +211,7 @@ func (s Spec) cycleEpochs() int {
 	return s.Epochs
 }
 
-// temperature is that of the noise: none for optimizers and approximations.
+// temperature is the noise's: none for optimizers and approximations.
 func (s Spec) temperature() float64 {
 	if s.Temperature == nil {
 		return 0
@@ -216,7 +219,8 @@ func (s Spec) temperature() float64 {
 	return *s.Temperature
 }
 
-// plan turns epochs into steps, on that many examples, and the schedule into the learning rate of each step; zeros without one.
+// plan turns epochs into steps, on that many examples, and the schedule into the learning rate of
+// each step; zeros without one.
 func (s Spec) plan(c course, examples int) (langevin.Plan, []float64, error) {
 	if c.traits().exact {
 		if err := s.checkExact(examples); err != nil {

@@ -20,8 +20,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// window is how many steps run between two looks at a run; exactWindow with a Metropolis test, from which there is a value of the
-// traces for each.
+// window is how many steps run between two looks at a run; exactWindow is that with a Metropolis
+// test, for which the traces have one value for each window.
 const (
 	window      = 100
 	exactWindow = 10
@@ -147,8 +147,9 @@ func (t *training) dtype() tensor.DType {
 	return tensor.Float32
 }
 
-// The metrics of a run: of the minibatch, and the weight whose trace is kept. With a Metropolis test they are quantities of the
-// draws: a proposal may be so far off that they are not finite, and is rejected then.
+// The metrics of a run: of the minibatch, and the weight whose trace is kept. With a Metropolis
+// test they are quantities of the draws: a proposal may be so far off that they are not finite, and
+// is then rejected.
 const (
 	lossMetric     = "loss"
 	accuracyMetric = "accuracy"
@@ -164,7 +165,8 @@ func (t *training) watched(b *graph.Builder) *graph.Node {
 	return b.Apply(op.Element{Index: graph.ShapeOf(parameters[0]).Elements() / 2}, parameters[0])
 }
 
-// begin makes ready to observe, and the run's folder with open, which makes it or takes up where it was left.
+// begin prepares to observe, and prepares the run's folder with open, which makes it or takes up
+// where it was left.
 func (t *training) begin(device tensor.Device, open func(device tensor.Device) error) error {
 	scale := t.data.Len()
 	if t.course.traits().exact {
@@ -194,7 +196,8 @@ func (t *training) banks() []*samples.Bank {
 	return []*samples.Bank{t.bank, t.keeping}
 }
 
-// run makes the steps that are left. When the context ends it stops between two windows, and what it has sampled is kept.
+// run makes the remaining steps. When the context ends it stops between two windows, and its
+// samples are kept.
 func (t *training) run(ctx context.Context) error {
 	t.from = int(t.session.Steps())
 	most := window
@@ -243,7 +246,8 @@ func (t *training) try(ctx context.Context, steps, window int) error {
 	}, t.interventions...)
 }
 
-// warn says that a run has learnt nothing, if so: large steps can end a network of ReLUs for good, and its loss is finite all the same.
+// warn remarks that a run has learnt nothing: large steps can end a network of ReLUs for good while
+// its loss stays finite.
 func (t *training) warn() {
 	const like = 0.98
 	if guessing := math.Log(float64(t.data.Classes)); t.loss > like*guessing {

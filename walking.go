@@ -12,11 +12,12 @@ import (
 	"github.com/pollen-ml/pollen/samples"
 )
 
-// mostExact is the size of a data set above which samplers with a Metropolis test are refused: each of their steps evaluates all
-// data, in float64.
+// mostExact is the size of a data set above which samplers with a Metropolis test are refused: each
+// step evaluates all data, in float64.
 const mostExact = 10000
 
-// firstExactRate is where their step size, which adapts during burn-in, begins, as a learning rate on the mean loss.
+// firstExactRate is where their step size, which adapts during burn-in, starts, as a learning rate
+// on the mean loss.
 const firstExactRate = 0.01
 
 // walking is the course of a sampler with a Metropolis test.
@@ -42,7 +43,8 @@ func (w walking) check(s *Spec) error {
 	return err
 }
 
-// checkExact refuses data of a size that such a sampler cannot have, and minibatches, of which its test knows nothing.
+// checkExact refuses data too large for such a sampler, and minibatches, which its test does not
+// allow.
 func (s Spec) checkExact(examples int) error {
 	switch {
 	case examples > mostExact:
@@ -54,7 +56,7 @@ func (s Spec) checkExact(examples int) error {
 	return nil
 }
 
-// sampler is the one whose step size adapts for that many steps of burn-in.
+// sampler is the sampler whose step size adapts for that many steps of burn-in.
 func (w walking) sampler(burnIn, examples int) (metropolis.Metropolis, error) {
 	h := firstExactRate / float64(examples)
 	leaps := 1
@@ -70,7 +72,7 @@ func (w walking) sampler(burnIn, examples int) (metropolis.Metropolis, error) {
 	return m, m.Validate()
 }
 
-// attach traces loss, accuracy and the first parameter's watched weight as they are at the draws.
+// attach traces loss, accuracy and the first parameter's watched weight at the draws.
 func (w walking) attach(t *training, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
 	t.temperatures = slices.Repeat([]float64{*t.spec.Temperature}, t.plan.Steps)
 	logits, loss = in.loss(b)

@@ -8,13 +8,13 @@ import (
 	"github.com/pkg/errors"
 )
 
-// contestant does a number of steps of the same work. run returns how long they took, in seconds.
+// contestant does a number of steps of the same work. run returns how many seconds they took.
 type contestant interface {
 	run(steps int) (seconds float64, err error)
 	close() error
 }
 
-// side is a contestant with its name and what it took for a step in each round.
+// side is a contestant with its name and its time per step in each round.
 type side struct {
 	name  string
 	does  contestant
@@ -29,10 +29,12 @@ const (
 	mostSteps    = 100
 )
 
-// pause lets a side's threads, which may spin for a while after their work, come to rest before the next one's turn.
+// pause lets a side's threads, which may spin for a while after their work, come to rest before the
+// next side's turn.
 const pause = 30 * time.Millisecond
 
-// alternate lets all sides take turns for so many rounds. Each has warmed up, and found how many steps fill a round, before.
+// alternate lets all sides take turns for that many rounds. Before that, each has warmed up and
+// found how many steps fill a round.
 func alternate(ctx context.Context, sides []*side, rounds int) error {
 	for _, s := range sides {
 		if err := s.warm(); err != nil {
@@ -55,7 +57,7 @@ func alternate(ctx context.Context, sides []*side, rounds int) error {
 	return nil
 }
 
-// warm runs two steps, and then as many as it takes to tell how long one is.
+// warm runs two steps, and then as many as it takes to measure one.
 func (s *side) warm() error {
 	if _, err := s.does.run(2); err != nil {
 		return err
@@ -83,7 +85,7 @@ func closeAll(sides []*side) (first error) {
 	return first
 }
 
-// figures are what a side's rounds come to, in seconds a step.
+// figures summarize a side's rounds, in seconds per step.
 type figures struct {
 	Median float64 `json:"median"`
 	Least  float64 `json:"least"`

@@ -1,17 +1,19 @@
-// Command benchmarks times Pollen, and beside it the same work done by others, in the same run.
+// Command benchmarks times Pollen beside the same work done by others (Gorgonia's TapeMachine,
+// PyTorch, JAX), in the same run.
 //
-//	go run ./benchmarks step      training steps: networks, batches, samplers; Gorgonia's TapeMachine, PyTorch, JAX
+//	go run ./benchmarks step      training steps: networks, batches, samplers; all other sides
 //	go run ./benchmarks chains    1, 2, 4 and 16 chains: images per second of all together
 //	go run ./benchmarks predict   class probabilities under a sample, and averages over samples
 //	go run ./benchmarks kernels   kernels, as shares of the machine's measured peaks
-//	go run ./benchmarks gpu       on a GPU: steps of many chains, updates, convolutions, each launch of a step; PyTorch and JAX there
+//	go run ./benchmarks gpu       on a GPU: steps of many chains, updates, convolutions, launches
 //
-// The sides of a comparison take turns: in each round each of them makes a number of steps, so that what else the machine does
-// falls on all. Figures are medians over rounds; ratios are of medians. --json writes them with the machine's description, for
-// benchmarks/history.
+// The sides of a comparison take turns: in each round each makes a number of steps, so that other
+// load on the machine affects all. Figures are medians over rounds; ratios are of medians. --json
+// writes them with the machine's description, for benchmarks/history.
 //
-// On a machine with a GPU but without Go, see benchmarks/gpucheck: one command checks and times everything there.
+// On a machine with a GPU but without Go, see benchmarks/gpucheck: one command checks and times
+// everything there.
 //
-// PyTorch and JAX run in a process of their own, in peers/, which --python starts (see peers/requirements.txt); one that is
-// absent is left out, with a message.
+// PyTorch and JAX (on GPUs too) run in processes of their own, which --python starts (see
+// peers/requirements.txt); an absent one is left out, with a message.
 package main

@@ -17,7 +17,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// mostGPUSteps is how many steps a round on a GPU has at most: a step takes microseconds.
+// mostGPUSteps is how many steps a round on a GPU may have: a step takes microseconds.
 const mostGPUSteps = 4096
 
 // gpuFlags say what is timed on a GPU.
@@ -103,7 +103,7 @@ func (f gpuFlags) run(ctx context.Context, o *options) error {
 	return firstError(r.failed, r.record.write(o.json))
 }
 
-// excuse has the other comparisons go on after one that failed. The command fails in the end.
+// excuse lets the other comparisons go on after one that failed. The command fails in the end.
 func (r *gpuRun) excuse(ctx context.Context, comparison string, err error) error {
 	if err == nil || ctx.Err() != nil {
 		return err
@@ -114,7 +114,8 @@ func (r *gpuRun) excuse(ctx context.Context, comparison string, err error) error
 	return nil
 }
 
-// share is the part of the time left that the first of these works may take: an even one, but steps count for three.
+// share is the part of the time left that the first of these works may take: an equal share, with
+// steps counting three times.
 func share(works []string, left time.Duration) time.Duration {
 	weight := func(name string) time.Duration {
 		if name == "steps" {
@@ -129,7 +130,7 @@ func share(works []string, left time.Duration) time.Duration {
 	return left * weight(works[0]) / all
 }
 
-// late tells whether there is no time for a comparison any more.
+// late reports whether there is no time left for a comparison.
 func (r *gpuRun) late(comparison string) bool {
 	if time.Now().Before(r.deadline) {
 		return false
@@ -152,8 +153,9 @@ func parseTraining(text, sampler string) (training, error) {
 	return training{network, batch, sampler}, nil
 }
 
-// timeSteps begins with the first precision and the peers that are ready soonest. From there it goes on to the peers that take longer and to the other
-// precisions by turns: should the time run out, what is left out is the slow peers in the last precisions.
+// timeSteps begins with the first precision and the peers that are ready soonest. Then it
+// alternates between slower peers and further precisions: if the time runs out, only the slow peers
+// in the last precisions are left out.
 func (r *gpuRun) timeSteps(ctx context.Context) error {
 	for wave := range turns + len(r.precisions) - 1 {
 		for i, precision := range r.precisions[:min(wave+1, len(r.precisions))] {
@@ -213,7 +215,8 @@ func (r *gpuRun) beside() string {
 	return " beside " + strings.Join(names, " and ")
 }
 
-// compare times Pollen's work and the peers'. Work that does not fit into the GPU's memory is left out, and a peer that fails on the way.
+// compare times Pollen's work and the peers'. It leaves out work that does not fit into the GPU's
+// memory, and peers that fail on the way.
 func (r *gpuRun) compare(ctx context.Context, comparison, precision string, open func(tensor.Device) (contestant, error), request peerRequest,
 	items float64, unit string,
 ) (err error) {
@@ -270,7 +273,8 @@ func (r *gpuRun) alternate(ctx context.Context, sides *[]*side) error {
 	return alternate(ctx, *sides, r.options.rounds)
 }
 
-// timeUpdates times pSGLD's update beside a copy of memory on the same GPU. The record has its share of the fastest copy.
+// timeUpdates times pSGLD's update beside a copy of memory on the same GPU. The record has its rate
+// as a share of the fastest copy's.
 func (r *gpuRun) timeUpdates(ctx context.Context) error {
 	for _, n := range r.updates {
 		comparison := fmt.Sprintf("copy of %d floats", n)

@@ -57,7 +57,7 @@ func readRecord(t *testing.T, path string) (r record) {
 	return r
 }
 
-// TestGPUGoesOn: a comparison that fails leaves the others, and the command fails in the end.
+// TestGPUGoesOn: after a comparison fails the others go on, and the command fails in the end.
 func TestGPUGoesOn(t *testing.T) {
 	driver := emulator.Open(t, emulator.Options{})
 	t.Setenv(cuda.DriverVariable, driver.Path)
@@ -77,7 +77,8 @@ func TestGPUGoesOn(t *testing.T) {
 	}
 }
 
-// TestStepsByTurns has peers that answer at once: those that prepare their work for longest come last, and late precisions later.
+// TestStepsByTurns has peers that answer at once: those with the longest preparation come last, and
+// late precisions later.
 func TestStepsByTurns(t *testing.T) {
 	t.Setenv(cuda.DriverVariable, emulator.Build(t))
 	folder := t.TempDir()
@@ -106,7 +107,8 @@ func TestStepsByTurns(t *testing.T) {
 	}
 }
 
-// TestSharesOfTheBudget: what a work leaves is for the others, and the last may take all of it.
+// TestSharesOfTheBudget: time that a work leaves goes to the others, and the last may take all of
+// it.
 func TestSharesOfTheBudget(t *testing.T) {
 	for works, want := range map[string]time.Duration{
 		"steps": time.Minute, "launches": time.Minute, "launches steps": 15 * time.Second, "updates convolutions launches steps": 10 * time.Second,

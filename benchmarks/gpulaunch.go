@@ -38,7 +38,7 @@ func (t training) schedule(chains int) (tensor.Workload, error) {
 	return p.schedule, session.Close()
 }
 
-// lone is one launch of a schedule, over and over, in memory that is 0.
+// lone is one launch of a schedule, over and over, in zeroed memory.
 type lone struct {
 	device tensor.Device // to close, or nil
 	runner tensor.Runner
@@ -62,7 +62,7 @@ func (l *lone) close() error {
 	return err
 }
 
-// The convolution of mnist-64-64-256 that most of its work is in: 64 to 64 channels, 5x5, on 14x14.
+// The convolution that does most of mnist-64-64-256's work: 64 to 64 channels, 5x5, on 14x14.
 const (
 	wideFilter = 64 * 64 * 5 * 5
 	wideWork   = 2 * wideFilter * 14 * 14 // operations for an example
@@ -71,7 +71,7 @@ const (
 // directions are a convolution's kernels, as the peers name them.
 var directions = []struct{ kernel, name string }{{"conv2d_bwd_input", "input"}, {"conv2d_bwd_filter", "filter"}, {"conv2d_", "forward"}}
 
-// wideDirection tells which of its directions a launch computes, "" if it is another launch.
+// wideDirection is the wide convolution's direction that a launch computes, "" for other launches.
 func wideDirection(l *tensor.Launch) string {
 	for _, a := range l.Arguments {
 		if a.Buffer == nil || a.Buffer.Elements != wideFilter {

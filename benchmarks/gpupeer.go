@@ -7,7 +7,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// service is a peer's process that does one piece of work after another: starting it takes longer than most of them.
+// service is a peer's process that does one piece of work after another: starting it takes longer
+// than most of them.
 type service struct {
 	name, program, mode string
 	works               []string // that it is asked for: those in which modes of a framework differ, and the others of one of them
@@ -16,10 +17,10 @@ type service struct {
 	gone                bool
 }
 
-// turns is how many there are.
+// turns is how many turns there are.
 const turns = 3
 
-// gpuServices are the peers on a GPU, by the name of their way of working.
+// gpuServices are the peers on a GPU, named after their modes.
 func gpuServices() []*service {
 	return []*service{
 		{name: "torch", program: torchProgram, mode: "eager", works: []string{"train", "update"}},
@@ -29,7 +30,8 @@ func gpuServices() []*service {
 	}
 }
 
-// begin gives the peer work, for which it may take so long. One that is not there says so once; what it cannot do is left out, with its reason.
+// begin gives the peer work, with a time limit. An absent peer is reported once; what it cannot do
+// is left out, with its reason.
 func (s *service) begin(o options, r peerRequest, limit time.Duration) (*side, bool) {
 	if s.gone {
 		return nil, false

@@ -44,7 +44,8 @@ func threadCounts(threads int) []int {
 	return []int{1, threads}
 }
 
-// heavy are the products and convolutions of the reference networks at batch 100, and large squares.
+// heavy are the products and convolutions of the reference networks at batch 100, and large
+// squares.
 var heavy = []struct {
 	name string
 	plan func() (kernel.Routine, error)
@@ -82,7 +83,8 @@ func gemm(name string, g kernel.Gemm) heavyCase {
 	return heavyCase{name, g.Plan, [3]int{g.M * g.N, g.M * g.K, g.K * g.N}, 2 * float64(g.M*g.N*g.K)}
 }
 
-// convolution is the direction whose output is the image out (0), the image in (1) or the filter (2).
+// convolution is the direction whose output is the image out (0), the image in (1) or the filter
+// (2).
 func convolution(name string, c kernel.Conv2D, plan func(kernel.Conv2D) (kernel.Routine, error), output int) heavyCase {
 	x, y, w := c.B*c.C*c.H*c.W, c.B*c.K*c.P()*c.Q(), c.K*c.C*c.R*c.S
 	size := [][3]int{{y, x, w}, {x, y, w}, {w, y, x}}[output]

@@ -131,7 +131,7 @@ func (t training) compare(ctx context.Context, o *options, names []string, r *re
 	return nil
 }
 
-// firstError is the first of two errors that is one.
+// firstError is the first of two errors that is not nil.
 func firstError(a, b error) error {
 	if a != nil {
 		return a

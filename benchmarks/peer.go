@@ -14,7 +14,8 @@ import (
 	"github.com/pkg/errors"
 )
 
-// The peers' programs: what they share, and one file for each framework. They read requests and answer, a line of JSON each.
+// The peers' programs: what they share, and one file for each framework. They read requests and
+// answer, a line of JSON each.
 //
 //go:embed peers/serve.py
 var serveProgram string
@@ -37,7 +38,7 @@ var peers = []struct {
 	{"jax", func(o options, t training) (contestant, error) { return openPeer(o, jaxProgram, "jit", t) }},
 }
 
-// invite adds the peers of these names that can do the work. What is said of one that is absent is said once.
+// invite adds the peers of these names that can do the work. An absent one is reported only once.
 func invite(sides []*side, o *options, t training, names []string, said map[string]bool) ([]*side, error) {
 	for _, p := range peers {
 		if !slices.Contains(names, p.name) {
@@ -62,7 +63,7 @@ func invite(sides []*side, o *options, t training, names []string, said map[stri
 // absent is the error of a side that cannot take part here. The comparison goes on without it.
 type absent struct{ error }
 
-// ended is the error of a peer whose process is no more.
+// ended is the error of a peer whose process has ended.
 type ended struct{ error }
 
 // peer is a process of another framework.
@@ -87,7 +88,7 @@ type peerRequest struct {
 
 	Displacement bool `json:"displacement,omitempty"` // how far the parameters are from where they began: the mean square
 
-	// Of the benchmarks on a GPU, whose peers answer many requests for work.
+	// For the benchmarks on a GPU, whose peers answer many requests for work.
 	Chains     int    `json:"chains,omitempty"`
 	Precision  string `json:"precision,omitempty"`
 	Parameters int    `json:"parameters,omitempty"`
@@ -137,7 +138,7 @@ func startPeer(o options, program string) (*peer, error) {
 	return &peer{command: command, in: in, out: bufio.NewReader(out)}, nil
 }
 
-// closeAfter ends the process and returns the error that was the reason.
+// closeAfter ends the process and returns the error that caused this.
 func closeAfter(p *peer, err error) error {
 	if closing := p.close(); closing != nil {
 		fmt.Fprintln(os.Stderr, closing)

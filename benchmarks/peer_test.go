@@ -12,8 +12,9 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// The works whose noise is compared: after so many steps of SGLD the parameters have moved by 2 rate steps/N in the mean square, and little more, since
-// the gradients move them by rate steps times less than 1.
+// The works whose noise is compared: after that many steps of SGLD the parameters have moved by
+// 2 rate steps/N in the mean square, and little more, since the gradients move them by rate steps
+// times less than 1.
 const (
 	noiseNetwork    = "mlp-10"
 	noiseParameters = 785*10 + 11*10
@@ -30,7 +31,8 @@ func checkNoise(t *testing.T, displacement float64, chains int) {
 	}
 }
 
-// TestNoiseIsOurs: the peers' SGLD has the noise that Pollen's has. POLLEN_PEERS is a Python that has them; elsewhere they are skipped.
+// TestNoiseIsOurs: the peers' SGLD has the same noise as Pollen's. POLLEN_PEERS is a Python that
+// has them; without it they are skipped.
 func TestNoiseIsOurs(t *testing.T) {
 	work := training{noiseNetwork, noiseBatch, "sgld"}
 	t.Run("pollen", func(t *testing.T) {

@@ -86,7 +86,8 @@ func someSample(t training, host *tensor.Host) (samples.Sample, error) {
 	return s, firstError(err, session.Close())
 }
 
-// run predicts all examples, ten batches, under each sample in turn, as often as it takes to make so many steps of a batch.
+// run predicts all examples, ten batches, under each sample in turn, as often as it takes to make
+// that many steps of a batch.
 func (p *predictor) run(steps int) (float64, error) {
 	return timed(func() error {
 		for i := range steps {

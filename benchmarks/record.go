@@ -24,7 +24,7 @@ type record struct {
 	Left    []string `json:"left,omitempty"` // comparisons, and sides of them, that there was no time for or that failed
 }
 
-// machine is what figures depend on besides the code.
+// machine is what figures depend on other than the code.
 type machine struct {
 	Processor string             `json:"processor"`
 	Cores     int                `json:"cores"`
@@ -59,7 +59,7 @@ func newRecord() *record {
 	}
 }
 
-// processor is the processor's name where the system tells it.
+// processor is the processor's name if the system reports it.
 func processor() string {
 	if name := fileLine("/proc/cpuinfo", "model name"); name != "" {
 		return name
@@ -67,7 +67,8 @@ func processor() string {
 	return "unknown"
 }
 
-// fileLine is the first line of a file that begins with prefix, without it; "" when there is none.
+// fileLine is the first line of a file that begins with prefix, without the prefix; "" if there is
+// none.
 func fileLine(path, prefix string) string {
 	content, err := os.ReadFile(path)
 	if err != nil {
@@ -81,7 +82,7 @@ func fileLine(path, prefix string) string {
 	return ""
 }
 
-// withoutPaths leaves out the flags that say where things are on one machine.
+// withoutPaths leaves out the flags that name places on one machine.
 func withoutPaths(args []string) []string {
 	var kept []string
 	for i := 0; i < len(args); i++ {
@@ -95,7 +96,8 @@ func withoutPaths(args []string) []string {
 	return kept
 }
 
-// revision is the commit that the program was built from, with "+" when files had changed since: what the build says, or else git in the folder.
+// revision is the commit that the program was built from, with "+" if files had changed since: from
+// the build, or else from git in the folder.
 func revision() string {
 	commit, changed := "", ""
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -121,7 +123,8 @@ func revision() string {
 	return strings.TrimSpace(string(head)) + changed
 }
 
-// add appends an entry for each side of a comparison; the first side is Pollen's. items is how many of unit a step treats.
+// add appends an entry for each side of a comparison; the first side is Pollen's. items is how many
+// of unit a step processes.
 func (r *record) add(comparison string, sides []*side, items float64, unit string) {
 	for _, s := range sides {
 		f := s.figures()
@@ -133,7 +136,7 @@ func (r *record) add(comparison string, sides []*side, items float64, unit strin
 	}
 }
 
-// write saves the record, unless path is "", and says so.
+// write saves the record, unless path is "", and reports it.
 func (r *record) write(path string) error {
 	if path == "" {
 		return nil
@@ -145,7 +148,7 @@ func (r *record) write(path string) error {
 	return nil
 }
 
-// save is write without a word.
+// save is write without a report.
 func (r *record) save(path string) error {
 	if path == "" {
 		return nil
@@ -165,7 +168,8 @@ func (m machine) describe() string {
 	return fmt.Sprintf("%s, %d threads, %s, load %s", m.Processor, m.Threads, m.Go, m.Load)
 }
 
-// printFrom prints the entries from the i-th on: a title for the comparison, and a line for each side.
+// printFrom prints the entries from the i-th on: a title for the comparison, and a line for each
+// side.
 func (r *record) printFrom(i int) {
 	fmt.Println(r.Entries[i].Case)
 	for _, e := range r.Entries[i:] {

@@ -15,7 +15,8 @@ type tape struct {
 	parameters []gorgonia.ValueGrad
 }
 
-// plans are the networks: convolutions (filters, padding; 5x5 each, followed by ReLU and pooling) and the hidden widths.
+// plans are the networks: convolutions (filters, padding; 5x5 each, followed by ReLU and pooling)
+// and the hidden widths.
 var plans = map[string]struct {
 	filters []int
 	padding int

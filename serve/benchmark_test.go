@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// BenchmarkThroughput compares requests over HTTP with Run.Predict of the same images, turn by
-// turn: "x Predict" is how many times as long they take. Most of it is to encode, to send and to
-// decode the images; with a larger network it is little.
+// BenchmarkThroughput compares requests over HTTP with Run.Predict of the same images, taking
+// turns: "x Predict" is how many times as long they take. Most of the difference is encoding,
+// sending and decoding the images; with a larger network it is small.
 func BenchmarkThroughput(b *testing.B) {
 	const clients, perRequest = 16, 32
 	s := newTest(b, Options{})

@@ -12,7 +12,7 @@ import (
 	"github.com/pkg/errors"
 )
 
-// encoded is a picture as it came.
+// encoded is a picture as received.
 type encoded struct {
 	file    string // the client's name for it, if it has one
 	content []byte
@@ -40,11 +40,11 @@ func (h *hold) take(bytes int) error {
 
 func (h *hold) giveBack() { h.budget.giveBack(h.bytes) }
 
-// firstRoom is what a body gets before its first byte has come: a client that promises many bytes
+// firstRoom is what a body gets before its first byte arrives: a client that promises many bytes
 // and sends none takes no more.
 const firstRoom = 16 << 10
 
-// readBody reads a request's body. It takes memory as bytes come, not as they are promised.
+// readBody reads a request's body. It takes memory as bytes arrive, not as they are promised.
 func (s *Server) readBody(w http.ResponseWriter, r *http.Request, h *hold) ([]byte, error) {
 	most := s.options.MaxBody
 	if r.ContentLength > int64(most) {
@@ -71,7 +71,7 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, h *hold) ([]by
 		if len(body) < cap(body) {
 			continue
 		}
-		// A byte more than the limit, for the reader to say that there is one.
+		// A byte more than the limit, so that the reader notices if there is one.
 		room = min(2*cap(body), most+1)
 		if err := h.take(room); err != nil {
 			return nil, err
@@ -140,8 +140,8 @@ func (s *Server) tooMany() error {
 	return refuse(http.StatusRequestEntityTooLarge, "more than %d images, wants at most as many in a request", s.options.MaxImages)
 }
 
-// parseJSON reads {"images": ["base64", ...], "probabilities": true}, and no image more than there
-// may be.
+// parseJSON reads {"images": ["base64", ...], "probabilities": true}, with no more images than
+// allowed.
 func (s *Server) parseJSON(body []byte) (question, error) {
 	var q question
 	wrong := func(err error) (question, error) {

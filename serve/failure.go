@@ -22,7 +22,7 @@ func refuse(code int, format string, values ...any) error {
 
 func (f *failure) Unwrap() error { return f.error }
 
-// codeOf is the status of an error: that of a failure, or 500.
+// codeOf is the status of an error: a failure's own, or 500.
 func codeOf(err error) int {
 	var f *failure
 	if errors.As(err, &f) {
@@ -31,7 +31,7 @@ func codeOf(err error) int {
 	return http.StatusInternalServerError
 }
 
-// writeError answers with an error. What is not the client's fault is not described, but reported.
+// writeError answers with an error. One that is not the client's fault is reported, not described.
 func (s *Server) writeError(w http.ResponseWriter, err error) {
 	code, text := codeOf(err), err.Error()
 	switch code {

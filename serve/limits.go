@@ -6,13 +6,13 @@ import (
 	"sync/atomic"
 )
 
-// budget is a number of bytes of which all requests take.
+// budget is a number of bytes that all requests share.
 type budget struct {
 	most int64
 	used atomic.Int64
 }
 
-// take takes some, or none and returns false if there are not enough.
+// take takes that many bytes, or none and returns false if there are not enough.
 func (b *budget) take(bytes int) bool {
 	if b.used.Add(int64(bytes)) <= b.most {
 		return true
@@ -23,8 +23,8 @@ func (b *budget) take(bytes int) bool {
 
 func (b *budget) giveBack(bytes int) { b.used.Add(-int64(bytes)) }
 
-// turns lets holders of together at most free units go on, and others wait for their turn, first
-// come, first served.
+// turns lets holders of together at most free units go on, and others wait their turn, first come,
+// first served.
 type turns struct {
 	mu      sync.Mutex
 	free    int
@@ -36,7 +36,7 @@ type turn struct {
 	come  chan struct{} // closed when it has its units
 }
 
-// wait returns when it has that many units, no more than there are in all, or with the context's
+// wait returns when it has that many units, which may not exceed the total, or with the context's
 // error.
 func (t *turns) wait(ctx context.Context, units int) error {
 	t.mu.Lock()

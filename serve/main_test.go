@@ -21,7 +21,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// side is that of the images of the run.
+// side is the height and width of the run's images.
 const side = 28
 
 // theRun is a run on patterns, calibrated, and its test images.
@@ -74,8 +74,8 @@ func pngOf(pixels []byte) []byte {
 	return b.Bytes()
 }
 
-// expected is what Run.Predict says of the test images, as many at a time as the server's network
-// sees.
+// expected is what Run.Predict answers for the test images, as many at a time as the server's
+// network sees.
 func expected(t testing.TB, batch int) []pollen.Answer {
 	t.Helper()
 	var all []pollen.Answer

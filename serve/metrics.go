@@ -25,7 +25,7 @@ type requestKind struct {
 	code  int
 }
 
-// histogram counts values by the bounds that they are at most.
+// histogram counts values by the bounds that they do not exceed.
 type histogram struct {
 	bounds []float64
 	counts []int64 // one more than bounds
@@ -66,7 +66,7 @@ func (h *histogram) write(w io.Writer, name string) {
 // predictRoute is the route whose latencies are measured.
 const predictRoute = "POST /predict"
 
-// request counts a request of a route, "" for one that there is none for.
+// request counts a request of a route; "" stands for an unknown one.
 func (c *counts) request(route string, code int, seconds float64) {
 	if route == "" {
 		route = "other"

@@ -26,13 +26,12 @@ type Options struct {
 	// has the connection closed then.
 	Timeout time.Duration
 
-	// Report, where it is not nil, is told of what goes wrong without a client's fault: a
-	// prediction that fails, a panic, the HTTP server's own complaints. It is called from several
-	// goroutines.
+	// Report, if not nil, receives errors that are no client's fault: a prediction that fails, a
+	// panic, the HTTP server's own complaints. It is called from several goroutines.
 	Report func(error)
 }
 
-// resolve fills in what was left out and refuses what makes no sense.
+// resolve fills in defaults and refuses what makes no sense.
 func (o Options) resolve() (Options, error) {
 	for _, field := range []struct {
 		name           string

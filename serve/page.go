@@ -8,8 +8,8 @@ import (
 //go:embed page
 var pageFiles embed.FS
 
-// addPage adds the page and its two files. Nothing in it comes from elsewhere, which its policy
-// says to browsers, too.
+// addPage adds the page and its two files. Nothing in it comes from elsewhere, and its policy tells
+// browsers so.
 func (s *Server) addPage() {
 	for _, file := range []struct{ route, name, kind string }{
 		{"GET /{$}", "page/page.html", "text/html; charset=utf-8"},

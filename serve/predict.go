@@ -21,7 +21,7 @@ func (s *Server) predict(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	// The deadline was for the body. Where a ResponseWriter has none there is nothing to clear.
+	// The deadline was for the body. A ResponseWriter without deadlines has nothing to clear.
 	_ = http.NewResponseController(w).SetReadDeadline(time.Time{})
 	q, err := s.parse(r, body, h)
 	if err != nil {
@@ -82,10 +82,10 @@ func (s *Server) decode(ctx context.Context, pictures []encoded, h *hold) ([]byt
 	return pixels, nil
 }
 
-// mostDecoding is how many pictures are decoded at one time, however small they are.
+// mostDecoding is how many pictures are decoded at a time, however small they are.
 const mostDecoding = 32
 
-// decodeOne decodes one picture, whose turn it is, and ends the turn.
+// decodeOne decodes one picture, which has its turn, and ends the turn.
 func (s *Server) decodeOne(content []byte, units int) ([]byte, error) {
 	defer s.decoding.end(units)
 	return datasets.Decode(content, s.data.Channels, s.data.Height, s.data.Width)

@@ -20,7 +20,7 @@ type predictor interface {
 	Close() error
 }
 
-// queue holds the images of requests until the predictor has time, and has it answer for many at
+// queue holds the images of requests until the predictor has time, and lets it answer for many at
 // once.
 type queue struct {
 	predictor predictor
@@ -68,7 +68,7 @@ func (q *queue) ask(ctx context.Context, images int, pixels []byte) ([]pollen.An
 	}
 }
 
-// late says why a request is not answered whose context has ended.
+// late explains why a request whose context has ended is not answered.
 func late(ctx context.Context) error {
 	if ctx.Err() == context.DeadlineExceeded {
 		return refuse(http.StatusServiceUnavailable, "the server is busy: no answer in time")
@@ -99,7 +99,7 @@ func (q *queue) serve() {
 	}
 }
 
-// gather returns the first job with those that wait, or come before long, up to what the predictor
+// gather returns the first job and those that wait, or arrive soon, up to what the predictor
 // answers for together.
 func (q *queue) gather(first *job) []*job {
 	together, images := []*job{first}, first.images
@@ -161,7 +161,7 @@ func (q *queue) answer(together []*job) {
 	}
 }
 
-// predict makes an error of a panic, which would end more than these requests.
+// predict turns a panic into an error: it would end more than these requests.
 func (q *queue) predict(pixels []byte) (answers []pollen.Answer, err error) {
 	defer func() {
 		if reason := recover(); reason != nil {
@@ -172,7 +172,7 @@ func (q *queue) predict(pixels []byte) (answers []pollen.Answer, err error) {
 	return q.predictor.Answer(context.Background(), pixels)
 }
 
-// close answers what waits, refuses what comes, and closes the predictor.
+// close answers waiting requests, refuses new ones, and closes the predictor.
 func (q *queue) close() error {
 	q.mu.Lock()
 	first := !q.closed

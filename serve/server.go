@@ -15,8 +15,8 @@ import (
 	"github.com/pollen-ml/pollen"
 )
 
-// Server answers for images: see the package's page for what requests there are. It is an
-// http.Handler that can be put below any path.
+// Server answers for images; the package documentation lists the requests. It is an http.Handler
+// that can be put below any path.
 type Server struct {
 	options  Options
 	data     pollen.Data
@@ -158,9 +158,9 @@ func (s *Server) metrics(w http.ResponseWriter, _ *http.Request) {
 	w.Write(text.Bytes())
 }
 
-// Serve serves on a listener until the context ends; then it answers the requests that it has,
-// refuses others, and returns nil. Connections of clients that are slow to send or to read are
-// closed after a few Timeouts. It closes the listener, not the server.
+// Serve serves on a listener until the context ends; then it answers the requests it has, refuses
+// others, and returns nil. Connections of clients that are slow to send or to read are closed after
+// a few Timeouts. It closes the listener, not the server.
 func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	web := &http.Server{
 		Handler:           s,
@@ -187,10 +187,10 @@ func (s *Server) Serve(ctx context.Context, listener net.Listener) error {
 	return errors.Wrap(err, "serve: shutdown")
 }
 
-// Close answers what waits, refuses what comes, and gives the network's memory back.
+// Close answers waiting requests, refuses new ones, and frees the network's memory.
 func (s *Server) Close() error { return s.queue.close() }
 
-// complaints hands what an http.Server would print to Report.
+// complaints passes what an http.Server would print to Report.
 type complaints struct{ report func(error) }
 
 // Enabled implements slog.Handler.

@@ -107,7 +107,7 @@ func TestOptions(t *testing.T) {
 	}
 }
 
-// TestFailures: what fails on the server's side ends its requests with 500, and is reported; the
+// TestFailures: failures on the server's side end their requests with 500, and are reported; the
 // server goes on.
 func TestFailures(t *testing.T) {
 	var reported []string
@@ -145,7 +145,7 @@ func TestFailures(t *testing.T) {
 		t.Errorf("afterwards: %d %s", code, body)
 	}
 
-	// A panic outside of the predictor.
+	// A panic outside the predictor.
 	s.routes.HandleFunc("GET /panic", func(http.ResponseWriter, *http.Request) { panic("elsewhere") })
 	code, _, body := get(s, "/panic")
 	refused(t, "panic of a handler", code, body, 500, "the operator was told why")
@@ -154,7 +154,7 @@ func TestFailures(t *testing.T) {
 	}
 }
 
-// TestQueue: images of requests that wait are answered for together, up to the predictor's room; a
+// TestQueue: images of waiting requests are answered for together, up to the predictor's room; a
 // full queue refuses, and so does a closed one, which first answers what it has.
 func TestQueue(t *testing.T) {
 	started, go_ := make(chan int, 100), make(chan bool)
@@ -268,8 +268,7 @@ func TestTimeout(t *testing.T) {
 	}
 }
 
-// TestMemory: a body that there is no room for is refused, and no more room is taken than bytes
-// have come.
+// TestMemory: a body without room is refused, and no more room is taken than bytes have arrived.
 func TestMemory(t *testing.T) {
 	s, _ := newFake(t, Options{Memory: 1 << 20, MaxBody: 1 << 20}, ones)
 	s.memory.take(1 << 19)

@@ -21,7 +21,7 @@ import (
 	"github.com/pollen-ml/pollen"
 )
 
-// storm is a server on 127.0.0.1 with clients who mean it well and others.
+// storm is a server on 127.0.0.1 with well-meaning clients and others.
 type storm struct {
 	*testing.T
 	address string
@@ -33,7 +33,7 @@ type storm struct {
 }
 
 // TestStorm has 1000 clients at once: most send good images, others garbage, pictures that are
-// large when decoded, or bodies that never end. The good ones have the answers of Run.Predict, bit
+// large when decoded, or bodies that never end. The good ones get the answers of Run.Predict, bit
 // by bit, the others clear errors, and memory stays bounded.
 func TestStorm(t *testing.T) {
 	const clients = 1000
@@ -109,7 +109,7 @@ func blank(side int) []byte {
 	return b.Bytes()
 }
 
-// watch looks for the highest use of memory.
+// watch records the highest use of memory.
 func (s *storm) watch(until chan bool) {
 	for {
 		var now runtime.MemStats
@@ -173,7 +173,7 @@ func (s *storm) good(client int) {
 	}
 }
 
-// slow promises a body, sends some of it, and waits for what comes of that.
+// slow promises a body, sends some of it, and waits for the outcome.
 func (s *storm) slow(client int) {
 	connection, err := net.Dial("tcp", s.address)
 	if err != nil {

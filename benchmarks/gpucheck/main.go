@@ -18,14 +18,15 @@ import (
 //go:embed gpu-check.sh
 var script []byte
 
-// samplers is a regular expression of the samplers' statistical tests, which run on the emulated GPU.
+// samplers is a regular expression of the samplers' statistical tests, which run on the emulated
+// GPU.
 //
 //go:embed emulated-samplers.txt
 var samplers []byte
 
 const module = "github.com/pollen-ml/pollen/"
 
-// programs are built as they are; the packages of tests become a program each.
+// programs are built as they are; each test package becomes a program.
 var (
 	programs = []string{"cmd/train", "benchmarks"}
 	tests    = []string{"cuda", "langevin", "metropolis", "approximate", "diagnostics", "samples"}
@@ -94,7 +95,8 @@ func pack(folder string, emulated bool) error {
 	return errors.Wrap(os.WriteFile(filepath.Join(folder, "gpu-check.sh"), script, 0o755), "gpucheck")
 }
 
-// buildProgram builds a program that says which commit it is of, whatever the go command's settings are: where it runs there is no git to ask.
+// buildProgram builds a program that records its commit, whatever the go command's settings are:
+// where it runs there is no git to ask.
 func buildProgram(to, name string) error {
 	return goTool("build", "-buildvcs=auto", "-ldflags", "-s -w", "-o", to, module+name)
 }
@@ -120,7 +122,8 @@ func goTool(arguments ...string) error {
 	return errors.Wrapf(command.Run(), "gpucheck: go %v", arguments)
 }
 
-// packTestdata copies what a package's tests read to where they look, which is the folder that they run in.
+// packTestdata copies what a package's tests read to where they look for it: the folder that they
+// run in.
 func packTestdata(folder, name string) error {
 	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", module+name).Output()
 	if err != nil {

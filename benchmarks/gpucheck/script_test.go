@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// packed is gpu-check.sh in a folder of programs, which are given as shell scripts, on a machine where there is no home, no user's name and no folder
-// for temporary files. The second result reads what the record says of each check, and whether anything failed.
+// packed is gpu-check.sh in a folder of programs, given as shell scripts, on a machine without a
+// home, a user's name or a folder for temporary files. The second result reads what the record says
+// of each check, and whether anything failed.
 func packed(t *testing.T, programs map[string]string) (*exec.Cmd, func() (status map[string]string, failed bool)) {
 	t.Helper()
 	bash, err := exec.LookPath("bash")
@@ -60,7 +61,8 @@ func packed(t *testing.T, programs map[string]string) (*exec.Cmd, func() (status
 	}
 }
 
-// TestScriptGoesOn: a check that fails leaves the others, and what a machine cannot do is no failure.
+// TestScriptGoesOn: after a check fails the others go on, and what a machine cannot do is not a
+// failure.
 func TestScriptGoesOn(t *testing.T) {
 	programs := map[string]string{
 		"train":                 `if [[ $1 == devices ]]; then echo "cuda:0: a GPU"; else exit 3; fi`,
@@ -100,7 +102,7 @@ func TestScriptWithoutGPU(t *testing.T) {
 	}
 }
 
-// TestScriptIsStopped: what was known when the script is ended from outside stays.
+// TestScriptIsStopped: what was recorded before the script is ended from outside stays.
 func TestScriptIsStopped(t *testing.T) {
 	begun := filepath.Join(t.TempDir(), "begun")
 	command, record := packed(t, map[string]string{

@@ -13,7 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/report"
 )
 
-// auditFlags are the settings of a program that someone published. Those that were not given are nil.
+// auditFlags are the settings of a published program. Those not given are nil.
 type auditFlags struct {
 	rate, noise, weightDecay *float64
 	dataSize, batch          *int
@@ -78,7 +78,7 @@ func (a *auditFlags) settings() (diagnostics.Audit, error) {
 	return settings, wrapUsage(settings.Validate())
 }
 
-// printAudit prints what settings amount to, and says what that means.
+// printAudit prints what settings amount to, and explains it.
 func printAudit(settings diagnostics.Audit, c *console) {
 	h, temperature, prior := settings.StepSize(), settings.Temperature(), settings.Prior()
 	deviation := "flat: no weight decay"
@@ -119,7 +119,7 @@ func printPublished(c *console) error {
 	return nil
 }
 
-// optionalValue is a flag whose absence can be told from any value.
+// optionalValue is a flag that distinguishes absence from any value.
 type optionalValue[T any] struct {
 	to    **T
 	parse func(string) (T, error)

@@ -68,7 +68,7 @@ func (c *console) observer(name string) pollen.Observer {
 	}
 }
 
-// fitStatus is how the last window of steps was.
+// fitStatus describes the last window of steps.
 func fitStatus(e pollen.Event) string {
 	status := fmt.Sprintf("loss %.4f  acc %.4f", e.Loss, e.Accuracy)
 	if !math.IsNaN(e.Temperature) {
@@ -88,7 +88,7 @@ func (c *console) endProgress() {
 	}
 }
 
-// reading shows how far data are read: a download by its name and size, pictures as they are decoded.
+// reading shows progress: downloads by name and size, pictures as they are decoded.
 func (c *console) reading() func(file string, done, total int64) {
 	announced := ""
 	return func(file string, done, total int64) {
@@ -116,7 +116,7 @@ func (c *console) reading() func(file string, done, total int64) {
 	}
 }
 
-// skipped says which files were left out.
+// skipped reports which files were left out.
 func (c *console) skipped(splits ...*datasets.Dataset) {
 	for _, data := range splits {
 		if data != nil && len(data.Skipped) > 0 {
@@ -125,7 +125,7 @@ func (c *console) skipped(splits ...*datasets.Dataset) {
 	}
 }
 
-// results remembers the first failure to write, so that a command whose results were lost does not end as if all were well.
+// results remembers the first failure to write, so that lost results end a command with an error.
 type results struct {
 	to  io.Writer
 	err error
@@ -139,10 +139,10 @@ func (r *results) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// plainInterval is how often progress is written where there is no terminal.
+// plainInterval is how often progress is written if there is no terminal.
 const plainInterval = 10 * time.Second
 
-// progress shows how far a piece of work is: a live line on a terminal, else a plain line now and then.
+// progress shows how far work is: a live line on a terminal, else a plain line now and then.
 type progress struct {
 	console     *console
 	name        string
@@ -156,7 +156,7 @@ type progress struct {
 	status      string
 }
 
-// progress begins to show a piece of work of which some may be done already. end must be called.
+// progress begins to show work, some of which may be done already. end must be called.
 func (c *console) progress(name string, done, total int) *progress {
 	p := &progress{console: c, name: name, total: total, done: done, first: done, start: c.now()}
 	p.last = p.start
@@ -177,7 +177,7 @@ func (c *console) progress(name string, done, total int) *progress {
 	return p
 }
 
-// update tells how much is done, and how it goes.
+// update shows how much is done, and how it goes.
 func (p *progress) update(done int, status string) {
 	now := p.console.now()
 	p.done = done

@@ -36,7 +36,7 @@ func TestPlainProgress(t *testing.T) {
 	}
 }
 
-// What was done before this process took no time of it.
+// Work done before this process took none of its time.
 func TestResumedProgress(t *testing.T) {
 	c, _, remarks, clock := testConsole()
 	p := c.progress("sgld", 300, 400)
@@ -62,7 +62,7 @@ func TestLiveProgressEnds(t *testing.T) {
 	c.progress("sgld", 10, 10).end()
 }
 
-// Results that get lost are a failure, even when a command does not look.
+// Lost results are a failure, even if a command does not check.
 func TestLostResults(t *testing.T) {
 	for code, to := range map[int]io.Writer{0: io.Discard, exitFailure: lost{}} {
 		c, _, remarks, _ := testConsole()

@@ -17,7 +17,7 @@ func onGPU(folder string, more ...string) []string {
 	return append(append(arguments, "--folder", folder), more...)
 }
 
-// TestRunsOnAGPU uses the emulated one: runs train, stop, go on and fail there as they do on the CPU.
+// TestRunsOnAGPU uses the emulated GPU: runs train, stop, go on and fail there as on the CPU.
 func TestRunsOnAGPU(t *testing.T) {
 	t.Setenv(cuda.DriverVariable, emulator.Build(t))
 	p := newProcesses(t)

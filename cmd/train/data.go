@@ -32,7 +32,7 @@ func (d *dataFlags) bind(f *pflag.FlagSet) {
 	bindDataFolder(f, &d.folder)
 }
 
-// bindSplits binds what only those data have flags for that are trained on.
+// bindSplits binds the flags that only data to train on have.
 func (d *dataFlags) bindSplits(f *pflag.FlagSet) {
 	f.StringVar(&d.size, "size", "", "size that images are scaled to, as 32 or 48x64 (default: their own, or 32 or 64)")
 	f.IntVar(&d.channels, "channels", 0, "1 for grey, 3 for colour (default: what the images have)")
@@ -44,7 +44,7 @@ func (d *dataFlags) bindSplits(f *pflag.FlagSet) {
 	f.StringVar(&d.without, "without-classes", "", "hold these classes out: --out with the same data and --classes shows them as the unknown")
 }
 
-// place is the name of the data; of a path the whole one, which holds from anywhere.
+// place is the data's name; for a path the absolute one, valid from anywhere.
 func (d *dataFlags) place() string {
 	if !slices.Contains(datasets.Names(), d.name) {
 		if path, err := filepath.Abs(d.name); err == nil {
@@ -115,7 +115,7 @@ func parseSize(text string) (height, width int, err error) {
 	return height, width, nil
 }
 
-// checkData refuses a name that is neither a data set's nor a path.
+// checkData refuses a name that is neither a data set nor a path.
 func checkData(flag, name, folder string) error {
 	if slices.Contains(datasets.Names(), name) {
 		return nil
@@ -167,7 +167,7 @@ func loadTest(ctx context.Context, d dataFlags, m pollen.Manifest, c *console) (
 	}
 	shaped := o
 	shaped.Height, shaped.Width, shaped.Channels = m.Data.Height, m.Data.Width, m.Data.Channels
-	// The run's own data are asked for as they were when it was made: so they are in the cache.
+	// The run's own data are requested as when it was made, so that they are in the cache.
 	if own := dataOf(m); d.place() != own.place() || d.size != own.size || d.channels != own.channels {
 		o = shaped
 	}

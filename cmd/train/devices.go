@@ -10,7 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// open opens the device, and says what was taken for auto.
+// open opens the device, and reports what auto chose.
 func (d deviceFlags) open(c *console) (tensor.Device, error) {
 	device, note, err := pollen.OpenDevice(d.DeviceOptions)
 	if err == nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// comparison is one of the runs that are looked at together.
+// comparison is one of the runs that are compared.
 type comparison struct {
 	name       string
 	run        *pollen.Run
@@ -40,7 +40,7 @@ func (s *scoring) bind(command *cobra.Command) {
 	s.device.bind(f)
 }
 
-// bindOutput binds the flags of what is written.
+// bindOutput binds the output flags.
 func (s *scoring) bindOutput(command *cobra.Command) {
 	command.Flags().StringVar(&s.page, "page", "", "folder for the page and figures (default: the run's; of several runs, none)")
 	command.Flags().BoolVar(&s.json, "json", false, "print the scores as JSON")
@@ -86,14 +86,14 @@ func wantRuns(command *cobra.Command, runs []string) error {
 	return nil
 }
 
-// opened are runs with the data that they are looked at on.
+// opened are runs with the data to evaluate them on.
 type opened struct {
 	runs    []comparison
 	in, out *datasets.Dataset
 	device  tensor.Device
 }
 
-// open checks the flags, and makes ready what they name: the device, the runs' kind of data, the other kind if there is one.
+// open checks the flags and prepares the device, the runs' kind of data, and any other kind.
 func (s *scoring) open(ctx context.Context, folders []string, c *console) (o opened, err error) {
 	for _, name := range []struct{ flag, name string }{{"out", s.other}, {"data", s.data.name}} {
 		if name.name == "" {
@@ -151,7 +151,7 @@ func (s *scoring) open(ctx context.Context, folders []string, c *console) (o ope
 	return o, nil
 }
 
-// remarkUnfinished says so of a run that has not drawn all its samples.
+// remarkUnfinished warns of a run that has not drawn all its samples.
 func remarkUnfinished(run *pollen.Run, c *console) error {
 	expected, err := run.Expected()
 	if err != nil {
@@ -164,7 +164,7 @@ func remarkUnfinished(run *pollen.Run, c *console) error {
 	return err
 }
 
-// kind is the runs' own kind of data, where no other is given.
+// kind is the runs' own kind of data, unless another is given.
 func (s *scoring) kind(runs []comparison) (dataFlags, error) {
 	kind := dataOf(runs[0].run.Manifest())
 	if s.data.name != "" {
@@ -181,7 +181,7 @@ func (s *scoring) kind(runs []comparison) (dataFlags, error) {
 	return kind, nil
 }
 
-// run scores runs, and how they tell another data set from theirs if there is one.
+// run scores runs, and how they tell apart another data set, if any.
 func (s *scoring) run(ctx context.Context, folders []string, c *console) error {
 	o, err := s.open(ctx, folders, c)
 	if err != nil {
@@ -307,7 +307,7 @@ func printJSON(runs []comparison, c *console) error {
 	return errors.Wrap(lines.Encode(list), "train: json")
 }
 
-// overSeeds is the table of runs that differ in nothing but their seed; nil where there are no such runs.
+// overSeeds is the table of runs that differ only in their seed; nil if there are none.
 func overSeeds(runs []comparison) (*report.Table, error) {
 	known := map[string]int{}
 	var names []string

@@ -63,7 +63,7 @@ func fitCommand(c *console) *cobra.Command {
 	return command
 }
 
-// listing is a line, or some, that names things.
+// listing is one or more lines that name things.
 func listing(title string, items ...string) string {
 	const indent, width = 11, 100
 	if title != "" {
@@ -93,7 +93,7 @@ type prepared struct {
 	device tensor.Device
 }
 
-// prepare checks the flags, and makes ready what they name. The device is to be closed.
+// prepare checks the flags and prepares what they name. The caller closes the device.
 func (s *settings) prepare(ctx context.Context, c *console) (p prepared, err error) {
 	if p.spec, err = s.spec(); err != nil {
 		return p, err
@@ -146,7 +146,7 @@ func freshFolder(given, name string) (folder string, err error) {
 	return folder, pollen.CheckEmpty(folder)
 }
 
-// resumeFit goes on with a run, on the device that was asked for now.
+// resumeFit goes on with a run, on the device requested now.
 func resumeFit(ctx context.Context, given *pflag.FlagSet, flags *settings, folder string, c *console) error {
 	m, err := pollen.ReadManifest(folder)
 	if err != nil {
@@ -187,7 +187,7 @@ func resumeFit(ctx context.Context, given *pflag.FlagSet, flags *settings, folde
 	return finishFit(ctx, run, err, name, splits, c)
 }
 
-// finishFit scores a run that is done, and says what one that failed or was stopped leaves behind.
+// finishFit scores a finished run, or reports what a failed or stopped one leaves behind.
 func finishFit(ctx context.Context, run *pollen.Run, err error, name string, data *datasets.Splits, c *console) error {
 	c.endProgress()
 	if err != nil {
@@ -216,7 +216,7 @@ func finishFit(ctx context.Context, run *pollen.Run, err error, name string, dat
 	return nil
 }
 
-// remarkKept says what a run that failed or was stopped leaves behind, and what can be done with it.
+// remarkKept reports what a failed or stopped run leaves behind, and what can be done with it.
 func remarkKept(err error, c *console) {
 	var unfinished *pollen.Unfinished
 	if !errors.As(err, &unfinished) {
@@ -262,7 +262,7 @@ func printSummary(spec pollen.Spec, splits *datasets.Splits, c *console) error {
 	return nil
 }
 
-// imagesOf says how many images a split has.
+// imagesOf reports how many images a split has.
 func imagesOf(split *datasets.Dataset) string {
 	if split == nil {
 		return "none"
@@ -270,7 +270,7 @@ func imagesOf(split *datasets.Dataset) string {
 	return counted(split.Len(), "image")
 }
 
-// runEstimate says what a run would cost, by some of its steps.
+// runEstimate estimates the cost of a run from some of its steps.
 func runEstimate(ctx context.Context, s *settings, c *console) error {
 	const steps = 8
 	p, err := s.prepare(ctx, c)
@@ -281,7 +281,7 @@ func runEstimate(ctx context.Context, s *settings, c *console) error {
 	if err := printSummary(p.spec, p.data, c); err != nil {
 		return err
 	}
-	// The first window warms up: its time is not counted, nor that of an anchor before it.
+	// The first window warms up: its time is not counted, nor is that of an anchor before it.
 	var first, last time.Time
 	from, to := 0, 0
 	watch := func(e pollen.Event) {

@@ -19,8 +19,8 @@ import (
 // manifestFile is what a run's manifest is called: it can be given as a configuration.
 const manifestFile = "manifest.json"
 
-// settings are what a run is made from, as text: of a pollen.Spec, of the data, and of the device. Flags, configuration files and
-// the notes of manifests have the same names.
+// settings are what a run is made from, as text: a pollen.Spec, data and device. Flags,
+// configuration files and the notes of manifests have the same names.
 type settings struct {
 	text   map[string]string
 	data   dataFlags
@@ -40,7 +40,7 @@ func (v settingValue) String() string {
 	return v.to[v.Name]
 }
 
-// Set refuses what is not of the setting's kind; what it means is looked at later, with the others.
+// Set refuses values of the wrong kind; their meaning is checked later, with the others.
 func (v settingValue) Set(text string) error {
 	var err error
 	switch v.Kind {
@@ -90,7 +90,7 @@ func layered(given *pflag.FlagSet, file string) (*settings, error) {
 	return s, wrapUsage(failed)
 }
 
-// spec is what the settings say is trained.
+// spec is the pollen.Spec of the settings.
 func (s *settings) spec() (spec pollen.Spec, err error) {
 	spec.Seed = 1
 	for _, setting := range pollen.Settings() {
@@ -121,7 +121,7 @@ func networkText(name string) (string, error) {
 	return name, nil
 }
 
-// readConfig sets flags as a file says: YAML with their names as keys, or the manifest of a run to repeat.
+// readConfig sets flags from a file: YAML with their names as keys, or a manifest to repeat.
 func readConfig(path string, flags *pflag.FlagSet) error {
 	if filepath.Base(path) == manifestFile {
 		return readManifest(filepath.Dir(path), flags)

@@ -1,7 +1,7 @@
-// Command train trains Bayesian convolutional networks on pictures, and asks them whether they know what they do not know.
+// Command train trains Bayesian convolutional networks and asks them what they do not know.
 //
-// Without a command it does the main job: it trains one network on MNIST with SGD, SGLD and pSGLD, shows all three digits and letters, and
-// prints who is how sure of what. See the commands' help for the rest. What it does, package pollen does for Go programs.
+// Without a command it trains one network on MNIST with SGD, SGLD and pSGLD, and prints how sure
+// each is of digits and letters. See the commands' help for the rest; package pollen is the Go API.
 package main
 
 import (
@@ -18,7 +18,7 @@ import (
 	"github.com/pollen-ml/pollen"
 )
 
-// The exit codes: 1 when something fails, 2 for a command line that makes no sense, 130 when interrupted.
+// The exit codes: 1 for a failure, 2 for a command line that makes no sense, 130 if interrupted.
 const (
 	exitFailure     = 1
 	exitUsage       = 2
@@ -39,7 +39,7 @@ func wrapUsage(err error) error {
 	return usageError{err}
 }
 
-// run does what the arguments say, and returns the exit code.
+// run does what the arguments request, and returns the exit code.
 func run(arguments []string, c *console) int {
 	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer release()
@@ -72,7 +72,7 @@ func run(arguments []string, c *console) int {
 	}
 }
 
-// stopped reports whether a run ended because the user said so.
+// stopped reports whether a run ended at the user's request.
 func stopped(err error) bool { return errors.Is(err, context.Canceled) }
 
 func rootCommand(c *console) *cobra.Command {
@@ -124,7 +124,7 @@ func commandNames(root *cobra.Command) []string {
 	return names
 }
 
-// noArguments refuses what is not a flag.
+// noArguments refuses arguments that are not flags.
 func noArguments(command *cobra.Command, arguments []string) error {
 	if len(arguments) == 0 {
 		return nil
@@ -132,7 +132,7 @@ func noArguments(command *cobra.Command, arguments []string) error {
 	return usage("train: %s takes flags only, got %q", command.Name(), arguments[0])
 }
 
-// flagError says what is wrong with a flag: that it does not exist, and which do, or what it takes.
+// flagError explains what is wrong with a flag: unknown (and which exist), or what it takes.
 func flagError(command *cobra.Command, err error) error {
 	var unknown *pflag.NotExistError
 	var invalid *pflag.InvalidValueError
@@ -148,7 +148,7 @@ func flagError(command *cobra.Command, err error) error {
 	}
 }
 
-// kindOf is what a flag takes, in words.
+// kindOf describes what a flag takes.
 func kindOf(f *pflag.Flag) string {
 	switch f.Value.Type() {
 	case "int":

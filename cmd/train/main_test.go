@@ -93,7 +93,8 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	}
 }
 
-// writeLetters writes two splits that a small network learns within seconds: a bright square whose place is the class, on noise.
+// writeLetters writes two splits that a small network learns within seconds: a bright square whose
+// place is the class, on noise.
 func writeLetters(folder string, train, test int) error {
 	if err := os.MkdirAll(folder, 0o755); err != nil {
 		return err

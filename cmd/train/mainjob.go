@@ -18,7 +18,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// mainJob is what train does without a command: three methods on one network, digits against letters.
+// mainJob is what train does without a command: three methods, digits against letters.
 type mainJob struct {
 	seed       uint64
 	device     deviceFlags
@@ -38,7 +38,7 @@ type entry struct {
 // defaultMainJob is sized for two cores and a few minutes.
 func defaultMainJob() *mainJob {
 	common := pollen.Spec{Network: "lenet-small", Batch: 100, Epochs: 8}
-	// The weight decay 1/(N s^2) is the samplers' prior, N(0, 0.316^2), so that SGD finds the maximum of the posterior they sample.
+	// Weight decay 1/(N s^2) is the samplers' prior, N(0, 0.316^2): SGD finds the posterior's mode.
 	sgd := common
 	sgd.Method, sgd.Schedule = optimizers.SGD{WeightDecay: 1.67e-4}, optimizers.Cosine{First: 0.1}
 	sampler := common
@@ -96,7 +96,7 @@ func (j *mainJob) run(ctx context.Context, c *console) error {
 	return j.report(runs, data, c)
 }
 
-// prepare refuses what is wrong before any work is done.
+// prepare refuses mistakes before any work is done.
 func (j *mainJob) prepare() error {
 	if j.letters != lettersSets[0] && j.letters != lettersSets[1] {
 		return usage("train: letters: no data set %q; there are %s", j.letters, strings.Join(lettersSets, ", "))
@@ -149,7 +149,7 @@ func (j *mainJob) try(ctx context.Context, m entry, data shows, device tensor.De
 	return compared[0], err
 }
 
-// report writes the figures, the page and the tables of the methods that are done.
+// report writes the figures, the page and the tables of the finished methods.
 func (j *mainJob) report(runs []comparison, data shows, c *console) error {
 	if err := printScores(runs, c); err != nil {
 		return err

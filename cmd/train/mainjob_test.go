@@ -83,7 +83,7 @@ func TestMainJob(t *testing.T) {
 	}
 }
 
-// What was done before a method failed is reported; the error is that method's.
+// Work done before a method failed is reported; the error is that method's.
 func TestMainJobReportsWhatIsDone(t *testing.T) {
 	j := smallMainJob(t)
 	j.methods[1].spec.Schedule = optimizers.Constant{Rate: 1e10}

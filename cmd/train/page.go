@@ -40,7 +40,7 @@ func picturesOf(d *datasets.Dataset, m pollen.Manifest) *report.Pictures {
 	}
 }
 
-// writePage writes the page and figures of runs into a folder, and returns the line that says so; none where nothing can be shown.
+// writePage writes runs' page and figures into a folder, and returns a line saying so, if any.
 func writePage(folder string, runs []comparison, in, out *datasets.Dataset) (string, error) {
 	m := runs[0].run.Manifest()
 	sections, err := chainSections(runs)
@@ -54,7 +54,7 @@ func writePage(folder string, runs []comparison, in, out *datasets.Dataset) (str
 	return fmt.Sprintf("Page: %s\n", filepath.Join(folder, "report.html")), nil
 }
 
-// chainSections say what the chains of runs did.
+// chainSections describe the chains of runs.
 func chainSections(runs []comparison) ([]report.Section, error) {
 	chains, temperatures, notes, err := summarize(runs)
 	if err != nil || chains == nil {
@@ -67,7 +67,7 @@ func chainSections(runs []comparison) ([]report.Section, error) {
 	return sections, nil
 }
 
-// predictedSubject is a run that answered for images whose classes nobody knows.
+// predictedSubject is a run that answered for images of unknown classes.
 func predictedSubject(run *pollen.Run, p *evaluate.Predictions, images *datasets.Dataset) (report.Subject, error) {
 	m := run.Manifest()
 	s := report.Subject{Name: pollen.MethodName(m.Spec.Method), InImages: picturesOf(images, m)}

@@ -97,7 +97,7 @@ func (p *predicting) run(ctx context.Context, folder string, paths []string, c *
 	return p.print(answers, d.ClassNames, c)
 }
 
-// answers predicts, and writes what was asked for besides.
+// answers predicts, and writes the other requested output.
 func (p *predicting) answers(ctx context.Context, run *pollen.Run, images *datasets.Dataset) ([]pollen.Answer, error) {
 	var visit func(probabilities []float32, weight float64) error
 	var kept []float32

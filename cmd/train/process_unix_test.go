@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// mainWithoutRoom is main where files cannot grow beyond a few KiB, as on a disk that is full.
+// mainWithoutRoom is main where files cannot grow beyond a few KiB, as on a full disk.
 func mainWithoutRoom() {
 	signal.Ignore(syscall.SIGXFSZ)
 	const room = 16 << 10
@@ -24,7 +24,7 @@ func mainWithoutRoom() {
 	os.Exit(run(os.Args[1:], newConsole()))
 }
 
-// processes starts programs in a folder of their own, with small data.
+// processes starts programs in their own folder, with small data.
 type processes struct {
 	t      *testing.T
 	folder string
@@ -40,7 +40,8 @@ func newProcesses(t *testing.T) processes {
 
 func (p processes) path(name string) string { return filepath.Join(p.folder, name) }
 
-// end runs a program to its end, with a signal on the way when the file is there, and returns its exit code, -1 when killed.
+// end runs a program to its end, sending a signal once the file exists, and returns its exit code,
+// -1 when killed.
 func (p processes) end(program string, arguments []string, file string, signal os.Signal) (code int, stdout, stderr string) {
 	p.t.Helper()
 	command := exec.Command(program, arguments...)
@@ -114,7 +115,8 @@ func TestStoppedRunsGoOnBitForBit(t *testing.T) {
 	code, _, stderr = p.end("train", slowFit("killed"), "killed/"+first, syscall.SIGKILL)
 	p.check(code, -1, stderr, nil)
 
-	// Killed between its samples and their checkpoint, a run is ahead of the step that it goes on from.
+	// Killed between its samples and their checkpoint, a run is ahead of the step that it goes on
+	// from.
 	if err := os.CopyFS(p.path("ahead"), os.DirFS(p.path("whole"))); err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ func serveCommand(c *console) *cobra.Command {
 	return command
 }
 
-// checkShares refuses what is no probability.
+// checkShares refuses what is not a probability.
 func checkShares(level, familiar float64) error {
 	switch {
 	case !(level > 0 && level < 1):

@@ -12,17 +12,17 @@ import (
 	"github.com/pollen-ml/pollen/report"
 )
 
-// equilibriumTolerance is how far, relatively, a measured temperature may be from the requested one, and how large its standard error may be, before a run
-// says that it has not equilibrated, or cannot tell; a difference below manyErrors standard errors is none. kineticTolerance is how far that of a
-// layer's velocities may be, which the noise of minibatches raises; mixedRHat is the split R-hat above which a run says that its chains have not mixed.
+// equilibriumTolerance is how far, relatively, a temperature may be from the requested one before a
+// run reports disequilibrium, and how large its standard error before it cannot tell; differences
+// below manyErrors standard errors are none.
 const (
 	equilibriumTolerance = 0.05
 	manyErrors           = 2
-	kineticTolerance     = 0.02
-	mixedRHat            = 1.01
+	kineticTolerance     = 0.02 // of a layer's velocities, whose temperature the noise of minibatches raises
+	mixedRHat            = 1.01 // the split R-hat above which chains have not mixed
 )
 
-// printChains says what runs' chains did: how long, how hot, how well mixed.
+// printChains prints what runs' chains did: how long, how hot, how well mixed.
 func printChains(runs []comparison, c *console) error {
 	chains, temperatures, notes, err := summarize(runs)
 	if err != nil || chains == nil {
@@ -37,15 +37,15 @@ func printChains(runs []comparison, c *console) error {
 	return nil
 }
 
-// observed is a run with what it left of its chains.
+// observed is a run with the diagnostics of its chains.
 type observed struct {
 	*pollen.Diagnostics
 	name string
 	spec pollen.Spec
 }
 
-// summarize makes a table of the chains of runs, one of the samplers' temperatures by layer, nil when no run has measured one, and notes
-// on what they mean. Runs without diagnostics are left out; the first table is nil when all are.
+// summarize makes tables of runs' chains and of samplers' temperatures by layer, nil if none was
+// measured, and notes on them. Runs without diagnostics are left out; if all are, chains is nil.
 func summarize(runs []comparison) (chains, temperatures *report.Table, notes []string, err error) {
 	var all []observed
 	for _, r := range runs {
@@ -97,7 +97,7 @@ func newTemperatures(layers []pollen.Temperature) *report.Table {
 	return report.NewTable("temperature", columns...)
 }
 
-// requested is the temperature of the posterior that was to be sampled.
+// requested is the temperature of the posterior to be sampled.
 func (o observed) requested() float64 {
 	if o.spec.Temperature == nil {
 		return 0
@@ -105,7 +105,7 @@ func (o observed) requested() float64 {
 	return *o.spec.Temperature
 }
 
-// addTemperatures adds a row of configurational temperatures, and one of kinetic ones if the sampler has momentum.
+// addTemperatures adds a row of configurational temperatures, and of kinetic ones with momentum.
 func (o observed) addTemperatures(table *report.Table) error {
 	configurational, kinetic := []any{fmt.Sprintf("%.3g", o.requested())}, []any{fmt.Sprintf("%.3g", o.requested())}
 	for _, t := range o.Temperatures {
@@ -129,7 +129,7 @@ func withError(t pollen.Temperature) string {
 	return fmt.Sprintf("%.3g ± %.1g", float64(t.Configurational), float64(t.StandardError))
 }
 
-// verdict says what is wrong with a sampler's chains, if anything.
+// verdict reports what is wrong with a sampler's chains, if anything.
 func (o observed) verdict() []string {
 	if o.spec.Temperature == nil {
 		return nil
@@ -162,11 +162,10 @@ func (o observed) verdict() []string {
 	return notes
 }
 
-// disequilibrium is where the configurational temperature is not the requested one, and where its error is too large to tell. At the temperature 0
-// there is no equilibrium to miss.
+// disequilibrium is where the configurational temperature is off, or its error too large to tell.
 func (o observed) disequilibrium() (off, vague []string) {
 	tolerance := equilibriumTolerance * o.requested()
-	if tolerance == 0 {
+	if tolerance == 0 { // at temperature 0 there is no equilibrium to miss
 		return nil, nil
 	}
 	for _, t := range o.Temperatures {
@@ -192,7 +191,7 @@ func (o observed) kineticOff() (off []string) {
 	return off
 }
 
-// orDash prints a number, "-" for one that was not measured.
+// orDash prints a number, or "-" if it was not measured.
 func orDash(format string, v pollen.Number) string {
 	if isNaN(v) {
 		return "-"

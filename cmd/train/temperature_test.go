@@ -12,8 +12,9 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 )
 
-// A convolutional network at temperature 1 on batches of all the data: in equilibrium velocities have the requested temperature within 2 % in each
-// layer, and configurations within 5 %. A run that is too short for that says so.
+// A convolutional network at temperature 1 on batches of all the data: in equilibrium velocities
+// have the requested temperature within 2 % in each layer, and configurations within 5 %. A run
+// that is too short for that reports it.
 func TestTemperaturesOfAConvolutionalNetwork(t *testing.T) {
 	const images = 50
 	folder := t.TempDir()

@@ -12,8 +12,9 @@ import (
 	"github.com/pollen-ml/pollen/metropolis"
 )
 
-// A trajectory of 60 leaps takes 60 epochs of one step. With the step size that the burn-in finds it is long enough for a weight that the
-// data do not bind to go through a quarter of its period. Chains of one run start at different values.
+// A trajectory of 60 leaps takes 60 epochs of one step. With the step size that burn-in finds, it
+// is long enough for a weight that the data do not constrain to go through a quarter of its period.
+// Chains of one run start at different values.
 const (
 	chains    = 2
 	hmcLeaps  = 60
@@ -21,14 +22,15 @@ const (
 	hmcDraws  = 100
 )
 
-// reference is a sample of the posterior: predictions, and how sure each draw was of each test image's label.
+// reference is a sample of the posterior: predictions, and how sure each draw was of each test
+// image's label.
 type reference struct {
 	mean       []float64
 	confidence [][][]float64 // by image, chain and draw
 	acceptance float64
 }
 
-// hmc draws from the posterior of all the data by chains of a seed.
+// hmc draws from the posterior of all the data by chains with that seed.
 func (s *study) hmc(seed uint64) (*reference, error) {
 	warmup, draws := s.scaled(hmcWarmup), s.scaled(hmcDraws)
 	run, err := s.run(fmt.Sprintf("HMC, seed %d", seed), pollen.Spec{
@@ -65,7 +67,7 @@ func (s *study) hmc(seed uint64) (*reference, error) {
 	return r, nil
 }
 
-// printConvergence says whether all chains, of both seeds, predict alike.
+// printConvergence reports whether all chains, of both seeds, predict alike.
 func printConvergence(out io.Writer, first, second *reference) {
 	var rHats []float64
 	for i := range first.confidence {

@@ -1,5 +1,6 @@
-// Command goldstandard samples the posterior of a small network on 160 handwritten digits by Hamiltonian Monte Carlo on all of them, and
-// prints how near the predictions of samplers on minibatches, and of approximations, come to it.
+// Command goldstandard samples the posterior of a small network on 160 handwritten digits by
+// Hamiltonian Monte Carlo on all of them, and prints how near the predictions of samplers on
+// minibatches, and of approximations, come to it.
 package main
 
 import (
@@ -18,7 +19,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// The posterior: all methods have the data, the network and the prior in common.
+// The posterior: the data, network and prior that all methods share.
 const (
 	dataSize = 160
 	testSize = 1000
@@ -48,10 +49,10 @@ type study struct {
 	folder string // of the runs
 }
 
-// scaled is a number of epochs or draws, for the effort.
+// scaled scales a number of epochs or draws by the effort.
 func (s *study) scaled(n int) int { return max(1, int(s.effort*float64(n))) }
 
-// newStudy takes the first images of both splits, and a folder for runs. Its close removes that.
+// newStudy takes the first images of both splits, and a folder for runs, which close removes.
 func newStudy(ctx context.Context, data string, effort float64) (*study, error) {
 	s := &study{ctx: ctx, effort: effort}
 	splits, err := datasets.Open(data, datasets.Options{Context: ctx})

@@ -16,8 +16,8 @@ import (
 	"github.com/pollen-ml/pollen/samples"
 )
 
-// The whole study at a hundredth of its length, on letters that need no download: it prints each method's distance from the reference, and the
-// reference's own is 0.
+// The whole study at a hundredth of its length, on letters that need no download: it prints each
+// method's distance from the reference, which is 0 for the reference itself.
 func TestRun(t *testing.T) {
 	var out bytes.Buffer
 	if err := run(context.Background(), &out, io.Discard, "glyphs", 0.01); err != nil {

@@ -55,7 +55,7 @@ func preconditioned(gamma langevin.Gamma) langevin.Sampler {
 	return langevin.PSGLD{Alpha: 0.99, Lambda: 1e-2, Gamma: gamma}
 }
 
-// specification is what all methods have in common. Rates are those on the mean loss.
+// specification is what all methods share. Rates are on the mean loss.
 func (s *study) specification(m pollen.Method, schedule optimizers.Schedule, epochs int) pollen.Spec {
 	return pollen.Spec{
 		Network: model, Method: m, Schedule: schedule, Batch: batch, Epochs: max(shortest, s.scaled(epochs)), Seed: 1, Prior: new(prior),
@@ -75,19 +75,19 @@ func sampled(sampler langevin.Sampler, schedule optimizers.Schedule, cycles int)
 	}
 }
 
-// descending goes down to a maximum of the posterior: the prior is its weight decay.
+// descending goes down to a maximum of the posterior: weight decay is the prior.
 func (s *study) descending(m pollen.Method) pollen.Spec {
 	return s.specification(m, optimizers.Cosine{First: 0.05}, descent)
 }
 
-// solution is where SGD ends, with the weight decay that the prior is.
+// solution is where SGD ends, with the prior as weight decay.
 func solution(s *study) pollen.Spec {
 	spec := s.descending(optimizers.SGD{WeightDecay: 1 / (dataSize * priorDeviation * priorDeviation)})
 	spec.Prior = nil
 	return spec
 }
 
-// drawing draws from what a run found, at its end.
+// drawing draws at the end of a run from what it found.
 func (s *study) drawing(spec pollen.Spec) pollen.Spec {
 	spec.Samples = s.scaled(passes)
 	return spec
@@ -98,7 +98,8 @@ func (s *study) run(name string, spec pollen.Spec) (*pollen.Run, error) {
 	return pollen.Fit(s.ctx, spec, &s.data, filepath.Join(s.folder, name), pollen.WithDevice(s.device))
 }
 
-// predict averages the probabilities of a method's samples for the test images, each with its weight.
+// predict averages the probabilities of a method's samples for the test images, each with its
+// weight.
 func (s *study) predict(m method) ([]float64, error) {
 	run, err := s.run(m.name, m.spec(s))
 	if err != nil {

@@ -1,5 +1,6 @@
-// Command likelihood fits one normal, and a mixture of two, to 10 000 draws from N(0, 1) and 5 000 from N(3, 1), by gradient descent on the negative
-// log-likelihood. A mixture whose two normals start equal ends where one normal does: at a saddle.
+// Command likelihood fits one normal, and a mixture of two, to 10 000 draws from N(0, 1) and
+// 5 000 from N(3, 1), by gradient descent on the negative log-likelihood. A mixture whose two
+// normals start equal ends where one normal does: at a saddle.
 package main
 
 import (
@@ -85,7 +86,7 @@ func moments(data []float64) (mean, deviation float64) {
 	return mean, math.Sqrt(deviation)
 }
 
-// draw draws the densities, and that of the data in bins.
+// draw draws the densities and the data's histogram.
 func draw(path string, data []float64, fits []fit) error {
 	const low, high, bins = -4.0, 7.0, 55
 	width := (high - low) / bins

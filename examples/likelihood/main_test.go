@@ -16,7 +16,8 @@ func near(t *testing.T, what string, got, want, tolerance float64) {
 	}
 }
 
-// One normal has the moments of the data; two that start equal stay at that saddle; two that start apart find what the data were drawn from.
+// One normal has the moments of the data; two that start equal stay at that saddle; two that start
+// apart find the distribution that the data were drawn from.
 func TestFits(t *testing.T) {
 	data := observations(10000, 5000)
 	one, err := oneNormal.descend(data, 400)

@@ -17,7 +17,8 @@ type normal struct{ mean, deviation, weight float64 }
 // mixture is a mixture of normals, whose weights add up to 1.
 type mixture []normal
 
-// fit is a mixture with its loss, the mean negative log-likelihood of the data, and the length of the gradient there.
+// fit is a mixture with its loss, the mean negative log-likelihood of the data, and the length of
+// the gradient there.
 type fit struct {
 	name string
 	mixture
@@ -40,7 +41,7 @@ const (
 	logitName        = "logit %d"
 )
 
-// descend is the mixture after steps of gradient descent with momentum on the loss, from where m is.
+// descend is the mixture after steps of gradient descent with momentum on the loss, starting at m.
 func (m mixture) descend(data []float64, steps int) (f fit, err error) {
 	const rate = 0.15
 	b := graph.New(tensor.Float64)
@@ -98,8 +99,8 @@ func (m mixture) descend(data []float64, steps int) (f fit, err error) {
 	return f, nil
 }
 
-// around is by how much the loss changes when two normals move apart, their means by 0.2 and the logarithms of their deviations by 0.06, with the
-// upper one wider and with the lower one wider.
+// around is how much the loss changes when two normals move apart, their means by 0.2 and the
+// logarithms of their deviations by 0.06, with the upper one wider and with the lower one wider.
 func (f fit) around(data []float64) (upperWider, lowerWider float64) {
 	loss := func(wider float64) float64 {
 		moved := mixture{f.mixture[0], f.mixture[1]}

@@ -12,8 +12,8 @@ const (
 	deviation = 3
 )
 
-// observations are features [size 3], of which the first is 1, and classes: the first half of class 0 around (-1, -0.5), the others of
-// class 1 around (1, 0.5).
+// observations are features [size 3], of which the first is 1, and classes: the first half of
+// class 0 around (-1, -0.5), the others of class 1 around (1, 0.5).
 func observations() (features, classes []float64) {
 	noise := make([]float64, 2*size)
 	random.Normals(noise, 0, random.Address{Seed: 1})
@@ -37,7 +37,7 @@ func average(draws [][3]float64, weights []float64, x, y float64) float64 {
 	return sum / mass
 }
 
-// quadrature is a grid over theta with the posterior density as weights; negligible ones are left out.
+// quadrature is a grid over theta with the posterior density as weights, without negligible ones.
 func quadrature() (grid [][3]float64, weights []float64) {
 	const n = 60
 	features, classes := observations()

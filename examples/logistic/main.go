@@ -1,4 +1,5 @@
-// Command logistic shows what the posterior average of a logistic regression has over its point estimate: away from the data it is less sure.
+// Command logistic shows what the posterior average of a logistic regression adds to its point
+// estimate: away from the data it is less sure.
 package main
 
 import (
@@ -37,7 +38,8 @@ func model(b *graph.Builder) (theta, loss *graph.Node) {
 	return theta, b.Apply(op.BernoulliLogits{}, logits, b.Apply(op.ViewAs(size, 1), b.Table("classes", classes)))
 }
 
-// sgld draws states of chains, which are 50 steps apart. At temperature 0 it is gradient descent, which ends at the most probable parameters.
+// sgld draws states of chains, 50 steps apart. At temperature 0 it is gradient descent, which ends
+// at the most probable parameters.
 func sgld(temperature float64, chains, draws int) (kept [][3]float64, err error) {
 	const stepSize, spacing, burnIn = 0.005, 50, 5000
 	b := graph.New(tensor.Float64)

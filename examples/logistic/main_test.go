@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// At temperature 0 the chain ends where the log posterior has no slope.
+// At temperature 0 the chain ends where the slope of the log posterior is 0.
 func TestPointEstimate(t *testing.T) {
 	point, err := sgld(0, 1, 1)
 	if err != nil {
@@ -34,7 +34,8 @@ func TestPointEstimate(t *testing.T) {
 	}
 }
 
-// The samplers' averages are the exact ones within a few standard errors, which are about 0.01; the point estimate's probabilities are not.
+// The samplers' averages are the exact ones within a few standard errors, which are about 0.01; the
+// point estimate's probabilities are not.
 func TestAverages(t *testing.T) {
 	all, err := predictors(64, 60)
 	if err != nil {

@@ -8,7 +8,7 @@ type predictor struct {
 	at   func(x, y float64) float64
 }
 
-// places are amid the data, and further and further away from them.
+// places are amid the data, and farther and farther from them.
 var places = [][2]float64{{0, 0}, {1, 0.5}, {-1, 1}, {-2, 4}, {-4, 6}, {4, -4}}
 
 // draw draws the lines where predictors have probabilities of 0.1, 0.3, ..., 0.9, and the data.

@@ -1,5 +1,6 @@
-// Command mixture samples the posterior of the tied means of two Gaussians (Welling and Teh 2011, section 5.1), which has two modes, by five samplers
-// with thousands of chains each, and compares them with exact numbers. It also shows how a single chain with the published step sizes fails: it
+// Command mixture samples the posterior of the tied means of two Gaussians (Welling and Teh 2011,
+// section 5.1), which has two modes, by five samplers with thousands of chains each, and compares
+// them with exact numbers. It also shows how a single chain with the published step sizes fails: it
 // mistakes one of the modes for all.
 package main
 
@@ -65,7 +66,7 @@ func run(out io.Writer, folder, file string, seed uint64, chains int) error {
 	return draw(filepath.Join(folder, "mixture.png"), levels, tracks)
 }
 
-// explanation is what the table shows.
+// explanation explains the table.
 const explanation = `Standard errors come from the differences between chains. Many chains move in theta1 + theta2/2 and theta2, which are nearly independent:
 there a step is long enough to cross between the modes, and all samplers give these their shares. The single chains, of which there are four, move in
 theta1 and theta2 with the published step sizes, and are wrong because these shrink before a chain has crossed often enough; and as all four begin alike,

@@ -17,7 +17,7 @@ func near(t *testing.T, what string, got, want, tolerance float64) {
 	}
 }
 
-// published are the published points, which are optional; the tests have made ones in their place.
+// published are the published points, which are optional; tests have generated ones instead.
 func published(t *testing.T) (points []float64, ok bool) {
 	t.Helper()
 	const path = "../../../shared/data/mixture100.csv"
@@ -49,7 +49,8 @@ func TestExactOfPublishedData(t *testing.T) {
 	}
 }
 
-// The loss and its slopes are those of the mixture, in either coordinates, with exponentials in float32.
+// The loss and its slopes are those of the mixture, in either coordinates, with exponentials in
+// float32.
 func TestTiedMeans(t *testing.T) {
 	data := append(observations(), observations()[:most-60]...) // more than are treated at a time
 	n := float64(len(data))
@@ -110,8 +111,8 @@ func TestTiedMeans(t *testing.T) {
 	}
 }
 
-// Many chains find both modes, in their shares, by every sampler, and all but few of them cross. With so few chains the standard errors are four times those of
-// the program.
+// Many chains find both modes, in their shares, by every sampler, and all but a few cross. With so
+// few chains the standard errors are four times those of the program.
 func TestManyChains(t *testing.T) {
 	data, _ := published(t)
 	want, _ := exact(data)
@@ -146,7 +147,7 @@ func TestSummary(t *testing.T) {
 	near(t, "error of one chain", typical, math.Sqrt(0.5), 1e-12)
 }
 
-// Chains with the published step sizes, which begin in one mode, stay there for most of their time.
+// Chains with the published step sizes that begin in one mode stay there most of the time.
 func TestOneChainMistakesAMode(t *testing.T) {
 	data, _ := published(t)
 	want, _ := exact(data)

@@ -18,8 +18,10 @@ const (
 	variance2 = 1
 )
 
-// coordinates are what chains move in. Plain ones are theta1 and theta2, whose correlation is -0.98: a step size that is small enough across the ridge is a
-// waste along it. Centred ones are theta1 + theta2/2, in units of centreUnit, and theta2, which are nearly independent, and curved about alike.
+// coordinates are what chains move in. Plain ones are theta1 and theta2, whose correlation
+// is -0.98: a step size small enough across the ridge is wastefully small along it. Centred ones
+// are theta1 + theta2/2, in units of centreUnit, and theta2, which are nearly independent, with
+// about the same curvature.
 type coordinates struct{ Centred bool }
 
 const centreUnit = 0.3
@@ -40,7 +42,7 @@ func (c coordinates) place(theta1, theta2 float64) (first, second float64) {
 	return (theta1 + theta2/2) / centreUnit, theta2
 }
 
-// slopes turns those by theta1 and theta2 into those by w.
+// slopes turns slopes by theta1 and theta2 into slopes by w.
 func slopes[T float32 | float64](c coordinates, by1, by2 T) (first, second T) {
 	if !c.Centred {
 		return by1, by2
@@ -61,7 +63,8 @@ func (c coordinates) start(dispersed bool) graph.Initializer {
 	}
 }
 
-// model is the potential over the number of points, where the likelihood is that of a step's minibatch of them, or of all when it is as large.
+// model is the potential over the number of points; the likelihood is that of a step's minibatch of
+// points, or of all points if the batch is as large.
 func model(b *graph.Builder, data []float64, batch int, c coordinates, dispersed bool) (w, loss *graph.Node) {
 	w = b.Parameter("w", c.start(dispersed), 2)
 	x := b.Table("data", data)
@@ -71,9 +74,10 @@ func model(b *graph.Builder, data []float64, batch int, c coordinates, dispersed
 	return w, b.Apply(tiedMeans{c, len(data)}, x, w)
 }
 
-// tiedMeans is the mean negative log-likelihood of points under N(theta1, 2)/2 + N(theta1+theta2, 2)/2, plus the prior's potential over DataSize, up to a
-// constant: x [B], w [2] -> a scalar. Package distributions has mixtures of anything; an op for just this one is several times as fast, and no more than what
-// follows. It has no GPU kernel.
+// tiedMeans is the mean negative log-likelihood of points under
+// N(theta1, 2)/2 + N(theta1+theta2, 2)/2, plus the prior's potential over DataSize, up to a
+// constant: x [B], w [2] -> a scalar. Package distributions has mixtures of anything; an op for
+// just this one is several times as fast, and is only what follows. It has no GPU kernel.
 type tiedMeans struct {
 	Coordinates coordinates
 	DataSize    int
@@ -93,19 +97,20 @@ func (m tiedMeans) Lower(l *graph.Lowering) {
 	l.Emit("tied_means_fwd", tensor.Threads(l.Shapes[0][0]), tensor.Single(run), l.Out(), l.In(0), l.In(1))
 }
 
-// pick chooses the function that fits the program's float. The functions take m as an argument, since the compiler does not inline what a closure in a
-// generic function calls.
+// pick chooses the function for the program's float type. The functions take m as an argument,
+// since the compiler does not inline what a closure in a generic function calls.
 func pick(l *graph.Lowering, m tiedMeans, f32, f64 func(m tiedMeans, a *tensor.Args)) func(a *tensor.Args) {
 	return graph.Pick(l, func(a *tensor.Args) { f32(m, a) }, func(a *tensor.Args) { f64(m, a) })
 }
 
-// most is how many points are treated at a time.
+// most is how many points are processed at a time.
 const most = 128
 
-// normalizer is minus the logarithm of a component's density at its mean, and of its weight.
+// normalizer is minus the logarithm of a component's density at its mean times its weight.
 var normalizer = math.Log(2) + math.Log(4*math.Pi)/2
 
-// meanLoss has its exponentials in float32 in any case, which are several times as fast: that changes a potential by some 1e-6, and nothing that is seen.
+// meanLoss always computes its exponentials in float32, which is several times as fast: it changes
+// a potential by some 1e-6, and no visible result.
 func meanLoss[T float32 | float64](m tiedMeans, a *tensor.Args) {
 	points := tensor.Slice[T](a, 1)
 	theta1, theta2 := point(m.Coordinates, tensor.Slice[T](a, 2))
@@ -139,7 +144,8 @@ func (m tiedMeans) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.
 	return []*graph.Node{b.Apply(tiedMeansSlopes{m, true}, in[0], in[1], dout), b.Apply(tiedMeansSlopes{m, false}, in[0], in[1], dout)}
 }
 
-// tiedMeansSlopes are tiedMeans' derivatives by w, or by each point, times dout: x [B], w [2], dout -> [2], or [B].
+// tiedMeansSlopes are tiedMeans' derivatives by w, or by each point, times dout: x [B], w [2],
+// dout -> [2], or [B].
 type tiedMeansSlopes struct {
 	Of      tiedMeans
 	ByPoint bool
@@ -162,7 +168,8 @@ func (s tiedMeansSlopes) Lower(l *graph.Lowering) {
 	l.Emit(stem, tensor.Threads(l.Shapes[0][0]), tensor.Single(run), l.Out(), l.In(0), l.In(1), l.In(2))
 }
 
-// odds fills in the odds, less 1, that points, at most as many, come from the first component.
+// odds returns the odds, less 1, that points, at most as many as list holds, come from the first
+// component.
 func odds[T float32 | float64](list *[most]float32, points []T, theta1, theta2 T) []float32 {
 	some := list[:len(points)]
 	slope, constant := -theta2/2, theta2*(theta2+2*theta1)/4 // of their logarithm

@@ -81,7 +81,8 @@ func (s *states) add(session *graph.Session, c coordinates, replicas *langevin.R
 	return nil
 }
 
-// hamiltonian makes proposals by HMC, whose energies are in float64, and keeps every fourth state but for the first twentieth.
+// hamiltonian makes proposals by HMC, whose energies are in float64, and keeps every fourth state
+// after the first twentieth.
 func hamiltonian(data []float64, seed uint64, c coordinates, hmc metropolis.Metropolis, chains, proposals int) (kept states, err error) {
 	b := graph.New(tensor.Float64)
 	w, loss := model(b, data, len(data), c, true)

@@ -2,7 +2,8 @@ package main
 
 import "math"
 
-// states are those of chains, one draw after the other. With replica exchange, a chain is a ladder's coldest.
+// states are the states of chains, one draw after the other. With replica exchange, a chain is a
+// ladder's coldest.
 type states struct {
 	chains         int
 	theta1, theta2 []float64
@@ -15,7 +16,7 @@ func (s states) last() (theta1, theta2 []float64) {
 	return s.theta1[from:], s.theta2[from:]
 }
 
-// chain is one chain of them.
+// chain is one of the chains.
 func (s states) chain(number int) states {
 	one := states{chains: 1, weights: s.weights}
 	for i := number; i < len(s.theta1); i += s.chains {
@@ -62,8 +63,9 @@ func (s states) summaries() []summary {
 	return chains
 }
 
-// summary is the mean over chains with its standard errors, which come from the chains' differences, since chains are independent; and the root of the mean
-// over chains of the squared error of one chain's average of theta2.
+// summary is the mean over chains with its standard errors, which come from the chains'
+// differences, since chains are independent; and the root of the mean over chains of the squared
+// error of one chain's average of theta2.
 func (s states) summary(truth summary) (mean, errors summary, typical float64) {
 	chains, n := s.summaries(), float64(s.chains)
 	for _, c := range chains {

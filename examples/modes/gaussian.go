@@ -9,13 +9,15 @@ import (
 	"github.com/pollen-ml/pollen/report"
 )
 
-// gaussian is the potential of N(0, diag(0.16, 1)), the example of Li, Chen, Carlson and Carin (2016), section 5.1.
+// gaussian is the potential of N(0, diag(0.16, 1)), the example of Li, Chen, Carlson and Carin
+// (2016), section 5.1.
 func gaussian(b *graph.Builder, theta *graph.Node) *graph.Node {
 	squares := b.Apply(op.Multiply{}, b.Apply(op.Squared{}, theta), b.Table("precisions", []float64{1 / 0.16, 1}))
 	return b.Apply(op.Scale{Factor: 0.5}, b.Apply(op.Sum{}, squares))
 }
 
-// gaussianMethods have step sizes at which the variance of x errs by about the same share, SGLD's h k/2 = 6 %, as far as they err.
+// gaussianMethods have step sizes at which the variance of x errs by about the same share, SGLD's
+// h k/2 = 6 %, if it errs at all.
 func gaussianMethods() []method {
 	plan := langevin.Plan{Steps: 3000, BurnIn: 1000, Thinning: 4}
 	by := func(name string, sampler langevin.Sampler, h float64) method {
@@ -29,7 +31,8 @@ func gaussianMethods() []method {
 	}
 }
 
-// estimates are the variances, which are to be 0.16 and 1, the covariance, which is to be 0, and the effective number of draws of y in 1000 steps.
+// estimates are the variances (0.16 and 1 are exact), the covariance (0 is exact), and the
+// effective number of draws of y in 1000 steps.
 func (s states) estimates(plan langevin.Plan) (xx, yy, xy, effective float64, err error) {
 	n := float64(len(s.x))
 	traces := make([][]float64, s.chains)

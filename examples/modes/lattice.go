@@ -10,13 +10,15 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// The modes of the lattice are the places whose coordinates are among means; variance is that of each around it.
+// The lattice's modes are the places whose coordinates are in means; variance is the variance
+// around each.
 var means = [...]float64{-4, -2, 0, 2, 4}
 
 const variance = 0.03
 
-// lattice is minus the logarithm of an equal mixture of Gaussians around all modes, up to a constant: theta [2] -> a scalar. The mixture is the product of one
-// for each coordinate. It has no GPU kernel.
+// lattice is minus the logarithm of an equal mixture of Gaussians around all modes, up to a
+// constant: theta [2] -> a scalar. The mixture is the product of one for each coordinate. It has no
+// GPU kernel.
 type lattice struct{}
 
 func (lattice) Name() string { return "lattice" }
@@ -39,7 +41,8 @@ func latticeValue[T float32 | float64](a *tensor.Args) {
 	tensor.Slice[T](a, 0)[0] = T(x + y)
 }
 
-// coordinate is one coordinate's potential, and its slope. The nearest mode's exponential is taken out, so that none is 0 far away.
+// coordinate is one coordinate's potential and its slope. The nearest mode's exponential is
+// factored out, so that it does not underflow to 0 far away.
 func coordinate(x float64) (potential, slope float64) {
 	nearest := math.Inf(1)
 	for _, mean := range means {
@@ -77,7 +80,7 @@ func fillSlope[T float32 | float64](a *tensor.Args) {
 	}
 }
 
-// density is the lattice's on a grid, divided by its maximum.
+// density is the lattice's density on a grid, divided by its maximum.
 func density() report.Levels {
 	levels := report.Levels{Name: "density", At: []float64{0.1, 0.5}}
 	for i := range 261 {
@@ -105,7 +108,8 @@ func modeOf(x, y float64) int {
 	return 5*index(y) + index(x)
 }
 
-// census is what states say about the modes: how many were found, and the total variation between the states' frequencies in modes and 1/25.
+// census is what states say about the modes: how many were found, and the total variation between
+// the states' frequencies in modes and 1/25.
 func (s states) census() (found int, totalVariation float64) {
 	var counts [25]float64
 	for i := range s.x {
@@ -134,7 +138,7 @@ func (s states) crossed() float64 {
 	return float64(crossed) / float64(s.chains)
 }
 
-// spread is the mean squared distance of a coordinate from the mode's, which is to be variance.
+// spread is the mean squared distance of a coordinate from its mode's; variance is exact.
 func (s states) spread() float64 {
 	total := 0.0
 	for i := range s.x {

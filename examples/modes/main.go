@@ -1,5 +1,6 @@
-// Command modes asks of samplers what they make of 25 modes in the plane (Zhang, Li, Zhang, Chen and Wilson 2020, section 5.1), between which
-// the density falls by e^-16: how many they find, and whether as often as they should. Then it compares samplers on a narrow Gaussian.
+// Command modes tests samplers on 25 modes in the plane (Zhang, Li, Zhang, Chen and Wilson 2020,
+// section 5.1), between which the density falls by e^-16: how many they find, and whether as often
+// as they should. Then it compares samplers on a narrow Gaussian.
 package main
 
 import (
@@ -39,7 +40,7 @@ const (
 	replicas = "replica exchange"
 )
 
-// methods but the dispersed one start at (0, 0).
+// methods start at (0, 0), except the dispersed one.
 func methods() []method {
 	plan := langevin.Plan{Steps: 1000, BurnIn: 500, Thinning: 50}
 	list := []method{
@@ -69,7 +70,7 @@ func latticePotential(b *graph.Builder, theta *graph.Node) *graph.Node {
 	return b.Apply(lattice{}, theta)
 }
 
-// explanation is what the table shows.
+// explanation explains the table.
 const explanation = `Small steps never leave a mode: right shares come from where chains start. Large ones leave it, because their own error
 heats them: within a mode they have several times the variance. Cycles get right what one step size cannot, if they cool down slowly; short ones
 leave chains where large steps threw them. Replicas, at temperatures up to 32, cross at equilibrium. So many draws have total variations of about

@@ -7,7 +7,8 @@ import (
 	"github.com/pollen-ml/pollen/langevin"
 )
 
-// The lattice's slope is that of its potential, which is lowest at the modes, and 1/(2 variance) higher, less ln 2, between two.
+// The lattice's slope is that of its potential, which is lowest at the modes, and 1/(2 variance)
+// higher, less ln 2, between two.
 func TestLattice(t *testing.T) {
 	for _, x := range []float64{-9, -4.1, -3, -1.02, 0, 0.9, 1, 3.7, 7} {
 		const d = 1e-5
@@ -29,7 +30,7 @@ func TestLattice(t *testing.T) {
 	}
 }
 
-// TestModes: who finds all modes, and as often as they should be found, and who does not.
+// TestModes: which samplers find all modes, in the right proportions, and which do not.
 func TestModes(t *testing.T) {
 	for _, m := range methods() {
 		kept, err := m.sample()
@@ -62,7 +63,8 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// TestGaussian: the variances with the bias of SGLD's h k/2, where there is one; preconditioning makes the slow direction faster.
+// TestGaussian: the variances, with SGLD's bias h k/2 where it applies; preconditioning makes the
+// slow direction faster.
 func TestGaussian(t *testing.T) {
 	var effective []float64
 	for i, m := range gaussianMethods() {

@@ -22,7 +22,8 @@ type setting struct {
 	dispersed float64 // starts are uniform up to as far from 0 in either coordinate
 }
 
-// states are those of chains, one draw after the other. With replica exchange, a chain is a ladder's coldest.
+// states are the states of chains, one draw after the other. With replica exchange, a chain is a
+// ladder's coldest.
 type states struct {
 	chains int
 	x, y   []float64
@@ -86,7 +87,7 @@ func (s *states) add(session *graph.Session, replicas *langevin.Replicas) error 
 	return nil
 }
 
-// last are the last states, as many as are drawn well.
+// last are the last states, as many as can be shown well.
 func (s states) last(most int) (x, y []float64) {
 	from := max(0, len(s.x)-most)
 	return slices.Clone(s.x[from:]), slices.Clone(s.y[from:])

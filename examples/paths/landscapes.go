@@ -12,7 +12,7 @@ type rule struct {
 	rate      float64
 }
 
-// landscape is a function of two numbers, as a node and as Go, with its minimum, at which it is 0.
+// landscape is a function of two numbers, as a node and in Go, and its minimum, where it is 0.
 type landscape struct {
 	name      string
 	node      func(b *graph.Builder, x, y *graph.Node) *graph.Node

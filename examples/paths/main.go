@@ -1,4 +1,5 @@
-// Command paths draws how the textbook optimizers go down an ill-conditioned ravine and Rosenbrock's curved valley.
+// Command paths draws how textbook optimizers descend an ill-conditioned ravine and Rosenbrock's
+// curved valley.
 package main
 
 import (

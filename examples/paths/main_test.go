@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// Momentum on the ravine is two linear recursions: theta <- theta - v, v <- 0.8 v + 0.02 k theta, of the curvatures k = 1 and 50.
+// Momentum on the ravine is two linear recursions: theta <- theta - v, v <- 0.8 v + 0.02 k theta,
+// with the curvatures k = 1 and 50.
 func TestMomentumPath(t *testing.T) {
 	l := landscapes()[0]
 	l.steps = 50
@@ -28,7 +29,7 @@ func TestMomentumPath(t *testing.T) {
 	}
 }
 
-// Every rule but Adadelta, which is slow, comes near the minima.
+// Every rule except Adadelta, which is slow, comes near the minima.
 func TestMinima(t *testing.T) {
 	for _, l := range landscapes() {
 		if value := l.value(l.minimum[0], l.minimum[1]); value != 0 {

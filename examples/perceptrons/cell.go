@@ -18,8 +18,8 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// The settings of Li et al. 2016, section 5.3, that all cells have in common. The rate is halved after each fifth of a run: every 20
-// epochs of 100.
+// The settings of Li et al. 2016, section 5.3, that all cells share. The rate is halved after each
+// fifth of a run: every 20 epochs of 100.
 const (
 	batch    = 100
 	burnIn   = 300 // steps
@@ -30,8 +30,8 @@ const (
 	halvings = 5
 )
 
-// methodOf has the methods of the table. The optimizers are what the samplers of the same gradients are at temperature 0: RMSprop
-// and SGD, with the weight decay that the prior is.
+// methodOf has the methods of the table. The optimizers are the samplers of the same gradients at
+// temperature 0: RMSprop and SGD, with the prior as weight decay.
 var methodOf = map[string]struct {
 	title          string
 	preconditioned bool
@@ -43,7 +43,8 @@ var methodOf = map[string]struct {
 	"sgd":     {"SGD", false, true},
 }
 
-// cell is all that decides one run of the table: a method on a perceptron with two hidden layers of a width, from one seed.
+// cell is all that decides one run of the table: a method on a perceptron with two hidden layers of
+// a width, from one seed.
 type cell struct {
 	Method      string  `json:"method"` // of methodOf
 	Data        string  `json:"data"`
@@ -75,7 +76,7 @@ func (c cell) String() string {
 	return fmt.Sprintf("%s-h%d-T%.3g-chain%d", c.Method, c.Width, c.Temperature, c.Chain)
 }
 
-// row is what the cells of a row have in common.
+// row is what the cells of a row share.
 func (c cell) row() cell {
 	c.Width, c.Chain = 0, 0
 	return c
@@ -109,7 +110,8 @@ func (c cell) spec() pollen.Spec {
 	return s
 }
 
-// read returns the cell's result if the folder has it; one of other settings under the same name is an error.
+// read returns the cell's result if the folder has it; one with other settings under the same name
+// is an error.
 func (c cell) read(folder string) (*result, error) {
 	path := c.path(folder)
 	content, err := os.ReadFile(path)
@@ -129,7 +131,7 @@ func (c cell) read(folder string) (*result, error) {
 	return &r, nil
 }
 
-// write keeps the result, and drops the run that it is of, whose samples are large.
+// write keeps the result, and deletes its run, whose samples are large.
 func (r *result) write(folder string) error {
 	content, err := json.MarshalIndent(r, "", "  ")
 	if err != nil {
@@ -145,7 +147,7 @@ func (c cell) path(folder string) string { return filepath.Join(folder, c.String
 
 func (c cell) runFolder(folder string) string { return filepath.Join(folder, c.String()) }
 
-// train makes the cell's run, or goes on with what there is of it.
+// train makes the cell's run, or resumes it.
 func (c cell) train(ctx context.Context, train *datasets.Dataset, folder string, options ...pollen.Option) (*pollen.Run, error) {
 	data := &datasets.Splits{Train: train}
 	m, err := pollen.ReadManifest(c.runFolder(folder))

@@ -1,5 +1,6 @@
-// Command perceptrons compares pSGLD, SGLD, RMSprop and SGD on MNIST as Li, Chen, Carlson and Carin did (Preconditioned stochastic
-// gradient Langevin dynamics for deep neural networks, 2016, table 1), and prints test errors beside the published ones.
+// Command perceptrons compares pSGLD, SGLD, RMSprop and SGD on MNIST as Li, Chen, Carlson and Carin
+// did (Preconditioned stochastic gradient Langevin dynamics for deep neural networks, 2016,
+// table 1), and prints test errors beside the published ones.
 package main
 
 import (
@@ -100,7 +101,7 @@ func run(ctx context.Context, arguments []string, out, progress io.Writer) error
 	return err
 }
 
-// parse reads the flags, and refuses what can be refused without the data.
+// parse reads the flags, and refuses mistakes that show without the data.
 func (t *comparison) parse(arguments []string, help io.Writer) error {
 	f := flag.NewFlagSet("perceptrons", flag.ContinueOnError)
 	f.SetOutput(help)
@@ -163,7 +164,7 @@ func (t *comparison) load(ctx context.Context) error {
 	return nil
 }
 
-// cells are all of the table, the first seed's first, so that every row has a figure early.
+// cells are all cells of the table, the first seed's first, so that every row has a figure early.
 func (t *comparison) cells() ([]cell, error) {
 	t.titles, t.order = map[cell]string{}, map[cell]int{}
 	var cells []cell

@@ -19,7 +19,8 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 )
 
-// pictures makes a folder of 6x6 pictures in two classes, 200 to train on, which are 2 steps of an epoch, and 20 to test with.
+// pictures makes a folder of 6x6 pictures in two classes, 200 to train on, which are 2 steps of an
+// epoch, and 20 to test with.
 func pictures(t *testing.T) string {
 	t.Helper()
 	t.Setenv("XDG_CACHE_HOME", t.TempDir())
@@ -74,7 +75,8 @@ func wants(t *testing.T, text string, patterns ...string) {
 	}
 }
 
-// The table is announced, made, printed and kept; a cell that is missing is made again, alike, whatever is run beside it.
+// The table is announced, made, printed and kept; a missing cell is made again, identically,
+// whatever runs beside it.
 func TestRun(t *testing.T) {
 	data, folder := pictures(t), filepath.Join(t.TempDir(), "cells")
 	out, progress, err := perceptrons(t, "-data", data, "-folder", folder, "-estimate")
@@ -140,7 +142,8 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// A cell that was interrupted goes on from where it was: its result is the one of a cell that was not. Its run is of its settings.
+// A cell that was interrupted goes on from where it was: its result is that of an uninterrupted
+// one. Its run has its settings.
 func TestInterruptedCell(t *testing.T) {
 	splits, err := datasets.Open(pictures(t), datasets.Options{})
 	if err != nil {

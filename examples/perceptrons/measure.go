@@ -21,7 +21,7 @@ type cost struct {
 	bytes int64 // on the disk, until it is finished
 }
 
-// announce says what the missing cells will cost, by a few steps of each kind.
+// announce estimates what the missing cells will cost, from a few steps of each kind.
 func (t *comparison) announce(ctx context.Context, missing []cell, all int) error {
 	if len(missing) == 0 {
 		fmt.Fprintf(t.progress, "all %d cells are in %s\n", all, t.folder)
@@ -76,7 +76,8 @@ func (t *comparison) measure(ctx context.Context, c cell, device tensor.Device) 
 	return all, nil
 }
 
-// measurePrediction is how long a prediction by one sample takes, and the size of its file. The sample is that of a run of one step.
+// measurePrediction is how long a prediction by one sample takes, and the size of the sample's
+// file. The sample comes from a run of one step.
 func (t *comparison) measurePrediction(ctx context.Context, c cell, device tensor.Device) (time.Duration, int64, error) {
 	folder, err := os.MkdirTemp("", "perceptrons")
 	if err != nil {

@@ -9,7 +9,8 @@ import (
 	"github.com/pollen-ml/pollen/report"
 )
 
-// publishedErrors are the test errors in percent of Li et al. 2016, table 1, by the width of the hidden layers.
+// publishedErrors are the test errors in percent of Li et al. 2016, table 1, by the width of the
+// hidden layers.
 var publishedErrors = map[string]map[int]float64{
 	"psgld":   {400: 1.40, 800: 1.26, 1200: 1.14},
 	"sgld":    {400: 1.64, 800: 1.41, 1200: 1.40},
@@ -17,7 +18,8 @@ var publishedErrors = map[string]map[int]float64{
 	"sgd":     {400: 1.72, 800: 1.47, 1200: 1.47},
 }
 
-// isPublished reports whether a row is of the paper's setting: the samplers' temperature there was 1/N.
+// isPublished reports whether a row has the paper's setting: the samplers' temperature there was
+// 1/N.
 func (c cell) isPublished() bool {
 	return c.Data == "mnist" && (methodOf[c.Method].optimizer || c.Temperature == 1/float64(c.DataSize))
 }
@@ -75,7 +77,7 @@ func (t *comparison) printWidth(width int, results []*result, out io.Writer) err
 	return table.WriteText(out)
 }
 
-// meanAndError is a mean over seeds with its standard error, if there are two seeds at least.
+// meanAndError is a mean over seeds with its standard error, if there are at least two seeds.
 func meanAndError(format string, results []*result, value func(r *result) float64) string {
 	n, mean, squares := float64(len(results)), 0.0, 0.0
 	for _, r := range results {

@@ -29,7 +29,8 @@ func TestMeanAndError(t *testing.T) {
 	}
 }
 
-// The paper's settings: 100 epochs of MNIST are 60000 steps, with rates halved every 20 epochs, and samples of steps 600, 900, ...
+// The paper's settings: 100 epochs of MNIST are 60000 steps, with rates halved every 20 epochs, and
+// samples of steps 600, 900, ...
 func TestCellSettings(t *testing.T) {
 	c := cell{Method: "psgld", DataSize: 60000, Width: 400, Temperature: 1. / 60000, Epochs: 100, Rate: 5e-4, Chain: 2}
 	spec, err := c.spec().Resolve()

@@ -43,7 +43,7 @@ func (w *work) observer(c cell) pollen.Observer {
 	}
 }
 
-// show writes how far the work is, if it is time to.
+// show prints progress, if it is time to.
 func (w *work) show(now bool) {
 	t := w.now()
 	if !now && t.Sub(w.last) < interval {
@@ -58,7 +58,7 @@ func (w *work) show(now bool) {
 	fmt.Fprintf(w.out, "table  %3d%%  %d of %d cells  %s\n", 100*w.done/max(1, w.total), len(w.results), w.cells, status)
 }
 
-// finish takes a cell's result, or why there is none; it reports whether to go on.
+// finish takes a cell's result, or its error; it reports whether to go on.
 func (w *work) finish(r *result, err error) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -71,7 +71,8 @@ func (w *work) finish(r *result, err error) bool {
 	return err == nil
 }
 
-// makeCells makes cells, some at a time, and writes each when it is done. It returns those that were done when the first failed.
+// makeCells makes cells, some at a time, and writes each when it is done. It returns those that
+// were done when the first failed.
 func (t *comparison) makeCells(ctx context.Context, cells []cell) ([]*result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

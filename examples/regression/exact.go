@@ -14,7 +14,8 @@ const (
 	noise = 0.5
 )
 
-// observations are features [size 2], of which the first is 1, and targets, of the line 0.5 + 0.8 x.
+// observations are features [size 2], of which the first is 1, and targets, of the line
+// 0.5 + 0.8 x.
 func observations() (features, targets []float64) {
 	targets = make([]float64, size)
 	random.Normals(targets, 0, random.Address{Seed: 1})
@@ -26,7 +27,7 @@ func observations() (features, targets []float64) {
 	return features, targets
 }
 
-// moments are those of a distribution of theta.
+// moments are the moments of a distribution of theta.
 type moments struct{ mean0, mean1, deviation0, deviation1, correlation float64 }
 
 // exact is the posterior N(m, A^-1), A = X'X/noise^2 + 1 and m = A^-1 X'y/noise^2.
@@ -46,7 +47,8 @@ func exact() moments {
 	}
 }
 
-// density is that of the normal distribution, divided by its maximum, with lines around half, 90 % and 99 % of it.
+// density is the normal density, divided by its maximum, with lines around half, 90 % and 99 % of
+// it.
 func (m moments) density() report.Levels {
 	levels := report.Levels{Name: "exact: 50 %, 90 %, 99 %", At: []float64{0.01, 0.1, 0.5}}
 	for i := range 101 {

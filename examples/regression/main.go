@@ -1,5 +1,5 @@
-// Command regression samples the posterior of a straight line's intercept and slope by SGLD, MALA, HMC and NUTS, and compares mean and
-// covariance with their formulas.
+// Command regression samples the posterior of a straight line's intercept and slope by SGLD, MALA,
+// HMC and NUTS, and compares mean and covariance with their formulas.
 package main
 
 import (
@@ -43,7 +43,8 @@ func model(b *graph.Builder) (theta, loss *graph.Node) {
 // traces are the draws of theta_0 and theta_1, [chains draws] each.
 type traces [2][][]float64
 
-// sgld draws states that are 20 steps apart. Its variances are too large by a share of about h k/2 in a direction of curvature k.
+// sgld draws states that are 20 steps apart. Its variances are too large by a share of about h k/2
+// in a direction of curvature k.
 func sgld(chains, draws int) (kept traces, err error) {
 	const stepSize, spacing, burnIn = 2e-4, 20, 1000
 	b := graph.New(tensor.Float64)

@@ -11,8 +11,8 @@ import (
 	"github.com/pollen-ml/pollen/langevin"
 )
 
-// Means and variances are those of the formulas, within four Monte Carlo standard errors; SGLD's variances are too large by h k/2 at most, with h =
-// 2e-4 and curvatures k up to 470.
+// Means and variances are those of the formulas, within four Monte Carlo standard errors; SGLD's
+// variances are too large by h k/2 at most, with h = 2e-4 and curvatures k up to 470.
 func TestMoments(t *testing.T) {
 	methods, err := sampleAll(8, 300)
 	if err != nil {

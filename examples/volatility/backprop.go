@@ -17,7 +17,7 @@ type fit struct {
 	rate                     float64 // h up to the end of burn-in; then rate (1+k)^-0.55, k = 1, 2 ...
 }
 
-// rates are h of each epoch.
+// rates are h for each epoch.
 func (f fit) rates() []float64 {
 	rates := make([]float64, f.epochs)
 	for i := range rates {
@@ -26,19 +26,21 @@ func (f fit) rates() []float64 {
 	return rates
 }
 
-// bayesByBackprop is the fit that Keng published ("Bayesian learning via stochastic gradient Langevin dynamics and Bayes by Backprop", 2023, and the
-// notebook that goes with it). Deviation and freedom are numbers; of the walk, q has independent steps N(mean_i, deviation^2), as wide as the walk's own.
-// pSGLD draws deviation, freedom, the means and s_0, at the temperature 1, by gradients of
+// bayesByBackprop is the fit that Keng published ("Bayesian learning via stochastic gradient
+// Langevin dynamics and Bayes by Backprop", 2023, with its notebook). Deviation and freedom are
+// numbers; for the walk, q has independent steps N(mean_i, deviation^2), as wide as the walk's own.
+// pSGLD draws deviation, freedom, the means and s_0, at temperature 1, by gradients of
 //
 //	E_q[ln p(returns | walk, freedom)] + N ln deviation + (ln p(deviation) + ln p(freedom))/R
 //
-// Its first term is the mean over R replicas of the walk, the second the entropy of q, and the third is the priors divided by R, too. To be a bound of
-// the evidence it lacks
+// The first term is the mean over R replicas of the walk, the second the entropy of q, and the
+// third is the priors, also divided by R. To be a bound of the evidence it lacks
 //
 //	E_q[ln p(walk | deviation)] = -N ln deviation - sum mean_i^2 / (2 deviation^2)
 //
-// where both have a constant besides. Without that, deviation is not how far the walk goes in a day, but how wide q may be before the returns become
-// improbable: 0.026 for those of the S&P 500. Freedom, which was published as 9.75, is on its way from 10, where it starts.
+// each up to a constant. Without this term, deviation is not how far the walk goes in a day, but
+// how wide q may be before the returns become improbable: 0.026 for those of the S&P 500. Freedom,
+// which was published as 9.75, is on its way from 10, where it starts.
 func bayesByBackprop(returns []float64, f fit) (r result, err error) {
 	const level, spread = -4.5, 1e-4 // of s_0, and of the means, at the start
 	n := len(returns)

@@ -7,14 +7,15 @@ import (
 	"github.com/pollen-ml/pollen/diagnostics"
 )
 
-// result is what a method makes of a series.
+// result is a method's estimates for a series.
 type result struct {
 	method             string
 	deviation, freedom estimate
 	bands              []estimate // of the logarithm of each day's scale
 }
 
-// estimate is a distribution's mean and standard deviation with the ends of its middle 90 %, and for draws of chains how well these have mixed.
+// estimate is a distribution's mean and standard deviation with the ends of its middle 90 %, and
+// for draws of chains how well these have mixed.
 type estimate struct{ mean, deviation, low, high, rHat, effective float64 }
 
 // estimateOf is the estimate from draws, which it sorts.

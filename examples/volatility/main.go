@@ -1,6 +1,7 @@
-// Command volatility finds how volatile the returns of each day were, with a band: the stochastic volatility model of Hoffman and Gelman (2014),
-// section 4.2, by NUTS, by pSGLD, and by Bayes by Backprop, whose band is far too narrow. The returns are made ones whose volatility is known, or
-// those of a file of daily closes.
+// Command volatility finds how volatile the returns of each day were, with a band: the stochastic
+// volatility model of Hoffman and Gelman (2014), section 4.2, by NUTS, by pSGLD, and by Bayes by
+// Backprop, whose band is far too narrow. The returns are simulated, with known volatility, or come
+// from a file of daily closes.
 package main
 
 import (
@@ -79,7 +80,7 @@ func run(out io.Writer, folder string, s series, e effort) error {
 	return draw(filepath.Join(folder, "volatility.png"), s, exact, published)
 }
 
-// explanation is of the rows of Bayes by Backprop.
+// explanation explains the rows of Bayes by Backprop.
 const explanation = `
 Bayes by Backprop as published (Keng 2023) has a deviation of 0.026 and a freedom of 9.75 for the S&P 500. Its objective leaves out the prior of the walk: its
 deviation is how wide the approximation may be before the returns become improbable, not how far the walk goes in a day, and its freedom has hardly
@@ -104,7 +105,7 @@ func tabulate(out io.Writer, results ...result) error {
 	return table.WriteText(out)
 }
 
-// draw draws the bands, in percent a day, and the truth where it is known.
+// draw draws the bands, in percent a day, and the truth if it is known.
 func draw(path string, s series, results ...result) error {
 	var curves []report.Curve
 	add := func(name string, value func(day int) float64) {

@@ -14,7 +14,8 @@ import (
 // quick is enough for short series.
 var quick = effort{warmup: 100, draws: 250, steps: 4000, fit: fit{replicas: 20, epochs: 300, burnIn: 100, rate: 0.001}}
 
-// naivePotential is -ln of the posterior's density at a target's parameters, but for the constants of the map from innovations to the walk.
+// naivePotential is -ln of the posterior's density at a target's parameters, up to the constants of
+// the map from innovations to the walk.
 func naivePotential(returns []float64, logDeviation, logFreedom float64, walk []float64) float64 {
 	deviation, freedom := math.Exp(logDeviation), math.Exp(logFreedom)
 	gaussian := func(x, deviation float64) float64 {
@@ -34,7 +35,8 @@ func naivePotential(returns []float64, logDeviation, logFreedom float64, walk []
 	return -density
 }
 
-// The potentials of chains at their starts differ as the formula's do: the formula has another constant.
+// The potentials of chains at their starts differ as the formula's do: the formula has another
+// constant.
 func TestPotential(t *testing.T) {
 	s := made(31)
 	b := graph.New(tensor.Float64)
@@ -81,7 +83,7 @@ func TestPotential(t *testing.T) {
 	}
 }
 
-// The smoothed walk has the highest density: no change of a day makes it higher.
+// The smoothed walk has the highest density: changing a day does not raise it.
 func TestSmooth(t *testing.T) {
 	s := made(33)
 	walk, memory := smooth(s.returns, 0.2)
@@ -105,7 +107,8 @@ func TestSmooth(t *testing.T) {
 	}
 }
 
-// On a short series chains agree, and their bands hold the truth, and are narrow enough to tell something; those of Bayes by Backprop are too narrow.
+// On a short series chains agree, and their bands hold the truth and are narrow enough to be
+// informative; those of Bayes by Backprop are too narrow.
 func TestMethods(t *testing.T) {
 	s := made(60)
 	exact, _, err := noUTurn(s.returns, quick.warmup, quick.draws)

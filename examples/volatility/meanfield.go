@@ -5,7 +5,8 @@ import "math"
 // startSpread is the standard deviation of a step of the walk at the start.
 const startSpread = 0.0005
 
-// meanField is an approximation of the posterior: independent normals of ln deviation, ln freedom and the walk's steps, the first of which is s_0.
+// meanField is an approximation of the posterior: independent normals of ln deviation, ln freedom
+// and the walk's steps, the first of which is s_0.
 type meanField struct {
 	logDeviation, logFreedom normalFactor
 	steps                    []normalFactor
@@ -37,7 +38,8 @@ func (q meanField) walk() []normalFactor {
 	return days
 }
 
-// start is where the search for the best one starts: at the walk that fits the returns best with startDeviation.
+// start is where the search for the best meanField starts: at the walk that fits the returns best
+// with startDeviation.
 func start(returns []float64) meanField {
 	walk, _ := smooth(returns, startDeviation)
 	q := meanField{normalFactor{math.Log(startDeviation), 0.01}, normalFactor{math.Log(startFreedom), 0.01}, make([]normalFactor, len(walk))}

@@ -11,20 +11,22 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// Where chains begin, about, and at which the walk is smoothed.
+// About where chains begin; the walk is smoothed at these values.
 const (
 	startDeviation = 0.1
 	startFreedom   = 10
 )
 
-// firstDeviation is that of s_0.
+// firstDeviation is the standard deviation of s_0.
 const firstDeviation = 10
 
 // joint is the log of the density of the returns r [N] and of
 //
-//	deviation ~ Exponential(10), freedom ~ Exponential(0.1), s_0 ~ N(0, 10^2), s_i ~ N(s_{i-1}, deviation^2), r_i ~ Student-t(freedom, 0, exp(s_i))
+//	deviation ~ Exponential(10), freedom ~ Exponential(0.1), s_0 ~ N(0, 10^2),
+//	s_i ~ N(s_{i-1}, deviation^2), r_i ~ Student-t(freedom, 0, exp(s_i))
 //
-// as a density of the logarithms of deviation and freedom, and of the walk s: logarithms [] and s [N], or [R 1] and s [R N], which adds up R of them.
+// as a density of the logarithms of deviation and freedom, and of the walk s: logarithms [] and
+// s [N], or [R 1] and s [R N], for the sum of R of them.
 func joint(b *graph.Builder, returns []float64, logDeviation, logFreedom, walk *graph.Node) *graph.Node {
 	deviation, jacobian1 := distributions.Constrained(b, logDeviation, distributions.Exp{})
 	freedom, jacobian2 := distributions.Constrained(b, logFreedom, distributions.Exp{})
@@ -41,7 +43,8 @@ func joint(b *graph.Builder, returns []float64, logDeviation, logFreedom, walk *
 		priors(b, deviation, freedom), jacobian1, jacobian2)
 }
 
-// likelihood is the log of the density of the returns given freedom and the walk, s [N], or [R N], which adds up R of them.
+// likelihood is the log of the density of the returns given freedom and the walk, s [N], or [R N],
+// for the sum of R of them.
 func likelihood(b *graph.Builder, returns []float64, freedom, walk *graph.Node) *graph.Node {
 	scaled := b.Apply(op.Divide{}, b.Table("returns", returns), b.Apply(op.Exp{}, walk))
 	density := distributions.StudentT{Freedom: distributions.Node(freedom), Scale: distributions.Number(1)}.LogProb(b, scaled)
@@ -58,10 +61,11 @@ func priors(b *graph.Builder, deviation, freedom *graph.Node) *graph.Node {
 //
 //	s_i = m_i + deviation x_i,    x_i = a x_{i-1} + innovation_i
 //
-// where m is the walk that fits the returns best, to first order in ln deviation about startDeviation, and a how its errors are correlated from day
-// to day, see smooth. The parameters are the innovations and the logarithms of deviation and freedom. Any m and a give the same
-// posterior. With m = 0 and a = 1, slow movements would have curvatures up to N^2 times those of fast ones; with the walk itself as the
-// parameter, it would hold deviation fast.
+// where m is the walk that fits the returns best, to first order in ln deviation about
+// startDeviation, and a how its errors are correlated from day to day, see smooth. The parameters
+// are the innovations and the logarithms of deviation and freedom. Any m and a give the same
+// posterior. With m = 0 and a = 1, slow movements would have curvatures up to N^2 times those of
+// fast ones; with the walk itself as the parameter, it would hold deviation fast.
 func target(b *graph.Builder, returns []float64) metropolis.Target {
 	const turnStep = 0.1
 	days := len(returns)
@@ -107,7 +111,8 @@ func startAround(mean, deviation float64) graph.Initializer {
 	}
 }
 
-// share is a potential per return, as optimizers and samplers on minibatches take it, or a density per replica.
+// share divides a potential by the number of returns, as optimizers and samplers on minibatches
+// take it, or a density by the replicas.
 func share(b *graph.Builder, total *graph.Node, parts int) *graph.Node {
 	return b.Apply(op.Scale{Factor: 1 / float64(parts)}, total)
 }

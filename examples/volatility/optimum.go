@@ -5,15 +5,17 @@ import (
 	"slices"
 )
 
-// hermite are the nodes and weights of Gauss and Hermite for the expectation over a standard normal, exact for polynomials up to the 17th degree.
+// hermite are the nodes and weights of Gauss-Hermite quadrature for the expectation over a standard
+// normal, exact for polynomials up to the 17th degree.
 var hermite = [9]struct{ at, weight float64 }{
 	{-4.512745863399783, 2.234584400774658e-05}, {-3.205429002856470, 0.002789141321231769}, {-2.076847978677830, 0.04991640676521786},
 	{-1.023255663789133, 0.2440975028949394}, {0, 0.4063492063492063}, {1.023255663789133, 0.2440975028949394},
 	{2.076847978677830, 0.04991640676521786}, {3.205429002856470, 0.002789141321231769}, {4.512745863399783, 2.234584400774658e-05},
 }
 
-// expectations are what the returns say under q: of each day's log density of the return, the expected first and second derivative by s; and of the sum over
-// days, with the freedom's prior, the expectation and those of its derivatives by ln freedom.
+// expectations are expectations under q: for each day, the first and second derivative by s of the
+// return's log density; for the sum over days, with the freedom's prior, the value and its
+// derivatives by ln freedom.
 type expectations struct {
 	slopes, curvatures []float64
 	freedom, slope     float64
@@ -45,7 +47,8 @@ func (q meanField) expectations(returns []float64) expectations {
 			}
 		}
 	}
-	// Stein's identities for x = mean + spread z: E[f'] = E[z f]/spread, E[f''] = E[(z^2 - 1) f]/spread^2.
+	// Stein's identities for x = mean + spread z: E[f'] = E[z f]/spread,
+	// E[f''] = E[(z^2 - 1) f]/spread^2.
 	for k, node := range hermite {
 		e.freedom += node.weight * totals[k]
 		e.slope += node.weight * totals[k] * node.at / spread
@@ -64,7 +67,8 @@ func (q meanField) precisions() []float64 {
 	return precisions
 }
 
-// bound is the evidence lower bound, E[ln p(returns, parameters)] + the entropy of q, with all constants.
+// bound is the evidence lower bound, E[ln p(returns, parameters)] + the entropy of q, with all
+// constants.
 func (q meanField) bound(returns []float64) float64 {
 	deviation := math.Exp(q.logDeviation.mean + q.logDeviation.variance/2)
 	total := q.expectations(returns).freedom + math.Log(10) - 10*deviation + q.logDeviation.mean*float64(2-len(q.steps)) - math.Log(firstDeviation)
@@ -77,7 +81,7 @@ func (q meanField) bound(returns []float64) float64 {
 	return total
 }
 
-// squares is E[the sum of the squared steps but for the first].
+// squares is E[the sum of the squared steps except the first].
 func (q meanField) squares() float64 {
 	sum := 0.0
 	for _, step := range q.steps[1:] {
@@ -86,7 +90,8 @@ func (q meanField) squares() float64 {
 	return sum
 }
 
-// improve raises the bound in all but the mean of ln deviation, by one round of coordinate ascent, and tells by how much it moved the walk.
+// improve raises the bound in everything except the mean of ln deviation, by one round of
+// coordinate ascent, and returns how far it moved the walk.
 func (q *meanField) improve(returns []float64) (moved float64) {
 	e, precisions, n := q.expectations(returns), q.precisions(), len(returns)
 	// Newton's step of the walk's means: the matrix is tridiagonal.
@@ -128,7 +133,8 @@ func (q *meanField) improve(returns []float64) (moved float64) {
 	return max(moved, math.Abs(f.variance*e.slope))
 }
 
-// settle makes q the best one with that mean of ln deviation, and returns the derivative of its bound by this mean.
+// settle makes q the best one with that mean of ln deviation, and returns the derivative of its
+// bound by this mean.
 func (q *meanField) settle(returns []float64, logDeviation float64) (slope float64) {
 	const rounds, still = 200, 1e-6
 	q.logDeviation.mean = logDeviation
@@ -141,8 +147,9 @@ func (q *meanField) settle(returns []float64, logDeviation float64) (slope float
 	return float64(2-len(returns)) + q.squares()*q.precisions()[1] - 10*deviation
 }
 
-// optimum is the best q, and its bound: by coordinate ascent for each mean of ln deviation from a grid, and by bisection where the bound's slope along the grid
-// changes its sign. The grid spans deviations from 0.003 to 0.3, so that a bound with more than one maximum would not deceive.
+// optimum is the best q and its bound: by coordinate ascent for each mean of ln deviation from a
+// grid, and by bisection where the bound's slope along the grid changes its sign. The grid spans
+// deviations from 0.003 to 0.3, so that a bound with more than one maximum would not deceive.
 //
 // For the 2905 returns of the S&P 500 the deviation is 0.0045, the freedom 2.98 and the bound 9328.
 func optimum(returns []float64) (best meanField, bound float64) {

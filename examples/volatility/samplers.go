@@ -14,7 +14,8 @@ import (
 // chains is how many the samplers run.
 const chains = 4
 
-// noUTurn draws from the posterior by NUTS, after a warm-up. gradients is how many each chain computed.
+// noUTurn draws from the posterior by NUTS, after a warm-up. gradients is how many each chain
+// computed.
 func noUTurn(returns []float64, warmup, draws int) (r result, gradients int, err error) {
 	r = result{method: "NUTS", bands: make([]estimate, len(returns))}
 	b := graph.New(tensor.Float64)
@@ -53,8 +54,9 @@ func noUTurn(returns []float64, warmup, draws int) (r result, gradients int, err
 	return r, gradients, err
 }
 
-// preconditioned draws from the same posterior by pSGLD, whose preconditioner stays as it is from the end of burn-in on. No test refuses
-// steps: they must be small beside the narrowest direction, that of deviation alone.
+// preconditioned draws from the same posterior by pSGLD, whose preconditioner stays fixed after
+// burn-in. No test rejects steps: they must be small relative to the narrowest direction, that of
+// deviation only.
 func preconditioned(returns []float64, steps int) (r result, err error) {
 	const (
 		rate     = 0.03

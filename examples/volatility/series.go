@@ -12,14 +12,15 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// What the made returns are made with.
+// How the simulated returns are generated.
 const (
 	trueDeviation = 0.15
 	trueFreedom   = 10
 	trueStart     = 0.01
 )
 
-// series is daily log returns in order, when they were, and the scales they were drawn with where these are known.
+// series is daily log returns in order, when they were, and the scales they were drawn with, if
+// known.
 type series struct {
 	axis                   string
 	times, returns, scales []float64
@@ -28,7 +29,8 @@ type series struct {
 // mostDays is the longest series whose walk target can compute: memory^-days must be a float64.
 const mostDays = 5000
 
-// made is a series of Student-t returns with trueFreedom degrees of freedom, the logarithms of whose scales walk at random.
+// made is a simulated series of Student-t returns with trueFreedom degrees of freedom, the
+// logarithms of whose scales walk at random.
 func made(days int) series {
 	s := series{axis: "day"}
 	steps, noise := make([]float64, days), make([]float64, days*(trueFreedom+1))
@@ -48,7 +50,8 @@ func made(days int) series {
 	return s
 }
 
-// read is the log returns of a file of daily closes, in order: a heading, then lines such as 2008-05-01,1409.34.
+// read is the log returns of a file of daily closes, in order: a heading, then lines such as
+// 2008-05-01,1409.34.
 func read(path string) (series, error) {
 	s := series{axis: "year"}
 	file, err := os.Open(path)

@@ -2,12 +2,14 @@ package main
 
 import "math"
 
-// smooth finds the walk of the highest density given the deviation and startFreedom, by Fisher scoring: the information that a return has on its walk's
-// value is w = 2 freedom/(freedom + 3), and with the walk's own it makes the matrix
+// smooth finds the walk of the highest density given the deviation and startFreedom, by Fisher
+// scoring: the information that a return has on its walk's value is w = 2 freedom/(freedom + 3),
+// and with the walk's own it makes the matrix
 //
 //	w I + D'D / deviation^2,    D the differences from day to day
 //
-// whose inverse is, but for the ends, that of a process with the correlation memory from one day to the next.
+// whose inverse is, except near the ends, that of a process with the correlation memory from one
+// day to the next.
 func smooth(returns []float64, deviation float64) (walk []float64, memory float64) {
 	const (
 		information = 2 * startFreedom / (startFreedom + 3.0)
@@ -35,7 +37,7 @@ func smooth(returns []float64, deviation float64) (walk []float64, memory float6
 				}
 			}
 		}
-		// Gaussian elimination of a symmetric tridiagonal matrix, off whose diagonal there is -stiffness.
+		// Gaussian elimination of a symmetric tridiagonal matrix with -stiffness off the diagonal.
 		for i := 1; i < n; i++ {
 			factor := stiffness / diagonal[i-1]
 			diagonal[i] -= factor * stiffness
