@@ -39,7 +39,7 @@ type Augment struct {
 	Flip     bool    // mirrored left to right with probability 1/2
 	Shift    int     // pixels: moved by whole rows and columns, each uniform on -Shift to Shift
 	Rotation float64 // degrees, at most 180: turned by an angle uniform on -Rotation to Rotation
-	Erase    float64 // side of the square over the image's shorter, below 1; its centre is any pixel
+	Erase    float64 // square's side over the image's shorter, below 1; centred on any pixel
 }
 
 // augmentForm is the text of an Augment that has everything.

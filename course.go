@@ -40,7 +40,7 @@ type course interface {
 type traits struct {
 	rated     bool // it has a learning rate
 	tempered  bool // its chains sample at a temperature
-	exact     bool // a Metropolis test makes its distribution the posterior itself: all data at each step, in float64
+	exact     bool // a Metropolis test makes it exact: all data at each step, in float64
 	collected bool // the states that it keeps are not samples: conclude draws these from them
 	drawn     bool // it keeps no states: conclude draws the samples
 }

@@ -21,7 +21,7 @@ func Precisions() []string {
 
 // DeviceOptions name a device and say how it computes.
 type DeviceOptions struct {
-	Name      string // of DeviceNames; "" is auto: the first GPU, and the CPU where there is none or where Threads are asked for
+	Name      string // of DeviceNames; "" is auto: the first GPU, or the CPU if none or with Threads
 	Threads   int    // of the CPU; 0 is all
 	Precision string // of Precisions, on GPUs; "" is fp32
 }

@@ -21,14 +21,14 @@ type Diagnostics struct {
 	Samples int `json:"samples"`
 
 	Watched string    `json:"watched"` // a weight
-	Trace   []float64 `json:"trace"`   // of that weight in the first chain, by step, at most traceValues of them at even distances
+	Trace   []float64 `json:"trace"`   // of it in the first chain; at most traceValues, evenly spaced
 
 	LossRHat   Number `json:"lossRHat"` // split R-hat of the minibatch loss, in the sampling phase
 	WeightRHat Number `json:"weightRHat"`
 
-	Temperatures []Temperature `json:"temperatures,omitempty"` // of all parameters, and then of each layer
-	Acceptance   Number        `json:"acceptance"`             // the mean probability with which proposals were to be accepted
-	Swaps        Number        `json:"swaps"`                  // the share of the attempts to swap temperatures that succeeded
+	Temperatures []Temperature `json:"temperatures,omitempty"` // of all parameters, then by layer
+	Acceptance   Number        `json:"acceptance"`             // mean acceptance probability
+	Swaps        Number        `json:"swaps"`                  // share of swap attempts that succeeded
 }
 
 // traceValues bounds the trace that is kept.

@@ -12,7 +12,7 @@ import (
 // method; a field that has no effect with the method is an error. Its JSON is an object with the
 // names of Settings.
 type Spec struct {
-	Network string            // a name of layers.Names, or the text of a network file, see layers.Parse; lenet-small by default
+	Network string            // one of layers.Names or text for layers.Parse; default lenet-small
 	Layers  layers.Sequential // a network of one's own, in the place of Network
 	Method  Method            // SGLD by default
 
@@ -34,18 +34,18 @@ type Spec struct {
 	// have the chains of these numbers in the whole run with this seed, to the bit.
 	FirstChain int
 
-	BurnIn  *int // epochs before the first sample, of each cycle if there are any; nil is 3/8 of them
-	Samples int  // of each chain, evenly spaced after burn-in or drawn at the end; MC dropout: passes; 0 is 10
+	BurnIn  *int // epochs before the first sample, of each cycle if any; nil is 3/8 of them
+	Samples int  // of each chain, evenly spaced or drawn at the end; passes of MC dropout; 0 is 10
 
-	BurnInSteps int // burn-in of samplers on minibatches in steps, in the place of BurnIn; 0 is BurnIn's epochs
-	Thinning    int // steps from one sample of theirs to the next, in the place of Samples; 0 is as many as Samples makes
+	BurnInSteps int // of samplers on minibatches, in place of BurnIn; 0 is BurnIn's epochs
+	Thinning    int // steps between their samples, in place of Samples; 0 follows from Samples
 
 	Prior       *langevin.Prior // of each parameter; nil is Gaussian(0.316)
 	Temperature *float64        // of the posterior; nil is 1
 
-	Cycles       int       // cyclical sampling: each cycle explores at temperature 0 for its burn-in, then samples; 0 is none
+	Cycles       int       // each explores at temperature 0 in its burn-in, then samples; 0 is none
 	Anchor       int       // epochs from one anchor of control variates to the next; 0 is none
-	Temperatures []float64 // replica exchange: rising temperatures, the samples' first; each chain becomes as many
+	Temperatures []float64 // replica exchange: rising, the samples' first; a chain becomes as many
 }
 
 // defaultNetwork is the network that samplers' customary schedules are for. Others are wider and

@@ -58,7 +58,7 @@ type training struct {
 	weightTrace [][]float64              // the same, of each chain, in the sampling phase
 	lossTrace   [][]float64              // of each chain's minibatch loss, in the sampling phase
 	proposals   float64                  // with a Metropolis test: in the sampling phase
-	accepted    float64                  // the sum of the probabilities with which these were to be accepted
+	accepted    float64                  // the sum of their acceptance probabilities
 	thermometer *diagnostics.Thermometer // of the whole sampling phase
 	recent      *diagnostics.Thermometer // of the last window
 }

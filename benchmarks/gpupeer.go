@@ -11,7 +11,7 @@ import (
 // than most of them.
 type service struct {
 	name, program, mode string
-	works               []string // that it is asked for: those in which modes of a framework differ, and the others of one of them
+	works               []string // in which a framework's modes differ; one of them has the rest
 	turn                int      // in which it trains, the later the longer it takes to prepare
 	peer                *peer
 	gone                bool

@@ -71,7 +71,7 @@ type peer struct {
 	command *exec.Cmd
 	in      io.WriteCloser
 	out     *bufio.Reader
-	limit   time.Duration // the most that an answer may take, then the process is killed; 0 is for ever
+	limit   time.Duration // for an answer, then the process is killed; 0 is none
 }
 
 type peerRequest struct {
@@ -86,7 +86,7 @@ type peerRequest struct {
 	Prior   float64 `json:"prior,omitempty"` // deviation
 	Steps   int     `json:"steps,omitempty"`
 
-	Displacement bool `json:"displacement,omitempty"` // how far the parameters are from where they began: the mean square
+	Displacement bool `json:"displacement,omitempty"` // parameters' mean square displacement
 
 	// For the benchmarks on a GPU, whose peers answer many requests for work.
 	Chains     int    `json:"chains,omitempty"`

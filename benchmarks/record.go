@@ -21,7 +21,7 @@ type record struct {
 	Date    string   `json:"date"`
 	Machine machine  `json:"machine"`
 	Entries []entry  `json:"entries"`
-	Left    []string `json:"left,omitempty"` // comparisons, and sides of them, that there was no time for or that failed
+	Left    []string `json:"left,omitempty"` // comparisons and sides left out by time or failure
 }
 
 // machine is what figures depend on other than the code.
@@ -32,7 +32,7 @@ type machine struct {
 	System    string             `json:"system"`
 	Go        string             `json:"go"`
 	Revision  string             `json:"revision"`
-	Load      string             `json:"load"` // the system's load averages when the run began: a busy machine shows here
+	Load      string             `json:"load"` // system's load averages at the start
 	GPU       string             `json:"gpu,omitempty"`
 	Peaks     map[string]float64 `json:"peaks,omitempty"`
 }

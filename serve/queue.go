@@ -31,7 +31,7 @@ type queue struct {
 	waiting atomic.Int64 // images
 	mu      sync.RWMutex // for closed: jobs are sent by holders of the read lock
 	closed  bool
-	jobs    chan *job // of room for most jobs, each of one image or more, so that sending never waits
+	jobs    chan *job // room for most jobs, each of at least one image: sending never waits
 	ended   chan struct{}
 }
 

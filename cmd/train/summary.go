@@ -18,7 +18,7 @@ import (
 const (
 	equilibriumTolerance = 0.05
 	manyErrors           = 2
-	kineticTolerance     = 0.02 // of a layer's velocities, whose temperature the noise of minibatches raises
+	kineticTolerance     = 0.02 // of a layer's velocities, which the noise of minibatches heats
 	mixedRHat            = 1.01 // the split R-hat above which chains have not mixed
 )
 
