@@ -68,6 +68,8 @@ var forbidden = map[string]string{
 const (
 	longestFile = 400
 	longestLine = 160
+
+	longestComment = 100 // columns of a line that is a comment, a tab being four; examples' output aside
 )
 
 // source is a parsed Go file of the product.
@@ -271,6 +273,10 @@ func TestFilesAreShortAndFormatted(t *testing.T) {
 			t.Errorf("%s has %d lines: cut it along its ideas, at most %d", s.path, len(lines), longestFile)
 		}
 		for i, line := range lines {
+			text := strings.ReplaceAll(string(line), "\t", "    ")
+			if c := strings.TrimLeft(text, " "); strings.HasPrefix(c, "// ") && len(text) > longestComment && !strings.HasSuffix(s.path, "example_test.go") {
+				t.Errorf("%s:%d: a comment of %d columns: at most %d", s.path, i+1, len(text), longestComment)
+			}
 			if len(line) > longestLine {
 				t.Errorf("%s:%d has %d characters: at most %d", s.path, i+1, len(line), longestLine)
 			}

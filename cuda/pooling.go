@@ -2,9 +2,10 @@ package cuda
 
 import "github.com/pollen-ml/pollen/tensor"
 
-// pooling is a convolution's launch with the max-pooling behind it, which becomes part of its kernel's epilogue: the convolution's output does not come
-// to be, though its memory may hold sums of slices. Windows are 2 x 2, side by side, and fill the image. The gradient needs to know which element of a
-// window was the maximum, instead of the output: the epilogue notes a byte for each.
+// pooling is a convolution's launch with the max-pooling behind it, which becomes part of its
+// kernel's epilogue: the convolution's output is not written, though its memory may hold sums of
+// slices. Windows are 2 x 2, side by side, and fill the image. The gradient needs to know which
+// element of a window was the maximum, instead of the output: the epilogue notes a byte for each.
 type pooling struct {
 	convolution int // the launch; the pooling is the next one
 	gradients   []int

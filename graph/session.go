@@ -277,7 +277,7 @@ func finite(dtype tensor.DType, raw []byte) bool {
 	return true
 }
 
-// Metric is a recorded metric's value in a chain, at one of the last Run's steps; NaN for no metric.
+// Metric is a metric's value in a chain, at a step of the last Run; NaN for one not recorded.
 func (s *Session) Metric(chain int, name string, step uint64) float64 {
 	column, ok := s.program.columns[name]
 	if !ok {

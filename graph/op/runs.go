@@ -2,8 +2,9 @@ package op
 
 import "github.com/pollen-ml/pollen/tensor"
 
-// runs says where the elements of a broadcast operand lie, for each element of the output: cut into runs over which the operand either
-// stays (stride 0) or goes along (stride 1). Operands of one output that come from the same groups have the same runs.
+// runs says where the elements of a broadcast operand lie, for each element of the output: cut into
+// runs over which the operand either stays (stride 0) or moves along (stride 1). Operands of one
+// output that come from the same groups have the same runs.
 type runs struct {
 	outer  walk
 	run    int
