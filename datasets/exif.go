@@ -1,10 +1,7 @@
 package datasets
 
 import (
-	"bytes"
 	"encoding/binary"
-
-	"github.com/pkg/errors"
 )
 
 // exifOrientation returns how a JPEG picture has to be turned to stand upright: 1 (as it is) to 8,
@@ -61,38 +58,6 @@ func tiffTag(block []byte, tag uint16) (int64, binary.ByteOrder) {
 		}
 	}
 	return 0, nil
-}
-
-// tiffNumber returns the value of a tag with one number, 0 if there is none.
-func tiffNumber(block []byte, tag uint16) int64 {
-	const short = 3 // the type of two bytes
-	at, order := tiffTag(block, tag)
-	switch {
-	case at == 0:
-		return 0
-	case order.Uint16(block[at+2:]) == short:
-		return int64(order.Uint16(block[at+8:]))
-	default:
-		return int64(order.Uint32(block[at+8:]))
-	}
-}
-
-// boundedTIFF returns the content of a TIFF file so that unpacking it takes memory for its picture
-// only: its decoder unpacks a strip or a tile to the size in the header, even if larger than the
-// picture.
-func boundedTIFF(content []byte) ([]byte, error) {
-	const height, rowsPerStrip, tileWidth, tileHeight = 257, 278, 322, 323
-	wide, high := tiffNumber(content, tileWidth), tiffNumber(content, tileHeight)
-	if wide > MaxPixels || wide*high > MaxPixels {
-		return nil, errors.Errorf("tiles of %dx%d pixels, want at most %d of them", high, wide, MaxPixels)
-	}
-	if rows := tiffNumber(content, height); tiffNumber(content, rowsPerStrip) > rows {
-		at, order := tiffTag(content, rowsPerStrip)
-		content = bytes.Clone(content)
-		order.PutUint16(content[at+2:], 4)            // the type of four bytes
-		order.PutUint32(content[at+8:], uint32(rows)) // one strip, as before
-	}
-	return content, nil
 }
 
 // upright turns planes [height width], stored as an orientation says, from

@@ -221,11 +221,6 @@ func (d *decoder) decode(to, content []byte, channels, height, width int) error 
 	if err != nil {
 		return err
 	}
-	if info.format.name == "TIFF" {
-		if content, err = boundedTIFF(content); err != nil {
-			return errors.WithMessage(err, info.format.name)
-		}
-	}
 	var picture image.Image
 	err = guarded(func() (err error) { picture, err = info.format.decode(bytes.NewReader(content)); return err })
 	if err != nil {

@@ -196,14 +196,14 @@ func TestBoundedTIFF(t *testing.T) {
 	content := written(t, func(w io.Writer) error {
 		return tiff.Encode(w, picture, &tiff.Options{Compression: tiff.Deflate})
 	})
-	same, err := boundedTIFF(content)
+	same, err := boundTIFF(content)
 	if err != nil || &same[0] != &content[0] {
 		t.Error("a TIFF as usual is changed, or ", err)
 	}
 	at, _ := tiffTag(content, 278)
 	binary.LittleEndian.PutUint16(content[at+2:], 4)
 	binary.LittleEndian.PutUint32(content[at+8:], 0xffffffff)
-	bounded, err := boundedTIFF(content)
+	bounded, err := boundTIFF(content)
 	if err != nil || tiffNumber(bounded, 278) != 4 || tiffNumber(content, 278) != 0xffffffff {
 		t.Errorf("%d rows in a strip, want 4, %v", tiffNumber(bounded, 278), err)
 	}
@@ -211,8 +211,22 @@ func TestBoundedTIFF(t *testing.T) {
 		t.Error("one strip of any height: ", err)
 	}
 	binary.LittleEndian.PutUint16(content[at:], 322)
-	_, err = boundedTIFF(content)
-	wantError(t, err, "tiles of 0x4294967295 pixels, want at most 100000000 of them")
+	_, err = boundTIFF(content)
+	wantError(t, err, "tiles of 0x4294967295 in a picture of 4x5 pixels, want smaller ones")
+}
+
+// tiffNumber returns the value of a tag with one number, 0 if there is none.
+func tiffNumber(block []byte, tag uint16) int64 {
+	const short = 3 // the type of two bytes
+	at, order := tiffTag(block, tag)
+	switch {
+	case at == 0:
+		return 0
+	case order.Uint16(block[at+2:]) == short:
+		return int64(order.Uint16(block[at+8:]))
+	default:
+		return int64(order.Uint32(block[at+8:]))
+	}
 }
 
 // withOrientation puts an EXIF block with an orientation into a JPEG.

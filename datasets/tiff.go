@@ -85,7 +85,7 @@ func boundTIFF(content []byte) ([]byte, error) {
 	}
 	width, height := values[tiffWidth], values[tiffHeight]
 	tile := values[tiffTileWidth] * values[tiffTileHeight] // less than 2^64, and negative from 2^63 on
-	if tile < 0 || tile > 2*width*height+tiffTilePixels {
+	if widest := max(values[tiffTileWidth], values[tiffTileHeight]); tile < 0 || tile > 2*width*height+tiffTilePixels || widest > MaxPixels {
 		return nil, errors.Errorf("tiles of %dx%d in a picture of %dx%d pixels, want smaller ones",
 			values[tiffTileHeight], values[tiffTileWidth], height, width)
 	}
