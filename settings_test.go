@@ -73,7 +73,14 @@ func TestParseMethod(t *testing.T) {
 		"baoab:2":                      langevin.BAOAB{Friction: 2},
 		"psgld:gamma=none,alpha=0.95":  langevin.PSGLD{Alpha: 0.95, Lambda: 1e-5, Gamma: langevin.GammaNone},
 		"sgnht":                        langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB},
-		"momentum:0.5,1e-4":            optimizers.Momentum{Decay: 0.5, WeightDecay: 1e-4},
+		"momentum: 0.5, 1e-4":          optimizers.Momentum{Decay: 0.5, WeightDecay: 1e-4},
+		"sgd:5e-4":                     optimizers.SGD{WeightDecay: 5e-4},
+		"nesterov:.1,.2":               optimizers.Nesterov{Decay: 0.1, WeightDecay: 0.2},
+		"adagrad:1,2":                  optimizers.Adagrad{Epsilon: 1, WeightDecay: 2},
+		"adadelta:0.5,1,2":             optimizers.Adadelta{Decay: 0.5, Epsilon: 1, WeightDecay: 2},
+		"rmsprop:0.99,1e-5,3":          optimizers.RMSProp{Decay: 0.99, Epsilon: 1e-5, WeightDecay: 3},
+		"adam:0.1,0.2,3,4":             optimizers.Adam{Beta1: 0.1, Beta2: 0.2, Epsilon: 3, WeightDecay: 4},
+		"adamw:0.1":                    optimizers.AdamW{Beta1: 0.1, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: 0.01},
 		"swag:0":                       SWAG{Rank: 0}, "mc-dropout:rate=0.5": Dropout{Rate: 0.5}, "ensemble": Ensemble{},
 	} {
 		if got, err := ParseMethod(text); err != nil || !reflect.DeepEqual(got, want) {
@@ -83,6 +90,9 @@ func TestParseMethod(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                "there are sgld, psgld,",
 		"dance":                           `no method "dance"; there are ` + strings.Join(MethodNames(), ", "),
+		"SGD":                             `no method "SGD"`,
+		"sgd:1,2":                         `"2": wants weight-decay=0`,
+		"adam:,0.9":                       `beta1: "" is not a number`,
 		"sgld:1":                          `"1": it has no attributes after a colon`,
 		"sgld:":                           `it has no attributes`,
 		"ensemble:3":                      `it has no attributes`,
@@ -328,6 +338,7 @@ func TestInvalidSpecs(t *testing.T) {
 		"burn-in is 2 of 2 epochs":                                        {Cycles: 4, BurnIn: new(2)},
 		"Friction is 2":                                                   {Method: m("sghmc:2")},
 		"Decay is 2":                                                      {Method: m("momentum:2")},
+		"Epsilon is NaN":                                                  {Method: m("adam:0.9,0.999,nan")},
 		"Alpha is 1":                                                      {Method: m("psgld:1")},
 		`Gamma is "dance"`:                                                {Method: m("psgld:gamma=dance")},
 		"Rate is 1, wants a number between 0 and 1":                       {Method: m("mc-dropout:1")},

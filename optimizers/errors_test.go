@@ -2,7 +2,6 @@ package optimizers
 
 import (
 	"math"
-	"reflect"
 	"strings"
 	"testing"
 
@@ -30,55 +29,6 @@ func TestHyperparameters(t *testing.T) {
 		w, g := b.Parameter("w", nil, 3), b.Data("g", tensor.Float32, 3)
 		if o.Update(b, "w", w, g, b.Table("rates", []float64{1})) != nil || b.Err() == nil {
 			t.Errorf("%T%+v: Update takes it", o, o)
-		}
-	}
-}
-
-func TestNew(t *testing.T) {
-	want := map[string]Optimizer{
-		"sgd": SGD{}, "momentum": Momentum{0.9, 0}, "nesterov": Nesterov{0.9, 0}, "adagrad": Adagrad{1e-8, 0},
-		"adadelta": Adadelta{0.95, 1e-6, 0}, "rmsprop": RMSProp{0.9, 1e-8, 0}, "adam": Adam{0.9, 0.999, 1e-8, 0},
-		"adamw": AdamW{0.9, 0.999, 1e-8, 0.01},
-	}
-	if len(Names()) != len(want) {
-		t.Errorf("there are %v, want %d", Names(), len(want))
-	}
-	for _, name := range Names() {
-		if o, err := New(name); err != nil || o != want[name] || o.Name() != name {
-			t.Errorf("New(%q) = %+v, %v, want %+v", name, o, err, want[name])
-		}
-	}
-	for text, want := range map[string]Optimizer{
-		"sgd:5e-4": SGD{5e-4}, "momentum:0.95": Momentum{0.95, 0}, "momentum: 0.95, 1e-4": Momentum{0.95, 1e-4},
-		"adagrad:1,2": Adagrad{1, 2}, "adadelta:0.5,1,2": Adadelta{0.5, 1, 2}, "rmsprop:0.99,1e-5,3": RMSProp{0.99, 1e-5, 3},
-		"nesterov:.1,.2": Nesterov{0.1, 0.2}, "adam:0.1,0.2,3,4": Adam{0.1, 0.2, 3, 4}, "adamw:0.1,0.2,3,4": AdamW{0.1, 0.2, 3, 4},
-	} {
-		if o, err := New(text); err != nil || o != want {
-			t.Errorf("New(%q) = %+v, %v, want %+v", text, o, err, want)
-		}
-	}
-	for text, says := range map[string]string{
-		"": "adadelta", "lion": "adadelta", "SGD": "adadelta", "sgd:": "WEIGHT_DECAY", "sgd:1,2": "sgd:WEIGHT_DECAY",
-		"sgd:x": "WEIGHT_DECAY", "momentum:1": "Decay is 1", "adam:0.9,0.999,nan": "Epsilon is NaN", "adam:,0.9": "BETA1",
-	} {
-		if o, err := New(text); o != nil || err == nil || !strings.Contains(err.Error(), says) {
-			t.Errorf("New(%q) = %v, %v, want an error with %q", text, o, err, says)
-		}
-	}
-}
-
-// The names of the hyperparameters in New's errors are the struct's fields.
-func TestFields(t *testing.T) {
-	for _, k := range kinds {
-		o := reflect.TypeOf(k.build(k.defaults))
-		names := strings.Split(k.fields, ",")
-		if o.NumField() != len(names) || len(names) != len(k.defaults) {
-			t.Fatalf("%s: %d fields, %d names, %d defaults", k.name, o.NumField(), len(names), len(k.defaults))
-		}
-		for i, name := range names {
-			if field := strings.ToUpper(o.Field(i).Name); field != strings.ReplaceAll(name, "_", "") {
-				t.Errorf("%s: field %d is %s, explained as %s", k.name, i, field, name)
-			}
 		}
 	}
 }

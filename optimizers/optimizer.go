@@ -10,7 +10,7 @@ import (
 
 // Optimizer is a rule that changes parameters at every step.
 type Optimizer interface {
-	// Name is the rule's name in lower case, as New takes it.
+	// Name is the rule's name in lower case.
 	Name() string
 	// Validate reports the first hyperparameter that is out of range.
 	Validate() error

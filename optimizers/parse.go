@@ -94,3 +94,17 @@ func format(name string, numbers ...float64) string {
 
 // String implements Schedule.
 func (s WarmUp) String() string { return fmt.Sprintf("%s:%d,%v", warmUp, s.Steps, s.Then) }
+
+// parseNumbers reads numbers separated by commas.
+func parseNumbers(text string) ([]float64, error) {
+	parts := strings.Split(text, ",")
+	numbers := make([]float64, len(parts))
+	for i, part := range parts {
+		v, err := strconv.ParseFloat(strings.TrimSpace(part), 64)
+		if err != nil {
+			return nil, errors.Errorf("%q is not a number", part)
+		}
+		numbers[i] = v
+	}
+	return numbers, nil
+}

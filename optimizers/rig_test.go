@@ -183,3 +183,9 @@ func wantEqual(t testing.TB, what string, got, want []float64) {
 		}
 	}
 }
+
+// customary are all rules, with customary hyperparameters.
+var customary = []Optimizer{
+	SGD{}, Momentum{0.9, 0}, Nesterov{0.9, 0}, Adagrad{1e-8, 0}, Adadelta{0.95, 1e-6, 0}, RMSProp{0.9, 1e-8, 0}, Adam{0.9, 0.999, 1e-8, 0},
+	AdamW{0.9, 0.999, 1e-8, 0.01},
+}

@@ -3,12 +3,13 @@ package main
 import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/report"
 )
 
-// rule is an optimizer, as optimizers.New reads it, with a learning rate; Adadelta has none.
+// rule is an optimizer with a learning rate; Adadelta has none.
 type rule struct {
-	optimizer string
+	optimizer optimizers.Optimizer
 	rate      float64
 }
 
@@ -27,6 +28,13 @@ type landscape struct {
 
 func squared(b *graph.Builder, x *graph.Node) *graph.Node { return b.Apply(op.Squared{}, x) }
 
+// The rules whose customary hyperparameters serve on both landscapes.
+var (
+	adagrad = optimizers.Adagrad{Epsilon: 1e-8}
+	rmsprop = optimizers.RMSProp{Decay: 0.9, Epsilon: 1e-8}
+	adam    = optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}
+)
+
 // landscapes are x^2/2 + 25 y^2, whose curvatures are 1 and 50, and (1 - x)^2 + 100 (y - x^2)^2.
 func landscapes() []landscape {
 	return []landscape{{
@@ -37,8 +45,10 @@ func landscapes() []landscape {
 		value: func(x, y float64) float64 { return x*x/2 + 25*y*y },
 		start: [2]float64{-4, 1}, low: [2]float64{-4.5, -1.5}, high: [2]float64{2, 1.5},
 		levels: []float64{0.1, 0.5, 2, 5, 10, 20, 40}, steps: 200,
-		rules: []rule{{"sgd", 0.037}, {"momentum:0.8", 0.02}, {"nesterov:0.8", 0.02}, {"adagrad", 0.7}, {"rmsprop", 0.05}, {"adam", 0.15},
-			{"adadelta:0.9,1e-4", 0}},
+		rules: []rule{
+			{optimizers.SGD{}, 0.037}, {optimizers.Momentum{Decay: 0.8}, 0.02}, {optimizers.Nesterov{Decay: 0.8}, 0.02},
+			{adagrad, 0.7}, {rmsprop, 0.05}, {adam, 0.15}, {optimizers.Adadelta{Decay: 0.9, Epsilon: 1e-4}, 0},
+		},
 	}, {
 		name: "rosenbrock",
 		node: func(b *graph.Builder, x, y *graph.Node) *graph.Node {
@@ -50,8 +60,10 @@ func landscapes() []landscape {
 		minimum: [2]float64{1, 1},
 		start:   [2]float64{-1.2, 1}, low: [2]float64{-1.8, -0.7}, high: [2]float64{1.8, 2},
 		levels: []float64{0.3, 2, 10, 40, 120, 300}, steps: 5000,
-		rules: []rule{{"sgd", 0.001}, {"momentum:0.9", 0.0005}, {"nesterov:0.9", 0.0005}, {"adagrad", 0.5}, {"rmsprop", 0.002}, {"adam", 0.02},
-			{"adadelta:0.9,1e-6", 0}},
+		rules: []rule{
+			{optimizers.SGD{}, 0.001}, {optimizers.Momentum{Decay: 0.9}, 0.0005}, {optimizers.Nesterov{Decay: 0.9}, 0.0005},
+			{adagrad, 0.5}, {rmsprop, 0.002}, {adam, 0.02}, {optimizers.Adadelta{Decay: 0.9, Epsilon: 1e-6}, 0},
+		},
 	}}
 }
 

@@ -68,10 +68,6 @@ func run(out io.Writer, folder string) error {
 
 // descend is the path of an optimizer, start included.
 func (l landscape) descend(r rule) (report.Track, error) {
-	optimizer, err := optimizers.New(r.optimizer)
-	if err != nil {
-		return report.Track{}, err
-	}
 	b := graph.New(tensor.Float64)
 	at := func(i int) graph.Initializer {
 		return func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) { values[0] = l.start[i] }
@@ -80,10 +76,10 @@ func (l landscape) descend(r rule) (report.Track, error) {
 	parameters := []*graph.Node{x, y}
 	gradients := b.Gradients(b.Apply(op.Sum{}, l.node(b, x, y)), parameters...)
 	var rates *graph.Node
-	if optimizers.UsesRates(optimizer) {
+	if optimizers.UsesRates(r.optimizer) {
 		rates = b.Table("rates", []float64{r.rate})
 	}
-	optimizers.Update(b, optimizer, parameters, gradients, rates)
+	optimizers.Update(b, r.optimizer, parameters, gradients, rates)
 	program, err := b.Compile()
 	if err != nil {
 		return report.Track{}, err
@@ -95,7 +91,7 @@ func (l landscape) descend(r rule) (report.Track, error) {
 		return report.Track{}, err
 	}
 	defer session.Close()
-	track := report.Track{Method: optimizer.Name(), X: l.start[:1:1], Y: l.start[1:2:2], Joined: true}
+	track := report.Track{Method: r.optimizer.Name(), X: l.start[:1:1], Y: l.start[1:2:2], Joined: true}
 	for range l.steps {
 		if err := session.Run(1); err != nil {
 			return track, err

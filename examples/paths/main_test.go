@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/pollen-ml/pollen/optimizers"
 )
 
 // Momentum on the ravine is two linear recursions: theta <- theta - v, v <- 0.8 v + 0.02 k theta,
@@ -13,7 +15,7 @@ import (
 func TestMomentumPath(t *testing.T) {
 	l := landscapes()[0]
 	l.steps = 50
-	track, err := l.descend(rule{"momentum:0.8", 0.02})
+	track, err := l.descend(rule{optimizers.Momentum{Decay: 0.8}, 0.02})
 	if err != nil {
 		t.Fatal(err)
 	}
