@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// The bytes are those that NumPy 2.3 writes in version 1.0 of its format.
+// The bytes are those that NumPy 2.4 writes in version 1.0 of its format.
 func TestWrite(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "answers.npz")
 	err := Write(path, Array{"probabilities", []int{1, 2, 3}, []float32{0.5, 0.25, 0.25, 0, 1, 0}}, Array{"weights", []int{1}, []float64{2}})
