@@ -2,7 +2,13 @@ package pollen
 
 import (
 	"context"
+	"encoding/csv"
 	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
@@ -105,4 +111,32 @@ func (e environment) answers(p *evaluate.Predictions, names []string, c *evaluat
 		}
 	}
 	return answers, nil
+}
+
+// WriteCSV writes answers as CSV: a row for each, with the probabilities of all classes, which it
+// names in the header.
+func WriteCSV(to io.Writer, answers []Answer, classes []string) error {
+	rows := csv.NewWriter(to)
+	header := []string{"file", "class", "confidence", "entropy", "mutual_information", "plausible", "familiar"}
+	for _, class := range classes {
+		header = append(header, "p("+class+")")
+	}
+	if err := rows.Write(header); err != nil {
+		return errors.Wrap(err, "pollen: csv")
+	}
+	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 8, 64) }
+	for _, a := range answers {
+		row := []string{a.File, a.Class, number(a.Confidence), number(a.Entropy), number(a.MutualInformation), "", ""}
+		if a.Calibrated {
+			row[5], row[6] = strings.Join(a.Set, ";"), strconv.FormatBool(a.Familiar)
+		}
+		for _, p := range a.Probabilities {
+			row = append(row, number(p))
+		}
+		if err := rows.Write(row); err != nil {
+			return errors.Wrap(err, "pollen: csv")
+		}
+	}
+	rows.Flush()
+	return errors.Wrap(rows.Error(), "pollen: csv")
 }

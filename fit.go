@@ -50,6 +50,9 @@ func Resume(ctx context.Context, folder string, data *datasets.Splits, options .
 	if err != nil {
 		return nil, err
 	}
+	if len(m.Parts) > 0 {
+		return nil, invalid("resume %s: it was gathered: resume its parts", folder)
+	}
 	if data == nil || data.Train == nil {
 		return nil, invalid("resume: no data to train on")
 	}

@@ -35,7 +35,8 @@ type Manifest struct {
 	Device     string            `json:"device"`
 	Steps      int               `json:"steps"`
 	Parameters int               `json:"parameters"`
-	Watched    string            `json:"watched"` // the weight whose trace is kept
+	Watched    string            `json:"watched"`         // the weight whose trace is kept
+	Parts      []string          `json:"parts,omitempty"` // of a gathered run: its parts' folders, from its own
 	Build
 }
 

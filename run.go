@@ -51,10 +51,25 @@ func (r *Run) Folder() string { return r.folder }
 // Manifest describes the run.
 func (r *Run) Manifest() Manifest { return *r.manifest }
 
-// Samples are the paths of the sample files, by chain and then by step; none if the run has not
-// drawn any yet.
+// Samples are the paths of the sample files, by part, by chain and then by step; none if the run has
+// not drawn any yet.
 func (r *Run) Samples() ([]string, error) {
-	return samples.NewBank(filepath.Join(r.folder, samplesFolder)).Files()
+	parts, err := r.Parts()
+	if err != nil {
+		return nil, err
+	}
+	if parts == nil {
+		return samples.NewBank(filepath.Join(r.folder, samplesFolder)).Files()
+	}
+	var all []string
+	for _, part := range parts {
+		files, err := part.Samples()
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, files...)
+	}
+	return all, nil
 }
 
 // Expected is how many samples the finished run has.

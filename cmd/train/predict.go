@@ -2,12 +2,10 @@ package main
 
 import (
 	"context"
-	"encoding/csv"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -146,7 +144,7 @@ func (p *predicting) print(answers []pollen.Answer, classes []string, c *console
 		lines.SetIndent("", "  ")
 		return errors.Wrap(lines.Encode(answers), "train: json")
 	case p.csv:
-		return printCSV(answers, classes, c)
+		return pollen.WriteCSV(c.out, answers, classes)
 	}
 	table, err := answerTable(answers)
 	if err != nil {
@@ -185,30 +183,4 @@ func plausibleText(set []string) string {
 		return fmt.Sprintf("%s and %d more", strings.Join(set[:most], ", "), len(set)-most)
 	}
 	return strings.Join(set, ", ")
-}
-
-func printCSV(answers []pollen.Answer, classes []string, c *console) error {
-	rows := csv.NewWriter(c.out)
-	header := []string{"file", "class", "confidence", "entropy", "mutual_information", "plausible", "familiar"}
-	for _, class := range classes {
-		header = append(header, "p("+class+")")
-	}
-	if err := rows.Write(header); err != nil {
-		return errors.Wrap(err, "train: csv")
-	}
-	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 8, 64) }
-	for _, a := range answers {
-		row := []string{a.File, a.Class, number(a.Confidence), number(a.Entropy), number(a.MutualInformation), "", ""}
-		if a.Calibrated {
-			row[5], row[6] = strings.Join(a.Set, ";"), strconv.FormatBool(a.Familiar)
-		}
-		for _, p := range a.Probabilities {
-			row = append(row, number(p))
-		}
-		if err := rows.Write(row); err != nil {
-			return errors.Wrap(err, "train: csv")
-		}
-	}
-	rows.Flush()
-	return errors.Wrap(rows.Error(), "train: csv")
 }

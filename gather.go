@@ -1,0 +1,179 @@
+package pollen
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/file"
+)
+
+// partsFolder holds the copies of a gathered run's parts, if it has copies.
+const partsFolder = "parts"
+
+// Gather makes one run of several, whose chains sample the same posterior: in a new or empty folder,
+// which names the folders of the parts, or has copies of them. A copy holds what a part has by now;
+// of parts that are named, the run has whatever they have when it is asked. Parts that differ in
+// their data, network, prior, temperature or anything else but seeds, chains and devices are refused
+// by name, and so is a chain that is in two of them.
+func Gather(folder string, parts []string, copied bool, options ...Option) (*Run, error) {
+	if len(parts) == 0 {
+		return nil, invalid("gather %s: no runs to gather", folder)
+	}
+	if err := CheckEmpty(folder); err != nil {
+		return nil, err
+	}
+	m, err := gathered(parts)
+	if err != nil {
+		return nil, err
+	}
+	if err := makeFolder(folder); err != nil {
+		return nil, err
+	}
+	for i, part := range parts {
+		place := part
+		if copied {
+			place = filepath.Join(folder, partsFolder, fmt.Sprintf("%0*d", len(fmt.Sprint(len(parts)-1)), i))
+			if err := copyRun(place, part); err != nil {
+				return nil, err
+			}
+		}
+		if place, err = relative(folder, place); err != nil {
+			return nil, err
+		}
+		m.Parts = append(m.Parts, filepath.ToSlash(place))
+	}
+	if err := writeJSON(folder, manifestFile, m, "  "); err != nil {
+		return nil, err
+	}
+	return Open(folder, options...)
+}
+
+// relative is the path of a place from a folder, by which both can be moved together; where there
+// is none, the absolute one.
+func relative(folder, place string) (string, error) {
+	place, err := filepath.Abs(place)
+	if err != nil {
+		return "", errors.Wrap(err, "pollen: gather")
+	}
+	if folder, err = filepath.Abs(folder); err != nil {
+		return "", errors.Wrap(err, "pollen: gather")
+	}
+	if path, err := filepath.Rel(folder, place); err == nil {
+		return path, nil
+	}
+	return place, nil
+}
+
+// chainOf identifies a chain: with the same number and seed, it is the same.
+type chainOf struct {
+	seed   uint64
+	number int
+}
+
+// gathered is the manifest of the runs together.
+func gathered(parts []string) (*Manifest, error) {
+	var all *Manifest
+	holder := map[chainOf]string{}
+	for _, part := range parts {
+		m, err := ReadManifest(part)
+		if err != nil {
+			return nil, err
+		}
+		if len(m.Parts) > 0 {
+			return nil, invalid("gather %s: it was gathered itself: gather its parts", part)
+		}
+		for i := range m.Spec.Chains {
+			chain := chainOf{m.Spec.Seed, m.Spec.FirstChain + i}
+			if other, taken := holder[chain]; taken {
+				return nil, invalid("gather: chain %d of seed %d is in both %s and %s", chain.number, chain.seed, other, part)
+			}
+			holder[chain] = part
+		}
+		if all == nil {
+			all = m
+			continue
+		}
+		if what := m.differsFrom(all); what != "" {
+			return nil, invalid("gather: %s and %s are not of one posterior: %s", parts[0], part, what)
+		}
+		all.Spec.FirstChain = min(all.Spec.FirstChain, m.Spec.FirstChain)
+	}
+	all.Spec.Chains = len(holder)
+	return all, nil
+}
+
+// differsFrom says what keeps two runs from being parts of one, "" if nothing does.
+func (m *Manifest) differsFrom(other *Manifest) string {
+	texts, others := m.Spec.Texts(), other.Spec.Texts()
+	for _, setting := range settings {
+		switch setting.Name {
+		case "seed", "chains", "first-chain":
+			continue
+		}
+		if texts[setting.Name] != others[setting.Name] {
+			return fmt.Sprintf("%s is %q in the first, %q in the second", setting.Name, others[setting.Name], texts[setting.Name])
+		}
+	}
+	data, theirs := m.Data, other.Data
+	data.Name = theirs.Name
+	if data.Content != "" { // the files they came from do not matter
+		data.Hashes, theirs.Hashes = nil, nil
+	}
+	if fmt.Sprint(data) != fmt.Sprint(theirs) { // maps are printed in the order of their keys
+		return fmt.Sprintf("the data %s are not the same in the two", m.Data.Name)
+	}
+	return ""
+}
+
+// copyRun copies what is needed to predict with a run: its manifest, which comes last, its
+// diagnostics, and the samples that it has now.
+func copyRun(to, from string) error {
+	run, err := Open(from)
+	if err != nil {
+		return err
+	}
+	paths, err := run.Samples()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Join(to, samplesFolder), 0o755); err != nil {
+		return errors.Wrap(err, "pollen: gather")
+	}
+	for _, path := range append(paths, filepath.Join(from, diagnosticsFile), filepath.Join(from, manifestFile)) {
+		name, err := filepath.Rel(from, path)
+		if err != nil {
+			return errors.Wrap(err, "pollen: gather")
+		}
+		content, err := os.ReadFile(path)
+		if os.IsNotExist(err) && name == diagnosticsFile {
+			continue // it is still sampling
+		}
+		if err == nil {
+			err = file.Write(filepath.Join(to, name), content)
+		}
+		if err != nil {
+			return errors.Wrap(err, "pollen: gather")
+		}
+	}
+	return nil
+}
+
+// Parts are the runs that were gathered into this one; nil if it was not gathered.
+func (r *Run) Parts() ([]*Run, error) {
+	var parts []*Run
+	for _, place := range r.manifest.Parts {
+		if place = filepath.FromSlash(place); !filepath.IsAbs(place) {
+			place = filepath.Join(r.folder, place)
+		}
+		part, err := Open(place)
+		if err != nil {
+			return nil, errors.WithMessagef(err, "%s was gathered", r.folder)
+		}
+		part.environment = r.environment
+		parts = append(parts, part)
+	}
+	return parts, nil
+}
