@@ -50,6 +50,9 @@ func Create(path string) (*Pending, error) {
 		// A name is taken if a process of the same number was killed, or runs on another machine
 		// that shares the folder.
 		name := stem + strconv.FormatUint(created.Add(1), 10) + partial
+		if _, err := ask(CallCreate, path, 0); err != nil {
+			return nil, errors.Wrapf(err, "file: create %s", path)
+		}
 		file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 		if err == nil {
 			return &Pending{path: path, file: file}, nil
@@ -81,7 +84,7 @@ func (p *Pending) Write(content []byte) (int, error) {
 	if p.file == nil {
 		return 0, errors.Errorf("file: write %s: it is committed or closed already", p.path)
 	}
-	n, err := p.file.Write(content)
+	n, err := write(p.file, p.path, content)
 	return n, errors.Wrapf(err, "file: write %s", p.path)
 }
 
@@ -92,7 +95,10 @@ func (p *Pending) Commit() error {
 		return errors.Errorf("file: commit %s: it is committed or closed already", p.path)
 	}
 	name := p.file.Name()
-	err := p.file.Sync()
+	_, err := ask(CallSync, p.path, 0)
+	if err == nil {
+		err = p.file.Sync()
+	}
 	if closed := p.file.Close(); err == nil {
 		err = closed
 	}
