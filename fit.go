@@ -104,8 +104,19 @@ func (d Data) isOf(data *datasets.Dataset) bool {
 	return d.Content == contentHash(data)
 }
 
-// finish makes the run, on the environment's device.
+// finish makes the run, on the environment's device, and leaves a note of how that ended.
 func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(tensor.Device) error) (*Run, error) {
+	run, err := t.make(ctx, data, open)
+	if t.manifest == nil { // there is no folder yet
+		return run, err
+	}
+	if noting := writeJSON(t.folder, outcomeFile, outcomeOf(ctx, err), ""); err == nil && noting != nil {
+		return nil, noting
+	}
+	return run, err
+}
+
+func (t *training) make(ctx context.Context, data *datasets.Splits, open func(tensor.Device) error) (*Run, error) {
 	var run *Run
 	err := t.on(func(device tensor.Device) error {
 		if err := t.load(device); err != nil {

@@ -87,7 +87,9 @@ func gathered(parts []string) (*Manifest, error) {
 		}
 		for i := range m.Spec.Chains {
 			chain := chainOf{m.Spec.Seed, m.Spec.FirstChain + i}
-			if other, taken := holder[chain]; taken {
+			if other, taken := holder[chain]; taken && other == part {
+				return nil, invalid("gather: %s is there twice", part)
+			} else if taken {
 				return nil, invalid("gather: chain %d of seed %d is in both %s and %s", chain.number, chain.seed, other, part)
 			}
 			holder[chain] = part
@@ -107,15 +109,8 @@ func gathered(parts []string) (*Manifest, error) {
 
 // differsFrom says what keeps two runs from being parts of one, "" if nothing does.
 func (m *Manifest) differsFrom(other *Manifest) string {
-	texts, others := m.Spec.Texts(), other.Spec.Texts()
-	for _, setting := range settings {
-		switch setting.Name {
-		case "seed", "chains", "first-chain":
-			continue
-		}
-		if texts[setting.Name] != others[setting.Name] {
-			return fmt.Sprintf("%s is %q in the first, %q in the second", setting.Name, others[setting.Name], texts[setting.Name])
-		}
+	if name, first, second := other.Spec.Difference(m.Spec, "seed", "chains", "first-chain"); name != "" {
+		return fmt.Sprintf("%s is %q in the first, %q in the second", name, first, second)
 	}
 	data, theirs := m.Data, other.Data
 	data.Name = theirs.Name

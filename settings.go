@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -148,6 +149,18 @@ func (s Spec) Texts() map[string]string {
 		}
 	}
 	return texts
+}
+
+// Difference is the first setting in which two specifications differ, with its two texts, apart from
+// some; its name is empty if there is none.
+func (s Spec) Difference(other Spec, apart ...string) (name, ours, theirs string) {
+	texts, others := s.Texts(), other.Texts()
+	for _, setting := range settings {
+		if !slices.Contains(apart, setting.Name) && texts[setting.Name] != others[setting.Name] {
+			return setting.Name, texts[setting.Name], others[setting.Name]
+		}
+	}
+	return "", "", ""
 }
 
 // parse sets the field, with errors that name the setting and are Invalid.

@@ -224,6 +224,15 @@ func NameOf(chain, step int) string {
 	return fmt.Sprintf("chain%05d-step%09d%s", chain, step, sampleSuffix)
 }
 
+// PlaceOf is the chain and the step in the name of a sample's file, see NameOf.
+func PlaceOf(path string) (chain, step int, err error) {
+	name := filepath.Base(path)
+	if _, err := fmt.Sscanf(name, "chain%05d-step%09d"+sampleSuffix, &chain, &step); err != nil || NameOf(chain, step) != name {
+		return 0, 0, errors.Errorf("samples: %s: wants a name as %s", path, NameOf(0, 0))
+	}
+	return chain, step, nil
+}
+
 func (b *Bank) write(s Sample) (File, error) {
 	if err := s.Validate(); err != nil {
 		return File{}, errors.Wrap(err, "sample")

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,6 +23,7 @@ func fitCommand(c *console) *cobra.Command {
 	flags := &settings{}
 	var folder, file, resume string
 	var estimate bool
+	var task taskFlags
 	command := &cobra.Command{
 		Use:   "fit",
 		Short: "train one network and keep its samples",
@@ -44,6 +46,7 @@ func fitCommand(c *console) *cobra.Command {
 	flags.bind(command.Flags())
 	command.Flags().StringVar(&file, "config", "", "YAML file with the names of the flags above, or a run's "+manifestFile+"; flags come after it")
 	command.Flags().StringVar(&folder, "folder", "", "run folder, new or empty (default runs/fit-1, -2, ...)")
+	task.bind(command.Flags())
 	command.Flags().BoolVar(&estimate, "estimate", false, "print what the run would cost, from some steps, and stop")
 	command.Flags().StringVar(&resume, "resume", "",
 		"folder of a run to go on with; takes no other flags but device, threads, precision and data-folder")
@@ -55,8 +58,19 @@ func fitCommand(c *console) *cobra.Command {
 		if err != nil {
 			return err
 		}
+		switch tasks := s.plan.Tasks(); {
+		case task.number == "" && tasks != 1:
+			return usage("train: these are %d tasks: say which one by --task, or give them to a cluster by train submit", tasks)
+		case task.number != "":
+			if folder, err = s.take(task.number, folder); err != nil {
+				return err
+			}
+		}
 		if estimate {
 			return runEstimate(command.Context(), s, c)
+		}
+		if task.again || task.number != "" {
+			return fitAgain(command.Context(), s, folder, c)
 		}
 		return runFit(command.Context(), s, folder, c)
 	}
@@ -159,19 +173,23 @@ func resumeFit(ctx context.Context, given *pflag.FlagSet, flags *settings, folde
 			device.Precision = m.Notes["precision"]
 		}
 	}
-	data := dataOf(*m)
 	var other string
 	given.Visit(func(f *pflag.Flag) {
-		switch f.Name {
-		case "resume", "threads", "device", "precision":
-		case "data-folder":
-			data.folder = flags.data.folder
-		default:
+		if !slices.Contains([]string{"resume", "threads", "device", "precision", "data-folder"}, f.Name) {
 			other = f.Name
 		}
 	})
 	if other != "" {
 		return usage("train: --%s with --resume: a resumed run keeps its own configuration", other)
+	}
+	return goOn(ctx, *m, device, flags.data.folder, folder, c)
+}
+
+// goOn resumes the run of a folder.
+func goOn(ctx context.Context, m pollen.Manifest, device deviceFlags, dataFolder, folder string, c *console) error {
+	data := dataOf(m)
+	if dataFolder != "" {
+		data.folder = dataFolder
 	}
 	opened, err := device.open(c)
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/cluster"
 )
 
 // manifestFile is what a run's manifest is called: it can be given as a configuration.
@@ -25,6 +26,8 @@ type settings struct {
 	text   map[string]string
 	data   dataFlags
 	device deviceFlags
+	plan   cluster.Plan   // of the tasks that a file and its flags describe
+	flags  *pflag.FlagSet // that set all of these
 }
 
 // settingValue is a flag for a setting of a Spec.
@@ -68,6 +71,8 @@ func (s *settings) bind(f *pflag.FlagSet) {
 		}
 	}
 	s.device.bind(f)
+	f.IntVar(&s.plan.Parts, "parts", 1, "tasks that share the chains, see --task")
+	s.flags = f
 }
 
 // layered are the defaults, then the file, then the flags that were given.
@@ -77,7 +82,7 @@ func layered(given *pflag.FlagSet, file string) (*settings, error) {
 	flags.SortFlags = false // errors list the names in the order of the help
 	s.bind(flags)
 	if file != "" {
-		if err := readConfig(file, flags); err != nil {
+		if err := s.read(file); err != nil {
 			return nil, usageError{err}
 		}
 	}
@@ -121,17 +126,17 @@ func networkText(name string) (string, error) {
 	return name, nil
 }
 
-// readConfig sets flags from a file: YAML with their names as keys, or a manifest to repeat.
-func readConfig(path string, flags *pflag.FlagSet) error {
+// read sets the flags from a file: YAML with their names as keys, and a grid; or a manifest.
+func (s *settings) read(path string) error {
 	if filepath.Base(path) == manifestFile {
-		return readManifest(filepath.Dir(path), flags)
+		return readManifest(filepath.Dir(path), s.flags)
 	}
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return errors.Wrap(err, "train: config")
 	}
 	var fields, second yaml.MapSlice
-	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	decoder := yaml.NewDecoder(bytes.NewReader(content), yaml.UseOrderedMap())
 	if err := decoder.Decode(&fields); err != nil && err != io.EOF {
 		return errors.Errorf("train: config %s: %s", path, yaml.FormatError(err, false, false))
 	}
@@ -139,7 +144,12 @@ func readConfig(path string, flags *pflag.FlagSet) error {
 		return errors.Errorf("train: config %s: more than one document", path)
 	}
 	for _, field := range fields {
-		if err := setField(flags, fmt.Sprint(field.Key), field.Value); err != nil {
+		if field.Key == "grid" {
+			s.plan.Grid, err = readGrid(field.Value)
+		} else {
+			err = setField(s.flags, fmt.Sprint(field.Key), field.Value)
+		}
+		if err != nil {
 			return errors.Wrapf(err, "train: config %s", path)
 		}
 	}

@@ -105,6 +105,7 @@ report.html to the run folder.`,
 	root.CompletionOptions.HiddenDefaultCmd = true
 	for _, command := range []func(*console) *cobra.Command{
 		fitCommand, evalCommand, oodCommand, predictCommand, serveCommand, attackCommand, auditCommand, devicesCommand, datasetsCommand,
+		submitCommand, statusCommand, gatherCommand,
 	} {
 		root.AddCommand(command(c))
 	}

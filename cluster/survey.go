@@ -1,0 +1,46 @@
+package cluster
+
+import (
+	"io/fs"
+	"path/filepath"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+)
+
+// Survey calls see for each run at or below the given folders, in the order of their paths, with
+// what can be known of it from its folder; err is what cannot. It does not look for runs in runs. A
+// folder without any is an error.
+func Survey(folders []string, see func(run *pollen.Run, p pollen.Progress, err error) error) error {
+	for _, folder := range folders {
+		found := false
+		err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
+			if err != nil || !entry.IsDir() {
+				return err
+			}
+			run, err := pollen.Open(path)
+			if errors.As(err, new(*pollen.NotARun)) {
+				return nil
+			}
+			var p pollen.Progress
+			if err == nil {
+				p, err = run.Progress()
+			} else {
+				p = pollen.Progress{State: pollen.Failed}
+			}
+			found = true
+			if err := see(run, p, errors.WithMessage(err, path)); err != nil {
+				return err
+			}
+			return fs.SkipDir
+		})
+		if err != nil {
+			return errors.Wrap(err, "cluster: survey")
+		}
+		if !found {
+			return errors.Errorf("cluster: there is no run at or below %s", folder)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,149 @@
+// Command image puts a program into a container image without a container engine:
+//
+//	go run -C tools ./image PROGRAM NAME ARCHIVE
+//
+// writes an OCI archive, compressed, of an image of that name whose entry point is the program, with
+// the C library of this machine that it is linked to, an empty /tmp, and nothing else. Containerfile
+// makes the same image with an engine. The layers have no times: the same program gives the same
+// image.
+package main
+
+import (
+	"archive/tar"
+	"bytes"
+	"debug/elf"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+)
+
+func main() {
+	if len(os.Args) != 4 {
+		fmt.Fprintln(os.Stderr, "image: wants PROGRAM NAME ARCHIVE")
+		os.Exit(2)
+	}
+	if err := run(os.Args[1], os.Args[2], os.Args[3]); err != nil {
+		fmt.Fprintln(os.Stderr, "image:", err)
+		os.Exit(1)
+	}
+}
+
+func run(program, name, archive string) error {
+	files, architecture, err := contents(program)
+	if err != nil {
+		return err
+	}
+	var packed bytes.Buffer
+	if err := pack(&packed, files); err != nil {
+		return err
+	}
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(packed.Bytes())), nil })
+	if err != nil {
+		return err
+	}
+	image, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		return err
+	}
+	config, err := image.ConfigFile()
+	if err != nil {
+		return err
+	}
+	config = config.DeepCopy()
+	config.OS, config.Architecture = "linux", architecture
+	config.Config.Entrypoint = []string{"/" + filepath.Base(program)}
+	// What NVIDIA's container runtime looks at: the driver is the machine's.
+	config.Config.Env = []string{"PATH=/", "NVIDIA_VISIBLE_DEVICES=all", "NVIDIA_DRIVER_CAPABILITIES=compute,utility"}
+	if image, err = mutate.ConfigFile(image, config); err != nil {
+		return err
+	}
+	return write(image, name, archive)
+}
+
+// contents are the files of the image with where they come from, and the architecture.
+func contents(program string) (map[string]string, string, error) {
+	file, err := elf.Open(program)
+	if err != nil {
+		return nil, "", err
+	}
+	defer file.Close()
+	architecture, known := map[elf.Machine]string{elf.EM_X86_64: "amd64", elf.EM_AARCH64: "arm64"}[file.Machine]
+	if !known {
+		return nil, "", fmt.Errorf("%s is for %v", program, file.Machine)
+	}
+	files := map[string]string{filepath.Base(program): program}
+	libraries, err := file.ImportedLibraries()
+	if err != nil || len(libraries) == 0 {
+		return files, architecture, err
+	}
+	out, err := exec.Command("ldd", program).Output()
+	if err != nil {
+		return nil, "", fmt.Errorf("ldd %s: %w", program, err)
+	}
+	for _, path := range regexp.MustCompile(`/\S+`).FindAllString(string(out), -1) {
+		if path != program {
+			files[path[1:]] = path
+		}
+	}
+	return files, architecture, nil
+}
+
+func pack(to io.Writer, files map[string]string) error {
+	w := tar.NewWriter(to)
+	if err := w.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: "tmp/", Mode: 0o1777}); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(files)) {
+		content, err := os.ReadFile(files[name])
+		if err != nil {
+			return err
+		}
+		if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o755, Size: int64(len(content))}); err != nil {
+			return err
+		}
+		if _, err := w.Write(content); err != nil {
+			return err
+		}
+	}
+	return w.Close()
+}
+
+// write writes an image as an archive of its OCI layout.
+func write(image v1.Image, name, archive string) error {
+	folder, err := os.MkdirTemp("", "image")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	path, err := layout.Write(folder, empty.Index)
+	if err != nil {
+		return err
+	}
+	names := map[string]string{"org.opencontainers.image.ref.name": name, "io.containerd.image.name": name}
+	if err := path.AppendImage(image, layout.WithAnnotations(names)); err != nil {
+		return err
+	}
+	to, err := os.Create(archive)
+	if err != nil {
+		return err
+	}
+	w := tar.NewWriter(to)
+	if err := w.AddFS(os.DirFS(folder)); err != nil {
+		return err
+	}
+	if err := w.Close(); err != nil {
+		return err
+	}
+	return to.Close()
+}
