@@ -8,6 +8,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/internal/journal"
 )
 
 // partsFolder holds the copies of a gathered run's parts, if it has copies.
@@ -29,8 +30,8 @@ func Gather(folder string, parts []string, copied bool, options ...Option) (*Run
 	if err != nil {
 		return nil, err
 	}
-	if err := makeFolder(folder); err != nil {
-		return nil, err
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return nil, errors.Wrap(err, "pollen: gather")
 	}
 	for i, part := range parts {
 		place := part
@@ -45,8 +46,16 @@ func Gather(folder string, parts []string, copied bool, options ...Option) (*Run
 		}
 		m.Parts = append(m.Parts, filepath.ToSlash(place))
 	}
-	if err := writeJSON(folder, manifestFile, m, "  "); err != nil {
-		return nil, err
+	m.Format = manifestFormat
+	listed, err := journal.Create(filepath.Join(folder, indexFile))
+	if err == nil {
+		err = writeListed(listed, folder, manifestFile, m, "  ")
+	}
+	if err != nil {
+		return nil, errors.WithMessage(err, "pollen: gather")
+	}
+	if err := listed.Close(); err != nil {
+		return nil, errors.Wrap(err, "pollen: gather")
 	}
 	return Open(folder, options...)
 }
@@ -85,6 +94,11 @@ func gathered(parts []string) (*Manifest, error) {
 		if len(m.Parts) > 0 {
 			return nil, invalid("gather %s: it was gathered itself: gather its parts", part)
 		}
+		if all == nil {
+			all = m
+		} else if what := m.differsFrom(all); what != "" {
+			return nil, invalid("gather: %s and %s are not of one posterior: %s", parts[0], part, what)
+		}
 		for i := range m.Spec.Chains {
 			chain := chainOf{m.Spec.Seed, m.Spec.FirstChain + i}
 			if other, taken := holder[chain]; taken && other == part {
@@ -93,13 +107,6 @@ func gathered(parts []string) (*Manifest, error) {
 				return nil, invalid("gather: chain %d of seed %d is in both %s and %s", chain.number, chain.seed, other, part)
 			}
 			holder[chain] = part
-		}
-		if all == nil {
-			all = m
-			continue
-		}
-		if what := m.differsFrom(all); what != "" {
-			return nil, invalid("gather: %s and %s are not of one posterior: %s", parts[0], part, what)
 		}
 		all.Spec.FirstChain = min(all.Spec.FirstChain, m.Spec.FirstChain)
 	}
@@ -123,37 +130,52 @@ func (m *Manifest) differsFrom(other *Manifest) string {
 	return ""
 }
 
-// copyRun copies what is needed to predict with a run: its manifest, which comes last, its
-// diagnostics, and the samples that it has now.
+// copyRun copies what is needed to predict with a run, which may be sampling: the files that there
+// are, the samples that its index lists, and its manifest at last.
 func copyRun(to, from string) error {
 	run, err := Open(from)
 	if err != nil {
 		return err
 	}
-	paths, err := run.Samples()
-	if err != nil {
-		return err
+	if err := os.MkdirAll(filepath.Join(to, filepath.Dir(checkpointFile)), 0o755); err != nil {
+		return errors.Wrap(err, "pollen: gather")
 	}
 	if err := os.MkdirAll(filepath.Join(to, samplesFolder), 0o755); err != nil {
 		return errors.Wrap(err, "pollen: gather")
 	}
-	for _, path := range append(paths, filepath.Join(from, diagnosticsFile), filepath.Join(from, manifestFile)) {
-		name, err := filepath.Rel(from, path)
-		if err != nil {
-			return errors.Wrap(err, "pollen: gather")
-		}
-		content, err := os.ReadFile(path)
-		if os.IsNotExist(err) && name == diagnosticsFile {
-			continue // it is still sampling
-		}
-		if err == nil {
-			err = file.Write(filepath.Join(to, name), content)
-		}
-		if err != nil {
-			return errors.Wrap(err, "pollen: gather")
+	// In this order: a process that writes lists only samples after its checkpoint.
+	for _, name := range []string{checkpointFile, indexFile, metricsFile, diagnosticsFile, calibrationFile, outcomeFile} {
+		if err := copyFile(to, from, name); err != nil && !os.IsNotExist(errors.Cause(err)) {
+			return err
 		}
 	}
-	return nil
+	files, err := run.listSamples()
+	if err != nil {
+		return err
+	}
+	copied, err := readIndex(to)
+	if err != nil && run.manifest.Format >= sealedFormat {
+		return err
+	}
+	for _, f := range files {
+		name := samplesFolder + "/" + filepath.Base(f.path)
+		if copied != nil && copied.lines[name].Sum == "" {
+			continue // it came later
+		}
+		if err := copyFile(to, from, name); err != nil {
+			return err
+		}
+	}
+	return copyFile(to, from, manifestFile)
+}
+
+func copyFile(to, from, name string) error {
+	name = filepath.FromSlash(name)
+	content, err := os.ReadFile(filepath.Join(from, name))
+	if err == nil {
+		err = file.Write(filepath.Join(to, name), content)
+	}
+	return errors.Wrap(err, "pollen: gather")
 }
 
 // Parts are the runs that were gathered into this one; nil if it was not gathered.
@@ -167,7 +189,7 @@ func (r *Run) Parts() ([]*Run, error) {
 		if err != nil {
 			return nil, errors.WithMessagef(err, "%s was gathered", r.folder)
 		}
-		part.environment = r.environment
+		part.environment, part.left = r.environment, r.left
 		parts = append(parts, part)
 	}
 	return parts, nil

@@ -50,15 +50,23 @@ type outcome struct {
 	Error string `json:"error,omitempty"`
 }
 
-// outcomeOf is how a run ended that returned an error.
-func outcomeOf(ctx context.Context, err error) outcome {
-	switch {
-	case err == nil:
-		return outcome{State: Finished}
-	case ctx.Err() != nil:
-		return outcome{Stopped, err.Error()}
+// note leaves a note of how the run ended that has this error, unless another process has taken the
+// run over, and returns the error, or that of the note.
+func (t *training) note(ctx context.Context, err error) error {
+	if t.lock.Check() != nil {
+		return err
 	}
-	return outcome{Failed, err.Error()}
+	ended := outcome{State: Finished}
+	switch {
+	case err != nil && ctx.Err() != nil:
+		ended = outcome{Stopped, err.Error()}
+	case err != nil:
+		ended = outcome{Failed, err.Error()}
+	}
+	if noting := writeJSON(t.folder, outcomeFile, ended, ""); err == nil {
+		err = noting
+	}
+	return err
 }
 
 // Progress reads how far the run is, which another process may be running. Of a gathered run it is
@@ -92,7 +100,7 @@ func (r *Run) Progress() (p Progress, err error) {
 	}
 	p.Updated = info.ModTime()
 	var ended outcome
-	switch err := readJSON(r.folder, outcomeFile, &ended); {
+	switch err := readJSON(r.folder, outcomeFile, &ended, r.manifest.Format); {
 	case err == nil:
 		p.State, p.Error = ended.State, ended.Error
 	case !os.IsNotExist(errors.Cause(err)):

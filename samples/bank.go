@@ -2,7 +2,6 @@ package samples
 
 import (
 	"bytes"
-	"encoding/binary"
 	"fmt"
 	"math"
 	"os"
@@ -255,21 +254,12 @@ func (b *Bank) write(s Sample) (File, error) {
 	if err := file.Serialize(&content); err != nil {
 		return File{}, err
 	}
-	sum, err := seal.Close(content.Bytes(), headerOf(content.Bytes()))
+	sum, err := seal.Close(content.Bytes(), seal.Header(content.Bytes()))
 	if err != nil {
 		return File{}, err
 	}
 	name := NameOf(s.Chain, s.Step)
 	return File{name, content.Len(), sum}, whole.Write(filepath.Join(b.folder, name), content.Bytes())
-}
-
-// headerOf is how many bytes of a safetensors file come before the values.
-func headerOf(content []byte) int {
-	const prefix = 8
-	if len(content) < prefix {
-		return len(content)
-	}
-	return prefix + int(min(binary.LittleEndian.Uint64(content), uint64(len(content)-prefix)))
 }
 
 // ReadSample reads one file of a bank. The file must be as it was written; only files of earlier
@@ -290,7 +280,7 @@ func ReadSealed(path string) (s Sample, sum string, err error) {
 }
 
 func parseSample(content []byte) (s Sample, sum string, err error) {
-	sum, err = seal.Check(content, headerOf(content))
+	sum, err = seal.Check(content, seal.Header(content))
 	if err != nil && errors.Cause(err) != seal.ErrNone {
 		return Sample{}, "", err
 	}

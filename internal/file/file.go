@@ -90,7 +90,13 @@ func (p *Pending) Write(content []byte) (int, error) {
 
 // Commit puts the content on the disk and then, atomically, at the path. Afterwards, even on an
 // error, the temporary file is gone.
-func (p *Pending) Commit() error {
+func (p *Pending) Commit() error { return p.commit("") }
+
+// CommitKeeping is Commit, and gives what was at the path another name in the folder before: a
+// process that is killed in between leaves it there alone.
+func (p *Pending) CommitKeeping(older string) error { return p.commit(older) }
+
+func (p *Pending) commit(older string) error {
 	if p.file == nil {
 		return errors.Errorf("file: commit %s: it is committed or closed already", p.path)
 	}
@@ -103,6 +109,11 @@ func (p *Pending) Commit() error {
 		err = closed
 	}
 	p.file = nil
+	if err == nil && older != "" {
+		if err = replace(p.path, older); os.IsNotExist(err) {
+			err = nil
+		}
+	}
 	if err == nil {
 		err = replace(name, p.path)
 	}
@@ -138,7 +149,7 @@ func Sweep(folder string) error {
 		return errors.Wrapf(err, "file: sweep %s", folder)
 	}
 	for _, entry := range entries {
-		if !entry.Type().IsRegular() || !isTemporary(entry.Name()) {
+		if !entry.Type().IsRegular() || !IsTemporary(entry.Name()) {
 			continue
 		}
 		if err := os.Remove(filepath.Join(folder, entry.Name())); err != nil && !os.IsNotExist(err) {
@@ -148,8 +159,8 @@ func Sweep(folder string) error {
 	return nil
 }
 
-// isTemporary reports whether Create gives such a file name: .<base>.<process>-<number>.partial.
-func isTemporary(name string) bool {
+// IsTemporary reports whether Create gives such a file name: .<base>.<process>-<number>.partial.
+func IsTemporary(name string) bool {
 	stem, ok := strings.CutSuffix(name, partial)
 	dot := strings.LastIndexByte(stem, '.')
 	if !ok || dot < 1 || stem[0] != '.' {

@@ -170,13 +170,8 @@ func (w *Writer) Add(value any) error {
 // Flush gives all lines to the operating system: they outlive the process.
 func (w *Writer) Flush() error { return w.buffer.Flush() }
 
-// Sync returns when all lines are on the disk.
-func (w *Writer) Sync() error {
-	if err := w.buffer.Flush(); err != nil {
-		return err
-	}
-	return w.file.Sync()
-}
+// Sync returns when all lines that were flushed are on the disk. Others may be added meanwhile.
+func (w *Writer) Sync() error { return w.file.Sync() }
 
 // Close flushes and closes the file.
 func (w *Writer) Close() error {

@@ -36,6 +36,9 @@ func write(t testing.TB, n int) (path string, content []byte) {
 		}
 	}
 	if err == nil {
+		err = w.Flush()
+	}
+	if err == nil {
 		err = w.Sync()
 	}
 	if err == nil {

@@ -86,7 +86,7 @@ func Take(folder string) (*Lock, error) {
 		l.owner.Host = "unknown"
 	}
 	if kind := shared(folder); l.system != nil && before.Writes && kind != "" && before.Host != l.owner.Host {
-		l.remark = fmt.Sprintf("%s: process %d on %s did not end its work; if the locks of %s are not shared between machines, it may still run, until it next writes",
+		l.remark = fmt.Sprintf("%s: process %d on %s did not end its work; where machines do not share the locks of %s, it may still run, until it next writes",
 			folder, before.Process, before.Host, kind)
 	}
 	l.owner.Process, l.owner.Turn, l.owner.Writes = os.Getpid(), before.Turn+1, true

@@ -13,27 +13,16 @@ import (
 type page struct {
 	Hashes map[string]string `json:"hashes"`
 	Text   string            `json:"text"`
-	Sum    string            `json:"sha256"`
 }
 
 func sealed(t *testing.T, indent string) []byte {
 	t.Helper()
-	p := page{map[string]string{"sha256": strings.Repeat("a", 64)}, "hello", Blank}
-	content, err := json.MarshalIndent(p, "", indent)
+	content, err := JSON(page{map[string]string{"sha256": strings.Repeat("a", 64)}, "hello"}, indent)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if indent == "" {
-		if content, err = json.Marshal(p); err != nil {
-			t.Fatal(err)
-		}
-	}
-	sum, err := Close(content, len(content))
-	if err != nil {
+	if _, err := Check(content, len(content)); err != nil {
 		t.Fatal(err)
-	}
-	if got, err := Check(content, len(content)); err != nil || got != sum {
-		t.Fatalf("checked: %q (%v), want %q", got, err, sum)
 	}
 	return content
 }
@@ -41,7 +30,10 @@ func sealed(t *testing.T, indent string) []byte {
 // The seal is the SHA-256 that any program computes with the digits replaced by zeros.
 func TestSealIsWhatOthersCompute(t *testing.T) {
 	content := sealed(t, "")
-	var p page
+	var p struct {
+		page
+		Sum string `json:"sha256"`
+	}
 	if err := json.Unmarshal(content, &p); err != nil {
 		t.Fatal(err)
 	}
