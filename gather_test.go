@@ -1,0 +1,209 @@
+package pollen
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/journal"
+	"github.com/pollen-ml/pollen/internal/seal"
+	"github.com/pollen-ml/pollen/samples"
+)
+
+// chainsFrom is a small run of some chains, of which Gather makes parts.
+func chainsFrom(first, chains int) Spec {
+	return Spec{Network: "mlp-4", Batch: 20, Epochs: 4, Samples: 2, Seed: 1, FirstChain: first, Chains: chains}
+}
+
+// Parts gathered are the whole run: its samples, in order, and its predictions, to the bit.
+func TestGather(t *testing.T) {
+	data, place := squares(t, 100, 3, 1), t.TempDir()
+	whole := fit(t, chainsFrom(0, 3), trainOn(data))
+	var parts []string
+	for i, chains := range []int{1, 2} {
+		run, err := Fit(context.Background(), chainsFrom(i, chains), trainOn(data), filepath.Join(place, fmt.Sprint("part", i)))
+		must(t, err)
+		parts = append(parts, run.Folder())
+	}
+	want, err := whole.Predict(context.Background(), data)
+	must(t, err)
+	for _, copied := range []bool{false, true} {
+		run, err := Gather(filepath.Join(place, fmt.Sprint("all", copied)), parts, copied)
+		must(t, err)
+		if m := run.Manifest(); m.Spec.Chains != 3 || m.Spec.FirstChain != 0 {
+			t.Errorf("%d chains from %d on, want the 3 from 0 on", m.Spec.Chains, m.Spec.FirstChain)
+		}
+		files, err := run.Samples()
+		must(t, err)
+		wanted, err := whole.Samples()
+		must(t, err)
+		for i, path := range files {
+			if filepath.Base(path) != filepath.Base(wanted[i]) {
+				t.Errorf("sample %d is %s, want %s", i, path, wanted[i])
+			}
+		}
+		if copied {
+			must(t, os.RemoveAll(parts[0])) // it has its own now
+		}
+		got, err := run.Predict(context.Background(), data)
+		must(t, err)
+		for i := range want {
+			if fmt.Sprint(got[i]) != fmt.Sprint(want[i]) {
+				t.Fatalf("copied %t: image %d: %v, want %v", copied, i, got[i], want[i])
+			}
+		}
+		p, err := run.Progress()
+		must(t, err)
+		if p.State != Finished || p.Samples != 6 || p.Expected != 6 || p.Made != p.Steps {
+			t.Errorf("progress %+v, want 6 samples of a finished run", p)
+		}
+	}
+}
+
+// A run that is stopped takes part with what it has, and with all once it went on; copies stay.
+func TestGatherGrowing(t *testing.T) {
+	data, place := squares(t, 100, 3, 1), t.TempDir()
+	spec := chainsFrom(0, 1)
+	spec.Samples, spec.Epochs = 10, 40
+	ctx, stopping := stopAt(120)
+	_, err := Fit(ctx, spec, trainOn(data), filepath.Join(place, "part"), stopping)
+	if !errors.As(err, new(*Unfinished)) {
+		t.Fatal(err)
+	}
+	named, err := Gather(filepath.Join(place, "named"), []string{filepath.Join(place, "part")}, false)
+	must(t, err)
+	copied, err := Gather(filepath.Join(place, "copied"), []string{filepath.Join(place, "part")}, true)
+	must(t, err)
+	parts, err := named.Parts()
+	must(t, err)
+	p, err := parts[0].Progress()
+	must(t, err)
+	if p.State != Stopped || p.Made < 100 || p.Made >= p.Steps || p.Samples < 1 || p.Samples >= 10 || p.Error == "" || p.Process != os.Getpid() {
+		t.Errorf("progress %+v, want that of a run that was stopped on the way", p)
+	}
+	before := p.Samples
+	_, err = Resume(context.Background(), filepath.Join(place, "part"), trainOn(data))
+	must(t, err)
+	for run, want := range map[*Run]int{named: 10, copied: before} {
+		files, err := run.Samples()
+		must(t, err)
+		if len(files) != want {
+			t.Errorf("%s has %d samples, want %d", run.Folder(), len(files), want)
+		}
+	}
+}
+
+func TestGatherRefuses(t *testing.T) {
+	data, other, place := squares(t, 100, 3, 1), squares(t, 100, 3, 2), t.TempDir()
+	make := func(name string, spec Spec) string {
+		d := data
+		if name == "other" {
+			d = other
+		}
+		run, err := Fit(context.Background(), spec, trainOn(d), filepath.Join(place, name))
+		must(t, err)
+		return run.Folder()
+	}
+	first := make("first", chainsFrom(0, 1))
+	cold := chainsFrom(1, 1)
+	cold.Temperature = new(0.5)
+	for want, parts := range map[string][]string{
+		"no runs to gather":     nil,
+		"is there twice":        {first, first},
+		"chain 0 of seed 1":     {first, make("again", chainsFrom(0, 2))},
+		`temperature is "1" in`: {first, make("cold", cold)},
+		"the data":              {first, make("other", chainsFrom(1, 1))},
+		"not a run's folder":    {first, place},
+	} {
+		folder := filepath.Join(place, "none")
+		if _, err := Gather(folder, parts, false); err == nil {
+			t.Errorf("%v: no error", parts)
+		} else {
+			wantError(t, "gather", err, want)
+		}
+		if _, err := os.Stat(folder); !os.IsNotExist(err) {
+			t.Fatalf("a refused gathering left %s: %v", folder, err)
+		}
+	}
+	run, err := Gather(filepath.Join(place, "all"), []string{first}, false)
+	must(t, err)
+	_, err = Resume(context.Background(), run.Folder(), trainOn(data))
+	wantInvalid(t, "resume", err, "resume its parts")
+	_, err = Gather(filepath.Join(place, "none"), []string{run.Folder()}, false)
+	wantInvalid(t, "gathered twice", err, "gather its parts")
+}
+
+// A thousand chains, each in a folder of its own, are gathered and looked at within seconds, in
+// memory that does not grow with their samples.
+func TestGatherAThousand(t *testing.T) {
+	const chains = 1000
+	data, place := squares(t, 100, 3, 1), t.TempDir()
+	first := fit(t, chainsFrom(0, 1), trainOn(data))
+	var parts []string
+	for chain := range chains {
+		folder := filepath.Join(place, fmt.Sprint("part-", chain))
+		parts = append(parts, folder)
+		simulate(t, first, folder, chain)
+	}
+	began := time.Now()
+	run, err := Gather(filepath.Join(place, "all"), parts, false)
+	must(t, err)
+	p, err := run.Progress()
+	must(t, err)
+	took := time.Since(began)
+	var memory runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&memory)
+	if p.Samples != 2*chains || p.State != Finished {
+		t.Errorf("progress %+v, want %d samples", p, 2*chains)
+	}
+	t.Logf("%d chains: %v, %d MiB", chains, took, memory.HeapAlloc>>20)
+	if took > 10*time.Second {
+		t.Errorf("it took %v, want at most 10 s", took)
+	}
+}
+
+// simulate makes the folder that a run of one chain would have, from that of another chain, without
+// waiting for the disk.
+func simulate(t *testing.T, of *Run, folder string, chain int) {
+	t.Helper()
+	must(t, os.MkdirAll(filepath.Join(folder, samplesFolder), 0o755))
+	var lines []any
+	write := func(name string, content []byte) {
+		must(t, os.WriteFile(filepath.Join(folder, name), content, 0o644))
+		if sum, err := seal.Check(content, len(content)); err == nil {
+			lines = append(lines, indexLine{File: name, Bytes: len(content), Sum: sum})
+		}
+	}
+	for _, name := range []string{metricsFile, outcomeFile} {
+		content, err := os.ReadFile(filepath.Join(of.Folder(), name))
+		must(t, err)
+		must(t, os.WriteFile(filepath.Join(folder, name), content, 0o644))
+	}
+	files, err := of.listSamples()
+	must(t, err)
+	for _, f := range files {
+		_, step, err := samples.PlaceOf(f.path)
+		must(t, err)
+		name := samplesFolder + "/" + samples.NameOf(chain, step)
+		must(t, os.Link(f.path, filepath.Join(folder, name)))
+		lines = append(lines, indexLine{File: name, Bytes: 1, Sum: f.sum})
+	}
+	m := of.Manifest()
+	m.Spec.FirstChain = chain
+	content, err := seal.JSON(&m, "  ")
+	must(t, err)
+	write(manifestFile, content)
+	listed, err := journal.Create(filepath.Join(folder, indexFile))
+	must(t, err)
+	for _, line := range lines {
+		must(t, listed.Add(line))
+	}
+	must(t, listed.Close())
+}
