@@ -17,7 +17,8 @@ func (t *training) look(p langevin.Progress) error {
 	if err != nil {
 		return err
 	}
-	if line.Loss, line.Accuracy, err = t.traces(p, chains); err != nil {
+	losses := make([]float64, len(chains))
+	if line.Loss, line.Accuracy, err = t.traces(p, chains, losses); err != nil {
 		return err
 	}
 	t.loss = line.Loss
@@ -46,6 +47,7 @@ func (t *training) look(p langevin.Progress) error {
 			return err
 		}
 	}
+	t.watch(p, losses)
 	event.RHat = t.rHat(shortened(valuesOf(t.lossTrace)))
 	t.observe(event)
 	return nil
@@ -83,8 +85,8 @@ func shortened(traces [][]float64) [][]float64 {
 }
 
 // traces keeps what later figures and diagnostics need of chains; with a Metropolis test, one value
-// for each window. It returns the window's mean loss and accuracy.
-func (t *training) traces(p langevin.Progress, chains []int) (loss, accuracy float64, err error) {
+// for each window. It returns the window's mean loss and accuracy, and adds up the loss by chain.
+func (t *training) traces(p langevin.Progress, chains []int, losses []float64) (loss, accuracy float64, err error) {
 	from := p.From
 	if t.walk != nil {
 		from = p.To - 1
@@ -98,6 +100,7 @@ func (t *training) traces(p langevin.Progress, chains []int) (loss, accuracy flo
 				}
 			}
 			loss, accuracy = loss+values[0], accuracy+values[1]
+			losses[i] += values[0] / float64(p.To-from)
 			if i == 0 {
 				t.trace.add(values[2])
 			}
@@ -123,6 +126,9 @@ func (t *training) metric(chain int, name string, step int) (float64, error) {
 // next steps run.
 func (t *training) save(states []samples.Sample) error {
 	if err := t.saved(); err != nil {
+		return err
+	}
+	if err := t.checkRoom(); err != nil {
 		return err
 	}
 	if err := t.metrics.Flush(); err != nil {

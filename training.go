@@ -57,6 +57,7 @@ type training struct {
 	from        int // the step that what is measured begins at
 	samples     int // in the folder, of all chains
 	adding      int // samples that are being written
+	guard       guard
 	loss        float64
 	trace       series                   // of the watched weight, first chain, one value per step
 	weightTrace []series                 // the same, of each chain, in the sampling phase
