@@ -1,0 +1,141 @@
+package stock
+
+import (
+	"math"
+	"testing"
+
+	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
+	dense "gorgonia.org/tensor"
+)
+
+// naive computes every node of a graph by its own op, with values in memory of their own, in
+// Gorgonia's order.
+func naive(g *gorgonia.ExprGraph) (map[*gorgonia.Node]gorgonia.Value, error) {
+	sorted, err := gorgonia.Sort(g)
+	if err != nil {
+		return nil, err
+	}
+	s, err := surveyOf(g)
+	if err != nil {
+		return nil, err
+	}
+	values := map[*gorgonia.Node]gorgonia.Value{}
+	for i := len(sorted) - 1; i >= 0; i-- {
+		n := sorted[i]
+		m := s.member[n]
+		if m.isStatement() {
+			continue
+		}
+		if m.isInput() || m.isConstant() {
+			values[n] = n.Value()
+			continue
+		}
+		var inputs []gorgonia.Value
+		for _, input := range m.inputs {
+			copied, err := gorgonia.CloneValue(values[input])
+			if err != nil {
+				return nil, err
+			}
+			inputs = append(inputs, copied)
+		}
+		if values[n], err = n.Op().Do(inputs...); err != nil {
+			return nil, errors.Wrapf(err, "%v", n)
+		}
+	}
+	return values, nil
+}
+
+// stepped is what a run of a graph gives: the loss and the gradients by parameters.
+type stepped struct {
+	loss      float64
+	gradients [][]float64
+}
+
+func numbers(t testing.TB, v gorgonia.Value) []float64 {
+	t.Helper()
+	if v == nil {
+		t.Fatal("no value")
+	}
+	if d, ok := v.(*dense.Dense); ok && d.RequiresIterator() {
+		v = d.Materialize().(*dense.Dense)
+	}
+	list := floatsOf(v)
+	if list == nil {
+		t.Fatalf("%T holds no floats", v.Data())
+	}
+	return list
+}
+
+// onNaive, onTape and onMachine run a graph whose Grad has been called.
+func onNaive(t testing.TB, loss *gorgonia.Node, parameters gorgonia.Nodes) stepped {
+	t.Helper()
+	values, err := naive(loss.Graph())
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := stepped{loss: numbers(t, values[loss])[0]}
+	for _, p := range parameters {
+		out.gradients = append(out.gradients, numbers(t, values[p.Deriv()]))
+	}
+	return out
+}
+
+func onTape(t testing.TB, loss *gorgonia.Node, parameters gorgonia.Nodes) stepped {
+	t.Helper()
+	var value gorgonia.Value
+	gorgonia.Read(loss, &value)
+	vm := gorgonia.NewTapeMachine(loss.Graph(), gorgonia.BindDualValues(parameters...))
+	defer vm.Close()
+	if err := vm.RunAll(); err != nil {
+		t.Fatal(err)
+	}
+	return taken(t, value, parameters)
+}
+
+func onMachine(t testing.TB, o Options, loss *gorgonia.Node, parameters gorgonia.Nodes) stepped {
+	t.Helper()
+	vm := NewMachine(loss.Graph(), o)
+	defer vm.Close()
+	if err := vm.RunAll(); err != nil {
+		t.Fatal(err)
+	}
+	return taken(t, loss.Value(), parameters)
+}
+
+func taken(t testing.TB, loss gorgonia.Value, parameters gorgonia.Nodes) stepped {
+	t.Helper()
+	out := stepped{loss: numbers(t, loss)[0]}
+	for _, p := range parameters {
+		g, err := p.Grad()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out.gradients = append(out.gradients, append([]float64(nil), numbers(t, g)...))
+	}
+	return out
+}
+
+// wantStep compares a step with another: the loss to rel, gradients to gradRel of their largest
+// element.
+func wantStep(t testing.TB, name string, got, want stepped, rel, gradRel float64) {
+	t.Helper()
+	if d := math.Abs(got.loss - want.loss); !(d <= rel*max(1, math.Abs(want.loss))) {
+		t.Errorf("%s: loss %v, wants %v", name, got.loss, want.loss)
+	}
+	for i := range want.gradients {
+		if len(got.gradients[i]) != len(want.gradients[i]) {
+			t.Fatalf("%s: gradient %d has %d elements, wants %d", name, i, len(got.gradients[i]), len(want.gradients[i]))
+		}
+		largest := 1e-3
+		for _, v := range want.gradients[i] {
+			largest = max(largest, math.Abs(v))
+		}
+		for j, v := range want.gradients[i] {
+			if d := math.Abs(got.gradients[i][j] - v); !(d <= gradRel*largest) {
+				t.Errorf("%s: gradient %d, element %d: %v, wants %v", name, i, j, got.gradients[i][j], v)
+				break
+			}
+		}
+	}
+}
