@@ -108,10 +108,8 @@ func (m *Machine) translate() (*graph.Builder, error) {
 		return nil, err
 	}
 	b := graph.New(dtype)
-	t := &translator{
-		survey: m.survey, b: b, evaluating: m.options.evaluating,
-		nodes: map[*gorgonia.Node]*graph.Node{}, batched: map[*gorgonia.Node]bool{},
-	}
+	t := newTranslator(m.survey, b, gorgoniaType(dtype))
+	t.evaluating = m.options.evaluating
 	t.input = func(n *gorgonia.Node) *graph.Node {
 		name := fmt.Sprintf("%s.%d", givenName(n), n.ID())
 		m.feeds = append(m.feeds, feed{name: name, node: n})

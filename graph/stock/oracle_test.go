@@ -2,7 +2,6 @@ package stock
 
 import (
 	"math"
-	"testing"
 
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
@@ -33,17 +32,33 @@ func naive(g *gorgonia.ExprGraph) (map[*gorgonia.Node]gorgonia.Value, error) {
 		}
 		var inputs []gorgonia.Value
 		for _, input := range m.inputs {
-			copied, err := gorgonia.CloneValue(values[input])
-			if err != nil {
-				return nil, err
-			}
-			inputs = append(inputs, copied)
+			inputs = append(inputs, plain(values[input]))
 		}
-		if values[n], err = n.Op().Do(inputs...); err != nil {
+		value, err := n.Op().Do(inputs...)
+		if err != nil {
 			return nil, errors.Wrapf(err, "%v", n)
 		}
+		values[n] = plain(value)
 	}
 	return values, nil
+}
+
+// plain is a value without what Gorgonia remembers of a transposition, which confuses its products.
+func plain(v gorgonia.Value) gorgonia.Value {
+	d, ok := v.(*dense.Dense)
+	if !ok || d.IsScalar() || floatsOf(d) == nil {
+		return v
+	}
+	if d.RequiresIterator() {
+		d = d.Materialize().(*dense.Dense)
+	}
+	switch data := d.Data().(type) {
+	case []float64:
+		return dense.New(dense.WithShape(d.Shape().Clone()...), dense.WithBacking(append([]float64(nil), data...)))
+	case []float32:
+		return dense.New(dense.WithShape(d.Shape().Clone()...), dense.WithBacking(append([]float32(nil), data...)))
+	}
+	return v
 }
 
 // stepped is what a run of a graph gives: the loss and the gradients by parameters.
@@ -52,10 +67,10 @@ type stepped struct {
 	gradients [][]float64
 }
 
-func numbers(t testing.TB, v gorgonia.Value) []float64 {
+func numbers(t failing, v gorgonia.Value) []float64 {
 	t.Helper()
 	if v == nil {
-		t.Fatal("no value")
+		t.Fatalf("no value")
 	}
 	if d, ok := v.(*dense.Dense); ok && d.RequiresIterator() {
 		v = d.Materialize().(*dense.Dense)
@@ -68,11 +83,11 @@ func numbers(t testing.TB, v gorgonia.Value) []float64 {
 }
 
 // onNaive, onTape and onMachine run a graph whose Grad has been called.
-func onNaive(t testing.TB, loss *gorgonia.Node, parameters gorgonia.Nodes) stepped {
+func onNaive(t failing, loss *gorgonia.Node, parameters gorgonia.Nodes) stepped {
 	t.Helper()
 	values, err := naive(loss.Graph())
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v", err)
 	}
 	out := stepped{loss: numbers(t, values[loss])[0]}
 	for _, p := range parameters {
@@ -81,35 +96,35 @@ func onNaive(t testing.TB, loss *gorgonia.Node, parameters gorgonia.Nodes) stepp
 	return out
 }
 
-func onTape(t testing.TB, loss *gorgonia.Node, parameters gorgonia.Nodes) stepped {
+func onTape(t failing, loss *gorgonia.Node, parameters gorgonia.Nodes) stepped {
 	t.Helper()
 	var value gorgonia.Value
 	gorgonia.Read(loss, &value)
 	vm := gorgonia.NewTapeMachine(loss.Graph(), gorgonia.BindDualValues(parameters...))
 	defer vm.Close()
 	if err := vm.RunAll(); err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v", err)
 	}
 	return taken(t, value, parameters)
 }
 
-func onMachine(t testing.TB, o Options, loss *gorgonia.Node, parameters gorgonia.Nodes) stepped {
+func onMachine(t failing, o Options, loss *gorgonia.Node, parameters gorgonia.Nodes) stepped {
 	t.Helper()
 	vm := NewMachine(loss.Graph(), o)
 	defer vm.Close()
 	if err := vm.RunAll(); err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v", err)
 	}
 	return taken(t, loss.Value(), parameters)
 }
 
-func taken(t testing.TB, loss gorgonia.Value, parameters gorgonia.Nodes) stepped {
+func taken(t failing, loss gorgonia.Value, parameters gorgonia.Nodes) stepped {
 	t.Helper()
 	out := stepped{loss: numbers(t, loss)[0]}
 	for _, p := range parameters {
 		g, err := p.Grad()
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%v", err)
 		}
 		out.gradients = append(out.gradients, append([]float64(nil), numbers(t, g)...))
 	}
@@ -118,7 +133,7 @@ func taken(t testing.TB, loss gorgonia.Value, parameters gorgonia.Nodes) stepped
 
 // wantStep compares a step with another: the loss to rel, gradients to gradRel of their largest
 // element.
-func wantStep(t testing.TB, name string, got, want stepped, rel, gradRel float64) {
+func wantStep(t failing, name string, got, want stepped, rel, gradRel float64) {
 	t.Helper()
 	if d := math.Abs(got.loss - want.loss); !(d <= rel*max(1, math.Abs(want.loss))) {
 		t.Errorf("%s: loss %v, wants %v", name, got.loss, want.loss)
@@ -139,3 +154,17 @@ func wantStep(t testing.TB, name string, got, want stepped, rel, gradRel float64
 		}
 	}
 }
+
+// failing is a test, or one of rapid's.
+type failing interface {
+	Helper()
+	Errorf(format string, args ...any)
+	Fatalf(format string, args ...any)
+}
+
+// panicking is a test whose failures are panics.
+type panicking struct{}
+
+func (panicking) Helper()                           {}
+func (panicking) Errorf(format string, args ...any) { panic(errors.Errorf(format, args...)) }
+func (panicking) Fatalf(format string, args ...any) { panic(errors.Errorf(format, args...)) }

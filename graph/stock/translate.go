@@ -16,7 +16,8 @@ import (
 // translator makes a builder's nodes of a stock graph's.
 type translator struct {
 	*survey
-	b *graph.Builder
+	b     *graph.Builder
+	dtype dense.Dtype // of the stock graph
 
 	// input makes the node of one without an op; fed one whose values are read anew for each run.
 	input func(n *gorgonia.Node) *graph.Node
@@ -30,6 +31,13 @@ type translator struct {
 	nodes     map[*gorgonia.Node]*graph.Node
 	batched   map[*gorgonia.Node]bool // axis 0 counts examples, or equally many parts of each
 	constants int
+}
+
+func newTranslator(s *survey, b *graph.Builder, dtype dense.Dtype) *translator {
+	return &translator{
+		survey: s, b: b, dtype: dtype,
+		nodes: map[*gorgonia.Node]*graph.Node{}, batched: map[*gorgonia.Node]bool{},
+	}
 }
 
 // translations are the ops that have one.
@@ -153,13 +161,13 @@ func (t *translator) foreign(m *member) *graph.Node {
 // checkType refuses a node whose numbers are not of the builder's type. Comparisons may be bool.
 func (t *translator) checkType(m *member) bool {
 	got := m.Dtype()
-	if got == gorgoniaType(t.b.DType()) {
+	if got == t.dtype {
 		return true
 	}
 	if r, err := m.operator(); got == dense.Bool && err == nil && r.compares() {
 		return true
 	}
-	t.refuse(m, fmt.Sprintf("its numbers are %v in a graph of %v", got, t.b.DType()), "make all nodes float32, or all float64")
+	t.refuse(m, fmt.Sprintf("its numbers are %v in a graph of %v", got, t.dtype), "make all nodes float32, or all float64")
 	return false
 }
 
