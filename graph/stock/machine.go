@@ -52,9 +52,12 @@ type result struct {
 	name  string // of the output; "" for a node that is an input
 	node  *gorgonia.Node
 	reads []*gorgonia.Value
-	deriv *gorgonia.Node // of a gradient: the node that Grad returned
-	adds  bool           // of a gradient: to what is there, as BindDualValues does
-	raw   rawValues
+
+	// Of a gradient by the node:
+	deriv   *gorgonia.Node // what Grad returned
+	adds    bool           // to what is there, as BindDualValues does
+	raw     rawValues
+	present gorgonia.Value // what the node had after the last run
 }
 
 // NewMachine makes a machine for a graph, with the options that NewTapeMachine takes: a program

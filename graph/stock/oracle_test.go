@@ -2,6 +2,7 @@ package stock
 
 import (
 	"math"
+	"strings"
 
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
@@ -168,3 +169,13 @@ type panicking struct{}
 func (panicking) Helper()                           {}
 func (panicking) Errorf(format string, args ...any) { panic(errors.Errorf(format, args...)) }
 func (panicking) Fatalf(format string, args ...any) { panic(errors.Errorf(format, args...)) }
+
+func wantError(t failing, err error, parts ...string) {
+	t.Helper()
+	for _, part := range parts {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("got error %v, wants one with %q", err, part)
+			return
+		}
+	}
+}

@@ -1,6 +1,8 @@
 package stock
 
 import (
+	"slices"
+
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
 	dense "gorgonia.org/tensor"
@@ -13,6 +15,10 @@ import (
 type rawValues struct {
 	f32 []float32
 	f64 []float64
+}
+
+func (r *rawValues) copied() rawValues {
+	return rawValues{f32: slices.Clone(r.f32), f64: slices.Clone(r.f64)}
 }
 
 // read fills the memory with an output.
@@ -149,24 +155,21 @@ func (m *Machine) giveGradient(r *result) error {
 		return err
 	}
 	present, err := r.node.Grad()
-	if err != nil || present == nil || !r.isDual() {
-		// The first run: WithGrad panics where the input has no value, which RunAll has refused.
-		present = valueOf(r.node, rawValues{append([]float32(nil), r.raw.f32...), append([]float64(nil), r.raw.f64...)})
+	switch {
+	case err == nil && present != nil && (present == r.present || r.isDual()):
+		if err := deposit(present, r.raw, r.adds); err != nil {
+			return errors.WithMessagef(err, "stock: gradient of %s", labelOf(r.node))
+		}
+	default: // the first run; WithGrad panics where the input has no value, which RunAll has refused
+		present = valueOf(r.node, r.raw.copied())
 		gorgonia.WithGrad(present)(r.node)
-	} else if err := deposit(present, r.raw, r.adds); err != nil {
-		return errors.WithMessagef(err, "stock: gradient of %s", labelOf(r.node))
 	}
+	r.present = present
 	if r.deriv == nil {
 		return nil
 	}
-	value, err := gorgonia.CloneValue(present)
-	if err == nil && r.adds {
-		value = valueOf(r.node, rawValues{append([]float32(nil), r.raw.f32...), append([]float64(nil), r.raw.f64...)})
-	}
-	if err == nil {
-		err = gorgonia.UnsafeLet(r.deriv, value)
-	}
-	return errors.Wrap(err, "stock: gradient")
+	// The solver sets what the input has to 0 when it has used it; Grad's node keeps its value.
+	return errors.Wrap(gorgonia.UnsafeLet(r.deriv, valueOf(r.node, r.raw.copied())), "stock: gradient")
 }
 
 // isDual reports whether the input holds a gradient beside its value.
