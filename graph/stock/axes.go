@@ -146,9 +146,11 @@ func (t *translator) slice(m *member) *graph.Node {
 	extent := graph.ShapeOf(x)[along]
 	s := op.Slice{Axis: along, Step: 1, Count: extent}
 	if r := ranged.IsSlice(); r != nil {
-		s.Start, s.Step = r.Start(), max(1, r.Step())
-		s.Count = (min(r.End(), extent) - s.Start + s.Step - 1) / s.Step
-		if len(m.users) > 1 && hidesAnother(r, extent) {
+		s.Start, s.Step, s.Count = r.Start(), max(1, r.Step()), 1
+		if to := t.shape(m.Node); len(to) == len(graph.ShapeOf(x)) {
+			s.Count = to[along]
+		}
+		if t.takers(m) > 1 && hidesAnother(r, extent) {
 			return t.refuse(m, fmt.Sprintf("it is used twice, and may be two slices of an axis of %d, which Gorgonia takes for one if they begin 256 apart", extent),
 				"let both users take a Reshape of it to its own shape if it is one, and slice a Reshape of the input if it is two")
 		}

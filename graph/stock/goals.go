@@ -15,7 +15,6 @@ func (m *Machine) goals() ([]result, error) {
 	if err := m.findLoss(); err != nil {
 		return nil, err
 	}
-	gradient := s.gradientNodes(m.loss)
 	reads := map[*gorgonia.Node][]*gorgonia.Value{}
 	for _, n := range s.all {
 		switch statement := s.member[n]; statement.kind {
@@ -40,11 +39,11 @@ func (m *Machine) goals() ([]result, error) {
 		}
 		named := givenName(n) != "" && node.kind != ""
 		switch {
-		case gradient[n] && reads[n] != nil:
+		case s.gradient[n] && reads[n] != nil:
 			return nil, refusal(n, "it is read, and is computed from Gorgonia's gradients, which are not used here", "read the gradients by Grad after RunAll")
 		case n == m.loss:
 			m.lossReads = reads[n]
-		case gradient[n]:
+		case s.gradient[n]:
 		case reads[n] != nil || named || unused && node.written == nil && !s.isRemnant(node):
 			wanted = append(wanted, result{node: n, reads: reads[n]})
 		}
@@ -100,28 +99,6 @@ func (s *survey) differentiatedUser(n *gorgonia.Node) bool {
 		}
 	}
 	return false
-}
-
-// gradientNodes are the nodes that Grad has made, and what is computed from them.
-func (s *survey) gradientNodes(loss *gorgonia.Node) map[*gorgonia.Node]bool {
-	gradient, forward := map[*gorgonia.Node]bool{}, map[*gorgonia.Node]bool{}
-	if loss == nil {
-		return gradient
-	}
-	s.reach(forward, loss)
-	for _, n := range s.all {
-		if d := n.Deriv(); d != nil && !forward[d] && !s.member[d].isConstant() {
-			gradient[d] = true
-		}
-	}
-	for _, n := range s.all { // inputs come first
-		for _, input := range s.member[n].inputs {
-			if gradient[input] && !forward[n] {
-				gradient[n] = true
-			}
-		}
-	}
-	return gradient
 }
 
 // dtype is the type of the numbers of what is computed.

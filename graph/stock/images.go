@@ -41,7 +41,7 @@ func (t *translator) dropout(m *member) *graph.Node {
 	if t.evaluating || rate == 0 || x == nil {
 		return x
 	}
-	if len(m.users) > 1 {
+	if t.takers(m) > 1 {
 		return t.refuse(m, "it is used twice, and may be two dropouts that Gorgonia has taken for one",
 			"let both users take a Reshape of it to its own shape if it is one, and drop out a Reshape of the input if it is two")
 	}

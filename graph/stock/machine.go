@@ -209,7 +209,7 @@ func (m *Machine) RunAll() error {
 		}
 	}
 	if err := m.session.Run(1); err != nil {
-		return errors.WithMessage(err, "stock: run")
+		return errors.WithMessage(m.survey.explained(err), "stock: run")
 	}
 	for i := range m.results {
 		if err := m.give(&m.results[i]); err != nil {

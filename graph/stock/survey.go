@@ -5,6 +5,8 @@ import (
 
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
+
+	"github.com/pollen-ml/pollen/graph"
 )
 
 // survey is what a stock graph consists of.
@@ -12,6 +14,9 @@ type survey struct {
 	graph  *gorgonia.ExprGraph
 	all    gorgonia.Nodes
 	member map[*gorgonia.Node]*member
+
+	// gradient has the nodes that Grad has made, and what is computed from them.
+	gradient map[*gorgonia.Node]bool
 }
 
 // member is a node of the graph with what Gorgonia does not export of it.
@@ -62,16 +67,62 @@ func surveyOf(g *gorgonia.ExprGraph) (*survey, error) {
 			child.users = append(child.users, n)
 		}
 	}
+	s.findGradients()
 	for _, n := range s.all {
 		s.undoLogarithm(s.member[n])
 	}
 	return s, nil
 }
 
+// findGradients tells what Grad has made from the forward graph, which is all that something with a
+// derivative is computed from.
+func (s *survey) findGradients() {
+	s.gradient = map[*gorgonia.Node]bool{}
+	forward := map[*gorgonia.Node]bool{}
+	for _, n := range s.all {
+		if n.Deriv() != nil {
+			s.reach(forward, n)
+		}
+	}
+	for _, n := range s.all {
+		if d := n.Deriv(); d != nil && !forward[d] && !s.member[d].isConstant() {
+			s.gradient[d] = true
+		}
+	}
+	for _, n := range s.all { // inputs come first
+		for _, input := range s.member[n].inputs {
+			if s.gradient[input] && !forward[n] {
+				s.gradient[n] = true
+			}
+		}
+	}
+	for i := len(s.all) - 1; i >= 0; i-- { // what only these use
+		m := s.member[s.all[i]]
+		only := len(m.users) > 0 && !forward[m.Node] && !m.isInput() && !m.isConstant()
+		for _, user := range m.users {
+			only = only && s.gradient[user]
+		}
+		if only {
+			s.gradient[m.Node] = true
+		}
+	}
+}
+
+// takers is how often the forward graph takes a node's value.
+func (s *survey) takers(m *member) int {
+	count := 0
+	for _, user := range m.users {
+		if !s.gradient[user] && !s.member[user].isStatement() && !s.member[user].is("sizeOp") {
+			count++
+		}
+	}
+	return count
+}
+
 // undoLogarithm recognises what Gorgonia makes of Log(product of a softmax): the product stays
 // behind without a user.
 func (s *survey) undoLogarithm(m *member) {
-	if r, err := m.operator(); err != nil || r != multiply || len(m.users) > 0 {
+	if r, err := m.operator(); err != nil || r != multiply || s.takers(m) > 0 {
 		return
 	}
 	a, b := s.member[m.inputs[0]], s.member[m.inputs[1]]
@@ -88,6 +139,16 @@ func (s *survey) undoLogarithm(m *member) {
 			}
 		}
 	}
+}
+
+// explained adds what else can be said of a loss that is not finite.
+func (s *survey) explained(err error) error {
+	for _, m := range s.member {
+		if _, ok := err.(*graph.NotFinite); ok && m.written != nil {
+			return errors.WithMessage(err, "the logarithm of 0: Log(softmax * labels) is -Inf where a label is 0, write HadamardProd(labels, Log(softmax))")
+		}
+	}
+	return err
 }
 
 // isLogarithmOf reports whether a term stands for the logarithm of a factor: for a softmax, which
