@@ -33,6 +33,7 @@ func (b *Builder) Compile() (*Program, error) {
 		return nil, err
 	}
 	p := newProgram(b.dtype)
+	p.updates = len(m.updates) > 0
 	plan := newPlan()
 	p.place(m, plan)
 	for _, v := range m.values {
