@@ -12,8 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/internal/file"
 )
 
-// checkpointFile holds all that the chains keep from step to step, as of the last sample or epoch:
-// a run that was killed goes on from there bit for bit.
+// checkpointFile holds all that the chains keep from step to step, as of the last sample or a later
+// epoch: a run that was killed goes on from there bit for bit.
 const checkpointFile = "checkpoint/state.safetensors"
 
 // checkpointOf is the present state of all of a session's chains.
