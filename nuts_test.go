@@ -59,7 +59,8 @@ func weightsOf(t testing.TB, run *Run, chains int) [][][]float64 {
 }
 
 // NUTS and HMC sample one posterior: means, variances and fourth moments of all weights of a
-// logistic regression agree, by the spread of chains, at a temperature and with a prior that matter.
+// logistic regression agree, by the spread of chains, at a temperature and with a prior that
+// matter.
 func TestNUTSAgreesWithHMC(t *testing.T) {
 	const chains = 12
 	data := trainOn(dots(t, 24))

@@ -25,8 +25,8 @@ const firstExactRate = 0.01
 // a rule.
 //
 // A step, and with it an epoch, is a draw: Epochs of 1000 with a BurnIn of 300 are 700 draws of the
-// posterior, and a trajectory of n leaps passes over the data n + 1 times for each. A step of HMC is
-// one pass, of which a proposal takes Leaps.
+// posterior, for each of which a trajectory of n leaps passes over the data n + 1 times. A step of
+// HMC is one pass, of which a proposal takes Leaps.
 type NUTS struct {
 	AcceptanceRate float64 // of leaps, that the step size adapts to in the burn-in; 0 is 0.8
 	MaxDepth       int     // a trajectory has fewer leaps than 2^MaxDepth; 0 is 10

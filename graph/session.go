@@ -175,9 +175,8 @@ func (s *Session) Run(steps int) error {
 	return nil
 }
 
-// Evaluate computes, for all chains, the outputs that belong to the inputs as they are now. It is
-// not a step: none is counted, and metrics, which may be infinite, are not for Metric. A program
-// with updates is refused.
+// Evaluate computes all chains' outputs from the inputs as they are, without making a step:
+// metrics, which may be infinite, are dropped. A program with updates is refused.
 func (s *Session) Evaluate() error {
 	if s.program.updates {
 		return errors.New("graph: evaluate: the program has updates, which a step makes")

@@ -133,8 +133,8 @@ type Progress struct {
 type Intervention interface {
 	// Due reports whether it is to be done after that many steps, from 0 on.
 	Due(steps int) bool
-	// Intervene does it. It may end early, with the context's error, if the chains' states are then as
-	// they were before.
+	// Intervene does it. It may end early, with the context's error, if the chains' states are then
+	// as they were before.
 	Intervene(ctx context.Context, s *graph.Session) error
 }
 

@@ -26,12 +26,14 @@ type Exact interface {
 	Attach(b *graph.Builder, target Target) (Walk, error)
 }
 
-// Walk makes the chains of a session walk through a target. It is for one session, in which all that
-// chains have learnt is kept: another walk, in a session with their states, goes on bit for bit.
+// Walk makes the chains of a session walk through a target. It is for one session, in which all
+// that chains have learnt is kept: another walk, in a session with their states, goes on bit for
+// bit.
 //
 // A langevin.Plan runs them when the walk is among its interventions. A step of Metropolis is an
-// evaluation of U, and there is nothing to do between two; a step of NUTS is a draw, whose trajectory
-// is made before it. At each step, the traces that every walk has are recorded as metrics.
+// evaluation of U, and there is nothing to do between two; a step of NUTS is a draw, whose
+// trajectory is made before it. At each step, the traces that every walk has are recorded as
+// metrics.
 type Walk interface {
 	langevin.Intervention
 	// Draw lets every chain finish its warm-up and make that many more draws, each thinning

@@ -22,9 +22,9 @@ import (
 // of doubling lengths, to the inverses of the variances.
 //
 // It is for small models. A step of the session is a draw. Before it, the trees of all chains are
-// grown on the host, side by side, and the graph computes U and its gradient at their leaves; chains
-// wait for the one with the longest trajectory. The step then evaluates the draws, once more, for
-// their metrics. What a chain has learnt is in the session's states.
+// grown on the host, side by side, and the graph computes U and its gradient at their leaves;
+// chains wait for the one with the longest trajectory. The step then evaluates the draws, once
+// more, for their metrics. What a chain has learnt is in the session's states.
 type NUTS struct {
 	StepSize       float64 // of a leap; with a warm-up, where the search for one begins, 0 meaning 1
 	Warmup         int     // draws
@@ -86,8 +86,8 @@ func (n NUTS) Attach(b *graph.Builder, target Target) (Walk, error) {
 	parameters := b.Parameters()
 	gradients := b.Gradients(target.Potential, parameters...)
 	b.Header()
-	// Outputs and metrics are copies: a node can be kept under one name only, and gradients of a sum
-	// are one node.
+	// Outputs and metrics are copies: a node can be kept under one name only, and gradients of a
+	// sum are one node.
 	copied := func(n *graph.Node) *graph.Node { return b.Apply(op.Scale{Factor: 1}, n) }
 	b.Output(potentialOutput, copied(target.Potential))
 	b.Record(TracePotential, copied(target.Potential))

@@ -59,8 +59,8 @@ func (w *nutsWalk) Draw(ctx context.Context, s *graph.Session, draws, thinning i
 // Due implements langevin.Intervention: every draw has a trajectory.
 func (*nutsWalk) Due(int) bool { return true }
 
-// Intervene implements langevin.Intervention: it makes a trajectory of each chain, and puts the draw
-// from it into the parameters.
+// Intervene implements langevin.Intervention: it makes a trajectory of each chain, and puts the
+// draw from it into the parameters.
 func (w *nutsWalk) Intervene(ctx context.Context, s *graph.Session) error {
 	if w.session == nil {
 		w.session, w.chains = s, make([]*nutsChain, s.Chains())
