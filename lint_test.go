@@ -38,6 +38,7 @@ var mayImport = map[string][]string{
 	"langevin/trial": {"langevin", "samples", "graph", "tensor", "cuda/cudatest"},
 	"internal":       {"internal", "tensor"},
 	"serve":          {".", "datasets"},
+	"comparison":     {".", "datasets", "internal"},
 	".": {
 		"approximate", "cuda", "datasets", "diagnostics", "evaluate", "graph", "internal", "langevin", "layers", "metropolis", "optimizers", "samples", "tensor",
 	},
@@ -303,8 +304,8 @@ func TestEveryPackageHasDoc(t *testing.T) {
 		}
 	}
 	for _, folder := range []string{
-		"tensor", "graph", "layers", "optimizers", "samples", "langevin", "metropolis", "approximate", "diagnostics", "distributions", "cuda",
-		"datasets", "serve", "internal/file", "internal/seal", "internal/journal", "internal/lock", "cmd/train", "benchmarks",
+		"tensor", "graph", "layers", "optimizers", "samples", "langevin", "metropolis", "approximate", "diagnostics", "distributions", "cuda", "comparison",
+		"datasets", "serve", "internal/file", "internal/seal", "internal/journal", "internal/lock", "internal/config", "internal/interrupt", "internal/progress", "cmd/train", "benchmarks",
 	} {
 		if _, err := build.ImportDir(folder, 0); err != nil {
 			t.Errorf("%s: %v", folder, err)

@@ -17,12 +17,13 @@ func (t *training) look(p langevin.Progress) error {
 	if err != nil {
 		return err
 	}
-	if line.Loss, line.Accuracy, err = t.traces(p, chains); err != nil {
+	losses := make([]float64, len(chains))
+	if line.Loss, line.Accuracy, err = t.traces(p, chains, losses); err != nil {
 		return err
 	}
 	t.loss = line.Loss
 	event := Event{
-		Task: "fit", On: t.data.Name, Done: p.To, Total: t.plan.Steps, Images: (p.To - p.From) * t.spec.Batch * t.session.Chains(),
+		Task: "fit", On: t.data.Name, Done: p.To, Total: t.plan.Steps, Images: t.images(p),
 		Loss: line.Loss, Accuracy: line.Accuracy, Temperature: math.NaN(),
 	}
 	if t.course.traits().tempered {
@@ -41,14 +42,29 @@ func (t *training) look(p langevin.Progress) error {
 			return err
 		}
 	}
-	if epoch := max(1, t.data.Len()/t.spec.Batch); p.Sample || p.From/epoch != p.To/epoch {
+	if p.Sample || p.To == t.plan.Steps || t.endsEpoch(p) && !t.saving.busy() {
 		if err := t.save(states); err != nil {
 			return err
 		}
 	}
+	t.watch(p, losses)
 	event.RHat = t.rHat(shortened(valuesOf(t.lossTrace)))
 	t.observe(event)
 	return nil
+}
+
+// endsEpoch reports whether an epoch ends within a window of steps.
+func (t *training) endsEpoch(p langevin.Progress) bool {
+	epoch := max(1, t.data.Len()/t.spec.Batch)
+	return p.From/epoch != p.To/epoch
+}
+
+// images is how many images all chains went through in a window of steps, and in evaluations
+// between these.
+func (t *training) images(p langevin.Progress) int {
+	evaluations := int(t.session.Evaluations()) - t.evaluations
+	t.evaluations += evaluations
+	return (p.To - p.From + evaluations) * t.spec.Batch * t.session.Chains()
 }
 
 // measure observes the temperatures of a window of steps, and returns the mean one.
@@ -62,6 +78,7 @@ func (t *training) measure(p langevin.Progress, chains []int) float64 {
 			if t.walk != nil {
 				t.proposals++
 				t.accepted += t.session.Metric(chain, metropolis.TraceAcceptance, uint64(step))
+				t.diverged += t.session.Metric(chain, metropolis.TraceDiverged, uint64(step))
 			}
 		}
 	}
@@ -83,8 +100,8 @@ func shortened(traces [][]float64) [][]float64 {
 }
 
 // traces keeps what later figures and diagnostics need of chains; with a Metropolis test, one value
-// for each window. It returns the window's mean loss and accuracy.
-func (t *training) traces(p langevin.Progress, chains []int) (loss, accuracy float64, err error) {
+// for each window. It returns the window's mean loss and accuracy, and adds up the loss by chain.
+func (t *training) traces(p langevin.Progress, chains []int, losses []float64) (loss, accuracy float64, err error) {
 	from := p.From
 	if t.walk != nil {
 		from = p.To - 1
@@ -98,6 +115,7 @@ func (t *training) traces(p langevin.Progress, chains []int) (loss, accuracy flo
 				}
 			}
 			loss, accuracy = loss+values[0], accuracy+values[1]
+			losses[i] += values[0] / float64(p.To-from)
 			if i == 0 {
 				t.trace.add(values[2])
 			}
@@ -123,6 +141,9 @@ func (t *training) metric(chain int, name string, step int) (float64, error) {
 // next steps run.
 func (t *training) save(states []samples.Sample) error {
 	if err := t.saved(); err != nil {
+		return err
+	}
+	if err := t.checkRoom(); err != nil {
 		return err
 	}
 	if err := t.metrics.Flush(); err != nil {

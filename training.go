@@ -57,12 +57,15 @@ type training struct {
 	from        int // the step that what is measured begins at
 	samples     int // in the folder, of all chains
 	adding      int // samples that are being written
+	guard       guard
 	loss        float64
 	trace       series                   // of the watched weight, first chain, one value per step
 	weightTrace []series                 // the same, of each chain, in the sampling phase
 	lossTrace   []series                 // of each chain's minibatch loss, in the sampling phase
 	proposals   float64                  // with a Metropolis test: in the sampling phase
 	accepted    float64                  // the sum of their acceptance probabilities
+	diverged    float64                  // how many of their trajectories did; NaN if that is not measured
+	evaluations int                      // that the session has made
 	thermometer *diagnostics.Thermometer // of the whole sampling phase
 	recent      *diagnostics.Thermometer // of the last window
 }
@@ -243,7 +246,7 @@ func (t *training) unfinished(err error) error {
 func (t *training) try(ctx context.Context, steps, window int) error {
 	plan := langevin.Plan{Steps: steps, Thinning: steps}
 	return plan.Run(ctx, t.session, window, func(p langevin.Progress) error {
-		t.observe(Event{Task: "try", On: t.data.Name, Done: p.To, Total: steps, Images: (p.To - p.From) * t.spec.Batch * t.session.Chains()})
+		t.observe(Event{Task: "try", On: t.data.Name, Done: p.To, Total: steps, Images: t.images(p)})
 		return nil
 	}, t.interventions...)
 }

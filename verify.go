@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/pkg/errors"
 
@@ -24,6 +25,27 @@ type Verification struct {
 	Damaged           []*Damaged // files that are not, and those that are missing
 	Notes             []string   // what is no damage, and worth knowing
 	Resumable         bool       // Resume goes on, with WithoutDamaged if samples are damaged
+}
+
+// String says what was found, in lines.
+func (v *Verification) String() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d files as written, %d damaged or missing; %d of %d samples can be used; ", v.Checked, len(v.Damaged), v.Samples, v.Expected)
+	switch {
+	case !v.Resumable:
+		fmt.Fprintf(&text, "it cannot go on from step %d of %d", v.Made, v.Steps)
+	case v.Made == v.Steps:
+		fmt.Fprintf(&text, "all %d steps are made", v.Steps)
+	default:
+		fmt.Fprintf(&text, "it goes on from step %d of %d", v.Made, v.Steps)
+	}
+	for _, d := range v.Damaged {
+		fmt.Fprintf(&text, "\n  %s: %v", d.File, d.Cause)
+	}
+	for _, note := range v.Notes {
+		fmt.Fprintf(&text, "\n  note: %s", note)
+	}
+	return text.String()
 }
 
 // Verify checks every file of a run, and changes nothing; another process may be writing. Figures

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pollen-ml/pollen/diagnostics"
+	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/report"
 )
@@ -75,7 +76,7 @@ func (a *auditFlags) settings() (diagnostics.Audit, error) {
 	if a.weightDecay != nil {
 		settings.WeightDecay = *a.weightDecay
 	}
-	return settings, wrapUsage(settings.Validate())
+	return settings, config.AsMistake(settings.Validate())
 }
 
 // printAudit prints what settings amount to, and explains it.

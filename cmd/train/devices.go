@@ -4,11 +4,18 @@ import (
 	"fmt"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/tensor"
 )
+
+// deviceFlags name a device.
+type deviceFlags struct{ pollen.DeviceOptions }
+
+func (d *deviceFlags) bind(f *pflag.FlagSet) { config.BindDevice(f, &d.DeviceOptions) }
 
 // open opens the device, and reports what auto chose.
 func (d deviceFlags) open(c *console) (tensor.Device, error) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
@@ -13,12 +14,13 @@ import (
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/report"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// comparison is one of the runs that are compared.
-type comparison struct {
+// compared is one of the runs that are compared.
+type compared struct {
 	name       string
 	run        *pollen.Run
 	assessment *evaluate.Assessment // nil before assess
@@ -26,18 +28,21 @@ type comparison struct {
 
 // scoring are the flags of the commands that score runs.
 type scoring struct {
-	data   dataFlags
+	data   config.Data
 	other  string
 	device deviceFlags
 	page   string
 	json   bool
+
+	withoutDamaged bool
 }
 
 func (s *scoring) bind(command *cobra.Command) {
 	f := command.Flags()
-	f.StringVar(&s.data.name, "data", "", "data whose test images are predicted (default: those of the data trained on)")
-	bindDataFolder(f, &s.data.folder)
+	f.StringVar(&s.data.Name, "data", "", "data whose test images are predicted (default: those of the data trained on)")
+	config.BindDataFolder(f, &s.data.Folder)
 	s.device.bind(f)
+	bindWithoutDamaged(f, &s.withoutDamaged)
 }
 
 // bindOutput binds the output flags.
@@ -73,7 +78,7 @@ func oodCommand(c *console) *cobra.Command {
 		RunE: func(command *cobra.Command, runs []string) error { return s.run(command.Context(), runs, c) },
 	}
 	command.Flags().StringVar(&s.other, "out", "glyphs", "data of the other kind: a name, or a folder or file of one's own")
-	command.Flags().StringVar(&s.data.classes, "classes", "", "show only these classes of the other kind (default: all; of the data trained on, those held out)")
+	command.Flags().StringVar(&s.data.Classes, "classes", "", "show only these classes of the other kind (default: all; of the data trained on, those held out)")
 	s.bind(command)
 	s.bindOutput(command)
 	return command
@@ -88,45 +93,45 @@ func wantRuns(command *cobra.Command, runs []string) error {
 
 // opened are runs with the data to evaluate them on.
 type opened struct {
-	runs    []comparison
+	runs    []compared
 	in, out *datasets.Dataset
 	device  tensor.Device
 }
 
 // open checks the flags and prepares the device, the runs' kind of data, and any other kind.
 func (s *scoring) open(ctx context.Context, folders []string, c *console) (o opened, err error) {
-	for _, name := range []struct{ flag, name string }{{"out", s.other}, {"data", s.data.name}} {
+	for _, name := range []struct{ flag, name string }{{"out", s.other}, {"data", s.data.Name}} {
 		if name.name == "" {
 			continue
 		}
-		if err := checkData(name.flag, name.name, s.data.folder); err != nil {
+		if err := config.Check(name.flag, name.name, s.data.Folder); err != nil {
 			return o, err
 		}
 	}
-	if err := wrapUsage(s.device.Validate()); err != nil {
+	if err := config.AsMistake(s.device.Validate()); err != nil {
 		return o, err
 	}
 	for _, folder := range folders {
-		run, err := pollen.Open(folder)
+		run, err := pollen.Open(folder, append(withDamaged(s.withoutDamaged), pollen.WithObserver(c.observer("scores")))...)
 		if err != nil {
 			return o, err
 		}
 		if err := remarkUnfinished(run, c); err != nil {
 			return o, err
 		}
-		o.runs = append(o.runs, comparison{name: folder, run: run})
+		o.runs = append(o.runs, compared{name: folder, run: run})
 	}
 	kind, err := s.kind(o.runs)
 	if err != nil {
 		return o, err
 	}
-	other := dataFlags{name: s.other, folder: kind.folder, classes: s.data.classes}
-	if s.other != "" && other.place() == kind.place() {
-		other.size, other.channels = kind.size, kind.channels
-		if other.classes == "" {
-			other.classes = kind.without
+	other := config.Data{Name: s.other, Folder: kind.Folder, Classes: s.data.Classes}
+	if s.other != "" && other.Place() == kind.Place() {
+		other.Size, other.Channels = kind.Size, kind.Channels
+		if other.Classes == "" {
+			other.Classes = kind.Without
 		}
-		if other.classes == "" {
+		if other.Classes == "" {
 			return o, usage("train: out: %s is the runs' own kind of data: name another, or some of its --classes that were held out", s.other)
 		}
 	}
@@ -146,7 +151,7 @@ func (s *scoring) open(ctx context.Context, folders []string, c *console) (o ope
 		return o, err
 	}
 	for i := range o.runs {
-		o.runs[i].run = o.runs[i].run.With(pollen.WithDevice(o.device), pollen.WithObserver(c.observer("scores")))
+		o.runs[i].run = o.runs[i].run.With(pollen.WithDevice(o.device))
 	}
 	return o, nil
 }
@@ -165,18 +170,18 @@ func remarkUnfinished(run *pollen.Run, c *console) error {
 }
 
 // kind is the runs' own kind of data, unless another is given.
-func (s *scoring) kind(runs []comparison) (dataFlags, error) {
-	kind := dataOf(runs[0].run.Manifest())
-	if s.data.name != "" {
-		return dataFlags{name: s.data.name, folder: s.data.folder}, nil
+func (s *scoring) kind(runs []compared) (config.Data, error) {
+	kind := config.DataOf(runs[0].run.Manifest())
+	if s.data.Name != "" {
+		return config.Data{Name: s.data.Name, Folder: s.data.Folder}, nil
 	}
 	for _, r := range runs {
-		if other := dataOf(r.run.Manifest()); other.name != kind.name || other.without != kind.without || other.classes != kind.classes {
-			return kind, usage("train: %s was trained on %s, %s on %s: say which one by --data", runs[0].name, kind.name, r.name, other.name)
+		if other := config.DataOf(r.run.Manifest()); other.Name != kind.Name || other.Without != kind.Without || other.Classes != kind.Classes {
+			return kind, usage("train: %s was trained on %s, %s on %s: say which one by --data", runs[0].name, kind.Name, r.name, other.Name)
 		}
 	}
-	if s.data.folder != "" {
-		kind.folder = s.data.folder
+	if s.data.Folder != "" {
+		kind.Folder = s.data.Folder
 	}
 	return kind, nil
 }
@@ -214,7 +219,7 @@ func (s *scoring) run(ctx context.Context, folders []string, c *console) error {
 }
 
 // assess scores each run.
-func assess(ctx context.Context, runs []comparison, in, out *datasets.Dataset, c *console) error {
+func assess(ctx context.Context, runs []compared, in, out *datasets.Dataset, c *console) error {
 	defer c.endProgress()
 	for i := range runs {
 		var err error
@@ -226,7 +231,7 @@ func assess(ctx context.Context, runs []comparison, in, out *datasets.Dataset, c
 }
 
 // printScores prints the tables of scores.
-func printScores(runs []comparison, c *console) error {
+func printScores(runs []compared, c *console) error {
 	subjects := subjectsOf(runs, nil, nil)
 	tables := []func() (*report.Table, error){
 		func() (*report.Table, error) { return scoreTable(subjects) },
@@ -241,7 +246,15 @@ func printScores(runs []comparison, c *console) error {
 		}
 		made = append(made, table)
 	}
-	return printTables(c, made...)
+	if err := printTables(c, made...); err != nil {
+		return err
+	}
+	for _, r := range runs {
+		if left := r.run.LeftOut(); len(left) > 0 {
+			fmt.Fprintf(c.out, "%s: without %s, damaged or missing: %s\n", r.name, counted(len(left), "sample"), strings.Join(left, ", "))
+		}
+	}
+	return nil
 }
 
 // printTables prints the tables that are not nil.
@@ -270,15 +283,17 @@ func scoreTable(subjects []report.Subject) (*report.Table, error) {
 }
 
 // printJSON prints an object for each run.
-func printJSON(runs []comparison, c *console) error {
+func printJSON(runs []compared, c *console) error {
 	type scored struct {
 		Run    string               `json:"run"`
 		Method string               `json:"method"`
 		Scores *evaluate.Assessment `json:"assessment"`
+
+		LeftOut []string `json:"leftOut,omitempty"` // samples that are damaged or missing
 	}
 	list := []scored{}
 	for _, r := range runs {
-		list = append(list, scored{r.name, pollen.MethodText(r.run.Manifest().Spec.Method), r.assessment})
+		list = append(list, scored{r.name, pollen.MethodText(r.run.Manifest().Spec.Method), r.assessment, r.run.LeftOut()})
 	}
 	lines := json.NewEncoder(c.out)
 	lines.SetIndent("", "  ")
@@ -286,7 +301,7 @@ func printJSON(runs []comparison, c *console) error {
 }
 
 // overSeeds is the table of runs that differ only in their seed; nil if there are none.
-func overSeeds(runs []comparison) (*report.Table, error) {
+func overSeeds(runs []compared) (*report.Table, error) {
 	known := map[string]int{}
 	var names []string
 	var groups [][]*evaluate.Assessment

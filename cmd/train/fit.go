@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/pkg/errors"
@@ -14,26 +13,27 @@ import (
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
 func fitCommand(c *console) *cobra.Command {
-	flags := &settings{}
+	flags := &config.Settings{}
 	var folder, file, resume string
-	var estimate bool
+	var estimate, withoutDamaged bool
 	var task taskFlags
 	command := &cobra.Command{
 		Use:   "fit",
 		Short: "train one network and keep its samples",
 		Long: "Trains one network, keeps its samples in a run folder, and scores their average on the test data.\n" +
-			listing("Models", append(layers.Names(), "a network file FILE.yaml")...) +
-			listing("Data", append(datasets.Names(), "a folder with a folder of pictures for each class, which may have train, val and test above",
+			config.Listing("Models", append(layers.Names(), "a network file FILE.yaml")...) +
+			config.Listing("Data", append(datasets.Names(), "a folder with a folder of pictures for each class, which may have train, val and test above",
 				"files of arrays (NPZ, IDX, CIFAR)")...) +
-			listing("Methods", pollen.MethodNames()...) +
-			listing("", append([]string{"with attributes, by name or in order"}, pollen.MethodForms()...)...) +
-			listing("Schedules", optimizers.ScheduleForms()...),
+			config.Listing("Methods", pollen.MethodNames()...) +
+			config.Listing("", append([]string{"with attributes, by name or in order"}, pollen.MethodForms()...)...) +
+			config.Listing("Schedules", optimizers.ScheduleForms()...),
 		Example: `  train fit --method psgld --chains 4 --folder runs/four
   train fit --data flowers --model cnn --method sghmc --epochs 20
   train fit --method momentum:decay=0.9,weight-decay=1e-4 --schedule cosine:0.02,0 --epochs 5
@@ -43,26 +43,30 @@ func fitCommand(c *console) *cobra.Command {
   train fit --resume runs/four                    go on after Ctrl-C, a crash, a reboot`,
 		Args: noArguments,
 	}
-	flags.bind(command.Flags())
-	command.Flags().StringVar(&file, "config", "", "YAML file with the names of the flags above, or a run's "+manifestFile+"; flags come after it")
+	flags.Bind(command.Flags())
+	command.Flags().StringVar(&file, "config", "", "YAML file with the names of the flags above, or a run's "+config.ManifestFile+"; flags come after it")
 	command.Flags().StringVar(&folder, "folder", "", "run folder, new or empty (default runs/fit-1, -2, ...)")
 	task.bind(command.Flags())
 	command.Flags().BoolVar(&estimate, "estimate", false, "print what the run would cost, from some steps, and stop")
 	command.Flags().StringVar(&resume, "resume", "",
-		"folder of a run to go on with; takes no other flags but device, threads, precision and data-folder")
+		"folder of a run to go on with; takes no other flags but device, threads, precision, data-folder and without-damaged")
+	bindWithoutDamaged(command.Flags(), &withoutDamaged)
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		if resume != "" {
-			return resumeFit(command.Context(), command.Flags(), flags, resume, c)
+			return resumeFit(command.Context(), command.Flags(), flags, resume, withDamaged(withoutDamaged), c)
 		}
-		s, err := layered(command.Flags(), file)
+		if withoutDamaged && task.number == "" && !task.again {
+			return usage("train: without-damaged: a new run has no samples to go on without")
+		}
+		s, err := config.Layered(command.Flags(), file)
 		if err != nil {
 			return err
 		}
-		switch tasks := s.plan.Tasks(); {
+		switch tasks := s.Plan.Tasks(); {
 		case task.number == "" && tasks != 1:
 			return usage("train: these are %d tasks: say which one by --task, or give them to a cluster by train submit", tasks)
 		case task.number != "":
-			if folder, err = s.take(task.number, folder); err != nil {
+			if folder, err = s.Take(task.number, folder); err != nil {
 				return err
 			}
 		}
@@ -70,33 +74,11 @@ func fitCommand(c *console) *cobra.Command {
 			return runEstimate(command.Context(), s, c)
 		}
 		if task.again || task.number != "" {
-			return fitAgain(command.Context(), s, folder, c)
+			return fitAgain(command.Context(), s, folder, withDamaged(withoutDamaged), c)
 		}
 		return runFit(command.Context(), s, folder, c)
 	}
 	return command
-}
-
-// listing is one or more lines that name things.
-func listing(title string, items ...string) string {
-	const indent, width = 11, 100
-	if title != "" {
-		title += ":"
-	}
-	text := fmt.Sprintf("\n%-*s", indent, title)
-	length := indent
-	for i, item := range items {
-		if i < len(items)-1 {
-			item += ", "
-		}
-		if length+len(item) > width {
-			text = strings.TrimRight(text, " ") + "\n" + strings.Repeat(" ", indent)
-			length = indent
-		}
-		text += item
-		length += len(item)
-	}
-	return text
 }
 
 // prepared is a run about to begin: what is trained, on which data and device.
@@ -108,22 +90,22 @@ type prepared struct {
 }
 
 // prepare checks the flags and prepares what they name. The caller closes the device.
-func (s *settings) prepare(ctx context.Context, c *console) (p prepared, err error) {
-	if p.spec, err = s.spec(); err != nil {
+func prepare(ctx context.Context, s *config.Settings, c *console) (p prepared, err error) {
+	if p.spec, err = s.Spec(); err != nil {
 		return p, err
 	}
-	if err := checkData("data", s.data.name, s.data.folder); err != nil {
+	if err := config.Check("data", s.Data.Name, s.Data.Folder); err != nil {
 		return p, err
 	}
-	if p.device, err = s.device.open(c); err != nil {
+	if p.device, err = (deviceFlags{s.Device}).open(c); err != nil {
 		return p, err
 	}
-	if p.data, err = s.data.open(ctx, c); err != nil {
+	if p.data, err = openData(ctx, s.Data, c); err != nil {
 		p.device.Close()
 		return p, err
 	}
-	p.notes = map[string]string{"device": s.device.Name, "precision": s.device.Precision}
-	s.data.notes(p.notes)
+	p.notes = map[string]string{"device": s.Device.Name, "precision": s.Device.Precision}
+	s.Data.Notes(p.notes)
 	for name, text := range p.notes {
 		if text == "" {
 			delete(p.notes, name)
@@ -132,12 +114,12 @@ func (s *settings) prepare(ctx context.Context, c *console) (p prepared, err err
 	return p, nil
 }
 
-func runFit(ctx context.Context, s *settings, folder string, c *console) error {
+func runFit(ctx context.Context, s *config.Settings, folder string, c *console) error {
 	folder, err := freshFolder(folder, "fit")
 	if err != nil {
 		return err
 	}
-	p, err := s.prepare(ctx, c)
+	p, err := prepare(ctx, s, c)
 	if err != nil {
 		return err
 	}
@@ -161,48 +143,53 @@ func freshFolder(given, name string) (folder string, err error) {
 }
 
 // resumeFit goes on with a run, on the device requested now.
-func resumeFit(ctx context.Context, given *pflag.FlagSet, flags *settings, folder string, c *console) error {
+func resumeFit(ctx context.Context, given *pflag.FlagSet, flags *config.Settings, folder string, more []pollen.Option, c *console) error {
 	m, err := pollen.ReadManifest(folder)
 	if err != nil {
 		return err
 	}
-	device := flags.device
+	device := deviceFlags{flags.Device}
 	if !given.Changed("device") {
 		device.Name = m.Notes["device"]
 		if !given.Changed("precision") {
 			device.Precision = m.Notes["precision"]
 		}
 	}
-	var other string
-	given.Visit(func(f *pflag.Flag) {
-		if !slices.Contains([]string{"resume", "threads", "device", "precision", "data-folder"}, f.Name) {
-			other = f.Name
-		}
-	})
-	if other != "" {
-		return usage("train: --%s with --resume: a resumed run keeps its own configuration", other)
+	if err := onlyWithResume(given, "run"); err != nil {
+		return err
 	}
-	return goOn(ctx, *m, device, flags.data.folder, folder, c)
+	return goOn(ctx, *m, device, flags.Data.Folder, folder, more, c)
 }
 
 // goOn resumes the run of a folder.
-func goOn(ctx context.Context, m pollen.Manifest, device deviceFlags, dataFolder, folder string, c *console) error {
-	data := dataOf(m)
+func goOn(ctx context.Context, m pollen.Manifest, device deviceFlags, dataFolder, folder string, more []pollen.Option, c *console) error {
+	data := config.DataOf(m)
 	if dataFolder != "" {
-		data.folder = dataFolder
+		data.Folder = dataFolder
 	}
 	opened, err := device.open(c)
 	if err != nil {
 		return err
 	}
 	defer opened.Close()
-	splits, err := data.open(ctx, c)
+	splits, err := openData(ctx, data, c)
 	if err != nil {
 		return err
 	}
 	name := pollen.MethodName(m.Spec.Method)
-	run, err := pollen.Resume(ctx, folder, splits, pollen.WithDevice(opened), pollen.WithObserver(c.observer(name)))
+	run, err := pollen.Resume(ctx, folder, splits, append(more, pollen.WithDevice(opened), pollen.WithObserver(c.observer(name)))...)
 	return finishFit(ctx, run, err, name, splits, c)
+}
+
+// onlyWithResume refuses flags that would change what is resumed.
+func onlyWithResume(given *pflag.FlagSet, what string) (err error) {
+	may := []string{"resume", "threads", "device", "precision", "data-folder", "without-damaged"}
+	given.Visit(func(f *pflag.Flag) {
+		if !slices.Contains(may, f.Name) {
+			err = usage("train: --%s with --resume: a resumed %s keeps its own configuration", f.Name, what)
+		}
+	})
+	return err
 }
 
 // finishFit scores a finished run, or reports what a failed or stopped one leaves behind.
@@ -212,7 +199,7 @@ func finishFit(ctx context.Context, run *pollen.Run, err error, name string, dat
 		remarkKept(err, c)
 		return err
 	}
-	compared := []comparison{{name: name, run: run}}
+	compared := []compared{{name: name, run: run}}
 	if data.Test != nil {
 		if err := assess(ctx, compared, data.Test, nil, c); err != nil {
 			c.remark("%s: done; score it with: train eval %s", run.Folder(), run.Folder())
@@ -266,7 +253,7 @@ func printSummary(spec pollen.Spec, splits *datasets.Splits, c *console) error {
 	}
 	summary, err := layers.Summarize(network, tensor.Shape{data.Channels, data.Height, data.Width})
 	if err != nil {
-		return wrapUsage(err)
+		return config.AsMistake(err)
 	}
 	first := ""
 	if spec.Subset > 0 && spec.Subset < data.Len() {
@@ -289,9 +276,9 @@ func imagesOf(split *datasets.Dataset) string {
 }
 
 // runEstimate estimates the cost of a run from some of its steps.
-func runEstimate(ctx context.Context, s *settings, c *console) error {
+func runEstimate(ctx context.Context, s *config.Settings, c *console) error {
 	const steps = 8
-	p, err := s.prepare(ctx, c)
+	p, err := prepare(ctx, s, c)
 	if err != nil {
 		return err
 	}

@@ -3,23 +3,20 @@ package main
 import (
 	"context"
 	"fmt"
-	"math"
-	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/cluster"
-	"github.com/pollen-ml/pollen/report"
+	"github.com/pollen-ml/pollen/internal/config"
 )
 
 func gatherCommand(c *console) *cobra.Command {
 	var folder string
 	var copied bool
 	var device deviceFlags
-	var data dataFlags
+	var dataFolder string
 	command := &cobra.Command{
 		Use: "gather FOLDER...", Short: "make one run of the chains of many",
 		Long: "Makes one run of those at or below the folders, which must sample the same posterior by chains of their own, and scores\n" +
@@ -31,14 +28,14 @@ func gatherCommand(c *console) *cobra.Command {
 	f := command.Flags()
 	f.StringVar(&folder, "folder", "", "folder of the new run, new or empty (default runs/gather-1, -2, ...)")
 	f.BoolVar(&copied, "copy", false, "copy the samples that there are now into it")
-	bindDataFolder(f, &data.folder)
+	config.BindDataFolder(f, &dataFolder)
 	device.bind(f)
 	command.RunE = func(command *cobra.Command, folders []string) error {
 		folder, err := freshFolder(folder, "gather")
 		if err != nil {
 			return err
 		}
-		return runGather(command.Context(), folders, folder, copied, device, data.folder, c)
+		return runGather(command.Context(), folders, folder, copied, device, dataFolder, c)
 	}
 	return command
 }
@@ -70,11 +67,11 @@ func runGather(ctx context.Context, folders []string, folder string, copied bool
 		return err
 	}
 	m := run.Manifest()
-	data := dataOf(m)
+	data := config.DataOf(m)
 	if dataFolder != "" {
-		data.folder = dataFolder
+		data.Folder = dataFolder
 	}
-	splits, err := data.open(ctx, c)
+	splits, err := openData(ctx, data, c)
 	if err != nil {
 		return err
 	}
@@ -109,8 +106,15 @@ func statusCommand(c *console) *cobra.Command {
 			if every > 0 && c.live {
 				fmt.Fprint(c.out, "\x1b[H\x1b[2J") // home, and clear
 			}
-			if err := printStatus(folders, c); err != nil || every == 0 {
+			table, summary, err := cluster.Status(folders, c.now())
+			if err == nil {
+				err = table.WriteText(c.out)
+			}
+			if err != nil {
 				return err
+			}
+			if fmt.Fprintf(c.out, "\n%s\n", summary); every == 0 {
+				return nil
 			}
 			select {
 			case <-command.Context().Done():
@@ -120,49 +124,4 @@ func statusCommand(c *console) *cobra.Command {
 		}
 	}
 	return command
-}
-
-func printStatus(folders []string, c *console) error {
-	table := report.NewTable("run", report.Column{Title: "state"}, report.Column{Title: "where"}, report.Column{Title: "steps"},
-		report.Column{Title: "samples"}, report.Column{Title: "steps/s"}, report.Column{Title: "done in"})
-	states := map[pollen.State]int{}
-	var why []string
-	err := cluster.Survey(folders, func(run *pollen.Run, p pollen.Progress, err error) error {
-		states[p.State]++
-		if err != nil {
-			why = append(why, err.Error())
-			return nil
-		}
-		if p.Error != "" && p.State == pollen.Failed {
-			why = append(why, run.Folder()+": "+p.Error)
-		}
-		where, speed, left := "-", "-", "-"
-		if p.Process != 0 {
-			where = fmt.Sprintf("%s, %d", p.Host, p.Process)
-		}
-		if p.PerSecond > 0 {
-			speed = fmt.Sprintf("%.3g", p.PerSecond)
-			if seconds := float64(p.Steps-p.Made) / p.PerSecond; p.State == pollen.Running && seconds < math.MaxInt32 {
-				left = time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
-			}
-		}
-		state := string(p.State)
-		if p.State != pollen.Finished {
-			state += ", " + c.now().Sub(p.Updated).Round(time.Second).String() + " ago"
-		}
-		return table.Add(run.Folder(), state, where, fmt.Sprintf("%d of %d", p.Made, p.Steps), fmt.Sprintf("%d of %d", p.Samples, p.Expected), speed, left)
-	})
-	if err != nil {
-		return err
-	}
-	if err := table.WriteText(c.out); err != nil {
-		return err
-	}
-	var counts []string
-	for state, n := range states {
-		counts = append(counts, fmt.Sprintf("%d %s", n, state))
-	}
-	slices.Sort(counts)
-	fmt.Fprintf(c.out, "\n%s\n", strings.Join(append([]string{strings.Join(counts, ", ")}, why...), "\n"))
-	return nil
 }

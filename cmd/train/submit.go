@@ -5,22 +5,19 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/pollen-ml/pollen/cluster"
+	"github.com/pollen-ml/pollen/internal/config"
 )
 
 // submission are the flags of submit.
 type submission struct {
-	cluster.Job
-	config, folder, claimed string
-	send                    bool
+	config.Submission
+	send bool
 }
 
 func submitCommand(c *console) *cobra.Command {
@@ -40,7 +37,7 @@ func submitCommand(c *console) *cobra.Command {
 		if len(arguments) != 2 {
 			return usage("train: submit wants slurm or kubernetes, and a configuration")
 		}
-		s.config = arguments[1]
+		s.Config = arguments[1]
 		return s.run(command.Context(), f, arguments[0], c)
 	}
 	return command
@@ -53,7 +50,7 @@ var only = map[string][]string{
 }
 
 func (s *submission) bind(f *pflag.FlagSet) {
-	f.StringVar(&s.folder, "folder", "", "folder of all tasks' runs, which all machines see")
+	f.StringVar(&s.Folder, "folder", "", "folder of all tasks' runs, which all machines see")
 	f.StringVar(&s.Name, "name", "", "name of the job (default: the configuration's)")
 	f.IntVar(&s.CPUs, "cpus", 2, "processors of each task")
 	f.IntVar(&s.GPUs, "gpus", 0, "GPUs of each task")
@@ -63,7 +60,7 @@ func (s *submission) bind(f *pflag.FlagSet) {
 	f.StringVar(&s.Slurm.Time, "time", "", "slurm: limit of each start, as 4:00:00 (default: the partition's)")
 	f.StringVar(&s.Slurm.Partition, "partition", "", "slurm: partition")
 	f.StringArrayVar(&s.Slurm.Extra, "option", nil, "slurm: further option for sbatch, as --account=me; may be repeated")
-	f.StringVar(&s.claimed, "command", "", "slurm: train on the nodes (default: this program)")
+	f.StringVar(&s.Program, "command", "", "slurm: train on the nodes (default: this program)")
 	f.StringVar(&s.Pods.Image, "image", "", "kubernetes: image with train as its entry point")
 	f.StringVar(&s.Pods.Namespace, "namespace", "", "kubernetes: namespace")
 	f.StringVar(&s.Pods.Claim, "claim", "", "kubernetes: persistent volume claim with the data and the runs")
@@ -83,19 +80,19 @@ func (s *submission) run(ctx context.Context, given *pflag.FlagSet, kind string,
 			}
 		}
 	}
-	if s.folder == "" {
+	if s.Folder == "" {
 		return usage("train: submit wants --folder")
 	}
-	if err := s.check(); err != nil {
+	if err := s.Check(); err != nil {
 		return err
 	}
-	prepare := s.forSlurm
+	prepare := s.ForSlurm
 	if kind == "kubernetes" {
-		prepare = s.forPods
+		prepare = s.ForPods
 	}
 	text, tool, err := prepare()
 	if err != nil {
-		return wrapUsage(err)
+		return config.AsMistake(err)
 	}
 	fmt.Fprint(c.out, text)
 	c.remark("%s", counted(s.Tasks, "task"))
@@ -111,80 +108,4 @@ func (s *submission) run(ctx context.Context, given *pflag.FlagSet, kind string,
 	command := exec.CommandContext(ctx, tool[0], tool[1:]...)
 	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(text), c.err, c.err
 	return errors.Wrapf(command.Run(), "train: %s", tool[0])
-}
-
-// check tries every task's settings, so that none fails on the cluster for a mistake in the file.
-func (s *submission) check() error {
-	if s.Name == "" {
-		s.Name = strings.TrimSuffix(filepath.Base(s.config), filepath.Ext(s.config))
-	}
-	s.Tasks = 1
-	for number := 0; number < s.Tasks; number++ {
-		one, err := layered(pflag.NewFlagSet("", pflag.ContinueOnError), s.config)
-		if err != nil {
-			return err
-		}
-		s.Tasks = one.plan.Tasks()
-		if _, err = one.take(strconv.Itoa(number), s.folder); err == nil {
-			_, err = one.spec()
-		}
-		if err != nil {
-			return errors.WithMessagef(err, "task %d", number)
-		}
-	}
-	return nil
-}
-
-func (s *submission) fit(program []string, config string) []string {
-	return append(program, "fit", "--config", config, "--folder", s.folder, "--task", "auto")
-}
-
-func (s *submission) forSlurm() (text string, tool []string, err error) {
-	program := s.claimed
-	for _, path := range []*string{&s.config, &s.folder, &s.Slurm.Folder} {
-		if *path, err = filepath.Abs(*path); err != nil {
-			return "", nil, errors.Wrap(err, "train: submit")
-		}
-	}
-	if program == "" {
-		if program, err = os.Executable(); err != nil {
-			return "", nil, errors.Wrap(err, "train: submit")
-		}
-	}
-	s.Slurm.Logs = filepath.Join(s.folder, "logs")
-	s.Command = s.fit([]string{program}, s.config)
-	if s.GPUs == 0 {
-		s.Command = append(s.Command, "--device", "cpu", "--threads", strconv.Itoa(s.CPUs))
-	}
-	text, err = s.ForSlurm()
-	return text, []string{"sbatch"}, err
-}
-
-// forPods puts the configuration, and a network file that it names, into the manifest.
-func (s *submission) forPods() (text string, tool []string, err error) {
-	one, err := layered(pflag.NewFlagSet("", pflag.ContinueOnError), s.config)
-	if err != nil {
-		return "", nil, err
-	}
-	s.Pods.Files = map[string]string{}
-	paths := []string{s.config}
-	if network := one.text["model"]; strings.HasSuffix(network, ".yaml") || strings.HasSuffix(network, ".yml") {
-		if filepath.Base(network) != network {
-			return "", nil, usage("train: model: %s: for pods, start submit beside the file and name it without a folder", network)
-		}
-		paths = append(paths, network)
-	}
-	for _, path := range paths {
-		content, err := os.ReadFile(path)
-		if err != nil {
-			return "", nil, errors.Wrap(err, "train: submit")
-		}
-		s.Pods.Files[filepath.Base(path)] = string(content)
-	}
-	s.Command = s.fit(nil, filepath.Base(s.config))
-	if s.GPUs == 0 {
-		s.Command = append(s.Command, "--device", "cpu", "--threads", strconv.Itoa(s.CPUs))
-	}
-	text, err = s.ForKubernetes()
-	return text, []string{"kubectl", "apply", "-f", "-"}, err
 }

@@ -5,11 +5,13 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/optimizers"
 )
@@ -26,7 +28,7 @@ func runOf(t *testing.T, spec pollen.Spec, d *pollen.Diagnostics) *pollen.Run {
 		Name: "squares", Size: 100, Channels: 1, Height: 2, Width: 2, ClassNames: []string{"a", "b"}, Mean: []float64{0.5}, Deviation: []float64{0.5},
 	}
 	manifest := pollen.Manifest{Format: 2, Spec: resolved, Data: data, Steps: 8, Parameters: 10}
-	for name, content := range map[string]any{"diagnostics.json": d, manifestFile: manifest} {
+	for name, content := range map[string]any{"diagnostics.json": d, config.ManifestFile: manifest} {
 		text, err := json.Marshal(content)
 		if err != nil {
 			t.Fatal(err)
@@ -60,7 +62,7 @@ func TestPrintChains(t *testing.T) {
 			Acceptance: none, Swaps: none,
 		}
 	}
-	var runs []comparison
+	var runs []compared
 	for _, r := range []struct {
 		name string
 		spec pollen.Spec
@@ -72,7 +74,7 @@ func TestPrintChains(t *testing.T) {
 		{"vague", sgld, of(10, 100, 0.999, 0.999, all(1.01, 0.02, none), conv(1.5, 0.3, none), linear(0.96, 0.01, none))},
 		{"resumed", sgld, of(0, 100, none, none, all(none, none, none), conv(none, none, none), linear(none, none, none))},
 	} {
-		runs = append(runs, comparison{name: r.name, run: runOf(t, r.spec, r.d)})
+		runs = append(runs, compared{name: r.name, run: runOf(t, r.spec, r.d)})
 	}
 	c, out, _, _ := testConsole()
 	if err := printChains(runs, c); err != nil {
@@ -113,6 +115,16 @@ func TestTemperatureZeroIsNoVerdict(t *testing.T) {
 	}
 	if notes := o.verdict(); len(notes) > 0 {
 		t.Errorf("%q", notes)
+	}
+}
+
+// Trajectories that diverged are told of.
+func TestDivergedIsSaid(t *testing.T) {
+	for want, share := range map[string]pollen.Number{"": 0, "nuts: 2.5 % of the trajectories diverged": 0.025} {
+		o := observed{&pollen.Diagnostics{Acceptance: 0.8, Diverged: share}, "nuts", pollen.Spec{Method: pollen.NUTS{}, Temperature: new(1.0)}}
+		if notes := strings.Join(o.verdict(), "\n"); strings.Contains(notes, "diverged") != (want != "") || !strings.Contains(notes, want) {
+			t.Errorf("%v: %q, want %q", share, notes, want)
+		}
 	}
 }
 

@@ -1,0 +1,164 @@
+package config
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+	"github.com/spf13/pflag"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+)
+
+// Mistaken is the error of a command line or a configuration that makes no sense.
+type Mistaken struct{ error }
+
+// Unwrap returns what is wrong.
+func (m Mistaken) Unwrap() error { return m.error }
+
+// Mistake is a Mistaken with a text.
+func Mistake(format string, values ...any) error { return Mistaken{errors.Errorf(format, values...)} }
+
+// AsMistake is an error as Mistaken; nil for nil.
+func AsMistake(err error) error {
+	if err == nil {
+		return nil
+	}
+	return Mistaken{err}
+}
+
+// Data are the flags that name a data set and say how it is read.
+type Data struct {
+	Name, Folder, Size, Classes, Without string // lists have commas
+	Channels                             int
+	Validation, Test                     float64 // shares that are held out
+}
+
+// BindDataFolder binds the flag of the folder with data sets.
+func BindDataFolder(f *pflag.FlagSet, folder *string) {
+	f.StringVar(folder, "data-folder", "", "folder with data sets, looked into first")
+}
+
+// Bind binds the flags that name data.
+func (d *Data) Bind(f *pflag.FlagSet) {
+	f.StringVar(&d.Name, "data", "mnist", "data to train on: a name, see Data above, or a folder or file of one's own")
+	BindDataFolder(f, &d.Folder)
+}
+
+// BindSplits binds the flags that only data to train on have.
+func (d *Data) BindSplits(f *pflag.FlagSet) {
+	f.StringVar(&d.Size, "size", "", "size that images are scaled to, as 32 or 48x64 (default: their own, or 32 or 64)")
+	f.IntVar(&d.Channels, "channels", 0, "1 for grey, 3 for colour (default: what the images have)")
+	f.Float64Var(&d.Validation, "validation", 0, "share of the training images that are held out for calibration, where the data have no such\n"+
+		"split (default 0.1 where they have no split at all, else none)")
+	f.Float64Var(&d.Test, "test", 0, "share of all images that are held out for scores, where the data have no such split\n"+
+		"(default 0.2 where they have no split at all, else none)")
+	f.StringVar(&d.Classes, "classes", "", "train on these classes only, by name, as cat,dog")
+	f.StringVar(&d.Without, "without-classes", "", "hold these classes out: --out with the same data and --classes shows them as the unknown")
+}
+
+// Place is the data's name; for a path the absolute one, valid from anywhere.
+func (d *Data) Place() string {
+	if !slices.Contains(datasets.Names(), d.Name) {
+		if path, err := filepath.Abs(d.Name); err == nil {
+			if _, err := os.Stat(path); err == nil {
+				return path
+			}
+		}
+	}
+	return d.Name
+}
+
+// Notes are the flags that were given, for a manifest.
+func (d *Data) Notes(into map[string]string) {
+	for key, value := range map[string]string{
+		"data": d.Place(), "data-folder": d.Folder, "size": d.Size, "classes": d.Classes, "without-classes": d.Without,
+		"channels": orEmpty(float64(d.Channels)), "validation": orEmpty(d.Validation), "test": orEmpty(d.Test),
+	} {
+		if value != "" {
+			into[key] = value
+		}
+	}
+}
+
+func orEmpty(v float64) string {
+	if v == 0 {
+		return ""
+	}
+	return strconv.FormatFloat(v, 'g', -1, 64)
+}
+
+// Options are those of package datasets; progress, if not nil, is told what is read.
+func (d *Data) Options(ctx context.Context, progress func(file string, done, total int64)) (o datasets.Options, err error) {
+	if d.Folder != "" {
+		if info, err := os.Stat(d.Folder); err != nil || !info.IsDir() {
+			return o, Mistake("train: data-folder: there is no folder %s", d.Folder)
+		}
+	}
+	o = datasets.Options{
+		Folder: d.Folder, Context: ctx, Channels: d.Channels, Validation: d.Validation, Test: d.Test, Progress: progress,
+		Classes: split(d.Classes), WithoutClasses: split(d.Without),
+	}
+	o.Height, o.Width, err = parseSize(d.Size)
+	return o, err
+}
+
+func split(list string) []string {
+	if list == "" {
+		return nil
+	}
+	return strings.Split(list, ",")
+}
+
+// parseSize reads "32" or "48x64", height first.
+func parseSize(text string) (height, width int, err error) {
+	if text == "" {
+		return 0, 0, nil
+	}
+	first, second, both := strings.Cut(text, "x")
+	if !both {
+		second = first
+	}
+	if height, err = strconv.Atoi(first); err == nil {
+		width, err = strconv.Atoi(second)
+	}
+	if err != nil || height < 1 || width < 1 {
+		return 0, 0, Mistake("train: size %q, wants a number, or height and width as in 48x64", text)
+	}
+	return height, width, nil
+}
+
+// Check refuses a name that is neither a data set nor a path.
+func Check(flag, name, folder string) error {
+	if slices.Contains(datasets.Names(), name) {
+		return nil
+	}
+	for _, path := range []string{name, filepath.Join(folder, name), filepath.Join(os.Getenv(datasets.EnvironmentFolder), name)} {
+		if _, err := os.Stat(path); err == nil {
+			return nil
+		}
+	}
+	return Mistake("train: %s: no data set %q, and no folder or file of that name; there are %s", flag, name, strings.Join(datasets.Names(), ", "))
+}
+
+// DataOf are the flags that a run's data were opened by.
+func DataOf(m pollen.Manifest) Data {
+	n := m.Notes
+	number := func(name string) float64 {
+		v, _ := strconv.ParseFloat(n[name], 64) // what is not there is 0
+		return v
+	}
+	d := Data{
+		Name: n["data"], Folder: n["data-folder"], Size: n["size"], Classes: n["classes"], Without: n["without-classes"],
+		Channels: int(number("channels")), Validation: number("validation"), Test: number("test"),
+	}
+	if d.Name == "" {
+		d.Name = m.Data.Name
+	}
+	return d
+}

@@ -1,0 +1,163 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+	"github.com/spf13/pflag"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/cluster"
+)
+
+// ManifestFile is what a run's manifest is called: it can be given as a configuration.
+const ManifestFile = "manifest.json"
+
+// Settings are what a run is made from, as text: a pollen.Spec, data and device. Flags,
+// configuration files and the notes of manifests have the same names.
+type Settings struct {
+	Text   map[string]string // of a Spec, by name
+	Data   Data
+	Device pollen.DeviceOptions
+	Plan   cluster.Plan   // of the tasks that these are
+	flags  *pflag.FlagSet // that set all of it
+}
+
+// settingValue is a flag for a setting of a Spec.
+type settingValue struct {
+	pollen.Setting
+	to map[string]string
+}
+
+func (v settingValue) String() string {
+	if v.to == nil {
+		return ""
+	}
+	return v.to[v.Name]
+}
+
+// Set refuses values of the wrong kind; their meaning is checked later, with the others.
+func (v settingValue) Set(text string) error {
+	var err error
+	switch v.Kind {
+	case "int":
+		_, err = strconv.Atoi(text)
+	case "uint64":
+		_, err = strconv.ParseUint(text, 10, 64)
+	case "float":
+		_, err = strconv.ParseFloat(text, 64)
+	}
+	v.to[v.Name] = text
+	return err
+}
+
+func (v settingValue) Type() string { return v.Kind }
+
+// Bind makes a flag for each setting.
+func (s *Settings) Bind(f *pflag.FlagSet) {
+	s.Text = map[string]string{}
+	for i, setting := range pollen.Settings() {
+		f.Var(settingValue{setting, s.Text}, setting.Name, setting.Usage)
+		if i == 0 {
+			s.Data.Bind(f)
+			s.Data.BindSplits(f)
+		}
+	}
+	BindDevice(f, &s.Device)
+	f.IntVar(&s.Plan.Parts, "parts", 1, "tasks that share the chains, see --task")
+	s.flags = f
+}
+
+// BindDevice binds the flags that name a device.
+func BindDevice(f *pflag.FlagSet, d *pollen.DeviceOptions) {
+	f.StringVar(&d.Name, "device", "auto", "device: "+strings.Join(pollen.DeviceNames(), " or "))
+	f.IntVar(&d.Threads, "threads", 0, "threads of the cpu device, 0 for all")
+	f.StringVar(&d.Precision, "precision", "", "operands of the matrix products on GPUs: "+strings.Join(pollen.Precisions(), ", ")+" (default fp32)")
+}
+
+// Layered are the defaults, then the file, then the flags that were given.
+func Layered(given *pflag.FlagSet, file string) (*Settings, error) {
+	s := &Settings{}
+	flags := pflag.NewFlagSet("configuration", pflag.ContinueOnError)
+	flags.SortFlags = false // errors list the names in the order of the help
+	s.Bind(flags)
+	if file != "" {
+		if err := s.read(file); err != nil {
+			return nil, Mistaken{err}
+		}
+	}
+	var failed error
+	given.Visit(func(f *pflag.Flag) {
+		if flags.Lookup(f.Name) != nil && failed == nil {
+			failed = flags.Set(f.Name, f.Value.String())
+		}
+	})
+	return s, AsMistake(failed)
+}
+
+// Spec is the pollen.Spec of the settings.
+func (s *Settings) Spec() (spec pollen.Spec, err error) {
+	spec.Seed = 1
+	for _, setting := range pollen.Settings() {
+		text, given := s.Text[setting.Name]
+		if !given {
+			continue
+		}
+		if setting.Name == "model" {
+			if text, err = networkText(text); err != nil {
+				return spec, err
+			}
+		}
+		if err := spec.Set(setting.Name, text); err != nil {
+			return spec, AsMistake(err)
+		}
+	}
+	resolved, err := spec.Resolve()
+	return resolved, AsMistake(err)
+}
+
+// networkText is the content of a network file, or the name of a network.
+func networkText(name string) (string, error) {
+	switch filepath.Ext(name) {
+	case ".yaml", ".yml":
+		content, err := os.ReadFile(name)
+		return string(content), errors.Wrap(err, "train: model")
+	}
+	return name, nil
+}
+
+// read sets the flags from a file: YAML with their names as keys, and a grid; or a manifest.
+func (s *Settings) read(path string) error {
+	if filepath.Base(path) == ManifestFile {
+		return readManifest(filepath.Dir(path), s.flags)
+	}
+	content, err := os.ReadFile(path)
+	if err == nil {
+		err = Set(content, s.flags, map[string]func(any) error{"grid": s.readGrid})
+	}
+	return errors.Wrapf(err, "train: config %s", path)
+}
+
+// readManifest sets flags as a run had them.
+func readManifest(folder string, flags *pflag.FlagSet) error {
+	m, err := pollen.ReadManifest(folder)
+	if err != nil {
+		return err
+	}
+	values := m.Spec.Texts()
+	for name, text := range m.Notes {
+		values[name] = text
+	}
+	for name, text := range values {
+		if flags.Lookup(name) == nil {
+			continue
+		}
+		if err := flags.Set(name, text); err != nil {
+			return errors.Wrapf(err, "train: %s", folder)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,98 @@
+package config
+
+import (
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+	"github.com/spf13/pflag"
+
+	"github.com/pollen-ml/pollen/cluster"
+)
+
+// Submission is a job for a cluster: the tasks of a configuration.
+type Submission struct {
+	cluster.Job
+	Config  string // its file
+	Folder  string // of all tasks' runs
+	Program string // train on Slurm's nodes; "" is this program
+}
+
+// Check tries every task's settings, so that none fails on the cluster for a mistake in the file.
+func (s *Submission) Check() error {
+	if s.Name == "" {
+		s.Name = strings.TrimSuffix(filepath.Base(s.Config), filepath.Ext(s.Config))
+	}
+	s.Tasks = 1
+	for number := 0; number < s.Tasks; number++ {
+		one, err := Layered(pflag.NewFlagSet("", pflag.ContinueOnError), s.Config)
+		if err != nil {
+			return err
+		}
+		s.Tasks = one.Plan.Tasks()
+		if _, err = one.Take(strconv.Itoa(number), s.Folder); err == nil {
+			_, err = one.Spec()
+		}
+		if err != nil {
+			return errors.WithMessagef(err, "task %d", number)
+		}
+	}
+	return nil
+}
+
+func (s *Submission) fit(program []string, config string) []string {
+	return append(program, "fit", "--config", config, "--folder", s.Folder, "--task", "auto")
+}
+
+// ForSlurm is the batch script, and the program that takes it on its standard input.
+func (s *Submission) ForSlurm() (text string, tool []string, err error) {
+	program := s.Program
+	for _, path := range []*string{&s.Config, &s.Folder, &s.Slurm.Folder} {
+		if *path, err = filepath.Abs(*path); err != nil {
+			return "", nil, errors.Wrap(err, "train: submit")
+		}
+	}
+	if program == "" {
+		if program, err = os.Executable(); err != nil {
+			return "", nil, errors.Wrap(err, "train: submit")
+		}
+	}
+	s.Slurm.Logs = filepath.Join(s.Folder, "logs")
+	s.Command = s.fit([]string{program}, s.Config)
+	if s.GPUs == 0 {
+		s.Command = append(s.Command, "--device", "cpu", "--threads", strconv.Itoa(s.CPUs))
+	}
+	text, err = s.Job.ForSlurm()
+	return text, []string{"sbatch"}, err
+}
+
+// ForPods is the manifest, and the program that takes it. It puts the configuration, and a network file that it names, into the manifest.
+func (s *Submission) ForPods() (text string, tool []string, err error) {
+	one, err := Layered(pflag.NewFlagSet("", pflag.ContinueOnError), s.Config)
+	if err != nil {
+		return "", nil, err
+	}
+	s.Pods.Files = map[string]string{}
+	paths := []string{s.Config}
+	if network := one.Text["model"]; strings.HasSuffix(network, ".yaml") || strings.HasSuffix(network, ".yml") {
+		if filepath.Base(network) != network {
+			return "", nil, Mistake("train: model: %s: for pods, start submit beside the file and name it without a folder", network)
+		}
+		paths = append(paths, network)
+	}
+	for _, path := range paths {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return "", nil, errors.Wrap(err, "train: submit")
+		}
+		s.Pods.Files[filepath.Base(path)] = string(content)
+	}
+	s.Command = s.fit(nil, filepath.Base(s.Config))
+	if s.GPUs == 0 {
+		s.Command = append(s.Command, "--device", "cpu", "--threads", strconv.Itoa(s.CPUs))
+	}
+	text, err = s.Job.ForKubernetes()
+	return text, []string{"kubectl", "apply", "-f", "-"}, err
+}
