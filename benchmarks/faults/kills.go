@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,7 +43,11 @@ const mostKills = 5
 // kills kills each victim its share of times.
 func kills(h *harness) error {
 	random := rand.New(rand.NewPCG(1, 2))
-	killed := 0
+	killed, victims := 0, victims
+	if h.victims != "" {
+		named := strings.Split(h.victims, ",")
+		victims = slices.DeleteFunc(slices.Clone(victims), func(v victim) bool { return !slices.Contains(named, v.name) })
+	}
 	for i, v := range victims {
 		var environment []string
 		if v.emulated {

@@ -13,6 +13,7 @@ import (
 // sizes say how much is tried.
 type sizes struct {
 	kills, flips, calls, samples, repeats int
+	victims                               string
 }
 
 var (
@@ -49,6 +50,7 @@ func main() {
 	s := whole
 	flag.IntVar(&s.kills, "kills", s.kills, "processes to kill")
 	flag.IntVar(&s.flips, "flips", s.flips, "bits to flip")
+	flag.StringVar(&s.victims, "victims", "", "methods to kill, as swag,bbb (default: all)")
 	work := flag.String("work", "", "folder for the runs, which stays (default: a temporary one)")
 	flag.Parse()
 	if err := run(s, *work, flag.Args()); err != nil {
