@@ -278,29 +278,7 @@ func scoreTable(subjects []report.Subject) (*report.Table, error) {
 	if len(subjects) <= fewRuns {
 		return report.ScoreTable(subjects)
 	}
-	var shown []evaluate.Score
-	var columns []report.Column
-	for _, score := range evaluate.Scores() {
-		if slices.ContainsFunc(subjects, func(s report.Subject) bool { return score.Applies(s.Case) }) {
-			shown = append(shown, score)
-			columns = append(columns, report.Column{Title: score.TitleFor(subjects[0].Case), Format: score.Format})
-		}
-	}
-	table := report.NewTable("run", columns...)
-	for _, s := range subjects {
-		var cells []any
-		for _, score := range shown {
-			if value, ok := s.Values[score.Name]; ok {
-				cells = append(cells, value)
-			} else {
-				cells = append(cells, "-")
-			}
-		}
-		if err := table.Add(s.Name, cells...); err != nil {
-			return nil, err
-		}
-	}
-	return table, nil
+	return report.RunTable(subjects)
 }
 
 // printJSON prints an object for each run.
