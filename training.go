@@ -54,9 +54,10 @@ type training struct {
 	lock    *lock.Lock
 	index   *journal.Writer // of the run's files; nil for a run of a version without
 
-	from        int // the step that what is measured begins at
-	samples     int // in the folder, of all chains
-	adding      int // samples that are being written
+	from        int  // the step that what is measured begins at
+	measured    bool // from the first step on
+	samples     int  // in the folder, of all chains
+	adding      int  // samples that are being written
 	guard       guard
 	loss        float64
 	trace       series                   // of the watched weight, first chain, one value per step
@@ -226,7 +227,8 @@ func (t *training) run(ctx context.Context) error {
 	if closing := t.metrics.Close(); err == nil {
 		err = errors.Wrap(closing, "pollen: metrics")
 	}
-	if began < t.plan.Steps { // a finished run keeps the diagnostics of its steps
+	// Of a finished run that an earlier version began, nothing was measured here.
+	if t.measured || began < t.plan.Steps {
 		if writing := writeListed(t.index, t.folder, diagnosticsFile, t.diagnose(), ""); err == nil {
 			err = writing
 		}
