@@ -1,9 +1,8 @@
 package stock
 
 import (
-	"bytes"
 	"hash"
-	"log"
+	"log/slog"
 	"testing"
 
 	"github.com/chewxy/hm"
@@ -197,7 +196,7 @@ func TestOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, option := range []gorgonia.VMOpt{
-		gorgonia.WithLogger(log.New(new(bytes.Buffer), "", 0)), gorgonia.WithWatchlist(), gorgonia.WithNaNWatch(), gorgonia.WithInfWatch(), gorgonia.WithValueFmt("%v"),
+		gorgonia.WithLogger(slog.NewLogLogger(slog.DiscardHandler, 0)), gorgonia.WithWatchlist(), gorgonia.WithNaNWatch(), gorgonia.WithInfWatch(), gorgonia.WithValueFmt("%v"),
 	} {
 		if err := NewMachine(g, Options{}, option).Err(); err == nil {
 			t.Error("an option without effect is accepted")
