@@ -223,7 +223,7 @@ func (p Power) Gradients(build *graph.Builder, in []*graph.Node, y, dout *graph.
 	return []*graph.Node{unbroadcast(build, da, a), unbroadcast(build, db, b)}
 }
 
-// Compare is y = 1 where a < b, with Less, or where a = b, with Equal, or either, with both; else 0:
+// Compare is y = 1 where a < b, with Less, where a = b, with Equal, or either, with both; else 0:
 // elementwise with NumPy's broadcasting, a [...], b [...] -> y. It has no gradient.
 type Compare struct{ Less, Equal bool }
 

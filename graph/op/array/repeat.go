@@ -10,7 +10,8 @@ import (
 )
 
 // Repeat repeats each element Times times along an axis: y[... i ...] = x[... i/Times ...],
-// x [...] -> y with Times the extent on the axis. Enlarging images is one along each side. Source: NumPy reference, numpy.repeat.
+// x [...] -> y with Times the extent on the axis. Enlarging images is one along each side. Source:
+// NumPy reference, numpy.repeat.
 type Repeat struct {
 	Axis, Times int
 }

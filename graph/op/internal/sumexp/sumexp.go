@@ -1,4 +1,3 @@
-// Package sumexp sums exponentials without overflow.
 package sumexp
 
 import "math"

@@ -1,5 +1,3 @@
-// Package walk finds the elements of tensors that are read in another order than their own: a Walk
-// is the extents and strides of some axes. Package op's kernels have the same type, in walk.cuh.
 package walk
 
 import "github.com/pollen-ml/pollen/tensor"
