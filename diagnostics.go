@@ -3,17 +3,12 @@ package pollen
 import (
 	"encoding/json"
 	"math"
-	"os"
-	"path/filepath"
-
-	"github.com/pkg/errors"
-
-	"github.com/pollen-ml/pollen/internal/file"
 
 	"github.com/pollen-ml/pollen/diagnostics"
 )
 
-// Diagnostics describe the chains of a run. For a resumed run they cover the steps since then.
+// Diagnostics describe the chains of a run, from its first step on, however often it was resumed;
+// only of a run that an earlier version of this package began, from where it was resumed.
 // Values that were not measured are NaN, null in JSON.
 type Diagnostics struct {
 	Made    int `json:"made"` // steps
@@ -64,28 +59,18 @@ func (n *Number) UnmarshalJSON(content []byte) error {
 
 // Diagnostics reads the diagnostics that a finished or stopped run left.
 func (r *Run) Diagnostics() (*Diagnostics, error) {
-	path := filepath.Join(r.folder, diagnosticsFile)
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return nil, errors.Wrap(err, "pollen: diagnostics")
-	}
 	d := &Diagnostics{}
-	return d, errors.Wrapf(json.Unmarshal(content, d), "pollen: %s", path)
-}
-
-func (d *Diagnostics) write(folder string) error {
-	content, err := json.Marshal(d)
-	if err != nil {
-		return errors.Wrap(err, "pollen: diagnostics")
+	if err := r.readListed(diagnosticsFile, d); err != nil {
+		return nil, err
 	}
-	return errors.Wrap(file.Write(filepath.Join(folder, diagnosticsFile), append(content, '\n')), "pollen: diagnostics")
+	return d, nil
 }
 
 // diagnose computes diagnostics from the steps made so far.
 func (t *training) diagnose() *Diagnostics {
 	d := &Diagnostics{
-		Made: int(t.session.Steps()), From: t.from, Samples: t.samples, Watched: t.manifest.Watched, Trace: thinned(t.trace, traceValues),
-		LossRHat: Number(t.rHat(t.lossTrace)), WeightRHat: Number(t.rHat(t.weightTrace)),
+		Made: int(t.session.Steps()), From: t.from, Samples: t.samples, Watched: t.manifest.Watched, Trace: thinned(t.trace.values, traceValues),
+		LossRHat: Number(t.rHat(valuesOf(t.lossTrace))), WeightRHat: Number(t.rHat(valuesOf(t.weightTrace))),
 		Acceptance: Number(t.accepted / t.proposals), Swaps: Number(math.NaN()),
 	}
 	if t.replicas != nil {

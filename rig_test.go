@@ -3,7 +3,6 @@ package pollen
 import (
 	"bytes"
 	"context"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -12,19 +11,9 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/seal"
 	"github.com/pollen-ml/pollen/tensor"
 )
-
-// Property tests draw the same cases on every run and leave no files; -rapid.seed on the command
-// line still wins.
-func TestMain(m *testing.M) {
-	for name, value := range map[string]string{"rapid.seed": "1", "rapid.nofailfile": "true"} {
-		if err := flag.Set(name, value); err != nil {
-			panic(err)
-		}
-	}
-	os.Exit(m.Run())
-}
 
 // side is the height and width of the images of squares.
 const side = 12
@@ -142,6 +131,25 @@ func wantError(t testing.TB, what string, err error, texts ...string) {
 			t.Errorf("%s: error %v, want one that says %q", what, err, text)
 		}
 	}
+}
+
+// wantDamaged fails the test unless the error is Damaged and names the file.
+func wantDamaged(t testing.TB, err error, path string) {
+	t.Helper()
+	var at *Damaged
+	if !errors.As(err, &at) || at.File != path || !strings.Contains(err.Error(), path) {
+		t.Errorf("error %v (%T), want that %s is damaged", err, err, path)
+	}
+}
+
+// resealed is a changed text with the seal that it would have.
+func resealed(t testing.TB, text string) string {
+	t.Helper()
+	at := strings.LastIndex(text, `"sha256": "`) + len(`"sha256": "`)
+	content := []byte(text[:at] + seal.Blank + text[at+len(seal.Blank):])
+	_, err := seal.Close(content, len(content))
+	must(t, err)
+	return string(content)
 }
 
 // wantInvalid is wantError for what the caller did wrong.

@@ -60,7 +60,7 @@ func TestPrintChains(t *testing.T) {
 			Acceptance: none, Swaps: none,
 		}
 	}
-	var runs []comparison
+	var runs []compared
 	for _, r := range []struct {
 		name string
 		spec pollen.Spec
@@ -72,7 +72,7 @@ func TestPrintChains(t *testing.T) {
 		{"vague", sgld, of(10, 100, 0.999, 0.999, all(1.01, 0.02, none), conv(1.5, 0.3, none), linear(0.96, 0.01, none))},
 		{"resumed", sgld, of(0, 100, none, none, all(none, none, none), conv(none, none, none), linear(none, none, none))},
 	} {
-		runs = append(runs, comparison{name: r.name, run: runOf(t, r.spec, r.d)})
+		runs = append(runs, compared{name: r.name, run: runOf(t, r.spec, r.d)})
 	}
 	c, out, _, _ := testConsole()
 	if err := printChains(runs, c); err != nil {
