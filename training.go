@@ -64,6 +64,8 @@ type training struct {
 	lossTrace   []series                 // of each chain's minibatch loss, in the sampling phase
 	proposals   float64                  // with a Metropolis test: in the sampling phase
 	accepted    float64                  // the sum of their acceptance probabilities
+	diverged    float64                  // how many of their trajectories did; NaN if that is not measured
+	evaluations int                      // that the session has made
 	thermometer *diagnostics.Thermometer // of the whole sampling phase
 	recent      *diagnostics.Thermometer // of the last window
 }
@@ -244,7 +246,7 @@ func (t *training) unfinished(err error) error {
 func (t *training) try(ctx context.Context, steps, window int) error {
 	plan := langevin.Plan{Steps: steps, Thinning: steps}
 	return plan.Run(ctx, t.session, window, func(p langevin.Progress) error {
-		t.observe(Event{Task: "try", On: t.data.Name, Done: p.To, Total: steps, Images: (p.To - p.From) * t.spec.Batch * t.session.Chains()})
+		t.observe(Event{Task: "try", On: t.data.Name, Done: p.To, Total: steps, Images: t.images(p)})
 		return nil
 	}, t.interventions...)
 }
