@@ -85,6 +85,9 @@ var settings = []Setting{
 			s.Prior = &prior
 			return err
 		}},
+	{"priors", "string", "priors of some layers, in the place of prior, as conv1=gaussian:0.3/linear2=fan-in:1 (default: none)", false,
+		func(s *Spec) any { return orNil(langevin.PriorsText(s.Priors)) },
+		func(s *Spec, text string) (err error) { s.Priors, err = langevin.ParsePriors(text); return err }},
 	{"temperature", "float", "temperature of the posterior (default 1)", false,
 		func(s *Spec) any { return pointed(s.Temperature) },
 		func(s *Spec, text string) error {

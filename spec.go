@@ -3,6 +3,8 @@ package pollen
 import (
 	"math"
 
+	"github.com/pkg/errors"
+
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
@@ -40,8 +42,9 @@ type Spec struct {
 	BurnInSteps int // of samplers on minibatches, in place of BurnIn; 0 is BurnIn's epochs
 	Thinning    int // steps between their samples, in place of Samples; 0 follows from Samples
 
-	Prior       *langevin.Prior // of each parameter; nil is Gaussian(0.316)
-	Temperature *float64        // of the posterior; nil is 1
+	Prior       *langevin.Prior           // of each parameter; nil is Gaussian(0.316)
+	Priors      map[string]langevin.Prior // of some layers or parameters, in the place of Prior
+	Temperature *float64                  // of the posterior; nil is 1
 
 	Cycles       int       // each explores at temperature 0 in its burn-in, then samples; 0 is none
 	Anchor       int       // epochs from one anchor of control variates to the next; 0 is none
@@ -189,6 +192,11 @@ func (s Spec) checkValues(c course) error {
 	if s.Prior != nil {
 		if err := s.Prior.Validate(); err != nil {
 			return Invalid{err}
+		}
+	}
+	for name, prior := range s.Priors {
+		if err := prior.Validate(); err != nil {
+			return Invalid{errors.Wrapf(err, "layer %s", name)}
 		}
 	}
 	if err := s.checkLadder(); err != nil {

@@ -105,7 +105,7 @@ func (t *training) load(device tensor.Device) error {
 	b := graph.New(t.dtype())
 	shape := tensor.Shape{t.data.Len(), t.data.Channels, t.data.Height, t.data.Width}
 	x, labels := op.Minibatch(b, op.Batch{Size: t.spec.Batch, Shuffled: !t.course.traits().exact}, shape, t.data.Mean, t.data.Deviation)
-	in := inputs{network: network, x: t.spec.Augment.apply(b, x), labels: labels, posterior: langevin.Posterior{DataSize: t.data.Len()}}
+	in := inputs{network: network, x: t.spec.Augment.apply(b, x), labels: labels, posterior: langevin.Posterior{DataSize: t.data.Len(), Layers: t.spec.Priors}}
 	if t.spec.Prior != nil {
 		in.posterior.Prior = *t.spec.Prior
 	}

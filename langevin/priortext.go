@@ -1,6 +1,8 @@
 package langevin
 
 import (
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -8,10 +10,10 @@ import (
 )
 
 // PriorForms is what ParsePrior reads, with words in capitals for numbers.
-const PriorForms = "flat, gaussian:S, laplace:B, student-t:FREEDOM,S or scale-mixture:SHARE,WIDE,NARROW"
+const PriorForms = "flat, gaussian:S, laplace:B, student-t:FREEDOM,S, scale-mixture:SHARE,WIDE,NARROW or fan-in:GAIN"
 
-// ParsePrior reads "flat", "gaussian:0.3", "laplace:0.1", "student-t:3,0.1" or
-// "scale-mixture:0.5,1,0.0025".
+// ParsePrior reads "flat", "gaussian:0.3", "laplace:0.1", "student-t:3,0.1",
+// "scale-mixture:0.5,1,0.0025" or "fan-in:2".
 func ParsePrior(text string) (Prior, error) {
 	family, arguments, _ := strings.Cut(text, ":")
 	var numbers []float64
@@ -36,6 +38,8 @@ func ParsePrior(text string) (Prior, error) {
 		p = StudentT(numbers[0], numbers[1])
 	case family == "scale-mixture" && len(numbers) == 3:
 		p = ScaleMixture(numbers[0], numbers[1], numbers[2])
+	case family == "fan-in" && len(numbers) == 1:
+		p = FanIn(numbers[0])
 	default:
 		return p, errors.Errorf("langevin: prior %q, wants %s", text, PriorForms)
 	}
@@ -62,6 +66,34 @@ func (p Prior) String() string {
 		return text("student-t", p.Freedom, p.Scale)
 	case ScaleMixturePrior:
 		return text("scale-mixture", p.Share, p.Scale, p.Narrow)
+	case FanInPrior:
+		return text("fan-in", p.Scale)
 	}
 	return "prior of family " + strconv.Itoa(int(p.Kind))
+}
+
+// ParsePriors reads the priors of some layers, "conv1=gaussian:0.3/linear2.bias=flat".
+func ParsePriors(text string) (map[string]Prior, error) {
+	priors := map[string]Prior{}
+	for _, item := range strings.Split(text, "/") {
+		name, family, _ := strings.Cut(item, "=")
+		prior, err := ParsePrior(strings.TrimSpace(family))
+		if name = strings.TrimSpace(name); err != nil || name == "" {
+			return nil, errors.Errorf("langevin: priors: %q, wants LAYER=PRIOR, with / between layers, PRIOR being %s", item, PriorForms)
+		}
+		if _, twice := priors[name]; twice {
+			return nil, errors.Errorf("langevin: priors %q: %s is given twice", text, name)
+		}
+		priors[name] = prior
+	}
+	return priors, nil
+}
+
+// PriorsText is the text from which ParsePriors reads these priors; it is empty for none.
+func PriorsText(priors map[string]Prior) string {
+	var items []string
+	for _, name := range slices.Sorted(maps.Keys(priors)) {
+		items = append(items, name+"="+priors[name].String())
+	}
+	return strings.Join(items, "/")
 }
