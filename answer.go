@@ -3,9 +3,6 @@ package pollen
 import (
 	"context"
 	"fmt"
-	"os"
-
-	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
@@ -35,10 +32,8 @@ type Answer struct {
 // Predict answers for each image of a data set, in order. The images must have the size and
 // channels of those trained on.
 func (r *Run) Predict(ctx context.Context, images *datasets.Dataset) ([]Answer, error) {
-	for what, share := range map[string]float64{"level": r.level, "familiar rate": r.familiar} {
-		if !(share > 0 && share < 1) {
-			return nil, invalid("%s is %v, wants a number between 0 and 1", what, share)
-		}
+	if err := r.checkLevels(); err != nil {
+		return nil, err
 	}
 	p, err := r.Predictions(ctx, images, nil)
 	if err != nil {
@@ -49,8 +44,11 @@ func (r *Run) Predict(ctx context.Context, images *datasets.Dataset) ([]Answer, 
 
 // Answers turns predictions of the run into answers; files name the images, or are nil.
 func (r *Run) Answers(p *evaluate.Predictions, files []string) ([]Answer, error) {
-	c, err := r.Calibration()
-	if err != nil && !os.IsNotExist(errors.Cause(err)) {
+	if err := r.checkLevels(); err != nil {
+		return nil, err
+	}
+	c, err := r.calibrationIfAny()
+	if err != nil {
 		return nil, err
 	}
 	answers, err := r.answers(p, r.manifest.Data.ClassNames, c)
@@ -60,6 +58,16 @@ func (r *Run) Answers(p *evaluate.Predictions, files []string) ([]Answer, error)
 		}
 	}
 	return answers, err
+}
+
+// tooFew reports whether a calibration had too few images for one of the levels, and for which.
+func (e environment) tooFew(c *evaluate.Calibration) (level float64, few bool) {
+	for _, share := range []float64{e.level, e.familiar} {
+		if !c.Supports(share) {
+			return share, true
+		}
+	}
+	return 0, false
 }
 
 // answers turns predictions into answers, by a calibration if there is one.
@@ -78,11 +86,9 @@ func (e environment) answers(p *evaluate.Predictions, names []string, c *evaluat
 	if c.Samples != p.Samples {
 		return nil, invalid("calibrated with %d samples, predicted with %d: calibrate again", c.Samples, p.Samples)
 	}
-	for _, share := range []float64{e.level, e.familiar} {
-		if !c.Supports(share) {
-			e.remark(fmt.Sprintf("calibrated on %d images, which are too few for the level %g: no prediction sets, and nothing is called familiar", c.Examples, share))
-			return answers, nil
-		}
+	if share, few := e.tooFew(c); few {
+		e.remark(fmt.Sprintf("calibrated on %d images, which are too few for the level %g: no prediction sets, and nothing is called familiar", c.Examples, share))
+		return answers, nil
 	}
 	sets, err := c.Sets(p.Probabilities, p.Classes, e.level)
 	if err != nil {

@@ -71,6 +71,9 @@ func (Dropout) applies(setting string) bool {
 
 func (d Dropout) check(*Spec) error { return d.Validate() }
 
+// passes differ in what they drop.
+func (Dropout) passes(s *Spec) int { return s.Samples }
+
 func (d Dropout) network(n layers.Sequential) (layers.Sequential, error) {
 	var with layers.Sequential
 	learnt, dropped := false, false

@@ -54,20 +54,15 @@ func kebab(name string) string {
 }
 
 func (a attribute) text() string {
-	if a.value.Kind() == reflect.Float64 {
-		return strconv.FormatFloat(a.value.Float(), 'g', -1, 64)
-	}
-	return strings.TrimSpace(formatValue(a.value))
-}
-
-func formatValue(v reflect.Value) string {
-	switch v.Kind() {
+	switch v := a.value; v.Kind() {
+	case reflect.Float64:
+		return strconv.FormatFloat(v.Float(), 'g', -1, 64)
 	case reflect.Int:
 		return strconv.FormatInt(v.Int(), 10)
 	case reflect.Bool:
 		return strconv.FormatBool(v.Bool())
 	default:
-		return v.String()
+		return strings.TrimSpace(v.String())
 	}
 }
 

@@ -26,6 +26,8 @@ type course interface {
 	network(n layers.Sequential) (layers.Sequential, error)
 	// kept is how many states of each chain are kept at even distances after burn-in.
 	kept(s *Spec) int
+	// passes is how many predictions are made with each sample.
+	passes(s *Spec) int
 	// attach adds the network, its loss, which is the mean negative log-likelihood of a minibatch,
 	// and the updates.
 	attach(t *training, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error)
@@ -93,19 +95,25 @@ type plain struct{}
 
 func (plain) network(n layers.Sequential) (layers.Sequential, error) { return n, nil }
 func (plain) kept(s *Spec) int                                       { return s.Samples }
+func (plain) passes(*Spec) int                                       { return 1 }
 func (plain) conclude(*training) error                               { return nil }
 
 // states takes each chain of the session with weight 1.
-func (plain) states(t *training, _ int) ([]samples.Sample, error) { return takeAll(t, 1) }
+func (plain) states(t *training, _ int) ([]samples.Sample, error) { return t.takeWeighted(1) }
 
-func takeAll(t *training, weight float64) ([]samples.Sample, error) {
-	var states []samples.Sample
-	for chain := range t.spec.Chains {
-		sample, err := samples.Take(t.session, chain, weight)
-		if err != nil {
+// takeWeighted takes each chain of the session with one weight.
+func (t *training) takeWeighted(weight float64) ([]samples.Sample, error) {
+	return t.takeEach(func(chain int) (samples.Sample, error) { return samples.Take(t.session, chain, weight) })
+}
+
+// takeEach takes a sample of each chain.
+func (t *training) takeEach(take func(chain int) (samples.Sample, error)) ([]samples.Sample, error) {
+	states := make([]samples.Sample, t.spec.Chains)
+	for chain := range states {
+		var err error
+		if states[chain], err = take(chain); err != nil {
 			return nil, err
 		}
-		states = append(states, sample)
 	}
 	return states, nil
 }

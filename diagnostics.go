@@ -3,12 +3,6 @@ package pollen
 import (
 	"encoding/json"
 	"math"
-	"os"
-	"path/filepath"
-
-	"github.com/pkg/errors"
-
-	"github.com/pollen-ml/pollen/internal/file"
 
 	"github.com/pollen-ml/pollen/diagnostics"
 )
@@ -64,21 +58,11 @@ func (n *Number) UnmarshalJSON(content []byte) error {
 
 // Diagnostics reads the diagnostics that a finished or stopped run left.
 func (r *Run) Diagnostics() (*Diagnostics, error) {
-	path := filepath.Join(r.folder, diagnosticsFile)
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return nil, errors.Wrap(err, "pollen: diagnostics")
-	}
 	d := &Diagnostics{}
-	return d, errors.Wrapf(json.Unmarshal(content, d), "pollen: %s", path)
-}
-
-func (d *Diagnostics) write(folder string) error {
-	content, err := json.Marshal(d)
-	if err != nil {
-		return errors.Wrap(err, "pollen: diagnostics")
+	if err := readJSON(r.folder, diagnosticsFile, d); err != nil {
+		return nil, err
 	}
-	return errors.Wrap(file.Write(filepath.Join(folder, diagnosticsFile), append(content, '\n')), "pollen: diagnostics")
+	return d, nil
 }
 
 // diagnose computes diagnostics from the steps made so far.

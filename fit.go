@@ -27,6 +27,12 @@ func Fit(ctx context.Context, spec Spec, data *datasets.Splits, folder string, o
 	if err != nil {
 		return nil, err
 	}
+	if err := checkText(t.spec.Method); err != nil {
+		return nil, err
+	}
+	if t.written, err = t.spec.written(); err != nil {
+		return nil, err
+	}
 	if err := t.checkHeldOut(data.Validation); err != nil {
 		return nil, err
 	}
@@ -150,15 +156,8 @@ func (t *training) fillFolder(device tensor.Device) error {
 	if err != nil {
 		return err
 	}
-	spec, err := t.spec.written()
-	if err != nil {
-		return err
-	}
-	if err := checkText(spec.Method); err != nil {
-		return err
-	}
 	t.manifest = &Manifest{
-		Format: manifestFormat, Spec: spec, Notes: t.notes, Data: describeData(t.data), Device: Describe(device), Steps: t.plan.Steps,
+		Format: manifestFormat, Spec: t.written, Notes: t.notes, Data: describeData(t.data), Device: Describe(device), Steps: t.plan.Steps,
 		Build: thisBuild(),
 	}
 	for i, p := range t.session.Program().Parameters() {
@@ -167,7 +166,7 @@ func (t *training) fillFolder(device tensor.Device) error {
 			t.manifest.Watched = fmt.Sprintf("%s[%d]", p.Name, p.Shape.Elements()/2)
 		}
 	}
-	return t.manifest.write(t.folder)
+	return writeJSON(t.folder, manifestFile, t.manifest, "  ")
 }
 
 // oldFolder takes up the run where it was left.

@@ -1,8 +1,10 @@
 package pollen
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io/fs"
 	"os"
@@ -78,4 +80,26 @@ func contentHash(d *datasets.Dataset) string {
 	hash.Write(d.Images)
 	hash.Write(tensor.Bytes(d.Labels))
 	return hex.EncodeToString(hash.Sum(nil))
+}
+
+// writeJSON replaces a file of a run's folder by a value's JSON.
+func writeJSON(folder, name string, value any, indent string) error {
+	var content bytes.Buffer
+	encoder := json.NewEncoder(&content)
+	encoder.SetIndent("", indent)
+	err := encoder.Encode(value)
+	if err == nil {
+		err = file.Write(filepath.Join(folder, name), content.Bytes())
+	}
+	return errors.Wrapf(err, "pollen: %s", name)
+}
+
+// readJSON reads what writeJSON wrote. The error's cause is os.ErrNotExist if nothing was.
+func readJSON(folder, name string, value any) error {
+	path := filepath.Join(folder, name)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return errors.Wrap(err, "pollen")
+	}
+	return errors.Wrapf(json.Unmarshal(content, value), "pollen: %s", path)
 }

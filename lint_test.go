@@ -176,17 +176,18 @@ func TestPropertyTestsHaveAFixedSeed(t *testing.T) {
 	draws, fixed := map[string]string{}, map[string]bool{}
 	for _, s := range sources(t) {
 		for _, spec := range s.file.Imports {
-			if spec.Path.Value == `"pgregory.net/rapid"` {
+			switch spec.Path.Value {
+			case `"pgregory.net/rapid"`:
 				draws[s.folder] = s.path
+			case `"github.com/pollen-ml/pollen/internal/fixedseed"`:
+				fixed[s.folder] = true
 			}
 		}
-		if s.test && bytes.Contains(s.content, []byte(`"rapid.seed": "1"`)) {
-			fixed[s.folder] = true
-		}
 	}
+	delete(draws, "internal/fixedseed")
 	for folder, path := range draws {
 		if !fixed[folder] {
-			t.Errorf("%s draws other cases on every run: fix rapid's seed in TestMain, as evaluate/main_test.go does", path)
+			t.Errorf("%s draws other cases on every run: import internal/fixedseed", path)
 		}
 	}
 }

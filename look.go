@@ -11,7 +11,7 @@ import (
 // look observes a window of steps: it keeps traces, measures temperatures, and saves samples.
 func (t *training) look(p langevin.Progress) error {
 	line := metricsLine{Step: p.To, Epoch: float64(p.To) * float64(t.spec.Batch) / float64(t.data.Len()), Rate: t.rates[p.To-1]}
-	chains, err := t.cold()
+	chains, err := t.replicas.Cold(t.session)
 	if err != nil {
 		return err
 	}

@@ -9,8 +9,6 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen/internal/file"
-
 	"github.com/pollen-ml/pollen/datasets"
 )
 
@@ -64,14 +62,6 @@ func describeData(d *datasets.Dataset) Data {
 		Name: d.Name, Size: d.Len(), Channels: d.Channels, Height: d.Height, Width: d.Width, ClassNames: d.ClassNames,
 		Mean: d.Mean, Deviation: d.Deviation, Content: contentHash(d), Hashes: d.Hashes,
 	}
-}
-
-func (m *Manifest) write(folder string) error {
-	content, err := json.MarshalIndent(m, "", "  ")
-	if err != nil {
-		return errors.Wrap(err, "pollen: manifest")
-	}
-	return errors.Wrap(file.Write(filepath.Join(folder, manifestFile), append(content, '\n')), "pollen: manifest")
 }
 
 // ButSeed is a text that runs share which differ only in their seed.

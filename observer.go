@@ -55,6 +55,17 @@ func WithLevel(level float64) Option { return func(e *environment) { e.level = l
 // WithFamiliarRate is the share of images like those trained on to call familiar; 0.95 by default.
 func WithFamiliarRate(rate float64) Option { return func(e *environment) { e.familiar = rate } }
 
+// checkLevels refuses a level or a rate that is not a probability.
+func (e environment) checkLevels() error {
+	switch {
+	case !(e.level > 0 && e.level < 1):
+		return invalid("level is %v, wants a number between 0 and 1", e.level)
+	case !(e.familiar > 0 && e.familiar < 1):
+		return invalid("familiar rate is %v, wants a number between 0 and 1", e.familiar)
+	}
+	return nil
+}
+
 func environmentOf(options []Option) environment {
 	e := environment{observe: func(Event) {}, level: 0.9, familiar: 0.95}
 	for _, option := range options {

@@ -165,13 +165,25 @@ func TestPredict(t *testing.T) {
 		}
 	}
 	for _, option := range []Option{WithLevel(0), WithLevel(1), WithFamiliarRate(math.NaN()), WithFamiliarRate(-1)} {
-		_, err := run.With(option).Predict(context.Background(), data)
-		wantInvalid(t, "a level", err, "wants a number between 0 and 1")
+		other := run.With(option)
+		_, predicting := other.Predict(context.Background(), data)
+		_, answering := other.Answers(&evaluate.Predictions{}, nil)
+		_, loading := other.Predictor(1)
+		_, opening := Open(run.Folder(), option)
+		for what, err := range map[string]error{"predict": predicting, "answers": answering, "predictor": loading, "open": opening} {
+			wantInvalid(t, what, err, "wants a number between 0 and 1")
+		}
 	}
 	remark := ""
 	watched := run.With(WithLevel(0.999), WithObserver(func(e Event) { remark += e.Remark }))
 	answers, err := watched.Predict(context.Background(), data)
 	must(t, err)
+	loaded, err := watched.Predictor(1)
+	must(t, err)
+	if loaded.Calibrated() {
+		t.Error("a Predictor is calibrated for a level that 60 examples do not give")
+	}
+	must(t, loaded.Close())
 	if answers[0].Calibrated || answers[0].Set != nil || !strings.Contains(remark, "calibrated on 60 images, which are too few for the level 0.999") {
 		t.Errorf("a level that 60 examples do not give: %+v, remark %q", answers[0], remark)
 	}

@@ -2,7 +2,6 @@ package pollen
 
 import (
 	"context"
-	"os"
 	"sync"
 
 	"github.com/pkg/errors"
@@ -44,6 +43,13 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	if batch < 1 {
 		return nil, invalid("predictor: batch is %d, wants at least 1", batch)
 	}
+	if err := r.checkLevels(); err != nil {
+		return nil, err
+	}
+	c, err := courseOf(r.manifest.Spec.Method)
+	if err != nil {
+		return nil, err
+	}
 	files, err := r.sampleFiles("predictor")
 	if err != nil {
 		return nil, err
@@ -52,8 +58,9 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Predictor{data: r.manifest.Data, environment: r.environment, passes: r.passes(), samples: len(files) * r.passes(), room: predictorBatches * batch}
-	if p.calibration, err = r.Calibration(); err != nil && !os.IsNotExist(errors.Cause(err)) {
+	passes := c.passes(&r.manifest.Spec)
+	p := &Predictor{data: r.manifest.Data, environment: r.environment, passes: passes, samples: len(files) * passes, room: predictorBatches * batch}
+	if p.calibration, err = r.calibrationIfAny(); err != nil {
 		return nil, err
 	}
 	device := r.device
@@ -118,7 +125,13 @@ func (p *Predictor) Samples() int { return p.samples }
 func (p *Predictor) Room() int { return p.room }
 
 // Calibrated reports whether answers have a prediction set and say what is familiar.
-func (p *Predictor) Calibrated() bool { return p.calibration != nil }
+func (p *Predictor) Calibrated() bool {
+	if p.calibration == nil {
+		return false
+	}
+	_, few := p.environment.tooFew(p.calibration)
+	return !few
+}
 
 // Levels are the probability with which an answer's set has the true class and the share of images
 // like those trained on that is called familiar, see WithLevel and WithFamiliarRate.

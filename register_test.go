@@ -2,6 +2,7 @@ package pollen
 
 import (
 	"context"
+	"os"
 	"path/filepath"
 	"testing"
 
@@ -24,6 +25,9 @@ func TestRegister(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "run")
 	_, err := Fit(context.Background(), spec, trainOn(data), folder)
 	wantInvalid(t, "not registered", err, "brisk is not registered")
+	if _, err := os.Stat(folder); !os.IsNotExist(err) {
+		t.Errorf("a refused method left the folder: %v", err)
+	}
 	before := registry
 	defer func() { registry = before }()
 	must(t, Register("brisk", brisk{Pace: 1}, optimizers.Constant{Rate: 0.1}))

@@ -3,7 +3,6 @@ package pollen
 import (
 	"bytes"
 	"context"
-	"flag"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,17 +13,6 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/tensor"
 )
-
-// Property tests draw the same cases on every run and leave no files; -rapid.seed on the command
-// line still wins.
-func TestMain(m *testing.M) {
-	for name, value := range map[string]string{"rapid.seed": "1", "rapid.nofailfile": "true"} {
-		if err := flag.Set(name, value); err != nil {
-			panic(err)
-		}
-	}
-	os.Exit(m.Run())
-}
 
 // side is the height and width of the images of squares.
 const side = 12

@@ -2,7 +2,6 @@ package pollen
 
 import (
 	"context"
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,7 +11,6 @@ import (
 
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
-	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
@@ -27,11 +25,15 @@ type Run struct {
 
 // Open opens the folder of a run. A folder without a run gives NotARun.
 func Open(folder string, options ...Option) (*Run, error) {
+	e := environmentOf(options)
+	if err := e.checkLevels(); err != nil {
+		return nil, err
+	}
 	m, err := ReadManifest(folder)
 	if err != nil {
 		return nil, err
 	}
-	return &Run{environment: environmentOf(options), folder: folder, manifest: m}, nil
+	return &Run{environment: e, folder: folder, manifest: m}, nil
 }
 
 // With is the same run with some options changed; the others are as they were.
@@ -97,14 +99,6 @@ func (r *Run) shape(pixels []byte) samples.Images {
 // predictBatch is the batch size of predictions: it changes their values only by rounding.
 const predictBatch = 100
 
-// passes is how many predictions are made with each sample: Monte Carlo dropout's differ.
-func (r *Run) passes() int {
-	if _, ok := r.manifest.Spec.Method.(Dropout); ok {
-		return r.manifest.Spec.Samples
-	}
-	return 1
-}
-
 // sampleFiles are the paths of the samples so far, of which a task wants at least one.
 func (r *Run) sampleFiles(task string) ([]string, error) {
 	files, err := r.Samples()
@@ -120,6 +114,11 @@ func (r *Run) each(ctx context.Context, task string, data *datasets.Dataset, use
 	if err != nil {
 		return err
 	}
+	c, err := courseOf(r.manifest.Spec.Method)
+	if err != nil {
+		return err
+	}
+	passes := c.passes(&r.manifest.Spec)
 	for i, path := range files {
 		if err := ctx.Err(); err != nil {
 			return errors.Wrapf(err, "pollen: %s", task)
@@ -128,12 +127,12 @@ func (r *Run) each(ctx context.Context, task string, data *datasets.Dataset, use
 		if err != nil {
 			return err
 		}
-		for range r.passes() {
+		for range passes {
 			if err := use(sample); err != nil {
 				return errors.Wrap(err, path)
 			}
 		}
-		r.observe(Event{Task: task, On: data.Name, Done: i + 1, Total: len(files), Images: data.Len() * r.passes()})
+		r.observe(Event{Task: task, On: data.Name, Done: i + 1, Total: len(files), Images: data.Len() * passes})
 	}
 	return nil
 }
@@ -187,7 +186,7 @@ func (r *Run) Assess(ctx context.Context, test, other *datasets.Dataset) (*evalu
 	if err != nil {
 		return nil, err
 	}
-	if c.Calibration, err = r.Calibration(); err != nil && !os.IsNotExist(errors.Cause(err)) {
+	if c.Calibration, err = r.calibrationIfAny(); err != nil {
 		return nil, err
 	}
 	if c.In, err = r.Predictions(ctx, test, nil); err != nil {
@@ -276,20 +275,23 @@ func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
 	if err != nil {
 		return err
 	}
-	content, err := json.Marshal(c)
-	if err != nil {
-		return errors.Wrap(err, "pollen: calibration")
-	}
-	return errors.Wrap(file.Write(filepath.Join(r.folder, calibrationFile), append(content, '\n')), "pollen: calibration")
+	return writeJSON(r.folder, calibrationFile, c, "")
 }
 
 // Calibration is what Calibrate kept. If it was not called, the error's cause is os.ErrNotExist.
 func (r *Run) Calibration() (*evaluate.Calibration, error) {
-	path := filepath.Join(r.folder, calibrationFile)
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return nil, errors.Wrap(err, "pollen: calibration")
-	}
 	c := &evaluate.Calibration{}
-	return c, errors.Wrapf(json.Unmarshal(content, c), "pollen: %s", path)
+	if err := readJSON(r.folder, calibrationFile, c); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// calibrationIfAny is what Calibrate kept, or nil.
+func (r *Run) calibrationIfAny() (*evaluate.Calibration, error) {
+	c, err := r.Calibration()
+	if os.IsNotExist(errors.Cause(err)) {
+		return nil, nil
+	}
+	return c, err
 }

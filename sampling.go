@@ -1,8 +1,6 @@
 package pollen
 
 import (
-	"slices"
-
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/samples"
@@ -66,7 +64,7 @@ func (sampling) states(t *training, step int) ([]samples.Sample, error) {
 	if t.replicas != nil {
 		return t.replicas.Take(t.session, weight)
 	}
-	return takeAll(t, weight)
+	return t.takeWeighted(weight)
 }
 
 // swapEvery is how many steps lie between two attempts to swap temperatures, and energyMinibatches
@@ -106,11 +104,3 @@ func (s Spec) checkLadder() error {
 // replicasOfEach is how many chains of the session make one of the run: as many as there are
 // temperatures.
 func (s Spec) replicasOfEach() int { return max(1, len(s.Temperatures)) }
-
-// cold are the chains from which samples are taken.
-func (t *training) cold() ([]int, error) {
-	if t.replicas == nil {
-		return slices.Collect(chainsOf(t.session)), nil
-	}
-	return t.replicas.Cold(t.session)
-}

@@ -11,6 +11,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	_ "github.com/pollen-ml/pollen/internal/fixedseed"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"

@@ -115,7 +115,7 @@ func (s *Spec) fill(c course) {
 		}
 	}
 	if s.Schedule == nil && c.traits().rated {
-		s.Schedule = s.customarySchedule()
+		s.Schedule = s.customarySchedule(c)
 	}
 	if s.Prior == nil && c.applies("prior") {
 		s.Prior = new(langevin.Gaussian(0.316))
@@ -135,12 +135,12 @@ func (s *Spec) fill(c course) {
 }
 
 // customarySchedule is the method's; with cycles, each begins at twice the constant rate.
-func (s Spec) customarySchedule() optimizers.Schedule {
+func (s Spec) customarySchedule(c course) optimizers.Schedule {
 	constant, ok := scheduleOf(s.Method).(optimizers.Constant)
 	if !ok {
 		return scheduleOf(s.Method)
 	}
-	if c, err := courseOf(s.Method); err == nil && c.traits().tempered && s.Network != defaultNetwork {
+	if c.traits().tempered && s.Network != defaultNetwork {
 		constant.Rate *= wideShare
 	}
 	if s.Cycles > 0 {

@@ -3,7 +3,6 @@ package pollen
 import (
 	"context"
 	"fmt"
-	"iter"
 	"math"
 	"path/filepath"
 
@@ -31,6 +30,7 @@ const (
 type training struct {
 	environment
 	spec     Spec
+	written  Spec // as the manifest of a new run keeps it
 	course   course
 	folder   string
 	data     *datasets.Dataset
@@ -222,7 +222,7 @@ func (t *training) run(ctx context.Context) error {
 		err = closing
 	}
 	if t.from < t.plan.Steps { // a finished run keeps the diagnostics of its steps
-		if writing := t.diagnose().write(t.folder); err == nil {
+		if writing := writeJSON(t.folder, diagnosticsFile, t.diagnose(), ""); err == nil {
 			err = writing
 		}
 	}
@@ -253,16 +253,5 @@ func (t *training) warn() {
 	if guessing := math.Log(float64(t.data.Classes)); t.loss > like*guessing {
 		t.remark(fmt.Sprintf("the loss of the last steps, %.3f, is not below that of guessing among %d classes, %.3f; lower learning rates may help",
 			t.loss, t.data.Classes, guessing))
-	}
-}
-
-// chainsOf are the numbers of a session's chains.
-func chainsOf(s *graph.Session) iter.Seq[int] {
-	return func(yield func(int) bool) {
-		for chain := range s.Chains() {
-			if !yield(chain) {
-				return
-			}
-		}
 	}
 }

@@ -92,15 +92,7 @@ func (w walking) attach(t *training, b *graph.Builder, in inputs) (logits, loss 
 }
 
 func (walking) states(t *training, _ int) ([]samples.Sample, error) {
-	var states []samples.Sample
-	for chain := range t.spec.Chains {
-		sample, err := t.walk.Take(t.session, chain)
-		if err != nil {
-			return nil, err
-		}
-		states = append(states, sample)
-	}
-	return states, nil
+	return t.takeEach(func(chain int) (samples.Sample, error) { return t.walk.Take(t.session, chain) })
 }
 
 // drawn is a quantity of a chain's present draw.

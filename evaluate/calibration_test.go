@@ -10,6 +10,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
+
+	_ "github.com/pollen-ml/pollen/internal/fixedseed"
 )
 
 // world draws labelled predictions: logits of a width, pulled towards the label, which are off by

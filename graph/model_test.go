@@ -3,7 +3,6 @@ package graph_test
 import (
 	"flag"
 	"math"
-	"os"
 	"strings"
 	"testing"
 
@@ -14,17 +13,6 @@ import (
 )
 
 var updateGolden = flag.Bool("update", false, "write the golden files anew")
-
-// Property tests draw the same cases on every run and leave no files; -rapid.seed on the command
-// line still wins.
-func TestMain(m *testing.M) {
-	for name, value := range map[string]string{"rapid.seed": "1", "rapid.nofailfile": "true"} {
-		if err := flag.Set(name, value); err != nil {
-			panic(err)
-		}
-	}
-	os.Exit(m.Run())
-}
 
 // normal initialises with normals of a deviation.
 func normal(deviation float64) graph.Initializer {

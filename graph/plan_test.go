@@ -9,6 +9,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/graph/optest"
+	_ "github.com/pollen-ml/pollen/internal/fixedseed"
 	"github.com/pollen-ml/pollen/tensor"
 )
 

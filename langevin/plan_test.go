@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "github.com/pollen-ml/pollen/internal/fixedseed"
 )
 
 func drawPlan(t *rapid.T) Plan {

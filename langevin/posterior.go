@@ -134,7 +134,7 @@ const VirialPrefix = "theta.g "
 
 // Attach differentiates the loss, the mean negative log-likelihood of a minibatch, and attaches the
 // sampler's updates to all parameters. The tables have the step size h and the temperature T of
-// each step. An error is the builder's too.
+// each step; the last entries hold for all later steps. An error is the builder's too.
 func Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.Node, stepSizes, temperatures []float64) error {
 	parameters := b.Parameters()
 	for _, err := range []error{

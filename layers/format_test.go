@@ -15,6 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pollen-ml/pollen/graph"
+	_ "github.com/pollen-ml/pollen/internal/fixedseed"
 	"github.com/pollen-ml/pollen/tensor"
 )
 

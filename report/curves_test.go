@@ -12,6 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pollen-ml/pollen/evaluate"
+	_ "github.com/pollen-ml/pollen/internal/fixedseed"
 )
 
 func near(t *testing.T, what string, got, want, tolerance float64) {

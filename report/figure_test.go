@@ -3,6 +3,7 @@ package report
 import (
 	"bytes"
 	"encoding/xml"
+	"flag"
 	"image"
 	"image/color"
 	"image/draw"
@@ -18,6 +19,8 @@ import (
 
 	"github.com/pollen-ml/pollen/evaluate"
 )
+
+var update = flag.Bool("update", false, "rewrite the golden files in testdata")
 
 // ramp returns count values from 0 on, in equal steps.
 func ramp(count int, step float64) []float64 {

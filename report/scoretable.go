@@ -132,7 +132,7 @@ func scoreSections(subjects []Subject) ([]Section, error) {
 		_, out := kinds(subjects)
 		sections = append(sections, Section{
 			Title: "Detection", Table: detections,
-			Text: []string{"How well each uncertainty tells " + out + ", which is the positive class."},
+			Text: []string{"How well each uncertainty detects " + out + ", which is the positive class."},
 		})
 	}
 	return sections, nil

@@ -59,9 +59,6 @@ func predictCommand(c *console) *cobra.Command {
 }
 
 func (p *predicting) run(ctx context.Context, folder string, paths []string, c *console) error {
-	if err := checkShares(p.level, p.familiar); err != nil {
-		return err
-	}
 	if p.json && p.csv {
 		return usage("train: json and csv: wants one of them")
 	}

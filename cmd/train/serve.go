@@ -38,24 +38,10 @@ func serveCommand(c *console) *cobra.Command {
 	f.DurationVar(&options.Timeout, "timeout", 0, "how long a request may take to arrive, and to be answered (default 20s)")
 	device.bind(f)
 	command.RunE = func(command *cobra.Command, arguments []string) error {
-		if err := checkShares(level, familiar); err != nil {
-			return err
-		}
 		options.Report = func(err error) { c.remark("serve: %v", err) }
 		return runServe(command.Context(), arguments[0], address, device, options, c, pollen.WithLevel(level), pollen.WithFamiliarRate(familiar))
 	}
 	return command
-}
-
-// checkShares refuses what is not a probability.
-func checkShares(level, familiar float64) error {
-	switch {
-	case !(level > 0 && level < 1):
-		return usage("train: level: %v, wants a number between 0 and 1", level)
-	case !(familiar > 0 && familiar < 1):
-		return usage("train: familiar: %v, wants a number between 0 and 1", familiar)
-	}
-	return nil
 }
 
 func runServe(ctx context.Context, folder, address string, device deviceFlags, options serve.Options, c *console, more ...pollen.Option) error {

@@ -45,8 +45,7 @@ func sgld(temperature float64, chains, draws int) (kept [][3]float64, err error)
 	b := graph.New(tensor.Float64)
 	_, loss := model(b)
 	steps := burnIn + spacing*draws
-	sizes, temperatures := slices.Repeat([]float64{stepSize}, steps), slices.Repeat([]float64{temperature}, steps)
-	if err := langevin.Attach(b, langevin.SGLD{}, posterior, loss, sizes, temperatures); err != nil {
+	if err := langevin.Attach(b, langevin.SGLD{}, posterior, loss, []float64{stepSize}, []float64{temperature}); err != nil {
 		return nil, err
 	}
 	err = b.OnHost(graph.LoadOptions{Seed: 1, Chains: chains}, func(session *graph.Session) error {

@@ -9,7 +9,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/graph"
@@ -50,7 +49,7 @@ func sgld(chains, draws int) (kept traces, err error) {
 	b := graph.New(tensor.Float64)
 	_, loss := model(b)
 	steps := burnIn + spacing*draws
-	err = langevin.Attach(b, langevin.SGLD{}, posterior, loss, slices.Repeat([]float64{stepSize}, steps), slices.Repeat([]float64{1}, steps))
+	err = langevin.Attach(b, langevin.SGLD{}, posterior, loss, []float64{stepSize}, []float64{1})
 	if err != nil {
 		return kept, err
 	}

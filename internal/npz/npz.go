@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -52,10 +53,14 @@ func (a Array) write(archive *zip.Writer) error {
 		return errors.Errorf("values are %T, want []float32 or []float64", v)
 	}
 	elements := 1
-	var extents strings.Builder
+	var extents []string
 	for _, n := range a.Shape {
 		elements *= n
-		fmt.Fprintf(&extents, "%d, ", n)
+		extents = append(extents, strconv.Itoa(n))
+	}
+	shape := strings.Join(extents, ", ")
+	if len(extents) == 1 {
+		shape += "," // a tuple of one element, in Python
 	}
 	if elements != count {
 		return errors.Errorf("%d values, want those of the shape %v", count, a.Shape)
@@ -65,7 +70,7 @@ func (a Array) write(archive *zip.Writer) error {
 		return err
 	}
 	const magic, alignment = "\x93NUMPY\x01\x00", 64
-	header := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", kind, strings.TrimSuffix(extents.String(), " "))
+	header := fmt.Sprintf("{'descr': '%s', 'fortran_order': False, 'shape': (%s), }", kind, shape)
 	for (len(magic)+2+len(header)+1)%alignment != 0 {
 		header += " "
 	}

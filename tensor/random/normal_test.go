@@ -6,6 +6,8 @@ import (
 	"testing"
 
 	"pgregory.net/rapid"
+
+	_ "github.com/pollen-ml/pollen/internal/fixedseed"
 )
 
 // exactBoxMuller is the definition of boxMuller in float64.
