@@ -53,6 +53,9 @@ func Resume(ctx context.Context, folder string, data *datasets.Splits, options .
 	if data == nil || data.Train == nil {
 		return nil, invalid("resume: no data to train on")
 	}
+	if m.Spec.Weights == "" && m.Spec.Cycles > 0 { // a run from before Weights
+		m.Spec.Weights = StepSize
+	}
 	t, err := newTraining(m.Spec, data.Train, folder, environmentOf(options))
 	if err != nil {
 		return nil, errors.WithMessage(err, folder)

@@ -153,6 +153,9 @@ func anySpec(t *rapid.T) Spec {
 			langevin.Flat(), langevin.FanIn(1. / 3), langevin.StudentT(3, 0.1),
 		}), 1, 2).Draw(t, "priors")
 	}
+	if given("weights") {
+		s.Weights = rapid.SampledFrom([]Weighting{Equal, StepSize}).Draw(t, "weights")
+	}
 	if given("temperature") {
 		s.Temperature = new(rapid.Float64Range(0, 1e9).Draw(t, "temperature"))
 	}
@@ -228,13 +231,15 @@ func TestResolve(t *testing.T) {
 	sampled.Prior, sampled.Temperature, sampled.BurnIn, sampled.Samples = gaussian, one, new(3), 10
 	collected, drawn := sampled, sampled
 	collected.Temperature, drawn.Temperature, drawn.BurnIn = nil, nil, nil
+	walked := sampled
+	sampled.Weights = StepSize
 	for text, want := range map[string]struct {
 		spec     Spec
 		schedule string
 	}{
 		"sgld": {sampled, "constant:0.2"}, "psgld": {sampled, "constant:0.002"}, "sghmc:0.2,0.1": {sampled, "constant:0.02"},
 		"swag": {collected, "constant:0.05"}, "bbb:0.1": {drawn, "constant:0.001"}, "mc-dropout": {drawn, "cosine:0.1,0"},
-		"momentum:0.95": {base, "constant:0.01"}, "adadelta": {base, ""}, "mala": {sampled, ""},
+		"momentum:0.95": {base, "constant:0.01"}, "adadelta": {base, ""}, "mala": {walked, ""},
 	} {
 		want.spec.Method = methodOf(t, text)
 		if want.schedule != "" {
@@ -356,6 +361,7 @@ func TestInvalidSpecs(t *testing.T) {
 		"mala: temperature is 0, wants a positive number":                 {Method: m("mala"), Temperature: new(0.0)},
 		"burn-in is 19 epochs of one step each, wants at least the 20":    {Method: m("hmc"), Epochs: 100, BurnIn: new(19)},
 		"chains is 1, an ensemble wants at least 2":                       {Method: m("ensemble")},
+		`weights is "even", wants equal or step-size`:                     {Weights: "even"},
 		"RATE is -1":                                                      {Schedule: optimizers.Constant{Rate: -1}},
 		"scale is -1":                                                     {Prior: new(langevin.Gaussian(-1))},
 		"1 temperatures":                                                  {Temperatures: []float64{1}},

@@ -10,8 +10,7 @@ import (
 )
 
 // ByLayer is a number for some layers, or for single parameters, which override their layers':
-// "conv1=0.001/linear2.bias=0.0001". It is text so that samplers that have one can be compared, and
-// written as text themselves. The zero value names none.
+// "conv1=0.001/linear2.bias=0.0001". The zero value names none.
 type ByLayer string
 
 // numbers are the entries, by name.

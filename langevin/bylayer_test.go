@@ -76,7 +76,10 @@ func TestByLayer(t *testing.T) {
 
 // TestFanIn: each parameter's prior has the variance gain/fan-in of its layer.
 func TestFanIn(t *testing.T) {
-	posterior := langevin.Posterior{DataSize: 8, Prior: langevin.FanIn(2), Layers: map[string]langevin.Prior{"out": langevin.FanIn(0.5), "out.bias": langevin.Flat()}}
+	posterior := langevin.Posterior{
+		DataSize: 8, Prior: langevin.FanIn(2),
+		Layers: map[string]langevin.Prior{"out": langevin.FanIn(0.5), "out.bias": langevin.Flat()},
+	}
 	names := []string{"conv.bias", "conv.weight", "norm.scale", "out.weight", "out.bias"}
 	shapes := []tensor.Shape{{6}, {6, 2, 5, 5}, {6}, {10, 40}, {10}}
 	priors, err := posterior.Priors(names, shapes)

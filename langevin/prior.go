@@ -10,7 +10,7 @@ import (
 // zero.
 type Prior struct {
 	Kind    PriorKind
-	Scale   float64 // Gaussian: standard deviation s; Laplace: b; Student-t: s; scale mixture: the wide Gaussian's standard deviation; fan-in: gain
+	Scale   float64 // Gaussian, Student-t: s; Laplace: b; scale mixture: the wide Gaussian's s; fan-in: gain
 	Freedom float64 // Student-t: degrees of freedom
 	Narrow  float64 // scale mixture: the narrow Gaussian's standard deviation
 	Share   float64 // scale mixture: the weight of the wide Gaussian
@@ -35,12 +35,10 @@ func Flat() Prior { return Prior{} }
 // Gaussian is p(theta) proportional to exp(-theta^2 / (2 deviation^2)).
 func Gaussian(deviation float64) Prior { return Prior{Kind: GaussianPrior, Scale: deviation} }
 
-// FanIn stands for the prior N(0, gain/fan-in) of each parameter, the fan-in being the number of
-// inputs of an output of its layer: under it, with a gain of 1 to 2, activations have about the
-// size of the inputs in a layer of any width, and networks that start as He{} or LeCun{} have
-// weights of their prior's size from the beginning. A bias has the fan-in of its layer's weights; a
-// scale, in a layer without weights, that of 1. It is a density only once the parameter is known,
-// see Posterior.Priors.
+// FanIn stands for N(0, gain/fan-in), the fan-in being the number of inputs of an output of the
+// parameter's layer, 1 in layers without weights: networks that start as layers.He{} or LeCun{}
+// have weights of the size of their prior, of the gain 2 or 1, from the beginning. It is a density
+// once the parameter is known, see Posterior.Priors.
 func FanIn(gain float64) Prior { return Prior{Kind: FanInPrior, Scale: gain} }
 
 // Laplace is p(theta) proportional to exp(-|theta| / scale).

@@ -1,8 +1,6 @@
 package langevin
 
 import (
-	"maps"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -70,30 +68,4 @@ func (p Prior) String() string {
 		return text("fan-in", p.Scale)
 	}
 	return "prior of family " + strconv.Itoa(int(p.Kind))
-}
-
-// ParsePriors reads the priors of some layers, "conv1=gaussian:0.3/linear2.bias=flat".
-func ParsePriors(text string) (map[string]Prior, error) {
-	priors := map[string]Prior{}
-	for _, item := range strings.Split(text, "/") {
-		name, family, _ := strings.Cut(item, "=")
-		prior, err := ParsePrior(strings.TrimSpace(family))
-		if name = strings.TrimSpace(name); err != nil || name == "" {
-			return nil, errors.Errorf("langevin: priors: %q, wants LAYER=PRIOR, with / between layers, PRIOR being %s", item, PriorForms)
-		}
-		if _, twice := priors[name]; twice {
-			return nil, errors.Errorf("langevin: priors %q: %s is given twice", text, name)
-		}
-		priors[name] = prior
-	}
-	return priors, nil
-}
-
-// PriorsText is the text from which ParsePriors reads these priors; it is empty for none.
-func PriorsText(priors map[string]Prior) string {
-	var items []string
-	for _, name := range slices.Sorted(maps.Keys(priors)) {
-		items = append(items, name+"="+priors[name].String())
-	}
-	return strings.Join(items, "/")
 }

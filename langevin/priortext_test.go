@@ -1,9 +1,6 @@
 package langevin
 
-import (
-	"maps"
-	"testing"
-)
+import "testing"
 
 func TestParsePrior(t *testing.T) {
 	for text, want := range map[string]Prior{
@@ -21,25 +18,5 @@ func TestParsePrior(t *testing.T) {
 		if p, err := ParsePrior(text); err == nil {
 			t.Errorf("%q: %v, want an error", text, p)
 		}
-	}
-}
-
-func TestParsePriors(t *testing.T) {
-	for text, want := range map[string]map[string]Prior{
-		"a=flat": {"a": Flat()},
-		"a.bias=gaussian:0.3/conv1=student-t:3,0.1": {"conv1": StudentT(3, 0.1), "a.bias": Gaussian(0.3)},
-	} {
-		got, err := ParsePriors(text)
-		if err != nil || !maps.Equal(got, want) || PriorsText(got) != text {
-			t.Errorf("%q: %v (%v), want %v; as text %q", text, got, err, want, PriorsText(got))
-		}
-	}
-	for _, text := range []string{"", "flat", "a=", "=flat", "a=flat/", "a=flat/a=flat", "a=gaussian:x", "a=flat b=flat"} {
-		if got, err := ParsePriors(text); err == nil {
-			t.Errorf("%q: %v, want an error", text, got)
-		}
-	}
-	if text := PriorsText(nil); text != "" {
-		t.Errorf("no priors are %q", text)
 	}
 }

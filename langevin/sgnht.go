@@ -42,28 +42,20 @@ const (
 //	A  theta <- theta + v/2
 //	D  chi   <- chi + k/2 (v.v/(d h T) - 1)
 //
-// In the paper's notation, with the time step e: h = e^2, v = e p, chi = e xi and a = e A; its k is
-// h T, that of a thermostat of the mass d, which with N = 60 000 data is some 1e-7 and does nothing
-// in the steps of any run. It moves as SGLD does at the step size h/chi, where chi is about a + h
-// Var(gU)/(2T).
+// In the paper's notation, with the time step e: h = e^2, v = e p, chi = e xi, a = e A, and its k
+// is h T: with N = 60 000 data some 1e-7, so that chi does not move within a run. Here k is free:
+// chi follows the noise within some chi/k steps, and has the deviation sqrt(k/d) in equilibrium. By
+// one D it rises by at most k c (k c/2), c = max(1, 8 sqrt(2/d)), or the first gradients, which are
+// not noise, would raise it to where it needs the whole run to come down from; v.v/(d h T) - 1,
+// whose deviation is sqrt(2/d), does not come near c in equilibrium. It moves as SGLD does at the
+// step size h/chi, where chi is about a + h Var(gU)/(2T).
 //
-// The change of chi by one D is at most k c (k c/2), c = max(1, 8 sqrt(2/d)): the first gradients,
-// which are not noise, would otherwise raise chi to where it needs the whole run to come down from.
-// In equilibrium v.v/(d h T) - 1 has the deviation sqrt(2/d) and does not come near c.
-//
-// Chi follows the noise within some chi/k steps, and in equilibrium has the deviation sqrt(k/d):
-// the coupling k is right when that is far below a, also for a bias of a few elements, and chi/k
-// steps are far fewer than the run's.
-//
-// It targets exp(-U/T). v.v/d is h T on average at any h, which the kinetic temperature v.v/(h d)
-// shows. On a quadratic U the configurational one is about T (1 - chi/2) with SplittingEuler,
-// whatever h is, and T - chi h Var(gU)/8 with SplittingBADODAB. With one chi that is so on average
-// over the elements: of those with noise of their own, element i has the temperature T (a +
-// h Var(gU_i)/(2T))/chi, too hot where it has more noise than the others and too cold where less.
-// PerElement has no such bias. SplittingEuler ends where chi exceeds 2, which strong couplings bring
-// about while the first gradients are large. At T = 0 chi stays as it is: with SplittingEuler the
-// rule is then optimizers.Momentum with the rate h N and the decay 1 - chi, with SplittingBADODAB
-// BAOAB's.
+// It targets exp(-U/T). v.v/d, where chi sees it, is h T on average at any h, which the kinetic
+// temperature shows: with SplittingBADODAB the mean of v.v/(h d) before B and after it. On a quadratic U the configurational one is about T (1 - chi/2) with SplittingEuler,
+// whatever h is, and T - chi h Var(gU)/8 with SplittingBADODAB: in all, while element i, with noise
+// of its own, is at T (a + h Var(gU_i)/(2T))/chi unless PerElement. SplittingEuler ends where chi
+// exceeds 2. At T = 0 chi stays as it is: with SplittingEuler the rule is then optimizers.Momentum
+// with the rate h N and the decay 1 - chi, with SplittingBADODAB it is BAOAB's.
 type SGNHT struct {
 	Friction   float64 // a, above 0, at most 1
 	Splitting  Splitting
@@ -102,6 +94,8 @@ func (s SGNHT) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node
 	s.Coupling, s.Couplings = s.Couplings.of(f.Name, s.Coupling), ""
 	return attachMomentum(b, s, f, parameter, gradient, 1, start)
 }
+
+func (s SGNHT) kicked() bool { return s.Splitting == SplittingBADODAB }
 
 func (s SGNHT) byLayer() []ByLayer { return []ByLayer{s.Couplings} }
 
