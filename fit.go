@@ -16,8 +16,8 @@ import (
 
 // Fit trains as a specification says on data.Train, into a new or empty folder, and returns the
 // run. It calibrates the run's prediction sets and what it calls familiar on data.Validation, if
-// any. When the context ends, the error is Unfinished, and Resume goes on from there, as after a
-// crash.
+// any, and watches chains on some of these images, or else of data.Test, see Mixing. When the
+// context ends, the error is Unfinished, and Resume goes on from there, as after a crash.
 func Fit(ctx context.Context, spec Spec, data *datasets.Splits, folder string, options ...Option) (*Run, error) {
 	e := environmentOf(options)
 	if data == nil || data.Train == nil {
@@ -34,6 +34,9 @@ func Fit(ctx context.Context, spec Spec, data *datasets.Splits, folder string, o
 		return nil, err
 	}
 	if err := t.checkHeldOut(data.Validation); err != nil {
+		return nil, err
+	}
+	if t.watching, err = t.heldOut(data); err != nil {
 		return nil, err
 	}
 	if err := CheckEmpty(folder); err != nil {
@@ -64,6 +67,9 @@ func Resume(ctx context.Context, folder string, data *datasets.Splits, options .
 		return nil, invalid("resume %s: the data %s are not those of the run", folder, data.Train.Name)
 	}
 	if err := t.checkHeldOut(data.Validation); err != nil {
+		return nil, err
+	}
+	if t.watching, err = t.heldOut(data); err != nil {
 		return nil, err
 	}
 	t.manifest = m
@@ -115,7 +121,8 @@ func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(
 		if err := t.begin(device, open); err != nil {
 			return err
 		}
-		if err := t.run(ctx); err != nil {
+		defer t.probe.close()
+		if err := t.run(ctx, device); err != nil {
 			return err
 		}
 		run = &Run{folder: t.folder, manifest: t.manifest, environment: t.environment}

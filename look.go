@@ -34,17 +34,26 @@ func (t *training) look(p langevin.Progress) error {
 		return err
 	}
 	var states []samples.Sample
-	if p.Sample && !t.course.traits().drawn {
+	due := t.probe.due(t, p.To)
+	if p.Sample && !t.course.traits().drawn || due {
 		if states, err = t.course.states(t, p.To); err != nil {
 			return err
 		}
+	}
+	if due {
+		if err := t.probe.observe(states, p.To); err != nil {
+			return err
+		}
+	}
+	if !p.Sample {
+		states = nil
 	}
 	if epoch := max(1, t.data.Len()/t.spec.Batch); p.Sample || p.From/epoch != p.To/epoch {
 		if err := t.save(states); err != nil {
 			return err
 		}
 	}
-	event.RHat = t.rHat(shortened(t.lossTrace))
+	event.RHat = t.rHat(shortened(t.weightTrace))
 	t.observe(event)
 	return nil
 }

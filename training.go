@@ -61,6 +61,8 @@ type training struct {
 	accepted    float64                  // the sum of their acceptance probabilities
 	thermometer *diagnostics.Thermometer // of the whole sampling phase
 	recent      *diagnostics.Thermometer // of the last window
+	watching    *samples.Images          // held-out images that chains are watched on
+	probe       *probe                   // of these; nil without them
 }
 
 // newTraining resolves a specification for data.
@@ -184,6 +186,9 @@ func (t *training) begin(device tensor.Device, open func(device tensor.Device) e
 		return err
 	}
 	var err error
+	if t.probe, err = t.newProbe(device, t.watching); err != nil {
+		return err
+	}
 	t.metrics, err = newMetricsLog(t.folder)
 	return err
 }
@@ -198,7 +203,7 @@ func (t *training) banks() []*samples.Bank {
 
 // run makes the remaining steps. When the context ends it stops between two windows, and its
 // samples are kept.
-func (t *training) run(ctx context.Context) error {
+func (t *training) run(ctx context.Context, device tensor.Device) error {
 	t.from = int(t.session.Steps())
 	most := window
 	if t.course.traits().exact {
@@ -222,8 +227,12 @@ func (t *training) run(ctx context.Context) error {
 		err = closing
 	}
 	if t.from < t.plan.Steps { // a finished run keeps the diagnostics of its steps
-		if writing := writeJSON(t.folder, diagnosticsFile, t.diagnose(), ""); err == nil {
-			err = writing
+		d, failed := t.diagnose(device)
+		if failed == nil {
+			failed = writeJSON(t.folder, diagnosticsFile, d, "")
+		}
+		if err == nil {
+			err = failed
 		}
 	}
 	return t.unfinished(err)

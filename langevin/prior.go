@@ -67,8 +67,8 @@ func (p Prior) Validate() error {
 	return nil
 }
 
-// LogDensity is the logarithm of the normalised density at theta; the flat prior's is 0, and FanIn's, which
-// has none, is NaN.
+// LogDensity is the logarithm of the normalised density at theta; the flat prior's is 0, and that
+// of FanIn, which has none, is NaN.
 func (p Prior) LogDensity(theta float64) float64 {
 	switch p.Kind {
 	case GaussianPrior:

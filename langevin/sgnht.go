@@ -51,11 +51,12 @@ const (
 // step size h/chi, where chi is about a + h Var(gU)/(2T).
 //
 // It targets exp(-U/T). v.v/d, where chi sees it, is h T on average at any h, which the kinetic
-// temperature shows: with SplittingBADODAB the mean of v.v/(h d) before B and after it. On a quadratic U the configurational one is about T (1 - chi/2) with SplittingEuler,
-// whatever h is, and T - chi h Var(gU)/8 with SplittingBADODAB: in all, while element i, with noise
-// of its own, is at T (a + h Var(gU_i)/(2T))/chi unless PerElement. SplittingEuler ends where chi
-// exceeds 2. At T = 0 chi stays as it is: with SplittingEuler the rule is then optimizers.Momentum
-// with the rate h N and the decay 1 - chi, with SplittingBADODAB it is BAOAB's.
+// temperature shows: with SplittingBADODAB the mean of v.v/(h d) before B and after it. On a
+// quadratic U the configurational one is about T (1 - chi/2) with SplittingEuler, whatever h is,
+// and T - chi h Var(gU)/8 with SplittingBADODAB: in all, while element i, with noise of its own, is
+// at T (a + h Var(gU_i)/(2T))/chi unless PerElement. SplittingEuler ends where chi exceeds 2. At T
+// = 0 chi stays as it is: with SplittingEuler the rule is then optimizers.Momentum with the rate h
+// N and the decay 1 - chi, with SplittingBADODAB it is BAOAB's.
 type SGNHT struct {
 	Friction   float64 // a, above 0, at most 1
 	Splitting  Splitting
