@@ -49,10 +49,10 @@ func defaultMainJob() *mainJob {
 	// Without a thermostat steps must end so small that minibatches heat by less than 5 %, and then
 	// are too small to leave the start: under the prior from which lenet-small's weights are drawn
 	// at first, most have little way to go.
-	sgld := sampler(2, 5, 2, 10, langevin.FanIn(1), langevin.SGLD{}, optimizers.Polynomial{First: 0.2, Last: 0.03, Exponent: 0.55})
-	psgld := sampler(2, 5, 2, 10, langevin.FanIn(1), langevin.PSGLD{Alpha: 0.99, Lambda: 1e-5, Gamma: langevin.GammaFrozen},
+	sgld := sampler(2, 4, 2, 10, langevin.FanIn(1), langevin.SGLD{}, optimizers.Polynomial{First: 0.2, Last: 0.03, Exponent: 0.55})
+	psgld := sampler(2, 4, 2, 10, langevin.FanIn(1), langevin.PSGLD{Alpha: 0.99, Lambda: 1e-5, Gamma: langevin.GammaFrozen},
 		optimizers.Polynomial{First: 0.002, Last: 0.0002, Exponent: 0.55})
-	sgnht := sampler(2, 14, 7, 15, langevin.FanIn(2), langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3},
+	sgnht := sampler(3, 12, 6, 10, langevin.FanIn(2), langevin.SGNHT{Friction: 0.07, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3},
 		optimizers.Constant{Rate: 0.02})
 	return &mainJob{data: "mnist", methods: []entry{{"SGD", sgd}, {"SGLD", sgld}, {"pSGLD", psgld}, {"SGNHT", sgnht}}}
 }
