@@ -47,7 +47,7 @@ func (r *Run) Answers(p *evaluate.Predictions, files []string) ([]Answer, error)
 	if err := r.checkLevels(); err != nil {
 		return nil, err
 	}
-	c, err := r.calibrationIfAny()
+	c, err := r.calibrationIfAny(p.Samples)
 	if err != nil {
 		return nil, err
 	}

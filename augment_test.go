@@ -125,7 +125,7 @@ func TestAugmentLeavesPredictions(t *testing.T) {
 	if without == manifest {
 		t.Fatalf("no augment in the manifest %s", manifest)
 	}
-	must(t, os.WriteFile(filepath.Join(folder, manifestFile), []byte(without), 0o644))
+	must(t, os.WriteFile(filepath.Join(folder, manifestFile), []byte(resealed(t, without)), 0o644))
 	plain, err := Open(folder)
 	must(t, err)
 	want, err := plain.Predictions(context.Background(), data, nil)

@@ -1,6 +1,7 @@
 package pollen
 
 import (
+	"bytes"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -8,31 +9,75 @@ import (
 	"github.com/maruel/safetensors"
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/internal/seal"
+	"github.com/pollen-ml/pollen/tensor"
 )
 
-// checkpointFile holds all that the chains keep from step to step, as of the last sample or epoch:
-// a run that was killed goes on from there bit for bit.
-const checkpointFile = "checkpoint/state.safetensors"
+// checkpointFile holds all that the chains keep from step to step, and all that was measured of
+// them, as of the last sample or epoch: a run that was killed goes on from there bit for bit.
+// olderCheckpoint is the one before, for when the newer one is damaged, which is then put aside.
+const (
+	checkpointFile  = "checkpoint/state.safetensors"
+	olderCheckpoint = "checkpoint/previous.safetensors"
+	asideCheckpoint = "checkpoint/damaged.safetensors"
+)
 
-// checkpointOf is the present state of all of a session's chains.
-func checkpointOf(s *graph.Session) (file safetensors.File, err error) {
-	file.Metadata = map[string]string{"steps": strconv.FormatUint(s.Steps(), 10)}
+// stepsKey is the key of a checkpoint's metadata that says how many steps were made.
+const stepsKey = "steps"
+
+// The names of a checkpoint's tensors besides those of the chains.
+const (
+	measuredTensor    = "measured"    // proposals, accepted, the last window's loss
+	thermometerTensor = "thermometer" // see diagnostics.Thermometer.State
+	traceTensor       = "trace"       // of the watched weight, see series.state
+	lossPrefix        = "loss "       // of each chain's minibatch loss
+	weightPrefix      = "weight "     // of each chain's watched weight
+	predictedTensor   = "predicted"   // see probe.state; only where held-out images are watched
+)
+
+// checkpointOf is the present state of all chains, and what was measured.
+func checkpointOf(t *training) (safetensors.File, error) {
+	s := t.session
+	made := safetensors.File{Metadata: map[string]string{
+		stepsKey: strconv.FormatUint(s.Steps(), 10), seal.Key: seal.Blank,
+	}}
 	for chain := range s.Chains() {
 		state := make([]byte, s.ChainBytes())
 		if err := s.Save(chain, state); err != nil {
-			return file, err
+			return made, err
 		}
-		file.Tensors = append(file.Tensors, safetensors.Tensor{
+		made.Tensors = append(made.Tensors, safetensors.Tensor{
 			Name: chainName(chain), DType: safetensors.U8, Shape: []uint64{uint64(len(state))}, Data: state,
 		})
 	}
-	return file, nil
+	numbers := func(name string, values []float64) {
+		made.Tensors = append(made.Tensors, safetensors.Tensor{
+			Name: name, DType: safetensors.F64, Shape: []uint64{uint64(len(values))}, Data: tensor.Bytes(values),
+		})
+	}
+	numbers(measuredTensor, []float64{t.proposals, t.accepted, t.loss})
+	numbers(thermometerTensor, t.thermometer.State())
+	numbers(traceTensor, t.trace.state())
+	for i := range t.lossTrace {
+		numbers(lossPrefix+strconv.Itoa(i), t.lossTrace[i].state())
+		numbers(weightPrefix+strconv.Itoa(i), t.weightTrace[i].state())
+	}
+	if t.probe != nil {
+		numbers(predictedTensor, t.probe.state())
+	}
+	return made, nil
 }
 
-// writeCheckpoint writes a checkpoint, whole or not at all.
-func writeCheckpoint(folder string, checkpoint safetensors.File) error {
+// writeCheckpoint writes a checkpoint, whole or not at all, and keeps the one before.
+func writeCheckpoint(folder string, made safetensors.File) error {
+	var content bytes.Buffer
+	if err := made.Serialize(&content); err != nil {
+		return errors.Wrap(err, "pollen: checkpoint")
+	}
+	if _, err := seal.Close(content.Bytes(), seal.Header(content.Bytes())); err != nil {
+		return errors.Wrap(err, "pollen: checkpoint")
+	}
 	path := filepath.Join(folder, checkpointFile)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return errors.Wrap(err, "pollen: checkpoint")
@@ -42,39 +87,132 @@ func writeCheckpoint(folder string, checkpoint safetensors.File) error {
 		return errors.Wrap(err, "pollen: checkpoint")
 	}
 	defer pending.Close()
-	if err := checkpoint.Serialize(pending); err != nil {
+	if _, err := pending.Write(content.Bytes()); err != nil {
 		return errors.Wrap(err, "pollen: checkpoint")
 	}
-	return errors.Wrap(pending.Commit(), "pollen: checkpoint")
+	// A process that is killed between the two leaves the older one alone, which is whole.
+	if err := pending.CommitKeeping(filepath.Join(folder, olderCheckpoint)); err != nil {
+		return errors.Wrap(err, "pollen: checkpoint")
+	}
+	return nil
 }
 
 func chainName(chain int) string { return "chain" + strconv.Itoa(chain) }
 
-// readCheckpoint puts a session back to the run's last checkpoint.
-func readCheckpoint(folder string, s *graph.Session) error {
-	path := filepath.Join(folder, checkpointFile)
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return errors.Wrap(err, "pollen: no checkpoint to resume from")
+// parsedCheckpoint is a checkpoint that was read and is whole.
+type parsedCheckpoint struct {
+	*safetensors.File
+	steps uint64
+}
+
+// parseCheckpoint checks the text of a checkpoint.
+func parseCheckpoint(content []byte, format int) (c parsedCheckpoint, err error) {
+	if _, err := seal.Check(content, seal.Header(content)); err != nil && (errors.Cause(err) != seal.ErrNone || format >= sealedFormat) {
+		return c, err
 	}
-	file, err := safetensors.Parse(content)
-	if err != nil {
-		return errors.Wrapf(err, "pollen: checkpoint %s", path)
+	if c.File, err = safetensors.Parse(content); err != nil {
+		return c, err
 	}
-	steps, err := strconv.ParseUint(file.Metadata["steps"], 10, 64)
-	if err != nil {
-		return errors.Wrapf(err, "pollen: checkpoint %s: steps", path)
-	}
-	if len(file.Tensors) != s.Chains() {
-		return errors.Errorf("pollen: checkpoint %s has %d chains, the run %d", path, len(file.Tensors), s.Chains())
-	}
-	for chain, t := range file.Tensors {
-		if t.Name != chainName(chain) {
-			return errors.Errorf("pollen: checkpoint %s: tensor %d is %q, wants %q", path, chain, t.Name, chainName(chain))
+	c.steps, err = strconv.ParseUint(c.Metadata[stepsKey], 10, 64)
+	return c, errors.Wrap(err, "steps")
+}
+
+// loadCheckpoint reads the newest checkpoint of a run that is whole. Those that are not are
+// returned as problems; they are an error if no other is left.
+func loadCheckpoint(folder string, format int) (c parsedCheckpoint, problems []*Damaged, err error) {
+	missing := 0
+	for _, name := range []string{checkpointFile, olderCheckpoint} {
+		path := filepath.Join(folder, name)
+		content, err := os.ReadFile(path)
+		if err == nil {
+			c, err = parseCheckpoint(content, format)
+		} else if os.IsNotExist(err) {
+			missing++
+			continue
 		}
-		if err := s.Restore(chain, t.Data, steps); err != nil {
-			return errors.Wrapf(err, "pollen: checkpoint %s", path)
+		if err == nil {
+			return c, problems, nil
+		}
+		problems = append(problems, &Damaged{path, errors.Wrap(err, "checkpoint")})
+	}
+	if missing == 2 {
+		return c, problems, damaged(filepath.Join(folder, checkpointFile), errors.New("no checkpoint to resume from: there is no such file"))
+	}
+	return c, problems, errors.WithStack(problems[0])
+}
+
+// restore puts the training back to a checkpoint. A checkpoint of an earlier version has nothing of
+// what was measured, which then covers the rest of the run: whole is false.
+func (c parsedCheckpoint) restore(t *training) (whole bool, err error) {
+	s, tensors := t.session, c.Tensors
+	chains := 0
+	for chains < len(tensors) && tensors[chains].DType == safetensors.U8 {
+		chains++
+	}
+	if chains != s.Chains() {
+		return false, errors.Errorf("it has %d chains, the run %d", chains, s.Chains())
+	}
+	for chain, state := range tensors[:chains] {
+		if state.Name != chainName(chain) {
+			return false, errors.Errorf("tensor %d is %q, wants %q", chain, state.Name, chainName(chain))
+		}
+		if err := s.Restore(chain, state.Data, c.steps); err != nil {
+			return false, err
 		}
 	}
-	return nil
+	if len(tensors) == chains {
+		return false, nil
+	}
+	return true, t.restoreMeasured(tensors[chains:])
+}
+
+// restoreMeasured restores what was measured.
+func (t *training) restoreMeasured(tensors []safetensors.Tensor) error {
+	numbers := map[string][]float64{}
+	for _, got := range tensors {
+		if got.DType != safetensors.F64 {
+			return errors.Errorf("tensor %s holds %s, wants F64", got.Name, got.DType)
+		}
+		values := make([]float64, len(got.Data)/8)
+		copy(tensor.Bytes(values), got.Data)
+		numbers[got.Name] = values
+	}
+	measured := numbers[measuredTensor]
+	if len(measured) != 3 {
+		return errors.Errorf("%s has %d numbers, wants 3", measuredTensor, len(measured))
+	}
+	t.proposals, t.accepted, t.loss = measured[0], measured[1], measured[2]
+	if err := t.thermometer.Restore(numbers[thermometerTensor]); err != nil {
+		return err
+	}
+	restored := map[string]*series{traceTensor: &t.trace}
+	for i := range t.lossTrace {
+		restored[lossPrefix+strconv.Itoa(i)] = &t.lossTrace[i]
+		restored[weightPrefix+strconv.Itoa(i)] = &t.weightTrace[i]
+	}
+	for name, s := range restored {
+		if err := s.restore(numbers[name]); err != nil {
+			return errors.WithMessage(err, name)
+		}
+	}
+	return errors.WithMessage(t.probe.restore(numbers[predictedTensor]), predictedTensor)
+}
+
+// checkpointSteps is how many steps the newest checkpoint says were made, by its head alone; 0 if
+// that cannot be read.
+func checkpointSteps(folder string) int {
+	opened, err := os.Open(filepath.Join(folder, checkpointFile))
+	if err != nil {
+		return 0
+	}
+	defer opened.Close()
+	metadata, err := seal.Metadata(opened)
+	if err != nil {
+		return 0
+	}
+	steps, err := strconv.Atoi(metadata[stepsKey])
+	if err != nil {
+		return 0
+	}
+	return steps
 }

@@ -10,7 +10,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Diagnostics describe the chains of a run. For a resumed run they cover the steps since then.
+// Diagnostics describe the chains of a run, from its first step on, however often it was resumed;
+// only of a run that an earlier version of this package began, from where it was resumed.
 // Values that were not measured are NaN, null in JSON.
 type Diagnostics struct {
 	Made    int `json:"made"` // steps
@@ -73,7 +74,7 @@ func (n *Number) UnmarshalJSON(content []byte) error {
 // Diagnostics reads the diagnostics that a finished or stopped run left.
 func (r *Run) Diagnostics() (*Diagnostics, error) {
 	d := &Diagnostics{}
-	if err := readJSON(r.folder, diagnosticsFile, d); err != nil {
+	if err := r.readListed(diagnosticsFile, d); err != nil {
 		return nil, err
 	}
 	return d, nil
@@ -82,8 +83,8 @@ func (r *Run) Diagnostics() (*Diagnostics, error) {
 // diagnose computes diagnostics from the steps made so far.
 func (t *training) diagnose(device tensor.Device) (*Diagnostics, error) {
 	d := &Diagnostics{
-		Made: int(t.session.Steps()), From: t.from, Samples: t.samples, Watched: t.manifest.Watched, Trace: thinned(t.trace, traceValues),
-		Predicted: t.probe.mixing(), LossRHat: Number(t.rHat(t.lossTrace)), WeightRHat: Number(t.rHat(t.weightTrace)),
+		Made: int(t.session.Steps()), From: t.from, Samples: t.samples, Watched: t.manifest.Watched, Trace: thinned(t.trace.values, traceValues),
+		Predicted: t.probe.mixing(), LossRHat: Number(t.rHat(valuesOf(t.lossTrace))), WeightRHat: Number(t.rHat(valuesOf(t.weightTrace))),
 		Acceptance: Number(t.accepted / t.proposals), Swaps: Number(math.NaN()),
 	}
 	if t.replicas != nil {

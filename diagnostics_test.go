@@ -226,7 +226,7 @@ func TestNumber(t *testing.T) {
 	if err != nil || !math.IsNaN(float64(d.LossRHat)) || !math.IsNaN(float64(d.Temperatures[0].Configurational)) || len(d.Trace) != 10 {
 		t.Errorf("diagnostics of an optimizer: %+v (%v)", d, err)
 	}
-	if _, err := (&Run{folder: t.TempDir()}).Diagnostics(); err == nil {
+	if _, err := (&Run{folder: t.TempDir(), manifest: &Manifest{}}).Diagnostics(); err == nil {
 		t.Error("no error without diagnostics")
 	}
 }

@@ -9,10 +9,10 @@ import (
 
 // equilibriumTolerance is how far, relatively, a temperature may be from the requested one in
 // equilibrium, and how large its standard error before a run cannot tell; differences below
-// manyErrors standard errors are none.
+// clearErrors standard errors are none.
 const (
 	equilibriumTolerance = 0.05
-	manyErrors           = 2
+	clearErrors          = 2
 )
 
 // Equilibrium says in words how many of the weights are in equilibrium at the requested
@@ -80,7 +80,7 @@ func (t Temperature) state(requested float64) state {
 	if math.IsNaN(float64(t.Kinetic)) {
 		hot = float64(t.Heating) * requested
 	}
-	clear := math.Abs(off) > tolerance && !(math.Abs(off) <= manyErrors*float64(t.StandardError))
+	clear := math.Abs(off) > tolerance && !(math.Abs(off) <= clearErrors*float64(t.StandardError))
 	switch {
 	case math.IsNaN(float64(t.Configurational)):
 		return unmeasured

@@ -151,15 +151,20 @@ func TestDamagedRuns(t *testing.T) {
 		manifest[:100]: "unexpected end of JSON",
 		"":             "unexpected end of JSON",
 		"[]":           "pollen: manifest: ",
-		strings.Replace(manifest, `"format": 2`, `"format": 3`, 1):            "format 3, wants at most 2: a newer version wrote it",
-		strings.Replace(manifest, `"format": 2`, `"format": -1`, 1):           "format -1",
-		strings.Replace(manifest, `"method": "sgld"`, `"method": "dance"`, 1): `no method "dance"`,
-		strings.Replace(manifest, `"batch": 20`, `"dance": 20`, 1):            `no setting "dance"`,
-		strings.Replace(manifest, `"epochs": 2`, `"epochs": -2`, 1):           "epochs is -2, wants at least 1",
-		strings.Replace(manifest, `"burn-in": 1`, `"burn-in": 2`, 1):          "burn-in is 2 of 2 epochs",
-		strings.Replace(manifest, `"size": 100`, `"size": -100`, 1):           "size is -100",
-		strings.Replace(manifest, `"channels": 1`, `"channels": 0`, 1):        "images of 0x12x12",
-		strings.Replace(manifest, `"height": 12`, `"height": -12`, 1):         "images of 1x-12x12",
+		strings.Replace(manifest, `"epochs": 2`, `"epochs": 3`, 1):                               "it was changed: its SHA-256 is ",
+		strings.Replace(manifest, `"sha256": "`, `"sha257": "`, 1):                               "it has no checksum",
+		resealed(t, strings.Replace(manifest, `"format": 3`, `"format": 4`, 1)):                  "format 4, wants at most 3: a newer version wrote it",
+		resealed(t, strings.Replace(manifest, `"format": 3`, `"format": -1`, 1)):                 "format -1",
+		resealed(t, strings.Replace(manifest, `"method": "sgld"`, `"method": "dance"`, 1)):       `no method "dance"`,
+		resealed(t, strings.Replace(manifest, `"batch": 20`, `"dance": 20`, 1)):                  `no setting "dance"`,
+		resealed(t, strings.Replace(manifest, `"epochs": 2`, `"epochs": -2`, 1)):                 "epochs is -2, wants at least 1",
+		resealed(t, strings.Replace(manifest, `"burn-in": 1`, `"burn-in": 2`, 1)):                "burn-in is 2 of 2 epochs",
+		resealed(t, strings.Replace(manifest, `"size": 100`, `"size": -100`, 1)):                 "size is -100",
+		resealed(t, strings.Replace(manifest, `"channels": 1`, `"channels": 0`, 1)):              "images of 0x12x12",
+		resealed(t, strings.Replace(manifest, `"height": 12`, `"height": -12`, 1)):               "images of 1x-12x12",
+		resealed(t, strings.Replace(manifest, `"mean": [`, `"mean": [1, `, 1)):                   "manifest: ",
+		resealed(t, strings.Replace(manifest, `"deviation": [`, `"deviation": [0, `, 1)):         "manifest: ",
+		resealed(t, strings.Replace(manifest, `"classNames": [`, `"classNames": [], "x": [`, 1)): "manifest: ",
 		`{"format": 2}`: "manifest: ",
 		`{"format": 2, "config": {"method": "sgld"}}`: "manifest: ",
 		`{"config": {}}`: "old manifest: ",
@@ -168,22 +173,32 @@ func TestDamagedRuns(t *testing.T) {
 		folder := damaged(t, manifestFile, content)
 		_, err := Open(folder)
 		wantError(t, content[:min(len(content), 40)], err, want, manifestFile)
-	}
-	for name, content := range map[string]string{
-		`"mean": [`: `"mean": [1, `, `"deviation": [`: `"deviation": [0, `, `"classNames": [`: `"classNames": [], "x": [`,
-	} {
-		_, err := Open(damaged(t, manifestFile, strings.Replace(manifest, name, content, 1)))
-		wantError(t, name, err, "manifest: ")
+		wantDamaged(t, err, filepath.Join(folder, manifestFile))
 	}
 
+	// The checkpoint before takes the place of a damaged one; if there is none, that is an error.
 	checkpoint := readFile(t, whole.Folder(), checkpointFile)
 	for _, content := range []string{"", checkpoint[:100], checkpoint[:len(checkpoint)-1], strings.Replace(checkpoint, "chain0", "chain1", 1)} {
 		folder := damaged(t, checkpointFile, content)
-		_, err := Resume(context.Background(), folder, data)
-		wantError(t, "a damaged checkpoint", err, "checkpoint ", filepath.Join(folder, checkpointFile))
+		var remarks []string
+		_, err := Resume(context.Background(), folder, data, WithObserver(func(e Event) { remarks = append(remarks, e.Remark) }))
+		must(t, err)
+		same(t, "from the checkpoint before", contents(t, whole.Folder()), contents(t, folder))
+		text := strings.Join(remarks, "; ")
+		if !strings.Contains(text, checkpointFile) || !strings.Contains(text, "goes on from the checkpoint before, after 9 steps") {
+			t.Errorf("remarks %q", text)
+		}
+		if got := readFile(t, folder, asideCheckpoint); got != content {
+			t.Error("the damaged checkpoint was not put aside")
+		}
+		folder = damaged(t, checkpointFile, content)
+		must(t, os.WriteFile(filepath.Join(folder, olderCheckpoint), []byte(content), 0o644))
+		_, err = Resume(context.Background(), folder, data)
+		wantError(t, "damaged checkpoints", err, "checkpoint: ")
+		wantDamaged(t, err, filepath.Join(folder, checkpointFile))
 	}
 	folder := damaged(t, checkpointFile, "")
-	must(t, os.Remove(filepath.Join(folder, checkpointFile)))
+	must(t, os.RemoveAll(filepath.Join(folder, filepath.Dir(checkpointFile))))
 	_, err := Resume(context.Background(), folder, data)
 	wantError(t, "no checkpoint", err, "no checkpoint to resume from: ")
 
@@ -191,7 +206,7 @@ func TestDamagedRuns(t *testing.T) {
 	run, err := Open(folder)
 	must(t, err)
 	_, err = run.Predict(context.Background(), data.Train)
-	wantError(t, "a damaged sample", err, "chain00000-step000000010.safetensors")
+	wantDamaged(t, err, filepath.Join(folder, "samples/chain00000-step000000010.safetensors"))
 	must(t, os.RemoveAll(filepath.Join(folder, samplesFolder)))
 	_, err = run.Predict(context.Background(), data.Train)
 	wantError(t, "no samples", err, "no such file")

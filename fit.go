@@ -11,6 +11,8 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/internal/journal"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -118,18 +120,21 @@ func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(
 			return err
 		}
 		defer t.session.Close()
-		if err := t.begin(device, open); err != nil {
-			return err
-		}
+		err := t.begin(device, open)
 		defer t.probe.close()
-		if err := t.run(ctx, device); err != nil {
-			return err
+		if err == nil {
+			err = t.run(ctx, device)
 		}
-		run = &Run{folder: t.folder, manifest: t.manifest, environment: t.environment}
-		if data.Validation == nil {
-			return nil
+		if err == nil {
+			run = &Run{folder: t.folder, manifest: t.manifest, environment: t.environment, left: &leftOut{}}
+			if data.Validation != nil {
+				err = t.unfinished(t.calibrate(ctx, run.With(WithDevice(device)), data.Validation))
+			}
 		}
-		return t.unfinished(run.With(WithDevice(device)).Calibrate(ctx, data.Validation))
+		if releasing := t.release(); err == nil {
+			err = releasing
+		}
+		return err
 	})
 	if err != nil {
 		return nil, err
@@ -139,10 +144,17 @@ func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(
 
 // newFolder makes the run's folder completely, or leaves none.
 func (t *training) newFolder(device tensor.Device) error {
-	if err := makeFolder(t.folder); err != nil {
+	if err := os.MkdirAll(t.folder, 0o755); err != nil {
+		return errors.Wrap(err, "pollen: run folder")
+	}
+	var err error
+	if t.lock, err = hold(t.folder, t.environment); err != nil {
 		return err
 	}
-	err := t.fillFolder(device)
+	if err := clearHalfMade(t.folder); err != nil {
+		return err
+	}
+	err = t.fillFolder(device)
 	if err != nil {
 		os.RemoveAll(t.folder)
 	}
@@ -156,10 +168,14 @@ func (t *training) fillFolder(device tensor.Device) error {
 			return err
 		}
 	}
-	if err := os.WriteFile(filepath.Join(t.folder, metricsFile), nil, 0o644); err != nil {
+	var err error
+	if t.metrics, err = journal.Create(filepath.Join(t.folder, metricsFile)); err != nil {
 		return errors.Wrap(err, "pollen: metrics")
 	}
-	checkpoint, err := checkpointOf(t.session)
+	if t.index, err = journal.Create(filepath.Join(t.folder, indexFile)); err != nil {
+		return errors.Wrap(err, "pollen: index")
+	}
+	checkpoint, err := checkpointOf(t)
 	if err == nil {
 		err = writeCheckpoint(t.folder, checkpoint)
 	}
@@ -176,34 +192,93 @@ func (t *training) fillFolder(device tensor.Device) error {
 			t.manifest.Watched = fmt.Sprintf("%s[%d]", p.Name, p.Shape.Elements()/2)
 		}
 	}
-	return writeJSON(t.folder, manifestFile, t.manifest, "  ")
+	return writeListed(t.index, t.folder, manifestFile, t.manifest, "  ")
 }
 
 // oldFolder takes up the run where it was left.
-func (t *training) oldFolder(tensor.Device) error {
-	if err := readCheckpoint(t.folder, t.session); err != nil {
+func (t *training) oldFolder(device tensor.Device) error {
+	var err error
+	if t.lock, err = hold(t.folder, t.environment); err != nil {
 		return err
 	}
 	if err := sweep(t.folder); err != nil {
 		return err
 	}
+	whole, err := t.readCheckpoint()
+	if err != nil {
+		return err
+	}
 	made := int(t.session.Steps())
-	for _, bank := range t.banks() {
-		if err := bank.Cut(made); err != nil {
-			return err
-		}
+	if t.manifest.Format >= sealedFormat {
+		err = t.takeUp(made)
+	} else {
+		err = t.cutBanks(made)
+	}
+	if err != nil {
+		return err
 	}
 	files, err := t.bank.Files()
 	if err != nil {
 		return err
 	}
 	t.samples = len(files)
-	if made >= t.plan.Steps {
+	t.remarkResumed(made, whole, device)
+	if !whole {
+		t.from = made
+	}
+	tail, err := t.cutMetrics(made)
+	if err != nil {
+		return err
+	}
+	t.metrics, err = journal.Append(filepath.Join(t.folder, metricsFile), tail)
+	return errors.Wrap(err, "pollen: metrics")
+}
+
+// readCheckpoint puts the training back to the newest checkpoint that is whole, and a damaged newer
+// one aside. It reports whether what was measured before came back, too.
+func (t *training) readCheckpoint() (whole bool, err error) {
+	checkpoint, problems, err := loadCheckpoint(t.folder, t.manifest.Format)
+	if err != nil {
+		return false, err
+	}
+	for _, problem := range problems {
+		t.remark(fmt.Sprintf("%v; goes on from the checkpoint before, after %d steps", problem, checkpoint.steps))
+		if err := file.Move(problem.File, filepath.Join(t.folder, asideCheckpoint)); err != nil {
+			return false, errors.Wrap(err, "pollen: checkpoint")
+		}
+	}
+	if whole, err = checkpoint.restore(t); err != nil {
+		return false, damaged(filepath.Join(t.folder, checkpointFile), errors.WithMessage(err, "checkpoint"))
+	}
+	return whole, nil
+}
+
+// cutBanks removes later samples of a run of an earlier version, which has no index.
+func (t *training) cutBanks(made int) error {
+	for _, bank := range t.banks() {
+		if err := bank.Cut(made); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// remarkResumed says where the run goes on, and what differs from where it began.
+func (t *training) remarkResumed(made int, whole bool, device tensor.Device) {
+	switch {
+	case made >= t.plan.Steps:
 		t.remark(fmt.Sprintf("all %d steps were made before: nothing is left to do", t.plan.Steps))
-	} else {
+	case whole:
+		t.remark(fmt.Sprintf("resumed after %d of %d steps", made, t.plan.Steps))
+	default:
 		t.remark(fmt.Sprintf("resumed after %d of %d steps; temperatures and R-hat cover the rest", made, t.plan.Steps))
 	}
-	return cutMetrics(t.folder, t.session.Steps())
+	if now := thisBuild(); now.Revision != t.manifest.Revision {
+		t.remark(fmt.Sprintf("the run was begun by another build (%s) than this one (%s): its bits may differ from here on", t.manifest.Revision, now.Revision))
+	}
+	if now := Describe(device); now != t.manifest.Device {
+		t.remark(fmt.Sprintf("the run was begun on another device (%s) than this one (%s)", t.manifest.Device, now))
+	}
 }
 
 // Try makes some steps of the run that a specification describes, and keeps nothing: it is for

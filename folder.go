@@ -1,7 +1,6 @@
 package pollen
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
@@ -14,10 +13,12 @@ import (
 
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/internal/seal"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// CheckEmpty refuses a folder that exists and is not empty: runs do not mix.
+// CheckEmpty refuses a folder that exists and is not empty: runs do not mix. A folder in which a
+// process was killed before its run began is as good as empty.
 func CheckEmpty(folder string) error {
 	entries, err := os.ReadDir(folder)
 	if os.IsNotExist(err) {
@@ -26,7 +27,7 @@ func CheckEmpty(folder string) error {
 	if err != nil {
 		return errors.Wrap(err, "pollen: run folder")
 	}
-	if len(entries) > 0 {
+	if len(entries) > 0 && !isHalfMade(folder, entries) {
 		return errors.Errorf("pollen: run folder %s is not empty", folder)
 	}
 	return nil
@@ -42,14 +43,6 @@ func NewFolder(name string) (string, error) {
 			return "", errors.Wrap(err, "pollen: run folder")
 		}
 	}
-}
-
-// makeFolder makes a run's folder, and those above it if needed.
-func makeFolder(folder string) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return errors.Wrap(err, "pollen: run folder")
-	}
-	return CheckEmpty(folder)
 }
 
 // sweep removes what a killed process had begun to write. The patterns are names that earlier
@@ -82,24 +75,34 @@ func contentHash(d *datasets.Dataset) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// writeJSON replaces a file of a run's folder by a value's JSON.
+// writeJSON replaces a file of a run's folder by a value's JSON, sealed.
 func writeJSON(folder, name string, value any, indent string) error {
-	var content bytes.Buffer
-	encoder := json.NewEncoder(&content)
-	encoder.SetIndent("", indent)
-	err := encoder.Encode(value)
+	content, err := seal.JSON(value, indent)
 	if err == nil {
-		err = file.Write(filepath.Join(folder, name), content.Bytes())
+		err = file.Write(filepath.Join(folder, name), content)
 	}
 	return errors.Wrapf(err, "pollen: %s", name)
 }
 
-// readJSON reads what writeJSON wrote. The error's cause is os.ErrNotExist if nothing was.
-func readJSON(folder, name string, value any) error {
+// readJSON reads what writeJSON wrote, or a version of that format. The error's cause is
+// os.ErrNotExist if nothing was, and it is Damaged if that was changed.
+func readJSON(folder, name string, value any, format int) error {
 	path := filepath.Join(folder, name)
 	content, err := os.ReadFile(path)
 	if err != nil {
 		return errors.Wrap(err, "pollen")
 	}
+	if err := checkSeal(content, format); err != nil {
+		return damaged(path, err)
+	}
 	return errors.Wrapf(json.Unmarshal(content, value), "pollen: %s", path)
+}
+
+// checkSeal refuses a text that was changed, and one without a seal of a format that has seals.
+func checkSeal(content []byte, format int) error {
+	_, err := seal.Check(content, len(content))
+	if errors.Cause(err) == seal.ErrNone && format < sealedFormat {
+		return nil
+	}
+	return err
 }

@@ -3,6 +3,8 @@ package pollen
 import (
 	"math"
 
+	"github.com/pkg/errors"
+
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/metropolis"
 	"github.com/pollen-ml/pollen/samples"
@@ -15,7 +17,8 @@ func (t *training) look(p langevin.Progress) error {
 	if err != nil {
 		return err
 	}
-	if line.Loss, line.Accuracy, err = t.traces(p, chains); err != nil {
+	losses := make([]float64, len(chains))
+	if line.Loss, line.Accuracy, err = t.traces(p, chains, losses); err != nil {
 		return err
 	}
 	t.loss = line.Loss
@@ -30,8 +33,8 @@ func (t *training) look(p langevin.Progress) error {
 			line.Temperature = &event.Temperature
 		}
 	}
-	if err := t.metrics.add(line); err != nil {
-		return err
+	if err := t.metrics.Add(line); err != nil {
+		return errors.Wrap(err, "pollen: metrics")
 	}
 	var states []samples.Sample
 	due := t.probe.due(t, p.To)
@@ -53,7 +56,8 @@ func (t *training) look(p langevin.Progress) error {
 			return err
 		}
 	}
-	event.RHat = t.rHat(shortened(t.weightTrace))
+	t.watch(p, losses)
+	event.RHat = t.rHat(shortened(valuesOf(t.weightTrace)))
 	t.observe(event)
 	return nil
 }
@@ -90,8 +94,8 @@ func shortened(traces [][]float64) [][]float64 {
 }
 
 // traces keeps what later figures and diagnostics need of chains; with a Metropolis test, one value
-// for each window. It returns the window's mean loss and accuracy.
-func (t *training) traces(p langevin.Progress, chains []int) (loss, accuracy float64, err error) {
+// for each window. It returns the window's mean loss and accuracy, and adds up the loss by chain.
+func (t *training) traces(p langevin.Progress, chains []int, losses []float64) (loss, accuracy float64, err error) {
 	from := p.From
 	if t.walk != nil {
 		from = p.To - 1
@@ -105,12 +109,13 @@ func (t *training) traces(p langevin.Progress, chains []int) (loss, accuracy flo
 				}
 			}
 			loss, accuracy = loss+values[0], accuracy+values[1]
+			losses[i] += values[0] / float64(p.To-from)
 			if i == 0 {
-				t.trace = append(t.trace, values[2])
+				t.trace.add(values[2])
 			}
 			if step >= t.plan.BurnIn && (t.plan.Cycles == 0 || t.temperatures[step] == t.spec.temperature()) {
-				t.lossTrace[i] = append(t.lossTrace[i], values[0])
-				t.weightTrace[i] = append(t.weightTrace[i], values[2])
+				t.lossTrace[i].add(values[0])
+				t.weightTrace[i].add(values[2])
 			}
 		}
 	}
@@ -132,10 +137,13 @@ func (t *training) save(states []samples.Sample) error {
 	if err := t.saved(); err != nil {
 		return err
 	}
-	if err := t.metrics.flush(); err != nil {
+	if err := t.checkRoom(); err != nil {
 		return err
 	}
-	checkpoint, err := checkpointOf(t.session)
+	if err := t.metrics.Flush(); err != nil {
+		return errors.Wrap(err, "pollen: metrics")
+	}
+	checkpoint, err := checkpointOf(t)
 	if err != nil {
 		return err
 	}
@@ -143,12 +151,33 @@ func (t *training) save(states []samples.Sample) error {
 		t.adding = len(states)
 	}
 	t.saving.begin(func() error {
-		if err := t.keeping.Add(states...); err != nil {
+		if err := t.keep(t.keeping, states...); err != nil {
 			return err
+		}
+		// What a checkpoint relies on is on the disk before it.
+		if err := t.metrics.Sync(); err != nil {
+			return errors.Wrap(err, "pollen: metrics")
+		}
+		if t.index != nil {
+			if err := t.index.Sync(); err != nil {
+				return errors.Wrap(err, "pollen: index")
+			}
 		}
 		return writeCheckpoint(t.folder, checkpoint)
 	})
 	return nil
+}
+
+// keep writes samples into a bank, and lists them, unless another process writes in the folder.
+func (t *training) keep(bank *samples.Bank, states ...samples.Sample) error {
+	if err := stillHeld(t.lock); err != nil {
+		return err
+	}
+	files, err := bank.Write(states...)
+	if err != nil {
+		return err
+	}
+	return list(t.index, linesOf(t.folderOf(bank), files)...)
 }
 
 // saveNow saves, and waits for the disk.
@@ -178,7 +207,7 @@ func (t *training) draw(draw func(chain, draw int) (samples.Sample, error)) erro
 			if err != nil {
 				return err
 			}
-			if err := t.bank.Add(sample); err != nil {
+			if err := t.keep(t.bank, sample); err != nil {
 				return err
 			}
 			t.samples++

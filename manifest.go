@@ -10,6 +10,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/seal"
 )
 
 // A run's folder holds these files, and the figures and the page made from them.
@@ -22,9 +23,13 @@ const (
 	statesFolder    = "states" // that SWAG's Gaussian is made of
 )
 
-// manifestFormat is the number of the format written. Manifests without a number are older, and can
-// be read.
-const manifestFormat = 2
+// manifestFormat is the number of the format written; docs/formats.md describes all of them.
+// Manifests without a number are older. Runs have checksums and an index since sealedFormat.
+const (
+	manifestFormat = 3
+	plainFormat    = 2
+	sealedFormat   = 3
+)
 
 // Manifest describes a run: enough to repeat it.
 type Manifest struct {
@@ -81,10 +86,16 @@ func ReadManifest(folder string) (*Manifest, error) {
 	}
 	m, err := parseManifest(content)
 	if err == nil {
+		if sealed := checkSeal(content, m.Format); sealed != nil {
+			return nil, damaged(path, sealed)
+		}
 		err = errors.WithMessage(m.check(), "pollen: manifest")
 	}
 	if err != nil {
-		return nil, errors.WithMessage(err, path)
+		if _, sealed := seal.Check(content, len(content)); sealed != nil && errors.Cause(sealed) != seal.ErrNone {
+			err = sealed // what is wrong is not what was written
+		}
+		return nil, damaged(path, err)
 	}
 	return m, nil
 }
@@ -124,7 +135,7 @@ func parseManifest(content []byte) (*Manifest, error) {
 	switch header.Format {
 	case 0:
 		return parseOldManifest(content)
-	case manifestFormat:
+	case plainFormat, manifestFormat:
 		if err := json.Unmarshal(content, m); err != nil {
 			return nil, errors.Wrap(err, "pollen: manifest")
 		}

@@ -8,17 +8,10 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/internal/journal"
 )
 
-// metricsLog is metrics.jsonl: one line for each window of steps.
-type metricsLog struct {
-	file   *os.File
-	buffer *bufio.Writer
-	lines  *json.Encoder
-}
-
-// metricsLine is one line of metrics.jsonl: means over the window's steps and all chains.
+// metricsLine is one line of the journal metrics.jsonl: means over a window's steps and all chains.
 type metricsLine struct {
 	Step        int      `json:"step"` // made by the end of the window
 	Epoch       float64  `json:"epoch"`
@@ -29,44 +22,78 @@ type metricsLine struct {
 	Requested   float64  `json:"requestedTemperature"`
 }
 
-func newMetricsLog(folder string) (*metricsLog, error) {
-	log, err := os.OpenFile(filepath.Join(folder, metricsFile), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+// cutMetrics drops the lines of metrics.jsonl after a step, and a torn one, and returns where the
+// rest ends. Lines up to that step that were changed or are missing are an error, unless the run is
+// to go on without damaged files: it then keeps those before.
+func (t *training) cutMetrics(steps int) (journal.Tail, error) {
+	path := filepath.Join(t.folder, metricsFile)
+	var kept []json.RawMessage
+	last := 0
+	keep := func(object []byte) error {
+		var line metricsLine
+		if err := json.Unmarshal(object, &line); err != nil {
+			return errors.Wrap(err, "pollen: metrics")
+		}
+		if line.Step <= steps {
+			kept, last = append(kept, json.RawMessage(object)), line.Step
+		}
+		return nil
+	}
+	plain, err := hasPlainLines(path)
+	switch {
+	case err != nil && !os.IsNotExist(errors.Cause(err)):
+		return journal.Tail{}, err
+	case err == nil && plain && t.manifest.Format < sealedFormat:
+		err = readPlain(path, keep)
+	case err == nil:
+		_, err = journal.Read(path, keep)
+	}
+	if err == nil && last < steps && t.manifest.Format >= sealedFormat {
+		err = errors.Errorf("it ends at step %d, and %d steps were made", last, steps)
+	}
 	if err != nil {
-		return nil, errors.Wrap(err, "pollen: metrics")
+		if last >= steps {
+			err = nil // what is damaged comes after
+		} else if !t.withoutDamaged {
+			return journal.Tail{}, damaged(path, err)
+		} else {
+			t.remark("goes on without the rest of " + path + ": " + err.Error())
+		}
 	}
-	buffer := bufio.NewWriter(log)
-	return &metricsLog{file: log, buffer: buffer, lines: json.NewEncoder(buffer)}, nil
+	tail, err := journal.Rewrite(path, func(add func(any) error) error {
+		for _, object := range kept {
+			if err := add(object); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return tail, errors.Wrap(err, "pollen: metrics")
 }
 
-func (l *metricsLog) add(line metricsLine) error {
-	return errors.Wrap(l.lines.Encode(line), "pollen: metrics")
-}
-
-func (l *metricsLog) flush() error { return errors.Wrap(l.buffer.Flush(), "pollen: metrics") }
-
-func (l *metricsLog) close() error {
-	if err := l.flush(); err != nil {
-		l.file.Close()
-		return err
+// hasPlainLines reports whether a file's first line is not a journal's, as earlier versions wrote
+// them.
+func hasPlainLines(path string) (bool, error) {
+	log, err := os.Open(path)
+	if err != nil {
+		return false, errors.Wrap(err, "pollen: metrics")
 	}
-	return errors.Wrap(l.file.Close(), "pollen: metrics")
+	defer log.Close()
+	lines := bufio.NewScanner(log)
+	return lines.Scan() && !journal.IsSealed(lines.Bytes()), nil
 }
 
-// cutMetrics drops the lines of metrics.jsonl after a step, and a truncated one.
-func cutMetrics(folder string, steps uint64) error {
-	path := filepath.Join(folder, metricsFile)
+// readPlain passes on the lines of a file of an earlier version, up to one that is torn.
+func readPlain(path string, use func([]byte) error) error {
 	log, err := os.Open(path)
 	if err != nil {
 		return errors.Wrap(err, "pollen: metrics")
 	}
 	defer log.Close()
-	var kept []byte
 	for lines := bufio.NewScanner(log); lines.Scan(); {
-		var line metricsLine
-		if json.Unmarshal(lines.Bytes(), &line) != nil || uint64(line.Step) > steps {
+		if use(append([]byte(nil), lines.Bytes()...)) != nil {
 			break
 		}
-		kept = append(append(kept, lines.Bytes()...), '\n')
 	}
-	return errors.Wrap(file.Write(path, kept), "pollen: metrics")
+	return nil
 }

@@ -3,6 +3,8 @@ package pollen
 import (
 	"slices"
 
+	"github.com/pkg/errors"
+
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/samples"
@@ -30,10 +32,13 @@ const (
 type probe struct {
 	predictor     *samples.Predictor
 	probabilities []float32
-	classes       []int // of each image: the one that was most probable at first
-	traces        [][][]float64
-	last          int // step
+	classes       []int      // of each image: the one that was most probable at first
+	traces        [][]series // of each image and chain
+	last          int        // step
 }
+
+// probeValues bounds the values of each trace.
+const probeValues = 500
 
 // heldOut are the images to watch: evenly spaced ones of the validation data, or of the test data
 // where there are none; nil without either, and for methods that do not sample.
@@ -68,13 +73,15 @@ func (t *training) newProbe(device tensor.Device, images *samples.Images) (*prob
 	if err != nil {
 		return nil, err
 	}
-	p := &probe{traces: make([][][]float64, n), last: -probeSteps}
+	p := &probe{traces: make([][]series, n), last: -probeSteps}
 	if p.predictor, err = samples.NewPredictor(device, tensor.Float32, *images, n, network.Apply); err != nil {
 		return nil, err
 	}
 	p.probabilities = make([]float32, n*p.predictor.Classes())
 	for i := range p.traces {
-		p.traces[i] = make([][]float64, t.spec.Chains)
+		for range t.spec.Chains {
+			p.traces[i] = append(p.traces[i], newSeries(probeValues))
+		}
 	}
 	return p, nil
 }
@@ -97,7 +104,7 @@ func (p *probe) observe(states []samples.Sample, step int) error {
 			if len(p.classes) == i {
 				p.classes = append(p.classes, slices.Index(row, slices.Max(row)))
 			}
-			trace[chain] = append(trace[chain], float64(row[p.classes[i]]))
+			trace[chain].add(float64(row[p.classes[i]]))
 		}
 	}
 	return nil
@@ -109,7 +116,8 @@ func (p *probe) mixing() *Mixing {
 		return nil
 	}
 	var rHats, bulks, tails []float64
-	for _, chains := range p.traces {
+	for _, trace := range p.traces {
+		chains := valuesOf(trace)
 		if constant(chains) {
 			continue
 		}
@@ -131,7 +139,7 @@ func (p *probe) mixing() *Mixing {
 	}
 	n := len(rHats)
 	return &Mixing{
-		Images: n, Values: len(p.traces[0][0]),
+		Images: n, Values: len(p.traces[0][0].values),
 		RHat: Number(rHats[(95*n+99)/100-1]), BulkESS: Number(bulks[n/2]), TailESS: Number(tails[n/2]),
 	}
 }
@@ -146,6 +154,51 @@ func constant(chains [][]float64) bool {
 		}
 	}
 	return true
+}
+
+// state is the probe as numbers, which restore takes back; none where nothing is watched.
+func (p *probe) state() []float64 {
+	if p == nil {
+		return nil
+	}
+	state := []float64{float64(p.last), float64(len(p.classes))}
+	for _, class := range p.classes {
+		state = append(state, float64(class))
+	}
+	for _, trace := range p.traces {
+		for i := range trace {
+			state = append(state, trace[i].state()...)
+		}
+	}
+	return state
+}
+
+// restore takes back a state. Without one, as earlier versions left none, or as a run has that was
+// begun without held-out images, the probe watches from here on.
+func (p *probe) restore(state []float64) error {
+	if p == nil || len(state) == 0 {
+		return nil
+	}
+	traces := len(p.traces) * len(p.traces[0])
+	classes := int(state[min(1, len(state)-1)])
+	if len(state) < 2 || classes != 0 && classes != len(p.traces) || (len(state)-2-classes)%traces != 0 {
+		return errors.Errorf("%d numbers of %d images and %d chains: these do not fit", len(state), len(p.traces), len(p.traces[0]))
+	}
+	p.last, p.classes = int(state[0]), nil
+	for _, class := range state[2:][:classes] {
+		p.classes = append(p.classes, int(class))
+	}
+	values := state[2+classes:]
+	each := len(values) / traces
+	for _, trace := range p.traces {
+		for i := range trace {
+			if err := trace[i].restore(values[:each]); err != nil {
+				return err
+			}
+			values = values[each:]
+		}
+	}
+	return nil
 }
 
 func (p *probe) close() error {

@@ -12,8 +12,29 @@ import (
 // isNetworkFile reports whether a network is given as the text of a file rather than by name.
 func isNetworkFile(text string) bool { return strings.ContainsAny(text, "\n{[:") }
 
+// ownNetworks are those of RegisterNetwork.
+var ownNetworks = map[string]layers.Sequential{}
+
+// RegisterNetwork gives a network of one's own a name for Spec.Network: one whose layers are not
+// those of package layers, such as an adopted stock.Network. A run keeps its network by name, so
+// that the program that opens the run again must register it, too. Call it at the start of a
+// program. A name that is taken is an error.
+func RegisterNetwork(name string, network layers.Sequential) error {
+	if name == "" || isNetworkFile(name) || strings.ContainsAny(name, ", ") || len(network) == 0 {
+		return invalid("register: network %q of %d layers, wants a word and a layer at least", name, len(network))
+	}
+	if _, err := layers.New(name, 2); err == nil || ownNetworks[name] != nil {
+		return invalid("register: there is a network %q already", name)
+	}
+	ownNetworks[name] = network
+	return nil
+}
+
 // namedNetwork is the network with that name, or of that network file's text.
 func namedNetwork(text string, classes int) (layers.Sequential, error) {
+	if own := ownNetworks[text]; own != nil {
+		return own, nil
+	}
 	if isNetworkFile(text) {
 		return layers.Parse([]byte(text), classes)
 	}
@@ -56,7 +77,7 @@ func (s Spec) written() (Spec, error) {
 	}
 	text, err := layers.Format(s.Layers)
 	if err != nil {
-		return s, Invalid{errors.WithMessage(err, "pollen: a run keeps its network")}
+		return s, Invalid{errors.WithMessage(err, "pollen: a run keeps its network as text, or by the name that RegisterNetwork gives it")}
 	}
 	s.Network, s.Layers = string(text), nil
 	return s, nil

@@ -27,11 +27,12 @@ type Option func(*environment)
 
 // environment holds what options set.
 type environment struct {
-	device   tensor.Device
-	observe  Observer
-	notes    map[string]string
-	level    float64
-	familiar float64
+	device         tensor.Device
+	observe        Observer
+	notes          map[string]string
+	level          float64
+	withoutDamaged bool
+	familiar       float64
 }
 
 // WithDevice does the work on a device, which the caller closes; the default is all of the host's

@@ -193,12 +193,22 @@ func TestPredict(t *testing.T) {
 	must(t, err)
 	must(t, os.Remove(files[0]))
 	_, err = run.Predict(context.Background(), data)
-	wantInvalid(t, "another calibration", err, "calibrated with 10 samples, predicted with 9: calibrate again")
-	_, err = run.Assess(context.Background(), data, nil)
-	wantError(t, "another calibration", err, "calibrate again")
-	must(t, run.Calibrate(context.Background(), squares(t, 60, 4, 4)))
-	_, err = run.Predict(context.Background(), data)
+	wantDamaged(t, err, files[0])
+	remark = ""
+	run = run.With(WithoutDamaged(), WithObserver(func(e Event) { remark += e.Remark }))
+	answers, err = run.Predict(context.Background(), data)
 	must(t, err)
+	if answers[0].Calibrated || !strings.Contains(remark, "was calibrated with 10 samples, and 9 are left") || !slices.Equal(run.LeftOut(), files[:1]) {
+		t.Errorf("without a sample: %+v, remark %q, left out %v", answers[0], remark, run.LeftOut())
+	}
+	_, err = run.Assess(context.Background(), data, nil)
+	must(t, err)
+	must(t, run.Calibrate(context.Background(), squares(t, 60, 4, 4)))
+	answers, err = run.Predict(context.Background(), data)
+	must(t, err)
+	if !answers[0].Calibrated {
+		t.Error("not calibrated after Calibrate")
+	}
 }
 
 // Without a calibration there are answers, without a set.

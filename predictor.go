@@ -51,6 +51,9 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 		return nil, err
 	}
 	files, err := r.sampleFiles("predictor")
+	if err == nil {
+		files, err = r.intact(files)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +63,7 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	}
 	passes := c.passes(&r.manifest.Spec)
 	p := &Predictor{data: r.manifest.Data, environment: r.environment, passes: passes, samples: len(files) * passes, room: predictorBatches * batch}
-	if p.calibration, err = r.calibrationIfAny(); err != nil {
+	if p.calibration, err = r.calibrationIfAny(p.samples); err != nil {
 		return nil, err
 	}
 	device := r.device
@@ -71,8 +74,10 @@ func (r *Run) Predictor(batch int) (*Predictor, error) {
 	p.committee, err = samples.NewCommittee(device, r.shape(nil), batch, predictorBatches*batch, len(files), network.Apply)
 	for i := 0; err == nil && i < len(files); i++ {
 		var sample samples.Sample
-		if sample, err = samples.ReadSample(files[i]); err == nil {
-			err = errors.Wrap(p.committee.Seat(i, sample), files[i])
+		if sample, err = files[i].read(); err != nil {
+			err = damaged(files[i].path, err)
+		} else {
+			err = errors.Wrap(p.committee.Seat(i, sample), files[i].path)
 		}
 	}
 	if err != nil {

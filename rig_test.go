@@ -11,6 +11,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/seal"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -130,6 +131,25 @@ func wantError(t testing.TB, what string, err error, texts ...string) {
 			t.Errorf("%s: error %v, want one that says %q", what, err, text)
 		}
 	}
+}
+
+// wantDamaged fails the test unless the error is Damaged and names the file.
+func wantDamaged(t testing.TB, err error, path string) {
+	t.Helper()
+	var at *Damaged
+	if !errors.As(err, &at) || at.File != path || !strings.Contains(err.Error(), path) {
+		t.Errorf("error %v (%T), want that %s is damaged", err, err, path)
+	}
+}
+
+// resealed is a changed text with the seal that it would have.
+func resealed(t testing.TB, text string) string {
+	t.Helper()
+	at := strings.LastIndex(text, `"sha256": "`) + len(`"sha256": "`)
+	content := []byte(text[:at] + seal.Blank + text[at+len(seal.Blank):])
+	_, err := seal.Close(content, len(content))
+	must(t, err)
+	return string(content)
 }
 
 // wantInvalid is wantError for what the caller did wrong.

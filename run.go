@@ -2,8 +2,8 @@ package pollen
 
 import (
 	"context"
+	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -21,6 +21,7 @@ type Run struct {
 	environment
 	folder   string
 	manifest *Manifest
+	left     *leftOut // shared with the Runs that With makes
 }
 
 // Open opens the folder of a run. A folder without a run gives NotARun.
@@ -33,7 +34,7 @@ func Open(folder string, options ...Option) (*Run, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Run{environment: e, folder: folder, manifest: m}, nil
+	return &Run{environment: e, folder: folder, manifest: m, left: &leftOut{}}, nil
 }
 
 // With is the same run with some options changed; the others are as they were.
@@ -50,12 +51,6 @@ func (r *Run) Folder() string { return r.folder }
 
 // Manifest describes the run.
 func (r *Run) Manifest() Manifest { return *r.manifest }
-
-// Samples are the paths of the sample files, by chain and then by step; none if the run has not
-// drawn any yet.
-func (r *Run) Samples() ([]string, error) {
-	return samples.NewBank(filepath.Join(r.folder, samplesFolder)).Files()
-}
 
 // Expected is how many samples the finished run has.
 func (r *Run) Expected() (int, error) {
@@ -100,8 +95,8 @@ func (r *Run) shape(pixels []byte) samples.Images {
 const predictBatch = 100
 
 // sampleFiles are the paths of the samples so far, of which a task wants at least one.
-func (r *Run) sampleFiles(task string) ([]string, error) {
-	files, err := r.Samples()
+func (r *Run) sampleFiles(task string) ([]sampleFile, error) {
+	files, err := r.listSamples()
 	if err == nil && len(files) == 0 {
 		err = errors.Errorf("pollen: %s: %s has no samples yet", task, r.folder)
 	}
@@ -119,20 +114,28 @@ func (r *Run) each(ctx context.Context, task string, data *datasets.Dataset, use
 		return err
 	}
 	passes := c.passes(&r.manifest.Spec)
-	for i, path := range files {
+	used := 0
+	for i, f := range files {
 		if err := ctx.Err(); err != nil {
 			return errors.Wrapf(err, "pollen: %s", task)
 		}
-		sample, err := samples.ReadSample(path)
+		sample, err := f.read()
 		if err != nil {
-			return err
+			if err := r.without(f.path, err); err != nil {
+				return err
+			}
+			continue
 		}
+		used++
 		for range passes {
 			if err := use(sample); err != nil {
-				return errors.Wrap(err, path)
+				return errors.Wrap(err, f.path)
 			}
 		}
 		r.observe(Event{Task: task, On: data.Name, Done: i + 1, Total: len(files), Images: data.Len() * passes})
+	}
+	if used == 0 {
+		return errors.Errorf("pollen: %s: all samples of %s are damaged", task, r.folder)
 	}
 	return nil
 }
@@ -186,10 +189,10 @@ func (r *Run) Assess(ctx context.Context, test, other *datasets.Dataset) (*evalu
 	if err != nil {
 		return nil, err
 	}
-	if c.Calibration, err = r.calibrationIfAny(); err != nil {
+	if c.In, err = r.Predictions(ctx, test, nil); err != nil {
 		return nil, err
 	}
-	if c.In, err = r.Predictions(ctx, test, nil); err != nil {
+	if c.Calibration, err = r.calibrationIfAny(c.In.Samples); err != nil {
 		return nil, err
 	}
 	if other != nil {
@@ -263,34 +266,85 @@ func (r *Run) Gradient(ctx context.Context, data *datasets.Dataset) (gradient []
 // and keeps in its folder what prediction sets and Familiar follow from. Fit calls it if there are
 // validation data.
 func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
-	heldOut, err := r.relabelled(heldOut)
+	c, err := r.calibrationOn(ctx, heldOut)
 	if err != nil {
 		return err
+	}
+	held, err := hold(r.folder, r.environment)
+	if err != nil {
+		return err
+	}
+	if r.manifest.Format < sealedFormat {
+		err = writeJSON(r.folder, calibrationFile, c, "")
+	} else {
+		err = r.writeListed(calibrationFile, c)
+	}
+	if releasing := held.Release(); err == nil {
+		err = errors.Wrap(releasing, "pollen")
+	}
+	return err
+}
+
+// writeListed writes a file of the run, whose index is not open, and lists it.
+func (r *Run) writeListed(name string, value any) error {
+	to, err := openIndex(r.folder)
+	if err != nil {
+		return err
+	}
+	err = writeListed(to, r.folder, name, value, "")
+	if closing := to.Close(); err == nil {
+		err = errors.Wrap(closing, "pollen: index")
+	}
+	return err
+}
+
+// calibrate calibrates the run that the training made.
+func (t *training) calibrate(ctx context.Context, run *Run, heldOut *datasets.Dataset) error {
+	c, err := run.calibrationOn(ctx, heldOut)
+	if err != nil {
+		return err
+	}
+	if err := stillHeld(t.lock); err != nil {
+		return err
+	}
+	return writeListed(t.index, t.folder, calibrationFile, c, "")
+}
+
+// calibrationOn is what held-out data say.
+func (r *Run) calibrationOn(ctx context.Context, heldOut *datasets.Dataset) (*evaluate.Calibration, error) {
+	heldOut, err := r.relabelled(heldOut)
+	if err != nil {
+		return nil, err
 	}
 	p, err := r.Predictions(ctx, heldOut, nil)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	c, err := evaluate.Calibrate(p)
 	if err != nil {
-		return err
-	}
-	return writeJSON(r.folder, calibrationFile, c, "")
-}
-
-// Calibration is what Calibrate kept. If it was not called, the error's cause is os.ErrNotExist.
-func (r *Run) Calibration() (*evaluate.Calibration, error) {
-	c := &evaluate.Calibration{}
-	if err := readJSON(r.folder, calibrationFile, c); err != nil {
 		return nil, err
 	}
 	return c, nil
 }
 
-// calibrationIfAny is what Calibrate kept, or nil.
-func (r *Run) calibrationIfAny() (*evaluate.Calibration, error) {
+// Calibration is what Calibrate kept. If it was not called, the error's cause is os.ErrNotExist.
+func (r *Run) Calibration() (*evaluate.Calibration, error) {
+	c := &evaluate.Calibration{}
+	if err := r.readListed(calibrationFile, c); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// calibrationIfAny is what Calibrate kept, or nil; nil also where it used samples that have been
+// left out now.
+func (r *Run) calibrationIfAny(used int) (*evaluate.Calibration, error) {
 	c, err := r.Calibration()
 	if os.IsNotExist(errors.Cause(err)) {
+		return nil, nil
+	}
+	if left := r.LeftOut(); err == nil && len(left) > 0 && c.Samples != used {
+		r.remark(fmt.Sprintf("%s was calibrated with %d samples, and %d are left: no prediction sets, and nothing is called familiar", r.folder, c.Samples, used))
 		return nil, nil
 	}
 	return c, err

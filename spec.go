@@ -14,7 +14,7 @@ import (
 // method; a field that has no effect with the method is an error. Its JSON is an object with the
 // names of Settings.
 type Spec struct {
-	Network string            // one of layers.Names or text for layers.Parse; default lenet-small
+	Network string            // of layers.Names or RegisterNetwork, or text for layers.Parse; default lenet-small
 	Layers  layers.Sequential // a network of one's own, in the place of Network
 	Method  Method            // SGLD by default
 

@@ -13,6 +13,8 @@ import (
 	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/internal/journal"
+	"github.com/pollen-ml/pollen/internal/lock"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/metropolis"
 	"github.com/pollen-ml/pollen/samples"
@@ -48,15 +50,18 @@ type training struct {
 	bank    *samples.Bank // of the samples
 	keeping *samples.Bank // of the states that are kept: the samples, or what they are drawn from
 	saving  background
-	metrics *metricsLog
+	metrics *journal.Writer
+	lock    *lock.Lock
+	index   *journal.Writer // of the run's files; nil for a run of a version without
 
-	from        int // the step that this process began at
+	from        int // the step that what is measured begins at
 	samples     int // in the folder, of all chains
 	adding      int // samples that are being written
+	guard       guard
 	loss        float64
-	trace       []float64                // of the watched weight, first chain, one value per step
-	weightTrace [][]float64              // the same, of each chain, in the sampling phase
-	lossTrace   [][]float64              // of each chain's minibatch loss, in the sampling phase
+	trace       series                   // of the watched weight, first chain, one value per step
+	weightTrace []series                 // the same, of each chain, in the sampling phase
+	lossTrace   []series                 // of each chain's minibatch loss, in the sampling phase
 	proposals   float64                  // with a Metropolis test: in the sampling phase
 	accepted    float64                  // the sum of their acceptance probabilities
 	thermometer *diagnostics.Thermometer // of the whole sampling phase
@@ -176,21 +181,20 @@ func (t *training) begin(device tensor.Device, open func(device tensor.Device) e
 	}
 	program := t.session.Program()
 	t.thermometer, t.recent = diagnostics.NewThermometer(program, scale), diagnostics.NewThermometer(program, scale)
-	t.weightTrace, t.lossTrace = make([][]float64, t.spec.Chains), make([][]float64, t.spec.Chains)
+	t.trace = newSeries(2 * traceValues)
+	for range t.spec.Chains {
+		t.weightTrace, t.lossTrace = append(t.weightTrace, newSeries(traceValues)), append(t.lossTrace, newSeries(traceValues))
+	}
 	t.bank = samples.NewBank(filepath.Join(t.folder, samplesFolder))
 	t.keeping = t.bank
 	if t.course.traits().collected {
 		t.keeping = samples.NewBank(filepath.Join(t.folder, statesFolder))
 	}
-	if err := open(device); err != nil {
-		return err
-	}
 	var err error
 	if t.probe, err = t.newProbe(device, t.watching); err != nil {
 		return err
 	}
-	t.metrics, err = newMetricsLog(t.folder)
-	return err
+	return open(device)
 }
 
 // banks are where states of the chains are kept.
@@ -204,7 +208,7 @@ func (t *training) banks() []*samples.Bank {
 // run makes the remaining steps. When the context ends it stops between two windows, and its
 // samples are kept.
 func (t *training) run(ctx context.Context, device tensor.Device) error {
-	t.from = int(t.session.Steps())
+	began := int(t.session.Steps())
 	most := window
 	if t.course.traits().exact {
 		most = exactWindow
@@ -223,13 +227,13 @@ func (t *training) run(ctx context.Context, device tensor.Device) error {
 		}
 	}
 	t.warn()
-	if closing := t.metrics.close(); err == nil {
-		err = closing
+	if closing := t.metrics.Close(); err == nil {
+		err = errors.Wrap(closing, "pollen: metrics")
 	}
-	if t.from < t.plan.Steps { // a finished run keeps the diagnostics of its steps
+	if began < t.plan.Steps { // a finished run keeps the diagnostics of its steps
 		d, failed := t.diagnose(device)
 		if failed == nil {
-			failed = writeJSON(t.folder, diagnosticsFile, d, "")
+			failed = writeListed(t.index, t.folder, diagnosticsFile, d, "")
 		}
 		if err == nil {
 			err = failed

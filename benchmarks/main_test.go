@@ -103,7 +103,7 @@ func TestTapeIsTheSameWork(t *testing.T) {
 		for _, p := range program.Parameters() {
 			ours += p.Shape.Elements()
 		}
-		other, err := newTape(w)
+		other, err := newTapeMachine(w)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -31,7 +31,8 @@ var peers = []struct {
 	name string
 	open func(o options, t training) (contestant, error)
 }{
-	{"gorgonia", func(_ options, t training) (contestant, error) { return newTape(t) }},
+	{"gorgonia", func(_ options, t training) (contestant, error) { return newTapeMachine(t) }},
+	{"gorgonia-drop-in", func(_ options, t training) (contestant, error) { return newDropIn(t) }},
 	{"torch", func(o options, t training) (contestant, error) { return openPeer(o, torchProgram, "eager", t) }},
 	{"torch-channels-last", func(o options, t training) (contestant, error) { return openPeer(o, torchProgram, "channels-last", t) }},
 	{"torch-compile", func(o options, t training) (contestant, error) { return openPeer(o, torchProgram, "compile", t) }},

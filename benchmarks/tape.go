@@ -6,9 +6,12 @@ import (
 	"github.com/pkg/errors"
 	"gorgonia.org/gorgonia"
 	dense "gorgonia.org/tensor"
+
+	"github.com/pollen-ml/pollen/graph/stock"
 )
 
-// tape is the same network from Gorgonia's own ops, trained by its TapeMachine and VanillaSolver.
+// tape is the same network from Gorgonia's own ops, trained by its VanillaSolver on its TapeMachine,
+// or on Pollen's machine in the place of that.
 type tape struct {
 	machine    gorgonia.VM
 	solver     gorgonia.Solver
@@ -52,7 +55,8 @@ func (t *tapeBuilder) keep(n *gorgonia.Node, err error) *gorgonia.Node {
 	return n
 }
 
-func newTape(w training) (contestant, error) {
+// newTape is the side whose machine open makes.
+func newTape(w training, open func(g *gorgonia.ExprGraph, parameters gorgonia.Nodes) gorgonia.VM) (contestant, error) {
 	plan, ok := plans[w.network]
 	if !ok || w.sampler != "sgd" {
 		return nil, absent{errors.Errorf("Gorgonia: no %s of %s here, SGD alone", w.sampler, w.network)}
@@ -94,10 +98,22 @@ func newTape(w training) (contestant, error) {
 		return nil, errors.Wrap(err, "benchmarks: Gorgonia")
 	}
 	return &tape{
-		machine:    gorgonia.NewTapeMachine(t.graph, gorgonia.BindDualValues(t.parameters...)),
+		machine:    open(t.graph, t.parameters),
 		solver:     gorgonia.NewVanillaSolver(gorgonia.WithLearnRate(rate)),
 		parameters: gorgonia.NodesToValueGrads(t.parameters),
 	}, nil
+}
+
+func newTapeMachine(w training) (contestant, error) {
+	return newTape(w, func(g *gorgonia.ExprGraph, parameters gorgonia.Nodes) gorgonia.VM {
+		return gorgonia.NewTapeMachine(g, gorgonia.BindDualValues(parameters...))
+	})
+}
+
+func newDropIn(w training) (contestant, error) {
+	return newTape(w, func(g *gorgonia.ExprGraph, parameters gorgonia.Nodes) gorgonia.VM {
+		return stock.NewMachine(g, stock.Options{}, gorgonia.BindDualValues(parameters...))
+	})
 }
 
 // convolution is convolution, bias, ReLU and pooling.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -35,7 +36,29 @@ var errCannotResume = errors.New("status 416, the server's file ends before")
 // newDownloader returns a downloader with the settings for the open network.
 // progress may be nil.
 func newDownloader(progress func(file string, done, total int64)) downloader {
-	return downloader{client: http.DefaultClient, progress: progress, stall: 30 * time.Second}
+	return downloader{client: secureClient(http.DefaultTransport), progress: progress, stall: 30 * time.Second}
+}
+
+// mostRedirects is how often a mirror may send a client elsewhere.
+const mostRedirects = 10
+
+// secureClient is a client that follows redirects to HTTPS alone.
+func secureClient(transport http.RoundTripper) *http.Client {
+	return &http.Client{Transport: transport, CheckRedirect: func(request *http.Request, via []*http.Request) error {
+		if len(via) >= mostRedirects {
+			return errors.Errorf("%d redirects", len(via))
+		}
+		return checkSecure(request.URL)
+	}}
+}
+
+// checkSecure refuses addresses that are not HTTPS: what comes otherwise, anyone on the way can read
+// and change, down to the checksum's error.
+func checkSecure(address *url.URL) error {
+	if address.Scheme != "https" {
+		return errors.Errorf("%s is not HTTPS", address)
+	}
+	return nil
 }
 
 // fetch downloads one file into folder, from the first mirror that has it right.
@@ -107,6 +130,9 @@ func (d downloader) append(ctx context.Context, address, part string, wanted fil
 	defer watchdog.Stop()
 
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address, nil)
+	if err == nil {
+		err = checkSecure(request.URL)
+	}
 	if err != nil {
 		return err
 	}

@@ -36,7 +36,7 @@ func (m *mirror) requests() []string {
 func newMirror(t *testing.T, serve func(w http.ResponseWriter, r *http.Request)) *mirror {
 	t.Helper()
 	m := &mirror{}
-	m.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	m.Server = httptest.NewTLSServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		m.mutex.Lock()
 		m.asked = append(m.asked, strings.TrimSpace(r.URL.Path+" "+r.Header.Get("Range")))
 		m.mutex.Unlock()
@@ -93,7 +93,45 @@ func fetch(t *testing.T, left []byte, mirrors ...*mirror) (folder string, err er
 		addresses = append(addresses, m.URL+"/")
 	}
 	wanted, _ := parcel()
-	return folder, newDownloader(nil).fetch(t.Context(), addresses, wanted, folder)
+	return folder, trusting(mirrors...).fetch(t.Context(), addresses, wanted, folder)
+}
+
+// trusting is a downloader that trusts the test's servers, which all have the same certificate.
+func trusting(mirrors ...*mirror) downloader {
+	d := newDownloader(nil)
+	if len(mirrors) > 0 {
+		d.client = secureClient(mirrors[0].Client().Transport)
+	}
+	return d
+}
+
+// Nothing comes by plain HTTP, neither at once nor by a redirect.
+func TestDownloadsAreSecure(t *testing.T) {
+	_, content := parcel()
+	plain := httptest.NewServer(http.HandlerFunc(serveContent(content)))
+	t.Cleanup(plain.Close)
+	wanted, _ := parcel()
+	err := newDownloader(nil).fetch(t.Context(), []string{plain.URL + "/"}, wanted, t.TempDir())
+	wantError(t, err, "is not HTTPS")
+	elsewhere := newMirror(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, plain.URL, http.StatusFound) })
+	_, err = fetch(t, nil, elsewhere)
+	wantError(t, err, "is not HTTPS")
+	_, err = fetch(t, nil, newMirror(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, r.URL.Path, http.StatusFound) }))
+	wantError(t, err, "10 redirects")
+	for _, s := range sources() {
+		for _, address := range s.mirrors {
+			if !strings.HasPrefix(address, "https://") {
+				t.Errorf("%s comes from %s", s.name, address)
+			}
+			for _, pair := range s.files {
+				for _, f := range []file{pair.images, pair.labels} {
+					if f.packed != "" && len(f.packed) != 64 || f.packed == "" && f.size != 0 {
+						t.Errorf("%s: %s has no SHA-256", s.name, f.name)
+					}
+				}
+			}
+		}
+	}
 }
 
 // wantParcel fails the test unless the folder has the parcel and nothing else.
@@ -203,7 +241,7 @@ func TestDownloadStalled(t *testing.T) {
 		<-r.Context().Done()
 	})
 	wanted, _ := parcel()
-	d := newDownloader(nil)
+	d := trusting(m)
 	d.stall = 20 * time.Millisecond
 	err := d.fetch(t.Context(), []string{m.URL + "/"}, wanted, t.TempDir())
 	wantError(t, err, "after 0 of 100000 bytes: no data for 20ms")
@@ -215,7 +253,7 @@ func TestDownloadCancelled(t *testing.T) {
 	first := newMirror(t, func(_ http.ResponseWriter, r *http.Request) { cancel(); <-r.Context().Done() })
 	second := newMirror(t, serveContent(content))
 	wanted, _ := parcel()
-	err := newDownloader(nil).fetch(ctx, []string{first.URL + "/", second.URL + "/"}, wanted, t.TempDir())
+	err := trusting(first).fetch(ctx, []string{first.URL + "/", second.URL + "/"}, wanted, t.TempDir())
 	wantError(t, err, "context canceled")
 	if len(second.requests()) > 0 {
 		t.Error("the next mirror was asked nevertheless")
@@ -233,6 +271,9 @@ func TestLoadDownloads(t *testing.T) {
 		serveContent(packed(t, images))(w, r)
 	})
 	s.mirrors = []string{m.URL + "/"}
+	usual := http.DefaultTransport
+	http.DefaultTransport = m.Client().Transport
+	t.Cleanup(func() { http.DefaultTransport = usual })
 	options := alone(t)
 	options.Offline = false
 	if got := s.whereabouts(Test, options); got != s.mirrors[0] {

@@ -52,7 +52,7 @@ func fashionMNIST() source {
 		folders:    func() []string { return []string{debianFashionMNIST} },
 		mirrors: []string{
 			"https://github.com/zalandoresearch/fashion-mnist/raw/master/data/fashion/",
-			"http://fashion-mnist.s3-website.eu-central-1.amazonaws.com/",
+			"https://raw.githubusercontent.com/zalandoresearch/fashion-mnist/master/data/fashion/",
 		},
 		advice: "Put Fashion-MNIST's four .gz files into a folder and name it by " + EnvironmentFolder +
 			", or install Debian's package dataset-fashion-mnist.",

@@ -197,6 +197,11 @@ accuracy             0.5000  0.7500
 confidence on roses   0.500   0.500
 AUROC                     -  0.6250
 `},
+		{func() (*Table, error) { return RunTable([]Subject{subjects[0], subjects[2]}) }, `run  accuracy  confidence on roses   AUROC
+------------------------------------------
+a      0.5000                0.500       -
+b      0.7500                0.500  0.6250
+`},
 		{func() (*Table, error) {
 			return SeedsTable([]string{"a", "b"}, [][]*evaluate.Assessment{{run(0.5), run(0.75), run(1)}, {run(0.25)}})
 		}, `mean over seeds           a, 3 seeds  b, 1 seed

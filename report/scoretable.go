@@ -2,6 +2,7 @@ package report
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -20,6 +21,34 @@ func ScoreTable(subjects []Subject) (*Table, error) {
 		}
 	}
 	return scoresOver("score", names, assessments)
+}
+
+// RunTable returns the table of the scores of many subjects: a row for each subject, all assessed, a
+// column for each score that applies to any of them.
+func RunTable(subjects []Subject) (*Table, error) {
+	var shown []evaluate.Score
+	var columns []Column
+	for _, score := range evaluate.Scores() {
+		if slices.ContainsFunc(subjects, func(s Subject) bool { return score.Applies(s.Case) }) {
+			shown = append(shown, score)
+			columns = append(columns, Column{score.TitleFor(subjects[0].Case), score.Format})
+		}
+	}
+	table := NewTable("run", columns...)
+	for _, s := range subjects {
+		var cells []any
+		for _, score := range shown {
+			if value, ok := s.Values[score.Name]; ok {
+				cells = append(cells, value)
+			} else {
+				cells = append(cells, "-")
+			}
+		}
+		if err := table.Add(s.Name, cells...); err != nil {
+			return nil, err
+		}
+	}
+	return table, nil
 }
 
 // SeedsTable returns the table of scores of groups of runs that differ only in their seed: means

@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	whole "github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/internal/seal"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -174,35 +176,62 @@ func (b *Bank) Files() ([]string, error) {
 // writers is how many files Add writes at a time: most of the time is spent waiting for the disk.
 const writers = 8
 
+// File is a file of a bank, as it was written.
+type File struct {
+	Name  string // in the bank's folder
+	Bytes int
+	Sum   string // its checksum, which it also has inside
+}
+
 // Add writes samples, and returns when they are on the disk. After all have been tried, it returns
 // the first error.
 func (b *Bank) Add(samples ...Sample) error {
-	failures := make([]error, len(samples))
+	_, err := b.Write(samples...)
+	return err
+}
+
+// Write is Add, and says what was written.
+func (b *Bank) Write(samples ...Sample) ([]File, error) {
+	failures, files := make([]error, len(samples)), make([]File, len(samples))
 	var writing sync.WaitGroup
 	for first := range min(writers, len(samples)) {
 		writing.Go(func() {
 			for i := first; i < len(samples); i += writers {
-				failures[i] = errors.Wrap(b.write(samples[i]), "samples: bank")
+				file, err := b.write(samples[i])
+				files[i], failures[i] = file, errors.Wrap(err, "samples: bank")
 			}
 		})
 	}
 	writing.Wait()
 	for _, err := range failures {
 		if err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return files, nil
 }
 
-func (b *Bank) write(s Sample) error {
+// The keys of a sample's metadata; a checksum is beside them.
+const (
+	chainKey  = "chain"
+	stepKey   = "step"
+	weightKey = "weight"
+)
+
+// NameOf is the name of a sample's file.
+func NameOf(chain, step int) string {
+	return fmt.Sprintf("chain%05d-step%09d%s", chain, step, sampleSuffix)
+}
+
+func (b *Bank) write(s Sample) (File, error) {
 	if err := s.Validate(); err != nil {
-		return errors.Wrap(err, "sample")
+		return File{}, errors.Wrap(err, "sample")
 	}
 	file := safetensors.File{Metadata: map[string]string{
-		"chain":  strconv.Itoa(s.Chain),
-		"step":   strconv.Itoa(s.Step),
-		"weight": strconv.FormatFloat(s.Weight, 'g', -1, 64),
+		chainKey:  strconv.Itoa(s.Chain),
+		stepKey:   strconv.Itoa(s.Step),
+		weightKey: strconv.FormatFloat(s.Weight, 'g', -1, 64),
+		seal.Key:  seal.Blank,
 	}}
 	for _, p := range s.Parameters {
 		// A scalar's shape is an empty list, which a nil slice would not be.
@@ -214,35 +243,65 @@ func (b *Bank) write(s Sample) error {
 	}
 	var content bytes.Buffer
 	if err := file.Serialize(&content); err != nil {
-		return err
+		return File{}, err
 	}
-	name := filepath.Join(b.folder, fmt.Sprintf("chain%05d-step%09d%s", s.Chain, s.Step, sampleSuffix))
-	return whole.Write(name, content.Bytes())
+	sum, err := seal.Close(content.Bytes(), seal.Header(content.Bytes()))
+	if err != nil {
+		return File{}, err
+	}
+	name := NameOf(s.Chain, s.Step)
+	return File{name, content.Len(), sum}, whole.Write(filepath.Join(b.folder, name), content.Bytes())
 }
 
-// ReadSample reads one file of a bank.
+// ReadSample reads one file of a bank. The file must be as it was written; only files of earlier
+// versions, which have no checksum, are taken as they are.
 func ReadSample(path string) (Sample, error) {
+	s, _, err := ReadSealed(path)
+	return s, err
+}
+
+// ReadSealed is ReadSample, and returns the file's checksum; "" where it has none.
+func ReadSealed(path string) (s Sample, sum string, err error) {
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return Sample{}, errors.Wrap(err, "samples: sample")
+		return Sample{}, "", errors.Wrap(err, "samples: sample")
 	}
-	s, err := parseSample(content)
-	return s, errors.Wrapf(err, "samples: sample %s", path)
+	s, sum, err = parseSample(content)
+	return s, sum, errors.Wrapf(err, "samples: sample %s", path)
 }
 
-func parseSample(content []byte) (Sample, error) {
+func parseSample(content []byte) (s Sample, sum string, err error) {
+	sum, err = seal.Check(content, seal.Header(content))
+	if err != nil && errors.Cause(err) != seal.ErrNone {
+		return Sample{}, "", err
+	}
 	file, err := safetensors.Parse(content)
 	if err != nil {
-		return Sample{}, err
+		return Sample{}, "", err
 	}
-	var s Sample
-	if s.Chain, err = strconv.Atoi(file.Metadata["chain"]); err != nil {
+	if _, has := file.Metadata[seal.Key]; has && sum == "" {
+		return Sample{}, "", errors.New("its checksum was changed")
+	}
+	if s, err = sampleOf(file); err != nil {
+		return Sample{}, "", err
+	}
+	return s, sum, nil
+}
+
+// sampleOf is the sample in a file.
+func sampleOf(file *safetensors.File) (s Sample, err error) {
+	for key := range file.Metadata {
+		if !slices.Contains([]string{chainKey, stepKey, weightKey, seal.Key}, key) {
+			return Sample{}, errors.Errorf("metadata has a key %q, which no sample has", key)
+		}
+	}
+	if s.Chain, err = strconv.Atoi(file.Metadata[chainKey]); err != nil {
 		return Sample{}, errors.Wrap(err, "metadata chain")
 	}
-	if s.Step, err = strconv.Atoi(file.Metadata["step"]); err != nil {
+	if s.Step, err = strconv.Atoi(file.Metadata[stepKey]); err != nil {
 		return Sample{}, errors.Wrap(err, "metadata step")
 	}
-	if s.Weight, err = strconv.ParseFloat(file.Metadata["weight"], 64); err != nil {
+	if s.Weight, err = strconv.ParseFloat(file.Metadata[weightKey], 64); err != nil {
 		return Sample{}, errors.Wrap(err, "metadata weight")
 	}
 	for _, t := range file.Tensors {

@@ -2,7 +2,9 @@ package samples
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/binary"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -65,7 +67,14 @@ func TestBankFormat(t *testing.T) {
 	content := fileOf(t, aSample(3, 40))
 	length := binary.LittleEndian.Uint64(content)
 	header, values := content[8:8+length], content[8+length:]
-	want := `{"__metadata__":{"chain":"3","step":"40","weight":"0.125"},` +
+	const digits = 64
+	at := strings.Index(string(header), `"sha256":"`) + len(`"sha256":"`)
+	sum := string(header[at : at+digits])
+	blank := bytes.Replace(content, []byte(sum), bytes.Repeat([]byte("0"), digits), 1)
+	if got := fmt.Sprintf("%x", sha256.Sum256(blank)); got != sum {
+		t.Errorf("the checksum is %s, and SHA-256 with zeros in its place %s", sum, got)
+	}
+	want := `{"__metadata__":{"chain":"3","sha256":"` + sum + `","step":"40","weight":"0.125"},` +
 		`"hidden.weight":{"dtype":"F32","shape":[2,3],"data_offsets":[0,24]},` +
 		`"hidden.bias":{"dtype":"F32","shape":[2],"data_offsets":[24,32]},` +
 		`"a.temperature":{"dtype":"F32","shape":[],"data_offsets":[32,36]}}`
@@ -238,11 +247,11 @@ func TestBankRefusesBadSamples(t *testing.T) {
 func TestReadSampleTruncated(t *testing.T) {
 	content := fileOf(t, aSample(3, 40))
 	for n := range content {
-		if _, err := parseSample(content[:n]); err == nil {
+		if _, _, err := parseSample(content[:n]); err == nil {
 			t.Fatalf("%d of %d bytes: no error", n, len(content))
 		}
 	}
-	if _, err := parseSample(append(content, 0)); err == nil {
+	if _, _, err := parseSample(append(content, 0)); err == nil {
 		t.Error("a byte too many: no error")
 	}
 	path := filepath.Join(t.TempDir(), "cut.safetensors")
@@ -254,5 +263,19 @@ func TestReadSampleTruncated(t *testing.T) {
 	}
 	if _, err := ReadSample(path + ".missing"); err == nil {
 		t.Error("a file that is not there: no error")
+	}
+}
+
+// Every bit of a file counts.
+func TestFlippedBits(t *testing.T) {
+	content := fileOf(t, aSample(3, 40))
+	for at := range content {
+		for bit := range 8 {
+			content[at] ^= 1 << bit
+			if _, _, err := parseSample(content); err == nil {
+				t.Fatalf("bit %d of byte %d was flipped: no error", bit, at)
+			}
+			content[at] ^= 1 << bit
+		}
 	}
 }

@@ -1,6 +1,7 @@
 package samples
 
 import (
+	"bytes"
 	"encoding/binary"
 	"reflect"
 	"runtime"
@@ -55,7 +56,7 @@ var hostileFiles = map[string][]byte{
 func TestReadSampleHostile(t *testing.T) {
 	for name, content := range hostileFiles {
 		var err error
-		allocated := allocation(func() { _, err = parseSample(content) })
+		allocated := allocation(func() { _, _, err = parseSample(content) })
 		if err == nil {
 			t.Errorf("%s: no error", name)
 		}
@@ -87,12 +88,16 @@ func FuzzReadSample(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
 		var s Sample
+		var sum string
 		var err error
-		if allocated := allocation(func() { s, err = parseSample(content) }); allocated > allocationLimit(content) {
+		if allocated := allocation(func() { s, sum, err = parseSample(content) }); allocated > allocationLimit(content) {
 			t.Fatalf("%d bytes were allocated for a file of %d", allocated, len(content))
 		}
 		if err != nil {
 			return
+		}
+		if sum != "" && !bytes.Contains(content, []byte(sum)) {
+			t.Fatalf("checksum %s is not in the file", sum)
 		}
 		values := 0
 		for _, p := range s.Parameters {
@@ -101,7 +106,7 @@ func FuzzReadSample(f *testing.F) {
 		if 4*values > len(content) {
 			t.Fatalf("%d values out of %d bytes", values, len(content))
 		}
-		again, err := parseSample(fileOf(t, s))
+		again, _, err := parseSample(fileOf(t, s))
 		if err != nil {
 			t.Fatalf("what was read cannot be written and read again: %v", err)
 		}

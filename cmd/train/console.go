@@ -6,16 +6,14 @@ import (
 	"math"
 	"os"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/pkg/errors"
-	"github.com/vbauerster/mpb/v8"
-	"github.com/vbauerster/mpb/v8/decor"
 	"golang.org/x/term"
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/progress"
 )
 
 // console is where a command talks to a person: results on out, progress and remarks on err.
@@ -25,8 +23,8 @@ type console struct {
 	live bool // err is a terminal whose last line can be rewritten
 	now  func() time.Time
 
-	shown  *progress // what is under way
-	looked time.Time // when its last event came
+	shown  *progress.Line // what is under way
+	looked time.Time      // when its last event came
 }
 
 func newConsole() *console {
@@ -46,7 +44,7 @@ func (c *console) observer(name string) pollen.Observer {
 			return
 		}
 		now := c.now()
-		if key := e.Task + e.On; c.shown == nil || key != task || e.Done < c.shown.done {
+		if key := e.Task + e.On; c.shown == nil || key != task || e.Done < c.shown.Done() {
 			c.endProgress()
 			task = key
 			title := name
@@ -63,8 +61,11 @@ func (c *console) observer(name string) pollen.Observer {
 		if seconds := now.Sub(c.looked).Seconds(); seconds > 0 {
 			status += fmt.Sprintf("  %.0f images/s", float64(e.Images)/seconds)
 		}
+		if jump := progress.ClockJump(c.looked, now); jump != 0 {
+			c.remark("the clock jumped by %v: times of files and logs before and after do not compare", jump)
+		}
 		c.looked = now
-		c.shown.update(e.Done, status)
+		c.shown.Update(e.Done, status)
 	}
 }
 
@@ -83,7 +84,7 @@ func fitStatus(e pollen.Event) string {
 // endProgress leaves the line of what was under way as it is.
 func (c *console) endProgress() {
 	if c.shown != nil {
-		c.shown.end()
+		c.shown.End()
 		c.shown = nil
 	}
 }
@@ -109,7 +110,7 @@ func (c *console) reading() func(file string, done, total int64) {
 		if err == nil {
 			status += " in " + file
 		}
-		c.shown.update(int(done), status)
+		c.shown.Update(int(done), status)
 		if done == total {
 			c.endProgress()
 		}
@@ -139,74 +140,7 @@ func (r *results) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// plainInterval is how often progress is written if there is no terminal.
-const plainInterval = 10 * time.Second
-
-// progress shows how far work is: a live line on a terminal, else a plain line now and then.
-type progress struct {
-	console     *console
-	name        string
-	done        int
-	first       int // done before this was shown
-	total       int
-	start, last time.Time
-	bars        *mpb.Progress
-	bar         *mpb.Bar
-	mu          sync.Mutex
-	status      string
-}
-
-// progress begins to show work, some of which may be done already. end must be called.
-func (c *console) progress(name string, done, total int) *progress {
-	p := &progress{console: c, name: name, total: total, done: done, first: done, start: c.now()}
-	p.last = p.start
-	if c.live {
-		p.bars = mpb.New(mpb.WithOutput(c.err), mpb.WithWidth(20), mpb.WithRefreshRate(200*time.Millisecond))
-		p.bar = p.bars.New(int64(total), mpb.BarStyle().Lbound("").Rbound("").Filler("█").Tip("█").Padding("░"),
-			mpb.PrependDecorators(decor.Any(func(s decor.Statistics) string {
-				// The carriage return is for Ctrl-C, whose echo moves the cursor.
-				return fmt.Sprintf("\r%-6s %3d%% ", name, 100*s.Current/s.Total)
-			})),
-			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string {
-				p.mu.Lock()
-				defer p.mu.Unlock()
-				return p.status
-			})))
-		p.bar.SetCurrent(int64(done))
-	}
-	return p
-}
-
-// update shows how much is done, and how it goes.
-func (p *progress) update(done int, status string) {
-	now := p.console.now()
-	p.done = done
-	elapsed := now.Sub(p.start)
-	if done == p.total {
-		status = fmt.Sprintf("%s  in %s", status, elapsed.Round(time.Second))
-	} else if made := done - p.first; made > 0 {
-		remaining := time.Duration(float64(elapsed) / float64(made) * float64(p.total-done))
-		status = fmt.Sprintf("%s  eta %s", status, remaining.Round(time.Second))
-	}
-	if p.bar != nil {
-		p.mu.Lock()
-		p.status = status
-		p.mu.Unlock()
-		p.bar.SetCurrent(int64(done))
-		return
-	}
-	if now.Sub(p.last) >= plainInterval || done == p.total {
-		p.last = now
-		p.console.remark("%-6s %3d%%  %s", p.name, 100*done/p.total, status)
-	}
-}
-
-// end leaves the line as it is.
-func (p *progress) end() {
-	if p.bar != nil {
-		if !p.bar.Completed() {
-			p.bar.Abort(false)
-		}
-		p.bars.Wait()
-	}
+// progress begins to show work, some of which may be done already.
+func (c *console) progress(name string, done, total int) *progress.Line {
+	return progress.Begin(progress.Options{To: c.err, Live: c.live, Now: c.now}, name, done, total)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
@@ -17,8 +18,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// comparison is one of the runs that are compared.
-type comparison struct {
+// compared is one of the runs that are compared.
+type compared struct {
 	name       string
 	run        *pollen.Run
 	assessment *evaluate.Assessment // nil before assess
@@ -31,6 +32,8 @@ type scoring struct {
 	device deviceFlags
 	page   string
 	json   bool
+
+	withoutDamaged bool
 }
 
 func (s *scoring) bind(command *cobra.Command) {
@@ -38,6 +41,7 @@ func (s *scoring) bind(command *cobra.Command) {
 	f.StringVar(&s.data.name, "data", "", "data whose test images are predicted (default: those of the data trained on)")
 	bindDataFolder(f, &s.data.folder)
 	s.device.bind(f)
+	bindWithoutDamaged(f, &s.withoutDamaged)
 }
 
 // bindOutput binds the output flags.
@@ -88,7 +92,7 @@ func wantRuns(command *cobra.Command, runs []string) error {
 
 // opened are runs with the data to evaluate them on.
 type opened struct {
-	runs    []comparison
+	runs    []compared
 	in, out *datasets.Dataset
 	device  tensor.Device
 }
@@ -107,14 +111,14 @@ func (s *scoring) open(ctx context.Context, folders []string, c *console) (o ope
 		return o, err
 	}
 	for _, folder := range folders {
-		run, err := pollen.Open(folder)
+		run, err := pollen.Open(folder, append(withDamaged(s.withoutDamaged), pollen.WithObserver(c.observer("scores")))...)
 		if err != nil {
 			return o, err
 		}
 		if err := remarkUnfinished(run, c); err != nil {
 			return o, err
 		}
-		o.runs = append(o.runs, comparison{name: folder, run: run})
+		o.runs = append(o.runs, compared{name: folder, run: run})
 	}
 	kind, err := s.kind(o.runs)
 	if err != nil {
@@ -146,7 +150,7 @@ func (s *scoring) open(ctx context.Context, folders []string, c *console) (o ope
 		return o, err
 	}
 	for i := range o.runs {
-		o.runs[i].run = o.runs[i].run.With(pollen.WithDevice(o.device), pollen.WithObserver(c.observer("scores")))
+		o.runs[i].run = o.runs[i].run.With(pollen.WithDevice(o.device))
 	}
 	return o, nil
 }
@@ -165,7 +169,7 @@ func remarkUnfinished(run *pollen.Run, c *console) error {
 }
 
 // kind is the runs' own kind of data, unless another is given.
-func (s *scoring) kind(runs []comparison) (dataFlags, error) {
+func (s *scoring) kind(runs []compared) (dataFlags, error) {
 	kind := dataOf(runs[0].run.Manifest())
 	if s.data.name != "" {
 		return dataFlags{name: s.data.name, folder: s.data.folder}, nil
@@ -214,7 +218,7 @@ func (s *scoring) run(ctx context.Context, folders []string, c *console) error {
 }
 
 // assess scores each run.
-func assess(ctx context.Context, runs []comparison, in, out *datasets.Dataset, c *console) error {
+func assess(ctx context.Context, runs []compared, in, out *datasets.Dataset, c *console) error {
 	defer c.endProgress()
 	for i := range runs {
 		var err error
@@ -226,7 +230,7 @@ func assess(ctx context.Context, runs []comparison, in, out *datasets.Dataset, c
 }
 
 // printScores prints the tables of scores.
-func printScores(runs []comparison, c *console) error {
+func printScores(runs []compared, c *console) error {
 	subjects := subjectsOf(runs, nil, nil)
 	tables := []func() (*report.Table, error){
 		func() (*report.Table, error) { return scoreTable(subjects) },
@@ -241,7 +245,15 @@ func printScores(runs []comparison, c *console) error {
 		}
 		made = append(made, table)
 	}
-	return printTables(c, made...)
+	if err := printTables(c, made...); err != nil {
+		return err
+	}
+	for _, r := range runs {
+		if left := r.run.LeftOut(); len(left) > 0 {
+			fmt.Fprintf(c.out, "%s: without %s, damaged or missing: %s\n", r.name, counted(len(left), "sample"), strings.Join(left, ", "))
+		}
+	}
+	return nil
 }
 
 // printTables prints the tables that are not nil.
@@ -266,41 +278,21 @@ func scoreTable(subjects []report.Subject) (*report.Table, error) {
 	if len(subjects) <= fewRuns {
 		return report.ScoreTable(subjects)
 	}
-	var shown []evaluate.Score
-	var columns []report.Column
-	for _, score := range evaluate.Scores() {
-		if slices.ContainsFunc(subjects, func(s report.Subject) bool { return score.Applies(s.Case) }) {
-			shown = append(shown, score)
-			columns = append(columns, report.Column{Title: score.TitleFor(subjects[0].Case), Format: score.Format})
-		}
-	}
-	table := report.NewTable("run", columns...)
-	for _, s := range subjects {
-		var cells []any
-		for _, score := range shown {
-			if value, ok := s.Values[score.Name]; ok {
-				cells = append(cells, value)
-			} else {
-				cells = append(cells, "-")
-			}
-		}
-		if err := table.Add(s.Name, cells...); err != nil {
-			return nil, err
-		}
-	}
-	return table, nil
+	return report.RunTable(subjects)
 }
 
 // printJSON prints an object for each run.
-func printJSON(runs []comparison, c *console) error {
+func printJSON(runs []compared, c *console) error {
 	type scored struct {
 		Run    string               `json:"run"`
 		Method string               `json:"method"`
 		Scores *evaluate.Assessment `json:"assessment"`
+
+		LeftOut []string `json:"leftOut,omitempty"` // samples that are damaged or missing
 	}
 	list := []scored{}
 	for _, r := range runs {
-		list = append(list, scored{r.name, pollen.MethodText(r.run.Manifest().Spec.Method), r.assessment})
+		list = append(list, scored{r.name, pollen.MethodText(r.run.Manifest().Spec.Method), r.assessment, r.run.LeftOut()})
 	}
 	lines := json.NewEncoder(c.out)
 	lines.SetIndent("", "  ")
@@ -308,7 +300,7 @@ func printJSON(runs []comparison, c *console) error {
 }
 
 // overSeeds is the table of runs that differ only in their seed; nil if there are none.
-func overSeeds(runs []comparison) (*report.Table, error) {
+func overSeeds(runs []compared) (*report.Table, error) {
 	known := map[string]int{}
 	var names []string
 	var groups [][]*evaluate.Assessment

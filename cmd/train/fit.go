@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"strings"
+	"slices"
 	"time"
 
 	"github.com/pkg/errors"
@@ -13,6 +13,7 @@ import (
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/tensor"
@@ -21,17 +22,17 @@ import (
 func fitCommand(c *console) *cobra.Command {
 	flags := &settings{}
 	var folder, file, resume string
-	var estimate bool
+	var estimate, withoutDamaged bool
 	command := &cobra.Command{
 		Use:   "fit",
 		Short: "train one network and keep its samples",
 		Long: "Trains one network, keeps its samples in a run folder, and scores their average on the test data.\n" +
-			listing("Models", append(layers.Names(), "a network file FILE.yaml")...) +
-			listing("Data", append(datasets.Names(), "a folder with a folder of pictures for each class, which may have train, val and test above",
+			config.Listing("Models", append(layers.Names(), "a network file FILE.yaml")...) +
+			config.Listing("Data", append(datasets.Names(), "a folder with a folder of pictures for each class, which may have train, val and test above",
 				"files of arrays (NPZ, IDX, CIFAR)")...) +
-			listing("Methods", pollen.MethodNames()...) +
-			listing("", append([]string{"with attributes, by name or in order"}, pollen.MethodForms()...)...) +
-			listing("Schedules", optimizers.ScheduleForms()...),
+			config.Listing("Methods", pollen.MethodNames()...) +
+			config.Listing("", append([]string{"with attributes, by name or in order"}, pollen.MethodForms()...)...) +
+			config.Listing("Schedules", optimizers.ScheduleForms()...),
 		Example: `  train fit --method psgld --chains 4 --folder runs/four
   train fit --data flowers --model cnn --method sghmc --epochs 20
   train fit --method momentum:decay=0.9,weight-decay=1e-4 --schedule cosine:0.02,0 --epochs 5
@@ -46,10 +47,14 @@ func fitCommand(c *console) *cobra.Command {
 	command.Flags().StringVar(&folder, "folder", "", "run folder, new or empty (default runs/fit-1, -2, ...)")
 	command.Flags().BoolVar(&estimate, "estimate", false, "print what the run would cost, from some steps, and stop")
 	command.Flags().StringVar(&resume, "resume", "",
-		"folder of a run to go on with; takes no other flags but device, threads, precision and data-folder")
+		"folder of a run to go on with; takes no other flags but device, threads, precision, data-folder and without-damaged")
+	bindWithoutDamaged(command.Flags(), &withoutDamaged)
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		if resume != "" {
-			return resumeFit(command.Context(), command.Flags(), flags, resume, c)
+			return resumeFit(command.Context(), command.Flags(), flags, resume, withDamaged(withoutDamaged), c)
+		}
+		if withoutDamaged {
+			return usage("train: without-damaged: a new run has no samples to go on without")
 		}
 		s, err := layered(command.Flags(), file)
 		if err != nil {
@@ -61,28 +66,6 @@ func fitCommand(c *console) *cobra.Command {
 		return runFit(command.Context(), s, folder, c)
 	}
 	return command
-}
-
-// listing is one or more lines that name things.
-func listing(title string, items ...string) string {
-	const indent, width = 11, 100
-	if title != "" {
-		title += ":"
-	}
-	text := fmt.Sprintf("\n%-*s", indent, title)
-	length := indent
-	for i, item := range items {
-		if i < len(items)-1 {
-			item += ", "
-		}
-		if length+len(item) > width {
-			text = strings.TrimRight(text, " ") + "\n" + strings.Repeat(" ", indent)
-			length = indent
-		}
-		text += item
-		length += len(item)
-	}
-	return text
 }
 
 // prepared is a run about to begin: what is trained, on which data and device.
@@ -147,7 +130,7 @@ func freshFolder(given, name string) (folder string, err error) {
 }
 
 // resumeFit goes on with a run, on the device requested now.
-func resumeFit(ctx context.Context, given *pflag.FlagSet, flags *settings, folder string, c *console) error {
+func resumeFit(ctx context.Context, given *pflag.FlagSet, flags *settings, folder string, more []pollen.Option, c *console) error {
 	m, err := pollen.ReadManifest(folder)
 	if err != nil {
 		return err
@@ -160,18 +143,11 @@ func resumeFit(ctx context.Context, given *pflag.FlagSet, flags *settings, folde
 		}
 	}
 	data := dataOf(*m)
-	var other string
-	given.Visit(func(f *pflag.Flag) {
-		switch f.Name {
-		case "resume", "threads", "device", "precision":
-		case "data-folder":
-			data.folder = flags.data.folder
-		default:
-			other = f.Name
-		}
-	})
-	if other != "" {
-		return usage("train: --%s with --resume: a resumed run keeps its own configuration", other)
+	if given.Changed("data-folder") {
+		data.folder = flags.data.folder
+	}
+	if err := onlyWithResume(given, "run"); err != nil {
+		return err
 	}
 	opened, err := device.open(c)
 	if err != nil {
@@ -183,8 +159,19 @@ func resumeFit(ctx context.Context, given *pflag.FlagSet, flags *settings, folde
 		return err
 	}
 	name := pollen.MethodName(m.Spec.Method)
-	run, err := pollen.Resume(ctx, folder, splits, pollen.WithDevice(opened), pollen.WithObserver(c.observer(name)))
+	run, err := pollen.Resume(ctx, folder, splits, append(more, pollen.WithDevice(opened), pollen.WithObserver(c.observer(name)))...)
 	return finishFit(ctx, run, err, name, splits, c)
+}
+
+// onlyWithResume refuses flags that would change what is resumed.
+func onlyWithResume(given *pflag.FlagSet, what string) (err error) {
+	may := []string{"resume", "threads", "device", "precision", "data-folder", "without-damaged"}
+	given.Visit(func(f *pflag.Flag) {
+		if !slices.Contains(may, f.Name) {
+			err = usage("train: --%s with --resume: a resumed %s keeps its own configuration", f.Name, what)
+		}
+	})
+	return err
 }
 
 // finishFit scores a finished run, or reports what a failed or stopped one leaves behind.
@@ -194,7 +181,7 @@ func finishFit(ctx context.Context, run *pollen.Run, err error, name string, dat
 		remarkKept(err, c)
 		return err
 	}
-	compared := []comparison{{name: name, run: run}}
+	compared := []compared{{name: name, run: run}}
 	if data.Test != nil {
 		if err := assess(ctx, compared, data.Test, nil, c); err != nil {
 			c.remark("%s: done; score it with: train eval %s", run.Folder(), run.Folder())

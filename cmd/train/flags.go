@@ -1,19 +1,16 @@
 package main
 
 import (
-	"bytes"
-	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 
-	"github.com/goccy/go-yaml"
 	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
 
 	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/internal/config"
 )
 
 // manifestFile is what a run's manifest is called: it can be given as a configuration.
@@ -127,23 +124,10 @@ func readConfig(path string, flags *pflag.FlagSet) error {
 		return readManifest(filepath.Dir(path), flags)
 	}
 	content, err := os.ReadFile(path)
-	if err != nil {
-		return errors.Wrap(err, "train: config")
+	if err == nil {
+		err = config.Set(content, flags)
 	}
-	var fields, second yaml.MapSlice
-	decoder := yaml.NewDecoder(bytes.NewReader(content))
-	if err := decoder.Decode(&fields); err != nil && err != io.EOF {
-		return errors.Errorf("train: config %s: %s", path, yaml.FormatError(err, false, false))
-	}
-	if err := decoder.Decode(&second); err != io.EOF {
-		return errors.Errorf("train: config %s: more than one document", path)
-	}
-	for _, field := range fields {
-		if err := setField(flags, fmt.Sprint(field.Key), field.Value); err != nil {
-			return errors.Wrapf(err, "train: config %s", path)
-		}
-	}
-	return nil
+	return errors.Wrapf(err, "train: config %s", path)
 }
 
 // readManifest sets flags as a run had them.
@@ -165,24 +149,6 @@ func readManifest(folder string, flags *pflag.FlagSet) error {
 		}
 	}
 	return nil
-}
-
-// setField sets a flag to a value of a file.
-func setField(flags *pflag.FlagSet, name string, value any) error {
-	f := flags.Lookup(name)
-	if f == nil {
-		var names []string
-		flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-		return errors.Errorf("no key %q; there are %s", name, strings.Join(names, ", "))
-	}
-	text := fmt.Sprint(value)
-	switch value.(type) {
-	case string, int64, uint64, float64:
-		if flags.Set(name, text) == nil {
-			return nil
-		}
-	}
-	return errors.Errorf("%s is %s, wants %s", name, text, kindOf(f))
 }
 
 // deviceFlags name a device.

@@ -8,22 +8,14 @@ package main
 import (
 	"context"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/pollen-ml/pollen"
-)
-
-// The exit codes: 1 for a failure, 2 for a command line that makes no sense, 130 if interrupted.
-const (
-	exitFailure     = 1
-	exitUsage       = 2
-	exitInterrupted = 130
+	"github.com/pollen-ml/pollen/internal/config"
+	"github.com/pollen-ml/pollen/internal/interrupt"
 )
 
 func main() { os.Exit(run(os.Args[1:], newConsole())) }
@@ -42,9 +34,8 @@ func wrapUsage(err error) error {
 
 // run does what the arguments request, and returns the exit code.
 func run(arguments []string, c *console) int {
-	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, release := interrupt.Context()
 	defer release()
-	context.AfterFunc(ctx, release) // so that the second Ctrl-C ends the process at once
 	root := rootCommand(c)
 	root.SetArgs(arguments)
 	root.SetOut(c.out)
@@ -53,24 +44,7 @@ func run(arguments []string, c *console) int {
 	if err == nil {
 		err = c.out.err
 	}
-	var mistake usageError
-	var invalid pollen.Invalid
-	switch {
-	case err == nil:
-		return 0
-	case stopped(err) || ctx.Err() != nil:
-		if !stopped(err) {
-			c.remark("%v", err)
-		}
-		c.remark("train: interrupted")
-		return exitInterrupted
-	case errors.As(err, &mistake) || errors.As(err, &invalid):
-		c.remark("%v\nSee --help.", err)
-		return exitUsage
-	default:
-		c.remark("%v", err)
-		return exitFailure
-	}
+	return exitCode(ctx, err, c)
 }
 
 // stopped reports whether a run ended at the user's request.
@@ -82,11 +56,18 @@ func rootCommand(c *console) *cobra.Command {
 		Short: "Bayesian convolutional networks: trained on your pictures, and asked what they do not know",
 		Long: `Without a command: trains a network on MNIST with SGD, SGLD, pSGLD and SGNHT, shows all four digits and letters,
 and prints who knows what it does not know. Results go to stdout, progress to stderr; figures, samples and
-report.html to the run folder.`,
+report.html to the run folder.
+
+The first Ctrl-C, SIGTERM, SIGUSR1 or SIGUSR2 ends a run so that it can go on later; the second ends the program at once.
+Exit codes: 0 done; 1 a failure; 2 a command line that makes no sense; 3 a file is damaged or missing; 4 another process
+writes in the folder; 5 stopped before the disk was full; 128 and a signal's number: stopped by it (130 Ctrl-C, 143 SIGTERM,
+138 SIGUSR1, 140 SIGUSR2).`,
 		Example: `  train                                        the whole comparison, in a few minutes
   train fit --data flowers --model cnn         one network on a folder of pictures
   train fit --method psgld --chains 4          one network on digits, four Markov chains
-  train fit --resume runs/fit-1                go on where it was stopped
+  train --resume runs/main-1                   go on where the comparison was stopped
+  train fit --resume runs/fit-1                go on where one run was stopped
+  train verify runs/fit-1                      is every file what was written?
   train eval runs/fit-1                        accuracy and calibration of the posterior average
   train ood runs/fit-1 --out notmnist          does it know that letters are not digits?
   train predict runs/fit-1 picture.png         class, how sure, what else is plausible, familiar or not`,
@@ -101,11 +82,11 @@ report.html to the run folder.`,
 		}
 		return usage("train: no command %q; there are %s", arguments[0], strings.Join(commandNames(root), ", "))
 	}
-	root.RunE = func(command *cobra.Command, _ []string) error { return job.run(command.Context(), c) }
+	root.RunE = func(command *cobra.Command, _ []string) error { return job.run(command.Context(), command.Flags(), c) }
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	for _, command := range []func(*console) *cobra.Command{
-		fitCommand, evalCommand, oodCommand, predictCommand, serveCommand, attackCommand, auditCommand, devicesCommand, datasetsCommand,
+		fitCommand, evalCommand, oodCommand, predictCommand, serveCommand, attackCommand, auditCommand, verifyCommand, devicesCommand, datasetsCommand,
 	} {
 		root.AddCommand(command(c))
 	}
@@ -143,24 +124,8 @@ func flagError(command *cobra.Command, err error) error {
 		command.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, "--"+f.Name) })
 		return usage("train: %v; there are %s", err, strings.Join(names, ", "))
 	case errors.As(err, &invalid):
-		return usage("train: --%s %q, wants %s", invalid.GetFlag().Name, invalid.GetValue(), kindOf(invalid.GetFlag()))
+		return usage("train: --%s %q, wants %s", invalid.GetFlag().Name, invalid.GetValue(), config.KindOf(invalid.GetFlag()))
 	default:
 		return usage("train: %v", err)
-	}
-}
-
-// kindOf describes what a flag takes.
-func kindOf(f *pflag.Flag) string {
-	switch f.Value.Type() {
-	case "int":
-		return "an integer"
-	case "uint64":
-		return "an integer of at least 0"
-	case "float":
-		return "a number"
-	case "float64Slice":
-		return "numbers, as in 0.1,0.2"
-	default:
-		return "a " + f.Value.Type()
 	}
 }

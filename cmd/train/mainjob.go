@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/comparison"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/langevin"
@@ -23,16 +24,11 @@ type mainJob struct {
 	seed       uint64
 	device     deviceFlags
 	folder     string
+	resume     string // the folder of a comparison to go on with
 	dataFolder string
 	data       string // digits
 	letters    string
-	methods    []entry
-}
-
-// entry is one of the ways to train that the main job compares.
-type entry struct {
-	title string
-	spec  pollen.Spec
+	methods    []comparison.Entry
 }
 
 // defaultMainJob is sized for two cores and two minutes.
@@ -54,7 +50,9 @@ func defaultMainJob() *mainJob {
 		optimizers.Polynomial{First: 0.002, Last: 0.0002, Exponent: 0.55})
 	sgnht := sampler(3, 12, 6, 10, langevin.FanIn(2), langevin.SGNHT{Friction: 0.07, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3},
 		optimizers.Constant{Rate: 0.02})
-	return &mainJob{data: "mnist", methods: []entry{{"SGD", sgd}, {"SGLD", sgld}, {"pSGLD", psgld}, {"SGNHT", sgnht}}}
+	return &mainJob{data: "mnist", methods: []comparison.Entry{
+		{Title: "SGD", Spec: sgd}, {Title: "SGLD", Spec: sgld}, {Title: "pSGLD", Spec: psgld}, {Title: "SGNHT", Spec: sgnht},
+	}}
 }
 
 // lettersSets are the data sets of letters.
@@ -65,15 +63,25 @@ func (j *mainJob) bind(f *pflag.FlagSet) {
 	f.StringVar(&j.folder, "folder", "", "run folder, new or empty (default runs/main-1, -2, ...)")
 	f.Uint64Var(&j.seed, "seed", 1, "seed of everything random")
 	bindDataFolder(f, &j.dataFolder)
+	f.StringVar(&j.resume, "resume", "", "folder of a comparison to go on with; takes no other flags but device, threads, precision and data-folder")
 	j.device.bind(f)
 }
 
 // shows are the data that the networks learn from, are tested on, and have never seen.
 type shows struct{ train, digits, letters *datasets.Dataset }
 
-func (j *mainJob) run(ctx context.Context, c *console) error {
-	if err := j.prepare(); err != nil {
+func (j *mainJob) run(ctx context.Context, given *pflag.FlagSet, c *console) (err error) {
+	all, err := j.begin(given)
+	if err != nil {
 		return err
+	}
+	defer func() {
+		if closing := all.Close(); err == nil {
+			err = closing
+		}
+	}()
+	if remark := all.Remark(); remark != "" {
+		c.remark("%s", remark)
 	}
 	device, err := j.device.open(c)
 	if err != nil {
@@ -84,14 +92,15 @@ func (j *mainJob) run(ctx context.Context, c *console) error {
 	if err != nil {
 		return err
 	}
-	if err := printSummary(j.methods[0].spec, &datasets.Splits{Train: data.train, Test: data.digits}, c); err != nil {
+	if err := printSummary(j.methods[0].Spec, &datasets.Splits{Train: data.train, Test: data.digits}, c); err != nil {
 		return err
 	}
-	var runs []comparison
+	var runs []compared
 	for _, m := range j.methods {
-		run, err := j.try(ctx, m, data, device, c)
+		run, err := j.try(ctx, all, m, data, device, c)
 		if err != nil {
 			remarkKept(err, c)
+			c.remark("Go on with all of it: train --resume %s", j.folder)
 			if len(runs) > 0 {
 				if reporting := j.report(runs, data, c); reporting != nil {
 					c.remark("%v", reporting)
@@ -104,17 +113,49 @@ func (j *mainJob) run(ctx context.Context, c *console) error {
 	return j.report(runs, data, c)
 }
 
-// prepare refuses mistakes before any work is done.
-func (j *mainJob) prepare() error {
+// begin refuses mistakes before any work is done, and begins the comparison or takes up another.
+func (j *mainJob) begin(given *pflag.FlagSet) (*comparison.Comparison, error) {
 	if j.letters != lettersSets[0] && j.letters != lettersSets[1] {
-		return usage("train: letters: no data set %q; there are %s", j.letters, strings.Join(lettersSets, ", "))
+		return nil, usage("train: letters: no data set %q; there are %s", j.letters, strings.Join(lettersSets, ", "))
 	}
 	if err := wrapUsage(j.device.Validate()); err != nil {
-		return err
+		return nil, err
+	}
+	if j.resume != "" {
+		return j.takeUp(given)
 	}
 	var err error
-	j.folder, err = freshFolder(j.folder, "main")
-	return err
+	if j.folder, err = freshFolder(j.folder, "main"); err != nil {
+		return nil, err
+	}
+	for i := range j.methods {
+		j.methods[i].Spec.Seed = j.seed
+	}
+	notes := map[string]string{"data": j.data, "letters": j.letters, "data-folder": j.dataFolder, "device": j.device.Name, "precision": j.device.Precision}
+	return comparison.Create(j.folder, j.methods, notes)
+}
+
+// takeUp goes on with the comparison of a folder, by the flags of now where these may be given.
+func (j *mainJob) takeUp(given *pflag.FlagSet) (*comparison.Comparison, error) {
+	if err := onlyWithResume(given, "comparison"); err != nil {
+		return nil, err
+	}
+	all, err := comparison.Open(j.resume)
+	if err != nil {
+		return nil, err
+	}
+	notes := all.Notes
+	j.folder, j.methods, j.data, j.letters = j.resume, all.Entries, notes["data"], notes["letters"]
+	if !given.Changed("device") {
+		j.device.Name = notes["device"]
+		if !given.Changed("precision") {
+			j.device.Precision = notes["precision"]
+		}
+	}
+	if !given.Changed("data-folder") {
+		j.dataFolder = notes["data-folder"]
+	}
+	return all, nil
 }
 
 func (j *mainJob) load(ctx context.Context, c *console) (s shows, err error) {
@@ -136,9 +177,8 @@ func (j *mainJob) load(ctx context.Context, c *console) (s shows, err error) {
 	return shows{splits.Train, splits.Test, letters}, nil
 }
 
-// try trains with one method and scores it.
-func (j *mainJob) try(ctx context.Context, m entry, data shows, device tensor.Device, c *console) (comparison, error) {
-	m.spec.Seed = j.seed
+// try trains with one method, or goes on where that was stopped, and scores it.
+func (j *mainJob) try(ctx context.Context, all *comparison.Comparison, m comparison.Entry, data shows, device tensor.Device, c *console) (compared, error) {
 	notes := map[string]string{"data": j.data, "device": j.device.Name}
 	if j.dataFolder != "" {
 		notes["data-folder"] = j.dataFolder
@@ -147,18 +187,18 @@ func (j *mainJob) try(ctx context.Context, m entry, data shows, device tensor.De
 		notes["precision"] = j.device.Precision
 	}
 	defer c.endProgress()
-	run, err := pollen.Fit(ctx, m.spec, &datasets.Splits{Train: data.train, Test: data.digits}, filepath.Join(j.folder, strings.ToLower(m.title)),
-		pollen.WithDevice(device), pollen.WithObserver(c.observer(m.title)), pollen.WithNotes(notes))
+	run, err := all.Fit(ctx, m, &datasets.Splits{Train: data.train, Test: data.digits},
+		pollen.WithDevice(device), pollen.WithObserver(c.observer(m.Title)), pollen.WithNotes(notes))
 	if err != nil {
-		return comparison{}, err
+		return compared{}, err
 	}
-	compared := []comparison{{name: m.title, run: run}}
-	err = assess(ctx, compared, data.digits, data.letters, c)
-	return compared[0], err
+	scored := []compared{{name: m.Title, run: run}}
+	err = assess(ctx, scored, data.digits, data.letters, c)
+	return scored[0], err
 }
 
 // report writes the figures, the page and the tables of the finished methods.
-func (j *mainJob) report(runs []comparison, data shows, c *console) error {
+func (j *mainJob) report(runs []compared, data shows, c *console) error {
 	if err := printScores(runs, c); err != nil {
 		return err
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/comparison"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/optimizers"
 )
@@ -37,7 +38,7 @@ func smallMainJob(t *testing.T) *mainJob {
 		if !pollen.IsOptimizer(spec.Method) {
 			spec.BurnIn, spec.Samples = new(2), 4
 		}
-		j.methods = append(j.methods, entry{m.title, spec})
+		j.methods = append(j.methods, comparison.Entry{Title: m.title, Spec: spec})
 	}
 	return j
 }
@@ -45,7 +46,7 @@ func smallMainJob(t *testing.T) *mainJob {
 func TestMainJob(t *testing.T) {
 	j := smallMainJob(t)
 	c, out, remarks, _ := testConsole()
-	if err := j.run(context.Background(), c); err != nil {
+	if err := j.run(context.Background(), nil, c); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"score ", "confidence on glyphs", "\nSGD ", "\nSGLD ", "\npSGLD ", "split R-hat", "temperature  requested  ",
@@ -86,9 +87,9 @@ func TestMainJob(t *testing.T) {
 // Work done before a method failed is reported; the error is that method's.
 func TestMainJobReportsWhatIsDone(t *testing.T) {
 	j := smallMainJob(t)
-	j.methods[1].spec.Schedule = optimizers.Constant{Rate: 1e10}
+	j.methods[1].Spec.Schedule = optimizers.Constant{Rate: 1e10}
 	c, out, remarks, _ := testConsole()
-	err := j.run(context.Background(), c)
+	err := j.run(context.Background(), nil, c)
 	var notFinite *graph.NotFinite
 	if !errors.As(err, &notFinite) {
 		t.Fatalf("error %v", err)
@@ -107,7 +108,7 @@ func TestInterruptedBeforeTheFirstStep(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	c, out, _, _ := testConsole()
-	if err := j.run(ctx, c); !stopped(err) {
+	if err := j.run(ctx, nil, c); !stopped(err) {
 		t.Errorf("error %v, want that of the context", err)
 	}
 	if out.Len() > 0 {

@@ -11,7 +11,7 @@ import (
 )
 
 // subjectsOf are runs as figures and tables see them.
-func subjectsOf(runs []comparison, in, out *datasets.Dataset) []report.Subject {
+func subjectsOf(runs []compared, in, out *datasets.Dataset) []report.Subject {
 	var subjects []report.Subject
 	for _, r := range runs {
 		m := r.run.Manifest()
@@ -41,7 +41,7 @@ func picturesOf(d *datasets.Dataset, m pollen.Manifest) *report.Pictures {
 }
 
 // writePage writes runs' page and figures into a folder, and returns a line saying so, if any.
-func writePage(folder string, runs []comparison, in, out *datasets.Dataset) (string, error) {
+func writePage(folder string, runs []compared, in, out *datasets.Dataset) (string, error) {
 	m := runs[0].run.Manifest()
 	sections, err := chainSections(runs)
 	if err != nil {
@@ -55,7 +55,7 @@ func writePage(folder string, runs []comparison, in, out *datasets.Dataset) (str
 }
 
 // chainSections describe the chains of runs.
-func chainSections(runs []comparison) ([]report.Section, error) {
+func chainSections(runs []compared) ([]report.Section, error) {
 	chains, temperatures, notes, err := summarize(runs)
 	if err != nil || chains == nil {
 		return nil, err

@@ -25,6 +25,7 @@ type predicting struct {
 	level, familiar float64
 	json, csv       bool
 	samples, page   string
+	withoutDamaged  bool
 }
 
 func predictCommand(c *console) *cobra.Command {
@@ -55,6 +56,7 @@ func predictCommand(c *console) *cobra.Command {
 	f.StringVar(&p.samples, "samples", "", "write the probabilities under each sample to this file, as NPZ: probabilities [S N K], weights [S]")
 	f.StringVar(&p.page, "page", "", "write a page with the pictures and answers into this folder")
 	p.device.bind(f)
+	bindWithoutDamaged(f, &p.withoutDamaged)
 	return command
 }
 
@@ -62,7 +64,8 @@ func (p *predicting) run(ctx context.Context, folder string, paths []string, c *
 	if p.json && p.csv {
 		return usage("train: json and csv: wants one of them")
 	}
-	run, err := pollen.Open(folder, pollen.WithLevel(p.level), pollen.WithFamiliarRate(p.familiar), pollen.WithObserver(c.observer("predict")))
+	run, err := pollen.Open(folder, append(withDamaged(p.withoutDamaged), pollen.WithLevel(p.level), pollen.WithFamiliarRate(p.familiar),
+		pollen.WithObserver(c.observer("predict")))...)
 	if err != nil {
 		return err
 	}

@@ -16,6 +16,7 @@ func serveCommand(c *console) *cobra.Command {
 	var options serve.Options
 	var address string
 	var level, familiar float64
+	var withoutDamaged bool
 	command := &cobra.Command{
 		Use: "serve RUN", Short: "answer for pictures over HTTP, with a page to drop one on",
 		Long: "Answers for pictures as predict does: POST /predict takes an image, a form with files or JSON; GET / is a page to drop an image\n" +
@@ -37,9 +38,11 @@ func serveCommand(c *console) *cobra.Command {
 	f.IntVar(&options.MaxPixels, "max-pixels", 0, "pixels of a picture, at most (default 25 million)")
 	f.DurationVar(&options.Timeout, "timeout", 0, "how long a request may take to arrive, and to be answered (default 20s)")
 	device.bind(f)
+	bindWithoutDamaged(f, &withoutDamaged)
 	command.RunE = func(command *cobra.Command, arguments []string) error {
 		options.Report = func(err error) { c.remark("serve: %v", err) }
-		return runServe(command.Context(), arguments[0], address, device, options, c, pollen.WithLevel(level), pollen.WithFamiliarRate(familiar))
+		return runServe(command.Context(), arguments[0], address, device, options, c,
+			append(withDamaged(withoutDamaged), pollen.WithLevel(level), pollen.WithFamiliarRate(familiar), pollen.WithObserver(c.observer("serve")))...)
 	}
 	return command
 }

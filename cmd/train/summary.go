@@ -16,7 +16,7 @@ import (
 const mixedRHat = 1.01
 
 // printChains prints what runs' chains did: how long, how hot, how well mixed.
-func printChains(runs []comparison, c *console) error {
+func printChains(runs []compared, c *console) error {
 	chains, temperatures, notes, err := summarize(runs)
 	if err != nil || chains == nil {
 		return err
@@ -39,7 +39,7 @@ type observed struct {
 
 // summarize makes tables of runs' chains and of samplers' temperatures by layer, nil if none was
 // measured, and notes on them. Runs without diagnostics are left out; if all are, chains is nil.
-func summarize(runs []comparison) (chains, temperatures *report.Table, notes []string, err error) {
+func summarize(runs []compared) (chains, temperatures *report.Table, notes []string, err error) {
 	var all []observed
 	for _, r := range runs {
 		d, err := r.run.Diagnostics()

@@ -68,7 +68,7 @@ func TestPrintChains(t *testing.T) {
 		old.Temperatures[i].Weights, old.Temperatures[i].Drift = 0, 0
 	}
 	old.Predicted = nil
-	var runs []comparison
+	var runs []compared
 	for _, r := range []struct {
 		name string
 		spec pollen.Spec
@@ -82,7 +82,7 @@ func TestPrintChains(t *testing.T) {
 		{"resumed", sgld, of(0, 100, none, none, all(none, none, none, none), conv(none, none, none, none), linear(none, none, none, none))},
 		{"old", sgld, old},
 	} {
-		runs = append(runs, comparison{name: r.name, run: runOf(t, r.spec, r.d)})
+		runs = append(runs, compared{name: r.name, run: runOf(t, r.spec, r.d)})
 	}
 	c, out, _, _ := testConsole()
 	if err := printChains(runs, c); err != nil {

@@ -1,4 +1,4 @@
-// The four operations and ln(e^a + e^b), elementwise; with NumPy's broadcasting where the operands' shapes differ.
+// The four operations, ln(e^a + e^b), a^b and comparisons, elementwise; with NumPy's broadcasting where the operands' shapes differ.
 #include "math.cuh"
 #include "quad.cuh"
 #include "walk.cuh"
@@ -41,6 +41,47 @@ struct LogAddExp {
   }
 };
 
+// a^b as e^(b ln |a|) in double, with the sign of an odd power.
+struct Power {
+  template <class T>
+  INLINE T operator()(T a, T b) const {
+    if (b == 0 || a == 1) return T(1);
+    if (!(math::abs(a) > 0)) return a == 0 ? (b > 0 ? T(0) : math::infinity<T>()) : math::nan<T>();
+    T value = T(math::exp((double)b * math::log((double)math::abs(a))));
+    if (a > 0) return value;
+    if (math::nearest(b) != b) return math::nan<T>();
+    return math::nearest(b / 2) * 2 == b ? value : -value;
+  }
+};
+
+struct Less {
+  template <class T>
+  INLINE T operator()(T a, T b) const {
+    return T(a < b);
+  }
+};
+
+struct LessEqual {
+  template <class T>
+  INLINE T operator()(T a, T b) const {
+    return T(a <= b);
+  }
+};
+
+struct Equal {
+  template <class T>
+  INLINE T operator()(T a, T b) const {
+    return T(a == b);
+  }
+};
+
+struct NotEqual {
+  template <class T>
+  INLINE T operator()(T a, T b) const {
+    return T(a != b);
+  }
+};
+
 template <class F, class T>
 INLINE void broadcast(Out<T> y, In<T> a, In<T> b, int n, const Walk<6>& ofA, const Walk<6>& ofB) {
   for (int i = first(); i < n; i += step()) y.at()[i] = F()(a.at()[ofA.at(i)], b.at()[ofB.at(i)]);
@@ -52,12 +93,17 @@ INLINE void broadcast(Out<T> y, In<T> a, In<T> b, int n, const Walk<6>& ofA, con
     broadcast<F>(y, a, b, n, WALK6_OF(a), WALK6_OF(b));                                                                             \
   }
 
-#define ARITHMETICS(T, suffix)              \
-  ARITHMETIC(add, Add, T, suffix)           \
-  ARITHMETIC(subtract, Subtract, T, suffix) \
-  ARITHMETIC(multiply, Multiply, T, suffix) \
-  ARITHMETIC(divide, Divide, T, suffix)     \
-  ARITHMETIC(logaddexp, LogAddExp, T, suffix)
+#define ARITHMETICS(T, suffix)                 \
+  ARITHMETIC(add, Add, T, suffix)              \
+  ARITHMETIC(subtract, Subtract, T, suffix)    \
+  ARITHMETIC(multiply, Multiply, T, suffix)    \
+  ARITHMETIC(divide, Divide, T, suffix)        \
+  ARITHMETIC(logaddexp, LogAddExp, T, suffix)  \
+  ARITHMETIC(power, Power, T, suffix)          \
+  ARITHMETIC(less, Less, T, suffix)            \
+  ARITHMETIC(less_equal, LessEqual, T, suffix) \
+  ARITHMETIC(equal, Equal, T, suffix)          \
+  ARITHMETIC(not_equal, NotEqual, T, suffix)
 
 ARITHMETICS(float, f32)
 ARITHMETICS(double, f64)

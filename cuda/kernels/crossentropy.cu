@@ -1,5 +1,5 @@
-// The mean of ln sum exp(logits) - logits[label] over a batch, its gradient (softmax(logits) - onehot(label)) dout / B, softmax alone, and
-// the share of rows whose largest logit is the label's. A warp has a row; few rows are one block's work, more leave a partial sum per block.
+// The mean of ln sum exp(logits) - logits[label] over a batch, its gradient (softmax(logits) - onehot(label)) dout / B, and the share of rows
+// whose largest logit is the label's. A warp has a row; few rows are one block's work, more leave a partial sum per block.
 #include "softmax.cuh"
 
 template <class T, class Y>
@@ -25,15 +25,6 @@ INLINE void crossEntropyBackward(Out<T> d, In<T> logits, In<int> labels, In<T> d
     SoftmaxRow s = softmaxRow(z, classes);
     int label = labels.at()[row];
     for (int k = threadIdx.x % 32; k < classes; k += 32) dz[k] = T((s.probability(z[k]) - (k == label ? 1 : 0)) * scale);
-  }
-}
-
-template <class T>
-INLINE void softmax(Out<T> p, In<T> logits, int batch, int classes) {
-  for (int row = firstRow(); row < batch; row += rowStep()) {
-    const T* z = logits.at() + (long long)row * classes;
-    SoftmaxRow s = softmaxRow(z, classes);
-    for (int k = threadIdx.x % 32; k < classes; k += 32) p.at()[(long long)row * classes + k] = T(s.probability(z[k]));
   }
 }
 
@@ -68,7 +59,6 @@ INLINE void accuracy(Out<T> y, In<T> logits, In<int> labels, int batch, int clas
   KERNEL(cross_entropy_bwd_##suffix, 256)(Out<T> d, In<T> logits, In<int> labels, In<T> dout, int batch, int classes) {              \
     crossEntropyBackward(d, logits, labels, dout, batch, classes);                                                                   \
   }                                                                                                                                  \
-  KERNEL(softmax_fwd_##suffix, 256)(Out<T> p, In<T> logits, int batch, int classes) { softmax(p, logits, batch, classes); }          \
   KERNEL(accuracy_fwd_##suffix, 1024)(Out<T> y, In<T> logits, In<int> labels, int batch, int classes) {                              \
     accuracy(y, logits, labels, batch, classes);                                                                                     \
   }

@@ -71,6 +71,7 @@ func sampled(sampler langevin.Sampler, schedule optimizers.Schedule, cycles int)
 		spec := s.specification(sampler, schedule, epochs)
 		spec.Chains, spec.Cycles = chainsOfEach, cycles
 		spec.BurnIn, spec.Samples = new(spec.Epochs/4/max(1, cycles)), max(2*cycles, s.scaled(perChain))
+		spec.Weights = pollen.StepSize // also of cycles, which sample from their large steps on
 		return spec
 	}
 }

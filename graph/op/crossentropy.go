@@ -126,41 +126,6 @@ func crossEntropyGradient[T float32 | float64](a *tensor.Args, lo, hi int) {
 	}
 }
 
-// Softmax is p[b k] = exp(logits[b k]) / sum over k of exp(logits[b k]):
-// logits [B K] -> probabilities [B K]. It is for predictions: to train, use CrossEntropy.
-type Softmax struct{}
-
-// Name implements graph.Op.
-func (Softmax) Name() string { return "softmax" }
-
-// Shape implements graph.Op.
-func (Softmax) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, 2); err != nil {
-		return nil, err
-	}
-	return in[0], nil
-}
-
-// Lower implements graph.Op.
-func (Softmax) Lower(l *graph.Lowering) {
-	batch, classes := l.Shape[0], l.Shape[1]
-	run := graph.Pick(l, softmax[float32](classes), softmax[float64](classes))
-	l.Emit("softmax_fwd", tensor.Warps(batch), tensor.Rows(batch, 32*classes, run), l.Out(), l.In(0), tensor.Int(batch), tensor.Int(classes))
-}
-
-func softmax[T float32 | float64](classes int) func(a *tensor.Args, lo, hi int) {
-	return func(a *tensor.Args, lo, hi int) {
-		p, logits := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
-		for row := lo; row < hi; row++ {
-			z := logits[row*classes : (row+1)*classes]
-			top, total := logSumExp(z)
-			for k, v := range z {
-				p[row*classes+k] = T(math.Exp(float64(v)-top) / total)
-			}
-		}
-	}
-}
-
 // Accuracy is the share of rows whose largest logit, the first of equals, is the label's:
 // logits [B K], labels [B] int32 -> a scalar.
 type Accuracy struct{}

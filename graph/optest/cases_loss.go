@@ -3,6 +3,7 @@ package optest
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/pollen-ml/pollen/graph/op"
 )
@@ -26,6 +27,19 @@ func naiveSoftmax(logits []float64, classes int) []float64 {
 		}
 	}
 	return p
+}
+
+func naiveLogSoftmax(logits []float64, classes int) []float64 {
+	y := make([]float64, len(logits))
+	for i, z := range logits {
+		row := logits[i/classes*classes:][:classes]
+		largest, total := slices.Max(row), 0.0
+		for _, other := range row {
+			total += math.Exp(other - largest)
+		}
+		y[i] = z - largest - math.Log(total)
+	}
+	return y
 }
 
 func naiveCrossEntropy(in [][]float64) []float64 {
@@ -73,8 +87,12 @@ func lossCases() []Case {
 				Inputs: []Input{logits, Labels(classes, batch)}, Naive: naiveCrossEntropy, Terms: batch * classes,
 				Loosen: 8, Reason: exponent,
 			}, Case{
-				Name: fmt.Sprintf("softmax %s%d", name, size), Op: op.Softmax{}, Inputs: []Input{logits}, Terms: classes, NoGradient: true,
+				Name: fmt.Sprintf("softmax %s%d", name, size), Op: op.Softmax{}, Inputs: []Input{logits}, Terms: classes, NoGradient: name != "",
 				Naive:  func(in [][]float64) []float64 { return naiveSoftmax(in[0], classes) },
+				Loosen: 8, Reason: exponent,
+			}, Case{
+				Name: fmt.Sprintf("log softmax %s%d", name, size), Op: op.LogSoftmax{}, Inputs: []Input{logits}, Terms: classes,
+				Naive:  func(in [][]float64) []float64 { return naiveLogSoftmax(in[0], classes) },
 				Loosen: 8, Reason: exponent,
 			})
 		}

@@ -238,7 +238,7 @@ func TestRowsAreChecked(t *testing.T) {
 		{"no terms", "Terms", func(c *Case) { c.Terms = 0 }},
 		{"looser without a reason", "reason", func(c *Case) { c.Loosen = 2 }},
 		{"speed without flops", "Flops", func(c *Case) { c.Speed = true }},
-		{"no gradient, and not said", "NoGradient", func(c *Case) { c.Op = op.Softmax{} }},
+		{"no gradient, and not said", "NoGradient", func(c *Case) { c.Op = op.Element{} }},
 		{"another kernel", `"relu_fwd_f32"`, func(c *Case) { c.Kernel = "elu_fwd" }},
 		{"wrong shape", "graph: max pool", func(c *Case) { c.Op = op.MaxPool2D{} }},
 		{"naive loop of another length", "got 31 elements, wants 30", func(c *Case) {

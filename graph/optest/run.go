@@ -15,6 +15,7 @@ func Cases() []Case {
 	for _, family := range [][]Case{
 		convolutionCases(), matrixCases(), pointwiseCases(), poolCases(), lossCases(), gatherCases(), builtinCases(), densityCases(),
 		normalizeCases(), cumulativeCases(), likelihoodCases(), functionCases(), arithmeticCases(), sumCases(), patchCases(), augmentCases(),
+		axesCases(), comparisonCases(), batchMatrixCases(),
 	} {
 		all = append(all, family...)
 	}

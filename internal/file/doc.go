@@ -4,5 +4,6 @@
 // Write replaces a file's content; Create begins a Pending file, whose content is written piece by
 // piece and takes its place with Commit. Until then the content is in a temporary file beside the
 // path, named by the path's last element between "." and ".<process>-<number>.partial". A process
-// that is killed leaves it there, and a later one removes it with Sweep.
+// that is killed leaves it there, and a later one removes it with Sweep. Append opens a file that
+// grows instead; Free says how much room a disk has; Inject makes disks fail, for tests.
 package file

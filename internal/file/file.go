@@ -50,6 +50,9 @@ func Create(path string) (*Pending, error) {
 		// A name is taken if a process of the same number was killed, or runs on another machine
 		// that shares the folder.
 		name := stem + strconv.FormatUint(created.Add(1), 10) + partial
+		if _, err := ask(CallCreate, path, 0); err != nil {
+			return nil, errors.Wrapf(err, "file: create %s", path)
+		}
 		file, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
 		if err == nil {
 			return &Pending{path: path, file: file}, nil
@@ -81,22 +84,36 @@ func (p *Pending) Write(content []byte) (int, error) {
 	if p.file == nil {
 		return 0, errors.Errorf("file: write %s: it is committed or closed already", p.path)
 	}
-	n, err := p.file.Write(content)
+	n, err := write(p.file, p.path, content)
 	return n, errors.Wrapf(err, "file: write %s", p.path)
 }
 
 // Commit puts the content on the disk and then, atomically, at the path. Afterwards, even on an
 // error, the temporary file is gone.
-func (p *Pending) Commit() error {
+func (p *Pending) Commit() error { return p.commit("") }
+
+// CommitKeeping is Commit, and gives what was at the path another name in the folder before: a
+// process that is killed in between leaves it there alone.
+func (p *Pending) CommitKeeping(older string) error { return p.commit(older) }
+
+func (p *Pending) commit(older string) error {
 	if p.file == nil {
 		return errors.Errorf("file: commit %s: it is committed or closed already", p.path)
 	}
 	name := p.file.Name()
-	err := p.file.Sync()
+	_, err := ask(CallSync, p.path, 0)
+	if err == nil {
+		err = p.file.Sync()
+	}
 	if closed := p.file.Close(); err == nil {
 		err = closed
 	}
 	p.file = nil
+	if err == nil && older != "" {
+		if err = replace(p.path, older); os.IsNotExist(err) {
+			err = nil
+		}
+	}
 	if err == nil {
 		err = replace(name, p.path)
 	}
@@ -132,7 +149,7 @@ func Sweep(folder string) error {
 		return errors.Wrapf(err, "file: sweep %s", folder)
 	}
 	for _, entry := range entries {
-		if !entry.Type().IsRegular() || !isTemporary(entry.Name()) {
+		if !entry.Type().IsRegular() || !IsTemporary(entry.Name()) {
 			continue
 		}
 		if err := os.Remove(filepath.Join(folder, entry.Name())); err != nil && !os.IsNotExist(err) {
@@ -142,8 +159,8 @@ func Sweep(folder string) error {
 	return nil
 }
 
-// isTemporary reports whether Create gives such a file name: .<base>.<process>-<number>.partial.
-func isTemporary(name string) bool {
+// IsTemporary reports whether Create gives such a file name: .<base>.<process>-<number>.partial.
+func IsTemporary(name string) bool {
 	stem, ok := strings.CutSuffix(name, partial)
 	dot := strings.LastIndexByte(stem, '.')
 	if !ok || dot < 1 || stem[0] != '.' {

@@ -17,11 +17,17 @@ func replace(from, to string) error {
 		return err
 	}
 	defer folder.Close()
+	if _, err := ask(CallRename, to, 0); err != nil {
+		return err
+	}
 	if err := os.Rename(from, to); err != nil {
 		return err
 	}
+	if _, err = ask(CallSyncFolder, to, 0); err == nil {
+		err = folder.Sync()
+	}
 	// Some network file systems cannot synchronise a folder, and say that the call is invalid.
-	if err := folder.Sync(); err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOTSUP) {
+	if err != nil && !errors.Is(err, syscall.EINVAL) && !errors.Is(err, syscall.ENOTSUP) {
 		return errors.Wrap(err, "it is in its place, but may be lost when the power fails")
 	}
 	return nil

@@ -11,6 +11,9 @@ import (
 // Windows refuses that while another program, such as a virus scanner, has one of them open: it is
 // retried for a second.
 func replace(from, to string) error {
+	if _, err := ask(CallRename, to, 0); err != nil {
+		return err
+	}
 	old, err := windows.UTF16PtrFromString(from)
 	if err != nil {
 		return err

@@ -1,4 +1,4 @@
-package main
+package config
 
 import (
 	"strings"
@@ -6,10 +6,10 @@ import (
 )
 
 func TestListing(t *testing.T) {
-	if got, want := listing("Models", "a", "b"), "\nModels:    a, b"; got != want {
+	if got, want := Listing("Models", "a", "b"), "\nModels:    a, b"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	long := listing("Models", strings.Repeat("a", 60), strings.Repeat("b", 60))
+	long := Listing("Models", strings.Repeat("a", 60), strings.Repeat("b", 60))
 	if want := "\nModels:    " + strings.Repeat("a", 60) + ",\n" + strings.Repeat(" ", 11) + strings.Repeat("b", 60); long != want {
 		t.Errorf("%q, want %q", long, want)
 	}

@@ -1,0 +1,60 @@
+package main
+
+import (
+	"context"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/internal/interrupt"
+)
+
+// The exit codes. A program that a signal stopped has another one, see interrupt.Stop.
+const (
+	exitFailure     = 1
+	exitUsage       = 2 // a command line that makes no sense
+	exitDamaged     = 3 // a file of a run is damaged or missing
+	exitBusy        = 4 // another process writes in the folder
+	exitDiskFull    = 5 // stopped before the disk was full; the run can go on
+	exitInterrupted = 130
+)
+
+// exitCode says what went wrong, if anything, and is the program's exit code.
+func exitCode(ctx context.Context, err error, c *console) int {
+	if err == nil {
+		return 0
+	}
+	if stop := interrupt.Of(ctx); stop != nil || stopped(err) {
+		if !stopped(err) {
+			c.remark("%v", err)
+		}
+		c.remark("train: interrupted")
+		if stop == nil {
+			return exitInterrupted
+		}
+		return stop.ExitCode()
+	}
+	var (
+		mistake usageError
+		invalid pollen.Invalid
+		damaged *pollen.Damaged
+		busy    *pollen.Busy
+		full    *pollen.DiskFull
+	)
+	switch {
+	case errors.As(err, &mistake) || errors.As(err, &invalid):
+		c.remark("%v\nSee --help.", err)
+		return exitUsage
+	case errors.As(err, &damaged):
+		c.remark("%v\nSee what can still be used: train verify. Go on without it: --without-damaged.", err)
+		return exitDamaged
+	}
+	c.remark("%v", err)
+	switch {
+	case errors.As(err, &busy):
+		return exitBusy
+	case errors.As(err, &full):
+		return exitDiskFull
+	}
+	return exitFailure
+}

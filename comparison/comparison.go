@@ -1,0 +1,148 @@
+package comparison
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/internal/lock"
+	"github.com/pollen-ml/pollen/internal/seal"
+)
+
+// recordFile is the record's name in the folder, recordFormat the number of its format.
+const (
+	recordFile   = "comparison.json"
+	recordFormat = 1
+)
+
+// Entry is one of the ways to train that are compared.
+type Entry struct {
+	Title string      `json:"title"`
+	Spec  pollen.Spec `json:"config"`
+}
+
+// Folder is the name of its run's folder: the title in small letters.
+func (e Entry) Folder() string { return strings.ToLower(e.Title) }
+
+// Record says what a comparison is made of.
+type Record struct {
+	Format  int               `json:"format"`
+	Notes   map[string]string `json:"notes,omitempty"` // the caller's, such as where the data came from
+	Entries []Entry           `json:"entries"`
+}
+
+// Comparison is a folder in which this process writes, until Close.
+type Comparison struct {
+	Record
+	folder string
+	held   *lock.Lock
+}
+
+// Create begins a comparison in a new or empty folder. The error is pollen.Busy while another
+// process writes there.
+func Create(folder string, entries []Entry, notes map[string]string) (*Comparison, error) {
+	c := &Comparison{Record: Record{recordFormat, maps.Clone(notes), entries}, folder: folder}
+	if err := c.check(); err != nil {
+		return nil, err
+	}
+	if err := pollen.CheckEmpty(folder); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return nil, errors.Wrap(err, "comparison")
+	}
+	if err := c.hold(); err != nil {
+		return nil, err
+	}
+	content, err := seal.JSON(c.Record, "  ")
+	if err == nil {
+		err = file.Write(filepath.Join(folder, recordFile), content)
+	}
+	if err != nil {
+		c.Close()
+		return nil, errors.Wrap(err, "comparison")
+	}
+	return c, nil
+}
+
+// Open goes on with the comparison of a folder. The error is pollen.Busy while another process
+// writes there, and pollen.Damaged if the record is not what was written.
+func Open(folder string) (*Comparison, error) {
+	path := filepath.Join(folder, recordFile)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return nil, errors.Wrapf(err, "comparison: %s is not the folder of one", folder)
+	}
+	c := &Comparison{folder: folder}
+	if c.Record, err = parse(content); err != nil {
+		return nil, errors.WithStack(&pollen.Damaged{File: path, Cause: err})
+	}
+	return c, c.hold()
+}
+
+// parse reads a record that is what was written.
+func parse(content []byte) (r Record, err error) {
+	if _, err := seal.Check(content, len(content)); err != nil {
+		return r, err
+	}
+	if err := json.Unmarshal(content, &r); err != nil {
+		return r, errors.Wrap(err, "comparison")
+	}
+	if r.Format != recordFormat {
+		return r, errors.Errorf("comparison: format %d, wants %d: a newer version wrote it", r.Format, recordFormat)
+	}
+	return r, r.check()
+}
+
+// check refuses entries that have no folder of their own in the comparison's.
+func (r Record) check() error {
+	taken := map[string]bool{}
+	for _, e := range r.Entries {
+		name := e.Folder()
+		if name == "" || name == "." || !filepath.IsLocal(name) || strings.ContainsAny(name, `/\`) || taken[name] {
+			return errors.Errorf("comparison: title %q, wants names of folders, each once", e.Title)
+		}
+		taken[name] = true
+	}
+	if len(r.Entries) == 0 {
+		return errors.New("comparison: no entries")
+	}
+	return nil
+}
+
+func (c *Comparison) hold() (err error) {
+	c.held, err = lock.Take(c.folder)
+	var taken *lock.Taken
+	if errors.As(err, &taken) {
+		return errors.WithStack(&pollen.Busy{Folder: c.folder, Host: taken.Owner.Host, Process: taken.Owner.Process, Cause: err})
+	}
+	return errors.Wrap(err, "comparison")
+}
+
+// Remark is what a person should know of the folder's lock; "" for nothing.
+func (c *Comparison) Remark() string { return c.held.Remark() }
+
+// Folder is where the comparison is.
+func (c *Comparison) Folder() string { return c.folder }
+
+// Fit trains an entry as pollen.Fit does, or goes on with it as pollen.Resume does.
+func (c *Comparison) Fit(ctx context.Context, e Entry, data *datasets.Splits, options ...pollen.Option) (*pollen.Run, error) {
+	folder := filepath.Join(c.folder, e.Folder())
+	run, err := pollen.Resume(ctx, folder, data, options...)
+	var none *pollen.NotARun
+	if errors.As(err, &none) {
+		return pollen.Fit(ctx, e.Spec, data, folder, options...)
+	}
+	return run, err
+}
+
+// Close lets other processes write.
+func (c *Comparison) Close() error { return errors.Wrap(c.held.Release(), "comparison") }

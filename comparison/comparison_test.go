@@ -1,0 +1,122 @@
+package comparison
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+)
+
+// stripes are images whose class is the place of a bright row.
+func stripes(t testing.TB) *datasets.Splits {
+	t.Helper()
+	const n, side = 40, 4
+	images, labels := make([]byte, n*side*side), make([]int32, n)
+	for i := range n {
+		labels[i] = int32(i % 2)
+		for x := range side {
+			images[i*side*side+i%2*side+x] = byte(200 + i)
+		}
+	}
+	data, err := datasets.New("stripes", images, labels, 1, side, side, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &datasets.Splits{Train: data}
+}
+
+func entries() []Entry {
+	spec := pollen.Spec{Network: "mlp-2", Batch: 10, Epochs: 3, Samples: 2}
+	other := spec
+	other.Seed = 3
+	return []Entry{{"SGLD", spec}, {"Other", other}}
+}
+
+func TestGoesOn(t *testing.T) {
+	data, folder := stripes(t), filepath.Join(t.TempDir(), "main")
+	c, err := Create(folder, entries(), map[string]string{"data": "stripes"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(folder)
+	var busy *pollen.Busy
+	if !errors.As(err, &busy) || busy.Process != os.Getpid() {
+		t.Errorf("opened by another at the same time: %v", err)
+	}
+	if _, err := c.Fit(context.Background(), c.Entries[0], data); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Create(folder, entries(), nil); err == nil || !strings.Contains(err.Error(), "not empty") {
+		t.Errorf("begun again: %v", err)
+	}
+	again, err := Open(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if again.Notes["data"] != "stripes" || len(again.Entries) != 2 || again.Entries[1].Spec.Seed != 3 || again.Folder() != folder || again.Remark() != "" {
+		t.Errorf("%+v", again)
+	}
+	for _, e := range again.Entries {
+		run, err := again.Fit(context.Background(), e, data)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if files, err := run.Samples(); err != nil || len(files) < 2 {
+			t.Errorf("%s: samples %v (%v)", e.Title, files, err)
+		}
+	}
+	if err := again.Close(); err != nil {
+		t.Fatal(err)
+	}
+
+	path := filepath.Join(folder, recordFile)
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	content[len(content)/2] ^= 4
+	if err := os.WriteFile(path, content, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(folder)
+	var damaged *pollen.Damaged
+	if !errors.As(err, &damaged) || damaged.File != path {
+		t.Errorf("a changed record: %v", err)
+	}
+}
+
+func TestRefuses(t *testing.T) {
+	for _, title := range []string{"", "..", "a/b", `a\b`, "."} {
+		if _, err := Create(t.TempDir(), []Entry{{Title: title}}, nil); err == nil {
+			t.Errorf("title %q: no error", title)
+		}
+	}
+	twice := []Entry{{Title: "a"}, {Title: "A"}}
+	for _, list := range [][]Entry{nil, twice} {
+		if _, err := Create(t.TempDir(), list, nil); err == nil {
+			t.Errorf("%v: no error", list)
+		}
+	}
+	if _, err := Open(t.TempDir()); err == nil || !strings.Contains(err.Error(), "is not the folder of one") {
+		t.Errorf("an empty folder: %v", err)
+	}
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(`{"format":1,"entries":[{"title":"a","config":{"seed":1}}],"sha256":"` + strings.Repeat("0", 64) + `"}`))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		r, err := parse(content)
+		if err == nil && r.check() != nil {
+			t.Fatal("a record that is refused was read")
+		}
+	})
+}

@@ -1,0 +1,9 @@
+// Package comparison trains several methods into one folder, and goes on with all of them after a
+// crash.
+//
+// Nouns. A Comparison is a folder with a record of what is compared, and a folder for the run of
+// each Entry.
+//
+// Policy: what was finished is not done again, what was stopped goes on to the same bits, and one
+// process at a time writes.
+package comparison

@@ -1,0 +1,44 @@
+// Elements in another order: transposed, repeated, sliced and put back among zeros; and products of many small matrices.
+#include "pollen.cuh"
+#include "walk.cuh"
+
+template <class T>
+INLINE void strided(Out<T> y, In<T> x, int n, int offset, const Walk<6>& w) {
+  for (int i = first(); i < n; i += step()) y.at()[i] = x.at()[offset + w.at(i)];
+}
+
+// The element at of an axis comes from x's element (at - start) / apart, if that is one of count.
+template <class T>
+INLINE void unslice(Out<T> y, In<T> x, int n, int extent, int inner, int start, int apart, int count) {
+  for (int i = first(); i < n; i += step()) {
+    int line = i / inner, at = line % extent - start;
+    bool taken = at >= 0 && at % apart == 0 && at / apart < count;
+    y.at()[i] = taken ? x.at()[(line / extent * count + at / apart) * inner + i % inner] : T(0);
+  }
+}
+
+// A thread has an element of c; the terms of its sum are stepA and stepB apart.
+template <class T>
+INLINE void batchMatMul(Out<T> c, In<T> a, In<T> b, int n, int rows, int columns, int depth, int rowA, int stepA, int columnB, int stepB) {
+  for (int i = first(); i < n; i += step()) {
+    int line = i / columns, pair = line / rows;
+    const T* fromA = a.at() + (long long)pair * rows * depth + (long long)(line % rows) * rowA;
+    const T* fromB = b.at() + (long long)pair * depth * columns + (long long)(i % columns) * columnB;
+    double total = 0;
+    for (int k = 0; k < depth; k++) total += (double)fromA[(long long)k * stepA] * (double)fromB[(long long)k * stepB];
+    c.at()[i] = T(total);
+  }
+}
+
+#define STRIDED(T, suffix)                                                                                                                \
+  KERNEL(strided_fwd_##suffix, 256)(Out<T> y, In<T> x, int n, int offset, WALK6(x)) { strided(y, x, n, offset, WALK6_OF(x)); }            \
+  KERNEL(unslice_fwd_##suffix, 256)(Out<T> y, In<T> x, int n, int extent, int inner, int start, int apart, int count) {                   \
+    unslice(y, x, n, extent, inner, start, apart, count);                                                                                 \
+  }                                                                                                                                       \
+  KERNEL(batch_matmul_fwd_##suffix, 256)(Out<T> c, In<T> a, In<T> b, int n, int rows, int columns, int depth, int rowA, int stepA,        \
+                                         int columnB, int stepB) {                                                                        \
+    batchMatMul(c, a, b, n, rows, columns, depth, rowA, stepA, columnB, stepB);                                                           \
+  }
+
+STRIDED(float, f32)
+STRIDED(double, f64)

@@ -1,0 +1,185 @@
+package pollen
+
+import (
+	"context"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen/samples"
+)
+
+// The runs of testdata/format2 were made at the commit 4250335, when files had no checksums:
+//
+//	train fit --data glyphs --model mlp-1 --batch 1000 --epochs 4 --method psgld --chains 2
+//	      --samples 2 --validation 0.1 --folder finished
+//	train fit --data glyphs --model mlp-1 --batch 50 --epochs 6 --burn-in 2 --method swag:rank=2
+//	      --samples 2 --folder half
+//
+// The second was interrupted; half-first-draw.safetensors is its first sample after it was resumed
+// then.
+
+// What earlier versions wrote opens, and scores to the digit.
+func TestFormat2Opens(t *testing.T) {
+	run, err := Open("testdata/format2/finished")
+	must(t, err)
+	a, err := run.Assess(context.Background(), glyphs(t).Test, nil)
+	must(t, err)
+	// What train eval printed then.
+	const want = "accuracy 0.2592, NLL 2.0566, Brier 0.8209, ECE 0.1178"
+	if got := a.String(); !strings.HasPrefix(got, want) {
+		t.Errorf("%s, want %s", got, want)
+	}
+	for name, value := range map[string]float64{"setCoverage": 0.8863, "setSize": 5.9472, "familiar": 0.9819} {
+		if got := a.Values[name]; math.Abs(got-value) > 1e-4 {
+			t.Errorf("%s is %v, want %v", name, got, value)
+		}
+	}
+	d, err := run.Diagnostics()
+	must(t, err)
+	if d.Made != 72 || d.Samples != 4 || math.Abs(float64(d.LossRHat)-2.608) > 1e-3 {
+		t.Errorf("diagnostics %+v", d)
+	}
+	for folder, samples := range map[string]int{"finished": 4, "half": 0} {
+		v, err := Verify(filepath.Join("testdata/format2", folder))
+		must(t, err)
+		if v.Format != 2 || len(v.Damaged) > 0 || v.Samples != samples || !v.Resumable || len(v.Notes) != 1 {
+			t.Errorf("%s: %+v", folder, v)
+		}
+	}
+}
+
+// A run that was interrupted then goes on to where it would have come then.
+func TestFormat2GoesOn(t *testing.T) {
+	const tolerance = 1e-3 // processors round sums differently
+	folder := filepath.Join(t.TempDir(), "run")
+	must(t, os.CopyFS(folder, os.DirFS("testdata/format2/half")))
+	var remarks []string
+	run, err := Resume(context.Background(), folder, trainOn(glyphs(t).Train), WithObserver(func(e Event) { remarks = append(remarks, e.Remark) }))
+	must(t, err)
+	if text := strings.Join(remarks, "; "); !strings.Contains(text, "resumed after 1300 of 2400 steps; temperatures and R-hat cover the rest") {
+		t.Errorf("remarks %q", text)
+	}
+	got, err := samples.ReadSample(filepath.Join(folder, "samples", samples.NameOf(0, 2400)))
+	must(t, err)
+	want, err := samples.ReadSample("testdata/format2/half-first-draw.safetensors")
+	must(t, err)
+	for i, p := range want.Parameters {
+		for j, v := range p.Values {
+			if math.Abs(float64(v-got.Parameters[i].Values[j])) > tolerance {
+				t.Fatalf("%s[%d] is %v, want %v", p.Name, j, got.Parameters[i].Values[j], v)
+			}
+		}
+	}
+	v, err := Verify(folder)
+	must(t, err)
+	if len(v.Damaged) > 0 || v.Samples != 2 || v.Made != 2400 {
+		t.Errorf("%+v", v)
+	}
+	files, err := run.Samples()
+	if err != nil || len(files) != 2 {
+		t.Errorf("samples %v (%v)", files, err)
+	}
+}
+
+// copied is a copy of a run in which something was changed.
+func copied(t testing.TB, run *Run, change func(folder string)) string {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "run")
+	must(t, os.CopyFS(folder, os.DirFS(run.Folder())))
+	change(folder)
+	return folder
+}
+
+// Missing, foreign and exchanged files are named, and left out only where that is asked for.
+func TestFilesThatAreNotTheRuns(t *testing.T) {
+	data := trainOn(squares(t, 100, 4, 1))
+	spec := quick()
+	spec.Chains = 2
+	whole := fit(t, spec, data)
+	spec.Seed = 5
+	other := fit(t, spec, data)
+	const name = "samples/chain00001-step000000007.safetensors"
+	exchange := func(name string) func(string) {
+		return func(folder string) {
+			must(t, os.WriteFile(filepath.Join(folder, name), []byte(readFile(t, other.Folder(), name)), 0o644))
+		}
+	}
+	for what, c := range map[string]struct {
+		file   string
+		change func(folder string)
+		left   int
+	}{
+		"missing":   {name, func(folder string) { must(t, os.Remove(filepath.Join(folder, name))) }, 3},
+		"exchanged": {name, exchange(name), 3},
+		"renamed": {name, func(folder string) {
+			must(t, os.Rename(filepath.Join(folder, "samples/chain00000-step000000007.safetensors"), filepath.Join(folder, name)))
+		}, 2},
+		"foreign": {"samples/chain00002-step000000007.safetensors", func(folder string) {
+			must(t, os.WriteFile(filepath.Join(folder, "samples/chain00002-step000000007.safetensors"), []byte(readFile(t, other.Folder(), name)), 0o644))
+		}, 4},
+		"no index": {indexFile, func(folder string) { must(t, os.Remove(filepath.Join(folder, indexFile))) }, 4},
+		"damaged index": {indexFile, func(folder string) {
+			content := []byte(readFile(t, folder, indexFile))
+			content[300] ^= 1
+			must(t, os.WriteFile(filepath.Join(folder, indexFile), content, 0o644))
+		}, 4},
+	} {
+		folder := copied(t, whole, c.change)
+		path := filepath.Join(folder, c.file)
+		v, err := Verify(folder)
+		must(t, err)
+		if !slices.ContainsFunc(v.Damaged, func(d *Damaged) bool { return d.File == path }) {
+			t.Errorf("%s: %+v does not name %s", what, v.Damaged, path)
+		}
+		run, err := Open(folder)
+		must(t, err)
+		_, err = run.Predictions(context.Background(), data.Train, nil)
+		if what == "renamed" {
+			wantError(t, what, err, "chain0000")
+		} else {
+			wantDamaged(t, err, path)
+		}
+		run = run.With(WithoutDamaged())
+		p, err := run.Predictions(context.Background(), data.Train, nil)
+		must(t, err)
+		if p.Samples != c.left || !slices.Contains(run.LeftOut(), path) {
+			t.Errorf("%s: %d samples, left out %v, want %d", what, p.Samples, run.LeftOut(), c.left)
+		}
+	}
+}
+
+// A sample that was lost is an error when the run is resumed, and the run then remembers that it
+// went on without.
+func TestResumeWithoutASample(t *testing.T) {
+	data := trainOn(squares(t, 100, 4, 1))
+	spec := quick()
+	spec.Samples = 4
+	whole := fit(t, spec, data)
+	const name = "samples/chain00000-step000000007.safetensors"
+	for what, change := range map[string]func(path string){
+		"missing": func(path string) { must(t, os.Remove(path)) },
+		"changed": func(path string) { must(t, os.WriteFile(path, []byte("changed"), 0o644)) },
+	} {
+		folder := copied(t, whole, func(folder string) { change(filepath.Join(folder, name)) })
+		_, err := Resume(context.Background(), folder, data)
+		wantDamaged(t, err, filepath.Join(folder, name))
+		for range 2 {
+			run, err := Resume(context.Background(), folder, data, WithoutDamaged())
+			must(t, err)
+			p, err := run.Predictions(context.Background(), data.Train, nil)
+			must(t, err)
+			if p.Samples != 4 || !slices.Equal(run.LeftOut(), []string{filepath.Join(folder, name)}) {
+				t.Errorf("%s: %d samples, left out %v", what, p.Samples, run.LeftOut())
+			}
+		}
+		v, err := Verify(folder)
+		must(t, err)
+		if len(v.Damaged) > 0 || !strings.Contains(strings.Join(v.Notes, "; "), "the run went on without "+name) {
+			t.Errorf("%s: %+v", what, v)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package stock
+
+import (
+	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Adopt puts what outputs are computed from into a builder, and returns the builder's nodes for
+// them. places are nodes of the stock graph, inputs or others, with the builder's nodes that take
+// their place, of the same shape. Every other input becomes a parameter, which has the input's name
+// and starts, in each chain, from the value that the input has now. Grad need not have been called.
+// An error becomes the builder's, and the nodes are nil.
+func Adopt(b *graph.Builder, places map[*gorgonia.Node]*graph.Node, outputs ...*gorgonia.Node) []*graph.Node {
+	made := make([]*graph.Node, len(outputs))
+	if b.Err() != nil || len(outputs) == 0 {
+		return made
+	}
+	s, err := surveyOf(outputs[0].Graph())
+	if err != nil {
+		b.Fail(err)
+		return made
+	}
+	t := newTranslator(s, b, outputs[0].Dtype())
+	for n, place := range places {
+		if place == nil || !graph.ShapeOf(place).Equal(tensor.Shape(n.Shape())) {
+			b.Fail(refusal(n, "the node that takes its place has the shape "+graph.ShapeOf(place).String(), "give one of shape "+tensor.Shape(n.Shape()).String()))
+			return made
+		}
+		t.nodes[n] = place
+	}
+	t.input = func(n *gorgonia.Node) *graph.Node {
+		start, err := startOf(n)
+		if err != nil {
+			b.Fail(err)
+			return nil
+		}
+		return b.Parameter(givenName(n), start, n.Shape()...)
+	}
+	t.fed = fixed(b, t)
+	for i, n := range outputs {
+		made[i] = t.visit(n)
+	}
+	if b.Err() != nil {
+		return make([]*graph.Node, len(outputs))
+	}
+	return made
+}
+
+// fixed makes nodes, of what a Machine reads anew for each run, whose values are those of now.
+func fixed(b *graph.Builder, t *translator) func(string, tensor.Shape, func() []float64) *graph.Node {
+	return func(_ string, shape tensor.Shape, values func() []float64) *graph.Node {
+		return t.literal(shape, values()...)
+	}
+}
+
+// startOf is the initializer with an input's value.
+func startOf(n *gorgonia.Node) (graph.Initializer, error) {
+	if givenName(n) == "" {
+		return nil, refusal(n, "it is a parameter without a name, by which samples are kept", "make it WithName")
+	}
+	if n.Value() == nil {
+		return nil, refusal(n, "it has no value to start from", "make it WithInit or WithValue, or give a node that takes its place")
+	}
+	start := floatsOf(n.Value())
+	if len(start) != n.Shape().TotalSize() {
+		return nil, refusal(n, "its value is no tensor of floats of its shape", "make it float32 or float64")
+	}
+	return func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) { copy(values, start) }, nil
+}
+
+// Network is a stock graph from its input to its output, [B ...] both, as a layer that any batch
+// can be given to: layers.Sequential{network} is a network for Pollen's methods.
+type Network struct {
+	survey        *survey
+	input, output *gorgonia.Node
+	parameters    gorgonia.Nodes
+	starts        []graph.Initializer
+}
+
+// NewNetwork makes a network of the nodes between an input and an output, whose shapes begin with
+// the batch. The parameters are what is sampled, in that order, each by its name; they start from
+// the values that they have now. Every input in between must be one of them. No op may mix the
+// examples of a batch: that, and each op without a translation, is an error.
+func NewNetwork(input, output *gorgonia.Node, parameters ...*gorgonia.Node) (*Network, error) {
+	if input == nil || output == nil {
+		return nil, errors.New("stock: network: the input or the output is nil")
+	}
+	s, err := surveyOf(output.Graph())
+	if err != nil {
+		return nil, err
+	}
+	network := &Network{survey: s, input: input, output: output, parameters: parameters}
+	for _, p := range parameters {
+		if p == nil || p.Op() != nil || p == input {
+			return nil, errors.Errorf("stock: network: parameter %v is not an input of its own", p)
+		}
+		start, err := startOf(p)
+		if err != nil {
+			return nil, err
+		}
+		network.starts = append(network.starts, start)
+	}
+	in, out := input.Shape(), output.Shape()
+	if len(in) < 2 || len(out) < 2 || in[0] != out[0] {
+		return nil, errors.Errorf("stock: network: the input has shape %v and the output %v, wants [B ...] of both, with the same batch", in, out)
+	}
+	reached := map[*gorgonia.Node]bool{}
+	s.reach(reached, output)
+	for _, n := range append(append(gorgonia.Nodes{}, parameters...), input) {
+		if !reached[n] {
+			return nil, refusal(n, "the output does not depend on it", "leave it out")
+		}
+	}
+	// Whatever the builder refuses is known before a run begins; and so is what only one batch has.
+	for _, batch := range []int{in[0], 1, in[0] + 1} {
+		b := graph.New(tensor.Float32)
+		shape := append(tensor.Shape{batch}, in[1:]...)
+		network.Apply(b, b.Data("batch", tensor.Float32, shape...))
+		if err := b.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return network, nil
+}
+
+// Apply adds the network to a graph: it is a layers.Layer. x [B ...] has as many elements in each
+// example as the stock graph's input. In training, dropout drops out.
+func (n *Network) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
+	shape, want := graph.ShapeOf(x), tensor.Shape(n.input.Shape())
+	if b.Err() != nil || x == nil {
+		return nil
+	}
+	if len(shape) < 1 || shape.Elements()/shape[0] != want.Elements()/want[0] {
+		b.Fail(errors.Errorf("stock: network: the input has shape %v, wants examples of %v", shape, want[1:]))
+		return nil
+	}
+	t := newTranslator(n.survey, b, n.output.Dtype())
+	t.evaluating = b.Phase == graph.Prediction
+	t.batch, t.now = want[0], shape[0]
+	t.batched[n.input] = true
+	t.nodes[n.input] = t.view(x, append(tensor.Shape{shape[0]}, want[1:]...))
+	for i, p := range n.parameters {
+		t.nodes[p] = b.Parameter(givenName(p), n.starts[i], p.Shape()...)
+	}
+	t.input = func(other *gorgonia.Node) *graph.Node {
+		b.Fail(refusal(other, "it is neither the network's input nor one of its parameters", "name it as a parameter, or make it a constant"))
+		return nil
+	}
+	t.fed = fixed(b, t)
+	return t.visit(n.output)
+}
+
+// Let gives one of the parameters a sample's values, in the stock graph: its user's programs then
+// predict by that sample.
+func (n *Network) Let(name string, values []float32) error {
+	for _, p := range n.parameters {
+		if givenName(p) != name {
+			continue
+		}
+		if len(values) != p.Shape().TotalSize() {
+			return errors.Errorf("stock: %s has shape %v, got %d values", labelOf(p), p.Shape(), len(values))
+		}
+		raw := rawValues{f32: append([]float32(nil), values...)}
+		if gorgoniaType(tensor.Float64) == p.Dtype() {
+			raw = rawValues{f64: make([]float64, len(values))}
+			for i, v := range values {
+				raw.f64[i] = float64(v)
+			}
+		}
+		return errors.Wrap(gorgonia.Let(p, valueOf(p, raw)), "stock")
+	}
+	return errors.Errorf("stock: the network has no parameter %q", name)
+}

@@ -1,0 +1,199 @@
+package stock
+
+import (
+	"reflect"
+	"strings"
+	"unsafe"
+
+	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
+)
+
+// layouts are the types that are read by reflection, by name, with all their fields: those of
+// Gorgonia v0.9.18. Another version may have changed what a field means, so that a type with other
+// fields is an error.
+var layouts = map[string]string{
+	"*gorgonia.BatchNormOp": "momentum float64, epsilon float64, dims int, " +
+		"runningMean *tensor.Dense, runningVariance *tensor.Dense, saveMean *tensor.Dense, " +
+		"saveVariance *tensor.Dense, alpha *tensor.Dense, beta *tensor.Dense, training bool",
+	"*gorgonia.GroupNormOp": "numGroups int, numChannels int, epsilon float64, " +
+		"mean *tensor.Dense, rstd *tensor.Dense",
+	"*gorgonia.avgPoolOp": "unpaddedB int, unpaddedC int, unpaddedH int, unpaddedW int, " +
+		"h int, w int, padNorth int, padWest int, padSouth int, padEast int, explicitPadding bool, " +
+		"strideH int, strideW int, mask tensor.Tensor",
+	"*gorgonia.dropoutOp":           "probability float64, isTraining bool, rndGen gorgonia.randomGenF",
+	"*gorgonia.globalAveragePoolOp": "",
+	"*gorgonia.maxOp":               "along gorgonia.axes, d int",
+	"*gorgonia.maxPoolOp": "unpaddedB int, unpaddedC int, unpaddedH int, unpaddedW int, " +
+		"h int, w int, padNorth int, padWest int, padSouth int, padEast int, explicitPadding bool, " +
+		"strideH int, strideW int, mask tensor.Tensor",
+	"*gorgonia.repeatOp":      "along int, inputShape tensor.Shape",
+	"*gorgonia.sliceOp":       "Slice tensor.Slice, along int, a int, d int",
+	"*gorgonia.softmaxOp":     "shape tensor.Shape, axis int, isLog bool",
+	"*gorgonia.upsampleOp":    "stride int",
+	"gorgonia.atOp":           "coordinates gorgonia.coordinates, d int",
+	"gorgonia.concatOp":       "axis int, d int, children int",
+	"gorgonia.constantScalar": "v gorgonia.Scalar",
+	"gorgonia.constantTensor": "v tensor.Tensor",
+	"gorgonia.elemBinOp": "ʘBinaryOperator gorgonia.ʘBinaryOperator, arg0 hm.Type, arg1 hm.Type, " +
+		"retSame bool",
+	"gorgonia.elemUnaryOp": "ʘUnaryOperator gorgonia.ʘUnaryOperator, argTensor bool, " +
+		"numericResult bool",
+	"gorgonia.im2colOp": "h int, w int, padH int, padW int, strideH int, strideW int, " +
+		"dilationH int, dilationW int",
+	"gorgonia.letOp": "",
+	"gorgonia.linAlgBinOp": "āBinaryOperator gorgonia.āBinaryOperator, transA bool, " +
+		"transB bool",
+	"gorgonia.maxBetween":  "",
+	"gorgonia.minBetween":  "",
+	"gorgonia.randomOp":    "which gorgonia.randomness, shape tensor.Shape, dt tensor.Dtype, a float64, b float64",
+	"gorgonia.readOp":      "into *gorgonia.Value",
+	"gorgonia.reshapeOp":   "from tensor.Shape, to tensor.Shape",
+	"gorgonia.scalarBinOp": "ʘBinaryOperatorType gorgonia.ʘBinaryOperatorType, t tensor.Dtype",
+	"gorgonia.sizeOp":      "axis int, d int, val int",
+	"gorgonia.sumOp":       "along gorgonia.axes, d int, inputShape tensor.Shape",
+	"gorgonia.tBinOp":      "ʘBinaryOperatorType gorgonia.ʘBinaryOperatorType, tensorLeft bool",
+	"gorgonia.transposeOp": "pattern []int, d int",
+	"*gorgonia.Node": "t hm.Type, shape tensor.Shape, op gorgonia.Op, children gorgonia.Nodes, " +
+		"name string, group string, groups encoding.Groups, g *gorgonia.ExprGraph, " +
+		"boundTo gorgonia.Value, dataOn gorgonia.Device, derivOf gorgonia.Nodes, " +
+		"deriv *gorgonia.Node, id int64, hash uint32, hashed bool, inferredShape bool, " +
+		"unchanged bool, isStmt bool, ofInterest bool",
+	"*gorgonia.tapeMachine": "ExternMetadata gorgonia.ExternMetadata, p *gorgonia.program, " +
+		"locMap map[*gorgonia.Node]gorgonia.register, cpumem []gorgonia.Value, " +
+		"gpumem []gorgonia.Value, pc int, bindNodesDV gorgonia.Nodes, watchNodes gorgonia.Nodes, " +
+		"watchRegs []gorgonia.register, watchNodeIDs []gorgonia.NodeID, logger *log.Logger, " +
+		"buf *bytes.Buffer, valueFmt string, tabcount int, logFlags uint16, " +
+		"closureQueue []func() error, runFlags uint16, evalMode bool",
+}
+
+// gorgoniaPath is the package whose types layouts has.
+const gorgoniaPath = "gorgonia.org/gorgonia"
+
+// attributes are the fields of one of Gorgonia's values, exported or not.
+type attributes struct {
+	kind   string // the type's name without package and pointer; "" for what is not in layouts
+	fields reflect.Value
+}
+
+// attributesOf checks a value's type against layouts. A type that layouts does not have is no
+// error.
+func attributesOf(value any) (attributes, error) {
+	v := reflect.ValueOf(value)
+	name := v.Type().String()
+	if v.Kind() == reflect.Pointer {
+		v = v.Elem()
+	}
+	want, known := layouts[name]
+	if !known || v.Type().PkgPath() != gorgoniaPath {
+		return attributes{}, nil
+	}
+	var fields []string
+	for i := range v.NumField() {
+		fields = append(fields, v.Type().Field(i).Name+" "+v.Type().Field(i).Type.String())
+	}
+	if got := strings.Join(fields, ", "); got != want {
+		return attributes{}, errors.Errorf("stock: type %s has the fields (%s), wants those of Gorgonia v0.9.18: (%s)", name, got, want)
+	}
+	return attributes{kind: v.Type().Name(), fields: v}, nil
+}
+
+// is reports whether the value is of one of the types.
+func (a attributes) is(kinds ...string) bool {
+	for _, kind := range kinds {
+		if a.kind == kind {
+			return true
+		}
+	}
+	return false
+}
+
+func (a attributes) int(name string) int {
+	field := a.fields.FieldByName(name)
+	if field.CanUint() {
+		return int(field.Uint())
+	}
+	return int(field.Int())
+}
+
+func (a attributes) bool(name string) bool     { return a.fields.FieldByName(name).Bool() }
+func (a attributes) float(name string) float64 { return a.fields.FieldByName(name).Float() }
+
+func (a attributes) ints(name string) []int {
+	field := a.fields.FieldByName(name)
+	list := make([]int, field.Len())
+	for i := range list {
+		list[i] = int(field.Index(i).Int())
+	}
+	return list
+}
+
+// nodes reads a field of type gorgonia.Nodes.
+func (a attributes) nodes(name string) gorgonia.Nodes {
+	field := a.fields.FieldByName(name)
+	list := make(gorgonia.Nodes, field.Len())
+	for i := range list {
+		list[i] = (*gorgonia.Node)(field.Index(i).UnsafePointer())
+	}
+	return list
+}
+
+// binary is the operator of an elemBinOp.
+func (a attributes) binary() (relation, error) {
+	operator := a.fields.FieldByName("ʘBinaryOperator").Elem()
+	inner, err := attributesOfType(operator)
+	if err != nil {
+		return 0, err
+	}
+	return relation(inner.int("ʘBinaryOperatorType")), nil
+}
+
+// attributesOfType is attributesOf for a struct that an unexported field holds.
+func attributesOfType(v reflect.Value) (attributes, error) {
+	checked, err := attributesOf(reflect.New(v.Type()).Elem().Interface())
+	if err == nil && checked.kind == "" {
+		err = errors.Errorf("stock: type %s is not of Gorgonia v0.9.18", v.Type())
+	}
+	return attributes{kind: checked.kind, fields: v}, err
+}
+
+// into is where a readOp leaves the value.
+func (a attributes) into() *gorgonia.Value {
+	return (*gorgonia.Value)(a.fields.FieldByName("into").UnsafePointer())
+}
+
+// unbind takes a node's value away, so that nobody takes an old one for the present one.
+func unbind(n *gorgonia.Node) {
+	field := reflect.ValueOf(n).Elem().FieldByName("boundTo")
+	reflect.NewAt(field.Type(), unsafe.Pointer(field.UnsafeAddr())).Elem().SetZero()
+}
+
+// relation is an operator on two numbers, in Gorgonia's order.
+type relation int
+
+const (
+	add relation = iota
+	subtract
+	multiply
+	divide
+	power
+	less
+	greater
+	lessOrEqual
+	greaterOrEqual
+	equal
+	notEqual
+)
+
+func (r relation) compares() bool { return r >= less }
+
+// product is an operator of linear algebra, in Gorgonia's order.
+type product int
+
+const (
+	matrixProduct product = iota
+	matrixByVector
+	innerProduct
+	outerProduct
+	batchedProduct
+)

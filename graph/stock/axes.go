@@ -1,0 +1,200 @@
+package stock
+
+import (
+	"fmt"
+
+	"gorgonia.org/gorgonia"
+	dense "gorgonia.org/tensor"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// along refuses an op along the examples' axis in a network.
+func (t *translator) along(m *member, x *gorgonia.Node, axes ...int) bool {
+	for _, axis := range axes {
+		if axis == 0 && t.spreads(x) && t.mixes(m, "it works along the batch") {
+			return false
+		}
+	}
+	return true
+}
+
+func (t *translator) sum(m *member) *graph.Node {
+	over := m.ints("along")
+	if !t.along(m, m.inputs[0], over...) {
+		return nil
+	}
+	return t.apply(op.Sum{Axes: op.AxesOf(over...)}, t.visit(m.inputs[0]))
+}
+
+// max moves the axes to the end, where they are the rows of a RowMaximum.
+func (t *translator) max(m *member) *graph.Node {
+	over := op.AxesOf(m.ints("along")...)
+	x := t.visit(m.inputs[0])
+	if x == nil || !t.along(m, m.inputs[0], m.ints("along")...) {
+		return nil
+	}
+	var kept, last []int
+	for axis := range graph.ShapeOf(x) {
+		if over&op.AxesOf(axis) != 0 {
+			last = append(last, axis)
+		} else {
+			kept = append(kept, axis)
+		}
+	}
+	rows := 1
+	for _, axis := range kept {
+		rows *= graph.ShapeOf(x)[axis]
+	}
+	x = t.reorder(x, append(kept, last...))
+	maximum := t.apply(op.RowMaximum{}, t.view(x, tensor.Shape{rows, graph.ShapeOf(x).Elements() / rows}))
+	return t.view(maximum, t.shape(m.Node))
+}
+
+// reorder is a transposition, unless the axes are in order.
+func (t *translator) reorder(x *graph.Node, axes []int) *graph.Node {
+	for i, axis := range axes {
+		if i != axis {
+			return t.apply(op.TransposeBy(axes...), x)
+		}
+	}
+	return x
+}
+
+// softmax translates SoftMax and LogSoftMax along any axis. Gorgonia's -1 is the last one, but the
+// first of a column vector.
+func (t *translator) softmax(m *member) *graph.Node {
+	shape, axis := m.Shape(), m.int("axis")
+	if axis == -1 {
+		axis = len(shape) - 1
+		if shape.IsColVec() {
+			axis = 0
+		}
+	}
+	if axis < 0 || axis >= len(shape) {
+		return t.refuse(m, fmt.Sprintf("its axis is %d in shape %v", axis, shape), "give one of the axes, from 0 on")
+	}
+	if !t.along(m, m.inputs[0], axis) {
+		return nil
+	}
+	var o graph.Op = op.Softmax{}
+	if m.bool("isLog") && !m.probabilities {
+		o = op.LogSoftmax{}
+	}
+	x := t.visit(m.inputs[0])
+	if x == nil {
+		return nil
+	}
+	order := exchange(len(shape), axis)
+	moved := t.reorder(x, order)
+	classes := shape[axis]
+	y := t.apply(o, t.view(moved, tensor.Shape{graph.ShapeOf(moved).Elements() / classes, classes}))
+	return t.reorder(t.view(y, graph.ShapeOf(moved)), order)
+}
+
+// exchange is the permutation that exchanges an axis with the last one.
+func exchange(axes, axis int) []int {
+	order := make([]int, axes)
+	for i := range order {
+		order[i] = i
+	}
+	order[axis], order[axes-1] = axes-1, axis
+	return order
+}
+
+// repeat repeats along an axis, as many times as its second input says.
+func (t *translator) repeat(m *member) *graph.Node {
+	from, along := m.inputs[0].Shape(), m.int("along")
+	x := t.visit(m.inputs[0])
+	if x == nil {
+		return nil
+	}
+	if along < len(from) && !t.along(m, m.inputs[0], along) {
+		return nil
+	}
+	times, known := t.number(m.inputs[1])
+	if !known {
+		size := t.member[m.inputs[1]]
+		if !size.is("sizeOp") || size.int("axis") != 0 || !t.spreads(size.inputs[0]) || along != 0 {
+			return t.refuse(m, "how often it repeats is not known", "repeat as often as a constant or another node's extent says")
+		}
+		times, t.batched[m.Node] = float64(t.shape(size.inputs[0])[0]), true
+	}
+	if len(from) <= along { // a scalar, or a vector that gets more axes
+		shape := make(tensor.Shape, along+1)
+		for i := range shape {
+			shape[i] = 1
+			if i < len(from) {
+				shape[i] = graph.ShapeOf(x)[i]
+			}
+		}
+		x = t.view(x, shape)
+	}
+	return t.apply(op.Repeat{Axis: along, Times: int(times)}, x)
+}
+
+// slice takes a range along an axis; of one element, it leaves the axis out.
+func (t *translator) slice(m *member) *graph.Node {
+	along := m.int("along")
+	x := t.visit(m.inputs[0])
+	if x == nil || !t.along(m, m.inputs[0], along) {
+		return nil
+	}
+	ranged := m.Op().(interface{ IsSlice() dense.Slice })
+	extent := graph.ShapeOf(x)[along]
+	s := op.Slice{Axis: along, Step: 1, Count: extent}
+	if r := ranged.IsSlice(); r != nil {
+		s.Start, s.Step, s.Count = r.Start(), max(1, r.Step()), 1
+		if to := t.shape(m.Node); len(to) == len(graph.ShapeOf(x)) {
+			s.Count = to[along]
+		}
+		if t.takers(m) > 1 && hidesAnother(r, extent) {
+			return t.refuse(m, fmt.Sprintf("it is used twice, and may be two slices of an axis of %d, which Gorgonia takes for one if they begin 256 apart", extent),
+				"let both users take a Reshape of it to its own shape if it is one, and slice a Reshape of the input if it is two")
+		}
+	}
+	return t.apply(s, x)
+}
+
+// hidesAnother reports whether there is another range of the same length whose bounds have the same
+// lowest bytes, which is all that Gorgonia's hash has of them.
+func hidesAnother(r dense.Slice, extent int) bool {
+	return r.Start() >= 256 || r.End()+256 <= extent
+}
+
+// concat is a sum of its inputs, each at its place among zeros.
+func (t *translator) concat(m *member) *graph.Node {
+	axis, at := m.int("axis"), 0
+	if !t.along(m, m.Node, axis) {
+		return nil
+	}
+	var y *graph.Node
+	for _, input := range m.inputs {
+		x := t.visit(input)
+		if x == nil {
+			return nil
+		}
+		count := graph.ShapeOf(x)[axis]
+		part := t.apply(op.Unslice{Slice: op.Slice{Axis: axis, Start: at, Step: 1, Count: count}, Extent: m.Shape()[axis]}, x)
+		if at > 0 {
+			part = t.apply(op.Add{}, y, part)
+		}
+		y = part
+		at += count
+	}
+	return y
+}
+
+// at is one element, which has no gradient in Gorgonia either.
+func (t *translator) at(m *member) *graph.Node {
+	index := 0
+	for i, extent := range m.inputs[0].Shape() {
+		index = index*extent + m.ints("coordinates")[i]
+	}
+	if t.spreads(m.inputs[0]) && t.mixes(m, "it takes an element of one example") {
+		return nil
+	}
+	return t.apply(op.Element{Index: index}, t.visit(m.inputs[0]))
+}

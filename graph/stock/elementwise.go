@@ -1,0 +1,198 @@
+package stock
+
+import (
+	"math"
+
+	"gorgonia.org/gorgonia"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// elementwise translates operators on two inputs. Operands that Gorgonia has repeated along axes of
+// extent 1 are taken as they were before: Pollen's operators repeat in passing.
+func (t *translator) elementwise(m *member) *graph.Node {
+	r, err := m.binary()
+	if err != nil {
+		t.b.Fail(err)
+		return nil
+	}
+	x, y := m.inputs[0], m.inputs[1]
+	if v, ok := t.number(y); ok {
+		if made := t.withConstant(r, x, v); made != nil || t.b.Err() != nil {
+			return made
+		}
+	}
+	if v, ok := t.number(x); ok {
+		if made := t.ofConstant(r, v, y); made != nil || t.b.Err() != nil {
+			return made
+		}
+	}
+	if r == multiply {
+		for _, pair := range [][2]*gorgonia.Node{{x, y}, {y, x}} {
+			if t.isSign(pair[1], pair[0]) {
+				return t.apply(op.ReLU{}, t.visit(pair[0]))
+			}
+		}
+	}
+	x, y = t.narrow(x), t.narrow(y)
+	if r == add {
+		for _, pair := range [][2]*gorgonia.Node{{x, y}, {y, x}} {
+			if made := t.bias(m, pair[0], pair[1]); made != nil || t.b.Err() != nil {
+				return made
+			}
+		}
+	}
+	o := operators[r]
+	if o == nil {
+		return nil
+	}
+	a, b := t.visit(x), t.visit(y)
+	if r == greater || r == greaterOrEqual {
+		a, b = b, a
+	}
+	return t.apply(o, a, b)
+}
+
+// operators are the ops of the relations; for greater ones, of the operands in the other order.
+var operators = map[relation]graph.Op{
+	add:      op.Add{},
+	subtract: op.Subtract{},
+	multiply: op.Multiply{},
+	divide:   op.Divide{},
+	power:    op.Power{},
+
+	less:           op.Compare{Relation: op.Less},
+	greater:        op.Compare{Relation: op.Less},
+	lessOrEqual:    op.Compare{Relation: op.LessOrEqual},
+	greaterOrEqual: op.Compare{Relation: op.LessOrEqual},
+	equal:          op.Compare{Relation: op.Equal},
+	notEqual:       op.Compare{Relation: op.NotEqual},
+}
+
+// withConstant is x r v; nil if it is none of the cheap ones.
+func (t *translator) withConstant(r relation, x *gorgonia.Node, v float64) *graph.Node {
+	switch {
+	case !isFinite(v):
+	case r == add:
+		return t.apply(op.Scale{Factor: 1, Offset: v}, t.visit(x))
+	case r == subtract:
+		return t.apply(op.Scale{Factor: 1, Offset: -v}, t.visit(x))
+	case r == multiply && v != 0:
+		return t.apply(op.Scale{Factor: v}, t.visit(x))
+	case r == divide && v != 0 && isFinite(1/v):
+		return t.apply(op.Scale{Factor: 1 / v}, t.visit(x))
+	case r == power && v == 1:
+		return t.visit(x)
+	case r == power && v == 2:
+		return t.apply(op.Squared{}, t.visit(x))
+	}
+	return nil
+}
+
+// ofConstant is v r x; nil if it is none of the cheap ones.
+func (t *translator) ofConstant(r relation, v float64, x *gorgonia.Node) *graph.Node {
+	switch {
+	case r == add || r == multiply:
+		return t.withConstant(r, x, v)
+	case r == subtract && isFinite(v):
+		return t.apply(op.Scale{Factor: -1, Offset: v}, t.visit(x))
+	}
+	return nil
+}
+
+// isSign reports whether a node is x >= 0 as numbers: times x it is what Rectify makes.
+func (t *translator) isSign(n, x *gorgonia.Node) bool {
+	m := t.member[n]
+	if r, err := m.operator(); err != nil || r != greaterOrEqual || !m.bool("retSame") || m.inputs[0] != x {
+		return false
+	}
+	zero, ok := t.number(m.inputs[1])
+	return ok && zero == 0
+}
+
+// narrow is what a repeat repeats, if that has extent 1 along the repeated axis.
+func (t *translator) narrow(n *gorgonia.Node) *gorgonia.Node {
+	for t.member[n].is("repeatOp") {
+		m := t.member[n]
+		from, along := tensor.Shape(m.inputs[0].Shape()), m.int("along")
+		if len(from) > 0 && (len(from) != n.Dims() || from[along] != 1) {
+			break
+		}
+		n = m.inputs[0]
+	}
+	return n
+}
+
+// bias is x + y where y has a number for each channel of x, axis 1: a BiasAdd is done in passing by
+// the product before it. It is nil for other y.
+func (t *translator) bias(m *member, x, y *gorgonia.Node) *graph.Node {
+	from, of := tensor.Shape(y.Shape()), tensor.Shape(x.Shape())
+	if !of.Equal(tensor.Shape(m.Shape())) || len(of) < 2 || len(from) != len(of) || from[1] != of[1] ||
+		from.Elements() != from[1] || t.spreads(y) || of[1] == 1 {
+		return nil
+	}
+	z := t.visit(x)
+	return t.apply(op.BiasAdd{}, z, t.view(t.visit(y), tensor.Shape{from[1]}))
+}
+
+// smaller is the smaller of two numbers; where they are equal the gradient goes to the first.
+func (t *translator) smaller(m *member) *graph.Node { return t.choose(m.inputs[0], m.inputs[1], false) }
+
+// larger is the larger of two numbers; where they are equal the gradient goes to the first.
+func (t *translator) larger(m *member) *graph.Node { return t.choose(m.inputs[0], m.inputs[1], true) }
+
+func (t *translator) choose(x, y *gorgonia.Node, larger bool) *graph.Node {
+	a, b := t.visit(x), t.visit(y)
+	takeA := t.apply(op.Compare{Relation: op.LessOrEqual}, a, b)
+	if larger {
+		takeA = t.apply(op.Compare{Relation: op.LessOrEqual}, b, a)
+	}
+	takeB := t.apply(op.Scale{Factor: -1, Offset: 1}, takeA)
+	return t.apply(op.Add{}, t.apply(op.Multiply{}, takeA, a), t.apply(op.Multiply{}, takeB, b))
+}
+
+// unary translates functions of one number.
+func (t *translator) unary(m *member) *graph.Node {
+	x := t.visit(m.inputs[0])
+	if t.b.Err() != nil {
+		return nil
+	}
+	switch name := m.Op().String(); name {
+	case "sign": // Gorgonia's sign of 0 is 1
+		positive := t.apply(op.Compare{Relation: op.LessOrEqual}, t.literal(nil, 0), x)
+		return t.apply(op.Scale{Factor: 2, Offset: -1}, positive)
+	case "log2":
+		return t.apply(op.Scale{Factor: 1 / math.Ln2}, t.apply(op.Log{}, x))
+	case "cube":
+		return t.apply(op.Multiply{}, x, t.apply(op.Squared{}, x))
+	case "inv":
+		return t.apply(op.Divide{}, t.literal(nil, 1), x)
+	case "invSqrt":
+		return t.apply(op.Divide{}, t.literal(nil, 1), t.apply(op.Sqrt{}, x))
+	case "expm1": // tanh(x/2) (e^x + 1), which is exact near 0
+		half := t.apply(op.Tanh{}, t.apply(op.Scale{Factor: 0.5}, x))
+		return t.apply(op.Multiply{}, half, t.apply(op.Scale{Factor: 1, Offset: 1}, t.apply(op.Exp{}, x)))
+	default:
+		if functions[name] == nil {
+			return t.refuse(m, "the function has no translation", "write it with those of docs/gorgonia.md")
+		}
+		return t.apply(functions[name], x)
+	}
+}
+
+// functions are the ops of Gorgonia's functions of one number, by its names for them. An
+// elemUnaryOp has no attributes but its function, so that its text tells all.
+var functions = map[string]graph.Op{
+	"abs":      op.Abs{},
+	"exp":      op.Exp{},
+	"ln":       op.Log{},
+	"log1p":    op.Log1p{},
+	"neg":      op.Negate{},
+	"sigmoid":  op.Sigmoid{},
+	"softplus": op.Softplus{},
+	"sqrt":     op.Sqrt{},
+	"square":   op.Squared{},
+	"tanh":     op.Tanh{},
+}

@@ -1,0 +1,120 @@
+package stock
+
+import (
+	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
+	dense "gorgonia.org/tensor"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// goals finds the loss, and the nodes whose values are given back. Values that a node has from an
+// earlier machine are taken away.
+func (m *Machine) goals() ([]result, error) {
+	s := m.survey
+	if err := m.findLoss(); err != nil {
+		return nil, err
+	}
+	reads := map[*gorgonia.Node][]*gorgonia.Value{}
+	for _, n := range s.all {
+		switch statement := s.member[n]; statement.kind {
+		case "letOp":
+			return nil, refusal(n, "it is an assignment of the graph", "call the machine's Set after RunAll")
+		case "readOp":
+			reads[statement.inputs[0]] = append(reads[statement.inputs[0]], statement.into())
+		}
+	}
+	var wanted []result
+	for _, n := range s.all {
+		node := s.member[n]
+		if node.isInput() && reads[n] == nil || node.isConstant() || node.isStatement() {
+			continue
+		}
+		if !node.isInput() {
+			unbind(n)
+		}
+		unused := true
+		for _, user := range node.users {
+			unused = unused && s.member[user].isStatement()
+		}
+		named := givenName(n) != "" && node.kind != ""
+		switch {
+		case s.gradient[n] && reads[n] != nil:
+			return nil, refusal(n, "it is read, and is computed from Gorgonia's gradients, which are not used here", "read the gradients by Grad after RunAll")
+		case n == m.loss:
+			m.lossReads = reads[n]
+		case s.gradient[n]:
+		case reads[n] != nil || named || unused && node.written == nil && !s.isRemnant(node):
+			wanted = append(wanted, result{node: n, reads: reads[n]})
+		}
+	}
+	if len(wanted) == 0 && m.loss == nil {
+		return nil, errors.New("stock: the graph has no node to compute")
+	}
+	return wanted, nil
+}
+
+// isRemnant reports whether a node is a product whose logarithm Gorgonia took another way.
+func (s *survey) isRemnant(m *member) bool {
+	for _, n := range s.all {
+		if s.member[n].written == m.Node {
+			return true
+		}
+	}
+	return false
+}
+
+// findLoss is the node that Grad was called with: the one that has a derivative and whose users
+// have none.
+func (m *Machine) findLoss() error {
+	s := m.survey
+	for _, n := range s.all {
+		if n.Deriv() == nil || n.Op() == nil || s.differentiatedUser(n) {
+			continue
+		}
+		if m.loss != nil {
+			return refusal(n, "Grad was called with it and with "+labelOf(m.loss)+": two losses", "add the losses, and call Grad once")
+		}
+		m.loss = n
+	}
+	if m.loss == nil {
+		return nil
+	}
+	// Grad goes from the loss down, so that the loss is the first whose derivative the constant 1
+	// is. If it was called for a part of it before, the rest was left out.
+	first := m.loss.Deriv().DerivOf()
+	if len(first) > 0 && first[0] != m.loss {
+		return refusal(m.loss, "Grad was called with "+labelOf(first[0])+", which it contains, before: two losses", "call Grad once")
+	}
+	if !m.loss.IsScalar() {
+		return refusal(m.loss, "the loss is not a scalar", "take its Sum or Mean")
+	}
+	return nil
+}
+
+func (s *survey) differentiatedUser(n *gorgonia.Node) bool {
+	for _, user := range s.member[n].users {
+		if user.Deriv() != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// dtype is the type of the numbers of what is computed.
+func (m *Machine) dtype(wanted []result) (tensor.DType, error) {
+	n := m.loss
+	for i := 0; n == nil || n.Dtype() == dense.Bool; i++ {
+		n = wanted[min(i, len(wanted)-1)].node
+		if inputs := m.survey.member[n].inputs; n.Dtype() == dense.Bool {
+			n = inputs[0]
+		}
+	}
+	switch n.Dtype() {
+	case dense.Float32:
+		return tensor.Float32, nil
+	case dense.Float64:
+		return tensor.Float64, nil
+	}
+	return 0, refusal(n, "its numbers are "+n.Dtype().String(), "make all nodes float32, or all float64")
+}

@@ -1,0 +1,101 @@
+package stock
+
+import (
+	"fmt"
+	"math"
+
+	"gorgonia.org/gorgonia"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+func (t *translator) maxPool(m *member) *graph.Node {
+	north, south, west, east := m.int("padNorth"), m.int("padSouth"), m.int("padWest"), m.int("padEast")
+	if north != south || west != east {
+		return t.refuse(m, fmt.Sprintf("its padding is asymmetric: %d above and %d below, %d left and %d right", north, south, west, east),
+			"pad alike on both sides")
+	}
+	return t.apply(op.MaxPool2D{
+		Window:  [2]int{m.int("h"), m.int("w")},
+		Stride:  [2]int{m.int("strideH"), m.int("strideW")},
+		Padding: [2]int{north, west},
+	}, t.visit(m.inputs[0]))
+}
+
+func (t *translator) globalAveragePool(m *member) *graph.Node {
+	mean := t.apply(op.Mean{Axes: op.AxesOf(2, 3)}, t.visit(m.inputs[0]))
+	return t.view(mean, t.shape(m.Node))
+}
+
+// upsample repeats each pixel along both sides; Gorgonia's stride is one less than how often.
+func (t *translator) upsample(m *member) *graph.Node {
+	times := m.int("stride") + 1
+	rows := t.apply(op.Repeat{Axis: 2, Times: times}, t.visit(m.inputs[0]))
+	return t.apply(op.Repeat{Axis: 3, Times: times}, rows)
+}
+
+func (t *translator) dropout(m *member) *graph.Node {
+	x, rate := t.visit(m.inputs[0]), m.float("probability")
+	if t.evaluating || rate == 0 || x == nil {
+		return x
+	}
+	if t.takers(m) > 1 {
+		return t.refuse(m, "it is used twice, and may be two dropouts that Gorgonia has taken for one",
+			"let both users take a Reshape of it to its own shape if it is one, and drop out a Reshape of the input if it is two")
+	}
+	if !(rate > 0 && rate < 1) {
+		return t.refuse(m, fmt.Sprintf("its probability is %v", rate), "make it at least 0 and below 1")
+	}
+	return t.apply(op.Dropout{Rate: rate, Stream: t.b.Stream()}, x, t.b.Header())
+}
+
+// groupNorm translates the op, which has neither scale nor shift: what follows it has these.
+func (t *translator) groupNorm(m *member) *graph.Node {
+	x := t.visit(m.inputs[0])
+	if x == nil {
+		return nil
+	}
+	shape := graph.ShapeOf(x)
+	channels := shape[1]
+	ones, zeros := make([]float64, channels), make([]float64, channels)
+	for i := range ones {
+		ones[i] = 1
+	}
+	images := tensor.Shape{shape[0], channels, shape.Elements() / (shape[0] * channels), 1}
+	y := t.apply(op.GroupNorm{Groups: m.int("numGroups"), Epsilon: m.float("epsilon")}, t.view(x, images),
+		t.literal(tensor.Shape{channels}, ones...), t.literal(tensor.Shape{channels}, zeros...))
+	return t.view(y, shape)
+}
+
+// batchNorm translates evaluation, by the running mean and variance as they are when a run begins.
+func (t *translator) batchNorm(m *member) *graph.Node {
+	if m.bool("training") && !t.evaluating {
+		return t.refuse(m, "batch norm in training makes an example's output depend on the others of its batch",
+			"use GroupNorm, or evaluate: SetTraining(false) and EvalMode()")
+	}
+	x := t.visit(m.inputs[0])
+	if x == nil {
+		return nil
+	}
+	normal := m.Op().(*gorgonia.BatchNormOp)
+	epsilon, shape := m.float("epsilon"), tensor.Shape{1, graph.ShapeOf(x)[1], 1, 1}
+	if len(graph.ShapeOf(x)) == 2 {
+		shape = shape[:2]
+	}
+	number := fmt.Sprint(m.ID())
+	scale := t.fed("scale of batch norm "+number, shape, func() []float64 {
+		_, variance := normal.Stats()
+		scales := floatsOf(variance)
+		for i, v := range scales {
+			scales[i] = 1 / math.Sqrt(v+epsilon)
+		}
+		return scales
+	})
+	mean := t.fed("mean of batch norm "+number, shape, func() []float64 {
+		mean, _ := normal.Stats()
+		return floatsOf(mean)
+	})
+	return t.apply(op.Multiply{}, t.apply(op.Subtract{}, x, mean), scale)
+}

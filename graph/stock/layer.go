@@ -1,0 +1,138 @@
+package stock
+
+import (
+	"fmt"
+
+	"gorgonia.org/gorgonia"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// product translates matrix products and what Gorgonia makes of vectors.
+func (t *translator) product(m *member) *graph.Node {
+	x, y := m.inputs[0], m.inputs[1]
+	transposeA, transposeB := m.bool("transA"), m.bool("transB")
+	kind := product(m.int("āBinaryOperator"))
+	if kind != batchedProduct && (t.spreads(y) || t.spreads(x) && (transposeA || kind == innerProduct)) &&
+		t.mixes(m, "it multiplies examples with each other") {
+		return nil
+	}
+	switch kind {
+	case matrixProduct:
+		return t.matrices(x, y, transposeA, transposeB)
+	case matrixByVector:
+		a, v := t.visit(x), t.visit(y)
+		return t.apply(op.MatMul{TransposeA: transposeA}, a, t.column(v))
+	case innerProduct:
+		a, b := t.visit(x), t.visit(y)
+		return t.apply(op.MatMul{TransposeA: true}, t.column(a), t.column(b))
+	case outerProduct:
+		a, b := t.visit(x), t.visit(y)
+		return t.apply(op.MatMul{TransposeB: true}, t.column(a), t.column(b))
+	case batchedProduct:
+		return t.pairs(x, y, op.BatchMatMul{TransposeA: transposeA, TransposeB: transposeB})
+	}
+	return nil
+}
+
+// pairs is the product of many pairs of matrices, which lie along the axes but the last two.
+func (t *translator) pairs(x, y *gorgonia.Node, o op.BatchMatMul) *graph.Node {
+	a, b := t.visit(x), t.visit(y)
+	if t.b.Err() != nil {
+		return nil
+	}
+	return t.apply(o, t.view(a, matricesOf(graph.ShapeOf(a))), t.view(b, matricesOf(graph.ShapeOf(b))))
+}
+
+// matricesOf is a shape with all axes but the last two as one.
+func matricesOf(shape tensor.Shape) tensor.Shape {
+	last := len(shape) - 2
+	return tensor.Shape{tensor.Shape(shape[:last]).Elements(), shape[last], shape[last+1]}
+}
+
+// column is a vector as a matrix with one column.
+func (t *translator) column(x *graph.Node) *graph.Node {
+	return t.view(x, tensor.Shape{graph.ShapeOf(x).Elements(), 1})
+}
+
+// matrices is a product of matrices; a factor that is transposed before is transposed in passing.
+func (t *translator) matrices(x, y *gorgonia.Node, transposeA, transposeB bool) *graph.Node {
+	if inner := t.untransposed(y); inner != nil {
+		y, transposeB = inner, !transposeB
+	}
+	a := t.visit(x)
+	return t.apply(op.MatMul{TransposeA: transposeA, TransposeB: transposeB}, a, t.visit(y))
+}
+
+// untransposed is the matrix that a node is the transpose of; nil if it is none.
+func (t *translator) untransposed(n *gorgonia.Node) *gorgonia.Node {
+	if m := t.member[n]; m.is("transposeOp") && m.Dims() == 2 {
+		return m.inputs[0]
+	}
+	return nil
+}
+
+// transpose translates a permutation of axes. Gorgonia's Conv2d ends with one.
+func (t *translator) transpose(m *member) *graph.Node {
+	if conv := t.convolution(m); conv != nil || t.b.Err() != nil {
+		return conv
+	}
+	pattern := m.ints("pattern")
+	if pattern[0] != 0 && t.batched[m.Node] && t.mixes(m, "it moves the axis of the examples") {
+		return nil
+	}
+	return t.apply(op.TransposeBy(pattern...), t.visit(m.inputs[0]))
+}
+
+// convolution recognises Conv2d, which is [B P Q K] transposed to [B K P Q], of a reshape, of the
+// product of patches (Im2Col, reshaped) with the filter, reshaped; nil if it is something else.
+func (t *translator) convolution(m *member) *graph.Node {
+	if fmt.Sprint(m.ints("pattern")) != "[0 3 1 2]" {
+		return nil
+	}
+	images := t.member[m.inputs[0]]
+	if !images.is("reshapeOp") {
+		return nil
+	}
+	multiplied := t.member[images.inputs[0]]
+	if !multiplied.is("linAlgBinOp") || product(multiplied.int("āBinaryOperator")) != matrixProduct ||
+		multiplied.bool("transA") || !multiplied.bool("transB") {
+		return nil
+	}
+	patches, filter := t.member[multiplied.inputs[0]], t.member[multiplied.inputs[1]]
+	if !patches.is("reshapeOp") || !filter.is("reshapeOp") {
+		return nil
+	}
+	columns, weights := t.member[patches.inputs[0]], t.member[filter.inputs[0]]
+	if !columns.is("im2colOp") || weights.Dims() != 4 {
+		return nil
+	}
+	x, w, y := tensor.Shape(columns.inputs[0].Shape()), weights.Shape(), m.Shape()
+	if w[1] != x[1] || w[2] != columns.int("h") || w[3] != columns.int("w") || y[0] != x[0] || y[1] != w[0] {
+		return nil
+	}
+	if t.spreads(weights.Node) && t.mixes(m, "its filter depends on the examples") {
+		return nil
+	}
+	in := t.visit(columns.inputs[0])
+	return t.apply(op.Conv2D{
+		Stride:   [2]int{columns.int("strideH"), columns.int("strideW")},
+		Padding:  [2]int{columns.int("padH"), columns.int("padW")},
+		Dilation: [2]int{columns.int("dilationH"), columns.int("dilationW")},
+	}, in, t.visit(weights.Node))
+}
+
+// reshape keeps each example's elements together, as the order in memory does.
+func (t *translator) reshape(m *member) *graph.Node {
+	x := t.visit(m.inputs[0])
+	if x == nil {
+		return nil
+	}
+	if to := m.Shape(); t.now > 0 && t.batched[m.Node] && (len(to) == 0 || to[0]%t.batch != 0) {
+		t.mixes(m, fmt.Sprintf("it gives a batch of %d the shape %v", t.batch, to))
+		return nil
+	}
+	return t.view(x, t.shape(m.Node))
+}

@@ -1,0 +1,280 @@
+package stock
+
+import (
+	"fmt"
+
+	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Options are what a Machine can be told beside Gorgonia's own options.
+type Options struct {
+	Device tensor.Device // nil is the host, on all threads; the caller closes it
+	Seed   uint64        // of dropout
+}
+
+// Machine runs a stock graph in the place of Gorgonia's TapeMachine. RunAll computes the loss that
+// Grad was called with, if it was; the gradients by the inputs that Grad was given, which the inputs'
+// Grad and the nodes that Grad returned then have; the values of Read; and those of all nodes that
+// have a name (WithName) or no user. Other nodes have no value. It is for one goroutine.
+//
+// It differs from a TapeMachine where that is wrong, see docs/gorgonia.md, and in that RunAll runs
+// the graph again without a Reset before.
+type Machine struct {
+	err     error
+	survey  *survey
+	options machineOptions
+	own     tensor.Device // the host, if the caller gave no device
+	session *graph.Session
+
+	feeds     []feed
+	results   []result
+	gradients []result
+	loss      *gorgonia.Node
+	lossReads []*gorgonia.Value
+}
+
+var _ gorgonia.VM = (*Machine)(nil)
+
+// feed writes one of the program's inputs before a run.
+type feed struct {
+	name   string
+	node   *gorgonia.Node   // whose value it is
+	values func() []float64 // for what is no node
+}
+
+// result is where one of the program's outputs goes after a run.
+type result struct {
+	name  string // of the output; "" for a node that is an input
+	node  *gorgonia.Node
+	reads []*gorgonia.Value
+
+	// Of a gradient by the node:
+	deriv   *gorgonia.Node // what Grad returned
+	adds    bool           // to what is there, as BindDualValues does
+	raw     rawValues
+	present gorgonia.Value // what the node had after the last run
+}
+
+// NewMachine makes a machine for a graph, with the options that NewTapeMachine takes: a program
+// changes the line that calls that. An error, such as a node that is Refused, comes from RunAll, and
+// from Err at once. Options that only log are errors, too.
+func NewMachine(g *gorgonia.ExprGraph, o Options, options ...gorgonia.VMOpt) *Machine {
+	m := &Machine{}
+	m.err = m.build(g, o, options)
+	if m.err != nil && m.own != nil {
+		m.own.Close()
+		m.own = nil
+	}
+	return m
+}
+
+// Err is what is wrong with the graph, or nil.
+func (m *Machine) Err() error { return m.err }
+
+func (m *Machine) build(g *gorgonia.ExprGraph, o Options, options []gorgonia.VMOpt) (err error) {
+	if m.survey, err = surveyOf(g); err != nil {
+		return err
+	}
+	if m.options, err = readOptions(g, options); err != nil {
+		return err
+	}
+	b, err := m.translate()
+	if err != nil {
+		return err
+	}
+	program, err := b.Compile()
+	if err != nil {
+		return err
+	}
+	device := o.Device
+	if device == nil {
+		m.own = tensor.NewHost(0)
+		device = m.own
+	}
+	m.session, err = program.Load(device, graph.LoadOptions{Seed: o.Seed})
+	return err
+}
+
+// translate builds Pollen's graph of all that the machine computes.
+func (m *Machine) translate() (*graph.Builder, error) {
+	wanted, err := m.goals()
+	if err != nil {
+		return nil, err
+	}
+	dtype, err := m.dtype(wanted)
+	if err != nil {
+		return nil, err
+	}
+	b := graph.New(dtype)
+	t := newTranslator(m.survey, b, gorgoniaType(dtype))
+	t.evaluating = m.options.evaluating
+	t.input = func(n *gorgonia.Node) *graph.Node {
+		name := fmt.Sprintf("%s.%d", givenName(n), n.ID())
+		m.feeds = append(m.feeds, feed{name: name, node: n})
+		return b.Data(name, dtype, n.Shape()...)
+	}
+	t.fed = func(name string, shape tensor.Shape, values func() []float64) *graph.Node {
+		m.feeds = append(m.feeds, feed{name: name, values: values})
+		return b.Data(name, dtype, shape...)
+	}
+	outputs := outputs{b: b, names: map[*graph.Node]string{}}
+	for i := range wanted {
+		r := &wanted[i]
+		if node := t.visit(r.node); r.node.Op() != nil {
+			r.name = outputs.keep(node)
+		}
+	}
+	m.results = wanted
+	if m.loss != nil {
+		if err := m.differentiate(t, &outputs); err != nil {
+			return nil, err
+		}
+	}
+	return b, b.Err()
+}
+
+// outputs keeps each node of a builder once.
+type outputs struct {
+	b     *graph.Builder
+	names map[*graph.Node]string
+}
+
+func (o *outputs) keep(n *graph.Node) string {
+	name, ok := o.names[n]
+	if !ok && n != nil {
+		name = fmt.Sprintf("output.%d", len(o.names))
+		o.names[n] = name
+		o.b.Output(name, n)
+	}
+	return name
+}
+
+// lossMetric is the program's metric of the loss.
+const lossMetric = "loss"
+
+// differentiate adds the loss and its gradients.
+func (m *Machine) differentiate(t *translator, o *outputs) error {
+	loss := t.view(t.visit(m.loss), nil)
+	var inputs []*graph.Node
+	for _, n := range m.survey.all {
+		if n.Op() == nil && n.Deriv() != nil {
+			inputs = append(inputs, t.visit(n))
+			m.gradients = append(m.gradients, result{node: n, adds: m.options.accumulates(n)})
+		}
+	}
+	gradients := t.b.Gradients(loss, inputs...)
+	if err := t.b.Err(); err != nil {
+		return err
+	}
+	owners := map[*gorgonia.Node]*graph.Node{}
+	for i := range m.gradients {
+		r := &m.gradients[i]
+		r.name = o.keep(gradients[i])
+		// Gorgonia may have one node for gradients that are not equal; then it gets no value.
+		d := r.node.Deriv()
+		if owner, taken := owners[d]; (!taken || owner == gradients[i]) && !m.survey.member[d].isConstant() {
+			r.deriv, owners[d] = d, gradients[i]
+			continue
+		}
+		for j := range m.gradients[:i] {
+			if m.gradients[j].deriv == d {
+				m.gradients[j].deriv = nil
+			}
+		}
+	}
+	if o.names[loss] != "" { // a program keeps a node once
+		loss = t.apply(op.Scale{Factor: 1}, loss)
+	}
+	t.b.Record(lossMetric, loss)
+	return t.b.Err()
+}
+
+// RunAll implements gorgonia.VM. A loss that is not finite is an error that names the first op which
+// made such a number; gradients and values are then as they were.
+func (m *Machine) RunAll() error {
+	if m.err != nil {
+		return m.err
+	}
+	if m.session == nil {
+		return errors.New("stock: the machine is closed")
+	}
+	for _, f := range m.feeds {
+		if err := m.write(f); err != nil {
+			return err
+		}
+	}
+	if err := m.session.Run(1); err != nil {
+		return errors.WithMessage(m.survey.explained(err), "stock: run")
+	}
+	for i := range m.results {
+		if err := m.give(&m.results[i]); err != nil {
+			return err
+		}
+	}
+	for i := range m.gradients {
+		if err := m.giveGradient(&m.gradients[i]); err != nil {
+			return err
+		}
+	}
+	return m.giveLoss()
+}
+
+// Reset implements gorgonia.VM. There is nothing to go back to: it does nothing.
+func (m *Machine) Reset() {}
+
+// Close implements gorgonia.VM: it gives the memory back.
+func (m *Machine) Close() error {
+	if m.session == nil {
+		return nil
+	}
+	err := m.session.Close()
+	m.session = nil
+	if m.own != nil {
+		if closing := m.own.Close(); err == nil {
+			err = closing
+		}
+		m.own = nil
+	}
+	return err
+}
+
+// Let gives an input of the graph a value, as gorgonia.Let does.
+func (m *Machine) Let(n *gorgonia.Node, be any) error {
+	if err := m.has(n); err != nil {
+		return err
+	}
+	return gorgonia.Let(n, be)
+}
+
+// Set gives a the value that b has after a run.
+func (m *Machine) Set(a, b *gorgonia.Node) error {
+	for _, n := range []*gorgonia.Node{a, b} {
+		if err := m.has(n); err != nil {
+			return err
+		}
+	}
+	if b.Value() == nil {
+		return refusal(b, "it has no value", "run the machine first, and give it a name so that its value is kept")
+	}
+	value, err := gorgonia.CloneValue(b.Value())
+	if err != nil {
+		return errors.Wrap(err, "stock: set")
+	}
+	return gorgonia.UnsafeLet(a, value)
+}
+
+// has refuses a node of another graph.
+func (m *Machine) has(n *gorgonia.Node) error {
+	if m.err != nil {
+		return m.err
+	}
+	if m.survey.member[n] == nil {
+		return errors.Errorf("stock: %v is not a node of the machine's graph", n)
+	}
+	return nil
+}

@@ -1,0 +1,51 @@
+package stock
+
+import (
+	"fmt"
+
+	"gorgonia.org/gorgonia"
+)
+
+// Refused is the error for a node of a stock graph that has no translation, or none that could be
+// right.
+type Refused struct {
+	Node   string // its name, or its number in the graph
+	Op     string // "" for an input
+	Reason string
+	Remedy string // what to write instead
+}
+
+// Error implements error.
+func (e *Refused) Error() string {
+	text := "stock: " + e.Node
+	if e.Op != "" {
+		text += ": op " + e.Op
+	}
+	return text + ": " + e.Reason + "; " + e.Remedy
+}
+
+// refusal is the error for a node.
+func refusal(n *gorgonia.Node, reason, remedy string) error {
+	e := &Refused{Node: labelOf(n), Reason: reason, Remedy: remedy}
+	if n.Op() != nil {
+		e.Op = n.Op().String()
+	}
+	return e
+}
+
+// labelOf is a node's name, or its number for one that its user has not named.
+func labelOf(n *gorgonia.Node) string {
+	if name := givenName(n); name != "" {
+		return fmt.Sprintf("node %q", name)
+	}
+	return fmt.Sprintf("node %d", n.ID())
+}
+
+// givenName is the name that a user has given a node; Node.Name makes one up where there is none.
+func givenName(n *gorgonia.Node) string {
+	a, err := attributesOf(n)
+	if err != nil {
+		return ""
+	}
+	return a.fields.FieldByName("name").String()
+}

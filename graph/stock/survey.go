@@ -1,0 +1,180 @@
+package stock
+
+import (
+	"fmt"
+
+	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
+
+	"github.com/pollen-ml/pollen/graph"
+)
+
+// survey is what a stock graph consists of.
+type survey struct {
+	graph  *gorgonia.ExprGraph
+	all    gorgonia.Nodes
+	member map[*gorgonia.Node]*member
+
+	// gradient has the nodes that Grad has made, and what is computed from them.
+	gradient map[*gorgonia.Node]bool
+}
+
+// member is a node of the graph with what Gorgonia does not export of it.
+type member struct {
+	*gorgonia.Node
+	attributes // of its op
+	inputs     gorgonia.Nodes
+	users      gorgonia.Nodes // each as often as it takes the node
+
+	// Gorgonia makes log softmax + log y of Log(softmax * y) and turns the softmax itself into
+	// its logarithm. written is the product that the user took the logarithm of; probabilities
+	// marks the softmax.
+	written       *gorgonia.Node
+	probabilities bool
+}
+
+func (m *member) isInput() bool     { return m.Op() == nil }
+func (m *member) isConstant() bool  { return m.is("constantScalar", "constantTensor") }
+func (m *member) isStatement() bool { return m.is("readOp", "letOp") }
+
+// surveyOf reads a graph. It does not go by ExprGraph.From and To, whose indices are wrong after
+// Gorgonia has removed a node.
+func surveyOf(g *gorgonia.ExprGraph) (*survey, error) {
+	if g == nil {
+		return nil, errors.New("stock: the graph is nil")
+	}
+	s := &survey{graph: g, all: g.AllNodes(), member: map[*gorgonia.Node]*member{}}
+	for _, n := range s.all {
+		fields, err := attributesOf(n)
+		if err != nil {
+			return nil, err
+		}
+		m := &member{Node: n, inputs: fields.nodes("children")}
+		if n.Op() != nil {
+			if m.attributes, err = attributesOf(n.Op()); err != nil {
+				return nil, err
+			}
+		}
+		s.member[n] = m
+	}
+	for _, n := range s.all {
+		for i, input := range s.member[n].inputs {
+			child, ok := s.member[input]
+			if !ok || input.ID() >= n.ID() {
+				return nil, refusal(n, fmt.Sprintf("its input %d is a node that Gorgonia has removed, as it removes 1 + x where Log(1 + x) is made", i),
+					"take the logarithm by Log1p(x), or make 1 + x a second time, after it")
+			}
+			child.users = append(child.users, n)
+		}
+	}
+	s.findGradients()
+	for _, n := range s.all {
+		s.undoLogarithm(s.member[n])
+	}
+	return s, nil
+}
+
+// findGradients tells what Grad has made from the forward graph, which is all that something with a
+// derivative is computed from.
+func (s *survey) findGradients() {
+	s.gradient = map[*gorgonia.Node]bool{}
+	forward := map[*gorgonia.Node]bool{}
+	for _, n := range s.all {
+		if n.Deriv() != nil {
+			s.reach(forward, n)
+		}
+	}
+	for _, n := range s.all {
+		if d := n.Deriv(); d != nil && !forward[d] && !s.member[d].isConstant() {
+			s.gradient[d] = true
+		}
+	}
+	for _, n := range s.all { // inputs come first
+		for _, input := range s.member[n].inputs {
+			if s.gradient[input] && !forward[n] {
+				s.gradient[n] = true
+			}
+		}
+	}
+	for i := len(s.all) - 1; i >= 0; i-- { // what only these use
+		m := s.member[s.all[i]]
+		only := len(m.users) > 0 && !forward[m.Node] && !m.isInput() && !m.isConstant()
+		for _, user := range m.users {
+			only = only && s.gradient[user]
+		}
+		if only {
+			s.gradient[m.Node] = true
+		}
+	}
+}
+
+// takers is how often the forward graph takes a node's value.
+func (s *survey) takers(m *member) int {
+	count := 0
+	for _, user := range m.users {
+		if !s.gradient[user] && !s.member[user].isStatement() && !s.member[user].is("sizeOp") {
+			count++
+		}
+	}
+	return count
+}
+
+// undoLogarithm recognises what Gorgonia makes of Log(product of a softmax): the product stays
+// behind without a user.
+func (s *survey) undoLogarithm(m *member) {
+	if r, err := m.operator(); err != nil || r != multiply || s.takers(m) > 0 {
+		return
+	}
+	a, b := s.member[m.inputs[0]], s.member[m.inputs[1]]
+	for _, sum := range append(append(gorgonia.Nodes{}, a.users...), b.users...) {
+		r, err := s.member[sum].operator()
+		if err != nil || r != add || s.member[sum].written != nil {
+			continue
+		}
+		terms := s.member[sum].inputs
+		if s.isLogarithmOf(terms[0], a) && s.isLogarithmOf(terms[1], b) {
+			s.member[sum].written = m.Node
+			for _, factor := range []*member{a, b} {
+				factor.probabilities = factor.probabilities || factor.is("softmaxOp")
+			}
+		}
+	}
+}
+
+// explained adds what else can be said of a loss that is not finite.
+func (s *survey) explained(err error) error {
+	for _, m := range s.member {
+		if _, ok := err.(*graph.NotFinite); ok && m.written != nil {
+			return errors.WithMessage(err, "the logarithm of 0: Log(softmax * labels) is -Inf where a label is 0, write HadamardProd(labels, Log(softmax))")
+		}
+	}
+	return err
+}
+
+// isLogarithmOf reports whether a term stands for the logarithm of a factor: for a softmax, which
+// Gorgonia has turned into it, the node itself.
+func (s *survey) isLogarithmOf(term *gorgonia.Node, factor *member) bool {
+	if factor.is("softmaxOp") && factor.bool("isLog") {
+		return term == factor.Node
+	}
+	log := s.member[term]
+	return log.is("elemUnaryOp") && log.Op().String() == "ln" && log.inputs[0] == factor.Node
+}
+
+// operator is the operator of an elementwise op of two inputs; -1 for any other op.
+func (m *member) operator() (relation, error) {
+	if !m.is("elemBinOp") {
+		return -1, nil
+	}
+	return m.binary()
+}
+
+// reach collects what nodes are computed from, themselves included.
+func (s *survey) reach(reached map[*gorgonia.Node]bool, from ...*gorgonia.Node) {
+	for _, n := range from {
+		if !reached[n] {
+			reached[n] = true
+			s.reach(reached, s.member[n].inputs...)
+		}
+	}
+}

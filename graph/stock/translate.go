@@ -1,0 +1,286 @@
+package stock
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
+	dense "gorgonia.org/tensor"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// translator makes a builder's nodes of a stock graph's.
+type translator struct {
+	*survey
+	b     *graph.Builder
+	dtype dense.Dtype // of the stock graph
+
+	// input makes the node of one without an op; fed one whose values are read anew for each run.
+	input func(n *gorgonia.Node) *graph.Node
+	fed   func(name string, shape tensor.Shape, values func() []float64) *graph.Node
+	// evaluating makes dropout the identity.
+	evaluating bool
+	// A network's batch has now examples in the place of the graph's batch; both are 0 where
+	// the graph is run as it is.
+	batch, now int
+
+	nodes     map[*gorgonia.Node]*graph.Node
+	batched   map[*gorgonia.Node]bool // axis 0 counts examples, or equally many parts of each
+	constants int
+}
+
+func newTranslator(s *survey, b *graph.Builder, dtype dense.Dtype) *translator {
+	return &translator{
+		survey: s, b: b, dtype: dtype,
+		nodes: map[*gorgonia.Node]*graph.Node{}, batched: map[*gorgonia.Node]bool{},
+	}
+}
+
+// translations are the ops that have one.
+var translations map[string]func(t *translator, m *member) *graph.Node
+
+func init() {
+	translations = map[string]func(t *translator, m *member) *graph.Node{
+		"constantScalar":      (*translator).constant,
+		"constantTensor":      (*translator).constant,
+		"sizeOp":              (*translator).constant,
+		"elemBinOp":           (*translator).elementwise,
+		"minBetween":          (*translator).smaller,
+		"maxBetween":          (*translator).larger,
+		"elemUnaryOp":         (*translator).unary,
+		"linAlgBinOp":         (*translator).product,
+		"reshapeOp":           (*translator).reshape,
+		"transposeOp":         (*translator).transpose,
+		"repeatOp":            (*translator).repeat,
+		"sliceOp":             (*translator).slice,
+		"concatOp":            (*translator).concat,
+		"atOp":                (*translator).at,
+		"sumOp":               (*translator).sum,
+		"maxOp":               (*translator).max,
+		"softmaxOp":           (*translator).softmax,
+		"dropoutOp":           (*translator).dropout,
+		"maxPoolOp":           (*translator).maxPool,
+		"globalAveragePoolOp": (*translator).globalAveragePool,
+		"upsampleOp":          (*translator).upsample,
+		"GroupNormOp":         (*translator).groupNorm,
+		"BatchNormOp":         (*translator).batchNorm,
+	}
+}
+
+// refuse fails the builder.
+func (t *translator) refuse(m *member, reason, remedy string) *graph.Node {
+	t.b.Fail(refusal(m.Node, reason, remedy))
+	return nil
+}
+
+// visit is the builder's node for one of the graph.
+func (t *translator) visit(n *gorgonia.Node) *graph.Node {
+	if done, ok := t.nodes[n]; ok || t.b.Err() != nil {
+		return done
+	}
+	m := t.member[n]
+	if m == nil {
+		t.b.Fail(refusal(n, "it is a node of another graph", "give nodes of one graph"))
+		return nil
+	}
+	if !t.checkType(m) {
+		return nil
+	}
+	made := t.make(m)
+	if t.b.Err() != nil {
+		return nil
+	}
+	if made == nil {
+		return t.refuse(m, "the op has no translation", "write it with the ops of docs/gorgonia.md")
+	}
+	if want := t.shape(n); !graph.ShapeOf(made).Equal(want) {
+		if graph.ShapeOf(made).Elements() != want.Elements() {
+			t.b.Fail(errors.Errorf("stock: %s: shape %v became %v", labelOf(n), want, graph.ShapeOf(made)))
+			return nil
+		}
+		made = t.view(made, want)
+	}
+	t.nodes[n] = made
+	return made
+}
+
+// make is visit without its checks.
+func (t *translator) make(m *member) *graph.Node {
+	if m.isInput() {
+		return t.input(m.Node)
+	}
+	for _, input := range m.inputs {
+		t.batched[m.Node] = t.batched[m.Node] || t.spreads(input)
+	}
+	defer t.b.Scope(labelOf(m.Node))()
+	if m.written != nil {
+		product := t.member[m.written]
+		return t.apply(op.Log{}, t.visit(product.Node))
+	}
+	if translate := translations[m.kind]; translate != nil {
+		return translate(t, m)
+	}
+	return t.foreign(m)
+}
+
+// spreads reports whether a node has an axis of examples, looking ahead of its translation.
+func (t *translator) spreads(n *gorgonia.Node) bool {
+	if spreads, known := t.batched[n]; known || t.now == 0 {
+		return spreads
+	}
+	spreads := false
+	for _, input := range t.member[n].inputs {
+		spreads = spreads || t.spreads(input)
+	}
+	t.batched[n] = spreads && !t.member[n].is("sizeOp")
+	return t.batched[n]
+}
+
+// foreign refuses an op that has no translation.
+func (t *translator) foreign(m *member) *graph.Node {
+	switch m.kind {
+	case "avgPoolOp":
+		return t.refuse(m, "Gorgonia's average pooling divides by the image's width and not by the window's size",
+			"use GlobalAveragePool2D, or Pollen's own network with layers.AveragePool")
+	case "randomOp":
+		return t.refuse(m, "a random node has numbers of Gorgonia's own", "Let an input have them, or use Dropout")
+	case "im2colOp":
+		return t.refuse(m, "Im2Col by itself has no translation", "use Conv2d")
+	case "letOp":
+		return t.refuse(m, "Set makes an assignment of the graph", "call the machine's Set after RunAll")
+	case "":
+		return t.refuse(m, fmt.Sprintf("%T is not an op that is known here", m.Op()), "write it with the ops of docs/gorgonia.md")
+	}
+	return t.refuse(m, "the op has no translation", "write it with the ops of docs/gorgonia.md")
+}
+
+// checkType refuses a node whose numbers are not of the builder's type. Comparisons may be bool.
+func (t *translator) checkType(m *member) bool {
+	got := m.Dtype()
+	if got == t.dtype {
+		return true
+	}
+	if r, err := m.operator(); got == dense.Bool && err == nil && r.compares() {
+		return true
+	}
+	t.refuse(m, fmt.Sprintf("its numbers are %v in a graph of %v", got, t.dtype), "make all nodes float32, or all float64")
+	return false
+}
+
+func gorgoniaType(dtype tensor.DType) dense.Dtype {
+	if dtype == tensor.Float32 {
+		return dense.Float32
+	}
+	return dense.Float64
+}
+
+// shape is what a node's shape is for the present batch.
+func (t *translator) shape(n *gorgonia.Node) tensor.Shape {
+	shape := tensor.Shape(n.Shape())
+	if t.now > 0 && t.batched[n] && len(shape) > 0 {
+		shape[0] = shape[0] / t.batch * t.now
+	}
+	return shape
+}
+
+// mixes refuses, in a network, an op that would make one example's output depend on others.
+func (t *translator) mixes(m *member, how string) bool {
+	if t.now == 0 {
+		return false
+	}
+	t.refuse(m, how+": an example's output would depend on the others of its batch", "adopt the network up to its logits, with an axis 0 of examples")
+	return true
+}
+
+// apply is the builder's Apply.
+func (t *translator) apply(o graph.Op, inputs ...*graph.Node) *graph.Node {
+	return t.b.Apply(o, inputs...)
+}
+
+// view gives a node another shape.
+func (t *translator) view(x *graph.Node, shape tensor.Shape) *graph.Node {
+	if x == nil || graph.ShapeOf(x).Equal(shape) {
+		return x
+	}
+	return t.apply(op.ViewAs(shape...), x)
+}
+
+// literal is a node with fixed values.
+func (t *translator) literal(shape tensor.Shape, values ...float64) *graph.Node {
+	t.constants++
+	return t.view(t.b.Table(fmt.Sprintf("constant.%d", t.constants), values), shape)
+}
+
+// constant translates constants, and numbers that are known from shapes.
+func (t *translator) constant(m *member) *graph.Node {
+	if v, ok := t.number(m.Node); ok {
+		return t.literal(nil, v)
+	}
+	if !m.is("constantTensor") {
+		return t.refuse(m, "it is the size of a batch, which differs from run to run", "divide by a constant")
+	}
+	values := floatsOf(m.Value())
+	if values == nil {
+		return t.refuse(m, "its values are not floats", "make it float32 or float64")
+	}
+	return t.literal(tensor.Shape(m.Shape()), values...)
+}
+
+// number is the value of a constant scalar, of a size, or of what is computed of these alone.
+func (t *translator) number(n *gorgonia.Node) (float64, bool) {
+	m := t.member[n]
+	switch {
+	case m == nil:
+	case m.is("constantScalar"):
+		return floatsOf(m.Value())[0], true
+	case m.is("sizeOp"):
+		return float64(m.int("val")), m.int("axis") > 0 || !t.spreads(m.inputs[0])
+	case m.is("elemUnaryOp"):
+		if v, ok := t.number(m.inputs[0]); ok && m.Op().String() == "neg" {
+			return -v, true
+		}
+	case m.is("elemBinOp"):
+		r, err := m.binary()
+		a, constA := t.number(m.inputs[0])
+		b, constB := t.number(m.inputs[1])
+		if err != nil || !constA || !constB {
+			return 0, false
+		}
+		switch r {
+		case add:
+			return a + b, true
+		case subtract:
+			return a - b, true
+		case multiply:
+			return a * b, true
+		case divide:
+			return a / b, true
+		}
+	}
+	return 0, false
+}
+
+// floatsOf are a value's numbers; nil where they are not floats.
+func floatsOf(v gorgonia.Value) []float64 {
+	switch data := v.Data().(type) {
+	case float32:
+		return []float64{float64(data)}
+	case float64:
+		return []float64{data}
+	case []float32:
+		wide := make([]float64, len(data))
+		for i, x := range data {
+			wide[i] = float64(x)
+		}
+		return wide
+	case []float64:
+		return append([]float64(nil), data...)
+	}
+	return nil
+}
+
+func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -1,0 +1,217 @@
+package stock
+
+import (
+	"slices"
+
+	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
+	dense "gorgonia.org/tensor"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// rawValues is memory that an output is read into.
+type rawValues struct {
+	f32 []float32
+	f64 []float64
+}
+
+func (r *rawValues) copied() rawValues {
+	return rawValues{f32: slices.Clone(r.f32), f64: slices.Clone(r.f64)}
+}
+
+// read fills the memory with an output.
+func (r *rawValues) read(s *graph.Session, name string, elements int) error {
+	if s.Program().DType() == tensor.Float32 {
+		if r.f32 == nil {
+			r.f32 = make([]float32, elements)
+		}
+		return graph.Read(s, name, 0, 0, r.f32)
+	}
+	if r.f64 == nil {
+		r.f64 = make([]float64, elements)
+	}
+	return graph.Read(s, name, 0, 0, r.f64)
+}
+
+// write uploads an input.
+func (m *Machine) write(f feed) error {
+	if f.node == nil {
+		values := f.values()
+		if m.session.Program().DType() == tensor.Float64 {
+			return graph.Write(m.session, f.name, 0, 0, values)
+		}
+		narrow := make([]float32, len(values))
+		for i, v := range values {
+			narrow[i] = float32(v)
+		}
+		return graph.Write(m.session, f.name, 0, 0, narrow)
+	}
+	value := f.node.Value()
+	if value == nil {
+		return refusal(f.node, "it is an input without a value", "Let it have one before RunAll")
+	}
+	if d, ok := value.(*dense.Dense); ok && (d.RequiresIterator() || d.DataOrder().IsColMajor()) {
+		value = d.Materialize().(*dense.Dense)
+	}
+	if got, want := value.Shape().TotalSize(), f.node.Shape().TotalSize(); got != want {
+		return errors.Errorf("stock: %s has the shape %v, wants %v", labelOf(f.node), value.Shape(), f.node.Shape())
+	}
+	var err error
+	switch data := value.Data().(type) {
+	case float32:
+		err = graph.Write(m.session, f.name, 0, 0, []float32{data})
+	case float64:
+		err = graph.Write(m.session, f.name, 0, 0, []float64{data})
+	case []float32:
+		err = graph.Write(m.session, f.name, 0, 0, data)
+	case []float64:
+		err = graph.Write(m.session, f.name, 0, 0, data)
+	default:
+		err = errors.Errorf("values are %T, wants floats", data)
+	}
+	return errors.WithMessagef(err, "stock: %s", labelOf(f.node))
+}
+
+// give binds a value to its node, and leaves it where Read wants it.
+func (m *Machine) give(r *result) error {
+	value := r.node.Value()
+	if r.name != "" {
+		var fresh rawValues // the user may keep what the last run gave
+		if err := fresh.read(m.session, r.name, r.node.Shape().TotalSize()); err != nil {
+			return err
+		}
+		value = valueOf(r.node, fresh)
+		if err := gorgonia.UnsafeLet(r.node, value); err != nil {
+			return errors.Wrap(err, "stock")
+		}
+	}
+	for _, into := range r.reads {
+		if err := leave(into, value); err != nil {
+			return errors.Wrapf(err, "stock: read of %s", labelOf(r.node))
+		}
+	}
+	return nil
+}
+
+// leave puts a copy where Read wants it: into the value that is there, as a TapeMachine does.
+func leave(into *gorgonia.Value, value gorgonia.Value) error {
+	var err error
+	if *into != nil {
+		_, err = gorgonia.Copy(*into, value)
+	} else {
+		*into, err = gorgonia.CloneValue(value)
+	}
+	return err
+}
+
+// giveLoss binds the loss.
+func (m *Machine) giveLoss() error {
+	if m.loss == nil {
+		return nil
+	}
+	loss := m.session.Metric(0, lossMetric, m.session.Steps()-1)
+	value := rawValues{f64: []float64{loss}}
+	if m.session.Program().DType() == tensor.Float32 {
+		value = rawValues{f32: []float32{float32(loss)}}
+	}
+	bound := valueOf(m.loss, value)
+	for _, into := range m.lossReads {
+		if err := leave(into, bound); err != nil {
+			return errors.Wrap(err, "stock: read of the loss")
+		}
+	}
+	return errors.Wrap(gorgonia.UnsafeLet(m.loss, bound), "stock: loss")
+}
+
+// valueOf is values as Gorgonia has them for a node: a scalar, or a tensor, of bool for a
+// comparison.
+func valueOf(n *gorgonia.Node, v rawValues) gorgonia.Value {
+	if n.Dtype() == dense.Bool {
+		truth := make([]bool, max(len(v.f32), len(v.f64)))
+		for i := range truth {
+			truth[i] = len(v.f32) > 0 && v.f32[i] != 0 || len(v.f64) > 0 && v.f64[i] != 0
+		}
+		if n.IsScalar() {
+			return gorgonia.NewB(truth[0])
+		}
+		return dense.New(dense.WithShape(n.Shape()...), dense.WithBacking(truth))
+	}
+	switch {
+	case n.IsScalar() && v.f32 != nil:
+		return gorgonia.NewF32(v.f32[0])
+	case n.IsScalar():
+		return gorgonia.NewF64(v.f64[0])
+	case v.f32 != nil:
+		return dense.New(dense.WithShape(n.Shape()...), dense.WithBacking(v.f32))
+	}
+	return dense.New(dense.WithShape(n.Shape()...), dense.WithBacking(v.f64))
+}
+
+// giveGradient leaves a gradient where solvers look for it: in the input's dual value.
+func (m *Machine) giveGradient(r *result) error {
+	if err := r.raw.read(m.session, r.name, r.node.Shape().TotalSize()); err != nil {
+		return err
+	}
+	present, err := r.node.Grad()
+	switch {
+	case err == nil && present != nil && (present == r.present || r.isDual()):
+		if err := deposit(present, r.raw, r.adds); err != nil {
+			return errors.WithMessagef(err, "stock: gradient of %s", labelOf(r.node))
+		}
+	default: // the first run; WithGrad panics where the input has no value, which RunAll has refused
+		present = valueOf(r.node, r.raw.copied())
+		gorgonia.WithGrad(present)(r.node)
+	}
+	r.present = present
+	if r.deriv == nil {
+		return nil
+	}
+	// The solver sets what the input has to 0 when it has used it; Grad's node keeps its value.
+	return errors.Wrap(gorgonia.UnsafeLet(r.deriv, valueOf(r.node, r.raw.copied())), "stock: gradient")
+}
+
+// isDual reports whether the input holds a gradient beside its value.
+func (r *result) isDual() bool {
+	a, err := attributesOf(r.node)
+	if err != nil {
+		return false
+	}
+	bound := a.fields.FieldByName("boundTo")
+	return !bound.IsNil() && bound.Elem().Type().String() == "*gorgonia.dualValue"
+}
+
+// deposit writes a gradient over the present one, or adds it.
+func deposit(present gorgonia.Value, v rawValues, adds bool) error {
+	switch data := present.Data().(type) {
+	case []float32:
+		put(data, v.f32, adds)
+	case []float64:
+		put(data, v.f64, adds)
+	default:
+		switch scalar := present.(type) {
+		case *gorgonia.F32:
+			value := []float32{float32(*scalar)}
+			put(value, v.f32, adds)
+			*scalar = gorgonia.F32(value[0])
+		case *gorgonia.F64:
+			value := []float64{float64(*scalar)}
+			put(value, v.f64, adds)
+			*scalar = gorgonia.F64(value[0])
+		default:
+			return errors.Errorf("%T holds no floats", present)
+		}
+	}
+	return nil
+}
+
+func put[T float32 | float64](to, from []T, adds bool) {
+	if !adds {
+		copy(to, from)
+		return
+	}
+	for i, v := range from {
+		to[i] += v
+	}
+}

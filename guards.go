@@ -1,0 +1,103 @@
+package pollen
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/langevin"
+)
+
+// DiskFull is the error of a run that stopped before its disk was full: its last checkpoint is
+// whole, and Resume goes on from there when there is room.
+type DiskFull struct {
+	Folder      string
+	Free, Wants uint64 // bytes
+}
+
+// Error says how much room there is.
+func (d *DiskFull) Error() string {
+	return fmt.Sprintf("pollen: %s: the disk is nearly full: %.1f MB are free, and the next checkpoint wants %.1f MB", d.Folder, megabytes(d.Free), megabytes(d.Wants))
+}
+
+func megabytes(bytes uint64) float64 { return float64(bytes) / 1e6 }
+
+// spareRoom is what is left free on a disk besides what the next checkpoints need.
+const spareRoom = 4 << 20
+
+// checkRoom refuses to go on where the next checkpoint and samples, with twice what they need,
+// might not find room: while one is written, the one before and its temporary file are there.
+func (t *training) checkRoom() error {
+	state := uint64(t.session.ChainBytes() * t.session.Chains())
+	for _, s := range append(append([]series{t.trace}, t.lossTrace...), t.weightTrace...) {
+		state += 8 * uint64(len(s.values))
+	}
+	sample := uint64(0)
+	for _, p := range t.session.Program().Parameters() {
+		sample += 4 * uint64(p.Shape.Elements())
+	}
+	wants := 2*(state+sample*uint64(t.spec.Chains)) + spareRoom
+	free, err := file.Free(t.folder)
+	if err != nil {
+		return errors.Wrap(err, "pollen")
+	}
+	if free < wants {
+		return errors.WithStack(&DiskFull{t.folder, free, wants})
+	}
+	return nil
+}
+
+// A chain has left for good when, in the sampling phase, its loss was that of guessing or worse for
+// so many windows in a row. The temperature is far off when it differs from the requested one by
+// more than farOff of it and manyErrors standard errors, after so many windows.
+const (
+	goneWindows = 5
+	farOff      = 0.5
+	manyErrors  = 5
+	warmWindows = 20
+)
+
+// guard remembers what was remarked of a run, so that it is said once.
+type guard struct {
+	bad     []int // windows in a row, by chain
+	windows int   // in the sampling phase
+	warned  bool  // of the temperature
+}
+
+// watch remarks chains that left, and temperatures that are far off, while there is time to stop
+// the run.
+func (t *training) watch(p langevin.Progress, losses []float64) {
+	if !t.course.traits().tempered || p.From < t.plan.BurnIn || t.spec.temperature() == 0 || t.plan.Cycles > 0 {
+		return
+	}
+	g := &t.guard
+	g.windows++
+	if g.bad == nil {
+		g.bad = make([]int, len(losses))
+	}
+	guessing, well := math.Log(float64(t.data.Classes)), 0
+	for _, loss := range losses {
+		if loss < guessing {
+			well++
+		}
+	}
+	for i, loss := range losses {
+		if loss < guessing {
+			g.bad[i] = 0
+			continue
+		}
+		if g.bad[i]++; g.bad[i] == goneWindows && well > 0 {
+			t.remark(fmt.Sprintf("chain %d left: its loss was %.3g over the last %d windows, worse than guessing, and that of %d others is better; its samples spoil the average",
+				t.spec.FirstChain+i, loss, goneWindows, well))
+		}
+	}
+	requested := t.spec.temperature()
+	measured, deviation := t.thermometer.Temperature(), t.thermometer.TemperatureError()
+	if off := math.Abs(measured - requested); !g.warned && g.windows >= warmWindows && off > farOff*requested && off > manyErrors*deviation {
+		g.warned = true
+		t.remark(fmt.Sprintf("the temperature is far off: measured %.3g ± %.1g, requested %g; smaller learning rates or a longer burn-in would bring it closer",
+			measured, deviation, requested))
+	}
+}

@@ -1,0 +1,268 @@
+package pollen
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/internal/journal"
+	"github.com/pollen-ml/pollen/internal/lock"
+	"github.com/pollen-ml/pollen/samples"
+)
+
+// Busy is the error of a folder in which another process writes. Reading it is no error.
+type Busy struct {
+	Folder  string
+	Host    string // "" if not known
+	Process int
+	Cause   error
+}
+
+// Error names the process.
+func (b *Busy) Error() string { return "pollen: " + b.Cause.Error() }
+
+// Unwrap returns how that is known.
+func (b *Busy) Unwrap() error { return b.Cause }
+
+// hold makes this process the only one that writes in a folder, or is Busy.
+func hold(folder string, e environment) (*lock.Lock, error) {
+	l, err := lock.Take(folder)
+	var taken *lock.Taken
+	if errors.As(err, &taken) {
+		return nil, errors.WithStack(&Busy{folder, taken.Owner.Host, taken.Owner.Process, err})
+	}
+	if err != nil {
+		return nil, errors.Wrap(err, "pollen")
+	}
+	if remark := l.Remark(); remark != "" {
+		e.remark(remark)
+	}
+	return l, nil
+}
+
+// stillHeld is Busy when another process has taken the folder over.
+func stillHeld(l *lock.Lock) error {
+	err := l.Check()
+	var lost *lock.Lost
+	if errors.As(err, &lost) {
+		return errors.WithStack(&Busy{lost.Folder, lost.By.Host, lost.By.Process, err})
+	}
+	return errors.Wrap(err, "pollen")
+}
+
+// release ends what newFolder and oldFolder began.
+func (t *training) release() error {
+	if t.lock == nil {
+		return nil
+	}
+	var err error
+	if t.index != nil {
+		err = errors.Wrap(t.index.Close(), "pollen: index")
+	}
+	if unlocking := t.lock.Release(); err == nil {
+		err = errors.Wrap(unlocking, "pollen")
+	}
+	return err
+}
+
+// halfMade are the names in a folder in which a process was killed before its run had a manifest.
+var halfMade = []string{lock.File, lock.Record, samplesFolder, statesFolder, filepath.Dir(checkpointFile), metricsFile, indexFile}
+
+// isHalfMade reports whether a folder has nothing but what a process leaves that was killed while
+// it began a run: there is nothing in it to be lost.
+func isHalfMade(folder string, entries []os.DirEntry) bool {
+	locked := false
+	for _, entry := range entries {
+		name := entry.Name()
+		locked = locked || name == lock.File
+		place := filepath.Join(folder, name)
+		switch {
+		case name == filepath.Dir(checkpointFile):
+			if _, err := os.Stat(filepath.Join(folder, olderCheckpoint)); !os.IsNotExist(err) || checkpointSteps(folder) > 0 {
+				return false
+			}
+		case entry.IsDir():
+			if within, err := os.ReadDir(place); err != nil || len(within) > 0 {
+				return false
+			}
+		case name == metricsFile || name == indexFile:
+			if info, err := entry.Info(); err != nil || info.Size() > 0 {
+				return false
+			}
+		case file.IsTemporary(name):
+			continue
+		}
+		if !slices.Contains(halfMade, name) {
+			return false
+		}
+	}
+	return locked
+}
+
+// clearHalfMade removes what such a process left, but for the lock, which this process holds.
+func clearHalfMade(folder string) error {
+	entries, err := os.ReadDir(folder)
+	if err != nil {
+		return errors.Wrap(err, "pollen: run folder")
+	}
+	if !isHalfMade(folder, entries) {
+		return errors.Errorf("pollen: run folder %s is not empty", folder)
+	}
+	for _, entry := range entries {
+		if name := entry.Name(); name != lock.File && name != lock.Record {
+			if err := os.RemoveAll(filepath.Join(folder, name)); err != nil {
+				return errors.Wrap(err, "pollen: run folder")
+			}
+		}
+	}
+	return nil
+}
+
+// takeUp makes the files of a run what they were after that many steps: it removes later samples,
+// which are drawn again, and makes the index anew. Samples that are damaged or missing are errors,
+// unless the run is to go on without them; it then keeps damaged ones in the folder "damaged".
+func (t *training) takeUp(made int) error {
+	before, err := readIndex(t.folder)
+	if err != nil {
+		t.remark(fmt.Sprintf("%v; the index is made anew from the files", err))
+		before = &index{lines: map[string]indexLine{}}
+	}
+	manifest, err := lineOf(t.folder, manifestFile)
+	if err != nil {
+		return err
+	}
+	lines := []indexLine{manifest}
+	for _, name := range []string{diagnosticsFile, calibrationFile} {
+		if line, listed := before.lines[name]; listed {
+			lines = append(lines, line)
+		}
+	}
+	var later []string
+	for _, bank := range t.banks() {
+		kept, removed, err := t.takeUpBank(bank, made, before)
+		if err != nil {
+			return err
+		}
+		lines, later = append(lines, kept...), append(later, removed...)
+	}
+	tail, err := rewriteIndex(t.folder, lines)
+	if err != nil {
+		return err
+	}
+	for _, place := range later {
+		if err := os.Remove(place); err != nil {
+			return errors.Wrap(err, "pollen: run folder")
+		}
+	}
+	t.index, err = journal.Append(filepath.Join(t.folder, indexFile), tail)
+	return errors.Wrap(err, "pollen: index")
+}
+
+// takeUpBank checks the samples of a bank: lines of those that stay, and paths of those that go.
+func (t *training) takeUpBank(bank *samples.Bank, made int, before *index) (lines []indexLine, later []string, err error) {
+	folder := t.folderOf(bank)
+	again := bank != t.keeping || t.course.traits().drawn // all its samples are drawn again at the end
+	files, err := bank.Files()
+	if err != nil {
+		return nil, nil, err
+	}
+	there := map[string]bool{}
+	lose := func(name string, cause error) error {
+		place := filepath.Join(t.folder, filepath.FromSlash(name))
+		if !t.withoutDamaged {
+			return damaged(place, cause)
+		}
+		t.remark(fmt.Sprintf("goes on without %s: %v", place, cause))
+		lines = append(lines, indexLine{File: name, Lost: cause.Error()})
+		return nil
+	}
+	for _, place := range files {
+		name := folder + "/" + filepath.Base(place)
+		line, step, err := sampleLine(place, name, before)
+		switch {
+		case err == nil && step > made, err != nil && again:
+			later = append(later, place)
+			continue
+		case err == nil:
+			lines = append(lines, line)
+		default:
+			if err := lose(name, err); err != nil {
+				return nil, nil, err
+			}
+			if err := putAside(t.folder, place); err != nil {
+				return nil, nil, err
+			}
+		}
+		there[name] = true
+	}
+	if again {
+		return lines, later, nil
+	}
+	for step := 1; step <= made; step++ {
+		if !t.plan.SampleAt(step) {
+			continue
+		}
+		for chain := range t.spec.Chains {
+			name := folder + "/" + samples.NameOf(t.spec.FirstChain+chain, step)
+			if line := before.lines[name]; line.Lost != "" {
+				lines = append(lines, line)
+			} else if !there[name] {
+				if err := lose(name, errors.New("there is no such file")); err != nil {
+					return nil, nil, err
+				}
+			}
+		}
+	}
+	return lines, later, nil
+}
+
+// sampleLine is the line of a sample's file, if it is what the index before had.
+func sampleLine(place, name string, before *index) (line indexLine, step int, err error) {
+	s, sum, err := samples.ReadSealed(place)
+	if err != nil {
+		return line, 0, err
+	}
+	if err := checkListed(name, sum, before); err != nil {
+		return line, 0, err
+	}
+	if want := samples.NameOf(s.Chain, s.Step); filepath.Base(place) != want {
+		return line, 0, errors.Errorf("it holds the sample %s", want)
+	}
+	info, err := os.Stat(place)
+	if err != nil {
+		return line, 0, err
+	}
+	return indexLine{File: name, Bytes: int(info.Size()), Sum: sum}, s.Step, nil
+}
+
+// checkListed refuses a sample without a checksum, and one that is not the index's.
+func checkListed(name, sum string, x *index) error {
+	if sum == "" {
+		return errors.New("it has no checksum")
+	}
+	if line, listed := x.lines[name]; listed && line.Sum != "" && line.Sum != sum {
+		return errors.New("it is another file than the one that " + indexFile + " lists")
+	}
+	return nil
+}
+
+// putAside keeps a damaged file where nothing reads it.
+func putAside(folder, place string) error {
+	aside := filepath.Join(folder, "damaged")
+	if err := os.MkdirAll(aside, 0o755); err != nil {
+		return errors.Wrap(err, "pollen: run folder")
+	}
+	return errors.Wrap(os.Rename(place, filepath.Join(aside, filepath.Base(place))), "pollen: run folder")
+}
+
+// folderOf is the name of a bank's folder.
+func (t *training) folderOf(bank *samples.Bank) string {
+	if bank == t.bank {
+		return samplesFolder
+	}
+	return statesFolder
+}

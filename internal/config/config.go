@@ -1,0 +1,92 @@
+package config
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/pkg/errors"
+	"github.com/spf13/pflag"
+)
+
+// mostBytes bounds a configuration file: one of all settings has some kilobytes.
+const mostBytes = 1 << 20
+
+// Set sets flags to the values of a YAML text.
+func Set(content []byte, flags *pflag.FlagSet) error {
+	if len(content) > mostBytes {
+		return errors.Errorf("%d bytes, wants at most %d", len(content), mostBytes)
+	}
+	var fields, second yaml.MapSlice
+	decoder := yaml.NewDecoder(bytes.NewReader(content))
+	if err := decoder.Decode(&fields); err != nil && err != io.EOF {
+		return errors.New(yaml.FormatError(err, false, false))
+	}
+	if err := decoder.Decode(&second); err != io.EOF {
+		return errors.New("more than one document")
+	}
+	for _, field := range fields {
+		if err := setField(flags, fmt.Sprint(field.Key), field.Value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// setField sets a flag to a value of a file.
+func setField(flags *pflag.FlagSet, name string, value any) error {
+	f := flags.Lookup(name)
+	if f == nil {
+		var names []string
+		flags.VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+		return errors.Errorf("no key %q; there are %s", name, strings.Join(names, ", "))
+	}
+	text := fmt.Sprint(value)
+	switch value.(type) {
+	case string, int64, uint64, float64:
+		if flags.Set(name, text) == nil {
+			return nil
+		}
+	}
+	return errors.Errorf("%s is %s, wants %s", name, text, KindOf(f))
+}
+
+// Listing is one or more lines of a help text that name things.
+func Listing(title string, items ...string) string {
+	const indent, width = 11, 100
+	if title != "" {
+		title += ":"
+	}
+	text := fmt.Sprintf("\n%-*s", indent, title)
+	length := indent
+	for i, item := range items {
+		if i < len(items)-1 {
+			item += ", "
+		}
+		if length+len(item) > width {
+			text = strings.TrimRight(text, " ") + "\n" + strings.Repeat(" ", indent)
+			length = indent
+		}
+		text += item
+		length += len(item)
+	}
+	return text
+}
+
+// KindOf describes what a flag takes.
+func KindOf(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "int":
+		return "an integer"
+	case "uint64":
+		return "an integer of at least 0"
+	case "float":
+		return "a number"
+	case "float64Slice":
+		return "numbers, as in 0.1,0.2"
+	default:
+		return "a " + f.Value.Type()
+	}
+}

@@ -1,0 +1,39 @@
+package config
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/spf13/pflag"
+)
+
+func flags() (f *pflag.FlagSet, batch *int, model *string) {
+	f = pflag.NewFlagSet("test", pflag.ContinueOnError)
+	return f, f.Int("batch", 1, ""), f.String("model", "", "")
+}
+
+func TestSet(t *testing.T) {
+	f, batch, model := flags()
+	if err := Set([]byte("batch: 20 # images\nmodel: lenet\n"), f); err != nil || *batch != 20 || *model != "lenet" {
+		t.Errorf("batch %d, model %q (%v)", *batch, *model, err)
+	}
+	for text, want := range map[string]string{
+		"batch: many": "batch is many, wants an integer", "dance: 1": `no key "dance"; there are batch, model`, "batch: [1]": "batch is [1]",
+		"batch: 1\n---\nbatch: 2": "more than one document", "batch: {": "", strings.Repeat("#", mostBytes+1): "wants at most",
+	} {
+		if err := Set([]byte(text), f); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%.20q: error %v, want %q", text, err, want)
+		}
+	}
+}
+
+func FuzzSet(f *testing.F) {
+	f.Add([]byte("batch: 20\nmodel: lenet\n"))
+	f.Add([]byte("a: &a [1]\nb: [*a, *a]\n"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		set, batch, _ := flags()
+		if err := Set(content, set); err != nil && err.Error() == "" {
+			t.Fatalf("an error without a text, batch %d", *batch)
+		}
+	})
+}

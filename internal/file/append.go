@@ -1,0 +1,64 @@
+package file
+
+import (
+	"os"
+
+	"github.com/pkg/errors"
+)
+
+// Appended is a file that grows. What was written may be cut off anywhere when the process is
+// killed, and be lost when the power fails before Sync.
+type Appended struct {
+	path string
+	file *os.File
+}
+
+// Append opens a file to write at its end, and creates it where there is none.
+func Append(path string) (*Appended, error) {
+	if _, err := ask(CallCreate, path, 0); err != nil {
+		return nil, errors.Wrapf(err, "file: append to %s", path)
+	}
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+	if err != nil {
+		return nil, errors.Wrapf(err, "file: append to %s", path)
+	}
+	return &Appended{path, file}, nil
+}
+
+// Write adds to the content. It implements io.Writer.
+func (a *Appended) Write(content []byte) (int, error) {
+	n, err := write(a.file, a.path, content)
+	return n, errors.Wrapf(err, "file: append to %s", a.path)
+}
+
+// Sync returns when all that was written is on the disk.
+func (a *Appended) Sync() error {
+	_, err := ask(CallSync, a.path, 0)
+	if err == nil {
+		err = a.file.Sync()
+	}
+	return errors.Wrapf(err, "file: append to %s", a.path)
+}
+
+// Close closes the file.
+func (a *Appended) Close() error { return errors.Wrapf(a.file.Close(), "file: append to %s", a.path) }
+
+// write writes to a file, unless a Fault tears it.
+func write(to *os.File, path string, content []byte) (int, error) {
+	if keep, err := ask(CallWrite, path, len(content)); err != nil {
+		n, failed := to.Write(content[:min(max(keep, 0), len(content))])
+		if failed != nil {
+			err = failed
+		}
+		return n, err
+	}
+	return to.Write(content)
+}
+
+// Move gives a file another name in the same folder, atomically, in the place of what was there.
+func Move(from, to string) error {
+	if err := checkPlace(to); err != nil {
+		return err
+	}
+	return errors.Wrapf(replace(from, to), "file: move %s to %s", from, to)
+}

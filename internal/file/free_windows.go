@@ -1,0 +1,16 @@
+package file
+
+import (
+	"github.com/pkg/errors"
+	"golang.org/x/sys/windows"
+)
+
+// Free is how many bytes can be written into a folder before its disk is full.
+func Free(folder string) (uint64, error) {
+	path, err := windows.UTF16PtrFromString(folder)
+	var free uint64
+	if err == nil {
+		err = windows.GetDiskFreeSpaceEx(path, &free, nil, nil)
+	}
+	return free, errors.Wrapf(err, "file: free space of %s", folder)
+}

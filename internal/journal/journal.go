@@ -1,0 +1,212 @@
+package journal
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"os"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/file"
+)
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// The member that ends each line: opening, eight hexadecimal digits, closing.
+const (
+	opening = `,"crc":"`
+	closing = `"}`
+	ending  = len(opening) + 8 + len(closing)
+)
+
+// longestLine bounds the memory for reading.
+const longestLine = 1 << 20
+
+// Tail is where a journal's intact lines end.
+type Tail struct {
+	Lines int
+	Torn  bool // an incomplete line follows, which a process was writing when it was killed
+	sum   uint32
+}
+
+// Damaged is the error of a line that is not what was written.
+type Damaged struct {
+	Path string
+	Line int // from 1 on
+}
+
+// Error names the line.
+func (d *Damaged) Error() string {
+	return fmt.Sprintf("%s: line %d was changed, or lines before it are missing", d.Path, d.Line)
+}
+
+// seal adds the member to a JSON object that is not empty.
+func seal(line []byte, sum uint32) ([]byte, uint32) {
+	sum = crc32.Update(sum, castagnoli, line)
+	return fmt.Appendf(line[:len(line)-1:len(line)-1], "%s%08x%s", opening, sum, closing), sum
+}
+
+// unseal is the object that seal was given.
+func unseal(line []byte, sum uint32) ([]byte, uint32, bool) {
+	if !IsSealed(line) {
+		return nil, 0, false
+	}
+	object := append(bytes.Clone(line[:len(line)-ending]), '}')
+	again, sum := seal(object, sum)
+	return object, sum, bytes.Equal(again, line)
+}
+
+// IsSealed reports whether a line ends as a journal's lines do.
+func IsSealed(line []byte) bool {
+	return len(line) > ending && line[0] == '{' && bytes.HasSuffix(line, []byte(closing)) && bytes.HasPrefix(line[len(line)-ending:], []byte(opening))
+}
+
+// Read passes on the intact lines, without their last member. After a changed line it stops with
+// Damaged. The lines that were passed on are then those before it, and so is the Tail.
+func Read(path string, use func(object []byte) error) (tail Tail, err error) {
+	opened, err := os.Open(path)
+	if err != nil {
+		return tail, errors.Wrap(err, "journal")
+	}
+	defer opened.Close()
+	return read(opened, path, use)
+}
+
+func read(from io.Reader, path string, use func(object []byte) error) (tail Tail, err error) {
+	lines := bufio.NewReaderSize(from, 1<<16)
+	for {
+		line, err := readLine(lines)
+		if err != nil && err != io.EOF {
+			return tail, errors.Wrapf(err, "journal: %s: line %d", path, tail.Lines+1)
+		}
+		if len(line) == 0 {
+			return tail, nil
+		}
+		whole := line[len(line)-1] == '\n'
+		object, sum, ok := unseal(bytes.TrimSuffix(line, []byte("\n")), tail.sum)
+		switch {
+		case ok:
+			if err := use(object); err != nil {
+				return tail, errors.WithMessagef(err, "journal: %s: line %d", path, tail.Lines+1)
+			}
+			tail.Lines, tail.sum = tail.Lines+1, sum
+		case !whole && !endsInside(line, tail.sum):
+			tail.Torn = true
+			return tail, nil
+		default:
+			return tail, errors.WithStack(&Damaged{path, tail.Lines + 1})
+		}
+		if !whole {
+			return tail, nil
+		}
+	}
+}
+
+// readLine reads up to and with the next line's end.
+func readLine(from *bufio.Reader) (line []byte, err error) {
+	for {
+		part, err := from.ReadSlice('\n')
+		line = append(line, part...)
+		if len(line) > longestLine {
+			return nil, errors.Errorf("more than %d bytes", longestLine)
+		}
+		if err != bufio.ErrBufferFull {
+			return line, err
+		}
+	}
+}
+
+// endsInside reports whether a complete line is followed by something else than its end: no process
+// that was killed leaves that.
+func endsInside(line []byte, sum uint32) bool {
+	at := bytes.LastIndex(line, []byte(closing))
+	if at < 0 {
+		return false
+	}
+	_, _, ok := unseal(line[:at+len(closing)], sum)
+	return ok
+}
+
+// Writer appends lines to a journal. It is for one goroutine.
+type Writer struct {
+	file   *file.Appended
+	buffer *bufio.Writer
+	sum    uint32
+}
+
+// Create makes an empty journal in the place of what was at the path.
+func Create(path string) (*Writer, error) {
+	if err := file.Write(path, nil); err != nil {
+		return nil, err
+	}
+	return Append(path, Tail{})
+}
+
+// Append opens a journal to write after its Tail, which must be all that it has.
+func Append(path string, tail Tail) (*Writer, error) {
+	opened, err := file.Append(path)
+	if err != nil {
+		return nil, err
+	}
+	return &Writer{opened, bufio.NewWriter(opened), tail.sum}, nil
+}
+
+// Add adds a line: the JSON object of a value that has members. It stays in memory until Flush.
+func (w *Writer) Add(value any) error {
+	object, err := json.Marshal(value)
+	if err != nil {
+		return errors.Wrap(err, "journal")
+	}
+	var line []byte
+	line, w.sum = seal(object, w.sum)
+	_, err = w.buffer.Write(append(line, '\n'))
+	return err
+}
+
+// Flush gives all lines to the operating system: they outlive the process.
+func (w *Writer) Flush() error { return w.buffer.Flush() }
+
+// Sync returns when all lines that were flushed are on the disk. Others may be added meanwhile.
+func (w *Writer) Sync() error { return w.file.Sync() }
+
+// Close flushes and closes the file.
+func (w *Writer) Close() error {
+	err := w.buffer.Flush()
+	if closed := w.file.Close(); err == nil {
+		err = closed
+	}
+	return err
+}
+
+// Rewrite replaces a journal, whole or not at all, by lines that add calls its argument with.
+func Rewrite(path string, add func(line func(value any) error) error) (Tail, error) {
+	pending, err := file.Create(path)
+	if err != nil {
+		return Tail{}, err
+	}
+	defer pending.Close()
+	tail := Tail{}
+	buffer := bufio.NewWriter(pending)
+	err = add(func(value any) error {
+		object, err := json.Marshal(value)
+		if err != nil {
+			return errors.Wrap(err, "journal")
+		}
+		var line []byte
+		line, tail.sum = seal(object, tail.sum)
+		tail.Lines++
+		_, err = buffer.Write(append(line, '\n'))
+		return err
+	})
+	if err == nil {
+		err = buffer.Flush()
+	}
+	if err == nil {
+		err = pending.Commit()
+	}
+	return tail, err
+}

@@ -1,0 +1,177 @@
+package lock
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/gofrs/flock"
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/file"
+)
+
+// The files of a locked folder: one that the operating system locks, and the owner's record.
+const (
+	File   = "lock"
+	Record = "writer.json"
+)
+
+// Owner is who writes, or wrote last.
+type Owner struct {
+	Host    string `json:"host"`
+	Process int    `json:"process"`
+	Turn    uint64 `json:"turn"`
+	Writes  bool   `json:"writes"` // until it gives the lock back; a process that is killed does not
+}
+
+// Taken is the error where another process has the lock.
+type Taken struct {
+	Folder string
+	Owner  Owner
+}
+
+// Error names the owner.
+func (t *Taken) Error() string {
+	if t.Owner.Process == 0 {
+		return fmt.Sprintf("another process writes in %s", t.Folder)
+	}
+	return fmt.Sprintf("process %d on %s writes in %s", t.Owner.Process, t.Owner.Host, t.Folder)
+}
+
+// Lost is the error of a process whose turn to write is over.
+type Lost struct {
+	Folder string
+	By     Owner
+}
+
+// Error names the process whose turn it is.
+func (l *Lost) Error() string {
+	return fmt.Sprintf("process %d on %s writes in %s now: this process must not", l.By.Process, l.By.Host, l.Folder)
+}
+
+// Lock is the right to write in a folder.
+type Lock struct {
+	folder string
+	owner  Owner
+	system *flock.Flock // nil where the file system has no locks
+	remark string
+}
+
+// Take gets the lock of a folder that exists, without waiting. The error is Taken while another
+// process has it.
+func Take(folder string) (*Lock, error) {
+	l := &Lock{folder: folder}
+	system := flock.New(filepath.Join(folder, File), flock.SetFlag(os.O_CREATE|os.O_RDWR), flock.SetPermissions(0o644))
+	got, failed := system.TryLock()
+	before, err := Who(folder)
+	switch {
+	case failed == nil && !got:
+		return nil, errors.WithStack(&Taken{folder, before})
+	case failed == nil:
+		l.system = system
+	case !unsupported(failed):
+		return nil, errors.Wrapf(failed, "lock: %s", folder)
+	case err == nil && before.Writes && !ended(before):
+		return nil, errors.WithMessagef(&Taken{folder, before}, "lock: the file system has no locks (%v); if that process is no more, remove %s",
+			failed, filepath.Join(folder, Record))
+	default:
+		l.remark = fmt.Sprintf("%s: the file system has no locks (%v): nothing stops a second writer that starts at the same moment", folder, failed)
+	}
+	if err != nil && l.system != nil {
+		l.remark = fmt.Sprintf("%v; it is written anew", err)
+	}
+	if l.owner.Host, err = os.Hostname(); err != nil {
+		l.owner.Host = "unknown"
+	}
+	if kind := shared(folder); l.system != nil && before.Writes && kind != "" && before.Host != l.owner.Host {
+		l.remark = fmt.Sprintf("%s: process %d on %s did not end its work; where machines do not share the locks of %s, it may still run, until it next writes",
+			folder, before.Process, before.Host, kind)
+	}
+	l.owner.Process, l.owner.Turn, l.owner.Writes = os.Getpid(), before.Turn+1, true
+	if err := l.record(); err != nil {
+		l.unlock()
+		return nil, err
+	}
+	return l, nil
+}
+
+// Remark is what a person should know of this lock; "" for nothing.
+func (l *Lock) Remark() string { return l.remark }
+
+// Owner is this process.
+func (l *Lock) Owner() Owner { return l.owner }
+
+// Check returns Lost if another process has taken the lock since: the caller must not write then.
+func (l *Lock) Check() error {
+	now, err := Who(l.folder)
+	if err != nil {
+		return err
+	}
+	if now != l.owner {
+		return errors.WithStack(&Lost{l.folder, now})
+	}
+	return nil
+}
+
+// Release gives the lock back.
+func (l *Lock) Release() error {
+	err := l.Check()
+	if err == nil {
+		l.owner.Writes = false
+		err = l.record()
+	}
+	var lost *Lost
+	if errors.As(err, &lost) {
+		err = nil // it is another's
+	}
+	if unlocking := l.unlock(); err == nil {
+		err = unlocking
+	}
+	return err
+}
+
+func (l *Lock) unlock() error {
+	if l.system == nil {
+		return nil
+	}
+	return errors.Wrapf(l.system.Unlock(), "lock: %s", l.folder)
+}
+
+func (l *Lock) record() error {
+	content, err := json.Marshal(l.owner)
+	if err != nil {
+		return errors.Wrap(err, "lock")
+	}
+	return errors.WithMessage(file.Write(filepath.Join(l.folder, Record), append(content, '\n')), "lock")
+}
+
+// Who is the owner by a folder's record; the zero Owner where there is none.
+func Who(folder string) (Owner, error) {
+	path := filepath.Join(folder, Record)
+	content, err := os.ReadFile(path)
+	if os.IsNotExist(err) {
+		return Owner{}, nil
+	}
+	var o Owner
+	if err == nil {
+		err = json.Unmarshal(content, &o)
+	}
+	return o, errors.Wrapf(err, "lock: %s", path)
+}
+
+// Writing reports whether a process holds the folder's lock now, as far as this machine can tell.
+func Writing(folder string) (Owner, bool) {
+	owner, err := Who(folder)
+	if err != nil || !owner.Writes {
+		return owner, false
+	}
+	system := flock.New(filepath.Join(folder, File), flock.SetFlag(os.O_RDONLY))
+	got, err := system.TryRLock()
+	if err == nil && got {
+		_ = system.Unlock() // nothing depends on it: the file is closed
+		return owner, false
+	}
+	return owner, err == nil || !ended(owner)
+}

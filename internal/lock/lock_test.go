@@ -1,0 +1,106 @@
+package lock
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pkg/errors"
+)
+
+func take(t *testing.T, folder string) *Lock {
+	t.Helper()
+	l, err := Take(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+func TestOneWriterAtATime(t *testing.T) {
+	folder := t.TempDir()
+	first := take(t, folder)
+	if first.Remark() != "" || first.Owner().Turn != 1 || first.Owner().Process != os.Getpid() {
+		t.Errorf("%+v, remark %q", first.Owner(), first.Remark())
+	}
+	if owner, writes := Writing(folder); !writes || owner != first.Owner() {
+		t.Errorf("%+v writes: %t", owner, writes)
+	}
+	_, err := Take(folder)
+	var taken *Taken
+	if !errors.As(err, &taken) || taken.Owner != first.Owner() || !strings.Contains(err.Error(), folder) {
+		t.Fatalf("a second writer: %v", err)
+	}
+	if err := first.Check(); err != nil {
+		t.Error(err)
+	}
+	if err := first.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if owner, writes := Writing(folder); writes || owner.Writes {
+		t.Errorf("%+v writes: %t", owner, writes)
+	}
+	second := take(t, folder)
+	if second.Owner().Turn != 2 {
+		t.Errorf("turn %d, want 2", second.Owner().Turn)
+	}
+	if err := second.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
+// A process that was thought dead finds out that another one writes, as where a file system does
+// not share its locks.
+func TestFencing(t *testing.T) {
+	folder := t.TempDir()
+	delayed := take(t, folder)
+	if err := delayed.unlock(); err != nil { // its machine lost the connection
+		t.Fatal(err)
+	}
+	next := take(t, folder)
+	var lost *Lost
+	if err := delayed.Check(); !errors.As(err, &lost) || lost.By != next.Owner() {
+		t.Errorf("the delayed process: %v", err)
+	}
+	if err := delayed.Release(); err != nil {
+		t.Error(err)
+	}
+	if err := next.Check(); err != nil {
+		t.Errorf("the delayed process took the lock away: %v", err)
+	}
+	if err := next.Release(); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestDamagedRecord(t *testing.T) {
+	folder := t.TempDir()
+	if err := os.WriteFile(filepath.Join(folder, Record), []byte("{"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	l := take(t, folder)
+	if !strings.Contains(l.Remark(), Record) {
+		t.Errorf("remark %q", l.Remark())
+	}
+	if err := l.Check(); err != nil {
+		t.Error(err)
+	}
+	if err := l.Release(); err != nil {
+		t.Error(err)
+	}
+	if _, err := Take(filepath.Join(folder, "nowhere")); err == nil {
+		t.Error("a folder that is not there: no error")
+	}
+}
+
+// Without the system's locks the record decides.
+func TestEndedProcesses(t *testing.T) {
+	host, err := os.Hostname()
+	if err != nil {
+		t.Skip(err)
+	}
+	if ended(Owner{Host: host, Process: os.Getpid()}) || ended(Owner{Host: host + "-other", Process: 1 << 30}) {
+		t.Error("a process that may run is said to be no more")
+	}
+}

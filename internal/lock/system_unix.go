@@ -1,0 +1,26 @@
+//go:build unix
+
+package lock
+
+import (
+	"os"
+	"syscall"
+
+	"github.com/pkg/errors"
+)
+
+// unsupported reports whether an error says that a file system has no locks.
+func unsupported(err error) bool {
+	for _, known := range []error{syscall.ENOSYS, syscall.ENOLCK, syscall.ENOTSUP, syscall.EOPNOTSUPP, syscall.EINVAL} {
+		if errors.Is(err, known) {
+			return true
+		}
+	}
+	return false
+}
+
+// ended reports whether a process is known to be no more: one of this host that is not there.
+func ended(o Owner) bool {
+	host, err := os.Hostname()
+	return err == nil && host == o.Host && errors.Is(syscall.Kill(o.Process, 0), syscall.ESRCH)
+}

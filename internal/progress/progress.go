@@ -1,0 +1,93 @@
+package progress
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/decor"
+)
+
+// plainInterval is how often progress is written if there is no terminal.
+const plainInterval = 10 * time.Second
+
+// Options say where progress is shown, and by which clock.
+type Options struct {
+	To   io.Writer
+	Live bool // To is a terminal whose last line can be rewritten
+	Now  func() time.Time
+}
+
+// Line shows how far work is: a live line on a terminal, else a plain line now and then.
+type Line struct {
+	Options
+	name        string
+	done        int
+	first       int // done before this was shown
+	total       int
+	start, last time.Time
+	bars        *mpb.Progress
+	bar         *mpb.Bar
+	mu          sync.Mutex
+	status      string
+}
+
+// Begin begins to show work, some of which may be done already. End must be called.
+func Begin(o Options, name string, done, total int) *Line {
+	p := &Line{Options: o, name: name, total: total, done: done, first: done, start: o.Now()}
+	p.last = p.start
+	if o.Live {
+		p.bars = mpb.New(mpb.WithOutput(o.To), mpb.WithWidth(20), mpb.WithRefreshRate(200*time.Millisecond))
+		p.bar = p.bars.New(int64(total), mpb.BarStyle().Lbound("").Rbound("").Filler("█").Tip("█").Padding("░"),
+			mpb.PrependDecorators(decor.Any(func(s decor.Statistics) string {
+				// The carriage return is for Ctrl-C, whose echo moves the cursor.
+				return fmt.Sprintf("\r%-6s %3d%% ", name, 100*s.Current/s.Total)
+			})),
+			mpb.AppendDecorators(decor.Any(func(decor.Statistics) string {
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				return p.status
+			})))
+		p.bar.SetCurrent(int64(done))
+	}
+	return p
+}
+
+// Done is how much was done when Update was last called.
+func (p *Line) Done() int { return p.done }
+
+// Update shows how much is done, and how it goes.
+func (p *Line) Update(done int, status string) {
+	now := p.Now()
+	p.done = done
+	elapsed := now.Sub(p.start)
+	if done == p.total {
+		status = fmt.Sprintf("%s  in %s", status, elapsed.Round(time.Second))
+	} else if made := done - p.first; made > 0 {
+		remaining := time.Duration(float64(elapsed) / float64(made) * float64(p.total-done))
+		status = fmt.Sprintf("%s  eta %s", status, remaining.Round(time.Second))
+	}
+	if p.bar != nil {
+		p.mu.Lock()
+		p.status = status
+		p.mu.Unlock()
+		p.bar.SetCurrent(int64(done))
+		return
+	}
+	if now.Sub(p.last) >= plainInterval || done == p.total {
+		p.last = now
+		fmt.Fprintf(p.To, "%-6s %3d%%  %s\n", p.name, 100*done/p.total, status)
+	}
+}
+
+// End leaves the line as it is.
+func (p *Line) End() {
+	if p.bar != nil {
+		if !p.bar.Completed() {
+			p.bar.Abort(false)
+		}
+		p.bars.Wait()
+	}
+}

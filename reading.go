@@ -1,0 +1,173 @@
+package pollen
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/samples"
+)
+
+// leftOut remembers which files of a run were left out.
+type leftOut struct {
+	mu    sync.Mutex
+	files []string
+}
+
+// LeftOut are the damaged and missing samples that were left out so far, see WithoutDamaged, and
+// those that the run itself went on without; by their paths.
+func (r *Run) LeftOut() []string {
+	r.left.mu.Lock()
+	defer r.left.mu.Unlock()
+	return slices.Clone(r.left.files)
+}
+
+// leave remembers a file that is left out, and says so once.
+func (r *Run) leave(path string, why error) {
+	r.left.mu.Lock()
+	known := slices.Contains(r.left.files, path)
+	if !known {
+		r.left.files = append(r.left.files, path)
+	}
+	r.left.mu.Unlock()
+	if !known {
+		r.remark(fmt.Sprintf("left out %s: %v", path, why))
+	}
+}
+
+// without leaves a damaged file out, if that was asked for; otherwise it is an error.
+func (r *Run) without(path string, cause error) error {
+	if !r.withoutDamaged {
+		return damaged(path, cause)
+	}
+	r.leave(path, cause)
+	return nil
+}
+
+// sampleFile is a sample of a run.
+type sampleFile struct{ path, sum string } // sum is "" where the run has no index
+
+// read reads the sample, which must be the one that the index lists.
+func (f sampleFile) read() (samples.Sample, error) {
+	s, sum, err := samples.ReadSealed(f.path)
+	if err == nil && f.sum != "" && sum != f.sum {
+		err = errors.Errorf("it is another file than the one that %s lists", indexFile)
+	}
+	return s, err
+}
+
+// Samples are the paths of the sample files, by chain and then by step; none if the run has not
+// drawn any yet. A sample that the run's index lists and that is not there is Damaged, and so is a
+// file that it should list and does not.
+func (r *Run) Samples() ([]string, error) {
+	files, err := r.listSamples()
+	paths := make([]string, len(files))
+	for i, f := range files {
+		paths[i] = f.path
+	}
+	return paths, err
+}
+
+func (r *Run) listSamples() ([]sampleFile, error) {
+	folder := filepath.Join(r.folder, samplesFolder)
+	bank := samples.NewBank(folder)
+	if r.manifest.Format < sealedFormat {
+		paths, err := bank.Files()
+		var files []sampleFile
+		for _, path := range paths {
+			files = append(files, sampleFile{path: path})
+		}
+		return files, err
+	}
+	// In this order: what a process lists while we read has more steps than the checkpoint.
+	steps := checkpointSteps(r.folder)
+	x, err := readIndex(r.folder)
+	if err != nil {
+		if err := r.without(filepath.Join(r.folder, indexFile), errors.Cause(err)); err != nil {
+			return nil, err
+		}
+	}
+	paths, err := bank.Files()
+	if err != nil {
+		return nil, damaged(folder, err)
+	}
+	files, there, unlisted := make([]sampleFile, 0, len(paths)), make(map[string]bool, len(paths)), 0
+	for _, path := range paths {
+		name := samplesFolder + "/" + filepath.Base(path)
+		there[name] = true
+		switch {
+		case x == nil:
+			files = append(files, sampleFile{path: path})
+		case x.lines[name].Sum != "":
+			files = append(files, sampleFile{path, x.lines[name].Sum})
+		case laterThan(filepath.Base(path), steps):
+			unlisted++
+		default:
+			if err := r.without(path, errors.New(indexFile+" does not list it: it is not of this run")); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if unlisted > 0 {
+		r.remark(fmt.Sprintf("%s: %d samples are being written, or were when the process ended: left out", r.folder, unlisted))
+	}
+	if x == nil {
+		return files, nil
+	}
+	for _, name := range x.names {
+		line, path := x.lines[name], filepath.Join(r.folder, filepath.FromSlash(name))
+		switch {
+		case filepath.Dir(filepath.FromSlash(name)) != samplesFolder || there[name]:
+		case line.Lost != "":
+			r.leave(path, errors.New("the run went on without it: "+line.Lost))
+		default:
+			if err := r.without(path, errors.New("there is no such file, and "+indexFile+" lists it")); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return files, nil
+}
+
+// intact are the files that are not damaged, where the run is to go on without those that are.
+func (r *Run) intact(files []sampleFile) ([]sampleFile, error) {
+	if !r.withoutDamaged {
+		return files, nil
+	}
+	var left []sampleFile
+	for _, f := range files {
+		if _, err := f.read(); err == nil {
+			left = append(left, f)
+		} else {
+			r.leave(f.path, err)
+		}
+	}
+	if len(left) == 0 {
+		return nil, errors.Errorf("pollen: all samples of %s are damaged", r.folder)
+	}
+	return left, nil
+}
+
+// laterThan reports whether a name is that of a sample of a later step.
+func laterThan(name string, steps int) bool {
+	var chain, step int
+	if n, err := fmt.Sscanf(name, "chain%d-step%d", &chain, &step); n != 2 || err != nil {
+		return false
+	}
+	return name == samples.NameOf(chain, step) && step > steps
+}
+
+// readListed reads a sealed file of the run; one that the index lists must be there.
+func (r *Run) readListed(name string, value any) error {
+	err := readJSON(r.folder, name, value, r.manifest.Format)
+	if os.IsNotExist(errors.Cause(err)) && r.manifest.Format >= sealedFormat {
+		if x, reading := readIndex(r.folder); reading == nil && x.lines[name].Sum != "" {
+			return damaged(filepath.Join(r.folder, name), errors.New("there is no such file any more, and "+indexFile+" lists it"))
+		}
+	}
+	return err
+}

@@ -1,0 +1,248 @@
+package pollen
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/internal/journal"
+	"github.com/pollen-ml/pollen/internal/lock"
+	"github.com/pollen-ml/pollen/samples"
+)
+
+// Verification is what Verify found.
+type Verification struct {
+	Format            int        // of the run's files, see docs/formats.md
+	Made, Steps       int        // by the newest checkpoint that is whole, and to be made
+	Samples, Expected int        // that are whole, and that the finished run has
+	Checked           int        // files that are what was written
+	Damaged           []*Damaged // files that are not, and those that are missing
+	Notes             []string   // what is no damage, and worth knowing
+	Resumable         bool       // Resume goes on, with WithoutDamaged if samples are damaged
+}
+
+// String says what was found, in lines.
+func (v *Verification) String() string {
+	var text strings.Builder
+	fmt.Fprintf(&text, "%d files as written, %d damaged or missing; %d of %d samples can be used; ", v.Checked, len(v.Damaged), v.Samples, v.Expected)
+	switch {
+	case !v.Resumable:
+		fmt.Fprintf(&text, "it cannot go on from step %d of %d", v.Made, v.Steps)
+	case v.Made == v.Steps:
+		fmt.Fprintf(&text, "all %d steps are made", v.Steps)
+	default:
+		fmt.Fprintf(&text, "it goes on from step %d of %d", v.Made, v.Steps)
+	}
+	for _, d := range v.Damaged {
+		fmt.Fprintf(&text, "\n  %s: %v", d.File, d.Cause)
+	}
+	for _, note := range v.Notes {
+		fmt.Fprintf(&text, "\n  note: %s", note)
+	}
+	return text.String()
+}
+
+// Verify checks every file of a run, and changes nothing; another process may be writing. Figures
+// and pages, which can be made again, are not checked. A folder without a manifest gives NotARun.
+func Verify(folder string) (*Verification, error) {
+	v := verifying{Verification: &Verification{Format: manifestFormat}, folder: folder}
+	m, err := ReadManifest(folder)
+	var not *NotARun
+	switch {
+	case errors.As(err, &not):
+		return nil, err
+	case v.found(err):
+		v.Format, v.Steps = m.Format, m.Steps
+		if v.Expected, err = (&Run{manifest: m}).Expected(); err != nil {
+			return nil, err
+		}
+	}
+	if v.Format < sealedFormat {
+		v.note("format %d is of a version without checksums and index: what can be read is taken as it is", v.Format)
+	}
+	if owner, writes := lock.Writing(folder); writes {
+		v.note("process %d on %s is writing", owner.Process, owner.Host)
+	}
+	whole := v.checkpoints()
+	v.Resumable = whole && m != nil
+	if v.Format >= sealedFormat {
+		if v.index, err = readIndex(folder); v.found(err) && v.index.tail.Torn {
+			v.note("%s ends in a torn line, of a process that was killed", indexFile)
+		}
+	}
+	for _, name := range []string{samplesFolder, statesFolder} {
+		if err := v.bank(name); err != nil {
+			return nil, err
+		}
+	}
+	v.unlisted()
+	v.metrics()
+	v.json(diagnosticsFile, &Diagnostics{})
+	v.json(calibrationFile, &evaluate.Calibration{})
+	return v.Verification, nil
+}
+
+// verifying is a Verification under way.
+type verifying struct {
+	*Verification
+	folder string
+	index  *index // nil if there is none
+}
+
+func (v *verifying) note(format string, values ...any) {
+	v.Notes = append(v.Notes, fmt.Sprintf(format, values...))
+}
+
+// found counts a file that is whole, or remembers what is wrong.
+func (v *verifying) found(err error) bool {
+	var at *Damaged
+	switch {
+	case err == nil:
+		v.Checked++
+	case errors.As(err, &at):
+		v.Damaged = append(v.Damaged, at)
+	default:
+		v.Damaged = append(v.Damaged, &Damaged{v.folder, err})
+	}
+	return err == nil
+}
+
+func (v *verifying) path(name string) string {
+	return filepath.Join(v.folder, filepath.FromSlash(name))
+}
+
+// checkpoints checks both, and reports whether one is whole.
+func (v *verifying) checkpoints() (whole bool) {
+	missing := 0
+	for _, name := range []string{checkpointFile, olderCheckpoint} {
+		content, err := os.ReadFile(v.path(name))
+		if os.IsNotExist(err) {
+			missing++
+			continue
+		}
+		var c parsedCheckpoint
+		if err == nil {
+			c, err = parseCheckpoint(content, v.Format)
+		}
+		if err != nil {
+			err = damaged(v.path(name), errors.WithMessage(err, "checkpoint"))
+		}
+		if v.found(err) {
+			whole, v.Made = true, max(v.Made, int(c.steps))
+		}
+	}
+	if missing == 2 {
+		v.found(damaged(v.path(checkpointFile), errors.New("there is no checkpoint")))
+	}
+	return whole
+}
+
+// bank checks the samples in a folder.
+func (v *verifying) bank(folder string) error {
+	place := v.path(folder)
+	entries, err := os.ReadDir(place)
+	if os.IsNotExist(err) && folder == statesFolder {
+		return nil
+	}
+	if err != nil {
+		v.found(damaged(place, err))
+		return nil
+	}
+	for _, entry := range entries {
+		if file.IsTemporary(entry.Name()) {
+			v.note("%s is of a process that was killed while it wrote, or is writing", filepath.Join(place, entry.Name()))
+		}
+	}
+	paths, err := samples.NewBank(place).Files()
+	if err != nil {
+		return err
+	}
+	for _, path := range paths {
+		name := folder + "/" + filepath.Base(path)
+		switch {
+		case v.index != nil && v.index.lines[name].Sum == "" && laterThan(filepath.Base(path), v.Made):
+			v.note("%s is not listed: it is being written, or was when the process ended; it is not used, and drawn again", path)
+			continue
+		case v.index != nil && v.index.lines[name].Sum == "":
+			v.found(damaged(path, errors.New(indexFile+" does not list it: it is not of this run")))
+			continue
+		case v.Format < sealedFormat:
+			_, err = samples.ReadSample(path)
+		default:
+			x := v.index
+			if x == nil {
+				x = &index{}
+			}
+			_, _, err = sampleLine(path, name, x)
+		}
+		if err != nil {
+			err = damaged(path, err)
+		}
+		if v.found(err) && folder == samplesFolder {
+			v.Samples++
+		}
+	}
+	return nil
+}
+
+// unlisted looks for what the index lists and is not there.
+func (v *verifying) unlisted() {
+	if v.index == nil {
+		return
+	}
+	for _, name := range v.index.names {
+		line := v.index.lines[name]
+		_, err := os.Stat(v.path(name))
+		switch {
+		case line.Lost != "":
+			v.note("the run went on without %s: %s", name, line.Lost)
+		case os.IsNotExist(err):
+			v.found(damaged(v.path(name), errors.New("there is no such file, and "+indexFile+" lists it")))
+		}
+	}
+}
+
+func (v *verifying) metrics() {
+	path, last := v.path(metricsFile), 0
+	if plain, err := hasPlainLines(path); err == nil && plain && v.Format < sealedFormat {
+		return
+	}
+	tail, err := journal.Read(path, func(object []byte) error {
+		var line metricsLine
+		err := json.Unmarshal(object, &line)
+		last = line.Step
+		return err
+	})
+	if err == nil && last < v.Made && v.Format >= sealedFormat {
+		err = errors.Errorf("it ends at step %d, and %d steps were made", last, v.Made)
+	}
+	if err != nil {
+		err = damaged(path, err)
+	}
+	if v.found(err) && tail.Torn {
+		v.note("%s ends in a torn line, of a process that was killed", metricsFile)
+	}
+}
+
+// json checks a file that the run has at its end.
+func (v *verifying) json(name string, value any) {
+	err := readJSON(v.folder, name, value, v.Format)
+	if os.IsNotExist(errors.Cause(err)) {
+		return // the index says whether it is to be there
+	}
+	if err == nil && v.index != nil {
+		var line indexLine
+		if line, err = lineOf(v.folder, name); err == nil {
+			if err = checkListed(name, line.Sum, v.index); err != nil {
+				err = damaged(v.path(name), err)
+			}
+		}
+	}
+	v.found(err)
+}
