@@ -1,6 +1,7 @@
 package pollen
 
 import (
+	"math"
 	"slices"
 
 	"github.com/pkg/errors"
@@ -126,8 +127,8 @@ func (p *probe) mixing() *Mixing {
 			return nil
 		}
 		bulk, tail, err := diagnostics.EffectiveSampleSize(chains)
-		if err != nil {
-			return nil
+		if err != nil { // traces that are long enough for R-hat may be too short for this
+			bulk, tail = math.NaN(), math.NaN()
 		}
 		rHats, bulks, tails = append(rHats, rHat), append(bulks, bulk), append(tails, tail)
 	}

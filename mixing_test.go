@@ -164,3 +164,35 @@ func TestEquilibriumInWords(t *testing.T) {
 		t.Errorf("at temperature 0: %q", got)
 	}
 }
+
+// A run that was stopped and resumed has seen as much of its chains' predictions as one that was
+// not.
+func TestMixingOfAResumedRun(t *testing.T) {
+	splits := datasets.Splits{Train: squares(t, 100, 4, 1), Test: squares(t, 30, 4, 2)}
+	spec := Spec{
+		Network: "mlp-3", Method: methodOf(t, "sgnht"), Schedule: optimizers.Constant{Rate: 0.005}, Batch: 10, Epochs: 200, Chains: 2,
+		BurnInSteps: 300, Thinning: 240,
+	}
+	whole, err := Fit(context.Background(), spec, &splits, t.TempDir()+"/run")
+	must(t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	folder := t.TempDir() + "/run"
+	_, err = Fit(ctx, spec, &splits, folder, WithObserver(func(e Event) {
+		if e.Done > 800 {
+			cancel()
+		}
+	}))
+	if err == nil {
+		t.Fatal("the run was not stopped")
+	}
+	resumed, err := Resume(context.Background(), folder, &splits)
+	must(t, err)
+	want, err := whole.Diagnostics()
+	must(t, err)
+	got, err := resumed.Diagnostics()
+	must(t, err)
+	if want.Predicted == nil || want.Predicted.Values < 8 || got.Predicted == nil || *got.Predicted != *want.Predicted {
+		t.Errorf("resumed: %+v, never stopped: %+v", got.Predicted, want.Predicted)
+	}
+}
