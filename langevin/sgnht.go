@@ -45,10 +45,10 @@ const (
 // In the paper's notation, with the time step e: h = e^2, v = e p, chi = e xi, a = e A, and its k
 // is h T: with N = 60 000 data some 1e-7, so that chi does not move within a run. Here k is free:
 // chi follows the noise within some chi/k steps, and has the deviation sqrt(k/d) in equilibrium. By
-// one D it rises by at most k c (k c/2), c = max(1, 8 sqrt(2/d)), or the first gradients, which are
-// not noise, would raise it to where it needs the whole run to come down from; v.v/(d h T) - 1,
-// whose deviation is sqrt(2/d), does not come near c in equilibrium. It moves as SGLD does at the
-// step size h/chi, where chi is about a + h Var(gU)/(2T).
+// one D it rises by at most 20 k (10 k), or the first gradients, which are not noise, would raise it
+// to where it needs the whole run to come down from; v.v/(d h T), whose deviation is sqrt(2/d), does
+// not come near 21 in equilibrium. It moves as SGLD does at the step size h/chi, where chi is about
+// a + h Var(gU)/(2T).
 //
 // It targets exp(-U/T). v.v/d, where chi sees it, is h T on average at any h, which the kinetic
 // temperature shows: with SplittingBADODAB the mean of v.v/(h d) before B and after it. On a
@@ -111,7 +111,7 @@ func (s SGNHT) thermostats(n int) int {
 
 func (s SGNHT) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
 	n := l.Shapes[0].Elements()
-	scalars := []float64{s.Friction, s.Coupling, s.mostExcess(n)}
+	scalars := []float64{s.Friction, s.Coupling, mostExcess}
 	switch {
 	case s.PerElement && s.Splitting == SplittingEuler:
 		return "_euler_element", updateTiles(l, n, u, eulerElements[float32], eulerElements[float64]), scalars
@@ -174,7 +174,7 @@ func adapt[T float32 | float64](u momentumUpdate, a *tensor.Args, n int, share f
 	}
 	chi := tensor.Slice[T](a, 1+momentumThermostats)
 	rule := u.rule.(SGNHT)
-	gain, loss, most := s.adaptation(share*rule.Coupling, rule.mostExcess(n))
+	gain, loss, most := s.adaptation(share * rule.Coupling)
 	adapted := oneChi(chi) + min(float64(gain*(squares/float64(n)))-loss, most)
 	chi[0] = T(adapted)
 	chi[1] = T(adapted - float64(chi[0]))
@@ -182,7 +182,7 @@ func adapt[T float32 | float64](u momentumUpdate, a *tensor.Args, n int, share f
 
 // adaptation is what chi gains by v.v/d, what it loses, and how far it rises at most, with that
 // coupling: chi stays as it is where there is no temperature or no step.
-func (s *sweep[T]) adaptation(coupling, mostExcess float64) (gain, loss, most float64) {
+func (s *sweep[T]) adaptation(coupling float64) (gain, loss, most float64) {
 	equilibrium := s.h * s.temperature
 	if equilibrium == 0 {
 		return 0, 0, 0
@@ -190,13 +190,9 @@ func (s *sweep[T]) adaptation(coupling, mostExcess float64) (gain, loss, most fl
 	return coupling / equilibrium, coupling, coupling * mostExcess
 }
 
-// mostExcess is c of a parameter of n elements.
-func (s SGNHT) mostExcess(n int) float64 {
-	if s.PerElement {
-		n = 1
-	}
-	return max(1, 8*math.Sqrt(2/float64(n)))
-}
+// mostExcess bounds what v.v/(d h T) - 1 counts for. Single minibatches of images kick layers of few
+// weights to several times the temperature: a bound near that would leave them hot.
+const mostExcess = 20
 
 func oneChi[T float32 | float64](chi []T) float64 { return float64(chi[0]) + float64(chi[1]) }
 
@@ -259,7 +255,7 @@ func eulerElements[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi
 	s := sweepOf[T](u, a, lo, hi)
 	chis := tensor.Slice[T](a, 1+momentumThermostats)[lo:hi]
 	rate, scale := s.rate, s.scale(u.rule.(SGNHT).Friction)
-	increase, decrease, limit := s.adaptation(u.rule.(SGNHT).Coupling, u.rule.(SGNHT).mostExcess(1))
+	increase, decrease, limit := s.adaptation(u.rule.(SGNHT).Coupling)
 	gain, loss, most := T(increase), T(decrease), T(limit)
 	var gradients [random.BlockSize]T
 	var z [random.BlockSize]float32
@@ -279,7 +275,7 @@ func badodabElements[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, 
 	s := sweepOf[T](u, a, lo, hi)
 	chis := tensor.Slice[T](a, 1+momentumThermostats)[lo:hi]
 	friction, rate := u.rule.(SGNHT).Friction, s.rate
-	increase, decrease, limit := s.adaptation(u.rule.(SGNHT).Coupling/2, u.rule.(SGNHT).mostExcess(1))
+	increase, decrease, limit := s.adaptation(u.rule.(SGNHT).Coupling / 2)
 	gain, loss, most := T(increase), T(decrease), T(limit)
 	var gradients [random.BlockSize]T
 	var z [random.BlockSize]float32

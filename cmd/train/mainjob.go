@@ -42,13 +42,13 @@ func defaultMainJob() *mainJob {
 		return s
 	}
 	sgd := spec(4, optimizers.SGD{WeightDecay: 1.67e-4}, optimizers.Cosine{First: 0.1})
-	// Without a thermostat steps must end so small that minibatches heat by less than 5 %, and then
+	// Without a thermostat steps must be so small that minibatches heat by less than 5 %, and then
 	// are too small to leave the start: under the prior from which lenet-small's weights are drawn
-	// at first, most have little way to go.
-	sgld := sampler(2, 4, 2, 10, langevin.FanIn(1), langevin.SGLD{}, optimizers.Polynomial{First: 0.2, Last: 0.03, Exponent: 0.55})
+	// at first, most are where they belong from the beginning.
+	sgld := sampler(2, 4, 2, 10, langevin.FanIn(1), langevin.SGLD{}, optimizers.Constant{Rate: 0.035})
 	psgld := sampler(2, 4, 2, 10, langevin.FanIn(1), langevin.PSGLD{Alpha: 0.99, Lambda: 1e-5, Gamma: langevin.GammaFrozen},
-		optimizers.Polynomial{First: 0.002, Last: 0.0002, Exponent: 0.55})
-	sgnht := sampler(3, 12, 6, 10, langevin.FanIn(2), langevin.SGNHT{Friction: 0.07, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3},
+		optimizers.Constant{Rate: 0.0003})
+	sgnht := sampler(3, 14, 6, 10, langevin.FanIn(2), langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3},
 		optimizers.Constant{Rate: 0.02})
 	return &mainJob{data: "mnist", methods: []comparison.Entry{
 		{Title: "SGD", Spec: sgd}, {Title: "SGLD", Spec: sgld}, {Title: "pSGLD", Spec: psgld}, {Title: "SGNHT", Spec: sgnht},
