@@ -176,6 +176,17 @@ func (t *training) watched(b *graph.Builder) *graph.Node {
 // begin prepares to observe, and prepares the run's folder with open, which makes it or takes up
 // where it was left.
 func (t *training) begin(device tensor.Device, open func(device tensor.Device) error) error {
+	t.observing()
+	t.bank = samples.NewBank(filepath.Join(t.folder, samplesFolder))
+	t.keeping = t.bank
+	if t.course.traits().collected {
+		t.keeping = samples.NewBank(filepath.Join(t.folder, statesFolder))
+	}
+	return open(device)
+}
+
+// observing prepares to observe.
+func (t *training) observing() {
 	scale := t.data.Len()
 	if t.course.traits().exact {
 		scale = 1 // its metrics are of U, not of U/N
@@ -186,12 +197,6 @@ func (t *training) begin(device tensor.Device, open func(device tensor.Device) e
 	for range t.spec.Chains {
 		t.weightTrace, t.lossTrace = append(t.weightTrace, newSeries(traceValues)), append(t.lossTrace, newSeries(traceValues))
 	}
-	t.bank = samples.NewBank(filepath.Join(t.folder, samplesFolder))
-	t.keeping = t.bank
-	if t.course.traits().collected {
-		t.keeping = samples.NewBank(filepath.Join(t.folder, statesFolder))
-	}
-	return open(device)
 }
 
 // banks are where states of the chains are kept.
