@@ -138,7 +138,7 @@ func TestKineticMetric(t *testing.T) {
 	}{
 		{0.9, langevin.SGHMC{Friction: 0.2}},
 		{1, langevin.BAOAB{Friction: 0.2}},
-		{1, langevin.SGNHT{Friction: 0.2, Splitting: langevin.SplittingBADODAB}},
+		{1, langevin.SGNHT{Friction: 0.2, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3}},
 	} {
 		sampler := c.sampler
 		b := graph.New(tensor.Float32)
