@@ -9,6 +9,9 @@ func (b *background) begin(do func() error) {
 	go func() { b.done <- do() }()
 }
 
+// busy reports whether what was begun is still under way.
+func (b *background) busy() bool { return b.done != nil && len(b.done) == 0 }
+
 // wait returns the error of what was begun, once it is done; nil if nothing was.
 func (b *background) wait() error {
 	if b.done == nil {

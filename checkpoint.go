@@ -15,8 +15,9 @@ import (
 )
 
 // checkpointFile holds all that the chains keep from step to step, and all that was measured of
-// them, as of the last sample or epoch: a run that was killed goes on from there bit for bit.
-// olderCheckpoint is the one before, for when the newer one is damaged, which is then put aside.
+// them, as of the last sample or a later epoch: a run that was killed goes on from there bit for
+// bit. olderCheckpoint is the one before, for when the newer one is damaged, which is then put
+// aside.
 const (
 	checkpointFile  = "checkpoint/state.safetensors"
 	olderCheckpoint = "checkpoint/previous.safetensors"
@@ -28,7 +29,7 @@ const stepsKey = "steps"
 
 // The names of a checkpoint's tensors besides those of the chains.
 const (
-	measuredTensor    = "measured"    // proposals, accepted, the last window's loss
+	measuredTensor    = "measured"    // proposals, accepted, diverged, the last window's loss
 	thermometerTensor = "thermometer" // see diagnostics.Thermometer.State
 	traceTensor       = "trace"       // of the watched weight, see series.state
 	lossPrefix        = "loss "       // of each chain's minibatch loss
@@ -56,7 +57,7 @@ func checkpointOf(t *training) (safetensors.File, error) {
 			Name: name, DType: safetensors.F64, Shape: []uint64{uint64(len(values))}, Data: tensor.Bytes(values),
 		})
 	}
-	numbers(measuredTensor, []float64{t.proposals, t.accepted, t.loss})
+	numbers(measuredTensor, []float64{t.proposals, t.accepted, t.diverged, t.loss})
 	numbers(thermometerTensor, t.thermometer.State())
 	numbers(traceTensor, t.trace.state())
 	for i := range t.lossTrace {
@@ -178,10 +179,10 @@ func (t *training) restoreMeasured(tensors []safetensors.Tensor) error {
 		numbers[got.Name] = values
 	}
 	measured := numbers[measuredTensor]
-	if len(measured) != 3 {
-		return errors.Errorf("%s has %d numbers, wants 3", measuredTensor, len(measured))
+	if len(measured) != 4 {
+		return errors.Errorf("%s has %d numbers, wants 4", measuredTensor, len(measured))
 	}
-	t.proposals, t.accepted, t.loss = measured[0], measured[1], measured[2]
+	t.proposals, t.accepted, t.diverged, t.loss = measured[0], measured[1], measured[2], measured[3]
 	if err := t.thermometer.Restore(numbers[thermometerTensor]); err != nil {
 		return err
 	}

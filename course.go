@@ -69,8 +69,10 @@ func courseOf(m Method) (course, error) {
 		return optimizing{optimizer: m}, nil
 	case langevin.Sampler:
 		return sampling{sampler: m}, nil
-	case metropolis.Proposal:
-		return walking{proposal: m}, nil
+	case NUTS, metropolis.Proposal:
+		return walking{method: m}, nil
+	case metropolis.Exact:
+		return nil, invalid("method %T has a warm-up, which is a Spec's burn-in: wants pollen.NUTS, or the proposal alone", m)
 	}
 	return nil, invalid("method %T is neither an optimizer, a sampler, a proposal nor an approximation", m)
 }

@@ -27,6 +27,7 @@ type Diagnostics struct {
 
 	Temperatures []Temperature `json:"temperatures,omitempty"` // of all parameters, then by layer
 	Acceptance   Number        `json:"acceptance"`             // mean acceptance probability
+	Diverged     Number        `json:"diverged"`               // share of NUTS' trajectories that did, see metropolis.TraceDiverged
 	Swaps        Number        `json:"swaps"`                  // share of swap attempts that succeeded
 }
 
@@ -85,7 +86,7 @@ func (t *training) diagnose(device tensor.Device) (*Diagnostics, error) {
 	d := &Diagnostics{
 		Made: int(t.session.Steps()), From: t.from, Samples: t.samples, Watched: t.manifest.Watched, Trace: thinned(t.trace.values, traceValues),
 		Predicted: t.probe.mixing(), LossRHat: Number(t.rHat(valuesOf(t.lossTrace))), WeightRHat: Number(t.rHat(valuesOf(t.weightTrace))),
-		Acceptance: Number(t.accepted / t.proposals), Swaps: Number(math.NaN()),
+		Acceptance: Number(t.accepted / t.proposals), Diverged: Number(t.diverged / t.proposals), Swaps: Number(math.NaN()),
 	}
 	if t.replicas != nil {
 		if v, err := t.replicas.Acceptance(t.session); err == nil {

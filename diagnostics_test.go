@@ -57,7 +57,7 @@ func TestTemperatureIsTheRequestedOne(t *testing.T) {
 			method    string
 			kinetic   bool
 			tolerance float64
-		}{{"sghmc:0.2", true, 0.05}, {"baoab:0.2", true, 0.05}, {"sgnht:0.2", true, 0.05}, {"hmc:leaps=5", false, 0.15}} {
+		}{{"sghmc:0.2", true, 0.05}, {"baoab:0.2", true, 0.05}, {"sgnht:0.2", true, 0.05}, {"hmc:leaps=5", false, 0.15}, {"nuts:max-depth=5", false, 0.15}} {
 			spec := Spec{Network: "mlp-3", Method: methodOf(t, c.method), Batch: 60, Epochs: 400, BurnIn: new(200), Samples: 1,
 				Temperature: &requested, Prior: new(langevin.Gaussian(0.1))}
 			if c.kinetic {

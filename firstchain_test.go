@@ -68,6 +68,7 @@ func TestFirstChainIsThatOfTheWholeRun(t *testing.T) {
 		"anchored": {Method: langevin.SGLD{}, Anchor: 2, Schedule: constant},
 		"exchange": {Method: langevin.SGLD{}, Temperatures: []float64{1, 10, 100}, Epochs: 60, Schedule: constant},
 		"hmc":      {Method: metropolis.HMC{Leaps: 3, Jitter: 0.2}, Batch: 40, Epochs: 60, Samples: 4},
+		"nuts":     {Method: pollen.NUTS{MaxDepth: 4}, Batch: 40, Epochs: 60, BurnIn: new(45), Samples: 4},
 		"swag":     {Method: pollen.SWAG{Rank: 3}, Samples: 4},
 		"bbb":      {Method: pollen.BayesByBackprop{InitialDeviation: 0.02}, Samples: 4},
 		"dropout":  {Method: pollen.Dropout{Rate: 0.25}, Samples: 2},

@@ -172,6 +172,7 @@ func (t *training) fillFolder(device tensor.Device) error {
 	if t.metrics, err = journal.Create(filepath.Join(t.folder, metricsFile)); err != nil {
 		return errors.Wrap(err, "pollen: metrics")
 	}
+	t.measured = true
 	if t.index, err = journal.Create(filepath.Join(t.folder, indexFile)); err != nil {
 		return errors.Wrap(err, "pollen: index")
 	}
@@ -223,7 +224,7 @@ func (t *training) oldFolder(device tensor.Device) error {
 	}
 	t.samples = len(files)
 	t.remarkResumed(made, whole, device)
-	if !whole {
+	if t.measured = whole; !whole {
 		t.from = made
 	}
 	tail, err := t.cutMetrics(made)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
 )
@@ -44,6 +45,7 @@ func kinds(t testing.TB) []kind {
 		{"anchor", of("sgld", Spec{Epochs: 6, Anchor: 2, Samples: 5}), 5, 0},
 		{"replicas", of("sgld", Spec{Epochs: 15, Chains: 2, Samples: 5, Temperatures: []float64{1, 1.01, 1.02}}), 10, 0},
 		{"exact", of("hmc:leaps=5", Spec{Subset: 40, Batch: 40, Epochs: 200, Chains: 2, Samples: 4}), 8, 0},
+		{"no u-turn", of("nuts:max-depth=4", Spec{Subset: 40, Batch: 40, Epochs: 60, BurnIn: new(44), Chains: 2, Samples: 4}), 8, 0},
 		{"ensemble", of("ensemble", Spec{Epochs: 30, Chains: 3}), 3, 0},
 		{"dropout", of("mc-dropout:rate=0.2", Spec{Epochs: 30, Chains: 2, Samples: 3}), 2, 0},
 		{"swag", of("swag:rank=3", Spec{Epochs: 6, Chains: 2, Samples: 4}), 8, 12},
@@ -203,6 +205,38 @@ func TestKilledRunsGoOn(t *testing.T) {
 		for _, half := range halves {
 			if _, err := os.Stat(filepath.Join(killed, half)); !os.IsNotExist(err) {
 				t.Errorf("%s is there still (%v)", half, err)
+			}
+		}
+	}
+}
+
+// A process that was killed when all steps were made, before its diagnostics and its calibration.
+func TestKilledAtTheEnd(t *testing.T) {
+	data := &datasets.Splits{Train: squares(t, 100, 4, 1), Validation: squares(t, 40, 4, 2)}
+	for _, k := range kinds(t) {
+		if !slices.Contains([]string{"sampler", "swag", "backprop"}, k.name) {
+			continue
+		}
+		whole := fit(t, k.spec, data)
+		folder := copied(t, whole, func(folder string) {
+			x, err := readIndex(folder)
+			must(t, err)
+			var lines []indexLine
+			for _, name := range x.names {
+				if name != diagnosticsFile && name != calibrationFile {
+					lines = append(lines, x.lines[name])
+				}
+			}
+			_, err = rewriteIndex(folder, lines)
+			must(t, err)
+			must(t, os.Remove(filepath.Join(folder, diagnosticsFile)))
+			must(t, os.Remove(filepath.Join(folder, calibrationFile)))
+		})
+		_, err := Resume(context.Background(), folder, data)
+		must(t, err)
+		for _, name := range []string{diagnosticsFile, calibrationFile} {
+			if want, got := readFile(t, whole.Folder(), name), readFile(t, folder, name); got != want {
+				t.Errorf("%s: %s is %.200s, want %.200s", k.name, name, got, want)
 			}
 		}
 	}

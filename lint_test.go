@@ -50,8 +50,8 @@ var mayImport = map[string][]string{
 
 // onlyIn says where a third-party package may be imported: the places are prefixes of folders.
 var onlyIn = map[string][]string{
-	"gorgonia.org/gorgonia":         {"graph", "benchmarks"},
-	"gorgonia.org/tensor":           {"tensor", "graph", "benchmarks"},
+	"gorgonia.org/gorgonia":         {"graph", "benchmarks", "examples/gorgonia"},
+	"gorgonia.org/tensor":           {"tensor", "graph", "benchmarks", "examples/gorgonia"},
 	"gorgonia.org/cu":               {"cuda"},
 	"github.com/spf13/cobra":        {"cmd", "benchmarks"},
 	"gonum.org/v1/plot":             {"report"},

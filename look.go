@@ -23,7 +23,7 @@ func (t *training) look(p langevin.Progress) error {
 	}
 	t.loss = line.Loss
 	event := Event{
-		Task: "fit", On: t.data.Name, Done: p.To, Total: t.plan.Steps, Images: (p.To - p.From) * t.spec.Batch * t.session.Chains(),
+		Task: "fit", On: t.data.Name, Done: p.To, Total: t.plan.Steps, Images: t.images(p),
 		Loss: line.Loss, Accuracy: line.Accuracy, Temperature: math.NaN(),
 	}
 	if t.course.traits().tempered {
@@ -51,7 +51,7 @@ func (t *training) look(p langevin.Progress) error {
 	if !p.Sample {
 		states = nil
 	}
-	if epoch := max(1, t.data.Len()/t.spec.Batch); p.Sample || p.From/epoch != p.To/epoch {
+	if p.Sample || p.To == t.plan.Steps || t.endsEpoch(p) && !t.saving.busy() {
 		if err := t.save(states); err != nil {
 			return err
 		}
@@ -60,6 +60,20 @@ func (t *training) look(p langevin.Progress) error {
 	event.RHat = t.rHat(shortened(valuesOf(t.weightTrace)))
 	t.observe(event)
 	return nil
+}
+
+// endsEpoch reports whether an epoch ends within a window of steps.
+func (t *training) endsEpoch(p langevin.Progress) bool {
+	epoch := max(1, t.data.Len()/t.spec.Batch)
+	return p.From/epoch != p.To/epoch
+}
+
+// images is how many images all chains went through in a window of steps, and in evaluations
+// between these.
+func (t *training) images(p langevin.Progress) int {
+	evaluations := int(t.session.Evaluations()) - t.evaluations
+	t.evaluations += evaluations
+	return (p.To - p.From + evaluations) * t.spec.Batch * t.session.Chains()
 }
 
 // measure observes the temperatures of a window of steps, and returns the mean one.
@@ -73,6 +87,7 @@ func (t *training) measure(p langevin.Progress, chains []int) float64 {
 			if t.walk != nil {
 				t.proposals++
 				t.accepted += t.session.Metric(chain, metropolis.TraceAcceptance, uint64(step))
+				t.diverged += t.session.Metric(chain, metropolis.TraceDiverged, uint64(step))
 			}
 		}
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 // Method is a way to train: any optimizer of package optimizers, any sampler of langevin, any
-// proposal of metropolis, your own types that meet these packages' interfaces, and the
+// proposal of metropolis, your own types that meet these packages' interfaces, and NUTS and the
 // approximations of this package. Its fields are its attributes; a Spec sets its temperature and
 // how long it runs.
 type Method interface {
@@ -44,6 +44,7 @@ var registry = []known{
 	{"random-walk", metropolis.RandomWalk{}, nil},
 	{"mala", metropolis.MALA{}, nil},
 	{"hmc", metropolis.HMC{Leaps: 20, Jitter: 0.2}, nil},
+	{"nuts", NUTS{AcceptanceRate: 0.8, MaxDepth: 10}, nil},
 
 	{"ensemble", Ensemble{}, optimizers.Cosine{First: 0.1}},
 	{"mc-dropout", Dropout{Rate: 0.25}, optimizers.Cosine{First: 0.1}},

@@ -46,7 +46,7 @@ var settings = []Setting{
 		},
 		func(s *Spec, text string) (err error) { s.Schedule, err = optimizers.ParseSchedule(text); return err }},
 	number("batch", "examples per minibatch (default 100)", true, func(s *Spec) *int { return &s.Batch }),
-	number("epochs", "passes over the data, burn-in included (default 8)", true, func(s *Spec) *int { return &s.Epochs }),
+	number("epochs", "passes over the data, burn-in included; nuts: draws (default 8)", true, func(s *Spec) *int { return &s.Epochs }),
 	{"augment", "string", "change training images at random, in what is named of " + augmentForm + ";\n" +
 		"samples are then of another distribution than the posterior, see pollen.Augment (default: none)", true,
 		func(s *Spec) any { return orNil(s.Augment.String()) },

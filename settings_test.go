@@ -14,6 +14,7 @@ import (
 	_ "github.com/pollen-ml/pollen/internal/fixedseed"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/metropolis"
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
@@ -108,6 +109,8 @@ func TestParseMethod(t *testing.T) {
 		"swag:2.5":                        "rank: 2.5 is not an integer",
 		"swag:1e10":                       "rank: 1e10 is not an integer",
 		"swag:NaN":                        "rank: NaN is not an integer",
+		"nuts:step-size=1":                `"step-size=1": wants acceptance-rate=0.8,max-depth=10`,
+		"nuts:max-depth=deep":             "max-depth: deep is not an integer",
 		"hmc:leaps=many":                  "leaps: many is not an integer",
 	} {
 		_, err := ParseMethod(text)
@@ -332,7 +335,7 @@ func TestPlan(t *testing.T) {
 func TestInvalidSpecs(t *testing.T) {
 	m := func(text string) Method { return methodOf(t, text) }
 	names := MethodNames()
-	samplers := names[:slices.Index(names, "hmc")+1]
+	samplers := names[:slices.Index(names, "nuts")+1]
 	for want, s := range map[string]Spec{
 		"batch is -1, wants at least 1":                                   {Batch: -1},
 		"epochs is -1, wants at least 1":                                  {Epochs: -1},
@@ -358,6 +361,13 @@ func TestInvalidSpecs(t *testing.T) {
 		"rank is 1, wants at least 2":                                     {Method: m("swag:1")},
 		"initial deviation is 0":                                          {Method: m("bbb:0")},
 		"Leaps is 0":                                                      {Method: m("hmc:0")},
+		"MaxDepth is 31, wants 1 to 30":                                   {Method: m("nuts:max-depth=31")},
+		"nuts: acceptance rate is 1, wants one below 1":                   {Method: m("nuts:1")},
+		"nuts: temperature is 0, wants a positive number":                 {Method: m("nuts"), Temperature: new(0.0)},
+		"nuts: burn-in is 0 epochs of one step each, wants at least":      {Method: m("nuts"), BurnIn: new(0)},
+		"metropolis.NUTS has a warm-up, which is a Spec's burn-in":        {Method: metropolis.NUTS{Warmup: 10}},
+		"schedule does not apply to nuts":                                 {Method: m("nuts"), Schedule: optimizers.Constant{Rate: 1}},
+		"thinning applies to sgld":                                        {Method: m("nuts"), Thinning: 2},
 		"mala: temperature is 0, wants a positive number":                 {Method: m("mala"), Temperature: new(0.0)},
 		"burn-in is 19 epochs of one step each, wants at least the 20":    {Method: m("hmc"), Epochs: 100, BurnIn: new(19)},
 		"chains is 1, an ensemble wants at least 2":                       {Method: m("ensemble")},

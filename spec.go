@@ -23,7 +23,7 @@ type Spec struct {
 	Schedule optimizers.Schedule
 
 	Batch  int    // examples of a minibatch; 0 is 100
-	Epochs int    // passes over the data, burn-in included; 0 is 8
+	Epochs int    // passes over the data, burn-in included; draws of NUTS, as it explains; 0 is 8
 	Chains int    // Markov chains, from different initial values; 0 is 1
 	Seed   uint64 // of everything random
 	Subset int    // train on that many of the examples, the first ones; 0 is all

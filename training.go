@@ -54,9 +54,10 @@ type training struct {
 	lock    *lock.Lock
 	index   *journal.Writer // of the run's files; nil for a run of a version without
 
-	from        int // the step that what is measured begins at
-	samples     int // in the folder, of all chains
-	adding      int // samples that are being written
+	from        int  // the step that what is measured begins at
+	measured    bool // from the first step on
+	samples     int  // in the folder, of all chains
+	adding      int  // samples that are being written
 	guard       guard
 	loss        float64
 	trace       series                   // of the watched weight, first chain, one value per step
@@ -64,6 +65,8 @@ type training struct {
 	lossTrace   []series                 // of each chain's minibatch loss, in the sampling phase
 	proposals   float64                  // with a Metropolis test: in the sampling phase
 	accepted    float64                  // the sum of their acceptance probabilities
+	diverged    float64                  // how many of their trajectories did; NaN if that is not measured
+	evaluations int                      // that the session has made
 	thermometer *diagnostics.Thermometer // of the whole sampling phase
 	recent      *diagnostics.Thermometer // of the last window
 	watching    *samples.Images          // held-out images that chains are watched on
@@ -230,7 +233,8 @@ func (t *training) run(ctx context.Context, device tensor.Device) error {
 	if closing := t.metrics.Close(); err == nil {
 		err = errors.Wrap(closing, "pollen: metrics")
 	}
-	if began < t.plan.Steps { // a finished run keeps the diagnostics of its steps
+	// Of a finished run that an earlier version began, nothing was measured here.
+	if t.measured || began < t.plan.Steps {
 		d, failed := t.diagnose(device)
 		if failed == nil {
 			failed = writeListed(t.index, t.folder, diagnosticsFile, d, "")
@@ -254,7 +258,7 @@ func (t *training) unfinished(err error) error {
 func (t *training) try(ctx context.Context, steps, window int) error {
 	plan := langevin.Plan{Steps: steps, Thinning: steps}
 	return plan.Run(ctx, t.session, window, func(p langevin.Progress) error {
-		t.observe(Event{Task: "try", On: t.data.Name, Done: p.To, Total: steps, Images: (p.To - p.From) * t.spec.Batch * t.session.Chains()})
+		t.observe(Event{Task: "try", On: t.data.Name, Done: p.To, Total: steps, Images: t.images(p)})
 		return nil
 	}, t.interventions...)
 }

@@ -20,10 +20,33 @@ const mostExact = 10000
 // on the mean loss.
 const firstExactRate = 0.01
 
-// walking is the course of a sampler with a Metropolis test.
+// NUTS is the no-U-turn sampler, see metropolis.NUTS: HMC that chooses the number of leaps itself,
+// and learns masses beside the step size. Its warm-up is the Spec's burn-in, a few hundred draws as
+// a rule.
+//
+// A step, and with it an epoch, is a draw: Epochs of 1000 with a BurnIn of 300 are 700 draws of the
+// posterior, for each of which a trajectory of n leaps passes over the data n + 1 times. A step of
+// HMC is one pass, of which a proposal takes Leaps.
+type NUTS struct {
+	AcceptanceRate float64 // of leaps, that the step size adapts to in the burn-in; 0 is 0.8
+	MaxDepth       int     // a trajectory has fewer leaps than 2^MaxDepth; 0 is 10
+}
+
+// Name implements Method.
+func (NUTS) Name() string { return "nuts" }
+
+// Validate implements Method.
+func (n NUTS) Validate() error { return n.sampler(1, 1).Validate() }
+
+// sampler warms up for that many draws.
+func (n NUTS) sampler(warmup int, stepSize float64) metropolis.NUTS {
+	return metropolis.NUTS{StepSize: stepSize, Warmup: warmup, AcceptanceRate: n.AcceptanceRate, MaxDepth: n.MaxDepth}
+}
+
+// walking is the course of an exact sampler: NUTS, or a proposal with a Metropolis test.
 type walking struct {
 	plain
-	proposal metropolis.Proposal
+	method Method
 }
 
 func (walking) traits() traits { return traits{tempered: true, exact: true} }
@@ -34,9 +57,9 @@ func (walking) applies(setting string) bool {
 
 func (w walking) check(s *Spec) error {
 	if !(*s.Temperature > 0) {
-		return errors.Errorf("pollen: %s: temperature is %v, wants a positive number", MethodName(w.proposal), *s.Temperature)
+		return errors.Errorf("pollen: %s: temperature is %v, wants a positive number", MethodName(w.method), *s.Temperature)
 	}
-	if m, ok := w.proposal.(metropolis.MALA); ok && m.Acceptance != metropolis.AcceptanceExact {
+	if m, ok := w.method.(metropolis.MALA); ok && m.Acceptance != metropolis.AcceptanceExact {
 		return errors.New("pollen: mala: acceptance on minibatches does not sample the posterior, and is for graphs of one's own")
 	}
 	_, err := w.sampler(*s.BurnIn, 1)
@@ -57,19 +80,30 @@ func (s Spec) checkExact(examples int) error {
 }
 
 // sampler is the sampler whose step size adapts for that many steps of burn-in.
-func (w walking) sampler(burnIn, examples int) (metropolis.Metropolis, error) {
-	h := firstExactRate / float64(examples)
+func (w walking) sampler(burnIn, examples int) (metropolis.Exact, error) {
+	if err := w.method.Validate(); err != nil {
+		return nil, err
+	}
 	leaps := 1
-	m := metropolis.Metropolis{Proposal: w.proposal, StepSize: h, Warmup: burnIn}
-	if hmc, ok := w.proposal.(metropolis.HMC); ok {
+	if hmc, ok := w.method.(metropolis.HMC); ok {
 		leaps = hmc.Leaps
-		m.StepSize, m.Warmup, m.AcceptanceRate = math.Sqrt(2*h), burnIn/max(1, leaps), 0.8
 	}
-	if m.Warmup < 1 && m.Proposal.Validate() == nil {
-		return m, errors.Errorf("pollen: %s: burn-in is %d epochs of one step each, wants at least the %d of a proposal: the step size adapts",
-			MethodName(w.proposal), burnIn, leaps)
+	if burnIn < leaps {
+		return nil, errors.Errorf("pollen: %s: burn-in is %d epochs of one step each, wants at least the %d of a proposal: the step size adapts",
+			MethodName(w.method), burnIn, leaps)
 	}
-	return m, m.Validate()
+	h := firstExactRate / float64(examples)
+	leap := math.Sqrt(2 * h)
+	var sampler metropolis.Exact
+	switch m := w.method.(type) {
+	case NUTS:
+		sampler = m.sampler(burnIn, leap)
+	case metropolis.HMC:
+		sampler = metropolis.Metropolis{Proposal: m, StepSize: leap, Warmup: burnIn / leaps, AcceptanceRate: 0.8}
+	case metropolis.Proposal:
+		sampler = metropolis.Metropolis{Proposal: m, StepSize: h, Warmup: burnIn}
+	}
+	return sampler, sampler.Validate()
 }
 
 // attach traces loss, accuracy and the first parameter's watched weight at the draws.
@@ -87,8 +121,11 @@ func (w walking) attach(t *training, b *graph.Builder, in inputs) (logits, loss 
 	if watched := t.watched(b); watched != nil {
 		target.Quantities = append(target.Quantities, metropolis.Quantity{Name: watchedMetric, Node: watched})
 	}
-	t.walk, err = sampler.Attach(b, target)
-	return logits, loss, err
+	if t.walk, err = sampler.Attach(b, target); err != nil {
+		return nil, nil, err
+	}
+	t.interventions = append(t.interventions, t.walk)
+	return logits, loss, nil
 }
 
 func (walking) states(t *training, _ int) ([]samples.Sample, error) {
@@ -98,6 +135,6 @@ func (walking) states(t *training, _ int) ([]samples.Sample, error) {
 // drawn is a quantity of a chain's present draw.
 func (t *training) drawn(chain int, name string) (float64, error) {
 	var value [1]float64
-	err := graph.Read(t.session, name+".draw", chain, 0, value[:])
+	err := metropolis.ReadDraw(t.session, chain, name, value[:])
 	return value[0], err
 }

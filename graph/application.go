@@ -8,7 +8,7 @@ type Application struct {
 	Output *Node
 }
 
-// Applications returns the ops applied so far, in order; a network's summary is made from them.
+// Applications are the ops applied so far, in order, as for a summary.
 func (b *Builder) Applications() []Application {
 	var list []Application
 	for _, n := range b.graph.AllNodes() {

@@ -29,7 +29,7 @@ type input struct {
 	values     []float64   // of a table
 }
 
-// Phase says what a graph is built for: some layers, such as dropout, depend on it.
+// Phase says what a graph is for: some layers, as dropout, depend on it.
 type Phase uint8
 
 // The phases.
@@ -90,26 +90,26 @@ func (b *Builder) Fail(err error) {
 	}
 }
 
-// Scope names the layer that the following nodes belong to, until the returned function is called.
+// Scope names the layer of the following nodes, until end is called.
 func (b *Builder) Scope(name string) (end func()) {
 	outer := b.scope
 	b.scope = name
 	return func() { b.scope = outer }
 }
 
-// Number counts the layers of a kind, from 1; a layer without a name is named by it.
+// Number counts the layers of a kind, from 1, to name those without a name.
 func (b *Builder) Number(kind string) int {
 	b.numbers[kind]++
 	return b.numbers[kind]
 }
 
-// Stream returns a number that no other consumer of random numbers in this graph has.
+// Stream returns a number that no other consumer of random numbers has.
 func (b *Builder) Stream() uint16 {
 	b.streams++
 	return b.streams
 }
 
-// Data is an input that all chains share, written from outside, such as a data set or a schedule.
+// Data is an input that all chains share, written from outside.
 func (b *Builder) Data(name string, dtype tensor.DType, shape ...int) *Node {
 	return b.input(&input{name: name, arena: tensor.Shared, dtype: dtype, shape: shape})
 }

@@ -13,7 +13,7 @@ import (
 // has metrics.
 const MetricRows = 128
 
-// Compile turns the graph into a program. The builder must not be used afterwards.
+// Compile turns the graph into a program, and ends the builder's use.
 func (b *Builder) Compile() (*Program, error) {
 	if b.err != nil {
 		return nil, b.err
@@ -33,6 +33,7 @@ func (b *Builder) Compile() (*Program, error) {
 		return nil, err
 	}
 	p := newProgram(b.dtype)
+	p.updates = len(m.updates) > 0
 	plan := newPlan()
 	p.place(m, plan)
 	for _, v := range m.values {

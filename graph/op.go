@@ -77,7 +77,7 @@ func (l *Lowering) InOut(i int) tensor.Argument { return tensor.InOut(l.inputs[i
 // Out is the output.
 func (l *Lowering) Out() tensor.Argument { return tensor.Out(l.output) }
 
-// Temp is memory of the program's float that lasts from the op's first launch to its last.
+// Temp is memory for floats from the op's first launch to its last.
 func (l *Lowering) Temp(elements int) *tensor.Buffer {
 	b := tensor.NewBuffer(l.label+" temporary", tensor.Scratch, l.DType, elements)
 	l.temps = append(l.temps, b)

@@ -17,6 +17,7 @@ type Program struct {
 	outputs  []Tensor
 	metrics  []string
 	columns  map[string]int // of the metrics
+	updates  bool           // it has some
 	ring     *tensor.Buffer
 	header   *tensor.Buffer
 }

@@ -24,6 +24,7 @@ type Session struct {
 	chains  int
 	first   int // the number, in the run, of chain 0
 	step    uint64
+	asked   uint64         // how often Evaluate was called
 	whole   *tensor.Buffer // a chain's arena, as bytes
 	rings   [][]float64    // of each chain, as read after the last Run
 	raw     []byte
@@ -173,6 +174,30 @@ func (s *Session) Run(steps int) error {
 	}
 	return nil
 }
+
+// Evaluate computes all chains' outputs from the inputs as they are, without making a step:
+// metrics, which may be infinite, are dropped. A program with updates is refused.
+func (s *Session) Evaluate() error {
+	if s.program.updates {
+		return errors.New("graph: evaluate: the program has updates, which a step makes")
+	}
+	if err := s.runner.Run(1); err != nil {
+		return err
+	}
+	s.asked++
+	if s.program.header == nil {
+		return nil
+	}
+	for chain := range s.chains {
+		if err := Write(s, headerName, chain, HeaderStep, []uint64{s.step}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Evaluations is how many times Evaluate computed the outputs.
+func (s *Session) Evaluations() uint64 { return s.asked }
 
 func (s *Session) readRing(chain int) error {
 	ring := s.rings[chain]

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"math"
+	"strings"
 	"testing"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -166,6 +167,40 @@ func TestMetricsRingWraps(t *testing.T) {
 	must(t, graph.Read(s, "header", 1, 0, header))
 	if header[graph.HeaderStep] != total || header[graph.HeaderChain] != 1 {
 		t.Errorf("header is %v after %d steps of chain 1", header, total)
+	}
+}
+
+// An evaluation computes outputs, and nothing else of a step: metrics may be infinite, no step is
+// counted, and the next step's metrics are its own.
+func TestEvaluate(t *testing.T) {
+	b := graph.New(tensor.Float64)
+	x := b.Parameter("x", nil, 2)
+	doubled := b.Apply(op.Scale{Factor: 2}, x)
+	b.Output("doubled", doubled)
+	b.Record("sum", b.Apply(op.Sum{}, doubled))
+	s := load(t, b, newHost(t, 1), graph.LoadOptions{Seed: 3, Chains: 2})
+	must(t, s.Run(3))
+	for _, v := range []float64{5, math.Inf(1)} {
+		got := make([]float64, 2)
+		must(t, graph.Write(s, "x", 1, 0, []float64{v, 1}))
+		must(t, s.Evaluate())
+		must(t, graph.Read(s, "doubled", 1, 0, got))
+		if got[0] != 2*v || got[1] != 2 {
+			t.Errorf("at %v the outputs are %v", v, got)
+		}
+	}
+	header := make([]uint64, 3)
+	must(t, graph.Read(s, "header", 1, 0, header))
+	if s.Steps() != 3 || header[graph.HeaderStep] != 3 || s.Evaluations() != 2 {
+		t.Errorf("%d steps, %d in the header, and %d evaluations, want 3, 3 and 2", s.Steps(), header[graph.HeaderStep], s.Evaluations())
+	}
+	must(t, graph.Write(s, "x", 1, 0, []float64{4, 1}))
+	must(t, s.Run(1))
+	if got := s.Metric(1, "sum", 3); got != 10 || s.Metric(0, "sum", 3) != 0 {
+		t.Errorf("after a step the metric is %v, want 10", got)
+	}
+	if err := noisyCNN(tensor.Float32).load(t, newHost(t, 1), graph.LoadOptions{}).Evaluate(); err == nil || !strings.Contains(err.Error(), "has updates") {
+		t.Errorf("error %v of a program with updates", err)
 	}
 }
 

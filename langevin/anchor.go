@@ -1,6 +1,8 @@
 package langevin
 
 import (
+	"context"
+
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -25,7 +27,7 @@ func (a *Anchor) Due(steps int) bool {
 
 // Intervene makes each chain's parameters its anchor, and the mean of an epoch's gradients there
 // the anchor's gradient. The steps that chains make for it are undone.
-func (a *Anchor) Intervene(s *graph.Session) error {
+func (a *Anchor) Intervene(_ context.Context, s *graph.Session) error {
 	if s.Program().DType() == tensor.Float64 {
 		return refresh[float64](a, s)
 	}

@@ -118,7 +118,7 @@ func (d table) estimates(t *testing.T, anchored bool, prior langevin.Prior, anch
 	for step := range epoch { // of the first epoch, from whose second step on the anchor is as it should be
 		if anchored && step < 2 {
 			write(anchor)
-			if err := a.Intervene(s); err != nil {
+			if err := a.Intervene(context.Background(), s); err != nil {
 				t.Fatal(err)
 			}
 			if int(s.Steps()) != step {

@@ -128,8 +128,9 @@ type Progress struct {
 type Intervention interface {
 	// Due reports whether it is to be done after that many steps, from 0 on.
 	Due(steps int) bool
-	// Intervene does it.
-	Intervene(s *graph.Session) error
+	// Intervene does it. It may end early, with the context's error, if the chains' states are then
+	// as they were before.
+	Intervene(ctx context.Context, s *graph.Session) error
 }
 
 // Run makes the plan's steps, from where the session stands, in windows of at most most steps, and
@@ -149,7 +150,7 @@ func (p Plan) Run(ctx context.Context, s *graph.Session, most int, observe func(
 		steps := p.window(step, most)
 		for _, intervention := range interventions {
 			if intervention.Due(step) {
-				if err := intervention.Intervene(s); err != nil {
+				if err := intervention.Intervene(ctx, s); err != nil {
 					return err
 				}
 			}

@@ -1,6 +1,7 @@
 package langevin
 
 import (
+	"context"
 	"math"
 	"slices"
 
@@ -33,7 +34,7 @@ func (r *Replicas) Due(steps int) bool { return steps > 0 && steps%r.exchange.Ev
 
 // Intervene attempts to swap temperatures in every ladder, counted from the coldest: of the
 // pairs 1 and 2, 3 and 4 and so on at one time, and of 2 and 3, 4 and 5 and so on at the next.
-func (r *Replicas) Intervene(s *graph.Session) error {
+func (r *Replicas) Intervene(_ context.Context, s *graph.Session) error {
 	ladders, err := r.ladders(s)
 	if err != nil {
 		return err

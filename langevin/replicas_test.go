@@ -128,7 +128,7 @@ func TestSwaps(t *testing.T) {
 		if !replicas.Due(2*attempt) || replicas.Due(2*attempt-1) || replicas.Due(0) {
 			t.Fatal("swaps are not due every second step, from the second on")
 		}
-		if err := replicas.Intervene(session); err != nil {
+		if err := replicas.Intervene(context.Background(), session); err != nil {
 			t.Fatal(err)
 		}
 		for i, ladder := range order {
@@ -254,7 +254,7 @@ func TestEnergiesOfMinibatches(t *testing.T) {
 	for chain := range 2 * ladders {
 		kept[chain] = trial.Values(t, session, trial.ParameterName, chain, 2)
 	}
-	if err := replicas.Intervene(session); err != nil {
+	if err := replicas.Intervene(context.Background(), session); err != nil {
 		t.Fatal(err)
 	}
 	cold, err := replicas.Cold(session)
@@ -359,7 +359,7 @@ func TestReplicaExchangeRefuses(t *testing.T) {
 	for _, chains := range []int{1, 3} {
 		e := experiment{sampler: langevin.SGLD{}, field: trial.Bowl{Smallest: 1, Largest: 1}, dimensions: 2, dataSize: 1, chains: chains}
 		session, replicas := e.exchange(t, good, []float64{0.1})
-		if replicas.Intervene(session) == nil {
+		if replicas.Intervene(context.Background(), session) == nil {
 			t.Errorf("%d chains in ladders of 2: no error", chains)
 		}
 		if _, err := replicas.Take(session, 1); err == nil {
@@ -372,7 +372,7 @@ func TestReplicaExchangeRefuses(t *testing.T) {
 	if err := graph.Write(session, "replica", 1, 0, []float32{0}); err != nil {
 		t.Fatal(err)
 	}
-	if err := replicas.Intervene(session); err == nil {
+	if err := replicas.Intervene(context.Background(), session); err == nil {
 		t.Errorf("two chains at one temperature: no error")
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -25,8 +26,16 @@ type Exact interface {
 	Attach(b *graph.Builder, target Target) (Walk, error)
 }
 
-// Walk makes the chains of a session walk through a target. It is for one session.
+// Walk makes the chains of a session walk through a target. It is for one session, in which all
+// that chains have learnt is kept: another walk, in a session with their states, goes on bit for
+// bit.
+//
+// A langevin.Plan runs them when the walk is among its interventions. A step of Metropolis is an
+// evaluation of U, and there is nothing to do between two; a step of NUTS is a draw, whose
+// trajectory is made before it. At each step, the traces that every walk has are recorded as
+// metrics.
 type Walk interface {
+	langevin.Intervention
 	// Draw lets every chain finish its warm-up and make that many more draws, each thinning
 	// proposals after the one before, and returns their traces. It ends early, with the context's
 	// error, when the context is done; the session can then go on.
@@ -62,6 +71,11 @@ const (
 
 // drawSuffix ends the names of the states and outputs from which quantities are read.
 const drawSuffix = ".draw"
+
+// ReadDraw gets a quantity's values at a chain's last draw.
+func ReadDraw(s *graph.Session, chain int, quantity string, values []float64) error {
+	return errors.Wrap(graph.Read(s, quantity+drawSuffix, chain, 0, values), "metropolis")
+}
 
 // validate also refuses quantities with the name of another trace.
 func (t Target) validate(b *graph.Builder, others ...string) error {
@@ -104,6 +118,16 @@ func (t Target) traces(chains int, more ...string) *Traces {
 		traces.add(q.Name, graph.ShapeOf(q.Node).Elements())
 	}
 	return traces
+}
+
+// read appends a chain's last draw to the traces of the target's quantities.
+func (t Target) read(s *graph.Session, chain int, traces *Traces) error {
+	for _, q := range t.Quantities {
+		if err := ReadDraw(s, chain, q.Name, traces.extend(q.Name, chain)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Traces are the values of quantities at the draws of all chains.

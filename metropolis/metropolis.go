@@ -167,6 +167,12 @@ type metropolisWalk struct {
 	warmup int
 }
 
+// Due implements langevin.Intervention: there is nothing to do between steps.
+func (*metropolisWalk) Due(int) bool { return false }
+
+// Intervene implements langevin.Intervention.
+func (*metropolisWalk) Intervene(context.Context, *graph.Session) error { return nil }
+
 // Draw implements Walk.
 func (w *metropolisWalk) Draw(ctx context.Context, s *graph.Session, draws, thinning int) (*Traces, error) {
 	if draws < 1 || thinning < 1 {
@@ -215,12 +221,7 @@ func (w *metropolisWalk) read(s *graph.Session, chain int, traces *Traces) error
 	for _, traced := range tracedWords {
 		traces.extend(traced.name, chain)[0] = words[traced.word]
 	}
-	for _, q := range w.target.Quantities {
-		if err := graph.Read(s, q.Name+drawSuffix, chain, 0, traces.extend(q.Name, chain)); err != nil {
-			return errors.Wrap(err, "metropolis")
-		}
-	}
-	return nil
+	return w.target.read(s, chain, traces)
 }
 
 // Take implements Walk.

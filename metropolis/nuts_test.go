@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/langevin/trial"
 	"github.com/pollen-ml/pollen/metropolis"
 	"github.com/pollen-ml/pollen/tensor"
@@ -159,6 +160,93 @@ func TestNUTSSameBits(t *testing.T) {
 	}
 	if got, draw := sample.Parameters[0].Values[7], traceOf(t, second, "w", 7)[2][1]; sample.Chain != 2 || got != float32(draw) {
 		t.Errorf("the sample of chain %d has %v, the draw %v", sample.Chain, got, draw)
+	}
+}
+
+// patience ends a context after it was asked for its error that many times.
+type patience struct {
+	context.Context
+	left int
+}
+
+func (p *patience) Err() error {
+	if p.left--; p.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+// TestNUTSResumes: a walk in another session, with the states of one that was stopped in the middle
+// of a trajectory, goes on bit for bit: in the warm-up before, within and after a window in which
+// masses are learnt, and later. A plan makes the draws that Draw makes.
+func TestNUTSResumes(t *testing.T) {
+	const dimensions, warmup, draws = 30, 45, 5
+	e := bowlRun(metropolis.NUTS{Warmup: warmup}, dimensions)
+	session, walk := e.load(t, graph.LoadOptions{Seed: 3}, 2)
+	want := drawn(t, session, walk, draws, 1)
+	if session.Steps() != warmup+draws || session.Evaluations() < 3*(warmup+draws) {
+		t.Fatalf("%d steps and %d evaluations, want %d steps and trajectories before them", session.Steps(), session.Evaluations(), warmup+draws)
+	}
+	for _, made := range []int{0, 3, 20, 38, warmup} {
+		old, walk := e.load(t, graph.LoadOptions{Seed: 3}, 2)
+		advance := func(ctx context.Context, steps int) error {
+			return langevin.Plan{Steps: steps, Thinning: 1}.Run(ctx, old, 10, func(langevin.Progress) error { return nil }, walk)
+		}
+		if made > 0 {
+			if err := advance(context.Background(), made); err != nil {
+				t.Fatal(err)
+			}
+		}
+		before := trial.Values(t, old, trial.ParameterName, 2, dimensions)
+		if err := advance(&patience{context.Background(), 2}, made+1); !errors.Is(err, context.Canceled) || int(old.Steps()) != made {
+			t.Fatalf("%v after %d steps, want the context's error after %d", err, old.Steps(), made)
+		}
+		if !slices.Equal(before, trial.Values(t, old, trial.ParameterName, 2, dimensions)) {
+			t.Error("a trajectory that was stopped moved the chain")
+		}
+		session, walk := e.load(t, graph.LoadOptions{Seed: 4, FirstChain: 50}, 1)
+		for chain := range e.chains {
+			state := make([]byte, old.ChainBytes())
+			if err := old.Save(chain, state); err != nil {
+				t.Fatal(err)
+			}
+			if err := session.Restore(chain, state, old.Steps()); err != nil {
+				t.Fatal(err)
+			}
+		}
+		sameTraces(t, fmt.Sprint("resumed after ", made), drawn(t, session, walk, draws, 1), want, 0, dimensions)
+	}
+}
+
+// TestNUTSMetrics: what is recorded at a step belongs to its draw.
+func TestNUTSMetrics(t *testing.T) {
+	const dimensions = 3
+	e := bowlRun(metropolis.NUTS{StepSize: 0.7}, dimensions)
+	session, walk := e.load(t, graph.LoadOptions{Seed: 3}, 2)
+	for step := range 5 {
+		traces := drawn(t, session, walk, 1, 1)
+		for chain := range e.chains {
+			sample, err := walk.Take(session, chain)
+			if err != nil {
+				t.Fatal(err)
+			}
+			at, slope, virial := trial.Values(t, session, trial.ParameterName, chain, dimensions), make([]float64, dimensions), 0.0
+			potential := e.field.At(at, slope)
+			for i, x := range at {
+				virial += x * slope[i]
+				if w := traceOf(t, traces, "w", i)[chain][0]; w != x || sample.Parameters[0].Values[i] != float32(x) {
+					t.Errorf("the draw is %v, its trace %v, the sample has %v", x, w, sample.Parameters[0].Values[i])
+				}
+			}
+			for name, want := range map[string]float64{metropolis.TracePotential: potential, langevin.VirialPrefix + trial.ParameterName: virial} {
+				if got := session.Metric(chain, name, uint64(step)); !(math.Abs(got-want) < 1e-12*(1+math.Abs(want))) {
+					t.Errorf("%s is %v, want %v", name, got, want)
+				}
+			}
+			if leaps := session.Metric(chain, metropolis.TraceLeaps, uint64(step)); leaps < 1 || session.Metric(chain, metropolis.TraceStepSize, uint64(step)) != 0.7 {
+				t.Errorf("%v leaps of %v", leaps, session.Metric(chain, metropolis.TraceStepSize, uint64(step)))
+			}
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package metropolis
 import (
 	"iter"
 	"math"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -18,10 +19,9 @@ type nutsStreams struct {
 
 // nutsPoint is a point of a trajectory. It does not change once evaluated.
 type nutsPoint struct {
-	q, p       []float64
-	u          float64
-	slope      []float64 // of u
-	quantities []float64
+	q, p  []float64
+	u     float64
+	slope []float64 // of u; nil before it is evaluated
 }
 
 // nutsChain is one chain under NUTS: H = U/T + p' M^-1 p / 2, and exp(-H) is the density that
@@ -33,57 +33,63 @@ type nutsChain struct {
 	seed        uint64
 	number      uint32
 
-	evaluate      func(point *nutsPoint) (goOn bool) // fills in the rest of a point that has q
-	stopped       bool
-	err           error
+	// Kept from draw to draw.
 	made          int // draws, those of the warm-up included
 	now           *nutsPoint
-	step          float64
+	step          float64 // of the next leap
 	inverseMasses []float64
 	warmup        nutsWarmup
 
-	// Of the last trajectory.
+	// Of the present trajectory.
+	evaluate    func(point *nutsPoint) (goOn bool) // fills in the rest of a point that has q
+	stopped     bool
+	err         error
 	energy      float64 // H at its start
 	chosen      int     // choices made
-	leaps       int
+	leaps       float64
+	length      float64 // of a leap
 	probability float64 // the mean over its leaps of min(1, exp(-(H - energy)))
-	diverged    bool
+	diverged    float64 // 1 when it did
 }
 
-func newNUTSChain(n NUTS, temperature float64, streams nutsStreams, seed uint64, number uint32, dimensions int) *nutsChain {
-	c := &nutsChain{
-		nuts: n, temperature: temperature, streams: streams, seed: seed, number: number, step: n.StepSize,
-		now: &nutsPoint{q: make([]float64, dimensions)}, inverseMasses: make([]float64, dimensions),
+// newNUTSChain is a chain that has learnt nothing and is nowhere.
+func newNUTSChain(w *nutsWalk) *nutsChain {
+	return &nutsChain{
+		nuts: w.nuts, temperature: w.target.Temperature, streams: w.streams, now: &nutsPoint{}, step: w.nuts.StepSize,
+		inverseMasses: slices.Repeat([]float64{1}, w.dimensions), warmup: newNUTSWarmup(w.nuts.Warmup, w.dimensions),
 	}
-	for i := range c.inverseMasses {
-		c.inverseMasses[i] = 1
-	}
-	c.warmup = newNUTSWarmup(n.Warmup, dimensions)
-	return c
 }
 
-// walk makes what is left of the warm-up, and then draws. It yields the points that it needs
-// evaluated.
-func (c *nutsChain) walk(draws, thinning int, record func()) iter.Seq[*nutsPoint] {
+// nutsTraced are the traces that a chain's first words are.
+var nutsTraced = []string{TraceAcceptance, TraceStepSize, TraceLeaps, TraceDiverged}
+
+// words are the numbers that are kept from draw to draw.
+func (c *nutsChain) words() []*float64 {
+	w := &c.warmup
+	return []*float64{
+		&c.probability, &c.length, &c.leaps, &c.diverged,
+		&c.step, &w.average.step, &w.average.average, &w.average.deficit, &w.anchor, &w.observed, &w.seen,
+	}
+}
+
+// draw makes a trajectory from the present state, and replaces this with a draw from it. It yields
+// the points that it needs evaluated.
+func (c *nutsChain) draw() iter.Seq[*nutsPoint] {
 	return func(yield func(*nutsPoint) bool) {
-		c.evaluate, c.stopped = yield, false
+		c.evaluate, c.stopped, c.err = yield, false, nil
 		if c.now.slope == nil {
 			c.visit(c.now)
-			if c.err == nil && !c.stopped && c.now.u-c.now.u != 0 {
+			if !c.stopped && c.now.u-c.now.u != 0 {
 				c.err = errors.Errorf("the potential is %v where the chain starts, wants a finite number", c.now.u)
 			}
 		}
-		for last := max(c.made, c.nuts.Warmup) + draws*thinning; c.made < last && c.err == nil && !c.stopped; {
-			c.adaptBefore()
-			c.move()
-			if c.stopped {
-				return
-			}
+		if c.err != nil || c.stopped {
+			return
+		}
+		c.adaptBefore()
+		c.move()
+		if !c.stopped {
 			c.adaptAfter()
-			c.made++
-			if n := last - c.made; n < draws*thinning && n%thinning == 0 {
-				record()
-			}
 		}
 	}
 }
@@ -158,7 +164,7 @@ type nutsTree struct {
 // move replaces the present state with a draw from a new trajectory.
 func (c *nutsChain) move() {
 	start := c.launch(c.streams.momenta)
-	c.energy, c.chosen, c.leaps, c.probability, c.diverged = c.energyOf(start), 0, 0, 0, false
+	c.energy, c.chosen, c.leaps, c.length, c.probability, c.diverged = c.energyOf(start), 0, 0, c.step, 0, 0
 	tree := &nutsTree{first: start, last: start, momentum: start.p, draw: start}
 	for depth := range c.nuts.MaxDepth {
 		forwards := c.choice() < 0.5
@@ -182,7 +188,7 @@ func (c *nutsChain) move() {
 	if c.stopped {
 		return
 	}
-	c.probability /= float64(c.leaps)
+	c.probability /= c.leaps
 	c.now = tree.draw
 }
 
@@ -222,7 +228,7 @@ func (c *nutsChain) leaf(point *nutsPoint) *nutsTree {
 	c.leaps++
 	c.probability += math.Min(1, math.Exp(-excess))
 	if !(excess <= divergence) {
-		c.diverged = true
+		c.diverged = 1
 		return nil
 	}
 	return &nutsTree{first: point, last: point, momentum: point.p, weight: -excess, draw: point}

@@ -1,6 +1,9 @@
 package metropolis
 
-import "math"
+import (
+	"math"
+	"slices"
+)
 
 // The warm-up has a first part, in which chains find where the density is; windows, after each of
 // which the masses are set from the variances seen in it; and a last part for the step size only.
@@ -18,7 +21,7 @@ type nutsWarmup struct {
 	from     int   // where the first window begins
 	average  dualAveraging
 	anchor   float64
-	observed int       // by average
+	observed float64   // by average
 	seen     float64   // draws in the present window
 	means    []float64 // of the draws in the present window
 	squares  []float64 // the sums of their squared deviations from the means
@@ -84,13 +87,12 @@ func (c *nutsChain) adaptAfter() {
 		return
 	}
 	w.observed++
-	w.average.observe(w.observed, c.probability, c.nuts.AcceptanceRate, w.anchor)
+	w.average.observe(int(w.observed), c.probability, c.nuts.AcceptanceRate, w.anchor)
 	c.step = math.Exp(w.average.step)
-	if len(w.ends) > 0 && draw > w.from {
+	if n := len(w.ends); n > 0 && draw > w.from && draw <= w.ends[n-1] {
 		w.add(c.now.q)
-		if draw == w.ends[0] {
+		if slices.Contains(w.ends, draw) {
 			c.reweigh()
-			w.ends = w.ends[1:]
 		}
 	}
 	if draw == c.nuts.Warmup && w.observed > 0 {

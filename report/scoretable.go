@@ -26,12 +26,13 @@ func ScoreTable(subjects []Subject) (*Table, error) {
 // RunTable returns the table of the scores of many subjects: a row for each subject, all assessed, a
 // column for each score that applies to any of them.
 func RunTable(subjects []Subject) (*Table, error) {
+	in, out := kinds(subjects)
 	var shown []evaluate.Score
 	var columns []Column
 	for _, score := range evaluate.Scores() {
-		if slices.ContainsFunc(subjects, func(s Subject) bool { return score.Applies(s.Case) }) {
+		if slices.ContainsFunc(subjects, func(s Subject) bool { _, ok := s.Values[score.Name]; return ok }) {
 			shown = append(shown, score)
-			columns = append(columns, Column{score.TitleFor(subjects[0].Case), score.Format})
+			columns = append(columns, Column{namedData(score.Title, in, out), score.Format})
 		}
 	}
 	table := NewTable("run", columns...)

@@ -42,7 +42,7 @@ func run(arguments []string, c *console) int {
 	root.SetErr(c.err)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
-		err = c.out.err
+		err = c.out.Err
 	}
 	return exitCode(ctx, err, c)
 }

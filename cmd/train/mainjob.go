@@ -71,17 +71,17 @@ func (j *mainJob) bind(f *pflag.FlagSet) {
 type shows struct{ train, digits, letters *datasets.Dataset }
 
 func (j *mainJob) run(ctx context.Context, given *pflag.FlagSet, c *console) (err error) {
-	all, err := j.begin(given)
-	if err != nil {
-		return err
-	}
+	all, err := j.prepare(given)
 	defer func() {
+		if all == nil {
+			return
+		}
 		if closing := all.Close(); err == nil {
 			err = closing
 		}
 	}()
-	if remark := all.Remark(); remark != "" {
-		c.remark("%s", remark)
+	if err != nil {
+		return err
 	}
 	device, err := j.device.open(c)
 	if err != nil {
@@ -94,6 +94,14 @@ func (j *mainJob) run(ctx context.Context, given *pflag.FlagSet, c *console) (er
 	}
 	if err := printSummary(j.methods[0].Spec, &datasets.Splits{Train: data.train, Test: data.digits}, c); err != nil {
 		return err
+	}
+	if all == nil {
+		if all, err = j.create(); err != nil {
+			return err
+		}
+	}
+	if remark := all.Remark(); remark != "" {
+		c.remark("%s", remark)
 	}
 	var runs []compared
 	for _, m := range j.methods {
@@ -113,21 +121,24 @@ func (j *mainJob) run(ctx context.Context, given *pflag.FlagSet, c *console) (er
 	return j.report(runs, data, c)
 }
 
-// begin refuses mistakes before any work is done, and begins the comparison or takes up another.
-func (j *mainJob) begin(given *pflag.FlagSet) (*comparison.Comparison, error) {
+// prepare refuses mistakes before any work is done, and takes up a comparison to go on with, if
+// one was named.
+func (j *mainJob) prepare(given *pflag.FlagSet) (*comparison.Comparison, error) {
 	if j.letters != lettersSets[0] && j.letters != lettersSets[1] {
 		return nil, usage("train: letters: no data set %q; there are %s", j.letters, strings.Join(lettersSets, ", "))
 	}
-	if err := wrapUsage(j.device.Validate()); err != nil {
-		return nil, err
-	}
-	if j.resume != "" {
+	err := wrapUsage(j.device.Validate())
+	if err == nil && j.resume != "" {
 		return j.takeUp(given)
 	}
-	var err error
-	if j.folder, err = freshFolder(j.folder, "main"); err != nil {
-		return nil, err
+	if err == nil {
+		j.folder, err = freshFolder(j.folder, "main")
 	}
+	return nil, err
+}
+
+// create begins a comparison.
+func (j *mainJob) create() (*comparison.Comparison, error) {
 	for i := range j.methods {
 		j.methods[i].Spec.Seed = j.seed
 	}

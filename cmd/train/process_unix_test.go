@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -169,6 +170,28 @@ func TestStoppedRunsGoOnBitForBit(t *testing.T) {
 	}
 }
 
+// A run by NUTS, killed in the middle of a trajectory most likely, goes on from its last draw.
+func TestKilledNUTSGoesOnBitForBit(t *testing.T) {
+	p := newProcesses(t)
+	arguments := func(folder string) []string {
+		return strings.Fields("fit --data notmnist --model mlp-4 --subset 40 --batch 40 --method nuts:max-depth=6 --epochs 120 --burn-in 60 --samples 60" +
+			" --chains 2 --folder " + folder)
+	}
+	p.want(0, "train", arguments("whole"))
+	for _, first := range []string{"manifest.json", "samples/chain00000-step000000064.safetensors"} {
+		folder := "killed" + strings.ReplaceAll(first, "/", "-")
+		code, _, stderr := p.end("train", arguments(folder), folder+"/"+first, syscall.SIGKILL)
+		p.check(code, -1, stderr, nil)
+		if sameRuns(p.path("whole"), p.path(folder)) == nil {
+			t.Fatalf("%s was not killed before its end", folder)
+		}
+		p.want(0, "train", []string{"fit", "--resume", folder}, "resumed after ")
+		if err := sameRuns(p.path("whole"), p.path(folder)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
 func TestFullDiskLeavesNoHalfMadeRun(t *testing.T) {
 	p := newProcesses(t)
 	p.want(exitFailure, "train-without-room", slowFit("run"), "pollen: checkpoint: ", "file too large")
@@ -181,4 +204,20 @@ func TestInterruptedMainJob(t *testing.T) {
 	p := newProcesses(t)
 	code, _, stderr := p.end("train", []string{"--folder", "main"}, "main/sgd/"+manifestFile, os.Interrupt)
 	p.check(code, exitInterrupted, stderr, []string{"Go on with: train fit --resume main/sgd\n", "train: interrupted\n"})
+}
+
+// Clusters tell a program that its machine will be taken away; exit codes tell that from failures.
+func TestSignals(t *testing.T) {
+	p := newProcesses(t)
+	p.want(0, "train", slowFit("whole"))
+	const first = "samples/chain00000-step000000020.safetensors"
+	for signal, code := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGUSR1: 138, syscall.SIGUSR2: 140} {
+		folder := "stopped" + strconv.Itoa(code)
+		got, _, stderr := p.end("train", slowFit(folder), folder+"/"+first, signal)
+		p.check(got, code, stderr, []string{"Go on with: train fit --resume " + folder})
+		p.want(0, "train", []string{"fit", "--resume", folder}, "resumed after ")
+		if err := sameRuns(p.path("whole"), p.path(folder)); err != nil {
+			t.Error(err)
+		}
+	}
 }

@@ -180,6 +180,9 @@ func (o observed) verdict() []string {
 	if !isNaN(o.Acceptance) {
 		notes = append(notes, fmt.Sprintf("%s: proposals were accepted with the mean probability %.2f.", o.name, float64(o.Acceptance)))
 	}
+	if o.Diverged > 0 {
+		notes = append(notes, fmt.Sprintf("%s: %.1f %% of the trajectories diverged: a higher acceptance-rate takes smaller steps.", o.name, 100*o.Diverged))
+	}
 	if len(o.spec.Temperatures) > 0 {
 		notes = append(notes, fmt.Sprintf("%s: %s %% of the attempts to swap neighbours among the temperatures %s succeeded.", o.name,
 			orDash("%.0f", 100*o.Swaps), strings.ReplaceAll(strings.Trim(fmt.Sprint(o.spec.Temperatures), "[]"), " ", ", ")))

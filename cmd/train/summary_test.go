@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -139,6 +140,16 @@ func TestTemperatureZeroIsNoVerdict(t *testing.T) {
 	}
 	if notes := o.verdict(); len(notes) > 0 {
 		t.Errorf("%q", notes)
+	}
+}
+
+// Trajectories that diverged are told of.
+func TestDivergedIsSaid(t *testing.T) {
+	for want, share := range map[string]pollen.Number{"": 0, "nuts: 2.5 % of the trajectories diverged": 0.025} {
+		o := observed{&pollen.Diagnostics{Acceptance: 0.8, Diverged: share}, "nuts", pollen.Spec{Method: pollen.NUTS{}, Temperature: new(1.0)}}
+		if notes := strings.Join(o.verdict(), "\n"); strings.Contains(notes, "diverged") != (want != "") || !strings.Contains(notes, want) {
+			t.Errorf("%v: %q, want %q", share, notes, want)
+		}
 	}
 }
 

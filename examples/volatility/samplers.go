@@ -28,7 +28,7 @@ func noUTurn(returns []float64, warmup, draws int) (r result, gradients int, err
 		if err != nil {
 			return err
 		}
-		gradients = int(session.Steps())
+		gradients = int(session.Steps() + session.Evaluations())
 		summarise := func(name string, e *estimate) error {
 			values, err := traces.Of(name, 0)
 			if err == nil {

@@ -1,15 +1,15 @@
-package op
+package array
 
 import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op/internal/walk"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
 // Slice takes Count elements along an axis, from Start on, Step apart:
-// y[... i ...] = x[... Start+i*Step ...], x [...] -> y with extent Count on the axis. Adopted
-// networks use it.
+// y[... i ...] = x[... Start+i*Step ...], x [...] -> y with extent Count on the axis.
 type Slice struct {
 	Axis, Start, Step, Count int
 }
@@ -19,11 +19,11 @@ func (Slice) Name() string { return "slice" }
 
 // Shape implements graph.Op.
 func (s Slice) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, -1); err != nil {
+	if err := wantInputs(in, 1); err != nil {
 		return nil, err
 	}
-	if s.Axis < 0 || s.Axis >= len(in[0]) || len(in[0]) > maxAxes {
-		return nil, errors.Errorf("axis is %d, the input has shape %v: wants one of its axes, of which there are at most %d", s.Axis, in[0], maxAxes)
+	if s.Axis < 0 || s.Axis >= len(in[0]) {
+		return nil, errors.Errorf("axis is %d, the input has shape %v: wants one of its axes", s.Axis, in[0])
 	}
 	if last := s.Start + (s.Count-1)*s.Step; s.Start < 0 || s.Step < 1 || s.Count < 1 || last >= in[0][s.Axis] {
 		return nil, errors.Errorf("takes %d elements from %d on, %d apart, along axis %d of %v: wants one at least, within the axis",
@@ -36,12 +36,12 @@ func (s Slice) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 // Lower implements graph.Op.
 func (s Slice) Lower(l *graph.Lowering) {
-	var w walk
+	var w walk.Walk
 	x := l.Shapes[0]
 	inner := tensor.Shape(x[s.Axis+1:]).Elements()
-	w.add(tensor.Shape(x[:s.Axis]).Elements(), x[s.Axis]*inner)
-	w.add(s.Count, s.Step*inner)
-	w.add(inner, 1)
+	w.Add(tensor.Shape(x[:s.Axis]).Elements(), x[s.Axis]*inner)
+	w.Add(s.Count, s.Step*inner)
+	w.Add(inner, 1)
 	lowerStrided(l, w, s.Start*inner)
 }
 
@@ -63,7 +63,7 @@ func (Unslice) Name() string { return "unslice" }
 
 // Shape implements graph.Op.
 func (u Unslice) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, -1); err != nil {
+	if err := wantInputs(in, 1); err != nil {
 		return nil, err
 	}
 	if u.Axis < 0 || u.Axis >= len(in[0]) {
@@ -75,7 +75,10 @@ func (u Unslice) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if err != nil {
 		return nil, err
 	}
-	return y, wantEqual(taken, in[0])
+	if !taken.Equal(in[0]) {
+		return nil, errors.Errorf("input has shape %v, wants %v, which Slice takes of %v", in[0], taken, y)
+	}
+	return y, nil
 }
 
 // Lower implements graph.Op.

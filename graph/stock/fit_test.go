@@ -1,4 +1,4 @@
-package pollen
+package stock_test
 
 import (
 	"context"
@@ -9,12 +9,41 @@ import (
 	"gorgonia.org/gorgonia"
 	dense "gorgonia.org/tensor"
 
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph/stock"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
 )
+
+const side = 12
+
+// bars are images with a bright row, a different one for each class.
+func bars(t *testing.T, n, classes int) *datasets.Dataset {
+	t.Helper()
+	images, labels := make([]byte, n*side*side), make([]int32, n)
+	for i := range labels {
+		labels[i] = int32(i % classes)
+		for j := range side * side {
+			images[i*side*side+j] = byte((i*31 + j*17) % 64)
+			if j/side == 2+3*(i%classes) {
+				images[i*side*side+j] = 220
+			}
+		}
+	}
+	data, err := datasets.New("bars", images, labels, 1, side, side, nil)
+	must(t, err)
+	return data
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
 
 // perceptronOf is a network of Gorgonia's ops for batches of 5 images.
 func perceptronOf(t *testing.T, classes int) (probabilities, x *gorgonia.Node, network *stock.Network) {
@@ -34,19 +63,16 @@ func perceptronOf(t *testing.T, classes int) (probabilities, x *gorgonia.Node, n
 // samples come back into its own graph, which then predicts as the run does.
 func TestFitAdoptedNetwork(t *testing.T) {
 	const classes = 3
-	data := squares(t, 60, classes, 1)
+	data := bars(t, 60, classes)
 	probabilities, x, network := perceptronOf(t, classes)
-	spec := Spec{Layers: layers.Sequential{network}, Method: langevin.SGLD{}, Schedule: optimizers.Constant{Rate: 0.05}, Batch: 20, Epochs: 12, Samples: 3, Chains: 2}
+	must(t, pollen.RegisterNetwork("perceptron", layers.Sequential{network}))
+	spec := pollen.Spec{
+		Network: "perceptron", Method: langevin.SGLD{}, Schedule: optimizers.Constant{Rate: 0.05}, Batch: 20, Epochs: 12, Samples: 3, Chains: 2,
+	}
 	folder := filepath.Join(t.TempDir(), "run")
-	_, err := Fit(context.Background(), spec, trainOn(data), folder)
-	wantInvalid(t, "not registered", err, "RegisterNetwork")
-
-	defer func() { delete(ownNetworks, "perceptron") }()
-	must(t, RegisterNetwork("perceptron", layers.Sequential{network}))
-	spec.Layers, spec.Network = nil, "perceptron"
-	_, err = Fit(context.Background(), spec, trainOn(data), folder)
+	_, err := pollen.Fit(context.Background(), spec, &datasets.Splits{Train: data}, folder)
 	must(t, err)
-	run, err := Open(folder)
+	run, err := pollen.Open(folder)
 	must(t, err)
 	scores, err := run.Assess(context.Background(), data, nil)
 	must(t, err)
@@ -85,16 +111,4 @@ func TestFitAdoptedNetwork(t *testing.T) {
 		}
 		must(t, tape.Close())
 	}
-}
-
-func TestRegisterNetwork(t *testing.T) {
-	own := layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 3}}
-	defer func() { delete(ownNetworks, "own") }()
-	must(t, RegisterNetwork("own", own))
-	wantInvalid(t, "again", RegisterNetwork("own", own), `"own" already`)
-	wantInvalid(t, "a known name", RegisterNetwork("lenet", own), `"lenet" already`)
-	wantInvalid(t, "a family's name", RegisterNetwork("mlp-5", own), `"mlp-5" already`)
-	wantInvalid(t, "no name", RegisterNetwork("", own), "wants a word")
-	wantInvalid(t, "two words", RegisterNetwork("my own", own), "wants a word")
-	wantInvalid(t, "no layers", RegisterNetwork("empty", nil), "a layer at least")
 }

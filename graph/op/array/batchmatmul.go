@@ -1,4 +1,4 @@
-package op
+package array
 
 import (
 	"github.com/pkg/errors"
@@ -20,8 +20,11 @@ func (BatchMatMul) Name() string { return "batch matmul" }
 
 // Shape implements graph.Op.
 func (m BatchMatMul) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, 3, 3); err != nil {
+	if err := wantInputs(in, 2); err != nil {
 		return nil, err
+	}
+	if len(in[0]) != 3 || len(in[1]) != 3 {
+		return nil, errors.Errorf("got shapes %v and %v, wants 3 axes of each", in[0], in[1])
 	}
 	rows, depth := dimensions(in[0], m.TransposeA)
 	inner, columns := dimensions(in[1], m.TransposeB)

@@ -1,12 +1,15 @@
-package op
+package array
 
 import (
+	"github.com/pkg/errors"
+
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
 // RowMaximum is y[b] = max over k of x[b k]: x [B K] -> y [B]. Its gradient goes to all elements
-// that are equal to the maximum. Adopted networks use it.
+// that are equal to the maximum.
 type RowMaximum struct{}
 
 // Name implements graph.Op.
@@ -14,8 +17,11 @@ func (RowMaximum) Name() string { return "row maximum" }
 
 // Shape implements graph.Op.
 func (RowMaximum) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, 2); err != nil {
+	if err := wantInputs(in, 1); err != nil {
 		return nil, err
+	}
+	if len(in[0]) != 2 {
+		return nil, errors.Errorf("input has shape %v, wants 2 axes", in[0])
 	}
 	return tensor.Shape{in[0][0]}, nil
 }
@@ -42,7 +48,7 @@ func rowMaximum[T float32 | float64](width int) func(a *tensor.Args, lo, hi int)
 
 // Gradients implements graph.Differentiable.
 func (RowMaximum) Gradients(b *graph.Builder, in []*graph.Node, y, dout *graph.Node) []*graph.Node {
-	column := ViewAs(graph.ShapeOf(y)[0], 1)
-	at := b.Apply(Compare{Relation: Equal}, in[0], b.Apply(column, y))
-	return []*graph.Node{b.Apply(Multiply{}, at, b.Apply(column, dout))}
+	column := op.ViewAs(graph.ShapeOf(y)[0], 1)
+	at := b.Apply(op.Compare{Equal: true}, in[0], b.Apply(column, y))
+	return []*graph.Node{b.Apply(op.Multiply{}, at, b.Apply(column, dout))}
 }

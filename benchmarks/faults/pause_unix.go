@@ -1,0 +1,19 @@
+//go:build unix
+
+package main
+
+import (
+	"os"
+	"syscall"
+)
+
+// pause stops a process, as a debugger does.
+func pause(p *os.Process) error { return p.Signal(syscall.SIGSTOP) }
+
+// peak is the most memory that a process that has ended had, in bytes.
+func peak(p *os.ProcessState) int64 {
+	if usage, ok := p.SysUsage().(*syscall.Rusage); ok {
+		return int64(usage.Maxrss) << 10
+	}
+	return 0
+}
