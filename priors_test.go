@@ -4,6 +4,8 @@ import (
 	"maps"
 	"testing"
 
+	"pgregory.net/rapid"
+
 	"github.com/pollen-ml/pollen/langevin"
 )
 
@@ -25,4 +27,10 @@ func TestParsePriors(t *testing.T) {
 	if text := joinPriors(nil); text != "" {
 		t.Errorf("no priors are %q", text)
 	}
+}
+
+func anyPriors(t *rapid.T) map[string]langevin.Prior {
+	return rapid.MapOfN(rapid.SampledFrom([]string{"conv1", "linear2.bias"}), rapid.SampledFrom([]langevin.Prior{
+		langevin.Flat(), langevin.FanIn(1. / 3), langevin.StudentT(3, 0.1),
+	}), 1, 2).Draw(t, "priors")
 }

@@ -147,14 +147,11 @@ func anySpec(t *rapid.T) Spec {
 	}
 	if given("prior") {
 		s.Prior = new(rapid.SampledFrom([]langevin.Prior{
-			langevin.Flat(), langevin.Gaussian(1. / 3), langevin.Laplace(0.1), langevin.StudentT(3, 0.1), langevin.ScaleMixture(0.25, 1, 0.1),
-			langevin.FanIn(2),
+			langevin.Flat(), langevin.Gaussian(1. / 3), langevin.Laplace(0.1), langevin.StudentT(3, 0.1), langevin.ScaleMixture(0.25, 1, 0.1), langevin.FanIn(2),
 		}).Draw(t, "prior"))
 	}
 	if given("priors") {
-		s.Priors = rapid.MapOfN(rapid.SampledFrom([]string{"conv1", "linear2.bias"}), rapid.SampledFrom([]langevin.Prior{
-			langevin.Flat(), langevin.FanIn(1. / 3), langevin.StudentT(3, 0.1),
-		}), 1, 2).Draw(t, "priors")
+		s.Priors = anyPriors(t)
 	}
 	if given("weights") {
 		s.Weights = rapid.SampledFrom([]Weighting{Equal, StepSize}).Draw(t, "weights")

@@ -60,7 +60,10 @@ type layered interface{ byLayer() []ByLayer }
 
 // checkByLayer refuses attributes of layers that the network does not have.
 func checkByLayer(sampler Sampler, parameters []*graph.Node) error {
-	known := namesOf(parameters)
+	known := map[string]bool{}
+	for _, p := range parameters {
+		known[p.Name()], known[LayerOf(p.Name())] = true, true
+	}
 	for _, s := range withRest(sampler) {
 		l, ok := s.(layered)
 		if !ok {
@@ -79,13 +82,4 @@ func checkByLayer(sampler Sampler, parameters []*graph.Node) error {
 		}
 	}
 	return nil
-}
-
-// namesOf are the names of parameters and of their layers.
-func namesOf(parameters []*graph.Node) map[string]bool {
-	known := map[string]bool{}
-	for _, p := range parameters {
-		known[p.Name()], known[LayerOf(p.Name())] = true, true
-	}
-	return known
 }

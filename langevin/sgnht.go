@@ -45,10 +45,10 @@ const (
 // In the paper's notation, with the time step e: h = e^2, v = e p, chi = e xi, a = e A, and its k
 // is h T: with N = 60 000 data some 1e-7, so that chi does not move within a run. Here k is free:
 // chi follows the noise within some chi/k steps, and has the deviation sqrt(k/d) in equilibrium. By
-// one D it rises by at most 20 k (10 k), or the first gradients, which are not noise, would raise it
-// to where it needs the whole run to come down from; v.v/(d h T), whose deviation is sqrt(2/d), does
-// not come near 21 in equilibrium. It moves as SGLD does at the step size h/chi, where chi is about
-// a + h Var(gU)/(2T).
+// one D it rises by at most 20 k (10 k), or the first gradients, which are not noise, would raise
+// it to where it needs the whole run to come down from; v.v/(d h T), whose deviation is sqrt(2/d),
+// does not come near 21 in equilibrium. It moves as SGLD does at the step size h/chi, where chi is
+// about a + h Var(gU)/(2T).
 //
 // It targets exp(-U/T). v.v/d, where chi sees it, is h T on average at any h, which the kinetic
 // temperature shows: with SplittingBADODAB the mean of v.v/(h d) before B and after it. On a
@@ -190,8 +190,8 @@ func (s *sweep[T]) adaptation(coupling float64) (gain, loss, most float64) {
 	return coupling / equilibrium, coupling, coupling * mostExcess
 }
 
-// mostExcess bounds what v.v/(d h T) - 1 counts for. Single minibatches of images kick layers of few
-// weights to several times the temperature: a bound near that would leave them hot.
+// mostExcess bounds what v.v/(d h T) - 1 counts for. Single minibatches of images kick layers of
+// few weights to several times the temperature: a bound near that would leave them hot.
 const mostExcess = 20
 
 func oneChi[T float32 | float64](chi []T) float64 { return float64(chi[0]) + float64(chi[1]) }

@@ -13,5 +13,6 @@
 //	go run ./docs/records                                    writes all tables
 //	go run ./docs/records add NAME COMMAND SCORES RUN...     adds a record
 //
-// SCORES is what train ood --json printed of the runs. A test compares tables with records.
+// SCORES is what train ood --json printed of the runs, or - for none. A test compares tables with
+// records.
 package main

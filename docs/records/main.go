@@ -56,15 +56,17 @@ type Record struct {
 type Run struct {
 	Name        string              `json:"name"`
 	Manifest    json.RawMessage     `json:"manifest"`
-	Scores      map[string]float64  `json:"scores"`
+	Scores      map[string]float64  `json:"scores,omitempty"`
 	Diagnostics *pollen.Diagnostics `json:"diagnostics,omitempty"` // without the trace
 }
 
 // add makes a record of runs' folders.
 func add(name, command, scores string, folders []string) error {
-	content, err := os.ReadFile(scores)
-	if err != nil {
-		return errors.Wrap(err, "records")
+	content, err := []byte("[]"), error(nil)
+	if scores != "-" {
+		if content, err = os.ReadFile(scores); err != nil {
+			return errors.Wrap(err, "records")
+		}
 	}
 	var scored []struct {
 		Run        string `json:"run"`
@@ -84,7 +86,7 @@ func add(name, command, scores string, folders []string) error {
 				one.Scores, r.In, r.Out = s.Assessment.Scores, s.Assessment.In.Name, s.Assessment.Out.Name
 			}
 		}
-		if one.Scores == nil {
+		if one.Scores == nil && scores != "-" {
 			return errors.Errorf("records: %s has no scores of %s", scores, folder)
 		}
 		if one.Manifest, err = os.ReadFile(filepath.Join(folder, "manifest.json")); err != nil {
