@@ -37,7 +37,7 @@ func (Ensemble) Name() string { return "ensemble" }
 // Validate implements Method.
 func (Ensemble) Validate() error { return nil }
 
-func (Ensemble) applies(setting string) bool { return setting == "prior" }
+func (Ensemble) applies(setting string) bool { return setting == "prior" || setting == "priors" }
 
 func (Ensemble) check(s *Spec) error {
 	if s.Chains < 2 {
@@ -65,7 +65,9 @@ func (d Dropout) Validate() error {
 	return nil
 }
 
-func (Dropout) applies(setting string) bool { return setting == "prior" || setting == "samples" }
+func (Dropout) applies(setting string) bool {
+	return setting == "prior" || setting == "priors" || setting == "samples"
+}
 
 func (d Dropout) check(*Spec) error { return d.Validate() }
 
@@ -119,7 +121,7 @@ func (g SWAG) Validate() error {
 func (SWAG) traits() traits { return traits{rated: true, collected: true} }
 
 func (SWAG) applies(setting string) bool {
-	return setting == "prior" || setting == "burn-in" || setting == "samples"
+	return setting == "prior" || setting == "priors" || setting == "burn-in" || setting == "samples"
 }
 
 func (g SWAG) check(*Spec) error { return g.Validate() }
@@ -176,7 +178,7 @@ func (v BayesByBackprop) Validate() error { return v.rule(langevin.Posterior{Dat
 func (BayesByBackprop) traits() traits { return traits{rated: true, drawn: true} }
 
 func (BayesByBackprop) applies(setting string) bool {
-	return setting == "prior" || setting == "samples"
+	return setting == "prior" || setting == "priors" || setting == "samples"
 }
 
 func (v BayesByBackprop) check(*Spec) error { return v.Validate() }
@@ -184,7 +186,7 @@ func (v BayesByBackprop) check(*Spec) error { return v.Validate() }
 func (v BayesByBackprop) rule(posterior langevin.Posterior) approximate.BayesByBackprop {
 	return approximate.BayesByBackprop{
 		Posterior: posterior, InitialDeviation: v.InitialDeviation,
-		ClosedForm: posterior.Prior.Kind == langevin.GaussianPrior, LocalReparameterization: true,
+		ClosedForm: posterior.Gaussian(), LocalReparameterization: true,
 	}
 }
 

@@ -34,6 +34,7 @@ const (
 	traceTensor       = "trace"       // of the watched weight, see series.state
 	lossPrefix        = "loss "       // of each chain's minibatch loss
 	weightPrefix      = "weight "     // of each chain's watched weight
+	predictedTensor   = "predicted"   // see probe.state; only where held-out images are watched
 )
 
 // checkpointOf is the present state of all chains, and what was measured.
@@ -62,6 +63,9 @@ func checkpointOf(t *training) (safetensors.File, error) {
 	for i := range t.lossTrace {
 		numbers(lossPrefix+strconv.Itoa(i), t.lossTrace[i].state())
 		numbers(weightPrefix+strconv.Itoa(i), t.weightTrace[i].state())
+	}
+	if t.probe != nil {
+		numbers(predictedTensor, t.probe.state())
 	}
 	return made, nil
 }
@@ -192,7 +196,7 @@ func (t *training) restoreMeasured(tensors []safetensors.Tensor) error {
 			return errors.WithMessage(err, name)
 		}
 	}
-	return nil
+	return errors.WithMessage(t.probe.restore(numbers[predictedTensor]), predictedTensor)
 }
 
 // checkpointSteps is how many steps the newest checkpoint says were made, by its head alone; 0 if

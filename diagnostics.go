@@ -3,8 +3,11 @@ package pollen
 import (
 	"encoding/json"
 	"math"
+	"slices"
 
 	"github.com/pollen-ml/pollen/diagnostics"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/tensor"
 )
 
 // Diagnostics describe the chains of a run, from its first step on, however often it was resumed;
@@ -18,8 +21,9 @@ type Diagnostics struct {
 	Watched string    `json:"watched"` // a weight
 	Trace   []float64 `json:"trace"`   // of it in the first chain; at most traceValues, evenly spaced
 
-	LossRHat   Number `json:"lossRHat"` // split R-hat of the minibatch loss, in the sampling phase
-	WeightRHat Number `json:"weightRHat"`
+	Predicted  *Mixing `json:"predicted,omitempty"` // of held-out images; nil without any
+	WeightRHat Number  `json:"weightRHat"`          // split R-hat of the watched weight, in the sampling phase
+	LossRHat   Number  `json:"lossRHat"`            // of the minibatch loss, which on minibatches is mostly their noise
 
 	Temperatures []Temperature `json:"temperatures,omitempty"` // of all parameters, then by layer
 	Acceptance   Number        `json:"acceptance"`             // mean acceptance probability
@@ -30,12 +34,22 @@ type Diagnostics struct {
 // traceValues bounds the trace that is kept.
 const traceValues = 10000
 
-// Temperature is the temperature of parameters in the sampling phase.
+// Temperature is the temperature of parameters in the sampling phase. Two errors of opposite sign
+// meet in the configurational one: the noise of minibatches heats, and while weights grow or
+// shrink, a drift of them is in it,
+//
+//	configurational = kinetic + drift,    drift = - friction d|theta|^2/dt / (2 d)
+//
+// in units of the step size for d weights, below 0 while they grow. Without velocities T (1 +
+// Heating) is in the place of the kinetic one, and the drift as rough as that estimate.
 type Temperature struct {
 	Layer           string `json:"layer"`           // "all" for all parameters
+	Weights         int    `json:"weights"`         // how many there are
 	Configurational Number `json:"configurational"` // in equilibrium the requested one
 	StandardError   Number `json:"standardError"`   // of that
 	Kinetic         Number `json:"kinetic"`         // of velocities, where there are any
+	Drift           Number `json:"drift"`           // of the configurational one
+	Heating         Number `json:"heating"`         // by minibatches were nothing done against it, relative to T: an estimate from the last state
 }
 
 // Number is a float64 that is null in JSON if it is not finite.
@@ -68,10 +82,10 @@ func (r *Run) Diagnostics() (*Diagnostics, error) {
 }
 
 // diagnose computes diagnostics from the steps made so far.
-func (t *training) diagnose() *Diagnostics {
+func (t *training) diagnose(device tensor.Device) (*Diagnostics, error) {
 	d := &Diagnostics{
 		Made: int(t.session.Steps()), From: t.from, Samples: t.samples, Watched: t.manifest.Watched, Trace: thinned(t.trace.values, traceValues),
-		LossRHat: Number(t.rHat(valuesOf(t.lossTrace))), WeightRHat: Number(t.rHat(valuesOf(t.weightTrace))),
+		Predicted: t.probe.mixing(), LossRHat: Number(t.rHat(valuesOf(t.lossTrace))), WeightRHat: Number(t.rHat(valuesOf(t.weightTrace))),
 		Acceptance: Number(t.accepted / t.proposals), Diverged: Number(t.diverged / t.proposals), Swaps: Number(math.NaN()),
 	}
 	if t.replicas != nil {
@@ -79,12 +93,50 @@ func (t *training) diagnose() *Diagnostics {
 			d.Swaps = Number(v)
 		}
 	}
-	m := t.thermometer
-	d.Temperatures = []Temperature{{"all", Number(m.Temperature()), Number(m.TemperatureError()), Number(m.KineticTemperature())}}
-	for i, layer := range m.Layers {
-		d.Temperatures = append(d.Temperatures, Temperature{layer, Number(m.Layer(i)), Number(m.LayerError(i)), Number(m.KineticLayer(i))})
+	var err error
+	d.Temperatures, err = t.temperaturesByLayer(device)
+	return d, err
+}
+
+// temperaturesByLayer are those of all parameters, and then by layer.
+func (t *training) temperaturesByLayer(device tensor.Device) ([]Temperature, error) {
+	heating, err := t.heating(device)
+	if err != nil {
+		return nil, err
 	}
-	return d
+	m := t.thermometer
+	all := Temperature{
+		Layer: "all", Configurational: Number(m.Temperature()), StandardError: Number(m.TemperatureError()), Kinetic: Number(m.KineticTemperature()),
+	}
+	list := make([]Temperature, 1, 1+len(m.Layers))
+	for i, layer := range m.Layers {
+		list = append(list, Temperature{
+			Layer: layer, Configurational: Number(m.Layer(i)), StandardError: Number(m.LayerError(i)), Kinetic: Number(m.KineticLayer(i)),
+		})
+	}
+	for _, p := range t.session.Program().Parameters() {
+		if len(m.Layers) == 0 { // a method without temperatures
+			break
+		}
+		n := p.Shape.Elements()
+		for _, of := range []*Temperature{&all, &list[1+slices.Index(m.Layers, langevin.LayerOf(p.Name))]} {
+			of.Heating = Number((float64(of.Heating)*float64(of.Weights) + heating[p.Name]*float64(n)) / float64(of.Weights+n))
+			of.Weights += n
+		}
+	}
+	list[0] = all
+	for i := range list {
+		at := &list[i]
+		if heating == nil {
+			at.Heating = Number(math.NaN())
+		}
+		equilibrium := at.Kinetic
+		if math.IsNaN(float64(equilibrium)) {
+			equilibrium = Number(t.spec.temperature()) * (1 + at.Heating)
+		}
+		at.Drift = at.Configurational - equilibrium
+	}
+	return list, nil
 }
 
 // rHat is the split R-hat of chains; NaN if they are too short to be split, and for methods that do

@@ -11,6 +11,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/optimizers"
+	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -157,6 +158,44 @@ func equal(a, b []float32) bool {
 		}
 	}
 	return true
+}
+
+// Samples of cycles weigh the same and come from the end of each, unless they are to weigh as their
+// steps are long; without cycles they weigh that.
+func TestWeightsOfSamples(t *testing.T) {
+	for _, c := range []struct {
+		cycles  int
+		weights Weighting
+		want    func(step int) float64
+		after   int // the burn-in of 10 epochs, or of a cycle's 5, in steps
+	}{
+		{2, "", func(int) float64 { return 1 }, 40},
+		{2, StepSize, func(step int) float64 { return 0.01 * (math.Cos(math.Pi*float64((step-1)%50)/50) + 1) / 100 }, 40},
+		{0, "", func(int) float64 { return 0.02 / 100 }, 40},
+		{0, Equal, func(int) float64 { return 1 }, 40},
+	} {
+		spec := Spec{Network: "mlp-3", Method: methodOf(t, "sgnht"), Batch: 10, Epochs: 10, Thinning: 2, Cycles: c.cycles, Weights: c.weights}
+		spec.Schedule = optimizers.Constant{Rate: 0.02}
+		if c.cycles > 0 {
+			spec.Schedule = optimizers.Cyclical{Initial: 0.02, Cycles: c.cycles}
+		}
+		run := fit(t, spec, trainOn(squares(t, 100, 4, 1)))
+		files, err := run.Samples()
+		must(t, err)
+		if want := map[int]int{0: 30, 2: 10}[c.cycles]; len(files) != want {
+			t.Errorf("%d cycles: %d samples, want %d", c.cycles, len(files), want)
+		}
+		for _, path := range files {
+			sample, err := samples.ReadSample(path)
+			must(t, err)
+			if within := sample.Step % 50; c.cycles > 0 && within != 0 && within <= c.after {
+				t.Errorf("%d cycles: a sample after step %d", c.cycles, sample.Step)
+			}
+			if want := c.want(sample.Step); !(math.Abs(sample.Weight/want-1) < 1e-6) {
+				t.Errorf("%d cycles, weights %q: after step %d a sample weighs %v, want %v", c.cycles, c.weights, sample.Step, sample.Weight, want)
+			}
+		}
+	}
 }
 
 // A run that learns nothing reports it.

@@ -18,8 +18,8 @@ import (
 
 // Fit trains as a specification says on data.Train, into a new or empty folder, and returns the
 // run. It calibrates the run's prediction sets and what it calls familiar on data.Validation, if
-// any. When the context ends, the error is Unfinished, and Resume goes on from there, as after a
-// crash.
+// any, and watches chains on some of these images, or else of data.Test, see Mixing. When the
+// context ends, the error is Unfinished, and Resume goes on from there, as after a crash.
 func Fit(ctx context.Context, spec Spec, data *datasets.Splits, folder string, options ...Option) (*Run, error) {
 	e := environmentOf(options)
 	if data == nil || data.Train == nil {
@@ -36,6 +36,9 @@ func Fit(ctx context.Context, spec Spec, data *datasets.Splits, folder string, o
 		return nil, err
 	}
 	if err := t.checkHeldOut(data.Validation); err != nil {
+		return nil, err
+	}
+	if t.watching, err = t.heldOut(data); err != nil {
 		return nil, err
 	}
 	if err := CheckEmpty(folder); err != nil {
@@ -58,6 +61,9 @@ func Resume(ctx context.Context, folder string, data *datasets.Splits, options .
 	if data == nil || data.Train == nil {
 		return nil, invalid("resume: no data to train on")
 	}
+	if m.Spec.Weights == "" && m.Spec.Cycles > 0 { // a run from before Weights
+		m.Spec.Weights = StepSize
+	}
 	t, err := newTraining(m.Spec, data.Train, folder, environmentOf(options))
 	if err != nil {
 		return nil, errors.WithMessage(err, folder)
@@ -66,6 +72,9 @@ func Resume(ctx context.Context, folder string, data *datasets.Splits, options .
 		return nil, invalid("resume %s: the data %s are not those of the run", folder, data.Train.Name)
 	}
 	if err := t.checkHeldOut(data.Validation); err != nil {
+		return nil, err
+	}
+	if t.watching, err = t.heldOut(data); err != nil {
 		return nil, err
 	}
 	t.manifest = m
@@ -115,9 +124,10 @@ func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(
 		}
 		defer t.session.Close()
 		err := t.begin(device, open)
+		defer t.probe.close()
 		began := err == nil
 		if began {
-			err = t.run(ctx)
+			err = t.run(ctx, device)
 		}
 		if err == nil {
 			run = &Run{folder: t.folder, manifest: t.manifest, environment: t.environment, left: &leftOut{}}
@@ -169,6 +179,7 @@ func (t *training) fillFolder(device tensor.Device) error {
 	if t.metrics, err = journal.Create(filepath.Join(t.folder, metricsFile)); err != nil {
 		return errors.Wrap(err, "pollen: metrics")
 	}
+	t.measured = true
 	if t.index, err = journal.Create(filepath.Join(t.folder, indexFile)); err != nil {
 		return errors.Wrap(err, "pollen: index")
 	}
@@ -223,7 +234,7 @@ func (t *training) oldFolder(device tensor.Device) error {
 	}
 	t.samples = len(files)
 	t.remarkResumed(made, whole, device)
-	if !whole {
+	if t.measured = whole; !whole {
 		t.from = made
 	}
 	tail, err := t.cutMetrics(made)

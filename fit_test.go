@@ -12,6 +12,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
 )
@@ -204,6 +205,38 @@ func TestKilledRunsGoOn(t *testing.T) {
 		for _, half := range halves {
 			if _, err := os.Stat(filepath.Join(killed, half)); !os.IsNotExist(err) {
 				t.Errorf("%s is there still (%v)", half, err)
+			}
+		}
+	}
+}
+
+// A process that was killed when all steps were made, before its diagnostics and its calibration.
+func TestKilledAtTheEnd(t *testing.T) {
+	data := &datasets.Splits{Train: squares(t, 100, 4, 1), Validation: squares(t, 40, 4, 2)}
+	for _, k := range kinds(t) {
+		if !slices.Contains([]string{"sampler", "swag", "backprop"}, k.name) {
+			continue
+		}
+		whole := fit(t, k.spec, data)
+		folder := copied(t, whole, func(folder string) {
+			x, err := readIndex(folder)
+			must(t, err)
+			var lines []indexLine
+			for _, name := range x.names {
+				if name != diagnosticsFile && name != calibrationFile {
+					lines = append(lines, x.lines[name])
+				}
+			}
+			_, err = rewriteIndex(folder, lines)
+			must(t, err)
+			must(t, os.Remove(filepath.Join(folder, diagnosticsFile)))
+			must(t, os.Remove(filepath.Join(folder, calibrationFile)))
+		})
+		_, err := Resume(context.Background(), folder, data)
+		must(t, err)
+		for _, name := range []string{diagnosticsFile, calibrationFile} {
+			if want, got := readFile(t, whole.Folder(), name), readFile(t, folder, name); got != want {
+				t.Errorf("%s: %s is %.200s, want %.200s", k.name, name, got, want)
 			}
 		}
 	}

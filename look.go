@@ -37,10 +37,19 @@ func (t *training) look(p langevin.Progress) error {
 		return errors.Wrap(err, "pollen: metrics")
 	}
 	var states []samples.Sample
-	if p.Sample && !t.course.traits().drawn {
+	due := t.probe.due(t, p.To)
+	if p.Sample && !t.course.traits().drawn || due {
 		if states, err = t.course.states(t, p.To); err != nil {
 			return err
 		}
+	}
+	if due {
+		if err := t.probe.observe(states, p.To); err != nil {
+			return err
+		}
+	}
+	if !p.Sample {
+		states = nil
 	}
 	if p.Sample || p.To == t.plan.Steps || t.endsEpoch(p) && !t.saving.busy() {
 		if err := t.save(states); err != nil {
@@ -48,7 +57,7 @@ func (t *training) look(p langevin.Progress) error {
 		}
 	}
 	t.watch(p, losses)
-	event.RHat = t.rHat(shortened(valuesOf(t.lossTrace)))
+	event.RHat = t.rHat(shortened(valuesOf(t.weightTrace)))
 	t.observe(event)
 	return nil
 }

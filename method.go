@@ -38,7 +38,7 @@ var registry = []known{
 	{"ksgld", langevin.KSGLD{Alpha: 0.99, Damping: 0.1, Refresh: 20, Rest: langevin.SGLD{}}, optimizers.Constant{Rate: 0.05}},
 	{"sghmc", langevin.SGHMC{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
 	{"baoab", langevin.BAOAB{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
-	{"sgnht", langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB}, optimizers.Constant{Rate: 0.02}},
+	{"sgnht", langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3}, optimizers.Constant{Rate: 0.02}},
 	{"obabo", langevin.OBABO{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
 
 	{"random-walk", metropolis.RandomWalk{}, nil},

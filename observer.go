@@ -15,7 +15,8 @@ type Event struct {
 	Done, Total int    // steps of a fit; samples of a prediction
 	Images      int    // that all chains, or the sample, went through since the event before
 
-	// Of a fit's last window, means over steps and chains; NaN where there is none.
+	// Of a fit's last window, means over steps and chains; split R-hat, of the watched weight, so
+	// far. NaN where there is none.
 	Loss, Accuracy, Temperature, RHat float64
 
 	Remark string // what a person should know, if anything; the numbers above are then 0

@@ -16,7 +16,7 @@ func (sampling) traits() traits { return traits{rated: true, tempered: true} }
 
 func (s sampling) applies(setting string) bool {
 	switch setting {
-	case "prior", "temperature", "burn-in", "samples", "burn-in-steps", "thinning", "cycles", "anchor":
+	case "prior", "priors", "temperature", "burn-in", "samples", "burn-in-steps", "thinning", "weights", "cycles", "anchor":
 		return true
 	case "temperatures":
 		return !langevin.HasMomentum(s.sampler)
@@ -58,9 +58,12 @@ func (s sampling) attach(t *training, b *graph.Builder, in inputs) (logits, loss
 	return logits, loss, err
 }
 
-// states are weighted by the step size.
+// states are weighted as the specification says.
 func (sampling) states(t *training, step int) ([]samples.Sample, error) {
-	weight := t.rates[step-1] / float64(t.data.Len())
+	weight := 1.0
+	if t.spec.Weights == StepSize {
+		weight = t.rates[step-1] / float64(t.data.Len())
+	}
 	if t.replicas != nil {
 		return t.replicas.Take(t.session, weight)
 	}

@@ -52,7 +52,7 @@ var settings = []Setting{
 		"samples are then of another distribution than the posterior, see pollen.Augment (default: none)", true,
 		func(s *Spec) any { return orNil(s.Augment.String()) },
 		func(s *Spec, text string) (err error) { s.Augment, err = ParseAugment(text); return err }},
-	{"burn-in", "int", "epochs before the first sample, of each cycle (default 3/8 of them)", false,
+	{"burn-in", "int", "epochs before the first sample, of each cycle (default 3/8 of them, 4/5 of a cycle's)", false,
 		func(s *Spec) any { return pointed(s.BurnIn) },
 		func(s *Spec, text string) error { return setInt(text, func(v int) { s.BurnIn = &v }) }},
 	number("samples", "samples per chain, spaced evenly after burn-in or drawn at the end; mc-dropout: passes (default 10)", false,
@@ -61,6 +61,10 @@ var settings = []Setting{
 		func(s *Spec) *int { return &s.BurnInSteps }),
 	number("thinning", "steps from one sample to the next, in the place of samples (default: as many as samples makes)", false,
 		func(s *Spec) *int { return &s.Thinning }),
+	{"weights", "string", "weights of samples in averages: equal, or step-size, that of their step (default step-size; equal with cycles,\n" +
+		"whose last samples would have next to no weight, as in the paper)", false,
+		func(s *Spec) any { return orNil(string(s.Weights)) },
+		func(s *Spec, text string) error { s.Weights = Weighting(text); return nil }},
 	number("cycles", "cyclical sampling: each cycle explores without noise for its burn-in, then samples (default: none)", false,
 		func(s *Spec) *int { return &s.Cycles }),
 	number("anchor", "epochs from one anchor of control variates to the next: less noise, twice the work (default: none)", false,
@@ -86,6 +90,9 @@ var settings = []Setting{
 			s.Prior = &prior
 			return err
 		}},
+	{"priors", "string", "priors of some layers, in the place of prior, as conv1=gaussian:0.3/linear2=fan-in:1 (default: none)", false,
+		func(s *Spec) any { return orNil(joinPriors(s.Priors)) },
+		func(s *Spec, text string) (err error) { s.Priors, err = parsePriors(text); return err }},
 	{"temperature", "float", "temperature of the posterior (default 1)", false,
 		func(s *Spec) any { return pointed(s.Temperature) },
 		func(s *Spec, text string) error {

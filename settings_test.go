@@ -71,19 +71,20 @@ func TestMethodTextRoundTrip(t *testing.T) {
 func TestParseMethod(t *testing.T) {
 	for text, want := range map[string]Method{
 		"sgld": langevin.SGLD{}, " sghmc : 0.3 , 0.2 ": langevin.SGHMC{Friction: 0.3, NoiseEstimate: 0.2},
-		"sghmc:0.3,noise-estimate=0.2": langevin.SGHMC{Friction: 0.3, NoiseEstimate: 0.2},
-		"baoab:2":                      langevin.BAOAB{Friction: 2},
-		"psgld:gamma=none,alpha=0.95":  langevin.PSGLD{Alpha: 0.95, Lambda: 1e-5, Gamma: langevin.GammaNone},
-		"sgnht":                        langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB},
-		"momentum: 0.5, 1e-4":          optimizers.Momentum{Decay: 0.5, WeightDecay: 1e-4},
-		"sgd:5e-4":                     optimizers.SGD{WeightDecay: 5e-4},
-		"nesterov:.1,.2":               optimizers.Nesterov{Decay: 0.1, WeightDecay: 0.2},
-		"adagrad:1,2":                  optimizers.Adagrad{Epsilon: 1, WeightDecay: 2},
-		"adadelta:0.5,1,2":             optimizers.Adadelta{Decay: 0.5, Epsilon: 1, WeightDecay: 2},
-		"rmsprop:0.99,1e-5,3":          optimizers.RMSProp{Decay: 0.99, Epsilon: 1e-5, WeightDecay: 3},
-		"adam:0.1,0.2,3,4":             optimizers.Adam{Beta1: 0.1, Beta2: 0.2, Epsilon: 3, WeightDecay: 4},
-		"adamw:0.1":                    optimizers.AdamW{Beta1: 0.1, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: 0.01},
-		"swag:0":                       SWAG{Rank: 0}, "mc-dropout:rate=0.5": Dropout{Rate: 0.5}, "ensemble": Ensemble{},
+		"sghmc:0.3,noise-estimate=0.2":                    langevin.SGHMC{Friction: 0.3, NoiseEstimate: 0.2},
+		"sghmc:noise-estimates=conv1=0.02/linear2.bias=0": langevin.SGHMC{Friction: 0.1, NoiseEstimates: "conv1=0.02/linear2.bias=0"},
+		"baoab:2":                     langevin.BAOAB{Friction: 2},
+		"psgld:gamma=none,alpha=0.95": langevin.PSGLD{Alpha: 0.95, Lambda: 1e-5, Gamma: langevin.GammaNone},
+		"sgnht":                       langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3},
+		"momentum: 0.5, 1e-4":         optimizers.Momentum{Decay: 0.5, WeightDecay: 1e-4},
+		"sgd:5e-4":                    optimizers.SGD{WeightDecay: 5e-4},
+		"nesterov:.1,.2":              optimizers.Nesterov{Decay: 0.1, WeightDecay: 0.2},
+		"adagrad:1,2":                 optimizers.Adagrad{Epsilon: 1, WeightDecay: 2},
+		"adadelta:0.5,1,2":            optimizers.Adadelta{Decay: 0.5, Epsilon: 1, WeightDecay: 2},
+		"rmsprop:0.99,1e-5,3":         optimizers.RMSProp{Decay: 0.99, Epsilon: 1e-5, WeightDecay: 3},
+		"adam:0.1,0.2,3,4":            optimizers.Adam{Beta1: 0.1, Beta2: 0.2, Epsilon: 3, WeightDecay: 4},
+		"adamw:0.1":                   optimizers.AdamW{Beta1: 0.1, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: 0.01},
+		"swag:0":                      SWAG{Rank: 0}, "mc-dropout:rate=0.5": Dropout{Rate: 0.5}, "ensemble": Ensemble{},
 	} {
 		if got, err := ParseMethod(text); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%q is %#v (%v), want %#v", text, got, err, want)
@@ -100,7 +101,7 @@ func TestParseMethod(t *testing.T) {
 		"ensemble:3":                      `it has no attributes`,
 		"sghmc:":                          `friction: "" is not a number`,
 		"sghmc:x":                         `friction: "x" is not a number`,
-		"sghmc:0.1,0.05,1":                `"1": wants friction=0.1,noise-estimate=0`,
+		"sghmc:0.1,0.05,x,1":              `"1": wants friction=0.1,noise-estimate=0`,
 		"sghmc:dance=1":                   `"dance=1": wants friction=0.1`,
 		"sghmc:friction=0.1,0.2":          `"0.2": wants friction=0.1`,
 		"sghmc:friction=0.1,friction=0.2": "friction is given twice",
@@ -146,8 +147,14 @@ func anySpec(t *rapid.T) Spec {
 	}
 	if given("prior") {
 		s.Prior = new(rapid.SampledFrom([]langevin.Prior{
-			langevin.Flat(), langevin.Gaussian(1. / 3), langevin.Laplace(0.1), langevin.StudentT(3, 0.1), langevin.ScaleMixture(0.25, 1, 0.1),
+			langevin.Flat(), langevin.Gaussian(1. / 3), langevin.Laplace(0.1), langevin.StudentT(3, 0.1), langevin.ScaleMixture(0.25, 1, 0.1), langevin.FanIn(2),
 		}).Draw(t, "prior"))
+	}
+	if given("priors") {
+		s.Priors = anyPriors(t)
+	}
+	if given("weights") {
+		s.Weights = rapid.SampledFrom([]Weighting{Equal, StepSize}).Draw(t, "weights")
 	}
 	if given("temperature") {
 		s.Temperature = new(rapid.Float64Range(0, 1e9).Draw(t, "temperature"))
@@ -224,13 +231,15 @@ func TestResolve(t *testing.T) {
 	sampled.Prior, sampled.Temperature, sampled.BurnIn, sampled.Samples = gaussian, one, new(3), 10
 	collected, drawn := sampled, sampled
 	collected.Temperature, drawn.Temperature, drawn.BurnIn = nil, nil, nil
+	walked := sampled
+	sampled.Weights = StepSize
 	for text, want := range map[string]struct {
 		spec     Spec
 		schedule string
 	}{
 		"sgld": {sampled, "constant:0.2"}, "psgld": {sampled, "constant:0.002"}, "sghmc:0.2,0.1": {sampled, "constant:0.02"},
 		"swag": {collected, "constant:0.05"}, "bbb:0.1": {drawn, "constant:0.001"}, "mc-dropout": {drawn, "cosine:0.1,0"},
-		"momentum:0.95": {base, "constant:0.01"}, "adadelta": {base, ""}, "mala": {sampled, ""},
+		"momentum:0.95": {base, "constant:0.01"}, "adadelta": {base, ""}, "mala": {walked, ""},
 	} {
 		want.spec.Method = methodOf(t, text)
 		if want.schedule != "" {
@@ -266,28 +275,6 @@ func TestResolve(t *testing.T) {
 
 // Samplers make smaller steps in networks wider than the default one; optimizers and approximations
 // do not. In cycles they begin with larger ones.
-func TestCustomarySchedules(t *testing.T) {
-	for _, c := range []struct {
-		network, method, want string
-		cycles                int
-	}{
-		{"lenet-small", "sgld", "constant:0.2", 0}, {"mnist-64-64-256", "sgld", "constant:0.05", 0},
-		{"mlp-400-400", "psgld", "constant:0.0005", 0}, {"lenet", "ksgld", "constant:0.0125", 0},
-		{"resnet20-frn", "baoab:0.2", "constant:0.005", 0}, {"lenet", "sgd", "constant:0.1", 0},
-		{"lenet", "swag", "constant:0.05", 0}, {"lenet", "mc-dropout", "cosine:0.1,0", 0},
-		{"lenet", "sgld", "cyclical:0.1,2", 2}, {"lenet-small", "sghmc", "cyclical:0.04,4", 4},
-	} {
-		s, err := Spec{Network: c.network, Method: methodOf(t, c.method), Cycles: c.cycles}.Resolve()
-		if err != nil || s.Schedule.String() != c.want {
-			t.Errorf("%s, %s: %v, want %s (%v)", c.network, c.method, s.Schedule, c.want, err)
-		}
-	}
-	s, err := Spec{Layers: layers.Sequential{layers.Linear{Outputs: 2}}}.Resolve()
-	if err != nil || s.Network != "" || s.Schedule.String() != "constant:0.05" {
-		t.Errorf("a network of one's own: %+v (%v)", s, err)
-	}
-}
-
 func TestPlan(t *testing.T) {
 	for _, c := range []struct {
 		method string
@@ -358,8 +345,8 @@ func TestInvalidSpecs(t *testing.T) {
 		"thinning applies to sgld":                                        {Method: m("nuts"), Thinning: 2},
 		"mala: temperature is 0, wants a positive number":                 {Method: m("mala"), Temperature: new(0.0)},
 		"burn-in is 19 epochs of one step each, wants at least the 20":    {Method: m("hmc"), Epochs: 100, BurnIn: new(19)},
-		"sgnht in cycles":                                                 {Method: m("sgnht"), Cycles: 2},
 		"chains is 1, an ensemble wants at least 2":                       {Method: m("ensemble")},
+		`weights is "even", wants equal or step-size`:                     {Weights: "even"},
 		"RATE is -1":                                                      {Schedule: optimizers.Constant{Rate: -1}},
 		"scale is -1":                                                     {Prior: new(langevin.Gaussian(-1))},
 		"1 temperatures":                                                  {Temperatures: []float64{1}},

@@ -3,6 +3,8 @@ package pollen
 import (
 	"math"
 
+	"github.com/pkg/errors"
+
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
@@ -34,19 +36,36 @@ type Spec struct {
 	// have the chains of these numbers in the whole run with this seed, to the bit.
 	FirstChain int
 
-	BurnIn  *int // epochs before the first sample, of each cycle if any; nil is 3/8 of them
-	Samples int  // of each chain, evenly spaced or drawn at the end; passes of MC dropout; 0 is 10
+	// BurnIn is epochs before the first sample, of each cycle if there are any; nil is 3/8 of them,
+	// and 4/5 of a cycle's, whose last steps, the small ones, sample.
+	BurnIn  *int
+	Samples int // of each chain, evenly spaced or drawn at the end; passes of MC dropout; 0 is 10
 
 	BurnInSteps int // of samplers on minibatches, in place of BurnIn; 0 is BurnIn's epochs
 	Thinning    int // steps between their samples, in place of Samples; 0 follows from Samples
 
-	Prior       *langevin.Prior // of each parameter; nil is Gaussian(0.316)
-	Temperature *float64        // of the posterior; nil is 1
+	Prior       *langevin.Prior           // of each parameter; nil is Gaussian(0.316)
+	Priors      map[string]langevin.Prior // of some layers or parameters, in the place of Prior
+	Temperature *float64                  // of the posterior; nil is 1
+
+	// Weights says what samples weigh in averages: Equal, or StepSize, that of the step they were
+	// drawn at, by which a decreasing schedule has the least bias (Teh, Thiery and Vollmer 2016);
+	// "" is StepSize, and Equal with cycles, as their paper has it.
+	Weights Weighting
 
 	Cycles       int       // each explores at temperature 0 in its burn-in, then samples; 0 is none
 	Anchor       int       // epochs from one anchor of control variates to the next; 0 is none
 	Temperatures []float64 // replica exchange: rising, the samples' first; a chain becomes as many
 }
+
+// Weighting says what samples weigh.
+type Weighting string
+
+// The weightings.
+const (
+	Equal    Weighting = "equal"
+	StepSize Weighting = "step-size"
+)
 
 // defaultNetwork is the network that samplers' customary schedules are for. Others are wider and
 // get wideShare of these rates: at T = 1 weights grow towards their prior's size, and the more
@@ -125,6 +144,15 @@ func (s *Spec) fill(c course) {
 	}
 	if s.BurnIn == nil && s.BurnInSteps == 0 && c.applies("burn-in") {
 		s.BurnIn = new((3*s.cycleEpochs() + 4) / 8)
+		if s.Cycles > 0 {
+			s.BurnIn = new(min((4*s.cycleEpochs()+2)/5, s.cycleEpochs()-1))
+		}
+	}
+	if s.Weights == "" && c.applies("weights") {
+		s.Weights = StepSize
+		if s.Cycles > 0 {
+			s.Weights = Equal
+		}
 	}
 	if s.Samples == 0 && s.Thinning == 0 && c.applies("samples") {
 		s.Samples = 10
@@ -173,6 +201,8 @@ func (s Spec) checkValues(c course) error {
 		return invalid("subset is %d, wants at least 1", s.Subset)
 	case s.Temperature != nil && !(*s.Temperature >= 0 && *s.Temperature < math.Inf(1)):
 		return invalid("temperature is %v, wants a finite number of at least 0", *s.Temperature)
+	case s.Weights != "" && s.Weights != Equal && s.Weights != StepSize:
+		return invalid("weights is %q, wants %s or %s", s.Weights, Equal, StepSize)
 	case s.Cycles < 0 || s.Cycles > s.Epochs:
 		return invalid("cycles is %d in %d epochs, wants 1 to as many", s.Cycles, s.Epochs)
 	case s.Anchor < 0 || s.Anchor > s.Epochs:
@@ -189,6 +219,11 @@ func (s Spec) checkValues(c course) error {
 	if s.Prior != nil {
 		if err := s.Prior.Validate(); err != nil {
 			return Invalid{err}
+		}
+	}
+	for name, prior := range s.Priors {
+		if err := prior.Validate(); err != nil {
+			return Invalid{errors.Wrapf(err, "layer %s", name)}
 		}
 	}
 	if err := s.checkLadder(); err != nil {

@@ -54,9 +54,10 @@ type training struct {
 	lock    *lock.Lock
 	index   *journal.Writer // of the run's files; nil for a run of a version without
 
-	from        int // the step that what is measured begins at
-	samples     int // in the folder, of all chains
-	adding      int // samples that are being written
+	from        int  // the step that what is measured begins at
+	measured    bool // from the first step on
+	samples     int  // in the folder, of all chains
+	adding      int  // samples that are being written
 	guard       guard
 	loss        float64
 	trace       series                   // of the watched weight, first chain, one value per step
@@ -68,6 +69,8 @@ type training struct {
 	evaluations int                      // that the session has made
 	thermometer *diagnostics.Thermometer // of the whole sampling phase
 	recent      *diagnostics.Thermometer // of the last window
+	watching    *samples.Images          // held-out images that chains are watched on
+	probe       *probe                   // of these; nil without them
 }
 
 // newTraining resolves a specification for data.
@@ -112,7 +115,7 @@ func (t *training) load(device tensor.Device) error {
 	b := graph.New(t.dtype())
 	shape := tensor.Shape{t.data.Len(), t.data.Channels, t.data.Height, t.data.Width}
 	x, labels := op.Minibatch(b, op.Batch{Size: t.spec.Batch, Shuffled: !t.course.traits().exact}, shape, t.data.Mean, t.data.Deviation)
-	in := inputs{network: network, x: t.spec.Augment.apply(b, x), labels: labels, posterior: langevin.Posterior{DataSize: t.data.Len()}}
+	in := inputs{network: network, x: t.spec.Augment.apply(b, x), labels: labels, posterior: langevin.Posterior{DataSize: t.data.Len(), Layers: t.spec.Priors}}
 	if t.spec.Prior != nil {
 		in.posterior.Prior = *t.spec.Prior
 	}
@@ -175,6 +178,21 @@ func (t *training) watched(b *graph.Builder) *graph.Node {
 // begin prepares to observe, and prepares the run's folder with open, which makes it or takes up
 // where it was left.
 func (t *training) begin(device tensor.Device, open func(device tensor.Device) error) error {
+	t.observing()
+	t.bank = samples.NewBank(filepath.Join(t.folder, samplesFolder))
+	t.keeping = t.bank
+	if t.course.traits().collected {
+		t.keeping = samples.NewBank(filepath.Join(t.folder, statesFolder))
+	}
+	var err error
+	if t.probe, err = t.newProbe(device, t.watching); err != nil {
+		return err
+	}
+	return open(device)
+}
+
+// observing prepares to observe.
+func (t *training) observing() {
 	scale := t.data.Len()
 	if t.course.traits().exact {
 		scale = 1 // its metrics are of U, not of U/N
@@ -185,12 +203,6 @@ func (t *training) begin(device tensor.Device, open func(device tensor.Device) e
 	for range t.spec.Chains {
 		t.weightTrace, t.lossTrace = append(t.weightTrace, newSeries(traceValues)), append(t.lossTrace, newSeries(traceValues))
 	}
-	t.bank = samples.NewBank(filepath.Join(t.folder, samplesFolder))
-	t.keeping = t.bank
-	if t.course.traits().collected {
-		t.keeping = samples.NewBank(filepath.Join(t.folder, statesFolder))
-	}
-	return open(device)
 }
 
 // banks are where states of the chains are kept.
@@ -203,7 +215,7 @@ func (t *training) banks() []*samples.Bank {
 
 // run makes the remaining steps. When the context ends it stops between two windows, and its
 // samples are kept.
-func (t *training) run(ctx context.Context) error {
+func (t *training) run(ctx context.Context, device tensor.Device) error {
 	began := int(t.session.Steps())
 	most := window
 	if t.course.traits().exact {
@@ -226,9 +238,14 @@ func (t *training) run(ctx context.Context) error {
 	if closing := t.metrics.Close(); err == nil {
 		err = errors.Wrap(closing, "pollen: metrics")
 	}
-	if began < t.plan.Steps { // a finished run keeps the diagnostics of its steps
-		if writing := writeListed(t.index, t.folder, diagnosticsFile, t.diagnose(), ""); err == nil {
-			err = writing
+	// Of a finished run that an earlier version began, nothing was measured here.
+	if t.measured || began < t.plan.Steps {
+		d, failed := t.diagnose(device)
+		if failed == nil {
+			failed = writeListed(t.index, t.folder, diagnosticsFile, d, "")
+		}
+		if err == nil {
+			err = failed
 		}
 	}
 	return t.unfinished(err)

@@ -8,6 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/tensor"
 )
 
 // BayesByBackprop approximates a posterior by the MeanField q that minimises KL(q || posterior)
@@ -88,8 +89,9 @@ func (v BayesByBackprop) Apply(b *graph.Builder, network func(b *graph.Builder, 
 // check gives the weights their priors, and refuses what only shows once the network is known.
 func (v BayesByBackprop) check(q *MeanField, replaced int) error {
 	var names []string
+	var shapes []tensor.Shape
 	for _, f := range q.factors {
-		names = append(names, f.name)
+		names, shapes = append(names, f.name), append(shapes, graph.ShapeOf(f.mean))
 	}
 	switch {
 	case len(names) == 0:
@@ -97,7 +99,7 @@ func (v BayesByBackprop) check(q *MeanField, replaced int) error {
 	case v.LocalReparameterization && replaced == 0:
 		return errors.New("approximate: bayes by backprop: local reparameterization: the network has no linear layer")
 	}
-	priors, err := v.Posterior.Priors(names)
+	priors, err := v.Posterior.Priors(names, shapes)
 	if err != nil {
 		return err
 	}

@@ -10,8 +10,8 @@ import (
 	"github.com/pollen-ml/pollen/graph/stock"
 )
 
-// tape is the same network from Gorgonia's own ops, trained by its VanillaSolver on its TapeMachine,
-// or on Pollen's machine in the place of that.
+// tape is the same network from Gorgonia's own ops, trained by its VanillaSolver on its
+// TapeMachine, or on Pollen's machine in the place of that.
 type tape struct {
 	machine    gorgonia.VM
 	solver     gorgonia.Solver

@@ -79,7 +79,7 @@ func Open(folder string) (*Comparison, error) {
 	path := filepath.Join(folder, recordFile)
 	content, err := os.ReadFile(path)
 	if err != nil {
-		return nil, errors.Wrapf(err, "comparison: %s is not the folder of one", folder)
+		return nil, errors.Wrapf(err, "comparison: %s is not the folder of a comparison", folder)
 	}
 	c := &Comparison{folder: folder}
 	if c.Record, err = parse(content); err != nil {

@@ -106,7 +106,7 @@ func TestRefuses(t *testing.T) {
 			t.Errorf("%v: no error", list)
 		}
 	}
-	if _, err := Open(t.TempDir()); err == nil || !strings.Contains(err.Error(), "is not the folder of one") {
+	if _, err := Open(t.TempDir()); err == nil || !strings.Contains(err.Error(), "is not the folder of a comparison") {
 		t.Errorf("an empty folder: %v", err)
 	}
 }

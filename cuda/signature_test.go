@@ -25,7 +25,10 @@ type launched struct {
 func readLaunched(t *testing.T) launched {
 	t.Helper()
 	l := launched{whole: map[string]bool{}, strides: map[string]bool{}, words: map[string]bool{"": true}}
-	for _, folder := range []string{"../graph", "../graph/op", "../optimizers", "../langevin", "../metropolis", "../distributions", "../layers", "."} {
+	folders := []string{
+		"../graph", "../graph/op", "../graph/op/array", "../optimizers", "../langevin", "../metropolis", "../distributions", "../layers", ".",
+	}
+	for _, folder := range folders {
 		paths, err := filepath.Glob(filepath.Join(folder, "*.go"))
 		if err != nil || len(paths) == 0 {
 			t.Fatal(folder, err)

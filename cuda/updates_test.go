@@ -71,7 +71,7 @@ func updates() []update {
 	)
 	for _, splitting := range []langevin.Splitting{langevin.SplittingEuler, langevin.SplittingBADODAB} {
 		for _, perElement := range []bool{false, true} {
-			s := langevin.SGNHT{Friction: 0.1, Splitting: splitting, PerElement: perElement}
+			s := langevin.SGNHT{Friction: 0.1, Splitting: splitting, PerElement: perElement, Coupling: 1e-3}
 			name := "sgnht " + string(splitting)
 			if perElement {
 				name += " per element"

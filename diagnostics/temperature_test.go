@@ -129,16 +129,19 @@ func TestThermometer(t *testing.T) {
 
 // TestKineticMetric compares the recorded kinetic temperatures with their definition: Mass v.v/(h
 // d) of the velocities that a step begins with, h being the step size they were made with, by layer
-// and overall.
+// and overall; of samplers that are kicked, the mean of that and of it after the step's force.
 func TestKineticMetric(t *testing.T) {
 	h := []float64{0.1, 0.3, 0, 0.2}
 	for _, c := range []struct {
 		mass    float64
+		kicked  bool
 		sampler langevin.Sampler
 	}{
-		{0.9, langevin.SGHMC{Friction: 0.2}},
-		{1, langevin.BAOAB{Friction: 0.2}},
-		{1, langevin.SGNHT{Friction: 0.2, Splitting: langevin.SplittingBADODAB}},
+		{0.9, false, langevin.SGHMC{Friction: 0.2}},
+		{1, false, langevin.OBABO{Friction: 0.2}},
+		{1, true, langevin.BAOAB{Friction: 0.2}},
+		{1, false, langevin.SGNHT{Friction: 0.2, Splitting: langevin.SplittingEuler, Coupling: 1e-3}},
+		{1, true, langevin.SGNHT{Friction: 0.2, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3}},
 	} {
 		sampler := c.sampler
 		b := graph.New(tensor.Float32)
@@ -161,7 +164,12 @@ func TestKineticMetric(t *testing.T) {
 			var squares [2]float64
 			for i, p := range layerSizes {
 				for chain := range 2 {
-					for _, v := range trial.Values(t, session, p.name+".momentum", chain, p.n) {
+					w := trial.Values(t, session, p.name, chain, p.n)
+					for j, v := range trial.Values(t, session, p.name+".momentum", chain, p.n) {
+						if c.kicked {
+							after := v - h[min(step, len(h)-1)]*p.k*w[j]
+							v = math.Sqrt((v*v + after*after) / 2)
+						}
 						if last := h[min(max(0, step-1), len(h)-1)]; last > 0 && step > 0 {
 							squares[i/2] += c.mass * v * v / last / 2
 						}

@@ -234,7 +234,7 @@ func TestBuilderErrors(t *testing.T) {
 		}, []string{"gradients", "[2]", "scalar"}},
 		{"gradients through an op that has none", func(b *graph.Builder) {
 			w := b.Parameter("w", nil, 2, 3)
-			b.Gradients(b.Apply(op.CrossEntropy{}, b.Apply(op.Compare{}, w, w), b.Data("labels", tensor.Int32, 2)), w)
+			b.Gradients(b.Apply(op.CrossEntropy{}, b.Apply(op.Compare{Less: true}, w, w), b.Data("labels", tensor.Int32, 2)), w)
 		}, []string{"gradients"}},
 		{"gradients of a parameter that the loss does not need", func(b *graph.Builder) {
 			w := b.Parameter("w", nil, 2, 3)

@@ -26,7 +26,8 @@ import (
 // It targets exp(-U/T). On a quadratic U the chain has exactly the target's variance as long as h
 // times the curvature is below 4, and v's variance is exactly h T; elsewhere the bias is of order
 // h, of order h^2 at large friction. The minibatch's noise heats by about the factor 1 + h
-// Var(gU)/(2 T Friction) when Friction is small. At T = 0 it is optimizers.Momentum with the decay
+// Var(gU)/(2 T Friction) when Friction is small. The kinetic temperature is the mean of v.v/(h d)
+// before B and after it. At T = 0 it is optimizers.Momentum with the decay
 // c and the rate h N (1 + c)/2, but for rounding.
 type BAOAB struct {
 	Friction float64 // of one step, above 0
@@ -49,6 +50,8 @@ func (s BAOAB) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node
 }
 
 func (BAOAB) thermostats(int) int { return 0 }
+
+func (BAOAB) kicked() bool { return true }
 
 func (s BAOAB) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
 	host := updateTiles(l, l.Shapes[0].Elements(), u, baoabTile[float32], baoabTile[float64])

@@ -112,19 +112,32 @@ func processOf(sampler langevin.Sampler) func(step, k, temperature, noise float6
 
 // sgnhtChain is SGNHT with very many elements, whose chi does not fluctuate.
 func sgnhtChain(s langevin.SGNHT, a *mat.Dense, h, temperature, noise float64) (c linear, chi float64) {
+	chains, chi := sgnhtChains(s, a, h, temperature, noise)
+	return chains[0], chi
+}
+
+// sgnhtChains is sgnhtChain for elements of several noises, as many of each, which share one chi.
+func sgnhtChains(s langevin.SGNHT, a *mat.Dense, h, temperature float64, noises ...float64) (chains []linear, chi float64) {
 	lo, hi := 0.0, 2.0
 	for range 60 {
 		chi = (lo + hi) / 2
 		d, _ := a.Dims()
-		var squares float64 // of the velocities where chi sees them, on average
-		if s.Splitting == langevin.SplittingEuler {
-			c = still(a).kick(1-chi, h, noise, 2*s.Friction*h*temperature).drift(1)
-			squares = c.covariance().At(d, d)
-		} else {
-			keep := math.Exp(-chi)
-			variance := (1 - keep*keep) * s.Friction / chi * h * temperature
-			c = still(a).kick(1, h, noise, 0).drift(0.5).relax(keep, variance).drift(0.5)
-			squares = (c.covariance().At(d, d) + still(a).drift(0.5).relax(keep, variance).drift(0.5).kick(1, h, noise, 0).covariance().At(d, d)) / 2
+		chains = nil
+		squares := 0.0 // of the velocities where chi sees them, on average
+		for _, noise := range noises {
+			var c linear
+			var square float64
+			if s.Splitting == langevin.SplittingEuler {
+				c = still(a).kick(1-chi, h, noise, 2*s.Friction*h*temperature).drift(1)
+				square = c.covariance().At(d, d)
+			} else {
+				keep := math.Exp(-chi)
+				variance := (1 - keep*keep) * s.Friction / chi * h * temperature
+				c = still(a).kick(1, h, noise, 0).drift(0.5).relax(keep, variance).drift(0.5)
+				square = (c.covariance().At(d, d) + still(a).drift(0.5).relax(keep, variance).drift(0.5).kick(1, h, noise, 0).covariance().At(d, d)) / 2
+			}
+			chains = append(chains, c)
+			squares += square / float64(len(noises))
 		}
 		if squares > h*temperature {
 			lo = chi
@@ -132,7 +145,7 @@ func sgnhtChain(s langevin.SGNHT, a *mat.Dense, h, temperature, noise float64) (
 			hi = chi
 		}
 	}
-	return c, chi
+	return chains, chi
 }
 
 // TestMomentumTheory compares the covariances of the discretised chains with the formulas of the
@@ -165,7 +178,7 @@ func TestMomentumTheory(t *testing.T) {
 	heated := chainOf(langevin.BAOAB{Friction: 0.02}, curvature(k), h/50, temperature, noise).covariance()
 	check("BAOAB's heating", heated.At(0, 0), temperature/k*(1+h/50*noise*noise/(2*temperature*0.02)), 1e-3)
 
-	s := langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingEuler}
+	s := langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingEuler, Coupling: 1e-3}
 	for _, h := range []float64{0.02, 0.2} {
 		c, chi := sgnhtChain(s, curvature(k), h, temperature, noise)
 		check("Euler's temperature", k*c.covariance().At(0, 0), temperature*(1-chi/2), 1e-9)

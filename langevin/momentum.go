@@ -34,13 +34,22 @@ type severalCalls interface {
 	calls(l *graph.Lowering, update tensor.Call) []tensor.Call
 }
 
+// kicked is a momentumRule that begins with all of the force, and whose kinetic temperature is the
+// mean of that before the force and that after it: in a steady state with the noise of minibatches,
+// which the force brings in and friction takes out, theirs is T where U is flat.
+type kicked interface{ kicked() bool }
+
 // attachMomentum is what the Update of every sampler with momentum does. The mass is the factor
 // from v v/h to the kinetic temperature; thermostat is the initial value of the state of that name.
 func attachMomentum(b *graph.Builder, r momentumRule, f Force, parameter, gradient *graph.Node, mass float64, thermostat graph.Initializer) *graph.Node {
 	u := momentumUpdate{rule: r, dataSize: f.DataSize, prior: f.Prior, noise: b.Stream(), start: b.Stream()}
 	shape := graph.ShapeOf(parameter)
 	v := b.State(f.Name+".momentum", nil, shape...)
-	b.Record(KineticPrefix+f.Name, b.Apply(kinetic{Mass: mass, DataSize: f.DataSize}, v, f.Rates, b.Header()))
+	if k, ok := r.(kicked); ok && k.kicked() {
+		b.Record(KineticPrefix+f.Name, b.Apply(kickedKinetic{Prior: f.Prior, DataSize: f.DataSize}, v, parameter, gradient, f.Rates, b.Header()))
+	} else {
+		b.Record(KineticPrefix+f.Name, b.Apply(kinetic{Mass: mass, DataSize: f.DataSize}, v, f.Rates, b.Header()))
+	}
 	inputs := []*graph.Node{parameter, gradient, v, f.Rates, f.Temperatures}
 	if n := r.thermostats(shape.Elements()); n > 0 {
 		inputs = append(inputs, b.State(f.Name+".thermostat", thermostat, n))
@@ -170,47 +179,6 @@ func (s *sweep[T]) draw(from int, z *[random.BlockSize]float32) {
 		return
 	}
 	clear(z[:])
-}
-
-// kinetic is d times the kinetic temperature of d velocities when the step begins, Mass/h times the
-// sum of their squares, h being the step size that made them. It is 0 without such a size: at step
-// 0, and after a step of size 0. v, rates by step, header -> [tiles].
-type kinetic struct {
-	Mass     float64
-	DataSize int
-}
-
-func (kinetic) Name() string { return "kinetic temperature" }
-
-func (kinetic) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if len(in) != 3 || len(in[1]) != 1 || len(in[2]) != 1 {
-		return nil, errors.Errorf("got shapes %v, wants velocities, a table and the header", in)
-	}
-	return tensor.Shape{tiles(in[0].Elements())}, nil
-}
-
-func (k kinetic) Lower(l *graph.Lowering) {
-	n := l.Shapes[0].Elements()
-	l.Emit("kinetic_fwd", op.UpdateGrid(n), updateTiles(l, n, k, kineticTile[float32], kineticTile[float64]),
-		l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(n), tensor.Int(l.Shapes[1][0]), tensor.Real(l.DType, k.Mass), tensor.Int(k.DataSize))
-}
-
-func kineticTile[T float32 | float64](k kinetic, a *tensor.Args, lo, hi int) float64 {
-	rates, step := tensor.Slice[T](a, 2), tensor.Slice[uint64](a, 3)[graph.HeaderStep]
-	if step == 0 {
-		return 0
-	}
-	rate := float64(rates[min(step, uint64(len(rates)))-1])
-	if rate == 0 {
-		return 0
-	}
-	squares := 0.0
-	v := tensor.Slice[T](a, 1)[lo:hi]
-	for from := 0; from < len(v); from += random.BlockSize {
-		block := v[from:min(from+random.BlockSize, len(v))]
-		squares += virial(block, block)
-	}
-	return squares * k.Mass * float64(k.DataSize) / rate
 }
 
 // updateTiles is the host side of an update of n parameters: a tile function treats parameters lo

@@ -15,9 +15,12 @@ import (
 func momentumRows() []row {
 	sghmc := langevin.SGHMC{Friction: 0.3, NoiseEstimate: 0.1}
 	baoab, obabo := langevin.BAOAB{Friction: 0.4}, langevin.OBABO{Friction: 0.4}
-	euler := langevin.SGNHT{Friction: 0.2, Splitting: langevin.SplittingEuler, PerElement: true}
-	badodab := langevin.SGNHT{Friction: 0.2, Splitting: langevin.SplittingBADODAB, PerElement: true}
+	euler := langevin.SGNHT{Friction: 0.25, Splitting: langevin.SplittingEuler, PerElement: true, Coupling: 0.02}
+	badodab := langevin.SGNHT{Friction: 0.25, Splitting: langevin.SplittingBADODAB, PerElement: true, Coupling: 0.02}
 	c := math.Exp(-baoab.Friction)
+	momentum := func(decay float64) optimizers.Optimizer { // 1 - 0.25 has no rounding error
+		return optimizers.Momentum{Decay: 1 - euler.Friction, WeightDecay: decay}
+	}
 	return []row{
 		{
 			name: "SGHMC", sampler: sghmc, rule: sghmcRule(sghmc), wrong: wrongSGHMC(sghmc), inertia: true,
@@ -45,13 +48,20 @@ func momentumRows() []row {
 		},
 		{
 			name: "SGNHT, Euler per element", sampler: euler, rule: eulerRule(euler), wrong: wrongSGNHT(euler, eulerRule), inertia: true,
-			still: square(1-euler.Friction)/2 + euler.Friction,
+			still: square(1-euler.Friction)/2 + euler.Friction, plain: momentum,
 		},
 		{
 			name: "SGNHT, BADODAB per element", sampler: badodab, rule: badodabRule(badodab), wrong: wrongBADODAB(badodab), inertia: true,
+			decay: math.Exp(-badodab.Friction),
 		},
-		{name: "SGNHT, Euler", sampler: langevin.SGNHT{Friction: 0.2, Splitting: langevin.SplittingEuler}, inertia: true},
-		{name: "SGNHT, BADODAB", sampler: langevin.SGNHT{Friction: 0.2, Splitting: langevin.SplittingBADODAB}, inertia: true},
+		{
+			name: "SGNHT, Euler", sampler: langevin.SGNHT{Friction: 0.25, Splitting: langevin.SplittingEuler, Coupling: 0.02}, inertia: true,
+			plain: momentum,
+		},
+		{
+			name: "SGNHT, BADODAB", sampler: langevin.SGNHT{Friction: 0.25, Splitting: langevin.SplittingBADODAB, Coupling: 0.02}, inertia: true,
+			decay: math.Exp(-badodab.Friction),
+		},
 	}
 }
 
@@ -238,11 +248,19 @@ func (e element) friction(start float64) float64 {
 	return *e.chi
 }
 
+// adapted is by how much chi changes where a velocity is v.
+func (e element) adapted(s langevin.SGNHT, v float64) float64 {
+	if e.temperature == 0 {
+		return 0
+	}
+	return s.Coupling * min(v*v/(e.h*e.temperature)-1, 20)
+}
+
 func eulerRule(s langevin.SGNHT) rule {
 	return func(e element) float64 {
 		v := (1-e.friction(s.Friction))*e.begun() - e.h*e.n*e.g + math.Sqrt(2*s.Friction*e.h*e.temperature)*e.xi
 		*e.memory = v
-		*e.chi += v*v - e.h*e.temperature
+		*e.chi += e.adapted(s, v)
 		return e.theta + v
 	}
 }
@@ -250,18 +268,19 @@ func eulerRule(s langevin.SGNHT) rule {
 func badodabRule(s langevin.SGNHT) rule {
 	return func(e element) float64 {
 		v := e.begun() - e.h*e.n*e.g
-		chi := e.friction(s.Friction) + (v*v-e.h*e.temperature)/2
+		chi := e.friction(s.Friction) + e.adapted(s, v)/2
 		c, theta := math.Exp(-chi), e.theta+v/2
 		v = c*v + math.Sqrt((1-c*c)*s.Friction/chi*e.h*e.temperature)*e.xi
 		*e.memory = v
-		*e.chi = chi + (v*v-e.h*e.temperature)/2
+		*e.chi = chi + e.adapted(s, v)/2
 		return theta + v/2
 	}
 }
 
 func wrongSGNHT(s langevin.SGNHT, of func(langevin.SGNHT) rule) map[string]rule {
-	right, other := of(s), s
+	right, other, loose, papers := of(s), s, s, s // no excess comes near 20 in ten steps: see TestSGNHTWindup
 	other.Friction *= 1.1
+	loose.Coupling /= 2
 	return map[string]rule{
 		"twice the variance of the noise": func(e element) float64 {
 			e.xi *= math.Sqrt2
@@ -270,6 +289,11 @@ func wrongSGNHT(s langevin.SGNHT, of func(langevin.SGNHT) rule) map[string]rule 
 		"no N in the drift":    unscaled(right),
 		"a start at rest":      resting(right),
 		"ten percent friction": of(other),
+		"half the coupling":    of(loose),
+		"the paper's coupling, h T": func(e element) float64 {
+			papers.Coupling = e.h * e.temperature
+			return of(papers)(e)
+		},
 		"a friction that does not adapt": func(e element) float64 {
 			e.friction(s.Friction)
 			*e.chi = s.Friction
@@ -277,7 +301,7 @@ func wrongSGNHT(s langevin.SGNHT, of func(langevin.SGNHT) rule) map[string]rule 
 		},
 		"a friction that adapts to T": func(e element) float64 {
 			theta := right(e)
-			*e.chi += (e.h - 1) * e.temperature
+			*e.chi += s.Coupling * (1/e.h - 1) * square(*e.memory) / e.temperature
 			return theta
 		},
 	}
@@ -287,15 +311,15 @@ func wrongBADODAB(s langevin.SGNHT) map[string]rule {
 	wrong, right := wrongSGNHT(s, badodabRule), badodabRule(s)
 	wrong["no D before O"] = func(e element) float64 {
 		v := e.begun() - e.h*e.n*e.g
-		chi := e.friction(s.Friction) - (v*v-e.h*e.temperature)/2
+		chi := e.friction(s.Friction) - e.adapted(s, v)/2
 		*e.chi = chi
 		theta := right(e)
-		*e.chi += (v*v - e.h*e.temperature) / 2
+		*e.chi += e.adapted(s, v) / 2
 		return theta
 	}
 	wrong["the noise of a fixed friction"] = func(e element) float64 {
 		v := e.begun() - e.h*e.n*e.g
-		chi := e.friction(s.Friction) + (v*v-e.h*e.temperature)/2
+		chi := e.friction(s.Friction) + e.adapted(s, v)/2
 		e.xi *= math.Sqrt((1 - math.Exp(-2*s.Friction)) / (1 - math.Exp(-2*chi)) * chi / s.Friction)
 		return right(e)
 	}

@@ -12,8 +12,8 @@ import (
 // Plan says how long chains run and which of their states are samples: those after every Thinning
 // steps once BurnIn steps are over.
 //
-// With Cycles it is cyclical sampling (Zhang, Li, Zhang, Chen and Wilson 2020), with any Sampler
-// but SGNHT: in each cycle of ceil(Steps/Cycles) steps the first BurnIn explore, at the temperature
+// With Cycles it is cyclical sampling (Zhang, Li, Zhang, Chen and Wilson 2020), with any Sampler:
+// in each cycle of ceil(Steps/Cycles) steps the first BurnIn explore, at the temperature
 // 0, and the rest sample. Their beta is BurnIn over the length of a cycle, their step sizes h_k =
 // h_0/2 (cos(pi mod(k-1, L)/L) + 1) are the schedule optimizers.Cyclical.
 type Plan struct {
@@ -62,18 +62,13 @@ func (p Plan) Samples() int {
 
 // Temperatures is the table of temperatures for Attach: 0 where a cyclical plan explores. It
 // refuses samplers that the plan makes sample wrongly: those that freeze a preconditioner after the
-// first burn-in, and, in cycles, SGNHT, whose thermostat closes for good at the temperature 0.
+// first burn-in.
 func (p Plan) Temperatures(sampler Sampler, temperature float64) ([]float64, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
 	if !(temperature >= 0 && temperature < math.Inf(1)) {
 		return nil, errors.Errorf("langevin: plan: temperature is %v, wants a finite number of at least 0", temperature)
-	}
-	for _, s := range withRest(sampler) {
-		if _, ok := s.(SGNHT); ok && p.Cycles > 0 {
-			return nil, errors.New("langevin: plan: sgnht in cycles: at the temperature 0 of exploration its friction only grows; wants another sampler")
-		}
 	}
 	if at := adaptsUntil(sampler); at > p.BurnIn {
 		return nil, errors.Errorf("langevin: plan: %s adapts up to step %d, and samples are drawn from step %d on: wants FreezeAt of at most the first burn-in",

@@ -71,10 +71,10 @@ func TestPlanRefusesSamplers(t *testing.T) {
 	}{
 		{cyclical, SGLD{}, 1, true}, {plain, SGLD{}, 1, true}, {cyclical, SGLD{}, 0, true},
 		{cyclical, SGHMC{Friction: 0.1}, 1, true}, {cyclical, BAOAB{Friction: 0.1}, 1, true},
-		{plain, SGNHT{Friction: 0.1, Splitting: SplittingEuler}, 1, true},
-		{cyclical, SGNHT{Friction: 0.1, Splitting: SplittingEuler}, 1, false},
+		{plain, SGNHT{Friction: 0.1, Splitting: SplittingEuler, Coupling: 1e-3}, 1, true},
+		{cyclical, SGNHT{Friction: 0.1, Splitting: SplittingEuler, Coupling: 1e-3}, 1, true},
 		{cyclical, KSGLD{FreezeAt: 20, Rest: FisherSGLD{FreezeAt: 20}}, 1, true}, {cyclical, KSGLD{FreezeAt: 20, Rest: FisherSGLD{FreezeAt: 21}}, 1, false},
-		{cyclical, KSGLD{FreezeAt: 20, Rest: SGNHT{Friction: 0.1, Splitting: SplittingEuler}}, 1, false}, {cyclical, KSGLD{FreezeAt: 20}, 1, true},
+		{cyclical, KSGLD{FreezeAt: 20, Rest: SGNHT{Friction: 0.1, Splitting: SplittingEuler, Coupling: 1e-3}}, 1, true}, {cyclical, KSGLD{FreezeAt: 20}, 1, true},
 		{cyclical, frozen(20), 1, true}, {cyclical, frozen(21), 1, false}, {plain, frozen(20), 1, true}, {plain, frozen(21), 1, false},
 		{cyclical, SGLD{}, -1, false}, {cyclical, SGLD{}, math.NaN(), false}, {cyclical, SGLD{}, math.Inf(1), false}, {Plan{}, SGLD{}, 1, false},
 	} {

@@ -1,12 +1,15 @@
 package langevin
 
 import (
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
 )
 
 // Posterior is p(theta | D) with the potential U(theta) = N loss(theta) - log p(theta), where the
@@ -33,6 +36,16 @@ func (p Posterior) Validate() error {
 	return nil
 }
 
+// Gaussian reports whether all priors are Gaussian.
+func (p Posterior) Gaussian() bool {
+	for _, prior := range append(slices.Collect(maps.Values(p.Layers)), p.Prior) {
+		if prior.Kind != GaussianPrior && prior.Kind != FanInPrior {
+			return false
+		}
+	}
+	return true
+}
+
 // StepSize is the step size h that corresponds to a learning rate on the mean loss: rate/N.
 func (p Posterior) StepSize(rate float64) float64 { return rate / float64(p.DataSize) }
 
@@ -45,17 +58,36 @@ func (p Posterior) StepSizes(rates []float64) []float64 {
 	return h
 }
 
-// Priors are the priors of the parameters of these names. An entry of Layers that fits none is an
-// error.
-func (p Posterior) Priors(parameters []string) ([]Prior, error) {
-	if err := p.checkNames(parameters); err != nil {
+// Priors are the priors of the parameters of these names and shapes, with a Gaussian for FanIn. An
+// entry of Layers that fits none is an error.
+func (p Posterior) Priors(names []string, shapes []tensor.Shape) ([]Prior, error) {
+	if err := p.checkNames(names); err != nil {
 		return nil, err
 	}
-	priors := make([]Prior, len(parameters))
-	for i, name := range parameters {
+	fanIns := map[string]int{} // of layers
+	for i, name := range names {
+		if layer := LayerOf(name); len(shapes[i]) > 1 {
+			fanIns[layer] = max(fanIns[layer], shapes[i][1:].Elements())
+		}
+	}
+	priors := make([]Prior, len(names))
+	for i, name := range names {
 		priors[i] = p.priorOf(name)
+		if priors[i].Kind == FanInPrior {
+			priors[i] = Gaussian(math.Sqrt(priors[i].Scale / float64(max(1, fanIns[LayerOf(name)]))))
+		}
 	}
 	return priors, nil
+}
+
+// priorsOf are the priors of nodes.
+func (p Posterior) priorsOf(parameters []*graph.Node) ([]Prior, error) {
+	var names []string
+	var shapes []tensor.Shape
+	for _, parameter := range parameters {
+		names, shapes = append(names, parameter.Name()), append(shapes, graph.ShapeOf(parameter))
+	}
+	return p.Priors(names, shapes)
 }
 
 // priorOf is the prior of a parameter: its own, its layer's, or the common one.
@@ -107,6 +139,7 @@ func Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.
 	parameters := b.Parameters()
 	for _, err := range []error{
 		posterior.Validate(), sampler.Validate(), checkTables(stepSizes, temperatures), checkLayers(posterior, parameters),
+		checkByLayer(sampler, parameters),
 	} {
 		b.Fail(err)
 	}
@@ -130,9 +163,13 @@ func (p Posterior) rates(b *graph.Builder, stepSizes []float64) *graph.Node {
 // mean loss.
 func attachUpdates(b *graph.Builder, sampler Sampler, posterior Posterior, gradients []*graph.Node, rates, temperatures *graph.Node) error {
 	force := Force{DataSize: posterior.DataSize, Rates: rates, Temperatures: temperatures}
+	priors, err := posterior.priorsOf(b.Parameters())
+	if err != nil {
+		b.Fail(err)
+		return b.Err()
+	}
 	for i, parameter := range b.Parameters() {
-		force.Name = parameter.Name()
-		force.Prior = posterior.priorOf(force.Name)
+		force.Name, force.Prior = parameter.Name(), priors[i]
 		end := b.Scope(LayerOf(force.Name))
 		b.Record(VirialPrefix+force.Name, sampler.Update(b, force, parameter, gradients[i]))
 		end()
@@ -160,11 +197,8 @@ func checkLayers(p Posterior, parameters []*graph.Node) error {
 	if len(parameters) == 0 {
 		return errors.New("langevin: attach: the graph has no parameters to sample")
 	}
-	var names []string
-	for _, parameter := range parameters {
-		names = append(names, parameter.Name())
-	}
-	return p.checkNames(names)
+	_, err := p.priorsOf(parameters)
+	return err
 }
 
 // checkNames refuses priors of layers that are not among the parameters.

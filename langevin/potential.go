@@ -22,9 +22,14 @@ func (p Posterior) Potential(b *graph.Builder, loss *graph.Node) *graph.Node {
 		return nil
 	}
 	potential := b.Apply(op.Scale{Factor: float64(p.DataSize)}, loss)
+	known, err := p.priorsOf(parameters)
+	b.Fail(err)
+	if err != nil {
+		return nil
+	}
 	var priors *graph.Node
-	for _, parameter := range parameters {
-		prior := p.priorOf(parameter.Name())
+	for i, parameter := range parameters {
+		prior := known[i]
 		if prior.Kind == FlatPrior {
 			continue
 		}
@@ -42,6 +47,10 @@ func (p Posterior) Potential(b *graph.Builder, loss *graph.Node) *graph.Node {
 
 // Potential is the node of the sum of -log p(theta) over a parameter's elements, a scalar.
 func (p Prior) Potential(b *graph.Builder, parameter *graph.Node) *graph.Node {
+	if p.Kind == FanInPrior {
+		b.Fail(errors.Errorf("langevin: potential: prior %s of one parameter, wants that of Posterior.Priors", p))
+		return nil
+	}
 	return b.Apply(priorEnergy{p}, parameter)
 }
 

@@ -10,7 +10,7 @@ import (
 // zero.
 type Prior struct {
 	Kind    PriorKind
-	Scale   float64 // Gaussian: standard deviation s; Laplace: b; Student-t: s; scale mixture: the wide Gaussian's standard deviation
+	Scale   float64 // Gaussian, Student-t: s; Laplace: b; scale mixture: the wide Gaussian's s; fan-in: gain
 	Freedom float64 // Student-t: degrees of freedom
 	Narrow  float64 // scale mixture: the narrow Gaussian's standard deviation
 	Share   float64 // scale mixture: the weight of the wide Gaussian
@@ -26,6 +26,7 @@ const (
 	LaplacePrior
 	StudentTPrior
 	ScaleMixturePrior
+	FanInPrior
 )
 
 // Flat is the improper prior p(theta) = 1: the posterior is then the likelihood.
@@ -33,6 +34,12 @@ func Flat() Prior { return Prior{} }
 
 // Gaussian is p(theta) proportional to exp(-theta^2 / (2 deviation^2)).
 func Gaussian(deviation float64) Prior { return Prior{Kind: GaussianPrior, Scale: deviation} }
+
+// FanIn stands for N(0, gain/fan-in), the fan-in being the number of inputs of an output of the
+// parameter's layer, 1 in layers without weights: networks that start as layers.He{} or LeCun{}
+// have weights of the size of their prior, of the gain 2 or 1, from the beginning. It is a density
+// once the parameter is known, see Posterior.Priors.
+func FanIn(gain float64) Prior { return Prior{Kind: FanInPrior, Scale: gain} }
 
 // Laplace is p(theta) proportional to exp(-|theta| / scale).
 func Laplace(scale float64) Prior { return Prior{Kind: LaplacePrior, Scale: scale} }
@@ -45,7 +52,7 @@ func StudentT(freedom, scale float64) Prior {
 // Validate refuses attributes that are not positive, and any that the family does not have.
 func (p Prior) Validate() error {
 	switch {
-	case p.Kind > ScaleMixturePrior:
+	case p.Kind > FanInPrior:
 		return errors.Errorf("langevin: prior: unknown family %d", p.Kind)
 	case p.Kind == FlatPrior && p.Scale != 0:
 		return errors.Errorf("langevin: prior: flat with a scale of %v, which it does not have", p.Scale)
@@ -60,7 +67,8 @@ func (p Prior) Validate() error {
 	return nil
 }
 
-// LogDensity is the logarithm of the normalised density at theta; the flat prior's is 0.
+// LogDensity is the logarithm of the normalised density at theta; the flat prior's is 0, and that
+// of FanIn, which has none, is NaN.
 func (p Prior) LogDensity(theta float64) float64 {
 	switch p.Kind {
 	case GaussianPrior:
@@ -75,6 +83,8 @@ func (p Prior) LogDensity(theta float64) float64 {
 			(p.Freedom+1)/2*math.Log1p(theta*theta/(p.Freedom*p.Scale*p.Scale))
 	case ScaleMixturePrior:
 		return p.logScaleMixture(theta)
+	case FanInPrior:
+		return math.NaN()
 	default:
 		return 0
 	}

@@ -8,10 +8,10 @@ import (
 )
 
 // PriorForms is what ParsePrior reads, with words in capitals for numbers.
-const PriorForms = "flat, gaussian:S, laplace:B, student-t:FREEDOM,S or scale-mixture:SHARE,WIDE,NARROW"
+const PriorForms = "flat, gaussian:S, laplace:B, student-t:FREEDOM,S, scale-mixture:SHARE,WIDE,NARROW or fan-in:GAIN"
 
-// ParsePrior reads "flat", "gaussian:0.3", "laplace:0.1", "student-t:3,0.1" or
-// "scale-mixture:0.5,1,0.0025".
+// ParsePrior reads "flat", "gaussian:0.3", "laplace:0.1", "student-t:3,0.1",
+// "scale-mixture:0.5,1,0.0025" or "fan-in:2".
 func ParsePrior(text string) (Prior, error) {
 	family, arguments, _ := strings.Cut(text, ":")
 	var numbers []float64
@@ -36,6 +36,8 @@ func ParsePrior(text string) (Prior, error) {
 		p = StudentT(numbers[0], numbers[1])
 	case family == "scale-mixture" && len(numbers) == 3:
 		p = ScaleMixture(numbers[0], numbers[1], numbers[2])
+	case family == "fan-in" && len(numbers) == 1:
+		p = FanIn(numbers[0])
 	default:
 		return p, errors.Errorf("langevin: prior %q, wants %s", text, PriorForms)
 	}
@@ -62,6 +64,8 @@ func (p Prior) String() string {
 		return text("student-t", p.Freedom, p.Scale)
 	case ScaleMixturePrior:
 		return text("scale-mixture", p.Share, p.Scale, p.Narrow)
+	case FanInPrior:
+		return text("fan-in", p.Scale)
 	}
 	return "prior of family " + strconv.Itoa(int(p.Kind))
 }

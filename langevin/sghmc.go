@@ -24,6 +24,8 @@ import (
 type SGHMC struct {
 	Friction      float64 // a, above 0, at most 1
 	NoiseEstimate float64 // b, from 0 to a: h Var(gU)/(2T), where Var(gU) is the variance of gU's elements over minibatches
+
+	NoiseEstimates ByLayer // b of some layers or parameters, in the place of NoiseEstimate
 }
 
 // Name implements Sampler.
@@ -37,11 +39,15 @@ func (s SGHMC) Validate() error {
 	case !(s.NoiseEstimate >= 0 && s.NoiseEstimate <= s.Friction):
 		return errors.Errorf("langevin: sghmc: NoiseEstimate is %v, wants 0 to Friction, which is %v", s.NoiseEstimate, s.Friction)
 	}
-	return nil
+	return errors.WithMessage(s.NoiseEstimates.check(func(b float64) bool { return b >= 0 && b <= s.Friction }, "0 to Friction"),
+		"langevin: sghmc: NoiseEstimates")
 }
+
+func (s SGHMC) byLayer() []ByLayer { return []ByLayer{s.NoiseEstimates} }
 
 // Update implements Sampler.
 func (s SGHMC) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
+	s.NoiseEstimate, s.NoiseEstimates = s.NoiseEstimates.of(f.Name, s.NoiseEstimate), ""
 	return attachMomentum(b, s, f, parameter, gradient, 1-s.Friction/2, nil)
 }
 

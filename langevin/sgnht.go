@@ -1,6 +1,7 @@
 package langevin
 
 import (
+	"math"
 	"slices"
 
 	"github.com/pkg/errors"
@@ -30,28 +31,38 @@ const (
 //
 //	v     <- (1 - chi) v - h gU + sqrt(2 a h T) xi
 //	theta <- theta + v
-//	chi   <- chi + v.v/d - h T
+//	chi   <- chi + k (v.v/(d h T) - 1)
 //
 // and SplittingBADODAB, in which the two halves of B are one, with one gradient, is
 //
 //	B  v     <- v - h gU
-//	D  chi   <- chi + (v.v/d - h T)/2
+//	D  chi   <- chi + k/2 (v.v/(d h T) - 1)
 //	A  theta <- theta + v/2
 //	O  v     <- c v + sqrt((1 - c^2) (a/chi) h T) xi,    c = exp(-chi)
 //	A  theta <- theta + v/2
-//	D  chi   <- chi + (v.v/d - h T)/2
+//	D  chi   <- chi + k/2 (v.v/(d h T) - 1)
 //
-// In the paper's notation, with the time step e: h = e^2, v = e p, chi = e xi and a = e A. It moves
-// as SGLD does at the step size h/chi, where chi is about a + h Var(gU)/(2T).
+// In the paper's notation, with the time step e: h = e^2, v = e p, chi = e xi, a = e A, and its k
+// is h T: with N = 60 000 data some 1e-7, so that chi does not move within a run. Here k is free:
+// chi follows the noise within some chi/k steps, and has the deviation sqrt(k/d) in equilibrium. By
+// one D it rises by at most 20 k (10 k), or the first gradients, which are not noise, would raise
+// it to where it needs the whole run to come down from; v.v/(d h T), whose deviation is sqrt(2/d),
+// does not come near 21 in equilibrium. It moves as SGLD does at the step size h/chi, where chi is
+// about a + h Var(gU)/(2T).
 //
-// It targets exp(-U/T). v.v/d is h T on average at any h, which the kinetic temperature v.v/(h d)
-// shows. On a quadratic U the configurational one is about T (1 - chi/2) with SplittingEuler,
-// whatever h is, and T - chi h Var(gU)/8 with SplittingBADODAB. At T = 0, chi grows until
-// everything is at rest.
+// It targets exp(-U/T). v.v/d, where chi sees it, is h T on average at any h, which the kinetic
+// temperature shows: with SplittingBADODAB the mean of v.v/(h d) before B and after it. On a
+// quadratic U the configurational one is about T (1 - chi/2) with SplittingEuler, whatever h is,
+// and T - chi h Var(gU)/8 with SplittingBADODAB: in all, while element i, with noise of its own, is
+// at T (a + h Var(gU_i)/(2T))/chi unless PerElement. SplittingEuler ends where chi exceeds 2. At T
+// = 0 chi stays as it is: with SplittingEuler the rule is then optimizers.Momentum with the rate h
+// N and the decay 1 - chi, with SplittingBADODAB it is BAOAB's.
 type SGNHT struct {
 	Friction   float64 // a, above 0, at most 1
 	Splitting  Splitting
-	PerElement bool // each element has a chi of its own, and d is 1
+	PerElement bool    // each element has a chi of its own, and d is 1
+	Coupling   float64 // k, above 0: by how much chi changes in a step at twice the temperature
+	Couplings  ByLayer // k of some layers or parameters, in the place of Coupling
 }
 
 // Name implements Sampler.
@@ -64,8 +75,11 @@ func (s SGNHT) Validate() error {
 		return errors.Errorf("langevin: sgnht: Friction is %v, wants 0 < Friction <= 1", s.Friction)
 	case s.Splitting != SplittingEuler && s.Splitting != SplittingBADODAB:
 		return errors.Errorf("langevin: sgnht: Splitting is %q, wants %q or %q", s.Splitting, SplittingEuler, SplittingBADODAB)
+	case !(s.Coupling > 0 && s.Coupling < math.Inf(1)):
+		return errors.Errorf("langevin: sgnht: Coupling is %v, wants a positive number", s.Coupling)
 	}
-	return nil
+	return errors.WithMessage(s.Couplings.check(func(k float64) bool { return k > 0 && k < math.Inf(1) }, "a positive number"),
+		"langevin: sgnht: Couplings")
 }
 
 // Update implements Sampler.
@@ -78,8 +92,13 @@ func (s SGNHT) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node
 			chi[1] = 0
 		}
 	}
+	s.Coupling, s.Couplings = s.Couplings.of(f.Name, s.Coupling), ""
 	return attachMomentum(b, s, f, parameter, gradient, 1, start)
 }
+
+func (s SGNHT) kicked() bool { return s.Splitting == SplittingBADODAB }
+
+func (s SGNHT) byLayer() []ByLayer { return []ByLayer{s.Couplings} }
 
 // thermostats: a parameter's single chi is kept as chi rounded to the program's float, and the
 // remainder, because a step may change chi by less than float32 resolves.
@@ -92,7 +111,7 @@ func (s SGNHT) thermostats(n int) int {
 
 func (s SGNHT) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
 	n := l.Shapes[0].Elements()
-	scalars := []float64{s.Friction}
+	scalars := []float64{s.Friction, s.Coupling, mostExcess}
 	switch {
 	case s.PerElement && s.Splitting == SplittingEuler:
 		return "_euler_element", updateTiles(l, n, u, eulerElements[float32], eulerElements[float64]), scalars
@@ -122,14 +141,14 @@ func (s SGNHT) calls(l *graph.Lowering, update tensor.Call) []tensor.Call {
 	w, v, chi := a[1+momentumW], a[1+momentumV], a[1+momentumThermostats]
 	schedules := []tensor.Argument{a[1+momentumRates], a[1+momentumTemperatures], a[2+momentumThermostats]}
 	scalars := a[3+momentumThermostats:]
-	n, noise, friction, dataSize := scalars[:3], scalars[3], scalars[5], a[len(a)-1]
+	n, noise, friction, coupling, dataSize := scalars[:3], scalars[3], scalars[5], scalars[6:8], a[len(a)-1]
 	blocks := tiles(l.Shapes[0].Elements())
 	squares := tensor.NewWorkspace(tensor.Float64, blocks)
 	update.Arguments = append([]tensor.Argument{tensor.Out(squares)}, a...)
 	adapt := func(share float64) tensor.Call {
 		return l.Call("sgnht_adapt", tensor.Block(min(blocks, op.SumThreads)), slices.Concat(
 			[]tensor.Argument{chi, tensor.In(squares)}, schedules, n,
-			[]tensor.Argument{tensor.Int(blocks), tensor.Real(tensor.Float64, share), dataSize})...)
+			[]tensor.Argument{tensor.Int(blocks), tensor.Real(tensor.Float64, share)}, coupling, []tensor.Argument{dataSize})...)
 	}
 	if s.Splitting == SplittingEuler {
 		return []tensor.Call{update, adapt(1)}
@@ -154,10 +173,26 @@ func adapt[T float32 | float64](u momentumUpdate, a *tensor.Args, n int, share f
 		squares += v
 	}
 	chi := tensor.Slice[T](a, 1+momentumThermostats)
-	adapted := oneChi(chi) + share*(squares/float64(n)-s.h*s.temperature)
+	rule := u.rule.(SGNHT)
+	gain, loss, most := s.adaptation(share * rule.Coupling)
+	adapted := oneChi(chi) + min(float64(gain*(squares/float64(n)))-loss, most)
 	chi[0] = T(adapted)
 	chi[1] = T(adapted - float64(chi[0]))
 }
+
+// adaptation is what chi gains by v.v/d, what it loses, and how far it rises at most, with that
+// coupling: chi stays as it is where there is no temperature or no step.
+func (s *sweep[T]) adaptation(coupling float64) (gain, loss, most float64) {
+	equilibrium := s.h * s.temperature
+	if equilibrium == 0 {
+		return 0, 0, 0
+	}
+	return coupling / equilibrium, coupling, coupling * mostExcess
+}
+
+// mostExcess bounds what v.v/(d h T) - 1 counts for. Single minibatches of images kick layers of
+// few weights to several times the temperature: a bound near that would leave them hot.
+const mostExcess = 20
 
 func oneChi[T float32 | float64](chi []T) float64 { return float64(chi[0]) + float64(chi[1]) }
 
@@ -219,7 +254,9 @@ func badodabDrift[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi 
 func eulerElements[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
 	s := sweepOf[T](u, a, lo, hi)
 	chis := tensor.Slice[T](a, 1+momentumThermostats)[lo:hi]
-	rate, scale, equilibrium := s.rate, s.scale(u.rule.(SGNHT).Friction), T(s.h*s.temperature)
+	rate, scale := s.rate, s.scale(u.rule.(SGNHT).Friction)
+	increase, decrease, limit := s.adaptation(u.rule.(SGNHT).Coupling)
+	gain, loss, most := T(increase), T(decrease), T(limit)
 	var gradients [random.BlockSize]T
 	var z [random.BlockSize]float32
 	for from := 0; from < len(s.w); from += random.BlockSize {
@@ -228,7 +265,7 @@ func eulerElements[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi
 		for i := range w {
 			v[i] = op.Descend(T((1-chi[i])*v[i]), rate, g[i]) + T(scale*T(z[i]))
 			w[i] += v[i]
-			chi[i] += T(v[i]*v[i]) - equilibrium
+			chi[i] += min(T(gain*T(v[i]*v[i]))-loss, most)
 		}
 	}
 	return s.virial
@@ -237,7 +274,9 @@ func eulerElements[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi
 func badodabElements[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
 	s := sweepOf[T](u, a, lo, hi)
 	chis := tensor.Slice[T](a, 1+momentumThermostats)[lo:hi]
-	friction, rate, equilibrium := u.rule.(SGNHT).Friction, s.rate, T(s.h*s.temperature)
+	friction, rate := u.rule.(SGNHT).Friction, s.rate
+	increase, decrease, limit := s.adaptation(u.rule.(SGNHT).Coupling / 2)
+	gain, loss, most := T(increase), T(decrease), T(limit)
 	var gradients [random.BlockSize]T
 	var z [random.BlockSize]float32
 	for from := 0; from < len(s.w); from += random.BlockSize {
@@ -245,10 +284,10 @@ func badodabElements[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, 
 		v, g, chi := v[:len(w)], g[:len(w)], chis[from:][:len(w)]
 		for i := range w {
 			kicked := op.Descend(v[i], rate, g[i])
-			half := chi[i] + T(0.5*(T(kicked*kicked)-equilibrium))
+			half := chi[i] + min(T(gain*T(kicked*kicked))-loss, most)
 			c, strength := relaxation(float64(half), friction)
 			v[i] = T(T(c)*kicked) + T(s.scale(strength)*T(z[i]))
-			chi[i] = half + T(0.5*(T(v[i]*v[i])-equilibrium))
+			chi[i] = half + min(T(gain*T(v[i]*v[i]))-loss, most)
 			w[i] += T(0.5 * (kicked + v[i]))
 		}
 	}

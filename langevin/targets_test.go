@@ -23,6 +23,7 @@ type experiment struct {
 	dtype             tensor.DType // 0 means Float32
 	field             trial.Field
 	noise             float64
+	uneven            bool
 	dimensions        int
 	chains            int
 	prior             langevin.Prior
@@ -56,7 +57,7 @@ func (e experiment) build(t testing.TB, attach func(b *graph.Builder, loss *grap
 	b := graph.New(dtype)
 	w := b.Parameter(trial.ParameterName, e.start, e.dimensions)
 	stream := b.Stream()
-	loss := trial.Target{Field: e.field, Noise: e.noise, DataSize: e.dataSize, Stream: stream}.Loss(b, w)
+	loss := trial.Target{Field: e.field, Noise: e.noise, Uneven: e.uneven, DataSize: e.dataSize, Stream: stream}.Loss(b, w)
 	if err := attach(b, loss); err != nil {
 		t.Fatal(err)
 	}

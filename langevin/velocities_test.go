@@ -16,7 +16,7 @@ func TestMomentumValidate(t *testing.T) {
 	euler, badodab := langevin.SplittingEuler, langevin.SplittingBADODAB
 	for _, good := range []langevin.Sampler{
 		langevin.SGHMC{Friction: 1}, langevin.SGHMC{Friction: 0.1, NoiseEstimate: 0.1}, langevin.BAOAB{Friction: 7},
-		langevin.SGNHT{Friction: 1, Splitting: euler}, langevin.SGNHT{Friction: 0.1, Splitting: badodab, PerElement: true},
+		langevin.SGNHT{Friction: 1, Splitting: euler, Coupling: 1}, langevin.SGNHT{Friction: 0.1, Splitting: badodab, PerElement: true, Coupling: 1e-4},
 	} {
 		if err := good.Validate(); err != nil {
 			t.Errorf("%#v: %v", good, err)
@@ -37,6 +37,12 @@ func TestMomentumValidate(t *testing.T) {
 		{langevin.SGNHT{Friction: 2, Splitting: euler}, "Friction is 2"},
 		{langevin.SGNHT{Friction: 0.1}, `Splitting is ""`},
 		{langevin.SGNHT{Friction: 0.1, Splitting: "BAOAB"}, `Splitting is "BAOAB", wants "euler" or "badodab"`},
+		{langevin.SGNHT{Friction: 0.1, Splitting: euler}, "Coupling is 0"},
+		{langevin.SGNHT{Friction: 0.1, Splitting: euler, Coupling: math.Inf(1)}, "Coupling is +Inf"},
+		{langevin.SGNHT{Friction: 0.1, Splitting: euler, Coupling: 1, Couplings: "conv1=0"}, "Couplings: 0 for conv1"},
+		{langevin.SGHMC{Friction: 0.1, NoiseEstimates: "conv1=0.2"}, "NoiseEstimates: 0.2 for conv1, wants 0 to Friction"},
+		{langevin.SGHMC{Friction: 0.1, NoiseEstimates: "conv1"}, `NoiseEstimates: "conv1" in "conv1", wants LAYER=NUMBER`},
+		{langevin.SGHMC{Friction: 0.1, NoiseEstimates: "a=0/a=0.1"}, "a is given twice"},
 	} {
 		err := c.sampler.Validate()
 		if err == nil || !strings.HasPrefix(err.Error(), "langevin: "+c.sampler.Name()+": ") || !strings.Contains(err.Error(), c.want) {

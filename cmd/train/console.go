@@ -8,7 +8,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/pkg/errors"
 	"golang.org/x/term"
 
 	"github.com/pollen-ml/pollen"
@@ -18,7 +17,7 @@ import (
 
 // console is where a command talks to a person: results on out, progress and remarks on err.
 type console struct {
-	out  *results
+	out  *progress.Results
 	err  io.Writer
 	live bool // err is a terminal whose last line can be rewritten
 	now  func() time.Time
@@ -30,7 +29,7 @@ type console struct {
 func newConsole() *console {
 	width, height, err := term.GetSize(int(os.Stderr.Fd())) // an error where there is no terminal
 	live := err == nil && width > 0 && height > 0 && os.Getenv("TERM") != "dumb"
-	return &console{out: &results{to: os.Stdout}, err: os.Stderr, live: live, now: time.Now}
+	return &console{out: &progress.Results{To: os.Stdout}, err: os.Stderr, live: live, now: time.Now}
 }
 
 func (c *console) remark(format string, values ...any) { fmt.Fprintf(c.err, format+"\n", values...) }
@@ -124,20 +123,6 @@ func (c *console) skipped(splits ...*datasets.Dataset) {
 			c.remark("%s: %s could not be read and left out, first %s", data.Name, counted(len(data.Skipped), "file"), data.Skipped[0])
 		}
 	}
-}
-
-// results remembers the first failure to write, so that lost results end a command with an error.
-type results struct {
-	to  io.Writer
-	err error
-}
-
-func (r *results) Write(p []byte) (int, error) {
-	n, err := r.to.Write(p)
-	if r.err == nil {
-		r.err = errors.Wrap(err, "train: results")
-	}
-	return n, err
 }
 
 // progress begins to show work, some of which may be done already.

@@ -7,19 +7,21 @@ import (
 	"time"
 
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/progress"
 )
 
 // testConsole is a console without a terminal, whose clock the test sets.
 func testConsole() (c *console, out, remarks *bytes.Buffer, clock *time.Time) {
 	out, remarks, clock = &bytes.Buffer{}, &bytes.Buffer{}, &time.Time{}
-	return &console{out: &results{to: out}, err: remarks, now: func() time.Time { return *clock }}, out, remarks, clock
+	return &console{out: &progress.Results{To: out}, err: remarks, now: func() time.Time { return *clock }}, out, remarks, clock
 }
 
 // Lost results are a failure, even if a command does not check.
 func TestLostResults(t *testing.T) {
 	for code, to := range map[int]io.Writer{0: io.Discard, exitFailure: lost{}} {
 		c, _, remarks, _ := testConsole()
-		c.out = &results{to: to}
+		c.out = &progress.Results{To: to}
 		if got := run([]string{"datasets"}, c); got != code {
 			t.Errorf("exit code %d, want %d: %s", got, code, remarks)
 		}

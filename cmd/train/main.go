@@ -1,7 +1,8 @@
 // Command train trains Bayesian convolutional networks and asks them what they do not know.
 //
-// Without a command it trains one network on MNIST with SGD, SGLD and pSGLD, and prints how sure
-// each is of digits and letters. See the commands' help for the rest; package pollen is the Go API.
+// Without a command it trains one network on MNIST with SGD, SGLD, pSGLD and SGNHT, and prints how
+// sure each is of digits and letters. See the commands' help for the rest; package pollen is the Go
+// API.
 package main
 
 import (
@@ -32,7 +33,7 @@ func run(arguments []string, c *console) int {
 	root.SetErr(c.err)
 	err := root.ExecuteContext(ctx)
 	if err == nil {
-		err = c.out.err
+		err = c.out.Err
 	}
 	return exitCode(ctx, err, c)
 }
@@ -44,7 +45,7 @@ func rootCommand(c *console) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "train",
 		Short: "Bayesian convolutional networks: trained on your pictures, and asked what they do not know",
-		Long: `Without a command: trains a network on MNIST with SGD, SGLD and pSGLD, shows all three digits and letters,
+		Long: `Without a command: trains a network on MNIST with SGD, SGLD, pSGLD and SGNHT, shows all four digits and letters,
 and prints who knows what it does not know. Results go to stdout, progress to stderr; figures, samples and
 report.html to the run folder.
 

@@ -20,7 +20,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// mainJob is what train does without a command: three methods, digits against letters.
+// mainJob is what train does without a command: four methods, digits against letters.
 type mainJob struct {
 	seed       uint64
 	device     deviceFlags
@@ -32,18 +32,28 @@ type mainJob struct {
 	methods    []comparison.Entry
 }
 
-// defaultMainJob is sized for two cores and a few minutes.
+// defaultMainJob is sized for two cores and two minutes.
 func defaultMainJob() *mainJob {
-	common := pollen.Spec{Network: "lenet-small", Batch: 100, Epochs: 8}
-	// Weight decay 1/(N s^2) is the samplers' prior, N(0, 0.316^2): SGD finds the posterior's mode.
-	sgd := common
-	sgd.Method, sgd.Schedule = optimizers.SGD{WeightDecay: 1.67e-4}, optimizers.Cosine{First: 0.1}
-	sampler := common
-	sampler.Chains, sampler.BurnIn, sampler.Samples = 2, new(3), 10
-	sgld, psgld := sampler, sampler
-	sgld.Method, sgld.Schedule = langevin.SGLD{}, optimizers.Constant{Rate: 0.2}
-	psgld.Method, psgld.Schedule = langevin.PSGLD{Alpha: 0.99, Lambda: 1e-5, Gamma: langevin.GammaFrozen}, optimizers.Constant{Rate: 0.002}
-	return &mainJob{data: "mnist", methods: []comparison.Entry{{Title: "SGD", Spec: sgd}, {Title: "SGLD", Spec: sgld}, {Title: "pSGLD", Spec: psgld}}}
+	spec := func(epochs int, m pollen.Method, schedule optimizers.Schedule) pollen.Spec {
+		return pollen.Spec{Network: "lenet-small", Batch: 100, Epochs: epochs, Method: m, Schedule: schedule}
+	}
+	sampler := func(chains, epochs, burnIn, samples int, prior langevin.Prior, m pollen.Method, schedule optimizers.Schedule) pollen.Spec {
+		s := spec(epochs, m, schedule)
+		s.Chains, s.BurnIn, s.Samples, s.Prior = chains, &burnIn, samples, &prior
+		return s
+	}
+	sgd := spec(4, optimizers.SGD{WeightDecay: 1.67e-4}, optimizers.Cosine{First: 0.1})
+	// Without a thermostat steps must be so small that minibatches heat by less than 5 %, and then
+	// are too small to leave the start: under the prior from which lenet-small's weights are drawn
+	// at first, most are where they belong from the beginning.
+	sgld := sampler(2, 4, 2, 10, langevin.FanIn(1), langevin.SGLD{}, optimizers.Constant{Rate: 0.035})
+	psgld := sampler(2, 4, 2, 10, langevin.FanIn(1), langevin.PSGLD{Alpha: 0.99, Lambda: 1e-5, Gamma: langevin.GammaFrozen},
+		optimizers.Constant{Rate: 0.0003})
+	sgnht := sampler(3, 14, 6, 10, langevin.FanIn(2), langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3},
+		optimizers.Constant{Rate: 0.02})
+	return &mainJob{data: "mnist", methods: []comparison.Entry{
+		{Title: "SGD", Spec: sgd}, {Title: "SGLD", Spec: sgld}, {Title: "pSGLD", Spec: psgld}, {Title: "SGNHT", Spec: sgnht},
+	}}
 }
 
 // lettersSets are the data sets of letters.
@@ -62,17 +72,17 @@ func (j *mainJob) bind(f *pflag.FlagSet) {
 type shows struct{ train, digits, letters *datasets.Dataset }
 
 func (j *mainJob) run(ctx context.Context, given *pflag.FlagSet, c *console) (err error) {
-	all, err := j.begin(given)
-	if err != nil {
-		return err
-	}
+	all, err := j.prepare(given)
 	defer func() {
+		if all == nil {
+			return
+		}
 		if closing := all.Close(); err == nil {
 			err = closing
 		}
 	}()
-	if remark := all.Remark(); remark != "" {
-		c.remark("%s", remark)
+	if err != nil {
+		return err
 	}
 	device, err := j.device.open(c)
 	if err != nil {
@@ -85,6 +95,14 @@ func (j *mainJob) run(ctx context.Context, given *pflag.FlagSet, c *console) (er
 	}
 	if err := printSummary(j.methods[0].Spec, &datasets.Splits{Train: data.train, Test: data.digits}, c); err != nil {
 		return err
+	}
+	if all == nil {
+		if all, err = j.create(); err != nil {
+			return err
+		}
+	}
+	if remark := all.Remark(); remark != "" {
+		c.remark("%s", remark)
 	}
 	var runs []compared
 	for _, m := range j.methods {
@@ -104,21 +122,24 @@ func (j *mainJob) run(ctx context.Context, given *pflag.FlagSet, c *console) (er
 	return j.report(runs, data, c)
 }
 
-// begin refuses mistakes before any work is done, and begins the comparison or takes up another.
-func (j *mainJob) begin(given *pflag.FlagSet) (*comparison.Comparison, error) {
+// prepare refuses mistakes before any work is done, and takes up a comparison to go on with, if
+// one was named.
+func (j *mainJob) prepare(given *pflag.FlagSet) (*comparison.Comparison, error) {
 	if j.letters != lettersSets[0] && j.letters != lettersSets[1] {
 		return nil, usage("train: letters: no data set %q; there are %s", j.letters, strings.Join(lettersSets, ", "))
 	}
-	if err := config.AsMistake(j.device.Validate()); err != nil {
-		return nil, err
-	}
-	if j.resume != "" {
+	err := config.AsMistake(j.device.Validate())
+	if err == nil && j.resume != "" {
 		return j.takeUp(given)
 	}
-	var err error
-	if j.folder, err = freshFolder(j.folder, "main"); err != nil {
-		return nil, err
+	if err == nil {
+		j.folder, err = freshFolder(j.folder, "main")
 	}
+	return nil, err
+}
+
+// create begins a comparison.
+func (j *mainJob) create() (*comparison.Comparison, error) {
 	for i := range j.methods {
 		j.methods[i].Spec.Seed = j.seed
 	}
@@ -178,7 +199,7 @@ func (j *mainJob) try(ctx context.Context, all *comparison.Comparison, m compari
 		notes["precision"] = j.device.Precision
 	}
 	defer c.endProgress()
-	run, err := all.Fit(ctx, m, &datasets.Splits{Train: data.train},
+	run, err := all.Fit(ctx, m, &datasets.Splits{Train: data.train, Test: data.digits},
 		pollen.WithDevice(device), pollen.WithObserver(c.observer(m.Title)), pollen.WithNotes(notes))
 	if err != nil {
 		return compared{}, err

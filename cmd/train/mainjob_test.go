@@ -8,8 +8,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/pkg/errors"
+	"github.com/spf13/pflag"
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/comparison"
@@ -80,6 +82,54 @@ func TestMainJob(t *testing.T) {
 		files, err := os.ReadDir(filepath.Join(j.folder, method, "samples"))
 		if err != nil || len(files) != samples {
 			t.Errorf("%s: %d samples, want %d (%v)", method, len(files), samples, err)
+		}
+	}
+}
+
+// The whole comparison goes on, and ends with the same table.
+func TestResumedMainJob(t *testing.T) {
+	whole := smallMainJob(t)
+	c, _, _, _ := testConsole()
+	if err := whole.run(context.Background(), nil, c); err != nil {
+		t.Fatal(err)
+	}
+	j := smallMainJob(t)
+	ctx, stop := context.WithCancel(context.Background())
+	c, _, _, _ = testConsole()
+	clock := c.now
+	c.now = func() time.Time { // it is asked after every window
+		if _, err := os.Stat(filepath.Join(j.folder, "sgld", "samples", "chain00000-step000000030.safetensors")); err == nil {
+			stop()
+		}
+		return clock()
+	}
+	if err := j.run(ctx, nil, c); !stopped(err) {
+		t.Fatalf("error %v, want that of the context", err)
+	}
+	again := smallMainJob(t)
+	again.dataFolder, again.resume, again.methods = "", j.folder, nil
+	flags := pflag.NewFlagSet("train", pflag.ContinueOnError)
+	(&mainJob{}).bind(flags)
+	if err := flags.Set("seed", "3"); err != nil {
+		t.Fatal(err)
+	}
+	c, _, remarks, _ := testConsole()
+	if err := again.run(context.Background(), flags, c); err == nil || !strings.Contains(err.Error(), "--seed with --resume: a resumed comparison keeps") {
+		t.Errorf("another seed: %v", err)
+	}
+	flags = pflag.NewFlagSet("train", pflag.ContinueOnError)
+	(&mainJob{}).bind(flags)
+	if err := again.run(context.Background(), flags, c); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"SGD: all 60 steps were made before: nothing is left to do", "SGLD: resumed after "} {
+		if !strings.Contains(remarks.String(), want) {
+			t.Errorf("remarks %q, want %q", remarks, want)
+		}
+	}
+	for _, name := range []string{"table.md", "sgd/metrics.jsonl", "sgld/metrics.jsonl", "sgld/diagnostics.json", "psgld/metrics.jsonl"} {
+		if want, got := readFile(t, whole.folder, name), readFile(t, j.folder, name); !bytes.Equal(got, want) {
+			t.Errorf("%s is %q, want %q", name, got, want)
 		}
 	}
 }

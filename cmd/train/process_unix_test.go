@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -205,4 +206,20 @@ func TestInterruptedMainJob(t *testing.T) {
 	p := newProcesses(t)
 	code, _, stderr := p.end("train", []string{"--folder", "main"}, "main/sgd/"+config.ManifestFile, os.Interrupt)
 	p.check(code, exitInterrupted, stderr, []string{"Go on with: train fit --resume main/sgd\n", "train: interrupted\n"})
+}
+
+// Clusters tell a program that its machine will be taken away; exit codes tell that from failures.
+func TestSignals(t *testing.T) {
+	p := newProcesses(t)
+	p.want(0, "train", slowFit("whole"))
+	const first = "samples/chain00000-step000000020.safetensors"
+	for signal, code := range map[syscall.Signal]int{syscall.SIGTERM: 143, syscall.SIGUSR1: 138, syscall.SIGUSR2: 140} {
+		folder := "stopped" + strconv.Itoa(code)
+		got, _, stderr := p.end("train", slowFit(folder), folder+"/"+first, signal)
+		p.check(got, code, stderr, []string{"Go on with: train fit --resume " + folder})
+		p.want(0, "train", []string{"fit", "--resume", folder}, "resumed after ")
+		if err := sameRuns(p.path("whole"), p.path(folder)); err != nil {
+			t.Error(err)
+		}
+	}
 }

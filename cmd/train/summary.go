@@ -12,15 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/report"
 )
 
-// equilibriumTolerance is how far, relatively, a temperature may be from the requested one before a
-// run reports disequilibrium, and how large its standard error before it cannot tell; differences
-// below manyErrors standard errors are none.
-const (
-	equilibriumTolerance = 0.05
-	manyErrors           = 2
-	kineticTolerance     = 0.02 // of a layer's velocities, which the noise of minibatches heats
-	mixedRHat            = 1.01 // the split R-hat above which chains have not mixed
-)
+// mixedRHat is the split R-hat above which chains have not mixed.
+const mixedRHat = 1.01
 
 // printChains prints what runs' chains did: how long, how hot, how well mixed.
 func printChains(runs []compared, c *console) error {
@@ -61,12 +54,18 @@ func summarize(runs []compared) (chains, temperatures *report.Table, notes []str
 		return nil, nil, nil, nil
 	}
 	chains = report.NewTable("run", report.Column{Title: "samples", Format: "%.0f"}, report.Column{Title: "steps", Format: "%.0f"},
-		report.Column{Title: "split R-hat of the loss"}, report.Column{Title: "of " + all[0].Watched})
+		report.Column{Title: "split R-hat of predictions"}, report.Column{Title: "of " + all[0].Watched},
+		report.Column{Title: "ESS of predictions"}, report.Column{Title: "in the tails"})
 	var verdicts []string
-	kinetic := false
+	images := ""
 	for _, o := range all {
-		if err := chains.Add(o.name, float64(o.Samples), float64(o.Made), orDash("%.3f", o.LossRHat), orDash("%.3f", o.WeightRHat)); err != nil {
+		m := o.mixing()
+		if err := chains.Add(o.name, float64(o.Samples), float64(o.Made), orDash("%.3f", m.RHat), orDash("%.3f", o.WeightRHat),
+			orDash("%.0f", m.BulkESS), orDash("%.0f", m.TailESS)); err != nil {
 			return nil, nil, nil, err
+		}
+		if m.Images > 0 && images == "" {
+			images = fmt.Sprintf("Predictions are of %d held-out images: 95 %% of split R-hats are below that, the effective sample size (ESS) is the median.", m.Images)
 		}
 		verdicts = append(verdicts, o.verdict()...)
 		if len(o.Temperatures) == 0 || isNaN(o.Temperatures[0].Configurational) { // no sampler by gradients, or nothing was measured
@@ -74,15 +73,18 @@ func summarize(runs []compared) (chains, temperatures *report.Table, notes []str
 		}
 		if temperatures == nil {
 			temperatures = newTemperatures(o.Temperatures[1:])
-			notes = []string{"Measured temperatures, in all and by layer, with standard errors, are configurational: in equilibrium they are the requested one."}
+			notes = []string{
+				"Measured temperatures, in all and by layer, with standard errors, are configurational, in equilibrium the requested one: the",
+				"kinetic ones, of velocities, and the drift of weights that grow (-) or shrink (+). Noise is how much hotter, as a share, the noise",
+				"of minibatches makes a sampler that does nothing against it; without velocities, the drift is what that estimate leaves.",
+			}
 		}
 		if err := o.addTemperatures(temperatures); err != nil {
 			return nil, nil, nil, err
 		}
-		kinetic = kinetic || !isNaN(o.Temperatures[0].Kinetic)
 	}
-	if kinetic {
-		notes = append(notes, "Kinetic ones, of samplers with momentum, are the velocities', which settle far sooner.")
+	if images != "" {
+		notes = append([]string{images}, notes...)
 	}
 	return chains, temperatures, append(notes, verdicts...), nil
 }
@@ -107,15 +109,39 @@ func (o observed) requested() float64 {
 
 // addTemperatures adds a row of configurational temperatures, and of kinetic ones with momentum.
 func (o observed) addTemperatures(table *report.Table) error {
-	configurational, kinetic := []any{fmt.Sprintf("%.3g", o.requested())}, []any{fmt.Sprintf("%.3g", o.requested())}
-	for _, t := range o.Temperatures {
-		configurational, kinetic = append(configurational, withError(t)), append(kinetic, orDash("%.3g", t.Kinetic))
+	row := func(name, requested string, value func(t pollen.Temperature) string, shown func(t pollen.Temperature) bool) error {
+		values := []any{requested}
+		for _, t := range o.Temperatures {
+			values = append(values, value(t))
+		}
+		if !shown(o.Temperatures[0]) {
+			return nil
+		}
+		return table.Add(name, values...)
 	}
-	err := table.Add(o.name, configurational...)
-	if err != nil || isNaN(o.Temperatures[0].Kinetic) {
-		return err
+	number := func(format string, of func(t pollen.Temperature) pollen.Number) func(t pollen.Temperature) string {
+		return func(t pollen.Temperature) string { return orDash(format, of(t)) }
 	}
-	return table.Add(o.name+", kinetic", kinetic...)
+	measured := func(of func(t pollen.Temperature) pollen.Number) func(t pollen.Temperature) bool {
+		return func(t pollen.Temperature) bool { return !isNaN(of(t)) }
+	}
+	split := func(of func(t pollen.Temperature) pollen.Number) func(t pollen.Temperature) bool {
+		return func(t pollen.Temperature) bool { return t.Weights > 0 && !isNaN(of(t)) } // older versions did not
+	}
+	kinetic := func(t pollen.Temperature) pollen.Number { return t.Kinetic }
+	drift := func(t pollen.Temperature) pollen.Number { return t.Drift }
+	noise := func(t pollen.Temperature) pollen.Number { return t.Heating }
+	for _, err := range []error{
+		row(o.name, fmt.Sprintf("%.3g", o.requested()), withError, func(pollen.Temperature) bool { return true }),
+		row("  kinetic", "", number("%.3g", kinetic), measured(kinetic)),
+		row("  drift", "", number("%+.2f", drift), split(drift)),
+		row("  noise", "", number("%+.2f", noise), split(noise)),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // withError is the configurational temperature with its standard error.
@@ -129,7 +155,16 @@ func withError(t pollen.Temperature) string {
 	return fmt.Sprintf("%.3g ± %.1g", float64(t.Configurational), float64(t.StandardError))
 }
 
-// verdict reports what is wrong with a sampler's chains, if anything.
+// mixing is that of predictions; numbers that were not measured are NaN.
+func (o observed) mixing() pollen.Mixing {
+	if o.Predicted != nil {
+		return *o.Predicted
+	}
+	none := pollen.Number(math.NaN())
+	return pollen.Mixing{RHat: none, BulkESS: none, TailESS: none}
+}
+
+// verdict says in words how near a sampler's chains are to equilibrium.
 func (o observed) verdict() []string {
 	if o.spec.Temperature == nil {
 		return nil
@@ -139,15 +174,8 @@ func (o observed) verdict() []string {
 		notes = append(notes, fmt.Sprintf("%s: images were changed at random (%s): temperatures are not those of the posterior of the images, see pollen.Augment.",
 			o.name, augment))
 	}
-	if off, vague := o.disequilibrium(); len(off) > 0 {
-		notes = append(notes, fmt.Sprintf("%s: not in equilibrium: measured temperature %s, requested %g.", o.name, strings.Join(off, ", "), o.requested()))
-	} else if len(vague) > 0 {
-		notes = append(notes, fmt.Sprintf("%s: too short to tell whether it is in equilibrium: the standard error is above %g %% in %s.",
-			o.name, 100*equilibriumTolerance, strings.Join(vague, ", ")))
-	}
-	if hot := o.kineticOff(); len(hot) > 0 {
-		notes = append(notes, fmt.Sprintf("%s: kinetic temperature %s, requested %g. Smaller rates or larger batches would bring it closer.",
-			o.name, strings.Join(hot, ", "), o.requested()))
+	if note := o.Equilibrium(o.requested()); note != "" {
+		notes = append(notes, o.name+": "+note)
 	}
 	if !isNaN(o.Acceptance) {
 		notes = append(notes, fmt.Sprintf("%s: proposals were accepted with the mean probability %.2f.", o.name, float64(o.Acceptance)))
@@ -159,39 +187,18 @@ func (o observed) verdict() []string {
 		notes = append(notes, fmt.Sprintf("%s: %s %% of the attempts to swap neighbours among the temperatures %s succeeded.", o.name,
 			orDash("%.0f", 100*o.Swaps), strings.ReplaceAll(strings.Trim(fmt.Sprint(o.spec.Temperatures), "[]"), " ", ", ")))
 	}
-	if o.LossRHat > mixedRHat || o.WeightRHat > mixedRHat {
-		notes = append(notes, fmt.Sprintf("%s: not mixed: split R-hat above %g. A longer run would come closer.", o.name, mixedRHat))
+	var unmixed []string
+	if o.mixing().RHat > mixedRHat {
+		unmixed = append(unmixed, "predictions")
+	}
+	if o.WeightRHat > mixedRHat {
+		unmixed = append(unmixed, o.Watched)
+	}
+	if len(unmixed) > 0 {
+		notes = append(notes, fmt.Sprintf("%s: not mixed: split R-hat of %s above %g. A longer run would come closer.", o.name,
+			strings.Join(unmixed, " and "), mixedRHat))
 	}
 	return notes
-}
-
-// disequilibrium is where the configurational temperature is off, or its error too large to tell.
-func (o observed) disequilibrium() (off, vague []string) {
-	tolerance := equilibriumTolerance * o.requested()
-	if tolerance == 0 { // at temperature 0 there is no equilibrium to miss
-		return nil, nil
-	}
-	for _, t := range o.Temperatures {
-		switch difference := math.Abs(float64(t.Configurational) - o.requested()); {
-		case isNaN(t.Configurational):
-		case difference > tolerance && !(difference <= manyErrors*float64(t.StandardError)):
-			off = append(off, fmt.Sprintf("%s in %s", withError(t), t.Layer))
-		case !(float64(t.StandardError) <= tolerance):
-			vague = append(vague, t.Layer)
-		}
-	}
-	return off, vague
-}
-
-// kineticOff is where the velocities do not have the requested temperature.
-func (o observed) kineticOff() (off []string) {
-	requested := o.requested()
-	for _, t := range o.Temperatures[min(1, len(o.Temperatures)):] {
-		if requested > 0 && math.Abs(float64(t.Kinetic)-requested) > kineticTolerance*requested {
-			off = append(off, fmt.Sprintf("%.3g in %s", float64(t.Kinetic), t.Layer))
-		}
-	}
-	return off
 }
 
 // orDash prints a number, or "-" if it was not measured.

@@ -46,33 +46,43 @@ func runOf(t *testing.T, spec pollen.Spec, d *pollen.Diagnostics) *pollen.Run {
 
 func TestPrintChains(t *testing.T) {
 	none := pollen.Number(math.NaN())
-	all := func(temperature, standardError, kinetic pollen.Number) pollen.Temperature {
-		return pollen.Temperature{Layer: "all", Configurational: temperature, StandardError: standardError, Kinetic: kinetic}
+	layer := func(name string, weights int) func(temperature, standardError, kinetic, heating pollen.Number) pollen.Temperature {
+		return func(temperature, standardError, kinetic, heating pollen.Number) pollen.Temperature {
+			drift := temperature - kinetic
+			if isNaN(kinetic) {
+				drift = temperature - 1 - heating
+			}
+			return pollen.Temperature{
+				Layer: name, Weights: weights, Configurational: temperature, StandardError: standardError, Kinetic: kinetic, Drift: drift, Heating: heating,
+			}
+		}
 	}
-	conv := func(temperature, standardError, kinetic pollen.Number) pollen.Temperature {
-		return pollen.Temperature{Layer: "conv1", Configurational: temperature, StandardError: standardError, Kinetic: kinetic}
-	}
-	linear := func(temperature, standardError, kinetic pollen.Number) pollen.Temperature {
-		return pollen.Temperature{Layer: "linear1", Configurational: temperature, StandardError: standardError, Kinetic: kinetic}
-	}
+	all, conv, linear := layer("all", 200), layer("conv1", 8), layer("linear1", 192)
 	sgd, sgld := pollen.Spec{Method: optimizers.SGD{}}, pollen.Spec{Method: langevin.SGLD{}}
 	of := func(samples, made int, rHat, weightRHat pollen.Number, temperatures ...pollen.Temperature) *pollen.Diagnostics {
 		return &pollen.Diagnostics{
-			Samples: samples, Made: made, Watched: "conv1.weight[3]", LossRHat: rHat, WeightRHat: weightRHat, Temperatures: temperatures,
-			Acceptance: none, Swaps: none,
+			Samples: samples, Made: made, Watched: "conv1.weight[3]", LossRHat: none, WeightRHat: weightRHat, Temperatures: temperatures,
+			Acceptance: none, Swaps: none, Predicted: &pollen.Mixing{Images: 50, RHat: rHat, BulkESS: 10 * rHat, TailESS: 7 * rHat},
 		}
 	}
+	old := of(10, 100, none, 0.999, all(1, 0.01, none, 0), conv(1, 0.01, none, 0), linear(1, 0.01, none, 0))
+	for i := range old.Temperatures {
+		old.Temperatures[i].Weights, old.Temperatures[i].Drift = 0, 0
+	}
+	old.Predicted = nil
 	var runs []compared
 	for _, r := range []struct {
 		name string
 		spec pollen.Spec
 		d    *pollen.Diagnostics
 	}{
-		{"SGD", sgd, of(1, 12, none, none, all(none, none, none))},
-		{"good", sgld, of(10, 100, 0.999, 0.999, all(1.04, 0.003, 0.998), conv(1, 0.04, 0.99), linear(1.09, 0.05, 1.03))},
-		{"cold", sgld, of(10, 100, 0.999, 3, all(0.5, 0.02, none), conv(0.4, none, none), linear(0.96, 0.01, none))},
-		{"vague", sgld, of(10, 100, 0.999, 0.999, all(1.01, 0.02, none), conv(1.5, 0.3, none), linear(0.96, 0.01, none))},
-		{"resumed", sgld, of(0, 100, none, none, all(none, none, none), conv(none, none, none), linear(none, none, none))},
+		{"SGD", sgd, of(1, 12, none, none, all(none, none, none, none))},
+		{"good", sgld, of(10, 100, 0.999, 0.999, all(1.04, 0.003, 0.998, 0.2), conv(1, 0.04, 0.99, 0.5), linear(1.09, 0.05, 1.03, 0.1))},
+		{"cold", sgld, of(10, 100, 3, 0.999, all(0.9, 0.02, none, 0.02), conv(1, 0.01, none, 0.01), linear(0.9, 0.02, none, 0.03))},
+		{"hot", sgld, of(10, 100, 0.999, 3, all(1.2, 0.02, none, 0.2), conv(1.5, 0.1, none, 0.06), linear(1.2, 0.01, 1.2, 0.2))},
+		{"vague", sgld, of(10, 100, 0.999, 0.999, all(1.01, 0.02, none, 0), conv(1.5, 0.3, none, 0), linear(0.96, 0.01, none, 0))},
+		{"resumed", sgld, of(0, 100, none, none, all(none, none, none, none), conv(none, none, none, none), linear(none, none, none, none))},
+		{"old", sgld, old},
 	} {
 		runs = append(runs, compared{name: r.name, run: runOf(t, r.spec, r.d)})
 	}
@@ -80,26 +90,42 @@ func TestPrintChains(t *testing.T) {
 	if err := printChains(runs, c); err != nil {
 		t.Fatal(err)
 	}
-	want := `run      samples  steps  split R-hat of the loss  of conv1.weight[3]
---------------------------------------------------------------------
-SGD            1     12                        -                   -
-good          10    100                    0.999               0.999
-cold          10    100                    0.999               3.000
-vague         10    100                    0.999               0.999
-resumed        0    100                        -                   -
+	want := `run      samples  steps  split R-hat of predictions  of conv1.weight[3]  ESS of predictions  in the tails
+---------------------------------------------------------------------------------------------------------
+SGD            1     12                           -                   -                   -             -
+good          10    100                       0.999               0.999                  10             7
+cold          10    100                       3.000               0.999                  30            21
+hot           10    100                       0.999               3.000                  10             7
+vague         10    100                       0.999               0.999                  10             7
+resumed        0    100                           -                   -                   -             -
+old           10    100                           -               0.999                   -             -
 
-temperature    requested      measured      conv1      linear1
---------------------------------------------------------------
-good                   1  1.04 ± 0.003   1 ± 0.04  1.09 ± 0.05
-good, kinetic          1         0.998       0.99         1.03
-cold                   1    0.5 ± 0.02        0.4  0.96 ± 0.01
-vague                  1   1.01 ± 0.02  1.5 ± 0.3  0.96 ± 0.01
-Measured temperatures, in all and by layer, with standard errors, are configurational: in equilibrium they are the requested one.
-Kinetic ones, of samplers with momentum, are the velocities', which settle far sooner.
-good: kinetic temperature 1.03 in linear1, requested 1. Smaller rates or larger batches would bring it closer.
-cold: not in equilibrium: measured temperature 0.5 ± 0.02 in all, 0.4 in conv1, requested 1.
-cold: not mixed: split R-hat above 1.01. A longer run would come closer.
-vague: too short to tell whether it is in equilibrium: the standard error is above 5 % in conv1.
+temperature  requested      measured      conv1      linear1
+------------------------------------------------------------
+good                 1  1.04 ± 0.003   1 ± 0.04  1.09 ± 0.05
+  kinetic                      0.998       0.99         1.03
+  drift                        +0.04      +0.01        +0.06
+  noise                        +0.20      +0.50        +0.10
+cold                 1    0.9 ± 0.02   1 ± 0.01   0.9 ± 0.02
+  drift                        -0.12      -0.01        -0.13
+  noise                        +0.02      +0.01        +0.03
+hot                  1    1.2 ± 0.02  1.5 ± 0.1   1.2 ± 0.01
+  drift                        -0.00      +0.44        +0.00
+  noise                        +0.20      +0.06        +0.20
+vague                1   1.01 ± 0.02  1.5 ± 0.3  0.96 ± 0.01
+  drift                        +0.01      +0.50        -0.04
+  noise                        +0.00      +0.00        +0.00
+old                  1      1 ± 0.01   1 ± 0.01     1 ± 0.01
+Predictions are of 50 held-out images: 95 % of split R-hats are below that, the effective sample size (ESS) is the median.
+Measured temperatures, in all and by layer, with standard errors, are configurational, in equilibrium the requested one: the
+kinetic ones, of velocities, and the drift of weights that grow (-) or shrink (+). Noise is how much hotter, as a share, the noise
+of minibatches makes a sampler that does nothing against it; without velocities, the drift is what that estimate leaves.
+good: 100 % of the weights are in equilibrium, within 5 % of T = 1.
+cold: 4 % of the weights are in equilibrium, within 5 % of T = 1; still growing: linear1 (the scale of the logits still grows).
+cold: not mixed: split R-hat of predictions above 1.01. A longer run would come closer.
+hot: 0 % of the weights are in equilibrium, within 5 % of T = 1; heated by the noise of minibatches: conv1, linear1.
+hot: not mixed: split R-hat of conv1.weight[3] above 1.01. A longer run would come closer.
+vague: 96 % of the weights are in equilibrium, within 5 % of T = 1; in too short a run to tell: conv1.
 `
 	if diff := cmp.Diff(want, out.String()); diff != "" {
 		t.Error(diff)

@@ -75,13 +75,6 @@ struct Equal {
   }
 };
 
-struct NotEqual {
-  template <class T>
-  INLINE T operator()(T a, T b) const {
-    return T(a != b);
-  }
-};
-
 template <class F, class T>
 INLINE void broadcast(Out<T> y, In<T> a, In<T> b, int n, const Walk<6>& ofA, const Walk<6>& ofB) {
   for (int i = first(); i < n; i += step()) y.at()[i] = F()(a.at()[ofA.at(i)], b.at()[ofB.at(i)]);
@@ -102,8 +95,7 @@ INLINE void broadcast(Out<T> y, In<T> a, In<T> b, int n, const Walk<6>& ofA, con
   ARITHMETIC(power, Power, T, suffix)          \
   ARITHMETIC(less, Less, T, suffix)            \
   ARITHMETIC(less_equal, LessEqual, T, suffix) \
-  ARITHMETIC(equal, Equal, T, suffix)          \
-  ARITHMETIC(not_equal, NotEqual, T, suffix)
+  ARITHMETIC(equal, Equal, T, suffix)
 
 ARITHMETICS(float, f32)
 ARITHMETICS(double, f64)

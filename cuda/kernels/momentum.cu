@@ -48,16 +48,36 @@ INLINE void obabo(Out<T> statistics, const Schedules<T>& schedules, const Walker
   });
 }
 
+// rateBefore is the rate of the step before; 0 where there is none.
+template <class T>
+INLINE double rateBefore(In<T> rates, Header header, int entries) {
+  unsigned long long step = stepOf(header);
+  return step > 0 ? (double)entry(rates, entries, step - 1) : 0;
+}
+
 // kinetic is mass/h times the sum of v v, h being the step size of the step before; 0 where there is none.
 template <class T>
 INLINE void kinetic(Out<T> y, In<T> v, In<T> rates, Header header, int n, int entries, T mass, int dataSize) {
-  unsigned long long step = stepOf(header);
-  double rate = step > 0 ? (double)entry(rates, entries, step - 1) : 0;
+  double rate = rateBefore(rates, header, entries);
   double sum = rate == 0 ? 0 : tileSum(n, [&](int i, int count) INLINED {
     Quad<T> velocity = load(v.at(), i, count);
     return dot(velocity, velocity);
   });
   if (threadIdx.x == 0) y.at()[blockIdx.x] = rate == 0 ? T(0) : T(sum * (double)mass * dataSize / rate);
+}
+
+// kickedKinetic is 1/(2 h) times the sum of v v and of its square after the step's force, likewise.
+template <class T>
+INLINE void kickedKinetic(Out<T> y, In<T> v, In<T> w, In<T> dw, In<T> rates, Header header, int n, int entries, const Prior<T>& prior) {
+  double before = rateBefore(rates, header, entries);
+  T rate = entry(rates, entries, stepOf(header));
+  double sum = before == 0 ? 0 : tileSum(n, [&](int i, int count) INLINED {
+    Quad<T> velocity = load(v.at(), i, count), g = gradients(prior, load(dw.at(), i, count), load(w.at(), i, count)), kicked = velocity;
+#pragma unroll
+    for (int k = 0; k < 4; k++) kicked.v[k] = descend(velocity.v[k], rate, g.v[k]);
+    return dot(velocity, velocity) + dot(kicked, kicked);
+  });
+  if (threadIdx.x == 0) y.at()[blockIdx.x] = before == 0 ? T(0) : T(sum / 2 * prior.dataSize / before);
 }
 
 #define MOMENTUM(T, suffix)                                                                                                                    \
@@ -73,6 +93,9 @@ INLINE void kinetic(Out<T> y, In<T> v, In<T> rates, Header header, int n, int en
   }                                                                                                                                            \
   UPDATE(kinetic_fwd_##suffix, T)(Out<T> y, In<T> v, In<T> rates, Header header, int n, int entries, T mass, int dataSize) {                 \
     kinetic(y, v, rates, header, n, entries, mass, dataSize);                                                                                  \
+  }                                                                                                                                            \
+  UPDATE(kicked_kinetic_fwd_##suffix, T)(Out<T> y, In<T> v, In<T> w, In<T> dw, In<T> rates, Header header, int n, int entries, PRIOR(T)) {     \
+    kickedKinetic(y, v, w, dw, rates, header, n, entries, PRIOR_OF(T));                                                                        \
   }
 
 MOMENTUM(float, f32)

@@ -1,9 +1,10 @@
 // Steps of the Nose-Hoover thermostat, with g the gradient of U/N, h = rate/N and xi ~ N(0, 1); d is the number of a parameter's elements:
 //
-//	euler    v <- (1 - chi) v - rate g + sqrt(2 a h T) xi,  theta <- theta + v,  chi <- chi + v.v/d - h T
-//	badodab  v <- v - rate g;  chi <- chi + (v.v/d - h T)/2;  theta <- theta + v/2,  v <- c v + sqrt((1 - c^2) (a/chi) h T) xi with c = e^-chi,
-//	         theta <- theta + v/2;  chi <- chi + (v.v/d - h T)/2
+//	euler    v <- (1 - chi) v - rate g + sqrt(2 a h T) xi,  theta <- theta + v,  chi <- chi + k (v.v/(d h T) - 1)
+//	badodab  v <- v - rate g;  chi <- chi + k/2 (v.v/(d h T) - 1);  theta <- theta + v/2,  v <- c v + sqrt((1 - c^2) (a/chi) h T) xi with
+//	         c = e^-chi,  theta <- theta + v/2;  chi <- chi + k/2 (v.v/(d h T) - 1)
 //
+// where chi rises by at most k c in all. Where h T is 0, chi stays as it is.
 // With one chi to a parameter a step is several kernels: those that move walkers leave the sum of v v of their tile, sgnht_adapt changes chi. With
 // one chi to an element, and d = 1, it is one kernel.
 #include "velocities.cuh"
@@ -12,6 +13,23 @@
 template <class T>
 INLINE double oneChi(InOut<T> chi) {
   return (double)chi.at()[0] + (double)chi.at()[1];
+}
+
+// Adaptation is what chi gains by v.v/d, what it loses, and how far it rises at most.
+struct Adaptation {
+  double gain, loss, most;
+};
+
+template <class T>
+INLINE Adaptation adaptation(const Step<T>& s, double coupling, double mostExcess) {
+  double equilibrium = s.h * s.temperature;
+  if (equilibrium == 0) return {0, 0, 0};
+  return {coupling / equilibrium, coupling, coupling * mostExcess};
+}
+
+template <class T>
+INLINE T atMost(T x, T most) {
+  return x < most ? x : most;
 }
 
 INLINE void leave(Out<double> squares, double sum) {
@@ -71,44 +89,52 @@ INLINE void badodabDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Sche
 
 // adapt changes the one chi of n velocities by that share of a step: one block.
 template <class T>
-INLINE void adapt(InOut<T> chi, In<double> squares, const Schedules<T>& schedules, int n, int tiles, double share, int dataSize) {
+INLINE void adapt(InOut<T> chi, In<double> squares, const Schedules<T>& schedules, int n, int tiles, double share, double coupling,
+                  double mostExcess, int dataSize) {
   const Step<T>& s = schedules.step(dataSize);
   double sum = 0;
   for (int i = threadIdx.x; i < tiles; i += blockDim.x) sum += squares.at()[i];
   sum = blockSum(sum);
   if (threadIdx.x > 0) return;
-  double adapted = oneChi(chi) + share * (sum / n - s.h * s.temperature);
+  Adaptation change = adaptation(s, share * coupling, mostExcess);
+  double adapted = oneChi(chi) + atMost(change.gain * (sum / n) - change.loss, change.most);
   T rounded = T(adapted);
   chi.at()[0] = rounded;
   chi.at()[1] = T(adapted - (double)rounded);
 }
 
 template <class T>
-INLINE void eulerElement(Out<T> statistics, const Schedules<T>& schedules, const Walkers<T>& walkers, InOut<T> chi, double friction) {
+INLINE void eulerElement(Out<T> statistics, const Schedules<T>& schedules, const Walkers<T>& walkers, InOut<T> chi, double friction,
+                         double coupling, double mostExcess) {
   walkers.prefetchAll();
   const Step<T>& s = schedules.step(walkers.prior.dataSize);
-  T scale = s.noise(friction), equilibrium = T(s.h * s.temperature), *chis = chi.at();
+  Adaptation change = adaptation(s, coupling, mostExcess);
+  T scale = s.noise(friction), gain = T(change.gain), loss = T(change.loss), most = T(change.most), *chis = chi.at();
   walkers.move(statistics, s, nullptr, [&](int i, T& theta, T& v, T g, T z) INLINED {
     kick(theta, v, g, z, 1 - chis[i], again(s).rate, scale);
-    chis[i] += v * v - equilibrium;
+    chis[i] += atMost(gain * (v * v) - loss, most);
   });
 }
 
 template <class T>
-INLINE void badodabElement(Out<T> statistics, const Schedules<T>& schedules, const Walkers<T>& walkers, InOut<T> chi, double friction) {
+INLINE void badodabElement(Out<T> statistics, const Schedules<T>& schedules, const Walkers<T>& walkers, InOut<T> chi, double friction,
+                           double coupling, double mostExcess) {
   walkers.prefetchAll();
   const Step<T>& s = schedules.step(walkers.prior.dataSize);
-  T equilibrium = T(s.h * s.temperature), *chis = chi.at();
+  Adaptation change = adaptation(s, coupling / 2, mostExcess);
+  T gain = T(change.gain), loss = T(change.loss), most = T(change.most), *chis = chi.at();
   walkers.move(statistics, s, nullptr, [&](int i, T& theta, T& v, T g, T z) INLINED {
     v = descend(v, again(s).rate, g);
-    T half = chis[i] + T(0.5) * (v * v - equilibrium);
+    T half = chis[i] + atMost(gain * (v * v) - loss, most);
     Relaxation r = relaxation(half, friction);
     drift(theta, v, z, T(r.keep), again(s).noise(r.strength));
-    chis[i] = half + T(0.5) * (v * v - equilibrium);
+    chis[i] = half + atMost(gain * (v * v) - loss, most);
   });
 }
 
-#define SGNHT_ARGUMENTS(T) WALKERS(T), In<T> rates, In<T> temperatures, InOut<T> chi, Header header, int n, ENTRIES, STREAMS, double friction, PRIOR(T)
+#define SGNHT_ARGUMENTS(T)                                                                                                                    \
+  WALKERS(T), In<T> rates, In<T> temperatures, InOut<T> chi, Header header, int n, ENTRIES, STREAMS, double friction, double coupling,          \
+      double mostExcess, PRIOR(T)
 
 #define SGNHT(T, suffix)                                                                                                                       \
   UPDATE(sgnht_update_euler_##suffix, T)(Out<double> squares, SGNHT_ARGUMENTS(T)) {                                                          \
@@ -122,14 +148,15 @@ INLINE void badodabElement(Out<T> statistics, const Schedules<T>& schedules, con
     badodabDrift(squares, w, v, SCHEDULES_OF(T), chi, n, noise, friction, dataSize);                                                           \
   }                                                                                                                                            \
   KERNEL(sgnht_adapt_##suffix, 256)                                                                                                            \
-  (InOut<T> chi, In<double> squares, TABLES(T), int n, ENTRIES, int tiles, double share, int dataSize) {                                       \
-    adapt(chi, squares, SCHEDULES_OF(T), n, tiles, share, dataSize);                                                                           \
+  (InOut<T> chi, In<double> squares, TABLES(T), int n, ENTRIES, int tiles, double share, double coupling, double mostExcess,                 \
+   int dataSize) {                                       \
+    adapt(chi, squares, SCHEDULES_OF(T), n, tiles, share, coupling, mostExcess, dataSize);                                                                           \
   }                                                                                                                                            \
   UPDATE(sgnht_update_euler_element_##suffix, T)(SGNHT_ARGUMENTS(T)) {                                                                       \
-    eulerElement(statistics, SCHEDULES_OF(T), WALKERS_OF(T), chi, friction);                                                                   \
+    eulerElement(statistics, SCHEDULES_OF(T), WALKERS_OF(T), chi, friction, coupling, mostExcess);                                                         \
   }                                                                                                                                            \
   KERNEL(sgnht_update_badodab_element_##suffix, 512)(SGNHT_ARGUMENTS(T)) {                                                                     \
-    badodabElement(statistics, SCHEDULES_OF(T), WALKERS_OF(T), chi, friction);                                                                 \
+    badodabElement(statistics, SCHEDULES_OF(T), WALKERS_OF(T), chi, friction, coupling, mostExcess);                                                       \
   }
 
 SGNHT(float, f32)

@@ -48,7 +48,7 @@ var methods = []method{
 	{"SGHMC", sampled(langevin.SGHMC{Friction: 0.1}, optimizers.Constant{Rate: 1e-3}, 0)},
 	{"cyclical SGHMC", sampled(langevin.SGHMC{Friction: 0.1}, optimizers.Cyclical{Initial: 2e-3, Cycles: cycles}, cycles)},
 	{"BAOAB", sampled(langevin.BAOAB{Friction: 0.1}, optimizers.Constant{Rate: 1e-3}, 0)},
-	{"SGNHT", sampled(langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB}, optimizers.Constant{Rate: 1e-3}, 0)},
+	{"SGNHT", sampled(langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3}, optimizers.Constant{Rate: 1e-3}, 0)},
 }
 
 func preconditioned(gamma langevin.Gamma) langevin.Sampler {
@@ -71,6 +71,7 @@ func sampled(sampler langevin.Sampler, schedule optimizers.Schedule, cycles int)
 		spec := s.specification(sampler, schedule, epochs)
 		spec.Chains, spec.Cycles = chainsOfEach, cycles
 		spec.BurnIn, spec.Samples = new(spec.Epochs/4/max(1, cycles)), max(2*cycles, s.scaled(perChain))
+		spec.Weights = pollen.StepSize // also of cycles, which sample from their large steps on
 		return spec
 	}
 }

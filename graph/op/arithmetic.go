@@ -1,6 +1,8 @@
 package op
 
 import (
+	"math"
+
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -191,4 +193,69 @@ func operand[T float32 | float64](x []T, n, stride int, copies []T) []T {
 		copies[i] = x[0]
 	}
 	return copies[:n]
+}
+
+// Power is y = a^b, elementwise with NumPy's broadcasting: a [...], b [...] -> y. It is NaN for a
+// below 0 unless b is a whole number.
+type Power struct{}
+
+// Name implements graph.Op.
+func (Power) Name() string { return "power" }
+
+// Shape implements graph.Op.
+func (Power) Shape(in []tensor.Shape) (tensor.Shape, error) { return broadcast(in) }
+
+// Lower implements graph.Op.
+func (Power) Lower(l *graph.Lowering) { lowerArithmetic(l, "power", powers[float32], powers[float64]) }
+
+func powers[T float32 | float64](y, a, b []T) {
+	for i := range y {
+		y[i] = T(math.Pow(float64(a[i]), float64(b[i])))
+	}
+}
+
+// Gradients implements graph.Differentiable: da = dout b a^(b-1), db = dout y ln a.
+func (p Power) Gradients(build *graph.Builder, in []*graph.Node, y, dout *graph.Node) []*graph.Node {
+	a, b := in[0], in[1]
+	lower := build.Apply(p, a, build.Apply(Scale{Factor: 1, Offset: -1}, b))
+	da := build.Apply(Multiply{}, dout, build.Apply(Multiply{}, b, lower))
+	db := build.Apply(Multiply{}, dout, build.Apply(Multiply{}, y, build.Apply(Log{}, a)))
+	return []*graph.Node{unbroadcast(build, da, a), unbroadcast(build, db, b)}
+}
+
+// Compare is y = 1 where a < b, with Less, where a = b, with Equal, or either, with both; else 0:
+// elementwise with NumPy's broadcasting, a [...], b [...] -> y. It has no gradient.
+type Compare struct{ Less, Equal bool }
+
+// Name implements graph.Op.
+func (Compare) Name() string { return "compare" }
+
+// Shape implements graph.Op.
+func (c Compare) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if !c.Less && !c.Equal {
+		return nil, errors.New("compares neither by less nor by equal, wants one of them at least")
+	}
+	return broadcast(in)
+}
+
+// Lower implements graph.Op.
+func (c Compare) Lower(l *graph.Lowering) {
+	stem := "less"
+	if c.Less && c.Equal {
+		stem = "less_equal"
+	} else if c.Equal {
+		stem = "equal"
+	}
+	lowerArithmetic(l, stem, compared[float32](c), compared[float64](c))
+}
+
+func compared[T float32 | float64](c Compare) func(y, a, b []T) {
+	return func(y, a, b []T) {
+		for i := range y {
+			y[i] = 0
+			if c.Less && a[i] < b[i] || c.Equal && a[i] == b[i] {
+				y[i] = 1
+			}
+		}
+	}
 }

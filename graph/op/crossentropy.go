@@ -6,6 +6,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op/internal/sumexp"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -52,25 +53,12 @@ func crossEntropyRows[T float32 | float64](a *tensor.Args, lo, hi int) {
 	classes := len(logits) / len(labels)
 	for row := lo; row < hi; row++ {
 		z := logits[row*classes : (row+1)*classes]
-		top, total := logSumExp(z)
+		top, total := sumexp.Of(z)
 		losses[row] = math.NaN()
 		if label := labels[row]; label >= 0 && int(label) < classes {
 			losses[row] = top + math.Log(total) - float64(z[label])
 		}
 	}
-}
-
-// logSumExp is the largest of z and the sum of exp(z - largest).
-func logSumExp[T float32 | float64](z []T) (top, total float64) {
-	largest := z[0]
-	for _, v := range z {
-		largest = max(largest, v)
-	}
-	top = float64(largest)
-	for _, v := range z {
-		total += math.Exp(float64(v) - top)
-	}
-	return top, total
 }
 
 func meanOfRows[T float32 | float64](rows int) func(a *tensor.Args) {
@@ -115,13 +103,98 @@ func crossEntropyGradient[T float32 | float64](a *tensor.Args, lo, hi int) {
 	scale := float64(dout[0]) / float64(len(labels))
 	for row := lo; row < hi; row++ {
 		z, dz := logits[row*classes:(row+1)*classes], dlogits[row*classes:(row+1)*classes]
-		top, total := logSumExp(z)
+		top, total := sumexp.Of(z)
 		for k, v := range z {
 			p := math.Exp(float64(v)-top) / total
 			if int32(k) == labels[row] {
 				p--
 			}
 			dz[k] = T(p * scale)
+		}
+	}
+}
+
+// Softmax is p[b k] = exp(logits[b k]) / sum over k of exp(logits[b k]):
+// logits [B K] -> probabilities [B K]. It is for predictions: to train, use CrossEntropy.
+type Softmax struct{}
+
+// Name implements graph.Op.
+func (Softmax) Name() string { return "softmax" }
+
+// Shape implements graph.Op.
+func (Softmax) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, 2); err != nil {
+		return nil, err
+	}
+	return in[0], nil
+}
+
+// Lower implements graph.Op.
+func (Softmax) Lower(l *graph.Lowering) {
+	lowerRows(l, "softmax_fwd", graph.Pick(l, softmax[float32], softmax[float64]))
+}
+
+// lowerRows emits a launch that has a warp for each row of the output; its inputs have its shape.
+func lowerRows(l *graph.Lowering, stem string, run func(classes int) func(a *tensor.Args, lo, hi int)) {
+	batch, classes := l.Shape[0], l.Shape[1]
+	arguments := []tensor.Argument{l.Out()}
+	for i := range l.Shapes {
+		arguments = append(arguments, l.In(i))
+	}
+	l.Emit(stem, tensor.Warps(batch), tensor.Rows(batch, 32*classes, run(classes)),
+		append(arguments, tensor.Int(batch), tensor.Int(classes))...)
+}
+
+func softmax[T float32 | float64](classes int) func(a *tensor.Args, lo, hi int) {
+	return func(a *tensor.Args, lo, hi int) {
+		p, logits := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
+		for row := lo; row < hi; row++ {
+			z := logits[row*classes : (row+1)*classes]
+			top, total := sumexp.Of(z)
+			for k, v := range z {
+				p[row*classes+k] = T(math.Exp(float64(v)-top) / total)
+			}
+		}
+	}
+}
+
+// Gradients implements graph.Differentiable.
+func (Softmax) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
+	return []*graph.Node{b.Apply(softmaxBackward{}, dout, in[0])}
+}
+
+// softmaxBackward is dlogits[b k] = p[b k] (dout[b k] - sum over k of p[b k] dout[b k]), p being
+// computed again, since a rounded p near 1 has lost how far it is from 1: dout [B K],
+// logits [B K] -> [B K].
+type softmaxBackward struct{}
+
+func (softmaxBackward) Name() string { return "softmax gradient" }
+
+func (softmaxBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, 2, 2); err != nil {
+		return nil, err
+	}
+	return in[0], wantEqual(in[0], in[1])
+}
+
+func (softmaxBackward) Lower(l *graph.Lowering) {
+	lowerRows(l, "softmax_bwd", graph.Pick(l, softmaxGradient[float32], softmaxGradient[float64]))
+}
+
+func softmaxGradient[T float32 | float64](classes int) func(a *tensor.Args, lo, hi int) {
+	return func(a *tensor.Args, lo, hi int) {
+		dx, dout, logits := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2)
+		for row := lo; row < hi; row++ {
+			from, to := row*classes, (row+1)*classes
+			z, dy := logits[from:to], dout[from:to]
+			top, sum := sumexp.Of(z)
+			mean := 0.0
+			for k, v := range z {
+				mean += math.Exp(float64(v)-top) / sum * float64(dy[k])
+			}
+			for k, v := range z {
+				dx[from+k] = T(math.Exp(float64(v)-top) / sum * (float64(dy[k]) - mean))
+			}
 		}
 	}
 }

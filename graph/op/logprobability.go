@@ -6,6 +6,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op/internal/sumexp"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -54,7 +55,7 @@ func logProbability[T float32 | float64](stride, classes int) func(a *tensor.Arg
 		for row := lo; row < hi; row++ {
 			z := logits[row*stride:][:classes]
 			if row == lo || stride > 0 {
-				top, total = logSumExp(z)
+				top, total = sumexp.Of(z)
 			}
 			value := math.NaN()
 			if label := labels[row]; label >= 0 && int(label) < classes {
@@ -105,7 +106,7 @@ func logProbabilityGradient[T float32 | float64](stride, classes int) func(a *te
 		for row := lo; row < hi; row++ {
 			z, dz := logits[row*stride:][:classes], dlogits[row*classes:][:classes]
 			if row == lo || stride > 0 {
-				top, total = logSumExp(z)
+				top, total = sumexp.Of(z)
 			}
 			for k, v := range z {
 				share := -math.Exp(float64(v)-top) / total

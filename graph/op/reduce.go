@@ -2,6 +2,7 @@ package op
 
 import (
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op/internal/walk"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
@@ -21,7 +22,7 @@ const reduceAxes = maxAxes / 2
 // is kept. Many cheap units make one tile; an expensive one is split over several, whose partial
 // sums are added in order.
 type reduction struct {
-	kept, summed walk // over the offsets of the runs
+	kept, summed walk.Walk // over the offsets of the runs
 	run          int
 	alongRun     bool // the run is summed over
 	sums         int  // elements of the output
@@ -48,21 +49,21 @@ func newReduction(shape tensor.Shape, over Axes) reduction {
 			stride *= inner.extent
 		}
 		if group.class == 1 {
-			r.summed.add(group.extent, stride)
+			r.summed.Add(group.extent, stride)
 		} else {
-			r.kept.add(group.extent, stride)
+			r.kept.Add(group.extent, stride)
 		}
 	}
-	r.perBlock, r.terms = 1, r.summed.count()*r.run
+	r.perBlock, r.terms = 1, r.summed.Count()*r.run
 	cost := r.terms
-	r.sums = r.kept.count()
+	r.sums = r.kept.Count()
 	if !r.alongRun {
 		r.perBlock = (r.run + reduceWidth - 1) / reduceWidth
-		r.terms = r.summed.count()
+		r.terms = r.summed.Count()
 		cost = r.terms * min(r.run, reduceWidth)
 		r.sums *= r.run
 	}
-	r.units = r.kept.count() * r.perBlock
+	r.units = r.kept.Count() * r.perBlock
 	r.grouped = max(1, reduceTile/cost)
 	r.splits = min(r.terms, (cost+reduceTile-1)/reduceTile)
 	return r
@@ -81,7 +82,7 @@ func hostReduction[T float32 | float64](r reduction, scale float64) tensor.HostK
 			first := tile / r.splits * r.grouped
 			for unit := first; unit < min(r.units, first+r.grouped); unit++ {
 				if r.alongRun {
-					partial[split*r.sums+unit] = sumRuns(&r, x[r.kept.at(unit):], lo, hi)
+					partial[split*r.sums+unit] = sumRuns(&r, x[r.kept.At(unit):], lo, hi)
 				} else {
 					addRuns(&r, partial[split*r.sums:], x, unit, lo, hi)
 				}
@@ -108,7 +109,7 @@ func sumRuns[T float32 | float64](r *reduction, x []T, lo, hi int) float64 {
 	for lo < hi {
 		at := lo % r.run
 		n := min(r.run-at, hi-lo)
-		total += kernel.WideSum(x[r.summed.at(lo/r.run)+at:][:n])
+		total += kernel.WideSum(x[r.summed.At(lo/r.run)+at:][:n])
 		lo += n
 	}
 	return total
@@ -120,9 +121,9 @@ func addRuns[T float32 | float64](r *reduction, partial []float64, x []T, unit, 
 	width := min(reduceWidth, r.run-from)
 	sums := partial[block*r.run+from:][:width]
 	clear(sums)
-	x = x[r.kept.at(block)+from:]
+	x = x[r.kept.At(block)+from:]
 	for i := lo; i < hi; i++ {
-		for j, v := range x[r.summed.at(i):][:width] {
+		for j, v := range x[r.summed.At(i):][:width] {
 			sums[j] += float64(v)
 		}
 	}
@@ -130,12 +131,12 @@ func addRuns[T float32 | float64](r *reduction, partial []float64, x []T, unit, 
 
 // onGPU is how, and with which kernel, a GPU adds up: neighbouring sums side by side, unless what
 // they sum over is contiguous and long. summed has all axes that are summed over.
-func (r *reduction) onGPU(summed walk) (s sums, kernel string) {
+func (r *reduction) onGPU(summed walk.Walk) (s sums, kernel string) {
 	innermost, stride := 1, 0
-	if last := summed.axes - 1; last >= 0 {
-		innermost, stride = summed.extents[last], summed.strides[last]
+	if last := summed.Axes - 1; last >= 0 {
+		innermost, stride = summed.Extents[last], summed.Strides[last]
 	}
-	s = sums{count: r.sums, terms: summed.count(), neighbours: true, threads: SumThreads}
+	s = sums{count: r.sums, terms: summed.Count(), neighbours: true, threads: SumThreads}
 	if s.count > 1 && (stride != 1 || innermost == 1 || s.terms < sumNeighbours) {
 		return s, "sum_fwd"
 	}
@@ -150,12 +151,12 @@ func lowerReduction(l *graph.Lowering, stem string, over Axes, scale float64) {
 	host := graph.Pick(l, hostReduction[float32], hostReduction[float64])(r, scale)
 	kept, summed := r.kept, r.summed
 	if r.alongRun {
-		summed.add(r.run, 1)
+		summed.Add(r.run, 1)
 	} else {
-		kept.add(r.run, 1)
+		kept.Add(r.run, 1)
 	}
 	arguments := []tensor.Argument{l.Out(), l.In(0), tensor.Int(r.sums), tensor.Int(l.Shapes[0].Elements())}
-	arguments = append(append(arguments, kept.arguments(reduceAxes)...), summed.arguments(reduceAxes)...)
+	arguments = append(append(arguments, kept.Arguments(reduceAxes)...), summed.Arguments(reduceAxes)...)
 	s, kernel := r.onGPU(summed)
 	emitSums(l, stem, kernel, s, host, append(arguments, tensor.Real(l.DType, scale))...)
 }

@@ -1,12 +1,15 @@
 package op
 
-import "github.com/pollen-ml/pollen/tensor"
+import (
+	"github.com/pollen-ml/pollen/graph/op/internal/walk"
+	"github.com/pollen-ml/pollen/tensor"
+)
 
 // runs says where the elements of a broadcast operand lie, for each element of the output: cut into
 // runs over which the operand either stays (stride 0) or moves along (stride 1). Operands of one
 // output that come from the same groups have the same runs.
 type runs struct {
-	outer  walk
+	outer  walk.Walk
 	run    int
 	stride int
 }
@@ -24,7 +27,7 @@ func newRuns(groups []group, bit int) runs {
 	last := len(groups) - 1
 	r := runs{run: groups[last].extent, stride: strides[last]}
 	for i, g := range groups[:last] {
-		r.outer.add(g.extent, strides[i])
+		r.outer.Add(g.extent, strides[i])
 	}
 	return r
 }
@@ -32,12 +35,12 @@ func newRuns(groups []group, bit int) runs {
 // next is how many of the elements lo to hi lie in lo's run, and the operand's offset for lo.
 func (r *runs) next(lo, hi int) (n, offset int) {
 	row, at := lo/r.run, lo%r.run
-	return min(r.run-at, hi-lo), r.outer.at(row) + at*r.stride
+	return min(r.run-at, hi-lo), r.outer.At(row) + at*r.stride
 }
 
-// arguments are a kernel's integers: extents and strides of maxAxes axes, see walk.
+// arguments are a kernel's integers: extents and strides of maxAxes axes, see walk.Walk.
 func (r *runs) arguments() []tensor.Argument {
 	all := r.outer
-	all.add(r.run, r.stride)
-	return all.arguments(maxAxes)
+	all.Add(r.run, r.stride)
+	return all.Arguments(maxAxes)
 }

@@ -4,12 +4,13 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op/internal/walk"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
 // maxAxes is the most axes a View can have: attributes are comparable, so that the shape is an
 // array.
-const maxAxes = 6
+const maxAxes = walk.MaxAxes
 
 // View gives its input another shape with as many elements; it costs nothing. Axes beyond the
 // shape's are 0.

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -41,7 +42,7 @@ func axesCases() []Case {
 			y[i] = s.shape[axis]
 		}
 		cases = append(cases, Case{
-			Name: fmt.Sprint("transpose ", s.shape, " by ", s.axes), Op: op.TransposeBy(s.axes...), Terms: 1,
+			Name: fmt.Sprint("transpose ", s.shape, " by ", s.axes), Op: array.TransposeBy(s.axes...), Terms: 1,
 			Inputs: []Input{Float(Normal, s.shape...)},
 			Naive: func(in [][]float64) []float64 {
 				return gathered(in[0], s.shape, y, func(index []int) []int {
@@ -56,12 +57,12 @@ func axesCases() []Case {
 	}
 	for _, s := range []struct {
 		shape tensor.Shape
-		slice op.Slice
+		slice array.Slice
 	}{
-		{tensor.Shape{257}, op.Slice{Start: 3, Step: 7, Count: 31}},
-		{tensor.Shape{31, 33}, op.Slice{Axis: 1, Step: 1, Count: 33}},
-		{tensor.Shape{5, 31, 3}, op.Slice{Axis: 1, Start: 30, Step: 1, Count: 1}},
-		{tensor.Shape{2, 3, 1, 7, 2, 5}, op.Slice{Axis: 3, Start: 1, Step: 2, Count: 3}},
+		{tensor.Shape{257}, array.Slice{Start: 3, Step: 7, Count: 31}},
+		{tensor.Shape{31, 33}, array.Slice{Axis: 1, Step: 1, Count: 33}},
+		{tensor.Shape{5, 31, 3}, array.Slice{Axis: 1, Start: 30, Step: 1, Count: 1}},
+		{tensor.Shape{2, 3, 1, 7, 2, 5}, array.Slice{Axis: 3, Start: 1, Step: 2, Count: 3}},
 	} {
 		taken := append(tensor.Shape{}, s.shape...)
 		taken[s.slice.Axis] = s.slice.Count
@@ -78,7 +79,7 @@ func axesCases() []Case {
 			Name: fmt.Sprint("slice ", s.shape, " ", s.slice), Op: s.slice, Terms: 1, Inputs: []Input{Float(Normal, s.shape...)},
 			Naive: func(in [][]float64) []float64 { return gathered(in[0], s.shape, taken, place) },
 		}, Case{
-			Name: fmt.Sprint("unslice ", s.shape, " ", s.slice), Op: op.Unslice{Slice: s.slice, Extent: s.shape[s.slice.Axis]}, Terms: 1,
+			Name: fmt.Sprint("unslice ", s.shape, " ", s.slice), Op: array.Unslice{Slice: s.slice, Extent: s.shape[s.slice.Axis]}, Terms: 1,
 			Inputs: []Input{Float(Normal, taken...)},
 			Naive: func(in [][]float64) []float64 {
 				y := make([]float64, len(ordinals))
@@ -96,7 +97,7 @@ func axesCases() []Case {
 		y := append(tensor.Shape{}, s.shape...)
 		y[s.axis] *= s.times
 		cases = append(cases, Case{
-			Name: fmt.Sprint("repeat ", s.shape, " ", s.times, " times along ", s.axis), Op: op.Repeat{Axis: s.axis, Times: s.times}, Terms: s.times,
+			Name: fmt.Sprint("repeat ", s.shape, " ", s.times, " times along ", s.axis), Op: array.Repeat{Axis: s.axis, Times: s.times}, Terms: s.times,
 			Inputs: []Input{Float(Normal, s.shape...)},
 			Naive: func(in [][]float64) []float64 {
 				return gathered(in[0], s.shape, y, func(index []int) []int {
@@ -125,7 +126,7 @@ func maximumCases() []Case {
 			return y
 		}
 		cases = append(cases, Case{
-			Name: fmt.Sprint("row maximum of ties ", size), Op: op.RowMaximum{}, Inputs: []Input{Float(Ties, size[:]...)}, Naive: naive, Terms: 1,
+			Name: fmt.Sprint("row maximum of ties ", size), Op: array.RowMaximum{}, Inputs: []Input{Float(Ties, size[:]...)}, Naive: naive, Terms: 1,
 			Gradient: func(in [][]float64, dout []float64) [][]float64 {
 				dx, y := make([]float64, len(in[0])), naive(in)
 				for i, v := range in[0] {
@@ -135,31 +136,33 @@ func maximumCases() []Case {
 				}
 				return [][]float64{dx}
 			},
-		}, Case{Name: fmt.Sprint("row maximum ", size), Op: op.RowMaximum{}, Inputs: []Input{Float(Apart, size[:]...)}, Naive: naive, Terms: 1, NoGradient: true})
+		}, Case{Name: fmt.Sprint("row maximum ", size), Op: array.RowMaximum{}, Inputs: []Input{Float(Apart, size[:]...)}, Naive: naive, Terms: 1, NoGradient: true})
 	}
 	return cases
 }
 
 func comparisonCases() []Case {
 	var cases []Case
-	relations := []func(a, b float64) bool{
-		op.Less:        func(a, b float64) bool { return a < b },
-		op.LessOrEqual: func(a, b float64) bool { return a <= b },
-		op.Equal:       func(a, b float64) bool { return a == b },
-		op.NotEqual:    func(a, b float64) bool { return a != b },
+	relations := []struct {
+		op    op.Compare
+		holds func(a, b float64) bool
+	}{
+		{op.Compare{Less: true}, func(a, b float64) bool { return a < b }},
+		{op.Compare{Less: true, Equal: true}, func(a, b float64) bool { return a <= b }},
+		{op.Compare{Equal: true}, func(a, b float64) bool { return a == b }},
 	}
 	for _, s := range []struct{ a, b, y tensor.Shape }{
 		{tensor.Shape{9001}, tensor.Shape{9001}, tensor.Shape{9001}},
 		{tensor.Shape{31, 257}, tensor.Shape{31, 1}, tensor.Shape{31, 257}},
 	} {
-		for r, holds := range relations {
+		for _, r := range relations {
 			cases = append(cases, Case{
-				Name: fmt.Sprint("compare ", r, " ", s.a, " ", s.b), Op: op.Compare{Relation: op.Relation(r)}, Terms: 1, NoGradient: true,
+				Name: fmt.Sprint("compare ", r.op, " ", s.a, " ", s.b), Op: r.op, Terms: 1, NoGradient: true,
 				Inputs: []Input{Float(Ties, s.a...), Float(Ties, s.b...)},
 				Naive: func(in [][]float64) []float64 {
 					y := make([]float64, s.y.Elements())
 					for i := range y {
-						if holds(in[0][place(i, s.y, s.a)], in[1][place(i, s.y, s.b)]) {
+						if r.holds(in[0][place(i, s.y, s.a)], in[1][place(i, s.y, s.b)]) {
 							y[i] = 1
 						}
 					}
@@ -208,7 +211,7 @@ func batchMatrixCases() []Case {
 				b = tensor.Shape{pairs, columns, depth}
 			}
 			cases = append(cases, Case{
-				Name: fmt.Sprint("batch matmul ", s, " ", transposed), Op: op.BatchMatMul{TransposeA: transposed[0], TransposeB: transposed[1]},
+				Name: fmt.Sprint("batch matmul ", s, " ", transposed), Op: array.BatchMatMul{TransposeA: transposed[0], TransposeB: transposed[1]},
 				Inputs: []Input{Float(Normal, a...), Float(Normal, b...)}, Terms: max(depth, rows, columns),
 				Naive: func(in [][]float64) []float64 {
 					c := make([]float64, pairs*rows*columns)

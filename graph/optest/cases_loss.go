@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
 )
 
 // exponent is why ops with exponentials need a looser tolerance: the rounding of an argument z is a
@@ -91,7 +92,7 @@ func lossCases() []Case {
 				Naive:  func(in [][]float64) []float64 { return naiveSoftmax(in[0], classes) },
 				Loosen: 8, Reason: exponent,
 			}, Case{
-				Name: fmt.Sprintf("log softmax %s%d", name, size), Op: op.LogSoftmax{}, Inputs: []Input{logits}, Terms: classes,
+				Name: fmt.Sprintf("log softmax %s%d", name, size), Op: array.LogSoftmax{}, Inputs: []Input{logits}, Terms: classes,
 				Naive:  func(in [][]float64) []float64 { return naiveLogSoftmax(in[0], classes) },
 				Loosen: 8, Reason: exponent,
 			})

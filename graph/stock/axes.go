@@ -8,6 +8,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -49,7 +50,7 @@ func (t *translator) max(m *member) *graph.Node {
 		rows *= graph.ShapeOf(x)[axis]
 	}
 	x = t.reorder(x, append(kept, last...))
-	maximum := t.apply(op.RowMaximum{}, t.view(x, tensor.Shape{rows, graph.ShapeOf(x).Elements() / rows}))
+	maximum := t.apply(array.RowMaximum{}, t.view(x, tensor.Shape{rows, graph.ShapeOf(x).Elements() / rows}))
 	return t.view(maximum, t.shape(m.Node))
 }
 
@@ -57,7 +58,7 @@ func (t *translator) max(m *member) *graph.Node {
 func (t *translator) reorder(x *graph.Node, axes []int) *graph.Node {
 	for i, axis := range axes {
 		if i != axis {
-			return t.apply(op.TransposeBy(axes...), x)
+			return t.apply(array.TransposeBy(axes...), x)
 		}
 	}
 	return x
@@ -81,7 +82,7 @@ func (t *translator) softmax(m *member) *graph.Node {
 	}
 	var o graph.Op = op.Softmax{}
 	if m.bool("isLog") && !m.probabilities {
-		o = op.LogSoftmax{}
+		o = array.LogSoftmax{}
 	}
 	x := t.visit(m.inputs[0])
 	if x == nil {
@@ -132,7 +133,7 @@ func (t *translator) repeat(m *member) *graph.Node {
 		}
 		x = t.view(x, shape)
 	}
-	return t.apply(op.Repeat{Axis: along, Times: int(times)}, x)
+	return t.apply(array.Repeat{Axis: along, Times: int(times)}, x)
 }
 
 // slice takes a range along an axis; of one element, it leaves the axis out.
@@ -144,7 +145,7 @@ func (t *translator) slice(m *member) *graph.Node {
 	}
 	ranged := m.Op().(interface{ IsSlice() dense.Slice })
 	extent := graph.ShapeOf(x)[along]
-	s := op.Slice{Axis: along, Step: 1, Count: extent}
+	s := array.Slice{Axis: along, Step: 1, Count: extent}
 	if r := ranged.IsSlice(); r != nil {
 		s.Start, s.Step, s.Count = r.Start(), max(1, r.Step()), 1
 		if to := t.shape(m.Node); len(to) == len(graph.ShapeOf(x)) {
@@ -177,7 +178,7 @@ func (t *translator) concat(m *member) *graph.Node {
 			return nil
 		}
 		count := graph.ShapeOf(x)[axis]
-		part := t.apply(op.Unslice{Slice: op.Slice{Axis: axis, Start: at, Step: 1, Count: count}, Extent: m.Shape()[axis]}, x)
+		part := t.apply(array.Unslice{Slice: array.Slice{Axis: axis, Start: at, Step: 1, Count: count}, Extent: m.Shape()[axis]}, x)
 		if at > 0 {
 			part = t.apply(op.Add{}, y, part)
 		}

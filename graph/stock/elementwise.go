@@ -52,7 +52,11 @@ func (t *translator) elementwise(m *member) *graph.Node {
 	if r == greater || r == greaterOrEqual {
 		a, b = b, a
 	}
-	return t.apply(o, a, b)
+	made := t.apply(o, a, b)
+	if r == notEqual {
+		return t.apply(op.Scale{Factor: -1, Offset: 1}, made)
+	}
+	return made
 }
 
 // operators are the ops of the relations; for greater ones, of the operands in the other order.
@@ -63,12 +67,12 @@ var operators = map[relation]graph.Op{
 	divide:   op.Divide{},
 	power:    op.Power{},
 
-	less:           op.Compare{Relation: op.Less},
-	greater:        op.Compare{Relation: op.Less},
-	lessOrEqual:    op.Compare{Relation: op.LessOrEqual},
-	greaterOrEqual: op.Compare{Relation: op.LessOrEqual},
-	equal:          op.Compare{Relation: op.Equal},
-	notEqual:       op.Compare{Relation: op.NotEqual},
+	less:           op.Compare{Less: true},
+	greater:        op.Compare{Less: true},
+	lessOrEqual:    op.Compare{Less: true, Equal: true},
+	greaterOrEqual: op.Compare{Less: true, Equal: true},
+	equal:          op.Compare{Equal: true},
+	notEqual:       op.Compare{Equal: true}, // and 1 less that
 }
 
 // withConstant is x r v; nil if it is none of the cheap ones.
@@ -145,9 +149,9 @@ func (t *translator) larger(m *member) *graph.Node { return t.choose(m.inputs[0]
 
 func (t *translator) choose(x, y *gorgonia.Node, larger bool) *graph.Node {
 	a, b := t.visit(x), t.visit(y)
-	takeA := t.apply(op.Compare{Relation: op.LessOrEqual}, a, b)
+	takeA := t.apply(op.Compare{Less: true, Equal: true}, a, b)
 	if larger {
-		takeA = t.apply(op.Compare{Relation: op.LessOrEqual}, b, a)
+		takeA = t.apply(op.Compare{Less: true, Equal: true}, b, a)
 	}
 	takeB := t.apply(op.Scale{Factor: -1, Offset: 1}, takeA)
 	return t.apply(op.Add{}, t.apply(op.Multiply{}, takeA, a), t.apply(op.Multiply{}, takeB, b))
@@ -161,7 +165,7 @@ func (t *translator) unary(m *member) *graph.Node {
 	}
 	switch name := m.Op().String(); name {
 	case "sign": // Gorgonia's sign of 0 is 1
-		positive := t.apply(op.Compare{Relation: op.LessOrEqual}, t.literal(nil, 0), x)
+		positive := t.apply(op.Compare{Less: true, Equal: true}, t.literal(nil, 0), x)
 		return t.apply(op.Scale{Factor: 2, Offset: -1}, positive)
 	case "log2":
 		return t.apply(op.Scale{Factor: 1 / math.Ln2}, t.apply(op.Log{}, x))

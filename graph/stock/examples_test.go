@@ -260,3 +260,36 @@ func TestLogarithmOfSoftmaxAndLabels(t *testing.T) {
 		}
 	}
 }
+
+// A TapeMachine overwrites a register whose memory a Reshape shares (issue 576).
+func TestReshapeSharesNothing(t *testing.T) {
+	b := newBench()
+	x, y, z := b.weights("x", 2, 2), b.weights("y", 2, 2), b.weights("z", 2, 2)
+	sum := must(gorgonia.Add(x, y))
+	flat := must(gorgonia.Reshape(sum, dense.Shape{4}))
+	more := must(gorgonia.Add(sum, z))
+	square := must(gorgonia.HadamardProd(flat, flat))
+	want, err := naive(b.g)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var theirs gorgonia.Value
+	gorgonia.Read(square, &theirs)
+	tape := gorgonia.NewTapeMachine(b.g)
+	if err := tape.RunAll(); err != nil {
+		t.Fatal(err)
+	}
+	if nearly(numbers(t, theirs), numbers(t, want[square]), 1e-12) == nil {
+		t.Error("the TapeMachine is right now")
+	}
+	vm := NewMachine(b.g, Options{})
+	defer vm.Close()
+	if err := vm.RunAll(); err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range []*gorgonia.Node{square, more} {
+		if err := nearly(numbers(t, n.Value()), numbers(t, want[n]), 1e-12); err != nil {
+			t.Error(err)
+		}
+	}
+}

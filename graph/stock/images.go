@@ -8,6 +8,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -32,8 +33,8 @@ func (t *translator) globalAveragePool(m *member) *graph.Node {
 // upsample repeats each pixel along both sides; Gorgonia's stride is one less than how often.
 func (t *translator) upsample(m *member) *graph.Node {
 	times := m.int("stride") + 1
-	rows := t.apply(op.Repeat{Axis: 2, Times: times}, t.visit(m.inputs[0]))
-	return t.apply(op.Repeat{Axis: 3, Times: times}, rows)
+	rows := t.apply(array.Repeat{Axis: 2, Times: times}, t.visit(m.inputs[0]))
+	return t.apply(array.Repeat{Axis: 3, Times: times}, rows)
 }
 
 func (t *translator) dropout(m *member) *graph.Node {

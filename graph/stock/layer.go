@@ -7,6 +7,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -32,13 +33,13 @@ func (t *translator) product(m *member) *graph.Node {
 		a, b := t.visit(x), t.visit(y)
 		return t.apply(op.MatMul{TransposeB: true}, t.column(a), t.column(b))
 	case batchedProduct:
-		return t.pairs(x, y, op.BatchMatMul{TransposeA: transposeA, TransposeB: transposeB})
+		return t.pairs(x, y, array.BatchMatMul{TransposeA: transposeA, TransposeB: transposeB})
 	}
 	return nil
 }
 
 // pairs is the product of many pairs of matrices, which lie along the axes but the last two.
-func (t *translator) pairs(x, y *gorgonia.Node, o op.BatchMatMul) *graph.Node {
+func (t *translator) pairs(x, y *gorgonia.Node, o array.BatchMatMul) *graph.Node {
 	a, b := t.visit(x), t.visit(y)
 	if t.b.Err() != nil {
 		return nil
@@ -83,7 +84,7 @@ func (t *translator) transpose(m *member) *graph.Node {
 	if pattern[0] != 0 && t.batched[m.Node] && t.mixes(m, "it moves the axis of the examples") {
 		return nil
 	}
-	return t.apply(op.TransposeBy(pattern...), t.visit(m.inputs[0]))
+	return t.apply(array.TransposeBy(pattern...), t.visit(m.inputs[0]))
 }
 
 // convolution recognises Conv2d, which is [B P Q K] transposed to [B K P Q], of a reshape, of the

@@ -18,9 +18,9 @@ type Options struct {
 }
 
 // Machine runs a stock graph in the place of Gorgonia's TapeMachine. RunAll computes the loss that
-// Grad was called with, if it was; the gradients by the inputs that Grad was given, which the inputs'
-// Grad and the nodes that Grad returned then have; the values of Read; and those of all nodes that
-// have a name (WithName) or no user. Other nodes have no value. It is for one goroutine.
+// Grad was called with, if it was; the gradients by the inputs that Grad was given, which the
+// inputs' Grad and the nodes that Grad returned then have; the values of Read; and those of all
+// nodes that have a name (WithName) or no user. Other nodes have no value. It is for one goroutine.
 //
 // It differs from a TapeMachine where that is wrong, see docs/gorgonia.md, and in that RunAll runs
 // the graph again without a Reset before.
@@ -61,8 +61,8 @@ type result struct {
 }
 
 // NewMachine makes a machine for a graph, with the options that NewTapeMachine takes: a program
-// changes the line that calls that. An error, such as a node that is Refused, comes from RunAll, and
-// from Err at once. Options that only log are errors, too.
+// changes the line that calls that. An error, such as a node that is Refused, comes from RunAll,
+// and from Err at once. Options that only log are errors, too.
 func NewMachine(g *gorgonia.ExprGraph, o Options, options ...gorgonia.VMOpt) *Machine {
 	m := &Machine{}
 	m.err = m.build(g, o, options)
@@ -194,8 +194,8 @@ func (m *Machine) differentiate(t *translator, o *outputs) error {
 	return t.b.Err()
 }
 
-// RunAll implements gorgonia.VM. A loss that is not finite is an error that names the first op which
-// made such a number; gradients and values are then as they were.
+// RunAll implements gorgonia.VM. A loss that is not finite is an error that names the first op
+// which made such a number; gradients and values are then as they were.
 func (m *Machine) RunAll() error {
 	if m.err != nil {
 		return m.err

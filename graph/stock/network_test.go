@@ -111,8 +111,8 @@ func states(t testing.TB, s *graph.Session) (all []samples.Sample) {
 	return all
 }
 
-// The reference network of stock ops, adopted, gives the samples of Pollen's own, on the host and on
-// a GPU.
+// The reference network of stock ops, adopted, gives the samples of Pollen's own, on the host and
+// on a GPU.
 func TestAdoptedSamplesAreOurs(t *testing.T) {
 	host := tensor.NewHost(0)
 	defer host.Close()

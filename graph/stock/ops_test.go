@@ -100,7 +100,9 @@ var rows = []row{
 		return must(gorgonia.Concat(1, in.tensor(4, 2), in.tensor(4, 3), in.tensor(4, 1)))
 	}},
 	{name: "Upsample2D", make: func(in *inputsOf) *gorgonia.Node { return must(gorgonia.Upsample2D(in.tensor(2, 3, 3, 2), 3)) }},
-	{name: "GlobalAveragePool2D", make: func(in *inputsOf) *gorgonia.Node { return must(gorgonia.GlobalAveragePool2D(in.tensor(2, 3, 4, 5))) }, defect: "gradient"},
+	{name: "GlobalAveragePool2D", make: func(in *inputsOf) *gorgonia.Node {
+		return must(gorgonia.GlobalAveragePool2D(in.tensor(2, 3, 4, 5)))
+	}, defect: "gradient"},
 	{name: "GroupNorm", make: func(in *inputsOf) *gorgonia.Node {
 		return must(gorgonia.GroupNorm(in.tensor(2, 4, 3, 2), in.tensor(1, 4, 1, 1), in.tensor(1, 4, 1, 1), 2, 4, 1e-5))
 	}},

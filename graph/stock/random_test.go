@@ -1,6 +1,7 @@
 package stock
 
 import (
+	"flag"
 	"fmt"
 	"math/rand/v2"
 	"testing"
@@ -10,8 +11,15 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/pollen-ml/pollen/graph"
+	_ "github.com/pollen-ml/pollen/internal/fixedseed"
 	"github.com/pollen-ml/pollen/tensor"
 )
+
+func init() {
+	if err := flag.Set("rapid.checks", "520"); err != nil {
+		panic(err)
+	}
+}
 
 // recipe is choices from which the same graph can be made again and again.
 type recipe struct {

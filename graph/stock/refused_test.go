@@ -1,9 +1,8 @@
 package stock
 
 import (
-	"bytes"
 	"hash"
-	"log"
+	"log/slog"
 	"testing"
 
 	"github.com/chewxy/hm"
@@ -92,7 +91,8 @@ func TestRefused(t *testing.T) {
 			must(gorgonia.Neg(gorgonia.NewMatrix(g, dense.Float32, gorgonia.WithShape(3, 4), gorgonia.WithName("narrow"), gorgonia.WithInit(gorgonia.Zeroes()))))
 		}, []string{"float32 in a graph of float64", "all float64"}},
 		{"integers", func(g *gorgonia.ExprGraph) {
-			indices := gorgonia.NewVector(g, dense.Int, gorgonia.WithShape(2), gorgonia.WithName("indices"), gorgonia.WithValue(dense.New(dense.WithBacking([]int{1, 2}))))
+			places := gorgonia.WithValue(dense.New(dense.WithBacking([]int{1, 2})))
+			indices := gorgonia.NewVector(g, dense.Int, gorgonia.WithShape(2), gorgonia.WithName("indices"), places)
 			must(gorgonia.ByIndices(matrix(g, "x"), indices, 0))
 		}, []string{"ByIndices", "not an op that is known", "docs/gorgonia.md"}},
 		{"a user's own op", func(g *gorgonia.ExprGraph) {
@@ -197,7 +197,8 @@ func TestOptions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, option := range []gorgonia.VMOpt{
-		gorgonia.WithLogger(log.New(new(bytes.Buffer), "", 0)), gorgonia.WithWatchlist(), gorgonia.WithNaNWatch(), gorgonia.WithInfWatch(), gorgonia.WithValueFmt("%v"),
+		gorgonia.WithLogger(slog.NewLogLogger(slog.DiscardHandler, 0)), gorgonia.WithWatchlist(),
+		gorgonia.WithNaNWatch(), gorgonia.WithInfWatch(), gorgonia.WithValueFmt("%v"),
 	} {
 		if err := NewMachine(g, Options{}, option).Err(); err == nil {
 			t.Error("an option without effect is accepted")

@@ -113,9 +113,7 @@ func (t *translator) make(m *member) *graph.Node {
 	if m.isInput() {
 		return t.input(m.Node)
 	}
-	for _, input := range m.inputs {
-		t.batched[m.Node] = t.batched[m.Node] || t.spreads(input)
-	}
+	t.batched[m.Node] = t.spreads(m.Node)
 	defer t.b.Scope(labelOf(m.Node))()
 	if m.written != nil {
 		product := t.member[m.written]

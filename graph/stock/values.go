@@ -55,23 +55,27 @@ func (m *Machine) write(f feed) error {
 	if d, ok := value.(*dense.Dense); ok && (d.RequiresIterator() || d.DataOrder().IsColMajor()) {
 		value = d.Materialize().(*dense.Dense)
 	}
-	if got, want := value.Shape().TotalSize(), f.node.Shape().TotalSize(); got != want {
-		return errors.Errorf("stock: %s has the shape %v, wants %v", labelOf(f.node), value.Shape(), f.node.Shape())
-	}
 	var err error
 	switch data := value.Data().(type) {
 	case float32:
-		err = graph.Write(m.session, f.name, 0, 0, []float32{data})
+		err = upload(m.session, f, []float32{data})
 	case float64:
-		err = graph.Write(m.session, f.name, 0, 0, []float64{data})
+		err = upload(m.session, f, []float64{data})
 	case []float32:
-		err = graph.Write(m.session, f.name, 0, 0, data)
+		err = upload(m.session, f, data)
 	case []float64:
-		err = graph.Write(m.session, f.name, 0, 0, data)
+		err = upload(m.session, f, data)
 	default:
 		err = errors.Errorf("values are %T, wants floats", data)
 	}
 	return errors.WithMessagef(err, "stock: %s", labelOf(f.node))
+}
+
+func upload[T float32 | float64](s *graph.Session, f feed, values []T) error {
+	if want := f.node.Shape().TotalSize(); len(values) != want {
+		return errors.Errorf("it has %d values, wants %d for shape %v", len(values), want, f.node.Shape())
+	}
+	return graph.Write(s, f.name, 0, 0, values)
 }
 
 // give binds a value to its node, and leaves it where Read wants it.

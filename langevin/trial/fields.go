@@ -104,10 +104,11 @@ func (f LogGamma) Potential(b *graph.Builder, w *graph.Node) *graph.Node {
 }
 
 // Target is the loss Field/N, with noise in its gradient like a minibatch's: of standard deviation
-// Noise on the gradient of U.
+// Noise on the gradient of U, or none on every second element.
 type Target struct {
 	Field    Field
 	Noise    float64
+	Uneven   bool // elements 0, 2, 4 ... have no noise
 	DataSize int
 	Stream   uint16
 }
@@ -117,6 +118,13 @@ func (f Target) Loss(b *graph.Builder, w *graph.Node) *graph.Node {
 	u := f.Field.Potential(b, w)
 	if f.Noise > 0 {
 		z := b.Apply(op.Noise{Stream: f.Stream, As: op.ViewAs(graph.ShapeOf(w)...)}, b.Header())
+		if f.Uneven {
+			noisy := make([]float64, graph.ShapeOf(w).Elements())
+			for i := range noisy {
+				noisy[i] = float64(i % 2)
+			}
+			z = b.Apply(op.Multiply{}, z, b.Table(w.Name()+" noisy elements", noisy))
+		}
 		slope := b.Apply(op.Sum{}, b.Apply(op.Multiply{}, w, z))
 		u = b.Apply(op.Add{}, u, b.Apply(op.Scale{Factor: f.Noise}, slope))
 	}
@@ -145,7 +153,7 @@ func CheckFields(t *testing.T, fields ...Field) {
 		}
 		b := graph.New(tensor.Float64)
 		w := b.Parameter(ParameterName, func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) { copy(values, theta) }, n)
-		potential := Target{f, 0, 4, 0}.Loss(b, w)
+		potential := Target{Field: f, DataSize: 4}.Loss(b, w)
 		b.Output("gradient", b.Gradients(potential, w)[0])
 		b.Output("potential", potential)
 		session := Load(t, b, graph.LoadOptions{}, 1)

@@ -1,0 +1,13 @@
+// Command faults breaks runs in every way that machines do, and checks that nothing is lost and
+// nothing is changed in silence:
+//
+//	go run ./benchmarks/faults              # all of it, some minutes
+//	go run ./benchmarks/faults kills flips  # some of it, by the names below
+//
+// kills ends training processes with SIGKILL at random moments, again and again, and compares what
+// the resumed runs leave with a run that was never stopped, byte for byte. flips turns one bit of
+// one file: what is then read is the same, or an error that names the file. disks fails, tears and
+// delays each call that writes. full fills a small disk, readonly takes the right to write away,
+// writers starts two processes in one folder, many keeps 10 000 samples, cost measures what
+// checkpoints and checksums take. Its test is the short form of all that.
+package main

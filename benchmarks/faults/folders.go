@@ -1,0 +1,178 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/pkg/errors"
+)
+
+const smallRun = "fit --data notmnist --model mlp-32 --method sghmc --schedule constant:0.002 --batch 10 --epochs 60 --burn-in 10 --samples 100 --chains 2"
+
+// mount makes a disk of some bytes at a new folder; why says where that is not allowed.
+func (h *harness) mount(name, size string) (folder string, unmount func(), why error) {
+	folder = filepath.Join(h.work, name)
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return "", nil, err
+	}
+	if out, err := exec.Command("mount", "-t", "tmpfs", "-o", "size="+size, "tmpfs", folder).CombinedOutput(); err != nil {
+		return "", nil, errors.Errorf("no disk can be mounted here: %v %s", err, out)
+	}
+	return folder, func() { _ = exec.Command("umount", folder).Run() }, nil // left behind at worst
+}
+
+func remount(folder, options string) error {
+	out, err := exec.Command("mount", "-o", "remount,"+options, folder).CombinedOutput()
+	return errors.Wrapf(err, "remount: %s", out)
+}
+
+// fullDisk trains where there is room for a part of the run, and goes on when there is more.
+func fullDisk(h *harness) error {
+	disk, unmount, why := h.mount("small", "12m")
+	if why != nil {
+		h.report("left out: %v", why)
+		return nil
+	}
+	defer unmount()
+	if _, err := h.must(nil, append(strings.Fields(smallRun), "--folder", "roomy")...); err != nil {
+		return err
+	}
+	folder := filepath.Join(disk, "run")
+	p, code, err := h.end(nil, append(strings.Fields(smallRun), "--folder", folder)...)
+	if err != nil {
+		return err
+	}
+	if code != 5 || !strings.Contains(p.remarks.String(), "the disk is nearly full") {
+		h.fail("a full disk: exit code %d, want 5: %s", code, p.remarks.String())
+	}
+	if p, code, _ := h.end(nil, "verify", folder); code != 0 {
+		h.fail("a full disk left damage: %s", p.out.String())
+	}
+	if _, err := h.must(nil, "eval", "--page", "page", folder); err != nil {
+		h.fail("what a full disk left cannot be scored: %v", err)
+	}
+	if err := remount(disk, "size=200m"); err != nil {
+		return err
+	}
+	if _, err := h.must(nil, "fit", "--resume", folder); err != nil {
+		return err
+	}
+	return h.same("with room again", filepath.Join(h.work, "roomy"), folder)
+}
+
+// same compares two runs.
+func (h *harness) same(what, want, got string) error {
+	a, err := results(want)
+	if err != nil {
+		return err
+	}
+	b, err := results(got)
+	if err == nil {
+		if d := difference(a, b); d != "" {
+			h.fail("%s: %s", what, d)
+		}
+	}
+	return err
+}
+
+// readOnly scores a run that cannot be written to, and tries to go on with it.
+func readOnly(h *harness) error {
+	disk, unmount, why := h.mount("readonly", "64m")
+	if why != nil {
+		h.report("left out: %v", why)
+		return nil
+	}
+	defer unmount()
+	folder := filepath.Join(disk, "run")
+	if _, err := h.must(nil, append(strings.Fields(smallRun), "--folder", folder)...); err != nil {
+		return err
+	}
+	if err := remount(disk, "ro"); err != nil {
+		return err
+	}
+	for _, arguments := range [][]string{{"eval", "--page", "page", folder}, {"verify", folder}} {
+		if _, err := h.must(nil, arguments...); err != nil {
+			h.fail("read only: %v", err)
+		}
+	}
+	for _, arguments := range [][]string{{"fit", "--resume", folder}, append(strings.Fields(smallRun), "--folder", filepath.Join(disk, "new"))} {
+		p, code, err := h.end(nil, arguments...)
+		if err != nil {
+			return err
+		}
+		if code != 1 || !strings.Contains(p.remarks.String(), "read-only file system") {
+			h.fail("read only: train %s: exit code %d: %s", strings.Join(arguments, " "), code, p.remarks.String())
+		}
+	}
+	return nil
+}
+
+// writers starts two processes in one folder, while the first runs, while it is stopped, and when
+// it was killed.
+func writers(h *harness) error {
+	long := append(strings.Fields(strings.Replace(smallRun, "--epochs 60", "--epochs 3000", 1)), "--folder", "written")
+	first, err := h.start(nil, long...)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		_ = first.Process.Kill() // it may have ended
+		<-first.ended
+	}()
+	if err := h.wait(filepath.Join(h.work, "written", "manifest.json"), first); err != nil {
+		return err
+	}
+	name := fmt.Sprintf("process %d on ", first.Process.Pid)
+	for _, state := range []string{"running", "stopped"} {
+		if state == "stopped" {
+			if err := pause(first.Process); err != nil {
+				return errors.Wrap(err, "writers")
+			}
+		}
+		p, code, err := h.end(nil, "fit", "--resume", "written")
+		if err != nil {
+			return err
+		}
+		if code != 4 || !strings.Contains(p.remarks.String(), name) {
+			h.fail("a second writer while the first is %s: exit code %d: %s", state, code, p.remarks.String())
+		}
+		if p, code, _ := h.end(nil, "verify", "written"); code != 0 || !strings.Contains(p.out.String(), name) {
+			h.fail("verify while a process is %s: exit code %d: %s", state, code, p.out.String())
+		}
+	}
+	if err := first.Process.Kill(); err != nil {
+		return errors.Wrap(err, "writers")
+	}
+	<-first.ended
+	second, err := h.start(nil, "fit", "--resume", "written")
+	if err != nil {
+		return err
+	}
+	select {
+	case <-second.ended:
+		h.fail("after the first was killed: exit code %d: %s", second.ProcessState.ExitCode(), second.remarks.String())
+	case <-time.After(time.Second):
+		_ = second.Process.Kill() // it may have ended
+		<-second.ended
+	}
+	h.report("a second process was refused while the first ran and while it was stopped, and went on when it was killed")
+	return nil
+}
+
+// wait waits for a file of a process.
+func (h *harness) wait(path string, p *process) error {
+	for {
+		if _, err := os.Stat(path); err == nil {
+			return nil
+		}
+		select {
+		case <-p.ended:
+			return errors.Errorf("it ended: %s", p.remarks.String())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
+}

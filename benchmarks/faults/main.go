@@ -1,0 +1,93 @@
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// sizes say how much is tried.
+type sizes struct {
+	kills, flips, calls, samples, repeats int
+	victims                               string
+}
+
+var (
+	whole = sizes{kills: 200, flips: 5000, calls: 1 << 30, samples: 10_000, repeats: 5}
+	short = sizes{kills: 4, flips: 150, calls: 12, samples: 0, repeats: 0}
+)
+
+// harness is where faults are made, and what was found.
+type harness struct {
+	sizes
+	work     string // a folder for runs
+	train    string // the program, built
+	report   func(format string, values ...any)
+	failures []string
+}
+
+func (h *harness) fail(format string, values ...any) {
+	text := fmt.Sprintf(format, values...)
+	h.failures = append(h.failures, text)
+	h.report("FAILED: %s", text)
+}
+
+// stage is one kind of fault.
+type stage struct {
+	name string
+	run  func(h *harness) error
+}
+
+var stages = []stage{
+	{"kills", kills}, {"flips", flips}, {"disks", disks}, {"full", fullDisk}, {"readonly", readOnly}, {"writers", writers}, {"many", many}, {"cost", cost},
+}
+
+func main() {
+	s := whole
+	flag.IntVar(&s.kills, "kills", s.kills, "processes to kill")
+	flag.IntVar(&s.flips, "flips", s.flips, "bits to flip")
+	flag.StringVar(&s.victims, "victims", "", "methods to kill, as swag,bbb (default: all)")
+	flag.IntVar(&s.repeats, "repeats", s.repeats, "measurements of the cost")
+	work := flag.String("work", "", "folder for the runs, which stays (default: a temporary one)")
+	flag.Parse()
+	if err := run(s, *work, flag.Args()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(s sizes, work string, names []string) (err error) {
+	for _, name := range names {
+		if !slices.ContainsFunc(stages, func(s stage) bool { return s.name == name }) {
+			return errors.Errorf("faults: no stage %q; see go doc ./benchmarks/faults", name)
+		}
+	}
+	if work == "" {
+		if work, err = os.MkdirTemp("", "faults"); err != nil {
+			return errors.Wrap(err, "faults")
+		}
+		defer os.RemoveAll(work)
+	}
+	h := &harness{sizes: s, work: work, report: func(format string, values ...any) { fmt.Printf(format+"\n", values...) }}
+	if err := h.build(); err != nil {
+		return err
+	}
+	for _, stage := range stages {
+		if len(names) > 0 && !slices.Contains(names, stage.name) {
+			continue
+		}
+		h.report("== %s", stage.name)
+		if err := stage.run(h); err != nil {
+			return errors.WithMessage(err, stage.name)
+		}
+	}
+	if len(h.failures) > 0 {
+		return errors.Errorf("%d failures:\n%s", len(h.failures), strings.Join(h.failures, "\n"))
+	}
+	h.report("all held")
+	return nil
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"bytes"
+	"encoding/binary"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets"
+)
+
+// build builds the program, and writes its data.
+func (h *harness) build() error {
+	h.train = filepath.Join(h.work, "train")
+	out, err := exec.Command("go", "build", "-o", h.train, "github.com/pollen-ml/pollen/cmd/train").CombinedOutput()
+	if err != nil {
+		return errors.Wrapf(err, "go build: %s", out)
+	}
+	return writeLetters(filepath.Join(h.work, "data", "notmnist"), 200, 60)
+}
+
+// writeLetters writes two splits that a small network learns within seconds: a bright square whose
+// place is the class, on noise.
+func writeLetters(folder string, train, test int) error {
+	if err := os.MkdirAll(folder, 0o755); err != nil {
+		return errors.Wrap(err, "data")
+	}
+	for name, count := range map[string]int{"train": train, "t10k": test} {
+		images := binary.BigEndian.AppendUint32([]byte{0, 0, 8, 3}, uint32(count))
+		images = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(images, 28), 28)
+		labels := binary.BigEndian.AppendUint32([]byte{0, 0, 8, 1}, uint32(count))
+		noise := uint32(count)
+		for i := range count {
+			class := i % 10
+			labels = append(labels, byte(class))
+			for y := range 28 {
+				for x := range 28 {
+					noise = noise*1664525 + 1013904223
+					pixel := byte(noise >> 26)
+					if y/9 == class/4 && x/7 == class%4 {
+						pixel = 220
+					}
+					images = append(images, pixel)
+				}
+			}
+		}
+		for kind, content := range map[string][]byte{"-images-idx3-ubyte": images, "-labels-idx1-ubyte": labels} {
+			if err := os.WriteFile(filepath.Join(folder, name+kind), content, 0o644); err != nil {
+				return errors.Wrap(err, "data")
+			}
+		}
+	}
+	return nil
+}
+
+// process is a train process.
+type process struct {
+	*exec.Cmd
+	out, remarks bytes.Buffer
+	ended        chan struct{}
+}
+
+// start starts train in the work folder, with more variables of the environment.
+func (h *harness) start(environment []string, arguments ...string) (*process, error) {
+	p := &process{Cmd: exec.Command(h.train, arguments...), ended: make(chan struct{})}
+	p.Dir = h.work
+	p.Env = append(append(os.Environ(), datasets.EnvironmentFolder+"="+filepath.Join(h.work, "data")), environment...)
+	p.Stdout, p.Stderr = &p.out, &p.remarks
+	if err := p.Start(); err != nil {
+		return nil, errors.Wrap(err, "train")
+	}
+	go func() {
+		_ = p.Wait() // the exit code says how it went
+		close(p.ended)
+	}()
+	return p, nil
+}
+
+// end runs train to its end and returns its exit code, -1 where a signal ended it.
+func (h *harness) end(environment []string, arguments ...string) (p *process, code int, err error) {
+	if p, err = h.start(environment, arguments...); err != nil {
+		return nil, 0, err
+	}
+	<-p.ended
+	return p, p.ProcessState.ExitCode(), nil
+}
+
+// must runs train to a good end.
+func (h *harness) must(environment []string, arguments ...string) (*process, error) {
+	p, code, err := h.end(environment, arguments...)
+	if err == nil && code != 0 {
+		err = errors.Errorf("train %s: exit code %d: %s", strings.Join(arguments, " "), code, p.remarks.String())
+	}
+	return p, err
+}
+
+// results are the files of a run that have the same bytes whenever and however it is made.
+func results(folder string) (map[string][]byte, error) {
+	all := map[string][]byte{}
+	for _, pattern := range []string{"samples/*", "states/*", "metrics.jsonl", "diagnostics.json", "calibration.json", "checkpoint/state.safetensors"} {
+		paths, err := filepath.Glob(filepath.Join(folder, pattern))
+		if err != nil {
+			return nil, errors.Wrap(err, "results")
+		}
+		for _, path := range paths {
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return nil, errors.Wrap(err, "results")
+			}
+			name, _ := filepath.Rel(folder, path)
+			all[name] = content
+		}
+	}
+	return all, nil
+}
+
+// difference is where two runs' results differ; "" where they do not.
+func difference(want, got map[string][]byte) string {
+	for name, content := range want {
+		if other, ok := got[name]; !ok {
+			return "there is no " + name
+		} else if !bytes.Equal(content, other) {
+			return name + " differs"
+		}
+	}
+	for name := range got {
+		if _, ok := want[name]; !ok {
+			return name + " is not to be there"
+		}
+	}
+	return ""
+}

@@ -1,0 +1,143 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+)
+
+func main() {
+	if err := command(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func command(arguments []string) error {
+	switch {
+	case len(arguments) == 0:
+		for _, path := range documents() {
+			if err := rewrite(path); err != nil {
+				return err
+			}
+		}
+		return nil
+	case arguments[0] == "add" && len(arguments) > 4:
+		return add(arguments[1], arguments[2], arguments[3], arguments[4:])
+	}
+	return errors.New("records: wants no arguments, or: add NAME COMMAND SCORES RUN...")
+}
+
+// documents are the files that have tables, from the repository's root.
+func documents() []string {
+	paths, err := filepath.Glob("docs/*.md")
+	if err != nil {
+		panic(err) // of the pattern alone
+	}
+	return append(paths, "README.md")
+}
+
+// Record is a command and its runs.
+type Record struct {
+	Command string `json:"command"`
+	In      string `json:"in"`  // the data that scores are of
+	Out     string `json:"out"` // the other kind
+	Runs    []Run  `json:"runs"`
+}
+
+// Run is one run of a command.
+type Run struct {
+	Name        string              `json:"name"`
+	Manifest    json.RawMessage     `json:"manifest"`
+	Scores      map[string]float64  `json:"scores,omitempty"`
+	Diagnostics *pollen.Diagnostics `json:"diagnostics,omitempty"` // without the trace
+}
+
+// add makes a record of runs' folders.
+func add(name, command, scores string, folders []string) error {
+	content, err := []byte("[]"), error(nil)
+	if scores != "-" {
+		if content, err = os.ReadFile(scores); err != nil {
+			return errors.Wrap(err, "records")
+		}
+	}
+	var scored []struct {
+		Run        string `json:"run"`
+		Assessment struct {
+			In, Out struct{ Name string }
+			Scores  map[string]float64
+		} `json:"assessment"`
+	}
+	if err := json.Unmarshal(content, &scored); err != nil {
+		return errors.Wrapf(err, "records: %s", scores)
+	}
+	r := Record{Command: command}
+	for _, folder := range folders {
+		one := Run{Name: filepath.Base(folder)}
+		for _, s := range scored {
+			if filepath.Clean(s.Run) == filepath.Clean(folder) {
+				one.Scores, r.In, r.Out = s.Assessment.Scores, s.Assessment.In.Name, s.Assessment.Out.Name
+			}
+		}
+		if one.Scores == nil && scores != "-" {
+			return errors.Errorf("records: %s has no scores of %s", scores, folder)
+		}
+		if one.Manifest, err = os.ReadFile(filepath.Join(folder, "manifest.json")); err != nil {
+			return errors.Wrap(err, "records")
+		}
+		opened, err := pollen.Open(folder)
+		if err != nil {
+			return err
+		}
+		if one.Diagnostics, err = opened.Diagnostics(); err != nil {
+			return err
+		}
+		one.Diagnostics.Trace = nil
+		r.Runs = append(r.Runs, one)
+	}
+	if content, err = json.MarshalIndent(r, "", " "); err != nil {
+		return errors.Wrap(err, "records")
+	}
+	return errors.Wrap(os.WriteFile(filepath.Join("docs", "records", name+".json"), append(content, '\n'), 0o644), "records")
+}
+
+// marked is a table: its marker's words, and the indented lines.
+var marked = regexp.MustCompile(`(?m)^<!-- table: (.*) -->\n\n((?:    .*\n)*)`)
+
+// tables are a document's text with its tables made from their records.
+func tables(text string) (string, error) {
+	var failed error
+	made := marked.ReplaceAllStringFunc(text, func(block string) string {
+		words := strings.Fields(marked.FindStringSubmatch(block)[1])
+		table, err := tableOf(words)
+		if err != nil && failed == nil {
+			failed = errors.WithMessagef(err, "records: table %q", words)
+		}
+		var lines strings.Builder
+		fmt.Fprintf(&lines, "<!-- table: %s -->\n\n", strings.Join(words, " "))
+		for _, line := range strings.Split(strings.TrimRight(table, "\n"), "\n") {
+			fmt.Fprintln(&lines, strings.TrimRight("    "+line, " "))
+		}
+		return lines.String()
+	})
+	return made, failed
+}
+
+func rewrite(path string) error {
+	content, err := os.ReadFile(path)
+	if err != nil {
+		return errors.Wrap(err, "records")
+	}
+	made, err := tables(string(content))
+	if err != nil {
+		return errors.WithMessage(err, path)
+	}
+	return errors.Wrap(os.WriteFile(path, []byte(made), 0o644), "records")
+}

@@ -1,0 +1,75 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+// TestTables: each table is what its record says, each record is in a table, and what documents say
+// of a table in words is in it.
+func TestTables(t *testing.T) {
+	t.Chdir("../..")
+	all := ""
+	for _, path := range documents() {
+		content, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		made, err := tables(string(content))
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		if diff := cmp.Diff(made, string(content)); diff != "" {
+			t.Errorf("%s: run go run ./docs/records: %s", path, diff)
+		}
+		all += string(content)
+	}
+	records, err := filepath.Glob("docs/records/*.json")
+	if err != nil || len(records) == 0 {
+		t.Fatalf("no records (%v)", err)
+	}
+	for _, path := range records {
+		name := strings.TrimSuffix(filepath.Base(path), ".json")
+		if !strings.Contains(all, "table: temperatures "+name+" ") && !strings.Contains(all, "table: scores "+name+" ") {
+			t.Errorf("no document has a table of %s", path)
+		}
+		words := strings.NewReplacer("\\\n", " ")
+		plain := strings.Join(strings.Fields(words.Replace(all)), " ")
+		if r := new(Record); read(path, r) != nil || r.Command == "" || !strings.Contains(plain, r.Command) {
+			t.Errorf("%s: no document has its command %q", path, r.Command)
+		}
+	}
+}
+
+// TestTablesAreMade: a figure that was changed by hand is put right, and a marker that makes no
+// sense is an error.
+func TestTablesAreMade(t *testing.T) {
+	t.Chdir("../..")
+	content, err := os.ReadFile("README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	readme := string(content)
+	block := marked.FindString(readme)
+	changed := strings.Replace(readme, block, strings.Map(func(r rune) rune {
+		if r == '9' {
+			return '8'
+		}
+		return r
+	}, block), 1)
+	made, err := tables(changed)
+	if err != nil || changed == readme || made != readme {
+		t.Errorf("a changed table was not put right (%v)", err)
+	}
+	for _, marker := range []string{
+		"scores", "scores nothing accuracy", "scores main", "scores main beauty", "songs main", "steps nothing", "temperatures nothing",
+	} {
+		if _, err := tables("<!-- table: " + marker + " -->\n\n    a\n"); err == nil {
+			t.Errorf("%q: no error", marker)
+		}
+	}
+}

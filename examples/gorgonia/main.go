@@ -1,0 +1,116 @@
+// Command gorgonia runs the network of Gorgonia's own example, examples/convnet, three ways: on
+// Gorgonia's TapeMachine; on Pollen's machine, by changing one line; and as a Bayesian network.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	G "gorgonia.org/gorgonia"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/graph/stock"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/layers"
+)
+
+func main() {
+	folder := flag.String("folder", "", "where the samples go; a temporary folder by default")
+	flag.Parse()
+	size := sizes{batch: 100, hidden: 625, filters: [3]int{32, 64, 128}, dropout: [4]float64{0.2, 0.2, 0.2, 0.55}}
+	if err := run(context.Background(), os.Stdout, *folder, size, 4, 2000); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer, folder string, s sizes, steps, examples int) error {
+	data, err := datasets.Open("mnist", datasets.Options{})
+	if err != nil {
+		return err
+	}
+	if err := bothMachines(out, s, data.Train, steps); err != nil {
+		return err
+	}
+	return bayesian(ctx, out, folder, s, data, examples)
+}
+
+// bothMachines trains the example as it is, from the same weights on both machines.
+func bothMachines(out io.Writer, s sizes, data *datasets.Dataset, steps int) error {
+	m := newConvNet(s)
+	if _, err := G.Grad(m.cost, m.learnables()...); err != nil {
+		return err
+	}
+	weights, err := m.values()
+	if err != nil {
+		return err
+	}
+	for _, way := range []struct {
+		name string
+		open func() G.VM
+	}{
+		{"Gorgonia", func() G.VM { return G.NewTapeMachine(m.g, G.BindDualValues(m.learnables()...)) }},
+		{"Pollen", func() G.VM { return stock.NewMachine(m.g, stock.Options{}, G.BindDualValues(m.learnables()...)) }},
+	} {
+		for i, w := range m.learnables() {
+			value, err := G.CloneValue(weights[i])
+			if err != nil {
+				return err
+			}
+			if err := G.Let(w, value); err != nil {
+				return err
+			}
+		}
+		vm := way.open()
+		costs, seconds, err := m.train(vm, s, data, steps)
+		if closing := vm.Close(); err == nil {
+			err = closing
+		}
+		if err != nil {
+			return err
+		}
+		fmt.Fprintf(out, "%-9s %8.1f ms a step, cost %.4f ... %.4f\n", way.name, 1e3*seconds, costs[0], costs[len(costs)-1])
+	}
+	return nil
+}
+
+// bayesian samples the weights of the same network, without dropout, and averages its predictions.
+func bayesian(ctx context.Context, out io.Writer, folder string, s sizes, data *datasets.Splits, examples int) error {
+	if folder == "" {
+		temporary, err := os.MkdirTemp("", "gorgonia")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(temporary)
+		folder = filepath.Join(temporary, "run")
+	}
+	s.dropout = [4]float64{}
+	m := newConvNet(s)
+	network, err := stock.NewNetwork(m.x, m.logits, m.learnables()...)
+	if err != nil {
+		return err
+	}
+	if err := pollen.RegisterNetwork("convnet", layers.Sequential{network}); err != nil {
+		return err
+	}
+	spec := pollen.Spec{Network: "convnet", Method: langevin.SGHMC{Friction: 0.1}, Subset: examples, Epochs: 5, Samples: 5}
+	run, err := pollen.Fit(ctx, spec, &datasets.Splits{Train: data.Train}, folder)
+	if err != nil {
+		return err
+	}
+	test, err := data.Test.Slice(0, min(data.Test.Len(), examples))
+	if err != nil {
+		return err
+	}
+	scores, err := run.Assess(ctx, test, nil)
+	if err != nil {
+		return err
+	}
+	fmt.Fprintf(out, "Bayesian  %s\n", scores)
+	return nil
+}

@@ -1,0 +1,127 @@
+package pollen
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/maruel/safetensors"
+
+	"github.com/pollen-ml/pollen/internal/journal"
+	"github.com/pollen-ml/pollen/internal/seal"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+func FuzzManifest(f *testing.F) {
+	for _, path := range []string{"testdata/oldrun/manifest.json", "testdata/oldhalf/manifest.json", "testdata/format2/finished/manifest.json"} {
+		content, err := os.ReadFile(path)
+		must(f, err)
+		f.Add(content)
+		f.Add(bytes.Replace(content, []byte(`"format": 2`), []byte(`"format": 3`), 1))
+		f.Add(content[:len(content)/2])
+	}
+	f.Fuzz(func(t *testing.T, content []byte) {
+		m, err := parseManifest(content)
+		if err != nil || m.check() != nil {
+			return
+		}
+		again, err := json.Marshal(m)
+		must(t, err)
+		if m.Format == 0 {
+			again = bytes.Replace(again, []byte(`"format":0`), []byte(`"format":2`), 1)
+		}
+		n, err := parseManifest(again)
+		if err != nil || n.check() != nil {
+			t.Fatalf("what was read cannot be read again: %v %v: %s", err, n.check(), again)
+		}
+	})
+}
+
+func FuzzCheckpoint(f *testing.F) {
+	for _, path := range []string{"testdata/format2/half/checkpoint/state.safetensors", "testdata/oldhalf/checkpoint/state.safetensors"} {
+		content, err := os.ReadFile(path)
+		must(f, err)
+		f.Add(content)
+	}
+	small := safetensors.File{Metadata: map[string]string{stepsKey: "7", seal.Key: seal.Blank}, Tensors: []safetensors.Tensor{
+		{Name: chainName(0), DType: safetensors.U8, Shape: []uint64{3}, Data: []byte{1, 2, 3}},
+		{Name: measuredTensor, DType: safetensors.F64, Shape: []uint64{4}, Data: make([]byte, 32)},
+		{Name: traceTensor, DType: safetensors.F64, Shape: []uint64{3}, Data: tensor.Bytes([]float64{1, 1, 0.5})},
+	}}
+	var content bytes.Buffer
+	must(f, small.Serialize(&content))
+	_, err := seal.Close(content.Bytes(), seal.Header(content.Bytes()))
+	must(f, err)
+	f.Add(content.Bytes())
+	f.Fuzz(func(t *testing.T, content []byte) {
+		for _, format := range []int{plainFormat, manifestFormat} {
+			c, err := parseCheckpoint(content, format)
+			if err != nil {
+				continue
+			}
+			if format == manifestFormat && !bytes.Contains(content, []byte(`"sha256":"`)) {
+				t.Fatal("a checkpoint without a seal was read")
+			}
+			size := 0
+			for _, part := range c.Tensors {
+				size += len(part.Data)
+			}
+			if size > len(content) {
+				t.Fatalf("%d bytes of tensors in %d", size, len(content))
+			}
+		}
+		for at := 0; at+8 <= min(len(content), 800); at += 8 {
+			s := newSeries(10)
+			state := make([]float64, (len(content)-at)/8)
+			copy(tensor.Bytes(state), content[at:])
+			if s.restore(state) == nil && len(s.values) > s.most {
+				t.Fatalf("a trace of %d values", len(s.values))
+			}
+		}
+	})
+}
+
+func FuzzIndex(f *testing.F) {
+	folder := f.TempDir()
+	lines := []indexLine{
+		{File: manifestFile, Bytes: 10, Sum: seal.Blank}, {File: "samples/chain00000-step000000001.safetensors", Bytes: 10, Sum: seal.Blank},
+		{File: "samples/chain00000-step000000002.safetensors", Lost: "missing"},
+	}
+	_, err := rewriteIndex(folder, lines)
+	must(f, err)
+	whole, err := os.ReadFile(filepath.Join(folder, indexFile))
+	must(f, err)
+	f.Add(whole)
+	f.Add(whole[:len(whole)-20])
+	f.Add([]byte(`{"file":"../../etc/passwd"}` + "\n"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		folder := t.TempDir()
+		must(t, os.WriteFile(filepath.Join(folder, indexFile), content, 0o600))
+		x, err := readIndex(folder)
+		if err != nil {
+			return
+		}
+		for _, name := range x.names {
+			if strings.Contains(name, "..") && !filepath.IsLocal(name) || filepath.IsAbs(name) {
+				t.Fatalf("%q leads out of the folder", name)
+			}
+		}
+	})
+}
+
+// An index whose lines are whole can name no file outside its run.
+func TestIndexStaysInItsFolder(t *testing.T) {
+	for _, name := range []string{"", "..", "../a", "/etc/passwd", "samples/../../a", `samples\a`, "samples//a", "a/"} {
+		folder := t.TempDir()
+		_, err := journal.Rewrite(filepath.Join(folder, indexFile), func(add func(any) error) error {
+			return add(indexLine{File: name, Sum: seal.Blank})
+		})
+		must(t, err)
+		if _, err := readIndex(folder); err == nil {
+			t.Errorf("%q is accepted", name)
+		}
+	}
+}

@@ -1,0 +1,22 @@
+package array
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph/op/internal/walk"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// maxAxes is the most axes of an input.
+const maxAxes = walk.MaxAxes
+
+// wantInputs checks the number of inputs, and that the first has few enough axes.
+func wantInputs(in []tensor.Shape, n int) error {
+	if len(in) != n {
+		return errors.Errorf("got %d inputs, wants %d", len(in), n)
+	}
+	if len(in[0]) > maxAxes {
+		return errors.Errorf("input has shape %v, wants at most %d axes", in[0], maxAxes)
+	}
+	return nil
+}

@@ -1,0 +1,93 @@
+package array
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op/internal/sumexp"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// LogSoftmax is the logarithm of op.Softmax,
+// y[b k] = logits[b k] - ln sum over k of exp(logits[b k]): logits [B K] -> y [B K]. Where labels
+// are numbers, op.CrossEntropy is the loss.
+type LogSoftmax struct{}
+
+// Name implements graph.Op.
+func (LogSoftmax) Name() string { return "log softmax" }
+
+// Shape implements graph.Op.
+func (LogSoftmax) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantInputs(in, 1); err != nil {
+		return nil, err
+	}
+	if len(in[0]) != 2 {
+		return nil, errors.Errorf("input has shape %v, wants 2 axes", in[0])
+	}
+	return in[0], nil
+}
+
+// Lower implements graph.Op.
+func (LogSoftmax) Lower(l *graph.Lowering) {
+	batch, classes := l.Shape[0], l.Shape[1]
+	run := graph.Pick(l, logSoftmax[float32], logSoftmax[float64])(classes)
+	l.Emit("log_softmax_fwd", tensor.Warps(batch), tensor.Rows(batch, 32*classes, run), l.Out(), l.In(0), tensor.Int(batch), tensor.Int(classes))
+}
+
+func logSoftmax[T float32 | float64](classes int) func(a *tensor.Args, lo, hi int) {
+	return func(a *tensor.Args, lo, hi int) {
+		y, x := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
+		for row := lo; row < hi; row++ {
+			z := x[row*classes : (row+1)*classes]
+			top, total := sumexp.Of(z)
+			shift := math.Log(total)
+			for k, v := range z {
+				y[row*classes+k] = T(float64(v) - top - shift)
+			}
+		}
+	}
+}
+
+// Gradients implements graph.Differentiable.
+func (LogSoftmax) Gradients(b *graph.Builder, _ []*graph.Node, y, dout *graph.Node) []*graph.Node {
+	return []*graph.Node{b.Apply(logSoftmaxBackward{}, dout, y)}
+}
+
+// logSoftmaxBackward is dlogits[b k] = dout[b k] - e^y[b k] sum over k of dout[b k]:
+// dout [B K], y [B K] -> [B K].
+type logSoftmaxBackward struct{}
+
+func (logSoftmaxBackward) Name() string { return "log softmax gradient" }
+
+func (logSoftmaxBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantInputs(in, 2); err != nil {
+		return nil, err
+	}
+	if len(in[0]) != 2 || !in[0].Equal(in[1]) {
+		return nil, errors.Errorf("got shapes %v and %v, wants them equal, with 2 axes", in[0], in[1])
+	}
+	return in[0], nil
+}
+
+func (logSoftmaxBackward) Lower(l *graph.Lowering) {
+	batch, classes := l.Shape[0], l.Shape[1]
+	run := graph.Pick(l, logSoftmaxGradient[float32], logSoftmaxGradient[float64])(classes)
+	l.Emit("log_softmax_bwd", tensor.Warps(batch), tensor.Rows(batch, 32*classes, run), l.Out(), l.In(0), l.In(1), tensor.Int(batch), tensor.Int(classes))
+}
+
+func logSoftmaxGradient[T float32 | float64](classes int) func(a *tensor.Args, lo, hi int) {
+	return func(a *tensor.Args, lo, hi int) {
+		dx, dout, y := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2)
+		for from := lo * classes; from < hi*classes; from += classes {
+			total := 0.0
+			for i := from; i < from+classes; i++ {
+				total += float64(dout[i])
+			}
+			for i := from; i < from+classes; i++ {
+				dx[i] = T(float64(dout[i]) - math.Exp(float64(y[i]))*total)
+			}
+		}
+	}
+}

@@ -1,0 +1,91 @@
+package array
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op/internal/walk"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Transpose puts axes in another order: axis i of y is axis Axes[i] of x, x [...] -> y [...].
+// TransposeBy makes it. Source: NumPy reference, numpy.transpose.
+type Transpose struct {
+	Axes [maxAxes]int // of which the first ones, as many as x has, are a permutation
+}
+
+// TransposeBy returns the Transpose with that permutation of the axes.
+func TransposeBy(axes ...int) Transpose {
+	var t Transpose
+	for i := range t.Axes {
+		t.Axes[i] = i
+	}
+	copy(t.Axes[:], axes)
+	if len(axes) > maxAxes {
+		t.Axes[0] = -1 // refused by Shape
+	}
+	return t
+}
+
+// Name implements graph.Op.
+func (Transpose) Name() string { return "transpose" }
+
+// Shape implements graph.Op.
+func (t Transpose) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantInputs(in, 1); err != nil {
+		return nil, err
+	}
+	y, seen := make(tensor.Shape, len(in[0])), make([]bool, len(in[0]))
+	for i, axis := range t.Axes[:len(y)] {
+		if axis < 0 || axis >= len(y) || seen[axis] {
+			return nil, errors.Errorf("axes are %v, the input has shape %v: wants each of its axes once", t.Axes[:len(y)], in[0])
+		}
+		seen[axis], y[i] = true, in[0][axis]
+	}
+	return y, nil
+}
+
+// Lower implements graph.Op.
+func (t Transpose) Lower(l *graph.Lowering) {
+	var w walk.Walk
+	x := l.Shapes[0]
+	for i, extent := range l.Shape {
+		w.Add(extent, tensor.Shape(x[t.Axes[i]+1:]).Elements())
+	}
+	lowerStrided(l, w, 0)
+}
+
+// Gradients implements graph.Differentiable: the inverse permutation.
+func (t Transpose) Gradients(b *graph.Builder, _ []*graph.Node, _, dout *graph.Node) []*graph.Node {
+	inverse := TransposeBy()
+	for i, axis := range t.Axes {
+		inverse.Axes[axis] = i
+	}
+	return []*graph.Node{b.Apply(inverse, dout)}
+}
+
+// lowerStrided emits the copy of elements of the input that lie offset and the walk's strides
+// apart.
+func lowerStrided(l *graph.Lowering, w walk.Walk, offset int) {
+	if w.Axes == 0 {
+		w.Add(1, 0)
+	}
+	n := l.Shape.Elements()
+	run := graph.Pick(l, strided[float32](w, offset), strided[float64](w, offset))
+	arguments := append([]tensor.Argument{l.Out(), l.In(0), tensor.Int(n), tensor.Int(offset)}, w.Arguments(maxAxes)...)
+	l.Emit("strided_fwd", tensor.Threads(n), tensor.Elementwise(n, run), arguments...)
+}
+
+func strided[T float32 | float64](w walk.Walk, offset int) func(a *tensor.Args, lo, hi int) {
+	length, stride := w.Extents[w.Axes-1], w.Strides[w.Axes-1]
+	return func(a *tensor.Args, lo, hi int) {
+		y, x := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
+		for lo < hi {
+			at, end := offset+w.At(lo), min(hi, lo+length-lo%length)
+			for ; lo < end; lo++ {
+				y[lo] = x[at]
+				at += stride
+			}
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package pollen
+
+import (
+	"math"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// heatingBatches is how many minibatches the variance of gradients is estimated from.
+const heatingBatches = 32
+
+// heating is an estimate of what the noise of minibatches would add to the temperature of each
+// parameter if nothing was done against it, in units of the temperature: the mean over its elements
+// of h Var(gU)/(2T), h being the step size of SGLD that moves the element as far (see
+// langevin.Mobility), with the variance of gU at the present state of one chain. It is nil for
+// methods that do not step along minibatches' gradients alone.
+func (t *training) heating(device tensor.Device) (map[string]float64, error) {
+	s, ok := t.course.(sampling)
+	if !ok || t.spec.Anchor > 0 || t.spec.temperature() == 0 || t.session.Steps() == 0 {
+		return nil, nil
+	}
+	cold, err := t.replicas.Cold(t.session)
+	if err != nil {
+		return nil, err
+	}
+	state, err := samples.Take(t.session, cold[0], 1)
+	if err != nil {
+		return nil, err
+	}
+	variances, err := t.gradientVariances(device, state)
+	if err != nil {
+		return nil, err
+	}
+	n := float64(t.data.Len())
+	h := t.rates[t.session.Steps()-1] / n
+	heating := map[string]float64{}
+	for name, variance := range variances {
+		mobility, err := langevin.Mobility(s.sampler, t.session, cold[0], name, len(variance), h)
+		if err != nil || mobility == nil {
+			return nil, err
+		}
+		for i, v := range variance {
+			heating[name] += mobility[i] * n * n * v / (2 * t.spec.temperature()) / float64(len(variance))
+		}
+	}
+	return heating, nil
+}
+
+// gradientVariances are the variances of the elements of the mean loss's gradients over
+// minibatches, by parameter, at a state.
+func (t *training) gradientVariances(device tensor.Device, state samples.Sample) (map[string][]float64, error) {
+	images, labels := t.spread(heatingBatches * t.spec.Batch)
+	b := graph.New(tensor.Float32)
+	shape := tensor.Shape{len(labels), t.data.Channels, t.data.Height, t.data.Width}
+	x, y := op.Minibatch(b, op.Batch{Size: t.spec.Batch, Shuffled: true}, shape, t.data.Mean, t.data.Deviation)
+	network, err := t.spec.Build(t.data.Classes)
+	if err != nil {
+		return nil, err
+	}
+	_, loss := inputs{network: network, x: t.spec.Augment.apply(b, x), labels: y}.loss(b)
+	parameters := b.Parameters()
+	for i, gradient := range b.Gradients(loss, parameters...) {
+		b.Output("gradient "+parameters[i].Name(), gradient)
+	}
+	program, err := b.Compile()
+	if err != nil {
+		return nil, err
+	}
+	session, err := program.Load(device, graph.LoadOptions{Seed: t.spec.Seed})
+	if err != nil {
+		return nil, err
+	}
+	defer session.Close()
+	if err := graph.Write(session, "images", 0, 0, images); err != nil {
+		return nil, err
+	}
+	if err := graph.Write(session, "labels", 0, 0, labels); err != nil {
+		return nil, err
+	}
+	if err := state.Put(session, 0); err != nil {
+		return nil, err
+	}
+	sums, squares := map[string][]float64{}, map[string][]float64{}
+	for range heatingBatches {
+		if err := session.Run(1); err != nil {
+			return nil, err
+		}
+		for _, p := range state.Parameters {
+			gradient := make([]float32, len(p.Values))
+			if err := session.ReadFloats("gradient "+p.Name, 0, gradient); err != nil {
+				return nil, err
+			}
+			if sums[p.Name] == nil {
+				sums[p.Name], squares[p.Name] = make([]float64, len(gradient)), make([]float64, len(gradient))
+			}
+			for i, g := range gradient {
+				sums[p.Name][i] += float64(g)
+				squares[p.Name][i] += float64(g) * float64(g)
+			}
+		}
+	}
+	share := 1.0 // batches of all data, drawn without replacement, show by themselves how much less they vary
+	if len(labels) < t.data.Len() {
+		share -= float64(t.spec.Batch) / float64(t.data.Len())
+	}
+	for name, sum := range sums {
+		for i, s := range sum {
+			squares[name][i] = share * math.Max(0, squares[name][i]-s*s/heatingBatches) / (heatingBatches - 1)
+		}
+	}
+	return squares, nil
+}
+
+// spread are at most n of the training images, evenly spaced, and their labels.
+func (t *training) spread(n int) (images []byte, labels []int32) {
+	n = min(n, t.data.Len())
+	for i := range n {
+		at := i * t.data.Len() / n
+		images, labels = append(images, t.data.Image(at)...), append(labels, t.data.Labels[at])
+	}
+	return images, labels
+}

@@ -1,0 +1,85 @@
+package langevin
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+)
+
+// ByLayer is a number for some layers, or for single parameters, which override their layers':
+// "conv1=0.001/linear2.bias=0.0001". The zero value names none.
+type ByLayer string
+
+// numbers are the entries, by name.
+func (t ByLayer) numbers() (map[string]float64, error) {
+	numbers := map[string]float64{}
+	if t == "" {
+		return numbers, nil
+	}
+	for _, item := range strings.Split(string(t), "/") {
+		name, text, _ := strings.Cut(item, "=")
+		v, err := strconv.ParseFloat(strings.TrimSpace(text), 64)
+		if name = strings.TrimSpace(name); name == "" || err != nil {
+			return nil, errors.Errorf("%q in %q, wants LAYER=NUMBER, with / between layers", item, string(t))
+		}
+		if _, twice := numbers[name]; twice {
+			return nil, errors.Errorf("%s is given twice in %q", name, string(t))
+		}
+		numbers[name] = v
+	}
+	return numbers, nil
+}
+
+// check refuses text that has another form, and numbers out of range.
+func (t ByLayer) check(ok func(v float64) bool, wants string) error {
+	numbers, err := t.numbers()
+	for name, v := range numbers {
+		if !ok(v) {
+			return errors.Errorf("%v for %s, wants %s", v, name, wants)
+		}
+	}
+	return err
+}
+
+// of is the number of a parameter: its own, its layer's, or the common one.
+func (t ByLayer) of(parameter string, common float64) float64 {
+	numbers, _ := t.numbers() // check has refused other text
+	for _, name := range []string{parameter, LayerOf(parameter)} {
+		if v, ok := numbers[name]; ok {
+			return v
+		}
+	}
+	return common
+}
+
+// layered is a Sampler with attributes by layer.
+type layered interface{ byLayer() []ByLayer }
+
+// checkByLayer refuses attributes of layers that the network does not have.
+func checkByLayer(sampler Sampler, parameters []*graph.Node) error {
+	known := map[string]bool{}
+	for _, p := range parameters {
+		known[p.Name()], known[LayerOf(p.Name())] = true, true
+	}
+	for _, s := range withRest(sampler) {
+		l, ok := s.(layered)
+		if !ok {
+			continue
+		}
+		for _, t := range l.byLayer() {
+			numbers, err := t.numbers()
+			if err != nil {
+				return errors.WithMessagef(err, "langevin: %s", s.Name())
+			}
+			for name := range numbers {
+				if !known[name] {
+					return errors.Errorf("langevin: %s: a number for layer %q, which is not among the parameters", s.Name(), name)
+				}
+			}
+		}
+	}
+	return nil
+}

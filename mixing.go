@@ -1,0 +1,210 @@
+package pollen
+
+import (
+	"math"
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/diagnostics"
+	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Mixing is how well chains have mixed in what they predict, in the sampling phase: statistics of
+// the probability of one class for each of some images that were held out, always the same.
+type Mixing struct {
+	Images  int    `json:"images"`  // those whose probabilities change at all
+	Values  int    `json:"values"`  // of each image and chain
+	RHat    Number `json:"rHat"`    // split R-hat, below which 95 % of the images are
+	BulkESS Number `json:"bulkESS"` // effective sample size of all chains together, median over the images
+	TailESS Number `json:"tailESS"`
+}
+
+// probeImages is how many held-out images chains are watched on, and probeSteps the least number of
+// steps between two looks.
+const (
+	probeImages = 50
+	probeSteps  = window
+)
+
+// probe watches what chains predict for held-out images.
+type probe struct {
+	predictor     *samples.Predictor
+	probabilities []float32
+	classes       []int      // of each image: the one that was most probable at first
+	traces        [][]series // of each image and chain
+	last          int        // step
+}
+
+// probeValues bounds the values of each trace.
+const probeValues = 500
+
+// heldOut are the images to watch: evenly spaced ones of the validation data, or of the test data
+// where there are none; nil without either, and for methods that do not sample.
+func (t *training) heldOut(splits *datasets.Splits) (*samples.Images, error) {
+	data := splits.Validation
+	if data == nil {
+		data = splits.Test
+	}
+	if data == nil || data.Len() == 0 || !t.course.traits().tempered {
+		return nil, nil
+	}
+	d := t.data
+	if data.Channels != d.Channels || data.Height != d.Height || data.Width != d.Width {
+		return nil, invalid("%s has images of %dx%dx%d, wants the %dx%dx%d of those to train on", data.Name,
+			data.Channels, data.Height, data.Width, d.Channels, d.Height, d.Width)
+	}
+	images := &samples.Images{Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Deviation: d.Deviation}
+	n := min(probeImages, data.Len())
+	for i := range n {
+		images.Pixels = append(images.Pixels, data.Image(i*data.Len()/n)...)
+	}
+	return images, nil
+}
+
+// newProbe loads the images on a device; it is nil without images.
+func (t *training) newProbe(device tensor.Device, images *samples.Images) (*probe, error) {
+	if images == nil {
+		return nil, nil
+	}
+	n := images.Len()
+	network, err := t.spec.Build(t.data.Classes)
+	if err != nil {
+		return nil, err
+	}
+	p := &probe{traces: make([][]series, n), last: -probeSteps}
+	if p.predictor, err = samples.NewPredictor(device, tensor.Float32, *images, n, network.Apply); err != nil {
+		return nil, err
+	}
+	p.probabilities = make([]float32, n*p.predictor.Classes())
+	for i := range p.traces {
+		for range t.spec.Chains {
+			p.traces[i] = append(p.traces[i], newSeries(probeValues))
+		}
+	}
+	return p, nil
+}
+
+// due reports whether the chains are to be watched after that many steps.
+func (p *probe) due(t *training, step int) bool {
+	return p != nil && step-p.last >= probeSteps && step > t.plan.BurnIn && t.temperatures[step-1] == t.spec.temperature()
+}
+
+// observe adds the chains' states after that many steps.
+func (p *probe) observe(states []samples.Sample, step int) error {
+	p.last = step
+	for chain, state := range states {
+		if err := p.predictor.Predict(state, p.probabilities); err != nil {
+			return err
+		}
+		k := p.predictor.Classes()
+		for i, trace := range p.traces {
+			row := p.probabilities[i*k:][:k]
+			if len(p.classes) == i {
+				p.classes = append(p.classes, slices.Index(row, slices.Max(row)))
+			}
+			trace[chain].add(float64(row[p.classes[i]]))
+		}
+	}
+	return nil
+}
+
+// mixing sums up what was seen; nil when that is too little.
+func (p *probe) mixing() *Mixing {
+	if p == nil {
+		return nil
+	}
+	var rHats, bulks, tails []float64
+	for _, trace := range p.traces {
+		chains := valuesOf(trace)
+		if constant(chains) {
+			continue
+		}
+		rHat, err := diagnostics.SplitRHat(chains)
+		if err != nil {
+			return nil
+		}
+		bulk, tail, err := diagnostics.EffectiveSampleSize(chains)
+		if err != nil { // traces that are long enough for R-hat may be too short for this
+			bulk, tail = math.NaN(), math.NaN()
+		}
+		rHats, bulks, tails = append(rHats, rHat), append(bulks, bulk), append(tails, tail)
+	}
+	if len(rHats) == 0 {
+		return nil
+	}
+	for _, values := range [][]float64{rHats, bulks, tails} {
+		slices.Sort(values)
+	}
+	n := len(rHats)
+	return &Mixing{
+		Images: n, Values: len(p.traces[0][0].values),
+		RHat: Number(rHats[(95*n+99)/100-1]), BulkESS: Number(bulks[n/2]), TailESS: Number(tails[n/2]),
+	}
+}
+
+// constant reports whether all values are the same, as those are whose rounded probability is 1.
+func constant(chains [][]float64) bool {
+	for _, chain := range chains {
+		for _, v := range chain {
+			if v != chains[0][0] {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// state is the probe as numbers, which restore takes back; none where nothing is watched.
+func (p *probe) state() []float64 {
+	if p == nil {
+		return nil
+	}
+	state := []float64{float64(p.last), float64(len(p.classes))}
+	for _, class := range p.classes {
+		state = append(state, float64(class))
+	}
+	for _, trace := range p.traces {
+		for i := range trace {
+			state = append(state, trace[i].state()...)
+		}
+	}
+	return state
+}
+
+// restore takes back a state. Without one, as earlier versions left none, or as a run has that was
+// begun without held-out images, the probe watches from here on.
+func (p *probe) restore(state []float64) error {
+	if p == nil || len(state) == 0 {
+		return nil
+	}
+	traces := len(p.traces) * len(p.traces[0])
+	classes := int(state[min(1, len(state)-1)])
+	if len(state) < 2 || classes != 0 && classes != len(p.traces) || (len(state)-2-classes)%traces != 0 {
+		return errors.Errorf("%d numbers of %d images and %d chains: these do not fit", len(state), len(p.traces), len(p.traces[0]))
+	}
+	p.last, p.classes = int(state[0]), nil
+	for _, class := range state[2:][:classes] {
+		p.classes = append(p.classes, int(class))
+	}
+	values := state[2+classes:]
+	each := len(values) / traces
+	for _, trace := range p.traces {
+		for i := range trace {
+			if err := trace[i].restore(values[:each]); err != nil {
+				return err
+			}
+			values = values[each:]
+		}
+	}
+	return nil
+}
+
+func (p *probe) close() error {
+	if p == nil {
+		return nil
+	}
+	return p.predictor.Close()
+}
