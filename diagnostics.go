@@ -74,6 +74,13 @@ func (n *Number) UnmarshalJSON(content []byte) error {
 
 // Diagnostics reads the diagnostics that a finished or stopped run left.
 func (r *Run) Diagnostics() (*Diagnostics, error) {
+	parts, err := r.Parts()
+	if err != nil {
+		return nil, err
+	}
+	if parts != nil {
+		return diagnosticsOf(parts)
+	}
 	d := &Diagnostics{}
 	if err := r.readListed(diagnosticsFile, d); err != nil {
 		return nil, err

@@ -116,9 +116,17 @@ func (p *probe) mixing() *Mixing {
 	if p == nil {
 		return nil
 	}
+	traces := make([][][]float64, len(p.traces))
+	for i, trace := range p.traces {
+		traces[i] = valuesOf(trace)
+	}
+	return mixingOf(traces)
+}
+
+// mixingOf sums up traces by image and chain.
+func mixingOf(traces [][][]float64) *Mixing {
 	var rHats, bulks, tails []float64
-	for _, trace := range p.traces {
-		chains := valuesOf(trace)
+	for _, chains := range traces {
 		if constant(chains) {
 			continue
 		}
@@ -140,7 +148,7 @@ func (p *probe) mixing() *Mixing {
 	}
 	n := len(rHats)
 	return &Mixing{
-		Images: n, Values: len(p.traces[0][0].values),
+		Images: n, Values: len(traces[0][0]),
 		RHat: Number(rHats[(95*n+99)/100-1]), BulkESS: Number(bulks[n/2]), TailESS: Number(tails[n/2]),
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -105,6 +106,11 @@ func (r *Run) sampleFiles(task string) ([]sampleFile, error) {
 
 // each passes on all samples, as often as predictions are made with each.
 func (r *Run) each(ctx context.Context, task string, data *datasets.Dataset, use func(samples.Sample) error) error {
+	return r.eachOf(ctx, task, data, func(_ string, s samples.Sample) error { return use(s) })
+}
+
+// eachOf also names the sample's chain, among those of all parts.
+func (r *Run) eachOf(ctx context.Context, task string, data *datasets.Dataset, use func(chain string, s samples.Sample) error) error {
 	files, err := r.sampleFiles(task)
 	if err != nil {
 		return err
@@ -128,7 +134,7 @@ func (r *Run) each(ctx context.Context, task string, data *datasets.Dataset, use
 		}
 		used++
 		for range passes {
-			if err := use(sample); err != nil {
+			if err := use(fmt.Sprint(filepath.Dir(f.path), sample.Chain), sample); err != nil {
 				return errors.Wrap(err, f.path)
 			}
 		}

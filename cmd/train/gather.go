@@ -76,6 +76,15 @@ func runGather(ctx context.Context, folders []string, folder string, copied bool
 		return err
 	}
 	c.remark("%s: %s of %s", folder, counted(m.Spec.Chains, "chain"), counted(len(parts), "run"))
+	mixing, err := run.Mixing(ctx, splits)
+	c.endProgress()
+	if err != nil {
+		return err
+	}
+	if mixing != nil {
+		c.remark("predictions of %d held-out images, all chains: split R-hat %.3f, effective samples %.0f, in the tails %.0f", mixing.Images,
+			float64(mixing.RHat), float64(mixing.BulkESS), float64(mixing.TailESS))
+	}
 	switch {
 	case splits.Validation == nil:
 	case unfinished > 0 && !copied:
