@@ -22,6 +22,16 @@ import (
 // The second was interrupted; half-first-draw.safetensors is its first sample after it was resumed
 // then.
 
+// format2 is a copy of one of these runs, with the folder of samples that was empty, which Git does
+// not keep.
+func format2(t testing.TB, name string) string {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "run")
+	must(t, os.CopyFS(folder, os.DirFS(filepath.Join("testdata/format2", name))))
+	must(t, os.MkdirAll(filepath.Join(folder, samplesFolder), 0o755))
+	return folder
+}
+
 // What earlier versions wrote opens, and scores to the digit.
 func TestFormat2Opens(t *testing.T) {
 	run, err := Open("testdata/format2/finished")
@@ -44,7 +54,7 @@ func TestFormat2Opens(t *testing.T) {
 		t.Errorf("diagnostics %+v", d)
 	}
 	for folder, samples := range map[string]int{"finished": 4, "half": 0} {
-		v, err := Verify(filepath.Join("testdata/format2", folder))
+		v, err := Verify(format2(t, folder))
 		must(t, err)
 		if v.Format != 2 || len(v.Damaged) > 0 || v.Samples != samples || !v.Resumable || len(v.Notes) != 1 {
 			t.Errorf("%s: %+v", folder, v)
@@ -55,8 +65,7 @@ func TestFormat2Opens(t *testing.T) {
 // A run that was interrupted then goes on to where it would have come then.
 func TestFormat2GoesOn(t *testing.T) {
 	const tolerance = 1e-3 // processors round sums differently
-	folder := filepath.Join(t.TempDir(), "run")
-	must(t, os.CopyFS(folder, os.DirFS("testdata/format2/half")))
+	folder := format2(t, "half")
 	var remarks []string
 	run, err := Resume(context.Background(), folder, trainOn(glyphs(t).Train), WithObserver(func(e Event) { remarks = append(remarks, e.Remark) }))
 	must(t, err)

@@ -48,8 +48,8 @@ func FuzzCheckpoint(f *testing.F) {
 	}
 	small := safetensors.File{Metadata: map[string]string{stepsKey: "7", seal.Key: seal.Blank}, Tensors: []safetensors.Tensor{
 		{Name: chainName(0), DType: safetensors.U8, Shape: []uint64{3}, Data: []byte{1, 2, 3}},
-		{Name: measuredTensor, DType: safetensors.F64, Shape: []uint64{3}, Data: make([]byte, 24)},
-		{Name: traceTensor, DType: safetensors.F64, Shape: []uint64{3}, Data: []byte("\x00\x00\x00\x00\x00\x00\xf0\x3f\x00\x00\x00\x00\x00\x00\xf0\x3f\x00\x00\x00\x00\x00\x00\x00\x00")},
+		{Name: measuredTensor, DType: safetensors.F64, Shape: []uint64{4}, Data: make([]byte, 32)},
+		{Name: traceTensor, DType: safetensors.F64, Shape: []uint64{3}, Data: tensor.Bytes([]float64{1, 1, 0.5})},
 	}}
 	var content bytes.Buffer
 	must(f, small.Serialize(&content))

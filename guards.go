@@ -19,7 +19,8 @@ type DiskFull struct {
 
 // Error says how much room there is.
 func (d *DiskFull) Error() string {
-	return fmt.Sprintf("pollen: %s: the disk is nearly full: %.1f MB are free, and the next checkpoint wants %.1f MB", d.Folder, megabytes(d.Free), megabytes(d.Wants))
+	return fmt.Sprintf("pollen: %s: the disk is nearly full: %.1f MB are free, and the next checkpoint wants %.1f MB",
+		d.Folder, megabytes(d.Free), megabytes(d.Wants))
 }
 
 func megabytes(bytes uint64) float64 { return float64(bytes) / 1e6 }
@@ -89,7 +90,7 @@ func (t *training) watch(p langevin.Progress, losses []float64) {
 			continue
 		}
 		if g.bad[i]++; g.bad[i] == goneWindows && well > 0 {
-			t.remark(fmt.Sprintf("chain %d left: its loss was %.3g over the last %d windows, worse than guessing, and that of %d others is better; its samples spoil the average",
+			t.remark(fmt.Sprintf("chain %d left: its loss of %.3g is worse than guessing, for %d windows, that of %d others is better; its samples spoil the average",
 				t.spec.FirstChain+i, loss, goneWindows, well))
 		}
 	}

@@ -178,16 +178,7 @@ func (t *training) watched(b *graph.Builder) *graph.Node {
 // begin prepares to observe, and prepares the run's folder with open, which makes it or takes up
 // where it was left.
 func (t *training) begin(device tensor.Device, open func(device tensor.Device) error) error {
-	scale := t.data.Len()
-	if t.course.traits().exact {
-		scale = 1 // its metrics are of U, not of U/N
-	}
-	program := t.session.Program()
-	t.thermometer, t.recent = diagnostics.NewThermometer(program, scale), diagnostics.NewThermometer(program, scale)
-	t.trace = newSeries(2 * traceValues)
-	for range t.spec.Chains {
-		t.weightTrace, t.lossTrace = append(t.weightTrace, newSeries(traceValues)), append(t.lossTrace, newSeries(traceValues))
-	}
+	t.observing()
 	t.bank = samples.NewBank(filepath.Join(t.folder, samplesFolder))
 	t.keeping = t.bank
 	if t.course.traits().collected {
@@ -198,6 +189,20 @@ func (t *training) begin(device tensor.Device, open func(device tensor.Device) e
 		return err
 	}
 	return open(device)
+}
+
+// observing prepares to observe.
+func (t *training) observing() {
+	scale := t.data.Len()
+	if t.course.traits().exact {
+		scale = 1 // its metrics are of U, not of U/N
+	}
+	program := t.session.Program()
+	t.thermometer, t.recent = diagnostics.NewThermometer(program, scale), diagnostics.NewThermometer(program, scale)
+	t.trace = newSeries(2 * traceValues)
+	for range t.spec.Chains {
+		t.weightTrace, t.lossTrace = append(t.weightTrace, newSeries(traceValues)), append(t.lossTrace, newSeries(traceValues))
+	}
 }
 
 // banks are where states of the chains are kept.

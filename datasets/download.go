@@ -52,8 +52,8 @@ func secureClient(transport http.RoundTripper) *http.Client {
 	}}
 }
 
-// checkSecure refuses addresses that are not HTTPS: what comes otherwise, anyone on the way can read
-// and change, down to the checksum's error.
+// checkSecure refuses addresses that are not HTTPS: anyone on the way can read what comes
+// otherwise, and put something else in its place.
 func checkSecure(address *url.URL) error {
 	if address.Scheme != "https" {
 		return errors.Errorf("%s is not HTTPS", address)

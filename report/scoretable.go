@@ -23,8 +23,8 @@ func ScoreTable(subjects []Subject) (*Table, error) {
 	return scoresOver("score", names, assessments)
 }
 
-// RunTable returns the table of the scores of many subjects: a row for each subject, all assessed, a
-// column for each score that applies to any of them.
+// RunTable returns the table of the scores of many subjects: a row for each subject, all assessed,
+// a column for each score that applies to any of them.
 func RunTable(subjects []Subject) (*Table, error) {
 	in, out := kinds(subjects)
 	var shown []evaluate.Score

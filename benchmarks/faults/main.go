@@ -51,6 +51,7 @@ func main() {
 	flag.IntVar(&s.kills, "kills", s.kills, "processes to kill")
 	flag.IntVar(&s.flips, "flips", s.flips, "bits to flip")
 	flag.StringVar(&s.victims, "victims", "", "methods to kill, as swag,bbb (default: all)")
+	flag.IntVar(&s.repeats, "repeats", s.repeats, "measurements of the cost")
 	work := flag.String("work", "", "folder for the runs, which stays (default: a temporary one)")
 	flag.Parse()
 	if err := run(s, *work, flag.Args()); err != nil {
