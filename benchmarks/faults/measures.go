@@ -60,8 +60,8 @@ func median(values []float64) float64 {
 	return sorted[len(sorted)/2]
 }
 
-// cost measures what a sample with its checkpoint costs, by a run that keeps a hundred times as many,
-// and what part of a usual run's time that is.
+// cost measures what a sample with its checkpoint costs, by a run that keeps a hundred times as
+// many, and what part of a usual run's time that is.
 func cost(h *harness) error {
 	if h.repeats == 0 {
 		return nil
