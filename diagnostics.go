@@ -5,6 +5,8 @@ import (
 	"math"
 	"slices"
 
+	"github.com/pkg/errors"
+
 	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/tensor"
@@ -166,4 +168,48 @@ func thinned(trace []float64, most int) []float64 {
 		short = append(short, trace[at])
 	}
 	return short
+}
+
+// diagnosticsOf are the diagnostics of runs together, from those that each left: temperatures are
+// means over all chains. What needs the traces of all chains is not in them; see Run.Mixing.
+func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
+	none := Number(math.NaN())
+	all := &Diagnostics{WeightRHat: none, LossRHat: none, Swaps: none}
+	var total float64
+	for i, part := range parts {
+		d, err := part.Diagnostics()
+		if err != nil {
+			return nil, err
+		}
+		all.Samples += d.Samples
+		if i == 0 {
+			all.Made, all.From, all.Watched, all.Trace = d.Made, d.From, d.Watched, d.Trace
+			all.Temperatures = make([]Temperature, len(d.Temperatures))
+		}
+		if len(d.Temperatures) != len(all.Temperatures) {
+			return nil, errors.Errorf("pollen: %s has temperatures of %d layers, %s of %d", part.folder, len(d.Temperatures), parts[0].folder, len(all.Temperatures))
+		}
+		all.Made, all.From = min(all.Made, d.Made), max(all.From, d.From)
+		share := float64(part.manifest.Spec.Chains * (d.Made - d.From))
+		total += share
+		for j, t := range d.Temperatures {
+			at := &all.Temperatures[j]
+			at.Layer, at.Weights = t.Layer, t.Weights
+			at.Configurational += Number(share) * t.Configurational
+			at.StandardError += Number(share*share) * t.StandardError * t.StandardError
+			at.Kinetic += Number(share) * t.Kinetic
+			at.Drift += Number(share) * t.Drift
+			at.Heating += Number(share) * t.Heating
+		}
+		all.Acceptance += Number(share) * d.Acceptance
+		all.Diverged += Number(share) * d.Diverged
+	}
+	n := Number(total)
+	for j := range all.Temperatures {
+		t := &all.Temperatures[j]
+		t.Configurational, t.Kinetic, t.Drift, t.Heating = t.Configurational/n, t.Kinetic/n, t.Drift/n, t.Heating/n
+		t.StandardError = Number(math.Sqrt(float64(t.StandardError))) / n
+	}
+	all.Acceptance, all.Diverged = all.Acceptance/n, all.Diverged/n
+	return all, nil
 }

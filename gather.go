@@ -14,11 +14,11 @@ import (
 // partsFolder holds the copies of a gathered run's parts, if it has copies.
 const partsFolder = "parts"
 
-// Gather makes one run of several, whose chains sample the same posterior: in a new or empty folder,
-// which names the folders of the parts, or has copies of them. A copy holds what a part has by now;
-// of parts that are named, the run has whatever they have when it is asked. Parts that differ in
-// their data, network, prior, temperature or anything else but seeds, chains and devices are refused
-// by name, and so is a chain that is in two of them.
+// Gather makes one run of several, whose chains sample the same posterior: in a new or empty
+// folder, which names the folders of the parts, or has copies of them. A copy holds what a part has
+// by now; of parts that are named, the run has whatever they have when it is asked. Parts that
+// differ in their data, network, prior, temperature or anything else but seeds, chains and devices
+// are refused by name, and so is a chain that is in two of them.
 func Gather(folder string, parts []string, copied bool, options ...Option) (*Run, error) {
 	if len(parts) == 0 {
 		return nil, invalid("gather %s: no runs to gather", folder)

@@ -1,6 +1,7 @@
 package pollen
 
 import (
+	"context"
 	"math"
 	"slices"
 
@@ -215,4 +216,74 @@ func (p *probe) close() error {
 		return nil
 	}
 	return p.predictor.Close()
+}
+
+// Mixing is how well the chains have mixed, those of a gathered run together, in what their samples
+// predict for some of the validation images, or of the test images where there are none. It is nil
+// without either, for methods that do not sample, and where chains have too few samples for that.
+// Chains are cut to the length of the shortest.
+func (r *Run) Mixing(ctx context.Context, data *datasets.Splits) (*Mixing, error) {
+	heldOut := data.Validation
+	if heldOut == nil {
+		heldOut = data.Test
+	}
+	c, err := courseOf(r.manifest.Spec.Method)
+	if err != nil || heldOut == nil || !c.traits().tempered {
+		return nil, err
+	}
+	images, err := r.images(heldOut)
+	if err != nil {
+		return nil, err
+	}
+	n := min(probeImages, heldOut.Len())
+	images.Pixels = nil
+	for i := range n {
+		images.Pixels = append(images.Pixels, heldOut.Image(i*heldOut.Len()/n)...)
+	}
+	network, err := r.Network()
+	if err != nil {
+		return nil, err
+	}
+	chains := map[string][][]float64{} // by folder and number, of each image
+	var names []string
+	var classes []int
+	err = r.on(func(device tensor.Device) error {
+		predictor, err := samples.NewPredictor(device, tensor.Float32, images, n, network.Apply)
+		if err != nil {
+			return err
+		}
+		defer predictor.Close()
+		k := predictor.Classes()
+		probabilities := make([]float32, n*k)
+		return r.eachOf(ctx, "mixing", heldOut, func(chain string, sample samples.Sample) error {
+			if err := predictor.Predict(sample, probabilities); err != nil {
+				return err
+			}
+			if chains[chain] == nil {
+				names, chains[chain] = append(names, chain), make([][]float64, n)
+			}
+			for i := range n {
+				row := probabilities[i*k:][:k]
+				if len(classes) == i {
+					classes = append(classes, slices.Index(row, slices.Max(row)))
+				}
+				chains[chain][i] = append(chains[chain][i], float64(row[classes[i]]))
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	shortest := math.MaxInt
+	for _, chain := range chains {
+		shortest = min(shortest, len(chain[0]))
+	}
+	traces := make([][][]float64, n)
+	for i := range traces {
+		for _, name := range names {
+			traces[i] = append(traces[i], chains[name][i][:shortest])
+		}
+	}
+	return mixingOf(traces), nil
 }

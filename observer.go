@@ -54,6 +54,10 @@ func WithNotes(notes map[string]string) Option { return func(e *environment) { e
 // WithLevel is the probability with which prediction sets hold the true class; 0.9 by default.
 func WithLevel(level float64) Option { return func(e *environment) { e.level = level } }
 
+// WithoutDamaged goes on without samples that are damaged or missing, which are errors otherwise:
+// Run.LeftOut names them, and the observer is told.
+func WithoutDamaged() Option { return func(e *environment) { e.withoutDamaged = true } }
+
 // WithFamiliarRate is the share of images like those trained on to call familiar; 0.95 by default.
 func WithFamiliarRate(rate float64) Option { return func(e *environment) { e.familiar = rate } }
 

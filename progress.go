@@ -164,8 +164,8 @@ func lastMetrics(path string) (line metricsLine, err error) {
 	return metricsLine{}, nil
 }
 
-// speedOf is how many steps a run makes in a second, by the times and names of its last two samples;
-// NaN if there are fewer in its last chain. A pause between them counts.
+// speedOf is how many steps a run makes in a second, by the times and names of its last two
+// samples; NaN if there are fewer in its last chain. A pause between them counts.
 func speedOf(files []string) (float64, error) {
 	if len(files) < 2 {
 		return math.NaN(), nil

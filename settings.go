@@ -158,8 +158,8 @@ func (s Spec) Texts() map[string]string {
 	return texts
 }
 
-// Difference is the first setting in which two specifications differ, with its two texts, apart from
-// some; its name is empty if there is none.
+// Difference is the first setting in which two specifications differ, with its two texts, apart
+// from some; its name is empty if there is none.
 func (s Spec) Difference(other Spec, apart ...string) (name, ours, theirs string) {
 	texts, others := s.Texts(), other.Texts()
 	for _, setting := range settings {

@@ -17,9 +17,9 @@ type SlurmOptions struct {
 	Extra     []string // further options for sbatch, as "--account=me"
 }
 
-// ForSlurm is a batch script for sbatch: an array of tasks. A task that Slurm warns of its time limit
-// stops by itself, puts itself back into the queue and goes on later; one that is preempted, or
-// whose node fails, is put back by Slurm; one that is cancelled or fails is not.
+// ForSlurm is a batch script for sbatch: an array of tasks. A task that Slurm warns of its time
+// limit stops by itself, puts itself back into the queue and goes on later; one that is preempted,
+// or whose node fails, is put back by Slurm; one that is cancelled or fails is not.
 func (j Job) ForSlurm() (string, error) {
 	if err := j.validate(); err != nil {
 		return "", err

@@ -68,7 +68,8 @@ func (s *Submission) ForSlurm() (text string, tool []string, err error) {
 	return text, []string{"sbatch"}, err
 }
 
-// ForPods is the manifest, and the program that takes it. It puts the configuration, and a network file that it names, into the manifest.
+// ForPods is the manifest, with the configuration and a network file that it names, and the program
+// that takes it.
 func (s *Submission) ForPods() (text string, tool []string, err error) {
 	one, err := Layered(pflag.NewFlagSet("", pflag.ContinueOnError), s.Config)
 	if err != nil {
