@@ -178,13 +178,22 @@ func copyFile(to, from, name string) error {
 	return errors.Wrap(err, "pollen: gather")
 }
 
-// Parts are the runs that were gathered into this one; nil if it was not gathered.
-func (r *Run) Parts() ([]*Run, error) {
-	var parts []*Run
+// places are the folders of a gathered run's parts.
+func (r *Run) places() []string {
+	var places []string
 	for _, place := range r.manifest.Parts {
 		if place = filepath.FromSlash(place); !filepath.IsAbs(place) {
 			place = filepath.Join(r.folder, place)
 		}
+		places = append(places, place)
+	}
+	return places
+}
+
+// Parts are the runs that were gathered into this one; nil if it was not gathered.
+func (r *Run) Parts() ([]*Run, error) {
+	var parts []*Run
+	for _, place := range r.places() {
 		part, err := Open(place)
 		if err != nil {
 			return nil, errors.WithMessagef(err, "%s was gathered", r.folder)

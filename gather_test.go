@@ -58,6 +58,11 @@ func TestGather(t *testing.T) {
 				t.Fatalf("copied %t: image %d: %v, want %v", copied, i, got[i], want[i])
 			}
 		}
+		v, err := Verify(run.Folder())
+		must(t, err)
+		if len(v.Damaged) != 0 || v.Samples != 6 || v.Expected != 6 {
+			t.Errorf("verified as %+v", v)
+		}
 		p, err := run.Progress()
 		must(t, err)
 		if p.State != Finished || p.Samples != 6 || p.Expected != 6 || p.Made != p.Steps {

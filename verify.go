@@ -57,6 +57,8 @@ func Verify(folder string) (*Verification, error) {
 	switch {
 	case errors.As(err, &not):
 		return nil, err
+	case err == nil && len(m.Parts) > 0:
+		return verifyParts(folder, m)
 	case v.found(err):
 		v.Format, v.Steps = m.Format, m.Steps
 		if v.Expected, err = (&Run{manifest: m}).Expected(); err != nil {
@@ -85,6 +87,31 @@ func Verify(folder string) (*Verification, error) {
 	v.metrics()
 	v.json(diagnosticsFile, &Diagnostics{})
 	v.json(calibrationFile, &evaluate.Calibration{})
+	if err := readJSON(folder, outcomeFile, &outcome{}, v.Format); !os.IsNotExist(errors.Cause(err)) {
+		v.found(err)
+	}
+	return v.Verification, nil
+}
+
+// verifyParts checks a gathered run: its own calibration, and its parts.
+func verifyParts(folder string, m *Manifest) (*Verification, error) {
+	v := verifying{Verification: &Verification{Format: m.Format, Checked: 1}, folder: folder}
+	v.json(calibrationFile, &evaluate.Calibration{})
+	run := &Run{folder: folder, manifest: m}
+	for _, place := range run.places() {
+		part, err := Verify(place)
+		if err != nil {
+			v.found(damaged(place, err))
+			continue
+		}
+		v.Made, v.Steps = v.Made+part.Made, v.Steps+part.Steps
+		v.Samples, v.Expected = v.Samples+part.Samples, v.Expected+part.Expected
+		v.Checked += part.Checked
+		v.Damaged = append(v.Damaged, part.Damaged...)
+		for _, note := range part.Notes {
+			v.note("%s: %s", place, note)
+		}
+	}
 	return v.Verification, nil
 }
 
