@@ -148,9 +148,9 @@ INLINE void badodabElement(Out<T> statistics, const Schedules<T>& schedules, con
     badodabDrift(squares, w, v, SCHEDULES_OF(T), chi, n, noise, friction, dataSize);                                                           \
   }                                                                                                                                            \
   KERNEL(sgnht_adapt_##suffix, 256)                                                                                                            \
-  (InOut<T> chi, In<double> squares, TABLES(T), int n, ENTRIES, int tiles, double share, double coupling, double mostExcess,                 \
-   int dataSize) {                                       \
-    adapt(chi, squares, SCHEDULES_OF(T), n, tiles, share, coupling, mostExcess, dataSize);                                                                           \
+  (InOut<T> chi, In<double> squares, TABLES(T), int n, ENTRIES, int tiles, double share, double coupling, double mostExcess,                   \
+   int dataSize) {                                                                                                                             \
+    adapt(chi, squares, SCHEDULES_OF(T), n, tiles, share, coupling, mostExcess, dataSize);                                                     \
   }                                                                                                                                            \
   UPDATE(sgnht_update_euler_element_##suffix, T)(SGNHT_ARGUMENTS(T)) {                                                                       \
     eulerElement(statistics, SCHEDULES_OF(T), WALKERS_OF(T), chi, friction, coupling, mostExcess);                                                         \
