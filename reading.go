@@ -174,11 +174,8 @@ func (r *Run) intact(files []sampleFile) ([]sampleFile, error) {
 
 // laterThan reports whether a name is that of a sample of a later step.
 func laterThan(name string, steps int) bool {
-	var chain, step int
-	if n, err := fmt.Sscanf(name, "chain%d-step%d", &chain, &step); n != 2 || err != nil {
-		return false
-	}
-	return name == samples.NameOf(chain, step) && step > steps
+	_, step, err := samples.PlaceOf(name)
+	return err == nil && step > steps
 }
 
 // readListed reads a sealed file of the run; one that the index lists must be there.

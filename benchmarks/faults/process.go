@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"encoding/binary"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -11,6 +10,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/letters"
 )
 
 // build builds the program, and writes its data.
@@ -20,41 +20,7 @@ func (h *harness) build() error {
 	if err != nil {
 		return errors.Wrapf(err, "go build: %s", out)
 	}
-	return writeLetters(filepath.Join(h.work, "data", "notmnist"), 200, 60)
-}
-
-// writeLetters writes two splits that a small network learns within seconds: a bright square whose
-// place is the class, on noise.
-func writeLetters(folder string, train, test int) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return errors.Wrap(err, "data")
-	}
-	for name, count := range map[string]int{"train": train, "t10k": test} {
-		images := binary.BigEndian.AppendUint32([]byte{0, 0, 8, 3}, uint32(count))
-		images = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(images, 28), 28)
-		labels := binary.BigEndian.AppendUint32([]byte{0, 0, 8, 1}, uint32(count))
-		noise := uint32(count)
-		for i := range count {
-			class := i % 10
-			labels = append(labels, byte(class))
-			for y := range 28 {
-				for x := range 28 {
-					noise = noise*1664525 + 1013904223
-					pixel := byte(noise >> 26)
-					if y/9 == class/4 && x/7 == class%4 {
-						pixel = 220
-					}
-					images = append(images, pixel)
-				}
-			}
-		}
-		for kind, content := range map[string][]byte{"-images-idx3-ubyte": images, "-labels-idx1-ubyte": labels} {
-			if err := os.WriteFile(filepath.Join(folder, name+kind), content, 0o644); err != nil {
-				return errors.Wrap(err, "data")
-			}
-		}
-	}
-	return nil
+	return letters.Write(filepath.Join(h.work, "data", "notmnist"), 200, 60)
 }
 
 // process is a train process.

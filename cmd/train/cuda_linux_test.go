@@ -8,6 +8,7 @@ import (
 
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/cuda/emulator"
+	"github.com/pollen-ml/pollen/internal/letters"
 )
 
 // onGPU is a short run on a GPU.
@@ -21,7 +22,7 @@ func onGPU(folder string, more ...string) []string {
 func TestRunsOnAGPU(t *testing.T) {
 	t.Setenv(cuda.DriverVariable, emulator.Build(t))
 	p := newProcesses(t)
-	if err := writeLetters(p.path("data/notmnist"), 30, 10); err != nil {
+	if err := letters.Write(p.path("data/notmnist"), 30, 10); err != nil {
 		t.Fatal(err)
 	}
 	code, stdout, stderr := p.end("train", []string{"devices"}, "", nil)

@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"compress/gzip"
-	"encoding/binary"
 	"fmt"
 	"image"
 	"image/png"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/letters"
 )
 
 func TestMain(m *testing.M) {
@@ -39,12 +39,12 @@ func TestScripts(t *testing.T) {
 		Setup: func(e *testscript.Env) error {
 			e.Setenv(datasets.EnvironmentFolder, filepath.Join(e.WorkDir, "data"))
 			e.Setenv(cuda.DriverVariable, filepath.Join(e.WorkDir, "none.so")) // scripts see the same devices on all machines
-			return writeLetters(filepath.Join(e.WorkDir, "data", "notmnist"), 200, 60)
+			return letters.Write(filepath.Join(e.WorkDir, "data", "notmnist"), 200, 60)
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits": exits,
 			"letters": func(ts *testscript.TestScript, _ bool, args []string) {
-				ts.Check(writeLetters(ts.MkAbs(args[0]), number(ts, args[1]), number(ts, args[2])))
+				ts.Check(letters.Write(ts.MkAbs(args[0]), number(ts, args[1]), number(ts, args[2])))
 			},
 			"pictures": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(writePictures(ts.MkAbs(args[0]), number(ts, args[1]), number(ts, args[2])))
@@ -91,41 +91,6 @@ func exits(ts *testscript.TestScript, _ bool, args []string) {
 	if code != number(ts, args[0]) {
 		ts.Fatalf("exit code %d, want %s", code, args[0])
 	}
-}
-
-// writeLetters writes two splits that a small network learns within seconds: a bright square whose
-// place is the class, on noise.
-func writeLetters(folder string, train, test int) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return err
-	}
-	for name, count := range map[string]int{"train": train, "t10k": test} {
-		images := binary.BigEndian.AppendUint32([]byte{0, 0, 8, 3}, uint32(count))
-		images = binary.BigEndian.AppendUint32(binary.BigEndian.AppendUint32(images, 28), 28)
-		labels := binary.BigEndian.AppendUint32([]byte{0, 0, 8, 1}, uint32(count))
-		noise := uint32(count)
-		for i := range count {
-			class := i % 10
-			labels = append(labels, byte(class))
-			for y := range 28 {
-				for x := range 28 {
-					noise = noise*1664525 + 1013904223
-					pixel := byte(noise >> 26)
-					if y/9 == class/4 && x/7 == class%4 {
-						pixel = 220
-					}
-					images = append(images, pixel)
-				}
-			}
-		}
-		if err := os.WriteFile(filepath.Join(folder, name+"-images-idx3-ubyte"), images, 0o644); err != nil {
-			return err
-		}
-		if err := os.WriteFile(filepath.Join(folder, name+"-labels-idx1-ubyte"), labels, 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // writePictures writes pictures of 20x20 in colour, whose class is the place of a bright square.

@@ -16,6 +16,7 @@ import (
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/comparison"
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/internal/letters"
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
@@ -23,7 +24,7 @@ import (
 func smallMainJob(t *testing.T) *mainJob {
 	t.Helper()
 	folder := t.TempDir()
-	if err := writeLetters(filepath.Join(folder, "data"), 200, 60); err != nil {
+	if err := letters.Write(filepath.Join(folder, "data"), 200, 60); err != nil {
 		t.Fatal(err)
 	}
 	j := &mainJob{

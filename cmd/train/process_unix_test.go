@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/pollen-ml/pollen/internal/config"
+	"github.com/pollen-ml/pollen/internal/letters"
 )
 
 // mainWithoutRoom is main where files cannot grow beyond a few KiB, as on a full disk.
@@ -35,7 +36,7 @@ type processes struct {
 
 func newProcesses(t *testing.T) processes {
 	p := processes{t, t.TempDir()}
-	if err := writeLetters(p.path("data/notmnist"), 200, 60); err != nil {
+	if err := letters.Write(p.path("data/notmnist"), 200, 60); err != nil {
 		t.Fatal(err)
 	}
 	return p

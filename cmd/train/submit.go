@@ -97,6 +97,9 @@ func (s *submission) run(ctx context.Context, given *pflag.FlagSet, kind string,
 	fmt.Fprint(c.out, text)
 	c.remark("%s", counted(s.Tasks, "task"))
 	if !s.send {
+		if kind == "slurm" {
+			c.remark("The tasks' logs want the folder %s, which --send makes.", s.Slurm.Logs)
+		}
 		c.remark("Nothing is submitted yet: add --send, or pipe this into: %s", strings.Join(tool, " "))
 		return nil
 	}

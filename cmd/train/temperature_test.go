@@ -9,6 +9,7 @@ import (
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/letters"
 )
 
 // A convolutional network at temperature 1 on batches of all the data: in equilibrium velocities
@@ -17,7 +18,7 @@ import (
 func TestTemperaturesOfAConvolutionalNetwork(t *testing.T) {
 	const images = 50
 	folder := t.TempDir()
-	if err := writeLetters(folder, images, 20); err != nil {
+	if err := letters.Write(folder, images, 20); err != nil {
 		t.Fatal(err)
 	}
 	data, err := datasets.Load("notmnist", datasets.Train, datasets.Options{Folder: folder})

@@ -42,8 +42,13 @@ func (s *Submission) Check() error {
 	return nil
 }
 
+// fit is what a task runs: its number comes from the cluster.
 func (s *Submission) fit(program []string, config string) []string {
-	return append(program, "fit", "--config", config, "--folder", s.Folder, "--task", "auto")
+	command := append(program, "fit", "--config", config, "--folder", s.Folder, "--task", "auto")
+	if s.GPUs == 0 {
+		command = append(command, "--device", "cpu", "--threads", strconv.Itoa(s.CPUs))
+	}
+	return command
 }
 
 // ForSlurm is the batch script, and the program that takes it on its standard input.
@@ -58,12 +63,12 @@ func (s *Submission) ForSlurm() (text string, tool []string, err error) {
 		if program, err = os.Executable(); err != nil {
 			return "", nil, errors.Wrap(err, "train: submit")
 		}
+		if strings.Contains(program, "go-build") {
+			return "", nil, Mistake("train: submit: this program is one of go run, which is gone when a task starts: go build ./cmd/train, or say which by --command")
+		}
 	}
 	s.Slurm.Logs = filepath.Join(s.Folder, "logs")
 	s.Command = s.fit([]string{program}, s.Config)
-	if s.GPUs == 0 {
-		s.Command = append(s.Command, "--device", "cpu", "--threads", strconv.Itoa(s.CPUs))
-	}
 	text, err = s.Job.ForSlurm()
 	return text, []string{"sbatch"}, err
 }
@@ -91,9 +96,6 @@ func (s *Submission) ForPods() (text string, tool []string, err error) {
 		s.Pods.Files[filepath.Base(path)] = string(content)
 	}
 	s.Command = s.fit(nil, filepath.Base(s.Config))
-	if s.GPUs == 0 {
-		s.Command = append(s.Command, "--device", "cpu", "--threads", strconv.Itoa(s.CPUs))
-	}
 	text, err = s.Job.ForKubernetes()
 	return text, []string{"kubectl", "apply", "-f", "-"}, err
 }
