@@ -45,11 +45,8 @@ const probeValues = 500
 // heldOut are the images to watch: evenly spaced ones of the validation data, or of the test data
 // where there are none; nil without either, and for methods that do not sample.
 func (t *training) heldOut(splits *datasets.Splits) (*samples.Images, error) {
-	data := splits.Validation
-	if data == nil {
-		data = splits.Test
-	}
-	if data == nil || data.Len() == 0 || !t.course.traits().tempered {
+	data := toWatch(splits)
+	if data == nil || !t.course.traits().tempered {
 		return nil, nil
 	}
 	d := t.data
@@ -58,11 +55,27 @@ func (t *training) heldOut(splits *datasets.Splits) (*samples.Images, error) {
 			data.Channels, data.Height, data.Width, d.Channels, d.Height, d.Width)
 	}
 	images := &samples.Images{Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Deviation: d.Deviation}
+	images.Pixels = spaced(data)
+	return images, nil
+}
+
+// toWatch are the validation data, or the test data where there are none; nil without either.
+func toWatch(splits *datasets.Splits) *datasets.Dataset {
+	for _, data := range []*datasets.Dataset{splits.Validation, splits.Test} {
+		if data != nil && data.Len() > 0 {
+			return data
+		}
+	}
+	return nil
+}
+
+// spaced are the pixels of some images of a data set, evenly spaced.
+func spaced(data *datasets.Dataset) (pixels []byte) {
 	n := min(probeImages, data.Len())
 	for i := range n {
-		images.Pixels = append(images.Pixels, data.Image(i*data.Len()/n)...)
+		pixels = append(pixels, data.Image(i*data.Len()/n)...)
 	}
-	return images, nil
+	return pixels
 }
 
 // newProbe loads the images on a device; it is nil without images.
@@ -223,10 +236,7 @@ func (p *probe) close() error {
 // without either, for methods that do not sample, and where chains have too few samples for that.
 // Chains are cut to the length of the shortest.
 func (r *Run) Mixing(ctx context.Context, data *datasets.Splits) (*Mixing, error) {
-	heldOut := data.Validation
-	if heldOut == nil {
-		heldOut = data.Test
-	}
+	heldOut := toWatch(data)
 	c, err := courseOf(r.manifest.Spec.Method)
 	if err != nil || heldOut == nil || !c.traits().tempered {
 		return nil, err
@@ -235,11 +245,8 @@ func (r *Run) Mixing(ctx context.Context, data *datasets.Splits) (*Mixing, error
 	if err != nil {
 		return nil, err
 	}
-	n := min(probeImages, heldOut.Len())
-	images.Pixels = nil
-	for i := range n {
-		images.Pixels = append(images.Pixels, heldOut.Image(i*heldOut.Len()/n)...)
-	}
+	images.Pixels = spaced(heldOut)
+	n := images.Len()
 	network, err := r.Network()
 	if err != nil {
 		return nil, err
