@@ -36,6 +36,10 @@ type BAOAB struct {
 // Name implements Sampler.
 func (BAOAB) Name() string { return "baoab" }
 
+func (r BAOAB) mobility(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+	return kickedMobility(r.Friction, n, h), nil
+}
+
 // Validate implements Sampler.
 func (s BAOAB) Validate() error {
 	if !(s.Friction > 0 && s.Friction < math.Inf(1)) {

@@ -32,6 +32,10 @@ type FisherSGLD struct {
 // Name implements Sampler.
 func (FisherSGLD) Name() string { return "fsgld" }
 
+func (r FisherSGLD) mobility(s *graph.Session, chain int, parameter string, n int, h float64) ([]float64, error) {
+	return adaptedMobility(s, chain, parameter, n, h, func(v float64) float64 { return 1 / (r.Damping + v) })
+}
+
 // Validate implements Sampler.
 func (f FisherSGLD) Validate() error { return checkFreezing(f.Name(), f.Alpha, f.Damping, f.FreezeAt) }
 

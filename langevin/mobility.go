@@ -9,29 +9,26 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 )
 
+// mobile is a Sampler that knows its Mobility.
+type mobile interface {
+	mobility(s *graph.Session, chain int, parameter string, n int, h float64) ([]float64, error)
+}
+
 // Mobility is, for each of a parameter's n elements, the step size at which SGLD would move as a
 // chain of the session does at the step size h: h over the friction, h G. The noise of minibatches
-// adds Mobility Var(gU)/2 to the temperature of an element. It is nil for KSGLD, whose G is no
-// diagonal. For SGNHT it is that of the friction a, before chi grows by the noise.
+// adds Mobility Var(gU)/2 to the temperature of an element. It is nil for samplers that do not know
+// it, such as KSGLD, whose G is no diagonal. For SGNHT it is that of the friction a, before chi
+// grows by the noise.
 func Mobility(sampler Sampler, s *graph.Session, chain int, parameter string, n int, h float64) ([]float64, error) {
-	switch r := sampler.(type) {
-	case SGLD:
-	case SGHMC:
-		h /= r.Friction
-	case BAOAB:
-		h /= 2 * math.Tanh(r.Friction/2)
-	case OBABO:
-		h /= 2 * math.Tanh(r.Friction/2)
-	case SGNHT:
-		h /= r.Friction
-	case PSGLD:
-		return adaptedMobility(s, chain, parameter, n, h, func(v float64) float64 { return 1 / (r.Lambda + math.Sqrt(v)) })
-	case FisherSGLD:
-		return adaptedMobility(s, chain, parameter, n, h, func(v float64) float64 { return 1 / (r.Damping + v) })
-	default:
-		return nil, nil
+	if m, ok := sampler.(mobile); ok {
+		return m.mobility(s, chain, parameter, n, h)
 	}
-	return slices.Repeat([]float64{h}, n), nil
+	return nil, nil
+}
+
+// kickedMobility is that of velocities whose friction is solved exactly.
+func kickedMobility(friction float64, n int, h float64) []float64 {
+	return slices.Repeat([]float64{h / (2 * math.Tanh(friction/2))}, n)
 }
 
 // adaptedMobility is h G of the second moments V that a chain has.

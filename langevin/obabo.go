@@ -37,6 +37,10 @@ type OBABO struct {
 // Name implements Sampler.
 func (OBABO) Name() string { return "obabo" }
 
+func (r OBABO) mobility(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+	return kickedMobility(r.Friction, n, h), nil
+}
+
 // Validate implements Sampler.
 func (s OBABO) Validate() error {
 	if !(s.Friction > 0 && s.Friction < math.Inf(1)) {

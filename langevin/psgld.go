@@ -69,6 +69,10 @@ type PSGLD struct {
 // Name implements Sampler.
 func (PSGLD) Name() string { return "psgld" }
 
+func (r PSGLD) mobility(s *graph.Session, chain int, parameter string, n int, h float64) ([]float64, error) {
+	return adaptedMobility(s, chain, parameter, n, h, func(v float64) float64 { return 1 / (r.Lambda + math.Sqrt(v)) })
+}
+
 // Validate implements Sampler.
 func (p PSGLD) Validate() error {
 	switch {

@@ -1,6 +1,8 @@
 package langevin
 
 import (
+	"slices"
+
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -30,6 +32,10 @@ type SGHMC struct {
 
 // Name implements Sampler.
 func (SGHMC) Name() string { return "sghmc" }
+
+func (r SGHMC) mobility(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+	return slices.Repeat([]float64{h / r.Friction}, n), nil
+}
 
 // Validate implements Sampler.
 func (s SGHMC) Validate() error {

@@ -2,6 +2,7 @@ package langevin
 
 import (
 	"math"
+	"slices"
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
@@ -22,6 +23,10 @@ type SGLD struct{}
 
 // Name implements Sampler.
 func (SGLD) Name() string { return "sgld" }
+
+func (SGLD) mobility(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+	return slices.Repeat([]float64{h}, n), nil
+}
 
 // Validate implements Sampler.
 func (SGLD) Validate() error { return nil }

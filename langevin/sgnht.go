@@ -68,6 +68,10 @@ type SGNHT struct {
 // Name implements Sampler.
 func (SGNHT) Name() string { return "sgnht" }
 
+func (r SGNHT) mobility(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+	return slices.Repeat([]float64{h / r.Friction}, n), nil
+}
+
 // Validate implements Sampler.
 func (s SGNHT) Validate() error {
 	switch {
