@@ -12,15 +12,16 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Variable names the environment variable that says which device tests run on: CPU, CUDA or
-// Emulator.
-const Variable = "POLLEN_TEST_DEVICE"
+// Variable names the environment variable that says which device tests run on: CPU, CUDA, Emulator
+// or PTX.
+const Variable = emulator.Variable
 
 // The devices that Variable names.
 const (
 	CPU      = "cpu"
 	CUDA     = "cuda"
-	Emulator = "emulator"
+	Emulator = "emulator"   // the emulated GPU, with the kernels' sources
+	PTX      = emulator.PTX // the emulated GPU, with the committed PTX
 )
 
 // Device is the device that the environment asks for; if it asks for none, a host with that many
@@ -33,15 +34,15 @@ func Device(t testing.TB, threads int) tensor.Device {
 		host := tensor.NewHost(threads)
 		t.Cleanup(func() { host.Close() })
 		return host
-	case CUDA, Emulator:
+	case CUDA, Emulator, PTX:
 	default:
-		t.Fatalf("cudatest: %s is %q, wants cpu, cuda or emulator", Variable, kind)
+		t.Fatalf("cudatest: %s is %q, wants cpu, cuda, emulator or ptx", Variable, kind)
 	}
 	shared.Lock()
 	defer shared.Unlock()
 	if shared.device == nil {
 		var o cuda.Options
-		if kind == Emulator {
+		if kind != CUDA {
 			o.Driver = emulator.Build(t)
 		}
 		device, err := cuda.Open(o)

@@ -33,6 +33,13 @@ var compilers = []string{"clang++-19", "clang++", "g++"}
 var flags = []string{"-std=c++17", "-O1", "-fPIC", "-ffp-contract=off", "-fno-math-errno", "-fno-strict-aliasing", "-fvisibility=hidden",
 	"-DPOLLEN_EMULATOR", "-Wno-unknown-pragmas", "-Wno-attributes"}
 
+// Variable names the environment variable that says which device tests run on (package cudatest).
+// If it is PTX, the emulated GPU runs the committed PTX, otherwise the kernels' sources.
+const Variable = "POLLEN_TEST_DEVICE"
+
+// PTX is Variable's value for the committed PTX.
+const PTX = "ptx"
+
 // Build compiles the driver with all kernels into a shared library and returns its path. What was
 // compiled before is kept in the user's cache. The test is skipped if there is no C++ compiler. If
 // LibraryVariable is set, it is the path.
@@ -59,7 +66,7 @@ func Library() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	built.Do(func() { built.path, built.err = build(compiler, places) })
+	built.Do(func() { built.path, built.err = build(compiler, places, os.Getenv(Variable) == PTX) })
 	return built.path, built.err
 }
 
@@ -244,45 +251,55 @@ func (c *toolchain) wrapper(include []string, path string) ([]byte, error) {
 	return text.Bytes(), nil
 }
 
-// objects compiles the given C++ files and kernels, two at a time or as many as there are
-// processors.
-func (c *toolchain) objects(include, sources, cuda, sourceFlags, kernelFlags []string) ([]string, error) {
-	type result struct {
-		object string
-		err    error
-	}
-	results := make([]result, len(sources)+len(cuda))
+// objects makes objects, two at a time or as many as there are processors.
+func objects(tasks []func() (string, error)) ([]string, error) {
+	made, failed := make([]string, len(tasks)), make([]error, len(tasks))
 	slots := make(chan struct{}, runtime.GOMAXPROCS(0))
 	var all sync.WaitGroup
-	for i := range results {
+	for i, task := range tasks {
 		all.Add(1)
 		go func() {
 			defer all.Done()
 			slots <- struct{}{}
 			defer func() { <-slots }()
-			r := &results[i]
-			var text []byte
-			if i < len(sources) {
-				if text, r.err = os.ReadFile(sources[i]); r.err == nil {
-					r.object, r.err = c.compile(include, stem(sources[i]), text, sourceFlags)
-				}
-				return
-			}
-			path := cuda[i-len(sources)]
-			if text, r.err = c.wrapper(include, path); r.err == nil {
-				r.object, r.err = c.compile(append([]string{filepath.Dir(path)}, include...), stem(path), text, kernelFlags)
-			}
+			made[i], failed[i] = task()
 		}()
 	}
 	all.Wait()
-	var objects []string
-	for _, r := range results {
-		if r.err != nil {
-			return nil, r.err
+	for _, err := range failed {
+		if err != nil {
+			return nil, err
 		}
-		objects = append(objects, r.object)
 	}
-	return objects, nil
+	return made, nil
+}
+
+// sources are tasks that compile C++ files.
+func (c *toolchain) sources(include, paths, flags []string) (tasks []func() (string, error)) {
+	for _, path := range paths {
+		tasks = append(tasks, func() (string, error) {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return "", errors.Wrap(err, "emulator")
+			}
+			return c.compile(include, stem(path), text, flags)
+		})
+	}
+	return tasks
+}
+
+// kernels are tasks that compile files of kernels as C++.
+func (c *toolchain) kernels(include, paths, flags []string) (tasks []func() (string, error)) {
+	for _, path := range paths {
+		tasks = append(tasks, func() (string, error) {
+			text, err := c.wrapper(include, path)
+			if err != nil {
+				return "", err
+			}
+			return c.compile(append([]string{filepath.Dir(path)}, include...), stem(path), text, flags)
+		})
+	}
+	return tasks
 }
 
 func stem(path string) string { return strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)) }
@@ -297,29 +314,44 @@ func files(folder, pattern string) ([]string, error) {
 	return found, err
 }
 
-func build(compiler string, folders [2]string) (string, error) {
+func build(compiler string, folders [2]string, fromPTX bool) (string, error) {
 	c, err := newToolchain(compiler, flags...)
 	if err != nil {
 		return "", err
 	}
-	sources, err := files(folders[0], "*.cpp")
+	paths, err := files(folders[0], "*.cpp")
 	if err != nil {
 		return "", err
 	}
-	cuda, err := files(folders[1], "*.cu")
+	tasks := c.sources(folders[:], paths, nil)
+	name, pattern := "libpollen", "*.cu"
+	if fromPTX {
+		name, pattern = "libpollen-ptx", "*.ptx"
+	}
+	code, err := files(folders[1], pattern)
 	if err != nil {
 		return "", err
+	}
+	if fromPTX {
+		translated, err := c.translated(folders[0], code)
+		if err != nil {
+			return "", err
+		}
+		// The largest files first, or one processor would be waited for in the end.
+		tasks = append(translated, tasks...)
+	} else {
+		tasks = append(tasks, c.kernels(folders[:], code, nil)...)
 	}
 	unlock, err := lock(filepath.Join(c.cache, "lock"))
 	if err != nil {
 		return "", err
 	}
 	defer unlock()
-	objects, err := c.objects(folders[:], sources, cuda, nil, nil)
+	made, err := objects(tasks)
 	if err != nil {
 		return "", err
 	}
-	return c.link("libpollen", objects, "-shared")
+	return c.link(name, made, "-shared")
 }
 
 // link makes a library or a program of objects; their names identify their contents.

@@ -7,6 +7,7 @@ import (
 	"unsafe"
 
 	"github.com/ebitengine/purego"
+	"github.com/pkg/errors"
 )
 
 // Driver is the emulated driver of this process. There is only one: tests that use it do not run in
@@ -68,9 +69,29 @@ func (d *Driver) inject(call string, count, result int, lost uintptr) {
 
 // Report lists what the program still holds from the driver, a line "held:" for each kind, and
 // "fault:" with what a kernel did wrong.
-func (d *Driver) Report() string {
-	text := make([]byte, 4096)
-	n, _, _ := purego.SyscallN(d.report, uintptr(unsafe.Pointer(&text[0])), uintptr(len(text)))
+func (d *Driver) Report() string { return written(d.report, 4096) }
+
+// NotRun are the names of the kernels that no launch has run in this process so far.
+func NotRun() ([]string, error) {
+	path, err := Library()
+	if err != nil {
+		return nil, err
+	}
+	library, err := purego.Dlopen(path, purego.RTLD_NOW|purego.RTLD_LOCAL)
+	if err != nil {
+		return nil, errors.Wrap(err, "emulator")
+	}
+	f, err := purego.Dlsym(library, "pollenNotRun")
+	if err != nil {
+		return nil, errors.Wrap(err, "emulator")
+	}
+	return strings.Fields(written(f, 1<<16)), nil
+}
+
+// written is the text that a function of the library writes.
+func written(f uintptr, room int) string {
+	text := make([]byte, room)
+	n, _, _ := purego.SyscallN(f, uintptr(unsafe.Pointer(&text[0])), uintptr(len(text)))
 	runtime.KeepAlive(text)
 	return string(text[:min(int(n), len(text)-1)])
 }

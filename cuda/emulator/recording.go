@@ -144,11 +144,11 @@ func replayer(t testing.TB, s Sanitizer, folder string) string {
 		for _, name := range []string{"block.cpp", "fiber.cpp", "kernel.cpp", "replay/replay.cpp"} {
 			sources = append(sources, filepath.Join(from[0], name))
 		}
-		objects, err := c.objects([]string{from[0], from[1]}, sources, cuda, emulatorFlags, kernelFlags)
+		made, err := objects(append(c.sources(from[:], sources, emulatorFlags), c.kernels(from[:], cuda, kernelFlags)...))
 		if err != nil {
 			return "", err
 		}
-		return c.link("replay-"+string(s), objects, linkerFlags...)
+		return c.link("replay-"+string(s), made, linkerFlags...)
 	}()
 	if err != nil {
 		t.Fatal(err)

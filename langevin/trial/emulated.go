@@ -46,7 +46,10 @@ var shares = map[string]struct{ chains, steps float64 }{
 const ZLimit = 4.5
 
 // OnEmulator reports whether the tests' device is the emulated GPU.
-func OnEmulator() bool { return os.Getenv(cudatest.Variable) == cudatest.Emulator }
+func OnEmulator() bool {
+	device := os.Getenv(cudatest.Variable)
+	return device == cudatest.Emulator || device == cudatest.PTX
+}
 
 // ChainsOf is how many of a test's chains are run.
 func ChainsOf(t testing.TB, chains int) int {

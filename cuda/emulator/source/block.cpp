@@ -4,6 +4,7 @@
 #include <cstring>
 #include <vector>
 
+#include "copies.h"
 #include "fiber.h"
 #include "kernel.h"
 #include "sanitizer.h"
@@ -17,19 +18,11 @@ namespace {
 constexpr int maxThreads = 1024, maxWarps = maxThreads / 32;
 constexpr size_t sharedLimit = 228 << 10;  // of any GPU, for static and dynamic arrays together
 
-// Copy is an asynchronous copy that was not waited for yet.
-struct Copy {
-  void* to;
-  const void* from;
-  int bytes, size, group;
-};
-
 struct Thread {
   Fiber* fiber;  // null before it runs and when it has ended
   Wait waits;
   unsigned round;  // of exchanges, whose memory alternates
-  int group;       // of copies
-  std::vector<Copy> copies;
+  Copies copies;
   SanitizerFiber sanitizer;
 };
 
@@ -60,7 +53,11 @@ class Block {
   Brought* exchange(Wait kind, const void* mine, size_t bytes);
   void* shared(const void* place, size_t bytes);
   void* dynamic();
+  size_t dynamicBytes() const { return work.dynamicBytes; }
+  Watched watched(size_t bytes);
+  void written(void* to, size_t bytes);
   Thread& running() { return threads[current]; }
+  void fault(const char* what);
   void fail(const std::string& what);
 
  private:
@@ -76,6 +73,9 @@ class Block {
   std::vector<Fiber*> all, idle;
   std::vector<Array> arrays;
   SharedMemory memory;
+  unsigned long long time = 0;  // of the barriers of all blocks so far
+  Watched watch{};
+  std::vector<Access> accesses;
   SanitizerFiber ownSanitizer;
 
   static void entry();
@@ -100,7 +100,7 @@ thread_local Block* block;
 
 SanitizerSync gridEnd;
 
-const char* const names[] = {"nothing", "barrier", "warpBarrier", "a shuffle", "mmaTF32_16x8x8", "mmaBF16_16x8x16"};
+const char* const names[] = {"nothing", "barrier", "warpBarrier", "a shuffle", "mmaTF32_16x8x8", "mmaBF16_16x8x16", "ldmatrix"};
 
 std::string at(int thread) {
   Dim b = here.block, t = here.threads;
@@ -114,13 +114,15 @@ std::string Block::run(const Work& w) {
   warps = (count + 31) / 32;
   current = ended = arrived = 0;
   rounds = 0;
+  time += timeUnit;
+  watch = {};
   ready = 0;
   failure.clear();
   arrays.clear();
   memory.clear();
   for (int i = 0; i < count; i++) {
     Thread& t = threads[i];
-    t.fiber = nullptr, t.waits = Wait::None, t.round = 0, t.group = 0;
+    t.fiber = nullptr, t.waits = Wait::None, t.round = 0;
     t.copies.clear();
     t.sanitizer.create();
   }
@@ -194,6 +196,7 @@ void Block::entry() {
 // place makes a thread the running one.
 void Block::place(int thread) {
   current = thread;
+  here.time = time + thread;
   unsigned x = here.threads.x, y = here.threads.y, t = thread;
   here.thread = y == 1 && here.threads.z == 1 ? Dim{t, 0, 0} : Dim{t % x, t / x % y, t / x / y};
 }
@@ -245,6 +248,8 @@ void Block::wait(Wait kind) {
     } else {
       arrived = 0;
       rounds++;
+      time += timeUnit;
+      here.time = time + me;
       for (int i = 0; i < warps; i++) setReady(i, warp[i].lanes);
     }
     s.acquire();
@@ -276,6 +281,8 @@ void Block::fail(const std::string& what) {
   fiberSwitch(running().fiber, &own);
 }
 
+void Block::fault(const char* what) { fail(at(current) + " " + what); }
+
 Brought* Block::exchange(Wait kind, const void* mine, size_t bytes) {
   int me = current;
   Warp& w = warp[me / 32];
@@ -294,7 +301,7 @@ std::string Block::stuck() const {
   int waiting[8] = {};
   for (int i = 0; i < count; i++) waiting[(int)threads[i].waits]++;
   s += "of " + std::to_string(count) + " threads " + std::to_string(ended) + " have ended";
-  for (int kind = 1; kind < 6; kind++)
+  for (int kind = 1; kind < 7; kind++)
     if (waiting[kind]) s += ", " + std::to_string(waiting[kind]) + " wait in " + names[kind];
   return s;
 }
@@ -312,6 +319,22 @@ void* Block::shared(const void* place, size_t bytes) {
 }
 
 void* Block::dynamic() { return shared(&work, work.dynamicBytes); }
+
+Watched Block::watched(size_t bytes) {
+  if (!watch.memory) {
+    watch.memory = (char*)shared(&watch, bytes);
+    // Times of earlier blocks are before all of this one's.
+    if (accesses.size() < bytes / 4 + 1) accesses.resize(bytes / 4 + 1);
+    watch.accesses = accesses.data();
+  }
+  return watch;
+}
+
+// written notes what the emulator writes for the running thread.
+void Block::written(void* to, size_t bytes) {
+  if (!watch.memory) return;
+  for (size_t i = 0; i < bytes; i += 4) noteWrite(watch.accesses[((char*)to - watch.memory + i) / 4]);
+}
 
 }  // namespace
 
@@ -337,31 +360,28 @@ void* dynamicShared() {
   return block->dynamic();
 }
 
+size_t dynamicBytes() { return block->dynamicBytes(); }
+
+Watched watchedShared(size_t bytes) { return block->watched(bytes); }
+
+void fault(const char* what) {
+  block->fault(what);
+  abort();  // the block does not come back here
+}
+
 void copyLater(void* to, const void* from, int bytes, int size) {
-  Thread& t = block->running();
-  if ((uintptr_t)to % size || bytes && (uintptr_t)from % size) {
+  if ((uintptr_t)to % size || (bytes && (uintptr_t)from % size)) {
     SanitizerIgnore ignore;
     block->fail("an asynchronous copy of " + std::to_string(size) + " bytes is not aligned to them");
   }
-  // NaN, as a GPU makes it.
-  sanitizedFill(to, 0xff, size);
-  for (int last = 3; last < size; last += 4) sanitizedFill((char*)to + last, 0x7f, 1);
-  SanitizerIgnore ignore;
-  t.copies.push_back({to, from, bytes, size, t.group});
+  block->written(to, size);
+  block->running().copies.later(to, from, bytes, size);
 }
 
-void copyCommit() { block->running().group++; }
+void copyCommit() { block->running().copies.commit(); }
 
 void copyWait(int groups) {
-  Thread& t = block->running();
-  size_t done = 0;
-  for (; done < t.copies.size() && t.copies[done].group < t.group - groups; done++) {
-    Copy c = t.copies[done];
-    sanitizedCopy(c.to, c.from, c.bytes);
-    sanitizedFill((char*)c.to + c.bytes, 0, c.size - c.bytes);
-  }
-  SanitizerIgnore ignore;
-  t.copies.erase(t.copies.begin(), t.copies.begin() + done);
+  block->running().copies.wait(groups, [](void* to, size_t bytes) { block->written(to, bytes); });
 }
 
 void endGrid() { gridEnd.acquire(); }

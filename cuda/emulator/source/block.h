@@ -10,15 +10,18 @@ struct Dim {
   unsigned x, y, z;
 };
 
-// Here is where the running CUDA thread is.
+// Here is where the running CUDA thread is. Its time is the block's barriers so far, in units of timeUnit, and the thread's number: what has the same time
+// apart from the number is ordered by no barrier.
 struct Here {
   Dim thread, block, threads, blocks;
+  unsigned long long time;
 };
+constexpr unsigned long long timeUnit = 2048;
 
 extern thread_local Here here __attribute__((tls_model("initial-exec")));
 
 // Wait is what a thread waits for: all threads of its block, or those of its warp, in one of the ways that take the whole warp.
-enum class Wait { None, Block, Warp, Shuffle, MultiplyTF32, MultiplyBF16 };
+enum class Wait { None, Block, Warp, Shuffle, MultiplyTF32, MultiplyBF16, LoadMatrix };
 
 constexpr size_t laneBytes = 32;
 
@@ -35,6 +38,39 @@ int laneNumber();
 // shared is the block's array for a place in the source. Its bits are ones, which is NaN in every type, until something is stored.
 void* shared(const void* place, size_t bytes);
 void* dynamicShared();
+
+// dynamicBytes is what the launch asked for.
+size_t dynamicBytes();
+
+// Access is when a word of shared memory was last written to and read; several says of a time that other threads read then, too.
+struct Access {
+  unsigned long long write, read;
+};
+constexpr unsigned long long several = 1024;
+
+// Watched is shared memory whose accesses translated PTX notes, with those of each word of four bytes.
+struct Watched {
+  char* memory;
+  Access* accesses;
+};
+Watched watchedShared(size_t bytes);
+
+// fault ends the block with what the running thread did wrong.
+[[noreturn]] void fault(const char* what);
+
+// noteRead and noteWrite note an access by the running thread. One is an error if another thread wrote to the word since the last barrier of the block, and
+// a write also if another thread read it.
+inline void noteRead(Access& a) {
+  unsigned long long now = here.time;
+  if (a.write != now && a.write / timeUnit == now / timeUnit) fault("reads a word of shared memory that another thread wrote to since the last barrier");
+  a.read = a.read != now && a.read / timeUnit == now / timeUnit ? now | several : now;
+}
+inline void noteWrite(Access& a) {
+  unsigned long long now = here.time;
+  if (a.write != now && a.write / timeUnit == now / timeUnit) fault("writes a word of shared memory that another thread wrote to since the last barrier");
+  if (a.read != now && a.read / timeUnit == now / timeUnit) fault("writes a word of shared memory that another thread read since the last barrier");
+  a.write = now;
+}
 
 // copyLater fills size bytes of shared memory with ones, and notes a copy of some bytes to there, with zeros up to size. copyCommit ends a group of
 // copies. copyWait makes the copies of all groups but the newest few.

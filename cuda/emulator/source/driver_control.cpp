@@ -87,3 +87,11 @@ EXPORT long long pollenReport(char* text, long long room) {
   snprintf(text, room, "%s", s.c_str());
   return s.size();
 }
+
+// pollenNotRun writes the names of the kernels that were not run since the library was opened, a line for each, and returns the text's length.
+EXPORT long long pollenNotRun(char* text, long long room) {
+  std::string s;
+  for (const std::string& name : kernelsNotRun()) s += name + "\n";
+  snprintf(text, room, "%s", s.c_str());
+  return s.size();
+}

@@ -6,10 +6,10 @@
 
 using namespace pollen;
 
-// newestPTX is the PTX version that a driver of a CUDA version reads, both 10 major + minor.
+// newestPTX is the PTX version, 10 major + minor, that a driver of a CUDA version reads, 1000 major + 10 minor: CUDA 12.6 brought no new one.
 static int newestPTX(int cuda) {
   int major = cuda / 1000, minor = cuda % 1000 / 10;
-  return major == 11 ? 70 + minor : major == 12 ? 80 + minor : major == 13 ? 90 + minor : 60;
+  return major == 11 ? 70 + minor : major == 12 ? 80 + minor - (minor >= 6) : major == 13 ? 90 + minor : 60;
 }
 
 // The options of cuModuleLoadDataEx for the compiler's complaints.
@@ -35,6 +35,7 @@ EXPORT Result cuModuleLoadDataEx(Handle* module, const char* image, unsigned cou
   int capability = d.settings.capability;
   if (m.ptx.version > newestPTX(d.settings.version)) return say("the PTX is newer than the driver", unsupportedPTX);
   if (m.ptx.exact ? m.ptx.capability != capability : m.ptx.capability > capability) return say("the PTX is for another GPU", noBinary);
+  if (!knowsPTX(image)) return say("this text of PTX is not the one that was translated", invalidPTX);
   *module = d.handle();
   d.modules[*module] = std::move(m);
   return success;

@@ -7,6 +7,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <set>
 #include <thread>
 
 namespace pollen {
@@ -17,6 +18,13 @@ std::map<std::string, Kernel>& kernels() {
   static std::map<std::string, Kernel> all;
   return all;
 }
+
+std::set<unsigned long long>& translated() {
+  static std::set<unsigned long long> all;
+  return all;
+}
+
+std::set<std::string> run;  // the kernels that were run
 
 // Grid is a grid at work: its threads claim block after block.
 struct Grid {
@@ -106,8 +114,24 @@ const Kernel* findKernel(const std::string& name) {
   return found == kernels().end() ? nullptr : &found->second;
 }
 
-void addKernel(const char* name, unsigned maxThreads, const Parameter* parameters, int count, void (*run)(void* const* arguments)) {
+bool addKernel(const char* name, unsigned maxThreads, const Parameter* parameters, int count, void (*run)(void* const* arguments)) {
   kernels()[name] = {name, maxThreads, {parameters, parameters + count}, run};
+  return true;
+}
+
+bool addPTX(unsigned long long digest) { return translated().insert(digest), true; }
+
+bool knowsPTX(const std::string& text) {
+  unsigned long long digest = 0xcbf29ce484222325ull;
+  for (unsigned char c : text) digest = (digest ^ c) * 0x100000001b3ull;
+  return translated().empty() || translated().count(digest);
+}
+
+std::vector<std::string> kernelsNotRun() {
+  std::vector<std::string> all;
+  for (auto& [name, kernel] : kernels())
+    if (!run.count(name)) all.push_back(name);
+  return all;
 }
 
 void setMachineThreads(int threads) { pool().limit = threads; }
@@ -115,6 +139,7 @@ void setMachineThreads(int threads) { pool().limit = threads; }
 std::string runGrid(const Kernel& kernel, Dim blocks, Dim threads, size_t dynamicBytes, void* const* arguments) {
   static std::mutex one;
   std::lock_guard<std::mutex> lock(one);
+  run.insert(kernel.name);
   Grid g;
   g.kernel = &kernel;
   g.blocks = blocks, g.threads = threads;

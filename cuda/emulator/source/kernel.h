@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "block.h"
-#include "register.h"
+#include "parameter.h"
 
 namespace pollen {
 
@@ -18,6 +18,12 @@ struct Kernel {
 
 // findKernel is the kernel of that name, or null.
 const Kernel* findKernel(const std::string& name);
+
+// knowsPTX reports whether a text of PTX is one that kernels were translated from, or these were made of their sources.
+bool knowsPTX(const std::string& text);
+
+// kernelsNotRun are the names of the kernels that runGrid was never called for.
+std::vector<std::string> kernelsNotRun();
 
 // Work is a kernel with its arguments, which each thread calls.
 struct Work {

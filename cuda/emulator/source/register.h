@@ -1,20 +1,13 @@
-// How a kernel becomes known by its name, with what a driver needs to call it. Every file of kernels includes this: it is kept small.
+// How a kernel that was compiled from its source becomes known.
 #pragma once
 
 #include <cstddef>
 #include <type_traits>
 #include <utility>
 
+#include "parameter.h"
+
 namespace pollen {
-
-// Parameter is a kernel's parameter: its size in bytes, and whether it is a buffer 'b', an integer 'i' or a floating-point number 'f'.
-struct Parameter {
-  int size;
-  char kind;
-};
-
-// addKernel makes a kernel known. It is called before main, or while the library is opened.
-void addKernel(const char* name, unsigned maxThreads, const Parameter* parameters, int count, void (*run)(void* const* arguments));
 
 template <class T>
 constexpr Parameter parameterOf() {

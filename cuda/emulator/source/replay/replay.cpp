@@ -51,6 +51,10 @@ struct Memory {
     if (fread(all, 1, bytes, file) != bytes) die("the file ends too early");
     for (uint64_t c = 1; c < chains; c++) memcpy(all + address.stride * c, all, bytes);
   }
+  void write(FILE* to) const {
+    for (uint64_t c = 0; c < chains; c++)
+      if (fwrite(all + address.stride * c, 1, bytes, to) != bytes) die("cannot write the results");
+  }
   void free() {
     __asan_unpoison_memory_region(all, ((bytes + 255) / 256 * 256 + 256) * chains);
     ::free(all);
@@ -77,9 +81,12 @@ static void call(std::vector<Memory>& memory, unsigned chains) {
   if (!wrong.empty()) die(wrong);
 }
 
-int main(int, char** names) {
+// With a second name the buffers' contents after the calls go to a file of that name.
+int main(int count, char** names) {
   file = fopen(names[1], "rb");
   if (!file) die(std::string("cannot read ") + names[1]);
+  FILE* results = count > 2 ? fopen(names[2], "wb") : nullptr;
+  if (count > 2 && !results) die(std::string("cannot write ") + names[2]);
   setMachineThreads(1);
   for (;;) {
     uint32_t chains;
@@ -91,7 +98,11 @@ int main(int, char** names) {
       if (filled) memory.back().fill();
     }
     for (uint32_t calls = read<uint32_t>(); calls > 0; calls--) call(memory, chains);
-    for (Memory& m : memory) m.free();
+    for (Memory& m : memory) {
+      if (results) m.write(results);
+      m.free();
+    }
   }
+  if (results && fclose(results)) die("cannot write the results");
   fprintf(stderr, "\rreplayed\n");
 }

@@ -1,0 +1,204 @@
+package ptx
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// operation translates an instruction that has no guard.
+func (e *entry) operation(opcode string, operands []string) (string, error) {
+	wants := func(n int) error {
+		if len(operands) != n {
+			return errors.Errorf("%d operands, wants %d", len(operands), n)
+		}
+		return nil
+	}
+	switch opcode {
+	case "ret":
+		return "return;", wants(0)
+	case "bra", "bra.uni":
+		if err := wants(1); err != nil {
+			return "", err
+		}
+		return "goto " + label(operands[0]) + ";", nil
+	case "bar.sync":
+		if err := wants(1); err != nil || operands[0] != "0" {
+			return "", errors.New("a barrier that is not number 0 of the whole block")
+		}
+		return "pollen::wait(pollen::Wait::Block);", nil
+	case "cvta.global.u64", "cvta.to.global.u64":
+		if err := wants(2); err != nil {
+			return "", err
+		}
+		return e.compute("mov.b64", operations["mov.b64"], operands)
+	case "prefetch.global.L2":
+		if err := wants(1); err != nil {
+			return "", err
+		}
+		address, err := e.address(operands[0])
+		return "(void)(" + address + ");", err
+	case "shfl.sync.bfly.b32":
+		return e.shuffle(operands)
+	case "cp.async.commit_group":
+		return "pollen::copyCommit();", wants(0)
+	case "cp.async.wait_group":
+		if err := wants(1); err != nil {
+			return "", err
+		}
+		count, err := immediate(operands[0], "s32")
+		return "pollen::copyWait(" + count + ");", err
+	case "cp.async.ca.shared.global", "cp.async.cg.shared.global":
+		return e.copyAsync(opcode, operands)
+	}
+	if f, found := fragments[opcode]; found {
+		return e.multiply(f, operands)
+	}
+	if f, found := matrices[opcode]; found {
+		return e.loadMatrix(f, operands)
+	}
+	if strings.HasPrefix(opcode, "ld.") || strings.HasPrefix(opcode, "st.") {
+		return e.access(opcode, operands)
+	}
+	if half, found := halves[opcode]; found && len(operands) == 2 && strings.HasPrefix(operands[0], "{") {
+		return e.unpack(half, operands)
+	}
+	if o, found := operations[opcode]; found {
+		return e.compute(opcode, o, operands)
+	}
+	return "", errors.Errorf("opcode %s is not known", opcode)
+}
+
+// halves are the types of what a mov takes apart.
+var halves = map[string]string{"mov.b32": "b16", "mov.b64": "b32"}
+
+// unpack is mov {lower, upper}, whole.
+func (e *entry) unpack(half string, operands []string) (string, error) {
+	into := list(operands[0])
+	if len(into) != 2 {
+		return "", errors.New("wants two halves")
+	}
+	whole, err := e.read(operands[1], fmt.Sprint("b", 2*bits(half)))
+	if err != nil {
+		return "", err
+	}
+	code := "{ const U64 whole = " + whole + ";"
+	for i, register := range into {
+		assign, err := e.writeSame(register, half, fmt.Sprintf("(%s)(whole >> %d)", cxx[half], i*bits(half)))
+		if err != nil {
+			return "", err
+		}
+		code += " " + assign
+	}
+	return code + " }", nil
+}
+
+// spaces have the types that loads and stores move there, and how many at once.
+var spaces = map[string]struct {
+	kinds   string
+	vectors bool
+}{
+	"global":    {"u8 u32 u64 f32 f64", true},
+	"global.nc": {"f32 f64", true},
+	"shared":    {"s32 u32 u64 f32 f64", true},
+	"local":     {"f32 f64", false},
+	"param":     {"s32 u32 u64 f32 f64", false},
+}
+
+// access translates loads and stores: ld.space.vector.type register(s), [address].
+func (e *entry) access(opcode string, operands []string) (string, error) {
+	parts := strings.Split(opcode, ".")
+	kind, parts := parts[len(parts)-1], parts[:len(parts)-1]
+	count := 1
+	if last := parts[len(parts)-1]; last == "v2" || last == "v4" {
+		count, parts = number(last[1:]), parts[:len(parts)-1]
+	}
+	store, name := parts[0] == "st", strings.Join(parts[1:], ".")
+	space, found := spaces[name]
+	if !found || !slices.Contains(strings.Fields(space.kinds), kind) || store && (name == "param" || name == "global.nc") ||
+		count > 1 && (!space.vectors || bits(kind) < 32 || count*bits(kind) > 128) {
+		return "", errors.Errorf("opcode %s is not known", opcode)
+	}
+	if len(operands) != 2 {
+		return "", errors.Errorf("%d operands, wants 2", len(operands))
+	}
+	place, values := operands[1], list(operands[0])
+	if store {
+		place, values = operands[0], list(operands[1])
+	}
+	if len(values) != count {
+		return "", errors.Errorf("%d registers, wants %d", len(values), count)
+	}
+	address, err := e.address(place)
+	if err != nil {
+		return "", err
+	}
+	bytes := count * bits(kind) / 8
+	where := map[string]string{
+		"global": "global<%d>(%s, %d)", "global.nc": "global<%d>(%s, %d)", "local": "local.at<%d>(%s, %d)", "shared": "shared.reads<%d>(%s, %d)",
+	}[name]
+	if name == "shared" && store {
+		where = "shared.writes<%d>(%s, %d)"
+	}
+	if name == "param" {
+		where = e.parameterPlace(place, address, bytes)
+	} else {
+		where = fmt.Sprintf(where, bytes, address, e.line)
+	}
+	var code strings.Builder
+	fmt.Fprintf(&code, "{ %s* at = (%s*)%s;", cxx[kind], cxx[kind], where)
+	for i, one := range values {
+		assign := ""
+		if store {
+			value := ""
+			value, err = e.readLow(one, kind)
+			assign = fmt.Sprintf("at[%d] = %s;", i, value)
+		} else {
+			assign, err = e.write(one, kind, fmt.Sprintf("at[%d]", i))
+		}
+		if err != nil {
+			return "", err
+		}
+		code.WriteString(" " + assign)
+	}
+	code.WriteString(" }")
+	return code.String(), nil
+}
+
+// parameterPlace is where an access to a parameter goes. What is known here to lie in one is not
+// checked again when it runs.
+func (e *entry) parameterPlace(place, address string, bytes int) string {
+	base, offset, _ := strings.Cut(place[1:len(place)-1], "+")
+	for i, p := range e.parameters {
+		if at := number(offset); p.name == base && at%bytes == 0 && at+bytes <= p.bytes {
+			return fmt.Sprintf("((char*)arguments[%d] + %d)", i, at)
+		}
+	}
+	return fmt.Sprintf("parameter<%d>(arguments, of_%s, %d, %s, %d)", bytes, e.name, len(e.parameters), address, e.line)
+}
+
+// copyAsync is cp.async [to], [from], bytes, not: with not, zeros and no look at from.
+func (e *entry) copyAsync(opcode string, operands []string) (string, error) {
+	if len(operands) != 4 {
+		return "", errors.Errorf("%d operands, wants 4", len(operands))
+	}
+	// Through the first-level cache, 4, 8 or 16 bytes; past it, 16.
+	if n := operands[2]; n != "16" && (opcode != "cp.async.ca.shared.global" || n != "4" && n != "8") {
+		return "", errors.Errorf("%s of %s bytes", opcode, n)
+	}
+	to, err := e.address(operands[0])
+	if err != nil {
+		return "", err
+	}
+	from, err := e.address(operands[1])
+	if err != nil {
+		return "", err
+	}
+	not, err := e.read(operands[3], "pred")
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("shared.copy<%s>(%s, %s, %s, %d);", operands[2], to, from, not, e.line), nil
+}

@@ -1,0 +1,50 @@
+// A thread's asynchronous copies.
+#pragma once
+
+#include <vector>
+
+#include "sanitizer.h"
+
+namespace pollen {
+
+// Copies are those that were not waited for yet.
+class Copies {
+ public:
+  void clear() { all.clear(), group = 0; }
+
+  // later notes a copy of some bytes, with zeros up to size, and leaves NaN there, as a GPU makes it.
+  void later(void* to, const void* from, int bytes, int size) {
+    sanitizedFill(to, 0xff, size);
+    for (int last = 3; last < size; last += 4) sanitizedFill((char*)to + last, 0x7f, 1);
+    SanitizerIgnore ignore;
+    all.push_back({to, from, bytes, size, group});
+  }
+
+  // commit ends a group.
+  void commit() { group++; }
+
+  // wait makes the copies of all groups but the newest few. Before each it calls written with the place.
+  template <class F>
+  void wait(int groups, F written) {
+    size_t done = 0;
+    for (; done < all.size() && all[done].group < group - groups; done++) {
+      Copy c = all[done];
+      written(c.to, c.size);
+      sanitizedCopy(c.to, c.from, c.bytes);
+      sanitizedFill((char*)c.to + c.bytes, 0, c.size - c.bytes);
+    }
+    SanitizerIgnore ignore;
+    all.erase(all.begin(), all.begin() + done);
+  }
+
+ private:
+  struct Copy {
+    void* to;
+    const void* from;
+    int bytes, size, group;
+  };
+  std::vector<Copy> all;
+  int group = 0;
+};
+
+}  // namespace pollen

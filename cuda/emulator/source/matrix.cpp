@@ -1,0 +1,102 @@
+// Products of a warp's fragments, as the PTX ISA lays them out; translated PTX calls them (ptx/warp.h).
+#include <cstdio>
+
+#include "ptx/instructions.h"
+#include "ptx/warp.h"
+
+namespace pollen {
+namespace ptx {
+
+void complain(const char* what, U64 at, U64 bytes, int line) {
+  char text[160];
+  snprintf(text, sizeof text, "accesses %llu bytes at 0x%llx, %s, in line %d of the PTX", bytes, at, what, line);
+  fault(text);
+}
+
+namespace {
+
+// Place is where an element of a matrix is: a lane, and which of its elements.
+struct Place {
+  unsigned char lane, element;
+};
+
+// Fragments of a, 16 x depth, and of b, depth x 8. The manual gives the row and the column of each lane's elements; here they are by row and column.
+template <int depth>
+struct Fragments {
+  Place a[16][depth], b[depth][8];
+};
+
+// m16n8k8, .tf32: groupID = lane / 4, threadID_in_group = lane % 4.
+constexpr Fragments<8> fragmentsTF32() {
+  Fragments<8> f{};
+  for (int lane = 0; lane < 32; lane++) {
+    int group = lane / 4, thread = lane % 4;
+    for (int i = 0; i < 4; i++) {
+      int row = i == 0 || i == 2 ? group : group + 8, column = i == 0 || i == 1 ? thread : thread + 4;
+      f.a[row][column] = {(unsigned char)lane, (unsigned char)i};
+    }
+    for (int i = 0; i < 2; i++) f.b[i == 0 ? thread : thread + 4][group] = {(unsigned char)lane, (unsigned char)i};
+  }
+  return f;
+}
+
+// m16n8k16, .bf16: two elements to a register, the first in the lower half.
+constexpr Fragments<16> fragmentsBF16() {
+  Fragments<16> f{};
+  for (int lane = 0; lane < 32; lane++) {
+    int group = lane / 4, thread = lane % 4;
+    for (int i = 0; i < 8; i++) {
+      int row = i < 2 || (i >= 4 && i < 6) ? group : group + 8, column = i < 4 ? thread * 2 + (i & 1) : thread * 2 + (i & 1) + 8;
+      f.a[row][column] = {(unsigned char)lane, (unsigned char)i};
+    }
+    for (int i = 0; i < 4; i++) f.b[i < 2 ? thread * 2 + (i & 1) : thread * 2 + (i & 1) + 8][group] = {(unsigned char)lane, (unsigned char)i};
+  }
+  return f;
+}
+
+// Of a word with tf32 the lower 13 bits do not count.
+F32 elementTF32(const char* registers, int i) {
+  U32 word;
+  __builtin_memcpy(&word, registers + 4 * i, 4);
+  return number(word & 0xffffe000u);
+}
+
+F32 elementBF16(const char* registers, int i) {
+  U16 half;
+  __builtin_memcpy(&half, registers + 2 * i, 2);
+  return number((U32)half << 16);
+}
+
+// multiply adds to a lane's elements of the 16 x 8 sums: (groupID, threadID_in_group * 2 + (i & 1)) for i < 2, and eight rows below for the others. Products are exact; the
+// order of the sums is not the manual's to say.
+template <int depth>
+void multiply(F32 (&d)[4], Brought* lanes, const Fragments<depth>& f, F32 (*element)(const char*, int)) {
+  int lane = laneNumber(), group = lane / 4, thread = lane % 4;
+  F32 a[2][depth], b[depth][2];
+  for (int k = 0; k < depth; k++)
+    for (int i = 0; i < 2; i++) {
+      Place left = f.a[group + 8 * i][k], right = f.b[k][2 * thread + i];
+      a[i][k] = element(lanes[left.lane], left.element);
+      b[k][i] = element(lanes[right.lane] + 16, right.element);
+    }
+  for (int i = 0; i < 4; i++) {
+    F32 sum = 0;
+    for (int k = 0; k < depth; k++) sum += a[i / 2][k] * b[k][i % 2];
+    d[i] = canonical(d[i] + sum);
+  }
+}
+
+}  // namespace
+
+void multiplyTF32(F32 (&d)[4], const U32 (&ab)[6]) {
+  static constexpr Fragments<8> fragments = fragmentsTF32();
+  multiply(d, exchange(Wait::MultiplyTF32, ab, sizeof ab), fragments, elementTF32);
+}
+
+void multiplyBF16(F32 (&d)[4], const U32 (&ab)[6]) {
+  static constexpr Fragments<16> fragments = fragmentsBF16();
+  multiply(d, exchange(Wait::MultiplyBF16, ab, sizeof ab), fragments, elementBF16);
+}
+
+}  // namespace ptx
+}  // namespace pollen

@@ -1,0 +1,154 @@
+package emulator
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/cuda/emulator/ptx"
+)
+
+// translated are tasks that translate files of PTX to C++ and compile that.
+func (c *toolchain) translated(source string, paths []string) (tasks []func() (string, error), err error) {
+	headers, err := contents(source, "*.h", "ptx/*.h")
+	if err != nil {
+		return nil, err
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return nil, errors.Wrap(err, "emulator")
+		}
+		units, err := ptx.Translate(filepath.Base(path), string(text))
+		if err != nil {
+			return nil, errors.WithMessage(err, "emulator")
+		}
+		for _, unit := range units {
+			tasks = append(tasks, func() (string, error) { return c.compileUnit(source, unit, headers) })
+		}
+	}
+	return tasks, nil
+}
+
+// Replay runs recordings with the kernels of any text of PTX.
+type Replay struct {
+	c       *toolchain
+	source  string
+	headers []byte
+	objects []string // all but the kernels
+}
+
+// NewReplay compiles what does not depend on the text. The test is skipped if there is no compiler.
+func NewReplay(t testing.TB) *Replay {
+	t.Helper()
+	from := folders(t)
+	r := &Replay{source: from[0]}
+	// What runs once is compiled faster than it is made fast.
+	compiler, err := newToolchain(findCompiler(t), append(slices.Clone(flags), "-O0")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.c = compiler
+	if r.headers, err = contents(r.source, "*.h", "ptx/*.h"); err != nil {
+		t.Fatal(err)
+	}
+	var paths []string
+	for _, name := range []string{"block.cpp", "fiber.cpp", "kernel.cpp", "matrix.cpp", "replay/replay.cpp"} {
+		paths = append(paths, filepath.Join(r.source, name))
+	}
+	if r.objects, err = objects(r.c.sources(from[:], paths, nil)); err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// Run replays a recording with the kernels of a text, for so long at most, and returns what is in
+// all buffers afterwards, one after the other, each chain by chain. An error has what the process
+// wrote.
+func (r *Replay) Run(t testing.TB, recording *Recording, text string, limit time.Duration) ([]byte, error) {
+	t.Helper()
+	units, err := ptx.Translate("text.ptx", text)
+	if err != nil {
+		return nil, errors.WithMessage(err, "emulator")
+	}
+	made := slices.Clone(r.objects)
+	for _, unit := range units {
+		object, err := r.c.compileUnit(r.source, unit, r.headers)
+		if err != nil {
+			return nil, err
+		}
+		made = append(made, object)
+	}
+	program, err := r.c.link("replay-ptx", made)
+	if err != nil {
+		return nil, err
+	}
+	folder := t.TempDir()
+	recorded, results := filepath.Join(folder, "recording"), filepath.Join(folder, "results")
+	if err := os.WriteFile(recorded, recording.out.Bytes(), 0o644); err != nil {
+		return nil, errors.Wrap(err, "emulator")
+	}
+	ended, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	if said, err := exec.CommandContext(ended, program, recorded, results).CombinedOutput(); err != nil {
+		return nil, errors.Wrap(err, string(said))
+	}
+	memory, err := os.ReadFile(results)
+	return memory, errors.Wrap(err, "emulator")
+}
+
+// contents are the texts of a folder's files, one after the other.
+func contents(folder string, patterns ...string) ([]byte, error) {
+	var all []byte
+	for _, pattern := range patterns {
+		paths, err := files(folder, pattern)
+		if err != nil {
+			return nil, err
+		}
+		for _, path := range paths {
+			text, err := os.ReadFile(path)
+			if err != nil {
+				return nil, errors.Wrap(err, "emulator")
+			}
+			all = append(all, text...)
+		}
+	}
+	return all, nil
+}
+
+// compileUnit makes an object of a unit, unless the same was compiled before with the same headers:
+// to know that the compiler need not look at it.
+func (c *toolchain) compileUnit(source string, unit ptx.Unit, headers []byte) (string, error) {
+	object := filepath.Join(c.cache, unit.Name+"-"+digest(unit.Text, headers)+".o")
+	if _, err := os.Stat(object); err == nil {
+		return object, nil
+	}
+	scratch, err := os.MkdirTemp(c.cache, "work")
+	if err != nil {
+		return "", errors.Wrap(err, "emulator")
+	}
+	defer os.RemoveAll(scratch)
+	from, to := filepath.Join(scratch, unit.Name+".cpp"), filepath.Join(scratch, unit.Name+".o")
+	if err := os.WriteFile(from, unit.Text, 0o644); err != nil {
+		return "", errors.Wrap(err, "emulator")
+	}
+	arguments := append(append([]string{"-I" + source}, c.flags...), "-c", from, "-o", to)
+	if _, err := c.run(arguments...); err != nil {
+		return "", shortened(err)
+	}
+	return object, errors.Wrap(os.Rename(to, object), "emulator")
+}
+
+// shortened is a compiler's complaint without what follows from it.
+func shortened(err error) error {
+	lines := bytes.SplitN([]byte(err.Error()), []byte("\n"), 12)
+	return errors.New(strings.TrimSpace(string(bytes.Join(lines[:min(len(lines), 11)], []byte("\n")))))
+}
