@@ -46,6 +46,11 @@ func TestChainsAndGPUs(t *testing.T) {
 				if left := d.left(); left != "" {
 					t.Errorf("left behind: %s", left)
 				}
+				for _, g := range device.gpus {
+					if g.staging != nil {
+						t.Errorf("%v keeps the address of memory that it gave back", g)
+					}
+				}
 			}
 		}
 	}

@@ -28,9 +28,6 @@ func TestProductTiles(t *testing.T) {
 		t.Run(string(precision), func(t *testing.T) {
 			device := cudatest.GPU(t, cuda.Options{Precision: precision})
 			for _, size := range cuda.TileSizes(precision, 80, tensor.Float32) {
-				if precision == cuda.TF32 && size[1] > 64 {
-					continue // the tiles of bf16 are the same code except for a word's content
-				}
 				productTile(t, device, size, loosen, precision != cuda.FP32)
 			}
 		})

@@ -31,7 +31,11 @@ var sources = sync.OnceValues(func() ([]source, error) {
 	}
 	var all []source
 	for _, f := range files {
-		s := source{name: f.Name, capability: f.Capability, exact: f.Exact, cuda: readsPTX(f.Version), text: f.Text, entries: map[string]kernels.Entry{}}
+		reads, err := readsPTX(f.Version)
+		if err != nil {
+			return nil, errors.WithMessage(err, "cuda: "+f.Name)
+		}
+		s := source{name: f.Name, capability: f.Capability, exact: f.Exact, cuda: reads, text: f.Text, entries: map[string]kernels.Entry{}}
 		for _, e := range f.Entries {
 			s.symbols = append(s.symbols, e.Name)
 			s.entries[e.Name] = e
@@ -41,9 +45,18 @@ var sources = sync.OnceValues(func() ([]source, error) {
 	return all, nil
 })
 
-// readsPTX is the first CUDA whose driver reads a version of PTX: 7.8 came with 11.8, 8.0 with
-// 12.0.
-func readsPTX(version int) int { return 1000*(version/10+4) + 10*(version%10) }
+// readsPTX is the first CUDA, 1000 major + 10 minor, whose driver reads a version of PTX, 10 major +
+// minor, by the release history in the PTX ISA: up to 8.5, which came with 12.5, the minor versions
+// are the same; 12.6 brought none, and 9.0 came with 13.0.
+func readsPTX(version int) (int, error) {
+	switch {
+	case 70 <= version && version <= 78, 80 <= version && version <= 85, 90 <= version && version <= 91:
+		return 1000*(version/10+4) + 10*(version%10), nil
+	case 86 <= version && version <= 88:
+		return 12010 + 10*(version%10), nil
+	}
+	return 0, errors.Errorf("which CUDA reads PTX %d.%d is not known", version/10, version%10)
+}
 
 // choose finds the source that a GPU takes for each symbol: the one for the highest capability that
 // the GPU has.
