@@ -2,14 +2,13 @@ package emulator
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/pkg/errors"
 
@@ -38,7 +37,7 @@ func (c *toolchain) translated(source string, paths []string) (tasks []func() (s
 	return tasks, nil
 }
 
-// Replay runs recordings with the kernels of any text of PTX.
+// Replay makes programs that run recordings with the kernels of any text of PTX.
 type Replay struct {
 	c       *toolchain
 	source  string
@@ -70,35 +69,38 @@ func NewReplay(t testing.TB) *Replay {
 	return r
 }
 
-// Run replays a recording with the kernels of a text, for so long at most, and returns what is in
-// all buffers afterwards, one after the other, each chain by chain. An error has what the process
-// wrote.
-func (r *Replay) Run(t testing.TB, recording *Recording, text string, limit time.Duration) ([]byte, error) {
-	t.Helper()
+// Program compiles a text of PTX.
+func (r *Replay) Program(text string) (Program, error) {
 	units, err := ptx.Translate("text.ptx", text)
 	if err != nil {
-		return nil, errors.WithMessage(err, "emulator")
+		return "", errors.WithMessage(err, "emulator")
 	}
-	made := slices.Clone(r.objects)
+	var tasks []func() (string, error)
 	for _, unit := range units {
-		object, err := r.c.compileUnit(r.source, unit, r.headers)
-		if err != nil {
-			return nil, err
-		}
-		made = append(made, object)
+		tasks = append(tasks, func() (string, error) { return r.c.compileUnit(r.source, unit, r.headers) })
 	}
-	program, err := r.c.link("replay-ptx", made)
+	made, err := objects(tasks)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
+	path, err := r.c.link("replay-ptx", append(made, r.objects...))
+	return Program(path), err
+}
+
+// Program replays recordings.
+type Program string
+
+// Run replays a recording, for so many seconds of a processor at most, and returns what is in all
+// buffers afterwards, one after the other, each chain by chain. An error has what the process wrote.
+func (p Program) Run(t testing.TB, recording *Recording, seconds int) ([]byte, error) {
+	t.Helper()
 	folder := t.TempDir()
 	recorded, results := filepath.Join(folder, "recording"), filepath.Join(folder, "results")
 	if err := os.WriteFile(recorded, recording.out.Bytes(), 0o644); err != nil {
 		return nil, errors.Wrap(err, "emulator")
 	}
-	ended, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
-	if said, err := exec.CommandContext(ended, program, recorded, results).CombinedOutput(); err != nil {
+	command := exec.Command("sh", "-c", `ulimit -t "$0" && exec "$@"`, strconv.Itoa(seconds), string(p), recorded, results)
+	if said, err := command.CombinedOutput(); err != nil {
 		return nil, errors.Wrap(err, string(said))
 	}
 	memory, err := os.ReadFile(results)

@@ -1,0 +1,290 @@
+package emulator
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/pkg/errors"
+)
+
+// subject is an entry of the committed PTX with launches of it, whose result is the first buffer of
+// each.
+type subject struct {
+	file, entry string
+	record      func(r *Recording, symbol string)
+	want        [][]float64 // of each launch
+	behind      []int       // how many bytes the other buffers of a launch have
+	within      float64     // how far off a number may be
+}
+
+// floats are a buffer's contents.
+func floats(values []float64) []byte {
+	var all []byte
+	for _, v := range values {
+		all = binary.LittleEndian.AppendUint32(all, math.Float32bits(float32(v)))
+	}
+	return all
+}
+
+// someNumbers are from -1 to 1, with all bits.
+func someNumbers(n int, seed float64) []float64 {
+	all := make([]float64, n)
+	for i := range all {
+		all[i] = float64(float32(math.Sin(seed + float64(i*i%9973))))
+	}
+	return all
+}
+
+// product multiplies matrices of several tiles, with edges, a bias and two slices, and some whose
+// four neighbours are copied at once.
+func product(entry string, within float64) subject {
+	s := subject{file: "matmul_sm80.ptx", entry: entry, within: within}
+	rows := []struct{ m, n, k, transposeA, slices, each int }{{45, 70, 107, 0, 2, 80}, {44, 72, 80, 1, 1, 80}}
+	for _, r := range rows {
+		a, b, bias := someNumbers(r.m*r.k, 1), someNumbers(r.k*r.n, 2), someNumbers(r.n, 3)
+		across, down := r.k, 1
+		if r.transposeA == 1 {
+			across, down = 1, r.m
+		}
+		var want []float64
+		for i := range r.m {
+			for j := range r.n {
+				sum := bias[j]
+				for d := range r.k {
+					sum += a[i*across+d*down] * b[d*r.n+j]
+				}
+				want = append(want, sum)
+			}
+		}
+		s.want, s.behind = append(s.want, want), append(s.behind, 4*(len(a)+len(b)+len(bias)))
+	}
+	s.record = func(recording *Recording, symbol string) {
+		const bytesShared = 4 * 16 * (32 + 64) * 4 // stages of tiles of 32 x 64
+		for i, r := range rows {
+			arguments := []Argument{{true, 0}, {true, 1}, {true, 2}, {true, 3}}
+			for _, v := range []int{r.m, r.n, r.k, r.transposeA, 0, 1, r.slices, r.each} {
+				arguments = append(arguments, Argument{Value: uint64(v)})
+			}
+			buffers := []Buffer{{Bytes: 4 * len(s.want[i])}}
+			for seed, n := range []int{r.m * r.k, r.k * r.n, r.n} {
+				buffers = append(buffers, Buffer{Bytes: 4 * n, Contents: floats(someNumbers(n, float64(seed+1)))})
+			}
+			recording.Add(1, buffers, []Call{{Symbol: symbol, Blocks: [2]int{4, 1}, Threads: 64, Shared: bytesShared, Arguments: arguments}})
+		}
+	}
+	return s
+}
+
+// accuracy is the share of rows whose largest number is where the label says: a row to a thread,
+// whose block then counts together.
+func accuracy() subject {
+	const rows, classes = 100, 13
+	s := subject{file: "crossentropy.ptx", entry: "accuracy_fwd_f32", within: 1e-7, behind: []int{4 * (rows*classes + rows)}}
+	x := someNumbers(rows*classes, 4)
+	var labels []byte
+	right := 0.0
+	for r := range rows {
+		best := 0
+		for c := range classes {
+			if x[r*classes+c] > x[r*classes+best] {
+				best = c
+			}
+		}
+		label := r % classes
+		if r%3 > 0 {
+			label = best
+		}
+		if label == best {
+			right++
+		}
+		labels = binary.LittleEndian.AppendUint32(labels, uint32(label))
+	}
+	s.want = [][]float64{{right / rows}}
+	s.record = func(recording *Recording, symbol string) {
+		recording.Add(1, []Buffer{{Bytes: 4}, {Bytes: 4 * len(x), Contents: floats(x)}, {Bytes: len(labels), Contents: labels}}, []Call{{
+			Symbol: symbol, Blocks: [2]int{1, 1}, Threads: 128, Arguments: []Argument{{true, 0}, {true, 1}, {true, 2}, {Value: rows}, {Value: classes}},
+		}})
+	}
+	return s
+}
+
+// exponentials are those of numbers that do not fill the last thread's four.
+func exponentials() subject {
+	x := someNumbers(1027, 5)
+	s := subject{file: "pointwise.ptx", entry: "exp_fwd_f32", within: 1e-6, behind: []int{4 * len(x)}, want: [][]float64{nil}}
+	for _, v := range x {
+		s.want[0] = append(s.want[0], math.Exp(v))
+	}
+	s.record = func(recording *Recording, symbol string) {
+		recording.Add(1, []Buffer{{Bytes: 4 * len(x)}, {Bytes: 4 * len(x), Contents: floats(x)}}, []Call{{
+			Symbol: symbol, Blocks: [2]int{1, 1}, Threads: 256, Arguments: []Argument{{true, 0}, {true, 1}, {Value: uint64(len(x))}},
+		}})
+	}
+	return s
+}
+
+// run is what the launches leave in their results.
+func (s *subject) run(t *testing.T, program Program, symbol string, seconds int) (results [][]byte, err error) {
+	t.Helper()
+	recording := new(Recording)
+	s.record(recording, symbol)
+	memory, err := program.Run(t, recording, seconds)
+	if err != nil {
+		return nil, err
+	}
+	for i, want := range s.want {
+		results = append(results, memory[:4*len(want)])
+		memory = memory[4*len(want)+s.behind[i]:]
+	}
+	return results, nil
+}
+
+// check compares results with what is wanted.
+func (s *subject) check(results [][]byte) error {
+	for launch, values := range s.want {
+		for i, want := range values {
+			got := math.Float32frombits(binary.LittleEndian.Uint32(results[launch][4*i:]))
+			if !(math.Abs(float64(got)-want) <= s.within) {
+				return errors.Errorf("launch %d: element %d is %v, wants %v", launch, i, got, want)
+			}
+		}
+	}
+	return nil
+}
+
+// text is the file's beginning, and the entry.
+func (s *subject) text(t *testing.T) (head, entry string) {
+	t.Helper()
+	content, err := os.ReadFile("../kernels/" + s.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	head, _, _ = strings.Cut(string(content), ".visible .entry ")
+	_, after, found := strings.Cut(string(content), ".visible .entry "+s.entry+"(\n")
+	body, _, ended := strings.Cut(after, "\n}\n")
+	if !found || !ended {
+		t.Fatalf("%s has no entry %s", s.file, s.entry)
+	}
+	return head, ".visible .entry " + s.entry + "(\n" + body + "\n}\n"
+}
+
+// mistakes are ways to make a line wrong: the part in parentheses becomes something else. Of each
+// kind, at most most lines of a kernel are tried, and that share of them must be found: a branch
+// may go both ways to the same end, a barrier be there for what comes before or after the launch's
+// only round, and an access be one that these launches do not make.
+var mistakes = []struct {
+	name    string
+	pattern *regexp.Regexp
+	with    func(part string) string
+	share   float64
+}{
+	{"registers of a swapped", regexp.MustCompile(`mma\S+ \{[^}]*\}, \{(%\w+, %\w+)`), swapped, 1},
+	{"registers of b swapped", regexp.MustCompile(`mma\S+ \{[^}]*\}, \{[^}]*\}, \{(%\w+, %\w+)`), swapped, 1},
+	{"sums swapped", regexp.MustCompile(`mma\S+ \{(%\w+, %\w+)`), swapped, 1},
+	{"a barrier dropped", regexp.MustCompile(`^(bar\.sync 0;)`), always(""), 0.5},
+	{"copies waited for too late", regexp.MustCompile(`^cp\.async\.wait_group (2)`), always("3"), 1},
+	{"a branch's predicate negated", regexp.MustCompile(`^@(%p)`), always("!%p"), 0.7},
+	{"a negated predicate not", regexp.MustCompile(`^@(!%p)`), always("%p"), 0.7},
+	{"a copy's predicate negated", regexp.MustCompile(`setp\.(eq)\.b32 not`), always("ne"), 0.9},
+	{"rounding to bf16 towards zero", regexp.MustCompile(`cvt\.(rn)\.bf16x2`), always("rz"), 1},
+	{"rounding to integers towards zero", regexp.MustCompile(`cvt\.(rni)`), always("rzi"), 0.7},
+	{"a shuffle with itself", regexp.MustCompile(`shfl\S+ %\w+, %\w+, (\d+)`), always("0"), 0.9},
+	{"a place 4 bytes further on", regexp.MustCompile(`^(?:ld|st)\.(?:shared|global)[^\[]*\[%\w+(\+-?\d+|)\]`), further, 0.8},
+}
+
+const most = 8
+
+func swapped(part string) string {
+	one, other, _ := strings.Cut(part, ", ")
+	return other + ", " + one
+}
+
+func always(text string) func(string) string { return func(string) string { return text } }
+
+func further(part string) string {
+	n, _ := strconv.Atoi(strings.TrimPrefix(part, "+"))
+	return fmt.Sprintf("+%d", n+4)
+}
+
+// mutant is an entry with a mistake.
+type mutant struct{ mistake, symbol, line, text string }
+
+// mutants are entries with a mistake each, evenly spread over the lines where it can be made.
+func (s *subject) mutants(entry string) (all []mutant) {
+	lines := strings.Split(entry, "\n")
+	for _, m := range mistakes {
+		var at []int
+		for i, line := range lines {
+			if m.pattern.MatchString(line) {
+				at = append(at, i)
+			}
+		}
+		for j := range min(most, len(at)) {
+			i := at[j*len(at)/min(most, len(at))]
+			line := lines[i]
+			found := m.pattern.FindStringSubmatchIndex(line)
+			lines[i] = line[:found[2]] + m.with(line[found[2]:found[3]]) + line[found[3]:]
+			made := mutant{m.name, fmt.Sprintf("%s_mutant%d", s.entry, len(all)), line, ""}
+			made.text = strings.ReplaceAll(strings.Join(lines, "\n"), s.entry, made.symbol)
+			all = append(all, made)
+			lines[i] = line
+		}
+	}
+	return all
+}
+
+// TestMistakesAreFound makes mistakes in committed PTX: what runs then must fail, or compute
+// something else. As it is it must compute what is right.
+func TestMistakesAreFound(t *testing.T) {
+	replay := NewReplay(t)
+	tried := map[string]bool{}
+	for _, s := range []subject{product("matmul_32x64_bf16", 0.06), product("matmul_32x64_tf32", 0.01), accuracy(), exponentials()} {
+		head, entry := s.text(t)
+		mutants := s.mutants(entry)
+		text := head + entry
+		for _, m := range mutants {
+			text += m.text
+		}
+		program, err := replay.Program(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		right, err := s.run(t, program, s.entry, 60)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.check(right); err != nil {
+			t.Fatal(s.entry, err)
+		}
+		count, found := map[string]int{}, map[string]int{}
+		for _, m := range mutants {
+			count[m.mistake]++
+			got, err := s.run(t, program, m.symbol, 2)
+			if err != nil || fmt.Sprint(got) != fmt.Sprint(right) {
+				found[m.mistake]++
+			} else {
+				t.Logf("%s: not found: %s in %q", s.entry, m.mistake, m.line)
+			}
+		}
+		for _, m := range mistakes {
+			if n := count[m.name]; n > 0 {
+				tried[m.name] = true
+				t.Logf("%s: %s: %d of %d found", s.entry, m.name, found[m.name], n)
+				if float64(found[m.name]) < m.share*float64(n) {
+					t.Errorf("%s: %s: of %d, %d are found, less than %v of them", s.entry, m.name, n, found[m.name], m.share)
+				}
+			}
+		}
+	}
+	for _, m := range mistakes {
+		if !tried[m.name] {
+			t.Errorf("%s: in no kernel", m.name)
+		}
+	}
+}

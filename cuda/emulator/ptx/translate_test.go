@@ -1,0 +1,237 @@
+package ptx_test
+
+import (
+	"encoding/binary"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen/cuda/emulator"
+	"github.com/pollen-ml/pollen/cuda/emulator/ptx"
+)
+
+// entry is a text with a kernel try(out, in, n) of 64 threads, whose body finds the addresses of its
+// thread's word of in and of out in %rd0 and %rd1, its number in %r0, and more registers.
+func entry(body string) string {
+	return `.version 7.8
+.target sm_80
+.address_size 64
+.weak .shared .align 4 .b8 one[256];
+.weak .shared .align 16 .b8 two[128];
+.extern .shared .align 16 .b8 memory[];
+.visible .entry try(
+.param .align 8 .b8 try_param_0[16],
+.param .align 8 .b8 try_param_1[16],
+.param .u32 try_param_2
+)
+.maxntid 64, 1, 1
+{
+.local .align 4 .b8 own[8];
+.reg .pred %p<4>;
+.reg .b16 %rs<4>;
+.reg .b32 %r<12>;
+.reg .b64 %rd<8>;
+.reg .f32 %f<4>;
+mov.u32 %r0, %tid.x;
+mul.wide.u32 %rd5, %r0, 4;
+ld.param.u64 %rd1, [try_param_0];
+ld.param.u64 %rd0, [try_param_1];
+add.s64 %rd1, %rd1, %rd5;
+add.s64 %rd0, %rd0, %rd5;
+ld.global.u32 %r1, [%rd0];
+` + body + `
+st.global.u32 [%rd1], %r1;
+ret;
+}
+`
+}
+
+// launch runs the kernel once on in.
+func launch(in []uint32) *emulator.Recording {
+	var contents []byte
+	for _, v := range in {
+		contents = binary.LittleEndian.AppendUint32(contents, v)
+	}
+	r := new(emulator.Recording)
+	r.Add(1, []emulator.Buffer{{Bytes: 4 * 64}, {Bytes: len(contents), Contents: contents}}, []emulator.Call{{
+		Symbol: "try", Blocks: [2]int{1, 1}, Threads: 64, Shared: 512,
+		Arguments: []emulator.Argument{{Buffer: true, Value: 0}, {Buffer: true, Value: 1}, {Value: 64}},
+	}})
+	return r
+}
+
+func numbered(n int) []uint32 {
+	in := make([]uint32, n)
+	for i := range in {
+		in[i] = uint32(i)
+	}
+	return in
+}
+
+// TestUnknownIsAnError: what the translator does not know, it names.
+func TestUnknownIsAnError(t *testing.T) {
+	for _, row := range []struct{ body, want string }{
+		{"add.rz.f32 %f0, %f1, %f2;", "opcode add.rz.f32 is not known"},
+		{"add.rn.ftz.f32 %f0, %f1, %f2;", "opcode add.rn.ftz.f32 is not known"},
+		{"setp.lt.and.s32 %p0, %r0, 1, %p1;", "opcode setp.lt.and.s32 is not known"},
+		{"ld.volatile.global.u32 %r1, [%rd0];", "opcode ld.volatile.global.u32 is not known"},
+		{"ld.global.v8.f32 %r1, [%rd0];", "opcode ld.global.v8.f32 is not known"},
+		{"st.param.u32 [try_param_2], %r1;", "opcode st.param.u32 is not known"},
+		{"mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {%f0, %f1, %f2, %f3}, {%r1, %r2}, {%r3}, {%f0, %f1, %f2, %f3};", "m16n8k4"},
+		{"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f0, %f1, %f2, %f3}, {%r1, %r2}, {%r3, %r4}, {%f0, %f1, %f2, %f3};", "wants 4"},
+		{"bar.sync 1;", "a barrier that is not number 0"},
+		{"bar.sync 0, 32;", "a barrier that is not number 0"},
+		{"shfl.sync.bfly.b32 %r1, %r1, 1, 15, -1;", "not of a whole warp"},
+		{"shfl.sync.bfly.b32 %r1, %r1, 1, 31, 255;", "not of a whole warp"},
+		{"shfl.sync.bfly.b32 %r1|%p0, %r1, 1, 31, -1;", "%r1|%p0 is not declared"},
+		{"cp.async.ca.shared.global [%r2], [%rd0], 12, %p0;", "of 12 bytes"},
+		{"cp.async.cg.shared.global [%r2], [%rd0], 4, %p0;", "of 4 bytes"},
+		{"cp.async.cg.shared.global [%r2], [%rd0], 16;", "3 operands"},
+		{"mov.u32 %r1, %laneid;", "%laneid"},
+		{"mov.u32 %r1, %r12;", "%r12 is not declared"},
+		{"mov.u32 %r1, %rd0;", "%rd0, of type b64, is read as u32"},
+		{"mov.u64 %r1, %rd0;", "%r1, of type b32, is given a u64"},
+		{"add.s32 %r1, %f1, %r2;", "%f1, of type f32, is read as u32"},
+		{"add.s32 %p0, %r1, %r2;", "%p0, of type pred, is given a u32"},
+		{"add.rn.f32 %f0, %f1, 1;", "1 is no f32"},
+		{"add.s32 %r1, %r2, 0f3F800000;", "0f3F800000 is no u32"},
+		{"add.s32 %r1, %r2;", "2 operands, wants 3"},
+		{"mov.u64 %rd2, nowhere;", "operand nowhere is not known"},
+		{"@%r1 bra $L;", "%r1, of type b32, is read as pred"},
+		{"ld.global.u32 %r1, %rd0;", "%rd0 is no address"},
+		{"add.s32 %r1, %r2, 1", "does not end"},
+		{".pragma \"unroll\";", "is not known"},
+		{".reg .f16 %h<3>;", "registers of type f16"},
+		{"{ .reg .pred a; setp.eq.s32 a, %r1, 0;", "of several lines"},
+	} {
+		_, err := ptx.Translate("try.ptx", entry(row.body))
+		if err == nil || !strings.Contains(err.Error(), row.want) || !strings.HasPrefix(err.Error(), "ptx: try.ptx:27: entry try: ") {
+			t.Errorf("%s: got %v, wants %q in line 27", row.body, err, row.want)
+		}
+	}
+	for _, row := range []struct{ from, to, want string }{
+		{".address_size 64", ".address_size 32", "64 bits"},
+		{".weak .shared .align 4 .b8 one[256];", ".global .align 4 .b8 one[256];", "is not known"},
+		{".maxntid 64, 1, 1\n", "", "no .maxntid"},
+		{".maxntid 64, 1, 1", ".maxntid 8, 8, 1", "is not known"},
+		{".param .u32 try_param_2", ".param .u32 .ptr try_param_2", "is not known"},
+		{"ret;\n}\n", "ret;\n", "does not end"},
+		{".visible .entry try", ".visible .func try", "is not known"},
+	} {
+		if _, err := ptx.Translate("try.ptx", strings.Replace(entry(""), row.from, row.to, 1)); err == nil || !strings.Contains(err.Error(), row.want) {
+			t.Errorf("%s: got %v, wants %q", row.to, err, row.want)
+		}
+	}
+}
+
+// TestCommittedFiles: all committed PTX is known.
+func TestCommittedFiles(t *testing.T) {
+	paths, err := filepath.Glob("../../kernels/*.ptx")
+	if err != nil || len(paths) == 0 {
+		t.Fatal("no PTX", err)
+	}
+	for _, path := range paths {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := ptx.Translate(filepath.Base(path), string(text)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestAccessesAreChecked: a wrong access is an error that says what and where, and one beside it
+// that is right is none.
+func TestAccessesAreChecked(t *testing.T) {
+	replay := emulator.NewReplay(t)
+	const (
+		stores = "cvt.u32.u64 %r2, %rd5;\nmov.u64 %rd2, one;\nadd.s64 %rd3, %rd2, %rd5;\nst.shared.u32 [%rd3], %r1;\n"
+		other  = "xor.b32 %r3, %r2, 4;\ncvt.u64.u32 %rd4, %r3;\nadd.s64 %rd4, %rd4, %rd2;\n"
+	)
+	for _, row := range []struct{ body, want string }{
+		{"ld.global.u32 %r1, [%rd0+4];", ""},
+		{"ld.global.u32 %r1, [%rd0+2];", "misaligned, in line 27"},
+		{"ld.global.v2.f32 {%f0, %f1}, [%rd0];", "misaligned, in line 27"},
+		{"mov.u64 %rd0, 64;\nld.global.u32 %r1, [%rd0];", "outside global memory, in line 28"},
+		{"mov.u64 %rd0, one;\nld.global.u32 %r1, [%rd0];", "outside global memory"},
+		{"mov.b64 %rd2, try_param_0;\nld.param.u64 %rd3, [%rd2+8];", ""},
+		{"mov.b64 %rd2, try_param_0;\nld.param.u64 %rd3, [%rd2+16];", "outside the parameters"},
+		{"mov.b64 %rd2, try_param_2;\nld.param.u64 %rd3, [%rd2];", "outside the parameters"},
+		{"mov.u64 %rd2, own;\nst.local.f32 [%rd2+4], %f0;", ""},
+		{"mov.u64 %rd2, own;\nst.local.f32 [%rd2+8], %f0;", "outside local memory"},
+		{stores, ""},
+		{stores + "ld.shared.u32 %r1, [%rd3];", ""},
+		{stores + "ld.shared.u32 %r1, [%rd2+256];", "outside shared memory"},
+		{stores + "ld.shared.u32 %r1, [%rd2+-4];", "outside shared memory"},
+		{stores + "mov.u64 %rd4, two;\nld.shared.u32 %r1, [%rd4+124];", ""},
+		{stores + "mov.u64 %rd4, two;\nld.shared.u32 %r1, [%rd4+128];", "outside shared memory"},
+		{stores + "mov.u64 %rd4, two;\nld.shared.u32 %r1, [%rd4+2];", "misaligned"},
+		{"mov.u64 %rd4, memory;\nadd.s64 %rd4, %rd4, %rd5;\nst.shared.u32 [%rd4+252], %r1;", ""},
+		{"mov.u64 %rd4, memory;\nadd.s64 %rd4, %rd4, %rd5;\nst.shared.u32 [%rd4+264], %r1;", "outside shared memory"},
+		{stores + other + "bar.sync 0;\nld.shared.u32 %r1, [%rd4];", ""},
+		{stores + other + "ld.shared.u32 %r1, [%rd4];", "another thread read since the last barrier"},
+		{stores + other + "bar.sync 0;\nld.shared.u32 %r1, [%rd4];\nst.shared.u32 [%rd3], %r1;", "another thread wrote to since the last barrier"},
+		{stores + other + "bar.sync 0;\nld.shared.u32 %r1, [%rd4];\nbar.sync 0;\nst.shared.u32 [%rd3], %r1;", ""},
+		{stores + "st.shared.u32 [%rd2], %r1;", "writes a word of shared memory that another thread wrote to"},
+		{"setp.lt.s32 %p0, %r0, 40;\n@%p0 bar.sync 0;", "waits in barrier for others that do not come"},
+		{"mov.u64 %rd4, two;\ncvt.u32.u64 %r2, %rd4;\nsetp.ne.s32 %p0, %r0, 0;\n@%p0 bra $L;\n" +
+			"cp.async.cg.shared.global [%r2+8], [%rd0], 16, %p0;\n$L:", "misaligned"},
+	} {
+		program, err := replay.Program(entry(row.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = program.Run(t, launch(numbered(80)), 10)
+		if row.want == "" && err != nil || row.want != "" && (err == nil || !strings.Contains(err.Error(), row.want) || !strings.Contains(err.Error(), "try: block (0, 0, 0)")) {
+			t.Errorf("%s\ngot %v, wants %q", row.body, err, row.want)
+		}
+	}
+}
+
+// TestLoadMatrix: the manual's figure of an 8 x 8 matrix has in the fragment of lane 4 i + j the
+// elements 2 j and 2 j + 1 of row i; transposed, of column i.
+func TestLoadMatrix(t *testing.T) {
+	for _, row := range []struct {
+		opcode     string
+		matrices   int
+		transposed bool
+	}{
+		{"x1", 1, false}, {"x2", 2, false}, {"x4", 4, false}, {"x1.trans", 1, true}, {"x2.trans", 2, true}, {"x4.trans", 4, true},
+	} {
+		var registers []string
+		for i := range row.matrices {
+			registers = append(registers, "%r"+string(rune('4'+i)))
+		}
+		// Element e of all is e; each row of eight is 16 bytes. A lane brings a row, and gives the last matrix's word.
+		body := `mov.u64 %rd2, memory;
+add.s64 %rd3, %rd2, %rd5;
+shl.b32 %r2, %r0, 1;
+add.s32 %r3, %r2, 1;
+shl.b32 %r3, %r3, 16;
+or.b32 %r2, %r2, %r3;
+st.shared.u32 [%rd3], %r2;
+add.s32 %r2, %r2, 8388736;
+st.shared.u32 [%rd3+256], %r2;
+bar.sync 0;
+and.b32 %r2, %r0, 31;
+mul.wide.u32 %rd4, %r2, 16;
+add.s64 %rd4, %rd4, %rd2;
+ldmatrix.sync.aligned.m8n8.` + row.opcode + `.shared.b16 {` + strings.Join(registers, ", ") + `}, [%rd4];
+mov.u32 %r1, ` + registers[row.matrices-1] + ";"
+		memory := run(t, entry(body), launch(numbered(64)))
+		for thread := range 64 {
+			i, j := thread%32/4, thread%4
+			element := func(k int) uint32 {
+				if row.transposed {
+					return uint32(64*(row.matrices-1) + 8*(2*j+k) + i)
+				}
+				return uint32(64*(row.matrices-1) + 8*i + 2*j + k)
+			}
+			if got, want := binary.LittleEndian.Uint32(memory[4*thread:]), element(0)|element(1)<<16; got != want {
+				t.Fatalf("%s: thread %d has %x, wants %x", row.opcode, thread, got, want)
+			}
+		}
+	}
+}
