@@ -42,6 +42,8 @@ type update struct {
 	// close is how far float32s may be apart, relative to 1: 0 if a step is only sums, products,
 	// quotients and roots of float32s.
 	close float64
+	// zero ends the names of states, one for each parameter, that are set to 0 before the first step.
+	zero string
 }
 
 func updates() []update {
@@ -52,7 +54,7 @@ func updates() []update {
 		optimizers.RMSProp{Decay: 0.9, Epsilon: 1e-8, WeightDecay: 0.01},
 		optimizers.Adam{Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-8, WeightDecay: 0.01}, optimizers.AdamW{Beta1: 0.9, Beta2: 0.99, Epsilon: 1e-8, WeightDecay: 0.01},
 	} {
-		all = append(all, update{o.Name(), func(b *graph.Builder) { optimize(b, o) }, 0})
+		all = append(all, update{o.Name(), func(b *graph.Builder) { optimize(b, o) }, 0, ""})
 	}
 	for name, prior := range map[string]langevin.Prior{
 		"flat": langevin.Flat(), "gaussian": langevin.Gaussian(0.7), "laplace": langevin.Laplace(0.7), "student": langevin.StudentT(3, 0.7),
@@ -110,7 +112,7 @@ func sampler(name string, s langevin.Sampler, prior langevin.Prior, temperature,
 		posterior := langevin.Posterior{DataSize: 50, Prior: prior}
 		// Both fail the builder, whose error the caller sees.
 		_ = langevin.Attach(b, s, posterior, loss, []float64{0.002, 0.001, 0.002}, []float64{temperature, temperature, temperature / 2})
-	}, tolerance}
+	}, tolerance, ""}
 }
 
 // TestUpdatesAreTheHosts makes steps on both devices: parameters and states have the same bits,
@@ -157,6 +159,16 @@ func moved[T float32 | float64](t *testing.T, u update, device tensor.Device) ou
 	b := graph.New(tensor.DTypeOf[T]())
 	u.attach(b)
 	s := load(t, b, device, updateChains)
+	for chain := range updateChains {
+		for _, p := range s.Program().Parameters() {
+			if u.zero == "" {
+				continue
+			}
+			if err := graph.Write(s, p.Name+u.zero, chain, 0, make([]T, p.Shape.Elements())); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
 	if err := s.Run(updateSteps); err != nil {
 		t.Fatal(err)
 	}
