@@ -158,7 +158,8 @@ func (g *gpu) close() error {
 		}
 		if g.staging != nil {
 			r.check("cuMemFreeHost", g.cuMemFreeHost(g.staging))
-			// The memory may become the collector's, which takes no pointer to what it did not give.
+			// The memory may become the collector's, which takes no pointer to what it did not
+			// give.
 			g.staging = nil
 		}
 		if g.stream != 0 {

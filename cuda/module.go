@@ -45,9 +45,9 @@ var sources = sync.OnceValues(func() ([]source, error) {
 	return all, nil
 })
 
-// readsPTX is the first CUDA, 1000 major + 10 minor, whose driver reads a version of PTX, 10 major +
-// minor, by the release history in the PTX ISA: up to 8.5, which came with 12.5, the minor versions
-// are the same; 12.6 brought none, and 9.0 came with 13.0.
+// readsPTX is the first CUDA, 1000 major + 10 minor, whose driver reads a version of PTX, 10 major
+// + minor, by the release history in the PTX ISA: up to 8.5, which came with 12.5, the minor
+// versions are the same; 12.6 brought none, and 9.0 came with 13.0.
 func readsPTX(version int) (int, error) {
 	switch {
 	case 70 <= version && version <= 78, 80 <= version && version <= 85, 90 <= version && version <= 91:

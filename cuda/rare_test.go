@@ -18,7 +18,8 @@ import (
 // rare are updates around samplers, whose ops no single sampler has.
 func rare() []update {
 	rates := []float64{0.002, 0.001}
-	posterior := langevin.Posterior{DataSize: 50, Prior: langevin.StudentT(3, 1), Layers: map[string]langevin.Prior{"a": langevin.Laplace(1), "c": langevin.Gaussian(1)}}
+	layers := map[string]langevin.Prior{"a": langevin.Laplace(1), "c": langevin.Gaussian(1)}
+	posterior := langevin.Posterior{DataSize: 50, Prior: langevin.StudentT(3, 1), Layers: layers}
 	// Errors of what is attached are the builder's too, whose Compile returns them.
 	return []update{
 		{"replica exchange", func(b *graph.Builder) {

@@ -42,7 +42,8 @@ type update struct {
 	// close is how far float32s may be apart, relative to 1: 0 if a step is only sums, products,
 	// quotients and roots of float32s.
 	close float64
-	// zero ends the names of states, one for each parameter, that are set to 0 before the first step.
+	// zero ends the names of states, one for each parameter, that are set to 0 before the first
+	// step.
 	zero string
 }
 

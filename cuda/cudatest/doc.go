@@ -3,7 +3,7 @@
 //
 //	POLLEN_TEST_DEVICE=cuda go test ./langevin ./metropolis     on the first GPU
 //	POLLEN_TEST_DEVICE=emulator go test ./optimizers            on the emulated one, slowly
-//	POLLEN_TEST_DEVICE=ptx go test ./cuda                       on the emulated one, with the committed PTX
+//	POLLEN_TEST_DEVICE=ptx go test ./cuda                       on that, with the committed PTX
 //
 // Policy: the host, unless a device is asked for; then only that device will do.
 package cudatest

@@ -19,6 +19,9 @@
 // sanitizer, replays it and finds accesses outside buffers, undefined behaviour, and races of a
 // block's threads for shared memory or of all threads for global memory.
 //
+// With POLLEN_TEST_DEVICE=ptx Build translates the committed PTX instead (package ptx), and the
+// driver loads that text alone. A Replay does so with any text.
+//
 // Policy: what the emulator accepts, a GPU accepts. Where it cannot know, as with timing, it says
 // nothing.
 package emulator

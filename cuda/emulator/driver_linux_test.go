@@ -140,6 +140,9 @@ func TestModules(t *testing.T) {
 	load(222, ".version 7.8", ".version 8.0")
 	load(218, "relu_fwd_f32(", "other_f32(")
 	load(218, "relu_fwd_f32_param_1[16]", "relu_fwd_f32_param_1[24]")
+	if os.Getenv(Variable) == PTX { // elsewhere any text with the same entries will do
+		load(218, "ret;", "ret; // another text")
+	}
 	load(0, "", "")
 	name := func(text string) uintptr { return uintptr(unsafe.Pointer(&append([]byte(text), 0)[0])) }
 	c.gives(500, "cuModuleGetFunction", c.result(3), c.value(2), name("relu_fwd"))
@@ -161,6 +164,34 @@ func TestModules(t *testing.T) {
 	c.gives(0, "cuModuleUnload", c.value(2))
 	launch(400, 32, 0)
 	c.end()
+}
+
+// TestVersions: drivers read the PTX of their CUDA and older.
+func TestVersions(t *testing.T) {
+	file, err := os.ReadFile("../kernels/relu.ptx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	read := 0
+	if os.Getenv(Variable) == PTX {
+		read = 218 // it is read, and is not the text that was translated
+	}
+	for _, row := range []struct {
+		cuda         int
+		reads, lacks string
+	}{{11080, "7.7", "8.0"}, {12050, "8.5", "8.6"}, {12060, "8.5", "8.6"}, {12070, "8.6", "8.7"}, {12090, "8.8", "9.0"}, {13010, "9.1", "9.2"}} {
+		c, _ := newCaller(t, Options{CUDA: row.cuda})
+		c.begin()
+		for version, want := range map[string]int{row.reads: read, row.lacks: 222} {
+			text := append([]byte(strings.Replace(string(file), ".version 7.8", ".version "+version, 1)), 0)
+			c.gives(want, "cuModuleLoadDataEx", c.result(2), uintptr(unsafe.Pointer(&text[0])), 0, 0, 0)
+			runtime.KeepAlive(text)
+			if want == 0 {
+				c.gives(0, "cuModuleUnload", c.value(2))
+			}
+		}
+		c.end()
+	}
 }
 
 func TestInjection(t *testing.T) {

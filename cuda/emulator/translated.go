@@ -91,7 +91,8 @@ func (r *Replay) Program(text string) (Program, error) {
 type Program string
 
 // Run replays a recording, for so many seconds of a processor at most, and returns what is in all
-// buffers afterwards, one after the other, each chain by chain. An error has what the process wrote.
+// buffers afterwards, one after the other, each chain by chain. An error has what the process
+// wrote.
 func (p Program) Run(t testing.TB, recording *Recording, seconds int) ([]byte, error) {
 	t.Helper()
 	folder := t.TempDir()

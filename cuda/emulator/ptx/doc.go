@@ -1,5 +1,5 @@
-// Package ptx translates PTX to C++ that runs on the emulator's fibers, so that tests execute what a
-// GPU's driver is given and not the sources that it was made of.
+// Package ptx translates PTX to C++ that runs on the emulator's fibers, so that tests execute what
+// a GPU's driver is given and not the sources that it was made of.
 //
 // A File's entries become functions, its registers variables, each instruction a statement with the
 // meaning that NVIDIA's PTX ISA gives it; ../source/ptx has what the statements call. Accesses are

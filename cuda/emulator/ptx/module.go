@@ -29,7 +29,10 @@ func Translate(name, text string) ([]Unit, error) {
 	var made strings.Builder
 	begin := func() {
 		made.Reset()
-		made.WriteString("#include \"ptx/memory.h\"\n#include \"ptx/instructions.h\"\n#include \"ptx/warp.h\"\n#include \"parameter.h\"\nusing namespace pollen::ptx;\n")
+		for _, header := range []string{"ptx/memory.h", "ptx/instructions.h", "ptx/warp.h", "parameter.h"} {
+			fmt.Fprintf(&made, "#include %q\n", header)
+		}
+		made.WriteString("using namespace pollen::ptx;\n")
 	}
 	end := func() {
 		fmt.Fprintf(&made, "static const bool known = pollen::addPTX(0x%xull);\n", digest.Sum64())

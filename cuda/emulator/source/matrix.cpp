@@ -67,8 +67,8 @@ F32 elementBF16(const char* registers, int i) {
   return number((U32)half << 16);
 }
 
-// multiply adds to a lane's elements of the 16 x 8 sums: (groupID, threadID_in_group * 2 + (i & 1)) for i < 2, and eight rows below for the others. Products are exact; the
-// order of the sums is not the manual's to say.
+// multiply adds to a lane's elements of the 16 x 8 sums: (groupID, threadID_in_group * 2 + (i & 1)) for i < 2, and eight rows below for the others.
+// Products are exact; the manual does not say in which order they are added up.
 template <int depth>
 void multiply(F32 (&d)[4], Brought* lanes, const Fragments<depth>& f, F32 (*element)(const char*, int)) {
   int lane = laneNumber(), group = lane / 4, thread = lane % 4;

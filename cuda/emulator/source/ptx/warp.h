@@ -16,8 +16,8 @@ static inline U32 shuffleXor(U32 value, U32 mask) {
 void multiplyTF32(F32 (&d)[4], const U32 (&ab)[6]);
 void multiplyBF16(F32 (&d)[4], const U32 (&ab)[6]);
 
-// loadMatrices is ldmatrix: lane 8 m + r brings the address of row r of matrix m, eight numbers of 16 bits. A lane gets of each matrix the two numbers 2 (lane % 4)
-// and the next of row lane / 4; transposed, those rows of column lane / 4.
+// loadMatrices is ldmatrix: lane 8 m + r brings the address of row r of matrix m, eight numbers of 16 bits. A lane gets of each matrix the number
+// 2 (lane % 4) of row lane / 4, and the next one; transposed, those rows of column lane / 4.
 template <int count, bool transposed, class S>
 static inline void loadMatrices(U32 (&words)[count], const S& shared, U64 row, int line) {
   int lane = laneNumber();
