@@ -26,7 +26,7 @@ func TestProductsKeepNaN(t *testing.T) {
 				right[i] = float32(i%7) - 2.5
 			}
 			rows, columns := map[int]bool{}, map[int]bool{}
-			for i, bits := range []uint32{0x7fffffff, 0x7fc00000, 0xffc00000, 0x7f800001, 0x7f800000, 0xff800000} {
+			for i, bits := range []uint32{0x7fffffff, 0x7fc00000, 0xffc00000, 0x7f800001, 0x7f800000, 0xff800000, 0xffffefff} {
 				row, column := 5*i+1, 6*i+2
 				left[row*k+11*i], right[(11*i+3)*n+column] = math.Float32frombits(bits), math.Float32frombits(bits)
 				rows[row], columns[column] = true, true

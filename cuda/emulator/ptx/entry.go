@@ -151,15 +151,10 @@ func label(name string) string { return "at_" + strings.TrimPrefix(name, "$") }
 // declaration reads what a line declares: registers, or the thread's own memory.
 func (e *entry) declaration(line string) error {
 	if found := registersLine.FindStringSubmatch(line); found != nil {
-		if cxx[found[1]] == "" {
-			return errors.Errorf("registers of type %s are not known", found[1])
-		}
-		e.registers[found[2]] = registers{found[1], number(found[3])}
-		return nil
+		return e.declare(found[2], found[1], number(found[3]))
 	}
 	if found := registerLine.FindStringSubmatch(line); found != nil && strings.HasPrefix(found[2], "%") {
-		e.registers[found[2]] = registers{found[1], -1}
-		return nil
+		return e.declare(found[2], found[1], -1)
 	}
 	if found := localLine.FindStringSubmatch(line); found != nil {
 		if e.local > 0 {
@@ -170,6 +165,15 @@ func (e *entry) declaration(line string) error {
 		return nil
 	}
 	return errors.Errorf("%q is not known", line)
+}
+
+// declare makes registers known: so many whose names end in a number, or one if count is negative.
+func (e *entry) declare(name, kind string, count int) error {
+	if initial[kind] == "" {
+		return errors.Errorf("registers of type %s are not known", kind)
+	}
+	e.registers[name] = registers{kind, count}
+	return nil
 }
 
 // block translates { statements } on one line, which may have registers of its own.
@@ -193,11 +197,11 @@ func (e *entry) block(line string) error {
 			continue
 		}
 		found := registerLine.FindStringSubmatch(statement + ";")
-		if found == nil || cxx[found[1]] == "" {
+		if found == nil || initial[found[1]] == "" {
 			return errors.Errorf("%q is not known", statement)
 		}
 		e.inner[found[2]] = found[1]
-		fmt.Fprintf(&e.code, "%s %s{};\n", cxx[found[1]], variable(found[2]))
+		fmt.Fprintf(&e.code, "%s %s = %s;\n", cxx[found[1]], variable(found[2]), initial[found[1]])
 	}
 	e.code.WriteString("}\n")
 	return nil

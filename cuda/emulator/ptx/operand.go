@@ -30,6 +30,11 @@ var specials = map[string]string{
 	"%nctaid.x": "pollen::here.blocks.x", "%nctaid.y": "pollen::here.blocks.y", "%nctaid.z": "pollen::here.blocks.z",
 }
 
+// initial is what a register of a type has until it is written to.
+var initial = map[string]string{
+	"pred": "false", "b16": "(U16)unwritten32", "b32": "unwritten32", "b64": "unwritten64", "f32": "number(unwritten32)", "f64": "number(unwritten64)",
+}
+
 func variable(register string) string { return "v_" + strings.TrimPrefix(register, "%") }
 
 // register is the type of a register and its variable, declared when it is met first.
@@ -48,12 +53,7 @@ func (e *entry) register(name string) (kind, code string, err error) {
 	code = variable(name)
 	if !e.declared[name] {
 		e.declared[name] = true
-		// Until it is written to, a register has all bits set, which is a NaN.
-		initial := map[string]string{"pred": "false", "f32": "ones32", "f64": "ones64"}[r.kind]
-		if initial == "" {
-			initial = fmt.Sprintf("(%s)-1", cxx[r.kind])
-		}
-		e.order = append(e.order, fmt.Sprintf("  %s %s = %s;\n", cxx[r.kind], code, initial))
+		e.order = append(e.order, fmt.Sprintf("  %s %s = %s;\n", cxx[r.kind], code, initial[r.kind]))
 	}
 	return r.kind, code, nil
 }

@@ -35,7 +35,7 @@ Brought* exchange(Wait kind, const void* mine, size_t bytes);
 // laneNumber is the running thread's place in its warp.
 int laneNumber();
 
-// shared is the block's array for a place in the source. Its bits are ones, which is NaN in every type, until something is stored.
+// shared is the block's array for a place in the source. It is NaN in every type until something is stored.
 void* shared(const void* place, size_t bytes);
 void* dynamicShared();
 

@@ -25,6 +25,14 @@ void AnnotateIgnoreWritesEnd(const char* file, int line);
 
 namespace pollen {
 
+// unwritten fills memory with the NaN that GPUs make, in either precision: what is read before it is written shows, also through a rounding of bits.
+inline void unwritten(void* memory, size_t bytes) {
+  for (size_t i = 0; i + 4 <= bytes; i += 4) {
+    uint32_t word = 0x7fffffff;
+    memcpy((char*)memory + i, &word, 4);
+  }
+}
+
 #if defined(POLLEN_THREAD_SANITIZER)
 
 // ownStacks gives every thread a new stack: of two threads on one the detector would think that they share its variables.
@@ -125,7 +133,7 @@ class SharedMemory {
     free(m);
     if (posix_memalign(&m, 128, bytes ? bytes : 1)) abort();
 #endif
-    memset(m, 0xff, bytes);
+    unwritten(m, bytes);
     taken.push_back(m);
     return m;
   }
@@ -147,7 +155,7 @@ class SharedMemory {
   void* take(size_t bytes) {
     if (!memory && posix_memalign((void**)&memory, 4096, capacity)) abort();
     char* m = memory + used;
-    memset(m, 0xff, bytes);
+    unwritten(m, bytes);
     used += (bytes + 127) / 128 * 128;
     return m;
   }

@@ -40,9 +40,9 @@ static inline F64 number(U64 bits) {
   return v;
 }
 
-// A register has all bits set until it is written to.
-#define ones32 number((U32)-1)
-#define ones64 number((U64)-1)
+// unwritten is what a register has until it is written to: the NaN that GPUs make.
+constexpr U32 unwritten32 = 0x7fffffff;
+constexpr U64 unwritten64 = 0x7fffffff7fffffff;
 
 }  // namespace ptx
 }  // namespace pollen
