@@ -63,6 +63,11 @@ func NewReplay(t testing.TB) *Replay {
 	for _, name := range []string{"block.cpp", "fiber.cpp", "kernel.cpp", "matrix.cpp", "replay/replay.cpp"} {
 		paths = append(paths, filepath.Join(r.source, name))
 	}
+	unlock, err := lock(filepath.Join(r.c.cache, "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
 	if r.objects, err = objects(r.c.sources(from[:], paths, nil)); err != nil {
 		t.Fatal(err)
 	}
@@ -79,6 +84,11 @@ func (r *Replay) Program(text string) (Program, error) {
 	for _, unit := range units {
 		tasks = append(tasks, func() (string, error) { return r.c.compileUnit(r.source, unit, r.headers) })
 	}
+	unlock, err := lock(filepath.Join(r.c.cache, "lock"))
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
 	made, err := objects(tasks)
 	if err != nil {
 		return "", err
