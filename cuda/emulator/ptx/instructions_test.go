@@ -103,20 +103,6 @@ func kernel(name, opcode string, reads []string, gives string) string {
 	return s.String()
 }
 
-// run replays a recording with a text's kernels.
-func run(t *testing.T, text string, recording *emulator.Recording) []byte {
-	t.Helper()
-	program, err := emulator.NewReplay(t).Program(text)
-	if err != nil {
-		t.Fatal(err)
-	}
-	memory, err := program.Run(t, recording, 60)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return memory
-}
-
 // TestInstructions runs every instruction that computes a register of others, on all combinations
 // of samples, and compares with what Go's arithmetic says.
 func TestInstructions(t *testing.T) {
@@ -164,7 +150,14 @@ func TestInstructions(t *testing.T) {
 		recording.Add(1, buffers, []emulator.Call{{Symbol: name, Blocks: [2]int{c.threads / 32, 1}, Threads: 32, Arguments: arguments}})
 		calls = append(calls, c)
 	}
-	memory := run(t, text, recording)
+	program, err := emulator.NewReplay(t).Program(text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	memory, err := program.Run(t, recording, 60)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, c := range calls {
 		reads, gives := ptx.Operation(c.opcode)
 		size := 1

@@ -2,8 +2,10 @@ package ptx_test
 
 import (
 	"encoding/binary"
+	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -11,19 +13,22 @@ import (
 	"github.com/pollen-ml/pollen/cuda/emulator/ptx"
 )
 
-// entry is a text with a kernel try(out, in, n) of 64 threads, whose body finds the addresses of
-// its thread's word of in and of out in %rd0 and %rd1, its number in %r0, and more registers.
-func entry(body string) string {
-	return `.version 7.8
+// text has kernels kernel0(out, in, n), kernel1 and so on, of 64 threads. Their bodies find the addresses
+// of the thread's word of in and of out in %rd0 and %rd1, its number in %r0, the word of in in %r1,
+// which is what they give, and more registers.
+func text(bodies ...string) string {
+	all := `.version 7.8
 .target sm_80
 .address_size 64
 .weak .shared .align 4 .b8 one[256];
 .weak .shared .align 16 .b8 two[128];
 .extern .shared .align 16 .b8 memory[];
-.visible .entry try(
-.param .align 8 .b8 try_param_0[16],
-.param .align 8 .b8 try_param_1[16],
-.param .u32 try_param_2
+`
+	for i, body := range bodies {
+		all += strings.ReplaceAll(`.visible .entry kernel(
+.param .align 8 .b8 kernel_param_0[16],
+.param .align 8 .b8 kernel_param_1[16],
+.param .u32 kernel_param_2
 )
 .maxntid 64, 1, 1
 {
@@ -35,27 +40,29 @@ func entry(body string) string {
 .reg .f32 %f<4>;
 mov.u32 %r0, %tid.x;
 mul.wide.u32 %rd5, %r0, 4;
-ld.param.u64 %rd1, [try_param_0];
-ld.param.u64 %rd0, [try_param_1];
+ld.param.u64 %rd1, [kernel_param_0];
+ld.param.u64 %rd0, [kernel_param_1];
 add.s64 %rd1, %rd1, %rd5;
 add.s64 %rd0, %rd0, %rd5;
 ld.global.u32 %r1, [%rd0];
-` + body + `
+`+body+`
 st.global.u32 [%rd1], %r1;
 ret;
 }
-`
+`, "kernel", "kernel"+strconv.Itoa(i))
+	}
+	return all
 }
 
-// launch runs the kernel once on in.
-func launch(in []uint32) *emulator.Recording {
+// launch runs kernel i once on in.
+func launch(i int, in []uint32) *emulator.Recording {
 	var contents []byte
 	for _, v := range in {
 		contents = binary.LittleEndian.AppendUint32(contents, v)
 	}
 	r := new(emulator.Recording)
 	r.Add(1, []emulator.Buffer{{Bytes: 4 * 64}, {Bytes: len(contents), Contents: contents}}, []emulator.Call{{
-		Symbol: "try", Blocks: [2]int{1, 1}, Threads: 64, Shared: 512,
+		Symbol: "kernel" + strconv.Itoa(i), Blocks: [2]int{1, 1}, Threads: 64, Shared: 512,
 		Arguments: []emulator.Argument{{Buffer: true, Value: 0}, {Buffer: true, Value: 1}, {Value: 64}},
 	}})
 	return r
@@ -77,7 +84,7 @@ func TestUnknownIsAnError(t *testing.T) {
 		{"setp.lt.and.s32 %p0, %r0, 1, %p1;", "opcode setp.lt.and.s32 is not known"},
 		{"ld.volatile.global.u32 %r1, [%rd0];", "opcode ld.volatile.global.u32 is not known"},
 		{"ld.global.v8.f32 %r1, [%rd0];", "opcode ld.global.v8.f32 is not known"},
-		{"st.param.u32 [try_param_2], %r1;", "opcode st.param.u32 is not known"},
+		{"st.param.u32 [kernel_param_2], %r1;", "opcode st.param.u32 is not known"},
 		{"mma.sync.aligned.m16n8k4.row.col.f32.tf32.tf32.f32 {%f0, %f1, %f2, %f3}, {%r1, %r2}, {%r3}, {%f0, %f1, %f2, %f3};", "m16n8k4"},
 		{"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%f0, %f1, %f2, %f3}, {%r1, %r2}, {%r3, %r4}, {%f0, %f1, %f2, %f3};", "wants 4"},
 		{"bar.sync 1;", "a barrier that is not number 0"},
@@ -105,8 +112,8 @@ func TestUnknownIsAnError(t *testing.T) {
 		{".reg .f16 %h<3>;", "registers of type f16"},
 		{"{ .reg .pred a; setp.eq.s32 a, %r1, 0;", "of several lines"},
 	} {
-		_, err := ptx.Translate("try.ptx", entry(row.body))
-		if err == nil || !strings.Contains(err.Error(), row.want) || !strings.HasPrefix(err.Error(), "ptx: try.ptx:27: entry try: ") {
+		_, err := ptx.Translate("try.ptx", text(row.body))
+		if err == nil || !strings.Contains(err.Error(), row.want) || !strings.HasPrefix(err.Error(), "ptx: try.ptx:27: entry kernel0: ") {
 			t.Errorf("%s: got %v, wants %q in line 27", row.body, err, row.want)
 		}
 	}
@@ -115,11 +122,11 @@ func TestUnknownIsAnError(t *testing.T) {
 		{".weak .shared .align 4 .b8 one[256];", ".global .align 4 .b8 one[256];", "is not known"},
 		{".maxntid 64, 1, 1\n", "", "no .maxntid"},
 		{".maxntid 64, 1, 1", ".maxntid 8, 8, 1", "is not known"},
-		{".param .u32 try_param_2", ".param .u32 .ptr try_param_2", "is not known"},
+		{".param .u32 kernel0_param_2", ".param .u32 .ptr kernel0_param_2", "is not known"},
 		{"ret;\n}\n", "ret;\n", "does not end"},
-		{".visible .entry try", ".visible .func try", "is not known"},
+		{".visible .entry kernel0", ".visible .func kernel0", "is not known"},
 	} {
-		if _, err := ptx.Translate("try.ptx", strings.Replace(entry(""), row.from, row.to, 1)); err == nil || !strings.Contains(err.Error(), row.want) {
+		if _, err := ptx.Translate("try.ptx", strings.Replace(text(""), row.from, row.to, 1)); err == nil || !strings.Contains(err.Error(), row.want) {
 			t.Errorf("%s: got %v, wants %q", row.to, err, row.want)
 		}
 	}
@@ -132,11 +139,11 @@ func TestCommittedFiles(t *testing.T) {
 		t.Fatal("no PTX", err)
 	}
 	for _, path := range paths {
-		text, err := os.ReadFile(path)
+		content, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := ptx.Translate(filepath.Base(path), string(text)); err != nil {
+		if _, err := ptx.Translate(filepath.Base(path), string(content)); err != nil {
 			t.Error(err)
 		}
 	}
@@ -145,20 +152,19 @@ func TestCommittedFiles(t *testing.T) {
 // TestAccessesAreChecked: a wrong access is an error that says what and where, and one beside it
 // that is right is none.
 func TestAccessesAreChecked(t *testing.T) {
-	replay := emulator.NewReplay(t)
 	const (
 		stores = "cvt.u32.u64 %r2, %rd5;\nmov.u64 %rd2, one;\nadd.s64 %rd3, %rd2, %rd5;\nst.shared.u32 [%rd3], %r1;\n"
 		other  = "xor.b32 %r3, %r2, 4;\ncvt.u64.u32 %rd4, %r3;\nadd.s64 %rd4, %rd4, %rd2;\n"
 	)
-	for _, row := range []struct{ body, want string }{
-		{"ld.global.u32 %r1, [%rd0+4];", ""},
+	rows := []struct{ body, want string }{
 		{"ld.global.u32 %r1, [%rd0+2];", "misaligned, in line 27"},
-		{"ld.global.v2.f32 {%f0, %f1}, [%rd0];", "misaligned, in line 27"},
-		{"mov.u64 %rd0, 64;\nld.global.u32 %r1, [%rd0];", "outside global memory, in line 28"},
+		{"ld.global.u32 %r1, [%rd0+4];", ""},
+		{"ld.global.v2.f32 {%f0, %f1}, [%rd0];", "misaligned"},
+		{"mov.u64 %rd0, 64;\nld.global.u32 %r1, [%rd0];", "outside global memory"},
 		{"mov.u64 %rd0, one;\nld.global.u32 %r1, [%rd0];", "outside global memory"},
-		{"mov.b64 %rd2, try_param_0;\nld.param.u64 %rd3, [%rd2+8];", ""},
-		{"mov.b64 %rd2, try_param_0;\nld.param.u64 %rd3, [%rd2+16];", "outside the parameters"},
-		{"mov.b64 %rd2, try_param_2;\nld.param.u64 %rd3, [%rd2];", "outside the parameters"},
+		{"mov.b64 %rd2, kernel_param_0;\nld.param.u64 %rd3, [%rd2+8];", ""},
+		{"mov.b64 %rd2, kernel_param_0;\nld.param.u64 %rd3, [%rd2+16];", "outside the parameters"},
+		{"mov.b64 %rd2, kernel_param_2;\nld.param.u64 %rd3, [%rd2];", "outside the parameters"},
 		{"mov.u64 %rd2, own;\nst.local.f32 [%rd2+4], %f0;", ""},
 		{"mov.u64 %rd2, own;\nst.local.f32 [%rd2+8], %f0;", "outside local memory"},
 		{stores, ""},
@@ -178,17 +184,22 @@ func TestAccessesAreChecked(t *testing.T) {
 		{"setp.lt.s32 %p0, %r0, 40;\n@%p0 bar.sync 0;", "waits in barrier for others that do not come"},
 		{"mov.u64 %rd4, two;\ncvt.u32.u64 %r2, %rd4;\nsetp.ne.s32 %p0, %r0, 0;\n@%p0 bra $L;\n" +
 			"cp.async.cg.shared.global [%r2+8], [%rd0], 16, %p0;\n$L:", "misaligned"},
-	} {
-		program, err := replay.Program(entry(row.body))
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = program.Run(t, launch(numbered(80)), 10)
+	}
+	var bodies []string
+	for _, row := range rows {
+		bodies = append(bodies, row.body)
+	}
+	program, err := emulator.NewReplay(t).Program(text(bodies...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range rows {
+		_, err := program.Run(t, launch(i, numbered(80)), 10)
 		said := "nothing"
 		if err != nil {
 			said = err.Error()
 		}
-		if row.want == "" && err != nil || row.want != "" && !(strings.Contains(said, "try: block (0, 0, 0)") && strings.Contains(said, row.want)) {
+		if row.want == "" && err != nil || row.want != "" && !(strings.Contains(said, fmt.Sprintf("kernel%d: block (0, 0, 0)", i)) && strings.Contains(said, row.want)) {
 			t.Errorf("%s\ngot %s, wants %q", row.body, said, row.want)
 		}
 	}
@@ -197,20 +208,22 @@ func TestAccessesAreChecked(t *testing.T) {
 // TestLoadMatrix: the manual's figure of an 8 x 8 matrix has in the fragment of lane 4 i + j the
 // elements 2 j and 2 j + 1 of row i; transposed, of column i.
 func TestLoadMatrix(t *testing.T) {
-	for _, row := range []struct {
+	rows := []struct {
 		opcode     string
 		matrices   int
 		transposed bool
 	}{
 		{"x1", 1, false}, {"x2", 2, false}, {"x4", 4, false}, {"x1.trans", 1, true}, {"x2.trans", 2, true}, {"x4.trans", 4, true},
-	} {
+	}
+	var bodies []string
+	for _, row := range rows {
 		var registers []string
 		for i := range row.matrices {
-			registers = append(registers, "%r"+string(rune('4'+i)))
+			registers = append(registers, "%r"+strconv.Itoa(4+i))
 		}
 		// Element e of all is e; each row of eight is 16 bytes. A lane brings a row, and gives the
 		// last matrix's word.
-		body := `mov.u64 %rd2, memory;
+		bodies = append(bodies, `mov.u64 %rd2, memory;
 add.s64 %rd3, %rd2, %rd5;
 shl.b32 %r2, %r0, 1;
 add.s32 %r3, %r2, 1;
@@ -223,16 +236,25 @@ bar.sync 0;
 and.b32 %r2, %r0, 31;
 mul.wide.u32 %rd4, %r2, 16;
 add.s64 %rd4, %rd4, %rd2;
-ldmatrix.sync.aligned.m8n8.` + row.opcode + `.shared.b16 {` + strings.Join(registers, ", ") + `}, [%rd4];
-mov.u32 %r1, ` + registers[row.matrices-1] + ";"
-		memory := run(t, entry(body), launch(numbered(64)))
+ldmatrix.sync.aligned.m8n8.`+row.opcode+`.shared.b16 {`+strings.Join(registers, ", ")+`}, [%rd4];
+mov.u32 %r1, `+registers[row.matrices-1]+";")
+	}
+	program, err := emulator.NewReplay(t).Program(text(bodies...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range rows {
+		memory, err := program.Run(t, launch(i, numbered(64)), 10)
+		if err != nil {
+			t.Fatal(row.opcode, err)
+		}
 		for thread := range 64 {
-			i, j := thread%32/4, thread%4
+			major, minor := thread%32/4, thread%4
 			element := func(k int) uint32 {
 				if row.transposed {
-					return uint32(64*(row.matrices-1) + 8*(2*j+k) + i)
+					return uint32(64*(row.matrices-1) + 8*(2*minor+k) + major)
 				}
-				return uint32(64*(row.matrices-1) + 8*i + 2*j + k)
+				return uint32(64*(row.matrices-1) + 8*major + 2*minor + k)
 			}
 			if got, want := binary.LittleEndian.Uint32(memory[4*thread:]), element(0)|element(1)<<16; got != want {
 				t.Fatalf("%s: thread %d has %x, wants %x", row.opcode, thread, got, want)
