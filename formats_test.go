@@ -172,7 +172,16 @@ func TestResumeWithoutASample(t *testing.T) {
 	for what, change := range map[string]func(path string){
 		"missing": func(path string) { must(t, os.Remove(path)) },
 		"changed": func(path string) { must(t, os.WriteFile(path, []byte("changed"), 0o644)) },
+		"foreign": func(path string) { // of a chain that the run does not have
+			foreign := samples.Sample{Chain: 1, Step: 7, Weight: 1, Parameters: []samples.Parameter{{Name: "w", Values: []float32{1}}}}
+			must(t, samples.NewBank(filepath.Dir(path)).Add(foreign))
+		},
 	} {
+		name := name
+		left, out := 4, []string{name}
+		if what == "foreign" {
+			name, left, out = "samples/"+samples.NameOf(1, 7), 5, nil
+		}
 		folder := copied(t, whole, func(folder string) { change(filepath.Join(folder, name)) })
 		_, err := Resume(context.Background(), folder, data)
 		wantDamaged(t, err, filepath.Join(folder, name))
@@ -181,13 +190,16 @@ func TestResumeWithoutASample(t *testing.T) {
 			must(t, err)
 			p, err := run.Predictions(context.Background(), data.Train, nil)
 			must(t, err)
-			if p.Samples != 4 || !slices.Equal(run.LeftOut(), []string{filepath.Join(folder, name)}) {
+			for i := range out {
+				out[i] = filepath.Join(folder, name)
+			}
+			if p.Samples != left || !slices.Equal(run.LeftOut(), out) {
 				t.Errorf("%s: %d samples, left out %v", what, p.Samples, run.LeftOut())
 			}
 		}
 		v, err := Verify(folder)
 		must(t, err)
-		if len(v.Damaged) > 0 || !strings.Contains(strings.Join(v.Notes, "; "), "the run went on without "+name) {
+		if len(v.Damaged) > 0 || strings.Contains(strings.Join(v.Notes, "; "), "the run went on without "+name) != (out != nil) {
 			t.Errorf("%s: %+v", what, v)
 		}
 	}
