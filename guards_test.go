@@ -5,10 +5,11 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
 )
 
-// A chain that left, and a temperature that is far off, are remarked once.
+// A chain that left is remarked once.
 func TestGuards(t *testing.T) {
 	data := squares(t, 100, 4, 1)
 	var remarks []string
@@ -73,5 +74,23 @@ func TestSeries(t *testing.T) {
 	}
 	if samples.NameOf(3, 40) != "chain00003-step000000040.safetensors" {
 		t.Error("the names of samples changed")
+	}
+}
+
+// A sampler whose steps are far too large for its minibatches says so while it runs, once, and one
+// whose steps are small does not.
+func TestTemperatureFarOffIsRemarked(t *testing.T) {
+	data := trainOn(squares(t, 100, 4, 1))
+	for rate, want := range map[float64]int{1: 1, 1e-4: 0} {
+		said := 0
+		spec := Spec{Network: "mlp-3", Batch: 5, Epochs: 40, BurnIn: new(20), Samples: 40, Schedule: optimizers.Constant{Rate: rate}}
+		fit(t, spec, data, WithObserver(func(e Event) {
+			if strings.HasPrefix(e.Remark, "the temperature is far off: measured ") {
+				said++
+			}
+		}))
+		if said != want {
+			t.Errorf("at the rate %g it was said %d times, want %d", rate, said, want)
+		}
 	}
 }
