@@ -204,3 +204,32 @@ func TestResumeWithoutASample(t *testing.T) {
 		}
 	}
 }
+
+// Runs with seals open as they did, too: that of testdata/format3 was made at the commit 4746f87 by
+// the command of format2/finished, that of format4 was the first that dropped samples:
+//
+//	train fit --data glyphs --model mlp-1 --batch 1000 --epochs 4 --method sghmc --burn-in 1
+//	      --chains 2 --samples 12 --keep 4 --validation 0.1
+func TestSealedFormatsOpen(t *testing.T) {
+	test := glyphs(t).Test
+	for folder, want := range map[string]struct {
+		format, samples int
+		scores          string // that train eval printed then
+	}{
+		"testdata/format3": {3, 4, "accuracy 0.2592, NLL 2.0566, Brier 0.8209, ECE 0.1178"},
+		"testdata/format4": {4, 6, "accuracy 0.2720, NLL 2.0352, Brier 0.8091, ECE 0.1401"},
+	} {
+		v, err := Verify(folder)
+		must(t, err)
+		if v.Format != want.format || len(v.Damaged) > 0 || v.Samples != want.samples || v.Expected != want.samples || !v.Resumable || v.Made != 72 {
+			t.Errorf("%s: %+v", folder, v)
+		}
+		run, err := Open(folder)
+		must(t, err)
+		a, err := run.Assess(context.Background(), test, nil)
+		must(t, err)
+		if got := a.String(); !strings.HasPrefix(got, want.scores) {
+			t.Errorf("%s: %s, want %s", folder, got, want.scores)
+		}
+	}
+}
