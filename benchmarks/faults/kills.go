@@ -73,7 +73,7 @@ func kills(h *harness) error {
 		}
 		began := time.Now()
 		done, err := v.kill(h, environment, share, random)
-		if err != nil {
+		if err != nil && h.ctx.Err() == nil {
 			return errors.WithMessage(err, v.name)
 		}
 		killed += done
@@ -94,7 +94,8 @@ func (v victim) whole(h *harness, environment []string, name string, fit []strin
 	return results(filepath.Join(h.work, name))
 }
 
-// kill kills runs share times or until the context ends, and reports how often.
+// kill kills runs share times or until the context ends, and reports how often, of the runs that
+// were compared.
 func (v victim) kill(h *harness, environment []string, share int, random *rand.Rand) (done int, err error) {
 	fit := strings.Fields(victimFlags + v.flags)
 	wholeFolder := v.name + "-whole"
@@ -120,7 +121,9 @@ func (v victim) kill(h *harness, environment []string, share int, random *rand.R
 			return done, errors.Wrap(err, "kills")
 		}
 		next := append(slices.Clone(fit), "--folder", folder)
-		for n := 0; n < mostKills && done < share && h.ctx.Err() == nil; {
+		n := 0
+	killing:
+		for n < mostKills && done+n < share {
 			if _, err := os.Stat(filepath.Join(h.work, folder, "manifest.json")); err == nil {
 				next = []string{"fit", "--resume", folder}
 			}
@@ -133,15 +136,18 @@ func (v victim) kill(h *harness, environment []string, share int, random *rand.R
 				if code := p.ProcessState.ExitCode(); code != 0 && h.ctx.Err() == nil {
 					h.fail("%s: after %d kills: exit code %d: %s", folder, n, code, p.remarks.String())
 				}
-				n = mostKills
-				continue
+				break killing
+			case <-h.ctx.Done():
+				_ = p.Process.Kill() // it may have ended
+				<-p.ended
+				return done, nil
 			case <-time.After(time.Duration(random.Float64() * float64(takes))):
 			}
 			if err := p.Process.Kill(); err != nil {
 				continue // it ended just now
 			}
 			<-p.ended
-			n, done = n+1, done+1
+			n++
 			if lost := acknowledged(filepath.Join(h.work, folder), drawn); lost != "" {
 				h.fail("%s: kill %d: %s", folder, n, lost)
 			}
@@ -149,8 +155,13 @@ func (v victim) kill(h *harness, environment []string, share int, random *rand.R
 		if _, err := os.Stat(filepath.Join(h.work, folder, "manifest.json")); err == nil {
 			next = []string{"fit", "--resume", folder}
 		}
-		if p, code, err := h.end(environment, next...); err != nil || code != 0 {
+		p, code, err := h.end(environment, next...)
+		if h.ctx.Err() != nil {
+			return done, nil
+		}
+		if err != nil || code != 0 {
 			h.fail("%s: resumed: exit code %d (%v): %s", folder, code, err, p.remarks.String())
+			done += n
 			continue
 		}
 		got, err := results(filepath.Join(h.work, folder))
@@ -170,9 +181,10 @@ func (v victim) kill(h *harness, environment []string, share int, random *rand.R
 		if a, b := normal(wantTable.out.String(), wholeFolder), normal(table.out.String(), folder); strings.ReplaceAll(a, "-", "") != strings.ReplaceAll(b, "-", "") {
 			h.fail("%s: the table differs:\n%s\n%s", folder, a, b)
 		}
-		if p, code, err := h.end(environment, "verify", folder); err != nil || code != 0 {
+		if p, code, err = h.end(environment, "verify", folder); err != nil || code != 0 {
 			h.fail("%s: verify: exit code %d (%v): %s", folder, code, err, p.out.String())
 		}
+		done += n
 		h.report("%s: %d of %d kills", folder, done, share)
 	}
 	return done, nil
