@@ -13,9 +13,9 @@ import (
 	"github.com/pollen-ml/pollen/cuda/emulator/ptx"
 )
 
-// text has kernels kernel0(out, in, n), kernel1 and so on, of 64 threads. Their bodies find the addresses
-// of the thread's word of in and of out in %rd0 and %rd1, its number in %r0, the word of in in %r1,
-// which is what they give, and more registers.
+// text has kernels kernel0(out, in, n), kernel1 and so on, of 64 threads. Their bodies find the
+// addresses of the thread's word of in and of out in %rd0 and %rd1, its number in %r0, the word of
+// in in %r1, which is what they give, and more registers.
 func text(bodies ...string) string {
 	all := `.version 7.8
 .target sm_80
@@ -199,7 +199,8 @@ func TestAccessesAreChecked(t *testing.T) {
 		if err != nil {
 			said = err.Error()
 		}
-		if row.want == "" && err != nil || row.want != "" && !(strings.Contains(said, fmt.Sprintf("kernel%d: block (0, 0, 0)", i)) && strings.Contains(said, row.want)) {
+		found := strings.Contains(said, fmt.Sprintf("kernel%d: block (0, 0, 0)", i)) && strings.Contains(said, row.want)
+		if row.want == "" && err != nil || row.want != "" && !found {
 			t.Errorf("%s\ngot %s, wants %q", row.body, said, row.want)
 		}
 	}
