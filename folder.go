@@ -28,7 +28,7 @@ func CheckEmpty(folder string) error {
 		return errors.Wrap(err, "pollen: run folder")
 	}
 	if len(entries) > 0 && !isHalfMade(folder, entries) {
-		return errors.Errorf("pollen: run folder %s is not empty", folder)
+		return notEmpty(folder)
 	}
 	return nil
 }

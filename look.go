@@ -178,14 +178,14 @@ func (t *training) save(states []samples.Sample) error {
 				return errors.Wrap(err, "pollen: index")
 			}
 		}
-		return writeCheckpoint(t.folder, checkpoint)
+		return t.writeCheckpoint(checkpoint)
 	})
 	return nil
 }
 
 // keep writes samples into a bank, and lists them, unless another process writes in the folder.
 func (t *training) keep(bank *samples.Bank, states ...samples.Sample) error {
-	if err := stillHeld(t.lock); err != nil {
+	if err := t.stillHeld(); err != nil {
 		return err
 	}
 	files, err := bank.Write(states...)

@@ -29,7 +29,11 @@ func fitAgain(ctx context.Context, s *config.Settings, folder string, more []pol
 	}
 	run, err := pollen.Open(folder)
 	if errors.As(err, new(*pollen.NotARun)) {
-		return runFit(ctx, s, folder, c)
+		err = runFit(ctx, s, folder, c)
+		if _, other := pollen.Open(folder); other != nil || !errors.As(err, new(pollen.NotEmpty)) {
+			return err
+		}
+		return fitAgain(ctx, s, folder, more, c) // another process of this task has begun the run meanwhile
 	}
 	if err != nil {
 		return err
