@@ -1,8 +1,11 @@
 package pollen
 
 import (
+	"fmt"
+	"reflect"
 	"runtime"
 	"runtime/debug"
+	"slices"
 	"strings"
 )
 
@@ -18,6 +21,45 @@ type Build struct {
 	Revision string            `json:"revision"` // a commit, or a module's version
 	Modified bool              `json:"modified"` // files had changed since, or nobody knows
 	Versions map[string]string `json:"versions"` // of Go, and of the modules that make graphs
+}
+
+// Continued is a part of a run that another build made, or another device, than the part before.
+type Continued struct {
+	From   int    `json:"from"` // the steps made before
+	Device string `json:"device"`
+	Build
+}
+
+func (c Continued) note() string {
+	modified := ""
+	if c.Modified {
+		modified = ", modified"
+	}
+	return fmt.Sprintf("the steps after %d were made by the build %s%s, on %s", c.From, c.Revision, modified, c.Device)
+}
+
+// noteContinued keeps in the manifest who makes the steps from here on, if those before were made
+// by another build or device. Runs of earlier formats have only the remark of it.
+func (t *training) noteContinued(made int, device string, build Build) error {
+	m := t.manifest
+	if m.Format < sealedFormat || made == t.plan.Steps {
+		return nil
+	}
+	again := func(c Continued) bool { return c.From >= made } // those steps are made again
+	parts := slices.DeleteFunc(slices.Clone(m.Continued), again)
+	last, now := Continued{0, m.Device, m.Build}, Continued{made, device, build}
+	if len(parts) > 0 {
+		last = parts[len(parts)-1]
+	}
+	last.From = made
+	if !reflect.DeepEqual(last, now) {
+		parts = append(parts, now)
+	}
+	if reflect.DeepEqual(parts, m.Continued) {
+		return nil
+	}
+	m.Continued = parts
+	return t.writeListed(manifestFile, m, "  ")
 }
 
 // thisBuild is what this program was made from.

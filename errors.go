@@ -48,13 +48,6 @@ func (e *NotARun) Error() string {
 // Unwrap returns why the manifest could not be read.
 func (e *NotARun) Unwrap() error { return e.Cause }
 
-// NotEmpty is the error of a new run's folder that has something in it.
-type NotEmpty struct{ error }
-
-func notEmpty(folder string) error {
-	return NotEmpty{errors.Errorf("pollen: run folder %s is not empty", folder)}
-}
-
 // Damaged is the error of a file of a run that is missing, or is not what was written. What is not
 // damaged can still be used, see WithoutDamaged and Verify.
 type Damaged struct {

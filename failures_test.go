@@ -153,7 +153,7 @@ func TestDamagedRuns(t *testing.T) {
 		"[]":           "pollen: manifest: ",
 		strings.Replace(manifest, `"epochs": 2`, `"epochs": 3`, 1):                               "it was changed: its SHA-256 is ",
 		strings.Replace(manifest, `"sha256": "`, `"sha257": "`, 1):                               "it has no checksum",
-		resealed(t, strings.Replace(manifest, `"format": 3`, `"format": 4`, 1)):                  "format 4, wants at most 3: a newer version wrote it",
+		resealed(t, strings.Replace(manifest, `"format": 3`, `"format": 5`, 1)):                  "format 5, wants at most 4: a newer version wrote it",
 		resealed(t, strings.Replace(manifest, `"format": 3`, `"format": -1`, 1)):                 "format -1",
 		resealed(t, strings.Replace(manifest, `"method": "sgld"`, `"method": "dance"`, 1)):       `no method "dance"`,
 		resealed(t, strings.Replace(manifest, `"batch": 20`, `"dance": 20`, 1)):                  `no setting "dance"`,

@@ -161,6 +161,9 @@ func (t *training) newFolder(device tensor.Device) error {
 	if err := clearHalfMade(t.folder); err != nil {
 		return err
 	}
+	if err := t.remarkRoom(t.folder); err != nil {
+		return err
+	}
 	err = t.fillFolder(device)
 	if err != nil && t.stillHeld() == nil {
 		os.RemoveAll(t.folder)
@@ -194,7 +197,7 @@ func (t *training) fillFolder(device tensor.Device) error {
 		return err
 	}
 	t.manifest = &Manifest{
-		Format: manifestFormat, Spec: t.written, Notes: t.notes, Data: describeData(t.data), Device: Describe(device), Steps: t.plan.Steps,
+		Format: t.spec.format(), Spec: t.written, Notes: t.notes, Data: describeData(t.data), Device: Describe(device), Steps: t.plan.Steps,
 		Build: thisBuild(),
 	}
 	for i, p := range t.session.Program().Parameters() {
@@ -235,7 +238,7 @@ func (t *training) oldFolder(device tensor.Device) error {
 	if err != nil {
 		return err
 	}
-	t.samples = len(files)
+	t.samples, t.dropping = len(files), made
 	t.remarkResumed(made, whole, device)
 	if t.measured = whole; !whole {
 		t.from = made
@@ -244,8 +247,10 @@ func (t *training) oldFolder(device tensor.Device) error {
 	if err != nil {
 		return err
 	}
-	t.metrics, err = journal.Append(filepath.Join(t.folder, metricsFile), tail)
-	return errors.Wrap(err, "pollen: metrics")
+	if t.metrics, err = journal.Append(filepath.Join(t.folder, metricsFile), tail); err != nil {
+		return errors.Wrap(err, "pollen: metrics")
+	}
+	return t.noteContinued(made, Describe(device), thisBuild())
 }
 
 // readCheckpoint puts the training back to the newest checkpoint that is whole, and a damaged newer
@@ -309,6 +314,9 @@ func Try(ctx context.Context, spec Spec, data *datasets.Dataset, steps int, opti
 			return err
 		}
 		defer t.session.Close()
+		if err := t.remarkRoom("."); err != nil {
+			return err
+		}
 		return t.try(ctx, steps, window)
 	})
 	return t.plan.Steps, err

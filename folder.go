@@ -17,8 +17,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// CheckEmpty refuses a folder that exists and is not empty: runs do not mix. A folder in which a
-// process was killed before its run began is as good as empty.
+// CheckEmpty refuses, with the cause os.ErrExist, a folder that has something in it: runs do not mix.
+// One in which a process was killed before its run began is as good as empty.
 func CheckEmpty(folder string) error {
 	entries, err := os.ReadDir(folder)
 	if os.IsNotExist(err) {
@@ -31,6 +31,10 @@ func CheckEmpty(folder string) error {
 		return notEmpty(folder)
 	}
 	return nil
+}
+
+func notEmpty(folder string) error {
+	return errors.Wrapf(os.ErrExist, "pollen: run folder %s is not empty", folder)
 }
 
 // NewFolder is the name of a folder for a run that does not exist yet: runs/<name>-1, -2, ...

@@ -172,7 +172,16 @@ func TestResumeWithoutASample(t *testing.T) {
 	for what, change := range map[string]func(path string){
 		"missing": func(path string) { must(t, os.Remove(path)) },
 		"changed": func(path string) { must(t, os.WriteFile(path, []byte("changed"), 0o644)) },
+		"foreign": func(path string) { // of a chain that the run does not have
+			foreign := samples.Sample{Chain: 1, Step: 7, Weight: 1, Parameters: []samples.Parameter{{Name: "w", Values: []float32{1}}}}
+			must(t, samples.NewBank(filepath.Dir(path)).Add(foreign))
+		},
 	} {
+		name := name
+		left, out := 4, []string{name}
+		if what == "foreign" {
+			name, left, out = "samples/"+samples.NameOf(1, 7), 5, nil
+		}
 		folder := copied(t, whole, func(folder string) { change(filepath.Join(folder, name)) })
 		_, err := Resume(context.Background(), folder, data)
 		wantDamaged(t, err, filepath.Join(folder, name))
@@ -181,14 +190,46 @@ func TestResumeWithoutASample(t *testing.T) {
 			must(t, err)
 			p, err := run.Predictions(context.Background(), data.Train, nil)
 			must(t, err)
-			if p.Samples != 4 || !slices.Equal(run.LeftOut(), []string{filepath.Join(folder, name)}) {
+			for i := range out {
+				out[i] = filepath.Join(folder, name)
+			}
+			if p.Samples != left || !slices.Equal(run.LeftOut(), out) {
 				t.Errorf("%s: %d samples, left out %v", what, p.Samples, run.LeftOut())
 			}
 		}
 		v, err := Verify(folder)
 		must(t, err)
-		if len(v.Damaged) > 0 || !strings.Contains(strings.Join(v.Notes, "; "), "the run went on without "+name) {
+		if len(v.Damaged) > 0 || strings.Contains(strings.Join(v.Notes, "; "), "the run went on without "+name) != (out != nil) {
 			t.Errorf("%s: %+v", what, v)
+		}
+	}
+}
+
+// Runs with seals open as they did, too: that of testdata/format3 was made at the commit 4746f87 by
+// the command of format2/finished, that of format4 was the first that dropped samples:
+//
+//	train fit --data glyphs --model mlp-1 --batch 1000 --epochs 4 --method sghmc --burn-in 1
+//	      --chains 2 --samples 12 --keep 4 --validation 0.1
+func TestSealedFormatsOpen(t *testing.T) {
+	test := glyphs(t).Test
+	for folder, want := range map[string]struct {
+		format, samples int
+		scores          string // that train eval printed then
+	}{
+		"testdata/format3": {3, 4, "accuracy 0.2592, NLL 2.0566, Brier 0.8209, ECE 0.1178"},
+		"testdata/format4": {4, 6, "accuracy 0.2720, NLL 2.0352, Brier 0.8091, ECE 0.1401"},
+	} {
+		v, err := Verify(folder)
+		must(t, err)
+		if v.Format != want.format || len(v.Damaged) > 0 || v.Samples != want.samples || v.Expected != want.samples || !v.Resumable || v.Made != 72 {
+			t.Errorf("%s: %+v", folder, v)
+		}
+		run, err := Open(folder)
+		must(t, err)
+		a, err := run.Assess(context.Background(), test, nil)
+		must(t, err)
+		if got := a.String(); !strings.HasPrefix(got, want.scores) {
+			t.Errorf("%s: %s, want %s", folder, got, want.scores)
 		}
 	}
 }

@@ -46,7 +46,7 @@ func Gather(folder string, parts []string, copied bool, options ...Option) (*Run
 		}
 		m.Parts = append(m.Parts, filepath.ToSlash(place))
 	}
-	m.Format = manifestFormat
+	m.Format, m.Continued = m.Spec.format(), nil // the parts say who continued them
 	listed, err := journal.Create(filepath.Join(folder, indexFile))
 	if err == nil {
 		err = writeListed(listed, folder, manifestFile, m, "  ")
@@ -164,6 +164,15 @@ func copyRun(to, from string) error {
 		}
 		if err := copyFile(to, from, name); err != nil {
 			return err
+		}
+	}
+	if copied != nil && run.manifest.Spec.Keep > 0 {
+		for _, name := range copied.names {
+			place := filepath.FromSlash(name)
+			_, err := os.Stat(filepath.Join(to, place))
+			if copied.lines[name].Sum != "" && os.IsNotExist(err) && wasDropped(filepath.Join(from, place)) {
+				return run.droppedMeanwhile()
+			}
 		}
 	}
 	return copyFile(to, from, manifestFile)

@@ -31,14 +31,7 @@ const spareRoom = 4 << 20
 // checkRoom refuses to go on where the next checkpoint and samples, with twice what they need,
 // might not find room: while one is written, the one before and its temporary file are there.
 func (t *training) checkRoom() error {
-	state := uint64(t.session.ChainBytes() * t.session.Chains())
-	for _, s := range append(append([]series{t.trace}, t.lossTrace...), t.weightTrace...) {
-		state += 8 * uint64(len(s.values))
-	}
-	sample := uint64(0)
-	for _, p := range t.session.Program().Parameters() {
-		sample += 4 * uint64(p.Shape.Elements())
-	}
+	state, sample := t.room()
 	wants := 2*(state+sample*uint64(t.spec.Chains)) + spareRoom
 	free, err := file.Free(t.folder)
 	if err != nil {
@@ -47,6 +40,44 @@ func (t *training) checkRoom() error {
 	if free < wants {
 		return errors.WithStack(&DiskFull{t.folder, free, wants})
 	}
+	return nil
+}
+
+// room is how many bytes a checkpoint takes now, and a sample of one chain.
+func (t *training) room() (state, sample uint64) {
+	state = uint64(t.session.ChainBytes() * t.session.Chains())
+	for _, s := range append(append([]series{t.trace}, t.lossTrace...), t.weightTrace...) {
+		state += 8 * uint64(len(s.values))
+	}
+	for _, p := range t.session.Program().Parameters() {
+		sample += 4 * uint64(p.Shape.Elements())
+	}
+	return state, sample
+}
+
+// remarkRoom says what the run will take on the disk, and whether there is that much.
+func (t *training) remarkRoom(folder string) error {
+	state, sample := t.room()
+	most := t.plan.Samples()
+	if t.spec.Keep > 0 {
+		most = min(most, t.spec.Keep)
+	}
+	if c := t.course.traits(); c.drawn {
+		most = t.spec.Samples
+	} else if c.collected {
+		most += t.spec.Samples
+	}
+	most *= t.spec.Chains
+	wants := 2*state + uint64(most)*sample
+	free, err := file.Free(folder)
+	if err != nil {
+		return errors.Wrap(err, "pollen")
+	}
+	text := fmt.Sprintf("on the disk: %d samples of %.3g MB and two checkpoints, some %.3g MB", most, megabytes(sample), megabytes(wants))
+	if free < wants+spareRoom {
+		text += fmt.Sprintf("; only %.3g MB are free: the run stops before they are used up; keep bounds the samples that stay", megabytes(free))
+	}
+	t.remark(text)
 	return nil
 }
 

@@ -158,7 +158,7 @@ func (t *training) takeUp(made int) error {
 		}
 		lines, later = append(lines, kept...), append(later, removed...)
 	}
-	tail, err := rewriteIndex(t.folder, lines)
+	tail, err := rewriteIndex(t.folder, append(lines, t.dropped(0, made)...))
 	if err != nil {
 		return err
 	}
@@ -180,31 +180,43 @@ func (t *training) takeUpBank(bank *samples.Bank, made int, before *index) (line
 		return nil, nil, err
 	}
 	there := map[string]bool{}
-	lose := func(name string, cause error) error {
+	goOnWithout := func(name string, cause error) error {
 		place := filepath.Join(t.folder, filepath.FromSlash(name))
 		if !t.withoutDamaged {
 			return damaged(place, cause)
 		}
 		t.remark(fmt.Sprintf("goes on without %s: %v", place, cause))
-		lines = append(lines, indexLine{File: name, Lost: cause.Error()})
 		return nil
+	}
+	lose := func(name string, cause error) error {
+		lines = append(lines, indexLine{File: name, Lost: cause.Error()})
+		return goOnWithout(name, cause)
 	}
 	for _, place := range files {
 		name := folder + "/" + filepath.Base(place)
 		line, step, err := sampleLine(place, name, before)
+		_, listed := before.lines[name]
+		foreign := err == nil && step <= made && !listed && len(before.lines) > 0
+		_, named, misnamed := samples.PlaceOf(place)
+		gone := misnamed == nil && t.plan.SampleAt(named) && named <= made && !t.retention().has(named, made)
 		switch {
-		case err == nil && step > made, err != nil && again:
+		case err == nil && step > made, (err != nil || foreign) && again, gone:
 			later = append(later, place)
 			continue
+		case foreign:
+			err = goOnWithout(name, errors.New(indexFile+" does not list it: it is not of this run"))
+			if err == nil {
+				err = putAside(t.folder, place)
+			}
 		case err == nil:
 			lines = append(lines, line)
 		default:
-			if err := lose(name, err); err != nil {
-				return nil, nil, err
+			if err = lose(name, err); err == nil {
+				err = putAside(t.folder, place)
 			}
-			if err := putAside(t.folder, place); err != nil {
-				return nil, nil, err
-			}
+		}
+		if err != nil {
+			return nil, nil, err
 		}
 		there[name] = true
 	}
@@ -212,12 +224,12 @@ func (t *training) takeUpBank(bank *samples.Bank, made int, before *index) (line
 		return lines, later, nil
 	}
 	for step := 1; step <= made; step++ {
-		if !t.plan.SampleAt(step) {
+		if !t.retention().has(step, made) {
 			continue
 		}
 		for chain := range t.spec.Chains {
 			name := folder + "/" + samples.NameOf(t.spec.FirstChain+chain, step)
-			if line := before.lines[name]; line.Lost != "" {
+			if line := before.lines[name]; (line.Lost != "" || line.Dropped) && !there[name] {
 				lines = append(lines, line)
 			} else if !there[name] {
 				if err := lose(name, errors.New("there is no such file")); err != nil {

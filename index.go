@@ -2,6 +2,7 @@ package pollen
 
 import (
 	"encoding/json"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
@@ -23,6 +24,8 @@ type indexLine struct {
 	Bytes int    `json:"bytes,omitempty"`
 	Sum   string `json:"sha256,omitempty"` // the file's seal
 	Lost  string `json:"lost,omitempty"`   // why the run went on without the file
+
+	Dropped bool `json:"dropped,omitempty"` // it went to keep no more than Spec.Keep
 }
 
 // check refuses what no run writes: no name leads out of the folder.
@@ -30,8 +33,14 @@ func (l indexLine) check() error {
 	if !filepath.IsLocal(filepath.FromSlash(l.File)) || path.Clean(l.File) != l.File || strings.Contains(l.File, `\`) {
 		return errors.Errorf("%q is no file of a run", l.File)
 	}
-	if (l.Sum == "") == (l.Lost == "") || l.Sum != "" && len(l.Sum) != len(seal.Blank) || l.Bytes < 0 {
-		return errors.Errorf("%s: checksum %q, lost %q, %d bytes, wants a checksum or why it was lost", l.File, l.Sum, l.Lost, l.Bytes)
+	said := 0
+	for _, is := range []bool{l.Sum != "", l.Lost != "", l.Dropped} {
+		if is {
+			said++
+		}
+	}
+	if said != 1 || l.Sum != "" && len(l.Sum) != len(seal.Blank) || l.Bytes < 0 {
+		return errors.Errorf("%s: checksum %q, lost %q, dropped %t, %d bytes, wants a checksum or why it is not there", l.File, l.Sum, l.Lost, l.Dropped, l.Bytes)
 	}
 	return nil
 }
@@ -53,26 +62,39 @@ func (x *index) add(l indexLine) {
 // readIndex reads a run's index. A torn last line, of a process that was killed, is left out.
 func readIndex(folder string) (*index, error) {
 	place := filepath.Join(folder, indexFile)
-	x := &index{lines: map[string]indexLine{}}
-	var err error
-	x.tail, err = journal.Read(place, func(object []byte) error {
-		var l indexLine
-		if err := json.Unmarshal(object, &l); err != nil {
-			return errors.Wrap(err, "index")
-		}
-		if err := l.check(); err != nil {
-			return err
-		}
-		x.add(l)
-		return nil
-	})
-	if os.IsNotExist(errors.Cause(err)) {
+	opened, err := os.Open(place)
+	if os.IsNotExist(err) {
 		return nil, damaged(place, errors.New("there is no such file"))
 	}
 	if err != nil {
 		return nil, damaged(place, err)
 	}
+	defer opened.Close()
+	x, err := parseIndex(opened, place)
+	if err != nil {
+		return nil, damaged(place, err)
+	}
 	return x, nil
+}
+
+func parseIndex(from io.Reader, place string) (*index, error) {
+	x := &index{lines: map[string]indexLine{}}
+	var err error
+	x.tail, err = journal.ReadFrom(from, place, func(object []byte) error {
+		l, err := parseIndexLine(object)
+		if err == nil {
+			x.add(l)
+		}
+		return err
+	})
+	return x, err
+}
+
+func parseIndexLine(object []byte) (l indexLine, err error) {
+	if err := json.Unmarshal(object, &l); err != nil {
+		return l, errors.Wrap(err, "index")
+	}
+	return l, l.check()
 }
 
 // openIndex opens a run's index to list more files.

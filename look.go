@@ -38,7 +38,8 @@ func (t *training) look(p langevin.Progress) error {
 	}
 	var states []samples.Sample
 	due := t.probe.due(t, p.To)
-	if p.Sample && !t.course.traits().drawn || due {
+	kept := p.Sample && t.retention().has(p.To, p.To)
+	if kept && !t.course.traits().drawn || due {
 		if states, err = t.course.states(t, p.To); err != nil {
 			return err
 		}
@@ -48,10 +49,10 @@ func (t *training) look(p langevin.Progress) error {
 			return err
 		}
 	}
-	if !p.Sample {
+	if !kept {
 		states = nil
 	}
-	if p.Sample || p.To == t.plan.Steps || t.endsEpoch(p) && !t.saving.busy() {
+	if kept || p.To == t.plan.Steps || t.endsEpoch(p) && !t.saving.busy() {
 		if err := t.save(states); err != nil {
 			return err
 		}
@@ -162,11 +163,17 @@ func (t *training) save(states []samples.Sample) error {
 	if err != nil {
 		return err
 	}
-	if t.keeping == t.bank {
-		t.adding = len(states)
-	}
+	made := int(t.session.Steps())
+	dropped := t.dropped(t.dropping, made)
+	t.dropping = made
 	t.saving.begin(func() error {
 		if err := t.keep(t.keeping, states...); err != nil {
+			return err
+		}
+		if t.keeping == t.bank {
+			t.adding = len(states)
+		}
+		if err := list(t.index, dropped...); err != nil {
 			return err
 		}
 		// What a checkpoint relies on is on the disk before it.
@@ -178,7 +185,12 @@ func (t *training) save(states []samples.Sample) error {
 				return errors.Wrap(err, "pollen: index")
 			}
 		}
-		return t.writeCheckpoint(checkpoint)
+		if err := t.writeCheckpoint(checkpoint); err != nil {
+			return err
+		}
+		removed, err := t.drop(dropped)
+		t.adding -= removed
+		return err
 	})
 	return nil
 }

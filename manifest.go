@@ -23,13 +23,22 @@ const (
 	statesFolder    = "states" // that SWAG's Gaussian is made of
 )
 
-// manifestFormat is the number of the format written; docs/formats.md describes all of them.
-// Manifests without a number are older. Runs have checksums and an index since sealedFormat.
+// The numbers of formats; docs/formats.md describes all of them. Manifests without a number are
+// older. Runs have checksums and an index since sealedFormat, which is written still; those that
+// drop samples have keepingFormat.
 const (
-	manifestFormat = 3
-	plainFormat    = 2
-	sealedFormat   = 3
+	plainFormat   = 2
+	sealedFormat  = 3
+	keepingFormat = 4
 )
+
+// format is the number of the format of a new run: the lowest one that has what it needs.
+func (s Spec) format() int {
+	if s.Keep > 0 {
+		return keepingFormat
+	}
+	return sealedFormat
+}
 
 // Manifest describes a run: enough to repeat it.
 type Manifest struct {
@@ -43,6 +52,7 @@ type Manifest struct {
 	Watched    string            `json:"watched"`         // the weight whose trace is kept
 	Parts      []string          `json:"parts,omitempty"` // of a gathered run: its parts' folders, from its own
 	Build
+	Continued []Continued `json:"continued,omitempty"` // by others than the build and the device above
 }
 
 // Data describes what a run is trained on, and so what it can predict.
@@ -136,11 +146,11 @@ func parseManifest(content []byte) (*Manifest, error) {
 	switch header.Format {
 	case 0:
 		return parseOldManifest(content)
-	case plainFormat, manifestFormat:
+	case plainFormat, sealedFormat, keepingFormat:
 		if err := json.Unmarshal(content, m); err != nil {
 			return nil, errors.Wrap(err, "pollen: manifest")
 		}
 		return m, nil
 	}
-	return nil, errors.Errorf("pollen: manifest: format %d, wants at most %d: a newer version wrote it", header.Format, manifestFormat)
+	return nil, errors.Errorf("pollen: manifest: format %d, wants at most %d: a newer version wrote it", header.Format, keepingFormat)
 }

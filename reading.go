@@ -41,6 +41,9 @@ func (r *Run) leave(path string, why error) {
 
 // without leaves a damaged file out, if that was asked for; otherwise it is an error.
 func (r *Run) without(path string, cause error) error {
+	if r.manifest.Spec.Keep > 0 && wasDropped(path) {
+		return r.droppedMeanwhile()
+	}
 	if !r.withoutDamaged {
 		return damaged(path, cause)
 	}
@@ -124,6 +127,7 @@ func (r *Run) listOwn() ([]sampleFile, error) {
 			files = append(files, sampleFile{path: path})
 		case x.lines[name].Sum != "":
 			files = append(files, sampleFile{path, x.lines[name].Sum})
+		case x.lines[name].Dropped:
 		case laterThan(filepath.Base(path), steps):
 			unlisted++
 		default:
@@ -141,7 +145,9 @@ func (r *Run) listOwn() ([]sampleFile, error) {
 	for _, name := range x.names {
 		line, path := x.lines[name], filepath.Join(r.folder, filepath.FromSlash(name))
 		switch {
-		case filepath.Dir(filepath.FromSlash(name)) != samplesFolder || there[name]:
+		case filepath.Dir(filepath.FromSlash(name)) != samplesFolder || there[name] || line.Dropped:
+		case line.Lost == "" && r.manifest.Spec.Keep > 0 && wasDropped(path):
+			return r.listOwn() // it went since the index was read
 		case line.Lost != "":
 			r.leave(path, errors.New("the run went on without it: "+line.Lost))
 		default:

@@ -53,7 +53,7 @@ func (r *Run) Folder() string { return r.folder }
 // Manifest describes the run.
 func (r *Run) Manifest() Manifest { return *r.manifest }
 
-// Expected is how many samples the finished run has.
+// Expected is how many samples the finished run has. With Spec.Keep it may have more before.
 func (r *Run) Expected() (int, error) {
 	c, err := courseOf(r.manifest.Spec.Method)
 	if err != nil {
@@ -63,7 +63,38 @@ func (r *Run) Expected() (int, error) {
 		return r.manifest.Spec.Samples * r.manifest.Spec.Chains, nil
 	}
 	plan, _, err := r.manifest.Spec.plan(c, r.manifest.Data.Size)
-	return plan.Samples() * r.manifest.Spec.Chains, err
+	if err != nil {
+		return 0, err
+	}
+	return retention{plan, r.manifest.Spec.Keep}.samples() * r.manifest.Spec.Chains, nil
+}
+
+// Finished reports whether the run has all its samples.
+func (r *Run) Finished() (bool, error) {
+	expected, err := r.Expected()
+	if err != nil {
+		return false, err
+	}
+	files, err := r.Samples()
+	if err != nil || len(files) < expected || r.manifest.Spec.Keep == 0 {
+		return err == nil && len(files) >= expected, err
+	}
+	// Before its end a run may have as many, nearer to each other.
+	course, err := courseOf(r.manifest.Spec.Method)
+	if err != nil {
+		return false, err
+	}
+	plan, _, err := r.manifest.Spec.plan(course, r.manifest.Data.Size)
+	if err != nil {
+		return false, err
+	}
+	kept := retention{plan, r.manifest.Spec.Keep}
+	for _, path := range files {
+		if _, step, err := samples.PlaceOf(path); err != nil || !kept.has(step, plan.Steps) {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // Network is what was trained, from images to logits.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,6 +62,8 @@ var settings = []Setting{
 		func(s *Spec) *int { return &s.BurnInSteps }),
 	number("thinning", "steps from one sample to the next, in the place of samples (default: as many as samples makes)", false,
 		func(s *Spec) *int { return &s.Thinning }),
+	number("keep", "samples per chain that stay at most: when there are more, every other one goes, and only every other one is\n"+
+		"drawn from then on (default: all)", false, func(s *Spec) *int { return &s.Keep }),
 	{"weights", "string", "weights of samples in averages: equal, or step-size, that of their step (default step-size; equal with cycles,\n" +
 		"whose last samples would have next to no weight, as in the paper)", false,
 		func(s *Spec) any { return orNil(string(s.Weights)) },
@@ -278,4 +281,30 @@ func splitNumbers(text string) ([]float64, error) {
 		values = append(values, v)
 	}
 	return values, nil
+}
+
+// parsePriors reads the priors of some layers, "conv1=gaussian:0.3/linear2.bias=flat".
+func parsePriors(text string) (map[string]langevin.Prior, error) {
+	priors := map[string]langevin.Prior{}
+	for _, item := range strings.Split(text, "/") {
+		name, family, _ := strings.Cut(item, "=")
+		prior, err := langevin.ParsePrior(strings.TrimSpace(family))
+		if name = strings.TrimSpace(name); err != nil || name == "" {
+			return nil, invalid("priors: %q, wants LAYER=PRIOR, with / between layers, PRIOR being %s", item, langevin.PriorForms)
+		}
+		if _, twice := priors[name]; twice {
+			return nil, invalid("priors %q: %s is given twice", text, name)
+		}
+		priors[name] = prior
+	}
+	return priors, nil
+}
+
+// joinPriors is the text from which parsePriors reads these priors; it is empty for none.
+func joinPriors(priors map[string]langevin.Prior) string {
+	var items []string
+	for _, name := range slices.Sorted(maps.Keys(priors)) {
+		items = append(items, name+"="+priors[name].String())
+	}
+	return strings.Join(items, "/")
 }

@@ -124,7 +124,7 @@ func anySpec(t *rapid.T) Spec {
 		Network: rapid.SampledFrom([]string{"", "lenet", "mlp-3-4", "a \"quoted\"\nname"}).Draw(t, "network"),
 		Batch:   rapid.IntRange(0, 1e6).Draw(t, "batch"), Epochs: rapid.IntRange(0, 1e6).Draw(t, "epochs"),
 		Chains: rapid.IntRange(0, 1e6).Draw(t, "chains"), Subset: rapid.IntRange(0, 1e6).Draw(t, "subset"),
-		Samples: rapid.IntRange(0, 1e6).Draw(t, "samples"), Cycles: rapid.IntRange(0, 9).Draw(t, "cycles"),
+		Samples: rapid.IntRange(0, 1e6).Draw(t, "samples"), Keep: rapid.IntRange(0, 1e6).Draw(t, "keep"), Cycles: rapid.IntRange(0, 9).Draw(t, "cycles"),
 		Anchor: rapid.IntRange(0, 9).Draw(t, "anchor"), Seed: rapid.Uint64().Draw(t, "seed"),
 	}
 	given := func(name string) bool { return rapid.Bool().Draw(t, name+" is given") }

@@ -44,6 +44,10 @@ type Spec struct {
 	BurnInSteps int // of samplers on minibatches, in place of BurnIn; 0 is BurnIn's epochs
 	Thinning    int // steps between their samples, in place of Samples; 0 follows from Samples
 
+	// Keep bounds the samples of a chain that stay: when there are more, every other one goes, and
+	// what stays is what a Thinning twice as long draws, to the bit and with its weights. 0 is all.
+	Keep int
+
 	Prior       *langevin.Prior           // of each parameter; nil is Gaussian(0.316)
 	Priors      map[string]langevin.Prior // of some layers or parameters, in the place of Prior
 	Temperature *float64                  // of the posterior; nil is 1
@@ -215,6 +219,10 @@ func (s Spec) checkValues(c course) error {
 		return invalid("samples is %d, wants at least 1", s.Samples)
 	case s.Thinning < 0:
 		return invalid("thinning is %d, wants at least 1", s.Thinning)
+	case s.Keep < 0:
+		return invalid("keep is %d, wants at least 1", s.Keep)
+	case s.Keep > 0 && s.Cycles > 0:
+		return invalid("keep is %d with %d cycles: it might leave none of a cycle; wants fewer samples", s.Keep, s.Cycles)
 	}
 	if s.Prior != nil {
 		if err := s.Prior.Validate(); err != nil {

@@ -58,6 +58,7 @@ type training struct {
 	measured    bool // from the first step on
 	samples     int  // in the folder, of all chains
 	adding      int  // samples that are being written
+	dropping    int  // the step of the last save: samples that go later are to be dropped
 	guard       guard
 	loss        float64
 	trace       series                   // of the watched weight, first chain, one value per step

@@ -30,7 +30,12 @@ type Verification struct {
 // String says what was found, in lines.
 func (v *Verification) String() string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%d files as written, %d damaged or missing; %d of %d samples can be used; ", v.Checked, len(v.Damaged), v.Samples, v.Expected)
+	fmt.Fprintf(&text, "%d files as written, %d damaged or missing; ", v.Checked, len(v.Damaged))
+	if v.Samples > v.Expected { // before the run drops some
+		fmt.Fprintf(&text, "%d samples can be used, %d are to stay; ", v.Samples, v.Expected)
+	} else {
+		fmt.Fprintf(&text, "%d of %d samples can be used; ", v.Samples, v.Expected)
+	}
 	switch {
 	case !v.Resumable:
 		fmt.Fprintf(&text, "it cannot go on from step %d of %d", v.Made, v.Steps)
@@ -51,7 +56,7 @@ func (v *Verification) String() string {
 // Verify checks every file of a run, and changes nothing; another process may be writing. Figures
 // and pages, which can be made again, are not checked. A folder without a manifest gives NotARun.
 func Verify(folder string) (*Verification, error) {
-	v := verifying{Verification: &Verification{Format: manifestFormat}, folder: folder}
+	v := verifying{Verification: &Verification{Format: keepingFormat}, folder: folder}
 	m, err := ReadManifest(folder)
 	var not *NotARun
 	switch {
@@ -63,6 +68,11 @@ func Verify(folder string) (*Verification, error) {
 		v.Format, v.Steps = m.Format, m.Steps
 		if v.Expected, err = (&Run{manifest: m}).Expected(); err != nil {
 			return nil, err
+		}
+	}
+	if m != nil {
+		for _, c := range m.Continued {
+			v.note("%s", c.note())
 		}
 	}
 	if v.Format < sealedFormat {
@@ -193,6 +203,9 @@ func (v *verifying) bank(folder string) error {
 	for _, path := range paths {
 		name := folder + "/" + filepath.Base(path)
 		switch {
+		case v.index != nil && v.index.lines[name].Dropped:
+			v.note("%s goes, to keep no more than the run is to have", path)
+			continue
 		case v.index != nil && v.index.lines[name].Sum == "" && laterThan(filepath.Base(path), v.Made):
 			v.note("%s is not listed: it is being written, or was when the process ended; it is not used, and drawn again", path)
 			continue
@@ -207,6 +220,9 @@ func (v *verifying) bank(folder string) error {
 				x = &index{}
 			}
 			_, _, err = sampleLine(path, name, x)
+		}
+		if os.IsNotExist(errors.Cause(err)) && wasDropped(path) {
+			continue // since the folder was read
 		}
 		if err != nil {
 			err = damaged(path, err)
@@ -229,7 +245,7 @@ func (v *verifying) unlisted() {
 		switch {
 		case line.Lost != "":
 			v.note("the run went on without %s: %s", name, line.Lost)
-		case os.IsNotExist(err):
+		case os.IsNotExist(err) && !line.Dropped && !wasDropped(v.path(name)):
 			v.found(damaged(v.path(name), errors.New("there is no such file, and "+indexFile+" lists it")))
 		}
 	}

@@ -52,7 +52,7 @@ type walking struct {
 func (walking) traits() traits { return traits{tempered: true, exact: true} }
 
 func (walking) applies(setting string) bool {
-	return slices.Contains([]string{"prior", "priors", "temperature", "burn-in", "samples"}, setting)
+	return slices.Contains([]string{"prior", "priors", "temperature", "burn-in", "samples", "keep"}, setting)
 }
 
 func (w walking) check(s *Spec) error {

@@ -32,7 +32,7 @@ var peers = []struct {
 	open func(o options, t training) (contestant, error)
 }{
 	{"gorgonia", func(_ options, t training) (contestant, error) { return newTapeMachine(t) }},
-	{"gorgonia-drop-in", func(_ options, t training) (contestant, error) { return newDropIn(t) }},
+	{"gorgonia-drop-in", func(o options, t training) (contestant, error) { return newDropIn(t, o.threads) }},
 	{"torch", func(o options, t training) (contestant, error) { return openPeer(o, torchProgram, "eager", t) }},
 	{"torch-channels-last", func(o options, t training) (contestant, error) { return openPeer(o, torchProgram, "channels-last", t) }},
 	{"torch-compile", func(o options, t training) (contestant, error) { return openPeer(o, torchProgram, "compile", t) }},

@@ -8,12 +8,14 @@ import (
 	dense "gorgonia.org/tensor"
 
 	"github.com/pollen-ml/pollen/graph/stock"
+	"github.com/pollen-ml/pollen/tensor"
 )
 
 // tape is the same network from Gorgonia's own ops, trained by its VanillaSolver on its
 // TapeMachine, or on Pollen's machine in the place of that.
 type tape struct {
 	machine    gorgonia.VM
+	host       *tensor.Host // of Pollen's machine; nil with the TapeMachine, which cannot be told its threads
 	solver     gorgonia.Solver
 	parameters []gorgonia.ValueGrad
 }
@@ -56,7 +58,7 @@ func (t *tapeBuilder) keep(n *gorgonia.Node, err error) *gorgonia.Node {
 }
 
 // newTape is the side whose machine open makes.
-func newTape(w training, open func(g *gorgonia.ExprGraph, parameters gorgonia.Nodes) gorgonia.VM) (contestant, error) {
+func newTape(w training, open func(g *gorgonia.ExprGraph, parameters gorgonia.Nodes) gorgonia.VM) (*tape, error) {
 	plan, ok := plans[w.network]
 	if !ok || w.sampler != "sgd" {
 		return nil, absent{errors.Errorf("Gorgonia: no %s of %s here, SGD alone", w.sampler, w.network)}
@@ -105,15 +107,26 @@ func newTape(w training, open func(g *gorgonia.ExprGraph, parameters gorgonia.No
 }
 
 func newTapeMachine(w training) (contestant, error) {
-	return newTape(w, func(g *gorgonia.ExprGraph, parameters gorgonia.Nodes) gorgonia.VM {
+	t, err := newTape(w, func(g *gorgonia.ExprGraph, parameters gorgonia.Nodes) gorgonia.VM {
 		return gorgonia.NewTapeMachine(g, gorgonia.BindDualValues(parameters...))
 	})
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
 }
 
-func newDropIn(w training) (contestant, error) {
-	return newTape(w, func(g *gorgonia.ExprGraph, parameters gorgonia.Nodes) gorgonia.VM {
-		return stock.NewMachine(g, stock.Options{}, gorgonia.BindDualValues(parameters...))
+func newDropIn(w training, threads int) (contestant, error) {
+	host := tensor.NewHost(threads)
+	t, err := newTape(w, func(g *gorgonia.ExprGraph, parameters gorgonia.Nodes) gorgonia.VM {
+		return stock.NewMachine(g, stock.Options{Device: host}, gorgonia.BindDualValues(parameters...))
 	})
+	if err != nil {
+		host.Close()
+		return nil, err
+	}
+	t.host = host
+	return t, nil
 }
 
 // convolution is convolution, bias, ReLU and pooling.
@@ -154,4 +167,12 @@ func (t *tape) step() error {
 	return nil
 }
 
-func (t *tape) close() error { return t.machine.Close() }
+func (t *tape) close() error {
+	err := t.machine.Close()
+	if t.host != nil {
+		if closing := t.host.Close(); err == nil {
+			err = closing
+		}
+	}
+	return err
+}

@@ -1,6 +1,7 @@
 package comparison
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"maps"
@@ -69,6 +70,30 @@ func Create(folder string, entries []Entry, notes map[string]string) (*Compariso
 	if err != nil {
 		c.Close()
 		return nil, errors.Wrap(err, "comparison")
+	}
+	return c, nil
+}
+
+// Begin is Create in a new or empty folder, and Open in one with a comparison of the same entries,
+// so that a program goes on when it is started again. Other entries are an error.
+func Begin(folder string, entries []Entry, notes map[string]string) (*Comparison, error) {
+	if _, err := os.Stat(filepath.Join(folder, recordFile)); os.IsNotExist(err) {
+		return Create(folder, entries, notes)
+	}
+	c, err := Open(folder)
+	if err != nil {
+		return nil, err
+	}
+	want, err := json.Marshal(entries)
+	if err == nil {
+		var got []byte
+		if got, err = json.Marshal(c.Entries); err == nil && !bytes.Equal(got, want) {
+			err = errors.Errorf("comparison: %s compares other entries: wants the same, or another folder", folder)
+		}
+	}
+	if err != nil {
+		c.Close()
+		return nil, errors.WithStack(err)
 	}
 	return c, nil
 }

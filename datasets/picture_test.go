@@ -98,9 +98,11 @@ func interleaved(picture *image.RGBA) []byte {
 	return values
 }
 
-// A lossless WebP picture of 1x1 pixels: there is no encoder to make one.
+// tinyWebP is a lossless WebP picture of 1x1 pixels: there is no encoder to make one.
+const tinyWebP = "UklGRhoAAABXRUJQVlA4TA0AAAAvAAAAEAcQERGIiP4HAA=="
+
 func TestDecodeWebP(t *testing.T) {
-	content, err := base64.StdEncoding.DecodeString("UklGRhoAAABXRUJQVlA4TA0AAAAvAAAAEAcQERGIiP4HAA==")
+	content, err := base64.StdEncoding.DecodeString(tinyWebP)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -348,6 +350,13 @@ func FuzzDecode(f *testing.F) {
 	f.Add(written(f, func(w io.Writer) error { return jpeg.Encode(w, picture, nil) }))
 	f.Add(written(f, func(w io.Writer) error { return tiff.Encode(w, picture, nil) }))
 	f.Add(written(f, func(w io.Writer) error { return bmp.Encode(w, picture) }))
+	webp, err := base64.StdEncoding.DecodeString(tinyWebP)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(webp)
+	f.Add(written(f, func(w io.Writer) error { return png.Encode(w, picture) }))
+	f.Add(written(f, func(w io.Writer) error { return gif.Encode(w, picture, nil) }))
 	f.Add([]byte(fmt.Sprintf("P2 2 2 1 %s", strings.Repeat("1 ", 4))))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		if info, err := newDecoder().probe(bytes.NewReader(content)); err == nil && info.height*info.width > 1<<16 {

@@ -51,7 +51,7 @@ func disks(h *harness) error {
 	h.report("a run makes %d calls that write", calls)
 	stride := max(1, calls/h.calls)
 	tried, survived := 0, 0
-	for n := 0; n < calls; n += stride {
+	for n := 0; n < calls && h.ctx.Err() == nil; n += stride {
 		for _, what := range troubles {
 			folder := filepath.Join(h.work, "disk")
 			if err := os.RemoveAll(folder); err != nil {

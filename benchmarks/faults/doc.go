@@ -10,4 +10,9 @@
 // delays each call that writes. full fills a small disk, readonly takes the right to write away,
 // writers starts two processes in one folder, many keeps 10 000 samples, cost measures what
 // checkpoints and checksums take. Its test is the short form of all that.
+//
+// Kills and flips are counted as they are made, and Ctrl-C ends them with the counts so far: 200
+// kills can be made in parts, by method and with a seed of each part,
+//
+//	go run ./benchmarks/faults -victims sghmc,swag -kills 20 -seed 7 kills
 package main

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -28,6 +29,7 @@ const victimFlags = "fit --data notmnist --validation 0.2 --chains 2 "
 var victims = []victim{
 	{"sghmc", "--model mlp-32 --method sghmc --schedule constant:0.002 --batch 10 --epochs 100 --burn-in 10 --samples 20", false},
 	{"sgnht", "--model mlp-32 --method sgnht --schedule constant:0.002 --batch 10 --epochs 100 --burn-in 10 --samples 20", false},
+	{"keep", "--model mlp-32 --method sghmc --schedule constant:0.002 --batch 10 --epochs 100 --burn-in 10 --samples 80 --keep 7", false},
 	{"replicas", "--model mlp-4 --method sgld --schedule constant:0.02 --temperatures 1,1.02 --batch 10 --epochs 40 --burn-in 10 --samples 20", false},
 	{"cyclical", "--model mlp-32 --method sghmc --cycles 4 --schedule cyclical:0.02,4 --batch 10 --epochs 100 --burn-in 10 --samples 20", false},
 	{"variates", "--model mlp-8 --method sgld --schedule constant:0.02 --anchor 2 --batch 10 --epochs 40 --burn-in 10 --samples 20", false},
@@ -42,11 +44,18 @@ const mostKills = 5
 
 // kills kills each victim its share of times.
 func kills(h *harness) error {
-	random := rand.New(rand.NewPCG(1, 2))
+	random := rand.New(rand.NewPCG(h.seed, 2))
 	killed, victims := 0, victims
 	if h.victims != "" {
-		named := strings.Split(h.victims, ",")
-		victims = slices.DeleteFunc(slices.Clone(victims), func(v victim) bool { return !slices.Contains(named, v.name) })
+		all := victims
+		victims = nil
+		for _, name := range strings.Split(h.victims, ",") {
+			at := slices.IndexFunc(all, func(v victim) bool { return v.name == name })
+			if at < 0 {
+				return errors.Errorf("no victim %q", name)
+			}
+			victims = append(victims, all[at])
+		}
 	}
 	for i, v := range victims {
 		var environment []string
@@ -59,82 +68,112 @@ func kills(h *harness) error {
 			environment = []string{cuda.DriverVariable + "=" + library}
 		}
 		share := h.kills*(i+1)/len(victims) - h.kills*i/len(victims)
-		if share == 0 {
+		if share == 0 || h.ctx.Err() != nil {
 			continue
 		}
 		began := time.Now()
-		if err := v.kill(h, environment, share, random); err != nil {
+		done, err := v.kill(h, environment, share, random)
+		if err != nil && h.ctx.Err() == nil {
 			return errors.WithMessage(err, v.name)
 		}
-		killed += share
-		h.report("%s: killed %d times in %s", v.name, share, time.Since(began).Round(time.Second))
+		killed += done
+		h.report("%s: killed %d times in %s", v.name, done, time.Since(began).Round(time.Second))
 	}
 	h.report("%d kills", killed)
 	return nil
 }
 
-func (v victim) kill(h *harness, environment []string, share int, random *rand.Rand) error {
+// whole makes the run that is never killed.
+func (v victim) whole(h *harness, environment []string, name string, fit []string) (map[string][]byte, error) {
+	if err := os.RemoveAll(filepath.Join(h.work, name)); err != nil { // of another part
+		return nil, errors.Wrap(err, "kills")
+	}
+	if _, err := h.must(environment, append(slices.Clone(fit), "--folder", name)...); err != nil {
+		return nil, err
+	}
+	return results(filepath.Join(h.work, name))
+}
+
+// kill kills runs share times or until the context ends, and reports how often, of the runs that
+// were compared.
+func (v victim) kill(h *harness, environment []string, share int, random *rand.Rand) (done int, err error) {
 	fit := strings.Fields(victimFlags + v.flags)
 	wholeFolder := v.name + "-whole"
 	began := time.Now()
-	if _, err := h.must(environment, append(fit, "--folder", wholeFolder)...); err != nil {
-		return err
+	want, err := v.whole(h, environment, wholeFolder, fit)
+	if err != nil {
+		return 0, err
 	}
 	takes := time.Since(began)
-	want, err := results(filepath.Join(h.work, wholeFolder))
-	if err != nil {
-		return err
-	}
 	wantTable, err := h.must(environment, "eval", "--page", "page", wholeFolder)
 	if err != nil {
-		return err
+		return 0, err
 	}
-	for done, round := 0, 0; done < share; round++ {
+	drawn := want // also what is dropped later
+	if at := slices.Index(fit, "--keep"); at >= 0 {
+		if drawn, err = v.whole(h, environment, v.name+"-drawn", slices.Delete(slices.Clone(fit), at, at+2)); err != nil {
+			return 0, err
+		}
+	}
+	for round := 0; done < share && h.ctx.Err() == nil; round++ {
 		folder := fmt.Sprintf("%s-%d", v.name, round)
-		next := append(fit, "--folder", folder)
-		for n := 0; n < mostKills && done < share; {
+		if err := os.RemoveAll(filepath.Join(h.work, folder)); err != nil {
+			return done, errors.Wrap(err, "kills")
+		}
+		next := append(slices.Clone(fit), "--folder", folder)
+		n := 0
+	killing:
+		for n < mostKills && done+n < share {
 			if _, err := os.Stat(filepath.Join(h.work, folder, "manifest.json")); err == nil {
 				next = []string{"fit", "--resume", folder}
 			}
 			p, err := h.start(environment, next...)
 			if err != nil {
-				return err
+				return done, err
 			}
 			select {
 			case <-p.ended: // before it was killed
-				if code := p.ProcessState.ExitCode(); code != 0 {
+				if code := p.ProcessState.ExitCode(); code != 0 && h.ctx.Err() == nil {
 					h.fail("%s: after %d kills: exit code %d: %s", folder, n, code, p.remarks.String())
 				}
-				n = mostKills
-				continue
+				break killing
+			case <-h.ctx.Done():
+				_ = p.Process.Kill() // it may have ended
+				<-p.ended
+				return done, nil
 			case <-time.After(time.Duration(random.Float64() * float64(takes))):
 			}
 			if err := p.Process.Kill(); err != nil {
 				continue // it ended just now
 			}
 			<-p.ended
-			n, done = n+1, done+1
-			if lost := acknowledged(filepath.Join(h.work, folder), want); lost != "" {
+			n++
+			if lost := acknowledged(filepath.Join(h.work, folder), drawn); lost != "" {
 				h.fail("%s: kill %d: %s", folder, n, lost)
 			}
 		}
 		if _, err := os.Stat(filepath.Join(h.work, folder, "manifest.json")); err == nil {
 			next = []string{"fit", "--resume", folder}
 		}
-		if p, code, err := h.end(environment, next...); err != nil || code != 0 {
+		p, code, err := h.end(environment, next...)
+		if h.ctx.Err() != nil {
+			return done, nil
+		}
+		if err != nil || code != 0 {
 			h.fail("%s: resumed: exit code %d (%v): %s", folder, code, err, p.remarks.String())
+			done += n
 			continue
 		}
 		got, err := results(filepath.Join(h.work, folder))
 		if err != nil {
-			return err
+			return done, err
 		}
 		if d := difference(want, got); d != "" {
 			h.fail("%s: %s", folder, d)
 		}
 		table, err := h.must(environment, "eval", "--page", "page", folder)
 		if err != nil {
-			return err
+			return done, err
 		}
 		normal := func(text, folder string) string {
 			return strings.ReplaceAll(strings.ReplaceAll(text, folder, "RUN"), " ", "")
@@ -142,32 +181,40 @@ func (v victim) kill(h *harness, environment []string, share int, random *rand.R
 		if a, b := normal(wantTable.out.String(), wholeFolder), normal(table.out.String(), folder); strings.ReplaceAll(a, "-", "") != strings.ReplaceAll(b, "-", "") {
 			h.fail("%s: the table differs:\n%s\n%s", folder, a, b)
 		}
-		if p, code, err := h.end(environment, "verify", folder); err != nil || code != 0 {
+		if p, code, err = h.end(environment, "verify", folder); err != nil || code != 0 {
 			h.fail("%s: verify: exit code %d (%v): %s", folder, code, err, p.out.String())
 		}
+		done += n
+		h.report("%s: %d of %d kills", folder, done, share)
 	}
-	return nil
+	return done, nil
 }
 
-// acknowledged says which sample that the index lists is not there, or not the whole run's.
-func acknowledged(folder string, want map[string][]byte) string {
+// acknowledged says which sample that the index lists is not there, or not the one that the run
+// draws, of which these are all.
+func acknowledged(folder string, drawn map[string][]byte) string {
 	index, err := os.ReadFile(filepath.Join(folder, "index.jsonl"))
 	if err != nil {
 		return "" // it was killed before there was one
 	}
-	lines := strings.SplitAfter(string(index), "\n")
-	for _, line := range lines {
-		_, rest, listed := strings.Cut(line, `{"file":"samples/`)
-		name, _, _ := strings.Cut(rest, `"`)
-		if !listed || !strings.HasSuffix(line, "\n") {
-			continue
+	type line struct {
+		File    string
+		Dropped bool
+	}
+	listed := map[string]line{}
+	for text := range strings.Lines(string(index)) {
+		var l line
+		if strings.HasSuffix(text, "\n") && json.Unmarshal([]byte(text), &l) == nil && strings.HasPrefix(l.File, "samples/") {
+			listed[l.File] = l
 		}
-		name = "samples/" + name
+	}
+	for name, l := range listed {
 		content, err := os.ReadFile(filepath.Join(folder, name))
-		if err != nil {
+		switch {
+		case l.Dropped:
+		case err != nil:
 			return name + " was listed, and is lost"
-		}
-		if string(content) != string(want[name]) {
+		case string(content) != string(drawn[name]):
 			return name + " was listed, and differs"
 		}
 	}

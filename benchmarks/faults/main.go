@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -8,24 +9,28 @@ import (
 	"strings"
 
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/interrupt"
 )
 
 // sizes say how much is tried.
 type sizes struct {
 	kills, flips, calls, samples, repeats int
 	victims                               string
+	seed                                  uint64
 }
 
 var (
-	whole = sizes{kills: 200, flips: 5000, calls: 1 << 30, samples: 10_000, repeats: 5}
-	short = sizes{kills: 4, flips: 150, calls: 12, samples: 0, repeats: 0}
+	whole = sizes{kills: 200, flips: 5000, calls: 1 << 30, samples: 10_000, repeats: 5, seed: 1}
+	short = sizes{kills: 4, flips: 150, calls: 12, samples: 0, repeats: 0, seed: 1}
 )
 
 // harness is where faults are made, and what was found.
 type harness struct {
 	sizes
-	work     string // a folder for runs
-	train    string // the program, built
+	ctx      context.Context // a signal ends it: what was found so far is reported
+	work     string          // a folder for runs
+	train    string          // the program, built
 	report   func(format string, values ...any)
 	failures []string
 }
@@ -52,15 +57,18 @@ func main() {
 	flag.IntVar(&s.flips, "flips", s.flips, "bits to flip")
 	flag.StringVar(&s.victims, "victims", "", "methods to kill, as swag,bbb (default: all)")
 	flag.IntVar(&s.repeats, "repeats", s.repeats, "measurements of the cost")
+	flag.Uint64Var(&s.seed, "seed", s.seed, "seed of the moments and the bits, another one for each part of a whole")
 	work := flag.String("work", "", "folder for the runs, which stays (default: a temporary one)")
 	flag.Parse()
-	if err := run(s, *work, flag.Args()); err != nil {
+	ctx, release := interrupt.Context()
+	defer release()
+	if err := run(ctx, s, *work, flag.Args()); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(s sizes, work string, names []string) (err error) {
+func run(ctx context.Context, s sizes, work string, names []string) (err error) {
 	for _, name := range names {
 		if !slices.ContainsFunc(stages, func(s stage) bool { return s.name == name }) {
 			return errors.Errorf("faults: no stage %q; see go doc ./benchmarks/faults", name)
@@ -72,12 +80,12 @@ func run(s sizes, work string, names []string) (err error) {
 		}
 		defer os.RemoveAll(work)
 	}
-	h := &harness{sizes: s, work: work, report: func(format string, values ...any) { fmt.Printf(format+"\n", values...) }}
+	h := &harness{sizes: s, ctx: ctx, work: work, report: func(format string, values ...any) { fmt.Printf(format+"\n", values...) }}
 	if err := h.build(); err != nil {
 		return err
 	}
 	for _, stage := range stages {
-		if len(names) > 0 && !slices.Contains(names, stage.name) {
+		if len(names) > 0 && !slices.Contains(names, stage.name) || ctx.Err() != nil {
 			continue
 		}
 		h.report("== %s", stage.name)
@@ -87,6 +95,9 @@ func run(s sizes, work string, names []string) (err error) {
 	}
 	if len(h.failures) > 0 {
 		return errors.Errorf("%d failures:\n%s", len(h.failures), strings.Join(h.failures, "\n"))
+	}
+	if ctx.Err() != nil {
+		return errors.New("stopped: the counts are of what was tried until then, and held")
 	}
 	h.report("all held")
 	return nil

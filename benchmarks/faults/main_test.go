@@ -4,7 +4,7 @@ import "testing"
 
 // TestFaults is the short form of the command.
 func TestFaults(t *testing.T) {
-	h := &harness{sizes: short, work: t.TempDir(), report: t.Logf}
+	h := &harness{sizes: short, ctx: t.Context(), work: t.TempDir(), report: t.Logf}
 	if err := h.build(); err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/seal"
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
@@ -97,6 +98,51 @@ func cost(h *harness) error {
 	h.report("lenet-small, an epoch of MNIST, a sample in 300 steps, processor time: fit %.2f s,", fit)
 	h.report("a sample and its checkpoint %.1f ms (%.2f %% in all),", 1000*each, 100*usual*each/fit)
 	h.report("checksums of its files %.2f ms (%.3f %%)", 1000*median(sums), 100*median(sums)/fit)
+	return evalCost(h, filepath.Join(h.work, fmt.Sprint("cost-", many, "-0")), splits.Test)
+}
+
+// fewImages are scored to measure what checksums cost: the more images, the less is their share.
+const fewImages = 1000
+
+// evalCost measures what checksums take of a score, which reads each sample once.
+func evalCost(h *harness, folder string, test *datasets.Dataset) error {
+	few, err := test.Slice(0, fewImages)
+	if err != nil {
+		return err
+	}
+	var scored, checked []float64
+	samples := 0
+	for range h.repeats {
+		run, err := pollen.Open(folder)
+		if err != nil {
+			return err
+		}
+		began := processorSeconds()
+		a, err := run.Predictions(context.Background(), few, nil)
+		if err != nil {
+			return err
+		}
+		scored, samples = append(scored, processorSeconds()-began), a.Samples
+		paths, err := run.Samples()
+		if err != nil {
+			return err
+		}
+		var seconds float64
+		for _, path := range paths {
+			content, err := os.ReadFile(path)
+			if err != nil {
+				return errors.Wrap(err, "cost")
+			}
+			began := processorSeconds()
+			if _, err := seal.Check(content, seal.Header(content)); err != nil {
+				return errors.WithMessage(err, path)
+			}
+			seconds += processorSeconds() - began
+		}
+		checked = append(checked, seconds)
+	}
+	h.report("eval of %d samples on %d images, processor time: %.2f s, checksums %.1f ms of it (%.3f %%)", samples, fewImages, median(scored),
+		1000*median(checked), 100*median(checked)/median(scored))
 	return nil
 }
 

@@ -46,13 +46,20 @@ func (h *harness) start(environment []string, arguments ...string) (*process, er
 	return p, nil
 }
 
-// end runs train to its end and returns its exit code, -1 where a signal ended it.
+// end runs train to its end and returns its exit code, -1 where a signal ended it. When the context
+// ends, so does the process, and that is an error.
 func (h *harness) end(environment []string, arguments ...string) (p *process, code int, err error) {
 	if p, err = h.start(environment, arguments...); err != nil {
 		return nil, 0, err
 	}
-	<-p.ended
-	return p, p.ProcessState.ExitCode(), nil
+	select {
+	case <-p.ended:
+		return p, p.ProcessState.ExitCode(), nil
+	case <-h.ctx.Done():
+		_ = p.Process.Kill() // it may have ended
+		<-p.ended
+		return p, -1, errors.WithStack(h.ctx.Err())
+	}
 }
 
 // must runs train to a good end.

@@ -38,19 +38,21 @@ func TestRunsOnAGPU(t *testing.T) {
 	}
 	p.want(0, "train", []string{"eval", "--device", "auto", "killed"}, "device: cuda:0 (Emulated GPU, ", ", the first GPU")
 
+	small := []string{"--model", "mlp-8"}
+	p.want(0, "train", onGPU("small", small...))
 	for _, broken := range []string{
-		"cuMemAlloc_v2:2", "cuModuleLoadDataEx:1", "cuGraphAddKernelNode:20", "cuGraphLaunch:5", "cuMemcpyDtoHAsync_v2:4", "cuStreamSynchronize:6",
+		"cuMemAlloc_v2:2", "cuModuleLoadDataEx:1", "cuGraphAddKernelNode:8", "cuGraphLaunch:5", "cuMemcpyDtoHAsync_v2:4", "cuStreamSynchronize:6",
 	} {
 		call, _, _ := strings.Cut(broken, ":")
 		t.Setenv("POLLEN_EMULATOR_FAIL", broken+":719")
-		p.want(exitFailure, "train", onGPU(call), call+": CUDA_ERROR_LAUNCH_FAILED")
+		p.want(exitFailure, "train", onGPU(call, small...), call+": CUDA_ERROR_LAUNCH_FAILED")
 		t.Setenv("POLLEN_EMULATOR_FAIL", "")
 		again := []string{"fit", "--resume", call}
 		if _, err := os.Stat(p.path(call + "/manifest.json")); err != nil { // it failed before there was anything to go on with
-			again = onGPU(call)
+			again = onGPU(call, small...)
 		}
 		p.want(0, "train", again)
-		if err := sameRuns(p.path("whole"), p.path(call)); err != nil {
+		if err := sameRuns(p.path("small"), p.path(call)); err != nil {
 			t.Errorf("%s: %v", broken, err)
 		}
 	}

@@ -158,14 +158,12 @@ func (s *scoring) open(ctx context.Context, folders []string, c *console) (o ope
 
 // remarkUnfinished warns of a run that has not drawn all its samples.
 func remarkUnfinished(run *pollen.Run, c *console) error {
-	expected, err := run.Expected()
-	if err != nil {
+	finished, err := run.Finished()
+	if err != nil || finished {
 		return err
 	}
 	files, err := run.Samples()
-	if err == nil && len(files) < expected {
-		c.remark("%s has %d of %d samples: it was not finished", run.Folder(), len(files), expected)
-	}
+	c.remark("%s was not finished: it has %s by now", run.Folder(), counted(len(files), "sample"))
 	return err
 }
 
@@ -289,11 +287,13 @@ func printJSON(runs []compared, c *console) error {
 		Method string               `json:"method"`
 		Scores *evaluate.Assessment `json:"assessment"`
 
-		LeftOut []string `json:"leftOut,omitempty"` // samples that are damaged or missing
+		LeftOut   []string           `json:"leftOut,omitempty"` // samples that are damaged or missing
+		Continued []pollen.Continued `json:"continued,omitempty"`
 	}
 	list := []scored{}
 	for _, r := range runs {
-		list = append(list, scored{r.name, pollen.MethodText(r.run.Manifest().Spec.Method), r.assessment, r.run.LeftOut()})
+		m := r.run.Manifest()
+		list = append(list, scored{r.name, pollen.MethodText(m.Spec.Method), r.assessment, r.run.LeftOut(), m.Continued})
 	}
 	lines := json.NewEncoder(c.out)
 	lines.SetIndent("", "  ")

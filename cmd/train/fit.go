@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -106,13 +107,12 @@ func prepare(ctx context.Context, s *config.Settings, c *console) (p prepared, e
 	}
 	p.notes = map[string]string{"device": s.Device.Name, "precision": s.Device.Precision}
 	s.Data.Notes(p.notes)
-	for name, text := range p.notes {
-		if text == "" {
-			delete(p.notes, name)
-		}
-	}
+	maps.DeleteFunc(p.notes, empty)
 	return p, nil
 }
+
+// empty reports whether a note says nothing.
+func empty(_, text string) bool { return text == "" }
 
 func runFit(ctx context.Context, s *config.Settings, folder string, c *console) error {
 	folder, err := freshFolder(folder, "fit")
@@ -287,6 +287,10 @@ func runEstimate(ctx context.Context, s *config.Settings, c *console) error {
 	var first, last time.Time
 	from, to := 0, 0
 	watch := func(e pollen.Event) {
+		if e.Remark != "" {
+			c.remark("%s", e.Remark)
+			return
+		}
 		if last, to = c.now(), e.Done; first.IsZero() {
 			first, from = last, e.Done
 		}

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 
@@ -191,13 +192,8 @@ func (j *mainJob) load(ctx context.Context, c *console) (s shows, err error) {
 
 // try trains with one method, or goes on where that was stopped, and scores it.
 func (j *mainJob) try(ctx context.Context, all *comparison.Comparison, m comparison.Entry, data shows, device tensor.Device, c *console) (compared, error) {
-	notes := map[string]string{"data": j.data, "device": j.device.Name}
-	if j.dataFolder != "" {
-		notes["data-folder"] = j.dataFolder
-	}
-	if j.device.Precision != "" {
-		notes["precision"] = j.device.Precision
-	}
+	notes := map[string]string{"data": j.data, "device": j.device.Name, "data-folder": j.dataFolder, "precision": j.device.Precision}
+	maps.DeleteFunc(notes, empty)
 	defer c.endProgress()
 	run, err := all.Fit(ctx, m, &datasets.Splits{Train: data.train, Test: data.digits},
 		pollen.WithDevice(device), pollen.WithObserver(c.observer(m.Title)), pollen.WithNotes(notes))

@@ -177,7 +177,7 @@ func TestStoppedRunsGoOnBitForBit(t *testing.T) {
 func TestKilledNUTSGoesOnBitForBit(t *testing.T) {
 	p := newProcesses(t)
 	arguments := func(folder string) []string {
-		return strings.Fields("fit --data notmnist --model mlp-4 --subset 40 --batch 40 --method nuts:max-depth=6 --epochs 120 --burn-in 60 --samples 60" +
+		return strings.Fields("fit --data notmnist --model mlp-4 --subset 40 --batch 40 --method nuts:max-depth=4 --epochs 120 --burn-in 60 --samples 60" +
 			" --chains 2 --folder " + folder)
 	}
 	p.want(0, "train", arguments("whole"))

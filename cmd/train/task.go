@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
@@ -30,7 +31,7 @@ func fitAgain(ctx context.Context, s *config.Settings, folder string, more []pol
 	run, err := pollen.Open(folder)
 	if errors.As(err, new(*pollen.NotARun)) {
 		err = runFit(ctx, s, folder, c)
-		if _, other := pollen.Open(folder); other != nil || !errors.As(err, new(pollen.NotEmpty)) {
+		if _, other := pollen.Open(folder); other != nil || !errors.Is(err, os.ErrExist) {
 			return err
 		}
 		return fitAgain(ctx, s, folder, more, c) // another process of this task has begun the run meanwhile

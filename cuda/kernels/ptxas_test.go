@@ -38,21 +38,28 @@ func TestAssemble(t *testing.T) {
 			if f.Exact {
 				architecture += "a"
 			}
-			text, err := exec.Command(ptxas, "-v", "-arch="+architecture, f.Name, "-o", filepath.Join(t.TempDir(), "out")).CombinedOutput()
-			if err != nil {
-				t.Errorf("%s for %s: %v\n%s", f.Name, architecture, err, text[:min(len(text), 2000)])
-				continue
-			}
-			most, spilling := 0, 0
-			for _, line := range strings.Split(string(text), "\n") {
-				if found := registersLine.FindStringSubmatch(line); found != nil {
-					most = max(most, number(found[1]))
-				}
-				if found := spillsLine.FindStringSubmatch(line); found != nil && found[1] != "0" {
-					spilling++
-				}
-			}
-			t.Logf("%-24s %-7s at most %3d registers, %d of %d kernels spill", f.Name, architecture, most, spilling, len(f.Entries))
+			t.Run(f.Name+"/"+architecture, func(t *testing.T) {
+				t.Parallel()
+				assemble(t, ptxas, architecture, f)
+			})
 		}
 	}
+}
+
+// assemble reports the registers and spills of a file's kernels.
+func assemble(t *testing.T, ptxas, architecture string, f File) {
+	text, err := exec.Command(ptxas, "-v", "-arch="+architecture, f.Name, "-o", filepath.Join(t.TempDir(), "out")).CombinedOutput()
+	if err != nil {
+		t.Fatalf("%s for %s: %v\n%s", f.Name, architecture, err, text[:min(len(text), 2000)])
+	}
+	most, spilling := 0, 0
+	for _, line := range strings.Split(string(text), "\n") {
+		if found := registersLine.FindStringSubmatch(line); found != nil {
+			most = max(most, number(found[1]))
+		}
+		if found := spillsLine.FindStringSubmatch(line); found != nil && found[1] != "0" {
+			spilling++
+		}
+	}
+	t.Logf("%-24s %-7s at most %3d registers, %d of %d kernels spill", f.Name, architecture, most, spilling, len(f.Entries))
 }

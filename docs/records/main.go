@@ -3,7 +3,9 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -31,8 +33,10 @@ func command(arguments []string) error {
 		return nil
 	case arguments[0] == "add" && len(arguments) > 4:
 		return add(arguments[1], arguments[2], arguments[3], arguments[4:])
+	case arguments[0] == "print" && len(arguments) == 3:
+		return addPrinted(arguments[1], arguments[2], os.Stdin)
 	}
-	return errors.New("records: wants no arguments, or: add NAME COMMAND SCORES RUN...")
+	return errors.New("records: wants no arguments, or: add NAME COMMAND SCORES RUN..., or: print NAME COMMAND")
 }
 
 // documents are the files that have tables, from the repository's root.
@@ -44,12 +48,14 @@ func documents() []string {
 	return append(paths, "README.md")
 }
 
-// Record is a command and its runs.
+// Record is a command and its runs, or what it printed.
 type Record struct {
-	Command string `json:"command"`
-	In      string `json:"in"`  // the data that scores are of
-	Out     string `json:"out"` // the other kind
-	Runs    []Run  `json:"runs"`
+	Command  string   `json:"command"`
+	Revision string   `json:"revision,omitempty"` // of what printed; a run's is in its manifest
+	Printed  []string `json:"printed,omitempty"`  // lines
+	In       string   `json:"in,omitempty"`       // the data that scores are of
+	Out      string   `json:"out,omitempty"`      // the other kind
+	Runs     []Run    `json:"runs,omitempty"`
 }
 
 // Run is one run of a command.
@@ -102,7 +108,26 @@ func add(name, command, scores string, folders []string) error {
 		one.Diagnostics.Trace, one.Diagnostics.Weights, one.Diagnostics.Losses = nil, nil, nil
 		r.Runs = append(r.Runs, one)
 	}
-	if content, err = json.MarshalIndent(r, "", " "); err != nil {
+	return r.write(name)
+}
+
+// addPrinted makes a record of a command's output.
+func addPrinted(name, command string, output io.Reader) error {
+	content, err := io.ReadAll(output)
+	if err != nil {
+		return errors.Wrap(err, "records")
+	}
+	revision, err := exec.Command("git", "rev-parse", "HEAD").Output()
+	if err != nil {
+		return errors.Wrap(err, "records: git")
+	}
+	r := Record{Command: command, Revision: strings.TrimSpace(string(revision)), Printed: strings.Split(strings.TrimSpace(string(content)), "\n")}
+	return r.write(name)
+}
+
+func (r Record) write(name string) error {
+	content, err := json.MarshalIndent(r, "", " ")
+	if err != nil {
 		return errors.Wrap(err, "records")
 	}
 	return errors.Wrap(os.WriteFile(filepath.Join("docs", "records", name+".json"), append(content, '\n'), 0o644), "records")

@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -34,7 +35,7 @@ func TestTables(t *testing.T) {
 	}
 	for _, path := range records {
 		name := strings.TrimSuffix(filepath.Base(path), ".json")
-		if !strings.Contains(all, "table: temperatures "+name+" ") && !strings.Contains(all, "table: scores "+name+" ") {
+		if !regexp.MustCompile(`table: (temperatures|scores|seeds|printed) ` + name + ` `).MatchString(all) {
 			t.Errorf("no document has a table of %s", path)
 		}
 		words := strings.NewReplacer("\\\n", " ")
@@ -67,6 +68,7 @@ func TestTablesAreMade(t *testing.T) {
 	}
 	for _, marker := range []string{
 		"scores", "scores nothing accuracy", "scores main", "scores main beauty", "songs main", "steps nothing", "temperatures nothing",
+		"seeds main", "seeds main beauty", "printed main accuracy",
 	} {
 		if _, err := tables("<!-- table: " + marker + " -->\n\n    a\n"); err == nil {
 			t.Errorf("%q: no error", marker)

@@ -34,6 +34,10 @@ func tableOf(words []string) (string, error) {
 	switch {
 	case words[0] == "scores" && len(words) == 3:
 		return scores(r, strings.Split(words[2], ","))
+	case words[0] == "seeds" && len(words) == 3:
+		return seeds(r, strings.Split(words[2], ","))
+	case words[0] == "printed" && len(words) > 2:
+		return r.printed(strings.Join(words[2:], " "))
 	case words[0] == "temperatures":
 		return temperatures(r)
 	case words[0] == "verdicts":
@@ -65,10 +69,9 @@ func scores(r *Record, keys []string) (string, error) {
 	}
 	table := report.NewTable("score", columns...)
 	for _, key := range keys {
-		all := evaluate.Scores()
-		at := slices.IndexFunc(all, func(s evaluate.Score) bool { return s.Name == key })
-		if at < 0 {
-			return "", errors.Errorf("no score %q", key)
+		score, err := scoreOf(key)
+		if err != nil {
+			return "", err
 		}
 		var cells []any
 		for _, run := range r.Runs {
@@ -76,13 +79,78 @@ func scores(r *Record, keys []string) (string, error) {
 			if !ok {
 				return "", errors.Errorf("%s has no %s", run.Name, key)
 			}
-			cells = append(cells, fmt.Sprintf(all[at].Format, v))
+			cells = append(cells, fmt.Sprintf(score.Format, v))
 		}
-		if err := table.Add(strings.NewReplacer("{in}", r.In, "{out}", r.Out).Replace(all[at].Title), cells...); err != nil {
+		if err := table.Add(r.title(score), cells...); err != nil {
 			return "", err
 		}
 	}
 	return text(table)
+}
+
+func scoreOf(key string) (evaluate.Score, error) {
+	all := evaluate.Scores()
+	at := slices.IndexFunc(all, func(s evaluate.Score) bool { return s.Name == key })
+	if at < 0 {
+		return evaluate.Score{}, errors.Errorf("no score %q", key)
+	}
+	return all[at], nil
+}
+
+func (r *Record) title(score evaluate.Score) string {
+	return strings.NewReplacer("{in}", r.In, "{out}", r.Out).Replace(score.Title)
+}
+
+// seeds has a row for each method and a column for each of the scores: its mean over the method's
+// runs, and the standard error of that.
+func seeds(r *Record, keys []string) (string, error) {
+	columns := []report.Column{{Title: "seeds"}}
+	var shown []evaluate.Score
+	for _, key := range keys {
+		score, err := scoreOf(key)
+		if err != nil {
+			return "", err
+		}
+		shown = append(shown, score)
+		columns = append(columns, report.Column{Title: r.title(score)})
+	}
+	var methods []string
+	runs := map[string][]*evaluate.Assessment{}
+	for _, run := range r.Runs {
+		at := strings.LastIndex(run.Name, "-")
+		if at < 0 {
+			return "", errors.Errorf("run %s has no seed in its name", run.Name)
+		}
+		method := run.Name[:at]
+		if runs[method] == nil {
+			methods = append(methods, method)
+		}
+		runs[method] = append(runs[method], &evaluate.Assessment{Values: run.Scores})
+	}
+	table := report.NewTable("over seeds", columns...)
+	for _, method := range methods {
+		cells := []any{fmt.Sprint(len(runs[method]))}
+		for _, score := range shown {
+			cells = append(cells, score.Over(runs[method]))
+		}
+		if err := table.Add(method, cells...); err != nil {
+			return "", err
+		}
+	}
+	return text(table)
+}
+
+// printed is the table that begins with a title, up to the next empty line.
+func (r *Record) printed(title string) (string, error) {
+	from := slices.IndexFunc(r.Printed, func(line string) bool { return strings.HasPrefix(line, title+"  ") })
+	if from < 0 {
+		return "", errors.Errorf("nothing printed begins with %q", title)
+	}
+	lines := r.Printed[from:]
+	if to := slices.Index(lines, ""); to >= 0 {
+		lines = lines[:to]
+	}
+	return strings.Join(lines, "\n") + "\n", nil
 }
 
 // temperatures has a row for each run that has them, and more for their parts.

@@ -8,6 +8,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/comparison"
 	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/metropolis"
 )
@@ -30,13 +31,20 @@ type reference struct {
 	acceptance float64
 }
 
-// hmc draws from the posterior of all the data by chains with that seed.
-func (s *study) hmc(seed uint64) (*reference, error) {
+// hmcEntry is the run with that seed.
+func (s *study) hmcEntry(seed uint64) comparison.Entry {
 	warmup, draws := s.scaled(hmcWarmup), s.scaled(hmcDraws)
-	run, err := s.run(fmt.Sprintf("HMC, seed %d", seed), pollen.Spec{
+	return comparison.Entry{Title: fmt.Sprintf("HMC, seed %d", seed), Spec: pollen.Spec{
 		Network: model, Method: metropolis.HMC{Leaps: hmcLeaps, Jitter: 0.2}, Batch: dataSize, Epochs: hmcLeaps * (warmup + draws),
 		BurnIn: new(hmcLeaps * warmup), Samples: draws, Chains: chains, Seed: seed, Prior: new(prior),
-	})
+	}}
+}
+
+// hmc draws from the posterior of all the data by chains with that seed.
+func (s *study) hmc(seed uint64) (*reference, error) {
+	entry := s.hmcEntry(seed)
+	draws := entry.Spec.Samples
+	run, err := s.run(entry)
 	if err != nil {
 		return nil, err
 	}

@@ -12,8 +12,10 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/comparison"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/internal/interrupt"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/report"
 	"github.com/pollen-ml/pollen/tensor"
@@ -33,9 +35,15 @@ var prior = langevin.Gaussian(priorDeviation)
 
 func main() {
 	effort := flag.Float64("effort", 1, "how long all chains are, relative to what takes some minutes")
+	folder := flag.String("folder", "", "folder that keeps the runs: the same command goes on there (default: a temporary one)")
 	flag.Parse()
-	if err := run(context.Background(), os.Stdout, os.Stderr, "mnist", *effort); err != nil {
+	ctx, release := interrupt.Context()
+	defer release()
+	if err := run(ctx, os.Stdout, os.Stderr, "mnist", *effort, *folder); err != nil {
 		fmt.Fprintln(os.Stderr, err)
+		if stop := interrupt.Of(ctx); stop != nil {
+			os.Exit(stop.ExitCode())
+		}
 		os.Exit(1)
 	}
 }
@@ -46,14 +54,15 @@ type study struct {
 	data   datasets.Splits // for training and for testing
 	device tensor.Device
 	effort float64
-	folder string // of the runs
+	runs   *comparison.Comparison
+	folder string // of the runs, if it is to be removed
 }
 
 // scaled scales a number of epochs or draws by the effort.
 func (s *study) scaled(n int) int { return max(1, int(s.effort*float64(n))) }
 
-// newStudy takes the first images of both splits, and a folder for runs, which close removes.
-func newStudy(ctx context.Context, data string, effort float64) (*study, error) {
+// newStudy takes the first images of both splits, and begins in a folder.
+func newStudy(ctx context.Context, data string, effort float64, folder string) (*study, error) {
 	s := &study{ctx: ctx, effort: effort}
 	splits, err := datasets.Open(data, datasets.Options{Context: ctx})
 	if err != nil {
@@ -65,23 +74,51 @@ func newStudy(ctx context.Context, data string, effort float64) (*study, error) 
 	if s.data.Test, err = splits.Test.Slice(0, testSize); err != nil {
 		return nil, err
 	}
-	if s.folder, err = os.MkdirTemp("", "goldstandard"); err != nil {
-		return nil, errors.Wrap(err, "goldstandard")
+	if err := s.begin(folder); err != nil {
+		return nil, err
 	}
 	s.device = tensor.NewHost(0)
 	return s, nil
 }
 
+// begin goes on with the runs of a folder, or begins them; "" is a temporary folder, which close
+// removes.
+func (s *study) begin(folder string) (err error) {
+	if folder == "" {
+		if s.folder, err = os.MkdirTemp("", "goldstandard"); err != nil {
+			return errors.Wrap(err, "goldstandard")
+		}
+		folder = s.folder
+	}
+	var entries []comparison.Entry
+	for seed := range uint64(seeds) {
+		entries = append(entries, s.hmcEntry(seed+1))
+	}
+	for _, m := range methods {
+		entries = append(entries, comparison.Entry{Title: m.name, Spec: m.spec(s)})
+	}
+	s.runs, err = comparison.Begin(folder, entries, nil)
+	return err
+}
+
 func (s *study) close() error {
 	err := s.device.Close()
-	if removing := os.RemoveAll(s.folder); err == nil {
-		err = errors.Wrap(removing, "goldstandard")
+	if closing := s.runs.Close(); err == nil {
+		err = closing
+	}
+	if s.folder != "" {
+		if removing := os.RemoveAll(s.folder); err == nil {
+			err = errors.Wrap(removing, "goldstandard")
+		}
 	}
 	return err
 }
 
-func run(ctx context.Context, out, progress io.Writer, data string, effort float64) (err error) {
-	s, err := newStudy(ctx, data, effort)
+// seeds is how many runs of HMC are made.
+const seeds = 2
+
+func run(ctx context.Context, out, progress io.Writer, data string, effort float64, folder string) (err error) {
+	s, err := newStudy(ctx, data, effort, folder)
 	if err != nil {
 		return err
 	}
@@ -90,14 +127,14 @@ func run(ctx context.Context, out, progress io.Writer, data string, effort float
 			err = closing
 		}
 	}()
-	var seeds [2]*reference
-	for i := range seeds {
+	var found [seeds]*reference
+	for i := range found {
 		fmt.Fprintf(progress, "HMC, seed %d\n", i+1)
-		if seeds[i], err = s.hmc(uint64(i + 1)); err != nil {
+		if found[i], err = s.hmc(uint64(i + 1)); err != nil {
 			return err
 		}
 	}
-	first, second := seeds[0], seeds[1]
+	first, second := found[0], found[1]
 	reference := pool(first.mean, second.mean)
 	printConvergence(out, first, second)
 	table := report.NewTable("against HMC", report.Column{Title: "agreement", Format: "%.3f"}, report.Column{Title: "total variation", Format: "%.3f"},

@@ -5,11 +5,14 @@ import (
 	"context"
 	"io"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/optimizers"
@@ -20,7 +23,7 @@ import (
 // method's distance from the reference, which is 0 for the reference itself.
 func TestRun(t *testing.T) {
 	var out bytes.Buffer
-	if err := run(context.Background(), &out, io.Discard, "glyphs", 0.01); err != nil {
+	if err := run(context.Background(), &out, io.Discard, "glyphs", 0.01, ""); err != nil {
 		t.Fatal(err)
 	}
 	rows := map[string][]float64{}
@@ -51,7 +54,7 @@ func TestRun(t *testing.T) {
 
 // Samples of cycles are averaged with the learning rates of their steps as weights.
 func TestSamplesAreWeighted(t *testing.T) {
-	s, err := newStudy(context.Background(), "glyphs", 0.01)
+	s, err := newStudy(context.Background(), "glyphs", 0.01, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -61,7 +64,7 @@ func TestSamplesAreWeighted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	run, err := pollen.Open(filepath.Join(s.folder, "cyclical SGHMC"))
+	run, err := pollen.Open(filepath.Join(s.folder, "cyclical sghmc"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,6 +108,52 @@ func TestSamplesAreWeighted(t *testing.T) {
 	}
 	if len(files) != 4*8 || !(far < 1e-6) || !(apart > 1e-2) {
 		t.Errorf("of %d samples: %g from the weighted mean, which is %g from that of equal weights", len(files), far, apart)
+	}
+}
+
+// A study that was stopped goes on in its folder: what was stopped ends as if it had not been, and
+// what was finished is not done again.
+func TestGoesOn(t *testing.T) {
+	whole, err := newStudy(context.Background(), "glyphs", 0.01, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer whole.close()
+	folder := filepath.Join(t.TempDir(), "study")
+	predict := func(ctx context.Context) ([]float64, error) {
+		t.Helper()
+		s := &study{ctx: ctx, data: whole.data, effort: whole.effort, device: whole.device}
+		if err := s.begin(folder); err != nil {
+			t.Fatal(err)
+		}
+		defer s.runs.Close()
+		return s.predict(methods[0])
+	}
+	want, err := whole.predict(methods[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	stop()
+	if _, err := predict(ctx); !errors.Is(err, context.Canceled) {
+		t.Fatalf("error %v, want that of the context", err)
+	}
+	sample := filepath.Join(folder, "sgd", "samples", samples.NameOf(0, 16*5))
+	var made os.FileInfo
+	for _, what := range []string{"stopped", "finished"} {
+		got, err := predict(context.Background())
+		if err != nil || !slices.Equal(got, want) {
+			t.Errorf("a study that was %s predicts otherwise (%v)", what, err)
+		}
+		now, err := os.Stat(sample)
+		if err != nil || made != nil && !os.SameFile(made, now) {
+			t.Errorf("a study that was %s drew its sample again (%v)", what, err)
+		}
+		made = now
+	}
+	other := &study{ctx: context.Background(), effort: 0.1}
+	if err := other.begin(folder); err == nil || !strings.Contains(err.Error(), "compares other entries") {
+		t.Errorf("another effort: %v", err)
 	}
 }
 

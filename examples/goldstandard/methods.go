@@ -1,9 +1,8 @@
 package main
 
 import (
-	"path/filepath"
-
 	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/comparison"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/optimizers"
 )
@@ -94,15 +93,15 @@ func (s *study) drawing(spec pollen.Spec) pollen.Spec {
 	return spec
 }
 
-// run makes the run of a specification, in a folder of that name.
-func (s *study) run(name string, spec pollen.Spec) (*pollen.Run, error) {
-	return pollen.Fit(s.ctx, spec, &s.data, filepath.Join(s.folder, name), pollen.WithDevice(s.device))
+// run makes the run of an entry, or goes on with it.
+func (s *study) run(e comparison.Entry) (*pollen.Run, error) {
+	return s.runs.Fit(s.ctx, e, &s.data, pollen.WithDevice(s.device))
 }
 
 // predict averages the probabilities of a method's samples for the test images, each with its
 // weight.
 func (s *study) predict(m method) ([]float64, error) {
-	run, err := s.run(m.name, m.spec(s))
+	run, err := s.run(comparison.Entry{Title: m.name, Spec: m.spec(s)})
 	if err != nil {
 		return nil, err
 	}

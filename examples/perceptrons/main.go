@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"slices"
 	"strconv"
 	"strings"
@@ -18,6 +17,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/interrupt"
 )
 
 const about = `Trains perceptrons 784-h-h-10 on permutation-invariant MNIST by each method and prints test errors with standard
@@ -33,13 +33,17 @@ when it is run again.
 `
 
 func main() {
-	ctx, release := signal.NotifyContext(context.Background(), os.Interrupt)
-	context.AfterFunc(ctx, release) // so that the second Ctrl-C ends the process at once
+	ctx, release := interrupt.Context()
+	defer release()
 	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
-	if err != nil && !errors.Is(err, flag.ErrHelp) {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	if err == nil || errors.Is(err, flag.ErrHelp) {
+		return
 	}
+	fmt.Fprintln(os.Stderr, err)
+	if stop := interrupt.Of(ctx); stop != nil {
+		os.Exit(stop.ExitCode())
+	}
+	os.Exit(1)
 }
 
 // comparison is the table's flags, and what it is made from.

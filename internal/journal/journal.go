@@ -73,10 +73,11 @@ func Read(path string, use func(object []byte) error) (tail Tail, err error) {
 		return tail, errors.Wrap(err, "journal")
 	}
 	defer opened.Close()
-	return read(opened, path, use)
+	return ReadFrom(opened, path, use)
 }
 
-func read(from io.Reader, path string, use func(object []byte) error) (tail Tail, err error) {
+// ReadFrom is Read of what comes from a reader, under that path's name.
+func ReadFrom(from io.Reader, path string, use func(object []byte) error) (tail Tail, err error) {
 	lines := bufio.NewReaderSize(from, 1<<16)
 	for {
 		line, err := readLine(lines)

@@ -56,7 +56,7 @@ func write(t testing.TB, n int) (path string, content []byte) {
 // entries reads a journal's text.
 func entries(t testing.TB, content []byte) (all []entry, tail Tail, err error) {
 	t.Helper()
-	tail, err = read(bytes.NewReader(content), "a.jsonl", func(object []byte) error {
+	tail, err = ReadFrom(bytes.NewReader(content), "a.jsonl", func(object []byte) error {
 		var e entry
 		err := json.Unmarshal(object, &e)
 		all = append(all, e)
@@ -142,13 +142,13 @@ func FuzzRead(f *testing.F) {
 	f.Add([]byte("{}\n"))
 	f.Fuzz(func(t *testing.T, content []byte) {
 		read := 0
-		tail, err := read_(content, &read)
+		tail, err := passing(content, &read)
 		if err == nil && tail.Lines != read {
 			t.Fatalf("%d lines, passed on %d", tail.Lines, read)
 		}
 	})
 }
 
-func read_(content []byte, lines *int) (Tail, error) {
-	return read(bytes.NewReader(content), "a.jsonl", func([]byte) error { *lines++; return nil })
+func passing(content []byte, lines *int) (Tail, error) {
+	return ReadFrom(bytes.NewReader(content), "a.jsonl", func([]byte) error { *lines++; return nil })
 }

@@ -1,0 +1,235 @@
+package pollen
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	_ "github.com/pollen-ml/pollen/internal/fixedseed"
+	"github.com/pollen-ml/pollen/internal/journal"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/samples"
+)
+
+// What stays is what dropping every other one leaves, whenever there are too many.
+func TestRetention(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		r := retention{plan: langevin.Plan{
+			BurnIn: rapid.IntRange(0, 20).Draw(t, "burn-in"), Thinning: rapid.IntRange(1, 5).Draw(t, "thinning"),
+		}, most: rapid.IntRange(1, 9).Draw(t, "most")}
+		r.plan.Steps = r.plan.BurnIn + rapid.IntRange(r.plan.Thinning, 300).Draw(t, "steps")
+		var there []int // as numbers among all that the plan has
+		every := 1
+		for step := 1; step <= r.plan.Steps; step++ {
+			number := (step - r.plan.BurnIn) / r.plan.Thinning
+			var went []int
+			if r.plan.SampleAt(step) {
+				if number%every == 0 {
+					there = append(there, number)
+				}
+				if len(there) > r.most {
+					every *= 2
+					there = slices.DeleteFunc(there, func(n int) bool {
+						if n%every != 0 && n != number {
+							went = append(went, r.plan.BurnIn+n*r.plan.Thinning)
+						}
+						return n%every != 0
+					})
+				}
+			}
+			if gone := r.gone(step-1, step); !slices.Equal(gone, went) {
+				t.Fatalf("%+v: step %d: %v go, want %v", r, step, gone, went)
+			}
+			for at := 1; at <= step; at++ {
+				want := r.plan.SampleAt(at) && slices.Contains(there, (at-r.plan.BurnIn)/r.plan.Thinning)
+				if r.has(at, step) != want {
+					t.Fatalf("%+v: step %d: there is a sample of %d: %t, want %t", r, step, at, !want, want)
+				}
+			}
+		}
+		if r.samples() != len(there) || len(there) < 1 || len(there) > r.most {
+			t.Fatalf("%+v: %d samples at the end, want %d", r, r.samples(), len(there))
+		}
+	})
+}
+
+// keeping has the samples 24, 28, ... 60, of which 4 stay at most: at 40, 24 and 32 go, and at 60,
+// 28 and 44.
+func keeping(t testing.TB) Spec {
+	return Spec{Network: "mlp-3", Method: methodOf(t, "sghmc"), Batch: 10, Epochs: 6, Chains: 2, Samples: 10, Keep: 4, Seed: 7}
+}
+
+// stepsOf are the steps of the samples of the first chain.
+func stepsOf(t testing.TB, run *Run) (steps []int) {
+	t.Helper()
+	files, err := run.Samples()
+	must(t, err)
+	for _, path := range files {
+		chain, step, err := samples.PlaceOf(path)
+		must(t, err)
+		if chain == 0 {
+			steps = append(steps, step)
+		}
+	}
+	if len(files) != 2*len(steps) {
+		t.Errorf("%d samples, want %d of each chain", len(files), len(steps))
+	}
+	return steps
+}
+
+// stoppedAt is the folder of a run that was stopped after that many steps.
+func stoppedAt(t testing.TB, spec Spec, steps int) string {
+	t.Helper()
+	folder := filepath.Join(t.TempDir(), "stopped")
+	ctx, stop := stopAt(steps)
+	if _, err := Fit(ctx, spec, trainOn(squares(t, 100, 4, 1)), folder, stop); err == nil {
+		t.Fatal("the run did not stop")
+	}
+	return folder
+}
+
+// A run that keeps few samples has those of a run with a longer thinning, to the bit, and on its
+// way those that its plan's are thinned to by then.
+func TestKeep(t *testing.T) {
+	data := trainOn(squares(t, 100, 4, 1))
+	whole := fit(t, keeping(t), data)
+	if m := whole.Manifest(); m.Format != keepingFormat || m.Spec.Keep != 4 {
+		t.Errorf("format %d, keep %d", m.Format, m.Spec.Keep)
+	}
+	thin := keeping(t)
+	thin.Keep, thin.Samples, thin.Thinning = 0, 0, 16
+	want := contents(t, fit(t, thin, data).Folder())
+	got := contents(t, whole.Folder())
+	for name := range got {
+		if strings.HasPrefix(name, samplesFolder) != (want[name] != nil && strings.HasPrefix(name, samplesFolder)) {
+			t.Errorf("%s is there", name)
+		}
+	}
+	for name, content := range want {
+		if strings.HasPrefix(name, samplesFolder) && string(got[name]) != string(content) {
+			t.Errorf("%s is not that of the run with a longer thinning", name)
+		}
+	}
+	for stop, want := range map[int][]int{36: {24, 28, 32, 36}, 40: {28, 36}, 44: {28, 36, 44}, 56: {28, 36, 44, 52}} {
+		folder := stoppedAt(t, keeping(t), stop)
+		run, err := Open(folder)
+		must(t, err)
+		if got := stepsOf(t, run); !slices.Equal(got, want) {
+			t.Errorf("after %d steps there are samples of %v, want %v", stop, got, want)
+		}
+		v, err := Verify(folder)
+		must(t, err)
+		if len(v.Damaged) > 0 || v.Samples != 2*len(want) || v.Expected != 4 {
+			t.Errorf("after %d steps: %+v", stop, v)
+		}
+		finished, err := run.Finished()
+		must(t, err)
+		_, err = Resume(context.Background(), folder, data)
+		must(t, err)
+		same(t, "resumed", contents(t, whole.Folder()), contents(t, folder))
+		now, err := run.Finished()
+		if must(t, err); finished || !now {
+			t.Errorf("finished when it was stopped after %d: %t, and at its end: %t", stop, finished, now)
+		}
+	}
+	if steps := stepsOf(t, whole); !slices.Equal(steps, []int{36, 52}) {
+		t.Errorf("samples of %v", steps)
+	}
+	for want, s := range map[string]Spec{
+		"keep applies to sgld":     {Method: methodOf(t, "swag:2"), Keep: 3},
+		"keep is -1":               {Keep: -1},
+		"keep is 3 with 2 cycles:": {Keep: 3, Cycles: 2},
+	} {
+		_, err := s.Resolve()
+		wantInvalid(t, want, err, want)
+	}
+}
+
+// A process may be killed before or after the checkpoint that follows when samples are listed as
+// dropped, and the newer checkpoint may be damaged when they are gone.
+func TestKilledWhileSamplesGo(t *testing.T) {
+	data := trainOn(squares(t, 100, 4, 1))
+	want := contents(t, fit(t, keeping(t), data).Folder())
+	before, after := stoppedAt(t, keeping(t), 36), stoppedAt(t, keeping(t), 40)
+	state := readFile(t, before, checkpointFile)
+	for what, change := range map[string]func(folder string){
+		"before the checkpoint": func(folder string) {
+			for _, path := range []string{"chain00000-step000000024", "chain00001-step000000024", "chain00000-step000000032", "chain00001-step000000032"} {
+				path = filepath.Join(samplesFolder, path+".safetensors")
+				must(t, os.WriteFile(filepath.Join(folder, path), []byte(readFile(t, before, path)), 0o644))
+			}
+			must(t, os.WriteFile(filepath.Join(folder, checkpointFile), []byte(state), 0o644))
+		},
+		"before they were removed": func(folder string) {
+			path := filepath.Join(samplesFolder, "chain00001-step000000032.safetensors")
+			must(t, os.WriteFile(filepath.Join(folder, path), []byte(readFile(t, before, path)), 0o644))
+		},
+		"from the older checkpoint": func(folder string) {
+			must(t, os.WriteFile(filepath.Join(folder, checkpointFile), []byte("damaged"), 0o644))
+			must(t, os.WriteFile(filepath.Join(folder, olderCheckpoint), []byte(state), 0o644))
+		},
+	} {
+		folder := filepath.Join(t.TempDir(), "killed")
+		must(t, os.CopyFS(folder, os.DirFS(after)))
+		change(folder)
+		run, err := Open(folder)
+		must(t, err)
+		if got := stepsOf(t, run); !slices.Equal(got, []int{28, 36}) {
+			t.Errorf("%s: samples of %v", what, got)
+		}
+		v, err := Verify(folder)
+		must(t, err)
+		if damaged := len(v.Damaged); damaged > 1 || damaged == 1 && v.Damaged[0].File != filepath.Join(folder, checkpointFile) {
+			t.Errorf("%s: %v", what, v)
+		}
+		ctx, stop := stopAt(37)
+		_, err = Resume(ctx, folder, data, stop)
+		if err == nil {
+			t.Fatalf("%s: the run did not stop", what)
+		}
+		_, err = run.Predictions(context.Background(), data.Train, nil)
+		must(t, err)
+		_, err = Resume(context.Background(), folder, data)
+		must(t, err)
+		same(t, what, want, contents(t, folder))
+		if v, err = Verify(folder); err != nil || len(v.Damaged) > 0 || v.Samples != 4 {
+			t.Errorf("%s: %v (%v)", what, v, err)
+		}
+	}
+}
+
+// Whoever reads while samples go reads all or is told.
+func TestReadWhileSamplesGo(t *testing.T) {
+	data := trainOn(squares(t, 100, 4, 1))
+	folder := stoppedAt(t, keeping(t), 36)
+	drop := func() {
+		tr := training{folder: folder, spec: keeping(t), plan: langevin.Plan{Steps: 60, BurnIn: 20, Thinning: 4}}
+		x, err := readIndex(folder)
+		must(t, err)
+		index, err := journal.Append(filepath.Join(folder, indexFile), x.tail)
+		must(t, err)
+		gone := tr.dropped(39, 40)
+		must(t, list(index, gone...))
+		must(t, index.Close())
+		for _, l := range gone {
+			must(t, os.Remove(filepath.Join(folder, l.File)))
+		}
+	}
+	run, err := Open(folder, WithObserver(func(e Event) {
+		if e.Task == "predict" && e.Done == 1 {
+			drop()
+		}
+	}))
+	must(t, err)
+	_, err = run.Predictions(context.Background(), data.Train, nil)
+	wantError(t, "samples that went", err, "dropped samples while they were read, to keep no more than 4 of a chain: try again")
+	p, err := run.With(WithObserver(nil)).Predictions(context.Background(), data.Train, nil)
+	if must(t, err); p.Samples != 4 || len(run.LeftOut()) > 0 {
+		t.Errorf("%d samples, %v left out", p.Samples, run.LeftOut())
+	}
+}
