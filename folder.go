@@ -17,8 +17,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// CheckEmpty refuses, with the cause os.ErrExist, a folder that has something in it: runs do not mix.
-// One in which a process was killed before its run began is as good as empty.
+// CheckEmpty refuses, by os.ErrExist, a folder with something in it; what a process left that was
+// killed before its run began does not count.
 func CheckEmpty(folder string) error {
 	entries, err := os.ReadDir(folder)
 	if os.IsNotExist(err) {
