@@ -59,7 +59,7 @@ func (t *training) noteContinued(made int, device string, build Build) error {
 		return nil
 	}
 	m.Continued = parts
-	return writeListed(t.index, t.folder, manifestFile, m, "  ")
+	return t.writeListed(manifestFile, m, "  ")
 }
 
 // thisBuild is what this program was made from.

@@ -100,7 +100,9 @@ func TestContinuedByAnotherBuild(t *testing.T) {
 		t.Error(text)
 	}
 
-	tr := training{folder: folder, manifest: &Manifest{}, index: nil}
+	held, err := hold(folder, environment{})
+	must(t, err)
+	tr := training{folder: folder, manifest: &Manifest{}, index: nil, lock: held}
 	tr.plan.Steps = 60
 	*tr.manifest = whole.Manifest()
 	noted := func(made int, device string) []Continued {

@@ -70,8 +70,9 @@ func checkpointOf(t *training) (safetensors.File, error) {
 	return made, nil
 }
 
-// writeCheckpoint writes a checkpoint, whole or not at all, and keeps the one before.
-func writeCheckpoint(folder string, made safetensors.File) error {
+// writeCheckpoint writes a checkpoint, whole or not at all, and keeps the one before. It leaves the
+// folder as it is if another process writes there by now.
+func (t *training) writeCheckpoint(made safetensors.File) error {
 	var content bytes.Buffer
 	if err := made.Serialize(&content); err != nil {
 		return errors.Wrap(err, "pollen: checkpoint")
@@ -79,7 +80,7 @@ func writeCheckpoint(folder string, made safetensors.File) error {
 	if _, err := seal.Close(content.Bytes(), seal.Header(content.Bytes())); err != nil {
 		return errors.Wrap(err, "pollen: checkpoint")
 	}
-	path := filepath.Join(folder, checkpointFile)
+	path := filepath.Join(t.folder, checkpointFile)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return errors.Wrap(err, "pollen: checkpoint")
 	}
@@ -92,7 +93,7 @@ func writeCheckpoint(folder string, made safetensors.File) error {
 		return errors.Wrap(err, "pollen: checkpoint")
 	}
 	// A process that is killed between the two leaves the older one alone, which is whole.
-	if err := pending.CommitKeeping(filepath.Join(folder, olderCheckpoint)); err != nil {
+	if err := pending.CommitKeeping(filepath.Join(t.folder, olderCheckpoint), t.stillHeld); err != nil {
 		return errors.Wrap(err, "pollen: checkpoint")
 	}
 	return nil

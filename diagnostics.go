@@ -23,9 +23,11 @@ type Diagnostics struct {
 	Watched string    `json:"watched"` // a weight
 	Trace   []float64 `json:"trace"`   // of it in the first chain; at most traceValues, evenly spaced
 
-	Predicted  *Mixing `json:"predicted,omitempty"` // of held-out images; nil without any
-	WeightRHat Number  `json:"weightRHat"`          // split R-hat of the watched weight, in the sampling phase
-	LossRHat   Number  `json:"lossRHat"`            // of the minibatch loss, which on minibatches is mostly their noise
+	Predicted  *Mixing     `json:"predicted,omitempty"` // of held-out images; nil without any
+	WeightRHat Number      `json:"weightRHat"`          // split R-hat of the watched weight, in the sampling phase
+	LossRHat   Number      `json:"lossRHat"`            // of the minibatch loss, which on minibatches is mostly their noise
+	Weights    [][]float64 `json:"weights,omitempty"`   // what the first is of, by chain, evenly spaced: for that of gathered runs
+	Losses     [][]float64 `json:"losses,omitempty"`    // what the second is of
 
 	Temperatures []Temperature `json:"temperatures,omitempty"` // of all parameters, then by layer
 	Acceptance   Number        `json:"acceptance"`             // mean acceptance probability
@@ -33,8 +35,11 @@ type Diagnostics struct {
 	Swaps        Number        `json:"swaps"`                  // share of swap attempts that succeeded
 }
 
-// traceValues bounds the trace that is kept.
-const traceValues = 10000
+// traceValues bounds the trace that is kept, and chainValues those of each chain.
+const (
+	traceValues = 10000
+	chainValues = 500
+)
 
 // Temperature is the temperature of parameters in the sampling phase. Two errors of opposite sign
 // meet in the configurational one: the noise of minibatches heats, and while weights grow or
@@ -100,6 +105,12 @@ func (t *training) diagnose(device tensor.Device) (*Diagnostics, error) {
 	if t.replicas != nil {
 		if v, err := t.replicas.Acceptance(t.session); err == nil {
 			d.Swaps = Number(v)
+		}
+	}
+	for i := range t.weightTrace {
+		if t.course.traits().tempered {
+			d.Weights = append(d.Weights, thinned(t.weightTrace[i].values, chainValues))
+			d.Losses = append(d.Losses, thinned(t.lossTrace[i].values, chainValues))
 		}
 	}
 	var err error
@@ -171,10 +182,12 @@ func thinned(trace []float64, most int) []float64 {
 }
 
 // diagnosticsOf are the diagnostics of runs together, from those that each left: temperatures are
-// means over all chains. What needs the traces of all chains is not in them; see Run.Mixing.
+// means over all chains, and R-hat is of all chains, by the values that each run kept of its own:
+// NaN if one kept none, as runs of earlier versions. Run.Mixing is how predictions mix.
 func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
-	none := Number(math.NaN())
-	all := &Diagnostics{WeightRHat: none, LossRHat: none, Swaps: none}
+	all := &Diagnostics{Swaps: Number(math.NaN())}
+	var weights, losses [][]float64
+	traced := true
 	var total float64
 	for i, part := range parts {
 		d, err := part.Diagnostics()
@@ -190,6 +203,8 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 			return nil, errors.Errorf("pollen: %s has temperatures of %d layers, %s of %d", part.folder, len(d.Temperatures), parts[0].folder, len(all.Temperatures))
 		}
 		all.Made, all.From = min(all.Made, d.Made), max(all.From, d.From)
+		weights, losses = append(weights, d.Weights...), append(losses, d.Losses...)
+		traced = traced && len(d.Weights) > 0 && d.Watched == all.Watched
 		share := float64(part.manifest.Spec.Chains * (d.Made - d.From))
 		total += share
 		for j, t := range d.Temperatures {
@@ -211,5 +226,30 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 		t.StandardError = Number(math.Sqrt(float64(t.StandardError))) / n
 	}
 	all.Acceptance, all.Diverged = all.Acceptance/n, all.Diverged/n
+	if !traced {
+		weights, losses = nil, nil
+	}
+	all.WeightRHat, all.LossRHat = togetherRHat(weights), togetherRHat(losses)
 	return all, nil
+}
+
+// togetherRHat is the split R-hat of chains, cut to the length of the shortest; NaN if that is too
+// short.
+func togetherRHat(chains [][]float64) Number {
+	shortest := math.MaxInt
+	for _, chain := range chains {
+		shortest = min(shortest, len(chain))
+	}
+	if len(chains) == 0 {
+		return Number(math.NaN())
+	}
+	var cut [][]float64
+	for _, chain := range chains {
+		cut = append(cut, chain[:shortest])
+	}
+	v, err := diagnostics.SplitRHat(cut)
+	if err != nil {
+		return Number(math.NaN())
+	}
+	return Number(v)
 }

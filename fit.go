@@ -165,7 +165,7 @@ func (t *training) newFolder(device tensor.Device) error {
 		return err
 	}
 	err = t.fillFolder(device)
-	if err != nil {
+	if err != nil && t.stillHeld() == nil {
 		os.RemoveAll(t.folder)
 	}
 	return err
@@ -178,7 +178,10 @@ func (t *training) fillFolder(device tensor.Device) error {
 			return err
 		}
 	}
-	var err error
+	err := t.stillHeld()
+	if err != nil {
+		return err
+	}
 	if t.metrics, err = journal.Create(filepath.Join(t.folder, metricsFile)); err != nil {
 		return errors.Wrap(err, "pollen: metrics")
 	}
@@ -188,7 +191,7 @@ func (t *training) fillFolder(device tensor.Device) error {
 	}
 	checkpoint, err := checkpointOf(t)
 	if err == nil {
-		err = writeCheckpoint(t.folder, checkpoint)
+		err = t.writeCheckpoint(checkpoint)
 	}
 	if err != nil {
 		return err
@@ -203,7 +206,7 @@ func (t *training) fillFolder(device tensor.Device) error {
 			t.manifest.Watched = fmt.Sprintf("%s[%d]", p.Name, p.Shape.Elements()/2)
 		}
 	}
-	return writeListed(t.index, t.folder, manifestFile, t.manifest, "  ")
+	return t.writeListed(manifestFile, t.manifest, "  ")
 }
 
 // oldFolder takes up the run where it was left.

@@ -17,8 +17,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// CheckEmpty refuses a folder that exists and is not empty: runs do not mix. A folder in which a
-// process was killed before its run began is as good as empty.
+// CheckEmpty refuses, by os.ErrExist, a folder with something in it; what a process left that was
+// killed before its run began does not count.
 func CheckEmpty(folder string) error {
 	entries, err := os.ReadDir(folder)
 	if os.IsNotExist(err) {
@@ -28,9 +28,13 @@ func CheckEmpty(folder string) error {
 		return errors.Wrap(err, "pollen: run folder")
 	}
 	if len(entries) > 0 && !isHalfMade(folder, entries) {
-		return errors.Errorf("pollen: run folder %s is not empty", folder)
+		return notEmpty(folder)
 	}
 	return nil
+}
+
+func notEmpty(folder string) error {
+	return errors.Wrapf(os.ErrExist, "pollen: run folder %s is not empty", folder)
 }
 
 // NewFolder is the name of a folder for a run that does not exist yet: runs/<name>-1, -2, ...

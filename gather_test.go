@@ -33,6 +33,8 @@ func TestGather(t *testing.T) {
 	}
 	want, err := whole.Predict(context.Background(), data)
 	must(t, err)
+	traced, err := whole.Diagnostics()
+	must(t, err)
 	for _, copied := range []bool{false, true} {
 		run, err := Gather(filepath.Join(place, fmt.Sprint("all", copied)), parts, copied)
 		must(t, err)
@@ -57,6 +59,11 @@ func TestGather(t *testing.T) {
 			if fmt.Sprint(got[i]) != fmt.Sprint(want[i]) {
 				t.Fatalf("copied %t: image %d: %v, want %v", copied, i, got[i], want[i])
 			}
+		}
+		d, err := run.Diagnostics()
+		must(t, err)
+		if !(d.WeightRHat > 0.5 && d.LossRHat > 0.5) || d.WeightRHat != traced.WeightRHat || d.LossRHat != traced.LossRHat {
+			t.Errorf("R-hat %v of the weight and %v of the loss, want the whole run's %v and %v", d.WeightRHat, d.LossRHat, traced.WeightRHat, traced.LossRHat)
 		}
 		v, err := Verify(run.Folder())
 		must(t, err)

@@ -44,14 +44,23 @@ func hold(folder string, e environment) (*lock.Lock, error) {
 	return l, nil
 }
 
-// stillHeld is Busy when another process has taken the folder over.
-func stillHeld(l *lock.Lock) error {
-	err := l.Check()
+// stillHeld is Busy when another process has taken the folder over: this one was thought dead, and
+// must write nothing more.
+func (t *training) stillHeld() error {
+	err := t.lock.Check()
 	var lost *lock.Lost
 	if errors.As(err, &lost) {
 		return errors.WithStack(&Busy{lost.Folder, lost.By.Host, lost.By.Process, err})
 	}
 	return errors.Wrap(err, "pollen")
+}
+
+// writeListed writes a file of the run and lists it, if the folder is still this process's.
+func (t *training) writeListed(name string, value any, indent string) error {
+	if err := t.stillHeld(); err != nil {
+		return err
+	}
+	return writeListed(t.index, t.folder, name, value, indent)
 }
 
 // release ends what newFolder and oldFolder began.
@@ -110,7 +119,7 @@ func clearHalfMade(folder string) error {
 		return errors.Wrap(err, "pollen: run folder")
 	}
 	if !isHalfMade(folder, entries) {
-		return errors.Errorf("pollen: run folder %s is not empty", folder)
+		return notEmpty(folder)
 	}
 	for _, entry := range entries {
 		if name := entry.Name(); name != lock.File && name != lock.Record {

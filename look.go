@@ -185,7 +185,7 @@ func (t *training) save(states []samples.Sample) error {
 				return errors.Wrap(err, "pollen: index")
 			}
 		}
-		if err := writeCheckpoint(t.folder, checkpoint); err != nil {
+		if err := t.writeCheckpoint(checkpoint); err != nil {
 			return err
 		}
 		removed, err := t.drop(dropped)
@@ -197,7 +197,7 @@ func (t *training) save(states []samples.Sample) error {
 
 // keep writes samples into a bank, and lists them, unless another process writes in the folder.
 func (t *training) keep(bank *samples.Bank, states ...samples.Sample) error {
-	if err := stillHeld(t.lock); err != nil {
+	if err := t.stillHeld(); err != nil {
 		return err
 	}
 	files, err := bank.Write(states...)

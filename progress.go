@@ -50,10 +50,13 @@ type outcome struct {
 	Error string `json:"error,omitempty"`
 }
 
-// note leaves a note of how the run ended that has this error, unless another process has taken the
-// run over, and returns the error, or that of the note.
+// note leaves a note of how the run ended that has this error, and returns the error, or that of
+// the note. If another process has taken the run over, that is the error, whatever else went wrong.
 func (t *training) note(ctx context.Context, err error) error {
-	if t.lock.Check() != nil {
+	if lost := t.stillHeld(); lost != nil {
+		if err == nil || errors.As(lost, new(*Busy)) {
+			return lost
+		}
 		return err
 	}
 	ended := outcome{State: Finished}

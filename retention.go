@@ -69,7 +69,7 @@ func (t *training) drop(lines []indexLine) (removed int, err error) {
 	if len(lines) == 0 {
 		return 0, nil
 	}
-	if err := stillHeld(t.lock); err != nil {
+	if err := t.stillHeld(); err != nil {
 		return 0, err
 	}
 	for _, l := range lines {

@@ -341,10 +341,7 @@ func (t *training) calibrate(ctx context.Context, run *Run, heldOut *datasets.Da
 	if err != nil {
 		return err
 	}
-	if err := stillHeld(t.lock); err != nil {
-		return err
-	}
-	return writeListed(t.index, t.folder, calibrationFile, c, "")
+	return t.writeListed(calibrationFile, c, "")
 }
 
 // calibrationOn is what held-out data say.

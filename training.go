@@ -243,7 +243,7 @@ func (t *training) run(ctx context.Context, device tensor.Device) error {
 	if t.measured || began < t.plan.Steps {
 		d, failed := t.diagnose(device)
 		if failed == nil {
-			failed = writeListed(t.index, t.folder, diagnosticsFile, d, "")
+			failed = t.writeListed(diagnosticsFile, d, "")
 		}
 		if err == nil {
 			err = failed

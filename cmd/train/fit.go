@@ -163,10 +163,7 @@ func resumeFit(ctx context.Context, given *pflag.FlagSet, flags *config.Settings
 
 // goOn resumes the run of a folder.
 func goOn(ctx context.Context, m pollen.Manifest, device deviceFlags, dataFolder, folder string, more []pollen.Option, c *console) error {
-	data := config.DataOf(m)
-	if dataFolder != "" {
-		data.Folder = dataFolder
-	}
+	data := config.DataOf(m).In(dataFolder)
 	opened, err := device.open(c)
 	if err != nil {
 		return err

@@ -67,10 +67,7 @@ func runGather(ctx context.Context, folders []string, folder string, copied bool
 		return err
 	}
 	m := run.Manifest()
-	data := config.DataOf(m)
-	if dataFolder != "" {
-		data.Folder = dataFolder
-	}
+	data := config.DataOf(m).In(dataFolder)
 	splits, err := openData(ctx, data, c)
 	if err != nil {
 		return err
@@ -82,8 +79,8 @@ func runGather(ctx context.Context, folders []string, folder string, copied bool
 		return err
 	}
 	if mixing != nil {
-		c.remark("predictions of %d held-out images, all chains: split R-hat %.3f, effective samples %.0f, in the tails %.0f", mixing.Images,
-			float64(mixing.RHat), float64(mixing.BulkESS), float64(mixing.TailESS))
+		c.remark("predictions of %d held-out images, all chains: split R-hat %s, effective samples %s, in the tails %s", mixing.Images,
+			orDash("%.3f", mixing.RHat), orDash("%.0f", mixing.BulkESS), orDash("%.0f", mixing.TailESS))
 	}
 	switch {
 	case splits.Validation == nil:

@@ -80,9 +80,6 @@ func (s *submission) run(ctx context.Context, given *pflag.FlagSet, kind string,
 			}
 		}
 	}
-	if s.Folder == "" {
-		return usage("train: submit wants --folder")
-	}
 	if err := s.Check(); err != nil {
 		return err
 	}
@@ -110,5 +107,9 @@ func (s *submission) run(ctx context.Context, given *pflag.FlagSet, kind string,
 	}
 	command := exec.CommandContext(ctx, tool[0], tool[1:]...)
 	command.Stdin, command.Stdout, command.Stderr = strings.NewReader(text), c.err, c.err
-	return errors.Wrapf(command.Run(), "train: %s", tool[0])
+	if err := command.Run(); err != nil {
+		return errors.Wrapf(err, "train: %s", tool[0])
+	}
+	c.remark("See how they do, where that folder is seen: train status %s", s.Folder)
+	return nil
 }

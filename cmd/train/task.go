@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"os"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
@@ -29,7 +30,11 @@ func fitAgain(ctx context.Context, s *config.Settings, folder string, more []pol
 	}
 	run, err := pollen.Open(folder)
 	if errors.As(err, new(*pollen.NotARun)) {
-		return runFit(ctx, s, folder, c)
+		err = runFit(ctx, s, folder, c)
+		if _, other := pollen.Open(folder); other != nil || !errors.Is(err, os.ErrExist) {
+			return err
+		}
+		return fitAgain(ctx, s, folder, more, c) // another process of this task has begun the run meanwhile
 	}
 	if err != nil {
 		return err

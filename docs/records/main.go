@@ -105,7 +105,7 @@ func add(name, command, scores string, folders []string) error {
 		if one.Diagnostics, err = opened.Diagnostics(); err != nil {
 			return err
 		}
-		one.Diagnostics.Trace = nil
+		one.Diagnostics.Trace, one.Diagnostics.Weights, one.Diagnostics.Losses = nil, nil, nil
 		r.Runs = append(r.Runs, one)
 	}
 	return r.write(name)

@@ -146,6 +146,14 @@ func Check(flag, name, folder string) error {
 	return Mistake("train: %s: no data set %q, and no folder or file of that name; there are %s", flag, name, strings.Join(datasets.Names(), ", "))
 }
 
+// In are the same data in another folder, if it is not "".
+func (d Data) In(folder string) Data {
+	if folder != "" {
+		d.Folder = folder
+	}
+	return d
+}
+
 // DataOf are the flags that a run's data were opened by.
 func DataOf(m pollen.Manifest) Data {
 	n := m.Notes

@@ -2,6 +2,7 @@ package config
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -22,8 +23,11 @@ type Submission struct {
 
 // Check tries every task's settings, so that none fails on the cluster for a mistake in the file.
 func (s *Submission) Check() error {
+	if s.Folder == "" {
+		return Mistake("train: submit wants --folder")
+	}
 	if s.Name == "" {
-		s.Name = strings.TrimSuffix(filepath.Base(s.Config), filepath.Ext(s.Config))
+		s.Name = jobName(strings.TrimSuffix(filepath.Base(s.Config), filepath.Ext(s.Config)))
 	}
 	s.Tasks = 1
 	for number := 0; number < s.Tasks; number++ {
@@ -40,6 +44,17 @@ func (s *Submission) Check() error {
 		}
 	}
 	return nil
+}
+
+// jobName makes a name that both kinds of clusters take of a file's, my_run.v2 being my-run-v2.
+func jobName(file string) string {
+	name := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= '0' && r <= '9' {
+			return r
+		}
+		return '-'
+	}, strings.ToLower(file))
+	return strings.Trim(name[:min(63, len(name))], "-")
 }
 
 // fit is what a task runs: its number comes from the cluster.
@@ -76,24 +91,30 @@ func (s *Submission) ForSlurm() (text string, tool []string, err error) {
 // ForPods is the manifest, with the configuration and a network file that it names, and the program
 // that takes it.
 func (s *Submission) ForPods() (text string, tool []string, err error) {
+	switch {
+	case s.Pods.Image == "" || s.Pods.Claim == "":
+		return "", nil, Mistake("train: submit kubernetes wants --image, with train, and --claim, the volume that keeps the runs")
+	case !strings.HasPrefix(path.Clean(s.Folder)+"/", path.Clean(s.Pods.Mount)+"/"):
+		return "", nil, Mistake("train: submit: folder %s is not in the volume, which pods see at %s: it would be gone with them", s.Folder, s.Pods.Mount)
+	}
 	one, err := Layered(pflag.NewFlagSet("", pflag.ContinueOnError), s.Config)
 	if err != nil {
 		return "", nil, err
 	}
 	s.Pods.Files = map[string]string{}
-	paths := []string{s.Config}
+	files := []string{s.Config}
 	if network := one.Text["model"]; strings.HasSuffix(network, ".yaml") || strings.HasSuffix(network, ".yml") {
 		if filepath.Base(network) != network {
 			return "", nil, Mistake("train: model: %s: for pods, start submit beside the file and name it without a folder", network)
 		}
-		paths = append(paths, network)
+		files = append(files, network)
 	}
-	for _, path := range paths {
-		content, err := os.ReadFile(path)
+	for _, file := range files {
+		content, err := os.ReadFile(file)
 		if err != nil {
 			return "", nil, errors.Wrap(err, "train: submit")
 		}
-		s.Pods.Files[filepath.Base(path)] = string(content)
+		s.Pods.Files[filepath.Base(file)] = string(content)
 	}
 	s.Command = s.fit(nil, filepath.Base(s.Config))
 	text, err = s.Job.ForKubernetes()

@@ -90,13 +90,14 @@ func (p *Pending) Write(content []byte) (int, error) {
 
 // Commit puts the content on the disk and then, atomically, at the path. Afterwards, even on an
 // error, the temporary file is gone.
-func (p *Pending) Commit() error { return p.commit("") }
+func (p *Pending) Commit() error { return p.commit("", nil) }
 
 // CommitKeeping is Commit, and gives what was at the path another name in the folder before: a
-// process that is killed in between leaves it there alone.
-func (p *Pending) CommitKeeping(older string) error { return p.commit(older) }
+// process that is killed in between leaves it there alone. Once the content is on the disk, may is
+// asked whether it may take its place: its error drops the content.
+func (p *Pending) CommitKeeping(older string, may func() error) error { return p.commit(older, may) }
 
-func (p *Pending) commit(older string) error {
+func (p *Pending) commit(older string, may func() error) error {
 	if p.file == nil {
 		return errors.Errorf("file: commit %s: it is committed or closed already", p.path)
 	}
@@ -109,6 +110,9 @@ func (p *Pending) commit(older string) error {
 		err = closed
 	}
 	p.file = nil
+	if err == nil && may != nil {
+		err = may()
+	}
 	if err == nil && older != "" {
 		if err = replace(p.path, older); os.IsNotExist(err) {
 			err = nil

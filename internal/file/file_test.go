@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/pkg/errors"
 )
 
 // names are the names in a folder.
@@ -131,6 +133,36 @@ func TestCloseDropsWhatIsPending(t *testing.T) {
 	wantError(t, p.Commit(), "committed or closed already")
 	wantContent(t, path, "old")
 	wantNames(t, folder, "a")
+}
+
+// What may take its place is asked when the content is on the disk.
+func TestCommitKeeping(t *testing.T) {
+	folder := t.TempDir()
+	path, older := filepath.Join(folder, "state"), filepath.Join(folder, "older")
+	commit := func(content string, may error) error {
+		p, err := Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := p.Write([]byte(content)); err != nil {
+			t.Fatal(err)
+		}
+		return p.CommitKeeping(older, func() error {
+			if len(names(t, folder)) == 0 {
+				t.Error("asked before the content is there")
+			}
+			return may
+		})
+	}
+	for _, content := range []string{"first", "second"} {
+		if err := commit(content, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantError(t, commit("third", errors.New("another writes here")), "another writes here")
+	wantNames(t, folder, "older", "state")
+	wantContent(t, path, "second")
+	wantContent(t, older, "first")
 }
 
 func TestPlacesThatCannotBeReplaced(t *testing.T) {

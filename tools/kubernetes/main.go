@@ -1,0 +1,61 @@
+// Command kubernetes is a whole Kubernetes v1.33 but for etcd and the container runtime: under the
+// name kube-apiserver, kube-controller-manager, kube-scheduler, kubelet or kubectl it is that
+// program. TestKubernetes in package cluster builds it once, and gives the tasks of a run to it. It
+// is a module of its own, since it wants some hundred others.
+//
+// It differs from what is released in one thing. A Job's pod is replaced 10 s after it is gone, then
+// 20 s, up to ten minutes, evictions being counted; for a test that evicts a hundred times these
+// are PATIENCE, a duration in the environment.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+	_ "time/tzdata"
+
+	"github.com/spf13/cobra"
+	"k8s.io/component-base/cli"
+	_ "k8s.io/component-base/logs/json/register"
+	_ "k8s.io/component-base/metrics/prometheus/clientgo"
+	_ "k8s.io/component-base/metrics/prometheus/version"
+	kubectl "k8s.io/kubectl/pkg/cmd"
+	"k8s.io/kubectl/pkg/cmd/util"
+	apiserver "k8s.io/kubernetes/cmd/kube-apiserver/app"
+	controllers "k8s.io/kubernetes/cmd/kube-controller-manager/app"
+	scheduler "k8s.io/kubernetes/cmd/kube-scheduler/app"
+	kubelet "k8s.io/kubernetes/cmd/kubelet/app"
+	"k8s.io/kubernetes/pkg/controller/job"
+)
+
+func main() {
+	if text := os.Getenv("PATIENCE"); text != "" {
+		patience, err := time.ParseDuration(text)
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "PATIENCE:", err)
+			os.Exit(2)
+		}
+		job.DefaultJobPodFailureBackOff, job.MaxJobPodFailureBackOff = patience, patience
+	}
+	var program *cobra.Command
+	switch name := filepath.Base(os.Args[0]); name {
+	case "kube-apiserver":
+		program = apiserver.NewAPIServerCommand()
+	case "kube-controller-manager":
+		program = controllers.NewControllerManagerCommand()
+	case "kube-scheduler":
+		program = scheduler.NewSchedulerCommand()
+	case "kubelet":
+		program = kubelet.NewKubeletCommand()
+	case "kubectl":
+		if err := cli.RunNoErrOutput(kubectl.NewDefaultKubectlCommand()); err != nil {
+			util.CheckErr(err) // it prints the error and ends
+		}
+		return
+	default:
+		fmt.Fprintf(os.Stderr, "%s: call me kube-apiserver, kube-controller-manager, kube-scheduler, kubelet or kubectl\n", name)
+		os.Exit(2)
+	}
+	os.Exit(cli.Run(program))
+}
