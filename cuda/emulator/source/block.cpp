@@ -333,7 +333,7 @@ Watched Block::watched(size_t bytes) {
 // written notes what the emulator writes for the running thread.
 void Block::written(void* to, size_t bytes) {
   if (!watch.memory) return;
-  for (size_t i = 0; i < bytes; i += 4) noteWrite(watch.accesses[((char*)to - watch.memory + i) / 4]);
+  noteWrites(watch.accesses + ((char*)to - watch.memory) / 4, bytes / 4);
 }
 
 }  // namespace

@@ -58,18 +58,24 @@ Watched watchedShared(size_t bytes);
 // fault ends the block with what the running thread did wrong.
 [[noreturn]] void fault(const char* what);
 
-// noteRead and noteWrite note an access by the running thread. One is an error if another thread wrote to the word since the last barrier of the block, and
-// a write also if another thread read it.
-inline void noteRead(Access& a) {
-  unsigned long long now = here.time;
-  if (a.write != now && a.write / timeUnit == now / timeUnit) fault("reads a word of shared memory that another thread wrote to since the last barrier");
-  a.read = a.read != now && a.read / timeUnit == now / timeUnit ? now | several : now;
+// noteReads and noteWrites note an access to some words by the running thread. One is an error if another thread wrote to a word since the last barrier of
+// the block, and a write also if another thread read it.
+inline void noteReads(Access* words, size_t count) {
+  unsigned long long now = here.time, barrier = now / timeUnit * timeUnit;
+  for (size_t i = 0; i < count; i++) {
+    Access& a = words[i];
+    if (a.write >= barrier && a.write != now) fault("reads a word of shared memory that another thread wrote to since the last barrier");
+    if (a.read != now) a.read = a.read < barrier ? now : now | several;
+  }
 }
-inline void noteWrite(Access& a) {
-  unsigned long long now = here.time;
-  if (a.write != now && a.write / timeUnit == now / timeUnit) fault("writes a word of shared memory that another thread wrote to since the last barrier");
-  if (a.read != now && a.read / timeUnit == now / timeUnit) fault("writes a word of shared memory that another thread read since the last barrier");
-  a.write = now;
+inline void noteWrites(Access* words, size_t count) {
+  unsigned long long now = here.time, barrier = now / timeUnit * timeUnit;
+  for (size_t i = 0; i < count; i++) {
+    Access& a = words[i];
+    if (a.write >= barrier && a.write != now) fault("writes a word of shared memory that another thread wrote to since the last barrier");
+    if (a.read >= barrier && a.read != now) fault("writes a word of shared memory that another thread read since the last barrier");
+    a.write = now;
+  }
 }
 
 // copyLater fills size bytes of shared memory with ones, and notes a copy of some bytes to there, with zeros up to size. copyCommit ends a group of

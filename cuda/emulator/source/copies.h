@@ -14,8 +14,7 @@ class Copies {
 
   // later notes a copy of some bytes, with zeros up to size, and leaves NaN there, as a GPU makes it.
   void later(void* to, const void* from, int bytes, int size) {
-    sanitizedFill(to, 0xff, size);
-    for (int last = 3; last < size; last += 4) sanitizedFill((char*)to + last, 0x7f, 1);
+    sanitizedUnwritten(to, size);
     SanitizerIgnore ignore;
     all.push_back({to, from, bytes, size, group});
   }
@@ -31,7 +30,7 @@ class Copies {
       Copy c = all[done];
       written(c.to, c.size);
       sanitizedCopy(c.to, c.from, c.bytes);
-      sanitizedFill((char*)c.to + c.bytes, 0, c.size - c.bytes);
+      if (c.bytes < c.size) sanitizedFill((char*)c.to + c.bytes, 0, c.size - c.bytes);
     }
     SanitizerIgnore ignore;
     all.erase(all.begin(), all.begin() + done);

@@ -88,6 +88,11 @@ inline void sanitizedFill(void* to, int value, size_t bytes) {
   SanitizerIgnore ignore;
   memset(to, value, bytes);
 }
+inline void sanitizedUnwritten(void* to, size_t bytes) {
+  sanitizedFill(to, 0, bytes);
+  SanitizerIgnore ignore;
+  unwritten(to, bytes);
+}
 
 #else
 
@@ -114,9 +119,14 @@ extern "C" void* __asan_memcpy(void*, const void*, size_t);
 extern "C" void* __asan_memset(void*, int, size_t);
 inline void sanitizedCopy(void* to, const void* from, size_t bytes) { __asan_memcpy(to, from, bytes); }
 inline void sanitizedFill(void* to, int value, size_t bytes) { __asan_memset(to, value, bytes); }
+inline void sanitizedUnwritten(void* to, size_t bytes) {
+  sanitizedFill(to, 0, bytes);
+  unwritten(to, bytes);
+}
 #else
 inline void sanitizedCopy(void* to, const void* from, size_t bytes) { memcpy(to, from, bytes); }
 inline void sanitizedFill(void* to, int value, size_t bytes) { memset(to, value, bytes); }
+inline void sanitizedUnwritten(void* to, size_t bytes) { unwritten(to, bytes); }
 #endif
 
 #endif

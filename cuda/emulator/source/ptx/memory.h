@@ -78,13 +78,13 @@ struct Shared {
   template <U64 bytes>
   void* reads(U64 at, int line) const {
     U64 place = check<bytes>(at, line);
-    for (U64 i = 0; i < bytes; i += 4) noteRead(watched.accesses[(place + i) / 4]);
+    noteReads(watched.accesses + place / 4, bytes / 4);
     return watched.memory + place;
   }
   template <U64 bytes>
   void* writes(U64 at, int line) const {
     U64 place = check<bytes>(at, line);
-    for (U64 i = 0; i < bytes; i += 4) noteWrite(watched.accesses[(place + i) / 4]);
+    noteWrites(watched.accesses + place / 4, bytes / 4);
     return watched.memory + place;
   }
   // copy is cp.async: it happens when it is waited for. With not there are zeros.
