@@ -52,12 +52,7 @@ func TestRareUpdatesAreTheHosts(t *testing.T) {
 	device := cudatest.GPU(t, cuda.Options{})
 	host := tensor.NewHost(1)
 	defer host.Close()
-	for _, u := range rare() {
-		t.Run(u.name, func(t *testing.T) {
-			compareUpdates[float32](t, u, device, host, u.close)
-			compareUpdates[float64](t, u, device, host, 1e-13+u.close*1e-6)
-		})
-	}
+	compareAll(t, rare(), device, host)
 	counted := update{"counted proposals", func(b *graph.Builder) {
 		header := metropolis.MALA{Acceptance: metropolis.AcceptanceMinibatch}.BatchHeader(b)
 		b.Record("sum", b.Apply(op.Sum{}, b.Apply(op.Noise{Stream: b.Stream(), As: op.ViewAs(3, 5)}, header)))

@@ -122,7 +122,13 @@ func TestUpdatesAreTheHosts(t *testing.T) {
 	device := cudatest.GPU(t, cuda.Options{})
 	host := tensor.NewHost(1)
 	defer host.Close()
-	for _, u := range updates() {
+	compareAll(t, updates(), device, host)
+}
+
+// compareAll compares each update in both types.
+func compareAll(t *testing.T, list []update, device, host tensor.Device) {
+	t.Helper()
+	for _, u := range list {
 		t.Run(u.name, func(t *testing.T) {
 			compareUpdates[float32](t, u, device, host, u.close)
 			compareUpdates[float64](t, u, device, host, 1e-13+u.close*1e-6)
