@@ -40,6 +40,9 @@ inline T* globalPointer(unsigned long long address) {
   return (T*)(uintptr_t)address;
 }
 
+template <class T>
+inline void needed(T, T, T, T) {}
+
 // loadIf is *from, or 0 without a look at it.
 template <class T>
 inline T loadIf(bool there, const T* from) {
