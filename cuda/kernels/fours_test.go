@@ -9,12 +9,13 @@ import (
 	"testing"
 )
 
-// apart are the kernels that read or write four neighbours one by one, because these need not lie
-// at a multiple of 16 bytes.
+// apart are the kernels that read or write four neighbours one by one, most because these need not
+// lie at a multiple of 16 bytes.
 var apart = map[string]string{
 	"max_pool_fwd": "windows begin anywhere", "max_pool_bwd": "windows begin anywhere", "max_pool_relu_fwd": "windows begin anywhere",
 	"max_pool_relu_bwd": "windows begin anywhere", "average_pool_fwd": "windows begin anywhere",
 	"accuracy_fwd": "a row of classes", "kfac_whiten": "a row of a triangle",
+	"sgnht_update_euler_element": "a rule sees one thermostat", "sgnht_update_badodab_element": "a rule sees one thermostat",
 }
 
 // byFours are kernels whose loops are of whole fours, with how many of them they read and write.
