@@ -139,7 +139,7 @@ func TestUpdatesOfManyTiles(t *testing.T) {
 	defer host.Close()
 	wide := func(b *graph.Builder) *graph.Node { return quadratics(b, 64*op.UpdateTile+5) }
 	for _, s := range []langevin.Sampler{
-		langevin.SGLD{}, langevin.PSGLD{Alpha: 0.9, Lambda: 0.1, Gamma: langevin.GammaNone}, langevin.SGHMC{Friction: 0.1}, langevin.OBABO{Friction: 0.1},
+		langevin.PSGLD{Alpha: 0.9, Lambda: 0.1, Gamma: langevin.GammaNone}, langevin.SGHMC{Friction: 0.1},
 		langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3},
 	} {
 		t.Run(s.Name(), func(t *testing.T) {
