@@ -44,8 +44,8 @@ func (t training) predicted(chains int, precision string) (float64, []cuda.Predi
 	return step, calls, err
 }
 
-// besidePredicted puts the model's time beside the measured one of Pollen's step, which is entry i if
-// it was not left out.
+// besidePredicted puts the model's time beside the measured one of Pollen's step, which is entry i
+// if it was not left out.
 func (r *gpuRun) besidePredicted(i int, t training, chains int, precision string) error {
 	if i == len(r.record.Entries) {
 		return nil

@@ -12,8 +12,8 @@ type tile struct {
 	matrices, images       speed // of products of matrices, and of convolutions, which look for each operand's place
 }
 
-// speed is a tile's in multiplications and additions: full with all resident blocks, alone with only
-// one; 1 is what the ordinary cores can do, 128 in a cycle.
+// speed is a tile's in multiplications and additions: full with all resident blocks, alone with
+// only one; 1 is what the ordinary cores can do, 128 in a cycle.
 type speed struct{ full, alone float64 }
 
 func (t tile) speeds(g *product) speed {
@@ -26,8 +26,8 @@ func (t tile) speeds(g *product) speed {
 // The tiles that the kernels are made for. The speeds are estimates for a H200, which TestCalibrate
 // measures, products and convolutions apart. full is what the loop's instructions allow if a
 // multiprocessor issues four in each cycle (kernels.Loops; of convolutions the mean of the three
-// directions), 0.95 of that on ordinary cores and 0.85 on tensor cores; alone is limited by the latency
-// that a block's own warps leave uncovered.
+// directions), 0.95 of that on ordinary cores and 0.85 on tensor cores; alone is limited by the
+// latency that a block's own warps leave uncovered.
 var (
 	tilesFloat32 = []tile{
 		{128, 128, 256, 8, 32 << 10, 1, speed{0.70, 0.65}, speed{0.66, 0.60}},

@@ -12,10 +12,10 @@ import (
 	"github.com/pollen-ml/pollen/cuda/kernels"
 )
 
-// source is a file of PTX: the code of some kernels, each of which a GPU's driver compiles alone. So
-// a program waits for those that it has, and finds those that other programs had: the driver keeps
-// what it has compiled for a text of PTX in the user's folder (CUDA C++ Programming Guide, just-in-time
-// compilation: CUDA_CACHE_PATH, CUDA_CACHE_MAXSIZE, CUDA_CACHE_DISABLE).
+// source is a file of PTX: the code of some kernels, each of which a GPU's driver compiles alone.
+// So a program waits for those that it has, and finds those that other programs had: the driver
+// keeps what it has compiled for a text of PTX in the user's folder (CUDA C++ Programming Guide,
+// just-in-time compilation: CUDA_CACHE_PATH, CUDA_CACHE_MAXSIZE, CUDA_CACHE_DISABLE).
 type source struct {
 	name       string
 	capability int  // the lowest it runs on, 10 major + minor

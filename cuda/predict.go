@@ -22,8 +22,8 @@ type Model struct {
 }
 
 // H200 is the GPU for which the tiles' speeds are estimated. The data sheet has 132 multiprocessors
-// and 4.8 TB/s, of which a copy gets some nine tenths; clock, cache, issue and launches are estimates
-// until a measured record corrects them.
+// and 4.8 TB/s, of which a copy gets some nine tenths; clock, cache, issue and launches are
+// estimates until a measured record corrects them.
 var H200 = Model{
 	Name: "NVIDIA H200", Capability: 90, Multiprocessors: 132, Clock: 1.8e9, Issue: 0.7,
 	Memory: 0.9 * 4.8e12, Cache: 7e12, CacheBytes: 50 << 20, Node: costOfLaunch / 1.8e9,

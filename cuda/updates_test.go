@@ -131,8 +131,8 @@ func TestUpdatesAreTheHosts(t *testing.T) {
 	compareAll(t, updates(), device, host)
 }
 
-// TestUpdatesOfManyTiles: where a parameter has many tiles a block has several of them, and the last
-// blocks fewer.
+// TestUpdatesOfManyTiles: where a parameter has many tiles a block has several of them, and the
+// last blocks fewer.
 func TestUpdatesOfManyTiles(t *testing.T) {
 	device := cudatest.GPU(t, cuda.Options{})
 	host := tensor.NewHost(1)

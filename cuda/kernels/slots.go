@@ -1,14 +1,16 @@
 package kernels
 
-// Loop is a kernel's main loop as ptxas 12.9.86 assembles it for sm_90, which TestSlots counts again.
+// Loop is a kernel's main loop as ptxas 12.9.86 assembles it for sm_90, which TestSlots counts
+// again.
 type Loop struct {
 	Slots int // instructions that a warp issues in a round
 	Items int // elements of a thread in a round of an update or of an elementwise kernel, 0 for a product's stage
 }
 
 // Loops are the main loops of kernels that a training step of a convolutional network has. A
-// product's round is a stage of 16 in depth, whose slots are all of the loop's: it has no other ways.
-// Those of an update are the fewest with which a round makes noise.
+// product's round is a stage of 16 in depth, whose slots are all of the loop's, also those for
+// operands that lie otherwise: an upper bound. Those of an update are the fewest with which a round
+// makes noise.
 var Loops = map[string]Loop{
 	"sgld_update_f32":                {249, 4},
 	"psgld_update_f32":               {351, 4},

@@ -49,8 +49,8 @@ func UpdateGrid(n int) tensor.Grid {
 	return tensor.Shares{Items: above(n, UpdateTile), Most: mostTiles, Threads: min(above(n, 4), updateThreads)}
 }
 
-// updateThreads is the most threads of a block, as in cuda/kernels/update.cuh. What a block computes
-// once costs next to nothing beside mostTiles tiles.
+// updateThreads is the most threads of a block, as in cuda/kernels/update.cuh. What a block
+// computes once costs next to nothing beside mostTiles tiles.
 const (
 	updateThreads = 512
 	mostTiles     = 16
