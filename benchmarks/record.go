@@ -17,11 +17,13 @@ import (
 
 // record is one run of a command: what ran where, and its figures.
 type record struct {
-	Command string   `json:"command"`
-	Date    string   `json:"date"`
-	Machine machine  `json:"machine"`
-	Entries []entry  `json:"entries"`
-	Left    []string `json:"left,omitempty"` // comparisons and sides left out by time or failure
+	Command string  `json:"command"`
+	Date    string  `json:"date"`
+	Machine machine `json:"machine"`
+	// Predicted is the GPU whose model gave all figures; none was then measured.
+	Predicted string   `json:"predicted,omitempty"`
+	Entries   []entry  `json:"entries"`
+	Left      []string `json:"left,omitempty"` // comparisons and sides left out by time or failure
 }
 
 // machine is what figures depend on other than the code.
@@ -46,6 +48,8 @@ type entry struct {
 	Unit     string  `json:"unit,omitempty"`     // "images", "GFLOP", "GB"
 	Fraction float64 `json:"fraction,omitempty"` // of the machine's measured peak
 	Ratio    float64 `json:"ratio,omitempty"`    // this side's median to Pollen's
+
+	Predicted float64 `json:"predicted,omitempty"` // seconds by the model of an H200
 }
 
 func newRecord() *record {
