@@ -51,7 +51,7 @@ func (c Conv2D) winograd(a *cookToom, backward bool) Routine {
 	p.in.wide, p.in.to, p.in.panel = p.groups.wide, lattice{p.points * p.pointIn, p.pointIn, p.strideIn}, panelColumns
 	p.ranges = min(panels, ceilDiv(tileCount, p.groups.count()))
 	p.filterParts = ceilDiv(p.in.channels, panelColumns)
-	blocks := max(panelColumns*c.R*c.S*lanes, 2*p.in.blocksSize(p.groups.highest()), p.outSize(p.groups.highest()))
+	blocks := max(panelColumns*c.R*c.S*lanes, panelColumns/lanes*p.in.blocksSize(p.groups.highest()), p.outSize(p.groups.highest()))
 	plan := Routine{
 		Phases:    []int{panels * p.filterParts, p.groups.count() * p.ranges},
 		Workspace: panels * points * p.pointFilter,
