@@ -190,23 +190,28 @@ func gemmTile[T Float](p *gemmPlan, tile int, o Operands[T]) {
 			packRows(o.Scratch, o.B[k0*p.N+j:], p.N, k1-k0, min(panelHi*panelColumns, p.N)-j)
 		}
 		batch := panelBatch(k1 - k0)
+		if inUse == avx512 { // two panels fit into its first-level cache of 48 KiB
+			batch = max(2, batch)
+		}
 		for lo := panelLo; lo < panelHi; lo += batch {
 			for group := groupLo; group < groupHi; group++ {
-				for n := lo; n < min(lo+batch, panelHi); n++ {
-					gemmGroup(p, group, k0, k1, n*panelColumns, o, o.Scratch[(n-panelLo)*size:][:size], f)
+				for n, end := lo, min(lo+batch, panelHi); n < end; {
+					n += gemmGroup(p, group, k0, k1, n, end, o, o.Scratch[(n-panelLo)*size:], f)
 				}
 			}
 		}
 	}
 }
 
-// gemmGroup multiplies one group of rows by a packed panel.
-func gemmGroup[T Float](p *gemmPlan, group, k0, k1, j int, o Operands[T], panel []T, f flags) {
-	i, end := cut(p.M, rowGroups(p.M), group)
+// gemmGroup multiplies one group of rows by the packed panel n, and by the next one if there is one
+// before end. It returns how many.
+func gemmGroup[T Float](p *gemmPlan, group, k0, k1, n, end int, o Operands[T], panels []T, f flags) int {
+	j, size := n*panelColumns, (k1-k0)*panelColumns
+	i, last := cut(p.M, rowGroups(p.M), group)
 	var a left[T]
 	switch {
 	case p.packTiles > 0:
-		a = left[T]{data: o.Workspace[i*p.K+k0*(end-i):], rowStride: 1, depthStride: end - i}
+		a = left[T]{data: o.Workspace[i*p.K+k0*(last-i):], rowStride: 1, depthStride: last - i}
 	case p.TransposeA:
 		a = left[T]{data: o.A[k0*p.M+i:], rowStride: 1, depthStride: p.M}
 	default:
@@ -220,13 +225,18 @@ func gemmGroup[T Float](p *gemmPlan, group, k0, k1, j int, o Operands[T], panel 
 		bias = bias[j:]
 	}
 	c := o.Out[i*p.N+j:]
-	if p.N-j >= panelColumns {
-		multiply(end-i, k1-k0, a, panel, c, p.N, bias, f)
-		return
+	switch rest := p.N - j; {
+	case rest >= 2*panelColumns && n+1 < end:
+		multiplyPair(last-i, k1-k0, a, panels[:2*size], size, c, p.N, bias, f)
+		return 2
+	case rest >= panelColumns:
+		multiply(last-i, k1-k0, a, panels[:size], c, p.N, bias, f)
+	default:
+		var sums [mostRows * panelColumns]T
+		multiplyPart(last-i, k1-k0, a, panels[:size], &sums)
+		finish(last-i, rest, sums[:], c, p.N, bias, f)
 	}
-	var sums [mostRows * panelColumns]T
-	multiplyPart(end-i, k1-k0, a, panel, &sums)
-	finish(end-i, p.N-j, sums[:], c, p.N, bias, f)
+	return 1
 }
 
 // epilogue returns the flags of one block of the depth: later blocks add to the

@@ -59,6 +59,19 @@ func multiply[T Float](rows, depth int, a left[T], b, c []T, stride int, bias []
 	finish(rows, panelColumns, sums[:], c, stride, bias, f)
 }
 
+// multiplyPair is multiply for two panels, the second of which lies panel elements behind the first,
+// and their columns side by side.
+func multiplyPair[T Float](rows, depth int, a left[T], b []T, panel int, c []T, stride int, bias []T, f flags) {
+	if multiplyPairFast(rows, depth, a, b, panel, c, stride, bias, f) {
+		return
+	}
+	multiply(rows, depth, a, b, c, stride, bias, f)
+	if f&flagBiasColumn != 0 {
+		bias = bias[panelColumns:]
+	}
+	multiply(rows, depth, a, b[panel:], c[panelColumns:], stride, bias, f)
+}
+
 // multiplyPart computes the sums of a tile into sums, for tiles that are stored
 // in parts by finish.
 func multiplyPart[T Float](rows, depth int, a left[T], b []T, sums *[mostRows * panelColumns]T) {
