@@ -98,7 +98,7 @@ func (g Gemm) Plan() (Routine, error) {
 	if (g.TransposeA || g.K%gemmAlias == 0) && g.N >= gemmPackColumns && 2*g.M*g.N*g.K > gemmTileFlops {
 		p.packTiles = min(rowGroups(g.M), tileCount)
 		plan.Phases = append(plan.Phases, p.packTiles)
-		plan.Workspace = g.M * g.K
+		plan.Workspace = packedAt(g.K, rowGroups(g.M), g.M)
 	}
 	plan.Phases = append(plan.Phases, p.rowBlocks*p.columnBlocks)
 	plan.gemm = p
@@ -114,15 +114,36 @@ func gemmRun[T Float](p *gemmPlan, phase, tile int, o Operands[T]) {
 	gemmTile(p, tile, o)
 }
 
-// packLeft packs some groups of rows of A. The group that begins with row i
-// begins at packed[i*K] and holds, for each depth, its rows.
+// packedRows is the distance, in a packed group of rows, from a depth to the next: in AVX-512 each
+// has a cache line of its own.
+func packedRows(rows int) int {
+	if inUse == avx512 {
+		return panelColumns
+	}
+	return rows
+}
+
+// packedAt is where a packed group begins, whose first row is i.
+func packedAt(depth, group, i int) int {
+	if inUse == avx512 {
+		return group * panelColumns * depth
+	}
+	return i * depth
+}
+
+// packLeft packs some groups of rows of A. A group holds, for each depth, its rows.
 func packLeft[T Float](p *gemmPlan, tile int, a, packed []T) {
 	groups := rowGroups(p.M)
 	lo, hi := cut(groups, p.packTiles, tile)
 	if !p.TransposeA {
 		for group := lo; group < hi; group++ {
 			i, end := cut(p.M, groups, group)
-			packRowGroup(packed[i*p.K:end*p.K], a[i*p.K:end*p.K], end-i, p.K)
+			to := packed[packedAt(p.K, group, i):][:packedRows(end-i)*p.K]
+			if inUse == avx512 {
+				packColumns(to, a[i*p.K:end*p.K], p.K, p.K, end-i)
+				continue
+			}
+			packRowGroup(to, a[i*p.K:end*p.K], end-i, p.K)
 		}
 		return
 	}
@@ -133,9 +154,18 @@ func packLeft[T Float](p *gemmPlan, tile int, a, packed []T) {
 		for group := lo; group < hi; group++ {
 			i, end := cut(p.M, groups, group)
 			rows := end - i
-			to := packed[i*p.K+k0*rows:][:(k1-k0)*rows]
+			distance := packedRows(rows)
+			to := packed[packedAt(p.K, group, i)+k0*distance:][:(k1-k0)*distance]
 			from := a[k0*p.M+i : (k1-1)*p.M+end]
-			if rows == leastRows {
+			if inUse == avx512 && (k1-1)*p.M+i+panelColumns <= len(a) { // with some of the next group's rows, which nobody reads
+				from := a[k0*p.M+i:]
+				for k := range k1 - k0 {
+					row := *(*[panelColumns]T)(from[k*p.M:])
+					*(*[panelColumns]T)(to[k*panelColumns:]) = row
+				}
+				continue
+			}
+			if rows == distance && rows == leastRows {
 				for k := range k1 - k0 {
 					row := *(*[leastRows]T)(from[k*p.M:])
 					*(*[leastRows]T)(to[k*leastRows:]) = row
@@ -143,7 +173,7 @@ func packLeft[T Float](p *gemmPlan, tile int, a, packed []T) {
 				continue
 			}
 			for k := range k1 - k0 {
-				copy(to[k*rows:], from[k*p.M:][:rows])
+				copy(to[k*distance:], from[k*p.M:][:rows])
 			}
 		}
 	}
@@ -211,7 +241,8 @@ func gemmGroup[T Float](p *gemmPlan, group, k0, k1, n, end int, o Operands[T], p
 	var a left[T]
 	switch {
 	case p.packTiles > 0:
-		a = left[T]{data: o.Workspace[i*p.K+k0*(last-i):], rowStride: 1, depthStride: last - i}
+		distance := packedRows(last - i)
+		a = left[T]{data: o.Workspace[packedAt(p.K, group, i)+k0*distance:], rowStride: 1, depthStride: distance}
 	case p.TransposeA:
 		a = left[T]{data: o.A[k0*p.M+i:], rowStride: 1, depthStride: p.M}
 	default:
