@@ -45,10 +45,13 @@ TEXT ·multiplyTileAVX512(SB), NOSPLIT, $0-80
 	MOVQ       stride+56(FP), DI
 	SHLQ       $0x02, DI
 	VXORPS     Z0, Z0, Z0
+	CMPQ       AX, $0x40
+	JL         shallow_1
 	MOVQ       SI, DI
 	PREFETCHT0 (DI)
 	PREFETCHT0 60(DI)
 
+shallow_1:
 pairs_1:
 	SUBQ             $0x02, AX
 	JL               last_1
@@ -112,6 +115,8 @@ rows_2:
 	SHLQ       $0x02, R8
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
+	CMPQ       AX, $0x40
+	JL         shallow_2
 	MOVQ       DI, R9
 	PREFETCHT0 (R9)
 	PREFETCHT0 60(R9)
@@ -119,6 +124,7 @@ rows_2:
 	PREFETCHT0 (R9)
 	PREFETCHT0 60(R9)
 
+shallow_2:
 pairs_2:
 	SUBQ             $0x02, AX
 	JL               last_2
@@ -194,6 +200,8 @@ rows_3:
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
+	CMPQ       AX, $0x40
+	JL         shallow_3
 	MOVQ       DI, R9
 	PREFETCHT0 (R9)
 	PREFETCHT0 60(R9)
@@ -204,6 +212,7 @@ rows_3:
 	PREFETCHT0 (R9)
 	PREFETCHT0 60(R9)
 
+shallow_3:
 pairs_3:
 	SUBQ             $0x02, AX
 	JL               last_3
@@ -293,6 +302,8 @@ rows_4:
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
 	VXORPS     Z3, Z3, Z3
+	CMPQ       AX, $0x40
+	JL         shallow_4
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 60(R10)
@@ -306,6 +317,7 @@ rows_4:
 	PREFETCHT0 (R10)
 	PREFETCHT0 60(R10)
 
+shallow_4:
 pairs_4:
 	SUBQ             $0x02, AX
 	JL               last_4
@@ -409,6 +421,8 @@ rows_5:
 	VXORPS     Z2, Z2, Z2
 	VXORPS     Z3, Z3, Z3
 	VXORPS     Z4, Z4, Z4
+	CMPQ       AX, $0x40
+	JL         shallow_5
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 60(R10)
@@ -425,6 +439,7 @@ rows_5:
 	PREFETCHT0 (R10)
 	PREFETCHT0 60(R10)
 
+shallow_5:
 pairs_5:
 	SUBQ             $0x02, AX
 	JL               last_5
@@ -540,6 +555,8 @@ rows_6:
 	VXORPS     Z3, Z3, Z3
 	VXORPS     Z4, Z4, Z4
 	VXORPS     Z5, Z5, Z5
+	CMPQ       AX, $0x40
+	JL         shallow_6
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 60(R10)
@@ -559,6 +576,7 @@ rows_6:
 	PREFETCHT0 (R10)
 	PREFETCHT0 60(R10)
 
+shallow_6:
 pairs_6:
 	SUBQ             $0x02, AX
 	JL               last_6
@@ -688,6 +706,8 @@ rows_7:
 	VXORPS     Z4, Z4, Z4
 	VXORPS     Z5, Z5, Z5
 	VXORPS     Z6, Z6, Z6
+	CMPQ       AX, $0x40
+	JL         shallow_7
 	MOVQ       R9, R11
 	PREFETCHT0 (R11)
 	PREFETCHT0 60(R11)
@@ -710,6 +730,7 @@ rows_7:
 	PREFETCHT0 (R11)
 	PREFETCHT0 60(R11)
 
+shallow_7:
 pairs_7:
 	SUBQ             $0x02, AX
 	JL               last_7
@@ -853,6 +874,8 @@ rows_8:
 	VXORPS     Z5, Z5, Z5
 	VXORPS     Z6, Z6, Z6
 	VXORPS     Z7, Z7, Z7
+	CMPQ       AX, $0x40
+	JL         shallow_8
 	MOVQ       R9, R11
 	PREFETCHT0 (R11)
 	PREFETCHT0 60(R11)
@@ -878,6 +901,7 @@ rows_8:
 	PREFETCHT0 (R11)
 	PREFETCHT0 60(R11)
 
+shallow_8:
 pairs_8:
 	SUBQ             $0x02, AX
 	JL               last_8
@@ -1033,6 +1057,8 @@ rows_9:
 	VXORPS     Z6, Z6, Z6
 	VXORPS     Z7, Z7, Z7
 	VXORPS     Z8, Z8, Z8
+	CMPQ       AX, $0x40
+	JL         shallow_9
 	MOVQ       R9, R11
 	PREFETCHT0 (R11)
 	PREFETCHT0 60(R11)
@@ -1061,6 +1087,7 @@ rows_9:
 	PREFETCHT0 (R11)
 	PREFETCHT0 60(R11)
 
+shallow_9:
 pairs_9:
 	SUBQ             $0x02, AX
 	JL               last_9
@@ -1230,6 +1257,8 @@ rows_10:
 	VXORPS     Z7, Z7, Z7
 	VXORPS     Z8, Z8, Z8
 	VXORPS     Z9, Z9, Z9
+	CMPQ       AX, $0x40
+	JL         shallow_10
 	MOVQ       R10, R12
 	PREFETCHT0 (R12)
 	PREFETCHT0 60(R12)
@@ -1261,6 +1290,7 @@ rows_10:
 	PREFETCHT0 (R12)
 	PREFETCHT0 60(R12)
 
+shallow_10:
 pairs_10:
 	SUBQ             $0x02, AX
 	JL               last_10
@@ -1444,6 +1474,8 @@ rows_11:
 	VXORPS     Z8, Z8, Z8
 	VXORPS     Z9, Z9, Z9
 	VXORPS     Z10, Z10, Z10
+	CMPQ       AX, $0x40
+	JL         shallow_11
 	MOVQ       R10, R12
 	PREFETCHT0 (R12)
 	PREFETCHT0 60(R12)
@@ -1478,6 +1510,7 @@ rows_11:
 	PREFETCHT0 (R12)
 	PREFETCHT0 60(R12)
 
+shallow_11:
 pairs_11:
 	SUBQ             $0x02, AX
 	JL               last_11
@@ -1673,6 +1706,8 @@ rows_12:
 	VXORPS     Z9, Z9, Z9
 	VXORPS     Z10, Z10, Z10
 	VXORPS     Z11, Z11, Z11
+	CMPQ       AX, $0x40
+	JL         shallow_12
 	MOVQ       R10, R12
 	PREFETCHT0 (R12)
 	PREFETCHT0 60(R12)
@@ -1710,6 +1745,7 @@ rows_12:
 	PREFETCHT0 (R12)
 	PREFETCHT0 60(R12)
 
+shallow_12:
 pairs_12:
 	SUBQ             $0x02, AX
 	JL               last_12
@@ -1919,6 +1955,8 @@ rows_13:
 	VXORPS     Z10, Z10, Z10
 	VXORPS     Z11, Z11, Z11
 	VXORPS     Z12, Z12, Z12
+	CMPQ       AX, $0x40
+	JL         shallow_13
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 60(R13)
@@ -1959,6 +1997,7 @@ rows_13:
 	PREFETCHT0 (R13)
 	PREFETCHT0 60(R13)
 
+shallow_13:
 pairs_13:
 	SUBQ             $0x02, AX
 	JL               last_13
@@ -2182,6 +2221,8 @@ rows_14:
 	VXORPS     Z11, Z11, Z11
 	VXORPS     Z12, Z12, Z12
 	VXORPS     Z13, Z13, Z13
+	CMPQ       AX, $0x40
+	JL         shallow_14
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 60(R13)
@@ -2225,6 +2266,7 @@ rows_14:
 	PREFETCHT0 (R13)
 	PREFETCHT0 60(R13)
 
+shallow_14:
 pairs_14:
 	SUBQ             $0x02, AX
 	JL               last_14
@@ -9822,11 +9864,15 @@ TEXT ·multiplyPairAVX512(SB), NOSPLIT, $0-88
 	VXORPS     Z1, Z1, Z1
 	MOVQ       stride+64(FP), DI
 	SHLQ       $0x02, DI
+	CMPQ       AX, $0x40
+	JL         shallow_1
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 124(SI)
-	MOVQ       panel+48(FP), SI
-	SHLQ       $0x02, SI
+
+shallow_1:
+	MOVQ panel+48(FP), SI
+	SHLQ $0x02, SI
 
 pairs_1:
 	SUBQ         $0x02, AX
@@ -9911,6 +9957,8 @@ rows_2:
 	VXORPS     Z3, Z3, Z3
 	MOVQ       stride+64(FP), R8
 	SHLQ       $0x02, R8
+	CMPQ       AX, $0x40
+	JL         shallow_2
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 124(DI)
@@ -9918,8 +9966,10 @@ rows_2:
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 124(DI)
-	MOVQ       panel+48(FP), DI
-	SHLQ       $0x02, DI
+
+shallow_2:
+	MOVQ panel+48(FP), DI
+	SHLQ $0x02, DI
 
 pairs_2:
 	SUBQ         $0x02, AX
@@ -10028,6 +10078,8 @@ rows_3:
 	VXORPS     Z5, Z5, Z5
 	MOVQ       stride+64(FP), R8
 	SHLQ       $0x02, R8
+	CMPQ       AX, $0x40
+	JL         shallow_3
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 124(DI)
@@ -10039,8 +10091,10 @@ rows_3:
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 124(DI)
-	MOVQ       panel+48(FP), DI
-	SHLQ       $0x02, DI
+
+shallow_3:
+	MOVQ panel+48(FP), DI
+	SHLQ $0x02, DI
 
 pairs_3:
 	SUBQ         $0x02, AX
@@ -10175,6 +10229,8 @@ rows_4:
 	VXORPS     Z7, Z7, Z7
 	MOVQ       stride+64(FP), R9
 	SHLQ       $0x02, R9
+	CMPQ       AX, $0x40
+	JL         shallow_4
 	PREFETCHT0 (R8)
 	PREFETCHT0 64(R8)
 	PREFETCHT0 124(R8)
@@ -10190,8 +10246,10 @@ rows_4:
 	PREFETCHT0 (R8)
 	PREFETCHT0 64(R8)
 	PREFETCHT0 124(R8)
-	MOVQ       panel+48(FP), R8
-	SHLQ       $0x02, R8
+
+shallow_4:
+	MOVQ panel+48(FP), R8
+	SHLQ $0x02, R8
 
 pairs_4:
 	SUBQ         $0x02, AX
@@ -10353,6 +10411,8 @@ rows_5:
 	VXORPS     Z9, Z9, Z9
 	MOVQ       stride+64(FP), R9
 	SHLQ       $0x02, R9
+	CMPQ       AX, $0x40
+	JL         shallow_5
 	PREFETCHT0 (R8)
 	PREFETCHT0 64(R8)
 	PREFETCHT0 124(R8)
@@ -10372,8 +10432,10 @@ rows_5:
 	PREFETCHT0 (R8)
 	PREFETCHT0 64(R8)
 	PREFETCHT0 124(R8)
-	MOVQ       panel+48(FP), R8
-	SHLQ       $0x02, R8
+
+shallow_5:
+	MOVQ panel+48(FP), R8
+	SHLQ $0x02, R8
 
 pairs_5:
 	SUBQ         $0x02, AX
@@ -10559,6 +10621,8 @@ rows_6:
 	VXORPS     Z11, Z11, Z11
 	MOVQ       stride+64(FP), R9
 	SHLQ       $0x02, R9
+	CMPQ       AX, $0x40
+	JL         shallow_6
 	PREFETCHT0 (R8)
 	PREFETCHT0 64(R8)
 	PREFETCHT0 124(R8)
@@ -10582,8 +10646,10 @@ rows_6:
 	PREFETCHT0 (R8)
 	PREFETCHT0 64(R8)
 	PREFETCHT0 124(R8)
-	MOVQ       panel+48(FP), R8
-	SHLQ       $0x02, R8
+
+shallow_6:
+	MOVQ panel+48(FP), R8
+	SHLQ $0x02, R8
 
 pairs_6:
 	SUBQ         $0x02, AX
@@ -10795,6 +10861,8 @@ rows_7:
 	VXORPS     Z13, Z13, Z13
 	MOVQ       stride+64(FP), R10
 	SHLQ       $0x02, R10
+	CMPQ       AX, $0x40
+	JL         shallow_7
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 124(R9)
@@ -10822,8 +10890,10 @@ rows_7:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 124(R9)
-	MOVQ       panel+48(FP), R9
-	SHLQ       $0x02, R9
+
+shallow_7:
+	MOVQ panel+48(FP), R9
+	SHLQ $0x02, R9
 
 pairs_7:
 	SUBQ         $0x02, AX
@@ -11062,6 +11132,8 @@ rows_8:
 	VXORPS     Z15, Z15, Z15
 	MOVQ       stride+64(FP), R10
 	SHLQ       $0x02, R10
+	CMPQ       AX, $0x40
+	JL         shallow_8
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 124(R9)
@@ -11093,8 +11165,10 @@ rows_8:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 124(R9)
-	MOVQ       panel+48(FP), R9
-	SHLQ       $0x02, R9
+
+shallow_8:
+	MOVQ panel+48(FP), R9
+	SHLQ $0x02, R9
 
 pairs_8:
 	SUBQ         $0x02, AX
@@ -11357,6 +11431,8 @@ rows_9:
 	VXORPS     Z17, Z17, Z17
 	MOVQ       stride+64(FP), R10
 	SHLQ       $0x02, R10
+	CMPQ       AX, $0x40
+	JL         shallow_9
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 124(R9)
@@ -11392,8 +11468,10 @@ rows_9:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 124(R9)
-	MOVQ       panel+48(FP), R9
-	SHLQ       $0x02, R9
+
+shallow_9:
+	MOVQ panel+48(FP), R9
+	SHLQ $0x02, R9
 
 pairs_9:
 	SUBQ         $0x02, AX
@@ -11682,6 +11760,8 @@ rows_10:
 	VXORPS     Z19, Z19, Z19
 	MOVQ       stride+64(FP), R11
 	SHLQ       $0x02, R11
+	CMPQ       AX, $0x40
+	JL         shallow_10
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	PREFETCHT0 124(R10)
@@ -11721,8 +11801,10 @@ rows_10:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	PREFETCHT0 124(R10)
-	MOVQ       panel+48(FP), R10
-	SHLQ       $0x02, R10
+
+shallow_10:
+	MOVQ panel+48(FP), R10
+	SHLQ $0x02, R10
 
 pairs_10:
 	SUBQ         $0x02, AX
@@ -12038,6 +12120,8 @@ rows_11:
 	VXORPS     Z21, Z21, Z21
 	MOVQ       stride+64(FP), R11
 	SHLQ       $0x02, R11
+	CMPQ       AX, $0x40
+	JL         shallow_11
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	PREFETCHT0 124(R10)
@@ -12081,8 +12165,10 @@ rows_11:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	PREFETCHT0 124(R10)
-	MOVQ       panel+48(FP), R10
-	SHLQ       $0x02, R10
+
+shallow_11:
+	MOVQ panel+48(FP), R10
+	SHLQ $0x02, R10
 
 pairs_11:
 	SUBQ         $0x02, AX
@@ -12422,6 +12508,8 @@ rows_12:
 	VXORPS     Z23, Z23, Z23
 	MOVQ       stride+64(FP), R11
 	SHLQ       $0x02, R11
+	CMPQ       AX, $0x40
+	JL         shallow_12
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	PREFETCHT0 124(R10)
@@ -12469,8 +12557,10 @@ rows_12:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	PREFETCHT0 124(R10)
-	MOVQ       panel+48(FP), R10
-	SHLQ       $0x02, R10
+
+shallow_12:
+	MOVQ panel+48(FP), R10
+	SHLQ $0x02, R10
 
 pairs_12:
 	SUBQ         $0x02, AX
@@ -12836,6 +12926,8 @@ rows_13:
 	VXORPS     Z25, Z25, Z25
 	MOVQ       stride+64(FP), R12
 	SHLQ       $0x02, R12
+	CMPQ       AX, $0x40
+	JL         shallow_13
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	PREFETCHT0 124(R11)
@@ -12887,8 +12979,10 @@ rows_13:
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	PREFETCHT0 124(R11)
-	MOVQ       panel+48(FP), R11
-	SHLQ       $0x02, R11
+
+shallow_13:
+	MOVQ panel+48(FP), R11
+	SHLQ $0x02, R11
 
 pairs_13:
 	SUBQ         $0x02, AX
@@ -13281,6 +13375,8 @@ rows_14:
 	VXORPS     Z27, Z27, Z27
 	MOVQ       stride+64(FP), R12
 	SHLQ       $0x02, R12
+	CMPQ       AX, $0x40
+	JL         shallow_14
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	PREFETCHT0 124(R11)
@@ -13336,8 +13432,10 @@ rows_14:
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	PREFETCHT0 124(R11)
-	MOVQ       panel+48(FP), R11
-	SHLQ       $0x02, R11
+
+shallow_14:
+	MOVQ panel+48(FP), R11
+	SHLQ $0x02, R11
 
 pairs_14:
 	SUBQ         $0x02, AX
