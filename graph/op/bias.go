@@ -74,7 +74,7 @@ func (biasBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (biasBackward) Lower(l *graph.Lowering) {
 	rows, width := planes(l.Shapes[0])
 	channels := l.Shape[0]
-	host := tensor.Rows(channels, rows, graph.Pick(l, biasRows[float32], biasRows[float64]))
+	host := tensor.Rows(channels, rows/channels*width, graph.Pick(l, biasRows[float32], biasRows[float64]))
 	if width > 1 {
 		host = planeSums(l, rows, width, graph.Pick(l, biasSum[float32], biasSum[float64]))
 	}

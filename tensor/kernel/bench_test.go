@@ -37,6 +37,7 @@ func BenchmarkGemm(b *testing.B) {
 		g    Gemm
 	}{
 		{"512x512x512", Gemm{M: 512, N: 512, K: 512}},
+		{"1024x1024x1024", Gemm{M: 1024, N: 1024, K: 1024}},
 		{"512x512x512_at", Gemm{M: 512, N: 512, K: 512, TransposeA: true}},
 		{"512x512x512_bt", Gemm{M: 512, N: 512, K: 512, TransposeB: true}},
 		{"dense_3136_256", Gemm{M: 100, N: 256, K: 3136, TransposeB: true, Bias: BiasColumn, ReLU: true}},

@@ -59,6 +59,8 @@ const (
 	// gemmTileRows bounds the rows of a tile: 192 rows x maxDepth float32 of A
 	// stay in a second-level cache of 256 KiB and more.
 	gemmTileRows = 192
+	// gemmWideRows is the same for AVX-512: 512 KiB of A.
+	gemmWideRows = 512
 	// gemmTilePanels bounds the panels of maxDepth that a tile packs at a time.
 	gemmTilePanels = 8
 	// gemmPackColumns is the least number of columns for which A is packed: its
@@ -76,7 +78,7 @@ func (g Gemm) Plan() (Routine, error) {
 	if err := g.Validate(); err != nil {
 		return Routine{}, err
 	}
-	p := gemmPlan{Gemm: g, rowBlocks: ceilDiv(g.M, gemmTileRows)}
+	p := gemmPlan{Gemm: g, rowBlocks: ceilDiv(g.M, g.tileRows())}
 	rows := ceilDiv(g.M, p.rowBlocks)
 	panels := ceilDiv(g.N, panelColumns)
 	depth := min(g.K, maxDepth)
@@ -103,6 +105,15 @@ func (g Gemm) Plan() (Routine, error) {
 	plan.Phases = append(plan.Phases, p.rowBlocks*p.columnBlocks)
 	plan.gemm = p
 	return plan, nil
+}
+
+// tileRows bounds the rows of a tile. With the larger second-level caches that AVX-512 comes with,
+// fewer tiles pack the same panels, as long as enough tiles remain.
+func (g Gemm) tileRows() int {
+	if inUse == avx512 && g.M <= 2*gemmWideRows {
+		return gemmWideRows
+	}
+	return gemmTileRows
 }
 
 // gemmRun performs a tile of either phase.
