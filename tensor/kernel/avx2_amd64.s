@@ -30,13 +30,10 @@ TEXT ·multiplyTileAVX2(SB), NOSPLIT, $0-80
 	SHLQ       $0x02, DI
 	VXORPS     Y0, Y0, Y0
 	VXORPS     Y1, Y1, Y1
-	CMPQ       AX, $0x40
-	JL         shallow_1
 	MOVQ       SI, DI
 	PREFETCHT0 (DI)
 	PREFETCHT0 60(DI)
 
-shallow_1:
 pairs_1:
 	SUBQ         $0x02, AX
 	JL           last_1
@@ -117,8 +114,6 @@ rows_2:
 	VXORPS     Y1, Y1, Y1
 	VXORPS     Y2, Y2, Y2
 	VXORPS     Y3, Y3, Y3
-	CMPQ       AX, $0x40
-	JL         shallow_2
 	MOVQ       DI, R9
 	PREFETCHT0 (R9)
 	PREFETCHT0 60(R9)
@@ -126,7 +121,6 @@ rows_2:
 	PREFETCHT0 (R9)
 	PREFETCHT0 60(R9)
 
-shallow_2:
 pairs_2:
 	SUBQ         $0x02, AX
 	JL           last_2
@@ -231,8 +225,6 @@ rows_3:
 	VXORPS     Y3, Y3, Y3
 	VXORPS     Y4, Y4, Y4
 	VXORPS     Y5, Y5, Y5
-	CMPQ       AX, $0x40
-	JL         shallow_3
 	MOVQ       DI, R9
 	PREFETCHT0 (R9)
 	PREFETCHT0 60(R9)
@@ -243,7 +235,6 @@ rows_3:
 	PREFETCHT0 (R9)
 	PREFETCHT0 60(R9)
 
-shallow_3:
 pairs_3:
 	SUBQ         $0x02, AX
 	JL           last_3
@@ -374,8 +365,6 @@ rows_4:
 	VXORPS     Y5, Y5, Y5
 	VXORPS     Y6, Y6, Y6
 	VXORPS     Y7, Y7, Y7
-	CMPQ       AX, $0x40
-	JL         shallow_4
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 60(R10)
@@ -389,7 +378,6 @@ rows_4:
 	PREFETCHT0 (R10)
 	PREFETCHT0 60(R10)
 
-shallow_4:
 pairs_4:
 	SUBQ         $0x02, AX
 	JL           last_4
@@ -546,8 +534,6 @@ rows_5:
 	VXORPS     Y7, Y7, Y7
 	VXORPS     Y8, Y8, Y8
 	VXORPS     Y9, Y9, Y9
-	CMPQ       AX, $0x40
-	JL         shallow_5
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 60(R10)
@@ -564,7 +550,6 @@ rows_5:
 	PREFETCHT0 (R10)
 	PREFETCHT0 60(R10)
 
-shallow_5:
 pairs_5:
 	SUBQ         $0x02, AX
 	JL           last_5
@@ -745,8 +730,6 @@ rows_6:
 	VXORPS     Y9, Y9, Y9
 	VXORPS     Y10, Y10, Y10
 	VXORPS     Y11, Y11, Y11
-	CMPQ       AX, $0x40
-	JL         shallow_6
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 60(R10)
@@ -766,7 +749,6 @@ rows_6:
 	PREFETCHT0 (R10)
 	PREFETCHT0 60(R10)
 
-shallow_6:
 pairs_6:
 	SUBQ         $0x02, AX
 	JL           last_6

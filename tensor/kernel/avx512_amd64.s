@@ -45,13 +45,10 @@ TEXT ·multiplyTileAVX512(SB), NOSPLIT, $0-80
 	MOVQ       stride+56(FP), DI
 	SHLQ       $0x02, DI
 	VXORPS     Z0, Z0, Z0
-	CMPQ       AX, $0x40
-	JL         shallow_1
 	MOVQ       SI, DI
 	PREFETCHT0 (DI)
 	PREFETCHT0 60(DI)
 
-shallow_1:
 pairs_1:
 	SUBQ             $0x02, AX
 	JL               last_1
@@ -115,8 +112,6 @@ rows_2:
 	SHLQ       $0x02, R8
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
-	CMPQ       AX, $0x40
-	JL         shallow_2
 	MOVQ       DI, R9
 	PREFETCHT0 (R9)
 	PREFETCHT0 60(R9)
@@ -124,7 +119,6 @@ rows_2:
 	PREFETCHT0 (R9)
 	PREFETCHT0 60(R9)
 
-shallow_2:
 pairs_2:
 	SUBQ             $0x02, AX
 	JL               last_2
@@ -200,8 +194,6 @@ rows_3:
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
-	CMPQ       AX, $0x40
-	JL         shallow_3
 	MOVQ       DI, R9
 	PREFETCHT0 (R9)
 	PREFETCHT0 60(R9)
@@ -212,7 +204,6 @@ rows_3:
 	PREFETCHT0 (R9)
 	PREFETCHT0 60(R9)
 
-shallow_3:
 pairs_3:
 	SUBQ             $0x02, AX
 	JL               last_3
@@ -302,8 +293,6 @@ rows_4:
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
 	VXORPS     Z3, Z3, Z3
-	CMPQ       AX, $0x40
-	JL         shallow_4
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 60(R10)
@@ -317,7 +306,6 @@ rows_4:
 	PREFETCHT0 (R10)
 	PREFETCHT0 60(R10)
 
-shallow_4:
 pairs_4:
 	SUBQ             $0x02, AX
 	JL               last_4
@@ -421,8 +409,6 @@ rows_5:
 	VXORPS     Z2, Z2, Z2
 	VXORPS     Z3, Z3, Z3
 	VXORPS     Z4, Z4, Z4
-	CMPQ       AX, $0x40
-	JL         shallow_5
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 60(R10)
@@ -439,7 +425,6 @@ rows_5:
 	PREFETCHT0 (R10)
 	PREFETCHT0 60(R10)
 
-shallow_5:
 pairs_5:
 	SUBQ             $0x02, AX
 	JL               last_5
@@ -555,8 +540,6 @@ rows_6:
 	VXORPS     Z3, Z3, Z3
 	VXORPS     Z4, Z4, Z4
 	VXORPS     Z5, Z5, Z5
-	CMPQ       AX, $0x40
-	JL         shallow_6
 	MOVQ       R8, R10
 	PREFETCHT0 (R10)
 	PREFETCHT0 60(R10)
@@ -576,7 +559,6 @@ rows_6:
 	PREFETCHT0 (R10)
 	PREFETCHT0 60(R10)
 
-shallow_6:
 pairs_6:
 	SUBQ             $0x02, AX
 	JL               last_6
@@ -706,8 +688,6 @@ rows_7:
 	VXORPS     Z4, Z4, Z4
 	VXORPS     Z5, Z5, Z5
 	VXORPS     Z6, Z6, Z6
-	CMPQ       AX, $0x40
-	JL         shallow_7
 	MOVQ       R9, R11
 	PREFETCHT0 (R11)
 	PREFETCHT0 60(R11)
@@ -730,7 +710,6 @@ rows_7:
 	PREFETCHT0 (R11)
 	PREFETCHT0 60(R11)
 
-shallow_7:
 pairs_7:
 	SUBQ             $0x02, AX
 	JL               last_7
@@ -874,8 +853,6 @@ rows_8:
 	VXORPS     Z5, Z5, Z5
 	VXORPS     Z6, Z6, Z6
 	VXORPS     Z7, Z7, Z7
-	CMPQ       AX, $0x40
-	JL         shallow_8
 	MOVQ       R9, R11
 	PREFETCHT0 (R11)
 	PREFETCHT0 60(R11)
@@ -901,7 +878,6 @@ rows_8:
 	PREFETCHT0 (R11)
 	PREFETCHT0 60(R11)
 
-shallow_8:
 pairs_8:
 	SUBQ             $0x02, AX
 	JL               last_8
@@ -1057,8 +1033,6 @@ rows_9:
 	VXORPS     Z6, Z6, Z6
 	VXORPS     Z7, Z7, Z7
 	VXORPS     Z8, Z8, Z8
-	CMPQ       AX, $0x40
-	JL         shallow_9
 	MOVQ       R9, R11
 	PREFETCHT0 (R11)
 	PREFETCHT0 60(R11)
@@ -1087,7 +1061,6 @@ rows_9:
 	PREFETCHT0 (R11)
 	PREFETCHT0 60(R11)
 
-shallow_9:
 pairs_9:
 	SUBQ             $0x02, AX
 	JL               last_9
@@ -1257,8 +1230,6 @@ rows_10:
 	VXORPS     Z7, Z7, Z7
 	VXORPS     Z8, Z8, Z8
 	VXORPS     Z9, Z9, Z9
-	CMPQ       AX, $0x40
-	JL         shallow_10
 	MOVQ       R10, R12
 	PREFETCHT0 (R12)
 	PREFETCHT0 60(R12)
@@ -1290,7 +1261,6 @@ rows_10:
 	PREFETCHT0 (R12)
 	PREFETCHT0 60(R12)
 
-shallow_10:
 pairs_10:
 	SUBQ             $0x02, AX
 	JL               last_10
@@ -1474,8 +1444,6 @@ rows_11:
 	VXORPS     Z8, Z8, Z8
 	VXORPS     Z9, Z9, Z9
 	VXORPS     Z10, Z10, Z10
-	CMPQ       AX, $0x40
-	JL         shallow_11
 	MOVQ       R10, R12
 	PREFETCHT0 (R12)
 	PREFETCHT0 60(R12)
@@ -1510,7 +1478,6 @@ rows_11:
 	PREFETCHT0 (R12)
 	PREFETCHT0 60(R12)
 
-shallow_11:
 pairs_11:
 	SUBQ             $0x02, AX
 	JL               last_11
@@ -1706,8 +1673,6 @@ rows_12:
 	VXORPS     Z9, Z9, Z9
 	VXORPS     Z10, Z10, Z10
 	VXORPS     Z11, Z11, Z11
-	CMPQ       AX, $0x40
-	JL         shallow_12
 	MOVQ       R10, R12
 	PREFETCHT0 (R12)
 	PREFETCHT0 60(R12)
@@ -1745,7 +1710,6 @@ rows_12:
 	PREFETCHT0 (R12)
 	PREFETCHT0 60(R12)
 
-shallow_12:
 pairs_12:
 	SUBQ             $0x02, AX
 	JL               last_12
@@ -1955,8 +1919,6 @@ rows_13:
 	VXORPS     Z10, Z10, Z10
 	VXORPS     Z11, Z11, Z11
 	VXORPS     Z12, Z12, Z12
-	CMPQ       AX, $0x40
-	JL         shallow_13
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 60(R13)
@@ -1997,7 +1959,6 @@ rows_13:
 	PREFETCHT0 (R13)
 	PREFETCHT0 60(R13)
 
-shallow_13:
 pairs_13:
 	SUBQ             $0x02, AX
 	JL               last_13
@@ -2221,8 +2182,6 @@ rows_14:
 	VXORPS     Z11, Z11, Z11
 	VXORPS     Z12, Z12, Z12
 	VXORPS     Z13, Z13, Z13
-	CMPQ       AX, $0x40
-	JL         shallow_14
 	MOVQ       R11, R13
 	PREFETCHT0 (R13)
 	PREFETCHT0 60(R13)
@@ -2266,7 +2225,6 @@ rows_14:
 	PREFETCHT0 (R13)
 	PREFETCHT0 60(R13)
 
-shallow_14:
 pairs_14:
 	SUBQ             $0x02, AX
 	JL               last_14
@@ -9864,15 +9822,11 @@ TEXT ·multiplyPairAVX512(SB), NOSPLIT, $0-88
 	VXORPS     Z1, Z1, Z1
 	MOVQ       stride+64(FP), DI
 	SHLQ       $0x02, DI
-	CMPQ       AX, $0x40
-	JL         shallow_1
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 124(SI)
-
-shallow_1:
-	MOVQ panel+48(FP), SI
-	SHLQ $0x02, SI
+	MOVQ       panel+48(FP), SI
+	SHLQ       $0x02, SI
 
 pairs_1:
 	SUBQ         $0x02, AX
@@ -9957,8 +9911,6 @@ rows_2:
 	VXORPS     Z3, Z3, Z3
 	MOVQ       stride+64(FP), R8
 	SHLQ       $0x02, R8
-	CMPQ       AX, $0x40
-	JL         shallow_2
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 124(DI)
@@ -9966,10 +9918,8 @@ rows_2:
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 124(DI)
-
-shallow_2:
-	MOVQ panel+48(FP), DI
-	SHLQ $0x02, DI
+	MOVQ       panel+48(FP), DI
+	SHLQ       $0x02, DI
 
 pairs_2:
 	SUBQ         $0x02, AX
@@ -10078,8 +10028,6 @@ rows_3:
 	VXORPS     Z5, Z5, Z5
 	MOVQ       stride+64(FP), R8
 	SHLQ       $0x02, R8
-	CMPQ       AX, $0x40
-	JL         shallow_3
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 124(DI)
@@ -10091,10 +10039,8 @@ rows_3:
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 124(DI)
-
-shallow_3:
-	MOVQ panel+48(FP), DI
-	SHLQ $0x02, DI
+	MOVQ       panel+48(FP), DI
+	SHLQ       $0x02, DI
 
 pairs_3:
 	SUBQ         $0x02, AX
@@ -10229,8 +10175,6 @@ rows_4:
 	VXORPS     Z7, Z7, Z7
 	MOVQ       stride+64(FP), R9
 	SHLQ       $0x02, R9
-	CMPQ       AX, $0x40
-	JL         shallow_4
 	PREFETCHT0 (R8)
 	PREFETCHT0 64(R8)
 	PREFETCHT0 124(R8)
@@ -10246,10 +10190,8 @@ rows_4:
 	PREFETCHT0 (R8)
 	PREFETCHT0 64(R8)
 	PREFETCHT0 124(R8)
-
-shallow_4:
-	MOVQ panel+48(FP), R8
-	SHLQ $0x02, R8
+	MOVQ       panel+48(FP), R8
+	SHLQ       $0x02, R8
 
 pairs_4:
 	SUBQ         $0x02, AX
@@ -10411,8 +10353,6 @@ rows_5:
 	VXORPS     Z9, Z9, Z9
 	MOVQ       stride+64(FP), R9
 	SHLQ       $0x02, R9
-	CMPQ       AX, $0x40
-	JL         shallow_5
 	PREFETCHT0 (R8)
 	PREFETCHT0 64(R8)
 	PREFETCHT0 124(R8)
@@ -10432,10 +10372,8 @@ rows_5:
 	PREFETCHT0 (R8)
 	PREFETCHT0 64(R8)
 	PREFETCHT0 124(R8)
-
-shallow_5:
-	MOVQ panel+48(FP), R8
-	SHLQ $0x02, R8
+	MOVQ       panel+48(FP), R8
+	SHLQ       $0x02, R8
 
 pairs_5:
 	SUBQ         $0x02, AX
@@ -10621,8 +10559,6 @@ rows_6:
 	VXORPS     Z11, Z11, Z11
 	MOVQ       stride+64(FP), R9
 	SHLQ       $0x02, R9
-	CMPQ       AX, $0x40
-	JL         shallow_6
 	PREFETCHT0 (R8)
 	PREFETCHT0 64(R8)
 	PREFETCHT0 124(R8)
@@ -10646,10 +10582,8 @@ rows_6:
 	PREFETCHT0 (R8)
 	PREFETCHT0 64(R8)
 	PREFETCHT0 124(R8)
-
-shallow_6:
-	MOVQ panel+48(FP), R8
-	SHLQ $0x02, R8
+	MOVQ       panel+48(FP), R8
+	SHLQ       $0x02, R8
 
 pairs_6:
 	SUBQ         $0x02, AX
@@ -10861,8 +10795,6 @@ rows_7:
 	VXORPS     Z13, Z13, Z13
 	MOVQ       stride+64(FP), R10
 	SHLQ       $0x02, R10
-	CMPQ       AX, $0x40
-	JL         shallow_7
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 124(R9)
@@ -10890,10 +10822,8 @@ rows_7:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 124(R9)
-
-shallow_7:
-	MOVQ panel+48(FP), R9
-	SHLQ $0x02, R9
+	MOVQ       panel+48(FP), R9
+	SHLQ       $0x02, R9
 
 pairs_7:
 	SUBQ         $0x02, AX
@@ -11132,8 +11062,6 @@ rows_8:
 	VXORPS     Z15, Z15, Z15
 	MOVQ       stride+64(FP), R10
 	SHLQ       $0x02, R10
-	CMPQ       AX, $0x40
-	JL         shallow_8
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 124(R9)
@@ -11165,10 +11093,8 @@ rows_8:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 124(R9)
-
-shallow_8:
-	MOVQ panel+48(FP), R9
-	SHLQ $0x02, R9
+	MOVQ       panel+48(FP), R9
+	SHLQ       $0x02, R9
 
 pairs_8:
 	SUBQ         $0x02, AX
@@ -11431,8 +11357,6 @@ rows_9:
 	VXORPS     Z17, Z17, Z17
 	MOVQ       stride+64(FP), R10
 	SHLQ       $0x02, R10
-	CMPQ       AX, $0x40
-	JL         shallow_9
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 124(R9)
@@ -11468,10 +11392,8 @@ rows_9:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 124(R9)
-
-shallow_9:
-	MOVQ panel+48(FP), R9
-	SHLQ $0x02, R9
+	MOVQ       panel+48(FP), R9
+	SHLQ       $0x02, R9
 
 pairs_9:
 	SUBQ         $0x02, AX
@@ -11760,8 +11682,6 @@ rows_10:
 	VXORPS     Z19, Z19, Z19
 	MOVQ       stride+64(FP), R11
 	SHLQ       $0x02, R11
-	CMPQ       AX, $0x40
-	JL         shallow_10
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	PREFETCHT0 124(R10)
@@ -11801,10 +11721,8 @@ rows_10:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	PREFETCHT0 124(R10)
-
-shallow_10:
-	MOVQ panel+48(FP), R10
-	SHLQ $0x02, R10
+	MOVQ       panel+48(FP), R10
+	SHLQ       $0x02, R10
 
 pairs_10:
 	SUBQ         $0x02, AX
@@ -12120,8 +12038,6 @@ rows_11:
 	VXORPS     Z21, Z21, Z21
 	MOVQ       stride+64(FP), R11
 	SHLQ       $0x02, R11
-	CMPQ       AX, $0x40
-	JL         shallow_11
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	PREFETCHT0 124(R10)
@@ -12165,10 +12081,8 @@ rows_11:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	PREFETCHT0 124(R10)
-
-shallow_11:
-	MOVQ panel+48(FP), R10
-	SHLQ $0x02, R10
+	MOVQ       panel+48(FP), R10
+	SHLQ       $0x02, R10
 
 pairs_11:
 	SUBQ         $0x02, AX
@@ -12508,8 +12422,6 @@ rows_12:
 	VXORPS     Z23, Z23, Z23
 	MOVQ       stride+64(FP), R11
 	SHLQ       $0x02, R11
-	CMPQ       AX, $0x40
-	JL         shallow_12
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	PREFETCHT0 124(R10)
@@ -12557,10 +12469,8 @@ rows_12:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	PREFETCHT0 124(R10)
-
-shallow_12:
-	MOVQ panel+48(FP), R10
-	SHLQ $0x02, R10
+	MOVQ       panel+48(FP), R10
+	SHLQ       $0x02, R10
 
 pairs_12:
 	SUBQ         $0x02, AX
@@ -12926,8 +12836,6 @@ rows_13:
 	VXORPS     Z25, Z25, Z25
 	MOVQ       stride+64(FP), R12
 	SHLQ       $0x02, R12
-	CMPQ       AX, $0x40
-	JL         shallow_13
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	PREFETCHT0 124(R11)
@@ -12979,10 +12887,8 @@ rows_13:
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	PREFETCHT0 124(R11)
-
-shallow_13:
-	MOVQ panel+48(FP), R11
-	SHLQ $0x02, R11
+	MOVQ       panel+48(FP), R11
+	SHLQ       $0x02, R11
 
 pairs_13:
 	SUBQ         $0x02, AX
@@ -13375,8 +13281,6 @@ rows_14:
 	VXORPS     Z27, Z27, Z27
 	MOVQ       stride+64(FP), R12
 	SHLQ       $0x02, R12
-	CMPQ       AX, $0x40
-	JL         shallow_14
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	PREFETCHT0 124(R11)
@@ -13432,10 +13336,8 @@ rows_14:
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	PREFETCHT0 124(R11)
-
-shallow_14:
-	MOVQ panel+48(FP), R11
-	SHLQ $0x02, R11
+	MOVQ       panel+48(FP), R11
+	SHLQ       $0x02, R11
 
 pairs_14:
 	SUBQ         $0x02, AX

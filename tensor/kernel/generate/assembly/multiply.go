@@ -90,7 +90,7 @@ func multiply(t target) {
 		c := Load(Param("c"), GP64()).(GPVirtual)
 		stride := loadBytes("stride")
 		s := newSums(t, rows)
-		s.prefetchUnlessShallow(c, stride, depth)
+		s.prefetch(c, stride)
 		advance := func() {
 			for _, p := range pointers {
 				ADDQ(depthStride, p)
@@ -130,7 +130,7 @@ func multiplyPair(t target) {
 		pointers, scalars := rowAddresses(rows, a, rowStride)
 		c := Load(Param("c"), GP64()).(GPVirtual)
 		s := newWideSums(t, rows, 2*panelColumns)
-		s.prefetchUnlessShallow(c, loadBytes("stride"), depth)
+		s.prefetch(c, loadBytes("stride"))
 		panel := loadBytes("panel")
 		step := func(n int) {
 			first := Mem{Base: b, Disp: n * panelColumns * bytes}

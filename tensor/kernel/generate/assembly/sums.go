@@ -1,8 +1,6 @@
 package assembly
 
 import (
-	"fmt"
-
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
@@ -164,18 +162,6 @@ func (s sums) prefetch(c, stride GPVirtual) {
 			ADDQ(stride, at)
 		}
 	}
-}
-
-// shallow is the least depth for which the output's lines are worth asking for.
-const shallow = 64
-
-// prefetchUnlessShallow is prefetch for products of some depth.
-func (s sums) prefetchUnlessShallow(c, stride GPVirtual, depth Register) {
-	after := fmt.Sprintf("shallow_%d", len(s.rows))
-	CMPQ(depth, Imm(shallow))
-	JL(LabelRef(after))
-	s.prefetch(c, stride)
-	Label(after)
 }
 
 // addHalves adds to a row what lies at the places of its halves.
