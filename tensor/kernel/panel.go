@@ -4,7 +4,8 @@ package kernel
 // The right factor of a tile is a packed panel: depth rows of panelColumns
 // contiguous elements. The left factor is read in place, one scalar per row and
 // depth. Six rows of sixteen columns fill twelve of the sixteen registers of AVX2,
-// fourteen rows fourteen of the thirty-two of AVX-512.
+// fourteen rows fourteen of the thirty-two of AVX-512; there, fourteen rows of
+// two panels side by side fill twenty-eight, and need half the loads.
 const (
 	panelColumns = 16
 	leastRows    = 6  // panelRows in AVX2 and portable Go
