@@ -109,7 +109,7 @@ func TestPeersHaveOurParameters(t *testing.T) {
 	if err != nil {
 		t.Skip(err)
 	}
-	program := serveProgram + `
+	const program = `
 import math
 for line in sys.stdin:
     shapes = [shape for shape, _, _ in parameters_of(plan(json.loads(line)["network"]))]
