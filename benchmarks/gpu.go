@@ -105,7 +105,7 @@ func (f gpuFlags) run(ctx context.Context, o *options) error {
 	if len(r.record.Left) > 0 {
 		fmt.Printf("left out: %s\n", strings.Join(r.record.Left, "; "))
 	}
-	return firstError(r.failed, r.record.write(o.json))
+	return firstError(r.failed, r.record.write(o))
 }
 
 // excuse lets the other comparisons go on after one that failed. The command fails in the end.

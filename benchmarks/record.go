@@ -140,15 +140,21 @@ func (r *record) add(comparison string, sides []*side, items float64, unit strin
 	}
 }
 
-// write saves the record, unless path is "", and reports it.
-func (r *record) write(path string) error {
-	if path == "" {
+// write saves the record, unless it has no file, and reports it; with quiet-check it does not when
+// the machine has got work in the meantime.
+func (r *record) write(o *options) error {
+	if o.quiet {
+		if err := quiet(); err != nil {
+			return errors.WithMessage(err, "nothing is recorded")
+		}
+	}
+	if o.json == "" {
 		return nil
 	}
-	if err := r.save(path); err != nil {
+	if err := r.save(o.json); err != nil {
 		return err
 	}
-	fmt.Println("written:", path)
+	fmt.Println("written:", o.json)
 	return nil
 }
 
