@@ -85,7 +85,7 @@ func (r *gpuRun) predict() error {
 			return err
 		}
 	}
-	return r.record.write(r.options.json)
+	return r.record.write(&r.options)
 }
 
 func (r *gpuRun) predictStep(t training, chains int, precision string) error {
