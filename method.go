@@ -39,6 +39,7 @@ var registry = []known{
 	{"sghmc", langevin.SGHMC{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
 	{"baoab", langevin.BAOAB{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
 	{"sgnht", langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3}, optimizers.Constant{Rate: 0.02}},
+	{"ccadl", langevin.CCAdL{Friction: 0.1, Alpha: 0.999, Coupling: 1e-3}, optimizers.Constant{Rate: 0.02}},
 	{"obabo", langevin.OBABO{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
 
 	{"random-walk", metropolis.RandomWalk{}, nil},

@@ -24,6 +24,7 @@ var shares = map[string]struct{ chains, steps float64 }{
 	"TestGammaNone":                {1, 1. / 4},
 	"TestSGNHTTemperatures":        {1, 1. / 8},
 	"TestSGNHTPerElement":          {1, 1. / 8},
+	"TestCCAdLTemperatures":        {1, 1. / 8},
 	"TestKSGLDMoments":             {1. / 20, 1},
 	"TestControlVariatesMoments":   {1. / 10, 1},
 	"TestReplicasCross":            {1. / 5, 1. / 3},

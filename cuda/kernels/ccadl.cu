@@ -1,0 +1,89 @@
+// Steps of the covariance-controlled thermostat, with g the gradient of U/N, h = rate/N and xi ~ N(0, 1), S being the variance of g:
+//
+//	ccadl_update  S <- keep S + (1 - keep) (g - g')^2/2 and g' <- g, but for step 0 the latter only;  v <- v - rate g
+//	ccadl_drift   theta <- theta + v/2,  v <- ((1 - f/2) v + sqrt(2 a h T) xi)/(1 + f/2) with f = chi + rate N S/(2T),  theta <- theta + v/2
+//
+// Both leave the sum of v v of their tile, and sgnht_adapt, after each of them, changes the parameter's chi, as it does for SGNHT.
+#include "velocities.cuh"
+
+INLINE void leave(Out<double> squares, double sum) {
+  if (threadIdx.x == 0) squares.at()[blockIdx.x] = sum;
+}
+
+template <class T>
+INLINE void ccadlKick(Out<T> statistics, Out<double> squares, InOut<T> variance, InOut<T> before, const Schedules<T>& schedules,
+                      const Walkers<T>& walkers, double alpha) {
+  walkers.prefetchAll();
+  const Step<T>& step = schedules.step(walkers.prior.dataSize);
+  T keep = 1, half = 0;
+  if (unsigned long long t = step.number(); t > 0) {
+    T all = T(t - 1) / T(t), memory = T(alpha);
+    keep = all < memory ? all : memory;
+    half = (1 - keep) / 2;
+  }
+  double sum = 0;
+  tile(statistics, walkers.n, [&](int i, int count) INLINED {
+    const Step<T>& s = again(step);
+    Quad<T> theta = load(walkers.w.at(), i, count), g = gradients(walkers.prior, load(walkers.dw.at(), i, count), theta);
+    Quad<T> v = walkers.velocities(s, i, count), old = load(before.at(), i, count), square = load(variance.at(), i, count);
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      T difference = g.v[k] - old.v[k];
+      square.v[k] = keep * square.v[k] + half * (difference * difference);
+      v.v[k] = descend(v.v[k], s.rate, g.v[k]);
+    }
+    sum += dot(v, v);
+    store(variance.at(), i, count, square);
+    store(before.at(), i, count, g);
+    store(walkers.v.at(), i, count, v);
+    return dot(theta, g);
+  });
+  leave(squares, blockSum(sum));
+}
+
+// Balance is chi/2, what of S makes b/2, and the scale of the noise.
+template <class T>
+struct Balance {
+  T chi, gain, scale;
+};
+
+template <class T>
+INLINE void ccadlDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Schedules<T>& schedules, InOut<T> chi, In<T> variance, int n,
+                       unsigned stream, double friction, int dataSize) {
+  prefetch(n, w, v, variance);
+  const Step<T>& s = schedules.step(dataSize);
+  const auto& c = once<Balance<T>>([&]() INLINED {
+    double one = (double)chi.at()[0] + (double)chi.at()[1];
+    double gain = s.temperature == 0 ? 0 : (double)s.rate * (double)dataSize / (2 * s.temperature);
+    return Balance<T>{T(one / 2), T(gain / 2), s.noise(friction)};
+  });
+  double sum = tileSum(n, [&](int i, int count) INLINED {
+    Quad<T> theta = load(w.at(), i, count), velocity = load(v.at(), i, count), square = load(variance.at(), i, count), z = draw(again(s), stream, i);
+    const Balance<T>& b = again(c);
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      T old = velocity.v[k], half = b.chi + b.gain * square.v[k];
+      velocity.v[k] = k < count ? ((1 - half) * old + b.scale * z.v[k]) / (1 + half) : T(0);
+      theta.v[k] += T(0.5) * (old + velocity.v[k]);
+    }
+    store(w.at(), i, count, theta);
+    store(v.at(), i, count, velocity);
+    return dot(velocity, velocity);
+  });
+  leave(squares, sum);
+}
+
+#define CCADL(T, suffix)                                                                                                                       \
+  UPDATE(ccadl_update_##suffix, T)                                                                                                             \
+  (Out<double> squares, WALKERS(T), In<T> rates, In<T> temperatures, InOut<T> chi, InOut<T> variance, InOut<T> before, Header header, int n,   \
+   ENTRIES, STREAMS, double friction, double coupling, double mostExcess, double alpha, PRIOR(T)) {                                            \
+    ccadlKick(statistics, squares, variance, before, SCHEDULES_OF(T), WALKERS_OF(T), alpha);                                                   \
+  }                                                                                                                                            \
+  UPDATE(ccadl_drift_##suffix, T)                                                                                                              \
+  (Out<double> squares, InOut<T> w, InOut<T> v, TABLES(T), InOut<T> chi, In<T> variance, int n, ENTRIES, unsigned noise, double friction,      \
+   int dataSize) {                                                                                                                             \
+    ccadlDrift(squares, w, v, SCHEDULES_OF(T), chi, variance, n, noise, friction, dataSize);                                                   \
+  }
+
+CCADL(float, f32)
+CCADL(double, f64)
