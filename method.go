@@ -11,9 +11,9 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// Method is a way to train: any optimizer of package optimizers, any sampler of langevin, any
-// proposal of metropolis, your own types that meet these packages' interfaces, and NUTS and the
-// approximations of this package. Its fields are its attributes; a Spec sets its temperature and
+// Method is a way to train: an optimizer of package optimizers, a sampler of langevin, a proposal
+// of metropolis or its MCLMC, your own types that meet these packages' interfaces, NUTS or an
+// approximation of this package. Its fields are its attributes; a Spec sets its temperature and
 // how long it runs.
 type Method interface {
 	// Name is what the method is called in the literature.
@@ -45,6 +45,7 @@ var registry = []known{
 	{"random-walk", metropolis.RandomWalk{}, nil},
 	{"mala", metropolis.MALA{}, nil},
 	{"hmc", metropolis.HMC{Leaps: 20, Jitter: 0.2}, nil},
+	{"mclmc", metropolis.MCLMC{Friction: 0.05, EnergyVariance: 5e-4}, nil},
 	{"nuts", NUTS{AcceptanceRate: 0.8, MaxDepth: 10}, nil},
 
 	{"ensemble", Ensemble{}, optimizers.Cosine{First: 0.1}},

@@ -31,6 +31,7 @@ var shares = map[string]struct{ chains, steps float64 }{
 	"TestSwaps":                    {1. / 5, 1},
 	"TestConjugate":                {1. / 12, 1. / 3},
 	"TestDivergence":               {1, 1. / 8},
+	"TestMCLMCMoments":             {1, 1. / 8},
 	"TestMetropolisMoments":        {1. / 3, 1. / 8},
 	"TestCorrelated":               {1. / 2, 1. / 4},
 	"TestIllConditioned":           {1. / 2, 1. / 3},
