@@ -161,7 +161,7 @@ func (t *training) newFolder(device tensor.Device) error {
 	if err := clearHalfMade(t.folder); err != nil {
 		return err
 	}
-	if err := t.remarkRoom(t.folder); err != nil {
+	if err := t.remarkRoom(t.folder, muchRoom); err != nil {
 		return err
 	}
 	err = t.fillFolder(device)
@@ -314,7 +314,7 @@ func Try(ctx context.Context, spec Spec, data *datasets.Dataset, steps int, opti
 			return err
 		}
 		defer t.session.Close()
-		if err := t.remarkRoom("."); err != nil {
+		if err := t.remarkRoom(".", 0); err != nil {
 			return err
 		}
 		return t.try(ctx, steps, window)

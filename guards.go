@@ -55,8 +55,11 @@ func (t *training) room() (state, sample uint64) {
 	return state, sample
 }
 
-// remarkRoom says what the run will take on the disk, and whether there is that much.
-func (t *training) remarkRoom(folder string) error {
+// muchRoom is from how many bytes on a run says what it will take on the disk before it begins.
+const muchRoom = 256 << 20
+
+// remarkRoom says what the run will take on the disk when it is least bytes or more than there are.
+func (t *training) remarkRoom(folder string, least uint64) error {
 	state, sample := t.room()
 	most := t.plan.Samples()
 	if t.spec.Keep > 0 {
@@ -73,8 +76,12 @@ func (t *training) remarkRoom(folder string) error {
 	if err != nil {
 		return errors.Wrap(err, "pollen")
 	}
+	short := free < wants+spareRoom
+	if wants < least && !short {
+		return nil
+	}
 	text := fmt.Sprintf("on the disk: %d samples of %.3g MB and two checkpoints, some %.3g MB", most, megabytes(sample), megabytes(wants))
-	if free < wants+spareRoom {
+	if short {
 		text += fmt.Sprintf("; only %.3g MB are free: the run stops before they are used up; keep bounds the samples that stay", megabytes(free))
 	}
 	t.remark(text)

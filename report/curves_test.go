@@ -222,24 +222,20 @@ func TestWindowStarts(t *testing.T) {
 }
 
 func TestWeightDensityRefuses(t *testing.T) {
-	good := []float64{1, 2, 3}
+	good := ramp(shortestTrace, 1)
 	for _, c := range []struct {
-		name          string
-		traces        []trace
-		every, window int
-		message       string
+		name    string
+		traces  []trace
+		message string
 	}{
-		{"nothing", nil, 1, 2, "no methods"},
-		{"no values", []trace{{"a", nil}}, 1, 2, "no values"},
-		{"no name", []trace{{"", good}}, 1, 2, "name of its own"},
-		{"NaN", []trace{{"a", []float64{1, math.NaN()}}}, 1, 2, "a: value 1 is NaN"},
-		{"infinite", []trace{{"a", []float64{1, math.Inf(-1)}}}, 1, 2, "a: value 1 is -Inf"},
-		{"lengths", []trace{{"a", good}, {"b", good[:2]}}, 1, 2, "b has 2 values, want 3"},
-		{"every", []trace{{"a", good}}, 0, 2, "every 0"},
-		{"small window", []trace{{"a", good}}, 1, 1, "window 1"},
-		{"large window", []trace{{"a", good}}, 1, 4, "window 4"},
+		{"nothing", nil, "no methods"},
+		{"no values", []trace{{"a", nil}}, "no values"},
+		{"no name", []trace{{"", good}}, "name of its own"},
+		{"NaN", []trace{{"a", []float64{1, math.NaN()}}}, "a: value 1 is NaN"},
+		{"infinite", []trace{{"a", []float64{1, math.Inf(-1)}}}, "a: value 1 is -Inf"},
+		{"short", []trace{{"a", good}, {"b", good[1:]}}, "b has 11 values, want 12 or more"},
 	} {
-		_, err := weightDensity("weight", c.traces, c.every, c.window, nil)
+		_, err := weightDensity("weight", c.traces, nil)
 		refused(t, c.name, err, c.message)
 	}
 }

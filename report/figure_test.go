@@ -42,7 +42,9 @@ func smallFigures(t *testing.T) map[string]*Figure {
 		}
 		figures[name] = f
 	}
-	f, err := weightDensity("weight", []trace{{"SGD", []float64{0.5, 0.51, 0.5, 0.49}}, {"SGLD", []float64{0, 1, 0.5, 0.2}}}, 10, 4, nil)
+	f, err := weightDensity("weight", []trace{
+		{"SGD", slices.Repeat([]float64{0.5, 0.51, 0.5, 0.49}, 3)}, {"SGLD", slices.Repeat([]float64{0, 1, 0.5, 0.2}, 6)},
+	}, nil)
 	add("weightdensity", f, err)
 	f, err = confidenceHistogram("digits", "letters", 10, []confidences{
 		{"SGD", []float64{1, 0.99, 0.98}, []float64{0.9, 0.99, 0.5, 0.31}},

@@ -15,9 +15,9 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 )
 
-// densityWindows is the number of windows of a trace drawn: enough to see it move, few enough to
-// tell them apart.
-const densityWindows = 7
+// densityWindows is the number of windows of a trace drawn, enough to see it move, few enough to
+// tell them apart, and windowShare how many times a trace is as long as one.
+const densityWindows, windowShare = 7, 6
 
 // trace is the history of one weight under one method.
 type trace struct {
@@ -26,38 +26,30 @@ type trace struct {
 }
 
 // weightDensity draws where one weight was, early to late: a panel per method, all on one axis,
-// with the densities of the weight over windows that roll along its trace, light to dark. Each
-// density is a Gaussian kernel estimate divided by its own maximum, so that the spike of an
-// optimizer does not flatten the width of a posterior.
+// with the densities of the weight over windows that roll along its trace, light to dark, a sixth of
+// it each. Each density is a Gaussian kernel estimate divided by its own maximum, so that the spike
+// of an optimizer does not flatten the width of a posterior.
 //
-// weight names the axis, every is the number of steps between two values of a trace, and window the
-// number of values in a window: at least 2, at most the length of the traces, which must be equal.
-// places are the methods' positions, which give them their colours; nil counts them.
-func weightDensity(weight string, traces []trace, every, window int, places []int) (*Figure, error) {
+// weight names the axis. Traces have a value for each step, shortestTrace or more. places are the
+// methods' positions, which give them their colours; nil counts them.
+func weightDensity(weight string, traces []trace, places []int) (*Figure, error) {
 	names := make([]string, len(traces))
 	for i, t := range traces {
 		names[i] = t.Method
 		if err := checkFinite("weightDensity", t.Method, t.Values); err != nil {
 			return nil, err
 		}
-		if len(t.Values) != len(traces[0].Values) {
-			return nil, errors.Errorf("report: weightDensity: %s has %d values, want %d as %s has",
-				t.Method, len(t.Values), len(traces[0].Values), traces[0].Method)
+		if len(t.Values) < shortestTrace {
+			return nil, errors.Errorf("report: weightDensity: %s has %d values, want %d or more", t.Method, len(t.Values), shortestTrace)
 		}
 	}
 	if err := checkMethods("weightDensity", names); err != nil {
 		return nil, err
 	}
-	length := len(traces[0].Values)
-	if every < 1 || window < 2 || window > length {
-		return nil, errors.Errorf("report: weightDensity: got every %d and window %d, want every >= 1 and 2 <= window <= %d values",
-			every, window, length)
-	}
-	starts := windowStarts(length, window)
-	panels := densityPanels(weight, traces, starts, window, places)
+	panels := densityPanels(weight, traces, places)
 	f := &Figure{width: figureWidth, height: vg.Length(len(traces))*2.8*vg.Centimeter + 2*vg.Centimeter}
 	f.draw = func(c draw.Canvas) {
-		c = drawWindowKey(c, len(starts), every*window, every*length)
+		c = drawWindowKey(c)
 		side := textStyle(labelSize, ink, text.XCenter, text.YTop)
 		side.Rotation = math.Pi / 2
 		c.FillText(side, vg.Point{X: c.Min.X, Y: c.Center().Y + headingHeight/2}, "density / its maximum")
@@ -67,7 +59,7 @@ func weightDensity(weight string, traces []trace, every, window int, places []in
 }
 
 // densityPanels returns one panel per trace, all with the same axes.
-func densityPanels(weight string, traces []trace, starts []int, window int, places []int) []*plot.Plot {
+func densityPanels(weight string, traces []trace, places []int) []*plot.Plot {
 	smallest, largest := math.Inf(1), math.Inf(-1)
 	for _, t := range traces {
 		smallest, largest = min(smallest, slices.Min(t.Values)), max(largest, slices.Max(t.Values))
@@ -82,6 +74,9 @@ func densityPanels(weight string, traces []trace, starts []int, window int, plac
 	for i, t := range traces {
 		panels[i] = newPlot(weight, "")
 		panels[i].Y.Tick.Marker = plot.ConstantTicks{{Value: 0, Label: "0"}, {Value: 0.5, Label: "0.5"}, {Value: 1, Label: "1"}}
+		length := len(t.Values)
+		window := length / windowShare
+		starts := windowStarts(length, window)
 		for w, start := range starts {
 			curve := relativeDensity(t.Values[start:start+window], narrowest)
 			low, high = min(low, curve[0].X), max(high, curve[len(curve)-1].X)
@@ -90,8 +85,8 @@ func densityPanels(weight string, traces []trace, starts []int, window int, plac
 			density.FillColor = translucent(c, 0.08)
 			panels[i].Add(density)
 		}
-		mean, deviation := stat.MeanStdDev(t.Values[starts[len(starts)-1]:], nil)
-		last := remark{fmt.Sprintf("last window: mean %.3g, standard deviation %.2g", mean, deviation), muted}
+		mean, deviation := stat.MeanStdDev(t.Values[length-window:], nil)
+		last := remark{fmt.Sprintf("steps %d to %d: mean %.3g, standard deviation %.2g", length-window+1, length, mean, deviation), muted}
 		panels[i].Add(heading{t.Method, windowColor(methodColor(placed(places, i)), 1, 2), []remark{last}})
 	}
 	for i, p := range panels {
@@ -114,7 +109,6 @@ var weightRow = FigureRow{
 		var traces []trace
 		var places []int
 		weight := ""
-		shortest := math.MaxInt
 		for i, s := range subjects {
 			if len(s.Trace) < shortestTrace {
 				continue
@@ -124,17 +118,13 @@ var weightRow = FigureRow{
 				name += ", an optimizer"
 			}
 			traces, places = append(traces, trace{name, s.Trace}), append(places, i)
-			shortest = min(shortest, len(s.Trace))
 			if len(traces) > 1 && s.Watched != weight || s.Watched == "" {
 				weight = "weight"
 			} else {
 				weight = s.Watched
 			}
 		}
-		for i := range traces {
-			traces[i].Values = traces[i].Values[:shortest]
-		}
-		return weightDensity(weight, traces, 1, max(2, shortest/6), places)
+		return weightDensity(weight, traces, places)
 	},
 }
 
@@ -168,20 +158,20 @@ func windowColor(c color.RGBA, window, windows int) color.RGBA {
 
 // drawWindowKey draws the key of the shades along the top and returns the canvas that remains below
 // it.
-func drawWindowKey(c draw.Canvas, windows, window, length int) draw.Canvas {
+func drawWindowKey(c draw.Canvas) draw.Canvas {
 	const swatch, height = vg.Length(13), vg.Length(9)
 	style := textStyle(tickSize, ink, text.XLeft, text.YCenter)
 	x, y := c.Min.X+16, c.Max.Y-7
-	first := "steps 1 to " + tickLabel(float64(window), 0)
+	const first, last = "first sixth of the steps", "last sixth"
 	c.FillText(style, vg.Point{X: x, Y: y}, first)
 	x += style.Width(first) + 6
-	for w := range windows {
+	for w := range densityWindows {
 		box := vg.Rectangle{Min: vg.Point{X: x, Y: y - height/2}, Max: vg.Point{X: x + swatch, Y: y + height/2}}
-		c.SetColor(windowColor(muted, w, windows))
+		c.SetColor(windowColor(muted, w, densityWindows))
 		c.Fill(box.Path())
 		x += swatch
 	}
-	c.FillText(style, vg.Point{X: x + 6, Y: y}, "steps "+tickLabel(float64(length-window+1), 0)+" to "+tickLabel(float64(length), 0))
+	c.FillText(style, vg.Point{X: x + 6, Y: y}, last)
 	return draw.Crop(c, 0, 0, 0, -18)
 }
 

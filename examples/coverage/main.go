@@ -1,0 +1,139 @@
+// Command coverage shows how well the guarantees of prediction sets and of the word familiar are
+// kept: how often they hold on fresh digits, over random divisions of all of them.
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"math"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/pkg/errors"
+	"gonum.org/v1/gonum/stat"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/interrupt"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/report"
+)
+
+// division is how many digits train a network, calibrate it, and are fresh.
+type division struct{ train, heldOut, fresh int }
+
+func main() {
+	seeds := flag.Int("seeds", 20, "random divisions")
+	flag.Parse()
+	ctx, release := interrupt.Context()
+	defer release()
+	if err := run(ctx, os.Stdout, *seeds, division{10000, 2000, 4000}); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// promises are what calibrations promise at a rate, and how one answer keeps it.
+var promises = []struct {
+	title string
+	rate  float64
+	kept  func(a pollen.Answer, label string) bool
+}{
+	{"sets of 90 % have the label", 0.90, inSet},
+	{"sets of 95 % have the label", 0.95, inSet},
+	{"familiar at 90 %", 0.90, familiar},
+	{"familiar at 95 %", 0.95, familiar},
+}
+
+func inSet(a pollen.Answer, label string) bool { return slices.Contains(a.Set, label) }
+func familiar(a pollen.Answer, _ string) bool  { return a.Familiar }
+
+func run(ctx context.Context, out io.Writer, seeds int, sizes division) error {
+	digits, err := allDigits()
+	if err != nil {
+		return err
+	}
+	shares := make([][]float64, len(promises))
+	for seed := range seeds {
+		one, err := keptShares(ctx, digits, uint64(seed+1), sizes)
+		if err != nil {
+			return err
+		}
+		for i, share := range one {
+			shares[i] = append(shares[i], share)
+		}
+	}
+	table := report.NewTable("fresh digits", report.Column{Title: "share"}, report.Column{Title: "over seeds"}, report.Column{Title: "by chance"})
+	for i, p := range promises {
+		mean, deviation := stat.MeanStdDev(shares[i], nil)
+		// The share varies with the fresh digits, and with those that calibrated.
+		chance := math.Sqrt(p.rate * (1 - p.rate) * (1/float64(sizes.fresh) + 1/float64(sizes.heldOut+2)))
+		if err := table.Add(p.title, fmt.Sprintf("%.4f ± %.4f", mean, deviation/math.Sqrt(float64(seeds))),
+			fmt.Sprintf("± %.4f", deviation), fmt.Sprintf("± %.4f", chance)); err != nil {
+			return err
+		}
+	}
+	return table.WriteText(out)
+}
+
+// allDigits are MNIST's training and test digits together.
+func allDigits() (*datasets.Dataset, error) {
+	mnist, err := datasets.Open("mnist", datasets.Options{})
+	if err != nil {
+		return nil, err
+	}
+	images := slices.Concat(mnist.Train.Images, mnist.Test.Images)
+	labels := slices.Concat(mnist.Train.Labels, mnist.Test.Labels)
+	return datasets.New("mnist", images, labels, 1, 28, 28, mnist.Train.ClassNames)
+}
+
+// keptShares trains a perceptron on some digits, calibrates it by others, and returns which share of
+// its answers for the rest keeps each promise.
+func keptShares(ctx context.Context, digits *datasets.Dataset, seed uint64, sizes division) ([]float64, error) {
+	order := rand.New(rand.NewPCG(seed, 0)).Perm(digits.Len())
+	next := func(n int) (*datasets.Dataset, error) {
+		chosen := order[:n]
+		order = order[n:]
+		var images []byte
+		var labels []int32
+		for _, i := range chosen {
+			images, labels = append(images, digits.Image(i)...), append(labels, digits.Labels[i])
+		}
+		return datasets.New("mnist", images, labels, 1, 28, 28, digits.ClassNames)
+	}
+	var parts []*datasets.Dataset
+	for _, n := range []int{sizes.train, sizes.heldOut, sizes.fresh} {
+		part, err := next(n)
+		if err != nil {
+			return nil, err
+		}
+		parts = append(parts, part)
+	}
+	folder, err := os.MkdirTemp("", "coverage")
+	if err != nil {
+		return nil, errors.Wrap(err, "coverage")
+	}
+	defer os.RemoveAll(folder)
+	spec := pollen.Spec{Network: "mlp-100", Method: langevin.SGHMC{Friction: 0.1}, Epochs: 5, Seed: seed}
+	trained, err := pollen.Fit(ctx, spec, &datasets.Splits{Train: parts[0], Validation: parts[1]}, filepath.Join(folder, "run"))
+	if err != nil {
+		return nil, err
+	}
+	shares := make([]float64, len(promises))
+	for i, p := range promises {
+		answers, err := trained.With(pollen.WithLevel(p.rate), pollen.WithFamiliarRate(p.rate)).Predict(ctx, parts[2])
+		if err != nil {
+			return nil, err
+		}
+		for j, a := range answers {
+			if p.kept(a, digits.ClassNames[parts[2].Labels[j]]) {
+				shares[i] += 1 / float64(len(answers))
+			}
+		}
+	}
+	return shares, nil
+}
