@@ -19,7 +19,7 @@ import (
 // the gradient of the step before, over all steps t until Alpha is (t-1)/t, and with that memory
 // from then on. A step is
 //
-//	B  v     <- v - h gU
+//	B  v     <- v - h gU,    chi <- max(chi, 0)
 //	D  chi   <- chi + k/2 (v.v/(d h T) - 1)
 //	A  theta <- theta + v/2
 //	O  v     <- ((1 - f/2) v + sqrt(2 a h T) xi)/(1 + f/2),    f = chi + b,    b = h N^2 S/(2T)
@@ -35,7 +35,9 @@ import (
 // It targets exp(-U/T). v.v/d, where chi sees it, is h T on average at any h. On a quadratic U of
 // curvature c element i is nearly at T (a + b')/(chi + b), b' being b of its noise's true variance,
 // where one of SGNHT is at T (a + b')/chi: the elements agree as far as b is right, whatever noise
-// each has, and the common chi is what is left of a. What stays: S is too large by about c h S, for
+// each has, and the common chi is what is left of a. It does not fall below 0, where elements with
+// little noise would gain speed without end; noise that comes in bursts, whose b is too large in
+// between, then leaves a parameter cold. What stays: S is too large by about c h S, for
 // a gradient follows the step that the one before has made, and by (c h)^2 T/(2 h); f b/4 of the
 // temperature are missing; and noise that several elements have in common heats along their sum,
 // for which a diagonal knows nothing. At T = 0, b is 0 and chi stays as it is: the rule is then
@@ -109,6 +111,9 @@ func (s CCAdL) calls(l *graph.Lowering, update tensor.Call) []tensor.Call {
 func ccadlKick[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
 	s := sweepOf[T](u, a, lo, hi)
 	variances, befores := tensor.Slice[T](a, 1+ccadlVariance)[lo:hi], tensor.Slice[T](a, 1+ccadlBefore)[lo:hi]
+	if chi := tensor.Slice[T](a, 1+ccadlChi); lo == 0 && oneChi(chi) < 0 {
+		chi[0], chi[1] = 0, 0
+	}
 	rate, step := s.rate, s.start.Step
 	keep, half := T(1), T(0) // of S, and of the new square: there is none at step 0
 	if step > 0 {

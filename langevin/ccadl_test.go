@@ -19,6 +19,7 @@ type controlled struct {
 	sampler         langevin.CCAdL
 	v, variance, at []float64 // at is the gradient of the step before
 	chi             float64
+	least           float64                          // of chi
 	deviation       func(difference float64) float64 // its square halved, if nil
 }
 
@@ -34,6 +35,7 @@ func (s *controlled) step(before []element) []float64 {
 	if t == 0 {
 		s.chi, s.v, s.variance, s.at = s.sampler.Friction, make([]float64, len(before)), make([]float64, len(before)), make([]float64, len(before))
 	}
+	s.chi = max(s.chi, s.least)
 	theta := make([]float64, len(before))
 	for i, e := range before {
 		if t == 0 {
@@ -104,6 +106,22 @@ func TestCCAdLFormula(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestCCAdLChiStaysAbove0: where the velocities' temperature stays below a rising one, chi ends at 0
+// and not below it.
+func TestCCAdLChiStaysAbove0(t *testing.T) {
+	for _, dtype := range []tensor.DType{tensor.Float32, tensor.Float64} {
+		sampler := langevin.CCAdL{Friction: 0.2, Alpha: 0.6, Coupling: 0.7}
+		tr := record(t, experiment{
+			sampler: sampler, dtype: dtype, field: trial.Bowl{Smallest: 0.5, Largest: 3}, dimensions: 4099, dataSize: 50,
+			start: trial.Normal(func(int) float64 { return 0.1 }),
+		})
+		if excess := tr.excessOfSteps((&controlled{sampler: sampler}).step); !(excess <= 1) {
+			t.Errorf("off the formula by %.3g times the rounding", excess)
+		}
+		checkWrongSteps(t, tr, "a chi below 0", (&controlled{sampler: sampler, least: -100}).step)
 	}
 }
 

@@ -1,6 +1,6 @@
 // Steps of the covariance-controlled thermostat, with g the gradient of U/N, h = rate/N and xi ~ N(0, 1), S being the variance of g:
 //
-//	ccadl_update  S <- keep S + (1 - keep) (g - g')^2/2 and g' <- g, but for step 0 the latter only;  v <- v - rate g
+//	ccadl_update  S <- keep S + (1 - keep) (g - g')^2/2 and g' <- g, but for step 0 the latter only;  v <- v - rate g;  chi <- max(chi, 0)
 //	ccadl_drift   theta <- theta + v/2,  v <- ((1 - f/2) v + sqrt(2 a h T) xi)/(1 + f/2) with f = chi + rate N S/(2T),  theta <- theta + v/2
 //
 // Both leave the sum of v v of their tile, and sgnht_adapt, after each of them, changes the parameter's chi, as it does for SGNHT.
@@ -11,9 +11,10 @@ INLINE void leave(Out<double> squares, double sum) {
 }
 
 template <class T>
-INLINE void ccadlKick(Out<T> statistics, Out<double> squares, InOut<T> variance, InOut<T> before, const Schedules<T>& schedules,
+INLINE void ccadlKick(Out<T> statistics, Out<double> squares, InOut<T> chi, InOut<T> variance, InOut<T> before, const Schedules<T>& schedules,
                       const Walkers<T>& walkers, double alpha) {
   walkers.prefetchAll();
+  if (first() == 0 && (double)chi.at()[0] + (double)chi.at()[1] < 0) chi.at()[0] = chi.at()[1] = 0;
   const Step<T>& step = schedules.step(walkers.prior.dataSize);
   T keep = 1, half = 0;
   if (unsigned long long t = step.number(); t > 0) {
@@ -77,7 +78,7 @@ INLINE void ccadlDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Schedu
   UPDATE(ccadl_update_##suffix, T)                                                                                                             \
   (Out<double> squares, WALKERS(T), In<T> rates, In<T> temperatures, InOut<T> chi, InOut<T> variance, InOut<T> before, Header header, int n,   \
    ENTRIES, STREAMS, double friction, double coupling, double mostExcess, double alpha, PRIOR(T)) {                                            \
-    ccadlKick(statistics, squares, variance, before, SCHEDULES_OF(T), WALKERS_OF(T), alpha);                                                   \
+    ccadlKick(statistics, squares, chi, variance, before, SCHEDULES_OF(T), WALKERS_OF(T), alpha);                                                   \
   }                                                                                                                                            \
   UPDATE(ccadl_drift_##suffix, T)                                                                                                              \
   (Out<double> squares, InOut<T> w, InOut<T> v, TABLES(T), InOut<T> chi, In<T> variance, int n, ENTRIES, unsigned noise, double friction,      \
