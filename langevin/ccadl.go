@@ -22,15 +22,15 @@ import (
 //	B  v     <- v - h gU,    chi <- max(chi, 0)
 //	D  chi   <- chi + k/2 (v.v/(d h T) - 1)
 //	A  theta <- theta + v/2
-//	O  v     <- ((1 - f/2) v + sqrt(2 a h T) xi)/(1 + f/2),    f = chi + b,    b = h N^2 S/(2T)
+//	O  v     <- c v + sqrt((1 - c^2) (a/f) h T) xi,    c = exp(-f),    f = chi + b,    b = h N^2 S/(2T)
 //	A  theta <- theta + v/2
 //	D  chi   <- chi + k/2 (v.v/(d h T) - 1)
 //
 // with v ~ N(0, h T), chi = a and S = 0 at the start, and D as in SGNHT. The paper makes Euler's
 // step of the same equations, with the covariance of a minibatch's single gradients, which a
 // program that computes their sum does not have; here the parts are in BADODAB's order (Leimkuhler
-// and Shang 2016), O is the midpoint rule, under which N(0, a/f h T) stays as it is, and the
-// covariance is diagonal. It moves as SGLD does at the step size h/f.
+// and Shang 2016), O is exact, so that v stays small where b is large, and the covariance is
+// diagonal. It moves as SGLD does at the step size h/f.
 //
 // It targets exp(-U/T). v.v/d, where chi sees it, is h T on average at any h. On a quadratic U of
 // curvature c element i is nearly at T (a + b')/(chi + b), b' being b of its noise's true variance,
@@ -41,7 +41,7 @@ import (
 // a gradient follows the step that the one before has made, and by (c h)^2 T/(2 h); f b/4 of the
 // temperature are missing; and noise that several elements have in common heats along their sum,
 // for which a diagonal knows nothing. At T = 0, b is 0 and chi stays as it is: the rule is then
-// BAOAB's with the decay (1 - chi/2)/(1 + chi/2).
+// BAOAB's.
 type CCAdL struct {
 	Friction  float64 // a, above 0, at most 1
 	Alpha     float64 // memory of S, in [0, 1)
@@ -142,8 +142,7 @@ func ccadlKick[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int
 func ccadlDrift[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
 	s := sweepOf[T](u, a, lo, hi)
 	variances := tensor.Slice[T](a, 1+ccadlVariance)[lo:hi]
-	half, gain := T(oneChi(tensor.Slice[T](a, 1+ccadlChi))/2), T(s.balance(u.dataSize)/2)
-	scale := s.scale(u.rule.(CCAdL).Friction)
+	chi, gain, friction := oneChi(tensor.Slice[T](a, 1+ccadlChi)), s.balance(u.dataSize), u.rule.(CCAdL).Friction
 	var z [random.BlockSize]float32
 	squares := 0.0
 	for from := 0; from < len(s.w); from += random.BlockSize {
@@ -152,8 +151,9 @@ func ccadlDrift[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi in
 		w, v, variance := s.w[from:to], s.v[from:to], variances[from:to]
 		v, variance = v[:len(w)], variance[:len(w)]
 		for i := range w {
-			old, f := v[i], half+T(gain*variance[i])
-			v[i] = (T((1-f)*old) + T(scale*T(z[i]))) / (1 + f)
+			old := v[i]
+			c, strength := relaxation(chi+float64(gain*float64(variance[i])), friction)
+			v[i] = T(T(c)*old) + T(s.scale(strength)*T(z[i]))
 			w[i] += T(0.5 * (old + v[i]))
 		}
 		squares += virial(v, v)

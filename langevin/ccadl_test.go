@@ -54,7 +54,8 @@ func (s *controlled) step(before []element) []float64 {
 	for i, e := range before {
 		f := s.chi + h*n*n*s.variance[i]/(2*temperature)
 		theta[i] = e.theta + s.v[i]/2
-		s.v[i] = ((1-f/2)*s.v[i] + math.Sqrt(2*s.sampler.Friction*h*temperature)*e.xi) / (1 + f/2)
+		c := math.Exp(-f)
+		s.v[i] = c*s.v[i] + math.Sqrt((1-c*c)*s.sampler.Friction/f*h*temperature)*e.xi
 		theta[i] += s.v[i] / 2
 	}
 	s.adapt(h, temperature)
@@ -135,15 +136,15 @@ func checkWrongSteps(t *testing.T, tr trace, name string, step func(before []ele
 
 // ccadlChain is the chain of one element of that curvature whose friction chi + b is constant.
 func ccadlChain(s langevin.CCAdL, friction, k, h, temperature, noise float64) linear {
-	keep := (1 - friction/2) / (1 + friction/2)
-	return still(curvature(k)).kick(1, h, noise, 0).drift(0.5).relax(keep, 2*s.Friction*h*temperature/square(1+friction/2)).drift(0.5)
+	keep := math.Exp(-friction)
+	return still(curvature(k)).kick(1, h, noise, 0).drift(0.5).relax(keep, (1-keep*keep)*s.Friction/friction*h*temperature).drift(0.5)
 }
 
 // ccadlVelocities is the variance of its velocities where chi sees them: the mean of that before B
 // and that after it.
 func ccadlVelocities(s langevin.CCAdL, friction, k, h, temperature, noise float64) float64 {
-	keep := (1 - friction/2) / (1 + friction/2)
-	after := still(curvature(k)).drift(0.5).relax(keep, 2*s.Friction*h*temperature/square(1+friction/2)).drift(0.5).kick(1, h, noise, 0)
+	keep := math.Exp(-friction)
+	after := still(curvature(k)).drift(0.5).relax(keep, (1-keep*keep)*s.Friction/friction*h*temperature).drift(0.5).kick(1, h, noise, 0)
 	return (ccadlChain(s, friction, k, h, temperature, noise).covariance().At(1, 1) + after.covariance().At(1, 1)) / 2
 }
 
@@ -156,7 +157,7 @@ func ccadlFriction(s langevin.CCAdL, chi, trust, k, h, temperature, noise float6
 		c := ccadlChain(s, friction, k, h, temperature, noise)
 		p := c.covariance()
 		lag := c.m.At(0, 0)*p.At(0, 0) + c.m.At(0, 1)*p.At(1, 0)
-		keep := (1 - friction/2) / (1 + friction/2)
+		keep := math.Exp(-friction)
 		variance := noise*noise*(1+k*h*(1+keep)/2) + k*k*(p.At(0, 0)-lag)
 		friction = chi + trust*h*variance/(2*temperature)
 	}
@@ -199,7 +200,7 @@ func TestCCAdLTheory(t *testing.T) {
 	}
 	for _, friction := range []float64{0.05, 0.3, 1.7} {
 		got := 1e-6 * ccadlChain(s, friction, 1e-6, h, temperature, noise).covariance().At(0, 0)
-		near("the temperature of a soft element", got, temperature*(s.Friction+b)/friction, 1e-5)
+		near("the temperature of a soft element", got, temperature*(s.Friction+b*friction/2/math.Tanh(friction/2))/friction, 1e-5)
 	}
 	got := k * ccadlChain(s, 0.3, k, h, temperature, 0).covariance().At(0, 0)
 	near("the temperature without noise", got, temperature*s.Friction/0.3, 1e-9)

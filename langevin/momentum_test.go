@@ -64,7 +64,7 @@ func momentumRows() []row {
 		},
 		{
 			name: "CCAdL", sampler: langevin.CCAdL{Friction: 0.25, Alpha: 0.6, Coupling: 0.02}, inertia: true,
-			decay: (1 - 0.25/2) / (1 + 0.25/2),
+			decay: math.Exp(-0.25),
 		},
 	}
 }

@@ -1,7 +1,7 @@
 // Steps of the covariance-controlled thermostat, with g the gradient of U/N, h = rate/N and xi ~ N(0, 1), S being the variance of g:
 //
 //	ccadl_update  S <- keep S + (1 - keep) (g - g')^2/2 and g' <- g, but for step 0 the latter only;  v <- v - rate g;  chi <- max(chi, 0)
-//	ccadl_drift   theta <- theta + v/2,  v <- ((1 - f/2) v + sqrt(2 a h T) xi)/(1 + f/2) with f = chi + rate N S/(2T),  theta <- theta + v/2
+//	ccadl_drift   theta <- theta + v/2,  v <- c v + sqrt((1 - c^2) (a/f) h T) xi with c = e^-f, f = chi + rate N S/(2T),  theta <- theta + v/2
 //
 // Both leave the sum of v v of their tile, and sgnht_adapt, after each of them, changes the parameter's chi, as it does for SGNHT.
 #include "velocities.cuh"
@@ -42,10 +42,9 @@ INLINE void ccadlKick(Out<T> statistics, Out<double> squares, InOut<T> chi, InOu
   leave(squares, blockSum(sum));
 }
 
-// Balance is chi/2, what of S makes b/2, and the scale of the noise.
-template <class T>
+// Balance is chi, and what of S makes b.
 struct Balance {
-  T chi, gain, scale;
+  double chi, gain;
 };
 
 template <class T>
@@ -53,19 +52,17 @@ INLINE void ccadlDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Schedu
                        unsigned stream, double friction, int dataSize) {
   prefetch(n, w, v, variance);
   const Step<T>& s = schedules.step(dataSize);
-  const auto& c = once<Balance<T>>([&]() INLINED {
-    double one = (double)chi.at()[0] + (double)chi.at()[1];
+  const auto& c = once<Balance>([&]() INLINED {
     double gain = s.temperature == 0 ? 0 : (double)s.rate * (double)dataSize / (2 * s.temperature);
-    return Balance<T>{T(one / 2), T(gain / 2), s.noise(friction)};
+    return Balance{(double)chi.at()[0] + (double)chi.at()[1], gain};
   });
   double sum = tileSum(n, [&](int i, int count) INLINED {
     Quad<T> theta = load(w.at(), i, count), velocity = load(v.at(), i, count), square = load(variance.at(), i, count), z = draw(again(s), stream, i);
-    const Balance<T>& b = again(c);
 #pragma unroll
     for (int k = 0; k < 4; k++) {
-      T old = velocity.v[k], half = b.chi + b.gain * square.v[k];
-      velocity.v[k] = k < count ? ((1 - half) * old + b.scale * z.v[k]) / (1 + half) : T(0);
-      theta.v[k] += T(0.5) * (old + velocity.v[k]);
+      if (k >= count) continue;
+      Relaxation r = relaxation(again(c).chi + again(c).gain * (double)square.v[k], friction);
+      drift(theta.v[k], velocity.v[k], z.v[k], T(r.keep), again(s).noise(r.strength));
     }
     store(w.at(), i, count, theta);
     store(v.at(), i, count, velocity);
