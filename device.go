@@ -64,6 +64,10 @@ func parseCUDA(name string) (gpus []int, isCUDA bool, err error) {
 	return gpus, true, nil
 }
 
+// compiling ends the note of a GPU: the first program that has some kernels waits for the driver's
+// compiler, for seconds.
+const compiling = "; its driver compiles each kernel once, at its first use"
+
 // OpenDevice opens a device for WithDevice. The choice of "auto" is never silent: the note says
 // what was chosen, and why.
 func OpenDevice(o DeviceOptions) (device tensor.Device, note string, err error) {
@@ -76,7 +80,7 @@ func OpenDevice(o DeviceOptions) (device tensor.Device, note string, err error) 
 		if err != nil {
 			return nil, "", err
 		}
-		return device, Describe(device), nil
+		return device, Describe(device) + compiling, nil
 	}
 	if o.Name == "cpu" || o.Threads > 0 {
 		host := tensor.NewHost(o.Threads)
@@ -85,7 +89,7 @@ func OpenDevice(o DeviceOptions) (device tensor.Device, note string, err error) 
 	gpu, err := cuda.Open(cuda.Options{Precision: cuda.Precision(o.Precision)})
 	switch {
 	case err == nil:
-		return gpu, Describe(gpu) + ", the first GPU", nil
+		return gpu, Describe(gpu) + ", the first GPU" + compiling, nil
 	case o.Precision != "":
 		return nil, "", invalid("precision applies to cuda, and there is no GPU: %v", err)
 	}

@@ -21,7 +21,7 @@ func chainsCommand(o *options) *cobra.Command {
 					return err
 				}
 			}
-			return r.write(o.json)
+			return r.write(o)
 		},
 	}
 	c.Flags().StringSliceVar(&networks, "networks", []string{"lenet-small", "mnist-64-64-256"}, "networks, as layers.New names them")

@@ -6,10 +6,12 @@
 //	go run ./benchmarks predict   class probabilities under a sample, and averages over samples
 //	go run ./benchmarks kernels   kernels, as shares of the machine's measured peaks
 //	go run ./benchmarks gpu       on a GPU: steps of many chains, updates, convolutions, launches
+//	go run ./benchmarks gpu --predict   without one: what the model in package cuda says of these
 //
 // The sides of a comparison take turns: in each round each makes a number of steps, so that other
 // load on the machine affects all. Figures are medians over rounds; ratios are of medians. --json
-// writes them with the machine's description, for benchmarks/history.
+// writes them with the machine's description, for benchmarks/history; with --quiet-check only if
+// nothing else has used the processors, before and after.
 //
 // On a machine with a GPU but without Go, see benchmarks/gpucheck: one command checks and times
 // everything there.

@@ -28,6 +28,7 @@ type gpuFlags struct {
 	chains, updates, batches []int
 	peerDevice               string
 	budget, patience         time.Duration
+	onlyPredict              bool
 }
 
 func gpuCommand(o *options) *cobra.Command {
@@ -39,6 +40,7 @@ func gpuCommand(o *options) *cobra.Command {
 		RunE:  func(c *cobra.Command, _ []string) error { return f.run(c.Context(), o) },
 	}
 	flags := c.Flags()
+	flags.BoolVar(&f.onlyPredict, "predict", false, "print what the model of an H200 predicts for the steps and updates, without a GPU")
 	flags.IntVar(&f.gpu, "gpu", 0, "the GPU's number")
 	flags.StringSliceVar(&f.work, "work", []string{"updates", "convolutions", "launches", "steps"}, "what to time, in this order")
 	flags.StringSliceVar(&f.steps, "steps", []string{"mnist-64-64-256:100", "mlp-100:500", "mnist-64-64-256:1024"}, "networks with their batch sizes")
@@ -68,6 +70,9 @@ type gpuRun struct {
 
 func (f gpuFlags) run(ctx context.Context, o *options) error {
 	r := &gpuRun{gpuFlags: f, options: *o, record: newRecord(), end: time.Now().Add(f.budget)}
+	if f.onlyPredict {
+		return r.predict()
+	}
 	installed, err := cuda.List("")
 	if err != nil {
 		return err
@@ -100,7 +105,7 @@ func (f gpuFlags) run(ctx context.Context, o *options) error {
 	if len(r.record.Left) > 0 {
 		fmt.Printf("left out: %s\n", strings.Join(r.record.Left, "; "))
 	}
-	return firstError(r.failed, r.record.write(o.json))
+	return firstError(r.failed, r.record.write(o))
 }
 
 // excuse lets the other comparisons go on after one that failed. The command fails in the end.
@@ -194,7 +199,11 @@ func (r *gpuRun) timeStepsIn(ctx context.Context, precision string) error {
 					Rate: rate, Prior: priorDeviation,
 				}
 				open := func(device tensor.Device) (contestant, error) { return loadPollen(t, device, chains) }
+				at := len(r.record.Entries)
 				if err := r.compare(ctx, comparison, precision, open, request, float64(chains*t.batch), "images"); err != nil {
+					return err
+				}
+				if err := r.besidePredicted(at, t, chains, precision); err != nil {
 					return err
 				}
 			}
@@ -306,11 +315,15 @@ func (r *gpuRun) timeUpdates(ctx context.Context) error {
 	return r.record.save(r.options.json)
 }
 
-// loadUpdate is a step that is pSGLD's update of n parameters.
-func loadUpdate(device tensor.Device, n int) (contestant, error) {
+// updateProgram is a step that is pSGLD's update of n parameters.
+func updateProgram(n int) (*graph.Program, error) {
 	b := graph.New(tensor.Float32)
 	sample(b, langevin.PSGLD{Alpha: psgldAlpha, Lambda: psgldLambda, Gamma: langevin.GammaNone}, b.Parameter("w", nil, n), b.State("gradient", nil, n))
-	program, err := b.Compile()
+	return b.Compile()
+}
+
+func loadUpdate(device tensor.Device, n int) (contestant, error) {
+	program, err := updateProgram(n)
 	if err != nil {
 		return nil, err
 	}

@@ -119,3 +119,37 @@ func TestSharesOfTheBudget(t *testing.T) {
 		}
 	}
 }
+
+// TestGPUPredicts: without a GPU the model says what steps and updates take, and the record says
+// that nothing was measured.
+func TestGPUPredicts(t *testing.T) {
+	t.Setenv(cuda.DriverVariable, filepath.Join(t.TempDir(), "none"))
+	path := filepath.Join(t.TempDir(), "record.json")
+	c := command()
+	c.SetArgs([]string{"gpu", "--predict", "--steps", "mlp-10:4", "--chains", "1,64", "--precisions", "tf32", "--updates", "1000,52428800", "--json", path})
+	if err := c.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	r := readRecord(t, path)
+	if r.Predicted != cuda.H200.Name || r.Machine.GPU != "" {
+		t.Errorf("the record is predicted for %q, measured on %q", r.Predicted, r.Machine.GPU)
+	}
+	cases := map[string]entry{}
+	for _, e := range r.Entries {
+		if !(e.Seconds.Median >= 0) || e.Seconds.Rounds != 0 {
+			t.Errorf("%+v", e)
+		}
+		cases[e.Case] = e
+	}
+	one, many := cases["step mlp-10 batch 4 sgld, 1 chains, tf32"], cases["step mlp-10 batch 4 sgld, 64 chains, tf32"]
+	if !(one.Seconds.Median > 0) || !(many.Seconds.Median >= one.Seconds.Median) || !(many.Rate > 10*one.Rate) {
+		t.Errorf("one chain %+v, 64 chains %+v", one, many)
+	}
+	small, large := cases["psgld update of 1000 parameters"], cases["psgld update of 52428800 parameters"]
+	if !(small.Fraction > 0) || !(0.5 < large.Fraction && large.Fraction <= 1) {
+		t.Errorf("updates of few parameters %+v, of many %+v", small, large)
+	}
+	if _, ok := cases["launches of step mlp-10 batch 4 sgld, 64 chains, tf32"]; !ok {
+		t.Errorf("no launches: %d cases", len(cases))
+	}
+}

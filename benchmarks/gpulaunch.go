@@ -5,21 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/tensor"
 )
-
-// plan is a device that keeps the schedule it is given and loads nothing.
-type plan struct {
-	tensor.Device
-	schedule tensor.Workload
-}
-
-// Load implements tensor.Device.
-func (p *plan) Load(s tensor.Workload) (tensor.Runner, error) {
-	p.schedule = s
-	return p.Device.Load(s)
-}
 
 // schedule is a training step's launches.
 func (t training) schedule(chains int) (tensor.Workload, error) {
@@ -27,15 +15,7 @@ func (t training) schedule(chains int) (tensor.Workload, error) {
 	if err != nil {
 		return tensor.Workload{}, err
 	}
-	host := tensor.NewHost(1)
-	defer host.Close()
-	p := &plan{Device: host}
-	session, err := program.Load(p, graph.LoadOptions{Seed: 1, Chains: chains})
-	if err != nil {
-		return tensor.Workload{}, err
-	}
-	p.schedule.Keeps = false
-	return p.schedule, session.Close()
+	return scheduleOf(program, chains)
 }
 
 // lone is one launch of a schedule, over and over, in zeroed memory.
@@ -172,10 +152,16 @@ func (r *gpuRun) profile(ctx context.Context, t training, chains int, precision,
 			}
 		}
 		f := one.figures()
+		alone := s
+		alone.Launches = s.Launches[i : i+1]
+		_, expected, err := cuda.Predict(alone, cuda.H200, cuda.Precision(precision))
+		if err != nil {
+			return err
+		}
 		r.record.Entries = append(r.record.Entries, entry{
-			Case: comparison, Side: one.name, Seconds: f, Rate: float64(chains*bytes) / f.Median / 1e9, Unit: "GB",
+			Case: comparison, Side: one.name, Seconds: f, Rate: float64(chains*bytes) / f.Median / 1e9, Unit: "GB", Predicted: expected,
 		})
-		fmt.Printf("  %9.2f us  %8.1f GB/s  %s\n", 1e6*f.Median, float64(chains*bytes)/f.Median/1e9, one.name)
+		fmt.Printf("  %9.2f us  predicted %9.2f us  %8.1f GB/s  %s\n", 1e6*f.Median, 1e6*expected, float64(chains*bytes)/f.Median/1e9, one.name)
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ func kernelsCommand(o *options) *cobra.Command {
 					return err
 				}
 			}
-			return r.write(o.json)
+			return r.write(o)
 		},
 	}
 }

@@ -19,6 +19,7 @@ type options struct {
 	threads int
 	json    string
 	python  string
+	quiet   bool
 }
 
 func main() {
@@ -43,15 +44,22 @@ func command() *cobra.Command {
 	flags.IntVar(&o.threads, "threads", runtime.GOMAXPROCS(0), "threads of every side that can be told")
 	flags.StringVar(&o.json, "json", "", "write the figures to this file")
 	flags.StringVar(&o.python, "python", "python3", "the Python that has PyTorch and JAX")
+	flags.BoolVar(&o.quiet, "quiet-check", false, "refuse to time and to record on a machine that is not at rest (Linux)")
 	root.PersistentPreRunE = func(*cobra.Command, []string) error {
 		if o.rounds < 1 || o.threads < 1 {
 			return errors.Errorf("benchmarks: %d rounds on %d threads, wants at least 1 of each", o.rounds, o.threads)
+		}
+		if o.quiet {
+			return quiet()
 		}
 		return nil
 	}
 	root.AddCommand(stepCommand(&o), chainsCommand(&o), predictCommand(&o), kernelsCommand(&o), gpuCommand(&o))
 	return root
 }
+
+// stepNetworks are the networks of the table of training steps.
+var stepNetworks = []string{"lenet-small", "lenet", "mlp-400-400", "mnist-64-64-256", "cnn", "resnet20-frn", "resnet20-frn-silu"}
 
 // stepFlags are the grid of training steps.
 type stepFlags struct {
@@ -68,7 +76,7 @@ func stepCommand(o *options) *cobra.Command {
 		RunE:  func(c *cobra.Command, _ []string) error { return steps(c.Context(), o, f) },
 	}
 	flags := c.Flags()
-	flags.StringSliceVar(&f.networks, "networks", []string{"lenet-small", "lenet", "mlp-400-400", "mnist-64-64-256"}, "networks, as layers.New names them")
+	flags.StringSliceVar(&f.networks, "networks", stepNetworks, "networks, as layers.New names them")
 	flags.IntSliceVar(&f.batches, "batches", []int{100}, "batch sizes")
 	flags.StringSliceVar(&f.samplers, "samplers", []string{"sgd", "sgld", "psgld"}, "sgd, sgld, psgld")
 	flags.StringSliceVar(&f.peers, "peers", peerNames(), "the other sides")
@@ -102,7 +110,7 @@ func steps(ctx context.Context, o *options, f stepFlags) error {
 			}
 		}
 	}
-	return r.write(o.json)
+	return r.write(o)
 }
 
 // compare times a training step on all sides and prints a line for each.

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"testing"
 
 	"github.com/pkg/errors"
@@ -100,4 +101,40 @@ func checkPeersNoise(t *testing.T, s *service, work training, chains int) {
 		t.Fatal(err)
 	}
 	checkNoise(t, a.Displacement, chains)
+}
+
+// TestPeersHaveOurParameters: a network of the table has as many parameters at the peers as here.
+func TestPeersHaveOurParameters(t *testing.T) {
+	python, err := exec.LookPath("python3")
+	if err != nil {
+		t.Skip(err)
+	}
+	const program = `
+import math
+for line in sys.stdin:
+    shapes = [shape for shape, _, _ in parameters_of(plan(json.loads(line)["network"]))]
+    answer(seconds=sum(map(math.prod, shapes)), displacement=len(shapes))
+`
+	p, err := startPeer(options{python: python}, program)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.close()
+	for _, network := range stepNetworks {
+		ours, err := training{network, 2, "sgd"}.compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		parameters := 0
+		for _, parameter := range ours.Parameters() {
+			parameters += parameter.Shape.Elements()
+		}
+		a, err := p.ask(peerRequest{Network: network})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if int(a.Seconds) != parameters || int(a.Displacement) != len(ours.Parameters()) {
+			t.Errorf("%s: %v parameters in %v tensors at the peers, want %d in %d", network, a.Seconds, a.Displacement, parameters, len(ours.Parameters()))
+		}
+	}
 }

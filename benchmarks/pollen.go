@@ -1,6 +1,9 @@
 package main
 
 import (
+	"slices"
+	"strings"
+
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -18,6 +21,20 @@ type training struct {
 	sampler string // sgd, sgld or psgld
 }
 
+// images is the shape of the network's images: MNIST's, or those of small pictures in colour.
+func (t training) images() (channels, side int) {
+	if t.network == "cnn" || strings.HasPrefix(t.network, "resnet20-") {
+		return 3, 32
+	}
+	return 1, 28
+}
+
+// moments are the means and deviations of the pixels' channels.
+func (t training) moments() (means, deviations []float64) {
+	channels, _ := t.images()
+	return slices.Repeat([]float64{pixelMean}, channels), slices.Repeat([]float64{pixelDeviation}, channels)
+}
+
 // examples is the size of the data set of noise that is trained on.
 func (t training) examples() int { return 10 * t.batch }
 
@@ -29,7 +46,7 @@ const (
 	psgldLambda    = 1e-5
 )
 
-// pixelMean and pixelDeviation are MNIST's.
+// pixelMean and pixelDeviation are MNIST's, for every channel of every network's images.
 const (
 	pixelMean      = 0.1307
 	pixelDeviation = 0.3081
@@ -54,7 +71,7 @@ func loadPollen(t training, device tensor.Device, chains int) (contestant, error
 	if p.session, err = program.Load(p.device, graph.LoadOptions{Seed: 1, Chains: chains}); err != nil {
 		return nil, err
 	}
-	images, classes := fixedData(t.examples())
+	images, classes := t.fixedData(t.examples())
 	if err := graph.Write(p.session, "images", 0, 0, images); err != nil {
 		return nil, err
 	}
@@ -67,8 +84,10 @@ func (t training) compile() (*graph.Program, error) {
 		return nil, err
 	}
 	b := graph.New(tensor.Float32)
-	shape := tensor.Shape{t.examples(), 1, 28, 28}
-	x, labels := op.Minibatch(b, op.Batch{Size: t.batch, Shuffled: true}, shape, []float64{pixelMean}, []float64{pixelDeviation})
+	channels, side := t.images()
+	means, deviations := t.moments()
+	shape := tensor.Shape{t.examples(), channels, side, side}
+	x, labels := op.Minibatch(b, op.Batch{Size: t.batch, Shuffled: true}, shape, means, deviations)
 	loss := b.Apply(op.CrossEntropy{}, model.Apply(b, x), labels)
 	switch t.sampler {
 	case "sgd":
@@ -93,8 +112,9 @@ func (t training) attach(b *graph.Builder, s langevin.Sampler, loss *graph.Node)
 }
 
 // fixedData is a data set of arbitrary pixels and labels.
-func fixedData(examples int) (images []byte, labels []int32) {
-	images, labels = make([]byte, examples*28*28), make([]int32, examples)
+func (t training) fixedData(examples int) (images []byte, labels []int32) {
+	channels, side := t.images()
+	images, labels = make([]byte, examples*channels*side*side), make([]int32, examples)
 	state := uint32(1)
 	for i := range images {
 		state = state*1664525 + 1013904223

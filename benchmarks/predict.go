@@ -31,7 +31,7 @@ func predictCommand(o *options) *cobra.Command {
 					}
 				}
 			}
-			return r.write(o.json)
+			return r.write(o)
 		},
 	}
 	c.Flags().StringSliceVar(&networks, "networks", []string{"lenet-small", "mnist-64-64-256"}, "networks, as layers.New names them")
@@ -54,8 +54,10 @@ func newPredictor(t training, threads, count int) (*predictor, error) {
 	if err != nil {
 		return nil, err
 	}
-	pixels, _ := fixedData(t.examples())
-	images := samples.Images{Pixels: pixels, Channels: 1, Height: 28, Width: 28, Mean: []float64{pixelMean}, Deviation: []float64{pixelDeviation}}
+	pixels, _ := t.fixedData(t.examples())
+	channels, side := t.images()
+	means, deviations := t.moments()
+	images := samples.Images{Pixels: pixels, Channels: channels, Height: side, Width: side, Mean: means, Deviation: deviations}
 	p := &predictor{
 		host: tensor.NewHost(threads), probabilities: make([]float32, 10*t.examples()), mean: make([]float32, 10*t.examples()),
 	}

@@ -17,11 +17,13 @@ import (
 
 // record is one run of a command: what ran where, and its figures.
 type record struct {
-	Command string   `json:"command"`
-	Date    string   `json:"date"`
-	Machine machine  `json:"machine"`
-	Entries []entry  `json:"entries"`
-	Left    []string `json:"left,omitempty"` // comparisons and sides left out by time or failure
+	Command string  `json:"command"`
+	Date    string  `json:"date"`
+	Machine machine `json:"machine"`
+	// Predicted is the GPU whose model gave all figures; none was then measured.
+	Predicted string   `json:"predicted,omitempty"`
+	Entries   []entry  `json:"entries"`
+	Left      []string `json:"left,omitempty"` // comparisons and sides left out by time or failure
 }
 
 // machine is what figures depend on other than the code.
@@ -46,6 +48,8 @@ type entry struct {
 	Unit     string  `json:"unit,omitempty"`     // "images", "GFLOP", "GB"
 	Fraction float64 `json:"fraction,omitempty"` // of the machine's measured peak
 	Ratio    float64 `json:"ratio,omitempty"`    // this side's median to Pollen's
+
+	Predicted float64 `json:"predicted,omitempty"` // seconds by the model of an H200
 }
 
 func newRecord() *record {
@@ -136,15 +140,21 @@ func (r *record) add(comparison string, sides []*side, items float64, unit strin
 	}
 }
 
-// write saves the record, unless path is "", and reports it.
-func (r *record) write(path string) error {
-	if path == "" {
+// write saves the record, unless it has no file, and reports it; with quiet-check it does not when
+// the machine has got work in the meantime.
+func (r *record) write(o *options) error {
+	if o.quiet {
+		if err := quiet(); err != nil {
+			return errors.WithMessage(err, "nothing is recorded")
+		}
+	}
+	if o.json == "" {
 		return nil
 	}
-	if err := r.save(path); err != nil {
+	if err := r.save(o.json); err != nil {
 		return err
 	}
-	fmt.Println("written:", path)
+	fmt.Println("written:", o.json)
 	return nil
 }
 

@@ -65,7 +65,7 @@ func newTape(w training, open func(g *gorgonia.ExprGraph, parameters gorgonia.No
 	}
 	t := &tapeBuilder{graph: gorgonia.NewGraph()}
 	batch := w.batch
-	images, labels := fixedData(batch)
+	images, labels := w.fixedData(batch)
 	pixels, targets := make([]float32, batch*28*28), make([]float32, batch*10)
 	for i := range pixels {
 		pixels[i] = (float32(images[i])/255 - 0.1307) / 0.3081

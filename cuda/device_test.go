@@ -252,7 +252,7 @@ func TestSourcesAreChosenByCapability(t *testing.T) {
 		capability, cuda int
 		want             string
 	}{{70, 12040, "old"}, {80, 12040, "old"}, {90, 12040, "new"}, {90, 11080, "old"}, {100, 13000, "old"}} {
-		if got := choose(toySources, c.capability, c.cuda)["toy_scale_f32"].text; got != c.want {
+		if got := choose(toySources, c.capability, c.cuda)["toy_scale_f32"].head; got != c.want {
 			t.Errorf("capability %d with CUDA %d takes the %s source, wants the %s one", c.capability, c.cuda, got, c.want)
 		}
 	}
@@ -260,7 +260,7 @@ func TestSourcesAreChosenByCapability(t *testing.T) {
 
 func TestCompilerLogIsInTheError(t *testing.T) {
 	l, _ := newLibrary(newFakeDriver(t), "fake")
-	from := []source{{name: "toy.ptx", capability: 70, symbols: []string{"toy_scale_f32"}, text: "broken"}}
+	from := []source{{name: "toy.ptx", capability: 70, symbols: []string{"toy_scale_f32"}, head: "broken"}}
 	device, err := open(l, from, 512, Options{})
 	if err != nil {
 		t.Fatal(err)

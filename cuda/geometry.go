@@ -16,6 +16,7 @@ type call struct {
 	threads   int
 	shared    int
 	arguments []tensor.Argument
+	cycles    float64 // of a GPU, that a product is estimated to take
 }
 
 // geometry makes a launch's calls.

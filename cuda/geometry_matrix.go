@@ -93,7 +93,7 @@ func (g *product) calls(p *placement) []call {
 	calls := []call{{
 		symbol: fmt.Sprintf("%s_%dx%d_%s", g.stem, c.tile.rows, c.tile.columns, ending),
 		blocks: blocks, threads: c.tile.threads, shared: c.tile.sharedBytes(g.images),
-		arguments: append(arguments, tensor.Int(c.slices), tensor.Int(c.each)),
+		arguments: append(arguments, tensor.Int(c.slices), tensor.Int(c.each)), cycles: g.cost(p, c, p.chains) - c.sumCost(g, p.chains),
 	}}
 	if c.apart {
 		calls = append(calls, g.sum(p, target.Buffer, c.slices))

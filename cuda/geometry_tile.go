@@ -3,45 +3,56 @@ package cuda
 import "github.com/pollen-ml/pollen/tensor"
 
 // tile is an instance of the product kernels: a block's part of the result. A multiprocessor holds
-// resident blocks. full is its speed in multiplications and additions with all of them, alone with
-// only one; 1 is what the ordinary cores can do, 128 in a cycle.
+// resident blocks.
 type tile struct {
 	rows, columns, threads int
 	depth                  int // of a stage
 	shared                 int // bytes of shared memory of the stages
 	resident               int
-	full, alone            float64
+	matrices, images       speed // of products of matrices, and of convolutions, which look for each operand's place
+}
+
+// speed is a tile's in multiplications and additions: full with all resident blocks, alone with
+// only one; 1 is what the ordinary cores can do, 128 in a cycle.
+type speed struct{ full, alone float64 }
+
+func (t tile) speeds(g *product) speed {
+	if g.images {
+		return t.images
+	}
+	return t.matrices
 }
 
 // The tiles that the kernels are made for. The speeds are estimates for a H200, which TestCalibrate
-// measures. full is limited on ordinary cores by the share of multiplications among the
-// instructions that a warp issues, on tensor cores by what mma.sync and shared memory let through;
-// alone, by the latency that a block's own warps leave uncovered.
+// measures, products and convolutions apart. full is what the loop's instructions allow if a
+// multiprocessor issues four in each cycle (kernels.Loops; of convolutions the mean of the three
+// directions), 0.95 of that on ordinary cores and 0.85 on tensor cores; alone is limited by the
+// latency that a block's own warps leave uncovered.
 var (
 	tilesFloat32 = []tile{
-		{128, 128, 256, 8, 32 << 10, 1, 0.70, 0.65},
-		{64, 64, 256, 16, 16 << 10, 2, 0.45, 0.35},
-		{32, 32, 64, 16, 8 << 10, 6, 0.35, 0.12},
+		{128, 128, 256, 8, 32 << 10, 1, speed{0.70, 0.65}, speed{0.66, 0.60}},
+		{64, 64, 256, 16, 16 << 10, 2, speed{0.45, 0.35}, speed{0.41, 0.31}},
+		{32, 32, 64, 16, 8 << 10, 6, speed{0.35, 0.12}, speed{0.29, 0.10}},
 	}
 	tilesFloat64 = []tile{
-		{32, 32, 64, 16, 16 << 10, 6, 0.35, 0.12},
+		{32, 32, 64, 16, 16 << 10, 6, speed{0.35, 0.12}, speed{0.29, 0.10}},
 	}
 	tilesFP32 = []tile{
-		{128, 128, 256, 16, 48 << 10, 2, 0.85, 0.70},
-		{64, 128, 128, 16, 36 << 10, 3, 0.80, 0.40},
-		{32, 32, 64, 16, 16 << 10, 8, 0.35, 0.12},
+		{128, 128, 256, 16, 48 << 10, 2, speed{0.72, 0.59}, speed{0.67, 0.55}},
+		{64, 128, 128, 16, 36 << 10, 3, speed{0.70, 0.35}, speed{0.64, 0.32}},
+		{32, 32, 64, 16, 16 << 10, 8, speed{0.35, 0.12}, speed{0.29, 0.10}},
 	}
 	tilesTF32 = []tile{
-		{128, 128, 128, 16, 64 << 10, 2, 3.5, 2.0},
-		{64, 128, 128, 16, 48 << 10, 3, 3.2, 1.3},
-		{64, 64, 128, 16, 32 << 10, 3, 2.4, 0.9},
-		{32, 64, 64, 16, 24 << 10, 6, 2.0, 0.45},
+		{128, 128, 128, 16, 64 << 10, 2, speed{3.5, 2.0}, speed{2.9, 1.6}},
+		{64, 128, 128, 16, 48 << 10, 3, speed{2.3, 0.95}, speed{1.7, 0.70}},
+		{64, 64, 128, 16, 32 << 10, 3, speed{1.5, 0.57}, speed{1.1, 0.40}},
+		{32, 64, 64, 16, 24 << 10, 6, speed{1.3, 0.29}, speed{0.90, 0.20}},
 	}
 	tilesBF16 = []tile{
-		{128, 128, 128, 16, 64 << 10, 2, 4.5, 2.6},
-		{64, 128, 128, 16, 48 << 10, 3, 4.0, 1.7},
-		{64, 64, 128, 16, 32 << 10, 3, 3.0, 1.2},
-		{32, 64, 64, 16, 24 << 10, 6, 2.5, 0.6},
+		{128, 128, 128, 16, 64 << 10, 2, speed{4.3, 2.5}, speed{3.2, 1.8}},
+		{64, 128, 128, 16, 48 << 10, 3, speed{2.6, 1.1}, speed{1.9, 0.80}},
+		{64, 64, 128, 16, 32 << 10, 3, speed{1.7, 0.67}, speed{1.1, 0.45}},
+		{32, 64, 64, 16, 24 << 10, 6, speed{1.3, 0.33}, speed{0.95, 0.23}},
 	}
 )
 
@@ -160,14 +171,22 @@ func (g *product) cheapest(p *placement, tiles []tile, chains int, counts []int)
 
 // cost estimates the cycles of a cut.
 func (g *product) cost(p *placement, c cut, chains int) float64 {
-	blocks, depth, more := c.tile.blocks(g)*chains, g.depth, 0.0
+	blocks, depth := c.tile.blocks(g)*chains, g.depth
 	if c.apart {
 		blocks, depth = blocks*c.slices, c.each
-		more = costOfLaunch + costOfSlice*float64(c.slices) + costOfElement*float64(g.rows*g.columns*c.slices*chains)
 	}
 	share := ceil(blocks, max(1, p.multiprocessors))
 	work := float64(c.tile.rows*c.tile.columns*depth) / costPerCycle
 	bytes := float64(4 * (c.tile.rows + c.tile.columns) * depth)
 	waves := float64(ceil(share, c.tile.resident))
-	return max(work/c.tile.alone, float64(share)*max(work/c.tile.full, bytes/bytesPerCycle)) + waves*costOfWave + more
+	s := c.tile.speeds(g)
+	return max(work/s.alone, float64(share)*max(work/s.full, bytes/bytesPerCycle)) + waves*costOfWave + c.sumCost(g, chains)
+}
+
+// sumCost estimates the cycles of the kernel that adds the slices.
+func (c cut) sumCost(g *product, chains int) float64 {
+	if !c.apart {
+		return 0
+	}
+	return costOfLaunch + costOfSlice*float64(c.slices) + costOfElement*float64(g.rows*g.columns*c.slices*chains)
 }

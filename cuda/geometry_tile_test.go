@@ -9,11 +9,11 @@ import (
 // The layers of a network of two convolutions of 64 filters 5 x 5 and a layer of 256, on 28 x 28
 // images.
 var layersOfMNIST = map[string]product{
-	"conv1 forward":  {rows: 64, columns: 100 * 784, depth: 25},
-	"conv1 filter":   {rows: 64, columns: 25, depth: 100 * 784},
-	"conv2 forward":  {rows: 64, columns: 100 * 196, depth: 1600},
-	"conv2 input":    {rows: 64, columns: 100 * 196, depth: 1600},
-	"conv2 filter":   {rows: 64, columns: 1600, depth: 100 * 196},
+	"conv1 forward":  {images: true, rows: 64, columns: 100 * 784, depth: 25},
+	"conv1 filter":   {images: true, rows: 64, columns: 25, depth: 100 * 784},
+	"conv2 forward":  {images: true, rows: 64, columns: 100 * 196, depth: 1600},
+	"conv2 input":    {images: true, rows: 64, columns: 100 * 196, depth: 1600},
+	"conv2 filter":   {images: true, rows: 64, columns: 1600, depth: 100 * 196},
 	"linear forward": {rows: 100, columns: 256, depth: 3136},
 	"linear input":   {rows: 100, columns: 3136, depth: 256},
 	"linear weight":  {rows: 256, columns: 3136, depth: 100},
@@ -98,5 +98,30 @@ func TestProductWorkspace(t *testing.T) {
 	}
 	if epilogue := integer(sum[len(sum)-1]); epilogue != epilogueReLU || sum[0].Buffer != out {
 		t.Errorf("the sum has epilogue %d into %v, want %d into %v", epilogue, sum[0].Buffer, epilogueReLU, out)
+	}
+}
+
+// TestSpeeds: a convolution's tile is chosen by convolutions' speeds, which are lower than those of
+// products of matrices; a multiprocessor that is full is faster than one with a block alone.
+func TestSpeeds(t *testing.T) {
+	for name, tiles := range map[string][]tile{"float32": tilesFloat32, "float64": tilesFloat64, "fp32": tilesFP32, "tf32": tilesTF32, "bf16": tilesBF16} {
+		for _, one := range tiles {
+			m, i := one.matrices, one.images
+			if !(0 < i.full && i.full < m.full && 0 < i.alone && i.alone < m.alone && m.alone < m.full && i.alone < i.full) {
+				t.Errorf("%s %dx%d has the speeds %v and %v", name, one.rows, one.columns, m, i)
+			}
+		}
+	}
+	p := &placement{precision: TF32, capability: 90, multiprocessors: 132, chains: 64}
+	slow := []tile{tilesTF32[0], tilesTF32[1]}
+	slow[0].images = speed{0.1, 0.1}
+	g := layersOfMNIST["conv2 forward"]
+	g.images, g.rows = false, 256
+	if c := g.cut(p, slow); c.tile.rows != 128 {
+		t.Errorf("as a product of matrices it has tiles of %d rows, wants the fast ones of 128", c.tile.rows)
+	}
+	g.images = true
+	if c := g.cut(p, slow); c.tile.rows != 64 {
+		t.Errorf("as a convolution, whose tiles of 128 rows are slow, it has tiles of %d rows", c.tile.rows)
 	}
 }

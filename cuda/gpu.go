@@ -26,7 +26,7 @@ type gpu struct {
 	shared  int // bytes of shared memory that a block may ask for
 
 	sources   map[string]*source // the one to take for each symbol
-	modules   map[*source]handle
+	modules   []handle           // one for each function
 	functions map[string]handle
 	granted   map[handle]int // bytes of dynamic shared memory that a function may be started with
 
@@ -41,7 +41,7 @@ type gpu struct {
 
 // openGPU takes the primary context of a GPU and what every schedule on it needs.
 func openGPU(l *library, index int, sources []source, half int) (*gpu, error) {
-	g := &gpu{library: l, half: half, modules: map[*source]handle{}, functions: map[string]handle{}, granted: map[handle]int{}}
+	g := &gpu{library: l, half: half, functions: map[string]handle{}, granted: map[handle]int{}}
 	var err error
 	if g.Info, g.device, err = l.describe(index); err != nil {
 		return nil, err

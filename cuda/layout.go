@@ -115,3 +115,21 @@ func (o *order) allBefore(calls, others []int) bool {
 	}
 	return true
 }
+
+// stepCalls goes through the launches of a step with their geometries, in which launches may do
+// others' work. Scratch buffers have places side by side, and what calls ask for comes behind them.
+func stepCalls(launches []tensor.Launch, place *placement, each func(launch *tensor.Launch, with geometry) error) error {
+	own, taken := apart(launches)
+	pooled, notes := findPoolings(own, taken)
+	place.base, place.workspace = taken+notes, 0
+	for i := range own {
+		with := pooled[i]
+		if with == nil {
+			with = callsOf
+		}
+		if err := each(&own[i], with); err != nil {
+			return err
+		}
+	}
+	return nil
+}

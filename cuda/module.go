@@ -12,7 +12,10 @@ import (
 	"github.com/pollen-ml/pollen/cuda/kernels"
 )
 
-// source is a file of PTX: the code of some kernels, for a GPU's driver to compile.
+// source is a file of PTX: the code of some kernels, each of which a GPU's driver compiles alone.
+// So a program waits for those that it has, and finds those that other programs had: the driver
+// keeps what it has compiled for a text of PTX in the user's folder (CUDA C++ Programming Guide,
+// just-in-time compilation: CUDA_CACHE_PATH, CUDA_CACHE_MAXSIZE, CUDA_CACHE_DISABLE).
 type source struct {
 	name       string
 	capability int  // the lowest it runs on, 10 major + minor
@@ -20,7 +23,7 @@ type source struct {
 	cuda       int  // the first version of CUDA whose driver reads it
 	symbols    []string
 	entries    map[string]kernels.Entry // by symbol, as far as they are known
-	text       string
+	head       string                   // of the text, which each entry's follows
 }
 
 // sources are all kernels.
@@ -35,7 +38,7 @@ var sources = sync.OnceValues(func() ([]source, error) {
 		if err != nil {
 			return nil, errors.WithMessage(err, "cuda: "+f.Name)
 		}
-		s := source{name: f.Name, capability: f.Capability, exact: f.Exact, cuda: reads, text: f.Text, entries: map[string]kernels.Entry{}}
+		s := source{name: f.Name, capability: f.Capability, exact: f.Exact, cuda: reads, head: f.Head, entries: map[string]kernels.Entry{}}
 		for _, e := range f.Entries {
 			s.symbols = append(s.symbols, e.Name)
 			s.entries[e.Name] = e
@@ -85,8 +88,7 @@ func (e *NoKernel) Error() string { return fmt.Sprintf("cuda: no kernel %s for %
 // jitLogBytes is the room for what the driver's compiler has to say.
 const jitLogBytes = 8192
 
-// function is a kernel, compiled when it is first asked for. The driver caches what it has compiled
-// before.
+// function is a kernel, compiled when it is first asked for.
 func (g *gpu) function(symbol string, shared int) (handle, error) {
 	if shared > g.shared {
 		return 0, errors.Errorf("cuda: %s asks for %d bytes of shared memory, %v has %d", symbol, shared, g, g.shared)
@@ -97,7 +99,7 @@ func (g *gpu) function(symbol string, shared int) (handle, error) {
 		if s == nil {
 			return 0, &NoKernel{Kernel: symbol, GPU: fmt.Sprintf("%v of compute capability %d.%d", g, g.Major, g.Minor)}
 		}
-		module, err := g.module(s)
+		module, err := g.compile(s, symbol)
 		if err != nil {
 			return 0, err
 		}
@@ -117,10 +119,8 @@ func (g *gpu) function(symbol string, shared int) (handle, error) {
 	return f, nil
 }
 
-func (g *gpu) module(s *source) (handle, error) {
-	if module, ok := g.modules[s]; ok {
-		return module, nil
-	}
+// compile has the driver compile a kernel.
+func (g *gpu) compile(s *source, symbol string) (handle, error) {
 	log := make([]byte, jitLogBytes)
 	var pinned runtime.Pinner // the driver writes through an address that is no argument of the call
 	pinned.Pin(&log[0])
@@ -128,11 +128,11 @@ func (g *gpu) module(s *source) (handle, error) {
 	options := []jitOption{errorLog, errorLogBytes}
 	values := []uintptr{uintptr(unsafe.Pointer(&log[0])), jitLogBytes}
 	var module handle
-	code := g.cuModuleLoadDataEx(&module, cString(s.text), uint32(len(options)), &options[0], &values[0])
+	code := g.cuModuleLoadDataEx(&module, cString(s.head+s.entries[symbol].Body), uint32(len(options)), &options[0], &values[0])
 	if err := g.check("cuModuleLoadDataEx", code); err != nil {
 		text, _, _ := bytes.Cut(log, []byte{0})
-		return 0, errors.Wrapf(err, "%s: the driver's compiler says %q%s", s.name, text, remedy(code))
+		return 0, errors.Wrapf(err, "%s of %s: the driver's compiler says %q%s", symbol, s.name, text, remedy(code))
 	}
-	g.modules[s] = module
+	g.modules = append(g.modules, module)
 	return module, nil
 }

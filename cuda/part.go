@@ -79,20 +79,13 @@ func (p *part) plan(s tensor.Workload, precision Precision) error {
 		p.own = append(p.own, starts)
 		*scratch = max(*scratch, place.base+place.workspace)
 	}
-	launches, taken := apart(s.Launches)
-	pooled, notes := findPoolings(launches, taken)
-	place.base, place.workspace = taken+notes, 0
-	for i := range launches {
-		with := pooled[i]
-		if with == nil {
-			with = callsOf
-		}
-		starts, err := p.starts(&launches[i], with, &place)
-		if err != nil {
-			return err
-		}
-		p.calls = append(p.calls, starts)
-		p.number += len(starts)
+	err := stepCalls(s.Launches, &place, func(launch *tensor.Launch, with geometry) error {
+		starts, err := p.starts(launch, with, &place)
+		p.calls, p.number = append(p.calls, starts), p.number+len(starts)
+		return err
+	})
+	if err != nil {
+		return err
 	}
 	*scratch = max(*scratch, layOut(p.all(), *scratch+*scratch/moreScratch))
 	return nil

@@ -106,9 +106,9 @@ func toyKernels() map[string]fakeKernel {
 }
 
 var toySources = []source{
-	{name: "toy", capability: 70, cuda: 11080, symbols: []string{"toy_scale_f32", "toy_copy_f32", "toy_add_f32"}, text: "old"},
-	{name: "toy_sm90", capability: 90, exact: true, cuda: 12000, symbols: []string{"toy_scale_f32"}, text: "new"},
-	{name: "toy_header", capability: 70, cuda: 11080, symbols: []string{"toy_advance"}, text: "header"},
+	{name: "toy", capability: 70, cuda: 11080, symbols: []string{"toy_scale_f32", "toy_copy_f32", "toy_add_f32"}, head: "old"},
+	{name: "toy_sm90", capability: 90, exact: true, cuda: 12000, symbols: []string{"toy_scale_f32"}, head: "new"},
+	{name: "toy_header", capability: 70, cuda: 11080, symbols: []string{"toy_advance"}, head: "header"},
 }
 
 // openFake opens GPUs of a fake driver, with little staging memory, so that transfers come in

@@ -16,9 +16,11 @@ import (
 
 // quadratic makes parameters of sizes that fill no tile and no group of four, and a loss whose
 // gradient is each parameter's distance from a target.
-func quadratic(b *graph.Builder) *graph.Node {
+func quadratic(b *graph.Builder) *graph.Node { return quadratics(b, 1, 6, 4097, 9003) }
+
+func quadratics(b *graph.Builder, sizes ...int) *graph.Node {
 	var loss *graph.Node
-	for i, size := range []int{1, 6, 4097, 9003} {
+	for i, size := range sizes {
 		name := string(rune('a' + i))
 		start := func(seed uint64, chain uint32, _ uint16, _ tensor.Shape, values []float64) {
 			for j := range values {
@@ -109,8 +111,12 @@ func optimize(b *graph.Builder, o optimizers.Optimizer) {
 }
 
 func sampler(name string, s langevin.Sampler, prior langevin.Prior, temperature, tolerance float64) update {
+	return samplerOf(quadratic, name, s, prior, temperature, tolerance)
+}
+
+func samplerOf(target func(b *graph.Builder) *graph.Node, name string, s langevin.Sampler, prior langevin.Prior, temperature, tolerance float64) update {
 	return update{name, func(b *graph.Builder) {
-		loss := quadratic(b)
+		loss := target(b)
 		posterior := langevin.Posterior{DataSize: 50, Prior: prior}
 		// Both fail the builder, whose error the caller sees.
 		_ = langevin.Attach(b, s, posterior, loss, []float64{0.002, 0.001, 0.002}, []float64{temperature, temperature, temperature / 2})
@@ -124,6 +130,23 @@ func TestUpdatesAreTheHosts(t *testing.T) {
 	host := tensor.NewHost(1)
 	defer host.Close()
 	compareAll(t, updates(), device, host)
+}
+
+// TestUpdatesOfManyTiles: where a parameter has many tiles a block has several of them, and the
+// last blocks fewer.
+func TestUpdatesOfManyTiles(t *testing.T) {
+	device := cudatest.GPU(t, cuda.Options{})
+	host := tensor.NewHost(1)
+	defer host.Close()
+	wide := func(b *graph.Builder) *graph.Node { return quadratics(b, 64*op.UpdateTile+5) }
+	for _, s := range []langevin.Sampler{
+		langevin.PSGLD{Alpha: 0.9, Lambda: 0.1, Gamma: langevin.GammaNone}, langevin.SGHMC{Friction: 0.1},
+		langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3},
+	} {
+		t.Run(s.Name(), func(t *testing.T) {
+			compareUpdates[float32](t, samplerOf(wide, s.Name(), s, langevin.Gaussian(1), 1, 1e-5), device, host, 1e-5)
+		})
+	}
 }
 
 // compareAll compares each update in both types.

@@ -39,7 +39,7 @@ func (fanIn) Shape(in []tensor.Shape) (tensor.Shape, error) { return in[0], nil 
 func (fanIn) Lower(l *Lowering) {
 	n := l.Shape.Elements()
 	sum := Pick(l, addTerms[float32], addTerms[float64])
-	l.Emit("fan_in_fwd", tensor.Fours(n), tensor.Elementwise(n, sum), l.Out(), l.In(0), l.In(1), tensor.Int(n))
+	l.Emit("fan_in_fwd", tensor.Fours(n), tensor.Strips(n, 1, sum), l.Out(), l.In(0), l.In(1), tensor.Int(n))
 }
 
 func addTerms[T float32 | float64](a *tensor.Args, lo, hi int) {

@@ -52,11 +52,16 @@ type hostRunner struct {
 	private   [][]byte // one per worker
 	args      []Args   // one per worker
 
-	remaining       []remaining  // per chain, where workers run whole ones
-	begun           atomic.Int64 // chains run whole by one worker, begun or done
-	launch, phase   int          // where the tiles shared out at present belong
-	byChain, byTile func(worker, item int)
-	closed          bool
+	stages  []stage
+	offsets []int // of the launches' workspaces: those of a stage are kept apart
+
+	remaining     []remaining  // per chain, where workers run whole ones
+	begun         atomic.Int64 // chains run whole by one worker, begun or done
+	launch, phase int          // where the tiles shared out at present belong
+	stage         stage        // the same, where they belong to several launches
+	closed        bool
+
+	byChain, byTile, byStrip func(worker, item int)
 }
 
 // Load implements Device.
@@ -70,10 +75,16 @@ func (h *Host) Load(s Workload) (Runner, error) {
 	if err := checkPlaces(s); err != nil {
 		return nil, err
 	}
+	stages, offsets := stagesOf(s.Launches), make([]int, len(s.Launches))
 	workspace, private := 0, 0
-	for i := range s.Launches {
-		workspace = max(workspace, s.Launches[i].Host.Workspace)
-		private = max(private, s.Launches[i].Host.Private)
+	for _, g := range stages {
+		end := 0
+		for i := g.from; i < g.to; i++ {
+			offsets[i] = end
+			end += Align(s.Launches[i].Host.Workspace)
+			private = max(private, s.Launches[i].Host.Private)
+		}
+		workspace = max(workspace, end)
 	}
 	slots := 1
 	if s.Chains >= h.pool.workers {
@@ -89,6 +100,8 @@ func (h *Host) Load(s Workload) (Runner, error) {
 		private:   manyBytes(h.pool.workers, private),
 		args:      make([]Args, h.pool.workers),
 		remaining: make([]remaining, s.Chains),
+		stages:    stages,
+		offsets:   offsets,
 	}
 	if s.Keeps {
 		r.kept = manyBytes(s.Chains, s.Bytes[Chain])
@@ -97,6 +110,7 @@ func (h *Host) Load(s Workload) (Runner, error) {
 	r.byTile = func(worker, tile int) {
 		r.launches[r.launch].Host.Phases[r.phase].Run(&r.args[worker], tile)
 	}
+	r.byStrip = func(worker, tile int) { r.strip(&r.args[worker], 0, r.stage, tile) }
 	return r, nil
 }
 
@@ -133,8 +147,8 @@ func (r *hostRunner) Run(steps int) error {
 	}
 	for chain := range r.chains {
 		for range steps {
-			for i := range r.launches {
-				r.sharedLaunch(i, chain)
+			for _, g := range r.stages {
+				r.sharedStage(g, chain)
 			}
 		}
 	}
@@ -192,13 +206,42 @@ func (r *hostRunner) turns(worker, _ int) {
 func (r *hostRunner) wholeStep(worker, chain int) {
 	a := &r.args[worker]
 	r.aim(a, worker, worker, chain)
-	for i := range r.launches {
-		a.launch = &r.launches[i]
-		for _, phase := range r.launches[i].Host.Phases {
-			for tile := range phase.Tiles {
-				phase.Run(a, tile)
+	for _, g := range r.stages {
+		for tile := range r.launches[g.from].Host.firstTiles() {
+			r.strip(a, worker, g, tile)
+		}
+		for i := g.from; i < g.to; i++ {
+			r.begin(a, worker, i)
+			for _, phase := range r.launches[i].Host.laterPhases() {
+				for tile := range phase.Tiles {
+					phase.Run(a, tile)
+				}
 			}
 		}
+	}
+}
+
+// strip runs a tile of the first phases of a stage's launches.
+func (r *hostRunner) strip(a *Args, slot int, g stage, tile int) {
+	for i := g.from; i < g.to; i++ {
+		r.begin(a, slot, i)
+		r.launches[i].Host.Phases[0].Run(a, tile)
+	}
+}
+
+// sharedStage runs a stage of a chain on all workers.
+func (r *hostRunner) sharedStage(g stage, chain int) {
+	if g.to == g.from+1 {
+		r.sharedLaunch(g.from, chain)
+		return
+	}
+	for w := range r.args {
+		r.aim(&r.args[w], w, 0, chain)
+	}
+	r.stage = g
+	r.host.pool.run(r.launches[g.from].Host.firstTiles(), r.byStrip)
+	for i := g.from; i < g.to; i++ {
+		r.sharedPhases(i, 1)
 	}
 }
 
@@ -206,19 +249,34 @@ func (r *hostRunner) wholeStep(worker, chain int) {
 func (r *hostRunner) sharedLaunch(i, chain int) {
 	for w := range r.args {
 		r.aim(&r.args[w], w, 0, chain)
-		r.args[w].launch = &r.launches[i]
+	}
+	r.sharedPhases(i, 0)
+}
+
+// sharedPhases runs a launch from one of its phases on.
+func (r *hostRunner) sharedPhases(i, from int) {
+	phases := r.launches[i].Host.Phases
+	if from >= len(phases) {
+		return
+	}
+	for w := range r.args {
+		r.begin(&r.args[w], 0, i)
 	}
 	r.launch = i
-	for phase := range r.launches[i].Host.Phases {
-		r.phase = phase
-		r.host.pool.run(r.launches[i].Host.Phases[phase].Tiles, r.byTile)
+	for r.phase = from; r.phase < len(phases); r.phase++ {
+		r.host.pool.run(phases[r.phase].Tiles, r.byTile)
 	}
+}
+
+// begin points a worker's arguments at a launch and its part of a slot's workspace.
+func (r *hostRunner) begin(a *Args, slot, launch int) {
+	a.launch = &r.launches[launch]
+	a.workspace = r.workspace[slot][r.offsets[launch]:]
 }
 
 // aim points a worker's arguments at a chain and the scratch memory of a slot.
 func (r *hostRunner) aim(a *Args, worker, slot, chain int) {
 	a.base = [arenas][]byte{Shared: r.shared, Chain: r.chains[chain], Scratch: r.scratch[slot]}
-	a.workspace = r.workspace[slot]
 	a.private = r.private[worker]
 }
 

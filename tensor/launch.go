@@ -108,9 +108,21 @@ func withBuffers(arguments []Argument, other func(*Buffer) *Buffer) []Argument {
 // do not depend on the number of threads.
 type HostKernel struct {
 	Phases    []Phase
-	Workspace int // bytes for all tiles of a launch, undefined at its start, kept between phases
-	Private   int // bytes for one tile, undefined at its start
+	Workspace int   // bytes for all tiles of a launch, undefined at its start, kept between phases
+	Private   int   // bytes for one tile, undefined at its start
+	Strip     Strip // what the first phase's tiles keep to, if they do
 }
+
+// firstTiles is the number of tiles of the first phase, if there is one.
+func (h *HostKernel) firstTiles() int {
+	if len(h.Phases) == 0 {
+		return 0
+	}
+	return h.Phases[0].Tiles
+}
+
+// laterPhases are the phases after the first one.
+func (h *HostKernel) laterPhases() []Phase { return h.Phases[min(1, len(h.Phases)):] }
 
 // Phase is a number of tiles and what computes one. Run must not allocate.
 type Phase struct {
@@ -129,12 +141,15 @@ func Elementwise(count int, run func(a *Args, lo, hi int)) HostKernel {
 
 // Rows is a host kernel over rows of some width, none of which is cut in two.
 func Rows(rows, width int, run func(a *Args, lo, hi int)) HostKernel {
-	tile := max(1, rangeTile/max(1, width))
+	tile := rowsOfTile(width)
 	return HostKernel{Phases: []Phase{{
 		Tiles: (rows + tile - 1) / tile,
 		Run:   func(a *Args, i int) { run(a, i*tile, min(rows, (i+1)*tile)) },
 	}}}
 }
+
+// rowsOfTile is how many rows of some width make a tile.
+func rowsOfTile(width int) int { return max(1, rangeTile/max(1, width)) }
 
 // Single is a host kernel that runs on one thread.
 func Single(run func(a *Args)) HostKernel {

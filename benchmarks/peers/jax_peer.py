@@ -28,9 +28,8 @@ def use(r):
 
 
 def initial(name, key):
-    convolutions, _, layers = plan(name)
-    shapes = [s for layer in (*convolutions, *layers) for s in (layer, (layer[0] if len(layer) > 2 else layer[1],))]
-    return [0.05 * jax.random.normal(k, s) for k, s in zip(jax.random.split(key, len(shapes)), shapes)]
+    parameters = list(parameters_of(plan(name)))
+    return [mean + deviation * jax.random.normal(k, shape) for k, (shape, deviation, mean) in zip(jax.random.split(key, len(parameters)), parameters)]
 
 
 def pooled(x):
@@ -38,16 +37,38 @@ def pooled(x):
     return jnp.maximum(jnp.maximum(x[:, :, ::2, ::2], x[:, :, ::2, 1::2]), jnp.maximum(x[:, :, 1::2, ::2], x[:, :, 1::2, 1::2]))
 
 
+def convolution(x, p, filters, channels, size, stride, padding):
+    w, b = next(p), next(p)
+    return lax.conv_general_dilated(x, w, (stride, stride), [(padding, padding)] * 2) + b[:, None, None]
+
+
+def response_norm(x, p, channels):
+    """Filter response normalisation and its threshold."""
+    gamma, beta, tau = (next(p)[:, None, None] for _ in range(3))
+    return jnp.maximum(x * (gamma * lax.rsqrt(jnp.mean(x * x, (2, 3), keepdims=True) + 1e-6)) + beta, tau)
+
+
+def standardise(x, p, channels):
+    """Each image by its mean and deviation, then each channel scaled and shifted."""
+    gamma, beta = next(p)[:, None, None], next(p)[:, None, None]
+    return (x - jnp.mean(x, (1, 2, 3), keepdims=True)) * lax.rsqrt(jnp.var(x, (1, 2, 3), keepdims=True) + 1e-5) * gamma + beta
+
+
+LAYERS = {
+    "convolution": convolution,
+    "linear": lambda x, p, inputs, outputs: x @ next(p) + next(p),
+    "response_norm": response_norm,
+    "standardise": standardise,
+    "pool": lambda x, p: pooled(x),
+    "average": lambda x, p: jnp.mean(x, (2, 3)),
+    "flatten": lambda x, p: x.reshape(x.shape[0], -1),
+    "relu": lambda x, p: jax.nn.relu(x),
+    "silu": lambda x, p: jax.nn.silu(x),
+}
+
+
 def logits(name, parameters, x):
-    convolutions, padding, layers = plan(name)
-    p = iter(parameters)
-    for _ in convolutions:
-        w, b = next(p), next(p)
-        x = jax.nn.relu(pooled(lax.conv_general_dilated(x, w, (1, 1), [(padding, padding)] * 2) + b[:, None, None]))
-    x = x.reshape(x.shape[0], -1)
-    for i in range(len(layers)):
-        x = (jax.nn.relu(x) if i else x) @ next(p) + next(p)
-    return x
+    return through(plan(name), LAYERS, iter(parameters), x)
 
 
 def normalised(images, dtype):
@@ -102,8 +123,8 @@ class Training:
         key = use(r)
         half = jnp.bfloat16 if r.get("precision") == "bf16" else jnp.float32
         name, batch, chains, n = r["network"], r["batch"], r.get("chains", 1), 10 * r["batch"]
-        rate, decay = r["rate"], 1 / (r["prior"] ** 2 * n)
-        self.images = jax.random.randint(key, (n, 1, SIDE, SIDE), 0, 256).astype(jnp.uint8)
+        (channels, side), rate, decay = images_of(name), r["rate"], 1 / (r["prior"] ** 2 * n)
+        self.images = jax.random.randint(key, (n, channels, side, side), 0, 256).astype(jnp.uint8)
 
         def loss(parameters, x, y):
             z = logits(name, [p.astype(half) for p in parameters], normalised(x, half)).astype(jnp.float32)
@@ -124,7 +145,7 @@ class Training:
         if chains > 1:
             state = jax.vmap(start)(jax.random.split(key, chains))
             steps = [jax.vmap(step, (0, None))]
-            if plan(name)[0]:  # grouped convolutions are slow
+            if has_convolutions(name):  # grouped convolutions are slow
                 steps.append(lambda state, data: lax.map(lambda s: step(s, data), state))
         self.steps = quickest(steps, state, (self.images, jnp.arange(n) % CLASSES))
         self.begun = [jnp.copy(p) for p in self.steps.state[0]]

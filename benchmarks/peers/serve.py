@@ -19,24 +19,98 @@ PLANS = {  # filters of the 5x5 convolutions and their padding, hidden widths
     "lenet": ((20, 50), 0, (500,)),
     "mnist-64-64-256": ((64, 64), 2, (256,)),
 }
-CLASSES, SIDE = 10, 28
+CLASSES = 10
 MEAN, DEVIATION = 0.1307, 0.3081  # of MNIST's pixels, of which 1 is the byte 255
 TOGETHER = 16  # steps that are started at once where that is faster, as Pollen's CUDA graphs have them
 ROUND = 0.4  # seconds of a round
 
 
+def images_of(name):
+    """The channels and the side of a network's images."""
+    return (3, 32) if name == "cnn" or name.startswith("resnet20-") else (1, 28)
+
+
 def plan(name):
-    """Of a network: the filters' shapes, their padding, and the shapes of the dense layers as (inputs, outputs)."""
+    """A network's layers. The functions of LAYERS in the frameworks' programs say what a layer does; its tuple says with which sizes:
+
+    convolution (filters, channels, size, stride, padding), linear (inputs, outputs), response_norm and standardise (channels), residual (the layers of
+    the body, those of the shortcut, or None), and pool, average, flatten, relu, silu.
+    """
+    if name == "cnn":
+        return cnn()
+    if name.startswith("resnet20-"):
+        return residual_network("silu" if "silu" in name else "relu")
     if name.startswith("mlp-"):
         filters, padding, hidden = (), 0, tuple(int(width) for width in name.split("-")[1:])
     else:
         filters, padding, hidden = PLANS[name]
-    convolutions, channels, side = [], 1, SIDE
+    channels, side = images_of(name)
+    layers = []
     for f in filters:
-        convolutions.append((f, channels, 5, 5))
+        # ReLU and max-pooling commute; the cheaper order, pooling first, is for everybody.
+        layers += [("convolution", f, channels, 5, 1, padding), ("pool",), ("relu",)]
         channels, side = f, (side + 2 * padding - 4) // 2
     widths = [channels * side * side, *hidden, CLASSES]
-    return convolutions, padding, list(zip(widths, widths[1:]))
+    layers.append(("flatten",))
+    for inputs, outputs in zip(widths, widths[1:]):
+        layers += [("linear", inputs, outputs), ("relu",)]
+    return layers[:-1]
+
+
+def has_convolutions(name):
+    return any(kind == "convolution" for kind, *_ in plan(name))
+
+
+def cnn():
+    layers, channels = [("standardise", 3)], 3
+    for f in (16, 32, 64, 64):
+        layers += [("convolution", f, channels, 3, 1, 1), ("pool",), ("relu",)]
+        channels = f
+    return [*layers, ("convolution", 128, channels, 3, 1, 1), ("relu",), ("average",), ("linear", 128, CLASSES)]
+
+
+def residual_network(activation):
+    """Depth 20, 16 filters in the first stage, filter response normalisation with its threshold, projections."""
+    layers, channels = [("convolution", 16, 3, 3, 1, 1), ("response_norm", 16), (activation,)], 16
+    for f in (16, 32, 64):
+        for block in range(3):
+            stride, shortcut = 1, None
+            if f != channels:
+                stride, shortcut = 2, [("convolution", f, channels, 1, 2, 0), ("response_norm", f)]
+            body = [("convolution", f, channels, 3, stride, 1), ("response_norm", f), (activation,), ("convolution", f, f, 3, 1, 1), ("response_norm", f)]
+            layers += [("residual", body, shortcut), (activation,)]
+            channels = f
+    return [*layers, ("average",), ("linear", channels, CLASSES)]
+
+
+def parameters_of(layers):
+    """The parameters in the order in which layers take them: shape, deviation of the normals that they begin as, their mean. Linear weights are
+    (inputs, outputs)."""
+    for kind, *sizes in layers:
+        if kind == "convolution":
+            filters, channels, size, _, _ = sizes
+            yield from (((filters, channels, size, size), 0.05, 0), ((filters,), 0.05, 0))
+        elif kind == "linear":
+            yield from ((tuple(sizes), 0.05, 0), ((sizes[1],), 0.05, 0))
+        elif kind == "standardise":
+            yield from (((sizes[0],), 0, 1), ((sizes[0],), 0, 0))
+        elif kind == "response_norm":
+            yield from (((sizes[0],), 0, 1), ((sizes[0],), 0, 0), ((sizes[0],), 0, 0))
+        elif kind == "residual":
+            for part in sizes:
+                yield from parameters_of(part or [])
+
+
+def through(layers, functions, p, x):
+    """What layers make of x by a framework's functions, taking parameters from the iterator p."""
+    for kind, *sizes in layers:
+        if kind == "residual":
+            body, shortcut = sizes
+            y = through(body, functions, p, x)
+            x = y + (through(shortcut, functions, p, x) if shortcut else x)
+        else:
+            x = functions[kind](x, p, *sizes)
+    return x
 
 
 def fastest(ways):

@@ -31,22 +31,35 @@ def use(r):
 
 
 def initial(name):
-    """A network's parameters, in the order in which logits takes them."""
-    convolutions, _, dense = plan(name)
-    shapes = [*convolutions, *((outputs, inputs) for inputs, outputs in dense)]
-    return [0.05 * torch.randn(shape) for weight in shapes for shape in (weight, weight[:1])]
+    """A network's parameters, in the order in which its layers take them; the weights of linear layers are (outputs, inputs)."""
+    return [mean + deviation * torch.randn(shape[::-1] if len(shape) == 2 else shape) for shape, deviation, mean in parameters_of(plan(name))]
+
+
+def convolution(x, p, filters, channels, size, stride, padding):
+    return F.conv2d(x, next(p), next(p), stride=stride, padding=padding)
+
+
+def response_norm(x, p, channels):
+    """Filter response normalisation and its threshold."""
+    gamma, beta, tau = (next(p).view(-1, 1, 1) for _ in range(3))
+    return torch.maximum(torch.addcmul(beta, x, gamma * torch.rsqrt(x.square().mean((2, 3), keepdim=True) + 1e-6)), tau)
+
+
+LAYERS = {
+    "convolution": convolution,
+    "linear": lambda x, p, inputs, outputs: F.linear(x, next(p), next(p)),
+    "response_norm": response_norm,
+    "standardise": lambda x, p, channels: F.group_norm(x, 1, next(p), next(p)),
+    "pool": lambda x, p: F.max_pool2d(x, 2),
+    "average": lambda x, p: x.mean((2, 3)),
+    "flatten": lambda x, p: x.flatten(1),
+    "relu": lambda x, p: F.relu(x),
+    "silu": lambda x, p: F.silu(x),
+}
 
 
 def logits(name, parameters, x):
-    convolutions, padding, dense = plan(name)
-    p = iter(parameters)
-    for _ in convolutions:
-        # ReLU and max-pooling commute; the cheaper order, pooling first, is for everybody.
-        x = F.relu(F.max_pool2d(F.conv2d(x, next(p), next(p), padding=padding), 2))
-    x = x.flatten(1)
-    for i in range(len(dense)):
-        x = F.linear(F.relu(x) if i else x, next(p), next(p))
-    return x
+    return through(plan(name), LAYERS, iter(parameters), x)
 
 
 def laid(p, last):
@@ -146,7 +159,8 @@ class Training(Work):
         super().__init__(r)
         self.r, self.batch, self.n, self.chains = r, r["batch"], 10 * r["batch"], r.get("chains", 1)
         self.half = torch.bfloat16 if r.get("precision") == "bf16" else torch.float32
-        self.images = torch.randint(256, (self.n, 1, SIDE, SIDE), dtype=torch.uint8, device=self.device)
+        channels, side = images_of(r["network"])
+        self.images = torch.randint(256, (self.n, channels, side, side), dtype=torch.uint8, device=self.device)
         self.labels = torch.arange(self.n, device=self.device) % CLASSES
         self.shift = torch.tensor([-MEAN / DEVIATION], dtype=self.half, device=self.device)
         self.initial = [p.to(self.device) for p in initial(r["network"])]
@@ -181,7 +195,7 @@ class Training(Work):
 
     def ways(self):
         """Whole steps, which can be captured. Minibatches are drawn with replacement."""
-        convolutions = bool(plan(self.r["network"])[0])
+        convolutions = has_convolutions(self.r["network"])
         ways = []
         if self.chains > 1 or self.mode == "compile":
             ways.append(self.mapped)

@@ -24,6 +24,14 @@ __device__ inline T* globalPointer(unsigned long long address) {
   return (T*)(__attribute__((address_space(1))) T*)address;
 }
 
+// rsqrtNear and reciprocalNear are 1/sqrt(x) and 1/x as the hardware approximates them, for numbers of a usual size.
+__device__ inline float rsqrtNear(float x) { return __nvvm_rsqrt_approx_ftz_f(x); }
+__device__ inline float reciprocalNear(float x) { return __nvvm_rcp_approx_ftz_f(x); }
+
+// needed are values that are needed together, here.
+__device__ inline void needed(float a, float b, float c, float d) { asm volatile("" : : "f"(a), "f"(b), "f"(c), "f"(d)); }
+__device__ inline void needed(double a, double b, double c, double d) { asm volatile("" : : "d"(a), "d"(b), "d"(c), "d"(d)); }
+
 // loadIf is *from, or 0 without a look at it: no branch, so that many loads are on their way at once. Nothing may write there during the kernel.
 __device__ inline float loadIf(bool there, const float* from) {
   float v;

@@ -26,19 +26,21 @@ INLINE void share(Out<double> shares, In<double> p, In<double> dw, In<double> wo
   bool decides = Rhythm{evaluations, false}.decides(noise.step);
   noise.step -= evaluations;
   double half = words.at()[wordStep] / 2;
-  double sum = !decides ? 0 : tileSum(n, [&](int i, int count) INLINED {
-    Quad<double> momentum = load(p.at(), i, count), g = load(dw.at(), i, count), z = wide(normals(noise, i / 4)), m = masses.at(i, count);
-    double start = 0, end = 0;
+  tiles(n, [&](int tile) INLINED {
+    double sum = !decides ? 0 : tileSum(n, tile, [&](int i, int count) INLINED {
+      Quad<double> momentum = load(p.at(), i, count), g = load(dw.at(), i, count), z = wide(normals(noise, i / 4)), m = masses.at(i, count);
+      double start = 0, end = 0;
 #pragma unroll
-    for (int k = 0; k < 4; k++) {
-      if (k >= count) continue;
-      double last = descend(momentum.v[k], half, g.v[k]);
-      start += z.v[k] * z.v[k];
-      end += last * last / m.v[k];
-    }
-    return start - end / temperature;
+      for (int k = 0; k < 4; k++) {
+        if (k >= count) continue;
+        double last = descend(momentum.v[k], half, g.v[k]);
+        start += z.v[k] * z.v[k];
+        end += last * last / m.v[k];
+      }
+      return start - end / temperature;
+    });
+    leave(shares, tile, sum / 2);
   });
-  if (threadIdx.x == 0) shares.at()[blockIdx.x] = sum / 2;
 }
 
 // move makes a leap. Where a trajectory ends, it settles what the position is first, and begins another one there.
@@ -48,7 +50,7 @@ INLINE void move(Out<double> statistics, InOut<double> w, In<double> dw, InOut<d
   Address noise = addressOf(header, stream);
   bool taken = words.at()[wordTaken] == 1, starts = Rhythm{evaluations, false}.starts(noise.step);
   double e = words.at()[wordStep];
-  tile(statistics, n, [&](int i, int count) INLINED {
+  update(statistics, n, [&](int i, int count) INLINED {
     Quad<double> theta = load(w.at(), i, count), from = load(position.at(), i, count), s = load(slope.at(), i, count);
     Quad<double> force = load(dw.at(), i, count), momentum = load(p.at(), i, count), m = masses.at(i, count);
     double kick = e;

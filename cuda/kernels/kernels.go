@@ -19,6 +19,7 @@ type File struct {
 	Capability int  // the lowest compute capability that it runs on, 10 major + minor
 	Exact      bool // it runs on that one only, as sm_90a does
 	Entries    []Entry
+	Head       string // what comes before the entries, and belongs to each of them
 	Text       string
 }
 
@@ -27,6 +28,7 @@ type Entry struct {
 	Name       string
 	Threads    int // at most, of a block
 	Parameters []Parameter
+	Body       string // its text: after its file's head, a file of its own
 }
 
 // Parameter is the PTX type of a kernel's parameter, without the sign, which PTX does not record.

@@ -9,8 +9,8 @@ namespace pollen {
 template <class T>
 struct Step {
   Address chain;
-  double h, temperature;
-  T rate, scale;
+  double h;
+  T temperature, rate, scale;
 
   INLINE unsigned long long number() const { return chain.step; }
 
@@ -21,7 +21,7 @@ struct Step {
   }
 
   // noise is the standard deviation of velocities' noise of some strength.
-  INLINE T noise(double strength) const { return T(noiseScale(h, temperature, strength)); }
+  INLINE T noise(double strength) const { return T(noiseScale(h, (double)temperature, strength)); }
 };
 
 // Schedules are tables of rates and of temperatures by step.
@@ -44,15 +44,6 @@ struct Schedules {
     });
   }
 };
-
-// gradients are those of U/N.
-template <class T>
-INLINE Quad<T> gradients(const Prior<T>& prior, const Quad<T>& dw, const Quad<T>& theta) {
-  Quad<T> g;
-#pragma unroll
-  for (int k = 0; k < 4; k++) g.v[k] = prior.gradient(dw.v[k], theta.v[k]);
-  return g;
-}
 
 // draw is a stream's noise of elements i to i+3, 0 at temperature 0.
 template <class T>

@@ -44,10 +44,41 @@ INLINE float fma(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
 INLINE double fma(double a, double b, double c) { return __builtin_fma(a, b, c); }
 INLINE float sqrt(float x) { return __builtin_sqrtf(x); }
 INLINE double sqrt(double x) { return __builtin_sqrt(x); }
+INLINE unsigned max(unsigned a, unsigned b) { return a > b ? a : b; }
 INLINE float nearest(float x) { return __builtin_rintf(x); }
 INLINE double nearest(double x) { return __builtin_rint(x); }
 INLINE float abs(float x) { return __builtin_fabsf(x); }
 INLINE double abs(double x) { return __builtin_fabs(x); }
+
+// Exact are a square root and a reciprocal of any number, correctly rounded. Usual are the same of a number of a usual size, from 2^-97 to 2^97: the
+// instructions that NVIDIA's assembler makes of Exact's for such a number, without those that tell, for each number, whether it is one.
+struct Exact {
+  template <class T>
+  static INLINE T sqrt(T x) {
+    return math::sqrt(x);
+  }
+  template <class T>
+  static INLINE T reciprocal(T x) {
+    return 1 / x;
+  }
+};
+struct Usual {
+  static INLINE float sqrt(float x) {
+    float y = rsqrtNear(x), root = x * y;
+    return fma(fma(-root, root, x), 0.5f * y, root);
+  }
+  static INLINE float reciprocal(float x) {
+    float y = reciprocalNear(x);
+    return fma(fma(-x, y, 1.0f), y, y);
+  }
+};
+
+// usual reports whether four numbers are from 2^-96 to 2^96.
+INLINE bool usual(float a, float b, float c, float d) {
+  constexpr unsigned least = (127 - 96) << 23, most = (127 + 96) << 23;
+  unsigned ab = max(bitsOf(a) - least, bitsOf(b) - least), cd = max(bitsOf(c) - least, bitsOf(d) - least);
+  return max(ab, cd) <= most - least;
+}
 
 template <class T>
 INLINE T infinity() {

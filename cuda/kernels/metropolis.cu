@@ -92,7 +92,7 @@ KERNEL(random_walk_move_f64, 512)
   double scale = words.at()[wordStep];
   bool taken = words.at()[wordTaken] == 1;
   Address noise = addressOf(header, stream);
-  tile(statistics, n, [&](int i, int count) INLINED {
+  update(statistics, n, [&](int i, int count) INLINED {
     Quad<double> theta = load(w.at(), i, count), from = load(position.at(), i, count), z = wide(normals(noise, i / 4));
     settle(taken, theta, from);
     store(position.at(), i, count, from);
@@ -109,17 +109,19 @@ KERNEL(mala_share_f64, 512)
  int evaluations) {
   double h = words.at()[wordStep];
   bool decides = Rhythm{evaluations, evaluations == 2}.decides(stepOf(header));
-  double sum = !decides ? 0 : tileSum(n, [&](int i, int count) INLINED {
-    Quad<double> theta = load(w.at(), i, count), from = load(position.at(), i, count), g = load(dw.at(), i, count), s = load(slope.at(), i, count);
-    double difference = 0;
+  tiles(n, [&](int tile) INLINED {
+    double sum = !decides ? 0 : tileSum(n, tile, [&](int i, int count) INLINED {
+      Quad<double> theta = load(w.at(), i, count), from = load(position.at(), i, count), g = load(dw.at(), i, count), s = load(slope.at(), i, count);
+      double difference = 0;
 #pragma unroll
-    for (int k = 0; k < 4; k++) {
-      double forward = theta.v[k] - from.v[k] + h * s.v[k], backward = from.v[k] - theta.v[k] + h * g.v[k];
-      difference += forward * forward - backward * backward;
-    }
-    return difference;
+      for (int k = 0; k < 4; k++) {
+        double forward = theta.v[k] - from.v[k] + h * s.v[k], backward = from.v[k] - theta.v[k] + h * g.v[k];
+        difference += forward * forward - backward * backward;
+      }
+      return difference;
+    });
+    leave(shares, tile, decides ? sum / (4 * h * temperature) : 0);
   });
-  if (threadIdx.x == 0) shares.at()[blockIdx.x] = decides ? sum / (4 * h * temperature) : 0;
 }
 
 // mala_move: theta = position - h slope + sqrt(2 h T) xi, where a proposal starts.
@@ -129,7 +131,7 @@ KERNEL(mala_move_f64, 512)
   double h = words.at()[wordStep], scale = noiseScale(h, temperature, 1);
   bool taken = words.at()[wordTaken] == 1, starts = Rhythm{evaluations, false}.starts(stepOf(header));
   Address noise = addressOf(header, stream);
-  tile(statistics, n, [&](int i, int count) INLINED {
+  update(statistics, n, [&](int i, int count) INLINED {
     Quad<double> theta = load(w.at(), i, count), from = load(position.at(), i, count), s = load(taken ? dw.at() : slope.at(), i, count);
     settle(taken, theta, from);
     if (starts) {

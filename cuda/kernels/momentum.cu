@@ -59,11 +59,13 @@ INLINE double rateBefore(In<T> rates, Header header, int entries) {
 template <class T>
 INLINE void kinetic(Out<T> y, In<T> v, In<T> rates, Header header, int n, int entries, T mass, int dataSize) {
   double rate = rateBefore(rates, header, entries);
-  double sum = rate == 0 ? 0 : tileSum(n, [&](int i, int count) INLINED {
-    Quad<T> velocity = load(v.at(), i, count);
-    return dot(velocity, velocity);
+  tiles(n, [&](int tile) INLINED {
+    double sum = rate == 0 ? 0 : tileSum(n, tile, [&](int i, int count) INLINED {
+      Quad<T> velocity = load(v.at(), i, count);
+      return dot(velocity, velocity);
+    });
+    leave(y, tile, rate == 0 ? 0 : sum * (double)mass * dataSize / rate);
   });
-  if (threadIdx.x == 0) y.at()[blockIdx.x] = rate == 0 ? T(0) : T(sum * (double)mass * dataSize / rate);
 }
 
 // kickedKinetic is 1/(2 h) times the sum of v v and of its square after the step's force, likewise.
@@ -71,13 +73,15 @@ template <class T>
 INLINE void kickedKinetic(Out<T> y, In<T> v, In<T> w, In<T> dw, In<T> rates, Header header, int n, int entries, const Prior<T>& prior) {
   double before = rateBefore(rates, header, entries);
   T rate = entry(rates, entries, stepOf(header));
-  double sum = before == 0 ? 0 : tileSum(n, [&](int i, int count) INLINED {
-    Quad<T> velocity = load(v.at(), i, count), g = gradients(prior, load(dw.at(), i, count), load(w.at(), i, count)), kicked = velocity;
+  tiles(n, [&](int tile) INLINED {
+    double sum = before == 0 ? 0 : tileSum(n, tile, [&](int i, int count) INLINED {
+      Quad<T> velocity = load(v.at(), i, count), g = prior.gradient(load(dw.at(), i, count), load(w.at(), i, count)), kicked = velocity;
 #pragma unroll
-    for (int k = 0; k < 4; k++) kicked.v[k] = descend(velocity.v[k], rate, g.v[k]);
-    return dot(velocity, velocity) + dot(kicked, kicked);
+      for (int k = 0; k < 4; k++) kicked.v[k] = descend(velocity.v[k], rate, g.v[k]);
+      return dot(velocity, velocity) + dot(kicked, kicked);
+    });
+    leave(y, tile, before == 0 ? 0 : sum / 2 * prior.dataSize / before);
   });
-  if (threadIdx.x == 0) y.at()[blockIdx.x] = before == 0 ? T(0) : T(sum / 2 * prior.dataSize / before);
 }
 
 #define MOMENTUM(T, suffix)                                                                                                                    \

@@ -4,13 +4,13 @@
 // optimize lets rule(theta, g, s) change a parameter and its states.
 template <int states, class T, class Rule>
 INLINE void optimize(Out<T> statistics, InOut<T> w, In<T> dw, const InOut<T> (&state)[states], int n, T decay, Rule rule) {
-  tile(statistics, n, [&](int i, int count) INLINED {
+  update(statistics, n, [&](int i, int count) INLINED {
     Quad<T> theta = load(w.at(), i, count), g = load(dw.at(), i, count), s[states];
 #pragma unroll
     for (int j = 0; j < states; j++) s[j] = load(state[j].at(), i, count);
 #pragma unroll
     for (int k = 0; k < 4; k++) g.v[k] = decayed(g.v[k], theta.v[k], decay);
-    double statistic = dot(theta, g);
+    T statistic = dot(theta, g);
 #pragma unroll
     for (int k = 0; k < 4; k++) {
       T now[states];
@@ -36,11 +36,11 @@ INLINE T preconditioned(T g, T square, T epsilon) {
 // theta <- theta - rate g
 template <class T>
 INLINE void sgd(Out<T> statistics, InOut<T> w, In<T> dw, T rate, int n, T decay) {
-  tile(statistics, n, [&](int i, int count) INLINED {
+  update(statistics, n, [&](int i, int count) INLINED {
     Quad<T> theta = load(w.at(), i, count), g = load(dw.at(), i, count);
 #pragma unroll
     for (int k = 0; k < 4; k++) g.v[k] = decayed(g.v[k], theta.v[k], decay);
-    double statistic = dot(theta, g);
+    T statistic = dot(theta, g);
 #pragma unroll
     for (int k = 0; k < 4; k++) theta.v[k] = descend(theta.v[k], rate, g.v[k]);
     store(w.at(), i, count, theta);

@@ -16,6 +16,9 @@ var (
 	threadsLine   = regexp.MustCompile(`^\.maxntid (\d+), (\d+), (\d+)$`)
 )
 
+// entryWord begins an entry.
+const entryWord = "\n.visible .entry "
+
 // parse reads what can be known of a file's kernels without compiling them.
 func parse(name, text string) (File, error) {
 	f := File{Name: name, Text: text}
@@ -26,21 +29,19 @@ func parse(name, text string) (File, error) {
 	}
 	f.Version = 10*number(version[1]) + number(version[2])
 	f.Capability, f.Exact = number(target[1]), target[2] != ""
-	for {
-		_, after, found := strings.Cut(text, "\n.visible .entry ")
-		if !found {
-			break
-		}
-		head, body, found := strings.Cut(after, "\n{\n")
-		if !found {
+	parts := strings.Split(text, entryWord)
+	f.Head = parts[0]
+	for _, part := range parts[1:] {
+		head, _, found := strings.Cut(part, "\n{\n")
+		if !found || !strings.HasSuffix(part, "\n}") && !strings.HasSuffix(part, "\n}\n") {
 			return f, errors.Errorf("kernels: %s: an entry without an end", name)
 		}
 		entry, err := parseEntry(head)
 		if err != nil {
 			return f, errors.WithMessage(err, "kernels: "+name)
 		}
+		entry.Body = entryWord + part
 		f.Entries = append(f.Entries, entry)
-		text = body
 	}
 	slices.SortFunc(f.Entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
 	if len(f.Entries) == 0 {

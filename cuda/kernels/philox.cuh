@@ -58,7 +58,7 @@ INLINE float radius(unsigned word) {
   float low = (0x1.55a384p-1f * g + 0x1.fffecp-1f) + (0x1.0df6cap-1f * g + 0x1.f313e6p-2f) * g2;
   float high = (0x1.354ff6p+1f * g + -0x1.72285ep-2f) + (0x1.6a0f48p+1f * g + -0x1.a3993p+1f) * g2;
   float p = low + high * g4;
-  return math::sqrt(k * 0x1.62e43p+0f + ((g + g) + p * g2));
+  return math::Usual::sqrt(k * 0x1.62e43p+0f + ((g + g) + p * g2));  // of 2^-31 to 45
 }
 
 INLINE void circle(unsigned word, float* cosine, float* sine) {

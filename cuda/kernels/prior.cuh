@@ -1,6 +1,7 @@
 // The slopes and energies of priors, as langevin/slope.go and langevin/potential.go have them.
 #pragma once
 #include "math.cuh"
+#include "quad.cuh"
 
 namespace pollen {
 
@@ -15,19 +16,30 @@ struct Prior {
   double narrow, odds, bend;
   int dataSize;
 
-  INLINE T gradient(T dw, T theta) const {
+  // withSlope is f(s), s(dw, theta) being the family's gradient: the branch between families is around all that f does.
+  template <class F>
+  INLINE auto withSlope(F f) const {
     switch (family) {
       case laplacePrior:
-        return dw + strength * (theta == 0 ? T(0) : math::copySign(T(1), theta));
+        return f([&](T dw, T theta) INLINED { return dw + strength * (theta == 0 ? T(0) : math::copySign(T(1), theta)); });
       case studentTPrior:
-        return dw + strength * theta / (spread + theta * theta);
-      case scaleMixturePrior: {
-        double x = theta, q = math::exp(odds - bend * x * x);
-        return dw + T(x * (strength + narrow * q) / (1 + q));
-      }
+        return f([&](T dw, T theta) INLINED { return dw + strength * theta / (spread + theta * theta); });
+      case scaleMixturePrior:
+        return f([&](T dw, T theta) INLINED {
+          double x = theta, q = math::exp(odds - bend * x * x);
+          return dw + T(x * (strength + narrow * q) / (1 + q));
+        });
       default:
-        return dw + strength * theta;
+        return f([&](T dw, T theta) INLINED { return dw + strength * theta; });
     }
+  }
+
+  INLINE T gradient(T dw, T theta) const {
+    return withSlope([&](auto slope) INLINED { return slope(dw, theta); });
+  }
+
+  INLINE Quad<T> gradient(const Quad<T>& dw, const Quad<T>& theta) const {
+    return withSlope([&](auto slope) INLINED { return each<T>(slope, dw, theta); });
   }
 
   // curvature is the slope's derivative by theta, see langevin/priorcurvature.go.

@@ -19,12 +19,12 @@ INLINE void psgldGamma(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second,
                        int n, unsigned stream, T alpha, T lambda, const Prior<T>& prior) {
   prefetch(n, w, dw, second, secondSlope, diagonal);
   const Step<T>& step = schedules.step(prior.dataSize);
-  tile(statistics, n, [&](int i, int count) INLINED {
+  update(statistics, n, [&](int i, int count) INLINED {
     const Step<T>& s = again(step);
     T keep = s.memory(alpha), drift = keep == alpha ? T(s.h * s.temperature) : T(0);
-    Quad<T> theta = load(w.at(), i, count), g = gradients(prior, load(dw.at(), i, count), theta), z = draw(s, stream, i);
+    Quad<T> theta = load(w.at(), i, count), g = prior.gradient(load(dw.at(), i, count), theta), z = draw(s, stream, i);
     Quad<T> v = load(second.at(), i, count), dv = load(secondSlope.at(), i, count), d = load(diagonal.at(), i, count);
-    double statistic = dot(theta, g);
+    T statistic = dot(theta, g);
 #pragma unroll
     for (int k = 0; k < 4; k++) {
       T curvature = d.v[k] + T(prior.curvature(theta.v[k]));
@@ -43,9 +43,9 @@ INLINE void psgldGamma(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second,
 
 template <class T>
 INLINE void accumulate(Out<T> statistics, In<T> x, InOut<T> sum, int n) {
-  tile(statistics, n, [&](int i, int count) INLINED {
+  update(statistics, n, [&](int i, int count) INLINED {
     Quad<T> q = load(x.at(), i, count), s = load(sum.at(), i, count);
-    double statistic = dot(q, q);
+    T statistic = dot(q, q);
 #pragma unroll
     for (int k = 0; k < 4; k++) s.v[k] += q.v[k];
     store(sum.at(), i, count, s);

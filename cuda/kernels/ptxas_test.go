@@ -19,9 +19,9 @@ var (
 	spillsLine    = regexp.MustCompile(`(\d+) bytes spill stores`)
 )
 
-// TestAssemble has NVIDIA's assembler, if there is one, compile all PTX for the GPUs it may meet.
-// With -v it reports each file's registers and spills.
-func TestAssemble(t *testing.T) {
+// assembler is NVIDIA's; without it the test is skipped.
+func assembler(t *testing.T) string {
+	t.Helper()
 	ptxas := os.Getenv(PtxasVariable)
 	if ptxas == "" {
 		var err error
@@ -29,6 +29,13 @@ func TestAssemble(t *testing.T) {
 			t.Skipf("no ptxas in PATH, and %s is not set: the PTX is not assembled", PtxasVariable)
 		}
 	}
+	return ptxas
+}
+
+// TestAssemble has NVIDIA's assembler, if there is one, compile all PTX for the GPUs it may meet.
+// With -v it reports each file's registers and spills.
+func TestAssemble(t *testing.T) {
+	ptxas := assembler(t)
 	for _, f := range mustFiles(t) {
 		for _, capability := range []int{70, 80, 90} {
 			if f.Exact && f.Capability != capability || f.Capability > capability {

@@ -26,17 +26,22 @@ INLINE T warpMaximum(T v) {
   return v;
 }
 
-// blockSum is the sum of the block's values, in all its threads. The block is whole warps.
-template <class T>
-INLINE T blockSum(T v) {
-  v = warpSum(v);
-  if (blockDim.x <= 32) return v;
-  SHARED(T, sums, 32);
+// blockSumAs is the sum of the block's values, in all its threads: a warp's in their type, the warps' in another. The block is whole warps.
+template <class Total, class T>
+INLINE Total blockSumAs(T v) {
+  Total total = warpSum(v);
+  if (blockDim.x <= 32) return total;
+  SHARED(Total, sums, 32);
   barrier();  // a sum before this one may still be read
-  if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = v;
+  if (threadIdx.x % 32 == 0) sums[threadIdx.x / 32] = total;
   barrier();
   int lane = threadIdx.x % 32;
-  return warpSum(lane < (int)(blockDim.x / 32) ? sums[lane] : T(0));
+  return warpSum(lane < (int)(blockDim.x / 32) ? sums[lane] : Total(0));
+}
+
+template <class T>
+INLINE T blockSum(T v) {
+  return blockSumAs<T>(v);
 }
 
 // once is what f gives the block's first thread, for all of them, in shared memory. A call is made once.

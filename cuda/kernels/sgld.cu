@@ -11,10 +11,11 @@ template <class T>
 INLINE void sgld(Out<T> statistics, InOut<T> w, In<T> dw, const Schedules<T>& schedules, int n, unsigned stream, const Prior<T>& prior) {
   prefetch(n, w, dw);
   const Step<T>& step = schedules.step(prior.dataSize);
-  tile(statistics, n, [&](int i, int count) INLINED {
+  update(statistics, n, [&](int i, int count) INLINED {
     const Step<T>& s = again(step);
-    Quad<T> theta = load(w.at(), i, count), g = gradients(prior, load(dw.at(), i, count), theta), z = draw(s, stream, i);
-    double statistic = dot(theta, g);
+    Quad<T> theta = load(w.at(), i, count), g = prior.gradient(load(dw.at(), i, count), theta);
+    Quad<T> z = draw(s, stream, i);
+    T statistic = dot(theta, g);
 #pragma unroll
     for (int k = 0; k < 4; k++) theta.v[k] = descend(theta.v[k], s.rate, g.v[k]) + s.scale * z.v[k];
     store(w.at(), i, count, theta);
@@ -22,16 +23,22 @@ INLINE void sgld(Out<T> statistics, InOut<T> w, In<T> dw, const Schedules<T>& sc
   });
 }
 
-// RMSPropMetric and FisherMetric are G of V.
+// RMSPropMetric and FisherMetric are G of V; their numbers are of a usual size if those of V are.
 template <class T>
 struct RMSPropMetric {
   T lambda;
-  INLINE T operator()(T v) const { return 1 / (lambda + math::sqrt(v)); }
+  template <class Math>
+  INLINE T at(T v) const {
+    return Math::reciprocal(lambda + Math::sqrt(v));
+  }
 };
 template <class T>
 struct FisherMetric {
-  T damping;
-  INLINE T operator()(T v) const { return 1 / (damping + v); }
+  T lambda;
+  template <class Math>
+  INLINE T at(T v) const {
+    return Math::reciprocal(lambda + v);
+  }
 };
 
 template <class T, class Metric>
@@ -39,17 +46,31 @@ INLINE void psgld(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, cons
                   int freezeAt, const Prior<T>& prior) {
   prefetch(n, w, dw, second);
   const Step<T>& step = schedules.step(prior.dataSize);
-  tile(statistics, n, [&](int i, int count) INLINED {
+  const T& memory = once<T>([&]() INLINED { return step.number() >= (unsigned long long)freezeAt ? T(1) : step.memory(alpha); });
+  update(statistics, n, [&](int i, int count) INLINED {
     const Step<T>& s = again(step);
-    T keep = s.number() >= (unsigned long long)freezeAt ? T(1) : s.memory(alpha);
-    Quad<T> theta = load(w.at(), i, count), g = load(dw.at(), i, count), v = load(second.at(), i, count), z = draw(s, stream, i);
-    g = gradients(prior, g, theta);
-    double statistic = dot(theta, g);
+    T keep = again(memory);
+    Quad<T> theta = load(w.at(), i, count), g = load(dw.at(), i, count), v = load(second.at(), i, count);
+    g = prior.gradient(g, theta);
+    T statistic = dot(theta, g);
 #pragma unroll
-    for (int k = 0; k < 4; k++) {
-      v.v[k] = averageSquare(v.v[k], keep, g.v[k]);
-      T precondition = metric(v.v[k]);
-      theta.v[k] = descend(theta.v[k], s.rate, precondition * g.v[k]) + s.scale * math::sqrt(precondition) * z.v[k];
+    for (int k = 0; k < 4; k++) v.v[k] = averageSquare(v.v[k], keep, g.v[k]);
+    Quad<T> z = draw(s, stream, i);
+    auto move = [&](auto arithmetic) INLINED {
+      using Math = decltype(arithmetic);
+#pragma unroll
+      for (int k = 0; k < 4; k++) {
+        T precondition = metric.template at<Math>(v.v[k]);
+        theta.v[k] = descend(theta.v[k], s.rate, precondition * g.v[k]) + s.scale * Math::sqrt(precondition) * z.v[k];
+      }
+    };
+    if constexpr (sizeof(T) == 4) {
+      if (metric.lambda < 0x1p96f && math::usual(v.v[0], v.v[1], v.v[2], v.v[3]))
+        move(math::Usual());
+      else
+        move(math::Exact());
+    } else {
+      move(math::Exact());
     }
     store(second.at(), i, count, v);
     store(w.at(), i, count, theta);

@@ -32,18 +32,14 @@ INLINE T atMost(T x, T most) {
   return x < most ? x : most;
 }
 
-INLINE void leave(Out<double> squares, double sum) {
-  if (threadIdx.x == 0) squares.at()[blockIdx.x] = sum;
-}
-
 template <class T>
 INLINE void euler(Out<T> statistics, Out<double> squares, const Schedules<T>& schedules, const Walkers<T>& walkers, InOut<T> chi, double friction) {
   walkers.prefetchAll();
   const Step<T>& s = schedules.step(walkers.prior.dataSize);
   const auto& c = once<Coefficients<T>>([&]() INLINED { return Coefficients<T>{T(1 - oneChi(chi)), s.noise(friction)}; });
-  double sum;
-  walkers.move(statistics, s, &sum, [&](int, T& theta, T& v, T g, T z) INLINED { kick(theta, v, g, z, again(c).keep, again(s).rate, again(c).scale); });
-  leave(squares, sum);
+  walkers.move(statistics, s, &squares, [&](int, T& theta, T& v, T g, T z) INLINED {
+    kick(theta, v, g, z, again(c).keep, again(s).rate, again(c).scale);
+  });
 }
 
 // badodabKick is B.
@@ -51,18 +47,21 @@ template <class T>
 INLINE void badodabKick(Out<T> statistics, Out<double> squares, const Schedules<T>& schedules, const Walkers<T>& walkers) {
   walkers.prefetchAll();
   const Step<T>& step = schedules.step(walkers.prior.dataSize);
-  double sum = 0;
-  tile(statistics, walkers.n, [&](int i, int count) INLINED {
-    const Step<T>& s = again(step);
-    Quad<T> theta = load(walkers.w.at(), i, count), g = gradients(walkers.prior, load(walkers.dw.at(), i, count), theta);
-    Quad<T> v = walkers.velocities(s, i, count);
+  tiles(walkers.n, [&](int tile) INLINED {
+    T square = 0;
+    double sum = tileSum(walkers.n, tile, [&](int i, int count) INLINED {
+      const Step<T>& s = again(step);
+      Quad<T> theta = load(walkers.w.at(), i, count), g = walkers.prior.gradient(load(walkers.dw.at(), i, count), theta);
+      Quad<T> v = walkers.velocities(s, i, count);
 #pragma unroll
-    for (int k = 0; k < 4; k++) v.v[k] = descend(v.v[k], s.rate, g.v[k]);
-    sum += dot(v, v);
-    store(walkers.v.at(), i, count, v);
-    return dot(theta, g);
+      for (int k = 0; k < 4; k++) v.v[k] = descend(v.v[k], s.rate, g.v[k]);
+      square += dot(v, v);
+      store(walkers.v.at(), i, count, v);
+      return dot(theta, g);
+    });
+    leave(statistics, tile, sum);
+    leave(squares, tile, blockSumAs<double>(square));
   });
-  leave(squares, blockSum(sum));
 }
 
 // badodabDrift is A, O and A.
@@ -75,7 +74,7 @@ INLINE void badodabDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Sche
     Relaxation r = relaxation(oneChi(chi), friction);
     return Coefficients<T>{T(r.keep), s.noise(r.strength)};
   });
-  double sum = tileSum(n, [&](int i, int count) INLINED {
+  update(squares, n, [&](int i, int count) INLINED {
     Quad<T> theta = load(w.at(), i, count), velocity = load(v.at(), i, count), z = draw(again(s), stream, i);
 #pragma unroll
     for (int k = 0; k < 4; k++)
@@ -84,7 +83,6 @@ INLINE void badodabDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Sche
     store(v.at(), i, count, velocity);
     return dot(velocity, velocity);
   });
-  leave(squares, sum);
 }
 
 // adapt changes the one chi of n velocities by that share of a step: one block.

@@ -1,6 +1,6 @@
-// What the updates of parameters have in common. A block has a tile of updateTile parameters, whose statistic it leaves, the sum of theta g. A thread has
-// fours of them, the normals of a Philox counter. The operations on parameters and states are those of the host in their order, each rounded: the
-// same bits. Sums are made in double.
+// What the updates of parameters have in common. A block has tiles of updateTile parameters, whose statistics it leaves, the sums of theta g. A thread
+// has fours of them, the normals of a Philox counter. The operations on parameters and states are those of the host in their order, each rounded: the
+// same bits. Sums of some 256 are made in the program's float, as on the host, those of more in double.
 #pragma once
 #include "philox.cuh"
 #include "reduce.cuh"
@@ -12,7 +12,7 @@ constexpr int updateTile = 4096;
 // UPDATE is a kernel of float, of which a multiprocessor holds two blocks, or of double.
 #define UPDATE(name, T) KERNEL(name, 512, sizeof(T) == 4 ? 2 : 1)
 
-// prefetch tells the device that the block will read its tile of these buffers, while it waits for what else it needs.
+// prefetch tells the device that the block will read its first tile of these buffers, while it waits for what else it needs.
 template <class... X>
 INLINE void prefetch(int n, X... x) {
   auto one = [&](auto* p) INLINED {
@@ -23,34 +23,41 @@ INLINE void prefetch(int n, X... x) {
   (one(x.at()), ...);
 }
 
-// tileSum is the sum of what f(i, count) returns for the fours of the block's tile. Each thread adds its own in order; the last four, which may have
-// fewer, is the first thread's.
+// tiles calls f(tile) for the block's tiles. A grid may have fewer blocks than there are tiles: what a block does before them is then done less often.
 template <class F>
-INLINE double tileSum(int n, F f) {
-  int begin = blockIdx.x * updateTile, count = n - begin < updateTile ? n - begin : updateTile, whole = count / 4 * 4;
-  double sum = 0;
-  bool rest = threadIdx.x == 0 && whole < count;
-  for (int i = 4 * threadIdx.x; i < whole || rest; i += 4 * blockDim.x) {
-    bool four = i < whole;
-    sum += f(begin + (four ? i : whole), four ? 4 : count - whole);
-    rest &= four;
-  }
-  return blockSum(sum);
+INLINE void tiles(int n, F f) {
+  for (int tile = blockIdx.x; tile * updateTile < n; tile += gridDim.x) f(tile);
 }
 
-// tile leaves that sum as the tile's statistic.
-template <class T, class F>
-INLINE void tile(Out<T> statistics, int n, F f) {
-  double sum = tileSum(n, f);
-  if (threadIdx.x == 0) statistics.at()[blockIdx.x] = T(sum);
+// tileSum is the sum of what f(i, count) returns for the fours of a tile. Each thread adds its own in order, then a warp's are added, all in that type,
+// then the warps' in double. The last four, which may have fewer, is the first thread's: the compiler knows that all others are whole.
+template <class F>
+INLINE double tileSum(int n, int tile, F f) {
+  int begin = tile * updateTile, end = n - begin < updateTile ? n : begin + updateTile, whole = end - (end - begin) % 4;
+  decltype(f(0, 4)) sum = 0;
+  for (int i = begin + 4 * threadIdx.x; i < whole; i += 4 * blockDim.x) sum += f(i, 4);
+  if (threadIdx.x == 0 && whole < end) sum += f(whole, end - whole);
+  return blockSumAs<double>(sum);
 }
 
-// dot is the sum of x y over a four.
+// leave is a tile's number, which all threads have, for other kernels.
 template <class T>
-INLINE double dot(const Quad<T>& x, const Quad<T>& y) {
-  double sum = 0;
+INLINE void leave(Out<T> y, int tile, double v) {
+  if (threadIdx.x == 0) y.at()[tile] = T(v);
+}
+
+// update leaves those sums as the tiles' statistics.
+template <class T, class F>
+INLINE void update(Out<T> statistics, int n, F f) {
+  tiles(n, [&](int tile) INLINED { leave(statistics, tile, tileSum(n, tile, f)); });
+}
+
+// dot is the sum of x y over a four, each product added with one rounding.
+template <class T>
+INLINE T dot(const Quad<T>& x, const Quad<T>& y) {
+  T sum = x.v[0] * y.v[0];
 #pragma unroll
-  for (int k = 0; k < 4; k++) sum += (double)x.v[k] * (double)y.v[k];
+  for (int k = 1; k < 4; k++) sum = math::fma(x.v[k], y.v[k], sum);
   return sum;
 }
 

@@ -42,25 +42,29 @@ struct Walkers {
     return z;
   }
 
-  // move lets rule(i, k, theta, v, g, z) change a parameter and its velocity, and leaves the sum of theta g; squares is that of v v after it.
+  // move lets rule(i, k, theta, v, g, z) change a parameter and its velocity, and leaves the sums of theta g and, in squares if there are any, of v v
+  // after it.
   template <class Rule>
-  INLINE void move(Out<T> statistics, const Step<T>& step, double* squares, Rule rule) const {
-    double sum = 0;
-    tile(statistics, n, [&](int i, int count) INLINED {
-      const Step<T>& s = again(step);
-      Quad<T> theta = load(w.at(), i, count), g = load(dw.at(), i, count), velocity = velocities(s, i, count), z = draw(s, noise, i);
-      g = gradients(prior, g, theta);
-      double statistic = dot(theta, g);
+  INLINE void move(Out<T> statistics, const Step<T>& step, const Out<double>* squares, Rule rule) const {
+    tiles(n, [&](int tile) INLINED {
+      T square = 0;
+      double sum = tileSum(n, tile, [&](int i, int count) INLINED {
+        const Step<T>& s = again(step);
+        Quad<T> theta = load(w.at(), i, count), g = load(dw.at(), i, count), velocity = velocities(s, i, count), z = draw(s, noise, i);
+        g = prior.gradient(g, theta);
+        T statistic = dot(theta, g);
 #pragma unroll
-      for (int k = 0; k < 4; k++) {
-        if (k < count) rule(i + k, theta.v[k], velocity.v[k], g.v[k], z.v[k]);
-      }
-      sum += dot(velocity, velocity);
-      store(w.at(), i, count, theta);
-      store(v.at(), i, count, velocity);
-      return statistic;
+        for (int k = 0; k < 4; k++) {
+          if (k < count) rule(i + k, theta.v[k], velocity.v[k], g.v[k], z.v[k]);
+        }
+        if (squares) square += dot(velocity, velocity);
+        store(w.at(), i, count, theta);
+        store(v.at(), i, count, velocity);
+        return statistic;
+      });
+      leave(statistics, tile, sum);
+      if (squares) leave(*squares, tile, blockSumAs<double>(square));
     });
-    if (squares) *squares = blockSum(sum);
   }
 };
 

@@ -20,9 +20,9 @@ INLINE void whitenedMove(Out<T> y, In<T> gradient, const Schedules<T>& schedules
 
 template <class T>
 INLINE void moveUpdate(Out<T> statistics, InOut<T> w, In<T> gradient, In<T> move, int n) {
-  tile(statistics, n, [&](int i, int count) INLINED {
+  update(statistics, n, [&](int i, int count) INLINED {
     Quad<T> theta = load(w.at(), i, count), g = load(gradient.at(), i, count), m = load(move.at(), i, count);
-    double statistic = dot(theta, g);
+    T statistic = dot(theta, g);
 #pragma unroll
     for (int k = 0; k < 4; k++) theta.v[k] += m.v[k];
     store(w.at(), i, count, theta);

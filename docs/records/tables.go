@@ -252,7 +252,11 @@ func steps(name string) (string, error) {
 		}
 		cells := []any{fmt.Sprintf("%.1f", 1000*best["pollen"])}
 		for _, other := range []string{"gorgonia", "torch", "jax"} {
-			cells = append(cells, fmt.Sprintf("%.1fx", best[other]/best["pollen"]))
+			cell := "-" // without that side
+			if seconds, ok := best[other]; ok {
+				cell = fmt.Sprintf("%.1fx", seconds/best["pollen"])
+			}
+			cells = append(cells, cell)
 		}
 		if err := table.Add(network, cells...); err != nil {
 			return "", err

@@ -17,16 +17,12 @@ type tanhCurve struct{}
 
 func (tanhCurve) curve() curve {
 	return curve{
-		name:     "tanh",
-		value:    math.Tanh,
-		slope:    func(y float64) float64 { return (1 - y) * (1 + y) },
-		ofOutput: true,
-		values:   tanhs,
-		gradients: func(dx, dout, y []float32) {
-			for i, v := range y {
-				dx[i] = dout[i] * ((1 - v) * (1 + v))
-			}
-		},
+		name:      "tanh",
+		value:     math.Tanh,
+		slope:     func(y float64) float64 { return (1 - y) * (1 + y) },
+		ofOutput:  true,
+		values:    kernel.Tanh,
+		gradients: kernel.TanhGradient,
 	}
 }
 
@@ -37,16 +33,12 @@ type sigmoidCurve struct{}
 
 func (sigmoidCurve) curve() curve {
 	return curve{
-		name:     "sigmoid",
-		value:    sigmoid,
-		slope:    func(y float64) float64 { return y * (1 - y) },
-		ofOutput: true,
-		values:   sigmoids,
-		gradients: func(dx, dout, y []float32) {
-			for i, v := range y {
-				dx[i] = dout[i] * (v * (1 - v))
-			}
-		},
+		name:      "sigmoid",
+		value:     sigmoid,
+		slope:     func(y float64) float64 { return y * (1 - y) },
+		ofOutput:  true,
+		values:    kernel.Sigmoid,
+		gradients: kernel.SigmoidGradient,
 	}
 }
 
@@ -82,18 +74,8 @@ func (siluCurve) curve() curve {
 			s := sigmoid(x)
 			return s * (1 + x*(1-s))
 		},
-		values: func(y, x []float32) {
-			sigmoids(y, x)
-			for i, v := range x {
-				y[i] *= v
-			}
-		},
-		gradients: func(dx, dout, x []float32) {
-			sigmoids(dx, x)
-			for i, s := range dx {
-				dx[i] = dout[i] * (s * (1 + x[i]*(1-s)))
-			}
-		},
+		values:    kernel.SiLU,
+		gradients: kernel.SiLUGradient,
 	}
 }
 
@@ -141,41 +123,7 @@ func (e ELU) curve() curve {
 		},
 		ofOutput:  true,
 		constants: []float64{e.Alpha},
-		values: func(y, x []float32) {
-			for i, v := range x {
-				y[i] = min(v, 0)
-			}
-			kernel.Expm1(y, y)
-			alpha := float32(e.Alpha)
-			for i, v := range x {
-				y[i] = max(v, 0) + alpha*y[i]
-			}
-		},
-	}
-}
-
-// sigmoids is y = 1 / (2 + (e^-x - 1)).
-func sigmoids(y, x []float32) {
-	for i, v := range x {
-		y[i] = -v
-	}
-	kernel.Expm1(y, y)
-	for i, v := range y {
-		y[i] = 1 / (2 + v)
-	}
-}
-
-// tanhs is y = -e / (2 + e), with the sign of x, where e = e^(-2|x|) - 1: nothing overflows, and
-// nothing cancels near 0.
-func tanhs(y, x []float32) {
-	const sign = 1 << 31
-	for i, v := range x {
-		y[i] = 2 * math.Float32frombits(math.Float32bits(v)|sign)
-	}
-	kernel.Expm1(y, y)
-	for i, v := range y {
-		bits := math.Float32bits(-v / (2 + v))
-		y[i] = math.Float32frombits(bits&^sign | math.Float32bits(x[i])&sign)
+		values:    func(y, x []float32) { kernel.ELU(y, x, float32(e.Alpha)) },
 	}
 }
 

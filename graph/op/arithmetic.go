@@ -161,6 +161,7 @@ func lowerArithmetic(l *graph.Lowering, stem string, f32 func(y, a, b []float32)
 	host := tensor.Elementwise(n, graph.Pick(l, arithmetic(a, b, f32), arithmetic(a, b, f64)))
 	arguments := []tensor.Argument{l.Out(), l.In(0), l.In(1), tensor.Int(n)}
 	if l.Shapes[0].Equal(l.Shapes[1]) {
+		host.Strip = tensor.Strips(n, 1, nil).Strip
 		l.Emit(stem+"_fwd", tensor.Fours(n), host, arguments...)
 		return
 	}

@@ -74,24 +74,48 @@ func (biasBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (biasBackward) Lower(l *graph.Lowering) {
 	rows, width := planes(l.Shapes[0])
 	channels := l.Shape[0]
-	run := graph.Pick(l, biasSum[float32](width), biasSum[float64](width))
-	emitSums(l, "bias_bwd", "bias_bwd", channelSums(rows, channels, width), tensor.Rows(channels, rows/channels*width, run),
+	host := tensor.Rows(channels, rows/channels*width, graph.Pick(l, biasRows[float32], biasRows[float64]))
+	if width > 1 {
+		host = planeSums(l, rows, width, graph.Pick(l, biasSum[float32], biasSum[float64]))
+	}
+	emitSums(l, "bias_bwd", "bias_bwd", channelSums(rows, channels, width), host,
 		l.Out(), l.In(0), tensor.Int(rows*width), tensor.Int(channels), tensor.Int(width))
 }
 
-func biasSum[T float32 | float64](width int) func(a *tensor.Args, lo, hi int) {
-	return func(a *tensor.Args, lo, hi int) {
-		db, dout := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
-		if width == 1 {
-			kernel.SumRows(db[lo:hi], dout[lo:], len(dout)/len(db), len(db))
-			return
+// biasRows sums a channel's elements, which lie a row apart.
+func biasRows[T float32 | float64](a *tensor.Args, lo, hi int) {
+	db, dout := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1)
+	kernel.SumRows(db[lo:hi], dout[lo:], len(dout)/len(db), len(db))
+}
+
+func biasSum[T float32 | float64](a *tensor.Args, lo, hi int) float64 {
+	return kernel.Sum(tensor.Slice[T](a, 1)[lo:hi])
+}
+
+// planeSums adds up all channels' planes of some width: each by sum, then those of a channel in
+// order.
+func planeSums(l *graph.Lowering, planes, width int, sum func(a *tensor.Args, lo, hi int) float64) tensor.HostKernel {
+	host := tensor.Strips(planes, width, func(a *tensor.Args, lo, hi int) {
+		sums := tensor.Workspace[float64](a)
+		for plane := lo; plane < hi; plane++ {
+			sums[plane] = sum(a, plane*width, (plane+1)*width)
 		}
-		for channel := lo; channel < hi; channel++ {
+	})
+	host.Workspace = 8 * planes
+	host.Phases = append(host.Phases, tensor.Single(graph.Pick(l, channelTotals[float32], channelTotals[float64])(planes)).Phases...)
+	return host
+}
+
+// channelTotals adds up what the workspace holds for each plane.
+func channelTotals[T float32 | float64](planes int) func(a *tensor.Args) {
+	return func(a *tensor.Args) {
+		totals, sums := tensor.Slice[T](a, 0), tensor.Workspace[float64](a)
+		for channel := range totals {
 			total := 0.0
-			for row := channel; row*width < len(dout); row += len(db) {
-				total += kernel.Sum(dout[row*width : (row+1)*width])
+			for plane := channel; plane < planes; plane += len(totals) {
+				total += sums[plane]
 			}
-			db[channel] = T(total)
+			totals[channel] = T(total)
 		}
 	}
 }

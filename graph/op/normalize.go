@@ -157,7 +157,7 @@ func (n normal) lower(l *graph.Lowering) {
 		stem, buffers = "normalize_threshold_fwd", append(buffers, l.In(3))
 	}
 	run := graph.Pick(l, normalize[float32], normalize[float64])(n, m)
-	l.Emit(stem, m.grid(), tensor.Rows(m.rows, m.channels*m.width, run), append(buffers, n.arguments(l, m, l.Shape)...)...)
+	l.Emit(stem, m.grid(), tensor.Strips(m.rows, m.channels*m.width, run), append(buffers, n.arguments(l, m, l.Shape)...)...)
 }
 
 func normalize[T float32 | float64](n normal, m members) func(a *tensor.Args, lo, hi int) {
@@ -207,7 +207,7 @@ func (g normalizeBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (g normalizeBackward) Lower(l *graph.Lowering) {
 	m := g.normal.members(l.Shape)
 	run := graph.Pick(l, normalizeGradient[float32], normalizeGradient[float64])(g.normal, m)
-	l.Emit("normalize_bwd_input", m.grid(), tensor.Rows(m.rows, m.channels*m.width, run),
+	l.Emit("normalize_bwd_input", m.grid(), tensor.Strips(m.rows, m.channels*m.width, run),
 		append([]tensor.Argument{l.Out(), l.In(0), l.In(1), l.In(2)}, g.normal.arguments(l, m, l.Shape)...)...)
 }
 
@@ -252,9 +252,9 @@ func (g normalizeBackwardScale) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 func (g normalizeBackwardScale) Lower(l *graph.Lowering) {
 	m := g.normal.members(l.Shapes[1])
-	host := tensor.Rows(m.rows, m.channels*m.width, graph.Pick(l, scaleProducts[float32], scaleProducts[float64])(g.normal, m))
+	host := tensor.Strips(m.rows, m.channels*m.width, graph.Pick(l, scaleProducts[float32], scaleProducts[float64])(g.normal, m))
 	host.Workspace = 8 * m.rows * m.channels
-	combine := graph.Pick(l, scaleSums[float32], scaleSums[float64])(m.rows * m.channels)
+	combine := graph.Pick(l, channelTotals[float32], channelTotals[float64])(m.rows * m.channels)
 	host.Phases = append(host.Phases, tensor.Single(combine).Phases...)
 	arguments := append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, g.normal.arguments(l, m, l.Shapes[1])...)
 	planes, channels := m.rows*m.channels, l.Shape[0]
@@ -276,19 +276,6 @@ func scaleProducts[T float32 | float64](n normal, m members) func(a *tensor.Args
 				lo, hi := row*size+c*m.width, row*size+(c+1)*m.width
 				products[row*m.channels+c] = kernel.WideProducts(dout[lo:hi], x[lo:hi], mean) * inverse
 			}
-		}
-	}
-}
-
-func scaleSums[T float32 | float64](planes int) func(a *tensor.Args) {
-	return func(a *tensor.Args) {
-		dgamma, products := tensor.Slice[T](a, 0), tensor.Workspace[float64](a)
-		for channel := range dgamma {
-			total := 0.0
-			for plane := channel; plane < planes; plane += len(dgamma) {
-				total += products[plane]
-			}
-			dgamma[channel] = T(total)
 		}
 	}
 }

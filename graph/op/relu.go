@@ -25,7 +25,7 @@ func (ReLU) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (ReLU) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
 	run := graph.Pick(l, relu[float32], relu[float64])
-	l.Emit("relu_fwd", tensor.Fours(n), tensor.Elementwise(n, run), l.Out(), l.In(0), tensor.Int(n))
+	l.Emit("relu_fwd", tensor.Fours(n), tensor.Strips(n, 1, run), l.Out(), l.In(0), tensor.Int(n))
 }
 
 func relu[T float32 | float64](a *tensor.Args, lo, hi int) {
@@ -53,7 +53,7 @@ func (reluBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (reluBackward) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
 	run := graph.Pick(l, reluGradient(kernel.PassAbove32), reluGradient(kernel.PassAbove64))
-	l.Emit("relu_bwd", tensor.Fours(n), tensor.Elementwise(n, run), l.Out(), l.In(0), l.In(1), tensor.Int(n))
+	l.Emit("relu_bwd", tensor.Fours(n), tensor.Strips(n, 1, run), l.Out(), l.In(0), l.In(1), tensor.Int(n))
 }
 
 func reluGradient[T float32 | float64](pass func(dx, dout, y []T, bound T)) func(a *tensor.Args, lo, hi int) {

@@ -31,7 +31,7 @@ func (Threshold) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (Threshold) Lower(l *graph.Lowering) {
 	rows, width := planes(l.Shape)
 	run := graph.Pick(l, threshold[float32], threshold[float64])(width)
-	l.Emit("threshold_fwd", tensor.Fours(rows*width), tensor.Rows(rows, width, run),
+	l.Emit("threshold_fwd", tensor.Fours(rows*width), tensor.Strips(rows, width, run),
 		l.Out(), l.In(0), l.In(1), tensor.Int(rows*width), tensor.Int(l.Shape[1]), tensor.Int(width))
 }
 
@@ -70,7 +70,7 @@ func (thresholdBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (thresholdBackward) Lower(l *graph.Lowering) {
 	rows, width := planes(l.Shape)
 	run := graph.Pick(l, thresholdGradient(width, kernel.PassAbove32), thresholdGradient(width, kernel.PassAbove64))
-	l.Emit("threshold_bwd", tensor.Fours(rows*width), tensor.Rows(rows, width, run),
+	l.Emit("threshold_bwd", tensor.Fours(rows*width), tensor.Strips(rows, width, run),
 		l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(rows*width), tensor.Int(l.Shape[1]), tensor.Int(width))
 }
 
@@ -103,21 +103,11 @@ func (thresholdBackwardBound) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (thresholdBackwardBound) Lower(l *graph.Lowering) {
 	rows, width := planes(l.Shapes[0])
 	channels := l.Shape[0]
-	run := graph.Pick(l, thresholdSum[float32], thresholdSum[float64])(width)
-	emitSums(l, "threshold_bwd_bound", "threshold_bwd_bound", channelSums(rows, channels, width),
-		tensor.Rows(channels, rows/channels*width, run),
+	host := planeSums(l, rows, width, graph.Pick(l, thresholdSum[float32], thresholdSum[float64]))
+	emitSums(l, "threshold_bwd_bound", "threshold_bwd_bound", channelSums(rows, channels, width), host,
 		l.Out(), l.In(0), l.In(1), tensor.Int(rows*width), tensor.Int(channels), tensor.Int(width))
 }
 
-func thresholdSum[T float32 | float64](width int) func(a *tensor.Args, lo, hi int) {
-	return func(a *tensor.Args, lo, hi int) {
-		dtau, dout, dx := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2)
-		for channel := lo; channel < hi; channel++ {
-			total := 0.0
-			for row := channel; row*width < len(dout); row += len(dtau) {
-				total += kernel.WideDifference(dout[row*width:(row+1)*width], dx[row*width:(row+1)*width])
-			}
-			dtau[channel] = T(total)
-		}
-	}
+func thresholdSum[T float32 | float64](a *tensor.Args, lo, hi int) float64 {
+	return kernel.WideDifference(tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi])
 }

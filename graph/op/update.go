@@ -43,14 +43,18 @@ func UpdateHost[T float32 | float64](n int, run func(a *tensor.Args, lo, hi int)
 	}}}
 }
 
-// UpdateGrid is the grid of an update of n parameters: a block for each tile, a thread for each
-// four of its parameters.
+// UpdateGrid is the grid of an update of n parameters: a block for some of the tiles, a thread for
+// each four of a tile's parameters.
 func UpdateGrid(n int) tensor.Grid {
-	return tensor.Blocks{Count: above(n, UpdateTile), Threads: min(above(n, 4), updateThreads)}
+	return tensor.Shares{Items: above(n, UpdateTile), Most: mostTiles, Threads: min(above(n, 4), updateThreads)}
 }
 
-// updateThreads is the most threads of a block, as in cuda/kernels/update.cuh.
-const updateThreads = 512
+// updateThreads is the most threads of a block, as in cuda/kernels/update.cuh. What a block
+// computes once costs next to nothing beside mostTiles tiles.
+const (
+	updateThreads = 512
+	mostTiles     = 16
+)
 
 // Entry is the value of a table at the header's step; after its end, the last one.
 func Entry[T float32 | float64](table []T, header []uint64) T {

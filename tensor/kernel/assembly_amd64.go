@@ -61,6 +61,25 @@ func multiplyFast[T Float](rows, depth int, a left[T], b, c []T, stride int, bia
 	return true
 }
 
+// multiplyPairFast is multiplyFast for two panels, the second of which lies panel elements behind
+// the first, in AVX-512.
+func multiplyPairFast[T Float](rows, depth int, a left[T], b []T, panel int, c []T, stride int, bias []T, f flags) bool {
+	if inUse != avx512 || !fast[T]() {
+		return false
+	}
+	biases := 0
+	if f&flagBiasRow != 0 {
+		biases = rows
+	} else if f&flagBiasColumn != 0 {
+		biases = 2 * panelColumns
+	}
+	pa := first(a.data, (rows-1)*a.rowStride+(depth-1)*a.depthStride+1)
+	pb := first(b, panel+depth*panelColumns)
+	pc := first(c, (rows-1)*stride+2*panelColumns)
+	multiplyPairAVX512(rows, depth, pa, a.rowStride, a.depthStride, pb, panel, pc, stride, first(bias, biases), int(f))
+	return true
+}
+
 // multiplyWindowsFast is multiply for a run of panels, each read in place: element (k, j) is
 // padded[half+taps[k]+j].
 func multiplyWindowsFast[T Float](rows int, a left[T], padded []T, places, taps []int32, y []T, plane int, bias []T, f flags) bool {
@@ -180,32 +199,6 @@ func maxPlaneBackwardFast[T Float](p *poolPlan, dx, x, gradient []T) bool {
 		maxPlanesBackwardAVX2(upper, lower, dupper, dlower, first(gradient, out), &p.table[0], len(p.table)/4, 1, n, out)
 	}
 	return true
-}
-
-func expm1Fast(y, x []float32) bool {
-	if !fast[float32]() {
-		return false
-	}
-	whole := len(x) &^ (2*vector - 1)
-	if whole > 0 {
-		expm1Whole(first(y, whole), first(x, whole), whole)
-	}
-	if whole < len(x) {
-		var rest [2 * vector]float32
-		copy(rest[:], x[whole:])
-		expm1Whole(&rest[0], &rest[0], len(rest))
-		copy(y[whole:], rest[:])
-	}
-	return true
-}
-
-// expm1Whole is Expm1 for a number of elements that is a multiple of sixteen.
-func expm1Whole(y, x *float32, n int) {
-	if inUse == avx512 {
-		expm1AVX512(y, x, n)
-	} else {
-		expm1AVX2(y, x, n)
-	}
 }
 
 func scatterFast[T Float](p *scatterPlan, rows, depth int, filter, panel, target []T, left, right int) bool {

@@ -39,10 +39,45 @@ func windowRunsAVX2(panel *float32, padded *float32, halves *[6]int32, taps *int
 //go:noescape
 func windowGatherAVX2(panel *float32, padded *float32, pixels *[16]int32, taps *int32, depth int)
 
-// expm1AVX2 is expm1 for n elements, a multiple of 8 that is not 0. y may be x.
+// expm1AVX2 is the function of that name in package kernel, for the pass at p.
 //
 //go:noescape
-func expm1AVX2(y *float32, x *float32, n int)
+func expm1AVX2(p *byte)
+
+// sigmoidAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func sigmoidAVX2(p *byte)
+
+// siluAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func siluAVX2(p *byte)
+
+// siluGradientAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func siluGradientAVX2(p *byte)
+
+// tanhAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func tanhAVX2(p *byte)
+
+// eluAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func eluAVX2(p *byte)
+
+// sigmoidGradientAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func sigmoidGradientAVX2(p *byte)
+
+// tanhGradientAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func tanhGradientAVX2(p *byte)
 
 // addAVX2 is the function of that name in package kernel, for the pass at p.
 //

@@ -39,10 +39,45 @@ func windowRunsAVX512(panel *float32, padded *float32, halves *[6]int32, taps *i
 //go:noescape
 func windowGatherAVX512(panel *float32, padded *float32, pixels *[16]int32, taps *int32, depth int)
 
-// expm1AVX512 is expm1 for n elements, a multiple of 16 that is not 0. y may be x.
+// expm1AVX512 is the function of that name in package kernel, for the pass at p.
 //
 //go:noescape
-func expm1AVX512(y *float32, x *float32, n int)
+func expm1AVX512(p *byte)
+
+// sigmoidAVX512 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func sigmoidAVX512(p *byte)
+
+// siluAVX512 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func siluAVX512(p *byte)
+
+// siluGradientAVX512 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func siluGradientAVX512(p *byte)
+
+// tanhAVX512 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func tanhAVX512(p *byte)
+
+// eluAVX512 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func eluAVX512(p *byte)
+
+// sigmoidGradientAVX512 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func sigmoidGradientAVX512(p *byte)
+
+// tanhGradientAVX512 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func tanhGradientAVX512(p *byte)
 
 // addAVX512 is the function of that name in package kernel, for the pass at p.
 //
@@ -206,6 +241,11 @@ func wideCombineAVX512(p *byte)
 
 // multiplyAddsAVX512 makes twelve fused multiply-adds in each loop.
 func multiplyAddsAVX512(loops int)
+
+// multiplyPairAVX512 is multiplyTileAVX512 for two panels, the second of which lies panel elements behind the first.
+//
+//go:noescape
+func multiplyPairAVX512(rows int, depth int, a *float32, rowStride int, depthStride int, b *float32, panel int, c *float32, stride int, bias *float32, f int)
 
 // maxPlanesAVX512 is maxPlanes.
 //

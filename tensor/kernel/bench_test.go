@@ -37,6 +37,7 @@ func BenchmarkGemm(b *testing.B) {
 		g    Gemm
 	}{
 		{"512x512x512", Gemm{M: 512, N: 512, K: 512}},
+		{"1024x1024x1024", Gemm{M: 1024, N: 1024, K: 1024}},
 		{"512x512x512_at", Gemm{M: 512, N: 512, K: 512, TransposeA: true}},
 		{"512x512x512_bt", Gemm{M: 512, N: 512, K: 512, TransposeB: true}},
 		{"dense_3136_256", Gemm{M: 100, N: 256, K: 3136, TransposeB: true, Bias: BiasColumn, ReLU: true}},
@@ -61,6 +62,10 @@ func BenchmarkConv2D(b *testing.B) {
 		return Conv2D{B: 100, C: c, H: size, W: size, K: k, R: 5, S: 5, PadH: pad, PadW: pad,
 			StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}
 	}
+	residual := func(c, size, k, taps, stride int) Conv2D {
+		return Conv2D{B: 100, C: c, H: size, W: size, K: k, R: taps, S: taps, PadH: taps / 2, PadW: taps / 2,
+			StrideH: stride, StrideW: stride, DilationH: 1, DilationW: 1}
+	}
 	for _, s := range []struct {
 		name string
 		c    Conv2D
@@ -71,6 +76,14 @@ func BenchmarkConv2D(b *testing.B) {
 		{"1_20_28x28", square(1, 28, 20, 0)},
 		{"10_20_12x12", square(10, 12, 20, 0)},
 		{"20_50_12x12", square(20, 12, 50, 0)},
+		{"3_16_32x32", residual(3, 32, 16, 3, 1)},
+		{"16_16_32x32", residual(16, 32, 16, 3, 1)},
+		{"16_32_32x32_by_2", residual(16, 32, 32, 3, 2)},
+		{"16_32_32x32_1x1_by_2", residual(16, 32, 32, 1, 2)},
+		{"32_32_16x16", residual(32, 16, 32, 3, 1)},
+		{"32_64_16x16_by_2", residual(32, 16, 64, 3, 2)},
+		{"32_64_16x16_1x1_by_2", residual(32, 16, 64, 1, 2)},
+		{"64_64_8x8", residual(64, 8, 64, 3, 1)},
 	} {
 		c := s.c
 		flops := 2 * float64(c.sizeY()) * float64(c.C*c.R*c.S)

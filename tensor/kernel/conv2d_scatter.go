@@ -221,10 +221,15 @@ func cropLine[T Float](line, padded []T, pad, stride, phase int) {
 		clear(line[copy(line, padded[min(pad, len(padded)):]):])
 		return
 	}
-	for w := range line {
-		line[w] = 0
-		if at := (w + pad) / stride; at < phase {
-			line[w] = padded[(w+pad)%stride*phase+at]
+	for first := range min(stride, len(line)) { // the elements of one remainder are neighbours
+		w, at := first, (first+pad)/stride
+		from := padded[(first+pad)%stride*phase:][min(at, phase):phase]
+		for _, v := range from[:min(len(from), ceilDiv(len(line)-w, stride))] {
+			line[w] = v
+			w += stride
+		}
+		for ; w < len(line); w += stride {
+			line[w] = 0
 		}
 	}
 }

@@ -2,39 +2,128 @@ package kernel
 
 import "math"
 
-// Expm1 fills y with e^x - 1, with a relative error of at most 2^-22 however near 0 x is. It is for
-// float32, several elements at a time; y may be x. An element's bits do not depend on its place.
+// The functions of this file are sequences of correctly rounded float32 operations. They are what
+// the functions are defined as: portable Go, AVX2 and AVX-512 give the same bits. y may be x.
+
+// Expm1 is y = e^x - 1, with a relative error of at most 2^-22 however near 0 x is.
 func Expm1(y, x []float32) {
-	if len(y) != len(x) {
-		panic("kernel: expm1: the slices differ in length")
-	}
-	if !expm1Fast(y, x) {
-		for i, v := range x {
-			y[i] = expm1(v)
-		}
+	for i := accelerate(ruleExpm1, nil, exponential(), nil, y, x); i < len(y); i++ {
+		y[i] = expm1(x[i])
 	}
 }
 
-// expm1 is 2^n (e^r - 1) + (2^n - 1), where x = n ln 2 + r and |r| is at most about ln(2)/2, with
-// the Taylor series of e^r to the seventh power, whose remainder is below 2^-25. Halves of 2^n stay
-// finite where the result does.
+// Sigmoid is y = 1/(1 + e^-x), with a relative error of at most 2^-22.
+func Sigmoid(y, x []float32) {
+	for i := accelerate(ruleSigmoid, nil, exponential(), nil, y, x); i < len(y); i++ {
+		y[i] = sigmoid(x[i])
+	}
+}
+
+// SigmoidGradient is dx = dout y (1 - y).
+func SigmoidGradient(dx, dout, y []float32) {
+	for i := accelerate(ruleSigmoidGradient, nil, coefficients[float32]{1}, nil, dx, dout, y); i < len(dx); i++ {
+		dx[i] = dout[i] * (y[i] * (1 - y[i]))
+	}
+}
+
+// SiLU is y = x/(1 + e^-x), with a relative error of at most 2^-21.
+func SiLU(y, x []float32) {
+	for i := accelerate(ruleSiLU, nil, exponential(), nil, y, x); i < len(y); i++ {
+		y[i] = x[i] * sigmoid(x[i])
+	}
+}
+
+// SiLUGradient is dx = dout s (1 + x (1 - s)), where s = 1/(1 + e^-x), 1 - s = e^-x s, and x is at
+// least -80.
+func SiLUGradient(dx, dout, x []float32) {
+	for i := accelerate(ruleSiLUGradient, nil, exponential(), nil, dx, dout, x); i < len(dx); i++ {
+		v := max(x[i], expLowest)
+		e := exp(-v)
+		s := 1 / (1 + e)
+		dx[i] = dout[i] * (s * (1 + float32(v*float32(e*s))))
+	}
+}
+
+// Tanh is the hyperbolic tangent, with a relative error of at most 2^-21.
+func Tanh(y, x []float32) {
+	for i := accelerate(ruleTanh, nil, exponential(), nil, y, x); i < len(y); i++ {
+		y[i] = tanh(x[i])
+	}
+}
+
+// TanhGradient is dx = dout (1 - y^2).
+func TanhGradient(dx, dout, y []float32) {
+	for i := accelerate(ruleTanhGradient, nil, coefficients[float32]{1}, nil, dx, dout, y); i < len(dx); i++ {
+		dx[i] = dout[i] * ((1 - y[i]) * (1 + y[i]))
+	}
+}
+
+// ELU is y = x where x > 0, else alpha (e^x - 1).
+func ELU(y, x []float32, alpha float32) {
+	c := exponential()
+	c[exponentialAlpha] = alpha
+	for i := accelerate(ruleELU, nil, c, nil, y, x); i < len(y); i++ {
+		y[i] = max(x[i], 0) + float32(alpha*expm1(min(x[i], 0)))
+	}
+}
+
+// The constants of e^x - 1. round, added, leaves a whole number in the lowest bits.
+const (
+	expHighest, expLowest = 89, -80
+	expRound              = 0x1.8p23
+	expExponent           = 126 // that of a half
+	ln2High               = 0.693359375
+	ln2Low                = math.Ln2 - ln2High
+)
+
+// exponentialAlpha is the place of ELU's alpha among the coefficients.
+const exponentialAlpha = 15
+
+// exponential is these constants as coefficients of a pass, in the assembly's order.
+func exponential() coefficients[float32] {
+	return coefficients[float32]{
+		expHighest, expLowest, math.Log2E, expRound, math.Float32frombits(expExponent), ln2High, ln2Low,
+		1.0 / 5040, 1.0 / 720, 1.0 / 120, 1.0 / 24, 1.0 / 6, 1.0 / 2, 1, 2,
+	}
+}
+
+// expm1 is 2^n (e^r - 1) + (2^n - 1).
 func expm1(x float32) float32 {
-	const (
-		round   = 0x1.8p23 // added, it leaves a whole number in the lowest bits
-		ln2High = 0.693359375
-		ln2Low  = math.Ln2 - ln2High
-	)
-	x = max(min(x, 89), -80)
-	whole := float32(x*math.Log2E) + round
-	power := math.Float32frombits((math.Float32bits(whole) + 126) << 23)
-	whole -= round
-	r := x - whole*ln2High - whole*ln2Low
+	product, power := halfPowers(x)
+	return 2 * (product + (power - 0.5))
+}
+
+// exp is 2^n (e^r - 1) + 2^n, for x from -80 on.
+func exp(x float32) float32 {
+	product, power := halfPowers(x)
+	return 2 * (product + power)
+}
+
+// halfPowers are halves of 2^n (e^r - 1) and of 2^n, where x = n ln 2 + r and |r| is at most about
+// ln(2)/2, with the Taylor series of e^r to the seventh power, whose remainder is below 2^-25. The
+// halves stay finite where the whole does.
+func halfPowers(x float32) (product, power float32) {
+	x = max(min(x, expHighest), expLowest)
+	whole := float32(x*math.Log2E) + expRound
+	power = math.Float32frombits((math.Float32bits(whole) + expExponent) << 23)
+	whole -= expRound
+	r := x - float32(whole*ln2High) - float32(whole*ln2Low)
 	q := float32(1.0 / 5040)
-	q = q*r + 1.0/720
-	q = q*r + 1.0/120
-	q = q*r + 1.0/24
-	q = q*r + 1.0/6
-	q = q*r + 1.0/2
-	q = q*(r*r) + r
-	return 2 * (q*power + (power - 0.5))
+	q = float32(q*r) + 1.0/720
+	q = float32(q*r) + 1.0/120
+	q = float32(q*r) + 1.0/24
+	q = float32(q*r) + 1.0/6
+	q = float32(q*r) + 1.0/2
+	q = float32(q*float32(r*r)) + r
+	return q * power, power
+}
+
+func sigmoid(x float32) float32 { return 1 / (1 + exp(-x)) }
+
+// tanh is -e/(2 + e), with the sign of x, where e = e^(-2|x|) - 1: nothing overflows, and nothing
+// cancels near 0.
+func tanh(x float32) float32 {
+	const sign = 1 << 31
+	e := expm1(2 * math.Float32frombits(math.Float32bits(x)|sign))
+	return math.Float32frombits(math.Float32bits(e/(2+e))&^sign | math.Float32bits(x)&sign)
 }

@@ -5,72 +5,136 @@ import (
 	"testing"
 )
 
-// checkExpm1 compares with the standard library, in units of 2^-24 of the result.
-func checkExpm1(t *testing.T, x []float32) {
-	t.Helper()
-	y := make([]float32, len(x))
-	Expm1(y, x)
-	worst, at := 0.0, float32(0)
-	for i, v := range x {
-		want := math.Expm1(float64(v))
-		if float64(y[i]) == want || float32(want) == y[i] {
-			continue
-		}
-		if e := math.Abs(float64(y[i])-want) / math.Abs(want) * 0x1p24; !(e <= worst) {
-			worst, at = e, v
-		}
-	}
-	if !(worst <= 4) {
-		t.Errorf("the error at %v is %v units of 2^-24, want at most 4", at, worst)
-	}
-	t.Logf("largest error %.2f units of 2^-24, at %v", worst, at)
+// curves are the functions of exponentials, each with its formula and the most that its error may
+// be, in units of 2^-24 of the result or, near a zero that is not at 0, of 1. dout is 1.5, alpha
+// 0.75.
+var curves = []struct {
+	name     string
+	run      func(y, x []float32)
+	formula  func(x float64) float64
+	units    float64
+	absolute bool
+}{
+	{"expm1", Expm1, math.Expm1, 4, false},
+	{"sigmoid", Sigmoid, func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }, 4, false},
+	{"silu", SiLU, func(x float64) float64 { return x / (1 + math.Exp(-x)) }, 5, false},
+	{"tanh", Tanh, math.Tanh, 6, false},
+	{"elu", func(y, x []float32) { ELU(y, x, 0.75) }, func(x float64) float64 { return max(x, 0) + 0.75*math.Expm1(min(x, 0)) }, 5, false},
+	{"silu gradient", ofGradient(SiLUGradient), func(x float64) float64 {
+		s := 1 / (1 + math.Exp(-x))
+		return 1.5 * s * (1 + x*(1-s))
+	}, 8, true},
+	{"sigmoid gradient", ofGradient(SigmoidGradient), func(y float64) float64 { return 1.5 * y * (1 - y) }, 4, false},
+	{"tanh gradient", ofGradient(TanhGradient), func(y float64) float64 { return 1.5 * (1 - y) * (1 + y) }, 4, false},
 }
 
-func TestExpm1(t *testing.T) {
+func ofGradient(f func(dx, dout, v []float32)) func(y, x []float32) {
+	return func(y, x []float32) {
+		dout := make([]float32, len(x))
+		for i := range dout {
+			dout[i] = 1.5
+		}
+		f(y, dout, x)
+	}
+}
+
+func TestExponentials(t *testing.T) {
+	var x []float32
+	for i := range 100_001 {
+		x = append(x, float32(i-50_000)*0x1p-10*0.91)
+	}
+	for v := float32(1); v > 1e-37; v *= 0.93 {
+		x = append(x, v, -v)
+	}
+	inf := float32(math.Inf(1))
+	x = append(x, 0, float32(math.Copysign(0, -1)), inf, -inf, float32(math.NaN()), 88.5, 88.73, 1e30, -1e30, -79.9, -81, -100)
+	portable := map[string][]float32{}
 	onEachInstructionSet(t, func(t *testing.T) {
-		var dense, tiny []float32
-		for i := range 400_001 {
-			dense = append(dense, float32(i-200_000)*0x1p-11*0.91)
-		}
-		for x := float32(1); x > 1e-38; x *= 0.93 {
-			tiny = append(tiny, x, -x)
-		}
-		checkExpm1(t, dense)
-		checkExpm1(t, tiny)
-		inf := float32(math.Inf(1))
-		special := []float32{0, inf, -inf, 88.5, 88.73, 1e30, -1e30}
-		want := []float32{0, inf, -1, 2.7230878e38, inf, inf, -1}
-		Expm1(special, special)
-		for i, v := range special {
-			if math.Abs(float64(v)-float64(want[i])) > 1e-4*math.Abs(float64(want[i])) {
-				t.Errorf("special value %d is %v, want %v", i, v, want[i])
+		for _, c := range curves {
+			y := make([]float32, len(x))
+			c.run(y, x)
+			if inUse == portableGo {
+				portable[c.name] = y
 			}
+			worst, at := 0.0, float32(0)
+			for i, v := range x {
+				if !sameBits(y[i], portable[c.name][i]) {
+					t.Fatalf("%s of %v is %v, in portable Go %v", c.name, v, y[i], portable[c.name][i])
+				}
+				want := c.formula(float64(v))
+				if float32(want) == y[i] || math.IsInf(float64(v), 0) || math.Abs(float64(v)) > 79 {
+					continue // see TestExponentialsFarOut
+				}
+				if v != v {
+					if y[i] == y[i] {
+						t.Errorf("%s of NaN is %v", c.name, y[i])
+					}
+					continue
+				}
+				e := math.Abs(float64(y[i])-want) * 0x1p24
+				if !c.absolute {
+					e /= math.Abs(want)
+				}
+				if !(e <= worst) {
+					worst, at = e, v
+				}
+			}
+			if !(worst <= c.units) {
+				t.Errorf("%s: the error at %v is %v units of 2^-24, want at most %v", c.name, at, worst, c.units)
+			}
+			t.Logf("%s: largest error %.2f units of 2^-24, at %v", c.name, worst, at)
 		}
-		for _, n := range []int{1, 8} {
-			nan := make([]float32, n)
-			nan[n-1] = float32(math.NaN())
-			if Expm1(nan, nan); nan[n-1] == nan[n-1] {
-				t.Errorf("e^NaN - 1 is %v, want NaN", nan[n-1])
+	})
+}
+
+func TestExponentialsFarOut(t *testing.T) {
+	inf := float32(math.Inf(1))
+	onEachInstructionSet(t, func(t *testing.T) {
+		for _, c := range []struct {
+			name    string
+			run     func(y, x []float32)
+			x, want float32
+		}{
+			{"expm1", Expm1, inf, inf}, {"expm1", Expm1, -inf, -1}, {"expm1", Expm1, 88.5, 2.7230878e38}, {"expm1", Expm1, 88.73, inf},
+			{"expm1", Expm1, 1e30, inf}, {"expm1", Expm1, -1e30, -1}, {"sigmoid", Sigmoid, inf, 1}, {"sigmoid", Sigmoid, -inf, 0},
+			{"sigmoid", Sigmoid, 100, 1}, {"sigmoid", Sigmoid, -100, 0}, {"silu", SiLU, 1e30, 1e30}, {"silu", SiLU, -100, 0},
+			{"silu gradient", ofGradient(SiLUGradient), 1e30, 1.5}, {"silu gradient", ofGradient(SiLUGradient), -100, 0},
+			{"silu gradient", ofGradient(SiLUGradient), -inf, 0},
+			{"tanh", Tanh, inf, 1}, {"tanh", Tanh, -inf, -1}, {"tanh", Tanh, -100, -1}, {"tanh", Tanh, 100, 1},
+		} {
+			for _, n := range []int{1, passLanes} {
+				x, y := make([]float32, n), make([]float32, n)
+				x[n-1] = c.x
+				if c.run(y, x); !(y[n-1] == c.want || math.Abs(float64(y[n-1]-c.want)) <= 1e-4*math.Abs(float64(c.want))+1e-30) {
+					t.Errorf("%s of %v is %v, want %v", c.name, c.x, y[n-1], c.want)
+				}
 			}
 		}
 	})
 }
 
-// Every length and place gives the same bits, and nothing beyond the end is written.
-func TestExpm1Places(t *testing.T) {
+// Every length and place gives the same bits, also where y is x, and nothing beyond the end is
+// written.
+func TestExponentialsPlaces(t *testing.T) {
 	onEachInstructionSet(t, func(t *testing.T) {
-		var x, want [70]float32
-		for i := range x {
-			x[i] = float32(i%33)/4 - 4.1
-		}
-		Expm1(want[:], x[:])
-		for n := range 35 {
-			for from := range 9 {
-				var y [70]float32
-				Expm1(y[from:from+n], x[from:from+n])
-				for i := range y {
-					if inside := i >= from && i < from+n; inside && y[i] != want[i] || !inside && y[i] != 0 {
-						t.Fatalf("%d elements from %d: element %d is %v, want %v or, outside, 0", n, from, i, y[i], want[i])
+		for _, c := range curves {
+			var x, want [70]float32
+			for i := range x {
+				x[i] = float32(i%33)/4 - 4.1
+			}
+			c.run(want[:], x[:])
+			for n := range 35 {
+				for from := range 9 {
+					all, y := guarded[float32](n)
+					copy(y, x[from:])
+					c.run(y, y)
+					if !intact(all) {
+						t.Fatalf("%s of %d elements: written out of bounds", c.name, n)
+					}
+					for i := range y {
+						if y[i] != want[from+i] {
+							t.Fatalf("%s of %d elements from %d: element %d is %v, want %v", c.name, n, from, i, y[i], want[from+i])
+						}
 					}
 				}
 			}
@@ -78,13 +142,17 @@ func TestExpm1Places(t *testing.T) {
 	})
 }
 
-func BenchmarkExpm1(b *testing.B) {
+func BenchmarkExponentials(b *testing.B) {
 	x, y := make([]float32, 8192), make([]float32, 8192)
 	for i := range x {
 		x[i] = float32(i%97)/12 - 4
 	}
-	for b.Loop() {
-		Expm1(y, x)
+	for _, c := range curves {
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				c.run(y, x)
+			}
+			b.ReportMetric(float64(len(x))*float64(b.N)/b.Elapsed().Seconds()/1e9, "elements/ns")
+		})
 	}
-	b.ReportMetric(float64(len(x))*float64(b.N)/b.Elapsed().Seconds()/1e9, "elements/ns")
 }

@@ -59,6 +59,8 @@ const (
 	// gemmTileRows bounds the rows of a tile: 192 rows x maxDepth float32 of A
 	// stay in a second-level cache of 256 KiB and more.
 	gemmTileRows = 192
+	// gemmWideRows is the same for AVX-512: 512 KiB of A.
+	gemmWideRows = 512
 	// gemmTilePanels bounds the panels of maxDepth that a tile packs at a time.
 	gemmTilePanels = 8
 	// gemmPackColumns is the least number of columns for which A is packed: its
@@ -76,7 +78,7 @@ func (g Gemm) Plan() (Routine, error) {
 	if err := g.Validate(); err != nil {
 		return Routine{}, err
 	}
-	p := gemmPlan{Gemm: g, rowBlocks: ceilDiv(g.M, gemmTileRows)}
+	p := gemmPlan{Gemm: g, rowBlocks: ceilDiv(g.M, g.tileRows())}
 	rows := ceilDiv(g.M, p.rowBlocks)
 	panels := ceilDiv(g.N, panelColumns)
 	depth := min(g.K, maxDepth)
@@ -98,11 +100,20 @@ func (g Gemm) Plan() (Routine, error) {
 	if (g.TransposeA || g.K%gemmAlias == 0) && g.N >= gemmPackColumns && 2*g.M*g.N*g.K > gemmTileFlops {
 		p.packTiles = min(rowGroups(g.M), tileCount)
 		plan.Phases = append(plan.Phases, p.packTiles)
-		plan.Workspace = g.M * g.K
+		plan.Workspace = packedAt(g.K, rowGroups(g.M), g.M)
 	}
 	plan.Phases = append(plan.Phases, p.rowBlocks*p.columnBlocks)
 	plan.gemm = p
 	return plan, nil
+}
+
+// tileRows bounds the rows of a tile. With the larger second-level caches that AVX-512 comes with,
+// fewer tiles pack the same panels, as long as enough tiles remain.
+func (g Gemm) tileRows() int {
+	if inUse == avx512 && g.M <= 2*gemmWideRows {
+		return gemmWideRows
+	}
+	return gemmTileRows
 }
 
 // gemmRun performs a tile of either phase.
@@ -114,15 +125,36 @@ func gemmRun[T Float](p *gemmPlan, phase, tile int, o Operands[T]) {
 	gemmTile(p, tile, o)
 }
 
-// packLeft packs some groups of rows of A. The group that begins with row i
-// begins at packed[i*K] and holds, for each depth, its rows.
+// packedRows is the distance, in a packed group of rows, from a depth to the next: in AVX-512 each
+// has a cache line of its own.
+func packedRows(rows int) int {
+	if inUse == avx512 {
+		return panelColumns
+	}
+	return rows
+}
+
+// packedAt is where a packed group begins, whose first row is i.
+func packedAt(depth, group, i int) int {
+	if inUse == avx512 {
+		return group * panelColumns * depth
+	}
+	return i * depth
+}
+
+// packLeft packs some groups of rows of A. A group holds, for each depth, its rows.
 func packLeft[T Float](p *gemmPlan, tile int, a, packed []T) {
 	groups := rowGroups(p.M)
 	lo, hi := cut(groups, p.packTiles, tile)
 	if !p.TransposeA {
 		for group := lo; group < hi; group++ {
 			i, end := cut(p.M, groups, group)
-			packRowGroup(packed[i*p.K:end*p.K], a[i*p.K:end*p.K], end-i, p.K)
+			to := packed[packedAt(p.K, group, i):][:packedRows(end-i)*p.K]
+			if inUse == avx512 {
+				packColumns(to, a[i*p.K:end*p.K], p.K, p.K, end-i)
+				continue
+			}
+			packRowGroup(to, a[i*p.K:end*p.K], end-i, p.K)
 		}
 		return
 	}
@@ -133,9 +165,18 @@ func packLeft[T Float](p *gemmPlan, tile int, a, packed []T) {
 		for group := lo; group < hi; group++ {
 			i, end := cut(p.M, groups, group)
 			rows := end - i
-			to := packed[i*p.K+k0*rows:][:(k1-k0)*rows]
+			distance := packedRows(rows)
+			to := packed[packedAt(p.K, group, i)+k0*distance:][:(k1-k0)*distance]
 			from := a[k0*p.M+i : (k1-1)*p.M+end]
-			if rows == leastRows {
+			if inUse == avx512 && (k1-1)*p.M+i+panelColumns <= len(a) { // with some of the next group's rows, which nobody reads
+				from := a[k0*p.M+i:]
+				for k := range k1 - k0 {
+					row := *(*[panelColumns]T)(from[k*p.M:])
+					*(*[panelColumns]T)(to[k*panelColumns:]) = row
+				}
+				continue
+			}
+			if rows == distance && rows == leastRows {
 				for k := range k1 - k0 {
 					row := *(*[leastRows]T)(from[k*p.M:])
 					*(*[leastRows]T)(to[k*leastRows:]) = row
@@ -143,7 +184,7 @@ func packLeft[T Float](p *gemmPlan, tile int, a, packed []T) {
 				continue
 			}
 			for k := range k1 - k0 {
-				copy(to[k*rows:], from[k*p.M:][:rows])
+				copy(to[k*distance:], from[k*p.M:][:rows])
 			}
 		}
 	}
@@ -190,23 +231,29 @@ func gemmTile[T Float](p *gemmPlan, tile int, o Operands[T]) {
 			packRows(o.Scratch, o.B[k0*p.N+j:], p.N, k1-k0, min(panelHi*panelColumns, p.N)-j)
 		}
 		batch := panelBatch(k1 - k0)
+		if inUse == avx512 { // two panels fit into its first-level cache of 48 KiB
+			batch = max(2, batch)
+		}
 		for lo := panelLo; lo < panelHi; lo += batch {
 			for group := groupLo; group < groupHi; group++ {
-				for n := lo; n < min(lo+batch, panelHi); n++ {
-					gemmGroup(p, group, k0, k1, n*panelColumns, o, o.Scratch[(n-panelLo)*size:][:size], f)
+				for n, end := lo, min(lo+batch, panelHi); n < end; {
+					n += gemmGroup(p, group, k0, k1, n, end, o, o.Scratch[(n-panelLo)*size:], f)
 				}
 			}
 		}
 	}
 }
 
-// gemmGroup multiplies one group of rows by a packed panel.
-func gemmGroup[T Float](p *gemmPlan, group, k0, k1, j int, o Operands[T], panel []T, f flags) {
-	i, end := cut(p.M, rowGroups(p.M), group)
+// gemmGroup multiplies one group of rows by the packed panel n, and by the next one if there is one
+// before end. It returns how many.
+func gemmGroup[T Float](p *gemmPlan, group, k0, k1, n, end int, o Operands[T], panels []T, f flags) int {
+	j, size := n*panelColumns, (k1-k0)*panelColumns
+	i, last := cut(p.M, rowGroups(p.M), group)
 	var a left[T]
 	switch {
 	case p.packTiles > 0:
-		a = left[T]{data: o.Workspace[i*p.K+k0*(end-i):], rowStride: 1, depthStride: end - i}
+		distance := packedRows(last - i)
+		a = left[T]{data: o.Workspace[packedAt(p.K, group, i)+k0*distance:], rowStride: 1, depthStride: distance}
 	case p.TransposeA:
 		a = left[T]{data: o.A[k0*p.M+i:], rowStride: 1, depthStride: p.M}
 	default:
@@ -220,13 +267,18 @@ func gemmGroup[T Float](p *gemmPlan, group, k0, k1, j int, o Operands[T], panel 
 		bias = bias[j:]
 	}
 	c := o.Out[i*p.N+j:]
-	if p.N-j >= panelColumns {
-		multiply(end-i, k1-k0, a, panel, c, p.N, bias, f)
-		return
+	switch rest := p.N - j; {
+	case rest >= 2*panelColumns && n+1 < end:
+		multiplyPair(last-i, k1-k0, a, panels[:2*size], size, c, p.N, bias, f)
+		return 2
+	case rest >= panelColumns:
+		multiply(last-i, k1-k0, a, panels[:size], c, p.N, bias, f)
+	default:
+		var sums [mostRows * panelColumns]T
+		multiplyPart(last-i, k1-k0, a, panels[:size], &sums)
+		finish(last-i, rest, sums[:], c, p.N, bias, f)
 	}
-	var sums [mostRows * panelColumns]T
-	multiplyPart(end-i, k1-k0, a, panel, &sums)
-	finish(end-i, p.N-j, sums[:], c, p.N, bias, f)
+	return 1
 }
 
 // epilogue returns the flags of one block of the depth: later blocks add to the

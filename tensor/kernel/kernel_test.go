@@ -172,6 +172,7 @@ func use(t testing.TB, i instructions) {
 	set := func(i instructions) {
 		inUse = i
 		panelRows, tableRows = i.rows()
+		lanes = i.lanes()
 	}
 	set(i)
 	t.Cleanup(func() { set(was) })

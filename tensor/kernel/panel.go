@@ -4,7 +4,8 @@ package kernel
 // The right factor of a tile is a packed panel: depth rows of panelColumns
 // contiguous elements. The left factor is read in place, one scalar per row and
 // depth. Six rows of sixteen columns fill twelve of the sixteen registers of AVX2,
-// fourteen rows fourteen of the thirty-two of AVX-512.
+// fourteen rows fourteen of the thirty-two of AVX-512; there, fourteen rows of
+// two panels side by side fill twenty-eight, and need half the loads.
 const (
 	panelColumns = 16
 	leastRows    = 6  // panelRows in AVX2 and portable Go
@@ -57,6 +58,19 @@ func multiply[T Float](rows, depth int, a left[T], b, c []T, stride int, bias []
 	var sums [mostRows * panelColumns]T
 	multiplyStrided(rows, depth, a, b, &sums)
 	finish(rows, panelColumns, sums[:], c, stride, bias, f)
+}
+
+// multiplyPair is multiply for two panels, the second of which lies panel elements behind the first,
+// and their columns side by side.
+func multiplyPair[T Float](rows, depth int, a left[T], b []T, panel int, c []T, stride int, bias []T, f flags) {
+	if multiplyPairFast(rows, depth, a, b, panel, c, stride, bias, f) {
+		return
+	}
+	multiply(rows, depth, a, b, c, stride, bias, f)
+	if f&flagBiasColumn != 0 {
+		bias = bias[panelColumns:]
+	}
+	multiply(rows, depth, a, b[panel:], c[panelColumns:], stride, bias, f)
 }
 
 // multiplyPart computes the sums of a tile into sums, for tiles that are stored

@@ -28,6 +28,14 @@ const (
 	ruleRMSProp
 	ruleAdadelta
 	ruleAdam
+	ruleExpm1
+	ruleSigmoid
+	ruleSigmoidGradient
+	ruleSiLU
+	ruleSiLUGradient
+	ruleTanh
+	ruleTanhGradient
+	ruleELU
 	ruleWideSum
 	ruleWideDifference
 	ruleWideSquares
@@ -42,7 +50,7 @@ const (
 const (
 	passLanes        = 16
 	passSlices       = 6
-	passCoefficients = 12
+	passCoefficients = 16
 )
 
 // coefficients are a rule's scalars.

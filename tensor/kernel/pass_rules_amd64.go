@@ -55,6 +55,22 @@ func (p *pass) runAVX2(r rule) {
 		adadeltaAVX2(at)
 	case ruleAdam:
 		adamAVX2(at)
+	case ruleExpm1:
+		expm1AVX2(at)
+	case ruleSigmoid:
+		sigmoidAVX2(at)
+	case ruleSigmoidGradient:
+		sigmoidGradientAVX2(at)
+	case ruleSiLU:
+		siluAVX2(at)
+	case ruleSiLUGradient:
+		siluGradientAVX2(at)
+	case ruleTanh:
+		tanhAVX2(at)
+	case ruleTanhGradient:
+		tanhGradientAVX2(at)
+	case ruleELU:
+		eluAVX2(at)
 	case ruleWideSum:
 		wideSumAVX2(at)
 	case ruleWideDifference:
@@ -121,6 +137,22 @@ func (p *pass) runAVX512(r rule) {
 		adadeltaAVX512(at)
 	case ruleAdam:
 		adamAVX512(at)
+	case ruleExpm1:
+		expm1AVX512(at)
+	case ruleSigmoid:
+		sigmoidAVX512(at)
+	case ruleSigmoidGradient:
+		sigmoidGradientAVX512(at)
+	case ruleSiLU:
+		siluAVX512(at)
+	case ruleSiLUGradient:
+		siluGradientAVX512(at)
+	case ruleTanh:
+		tanhAVX512(at)
+	case ruleTanhGradient:
+		tanhGradientAVX512(at)
+	case ruleELU:
+		eluAVX512(at)
 	case ruleWideSum:
 		wideSumAVX512(at)
 	case ruleWideDifference:

@@ -9,6 +9,10 @@ func multiplyFast[T Float](rows, depth int, a left[T], b, c []T, stride int, bia
 	return false
 }
 
+func multiplyPairFast[T Float](rows, depth int, a left[T], b []T, panel int, c []T, stride int, bias []T, f flags) bool {
+	return false
+}
+
 func multiplyTableFast[T Float](data []T, rowOffsets, depthOffsets []int32, b, c []T, stride int, accumulate bool) bool {
 	return false
 }
@@ -20,8 +24,6 @@ func packWindowFast[T Float](panel, padded []T, p *pixelPanel, taps []int32) boo
 func maxPlanesFast[T Float](p *poolPlan, x, y []T, planes int) bool { return false }
 
 func maxPlaneBackwardFast[T Float](p *poolPlan, dx, x, gradient []T) bool { return false }
-
-func expm1Fast(y, x []float32) bool { return false }
 
 func scatterFast[T Float](p *scatterPlan, rows, depth int, filter, panel, target []T, left, right int) bool {
 	return false

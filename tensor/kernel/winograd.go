@@ -25,6 +25,7 @@ type winogradPlan struct {
 	pointIn     int // numbers from a point to the next, of the transformed input,
 	pointOut    int // of the products,
 	pointFilter int // and of a panel of the transformed filter
+	columns     int // of the products: those of a panel, or in AVX-512 of two where there are as many
 }
 
 const (
@@ -47,11 +48,15 @@ func (c Conv2D) winograd(a *cookToom, backward bool) Routine {
 	p.strideIn = ceilDiv(p.in.channels, lanes) * lanes
 	p.groups = c.groups(p.patch, extraBands, groupElements/(points*p.strideIn), tileCount)
 	most, panels := p.groups.most(), ceilDiv(p.out.channels, panelColumns)
-	p.pointIn, p.pointOut, p.pointFilter = apart(most*p.strideIn), apart(most*panelColumns), apart(p.in.channels*panelColumns)
+	p.columns = panelColumns
+	if inUse == avx512 && panels > 1 {
+		p.columns = 2 * panelColumns
+	}
+	p.pointIn, p.pointOut, p.pointFilter = apart(most*p.strideIn), apart(most*p.columns), apart(p.in.channels*panelColumns)
 	p.in.wide, p.in.to, p.in.panel = p.groups.wide, lattice{p.points * p.pointIn, p.pointIn, p.strideIn}, panelColumns
 	p.ranges = min(panels, ceilDiv(tileCount, p.groups.count()))
 	p.filterParts = ceilDiv(p.in.channels, panelColumns)
-	blocks := max(panelColumns*c.R*c.S*lanes, 2*p.in.blocksSize(p.groups.highest()), p.outSize(p.groups.highest()))
+	blocks := max(panelColumns*c.R*c.S*lanes, panelColumns/lanes*p.in.blocksSize(p.groups.highest()), p.outSize(p.groups.highest()))
 	plan := Routine{
 		Phases:    []int{panels * p.filterParts, p.groups.count() * p.ranges},
 		Workspace: panels * points * p.pointFilter,
@@ -100,25 +105,30 @@ func winogradTile[T Float](p *winogradPlan, tile int, x, filter, bias, y, scratc
 	products, scratch := scratch[:points*p.pointOut], scratch[points*p.pointOut:]
 	transformImages(&p.in, at, lo, hi, 0, ceilDiv(depth, panelColumns), x, transformed, scratch)
 	first, last := cut(ceilDiv(p.out.channels, panelColumns), p.ranges, tile%p.ranges)
-	for panel := first; panel < last; panel++ {
+	for panel, end := first, first; panel < last; panel = end {
+		end = min(panel+p.columns/panelColumns, last)
 		for point := range points {
-			b := filter[(panel*points+point)*p.pointFilter:][:depth*panelColumns]
+			b := filter[(panel*points+point)*p.pointFilter:]
 			for i, n := 0, 1; n <= tiles; n++ {
-				end := n * patches / tiles
+				next := n * patches / tiles
 				a := left[T]{data: transformed[point*p.pointIn+i*p.strideIn:], rowStride: p.strideIn, depthStride: 1}
-				multiply(end-i, depth, a, b, products[point*p.pointOut+i*panelColumns:], panelColumns, nil, 0)
-				i = end
+				if c := products[point*p.pointOut+i*p.columns:]; end-panel == 2 {
+					multiplyPair(next-i, depth, a, b, points*p.pointFilter, c, p.columns, nil, 0)
+				} else {
+					multiply(next-i, depth, a, b, c, p.columns, nil, 0)
+				}
+				i = next
 			}
 		}
-		winogradStore(p, at, lo, hi, panel, products, bias, y, scratch)
+		winogradStore(p, at, lo, hi, panel, end, products, bias, y, scratch)
 	}
 }
 
-// winogradStore transforms the products of a panel of output channels back.
-func winogradStore[T Float](p *winogradPlan, at part, lo, hi, panel int, products, bias, y, scratch []T) {
+// winogradStore transforms the products of panels [panel, end) of output channels back.
+func winogradStore[T Float](p *winogradPlan, at part, lo, hi, panel, end int, products, bias, y, scratch []T) {
 	temporary, blocks := scratch[:transformTemporary], scratch[transformTemporary:][:p.outSize(hi-lo)]
-	from, to := lattice{p.points * p.pointOut, p.pointOut, panelColumns}, lattice{p.out.row(), lanes, p.patch * lanes}
-	for k := panel * panelColumns; k < min((panel+1)*panelColumns, p.out.channels); k += lanes {
+	from, to := lattice{p.points * p.pointOut, p.pointOut, p.columns}, lattice{p.out.row(), lanes, p.patch * lanes}
+	for k := panel * panelColumns; k < min(end*panelColumns, p.out.channels); k += lanes {
 		setEpilogue(p, temporary, bias, k)
 		for n := range at.images {
 			if p.backward {
@@ -126,7 +136,7 @@ func winogradStore[T Float](p *winogradPlan, at part, lo, hi, panel int, product
 			}
 			for row := range hi - lo {
 				transform(p.back, blocks[row*p.patch*p.out.row():], to,
-					products[(n*(hi-lo)+row)*p.groups.wide*panelColumns+k%panelColumns:], from, p.groups.wide, temporary)
+					products[(n*(hi-lo)+row)*p.groups.wide*p.columns+k-panel*panelColumns:], from, p.groups.wide, temporary)
 			}
 			store(&p.out, y, blocks, at.image+n, k, lo*p.patch, at.row*p.patch, (at.row+at.rows)*p.patch)
 		}

@@ -4736,7 +4736,7 @@ eight:
 	CMPQ        R15, $0x08
 	JGE         whole
 	LEAQ        (CX)(R15*1), CX
-	SHLQ        $0x05, R15
+	IMUL3Q      $0x20, R15, R15
 	ADDQ        R15, R14
 	MOVQ        $0x00000008, R15
 	JMP         eight
@@ -4833,7 +4833,7 @@ eight:
 	CMPQ        R15, $0x08
 	JGE         whole
 	LEAQ        (CX)(R15*1), CX
-	SHLQ        $0x05, R15
+	IMUL3Q      $0x20, R15, R15
 	ADDQ        R15, R14
 	MOVQ        $0x00000008, R15
 	JMP         eight

@@ -86,8 +86,8 @@ func (g *patchGroups) most() int { return g.images * g.highest() * g.wide }
 func apart(elements int) int { return (ceilDiv(elements, panelColumns) | 1) * panelColumns }
 
 // patchesOf is how images become transformed patches: which image, by which map, and where the
-// first lanes channels of a patch go. The channels are in panels; the second half of a panel lies
-// beside the first.
+// first lanes channels of a patch go. The channels are in panels; the second half of a panel, where
+// lanes are that, lies beside the first.
 type patchesOf struct {
 	blockedImage
 	m     *linearMap

@@ -33,7 +33,7 @@ func (c Conv2D) winogradCost(a *cookToom, in, out int) float64 {
 	points, patches := float64(a.points*a.points), float64(ceilDiv(c.P(), a.patch)*ceilDiv(c.Q(), a.patch))
 	panels := float64(ceilDiv(out, panelColumns))
 	products := points * panels * patches * float64(in+5)
-	transforms := patches * float64(ceilDiv(in, lanes)+ceilDiv(out, lanes)) * (3.6*points + 12*float64(a.patch*a.patch))
+	transforms := patches * float64(ceilDiv(in, leastLanes)+ceilDiv(out, leastLanes)) * (3.6*points + 12*float64(a.patch*a.patch))
 	filter := points * panels * panelColumns * float64(in) * 1.6 / float64(c.B)
 	return products + transforms + filter
 }

@@ -32,16 +32,18 @@ const (
 func (c Conv2D) filterWinograd(a *cookToom) Routine {
 	p := winogradGradient{cookToom: a, shape: c}
 	points, strideX := p.points*p.points, ceilDiv(c.C, lanes)*lanes
+	// The groups, and with them the order of the sums, do not depend on lanes.
+	patchX := ceilDiv(c.C, leastLanes) * leastLanes
 	p.panels, p.parts = ceilDiv(c.K, panelColumns), ceilDiv(c.C, panelColumns)
 	p.chunks = min(tileCount, c.filterChunks(a))
-	p.groups = c.groups(p.patch, 0, min(maxDepth, filterGroupElements/(points*(strideX+p.panels*panelColumns))), p.chunks)
+	p.groups = c.groups(p.patch, 0, min(maxDepth, filterGroupElements/(points*(patchX+p.panels*panelColumns))), p.chunks)
 	p.chunks = min(p.chunks, p.groups.count())
 	most := p.groups.most()
 	p.pointX, p.pointY, p.pointSum = apart(most*strideX), apart(most*panelColumns), apart(c.C*panelColumns)
 	p.x = patchesOf{c.blockedX(p.patch), &p.input, p.patch, p.groups.wide, lattice{p.points * p.pointX, p.pointX, strideX}, panelColumns}
 	p.y = patchesOf{c.blockedY(p.patch), &p.spread, p.patch, p.groups.wide, lattice{p.points * p.pointY, p.pointY, panelColumns}, points * p.pointY}
 	p.ranges = min(p.panels, ceilDiv(filterTiles, p.chunks))
-	transformed := points*p.pointX + ceilDiv(p.panels, p.ranges)*p.y.panel + 2*max(p.x.blocksSize(p.groups.highest()), p.y.blocksSize(p.groups.highest()))
+	transformed := points*p.pointX + ceilDiv(p.panels, p.ranges)*p.y.panel + panelColumns/lanes*max(p.x.blocksSize(p.groups.highest()), p.y.blocksSize(p.groups.highest()))
 	sums := points*apart(panelColumns*panelColumns) + panelColumns*c.R*c.S*lanes
 	return Routine{
 		Phases:    []int{p.chunks * p.ranges, p.panels * p.parts},

@@ -1,8 +1,21 @@
 package kernel
 
-// lanes is how many channels a transform treats side by side. An image in blocks is
-// [rows columns lanes].
-const lanes = 8
+// lanes is how many channels a transform treats side by side: what fills a register. An image in
+// blocks is [rows columns lanes].
+var lanes = inUse.lanes()
+
+// leastLanes are the lanes of AVX2 and portable Go, mostLanes those of AVX-512.
+const (
+	leastLanes = 8
+	mostLanes  = 16
+)
+
+func (i instructions) lanes() int {
+	if i == avx512 {
+		return mostLanes
+	}
+	return leastLanes
+}
 
 // lattice is where the elements of patches lie: how many numbers apart rows, columns and patches
 // are. An element is lanes numbers.
@@ -14,7 +27,7 @@ func (l lattice) reach(rows, columns, count int) int {
 }
 
 // transformTemporary is how many numbers transform keeps between its two passes.
-const transformTemporary = (2 + maxPoints*maxPoints) * lanes
+const transformTemporary = (2 + maxPoints*maxPoints) * mostLanes
 
 // finishing is what a linear map does with its results before they are stored.
 type finishing uint8
@@ -31,6 +44,7 @@ func transform[T Float](m *linearMap, to []T, toAt lattice, from []T, fromAt lat
 		return
 	}
 	var coefficients [maxPoints * maxPoints]T
+	var some [mostLanes]T
 	for i := range m.rows * m.columns {
 		coefficients[i] = T(m.at[i])
 	}
@@ -40,8 +54,8 @@ func transform[T Float](m *linearMap, to []T, toAt lattice, from []T, fromAt lat
 		for i := range m.rows {
 			row := coefficients[i*m.columns:][:m.columns]
 			for j := range m.columns {
-				sum := (*[lanes]T)(half[(i*m.columns+j)*lanes:])
-				*sum = [lanes]T{}
+				sum := half[(i*m.columns+j)*lanes:][:lanes]
+				clear(sum)
 				for k, c := range row {
 					if c != 0 {
 						addScaled(sum, c, x[k*fromAt.row+j*fromAt.column:])
@@ -51,25 +65,26 @@ func transform[T Float](m *linearMap, to []T, toAt lattice, from []T, fromAt lat
 		}
 		for i := range m.rows {
 			for j := range m.rows {
-				var sum [lanes]T
+				sum := some[:lanes]
+				clear(sum)
 				for k, c := range coefficients[j*m.columns:][:m.columns] {
 					if c != 0 {
-						addScaled(&sum, c, half[(i*m.columns+k)*lanes:])
+						addScaled(sum, c, half[(i*m.columns+k)*lanes:])
 					}
 				}
-				finishPatch((*[lanes]T)(y[i*toAt.row+j*toAt.column:]), &sum, epilogue, m.finish)
+				finishPatch(y[i*toAt.row+j*toAt.column:][:lanes], sum, epilogue, m.finish)
 			}
 		}
 	}
 }
 
-func addScaled[T Float](sum *[lanes]T, c T, x []T) {
-	for lane, v := range x[:lanes] {
+func addScaled[T Float](sum []T, c T, x []T) {
+	for lane, v := range x[:len(sum)] {
 		sum[lane] += c * v
 	}
 }
 
-func finishPatch[T Float](to, sum *[lanes]T, epilogue []T, finish finishing) {
+func finishPatch[T Float](to, sum, epilogue []T, finish finishing) {
 	switch finish {
 	case finishAdd:
 		for lane, v := range sum {
@@ -84,7 +99,7 @@ func finishPatch[T Float](to, sum *[lanes]T, epilogue []T, finish finishing) {
 			to[lane] = v
 		}
 	default:
-		*to = *sum
+		copy(to, sum)
 	}
 }
 

@@ -28,7 +28,7 @@ var rules = []rule{
 	{"div", "s32 s64 u32 u64", "t t", "t", "quotient($1, $2)"},
 	{"rem", "s32 s64 u32 u64", "t t", "t", "remainder($1, $2)"},
 	{"min", "s32", "t t", "t", "$1 < $2 ? $1 : $2"},
-	{"max", "s32", "t t", "t", "$1 > $2 ? $1 : $2"},
+	{"max", "s32 u32", "t t", "t", "$1 > $2 ? $1 : $2"},
 	{"and", "b16 b32 b64 pred", "t t", "t", "$1 & $2"},
 	{"or", "b16 b32 b64 pred", "t t", "t", "$1 | $2"},
 	{"xor", "b16 b32 b64 pred", "t t", "t", "$1 ^ $2"},
@@ -47,6 +47,9 @@ var rules = []rule{
 	{"div.rn", "f32 f64", "t t", "t", "canonical($1 / $2)"},
 	{"rcp.rn", "f32 f64", "t", "t", "canonical(1 / $1)"},
 	{"sqrt.rn", "f32 f64", "t", "t", "canonical(squareRoot($1))"},
+	// Approximations: the nearest number, which the hardware's may miss by a little.
+	{"rcp.approx.ftz", "f32", "t", "t", "canonical(flushed(1 / (F64)flushed($1)))"},
+	{"rsqrt.approx.ftz", "f32", "t", "t", "canonical(flushed(1 / squareRoot((F64)flushed($1))))"},
 	{"neg", "f32 f64", "t", "t", "-$1"},
 	{"abs", "f32 f64", "t", "t", "magnitude($1)"},
 }

@@ -49,7 +49,12 @@ var integers = map[string]func(x []uint64, size int, hasSign bool) uint64{
 		return x[0] % x[1]
 	},
 	"min": func(x []uint64, size int, _ bool) uint64 { return uint64(min(signed(x[0], size), signed(x[1], size))) },
-	"max": func(x []uint64, size int, _ bool) uint64 { return uint64(max(signed(x[0], size), signed(x[1], size))) },
+	"max": func(x []uint64, size int, hasSign bool) uint64 {
+		if hasSign {
+			return uint64(max(signed(x[0], size), signed(x[1], size)))
+		}
+		return max(x[0], x[1])
+	},
 	"and": func(x []uint64, _ int, _ bool) uint64 { return x[0] & x[1] },
 	"or":  func(x []uint64, _ int, _ bool) uint64 { return x[0] | x[1] },
 	"xor": func(x []uint64, _ int, _ bool) uint64 { return x[0] ^ x[1] },
@@ -85,6 +90,17 @@ var numbers = map[string]func(x []float64) float64{
 	"mul.rn": func(x []float64) float64 { return x[0] * x[1] },
 	"div.rn": func(x []float64) float64 { return x[0] / x[1] },
 	"rcp.rn": func(x []float64) float64 { return 1 / x[0] },
+
+	"rcp.approx.ftz":   func(x []float64) float64 { return flushed(1 / flushed(x[0])) },
+	"rsqrt.approx.ftz": func(x []float64) float64 { return flushed(1 / math.Sqrt(flushed(x[0]))) },
+}
+
+// flushed is 0, with the sign, for a subnormal float32.
+func flushed(x float64) float64 {
+	if math.Abs(float64(float32(x))) < 0x1p-126 {
+		return math.Copysign(0, x)
+	}
+	return x
 }
 
 // fused is a b + c rounded once to so many bits of a float32 or a float64.

@@ -23,8 +23,6 @@ const unitBytes = 150 << 10
 // Translate makes C++ of a file of PTX. The units of a file belong together.
 func Translate(name, text string) ([]Unit, error) {
 	m := &module{name: name, lines: strings.Split(text, "\n"), arrays: map[string]array{}}
-	digest := fnv.New64a()
-	digest.Write([]byte(text))
 	var units []Unit
 	var made strings.Builder
 	begin := func() {
@@ -35,7 +33,15 @@ func Translate(name, text string) ([]Unit, error) {
 		made.WriteString("using namespace pollen::ptx;\n")
 	}
 	end := func() {
-		fmt.Fprintf(&made, "static const bool known = pollen::addPTX(0x%xull);\n", digest.Sum64())
+		if len(units) == 0 {
+			made.WriteString("static const bool known =")
+			for _, part := range strings.Split(text, "\n.visible .entry ") {
+				digest := fnv.New64a()
+				digest.Write([]byte(part))
+				fmt.Fprintf(&made, " pollen::addPTX(0x%xull) &&", digest.Sum64())
+			}
+			made.WriteString(" true;\n")
+		}
 		units = append(units, Unit{fmt.Sprintf("%s-%d", strings.TrimSuffix(name, ".ptx"), len(units)), []byte(made.String())})
 	}
 	begin()

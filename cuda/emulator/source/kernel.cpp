@@ -122,9 +122,15 @@ bool addKernel(const char* name, unsigned maxThreads, const Parameter* parameter
 bool addPTX(unsigned long long digest) { return translated().insert(digest), true; }
 
 bool knowsPTX(const std::string& text) {
-  unsigned long long digest = 0xcbf29ce484222325ull;
-  for (unsigned char c : text) digest = (digest ^ c) * 0x100000001b3ull;
-  return translated().empty() || translated().count(digest);
+  if (translated().empty()) return true;
+  const std::string entry = "\n.visible .entry ";
+  for (size_t from = 0, to;; from = to + entry.size()) {
+    to = text.find(entry, from);
+    unsigned long long digest = 0xcbf29ce484222325ull;
+    for (unsigned char c : text.substr(from, to - from)) digest = (digest ^ c) * 0x100000001b3ull;
+    if (!translated().count(digest)) return false;
+    if (to == std::string::npos) return true;
+  }
 }
 
 std::vector<std::string> kernelsNotRun() {

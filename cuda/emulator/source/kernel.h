@@ -19,7 +19,7 @@ struct Kernel {
 // findKernel is the kernel of that name, or null.
 const Kernel* findKernel(const std::string& name);
 
-// knowsPTX reports whether a text of PTX is one that kernels were translated from, or these were made of their sources.
+// knowsPTX reports whether a text of PTX has only what kernels were translated from, a file's head and its entries, or these were made of their sources.
 bool knowsPTX(const std::string& text);
 
 // kernelsNotRun are the names of the kernels that runGrid was never called for.

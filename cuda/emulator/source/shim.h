@@ -40,6 +40,12 @@ inline T* globalPointer(unsigned long long address) {
   return (T*)(uintptr_t)address;
 }
 
+inline float rsqrtNear(float x) { return (float)(1 / __builtin_sqrt((double)x)); }
+inline float reciprocalNear(float x) { return (float)(1 / (double)x); }
+
+template <class T>
+inline void needed(T, T, T, T) {}
+
 // loadIf is *from, or 0 without a look at it.
 template <class T>
 inline T loadIf(bool there, const T* from) {

@@ -19,6 +19,9 @@ static inline F32 squareRoot(F32 a) { return __builtin_sqrtf(a); }
 static inline F64 squareRoot(F64 a) { return __builtin_sqrt(a); }
 static inline F32 magnitude(F32 a) { return number(bitsOf(a) & 0x7fffffffu); }
 static inline F64 magnitude(F64 a) { return number(bitsOf(a) & 0x7fffffffffffffffull); }
+
+// flushed is 0, with the sign, for a subnormal number.
+static inline F32 flushed(F32 a) { return magnitude(a) < number(0x00800000u) ? number(bitsOf(a) & 0x80000000u) : a; }
 static inline F32 nearest(F32 a) { return __builtin_rintf(a); }
 static inline F64 nearest(F64 a) { return __builtin_rint(a); }
 static inline F32 towardsZero(F32 a) { return __builtin_truncf(a); }

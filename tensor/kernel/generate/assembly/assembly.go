@@ -23,6 +23,7 @@ func AVX2() {
 func AVX512() {
 	ConstraintExpr("!purego")
 	all(avx512)
+	multiplyPair(avx512)
 	maxPlanes512()
 	maxPlanesBackward512()
 }
@@ -35,7 +36,7 @@ func all(t target) {
 	accumulateLines(t)
 	windowRuns(t)
 	windowGather(t)
-	expm1(t)
+	exponentials(t)
 	elementwise(t)
 	updates(t)
 	wide(t)

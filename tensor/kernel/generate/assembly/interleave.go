@@ -7,8 +7,8 @@ import (
 )
 
 // blockOf writes the loop over the rows of eight planes: body treats eight elements of each, at index at, whose image in blocks begins at
-// blocks. A row's last eight may overlap those before them. Both rows and width are at least 1 and 8.
-func blockOf(name string, body func(columns []Mem, blocks Mem)) {
+// blocks. A row's last eight may overlap those before them. Both rows and width are at least 1 and 8. Eight lanes are all or half of the blocks'.
+func blockOf(t target, name string, body func(columns []Mem, blocks Mem)) {
 	TEXT(name, NOSPLIT, "func(blocks, plane *float32, offsets *[8]int, blocksRow, planeRow, rows, width int)")
 	Pragma("noescape")
 	blocks, plane := Load(Param("blocks"), GP64()), Load(Param("plane"), GP64())
@@ -36,13 +36,13 @@ func blockOf(name string, body func(columns []Mem, blocks Mem)) {
 	JGE(LabelRef("whole"))
 	// The rest is fewer than eight: go back so that eight are left.
 	LEAQ(Mem{Base: at, Index: left, Scale: 1}, at)
-	SHLQ(Imm(5), left)
+	IMUL3Q(Imm(uint64(t.lanes*bytes)), left, left)
 	ADDQ(left, to)
 	MOVQ(U32(vector), left)
 	JMP(LabelRef("eight"))
 	Label("whole")
 	ADDQ(Imm(vector), at)
-	ADDQ(U32(vector*vector*bytes), to)
+	ADDQ(U32(uint32(vector*t.lanes*bytes)), to)
 	JMP(LabelRef("eight"))
 	Label("next")
 	ADDQ(loadNumber("planeRow"), row)
@@ -56,8 +56,8 @@ func blockOf(name string, body func(columns []Mem, blocks Mem)) {
 func loadNumber(name string) Register { return Load(Param(name), GP64()) }
 
 // interleave writes the copy of planes into blocks.
-func interleave() {
-	blockOf("interleaveAVX2", func(columns []Mem, blocks Mem) {
+func interleave(t target) {
+	blockOf(t, "interleave"+t.suffix, func(columns []Mem, blocks Mem) {
 		for half := range 2 {
 			var pairs [4]VecVirtual
 			for j := range pairs {
@@ -73,7 +73,7 @@ func interleave() {
 				for k, pattern := range []uint64{0x44, 0xee} {
 					element := YMM()
 					VSHUFPS(Imm(pattern), right, left, element)
-					VMOVUPS(element, blocks.Offset((half*4+i*2+k)*vector*bytes))
+					VMOVUPS(element, blocks.Offset((half*4+i*2+k)*t.lanes*bytes))
 				}
 			}
 		}
@@ -81,15 +81,15 @@ func interleave() {
 }
 
 // separate writes the copy of blocks into planes. The last planes come first: where planes repeat the last one there is, it is written last.
-func separate() {
-	blockOf("separateAVX2", func(columns []Mem, blocks Mem) {
+func separate(t target) {
+	blockOf(t, "separate"+t.suffix, func(columns []Mem, blocks Mem) {
 		for half := 1; half >= 0; half-- {
 			var pairs [4]VecVirtual
 			for j := range pairs {
 				pairs[j] = YMM()
 				disp := half * 4 * bytes
-				VMOVUPS(blocks.Offset(j*vector*bytes+disp), pairs[j].AsX())
-				VINSERTF128(Imm(1), blocks.Offset((j+4)*vector*bytes+disp), pairs[j], pairs[j])
+				VMOVUPS(blocks.Offset(j*t.lanes*bytes+disp), pairs[j].AsX())
+				VINSERTF128(Imm(1), blocks.Offset((j+4)*t.lanes*bytes+disp), pairs[j], pairs[j])
 			}
 			type lane struct {
 				place int

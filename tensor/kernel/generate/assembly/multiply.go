@@ -116,6 +116,50 @@ func multiply(t target) {
 	})
 }
 
+// multiplyPair writes the tiles of two panels side by side, whose rows need each scalar of the left factor once.
+func multiplyPair(t target) {
+	name := "multiplyPair" + t.suffix
+	TEXT(name, NOSPLIT, "func(rows, depth int, a *float32, rowStride, depthStride int, b *float32, panel int, c *float32, stride int, bias *float32, f int)")
+	Pragma("noescape")
+	Doc(fmt.Sprintf("%s is multiplyTile%s for two panels, the second of which lies panel elements behind the first.", name, t.suffix))
+	byRows(t.rows, func(rows int) {
+		depth := Load(Param("depth"), GP64())
+		a := Load(Param("a"), GP64()).(GPVirtual)
+		rowStride, depthStride := loadBytes("rowStride"), loadBytes("depthStride")
+		b := Load(Param("b"), GP64())
+		pointers, scalars := rowAddresses(rows, a, rowStride)
+		c := Load(Param("c"), GP64()).(GPVirtual)
+		s := newWideSums(t, rows, 2*panelColumns)
+		s.prefetch(c, loadBytes("stride"))
+		panel := loadBytes("panel")
+		step := func(n int) {
+			first := Mem{Base: b, Disp: n * panelColumns * bytes}
+			second := first
+			second.Index, second.Scale = panel, 1
+			s.stepHalves(scalars, first, second)
+			for _, p := range pointers {
+				ADDQ(depthStride, p)
+			}
+		}
+		inPairs(rows, depth, func() {
+			step(0)
+			step(1)
+			ADDQ(Imm(2*panelColumns*bytes), b)
+		}, func() { step(0) })
+
+		c = Load(Param("c"), GP64()).(GPVirtual)
+		stride, f := loadBytes("stride"), Load(Param("f"), GP64())
+		bias := Load(Param("bias"), GP64())
+		when(f, flagAccumulate, rows, func() {
+			s.each(c, stride, func(sum VecVirtual, at Mem) { VADDPS(at, sum, sum) })
+		})
+		when(f, flagBiasRow, rows, func() { s.addToRows(bias) })
+		when(f, flagBiasColumn, rows, func() { s.addToColumns(bias) })
+		when(f, flagReLU, rows, s.rectify)
+		s.each(c, stride, func(sum VecVirtual, at Mem) { VMOVUPS(sum, at) })
+	})
+}
+
 // when writes what is done for a flag.
 func when(f Register, flag uint32, rows int, then func()) {
 	after := fmt.Sprintf("after_flag%d_%d", flag, rows)

@@ -6,14 +6,17 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// sums are the accumulators of a tile: for each row, the vectors of its sixteen columns.
+// sums are the accumulators of a tile: for each row, the vectors of its columns, sixteen or those of two panels.
 type sums struct {
 	target
-	rows [][]VecVirtual
+	columns int
+	rows    [][]VecVirtual
 }
 
-func newSums(t target, rows int) sums {
-	s := sums{t, make([][]VecVirtual, rows)}
+func newSums(t target, rows int) sums { return newWideSums(t, rows, panelColumns) }
+
+func newWideSums(t target, rows, columns int) sums {
+	s := sums{t, columns, make([][]VecVirtual, rows)}
 	for i := range s.rows {
 		for range s.parts() {
 			s.rows[i] = append(s.rows[i], t.zero())
@@ -23,7 +26,7 @@ func newSums(t target, rows int) sums {
 }
 
 // parts is how many vectors make a row.
-func (s sums) parts() int { return panelColumns / s.lanes }
+func (s sums) parts() int { return s.columns / s.lanes }
 
 // step adds the product of one depth: each row's scalar times the panel's row.
 func (s sums) step(scalars []Mem, b Mem) {
@@ -57,7 +60,7 @@ func (s sums) multiplyAdd(scalars []Mem, row []VecVirtual) {
 
 // loadHalves loads a row whose halves lie apart.
 func (s sums) loadHalves(halves [2]Mem) []VecVirtual {
-	if s.lanes == panelColumns {
+	if s.parts() == 1 {
 		v := s.new()
 		VMOVUPS(halves[0], v.AsY())
 		VINSERTF32X8(Imm(1), halves[1], v, v)
@@ -151,8 +154,10 @@ func (s sums) prefetch(c, stride GPVirtual) {
 	at := GP64()
 	MOVQ(c, at)
 	for i := range s.rows {
-		PREFETCHT0(Mem{Base: at})
-		PREFETCHT0(Mem{Base: at, Disp: (panelColumns - 1) * bytes})
+		for column := 0; column < s.columns; column += panelColumns {
+			PREFETCHT0(Mem{Base: at, Disp: column * bytes})
+		}
+		PREFETCHT0(Mem{Base: at, Disp: (s.columns - 1) * bytes})
 		if i+1 < len(s.rows) {
 			ADDQ(stride, at)
 		}

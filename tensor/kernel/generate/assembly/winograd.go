@@ -9,13 +9,18 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// Winograd describes the functions of the file of that name: transforms of patches, and the layout that they want.
-func Winograd() {
+// WinogradAVX2 describes the functions of the file of that name: transforms of patches, and the layout that they want.
+func WinogradAVX2() { winograd(avx2) }
+
+// WinogradAVX512 describes the same with twice the lanes.
+func WinogradAVX512() { winograd(avx512) }
+
+func winograd(t target) {
 	ConstraintExpr("!purego")
 	for _, a := range algorithms {
 		input, filter, spread := a.matrices()
 		patches := func(name string, m matrix, product product, finish finishing) {
-			transformPatches(avx2, fmt.Sprintf("winograd%s%d%d", name, a.patch, a.taps), m, a.groups(), product, finish)
+			transformPatches(t, fmt.Sprintf("winograd%s%d%d", name, a.patch, a.taps), m, a.groups(), product, finish)
 		}
 		patches("Input", input, rows, store)
 		patches("Output", spread.transposed(), columns, storeBiased)
@@ -24,8 +29,8 @@ func Winograd() {
 		patches("Overlap", input.transposed(), columns, storeAdded)
 		patches("Gather", filter.transposed(), columns, store)
 	}
-	interleave()
-	separate()
+	interleave(t)
+	separate(t)
 }
 
 // term is a product of a sum.
@@ -42,11 +47,12 @@ func (t target) linear(terms []term) VecVirtual {
 			first = i
 		}
 	}
-	v := t.new()
+	var v VecVirtual
 	if terms[first].factor == 1 {
+		v = t.new()
 		VMOVAPS(terms[first].x, v)
 	} else {
-		VMULPS(t.constant(terms[first].factor), terms[first].x, v)
+		v = t.scaled(terms[first].factor, terms[first].x)
 	}
 	for i, s := range terms {
 		switch {
@@ -56,13 +62,33 @@ func (t target) linear(terms []term) VecVirtual {
 		case s.factor == -1:
 			VSUBPS(s.x, v, v)
 		default:
-			VFMADD231PS(t.constant(s.factor), s.x, v)
+			t.addScaled(s.factor, s.x, v)
 		}
 	}
 	return v
 }
 
-// constants are those that the file holds, in all lanes of a vector.
+// scaled is factor x.
+func (t target) scaled(factor float64, x VecVirtual) VecVirtual {
+	v := t.new()
+	if t.lanes == vector {
+		VMULPS(t.constant(factor), x, v)
+	} else {
+		VMULPS_BCST(t.constant(factor), x, v)
+	}
+	return v
+}
+
+// addScaled adds factor x to v.
+func (t target) addScaled(factor float64, x, v VecVirtual) {
+	if t.lanes == vector {
+		VFMADD231PS(t.constant(factor), x, v)
+	} else {
+		VFMADD231PS_BCST(t.constant(factor), x, v)
+	}
+}
+
+// constants are those that the file holds: for AVX2 in all lanes of a vector, for AVX-512, which repeats a number by itself, once.
 var constants = map[uint32]Mem{}
 
 func (t target) constant(value float64) Mem {
@@ -71,7 +97,11 @@ func (t target) constant(value float64) Mem {
 		return m
 	}
 	m := GLOBL(fmt.Sprintf("winograd_%08x", bits), RODATA|NOPTR)
-	for i := range t.lanes {
+	copies := 1
+	if t.lanes == vector {
+		copies = vector
+	}
+	for i := range copies {
 		DATA(i*bytes, U32(bits))
 	}
 	constants[bits] = m

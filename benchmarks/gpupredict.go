@@ -1,0 +1,137 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// plan is a device that keeps the schedule it is given and loads nothing.
+type plan struct {
+	tensor.Device
+	schedule tensor.Workload
+}
+
+var errPlanned = errors.New("benchmarks: the schedule is known, and not loaded")
+
+// Load implements tensor.Device.
+func (p *plan) Load(s tensor.Workload) (tensor.Runner, error) {
+	p.schedule = s
+	return nil, errPlanned
+}
+
+// scheduleOf is a program's launches.
+func scheduleOf(program *graph.Program, chains int) (tensor.Workload, error) {
+	p := new(plan)
+	if _, err := program.Load(p, graph.LoadOptions{Seed: 1, Chains: chains}); !errors.Is(err, errPlanned) {
+		return tensor.Workload{}, errors.Wrap(err, "benchmarks: a plan")
+	}
+	p.schedule.Keeps = false
+	return p.schedule, nil
+}
+
+// predicted is the time that the model of a GPU gives a step.
+func (t training) predicted(chains int, precision string) (float64, []cuda.Predicted, error) {
+	s, err := t.schedule(chains)
+	if err != nil {
+		return 0, nil, err
+	}
+	calls, step, err := cuda.Predict(s, cuda.H200, cuda.Precision(precision))
+	return step, calls, err
+}
+
+// besidePredicted puts the model's time beside the measured one of Pollen's step, which is entry i
+// if it was not left out.
+func (r *gpuRun) besidePredicted(i int, t training, chains int, precision string) error {
+	if i == len(r.record.Entries) {
+		return nil
+	}
+	step, _, err := t.predicted(chains, precision)
+	if err != nil {
+		return err
+	}
+	e := &r.record.Entries[i]
+	e.Predicted = step
+	fmt.Printf("  predicted %.3f ms for an H200, measured %.2f times that\n", 1e3*step, e.Seconds.Median/step)
+	return nil
+}
+
+// predict prints what the model says of steps, their launches and updates, and puts it into the
+// record.
+func (r *gpuRun) predict() error {
+	r.record.Predicted = cuda.H200.Name
+	fmt.Printf("predicted by the model in package cuda, not measured: %s\n", cuda.H200.Name)
+	for _, chains := range r.chains {
+		for _, name := range r.steps {
+			for _, sampler := range r.samplers {
+				for _, precision := range r.precisions {
+					t, err := parseTraining(name, sampler)
+					if err != nil {
+						return err
+					}
+					if err := r.predictStep(t, chains, precision); err != nil {
+						return err
+					}
+				}
+			}
+		}
+	}
+	for _, n := range r.updates {
+		if err := r.predictUpdate(n); err != nil {
+			return err
+		}
+	}
+	return r.record.write(r.options.json)
+}
+
+func (r *gpuRun) predictStep(t training, chains int, precision string) error {
+	step, calls, err := t.predicted(chains, precision)
+	if err != nil {
+		return err
+	}
+	comparison := fmt.Sprintf("step %s batch %d %s, %d chains, %s", t.network, t.batch, t.sampler, chains, precision)
+	images := float64(chains * t.batch)
+	r.predictEntry(comparison, "pollen", step, images/step, "images")
+	fmt.Printf("%s: %.1f us, %.0f steps/s, %.4g images/s\n", comparison, 1e6*step, 1/step, images/step)
+	for _, c := range calls {
+		r.predictEntry("launches of "+comparison, c.Kernel+" "+c.Label, c.Seconds, c.Bytes/c.Seconds/1e9, "GB")
+		fmt.Printf("  %9.2f us  %-7s %8.1f MB  %s %v %s\n", 1e6*c.Seconds, c.Bound, c.Bytes/1e6, c.Kernel, c.Blocks, c.Label)
+	}
+	return nil
+}
+
+// predictUpdate says what pSGLD's update takes beside a copy of as many bytes.
+func (r *gpuRun) predictUpdate(n int) error {
+	program, err := updateProgram(n)
+	if err != nil {
+		return err
+	}
+	s, err := scheduleOf(program, 1)
+	if err != nil {
+		return err
+	}
+	calls, _, err := cuda.Predict(s, cuda.H200, cuda.FP32)
+	if err != nil {
+		return err
+	}
+	for _, c := range calls {
+		if c.Launch != "psgld_update_f32" {
+			continue
+		}
+		comparison := fmt.Sprintf("psgld update of %d parameters", n)
+		rate := c.Bytes / c.Seconds
+		r.predictEntry(comparison, "pollen", c.Seconds, rate/1e9, "GB").Fraction = rate / cuda.H200.Memory
+		fmt.Printf("%s: %.1f us, %s, %.0f %% of a copy's rate\n", comparison, 1e6*c.Seconds, c.Bound, 100*rate/cuda.H200.Memory)
+	}
+	return nil
+}
+
+func (r *gpuRun) predictEntry(comparison, name string, seconds, rate float64, unit string) *entry {
+	e := entry{Case: comparison, Side: name, Seconds: figures{Median: seconds, Least: seconds, Most: seconds}, Rate: rate, Unit: unit}
+	r.record.Entries = append(r.record.Entries, e)
+	return &r.record.Entries[len(r.record.Entries)-1]
+}

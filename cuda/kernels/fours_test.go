@@ -1,0 +1,80 @@
+package kernels
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// apart are the kernels that read or write four neighbours one by one, most because these need not
+// lie at a multiple of 16 bytes.
+var apart = map[string]string{
+	"max_pool_fwd": "windows begin anywhere", "max_pool_bwd": "windows begin anywhere", "max_pool_relu_fwd": "windows begin anywhere",
+	"max_pool_relu_bwd": "windows begin anywhere", "average_pool_fwd": "windows begin anywhere",
+	"accuracy_fwd": "a row of classes", "kfac_whiten": "a row of a triangle",
+	"sgnht_update_euler_element": "a rule sees one thermostat", "sgnht_update_badodab_element": "a rule sees one thermostat",
+}
+
+// byFours are kernels whose loops are of whole fours, with how many of them they read and write.
+var byFours = []struct {
+	name        string
+	read, wrote int
+}{
+	{"relu_fwd", 1, 1}, {"relu_bwd", 2, 1}, {"tanh_fwd", 1, 1}, {"tanh_bwd", 2, 1}, {"scale_fwd", 1, 1}, {"add_fwd", 2, 1}, {"power_fwd", 2, 1},
+	{"fan_in_fwd", 2, 1}, {"squared_error_bwd", 2, 1}, {"bernoulli_logits_bwd", 2, 1}, {"threshold_fwd", 1, 1}, {"threshold_bwd", 2, 1}, {"bias_fwd", 1, 1},
+	{"dropout_fwd", 1, 1}, {"noise_normal_fwd", 0, 1}, {"sgd_update", 2, 1}, {"momentum_update", 3, 2}, {"adam_update", 4, 3}, {"sgld_update", 2, 1},
+	{"psgld_update", 3, 2}, {"fsgld_update", 3, 2}, {"psgld_gamma_update", 5, 3}, {"accumulate_update", 2, 1}, {"sghmc_update", 3, 2}, {"baoab_update", 3, 2},
+	{"obabo_update", 3, 2}, {"kinetic_fwd", 1, 0}, {"sgnht_update_euler", 3, 2}, {"sgnht_update_badodab", 3, 1}, {"sgnht_drift", 2, 2}, {"move_update", 3, 1},
+}
+
+// TestFours: the kernels that go by fours have accesses of 16 bytes in the PTX, and none has four
+// of 4 bytes side by side.
+func TestFours(t *testing.T) {
+	bodies := map[string]string{}
+	for _, f := range mustFiles(t) {
+		for _, part := range strings.Split(f.Text, "\n.visible .entry ")[1:] {
+			name, body, _ := strings.Cut(part, "(")
+			if stem, single := strings.CutSuffix(strings.TrimSpace(name), "_f32"); single {
+				bodies[stem] = body
+			}
+		}
+	}
+	for name, body := range bodies {
+		found := sideBySide(body)
+		if reason := apart[name]; (len(found) > 0) != (reason != "") {
+			t.Errorf("%s: four neighbours at %v are read or written one by one, expected where there is a reason: %q", name, found, reason)
+		}
+	}
+	for _, want := range byFours {
+		reads, writes := len(fourRead.FindAllString(bodies[want.name], -1)), len(fourWritten.FindAllString(bodies[want.name], -1))
+		if reads < want.read || writes < want.wrote {
+			t.Errorf("%s reads %d fours and writes %d, wants %d and %d", want.name, reads, writes, want.read, want.wrote)
+		}
+	}
+}
+
+var (
+	fourRead    = regexp.MustCompile(`ld\.global(?:\.nc)?\.v4\.[bfu]32`)
+	fourWritten = regexp.MustCompile(`st\.global\.v4\.[bfu]32`)
+	accessLine  = regexp.MustCompile(`(?m)^(?:@!?%p\d+ )?(ld|st)\.global(?:\.nc)?\.[bfu]32 [^\n]*\[(%rd\d+)(?:\+(-?\d+))?\]`)
+)
+
+// sideBySide are the places of four neighbours of 4 bytes with an access each.
+func sideBySide(body string) (places []string) {
+	offsets := map[string][]int{}
+	for _, m := range accessLine.FindAllStringSubmatch(body, -1) {
+		at, _ := strconv.Atoi(m[3])
+		offsets[m[1]+" "+m[2]] = append(offsets[m[1]+" "+m[2]], at)
+	}
+	for place, all := range offsets {
+		for _, at := range all {
+			if slices.Contains(all, at+4) && slices.Contains(all, at+8) && slices.Contains(all, at+12) {
+				places = append(places, fmt.Sprintf("%s+%d", place, at))
+			}
+		}
+	}
+	return places
+}

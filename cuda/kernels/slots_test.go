@@ -1,0 +1,199 @@
+package kernels
+
+import (
+	"bytes"
+	"debug/elf"
+	"encoding/binary"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The operations that matter here, of sm_90, by the lower 12 bits of an instruction.
+const (
+	opBranch = 0x947
+	opCall   = 0x944
+	opExit   = 0x94d
+)
+
+// wide are IMAD.WIDE, of which Philox has twenty for a four, and mma are the tensor cores'.
+var (
+	wide = map[uint64]bool{0x225: true, 0x825: true, 0xc25: true, 0x425: true}
+	mma  = map[uint64]bool{0x23c: true}
+	fma  = map[uint64]bool{0x223: true}
+	move = map[uint64]bool{0x386: true, 0x986: true} // stores to global memory
+)
+
+// machine is the assembled code of a kernel.
+type machine []instruction
+
+type instruction struct{ Low, High uint64 }
+
+func (m machine) op(i int) uint64 { return m[i].Low & 0xfff }
+
+// target is where the branch at i goes.
+func (m machine) target(i int) int {
+	words := int64(m[i].Low>>34)<<8 | int64(m[i].Low>>16&0xff) // of four bytes
+	words |= int64(m[i].High) << 38
+	return i + 1 + int(words<<8>>8/4)
+}
+
+// always reports whether the branch at i has no condition.
+func (m machine) always(i int) bool { return m[i].Low>>12&15 == 7 && m[i].High>>23&15 == 7 }
+
+// loops are the loops, from their first instruction to the branch back.
+func (m machine) loops() (all [][2]int) {
+	for i := range m {
+		if m.op(i) == opBranch && m.target(i) < i {
+			all = append(all, [2]int{m.target(i), i})
+		}
+	}
+	return all
+}
+
+// count is how many of a loop's instructions are of some kind.
+func (m machine) count(loop [2]int, kind map[uint64]bool) (n int) {
+	for i := loop[0]; i <= loop[1]; i++ {
+		if kind[m.op(i)] {
+			n++
+		}
+	}
+	return n
+}
+
+// way is the fewest instructions from one to another within a loop, without a call; through itself
+// for the whole loop. It is 0 if there is no way.
+func (m machine) way(loop [2]int, from, to int) int {
+	const none = 1 << 30
+	least := make([]int, loop[1]-loop[0]+2)
+	for i := range least {
+		least[i] = none
+	}
+	least[from-loop[0]] = 1
+	for i := from; i < to; i++ {
+		n := least[i-loop[0]]
+		if n == none || m.op(i) == opExit || m.op(i) == opCall {
+			continue
+		}
+		next := []int{i + 1}
+		if m.op(i) == opBranch {
+			if next = []int{m.target(i)}; !m.always(i) {
+				next = append(next, i+1)
+			}
+		}
+		for _, j := range next {
+			if j > i && j <= to {
+				least[j-loop[0]] = min(least[j-loop[0]], n+1)
+			}
+		}
+	}
+	if n := least[to-loop[0]]; n != none {
+		return n
+	}
+	return 0
+}
+
+// smallest is the smallest loop with that many instructions of some kinds.
+func (m machine) smallest(least int, kinds ...map[uint64]bool) (best [2]int) {
+	for _, loop := range m.loops() {
+		n := 0
+		for _, kind := range kinds {
+			n += m.count(loop, kind)
+		}
+		if size := best[1] - best[0]; n >= least && (size == 0 || loop[1]-loop[0] < size) {
+			best = loop
+		}
+	}
+	return best
+}
+
+// slots are what Loop says of a kernel: of a product all of the innermost loop that multiplies, of
+// what makes noise the fewest through the middle of Philox, of other kernels through a store.
+func (m machine) slots(symbol string) (int, error) {
+	if strings.HasPrefix(symbol, "matmul") || strings.HasPrefix(symbol, "conv2d") {
+		if loop := m.smallest(8, mma, fma); loop[1] > 0 {
+			return loop[1] - loop[0] + 1, nil
+		}
+		return 0, fmt.Errorf("%s has no loop that multiplies", symbol)
+	}
+	loop, kind, middle := m.smallest(18, wide), wide, 10
+	if loop[1] == 0 {
+		loop, kind, middle = m.smallest(1, move), move, 1
+	}
+	for i := loop[0]; i <= loop[1]; i++ {
+		if kind[m.op(i)] {
+			middle--
+		}
+		if middle > 0 || !kind[m.op(i)] {
+			continue
+		}
+		if to, on := m.way(loop, loop[0], i), m.way(loop, i, loop[1]); to > 0 && on > 0 {
+			return to + on - 1, nil
+		}
+		break
+	}
+	return 0, fmt.Errorf("%s has no loop that is known", symbol)
+}
+
+// assembled is what NVIDIA's assembler makes of an entry for sm_90.
+func assembled(t *testing.T, ptxas string, f File, e Entry) machine {
+	t.Helper()
+	source, to := filepath.Join(t.TempDir(), e.Name+".ptx"), filepath.Join(t.TempDir(), e.Name+".cubin")
+	if err := os.WriteFile(source, []byte(f.Head+e.Body), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, err := exec.Command(ptxas, "-arch=sm_90", source, "-o", to).CombinedOutput(); err != nil {
+		t.Fatalf("%s: %v: %s", e.Name, err, out)
+	}
+	content, err := os.ReadFile(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const fileVersion = 20 // where ELF has its own version, and NVIDIA's files another number
+	content[fileVersion] = 1
+	assembly, err := elf.NewFile(bytes.NewReader(content))
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, err := assembly.Section(".text." + e.Name).Data()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := make(machine, len(code)/16)
+	if err := binary.Read(bytes.NewReader(code), binary.LittleEndian, m); err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+// TestSlots counts the instructions of Loops again, if NVIDIA's assembler is there. With -v it says
+// what it counted.
+func TestSlots(t *testing.T) {
+	ptxas := assembler(t)
+	left := map[string]bool{}
+	for symbol := range Loops {
+		left[symbol] = true
+	}
+	files := mustFiles(t)
+	slices.Reverse(files) // x_sm80 before x
+	for _, f := range files {
+		for _, e := range f.Entries {
+			want, known := Loops[e.Name]
+			if !known || !left[e.Name] {
+				continue
+			}
+			delete(left, e.Name)
+			got, err := assembled(t, ptxas, f, e).slots(e.Name)
+			if err != nil || got != want.Slots {
+				t.Errorf("\t%q: {%d, %d}, // not %d: %v", e.Name, got, want.Items, want.Slots, err)
+			}
+		}
+	}
+	for symbol := range left {
+		t.Errorf("there is no kernel %s", symbol)
+	}
+}

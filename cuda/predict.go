@@ -1,0 +1,130 @@
+package cuda
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/cuda/kernels"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Model is a GPU as predictions see it.
+type Model struct {
+	Name            string
+	Capability      int     // 10 major + minor
+	Multiprocessors int     // each issues four instructions in a cycle, of 32 threads
+	Clock           float64 // cycles a second
+	Issue           float64 // the share of cycles in which a full multiprocessor issues what it could
+	Memory, Cache   float64 // bytes a second, of the GPU's memory and of its second-level cache
+	CacheBytes      float64
+	Node            float64 // seconds from the end of a launch's work to that of one behind it
+}
+
+// H200 is the GPU for which the tiles' speeds are estimated. The data sheet has 132 multiprocessors
+// and 4.8 TB/s, of which a copy gets some nine tenths; clock, cache, issue and launches are
+// estimates until a measured record corrects them.
+var H200 = Model{
+	Name: "NVIDIA H200", Capability: 90, Multiprocessors: 132, Clock: 1.8e9, Issue: 0.7,
+	Memory: 0.9 * 4.8e12, Cache: 7e12, CacheBytes: 50 << 20, Node: costOfLaunch / 1.8e9,
+}
+
+// Predicted is the time that a call is predicted to take by itself, after its launch, and what
+// bounds it.
+type Predicted struct {
+	Launch, Label, Kernel string
+	Blocks                [2]int // of each chain
+	Seconds               float64
+	Bound                 string  // "product", "issue", "memory", "cache" or "launch"
+	Bytes                 float64 // that all chains read and write
+}
+
+// Predict says how long the calls of a workload's step take on a GPU, and the whole step: the time
+// that all work takes, but no less than the longest line of calls that follow one another. It is a
+// model: of a product the cost by which its tile is chosen, of other kernels the bytes and, where
+// kernels.Loops knows them, the instructions.
+func Predict(s tensor.Workload, m Model, precision Precision) (calls []Predicted, step float64, err error) {
+	place := placement{precision: precision, multiprocessors: m.Multiprocessors, capability: m.Capability, chains: s.Chains}
+	var all []call
+	err = stepCalls(s.Launches, &place, func(l *tensor.Launch, with geometry) error {
+		if err := described(l); err != nil {
+			return errors.Wrapf(err, "cuda: launch %s (%s)", l.Kernel, l.Label)
+		}
+		for _, c := range with(&place, l) {
+			all = append(all, c)
+			calls = append(calls, Predicted{Launch: l.Kernel, Label: l.Label, Kernel: c.symbol, Blocks: c.blocks, Bytes: bytesOf(c) * float64(s.Chains)})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, 0, err
+	}
+	footprint := float64(s.Chains * (s.Bytes[tensor.Chain] + s.Bytes[tensor.Scratch]))
+	sum, ends, longest := 0.0, make([]float64, len(all)), 0.0
+	follows := orderOf(all, 1).follows
+	for i, c := range all {
+		calls[i].predict(m, c, s.Chains, footprint)
+		sum += calls[i].Seconds
+		for _, before := range follows[i] {
+			ends[i] = max(ends[i], ends[before])
+		}
+		ends[i] += m.Node + calls[i].Seconds
+		longest = max(longest, ends[i])
+	}
+	return calls, max(sum, longest), nil
+}
+
+// predict fills in the time. What a step touches is in the cache if all of it fits.
+func (p *Predicted) predict(m Model, c call, chains int, footprint float64) {
+	p.Seconds, p.Bound = p.Bytes/m.Memory, "memory"
+	if footprint <= m.CacheBytes {
+		p.Seconds, p.Bound = p.Bytes/m.Cache, "cache"
+	}
+	if product := c.cycles / m.Clock; product > p.Seconds {
+		p.Seconds, p.Bound = product, "product"
+	}
+	issue := 0.0
+	if loop := kernels.Loops[c.symbol]; loop.Items > 0 {
+		// Multiprocessors without a block are idle.
+		rounds := float64(elementsOf(c)*chains) / float64(warp*loop.Items)
+		busy := math.Min(1, float64(c.blocks[0]*chains)/float64(m.Multiprocessors))
+		issue = rounds * float64(loop.Slots) / (4 * m.Clock * m.Issue * float64(m.Multiprocessors) * busy)
+	}
+	if issue > p.Seconds {
+		p.Seconds, p.Bound = issue, "issue"
+	}
+	if p.Seconds < m.Node {
+		p.Bound = "launch"
+	}
+}
+
+// bytesOf is what a call reads and writes for one chain, each buffer once. Of what all chains share
+// it reads no more than it writes.
+func bytesOf(c call) float64 {
+	seen := map[*tensor.Buffer]tensor.Access{}
+	for _, a := range c.arguments {
+		if a.Buffer != nil && a.Buffer.Arena != tensor.Shared {
+			seen[a.Buffer] |= a.Access
+		}
+	}
+	bytes := 0.0
+	for b, access := range seen {
+		for _, way := range []tensor.Access{tensor.Read, tensor.Write} {
+			if access&way != 0 {
+				bytes += float64(b.Bytes())
+			}
+		}
+	}
+	return bytes
+}
+
+// elementsOf is how many elements an update or an elementwise call has: those of the largest buffer
+// that it writes.
+func elementsOf(c call) (most int) {
+	for _, a := range c.arguments {
+		if a.Buffer != nil && a.Access&tensor.Write != 0 {
+			most = max(most, a.Buffer.Elements)
+		}
+	}
+	return most
+}

@@ -1,0 +1,86 @@
+package cuda
+
+import (
+	"testing"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// elementwiseStep is a step of one ReLU, then another one of its result, of n elements.
+func elementwiseStep(n, chains int) tensor.Workload {
+	b := make([]*tensor.Buffer, 3)
+	for i := range b {
+		b[i] = tensor.NewBuffer("x", tensor.Scratch, tensor.Float32, n)
+		b[i].Offset = i * tensor.Align(b[i].Bytes())
+	}
+	launch := func(x, y *tensor.Buffer) tensor.Launch {
+		arguments := []tensor.Argument{tensor.Out(y), tensor.In(x), tensor.Int(n)}
+		return tensor.Launch{Kernel: "relu_fwd_f32", Label: "relu", Arguments: arguments,
+			Calls: []tensor.Call{{Kernel: "relu_fwd_f32", Grid: tensor.Fours(n), Arguments: arguments}}}
+	}
+	s := tensor.Workload{Launches: []tensor.Launch{launch(b[0], b[1]), launch(b[1], b[2])}, Chains: chains}
+	s.Bytes[tensor.Scratch] = 3 * tensor.Align(4*n)
+	return s
+}
+
+// TestPredict: large calls take as long as their bytes, small ones as long as their launches, which
+// follow one another; many chains take as much longer as there are more of them.
+func TestPredict(t *testing.T) {
+	predict := func(n, chains int) ([]Predicted, float64) {
+		calls, step, err := Predict(elementwiseStep(n, chains), H200, FP32)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return calls, step
+	}
+	const large = 1 << 26
+	calls, step := predict(large, 1)
+	want := 8 * large / H200.Memory
+	for _, c := range calls {
+		if c.Bound != "memory" || c.Bytes != 8*large || c.Seconds != want || c.Kernel != "relu_fwd_f32" {
+			t.Errorf("%+v, wants %v seconds, bound by memory", c, want)
+		}
+	}
+	if wanted := 2 * (want + H200.Node); step != wanted {
+		t.Errorf("the step takes %v, wants %v", step, wanted)
+	}
+	if _, many := predict(large, 3); !(many > 2.9*step && many < 3*step) {
+		t.Errorf("three chains take %v, one %v", many, step)
+	}
+	calls, step = predict(100, 1)
+	if calls[0].Bound != "launch" || step < 2*H200.Node || step > 3*H200.Node {
+		t.Errorf("a small step takes %v, %+v, wants two launches of %v", step, calls, H200.Node)
+	}
+	slow := H200
+	slow.Clock /= 1000
+	calls, _, err := Predict(elementwiseStep(large, 1), slow, FP32)
+	if err != nil || calls[0].Bound != "issue" {
+		t.Errorf("with a slow clock: %+v, %v, wants it bound by its instructions", calls, err)
+	}
+}
+
+// TestPredictProduct: a product takes the cycles by which its tile was chosen.
+func TestPredictProduct(t *testing.T) {
+	buffers := make([]*tensor.Buffer, 3)
+	const n = 1024
+	for i := range buffers {
+		buffers[i] = tensor.NewBuffer("m", tensor.Scratch, tensor.Float32, n*n)
+		buffers[i].Offset = 4 * n * n * i
+	}
+	arguments := []tensor.Argument{tensor.Out(buffers[0]), tensor.In(buffers[1]), tensor.In(buffers[2]), tensor.Int(n), tensor.Int(n), tensor.Int(n)}
+	grid := tensor.Product{Rows: n, Columns: n, Depth: n, Forward: true}
+	s := tensor.Workload{Chains: 8, Launches: []tensor.Launch{{
+		Kernel: "matmul_f32", Label: "product", Arguments: arguments, Calls: []tensor.Call{{Kernel: "matmul_f32", Grid: grid, Arguments: arguments}},
+	}}}
+	s.Bytes[tensor.Scratch] = 12 * n * n
+	calls, _, err := Predict(s, H200, TF32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &placement{precision: TF32, multiprocessors: H200.Multiprocessors, capability: H200.Capability, chains: 8}
+	g := productOf(s.Launches[0].Calls[0], grid)
+	c := g.cut(p, tilesTF32)
+	if want := (g.cost(p, c, 8) - c.sumCost(g, 8)) / H200.Clock; calls[0].Bound != "product" || calls[0].Seconds != want {
+		t.Errorf("%+v, wants %v seconds", calls[0], want)
+	}
+}
