@@ -42,7 +42,7 @@ type course interface {
 type traits struct {
 	rated     bool // it has a learning rate
 	tempered  bool // its chains sample at a temperature
-	exact     bool // a Metropolis test makes it exact: all data at each step, in float64
+	exact     bool // it goes by energies: all data at each step, in float64
 	collected bool // the states that it keeps are not samples: conclude draws these from them
 	drawn     bool // it keeps no states: conclude draws the samples
 }
@@ -69,10 +69,10 @@ func courseOf(m Method) (course, error) {
 		return optimizing{optimizer: m}, nil
 	case langevin.Sampler:
 		return sampling{sampler: m}, nil
-	case NUTS, metropolis.Proposal:
+	case NUTS, metropolis.Proposal, metropolis.MCLMC:
 		return walking{method: m}, nil
-	case metropolis.Exact:
-		return nil, invalid("method %T has a warm-up, which is a Spec's burn-in: wants pollen.NUTS, or the proposal alone", m)
+	case metropolis.Sampler:
+		return nil, invalid("method %T has a warm-up, which is a Spec's burn-in: wants pollen.NUTS, or the proposal or the dynamics alone", m)
 	}
 	return nil, invalid("method %T is neither an optimizer, a sampler, a proposal nor an approximation", m)
 }

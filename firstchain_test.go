@@ -68,6 +68,7 @@ func TestFirstChainIsThatOfTheWholeRun(t *testing.T) {
 		"anchored": {Method: langevin.SGLD{}, Anchor: 2, Schedule: constant},
 		"exchange": {Method: langevin.SGLD{}, Temperatures: []float64{1, 10, 100}, Epochs: 60, Schedule: constant},
 		"hmc":      {Method: metropolis.HMC{Leaps: 3, Jitter: 0.2}, Batch: 40, Epochs: 60, Samples: 4},
+		"mclmc":    {Method: metropolis.MCLMC{Friction: 0.1, EnergyVariance: 1e-3}, Batch: 40, Epochs: 60, Samples: 4},
 		"nuts":     {Method: pollen.NUTS{MaxDepth: 4}, Batch: 40, Epochs: 60, BurnIn: new(45), Samples: 4},
 		"swag":     {Method: pollen.SWAG{Rank: 3}, Samples: 4},
 		"bbb":      {Method: pollen.BayesByBackprop{InitialDeviation: 0.02}, Samples: 4},

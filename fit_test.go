@@ -45,6 +45,7 @@ func kinds(t testing.TB) []kind {
 		{"anchor", of("sgld", Spec{Epochs: 6, Anchor: 2, Samples: 5}), 5, 0},
 		{"replicas", of("sgld", Spec{Epochs: 15, Chains: 2, Samples: 5, Temperatures: []float64{1, 1.01, 1.02}}), 10, 0},
 		{"exact", of("hmc:leaps=5", Spec{Subset: 40, Batch: 40, Epochs: 200, Chains: 2, Samples: 4}), 8, 0},
+		{"microcanonical", of("mclmc", Spec{Subset: 40, Batch: 40, Epochs: 200, Chains: 2, Samples: 4}), 8, 0},
 		{"no u-turn", of("nuts:max-depth=4", Spec{Subset: 40, Batch: 40, Epochs: 60, BurnIn: new(44), Chains: 2, Samples: 4}), 8, 0},
 		{"ensemble", of("ensemble", Spec{Epochs: 30, Chains: 3}), 3, 0},
 		{"dropout", of("mc-dropout:rate=0.2", Spec{Epochs: 30, Chains: 2, Samples: 3}), 2, 0},

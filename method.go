@@ -11,9 +11,9 @@ import (
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
-// Method is a way to train: any optimizer of package optimizers, any sampler of langevin, any
-// proposal of metropolis, your own types that meet these packages' interfaces, and NUTS and the
-// approximations of this package. Its fields are its attributes; a Spec sets its temperature and
+// Method is a way to train: an optimizer of package optimizers, a sampler of langevin, a proposal
+// of metropolis or its MCLMC, your own types that meet these packages' interfaces, NUTS or an
+// approximation of this package. Its fields are its attributes; a Spec sets its temperature and
 // how long it runs.
 type Method interface {
 	// Name is what the method is called in the literature.
@@ -39,11 +39,13 @@ var registry = []known{
 	{"sghmc", langevin.SGHMC{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
 	{"baoab", langevin.BAOAB{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
 	{"sgnht", langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3}, optimizers.Constant{Rate: 0.02}},
+	{"ccadl", langevin.CCAdL{Friction: 0.1, Alpha: 0.999, Coupling: 1e-3}, optimizers.Constant{Rate: 0.02}},
 	{"obabo", langevin.OBABO{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
 
 	{"random-walk", metropolis.RandomWalk{}, nil},
 	{"mala", metropolis.MALA{}, nil},
 	{"hmc", metropolis.HMC{Leaps: 20, Jitter: 0.2}, nil},
+	{"mclmc", metropolis.MCLMC{Friction: 0.05, EnergyVariance: 5e-4}, nil},
 	{"nuts", NUTS{AcceptanceRate: 0.8, MaxDepth: 10}, nil},
 
 	{"ensemble", Ensemble{}, optimizers.Cosine{First: 0.1}},

@@ -58,7 +58,7 @@ func weightsOf(t testing.TB, run *Run, chains int) [][][]float64 {
 	return all
 }
 
-// NUTS and HMC sample one posterior: means, variances and fourth moments of all weights of a
+// NUTS, MCLMC at small steps and HMC sample one posterior: means, variances and fourth moments of all weights of a
 // logistic regression agree, by the spread of chains, at a temperature and with a prior that
 // matter.
 func TestNUTSAgreesWithHMC(t *testing.T) {
@@ -74,21 +74,23 @@ func TestNUTSAgreesWithHMC(t *testing.T) {
 		if all := d.Temperatures[0]; !(math.Abs(float64(all.Configurational)-2) < 5*float64(all.StandardError)) || !(all.StandardError < 0.2) {
 			t.Errorf("%s: temperature %v +- %v, requested 2", method, all.Configurational, all.StandardError)
 		}
-		if !(d.Acceptance > 0.6 && d.Acceptance < 0.99) || method == "nuts" && d.Diverged != 0 || method != "nuts" && !math.IsNaN(float64(d.Diverged)) {
+		if none := strings.HasPrefix(method, "mclmc"); math.IsNaN(float64(d.Acceptance)) != none || !none && !(d.Acceptance > 0.6 && d.Acceptance < 0.99) || method == "nuts" && d.Diverged != 0 || method != "nuts" && !math.IsNaN(float64(d.Diverged)) {
 			t.Errorf("%s: acceptance %v, diverged %v", method, d.Acceptance, d.Diverged)
 		}
 		return weightsOf(t, run, chains)
 	}
-	nuts, hmc := of("nuts", 250, 100), of("hmc:leaps=8", 2000, 800)
-	if len(nuts) != 10 || len(hmc) != 10 {
-		t.Fatalf("%d and %d weights, want 10", len(nuts), len(hmc))
-	}
-	for weight := range nuts {
-		for _, power := range []float64{1, 2, 4} {
-			a, varianceOfA := momentOf(nuts[weight], power)
-			b, varianceOfB := momentOf(hmc[weight], power)
-			if z := (a - b) / math.Sqrt(varianceOfA+varianceOfB); !(math.Abs(z) < 4.5) {
-				t.Errorf("weight %d: moment %v is %.3f by NUTS, %.3f by HMC: %.1f standard errors", weight, power, a, b, z)
+	hmc := of("hmc:leaps=8", 2000, 800)
+	for name, other := range map[string][][][]float64{"NUTS": of("nuts", 250, 100), "MCLMC": of("mclmc:friction=0.1,energy-variance=1e-5", 4000, 1000)} {
+		if len(other) != 10 || len(hmc) != 10 {
+			t.Fatalf("%d and %d weights, want 10", len(other), len(hmc))
+		}
+		for weight := range other {
+			for _, power := range []float64{1, 2, 4} {
+				a, varianceOfA := momentOf(other[weight], power)
+				b, varianceOfB := momentOf(hmc[weight], power)
+				if z := (a - b) / math.Sqrt(varianceOfA+varianceOfB); !(math.Abs(z) < 4.5) {
+					t.Errorf("weight %d: moment %v is %.3f by %s, %.3f by HMC: %.1f standard errors", weight, power, a, name, b, z)
+				}
 			}
 		}
 	}

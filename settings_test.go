@@ -76,6 +76,8 @@ func TestParseMethod(t *testing.T) {
 		"baoab:2":                     langevin.BAOAB{Friction: 2},
 		"psgld:gamma=none,alpha=0.95": langevin.PSGLD{Alpha: 0.95, Lambda: 1e-5, Gamma: langevin.GammaNone},
 		"sgnht":                       langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3},
+		"ccadl:alpha=0.99":            langevin.CCAdL{Friction: 0.1, Alpha: 0.99, Coupling: 1e-3},
+		"mclmc:0.2":                   metropolis.MCLMC{Friction: 0.2, EnergyVariance: 5e-4},
 		"momentum: 0.5, 1e-4":         optimizers.Momentum{Decay: 0.5, WeightDecay: 1e-4},
 		"sgd:5e-4":                    optimizers.SGD{WeightDecay: 5e-4},
 		"nesterov:.1,.2":              optimizers.Nesterov{Decay: 0.1, WeightDecay: 0.2},

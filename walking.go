@@ -43,7 +43,7 @@ func (n NUTS) sampler(warmup int, stepSize float64) metropolis.NUTS {
 	return metropolis.NUTS{StepSize: stepSize, Warmup: warmup, AcceptanceRate: n.AcceptanceRate, MaxDepth: n.MaxDepth}
 }
 
-// walking is the course of an exact sampler: NUTS, or a proposal with a Metropolis test.
+// walking is the course of a sampler of all data: NUTS, a proposal with a Metropolis test, or MCLMC.
 type walking struct {
 	plain
 	method Method
@@ -80,7 +80,7 @@ func (s Spec) checkExact(examples int) error {
 }
 
 // sampler is the sampler whose step size adapts for that many steps of burn-in.
-func (w walking) sampler(burnIn, examples int) (metropolis.Exact, error) {
+func (w walking) sampler(burnIn, examples int) (metropolis.Sampler, error) {
 	if err := w.method.Validate(); err != nil {
 		return nil, err
 	}
@@ -94,12 +94,14 @@ func (w walking) sampler(burnIn, examples int) (metropolis.Exact, error) {
 	}
 	h := firstExactRate / float64(examples)
 	leap := math.Sqrt(2 * h)
-	var sampler metropolis.Exact
+	var sampler metropolis.Sampler
 	switch m := w.method.(type) {
 	case NUTS:
 		sampler = m.sampler(burnIn, leap)
 	case metropolis.HMC:
 		sampler = metropolis.Metropolis{Proposal: m, StepSize: leap, Warmup: burnIn / leaps, AcceptanceRate: 0.8}
+	case metropolis.MCLMC:
+		sampler = metropolis.Unadjusted{Dynamics: m, StepSize: leap, Warmup: burnIn}
 	case metropolis.Proposal:
 		sampler = metropolis.Metropolis{Proposal: m, StepSize: h, Warmup: burnIn}
 	}

@@ -23,12 +23,13 @@ func TestExactSamplersAreTheHosts(t *testing.T) {
 	for i := range masses {
 		masses[i] = 1 + float64(i)/4
 	}
-	for name, m := range map[string]metropolis.Metropolis{
-		"random walk":       {Proposal: metropolis.RandomWalk{}, StepSize: 0.002},
-		"mala":              {Proposal: metropolis.MALA{}, StepSize: 0.0005, Warmup: 3},
-		"mala on minibatch": {Proposal: metropolis.MALA{Acceptance: metropolis.AcceptanceMinibatch}, StepSize: 0.0005},
-		"hmc":               {Proposal: metropolis.HMC{Leaps: 2, Jitter: 0.3}, StepSize: 0.02, Warmup: 2},
-		"hmc with masses":   {Proposal: metropolis.HMC{Leaps: 2, Masses: map[string][]float64{"b.weight": masses}}, StepSize: 0.02},
+	for name, m := range map[string]metropolis.Sampler{
+		"random walk":       metropolis.Metropolis{Proposal: metropolis.RandomWalk{}, StepSize: 0.002},
+		"mala":              metropolis.Metropolis{Proposal: metropolis.MALA{}, StepSize: 0.0005, Warmup: 3},
+		"mala on minibatch": metropolis.Metropolis{Proposal: metropolis.MALA{Acceptance: metropolis.AcceptanceMinibatch}, StepSize: 0.0005},
+		"hmc":               metropolis.Metropolis{Proposal: metropolis.HMC{Leaps: 2, Jitter: 0.3}, StepSize: 0.02, Warmup: 2},
+		"hmc with masses":   metropolis.Metropolis{Proposal: metropolis.HMC{Leaps: 2, Masses: map[string][]float64{"b.weight": masses}}, StepSize: 0.02},
+		"mclmc":             metropolis.Unadjusted{Dynamics: metropolis.MCLMC{Friction: 0.1, EnergyVariance: 1e-3}, StepSize: 40, Warmup: 3},
 	} {
 		for priorName, prior := range map[string]langevin.Prior{"student": langevin.StudentT(3, 1), "mixture": langevin.ScaleMixture(0.5, 1, 0.1)} {
 			u := update{name + ", " + priorName, func(b *graph.Builder) {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/langevin/trial"
+	"github.com/pollen-ml/pollen/tensor/random"
 )
 
 var usualKernel = diagnostics.InverseMultiquadric{Scale: 1, Exponent: -0.5}
@@ -168,5 +169,50 @@ func TestSteinDiscrepancyRefuses(t *testing.T) {
 		if err == nil || !strings.HasPrefix(err.Error(), "diagnostics: ") || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("error is %v, want %q", err, c.want)
 		}
+	}
+}
+
+// TestSteinInManyDimensions: of samples of N(0, T) measured by the score of N(0, 1), which are off
+// by e = T - 1, a pair has the mean d (2 d T)^-1.5 e^2 and the deviation T sqrt(d/(2 d T)), with the
+// customary kernel: e^2/(2 sqrt d) of it, for small e. So a discrepancy tells nothing of networks;
+// theta.gU/d has it from a single sample.
+func TestSteinInManyDimensions(t *testing.T) {
+	const n, d, temperature = 1500, 120, 1.5
+	normals := make([]float64, n*d)
+	random.Normals(normals, 0, random.Address{Seed: 5})
+	samples, scores := make([][]float64, n), make([][]float64, n)
+	for i := range samples {
+		samples[i], scores[i] = normals[i*d:(i+1)*d], make([]float64, d)
+		for j := range samples[i] {
+			samples[i][j] *= math.Sqrt(temperature)
+			scores[i][j] = -samples[i][j]
+		}
+	}
+	_, got, err := diagnostics.SteinDiscrepancy(usualKernel, samples, scores)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := d * math.Pow(2*d*temperature, -1.5) * (temperature - 1) * (temperature - 1)
+	noise := temperature * math.Sqrt(d/(2*d*temperature))
+	if z := (got - want) / (noise * math.Sqrt2 / n); !(math.Abs(z) < 4.5) || !(want > 5*noise*math.Sqrt2/n) {
+		t.Errorf("the discrepancy is %.4g, want %.4g +- %.2g", got, want, noise*math.Sqrt2/n)
+	}
+	squares := 0.0
+	for i := range n / 2 {
+		_, pair, err := diagnostics.SteinDiscrepancy(usualKernel, samples[2*i:2*i+2], scores[2*i:2*i+2])
+		if err != nil {
+			t.Fatal(err)
+		}
+		squares += (pair - want) * (pair - want) / (n / 2)
+	}
+	if !(math.Abs(math.Sqrt(squares)/noise-1) < 0.1) {
+		t.Errorf("a pair's deviation is %.4g, want %.4g", math.Sqrt(squares), noise)
+	}
+	single := 0.0
+	for _, x := range samples[0] {
+		single += x * x / d
+	}
+	if !(math.Abs(single-temperature) < 3*temperature*math.Sqrt(2./d)) || !(single > 1.2) {
+		t.Errorf("one sample's temperature is %.4g, want %v", single, temperature)
 	}
 }

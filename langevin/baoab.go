@@ -50,10 +50,10 @@ func (s BAOAB) Validate() error {
 
 // Update implements Sampler.
 func (s BAOAB) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
-	return attachMomentum(b, s, f, parameter, gradient, 1, nil)
+	return attachMomentum(b, s, f, parameter, gradient, 1)
 }
 
-func (BAOAB) thermostats(int) int { return 0 }
+func (BAOAB) states(int) []momentumState { return nil }
 
 func (BAOAB) kicked() bool { return true }
 

@@ -19,12 +19,19 @@ const KineticPrefix = "kinetic "
 // keep their size when h changes from one step to the next, and adapt within 1/friction steps.
 type momentumRule interface {
 	Sampler
-	// thermostats is the size of the state besides v that a parameter of n elements has; 0 for
-	// none.
-	thermostats(n int) int
+	// states are those besides v that a parameter of n elements has.
+	states(n int) []momentumState
 	// lower is the update's kernel: what follows its stem in the symbol, the host side, and the
 	// attributes as kernels take them.
 	lower(l *graph.Lowering, u momentumUpdate) (suffix string, host tensor.HostKernel, scalars []float64)
+}
+
+// momentumState is a state of a momentumRule, of one axis: what follows the parameter's name in its own,
+// its size and what it starts with, 0 if nil.
+type momentumState struct {
+	suffix string
+	size   int
+	start  graph.Initializer
 }
 
 // severalCalls is a momentumRule whose update may take a GPU several calls. The given call has the
@@ -40,10 +47,11 @@ type severalCalls interface {
 type kicked interface{ kicked() bool }
 
 // attachMomentum is what the Update of every sampler with momentum does. The mass is the factor
-// from v v/h to the kinetic temperature; thermostat is the initial value of the state of that name.
-func attachMomentum(b *graph.Builder, r momentumRule, f Force, parameter, gradient *graph.Node, mass float64, thermostat graph.Initializer) *graph.Node {
-	u := momentumUpdate{rule: r, dataSize: f.DataSize, prior: f.Prior, noise: b.Stream(), start: b.Stream()}
+// from v v/h to the kinetic temperature.
+func attachMomentum(b *graph.Builder, r momentumRule, f Force, parameter, gradient *graph.Node, mass float64) *graph.Node {
 	shape := graph.ShapeOf(parameter)
+	states := r.states(shape.Elements())
+	u := momentumUpdate{rule: r, states: len(states), dataSize: f.DataSize, prior: f.Prior, noise: b.Stream(), start: b.Stream()}
 	v := b.State(f.Name+".momentum", nil, shape...)
 	if k, ok := r.(kicked); ok && k.kicked() {
 		b.Record(KineticPrefix+f.Name, b.Apply(kickedKinetic{Prior: f.Prior, DataSize: f.DataSize}, v, parameter, gradient, f.Rates, b.Header()))
@@ -51,16 +59,17 @@ func attachMomentum(b *graph.Builder, r momentumRule, f Force, parameter, gradie
 		b.Record(KineticPrefix+f.Name, b.Apply(kinetic{Mass: mass, DataSize: f.DataSize}, v, f.Rates, b.Header()))
 	}
 	inputs := []*graph.Node{parameter, gradient, v, f.Rates, f.Temperatures}
-	if n := r.thermostats(shape.Elements()); n > 0 {
-		inputs = append(inputs, b.State(f.Name+".thermostat", thermostat, n))
+	for _, m := range states {
+		inputs = append(inputs, b.State(f.Name+m.suffix, m.start, m.size))
 	}
 	return b.Apply(u, append(inputs, b.Header())...)
 }
 
 // momentumUpdate is the move of w and its velocities: w, dw and v of w's shape, rates and
-// temperatures by step, the thermostats if any, header -> statistics, see op.UpdateShape.
+// temperatures by step, the rule's states, header -> statistics, see op.UpdateShape.
 type momentumUpdate struct {
 	rule         momentumRule
+	states       int
 	dataSize     int
 	prior        Prior
 	noise, start uint16 // streams
@@ -73,26 +82,28 @@ const (
 	momentumV
 	momentumRates
 	momentumTemperatures
-	momentumThermostats
+	momentumStates
 )
 
 func (u momentumUpdate) Name() string { return u.rule.Name() + " update" }
 
 func (u momentumUpdate) Updates() []int {
-	if u.rule.thermostats(1) > 0 {
-		return []int{momentumW, momentumV, momentumThermostats}
+	updates := []int{momentumW, momentumV}
+	for i := range u.states {
+		updates = append(updates, momentumStates+i)
 	}
-	return []int{momentumW, momentumV}
+	return updates
 }
 
 func (u momentumUpdate) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	more := min(1, u.rule.thermostats(1))
-	shape, err := op.UpdateShape(in, 1, 2+more) // thermostats have one axis, like tables
-	if err != nil || more == 0 {
+	shape, err := op.UpdateShape(in, 1, 2+u.states) // they have one axis, like tables
+	if err != nil {
 		return shape, err
 	}
-	if want := u.rule.thermostats(in[0].Elements()); in[momentumThermostats][0] != want {
-		return nil, errors.Errorf("%d thermostats for a parameter of shape %v, wants %d", in[momentumThermostats][0], in[0], want)
+	for i, m := range u.rule.states(in[0].Elements()) {
+		if got := in[momentumStates+i][0]; got != m.size {
+			return nil, errors.Errorf("%d elements of %q for a parameter of shape %v, wants %d", got, m.suffix, in[0], m.size)
+		}
 	}
 	return shape, nil
 }
@@ -100,8 +111,8 @@ func (u momentumUpdate) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (u momentumUpdate) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
 	arguments := []tensor.Argument{l.Out(), l.InOut(momentumW), l.In(momentumDW), l.InOut(momentumV), l.In(momentumRates), l.In(momentumTemperatures)}
-	if u.rule.thermostats(n) > 0 {
-		arguments = append(arguments, l.InOut(momentumThermostats))
+	for i := range u.states {
+		arguments = append(arguments, l.InOut(momentumStates+i))
 	}
 	suffix, host, scalars := u.rule.lower(l, u)
 	arguments = append(arguments, l.In(len(l.Shapes)-1), tensor.Int(n), tensor.Int(l.Shapes[momentumRates][0]),
@@ -141,9 +152,9 @@ func sweepOf[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) 
 	}
 }
 
-// header follows the thermostats, if any.
+// header follows the rule's states.
 func (u momentumUpdate) header(a *tensor.Args) []uint64 {
-	return tensor.Slice[uint64](a, 1+momentumThermostats+min(1, u.rule.thermostats(1)))
+	return tensor.Slice[uint64](a, 1+momentumStates+u.states)
 }
 
 // scale is the standard deviation of velocities' noise of that strength.

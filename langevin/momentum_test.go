@@ -11,7 +11,7 @@ import (
 )
 
 // momentumRows are the suite's rows of the samplers with momentum. SGNHT with one chi for all
-// elements, whose rule is not per element, is in sgnht_test.go.
+// elements and CCAdL, whose rules are not per element, are in sgnht_test.go and ccadl_test.go.
 func momentumRows() []row {
 	sghmc := langevin.SGHMC{Friction: 0.3, NoiseEstimate: 0.1}
 	baoab, obabo := langevin.BAOAB{Friction: 0.4}, langevin.OBABO{Friction: 0.4}
@@ -61,6 +61,10 @@ func momentumRows() []row {
 		{
 			name: "SGNHT, BADODAB", sampler: langevin.SGNHT{Friction: 0.25, Splitting: langevin.SplittingBADODAB, Coupling: 0.02}, inertia: true,
 			decay: math.Exp(-badodab.Friction),
+		},
+		{
+			name: "CCAdL", sampler: langevin.CCAdL{Friction: 0.25, Alpha: 0.6, Coupling: 0.02}, inertia: true,
+			decay: math.Exp(-0.25),
 		},
 	}
 }

@@ -51,10 +51,10 @@ func (s OBABO) Validate() error {
 
 // Update implements Sampler.
 func (s OBABO) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
-	return attachMomentum(b, s, f, parameter, gradient, 1, nil)
+	return attachMomentum(b, s, f, parameter, gradient, 1)
 }
 
-func (OBABO) thermostats(int) int { return 0 }
+func (OBABO) states(int) []momentumState { return nil }
 
 func (s OBABO) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
 	host := updateTiles(l, l.Shapes[0].Elements(), u, obaboTile[float32], obaboTile[float64])

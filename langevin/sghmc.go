@@ -54,10 +54,10 @@ func (s SGHMC) byLayer() []ByLayer { return []ByLayer{s.NoiseEstimates} }
 // Update implements Sampler.
 func (s SGHMC) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
 	s.NoiseEstimate, s.NoiseEstimates = s.NoiseEstimates.of(f.Name, s.NoiseEstimate), ""
-	return attachMomentum(b, s, f, parameter, gradient, 1-s.Friction/2, nil)
+	return attachMomentum(b, s, f, parameter, gradient, 1-s.Friction/2)
 }
 
-func (SGHMC) thermostats(int) int { return 0 }
+func (SGHMC) states(int) []momentumState { return nil }
 
 func (s SGHMC) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
 	host := updateTiles(l, l.Shapes[0].Elements(), u, sghmcTile[float32], sghmcTile[float64])

@@ -88,29 +88,36 @@ func (s SGNHT) Validate() error {
 
 // Update implements Sampler.
 func (s SGNHT) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
-	start := func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, chi []float64) {
-		for i := range chi {
-			chi[i] = s.Friction
-		}
-		if !s.PerElement {
-			chi[1] = 0
-		}
-	}
 	s.Coupling, s.Couplings = s.Couplings.of(f.Name, s.Coupling), ""
-	return attachMomentum(b, s, f, parameter, gradient, 1, start)
+	return attachMomentum(b, s, f, parameter, gradient, 1)
 }
 
 func (s SGNHT) kicked() bool { return s.Splitting == SplittingBADODAB }
 
 func (s SGNHT) byLayer() []ByLayer { return []ByLayer{s.Couplings} }
 
-// thermostats: a parameter's single chi is kept as chi rounded to the program's float, and the
-// remainder, because a step may change chi by less than float32 resolves.
-func (s SGNHT) thermostats(n int) int {
+func (s SGNHT) states(n int) []momentumState {
 	if s.PerElement {
-		return n
+		return []momentumState{{thermostat, n, same(s.Friction)}}
 	}
-	return 2
+	return []momentumState{oneThermostat(s.Friction)}
+}
+
+// thermostat ends the names of the states that are chi.
+const thermostat = ".thermostat"
+
+// oneThermostat is a parameter's single chi. It is kept as chi rounded to the program's float, and
+// the remainder, because a step may change chi by less than float32 resolves.
+func oneThermostat(friction float64) momentumState {
+	return momentumState{thermostat, 2, func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, chi []float64) { chi[0], chi[1] = friction, 0 }}
+}
+
+func same(value float64) graph.Initializer {
+	return func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) {
+		for i := range values {
+			values[i] = value
+		}
+	}
 }
 
 func (s SGNHT) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
@@ -124,13 +131,13 @@ func (s SGNHT) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKe
 	case s.Splitting == SplittingEuler:
 		host := updateTiles(l, n, u, eulerTile[float32], eulerTile[float64])
 		host.Workspace = 8 * host.Phases[0].Tiles
-		host.Phases = append(host.Phases, adaptation(l, u, n, 1))
+		host.Phases = append(host.Phases, adaptation(l, u, n, s.Coupling))
 		return "_euler", host, scalars
 	default:
 		host := updateTiles(l, n, u, badodabKick[float32], badodabKick[float64])
 		host.Workspace = 8 * host.Phases[0].Tiles
-		drift := tensor.Phase{Tiles: host.Phases[0].Tiles, Run: graph.Pick(l, badodabDrifts[float32](u, n), badodabDrifts[float64](u, n))}
-		host.Phases = append(host.Phases, adaptation(l, u, n, 0.5), drift, adaptation(l, u, n, 0.5))
+		drift := tensor.Phase{Tiles: host.Phases[0].Tiles, Run: graph.Pick(l, squaresOf(u, n, badodabDrift[float32]), squaresOf(u, n, badodabDrift[float64]))}
+		host.Phases = append(host.Phases, adaptation(l, u, n, s.Coupling/2), drift, adaptation(l, u, n, s.Coupling/2))
 		return "_badodab", host, scalars
 	}
 }
@@ -141,44 +148,67 @@ func (s SGNHT) calls(l *graph.Lowering, update tensor.Call) []tensor.Call {
 	if s.PerElement {
 		return []tensor.Call{update}
 	}
-	a := update.Arguments
-	w, v, chi := a[1+momentumW], a[1+momentumV], a[1+momentumThermostats]
-	schedules := []tensor.Argument{a[1+momentumRates], a[1+momentumTemperatures], a[2+momentumThermostats]}
-	scalars := a[3+momentumThermostats:]
-	n, noise, friction, coupling, dataSize := scalars[:3], scalars[3], scalars[5], scalars[6:8], a[len(a)-1]
-	blocks := tiles(l.Shapes[0].Elements())
-	squares := tensor.NewWorkspace(tensor.Float64, blocks)
-	update.Arguments = append([]tensor.Argument{tensor.Out(squares)}, a...)
-	adapt := func(share float64) tensor.Call {
-		return l.Call("sgnht_adapt", tensor.Block(min(blocks, op.SumThreads)), slices.Concat(
-			[]tensor.Argument{chi, tensor.In(squares)}, schedules, n,
-			[]tensor.Argument{tensor.Int(blocks), tensor.Real(tensor.Float64, share)}, coupling, []tensor.Argument{dataSize})...)
-	}
+	c := sharedCallsOf(l, update, 1)
 	if s.Splitting == SplittingEuler {
-		return []tensor.Call{update, adapt(1)}
+		return []tensor.Call{c.update, c.adapt(l, 1)}
 	}
-	drift := l.Call("sgnht_drift", update.Grid, slices.Concat(
-		[]tensor.Argument{tensor.Out(squares), w, v}, schedules, []tensor.Argument{chi}, n,
-		[]tensor.Argument{noise, friction, dataSize})...)
-	return []tensor.Call{update, adapt(0.5), drift, adapt(0.5)}
+	return []tensor.Call{c.update, c.adapt(l, 0.5), c.drift(l, "sgnht_drift"), c.adapt(l, 0.5)}
 }
 
-// adaptation is the phase that changes the one chi of n velocities, by that share of a step. Each
-// tile of the phase before has left the sum of the squares of its velocities in the workspace.
-func adaptation(l *graph.Lowering, u momentumUpdate, n int, share float64) tensor.Phase {
+// sharedCalls are the calls of a rule whose elements share a chi, which is the first of its states;
+// its first attributes are the friction, the coupling and the largest excess.
+type sharedCalls struct {
+	update                tensor.Call // leaves the squares, too
+	squares               *tensor.Buffer
+	w, v, chi             tensor.Argument
+	tables, n, attributes []tensor.Argument
+	noise, dataSize       tensor.Argument
+}
+
+// sharedCallsOf are those of an update's call, of a rule with that many states.
+func sharedCallsOf(l *graph.Lowering, update tensor.Call, states int) sharedCalls {
+	a := update.Arguments
+	rest := a[1+momentumStates+states:]
+	c := sharedCalls{
+		update: update, squares: tensor.NewWorkspace(tensor.Float64, tiles(l.Shapes[0].Elements())),
+		w: a[1+momentumW], v: a[1+momentumV], chi: a[1+momentumStates],
+		tables: []tensor.Argument{a[1+momentumRates], a[1+momentumTemperatures], rest[0]},
+		n:      rest[1:4], noise: rest[4], attributes: rest[6:9], dataSize: a[len(a)-1],
+	}
+	c.update.Arguments = append([]tensor.Argument{tensor.Out(c.squares)}, a...)
+	return c
+}
+
+// adapt is D, for that share of a step.
+func (c sharedCalls) adapt(l *graph.Lowering, share float64) tensor.Call {
+	blocks := tiles(l.Shapes[0].Elements())
+	return l.Call("sgnht_adapt", tensor.Block(min(blocks, op.SumThreads)), slices.Concat(
+		[]tensor.Argument{c.chi, tensor.In(c.squares)}, c.tables, c.n,
+		[]tensor.Argument{tensor.Int(blocks), tensor.Real(tensor.Float64, share)}, c.attributes[1:], []tensor.Argument{c.dataSize})...)
+}
+
+// drift is A, O and A, by a kernel that takes more than chi of the rule's states.
+func (c sharedCalls) drift(l *graph.Lowering, stem string, more ...tensor.Argument) tensor.Call {
+	return l.Call(stem, c.update.Grid, slices.Concat(
+		[]tensor.Argument{tensor.Out(c.squares), c.w, c.v}, c.tables, []tensor.Argument{c.chi}, more, c.n,
+		[]tensor.Argument{c.noise, c.attributes[0], c.dataSize})...)
+}
+
+// adaptation is the phase that changes the one chi of n velocities with that coupling. Each tile of
+// the phase before has left the sum of the squares of its velocities in the workspace.
+func adaptation(l *graph.Lowering, u momentumUpdate, n int, coupling float64) tensor.Phase {
 	adapt := graph.Pick(l, adapt[float32], adapt[float64])
-	return tensor.Phase{Tiles: 1, Run: func(a *tensor.Args, _ int) { adapt(u, a, n, share) }}
+	return tensor.Phase{Tiles: 1, Run: func(a *tensor.Args, _ int) { adapt(u, a, n, coupling) }}
 }
 
-func adapt[T float32 | float64](u momentumUpdate, a *tensor.Args, n int, share float64) {
+func adapt[T float32 | float64](u momentumUpdate, a *tensor.Args, n int, coupling float64) {
 	s := sweepOf[T](u, a, 0, 0)
 	squares := 0.0
 	for _, v := range tensor.Workspace[float64](a)[:tiles(n)] {
 		squares += v
 	}
-	chi := tensor.Slice[T](a, 1+momentumThermostats)
-	rule := u.rule.(SGNHT)
-	gain, loss, most := s.adaptation(share * rule.Coupling)
+	chi := tensor.Slice[T](a, 1+momentumStates)
+	gain, loss, most := s.adaptation(coupling)
 	adapted := oneChi(chi) + min(float64(gain*(squares/float64(n)))-loss, most)
 	chi[0] = T(adapted)
 	chi[1] = T(adapted - float64(chi[0]))
@@ -202,7 +232,7 @@ func oneChi[T float32 | float64](chi []T) float64 { return float64(chi[0]) + flo
 
 func eulerTile[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
 	s := sweepOf[T](u, a, lo, hi)
-	keep, scale := T(1-oneChi(tensor.Slice[T](a, 1+momentumThermostats))), s.scale(u.rule.(SGNHT).Friction)
+	keep, scale := T(1-oneChi(tensor.Slice[T](a, 1+momentumStates))), s.scale(u.rule.(SGNHT).Friction)
 	var gradients [random.BlockSize]T
 	var z [random.BlockSize]float32
 	squares := 0.0
@@ -233,16 +263,10 @@ func badodabKick[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi i
 	return s.virial
 }
 
-func badodabDrifts[T float32 | float64](u momentumUpdate, n int) func(a *tensor.Args, tile int) {
-	return func(a *tensor.Args, tile int) {
-		tensor.Workspace[float64](a)[tile] = badodabDrift[T](u, a, tile*op.UpdateTile, min(n, (tile+1)*op.UpdateTile))
-	}
-}
-
 // badodabDrift is A, O and A. It returns the sum of the squares of the new velocities.
 func badodabDrift[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
 	s := sweepOf[T](u, a, lo, hi)
-	c, strength := relaxation(oneChi(tensor.Slice[T](a, 1+momentumThermostats)), u.rule.(SGNHT).Friction)
+	c, strength := relaxation(oneChi(tensor.Slice[T](a, 1+momentumStates)), u.rule.(SGNHT).Friction)
 	keep, scale := T(c), s.scale(strength)
 	var z [random.BlockSize]float32
 	squares := 0.0
@@ -257,7 +281,7 @@ func badodabDrift[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi 
 
 func eulerElements[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
 	s := sweepOf[T](u, a, lo, hi)
-	chis := tensor.Slice[T](a, 1+momentumThermostats)[lo:hi]
+	chis := tensor.Slice[T](a, 1+momentumStates)[lo:hi]
 	rate, scale := s.rate, s.scale(u.rule.(SGNHT).Friction)
 	increase, decrease, limit := s.adaptation(u.rule.(SGNHT).Coupling)
 	gain, loss, most := T(increase), T(decrease), T(limit)
@@ -277,7 +301,7 @@ func eulerElements[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi
 
 func badodabElements[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
 	s := sweepOf[T](u, a, lo, hi)
-	chis := tensor.Slice[T](a, 1+momentumThermostats)[lo:hi]
+	chis := tensor.Slice[T](a, 1+momentumStates)[lo:hi]
 	friction, rate := u.rule.(SGNHT).Friction, s.rate
 	increase, decrease, limit := s.adaptation(u.rule.(SGNHT).Coupling / 2)
 	gain, loss, most := T(increase), T(decrease), T(limit)

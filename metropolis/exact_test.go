@@ -18,7 +18,7 @@ import (
 
 // exactRun is an exact sampler on a field, of one parameter "w.weight", which is traced as "w".
 type exactRun struct {
-	sampler     metropolis.Exact
+	sampler     metropolis.Sampler
 	field       trial.Field
 	dimensions  int
 	chains      int

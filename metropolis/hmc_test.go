@@ -191,7 +191,7 @@ func TestMetropolisRefuses(t *testing.T) {
 	checkRefused(t, "wants float64", good, tensor.Float32, nil)
 }
 
-func checkRefused(t *testing.T, want string, sampler metropolis.Exact, dtype tensor.DType, change func(t *metropolis.Target, w *graph.Node)) {
+func checkRefused(t *testing.T, want string, sampler metropolis.Sampler, dtype tensor.DType, change func(t *metropolis.Target, w *graph.Node)) {
 	t.Helper()
 	b := graph.New(dtype)
 	w := b.Parameter("w", nil, 2)

@@ -34,7 +34,7 @@ type Metropolis struct {
 	AcceptanceRate float64 // that the step size adapts to; 0 means the proposal's optimum; must be 0 without a warm-up
 }
 
-var _ Exact = Metropolis{}
+var _ Sampler = Metropolis{}
 
 // Proposal is how Metropolis proposes: RandomWalk, MALA or HMC.
 type Proposal interface {
@@ -67,7 +67,7 @@ type proposed struct {
 	temperature         float64
 }
 
-// Name implements Exact.
+// Name implements Sampler.
 func (m Metropolis) Name() string {
 	if m.Proposal == nil {
 		return "metropolis"
@@ -75,7 +75,7 @@ func (m Metropolis) Name() string {
 	return m.Proposal.Name()
 }
 
-// Validate implements Exact.
+// Validate implements Sampler.
 func (m Metropolis) Validate() error {
 	switch {
 	case m.Proposal == nil:
@@ -98,7 +98,7 @@ const chainState = "metropolis"
 // positionSuffix ends the names of the states that hold parameters' draws.
 const positionSuffix = ".position"
 
-// Attach implements Exact.
+// Attach implements Sampler.
 func (m Metropolis) Attach(b *graph.Builder, target Target) (Walk, error) {
 	b.Fail(m.Validate())
 	b.Fail(target.validate(b))
@@ -226,6 +226,12 @@ func (w *metropolisWalk) read(s *graph.Session, chain int, traces *Traces) error
 
 // Take implements Walk.
 func (w *metropolisWalk) Take(s *graph.Session, chain int) (samples.Sample, error) {
+	return takePositions(s, chain)
+}
+
+// takePositions is the chain's state as a sample, of the positions and not of the parameters, which
+// have gone on.
+func takePositions(s *graph.Session, chain int) (samples.Sample, error) {
 	sample, err := samples.Take(s, chain, 1)
 	if err != nil {
 		return samples.Sample{}, err

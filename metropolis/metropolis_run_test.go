@@ -16,6 +16,17 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
+// adaptiveSamplers are all samplers with update ops as they run in practice.
+func adaptiveSamplers(dimensions int) map[string]metropolis.Sampler {
+	samplers := map[string]metropolis.Sampler{
+		"MCLMC": metropolis.Unadjusted{Dynamics: metropolis.MCLMC{Friction: 0.2, EnergyVariance: 1e-3}, StepSize: 0.1, Warmup: 9},
+	}
+	for name, m := range adaptiveRows(dimensions) {
+		samplers[name] = m
+	}
+	return samplers
+}
+
 // adaptiveRows are the proposals as they run in practice.
 func adaptiveRows(dimensions int) map[string]metropolis.Metropolis {
 	masses := make([]float64, dimensions)
@@ -32,7 +43,7 @@ func adaptiveRows(dimensions int) map[string]metropolis.Metropolis {
 	}
 }
 
-func bowlRun(sampler metropolis.Exact, dimensions int) exactRun {
+func bowlRun(sampler metropolis.Sampler, dimensions int) exactRun {
 	return exactRun{
 		sampler: sampler, field: trial.Bowl{Smallest: 0.5, Largest: 3},
 		dimensions: dimensions, chains: 8, temperature: 0.9, start: trial.Normal(func(int) float64 { return 1 }),
@@ -63,7 +74,7 @@ func sameTraces(t *testing.T, name string, got, want *metropolis.Traces, first, 
 // threads, in one piece or two, and when resumed in the middle of a trajectory.
 func TestMetropolisSameBits(t *testing.T) {
 	const dimensions, draws = 4099, 9
-	for name, sampler := range adaptiveRows(dimensions) {
+	for name, sampler := range adaptiveSamplers(dimensions) {
 		t.Run(name, func(t *testing.T) {
 			e := bowlRun(sampler, dimensions)
 			session, walk := e.load(t, graph.LoadOptions{Seed: 3}, 2)
@@ -107,7 +118,7 @@ func TestMetropolisSameBits(t *testing.T) {
 // whose exponentials are its own, the same numbers.
 func TestMetropolisInterpreted(t *testing.T) {
 	const dimensions, steps = 33, 13
-	for name, sampler := range adaptiveRows(dimensions) {
+	for name, sampler := range adaptiveSamplers(dimensions) {
 		e := bowlRun(sampler, dimensions)
 		b, _, _ := e.build(t)
 		interpreter, err := graph.Interpret(b, graph.LoadOptions{Seed: 3})
@@ -122,7 +133,11 @@ func TestMetropolisInterpreted(t *testing.T) {
 			}
 		}
 		trial.Advance(t, session, steps)
-		for _, input := range []string{"w.weight", "w.weight.position", "w.draw", "metropolis"} {
+		states := []string{"w.weight", "w.weight.position", "w.draw", "metropolis"}
+		if name == "MCLMC" {
+			states = []string{"w.weight", "w.weight.position", "w.weight.direction", "mclmc"}
+		}
+		for _, input := range states {
 			want, err := interpreter.Input(input)
 			if err != nil {
 				t.Fatal(err)

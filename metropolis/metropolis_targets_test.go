@@ -50,8 +50,8 @@ func functionTrace(t *testing.T, traces *metropolis.Traces, name string, f func(
 }
 
 // samplersFor are exact samplers that find their step sizes themselves.
-func samplersFor(leaps int) map[string]metropolis.Exact {
-	return map[string]metropolis.Exact{
+func samplersFor(leaps int) map[string]metropolis.Sampler {
+	return map[string]metropolis.Sampler{
 		"random walk": metropolis.Metropolis{Proposal: metropolis.RandomWalk{}, StepSize: 1, Warmup: 300},
 		"MALA":        metropolis.Metropolis{Proposal: metropolis.MALA{}, StepSize: 0.1, Warmup: 300},
 		"HMC":         metropolis.Metropolis{Proposal: metropolis.HMC{Leaps: leaps, Jitter: 0.3}, StepSize: 0.1, Warmup: 200, AcceptanceRate: 0.8},
@@ -156,7 +156,7 @@ func ray(b *graph.Builder, w *graph.Node) *graph.Node {
 // on; the moments are those of the exponential distribution of mean T. Quantities follow.
 func TestEdgeOfSupport(t *testing.T) {
 	const temperature = 0.6
-	for name, sampler := range map[string]metropolis.Exact{
+	for name, sampler := range map[string]metropolis.Sampler{
 		"random walk": metropolis.Metropolis{Proposal: metropolis.RandomWalk{}, StepSize: 0.7},
 		"MALA":        metropolis.Metropolis{Proposal: metropolis.MALA{}, StepSize: 0.2},
 		"HMC":         metropolis.Metropolis{Proposal: metropolis.HMC{Leaps: 3, Jitter: 0.3}, StepSize: 0.3},
@@ -208,7 +208,7 @@ func TestStartOutsideSupport(t *testing.T) {
 // their shares.
 func TestMixtureCoverage(t *testing.T) {
 	f := twins{3}
-	for name, sampler := range map[string]metropolis.Exact{
+	for name, sampler := range map[string]metropolis.Sampler{
 		"random walk": metropolis.Metropolis{Proposal: metropolis.RandomWalk{}, StepSize: 5},
 		"HMC":         metropolis.Metropolis{Proposal: metropolis.HMC{Leaps: 6, Jitter: 0.5}, StepSize: 0.6},
 	} {

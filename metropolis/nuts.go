@@ -32,7 +32,7 @@ type NUTS struct {
 	MaxDepth       int     // how often a trajectory doubles at most; 0 means 10
 }
 
-var _ Exact = NUTS{}
+var _ Sampler = NUTS{}
 
 // The traces that NUTS has in addition.
 const (
@@ -40,10 +40,10 @@ const (
 	TraceDiverged = "diverged" // 1 when the trajectory's energy rose by more than 1000 T: the step size is too large there
 )
 
-// Name implements Exact.
+// Name implements Sampler.
 func (NUTS) Name() string { return "nuts" }
 
-// Validate implements Exact.
+// Validate implements Sampler.
 func (n NUTS) Validate() error {
 	switch {
 	case !(n.StepSize >= 0 && n.StepSize < math.Inf(1)) || n.StepSize == 0 && n.Warmup == 0:
@@ -74,7 +74,7 @@ const (
 	nutsSquares       = "nuts.squares"
 )
 
-// Attach implements Exact.
+// Attach implements Sampler.
 func (n NUTS) Attach(b *graph.Builder, target Target) (Walk, error) {
 	b.Fail(n.Validate())
 	b.Fail(target.validate(b, TraceLeaps, TraceDiverged))

@@ -68,7 +68,7 @@ func TestBayesianLinearRegression(t *testing.T) {
 	const temperature = 0.8
 	r := newRegression(40, 4)
 	mean, covariance := r.posterior(temperature)
-	for name, sampler := range map[string]metropolis.Exact{
+	for name, sampler := range map[string]metropolis.Sampler{
 		"HMC":  metropolis.Metropolis{Proposal: metropolis.HMC{Leaps: 8, Jitter: 0.2}, StepSize: 0.01, Warmup: 150, AcceptanceRate: 0.8},
 		"MALA": metropolis.Metropolis{Proposal: metropolis.MALA{}, StepSize: 0.001, Warmup: 300},
 		"NUTS": metropolis.NUTS{Warmup: 200},

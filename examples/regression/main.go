@@ -73,7 +73,7 @@ func sgld(chains, draws int) (kept traces, err error) {
 }
 
 // unbiased draws by a sampler without discretisation bias.
-func unbiased(sampler metropolis.Exact, chains, draws, thinning int) (kept traces, err error) {
+func unbiased(sampler metropolis.Sampler, chains, draws, thinning int) (kept traces, err error) {
 	b := graph.New(tensor.Float64)
 	theta, loss := model(b)
 	target := metropolis.Target{Potential: posterior.Potential(b, loss), Temperature: 1, Quantities: []metropolis.Quantity{{Name: "theta", Node: theta}}}
@@ -106,7 +106,7 @@ func sampleAll(chains, draws int) ([]method, error) {
 	drawn, err := sgld(chains, draws)
 	methods := []method{{langevin.SGLD{}.Name(), drawn}}
 	for _, m := range []struct {
-		sampler  metropolis.Exact
+		sampler  metropolis.Sampler
 		thinning int
 	}{
 		{metropolis.Metropolis{Proposal: metropolis.MALA{}, StepSize: 1e-3, Warmup: 500}, 10},

@@ -12,11 +12,12 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Exact is a sampler without discretisation bias: exp(-U/T) itself is its stationary distribution.
-// Metropolis and NUTS are exact. They need U of all data at each step, and a builder of float64: a
-// test compares energies, whose differences are of order T, while the energies themselves are of
-// the order of the number of data, which leaves a float32 no digits.
-type Exact interface {
+// Sampler samples from a target by all data at each step. Metropolis and NUTS are exact: exp(-U/T)
+// itself is their stationary distribution, without a discretisation bias. Unadjusted has one, and a
+// number that chooses it. All need a builder of float64: they compare energies, whose differences
+// are of order T, while the energies themselves are of the order of the number of data, which leaves
+// a float32 no digits.
+type Sampler interface {
 	// Name is what the sampler is called in the literature.
 	Name() string
 	// Validate refuses attributes out of their range.
@@ -30,9 +31,9 @@ type Exact interface {
 // that chains have learnt is kept: another walk, in a session with their states, goes on bit for
 // bit.
 //
-// A langevin.Plan runs them when the walk is among its interventions. A step of Metropolis is an
-// evaluation of U, and there is nothing to do between two; a step of NUTS is a draw, whose
-// trajectory is made before it. At each step, the traces that every walk has are recorded as
+// A langevin.Plan runs them when the walk is among its interventions. A step of Metropolis or of
+// Unadjusted is an evaluation of U, and there is nothing to do between two; a step of NUTS is a
+// draw, whose trajectory is made before it. At each step, the traces that every walk has are recorded as
 // metrics.
 type Walk interface {
 	langevin.Intervention
@@ -65,7 +66,7 @@ type Quantity struct {
 // The traces that every walk has, besides its target's quantities.
 const (
 	TracePotential  = "potential"  // U
-	TraceAcceptance = "acceptance" // the probability of accepting the proposal before the draw
+	TraceAcceptance = "acceptance" // the probability of accepting the proposal before the draw; 1 without a test
 	TraceStepSize   = "step size"  // of that proposal
 )
 

@@ -1,0 +1,87 @@
+// Steps of the covariance-controlled thermostat, with g the gradient of U/N, h = rate/N and xi ~ N(0, 1), S being the variance of g:
+//
+//	ccadl_update  S <- keep S + (1 - keep) (g - g')^2/2 and g' <- g, but for step 0 the latter only;  v <- v - rate g;  chi <- max(chi, 0)
+//	ccadl_drift   theta <- theta + v/2,  v <- c v + sqrt((1 - c^2) (a/f) h T) xi with c = e^-f, f = chi + rate N S/(2T),  theta <- theta + v/2
+//
+// Both leave the sum of v v of their tile, and sgnht_adapt, after each of them, changes the parameter's chi, as it does for SGNHT.
+#include "velocities.cuh"
+
+INLINE void leave(Out<double> squares, double sum) {
+  if (threadIdx.x == 0) squares.at()[blockIdx.x] = sum;
+}
+
+template <class T>
+INLINE void ccadlKick(Out<T> statistics, Out<double> squares, InOut<T> chi, InOut<T> variance, InOut<T> before, const Schedules<T>& schedules,
+                      const Walkers<T>& walkers, double alpha) {
+  walkers.prefetchAll();
+  if (first() == 0 && (double)chi.at()[0] + (double)chi.at()[1] < 0) chi.at()[0] = chi.at()[1] = 0;
+  const Step<T>& step = schedules.step(walkers.prior.dataSize);
+  T keep = 1, half = 0;
+  if (unsigned long long t = step.number(); t > 0) {
+    T all = T(t - 1) / T(t), memory = T(alpha);
+    keep = all < memory ? all : memory;
+    half = (1 - keep) / 2;
+  }
+  double sum = 0;
+  tile(statistics, walkers.n, [&](int i, int count) INLINED {
+    const Step<T>& s = again(step);
+    Quad<T> theta = load(walkers.w.at(), i, count), g = gradients(walkers.prior, load(walkers.dw.at(), i, count), theta);
+    Quad<T> v = walkers.velocities(s, i, count), old = load(before.at(), i, count), square = load(variance.at(), i, count);
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      T difference = g.v[k] - old.v[k];
+      square.v[k] = keep * square.v[k] + half * (difference * difference);
+      v.v[k] = descend(v.v[k], s.rate, g.v[k]);
+    }
+    sum += dot(v, v);
+    store(variance.at(), i, count, square);
+    store(before.at(), i, count, g);
+    store(walkers.v.at(), i, count, v);
+    return dot(theta, g);
+  });
+  leave(squares, blockSum(sum));
+}
+
+// Balance is chi, and what of S makes b.
+struct Balance {
+  double chi, gain;
+};
+
+template <class T>
+INLINE void ccadlDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Schedules<T>& schedules, InOut<T> chi, In<T> variance, int n,
+                       unsigned stream, double friction, int dataSize) {
+  prefetch(n, w, v, variance);
+  const Step<T>& s = schedules.step(dataSize);
+  const auto& c = once<Balance>([&]() INLINED {
+    double gain = s.temperature == 0 ? 0 : (double)s.rate * (double)dataSize / (2 * s.temperature);
+    return Balance{(double)chi.at()[0] + (double)chi.at()[1], gain};
+  });
+  double sum = tileSum(n, [&](int i, int count) INLINED {
+    Quad<T> theta = load(w.at(), i, count), velocity = load(v.at(), i, count), square = load(variance.at(), i, count), z = draw(again(s), stream, i);
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      if (k >= count) continue;
+      Relaxation r = relaxation(again(c).chi + again(c).gain * (double)square.v[k], friction);
+      drift(theta.v[k], velocity.v[k], z.v[k], T(r.keep), again(s).noise(r.strength));
+    }
+    store(w.at(), i, count, theta);
+    store(v.at(), i, count, velocity);
+    return dot(velocity, velocity);
+  });
+  leave(squares, sum);
+}
+
+#define CCADL(T, suffix)                                                                                                                       \
+  UPDATE(ccadl_update_##suffix, T)                                                                                                             \
+  (Out<double> squares, WALKERS(T), In<T> rates, In<T> temperatures, InOut<T> chi, InOut<T> variance, InOut<T> before, Header header, int n,   \
+   ENTRIES, STREAMS, double friction, double coupling, double mostExcess, double alpha, PRIOR(T)) {                                            \
+    ccadlKick(statistics, squares, chi, variance, before, SCHEDULES_OF(T), WALKERS_OF(T), alpha);                                                   \
+  }                                                                                                                                            \
+  UPDATE(ccadl_drift_##suffix, T)                                                                                                              \
+  (Out<double> squares, InOut<T> w, InOut<T> v, TABLES(T), InOut<T> chi, In<T> variance, int n, ENTRIES, unsigned noise, double friction,      \
+   int dataSize) {                                                                                                                             \
+    ccadlDrift(squares, w, v, SCHEDULES_OF(T), chi, variance, n, noise, friction, dataSize);                                                   \
+  }
+
+CCADL(float, f32)
+CCADL(double, f64)

@@ -1,0 +1,140 @@
+// Microcanonical Langevin dynamics, in double alone: what is summed, decided and moved is in metropolis/mclmcmove.go.
+#include "metropolis.cuh"
+
+enum MclmcWord { mclmcStep, mclmcPotential, mclmcKinetic, mclmcError, mclmcSum, mclmcWeight, mclmcU, mclmcG, mclmcZ, mclmcWords };
+enum MclmcSum { sumGG, sumUG, sumUU, sumUZ, sumGZ, sumZZ, mclmcSums };
+
+// mclmc_share: the six dot products of u, g and the noise z of a block's tile.
+KERNEL(mclmc_share_f64, 512)(Out<double> shares, In<double> u, In<double> g, Header header, int n, unsigned stream) {
+  Address noise = addressOf(header, stream);
+  double sums[mclmcSums] = {};
+  tileSum(n, [&](int i, int count) INLINED {
+    Quad<double> direction = load(u.at(), i, count), slope = load(g.at(), i, count), z = wide(normals(noise, i / 4));
+#pragma unroll
+    for (int k = 0; k < 4; k++)
+      if (k >= count) z.v[k] = 0;
+    sums[sumGG] += dot(slope, slope);
+    sums[sumUG] += dot(direction, slope);
+    sums[sumUU] += dot(direction, direction);
+    sums[sumUZ] += dot(direction, z);
+    sums[sumGZ] += dot(slope, z);
+    sums[sumZZ] += dot(z, z);
+    return 0.0;
+  });
+#pragma unroll
+  for (int k = 0; k < mclmcSums; k++) {
+    double sum = blockSum(sums[k]);
+    if (threadIdx.x == 0) shares.at()[mclmcSums * blockIdx.x + k] = sum;
+  }
+}
+
+// mclmc_sum adds a parameter's sums over tiles to the totals, which begin with the first one's: one block.
+KERNEL(mclmc_sum_f64, 256)(InOut<double> total, In<double> shares, int tiles, int begins) {
+  for (int k = 0; k < mclmcSums; k++) {
+    double sum = 0;
+    for (int i = threadIdx.x; i < tiles; i += blockDim.x) sum += shares.at()[mclmcSums * i + k];
+    sum = blockSum(sum);
+    if (threadIdx.x == 0) total.at()[k] = begins ? sum : total.at()[k] + sum;
+  }
+}
+
+// Turning is a direction as a sum of u, g and z, with its component along -g/|g|.
+struct Turning {
+  double u, g, z, along, slope, rate;
+
+  INLINE double towards(double product) const { return slope == 0 ? 0 : -product / slope; }
+
+  // kick is B: it returns log(cosh x + e.u sinh x).
+  INLINE double kick(double step) {
+    double x = step * rate;
+    if (x == 0) return 0;
+    double a = along < -1 ? -1 : along > 1 ? 1 : along, shrink = math::exp(-x), whole = 1 + a + shrink * shrink * (1 - a), keep = 2 * shrink / whole;
+    u *= keep;
+    g *= keep;
+    z *= keep;
+    g -= (1 - shrink) * (1 + shrink + a * (1 - shrink)) / whole / slope;
+    along = (1 + a - shrink * shrink * (1 - a)) / whole;
+    return x - 0x1.62e42fefa39efp-1 + math::log(whole);
+  }
+};
+
+// Microcanonical is what mclmc_decide knows besides the chain.
+struct Microcanonical {
+  int dimensions, warmup, coarse;  // coarse is how much of the warm-up goes by the errors' side alone
+  double temperature, noise, energyVariance;
+
+  INLINE void adapt(double* words, unsigned long long made) const {
+    constexpr double grow = 0.2;
+    double size = words[mclmcStep], failure = words[mclmcError], excess = failure * failure / (dimensions * energyVariance);
+    double learned = (double)made - (double)coarse;
+    if (learned <= 0 || !(excess < math::infinity<double>())) {
+      words[mclmcStep] = size * math::exp(excess < 1 && learned <= 0 ? grow : -2 * grow);
+      return;
+    }
+    double memory = learned > 40 ? learned / 2 : 20, keep = (memory - 1) / (memory + 1);
+    double off = math::log(excess + 1e-8) / 9, weight = math::exp(-off * off / 2), cube = size * size * size;
+    words[mclmcSum] = keep * words[mclmcSum] + weight * excess / (cube * cube);
+    words[mclmcWeight] = keep * words[mclmcWeight] + weight;
+    words[mclmcStep] = math::exp(-math::log(words[mclmcSum] / words[mclmcWeight]) / 6);
+  }
+
+  INLINE void turn(double* words, const double* sums, double potential, unsigned long long step) const {
+    Turning t = {};
+    t.slope = math::sqrt(sums[sumGG]);
+    t.rate = t.slope / (2 * temperature * (dimensions - 1));
+    double spread = noise;
+    if (step == 0) {
+      spread = 1;
+    } else {
+      t.u = 1 / math::sqrt(sums[sumUU]);
+      t.along = t.towards(t.u * sums[sumUG]);
+      double kinetic = words[mclmcKinetic] + t.kick(words[mclmcStep]);
+      words[mclmcError] = (potential - words[mclmcPotential]) / temperature + (dimensions - 1) * kinetic;
+      if (step <= (unsigned long long)warmup) adapt(words, step);
+    }
+    double square = spread * spread * sums[sumZZ];
+    if (step > 0) square += 1 + 2 * (spread * (t.u * sums[sumUZ] + t.g * sums[sumGZ]));
+    double length = math::sqrt(square);
+    t.along = (t.along + t.towards(spread * sums[sumGZ])) / length;
+    t.u /= length;
+    t.g /= length;
+    t.z = spread / length;
+    words[mclmcKinetic] = t.kick(words[mclmcStep]);
+    words[mclmcPotential] = potential;
+    words[mclmcU] = t.u;
+    words[mclmcG] = t.g;
+    words[mclmcZ] = t.z;
+  }
+};
+
+// mclmc_decide is one thread's work; the sums of all parameters have been added up.
+KERNEL(mclmc_decide_f64, 32)
+(Out<double> out, In<double> potential, InOut<double> chain, Header header, In<double> sums, int dimensions, int warmup, int coarse,
+ double temperature, double noise, double energyVariance) {
+  if (first() > 0) return;
+  double* words = chain.at();
+  Microcanonical{dimensions, warmup, coarse, temperature, noise, energyVariance}.turn(words, sums.at(), potential.at()[0], stepOf(header));
+  for (int i = 0; i < mclmcWords; i++) out.at()[i] = words[i];
+}
+
+// mclmc_move turns the direction and makes theta <- theta + step u.
+KERNEL(mclmc_move_f64, 512)
+(Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> u, InOut<double> position, In<double> words, Header header, int n,
+ unsigned stream) {
+  const double* decided = words.at();
+  double step = decided[mclmcStep], keep = decided[mclmcU], pull = decided[mclmcG], spread = decided[mclmcZ];
+  Address noise = addressOf(header, stream);
+  tile(statistics, n, [&](int i, int count) INLINED {
+    Quad<double> theta = load(w.at(), i, count), g = load(dw.at(), i, count), direction = load(u.at(), i, count), z = wide(normals(noise, i / 4));
+    double statistic = dot(theta, g);
+    store(position.at(), i, count, theta);
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      direction.v[k] = keep * direction.v[k] + pull * g.v[k] + spread * z.v[k];
+      theta.v[k] += step * direction.v[k];
+    }
+    store(u.at(), i, count, direction);
+    store(w.at(), i, count, theta);
+    return statistic;
+  });
+}

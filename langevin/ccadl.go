@@ -1,0 +1,177 @@
+package langevin
+
+import (
+	"math"
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// CCAdL is the covariance-controlled adaptive Langevin thermostat (Shang, Zhu, Leimkuhler and
+// Storkey 2015, equations 17 to 19): SGNHT, where each element i has the friction b that balances
+// the noise of its own gradient beside the chi that the parameter's elements share. S is the
+// variance of the gradient of U/N over minibatches, by element: the mean of (g - g')^2/2, g' being
+// the gradient of the step before, over all steps t until Alpha is (t-1)/t, and with that memory
+// from then on. A step is
+//
+//	B  v     <- v - h gU,    chi <- max(chi, 0)
+//	D  chi   <- chi + k/2 (v.v/(d h T) - 1)
+//	A  theta <- theta + v/2
+//	O  v     <- c v + sqrt((1 - c^2) (a/f) h T) xi,    c = exp(-f),    f = chi + b,    b = h N^2 S/(2T)
+//	A  theta <- theta + v/2
+//	D  chi   <- chi + k/2 (v.v/(d h T) - 1)
+//
+// with v ~ N(0, h T), chi = a and S = 0 at the start, and D as in SGNHT. The paper makes Euler's
+// step of the same equations, with the covariance of a minibatch's single gradients, which a
+// program that computes their sum does not have; here the parts are in BADODAB's order (Leimkuhler
+// and Shang 2016), O is exact, so that v stays small where b is large, and the covariance is
+// diagonal. It moves as SGLD does at the step size h/f.
+//
+// It targets exp(-U/T). v.v/d, where chi sees it, is h T on average at any h. On a quadratic U of
+// curvature c element i is nearly at T (a + b')/(chi + b), b' being b of its noise's true variance,
+// where one of SGNHT is at T (a + b')/chi: the elements agree as far as b is right, whatever noise
+// each has, and the common chi is what is left of a. It does not fall below 0, where elements with
+// little noise would gain speed without end; noise that comes in bursts, whose b is too large in
+// between, then leaves a parameter cold. What stays: S is too large by about c h S, for
+// a gradient follows the step that the one before has made, and by (c h)^2 T/(2 h); f b/4 of the
+// temperature are missing; and noise that several elements have in common heats along their sum,
+// for which a diagonal knows nothing. At T = 0, b is 0 and chi stays as it is: the rule is then
+// BAOAB's.
+type CCAdL struct {
+	Friction  float64 // a, above 0, at most 1
+	Alpha     float64 // memory of S, in [0, 1)
+	Coupling  float64 // k, above 0: by how much chi changes in a step at twice the temperature
+	Couplings ByLayer // k of some layers or parameters, in the place of Coupling
+}
+
+// Name implements Sampler.
+func (CCAdL) Name() string { return "ccadl" }
+
+func (s CCAdL) mobility(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+	return slices.Repeat([]float64{h / s.Friction}, n), nil
+}
+
+// Validate implements Sampler.
+func (s CCAdL) Validate() error {
+	switch {
+	case !(s.Friction > 0 && s.Friction <= 1):
+		return errors.Errorf("langevin: ccadl: Friction is %v, wants 0 < Friction <= 1", s.Friction)
+	case !(s.Alpha >= 0 && s.Alpha < 1):
+		return errors.Errorf("langevin: ccadl: Alpha is %v, wants 0 <= Alpha < 1", s.Alpha)
+	case !positive(s.Coupling):
+		return errors.Errorf("langevin: ccadl: Coupling is %v, wants a positive number", s.Coupling)
+	}
+	return errors.WithMessage(s.Couplings.check(positive, "a positive number"), "langevin: ccadl: Couplings")
+}
+
+func positive(v float64) bool { return v > 0 && v < math.Inf(1) }
+
+// Update implements Sampler.
+func (s CCAdL) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
+	s.Coupling, s.Couplings = s.Couplings.of(f.Name, s.Coupling), ""
+	return attachMomentum(b, s, f, parameter, gradient, 1)
+}
+
+func (CCAdL) kicked() bool { return true }
+
+func (s CCAdL) byLayer() []ByLayer { return []ByLayer{s.Couplings} }
+
+// The places of the states, from the rule's first.
+const (
+	ccadlChi = momentumStates + iota
+	ccadlVariance
+	ccadlBefore
+)
+
+func (s CCAdL) states(n int) []momentumState {
+	return []momentumState{oneThermostat(s.Friction), {".noise variance", n, nil}, {".gradient before", n, nil}}
+}
+
+func (s CCAdL) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
+	n := l.Shapes[0].Elements()
+	host := updateTiles(l, n, u, ccadlKick[float32], ccadlKick[float64])
+	host.Workspace = 8 * host.Phases[0].Tiles
+	drift := tensor.Phase{Tiles: host.Phases[0].Tiles, Run: graph.Pick(l, squaresOf(u, n, ccadlDrift[float32]), squaresOf(u, n, ccadlDrift[float64]))}
+	host.Phases = append(host.Phases, adaptation(l, u, n, s.Coupling/2), drift, adaptation(l, u, n, s.Coupling/2))
+	return "", host, []float64{s.Friction, s.Coupling, mostExcess, s.Alpha}
+}
+
+func (s CCAdL) calls(l *graph.Lowering, update tensor.Call) []tensor.Call {
+	c := sharedCallsOf(l, update, len(s.states(1)))
+	variance := tensor.In(update.Arguments[1+ccadlVariance].Buffer)
+	return []tensor.Call{c.update, c.adapt(l, 0.5), c.drift(l, "ccadl_drift", variance), c.adapt(l, 0.5)}
+}
+
+// ccadlKick is B, which also learns S.
+func ccadlKick[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
+	s := sweepOf[T](u, a, lo, hi)
+	variances, befores := tensor.Slice[T](a, 1+ccadlVariance)[lo:hi], tensor.Slice[T](a, 1+ccadlBefore)[lo:hi]
+	if chi := tensor.Slice[T](a, 1+ccadlChi); lo == 0 && oneChi(chi) < 0 {
+		chi[0], chi[1] = 0, 0
+	}
+	rate, step := s.rate, s.start.Step
+	keep, half := T(1), T(0) // of S, and of the new square: there is none at step 0
+	if step > 0 {
+		keep = min(T(u.rule.(CCAdL).Alpha), T(step-1)/T(step))
+		half = (1 - keep) / 2
+	}
+	var gradients [random.BlockSize]T
+	var z [random.BlockSize]float32
+	squares := 0.0
+	for from := 0; from < len(s.w); from += random.BlockSize {
+		_, v, g := s.forces(from, &gradients, &z)
+		g, variance, before := g[:len(v)], variances[from:][:len(v)], befores[from:][:len(v)]
+		for i := range v {
+			difference := g[i] - before[i]
+			variance[i] = T(keep*variance[i]) + T(half*T(difference*difference))
+			before[i] = g[i]
+			v[i] = op.Descend(v[i], rate, g[i])
+		}
+		squares += virial(v, v)
+	}
+	tensor.Workspace[float64](a)[lo/op.UpdateTile] = squares
+	return s.virial
+}
+
+// ccadlDrift is A, O and A. It returns the sum of the squares of the new velocities.
+func ccadlDrift[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
+	s := sweepOf[T](u, a, lo, hi)
+	variances := tensor.Slice[T](a, 1+ccadlVariance)[lo:hi]
+	chi, gain, friction := oneChi(tensor.Slice[T](a, 1+ccadlChi)), s.balance(u.dataSize), u.rule.(CCAdL).Friction
+	var z [random.BlockSize]float32
+	squares := 0.0
+	for from := 0; from < len(s.w); from += random.BlockSize {
+		to := min(from+random.BlockSize, len(s.w))
+		s.draw(from, &z)
+		w, v, variance := s.w[from:to], s.v[from:to], variances[from:to]
+		v, variance = v[:len(w)], variance[:len(w)]
+		for i := range w {
+			old := v[i]
+			c, strength := relaxation(chi+float64(gain*float64(variance[i])), friction)
+			v[i] = T(T(c)*old) + T(s.scale(strength)*T(z[i]))
+			w[i] += T(0.5 * (old + v[i]))
+		}
+		squares += virial(v, v)
+	}
+	return squares
+}
+
+// balance is the friction that balances noise of variance 1 in the gradient of U/N.
+func (s *sweep[T]) balance(dataSize int) float64 {
+	if s.temperature == 0 {
+		return 0
+	}
+	return float64(s.rate) * float64(dataSize) / (2 * s.temperature)
+}
+
+// squaresOf is a phase of a tile function that returns the sum of its velocities' squares.
+func squaresOf(u momentumUpdate, n int, run func(u momentumUpdate, a *tensor.Args, lo, hi int) float64) func(a *tensor.Args, tile int) {
+	return func(a *tensor.Args, tile int) {
+		tensor.Workspace[float64](a)[tile] = run(u, a, tile*op.UpdateTile, min(n, (tile+1)*op.UpdateTile))
+	}
+}
