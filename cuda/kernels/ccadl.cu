@@ -6,10 +6,6 @@
 // Both leave the sum of v v of their tile, and sgnht_adapt, after each of them, changes the parameter's chi, as it does for SGNHT.
 #include "velocities.cuh"
 
-INLINE void leave(Out<double> squares, double sum) {
-  if (threadIdx.x == 0) squares.at()[blockIdx.x] = sum;
-}
-
 template <class T>
 INLINE void ccadlKick(Out<T> statistics, Out<double> squares, InOut<T> chi, InOut<T> variance, InOut<T> before, const Schedules<T>& schedules,
                       const Walkers<T>& walkers, double alpha) {
@@ -22,24 +18,27 @@ INLINE void ccadlKick(Out<T> statistics, Out<double> squares, InOut<T> chi, InOu
     keep = all < memory ? all : memory;
     half = (1 - keep) / 2;
   }
-  double sum = 0;
-  tile(statistics, walkers.n, [&](int i, int count) INLINED {
-    const Step<T>& s = again(step);
-    Quad<T> theta = load(walkers.w.at(), i, count), g = gradients(walkers.prior, load(walkers.dw.at(), i, count), theta);
-    Quad<T> v = walkers.velocities(s, i, count), old = load(before.at(), i, count), square = load(variance.at(), i, count);
+  tiles(walkers.n, [&](int tile) INLINED {
+    T speed = 0;
+    double sum = tileSum(walkers.n, tile, [&](int i, int count) INLINED {
+      const Step<T>& s = again(step);
+      Quad<T> theta = load(walkers.w.at(), i, count), g = walkers.prior.gradient(load(walkers.dw.at(), i, count), theta);
+      Quad<T> v = walkers.velocities(s, i, count), old = load(before.at(), i, count), square = load(variance.at(), i, count);
 #pragma unroll
-    for (int k = 0; k < 4; k++) {
-      T difference = g.v[k] - old.v[k];
-      square.v[k] = keep * square.v[k] + half * (difference * difference);
-      v.v[k] = descend(v.v[k], s.rate, g.v[k]);
-    }
-    sum += dot(v, v);
-    store(variance.at(), i, count, square);
-    store(before.at(), i, count, g);
-    store(walkers.v.at(), i, count, v);
-    return dot(theta, g);
+      for (int k = 0; k < 4; k++) {
+        T difference = g.v[k] - old.v[k];
+        square.v[k] = keep * square.v[k] + half * (difference * difference);
+        v.v[k] = descend(v.v[k], s.rate, g.v[k]);
+      }
+      speed += dot(v, v);
+      store(variance.at(), i, count, square);
+      store(before.at(), i, count, g);
+      store(walkers.v.at(), i, count, v);
+      return dot(theta, g);
+    });
+    leave(statistics, tile, sum);
+    leave(squares, tile, blockSumAs<double>(speed));
   });
-  leave(squares, blockSum(sum));
 }
 
 // Balance is chi, and what of S makes b.
@@ -53,10 +52,10 @@ INLINE void ccadlDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Schedu
   prefetch(n, w, v, variance);
   const Step<T>& s = schedules.step(dataSize);
   const auto& c = once<Balance>([&]() INLINED {
-    double gain = s.temperature == 0 ? 0 : (double)s.rate * (double)dataSize / (2 * s.temperature);
+    double gain = s.temperature == 0 ? 0 : (double)s.rate * (double)dataSize / (2 * (double)s.temperature);
     return Balance{(double)chi.at()[0] + (double)chi.at()[1], gain};
   });
-  double sum = tileSum(n, [&](int i, int count) INLINED {
+  update(squares, n, [&](int i, int count) INLINED {
     Quad<T> theta = load(w.at(), i, count), velocity = load(v.at(), i, count), square = load(variance.at(), i, count), z = draw(again(s), stream, i);
 #pragma unroll
     for (int k = 0; k < 4; k++) {
@@ -68,7 +67,6 @@ INLINE void ccadlDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Schedu
     store(v.at(), i, count, velocity);
     return dot(velocity, velocity);
   });
-  leave(squares, sum);
 }
 
 #define CCADL(T, suffix)                                                                                                                       \

@@ -4,28 +4,27 @@
 enum MclmcWord { mclmcStep, mclmcPotential, mclmcKinetic, mclmcError, mclmcSum, mclmcWeight, mclmcU, mclmcG, mclmcZ, mclmcWords };
 enum MclmcSum { sumGG, sumUG, sumUU, sumUZ, sumGZ, sumZZ, mclmcSums };
 
-// mclmc_share: the six dot products of u, g and the noise z of a block's tile.
+// mclmc_share: the six dot products of u, g and the noise z of each tile.
 KERNEL(mclmc_share_f64, 512)(Out<double> shares, In<double> u, In<double> g, Header header, int n, unsigned stream) {
   Address noise = addressOf(header, stream);
-  double sums[mclmcSums] = {};
-  tileSum(n, [&](int i, int count) INLINED {
-    Quad<double> direction = load(u.at(), i, count), slope = load(g.at(), i, count), z = wide(normals(noise, i / 4));
+  tiles(n, [&](int tile) INLINED {
+    double sums[mclmcSums] = {};
+    tileSum(n, tile, [&](int i, int count) INLINED {
+      Quad<double> direction = load(u.at(), i, count), slope = load(g.at(), i, count), z = wide(normals(noise, i / 4));
 #pragma unroll
-    for (int k = 0; k < 4; k++)
-      if (k >= count) z.v[k] = 0;
-    sums[sumGG] += dot(slope, slope);
-    sums[sumUG] += dot(direction, slope);
-    sums[sumUU] += dot(direction, direction);
-    sums[sumUZ] += dot(direction, z);
-    sums[sumGZ] += dot(slope, z);
-    sums[sumZZ] += dot(z, z);
-    return 0.0;
+      for (int k = 0; k < 4; k++)
+        if (k >= count) z.v[k] = 0;
+      sums[sumGG] += dot(slope, slope);
+      sums[sumUG] += dot(direction, slope);
+      sums[sumUU] += dot(direction, direction);
+      sums[sumUZ] += dot(direction, z);
+      sums[sumGZ] += dot(slope, z);
+      sums[sumZZ] += dot(z, z);
+      return 0.0;
+    });
+#pragma unroll
+    for (int k = 0; k < mclmcSums; k++) leave(shares, mclmcSums * tile + k, blockSum(sums[k]));
   });
-#pragma unroll
-  for (int k = 0; k < mclmcSums; k++) {
-    double sum = blockSum(sums[k]);
-    if (threadIdx.x == 0) shares.at()[mclmcSums * blockIdx.x + k] = sum;
-  }
 }
 
 // mclmc_sum adds a parameter's sums over tiles to the totals, which begin with the first one's: one block.
@@ -124,7 +123,7 @@ KERNEL(mclmc_move_f64, 512)
   const double* decided = words.at();
   double step = decided[mclmcStep], keep = decided[mclmcU], pull = decided[mclmcG], spread = decided[mclmcZ];
   Address noise = addressOf(header, stream);
-  tile(statistics, n, [&](int i, int count) INLINED {
+  update(statistics, n, [&](int i, int count) INLINED {
     Quad<double> theta = load(w.at(), i, count), g = load(dw.at(), i, count), direction = load(u.at(), i, count), z = wide(normals(noise, i / 4));
     double statistic = dot(theta, g);
     store(position.at(), i, count, theta);
