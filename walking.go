@@ -43,7 +43,8 @@ func (n NUTS) sampler(warmup int, stepSize float64) metropolis.NUTS {
 	return metropolis.NUTS{StepSize: stepSize, Warmup: warmup, AcceptanceRate: n.AcceptanceRate, MaxDepth: n.MaxDepth}
 }
 
-// walking is the course of a sampler of all data: NUTS, a proposal with a Metropolis test, or MCLMC.
+// walking is the course of a sampler of all data: NUTS, a proposal with a Metropolis test, or
+// MCLMC.
 type walking struct {
 	plain
 	method Method

@@ -22,7 +22,7 @@ import (
 //	B  v     <- v - h gU,    chi <- max(chi, 0)
 //	D  chi   <- chi + k/2 (v.v/(d h T) - 1)
 //	A  theta <- theta + v/2
-//	O  v     <- c v + sqrt((1 - c^2) (a/f) h T) xi,    c = exp(-f),    f = chi + b,    b = h N^2 S/(2T)
+//	O  v     <- c v + sqrt((1 - c^2) (a/f) h T) xi,  c = exp(-f),  f = chi + b,  b = h N^2 S/(2T)
 //	A  theta <- theta + v/2
 //	D  chi   <- chi + k/2 (v.v/(d h T) - 1)
 //

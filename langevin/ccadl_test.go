@@ -110,8 +110,8 @@ func TestCCAdLFormula(t *testing.T) {
 	}
 }
 
-// TestCCAdLChiStaysAbove0: where the velocities' temperature stays below a rising one, chi ends at 0
-// and not below it.
+// TestCCAdLChiStaysAbove0: where the velocities' temperature stays below a rising one, chi ends at
+// 0 and not below it.
 func TestCCAdLChiStaysAbove0(t *testing.T) {
 	for _, dtype := range []tensor.DType{tensor.Float32, tensor.Float64} {
 		sampler := langevin.CCAdL{Friction: 0.2, Alpha: 0.6, Coupling: 0.7}

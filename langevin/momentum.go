@@ -26,8 +26,8 @@ type momentumRule interface {
 	lower(l *graph.Lowering, u momentumUpdate) (suffix string, host tensor.HostKernel, scalars []float64)
 }
 
-// momentumState is a state of a momentumRule, of one axis: what follows the parameter's name in its own,
-// its size and what it starts with, 0 if nil.
+// momentumState is a state of a momentumRule, of one axis: what follows the parameter's name in its
+// own, its size and what it starts with, 0 if nil.
 type momentumState struct {
 	suffix string
 	size   int

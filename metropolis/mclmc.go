@@ -18,23 +18,23 @@ import (
 // 2025): theta moves at the speed 1 in a direction u, which the gradient turns and noise spreads.
 // With d elements of all parameters together, e = -gU/|gU| and the step size s, a step is
 //
-//	B  u     <- (u + e (sinh x + e.u (cosh x - 1)))/(cosh x + e.u sinh x),    x = s/2 |gU|/(T (d - 1))
+//	B  u     <- (u + e (sinh x + e.u (cosh x - 1)))/(cosh x + e.u sinh x),  x = s |gU|/(2 T (d-1))
 //	A  theta <- theta + s u
 //	B  as above, at the new theta
 //	O  u     <- (u + n z)/|u + n z|,    n^2 = (exp(2 Friction) - 1)/d,    z ~ N(0, 1)
 //
-// and at the start u is z/|z|. The energy U/T + (d - 1) log(cosh x + e.u sinh x), summed over all B,
-// would stay as it is if steps were small; its error in a step is the trace TraceEnergyError. During
-// warm-up the step size adapts until the mean of the error's square is d times EnergyVariance: in the
-// first third it grows or shrinks by the error's side alone, and then it is the sixth root of the
-// mean of the squares over the sixth power of their steps, weighted by how near they are to what is
-// wanted. After warm-up it is frozen.
+// and at the start u is z/|z|. The energy U/T + (d - 1) log(cosh x + e.u sinh x), summed over all
+// B, would stay as it is if steps were small; its error in a step is the trace TraceEnergyError.
+// During warm-up the step size adapts until the mean of the error's square is d times
+// EnergyVariance: in the first third it grows or shrinks by the error's side alone, and then it is
+// the sixth root of the mean of the squares over the sixth power of their steps, weighted by how
+// near they are to what is wanted. After warm-up it is frozen.
 //
-// In continuous time theta has the density exp(-U/T) for any Friction. The bias of its steps is what
-// EnergyVariance E chooses. On a quadratic U of many dimensions, q being c s^2/(d T), the variance
-// along a curvature c is T/c (1 + q/4 - m/6) for small q, with their mean m. Where all curvatures
-// are alike that is q/12 too much, and E is q^3/144: the excess is (E/12)^(1/3), 3.5 % at 5e-4.
-// Stiff directions have more of it than soft ones, which may have too little.
+// In continuous time theta has the density exp(-U/T) for any Friction. The bias of its steps is
+// what EnergyVariance E chooses. On a quadratic U of many dimensions, q being c s^2/(d T), the
+// variance along a curvature c is T/c (1 + q/4 - m/6) for small q, with their mean m. Where all
+// curvatures are alike that is q/12 too much, and E is q^3/144: the excess is (E/12)^(1/3), 3.5 %
+// at 5e-4. Stiff directions have more of it than soft ones, which may have too little.
 //
 // Left out: the tuning of L = s/Friction by autocorrelations, the preconditioning by variances, and
 // MILE's descent to where its chains start.
@@ -58,8 +58,8 @@ func (m MCLMC) Validate() error {
 }
 
 // Unadjusted samples by MCLMC, whose bias no test removes. A step of the program is a step of it,
-// with one evaluation of U and its gradient. Draws are in the states "<parameter>.position". At each
-// step the metrics TracePotential, TraceStepSize, TraceEnergyError and "theta.g <name>" are
+// with one evaluation of U and its gradient. Draws are in the states "<parameter>.position". At
+// each step the metrics TracePotential, TraceStepSize, TraceEnergyError and "theta.g <name>" are
 // recorded. The builder is of float64, as energies are those of all data.
 type Unadjusted struct {
 	Dynamics MCLMC

@@ -221,9 +221,9 @@ func TestMCLMCTheory(t *testing.T) {
 	}
 }
 
-// TestMCLMCMoments: the variances along each curvature, and the variance of the energy's error, of a
-// chain in many dimensions are those of MCLMC's comment, at the step size that the warm-up chose for
-// the requested variance and froze. Wrong ones are refuted.
+// TestMCLMCMoments: the variances along each curvature, and the variance of the energy's error, of
+// a chain in many dimensions are those of MCLMC's comment, at the step size that the warm-up chose
+// for the requested variance and froze. Wrong ones are refuted.
 func TestMCLMCMoments(t *testing.T) {
 	const dimensions, temperature, warmup = 4000, 0.6, 600
 	for _, f := range []trial.Bowl{{Smallest: 2, Largest: 2}, {Smallest: 0.5, Largest: 4}} {

@@ -13,9 +13,9 @@ import (
 )
 
 // A step of the program evaluates U and its gradient g at a theta and makes all that follows there:
-// the last B of the step that came here, O, the first B of the next step, and A. The direction after
-// them is a sum of the one before, of g and of the noise z, so that no more than the dot products of
-// these three are needed before each element moves once.
+// the last B of the step that came here, O, the first B of the next step, and A. The direction
+// after them is a sum of the one before, of g and of the noise z, so that no more than the dot
+// products of these three are needed before each element moves once.
 
 // The words of a chain under MCLMC. The state mclmcState has them as they were before the step,
 // mclmcDecide's output as they are after it.
@@ -96,8 +96,8 @@ func (s mclmcShare) tile(a *tensor.Args, tile, n int) {
 }
 
 // mclmcDecide turns the direction of a chain and adapts its step size: U scalar, the chain's words,
-// header, then the sums of each parameter -> the words after the step, which the input is updated to
-// as well.
+// header, then the sums of each parameter -> the words after the step, which the input is updated
+// to as well.
 type mclmcDecide struct {
 	dynamics    MCLMC
 	dimensions  int
@@ -251,8 +251,9 @@ func (d mclmcDecide) adapt(words []float64, made uint64) {
 	}
 }
 
-// mclmcMove turns the direction, keeps theta as the position, and makes A: w, dw, u and the position
-// of one shape, the chain's words, header -> the sum of theta * g at the position by tiles.
+// mclmcMove turns the direction, keeps theta as the position, and makes A: w, dw, u and the
+// position of one shape, the chain's words, header -> the sum of theta * g at the position by
+// tiles.
 type mclmcMove struct{ stream uint16 }
 
 func (mclmcMove) Name() string   { return "mclmc move" }

@@ -15,8 +15,8 @@ import (
 // Sampler samples from a target by all data at each step. Metropolis and NUTS are exact: exp(-U/T)
 // itself is their stationary distribution, without a discretisation bias. Unadjusted has one, and a
 // number that chooses it. All need a builder of float64: they compare energies, whose differences
-// are of order T, while the energies themselves are of the order of the number of data, which leaves
-// a float32 no digits.
+// are of order T, while the energies themselves are of the order of the number of data, which
+// leaves a float32 no digits.
 type Sampler interface {
 	// Name is what the sampler is called in the literature.
 	Name() string
@@ -33,8 +33,8 @@ type Sampler interface {
 //
 // A langevin.Plan runs them when the walk is among its interventions. A step of Metropolis or of
 // Unadjusted is an evaluation of U, and there is nothing to do between two; a step of NUTS is a
-// draw, whose trajectory is made before it. At each step, the traces that every walk has are recorded as
-// metrics.
+// draw, whose trajectory is made before it. At each step, the traces that every walk has are
+// recorded as metrics.
 type Walk interface {
 	langevin.Intervention
 	// Draw lets every chain finish its warm-up and make that many more draws, each thinning

@@ -26,9 +26,9 @@ type trace struct {
 }
 
 // weightDensity draws where one weight was, early to late: a panel per method, all on one axis,
-// with the densities of the weight over windows that roll along its trace, light to dark, a sixth of
-// it each. Each density is a Gaussian kernel estimate divided by its own maximum, so that the spike
-// of an optimizer does not flatten the width of a posterior.
+// with the densities of the weight over windows that roll along its trace, light to dark, a sixth
+// of it each. Each density is a Gaussian kernel estimate divided by its own maximum, so that the
+// spike of an optimizer does not flatten the width of a posterior.
 //
 // weight names the axis. Traces have a value for each step, shortestTrace or more. places are the
 // methods' positions, which give them their colours; nil counts them.

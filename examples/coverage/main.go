@@ -91,8 +91,8 @@ func allDigits() (*datasets.Dataset, error) {
 	return datasets.New("mnist", images, labels, 1, 28, 28, mnist.Train.ClassNames)
 }
 
-// keptShares trains a perceptron on some digits, calibrates it by others, and returns which share of
-// its answers for the rest keeps each promise.
+// keptShares trains a perceptron on some digits, calibrates it by others, and returns which share
+// of its answers for the rest keeps each promise.
 func keptShares(ctx context.Context, digits *datasets.Dataset, seed uint64, sizes division) ([]float64, error) {
 	order := rand.New(rand.NewPCG(seed, 0)).Perm(digits.Len())
 	next := func(n int) (*datasets.Dataset, error) {

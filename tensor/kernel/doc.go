@@ -1,8 +1,8 @@
 // Package kernel holds the heavy loops of the host device: matrix multiplication, two-dimensional
-// convolution in its three directions, and pooling, as pure functions over slices; and passes, which
-// go once over slices of equal length: the updates of samplers and optimizers ([SGLD], [Adam] and so
-// on), activations ([Raise], [PassAbove32], [SiLU]), arithmetic, and the parts of normalizations
-// ([WideSquares], [WideAffine]).
+// convolution in its three directions, and pooling, as pure functions over slices; and passes,
+// which go once over slices of equal length: the updates of samplers and optimizers ([SGLD], [Adam]
+// and so on), activations ([Raise], [PassAbove32], [SiLU]), arithmetic, and the parts of
+// normalizations ([WideSquares], [WideAffine]).
 //
 // Its nouns:
 //
@@ -23,8 +23,8 @@
 // assembly, chosen when the program starts ([InstructionSet]): AVX-512 where the processor has F,
 // BW, DQ and VL and the operating system keeps its registers, else AVX2 with FMA. Everything else,
 // and every build with the tag purego, runs the portable loops. Both assembly paths give the same
-// bits. In products and convolutions portable Go rounds differently, because FMA rounds once; pooling
-// and passes give the same bits everywhere.
+// bits. In products and convolutions portable Go rounds differently, because FMA rounds once;
+// pooling and passes give the same bits everywhere.
 //
 // Multiplication follows the packed-panel scheme of Goto and van de Geijn ("Anatomy of
 // High-Performance Matrix Multiplication", ACM TOMS 34(3), 2008); a convolution is such a product

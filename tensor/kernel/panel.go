@@ -60,8 +60,8 @@ func multiply[T Float](rows, depth int, a left[T], b, c []T, stride int, bias []
 	finish(rows, panelColumns, sums[:], c, stride, bias, f)
 }
 
-// multiplyPair is multiply for two panels, the second of which lies panel elements behind the first,
-// and their columns side by side.
+// multiplyPair is multiply for two panels, the second of which lies panel elements behind the
+// first, and their columns side by side.
 func multiplyPair[T Float](rows, depth int, a left[T], b []T, panel int, c []T, stride int, bias []T, f flags) {
 	if multiplyPairFast(rows, depth, a, b, panel, c, stride, bias, f) {
 		return

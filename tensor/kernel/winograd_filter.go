@@ -43,7 +43,8 @@ func (c Conv2D) filterWinograd(a *cookToom) Routine {
 	p.x = patchesOf{c.blockedX(p.patch), &p.input, p.patch, p.groups.wide, lattice{p.points * p.pointX, p.pointX, strideX}, panelColumns}
 	p.y = patchesOf{c.blockedY(p.patch), &p.spread, p.patch, p.groups.wide, lattice{p.points * p.pointY, p.pointY, panelColumns}, points * p.pointY}
 	p.ranges = min(p.panels, ceilDiv(filterTiles, p.chunks))
-	transformed := points*p.pointX + ceilDiv(p.panels, p.ranges)*p.y.panel + panelColumns/lanes*max(p.x.blocksSize(p.groups.highest()), p.y.blocksSize(p.groups.highest()))
+	blocks := max(p.x.blocksSize(p.groups.highest()), p.y.blocksSize(p.groups.highest()))
+	transformed := points*p.pointX + ceilDiv(p.panels, p.ranges)*p.y.panel + panelColumns/lanes*blocks
 	sums := points*apart(panelColumns*panelColumns) + panelColumns*c.R*c.S*lanes
 	return Routine{
 		Phases:    []int{p.chunks * p.ranges, p.panels * p.parts},
