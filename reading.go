@@ -118,16 +118,19 @@ func (r *Run) listOwn() ([]sampleFile, error) {
 	if err != nil {
 		return nil, damaged(folder, err)
 	}
-	files, there, unlisted := make([]sampleFile, 0, len(paths)), make(map[string]bool, len(paths)), 0
+	files, unlisted := make([]sampleFile, 0, len(paths)), 0
 	for _, path := range paths {
-		name := samplesFolder + "/" + filepath.Base(path)
-		there[name] = true
-		switch {
-		case x == nil:
+		if x == nil {
 			files = append(files, sampleFile{path: path})
-		case x.lines[name].Sum != "":
-			files = append(files, sampleFile{path, x.lines[name].Sum})
-		case x.lines[name].Dropped:
+			continue
+		}
+		name := samplesFolder + "/" + filepath.Base(path)
+		line := x.lines[name]
+		delete(x.lines, name) // what is left is not there
+		switch {
+		case line.Sum != "":
+			files = append(files, sampleFile{path, line.Sum})
+		case line.Dropped:
 		case laterThan(filepath.Base(path), steps):
 			unlisted++
 		default:
@@ -143,9 +146,10 @@ func (r *Run) listOwn() ([]sampleFile, error) {
 		return files, nil
 	}
 	for _, name := range x.names {
-		line, path := x.lines[name], filepath.Join(r.folder, filepath.FromSlash(name))
+		line, missing := x.lines[name]
+		path := filepath.Join(r.folder, filepath.FromSlash(name))
 		switch {
-		case filepath.Dir(filepath.FromSlash(name)) != samplesFolder || there[name] || line.Dropped:
+		case filepath.Dir(filepath.FromSlash(name)) != samplesFolder || !missing || line.Dropped:
 		case line.Lost == "" && r.manifest.Spec.Keep > 0 && wasDropped(path):
 			return r.listOwn() // it went since the index was read
 		case line.Lost != "":
