@@ -51,95 +51,40 @@ func multiplyAddsFast(loops int) (operations float64, ok bool) {
 	return float64(loops * 12 * vector * 2), true
 }
 
-// What follows chooses between AVX2 and AVX-512.
+// What follows is AVX2's or AVX-512's function of the same signature, to which choice_amd64.s jumps.
 
-func multiplyTile(rows, depth int, a *float32, rowStride, depthStride int, b, c *float32, stride int, bias *float32, f int) {
-	if inUse == avx512 {
-		multiplyTileAVX512(rows, depth, a, rowStride, depthStride, b, c, stride, bias, f)
-	} else {
-		multiplyTileAVX2(rows, depth, a, rowStride, depthStride, b, c, stride, bias, f)
-	}
-}
+//go:noescape
+func multiplyTile(rows, depth int, a *float32, rowStride, depthStride int, b, c *float32, stride int, bias *float32, f int)
 
-func multiplyTabled(rows, depth int, data *float32, rowOffsets, depthOffsets *int32, b, c *float32, stride int, accumulate bool) {
-	if inUse == avx512 {
-		multiplyTableAVX512(rows, depth, data, rowOffsets, depthOffsets, b, c, stride, accumulate)
-	} else {
-		multiplyTableAVX2(rows, depth, data, rowOffsets, depthOffsets, b, c, stride, accumulate)
-	}
-}
+//go:noescape
+func multiplyTabled(rows, depth int, data *float32, rowOffsets, depthOffsets *int32, b, c *float32, stride int, accumulate bool)
 
-func multiplyWindows(rows, panels, depth int, a *float32, rowStride int, padded *float32, places, taps *int32, y *float32, plane int, bias *float32, f int) {
-	if inUse == avx512 {
-		multiplyWindowsAVX512(rows, panels, depth, a, rowStride, padded, places, taps, y, plane, bias, f)
-	} else {
-		multiplyWindowsAVX2(rows, panels, depth, a, rowStride, padded, places, taps, y, plane, bias, f)
-	}
-}
+//go:noescape
+func multiplyWindows(rows, panels, depth int, a *float32, rowStride int, padded *float32, places, taps *int32, y *float32, plane int, bias *float32, f int)
 
-func scatter(rows, depth, taps int, a *float32, skip int, b, c0, c1 *float32, offsets *int32, plane int) {
-	if inUse == avx512 {
-		scatterAVX512(rows, depth, taps, a, skip, b, c0, c1, offsets, plane)
-	} else {
-		scatterAVX2(rows, depth, taps, a, skip, b, c0, c1, offsets, plane)
-	}
-}
+//go:noescape
+func scatter(rows, depth, taps int, a *float32, skip int, b, c0, c1 *float32, offsets *int32, plane int)
 
-func multiplyLines(dout *float32, second, image int, x *float32, offsets *int32, count, images, rows, line, xRow, xImage int, first, other *float32, add bool) {
-	if inUse == avx512 {
-		accumulateLinesAVX512(dout, second, image, x, offsets, count, images, rows, line, xRow, xImage, first, other, add)
-	} else {
-		accumulateLinesAVX2(dout, second, image, x, offsets, count, images, rows, line, xRow, xImage, first, other, add)
-	}
-}
+//go:noescape
+func multiplyLines(dout *float32, second, image int, x *float32, offsets *int32, count, images, rows, line, xRow, xImage int, first, other *float32, add bool)
 
-func windowRuns(panel, padded *float32, runs *[6]int32, taps *int32, depth int) {
-	if inUse == avx512 {
-		windowRunsAVX512(panel, padded, runs, taps, depth)
-	} else {
-		windowRunsAVX2(panel, padded, runs, taps, depth)
-	}
-}
+//go:noescape
+func windowRuns(panel, padded *float32, runs *[6]int32, taps *int32, depth int)
 
-func windowGather(panel, padded *float32, pixels *[16]int32, taps *int32, depth int) {
-	if inUse == avx512 {
-		windowGatherAVX512(panel, padded, pixels, taps, depth)
-	} else {
-		windowGatherAVX2(panel, padded, pixels, taps, depth)
-	}
-}
+//go:noescape
+func windowGather(panel, padded *float32, pixels *[16]int32, taps *int32, depth int)
 
-func maxPlanes(upper, lower, y *float32, table *int32, pairs, planes, xPlane, yPlane int, floor float32) {
-	if inUse == avx512 {
-		maxPlanesAVX512(upper, lower, y, table, pairs, planes, xPlane, yPlane, floor)
-	} else {
-		maxPlanesAVX2(upper, lower, y, table, pairs, planes, xPlane, yPlane, floor)
-	}
-}
+//go:noescape
+func maxPlanes(upper, lower, y *float32, table *int32, pairs, planes, xPlane, yPlane int, floor float32)
 
-func maxPlanesBackward(upper, lower, dupper, dlower, gradient *float32, table *int32, pairs, planes, xPlane, yPlane int) {
-	if inUse == avx512 {
-		maxPlanesBackwardAVX512(upper, lower, dupper, dlower, gradient, table, pairs, planes, xPlane, yPlane)
-	} else {
-		maxPlanesBackwardAVX2(upper, lower, dupper, dlower, gradient, table, pairs, planes, xPlane, yPlane)
-	}
-}
+//go:noescape
+func maxPlanesBackward(upper, lower, dupper, dlower, gradient *float32, table *int32, pairs, planes, xPlane, yPlane int)
 
-func sumRows(y, x *float32, columns, rows, stride int) {
-	if inUse == avx512 {
-		sumRowsAVX512(y, x, columns, rows, stride)
-	} else {
-		sumRowsAVX2(y, x, columns, rows, stride)
-	}
-}
+//go:noescape
+func sumRows(y, x *float32, columns, rows, stride int)
 
-func scaleBytes(y *float32, x *uint8, n int, scale, shift float32) {
-	if inUse == avx512 {
-		scaleBytesAVX512(y, x, n, scale, shift)
-	} else {
-		scaleBytesAVX2(y, x, n, scale, shift)
-	}
-}
+//go:noescape
+func scaleBytes(y *float32, x *uint8, n int, scale, shift float32)
 
 func (p *pass) run(r rule) {
 	if inUse == avx512 {
