@@ -45,7 +45,7 @@ func (f *Function) Arm(format string, args ...any) {
 	f.lines = append(f.lines, line{format: format, args: args, vector: true})
 }
 
-// Go writes an instruction in the syntax of Go's assembler, as in Go("ADD $%d, R%d", 16, pointer).
+// Go writes an instruction in the syntax of Go's assembler, as in Go("ADD $%d, R%d", 16, pointer). A label is an argument, too: loops are found by it.
 func (f *Function) Go(format string, args ...any) {
 	f.lines = append(f.lines, line{format: format, args: args})
 }
