@@ -9,9 +9,10 @@ import (
 )
 
 // Cost is how many steps the run of a specification has, and how long one takes, by making some of
-// them, at least 4. The first two warm up: their time does not count, nor that of an anchor before
-// them. The observer sees these steps; nil is none.
-func Cost(ctx context.Context, spec pollen.Spec, data *datasets.Dataset, some int, observe pollen.Observer, options ...pollen.Option,
+// them, at least 4, by the time that now tells. The first two warm up: their time does not count,
+// nor that of an anchor before them. The observer sees these steps; nil is none.
+func Cost(ctx context.Context, spec pollen.Spec, data *datasets.Dataset, some int, now func() time.Time, observe pollen.Observer,
+	options ...pollen.Option,
 ) (steps int, step time.Duration, err error) {
 	var first, last time.Time
 	from, to := 0, 0
@@ -22,7 +23,7 @@ func Cost(ctx context.Context, spec pollen.Spec, data *datasets.Dataset, some in
 		if e.Remark != "" {
 			return
 		}
-		if last, to = time.Now(), e.Done; first.IsZero() {
+		if last, to = now(), e.Done; first.IsZero() {
 			first, from = last, e.Done
 		}
 	}))...)

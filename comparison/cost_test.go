@@ -10,11 +10,13 @@ import (
 
 // TestCost: a step costs what the steps after the first two take, each of them its share.
 func TestCost(t *testing.T) {
-	seen := 0
+	seen, clock := 0, time.Unix(0, 0)
+	now := func() time.Time { return clock }
 	spec := entries()[0].Spec
-	steps, step, err := Cost(context.Background(), spec, stripes(t).Train, 8, func(e pollen.Event) {
-		if seen = e.Done; seen > 2 {
-			time.Sleep(20 * time.Millisecond)
+	steps, step, err := Cost(context.Background(), spec, stripes(t).Train, 8, now, func(e pollen.Event) {
+		if e.Remark == "" {
+			seen = e.Done
+			clock = clock.Add(time.Second / time.Duration(seen)) // 1/2, 1/4, 1/6 and 1/8 of a second
 		}
 	})
 	if err != nil {
@@ -23,11 +25,11 @@ func TestCost(t *testing.T) {
 	if steps != 12 || seen != 8 {
 		t.Errorf("%d steps, and the last one seen is %d, wants 12 and 8", steps, seen)
 	}
-	if step < 10*time.Millisecond {
-		t.Errorf("a step takes %v, wants at least half of a window's 20 ms", step)
+	if want := time.Second * 13 / 24 / 6; step.Round(time.Millisecond) != want.Round(time.Millisecond) {
+		t.Errorf("a step takes %v, wants %v", step, want)
 	}
 	spec.Batch = 100
-	if _, _, err := Cost(context.Background(), spec, stripes(t).Train, 8, nil); err == nil {
+	if _, _, err := Cost(context.Background(), spec, stripes(t).Train, 8, now, nil); err == nil {
 		t.Error("a batch larger than the data: no error")
 	}
 }

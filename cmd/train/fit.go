@@ -283,7 +283,7 @@ func runEstimate(ctx context.Context, s *config.Settings, c *console) error {
 	if err := printSummary(p.spec, p.data, c); err != nil {
 		return err
 	}
-	total, step, err := comparison.Cost(ctx, p.spec, p.data.Train, 8, func(e pollen.Event) {
+	total, step, err := comparison.Cost(ctx, p.spec, p.data.Train, 8, c.now, func(e pollen.Event) {
 		if e.Remark != "" {
 			c.remark("%s", e.Remark)
 		}

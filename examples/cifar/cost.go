@@ -17,7 +17,7 @@ func (s *study) announce(ctx context.Context) error {
 	var here, there time.Duration
 	for _, m := range s.methods {
 		spec, device := m.spec(s), &predicting{Device: s.device}
-		steps, step, err := comparison.Cost(ctx, spec, s.data.Train, 8, nil, pollen.WithDevice(device))
+		steps, step, err := comparison.Cost(ctx, spec, s.data.Train, 8, time.Now, nil, pollen.WithDevice(device))
 		if err != nil {
 			return err
 		}

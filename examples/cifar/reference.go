@@ -35,7 +35,8 @@ type source struct {
 	least           float64 // accuracy of the reference, which shows that the images are in order
 }
 
-// The normalisation of the reference's network (bnn_hmc/utils/data_utils.py), of pixels from 0 to 1.
+// The normalisation of the reference's network (bnn_hmc/utils/data_utils.py), of pixels from 0 to
+// 1.
 var (
 	mean      = []float64{0.49, 0.48, 0.44}
 	deviation = []float64{0.2, 0.2, 0.2}
@@ -72,8 +73,8 @@ func (s source) load(ctx context.Context, images int) (data datasets.Splits, ref
 		}
 	}
 	if accuracy := float64(right) / float64(s.size); accuracy < s.least-1e-9 {
-		return data, nil, errors.Errorf("cifar: %s: the reference is right for %.4f of the test images, wants %.4f: they are not in the order of CIFAR-10's test batch",
-			s.data, accuracy, s.least)
+		return data, nil, errors.Errorf("cifar: %s: the reference is right for %.4f of the test images, wants %.4f: "+
+			"they are not in the order of CIFAR-10's test batch", s.data, accuracy, s.least)
 	}
 	return data, reference, nil
 }
@@ -110,8 +111,8 @@ func (s source) read() ([]float64, error) {
 	return probabilities, nil
 }
 
-// shuffled is the order of the n images of a split in TensorFlow Datasets, from which the reference's
-// programs read: they are sorted by the MD5 of the split's name and their number.
+// shuffled is the order of the n images of a split in TensorFlow Datasets, from which the
+// reference's programs read: they are sorted by the MD5 of the split's name and their number.
 func shuffled(split string, n int) []int {
 	sums := make([][md5.Size]byte, n)
 	order := make([]int, n)

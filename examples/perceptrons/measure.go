@@ -55,7 +55,7 @@ func (t *study) announce(ctx context.Context, missing []cell, all int) error {
 
 // measure is what a cell takes, from the time of some steps and of one prediction.
 func (t *study) measure(ctx context.Context, c cell, device tensor.Device) (cost, error) {
-	steps, step, err := comparison.Cost(ctx, c.spec(), t.train, 24, nil, pollen.WithDevice(device))
+	steps, step, err := comparison.Cost(ctx, c.spec(), t.train, 24, t.now, nil, pollen.WithDevice(device))
 	if err != nil {
 		return cost{}, err
 	}

@@ -51,7 +51,8 @@ func multiplyAddsFast(loops int) (operations float64, ok bool) {
 	return float64(loops * 12 * vector * 2), true
 }
 
-// What follows is AVX2's or AVX-512's function of the same signature, to which choice_amd64.s jumps.
+// What follows is AVX2's or AVX-512's function of the same signature, to which choice_amd64.s
+// jumps.
 
 //go:noescape
 func multiplyTile(rows, depth int, a *float32, rowStride, depthStride int, b, c *float32, stride int, bias *float32, f int)

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// compareWithPortable compares every bit, over addresses that differ in every word and counters that
-// wrap.
+// compareWithPortable compares every bit, over addresses that differ in every word and counters
+// that wrap.
 func compareWithPortable(t *testing.T) {
 	words := func(i uint32) [4]uint32 { return Philox4x32([4]uint32{i}, [2]uint32{11, 12}) }
 	blocks := 1 << 14
