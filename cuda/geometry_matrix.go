@@ -60,8 +60,12 @@ func productOf(c tensor.Call, of tensor.Product) *product {
 	return g
 }
 
-// calls are the product's kernel, and the sum of its slices if these are apart.
+// calls are the product's kernel, and the sum of its slices if these are apart; or those of a
+// convolution on packed copies, if that is better.
 func (g *product) calls(p *placement) []call {
+	if packed := g.packedCalls(p); packed != nil {
+		return packed
+	}
 	dtype := g.out.Buffer.DType
 	tiles, ending := tilesOf(p, dtype)
 	c := g.cut(p, tiles)
