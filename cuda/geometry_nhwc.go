@@ -29,9 +29,9 @@ var (
 const (
 	apartBytes   = lineBytes + 16 // from a line to the next one
 	packedStages = 3
-	stagePixels  = 64
 	filterRows   = 64
-	filterTaps   = 5 // of a block, at most
+	stagePixels  = 64
+	filterWidth  = 256 // channels of a block's taps, at most
 	reservedFor  = 1 << 10
 	mostPacked   = 3 // blocks that share a multiprocessor's registers
 )
@@ -115,13 +115,15 @@ func (x pixels) place(n int) int {
 	return (image*x.rows+p*x.strideH)*x.columns + q*x.strideW
 }
 
-// most is the most lines that some neighbouring pixels, from each multiple of them on, need, which
-// reach so many further.
-func (x pixels) most(some, reach int) (lines int) {
+// lines are the most, and on average, that some neighbouring pixels, from each multiple of them on,
+// need, which reach so many further.
+func (x pixels) lines(some, reach int) (most int, mean float64) {
 	for n := 0; n < x.count(); n += some {
-		lines = max(lines, x.place(min(n+some, x.count())-1)-x.place(n)+1+reach)
+		lines := x.place(min(n+some, x.count())-1) - x.place(n) + 1 + reach
+		most = max(most, lines)
+		mean += float64(lines)
 	}
-	return lines
+	return most, mean / float64(ceil(x.count(), some))
 }
 
 // packedProduct is a forward convolution or an image's gradient on packed copies.
@@ -157,7 +159,8 @@ func (t packedTile) blocks(g packedProduct) int {
 
 // shared is a block's bytes: the filters' stages and the pixels' lines, or the sums after these.
 func (t packedTile) shared(g packedProduct) int {
-	return max(apartBytes*(packedStages*t.rows+g.most(t.columns, g.reach)), 4*t.rows*t.columns)
+	most, _ := g.pixels.lines(t.columns, g.reach)
+	return max(apartBytes*(packedStages*t.rows+most), 4*t.rows*t.columns)
 }
 
 // cost estimates the cycles, as product.cost does. Bytes come from the second-level cache once: the
@@ -175,7 +178,8 @@ func (t packedTile) cost(p *placement, g packedProduct, chains int) float64 {
 	blocks := ceil(g.image.channels, numbersOf(p.precision))
 	depth := g.taps * blocks * numbersOf(p.precision)
 	work := float64(t.rows*t.columns*depth) / costPerCycle
-	bytes := float64(blocks * lineBytes * (t.rows*g.taps + g.most(t.columns, g.reach)))
+	_, lines := g.pixels.lines(t.columns, g.reach)
+	bytes := float64(blocks*lineBytes) * (float64(t.rows*g.taps) + lines)
 	waves := float64(ceil(share, resident))
 	return max(work/t.speed.alone, float64(share)*max(work/full, bytes/bytesPerCycle)) + waves*costOfWave
 }
@@ -220,7 +224,7 @@ func (g *product) packedCalls(p *placement) []call {
 		return nil
 	}
 	if g.stem == "conv2d_bwd_filter" {
-		on := filterOnPacked(g)
+		on := filterOnPacked(p, g)
 		apart, cycles, fits := on.cut(p)
 		if fits && on.cost(p, 1, true)+on.image.cost(p, 1)+on.gradient.cost(p, 1) < otherwise {
 			return on.calls(p, apart, cycles)

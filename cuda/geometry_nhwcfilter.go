@@ -17,23 +17,18 @@ type packedFilter struct {
 	slices, each    int // pixels of a slice
 }
 
-func filterOnPacked(g *product) *packedFilter {
+func filterOnPacked(p *placement, g *product) *packedFilter {
 	s := sizesOf(g)
 	x := s.image()
 	f := &packedFilter{product: g, shape: s, image: x, gradient: s.alone(), pixels: pixels{
 		packing: x, P: s.P, Q: s.Q, strideH: s.strideH, strideW: s.strideW, taps: s.taps(), across: s.S, down: s.dilationH * x.columns, right: s.dilationW,
 	}}
-	for warps := 1; warps <= filterTaps; warps++ {
-		// A tap more for the same lines is one load less.
-		if f.warps == 0 || ceil(f.pixels.taps, warps)*(warps+1) < ceil(f.pixels.taps, f.warps)*(f.warps+1) {
-			f.warps = warps
-		}
-	}
+	f.warps = ceil(f.pixels.taps, ceil(f.pixels.taps, filterWidth/numbersOf(p.precision)))
 	return f
 }
 
-// size is the most lines of the image that a stage has.
-func (f *packedFilter) size() int {
+// size is the lines of the image that a stage has: the most, and the mean.
+func (f *packedFilter) size() (most int, mean float64) {
 	reach := 0
 	for group := 0; group < f.pixels.taps; group += f.warps {
 		low, high := math.MaxInt, 0
@@ -43,7 +38,7 @@ func (f *packedFilter) size() int {
 		}
 		reach = max(reach, high-low)
 	}
-	return f.pixels.most(stagePixels, reach)
+	return f.pixels.lines(stagePixels, reach)
 }
 
 // leftBytes is a pixel's line of filterRows filters in shared memory, with what keeps it apart.
@@ -54,7 +49,8 @@ func leftBytes(p *placement) int {
 // shared is a block's bytes: the places of four stages' pixels, and two stages of both operands.
 func (f *packedFilter) shared(p *placement) int {
 	const placeBytes = 8
-	return 4*stagePixels*placeBytes + 2*stagePixels*leftBytes(p) + 2*f.size()*apartBytes
+	size, _ := f.size()
+	return 4*stagePixels*placeBytes + 2*stagePixels*leftBytes(p) + 2*size*apartBytes
 }
 
 // width is the channels of a tap in the workspace, in whole lines.
@@ -86,9 +82,10 @@ func (f *packedFilter) cut(p *placement) (apart bool, cycles float64, fits bool)
 	return f.slices > 1 && together <= turns, min(turns, together), true
 }
 
-// cost estimates the cycles without the kernel that adds the slices' cost unless they are apart.
+// cost estimates the cycles, the sum of the slices included. A block with fewer warps is not faster:
+// each has a part of the multiprocessor to itself.
 func (f *packedFilter) cost(p *placement, chains int, apart bool) float64 {
-	blocks, depth := f.blocks(p)*chains, f.slices*f.each
+	blocks, depth := f.blocks(p)*chains, ceil(f.pixels.count(), stagePixels)*stagePixels
 	if apart {
 		blocks, depth = blocks*f.slices, f.each
 	}
@@ -97,8 +94,9 @@ func (f *packedFilter) cost(p *placement, chains int, apart bool) float64 {
 		s.full = s.alone
 	}
 	share := ceil(blocks, max(1, p.multiprocessors))
-	work := float64(filterRows*f.warps*numbersOf(p.precision)*depth) / costPerCycle
-	bytes := float64(depth/stagePixels) * float64(stagePixels*filterRows/numbersOf(p.precision)+f.size()) * lineBytes
+	work := float64(filterRows*filterWidth*depth) / costPerCycle
+	_, lines := f.size()
+	bytes := float64(depth/stagePixels) * (float64(stagePixels*filterRows/numbersOf(p.precision)) + lines) * lineBytes
 	cycles := max(work/s.alone, float64(share)*max(work/s.full, bytes/bytesPerCycle)) + float64(ceil(share, resident))*costOfWave
 	return cycles + f.sumCost(p, chains, apart)
 }
@@ -124,12 +122,13 @@ func (f *packedFilter) calls(p *placement, apart bool, cycles float64) []call {
 		slices, blocks[1], target = f.slices, f.slices, tensor.Out
 	}
 	width := f.width(p)
+	size, _ := f.size()
 	partial := p.work(tensor.Float32, slices*f.shape.K*f.pixels.taps*width)
 	arguments := []tensor.Argument{target(partial), tensor.In(dout), tensor.In(x)}
 	for _, n := range []int{
 		f.shape.K, f.image.planes, f.image.rows, f.image.columns, f.pixels.P, f.pixels.Q, f.pixels.strideH, f.pixels.strideW,
 		ceil(f.shape.C, numbersOf(p.precision)), f.pixels.taps, f.pixels.across, f.pixels.down, f.pixels.right,
-		gradient.rows, gradient.columns, gradient.top*gradient.columns + gradient.left, ceil(f.shape.K, numbersOf(p.precision)), f.size(), f.each,
+		gradient.rows, gradient.columns, gradient.top*gradient.columns + gradient.left, ceil(f.shape.K, numbersOf(p.precision)), size, f.each,
 	} {
 		arguments = append(arguments, tensor.Int(n))
 	}

@@ -30,8 +30,8 @@ type packing struct {
 	blocksFirst            bool
 }
 
-// lines are those of one block of channels.
-func (k packing) lines() int { return k.planes * k.rows * k.columns }
+// places are the lines of one block of channels.
+func (k packing) places() int { return k.planes * k.rows * k.columns }
 
 // packed is a copy that was asked for.
 type packed struct {
@@ -47,9 +47,9 @@ func (p *placement) pack(from tensor.Argument, k packing) (*tensor.Buffer, []cal
 	blocks, plane := ceil(k.channels, numbersOf(p.precision)), k.rows*k.columns
 	planeTo, blockTo := blocks*plane, plane
 	if k.blocksFirst {
-		planeTo, blockTo = plane, k.lines()
+		planeTo, blockTo = plane, k.places()
 	}
-	to := p.work(tensor.Int32, blocks*k.lines()*lineWords)
+	to := p.work(tensor.Int32, blocks*k.places()*lineWords)
 	c := call{
 		symbol: "nhwc_pack_" + string(p.precision), blocks: [2]int{ceil(plane, packedLines) * blocks * k.planes, 1}, threads: stridingThreads,
 		arguments: []tensor.Argument{tensor.Out(to), from},
@@ -81,6 +81,6 @@ func (p *placement) forget(calls []call) {
 
 // packCost estimates the cycles of packing: a launch, and the bytes.
 func (k packing) cost(p *placement, chains int) float64 {
-	bytes := 4*k.planes*k.channels*k.height*k.width + ceil(k.channels, numbersOf(p.precision))*k.lines()*lineBytes
+	bytes := 4*k.planes*k.channels*k.height*k.width + ceil(k.channels, numbersOf(p.precision))*k.places()*lineBytes
 	return costOfLaunch + float64(bytes*chains)/(bytesPerCycle*float64(max(1, p.multiprocessors)))
 }

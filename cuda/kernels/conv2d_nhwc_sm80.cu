@@ -24,9 +24,9 @@ PACKED(64x64_bf16, PackedTile<BF16, 64, 64, 32, 32>)
 PACKED(32x64_bf16, PackedTile<BF16, 32, 64, 32, 32>)
 
 // PACKED_FILTER is the gradient of a filter, into partial [slices filters taps channels], or into its first slice if the grid has none along y. A block has
-// as many warps as it has taps, at most five, and size lines of x to a stage. The gradient dout has its first pixel at the line doutFirst.
-#define PACKED_FILTER(ending, Number)                                                                                                          \
-  KERNEL(conv2d_nhwc_filter_##ending, 160, 2)                                                                                                    \
+// as many warps as it has taps, at most so many, and size lines of x to a stage. The gradient dout has its first pixel at the line doutFirst.
+#define PACKED_FILTER(ending, Number, warps)                                                                                                     \
+  KERNEL(conv2d_nhwc_filter_##ending, 32 * warps, 2)                                                                                             \
   (Out<float> partial, In<unsigned> dout, In<unsigned> x, int filters, int B, int height, int width, int P, int Q, int strideH, int strideW,   \
    int blocks, int taps, int across, int down, int right, int doutHeight, int doutWidth, int doutFirst, int doutBlocks, int size, int each) {  \
     DYNAMIC_SHARED(Line, memory);                                                                                                              \
@@ -35,8 +35,8 @@ PACKED(32x64_bf16, PackedTile<BF16, 32, 64, 32, 32>)
     convolvePackedFilter<Number>(partial.at(), dout.at() + doutFirst * line, x.at(), {image, gradient, filters, each}, size, (unsigned*)memory); \
   }
 
-PACKED_FILTER(tf32, TF32)
-PACKED_FILTER(bf16, BF16)
+PACKED_FILTER(tf32, TF32, 8)
+PACKED_FILTER(bf16, BF16, 4)
 
 // pack writes planes of channels as lines: channel c of pixel (h, w) of a plane is from[plane planeFrom + c channelFrom + h width + w], and is a part of line
 // (h + top) columns + w + left of plane and block of channels, which begin planeTo and blockTo lines apart. Lines outside of the image are 0.

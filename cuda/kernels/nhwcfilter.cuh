@@ -27,7 +27,7 @@ struct FilterSums<BF16> {
 
   // add multiplies a stage: left and right are the words where it begins in shared memory, right's with a tap and for the pixel at 0.
   INLINE void add(void* memory, int left, int right, const PixelLines* places) {
-    int lane = unknown(threadIdx.x) % 32;
+    unsigned lane = (unsigned)unknown(threadIdx.x) % 32;
     left = 4 * (left + (lane % 8 + lane / 16 * 8) * leftApart + lane / 8 % 2 * 4), right = 4 * (right + lane / 16 * 4);
 #pragma unroll
     for (int k = 0; k < stagePixels; k += 16) {
@@ -63,7 +63,7 @@ struct FilterSums<TF32> {
 
   INLINE void add(void* memory, int left, int right, const PixelLines* places) {
     using Four = Vector<unsigned, 4>;
-    int thread = unknown(threadIdx.x), pair = thread % 4, chunk = thread % 32 / 8 + thread / 4 % 2 * 4;
+    unsigned thread = unknown(threadIdx.x), pair = thread % 4, chunk = thread % 32 / 8 + thread / 4 % 2 * 4;
     const unsigned* words = (const unsigned*)memory;
     left += pair * leftApart + 4 * chunk, right += 4 * chunk;
 #pragma unroll
@@ -104,7 +104,7 @@ struct FilterSums<TF32> {
 // PackedGradient says how a block goes through the gradient dout [blocks B height width] of the filter, and x.
 struct PackedGradient {
   Lines x, dout;
-  int filters, each;  // pixels of a slice, a multiple of stagePixels
+  int filters, each;  // stagePixels of a slice, a multiple of stagePixels
 
   // places announces a stage's pixels, of which those before end are in the sum.
   INLINE void places(PixelLines* to, int from, int end) const {
@@ -163,23 +163,23 @@ INLINE void convolvePackedFilter(float* partial, const unsigned* dout, const uns
       barrier();
       int coming = round + 1;
       if (coming < rounds) {
-        const PixelLines* places = shared.places + coming % 4 * stagePixels;
+        const PixelLines* places = shared.places + (coming & 3) * stagePixels;
         int first = places[0].x;
-        copyLines(shared.x + coming % 2 * size * apart, x + first * line, places[stagePixels - 1].x - first + 1 + highest - lowest);
+        copyLines(shared.x + (coming & 1) * size * apart, x + first * line, places[stagePixels - 1].x - first + 1 + highest - lowest);
         constexpr int chunks = (Sums::leftApart - 4) / 4;
-        unsigned* to = shared.dout + coming % 2 * stagePixels * Sums::leftApart;
+        unsigned* to = shared.dout + (coming & 1) * stagePixels * Sums::leftApart;
         for (int i = threadIdx.x; i < stagePixels * chunks; i += blockDim.x) {
           int pixel = i / chunks, chunk = i % chunks, gradient = row / Sums::channels + chunk / 8, place = places[pixel].dout;
           bool there = place >= 0 & gradient < c.dout.blocks;
           copyAsync16(to + pixel * Sums::leftApart + 4 * chunk, dout + (there ? (gradient * c.dout.all() + place) * line + chunk % 8 * 4 : 0), there);
         }
-        c.places(shared.places + (coming + 1) % 4 * stagePixels, from + (coming + 1) * stagePixels, end);
+        c.places(shared.places + (coming + 1 & 3) * stagePixels, from + (coming + 1) * stagePixels, end);
       }
       copyAsyncCommit();
       if (round >= 0 && here) {
-        const PixelLines* places = shared.places + round % 4 * stagePixels;
-        int left = FilterMemory<Sums>::doutAt + round % 2 * stagePixels * Sums::leftApart;
-        sums.add(memory, left, FilterMemory<Sums>::xAt + (round % 2 * size + own - lowest - places[0].x) * apart, places);
+        const PixelLines* places = shared.places + (round & 3) * stagePixels;
+        int left = FilterMemory<Sums>::doutAt + (round & 1) * stagePixels * Sums::leftApart;
+        sums.add(memory, left, FilterMemory<Sums>::xAt + ((round & 1) * size + own - lowest - places[0].x) * apart, places);
       }
     }
     if (!here) continue;

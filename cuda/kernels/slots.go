@@ -67,4 +67,12 @@ var Loops = map[string]Loop{
 	"conv2d_bwd_filter_64x128_bf16":  {450, 0},
 	"conv2d_bwd_filter_64x64_bf16":   {353, 0},
 	"conv2d_bwd_filter_32x64_bf16":   {447, 0},
+	"conv2d_nhwc_64x128_tf32":        {1, 0},
+	"conv2d_nhwc_64x64_tf32":         {1, 0},
+	"conv2d_nhwc_32x64_tf32":         {1, 0},
+	"conv2d_nhwc_filter_tf32":        {1, 0},
+	"conv2d_nhwc_64x128_bf16":        {1, 0},
+	"conv2d_nhwc_64x64_bf16":         {1, 0},
+	"conv2d_nhwc_32x64_bf16":         {1, 0},
+	"conv2d_nhwc_filter_bf16":        {1, 0},
 }
