@@ -18,7 +18,8 @@ import (
 // calibration is the measured speed of a tile of the product kernels: GFLOP/s of products with
 // enough blocks to fill all multiprocessors, and of products of a single tile's size, which are cut
 // into slices. In geometry_tile.go, a speed for full multiprocessors is the former divided by what
-// these could do, 256 operations in a cycle of each: of matmul in matrices, of conv2d in images.
+// these could do, 256 operations in a cycle of each: of matmul in matrices, of conv2d in images, of
+// conv2d_nhwc that of a packed tile, the packing of both operands included.
 type calibration struct {
 	Product   string  `json:"product"`
 	Precision string  `json:"precision"`
@@ -37,6 +38,14 @@ func TestCalibrate(t *testing.T) {
 			device := cudatest.GPU(t, cuda.Options{Precision: precision})
 			for _, tile := range cuda.TileSizes(precision, 80, tensor.Float32) {
 				all = append(all, calibrate(t, device, precision, tile, size)...)
+			}
+			for number, tile := range cuda.PackedTiles(precision) {
+				cuda.OnlyPacked(t, precision, number)
+				c := calibration{Product: "conv2d_nhwc", Precision: string(precision), Tile: fmt.Sprintf("%dx%d", tile[0], tile[1])}
+				c.Full = speed(t, device, "conv2d", size, size, size)
+				c.Single = speed(t, device, "conv2d", tile[0], tile[1], size)
+				t.Logf("%+v", c)
+				all = append(all, c)
 			}
 		})
 	}

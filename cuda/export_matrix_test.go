@@ -41,20 +41,25 @@ func OnlyPacked(t *testing.T, precision Precision, number int) {
 	if precision == BF16 {
 		tiles, others = &tilesPackedBF16, &tilesBF16
 	}
-	all, before, filter := *tiles, *others, speedOfFilter[precision]
-	t.Cleanup(func() { *tiles, *others, speedOfFilter[precision] = all, before, filter })
+	before, plain, filter := *tiles, *others, speedOfFilter[precision]
+	t.Cleanup(func() { *tiles, *others, speedOfFilter[precision] = before, plain, filter })
 	if number < 0 {
 		*tiles, speedOfFilter[precision] = nil, speed{}
 		return
 	}
-	*tiles, *others = all[number:number+1], slices.Clone(before)
-	for i := range before {
+	*tiles, *others = before[number:number+1], slices.Clone(plain)
+	for i := range plain {
 		(*others)[i].images = speed{1e-6, 1e-6}
 	}
 }
 
-// PackedTiles is how many tiles packed convolutions have.
-func PackedTiles() int { return len(tilesPackedBF16) }
+// PackedTiles are the sizes of the tiles of packed convolutions.
+func PackedTiles(precision Precision) (sizes [][2]int) {
+	for _, t := range packedTiles(&placement{precision: precision}) {
+		sizes = append(sizes, [2]int{t.rows, t.columns})
+	}
+	return sizes
+}
 
 // Symbols are the kernels of a step in a runner.
 func Symbols(r tensor.Runner) (all []string) {
