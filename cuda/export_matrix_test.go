@@ -34,8 +34,8 @@ func OnlyTile(t *testing.T, rows, columns int) {
 	}
 }
 
-// OnlyPacked has all convolutions in a precision work on packed copies, with one of the tiles, until
-// the test ends; with none below 0.
+// OnlyPacked has all convolutions in a precision work on packed copies, with one of the tiles,
+// until the test ends; with none below 0.
 func OnlyPacked(t *testing.T, precision Precision, number int) {
 	tiles, others := &tilesPackedTF32, &tilesTF32
 	if precision == BF16 {

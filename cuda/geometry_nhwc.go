@@ -13,12 +13,12 @@ type packedTile struct {
 	speed                  speed // as a tile's
 }
 
-// The tiles of packed convolutions, and the speed of a tap of the filter's gradient. What the tensor
-// cores do through mma.sync is taken as 0.62 of what their data sheet has for wgmma, that is 1270
-// multiplications in a cycle of bf16 and 635 of tf32, which is less than the loops' instructions
-// allow (kernels.Loops) and than shared memory gives a tile of 64x128; 64x64 has what shared memory
-// gives, 1024 and 512. full is 0.85 of that, alone half of full: estimates for a H200 until
-// TestCalibrate measures them.
+// The tiles of packed convolutions, and the speed of the filter's gradient. What a multiprocessor's
+// tensor cores do through mma.sync is taken as 0.62 of the data sheet's 2048 multiplications in a
+// cycle of bf16 and 1024 of tf32, which want wgmma: 1270 and 635. The loops' instructions allow
+// more (kernels.Loops), and so does shared memory with tiles of 64x128; with those of 32x32 in a
+// warp it gives 1024 and 512. full is 0.85 of that; alone, which latency limits, about half of
+// full, less if a block has few warps. All are estimates for a H200 until TestCalibrate measures.
 var (
 	tilesPackedTF32 = []packedTile{{64, 128, 128, speed{4.2, 2.1}}, {64, 64, 128, speed{3.4, 1.6}}, {32, 64, 64, speed{3.4, 0.8}}}
 	tilesPackedBF16 = []packedTile{{64, 128, 128, speed{8.4, 4.2}}, {64, 64, 128, speed{6.8, 3.2}}, {32, 64, 64, speed{6.8, 1.6}}}
@@ -116,14 +116,15 @@ func (x pixels) place(n int) int {
 }
 
 // lines are the most, and on average, that some neighbouring pixels, from each multiple of them on,
-// need, which reach so many further.
+// need, which reach so many further. After as many images as these are pixels all is the same again.
 func (x pixels) lines(some, reach int) (most int, mean float64) {
-	for n := 0; n < x.count(); n += some {
+	end := min(x.count(), some*x.P*x.Q)
+	for n := 0; n < end; n += some {
 		lines := x.place(min(n+some, x.count())-1) - x.place(n) + 1 + reach
 		most = max(most, lines)
 		mean += float64(lines)
 	}
-	return most, mean / float64(ceil(x.count(), some))
+	return most, mean / float64(ceil(end, some))
 }
 
 // packedProduct is a forward convolution or an image's gradient on packed copies.
@@ -133,24 +134,22 @@ type packedProduct struct {
 	pixels
 }
 
+// onPacked is false for a gradient that strides apart, whose taps meet some pixels only.
 func (g *product) onPacked() (packedProduct, bool) {
 	s := sizesOf(g)
-	switch g.stem {
-	case "conv2d_fwd":
+	if g.forward {
 		x := s.image()
 		return packedProduct{g, x, s.filter(), pixels{
 			packing: x, P: s.P, Q: s.Q, strideH: s.strideH, strideW: s.strideW, windows: g.epilogue&epiloguePool != 0, taps: s.taps(), across: s.S,
 			down: s.dilationH * x.columns, right: s.dilationW, reach: (s.R-1)*s.dilationH*x.columns + (s.S-1)*s.dilationW,
 		}}, true
-	case "conv2d_bwd_input":
-		x := s.gradient()
-		reach := (s.R-1)*s.dilationH*x.columns + (s.S-1)*s.dilationW
-		return packedProduct{g, x, s.turned(), pixels{
-			packing: x, P: s.H, Q: s.W, strideH: 1, strideW: 1, taps: s.taps(), across: s.S,
-			first: reach, down: -s.dilationH * x.columns, right: -s.dilationW, reach: reach,
-		}}, s.strideH == 1 && s.strideW == 1
 	}
-	return packedProduct{}, false
+	x := s.gradient()
+	reach := (s.R-1)*s.dilationH*x.columns + (s.S-1)*s.dilationW
+	return packedProduct{g, x, s.turned(), pixels{
+		packing: x, P: s.H, Q: s.W, strideH: 1, strideW: 1, taps: s.taps(), across: s.S,
+		first: reach, down: -s.dilationH * x.columns, right: -s.dilationW, reach: reach,
+	}}, s.strideH == 1 && s.strideW == 1
 }
 
 func (t packedTile) blocks(g packedProduct) int {
@@ -195,7 +194,7 @@ func packedTiles(p *placement) []packedTile {
 	return nil
 }
 
-// cheapestPacked is the cheapest tile, and its cycles.
+// cheapest is the cheapest tile, and its cycles.
 func (g packedProduct) cheapest(p *placement, chains int) (best packedTile, least float64) {
 	least = math.Inf(1)
 	for _, t := range packedTiles(p) {
@@ -216,19 +215,17 @@ func (g *product) packedCalls(p *placement) []call {
 	one.chains = 1
 	tiles, _ := tilesOf(p, tensor.Float32)
 	otherwise := g.cost(&one, g.cut(&one, tiles), 1)
-	if on, is := g.onPacked(); is {
-		_, least := on.cheapest(p, 1)
-		if least+on.image.cost(p, 1)+on.filter.cost(p, 1) < otherwise {
-			return on.calls(p)
-		}
-		return nil
-	}
-	if g.stem == "conv2d_bwd_filter" {
+	if g.filter {
 		on := filterOnPacked(p, g)
 		apart, cycles, fits := on.cut(p)
 		if fits && on.cost(p, 1, true)+on.image.cost(p, 1)+on.gradient.cost(p, 1) < otherwise {
 			return on.calls(p, apart, cycles)
 		}
+		return nil
+	}
+	on, is := g.onPacked()
+	if _, least := on.cheapest(p, 1); is && least+on.image.cost(p, 1)+on.filter.cost(p, 1) < otherwise {
+		return on.calls(p)
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ func convolutionLaunch(stem string, s sizes) *tensor.Launch {
 	grid := map[string]tensor.Product{
 		"conv2d_fwd":        {Rows: s.K, Columns: s.B * s.P * s.Q, Depth: s.C * s.R * s.S, Images: true, Forward: true, Height: s.P, Width: s.Q},
 		"conv2d_bwd_input":  {Rows: s.C, Columns: s.B * s.H * s.W, Depth: s.K * s.R * s.S, Images: true},
-		"conv2d_bwd_filter": {Rows: s.K, Columns: s.C * s.R * s.S, Depth: s.B * s.P * s.Q, Images: true},
+		"conv2d_bwd_filter": {Rows: s.K, Columns: s.C * s.R * s.S, Depth: s.B * s.P * s.Q, Images: true, Filter: true},
 	}[stem]
 	var arguments []tensor.Argument
 	at := 0
@@ -148,7 +148,9 @@ func TestCopiesAreShared(t *testing.T) {
 
 // TestLines compares the lines that tiles need with those that their pixels' taps meet.
 func TestLines(t *testing.T) {
-	for _, s := range []sizes{wide, {3, 5, 11, 7, 4, 3, 2, 5, 10, 2, 1, 0, 2, 1, 2}, {2, 5, 8, 12, 4, 3, 3, 8, 12, 1, 1, 1, 1, 1, 1}} {
+	few := wide
+	few.B = 5
+	for _, s := range []sizes{few, {3, 5, 11, 7, 4, 3, 2, 5, 10, 2, 1, 0, 2, 1, 2}, {2, 5, 8, 12, 4, 3, 3, 8, 12, 1, 1, 1, 1, 1, 1}} {
 		for _, windows := range []bool{false, true} {
 			g := productOf(convolutionLaunch("conv2d_fwd", s).Calls[0], tensor.Product{Rows: s.K, Images: true, Forward: true, Height: s.P, Width: s.Q})
 			if windows && s.P%2+s.Q%2 > 0 {

@@ -82,8 +82,8 @@ func (f *packedFilter) cut(p *placement) (apart bool, cycles float64, fits bool)
 	return f.slices > 1 && together <= turns, min(turns, together), true
 }
 
-// cost estimates the cycles, the sum of the slices included. A block with fewer warps is not faster:
-// each has a part of the multiprocessor to itself.
+// cost estimates the cycles, the sum of the slices included. A block with fewer warps is not
+// faster: each has a part of the multiprocessor to itself.
 func (f *packedFilter) cost(p *placement, chains int, apart bool) float64 {
 	blocks, depth := f.blocks(p)*chains, ceil(f.pixels.count(), stagePixels)*stagePixels
 	if apart {

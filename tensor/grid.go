@@ -46,7 +46,8 @@ type Shares struct {
 // and integers.
 type Product struct {
 	Rows, Columns, Depth int
-	Images               bool // it is a convolution's
+	Images               bool // it is a convolution's, whose integers are those of package graph/op
+	Filter               bool // of Images: it is the gradient of the filter; without Forward, others are of the image
 	Forward              bool // the kernel also adds the bias and, with ReLU, makes negatives 0
 	ReLU                 bool
 	Height, Width        int // of the images a forward convolution makes: [B Rows Height Width]

@@ -54,8 +54,8 @@ func packing() subject {
 	return s
 }
 
-// image is a packed one of B height x width with some blocks of 64 channels, seen by R x S taps with
-// strides of 1.
+// image is a packed one of B height x width with some blocks of 64 channels, seen by R x S taps
+// with strides of 1.
 type image struct{ B, height, width, blocks, R, S int }
 
 const apartBytes = 144 // from a line of shared memory to the next one
@@ -135,7 +135,7 @@ func maxima(values []float64, height, width int) (all []float64) {
 	return all
 }
 
-// packedFilter has slices in turn, two blocks of filters, and a block of fewer taps than the others.
+// packedFilter has slices in turn, two blocks of filters, and a block of fewer taps than the rest.
 func packedFilter() subject {
 	const filters, warps, each, stage = 66, 4, 64, 64
 	i := image{2, 8, 9, 1, 3, 2}
