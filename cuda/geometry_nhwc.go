@@ -116,7 +116,8 @@ func (x pixels) place(n int) int {
 }
 
 // lines are the most, and on average, that some neighbouring pixels, from each multiple of them on,
-// need, which reach so many further. After as many images as these are pixels all is the same again.
+// need, which reach so many further. After as many images as there are of these all is the same
+// again.
 func (x pixels) lines(some, reach int) (most int, mean float64) {
 	end := min(x.count(), some*x.P*x.Q)
 	for n := 0; n < end; n += some {

@@ -39,13 +39,13 @@ var packedCases = []packedCase{
 
 // program outputs the convolution, and the gradients by image, filter and bias of its weighted sum.
 // Operands are values of fill.
-func (c packedCase) program(t *testing.T, fill func(i int, chain uint32) float64) (*graph.Program, map[string]int) {
+func (c packedCase) program(t *testing.T, fill func(i int) float64) (*graph.Program, map[string]int) {
 	t.Helper()
 	b, sizes := graph.New(tensor.Float32), map[string]int{}
 	state := func(name string, begin int, shape ...int) *graph.Node {
 		return b.State(name, func(_ uint64, chain uint32, _ uint16, _ tensor.Shape, values []float64) {
 			for i := range values {
-				values[i] = fill(begin+i*i+i/7+int(chain)*i, chain)
+				values[i] = fill(begin + i*i + i/7 + int(chain)*i)
 			}
 		}, shape...)
 	}
@@ -72,7 +72,7 @@ func (c packedCase) program(t *testing.T, fill func(i int, chain uint32) float64
 }
 
 // results are the outputs of two chains on a device, and the kernels of a step if it is a GPU.
-func (c packedCase) results(t *testing.T, device tensor.Device, fill func(i int, chain uint32) float64) (all [][]float64, symbols string) {
+func (c packedCase) results(t *testing.T, device tensor.Device, fill func(i int) float64) (all [][]float64, symbols string) {
 	t.Helper()
 	program, sizes := c.program(t, fill)
 	loaded := &catching{Device: device}
@@ -99,8 +99,8 @@ func (c packedCase) results(t *testing.T, device tensor.Device, fill func(i int,
 // every precision holds and whose sums are exact: all bits must be the same. Numbers that are
 // rounded give what they give without packing, up to the order of sums.
 func TestPackedConvolutions(t *testing.T) {
-	exact := func(i int, _ uint32) float64 { return float64((i%8+8)%8-4) / 4 }
-	rounded := func(i int, _ uint32) float64 { return math.Sin(float64(i % 9973)) }
+	exact := func(i int) float64 { return float64(i%8-4) / 4 }
+	rounded := func(i int) float64 { return math.Sin(float64(i % 9973)) }
 	host := tensor.NewHost(1)
 	defer host.Close()
 	for _, precision := range []cuda.Precision{cuda.TF32, cuda.BF16} {
