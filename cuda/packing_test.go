@@ -23,9 +23,9 @@ type packedCase struct {
 }
 
 var packedCases = []packedCase{
-	{name: "padding", batch: 3, channels: 5, height: 7, width: 9, filters: 67, taps: [2]int{3, 3}, stride: op.Square(1), padding: op.Square(1),
+	{name: "padding", batch: 2, channels: 5, height: 7, width: 10, filters: 67, taps: [2]int{2, 3}, stride: op.Square(1), padding: op.Square(1),
 		dilation: op.Square(1)},
-	{name: "pooled", batch: 3, channels: 12, height: 8, width: 6, filters: 33, taps: [2]int{5, 5}, stride: op.Square(1), padding: op.Square(2),
+	{name: "pooled", batch: 3, channels: 12, height: 8, width: 6, filters: 33, taps: [2]int{3, 3}, stride: op.Square(1), padding: op.Square(1),
 		dilation: op.Square(1), pooled: true},
 	{name: "blocks of channels", batch: 2, channels: 67, height: 5, width: 6, filters: 70, taps: [2]int{2, 3}, stride: op.Square(1), padding: op.Square(0),
 		dilation: op.Square(1), first: true},
@@ -71,12 +71,12 @@ func (c packedCase) program(t *testing.T, fill func(i int) float64) (*graph.Prog
 	return program, sizes
 }
 
-// results are the outputs of two chains on a device, and the kernels of a step if it is a GPU.
-func (c packedCase) results(t *testing.T, device tensor.Device, fill func(i int) float64) (all [][]float64, symbols string) {
+// results are the outputs of some chains on a device, and the kernels of a step if it is a GPU.
+func (c packedCase) results(t *testing.T, device tensor.Device, chains int, fill func(i int) float64) (all [][]float64, symbols string) {
 	t.Helper()
 	program, sizes := c.program(t, fill)
 	loaded := &catching{Device: device}
-	session, err := program.Load(loaded, graph.LoadOptions{Seed: 1, Chains: 2})
+	session, err := program.Load(loaded, graph.LoadOptions{Seed: 1, Chains: chains})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -84,12 +84,12 @@ func (c packedCase) results(t *testing.T, device tensor.Device, fill func(i int)
 	if _, host := device.(*tensor.Host); !host {
 		symbols = strings.Join(cuda.Symbols(loaded.runner), " ")
 	}
-	for range 2 { // in the second step, memory has what the first one left
+	for range chains { // in the second step, memory has what the first one left
 		if err := session.Run(1); err != nil {
 			t.Fatal(err)
 		}
 	}
-	for chain := range 2 {
+	for chain := range chains {
 		all = append(all, outputs(t, session, chain, sizes))
 	}
 	return all, symbols
@@ -107,13 +107,13 @@ func TestPackedConvolutions(t *testing.T) {
 		for _, c := range packedCases {
 			t.Run(fmt.Sprintf("%s/%s", precision, c.name), func(t *testing.T) {
 				device := cudatest.GPU(t, cuda.Options{Precision: precision})
-				want, _ := c.results(t, host, exact)
+				want, _ := c.results(t, host, 2, exact)
 				tiles := cuda.PackedTiles(precision)
 				var plain [][]float64
 				t.Run("without", func(t *testing.T) {
 					cuda.OnlyPacked(t, precision, -1)
 					var symbols string
-					if plain, symbols = c.results(t, device, rounded); strings.Contains(symbols, "nhwc") {
+					if plain, symbols = c.results(t, device, 1, rounded); strings.Contains(symbols, "nhwc") {
 						t.Errorf("without packing there are %s", symbols)
 					}
 				})
@@ -123,11 +123,15 @@ func TestPackedConvolutions(t *testing.T) {
 					}
 					t.Run(fmt.Sprint(number), func(t *testing.T) {
 						cuda.OnlyPacked(t, precision, number)
-						got, symbols := c.results(t, device, exact)
+						chains := 1
+						if number+1 == len(tiles) {
+							got, _ := c.results(t, device, 1, rounded)
+							closeTo(t, got, plain, 2e-5)
+							chains = 2
+						}
+						got, symbols := c.results(t, device, chains, exact)
 						c.check(t, symbols, precision)
 						closeTo(t, got, want, 0)
-						got, _ = c.results(t, device, rounded)
-						closeTo(t, got, plain, 2e-5)
 					})
 				}
 			})
@@ -159,7 +163,7 @@ func (c packedCase) check(t *testing.T, symbols string, precision cuda.Precision
 // closeTo compares chains' numbers, which may be off by some share of the largest.
 func closeTo(t *testing.T, got, want [][]float64, within float64) {
 	t.Helper()
-	for chain := range want {
+	for chain := range got {
 		most := 1.0
 		for _, v := range want[chain] {
 			most = max(most, math.Abs(v))
