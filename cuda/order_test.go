@@ -130,7 +130,7 @@ func conflict(a, b call) bool {
 	for _, g := range a.arguments {
 		for _, h := range b.arguments {
 			empty := min(g.Buffer.Elements, h.Buffer.Elements) == 0
-			if (g.Access|h.Access)&tensor.Write != 0 && !empty && overlap(g.Buffer, h.Buffer) {
+			if (g.Access|h.Access)&tensor.Write != 0 && !empty && g.Buffer.Overlaps(h.Buffer) {
 				return true
 			}
 		}

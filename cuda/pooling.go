@@ -56,7 +56,7 @@ func poolingAt(launches []tensor.Launch, i int) *pooling {
 	p.pooled, p.width = pool[0].Buffer, integer(pool[2+poolQ])
 	pooled := [2]int{integer(pool[2+poolH]), integer(pool[3+poolH])}
 	fits := pool[1].Buffer == y && y.Arena == tensor.Scratch && pooled == [2]int{product.Height, product.Width} && bySquares(pool[2:])
-	if !fits || overlap(p.pooled, x) {
+	if !fits || p.pooled.Overlaps(x) {
 		return nil
 	}
 	for k := range launches {
@@ -135,11 +135,6 @@ func uses(l *tensor.Launch, b *tensor.Buffer) bool {
 		}
 	}
 	return false
-}
-
-// overlap reports whether two buffers share memory.
-func overlap(a, b *tensor.Buffer) bool {
-	return a.Arena == b.Arena && a.Offset < b.Offset+b.Bytes() && b.Offset < a.Offset+a.Bytes()
 }
 
 // geometries adds the geometries of the pooling's launches.

@@ -26,10 +26,7 @@ const (
 )
 
 // tracedWords are the words that are recorded and traced.
-var tracedWords = []struct {
-	name string
-	word int
-}{{TracePotential, wordPotential}, {TraceAcceptance, wordProbability}, {TraceStepSize, wordStep}}
+var tracedWords = []tracedWord{{TracePotential, wordPotential}, {TraceAcceptance, wordProbability}, {TraceStepSize, wordStep}}
 
 // rhythm says at which steps of the program a proposal starts, and at which it is decided on. A
 // proposal has as many steps as evaluations of U, counted from its start. The step that evaluates U

@@ -1,15 +1,12 @@
 package metropolis
 
 import (
-	"context"
 	"math"
 
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
-	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -120,61 +117,13 @@ func (u Unadjusted) Attach(b *graph.Builder, target Target) (Walk, error) {
 	for _, move := range moves {
 		move(decision)
 	}
-	for _, traced := range mclmcTraced {
-		b.Record(traced.name, b.Apply(op.Element{Index: traced.word}, decision))
-	}
-	for _, q := range target.Quantities {
-		b.Output(q.Name+drawSuffix, b.Apply(op.Scale{Factor: 1}, q.Node)) // a copy, as a node has one name
-	}
+	record(b, mclmcTraced, decision)
+	target.output(b)
 	if b.Err() != nil {
 		return nil, b.Err()
 	}
-	return &mclmcWalk{target, u.Warmup}, nil
-}
-
-// mclmcWalk is Unadjusted's Walk.
-type mclmcWalk struct {
-	target Target
-	warmup int
-}
-
-// Due implements langevin.Intervention: there is nothing to do between steps.
-func (*mclmcWalk) Due(int) bool { return false }
-
-// Intervene implements langevin.Intervention.
-func (*mclmcWalk) Intervene(context.Context, *graph.Session) error { return nil }
-
-// Draw implements Walk.
-func (w *mclmcWalk) Draw(ctx context.Context, s *graph.Session, draws, thinning int) (*Traces, error) {
-	if draws < 1 || thinning < 1 {
-		return nil, errors.Errorf("metropolis: mclmc: %d draws with thinning %d, wants at least 1 of each", draws, thinning)
-	}
-	traces := w.target.traces(s.Chains(), TraceEnergyError)
-	end := max(s.Steps(), uint64(w.warmup))
-	for range draws {
-		for end += uint64(thinning); s.Steps() < end; {
-			if err := ctx.Err(); err != nil {
-				return nil, errors.Wrapf(err, "metropolis: mclmc: stopped after %d draws of %d", traces.draws, draws)
-			}
-			if err := s.Run(int(min(end-s.Steps(), graph.MetricRows))); err != nil {
-				return nil, err
-			}
-		}
-		for chain := range s.Chains() {
-			traces.extend(TraceAcceptance, chain)[0] = 1 // nothing is rejected
-			for _, traced := range mclmcTraced {
-				traces.extend(traced.name, chain)[0] = s.Metric(chain, traced.name, end-1)
-			}
-			if err := w.target.read(s, chain, traces); err != nil {
-				return nil, err
-			}
-		}
-		traces.draws++
-	}
-	return traces, nil
-}
-
-// Take implements Walk.
-func (w *mclmcWalk) Take(s *graph.Session, chain int) (samples.Sample, error) {
-	return takePositions(s, chain)
+	return &stepped{sampler: u.Name(), target: target, state: mclmcState, words: mclmcWords, traced: mclmcTraced, unadjusted: true,
+		end: func(from uint64, thinning, draw int) uint64 {
+			return max(from, uint64(u.Warmup)) + uint64((draw+1)*thinning)
+		}}, nil
 }

@@ -35,10 +35,7 @@ const (
 const mclmcState = "mclmc"
 
 // mclmcTraced are the words that are recorded and traced.
-var mclmcTraced = []struct {
-	name string
-	word int
-}{{TracePotential, mclmcPotential}, {TraceStepSize, mclmcStep}, {TraceEnergyError, mclmcError}}
+var mclmcTraced = []tracedWord{{TracePotential, mclmcPotential}, {TraceStepSize, mclmcStep}, {TraceEnergyError, mclmcError}}
 
 // The sums that a tile leaves: g.g, u.g, u.u, u.z, g.z and z.z.
 const (

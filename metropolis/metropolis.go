@@ -1,15 +1,12 @@
 package metropolis
 
 import (
-	"context"
 	"math"
 
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
-	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -95,9 +92,6 @@ func (m Metropolis) Validate() error {
 // chainState is the name of the chain's words among the states.
 const chainState = "metropolis"
 
-// positionSuffix ends the names of the states that hold parameters' draws.
-const positionSuffix = ".position"
-
 // Attach implements Sampler.
 func (m Metropolis) Attach(b *graph.Builder, target Target) (Walk, error) {
 	b.Fail(m.Validate())
@@ -135,13 +129,11 @@ func (m Metropolis) Attach(b *graph.Builder, target Target) (Walk, error) {
 	for _, q := range target.Quantities {
 		b.Apply(keep{decide.rhythm}, q.Node, b.State(q.Name+drawSuffix, nil, graph.ShapeOf(q.Node)...), decision, b.Header())
 	}
-	for _, traced := range tracedWords {
-		b.Record(traced.name, b.Apply(op.Element{Index: traced.word}, decision))
-	}
+	record(b, tracedWords, decision)
 	if b.Err() != nil {
 		return nil, b.Err()
 	}
-	return &metropolisWalk{target, decide.rhythm, m.Warmup}, nil
+	return m.walk(target, decide.rhythm), nil
 }
 
 // start is the chain's words before the first step.
@@ -160,86 +152,16 @@ func (m Metropolis) decide(temperature float64, stream uint16) decide {
 	return d
 }
 
-// metropolisWalk is Metropolis' Walk.
-type metropolisWalk struct {
-	target Target
-	rhythm rhythm
-	warmup int
-}
-
-// Due implements langevin.Intervention: there is nothing to do between steps.
-func (*metropolisWalk) Due(int) bool { return false }
-
-// Intervene implements langevin.Intervention.
-func (*metropolisWalk) Intervene(context.Context, *graph.Session) error { return nil }
-
-// Draw implements Walk.
-func (w *metropolisWalk) Draw(ctx context.Context, s *graph.Session, draws, thinning int) (*Traces, error) {
-	if draws < 1 || thinning < 1 {
-		return nil, errors.Errorf("metropolis: %d draws with thinning %d, wants at least 1 of each", draws, thinning)
-	}
-	traces := w.target.traces(s.Chains())
-	next := w.nextDraw(s.Steps(), thinning)
-	for range draws {
-		for end := w.rhythm.end(next); s.Steps() < end; {
-			if err := ctx.Err(); err != nil {
-				return nil, errors.Wrapf(err, "metropolis: stopped after %d draws of %d", traces.draws, draws)
+// walk is Metropolis' Walk. It reads a proposal's draw when the next one starts.
+func (m Metropolis) walk(target Target, r rhythm) Walk {
+	return &stepped{sampler: m.Name(), target: target, state: chainState, words: chainWords, traced: tracedWords,
+		end: func(from uint64, thinning, draw int) uint64 {
+			first := m.Warmup + thinning // in proposals
+			if from > 0 {
+				if after := r.decided(from-1) - m.Warmup; after >= 0 {
+					first = m.Warmup + (after/thinning+1)*thinning
+				}
 			}
-			if err := s.Run(int(min(end-s.Steps(), graph.MetricRows))); err != nil {
-				return nil, err
-			}
-		}
-		for chain := range s.Chains() {
-			if err := w.read(s, chain, traces); err != nil {
-				return nil, err
-			}
-		}
-		traces.draws++
-		next += thinning
-	}
-	return traces, nil
-}
-
-// nextDraw is the number of proposals before the first draw that is made after that many steps.
-func (w *metropolisWalk) nextDraw(steps uint64, thinning int) int {
-	decided := 0
-	if steps > 0 {
-		decided = w.rhythm.decided(steps - 1)
-	}
-	if decided < w.warmup {
-		return w.warmup + thinning
-	}
-	return w.warmup + ((decided-w.warmup)/thinning+1)*thinning
-}
-
-// read appends a chain's present draw to traces.
-func (w *metropolisWalk) read(s *graph.Session, chain int, traces *Traces) error {
-	var words [chainWords]float64
-	if err := graph.Read(s, chainState, chain, 0, words[:]); err != nil {
-		return errors.Wrap(err, "metropolis")
-	}
-	for _, traced := range tracedWords {
-		traces.extend(traced.name, chain)[0] = words[traced.word]
-	}
-	return w.target.read(s, chain, traces)
-}
-
-// Take implements Walk.
-func (w *metropolisWalk) Take(s *graph.Session, chain int) (samples.Sample, error) {
-	return takePositions(s, chain)
-}
-
-// takePositions is the chain's state as a sample, of the positions and not of the parameters, which
-// have gone on.
-func takePositions(s *graph.Session, chain int) (samples.Sample, error) {
-	sample, err := samples.Take(s, chain, 1)
-	if err != nil {
-		return samples.Sample{}, err
-	}
-	for _, p := range sample.Parameters {
-		if err := s.ReadFloats(p.Name+positionSuffix, chain, p.Values); err != nil {
-			return samples.Sample{}, errors.Wrap(err, "metropolis")
-		}
-	}
-	return sample, nil
+			return r.end(first + draw*thinning)
+		}}
 }

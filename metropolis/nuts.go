@@ -86,21 +86,16 @@ func (n NUTS) Attach(b *graph.Builder, target Target) (Walk, error) {
 	parameters := b.Parameters()
 	gradients := b.Gradients(target.Potential, parameters...)
 	b.Header()
-	// Outputs and metrics are copies: a node can be kept under one name only, and gradients of a
-	// sum are one node.
-	copied := func(n *graph.Node) *graph.Node { return b.Apply(op.Scale{Factor: 1}, n) }
-	b.Output(potentialOutput, copied(target.Potential))
-	b.Record(TracePotential, copied(target.Potential))
+	b.Output(potentialOutput, copied(b, target.Potential))
+	b.Record(TracePotential, copied(b, target.Potential))
 	for i, parameter := range parameters {
-		b.Output(slopeOutput+strconv.Itoa(i), copied(gradients[i]))
+		b.Output(slopeOutput+strconv.Itoa(i), copied(b, gradients[i]))
 		b.Record(langevin.VirialPrefix+parameter.Name(), b.Apply(op.Multiply{}, parameter, gradients[i]))
 		w.parameters = append(w.parameters, parameter.Name())
 		w.sizes = append(w.sizes, graph.ShapeOf(parameter).Elements())
 		w.dimensions += w.sizes[i]
 	}
-	for _, q := range target.Quantities {
-		b.Output(q.Name+drawSuffix, copied(q.Node))
-	}
+	target.output(b)
 	w.attachStates(b)
 	if b.Err() != nil {
 		return nil, b.Err()

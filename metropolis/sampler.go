@@ -7,6 +7,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
@@ -109,17 +110,30 @@ func (t Target) validate(b *graph.Builder, others ...string) error {
 	return nil
 }
 
-// traces are empty traces of the target's quantities.
+// traces are empty traces: those that every walk has, more of the sampler's, and the quantities.
 func (t Target) traces(chains int, more ...string) *Traces {
 	traces := &Traces{chains: chains, values: map[string]*trace{}}
 	for _, name := range append([]string{TracePotential, TraceAcceptance, TraceStepSize}, more...) {
-		traces.add(name, 1)
+		if traces.values[name] == nil {
+			traces.add(name, 1)
+		}
 	}
 	for _, q := range t.Quantities {
 		traces.add(q.Name, graph.ShapeOf(q.Node).Elements())
 	}
 	return traces
 }
+
+// output makes the quantities outputs, from which read gets them.
+func (t Target) output(b *graph.Builder) {
+	for _, q := range t.Quantities {
+		b.Output(q.Name+drawSuffix, copied(b, q.Node))
+	}
+}
+
+// copied is a copy of a node, as outputs and metrics are: a node can be kept under one name only,
+// and gradients of a sum are one node.
+func copied(b *graph.Builder, n *graph.Node) *graph.Node { return b.Apply(op.Scale{Factor: 1}, n) }
 
 // read appends a chain's last draw to the traces of the target's quantities.
 func (t Target) read(s *graph.Session, chain int, traces *Traces) error {

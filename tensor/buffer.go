@@ -44,6 +44,11 @@ func NewBuffer(name string, arena Arena, dtype DType, elements int) *Buffer {
 // Bytes is the buffer's size.
 func (b *Buffer) Bytes() int { return b.Elements * b.DType.Size() }
 
+// Overlaps reports whether two buffers share memory.
+func (b *Buffer) Overlaps(o *Buffer) bool {
+	return b.Arena == o.Arena && b.Offset < o.Offset+o.Bytes() && o.Offset < b.Offset+b.Bytes()
+}
+
 // String is "conv1.weight chain+4096 float32[1600]".
 func (b *Buffer) String() string {
 	return fmt.Sprintf("%s %s+%d %s[%d]", b.Name, b.Arena, b.Offset, b.DType, b.Elements)

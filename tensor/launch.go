@@ -134,7 +134,7 @@ type Phase struct {
 // cost of claiming a tile, short enough that its operands stay in the second-level cache.
 const rangeTile = 8192
 
-// Elementwise is a host kernel whose run handles elements lo to hi of count independently.
+// Elementwise is a host kernel whose run handles elements lo to hi of count.
 func Elementwise(count int, run func(a *Args, lo, hi int)) HostKernel {
 	return Rows(count, 1, run)
 }

@@ -59,7 +59,7 @@ func joins(group []Launch, next *Launch) bool {
 func (l *Launch) keepsToStrips(next *Launch) bool {
 	for i, x := range l.Arguments {
 		for j, y := range next.Arguments {
-			if x.Buffer == nil || y.Buffer == nil || (x.Access|y.Access)&Write == 0 || !overlap(x.Buffer, y.Buffer) {
+			if x.Buffer == nil || y.Buffer == nil || (x.Access|y.Access)&Write == 0 || !x.Buffer.Overlaps(y.Buffer) {
 				continue
 			}
 			if late := j == 0 && len(next.Host.Phases) > 1; late {
@@ -76,8 +76,3 @@ func (l *Launch) keepsToStrips(next *Launch) bool {
 }
 
 func (s Strip) covers(b *Buffer) bool { return b.Elements == s.Elements }
-
-// overlap reports whether two buffers share memory.
-func overlap(a, b *Buffer) bool {
-	return a.Arena == b.Arena && a.Offset < b.Offset+b.Bytes() && b.Offset < a.Offset+a.Bytes()
-}

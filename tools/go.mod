@@ -2,11 +2,10 @@ module github.com/pollen-ml/pollen/tools
 
 go 1.26
 
-tool honnef.co/go/tools/cmd/staticcheck
-
 require (
 	github.com/google/go-containerregistry v0.20.7
 	golang.org/x/tools v0.40.1-0.20260108161641-ca281cf95054
+	honnef.co/go/tools v0.7.0
 )
 
 require (
@@ -20,5 +19,4 @@ require (
 	golang.org/x/exp/typeparams v0.0.0-20231108232855-2478ac86f678 // indirect
 	golang.org/x/mod v0.31.0 // indirect
 	golang.org/x/sync v0.19.0 // indirect
-	honnef.co/go/tools v0.7.0 // indirect
 )

@@ -10,7 +10,7 @@ template <class T>
 INLINE void ccadlKick(Out<T> statistics, Out<double> squares, InOut<T> chi, InOut<T> variance, InOut<T> before, const Schedules<T>& schedules,
                       const Walkers<T>& walkers, double alpha) {
   walkers.prefetchAll();
-  if (first() == 0 && (double)chi.at()[0] + (double)chi.at()[1] < 0) chi.at()[0] = chi.at()[1] = 0;
+  if (first() == 0 && oneChi(chi) < 0) chi.at()[0] = chi.at()[1] = 0;
   const Step<T>& step = schedules.step(walkers.prior.dataSize);
   T keep = 1, half = 0;
   if (unsigned long long t = step.number(); t > 0) {
@@ -18,26 +18,15 @@ INLINE void ccadlKick(Out<T> statistics, Out<double> squares, InOut<T> chi, InOu
     keep = all < memory ? all : memory;
     half = (1 - keep) / 2;
   }
-  tiles(walkers.n, [&](int tile) INLINED {
-    T speed = 0;
-    double sum = tileSum(walkers.n, tile, [&](int i, int count) INLINED {
-      const Step<T>& s = again(step);
-      Quad<T> theta = load(walkers.w.at(), i, count), g = walkers.prior.gradient(load(walkers.dw.at(), i, count), theta);
-      Quad<T> v = walkers.velocities(s, i, count), old = load(before.at(), i, count), square = load(variance.at(), i, count);
+  walkers.kick(statistics, squares, step, [&](int i, int count, const Quad<T>& g) INLINED {
+    Quad<T> old = load(before.at(), i, count), square = load(variance.at(), i, count);
 #pragma unroll
-      for (int k = 0; k < 4; k++) {
-        T difference = g.v[k] - old.v[k];
-        square.v[k] = keep * square.v[k] + half * (difference * difference);
-        v.v[k] = descend(v.v[k], s.rate, g.v[k]);
-      }
-      speed += dot(v, v);
-      store(variance.at(), i, count, square);
-      store(before.at(), i, count, g);
-      store(walkers.v.at(), i, count, v);
-      return dot(theta, g);
-    });
-    leave(statistics, tile, sum);
-    leave(squares, tile, blockSumAs<double>(speed));
+    for (int k = 0; k < 4; k++) {
+      T difference = g.v[k] - old.v[k];
+      square.v[k] = keep * square.v[k] + half * (difference * difference);
+    }
+    store(variance.at(), i, count, square);
+    store(before.at(), i, count, g);
   });
 }
 
@@ -53,7 +42,7 @@ INLINE void ccadlDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Schedu
   const Step<T>& s = schedules.step(dataSize);
   const auto& c = once<Balance>([&]() INLINED {
     double gain = s.temperature == 0 ? 0 : (double)s.rate * (double)dataSize / (2 * (double)s.temperature);
-    return Balance{(double)chi.at()[0] + (double)chi.at()[1], gain};
+    return Balance{oneChi(chi), gain};
   });
   update(squares, n, [&](int i, int count) INLINED {
     Quad<T> theta = load(w.at(), i, count), velocity = load(v.at(), i, count), square = load(variance.at(), i, count), z = draw(again(s), stream, i);

@@ -9,12 +9,6 @@
 // one chi to an element, and d = 1, it is one kernel.
 #include "velocities.cuh"
 
-// oneChi is the thermostat of a parameter: it is kept rounded, with the rest.
-template <class T>
-INLINE double oneChi(InOut<T> chi) {
-  return (double)chi.at()[0] + (double)chi.at()[1];
-}
-
 // Adaptation is what chi gains by v.v/d, what it loses, and how far it rises at most.
 struct Adaptation {
   double gain, loss, most;
@@ -46,22 +40,7 @@ INLINE void euler(Out<T> statistics, Out<double> squares, const Schedules<T>& sc
 template <class T>
 INLINE void badodabKick(Out<T> statistics, Out<double> squares, const Schedules<T>& schedules, const Walkers<T>& walkers) {
   walkers.prefetchAll();
-  const Step<T>& step = schedules.step(walkers.prior.dataSize);
-  tiles(walkers.n, [&](int tile) INLINED {
-    T square = 0;
-    double sum = tileSum(walkers.n, tile, [&](int i, int count) INLINED {
-      const Step<T>& s = again(step);
-      Quad<T> theta = load(walkers.w.at(), i, count), g = walkers.prior.gradient(load(walkers.dw.at(), i, count), theta);
-      Quad<T> v = walkers.velocities(s, i, count);
-#pragma unroll
-      for (int k = 0; k < 4; k++) v.v[k] = descend(v.v[k], s.rate, g.v[k]);
-      square += dot(v, v);
-      store(walkers.v.at(), i, count, v);
-      return dot(theta, g);
-    });
-    leave(statistics, tile, sum);
-    leave(squares, tile, blockSumAs<double>(square));
-  });
+  walkers.kick(statistics, squares, schedules.step(walkers.prior.dataSize), [](int, int, const Quad<T>&) INLINED {});
 }
 
 // badodabDrift is A, O and A.

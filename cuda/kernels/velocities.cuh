@@ -20,6 +20,12 @@ struct Coefficients {
   T keep, scale;
 };
 
+// oneChi is the thermostat of a parameter: it is kept rounded, with the rest.
+template <class T>
+INLINE double oneChi(InOut<T> chi) {
+  return (double)chi.at()[0] + (double)chi.at()[1];
+}
+
 // Walkers is a parameter with its velocities, and what moves them.
 template <class T>
 struct Walkers {
@@ -64,6 +70,26 @@ struct Walkers {
       });
       leave(statistics, tile, sum);
       if (squares) leave(*squares, tile, blockSumAs<double>(square));
+    });
+  }
+
+  // kick is v <- v - rate g, in which learn(i, count, g) sees the gradients. It leaves the sums of theta g and, in squares, of v v after it.
+  template <class Learn>
+  INLINE void kick(Out<T> statistics, Out<double> squares, const Step<T>& step, Learn learn) const {
+    tiles(n, [&](int tile) INLINED {
+      T square = 0;
+      double sum = tileSum(n, tile, [&](int i, int count) INLINED {
+        const Step<T>& s = again(step);
+        Quad<T> theta = load(w.at(), i, count), g = prior.gradient(load(dw.at(), i, count), theta), velocity = velocities(s, i, count);
+        learn(i, count, g);
+#pragma unroll
+        for (int k = 0; k < 4; k++) velocity.v[k] = descend(velocity.v[k], s.rate, g.v[k]);
+        square += dot(velocity, velocity);
+        store(v.at(), i, count, velocity);
+        return dot(theta, g);
+      });
+      leave(statistics, tile, sum);
+      leave(squares, tile, blockSumAs<double>(square));
     });
   }
 };

@@ -4,6 +4,7 @@ import (
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/comparison"
 	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/metropolis"
 	"github.com/pollen-ml/pollen/optimizers"
 )
 
@@ -48,6 +49,12 @@ var methods = []method{
 	{"cyclical SGHMC", sampled(langevin.SGHMC{Friction: 0.1}, optimizers.Cyclical{Initial: 2e-3, Cycles: cycles}, cycles)},
 	{"BAOAB", sampled(langevin.BAOAB{Friction: 0.1}, optimizers.Constant{Rate: 1e-3}, 0)},
 	{"SGNHT", sampled(langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3}, optimizers.Constant{Rate: 1e-3}, 0)},
+	{"CCAdL", sampled(langevin.CCAdL{Friction: 0.1, Alpha: 0.999, Coupling: 1e-3}, optimizers.Constant{Rate: 1e-3}, 0)},
+	{"MCLMC, all data", func(s *study) pollen.Spec {
+		spec := sampled(metropolis.MCLMC{Friction: 0.05, EnergyVariance: 5e-4}, nil, 0)(s)
+		spec.Batch = dataSize
+		return spec
+	}},
 }
 
 func preconditioned(gamma langevin.Gamma) langevin.Sampler {
@@ -65,7 +72,7 @@ func (s *study) specification(m pollen.Method, schedule optimizers.Schedule, epo
 const shortest = 16
 
 // sampled averages over chains at temperature 1 after the first quarter of them, or of each cycle.
-func sampled(sampler langevin.Sampler, schedule optimizers.Schedule, cycles int) func(s *study) pollen.Spec {
+func sampled(sampler pollen.Method, schedule optimizers.Schedule, cycles int) func(s *study) pollen.Spec {
 	return func(s *study) pollen.Spec {
 		spec := s.specification(sampler, schedule, epochs)
 		spec.Chains, spec.Cycles = chainsOfEach, cycles

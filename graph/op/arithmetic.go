@@ -158,13 +158,13 @@ func lowerArithmetic(l *graph.Lowering, stem string, f32 func(y, a, b []float32)
 		return class
 	})
 	a, b := newRuns(groups, 1), newRuns(groups, 2)
-	host := tensor.Elementwise(n, graph.Pick(l, arithmetic(a, b, f32), arithmetic(a, b, f64)))
+	run := graph.Pick(l, arithmetic(a, b, f32), arithmetic(a, b, f64))
 	arguments := []tensor.Argument{l.Out(), l.In(0), l.In(1), tensor.Int(n)}
 	if l.Shapes[0].Equal(l.Shapes[1]) {
-		host.Strip = tensor.Strips(n, 1, nil).Strip
-		l.Emit(stem+"_fwd", tensor.Fours(n), host, arguments...)
+		l.Emit(stem+"_fwd", tensor.Fours(n), tensor.Strips(n, 1, run), arguments...)
 		return
 	}
+	host := tensor.Elementwise(n, run)
 	host.Private = repeatWidth * l.DType.Size()
 	l.Emit(stem+"_broadcast_fwd", tensor.Threads(n), host, append(append(arguments, a.arguments()...), b.arguments()...)...)
 }

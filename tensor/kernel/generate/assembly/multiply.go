@@ -106,13 +106,7 @@ func multiply(t target) {
 
 		f := Load(Param("f"), GP64())
 		bias := Load(Param("bias"), GP64())
-		when(f, flagAccumulate, rows, func() {
-			s.each(c, stride, func(sum VecVirtual, at Mem) { VADDPS(at, sum, sum) })
-		})
-		when(f, flagBiasRow, rows, func() { s.addToRows(bias) })
-		when(f, flagBiasColumn, rows, func() { s.addToColumns(bias) })
-		when(f, flagReLU, rows, s.rectify)
-		s.each(c, stride, func(sum VecVirtual, at Mem) { VMOVUPS(sum, at) })
+		s.finish(c, stride, bias, f)
 	})
 }
 
@@ -150,14 +144,19 @@ func multiplyPair(t target) {
 		c = Load(Param("c"), GP64()).(GPVirtual)
 		stride, f := loadBytes("stride"), Load(Param("f"), GP64())
 		bias := Load(Param("bias"), GP64())
-		when(f, flagAccumulate, rows, func() {
-			s.each(c, stride, func(sum VecVirtual, at Mem) { VADDPS(at, sum, sum) })
-		})
-		when(f, flagBiasRow, rows, func() { s.addToRows(bias) })
-		when(f, flagBiasColumn, rows, func() { s.addToColumns(bias) })
-		when(f, flagReLU, rows, s.rectify)
-		s.each(c, stride, func(sum VecVirtual, at Mem) { VMOVUPS(sum, at) })
+		s.finish(c, stride, bias, f)
 	})
+}
+
+// finish writes the epilogues that the flags f ask for, and stores the sums.
+func (s sums) finish(c, stride GPVirtual, bias, f Register) {
+	when(f, flagAccumulate, len(s.rows), func() {
+		s.each(c, stride, func(sum VecVirtual, at Mem) { VADDPS(at, sum, sum) })
+	})
+	when(f, flagBiasRow, len(s.rows), func() { s.addToRows(bias) })
+	when(f, flagBiasColumn, len(s.rows), func() { s.addToColumns(bias) })
+	when(f, flagReLU, len(s.rows), s.rectify)
+	s.each(c, stride, func(sum VecVirtual, at Mem) { VMOVUPS(sum, at) })
 }
 
 // when writes what is done for a flag.

@@ -1,0 +1,86 @@
+package main
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+// Settings of Izmailov et al. 2021 that all methods share. Their step sizes are on the sum of the
+// losses; a rate here is that times the number of images.
+const (
+	batch    = 80
+	variance = 0.2 // of the prior
+	members  = 5
+	cycle    = 25 // epochs
+	thinning = 2  // epochs of a run for a sample
+	shortest = 4  // epochs of a run
+	friction = 0.1
+)
+
+// method is a row: a way to train, with what was published for it.
+type method struct {
+	name, title string
+	published   string // agreement and total variation
+	spec        func(s *study) pollen.Spec
+}
+
+var methods = []method{
+	{"sgd", "SGD", "0.855 0.190", func(s *study) pollen.Spec {
+		spec := s.specification(optimizers.Momentum{Decay: 0.9, WeightDecay: 1 / (variance * float64(s.images))}, optimizers.Cosine{First: 0.05})
+		spec.Prior = nil // it is the weight decay
+		return spec
+	}},
+	{"ensemble", "ensemble of 5", "0.915 0.115", func(s *study) pollen.Spec {
+		spec := s.specification(pollen.Ensemble{}, optimizers.Cosine{First: 0.5})
+		spec.Chains = members
+		return spec
+	}},
+	{"sgld", "SGLD", "0.915 0.110", sampled(langevin.SGLD{}, 0.04)},
+	{"sghmc", "SGHMC", "0.920 0.109", sampled(langevin.SGHMC{Friction: friction}, 0.012)},
+	{"csghmc", "cyclical SGHMC", "0.927 0.099", func(s *study) pollen.Spec {
+		cycles := max(1, s.epochs/cycle)
+		spec := s.specification(langevin.SGHMC{Friction: friction}, optimizers.Cyclical{Initial: 0.024, Cycles: cycles})
+		spec.Cycles, spec.Samples = cycles, max(cycles, s.epochs/5/thinning) // a fifth of a cycle samples
+		return spec
+	}},
+	{"baoab", "BAOAB", "", sampled(langevin.BAOAB{Friction: friction}, 0.012)},
+	{"sgnht", "SGNHT", "", sampled(langevin.SGNHT{Friction: friction, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3}, 0.012)},
+}
+
+// specification is what all methods share.
+func (s *study) specification(m pollen.Method, schedule optimizers.Schedule) pollen.Spec {
+	return pollen.Spec{
+		Network: s.network, Method: m, Schedule: schedule, Batch: batch, Epochs: s.epochs, Seed: 1,
+		Prior: new(langevin.Gaussian(math.Sqrt(variance))),
+	}
+}
+
+// sampled samples the posterior at a rate that does not fall, in the second half of a run.
+func sampled(m pollen.Method, rate float64) func(s *study) pollen.Spec {
+	return func(s *study) pollen.Spec {
+		spec := s.specification(m, optimizers.Constant{Rate: rate})
+		spec.BurnIn, spec.Samples = new(s.epochs/2), max(1, s.epochs/2/thinning)
+		return spec
+	}
+}
+
+func methodNames() (names []string) {
+	for _, m := range methods {
+		names = append(names, m.name)
+	}
+	return names
+}
+
+func methodOf(name string) (method, error) {
+	for _, m := range methods {
+		if m.name == name {
+			return m, nil
+		}
+	}
+	return method{}, errors.Errorf("cifar: no method %q; there are %v", name, methodNames())
+}

@@ -1,0 +1,124 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/md5"
+	"crypto/sha256"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/datasets"
+)
+
+const (
+	classes  = 10
+	testSize = 10000
+
+	// publishedSum begins the SHA-256 of the published predictions, which are right for
+	// publishedAccuracy of the test images.
+	publishedSum      = "4299e2e90a445fcdc6b20ebfc6f233cb"
+	publishedAccuracy = 0.9144
+)
+
+// source is where the data and the reference come from.
+type source struct {
+	data, reference string
+	sum             string  // how the SHA-256 of the reference begins
+	size            int     // test images
+	least           float64 // accuracy of the reference, which shows that the images are in order
+}
+
+// The normalisation of the reference's network: of pixels from 0 to 1.
+var (
+	mean      = []float64{0.49, 0.48, 0.44}
+	deviation = []float64{0.2, 0.2, 0.2}
+)
+
+// load reads the first images for training, and all test images with the reference's probabilities.
+func (s source) load(ctx context.Context, images int) (data datasets.Splits, reference []float64, err error) {
+	opened, err := datasets.Open(s.data, datasets.Options{Context: ctx, Validation: -1})
+	if err != nil {
+		return data, nil, err
+	}
+	if opened.Test == nil || opened.Test.Len() != s.size || opened.Test.Classes != classes {
+		return data, nil, errors.Errorf("cifar: %s: wants %d test images of %d classes", s.data, s.size, classes)
+	}
+	data.Test = opened.Test
+	if data.Train, err = opened.Train.Slice(0, min(images, opened.Train.Len())); err != nil {
+		return data, nil, err
+	}
+	if data.Train.Len() < images {
+		return data, nil, errors.Errorf("cifar: %s: %d training images, wants %d", s.data, data.Train.Len(), images)
+	}
+	if data.Train.Channels == len(mean) {
+		for _, d := range []*datasets.Dataset{data.Train, data.Test} {
+			d.Mean, d.Deviation = mean, deviation
+		}
+	}
+	if reference, err = s.read(); err != nil {
+		return data, nil, err
+	}
+	right := 0
+	for i, label := range data.Test.Labels {
+		row := reference[i*classes : (i+1)*classes]
+		if row[label] == slices.Max(row) {
+			right++
+		}
+	}
+	if accuracy := float64(right) / float64(s.size); accuracy < s.least-1e-9 {
+		return data, nil, errors.Errorf("cifar: %s: the reference is right for %.4f of the test images, wants %.4f: they are not in the order of CIFAR-10's test batch",
+			s.data, accuracy, s.least)
+	}
+	return data, reference, nil
+}
+
+// read reads the reference's probabilities, in the order of the test images.
+func (s source) read() ([]float64, error) {
+	content, err := os.ReadFile(s.reference)
+	if err != nil {
+		return nil, errors.Wrap(err, "cifar")
+	}
+	if sum := fmt.Sprintf("%x", sha256.Sum256(content)); !strings.HasPrefix(sum, s.sum) {
+		return nil, errors.Errorf("cifar: %s: SHA-256 %s, wants one that begins with %s", s.reference, sum, s.sum)
+	}
+	order, probabilities := rows(s.size), make([]float64, s.size*classes)
+	lines := bufio.NewScanner(bytes.NewReader(content))
+	line := 0
+	for ; lines.Scan(); line++ {
+		fields := strings.Fields(lines.Text())
+		if line >= s.size || len(fields) != classes {
+			return nil, errors.Errorf("cifar: %s: line %d has %d numbers, wants %d lines of %d", s.reference, line+1, len(fields), s.size, classes)
+		}
+		for k, field := range fields {
+			if probabilities[order[line]*classes+k], err = strconv.ParseFloat(field, 64); err != nil {
+				return nil, errors.Wrapf(err, "cifar: %s: line %d", s.reference, line+1)
+			}
+		}
+	}
+	if err := lines.Err(); err != nil {
+		return nil, errors.Wrapf(err, "cifar: %s", s.reference)
+	}
+	if line != s.size {
+		return nil, errors.Errorf("cifar: %s: %d lines, wants %d", s.reference, line, s.size)
+	}
+	return probabilities, nil
+}
+
+// rows says of which test image each row of the reference is: images are sorted by the MD5 of
+// "test" and their number.
+func rows(n int) []int {
+	sums := make([][md5.Size]byte, n)
+	order := make([]int, n)
+	for i := range order {
+		sums[i], order[i] = md5.Sum(fmt.Appendf(nil, "test%d", i)), i
+	}
+	slices.SortFunc(order, func(a, b int) int { return bytes.Compare(sums[a][:], sums[b][:]) })
+	return order
+}
