@@ -71,7 +71,7 @@ func (p *placement) forget(calls []call) {
 				continue
 			}
 			for k := range p.copies {
-				if overlap(k.from, a.Buffer) {
+				if k.from.Overlaps(a.Buffer) {
 					delete(p.copies, k)
 				}
 			}
