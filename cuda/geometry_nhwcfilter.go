@@ -48,9 +48,9 @@ func leftBytes(p *placement) int {
 
 // shared is a block's bytes: the places of four stages' pixels, and two stages of both operands.
 func (f *packedFilter) shared(p *placement) int {
-	const placeBytes = 8
+	const bothPlaces = 8
 	size, _ := f.size()
-	return 4*stagePixels*placeBytes + 2*stagePixels*leftBytes(p) + 2*size*apartBytes
+	return 4*stagePixels*bothPlaces + 2*stagePixels*leftBytes(p) + 2*size*apartBytes
 }
 
 // width is the channels of a tap in the workspace, in whole lines.

@@ -95,9 +95,27 @@ func (c packedCase) results(t *testing.T, device tensor.Device, chains int, fill
 	return all, symbols
 }
 
+// launched are the outputs of one chain whose launches run by themselves, each with copies of its
+// own.
+func (c packedCase) launched(t *testing.T, device tensor.Device, fill func(i int) float64) []float64 {
+	t.Helper()
+	program, sizes := c.program(t, fill)
+	loaded := &catching{Device: device}
+	session, err := program.Load(loaded, graph.LoadOptions{Seed: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	if err := loaded.runner.Step(0, func(int) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	return outputs(t, session, 0, sizes)
+}
+
 // TestPackedConvolutions compares convolutions on packed copies with the host's, of numbers that
 // every precision holds and whose sums are exact: all bits must be the same. Numbers that are
-// rounded give what they give without packing, up to the order of sums.
+// rounded give what they give without packing, up to the order of sums, and the same bits if
+// launches share no copies.
 func TestPackedConvolutions(t *testing.T) {
 	exact := func(i int) float64 { return float64(i%8-4) / 4 }
 	rounded := func(i int) float64 { return math.Sin(float64(i % 9973)) }
@@ -127,6 +145,7 @@ func TestPackedConvolutions(t *testing.T) {
 						if number+1 == len(tiles) {
 							got, _ := c.results(t, device, 1, rounded)
 							closeTo(t, got, plain, 2e-5)
+							closeTo(t, [][]float64{c.launched(t, device, rounded)}, got, 0)
 							chains = 2
 						}
 						got, symbols := c.results(t, device, chains, exact)

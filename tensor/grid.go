@@ -46,8 +46,7 @@ type Shares struct {
 // and integers.
 type Product struct {
 	Rows, Columns, Depth int
-	Images               bool // it is a convolution's, whose integers are those of package graph/op
-	Filter               bool // of Images: it is the gradient of the filter; without Forward, others are of the image
+	Images, Filter       bool // it is a convolution's; it is the gradient of its filter, not of the images
 	Forward              bool // the kernel also adds the bias and, with ReLU, makes negatives 0
 	ReLU                 bool
 	Height, Width        int // of the images a forward convolution makes: [B Rows Height Width]
