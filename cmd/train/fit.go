@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/comparison"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/internal/config"
@@ -274,7 +275,6 @@ func imagesOf(split *datasets.Dataset) string {
 
 // runEstimate estimates the cost of a run from some of its steps.
 func runEstimate(ctx context.Context, s *config.Settings, c *console) error {
-	const steps = 8
 	p, err := prepare(ctx, s, c)
 	if err != nil {
 		return err
@@ -283,23 +283,14 @@ func runEstimate(ctx context.Context, s *config.Settings, c *console) error {
 	if err := printSummary(p.spec, p.data, c); err != nil {
 		return err
 	}
-	// The first window warms up: its time is not counted, nor is that of an anchor before it.
-	var first, last time.Time
-	from, to := 0, 0
-	watch := func(e pollen.Event) {
+	total, step, err := comparison.Cost(ctx, p.spec, p.data.Train, 8, c.now, func(e pollen.Event) {
 		if e.Remark != "" {
 			c.remark("%s", e.Remark)
-			return
 		}
-		if last, to = c.now(), e.Done; first.IsZero() {
-			first, from = last, e.Done
-		}
-	}
-	total, err := pollen.Try(ctx, p.spec, p.data.Train, steps, pollen.WithDevice(p.device), pollen.WithObserver(watch))
+	}, pollen.WithDevice(p.device))
 	if err != nil {
 		return err
 	}
-	step := last.Sub(first) / time.Duration(max(1, to-from))
 	cost := (step * time.Duration(total)).Round(time.Second)
 	fmt.Fprintf(c.out, "%d steps of %.1f ms: about %s, and the predictions\n", total, float64(step)/float64(time.Millisecond), cost)
 	return nil

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/comparison"
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -16,17 +17,10 @@ func (s *study) announce(ctx context.Context) error {
 	var here, there time.Duration
 	for _, m := range s.methods {
 		spec, device := m.spec(s), &predicting{Device: s.device}
-		const warm, timed = 2, 4
-		var from, to time.Time
-		steps, err := pollen.Try(ctx, spec, s.data.Train, warm+timed, pollen.WithDevice(device), pollen.WithObserver(func(e pollen.Event) {
-			if to = time.Now(); e.Done <= warm {
-				from = to
-			}
-		}))
+		steps, step, err := comparison.Cost(ctx, spec, s.data.Train, 8, time.Now, nil, pollen.WithDevice(device))
 		if err != nil {
 			return err
 		}
-		step := to.Sub(from) / timed
 		all, predicted := step*time.Duration(steps), device.step*time.Duration(steps)
 		fmt.Fprintf(s.progress, "%-15s %d images, %d steps of %.1f ms: about %s here, %s on one %s by prediction\n", m.title,
 			max(1, spec.Chains)*batch*steps, steps, step.Seconds()*1000, all.Round(time.Second), predicted.Round(time.Second), cuda.H200.Name)

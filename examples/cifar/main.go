@@ -97,7 +97,8 @@ func run(ctx context.Context, arguments []string, out, progress io.Writer, from 
 	if err := table.WriteText(out); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintln(out, "Published: agreement and total variation of Izmailov et al. 2021 on 40 960 images; HMC's are of a chain against the others.")
+	_, err = fmt.Fprintln(out, "\nPublished: agreement and total variation of Izmailov et al. 2021 as noted, not compared with their paper; HMC's are of a\n"+
+		"chain against the others.")
 	return err
 }
 
@@ -113,7 +114,7 @@ func (s *study) parse(arguments []string, from *source) error {
 	f.StringVar(&from.reference, "reference", "", "file of the reference's predictions")
 	f.StringVar(&s.network, "network", "resnet20-frn-silu", "network that is trained; the reference's is resnet20-frn-silu")
 	f.IntVar(&s.epochs, "epochs", 100, "passes over the data of each chain")
-	f.IntVar(&s.images, "images", 40960, "train on the first so many; the reference's are 40 960")
+	f.IntVar(&s.images, "images", 40960, "train on so many; the reference's are 40 960")
 	f.StringVar(&s.folder, "folder", "runs/cifar", "folder of the runs")
 	f.BoolVar(&s.estimate, "estimate", false, "print what it would cost, and stop")
 	if err := f.Parse(arguments); err != nil {

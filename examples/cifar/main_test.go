@@ -57,7 +57,7 @@ func smallSource(t *testing.T) source {
 	}
 	write(t, filepath.Join(s.data, "test", "labels.csv"), table)
 	lines := ""
-	for _, i := range rows(tested) {
+	for _, i := range shuffled("test", tested) {
 		class := i * 7 % classes
 		if i < mistakes {
 			class = (class + 1) % classes
@@ -116,8 +116,8 @@ func TestRun(t *testing.T) {
 	}
 }
 
-func TestRows(t *testing.T) {
-	if got, want := rows(testSize)[:5], []int{9933, 5669, 163, 6686, 4747}; !slices.Equal(got, want) {
+func TestShuffled(t *testing.T) {
+	if got, want := shuffled("test", testSize)[:5], []int{9933, 5669, 163, 6686, 4747}; !slices.Equal(got, want) {
 		t.Errorf("got %v, wants %v", got, want)
 	}
 }

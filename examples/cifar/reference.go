@@ -35,7 +35,8 @@ type source struct {
 	least           float64 // accuracy of the reference, which shows that the images are in order
 }
 
-// The normalisation of the reference's network: of pixels from 0 to 1.
+// The normalisation of the reference's network (bnn_hmc/utils/data_utils.py), of pixels from 0 to
+// 1.
 var (
 	mean      = []float64{0.49, 0.48, 0.44}
 	deviation = []float64{0.2, 0.2, 0.2}
@@ -51,16 +52,15 @@ func (s source) load(ctx context.Context, images int) (data datasets.Splits, ref
 		return data, nil, errors.Errorf("cifar: %s: wants %d test images of %d classes", s.data, s.size, classes)
 	}
 	data.Test = opened.Test
-	if data.Train, err = opened.Train.Slice(0, min(images, opened.Train.Len())); err != nil {
+	if opened.Train.Len() < images || opened.Train.Channels != len(mean) {
+		return data, nil, errors.Errorf("cifar: %s: %d training images of %d channels, wants %d of %d",
+			s.data, opened.Train.Len(), opened.Train.Channels, images, len(mean))
+	}
+	if data.Train, err = first(opened.Train, images); err != nil {
 		return data, nil, err
 	}
-	if data.Train.Len() < images {
-		return data, nil, errors.Errorf("cifar: %s: %d training images, wants %d", s.data, data.Train.Len(), images)
-	}
-	if data.Train.Channels == len(mean) {
-		for _, d := range []*datasets.Dataset{data.Train, data.Test} {
-			d.Mean, d.Deviation = mean, deviation
-		}
+	for _, d := range []*datasets.Dataset{data.Train, data.Test} {
+		d.Mean, d.Deviation = mean, deviation
 	}
 	if reference, err = s.read(); err != nil {
 		return data, nil, err
@@ -73,8 +73,8 @@ func (s source) load(ctx context.Context, images int) (data datasets.Splits, ref
 		}
 	}
 	if accuracy := float64(right) / float64(s.size); accuracy < s.least-1e-9 {
-		return data, nil, errors.Errorf("cifar: %s: the reference is right for %.4f of the test images, wants %.4f: they are not in the order of CIFAR-10's test batch",
-			s.data, accuracy, s.least)
+		return data, nil, errors.Errorf("cifar: %s: the reference is right for %.4f of the test images, wants %.4f: "+
+			"they are not in the order of CIFAR-10's test batch", s.data, accuracy, s.least)
 	}
 	return data, reference, nil
 }
@@ -88,7 +88,7 @@ func (s source) read() ([]float64, error) {
 	if sum := fmt.Sprintf("%x", sha256.Sum256(content)); !strings.HasPrefix(sum, s.sum) {
 		return nil, errors.Errorf("cifar: %s: SHA-256 %s, wants one that begins with %s", s.reference, sum, s.sum)
 	}
-	order, probabilities := rows(s.size), make([]float64, s.size*classes)
+	order, probabilities := shuffled("test", s.size), make([]float64, s.size*classes)
 	lines := bufio.NewScanner(bytes.NewReader(content))
 	line := 0
 	for ; lines.Scan(); line++ {
@@ -111,14 +111,30 @@ func (s source) read() ([]float64, error) {
 	return probabilities, nil
 }
 
-// rows says of which test image each row of the reference is: images are sorted by the MD5 of
-// "test" and their number.
-func rows(n int) []int {
+// shuffled is the order of the n images of a split in TensorFlow Datasets, from which the
+// reference's programs read: they are sorted by the MD5 of the split's name and their number.
+func shuffled(split string, n int) []int {
 	sums := make([][md5.Size]byte, n)
 	order := make([]int, n)
 	for i := range order {
-		sums[i], order[i] = md5.Sum(fmt.Appendf(nil, "test%d", i)), i
+		sums[i], order[i] = md5.Sum(fmt.Appendf(nil, "%s%d", split, i)), i
 	}
 	slices.SortFunc(order, func(a, b int) int { return bytes.Compare(sums[a][:], sums[b][:]) })
 	return order
+}
+
+// first are the first images of a training set in the order of TensorFlow Datasets. Of images in
+// another order than CIFAR-10's they are a random choice.
+func first(d *datasets.Dataset, images int) (*datasets.Dataset, error) {
+	var pixels []byte
+	var labels []int32
+	for _, i := range shuffled("train", d.Len())[:images] {
+		pixels, labels = append(pixels, d.Image(i)...), append(labels, d.Labels[i])
+	}
+	chosen, err := datasets.New(d.Name, pixels, labels, d.Channels, d.Height, d.Width, d.ClassNames)
+	if err != nil {
+		return nil, err
+	}
+	chosen.Hashes, chosen.Place = d.Hashes, d.Place
+	return chosen, nil
 }

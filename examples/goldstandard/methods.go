@@ -52,7 +52,7 @@ var methods = []method{
 	{"CCAdL", sampled(langevin.CCAdL{Friction: 0.1, Alpha: 0.999, Coupling: 1e-3}, optimizers.Constant{Rate: 1e-3}, 0)},
 	{"MCLMC, all data", func(s *study) pollen.Spec {
 		spec := sampled(metropolis.MCLMC{Friction: 0.05, EnergyVariance: 5e-4}, nil, 0)(s)
-		spec.Batch = dataSize
+		spec.Batch, spec.Weights = dataSize, "" // a rate that does not change has no weights
 		return spec
 	}},
 }

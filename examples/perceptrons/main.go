@@ -46,8 +46,8 @@ func main() {
 	os.Exit(1)
 }
 
-// comparison is the table's flags, and what it is made from.
-type comparison struct {
+// study is the table's flags, and what it is made from.
+type study struct {
 	methods, temperatures []string
 	widths                []int
 	seeds, epochs, jobs   int
@@ -65,7 +65,7 @@ type comparison struct {
 }
 
 func run(ctx context.Context, arguments []string, out, progress io.Writer) error {
-	t := &comparison{progress: progress, now: time.Now}
+	t := &study{progress: progress, now: time.Now}
 	if err := t.parse(arguments, progress); err != nil {
 		return err
 	}
@@ -106,7 +106,7 @@ func run(ctx context.Context, arguments []string, out, progress io.Writer) error
 }
 
 // parse reads the flags, and refuses mistakes that show without the data.
-func (t *comparison) parse(arguments []string, help io.Writer) error {
+func (t *study) parse(arguments []string, help io.Writer) error {
 	f := flag.NewFlagSet("perceptrons", flag.ContinueOnError)
 	f.SetOutput(help)
 	f.Usage = func() {
@@ -156,7 +156,7 @@ func (t *comparison) parse(arguments []string, help io.Writer) error {
 	return nil
 }
 
-func (t *comparison) load(ctx context.Context) error {
+func (t *study) load(ctx context.Context) error {
 	data, err := datasets.Open(t.data, datasets.Options{Folder: t.dataFolder, Context: ctx})
 	if err != nil {
 		return err
@@ -169,7 +169,7 @@ func (t *comparison) load(ctx context.Context) error {
 }
 
 // cells are all cells of the table, the first seed's first, so that every row has a figure early.
-func (t *comparison) cells() ([]cell, error) {
+func (t *study) cells() ([]cell, error) {
 	t.titles, t.order = map[cell]string{}, map[cell]int{}
 	var cells []cell
 	for chain := range t.seeds {
@@ -199,7 +199,7 @@ func (t *comparison) cells() ([]cell, error) {
 	return cells, nil
 }
 
-func (t *comparison) cell(name, temperature string, width, chain int) (cell, error) {
+func (t *study) cell(name, temperature string, width, chain int) (cell, error) {
 	method := methodOf[name]
 	c := cell{
 		Method: name, Data: t.train.Name, DataSize: t.train.Len(), Width: width, Epochs: t.epochs, Rate: t.rate, Seed: t.seed, Chain: chain,

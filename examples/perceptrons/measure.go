@@ -11,6 +11,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/comparison"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -22,7 +23,7 @@ type cost struct {
 }
 
 // announce estimates what the missing cells will cost, from a few steps of each kind.
-func (t *comparison) announce(ctx context.Context, missing []cell, all int) error {
+func (t *study) announce(ctx context.Context, missing []cell, all int) error {
 	if len(missing) == 0 {
 		fmt.Fprintf(t.progress, "all %d cells are in %s\n", all, t.folder)
 		return nil
@@ -53,18 +54,11 @@ func (t *comparison) announce(ctx context.Context, missing []cell, all int) erro
 }
 
 // measure is what a cell takes, from the time of some steps and of one prediction.
-func (t *comparison) measure(ctx context.Context, c cell, device tensor.Device) (cost, error) {
-	const warm, timed = 4, 20
-	var from, to time.Time
-	steps, err := pollen.Try(ctx, c.spec(), t.train, warm+timed, pollen.WithDevice(device), pollen.WithObserver(func(e pollen.Event) {
-		if to = t.now(); e.Done <= warm {
-			from = to
-		}
-	}))
+func (t *study) measure(ctx context.Context, c cell, device tensor.Device) (cost, error) {
+	steps, step, err := comparison.Cost(ctx, c.spec(), t.train, 24, t.now, nil, pollen.WithDevice(device))
 	if err != nil {
 		return cost{}, err
 	}
-	step := to.Sub(from) / timed
 	prediction, bytes, err := t.measurePrediction(ctx, c, device)
 	if err != nil {
 		return cost{}, err
@@ -78,7 +72,7 @@ func (t *comparison) measure(ctx context.Context, c cell, device tensor.Device) 
 
 // measurePrediction is how long a prediction by one sample takes, and the size of the sample's
 // file. The sample comes from a run of one step.
-func (t *comparison) measurePrediction(ctx context.Context, c cell, device tensor.Device) (time.Duration, int64, error) {
+func (t *study) measurePrediction(ctx context.Context, c cell, device tensor.Device) (time.Duration, int64, error) {
 	folder, err := os.MkdirTemp("", "perceptrons")
 	if err != nil {
 		return 0, 0, errors.Wrap(err, "perceptrons")

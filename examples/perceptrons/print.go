@@ -25,7 +25,7 @@ func (c cell) isPublished() bool {
 }
 
 // print prints a table for each width: means over seeds, with their standard errors.
-func (t *comparison) print(results []*result, out io.Writer) error {
+func (t *study) print(results []*result, out io.Writer) error {
 	for i, width := range t.widths {
 		if i > 0 {
 			fmt.Fprintln(out)
@@ -40,7 +40,7 @@ func (t *comparison) print(results []*result, out io.Writer) error {
 	return err
 }
 
-func (t *comparison) printWidth(width int, results []*result, out io.Writer) error {
+func (t *study) printWidth(width int, results []*result, out io.Writer) error {
 	corner := fmt.Sprintf("%d-%d-%d-%d", t.train.ImageSize(), width, width, t.train.Classes)
 	table := report.NewTable(corner, report.Column{Title: "test error %"}, report.Column{Title: "NLL"},
 		report.Column{Title: "equal weights %"}, report.Column{Title: "last state %"}, report.Column{Title: "seeds", Format: "%.0f"},

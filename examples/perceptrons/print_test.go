@@ -67,7 +67,7 @@ func TestCellSettings(t *testing.T) {
 // Rows are in the order of the flags, whatever the order in which cells were finished.
 func TestPrintTable(t *testing.T) {
 	digits := &datasets.Dataset{Channels: 1, Height: 28, Width: 28, Classes: 10}
-	table := &comparison{
+	table := &study{
 		widths: []int{400}, titles: map[cell]string{}, order: map[cell]int{}, rate: 0.2, preconditioned: 5e-4, epochs: 100, train: digits,
 	}
 	var results []*result

@@ -73,7 +73,7 @@ func (w *work) finish(r *result, err error) bool {
 
 // makeCells makes cells, some at a time, and writes each when it is done. It returns those that
 // were done when the first failed.
-func (t *comparison) makeCells(ctx context.Context, cells []cell) ([]*result, error) {
+func (t *study) makeCells(ctx context.Context, cells []cell) ([]*result, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	w := &work{out: t.progress, now: t.now, start: t.now(), last: t.now(), cells: len(cells)}

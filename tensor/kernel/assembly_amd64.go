@@ -2,12 +2,7 @@
 
 package kernel
 
-import (
-	"math"
-	"unsafe"
-
-	"golang.org/x/sys/cpu"
-)
+import "golang.org/x/sys/cpu"
 
 //go:generate go run -C generate main.go -out ../avx2_amd64.s -stubs ../avx2_stubs_amd64.go -pkg kernel
 //go:generate go run -C generate main.go -avx512 -out ../avx512_amd64.s -stubs ../avx512_stubs_amd64.go -pkg kernel
@@ -22,43 +17,6 @@ func available() instructions {
 		return avx2
 	}
 	return avx512
-}
-
-// vector is the number of float32 in an AVX register, half of what an AVX-512 one holds.
-const vector = 8
-
-// fast reports whether T takes the assembly: any float32, named or not.
-func fast[T Float]() bool {
-	var zero T
-	return inUse > portableGo && unsafe.Sizeof(zero) == 4
-}
-
-// first returns the address of the first of n elements; it panics when the
-// slice has fewer, so that the assembly, which checks nothing, stays inside.
-func first[T Float](x []T, n int) *float32 {
-	return (*float32)(unsafe.Pointer(unsafe.SliceData(x[:n])))
-}
-
-func multiplyFast[T Float](rows, depth int, a left[T], b, c []T, stride int, bias []T, f flags) bool {
-	if !fast[T]() {
-		return false
-	}
-	biases := 0
-	if f&flagBiasRow != 0 {
-		biases = rows
-	} else if f&flagBiasColumn != 0 {
-		biases = panelColumns
-	}
-	pa := first(a.data, (rows-1)*a.rowStride+(depth-1)*a.depthStride+1)
-	pb := first(b, depth*panelColumns)
-	pc := first(c, (rows-1)*stride+panelColumns)
-	pv := first(bias, biases)
-	if inUse == avx512 {
-		multiplyTileAVX512(rows, depth, pa, a.rowStride, a.depthStride, pb, pc, stride, pv, int(f))
-	} else {
-		multiplyTileAVX2(rows, depth, pa, a.rowStride, a.depthStride, pb, pc, stride, pv, int(f))
-	}
-	return true
 }
 
 // multiplyPairFast is multiplyFast for two panels, the second of which lies panel elements behind
@@ -80,159 +38,59 @@ func multiplyPairFast[T Float](rows, depth int, a left[T], b []T, panel int, c [
 	return true
 }
 
-// multiplyWindowsFast is multiply for a run of panels, each read in place: element (k, j) is
-// padded[half+taps[k]+j].
-func multiplyWindowsFast[T Float](rows int, a left[T], padded []T, places, taps []int32, y []T, plane int, bias []T, f flags) bool {
-	if !fast[T]() {
-		return false
+// multiplyAddsFast makes twelve vector multiply-adds in a loop.
+func multiplyAddsFast(loops int) (operations float64, ok bool) {
+	if !fast[float32]() || loops < 1 {
+		return 0, false
 	}
-	panels, depth, biases := len(places)/4, len(taps), 0
-	if f&flagBiasRow != 0 {
-		biases = rows
-	}
-	last := places[4*(panels-1):]
-	pa := first(a.data, (rows-1)*a.rowStride+depth)
-	px := first(padded, int(max(last[0], last[1]))+int(taps[depth-1])+vector)
-	py := first(y, int(max(last[2], last[3]))+(rows-1)*plane+vector)
-	pv, pp, pt := first(bias, biases), &places[0], &taps[0]
 	if inUse == avx512 {
-		multiplyWindowsAVX512(rows, panels, depth, pa, a.rowStride, px, pp, pt, py, plane, pv, int(f))
-	} else {
-		multiplyWindowsAVX2(rows, panels, depth, pa, a.rowStride, px, pp, pt, py, plane, pv, int(f))
+		multiplyAddsAVX512(loops)
+		return float64(loops * 12 * 2 * vector * 2), true
 	}
-	return true
+	multiplyAddsAVX2(loops)
+	return float64(loops * 12 * vector * 2), true
 }
 
-func multiplyTableFast[T Float](data []T, rowOffsets, depthOffsets []int32, b, c []T, stride int, accumulate bool) bool {
-	if !fast[T]() {
-		return false
-	}
-	rows, depth := len(rowOffsets), len(depthOffsets)
-	pd := first(data, int(rowOffsets[rows-1])+int(depthOffsets[depth-1])+1)
-	pb := first(b, depth*panelColumns)
-	pc := first(c, (rows-1)*stride+panelColumns)
-	pr, pk := &rowOffsets[0], &depthOffsets[0]
+// What follows is AVX2's or AVX-512's function of the same signature, to which choice_amd64.s
+// jumps.
+
+//go:noescape
+func multiplyTile(rows, depth int, a *float32, rowStride, depthStride int, b, c *float32, stride int, bias *float32, f int)
+
+//go:noescape
+func multiplyTabled(rows, depth int, data *float32, rowOffsets, depthOffsets *int32, b, c *float32, stride int, accumulate bool)
+
+//go:noescape
+func multiplyWindows(rows, panels, depth int, a *float32, rowStride int, padded *float32, places, taps *int32, y *float32, plane int, bias *float32, f int)
+
+//go:noescape
+func scatter(rows, depth, taps int, a *float32, skip int, b, c0, c1 *float32, offsets *int32, plane int)
+
+//go:noescape
+func multiplyLines(dout *float32, second, image int, x *float32, offsets *int32, count, images, rows, line, xRow, xImage int, first, other *float32, add bool)
+
+//go:noescape
+func windowRuns(panel, padded *float32, runs *[6]int32, taps *int32, depth int)
+
+//go:noescape
+func windowGather(panel, padded *float32, pixels *[16]int32, taps *int32, depth int)
+
+//go:noescape
+func maxPlanes(upper, lower, y *float32, table *int32, pairs, planes, xPlane, yPlane int, floor float32)
+
+//go:noescape
+func maxPlanesBackward(upper, lower, dupper, dlower, gradient *float32, table *int32, pairs, planes, xPlane, yPlane int)
+
+//go:noescape
+func sumRows(y, x *float32, columns, rows, stride int)
+
+//go:noescape
+func scaleBytes(y *float32, x *uint8, n int, scale, shift float32)
+
+func (p *pass) run(r rule) {
 	if inUse == avx512 {
-		multiplyTableAVX512(rows, depth, pd, pr, pk, pb, pc, stride, accumulate)
+		p.runAVX512(r)
 	} else {
-		multiplyTableAVX2(rows, depth, pd, pr, pk, pb, pc, stride, accumulate)
+		p.runAVX2(r)
 	}
-	return true
-}
-
-func packColumnsFast[T Float](panel, source []T, stride, depth, columns int) bool {
-	if !fast[T]() || depth < vector {
-		return false
-	}
-	from := first(source, (columns-1)*stride+depth)
-	to := first(panel, depth*panelColumns)
-	whole := depth &^ (vector - 1)
-	rest := depth - vector // the last eight, some for the second time
-	for half := range 2 {
-		var offsets [vector]int
-		for j := range offsets {
-			offsets[j] = min(half*vector+j, columns-1) * stride
-		}
-		part := offset(to, half*vector)
-		transpose(part, from, &offsets, whole)
-		if whole < depth {
-			transpose(offset(part, rest*panelColumns), offset(from, rest), &offsets, vector)
-		}
-	}
-	return true
-}
-
-func offset(p *float32, elements int) *float32 {
-	return (*float32)(unsafe.Add(unsafe.Pointer(p), 4*elements))
-}
-
-func packWindowFast[T Float](panel, padded []T, p *pixelPanel, taps []int32) bool {
-	if !fast[T]() {
-		return false
-	}
-	depth := len(taps)
-	to := first(panel, depth*panelColumns)
-	from := first(padded, int(p.pixels[panelColumns-1])+int(taps[depth-1])+1)
-	switch {
-	case inUse == avx512 && p.simple:
-		windowRunsAVX512(to, from, &p.runs, &taps[0], depth)
-	case inUse == avx512:
-		windowGatherAVX512(to, from, &p.pixels, &taps[0], depth)
-	case p.simple:
-		windowRunsAVX2(to, from, &p.runs, &taps[0], depth)
-	default:
-		windowGatherAVX2(to, from, &p.pixels, &taps[0], depth)
-	}
-	return true
-}
-
-// maxPlanesFast pools planes that follow one another.
-func maxPlanesFast[T Float](p *poolPlan, x, y []T, planes int) bool {
-	if p.table == nil || planes == 0 || !fast[T]() {
-		return false
-	}
-	floor := float32(math.Inf(-1))
-	if p.ReLU {
-		floor = 0
-	}
-	in, out := p.H*p.W, p.outH*p.outW
-	upper, lower, py := first(x, planes*in), first(x[p.W:], planes*in-p.W), first(y, planes*out)
-	if inUse == avx512 {
-		maxPlanesAVX512(upper, lower, py, &p.table[0], len(p.table)/4, planes, in, out, floor)
-	} else {
-		maxPlanesAVX2(upper, lower, py, &p.table[0], len(p.table)/4, planes, in, out, floor)
-	}
-	return true
-}
-
-// maxPlaneBackwardFast is the gradient of one plane.
-func maxPlaneBackwardFast[T Float](p *poolPlan, dx, x, gradient []T) bool {
-	if p.table == nil || !fast[T]() {
-		return false
-	}
-	n := (2*p.outH-1)*p.W + 2*p.outW
-	upper, lower, dupper, dlower := first(x, n), first(x[p.W:], n-p.W), first(dx, n), first(dx[p.W:], n-p.W)
-	out := p.outH * p.outW
-	if inUse == avx512 {
-		maxPlanesBackwardAVX512(upper, lower, dupper, dlower, first(gradient, out), &p.table[0], len(p.table)/4, 1, n, out)
-	} else {
-		maxPlanesBackwardAVX2(upper, lower, dupper, dlower, first(gradient, out), &p.table[0], len(p.table)/4, 1, n, out)
-	}
-	return true
-}
-
-func scatterFast[T Float](p *scatterPlan, rows, depth int, filter, panel, target []T, left, right int) bool {
-	if !fast[T]() {
-		return false
-	}
-	taps := len(p.offsets)
-	every := p.shape.K * rows
-	filters := first(filter, (taps-1)*every+depth*rows)
-	pixels := first(panel, depth*panelColumns)
-	reach := (rows-1)*p.plane + int(p.offsets[taps-1]) + halfPanel
-	c0, c1 := first(target[left:], reach), first(target[right:], reach)
-	skip := every - depth*rows
-	if inUse == avx512 {
-		scatterAVX512(rows, depth, taps, filters, skip, pixels, c0, c1, &p.offsets[0], p.plane)
-	} else {
-		scatterAVX2(rows, depth, taps, filters, skip, pixels, c0, c1, &p.offsets[0], p.plane)
-	}
-	return true
-}
-
-func accumulateLinesFast[T Float](p *linesPlan, images int, padded, dout []T, second, image int, one, other []T, add bool) bool {
-	if !fast[T]() {
-		return false
-	}
-	count, rows := len(p.offsets), p.outH
-	xRow, xImage := p.strideH*p.paddedW, p.channels*p.paddedH*p.paddedW
-	pd := first(dout, (images-1)*image+second+rows*p.line)
-	px := first(padded, (images-1)*xImage+int(p.offsets[count-1])+(rows-1)*xRow+p.line+lineTaps-1)
-	p1, p2 := first(one, count*lineTaps), first(other, count*lineTaps)
-	if inUse == avx512 {
-		accumulateLinesAVX512(pd, second, image, px, &p.offsets[0], count, images, rows, p.line, xRow, xImage, p1, p2, add)
-	} else {
-		accumulateLinesAVX2(pd, second, image, px, &p.offsets[0], count, images, rows, p.line, xRow, xImage, p1, p2, add)
-	}
-	return true
 }

@@ -19,12 +19,12 @@
 // work on the description and the instruction set. The bits of an output therefore depend neither
 // on the number of threads nor on which thread ran which tile. Run never allocates.
 //
-// Tensors are dense and row-major; images are [B C H W]. On amd64, float32 takes a path in
-// assembly, chosen when the program starts ([InstructionSet]): AVX-512 where the processor has F,
-// BW, DQ and VL and the operating system keeps its registers, else AVX2 with FMA. Everything else,
-// and every build with the tag purego, runs the portable loops. Both assembly paths give the same
-// bits. In products and convolutions portable Go rounds differently, because FMA rounds once;
-// pooling and passes give the same bits everywhere.
+// Tensors are dense and row-major; images are [B C H W]. Float32 takes a path in assembly, chosen
+// when the program starts ([InstructionSet]): on amd64 AVX-512 where the processor has F, BW, DQ
+// and VL and the operating system keeps its registers, else AVX2 with FMA; on arm64 NEON.
+// Everything else, and every build with the tag purego, runs the portable loops. All paths in
+// assembly give the same bits. In products and convolutions portable Go rounds differently, because
+// FMA rounds once; pooling and passes give the same bits everywhere.
 //
 // Multiplication follows the packed-panel scheme of Goto and van de Geijn ("Anatomy of
 // High-Performance Matrix Multiplication", ACM TOMS 34(3), 2008); a convolution is such a product

@@ -3,7 +3,7 @@ package kernel
 import "math"
 
 // The functions of this file are sequences of correctly rounded float32 operations. They are what
-// the functions are defined as: portable Go, AVX2 and AVX-512 give the same bits. y may be x.
+// the functions are defined as: portable Go and all assembly give the same bits. y may be x.
 
 // Expm1 is y = e^x - 1, with a relative error of at most 2^-22 however near 0 x is.
 func Expm1(y, x []float32) {
@@ -115,7 +115,7 @@ func halfPowers(x float32) (product, power float32) {
 	q = float32(q*r) + 1.0/6
 	q = float32(q*r) + 1.0/2
 	q = float32(q*float32(r*r)) + r
-	return q * power, power
+	return float32(q * power), power
 }
 
 func sigmoid(x float32) float32 { return 1 / (1 + exp(-x)) }

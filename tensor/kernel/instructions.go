@@ -1,15 +1,19 @@
 package kernel
 
-// instructions are what the float32 kernels can be written in, later ones faster.
+// instructions are what the float32 kernels can be written in: NEON on arm64, the AVX on amd64, of
+// which the later one is faster.
 type instructions int
 
 const (
 	portableGo instructions = iota
+	neon
 	avx2
 	avx512
 )
 
-func (i instructions) String() string { return [...]string{"portable Go", "AVX2", "AVX-512"}[i] }
+func (i instructions) String() string {
+	return [...]string{"portable Go", "NEON", "AVX2", "AVX-512"}[i]
+}
 
 // inUse is what they use here; panelRows and tableRows are its tile heights. Only tests change
 // them.
@@ -27,6 +31,7 @@ func (i instructions) rows() (panel, table int) {
 }
 
 // InstructionSet is what the float32 kernels use on this machine: "AVX-512" (F, BW, DQ and VL),
-// "AVX2" (with fused multiply-adds) or "portable Go". The environment can lower it to compare:
-// GODEBUG=cpu.avx512f=off or cpu.avx2=off, which package random's assembly obeys too.
+// "AVX2" (with fused multiply-adds), "NEON" or "portable Go". The environment can lower it to
+// compare: GODEBUG=cpu.avx512f=off, cpu.avx2=off or cpu.asimd=off, which package random's assembly
+// obeys too.
 func InstructionSet() string { return inUse.String() }

@@ -3,12 +3,13 @@ package kernel
 // A product is computed one tile of at most panelRows x panelColumns at a time.
 // The right factor of a tile is a packed panel: depth rows of panelColumns
 // contiguous elements. The left factor is read in place, one scalar per row and
-// depth. Six rows of sixteen columns fill twelve of the sixteen registers of AVX2,
+// depth. Six rows of sixteen columns fill twelve of the sixteen registers of AVX2 and
+// twenty-four of the thirty-two of NEON,
 // fourteen rows fourteen of the thirty-two of AVX-512; there, fourteen rows of
 // two panels side by side fill twenty-eight, and need half the loads.
 const (
 	panelColumns = 16
-	leastRows    = 6  // panelRows in AVX2 and portable Go
+	leastRows    = 6  // panelRows in all but AVX-512
 	mostRows     = 14 // in AVX-512
 )
 
@@ -43,7 +44,7 @@ func depthBlocks(depth int) int { return ceilDiv(depth, maxDepth) }
 func panelBatch(depth int) int { return maxDepth / depth }
 
 // left is the left factor of a tile: element (i, k) is
-// data[i*rowStride + k*depthStride].
+// data[i*rowStride + k*depthStride]. One of the strides is 1.
 type left[T Float] struct {
 	data                   []T
 	rowStride, depthStride int

@@ -1,4 +1,4 @@
-//go:build !amd64 || purego
+//go:build (!amd64 && !arm64) || purego
 
 package kernel
 
@@ -38,3 +38,19 @@ func accumulateLinesFast[T Float](p *linesPlan, images int, padded, dout []T, se
 func multiplyWindowsFast[T Float](rows int, a left[T], padded []T, places, taps []int32, y []T, plane int, bias []T, f flags) bool {
 	return false
 }
+
+func accelerate[T Float](rule, *sums[T], coefficients[T], []float32, ...[]T) int { return 0 }
+
+func accelerateWide[T Float](rule, *sums[float64], coefficients[float64], ...[]T) int { return 0 }
+
+func sumRowsFast[T Float](y, x []T, rows, stride int) int { return 0 }
+
+func scaleBytesFast[T Float](y []T, x []uint8, scale, shift T) int { return 0 }
+
+func transformFast[T Float](m *linearMap, to []T, toAt lattice, from []T, fromAt lattice, count int, temporary []T) bool {
+	return false
+}
+
+func interleaveFast[T Float](to []T, toRow int, from []T, p planes) bool { return false }
+
+func separateFast[T Float](to []T, p planes, from []T, fromRow int) bool { return false }

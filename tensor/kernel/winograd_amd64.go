@@ -5,9 +5,6 @@ package kernel
 //go:generate go run -C generate ./winograd -out ../winograd_avx2_amd64.s -stubs ../winograd_stubs_amd64.go -pkg kernel
 //go:generate go run -C generate ./winograd -avx512 -out ../winograd_avx512_amd64.s -stubs ../winograd_avx512_stubs_amd64.go -pkg kernel
 
-// transforms are functions of the linear maps, by their numbers.
-type transforms [18]func(to, from, temporary *float32, toRow, toColumn, toPatch, fromRow, fromColumn, fromPatch, count int)
-
 var transformsAVX2 = transforms{
 	winogradInput43AVX2, winogradOutput43AVX2, winogradFilter43AVX2, winogradSpread43AVX2, winogradOverlap43AVX2, winogradGather43AVX2,
 	winogradInput45AVX2, winogradOutput45AVX2, winogradFilter45AVX2, winogradSpread45AVX2, winogradOverlap45AVX2, winogradGather45AVX2,
@@ -20,57 +17,25 @@ var transformsAVX512 = transforms{
 	winogradInput75AVX512, winogradOutput75AVX512, winogradFilter75AVX512, winogradSpread75AVX512, winogradOverlap75AVX512, winogradGather75AVX512,
 }
 
-func transformFast[T Float](m *linearMap, to []T, toAt lattice, from []T, fromAt lattice, count int, temporary []T) bool {
-	if !fast[T]() || count == 0 {
-		return false
-	}
-	all := &transformsAVX2
+func transformsInUse() *transforms {
 	if inUse == avx512 {
-		all = &transformsAVX512
+		return &transformsAVX512
 	}
-	all[m.number](first(to, toAt.reach(m.rows, m.rows, count)), first(from, fromAt.reach(m.columns, m.columns, count)),
-		first(temporary, transformTemporary), toAt.row, toAt.column, toAt.patch, fromAt.row, fromAt.column, fromAt.patch, count)
-	return true
+	return &transformsAVX2
 }
 
-func interleaveFast[T Float](to []T, toRow int, from []T, p planes) bool {
-	if !fast[T]() || p.width < vector {
-		return false
+func interleaveBlocks(blocks, plane *float32, offsets *[vector]int, blocksRow, planeRow, rows, width int) {
+	if inUse == avx512 {
+		interleaveAVX512(blocks, plane, offsets, blocksRow, planeRow, rows, width)
+	} else {
+		interleaveAVX2(blocks, plane, offsets, blocksRow, planeRow, rows, width)
 	}
-	blocks, plane := first(to, (p.rows-1)*toRow+p.width*lanes), first(from, p.reach())
-	for lane := 0; lane < lanes; lane += vector {
-		offsets := p.offsets(lane)
-		if part := offset(blocks, lane); inUse == avx512 {
-			interleaveAVX512(part, plane, &offsets, toRow, p.row, p.rows, p.width)
-		} else {
-			interleaveAVX2(part, plane, &offsets, toRow, p.row, p.rows, p.width)
-		}
-	}
-	return true
 }
 
-func separateFast[T Float](to []T, p planes, from []T, fromRow int) bool {
-	if !fast[T]() || p.width < vector {
-		return false
+func separateBlocks(blocks, plane *float32, offsets *[vector]int, blocksRow, planeRow, rows, width int) {
+	if inUse == avx512 {
+		separateAVX512(blocks, plane, offsets, blocksRow, planeRow, rows, width)
+	} else {
+		separateAVX2(blocks, plane, offsets, blocksRow, planeRow, rows, width)
 	}
-	blocks, plane := first(from, (p.rows-1)*fromRow+p.width*lanes), first(to, p.reach())
-	for lane := 0; lane < p.count; lane += vector {
-		offsets := p.offsets(lane)
-		if part := offset(blocks, lane); inUse == avx512 {
-			separateAVX512(part, plane, &offsets, fromRow, p.row, p.rows, p.width)
-		} else {
-			separateAVX2(part, plane, &offsets, fromRow, p.row, p.rows, p.width)
-		}
-	}
-	return true
 }
-
-// offsets are those of the planes for eight lanes; lanes without a plane have the last one's.
-func (p *planes) offsets(lane int) (o [vector]int) {
-	for i := range o {
-		o[i] = min(lane+i, p.count-1) * p.plane
-	}
-	return o
-}
-
-func (p *planes) reach() int { return (p.count-1)*p.plane + (p.rows-1)*p.row + p.width }

@@ -1,10 +1,10 @@
 package kernel
 
-// lanes is how many channels a transform treats side by side: what fills a register. An image in
-// blocks is [rows columns lanes].
+// lanes is how many channels a transform treats side by side: what fills a register, or two of
+// NEON. An image in blocks is [rows columns lanes].
 var lanes = inUse.lanes()
 
-// leastLanes are the lanes of AVX2 and portable Go, mostLanes those of AVX-512.
+// leastLanes are the lanes of all instruction sets but AVX-512, mostLanes that one's.
 const (
 	leastLanes = 8
 	mostLanes  = 16

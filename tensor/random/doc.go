@@ -9,7 +9,7 @@
 // Policy: the same address gives the same bits on every machine. Words are integer arithmetic;
 // uniforms and normals are a fixed sequence of IEEE float32 operations (add, subtract, multiply,
 // square root, each rounded to nearest, none fused), without any platform's mathematical library.
-// Scalar Go, the AVX2 and AVX-512 assembly and a CUDA kernel that follows the layout of
+// Scalar Go, the AVX2, AVX-512 and NEON assembly and a CUDA kernel that follows the layout of
 // Address.Counter and the operations of boxMuller with __fadd_rn, __fmul_rn and __fsqrt_rn agree in
 // every bit.
 //

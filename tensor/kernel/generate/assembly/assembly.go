@@ -1,7 +1,11 @@
 // Package assembly describes the AVX2 and AVX-512 functions of package kernel.
 package assembly
 
-import . "github.com/mmcloughlin/avo/build"
+import (
+	. "github.com/mmcloughlin/avo/build"
+
+	"github.com/pollen-ml/pollen/tensor/kernel/generate/rules"
+)
 
 // Sizes of package kernel's packed panels, in float32.
 const (
@@ -36,9 +40,11 @@ func all(t target) {
 	accumulateLines(t)
 	windowRuns(t)
 	windowGather(t)
-	exponentials(t)
-	elementwise(t)
-	updates(t)
-	wide(t)
+	passesOf(t, rules.Exponentials())
+	passesOf(t, rules.Elementwise())
+	sumRows(t)
+	scaleBytes(t)
+	passesOf(t, rules.Updates())
+	passesOf(t, rules.Wide())
 	peak(t)
 }

@@ -6,31 +6,6 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// elementwise describes the passes over activations. The first slice is the result.
-func elementwise(t target) {
-	for _, o := range []struct {
-		name    string
-		operate func(a VecVirtual, b Op) VecVirtual
-	}{{"add", t.add}, {"subtract", t.subtract}, {"multiply", t.multiply}, {"divide", t.divide}} {
-		passOf(t, o.name, 3, 0, false, func(p *pass) { p.store(o.operate(p.load(1), p.place(2)), 0) })
-	}
-	passOf(t, "raise", 2, 1, false, func(p *pass) {
-		// The maximum of a NaN and the bound is the operand written first: NaN stays.
-		v, bound := p.load(1), p.inRegister(p.coefficients[0])
-		VMAXPS(v, bound, v)
-		p.store(v, 0)
-	})
-	passOf(t, "passAbove", 3, 1, false, func(p *pass) {
-		p.store(p.where(less, p.inRegister(p.coefficients[0]), p.place(2), p.place(1)), 0)
-	})
-	passOf(t, "keep", 3, 2, false, func(p *pass) {
-		p.store(p.where(less, p.inRegister(p.coefficients[1]), p.place(2), p.multiply(p.load(1), p.coefficients[0])), 0)
-	})
-	passOf(t, "sum", 1, 0, true, func(p *pass) { VADDPS(p.place(0), p.sums[p.part], p.sums[p.part]) })
-	sumRows(t)
-	scaleBytes(t)
-}
-
 // sumRows adds up columns, passLanes at a time.
 func sumRows(t target) {
 	TEXT("sumRows"+t.suffix, NOSPLIT, "func(y, x *float32, columns, rows, stride int)")

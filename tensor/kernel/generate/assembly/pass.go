@@ -4,6 +4,8 @@ import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
+
+	"github.com/pollen-ml/pollen/tensor/kernel/generate/rules"
 )
 
 // Offsets in package kernel's type pass, and the number of its sums.
@@ -38,28 +40,34 @@ var (
 	float64s = format{8, VBROADCASTSD, VMOVUPD, VXORPD}
 )
 
-// passOf writes the function: body treats one vector.
-func passOf(t target, name string, slices, coefficients int, sums bool, body func(p *pass)) {
-	formattedPassOf(t, float32s, name, slices, coefficients, sums, body)
+// passesOf writes a function for each rule.
+func passesOf(t target, all []rules.Rule) {
+	for _, r := range all {
+		passOf(t, r)
+	}
 }
 
-func formattedPassOf(t target, f format, name string, slices, coefficients int, sums bool, body func(p *pass)) {
-	name += t.suffix
+func passOf(t target, r rules.Rule) {
+	f := float32s
+	if r.Wide {
+		f = float64s
+	}
+	name := r.Name + t.suffix
 	TEXT(name, NOSPLIT, "func(p *byte)")
 	Pragma("noescape")
 	Doc(name + " is the function of that name in package kernel, for the pass at p.")
 	argument := Load(Param("p"), GP64())
 	p := &pass{target: t, elements: t.lanes * bytes / f.bytes}
 	scalars := GP64()
-	if coefficients > 0 {
+	if r.Coefficients > 0 {
 		MOVQ(Mem{Base: argument, Disp: passCoefficients}, scalars)
 	}
-	for i := range coefficients {
+	for i := range r.Coefficients {
 		v := t.new()
 		f.broadcast(Mem{Base: scalars, Disp: i * f.bytes}, v)
 		p.keep(v, f)
 	}
-	for i := range slices {
+	for i := range r.Slices {
 		pointer := GP64()
 		MOVQ(Mem{Base: argument, Disp: i * 8}, pointer)
 		p.slices = append(p.slices, pointer)
@@ -70,7 +78,7 @@ func formattedPassOf(t target, f format, name string, slices, coefficients int, 
 	p.at = GP64()
 	XORQ(p.at, p.at)
 	parts := passLanes / p.elements
-	if sums {
+	if r.Sums {
 		for range parts {
 			v := t.new()
 			f.zero(v, v, v)
@@ -79,12 +87,16 @@ func formattedPassOf(t target, f format, name string, slices, coefficients int, 
 	}
 	Label("loop")
 	for p.part = range parts {
-		body(p)
+		if r.Wide {
+			r.Operate(widePass{p})
+		} else {
+			r.Operate(p)
+		}
 	}
 	ADDQ(Imm(passLanes*bytes), p.at)
 	CMPQ(p.at, end)
 	JLT(LabelRef("loop"))
-	if sums {
+	if r.Sums {
 		MOVQ(Mem{Base: argument, Disp: passSums}, end)
 		for i, v := range p.sums {
 			f.move(v, Mem{Base: end, Disp: i * t.lanes * bytes})
@@ -105,29 +117,6 @@ func (p *pass) keep(v VecVirtual, f format) {
 	p.coefficients = append(p.coefficients, m)
 }
 
-// inRegister is a coefficient for an instruction that takes no memory there. It may not be changed.
-func (p *pass) inRegister(coefficient Op) VecVirtual {
-	if v, ok := coefficient.(VecVirtual); ok {
-		return v
-	}
-	v := p.new()
-	VMOVUPS(coefficient, v)
-	return v
-}
-
 func (p *pass) place(slice int) Mem {
 	return Mem{Base: p.slices[slice], Index: p.at, Scale: 1, Disp: p.part * p.elements * bytes}
-}
-
-func (p *pass) load(slice int) VecVirtual {
-	v := p.new()
-	VMOVUPS(p.place(slice), v)
-	return v
-}
-
-func (p *pass) store(v VecVirtual, slice int) { VMOVUPS(v, p.place(slice)) }
-
-// count adds products to the sums.
-func (p *pass) count(a, b VecVirtual) {
-	VADDPS(p.multiply(a, b), p.sums[p.part], p.sums[p.part])
 }

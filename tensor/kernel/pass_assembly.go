@@ -1,4 +1,4 @@
-//go:build !purego
+//go:build (amd64 || arm64) && !purego
 
 package kernel
 
@@ -44,25 +44,13 @@ func accelerateWide[T Float](r rule, s *sums[float64], c coefficients[float64], 
 	return n
 }
 
-func (p *pass) run(r rule) {
-	if inUse == avx512 {
-		p.runAVX512(r)
-	} else {
-		p.runAVX2(r)
-	}
-}
-
 func sumRowsFast[T Float](y, x []T, rows, stride int) int {
 	n := len(y) &^ (passLanes - 1)
 	if n == 0 || rows == 0 || !fast[T]() {
 		return 0
 	}
 	py, px := first(y, n), first(x, (rows-1)*stride+n)
-	if inUse == avx512 {
-		sumRowsAVX512(py, px, n, rows, stride)
-	} else {
-		sumRowsAVX2(py, px, n, rows, stride)
-	}
+	sumRows(py, px, n, rows, stride)
 	return n
 }
 
@@ -72,10 +60,6 @@ func scaleBytesFast[T Float](y []T, x []uint8, scale, shift T) int {
 		return 0
 	}
 	py, px := first(y, n), unsafe.SliceData(x[:n])
-	if inUse == avx512 {
-		scaleBytesAVX512(py, px, n, float32(scale), float32(shift))
-	} else {
-		scaleBytesAVX2(py, px, n, float32(scale), float32(shift))
-	}
+	scaleBytes(py, px, n, float32(scale), float32(shift))
 	return n
 }

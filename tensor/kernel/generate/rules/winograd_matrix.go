@@ -1,4 +1,4 @@
-package assembly
+package rules
 
 import "math"
 

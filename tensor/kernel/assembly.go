@@ -1,0 +1,215 @@
+//go:build (amd64 || arm64) && !purego
+
+package kernel
+
+import (
+	"math"
+	"unsafe"
+)
+
+// vector is how many float32 the assembly treats at least: a register of AVX2, two of NEON.
+const vector = 8
+
+// fast reports whether T takes the assembly: any float32, named or not.
+func fast[T Float]() bool {
+	var zero T
+	return inUse > portableGo && unsafe.Sizeof(zero) == 4
+}
+
+// first returns the address of the first of n elements; it panics when the
+// slice has fewer, so that the assembly, which checks nothing, stays inside.
+func first[T Float](x []T, n int) *float32 {
+	return (*float32)(unsafe.Pointer(unsafe.SliceData(x[:n])))
+}
+
+func multiplyFast[T Float](rows, depth int, a left[T], b, c []T, stride int, bias []T, f flags) bool {
+	if !fast[T]() || a.rowStride != 1 && a.depthStride != 1 {
+		return false
+	}
+	biases := 0
+	if f&flagBiasRow != 0 {
+		biases = rows
+	} else if f&flagBiasColumn != 0 {
+		biases = panelColumns
+	}
+	pa := first(a.data, (rows-1)*a.rowStride+(depth-1)*a.depthStride+1)
+	pb := first(b, depth*panelColumns)
+	pc := first(c, (rows-1)*stride+panelColumns)
+	pv := first(bias, biases)
+	multiplyTile(rows, depth, pa, a.rowStride, a.depthStride, pb, pc, stride, pv, int(f))
+	return true
+}
+
+// multiplyWindowsFast is multiply for a run of panels, each read in place: element (k, j) is
+// padded[half+taps[k]+j].
+func multiplyWindowsFast[T Float](rows int, a left[T], padded []T, places, taps []int32, y []T, plane int, bias []T, f flags) bool {
+	if !fast[T]() {
+		return false
+	}
+	panels, depth, biases := len(places)/4, len(taps), 0
+	if f&flagBiasRow != 0 {
+		biases = rows
+	}
+	last := places[4*(panels-1):]
+	pa := first(a.data, (rows-1)*a.rowStride+depth)
+	px := first(padded, int(max(last[0], last[1]))+int(taps[depth-1])+vector)
+	py := first(y, int(max(last[2], last[3]))+(rows-1)*plane+vector)
+	pv, pp, pt := first(bias, biases), &places[0], &taps[0]
+	multiplyWindows(rows, panels, depth, pa, a.rowStride, px, pp, pt, py, plane, pv, int(f))
+	return true
+}
+
+func multiplyTableFast[T Float](data []T, rowOffsets, depthOffsets []int32, b, c []T, stride int, accumulate bool) bool {
+	if !fast[T]() {
+		return false
+	}
+	rows, depth := len(rowOffsets), len(depthOffsets)
+	pd := first(data, int(rowOffsets[rows-1])+int(depthOffsets[depth-1])+1)
+	pb := first(b, depth*panelColumns)
+	pc := first(c, (rows-1)*stride+panelColumns)
+	pr, pk := &rowOffsets[0], &depthOffsets[0]
+	multiplyTabled(rows, depth, pd, pr, pk, pb, pc, stride, accumulate)
+	return true
+}
+
+func packColumnsFast[T Float](panel, source []T, stride, depth, columns int) bool {
+	if !fast[T]() || depth < vector {
+		return false
+	}
+	from := first(source, (columns-1)*stride+depth)
+	to := first(panel, depth*panelColumns)
+	whole := depth &^ (vector - 1)
+	rest := depth - vector // the last eight, some for the second time
+	for half := range 2 {
+		var offsets [vector]int
+		for j := range offsets {
+			offsets[j] = min(half*vector+j, columns-1) * stride
+		}
+		part := offset(to, half*vector)
+		transpose(part, from, &offsets, whole)
+		if whole < depth {
+			transpose(offset(part, rest*panelColumns), offset(from, rest), &offsets, vector)
+		}
+	}
+	return true
+}
+
+func offset(p *float32, elements int) *float32 {
+	return (*float32)(unsafe.Add(unsafe.Pointer(p), 4*elements))
+}
+
+func packWindowFast[T Float](panel, padded []T, p *pixelPanel, taps []int32) bool {
+	if !fast[T]() {
+		return false
+	}
+	depth := len(taps)
+	to := first(panel, depth*panelColumns)
+	from := first(padded, int(p.pixels[panelColumns-1])+int(taps[depth-1])+1)
+	if p.simple {
+		windowRuns(to, from, &p.runs, &taps[0], depth)
+	} else {
+		windowGather(to, from, &p.pixels, &taps[0], depth)
+	}
+	return true
+}
+
+// maxPlanesFast pools planes that follow one another.
+func maxPlanesFast[T Float](p *poolPlan, x, y []T, planes int) bool {
+	if p.table == nil || planes == 0 || !fast[T]() {
+		return false
+	}
+	floor := float32(math.Inf(-1))
+	if p.ReLU {
+		floor = 0
+	}
+	in, out := p.H*p.W, p.outH*p.outW
+	upper, lower, py := first(x, planes*in), first(x[p.W:], planes*in-p.W), first(y, planes*out)
+	maxPlanes(upper, lower, py, &p.table[0], len(p.table)/4, planes, in, out, floor)
+	return true
+}
+
+// maxPlaneBackwardFast is the gradient of one plane.
+func maxPlaneBackwardFast[T Float](p *poolPlan, dx, x, gradient []T) bool {
+	if p.table == nil || !fast[T]() {
+		return false
+	}
+	n := (2*p.outH-1)*p.W + 2*p.outW
+	upper, lower, dupper, dlower := first(x, n), first(x[p.W:], n-p.W), first(dx, n), first(dx[p.W:], n-p.W)
+	out := p.outH * p.outW
+	maxPlanesBackward(upper, lower, dupper, dlower, first(gradient, out), &p.table[0], len(p.table)/4, 1, n, out)
+	return true
+}
+
+func scatterFast[T Float](p *scatterPlan, rows, depth int, filter, panel, target []T, left, right int) bool {
+	if !fast[T]() {
+		return false
+	}
+	taps := len(p.offsets)
+	every := p.shape.K * rows
+	filters := first(filter, (taps-1)*every+depth*rows)
+	pixels := first(panel, depth*panelColumns)
+	reach := (rows-1)*p.plane + int(p.offsets[taps-1]) + halfPanel
+	c0, c1 := first(target[left:], reach), first(target[right:], reach)
+	skip := every - depth*rows
+	scatter(rows, depth, taps, filters, skip, pixels, c0, c1, &p.offsets[0], p.plane)
+	return true
+}
+
+func accumulateLinesFast[T Float](p *linesPlan, images int, padded, dout []T, second, image int, one, other []T, add bool) bool {
+	if !fast[T]() {
+		return false
+	}
+	count, rows := len(p.offsets), p.outH
+	xRow, xImage := p.strideH*p.paddedW, p.channels*p.paddedH*p.paddedW
+	pd := first(dout, (images-1)*image+second+rows*p.line)
+	px := first(padded, (images-1)*xImage+int(p.offsets[count-1])+(rows-1)*xRow+p.line+lineTaps-1)
+	p1, p2 := first(one, count*lineTaps), first(other, count*lineTaps)
+	multiplyLines(pd, second, image, px, &p.offsets[0], count, images, rows, p.line, xRow, xImage, p1, p2, add)
+	return true
+}
+
+// transforms are functions of the linear maps, by their numbers.
+type transforms [18]func(to, from, temporary *float32, toRow, toColumn, toPatch, fromRow, fromColumn, fromPatch, count int)
+
+func transformFast[T Float](m *linearMap, to []T, toAt lattice, from []T, fromAt lattice, count int, temporary []T) bool {
+	if !fast[T]() || count == 0 {
+		return false
+	}
+	transformsInUse()[m.number](first(to, toAt.reach(m.rows, m.rows, count)), first(from, fromAt.reach(m.columns, m.columns, count)),
+		first(temporary, transformTemporary), toAt.row, toAt.column, toAt.patch, fromAt.row, fromAt.column, fromAt.patch, count)
+	return true
+}
+
+func interleaveFast[T Float](to []T, toRow int, from []T, p planes) bool {
+	if !fast[T]() || p.width < vector {
+		return false
+	}
+	blocks, plane := first(to, (p.rows-1)*toRow+p.width*lanes), first(from, p.reach())
+	for lane := 0; lane < lanes; lane += vector {
+		offsets := p.offsets(lane)
+		interleaveBlocks(offset(blocks, lane), plane, &offsets, toRow, p.row, p.rows, p.width)
+	}
+	return true
+}
+
+func separateFast[T Float](to []T, p planes, from []T, fromRow int) bool {
+	if !fast[T]() || p.width < vector {
+		return false
+	}
+	blocks, plane := first(from, (p.rows-1)*fromRow+p.width*lanes), first(to, p.reach())
+	for lane := 0; lane < p.count; lane += vector {
+		offsets := p.offsets(lane)
+		separateBlocks(offset(blocks, lane), plane, &offsets, fromRow, p.row, p.rows, p.width)
+	}
+	return true
+}
+
+// offsets are those of the planes for eight lanes; lanes without a plane have the last one's.
+func (p *planes) offsets(lane int) (o [vector]int) {
+	for i := range o {
+		o[i] = min(lane+i, p.count-1) * p.plane
+	}
+	return o
+}
+
+func (p *planes) reach() int { return (p.count-1)*p.plane + (p.rows-1)*p.row + p.width }

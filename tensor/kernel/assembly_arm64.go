@@ -1,0 +1,37 @@
+//go:build !purego
+
+package kernel
+
+import "golang.org/x/sys/cpu"
+
+//go:generate go run -C generate ./neon -out ../neon_arm64.s -stubs ../neon_stubs_arm64.go
+
+// available is NEON, unless the environment turns it off.
+func available() instructions {
+	if !cpu.ARM64.HasASIMD {
+		return portableGo
+	}
+	return neon
+}
+
+// multiplyPairFast has no use here: the registers hold the sums of one panel.
+func multiplyPairFast[T Float](rows, depth int, a left[T], b []T, panel int, c []T, stride int, bias []T, f flags) bool {
+	return false
+}
+
+// multiplyAddsFast makes 24 vector multiply-adds in a loop, of half as many numbers as vector.
+func multiplyAddsFast(loops int) (operations float64, ok bool) {
+	if !fast[float32]() || loops < 1 {
+		return 0, false
+	}
+	multiplyAdds(loops)
+	return float64(loops * 24 * vector / 2 * 2), true
+}
+
+var transformsNEON = transforms{
+	winogradInput43NEON, winogradOutput43NEON, winogradFilter43NEON, winogradSpread43NEON, winogradOverlap43NEON, winogradGather43NEON,
+	winogradInput45NEON, winogradOutput45NEON, winogradFilter45NEON, winogradSpread45NEON, winogradOverlap45NEON, winogradGather45NEON,
+	winogradInput75NEON, winogradOutput75NEON, winogradFilter75NEON, winogradSpread75NEON, winogradOverlap75NEON, winogradGather75NEON,
+}
+
+func transformsInUse() *transforms { return &transformsNEON }

@@ -1,0 +1,94 @@
+//go:build !purego
+
+#include "go_asm.h"
+#include "textflag.h"
+
+// Written by hand: each function is AVX-512's or AVX2's, which finds the arguments where they are.
+
+TEXT ·multiplyTile(SB), NOSPLIT, $0-80
+	CMPQ ·inUse(SB), $const_avx512
+	JEQ  wide
+	JMP  ·multiplyTileAVX2(SB)
+
+wide:
+	JMP ·multiplyTileAVX512(SB)
+
+TEXT ·multiplyTabled(SB), NOSPLIT, $0-65
+	CMPQ ·inUse(SB), $const_avx512
+	JEQ  wide
+	JMP  ·multiplyTableAVX2(SB)
+
+wide:
+	JMP ·multiplyTableAVX512(SB)
+
+TEXT ·multiplyWindows(SB), NOSPLIT, $0-96
+	CMPQ ·inUse(SB), $const_avx512
+	JEQ  wide
+	JMP  ·multiplyWindowsAVX2(SB)
+
+wide:
+	JMP ·multiplyWindowsAVX512(SB)
+
+TEXT ·scatter(SB), NOSPLIT, $0-80
+	CMPQ ·inUse(SB), $const_avx512
+	JEQ  wide
+	JMP  ·scatterAVX2(SB)
+
+wide:
+	JMP ·scatterAVX512(SB)
+
+TEXT ·multiplyLines(SB), NOSPLIT, $0-105
+	CMPQ ·inUse(SB), $const_avx512
+	JEQ  wide
+	JMP  ·accumulateLinesAVX2(SB)
+
+wide:
+	JMP ·accumulateLinesAVX512(SB)
+
+TEXT ·windowRuns(SB), NOSPLIT, $0-40
+	CMPQ ·inUse(SB), $const_avx512
+	JEQ  wide
+	JMP  ·windowRunsAVX2(SB)
+
+wide:
+	JMP ·windowRunsAVX512(SB)
+
+TEXT ·windowGather(SB), NOSPLIT, $0-40
+	CMPQ ·inUse(SB), $const_avx512
+	JEQ  wide
+	JMP  ·windowGatherAVX2(SB)
+
+wide:
+	JMP ·windowGatherAVX512(SB)
+
+TEXT ·maxPlanes(SB), NOSPLIT, $0-68
+	CMPQ ·inUse(SB), $const_avx512
+	JEQ  wide
+	JMP  ·maxPlanesAVX2(SB)
+
+wide:
+	JMP ·maxPlanesAVX512(SB)
+
+TEXT ·maxPlanesBackward(SB), NOSPLIT, $0-80
+	CMPQ ·inUse(SB), $const_avx512
+	JEQ  wide
+	JMP  ·maxPlanesBackwardAVX2(SB)
+
+wide:
+	JMP ·maxPlanesBackwardAVX512(SB)
+
+TEXT ·sumRows(SB), NOSPLIT, $0-40
+	CMPQ ·inUse(SB), $const_avx512
+	JEQ  wide
+	JMP  ·sumRowsAVX2(SB)
+
+wide:
+	JMP ·sumRowsAVX512(SB)
+
+TEXT ·scaleBytes(SB), NOSPLIT, $0-32
+	CMPQ ·inUse(SB), $const_avx512
+	JEQ  wide
+	JMP  ·scaleBytesAVX2(SB)
+
+wide:
+	JMP ·scaleBytesAVX512(SB)

@@ -1,0 +1,157 @@
+// Package arm64 writes Go assembly for 64-bit Arm, whose vector instructions Go's assembler lacks for the most part. What touches a vector is
+// written in Arm's own syntax and becomes a WORD, whose number LLVM's assembler gives; the rest is Go's.
+//
+// A function is written with as many registers as it likes. They are given out when it is complete: each holds its value from the first line that
+// names it to the last one, or to the end of the loop that it is needed in again.
+package arm64
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"slices"
+)
+
+// V is a vector register and X a general one, each a number of its own in a function.
+type (
+	V int
+	X int
+)
+
+// Function is one in the making.
+type Function struct {
+	name, signature, doc string
+	parameters           []parameter
+	size                 int // of the parameters
+	lines                []line
+	vectors, generals    int // how many there are
+}
+
+type parameter struct {
+	name, kind string
+	offset     int
+}
+
+// line is an instruction, whose arguments are registers, numbers and labels, or a label.
+type line struct {
+	format string
+	args   []any
+	vector bool // in Arm's syntax
+	label  string
+}
+
+// Arm writes an instruction in Arm's syntax, as in Arm("fadd v%d.4s, v%d.4s, v%d.4s", sum, a, b).
+func (f *Function) Arm(format string, args ...any) {
+	f.lines = append(f.lines, line{format: format, args: args, vector: true})
+}
+
+// Go writes an instruction in the syntax of Go's assembler, as in Go("ADD $%d, R%d", 16, pointer). A label is an argument, too: loops are found by it.
+func (f *Function) Go(format string, args ...any) {
+	f.lines = append(f.lines, line{format: format, args: args})
+}
+
+// Label begins a place to branch to.
+func (f *Function) Label(name string) { f.lines = append(f.lines, line{label: name}) }
+
+// Vector is a new vector register.
+func (f *Function) Vector() V {
+	f.vectors++
+	return V(f.vectors - 1)
+}
+
+// General is a new general register.
+func (f *Function) General() X {
+	f.generals++
+	return X(f.generals - 1)
+}
+
+// Param loads a parameter that is a number or an address.
+func (f *Function) Param(name string) X {
+	p := f.parameter(name)
+	move, ok := map[string]string{"int": "MOVD", "pointer": "MOVD", "uint32": "MOVWU", "bool": "MOVBU"}[p.kind]
+	if !ok {
+		panic(fmt.Sprintf("%s: parameter %s is no number", f.name, name))
+	}
+	r := f.General()
+	f.Go(fmt.Sprintf("%s %s+%d(FP), R%%d", move, p.name, p.offset), r)
+	return r
+}
+
+// Bytes loads a parameter that counts float32, in bytes.
+func (f *Function) Bytes(name string) X {
+	r := f.Param(name)
+	f.Go("LSL $2, R%d", r)
+	return r
+}
+
+// Lanes loads a float32 or a uint32 parameter into all lanes of a vector.
+func (f *Function) Lanes(name string) V {
+	p, v := f.parameter(name), f.Vector()
+	f.Go(fmt.Sprintf("FMOVS %s+%d(FP), F%%d", p.name, p.offset), v)
+	f.Arm("dup v%d.4s, v%d.s[0]", v, v)
+	return v
+}
+
+func (f *Function) parameter(name string) parameter {
+	i := slices.IndexFunc(f.parameters, func(p parameter) bool { return p.name == name })
+	if i < 0 {
+		panic(fmt.Sprintf("%s: no parameter %s", f.name, name))
+	}
+	return f.parameters[i]
+}
+
+// parse finds the parameters' places, one after the other, each aligned to its size.
+func (f *Function) parse() {
+	expression, err := parser.ParseExpr(f.signature)
+	if err != nil {
+		panic(fmt.Sprintf("%s: %s: %v", f.name, f.signature, err))
+	}
+	for _, field := range expression.(*ast.FuncType).Params.List {
+		kind := "pointer"
+		if name, plain := field.Type.(*ast.Ident); plain {
+			kind = name.Name
+		}
+		size := map[string]int{"int": 8, "pointer": 8, "uint32": 4, "float32": 4, "bool": 1}[kind]
+		for _, name := range field.Names {
+			f.size = (f.size + size - 1) / size * size
+			f.parameters = append(f.parameters, parameter{name.Name, kind, f.size})
+			f.size += size
+		}
+	}
+}
+
+// text is a line with registers in place.
+func (l line) text(vectors, generals []int) string {
+	args := make([]any, len(l.args))
+	for i, a := range l.args {
+		switch a := a.(type) {
+		case V:
+			args[i] = vectors[a]
+		case X:
+			args[i] = generals[a]
+		default:
+			args[i] = a
+		}
+	}
+	return fmt.Sprintf(l.format, args...)
+}
+
+// vectorMark begins what is in Arm's syntax, among the lines that written gives.
+const vectorMark = "\x00"
+
+// written is the function's lines with registers in place; labels end in a colon.
+func (f *Function) written() (lines []string) {
+	vectors := f.giveOut(f.vectors, vectorRegisters, func(a any) (int, bool) { v, ok := a.(V); return int(v), ok })
+	generals := f.giveOut(f.generals, generalRegisters, func(a any) (int, bool) { x, ok := a.(X); return int(x), ok })
+	for _, l := range f.lines {
+		switch {
+		case l.label != "":
+			lines = append(lines, l.label+":")
+		case l.vector:
+			lines = append(lines, vectorMark+l.text(vectors, generals))
+		default:
+			lines = append(lines, l.text(vectors, generals))
+		}
+	}
+	return lines
+}

@@ -1,0 +1,83 @@
+package arm64
+
+import "fmt"
+
+// The registers that functions may use. R18 is the platform's, R27 and R28 are Go's, then come the frame pointer and the link register.
+var (
+	vectorRegisters  = span(0, 31)
+	generalRegisters = append(span(0, 17), span(19, 26)...)
+)
+
+func span(first, last int) (numbers []int) {
+	for n := first; n <= last; n++ {
+		numbers = append(numbers, n)
+	}
+	return numbers
+}
+
+// interval is the lines from the first to the last at which a register holds its value.
+type interval struct{ first, last int }
+
+// giveOut returns the machine's register for each of count registers of the function, which of finds among the arguments.
+func (f *Function) giveOut(count int, machine []int, of func(argument any) (int, bool)) []int {
+	intervals := f.intervals(count, of)
+	given, free := make([]int, count), append([]int(nil), machine...)
+	for at := range f.lines {
+		for n, i := range intervals {
+			if i.first < at && i.last == at || i.first == i.last && i.last == at-1 {
+				free = append(free, given[n])
+			}
+		}
+		for n, i := range intervals {
+			if i.first != at {
+				continue
+			}
+			if len(free) == 0 {
+				panic(fmt.Sprintf("%s: more than %d registers at line %d, %q", f.name, len(machine), at, f.lines[at].format))
+			}
+			given[n], free = free[0], free[1:]
+		}
+	}
+	return given
+}
+
+// intervals are those of the registers. A value that a loop finds and needs is kept until the loop ends.
+func (f *Function) intervals(count int, of func(argument any) (int, bool)) []interval {
+	intervals := make([]interval, count)
+	for n := range intervals {
+		intervals[n] = interval{-1, -1}
+	}
+	labels, loops := map[string]int{}, []interval(nil)
+	for at, l := range f.lines {
+		if l.label != "" {
+			if _, twice := labels[l.label]; twice {
+				panic(fmt.Sprintf("%s: label %s is there twice", f.name, l.label))
+			}
+			labels[l.label] = at
+		}
+		for _, a := range l.args {
+			if label, is := a.(string); is {
+				if begin, behind := labels[label]; behind {
+					loops = append(loops, interval{begin, at})
+				}
+			}
+			if n, is := of(a); is {
+				if intervals[n].first < 0 {
+					intervals[n].first = at
+				}
+				intervals[n].last = at
+			}
+		}
+	}
+	for changed := true; changed; {
+		changed = false
+		for _, loop := range loops {
+			for n, i := range intervals {
+				if i.first >= 0 && i.first < loop.first && i.last > loop.first && i.last < loop.last {
+					intervals[n].last, changed = loop.last, true
+				}
+			}
+		}
+	}
+	return intervals
+}

@@ -1,0 +1,40 @@
+// Command neon writes the NEON functions of package kernel and their Go stubs.
+package main
+
+import (
+	"slices"
+
+	"github.com/pollen-ml/pollen/tensor/kernel/generate/arm64"
+	"github.com/pollen-ml/pollen/tensor/kernel/generate/rules"
+)
+
+// Sizes of package kernel's packed panels, in float32.
+const (
+	panelColumns = 16
+	vector       = 8 // half of them
+	lanes        = 4 // of a register
+	bytes        = 4
+	mostRows     = 6 // of a tile: with four vectors each, 24 of the 32 registers
+)
+
+func main() {
+	f := &arm64.File{Package: "kernel"}
+	multiplyTile(f)
+	multiplyTable(f)
+	multiplyWindows(f)
+	scatter(f)
+	accumulateLines(f)
+	transpose(f)
+	windowRuns(f)
+	windowGather(f)
+	maxPlanes(f)
+	maxPlanesBackward(f)
+	passes(f, slices.Concat(rules.Exponentials(), rules.Elementwise(), rules.Updates(), rules.Wide()))
+	sumRows(f)
+	scaleBytes(f)
+	multiplyAdds(f)
+	transforms(f)
+	interleaveBlocks(f)
+	separateBlocks(f)
+	f.Main()
+}

@@ -1,0 +1,21 @@
+package rules
+
+// Elementwise are the passes over activations. The first slice is the result.
+func Elementwise() (all []Rule) {
+	for _, o := range []struct {
+		name    string
+		operate func(p Pass, a, b Value) Value
+	}{{"add", Pass.Add}, {"subtract", Pass.Subtract}, {"multiply", Pass.Multiply}, {"divide", Pass.Divide}} {
+		all = append(all, Rule{Name: o.name, Slices: 3, Operate: func(p Pass) { p.Store(o.operate(p, p.Load(1), p.Place(2)), 0) }})
+	}
+	return append(all,
+		Rule{Name: "raise", Slices: 2, Coefficients: 1, Operate: func(p Pass) { p.Store(p.Maximum(p.Load(1), p.Held(0)), 0) }},
+		Rule{Name: "passAbove", Slices: 3, Coefficients: 1, Operate: func(p Pass) {
+			p.Store(p.WhereLess(p.Held(0), p.Place(2), p.Place(1)), 0)
+		}},
+		Rule{Name: "keep", Slices: 3, Coefficients: 2, Operate: func(p Pass) {
+			p.Store(p.WhereLess(p.Held(1), p.Place(2), p.Multiply(p.Load(1), p.Coefficient(0))), 0)
+		}},
+		Rule{Name: "sum", Slices: 1, Sums: true, Operate: func(p Pass) { p.Count(p.Place(0)) }},
+	)
+}

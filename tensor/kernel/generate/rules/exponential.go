@@ -1,0 +1,97 @@
+package rules
+
+// Places of the constants that package kernel's exponential gives as coefficients.
+const (
+	expHighest = iota
+	expLowest
+	expLog2e
+	expRound
+	expExponent
+	expLn2High
+	expLn2Low
+	expTerm7
+	_
+	_
+	_
+	_
+	expTerm2
+	expOne
+	expTwo
+	expAlpha
+	exponentialCoefficients
+)
+
+// Exponentials are the passes that need e^x - 1. Each performs the operations of the Go function of its name.
+func Exponentials() []Rule {
+	of := func(name string, slices int, operate func(p Pass)) Rule {
+		return Rule{Name: name, Slices: slices, Coefficients: exponentialCoefficients, Operate: operate}
+	}
+	return []Rule{
+		of("expm1", 2, func(p Pass) { p.Store(expm1(p, p.Load(1)), 0) }),
+		of("sigmoid", 2, func(p Pass) { p.Store(sigmoid(p, p.Load(1)), 0) }),
+		of("silu", 2, func(p Pass) { p.Store(p.Multiply(sigmoid(p, p.Load(1)), p.Place(1)), 0) }),
+		of("siluGradient", 3, func(p Pass) {
+			v := p.Maximum(p.Load(2), p.Held(expLowest))
+			e := exp(p, p.Xor(p.Sign(), v))
+			s := p.Divide(p.Held(expOne), p.Add(e, p.Coefficient(expOne)))
+			slope := p.Multiply(p.Multiply(e, s), v)
+			slope = p.Multiply(p.Add(slope, p.Coefficient(expOne)), s)
+			p.Store(p.Multiply(slope, p.Place(1)), 0)
+		}),
+		of("tanh", 2, func(p Pass) {
+			v := p.Or(p.Sign(), p.Place(1))
+			e := expm1(p, p.Add(v, v))
+			e = p.Divide(e, p.Add(e, p.Coefficient(expTwo)))
+			sign := p.Sign()
+			e = p.AndNot(sign, e)
+			p.Store(p.Or(e, p.And(sign, p.Place(1))), 0)
+		}),
+		of("elu", 2, func(p Pass) {
+			below := expm1(p, p.Minimum(p.Load(1), p.Zero()))
+			below = p.Multiply(below, p.Coefficient(expAlpha))
+			above := p.Maximum(p.Load(1), p.Zero())
+			p.Store(p.Add(above, below), 0)
+		}),
+		{Name: "sigmoidGradient", Slices: 3, Coefficients: 1, Operate: func(p Pass) {
+			y := p.Load(2)
+			p.Store(p.Multiply(p.Multiply(p.Subtract(p.Held(0), y), y), p.Place(1)), 0)
+		}},
+		{Name: "tanhGradient", Slices: 3, Coefficients: 1, Operate: func(p Pass) {
+			y := p.Load(2)
+			below := p.Subtract(p.Held(0), y)
+			p.Store(p.Multiply(p.Multiply(p.Add(y, p.Coefficient(0)), below), p.Place(1)), 0)
+		}},
+	}
+}
+
+func sigmoid(p Pass, v Value) Value {
+	return p.Divide(p.Held(expOne), p.Add(exp(p, p.Xor(p.Sign(), v)), p.Coefficient(expOne)))
+}
+
+func expm1(p Pass, v Value) Value {
+	product, power := halfPowers(p, v)
+	v = p.Add(product, p.Subtract(power, p.Coefficient(expTerm2)))
+	return p.Add(v, v)
+}
+
+func exp(p Pass, v Value) Value {
+	product, power := halfPowers(p, v)
+	v = p.Add(product, power)
+	return p.Add(v, v)
+}
+
+// halfPowers are package kernel's.
+func halfPowers(p Pass, v Value) (product, power Value) {
+	bounded := p.Maximum(p.Minimum(v, p.Held(expHighest)), p.Held(expLowest))
+	whole := p.Add(p.Multiply(bounded, p.Coefficient(expLog2e)), p.Coefficient(expRound))
+	power = p.ShiftLeft(p.AddInteger(whole, p.Coefficient(expExponent)), 23)
+	whole = p.Subtract(whole, p.Coefficient(expRound))
+	r := p.Subtract(bounded, p.Multiply(whole, p.Coefficient(expLn2High)))
+	r = p.Subtract(r, p.Multiply(whole, p.Coefficient(expLn2Low)))
+	q := p.Held(expTerm7)
+	for term := expTerm7 + 1; term <= expTerm2; term++ {
+		q = p.Add(p.Multiply(q, r), p.Coefficient(term))
+	}
+	q = p.Add(p.Multiply(q, p.Multiply(r, r)), r)
+	return p.Multiply(q, power), power
+}
