@@ -40,12 +40,7 @@ func TestCalibrate(t *testing.T) {
 				all = append(all, calibrate(t, device, precision, tile, size)...)
 			}
 			for number, tile := range cuda.PackedTiles(precision) {
-				cuda.OnlyPacked(t, precision, number)
-				c := calibration{Product: "conv2d_nhwc", Precision: string(precision), Tile: fmt.Sprintf("%dx%d", tile[0], tile[1])}
-				c.Full = speed(t, device, "conv2d", size, size, size)
-				c.Single = speed(t, device, "conv2d", tile[0], tile[1], size)
-				t.Logf("%+v", c)
-				all = append(all, c)
+				all = append(all, calibratePacked(t, device, precision, number, tile, size))
 			}
 		})
 	}
@@ -91,6 +86,18 @@ func calibrate(t *testing.T, device tensor.Device, precision cuda.Precision, til
 		}
 	})
 	return all
+}
+
+// calibratePacked measures a tile of packed convolutions.
+func calibratePacked(t *testing.T, device tensor.Device, precision cuda.Precision, number int, tile [2]int, size int) calibration {
+	c := calibration{Product: "conv2d_nhwc", Precision: string(precision), Tile: fmt.Sprintf("%dx%d", tile[0], tile[1])}
+	t.Run("packed "+c.Tile, func(t *testing.T) {
+		cuda.OnlyPacked(t, precision, number)
+		c.Full = speed(t, device, "conv2d", size, size, size)
+		c.Single = speed(t, device, "conv2d", tile[0], tile[1], size)
+		t.Logf("%+v", c)
+	})
+	return c
 }
 
 // speed is GFLOP/s of a product of rows x depth and depth x columns, or of a convolution of about
