@@ -18,7 +18,8 @@ import (
 // calibration is the measured speed of a tile of the product kernels: GFLOP/s of products with
 // enough blocks to fill all multiprocessors, and of products of a single tile's size, which are cut
 // into slices. In geometry_tile.go, a speed for full multiprocessors is the former divided by what
-// these could do, 256 operations in a cycle of each: of matmul in matrices, of conv2d in images.
+// these could do, 256 operations in a cycle of each: of matmul in matrices, of conv2d in images, of
+// conv2d_nhwc that of a packed tile, the packing of both operands included.
 type calibration struct {
 	Product   string  `json:"product"`
 	Precision string  `json:"precision"`
@@ -37,6 +38,9 @@ func TestCalibrate(t *testing.T) {
 			device := cudatest.GPU(t, cuda.Options{Precision: precision})
 			for _, tile := range cuda.TileSizes(precision, 80, tensor.Float32) {
 				all = append(all, calibrate(t, device, precision, tile, size)...)
+			}
+			for number, tile := range cuda.PackedTiles(precision) {
+				all = append(all, calibratePacked(t, device, precision, number, tile, size))
 			}
 		})
 	}
@@ -82,6 +86,18 @@ func calibrate(t *testing.T, device tensor.Device, precision cuda.Precision, til
 		}
 	})
 	return all
+}
+
+// calibratePacked measures a tile of packed convolutions.
+func calibratePacked(t *testing.T, device tensor.Device, precision cuda.Precision, number int, tile [2]int, size int) calibration {
+	c := calibration{Product: "conv2d_nhwc", Precision: string(precision), Tile: fmt.Sprintf("%dx%d", tile[0], tile[1])}
+	t.Run("packed "+c.Tile, func(t *testing.T) {
+		cuda.OnlyPacked(t, precision, number)
+		c.Full = speed(t, device, "conv2d", size, size, size)
+		c.Single = speed(t, device, "conv2d", tile[0], tile[1], size)
+		t.Logf("%+v", c)
+	})
+	return c
 }
 
 // speed is GFLOP/s of a product of rows x depth and depth x columns, or of a convolution of about

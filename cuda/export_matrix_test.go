@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/pollen-ml/pollen/tensor"
@@ -17,8 +18,11 @@ func TileSizes(precision Precision, capability int, dtype tensor.DType) [][2]int
 	return sizes
 }
 
-// OnlyTile removes all other tiles, until the test ends, from the tables that have one of the size.
+// OnlyTile removes all other tiles, and packed copies, until the test ends, from the tables that
+// have one of the size.
 func OnlyTile(t *testing.T, rows, columns int) {
+	OnlyPacked(t, TF32, -1)
+	OnlyPacked(t, BF16, -1)
 	for _, table := range []*[]tile{&tilesFloat32, &tilesFloat64, &tilesFP32, &tilesTF32, &tilesBF16} {
 		for _, one := range *table {
 			if one.rows == rows && one.columns == columns {
@@ -28,4 +32,39 @@ func OnlyTile(t *testing.T, rows, columns int) {
 			}
 		}
 	}
+}
+
+// OnlyPacked has all convolutions in a precision work on packed copies, with one of the tiles,
+// until the test ends; with none below 0.
+func OnlyPacked(t *testing.T, precision Precision, number int) {
+	tiles, others := &tilesPackedTF32, &tilesTF32
+	if precision == BF16 {
+		tiles, others = &tilesPackedBF16, &tilesBF16
+	}
+	before, plain, filter := *tiles, *others, speedOfFilter[precision]
+	t.Cleanup(func() { *tiles, *others, speedOfFilter[precision] = before, plain, filter })
+	if number < 0 {
+		*tiles, speedOfFilter[precision] = nil, speed{}
+		return
+	}
+	*tiles, *others = before[number:number+1], slices.Clone(plain)
+	for i := range plain {
+		(*others)[i].images = speed{1e-6, 1e-6}
+	}
+}
+
+// PackedTiles are the sizes of the tiles of packed convolutions.
+func PackedTiles(precision Precision) (sizes [][2]int) {
+	for _, t := range packedTiles(&placement{precision: precision}) {
+		sizes = append(sizes, [2]int{t.rows, t.columns})
+	}
+	return sizes
+}
+
+// Symbols are the kernels of a step in a runner.
+func Symbols(r tensor.Runner) (all []string) {
+	for _, c := range r.(*runner).parts[0].all() {
+		all = append(all, c.symbol)
+	}
+	return all
 }

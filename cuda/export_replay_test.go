@@ -111,7 +111,7 @@ func (r *recordingRunner) recordCalls(chain, launch int, with geometry) error {
 	for _, place := range []*placement{
 		{precision: FP32, capability: 90}, {precision: TF32, capability: 90}, {precision: BF16, capability: 90}, {precision: FP32, capability: 70},
 	} {
-		place.multiprocessors, place.chains, place.base = 4, 2, workspaceBegin
+		place.multiprocessors, place.shared, place.chains, place.base = 4, 227<<10, 2, workspaceBegin
 		calls := with(place, l)
 		var symbols []string
 		for _, c := range calls {

@@ -28,8 +28,10 @@ type placement struct {
 	multiprocessors int
 	capability      int // 10 major + minor
 	chains          int
-	workspace       int // bytes that launches have asked for so far, for each chain
-	base            int // where workspace begins in the scratch arena
+	shared          int                       // bytes of a block's shared memory, at most
+	copies          map[packed]*tensor.Buffer // that later launches may read; nil if these run by themselves
+	workspace       int                       // bytes that launches have asked for so far, for each chain
+	base            int                       // where workspace begins in the scratch arena
 }
 
 // Precision is how matrix products are computed: operands are rounded to it, sums are always

@@ -27,7 +27,7 @@ type product struct {
 	biasInner, biasCount int // element i of out is given bias[i / biasInner % biasCount]
 	epilogue             int
 	forward              bool // whether the kernel takes a bias and an epilogue
-	images               bool // whether it is a convolution's
+	images, filter       bool // whether it is a convolution's, and its filter's gradient
 	pool                 *pooling
 }
 
@@ -41,7 +41,7 @@ func productOf(c tensor.Call, of tensor.Product) *product {
 	stem, _ := stemOf(c.Kernel)
 	g := &product{
 		stem: stem, rows: of.Rows, columns: of.Columns, depth: of.Depth,
-		out: a[0], operands: a[1:3], sizes: a[3:], forward: of.Forward, images: of.Images,
+		out: a[0], operands: a[1:3], sizes: a[3:], forward: of.Forward, images: of.Images, filter: of.Filter,
 	}
 	if of.ReLU {
 		g.epilogue |= epilogueReLU
@@ -60,8 +60,12 @@ func productOf(c tensor.Call, of tensor.Product) *product {
 	return g
 }
 
-// calls are the product's kernel, and the sum of its slices if these are apart.
+// calls are the product's kernel, and the sum of its slices if these are apart; or those of a
+// convolution on packed copies, if that is better.
 func (g *product) calls(p *placement) []call {
+	if packed := g.packedCalls(p); packed != nil {
+		return packed
+	}
 	dtype := g.out.Buffer.DType
 	tiles, ending := tilesOf(p, dtype)
 	c := g.cut(p, tiles)

@@ -121,13 +121,19 @@ func (o *order) allBefore(calls, others []int) bool {
 func stepCalls(launches []tensor.Launch, place *placement, each func(launch *tensor.Launch, with geometry) error) error {
 	own, taken := apart(launches)
 	pooled, notes := findPoolings(own, taken)
-	place.base, place.workspace = taken+notes, 0
+	place.base, place.workspace, place.copies = taken+notes, 0, map[packed]*tensor.Buffer{}
+	defer func() { place.copies = nil }()
 	for i := range own {
 		with := pooled[i]
 		if with == nil {
 			with = callsOf
 		}
-		if err := each(&own[i], with); err != nil {
+		remembering := func(p *placement, l *tensor.Launch) []call {
+			calls := with(p, l)
+			p.forget(calls)
+			return calls
+		}
+		if err := each(&own[i], remembering); err != nil {
 			return err
 		}
 	}

@@ -13,6 +13,7 @@ import (
 type Model struct {
 	Name            string
 	Capability      int     // 10 major + minor
+	Shared          int     // bytes of shared memory that a block may have
 	Multiprocessors int     // each issues four instructions in a cycle, of 32 threads
 	Clock           float64 // cycles a second
 	Issue           float64 // the share of cycles in which a full multiprocessor issues what it could
@@ -25,7 +26,7 @@ type Model struct {
 // and 4.8 TB/s, of which a copy gets some nine tenths; clock, cache, issue and launches are
 // estimates until a measured record corrects them.
 var H200 = Model{
-	Name: "NVIDIA H200", Capability: 90, Multiprocessors: 132, Clock: 1.8e9, Issue: 0.7,
+	Name: "NVIDIA H200", Capability: 90, Shared: 227 << 10, Multiprocessors: 132, Clock: 1.8e9, Issue: 0.7,
 	Memory: 0.9 * 4.8e12, Cache: 7e12, CacheBytes: 50 << 20, Node: costOfLaunch / 1.8e9,
 }
 
@@ -44,7 +45,7 @@ type Predicted struct {
 // model: of a product the cost by which its tile is chosen, of other kernels the bytes and, where
 // kernels.Loops knows them, the instructions.
 func Predict(s tensor.Workload, m Model, precision Precision) (calls []Predicted, step float64, err error) {
-	place := placement{precision: precision, multiprocessors: m.Multiprocessors, capability: m.Capability, chains: s.Chains}
+	place := placement{precision: precision, multiprocessors: m.Multiprocessors, capability: m.Capability, chains: s.Chains, shared: m.Shared}
 	var all []call
 	err = stepCalls(s.Launches, &place, func(l *tensor.Launch, with geometry) error {
 		if err := described(l); err != nil {

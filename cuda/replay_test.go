@@ -36,6 +36,22 @@ func TestSanitizers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	for _, precision := range []cuda.Precision{cuda.TF32, cuda.BF16} {
+		cuda.OnlyPacked(t, precision, len(cuda.PackedTiles(precision))-1)
+	}
+	for _, c := range packedCases {
+		if c.filters > 32 {
+			continue // which takes long
+		}
+		program, _ := c.program(t, func(i int) float64 { return float64(i%8) / 4 })
+		session, err := program.Load(recorder, graph.LoadOptions{Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := session.Run(1); err != nil {
+			t.Fatal(err)
+		}
+	}
 	t.Logf("%d launches, %d bytes", recorder.Launches(), recorder.Bytes())
 	for sanitizer, recording := range map[emulator.Sanitizer]*emulator.Recording{emulator.Address: &recorder.Recording, emulator.Thread: &recorder.Few} {
 		t.Run(string(sanitizer), func(t *testing.T) {

@@ -46,7 +46,7 @@ type Shares struct {
 // and integers.
 type Product struct {
 	Rows, Columns, Depth int
-	Images               bool // it is a convolution's
+	Images, Filter       bool // it is a convolution's; it is the gradient of its filter, not of the images
 	Forward              bool // the kernel also adds the bias and, with ReLU, makes negatives 0
 	ReLU                 bool
 	Height, Width        int // of the images a forward convolution makes: [B Rows Height Width]

@@ -1,6 +1,7 @@
 package emulator
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math"
@@ -21,6 +22,7 @@ type subject struct {
 	want        [][]float64 // of each launch
 	behind      []int       // how many bytes the other buffers of a launch have
 	within      float64     // how far off a number may be
+	most        int         // mutants of a kind; 0 stands for most
 }
 
 // floats are a buffer's contents.
@@ -188,9 +190,14 @@ var mistakes = []struct {
 	{"registers of b swapped", regexp.MustCompile(`mma\S+ \{[^}]*\}, \{[^}]*\}, \{(%\w+, %\w+)`), swapped, 1},
 	{"sums swapped", regexp.MustCompile(`mma\S+ \{(%\w+, %\w+)`), swapped, 1},
 	{"a barrier dropped", regexp.MustCompile(`^(bar\.sync 0;)`), always(""), 0.5},
-	{"copies waited for too late", regexp.MustCompile(`^cp\.async\.wait_group (2)`), always("3"), 1},
+	{"copies waited for too late", regexp.MustCompile(`^cp\.async\.wait_group (\d)`), later, 1},
+	{"matrices' registers swapped", regexp.MustCompile(`ldmatrix\S+ \{(%\w+, %\w+)`), swapped, 1},
+	{"a matrix transposed", regexp.MustCompile(`ldmatrix\.sync\.aligned\.m8n8\.x4(\.shared)`), always(".trans.shared"), 1},
+	{"a matrix not transposed", regexp.MustCompile(`ldmatrix\.sync\.aligned\.m8n8\.x4(\.trans)`), always(""), 1},
+	{"rows 16 bytes further on", regexp.MustCompile(`ldmatrix[^\[]*\[%\w+(\+\d+|)\]`), chunkFurther, 0.9},
 	{"a branch's predicate negated", regexp.MustCompile(`^@(%p)`), always("!%p"), 0.7},
 	{"a negated predicate not", regexp.MustCompile(`^@(!%p)`), always("%p"), 0.7},
+	{"a load's predicate negated", regexp.MustCompile(`setp\.(ne)\.b32 there`), always("eq"), 0.9},
 	{"a copy's predicate negated", regexp.MustCompile(`setp\.(eq)\.b32 not`), always("ne"), 0.9},
 	{"rounding to bf16 towards zero", regexp.MustCompile(`cvt\.(rn)\.bf16x2`), always("rz"), 1},
 	{"rounding to integers towards zero", regexp.MustCompile(`cvt\.(rni)`), always("rzi"), 0.7},
@@ -212,6 +219,16 @@ func further(part string) string {
 	return fmt.Sprintf("+%d", n+4)
 }
 
+func chunkFurther(part string) string {
+	n, _ := strconv.Atoi(strings.TrimPrefix(part, "+"))
+	return fmt.Sprintf("+%d", n+16)
+}
+
+func later(part string) string {
+	n, _ := strconv.Atoi(part)
+	return fmt.Sprint(n + 1)
+}
+
 // mutant is an entry with a mistake.
 type mutant struct{ mistake, symbol, line, text string }
 
@@ -225,8 +242,9 @@ func (s *subject) mutants(entry string) (all []mutant) {
 				at = append(at, i)
 			}
 		}
-		for j := range min(most, len(at)) {
-			i := at[j*len(at)/min(most, len(at))]
+		count := min(cmp.Or(s.most, most), len(at))
+		for j := range count {
+			i := at[j*len(at)/count]
 			line := lines[i]
 			found := m.pattern.FindStringSubmatchIndex(line)
 			lines[i] = line[:found[2]] + m.with(line[found[2]:found[3]]) + line[found[3]:]
@@ -244,7 +262,8 @@ func (s *subject) mutants(entry string) (all []mutant) {
 func TestMistakesAreFound(t *testing.T) {
 	replay := NewReplay(t)
 	tried := map[string]bool{}
-	for _, s := range []subject{product("matmul_32x64_bf16", 0.06), product("matmul_32x64_tf32", 0.01), accuracy(), exponentials()} {
+	for _, s := range []subject{product("matmul_32x64_bf16", 0.06), product("matmul_32x64_tf32", 0.01), accuracy(), exponentials(),
+		packing(), packedConvolution(), packedFilter()} {
 		head, entry := s.text(t)
 		mutants := s.mutants(entry)
 		text := head + entry

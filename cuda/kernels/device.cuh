@@ -98,6 +98,21 @@ __device__ inline unsigned packBF16(float low, float high) {
   return word;
 }
 
+// loadMatrices has each lane bring the place of 16 bytes of shared memory, some bytes behind memory: those of lane 8 m + r are row r of matrix m. A lane
+// gets of each matrix the word lane % 4 of row lane / 4; transposed, the 16-bit numbers of rows 2 (lane % 4) and one more in column lane / 4. From sm_75 on.
+__device__ inline void loadMatrices(unsigned (&words)[4], void* memory, unsigned bytes) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+               : "r"(sharedAddress(memory) + bytes)
+               : "memory");
+}
+__device__ inline void loadMatricesTransposed(unsigned (&words)[4], void* memory, unsigned bytes) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(words[0]), "=r"(words[1]), "=r"(words[2]), "=r"(words[3])
+               : "r"(sharedAddress(memory) + bytes)
+               : "memory");
+}
+
 // mmaTF32_16x8x8 is d += a b over a warp, a 16 x 8, b 8 x 8, d 16 x 8: the PTX manual's fragments for m16n8k8. From sm_80 on.
 __device__ inline void mmaTF32_16x8x8(float d[4], const unsigned a[4], const unsigned b[2]) {
   asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"

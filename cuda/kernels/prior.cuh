@@ -42,23 +42,34 @@ struct Prior {
     return withSlope([&](auto slope) INLINED { return each<T>(slope, dw, theta); });
   }
 
-  // curvature is the slope's derivative by theta, see langevin/priorcurvature.go.
-  INLINE double curvature(double theta) const {
-    double wide = strength, square = theta * theta;
+  // withCurvature is f(c), c(theta) being the family's slope's derivative by theta, see langevin/priorcurvature.go.
+  template <class F>
+  INLINE auto withCurvature(F f) const {
+    double wide = strength;
     switch (family) {
       case laplacePrior:
-        return 0;
-      case studentTPrior: {
-        double sum = (double)spread + square;
-        return wide * ((double)spread - square) / (sum * sum);
-      }
-      case scaleMixturePrior: {
-        double p = 1 / (1 + math::exp(bend * square - odds));
-        return wide + (narrow - wide) * p * (1 - 2 * bend * square * (1 - p));
-      }
+        return f([&](double) INLINED { return 0.0; });
+      case studentTPrior:
+        return f([&](double theta) INLINED {
+          double square = theta * theta, sum = (double)spread + square;
+          return wide * ((double)spread - square) / (sum * sum);
+        });
+      case scaleMixturePrior:
+        return f([&](double theta) INLINED {
+          double square = theta * theta, p = 1 / (1 + math::exp(bend * square - odds));
+          return wide + (narrow - wide) * p * (1 - 2 * bend * square * (1 - p));
+        });
       default:
-        return wide;
+        return f([&](double) INLINED { return wide; });
     }
+  }
+
+  INLINE double curvature(double theta) const {
+    return withCurvature([&](auto of) INLINED { return of(theta); });
+  }
+
+  INLINE Quad<T> curvature(const Quad<T>& theta) const {
+    return withCurvature([&](auto of) INLINED { return each<T>([&](T v) INLINED { return T(of(v)); }, theta); });
   }
 };
 

@@ -24,11 +24,11 @@ INLINE void psgldGamma(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second,
     T keep = s.memory(alpha), drift = keep == alpha ? T(s.h * s.temperature) : T(0);
     Quad<T> theta = load(w.at(), i, count), g = prior.gradient(load(dw.at(), i, count), theta), z = draw(s, stream, i);
     Quad<T> v = load(second.at(), i, count), dv = load(secondSlope.at(), i, count), d = load(diagonal.at(), i, count);
+    Quad<T> curvature = prior.curvature(theta);
     T statistic = dot(theta, g);
 #pragma unroll
     for (int k = 0; k < 4; k++) {
-      T curvature = d.v[k] + T(prior.curvature(theta.v[k]));
-      dv.v[k] = keep * dv.v[k] + 2 * (1 - keep) * g.v[k] * curvature;
+      dv.v[k] = keep * dv.v[k] + 2 * (1 - keep) * g.v[k] * (d.v[k] + curvature.v[k]);
       v.v[k] = averageSquare(v.v[k], keep, g.v[k]);
       T precondition = 1 / (lambda + math::sqrt(v.v[k]));
       theta.v[k] = descend(theta.v[k], s.rate, precondition * g.v[k]) + s.scale * math::sqrt(precondition) * z.v[k];

@@ -41,6 +41,24 @@ INLINE void sumAll(Out<T> out, const T* partial, const T* bias, Out<unsigned cha
   for (int i = first(); i < n; i += step()) out.at()[i] = finish(sumSlices<1>(partial + i, n, slices).v[0], epilogue, bias, i / inner % count);
 }
 
+// sumTaps adds partial [slices, planes, taps, width] to out [planes, channels, taps]: the sum of a filter's gradient, whose channels are last.
+template <class T>
+INLINE void sumTaps(T* out, const T* partial, int planes, int taps, int channels, int width, int slices) {
+  constexpr int side = 32;
+  SHARED(T, tile, side * (side + 1));
+  int lane = threadIdx.x % side, warp = threadIdx.x / side, down = (taps + side - 1) / side, across = (channels + side - 1) / side;
+  int tap = blockIdx.x % down * side, channel = blockIdx.x / down % across * side, plane = blockIdx.x / down / across;
+  for (int i = warp; i < side && tap + i < taps; i += 8)
+    tile[i * (side + 1) + lane] = sumSlices<1>(partial + (plane * taps + tap + i) * width + channel + lane, planes * taps * width, slices).v[0];
+  barrier();
+  for (int i = warp; i < side && channel + i < channels; i += 8)
+    if (tap + lane < taps) out[(plane * channels + channel + i) * taps + tap + lane] = tile[lane * (side + 1) + i];
+}
+
+KERNEL(slices_nhwc_f32, 256)(Out<float> out, In<float> partial, int planes, int taps, int channels, int width, int slices) {
+  sumTaps(out.at(), partial.at(), planes, taps, channels, width, slices);
+}
+
 #define SLICES(suffix, T)                                                                                                    \
   KERNEL(slices_##suffix, 256)                                                                                               \
   (Out<T> out, In<T> partial, In<T> bias, Out<unsigned char> which, int n, int slices, int inner, int count, int epilogue) { \

@@ -9,8 +9,10 @@ type Loop struct {
 
 // Loops are the main loops of kernels that a training step of a convolutional network has. A
 // product's round is a stage of 16 in depth, whose slots are all of the loop's, also those for
-// operands that lie otherwise: an upper bound. Those of an update are the fewest with which a round
-// makes noise.
+// operands that lie otherwise: an upper bound. A convolution's on packed copies is a tap of a block
+// of channels, 64 in depth of bf16 and 32 of tf32; of their filter's gradient a stage of 64 pixels,
+// with one round of its inner loops, which copy. Those of an update are the fewest with which a
+// round makes noise.
 var Loops = map[string]Loop{
 	"sgld_update_f32":                {249, 4},
 	"psgld_update_f32":               {351, 4},
@@ -67,4 +69,20 @@ var Loops = map[string]Loop{
 	"conv2d_bwd_filter_64x128_bf16":  {450, 0},
 	"conv2d_bwd_filter_64x64_bf16":   {353, 0},
 	"conv2d_bwd_filter_32x64_bf16":   {447, 0},
+	"conv2d_nhwc_64x128_tf32":        {127, 0},
+	"conv2d_nhwc_64x64_tf32":         {87, 0},
+	"conv2d_nhwc_32x64_tf32":         {87, 0},
+	"conv2d_nhwc_filter_tf32":        {813, 0},
+	"conv2d_nhwc_64x128_bf16":        {127, 0},
+	"conv2d_nhwc_64x64_bf16":         {87, 0},
+	"conv2d_nhwc_32x64_bf16":         {87, 0},
+	"conv2d_nhwc_filter_bf16":        {421, 0},
+	"matmul_64x32_tf32":              {343, 0},
+	"matmul_64x32_bf16":              {319, 0},
+	"conv2d_fwd_64x32_tf32":          {382, 0},
+	"conv2d_fwd_64x32_bf16":          {358, 0},
+	"conv2d_bwd_input_64x32_tf32":    {562, 0},
+	"conv2d_bwd_input_64x32_bf16":    {538, 0},
+	"conv2d_bwd_filter_64x32_tf32":   {443, 0},
+	"conv2d_bwd_filter_64x32_bf16":   {419, 0},
 }

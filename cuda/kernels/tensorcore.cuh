@@ -9,7 +9,7 @@
 // 2 i and 2 i + 1, and so the chunks i and i + 4 of four depths (stage.cuh).
 //
 // Operands stay float32 in shared memory, so that they come without registers, and are rounded by each warp that reads them; what feeds a tile is the
-// cache above, which gives 16 bytes where shared memory gives 128. ldmatrix has no part in this: it moves 16-bit numbers.
+// cache above, which gives 16 bytes where shared memory gives 128. ldmatrix wants depths side by side, as in nhwc.cuh.
 #pragma once
 
 #include "product.cuh"

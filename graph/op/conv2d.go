@@ -179,6 +179,6 @@ func (g conv2DBackwardFilter) Lower(l *graph.Lowering) {
 	k.Direct = l.DType == tensor.Float64
 	plan, err := k.BackwardFilter()
 	host := heavy(l, plan, err, operands{out: 0, a: 1, b: 2, bias: absent})
-	product := tensor.Product{Rows: k.K, Columns: k.C * k.R * k.S, Depth: k.B * k.P() * k.Q(), Images: true}
+	product := tensor.Product{Rows: k.K, Columns: k.C * k.R * k.S, Depth: k.B * k.P() * k.Q(), Images: true, Filter: true}
 	l.Emit("conv2d_bwd_filter", product, host, append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, convSizes(k)...)...)
 }

@@ -106,6 +106,25 @@ inline unsigned packBF16(float low, float high) {
   return word[0] | word[1] << 16;
 }
 
+// loadMatrices has each lane bring the place of 16 bytes: those of lane 8 m + r are row r of matrix m.
+inline void loadMatrices(unsigned (&words)[4], void* memory, unsigned bytes) {
+  const char *mine = (const char*)memory + bytes, *rows[32];
+  exchange(Wait::LoadMatrix, mine, rows);
+  for (int m = 0; m < 4; m++) words[m] = *(const unsigned*)(rows[8 * m + laneNumber() / 4] + laneNumber() % 4 * 4);
+}
+inline void loadMatricesTransposed(unsigned (&words)[4], void* memory, unsigned bytes) {
+  const char *mine = (const char*)memory + bytes, *rows[32];
+  exchange(Wait::LoadMatrix, mine, rows);
+  for (int m = 0; m < 4; m++) {
+    words[m] = 0;
+    for (int i = 0; i < 2; i++) {
+      unsigned short number;
+      memcpy(&number, rows[8 * m + laneNumber() % 4 * 2 + i] + laneNumber() / 4 * 2, 2);
+      words[m] |= (unsigned)number << 16 * i;
+    }
+  }
+}
+
 // mmaTF32_16x8x8 is d += a b over a warp, a 16 x 8, b 8 x 8, d 16 x 8: the PTX manual's fragments for m16n8k8.
 inline void mmaTF32_16x8x8(float d[4], const unsigned a[4], const unsigned b[2]) {
   struct Lane {

@@ -1,0 +1,253 @@
+package cuda
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// packedTile is an instance of the kernel of packed convolutions.
+type packedTile struct {
+	rows, columns, threads int
+	speed                  speed // as a tile's
+}
+
+// The tiles of packed convolutions, and the speed of the filter's gradient. What a multiprocessor's
+// tensor cores do through mma.sync is taken as 0.62 of the data sheet's 2048 multiplications in a
+// cycle of bf16 and 1024 of tf32, which want wgmma: 1270 and 635. The loops' instructions allow
+// more (kernels.Loops), and so does shared memory with tiles of 64x128; with those of 32x32 in a
+// warp it gives 1024 and 512. full is 0.85 of that, less where few warps are resident; alone, which
+// latency limits, half of full or less. All are estimates for a H200 until TestCalibrate measures.
+var (
+	tilesPackedTF32 = []packedTile{{64, 128, 128, speed{4.2, 2.1}}, {64, 64, 128, speed{3.4, 1.6}}, {32, 64, 64, speed{2.4, 0.8}}}
+	tilesPackedBF16 = []packedTile{{64, 128, 128, speed{8.4, 4.2}}, {64, 64, 128, speed{6.8, 3.2}}, {32, 64, 64, speed{4.8, 1.6}}}
+	speedOfFilter   = map[Precision]speed{TF32: {4.2, 2.1}, BF16: {8.4, 4.2}}
+)
+
+// Of the kernels' shared memory (kernels/nhwc.cuh, kernels/nhwcfilter.cuh).
+const (
+	apartBytes   = lineBytes + 16 // from a line to the next one
+	packedStages = 3
+	filterRows   = 64
+	stagePixels  = 64
+	filterWidth  = 256 // channels of a block's taps, at most
+	reservedFor  = 1 << 10
+	mostPacked   = 3 // blocks that share a multiprocessor's registers
+)
+
+// residentOf is how many blocks a multiprocessor holds, by their shared memory.
+func residentOf(p *placement, shared, most int) int {
+	return min(most, (p.shared+reservedFor)/(shared+reservedFor))
+}
+
+// sizes are the integers of a convolution's launch, in the letters of package graph/op.
+type sizes struct{ B, C, H, W, K, R, S, P, Q, strideH, strideW, padH, padW, dilationH, dilationW int }
+
+func sizesOf(g *product) (s sizes) {
+	for i, to := range []*int{
+		&s.B, &s.C, &s.H, &s.W, &s.K, &s.R, &s.S, &s.P, &s.Q, &s.strideH, &s.strideW, &s.padH, &s.padW, &s.dilationH, &s.dilationW,
+	} {
+		*to = integer(g.sizes[i])
+	}
+	return s
+}
+
+func (s sizes) taps() int { return s.R * s.S }
+
+// image is x, with the padding that the taps meet.
+func (s sizes) image() packing {
+	return packing{
+		planes: s.B, channels: s.C, planeFrom: s.C * s.H * s.W, channelFrom: s.H * s.W, height: s.H, width: s.W, top: s.padH, left: s.padW,
+		rows: (s.P-1)*s.strideH + (s.R-1)*s.dilationH + 1, columns: (s.Q-1)*s.strideW + (s.S-1)*s.dilationW + 1, blocksFirst: true,
+	}
+}
+
+// gradient is the gradient of y, with what the taps of the image's gradient meet.
+func (s sizes) gradient() packing {
+	reachH, reachW := (s.R-1)*s.dilationH, (s.S-1)*s.dilationW
+	return packing{
+		planes: s.B, channels: s.K, planeFrom: s.K * s.P * s.Q, channelFrom: s.P * s.Q, height: s.P, width: s.Q, top: reachH - s.padH, left: reachW - s.padW,
+		rows: s.H + reachH, columns: s.W + reachW, blocksFirst: true,
+	}
+}
+
+// alone is the gradient of y without anything around it.
+func (s sizes) alone() packing {
+	k := s.gradient()
+	k.top, k.left, k.rows, k.columns = 0, 0, s.P, s.Q
+	return k
+}
+
+// filter is w for the product with x, [K blocks taps].
+func (s sizes) filter() packing {
+	taps := s.taps()
+	return packing{planes: s.K, channels: s.C, planeFrom: s.C * taps, channelFrom: taps, height: 1, width: taps, rows: 1, columns: taps}
+}
+
+// turned is w for the product with the gradient of y, [C blocks taps].
+func (s sizes) turned() packing {
+	taps := s.taps()
+	return packing{planes: s.C, channels: s.K, planeFrom: taps, channelFrom: s.C * taps, height: 1, width: taps, rows: 1, columns: taps}
+}
+
+// pixels are those of a packed image that a product has columns for, P x Q of each of B planes, and
+// the way of its taps.
+type pixels struct {
+	packing
+	P, Q, strideH, strideW int
+	windows                bool
+	taps, across           int
+	first, down, right     int // tap (r, s) is first + r down + s right lines further on
+	reach                  int
+}
+
+func (x pixels) count() int { return x.planes * x.P * x.Q }
+
+// place is the line of pixel n before its taps.
+func (x pixels) place(n int) int {
+	image, pixel := n/(x.P*x.Q), n%(x.P*x.Q)
+	p, q := pixel/x.Q, pixel%x.Q
+	if x.windows {
+		window := pixel / 4
+		p, q = 2*(window/(x.Q/2))+pixel/2%2, 2*(window%(x.Q/2))+pixel%2
+	}
+	return (image*x.rows+p*x.strideH)*x.columns + q*x.strideW
+}
+
+// lines are the most, and on average, that some neighbouring pixels, from each multiple of them on,
+// need, which reach so many further. After as many images as there are of these all is the same
+// again.
+func (x pixels) lines(some, reach int) (most int, mean float64) {
+	end := min(x.count(), some*x.P*x.Q)
+	for n := 0; n < end; n += some {
+		lines := x.place(min(n+some, x.count())-1) - x.place(n) + 1 + reach
+		most = max(most, lines)
+		mean += float64(lines)
+	}
+	return most, mean / float64(ceil(end, some))
+}
+
+// packedProduct is a forward convolution or an image's gradient on packed copies.
+type packedProduct struct {
+	*product
+	image, filter packing
+	pixels
+}
+
+// onPacked is false for a gradient that strides apart, whose taps meet some pixels only.
+func (g *product) onPacked() (packedProduct, bool) {
+	s := sizesOf(g)
+	if g.forward {
+		x := s.image()
+		return packedProduct{g, x, s.filter(), pixels{
+			packing: x, P: s.P, Q: s.Q, strideH: s.strideH, strideW: s.strideW, windows: g.epilogue&epiloguePool != 0, taps: s.taps(), across: s.S,
+			down: s.dilationH * x.columns, right: s.dilationW, reach: (s.R-1)*s.dilationH*x.columns + (s.S-1)*s.dilationW,
+		}}, true
+	}
+	x := s.gradient()
+	reach := (s.R-1)*s.dilationH*x.columns + (s.S-1)*s.dilationW
+	return packedProduct{g, x, s.turned(), pixels{
+		packing: x, P: s.H, Q: s.W, strideH: 1, strideW: 1, taps: s.taps(), across: s.S,
+		first: reach, down: -s.dilationH * x.columns, right: -s.dilationW, reach: reach,
+	}}, s.strideH == 1 && s.strideW == 1
+}
+
+func (t packedTile) blocks(g packedProduct) int {
+	return ceil(g.rows, t.rows) * ceil(g.count(), t.columns)
+}
+
+// shared is a block's bytes: the filters' stages and the pixels' lines, or the sums after these.
+func (t packedTile) shared(g packedProduct) int {
+	most, _ := g.pixels.lines(t.columns, g.reach)
+	return max(apartBytes*(packedStages*t.rows+most), 4*t.rows*t.columns)
+}
+
+// cost estimates the cycles, as product.cost does. Bytes come from the second-level cache once: the
+// pixels' lines for each block of channels, and all of the tile's filters.
+func (t packedTile) cost(p *placement, g packedProduct, chains int) float64 {
+	shared := t.shared(g)
+	if shared > p.shared {
+		return math.Inf(1)
+	}
+	resident, full := residentOf(p, shared, mostPacked), t.speed.full
+	if resident == 1 {
+		full = t.speed.alone
+	}
+	share := ceil(t.blocks(g)*chains, max(1, p.multiprocessors))
+	blocks := ceil(g.image.channels, numbersOf(p.precision))
+	depth := g.taps * blocks * numbersOf(p.precision)
+	work := float64(t.rows*t.columns*depth) / costPerCycle
+	_, lines := g.pixels.lines(t.columns, g.reach)
+	bytes := float64(blocks*lineBytes) * (float64(t.rows*g.taps) + lines)
+	waves := float64(ceil(share, resident))
+	return max(work/t.speed.alone, float64(share)*max(work/full, bytes/bytesPerCycle)) + waves*costOfWave
+}
+
+// packedTiles are the tiles for a precision.
+func packedTiles(p *placement) []packedTile {
+	switch p.precision {
+	case TF32:
+		return tilesPackedTF32
+	case BF16:
+		return tilesPackedBF16
+	}
+	return nil
+}
+
+// cheapest is the cheapest tile, and its cycles.
+func (g packedProduct) cheapest(p *placement, chains int) (best packedTile, least float64) {
+	least = math.Inf(1)
+	for _, t := range packedTiles(p) {
+		if cost := t.cost(p, g, chains); cost < least {
+			best, least = t, cost
+		}
+	}
+	return best, least
+}
+
+// packedCalls are the calls of a convolution that works on packed copies, or nil if it is better
+// without. That is decided as for one chain: the order of sums is another one.
+func (g *product) packedCalls(p *placement) []call {
+	if !g.images || g.out.Buffer.DType != tensor.Float32 || p.capability < asynchronous {
+		return nil
+	}
+	one := *p
+	one.chains = 1
+	tiles, _ := tilesOf(p, tensor.Float32)
+	otherwise := g.cost(&one, g.cut(&one, tiles), 1)
+	if g.filter {
+		on := filterOnPacked(p, g)
+		apart, cycles, fits := on.cut(p)
+		if fits && on.cost(p, 1, true)+on.image.cost(p, 1)+on.gradient.cost(p, 1) < otherwise {
+			return on.calls(p, apart, cycles)
+		}
+		return nil
+	}
+	on, is := g.onPacked()
+	if _, least := on.cheapest(p, 1); is && least+on.image.cost(p, 1)+on.filter.cost(p, 1) < otherwise {
+		return on.calls(p)
+	}
+	return nil
+}
+
+func (g packedProduct) calls(p *placement) []call {
+	t, cycles := g.cheapest(p, p.chains)
+	x, calls := p.pack(g.operands[0], g.image)
+	w, more := p.pack(g.operands[1], g.filter)
+	out, pooled, which := g.out, tensor.In(x), tensor.In(x)
+	if g.pool != nil {
+		out, pooled, which = tensor.In(x), tensor.Out(g.pool.pooled), g.whichOr(which)
+	}
+	arguments := []tensor.Argument{out, tensor.In(x), tensor.In(w), g.biasOr(tensor.In(x)), pooled, which}
+	for _, n := range []int{
+		g.product.rows, g.planes, g.packing.rows, g.packing.columns, g.P, g.Q, g.strideH, g.strideW, ceil(g.image.channels, numbersOf(p.precision)),
+		g.taps, g.across, g.first, g.down, g.right, g.reach, g.epilogue,
+	} {
+		arguments = append(arguments, tensor.Int(n))
+	}
+	return append(append(calls, more...), call{
+		symbol: fmt.Sprintf("conv2d_nhwc_%dx%d_%s", t.rows, t.columns, p.precision),
+		blocks: [2]int{t.blocks(g), 1}, threads: t.threads, shared: t.shared(g), arguments: arguments, cycles: cycles,
+	})
+}

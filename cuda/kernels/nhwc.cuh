@@ -1,0 +1,153 @@
+// Convolutions of packed copies, from sm_80 on: channels last, rounded once, in lines of 128 bytes that are copied 16 bytes at a time and read by
+// ldmatrix.
+//
+// A line is 32 words of one place: 64 channels of bfloat16, or 32 of tf32; channels that there are not are 0. A packed image [blocks B height width] has
+// its padding with it, so that every tap of every pixel meets a line; blocks are of channels. A packed filter is [filters blocks taps]. The order of depth
+// is that of blocks, of taps in each, of channels in these: it is the same in every tile.
+//
+// A block's pixels need the lines from its first one's to its last one's, and those that the taps reach further on. They are copied once: another tap is
+// the same lines, some further on. So only the filter's lines travel in stages. In shared memory lines are 16 bytes apart, so that the same 16 bytes of
+// eight neighbours are in different banks.
+#pragma once
+
+#include "tensorcore.cuh"
+#include "window.cuh"
+
+namespace pollen {
+
+constexpr int line = 32, apart = line + 4;  // words
+
+// Numbers is what a word has, and how the tensor cores multiply.
+template <class Number>
+struct Numbers {
+  static constexpr int word = Number::depth / 8;
+};
+
+// Lines says where the pixels of a packed image lie, and by which way its taps go: tap (r, s) is first + r down + s right further on, reach at most.
+struct Lines {
+  Convolution pixels;  // with one channel, no padding, and the packed image's height and width
+  bool windows;
+  int blocks, taps, across, first, down, right, reach;
+
+  INLINE int count() const { return pixels.B * pixels.outputs(); }
+  INLINE int all() const { return pixels.B * pixels.inputs(); }
+  INLINE int place(int n) const {
+    Place p = PixelOfX{pixels, windows}.at(n);
+    return p.plane + p.row * pixels.W + p.column;
+  }
+};
+
+// PackedTile is a block's share: rows filters x columns pixels, of which each warp has warpRows x warpColumns.
+template <class Number, int rows_, int columns_, int warpRows, int warpColumns>
+struct PackedTile {
+  static constexpr int rows = rows_, columns = columns_, across = columns / warpColumns, threads = 32 * across * (rows / warpRows);
+  static constexpr int stages = 3, stage = rows * apart, passes = 1, passRows = rows;
+  static constexpr int blocks = 3;  // of a multiprocessor
+
+  // sumAt is where a sum lies in shared memory: four rows' neighbours are in different banks.
+  static INLINE int sumAt(int row, int column) { return row * columns + (column ^ row % 4 * 8); }
+
+  // Lane is a thread's warp, and its part of the fragments (tensorcore.cuh).
+  struct Lane {
+    unsigned warpRow, warpColumn, lane;
+
+    INLINE Lane(unsigned thread) : warpRow(thread / 32 / across * warpRows), warpColumn(thread / 32 % across * warpColumns), lane(thread % 32) {}
+  };
+
+  struct Sums {
+    float v[warpRows / 16][warpColumns / 8][4];
+
+    INLINE void clear() {
+#pragma unroll
+      for (int i = 0; i < warpRows / 16; i++)
+#pragma unroll
+        for (int j = 0; j < warpColumns / 8; j++)
+#pragma unroll
+          for (int k = 0; k < 4; k++) v[i][j][k] = 0;
+    }
+
+    // add multiplies a line's depth: left are the bytes of the lane's line of the filters, right those of its pixels' lines, at one tap.
+    INLINE void add(void* memory, unsigned left, const unsigned (&right)[warpColumns / 16], int tap) {
+#pragma unroll
+      for (int k = 0; k < 4; k++) {
+        unsigned b[warpColumns / 16][4];
+#pragma unroll
+        for (int j = 0; j < warpColumns / 16; j++) loadMatrices(b[j], memory, right[j] + tap + 32 * k);
+#pragma unroll
+        for (int i = 0; i < warpRows / 16; i++) {
+          unsigned a[4];
+          loadMatrices(a, memory, left + 16 * 4 * apart * i + 32 * k);
+#pragma unroll
+          for (int j = 0; j < warpColumns / 8; j++) Number::multiply(v[i][j], a, b[j / 2] + j % 2 * 2);
+        }
+      }
+    }
+
+    INLINE void write(float* memory, int) const {
+      Lane at(unknown(threadIdx.x));
+#pragma unroll
+      for (int i = 0; i < warpRows / 8; i++)
+#pragma unroll
+        for (int j = 0; j < warpColumns / 8; j++) {
+          int row = at.warpRow + 8 * i + at.lane / 4, column = at.warpColumn + 8 * j + at.lane % 4 * 2;
+          *(Vector<float, 2>*)(memory + sumAt(row, column)) = {v[i / 2][j][i % 2 * 2], v[i / 2][j][i % 2 * 2 + 1]};
+        }
+    }
+  };
+};
+
+// copyLines starts the copies of count lines, from a packed image of so many.
+INLINE void copyLines(unsigned* to, const unsigned* from, int count) {
+  int chunk = threadIdx.x % 8 * 4, step = blockDim.x / 8;
+  for (int i = threadIdx.x / 8; i < count; i += step) copyAsync16(to + i * apart + chunk, from + i * line + chunk, true);
+}
+
+// convolvePacked computes the tile of block blockIdx.x: its rows are filters w, its columns pixels. Shared memory has the stages, and behind them the
+// pixels' lines; it also has room for the sums.
+template <class Shape>
+INLINE void convolvePacked(const Output<float, true>& out, const unsigned* x, const unsigned* w, Lines c, unsigned* memory) {
+  constexpr int ahead = Shape::stages - 1, step = Shape::threads / 8;
+  int tiles = (out.rows + Shape::rows - 1) / Shape::rows;
+  int row = blockIdx.x % tiles * Shape::rows, column = blockIdx.x / tiles * Shape::columns;
+  int last = lesser(column + Shape::columns, out.columns) - 1, begin = c.place(column), count = c.place(last) - begin + 1 + c.reach;
+  unsigned* pixels = memory + Shape::stages * Shape::stage;
+  typename Shape::Lane at(threadIdx.x);
+  // Matrices of 8 x 16 bytes: of the filters rows, rows and 8, both with the next 16 bytes; of the pixels a column's two, and those of 8 further on.
+  unsigned left = 4 * ((at.warpRow + at.lane % 16) * apart + at.lane / 16 * 4), right[sizeof(Shape::Sums::v[0]) / 32];
+#pragma unroll
+  for (int j = 0; j < (int)(sizeof(right) / 4); j++) {
+    int n = lesser(column + at.warpColumn + 16 * j + at.lane % 8 + at.lane / 16 * 8, last);
+    right[j] = 4 * (Shape::stages * Shape::stage + (c.place(n) - begin) * apart + at.lane / 8 % 2 * 4);
+  }
+  int chunk = threadIdx.x % 8 * 4, mine = threadIdx.x / 8, each = c.blocks * c.taps * line;
+  const unsigned* filters = w + (row + mine) * each + chunk;
+  typename Shape::Sums sums;
+  sums.clear();
+  for (int block = 0; block < c.blocks; block++) {
+    barrier();
+    copyLines(pixels, x + (block * c.all() + begin) * line, count);
+    int tap = c.first, more = c.across;
+    for (int round = -ahead, next = 0; round < c.taps; round++) {
+      copyAsyncWait<ahead - 1>();
+      barrier();
+      int now = next + 1 == Shape::stages ? 0 : next + 1, coming = round + ahead;
+      if (coming < c.taps) {
+        unsigned* to = memory + next * Shape::stage + mine * apart + chunk;
+        const unsigned* from = filters + (block * c.taps + coming) * line;
+#pragma unroll
+        for (int i = 0; i < Shape::rows; i += step)
+          if (i + step <= Shape::rows || mine < Shape::rows - i) copyAsync16(to + i * apart, from + i * each, row + mine + i < out.rows);
+      }
+      copyAsyncCommit();
+      if (round >= 0) {
+        sums.add(memory, left + 4 * now * Shape::stage, right, 4 * apart * tap);
+        tap += c.right;
+        if (--more == 0) more = c.across, tap += c.down - c.across * c.right;
+      }
+      next = now;
+    }
+  }
+  storeSums<Shape>(sums, out, row, column, true, true, (float*)memory);
+}
+
+}  // namespace pollen

@@ -1,0 +1,200 @@
+// The gradient of a convolution's filter from packed copies (nhwc.cuh): its depth are the pixels, which have lines of shared memory to themselves.
+//
+//     dw(k, tap c) = sum over pixels of dout(k, pixel) x(pixel and tap, c)
+//
+// A block has 64 filters, a block of channels and a tap for each of its warps: one more warp is one more use of the same lines. bfloat16 comes through
+// transposing ldmatrix. Of tf32 a lane has four neighbours of a pixel at once, which are the fragments by other numbers, as in tensorcore.cuh.
+#pragma once
+
+#include "nhwc.cuh"
+
+namespace pollen {
+
+constexpr int stagePixels = 64, filterRows = 64;
+
+// PixelLines are where a stage's pixels lie in both packed images, the gradient's below 0 if there is none.
+struct PixelLines {
+  int x, dout;
+};
+
+template <class Number>
+struct FilterSums;
+
+template <>
+struct FilterSums<BF16> {
+  static constexpr int channels = 64, leftApart = apart;
+  float v[4][8][4];
+
+  // add multiplies a stage: left and right are the words where it begins in shared memory, right's with a tap and for the pixel at 0.
+  INLINE void add(void* memory, int left, int right, const PixelLines* places) {
+    unsigned lane = (unsigned)unknown(threadIdx.x) % 32;
+    left = 4 * (left + (lane % 8 + lane / 16 * 8) * leftApart + lane / 8 % 2 * 4), right = 4 * (right + lane / 16 * 4);
+#pragma unroll
+    for (int k = 0; k < stagePixels; k += 16) {
+      unsigned b[4][4];
+      int place = right + 4 * apart * places[k + lane % 16].x;
+#pragma unroll
+      for (int j = 0; j < 4; j++) loadMatricesTransposed(b[j], memory, place + 32 * j);
+#pragma unroll
+      for (int i = 0; i < 4; i++) {
+        unsigned a[4];
+        loadMatricesTransposed(a, memory, left + 4 * k * leftApart + 32 * i);
+#pragma unroll
+        for (int j = 0; j < 8; j++) BF16::multiply(v[i][j], a, b[j / 2] + j % 2 * 2);
+      }
+    }
+  }
+
+  // each calls f(filter, channel, neighbours) for a lane's sums.
+  template <class F>
+  INLINE void each(F f) const {
+    unsigned lane = threadIdx.x % 32;
+#pragma unroll
+    for (int i = 0; i < 8; i++)
+#pragma unroll
+      for (int j = 0; j < 8; j++) f(8 * i + lane / 4, 8 * j + lane % 4 * 2, Vector<float, 2>{v[i / 2][j][i % 2 * 2], v[i / 2][j][i % 2 * 2 + 1]});
+  }
+};
+
+template <>
+struct FilterSums<TF32> {
+  static constexpr int channels = 32, leftApart = 2 * line + 4;
+  float v[4][4][4];
+
+  INLINE void add(void* memory, int left, int right, const PixelLines* places) {
+    using Four = Vector<unsigned, 4>;
+    unsigned thread = unknown(threadIdx.x), pair = thread % 4, chunk = thread % 32 / 8 + thread / 4 % 2 * 4;
+    const unsigned* words = (const unsigned*)memory;
+    left += pair * leftApart + 4 * chunk, right += 4 * chunk;
+#pragma unroll
+    for (int k = 0; k < stagePixels; k += 8) {
+      Four b[2], a[2][2];
+#pragma unroll
+      for (int i = 0; i < 2; i++) {
+        b[i] = *(const Four*)(words + right + apart * places[k + 4 * i + pair].x);
+#pragma unroll
+        for (int h = 0; h < 2; h++) a[h][i] = *(const Four*)(words + left + (k + 4 * i) * leftApart + line * h);
+      }
+#pragma unroll
+      for (int h = 0; h < 4; h++) {
+        const auto& four = a[h / 2];
+        const unsigned rows[4] = {four[0].v[h % 2 * 2], four[0].v[h % 2 * 2 + 1], four[1].v[h % 2 * 2], four[1].v[h % 2 * 2 + 1]};
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+          const unsigned columns[2] = {b[0].v[j], b[1].v[j]};
+          TF32::multiply(v[h][j], rows, columns);
+        }
+      }
+    }
+  }
+
+  template <class F>
+  INLINE void each(F f) const {
+    unsigned pair = threadIdx.x % 4, chunk = threadIdx.x % 32 / 8 + threadIdx.x / 4 % 2 * 4;
+#pragma unroll
+    for (int h = 0; h < 4; h++)
+#pragma unroll
+      for (int k = 0; k < 4; k++) {
+        const auto& from = v[h];
+        f(32 * (h / 2) + 4 * chunk + h % 2 * 2 + k / 2, 16 * (k % 2) + 4 * pair, Vector<float, 4>{from[0][k], from[1][k], from[2][k], from[3][k]});
+      }
+  }
+};
+
+// PackedGradient says how a block goes through the gradient dout [blocks B height width] of the filter, and x.
+struct PackedGradient {
+  Lines x, dout;
+  int filters, each;  // stagePixels of a slice, a multiple of stagePixels
+
+  // places announces a stage's pixels, of which those before end are in the sum.
+  INLINE void places(PixelLines* to, int from, int end) const {
+    for (int i = threadIdx.x; i < stagePixels; i += blockDim.x) {
+      int n = from + i;
+      to[i] = {x.place(lesser(n, end - 1)), n < end ? dout.place(n) : -1};
+    }
+  }
+};
+
+// FilterMemory is a block's shared memory, with two stages of size lines of x.
+template <class Sums>
+struct FilterMemory {
+  static constexpr int doutAt = 4 * stagePixels * 2, xAt = doutAt + 2 * stagePixels * Sums::leftApart;  // words
+
+  PixelLines* places;  // [4][stagePixels]
+  unsigned* dout;      // [2][stagePixels][leftApart]
+  unsigned* x;         // [2][size][apart]
+  int size;
+
+  INLINE FilterMemory(unsigned* memory, int size)
+      : places((PixelLines*)memory), dout(memory + doutAt), x(memory + xAt), size(size) {}
+};
+
+// convolvePackedFilter adds the slices of block blockIdx.y into partial [slices filters taps channels].
+template <class Number>
+INLINE void convolvePackedFilter(float* partial, const unsigned* dout, const unsigned* x, const PackedGradient& c, int size, unsigned* memory) {
+  using Sums = FilterSums<Number>;
+  FilterMemory<Sums> shared(memory, size);
+  int warps = blockDim.x / 32, warp = threadIdx.x / 32, groups = (c.x.taps + warps - 1) / warps;
+  int group = blockIdx.x % groups * warps, block = blockIdx.x / groups % c.x.blocks, row = blockIdx.x / groups / c.x.blocks * filterRows;
+  // The taps of the block reach from lowest to highest, and this warp's is at tap.
+  int lowest = 0, highest = 0, own = 0;
+  for (int i = 0; i < warps && group + i < c.x.taps; i++) {
+    int at = (group + i) / c.x.across * c.x.down + (group + i) % c.x.across * c.x.right;
+    lowest = i == 0 ? at : lesser(lowest, at);
+    highest = i == 0 || at > highest ? at : highest;
+    if (i == warp) own = at;
+  }
+  x += (block * c.x.all() + lowest) * line;
+  int channels = c.x.blocks * Sums::channels, total = c.x.count();
+  bool here = group + warp < c.x.taps;
+  for (int slice = blockIdx.y; slice * c.each < total; slice += gridDim.y) {
+    int from = slice * c.each, end = lesser(from + c.each, total), rounds = (end - from + stagePixels - 1) / stagePixels;
+    Sums sums;
+#pragma unroll
+    for (auto& some : sums.v)
+#pragma unroll
+      for (auto& few : some)
+#pragma unroll
+        for (float& v : few) v = 0;
+    barrier();
+    c.places(shared.places, from, end);
+    for (int round = -1; round < rounds; round++) {
+      copyAsyncWait<0>();
+      barrier();
+      int coming = round + 1;
+      if (coming < rounds) {
+        const PixelLines* places = shared.places + (coming & 3) * stagePixels;
+        int first = places[0].x;
+        copyLines(shared.x + (coming & 1) * size * apart, x + first * line, places[stagePixels - 1].x - first + 1 + highest - lowest);
+        constexpr int chunks = (Sums::leftApart - 4) / 4;
+        unsigned* to = shared.dout + (coming & 1) * stagePixels * Sums::leftApart;
+        for (int i = threadIdx.x; i < stagePixels * chunks; i += blockDim.x) {
+          int pixel = i / chunks, chunk = i % chunks, gradient = row / Sums::channels + chunk / 8, place = places[pixel].dout;
+          bool there = place >= 0 & gradient < c.dout.blocks;
+          copyAsync16(to + pixel * Sums::leftApart + 4 * chunk, dout + (there ? (gradient * c.dout.all() + place) * line + chunk % 8 * 4 : 0), there);
+        }
+        c.places(shared.places + (coming + 1 & 3) * stagePixels, from + (coming + 1) * stagePixels, end);
+      }
+      copyAsyncCommit();
+      if (round >= 0 && here) {
+        const PixelLines* places = shared.places + (round & 3) * stagePixels;
+        int left = FilterMemory<Sums>::doutAt + (round & 1) * stagePixels * Sums::leftApart;
+        sums.add(memory, left, FilterMemory<Sums>::xAt + ((round & 1) * size + own - lowest - places[0].x) * apart, places);
+      }
+    }
+    if (!here) continue;
+    float* to = partial + (gridDim.y > 1 ? (long long)slice * c.filters * c.x.taps * channels : 0);
+    sums.each([&](int filter, int channel, auto v) INLINED {
+      if (row + filter >= c.filters) return;
+      auto* at = (decltype(v)*)(to + ((row + filter) * c.x.taps + group + warp) * channels + block * Sums::channels + channel);
+      if (gridDim.y == 1 && slice > 0) {
+        auto before = *at;
+#pragma unroll
+        for (int i = 0; i < (int)(sizeof(v) / 4); i++) v.v[i] = before.v[i] + v.v[i];
+      }
+      *at = v;
+    });
+  }
+}
+
+}  // namespace pollen

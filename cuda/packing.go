@@ -1,0 +1,86 @@
+package cuda
+
+import "github.com/pollen-ml/pollen/tensor"
+
+// Convolutions in tf32 and bf16 may work on packed copies of their operands (kernels/nhwc.cuh):
+// channels last and rounded once, in lines of 128 bytes. A copy that several launches read is made
+// once.
+
+const (
+	lineWords   = 32
+	lineBytes   = 4 * lineWords
+	packedLines = 32 // that a block packs
+)
+
+// numbersOf is how many channels a line has.
+func numbersOf(p Precision) int {
+	if p == BF16 {
+		return 2 * lineWords
+	}
+	return lineWords
+}
+
+// packing says which copy is made of planes of channels.
+type packing struct {
+	planes, channels       int
+	planeFrom, channelFrom int // how many elements apart they are
+	height, width          int // of a channel
+	top, left              int // lines of zeros before its rows and columns; below 0, rows that are left out
+	rows, columns          int // of lines in a plane
+	blocksFirst            bool
+}
+
+// places are the lines of one block of channels.
+func (k packing) places() int { return k.planes * k.rows * k.columns }
+
+// packed is a copy that was asked for.
+type packed struct {
+	from *tensor.Buffer
+	packing
+}
+
+// pack is an operand's packed copy, and the call that makes it unless an earlier one did.
+func (p *placement) pack(from tensor.Argument, k packing) (*tensor.Buffer, []call) {
+	if to := p.copies[packed{from.Buffer, k}]; to != nil {
+		return to, nil
+	}
+	blocks, plane := ceil(k.channels, numbersOf(p.precision)), k.rows*k.columns
+	planeTo, blockTo := blocks*plane, plane
+	if k.blocksFirst {
+		planeTo, blockTo = plane, k.places()
+	}
+	to := p.work(tensor.Int32, blocks*k.places()*lineWords)
+	c := call{
+		symbol: "nhwc_pack_" + string(p.precision), blocks: [2]int{ceil(plane, packedLines) * blocks * k.planes, 1}, threads: stridingThreads,
+		arguments: []tensor.Argument{tensor.Out(to), from},
+	}
+	for _, n := range []int{k.channels, k.planeFrom, k.channelFrom, k.height, k.width, k.top, k.left, k.rows, k.columns, blocks, planeTo, blockTo} {
+		c.arguments = append(c.arguments, tensor.Int(n))
+	}
+	if p.copies != nil {
+		p.copies[packed{from.Buffer, k}] = to
+	}
+	return to, []call{c}
+}
+
+// forget drops the copies of what calls write to.
+func (p *placement) forget(calls []call) {
+	for _, c := range calls {
+		for _, a := range c.arguments {
+			if a.Buffer == nil || a.Access&tensor.Write == 0 {
+				continue
+			}
+			for k := range p.copies {
+				if k.from.Overlaps(a.Buffer) {
+					delete(p.copies, k)
+				}
+			}
+		}
+	}
+}
+
+// packCost estimates the cycles of packing: a launch, and the bytes.
+func (k packing) cost(p *placement, chains int) float64 {
+	bytes := 4*k.planes*k.channels*k.height*k.width + ceil(k.channels, numbersOf(p.precision))*k.places()*lineBytes
+	return costOfLaunch + float64(bytes*chains)/(bytesPerCycle*float64(max(1, p.multiprocessors)))
+}
