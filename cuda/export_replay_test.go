@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,19 +15,33 @@ import (
 type Recorder struct {
 	tensor.Device
 	emulator.Recording
-	// Few has the first of each kernel's launches, and a second one if it is small: the race
-	// detector is slow.
-	Few   emulator.Recording
-	seen  map[string]bool
-	times map[string]int // how often a call is among the few
+	seen map[string]bool
+	few  map[string]recorded // by the first kernel
 }
 
-// smallWork is the most threads of a second launch among the few.
-const smallWork = 8192
+// recorded is a launch among the few.
+type recorded struct {
+	threads int
+	buffers []emulator.Buffer
+	calls   []emulator.Call
+}
+
+// fewThreads are enough for several blocks of every kernel.
+const fewThreads = 8192
+
+// Few has one launch of each kernel, as the race detector is slow: the largest of at most
+// fewThreads, or the smallest.
+func (r *Recorder) Few() *emulator.Recording {
+	few := &emulator.Recording{}
+	for _, kernel := range slices.Sorted(maps.Keys(r.few)) {
+		few.Add(2, r.few[kernel].buffers, r.few[kernel].calls)
+	}
+	return few
+}
 
 // NewRecorder records what host does.
 func NewRecorder(host tensor.Device) *Recorder {
-	return &Recorder{Device: host, seen: map[string]bool{}, times: map[string]int{}}
+	return &Recorder{Device: host, seen: map[string]bool{}, few: map[string]recorded{}}
 }
 
 // Launches is how many launches were recorded.
@@ -165,13 +180,14 @@ func (r *recordingRunner) write(chain int, l *tensor.Launch, calls []call, scrat
 		return nil
 	}
 	r.recorder.Add(2, buffers, made)
-	work := 0
+	threads := 0
 	for _, c := range calls {
-		work += c.blocks[0] * c.blocks[1] * c.threads
+		threads += c.blocks[0] * c.blocks[1] * c.threads
 	}
-	if times := r.recorder.times[calls[0].symbol]; times == 0 || times == 1 && work <= smallWork {
-		r.recorder.times[calls[0].symbol]++
-		r.recorder.Few.Add(2, buffers, made)
+	kernel := calls[0].symbol
+	before, known := r.recorder.few[kernel]
+	if !known || (threads > before.threads) == (max(threads, before.threads) <= fewThreads) {
+		r.recorder.few[kernel] = recorded{threads, buffers, made}
 	}
 	return nil
 }

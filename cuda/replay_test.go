@@ -53,7 +53,7 @@ func TestSanitizers(t *testing.T) {
 		}
 	}
 	t.Logf("%d launches, %d bytes", recorder.Launches(), recorder.Bytes())
-	for sanitizer, recording := range map[emulator.Sanitizer]*emulator.Recording{emulator.Address: &recorder.Recording, emulator.Thread: &recorder.Few} {
+	for sanitizer, recording := range map[emulator.Sanitizer]*emulator.Recording{emulator.Address: &recorder.Recording, emulator.Thread: recorder.Few()} {
 		t.Run(string(sanitizer), func(t *testing.T) {
 			t.Parallel()
 			if text, err := recording.Run(t, sanitizer, ""); err != nil {
