@@ -35,7 +35,7 @@ type Axes struct {
 	// as a dashed line.
 	Target     float64
 	TargetName string
-	// bounded says that X is a share, and Y goes from 0 to at least 1.
+	// bounded says that X is a share, and Y goes to at least 1, from 0 if not all of it is above 0.8.
 	bounded bool
 }
 
@@ -97,8 +97,10 @@ func curvesOf(axes Axes, curves []Curve, places []int) (*Figure, error) {
 		key = append(key, legendEntry{axes.TargetName, []plot.Thumbnailer{l}})
 	}
 	if axes.bounded {
-		p.X.Min, p.X.Max, p.Y.Min = 0, 1, 0
-		p.Y.Max = max(p.Y.Max, 1)
+		p.X.Min, p.X.Max, p.Y.Max = 0, 1, max(p.Y.Max, 1)
+		if p.Y.Min <= 0.8 {
+			p.Y.Min = 0
+		}
 	}
 	space := 0.05 * (p.Y.Max - p.Y.Min)
 	if space < 1e-9*math.Abs(p.Y.Max) || space == 0 {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 	"unsafe"
@@ -156,6 +157,9 @@ func onEachInstructionSet(t *testing.T, test func(t *testing.T)) {
 	t.Helper()
 	most := inUse
 	for i := portableGo; i <= avx512; i++ {
+		if i != portableGo && (i == neon) != (runtime.GOARCH == "arm64") {
+			continue
+		}
 		t.Run(i.String(), func(t *testing.T) {
 			if i != portableGo && i != most && !(i == avx2 && most == avx512) {
 				t.Skipf("this build, processor or environment has no %v", i)
