@@ -21,16 +21,16 @@ type Recorder struct {
 
 // recorded is a launch among the few.
 type recorded struct {
-	threads int
+	bytes   int // of its buffers
 	buffers []emulator.Buffer
 	calls   []emulator.Call
 }
 
-// fewThreads are enough for several blocks of every kernel.
-const fewThreads = 8192
+// fewBytes are enough for several blocks of most kernels.
+const fewBytes = 16 << 10
 
-// Few has one launch of each kernel, as the race detector is slow: the largest of at most
-// fewThreads, or the smallest.
+// Few has one launch of each kernel, as the race detector is slow: the largest whose buffers have
+// at most fewBytes, or the smallest.
 func (r *Recorder) Few() *emulator.Recording {
 	few := &emulator.Recording{}
 	for _, kernel := range slices.Sorted(maps.Keys(r.few)) {
@@ -180,14 +180,14 @@ func (r *recordingRunner) write(chain int, l *tensor.Launch, calls []call, scrat
 		return nil
 	}
 	r.recorder.Add(2, buffers, made)
-	threads := 0
-	for _, c := range calls {
-		threads += c.blocks[0] * c.blocks[1] * c.threads
+	bytes := 0
+	for _, b := range buffers {
+		bytes += b.Bytes
 	}
 	kernel := calls[0].symbol
 	before, known := r.recorder.few[kernel]
-	if !known || (threads > before.threads) == (max(threads, before.threads) <= fewThreads) {
-		r.recorder.few[kernel] = recorded{threads, buffers, made}
+	if !known || (bytes > before.bytes) == (max(bytes, before.bytes) <= fewBytes) {
+		r.recorder.few[kernel] = recorded{bytes, buffers, made}
 	}
 	return nil
 }
