@@ -35,8 +35,8 @@ type Axes struct {
 	// as a dashed line.
 	Target     float64
 	TargetName string
-	// bounded says that X is a share, and Y goes to at least 1: from 0, or if all of it is above 0.8
-	// from near its least.
+	// bounded says that X is a share, and Y goes to at least 1: from 0, or from its least if that
+	// is above 0.8.
 	bounded bool
 }
 
