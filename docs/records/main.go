@@ -66,6 +66,9 @@ type Run struct {
 	Diagnostics *pollen.Diagnostics `json:"diagnostics,omitempty"` // without the trace
 }
 
+// absolute is a path of the machine that a run was made on. A record has its last part alone.
+var absolute = regexp.MustCompile(`"/[^"]*/([^"/]+)"`)
+
 // add makes a record of runs' folders.
 func add(name, command, scores string, folders []string) error {
 	content, err := []byte("[]"), error(nil)
@@ -98,6 +101,7 @@ func add(name, command, scores string, folders []string) error {
 		if one.Manifest, err = os.ReadFile(filepath.Join(folder, "manifest.json")); err != nil {
 			return errors.Wrap(err, "records")
 		}
+		one.Manifest = absolute.ReplaceAll(one.Manifest, []byte(`"$1"`))
 		opened, err := pollen.Open(folder)
 		if err != nil {
 			return err

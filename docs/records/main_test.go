@@ -40,6 +40,9 @@ func TestTables(t *testing.T) {
 		}
 		words := strings.NewReplacer("\\\n", " ")
 		plain := strings.Join(strings.Fields(words.Replace(all)), " ")
+		if content, err := os.ReadFile(path); err != nil || absolute.Match(content) {
+			t.Errorf("%s: %q (%v), wants no path of a machine", path, absolute.Find(content), err)
+		}
 		if r := new(Record); read(path, r) != nil || r.Command == "" || !strings.Contains(plain, r.Command) {
 			t.Errorf("%s: no document has its command %q", path, r.Command)
 		}
