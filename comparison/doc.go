@@ -1,5 +1,5 @@
 // Package comparison trains several methods into one folder, and goes on with all of them after a
-// crash.
+// crash. Cost says before what a run will take.
 //
 // Nouns. A Comparison is a folder with a record of what is compared, and a folder for the run of
 // each Entry.

@@ -79,7 +79,7 @@ func (p *placement) forget(calls []call) {
 	}
 }
 
-// packCost estimates the cycles of packing: a launch, and the bytes.
+// cost estimates the cycles of packing: a launch, and the bytes.
 func (k packing) cost(p *placement, chains int) float64 {
 	bytes := 4*k.planes*k.channels*k.height*k.width + ceil(k.channels, numbersOf(p.precision))*k.places()*lineBytes
 	return costOfLaunch + float64(bytes*chains)/(bytesPerCycle*float64(max(1, p.multiprocessors)))
