@@ -9,8 +9,8 @@
 // Kinds: "scores RECORD KEYS", a row for each score and a column for each run; "seeds RECORD KEYS",
 // a row for each method, whose runs are METHOD-SEED, with means over seeds; "temperatures RECORD"
 // and "verdicts RECORD", as train prints them; "printed RECORD TITLE", the printed table that
-// begins with that title; "steps RECORD" and "costs RECORD", of benchmarks/history. Of what has no
-// such line there is no record.
+// begins with that title; "steps RECORD", "costs RECORD" and "rates RECORD", of
+// benchmarks/history. Of what has no such line there is no record.
 //
 //	go run ./docs/records                                    writes all tables
 //	go run ./docs/records add NAME COMMAND SCORES RUN...     adds a record of runs

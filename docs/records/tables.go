@@ -26,6 +26,8 @@ func tableOf(words []string) (string, error) {
 		return steps(words[1])
 	case "costs":
 		return costs(words[1])
+	case "rates":
+		return rates(words[1])
 	}
 	r := &Record{}
 	if err := read(filepath.Join("docs", "records", words[1]+".json"), r); err != nil {
@@ -210,82 +212,4 @@ func verdicts(r *Record) string {
 		}
 	}
 	return lines.String()
-}
-
-// side is one side of a comparison in a record of the benchmarks.
-type side struct {
-	Case, Side string
-	Seconds    struct{ Median, Least, Most float64 }
-}
-
-func (s side) network() string { return strings.Fields(s.Case)[1] }
-
-// sides are those of a record of the benchmarks, and the networks in order.
-func sides(name string) (entries []side, networks []string, err error) {
-	var r struct{ Entries []side }
-	if err := read(filepath.Join("benchmarks", "history", name+".json"), &r); err != nil {
-		return nil, nil, err
-	}
-	for _, e := range r.Entries {
-		if network := e.network(); !slices.Contains(networks, network) {
-			networks = append(networks, network)
-		}
-	}
-	return r.Entries, networks, nil
-}
-
-// steps are training steps of networks: of each side the best way's median.
-func steps(name string) (string, error) {
-	entries, networks, err := sides(name)
-	if err != nil {
-		return "", err
-	}
-	table := report.NewTable("network", report.Column{Title: "Pollen"}, report.Column{Title: "Gorgonia"}, report.Column{Title: "PyTorch's best"},
-		report.Column{Title: "JAX"})
-	for _, network := range networks {
-		best := map[string]float64{}
-		for _, e := range entries {
-			program, _, _ := strings.Cut(e.Side, "-") // torch-compile is one of PyTorch's ways
-			if known, ok := best[program]; e.network() == network && (!ok || e.Seconds.Median < known) {
-				best[program] = e.Seconds.Median
-			}
-		}
-		cells := []any{fmt.Sprintf("%.1f", 1000*best["pollen"])}
-		for _, other := range []string{"gorgonia", "torch", "jax"} {
-			cell := "-" // without that side
-			if seconds, ok := best[other]; ok {
-				cell = fmt.Sprintf("%.1fx", seconds/best["pollen"])
-			}
-			cells = append(cells, cell)
-		}
-		if err := table.Add(network, cells...); err != nil {
-			return "", err
-		}
-	}
-	return text(table)
-}
-
-// costs are training steps of samplers beside SGD's, which took turns with them.
-func costs(name string) (string, error) {
-	entries, networks, err := sides(name)
-	if err != nil {
-		return "", err
-	}
-	samplers := []string{"sgld", "psgld"}
-	table := report.NewTable("network", report.Column{Title: "SGLD"}, report.Column{Title: "SGD beside it"}, report.Column{Title: "pSGLD"},
-		report.Column{Title: "SGD beside it"})
-	for _, network := range networks {
-		var cells []any
-		for _, sampler := range samplers {
-			for _, e := range entries {
-				if fields := strings.Fields(e.Case); e.network() == network && fields[len(fields)-1] == sampler {
-					cells = append(cells, fmt.Sprintf("%.1f (%.1f-%.1f)", 1000*e.Seconds.Median, 1000*e.Seconds.Least, 1000*e.Seconds.Most))
-				}
-			}
-		}
-		if err := table.Add(network, cells...); err != nil {
-			return "", err
-		}
-	}
-	return text(table)
 }

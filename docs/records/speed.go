@@ -1,0 +1,139 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/pollen-ml/pollen/report"
+)
+
+// side is one side of a comparison in a record of the benchmarks.
+type side struct {
+	Case, Side string
+	Seconds    struct{ Median, Least, Most float64 }
+	Rate       float64 // units a second
+}
+
+func (s side) network() string { return strings.Fields(s.Case)[1] }
+
+// program is whose way that is: torch-compile is one of PyTorch's.
+func (s side) program() string {
+	program, _, _ := strings.Cut(s.Side, "-")
+	return program
+}
+
+// sides are those of a record of the benchmarks, and the networks in order.
+func sides(name string) (entries []side, networks []string, err error) {
+	var r struct{ Entries []side }
+	if err := read(filepath.Join("benchmarks", "history", name+".json"), &r); err != nil {
+		return nil, nil, err
+	}
+	for _, e := range r.Entries {
+		if network := e.network(); !slices.Contains(networks, network) {
+			networks = append(networks, network)
+		}
+	}
+	return r.Entries, networks, nil
+}
+
+// steps are training steps of networks: of each side the best way's median.
+func steps(name string) (string, error) {
+	entries, networks, err := sides(name)
+	if err != nil {
+		return "", err
+	}
+	table := report.NewTable("network", report.Column{Title: "Pollen"}, report.Column{Title: "Gorgonia"}, report.Column{Title: "PyTorch's best"},
+		report.Column{Title: "JAX"})
+	for _, network := range networks {
+		best := map[string]float64{}
+		for _, e := range entries {
+			if known, ok := best[e.program()]; e.network() == network && (!ok || e.Seconds.Median < known) {
+				best[e.program()] = e.Seconds.Median
+			}
+		}
+		cells := []any{fmt.Sprintf("%.1f", 1000*best["pollen"])}
+		for _, other := range []string{"gorgonia", "torch", "jax"} {
+			cell := "-" // without that side
+			if seconds, ok := best[other]; ok {
+				cell = fmt.Sprintf("%.1fx", seconds/best["pollen"])
+			}
+			cells = append(cells, cell)
+		}
+		if err := table.Add(network, cells...); err != nil {
+			return "", err
+		}
+	}
+	return text(table)
+}
+
+// costs are training steps of samplers beside SGD's, which took turns with them.
+func costs(name string) (string, error) {
+	entries, networks, err := sides(name)
+	if err != nil {
+		return "", err
+	}
+	samplers := []string{"sgld", "psgld"}
+	table := report.NewTable("network", report.Column{Title: "SGLD"}, report.Column{Title: "SGD beside it"}, report.Column{Title: "pSGLD"},
+		report.Column{Title: "SGD beside it"})
+	for _, network := range networks {
+		var cells []any
+		for _, sampler := range samplers {
+			for _, e := range entries {
+				if fields := strings.Fields(e.Case); e.network() == network && fields[len(fields)-1] == sampler {
+					cells = append(cells, fmt.Sprintf("%.1f (%.1f-%.1f)", 1000*e.Seconds.Median, 1000*e.Seconds.Least, 1000*e.Seconds.Most))
+				}
+			}
+		}
+		if err := table.Add(network, cells...); err != nil {
+			return "", err
+		}
+	}
+	return text(table)
+}
+
+// rates has a row for each case and a column for each program: the images a second of its best way.
+func rates(name string) (string, error) {
+	entries, _, err := sides(name)
+	if err != nil {
+		return "", err
+	}
+	var cases, programs []string
+	best := map[string]float64{}
+	for _, e := range entries {
+		if !slices.Contains(cases, e.Case) {
+			cases = append(cases, e.Case)
+		}
+		if !slices.Contains(programs, e.program()) {
+			programs = append(programs, e.program())
+		}
+		best[e.Case+e.program()] = max(best[e.Case+e.program()], e.Rate)
+	}
+	titles := map[string]string{"pollen": "Pollen", "torch": "PyTorch's best", "jax": "JAX"}
+	var columns []report.Column
+	for _, program := range programs {
+		columns = append(columns, report.Column{Title: cmp.Or(titles[program], program)})
+	}
+	table := report.NewTable("images/s", columns...)
+	for _, of := range cases {
+		var cells []any
+		for _, program := range programs {
+			cells = append(cells, threeDigits(best[of+program]))
+		}
+		row, _, _ := strings.Cut(of, ", ")
+		_, row, _ = strings.Cut(row, " ") // without the command
+		if err := table.Add(row, cells...); err != nil {
+			return "", err
+		}
+	}
+	return text(table)
+}
+
+// threeDigits writes 18565 as 18600.
+func threeDigits(v float64) string {
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'e', 2, 64), 64)
+	return strconv.FormatFloat(rounded, 'f', -1, 64)
+}
