@@ -255,7 +255,7 @@ func TestCCAdLTemperatures(t *testing.T) {
 // leaves them at 1.49 and the others at 0.50 of the temperature; CCAdL has all within 4 % of it,
 // and within 2 % of what its theory says. Theories with another b are refuted.
 func TestCCAdLAtRealSteps(t *testing.T) {
-	const n, k, h, temperature, friction, dataSize = 4000, 2e5, 3e-7, 1.0, 0.1, 60000
+	const n, k, h, temperature, friction, dataSize = 2000, 2e5, 3e-7, 1.0, 0.1, 60000
 	burnIn, steps := 2000, trial.StepsOf(t, 2500)
 	noises := []float64{0, math.Sqrt(4 * friction * temperature / h)}
 	sampler := langevin.CCAdL{Friction: friction, Alpha: 0.999, Coupling: 1e-3}
@@ -304,7 +304,7 @@ func (f paired) Potential(b *graph.Builder, w *graph.Node) *graph.Node {
 // knows nothing. Their sum, with twice the noise, is at (a + 2b)/(chi + b) of the temperature, and
 // their difference, with none, at a/(chi + b).
 func TestCCAdLCommonNoise(t *testing.T) {
-	const n, k, h, temperature, friction, dataSize = 4000, 2e4, 3e-7, 1.0, 0.1, 60000
+	const n, k, h, temperature, friction, dataSize = 2000, 2e4, 3e-7, 1.0, 0.1, 60000
 	burnIn, samples := 3000, trial.StepsOf(t, 600)
 	noise := math.Sqrt(2 * friction * temperature / h)
 	sampler := langevin.CCAdL{Friction: friction, Alpha: 0.999, Coupling: 1e-3}

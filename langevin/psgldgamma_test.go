@@ -166,7 +166,7 @@ func (r gammaRun) averages(t *testing.T, sampler langevin.Sampler, step float64,
 // size 0: the bias of first order in h drops out.
 func (r gammaRun) z(t *testing.T, sampler langevin.Sampler, chains int) float64 {
 	t.Helper()
-	steps := trial.StepsOf(t, 500)
+	steps := trial.StepsOf(t, 350)
 	coarse, fine := r.averages(t, sampler, r.step, chains, steps), r.averages(t, sampler, r.step/2, chains, 2*steps)
 	for group := range fine {
 		for j := range fine[group] {
