@@ -114,9 +114,11 @@ func (t *training) load(device tensor.Device) error {
 		return err
 	}
 	b := graph.New(t.dtype())
+	end := b.Within(tensor.Float32)
 	shape := tensor.Shape{t.data.Len(), t.data.Channels, t.data.Height, t.data.Width}
 	x, labels := op.Minibatch(b, op.Batch{Size: t.spec.Batch, Shuffled: !t.course.traits().exact}, shape, t.data.Mean, t.data.Deviation)
 	in := inputs{network: network, x: t.spec.Augment.apply(b, x), labels: labels, posterior: langevin.Posterior{DataSize: t.data.Len(), Layers: t.spec.Priors}}
+	end()
 	if t.spec.Prior != nil {
 		in.posterior.Prior = *t.spec.Prior
 	}
@@ -150,7 +152,8 @@ func (t *training) load(device tensor.Device) error {
 	return err
 }
 
-// dtype is what the program computes in: energies that a test compares need float64.
+// dtype is what a program's parameters and updates are in: energies that a test compares need
+// float64. Networks compute in float32 all the same, see walking.
 func (t *training) dtype() tensor.DType {
 	if t.course.traits().exact {
 		return tensor.Float64

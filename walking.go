@@ -10,10 +10,11 @@ import (
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/metropolis"
 	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
 )
 
-// mostExact is the size of a data set above which samplers with a Metropolis test are refused: each
-// step evaluates all data, in float64.
+// mostExact is the size of a data set above which samplers of all data are refused: each step
+// evaluates all of them at once.
 const mostExact = 10000
 
 // firstExactRate is where their step size, which adapts during burn-in, starts, as a learning rate
@@ -44,7 +45,11 @@ func (n NUTS) sampler(warmup int, stepSize float64) metropolis.NUTS {
 }
 
 // walking is the course of a sampler of all data: NUTS, a proposal with a Metropolis test, or
-// MCLMC.
+// MCLMC. Parameters, momenta and energies are float64; the network computes its loss and gradients
+// in float32. That moves the potential by its rounding, to another function of the parameters that
+// is as fixed, and trajectories in any fixed field reverse and keep volumes: what is sampled is
+// exactly the distribution of that potential, whose logarithm is off by some 1e-4 for a thousand
+// images.
 type walking struct {
 	plain
 	method Method
@@ -112,14 +117,18 @@ func (w walking) sampler(burnIn, examples int) (metropolis.Sampler, error) {
 // attach traces loss, accuracy and the first parameter's watched weight at the draws.
 func (w walking) attach(t *training, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
 	t.temperatures = slices.Repeat([]float64{*t.spec.Temperature}, t.plan.Steps)
+	narrow := b.Within(tensor.Float32)
 	logits, loss = in.loss(b)
+	accuracy := b.Apply(op.Accuracy{}, logits, in.labels)
+	narrow()
+	loss, accuracy = b.As(loss), b.As(accuracy)
 	sampler, err := w.sampler(t.plan.BurnIn, t.data.Len())
 	if err != nil {
 		return nil, nil, err
 	}
 	target := metropolis.Target{Potential: in.posterior.Potential(b, loss), Temperature: *t.spec.Temperature}
 	target.Quantities = []metropolis.Quantity{
-		{Name: lossMetric, Node: loss}, {Name: accuracyMetric, Node: b.Apply(op.Accuracy{}, logits, in.labels)},
+		{Name: lossMetric, Node: loss}, {Name: accuracyMetric, Node: accuracy},
 	}
 	if watched := t.watched(b); watched != nil {
 		target.Quantities = append(target.Quantities, metropolis.Quantity{Name: watchedMetric, Node: watched})

@@ -22,6 +22,7 @@ type application struct {
 	scope   string // the layer it belongs to
 	inputs  []tensor.Shape
 	types   []tensor.DType
+	float   tensor.DType // in which it computes
 	shape   tensor.Shape
 	dtype   tensor.DType
 }
@@ -37,7 +38,7 @@ func (a *application) checkTypes() error {
 		}
 		want := mixed.InputType(i)
 		if want == 0 {
-			want = a.builder.dtype
+			want = a.float
 		}
 		if got != want {
 			return errors.Errorf("input %d holds %v, wants %v", i, got, want)
@@ -111,6 +112,7 @@ func (a *application) SymDiff(inputs gorgonia.Nodes, output, grad *Node) (gorgon
 		return make(gorgonia.Nodes, len(inputs)), nil
 	}
 	defer a.builder.Scope(a.scope)()
+	defer a.builder.Within(a.float)()
 	if !a.builder.terms.sumTo(a.builder.graph, output, grad) {
 		return nil, errors.Errorf("graph: %s: the gradient by its output is not the sum of its terms: Gorgonia merges a sum with another", a.label())
 	}

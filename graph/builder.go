@@ -46,7 +46,8 @@ type Builder struct {
 	Hooks Hooks
 
 	graph                           *gorgonia.ExprGraph
-	dtype                           tensor.DType
+	dtype                           tensor.DType // of the program
+	float                           tensor.DType // of the nodes that are made now, see Within
 	inputs                          []*input
 	byName                          map[string]*input
 	header                          *Node
@@ -70,15 +71,15 @@ type output struct {
 
 // New returns an empty graph whose numbers are Float32 or Float64.
 func New(dtype tensor.DType) *Builder {
-	b := &Builder{graph: gorgonia.NewGraph(), dtype: dtype, byName: map[string]*input{}, numbers: map[string]int{}}
+	b := &Builder{graph: gorgonia.NewGraph(), dtype: dtype, float: dtype, byName: map[string]*input{}, numbers: map[string]int{}}
 	if !dtype.IsFloat() {
 		b.Fail(errors.Errorf("graph: builder of %v, wants float32 or float64", dtype))
 	}
 	return b
 }
 
-// DType is the type of the graph's numbers.
-func (b *Builder) DType() tensor.DType { return b.dtype }
+// DType is the float of what is made now, see Within.
+func (b *Builder) DType() tensor.DType { return b.float }
 
 // Err is the first error of building.
 func (b *Builder) Err() error { return b.err }
@@ -88,6 +89,26 @@ func (b *Builder) Fail(err error) {
 	if b.err == nil {
 		b.err = err
 	}
+}
+
+// Within makes the following nodes compute in another float until end is called: in a graph of
+// Float64 a network of Float32, whose loss goes on in Float64 by As. Parameters and metrics are the
+// graph's, and a layer gets a parameter's As. Gradients compute in the floats of their nodes.
+func (b *Builder) Within(float tensor.DType) (end func()) {
+	if !float.IsFloat() {
+		b.Fail(errors.Errorf("graph: within %v, wants float32 or float64", float))
+	}
+	outer := b.float
+	b.float = float
+	return func() { b.float = outer }
+}
+
+// As is a node of floats in the float of what is made now.
+func (b *Builder) As(n *Node) *Node {
+	if b.err != nil || n == nil || DTypeOf(n) == b.float {
+		return n
+	}
+	return b.Apply(as{from: DTypeOf(n)}, n)
 }
 
 // Scope names the layer of the following nodes, until end is called.
@@ -116,7 +137,7 @@ func (b *Builder) Data(name string, dtype tensor.DType, shape ...int) *Node {
 
 // Table is an input that all chains share, with values known now: a schedule.
 func (b *Builder) Table(name string, values []float64) *Node {
-	return b.input(&input{name: name, arena: tensor.Shared, dtype: b.dtype, shape: tensor.Shape{len(values)}, values: values})
+	return b.input(&input{name: name, arena: tensor.Shared, dtype: b.float, shape: tensor.Shape{len(values)}, values: values})
 }
 
 // Parameter is a trainable input, one for each chain.
@@ -125,16 +146,16 @@ func (b *Builder) Parameter(name string, initialize Initializer, shape ...int) *
 		defer b.unhooked()()
 		return hook(name, initialize, shape...)
 	}
-	return b.input(&input{
+	return b.As(b.input(&input{
 		name: name, arena: tensor.Chain, dtype: b.dtype, shape: shape,
 		parameter: true, stream: b.Stream(), initialize: initialize,
-	})
+	}))
 }
 
 // State is an input that updates keep from step to step, one for each chain, such as momenta or
 // stored predictions. It starts as zeros unless it has an initializer.
 func (b *Builder) State(name string, initialize Initializer, shape ...int) *Node {
-	return b.input(&input{name: name, arena: tensor.Chain, dtype: b.dtype, shape: shape, initialize: initialize})
+	return b.input(&input{name: name, arena: tensor.Chain, dtype: b.float, shape: shape, initialize: initialize})
 }
 
 // The words of a chain's header.
@@ -162,7 +183,7 @@ func (b *Builder) Apply(op Op, inputs ...*Node) *Node {
 	if n := b.replaced(op, inputs); n != nil || b.err != nil {
 		return n
 	}
-	a := &application{Op: op, builder: b, scope: b.scope, dtype: b.dtype}
+	a := &application{Op: op, builder: b, scope: b.scope, float: b.float, dtype: b.float}
 	for _, n := range inputs {
 		if b.err != nil {
 			return nil

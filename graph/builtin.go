@@ -47,6 +47,31 @@ func addTerms[T float32 | float64](a *tensor.Args, lo, hi int) {
 	kernel.Add(sum, x, y)
 }
 
+// as is its input, of the type from, in the float in which it computes.
+type as struct{ from tensor.DType }
+
+func (as) Name() string                                  { return "as" }
+func (as) Shape(in []tensor.Shape) (tensor.Shape, error) { return in[0], nil }
+func (c as) InputType(int) tensor.DType                  { return c.from }
+
+func (c as) Lower(l *Lowering) {
+	n := l.Shape.Elements()
+	convert := Pick(l, convertStrip[float32, float64], convertStrip[float64, float32])
+	l.Emit("as_fwd", tensor.Fours(n), tensor.Strips(n, 1, convert), l.Out(), l.In(0), tensor.Int(n))
+}
+
+func convertStrip[To, From float32 | float64](a *tensor.Args, lo, hi int) {
+	to := tensor.Slice[To](a, 0)[lo:hi]
+	for i, v := range tensor.Slice[From](a, 1)[lo:hi] {
+		to[i] = To(v)
+	}
+}
+
+func (c as) Gradients(b *Builder, _ []*Node, _, dout *Node) []*Node {
+	defer b.Within(c.from)()
+	return []*Node{b.As(dout)}
+}
+
 // opOf is the Op of a node: one of ours, or one of the two that Gorgonia's differentiation adds to
 // our graphs.
 func opOf(n *Node) (Op, error) {

@@ -40,7 +40,7 @@ func (b *Builder) Compile() (*Program, error) {
 		if v.op == nil || isView(v) {
 			continue
 		}
-		l := lower(b.dtype, v)
+		l := lower(v)
 		for i := range l.launches {
 			if err := checkCalls(&l.launches[i]); err != nil {
 				return nil, err
@@ -68,8 +68,8 @@ func (m *module) checkMetrics() error {
 }
 
 // lower emits the launches of one value, whose inputs and output have buffers.
-func lower(dtype tensor.DType, v *value) *Lowering {
-	l := &Lowering{DType: dtype, Shape: v.shape, label: v.label, output: v.buffer}
+func lower(v *value) *Lowering {
+	l := &Lowering{DType: v.float, Shape: v.shape, label: v.label, output: v.buffer}
 	for _, in := range v.inputs {
 		l.Shapes = append(l.Shapes, in.shape)
 		l.inputs = append(l.inputs, in.buffer)

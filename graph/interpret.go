@@ -11,7 +11,7 @@ import (
 // evaluate computes one application on Gorgonia's values: in memory of its own, on one thread.
 // Updates are copied back.
 func evaluate(a *application, values []gorgonia.Value) (gorgonia.Value, error) {
-	v := &value{label: a.label(), op: a.Op, shape: a.shape, dtype: a.dtype}
+	v := &value{label: a.label(), op: a.Op, shape: a.shape, float: a.float, dtype: a.dtype}
 	v.buffer = tensor.NewBuffer("output", tensor.Chain, a.dtype, a.shape.Elements())
 	for i, shape := range a.inputs {
 		in := &value{label: "input", shape: shape, dtype: a.types[i]}
@@ -21,7 +21,7 @@ func evaluate(a *application, values []gorgonia.Value) (gorgonia.Value, error) {
 	if isView(v) {
 		return viewOf(a, values[0])
 	}
-	l := lower(a.builder.dtype, v)
+	l := lower(v)
 	plan := newPlan()
 	for _, in := range v.inputs {
 		plan.keep(in.buffer)

@@ -16,7 +16,8 @@ type value struct {
 	source *input
 	inputs []*value
 	shape  tensor.Shape
-	dtype  tensor.DType
+	float  tensor.DType // in which op computes
+	dtype  tensor.DType // of the elements
 	buffer *tensor.Buffer
 }
 
@@ -58,9 +59,9 @@ func extract(b *Builder) (*module, error) {
 			if err != nil {
 				return nil, err
 			}
-			v.op, v.label = op, op.Name()
+			v.op, v.label, v.float = op, op.Name(), v.dtype
 			if a, ok := n.Op().(*application); ok {
-				v.label = a.label()
+				v.label, v.float = a.label(), a.float
 			}
 			for _, child := range childrenOf(b.graph, n) {
 				in, err := visit(child)

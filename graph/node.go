@@ -8,7 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Node is a node of Gorgonia's expression graph: all that Gorgonia says about nodes holds.
+// Node is a node of Gorgonia's graph, as Gorgonia has it.
 type Node = gorgonia.Node
 
 // ShapeOf is the shape of a node's value; a scalar's is empty. A nil node, which a failed Builder

@@ -21,14 +21,14 @@ type Differentiable interface {
 	Gradients(b *Builder, inputs []*Node, output, dout *Node) []*Node
 }
 
-// Typed is an Op whose output's type is not the Builder's float.
+// Typed is an Op whose output's type is not the float in which it computes.
 type Typed interface {
 	Op
 	DType() tensor.DType
 }
 
-// Mixed is an Op some of whose inputs do not hold the Builder's float. InputType is what input i
-// must hold; 0 stands for the float.
+// Mixed is an Op some of whose inputs do not hold the float in which it computes. InputType is what
+// input i must hold; 0 stands for the float.
 type Mixed interface {
 	Op
 	InputType(i int) tensor.DType
@@ -57,7 +57,7 @@ type Fuser interface {
 
 // Lowering is what an Op's Lower reads and writes.
 type Lowering struct {
-	DType  tensor.DType   // the program's float
+	DType  tensor.DType   // the float in which the op computes
 	Shapes []tensor.Shape // of the inputs
 	Shape  tensor.Shape   // of the output
 
@@ -105,7 +105,7 @@ func (l *Lowering) Call(stem string, grid tensor.Grid, arguments ...tensor.Argum
 	return tensor.Call{Kernel: stem + "_" + l.DType.Suffix(), Grid: grid, Arguments: arguments}
 }
 
-// Pick chooses the instance of a generic host function that fits the program's float.
+// Pick is the instance of a generic host function for the op's float.
 func Pick[F any](l *Lowering, f32, f64 F) F {
 	if l.DType == tensor.Float64 {
 		return f64

@@ -22,7 +22,7 @@ type Program struct {
 	header   *tensor.Buffer
 }
 
-// Tensor is a named value of a program that can be read and, when it is an input, written.
+// Tensor is a named value of a program, to be read and, if an input, written.
 type Tensor struct {
 	Name  string
 	Shape tensor.Shape
@@ -74,6 +74,12 @@ func (p *Program) Bytes() (shared, chain, scratch int) {
 }
 
 // find is the input or output of that name.
+// holdsFloat32 reports whether an input or output of that name does.
+func (p *Program) holdsFloat32(name string) bool {
+	t, err := p.find(name)
+	return err == nil && t.DType == tensor.Float32
+}
+
 func (p *Program) find(name string) (Tensor, error) {
 	for _, in := range p.inputs {
 		if in.Name == name {
@@ -95,8 +101,7 @@ func (p *Program) find(name string) (Tensor, error) {
 	return Tensor{}, unknown("input or output", name, have)
 }
 
-// Dump is the program as text: the arenas, the inputs, and a line for each launch, with its calls'
-// grids on a GPU.
+// Dump is the program as text: arenas, inputs, launches with a GPU's grids.
 func (p *Program) Dump() string {
 	var s strings.Builder
 	shared, chain, scratch := p.Bytes()

@@ -16,8 +16,7 @@ type LoadOptions struct {
 	Chains     int    // how many; 0 means 1
 }
 
-// Session is a program in a device's memory, with its chains' parameters and state. It is for one
-// goroutine.
+// Session is a program in a device's memory. It is for one goroutine.
 type Session struct {
 	program *Program
 	runner  tensor.Runner
@@ -46,8 +45,7 @@ func (e *NotFinite) Error() string {
 	return fmt.Sprintf("graph: step %d, chain %d: %s (%s) computed a NaN or an infinity in %s", e.Step, e.Chain, e.Label, e.Kernel, e.Buffer)
 }
 
-// Load takes memory for the program on a device, and initialises the parameters and states of all
-// chains.
+// Load takes memory for the program on a device, and initialises all chains.
 func (p *Program) Load(device tensor.Device, o LoadOptions) (*Session, error) {
 	if o.Chains == 0 {
 		o.Chains = 1
@@ -302,7 +300,7 @@ func finite(dtype tensor.DType, raw []byte) bool {
 	return true
 }
 
-// Metric is a metric's value in a chain, at a step of the last Run; NaN for one not recorded.
+// Metric is that in a chain, at a step of the last Run; NaN if not recorded.
 func (s *Session) Metric(chain int, name string, step uint64) float64 {
 	column, ok := s.program.columns[name]
 	if !ok {

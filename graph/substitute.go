@@ -58,6 +58,7 @@ func (b *Builder) applyAgain(n *Node, copies map[*Node]*Node) *Node {
 		return nil
 	}
 	defer b.Scope(a.scope)()
+	defer b.Within(a.float)()
 	copies[n] = b.Apply(a.Op, inputs...)
 	return copies[n]
 }

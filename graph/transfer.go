@@ -32,9 +32,9 @@ func transfer[T tensor.Element](s *Session, name string, chain, first int, value
 	return errors.Wrapf(move(t.buffer, chain, first, tensor.Bytes(values)), "graph: %s", name)
 }
 
-// ReadFloats gets all values of an input or output of floats, whichever float type it has.
+// ReadFloats gets all values of an input or output of either float type.
 func (s *Session) ReadFloats(name string, chain int, values []float32) error {
-	if s.program.dtype == tensor.Float32 {
+	if s.program.holdsFloat32(name) {
 		return Read(s, name, chain, 0, values)
 	}
 	wide := make([]float64, len(values))
@@ -43,9 +43,9 @@ func (s *Session) ReadFloats(name string, chain int, values []float32) error {
 	return err
 }
 
-// WriteFloats sets all values of an input of floats, whichever float type it has.
+// WriteFloats sets all values of an input of either float type.
 func (s *Session) WriteFloats(name string, chain int, values []float32) error {
-	if s.program.dtype == tensor.Float32 {
+	if s.program.holdsFloat32(name) {
 		return Write(s, name, chain, 0, values)
 	}
 	wide := make([]float64, len(values))

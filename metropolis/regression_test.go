@@ -54,29 +54,38 @@ func (r regression) posterior(temperature float64) (mean []float64, covariance *
 	return center.RawVector().Data, &inverse
 }
 
-// potential makes the graph as a network would, with a mean loss and a prior.
-func (r regression) potential(b *graph.Builder) (potential, weights *graph.Node) {
+// potential makes the graph as a network would, with a mean loss and a prior. The network computes
+// in float.
+func (r regression) potential(b *graph.Builder, float tensor.DType) (potential, weights *graph.Node) {
+	end := b.Within(float)
 	x := b.Apply(op.ViewAs(r.examples, r.inputs), b.Table("x", r.x))
 	y := b.Apply(op.ViewAs(r.examples, 1), b.Table("y", r.y))
-	weights = b.Parameter("linear.weight", nil, 1, r.inputs)
-	loss := b.Apply(op.SquaredError{}, b.Apply(op.MatMul{TransposeB: true}, x, weights), y)
-	return langevin.Posterior{DataSize: r.examples, Prior: langevin.Gaussian(r.deviation)}.Potential(b, loss), weights
+	loss := b.Apply(op.SquaredError{}, b.Apply(op.MatMul{TransposeB: true}, x, b.Parameter("linear.weight", nil, 1, r.inputs)), y)
+	end()
+	return langevin.Posterior{DataSize: r.examples, Prior: langevin.Gaussian(r.deviation)}.Potential(b, b.As(loss)), b.Parameters()[0]
 }
 
-// TestBayesianLinearRegression: mean and covariance of the conjugate posterior.
+// TestBayesianLinearRegression: mean and covariance of the conjugate posterior, also where the
+// network computes in float32.
 func TestBayesianLinearRegression(t *testing.T) {
 	const temperature = 0.8
 	r := newRegression(40, 4)
 	mean, covariance := r.posterior(temperature)
-	for name, sampler := range map[string]metropolis.Sampler{
-		"HMC":  metropolis.Metropolis{Proposal: metropolis.HMC{Leaps: 8, Jitter: 0.2}, StepSize: 0.01, Warmup: 150, AcceptanceRate: 0.8},
-		"MALA": metropolis.Metropolis{Proposal: metropolis.MALA{}, StepSize: 0.001, Warmup: 300},
-		"NUTS": metropolis.NUTS{Warmup: 200},
+	for _, c := range []struct {
+		name    string
+		sampler metropolis.Sampler
+		float   tensor.DType
+	}{
+		{"HMC", metropolis.Metropolis{Proposal: metropolis.HMC{Leaps: 8, Jitter: 0.2}, StepSize: 0.01, Warmup: 150, AcceptanceRate: 0.8}, tensor.Float64},
+		{"HMC, float32", metropolis.Metropolis{Proposal: metropolis.HMC{Leaps: 8, Jitter: 0.2}, StepSize: 0.01, Warmup: 150, AcceptanceRate: 0.8}, tensor.Float32},
+		{"MALA", metropolis.Metropolis{Proposal: metropolis.MALA{}, StepSize: 0.001, Warmup: 300}, tensor.Float64},
+		{"NUTS", metropolis.NUTS{Warmup: 200}, tensor.Float64},
+		{"NUTS, float32", metropolis.NUTS{Warmup: 200}, tensor.Float32},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(c.name, func(t *testing.T) {
 			b := graph.New(tensor.Float64)
-			potential, weights := r.potential(b)
-			walk, err := sampler.Attach(b, metropolis.Target{Potential: potential, Temperature: temperature, Quantities: []metropolis.Quantity{{"w", weights}}})
+			potential, weights := r.potential(b, c.float)
+			walk, err := c.sampler.Attach(b, metropolis.Target{Potential: potential, Temperature: temperature, Quantities: []metropolis.Quantity{{"w", weights}}})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -15,9 +15,9 @@ import (
 
 // Sampler samples from a target by all data at each step. Metropolis and NUTS are exact: exp(-U/T)
 // itself is their stationary distribution, without a discretisation bias. Unadjusted has one, and a
-// number that chooses it. All need a builder of float64: they compare energies, whose differences
-// are of order T, while the energies themselves are of the order of the number of data, which
-// leaves a float32 no digits.
+// number that chooses it. All need a builder of float64: positions and energies are in it. The
+// network within may compute in float32 (see graph.Builder.Within): its potential is then another
+// one, by what rounding moves it, and that one's distribution is sampled as exactly.
 type Sampler interface {
 	// Name is what the sampler is called in the literature.
 	Name() string

@@ -1,4 +1,4 @@
-// What graph/builtin.go and the end of a step launch: the constant 1, sums of gradients, a row of metrics, the step's count.
+// What graph/builtin.go and the end of a step launch: the constant 1, sums of gradients, another float, a row of metrics, the step's count.
 #include "philox.cuh"
 #include "reduce.cuh"
 
@@ -10,6 +10,11 @@ INLINE void one(Out<T> y) {
 template <class T>
 INLINE void fanIn(Out<T> y, In<T> a, In<T> b, int n) {
   map(y, n, [](T a, T b) { return a + b; }, a, b);
+}
+
+template <class T, class From>
+INLINE void as(Out<T> y, In<From> x, int n) {
+  map(y, n, [](From x) { return T(x); }, x);
 }
 
 // record puts the sum of a metric's elements into its column of the step's row: a block for each metric, of which this one's is given.
@@ -41,9 +46,10 @@ INLINE void count(InOut<unsigned long long> header) {
 #define ELEMENTS                                                                                                                                  \
   int n0, int n1, int n2, int n3, int n4, int n5, int n6, int n7, int n8, int n9, int n10, int n11, int n12, int n13, int n14, int n15
 
-#define BUILTIN(T, suffix)                                                                                   \
+#define BUILTIN(T, other, suffix)                                                                            \
   KERNEL(one_fwd_##suffix, 256)(Out<T> y) { one(y); }                                                        \
   KERNEL(fan_in_fwd_##suffix, 256)(Out<T> y, In<T> a, In<T> b, int n) { fanIn(y, a, b, n); }                 \
+  KERNEL(as_fwd_##suffix, 256)(Out<T> y, In<other> x, int n) { as(y, x, n); }                                \
   KERNEL(record_fwd_##suffix, 256)                                                                           \
   (InOut<T> ring, Header header, METRICS(T), ELEMENTS, int first, int columns, int rows) {                   \
     const In<T> values[] = {a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15};           \
@@ -52,5 +58,5 @@ INLINE void count(InOut<unsigned long long> header) {
   }                                                                                                          \
   KERNEL(count_step_##suffix, 256)(InOut<unsigned long long> header) { count(header); }
 
-BUILTIN(float, f32)
-BUILTIN(double, f64)
+BUILTIN(float, double, f32)
+BUILTIN(double, float, f64)

@@ -3,15 +3,26 @@ package optest
 import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
 )
 
-// builtinCases are a single element, and graphs whose gradients need the sum that differentiation
-// puts where a node has several consumers.
+// builtinCases are a single element, a graph that computes in the other float in between, and
+// graphs whose gradients need the sum that differentiation puts where a node has several consumers.
 func builtinCases() []Case {
 	m := matrix{33, 33, 33, op.MatMul{}}
 	return []Case{{
 		Name: "element 32 of [3 31]", Op: op.Element{Index: 32}, Inputs: []Input{Float(Normal, 3, 31)}, Terms: 1, NoGradient: true,
 		Naive: func(in [][]float64) []float64 { return in[0][32:33] },
+	}, {
+		Name: "the other float in between", Terms: 1, Inputs: []Input{Float(Normal, 7, 151)},
+		Build: func(b *graph.Builder, in []*graph.Node) *graph.Node {
+			end := b.Within(map[tensor.DType]tensor.DType{tensor.Float32: tensor.Float64, tensor.Float64: tensor.Float32}[b.DType()])
+			half := b.Apply(op.Scale{Factor: 0.5}, b.As(in[0]))
+			end()
+			return b.As(half)
+		},
+		Naive:    func(in [][]float64) []float64 { return halfInFloat32(in[0]) },
+		Gradient: func(_ [][]float64, dout []float64) [][]float64 { return [][]float64{halfInFloat32(dout)} },
 	}, {
 		Name: "a matrix times itself", Terms: 33, Inputs: m.inputs()[:1],
 		Build: func(b *graph.Builder, in []*graph.Node) *graph.Node { return b.Apply(m.product, in[0], in[0]) },
@@ -28,4 +39,12 @@ func builtinCases() []Case {
 			return m.naive([][]float64{square, square})
 		},
 	}}
+}
+
+func halfInFloat32(values []float64) []float64 {
+	halves := make([]float64, len(values))
+	for i, v := range values {
+		halves[i] = float64(float32(v) / 2)
+	}
+	return halves
 }
