@@ -148,8 +148,9 @@ func List(options Options) []Description {
 // Load returns one split of what Open would return. It is an error if there is
 // none.
 //
-// For a known name, other splits are only read if the options ask for a shape, classes or a
-// validation split; for a path all are, for the moments of the training images.
+// For a known name, other splits are only read if a validation split is drawn from them, so that a
+// test split may be all there is; in another shape, or of some classes, it then has moments of its
+// own. For a path all are read, for the moments of the training images.
 //
 // Files are looked for in Options.Folder, in the folder that the environment variable POLLEN_DATA
 // names, where the data set's own distribution puts them (a Go module, a Debian package), and in
@@ -162,12 +163,17 @@ func Load(name string, split Split, options Options) (*Dataset, error) {
 	if err := options.check(); err != nil {
 		return nil, err
 	}
-	whole := !options.shapes() && !options.selects() && (split == Test || split == Train && options.Validation <= 0)
+	alone := split == Test || split == Train && options.Validation <= 0
 	for _, source := range sources() {
-		if source.name != name || !whole {
+		if source.name != name || !alone {
 			continue
 		}
 		dataset, err := source.load(split, options)
+		if err == nil && (options.shapes() || options.selects()) {
+			if err = options.apply(&dataset); err == nil {
+				dataset.Mean, dataset.Deviation = moments(dataset.Images, dataset.Channels, dataset.Height*dataset.Width)
+			}
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -97,6 +97,15 @@ func TestNotMNISTFolders(t *testing.T) {
 		t.Errorf("hashes %v, place %q", d.Hashes, d.Place)
 	}
 	wantMoments(t, d)
+	small32 := options
+	small32.Channels, small32.Height, small32.Width, small32.Classes = 3, 32, 32, []string{"B", "J"}
+	if d, err = Load("notmnist", Test, small32); err != nil {
+		t.Fatal(err)
+	}
+	if d.Len() != 3 || d.Classes != 2 || len(d.Images) != 3*3*32*32 {
+		t.Errorf("two letters in colour are %d images of %d classes in %d bytes", d.Len(), d.Classes, len(d.Images))
+	}
+	wantMoments(t, d)
 
 	// The small set has test images only, also when it is named itself.
 	_, err = Load("notmnist", Train, options)
