@@ -42,7 +42,8 @@ type course interface {
 type traits struct {
 	rated     bool // it has a learning rate
 	tempered  bool // its chains sample at a temperature
-	exact     bool // it goes by energies: all data at each step, in float64
+	exact     bool // it goes by energies: all data at each step
+	epochs    int  // unless the Spec says how many; 0 is 8
 	collected bool // the states that it keeps are not samples: conclude draws these from them
 	drawn     bool // it keeps no states: conclude draws the samples
 }

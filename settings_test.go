@@ -234,6 +234,7 @@ func TestResolve(t *testing.T) {
 	collected, drawn := sampled, sampled
 	collected.Temperature, drawn.Temperature, drawn.BurnIn = nil, nil, nil
 	walked := sampled
+	walked.Batch, walked.Epochs, walked.BurnIn = 0, 2000, new(750)
 	sampled.Weights = StepSize
 	for text, want := range map[string]struct {
 		spec     Spec

@@ -1,6 +1,7 @@
 package pollen
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/pkg/errors"
@@ -22,8 +23,8 @@ type Spec struct {
 	// divided by the number of examples. nil is the method's customary one.
 	Schedule optimizers.Schedule
 
-	Batch  int    // examples of a minibatch; 0 is 100
-	Epochs int    // passes over the data, burn-in included; draws of NUTS, as it explains; 0 is 8
+	Batch  int    // examples of a minibatch; 0 is 100, and all for samplers of all data
+	Epochs int    // passes over the data, burn-in included; 0 is 8, of all data 2000, of NUTS 500 draws
 	Chains int    // Markov chains, from different initial values; 0 is 1
 	Seed   uint64 // of everything random
 	Subset int    // train on that many of the examples, the first ones; 0 is all
@@ -129,8 +130,8 @@ func (s *Spec) fill(c course) {
 	for _, field := range []struct {
 		value    *int
 		standard int
-	}{{&s.Batch, 100}, {&s.Epochs, 8}, {&s.Chains, 1}} {
-		if *field.value == 0 {
+	}{{&s.Batch, 100}, {&s.Epochs, cmp.Or(c.traits().epochs, 8)}, {&s.Chains, 1}} {
+		if *field.value == 0 && (field.value != &s.Batch || !c.traits().exact) {
 			*field.value = field.standard
 		}
 	}
@@ -184,7 +185,7 @@ func (s Spec) checkValues(c course) error {
 		name  string
 		value int
 	}{{"batch", s.Batch}, {"epochs", s.Epochs}, {"chains", s.Chains}} {
-		if count.value < 1 {
+		if count.value < 1 && (count.name != "batch" || !c.traits().exact) {
 			return invalid("%s is %d, wants at least 1", count.name, count.value)
 		}
 	}

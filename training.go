@@ -97,6 +97,9 @@ func newTraining(spec Spec, data *datasets.Dataset, folder string, e environment
 			return nil, err
 		}
 	}
+	if t.course.traits().exact && t.spec.Batch == 0 {
+		t.spec.Batch = t.data.Len()
+	}
 	if err := t.spec.Augment.checkFits(t.data); err != nil {
 		return nil, err
 	}

@@ -55,7 +55,13 @@ type walking struct {
 	method Method
 }
 
-func (walking) traits() traits { return traits{tempered: true, exact: true} }
+func (w walking) traits() traits {
+	t := traits{tempered: true, exact: true, epochs: 2000}
+	if _, ok := w.method.(NUTS); ok {
+		t.epochs = 500 // trajectories
+	}
+	return t
+}
 
 func (walking) applies(setting string) bool {
 	return slices.Contains([]string{"prior", "priors", "temperature", "burn-in", "samples", "keep"}, setting)

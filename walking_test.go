@@ -1,12 +1,15 @@
 package pollen
 
 import (
+	"context"
 	"math"
+	"path/filepath"
 	"testing"
 
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/metropolis"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -60,6 +63,27 @@ func TestPotentialsInFloat32(t *testing.T) {
 		t.Logf("chain %d: U is %.6f, in float32 %+.1e", chain, u[0], approximate[0]-u[0])
 		if off := math.Abs(approximate[0] - u[0]); !(u[0] > 100 && off > 0 && off < 1e-3) {
 			t.Errorf("chain %d: U is %v, and in float32 %v", chain, u[0], approximate[0])
+		}
+	}
+}
+
+// TestAllDataAreTheBatch: unless a specification says otherwise.
+func TestAllDataAreTheBatch(t *testing.T) {
+	data := dots(t, 30)
+	spec := Spec{Network: "mlp-2", Method: metropolis.HMC{Leaps: 2}, Epochs: 20}
+	run, err := Fit(context.Background(), spec, trainOn(data), filepath.Join(t.TempDir(), "run"), with(t, 1))
+	must(t, err)
+	if got := run.Manifest().Spec.Batch; got != data.Len() {
+		t.Errorf("a batch of %d, want all %d examples", got, data.Len())
+	}
+	for _, c := range []struct {
+		method Method
+		epochs int
+	}{{metropolis.HMC{Leaps: 2}, 2000}, {NUTS{}, 500}, {langevin.SGLD{}, 8}} {
+		resolved, err := Spec{Network: "mlp-2", Method: c.method}.Resolve()
+		must(t, err)
+		if resolved.Epochs != c.epochs {
+			t.Errorf("%s: %d epochs, want %d", MethodName(c.method), resolved.Epochs, c.epochs)
 		}
 	}
 }
