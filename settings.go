@@ -48,7 +48,8 @@ var settings = []Setting{
 		},
 		func(s *Spec, text string) (err error) { s.Schedule, err = optimizers.ParseSchedule(text); return err }},
 	number("batch", "examples per minibatch (default 100; all for samplers of all data)", true, func(s *Spec) *int { return &s.Batch }),
-	number("epochs", "passes over the data, burn-in included; nuts: draws (default 8, of samplers of all data 2000, of nuts 500)", true, func(s *Spec) *int { return &s.Epochs }),
+	number("epochs", "passes over the data, burn-in included; nuts: draws (default 8, of samplers of all data 2000, of nuts 500)", true,
+		func(s *Spec) *int { return &s.Epochs }),
 	{"augment", "string", "change training images at random, in what is named of " + augmentForm + ";\n" +
 		"samples are then of another distribution than the posterior, see pollen.Augment (default: none)", true,
 		func(s *Spec) any { return orNil(s.Augment.String()) },
