@@ -189,6 +189,9 @@ func (t *training) fillFolder(device tensor.Device) error {
 	if t.index, err = journal.Create(filepath.Join(t.folder, indexFile)); err != nil {
 		return errors.Wrap(err, "pollen: index")
 	}
+	if err := t.start(); err != nil {
+		return err
+	}
 	checkpoint, err := checkpointOf(t)
 	if err == nil {
 		err = t.writeCheckpoint(checkpoint)

@@ -50,6 +50,8 @@ var settings = []Setting{
 	number("batch", "examples per minibatch (default 100; all for samplers of all data)", true, func(s *Spec) *int { return &s.Batch }),
 	number("epochs", "passes over the data, burn-in included; nuts: draws (default 8, of samplers of all data 2000, of nuts 500)", true,
 		func(s *Spec) *int { return &s.Epochs }),
+	{"start", "string", "folder of a run at whose chains' last samples these chains begin, in turn (default: initial values)", true,
+		func(s *Spec) any { return orNil(s.Start) }, func(s *Spec, text string) error { s.Start = text; return nil }},
 	{"augment", "string", "change training images at random, in what is named of " + augmentForm + ";\n" +
 		"samples are then of another distribution than the posterior, see pollen.Augment (default: none)", true,
 		func(s *Spec) any { return orNil(s.Augment.String()) },

@@ -28,6 +28,7 @@ type Spec struct {
 	Chains int    // Markov chains, from different initial values; 0 is 1
 	Seed   uint64 // of everything random
 	Subset int    // train on that many of the examples, the first ones; 0 is all
+	Start  string // folder of a run at whose chains' last samples these chains begin, in turn; "" is at initial values
 
 	// Augment is how training images are changed at random; the zero value leaves them as they are.
 	// Otherwise the samples' distribution is not the posterior, as Augment explains.
@@ -39,9 +40,8 @@ type Spec struct {
 
 	// BurnIn is epochs before the first sample, of each cycle if there are any; nil is 3/8 of them,
 	// and 4/5 of a cycle's, whose last steps, the small ones, sample.
-	BurnIn  *int
-	Samples int // of each chain, evenly spaced or drawn at the end; passes of MC dropout; 0 is 10
-
+	BurnIn      *int
+	Samples     int // of each chain, evenly spaced or drawn at the end; passes of MC dropout; 0 is 10
 	BurnInSteps int // of samplers on minibatches, in place of BurnIn; 0 is BurnIn's epochs
 	Thinning    int // steps between their samples, in place of Samples; 0 follows from Samples
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"path/filepath"
+	"slices"
 
 	"github.com/pkg/errors"
 
@@ -153,6 +154,60 @@ func (t *training) load(device tensor.Device) error {
 		t.session.Close()
 	}
 	return err
+}
+
+// start puts the chains of a new run where those of Spec.Start ended, if it is given.
+func (t *training) start() error {
+	if t.spec.Start == "" {
+		return nil
+	}
+	from, err := Open(t.spec.Start)
+	if err != nil {
+		return errors.WithMessage(err, "start")
+	}
+	files, err := from.listSamples()
+	if err != nil {
+		return errors.WithMessage(err, "start")
+	}
+	var last []sampleFile // of each chain
+	before := -1
+	for _, f := range files { // by chain, then by step
+		chain, _, err := samples.PlaceOf(filepath.Base(f.path))
+		if err != nil {
+			return errors.WithMessage(err, "start")
+		}
+		if chain != before {
+			last = append(last, f)
+		}
+		last[len(last)-1], before = f, chain
+	}
+	if last == nil {
+		return invalid("start %s: the run has no samples yet", t.spec.Start)
+	}
+	for chain := range t.session.Chains() {
+		s, err := last[(t.spec.FirstChain+chain/t.spec.replicasOfEach())%len(last)].read()
+		if err == nil {
+			err = t.startAt(chain, s)
+		}
+		if err != nil {
+			return errors.WithMessagef(err, "start %s", t.spec.Start)
+		}
+	}
+	return nil
+}
+
+// startAt gives a chain a sample's parameters.
+func (t *training) startAt(chain int, s samples.Sample) error {
+	for _, p := range t.session.Program().Parameters() {
+		at := slices.IndexFunc(s.Parameters, func(q samples.Parameter) bool { return q.Name == p.Name && q.Shape.Equal(p.Shape) })
+		if at < 0 {
+			return invalid("it has no parameter %s of shape %v: its network is another one", p.Name, p.Shape)
+		}
+		if err := t.session.WriteFloats(p.Name, chain, s.Parameters[at].Values); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // dtype is what a program's parameters and updates are in: energies that a test compares need

@@ -1,0 +1,72 @@
+package pollen
+
+import (
+	"context"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/pollen-ml/pollen/metropolis"
+	"github.com/pollen-ml/pollen/optimizers"
+	"github.com/pollen-ml/pollen/samples"
+)
+
+// lastOf are the parameters of each chain's last sample, one after the other.
+func lastOf(t *testing.T, run *Run) map[int][]float32 {
+	t.Helper()
+	files, err := run.Samples()
+	must(t, err)
+	last := map[int][]float32{}
+	for _, file := range files {
+		s, err := samples.ReadSample(file)
+		must(t, err)
+		last[s.Chain] = nil
+		for _, p := range s.Parameters {
+			last[s.Chain] = append(last[s.Chain], p.Values...)
+		}
+	}
+	return last
+}
+
+// TestStart: three chains begin at the last samples of two, and those of a part of a run as in the
+// whole.
+func TestStart(t *testing.T) {
+	ctx, folder, data := context.Background(), t.TempDir(), trainOn(squares(t, 60, 4, 1))
+	first, err := Fit(ctx, Spec{Network: "mlp-5", Method: Ensemble{}, Epochs: 2, Batch: 20, Chains: 2, Seed: 3}, data, filepath.Join(folder, "first"), with(t, 2))
+	must(t, err)
+	from := lastOf(t, first)
+	if len(from) != 2 || slices.Equal(from[0], from[1]) {
+		t.Fatalf("%d members, want two different ones", len(from))
+	}
+	still := Spec{
+		Network: "mlp-5", Method: optimizers.SGD{}, Schedule: optimizers.Constant{Rate: 1e-30}, Epochs: 1, Batch: 20, Chains: 3, Seed: 4, Start: first.Folder(),
+	}
+	part := still
+	part.FirstChain, part.Chains = 3, 2
+	all := Spec{Network: "mlp-5", Method: metropolis.HMC{Leaps: 1}, Epochs: 2, BurnIn: new(1), Samples: 1, Chains: 2, Start: first.Folder()}
+	for name, spec := range map[string]Spec{"whole": still, "part": part, "all data": all} {
+		run, err := Fit(ctx, spec, data, filepath.Join(folder, name), with(t, 1))
+		must(t, err)
+		if spec.Schedule == nil {
+			continue // it moves
+		}
+		for chain, values := range lastOf(t, run) {
+			if !slices.Equal(values, from[chain%2]) {
+				t.Errorf("%s: chain %d did not begin at member %d", name, chain, chain%2)
+			}
+		}
+	}
+	for _, c := range []struct{ start, network, want string }{
+		{filepath.Join(folder, "none"), "mlp-5", "start: "},
+		{first.Folder(), "mlp-6", "it has no parameter linear1.weight of shape [6 144]: its network is another one"},
+	} {
+		spec := still
+		spec.Start, spec.Network = c.start, c.network
+		place := filepath.Join(folder, "refused")
+		_, err := Fit(ctx, spec, data, place, with(t, 1))
+		wantError(t, c.start, err, c.want)
+		if _, err := ReadManifest(place); err == nil {
+			t.Errorf("%s: a run was begun", c.start)
+		}
+	}
+}
