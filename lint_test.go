@@ -40,7 +40,7 @@ var mayImport = map[string][]string{
 	// What cmd/train's flags and files say, as values of the library.
 	"internal/config": {".", "cluster", "datasets"},
 	"serve":           {".", "datasets"},
-	"comparison":      {".", "datasets", "internal"},
+	"comparison":      {".", "datasets", "evaluate", "report", "internal"},
 	"cluster":         {".", "report"},
 	".": {
 		"approximate", "cuda", "datasets", "diagnostics", "evaluate", "graph", "internal", "langevin", "layers", "metropolis", "optimizers", "samples", "tensor",

@@ -77,7 +77,7 @@ writes in the folder; 5 stopped before the disk was full; 128 and a signal's num
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	for _, command := range []func(*console) *cobra.Command{
-		fitCommand, evalCommand, oodCommand, predictCommand, serveCommand, attackCommand, auditCommand, verifyCommand, devicesCommand, datasetsCommand,
+		fitCommand, evalCommand, oodCommand, predictCommand, serveCommand, attackCommand, shiftCommand, auditCommand, verifyCommand, devicesCommand, datasetsCommand,
 		submitCommand, statusCommand, gatherCommand,
 	} {
 		root.AddCommand(command(c))

@@ -1,0 +1,258 @@
+package datasets
+
+import (
+	"bytes"
+	"image"
+	"image/color"
+	"image/jpeg"
+	"math"
+	"math/rand/v2"
+	"slices"
+
+	"github.com/pkg/errors"
+)
+
+// severities is how many a shift has.
+const severities = 5
+
+// shift is a row of the table of shifts: what changes a picture [C H W], and its numbers by
+// severity.
+type shift struct {
+	name    string
+	numbers [severities]float64
+	apply   func(p *shifting, number float64) error
+}
+
+// shifting is an image that is being shifted.
+type shifting struct {
+	channels, height, width int
+	values                  []float64 // [C H W], shares of the range
+	random                  *rand.Rand
+}
+
+// shifts are those of CIFAR-10-C that need neither pictures of frost nor a random landscape.
+var shifts = []shift{
+	{"gaussian-noise", [severities]float64{0.04, 0.06, 0.08, 0.09, 0.1}, func(p *shifting, deviation float64) error {
+		return p.each(func(v float64) float64 { return v + float64(deviation*p.random.NormFloat64()) })
+	}},
+	{"speckle-noise", [severities]float64{0.06, 0.1, 0.12, 0.16, 0.2}, func(p *shifting, deviation float64) error {
+		return p.each(func(v float64) float64 { return v + float64(v*float64(deviation*p.random.NormFloat64())) })
+	}},
+	{"impulse-noise", [severities]float64{0.01, 0.02, 0.03, 0.05, 0.07}, func(p *shifting, share float64) error {
+		return p.each(func(v float64) float64 {
+			if p.random.Float64() < share {
+				return float64(p.random.IntN(2))
+			}
+			return v
+		})
+	}},
+	{"gaussian-blur", [severities]float64{0.4, 0.6, 0.7, 0.8, 1}, (*shifting).blur},
+	{"brightness", [severities]float64{0.05, 0.1, 0.15, 0.2, 0.3}, (*shifting).brighten},
+	{"contrast", [severities]float64{0.75, 0.5, 0.4, 0.3, 0.15}, (*shifting).flatten},
+	{"pixelate", [severities]float64{0.95, 0.9, 0.85, 0.75, 0.65}, (*shifting).pixelate},
+	{"jpeg", [severities]float64{80, 65, 58, 50, 40}, (*shifting).compress},
+}
+
+// Shifts are the names of the corruptions that Shifted knows.
+func Shifts() []string {
+	var names []string
+	for _, s := range shifts {
+		names = append(names, s.name)
+	}
+	return names
+}
+
+// Shifted is the data set with its images corrupted, at a severity of 1 to 5, as CIFAR-10-C's are
+// (Hendrycks and Dietterich 2019, Benchmarking neural network robustness to common corruptions and
+// perturbations): the same formulas and numbers for images of any size, with random numbers of our
+// own, which depend on the seed and the image's number alone. Colours need three channels:
+// brightness changes those of other images one by one, and jpeg refuses them unless they are grey.
+func (d *Dataset) Shifted(name string, severity int, seed uint64) (*Dataset, error) {
+	at := slices.IndexFunc(shifts, func(s shift) bool { return s.name == name })
+	if at < 0 {
+		return nil, errors.Errorf("datasets: no shift %q; there are %q", name, Shifts())
+	}
+	if severity < 1 || severity > severities {
+		return nil, errors.Errorf("datasets: %s: severity %d, wants 1 to %d", name, severity, severities)
+	}
+	shifted := *d
+	shifted.Images = make([]byte, len(d.Images))
+	p := &shifting{channels: d.Channels, height: d.Height, width: d.Width, values: make([]float64, d.ImageSize())}
+	for i := range d.Len() {
+		for j, v := range d.Image(i) {
+			p.values[j] = float64(v) / 255
+		}
+		p.random = rand.New(rand.NewPCG(seed, uint64(i)))
+		if err := shifts[at].apply(p, shifts[at].numbers[severity-1]); err != nil {
+			return nil, errors.WithMessagef(err, "datasets: %s: image %d of %s", name, i, d.Name)
+		}
+		to := shifted.Image(i)
+		for j, v := range p.values {
+			to[j] = byte(255*max(0, min(1, v)) + 1e-9) // rounded down, as theirs
+		}
+	}
+	return &shifted, nil
+}
+
+// each changes the values one by one.
+func (p *shifting) each(f func(v float64) float64) error {
+	for i, v := range p.values {
+		p.values[i] = f(v)
+	}
+	return nil
+}
+
+// plane is one channel.
+func (p *shifting) plane(channel int) []float64 {
+	size := p.height * p.width
+	return p.values[channel*size : (channel+1)*size]
+}
+
+// blur convolves with a normal density of that deviation in pixels, cut off at four of them; beyond
+// its border a picture goes on as it ends.
+func (p *shifting) blur(deviation float64) error {
+	radius := int(4*deviation + 0.5)
+	weights, sum := make([]float64, 2*radius+1), 0.0
+	for i := range weights {
+		z := float64(i-radius) / deviation
+		weights[i] = math.Exp(float64(-0.5*z) * z)
+		sum += weights[i]
+	}
+	line := func(values []float64, first, stride, n int) {
+		old := make([]float64, n)
+		for i := range old {
+			old[i] = values[first+i*stride]
+		}
+		for i := range old {
+			total := 0.0
+			for j, w := range weights {
+				total += float64(w * old[max(0, min(n-1, i+j-radius))])
+			}
+			values[first+i*stride] = total / sum
+		}
+	}
+	for channel := range p.channels {
+		plane := p.plane(channel)
+		for y := range p.height {
+			line(plane, y*p.width, 1, p.width)
+		}
+		for x := range p.width {
+			line(plane, x, p.width, p.height)
+		}
+	}
+	return nil
+}
+
+// brighten adds to a colour's value, the largest of its channels, and keeps hue and saturation.
+func (p *shifting) brighten(by float64) error {
+	if p.channels != 3 {
+		return p.each(func(v float64) float64 { return v + by })
+	}
+	red, green, blue := p.plane(0), p.plane(1), p.plane(2)
+	for i := range red {
+		value := max(red[i], green[i], blue[i])
+		to := min(1, value+by)
+		if value == 0 {
+			red[i], green[i], blue[i] = to, to, to
+			continue
+		}
+		red[i], green[i], blue[i] = red[i]*to/value, green[i]*to/value, blue[i]*to/value
+	}
+	return nil
+}
+
+// flatten leaves a share of each channel's distance from its mean.
+func (p *shifting) flatten(share float64) error {
+	for channel := range p.channels {
+		plane, mean := p.plane(channel), 0.0
+		for _, v := range plane {
+			mean += v / float64(len(plane))
+		}
+		for i, v := range plane {
+			plane[i] = float64((v-mean)*share) + mean
+		}
+	}
+	return nil
+}
+
+// pixelate makes the picture smaller by a factor and large again, both times by whole pixels.
+func (p *shifting) pixelate(factor float64) error {
+	height, width := max(1, int(float64(p.height)*factor)), max(1, int(float64(p.width)*factor))
+	for channel := range p.channels {
+		plane := p.plane(channel)
+		small := boxed(plane, p.height, p.width, height, width)
+		copy(plane, boxed(small, height, width, p.height, p.width))
+	}
+	return nil
+}
+
+// boxed scales a plane: a pixel is the mean of those whose centres lie in it, rounded to a byte, or
+// of the nearest.
+func boxed(from []float64, height, width, toHeight, toWidth int) []float64 {
+	to := make([]float64, toHeight*toWidth)
+	for y := range toHeight {
+		top, bottom := box(y, toHeight, height)
+		for x := range toWidth {
+			left, right := box(x, toWidth, width)
+			sum := 0.0
+			for i := top; i < bottom; i++ {
+				for j := left; j < right; j++ {
+					sum += from[i*width+j]
+				}
+			}
+			to[y*toWidth+x] = math.Round(255*sum/float64((bottom-top)*(right-left))) / 255
+		}
+	}
+	return to
+}
+
+// box is which of n pixels [from, to) make pixel i of m.
+func box(i, m, n int) (from, to int) {
+	scale := float64(n) / float64(m)
+	centre, half := float64((float64(i)+0.5)*scale), max(1, scale)/2
+	return max(0, int(centre-half+0.5)), min(n, int(centre+half+0.5))
+}
+
+// compress writes a JPEG of that quality, and reads it again.
+func (p *shifting) compress(quality float64) error {
+	bounds := image.Rect(0, 0, p.width, p.height)
+	at := func(channel, x, y int) byte { return byte(math.Round(255 * p.plane(channel)[y*p.width+x])) }
+	var before image.Image
+	switch p.channels {
+	case 1:
+		grey := image.NewGray(bounds)
+		for y := range p.height {
+			for x := range p.width {
+				grey.SetGray(x, y, color.Gray{Y: at(0, x, y)})
+			}
+		}
+		before = grey
+	case 3:
+		coloured := image.NewRGBA(bounds)
+		for y := range p.height {
+			for x := range p.width {
+				coloured.SetRGBA(x, y, color.RGBA{R: at(0, x, y), G: at(1, x, y), B: at(2, x, y), A: 255})
+			}
+		}
+		before = coloured
+	default:
+		return errors.Errorf("%d channels, wants 1 or 3", p.channels)
+	}
+	var file bytes.Buffer
+	if err := jpeg.Encode(&file, before, &jpeg.Options{Quality: int(quality)}); err != nil {
+		return errors.WithStack(err)
+	}
+	after, err := jpeg.Decode(&file)
+	if err != nil {
+		return errors.WithStack(err)
+	}
+	for y := range p.height {
+		for x := range p.width {
+			c := color.RGBAModel.Convert(after.At(x, y)).(color.RGBA)
+			for channel, v := range []byte{c.R, c.G, c.B}[:p.channels] {
+				p.plane(channel)[y*p.width+x] = float64(v) / 255
+			}
+		}
+	}
+	return nil
+}

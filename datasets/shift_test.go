@@ -1,0 +1,156 @@
+package datasets
+
+import (
+	"bytes"
+	"math"
+	"testing"
+)
+
+// ramp has n images, each darker at the left, in that many channels.
+func ramp(t *testing.T, n, channels, height, width int) *Dataset {
+	t.Helper()
+	d := &Dataset{Name: "ramp", Channels: channels, Height: height, Width: width, Classes: 1, ClassNames: []string{"0"}}
+	for range n {
+		for channel := range channels {
+			for range height {
+				for x := range width {
+					d.Images = append(d.Images, byte(40+20*channel+120*x/width))
+				}
+			}
+		}
+		d.Labels = append(d.Labels, 0)
+	}
+	return d
+}
+
+// added is the mean and the deviation of what images gained.
+func added(from, to *Dataset) (mean, deviation float64) {
+	for i, v := range to.Images {
+		mean += (float64(v) + 0.5 - float64(from.Images[i])) / 255 / float64(len(to.Images))
+	}
+	for i, v := range to.Images {
+		off := (float64(v)+0.5-float64(from.Images[i]))/255 - mean
+		deviation += off * off / float64(len(to.Images))
+	}
+	return mean, math.Sqrt(deviation)
+}
+
+// TestShifts: every shift at every severity changes images, the same ones again, those of an image
+// whatever comes before it, and none of the data it is given.
+func TestShifts(t *testing.T) {
+	d := ramp(t, 3, 3, 20, 24)
+	before := bytes.Clone(d.Images)
+	for _, name := range Shifts() {
+		last := 0.0
+		for severity := 1; severity <= 5; severity++ {
+			shifted, err := d.Shifted(name, severity, 7)
+			if err != nil {
+				t.Fatal(err)
+			}
+			again, err := d.Shifted(name, severity, 7)
+			if err != nil || !bytes.Equal(again.Images, shifted.Images) {
+				t.Errorf("%s %d: other images the second time (%v)", name, severity, err)
+			}
+			if bytes.Equal(shifted.Images, d.Images) {
+				t.Errorf("%s %d: nothing changed", name, severity)
+			}
+			mean, deviation := added(d, shifted)
+			if size := math.Hypot(mean, deviation); size < last-0.003 {
+				t.Errorf("%s %d: changes by %.3f, severity %d by %.3f", name, severity, size, severity-1, last)
+			} else {
+				last = size
+			}
+			if err := shifted.Validate(); err == nil && len(shifted.Labels) != 3 {
+				t.Errorf("%s: %d labels", name, len(shifted.Labels))
+			}
+		}
+	}
+	if !bytes.Equal(before, d.Images) {
+		t.Error("the images themselves were changed")
+	}
+	first, err := d.Slice(0, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone, err := first.Shifted("gaussian-noise", 3, 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := d.Shifted("gaussian-noise", 3, 7)
+	if err != nil || !bytes.Equal(all.Image(0), alone.Image(0)) || bytes.Equal(all.Image(0), all.Image(1)) {
+		t.Errorf("noise does not depend on the image's number alone (%v)", err)
+	}
+}
+
+// TestShiftsAreAsPublished: what the numbers mean.
+func TestShiftsAreAsPublished(t *testing.T) {
+	shifted := func(d *Dataset, name string, severity int) *Dataset {
+		t.Helper()
+		s, err := d.Shifted(name, severity, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s
+	}
+	near := func(what string, got, want, tolerance float64) {
+		t.Helper()
+		if !(math.Abs(got-want) <= tolerance) {
+			t.Errorf("%s is %.4f, want %.4f", what, got, want)
+		}
+	}
+	d := ramp(t, 40, 3, 20, 24)
+	mean, deviation := added(d, shifted(d, "gaussian-noise", 3))
+	near("the noise's mean", mean, 0, 0.002)
+	near("the noise's deviation", deviation, 0.08, 0.002)
+	mean, _ = added(d, shifted(d, "brightness", 4))
+	// The value is blue, the third channel: the others grow in proportion.
+	near("the light added", mean, 0.2*(meanOf(d, 0)/meanOf(d, 2)+meanOf(d, 1)/meanOf(d, 2)+1)/3, 0.02)
+	impulses := 0
+	for i, v := range shifted(d, "impulse-noise", 5).Images {
+		if v != d.Images[i] {
+			impulses++
+		}
+	}
+	near("the share of impulses", float64(impulses)/float64(len(d.Images)), 0.07, 0.005)
+	flat := shifted(d, "contrast", 2)
+	near("the contrast left", deviationOf(flat)/deviationOf(d), 0.5, 0.02)
+	// A point becomes a normal density.
+	point := ramp(t, 1, 1, 21, 21)
+	clear(point.Images)
+	point.Images[10*21+10] = 255
+	density := func(x, y float64) float64 { return math.Exp(-(x*x+y*y)/2) / (2 * math.Pi) }
+	blurred := shifted(point, "gaussian-blur", 5).Images
+	for _, at := range [][2]int{{0, 0}, {1, 0}, {0, 2}, {1, 1}} {
+		near("a blurred point", float64(blurred[(10+at[0])*21+10+at[1]]), math.Floor(255*density(float64(at[0]), float64(at[1]))), 1)
+	}
+	// 20 pixels become 13 and 20 again: no more than 13 values are left.
+	values := map[byte]bool{}
+	for _, v := range shifted(ramp(t, 1, 1, 20, 20), "pixelate", 5).Images {
+		values[v] = true
+	}
+	if len(values) != 13 {
+		t.Errorf("%d values of 13 pixels", len(values))
+	}
+	for _, c := range []struct {
+		channels, severity int
+		name, want         string
+	}{
+		{3, 0, "jpeg", "severity 0, wants 1 to 5"}, {3, 6, "jpeg", "severity 6, wants 1 to 5"}, {3, 1, "fog", `no shift "fog"; there are ["gaussian-noise"`},
+		{4, 1, "jpeg", "image 0 of ramp: 4 channels, wants 1 or 3"},
+	} {
+		_, err := ramp(t, 1, c.channels, 8, 8).Shifted(c.name, c.severity, 1)
+		wantError(t, err, c.want)
+	}
+}
+
+// meanOf is a channel's mean over all images.
+func meanOf(d *Dataset, channel int) float64 {
+	mean, _ := moments(d.Images, d.Channels, d.Height*d.Width)
+	return mean[channel]
+}
+
+// deviationOf is the deviation of the first channel.
+func deviationOf(d *Dataset) float64 {
+	_, deviation := moments(d.Images, d.Channels, d.Height*d.Width)
+	return deviation[0]
+}
