@@ -1,0 +1,69 @@
+package graph_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// TestWithin: in a graph of float64 what is made within float32 computes in it, parameters and
+// gradients by them do not, and a gradient adds up both ways to a parameter.
+func TestWithin(t *testing.T) {
+	b := graph.New(tensor.Float64)
+	end := b.Within(tensor.Float32)
+	w := b.Parameter("w", constant(1./3), 2)
+	if graph.DTypeOf(w) != tensor.Float32 || b.DType() != tensor.Float32 {
+		t.Errorf("a layer gets %v, of a builder of %v", graph.DTypeOf(w), b.DType())
+	}
+	narrow := b.Apply(op.Sum{}, b.Apply(op.Squared{}, w))
+	end()
+	p := b.Parameters()[0]
+	if graph.DTypeOf(p) != tensor.Float64 || b.DType() != tensor.Float64 {
+		t.Errorf("the parameter holds %v, the builder is of %v", graph.DTypeOf(p), b.DType())
+	}
+	if b.As(p) != p {
+		t.Error("As of what has the float already is another node")
+	}
+	substituted := b.As(b.Substitute(narrow, map[*graph.Node]*graph.Node{p: b.Apply(op.Scale{Factor: 2}, p)}))
+	wide := b.Apply(op.Sum{}, b.Apply(op.Squared{}, p))
+	loss := b.Apply(op.Add{}, b.As(narrow), wide)
+	gradient := b.Gradients(loss, p)[0]
+	b.Output("narrow", b.As(narrow))
+	b.Output("wide", wide)
+	b.Output("substituted", substituted)
+	b.Output("gradient", gradient)
+	session := load(t, b, newHost(t, 1), graph.LoadOptions{})
+	must(t, session.Evaluate())
+	rounded, twice := float32(1./3), float32(2./3)
+	for name, want := range map[string]float64{
+		"narrow": float64(2 * rounded * rounded), "wide": 2. / 9, "substituted": float64(2 * twice * twice), "gradient": 2*float64(rounded) + 2./3,
+	} {
+		size := 1
+		if name == "gradient" {
+			size = 2
+		}
+		if got := read(t, session, name, 0, size)[0]; math.Abs(got-want) > 1e-15 {
+			t.Errorf("%s is %.17g, want %.17g", name, got, want)
+		}
+	}
+}
+
+func TestWithinRefuses(t *testing.T) {
+	b := graph.New(tensor.Float64)
+	b.Within(tensor.Uint8)
+	if err := b.Err(); err == nil || !strings.Contains(err.Error(), "within uint8, wants float32 or float64") {
+		t.Errorf("error %v", err)
+	}
+	b = graph.New(tensor.Float64)
+	end := b.Within(tensor.Float32)
+	narrow := b.Apply(op.Sum{}, b.Parameter("w", nil, 2))
+	end()
+	b.Record("narrow", narrow)
+	if err := b.Err(); err == nil || !strings.Contains(err.Error(), "a node of float32, wants float64") {
+		t.Errorf("error %v", err)
+	}
+}
