@@ -80,10 +80,9 @@ func shiftCommand(c *console) *cobra.Command {
 		Example: "  train shift runs/main-1/sgd runs/main-1/sgld\n  train shift runs/fit-1 --kinds gaussian-blur,jpeg --images 0",
 		Args:    wantRuns,
 		RunE: func(command *cobra.Command, runs []string) error {
-			for _, kind := range kinds {
-				if known := datasets.Shifts(); !slices.Contains(known, kind) {
-					return usage("train: kinds: no %q; there are %s", kind, strings.Join(known, ", "))
-				}
+			known := datasets.Shifts()
+			if len(kinds) == 0 || slices.ContainsFunc(kinds, func(kind string) bool { return !slices.Contains(known, kind) }) {
+				return usage("train: kinds: %q, wants some of %s", kinds, strings.Join(known, ","))
 			}
 			return s.run(command.Context(), runs, fmt.Sprintf("corrupted in %s; columns are severities", counted(len(kinds), "way")), c)
 		},
