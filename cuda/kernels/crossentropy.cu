@@ -24,7 +24,11 @@ INLINE void crossEntropyBackward(Out<T> d, In<T> logits, In<int> labels, In<T> d
     T* dz = d.at() + (long long)row * classes;
     SoftmaxRow s = softmaxRow(z, classes);
     int label = labels.at()[row];
-    for (int k = threadIdx.x % 32; k < classes; k += 32) dz[k] = T((s.probability(z[k]) - (k == label ? 1 : 0)) * scale);
+    for (int k = threadIdx.x % 32; k < classes; k += 32) {
+      double p = s.probability(z[k]);
+      if (sizeof(T) == 4 && p < 0x1p-64) p = 0;  // leastProbability
+      dz[k] = T((p - (k == label ? 1 : 0)) * scale);
+    }
   }
 }
 
