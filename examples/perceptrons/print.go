@@ -34,7 +34,7 @@ func (t *study) print(results []*result, out io.Writer) error {
 			return err
 		}
 	}
-	_, err := fmt.Fprintf(out, "Means over seeds and their standard errors. Samplers: of the average over samples, weighted by the step size.\n"+
+	_, err := fmt.Fprintf(out, "\nMeans over seeds and their standard errors. Samplers: of the average over samples, weighted by the step size.\n"+
 		"Rates: pSGLD and RMSprop %g, SGLD and SGD %g, halved after each fifth of %d epochs. Paper: Li et al. 2016, at T = 1/N.\n",
 		t.preconditioned, t.rate, t.epochs)
 	return err
