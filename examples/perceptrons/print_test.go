@@ -83,7 +83,7 @@ func TestPrintTable(t *testing.T) {
 	if err := table.print(results, &out); err != nil {
 		t.Fatal(err)
 	}
-	got, _, _ := strings.Cut(out.String(), "Means over")
+	got, _, _ := strings.Cut(out.String(), "\nMeans over")
 	want := `784-400-400-10  test error %              NLL  equal weights %  last state %  seeds  paper %
 --------------------------------------------------------------------------------------------
 pSGLD            1.50 ± 0.50  0.0500 ± 0.0000      1.50 ± 0.50   1.50 ± 0.50      2     1.40
