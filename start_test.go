@@ -2,6 +2,7 @@ package pollen
 
 import (
 	"context"
+	"math"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -47,11 +48,13 @@ func TestStart(t *testing.T) {
 	for name, spec := range map[string]Spec{"whole": still, "part": part, "all data": all} {
 		run, err := Fit(ctx, spec, data, filepath.Join(folder, name), with(t, 1))
 		must(t, err)
-		if spec.Schedule == nil {
-			continue // it moves
-		}
 		for chain, values := range lastOf(t, run) {
-			if !slices.Equal(values, from[chain%2]) {
+			square := 0.0
+			for i, v := range values {
+				square += float64((v-from[chain%2][i])*(v-from[chain%2][i])) / float64(len(values))
+			}
+			// A sampler has made a step or two; from other initial values it is .12 away.
+			if moved := math.Sqrt(square); spec.Schedule != nil && moved != 0 || moved > 0.05 {
 				t.Errorf("%s: chain %d did not begin at member %d", name, chain, chain%2)
 			}
 		}
