@@ -40,12 +40,13 @@ var registry = []known{
 	{"baoab", langevin.BAOAB{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
 	{"sgnht", langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3}, optimizers.Constant{Rate: 0.02}},
 	{"ccadl", langevin.CCAdL{Friction: 0.1, Alpha: 0.999, Coupling: 1e-3}, optimizers.Constant{Rate: 0.02}},
+	{"smile", langevin.SMILE{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
 	{"obabo", langevin.OBABO{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
 
 	{"random-walk", metropolis.RandomWalk{}, nil},
 	{"mala", metropolis.MALA{}, nil},
 	{"hmc", metropolis.HMC{Leaps: 20, Jitter: 0.2}, nil},
-	{"mclmc", metropolis.MCLMC{Friction: 0.05, EnergyVariance: 5e-4}, nil},
+	{"mclmc", metropolis.MCLMC{Friction: 0.02, EnergyVariance: 5e-4}, nil},
 	{"nuts", NUTS{AcceptanceRate: 0.8, MaxDepth: 10}, nil},
 
 	{"ensemble", Ensemble{}, optimizers.Cosine{First: 0.1}},

@@ -85,6 +85,7 @@ func updates() []update {
 		}
 	}
 	all = append(all, sampler("ccadl", langevin.CCAdL{Friction: 0.1, Alpha: 0.6, Coupling: 1e-3}, langevin.Gaussian(1), 1, 1e-5))
+	all = append(all, sampler("smile", langevin.SMILE{Friction: 0.1}, langevin.Gaussian(1), 1, 1e-5))
 	for _, name := range pollen.MethodNames() {
 		method, err := pollen.ParseMethod(name)
 		if err != nil {

@@ -143,6 +143,7 @@ func TestKineticMetric(t *testing.T) {
 		{1, false, langevin.SGNHT{Friction: 0.2, Splitting: langevin.SplittingEuler, Coupling: 1e-3}},
 		{1, true, langevin.SGNHT{Friction: 0.2, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3}},
 		{1, true, langevin.CCAdL{Friction: 0.2, Alpha: 0.9, Coupling: 1e-3}},
+		{1, false, langevin.SMILE{Friction: 0.2}},
 	} {
 		sampler := c.sampler
 		b := graph.New(tensor.Float32)

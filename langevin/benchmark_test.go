@@ -57,6 +57,7 @@ func BenchmarkUpdate(b *testing.B) {
 		{"sgnht/badodab", langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3}, langevin.Gaussian(1), 1, 36},
 		{"sgnht/euler per element", langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingEuler, PerElement: true, Coupling: 1e-3}, langevin.Gaussian(1), 1, 32},
 		{"sgnht/badodab per element", langevin.SGNHT{Friction: 0.1, Splitting: "badodab", PerElement: true, Coupling: 1e-3}, langevin.Gaussian(1), 1, 32},
+		{"smile", langevin.SMILE{Friction: 0.1}, langevin.Gaussian(1), 1, 36},
 		{"ccadl", langevin.CCAdL{Friction: 0.1, Alpha: 0.999, Coupling: 1e-3}, langevin.Gaussian(1), 1, 56},
 	} {
 		b.Run(c.name, func(b *testing.B) {

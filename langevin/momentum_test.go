@@ -11,7 +11,7 @@ import (
 )
 
 // momentumRows are the suite's rows of the samplers with momentum. SGNHT with one chi for all
-// elements and CCAdL, whose rules are not per element, are in sgnht_test.go and ccadl_test.go.
+// elements, CCAdL and SMILE, whose rules are not per element, are in files of their own.
 func momentumRows() []row {
 	sghmc := langevin.SGHMC{Friction: 0.3, NoiseEstimate: 0.1}
 	baoab, obabo := langevin.BAOAB{Friction: 0.4}, langevin.OBABO{Friction: 0.4}
@@ -64,6 +64,10 @@ func momentumRows() []row {
 		},
 		{
 			name: "CCAdL", sampler: langevin.CCAdL{Friction: 0.25, Alpha: 0.6, Coupling: 0.02}, inertia: true,
+			decay: math.Exp(-0.25),
+		},
+		{
+			name: "SMILE", sampler: langevin.SMILE{Friction: 0.25}, inertia: true,
 			decay: math.Exp(-0.25),
 		},
 	}

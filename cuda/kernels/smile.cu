@@ -1,0 +1,67 @@
+// Steps of microcanonical dynamics, with g the gradient of U/N, h = rate/N and xi ~ N(0, 1); d is the number of a parameter's elements:
+//
+//	smile_update  v <- v - rate g;  leaves the sum of v v of each tile
+//	smile_turn    r = sqrt((d - 1) h T/v.v), 1 where h T is 0:  one block
+//	smile_drift   v <- r v,  theta <- theta + q v/2,  v <- c v + sqrt((1 - c^2) h T) xi,  theta <- theta + q v/2,  c = e^-a,  q = 2r/(1+r)
+#include "velocities.cuh"
+
+template <class T>
+INLINE void turn(Out<double> r, In<double> squares, const Schedules<T>& schedules, int n, int tiles, int dataSize) {
+  const Step<T>& s = schedules.step(dataSize);
+  double sum = 0;
+  for (int i = threadIdx.x; i < tiles; i += blockDim.x) sum += squares.at()[i];
+  sum = blockSum(sum);
+  if (threadIdx.x > 0) return;
+  double length = (double)(n - 1) * s.h * (double)s.temperature;
+  r.at()[0] = length > 0 && sum > 0 ? math::sqrt(length / sum) : 1;
+}
+
+// Turned are the coefficients of velocities, the share r of them that stays, and half of q.
+template <class T>
+struct Turned {
+  Coefficients<T> c;
+  T r, half;
+};
+
+template <class T>
+INLINE void turnedDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Schedules<T>& schedules, In<double> turned, int n, unsigned stream, double friction,
+                        int dataSize) {
+  prefetch(n, w, v);
+  const Step<T>& s = schedules.step(dataSize);
+  const auto& c = once<Turned<T>>([&]() INLINED {
+    Relaxation relaxed = relaxation(friction, friction);
+    double r = turned.at()[0];
+    return Turned<T>{{T(relaxed.keep), s.noise(relaxed.strength)}, T(r), T(r / (1 + r))};
+  });
+  update(squares, n, [&](int i, int count) INLINED {
+    Quad<T> theta = load(w.at(), i, count), velocity = load(v.at(), i, count), z = draw(again(s), stream, i);
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      if (k >= count) continue;
+      T old = again(c).r * velocity.v[k];
+      velocity.v[k] = again(c).c.keep * old + again(c).c.scale * z.v[k];
+      theta.v[k] += again(c).half * (old + velocity.v[k]);
+    }
+    store(w.at(), i, count, theta);
+    store(v.at(), i, count, velocity);
+    return dot(velocity, velocity);
+  });
+}
+
+#define SMILE(T, suffix)                                                                                                                       \
+  UPDATE(smile_update_##suffix, T)                                                                                                             \
+  (Out<double> squares, WALKERS(T), In<T> rates, In<T> temperatures, Header header, int n, ENTRIES, STREAMS, double friction, PRIOR(T)) {      \
+    (WALKERS_OF(T)).prefetchAll();                                                                                                             \
+    WALKERS_OF(T).kick(statistics, squares, SCHEDULES_OF(T).step(dataSize), [](int, int, const Quad<T>&) INLINED {});                          \
+  }                                                                                                                                            \
+  KERNEL(smile_turn_##suffix, 256)                                                                                                             \
+  (Out<double> r, In<double> squares, TABLES(T), int n, ENTRIES, int tiles, int dataSize) {                                                    \
+    turn(r, squares, SCHEDULES_OF(T), n, tiles, dataSize);                                                                                     \
+  }                                                                                                                                            \
+  UPDATE(smile_drift_##suffix, T)                                                                                                              \
+  (Out<double> squares, InOut<T> w, InOut<T> v, TABLES(T), In<double> r, int n, ENTRIES, unsigned noise, double friction, int dataSize) {      \
+    turnedDrift(squares, w, v, SCHEDULES_OF(T), r, n, noise, friction, dataSize);                                                                       \
+  }
+
+SMILE(float, f32)
+SMILE(double, f64)

@@ -1,0 +1,130 @@
+package langevin
+
+import (
+	"math"
+	"slices"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// SMILE is microcanonical Langevin dynamics on minibatches (Sommer, Diao, Robnik, Seljak and
+// Ruegamer 2026): the d velocities of a parameter have one length, whatever forces do. Noise of
+// minibatches that all elements have alike turns them, and cannot heat; nothing has to be estimated
+// or to adapt. With v ~ N(0, h T) at the start a step is
+//
+//	B  v     <- v - h gU
+//	N  v     <- r v,                              r = sqrt((d-1) h T)/|v|
+//	A  theta <- theta + q v/2,                    q = 2r/(1+r)
+//	O  v     <- c v + sqrt((1 - c^2) h T) xi,     c = exp(-a)
+//	A  theta <- theta + q v/2
+//
+// It moves as SGLD does at the step size h/f, f being a - log r, some a + h Var(gU)/(2T).
+//
+// It targets exp(-U/T), and in continuous time has no bias for any a. With steps and in many
+// dimensions q makes the temperature right, in all, along directions of small curvature, however
+// large the noise is: without it, it would be (1+r)/(2r) of T. Element i is at
+//
+//	T (1 + s (n - 1)),  s = (1-r) (1+c)/(2 - 2rc)
+//
+// there, n being Var(gU_i) over its mean, and likewise any sum of elements: noise that they have in
+// common heats along it as in SGNHT. In few dimensions O, whose velocities have their own length
+// until the next N, makes it colder by some 8a/d^2. Since N fixes it, the kinetic temperature says
+// nothing: the configurational one tells. At T = 0 there is no length, and a parameter of one
+// element has no direction: there r is 1, and the rule BAOAB's.
+//
+// The paper has one length for all parameters together, which those with the least noise would pay
+// for, and friction from a length L. Its preconditioning by the noise of each element was tried and
+// left out: a network's weights have much of their noise in common, so that a smaller share of it
+// injected leaves its stiff directions hotter, and on a hundred digits that is farther from HMC.
+type SMILE struct {
+	Friction float64 // a, above 0
+}
+
+// Name implements Sampler.
+func (SMILE) Name() string { return "smile" }
+
+func (m SMILE) mobility(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+	return kickedMobility(m.Friction, n, h), nil
+}
+
+// Validate implements Sampler.
+func (m SMILE) Validate() error {
+	if !positive(m.Friction) {
+		return errors.Errorf("langevin: smile: Friction is %v, wants a positive number", m.Friction)
+	}
+	return nil
+}
+
+// Update implements Sampler.
+func (m SMILE) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
+	return attachMomentum(b, m, f, parameter, gradient, 1)
+}
+
+func (SMILE) states(int) []momentumState { return nil }
+
+func (m SMILE) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
+	n := l.Shapes[0].Elements()
+	host := updateTiles(l, n, u, badodabKick[float32], badodabKick[float64])
+	host.Workspace = 8 * (host.Phases[0].Tiles + 1)
+	turn := tensor.Phase{Tiles: 1, Run: graph.Pick(l, smileTurn[float32](u, n), smileTurn[float64](u, n))}
+	drift := tensor.Phase{Tiles: host.Phases[0].Tiles, Run: graph.Pick(l, smileDrift[float32](u, n), smileDrift[float64](u, n))}
+	host.Phases = append(host.Phases, turn, drift)
+	return "", host, []float64{m.Friction}
+}
+
+// calls kicks, each block leaving the sum of its velocities' squares, finds r, and drifts.
+func (m SMILE) calls(l *graph.Lowering, update tensor.Call) []tensor.Call {
+	a := update.Arguments
+	squares, r := tensor.NewWorkspace(tensor.Float64, tiles(l.Shapes[0].Elements())), tensor.NewWorkspace(tensor.Float64, 1)
+	w, v, rest := a[1+momentumW], a[1+momentumV], a[1+momentumStates:]
+	tables, n, noise, friction, dataSize := []tensor.Argument{a[1+momentumRates], a[1+momentumTemperatures], rest[0]}, rest[1:4], rest[4], rest[6], a[len(a)-1]
+	blocks := squares.Elements
+	turn := l.Call("smile_turn", tensor.Block(min(blocks, op.SumThreads)), slices.Concat(
+		[]tensor.Argument{tensor.Out(r), tensor.In(squares)}, tables, n, []tensor.Argument{tensor.Int(blocks), dataSize})...)
+	drift := l.Call("smile_drift", update.Grid, slices.Concat(
+		[]tensor.Argument{tensor.Out(squares), w, v}, tables, []tensor.Argument{tensor.In(r)}, n, []tensor.Argument{noise, friction, dataSize})...)
+	update.Arguments = append([]tensor.Argument{tensor.Out(squares)}, a...)
+	return []tensor.Call{update, turn, drift}
+}
+
+// smileTurn is r, which it leaves behind the squares of n velocities that the tiles have left.
+func smileTurn[T float32 | float64](u momentumUpdate, n int) func(a *tensor.Args, _ int) {
+	return func(a *tensor.Args, _ int) {
+		s, workspace := sweepOf[T](u, a, 0, 0), tensor.Workspace[float64](a)
+		squares := 0.0
+		for _, v := range workspace[:tiles(n)] {
+			squares += v
+		}
+		r := 1.0
+		if length := float64(n-1) * s.h * s.temperature; length > 0 && squares > 0 {
+			r = math.Sqrt(length / squares)
+		}
+		workspace[tiles(n)] = r
+	}
+}
+
+// smileDrift is N, A, O and A.
+func smileDrift[T float32 | float64](u momentumUpdate, n int) func(a *tensor.Args, tile int) {
+	c := math.Exp(-u.rule.(SMILE).Friction)
+	return func(a *tensor.Args, tile int) {
+		s, r := sweepOf[T](u, a, tile*op.UpdateTile, min(n, (tile+1)*op.UpdateTile)), tensor.Workspace[float64](a)[tiles(n)]
+		turned, keep, scale, half := T(r), T(c), s.scale((1-c*c)/2), T(r/(1+r))
+		var z [random.BlockSize]float32
+		for from := 0; from < len(s.w); from += random.BlockSize {
+			to := min(from+random.BlockSize, len(s.w))
+			s.draw(from, &z)
+			w, v := s.w[from:to], s.v[from:to]
+			v = v[:len(w)]
+			for i := range w {
+				old := T(turned * v[i])
+				v[i] = T(keep*old) + T(scale*T(z[i]))
+				w[i] += T(half * T(old+v[i]))
+			}
+		}
+	}
+}
