@@ -70,6 +70,8 @@ func courseOf(m Method) (course, error) {
 		return optimizing{optimizer: m}, nil
 	case langevin.Sampler:
 		return sampling{sampler: m}, nil
+	case Auto:
+		return undecided{}, nil
 	case NUTS, metropolis.Proposal, metropolis.MCLMC:
 		return walking{method: m}, nil
 	case metropolis.Sampler:
@@ -119,4 +121,26 @@ func (t *training) takeEach(take func(chain int) (samples.Sample, error)) ([]sam
 		}
 	}
 	return states, nil
+}
+
+// optimizing is the course of an optimizer: one solution, the last state.
+type optimizing struct {
+	plain
+	optimizer optimizers.Optimizer
+}
+
+func (o optimizing) traits() traits    { return traits{rated: optimizers.UsesRates(o.optimizer)} }
+func (optimizing) applies(string) bool { return false }
+func (o optimizing) check(*Spec) error { return o.optimizer.Validate() }
+
+func (o optimizing) attach(t *training, b *graph.Builder, in inputs) (logits, loss *graph.Node, err error) {
+	logits, loss = in.loss(b)
+	parameters := b.Parameters()
+	gradients := b.Gradients(loss, parameters...)
+	var rates *graph.Node
+	if o.traits().rated {
+		rates = b.Table("rates", t.rates)
+	}
+	optimizers.Update(b, o.optimizer, parameters, gradients, rates)
+	return logits, loss, b.Err()
 }

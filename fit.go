@@ -25,6 +25,10 @@ func Fit(ctx context.Context, spec Spec, data *datasets.Splits, folder string, o
 	if data == nil || data.Train == nil {
 		return nil, invalid("fit: no data to train on")
 	}
+	spec, err := spec.decided(ctx, data.Train, e)
+	if err != nil {
+		return nil, err
+	}
 	t, err := newTraining(spec, data.Train, folder, e)
 	if err != nil {
 		return nil, err
@@ -308,7 +312,11 @@ func (t *training) remarkResumed(made int, whole bool, device tensor.Device) {
 // steps the run would have.
 func Try(ctx context.Context, spec Spec, data *datasets.Dataset, steps int, options ...Option) (total int, err error) {
 	const window = 2
-	t, err := newTraining(spec, data, "", environmentOf(options))
+	e := environmentOf(options)
+	if spec, err = spec.decided(ctx, data, e); err != nil {
+		return 0, err
+	}
+	t, err := newTraining(spec, data, "", e)
 	if err != nil {
 		return 0, err
 	}

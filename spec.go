@@ -99,6 +99,12 @@ func (s Spec) Resolve() (Spec, error) {
 	if err := s.checkApplicable(c); err != nil {
 		return s, err
 	}
+	if _, ok := c.(undecided); ok {
+		if err := c.check(&s); err != nil {
+			return s, Invalid{err}
+		}
+		return s, nil // the rest by the method that is chosen
+	}
 	s.fill(c)
 	return s, s.checkValues(c)
 }

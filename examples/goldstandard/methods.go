@@ -50,8 +50,9 @@ var methods = []method{
 	{"BAOAB", sampled(langevin.BAOAB{Friction: 0.1}, optimizers.Constant{Rate: 1e-3}, 0)},
 	{"SGNHT", sampled(langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3}, optimizers.Constant{Rate: 1e-3}, 0)},
 	{"CCAdL", sampled(langevin.CCAdL{Friction: 0.1, Alpha: 0.999, Coupling: 1e-3}, optimizers.Constant{Rate: 1e-3}, 0)},
+	{"SMILE", sampled(langevin.SMILE{Friction: 0.1}, optimizers.Constant{Rate: 1e-3}, 0)},
 	{"MCLMC, all data", func(s *study) pollen.Spec {
-		spec := sampled(metropolis.MCLMC{Friction: 0.05, EnergyVariance: 5e-4}, nil, 0)(s)
+		spec := sampled(metropolis.MCLMC{Friction: 0.02, EnergyVariance: 5e-4}, nil, 0)(s)
 		spec.Batch, spec.Weights = dataSize, "" // a rate that does not change has no weights
 		return spec
 	}},

@@ -1,0 +1,111 @@
+package pollen
+
+import (
+	"math"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/metropolis"
+	"github.com/pollen-ml/pollen/optimizers"
+)
+
+// noisy are squares of which every third has a wrong label, so that gradients stay noisy.
+func noisy(t *testing.T, n int) *datasets.Dataset {
+	data := squares(t, n, 4, 1)
+	for i := 0; i < n; i += 3 {
+		data.Labels[i] = int32(i / 3 * 7 % 4)
+	}
+	return data
+}
+
+// automatic fits by Auto, and returns the run and what was remarked.
+func automatic(t *testing.T, spec Spec, examples int, folder string, options ...Option) (run *Run, remarks string) {
+	t.Helper()
+	spec.Method, spec.Network = Auto{}, "mlp-5"
+	run, err := Fit(t.Context(), spec, trainOn(noisy(t, examples)), folder,
+		append(options, WithObserver(func(e Event) { remarks += e.Remark + "\n" }))...)
+	must(t, err)
+	return run, remarks
+}
+
+// TestAutoOnFewExamples: MCLMC with all of them, as if it had been asked for.
+func TestAutoOnFewExamples(t *testing.T) {
+	folder, spec := t.TempDir(), Spec{Epochs: 60, Samples: 4, Chains: 2, Seed: 3, Temperature: new(3e-3)}
+	run, remarks := automatic(t, spec, 80, filepath.Join(folder, "auto"), with(t, 1))
+	spec.Method, spec.Network = metropolis.MCLMC{Friction: 0.02, EnergyVariance: 5e-4}, "mlp-5"
+	asked, err := Fit(t.Context(), spec, trainOn(noisy(t, 80)), filepath.Join(folder, "asked"), with(t, 1))
+	must(t, err)
+	same(t, "samples", contents(t, filepath.Join(asked.Folder(), samplesFolder)), contents(t, filepath.Join(run.Folder(), samplesFolder)))
+	if got := run.Manifest().Spec; got.Method != spec.Method || got.Batch != 80 {
+		t.Errorf("the manifest has %s with batch %d", MethodText(got.Method), got.Batch)
+	}
+	if !strings.Contains(remarks, "auto: mclmc:friction=0.02,energy-variance=0.0005 with all 80 examples at each step") {
+		t.Errorf("remarks are %q", remarks)
+	}
+}
+
+// TestAutoOnManyExamples: SGNHT at a rate that follows from the noise of a pilot, the same for all
+// parts of a run, from any customary rate, and goes on after it was stopped.
+func TestAutoOnManyExamples(t *testing.T) {
+	const examples = 2100
+	folder, spec := t.TempDir(), Spec{Epochs: 40, BurnIn: new(20), Samples: 4, Chains: 2, Seed: 3, Temperature: new(3e-3)}
+	run, remarks := automatic(t, spec, examples, filepath.Join(folder, "whole"), with(t, 2))
+	chosen := run.Manifest().Spec
+	if _, ok := chosen.Method.(langevin.SGNHT); !ok || !strings.Contains(remarks, "auto: sgnht:friction=0.05,") {
+		t.Fatalf("the manifest has %s, remarks are %q", MethodText(chosen.Method), remarks)
+	}
+	d, err := run.Diagnostics()
+	must(t, err)
+	most := 0.0
+	for _, layer := range d.Temperatures[1:] {
+		most = math.Max(most, float64(layer.Heating))
+	}
+	if !(most > autoNoise/8 && most < 2*autoNoise) {
+		t.Errorf("at the rate %v the noise is %.3g times the friction's in the end, wants about %v", chosen.Schedule, most, autoNoise)
+	}
+
+	of := spec
+	of.FirstChain, of.Chains = 1, 1
+	part, _ := automatic(t, of, examples, filepath.Join(folder, "part"), with(t, 1))
+	if got := part.Manifest().Spec.Schedule; got != chosen.Schedule {
+		t.Errorf("a part of the run has %v, the whole one %v", got, chosen.Schedule)
+	}
+	total, err := Try(t.Context(), Spec{Network: "mlp-5", Method: Auto{}, Epochs: 40, Seed: 3}, noisy(t, examples), 2, with(t, 1))
+	if err != nil || total != 840 {
+		t.Errorf("an estimate is of %d steps, error %v", total, err)
+	}
+
+	ctx, stop := stopAt(400)
+	again := spec
+	again.Network, again.Method = "mlp-5", Auto{}
+	stopped := filepath.Join(folder, "stopped")
+	if _, err := Fit(ctx, again, trainOn(noisy(t, examples)), stopped, with(t, 2), stop); err == nil {
+		t.Fatal("the run did not stop")
+	}
+	resumed, err := Resume(t.Context(), stopped, trainOn(noisy(t, examples)), with(t, 2))
+	must(t, err)
+	same(t, "samples", contents(t, filepath.Join(run.Folder(), samplesFolder)), contents(t, filepath.Join(resumed.Folder(), samplesFolder)))
+}
+
+// TestAutoRefuses what would have no effect, and data that no rate is small enough for.
+func TestAutoRefuses(t *testing.T) {
+	for want, spec := range map[string]Spec{
+		"schedule does not apply to auto": {Schedule: optimizers.Constant{Rate: 1}},
+		"cycles applies to":               {Cycles: 2},
+		"temperature is 0":                {Temperature: new(0.0)},
+		"burn-in-steps applies to":        {BurnInSteps: 3},
+	} {
+		spec.Method = Auto{}
+		_, err := spec.Resolve()
+		wantInvalid(t, want, err, want)
+	}
+	data := squares(t, 2100, 4, 1)
+	_, err := Fit(t.Context(), Spec{Network: "mlp-5", Method: Auto{}, Batch: 2100}, trainOn(data), filepath.Join(t.TempDir(), "run"), with(t, 1))
+	wantInvalid(t, "all data", err, "auto: minibatches of 2100 from 2100 examples have no noise")
+	data.Deviation[0] = 1e-30
+	_, err = Fit(t.Context(), Spec{Network: "mlp-5", Method: Auto{}}, trainOn(data), filepath.Join(t.TempDir(), "run"), with(t, 1))
+	wantError(t, "numbers without bounds", err, "auto", "computed a NaN or an infinity")
+}
