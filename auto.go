@@ -72,7 +72,7 @@ func (s Spec) decided(ctx context.Context, data *datasets.Dataset, e environment
 	}
 	if examples <= autoExact && (s.Batch == 0 || s.Batch == examples) {
 		s.Method = knownAs(metropolis.MCLMC{}).method
-		e.remark(fmt.Sprintf("auto: %s with all %d examples at each step; it finds its steps in the burn-in", MethodText(s.Method), examples))
+		e.remark(fmt.Sprintf("chosen: %s with all %d examples at each step; it finds its steps in the burn-in", MethodText(s.Method), examples))
 		return s, nil
 	}
 	if s.Batch >= examples {
@@ -80,12 +80,13 @@ func (s Spec) decided(ctx context.Context, data *datasets.Dataset, e environment
 	}
 	s.Method = langevin.SGNHT{Friction: 0.05, Splitting: langevin.SplittingBADODAB, Coupling: 3e-3}
 	s.Batch = cmp.Or(s.Batch, 100)
+	e.remark("a pilot measures the noise of minibatches")
 	constant, noise, err := s.pilot(ctx, data, e, max(autoEpochs, (autoSteps*s.Batch+examples-1)/examples))
 	if err != nil {
 		return s, errors.WithMessage(err, "auto")
 	}
 	s.Schedule = constant
-	e.remark(fmt.Sprintf("auto: %s at the rate %v, where the noise of minibatches is %s and less elsewhere, by a pilot",
+	e.remark(fmt.Sprintf("chosen: %s at the rate %v, where the noise of minibatches is %s and less elsewhere, by a pilot",
 		MethodText(s.Method), constant.Rate, noise))
 	return s, nil
 }
@@ -122,6 +123,7 @@ func (s Spec) pilot(ctx context.Context, data *datasets.Dataset, e environment, 
 // pilotNoise makes the steps of a specification and measures the noise of minibatches by layer, as
 // a run does at its end.
 func (s Spec) pilotNoise(ctx context.Context, data *datasets.Dataset, e environment) (layers []Temperature, err error) {
+	e.observe = func(Event) {} // its progress is not the run's
 	t, err := newTraining(s, data, "", e)
 	if err != nil {
 		return nil, err

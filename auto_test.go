@@ -42,7 +42,7 @@ func TestAutoOnFewExamples(t *testing.T) {
 	if got := run.Manifest().Spec; got.Method != spec.Method || got.Batch != 80 {
 		t.Errorf("the manifest has %s with batch %d", MethodText(got.Method), got.Batch)
 	}
-	if !strings.Contains(remarks, "auto: mclmc:friction=0.02,energy-variance=0.0005 with all 80 examples at each step") {
+	if !strings.Contains(remarks, "chosen: mclmc:friction=0.02,energy-variance=0.0005 with all 80 examples at each step") {
 		t.Errorf("remarks are %q", remarks)
 	}
 }
@@ -54,7 +54,7 @@ func TestAutoOnManyExamples(t *testing.T) {
 	folder, spec := t.TempDir(), Spec{Epochs: 40, BurnIn: new(20), Samples: 4, Chains: 2, Seed: 3, Temperature: new(3e-3)}
 	run, remarks := automatic(t, spec, examples, filepath.Join(folder, "whole"), with(t, 2))
 	chosen := run.Manifest().Spec
-	if _, ok := chosen.Method.(langevin.SGNHT); !ok || !strings.Contains(remarks, "auto: sgnht:friction=0.05,") {
+	if _, ok := chosen.Method.(langevin.SGNHT); !ok || !strings.Contains(remarks, "chosen: sgnht:friction=0.05,") {
 		t.Fatalf("the manifest has %s, remarks are %q", MethodText(chosen.Method), remarks)
 	}
 	d, err := run.Diagnostics()
