@@ -17,12 +17,10 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Auto chooses a sampler and its step size by the data, before a run begins: a remark says how, and
-// the manifest has what was chosen. Up to 2000 examples that is metropolis.MCLMC, which finds its
-// steps itself. Above, it is langevin.SGNHT, at the rate at which in one layer the noise of
-// minibatches is 4 times the friction's, and elsewhere less: a thermostat takes so much, and would
-// hide what more does to layers whose noise differs. A pilot of two epochs, or 400 steps, measures
-// it on a chain that is not kept; the rate is at most twice the pilot's, which was stable.
+// Auto chooses a sampler and its step size by the data: the manifest has the choice. Up to 2000
+// examples that is metropolis.MCLMC. Above, it is langevin.SGNHT, at the rate at which in one
+// layer, by a pilot, the noise of minibatches is 4 times the friction's, and elsewhere less; at
+// most at twice the pilot's rate, which was stable.
 type Auto struct{}
 
 // Name implements Method.
@@ -92,7 +90,8 @@ func (s Spec) decided(ctx context.Context, data *datasets.Dataset, e environment
 }
 
 // pilot is the rate at which the noise of the layer with most of it is autoNoise times the
-// friction's, as far as that can be reached, and what the noise is there.
+// friction's, as far as that can be reached, and what the noise is there. A thermostat takes so
+// much, and would hide what more does to layers whose noise differs. The pilot's chain is not kept.
 func (s Spec) pilot(ctx context.Context, data *datasets.Dataset, e environment, epochs int) (rate optimizers.Constant, noise string, err error) {
 	s.Chains, s.FirstChain, s.Epochs, s.Start = 1, 0, epochs, ""
 	s.BurnIn, s.Samples, s.Keep = new(0), 1, 0

@@ -1,7 +1,9 @@
 package pollen
 
 import (
+	"context"
 	"encoding/json"
+	"fmt"
 	"math"
 	"slices"
 
@@ -30,6 +32,7 @@ type Diagnostics struct {
 	Losses     [][]float64 `json:"losses,omitempty"`    // what the second is of
 
 	Temperatures []Temperature `json:"temperatures,omitempty"` // of all parameters, then by layer
+	Predictions  *Measured     `json:"predictions,omitempty"`  // temperature of what predictions depend on; nil where not measured
 	Acceptance   Number        `json:"acceptance"`             // mean acceptance probability
 	Diverged     Number        `json:"diverged"`               // share of NUTS' trajectories that did, see metropolis.TraceDiverged
 	Swaps        Number        `json:"swaps"`                  // share of swap attempts that succeeded
@@ -57,6 +60,23 @@ type Temperature struct {
 	Kinetic         Number `json:"kinetic"`         // of velocities, where there are any
 	Drift           Number `json:"drift"`           // of the configurational one
 	Heating         Number `json:"heating"`         // by minibatches were nothing done against it, relative to T: an estimate from the last state
+}
+
+// Measured is a number with its standard error.
+type Measured struct {
+	Value         Number `json:"value"`
+	StandardError Number `json:"standardError"`
+}
+
+// String rounds both to the first digit of the error, as "8 ± 2" or "110 ± 40".
+func (m Measured) String() string {
+	place := math.Floor(math.Log10(float64(m.StandardError)))
+	if math.IsInf(place, 0) || math.IsNaN(place) {
+		return fmt.Sprintf("%.3g ± %.3g", float64(m.Value), float64(m.StandardError))
+	}
+	unit := math.Pow(10, place)
+	digits := max(0, -int(place))
+	return fmt.Sprintf("%.*f ± %.*f", digits, math.Round(float64(m.Value)/unit)*unit, digits, math.Round(float64(m.StandardError)/unit)*unit)
 }
 
 // Number is a float64 that is null in JSON if it is not finite.
@@ -96,7 +116,7 @@ func (r *Run) Diagnostics() (*Diagnostics, error) {
 }
 
 // diagnose computes diagnostics from the steps made so far.
-func (t *training) diagnose(device tensor.Device) (*Diagnostics, error) {
+func (t *training) diagnose(ctx context.Context, device tensor.Device) (*Diagnostics, error) {
 	d := &Diagnostics{
 		Made: int(t.session.Steps()), From: t.from, Samples: t.samples, Watched: t.manifest.Watched, Trace: thinned(t.trace.values, traceValues),
 		Predicted: t.probe.mixing(), LossRHat: Number(t.rHat(valuesOf(t.lossTrace))), WeightRHat: Number(t.rHat(valuesOf(t.weightTrace))),
@@ -114,7 +134,10 @@ func (t *training) diagnose(device tensor.Device) (*Diagnostics, error) {
 		}
 	}
 	var err error
-	d.Temperatures, err = t.temperaturesByLayer(device)
+	if d.Temperatures, err = t.temperaturesByLayer(device); err != nil {
+		return nil, err
+	}
+	d.Predictions, err = t.curved(ctx, device)
 	return d, err
 }
 
@@ -189,6 +212,7 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 	var weights, losses [][]float64
 	traced := true
 	var total float64
+	var measured []Measured // of predictions
 	for i, part := range parts {
 		d, err := part.Diagnostics()
 		if err != nil {
@@ -216,6 +240,9 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 			at.Drift += Number(share) * t.Drift
 			at.Heating += Number(share) * t.Heating
 		}
+		if d.Predictions != nil {
+			measured = append(measured, *d.Predictions)
+		}
 		all.Acceptance += Number(share) * d.Acceptance
 		all.Diverged += Number(share) * d.Diverged
 	}
@@ -229,8 +256,24 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 	if !traced {
 		weights, losses = nil, nil
 	}
+	all.Predictions = meanOf(measured)
 	all.WeightRHat, all.LossRHat = togetherRHat(weights), togetherRHat(losses)
 	return all, nil
+}
+
+// meanOf is the mean of independent numbers; nil without any.
+func meanOf(measured []Measured) *Measured {
+	if len(measured) == 0 {
+		return nil
+	}
+	mean, n := &Measured{}, Number(len(measured))
+	squares := 0.0
+	for _, m := range measured {
+		mean.Value += m.Value / n
+		squares += float64(m.StandardError * m.StandardError)
+	}
+	mean.StandardError = Number(math.Sqrt(squares)) / n
+	return mean
 }
 
 // togetherRHat is the split R-hat of chains, cut to the length of the shortest; NaN if that is too

@@ -16,8 +16,9 @@ const (
 )
 
 // Equilibrium says in words how many of the weights are in equilibrium at the requested
-// temperature, within 5 % of it or two standard errors, and what keeps the others from it. It is
-// empty where no temperature was measured.
+// temperature, within 5 % of it or two standard errors, what keeps the others from it, and at which
+// temperature that is which predictions depend on, where it was measured. It is empty where no
+// temperature was.
 func (d *Diagnostics) Equilibrium(temperature float64) string {
 	if temperature == 0 || len(d.Temperatures) < 2 { // at temperature 0 there is no equilibrium to miss
 		return ""
@@ -56,6 +57,9 @@ func (d *Diagnostics) Equilibrium(temperature float64) string {
 				verdict += " (" + s.scale + ")"
 			}
 		}
+	}
+	if p := d.Predictions; p != nil {
+		verdict += "; what predictions depend on is at T = " + p.String()
 	}
 	return verdict + "."
 }

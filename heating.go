@@ -54,33 +54,11 @@ func (t *training) heating(device tensor.Device) (map[string]float64, error) {
 // minibatches, by parameter, at a state.
 func (t *training) gradientVariances(device tensor.Device, state samples.Sample) (map[string][]float64, error) {
 	images, labels := t.spread(heatingBatches * t.spec.Batch)
-	b := graph.New(tensor.Float32)
-	shape := tensor.Shape{len(labels), t.data.Channels, t.data.Height, t.data.Width}
-	x, y := op.Minibatch(b, op.Batch{Size: t.spec.Batch, Shuffled: true}, shape, t.data.Mean, t.data.Deviation)
-	network, err := t.spec.Build(t.data.Classes)
-	if err != nil {
-		return nil, err
-	}
-	_, loss := inputs{network: network, x: t.spec.Augment.apply(b, x), labels: y}.loss(b)
-	parameters := b.Parameters()
-	for i, gradient := range b.Gradients(loss, parameters...) {
-		b.Output("gradient "+parameters[i].Name(), gradient)
-	}
-	program, err := b.Compile()
-	if err != nil {
-		return nil, err
-	}
-	session, err := program.Load(device, graph.LoadOptions{Seed: t.spec.Seed})
+	session, err := t.gradients(device, images, labels, op.Batch{Size: t.spec.Batch, Shuffled: true}, false)
 	if err != nil {
 		return nil, err
 	}
 	defer session.Close()
-	if err := graph.Write(session, "images", 0, 0, images); err != nil {
-		return nil, err
-	}
-	if err := graph.Write(session, "labels", 0, 0, labels); err != nil {
-		return nil, err
-	}
 	if err := state.Put(session, 0); err != nil {
 		return nil, err
 	}
@@ -113,6 +91,42 @@ func (t *training) gradientVariances(device tensor.Device, state samples.Sample)
 		}
 	}
 	return squares, nil
+}
+
+// gradients is a session whose steps leave the logits of minibatches of some images, and the
+// gradients of their mean loss, or those of the prior's part of U.
+func (t *training) gradients(device tensor.Device, images []byte, labels []int32, batch op.Batch, ofPrior bool) (*graph.Session, error) {
+	b := graph.New(tensor.Float32)
+	x, y := op.Minibatch(b, batch, tensor.Shape{len(labels), t.data.Channels, t.data.Height, t.data.Width}, t.data.Mean, t.data.Deviation)
+	network, err := t.spec.Build(t.data.Classes)
+	if err != nil {
+		return nil, err
+	}
+	logits, loss := inputs{network: network, x: t.spec.Augment.apply(b, x), labels: y}.loss(b)
+	b.Output("logits", logits)
+	if ofPrior {
+		loss = t.posterior().Potential(b, b.Apply(op.Scale{Factor: 1e-20}, loss)) // next to nothing of the likelihood
+	}
+	parameters := b.Parameters()
+	for i, gradient := range b.Gradients(loss, parameters...) {
+		b.Output("gradient "+parameters[i].Name(), gradient)
+	}
+	program, err := b.Compile()
+	if err != nil {
+		return nil, err
+	}
+	session, err := program.Load(device, graph.LoadOptions{Seed: t.spec.Seed})
+	if err != nil {
+		return nil, err
+	}
+	if err = graph.Write(session, "images", 0, 0, images); err == nil {
+		err = graph.Write(session, "labels", 0, 0, labels)
+	}
+	if err != nil {
+		session.Close()
+		return nil, err
+	}
+	return session, nil
 }
 
 // spread are at most n of the training images, evenly spaced, and their labels.

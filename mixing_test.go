@@ -137,6 +137,17 @@ func TestHeating(t *testing.T) {
 	}
 }
 
+func TestMeasuredText(t *testing.T) {
+	for want, m := range map[string]Measured{
+		"8 ± 2": {8.04, 1.71}, "110 ± 40": {112.3, 41}, "0.97 ± 0.05": {0.9735, 0.0514}, "1.04 ± 0.10": {1.04, 0.0996},
+		"1 ± NaN": {1, Number(math.NaN())}, "1.23 ± 0": {1.2345, 0},
+	} {
+		if got := m.String(); got != want {
+			t.Errorf("%v, want %s", got, want)
+		}
+	}
+}
+
 func TestEquilibriumInWords(t *testing.T) {
 	none := Number(math.NaN())
 	of := func(layer string, weights int, temperature, standardError, kinetic, heating Number) Temperature {
@@ -158,6 +169,11 @@ func TestEquilibriumInWords(t *testing.T) {
 		if got := d.Equilibrium(1); got != want {
 			t.Errorf("%+v: %q, want %q", layers, got, want)
 		}
+	}
+	heated := Diagnostics{Temperatures: []Temperature{{}, of("a", 1, 1, 0.01, 1, 0)}, Predictions: &Measured{8.04, 1.71}}
+	want := "100 % of the weights are in equilibrium, within 5 % of T = 1; what predictions depend on is at T = 8 ± 2."
+	if got := heated.Equilibrium(1); got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 	d := Diagnostics{Temperatures: []Temperature{{}, of("a", 1, 1.5, 0.01, 1, 0)}}
 	if got := d.Equilibrium(0); got != "" {

@@ -121,11 +121,8 @@ func (t *training) load(device tensor.Device) error {
 	end := b.Within(tensor.Float32)
 	shape := tensor.Shape{t.data.Len(), t.data.Channels, t.data.Height, t.data.Width}
 	x, labels := op.Minibatch(b, op.Batch{Size: t.spec.Batch, Shuffled: !t.course.traits().exact}, shape, t.data.Mean, t.data.Deviation)
-	in := inputs{network: network, x: t.spec.Augment.apply(b, x), labels: labels, posterior: langevin.Posterior{DataSize: t.data.Len(), Layers: t.spec.Priors}}
+	in := inputs{network: network, x: t.spec.Augment.apply(b, x), labels: labels, posterior: t.posterior()}
 	end()
-	if t.spec.Prior != nil {
-		in.posterior.Prior = *t.spec.Prior
-	}
 	logits, loss, err := t.course.attach(t, b, in)
 	if err != nil {
 		return err
@@ -154,6 +151,15 @@ func (t *training) load(device tensor.Device) error {
 		t.session.Close()
 	}
 	return err
+}
+
+// posterior is what is sampled.
+func (t *training) posterior() langevin.Posterior {
+	p := langevin.Posterior{DataSize: t.data.Len(), Layers: t.spec.Priors}
+	if t.spec.Prior != nil {
+		p.Prior = *t.spec.Prior
+	}
+	return p
 }
 
 // start puts the chains of a new run where those of Spec.Start ended, if it is given.
@@ -302,7 +308,7 @@ func (t *training) run(ctx context.Context, device tensor.Device) error {
 	}
 	// Of a finished run that an earlier version began, nothing was measured here.
 	if t.measured || began < t.plan.Steps {
-		d, failed := t.diagnose(device)
+		d, failed := t.diagnose(ctx, device)
 		if failed == nil {
 			failed = t.writeListed(diagnosticsFile, d, "")
 		}

@@ -31,7 +31,9 @@ import (
 // what EnergyVariance E chooses. On a quadratic U of many dimensions, q being c s^2/(d T), the
 // variance along a curvature c is T/c (1 + q/4 - m/6) for small q, with their mean m. Where all
 // curvatures are alike that is q/12 too much, and E is q^3/144: the excess is (E/12)^(1/3), 3.5 %
-// at 5e-4. Stiff directions have more of it than soft ones, which may have too little.
+// at the 5e-4 of the literature. Stiff directions have more of it than soft ones, which may have
+// too little: what predictions of lenet-small on a thousand digits depend on was at 2.4 T at 5e-4,
+// and at 1.3 T at 2e-5.
 //
 // Left out: the tuning of L = s/Friction by autocorrelations, the preconditioning by variances, and
 // MILE's descent to where its chains start.

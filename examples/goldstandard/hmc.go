@@ -29,6 +29,8 @@ type reference struct {
 	mean       []float64
 	confidence [][][]float64 // by image, chain and draw
 	acceptance float64
+
+	temperature *pollen.Measured // of what predictions depend on
 }
 
 // hmcEntry is the run with that seed.
@@ -52,7 +54,7 @@ func (s *study) hmc(seed uint64) (*reference, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &reference{confidence: make([][][]float64, testSize), acceptance: float64(found.Acceptance)}
+	r := &reference{confidence: make([][][]float64, testSize), acceptance: float64(found.Acceptance), temperature: found.Predictions}
 	for i := range r.confidence {
 		r.confidence[i] = make([][]float64, chains)
 	}

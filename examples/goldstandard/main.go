@@ -8,10 +8,12 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/comparison"
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
@@ -138,28 +140,29 @@ func run(ctx context.Context, out, progress io.Writer, data string, effort float
 	reference := pool(first.mean, second.mean)
 	printConvergence(out, first, second)
 	table := report.NewTable("against HMC", report.Column{Title: "agreement", Format: "%.3f"}, report.Column{Title: "total variation", Format: "%.3f"},
-		report.Column{Title: "accuracy", Format: "%.3f"}, report.Column{Title: "NLL", Format: "%.3f"})
-	if err := s.add(table, "HMC, seed 2 against seed 1", first.mean, second.mean); err != nil {
+		report.Column{Title: "accuracy", Format: "%.3f"}, report.Column{Title: "NLL", Format: "%.3f"}, report.Column{Title: "T of predictions", Format: "%s"})
+	if err := s.add(table, "HMC, seed 2 against seed 1", first.mean, second.mean, second.temperature.String()); err != nil {
 		return err
 	}
-	if err := s.add(table, "HMC, both seeds", reference, reference); err != nil {
+	if err := s.add(table, "HMC, both seeds", reference, reference, both(*first.temperature, *second.temperature).String()); err != nil {
 		return err
 	}
 	for _, m := range methods {
 		fmt.Fprintf(progress, "%s\n", m.name)
-		mean, err := s.predict(m)
+		mean, temperature, err := s.predict(m)
 		if err != nil {
 			return errors.WithMessage(err, m.name)
 		}
-		if err := s.add(table, m.name, reference, mean); err != nil {
+		if err := s.add(table, m.name, reference, mean, temperature); err != nil {
 			return err
 		}
 	}
 	return table.WriteText(out)
 }
 
-// add adds a row: how near predictions are to the reference's, and how good they are.
-func (s *study) add(table *report.Table, name string, reference, mean []float64) error {
+// add adds a row: how near predictions are to the reference's, how good they are, and at which
+// temperature what they depend on was sampled.
+func (s *study) add(table *report.Table, name string, reference, mean []float64, temperature string) error {
 	predictions, err := evaluate.NewPredictions(s.data.Test.Name, mean, s.data.Test.Labels, classes)
 	if err != nil {
 		return err
@@ -172,7 +175,12 @@ func (s *study) add(table *report.Table, name string, reference, mean []float64)
 	if err != nil {
 		return err
 	}
-	return table.Add(name, near.Agreement, near.TotalVariation, scores.Values["accuracy"], scores.Values["nll"])
+	return table.Add(name, near.Agreement, near.TotalVariation, scores.Values["accuracy"], scores.Values["nll"], temperature)
+}
+
+// both is the mean of two measurements.
+func both(a, b pollen.Measured) pollen.Measured {
+	return pollen.Measured{Value: (a.Value + b.Value) / 2, StandardError: pollen.Number(math.Hypot(float64(a.StandardError), float64(b.StandardError)) / 2)}
 }
 
 // pool is the mean of two means of as many samples each.

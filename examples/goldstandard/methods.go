@@ -52,7 +52,7 @@ var methods = []method{
 	{"CCAdL", sampled(langevin.CCAdL{Friction: 0.1, Alpha: 0.999, Coupling: 1e-3}, optimizers.Constant{Rate: 1e-3}, 0)},
 	{"SMILE", sampled(langevin.SMILE{Friction: 0.1}, optimizers.Constant{Rate: 1e-3}, 0)},
 	{"MCLMC, all data", func(s *study) pollen.Spec {
-		spec := sampled(metropolis.MCLMC{Friction: 0.02, EnergyVariance: 5e-4}, nil, 0)(s)
+		spec := sampled(metropolis.MCLMC{Friction: 0.01, EnergyVariance: 2e-6}, nil, 0)(s)
 		spec.Batch, spec.Weights = dataSize, "" // a rate that does not change has no weights
 		return spec
 	}},
@@ -107,15 +107,22 @@ func (s *study) run(e comparison.Entry) (*pollen.Run, error) {
 }
 
 // predict averages the probabilities of a method's samples for the test images, each with its
-// weight.
-func (s *study) predict(m method) ([]float64, error) {
+// weight. Of samplers there is the temperature of what predictions depend on, else "-".
+func (s *study) predict(m method) (mean []float64, temperature string, err error) {
 	run, err := s.run(comparison.Entry{Title: m.name, Spec: m.spec(s)})
 	if err != nil {
-		return nil, err
+		return nil, "", err
+	}
+	found, err := run.Diagnostics()
+	if err != nil {
+		return nil, "", err
 	}
 	average, err := run.Predictions(s.ctx, s.data.Test, nil)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	return average.Probabilities, nil
+	if temperature = "-"; found.Predictions != nil {
+		temperature = found.Predictions.String()
+	}
+	return average.Probabilities, temperature, nil
 }

@@ -1,0 +1,149 @@
+package pollen
+
+import (
+	"math"
+	"testing"
+
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/layers"
+	"github.com/pollen-ml/pollen/optimizers"
+	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// noisy are squares of which every third may have a wrong label, so that gradients stay noisy.
+func noisy(t *testing.T, n int) *datasets.Dataset {
+	data := squares(t, n, 4, 1)
+	for i := 0; i < n; i += 3 {
+		data.Labels[i] = int32(i / 3 * 7 % 4)
+	}
+	return data
+}
+
+// softmaxRegression is of a method at that temperature.
+func softmaxRegression(t *testing.T, method string, temperature float64) Spec {
+	return Spec{
+		Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}}, Method: methodOf(t, method), Temperature: new(temperature),
+		Prior: new(langevin.Gaussian(0.1)), Schedule: optimizers.Constant{Rate: 0.05},
+	}
+}
+
+// TestField compares gL.gU and the divergence of gL with those of softmax regression, in closed
+// form, in which the prior and the labels' distribution must matter.
+func TestField(t *testing.T) {
+	const size = 1203 // three minibatches of 401
+	data := noisy(t, size)
+	spec := softmaxRegression(t, "sghmc", 0.2)
+	spec.Epochs, spec.Samples, spec.Batch = 3, 1, 20
+	run := fit(t, spec, trainOn(data))
+	files, err := run.Samples()
+	must(t, err)
+	sample, err := samples.ReadSample(files[0])
+	must(t, err)
+	predicted, err := run.Predictions(t.Context(), data, nil)
+	must(t, err)
+
+	m, width := run.Manifest(), data.ImageSize()+1 // the bias's input is 1
+	gradient, divergence := make([]float64, 4*width), 0.0
+	for i := range size {
+		p := predicted.Probabilities[4*i:][:4]
+		length, spread := 0.0, 1.0
+		for _, q := range p {
+			spread -= q * q
+		}
+		for j := range width {
+			x := 1.0
+			if j < width-1 {
+				x = (float64(data.Image(i)[j])/255 - m.Data.Mean[0]) / m.Data.Deviation[0]
+			}
+			length += x * x
+			for k, q := range p {
+				if int(data.Labels[i]) == k {
+					q--
+				}
+				gradient[k*width+j] += q * x
+			}
+		}
+		divergence += length * spread
+	}
+	weights := func(j, k int) float64 { // of input j and output k
+		for _, p := range sample.Parameters {
+			if len(p.Values) == 4 && j == width-1 {
+				return float64(p.Values[k])
+			}
+			if len(p.Values) > 4 && j < width-1 {
+				return float64(p.Values[k*(width-1)+j])
+			}
+		}
+		return math.NaN()
+	}
+	product, without := 0.0, 0.0
+	for k := range 4 {
+		for j := range width {
+			g := gradient[k*width+j]
+			product += g * (g + weights(j, k)/(0.1*0.1))
+			without += g * g
+		}
+	}
+
+	tr, err := newTraining(spec, data, "", environmentOf(nil))
+	must(t, err)
+	device := tensor.NewHost(1)
+	defer device.Close()
+	f, err := tr.newField(device)
+	must(t, err)
+	defer f.close()
+	gotProduct, sum := 0.0, 0.0
+	const repetitions = 20 // of the labels that are drawn
+	for range repetitions {
+		var one float64
+		gotProduct, one, err = f.at(t.Context(), sample)
+		must(t, err)
+		sum += one / repetitions
+	}
+	if off := math.Abs(gotProduct/product - 1); !(off < 1e-3) || math.Abs(without/product-1) < 0.01 {
+		t.Errorf("gL.gU is %.6g, want %.6g, and %.6g without the prior", gotProduct, product, without)
+	}
+	if off := math.Abs(sum/divergence - 1); !(off < 0.05) {
+		t.Errorf("the divergence is %.6g, want %.6g", sum, divergence)
+	}
+}
+
+// TestTemperatureOfPredictions: steps with all data have the requested one; with minibatches it is
+// far above, also where a thermostat keeps that of the weights.
+func TestTemperatureOfPredictions(t *testing.T) {
+	const size, temperature = 200, 0.2
+	data := noisy(t, size)
+	of := func(method string, batch, epochs int) *Diagnostics {
+		spec := softmaxRegression(t, method, temperature)
+		spec.Batch, spec.Epochs, spec.Chains, spec.Samples = batch, epochs, 4, 40
+		d, err := fit(t, spec, trainOn(data)).Diagnostics()
+		must(t, err)
+		if d.Predictions == nil {
+			t.Fatalf("%s: not measured", method)
+		}
+		t.Logf("%s, minibatches of %d: %.3g ± %.2g, of the weights %.3g",
+			method, batch, d.Predictions.Value, d.Predictions.StandardError, d.Temperatures[0].Configurational)
+		return d
+	}
+	for _, method := range []string{"sghmc:friction=0.1", "sgnht:friction=0.1,coupling=0.01"} {
+		right, heated := of(method, size, 3000).Predictions, of(method, 5, 320)
+		if off := math.Abs(float64(right.Value) - temperature); !(off < 4*float64(right.StandardError)) || !(right.StandardError < 0.25*temperature) {
+			t.Errorf("%s: with all data it is %.3g ± %.2g, want %v", method, right.Value, right.StandardError, temperature)
+		}
+		if p := heated.Predictions; !(p.Value > 2*temperature) || !(float64(p.Value) > temperature+2*float64(p.StandardError)) {
+			t.Errorf("%s: with minibatches it is %.3g ± %.2g", method, p.Value, p.StandardError)
+		}
+		if of := float64(heated.Temperatures[0].Configurational); method[:5] != "sghmc" && !(math.Abs(of/temperature-1) < 0.02) {
+			t.Errorf("%s: the weights' is %.3g, want %v", method, of, temperature)
+		}
+	}
+	brief := softmaxRegression(t, "sghmc", temperature)
+	brief.Batch, brief.Epochs = 10, 20
+	d, err := fit(t, brief, trainOn(data)).Diagnostics()
+	must(t, err)
+	if d.Predictions != nil {
+		t.Errorf("of a run of 20 passes over the data it is measured, in 4 passes: more than a tenth")
+	}
+}
