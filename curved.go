@@ -2,6 +2,7 @@ package pollen
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"math/rand/v2"
 	"slices"
@@ -56,7 +57,8 @@ func (t *training) curved(ctx context.Context, device tensor.Device) (*Measured,
 	for i := range n {
 		sample, err := samples.ReadSample(files[(2*i+1)*len(files)/(2*n)])
 		if err != nil {
-			return nil, err
+			t.remark(fmt.Sprintf("%v; left out of the temperature of predictions", err))
+			continue
 		}
 		product, divergence, err := f.at(ctx, sample)
 		if ctx.Err() != nil {
@@ -67,6 +69,9 @@ func (t *training) curved(ctx context.Context, device tensor.Device) (*Measured,
 		}
 		products, divergences = append(products, product), append(divergences, divergence)
 		t.observe(Event{Task: "temperature", On: t.data.Name, Done: i + 1, Total: n, Images: 2 * len(f.labels)})
+	}
+	if len(products) < 2 {
+		return nil, nil
 	}
 	return ratio(products, divergences), nil
 }

@@ -2,6 +2,9 @@ package pollen
 
 import (
 	"math"
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/pollen-ml/pollen/datasets"
@@ -145,5 +148,34 @@ func TestTemperatureOfPredictions(t *testing.T) {
 	must(t, err)
 	if d.Predictions != nil {
 		t.Errorf("of a run of 20 passes over the data it is measured, in 4 passes: more than a tenth")
+	}
+}
+
+// TestDamagedSampleHasNoTemperature: a sample that is damaged before the run ends is left out, and
+// said to be.
+func TestDamagedSampleHasNoTemperature(t *testing.T) {
+	data := noisy(t, 60)
+	spec := softmaxRegression(t, "sghmc", 0.2)
+	spec.Batch, spec.Epochs, spec.Samples = 20, 200, 10
+	folder := filepath.Join(t.TempDir(), "run")
+	remarks, damaged := "", ""
+	run, err := Fit(t.Context(), spec, trainOn(data), folder, with(t, 1), WithObserver(func(e Event) {
+		remarks += e.Remark
+		if files, _ := os.ReadDir(filepath.Join(folder, samplesFolder)); e.Done > 500 && damaged == "" {
+			damaged = files[1].Name()
+			must(t, os.Truncate(filepath.Join(folder, samplesFolder, damaged), 10))
+		}
+	}))
+	must(t, err)
+	d, err := run.Diagnostics()
+	must(t, err)
+	if d.Predictions == nil || damaged == "" || !strings.Contains(remarks, damaged) || !strings.Contains(remarks, "left out of the temperature of predictions") {
+		t.Errorf("measured %v, remarks %q", d.Predictions, remarks)
+	}
+}
+
+func TestMeanOfMeasured(t *testing.T) {
+	if got := meanOf([]Measured{{1, 0.3}, {3, 0.4}}); *got != (Measured{2, 0.25}) || meanOf(nil) != nil {
+		t.Errorf("%v", got)
 	}
 }
