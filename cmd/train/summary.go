@@ -77,6 +77,7 @@ func summarize(runs []compared) (chains, temperatures *report.Table, notes []str
 				"Measured temperatures, in all and by layer, with standard errors, are configurational, in equilibrium the requested one: the",
 				"kinetic ones, of velocities, and the drift of weights that grow (-) or shrink (+). Noise is how much hotter, as a share, the noise",
 				"of minibatches makes a sampler that does nothing against it; without velocities, the drift is what that estimate leaves.",
+				"In all of them weights count alike; what predictions depend on are a few directions, which that noise heats most.",
 			}
 		}
 		if err := o.addTemperatures(temperatures); err != nil {

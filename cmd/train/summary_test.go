@@ -120,6 +120,7 @@ Predictions are of 50 held-out images: 95 % of split R-hats are below that, the 
 Measured temperatures, in all and by layer, with standard errors, are configurational, in equilibrium the requested one: the
 kinetic ones, of velocities, and the drift of weights that grow (-) or shrink (+). Noise is how much hotter, as a share, the noise
 of minibatches makes a sampler that does nothing against it; without velocities, the drift is what that estimate leaves.
+In all of them weights count alike; what predictions depend on are a few directions, which that noise heats most.
 good: 100 % of the weights are in equilibrium, within 5 % of T = 1.
 cold: 4 % of the weights are in equilibrium, within 5 % of T = 1; still growing: linear1 (the scale of the logits still grows).
 cold: not mixed: split R-hat of predictions above 1.01. A longer run would come closer.
