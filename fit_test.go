@@ -271,6 +271,13 @@ func TestObserver(t *testing.T) {
 	var events []Event
 	spec := Spec{Network: "mlp-3", Method: methodOf(t, "baoab"), Batch: 20, Epochs: 40, Chains: 2, Samples: 4, Seed: 1}
 	run := fit(t, spec, trainOn(data), WithObserver(func(e Event) { events = append(events, e) }))
+	after := slices.IndexFunc(events, func(e Event) bool { return e.Task == "temperature" })
+	for i, e := range events[after:] {
+		if e.Task != "temperature" || e.On != "squares" || e.Done != i+1 || e.Total != len(events)-after || e.Images != 2*100 || e.Remark != "" {
+			t.Errorf("event %+v after the steps, number %d", e, i)
+		}
+	}
+	events = events[:after]
 	done, images := 0, 0
 	for _, e := range events {
 		if e.Task != "fit" || e.On != "squares" || e.Total != 200 || e.Done <= done || e.Done > 200 || e.Remark != "" {

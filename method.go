@@ -32,7 +32,6 @@ type known struct {
 // registry is all methods by name: samplers on minibatches, exact ones, approximations, optimizers.
 // A new method has one row here.
 var registry = []known{
-	{"auto", Auto{}, nil},
 	{"sgld", langevin.SGLD{}, optimizers.Constant{Rate: 0.2}},
 	{"psgld", langevin.PSGLD{Alpha: 0.99, Lambda: 1e-5, Gamma: langevin.GammaFrozen}, optimizers.Constant{Rate: 0.002}},
 	{"fsgld", langevin.FisherSGLD{Alpha: 0.99, Damping: 1e-3}, optimizers.Constant{Rate: 0.0001}},
@@ -44,6 +43,7 @@ var registry = []known{
 	{"smile", langevin.SMILE{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
 	{"obabo", langevin.OBABO{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
 
+	{"auto", Auto{}, nil},
 	{"random-walk", metropolis.RandomWalk{}, nil},
 	{"mala", metropolis.MALA{}, nil},
 	{"hmc", metropolis.HMC{Leaps: 20, Jitter: 0.2}, nil},

@@ -94,7 +94,7 @@ func TestParseMethod(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"":                                "there are auto, sgld, psgld,",
+		"":                                "there are sgld, psgld,",
 		"dance":                           `no method "dance"; there are ` + strings.Join(MethodNames(), ", "),
 		"SGD":                             `no method "SGD"`,
 		"sgd:1,2":                         `"2": wants weight-decay=0`,
