@@ -160,14 +160,6 @@ func (f *field) at(ctx context.Context, sample samples.Sample) (product, diverge
 	return product, divergence, err
 }
 
-// zeros is a number for each element of each parameter.
-func zeros(sample samples.Sample) (all [][]float64) {
-	for _, p := range sample.Parameters {
-		all = append(all, make([]float64, len(p.Values)))
-	}
-	return all
-}
-
 // pass steps through the data once, with those labels.
 func (f *field) pass(ctx context.Context, labels []int32, see func() error) error {
 	err := graph.Write(f.loss, "labels", 0, 0, labels)
@@ -198,18 +190,4 @@ func (f *field) draw(logits []float32) int32 {
 		}
 	}
 	return int32(len(logits) - 1)
-}
-
-// gradientsOf shows each element of each parameter's gradient that a step has left.
-func gradientsOf(s *graph.Session, sample samples.Sample, see func(p, i int, g float64)) error {
-	for p, parameter := range sample.Parameters {
-		gradient := make([]float32, len(parameter.Values))
-		if err := s.ReadFloats("gradient "+parameter.Name, 0, gradient); err != nil {
-			return err
-		}
-		for i, g := range gradient {
-			see(p, i, float64(g))
-		}
-	}
-	return nil
 }

@@ -62,35 +62,31 @@ func (t *training) gradientVariances(device tensor.Device, state samples.Sample)
 	if err := state.Put(session, 0); err != nil {
 		return nil, err
 	}
-	sums, squares := map[string][]float64{}, map[string][]float64{}
+	sums, squares := zeros(state), zeros(state)
 	for range heatingBatches {
 		if err := session.Run(1); err != nil {
 			return nil, err
 		}
-		for _, p := range state.Parameters {
-			gradient := make([]float32, len(p.Values))
-			if err := session.ReadFloats("gradient "+p.Name, 0, gradient); err != nil {
-				return nil, err
-			}
-			if sums[p.Name] == nil {
-				sums[p.Name], squares[p.Name] = make([]float64, len(gradient)), make([]float64, len(gradient))
-			}
-			for i, g := range gradient {
-				sums[p.Name][i] += float64(g)
-				squares[p.Name][i] += float64(g) * float64(g)
-			}
+		err := gradientsOf(session, state, func(p, i int, g float64) {
+			sums[p][i] += g
+			squares[p][i] += g * g
+		})
+		if err != nil {
+			return nil, err
 		}
 	}
 	share := 1.0 // batches of all data, drawn without replacement, show by themselves how much less they vary
 	if len(labels) < t.data.Len() {
 		share -= float64(t.spec.Batch) / float64(t.data.Len())
 	}
-	for name, sum := range sums {
+	variances := map[string][]float64{}
+	for p, sum := range sums {
 		for i, s := range sum {
-			squares[name][i] = share * math.Max(0, squares[name][i]-s*s/heatingBatches) / (heatingBatches - 1)
+			squares[p][i] = share * math.Max(0, squares[p][i]-s*s/heatingBatches) / (heatingBatches - 1)
 		}
+		variances[state.Parameters[p].Name] = squares[p]
 	}
-	return squares, nil
+	return variances, nil
 }
 
 // gradients is a session whose steps leave the logits of minibatches of some images, and the
@@ -127,6 +123,28 @@ func (t *training) gradients(device tensor.Device, images []byte, labels []int32
 		return nil, err
 	}
 	return session, nil
+}
+
+// gradientsOf shows each element of each parameter's gradient that a step has left.
+func gradientsOf(s *graph.Session, sample samples.Sample, see func(p, i int, g float64)) error {
+	for p, parameter := range sample.Parameters {
+		gradient := make([]float32, len(parameter.Values))
+		if err := s.ReadFloats("gradient "+parameter.Name, 0, gradient); err != nil {
+			return err
+		}
+		for i, g := range gradient {
+			see(p, i, float64(g))
+		}
+	}
+	return nil
+}
+
+// zeros is a number for each element of each parameter.
+func zeros(sample samples.Sample) (all [][]float64) {
+	for _, p := range sample.Parameters {
+		all = append(all, make([]float64, len(p.Values)))
+	}
+	return all
 }
 
 // spread are at most n of the training images, evenly spaced, and their labels.
