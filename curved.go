@@ -25,15 +25,17 @@ import (
 // other activations it leaves out residuals times the logits' own curvature.
 
 // That takes two passes over the data for each of some samples: at most curvedShare of the passes
-// that the run made, and at most curvedSamples samples.
+// that the run made, and at most curvedSamples samples. Fewer than curvedLeast say nothing of their
+// error.
 const (
 	curvedShare   = 0.1
 	curvedSamples = 64
+	curvedLeast   = 4
 	curvedBatch   = 500
 )
 
 // curved is the temperature of predictions over some of the samples; nil where it would take too
-// long for two of them, or a context ended, or there is none.
+// long for curvedLeast of them, or a context ended, or there is none.
 func (t *training) curved(ctx context.Context, device tensor.Device) (*Measured, error) {
 	traits := t.course.traits()
 	if ctx.Err() != nil || !traits.tempered || traits.collected || traits.drawn || t.spec.temperature() == 0 || t.spec.Augment != (Augment{}) {
@@ -45,7 +47,7 @@ func (t *training) curved(ctx context.Context, device tensor.Device) (*Measured,
 	}
 	evaluated := float64(t.session.Steps()) * float64(t.spec.Batch*t.spec.Chains) / float64(t.data.Len())
 	n := min(len(files), curvedSamples, int(curvedShare*evaluated/2))
-	if n < 2 {
+	if n < curvedLeast {
 		return nil, nil
 	}
 	f, err := t.newField(device)
@@ -70,7 +72,7 @@ func (t *training) curved(ctx context.Context, device tensor.Device) (*Measured,
 		products, divergences = append(products, product), append(divergences, divergence)
 		t.observe(Event{Task: "temperature", On: t.data.Name, Done: i + 1, Total: n, Images: 2 * len(f.labels)})
 	}
-	if len(products) < 2 {
+	if len(products) < curvedLeast {
 		return nil, nil
 	}
 	return ratio(products, divergences), nil

@@ -141,10 +141,10 @@ func run(ctx context.Context, out, progress io.Writer, data string, effort float
 	printConvergence(out, first, second)
 	table := report.NewTable("against HMC", report.Column{Title: "agreement", Format: "%.3f"}, report.Column{Title: "total variation", Format: "%.3f"},
 		report.Column{Title: "accuracy", Format: "%.3f"}, report.Column{Title: "NLL", Format: "%.3f"}, report.Column{Title: "T of predictions", Format: "%s"})
-	if err := s.add(table, "HMC, seed 2 against seed 1", first.mean, second.mean, second.temperature.String()); err != nil {
+	if err := s.add(table, "HMC, seed 2 against seed 1", first.mean, second.mean, text(second.temperature)); err != nil {
 		return err
 	}
-	if err := s.add(table, "HMC, both seeds", reference, reference, both(*first.temperature, *second.temperature).String()); err != nil {
+	if err := s.add(table, "HMC, both seeds", reference, reference, text(both(first.temperature, second.temperature))); err != nil {
 		return err
 	}
 	for _, m := range methods {
@@ -178,9 +178,20 @@ func (s *study) add(table *report.Table, name string, reference, mean []float64,
 	return table.Add(name, near.Agreement, near.TotalVariation, scores.Values["accuracy"], scores.Values["nll"], temperature)
 }
 
-// both is the mean of two measurements.
-func both(a, b pollen.Measured) pollen.Measured {
-	return pollen.Measured{Value: (a.Value + b.Value) / 2, StandardError: pollen.Number(math.Hypot(float64(a.StandardError), float64(b.StandardError)) / 2)}
+// text is a measurement, or "-" where there is none.
+func text(m *pollen.Measured) string {
+	if m == nil {
+		return "-"
+	}
+	return m.String()
+}
+
+// both is the mean of two measurements; nil if one is.
+func both(a, b *pollen.Measured) *pollen.Measured {
+	if a == nil || b == nil {
+		return nil
+	}
+	return &pollen.Measured{Value: (a.Value + b.Value) / 2, StandardError: pollen.Number(math.Hypot(float64(a.StandardError), float64(b.StandardError)) / 2)}
 }
 
 // pool is the mean of two means of as many samples each.

@@ -121,8 +121,5 @@ func (s *study) predict(m method) (mean []float64, temperature string, err error
 	if err != nil {
 		return nil, "", err
 	}
-	if temperature = "-"; found.Predictions != nil {
-		temperature = found.Predictions.String()
-	}
-	return average.Probabilities, temperature, nil
+	return average.Probabilities, text(found.Predictions), nil
 }
