@@ -23,12 +23,8 @@ type Mixing struct {
 	TailESS Number `json:"tailESS"`
 }
 
-// probeImages is how many held-out images chains are watched on, and probeSteps the least number of
-// steps between two looks.
-const (
-	probeImages = 50
-	probeSteps  = window
-)
+// probeImages is how many held-out images chains are watched on.
+const probeImages = 50
 
 // probe watches what chains predict for held-out images.
 type probe struct {
@@ -36,6 +32,7 @@ type probe struct {
 	probabilities []float32
 	classes       []int      // of each image: the one that was most probable at first
 	traces        [][]series // of each image and chain
+	spacing       int        // steps between two looks at least
 	last          int        // step
 }
 
@@ -88,7 +85,7 @@ func (t *training) newProbe(device tensor.Device, images *samples.Images) (*prob
 	if err != nil {
 		return nil, err
 	}
-	p := &probe{traces: make([][]series, n), last: -probeSteps}
+	p := &probe{traces: make([][]series, n), spacing: t.spacing(), last: -t.spacing()}
 	if p.predictor, err = samples.NewPredictor(device, tensor.Float32, *images, n, network.Apply); err != nil {
 		return nil, err
 	}
@@ -103,7 +100,7 @@ func (t *training) newProbe(device tensor.Device, images *samples.Images) (*prob
 
 // due reports whether the chains are to be watched after that many steps.
 func (p *probe) due(t *training, step int) bool {
-	return p != nil && step-p.last >= probeSteps && step > t.plan.BurnIn && t.temperatures[step-1] == t.spec.temperature()
+	return p != nil && step-p.last >= p.spacing && step > t.plan.BurnIn && t.temperatures[step-1] == t.spec.temperature()
 }
 
 // observe adds the chains' states after that many steps.

@@ -19,7 +19,7 @@ func TestMixingOfPredictions(t *testing.T) {
 	train, held, other := squares(t, 100, 4, 1), squares(t, 30, 4, 2), squares(t, 20, 4, 3)
 	spec := Spec{
 		Network: "mlp-3", Method: methodOf(t, "sgld"), Schedule: optimizers.Constant{Rate: 0.05}, Batch: 10, Epochs: 260, Chains: 2,
-		BurnInSteps: 1000, Thinning: probeSteps,
+		BurnInSteps: 1000, Thinning: window,
 	}
 	for _, splits := range []datasets.Splits{{Train: train, Test: held}, {Train: train, Validation: held, Test: other}} {
 		run, err := Fit(context.Background(), spec, &splits, t.TempDir()+"/run")

@@ -22,8 +22,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// window is how many steps run between two looks at a run; exactWindow is that with a Metropolis
-// test, for which the traces have one value for each window.
+// window is how many steps run between two looks at a run; exactWindow is that of samplers of all
+// data, for which the traces have one value for each window.
 const (
 	window      = 100
 	exactWindow = 10
@@ -281,15 +281,19 @@ func (t *training) banks() []*samples.Bank {
 	return []*samples.Bank{t.bank, t.keeping}
 }
 
+// spacing is how many steps run between two looks.
+func (t *training) spacing() int {
+	if t.course.traits().exact {
+		return exactWindow
+	}
+	return window
+}
+
 // run makes the remaining steps. When the context ends it stops between two windows, and its
 // samples are kept.
 func (t *training) run(ctx context.Context, device tensor.Device) error {
 	began := int(t.session.Steps())
-	most := window
-	if t.course.traits().exact {
-		most = exactWindow
-	}
-	err := t.plan.Run(ctx, t.session, most, t.look, t.interventions...)
+	err := t.plan.Run(ctx, t.session, t.spacing(), t.look, t.interventions...)
 	stopped := err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
 	if saving := t.saved(); saving != nil && (err == nil || stopped) {
 		err, stopped = saving, false
