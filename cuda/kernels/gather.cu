@@ -20,10 +20,10 @@ struct Affine {
 // gatherImages scales and shifts the bytes of the batch's images: some images to a block, four pixels to a thread where planes come in fours.
 // Which example an image is takes hundreds of instructions: a thread finds it for all.
 template <class T>
-INLINE void gatherImages(Out<T> y, In<unsigned char> images, Header header, int examples, int size, int pixels, int shuffled, const Affine<T>& f) {
+INLINE void gatherImages(Out<T> y, In<unsigned char> images, Header header, int examples, int size, int pixels, int order, const Affine<T>& f) {
   SHARED(int, chosen, mostRows);
   int rows = (size + gridDim.x - 1) / gridDim.x, begin = blockIdx.x * rows, count = size - begin < rows ? size - begin : rows;
-  if ((int)threadIdx.x < count) chosen[threadIdx.x] = exampleOf(header, begin + threadIdx.x, size, examples, shuffled);
+  if ((int)threadIdx.x < count) chosen[threadIdx.x] = exampleOf(header, begin + threadIdx.x, size, examples, order);
   barrier();
   for (int row = 0; row < count; row++) {
     const unsigned char* from = images.at() + (long long)chosen[row] * pixels;
@@ -43,14 +43,14 @@ INLINE void gatherImages(Out<T> y, In<unsigned char> images, Header header, int 
   }
 }
 
-INLINE void gatherLabels(Out<int> y, In<int> labels, Header header, int examples, int size, int shuffled) {
-  for (int i = first(); i < size; i += step()) y.at()[i] = labels.at()[exampleOf(header, i, size, examples, shuffled)];
+INLINE void gatherLabels(Out<int> y, In<int> labels, Header header, int examples, int size, int order) {
+  for (int i = first(); i < size; i += step()) y.at()[i] = labels.at()[exampleOf(header, i, size, examples, order)];
 }
 
 template <class T>
-INLINE void gatherRows(Out<T> y, In<T> all, Header header, int examples, int size, int width, int shuffled) {
+INLINE void gatherRows(Out<T> y, In<T> all, Header header, int examples, int size, int width, int order) {
   for (int i = first(); i < size * width; i += step())
-    y.at()[i] = all.at()[(long long)exampleOf(header, i / width, size, examples, shuffled) * width + i % width];
+    y.at()[i] = all.at()[(long long)exampleOf(header, i / width, size, examples, order) * width + i % width];
 }
 
 // storeRows puts the batch's rows where their examples' rows are, in the order of the data set.
@@ -63,16 +63,16 @@ INLINE void storeRows(Out<T> y, In<T> rows, InOut<T> all, Header header, int exa
 
 #define GATHER(T, suffix)                                                                                                                     \
   KERNEL(gather_images_##suffix, 256)                                                                                                         \
-  (Out<T> y, In<unsigned char> images, Header header, int examples, int size, int pixels, int shuffled, int plane, T scale0, T shift0,        \
+  (Out<T> y, In<unsigned char> images, Header header, int examples, int size, int pixels, int order, int plane, T scale0, T shift0,        \
    T scale1, T shift1, T scale2, T shift2, T scale3, T shift3) {                                                                              \
-    gatherImages(y, images, header, examples, size, pixels, shuffled,                                                                         \
+    gatherImages(y, images, header, examples, size, pixels, order,                                                                         \
                  Affine<T>{plane, scale0, shift0, scale1, shift1, scale2, shift2, scale3, shift3});                                           \
   }                                                                                                                                           \
-  KERNEL(gather_labels_##suffix, 256)(Out<int> y, In<int> labels, Header header, int examples, int size, int shuffled) {                      \
-    gatherLabels(y, labels, header, examples, size, shuffled);                                                                                \
+  KERNEL(gather_labels_##suffix, 256)(Out<int> y, In<int> labels, Header header, int examples, int size, int order) {                      \
+    gatherLabels(y, labels, header, examples, size, order);                                                                                \
   }                                                                                                                                           \
-  KERNEL(gather_rows_##suffix, 256)(Out<T> y, In<T> all, Header header, int examples, int size, int width, int shuffled) {                    \
-    gatherRows(y, all, header, examples, size, width, shuffled);                                                                              \
+  KERNEL(gather_rows_##suffix, 256)(Out<T> y, In<T> all, Header header, int examples, int size, int width, int order) {                    \
+    gatherRows(y, all, header, examples, size, width, order);                                                                              \
   }                                                                                                                                           \
   KERNEL(store_rows_##suffix, 256)(Out<T> y, In<T> rows, InOut<T> all, Header header, int examples, int size, int width) {                    \
     storeRows(y, rows, all, header, examples, size, width);                                                                                   \

@@ -11,14 +11,25 @@ import (
 
 // Batch says which examples of a data set a step sees. Example i of step t stands at position
 // p = t*Size + i of an endless sequence of epochs, each of which visits every example once: in the
-// order of the data set, or, when Shuffled, in the keyed order of (seed, chain, epoch). A batch may
-// straddle two epochs.
+// order of the data set, or, when Shuffled, in the keyed order of (seed, chain, epoch), or, when
+// Symmetric too, of every second epoch the one before, backwards. A batch may straddle two epochs.
 type Batch struct {
-	Size     int
-	Shuffled bool
+	Size                int
+	Shuffled, Symmetric bool
+}
+
+// order is what kernels take for its order: 1 when Shuffled, 2 when Symmetric too.
+func (s Batch) order() tensor.Argument {
+	if s.Symmetric {
+		return tensor.Int(2)
+	}
+	return flag(s.Shuffled)
 }
 
 func (s Batch) check(examples int) error {
+	if s.Symmetric && !s.Shuffled {
+		return errors.New("batches are Symmetric and not Shuffled, wants both, or neither")
+	}
 	if s.Size < 1 || s.Size > examples {
 		return errors.Errorf("batch of %d from a data set of %d examples, wants 1 to %d", s.Size, examples, examples)
 	}
@@ -34,6 +45,9 @@ func (s Batch) walk(header []uint64, examples, lo, hi int, visit func(i, example
 		position := header[graph.HeaderStep]*uint64(s.Size) + uint64(i)
 		epoch, example := position/n, position%n
 		if s.Shuffled {
+			if s.Symmetric && epoch%2 == 1 {
+				epoch, example = epoch-1, n-1-example
+			}
 			if epoch != have {
 				order = random.NewOrder(n, header[graph.HeaderSeed], uint32(header[graph.HeaderChain]), epoch)
 				have = epoch
@@ -127,7 +141,7 @@ func (g GatherImages) Lower(l *graph.Lowering) {
 	run := graph.Pick(l, gatherImages[float32](g, examples), gatherImages[float64](g, examples))
 	arguments := []tensor.Argument{
 		l.Out(), l.In(0), l.In(1), tensor.Int(examples), tensor.Int(g.Batch.Size), tensor.Int(pixels),
-		flag(g.Batch.Shuffled), tensor.Int(pixels / g.planes()),
+		g.Batch.order(), tensor.Int(pixels / g.planes()),
 	}
 	for channel := range MostChannels {
 		scale, shift := g.affine(min(channel, g.planes()-1))
@@ -186,7 +200,7 @@ func (g GatherLabels) Lower(l *graph.Lowering) {
 		g.Batch.walk(header, len(labels), 0, len(y), func(i, example int) { y[i] = labels[example] })
 	}
 	l.Emit("gather_labels", tensor.Threads(g.Batch.Size), tensor.Single(run), l.Out(), l.In(0), l.In(1),
-		tensor.Int(l.Shapes[0][0]), tensor.Int(g.Batch.Size), flag(g.Batch.Shuffled))
+		tensor.Int(l.Shapes[0][0]), tensor.Int(g.Batch.Size), g.Batch.order())
 }
 
 // StoreRows keeps the rows computed for a step's examples, in the data set's order, where they stay

@@ -13,10 +13,13 @@ func examples(batch op.Batch, size int, header []float64) []int {
 	var list []int
 	for i := range batch.Size {
 		position := int(header[graph.HeaderStep])*batch.Size + i
-		example := position % size
+		epoch, example := position/size, position%size
+		if batch.Symmetric && epoch%2 == 1 {
+			epoch, example = epoch-1, size-1-example
+		}
 		if batch.Shuffled {
 			example = int(random.Permute(uint64(example), uint64(size),
-				uint64(header[graph.HeaderSeed]), uint32(header[graph.HeaderChain]), uint64(position/size)))
+				uint64(header[graph.HeaderSeed]), uint32(header[graph.HeaderChain]), uint64(epoch)))
 		}
 		list = append(list, example)
 	}
@@ -56,20 +59,23 @@ func naiveRows(batch op.Batch, size, width int) func(in [][]float64) []float64 {
 	}
 }
 
+// orders are the orders of examples.
+var orders = []op.Batch{{}, {Shuffled: true}, {Shuffled: true, Symmetric: true}}
+
 // gatherRowsCases are batches that straddle two epochs, whole ones, and rows of one number, of
 // several, and of two axes.
 func gatherRowsCases() []Case {
 	var cases []Case
-	for _, shuffled := range []bool{false, true} {
+	for _, batch := range orders {
 		for _, size := range [][]int{{13, 8}, {31, 31, 5}, {1, 1, 3}, {257, 33, 7}, {33, 1, 3, 5}} {
-			batch := op.Batch{Size: size[1], Shuffled: shuffled}
+			batch.Size = size[1]
 			rows := append([]int{size[0]}, size[2:]...)
 			width := 1
 			for _, extent := range size[2:] {
 				width *= extent
 			}
 			cases = append(cases, Case{
-				Name: fmt.Sprintf("gather rows %d, shuffled %v", size, shuffled), Op: op.GatherRows{Batch: batch}, NoGradient: true, Steps: 5,
+				Name: fmt.Sprintf("gather rows %d, %+v", size, batch), Op: op.GatherRows{Batch: batch}, NoGradient: true, Steps: 5,
 				Inputs: []Input{Float(Normal, rows...), Header}, Naive: naiveRows(batch, size[0], width), Terms: 1,
 			})
 		}
@@ -79,19 +85,19 @@ func gatherRowsCases() []Case {
 
 func gatherCases() []Case {
 	var cases []Case
-	for _, shuffled := range []bool{false, true} {
+	for _, batch := range orders {
 		// Five steps of 8 out of 13: three epochs, and batches that straddle two.
 		for _, size := range [][2]int{{13, 8}, {13, 13}, {1, 1}, {257, 33}} {
-			batch := op.Batch{Size: size[1], Shuffled: shuffled}
+			batch.Size = size[1]
 			images := op.GatherImages{Batch: batch, Mean: op.ChannelsOf(0.1307, 0.5, 0.9), Deviation: op.ChannelsOf(0.3081, 0.2, 0.1)}
 			if size[0] == 13 {
 				images.Mean, images.Deviation = op.ChannelsOf(0.1307), op.ChannelsOf(0.3081)
 			}
 			cases = append(cases, Case{
-				Name: fmt.Sprintf("gather images %d, shuffled %v", size, shuffled), Op: images, NoGradient: true, Steps: 5,
+				Name: fmt.Sprintf("gather images %d, %+v", size, batch), Op: images, NoGradient: true, Steps: 5,
 				Inputs: []Input{Bytes(256, size[0], 3, 5, 7), Header}, Naive: naiveImages(images, size[0], 3*5*7, 3), Terms: 2,
 			}, Case{
-				Name: fmt.Sprintf("gather labels %d, shuffled %v", size, shuffled), Op: op.GatherLabels{Batch: batch}, NoGradient: true, Steps: 5,
+				Name: fmt.Sprintf("gather labels %d, %+v", size, batch), Op: op.GatherLabels{Batch: batch}, NoGradient: true, Steps: 5,
 				Inputs: []Input{Labels(1000, size[0]), Header}, Naive: naiveLabels(batch, size[0]), Terms: 1,
 			})
 		}

@@ -13,7 +13,7 @@ type rule struct{ opcode, types, reads, gives, code string }
 
 var rules = []rule{
 	{"mov", "b16 b32 b64 u16 u32 u64 f32 f64 pred", "t", "t", "$1"},
-	{"selp", "b16 b32 b64 u16 u32 u64 s32 f32 f64", "t t pred", "t", "$3 ? $1 : $2"},
+	{"selp", "b16 b32 b64 u16 u32 u64 s32 s64 f32 f64", "t t pred", "t", "$3 ? $1 : $2"},
 
 	// Integers: what does not fit is cut off.
 	{"add", "s16 s32 s64 u64", "u u", "u", "$1 + $2"},
