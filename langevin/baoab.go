@@ -71,7 +71,7 @@ func baoabTile[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int
 	var z [random.BlockSize]float32
 	for from := 0; from < len(s.w); from += random.BlockSize {
 		w, v, g := s.block(from, &gradients, &z)
-		kernel.BAOAB(w, v, g, z[:], keep, rate, scale)
+		kernel.BAOAB(w, v, g, z[:], keep, rate, scale, 0.5)
 	}
 	return s.virial
 }

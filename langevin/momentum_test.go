@@ -14,7 +14,7 @@ import (
 // elements, CCAdL and SMILE, whose rules are not per element, are in files of their own.
 func momentumRows() []row {
 	sghmc := langevin.SGHMC{Friction: 0.3, NoiseEstimate: 0.1}
-	baoab, obabo := langevin.BAOAB{Friction: 0.4}, langevin.OBABO{Friction: 0.4}
+	baoab, obabo, ubu := langevin.BAOAB{Friction: 0.4}, langevin.OBABO{Friction: 0.4}, langevin.UBU{Friction: 0.4}
 	euler := langevin.SGNHT{Friction: 0.25, Splitting: langevin.SplittingEuler, PerElement: true, Coupling: 0.02}
 	badodab := langevin.SGNHT{Friction: 0.25, Splitting: langevin.SplittingBADODAB, PerElement: true, Coupling: 0.02}
 	c := math.Exp(-baoab.Friction)
@@ -45,6 +45,13 @@ func momentumRows() []row {
 			still:    0.5,
 			sampling: obabo, preconditioner: ones, expected: func(float64) float64 { return 1 },
 			chain: processOf(obabo), decay: c,
+		},
+		{
+			name: "UBU", sampler: ubu, rule: ubuRule(ubu), wrong: wrongUBU(ubu), inertia: true,
+			// The start moves by (1 - c)/a of itself, the noise by (1 - c)^2/a over its deviation.
+			still:    square(1-c)/square(ubu.Friction)/2 + square(square(1-c)/ubu.Friction)/(1-c*c)/2,
+			sampling: ubu, preconditioner: ones, expected: func(float64) float64 { return 1 },
+			chain: processOf(ubu), decay: c, pace: (1 - c) / ubu.Friction,
 		},
 		{
 			name: "SGNHT, Euler per element", sampler: euler, rule: eulerRule(euler), wrong: wrongSGNHT(euler, eulerRule), inertia: true,
@@ -81,6 +88,8 @@ func chainOf(sampler langevin.Sampler, a *mat.Dense, h, temperature, noise float
 	case langevin.BAOAB:
 		c := math.Exp(-s.Friction)
 		return still(a).kick(1, h, noise, 0).drift(0.5).relax(c, (1-c*c)*h*temperature).drift(0.5)
+	case langevin.UBU:
+		return still(a).kick(1, h, noise, 0).unforced(s.Friction, 1, h, temperature)
 	case langevin.OBABO:
 		// Both halves of B have the same minibatch's noise, which O lets through by c and by 1.
 		c := math.Exp(-s.Friction)

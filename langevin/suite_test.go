@@ -27,9 +27,9 @@ type row struct {
 	// first states differ; nil when there is none.
 	plain  func(weightDecay float64) optimizers.Optimizer
 	states []string
-	// decay is c where the rule is Momentum at temperature 0, with the decay c and
-	// the rate h N (1 + c)/2, but for rounding; else 0.
-	decay float64
+	// decay is c where the rule is Momentum at temperature 0, with the decay c and the rate h N
+	// pace, but for rounding; else 0. A pace of 0 is (1 + c)/2.
+	decay, pace float64
 
 	// inertia is set when the noise of a step also moves the next steps.
 	inertia bool

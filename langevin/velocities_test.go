@@ -1,6 +1,7 @@
 package langevin_test
 
 import (
+	"cmp"
 	"math"
 	"strings"
 	"testing"
@@ -52,7 +53,7 @@ func TestMomentumValidate(t *testing.T) {
 }
 
 // TestColdVelocities: at temperature 0 a rule that relaxes velocities exactly is Momentum with the
-// decay c and the rate h N (1 + c)/2.
+// decay c and the rate h N pace.
 func TestColdVelocities(t *testing.T) {
 	const n, steps = 257, 50
 	for _, r := range rows() {
@@ -67,7 +68,7 @@ func TestColdVelocities(t *testing.T) {
 			cold := e.loadSchedule(t, []float64{0.02}, []float64{0})
 			plain := e.loadOptimizer(t, func(decay float64) optimizers.Optimizer {
 				return optimizers.Momentum{Decay: r.decay, WeightDecay: decay}
-			}, []float64{0.02 * (1 + r.decay) / 2})
+			}, []float64{0.02 * cmp.Or(r.pace, (1+r.decay)/2)})
 			for step := range steps {
 				trial.Advance(t, cold, 1)
 				trial.Advance(t, plain, 1)

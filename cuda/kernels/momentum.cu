@@ -2,6 +2,7 @@
 //
 //	sghmc v <- (1 - a) v - rate g + sqrt(2 (a - b) h T) xi,  theta <- theta + v
 //	baoab v <- v - rate g,  theta <- theta + v/2,  v <- c v + sqrt((1 - c^2) h T) xi with c = e^-a,  theta <- theta + v/2
+//	ubu   v <- v - rate g,  theta <- theta + k v,  v <- c v + sqrt((1 - c^2) h T) xi,  theta <- theta + k v + sqrt(r h T) eta
 //	obabo v <- c v - (1 + c)/2 rate g + sqrt((1 - c^2) h T) xi,  theta <- theta + v
 //
 // and the kinetic temperature of velocities, times their number. 20 bytes of memory per parameter.
@@ -27,6 +28,35 @@ INLINE void baoab(Out<T> statistics, const Schedules<T>& schedules, const Walker
     v = descend(v, again(s).rate, g);
     drift(theta, v, z, again(c).keep, again(c).scale);
   });
+}
+
+// Glide is, beside the coefficients of velocities, the share k of them that theta moves by, and the scale of its own noise.
+template <class T>
+struct Glide {
+  Coefficients<T> c;
+  T share, spread;
+};
+
+template <class T>
+INLINE void ubu(Out<T> statistics, const Schedules<T>& schedules, const Walkers<T>& walkers, double friction, double share, double wander) {
+  walkers.prefetchAll();
+  const Step<T>& s = schedules.step(walkers.prior.dataSize);
+  const auto& c = once<Glide<T>>([&]() INLINED {
+    Relaxation r = relaxation(friction, friction);
+    return Glide<T>{{T(r.keep), s.noise(r.strength)}, T(share), s.number() > 0 ? s.noise(wander / 2) : T(0)};
+  });
+  unsigned stream = walkers.start;  // free after the first step
+  walkers.move(
+      statistics, s, nullptr,
+      [&](int, T& theta, T& v, T g, T z) INLINED {
+        v = descend(v, again(s).rate, g);
+        drift(theta, v, z, again(c).c.keep, again(c).c.scale, again(c).share);
+      },
+      [&](const Step<T>& step, int i, Quad<T>& theta) INLINED {
+        Quad<T> eta = draw(step, stream, i);
+#pragma unroll
+        for (int k = 0; k < 4; k++) theta.v[k] += again(c).spread * eta.v[k];
+      });
 }
 
 // Kick is what velocities keep, and the scales of the force and of their noise.
@@ -91,6 +121,10 @@ INLINE void kickedKinetic(Out<T> y, In<T> v, In<T> w, In<T> dw, In<T> rates, Hea
   }                                                                                                                                            \
   UPDATE(baoab_update_##suffix, T)(WALKERS(T), TABLES(T), int n, ENTRIES, STREAMS, double friction, PRIOR(T)) {                              \
     baoab(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction);                                                                               \
+  }                                                                                                                                            \
+  UPDATE(ubu_update_##suffix, T)                                                                                                               \
+  (WALKERS(T), TABLES(T), int n, ENTRIES, STREAMS, double friction, double share, double wander, PRIOR(T)) {                                   \
+    ubu(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction, share, wander);                                                                  \
   }                                                                                                                                            \
   UPDATE(obabo_update_##suffix, T)(WALKERS(T), TABLES(T), int n, ENTRIES, STREAMS, double friction, PRIOR(T)) {                                \
     obabo(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction);                                                                               \

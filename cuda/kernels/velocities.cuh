@@ -48,10 +48,10 @@ struct Walkers {
     return z;
   }
 
-  // move lets rule(i, k, theta, v, g, z) change a parameter and its velocity, and leaves the sums of theta g and, in squares if there are any, of v v
-  // after it.
-  template <class Rule>
-  INLINE void move(Out<T> statistics, const Step<T>& step, const Out<double>* squares, Rule rule) const {
+  // move lets rule(i, theta, v, g, z) change a parameter and its velocity, and then(s, i, theta) four parameters, and leaves the sums of theta g and, in
+  // squares if there are any, of v v after it.
+  template <class Rule, class Then>
+  INLINE void move(Out<T> statistics, const Step<T>& step, const Out<double>* squares, Rule rule, Then then) const {
     tiles(n, [&](int tile) INLINED {
       T square = 0;
       double sum = tileSum(n, tile, [&](int i, int count) INLINED {
@@ -63,6 +63,7 @@ struct Walkers {
         for (int k = 0; k < 4; k++) {
           if (k < count) rule(i + k, theta.v[k], velocity.v[k], g.v[k], z.v[k]);
         }
+        then(s, i, theta);
         if (squares) square += dot(velocity, velocity);
         store(w.at(), i, count, theta);
         store(v.at(), i, count, velocity);
@@ -71,6 +72,11 @@ struct Walkers {
       leave(statistics, tile, sum);
       if (squares) leave(*squares, tile, blockSumAs<double>(square));
     });
+  }
+
+  template <class Rule>
+  INLINE void move(Out<T> statistics, const Step<T>& step, const Out<double>* squares, Rule rule) const {
+    move(statistics, step, squares, rule, [](const Step<T>&, int, Quad<T>&) INLINED {});
   }
 
   // kick is v <- v - rate g, in which learn(i, count, g) sees the gradients. It leaves the sums of theta g and, in squares, of v v after it.
@@ -101,12 +107,12 @@ INLINE void kick(T& theta, T& v, T g, T z, T keep, T rate, T scale) {
   theta += v;
 }
 
-// drift is theta <- theta + v/2, v <- keep v + scale z, theta <- theta + v/2.
+// drift is theta <- theta + share v, v <- keep v + scale z, theta <- theta + share v.
 template <class T>
-INLINE void drift(T& theta, T& v, T z, T keep, T scale) {
+INLINE void drift(T& theta, T& v, T z, T keep, T scale, T share = T(0.5)) {
   T old = v;
   v = keep * old + scale * z;
-  theta += T(0.5) * (old + v);
+  theta += share * (old + v);
 }
 
 }  // namespace pollen

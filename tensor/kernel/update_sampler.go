@@ -76,12 +76,12 @@ func SGHMC[T Float](w, v, g []T, z []float32, keep, rate, scale T) {
 	}
 }
 
-// BAOAB is u = v - rate g, v <- keep u + scale z, w <- w + (u + v)/2.
-func BAOAB[T Float](w, v, g []T, z []float32, keep, rate, scale T) {
-	for i := accelerate(ruleBAOAB, nil, coefficients[T]{keep, rate, scale, 0.5}, z, w, v, g); i < len(w); i++ {
+// BAOAB is u = v - rate g, v <- keep u + scale z, w <- w + share (u + v).
+func BAOAB[T Float](w, v, g []T, z []float32, keep, rate, scale, share T) {
+	for i := accelerate(ruleBAOAB, nil, coefficients[T]{keep, rate, scale, share}, z, w, v, g); i < len(w); i++ {
 		kicked := v[i] - T(rate*g[i])
 		v[i] = T(keep*kicked) + T(scale*T(z[i]))
-		w[i] += T(0.5 * (kicked + v[i]))
+		w[i] += T(share * (kicked + v[i]))
 	}
 }
 

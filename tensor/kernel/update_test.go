@@ -50,7 +50,7 @@ var updates = []struct {
 	{ruleBAOAB, 3, true, func(x []float64, z float64) float64 {
 		u := x[1] - 0.25*x[2]
 		x[1] = 0.75*u + 0.5*z
-		x[0] += (u + x[1]) / 2
+		x[0] += 0.375 * (u + x[1])
 		return 0
 	}},
 	{ruleDrift, 2, true, func(x []float64, z float64) float64 {
@@ -117,7 +117,7 @@ func update[T Float](r rule, x [][]T, z []float32) float64 {
 	case ruleSGHMC:
 		SGHMC(x[0], x[1], x[2], z, 0.75, 0.25, 0.5)
 	case ruleBAOAB:
-		BAOAB(x[0], x[1], x[2], z, 0.75, 0.25, 0.5)
+		BAOAB(x[0], x[1], x[2], z, 0.75, 0.25, 0.5, 0.375)
 	case ruleDrift:
 		Drift(x[0], x[1], z, 0.75, 0.5)
 	case ruleSGD:

@@ -61,8 +61,8 @@ func samplers() []Rule {
 			p.Store(p.Add(v, p.Place(0)), 0)
 		}},
 		{Name: "baoab", Slices: 4, Coefficients: 4, Operate: func(p Pass) {
-			keep, rate, scale, half := p.Coefficient(0), p.Coefficient(1), p.Coefficient(2), p.Coefficient(3)
-			relax(p, 1, 3, p.Subtract(p.Load(1), p.Multiply(p.Load(2), rate)), keep, scale, half)
+			keep, rate, scale, share := p.Coefficient(0), p.Coefficient(1), p.Coefficient(2), p.Coefficient(3)
+			relax(p, 1, 3, p.Subtract(p.Load(1), p.Multiply(p.Load(2), rate)), keep, scale, share)
 		}},
 		{Name: "drift", Slices: 3, Coefficients: 3, Operate: func(p Pass) {
 			relax(p, 1, 2, p.Load(1), p.Coefficient(0), p.Coefficient(1), p.Coefficient(2))
@@ -70,11 +70,11 @@ func samplers() []Rule {
 	}
 }
 
-// relax stores keep*old + scale*noise as the new velocity, and moves by half of the old and half of the new one.
-func relax(p Pass, velocity, noise int, old, keep, scale, half Value) {
+// relax stores keep*old + scale*noise as the new velocity, and moves by a share of the old and of the new one.
+func relax(p Pass, velocity, noise int, old, keep, scale, share Value) {
 	v := p.Add(p.Multiply(old, keep), p.Multiply(p.Load(noise), scale))
 	p.Store(v, velocity)
-	p.Store(p.Add(p.Multiply(p.Add(old, v), half), p.Place(0)), 0)
+	p.Store(p.Add(p.Multiply(p.Add(old, v), share), p.Place(0)), 0)
 }
 
 // averageSquare is keep*mean + (take*g)*g.

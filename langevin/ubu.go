@@ -1,0 +1,100 @@
+package langevin
+
+import (
+	"math"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/kernel"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// UBU is the splitting of Langevin dynamics into the force B and all that is left, U: drift,
+// friction and noise together, solved exactly (Sanz-Serna and Zygalakis 2021; on minibatches Paulin,
+// Whalley, Chada and Leimkuhler 2024, arXiv 2410.19780). A step here is from one gradient to the
+// next, so that the two halves of U around a theta of the paper are one:
+//
+//	B  v     <- v - h gU
+//	U  u     <- v
+//	   v     <- c u + sqrt((1 - c^2) h T) xi,    c = exp(-Friction),    v ~ N(0, h T) at the start
+//	   theta <- theta + k (u + v) + sqrt(r h T) eta
+//
+// with k = tanh(a/2)/a and r = (2a - 4 tanh(a/2))/a^2, a being the Friction, and xi and eta drawn
+// from N(0, 1), the latter from the second step on. That is BAOAB but for k, which is 1/2 - a^2/24
+// for small a, and r, which is a/6: step size, friction and pace are as there.
+//
+// It targets exp(-U/T). On a quadratic U the chain is stable as long as h times the curvature q is
+// below 4, and has for small a the variance (1 - q/6)/(1 - q/4) times the target's, q/12 too much,
+// where BAOAB has the target's. The samples are of the theta at which gradients are; the paper's,
+// half a U later, have q/6 too little. Minibatches heat as in BAOAB. The paper draws them in epochs
+// of which each second one is the one before, backwards, as op.Batch does if Symmetric. At T = 0 it
+// is optimizers.Momentum with the decay c and the rate h N (1 - c)/a, but for rounding.
+type UBU struct {
+	Friction float64 // of one step, above 0
+}
+
+// Name implements Sampler.
+func (UBU) Name() string { return "ubu" }
+
+func (r UBU) mobility(_ *graph.Session, _ int, _ string, n int, h float64) ([]float64, error) {
+	return kickedMobility(r.Friction, n, h), nil
+}
+
+// Validate implements Sampler.
+func (s UBU) Validate() error {
+	if !(s.Friction > 0 && s.Friction < math.Inf(1)) {
+		return errors.Errorf("langevin: ubu: Friction is %v, wants a positive number", s.Friction)
+	}
+	return nil
+}
+
+// Update implements Sampler.
+func (s UBU) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
+	return attachMomentum(b, s, f, parameter, gradient, 1)
+}
+
+func (UBU) states(int) []momentumState { return nil }
+
+func (UBU) kicked() bool { return true }
+
+func (s UBU) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
+	share, wander := glide(s.Friction)
+	host := updateTiles(l, l.Shapes[0].Elements(), u, ubuTile[float32], ubuTile[float64])
+	return "", host, []float64{s.Friction, share, wander}
+}
+
+// ubuTile takes eta from the stream of the first velocities, which is free after the first step.
+func ubuTile[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
+	friction := u.rule.(UBU).Friction
+	s := sweepOf[T](u, a, lo, hi)
+	c, strength := relaxation(friction, friction)
+	share, wander := glide(friction)
+	keep, rate, scale, spread := T(c), s.rate, s.scale(strength), s.scale(wander/2)
+	var gradients [random.BlockSize]T
+	var z [random.BlockSize]float32
+	for from := 0; from < len(s.w); from += random.BlockSize {
+		w, v, g := s.block(from, &gradients, &z)
+		kernel.BAOAB(w, v, g, z[:], keep, rate, scale, T(share))
+		if s.start.Step > 0 && s.temperature > 0 {
+			random.NormalBlock(s.start, s.first+from/random.BlockSize, len(w), &z)
+			for i := range w {
+				w[i] += T(spread * T(z[i]))
+			}
+		}
+	}
+	return s.virial
+}
+
+// glide is what theta moves by in a time of 1 in which nothing but friction changes v: share times
+// the sum of the v before and after, and noise of the variance wander h T.
+func glide(friction float64) (share, wander float64) {
+	x := friction / 2
+	share = math.Tanh(x) / friction
+	if friction > 0.1 {
+		return share, (2*friction - 4*math.Tanh(x)) / (friction * friction)
+	}
+	square := x * x // in a - 2 tanh x all cancels but x^3 and its next powers
+	return share, x * (1./3 - square*(2./15-square*(17./315-square*62./2835)))
+}
