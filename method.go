@@ -42,6 +42,7 @@ var registry = []known{
 	{"ccadl", langevin.CCAdL{Friction: 0.1, Alpha: 0.999, Coupling: 1e-3}, optimizers.Constant{Rate: 0.02}},
 	{"smile", langevin.SMILE{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
 	{"obabo", langevin.OBABO{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
+	{"ubu", langevin.UBU{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
 
 	{"auto", Auto{}, nil},
 	{"random-walk", metropolis.RandomWalk{}, nil},

@@ -16,7 +16,7 @@ func (sampling) traits() traits { return traits{rated: true, tempered: true} }
 
 func (s sampling) applies(setting string) bool {
 	switch setting {
-	case "prior", "priors", "temperature", "burn-in", "samples", "burn-in-steps", "thinning", "keep", "weights", "cycles", "anchor":
+	case "prior", "priors", "temperature", "burn-in", "samples", "burn-in-steps", "thinning", "keep", "weights", "cycles", "anchor", "order":
 		return true
 	case "temperatures":
 		return !langevin.HasMomentum(s.sampler)

@@ -26,6 +26,12 @@ type Setting struct {
 	set        func(s *Spec, text string) error
 }
 
+// The orders of minibatches.
+const (
+	shuffled  = "shuffled"
+	symmetric = "symmetric"
+)
+
 // settings is the table of settings, in the order of the help.
 var settings = []Setting{
 	{"model", "string", "network by name, or a network file", true,
@@ -75,6 +81,21 @@ var settings = []Setting{
 		func(s *Spec) *int { return &s.Cycles }),
 	number("anchor", "epochs from one anchor of control variates to the next: less noise, twice the work (default: none)", false,
 		func(s *Spec) *int { return &s.Anchor }),
+	{"order", "string", "order of minibatches: " + shuffled + ", each epoch anew, or " + symmetric + ", every second one the one before, backwards\n" +
+		"(default " + shuffled + ")", false,
+		func(s *Spec) any {
+			if !s.Symmetric {
+				return nil
+			}
+			return symmetric
+		},
+		func(s *Spec, text string) error {
+			if text != symmetric && text != shuffled {
+				return errors.Errorf("order is %q, wants %s or %s", text, shuffled, symmetric)
+			}
+			s.Symmetric = text == symmetric
+			return nil
+		}},
 	number("chains", "Markov chains, started from different initial values (default 1)", true, func(s *Spec) *int { return &s.Chains }),
 	{"first-chain", "int", "number of the first chain, for parts of a run: the chains are those that the whole run has (default 0)", true,
 		func(s *Spec) any {

@@ -30,9 +30,7 @@ type Spec struct {
 	Subset int    // train on that many of the examples, the first ones; 0 is all
 	Start  string // folder of a run at whose chains' last samples these chains begin, in turn; "" is at initial values
 
-	// Augment is how training images are changed at random; the zero value leaves them as they are.
-	// Otherwise the samples' distribution is not the posterior, as Augment explains.
-	Augment Augment
+	Augment Augment // how training images are changed at random, which changes the posterior, too
 
 	// FirstChain is the number of the first chain: parts of a run, such as the jobs of an array,
 	// have the chains of these numbers in the whole run with this seed, to the bit.
@@ -60,6 +58,7 @@ type Spec struct {
 
 	Cycles       int       // each explores at temperature 0 in its burn-in, then samples; 0 is none
 	Anchor       int       // epochs from one anchor of control variates to the next; 0 is none
+	Symmetric    bool      // minibatches: every second epoch has those of the one before, backwards
 	Temperatures []float64 // replica exchange: rising, the samples' first; a chain becomes as many
 }
 

@@ -120,7 +120,8 @@ func (t *training) load(device tensor.Device) error {
 	b := graph.New(t.dtype())
 	end := b.Within(tensor.Float32)
 	shape := tensor.Shape{t.data.Len(), t.data.Channels, t.data.Height, t.data.Width}
-	x, labels := op.Minibatch(b, op.Batch{Size: t.spec.Batch, Shuffled: !t.course.traits().exact}, shape, t.data.Mean, t.data.Deviation)
+	batch := op.Batch{Size: t.spec.Batch, Shuffled: !t.course.traits().exact, Symmetric: t.spec.Symmetric}
+	x, labels := op.Minibatch(b, batch, shape, t.data.Mean, t.data.Deviation)
 	in := inputs{network: network, x: t.spec.Augment.apply(b, x), labels: labels, posterior: t.posterior()}
 	end()
 	logits, loss, err := t.course.attach(t, b, in)
