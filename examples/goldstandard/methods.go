@@ -51,6 +51,11 @@ var methods = []method{
 	{"SGNHT", sampled(langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3}, optimizers.Constant{Rate: 1e-3}, 0)},
 	{"CCAdL", sampled(langevin.CCAdL{Friction: 0.1, Alpha: 0.999, Coupling: 1e-3}, optimizers.Constant{Rate: 1e-3}, 0)},
 	{"SMILE", sampled(langevin.SMILE{Friction: 0.1}, optimizers.Constant{Rate: 1e-3}, 0)},
+	{"UBU, symmetric minibatches", func(s *study) pollen.Spec {
+		spec := sampled(langevin.UBU{Friction: 0.1}, optimizers.Constant{Rate: 1e-3}, 0)(s)
+		spec.Symmetric = true
+		return spec
+	}},
 	{"MCLMC, all data", func(s *study) pollen.Spec {
 		spec := sampled(metropolis.MCLMC{Friction: 0.01, EnergyVariance: 2e-6}, nil, 0)(s)
 		spec.Batch, spec.Weights = dataSize, "" // a rate that does not change has no weights
