@@ -3,6 +3,7 @@ package pollen
 import (
 	"maps"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/pollen-ml/pollen/langevin"
@@ -50,4 +51,27 @@ func TestSubsetAndAnchor(t *testing.T) {
 	if maps.EqualFunc(each, second, func(a, b []byte) bool { return string(a) == string(b) }) {
 		t.Error("an anchor each epoch and each second one are the same")
 	}
+}
+
+// The symmetric order begins with an epoch as it is without, and goes on with others.
+func TestSymmetricOrder(t *testing.T) {
+	data := trainOn(squares(t, 100, 4, 1))
+	spec := Spec{Network: "mlp-3", Batch: 20, Epochs: 2, BurnIn: new(0), Samples: 2}
+	var after [2][2]samples.Sample
+	for i := range after {
+		spec.Symmetric = i == 1
+		files, err := fit(t, spec, data).Samples()
+		must(t, err)
+		for epoch, file := range files {
+			after[i][epoch], err = samples.ReadSample(file)
+			must(t, err)
+		}
+	}
+	for epoch, want := range []bool{true, false} {
+		if slices.Equal(after[0][epoch].Parameters[0].Values, after[1][epoch].Parameters[0].Values) != want {
+			t.Errorf("after epoch %d the symmetric order has the shuffled one's weights, or not: want %v", epoch+1, want)
+		}
+	}
+	_, err := Spec{Method: methodOf(t, "hmc"), Symmetric: true}.Resolve()
+	wantInvalid(t, "hmc", err, "order")
 }

@@ -43,6 +43,7 @@ func kinds(t testing.TB) []kind {
 		{"thermostat", of("sgnht", Spec{Epochs: 6, Samples: 5}), 5, 0},
 		{"cyclical", of("baoab", Spec{Epochs: 6, Cycles: 2, BurnIn: new(1), Samples: 6}), 6, 0},
 		{"anchor", of("sgld", Spec{Epochs: 6, Anchor: 2, Samples: 5}), 5, 0},
+		{"symmetric", of("ubu", Spec{Epochs: 6, Samples: 5, Symmetric: true}), 5, 0},
 		{"replicas", of("sgld", Spec{Epochs: 15, Chains: 2, Samples: 5, Temperatures: []float64{1, 1.01, 1.02}}), 10, 0},
 		{"exact", of("hmc:leaps=5", Spec{Subset: 40, Batch: 40, Epochs: 200, Chains: 2, Samples: 4}), 8, 0},
 		{"microcanonical", of("mclmc", Spec{Subset: 40, Batch: 40, Epochs: 200, Chains: 2, Samples: 4}), 8, 0},

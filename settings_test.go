@@ -129,6 +129,7 @@ func anySpec(t *rapid.T) Spec {
 		Chains: rapid.IntRange(0, 1e6).Draw(t, "chains"), Subset: rapid.IntRange(0, 1e6).Draw(t, "subset"),
 		Samples: rapid.IntRange(0, 1e6).Draw(t, "samples"), Keep: rapid.IntRange(0, 1e6).Draw(t, "keep"), Cycles: rapid.IntRange(0, 9).Draw(t, "cycles"),
 		Anchor: rapid.IntRange(0, 9).Draw(t, "anchor"), Seed: rapid.Uint64().Draw(t, "seed"),
+		Symmetric: rapid.Bool().Draw(t, "symmetric"),
 	}
 	given := func(name string) bool { return rapid.Bool().Draw(t, name+" is given") }
 	if given("augment") {
