@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/pkg/errors"
@@ -32,14 +33,15 @@ func arraySplits(path string, parts [3]*arrayPart, classNames []string, hashes m
 		classNames = numberNames(int(largest) + 1)
 	}
 	var all [3]*Dataset
-	first := parts[Train]
+	begin := slices.IndexFunc(parts[:], func(p *arrayPart) bool { return p != nil })
+	first := parts[begin]
 	for split, part := range parts {
 		if part == nil {
 			continue
 		}
 		if part.channels != first.channels || part.height != first.height || part.width != first.width {
-			return nil, errors.Errorf("datasets: %s: %s images of %dx%dx%d values, training images of %dx%dx%d: want the same",
-				path, Split(split), part.channels, part.height, part.width, first.channels, first.height, first.width)
+			return nil, errors.Errorf("datasets: %s: %s images of %dx%dx%d values, %s images of %dx%dx%d: want the same",
+				path, Split(split), part.channels, part.height, part.width, Split(begin), first.channels, first.height, first.width)
 		}
 		d := &Dataset{
 			Name: nameOf(path), Images: part.images, Labels: part.labels,

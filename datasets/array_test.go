@@ -201,6 +201,26 @@ func TestIDXFolder(t *testing.T) {
 	wantError(t, err, "only one of the files t10k-images-idx3-ubyte and t10k-labels-idx1-ubyte, want both")
 }
 
+// A folder may have test images alone, which Load reads, with moments of their own.
+func TestIDXFolderOfTestImages(t *testing.T) {
+	folder, images := t.TempDir(), randomBytes(3, 4*5*7)
+	write(t, idxBytes([]int{4, 5, 7}, images), folder, "t10k-images-idx3-ubyte")
+	write(t, idxBytes([]int{4}, []byte{0, 1, 2, 1}), folder, "t10k-labels-idx1-ubyte")
+	options := alone(t)
+	options.Validation, options.Test = 0.5, 0.5
+	d, err := Load(folder, Test, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if mean, _ := moments(images, 1, 5*7); d.Len() != 4 || d.Classes != 3 || d.Mean[0] != mean[0] {
+		t.Errorf("read %+v", d)
+	}
+	_, err = Load(folder, Train, options)
+	wantError(t, err, folder+": no train split")
+	_, err = Open(folder, options)
+	wantError(t, err, "datasets: "+folder+": no training images")
+}
+
 // letterArrays writes 40 training and 20 test images of ten classes as an
 // archive, and returns its path.
 func letterArrays(t *testing.T) string {

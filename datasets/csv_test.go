@@ -94,7 +94,7 @@ func TestCSVFolder(t *testing.T) {
 	}
 	write(t, []byte(csvLines([]int{3}, pixels[:4], false)), root, "inside", "val.csv")
 	_, err = Open(root, alone(t))
-	wantError(t, err, "validation images of 1x2x2 values, training images of 1x3x3")
+	wantError(t, err, "validation images of 1x2x2 values, train images of 1x3x3")
 	write(t, []byte("pixel0,pixel1\n1,2\n"), root, "inside", "val.csv")
 	_, err = Open(root, alone(t))
 	wantError(t, err, "val.csv: line 1: column 1 is \"pixel0\", which is no number, and no column is called classid, class, label, category")

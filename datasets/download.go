@@ -214,17 +214,21 @@ func fileSize(path string) int64 {
 
 // verify returns an error unless the file has the given SHA-256.
 func verify(path, want string) error {
+	got, err := hashOf(path)
+	if err == nil && got != want {
+		return errors.Errorf("SHA-256 is %s, want %s", got, want)
+	}
+	return err
+}
+
+// hashOf is a file's SHA-256.
+func hashOf(path string) (string, error) {
 	opened, err := os.Open(path)
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer opened.Close()
 	hash := sha256.New()
-	if _, err := io.Copy(hash, opened); err != nil {
-		return err
-	}
-	if got := hex.EncodeToString(hash.Sum(nil)); got != want {
-		return errors.Errorf("SHA-256 is %s, want %s", got, want)
-	}
-	return nil
+	_, err = io.Copy(hash, opened)
+	return hex.EncodeToString(hash.Sum(nil)), err
 }

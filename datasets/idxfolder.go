@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/pkg/errors"
 )
@@ -29,7 +30,9 @@ func locateAny(folder string, names []string) string {
 }
 
 func isIDXFolder(path string) bool {
-	return isFolder(path) && locateAny(onlyFolder(path), idxNames[Train][0]) != ""
+	return isFolder(path) && slices.ContainsFunc(idxNames[:], func(names [2][]string) bool {
+		return locateAny(onlyFolder(path), names[0]) != ""
+	})
 }
 
 // openIDX opens a folder with IDX files under MNIST's names, of any size,

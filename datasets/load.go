@@ -130,8 +130,8 @@ func Names() []string {
 	return names
 }
 
-// List describes the data sets that Load knows. It looks for their files but
-// neither reads nor downloads any.
+// List describes the data sets that Load knows. It looks for their files, whose names and hashes
+// say whose they are, but downloads none.
 func List(options Options) []Description {
 	var list []Description
 	for _, source := range sources() {
@@ -150,7 +150,7 @@ func List(options Options) []Description {
 //
 // For a known name, other splits are only read if a validation split is drawn from them, so that a
 // test split may be all there is; in another shape, or of some classes, it then has moments of its
-// own. For a path all are read, for the moments of the training images.
+// own. For a path all are read, for the moments of the training images, if there are any.
 //
 // Files are looked for in Options.Folder, in the folder that the environment variable POLLEN_DATA
 // names, where the data set's own distribution puts them (a Go module, a Debian package), and in
@@ -179,7 +179,7 @@ func Load(name string, split Split, options Options) (*Dataset, error) {
 		}
 		return dataset, dataset.Validate()
 	}
-	splits, err := Open(name, options)
+	splits, err := open(name, options)
 	if err != nil {
 		return nil, err
 	}

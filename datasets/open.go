@@ -1,6 +1,7 @@
 package datasets
 
 import (
+	"cmp"
 	"math"
 	"os"
 	"path/filepath"
@@ -67,6 +68,15 @@ func isFolder(path string) bool {
 // folder with such files: train.csv, test.csv and val.csv, or names that end like these, as
 // mnist_train.csv does.
 func Open(name string, options Options) (*Splits, error) {
+	splits, err := open(name, options)
+	if err == nil && splits.Train == nil {
+		return nil, errors.Errorf("datasets: %s: no training images", name)
+	}
+	return splits, err
+}
+
+// open is Open for data that may have no training images.
+func open(name string, options Options) (*Splits, error) {
 	if err := options.check(); err != nil {
 		return nil, err
 	}
@@ -140,7 +150,7 @@ func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) 
 		share float64
 		name  string
 	}{{&splits.Test, test, "Test"}, {&splits.Validation, validation, "Validation"}} {
-		if *draw.part != nil || draw.share <= 0 {
+		if *draw.part != nil || draw.share <= 0 || splits.Train == nil {
 			continue
 		}
 		var err error
@@ -149,9 +159,10 @@ func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) 
 			return nil, errors.WithMessagef(err, "datasets: options: %s (negative: no such split)", draw.name)
 		}
 	}
-	mean, deviation := splits.Train.Mean, splits.Train.Deviation
+	of := cmp.Or(splits.Train, splits.Test, splits.Validation)
+	mean, deviation := of.Mean, of.Deviation
 	if !keepMoments {
-		mean, deviation = moments(splits.Train.Images, splits.Train.Channels, splits.Train.Height*splits.Train.Width)
+		mean, deviation = moments(of.Images, of.Channels, of.Height*of.Width)
 	}
 	for _, part := range []*Dataset{splits.Train, splits.Validation, splits.Test} {
 		if part == nil {

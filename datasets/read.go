@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -143,8 +144,9 @@ func (s source) readFile(path string, wanted file, check func(dimensions []int) 
 	if err != nil {
 		return fileContent{}, err
 	}
+	hash := hex.EncodeToString(packed.Sum(nil))
 	if content := contentHash(dimensions, values); content != wanted.content {
-		if owner := ownerOf(content); owner != "" && owner != s.name {
+		if owner := ownerOf(content, hash); owner != "" && owner != s.name {
 			return fileContent{}, absentError(path + ": is a file of " + owner)
 		}
 		if wanted.content != "" {
@@ -152,7 +154,7 @@ func (s source) readFile(path string, wanted file, check func(dimensions []int) 
 				"the file is damaged or altered, remove it", path, content, wanted.content)
 		}
 	}
-	return fileContent{values, hex.EncodeToString(packed.Sum(nil))}, nil
+	return fileContent{values, hash}, nil
 }
 
 // contentHash is the SHA-256 of an unpacked IDX file of bytes.
@@ -167,13 +169,16 @@ func contentHash(dimensions []int, values []byte) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// ownerOf returns the name of the data set whose published file has the given content, or "".
-// MNIST's descendants share its files' names, so a folder may well have another one's files.
-func ownerOf(content string) string {
+// ownerOf returns the name of the data set with a published file of one of these hashes, unpacked or
+// packed, or "". MNIST's descendants share its files' names, so a folder may well have another
+// one's files.
+func ownerOf(hashes ...string) string {
 	for _, s := range sources() {
 		for _, files := range s.files {
-			if files.images.content == content || files.labels.content == content {
-				return s.name
+			for _, f := range []file{files.images, files.labels} {
+				if f.content != "" && slices.Contains(hashes, f.content) || f.packed != "" && slices.Contains(hashes, f.packed) {
+					return s.name
+				}
 			}
 		}
 	}

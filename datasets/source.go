@@ -129,11 +129,20 @@ func (s source) whereabouts(split Split, options Options) string {
 	}
 }
 
-// holds reports whether a folder has the files of a split, by their names.
+// holds reports whether a folder has the files of a split, by their names, and that the images are
+// not known as another data set's.
 func (s source) holds(folder string, split Split) bool {
 	wanted := s.files[split]
-	return locate(folder, wanted.images) != "" && locate(folder, wanted.labels) != "" ||
-		locateLetters(folder, s.letterFolders[split]) != ""
+	images := locate(folder, wanted.images)
+	if images == "" || locate(folder, wanted.labels) == "" {
+		return locateLetters(folder, s.letterFolders[split]) != ""
+	}
+	hash, err := hashOf(images)
+	if err != nil {
+		return true // reading it says what is wrong
+	}
+	owner := ownerOf(hash)
+	return owner == "" || owner == s.name
 }
 
 // downloadable reports whether a split can be downloaded and verified.

@@ -179,6 +179,16 @@ func TestLoadOtherSetsFiles(t *testing.T) {
 			continue // found where Debian puts it
 		}
 		wantError(t, err, "datasets: "+name+": found no test images", "t10k-images-idx3-ubyte.gz: is a file of mnist")
+		if places := List(options)[slices.Index(Names(), name)].Places; places[Test] == options.Folder {
+			t.Errorf("%s's test images are said to be in %s", name, options.Folder)
+		}
+	}
+	for _, s := range sources() {
+		for _, files := range s.files {
+			if f := files.images; f.packed != "" && ownerOf("", f.packed) != s.name {
+				t.Errorf("%s packed is not known as of %s", f.name, s.name)
+			}
+		}
 	}
 }
 
