@@ -150,10 +150,7 @@ func withError(t pollen.Temperature) string {
 	if isNaN(t.Configurational) || isNaN(t.StandardError) {
 		return orDash("%.3g", t.Configurational)
 	}
-	if t.StandardError >= 9.5 { // %.1g would write 1e+01
-		return fmt.Sprintf("%.3g ± %.0f", float64(t.Configurational), float64(t.StandardError))
-	}
-	return fmt.Sprintf("%.3g ± %.1g", float64(t.Configurational), float64(t.StandardError))
+	return pollen.Measured{Value: t.Configurational, StandardError: t.StandardError}.String()
 }
 
 // mixing is that of predictions; numbers that were not measured are NaN.

@@ -100,22 +100,22 @@ vague         10    100                       0.999               0.999         
 resumed        0    100                           -                   -                   -             -
 old           10    100                           -               0.999                   -             -
 
-temperature  requested      measured      conv1      linear1
-------------------------------------------------------------
-good                 1  1.04 ± 0.003   1 ± 0.04  1.09 ± 0.05
-  kinetic                      0.998       0.99         1.03
-  drift                        +0.04      +0.01        +0.06
-  noise                        +0.20      +0.50        +0.10
-cold                 1    0.9 ± 0.02   1 ± 0.01   0.9 ± 0.02
-  drift                        -0.12      -0.01        -0.13
-  noise                        +0.02      +0.01        +0.03
-hot                  1    1.2 ± 0.02  1.5 ± 0.1   1.2 ± 0.01
-  drift                        -0.00      +0.44        +0.00
-  noise                        +0.20      +0.06        +0.20
-vague                1   1.01 ± 0.02  1.5 ± 0.3  0.96 ± 0.01
-  drift                        +0.01      +0.50        -0.04
-  noise                        +0.00      +0.00        +0.00
-old                  1      1 ± 0.01   1 ± 0.01     1 ± 0.01
+temperature  requested       measured        conv1      linear1
+---------------------------------------------------------------
+good                 1  1.040 ± 0.003  1.00 ± 0.04  1.09 ± 0.05
+  kinetic                       0.998         0.99         1.03
+  drift                         +0.04        +0.01        +0.06
+  noise                         +0.20        +0.50        +0.10
+cold                 1    0.90 ± 0.02  1.00 ± 0.01  0.90 ± 0.02
+  drift                         -0.12        -0.01        -0.13
+  noise                         +0.02        +0.01        +0.03
+hot                  1    1.20 ± 0.02    1.5 ± 0.1  1.20 ± 0.01
+  drift                         -0.00        +0.44        +0.00
+  noise                         +0.20        +0.06        +0.20
+vague                1    1.01 ± 0.02    1.5 ± 0.3  0.96 ± 0.01
+  drift                         +0.01        +0.50        -0.04
+  noise                         +0.00        +0.00        +0.00
+old                  1    1.00 ± 0.01  1.00 ± 0.01  1.00 ± 0.01
 Predictions are of 50 held-out images: 95 % of split R-hats are below that, the effective sample size (ESS) is the median.
 Measured temperatures, in all and by layer, with standard errors, are configurational, in equilibrium the requested one: the
 kinetic ones, of velocities, and the drift of weights that grow (-) or shrink (+). Noise is how much hotter, as a share, the noise
@@ -158,7 +158,7 @@ func TestDivergedIsSaid(t *testing.T) {
 // Large errors are written without exponents.
 func TestWithError(t *testing.T) {
 	for want, given := range map[string][2]pollen.Number{
-		"1.04 ± 0.003": {1.04, 0.003}, "1 ± 9": {1, 9.4}, "64.7 ± 10": {64.7, 9.6}, "64.7 ± 123": {64.7, 123}, "2": {2, pollen.Number(math.NaN())},
+		"1.040 ± 0.003": {1.04, 0.003}, "1 ± 9": {1, 9.4}, "65 ± 10": {64.7, 9.6}, "100 ± 100": {64.7, 123}, "2": {2, pollen.Number(math.NaN())},
 	} {
 		if got := withError(pollen.Temperature{Configurational: given[0], StandardError: given[1]}); got != want {
 			t.Errorf("got %q, want %q", got, want)
