@@ -169,8 +169,8 @@ func contentHash(dimensions []int, values []byte) string {
 	return hex.EncodeToString(hash.Sum(nil))
 }
 
-// ownerOf returns the name of the data set with a published file of one of these hashes, unpacked or
-// packed, or "". MNIST's descendants share its files' names, so a folder may well have another
+// ownerOf returns the name of the data set with a published file of one of these hashes, unpacked
+// or packed, or "". MNIST's descendants share its files' names, so a folder may well have another
 // one's files.
 func ownerOf(hashes ...string) string {
 	for _, s := range sources() {

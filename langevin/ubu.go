@@ -12,9 +12,9 @@ import (
 )
 
 // UBU is the splitting of Langevin dynamics into the force B and all that is left, U: drift,
-// friction and noise together, solved exactly (Sanz-Serna and Zygalakis 2021; on minibatches Paulin,
-// Whalley, Chada and Leimkuhler 2024, arXiv 2410.19780). A step here is from one gradient to the
-// next, so that the two halves of U around a theta of the paper are one:
+// friction and noise together, solved exactly (Sanz-Serna and Zygalakis 2021; on minibatches
+// Paulin, Whalley, Chada and Leimkuhler 2024, arXiv 2410.19780). A step here is from one gradient
+// to the next, so that the two halves of U around a theta of the paper are one:
 //
 //	B  v     <- v - h gU
 //	U  u     <- v
