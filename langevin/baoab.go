@@ -3,8 +3,6 @@ package langevin
 import (
 	"math"
 
-	"github.com/pkg/errors"
-
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/kernel"
@@ -41,12 +39,7 @@ func (r BAOAB) mobility(_ *graph.Session, _ int, _ string, n int, h float64) ([]
 }
 
 // Validate implements Sampler.
-func (s BAOAB) Validate() error {
-	if !(s.Friction > 0 && s.Friction < math.Inf(1)) {
-		return errors.Errorf("langevin: baoab: Friction is %v, wants a positive number", s.Friction)
-	}
-	return nil
-}
+func (s BAOAB) Validate() error { return checkFriction(s.Name(), s.Friction) }
 
 // Update implements Sampler.
 func (s BAOAB) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {

@@ -1,7 +1,6 @@
 package langevin
 
 import (
-	"math"
 	"slices"
 
 	"github.com/pkg/errors"
@@ -58,9 +57,9 @@ func (s CCAdL) mobility(_ *graph.Session, _ int, _ string, n int, h float64) ([]
 
 // Validate implements Sampler.
 func (s CCAdL) Validate() error {
-	switch {
-	case !(s.Friction > 0 && s.Friction <= 1):
-		return errors.Errorf("langevin: ccadl: Friction is %v, wants 0 < Friction <= 1", s.Friction)
+	switch err := checkBoundedFriction(s.Name(), s.Friction); {
+	case err != nil:
+		return err
 	case !(s.Alpha >= 0 && s.Alpha < 1):
 		return errors.Errorf("langevin: ccadl: Alpha is %v, wants 0 <= Alpha < 1", s.Alpha)
 	case !positive(s.Coupling):
@@ -68,8 +67,6 @@ func (s CCAdL) Validate() error {
 	}
 	return errors.WithMessage(s.Couplings.check(positive, "a positive number"), "langevin: ccadl: Couplings")
 }
-
-func positive(v float64) bool { return v > 0 && v < math.Inf(1) }
 
 // Update implements Sampler.
 func (s CCAdL) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {

@@ -1,6 +1,8 @@
 package langevin
 
 import (
+	"math"
+
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -64,6 +66,24 @@ func attachMomentum(b *graph.Builder, r momentumRule, f Force, parameter, gradie
 	}
 	return b.Apply(u, append(inputs, b.Header())...)
 }
+
+// checkFriction checks the friction of one step, of a sampler that takes any above 0.
+func checkFriction(name string, friction float64) error {
+	if !positive(friction) {
+		return errors.Errorf("langevin: %s: Friction is %v, wants a positive number", name, friction)
+	}
+	return nil
+}
+
+// checkBoundedFriction is checkFriction where 1 is the most.
+func checkBoundedFriction(name string, friction float64) error {
+	if !(friction > 0 && friction <= 1) {
+		return errors.Errorf("langevin: %s: Friction is %v, wants 0 < Friction <= 1", name, friction)
+	}
+	return nil
+}
+
+func positive(v float64) bool { return v > 0 && v < math.Inf(1) }
 
 // momentumUpdate is the move of w and its velocities: w, dw and v of w's shape, rates and
 // temperatures by step, the rule's states, header -> statistics, see op.UpdateShape.

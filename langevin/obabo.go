@@ -1,10 +1,6 @@
 package langevin
 
 import (
-	"math"
-
-	"github.com/pkg/errors"
-
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/kernel"
@@ -42,12 +38,7 @@ func (r OBABO) mobility(_ *graph.Session, _ int, _ string, n int, h float64) ([]
 }
 
 // Validate implements Sampler.
-func (s OBABO) Validate() error {
-	if !(s.Friction > 0 && s.Friction < math.Inf(1)) {
-		return errors.Errorf("langevin: obabo: Friction is %v, wants a positive number", s.Friction)
-	}
-	return nil
-}
+func (s OBABO) Validate() error { return checkFriction(s.Name(), s.Friction) }
 
 // Update implements Sampler.
 func (s OBABO) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {

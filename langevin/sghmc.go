@@ -39,9 +39,9 @@ func (r SGHMC) mobility(_ *graph.Session, _ int, _ string, n int, h float64) ([]
 
 // Validate implements Sampler.
 func (s SGHMC) Validate() error {
-	switch {
-	case !(s.Friction > 0 && s.Friction <= 1):
-		return errors.Errorf("langevin: sghmc: Friction is %v, wants 0 < Friction <= 1", s.Friction)
+	switch err := checkBoundedFriction(s.Name(), s.Friction); {
+	case err != nil:
+		return err
 	case !(s.NoiseEstimate >= 0 && s.NoiseEstimate <= s.Friction):
 		return errors.Errorf("langevin: sghmc: NoiseEstimate is %v, wants 0 to Friction, which is %v", s.NoiseEstimate, s.Friction)
 	}

@@ -74,9 +74,9 @@ func (r SGNHT) mobility(_ *graph.Session, _ int, _ string, n int, h float64) ([]
 
 // Validate implements Sampler.
 func (s SGNHT) Validate() error {
-	switch {
-	case !(s.Friction > 0 && s.Friction <= 1):
-		return errors.Errorf("langevin: sgnht: Friction is %v, wants 0 < Friction <= 1", s.Friction)
+	switch err := checkBoundedFriction(s.Name(), s.Friction); {
+	case err != nil:
+		return err
 	case s.Splitting != SplittingEuler && s.Splitting != SplittingBADODAB:
 		return errors.Errorf("langevin: sgnht: Splitting is %q, wants %q or %q", s.Splitting, SplittingEuler, SplittingBADODAB)
 	case !(s.Coupling > 0 && s.Coupling < math.Inf(1)):

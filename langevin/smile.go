@@ -4,8 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/pkg/errors"
-
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
@@ -53,12 +51,7 @@ func (m SMILE) mobility(_ *graph.Session, _ int, _ string, n int, h float64) ([]
 }
 
 // Validate implements Sampler.
-func (m SMILE) Validate() error {
-	if !positive(m.Friction) {
-		return errors.Errorf("langevin: smile: Friction is %v, wants a positive number", m.Friction)
-	}
-	return nil
-}
+func (m SMILE) Validate() error { return checkFriction(m.Name(), m.Friction) }
 
 // Update implements Sampler.
 func (m SMILE) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
