@@ -51,20 +51,37 @@ func (BAOAB) states(int) []momentumState { return nil }
 func (BAOAB) kicked() bool { return true }
 
 func (s BAOAB) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
-	host := updateTiles(l, l.Shapes[0].Elements(), u, baoabTile[float32], baoabTile[float64])
-	return "", host, []float64{s.Friction}
+	return "", glidingUpdate{u, s.Friction, 0.5, 0}.host(l), []float64{s.Friction}
 }
 
-func baoabTile[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
-	friction := u.rule.(BAOAB).Friction
-	s := sweepOf[T](u, a, lo, hi)
-	c, strength := relaxation(friction, friction)
-	keep, rate, scale := T(c), s.rate, s.scale(strength)
+// glidingUpdate is B, then friction exactly solved for v, while theta moves by share times the sum
+// of the v before and after friction, and noise of its own of the variance wander h T.
+type glidingUpdate struct {
+	momentumUpdate
+	friction, share, wander float64
+}
+
+func (u glidingUpdate) host(l *graph.Lowering) tensor.HostKernel {
+	return updateTiles(l, l.Shapes[0].Elements(), u, glidingTile[float32], glidingTile[float64])
+}
+
+// glidingTile takes theta's own noise from the stream of the first velocities, which is free after
+// the first step.
+func glidingTile[T float32 | float64](u glidingUpdate, a *tensor.Args, lo, hi int) float64 {
+	s := sweepOf[T](u.momentumUpdate, a, lo, hi)
+	c, strength := relaxation(u.friction, u.friction)
+	keep, rate, scale, share, spread := T(c), s.rate, s.scale(strength), T(u.share), s.scale(u.wander/2)
 	var gradients [random.BlockSize]T
 	var z [random.BlockSize]float32
 	for from := 0; from < len(s.w); from += random.BlockSize {
 		w, v, g := s.block(from, &gradients, &z)
-		kernel.BAOAB(w, v, g, z[:], keep, rate, scale, 0.5)
+		kernel.BAOAB(w, v, g, z[:], keep, rate, scale, share)
+		if u.wander > 0 && s.start.Step > 0 && s.temperature > 0 {
+			random.NormalBlock(s.start, s.first+from/random.BlockSize, len(w), &z)
+			for i := range w {
+				w[i] += T(spread * T(z[i]))
+			}
+		}
 	}
 	return s.virial
 }

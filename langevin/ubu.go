@@ -5,8 +5,6 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/tensor"
-	"github.com/pollen-ml/pollen/tensor/kernel"
-	"github.com/pollen-ml/pollen/tensor/random"
 )
 
 // UBU is the splitting of Langevin dynamics into the force B and all that is left, U: drift,
@@ -23,12 +21,12 @@ import (
 // from N(0, 1), the latter from the second step on. That is BAOAB but for k, which is 1/2 - a^2/24
 // for small a, and r, which is a/6: step size, friction and pace are as there.
 //
-// It targets exp(-U/T). On a quadratic U the chain is stable as long as h times the curvature q is
-// below 4, and has for small a the variance (1 - q/6)/(1 - q/4) times the target's, q/12 too much,
-// where BAOAB has the target's. The samples are of the theta at which gradients are; the paper's,
-// half a U later, have q/6 too little. Minibatches heat as in BAOAB. The paper draws them in epochs
-// of which each second one is the one before, backwards, as op.Batch does if Symmetric. At T = 0 it
-// is optimizers.Momentum with the decay c and the rate h N (1 - c)/a, but for rounding.
+// It targets exp(-U/T). On a quadratic U the chain is stable as long as q, h times the curvature,
+// is below 4, and has for small a the variance (1 - q/6)/(1 - q/4) times the target's, q/12 too
+// much, where BAOAB has the target's. The samples are of the theta at which gradients are; the
+// paper's, half a U later, have q/6 too little. Minibatches heat as in BAOAB. The paper draws them
+// in epochs of which each second one is the one before, backwards, as op.Batch does if Symmetric.
+// At T = 0 it is optimizers.Momentum with the decay c and the rate h N (1 - c)/a, but for rounding.
 type UBU struct {
 	Friction float64 // of one step, above 0
 }
@@ -54,30 +52,7 @@ func (UBU) kicked() bool { return true }
 
 func (s UBU) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
 	share, wander := glide(s.Friction)
-	host := updateTiles(l, l.Shapes[0].Elements(), u, ubuTile[float32], ubuTile[float64])
-	return "", host, []float64{s.Friction, share, wander}
-}
-
-// ubuTile takes eta from the stream of the first velocities, which is free after the first step.
-func ubuTile[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) float64 {
-	friction := u.rule.(UBU).Friction
-	s := sweepOf[T](u, a, lo, hi)
-	c, strength := relaxation(friction, friction)
-	share, wander := glide(friction)
-	keep, rate, scale, spread := T(c), s.rate, s.scale(strength), s.scale(wander/2)
-	var gradients [random.BlockSize]T
-	var z [random.BlockSize]float32
-	for from := 0; from < len(s.w); from += random.BlockSize {
-		w, v, g := s.block(from, &gradients, &z)
-		kernel.BAOAB(w, v, g, z[:], keep, rate, scale, T(share))
-		if s.start.Step > 0 && s.temperature > 0 {
-			random.NormalBlock(s.start, s.first+from/random.BlockSize, len(w), &z)
-			for i := range w {
-				w[i] += T(spread * T(z[i]))
-			}
-		}
-	}
-	return s.virial
+	return "", glidingUpdate{u, s.Friction, share, wander}.host(l), []float64{s.Friction, share, wander}
 }
 
 // glide is what theta moves by in a time of 1 in which nothing but friction changes v: share times
