@@ -63,16 +63,16 @@ INLINE void storeRows(Out<T> y, In<T> rows, InOut<T> all, Header header, int exa
 
 #define GATHER(T, suffix)                                                                                                                     \
   KERNEL(gather_images_##suffix, 256)                                                                                                         \
-  (Out<T> y, In<unsigned char> images, Header header, int examples, int size, int pixels, int order, int plane, T scale0, T shift0,        \
+  (Out<T> y, In<unsigned char> images, Header header, int examples, int size, int pixels, int order, int plane, T scale0, T shift0,           \
    T scale1, T shift1, T scale2, T shift2, T scale3, T shift3) {                                                                              \
-    gatherImages(y, images, header, examples, size, pixels, order,                                                                         \
+    gatherImages(y, images, header, examples, size, pixels, order,                                                                            \
                  Affine<T>{plane, scale0, shift0, scale1, shift1, scale2, shift2, scale3, shift3});                                           \
   }                                                                                                                                           \
-  KERNEL(gather_labels_##suffix, 256)(Out<int> y, In<int> labels, Header header, int examples, int size, int order) {                      \
-    gatherLabels(y, labels, header, examples, size, order);                                                                                \
+  KERNEL(gather_labels_##suffix, 256)(Out<int> y, In<int> labels, Header header, int examples, int size, int order) {                         \
+    gatherLabels(y, labels, header, examples, size, order);                                                                                   \
   }                                                                                                                                           \
-  KERNEL(gather_rows_##suffix, 256)(Out<T> y, In<T> all, Header header, int examples, int size, int width, int order) {                    \
-    gatherRows(y, all, header, examples, size, width, order);                                                                              \
+  KERNEL(gather_rows_##suffix, 256)(Out<T> y, In<T> all, Header header, int examples, int size, int width, int order) {                       \
+    gatherRows(y, all, header, examples, size, width, order);                                                                                 \
   }                                                                                                                                           \
   KERNEL(store_rows_##suffix, 256)(Out<T> y, In<T> rows, InOut<T> all, Header header, int examples, int size, int width) {                    \
     storeRows(y, rows, all, header, examples, size, width);                                                                                   \
