@@ -25,14 +25,14 @@ func automatic(t *testing.T, spec Spec, examples int, folder string, options ...
 func TestAutoOnFewExamples(t *testing.T) {
 	folder, spec := t.TempDir(), Spec{Epochs: 60, Samples: 4, Chains: 2, Seed: 3, Temperature: new(3e-3)}
 	run, remarks := automatic(t, spec, 80, filepath.Join(folder, "auto"), with(t, 1))
-	spec.Method, spec.Network = metropolis.MCLMC{Friction: 0.01, EnergyVariance: 2e-6}, "mlp-5"
+	spec.Method, spec.Network = metropolis.MCLMC{Friction: 0.01, EnergyVariance: 2e-5}, "mlp-5"
 	asked, err := Fit(t.Context(), spec, trainOn(noisy(t, 80)), filepath.Join(folder, "asked"), with(t, 1))
 	must(t, err)
 	same(t, "samples", contents(t, filepath.Join(asked.Folder(), samplesFolder)), contents(t, filepath.Join(run.Folder(), samplesFolder)))
 	if got := run.Manifest().Spec; got.Method != spec.Method || got.Batch != 80 {
 		t.Errorf("the manifest has %s with batch %d", MethodText(got.Method), got.Batch)
 	}
-	if !strings.Contains(remarks, "chosen: mclmc:friction=0.01,energy-variance=2e-06 with all 80 examples at each step") {
+	if !strings.Contains(remarks, "chosen: mclmc:friction=0.01,energy-variance=2e-05 with all 80 examples at each step") {
 		t.Errorf("remarks are %q", remarks)
 	}
 }

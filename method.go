@@ -48,7 +48,7 @@ var registry = []known{
 	{"random-walk", metropolis.RandomWalk{}, nil},
 	{"mala", metropolis.MALA{}, nil},
 	{"hmc", metropolis.HMC{Leaps: 20, Jitter: 0.2}, nil},
-	{"mclmc", metropolis.MCLMC{Friction: 0.01, EnergyVariance: 2e-6}, nil},
+	{"mclmc", metropolis.MCLMC{Friction: 0.01, EnergyVariance: 2e-5}, nil},
 	{"nuts", NUTS{AcceptanceRate: 0.8, MaxDepth: 10}, nil},
 
 	{"ensemble", Ensemble{}, optimizers.Cosine{First: 0.1}},

@@ -78,7 +78,7 @@ func TestParseMethod(t *testing.T) {
 		"sgnht":                       langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3},
 		"ccadl:alpha=0.99":            langevin.CCAdL{Friction: 0.1, Alpha: 0.99, Coupling: 1e-3},
 		"smile:0.3":                   langevin.SMILE{Friction: 0.3},
-		"mclmc:0.2":                   metropolis.MCLMC{Friction: 0.2, EnergyVariance: 2e-6},
+		"mclmc:0.2":                   metropolis.MCLMC{Friction: 0.2, EnergyVariance: 2e-5},
 		"momentum: 0.5, 1e-4":         optimizers.Momentum{Decay: 0.5, WeightDecay: 1e-4},
 		"sgd:5e-4":                    optimizers.SGD{WeightDecay: 5e-4},
 		"nesterov:.1,.2":              optimizers.Nesterov{Decay: 0.1, WeightDecay: 0.2},

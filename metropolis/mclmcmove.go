@@ -13,9 +13,9 @@ import (
 )
 
 // A step of the program evaluates U and its gradient g at a theta and makes all that follows there:
-// the last B of the step that came here, O, the first B of the next step, and A. The direction
-// after them is a sum of the one before, of g and of the noise z, so that no more than the dot
-// products of these three are needed before each element moves once.
+// the last B of the step that came here, the first B of the next step, A, O and A. The directions of
+// both A are sums of the one before, of g and of the noise z, so that no more than the dot products
+// of these three are needed before each element moves once.
 
 // The words of a chain under MCLMC. The state mclmcState has them as they were before the step,
 // mclmcDecide's output as they are after it.
@@ -26,9 +26,10 @@ const (
 	mclmcError            // of the energy, in the step that came here
 	mclmcSum              // of the errors' squares over the sixth powers of their steps, weighted
 	mclmcWeight           // the sum of the weights
-	mclmcU                // how much of u, g and z the new direction has
+	mclmcU                // how much of u and g the direction of the first A has
 	mclmcG
-	mclmcZ
+	mclmcKept   // how much of that the direction of the second A keeps
+	mclmcSpread // and how much it has of z
 	mclmcWords
 )
 
@@ -153,37 +154,30 @@ func (d mclmcDecide) run(a *tensor.Args, parameters int) {
 	copy(tensor.Slice[float64](a, 0), words)
 }
 
-// turn makes B, O and B.
+// turn makes B, B and O.
 func (d mclmcDecide) turn(words []float64, sums [mclmcSums]float64, potential float64, step uint64) {
 	slope := math.Sqrt(sums[sumGG])
-	turn := turning{slope: slope, rate: slope / (2 * d.temperature * float64(d.dimensions-1))}
-	noise := d.noise()
-	if step == 0 {
-		turn.along, noise = 0, 1
-	} else {
-		turn.u = 1 / math.Sqrt(sums[sumUU])
-		turn.along = turn.towards(turn.u * sums[sumUG])
+	turn := turning{u: 1 / math.Sqrt(sums[sumUU]), slope: slope, rate: slope / (2 * d.temperature * float64(d.dimensions-1))}
+	turn.along = turn.towards(turn.u * sums[sumUG])
+	if step > 0 {
 		kinetic := words[mclmcKinetic] + turn.kick(words[mclmcStep])
 		words[mclmcError] = (potential-words[mclmcPotential])/d.temperature + float64(float64(d.dimensions-1)*kinetic)
 		if step <= uint64(d.warmup) {
 			d.adapt(words, step)
 		}
 	}
-	square := float64(noise * noise * sums[sumZZ])
-	if step > 0 {
-		square += 1 + 2*float64(noise*(float64(turn.u*sums[sumUZ])+float64(turn.g*sums[sumGZ])))
-	}
-	length := math.Sqrt(square)
-	turn.along = (turn.along + turn.towards(noise*sums[sumGZ])) / length
-	turn.u, turn.g, turn.z = turn.u/length, turn.g/length, noise/length
 	words[mclmcKinetic] = turn.kick(words[mclmcStep])
 	words[mclmcPotential] = potential
-	words[mclmcU], words[mclmcG], words[mclmcZ] = turn.u, turn.g, turn.z
+	noise := d.noise()
+	across := float64(turn.u*sums[sumUZ]) + float64(turn.g*sums[sumGZ])
+	length := math.Sqrt(1 + 2*float64(noise*across) + float64(noise*noise*sums[sumZZ]))
+	words[mclmcU], words[mclmcG] = turn.u, turn.g
+	words[mclmcKept], words[mclmcSpread] = 1/length, noise/length
 }
 
-// turning is a direction as a sum of u, g and z.
+// turning is a direction as a sum of u and g.
 type turning struct {
-	u, g, z     float64
+	u, g        float64
 	along       float64 // its component along e = -g/|g|
 	slope, rate float64 // |g|, and B's x for a step of 1
 }
@@ -206,7 +200,7 @@ func (t *turning) kick(step float64) float64 {
 	shrink := math.Exp(-x)
 	whole := 1 + along + float64(shrink*shrink*(1-along))
 	keep := 2 * shrink / whole
-	t.u, t.g, t.z = keep*t.u, keep*t.g, keep*t.z
+	t.u, t.g = keep*t.u, keep*t.g
 	t.g -= (1 - shrink) * (1 + shrink + float64(along*(1-shrink))) / whole / t.slope
 	t.along = (1 + along - float64(shrink*shrink*(1-along))) / whole
 	return x - math.Ln2 + math.Log(whole)
@@ -248,9 +242,9 @@ func (d mclmcDecide) adapt(words []float64, made uint64) {
 	}
 }
 
-// mclmcMove turns the direction, keeps theta as the position, and makes A: w, dw, u and the
-// position of one shape, the chain's words, header -> the sum of theta * g at the position by
-// tiles.
+// mclmcMove keeps theta as the position, turns the direction, and makes A before and after O: w, dw,
+// u and the position of one shape, the chain's words, header -> the sum of theta * g at the position
+// by tiles.
 type mclmcMove struct{ stream uint16 }
 
 func (mclmcMove) Name() string   { return "mclmc move" }
@@ -268,7 +262,7 @@ func (m mclmcMove) tile(a *tensor.Args, lo, hi int) float64 {
 	w, g := tensor.Slice[float64](a, 1)[lo:hi], tensor.Slice[float64](a, 2)[lo:hi]
 	u, position := tensor.Slice[float64](a, 3)[lo:hi], tensor.Slice[float64](a, 4)[lo:hi]
 	words := tensor.Slice[float64](a, 5)
-	step, keep, pull, spread := words[mclmcStep], words[mclmcU], words[mclmcG], words[mclmcZ]
+	half, keep, pull, kept, spread := words[mclmcStep]/2, words[mclmcU], words[mclmcG], words[mclmcKept], words[mclmcSpread]
 	address := op.AddressOf(tensor.Slice[uint64](a, 6), m.stream)
 	var noise [random.BlockSize]float64
 	virial := 0.0
@@ -279,8 +273,9 @@ func (m mclmcMove) tile(a *tensor.Args, lo, hi int) float64 {
 		for i := from; i < to; i++ {
 			virial += float64(w[i] * g[i])
 			position[i] = w[i]
-			u[i] = float64(keep*u[i]) + float64(pull*g[i]) + float64(spread*z[i-from])
-			w[i] += float64(step * u[i])
+			before := float64(keep*u[i]) + float64(pull*g[i])
+			u[i] = float64(kept*before) + float64(spread*z[i-from])
+			w[i] += float64(half * float64(before+u[i]))
 		}
 	}
 	return virial

@@ -1,7 +1,7 @@
 // Microcanonical Langevin dynamics, in double alone: what is summed, decided and moved is in metropolis/mclmcmove.go.
 #include "metropolis.cuh"
 
-enum MclmcWord { mclmcStep, mclmcPotential, mclmcKinetic, mclmcError, mclmcSum, mclmcWeight, mclmcU, mclmcG, mclmcZ, mclmcWords };
+enum MclmcWord { mclmcStep, mclmcPotential, mclmcKinetic, mclmcError, mclmcSum, mclmcWeight, mclmcU, mclmcG, mclmcKept, mclmcSpread, mclmcWords };
 enum MclmcSum { sumGG, sumUG, sumUU, sumUZ, sumGZ, sumZZ, mclmcSums };
 
 // mclmc_share: the six dot products of u, g and the noise z of each tile.
@@ -37,9 +37,9 @@ KERNEL(mclmc_sum_f64, 256)(InOut<double> total, In<double> shares, int tiles, in
   }
 }
 
-// Turning is a direction as a sum of u, g and z, with its component along -g/|g|.
+// Turning is a direction as a sum of u and g, with its component along -g/|g|.
 struct Turning {
-  double u, g, z, along, slope, rate;
+  double u, g, along, slope, rate;
 
   INLINE double towards(double product) const { return slope == 0 ? 0 : -product / slope; }
 
@@ -50,7 +50,6 @@ struct Turning {
     double a = along < -1 ? -1 : along > 1 ? 1 : along, shrink = math::exp(-x), whole = 1 + a + shrink * shrink * (1 - a), keep = 2 * shrink / whole;
     u *= keep;
     g *= keep;
-    z *= keep;
     g -= (1 - shrink) * (1 + shrink + a * (1 - shrink)) / whole / slope;
     along = (1 + a - shrink * shrink * (1 - a)) / whole;
     return x - 0x1.62e42fefa39efp-1 + math::log(whole);
@@ -81,28 +80,20 @@ struct Microcanonical {
     Turning t = {};
     t.slope = math::sqrt(sums[sumGG]);
     t.rate = t.slope / (2 * temperature * (dimensions - 1));
-    double spread = noise;
-    if (step == 0) {
-      spread = 1;
-    } else {
-      t.u = 1 / math::sqrt(sums[sumUU]);
-      t.along = t.towards(t.u * sums[sumUG]);
+    t.u = 1 / math::sqrt(sums[sumUU]);
+    t.along = t.towards(t.u * sums[sumUG]);
+    if (step > 0) {
       double kinetic = words[mclmcKinetic] + t.kick(words[mclmcStep]);
       words[mclmcError] = (potential - words[mclmcPotential]) / temperature + (dimensions - 1) * kinetic;
       if (step <= (unsigned long long)warmup) adapt(words, step);
     }
-    double square = spread * spread * sums[sumZZ];
-    if (step > 0) square += 1 + 2 * (spread * (t.u * sums[sumUZ] + t.g * sums[sumGZ]));
-    double length = math::sqrt(square);
-    t.along = (t.along + t.towards(spread * sums[sumGZ])) / length;
-    t.u /= length;
-    t.g /= length;
-    t.z = spread / length;
     words[mclmcKinetic] = t.kick(words[mclmcStep]);
     words[mclmcPotential] = potential;
+    double across = t.u * sums[sumUZ] + t.g * sums[sumGZ], length = math::sqrt(1 + 2 * (noise * across) + noise * noise * sums[sumZZ]);
     words[mclmcU] = t.u;
     words[mclmcG] = t.g;
-    words[mclmcZ] = t.z;
+    words[mclmcKept] = 1 / length;
+    words[mclmcSpread] = noise / length;
   }
 };
 
@@ -116,12 +107,12 @@ KERNEL(mclmc_decide_f64, 32)
   for (int i = 0; i < mclmcWords; i++) out.at()[i] = words[i];
 }
 
-// mclmc_move turns the direction and makes theta <- theta + step u.
+// mclmc_move turns the direction and makes theta <- theta + step/2 u before and after O.
 KERNEL(mclmc_move_f64, 512)
 (Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> u, InOut<double> position, In<double> words, Header header, int n,
  unsigned stream) {
   const double* decided = words.at();
-  double step = decided[mclmcStep], keep = decided[mclmcU], pull = decided[mclmcG], spread = decided[mclmcZ];
+  double half = decided[mclmcStep] / 2, keep = decided[mclmcU], pull = decided[mclmcG], kept = decided[mclmcKept], spread = decided[mclmcSpread];
   Address noise = addressOf(header, stream);
   update(statistics, n, [&](int i, int count) INLINED {
     Quad<double> theta = load(w.at(), i, count), g = load(dw.at(), i, count), direction = load(u.at(), i, count), z = wide(normals(noise, i / 4));
@@ -129,8 +120,9 @@ KERNEL(mclmc_move_f64, 512)
     store(position.at(), i, count, theta);
 #pragma unroll
     for (int k = 0; k < 4; k++) {
-      direction.v[k] = keep * direction.v[k] + pull * g.v[k] + spread * z.v[k];
-      theta.v[k] += step * direction.v[k];
+      double before = keep * direction.v[k] + pull * g.v[k];
+      direction.v[k] = kept * before + spread * z.v[k];
+      theta.v[k] += half * (before + direction.v[k]);
     }
     store(u.at(), i, count, direction);
     store(w.at(), i, count, theta);

@@ -57,7 +57,7 @@ var methods = []method{
 		return spec
 	}},
 	{"MCLMC, all data", func(s *study) pollen.Spec {
-		spec := sampled(metropolis.MCLMC{Friction: 0.01, EnergyVariance: 2e-6}, nil, 0)(s)
+		spec := sampled(metropolis.MCLMC{Friction: 0.01, EnergyVariance: 2e-5}, nil, 0)(s)
 		spec.Batch, spec.Weights = dataSize, "" // a rate that does not change has no weights
 		return spec
 	}},
