@@ -40,7 +40,7 @@ INLINE void count(InOut<unsigned long long> header) {
   if (first() == 0) header.at()[headerStep]++;
 }
 
-#define METRICS(T)                                                                                                                                      \
+#define METRICS(T)                                                                                                                                \
   In<T> a0, In<T> a1, In<T> a2, In<T> a3, In<T> a4, In<T> a5, In<T> a6, In<T> a7, In<T> a8, In<T> a9, In<T> a10, In<T> a11, In<T> a12, In<T> a13, \
       In<T> a14, In<T> a15
 #define ELEMENTS                                                                                                                                  \

@@ -58,16 +58,16 @@ INLINE void ccadlDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Schedu
   });
 }
 
-#define CCADL(T, suffix)                                                                                                                       \
-  UPDATE(ccadl_update_##suffix, T)                                                                                                             \
-  (Out<double> squares, WALKERS(T), In<T> rates, In<T> temperatures, InOut<T> chi, InOut<T> variance, InOut<T> before, Header header, int n,   \
-   ENTRIES, STREAMS, double friction, double coupling, double mostExcess, double alpha, PRIOR(T)) {                                            \
-    ccadlKick(statistics, squares, chi, variance, before, SCHEDULES_OF(T), WALKERS_OF(T), alpha);                                                   \
-  }                                                                                                                                            \
-  UPDATE(ccadl_drift_##suffix, T)                                                                                                              \
-  (Out<double> squares, InOut<T> w, InOut<T> v, TABLES(T), InOut<T> chi, In<T> variance, int n, ENTRIES, unsigned noise, double friction,      \
-   int dataSize) {                                                                                                                             \
-    ccadlDrift(squares, w, v, SCHEDULES_OF(T), chi, variance, n, noise, friction, dataSize);                                                   \
+#define CCADL(T, suffix)                                                                                                                     \
+  UPDATE(ccadl_update_##suffix, T)                                                                                                           \
+  (Out<double> squares, WALKERS(T), In<T> rates, In<T> temperatures, InOut<T> chi, InOut<T> variance, InOut<T> before, Header header, int n, \
+   ENTRIES, STREAMS, double friction, double coupling, double mostExcess, double alpha, PRIOR(T)) {                                          \
+    ccadlKick(statistics, squares, chi, variance, before, SCHEDULES_OF(T), WALKERS_OF(T), alpha);                                            \
+  }                                                                                                                                          \
+  UPDATE(ccadl_drift_##suffix, T)                                                                                                            \
+  (Out<double> squares, InOut<T> w, InOut<T> v, TABLES(T), InOut<T> chi, In<T> variance, int n, ENTRIES, unsigned noise, double friction,    \
+   int dataSize) {                                                                                                                           \
+    ccadlDrift(squares, w, v, SCHEDULES_OF(T), chi, variance, n, noise, friction, dataSize);                                                 \
   }
 
 CCADL(float, f32)

@@ -4,16 +4,16 @@
 
 // PACKED are the convolution of a packed image B height x width by packed filters. Its pixels are P x Q of each image, their lines strides apart; the
 // gradient of an image is one, too, whose taps go backwards. bias, pooled and which are anything when epilogue asks for none.
-#define PACKED(ending, ...)                                                                                                                 \
-  KERNEL(conv2d_nhwc_##ending, (__VA_ARGS__::threads), (__VA_ARGS__::blocks))                                                               \
+#define PACKED(ending, ...)                                                                                                                   \
+  KERNEL(conv2d_nhwc_##ending, (__VA_ARGS__::threads), (__VA_ARGS__::blocks))                                                                 \
   (Out<float> y, In<unsigned> x, In<unsigned> w, In<float> bias, Out<float> pooled, Out<unsigned char> which, int filters, int B, int height, \
-   int width, int P, int Q, int strideH, int strideW, int blocks, int taps, int across, int first, int down, int right, int reach,          \
-   int epilogue) {                                                                                                                          \
-    DYNAMIC_SHARED(Line, memory);                                                                                                           \
-    Convolution pixels = {B, 1, height, width, 1, 1, 1, P, Q, strideH, strideW, 0, 0, 1, 1};                                                \
-    Lines lines = {pixels, (epilogue & withPool) != 0, blocks, taps, across, first, down, right, reach};                                    \
-    Output<float, true> out = {y.at(), bias.at(), filters, B * P * Q, P * Q, P * Q, filters * P * Q, epilogue, {pooled, which}};            \
-    convolvePacked<__VA_ARGS__>(out, x.at(), w.at(), lines, (unsigned*)memory);                                                             \
+   int width, int P, int Q, int strideH, int strideW, int blocks, int taps, int across, int first, int down, int right, int reach,            \
+   int epilogue) {                                                                                                                            \
+    DYNAMIC_SHARED(Line, memory);                                                                                                             \
+    Convolution pixels = {B, 1, height, width, 1, 1, 1, P, Q, strideH, strideW, 0, 0, 1, 1};                                                  \
+    Lines lines = {pixels, (epilogue & withPool) != 0, blocks, taps, across, first, down, right, reach};                                      \
+    Output<float, true> out = {y.at(), bias.at(), filters, B * P * Q, P * Q, P * Q, filters * P * Q, epilogue, {pooled, which}};              \
+    convolvePacked<__VA_ARGS__>(out, x.at(), w.at(), lines, (unsigned*)memory);                                                               \
   }
 
 PACKED(64x128_tf32, PackedTile<TF32, 64, 128, 64, 32>)
@@ -27,11 +27,11 @@ PACKED(32x64_bf16, PackedTile<BF16, 32, 64, 32, 32>)
 // as many warps as it has taps, at most so many, and size lines of x to a stage. The gradient dout has its first pixel at the line doutFirst.
 #define PACKED_FILTER(ending, Number, warps)                                                                                                     \
   KERNEL(conv2d_nhwc_filter_##ending, 32 * warps, 2)                                                                                             \
-  (Out<float> partial, In<unsigned> dout, In<unsigned> x, int filters, int B, int height, int width, int P, int Q, int strideH, int strideW,   \
-   int blocks, int taps, int across, int down, int right, int doutHeight, int doutWidth, int doutFirst, int doutBlocks, int size, int each) {  \
-    DYNAMIC_SHARED(Line, memory);                                                                                                              \
-    Lines image = {{B, 1, height, width, 1, 1, 1, P, Q, strideH, strideW, 0, 0, 1, 1}, false, blocks, taps, across, 0, down, right, 0};        \
-    Lines gradient = {{B, 1, doutHeight, doutWidth, 1, 1, 1, P, Q, 1, 1, 0, 0, 1, 1}, false, doutBlocks, 1, 1, 0, 0, 0, 0};                    \
+  (Out<float> partial, In<unsigned> dout, In<unsigned> x, int filters, int B, int height, int width, int P, int Q, int strideH, int strideW,     \
+   int blocks, int taps, int across, int down, int right, int doutHeight, int doutWidth, int doutFirst, int doutBlocks, int size, int each) {    \
+    DYNAMIC_SHARED(Line, memory);                                                                                                                \
+    Lines image = {{B, 1, height, width, 1, 1, 1, P, Q, strideH, strideW, 0, 0, 1, 1}, false, blocks, taps, across, 0, down, right, 0};          \
+    Lines gradient = {{B, 1, doutHeight, doutWidth, 1, 1, 1, P, Q, 1, 1, 0, 0, 1, 1}, false, doutBlocks, 1, 1, 0, 0, 0, 0};                      \
     convolvePackedFilter<Number>(partial.at(), dout.at() + doutFirst * line, x.at(), {image, gradient, filters, each}, size, (unsigned*)memory); \
   }
 

@@ -114,26 +114,26 @@ INLINE void kickedKinetic(Out<T> y, In<T> v, In<T> w, In<T> dw, In<T> rates, Hea
   });
 }
 
-#define MOMENTUM(T, suffix)                                                                                                                    \
-  UPDATE(sghmc_update_##suffix, T)                                                                                                           \
-  (WALKERS(T), TABLES(T), int n, ENTRIES, STREAMS, double friction, double estimate, PRIOR(T)) {                                               \
-    sghmc(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction, estimate);                                                                     \
-  }                                                                                                                                            \
-  UPDATE(baoab_update_##suffix, T)(WALKERS(T), TABLES(T), int n, ENTRIES, STREAMS, double friction, PRIOR(T)) {                              \
-    baoab(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction);                                                                               \
-  }                                                                                                                                            \
-  UPDATE(ubu_update_##suffix, T)                                                                                                               \
-  (WALKERS(T), TABLES(T), int n, ENTRIES, STREAMS, double friction, double share, double wander, PRIOR(T)) {                                   \
-    ubu(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction, share, wander);                                                                  \
-  }                                                                                                                                            \
-  UPDATE(obabo_update_##suffix, T)(WALKERS(T), TABLES(T), int n, ENTRIES, STREAMS, double friction, PRIOR(T)) {                                \
-    obabo(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction);                                                                               \
-  }                                                                                                                                            \
-  UPDATE(kinetic_fwd_##suffix, T)(Out<T> y, In<T> v, In<T> rates, Header header, int n, int entries, T mass, int dataSize) {                 \
-    kinetic(y, v, rates, header, n, entries, mass, dataSize);                                                                                  \
-  }                                                                                                                                            \
-  UPDATE(kicked_kinetic_fwd_##suffix, T)(Out<T> y, In<T> v, In<T> w, In<T> dw, In<T> rates, Header header, int n, int entries, PRIOR(T)) {     \
-    kickedKinetic(y, v, w, dw, rates, header, n, entries, PRIOR_OF(T));                                                                        \
+#define MOMENTUM(T, suffix)                                                                                                                \
+  UPDATE(sghmc_update_##suffix, T)                                                                                                         \
+  (WALKERS(T), TABLES(T), int n, ENTRIES, STREAMS, double friction, double estimate, PRIOR(T)) {                                           \
+    sghmc(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction, estimate);                                                                 \
+  }                                                                                                                                        \
+  UPDATE(baoab_update_##suffix, T)(WALKERS(T), TABLES(T), int n, ENTRIES, STREAMS, double friction, PRIOR(T)) {                            \
+    baoab(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction);                                                                           \
+  }                                                                                                                                        \
+  UPDATE(ubu_update_##suffix, T)                                                                                                           \
+  (WALKERS(T), TABLES(T), int n, ENTRIES, STREAMS, double friction, double share, double wander, PRIOR(T)) {                               \
+    ubu(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction, share, wander);                                                              \
+  }                                                                                                                                        \
+  UPDATE(obabo_update_##suffix, T)(WALKERS(T), TABLES(T), int n, ENTRIES, STREAMS, double friction, PRIOR(T)) {                            \
+    obabo(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction);                                                                           \
+  }                                                                                                                                        \
+  UPDATE(kinetic_fwd_##suffix, T)(Out<T> y, In<T> v, In<T> rates, Header header, int n, int entries, T mass, int dataSize) {               \
+    kinetic(y, v, rates, header, n, entries, mass, dataSize);                                                                              \
+  }                                                                                                                                        \
+  UPDATE(kicked_kinetic_fwd_##suffix, T)(Out<T> y, In<T> v, In<T> w, In<T> dw, In<T> rates, Header header, int n, int entries, PRIOR(T)) { \
+    kickedKinetic(y, v, w, dw, rates, header, n, entries, PRIOR_OF(T));                                                                    \
   }
 
 MOMENTUM(float, f32)

@@ -138,40 +138,40 @@ INLINE void adam(Out<T> statistics, InOut<T> w, In<T> dw, const InOut<T> (&state
 
 #define RATE entry(rates, entries, stepOf(header))
 
-#define OPTIMIZERS(T, suffix)                                                                                                                         \
-  UPDATE(sgd_update_##suffix, T)                                                                                                                    \
-  (Out<T> statistics, InOut<T> w, In<T> dw, In<T> rates, Header header, int n, int entries, double decay) {                                           \
-    sgd(statistics, w, dw, RATE, n, T(decay));                                                                                                        \
-  }                                                                                                                                                   \
-  UPDATE(momentum_update_##suffix, T)                                                                                                               \
-  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> v, In<T> rates, Header header, int n, int entries, double keep, double decay) {                  \
-    optimize<1>(statistics, w, dw, {v}, n, T(decay), Momentum<T>{RATE, T(keep)});                                                                     \
-  }                                                                                                                                                   \
-  UPDATE(nesterov_update_##suffix, T)                                                                                                               \
-  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> v, In<T> rates, Header header, int n, int entries, double keep, double decay) {                  \
-    optimize<1>(statistics, w, dw, {v}, n, T(decay), Nesterov<T>{RATE, T(keep)});                                                                     \
-  }                                                                                                                                                   \
-  UPDATE(adagrad_update_##suffix, T)                                                                                                                \
-  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> s, In<T> rates, Header header, int n, int entries, double epsilon, double decay) {               \
-    optimize<1>(statistics, w, dw, {s}, n, T(decay), Adagrad<T>{RATE, T(epsilon)});                                                                   \
-  }                                                                                                                                                   \
-  UPDATE(rmsprop_update_##suffix, T)                                                                                                                \
-  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> s, In<T> rates, Header header, int n, int entries, double keep, double epsilon, double decay) {  \
-    optimize<1>(statistics, w, dw, {s}, n, T(decay), RMSProp<T>{RATE, T(keep), T(epsilon)});                                                          \
-  }                                                                                                                                                   \
-  UPDATE(adadelta_update_##suffix, T)                                                                                                               \
-  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> s, InOut<T> u, Header, int n, double keep, double epsilon, double decay) {                       \
-    optimize<2>(statistics, w, dw, {s, u}, n, T(decay), Adadelta<T>{T(keep), T(epsilon)});                                                            \
-  }                                                                                                                                                   \
-  UPDATE(adam_update_##suffix, T)                                                                                                                   \
-  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> m, InOut<T> v, In<T> rates, Header header, int n, int entries, double beta1, double beta2,       \
-   double log1, double log2, double epsilon, double decay) {                                                                                          \
-    adam(statistics, w, dw, {m, v}, rates, header, n, entries, T(beta1), T(beta2), log1, log2, T(epsilon), T(decay), T(0));                           \
-  }                                                                                                                                                   \
-  UPDATE(adamw_update_##suffix, T)                                                                                                                  \
-  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> m, InOut<T> v, In<T> rates, Header header, int n, int entries, double beta1, double beta2,       \
-   double log1, double log2, double epsilon, double decay) {                                                                                          \
-    adam(statistics, w, dw, {m, v}, rates, header, n, entries, T(beta1), T(beta2), log1, log2, T(epsilon), T(0), T(decay));                           \
+#define OPTIMIZERS(T, suffix)                                                                                                                        \
+  UPDATE(sgd_update_##suffix, T)                                                                                                                     \
+  (Out<T> statistics, InOut<T> w, In<T> dw, In<T> rates, Header header, int n, int entries, double decay) {                                          \
+    sgd(statistics, w, dw, RATE, n, T(decay));                                                                                                       \
+  }                                                                                                                                                  \
+  UPDATE(momentum_update_##suffix, T)                                                                                                                \
+  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> v, In<T> rates, Header header, int n, int entries, double keep, double decay) {                 \
+    optimize<1>(statistics, w, dw, {v}, n, T(decay), Momentum<T>{RATE, T(keep)});                                                                    \
+  }                                                                                                                                                  \
+  UPDATE(nesterov_update_##suffix, T)                                                                                                                \
+  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> v, In<T> rates, Header header, int n, int entries, double keep, double decay) {                 \
+    optimize<1>(statistics, w, dw, {v}, n, T(decay), Nesterov<T>{RATE, T(keep)});                                                                    \
+  }                                                                                                                                                  \
+  UPDATE(adagrad_update_##suffix, T)                                                                                                                 \
+  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> s, In<T> rates, Header header, int n, int entries, double epsilon, double decay) {              \
+    optimize<1>(statistics, w, dw, {s}, n, T(decay), Adagrad<T>{RATE, T(epsilon)});                                                                  \
+  }                                                                                                                                                  \
+  UPDATE(rmsprop_update_##suffix, T)                                                                                                                 \
+  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> s, In<T> rates, Header header, int n, int entries, double keep, double epsilon, double decay) { \
+    optimize<1>(statistics, w, dw, {s}, n, T(decay), RMSProp<T>{RATE, T(keep), T(epsilon)});                                                         \
+  }                                                                                                                                                  \
+  UPDATE(adadelta_update_##suffix, T)                                                                                                                \
+  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> s, InOut<T> u, Header, int n, double keep, double epsilon, double decay) {                      \
+    optimize<2>(statistics, w, dw, {s, u}, n, T(decay), Adadelta<T>{T(keep), T(epsilon)});                                                           \
+  }                                                                                                                                                  \
+  UPDATE(adam_update_##suffix, T)                                                                                                                    \
+  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> m, InOut<T> v, In<T> rates, Header header, int n, int entries, double beta1, double beta2,      \
+   double log1, double log2, double epsilon, double decay) {                                                                                         \
+    adam(statistics, w, dw, {m, v}, rates, header, n, entries, T(beta1), T(beta2), log1, log2, T(epsilon), T(decay), T(0));                          \
+  }                                                                                                                                                  \
+  UPDATE(adamw_update_##suffix, T)                                                                                                                   \
+  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> m, InOut<T> v, In<T> rates, Header header, int n, int entries, double beta1, double beta2,      \
+   double log1, double log2, double epsilon, double decay) {                                                                                         \
+    adam(statistics, w, dw, {m, v}, rates, header, n, entries, T(beta1), T(beta2), log1, log2, T(epsilon), T(0), T(decay));                          \
   }
 
 OPTIMIZERS(float, f32)

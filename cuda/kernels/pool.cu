@@ -141,19 +141,19 @@ struct AverageShare {
 
 #define SHAPE int planes, int H, int W, int P, int Q, int R, int S, int sH, int sW, int pH, int pW
 #define POOL Pool{planes, H, W, P, Q, R, S, sH, sW, pH, pW}
-#define POOLS(suffix, T)                                                                                                           \
-  KERNEL(max_pool_fwd_##suffix, 256)(Out<T> y, In<T> x, SHAPE) { maxForward(y.at(), x.at(), POOL); }                               \
-  KERNEL(max_pool_bwd_##suffix, 256, 4)(Out<T> dx, In<T> dout, In<T> x, SHAPE) {                                                      \
-    gather(dx.at(), POOL, MaxShare<T>{dout.at(), x.at(), POOL});                                                                   \
-  }                                                                                                                                \
-  KERNEL(max_pool_relu_fwd_##suffix, 256)(Out<T> y, In<T> x, SHAPE) { maxReLUForward(y.at(), x.at(), POOL); }                      \
-  KERNEL(max_pool_relu_bwd_##suffix, 256, 4)(Out<T> dx, In<T> dout, In<T> x, In<T> y, SHAPE) {                                        \
-    gather(dx.at(), POOL, PassingShare<T>{{dout.at(), x.at(), POOL}, y.at()});                                                     \
-  }                                                                                                                                \
-  KERNEL(max_pool_which_bwd_##suffix, 256)(Out<T> dx, In<T> dout, In<unsigned char> which, int windows, int Q) {                   \
-    whichBackward(dx.at(), dout.at(), which.at(), windows, Q);                                                                     \
-  }                                                                                                                                \
-  KERNEL(average_pool_fwd_##suffix, 256)(Out<T> y, In<T> x, SHAPE) { averageForward(y.at(), x.at(), POOL); }                       \
+#define POOLS(suffix, T)                                                                                         \
+  KERNEL(max_pool_fwd_##suffix, 256)(Out<T> y, In<T> x, SHAPE) { maxForward(y.at(), x.at(), POOL); }             \
+  KERNEL(max_pool_bwd_##suffix, 256, 4)(Out<T> dx, In<T> dout, In<T> x, SHAPE) {                                 \
+    gather(dx.at(), POOL, MaxShare<T>{dout.at(), x.at(), POOL});                                                 \
+  }                                                                                                              \
+  KERNEL(max_pool_relu_fwd_##suffix, 256)(Out<T> y, In<T> x, SHAPE) { maxReLUForward(y.at(), x.at(), POOL); }    \
+  KERNEL(max_pool_relu_bwd_##suffix, 256, 4)(Out<T> dx, In<T> dout, In<T> x, In<T> y, SHAPE) {                   \
+    gather(dx.at(), POOL, PassingShare<T>{{dout.at(), x.at(), POOL}, y.at()});                                   \
+  }                                                                                                              \
+  KERNEL(max_pool_which_bwd_##suffix, 256)(Out<T> dx, In<T> dout, In<unsigned char> which, int windows, int Q) { \
+    whichBackward(dx.at(), dout.at(), which.at(), windows, Q);                                                   \
+  }                                                                                                              \
+  KERNEL(average_pool_fwd_##suffix, 256)(Out<T> y, In<T> x, SHAPE) { averageForward(y.at(), x.at(), POOL); }     \
   KERNEL(average_pool_bwd_##suffix, 256)(Out<T> dx, In<T> dout, SHAPE) { gather(dx.at(), POOL, AverageShare<T>{dout.at(), POOL}); }
 
 POOLS(f32, float)

@@ -78,20 +78,20 @@ INLINE void psgld(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, cons
   });
 }
 
-#define SGLD(T, suffix)                                                                                                                           \
-  UPDATE(sgld_update_##suffix, T)                                                                                                               \
-  (Out<T> statistics, InOut<T> w, In<T> dw, TABLES(T), int n, ENTRIES, unsigned stream, PRIOR(T)) {                                               \
-    sgld(statistics, w, dw, SCHEDULES_OF(T), n, stream, PRIOR_OF(T));                                                                             \
-  }                                                                                                                                               \
-  UPDATE(psgld_update_##suffix, T)                                                                                                              \
-  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, TABLES(T), int n, ENTRIES, unsigned stream, T alpha, T lambda, int freezeAt,         \
-   PRIOR(T)) {                                                                                                                                    \
-    psgld(statistics, w, dw, second, SCHEDULES_OF(T), n, stream, alpha, RMSPropMetric<T>{lambda}, freezeAt, PRIOR_OF(T));                         \
-  }                                                                                                                                               \
-  UPDATE(fsgld_update_##suffix, T)                                                                                                              \
-  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, TABLES(T), int n, ENTRIES, unsigned stream, T alpha, T damping, int freezeAt,        \
-   PRIOR(T)) {                                                                                                                                    \
-    psgld(statistics, w, dw, second, SCHEDULES_OF(T), n, stream, alpha, FisherMetric<T>{damping}, freezeAt, PRIOR_OF(T));                         \
+#define SGLD(T, suffix)                                                                                                                    \
+  UPDATE(sgld_update_##suffix, T)                                                                                                          \
+  (Out<T> statistics, InOut<T> w, In<T> dw, TABLES(T), int n, ENTRIES, unsigned stream, PRIOR(T)) {                                        \
+    sgld(statistics, w, dw, SCHEDULES_OF(T), n, stream, PRIOR_OF(T));                                                                      \
+  }                                                                                                                                        \
+  UPDATE(psgld_update_##suffix, T)                                                                                                         \
+  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, TABLES(T), int n, ENTRIES, unsigned stream, T alpha, T lambda, int freezeAt,  \
+   PRIOR(T)) {                                                                                                                             \
+    psgld(statistics, w, dw, second, SCHEDULES_OF(T), n, stream, alpha, RMSPropMetric<T>{lambda}, freezeAt, PRIOR_OF(T));                  \
+  }                                                                                                                                        \
+  UPDATE(fsgld_update_##suffix, T)                                                                                                         \
+  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, TABLES(T), int n, ENTRIES, unsigned stream, T alpha, T damping, int freezeAt, \
+   PRIOR(T)) {                                                                                                                             \
+    psgld(statistics, w, dw, second, SCHEDULES_OF(T), n, stream, alpha, FisherMetric<T>{damping}, freezeAt, PRIOR_OF(T));                  \
   }
 
 SGLD(float, f32)
