@@ -53,6 +53,7 @@ func BenchmarkUpdate(b *testing.B) {
 		{"sghmc", langevin.SGHMC{Friction: 0.1}, langevin.Gaussian(1), 1, 24},
 		{"sghmc/cold", langevin.SGHMC{Friction: 0.1}, langevin.Gaussian(1), 0, 24},
 		{"baoab", langevin.BAOAB{Friction: 0.1}, langevin.Gaussian(1), 1, 24},
+		{"ubu", langevin.UBU{Friction: 0.1}, langevin.Gaussian(1), 1, 24},
 		{"sgnht/euler", langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingEuler, Coupling: 1e-3}, langevin.Gaussian(1), 1, 24},
 		{"sgnht/badodab", langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3}, langevin.Gaussian(1), 1, 36},
 		{"sgnht/euler per element", langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingEuler, PerElement: true, Coupling: 1e-3}, langevin.Gaussian(1), 1, 32},

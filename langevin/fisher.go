@@ -44,7 +44,7 @@ func checkFreezing(name string, alpha, damping float64, freezeAt int) error {
 	switch {
 	case !(alpha >= 0 && alpha < 1):
 		return errors.Errorf("langevin: %s: Alpha is %v, wants 0 <= Alpha < 1", name, alpha)
-	case !(damping > 0 && damping < math.Inf(1)):
+	case !positive(damping):
 		return errors.Errorf("langevin: %s: Damping is %v, wants a positive number", name, damping)
 	case freezeAt < 1 || freezeAt > math.MaxInt32:
 		return errors.Errorf("langevin: %s: FreezeAt is %d, wants 1 to %d: the Fisher information needs a step to be known", name, freezeAt, math.MaxInt32)

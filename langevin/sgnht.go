@@ -1,7 +1,6 @@
 package langevin
 
 import (
-	"math"
 	"slices"
 
 	"github.com/pkg/errors"
@@ -79,11 +78,10 @@ func (s SGNHT) Validate() error {
 		return err
 	case s.Splitting != SplittingEuler && s.Splitting != SplittingBADODAB:
 		return errors.Errorf("langevin: sgnht: Splitting is %q, wants %q or %q", s.Splitting, SplittingEuler, SplittingBADODAB)
-	case !(s.Coupling > 0 && s.Coupling < math.Inf(1)):
+	case !positive(s.Coupling):
 		return errors.Errorf("langevin: sgnht: Coupling is %v, wants a positive number", s.Coupling)
 	}
-	return errors.WithMessage(s.Couplings.check(func(k float64) bool { return k > 0 && k < math.Inf(1) }, "a positive number"),
-		"langevin: sgnht: Couplings")
+	return errors.WithMessage(s.Couplings.check(positive, "a positive number"), "langevin: sgnht: Couplings")
 }
 
 // Update implements Sampler.
