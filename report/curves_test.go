@@ -229,11 +229,11 @@ func TestWeightDensityRefuses(t *testing.T) {
 		message string
 	}{
 		{"nothing", nil, "no methods"},
-		{"no values", []trace{{"a", nil}}, "no values"},
-		{"no name", []trace{{"", good}}, "name of its own"},
-		{"NaN", []trace{{"a", []float64{1, math.NaN()}}}, "a: value 1 is NaN"},
-		{"infinite", []trace{{"a", []float64{1, math.Inf(-1)}}}, "a: value 1 is -Inf"},
-		{"short", []trace{{"a", good}, {"b", good[1:]}}, "b has 11 values, want 12 or more"},
+		{"no values", []trace{{Method: "a", Values: nil}}, "no values"},
+		{"no name", []trace{{Method: "", Values: good}}, "name of its own"},
+		{"NaN", []trace{{Method: "a", Values: []float64{1, math.NaN()}}}, "a: value 1 is NaN"},
+		{"infinite", []trace{{Method: "a", Values: []float64{1, math.Inf(-1)}}}, "a: value 1 is -Inf"},
+		{"short", []trace{{Method: "a", Values: good}, {Method: "b", Values: good[1:]}}, "b has 11 values, want 12 or more"},
 	} {
 		_, err := weightDensity("weight", c.traces, nil)
 		refused(t, c.name, err, c.message)

@@ -43,7 +43,8 @@ func smallFigures(t *testing.T) map[string]*Figure {
 		figures[name] = f
 	}
 	f, err := weightDensity("weight", []trace{
-		{"SGD", slices.Repeat([]float64{0.5, 0.51, 0.5, 0.49}, 3)}, {"SGLD", slices.Repeat([]float64{0, 1, 0.5, 0.2}, 6)},
+		{Method: "SGD", Values: slices.Repeat([]float64{0.5, 0.51, 0.5, 0.49}, 3)},
+		{Method: "SGLD", Values: slices.Repeat([]float64{0, 1, 0.5, 0.2}, 6), First: 600, Last: 3000},
 	}, nil)
 	add("weightdensity", f, err)
 	f, err = confidenceHistogram("digits", "letters", 10, []confidences{

@@ -21,8 +21,17 @@ const densityWindows, windowShare = 7, 6
 
 // trace is the history of one weight under one method.
 type trace struct {
-	Method string
-	Values []float64
+	Method      string
+	Values      []float64
+	First, Last int // of Subject
+}
+
+// step is that before the value at a place.
+func (t trace) step(at int) int {
+	if t.Last == 0 {
+		return at
+	}
+	return t.First + int(int64(t.Last-t.First)*int64(at)/int64(len(t.Values)))
 }
 
 // weightDensity draws where one weight was, early to late: a panel per method, all on one axis,
@@ -30,8 +39,8 @@ type trace struct {
 // of it each. Each density is a Gaussian kernel estimate divided by its own maximum, so that the
 // spike of an optimizer does not flatten the width of a posterior.
 //
-// weight names the axis. Traces have a value for each step, shortestTrace or more. places are the
-// methods' positions, which give them their colours; nil counts them.
+// weight names the axis. Traces have shortestTrace values or more. places are the methods' positions,
+// which give them their colours; nil counts them.
 func weightDensity(weight string, traces []trace, places []int) (*Figure, error) {
 	names := make([]string, len(traces))
 	for i, t := range traces {
@@ -86,7 +95,7 @@ func densityPanels(weight string, traces []trace, places []int) []*plot.Plot {
 			panels[i].Add(density)
 		}
 		mean, deviation := stat.MeanStdDev(t.Values[length-window:], nil)
-		last := remark{fmt.Sprintf("steps %d to %d: mean %.3g, standard deviation %.2g", length-window+1, length, mean, deviation), muted}
+		last := remark{fmt.Sprintf("steps %d to %d: mean %.3g, standard deviation %.2g", t.step(length-window)+1, t.step(length), mean, deviation), muted}
 		panels[i].Add(heading{t.Method, windowColor(methodColor(placed(places, i)), 1, 2), []remark{last}})
 	}
 	for i, p := range panels {
@@ -117,7 +126,7 @@ var weightRow = FigureRow{
 			if s.Optimizer {
 				name += ", an optimizer"
 			}
-			traces, places = append(traces, trace{name, s.Trace}), append(places, i)
+			traces, places = append(traces, trace{name, s.Trace, s.First, s.Last}), append(places, i)
 			if len(traces) > 1 && s.Watched != weight || s.Watched == "" {
 				weight = "weight"
 			} else {

@@ -23,7 +23,7 @@ func subjectsOf(runs []compared, in, out *datasets.Dataset) []report.Subject {
 			s.InImages.ClassNames = m.Data.ClassNames
 		}
 		if d, err := r.run.Diagnostics(); err == nil { // a run that is still sampling, or an old one, has none
-			s.Watched, s.Trace = d.Watched, d.Trace
+			s.Watched, s.Trace, s.First, s.Last = d.Watched, d.Trace, d.From, d.Made
 		}
 		subjects = append(subjects, s)
 	}
