@@ -162,7 +162,7 @@ func accumulateLinesFast[T Float](p *linesPlan, images int, padded, dout []T, se
 	count, rows := len(p.offsets), p.outH
 	xRow, xImage := p.strideH*p.paddedW, p.channels*p.paddedH*p.paddedW
 	pd := first(dout, (images-1)*image+second+rows*p.line)
-	px := first(padded, (images-1)*xImage+int(p.offsets[count-1])+(rows-1)*xRow+p.line+lineTaps-1)
+	px := first(padded, p.reach(images))
 	p1, p2 := first(one, count*lineTaps), first(other, count*lineTaps)
 	multiplyLines(pd, second, image, px, &p.offsets[0], count, images, rows, p.line, xRow, xImage, p1, p2, add)
 	return true

@@ -19,6 +19,19 @@ func available() instructions {
 	return avx512
 }
 
+// accumulateFourLinesFast has registers for its sums on AVX-512 alone.
+func accumulateFourLinesFast[T Float](p *linesPlan, images int, padded, dout []T, second, image int, to []T, each int, add bool) bool {
+	if !fast[T]() || inUse != avx512 {
+		return false
+	}
+	count, rows := len(p.offsets), p.outH
+	xRow, xImage := p.strideH*p.paddedW, p.channels*p.paddedH*p.paddedW
+	pd := first(dout, (images-1)*image+3*second+rows*p.line)
+	px := first(padded, p.reach(images))
+	accumulateFourLinesAVX512(pd, second, image, px, &p.offsets[0], count, images, rows, p.line, xRow, xImage, first(to, 4*each), each, add)
+	return true
+}
+
 // multiplyPairFast is multiplyFast for two panels, the second of which lies panel elements behind
 // the first, in AVX-512.
 func multiplyPairFast[T Float](rows, depth int, a left[T], b []T, panel int, c []T, stride int, bias []T, f flags) bool {

@@ -19,6 +19,11 @@ func multiplyPairFast[T Float](rows, depth int, a left[T], b []T, panel int, c [
 	return false
 }
 
+// accumulateFourLinesFast has none, either.
+func accumulateFourLinesFast[T Float](p *linesPlan, images int, padded, dout []T, second, image int, to []T, each int, add bool) bool {
+	return false
+}
+
 // multiplyAddsFast makes 24 vector multiply-adds in a loop, of half as many numbers as vector.
 func multiplyAddsFast(loops int) (operations float64, ok bool) {
 	if !fast[float32]() || loops < 1 {

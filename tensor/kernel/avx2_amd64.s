@@ -3221,16 +3221,16 @@ offset:
 
 image:
 	MOVQ rows+56(FP), R10
-	MOVQ R8, R11
-	MOVQ DI, R12
+	MOVQ R8, R12
+	MOVQ DI, R11
 
 row:
 	MOVQ line+64(FP), R13
-	MOVQ R12, R14
+	MOVQ R11, R14
 
 vector:
-	VMOVUPS      (R11), Y10
-	VMOVUPS      (R11)(DX*1), Y11
+	VMOVUPS      (R12), Y10
+	VMOVUPS      (R12)(DX*1), Y11
 	VMOVUPS      (R14), Y12
 	VFMADD231PS  Y12, Y10, Y0
 	VFMADD231PS  Y12, Y11, Y1
@@ -3246,13 +3246,13 @@ vector:
 	VMOVUPS      16(R14), Y12
 	VFMADD231PS  Y12, Y10, Y8
 	VFMADD231PS  Y12, Y11, Y9
-	ADDQ         $0x20, R11
+	ADDQ         $0x20, R12
 	ADDQ         $0x20, R14
 	SUBQ         $0x08, R13
 	JNZ          vector
 	MOVQ         xRow+72(FP), R13
 	SHLQ         $0x02, R13
-	ADDQ         R13, R12
+	ADDQ         R13, R11
 	DECQ         R10
 	JNZ          row
 	MOVQ         xImage+80(FP), R10
@@ -3325,35 +3325,35 @@ vector:
 	VADDSS       X10, X9, X9
 	MOVB         add+104(FP), DI
 	TESTB        DI, DI
-	JZ           first
+	JZ           store0
 	VADDSS       (BX), X0, X0
 	VADDSS       4(BX), X2, X2
 	VADDSS       8(BX), X4, X4
 	VADDSS       12(BX), X6, X6
 	VADDSS       16(BX), X8, X8
 
-first:
+store0:
 	VMOVSS X0, (BX)
 	VMOVSS X2, 4(BX)
 	VMOVSS X4, 8(BX)
 	VMOVSS X6, 12(BX)
 	VMOVSS X8, 16(BX)
-	ADDQ   $0x14, BX
 	MOVB   add+104(FP), DI
 	TESTB  DI, DI
-	JZ     other
+	JZ     store1
 	VADDSS (SI), X1, X1
 	VADDSS 4(SI), X3, X3
 	VADDSS 8(SI), X5, X5
 	VADDSS 12(SI), X7, X7
 	VADDSS 16(SI), X9, X9
 
-other:
+store1:
 	VMOVSS X1, (SI)
 	VMOVSS X3, 4(SI)
 	VMOVSS X5, 8(SI)
 	VMOVSS X7, 12(SI)
 	VMOVSS X9, 16(SI)
+	ADDQ   $0x14, BX
 	ADDQ   $0x14, SI
 	DECQ   CX
 	JNZ    offset

@@ -7988,7 +7988,7 @@ end_14:
 	RET
 
 // func accumulateLinesAVX512(dout *float32, second int, image int, x *float32, offsets *int32, count int, images int, rows int, line int, xRow int, xImage int, first *float32, other *float32, add bool)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
 TEXT ·accumulateLinesAVX512(SB), NOSPLIT, $0-105
 	MOVQ offsets+32(FP), AX
 	MOVQ count+40(FP), CX
@@ -8012,16 +8012,16 @@ offset:
 
 image:
 	MOVQ rows+56(FP), R10
-	MOVQ R8, R11
-	MOVQ DI, R12
+	MOVQ R8, R12
+	MOVQ DI, R11
 
 row:
 	MOVQ line+64(FP), R13
-	MOVQ R12, R14
+	MOVQ R11, R14
 
 vector:
-	VMOVUPS         (R11), Y5
-	VINSERTF32X8    $0x01, (R11)(DX*1), Z5, Z5
+	VMOVUPS         (R12), Y5
+	VINSERTF32X8    $0x01, (R12)(DX*1), Z5, Z5
 	VBROADCASTF32X8 (R14), Z6
 	VFMADD231PS     Z6, Z5, Z0
 	VBROADCASTF32X8 4(R14), Z6
@@ -8032,13 +8032,13 @@ vector:
 	VFMADD231PS     Z6, Z5, Z3
 	VBROADCASTF32X8 16(R14), Z6
 	VFMADD231PS     Z6, Z5, Z4
-	ADDQ            $0x20, R11
+	ADDQ            $0x20, R12
 	ADDQ            $0x20, R14
 	SUBQ            $0x08, R13
 	JNZ             vector
 	MOVQ            xRow+72(FP), R13
 	SHLQ            $0x02, R13
-	ADDQ            R13, R12
+	ADDQ            R13, R11
 	DECQ            R10
 	JNZ             row
 	MOVQ            xImage+80(FP), R10
@@ -8050,65 +8050,65 @@ vector:
 	DECQ            R9
 	JNZ             image
 	VEXTRACTF32X8   $0x01, Z0, Y5
-	VEXTRACTF128    $0x01, Y0, X6
+	VEXTRACTF32X4   $0x01, Y0, X6
 	VADDPS          X6, X0, X0
 	VMOVHLPS        X0, X0, X6
 	VADDPS          X6, X0, X0
 	VMOVSHDUP       X0, X6
 	VADDSS          X6, X0, X0
-	VEXTRACTF128    $0x01, Y5, X6
+	VEXTRACTF32X4   $0x01, Y5, X6
 	VADDPS          X6, X5, X5
 	VMOVHLPS        X5, X5, X6
 	VADDPS          X6, X5, X5
 	VMOVSHDUP       X5, X6
 	VADDSS          X6, X5, X5
 	VEXTRACTF32X8   $0x01, Z1, Y6
-	VEXTRACTF128    $0x01, Y1, X7
+	VEXTRACTF32X4   $0x01, Y1, X7
 	VADDPS          X7, X1, X1
 	VMOVHLPS        X1, X1, X7
 	VADDPS          X7, X1, X1
 	VMOVSHDUP       X1, X7
 	VADDSS          X7, X1, X1
-	VEXTRACTF128    $0x01, Y6, X7
+	VEXTRACTF32X4   $0x01, Y6, X7
 	VADDPS          X7, X6, X6
 	VMOVHLPS        X6, X6, X7
 	VADDPS          X7, X6, X6
 	VMOVSHDUP       X6, X7
 	VADDSS          X7, X6, X6
 	VEXTRACTF32X8   $0x01, Z2, Y7
-	VEXTRACTF128    $0x01, Y2, X8
+	VEXTRACTF32X4   $0x01, Y2, X8
 	VADDPS          X8, X2, X2
 	VMOVHLPS        X2, X2, X8
 	VADDPS          X8, X2, X2
 	VMOVSHDUP       X2, X8
 	VADDSS          X8, X2, X2
-	VEXTRACTF128    $0x01, Y7, X8
+	VEXTRACTF32X4   $0x01, Y7, X8
 	VADDPS          X8, X7, X7
 	VMOVHLPS        X7, X7, X8
 	VADDPS          X8, X7, X7
 	VMOVSHDUP       X7, X8
 	VADDSS          X8, X7, X7
 	VEXTRACTF32X8   $0x01, Z3, Y8
-	VEXTRACTF128    $0x01, Y3, X9
+	VEXTRACTF32X4   $0x01, Y3, X9
 	VADDPS          X9, X3, X3
 	VMOVHLPS        X3, X3, X9
 	VADDPS          X9, X3, X3
 	VMOVSHDUP       X3, X9
 	VADDSS          X9, X3, X3
-	VEXTRACTF128    $0x01, Y8, X9
+	VEXTRACTF32X4   $0x01, Y8, X9
 	VADDPS          X9, X8, X8
 	VMOVHLPS        X8, X8, X9
 	VADDPS          X9, X8, X8
 	VMOVSHDUP       X8, X9
 	VADDSS          X9, X8, X8
 	VEXTRACTF32X8   $0x01, Z4, Y9
-	VEXTRACTF128    $0x01, Y4, X10
+	VEXTRACTF32X4   $0x01, Y4, X10
 	VADDPS          X10, X4, X4
 	VMOVHLPS        X4, X4, X10
 	VADDPS          X10, X4, X4
 	VMOVSHDUP       X4, X10
 	VADDSS          X10, X4, X4
-	VEXTRACTF128    $0x01, Y9, X10
+	VEXTRACTF32X4   $0x01, Y9, X10
 	VADDPS          X10, X9, X9
 	VMOVHLPS        X9, X9, X10
 	VADDPS          X10, X9, X9
@@ -8116,35 +8116,35 @@ vector:
 	VADDSS          X10, X9, X9
 	MOVB            add+104(FP), DI
 	TESTB           DI, DI
-	JZ              first
+	JZ              store0
 	VADDSS          (BX), X0, X0
 	VADDSS          4(BX), X1, X1
 	VADDSS          8(BX), X2, X2
 	VADDSS          12(BX), X3, X3
 	VADDSS          16(BX), X4, X4
 
-first:
+store0:
 	VMOVSS X0, (BX)
 	VMOVSS X1, 4(BX)
 	VMOVSS X2, 8(BX)
 	VMOVSS X3, 12(BX)
 	VMOVSS X4, 16(BX)
-	ADDQ   $0x14, BX
 	MOVB   add+104(FP), DI
 	TESTB  DI, DI
-	JZ     other
+	JZ     store1
 	VADDSS (SI), X5, X5
 	VADDSS 4(SI), X6, X6
 	VADDSS 8(SI), X7, X7
 	VADDSS 12(SI), X8, X8
 	VADDSS 16(SI), X9, X9
 
-other:
+store1:
 	VMOVSS X5, (SI)
 	VMOVSS X6, 4(SI)
 	VMOVSS X7, 8(SI)
 	VMOVSS X8, 12(SI)
 	VMOVSS X9, 16(SI)
+	ADDQ   $0x14, BX
 	ADDQ   $0x14, SI
 	DECQ   CX
 	JNZ    offset
@@ -13702,6 +13702,283 @@ after_flag8_14:
 	ADDQ    CX, AX
 	VMOVUPS Z26, (AX)
 	VMOVUPS Z27, 64(AX)
+	VZEROUPPER
+	RET
+
+// func accumulateFourLinesAVX512(dout *float32, second int, image int, x *float32, offsets *int32, count int, images int, rows int, line int, xRow int, xImage int, first *float32, each int, add bool)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VL
+TEXT ·accumulateFourLinesAVX512(SB), NOSPLIT, $0-105
+	MOVQ offsets+32(FP), AX
+	MOVQ count+40(FP), CX
+	MOVQ second+8(FP), DX
+	SHLQ $0x02, DX
+	MOVQ first+88(FP), BX
+
+offset:
+	MOVQ    x+24(FP), SI
+	MOVLQSX (AX), DI
+	LEAQ    (SI)(DI*4), SI
+	ADDQ    $0x04, AX
+	VXORPS  Z0, Z0, Z0
+	VXORPS  Z1, Z1, Z1
+	VXORPS  Z2, Z2, Z2
+	VXORPS  Z3, Z3, Z3
+	VXORPS  Z4, Z4, Z4
+	VXORPS  Z5, Z5, Z5
+	VXORPS  Z6, Z6, Z6
+	VXORPS  Z7, Z7, Z7
+	VXORPS  Z8, Z8, Z8
+	VXORPS  Z9, Z9, Z9
+	MOVQ    dout+0(FP), DI
+	MOVQ    images+48(FP), R8
+
+image:
+	MOVQ rows+56(FP), R9
+	MOVQ DI, R11
+	LEAQ (R11)(DX*2), R12
+	MOVQ SI, R10
+
+row:
+	MOVQ line+64(FP), R13
+	MOVQ R10, R14
+
+vector:
+	VMOVUPS         (R11), Y10
+	VINSERTF32X8    $0x01, (R11)(DX*1), Z10, Z10
+	VMOVUPS         (R12), Y11
+	VINSERTF32X8    $0x01, (R12)(DX*1), Z11, Z11
+	VBROADCASTF32X8 (R14), Z12
+	VFMADD231PS     Z12, Z10, Z0
+	VFMADD231PS     Z12, Z11, Z5
+	VBROADCASTF32X8 4(R14), Z12
+	VFMADD231PS     Z12, Z10, Z1
+	VFMADD231PS     Z12, Z11, Z6
+	VBROADCASTF32X8 8(R14), Z12
+	VFMADD231PS     Z12, Z10, Z2
+	VFMADD231PS     Z12, Z11, Z7
+	VBROADCASTF32X8 12(R14), Z12
+	VFMADD231PS     Z12, Z10, Z3
+	VFMADD231PS     Z12, Z11, Z8
+	VBROADCASTF32X8 16(R14), Z12
+	VFMADD231PS     Z12, Z10, Z4
+	VFMADD231PS     Z12, Z11, Z9
+	ADDQ            $0x20, R11
+	ADDQ            $0x20, R12
+	ADDQ            $0x20, R14
+	SUBQ            $0x08, R13
+	JNZ             vector
+	MOVQ            xRow+72(FP), R13
+	SHLQ            $0x02, R13
+	ADDQ            R13, R10
+	DECQ            R9
+	JNZ             row
+	MOVQ            xImage+80(FP), R9
+	SHLQ            $0x02, R9
+	ADDQ            R9, SI
+	MOVQ            image+16(FP), R9
+	SHLQ            $0x02, R9
+	ADDQ            R9, DI
+	DECQ            R8
+	JNZ             image
+	VEXTRACTF32X8   $0x01, Z0, Y10
+	VEXTRACTF32X4   $0x01, Y0, X11
+	VADDPS          X11, X0, X0
+	VMOVHLPS        X0, X0, X11
+	VADDPS          X11, X0, X0
+	VMOVSHDUP       X0, X11
+	VADDSS          X11, X0, X0
+	VEXTRACTF32X4   $0x01, Y10, X11
+	VADDPS          X11, X10, X10
+	VMOVHLPS        X10, X10, X11
+	VADDPS          X11, X10, X10
+	VMOVSHDUP       X10, X11
+	VADDSS          X11, X10, X10
+	VEXTRACTF32X8   $0x01, Z1, Y11
+	VEXTRACTF32X4   $0x01, Y1, X12
+	VADDPS          X12, X1, X1
+	VMOVHLPS        X1, X1, X12
+	VADDPS          X12, X1, X1
+	VMOVSHDUP       X1, X12
+	VADDSS          X12, X1, X1
+	VEXTRACTF32X4   $0x01, Y11, X12
+	VADDPS          X12, X11, X11
+	VMOVHLPS        X11, X11, X12
+	VADDPS          X12, X11, X11
+	VMOVSHDUP       X11, X12
+	VADDSS          X12, X11, X11
+	VEXTRACTF32X8   $0x01, Z2, Y12
+	VEXTRACTF32X4   $0x01, Y2, X13
+	VADDPS          X13, X2, X2
+	VMOVHLPS        X2, X2, X13
+	VADDPS          X13, X2, X2
+	VMOVSHDUP       X2, X13
+	VADDSS          X13, X2, X2
+	VEXTRACTF32X4   $0x01, Y12, X13
+	VADDPS          X13, X12, X12
+	VMOVHLPS        X12, X12, X13
+	VADDPS          X13, X12, X12
+	VMOVSHDUP       X12, X13
+	VADDSS          X13, X12, X12
+	VEXTRACTF32X8   $0x01, Z3, Y13
+	VEXTRACTF32X4   $0x01, Y3, X14
+	VADDPS          X14, X3, X3
+	VMOVHLPS        X3, X3, X14
+	VADDPS          X14, X3, X3
+	VMOVSHDUP       X3, X14
+	VADDSS          X14, X3, X3
+	VEXTRACTF32X4   $0x01, Y13, X14
+	VADDPS          X14, X13, X13
+	VMOVHLPS        X13, X13, X14
+	VADDPS          X14, X13, X13
+	VMOVSHDUP       X13, X14
+	VADDSS          X14, X13, X13
+	VEXTRACTF32X8   $0x01, Z4, Y14
+	VEXTRACTF32X4   $0x01, Y4, X15
+	VADDPS          X15, X4, X4
+	VMOVHLPS        X4, X4, X15
+	VADDPS          X15, X4, X4
+	VMOVSHDUP       X4, X15
+	VADDSS          X15, X4, X4
+	VEXTRACTF32X4   $0x01, Y14, X15
+	VADDPS          X15, X14, X14
+	VMOVHLPS        X14, X14, X15
+	VADDPS          X15, X14, X14
+	VMOVSHDUP       X14, X15
+	VADDSS          X15, X14, X14
+	VEXTRACTF32X8   $0x01, Z5, Y15
+	VEXTRACTF32X4   $0x01, Y5, X16
+	VADDPS          X16, X5, X5
+	VMOVHLPS        X5, X5, X16
+	VADDPS          X16, X5, X5
+	VMOVSHDUP       X5, X16
+	VADDSS          X16, X5, X5
+	VEXTRACTF32X4   $0x01, Y15, X16
+	VADDPS          X16, X15, X15
+	VMOVHLPS        X15, X15, X16
+	VADDPS          X16, X15, X15
+	VMOVSHDUP       X15, X16
+	VADDSS          X16, X15, X15
+	VEXTRACTF32X8   $0x01, Z6, Y16
+	VEXTRACTF32X4   $0x01, Y6, X17
+	VADDPS          X17, X6, X6
+	VMOVHLPS        X6, X6, X17
+	VADDPS          X17, X6, X6
+	VMOVSHDUP       X6, X17
+	VADDSS          X17, X6, X6
+	VEXTRACTF32X4   $0x01, Y16, X17
+	VADDPS          X17, X16, X16
+	VMOVHLPS        X16, X16, X17
+	VADDPS          X17, X16, X16
+	VMOVSHDUP       X16, X17
+	VADDSS          X17, X16, X16
+	VEXTRACTF32X8   $0x01, Z7, Y17
+	VEXTRACTF32X4   $0x01, Y7, X18
+	VADDPS          X18, X7, X7
+	VMOVHLPS        X7, X7, X18
+	VADDPS          X18, X7, X7
+	VMOVSHDUP       X7, X18
+	VADDSS          X18, X7, X7
+	VEXTRACTF32X4   $0x01, Y17, X18
+	VADDPS          X18, X17, X17
+	VMOVHLPS        X17, X17, X18
+	VADDPS          X18, X17, X17
+	VMOVSHDUP       X17, X18
+	VADDSS          X18, X17, X17
+	VEXTRACTF32X8   $0x01, Z8, Y18
+	VEXTRACTF32X4   $0x01, Y8, X19
+	VADDPS          X19, X8, X8
+	VMOVHLPS        X8, X8, X19
+	VADDPS          X19, X8, X8
+	VMOVSHDUP       X8, X19
+	VADDSS          X19, X8, X8
+	VEXTRACTF32X4   $0x01, Y18, X19
+	VADDPS          X19, X18, X18
+	VMOVHLPS        X18, X18, X19
+	VADDPS          X19, X18, X18
+	VMOVSHDUP       X18, X19
+	VADDSS          X19, X18, X18
+	VEXTRACTF32X8   $0x01, Z9, Y19
+	VEXTRACTF32X4   $0x01, Y9, X20
+	VADDPS          X20, X9, X9
+	VMOVHLPS        X9, X9, X20
+	VADDPS          X20, X9, X9
+	VMOVSHDUP       X9, X20
+	VADDSS          X20, X9, X9
+	VEXTRACTF32X4   $0x01, Y19, X20
+	VADDPS          X20, X19, X19
+	VMOVHLPS        X19, X19, X20
+	VADDPS          X20, X19, X19
+	VMOVSHDUP       X19, X20
+	VADDSS          X20, X19, X19
+	MOVQ            each+96(FP), DI
+	SHLQ            $0x02, DI
+	MOVQ            BX, SI
+	MOVB            add+104(FP), R8
+	TESTB           R8, R8
+	JZ              store0
+	VADDSS          (SI), X0, X0
+	VADDSS          4(SI), X1, X1
+	VADDSS          8(SI), X2, X2
+	VADDSS          12(SI), X3, X3
+	VADDSS          16(SI), X4, X4
+
+store0:
+	VMOVSS X0, (SI)
+	VMOVSS X1, 4(SI)
+	VMOVSS X2, 8(SI)
+	VMOVSS X3, 12(SI)
+	VMOVSS X4, 16(SI)
+	ADDQ   DI, SI
+	MOVB   add+104(FP), R8
+	TESTB  R8, R8
+	JZ     store1
+	VADDSS (SI), X10, X10
+	VADDSS 4(SI), X11, X11
+	VADDSS 8(SI), X12, X12
+	VADDSS 12(SI), X13, X13
+	VADDSS 16(SI), X14, X14
+
+store1:
+	VMOVSS X10, (SI)
+	VMOVSS X11, 4(SI)
+	VMOVSS X12, 8(SI)
+	VMOVSS X13, 12(SI)
+	VMOVSS X14, 16(SI)
+	ADDQ   DI, SI
+	MOVB   add+104(FP), R8
+	TESTB  R8, R8
+	JZ     store2
+	VADDSS (SI), X5, X5
+	VADDSS 4(SI), X6, X6
+	VADDSS 8(SI), X7, X7
+	VADDSS 12(SI), X8, X8
+	VADDSS 16(SI), X9, X9
+
+store2:
+	VMOVSS X5, (SI)
+	VMOVSS X6, 4(SI)
+	VMOVSS X7, 8(SI)
+	VMOVSS X8, 12(SI)
+	VMOVSS X9, 16(SI)
+	ADDQ   DI, SI
+	MOVB   add+104(FP), DI
+	TESTB  DI, DI
+	JZ     store3
+	VADDSS (SI), X15, X15
+	VADDSS 4(SI), X16, X16
+	VADDSS 8(SI), X17, X17
+	VADDSS 12(SI), X18, X18
+	VADDSS 16(SI), X19, X19
+
+store3:
+	VMOVSS X15, (SI)
+	VMOVSS X16, 4(SI)
+	VMOVSS X17, 8(SI)
+	VMOVSS X18, 12(SI)
+	VMOVSS X19, 16(SI)
+	ADDQ   $0x14, BX
+	DECQ   CX
+	JNZ    offset
 	VZEROUPPER
 	RET
 

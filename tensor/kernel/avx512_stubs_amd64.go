@@ -247,6 +247,11 @@ func multiplyAddsAVX512(loops int)
 //go:noescape
 func multiplyPairAVX512(rows int, depth int, a *float32, rowStride int, depthStride int, b *float32, panel int, c *float32, stride int, bias *float32, f int)
 
+// accumulateFourLinesAVX512 is accumulateLines.
+//
+//go:noescape
+func accumulateFourLinesAVX512(dout *float32, second int, image int, x *float32, offsets *int32, count int, images int, rows int, line int, xRow int, xImage int, first *float32, each int, add bool)
+
 // maxPlanesAVX512 is maxPlanes.
 //
 //go:noescape

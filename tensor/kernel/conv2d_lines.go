@@ -1,7 +1,7 @@
 package kernel
 
-// linesPlan computes the gradient of a filter of five columns from lines, for two output channels
-// at a time: a vector of eight pixels of dout, times the same pixels of x moved by each of the five
+// linesPlan computes the gradient of a filter of five columns from lines, for four output channels
+// at a time, or the last two: a vector of eight pixels of dout, times the same pixels of x moved by each of the five
 // columns, is added to five vectors of sums. Nothing is packed and no vector holds channels that do
 // not exist, which suits few output channels; but the lines of dout are filled up to whole vectors.
 type linesPlan struct {
@@ -14,14 +14,20 @@ type linesPlan struct {
 	combine int     // tiles of the second phase
 }
 
-// lineTaps is the filter width that this is for, lineVector the pixels of a vector.
+// lineTaps is the filter width that this is for, lineVector the pixels of a vector, linesGroup the
+// output channels that are treated together.
 const (
 	lineTaps   = 5
 	lineVector = 8
+	linesGroup = 4
 )
 
-// linesElements bounds the padded copies of x, so that they stay in the second-level cache.
-const linesElements = 1 << 16
+// linesElements and linesImages bound the padded copies of x, and how many lines of dout go with
+// them, so that both stay in the second-level cache.
+const (
+	linesElements = 1 << 16
+	linesImages   = 16
+)
 
 // suitsLines reports whether lines waste less work than panels of sixteen output channels.
 func (c Conv2D) suitsLines() bool {
@@ -41,7 +47,7 @@ func (c Conv2D) filterLines() Routine {
 	p.paddedH = (p.outH-1)*c.StrideH + (c.R-1)*c.DilationH + 1
 	p.paddedW = p.line + lineTaps - 1
 	plane := p.paddedH * p.paddedW
-	p.images = max(1, min(ceilDiv(2*c.B, tileCount), linesElements/(c.C*plane)))
+	p.images = max(1, min(ceilDiv(2*c.B, tileCount), linesElements/(c.C*plane), linesImages))
 	p.chunks = max(1, min(p.window.tiles(), tileCount, partialElements/c.sizeW()))
 	p.ranges = min(ceilDiv(tileCount, p.chunks), ceilDiv(c.K, 2))
 	p.combine = min(ceilDiv(c.sizeW(), panelColumns), tileCount)
@@ -52,7 +58,7 @@ func (c Conv2D) filterLines() Routine {
 	}
 	scratch := p.paddedSize() + c.C*c.R*lineTaps
 	if p.line != p.outW {
-		scratch += 2 * p.images * p.outH * p.line
+		scratch += linesGroup * p.images * p.outH * p.line
 	}
 	return Routine{
 		Phases:    []int{p.chunks * p.ranges, p.combine},
@@ -62,6 +68,11 @@ func (c Conv2D) filterLines() Routine {
 		sizeA:     c.sizeY(), sizeB: c.sizeX(), sizeOut: c.sizeW(),
 		lines: p,
 	}
+}
+
+// reach is how many elements of the padded copies accumulateLines reads, from the first on.
+func (p *linesPlan) reach(images int) int {
+	return (images-1)*p.channels*p.paddedH*p.paddedW + int(p.offsets[len(p.offsets)-1]) + (p.outH-1)*p.strideH*p.paddedW + p.line + lineTaps - 1
 }
 
 // linesTile adds up the gradients of one range of pairs over one chunk of the batch.
@@ -78,38 +89,57 @@ func linesTile[T Float](p *linesPlan, tile int, o Operands[T]) {
 		at := p.part(part)
 		pad(&p.window, padded, o.B, at.image, at.images, 0, s.C, 0)
 		clear(padded[at.images*s.C*p.paddedH*p.paddedW:])
-		for k := 2 * pairLo; k < min(2*pairHi, s.K); k += 2 {
+		for k, hi := 2*pairLo, min(2*pairHi, s.K); k < hi; {
+			group := linesGroup
+			if k+group > hi {
+				group = 2
+			}
 			dout := o.A[(at.image*s.K+k)*p.outH*p.outW:]
-			second, out := p.outH*p.outW, spare // of a last channel without partner: unwanted sums
-			if k+1 < s.K {
-				out = partial[(k+1)*each:][:each]
-			} else {
+			second, image := p.outH*p.outW, s.K*p.outH*p.outW
+			if k+1 == s.K { // without a partner
 				second = 0
 			}
-			image := s.K * p.outH * p.outW
 			if p.line != p.outW {
-				image = 2 * p.outH * p.line
-				widenLines(p, copies, dout, at.images, second)
+				image = group * p.outH * p.line
+				widenLines(p, copies, dout, at.images, group, second)
 				dout, second = copies, p.outH*p.line
 			}
-			accumulateLines(p, at.images, padded, dout, second, image, partial[k*each:][:each], out, part > partLo)
+			switch to := partial[k*each:]; {
+			case group == linesGroup:
+				accumulateFourLines(p, at.images, padded, dout, second, image, to, each, part > partLo)
+			case k+1 < s.K:
+				accumulateLines(p, at.images, padded, dout, second, image, to[:each], to[each:][:each], part > partLo)
+			default:
+				accumulateLines(p, at.images, padded, dout, second, image, to[:each], spare, part > partLo)
+			}
+			k += group
 		}
 	}
 }
 
-// widenLines copies the lines of a pair of channels with zeros behind them: [images 2 P line].
-func widenLines[T Float](p *linesPlan, copies, dout []T, images, second int) {
+// widenLines copies the lines of some channels with zeros behind them: [images channels P line].
+func widenLines[T Float](p *linesPlan, copies, dout []T, images, channels, second int) {
 	area := p.outH * p.outW
 	for n := range images {
-		for half := range 2 {
-			from := dout[n*p.shape.K*area+half*second:][:area]
-			to := copies[(2*n+half)*p.outH*p.line:][:p.outH*p.line]
+		for k := range channels {
+			from := dout[n*p.shape.K*area+k*second:][:area]
+			to := copies[(channels*n+k)*p.outH*p.line:][:p.outH*p.line]
 			for row := range p.outH {
 				line := to[row*p.line:][:p.line]
 				clear(line[copy(line, from[row*p.outW:][:p.outW]):])
 			}
 		}
 	}
+}
+
+// accumulateFourLines is accumulateLines for four output channels, whose gradients are each elements
+// apart.
+func accumulateFourLines[T Float](p *linesPlan, images int, padded, dout []T, second, image int, first []T, each int, add bool) {
+	if accumulateFourLinesFast(p, images, padded, dout, second, image, first, each, add) {
+		return
+	}
+	accumulateLines(p, images, padded, dout, second, image, first[:each], first[each:][:each], add)
+	accumulateLines(p, images, padded, dout[2*second:], second, image, first[2*each:][:each], first[3*each:][:each], add)
 }
 
 // accumulateLines computes the gradients of two output channels, whose lines of dout are second

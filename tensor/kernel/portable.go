@@ -35,6 +35,10 @@ func accumulateLinesFast[T Float](p *linesPlan, images int, padded, dout []T, se
 	return false
 }
 
+func accumulateFourLinesFast[T Float](p *linesPlan, images int, padded, dout []T, second, image int, to []T, each int, add bool) bool {
+	return false
+}
+
 func multiplyWindowsFast[T Float](rows int, a left[T], padded []T, places, taps []int32, y []T, plane int, bias []T, f flags) bool {
 	return false
 }

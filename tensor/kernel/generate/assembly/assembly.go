@@ -28,6 +28,7 @@ func AVX512() {
 	ConstraintExpr("!purego")
 	all(avx512)
 	multiplyPair(avx512)
+	accumulateLines(avx512, 2)
 	maxPlanes512()
 	maxPlanesBackward512()
 }
@@ -37,7 +38,7 @@ func all(t target) {
 	multiplyTable(t)
 	multiplyWindows(t)
 	scatter(t)
-	accumulateLines(t)
+	accumulateLines(t, 1)
 	windowRuns(t)
 	windowGather(t)
 	passesOf(t, rules.Exponentials())

@@ -1,6 +1,8 @@
 package assembly
 
 import (
+	"strconv"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 	. "github.com/mmcloughlin/avo/reg"
@@ -9,46 +11,71 @@ import (
 // lineTaps is the columns of a filter that accumulateLines treats.
 const lineTaps = 5
 
-// accumulateLines writes the sums of products of two channels' lines with lines of x moved by each tap. Eight pixels of both channels are one
-// vector of AVX-512, two of AVX2; the order of the sums is the same.
-func accumulateLines(t target) {
-	name := "accumulateLines" + t.suffix
-	TEXT(name, NOSPLIT, "func(dout *float32, second, image int, x *float32, offsets *int32, count, images, rows, line, xRow, xImage int,"+
-		" first, other *float32, add bool)")
+// accumulateLines writes the sums of products of channels' lines with lines of x moved by each tap, for one pair of channels, whose sums go to
+// two places, or two, whose sums are each so many elements apart. Eight pixels of a pair are one vector of AVX-512, two of AVX2; the order of
+// the sums is the same.
+func accumulateLines(t target, pairs int) {
+	name, where := "accumulateLines"+t.suffix, "first, other *float32"
+	if pairs > 1 {
+		name, where = "accumulateFourLines"+t.suffix, "first *float32, each int"
+	}
+	TEXT(name, NOSPLIT, "func(dout *float32, second, image int, x *float32, offsets *int32, count, images, rows, line, xRow, xImage int, "+
+		where+", add bool)")
 	Pragma("noescape")
 	Doc(name + " is accumulateLines.")
 	offsets, count := Load(Param("offsets"), GP64()), Load(Param("count"), GP64())
 	second := loadBytes("second")
-	first, other := Load(Param("first"), GP64()), Load(Param("other"), GP64())
+	places := []GPVirtual{Load(Param("first"), GP64()).(GPVirtual)} // of the sums
+	if pairs == 1 {
+		places = append(places, Load(Param("other"), GP64()).(GPVirtual))
+	}
 
 	Label("offset")
 	x, offset := Load(Param("x"), GP64()), GP64()
 	MOVLQSX(Mem{Base: offsets}, offset)
 	LEAQ(Mem{Base: x, Index: offset, Scale: bytes}, x)
 	ADDQ(Imm(bytes), offsets)
-	s := newSums(t, lineTaps)
+	each := make([]sums, pairs)
+	for i := range each {
+		each[i] = newSums(t, lineTaps)
+	}
 	dout, images := Load(Param("dout"), GP64()), Load(Param("images"), GP64())
 	Label("image")
-	rows, at, row := Load(Param("rows"), GP64()), GP64(), GP64()
-	MOVQ(dout, at)
+	rows, row := Load(Param("rows"), GP64()), GP64()
+	at := make([]GPVirtual, pairs)
+	for i := range at {
+		at[i] = GP64()
+		if i == 0 {
+			MOVQ(dout, at[i])
+		} else {
+			LEAQ(Mem{Base: at[i-1], Index: second, Scale: 2}, at[i])
+		}
+	}
 	MOVQ(x, row)
 	Label("row")
 	line, from := Load(Param("line"), GP64()), GP64()
 	MOVQ(row, from)
 	Label("vector")
-	pair := s.loadHalves([2]Mem{{Base: at}, {Base: at, Index: second, Scale: 1}})
-	for tap, sums := range s.rows {
+	channels := make([][]VecVirtual, pairs)
+	for i, s := range each {
+		channels[i] = s.loadHalves([2]Mem{{Base: at[i]}, {Base: at[i], Index: second, Scale: 1}})
+	}
+	for tap := range lineTaps {
 		v, moved := t.new(), Mem{Base: from, Disp: tap * bytes}
 		if t.lanes == panelColumns {
 			VBROADCASTF32X8(moved, v)
 		} else {
 			VMOVUPS(moved, v)
 		}
-		for h, sum := range sums {
-			VFMADD231PS(v, pair[h], sum)
+		for i, s := range each {
+			for h, sum := range s.rows[tap] {
+				VFMADD231PS(v, channels[i][h], sum)
+			}
 		}
 	}
-	ADDQ(Imm(vector*bytes), at)
+	for i := range at {
+		ADDQ(Imm(vector*bytes), at[i])
+	}
 	ADDQ(Imm(vector*bytes), from)
 	SUBQ(Imm(vector), line)
 	JNZ(LabelRef("vector"))
@@ -63,26 +90,41 @@ func accumulateLines(t target) {
 	DECQ(images)
 	JNZ(LabelRef("image"))
 
-	var totals [2][lineTaps]Register
-	for tap, sums := range s.rows {
-		for half, v := range s.halves(sums) {
-			horizontal(v)
-			totals[half][tap] = v.AsX()
+	var totals [][lineTaps]Register // by channel
+	for _, s := range each {
+		var pair [2][lineTaps]Register
+		for tap, sums := range s.rows {
+			for half, v := range s.halves(sums) {
+				t.horizontal(v)
+				pair[half][tap] = v.AsX()
+			}
 		}
+		totals = append(totals, pair[:]...)
 	}
-	for half, to := range []Register{first, other} {
-		add := Load(Param("add"), GP8())
+	to, apart := places[0], GPVirtual(nil)
+	if pairs > 1 {
+		to, apart = GP64(), loadBytes("each")
+		MOVQ(places[0], to)
+	}
+	for channel, sums := range totals {
+		if pairs == 1 {
+			to = places[channel]
+		} else if channel > 0 {
+			ADDQ(apart, to)
+		}
+		add, label := Load(Param("add"), GP8()), "store"+strconv.Itoa(channel)
 		TESTB(add, add)
-		label := []string{"first", "other"}[half]
 		JZ(LabelRef(label))
-		for tap, v := range totals[half] {
+		for tap, v := range sums {
 			VADDSS(Mem{Base: to, Disp: tap * bytes}, v, v)
 		}
 		Label(label)
-		for tap, v := range totals[half] {
+		for tap, v := range sums {
 			VMOVSS(v, Mem{Base: to, Disp: tap * bytes})
 		}
-		ADDQ(Imm(lineTaps*bytes), to)
+	}
+	for _, place := range places {
+		ADDQ(Imm(lineTaps*bytes), place)
 	}
 	DECQ(count)
 	JNZ(LabelRef("offset"))
@@ -91,9 +133,13 @@ func accumulateLines(t target) {
 }
 
 // horizontal leaves the sum of a vector of eight in its lowest element.
-func horizontal(v VecVirtual) {
+func (t target) horizontal(v VecVirtual) {
 	high := YMM()
-	VEXTRACTF128(Imm(1), v, high.AsX())
+	if t.lanes == panelColumns { // which reaches all registers
+		VEXTRACTF32X4(Imm(1), v, high.AsX())
+	} else {
+		VEXTRACTF128(Imm(1), v, high.AsX())
+	}
 	VADDPS(high.AsX(), v.AsX(), v.AsX())
 	VMOVHLPS(v.AsX(), v.AsX(), high.AsX())
 	VADDPS(high.AsX(), v.AsX(), v.AsX())
