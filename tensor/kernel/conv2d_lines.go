@@ -87,8 +87,13 @@ func linesTile[T Float](p *linesPlan, tile int, o Operands[T]) {
 	copies := o.Scratch[len(padded)+each:]
 	for part := partLo; part < partHi; part++ {
 		at := p.part(part)
-		pad(&p.window, padded, o.B, at.image, at.images, 0, s.C, 0)
-		clear(padded[at.images*s.C*p.paddedH*p.paddedW:])
+		x := padded
+		if p.exact() {
+			x = o.B[at.image*s.C*s.H*s.W:][:at.images*s.C*s.H*s.W]
+		} else {
+			pad(&p.window, padded, o.B, at.image, at.images, 0, s.C, 0)
+			clear(padded[at.images*s.C*p.paddedH*p.paddedW:])
+		}
 		for k, hi := 2*pairLo, min(2*pairHi, s.K); k < hi; {
 			group := linesGroup
 			if k+group > hi {
@@ -106,11 +111,11 @@ func linesTile[T Float](p *linesPlan, tile int, o Operands[T]) {
 			}
 			switch to := partial[k*each:]; {
 			case group == linesGroup:
-				accumulateFourLines(p, at.images, padded, dout, second, image, to, each, part > partLo)
+				accumulateFourLines(p, at.images, x, dout, second, image, to, each, part > partLo)
 			case k+1 < s.K:
-				accumulateLines(p, at.images, padded, dout, second, image, to[:each], to[each:][:each], part > partLo)
+				accumulateLines(p, at.images, x, dout, second, image, to[:each], to[each:][:each], part > partLo)
 			default:
-				accumulateLines(p, at.images, padded, dout, second, image, to[:each], spare, part > partLo)
+				accumulateLines(p, at.images, x, dout, second, image, to[:each], spare, part > partLo)
 			}
 			k += group
 		}

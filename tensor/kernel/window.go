@@ -148,6 +148,11 @@ func (w *window) paddedSize() int {
 	return ceilDiv(w.images*w.channels*w.paddedH*w.paddedW+slack, panelColumns) * panelColumns
 }
 
+// exact reports whether the padded copy of an image would be the image.
+func (w *window) exact() bool {
+	return w.padH == 0 && w.padW == 0 && w.spacingH == 1 && w.spacingW == 1 && w.paddedH == w.height && w.paddedW == w.width
+}
+
 // pad copies the channels [c0, c1) of the given images, as far as output rows
 // from row on need them, into the padded copy, with zeros around and between.
 func pad[T Float](w *window, padded, source []T, image, images, c0, c1, row int) {
