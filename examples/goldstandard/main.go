@@ -1,6 +1,6 @@
-// Command goldstandard samples the posterior of a small network on 160 handwritten digits by
-// Hamiltonian Monte Carlo on all of them, and prints how near the predictions of samplers on
-// minibatches, and of approximations, come to it.
+// Command goldstandard samples the posterior of a small network on 160 handwritten digits, or a
+// larger one on 1000, by Hamiltonian Monte Carlo on all of them, and prints how near the predictions
+// of samplers on minibatches, and of approximations, come to it.
 package main
 
 import (
@@ -8,7 +8,6 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"math"
 	"os"
 
 	"github.com/pkg/errors"
@@ -18,30 +17,24 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/interrupt"
-	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/report"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// The posterior: the data, network and prior that all methods share.
-const (
-	dataSize = 160
-	testSize = 1000
-	classes  = 10
-	model    = "mlp-20-20"
-
-	priorDeviation = 0.2
-)
-
-var prior = langevin.Gaussian(priorDeviation)
-
 func main() {
-	effort := flag.Float64("effort", 1, "how long all chains are, relative to what takes some minutes")
+	digits := flag.Int("digits", perceptron.examples, "posterior: of 160 digits, or of 1000, whose reference comes with the program")
+	effort := flag.Float64("effort", 1, "how long all chains are, relative to what takes some minutes, and an hour for 1000 digits")
 	folder := flag.String("folder", "", "folder that keeps the runs: the same command goes on there (default: a temporary one)")
+	file := flag.String("reference", "", "sample the reference anew, and write it to this file")
 	flag.Parse()
 	ctx, release := interrupt.Context()
 	defer release()
-	if err := run(ctx, os.Stdout, os.Stderr, "mnist", *effort, *folder); err != nil {
+	p, ok := posteriors[*digits]
+	if !ok {
+		fmt.Fprintf(os.Stderr, "-digits %d, wants 160 or 1000\n", *digits)
+		os.Exit(2)
+	}
+	if err := p.compare(ctx, os.Stdout, os.Stderr, "mnist", *effort, *folder, *file); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		if stop := interrupt.Of(ctx); stop != nil {
 			os.Exit(stop.ExitCode())
@@ -52,25 +45,28 @@ func main() {
 
 // study is what all methods share.
 type study struct {
+	*posterior
 	ctx    context.Context
 	data   datasets.Splits // for training and for testing
 	device tensor.Device
 	effort float64
 	runs   *comparison.Comparison
-	folder string // of the runs, if it is to be removed
+	folder string // of the runs
+
+	temporary bool // the folder is to be removed
 }
 
 // scaled scales a number of epochs or draws by the effort.
 func (s *study) scaled(n int) int { return max(1, int(s.effort*float64(n))) }
 
 // newStudy takes the first images of both splits, and begins in a folder.
-func newStudy(ctx context.Context, data string, effort float64, folder string) (*study, error) {
-	s := &study{ctx: ctx, effort: effort}
+func (p *posterior) newStudy(ctx context.Context, data string, effort float64, folder string) (*study, error) {
+	s := &study{posterior: p, ctx: ctx, effort: effort}
 	splits, err := datasets.Open(data, datasets.Options{Context: ctx})
 	if err != nil {
 		return nil, err
 	}
-	if s.data.Train, err = splits.Train.Slice(0, dataSize); err != nil {
+	if s.data.Train, err = splits.Train.Slice(0, p.examples); err != nil {
 		return nil, err
 	}
 	if s.data.Test, err = splits.Test.Slice(0, testSize); err != nil {
@@ -86,20 +82,19 @@ func newStudy(ctx context.Context, data string, effort float64, folder string) (
 // begin goes on with the runs of a folder, or begins them; "" is a temporary folder, which close
 // removes.
 func (s *study) begin(folder string) (err error) {
-	if folder == "" {
+	if s.folder, s.temporary = folder, folder == ""; s.temporary {
 		if s.folder, err = os.MkdirTemp("", "goldstandard"); err != nil {
 			return errors.Wrap(err, "goldstandard")
 		}
-		folder = s.folder
 	}
 	var entries []comparison.Entry
-	for seed := range uint64(seeds) {
-		entries = append(entries, s.hmcEntry(seed+1))
+	for i := range seeds {
+		entries = append(entries, s.hmcEntry(i+1))
 	}
-	for _, m := range methods {
+	for _, m := range s.methods {
 		entries = append(entries, comparison.Entry{Title: m.name, Spec: m.spec(s)})
 	}
-	s.runs, err = comparison.Begin(folder, entries, nil)
+	s.runs, err = comparison.Begin(s.folder, entries, nil)
 	return err
 }
 
@@ -108,7 +103,7 @@ func (s *study) close() error {
 	if closing := s.runs.Close(); err == nil {
 		err = closing
 	}
-	if s.folder != "" {
+	if s.temporary {
 		if removing := os.RemoveAll(s.folder); err == nil {
 			err = errors.Wrap(removing, "goldstandard")
 		}
@@ -116,11 +111,9 @@ func (s *study) close() error {
 	return err
 }
 
-// seeds is how many runs of HMC are made.
-const seeds = 2
-
-func run(ctx context.Context, out, progress io.Writer, data string, effort float64, folder string) (err error) {
-	s, err := newStudy(ctx, data, effort, folder)
+// compare prints all rows. With a file, the reference is sampled anew and written there.
+func (p *posterior) compare(ctx context.Context, out, progress io.Writer, data string, effort float64, folder, file string) (err error) {
+	s, err := p.newStudy(ctx, data, effort, folder)
 	if err != nil {
 		return err
 	}
@@ -129,41 +122,47 @@ func run(ctx context.Context, out, progress io.Writer, data string, effort float
 			err = closing
 		}
 	}()
-	var found [seeds]*reference
-	for i := range found {
-		fmt.Fprintf(progress, "HMC, seed %d\n", i+1)
-		if found[i], err = s.hmc(uint64(i + 1)); err != nil {
-			return err
-		}
+	reference, err := s.reference(file, progress)
+	if err != nil {
+		return err
 	}
-	first, second := found[0], found[1]
-	reference := pool(first.mean, second.mean)
-	printConvergence(out, first, second)
+	reference.print(out)
 	table := report.NewTable("against HMC", report.Column{Title: "agreement", Format: "%.3f"}, report.Column{Title: "total variation", Format: "%.3f"},
-		report.Column{Title: "accuracy", Format: "%.3f"}, report.Column{Title: "NLL", Format: "%.3f"}, report.Column{Title: "T of predictions", Format: "%s"})
-	if err := s.add(table, "HMC, seed 2 against seed 1", first.mean, second.mean, text(second.temperature)); err != nil {
+		report.Column{Title: "accuracy", Format: "%.3f"}, report.Column{Title: "NLL", Format: "%.3f"}, report.Column{Title: "T of predictions", Format: "%s"},
+		report.Column{Title: "R-hat", Format: "%s"})
+	first, second := reference.Halves[0], reference.Halves[1]
+	if err := s.add(table, first.Mean, row{"HMC, seed 2 against seed 1", second.Mean, second.Temperature, nil}); err != nil {
 		return err
 	}
-	if err := s.add(table, "HMC, both seeds", reference, reference, text(both(first.temperature, second.temperature))); err != nil {
+	mean := reference.mean()
+	if err := s.add(table, mean, row{"HMC, both seeds", mean, reference.temperature(), nil}); err != nil {
 		return err
 	}
-	for _, m := range methods {
+	for _, m := range s.methods {
 		fmt.Fprintf(progress, "%s\n", m.name)
-		mean, temperature, err := s.predict(m)
+		r, err := s.predict(m)
 		if err != nil {
 			return errors.WithMessage(err, m.name)
 		}
-		if err := s.add(table, m.name, reference, mean, temperature); err != nil {
+		if err := s.add(table, mean, r); err != nil {
 			return err
 		}
 	}
 	return table.WriteText(out)
 }
 
-// add adds a row: how near predictions are to the reference's, how good they are, and at which
-// temperature what they depend on was sampled.
-func (s *study) add(table *report.Table, name string, reference, mean []float64, temperature string) error {
-	predictions, err := evaluate.NewPredictions(s.data.Test.Name, mean, s.data.Test.Labels, classes)
+// row is what a method predicts for the test images, at which temperature what predictions depend
+// on was sampled, and how well its chains have mixed; nil where that is not measured.
+type row struct {
+	name        string
+	mean        []float64
+	temperature *pollen.Measured
+	mixing      *pollen.Mixing
+}
+
+// add adds a row: how near predictions are to the reference's, and how good they are.
+func (s *study) add(table *report.Table, reference []float64, r row) error {
+	predictions, err := evaluate.NewPredictions(s.data.Test.Name, r.mean, s.data.Test.Labels, classes)
 	if err != nil {
 		return err
 	}
@@ -171,34 +170,16 @@ func (s *study) add(table *report.Table, name string, reference, mean []float64,
 	if err != nil {
 		return err
 	}
-	near, err := evaluate.Compare(mean, reference, classes)
+	near, err := evaluate.Compare(r.mean, reference, classes)
 	if err != nil {
 		return err
 	}
-	return table.Add(name, near.Agreement, near.TotalVariation, scores.Values["accuracy"], scores.Values["nll"], temperature)
-}
-
-// text is a measurement, or "-" where there is none.
-func text(m *pollen.Measured) string {
-	if m == nil {
-		return "-"
+	temperature, rHat := "-", "-"
+	if r.temperature != nil {
+		temperature = r.temperature.String()
 	}
-	return m.String()
-}
-
-// both is the mean of two measurements; nil if one is.
-func both(a, b *pollen.Measured) *pollen.Measured {
-	if a == nil || b == nil {
-		return nil
+	if r.mixing != nil {
+		rHat = fmt.Sprintf("%.3f", float64(r.mixing.RHat))
 	}
-	return &pollen.Measured{Value: (a.Value + b.Value) / 2, StandardError: pollen.Number(math.Hypot(float64(a.StandardError), float64(b.StandardError)) / 2)}
-}
-
-// pool is the mean of two means of as many samples each.
-func pool(p, q []float64) []float64 {
-	mean := make([]float64, len(p))
-	for i := range p {
-		mean[i] = (p[i] + q[i]) / 2
-	}
-	return mean
+	return table.Add(r.name, near.Agreement, near.TotalVariation, scores.Values["accuracy"], scores.Values["nll"], temperature, rHat)
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
 )
@@ -23,25 +24,14 @@ import (
 // method's distance from the reference, which is 0 for the reference itself.
 func TestRun(t *testing.T) {
 	var out bytes.Buffer
-	if err := run(context.Background(), &out, io.Discard, "glyphs", 0.01, ""); err != nil {
+	if err := perceptron.compare(context.Background(), &out, io.Discard, "glyphs", 0.01, "", ""); err != nil {
 		t.Fatal(err)
 	}
-	rows := map[string][]float64{}
-	for _, line := range strings.Split(out.String(), "\n") {
-		name, rest, ok := strings.Cut(line, "  ")
-		if !ok {
-			continue
-		}
-		for _, field := range strings.Fields(rest) {
-			if v, err := strconv.ParseFloat(field, 64); err == nil {
-				rows[name] = append(rows[name], v)
-			}
-		}
-	}
+	rows := rowsOf(out.String())
 	if got := rows["HMC, both seeds"]; len(got) < 4 || got[0] != 1 || got[1] != 0 {
 		t.Errorf("HMC against itself: %v, wants agreement 1 and total variation 0", got)
 	}
-	for _, m := range methods {
+	for _, m := range perceptronMethods {
 		got := rows[m.name]
 		if len(got) < 4 || !(got[0] >= 0 && got[0] < 1) || !(got[1] > 0 && got[1] < 1) {
 			t.Errorf("%s: %v, wants agreement, total variation, accuracy and NLL", m.name, got)
@@ -52,15 +42,32 @@ func TestRun(t *testing.T) {
 	}
 }
 
+// rowsOf are the numbers of each row of a table.
+func rowsOf(table string) map[string][]float64 {
+	rows := map[string][]float64{}
+	for _, line := range strings.Split(table, "\n") {
+		name, rest, ok := strings.Cut(line, "  ")
+		if !ok {
+			continue
+		}
+		for _, field := range strings.Fields(rest) {
+			if v, err := strconv.ParseFloat(field, 64); err == nil {
+				rows[name] = append(rows[name], v)
+			}
+		}
+	}
+	return rows
+}
+
 // Samples of cycles are averaged with the learning rates of their steps as weights.
 func TestSamplesAreWeighted(t *testing.T) {
-	s, err := newStudy(context.Background(), "glyphs", 0.01, "")
+	s, err := perceptron.newStudy(context.Background(), "glyphs", 0.01, "")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer s.close()
-	at := slices.IndexFunc(methods, func(m method) bool { return m.name == "cyclical SGHMC" })
-	mean, _, err := s.predict(methods[at])
+	at := slices.IndexFunc(perceptronMethods, func(m method) bool { return m.name == "cyclical SGHMC" })
+	r, err := s.predict(perceptronMethods[at])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +95,7 @@ func TestSamplesAreWeighted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, equal, sum := make([]float64, len(mean)), make([]float64, len(mean)), 0.0
+	want, equal, sum := make([]float64, len(r.mean)), make([]float64, len(r.mean)), 0.0
 	for i, file := range files {
 		sample, err := samples.ReadSample(file)
 		if err != nil {
@@ -103,7 +110,7 @@ func TestSamplesAreWeighted(t *testing.T) {
 	}
 	far, apart := 0.0, 0.0
 	for at := range want {
-		far = max(far, math.Abs(want[at]/sum-mean[at]))
+		far = max(far, math.Abs(want[at]/sum-r.mean[at]))
 		apart = max(apart, math.Abs(want[at]/sum-equal[at]))
 	}
 	if len(files) != 4*8 || !(far < 1e-6) || !(apart > 1e-2) {
@@ -114,7 +121,7 @@ func TestSamplesAreWeighted(t *testing.T) {
 // A study that was stopped goes on in its folder: what was stopped ends as if it had not been, and
 // what was finished is not done again.
 func TestGoesOn(t *testing.T) {
-	whole, err := newStudy(context.Background(), "glyphs", 0.01, "")
+	whole, err := perceptron.newStudy(context.Background(), "glyphs", 0.01, "")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,15 +129,15 @@ func TestGoesOn(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), "study")
 	predict := func(ctx context.Context) ([]float64, error) {
 		t.Helper()
-		s := &study{ctx: ctx, data: whole.data, effort: whole.effort, device: whole.device}
+		s := &study{posterior: &perceptron, ctx: ctx, data: whole.data, effort: whole.effort, device: whole.device}
 		if err := s.begin(folder); err != nil {
 			t.Fatal(err)
 		}
 		defer s.runs.Close()
-		mean, _, err := s.predict(methods[0])
-		return mean, err
+		r, err := s.predict(perceptronMethods[0])
+		return r.mean, err
 	}
-	want, _, err := whole.predict(methods[0])
+	first, err := whole.predict(perceptronMethods[0])
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,7 +150,7 @@ func TestGoesOn(t *testing.T) {
 	var made os.FileInfo
 	for _, what := range []string{"stopped", "finished"} {
 		got, err := predict(context.Background())
-		if err != nil || !slices.Equal(got, want) {
+		if err != nil || !slices.Equal(got, first.mean) {
 			t.Errorf("a study that was %s predicts otherwise (%v)", what, err)
 		}
 		now, err := os.Stat(sample)
@@ -152,9 +159,68 @@ func TestGoesOn(t *testing.T) {
 		}
 		made = now
 	}
-	other := &study{ctx: context.Background(), effort: 0.1}
+	other := &study{posterior: &perceptron, ctx: context.Background(), effort: 0.1}
 	if err := other.begin(folder); err == nil || !strings.Contains(err.Error(), "compares other entries") {
 		t.Errorf("another effort: %v", err)
+	}
+}
+
+// The reference that comes with the program is of its digits, and of chains that have mixed.
+func TestConvolutionalReference(t *testing.T) {
+	s, err := convolutional.newStudy(context.Background(), "mnist", 1, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.close()
+	r, err := s.reference("", io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	near, err := evaluate.Compare(r.Halves[0].Mean, r.Halves[1].Mean, classes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sorted := slices.Sorted(slices.Values(r.RHats))
+	if len(sorted) < 900 || !(sorted[len(sorted)*95/100] < 1.04) || !(near.Agreement > 0.98) || !(near.TotalVariation < 0.03) {
+		t.Errorf("its halves: %+v, %d split R-hats, %v the largest", near, len(sorted), sorted[len(sorted)-1])
+	}
+}
+
+// Runs are compared with the reference that a posterior comes with as with the one that was sampled,
+// but for its digits, and not with that of another posterior.
+func TestStoredReference(t *testing.T) {
+	small := convolutional
+	small.examples, small.hmc, small.methods = 100, trajectories{leaps: 3, warmup: 400, draws: 600}, convolutionalMethods[:1]
+	folder := t.TempDir()
+	file := filepath.Join(folder, "reference.json")
+	var sampled, read bytes.Buffer
+	if err := small.compare(context.Background(), &sampled, io.Discard, "glyphs", 0.01, filepath.Join(folder, "first"), file); err != nil {
+		t.Fatal(err)
+	}
+	var err error
+	if small.stored, err = os.ReadFile(file); err != nil {
+		t.Fatal(err)
+	}
+	if err := small.compare(context.Background(), &read, io.Discard, "glyphs", 0.01, filepath.Join(folder, "second"), ""); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(folder, "second", "hmc, seed 1")); !os.IsNotExist(err) {
+		t.Errorf("HMC ran again (%v)", err)
+	}
+	want, got := rowsOf(sampled.String()), rowsOf(read.String())
+	if len(want) < 3 || len(got) != len(want) {
+		t.Errorf("%d rows of %d", len(got), len(want))
+	}
+	for name, row := range want {
+		for i, v := range row {
+			if !(len(got[name]) == len(row) && math.Abs(got[name][i]-v) < 2e-3) {
+				t.Fatalf("%s: %v, wants %v", name, got[name], row)
+			}
+		}
+	}
+	small.examples++
+	if err := small.compare(context.Background(), io.Discard, io.Discard, "glyphs", 0.01, "", ""); err == nil || !strings.Contains(err.Error(), "is of other data") {
+		t.Errorf("another posterior's reference: %v", err)
 	}
 }
 
