@@ -34,10 +34,10 @@ import (
 // variance along any curvature c is T/c (1 + m/12) for small q, with their mean m. Where all
 // curvatures are alike E is q^3/144, and the excess is (E/12)^(1/3), 3.5 % at the 5e-4 of the
 // literature. Stiff directions, of which predictions depend on some, have no more of it than soft
-// ones, as in BAOAB; with O after the last B, as the papers have it, there is q/4 - m/6 in the place
-// of m/12. What is not quadratic has a bias of its own: what predictions of lenet-small on a
-// thousand digits depend on, with the prior fan-in:2, was at 1.02 +- 0.06 of T at 2e-5 and at 3 +- 1
-// at 1e-4. With O after B it was at 1.25 +- 0.07 at 2e-5, for the same steps.
+// ones, as in BAOAB; with O after the last B, as the papers have it, there is q/4 - m/6 in the
+// place of m/12. What is not quadratic has a bias of its own: what predictions of lenet-small on a
+// thousand digits depend on, with the prior fan-in:2, was at 1.02 +- 0.06 of T at 2e-5 and at 3 +-
+// 1 at 1e-4. With O after B it was at 1.25 +- 0.07 at 2e-5, for the same steps.
 //
 // Left out: the tuning of L = s/Friction by autocorrelations, the preconditioning by variances, and
 // MILE's descent to where its chains start.

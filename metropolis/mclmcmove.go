@@ -12,10 +12,10 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// A step of the program evaluates U and its gradient g at a theta and makes all that follows there:
-// the last B of the step that came here, the first B of the next step, A, O and A. The directions of
-// both A are sums of the one before, of g and of the noise z, so that no more than the dot products
-// of these three are needed before each element moves once.
+// A step of the program evaluates U and its gradient g at a theta and makes all that follows
+// there: the last B of the step that came here, the first B of the next step, A, O and A. The
+// directions of both A are sums of the one before, of g and of the noise z, so that no more than
+// the dot products of these three are needed before each element moves once.
 
 // The words of a chain under MCLMC. The state mclmcState has them as they were before the step,
 // mclmcDecide's output as they are after it.
@@ -242,9 +242,9 @@ func (d mclmcDecide) adapt(words []float64, made uint64) {
 	}
 }
 
-// mclmcMove keeps theta as the position, turns the direction, and makes A before and after O: w, dw,
-// u and the position of one shape, the chain's words, header -> the sum of theta * g at the position
-// by tiles.
+// mclmcMove keeps theta as the position, turns the direction, and makes A before and after O: w,
+// dw, u and the position of one shape, the chain's words, header -> the sum of theta * g at the
+// position by tiles.
 type mclmcMove struct{ stream uint16 }
 
 func (mclmcMove) Name() string   { return "mclmc move" }

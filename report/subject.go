@@ -19,8 +19,8 @@ type Subject struct {
 	*evaluate.Assessment
 	// InImages and OutImages are what In and Out were predicted from, in their order.
 	InImages, OutImages *Pictures
-	// Watched names a weight, and Trace is what it was, evenly spaced over the steps after First, up to
-	// Last; both 0 is a value for each step.
+	// Watched names a weight, and Trace is what it was, evenly spaced over the steps after First,
+	// up to Last; both 0 is a value for each step.
 	Watched     string
 	Trace       []float64
 	First, Last int

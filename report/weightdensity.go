@@ -39,8 +39,8 @@ func (t trace) step(at int) int {
 // of it each. Each density is a Gaussian kernel estimate divided by its own maximum, so that the
 // spike of an optimizer does not flatten the width of a posterior.
 //
-// weight names the axis. Traces have shortestTrace values or more. places are the methods' positions,
-// which give them their colours; nil counts them.
+// weight names the axis. Traces have shortestTrace values or more. places are the methods'
+// positions, which give them their colours; nil counts them.
 func weightDensity(weight string, traces []trace, places []int) (*Figure, error) {
 	names := make([]string, len(traces))
 	for i, t := range traces {

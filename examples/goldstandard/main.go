@@ -1,6 +1,6 @@
-// Command goldstandard samples the posterior of a small network on 160 handwritten digits, or a
-// larger one on 1000, by Hamiltonian Monte Carlo on all of them, and prints how near the predictions
-// of samplers on minibatches, and of approximations, come to it.
+// Command goldstandard samples the posterior of a small network on 160 handwritten digits, or of a
+// larger one on 1000, by Hamiltonian Monte Carlo on all of them, and prints how near the
+// predictions of samplers on minibatches, and of approximations, come to it.
 package main
 
 import (

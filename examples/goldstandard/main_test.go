@@ -186,8 +186,8 @@ func TestConvolutionalReference(t *testing.T) {
 	}
 }
 
-// Runs are compared with the reference that a posterior comes with as with the one that was sampled,
-// but for its digits, and not with that of another posterior.
+// Runs are compared with the reference that a posterior comes with as with the one that was
+// sampled, but for its digits, and not with that of another posterior.
 func TestStoredReference(t *testing.T) {
 	small := convolutional
 	small.examples, small.hmc, small.methods = 100, trajectories{leaps: 3, warmup: 400, draws: 600}, convolutionalMethods[:1]
@@ -219,7 +219,8 @@ func TestStoredReference(t *testing.T) {
 		}
 	}
 	small.examples++
-	if err := small.compare(context.Background(), io.Discard, io.Discard, "glyphs", 0.01, "", ""); err == nil || !strings.Contains(err.Error(), "is of other data") {
+	err = small.compare(context.Background(), io.Discard, io.Discard, "glyphs", 0.01, "", "")
+	if err == nil || !strings.Contains(err.Error(), "is of other data") {
 		t.Errorf("another posterior's reference: %v", err)
 	}
 }

@@ -1,9 +1,10 @@
 package kernel
 
 // linesPlan computes the gradient of a filter of five columns from lines, for four output channels
-// at a time, or the last two: a vector of eight pixels of dout, times the same pixels of x moved by each of the five
-// columns, is added to five vectors of sums. Nothing is packed and no vector holds channels that do
-// not exist, which suits few output channels; but the lines of dout are filled up to whole vectors.
+// at a time, or the last two: a vector of eight pixels of dout, times the same pixels of x moved
+// by each of the five columns, is added to five vectors of sums. Nothing is packed and no vector
+// holds channels that do not exist, which suits few output channels; but the lines of dout are
+// filled up to whole vectors.
 type linesPlan struct {
 	window
 	shape   Conv2D
@@ -137,8 +138,8 @@ func widenLines[T Float](p *linesPlan, copies, dout []T, images, channels, secon
 	}
 }
 
-// accumulateFourLines is accumulateLines for four output channels, whose gradients are each elements
-// apart.
+// accumulateFourLines is accumulateLines for four output channels, whose gradients are each
+// elements apart.
 func accumulateFourLines[T Float](p *linesPlan, images int, padded, dout []T, second, image int, first []T, each int, add bool) {
 	if accumulateFourLinesFast(p, images, padded, dout, second, image, first, each, add) {
 		return
