@@ -76,9 +76,9 @@ var aurcScore = Score{
 type Comparison struct {
 	// Agreement is the share of examples on which both give the same most probable class (the first
 	// of equals).
-	Agreement float64
+	Agreement float64 `json:"agreement"`
 	// TotalVariation is 1/N sum_n 1/2 sum_k |p_nk - q_nk|, in [0, 1].
-	TotalVariation float64
+	TotalVariation float64 `json:"totalVariation"`
 }
 
 // Compare compares two predictive distributions, both [N K]. Empty input, lengths that differ or

@@ -184,9 +184,11 @@ func TestScoreTables(t *testing.T) {
 			Values: evaluate.Values{"accuracy": accuracy, "confidence": 0.5},
 		}
 	}
-	second := run(0.75)
+	first, second := run(0.5), run(0.75)
+	first.In.Classes, first.In.Probabilities = 2, []float64{0.9, 0.1, 0.2, 0.8}
+	second.In.Classes, second.In.Probabilities = 2, []float64{0.6, 0.4, 0.7, 0.3}
 	second.Out, second.Values["auroc"] = &evaluate.Predictions{Name: "weeds"}, 0.625
-	subjects := []Subject{{Name: "a", Assessment: run(0.5)}, {Name: "not assessed"}, {Name: "b", Assessment: second}}
+	subjects := []Subject{{Name: "a", Assessment: first}, {Name: "not assessed"}, {Name: "b", Assessment: second}}
 	for _, c := range []struct {
 		table func() (*Table, error)
 		want  string
@@ -196,6 +198,10 @@ func TestScoreTables(t *testing.T) {
 accuracy             0.5000  0.7500
 confidence on roses   0.500   0.500
 AUROC                     -  0.6250
+`},
+		{func() (*Table, error) { return AgreementTable(subjects, "a") }, `against a  agreement  total variation
+-------------------------------------
+b              0.500           0.4000
 `},
 		{func() (*Table, error) { return RunTable([]Subject{subjects[0], subjects[2]}) }, `run  accuracy  confidence on roses   AUROC
 ------------------------------------------
@@ -223,6 +229,7 @@ confidence on roses    0.500 ± 0.000      0.500
 		}
 	}
 	for _, none := range []func() (*Table, error){
+		func() (*Table, error) { return AgreementTable(subjects, "") },
 		func() (*Table, error) { return ScoreTable(subjects[1:2]) },
 		func() (*Table, error) { return DetectionTable(subjects[:2]) },
 		func() (*Table, error) { return SeedsTable(nil, nil) },
@@ -231,7 +238,9 @@ confidence on roses    0.500 ± 0.000      0.500
 			t.Errorf("got table %v, %v, want none", table, err)
 		}
 	}
-	_, err := SeedsTable([]string{"a"}, nil)
+	_, err := AgreementTable(subjects, "not assessed")
+	refused(t, "no predictions", err, `no predictions of "not assessed"`)
+	_, err = SeedsTable([]string{"a"}, nil)
 	refused(t, "names", err, "1 names for 0 groups")
 	_, err = SeedsTable([]string{"a"}, [][]*evaluate.Assessment{nil})
 	refused(t, "empty group", err, `group "a" is empty`)

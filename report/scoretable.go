@@ -52,6 +52,49 @@ func RunTable(subjects []Subject) (*Table, error) {
 	return table, nil
 }
 
+// Agreements are how near the subjects' predictions are to those of one of them, by name, all but
+// its own; none without a name.
+func Agreements(subjects []Subject, against string) (map[string]*evaluate.Comparison, error) {
+	near := map[string]*evaluate.Comparison{}
+	if against == "" {
+		return near, nil
+	}
+	at := slices.IndexFunc(subjects, func(s Subject) bool { return s.Name == against })
+	if at < 0 || subjects[at].in() == nil {
+		return nil, errors.Errorf("report: Agreements: no predictions of %q", against)
+	}
+	reference := subjects[at].In
+	for i, s := range subjects {
+		if i == at || s.in() == nil {
+			continue
+		}
+		c, err := evaluate.Compare(s.In.Probabilities, reference.Probabilities, reference.Classes)
+		if err != nil {
+			return nil, errors.WithMessagef(err, "%s against %s", s.Name, against)
+		}
+		near[s.Name] = &c
+	}
+	return near, nil
+}
+
+// AgreementTable returns the table of Agreements: the share of the examples whose most probable
+// class is the same, and the mean total variation. It is nil where there are none.
+func AgreementTable(subjects []Subject, against string) (*Table, error) {
+	near, err := Agreements(subjects, against)
+	if err != nil || len(near) == 0 {
+		return nil, err
+	}
+	table := NewTable("against "+against, Column{Title: "agreement", Format: "%.3f"}, Column{Title: "total variation", Format: "%.4f"})
+	for _, s := range subjects {
+		if c := near[s.Name]; c != nil {
+			if err := table.Add(s.Name, c.Agreement, c.TotalVariation); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return table, nil
+}
+
 // SeedsTable returns the table of scores of groups of runs that differ only in their seed: means
 // with their standard errors, a column for each group under its name. It is nil when there is no
 // group.

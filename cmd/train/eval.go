@@ -29,12 +29,10 @@ type compared struct {
 // scoring are the flags of the commands that score runs.
 type scoring struct {
 	data   config.Data
-	other  string
 	device deviceFlags
-	page   string
-	json   bool
 
-	withoutDamaged bool
+	other, page, against string
+	json, withoutDamaged bool
 }
 
 func (s *scoring) bind(command *cobra.Command) {
@@ -57,10 +55,12 @@ func evalCommand(c *console) *cobra.Command {
 		Use: "eval RUN...", Short: "score the posterior averages of runs on test data",
 		Long: "Averages the probabilities of all samples of each run and scores them on the test images of a data set. Of runs that\n" +
 			"differ in nothing but their seed it also prints means and standard errors.",
-		Example: "  train eval runs/main-1/sgd runs/main-1/sgld\n  train eval runs/fit-1 --data flowers-of-last-year",
-		Args:    wantRuns,
-		RunE:    func(command *cobra.Command, runs []string) error { return s.run(command.Context(), runs, c) },
+		Example: "  train eval runs/main-1/sgd runs/main-1/sgld\n  train eval runs/fit-1 --data flowers-of-last-year\n" +
+			"  train eval runs/sgld runs/auto --against runs/hmc",
+		Args: wantRuns,
+		RunE: func(command *cobra.Command, runs []string) error { return s.run(command.Context(), runs, c) },
 	}
+	command.Flags().StringVar(&s.against, "against", "", "folder of a run, such as one of hmc, that the others' predictions are compared with")
 	s.bind(command)
 	s.bindOutput(command)
 	return command
@@ -110,6 +110,9 @@ func (s *scoring) open(ctx context.Context, folders []string, c *console) (o ope
 	}
 	if err := config.AsMistake(s.device.Validate()); err != nil {
 		return o, err
+	}
+	if s.against != "" && !slices.Contains(folders, s.against) {
+		folders = append(folders, s.against)
 	}
 	for _, folder := range folders {
 		run, err := pollen.Open(folder, append(withDamaged(s.withoutDamaged), pollen.WithObserver(c.observer("scores")))...)
@@ -195,10 +198,11 @@ func (s *scoring) run(ctx context.Context, folders []string, c *console) error {
 		return err
 	}
 	if s.json {
-		if err := printJSON(o.runs, c); err != nil {
-			return err
-		}
-	} else if err := printScores(o.runs, c); err != nil {
+		err = printJSON(o.runs, s.against, c)
+	} else {
+		err = printScores(o.runs, s.against, c)
+	}
+	if err != nil {
 		return err
 	}
 	folder := s.page
@@ -229,15 +233,15 @@ func assess(ctx context.Context, runs []compared, in, out *datasets.Dataset, c *
 }
 
 // printScores prints the tables of scores.
-func printScores(runs []compared, c *console) error {
+func printScores(runs []compared, against string, c *console) error {
 	subjects := subjectsOf(runs, nil, nil)
-	tables := []func() (*report.Table, error){
+	var made []*report.Table
+	for _, make := range []func() (*report.Table, error){
 		func() (*report.Table, error) { return scoreTable(subjects) },
 		func() (*report.Table, error) { return overSeeds(runs) },
 		func() (*report.Table, error) { return report.DetectionTable(subjects) },
-	}
-	var made []*report.Table
-	for _, make := range tables {
+		func() (*report.Table, error) { return report.AgreementTable(subjects, against) },
+	} {
 		table, err := make()
 		if err != nil {
 			return err
@@ -281,11 +285,16 @@ func scoreTable(subjects []report.Subject) (*report.Table, error) {
 }
 
 // printJSON prints an object for each run.
-func printJSON(runs []compared, c *console) error {
+func printJSON(runs []compared, against string, c *console) error {
+	near, err := report.Agreements(subjectsOf(runs, nil, nil), against)
+	if err != nil {
+		return err
+	}
 	type scored struct {
 		Run    string               `json:"run"`
 		Method string               `json:"method"`
 		Scores *evaluate.Assessment `json:"assessment"`
+		Near   *evaluate.Comparison `json:"against,omitempty"` // the run of --against
 
 		LeftOut   []string           `json:"leftOut,omitempty"` // samples that are damaged or missing
 		Continued []pollen.Continued `json:"continued,omitempty"`
@@ -293,7 +302,7 @@ func printJSON(runs []compared, c *console) error {
 	list := []scored{}
 	for _, r := range runs {
 		m := r.run.Manifest()
-		list = append(list, scored{r.name, pollen.MethodText(m.Spec.Method), r.assessment, r.run.LeftOut(), m.Continued})
+		list = append(list, scored{r.name, pollen.MethodText(m.Spec.Method), r.assessment, near[r.name], r.run.LeftOut(), m.Continued})
 	}
 	lines := json.NewEncoder(c.out)
 	lines.SetIndent("", "  ")
@@ -302,24 +311,19 @@ func printJSON(runs []compared, c *console) error {
 
 // overSeeds is the table of runs that differ only in their seed; nil if there are none.
 func overSeeds(runs []compared) (*report.Table, error) {
-	known := map[string]int{}
-	var names []string
-	var groups [][]*evaluate.Assessment
+	groups, first := map[string][]*evaluate.Assessment{}, map[string]string{}
+	var keys, theirs []string
 	for _, r := range runs {
 		key := r.run.Manifest().ButSeed()
-		at, ok := known[key]
-		if !ok {
-			at = len(groups)
-			known[key] = at
-			names, groups = append(names, r.name), append(groups, nil)
+		if groups[key] == nil {
+			keys, first[key] = append(keys, key), r.name
 		}
-		groups[at] = append(groups[at], r.assessment)
+		groups[key] = append(groups[key], r.assessment)
 	}
 	var several [][]*evaluate.Assessment
-	var theirs []string
-	for i, group := range groups {
-		if len(group) > 1 {
-			several, theirs = append(several, group), append(theirs, names[i])
+	for _, key := range keys {
+		if len(groups[key]) > 1 {
+			several, theirs = append(several, groups[key]), append(theirs, first[key])
 		}
 	}
 	return report.SeedsTable(theirs, several)
