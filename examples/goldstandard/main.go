@@ -23,7 +23,7 @@ import (
 
 func main() {
 	digits := flag.Int("digits", perceptron.examples, "posterior: of 160 digits, or of 1000, whose reference comes with the program")
-	effort := flag.Float64("effort", 1, "how long all chains are, relative to what takes some minutes, and an hour for 1000 digits")
+	effort := flag.Float64("effort", 1, "how long all chains are, relative to what takes some minutes, and half an hour for 1000 digits")
 	folder := flag.String("folder", "", "folder that keeps the runs: the same command goes on there (default: a temporary one)")
 	file := flag.String("reference", "", "sample the reference anew, and write it to this file")
 	flag.Parse()

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"slices"
 
 	"github.com/pkg/errors"
@@ -16,18 +15,19 @@ import (
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/comparison"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/file"
 )
 
 // reference is what HMC predicts for the test images, by two runs that share nothing but the
 // posterior, and how far they agree.
 type reference struct {
-	Data    string    `json:"data"` // hash of what was trained and tested on
-	Network string    `json:"network"`
-	Prior   string    `json:"prior"`
-	Leaps   int       `json:"leaps"` // of each draw
-	Draws   int       `json:"draws"` // of each chain
-	Halves  [2]half   `json:"halves"`
-	RHats   []float64 `json:"rHats"` // split R-hat of the label's probability, of each test image where it varies
+	Data    string      `json:"data"` // hash of what was trained and tested on
+	Network string      `json:"network"`
+	Prior   string      `json:"prior"`
+	Leaps   int         `json:"leaps"` // of each draw
+	Draws   int         `json:"draws"` // of each chain
+	Halves  [seeds]half `json:"halves"`
+	RHats   []float64   `json:"rHats"` // split R-hat of the label's probability, of each test image where it varies
 }
 
 // half is what one run of HMC found.
@@ -38,10 +38,10 @@ type half struct {
 }
 
 // reference is that which the posterior comes with, unless there is none or a file to write.
-func (s *study) reference(file string, progress io.Writer) (*reference, error) {
+func (s *study) reference(path string, progress io.Writer) (*reference, error) {
 	p := s.posterior
 	r := &reference{Data: hashOf(s.data), Network: p.network, Prior: p.prior.String(), Leaps: p.hmc.leaps}
-	if p.stored != nil && file == "" {
+	if p.stored != nil && path == "" {
 		read := &reference{}
 		if err := json.Unmarshal(p.stored, read); err != nil {
 			return nil, errors.Wrap(err, "goldstandard: the reference")
@@ -66,10 +66,10 @@ func (s *study) reference(file string, progress io.Writer) (*reference, error) {
 		runs, r.Halves[i], r.Draws = append(runs, d), d.half, len(d.confidence[0][0])
 	}
 	r.RHats = splitRHats(runs)
-	if file == "" {
+	if path == "" {
 		return r, nil
 	}
-	return r, r.write(file)
+	return r, r.write(path)
 }
 
 // write keeps the reference with five digits after the point.
@@ -82,7 +82,7 @@ func (r reference) write(path string) error {
 	if err != nil {
 		return errors.Wrap(err, "goldstandard: the reference")
 	}
-	return errors.Wrap(os.WriteFile(path, append(content, '\n'), 0o644), "goldstandard: the reference")
+	return errors.Wrap(file.Write(path, append(content, '\n')), "goldstandard: the reference")
 }
 
 func rounded(values []float64) []float64 {
@@ -102,7 +102,7 @@ func (r *reference) temperature() *pollen.Measured {
 
 // print reports whether all chains, of both halves, predict alike.
 func (r *reference) print(out io.Writer) {
-	fmt.Fprintf(out, "HMC: 2 seeds x %d chains x %d draws of %d leaps, acceptance %.2f\n", chains, r.Draws, r.Leaps,
+	fmt.Fprintf(out, "HMC: %d seeds x %d chains x %d draws of %d leaps, acceptance %.2f\n", seeds, chains, r.Draws, r.Leaps,
 		(r.Halves[0].Acceptance+r.Halves[1].Acceptance)/2)
 	if len(r.RHats) > 0 {
 		sorted := slices.Sorted(slices.Values(r.RHats))
