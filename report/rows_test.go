@@ -240,6 +240,8 @@ confidence on roses    0.500 ± 0.000      0.500
 	}
 	_, err := AgreementTable(subjects, "not assessed")
 	refused(t, "no predictions", err, `no predictions of "not assessed"`)
+	_, err = AgreementTable(subjects[:2], "a")
+	refused(t, "nothing to compare", err, `no predictions but those of "a"`)
 	_, err = SeedsTable([]string{"a"}, nil)
 	refused(t, "names", err, "1 names for 0 groups")
 	_, err = SeedsTable([]string{"a"}, [][]*evaluate.Assessment{nil})

@@ -53,7 +53,7 @@ func RunTable(subjects []Subject) (*Table, error) {
 }
 
 // Agreements are how near the subjects' predictions are to those of one of them, by name, all but
-// its own; none without a name.
+// its own; none without a name. Nothing to compare is an error.
 func Agreements(subjects []Subject, against string) (map[string]*evaluate.Comparison, error) {
 	near := map[string]*evaluate.Comparison{}
 	if against == "" {
@@ -74,11 +74,14 @@ func Agreements(subjects []Subject, against string) (map[string]*evaluate.Compar
 		}
 		near[s.Name] = &c
 	}
+	if len(near) == 0 {
+		return nil, errors.Errorf("report: Agreements: no predictions but those of %q", against)
+	}
 	return near, nil
 }
 
 // AgreementTable returns the table of Agreements: the share of the examples whose most probable
-// class is the same, and the mean total variation. It is nil where there are none.
+// class is the same, and the mean total variation. It is nil without a name.
 func AgreementTable(subjects []Subject, against string) (*Table, error) {
 	near, err := Agreements(subjects, against)
 	if err != nil || len(near) == 0 {
