@@ -34,10 +34,10 @@ func TestPriorHasItsEffect(t *testing.T) {
 	}
 }
 
-// A subset is the first examples, and anchors are as far apart as requested.
+// A subset is what Dataset.First says, and anchors are as far apart as requested.
 func TestSubsetAndAnchor(t *testing.T) {
 	data := squares(t, 100, 4, 1)
-	first, err := data.Slice(0, 40)
+	first, err := data.First(40)
 	must(t, err)
 	spec := quick()
 	want := contents(t, fit(t, spec, trainOn(first)).Folder())

@@ -27,7 +27,7 @@ type Spec struct {
 	Epochs int    // passes over the data, burn-in included; 0 is 8, of all data 2000, of NUTS 500 draws
 	Chains int    // Markov chains, from different initial values; 0 is 1
 	Seed   uint64 // of everything random
-	Subset int    // train on that many of the examples, the first ones; 0 is all
+	Subset int    // train on that many of the examples, by datasets.Dataset.First; 0 is all
 	Start  string // folder of a run at whose chains' last samples these chains begin, in turn; "" is at initial values
 
 	Augment Augment // how training images are changed at random, which changes the posterior, too

@@ -94,7 +94,7 @@ func newTraining(spec Spec, data *datasets.Dataset, folder string, e environment
 		return nil, invalid("subset of %d from the %d examples of %s, wants at most as many", t.spec.Subset, data.Len(), data.Name)
 	}
 	if t.spec.Subset > 0 {
-		if t.data, err = data.Slice(0, t.spec.Subset); err != nil {
+		if t.data, err = data.First(t.spec.Subset); err != nil {
 			return nil, err
 		}
 	}

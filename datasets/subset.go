@@ -28,6 +28,25 @@ func (d *Dataset) subset(indices []int) *Dataset {
 	return &part
 }
 
+// First returns n images: the first ones, or, of data that are sorted by class, as folders of
+// pictures are, evenly spaced ones, so that no class is left out that has Len/n images or more.
+// They may share their memory with d. It is an error unless 0 < n <= Len.
+func (d *Dataset) First(n int) (*Dataset, error) {
+	if n < 1 || n >= d.Len() || !d.sorted() {
+		return d.Slice(0, n)
+	}
+	indices := make([]int, n)
+	for i := range indices {
+		indices[i] = int(int64(i) * int64(d.Len()) / int64(n))
+	}
+	return d.subset(indices), nil
+}
+
+// sorted says whether the images have labels, of more than one class, and are sorted by them.
+func (d *Dataset) sorted() bool {
+	return len(d.Labels) > 0 && d.Labels[0] != d.Labels[len(d.Labels)-1] && slices.IsSorted(d.Labels)
+}
+
 // Stratified draws the given share of the images of each class, rounded, but at least one and not
 // all of a class of two or more; a class's only image stays in rest. Which images are drawn depends
 // on the seed and on the images' names, so that a picture stays on its side when others come or go

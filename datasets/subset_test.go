@@ -171,3 +171,42 @@ func TestWithClasses(t *testing.T) {
 	_, err = first.WithClasses("1")
 	wantError(t, err, "no image of the classes 1")
 }
+
+// Data in any order give their first images, data sorted by class some of every class, each image
+// at most once.
+func TestFirst(t *testing.T) {
+	for name, c := range map[string]struct {
+		labels []int32
+		n      int
+		want   string
+	}{
+		"in any order":           {[]int32{0, 0, 1, 1, 0}, 3, "012"},
+		"sorted":                 {[]int32{0, 0, 0, 1, 1, 2, 2, 2}, 4, "0246"},
+		"sorted, but all":        {[]int32{0, 0, 1, 1}, 4, "0123"},
+		"sorted, all but one":    {[]int32{0, 0, 1, 1, 1}, 4, "0123"},
+		"sorted, one of a class": {[]int32{0, 1, 2, 3}, 2, "02"},
+		"one class":              {[]int32{1, 1, 1, 1}, 2, "01"},
+		"no labels":              {nil, 2, "01"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := &Dataset{Name: name, Images: []byte("01234567")[:max(4, len(c.labels))], Labels: c.labels, Channels: 1, Height: 1, Width: 1}
+			got, err := d.First(c.n)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if string(got.Images) != c.want {
+				t.Errorf("images %s, want %s", got.Images, c.want)
+			}
+			for i := range got.Labels {
+				if want := d.Labels[got.Images[i]-'0']; got.Labels[i] != want {
+					t.Errorf("label %d is %d, want %d", i, got.Labels[i], want)
+				}
+			}
+		})
+	}
+	for _, n := range []int{-1, 0, 6} {
+		if _, err := small().First(n); err == nil {
+			t.Errorf("first %d of 5: no error", n)
+		}
+	}
+}

@@ -110,7 +110,7 @@ func (s *changing) run(ctx context.Context, folders []string, how string, c *con
 	defer c.endProgress()
 	data := o.in
 	if s.images > 0 && s.images < data.Len() {
-		if data, err = data.Slice(0, s.images); err != nil {
+		if data, err = data.First(s.images); err != nil {
 			return err
 		}
 	}

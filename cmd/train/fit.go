@@ -255,7 +255,7 @@ func printSummary(spec pollen.Spec, splits *datasets.Splits, c *console) error {
 	}
 	first := ""
 	if spec.Subset > 0 && spec.Subset < data.Len() {
-		first = fmt.Sprintf(", the first %d of them", spec.Subset)
+		first = fmt.Sprintf(", %d of them", spec.Subset)
 	}
 	c.remark("%s, %d images of %dx%dx%d in %d classes%s", data.Name, data.Len(), data.Channels, data.Height, data.Width, data.Classes, first)
 	c.remark("held out: %s for scores, %s for calibration\n%v", imagesOf(splits.Test), imagesOf(splits.Validation), summary)
