@@ -323,10 +323,10 @@ var entryLine = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
 
 // cudaKnows are the kernels that package cuda may name: sums of a product's slices, which it makes
 // itself, as it makes packed copies for convolutions, and the poolings that it puts into a
-// convolution's epilogue.
+// convolution's epilogue, with what comes back from their windows.
 var cudaKnows = map[string]bool{
 	"slices": true, "slices_nhwc": true, "nhwc_pack": true, "conv2d_nhwc": true, "conv2d_nhwc_filter": true,
-	"max_pool": true, "max_pool_relu": true, "max_pool_which": true,
+	"max_pool": true, "max_pool_relu": true, "max_pool_which": true, "nhwc_pack_windows": true,
 }
 
 // TestDeviceKnowsNoOps: how a kernel is started is in its launch. Package cuda names none, so that

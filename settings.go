@@ -36,7 +36,8 @@ const (
 var settings = []Setting{
 	{"model", "string", "network by name, or a network file", true,
 		func(s *Spec) any { return orNil(s.Network) }, func(s *Spec, text string) error { s.Network = text; return nil }},
-	number("subset", "train on that many of the examples, the first ones or, of data sorted by class, evenly spaced ones (default: all)", true, func(s *Spec) *int { return &s.Subset }),
+	number("subset", "train on that many of the examples, the first ones, or evenly spaced ones if they are sorted by class (default: all)", true,
+		func(s *Spec) *int { return &s.Subset }),
 	{"method", "string", "optimizer, sampler or approximation, with its attributes; auto chooses by the data (default sgld)", true,
 		func(s *Spec) any {
 			if s.Method == nil {

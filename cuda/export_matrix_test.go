@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"math"
 	"slices"
 	"testing"
 
@@ -41,8 +42,9 @@ func OnlyPacked(t *testing.T, precision Precision, number int) {
 	if precision == BF16 {
 		tiles, others = &tilesPackedBF16, &tilesBF16
 	}
-	before, plain, filter := *tiles, *others, speedOfFilter[precision]
-	t.Cleanup(func() { *tiles, *others, speedOfFilter[precision] = before, plain, filter })
+	before, plain, filter, window := *tiles, *others, speedOfFilter[precision], costOfWindow
+	t.Cleanup(func() { *tiles, *others, speedOfFilter[precision], costOfWindow = before, plain, filter, window })
+	costOfWindow = math.Inf(1)
 	if number < 0 {
 		*tiles, speedOfFilter[precision] = nil, speed{}
 		return
@@ -50,6 +52,22 @@ func OnlyPacked(t *testing.T, precision Precision, number int) {
 	*tiles, *others = before[number:number+1], slices.Clone(plain)
 	for i := range plain {
 		(*others)[i].images = speed{1e-6, 1e-6}
+	}
+}
+
+// OnlyWindows has the gradients of filters work on windows wherever they can, by blocks of that
+// many taps, until the test ends.
+func OnlyWindows(t *testing.T, taps int) {
+	before := windowTaps
+	t.Cleanup(func() { windowTaps = before })
+	windowTaps = []int{taps}
+	for _, tiles := range []*[]tile{&tilesFloat32, &tilesFloat64, &tilesFP32} {
+		plain := *tiles
+		t.Cleanup(func() { *tiles = plain })
+		*tiles = slices.Clone(plain)
+		for i := range plain {
+			(*tiles)[i].images = speed{1e-6, 1e-6}
+		}
 	}
 }
 

@@ -30,6 +30,7 @@ type placement struct {
 	chains          int
 	shared          int                       // bytes of a block's shared memory, at most
 	copies          map[packed]*tensor.Buffer // that later launches may read; nil if these run by themselves
+	spreads         []*spread                 // that later launches may read as windows
 	workspace       int                       // bytes that launches have asked for so far, for each chain
 	base            int                       // where workspace begins in the scratch arena
 }
@@ -101,6 +102,7 @@ func (p *placement) placed(c tensor.Call, places map[*tensor.Buffer]*tensor.Buff
 // start is what the driver starts for a call: one kernel, or a product's kernel and the sum of its
 // slices.
 func (p *placement) start(c tensor.Call) []call {
+	c = p.ofWindows(c)
 	s := call{symbol: c.Kernel, blocks: [2]int{1, 1}, arguments: c.Arguments}
 	switch g := c.Grid.(type) {
 	case tensor.Threads:

@@ -206,20 +206,30 @@ func (g packedProduct) cheapest(p *placement, chains int) (best packedTile, leas
 	return best, least
 }
 
+// mayPack says whether there are kernels for a product on packed copies.
+func (g *product) mayPack(p *placement) bool {
+	return g.images && g.out.Buffer.DType == tensor.Float32 && p.capability >= asynchronous && packedTiles(p) != nil
+}
+
+// plain is what a product costs one chain that packs nothing.
+func (g *product) plain(p *placement) float64 {
+	one := *p
+	one.chains = 1
+	tiles, _ := tilesOf(p, g.out.Buffer.DType)
+	return g.cost(&one, g.cut(&one, tiles), 1)
+}
+
 // packedCalls are the calls of a convolution that works on packed copies, or nil if it is better
 // without. That is decided as for one chain: the order of sums is another one.
 func (g *product) packedCalls(p *placement) []call {
-	if !g.images || g.out.Buffer.DType != tensor.Float32 || p.capability < asynchronous {
+	if !g.mayPack(p) {
 		return nil
 	}
-	one := *p
-	one.chains = 1
-	tiles, _ := tilesOf(p, tensor.Float32)
-	otherwise := g.cost(&one, g.cut(&one, tiles), 1)
+	otherwise := g.plain(p)
 	if g.filter {
 		on := filterOnPacked(p, g)
 		apart, cycles, fits := on.cut(p)
-		if fits && on.cost(p, 1, true)+on.image.cost(p, 1)+on.gradient.cost(p, 1) < otherwise {
+		if fits && on.withCopies(p) < otherwise {
 			return on.calls(p, apart, cycles)
 		}
 		return nil

@@ -101,6 +101,11 @@ func (f *packedFilter) cost(p *placement, chains int, apart bool) float64 {
 	return cycles + f.sumCost(p, chains, apart)
 }
 
+// withCopies is the cost of one chain, its copies included.
+func (f *packedFilter) withCopies(p *placement) float64 {
+	return f.cost(p, 1, true) + f.image.cost(p, 1) + f.gradient.cost(p, 1)
+}
+
 // sumCost estimates the cycles of the kernel that adds the slices and puts the channels first.
 func (f *packedFilter) sumCost(p *placement, chains int, apart bool) float64 {
 	slices := 1

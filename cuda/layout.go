@@ -122,14 +122,14 @@ func stepCalls(launches []tensor.Launch, place *placement, each func(launch *ten
 	own, taken := apart(launches)
 	pooled, notes := findPoolings(own, taken)
 	place.base, place.workspace, place.copies = taken+notes, 0, map[packed]*tensor.Buffer{}
-	defer func() { place.copies = nil }()
+	defer func() { place.copies, place.spreads = nil, nil }()
 	for i := range own {
 		with := pooled[i]
 		if with == nil {
 			with = callsOf
 		}
 		remembering := func(p *placement, l *tensor.Launch) []call {
-			calls := with(p, l)
+			calls := p.settle(with(p, l))
 			p.forget(calls)
 			return calls
 		}

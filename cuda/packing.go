@@ -54,6 +54,9 @@ func (p *placement) pack(from tensor.Argument, k packing) (*tensor.Buffer, []cal
 		symbol: "nhwc_pack_" + string(p.precision), blocks: [2]int{ceil(plane, packedLines) * blocks * k.planes, 1}, threads: stridingThreads,
 		arguments: []tensor.Argument{tensor.Out(to), from},
 	}
+	if s := p.spreadOf(from.Buffer, k.channelFrom); s != nil && k.width == 2*s.width {
+		c.symbol, c.arguments = "nhwc_pack_windows_"+string(p.precision), []tensor.Argument{tensor.Out(to), s.windows, tensor.In(s.which)}
+	}
 	for _, n := range []int{k.channels, k.planeFrom, k.channelFrom, k.height, k.width, k.top, k.left, k.rows, k.columns, blocks, planeTo, blockTo} {
 		c.arguments = append(c.arguments, tensor.Int(n))
 	}

@@ -12,7 +12,8 @@ type pooling struct {
 	pooled      *tensor.Buffer
 	which       *tensor.Buffer // nil without gradients
 	epilogue    int
-	width       int // of a row of windows
+	height      int // of a plane of windows
+	width       int
 }
 
 // findPoolings returns the geometries of a schedule's launches that poolings change. The windows'
@@ -53,7 +54,7 @@ func poolingAt(launches []tensor.Launch, i int) *pooling {
 		return nil
 	}
 	y, x := conv[0].Buffer, conv[1].Buffer
-	p.pooled, p.width = pool[0].Buffer, integer(pool[2+poolQ])
+	p.pooled, p.height, p.width = pool[0].Buffer, integer(pool[1+poolQ]), integer(pool[2+poolQ])
 	pooled := [2]int{integer(pool[2+poolH]), integer(pool[3+poolH])}
 	fits := pool[1].Buffer == y && y.Arena == tensor.Scratch && pooled == [2]int{product.Height, product.Width} && bySquares(pool[2:])
 	if !fits || p.pooled.Overlaps(x) {
@@ -149,10 +150,16 @@ func (p *pooling) geometries(to map[int]geometry) {
 	for _, i := range p.gradients {
 		to[i] = func(place *placement, l *tensor.Launch) []call {
 			windows := p.pooled.Elements
-			return []call{{
+			s := &spread{gradient: l.Arguments[0].Buffer, windows: l.Arguments[1], which: p.which, height: p.height, width: p.width}
+			s.make = call{
 				symbol: "max_pool_which_bwd_" + p.pooled.DType.Suffix(), blocks: [2]int{enough(place, windows), 1}, threads: stridingThreads,
 				arguments: []tensor.Argument{l.Arguments[0], l.Arguments[1], tensor.In(p.which), tensor.Int(windows), tensor.Int(p.width)},
-			}}
+			}
+			if s.gradient.Arena != tensor.Scratch { // it is read after the step
+				return []call{s.make}
+			}
+			place.spreads = append(place.spreads, s)
+			return nil
 		}
 	}
 }

@@ -23,11 +23,12 @@ const warp = 32
 // Warps is a warp of 32 threads for each of n rows.
 func Warps(n int) Threads { return Threads(n * warp) }
 
-// Blocks is Count pieces of work, each with Parts blocks of threads; 0 Parts stand for 1.
+// Blocks is Count pieces of work, each with max(1, Parts) blocks of threads.
 type Blocks struct {
 	Count, Parts int
 	Threads      int // that have work to do in a block; the device rounds them up to whole warps
 	Shared       int // bytes of a block's shared memory, besides the kernel's own arrays
+	Plane        int // of sums over argument 1 in planes of so many: windows_NAME sums what windows spread out; or 0
 }
 
 // Block is a single block of threads.

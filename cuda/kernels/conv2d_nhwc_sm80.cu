@@ -1,6 +1,7 @@
 // Convolutions of packed copies, tf32 and bf16 on the tensor cores, and the packing.
 #include "nhwc.cuh"
 #include "nhwcfilter.cuh"
+#include "windows.cuh"
 
 // PACKED are the convolution of a packed image B height x width by packed filters. Its pixels are P x Q of each image, their lines strides apart; the
 // gradient of an image is one, too, whose taps go backwards. bias, pooled and which are anything when epilogue asks for none.
@@ -38,11 +39,11 @@ PACKED(32x64_bf16, PackedTile<BF16, 32, 64, 32, 32>)
 PACKED_FILTER(tf32, TF32, 8)
 PACKED_FILTER(bf16, BF16, 4)
 
-// pack writes planes of channels as lines: channel c of pixel (h, w) of a plane is from[plane planeFrom + c channelFrom + h width + w], and is a part of line
+// pack writes planes of channels as lines: channel c of pixel (h, w) of a plane is from(plane planeFrom + c channelFrom, h, w), and is a part of line
 // (h + top) columns + w + left of plane and block of channels, which begin planeTo and blockTo lines apart. Lines outside of the image are 0.
-template <class Number>
-INLINE void pack(unsigned* to, const float* from, int channels, int planeFrom, int channelFrom, int height, int width, int top, int left, int rows,
-                 int columns, int blocks, int planeTo, int blockTo) {
+template <class Number, class From>
+INLINE void pack(unsigned* to, From from, int channels, int planeFrom, int channelFrom, int height, int width, int top, int left, int rows, int columns,
+                 int blocks, int planeTo, int blockTo) {
   constexpr int numbers = Numbers<Number>::word, some = line * numbers, lines = 32;
   SHARED(float, tile, lines * (some + 1));
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32, tiles = (rows * columns + lines - 1) / lines;
@@ -52,7 +53,7 @@ INLINE void pack(unsigned* to, const float* from, int channels, int planeFrom, i
 #pragma unroll
   for (int i = 0; i < some; i += 8) {
     int channel = block * some + i + warp;
-    tile[lane * (some + 1) + i + warp] = loadIf(inside & (channel < channels), from + (plane * planeFrom + channel * channelFrom + h * width + w));
+    tile[lane * (some + 1) + i + warp] = from(inside & (channel < channels), plane * planeFrom + channel * channelFrom, h, w);
   }
   barrier();
 #pragma unroll
@@ -66,11 +67,35 @@ INLINE void pack(unsigned* to, const float* from, int channels, int planeFrom, i
   }
 }
 
-#define PACK(ending, Number)                                                                                                               \
-  KERNEL(nhwc_pack_##ending, 256)                                                                                                          \
-  (Out<unsigned> to, In<float> from, int channels, int planeFrom, int channelFrom, int height, int width, int top, int left, int rows,     \
-   int columns, int blocks, int planeTo, int blockTo) {                                                                                    \
-    pack<Number>(to.at(), from.at(), channels, planeFrom, channelFrom, height, width, top, left, rows, columns, blocks, planeTo, blockTo); \
+// FromPlanes are planes of width columns; FromWindows those that windows' gradients make.
+struct FromPlanes {
+  const float* x;
+  int width;
+
+  INLINE float operator()(bool there, int plane, int h, int w) const { return loadIf(there, x + plane + h * width + w); }
+};
+struct FromWindows {
+  Windows<float> windows;
+  int width;
+
+  INLINE float operator()(bool there, int plane, int h, int w) const {
+    int at = plane / 4 + h / 2 * (width / 2) + w / 2;
+    return loadIf(there && windows.which[at] == h % 2 * 2 + w % 2, windows.dout + at);
+  }
+};
+
+#define PACK(ending, Number)                                                                                                                \
+  KERNEL(nhwc_pack_##ending, 256)                                                                                                           \
+  (Out<unsigned> to, In<float> from, int channels, int planeFrom, int channelFrom, int height, int width, int top, int left, int rows,      \
+   int columns, int blocks, int planeTo, int blockTo) {                                                                                     \
+    pack<Number>(to.at(), FromPlanes{from.at(), width}, channels, planeFrom, channelFrom, height, width, top, left, rows, columns, blocks,  \
+                 planeTo, blockTo);                                                                                                         \
+  }                                                                                                                                         \
+  KERNEL(nhwc_pack_windows_##ending, 256)                                                                                                   \
+  (Out<unsigned> to, In<float> dout, In<unsigned char> which, int channels, int planeFrom, int channelFrom, int height, int width, int top, \
+   int left, int rows, int columns, int blocks, int planeTo, int blockTo) {                                                                 \
+    pack<Number>(to.at(), FromWindows{{dout.at(), which.at()}, width}, channels, planeFrom, channelFrom, height, width, top, left, rows,    \
+                 columns, blocks, planeTo, blockTo);                                                                                        \
   }
 
 PACK(tf32, TF32)

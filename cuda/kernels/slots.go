@@ -11,8 +11,8 @@ type Loop struct {
 // product's round is a stage of 16 in depth, whose slots are all of the loop's, also those for
 // operands that lie otherwise: an upper bound. A convolution's on packed copies is a tap of a block
 // of channels, 64 in depth of bf16 and 32 of tf32; of their filter's gradient a stage of 64 pixels,
-// with one round of its inner loops, which copy. Those of an update are the fewest with which a
-// round makes noise.
+// with one round of its inner loops, which copy; of that of windows two windows with 9 taps, or one
+// with 27. Those of an update are the fewest with which a round makes noise.
 var Loops = map[string]Loop{
 	"sgld_update_f32":                {249, 4},
 	"psgld_update_f32":               {351, 4},
@@ -85,4 +85,6 @@ var Loops = map[string]Loop{
 	"conv2d_bwd_input_64x32_bf16":    {538, 0},
 	"conv2d_bwd_filter_64x32_tf32":   {443, 0},
 	"conv2d_bwd_filter_64x32_bf16":   {419, 0},
+	"conv2d_windows_filter_9_f32":    {65, 0},
+	"conv2d_windows_filter_27_f32":   {87, 0},
 }

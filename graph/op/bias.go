@@ -74,11 +74,11 @@ func (biasBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (biasBackward) Lower(l *graph.Lowering) {
 	rows, width := planes(l.Shapes[0])
 	channels := l.Shape[0]
-	host := tensor.Rows(channels, rows/channels*width, graph.Pick(l, biasRows[float32], biasRows[float64]))
+	host, sums := tensor.Rows(channels, rows/channels*width, graph.Pick(l, biasRows[float32], biasRows[float64])), channelSums(rows, channels, width)
 	if width > 1 {
-		host = planeSums(l, rows, width, graph.Pick(l, biasSum[float32], biasSum[float64]))
+		host, sums.plane = planeSums(l, rows, width, graph.Pick(l, biasSum[float32], biasSum[float64])), width
 	}
-	emitSums(l, "bias_bwd", "bias_bwd", channelSums(rows, channels, width), host,
+	emitSums(l, "bias_bwd", "bias_bwd", sums, host,
 		l.Out(), l.In(0), tensor.Int(rows*width), tensor.Int(channels), tensor.Int(width))
 }
 

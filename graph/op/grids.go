@@ -14,6 +14,7 @@ type sums struct {
 	count, terms int
 	neighbours   bool
 	threads      int
+	plane        int // of tensor.Blocks
 }
 
 // partTerms and partNeighbours are the most terms of a part of a sum, what a block adds up in
@@ -59,7 +60,7 @@ func channelSums(rows, channels, width int) sums {
 // or in parts, by the kernel whose stem goes on with "_partial", which are then added up.
 func emitSums(l *graph.Lowering, stem, kernel string, s sums, host tensor.HostKernel, arguments ...tensor.Argument) {
 	parts := s.parts()
-	grid := tensor.Blocks{Count: s.blocks(), Parts: parts, Threads: s.threads}
+	grid := tensor.Blocks{Count: s.blocks(), Parts: parts, Threads: s.threads, Plane: s.plane}
 	if parts == 1 {
 		l.EmitCalls(stem, []tensor.Call{l.Call(kernel, grid, arguments...)}, host, arguments...)
 		return

@@ -1,0 +1,130 @@
+// The gradients of a convolution's bias and of a filter of few taps, from windows' gradients. Sums have a quarter of the terms that they would have, each of
+// them a window's: the others are 0.
+#include "channels.cuh"
+#include "math.cuh"
+#include "window.cuh"
+#include "windows.cuh"
+
+template <class T>
+INLINE double sumOf(Windows<T> from, int i, Neighbours<1>) {
+  return from.counted(i);
+}
+template <class T>
+INLINE double sumOf(Windows<T> from, int i, Neighbours<4>) {
+  Quad<T> q = *(const Quad<T>*)(from.dout + i);
+  auto which = *(const Vector<unsigned char, 4>*)(from.which + i);
+#pragma unroll
+  for (int k = 0; k < 4; k++)
+    if (which.v[k] == noMaximum) q.v[k] = 0;
+  return ((double)q.v[0] + q.v[1]) + ((double)q.v[2] + q.v[3]);
+}
+
+template <class T, class Y>
+INLINE void biasOfWindows(Out<Y> db, Windows<T> from, int n, int channels, int width) {
+  channelSums(db, n, channels, width, [=](int i, auto neighbours) { return sumOf(from, i, neighbours); });
+}
+
+// FilterOfWindows are the sums of a block: 32 filters, one to a lane, some taps of [C R S], and the images from blockIdx.y each on, one after
+// the other, which lie in shared memory with the padding that the taps meet. Each warp has every fourth tile of 32 windows. It loads their gradients with a
+// lane to a window, and finds where in the image their maxima lie; then a lane goes through its filter's. All lanes read the image near one window.
+template <class T, int taps>
+struct FilterOfWindows {
+  static constexpr int filters = 32, warps = 4, apart = 33;
+
+  Convolution c;
+  Windows<T> from;
+  const T* x;
+  int each;
+
+  INLINE int height() const { return (c.P - 1) * c.strideH + (c.R - 1) * c.dilationH + 1; }
+  INLINE int width() const { return (c.Q - 1) * c.strideW + (c.S - 1) * c.dilationW + 1; }
+
+  INLINE void load(T* image, int number) const {
+    int height = this->height(), width = this->width();
+    for (int i = threadIdx.x; i < c.C * height * width; i += blockDim.x) {
+      int line = i / width, column = i - line * width - c.padW, channel = line / height, row = line - channel * height - c.padH;
+      bool inside = (unsigned)row < (unsigned)c.H & (unsigned)column < (unsigned)c.W;
+      image[i] = loadIf(inside, x + ((number * c.C + channel) * c.H + row) * c.W + column);
+    }
+  }
+
+  // stage brings the gradients of window window of 32 filters, and the places of the maxima.
+  INLINE void stage(T* gradients, int* places, int number, int filter, int window) const {
+    int across = c.Q / 2, windows = c.P / 2 * across, i = window / across, lane = threadIdx.x % 32;
+    int down = c.strideH * width(), at = 2 * (i * down + (window - i * across) * c.strideW);
+#pragma unroll 4
+    for (int f = 0; f < filters; f++) {
+      bool is = (window < windows) & (filter + f < c.K);
+      int place = (number * c.K + filter + f) * windows + window, which = is ? from.which[place] : noMaximum;
+      gradients[f * apart + lane] = loadIf(which != noMaximum, from.dout + place);
+      places[f * apart + lane] = which == noMaximum ? 0 : at + which / 2 * down + which % 2 * c.strideW;
+    }
+  }
+
+  INLINE void operator()(T* partial, T* memory) const {
+    int windows = c.P / 2 * (c.Q / 2), all = c.C * c.taps(), groups = (c.K + filters - 1) / filters;
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = blockIdx.x / groups * taps, filter = blockIdx.x % groups * filters;
+    T *image = memory + warps * filters * apart, *gradients = memory + warp * filters * apart;
+    int* places = (int*)(image + c.C * height() * width()) + warp * filters * apart;
+    T sum[taps];
+    int offset[taps];
+#pragma unroll
+    for (int j = 0; j < taps; j++) {
+      int tap = lesser(first + j, all - 1), channel = tap / c.taps(), r = tap % c.taps() / c.S, s = tap % c.S;
+      offset[j] = (channel * height() + r * c.dilationH) * width() + s * c.dilationW;
+      sum[j] = 0;
+    }
+    for (int number = blockIdx.y * each; number < lesser((blockIdx.y + 1) * each, c.B); number++) {
+      barrier();
+      load(image, number);
+      for (int tile = 0; tile < windows; tile += 32 * warps) {
+        int begin = tile + 32 * warp, count = lesser(32, windows - begin);
+        if (tile > 0) barrier();
+        stage(gradients, places, number, filter, begin + lane);
+        barrier();
+        for (int k = 0; k < count; k++) {
+          T g = gradients[lane * apart + k];
+          const T* near = image + places[lane * apart + k];
+#pragma unroll
+          for (int j = 0; j < taps; j++) sum[j] = math::fma(g, near[offset[j]], sum[j]);
+        }
+      }
+    }
+    barrier();
+#pragma unroll
+    for (int j = 0; j < taps; j++) memory[(warp * taps + j) * filters + lane] = sum[j];
+    barrier();
+    for (int j = warp; j < lesser(taps, all - first); j += warps) {
+      T total = memory[j * filters + lane];
+#pragma unroll
+      for (int w = 1; w < warps; w++) total += memory[(w * taps + j) * filters + lane];
+      if (filter + lane < c.K) partial[(blockIdx.y * c.K + filter + lane) * all + first + j] = total;
+    }
+  }
+};
+
+// BIAS is the gradient of a bias of n elements, width to a plane, that windows spread out.
+#define BIAS(suffix, T)                                                                                                                      \
+  KERNEL(windows_bias_bwd_##suffix, 256)(Out<T> db, In<T> dout, In<unsigned char> which, int n, int channels, int width) {                   \
+    biasOfWindows(db, Windows<T>{dout.at(), which.at()}, n / 4, channels, width / 4);                                                        \
+  }                                                                                                                                          \
+  KERNEL(windows_bias_bwd_partial_##suffix, 256)(Out<double> partial, In<T> dout, In<unsigned char> which, int n, int channels, int width) { \
+    biasOfWindows(partial, Windows<T>{dout.at(), which.at()}, n / 4, channels, width / 4);                                                   \
+  }
+
+// FILTER is the gradient of a filter, partial [slices, K C R S], so many taps to a block. The grid's blocks are taps by filters.
+#define FILTER(suffix, T, taps)                                                                                                              \
+  KERNEL(conv2d_windows_filter_##taps##_##suffix, 128)                                                                                       \
+  (Out<T> partial, In<T> dout, In<unsigned char> which, In<T> x, int B, int C, int H, int W, int K, int R, int S, int P, int Q, int strideH, \
+   int strideW, int padH, int padW, int dilationH, int dilationW, int each) {                                                                \
+    DYNAMIC_SHARED(Line, memory);                                                                                                            \
+    Convolution c = {B, C, H, W, K, R, S, P, Q, strideH, strideW, padH, padW, dilationH, dilationW};                                         \
+    FilterOfWindows<T, taps>{c, {dout.at(), which.at()}, x.at(), each}(partial.at(), (T*)memory);                                            \
+  }
+
+BIAS(f32, float)
+BIAS(f64, double)
+FILTER(f32, float, 9)
+FILTER(f64, double, 9)
+FILTER(f32, float, 27)
+FILTER(f64, double, 27)

@@ -1,0 +1,163 @@
+package cuda_test
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/cuda/cudatest"
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// windowsCase is a convolution behind which windows are pooled, and what a step's kernels must and
+// must not be.
+type windowsCase struct {
+	name                                    string
+	dtype                                   tensor.DType
+	batch, channels, height, width, filters int
+	taps, stride, padding, dilation         [2]int
+	chains                                  int
+	precision                               cuda.Precision
+	block                                   int    // taps
+	read                                    string // how what windows spread out is read, if it is
+	positive                                bool   // a ReLU before
+	withKernels, withoutKernels             []string
+}
+
+var windowsCases = []windowsCase{
+	{name: "first layer", dtype: tensor.Float32, batch: 11, channels: 1, height: 28, width: 28, filters: 40, taps: op.Square(3), stride: op.Square(1),
+		padding: op.Square(1), dilation: op.Square(1), chains: 2, positive: true, block: 9,
+		withKernels: []string{"conv2d_windows_filter_9_f32", "windows_bias_bwd_partial_f32"}, withoutKernels: []string{"max_pool_which_bwd_f32"}},
+	{name: "groups of taps, slices", dtype: tensor.Float32, batch: 9, channels: 3, height: 13, width: 15, filters: 5, taps: [2]int{2, 4},
+		stride: op.Square(1), padding: [2]int{0, 2}, dilation: op.Square(1), chains: 1, block: 27,
+		withKernels: []string{"conv2d_windows_filter_27_f32", "slices_f32"}, withoutKernels: []string{"max_pool_which_bwd_f32"}},
+	{name: "strides and dilation", dtype: tensor.Float64, batch: 3, channels: 2, height: 15, width: 12, filters: 33, taps: [2]int{3, 2},
+		stride: [2]int{2, 1}, padding: [2]int{1, 3}, dilation: [2]int{1, 2}, chains: 2, positive: true, block: 27,
+		withKernels: []string{"conv2d_windows_filter_27_f64"}, withoutKernels: []string{"max_pool_which_bwd_f64"}},
+	{name: "groups of taps in float64", dtype: tensor.Float64, batch: 9, channels: 3, height: 32, width: 32, filters: 34, taps: op.Square(3),
+		stride: op.Square(1), padding: op.Square(1), dilation: op.Square(1), chains: 1, block: 9,
+		withKernels: []string{"conv2d_windows_filter_9_f64", "windows_bias_bwd_partial_f64"}, withoutKernels: []string{"max_pool_which_bwd_f64"}},
+	{name: "read as it is", dtype: tensor.Float32, batch: 2, channels: 1, height: 10, width: 12, filters: 4, taps: op.Square(3), stride: op.Square(1),
+		padding: op.Square(1), dilation: op.Square(1), chains: 1, read: "by an op", block: 9,
+		withKernels: []string{"max_pool_which_bwd_f32", "conv2d_windows_filter_9_f32"}},
+	{name: "an output", dtype: tensor.Float32, batch: 2, channels: 1, height: 10, width: 12, filters: 4, taps: op.Square(3), stride: op.Square(1),
+		padding: op.Square(1), dilation: op.Square(1), chains: 2, read: "after the step", block: 9,
+		withKernels: []string{"max_pool_which_bwd_f32"}},
+	{name: "copies", dtype: tensor.Float32, batch: 3, channels: 12, height: 8, width: 6, filters: 33, taps: op.Square(3), stride: op.Square(1),
+		padding: op.Square(1), dilation: op.Square(1), chains: 2, precision: cuda.BF16, positive: true,
+		withKernels: []string{"nhwc_pack_windows_bf16"}, withoutKernels: []string{"max_pool_which_bwd_f32"}},
+}
+
+// TestWindows compares the gradients of convolutions that pool, of numbers whose sums are exact,
+// with those of launches by themselves, which read what windows spread out, and with the host's:
+// all bits must be the same.
+func TestWindows(t *testing.T) {
+	host := tensor.NewHost(1)
+	defer host.Close()
+	for _, c := range windowsCases {
+		t.Run(c.name, func(t *testing.T) {
+			if c.precision == cuda.BF16 {
+				cuda.OnlyPacked(t, c.precision, 2)
+			} else {
+				cuda.OnlyWindows(t, c.block)
+			}
+			program, sizes := c.program(t)
+			device := &catching{Device: cudatest.GPU(t, cuda.Options{Precision: c.precision})}
+			want, _ := c.results(t, program, sizes, host)
+			got, own := c.results(t, program, sizes, device)
+			symbols := strings.Join(cuda.Symbols(device.runner), " ")
+			for _, name := range c.withKernels {
+				if !strings.Contains(symbols, name) {
+					t.Errorf("no %s among %s", name, symbols)
+				}
+			}
+			for _, name := range c.withoutKernels {
+				if strings.Contains(symbols, name) {
+					t.Errorf("there is %s among %s", name, symbols)
+				}
+			}
+			for chain := range want {
+				for i, w := range want[chain] {
+					if math.Float64bits(got[chain][i]) != math.Float64bits(w) || math.Float64bits(own[chain][i]) != math.Float64bits(w) {
+						t.Fatalf("chain %d: number %d of %d is %v, of launches by themselves %v, wants %v",
+							chain, i, len(want[chain]), got[chain][i], own[chain][i], w)
+					}
+				}
+			}
+		})
+	}
+}
+
+// results are the outputs of two steps, and of one whose launches run by themselves.
+func (c windowsCase) results(t *testing.T, program *graph.Program, sizes map[string]int, device tensor.Device) (steps, own [][]float64) {
+	t.Helper()
+	session, err := program.Load(device, graph.LoadOptions{Seed: 1, Chains: c.chains})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	if err := session.Run(2); err != nil {
+		t.Fatal(err)
+	}
+	for chain := range c.chains {
+		steps = append(steps, outputs(t, session, chain, sizes))
+	}
+	if loaded, is := device.(*catching); is {
+		for chain := range c.chains {
+			if err := loaded.runner.Step(chain, func(int) error { return nil }); err != nil {
+				t.Fatal(err)
+			}
+			own = append(own, outputs(t, session, chain, sizes))
+		}
+	}
+	return steps, own
+}
+
+// program outputs the gradients of a weighted sum of the windows' maxima by filter and bias, and,
+// if that is read, what the windows spread out.
+func (c windowsCase) program(t *testing.T) (*graph.Program, map[string]int) {
+	t.Helper()
+	b, sizes := graph.New(c.dtype), map[string]int{}
+	state := func(name string, begin int, shape ...int) *graph.Node {
+		return b.State(name, func(_ uint64, chain uint32, _ uint16, _ tensor.Shape, values []float64) {
+			for i := range values {
+				values[i] = float64((begin+i*i+i/7+int(chain)*i)%8-4) / 4
+			}
+		}, shape...)
+	}
+	output := func(name string, n *graph.Node) {
+		b.Output(name, n)
+		sizes[name] = graph.ShapeOf(n).Elements()
+	}
+	x, w := state("x", 1, c.batch, c.channels, c.height, c.width), state("w", 2, c.filters, c.channels, c.taps[0], c.taps[1])
+	bias := state("bias", 3, c.filters)
+	y := b.Apply(op.BiasAdd{}, b.Apply(op.Conv2D{Stride: c.stride, Padding: c.padding, Dilation: c.dilation}, x, w), bias)
+	if c.positive {
+		y = b.Apply(op.ReLU{}, y)
+	}
+	z := b.Apply(op.MaxPool2D{Window: op.Square(2), Stride: op.Square(2)}, y)
+	output("z", b.Apply(op.Add{}, z, z)) // an output of its own would not be pooled in scratch memory
+	loss := b.Apply(op.Sum{}, b.Apply(op.Multiply{}, z, state("weights", 4, graph.ShapeOf(z)...)))
+	wanted := []*graph.Node{w, bias}
+	if c.precision != "" {
+		wanted = append(wanted, x)
+	}
+	if c.read != "" {
+		wanted = append(wanted, y)
+	}
+	for i, g := range b.Gradients(loss, wanted...) {
+		if wanted[i] == y && c.read == "by an op" {
+			g = b.Apply(op.Add{}, g, g)
+		}
+		output(fmt.Sprint("gradient", i), g)
+	}
+	program, err := b.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return program, sizes
+}
