@@ -31,6 +31,7 @@ type placement struct {
 	shared          int                       // bytes of a block's shared memory, at most
 	copies          map[packed]*tensor.Buffer // that later launches may read; nil if these run by themselves
 	spreads         []*spread                 // that later launches may read as windows
+	summed          *spread                   // over whose windows the launch at hand sums, or nil
 	workspace       int                       // bytes that launches have asked for so far, for each chain
 	base            int                       // where workspace begins in the scratch arena
 }

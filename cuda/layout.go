@@ -129,6 +129,7 @@ func stepCalls(launches []tensor.Launch, place *placement, each func(launch *ten
 			with = callsOf
 		}
 		remembering := func(p *placement, l *tensor.Launch) []call {
+			p.summed = nil
 			calls := p.settle(with(p, l))
 			p.forget(calls)
 			return calls

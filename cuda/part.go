@@ -70,22 +70,26 @@ func (p *part) plan(s tensor.Workload, precision Precision) error {
 	place := placement{precision: precision, multiprocessors: p.Multiprocessors, capability: p.capability(), chains: p.chains, shared: p.shared}
 	p.bytes = s.Bytes
 	scratch := &p.bytes[tensor.Scratch]
+	var alone []geometry
+	err := stepCalls(s.Launches, &place, func(launch *tensor.Launch, with geometry) error {
+		starts, err := p.starts(launch, with, &place)
+		p.calls, p.number = append(p.calls, starts), p.number+len(starts)
+		if alone = append(alone, callsOf); place.summed != nil {
+			alone[len(alone)-1] = place.summed.alone
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
 	for i := range s.Launches {
 		place.base, place.workspace = tensor.Align(s.Bytes[tensor.Scratch]), 0
-		starts, err := p.starts(&s.Launches[i], callsOf, &place)
+		starts, err := p.starts(&s.Launches[i], alone[i], &place)
 		if err != nil {
 			return err
 		}
 		p.own = append(p.own, starts)
 		*scratch = max(*scratch, place.base+place.workspace)
-	}
-	err := stepCalls(s.Launches, &place, func(launch *tensor.Launch, with geometry) error {
-		starts, err := p.starts(launch, with, &place)
-		p.calls, p.number = append(p.calls, starts), p.number+len(starts)
-		return err
-	})
-	if err != nil {
-		return err
 	}
 	*scratch = max(*scratch, layOut(p.all(), *scratch+*scratch/moreScratch))
 	return nil

@@ -30,6 +30,22 @@ func (p *placement) spreadOf(gradient *tensor.Buffer, plane int) *spread {
 	return nil
 }
 
+// alone is the geometry of a launch by itself that sums over windows in a step: it finds them in
+// the gradient, its argument 1, and sums in the same order.
+func (s *spread) alone(p *placement, l *tensor.Launch) []call {
+	own := *s
+	own.gradient = l.Arguments[1].Buffer
+	dtype, n := own.gradient.DType, own.gradient.Elements/4
+	windows := p.work(dtype, n)
+	own.windows, own.which = tensor.In(windows), p.work(tensor.Uint8, n)
+	p.spreads = []*spread{&own}
+	defer func() { p.spreads = nil }()
+	return append([]call{{
+		symbol: "windows_of_" + dtype.Suffix(), blocks: [2]int{enough(p, n), 1}, threads: stridingThreads,
+		arguments: []tensor.Argument{tensor.Out(windows), tensor.Out(own.which), l.Arguments[1], tensor.Int(n), tensor.Int(s.width)},
+	}}, callsOf(p, l)...)
+}
+
 // settle has gradients made before the first call that reads them, or that changes what they are
 // made of.
 func (p *placement) settle(calls []call) (all []call) {
@@ -68,7 +84,7 @@ func (s *spread) touchedBy(c call) (touched, changed bool) {
 func (p *placement) ofWindows(c tensor.Call) tensor.Call {
 	if grid, is := c.Grid.(tensor.Blocks); is && grid.Plane > 0 {
 		if s := p.spreadOf(c.Arguments[1].Buffer, grid.Plane); s != nil {
-			c.Kernel = "windows_" + c.Kernel
+			p.summed, c.Kernel = s, "windows_"+c.Kernel
 			c.Arguments = slices.Replace(slices.Clone(c.Arguments), 1, 2, s.windows, tensor.In(s.which))
 		}
 	}
@@ -166,6 +182,7 @@ func (g *product) windowCalls(p *placement) []call {
 	if f.cut(p) >= g.otherwise(p) {
 		return nil
 	}
+	p.summed = s
 	target := g.out
 	if f.slices > 1 {
 		target = tensor.Out(p.work(g.out.Buffer.DType, f.slices*g.rows*g.columns))

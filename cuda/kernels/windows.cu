@@ -24,6 +24,22 @@ INLINE void biasOfWindows(Out<Y> db, Windows<T> from, int n, int channels, int w
   channelSums(db, n, channels, width, [=](int i, auto neighbours) { return sumOf(from, i, neighbours); });
 }
 
+// windowsOf finds the windows, Q in a line, that x was spread out of (pool.cu): at most one of a window's elements is not 0.
+template <class T>
+INLINE void windowsOf(T* windows, unsigned char* which, const T* x, int n, int Q) {
+  for (int i = first(); i < n; i += step()) {
+    const Vector<T, 2>* from = (const Vector<T, 2>*)(x + 4 * i - 2 * (i % Q));
+    Vector<T, 2> rows[2] = {from[0], from[Q]};
+    T found = 0;
+    int at = noMaximum;
+#pragma unroll
+    for (int j = 0; j < 4; j++)
+      if (rows[j / 2].v[j % 2] != 0) found = rows[j / 2].v[j % 2], at = j;
+    windows[i] = found;
+    which[i] = at;
+  }
+}
+
 // FilterOfWindows are the sums of a block: 32 filters, one to a lane, some taps of [C R S], and the images from blockIdx.y each on, one after
 // the other, which lie in shared memory with the padding that the taps meet. Each warp has every fourth tile of 32 windows. It loads their gradients with a
 // lane to a window, and finds where in the image their maxima lie; then a lane goes through its filter's. All lanes read the image near one window.
@@ -56,8 +72,9 @@ struct FilterOfWindows {
     for (int f = 0; f < filters; f++) {
       bool is = (window < windows) & (filter + f < c.K);
       int place = (number * c.K + filter + f) * windows + window, which = is ? from.which[place] : noMaximum;
-      gradients[f * apart + lane] = loadIf(which != noMaximum, from.dout + place);
-      places[f * apart + lane] = which == noMaximum ? 0 : at + which / 2 * down + which % 2 * c.strideW;
+      T g = loadIf(which != noMaximum, from.dout + place);
+      gradients[f * apart + lane] = g;
+      places[f * apart + lane] = g == 0 ? 0 : at + which / 2 * down + which % 2 * c.strideW;
     }
   }
 
@@ -103,6 +120,9 @@ struct FilterOfWindows {
   }
 };
 
+#define WINDOWS_OF(suffix, T) \
+  KERNEL(windows_of_##suffix, 256)(Out<T> windows, Out<unsigned char> which, In<T> x, int n, int Q) { windowsOf(windows.at(), which.at(), x.at(), n, Q); }
+
 // BIAS is the gradient of a bias of n elements, width to a plane, that windows spread out.
 #define BIAS(suffix, T)                                                                                                                      \
   KERNEL(windows_bias_bwd_##suffix, 256)(Out<T> db, In<T> dout, In<unsigned char> which, int n, int channels, int width) {                   \
@@ -122,6 +142,8 @@ struct FilterOfWindows {
     FilterOfWindows<T, taps>{c, {dout.at(), which.at()}, x.at(), each}(partial.at(), (T*)memory);                                            \
   }
 
+WINDOWS_OF(f32, float)
+WINDOWS_OF(f64, double)
 BIAS(f32, float)
 BIAS(f64, double)
 FILTER(f32, float, 9)
