@@ -17,8 +17,8 @@ import (
 var familiarityRow = FigureRow{
 	File: "familiarity", Title: "What is familiar",
 	Caption: "The entropy of the averaged probabilities, from 0 to the logarithm of the number of " +
-		"classes, and the share of images that have it, on a scale of square roots. Left of a black " +
-		"line, which held-out images set, an image counts as familiar.",
+		"classes, and the share of images that have it, on a scale of square roots. If held-out " +
+		"images set a limit, a black line, an image left of it counts as familiar.",
 	Applies: func(subjects []Subject) bool {
 		return sameData(subjects) && sameClasses(subjects) && sameOut(subjects) &&
 			subjects[0].In.Len() >= fewest && (subjects[0].Out != nil || calibrated(subjects))

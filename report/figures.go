@@ -36,7 +36,7 @@ func Figures() []FigureRow {
 // scoreRow is the figure of a score that summarises a curve.
 func scoreRow(score evaluate.Score) FigureRow {
 	return FigureRow{
-		File: score.Name, Title: score.Title,
+		File: score.Name, Title: strings.ToUpper(score.Title[:1]) + score.Title[1:],
 		Caption: "What " + score.Title + " sums up. " + score.Meaning,
 		Applies: func(subjects []Subject) bool {
 			return all(subjects, func(s Subject) bool { return s.Assessment != nil && score.Applies(s.Case) })
