@@ -209,11 +209,16 @@ a      0.5000                0.500       -
 b      0.7500                0.500  0.6250
 `},
 		{func() (*Table, error) {
-			return SeedsTable([]string{"a", "b"}, [][]*evaluate.Assessment{{run(0.5), run(0.75), run(1)}, {run(0.25)}})
-		}, `mean over seeds           a, 3 seeds  b, 1 seed
------------------------------------------------
-accuracy             0.7500 ± 0.1443     0.2500
-confidence on roses    0.500 ± 0.000      0.500
+			return SeedsTable([]Subject{
+				{Name: "a", ButSeed: "A", Assessment: run(0.5)}, {Name: "alone", ButSeed: "B", Assessment: run(0.25)},
+				{Name: "b", ButSeed: "C", Assessment: run(0.25)}, {Name: "a2", ButSeed: "A", Assessment: run(0.75)},
+				{Name: "no kind", Assessment: run(0)}, {Name: "no kind either", Assessment: run(0)},
+				{Name: "a3", ButSeed: "A", Assessment: run(1)}, {Name: "b2", ButSeed: "C", Assessment: run(0.25)}, {Name: "a4", ButSeed: "A"},
+			})
+		}, `mean over seeds           a, 3 seeds       b, 2 seeds
+-----------------------------------------------------
+accuracy             0.7500 ± 0.1443  0.2500 ± 0.0000
+confidence on roses    0.500 ± 0.000    0.500 ± 0.000
 `},
 	} {
 		table, err := c.table()
@@ -232,7 +237,7 @@ confidence on roses    0.500 ± 0.000      0.500
 		func() (*Table, error) { return AgreementTable(subjects, "") },
 		func() (*Table, error) { return ScoreTable(subjects[1:2]) },
 		func() (*Table, error) { return DetectionTable(subjects[:2]) },
-		func() (*Table, error) { return SeedsTable(nil, nil) },
+		func() (*Table, error) { return SeedsTable(subjects) },
 	} {
 		if table, err := none(); table != nil || err != nil {
 			t.Errorf("got table %v, %v, want none", table, err)
@@ -242,10 +247,6 @@ confidence on roses    0.500 ± 0.000      0.500
 	refused(t, "no predictions", err, `no predictions of "not assessed"`)
 	_, err = AgreementTable(subjects[:2], "a")
 	refused(t, "nothing to compare", err, `no predictions but those of "a"`)
-	_, err = SeedsTable([]string{"a"}, nil)
-	refused(t, "names", err, "1 names for 0 groups")
-	_, err = SeedsTable([]string{"a"}, [][]*evaluate.Assessment{nil})
-	refused(t, "empty group", err, `group "a" is empty`)
 }
 
 // The surest wrong answers come first, whoever gave them.

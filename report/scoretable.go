@@ -98,24 +98,29 @@ func AgreementTable(subjects []Subject, against string) (*Table, error) {
 	return table, nil
 }
 
-// SeedsTable returns the table of scores of groups of runs that differ only in their seed: means
-// with their standard errors, a column for each group under its name. It is nil when there is no
-// group.
-func SeedsTable(names []string, groups [][]*evaluate.Assessment) (*Table, error) {
-	if len(names) != len(groups) {
-		return nil, errors.Errorf("report: SeedsTable: got %d names for %d groups, want as many", len(names), len(groups))
-	}
-	titles := make([]string, len(names))
-	for i, group := range groups {
-		if len(group) == 0 {
-			return nil, errors.Errorf("report: SeedsTable: group %q is empty, want at least 1 run", names[i])
+// SeedsTable returns the table of scores of subjects that differ only in their seed: means with
+// their standard errors, a column for each group of two or more under the name of its first. It is
+// nil when there is no group.
+func SeedsTable(subjects []Subject) (*Table, error) {
+	groups, names := map[string][]*evaluate.Assessment{}, map[string]string{}
+	var order []string
+	for _, s := range subjects {
+		if s.ButSeed == "" || s.Assessment == nil {
+			continue
 		}
-		titles[i] = fmt.Sprintf("%s, %d seeds", names[i], len(group))
-		if len(group) == 1 {
-			titles[i] = names[i] + ", 1 seed"
+		if groups[s.ButSeed] == nil {
+			order, names[s.ButSeed] = append(order, s.ButSeed), s.Name
+		}
+		groups[s.ButSeed] = append(groups[s.ButSeed], s.Assessment)
+	}
+	var titles []string
+	var several [][]*evaluate.Assessment
+	for _, kind := range order {
+		if group := groups[kind]; len(group) > 1 {
+			titles, several = append(titles, fmt.Sprintf("%s, %d seeds", names[kind], len(group))), append(several, group)
 		}
 	}
-	return scoresOver("mean over seeds", titles, groups)
+	return scoresOver("mean over seeds", titles, several)
 }
 
 // scoresOver returns a table with a row for each score that applies to any of the groups.

@@ -60,7 +60,8 @@ func evalCommand(c *console) *cobra.Command {
 		Args: wantRuns,
 		RunE: func(command *cobra.Command, runs []string) error { return s.run(command.Context(), runs, c) },
 	}
-	command.Flags().StringVar(&s.against, "against", "", "folder of a run, such as one of hmc, that the others' predictions are compared with")
+	command.Flags().StringVar(&s.against, "against", "", "what predictions are compared with: the folder of a run, such as one of hmc, or a file with a line of\n"+
+		"probabilities for each test image")
 	s.bind(command)
 	s.bindOutput(command)
 	return command
@@ -111,7 +112,7 @@ func (s *scoring) open(ctx context.Context, folders []string, c *console) (o ope
 	if err := config.AsMistake(s.device.Validate()); err != nil {
 		return o, err
 	}
-	if s.against != "" && !slices.Contains(folders, s.against) {
+	if s.against != "" && !isFile(s.against) && !slices.Contains(folders, s.against) {
 		folders = append(folders, s.against)
 	}
 	for _, folder := range folders {
@@ -197,12 +198,19 @@ func (s *scoring) run(ctx context.Context, folders []string, c *console) error {
 	if err := assess(ctx, o.runs, o.in, o.out, c); err != nil {
 		return err
 	}
-	if s.json {
-		err = printJSON(o.runs, s.against, c)
-	} else {
-		err = printScores(o.runs, s.against, c)
+	subjects := subjectsOf(o.runs, nil, nil)
+	if isFile(s.against) {
+		reference, err := report.ReadSubject(s.against, subjects[0].In)
+		if err != nil {
+			return err
+		}
+		subjects = append(subjects, reference)
 	}
-	if err != nil {
+	print := printScores
+	if s.json {
+		print = printJSON
+	}
+	if err := print(o.runs, subjects, s.against, c); err != nil {
 		return err
 	}
 	folder := s.page
@@ -233,12 +241,11 @@ func assess(ctx context.Context, runs []compared, in, out *datasets.Dataset, c *
 }
 
 // printScores prints the tables of scores.
-func printScores(runs []compared, against string, c *console) error {
-	subjects := subjectsOf(runs, nil, nil)
+func printScores(runs []compared, subjects []report.Subject, against string, c *console) error {
 	var made []*report.Table
 	for _, make := range []func() (*report.Table, error){
 		func() (*report.Table, error) { return scoreTable(subjects) },
-		func() (*report.Table, error) { return overSeeds(runs) },
+		func() (*report.Table, error) { return report.SeedsTable(subjects) },
 		func() (*report.Table, error) { return report.DetectionTable(subjects) },
 		func() (*report.Table, error) { return report.AgreementTable(subjects, against) },
 	} {
@@ -285,8 +292,8 @@ func scoreTable(subjects []report.Subject) (*report.Table, error) {
 }
 
 // printJSON prints an object for each run.
-func printJSON(runs []compared, against string, c *console) error {
-	near, err := report.Agreements(subjectsOf(runs, nil, nil), against)
+func printJSON(runs []compared, subjects []report.Subject, against string, c *console) error {
+	near, err := report.Agreements(subjects, against)
 	if err != nil {
 		return err
 	}
@@ -309,22 +316,8 @@ func printJSON(runs []compared, against string, c *console) error {
 	return errors.Wrap(lines.Encode(list), "train: json")
 }
 
-// overSeeds is the table of runs that differ only in their seed; nil if there are none.
-func overSeeds(runs []compared) (*report.Table, error) {
-	groups, first := map[string][]*evaluate.Assessment{}, map[string]string{}
-	var keys, theirs []string
-	for _, r := range runs {
-		key := r.run.Manifest().ButSeed()
-		if groups[key] == nil {
-			keys, first[key] = append(keys, key), r.name
-		}
-		groups[key] = append(groups[key], r.assessment)
-	}
-	var several [][]*evaluate.Assessment
-	for _, key := range keys {
-		if len(groups[key]) > 1 {
-			several, theirs = append(several, groups[key]), append(theirs, first[key])
-		}
-	}
-	return report.SeedsTable(theirs, several)
+// isFile is false for a folder, and for what is not there.
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.IsDir()
 }

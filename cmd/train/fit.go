@@ -203,7 +203,7 @@ func finishFit(ctx context.Context, run *pollen.Run, err error, name string, dat
 			c.remark("%s: done; score it with: train eval %s", run.Folder(), run.Folder())
 			return err
 		}
-		if err := printScores(compared, "", c); err != nil {
+		if err := printScores(compared, subjectsOf(compared, nil, nil), "", c); err != nil {
 			return err
 		}
 		fmt.Fprintln(c.out)

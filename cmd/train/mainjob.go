@@ -207,7 +207,7 @@ func (j *mainJob) try(ctx context.Context, all *comparison.Comparison, m compari
 
 // report writes the figures, the page and the tables of the finished methods.
 func (j *mainJob) report(runs []compared, data shows, c *console) error {
-	if err := printScores(runs, "", c); err != nil {
+	if err := printScores(runs, subjectsOf(runs, nil, nil), "", c); err != nil {
 		return err
 	}
 	table, err := report.ScoreTable(subjectsOf(runs, nil, nil))

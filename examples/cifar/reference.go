@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/md5"
@@ -9,12 +8,13 @@ import (
 	"fmt"
 	"os"
 	"slices"
-	"strconv"
 	"strings"
 
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/evaluate"
+	"github.com/pollen-ml/pollen/report"
 )
 
 const (
@@ -88,25 +88,17 @@ func (s source) read() ([]float64, error) {
 	if sum := fmt.Sprintf("%x", sha256.Sum256(content)); !strings.HasPrefix(sum, s.sum) {
 		return nil, errors.Errorf("cifar: %s: SHA-256 %s, wants one that begins with %s", s.reference, sum, s.sum)
 	}
-	order, probabilities := shuffled("test", s.size), make([]float64, s.size*classes)
-	lines := bufio.NewScanner(bytes.NewReader(content))
-	line := 0
-	for ; lines.Scan(); line++ {
-		fields := strings.Fields(lines.Text())
-		if line >= s.size || len(fields) != classes {
-			return nil, errors.Errorf("cifar: %s: line %d has %d numbers, wants %d lines of %d", s.reference, line+1, len(fields), s.size, classes)
-		}
-		for k, field := range fields {
-			if probabilities[order[line]*classes+k], err = strconv.ParseFloat(field, 64); err != nil {
-				return nil, errors.Wrapf(err, "cifar: %s: line %d", s.reference, line+1)
-			}
-		}
+	published, err := report.ReadSubject(s.reference, &evaluate.Predictions{Classes: classes})
+	if err != nil {
+		return nil, err
 	}
-	if err := lines.Err(); err != nil {
-		return nil, errors.Wrapf(err, "cifar: %s", s.reference)
+	rows := published.In.Probabilities
+	if len(rows) != s.size*classes {
+		return nil, errors.Errorf("cifar: %s: %d lines, wants %d", s.reference, len(rows)/classes, s.size)
 	}
-	if line != s.size {
-		return nil, errors.Errorf("cifar: %s: %d lines, wants %d", s.reference, line, s.size)
+	probabilities := make([]float64, len(rows))
+	for line, image := range shuffled("test", s.size) {
+		copy(probabilities[image*classes:], rows[line*classes:(line+1)*classes])
 	}
 	return probabilities, nil
 }
