@@ -195,17 +195,19 @@ func (s *scoring) run(ctx context.Context, folders []string, c *console) error {
 		return err
 	}
 	defer o.device.Close()
-	if err := assess(ctx, o.runs, o.in, o.out, c); err != nil {
-		return err
-	}
-	subjects := subjectsOf(o.runs, nil, nil)
+	var others []report.Subject
 	if isFile(s.against) {
-		reference, err := report.ReadSubject(s.against, subjects[0].In)
+		like := &evaluate.Predictions{Name: o.in.Name, Labels: o.in.Labels, Classes: len(o.runs[0].run.Manifest().Data.ClassNames)}
+		other, err := report.ReadSubject(s.against, like)
 		if err != nil {
 			return err
 		}
-		subjects = append(subjects, reference)
+		others = append(others, other)
 	}
+	if err := assess(ctx, o.runs, o.in, o.out, c); err != nil {
+		return err
+	}
+	subjects := append(subjectsOf(o.runs, nil, nil), others...)
 	print := printScores
 	if s.json {
 		print = printJSON
