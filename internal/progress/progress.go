@@ -10,8 +10,10 @@ import (
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
-// plainInterval is how often progress is written if there is no terminal.
-const plainInterval = 10 * time.Second
+const (
+	plainInterval = 10 * time.Second // how often progress is written if there is no terminal
+	speedInterval = 2 * time.Minute  // the speed that foretells the end is that of the last one or two of these
+)
 
 // Options say where progress is shown, and by which clock.
 type Options struct {
@@ -25,19 +27,27 @@ type Line struct {
 	Options
 	name        string
 	done        int
-	first       int // done before this was shown
 	total       int
 	start, last time.Time
+	since, next mark // where the speed is measured from, and will be
 	bars        *mpb.Progress
 	bar         *mpb.Bar
 	mu          sync.Mutex
 	status      string
 }
 
+// mark is how much was done at a time.
+type mark struct {
+	at   time.Time
+	done int
+}
+
 // Begin begins to show work, some of which may be done already. End must be called.
 func Begin(o Options, name string, done, total int) *Line {
-	p := &Line{Options: o, name: name, total: total, done: done, first: done, start: o.Now()}
+	p := &Line{Options: o, name: name, total: total, done: done, start: o.Now()}
 	p.last = p.start
+	p.since = mark{p.start, done}
+	p.next = p.since
 	if o.Live {
 		p.bars = mpb.New(mpb.WithOutput(o.To), mpb.WithWidth(20), mpb.WithRefreshRate(200*time.Millisecond))
 		p.bar = p.bars.New(int64(total), mpb.BarStyle().Lbound("").Rbound("").Filler("█").Tip("█").Padding("░"),
@@ -62,11 +72,13 @@ func (p *Line) Done() int { return p.done }
 func (p *Line) Update(done int, status string) {
 	now := p.Now()
 	p.done = done
-	elapsed := now.Sub(p.start)
+	if now.Sub(p.next.at) >= speedInterval {
+		p.since, p.next = p.next, mark{now, done}
+	}
 	if done == p.total {
-		status = fmt.Sprintf("%s  in %s", status, elapsed.Round(time.Second))
-	} else if made := done - p.first; made > 0 {
-		remaining := time.Duration(float64(elapsed) / float64(made) * float64(p.total-done))
+		status = fmt.Sprintf("%s  in %s", status, now.Sub(p.start).Round(time.Second))
+	} else if made := done - p.since.done; made > 0 {
+		remaining := time.Duration(float64(now.Sub(p.since.at)) / float64(made) * float64(p.total-done))
 		status = fmt.Sprintf("%s  eta %s", status, remaining.Round(time.Second))
 	}
 	if p.bar != nil {

@@ -2,6 +2,7 @@ package progress
 
 import (
 	"bytes"
+	"strings"
 	"testing"
 	"time"
 
@@ -40,6 +41,32 @@ func TestResumedProgress(t *testing.T) {
 	p.End()
 	if got, want := remarks.String(), "sgld    87%  loss 1  eta 10s\n"; got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// The end is foretold by the speed of the last minutes: work that had to share the machine is as
+// fast as it can be again soon after.
+func TestProgressFollowsSpeed(t *testing.T) {
+	o, remarks, clock := plain()
+	p := Begin(o, "sgld", 0, 10000)
+	done := 0
+	for _, speed := range []int{1, 1, 10, 10, 10} { // of some minutes
+		for range 4 {
+			*clock = clock.Add(time.Minute)
+			done += 60 * speed
+			p.Update(done, "")
+		}
+	}
+	p.End()
+	lines := strings.Split(strings.TrimSpace(remarks.String()), "\n")
+	for line, want := range map[int]string{
+		7:  "sgld     4%    eta 2h38m40s", // 9520 at 1 a second
+		11: "sgld    28%    eta 11m52s",   // 7120 at 10
+		19: "sgld    76%    eta 3m52s",
+	} {
+		if lines[line] != want {
+			t.Errorf("after %d minutes: %q, want %q", line+1, lines[line], want)
+		}
 	}
 }
 
