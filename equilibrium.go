@@ -52,7 +52,7 @@ func (d *Diagnostics) Equilibrium(temperature float64) string {
 		{vague, "in too short a run to tell", ""},
 	} {
 		if names := states[s.state]; len(names) > 0 {
-			verdict += fmt.Sprintf("; %s: %s", s.says, strings.Join(names, ", "))
+			verdict += fmt.Sprintf("; %s: %s", s.says, listed(names))
 			if s.scale != "" && slices.Contains(names, last) {
 				verdict += " (" + s.scale + ")"
 			}
@@ -62,6 +62,15 @@ func (d *Diagnostics) Equilibrium(temperature float64) string {
 		verdict += "; what predictions depend on is at T = " + p.String()
 	}
 	return verdict + "."
+}
+
+// listed names a few layers, and counts the others.
+func listed(names []string) string {
+	const most, few = 8, 4
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d other layers", strings.Join(names[:few], ", "), len(names)-few)
 }
 
 // state is what a layer's temperature says.

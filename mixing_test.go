@@ -2,6 +2,7 @@ package pollen
 
 import (
 	"context"
+	"fmt"
 	"math"
 	"slices"
 	"strings"
@@ -174,6 +175,15 @@ func TestEquilibriumInWords(t *testing.T) {
 	want := "100 % of the weights are in equilibrium, within 5 % of T = 1; what predictions depend on is at T = 8 ± 2."
 	if got := heated.Equilibrium(1); got != want {
 		t.Errorf("%q, want %q", got, want)
+	}
+	deep := Diagnostics{Temperatures: []Temperature{{}}}
+	for i := range 9 {
+		deep.Temperatures = append(deep.Temperatures, of(fmt.Sprint("conv", i+1), 1, 0.5, 0.01, 1, 0))
+	}
+	want = "0 % of the weights are in equilibrium, within 5 % of T = 1; still growing: conv1, conv2, conv3, conv4 and 5 other layers" +
+		" (the scale of the logits still grows)."
+	if got := deep.Equilibrium(1); got != want {
+		t.Errorf("of many layers: %q, want %q", got, want)
 	}
 	d := Diagnostics{Temperatures: []Temperature{{}, of("a", 1, 1.5, 0.01, 1, 0)}}
 	if got := d.Equilibrium(0); got != "" {

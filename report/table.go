@@ -57,6 +57,14 @@ func (t *Table) Add(name string, cells ...any) error {
 	return nil
 }
 
+// OrDash formats a number for a cell: NaN, which was not measured, as "-".
+func OrDash(format string, v float64) string {
+	if math.IsNaN(v) {
+		return "-"
+	}
+	return fmt.Sprintf(format, v)
+}
+
 // WriteText writes the table in aligned columns of plain text, two spaces apart, under a rule. A
 // table without columns or rows is an error.
 func (t *Table) WriteText(w io.Writer) error {

@@ -10,6 +10,7 @@ import (
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/cluster"
 	"github.com/pollen-ml/pollen/internal/config"
+	"github.com/pollen-ml/pollen/report"
 )
 
 func gatherCommand(c *console) *cobra.Command {
@@ -80,7 +81,7 @@ func runGather(ctx context.Context, folders []string, folder string, copied bool
 	}
 	if mixing != nil {
 		c.remark("predictions of %d held-out images, all chains: split R-hat %s, effective samples %s, in the tails %s", mixing.Images,
-			orDash("%.3f", mixing.RHat), orDash("%.0f", mixing.BulkESS), orDash("%.0f", mixing.TailESS))
+			report.OrDash("%.3f", float64(mixing.RHat)), report.OrDash("%.0f", float64(mixing.BulkESS)), report.OrDash("%.0f", float64(mixing.TailESS)))
 	}
 	switch {
 	case splits.Validation == nil:

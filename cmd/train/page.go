@@ -56,14 +56,15 @@ func writePage(folder string, runs []compared, in, out *datasets.Dataset) (strin
 
 // chainSections describe the chains of runs.
 func chainSections(runs []compared) ([]report.Section, error) {
-	chains, temperatures, notes, err := summarize(runs)
-	if err != nil || chains == nil {
+	s, err := summarize(runs)
+	if err != nil || s.Chains == nil {
 		return nil, err
 	}
-	sections := []report.Section{{Title: "Chains", Table: chains}}
-	if temperatures != nil {
-		sections = append(sections, report.Section{Title: "Temperatures", Text: notes, Table: temperatures})
+	sections := []report.Section{{Title: "Chains", Table: s.Chains}}
+	for _, table := range s.Temperatures {
+		sections = append(sections, report.Section{Title: "Temperatures", Table: table})
 	}
+	sections[min(1, len(sections)-1)].Text = s.Notes
 	return sections, nil
 }
 

@@ -1,4 +1,4 @@
-package main
+package comparison
 
 import (
 	"encoding/json"
@@ -14,6 +14,7 @@ import (
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/optimizers"
+	"github.com/pollen-ml/pollen/report"
 )
 
 // runOf is a run's folder of a specification and what its chains did.
@@ -44,7 +45,20 @@ func runOf(t *testing.T, spec pollen.Spec, d *pollen.Diagnostics) *pollen.Run {
 	return run
 }
 
-func TestPrintChains(t *testing.T) {
+// textOf is a summary as text.
+func textOf(t *testing.T, s Summary) string {
+	t.Helper()
+	var text strings.Builder
+	for _, table := range append([]*report.Table{s.Chains}, s.Temperatures...) {
+		if err := table.WriteText(&text); err != nil {
+			t.Fatal(err)
+		}
+		text.WriteString("\n")
+	}
+	return text.String() + strings.Join(s.Notes, "\n") + "\n"
+}
+
+func TestSummarize(t *testing.T) {
 	none := pollen.Number(math.NaN())
 	layer := func(name string, weights int) func(temperature, standardError, kinetic, heating pollen.Number) pollen.Temperature {
 		return func(temperature, standardError, kinetic, heating pollen.Number) pollen.Temperature {
@@ -70,7 +84,8 @@ func TestPrintChains(t *testing.T) {
 		old.Temperatures[i].Weights, old.Temperatures[i].Drift = 0, 0
 	}
 	old.Predicted = nil
-	var runs []compared
+	var names []string
+	var runs []*pollen.Run
 	for _, r := range []struct {
 		name string
 		spec pollen.Spec
@@ -84,12 +99,13 @@ func TestPrintChains(t *testing.T) {
 		{"resumed", sgld, of(0, 100, none, none, all(none, none, none, none), conv(none, none, none, none), linear(none, none, none, none))},
 		{"old", sgld, old},
 	} {
-		runs = append(runs, compared{name: r.name, run: runOf(t, r.spec, r.d)})
+		names, runs = append(names, r.name), append(runs, runOf(t, r.spec, r.d))
 	}
-	c, out, _, _ := testConsole()
-	if err := printChains(runs, c); err != nil {
+	s, err := Summarize(names, runs)
+	if err != nil {
 		t.Fatal(err)
 	}
+	got := textOf(t, s)
 	want := `run      samples  steps  split R-hat of predictions  of conv1.weight[3]  ESS of predictions  in the tails
 ---------------------------------------------------------------------------------------------------------
 SGD            1     12                           -                   -                   -             -
@@ -116,6 +132,7 @@ vague                1    1.01 ± 0.02    1.5 ± 0.3  0.96 ± 0.01
   drift                         +0.01        +0.50        -0.04
   noise                         +0.00        +0.00        +0.00
 old                  1    1.00 ± 0.01  1.00 ± 0.01  1.00 ± 0.01
+
 Predictions are of 50 held-out images: 95 % of split R-hats are below that, the effective sample size (ESS) is the median.
 Measured temperatures, in all and by layer, with standard errors, are configurational, in equilibrium the requested one: the
 kinetic ones, of velocities, and the drift of weights that grow (-) or shrink (+). Noise is how much hotter, as a share, the noise
@@ -128,7 +145,7 @@ hot: 0 % of the weights are in equilibrium, within 5 % of T = 1; heated by the n
 hot: not mixed: split R-hat of conv1.weight[3] above 1.01. A longer run would come closer.
 vague: 96 % of the weights are in equilibrium, within 5 % of T = 1; in too short a run to tell: conv1.
 `
-	if diff := cmp.Diff(want, out.String()); diff != "" {
+	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -163,5 +180,63 @@ func TestWithError(t *testing.T) {
 		if got := withError(pollen.Temperature{Configurational: given[0], StandardError: given[1]}); got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
+	}
+}
+
+// Runs of other networks have a table of their own, and one of many layers a row for each.
+func TestTemperaturesOfOtherNetworks(t *testing.T) {
+	of := func(layers ...string) *pollen.Run {
+		none := pollen.Number(math.NaN())
+		d := &pollen.Diagnostics{Samples: 2, Made: 9, Watched: "w", LossRHat: none, WeightRHat: none, Acceptance: none, Swaps: none}
+		for i, layer := range append([]string{"all"}, layers...) {
+			d.Temperatures = append(d.Temperatures, pollen.Temperature{
+				Layer: layer, Weights: 10, Configurational: pollen.Number(0.5 + float64(i)/10), StandardError: 0.01, Kinetic: 1, Drift: none, Heating: 0.25,
+			})
+		}
+		return runOf(t, pollen.Spec{Method: langevin.SGHMC{Friction: 0.1}}, d)
+	}
+	s, err := Summarize([]string{"a", "b", "deep", "c", "d"}, []*pollen.Run{
+		of("linear1"), of("linear1"), of("c1", "c2", "c3", "c4", "c5", "c6", "c7", "c8", "c9"), of("linear1"), of("conv1", "linear1"),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, got, _ := strings.Cut(textOf(t, s), "\n\n")
+	want := `temperature  requested     measured      linear1
+------------------------------------------------
+a                    1  0.50 ± 0.01  0.60 ± 0.01
+  kinetic                         1            1
+  noise                       +0.25        +0.25
+b                    1  0.50 ± 0.01  0.60 ± 0.01
+  kinetic                         1            1
+  noise                       +0.25        +0.25
+
+deep  temperature, of 1  kinetic  noise
+---------------------------------------
+all         0.50 ± 0.01        1  +0.25
+c1          0.60 ± 0.01        1  +0.25
+c2          0.70 ± 0.01        1  +0.25
+c3          0.80 ± 0.01        1  +0.25
+c4          0.90 ± 0.01        1  +0.25
+c5          1.00 ± 0.01        1  +0.25
+c6          1.10 ± 0.01        1  +0.25
+c7          1.20 ± 0.01        1  +0.25
+c8          1.30 ± 0.01        1  +0.25
+c9          1.40 ± 0.01        1  +0.25
+
+temperature  requested     measured      linear1
+------------------------------------------------
+c                    1  0.50 ± 0.01  0.60 ± 0.01
+  kinetic                         1            1
+  noise                       +0.25        +0.25
+
+temperature  requested     measured        conv1      linear1
+-------------------------------------------------------------
+d                    1  0.50 ± 0.01  0.60 ± 0.01  0.70 ± 0.01
+  kinetic                         1            1            1
+  noise                       +0.25        +0.25        +0.25
+`
+	if got, _, _ := strings.Cut(got, "\nMeasured"); got != want {
+		t.Error(cmp.Diff(want, got))
 	}
 }

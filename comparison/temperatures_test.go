@@ -1,4 +1,4 @@
-package main
+package comparison
 
 import (
 	"context"
@@ -26,7 +26,7 @@ func TestTemperaturesOfAConvolutionalNetwork(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, method := range []string{"sghmc:0.2", "baoab:0.2", "sgnht:0.2"} {
-		long, short := temperatures(t, method, "400", "150", data), temperatures(t, method, "10", "0", data)
+		long, short := observe(t, method, "400", "150", data), observe(t, method, "10", "0", data)
 		if len(long.Temperatures) != 5 || isNaN(long.Temperatures[0].Kinetic) {
 			t.Fatalf("%s: temperatures %+v, wants kinetic ones of all and of 4 layers", method, long.Temperatures)
 		}
@@ -48,7 +48,7 @@ func TestTemperaturesOfAConvolutionalNetwork(t *testing.T) {
 	}
 }
 
-func temperatures(t *testing.T, method, epochs, burnIn string, data *datasets.Dataset) observed {
+func observe(t *testing.T, method, epochs, burnIn string, data *datasets.Dataset) observed {
 	t.Helper()
 	spec := pollen.Spec{Batch: data.Len(), Seed: 1}
 	for _, s := range [][2]string{

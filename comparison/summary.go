@@ -1,0 +1,129 @@
+package comparison
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/report"
+)
+
+// mixedRHat is the split R-hat above which chains have not mixed.
+const mixedRHat = 1.01
+
+// Summary says what runs' chains did: how long, how well mixed, how hot.
+type Summary struct {
+	Chains       *report.Table   // a row for each run; nil if none has diagnostics
+	Temperatures []*report.Table // those that samplers were measured at, by layer
+	Notes        []string        // what the tables show, and how near each run is to equilibrium
+}
+
+// Summarize reads the diagnostics of runs, under these names. Runs without are left out.
+func Summarize(names []string, runs []*pollen.Run) (s Summary, err error) {
+	var all []observed
+	for i, run := range runs {
+		d, err := run.Diagnostics()
+		switch {
+		case err == nil:
+			all = append(all, observed{d, names[i], run.Manifest().Spec})
+		case !os.IsNotExist(errors.Cause(err)):
+			return s, err
+		}
+	}
+	if len(all) == 0 {
+		return s, nil
+	}
+	s.Chains = report.NewTable("run", report.Column{Title: "samples", Format: "%.0f"}, report.Column{Title: "steps", Format: "%.0f"},
+		report.Column{Title: "split R-hat of predictions"}, report.Column{Title: "of " + all[0].Watched},
+		report.Column{Title: "ESS of predictions"}, report.Column{Title: "in the tails"})
+	var verdicts []string
+	for _, o := range all {
+		m := o.mixing()
+		if err := s.Chains.Add(o.name, float64(o.Samples), float64(o.Made), orDash("%.3f", m.RHat), orDash("%.3f", o.WeightRHat),
+			orDash("%.0f", m.BulkESS), orDash("%.0f", m.TailESS)); err != nil {
+			return s, err
+		}
+		if m.Images > 0 && s.Notes == nil {
+			s.Notes = append(s.Notes, fmt.Sprintf("Predictions are of %d held-out images: "+
+				"95 %% of split R-hats are below that, the effective sample size (ESS) is the median.", m.Images))
+		}
+		verdicts = append(verdicts, o.verdict()...)
+	}
+	if s.Temperatures, err = temperatures(all); err != nil {
+		return s, err
+	}
+	if s.Temperatures != nil {
+		s.Notes = append(s.Notes, notesOnTemperatures...)
+	}
+	s.Notes = append(s.Notes, verdicts...)
+	return s, nil
+}
+
+// observed is a run with the diagnostics of its chains.
+type observed struct {
+	*pollen.Diagnostics
+	name string
+	spec pollen.Spec
+}
+
+// requested is the temperature of the posterior to be sampled.
+func (o observed) requested() float64 {
+	if o.spec.Temperature == nil {
+		return 0
+	}
+	return *o.spec.Temperature
+}
+
+// mixing is that of predictions; numbers that were not measured are NaN.
+func (o observed) mixing() pollen.Mixing {
+	if o.Predicted != nil {
+		return *o.Predicted
+	}
+	none := pollen.Number(math.NaN())
+	return pollen.Mixing{RHat: none, BulkESS: none, TailESS: none}
+}
+
+// verdict says in words how near a sampler's chains are to equilibrium.
+func (o observed) verdict() []string {
+	if o.spec.Temperature == nil {
+		return nil
+	}
+	var notes []string
+	if augment := o.spec.Augment.String(); augment != "" {
+		notes = append(notes, fmt.Sprintf("%s: images were changed at random (%s): temperatures are not those of the posterior of the images, see pollen.Augment.",
+			o.name, augment))
+	}
+	if note := o.Equilibrium(o.requested()); note != "" {
+		notes = append(notes, o.name+": "+note)
+	}
+	if !isNaN(o.Acceptance) {
+		notes = append(notes, fmt.Sprintf("%s: proposals were accepted with the mean probability %.2f.", o.name, float64(o.Acceptance)))
+	}
+	if o.Diverged > 0 {
+		notes = append(notes, fmt.Sprintf("%s: %.1f %% of the trajectories diverged: a higher acceptance-rate takes smaller steps.", o.name, 100*o.Diverged))
+	}
+	if len(o.spec.Temperatures) > 0 {
+		notes = append(notes, fmt.Sprintf("%s: %s %% of the attempts to swap neighbours among the temperatures %s succeeded.", o.name,
+			report.OrDash("%.0f", 100*float64(o.Swaps)), strings.ReplaceAll(strings.Trim(fmt.Sprint(o.spec.Temperatures), "[]"), " ", ", ")))
+	}
+	var unmixed []string
+	if o.mixing().RHat > mixedRHat {
+		unmixed = append(unmixed, "predictions")
+	}
+	if o.WeightRHat > mixedRHat {
+		unmixed = append(unmixed, o.Watched)
+	}
+	if len(unmixed) > 0 {
+		notes = append(notes, fmt.Sprintf("%s: not mixed: split R-hat of %s above %g. A longer run would come closer.", o.name,
+			strings.Join(unmixed, " and "), mixedRHat))
+	}
+	return notes
+}
+
+func isNaN(n pollen.Number) bool { return math.IsNaN(float64(n)) }
+
+func orDash(format string, v pollen.Number) string { return report.OrDash(format, float64(v)) }
