@@ -16,12 +16,13 @@ type packedTile struct {
 // The tiles of packed convolutions, and the speed of the filter's gradient. What a multiprocessor's
 // tensor cores do through mma.sync is taken as 0.62 of the data sheet's 2048 multiplications in a
 // cycle of bf16 and 1024 of tf32, which want wgmma: 1270 and 635. The loops' instructions allow
-// more (kernels.Loops), and so does shared memory with tiles of 64x128; with those of 32x32 in a
-// warp it gives 1024 and 512. full is 0.85 of that, less where few warps are resident; alone, which
-// latency limits, half of full or less. All are estimates for a H200 until TestCalibrate measures.
+// more (kernels.Loops), and so does shared memory with tiles of 64x128; with those of 32x48 in a
+// warp it gives 1229 and 614, of 32x32 1024 and 512. full is 0.85 of that, less where few warps are
+// resident; alone, which latency limits, half of full or less. All are estimates for a H200 until
+// TestCalibrate measures.
 var (
-	tilesPackedTF32 = []packedTile{{64, 128, 128, speed{4.2, 2.1}}, {64, 64, 128, speed{3.4, 1.6}}, {32, 64, 64, speed{2.4, 0.8}}}
-	tilesPackedBF16 = []packedTile{{64, 128, 128, speed{8.4, 4.2}}, {64, 64, 128, speed{6.8, 3.2}}, {32, 64, 64, speed{4.8, 1.6}}}
+	tilesPackedTF32 = []packedTile{{64, 128, 128, speed{4.2, 2.1}}, {64, 96, 128, speed{4.05, 2}}, {64, 64, 128, speed{3.4, 1.6}}, {32, 64, 64, speed{2.4, 0.8}}}
+	tilesPackedBF16 = []packedTile{{64, 128, 128, speed{8.4, 4.2}}, {64, 96, 128, speed{8.1, 4}}, {64, 64, 128, speed{6.8, 3.2}}, {32, 64, 64, speed{4.8, 1.6}}}
 	speedOfFilter   = map[Precision]speed{TF32: {4.2, 2.1}, BF16: {8.4, 4.2}}
 )
 

@@ -60,7 +60,7 @@ func TestPackedIsChosen(t *testing.T) {
 			{"input", "conv2d_bwd_input", wide, 90, 227 << 10, true},
 			{"filter", "conv2d_bwd_filter", wide, 90, 227 << 10, true},
 			{"on sm_86", "conv2d_fwd", wide, 86, 99 << 10, true},
-			{"strides forward", "conv2d_fwd", strided, 90, 227 << 10, precision == BF16},
+			{"strides forward", "conv2d_fwd", strided, 90, 227 << 10, true},
 			{"strides input", "conv2d_bwd_input", strided, 90, 227 << 10, false},
 			{"a channel", "conv2d_fwd", few, 90, 227 << 10, false},
 			{"a channel's filter", "conv2d_bwd_filter", few, 90, 227 << 10, false},

@@ -61,7 +61,7 @@ func TestWindows(t *testing.T) {
 	for _, c := range windowsCases {
 		t.Run(c.name, func(t *testing.T) {
 			if c.precision == cuda.BF16 {
-				cuda.OnlyPacked(t, c.precision, 2)
+				cuda.OnlyPacked(t, c.precision, len(cuda.PackedTiles(c.precision))-1)
 			} else {
 				cuda.OnlyWindows(t, c.block)
 			}

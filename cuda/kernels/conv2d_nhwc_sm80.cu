@@ -18,9 +18,11 @@
   }
 
 PACKED(64x128_tf32, PackedTile<TF32, 64, 128, 64, 32>)
+PACKED(64x96_tf32, PackedTile<TF32, 64, 96, 32, 48>)
 PACKED(64x64_tf32, PackedTile<TF32, 64, 64, 32, 32>)
 PACKED(32x64_tf32, PackedTile<TF32, 32, 64, 32, 32>)
 PACKED(64x128_bf16, PackedTile<BF16, 64, 128, 64, 32>)
+PACKED(64x96_bf16, PackedTile<BF16, 64, 96, 32, 48>)
 PACKED(64x64_bf16, PackedTile<BF16, 64, 64, 32, 32>)
 PACKED(32x64_bf16, PackedTile<BF16, 32, 64, 32, 32>)
 

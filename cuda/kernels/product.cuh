@@ -128,13 +128,14 @@ INLINE void alternateSlice(typename Shape::Sums& sums, A& a, B& b, int k, int en
   }
 }
 
-// storeRows writes a pass of a tile from shared memory, or adds it to the slices before it: the threads of a warp write neighbouring columns.
+// storeRows writes a pass of a tile from shared memory, or adds it to the slices before it: the threads of a warp write neighbouring columns. A thread
+// has its columns alone; those that are left over have none.
 template <int width, class Shape, class T, bool pools>
 INLINE void storeRows(const Output<T, pools>& out, int row, int column, bool first, bool last, const T* memory) {
   constexpr int across = Shape::columns / width, step = Shape::threads / across;
-  static_assert(Shape::threads % across == 0, "a thread has its columns alone");
   using Some = Vector<T, width>;
   unsigned thread = unknown(threadIdx.x);
+  if (Shape::threads % across != 0 && thread >= across * step) return;
   int x = thread % across * width, n = column + x;
   if (n >= out.columns) return;
   T* line = out.data + (n / out.inner * out.outer + n % out.inner);

@@ -19,7 +19,7 @@ var rules = []rule{
 	{"add", "s16 s32 s64 u64", "u u", "u", "$1 + $2"},
 	{"sub", "s16 s32 s64", "u u", "u", "$1 - $2"},
 	{"neg", "s16 s32", "u", "u", "0 - $1"},
-	{"mul.lo", "s32 s64", "u u", "u", "$1 * $2"},
+	{"mul.lo", "s16 s32 s64", "u u", "u", "$1 * $2"},
 	{"mad.lo", "s32 s64", "u u u", "u", "$1 * $2 + $3"},
 	{"mul.hi", "u32", "t t", "t", "(U64)$1 * $2 >> 32"},
 	{"mul.wide", "u16", "t t", "u32", "(U32)$1 * $2"},
@@ -34,9 +34,9 @@ var rules = []rule{
 	{"xor", "b16 b32 b64 pred", "t t", "t", "$1 ^ $2"},
 	{"not", "b32", "t", "t", "~$1"},
 	{"not", "pred", "t", "t", "!$1"},
-	{"shl", "b32 b64", "t u32", "t", "shiftLeft($1, $2)"},
+	{"shl", "b16 b32 b64", "t u32", "t", "shiftLeft($1, $2)"},
 	{"shr", "u16 u32 u64 s32 s64", "t u32", "t", "shiftRight($1, $2)"},
-	{"bfe", "u32 u64", "t u32 u32", "t", "bitField($1, $2, $3)"},
+	{"bfe", "s32 u32 u64", "t u32 u32", "t", "bitField($1, $2, $3)"},
 	{"clz", "b64", "t", "u32", "leadingZeros($1)"},
 
 	// Numbers: one rounding, to the nearest one; of two, to the even one. Subnormal ones are kept.

@@ -66,10 +66,19 @@ var integers = map[string]func(x []uint64, size int, hasSign bool) uint64{
 		}
 		return x[0] >> x[1]
 	},
-	"bfe": func(x []uint64, size int, _ bool) uint64 {
-		field := x[0] >> (x[1] & 255)
-		if count := x[2] & 255; count < 64 {
-			field &= 1<<count - 1
+	"bfe": func(x []uint64, size int, hasSign bool) uint64 {
+		from, count, last := int(x[1]&255), int(x[2]&255), size-1
+		beyond := uint64(0) // the bit above the field
+		if hasSign && count > 0 {
+			beyond = x[0] >> min(from+count-1, last) & 1
+		}
+		field := uint64(0)
+		for i := range size {
+			bit := beyond
+			if i < count && from+i <= last {
+				bit = x[0] >> (from + i) & 1
+			}
+			field |= bit << i
 		}
 		return field
 	},

@@ -62,12 +62,15 @@ static inline T shiftRight(T a, U32 by) {
   return by < 8 * sizeof(T) ? (T)(a >> by) : (T)-1 < 0 && a < 0 ? (T)-1 : 0;
 }
 
-// bitField is so many bits from one on; of both numbers eight bits count.
+// bitField is so many bits from one on, the last of which is the sign of a signed one; of both numbers eight bits count.
 template <class T>
 static inline T bitField(T a, U32 from, U32 count) {
   from &= 255, count &= 255;
   T field = shiftRight(a, from);
-  return count < 8 * sizeof(T) ? (T)(field & (((T)1 << count) - 1)) : field;
+  if (count >= 8 * sizeof(T)) return field;
+  U64 mask = ((U64)1 << count) - 1, low = field & mask;
+  bool negative = (T)-1 < 0 && count > 0 && low >> (count - 1);
+  return (T)(negative ? low | ~mask : low);
 }
 
 static inline U32 leadingZeros(U64 a) { return a ? __builtin_clzll(a) : 64; }
