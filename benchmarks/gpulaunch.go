@@ -88,7 +88,7 @@ func (r *gpuRun) timeConvolutions(ctx context.Context) error {
 					l.device = device
 					return l, err
 				}
-				request := peerRequest{Work: "convolution", Batch: batch, Direction: direction, Precision: precision}
+				request := peerRequest{Work: "convolution", Batch: batch, Sizes: []int{64, 64, 14, 5, 2}, Direction: direction, Precision: precision}
 				if err := r.compare(ctx, comparison, precision, open, request, float64(batch)*wideWork/1e9, "GFLOP"); err != nil {
 					return err
 				}

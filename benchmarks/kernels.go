@@ -16,7 +16,7 @@ import (
 func kernelsCommand(o *options) *cobra.Command {
 	return &cobra.Command{
 		Use:   "kernels",
-		Short: "Kernels, as shares of the peaks measured beside them: multiply-adds in registers, and a copy of memory",
+		Short: "Kernels beside PyTorch's, and as shares of the peaks measured beside them: multiply-adds in registers, a copy of memory",
 		Args:  cobra.NoArgs,
 		RunE: func(c *cobra.Command, _ []string) error {
 			r := newRecord()
@@ -44,26 +44,30 @@ func threadCounts(threads int) []int {
 	return []int{1, threads}
 }
 
+// heavyCase is a product or a convolution, with what a peer is asked for.
+type heavyCase struct {
+	name  string
+	plan  func() (kernel.Routine, error)
+	size  [3]int // out, a, b in elements
+	ops   float64
+	peers peerRequest
+}
+
 // heavy are the products and convolutions of the reference networks at batch 100, and large
 // squares.
-var heavy = []struct {
-	name string
-	plan func() (kernel.Routine, error)
-	size [3]int // out, a, b in elements
-	ops  float64
-}{
+var heavy = []heavyCase{
 	gemm("gemm 512x512x512", kernel.Gemm{M: 512, N: 512, K: 512}),
 	gemm("gemm 1024x1024x1024", kernel.Gemm{M: 1024, N: 1024, K: 1024}),
 	gemm("gemm 6400x64x1600", kernel.Gemm{M: 6400, N: 64, K: 1600}),
 	gemm("gemm 100x256x3136, B transposed", kernel.Gemm{M: 100, N: 256, K: 3136, TransposeB: true}),
-	convolution("conv 64->64 5x5 14x14 forward", wide, kernel.Conv2D.Forward, 0),
-	convolution("conv 64->64 5x5 14x14 input gradient", wide, kernel.Conv2D.BackwardInput, 1),
-	convolution("conv 64->64 5x5 14x14 filter gradient", wide, kernel.Conv2D.BackwardFilter, 2),
-	convolution("conv 1->64 5x5 28x28 forward", first, kernel.Conv2D.Forward, 0),
-	convolution("conv 1->64 5x5 28x28 filter gradient", first, kernel.Conv2D.BackwardFilter, 2),
-	convolution("conv 10->20 5x5 12x12 forward", small, kernel.Conv2D.Forward, 0),
-	convolution("conv 10->20 5x5 12x12 input gradient", small, kernel.Conv2D.BackwardInput, 1),
-	convolution("conv 10->20 5x5 12x12 filter gradient", small, kernel.Conv2D.BackwardFilter, 2),
+	convolution("conv 64->64 5x5 14x14", wide, 0),
+	convolution("conv 64->64 5x5 14x14", wide, 1),
+	convolution("conv 64->64 5x5 14x14", wide, 2),
+	convolution("conv 1->64 5x5 28x28", first, 0),
+	convolution("conv 1->64 5x5 28x28", first, 2),
+	convolution("conv 10->20 5x5 12x12", small, 0),
+	convolution("conv 10->20 5x5 12x12", small, 1),
+	convolution("conv 10->20 5x5 12x12", small, 2),
 }
 
 var (
@@ -72,54 +76,77 @@ var (
 	small = kernel.Conv2D{B: 100, C: 10, H: 12, W: 12, K: 20, R: 5, S: 5, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}
 )
 
-type heavyCase = struct {
-	name string
-	plan func() (kernel.Routine, error)
-	size [3]int
-	ops  float64
-}
-
 func gemm(name string, g kernel.Gemm) heavyCase {
-	return heavyCase{name, g.Plan, [3]int{g.M * g.N, g.M * g.K, g.K * g.N}, 2 * float64(g.M*g.N*g.K)}
+	return heavyCase{
+		name, g.Plan, [3]int{g.M * g.N, g.M * g.K, g.K * g.N}, 2 * float64(g.M*g.N*g.K),
+		peerRequest{Work: "product", Sizes: []int{g.M, g.N, g.K}, Transposed: g.TransposeB},
+	}
 }
 
-// convolution is the direction whose output is the image out (0), the image in (1) or the filter
-// (2).
-func convolution(name string, c kernel.Conv2D, plan func(kernel.Conv2D) (kernel.Routine, error), output int) heavyCase {
+// passes are those of a convolution, of which the output is the image out, the image in, or the
+// filter.
+var passes = [...]struct {
+	name, peers string
+	plan        func(kernel.Conv2D) (kernel.Routine, error)
+}{
+	{"forward", "forward", kernel.Conv2D.Forward},
+	{"input gradient", "input", kernel.Conv2D.BackwardInput},
+	{"filter gradient", "filter", kernel.Conv2D.BackwardFilter},
+}
+
+func convolution(name string, c kernel.Conv2D, pass int) heavyCase {
 	x, y, w := c.B*c.C*c.H*c.W, c.B*c.K*c.P()*c.Q(), c.K*c.C*c.R*c.S
-	size := [][3]int{{y, x, w}, {x, y, w}, {w, y, x}}[output]
-	return heavyCase{name, func() (kernel.Routine, error) { return plan(c) }, size, 2 * float64(y*c.C*c.R*c.S)}
+	d := passes[pass]
+	return heavyCase{
+		name + " " + d.name, func() (kernel.Routine, error) { return d.plan(c) }, [][3]int{{y, x, w}, {x, y, w}, {w, y, x}}[pass],
+		2 * float64(y*c.C*c.R*c.S),
+		peerRequest{Work: "convolution", Batch: c.B, Sizes: []int{c.K, c.C, c.H, c.R, c.PadH}, Direction: d.peers},
+	}
 }
 
-// heavyKernels compares the products with the multiply-adds that the threads make in registers.
-func heavyKernels(c *cobra.Command, o *options, threads int, r *record) (err error) {
-	sides := []*side{{name: "multiply-adds in registers", does: &registers{threads: threads}}}
-	defer func() { err = firstError(err, closeAll(sides)) }()
+// heavyKernels compares each product and convolution with the multiply-adds that the threads make
+// in registers, and with PyTorch's, if that is there.
+func heavyKernels(c *cobra.Command, o *options, threads int, r *record) error {
+	torch := &service{name: "torch", program: torchProgram, mode: "eager"}
+	defer torch.close()
 	for _, h := range heavy {
-		plan, err := h.plan()
-		if err != nil {
+		if err := h.contest(c, o, threads, torch, r); err != nil {
 			return err
 		}
-		does, err := newPlanned(plan, h.size, threads)
-		if err != nil {
-			return err
-		}
-		name := h.name
-		if plan.Winograd() { // the rate is that of the direct way's operations, more than are made
-			name += " (Winograd, effective)"
-		}
-		sides = append(sides, &side{name: name, does: does})
+	}
+	return nil
+}
+
+func (h heavyCase) contest(c *cobra.Command, o *options, threads int, torch *service, r *record) (err error) {
+	plan, err := h.plan()
+	if err != nil {
+		return err
+	}
+	ours, err := newPlanned(plan, h.size, threads)
+	if err != nil {
+		return err
+	}
+	sides := []*side{{name: "registers", does: &registers{threads: threads}}, {name: "pollen", does: ours}}
+	defer func() { err = firstError(err, closeAll(sides)) }()
+	request := h.peers
+	request.Device, request.Threads, request.Precision = "cpu", threads, "fp32"
+	if theirs, there := torch.begin(*o, request, 0); there {
+		sides = append(sides, theirs)
 	}
 	if err := alternate(c.Context(), sides, o.rounds); err != nil {
 		return err
 	}
-	peak := registerOperations * float64(threads) / sides[0].figures().Median
+	peak, pollen := registerOperations*float64(threads)/sides[0].figures().Median, sides[1].figures().Median
 	from := len(r.Entries)
+	name := fmt.Sprintf("%s, %d threads", h.name, threads)
+	if plan.Winograd() { // the rate is that of the direct way's operations, more than are made
+		name += " (Winograd, effective)"
+	}
 	for i, s := range sides {
-		e := entry{Case: fmt.Sprintf("products, %d threads", threads), Side: s.name, Seconds: s.figures(), Rate: peak / 1e9, Unit: "GFLOP", Fraction: 1}
+		e := entry{Case: name, Side: s.name, Seconds: s.figures(), Rate: peak / 1e9, Unit: "GFLOP", Fraction: 1}
 		if i > 0 {
-			e.Rate = heavy[i-1].ops / e.Seconds.Median / 1e9
-			e.Fraction = e.Rate * 1e9 / peak
+			e.Rate = h.ops / e.Seconds.Median / 1e9
+			e.Fraction, e.Ratio = e.Rate*1e9/peak, e.Seconds.Median/pollen
 		}
 		r.Entries = append(r.Entries, e)
 	}

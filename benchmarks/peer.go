@@ -76,7 +76,7 @@ type peer struct {
 }
 
 type peerRequest struct {
-	Work    string  `json:"work,omitempty"`   // train, predict, update, copy or convolution
+	Work    string  `json:"work,omitempty"`   // train, predict, update, copy, convolution or product
 	Device  string  `json:"device,omitempty"` // cpu or cuda
 	Network string  `json:"network,omitempty"`
 	Batch   int     `json:"batch,omitempty"`
@@ -93,7 +93,10 @@ type peerRequest struct {
 	Chains     int    `json:"chains,omitempty"`
 	Precision  string `json:"precision,omitempty"`
 	Parameters int    `json:"parameters,omitempty"`
-	Direction  string `json:"direction,omitempty"` // of a convolution: forward, input or filter
+
+	Direction  string `json:"direction,omitempty"`  // of a convolution: forward, input or filter
+	Sizes      []int  `json:"sizes,omitempty"`      // of a convolution: filters, channels, and the sides of images, filters and borders; of a product: M, N, K
+	Transposed bool   `json:"transposed,omitempty"` // a product's second matrix
 }
 
 type peerAnswer struct {

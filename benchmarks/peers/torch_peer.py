@@ -311,23 +311,35 @@ class Copy(Work):
 
 
 class Convolution(Work):
-    """The 64 to 64 channels 5x5 convolution of mnist-64-64-256 or one of its gradients: the best of two layouts."""
+    """A convolution of square images or one of its gradients: the best of two layouts."""
 
     def __init__(self, r):
         super().__init__(r)
         dtype = torch.bfloat16 if r["precision"] == "bf16" else torch.float32
         mask = {"forward": None, "input": [True, False, False], "filter": [False, True, False]}[r["direction"]]
+        filters, channels, side, size, border = r["sizes"]
+        options = ([1, 1], [border, border], [1, 1], False, [0, 0], 1)
 
         def way(layout):
-            x = torch.randn(r["batch"], 64, 14, 14, device=self.device, dtype=dtype).to(memory_format=layout)
-            w = torch.randn(64, 64, 5, 5, device=self.device, dtype=dtype).to(memory_format=layout)
-            dy = torch.randn_like(x)
-            options = ([1, 1], [2, 2], [1, 1], False, [0, 0], 1)
+            x = torch.randn(r["batch"], channels, side, side, device=self.device, dtype=dtype).to(memory_format=layout)
+            w = torch.randn(filters, channels, size, size, device=self.device, dtype=dtype).to(memory_format=layout)
+            dy = torch.randn_like(F.conv2d(x, w, padding=border))
             if mask is None:
-                return captured(lambda: F.conv2d(x, w, padding=2), self.device)
+                return captured(lambda: F.conv2d(x, w, padding=border), self.device)
             return captured(lambda: torch.ops.aten.convolution_backward(dy, x, w, None, *options, mask), self.device)
 
         self.steps = fastest([lambda layout=layout: way(layout) for layout in (torch.contiguous_format, torch.channels_last)])
 
 
-serve({"train": Training, "predict": Prediction, "update": Update, "copy": Copy, "convolution": Convolution}, torch.__version__)
+class Product(Work):
+    """A product of matrices (M, K) and (K, N), the second of which may lie transposed."""
+
+    def __init__(self, r):
+        super().__init__(r)
+        m, n, k = r["sizes"]
+        a, out = torch.randn(m, k, device=self.device), torch.empty(m, n, device=self.device)
+        b = torch.randn(n, k, device=self.device).t() if r.get("transposed") else torch.randn(k, n, device=self.device)
+        self.steps = captured(lambda: torch.mm(a, b, out=out), self.device)
+
+
+serve({"train": Training, "predict": Prediction, "update": Update, "copy": Copy, "convolution": Convolution, "product": Product}, torch.__version__)
