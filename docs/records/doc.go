@@ -9,7 +9,7 @@
 // Kinds: "scores RECORD KEYS", a row for each score and a column for each run; "seeds RECORD KEYS",
 // a row for each method, whose runs are METHOD-SEED, with means over seeds; "temperatures RECORD"
 // and "verdicts RECORD", as train prints them; "printed RECORD TITLE", the printed table that
-// begins with that title; "steps RECORD", "costs RECORD" and "rates RECORD", of
+// begins with that title; "steps RECORD", "costs RECORD", "rates RECORD" and "kernels RECORD", of
 // benchmarks/history. Of what has no such line there is no record.
 //
 //	go run ./docs/records                                    writes all tables

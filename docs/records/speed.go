@@ -16,6 +16,8 @@ type side struct {
 	Case, Side string
 	Seconds    struct{ Median, Least, Most float64 }
 	Rate       float64 // units a second
+	Fraction   float64 // of the measured peak
+	Ratio      float64 // of the seconds to Pollen's
 }
 
 func (s side) network() string { return strings.Fields(s.Case)[1] }
@@ -126,6 +128,57 @@ func rates(name string) (string, error) {
 		row, _, _ := strings.Cut(of, ", ")
 		_, row, _ = strings.Cut(row, " ") // without the command
 		if err := table.Add(row, cells...); err != nil {
+			return "", err
+		}
+	}
+	return text(table)
+}
+
+// kernels are products and convolutions by each number of threads: the share of the peak that
+// Pollen reaches, and how many times as long PyTorch takes.
+func kernels(name string) (string, error) {
+	entries, _, err := sides(name)
+	if err != nil {
+		return "", err
+	}
+	var names, threads []string
+	cells := map[string][2]string{} // of a name and a number of threads
+	for _, e := range entries {
+		what, _, winograd := strings.Cut(e.Case, " (")
+		at := strings.LastIndex(what, ", ")
+		kernel, on := what[:at], what[at+2:]
+		if strings.HasPrefix(kernel, "updates") {
+			continue
+		}
+		if !slices.Contains(names, kernel) {
+			names = append(names, kernel)
+		}
+		if !slices.Contains(threads, on) {
+			threads = append(threads, on)
+		}
+		c := cells[kernel+on]
+		switch e.Side {
+		case "pollen":
+			c = [2]string{fmt.Sprintf("%.0f %%", 100*e.Fraction), "-"}
+			if winograd {
+				c[0] += " W"
+			}
+		case "torch":
+			c[1] = fmt.Sprintf("%.2fx", e.Ratio)
+		}
+		cells[kernel+on] = c
+	}
+	var columns []report.Column
+	for _, on := range threads {
+		columns = append(columns, report.Column{Title: strings.Replace(on, "1 threads", "1 thread", 1)}, report.Column{Title: "PyTorch"})
+	}
+	table := report.NewTable("kernel", columns...)
+	for _, kernel := range names {
+		var row []any
+		for _, on := range threads {
+			row = append(row, cells[kernel+on][0], cells[kernel+on][1])
+		}
+		if err := table.Add(kernel, row...); err != nil {
 			return "", err
 		}
 	}

@@ -28,6 +28,8 @@ func tableOf(words []string) (string, error) {
 		return costs(words[1])
 	case "rates":
 		return rates(words[1])
+	case "kernels":
+		return kernels(words[1])
 	}
 	r := &Record{}
 	if err := read(filepath.Join("docs", "records", words[1]+".json"), r); err != nil {
