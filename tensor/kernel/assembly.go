@@ -86,12 +86,27 @@ func packColumnsFast[T Float](panel, source []T, stride, depth, columns int) boo
 			offsets[j] = min(half*vector+j, columns-1) * stride
 		}
 		part := offset(to, half*vector)
-		transpose(part, from, &offsets, whole)
+		transpose(part, panelColumns, from, &offsets, whole)
 		if whole < depth {
-			transpose(offset(part, rest*panelColumns), offset(from, rest), &offsets, vector)
+			transpose(offset(part, rest*panelColumns), panelColumns, offset(from, rest), &offsets, vector)
 		}
 	}
 	return true
+}
+
+// packGroupFast packs all of the depth but the last few steps, behind which nothing may be written,
+// and returns how many steps it packed.
+func packGroupFast[T Float](to, from []T, rows, depth int) int {
+	if !fast[T]() || depth < 2*vector {
+		return 0
+	}
+	whole := (depth - vector + 1) &^ (vector - 1)
+	var offsets [vector]int
+	for j := range offsets {
+		offsets[j] = min(j, rows-1) * depth
+	}
+	transpose(first(to, rows*depth), rows, first(from, rows*depth), &offsets, whole)
+	return whole
 }
 
 func offset(p *float32, elements int) *float32 {

@@ -5794,76 +5794,85 @@ loop:
 	VZEROUPPER
 	RET
 
-// func transpose(panel *float32, source *float32, offsets *[8]int, depth int)
+// func transpose(panel *float32, distance int, source *float32, offsets *[8]int, depth int)
 // Requires: AVX
-TEXT ·transpose(SB), NOSPLIT, $0-32
+TEXT ·transpose(SB), NOSPLIT, $0-40
 	MOVQ panel+0(FP), AX
-	MOVQ source+8(FP), CX
-	MOVQ offsets+16(FP), DX
-	MOVQ (DX), BX
-	LEAQ (CX)(BX*4), BX
-	MOVQ 8(DX), SI
-	LEAQ (CX)(SI*4), SI
-	MOVQ 16(DX), DI
-	LEAQ (CX)(DI*4), DI
-	MOVQ 24(DX), R8
-	LEAQ (CX)(R8*4), R8
-	MOVQ 32(DX), R9
-	LEAQ (CX)(R9*4), R9
-	MOVQ 40(DX), R10
-	LEAQ (CX)(R10*4), R10
-	MOVQ 48(DX), R11
-	LEAQ (CX)(R11*4), R11
-	MOVQ 56(DX), DX
-	LEAQ (CX)(DX*4), DX
-	MOVQ depth+24(FP), CX
-	XORQ R12, R12
+	MOVQ distance+8(FP), CX
+	SHLQ $0x02, CX
+	MOVQ source+16(FP), DX
+	MOVQ offsets+24(FP), BX
+	MOVQ (BX), SI
+	LEAQ (DX)(SI*4), SI
+	MOVQ 8(BX), DI
+	LEAQ (DX)(DI*4), DI
+	MOVQ 16(BX), R8
+	LEAQ (DX)(R8*4), R8
+	MOVQ 24(BX), R9
+	LEAQ (DX)(R9*4), R9
+	MOVQ 32(BX), R10
+	LEAQ (DX)(R10*4), R10
+	MOVQ 40(BX), R11
+	LEAQ (DX)(R11*4), R11
+	MOVQ 48(BX), R12
+	LEAQ (DX)(R12*4), R12
+	MOVQ 56(BX), BX
+	LEAQ (DX)(BX*4), BX
+	MOVQ depth+32(FP), DX
+	XORQ R13, R13
 
 loop:
-	CMPQ        R12, CX
+	CMPQ        R13, DX
 	JGE         end
-	VMOVUPS     (BX)(R12*4), X0
-	VINSERTF128 $0x01, (R9)(R12*4), Y0, Y0
-	VMOVUPS     (SI)(R12*4), X1
-	VINSERTF128 $0x01, (R10)(R12*4), Y1, Y1
-	VMOVUPS     (DI)(R12*4), X2
-	VINSERTF128 $0x01, (R11)(R12*4), Y2, Y2
-	VMOVUPS     (R8)(R12*4), X3
-	VINSERTF128 $0x01, (DX)(R12*4), Y3, Y3
+	VMOVUPS     (SI)(R13*4), X0
+	VINSERTF128 $0x01, (R10)(R13*4), Y0, Y0
+	VMOVUPS     (DI)(R13*4), X1
+	VINSERTF128 $0x01, (R11)(R13*4), Y1, Y1
+	VMOVUPS     (R8)(R13*4), X2
+	VINSERTF128 $0x01, (R12)(R13*4), Y2, Y2
+	VMOVUPS     (R9)(R13*4), X3
+	VINSERTF128 $0x01, (BX)(R13*4), Y3, Y3
 	VUNPCKLPS   Y1, Y0, Y4
 	VUNPCKLPS   Y3, Y2, Y5
 	VSHUFPS     $0x44, Y5, Y4, Y6
 	VMOVUPS     Y6, (AX)
+	ADDQ        CX, AX
 	VSHUFPS     $0xee, Y5, Y4, Y4
-	VMOVUPS     Y4, 64(AX)
+	VMOVUPS     Y4, (AX)
+	ADDQ        CX, AX
 	VUNPCKHPS   Y1, Y0, Y4
 	VUNPCKHPS   Y3, Y2, Y5
 	VSHUFPS     $0x44, Y5, Y4, Y6
-	VMOVUPS     Y6, 128(AX)
+	VMOVUPS     Y6, (AX)
+	ADDQ        CX, AX
 	VSHUFPS     $0xee, Y5, Y4, Y4
-	VMOVUPS     Y4, 192(AX)
-	VMOVUPS     16(BX)(R12*4), X7
-	VINSERTF128 $0x01, 16(R9)(R12*4), Y7, Y7
-	VMOVUPS     16(SI)(R12*4), X8
-	VINSERTF128 $0x01, 16(R10)(R12*4), Y8, Y8
-	VMOVUPS     16(DI)(R12*4), X9
-	VINSERTF128 $0x01, 16(R11)(R12*4), Y9, Y9
-	VMOVUPS     16(R8)(R12*4), X10
-	VINSERTF128 $0x01, 16(DX)(R12*4), Y10, Y10
+	VMOVUPS     Y4, (AX)
+	ADDQ        CX, AX
+	VMOVUPS     16(SI)(R13*4), X7
+	VINSERTF128 $0x01, 16(R10)(R13*4), Y7, Y7
+	VMOVUPS     16(DI)(R13*4), X8
+	VINSERTF128 $0x01, 16(R11)(R13*4), Y8, Y8
+	VMOVUPS     16(R8)(R13*4), X9
+	VINSERTF128 $0x01, 16(R12)(R13*4), Y9, Y9
+	VMOVUPS     16(R9)(R13*4), X10
+	VINSERTF128 $0x01, 16(BX)(R13*4), Y10, Y10
 	VUNPCKLPS   Y8, Y7, Y4
 	VUNPCKLPS   Y10, Y9, Y5
 	VSHUFPS     $0x44, Y5, Y4, Y6
-	VMOVUPS     Y6, 256(AX)
+	VMOVUPS     Y6, (AX)
+	ADDQ        CX, AX
 	VSHUFPS     $0xee, Y5, Y4, Y4
-	VMOVUPS     Y4, 320(AX)
+	VMOVUPS     Y4, (AX)
+	ADDQ        CX, AX
 	VUNPCKHPS   Y8, Y7, Y4
 	VUNPCKHPS   Y10, Y9, Y5
 	VSHUFPS     $0x44, Y5, Y4, Y6
-	VMOVUPS     Y6, 384(AX)
+	VMOVUPS     Y6, (AX)
+	ADDQ        CX, AX
 	VSHUFPS     $0xee, Y5, Y4, Y4
-	VMOVUPS     Y4, 448(AX)
-	ADDQ        $0x08, R12
-	ADDQ        $0x00000200, AX
+	VMOVUPS     Y4, (AX)
+	ADDQ        CX, AX
+	ADDQ        $0x08, R13
 	JMP         loop
 
 end:

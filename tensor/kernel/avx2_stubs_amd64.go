@@ -242,11 +242,11 @@ func wideCombineAVX2(p *byte)
 // multiplyAddsAVX2 makes twelve fused multiply-adds in each loop.
 func multiplyAddsAVX2(loops int)
 
-// transpose is packColumns for eight columns, which begin at offsets, and a depth
-// that is a multiple of eight.
+// transpose is packColumns for eight columns, which begin at offsets, rows that lie distance
+// elements apart and are written in order, and a depth that is a multiple of eight and not 0.
 //
 //go:noescape
-func transpose(panel *float32, source *float32, offsets *[8]int, depth int)
+func transpose(panel *float32, distance int, source *float32, offsets *[8]int, depth int)
 
 // maxPlanesAVX2 is maxPlanes.
 //

@@ -48,7 +48,9 @@ func (g Gemm) Validate() error {
 type gemmPlan struct {
 	Gemm
 	rowBlocks, columnBlocks int
-	packTiles               int // tiles of the phase that packs A; 0 when A is read in place
+	packTiles               int // tiles of the phase that packs; 0 when there is none
+	packA, packB            bool
+	packedB                 int // where the workspace has B, behind A
 }
 
 // Limits of a tile of a product.
@@ -97,10 +99,23 @@ func (g Gemm) Plan() (Routine, error) {
 		kind:    kindGemm,
 		sizeA:   g.M * g.K, sizeB: g.K * g.N, sizeBias: bias, sizeOut: g.M * g.N,
 	}
-	if (g.TransposeA || g.K%gemmAlias == 0) && g.N >= gemmPackColumns && 2*g.M*g.N*g.K > gemmTileFlops {
-		p.packTiles = min(rowGroups(g.M), tileCount)
+	if 2*g.M*g.N*g.K > gemmTileFlops {
+		p.packA = (g.TransposeA || g.K%gemmAlias == 0) && g.N >= gemmPackColumns
+		p.packB = p.rowBlocks > 1
+	}
+	if p.packA {
+		p.packTiles = rowGroups(g.M)
+		p.packedB = packedAt(g.K, rowGroups(g.M), g.M)
+		plan.Workspace = p.packedB
+	}
+	if p.packB {
+		p.packTiles = max(p.packTiles, panels)
+		plan.Workspace += panels * panelColumns * g.K
+		plan.Scratch = 0
+	}
+	if p.packA || p.packB {
+		p.packTiles = min(p.packTiles, tileCount)
 		plan.Phases = append(plan.Phases, p.packTiles)
-		plan.Workspace = packedAt(g.K, rowGroups(g.M), g.M)
 	}
 	plan.Phases = append(plan.Phases, p.rowBlocks*p.columnBlocks)
 	plan.gemm = p
@@ -119,7 +134,12 @@ func (g Gemm) tileRows() int {
 // gemmRun performs a tile of either phase.
 func gemmRun[T Float](p *gemmPlan, phase, tile int, o Operands[T]) {
 	if p.packTiles > 0 && phase == 0 {
-		packLeft(p, tile, o.A, o.Workspace)
+		if p.packA {
+			packLeft(p, tile, o.A, o.Workspace)
+		}
+		if p.packB {
+			packRight(p, tile, o.B, o.Workspace[p.packedB:])
+		}
 		return
 	}
 	gemmTile(p, tile, o)
@@ -154,7 +174,7 @@ func packLeft[T Float](p *gemmPlan, tile int, a, packed []T) {
 				packColumns(to, a[i*p.K:end*p.K], p.K, p.K, end-i)
 				continue
 			}
-			packRowGroup(to, a[i*p.K:end*p.K], end-i, p.K)
+			packGroup(to, a[i*p.K:end*p.K], end-i, p.K)
 		}
 		return
 	}
@@ -190,24 +210,56 @@ func packLeft[T Float](p *gemmPlan, tile int, a, packed []T) {
 	}
 }
 
-// packRowGroup transposes a group of rows of length k, six at a time where there are as many.
-func packRowGroup[T Float](to, from []T, rows, k int) {
-	i := 0
-	for ; i+leastRows <= rows; i += leastRows {
-		packSixRows(to[i:], from[i*k:][:leastRows*k], rows, k)
-	}
-	for ; i < rows; i++ {
-		for j, v := range from[i*k:][:k] {
-			to[j*rows+i] = v
+// packGroup transposes a group of at most eight rows of the given depth.
+func packGroup[T Float](to, from []T, rows, depth int) {
+	done := packGroupFast(to, from, rows, depth)
+	for i := range rows {
+		for k := done; k < depth; k++ {
+			to[k*rows+i] = from[i*depth+k]
 		}
 	}
 }
 
-func packSixRows[T Float](to, from []T, rows, k int) {
-	r0, r1, r2 := from[:k], from[k:2*k], from[2*k:3*k]
-	r3, r4, r5 := from[3*k:4*k], from[4*k:5*k], from[5*k:6*k]
-	for j := range k {
-		*(*[leastRows]T)(to[j*rows:]) = [leastRows]T{r0[j], r1[j], r2[j], r3[j], r4[j], r5[j]}
+// packRight packs a part of B, all panels of one block of the depth before those of the next: some
+// panels where the columns are contiguous, some of the depth where the rows are.
+func packRight[T Float](p *gemmPlan, tile int, b, packed []T) {
+	panels, blocks := ceilDiv(p.N, panelColumns), depthBlocks(p.K)
+	total := p.K
+	if p.TransposeB {
+		total = panels
+	}
+	lo, hi := cut(total, p.packTiles, tile)
+	for block := range blocks {
+		k0, k1 := cut(p.K, blocks, block)
+		if p.TransposeB {
+			if lo < hi {
+				packPanels(p, packedPanels(p, packed, k0, k1, lo), b, k0, k1, lo, hi)
+			}
+			continue
+		}
+		if from, to := max(k0, lo), min(k1, hi); from < to {
+			target := packed[(panels*k0+from-k0)*panelColumns:]
+			packRows(target, (k1-k0)*panelColumns, b[from*p.N:], p.N, to-from, p.N)
+		}
+	}
+}
+
+// packedPanels returns what packRight packed of the depths from k0 to k1, from a panel on.
+func packedPanels[T Float](p *gemmPlan, packed []T, k0, k1, panel int) []T {
+	return packed[(ceilDiv(p.N, panelColumns)*k0+panel*(k1-k0))*panelColumns:]
+}
+
+// packPanels packs the panels from lo to hi, for the depths from k0 to k1.
+func packPanels[T Float](p *gemmPlan, to, b []T, k0, k1, lo, hi int) {
+	size := (k1 - k0) * panelColumns
+	if !p.TransposeB {
+		j := lo * panelColumns
+		packRows(to, size, b[k0*p.N+j:], p.N, k1-k0, min(hi*panelColumns, p.N)-j)
+		return
+	}
+	for n := lo; n < hi; n++ {
+		j := n * panelColumns
+		packColumns(to[(n-lo)*size:], b[j*p.K+k0:], p.K, k1-k0, min(panelColumns, p.N-j))
 	}
 }
 
@@ -221,14 +273,11 @@ func gemmTile[T Float](p *gemmPlan, tile int, o Operands[T]) {
 		k0, k1 := cut(p.K, blocks, block)
 		size := (k1 - k0) * panelColumns
 		f := p.epilogue(block == 0, block == blocks-1)
-		if p.TransposeB {
-			for n := panelLo; n < panelHi; n++ {
-				j := n * panelColumns
-				packColumns(o.Scratch[(n-panelLo)*size:], o.B[j*p.K+k0:], p.K, k1-k0, min(panelColumns, p.N-j))
-			}
+		panels := o.Scratch
+		if p.packB {
+			panels = packedPanels(p, o.Workspace[p.packedB:], k0, k1, panelLo)
 		} else {
-			j := panelLo * panelColumns
-			packRows(o.Scratch, o.B[k0*p.N+j:], p.N, k1-k0, min(panelHi*panelColumns, p.N)-j)
+			packPanels(p, panels, o.B, k0, k1, panelLo, panelHi)
 		}
 		batch := panelBatch(k1 - k0)
 		if inUse == avx512 { // two panels fit into its first-level cache of 48 KiB
@@ -237,7 +286,7 @@ func gemmTile[T Float](p *gemmPlan, tile int, o Operands[T]) {
 		for lo := panelLo; lo < panelHi; lo += batch {
 			for group := groupLo; group < groupHi; group++ {
 				for n, end := lo, min(lo+batch, panelHi); n < end; {
-					n += gemmGroup(p, group, k0, k1, n, end, o, o.Scratch[(n-panelLo)*size:], f)
+					n += gemmGroup(p, group, k0, k1, n, end, o, panels[(n-panelLo)*size:], f)
 				}
 			}
 		}
@@ -251,7 +300,7 @@ func gemmGroup[T Float](p *gemmPlan, group, k0, k1, n, end int, o Operands[T], p
 	i, last := cut(p.M, rowGroups(p.M), group)
 	var a left[T]
 	switch {
-	case p.packTiles > 0:
+	case p.packA:
 		distance := packedRows(last - i)
 		a = left[T]{data: o.Workspace[packedAt(p.K, group, i)+k0*distance:], rowStride: 1, depthStride: distance}
 	case p.TransposeA:

@@ -5738,33 +5738,34 @@ other4:
 	BNE offset
 	RET
 
-// func transpose(panel, source *float32, offsets *[8]int, depth int)
-TEXT ·transpose(SB), NOSPLIT, $0-32
+// func transpose(panel *float32, distance int, source *float32, offsets *[8]int, depth int)
+TEXT ·transpose(SB), NOSPLIT, $0-40
 	MOVD panel+0(FP), R0
-	MOVD source+8(FP), R1
-	MOVD offsets+16(FP), R2
-	MOVD 0(R2), R3
-	ADD R3<<2, R1, R3
-	MOVD 8(R2), R4
-	ADD R4<<2, R1, R4
-	MOVD 16(R2), R5
-	ADD R5<<2, R1, R5
-	MOVD 24(R2), R6
-	ADD R6<<2, R1, R6
-	MOVD 32(R2), R7
-	ADD R7<<2, R1, R7
-	MOVD 40(R2), R8
-	ADD R8<<2, R1, R8
-	MOVD 48(R2), R9
-	ADD R9<<2, R1, R9
-	MOVD 56(R2), R10
-	ADD R10<<2, R1, R10
-	MOVD depth+24(FP), R11
+	MOVD distance+8(FP), R1
+	MOVD source+16(FP), R2
+	MOVD offsets+24(FP), R3
+	MOVD 0(R3), R4
+	ADD R4<<2, R2, R4
+	MOVD 8(R3), R5
+	ADD R5<<2, R2, R5
+	MOVD 16(R3), R6
+	ADD R6<<2, R2, R6
+	MOVD 24(R3), R7
+	ADD R7<<2, R2, R7
+	MOVD 32(R3), R8
+	ADD R8<<2, R2, R8
+	MOVD 40(R3), R9
+	ADD R9<<2, R2, R9
+	MOVD 48(R3), R10
+	ADD R10<<2, R2, R10
+	MOVD 56(R3), R11
+	ADD R11<<2, R2, R11
+	MOVD depth+32(FP), R12
 loop:
-	WORD $0x3cc10460 // ldr q0, [x3], #16
-	WORD $0x3cc10481 // ldr q1, [x4], #16
-	WORD $0x3cc104a2 // ldr q2, [x5], #16
-	WORD $0x3cc104c3 // ldr q3, [x6], #16
+	WORD $0x3cc10480 // ldr q0, [x4], #16
+	WORD $0x3cc104a1 // ldr q1, [x5], #16
+	WORD $0x3cc104c2 // ldr q2, [x6], #16
+	WORD $0x3cc104e3 // ldr q3, [x7], #16
 	WORD $0x4e812804 // trn1 v4.4s, v0.4s, v1.4s
 	WORD $0x4e816805 // trn2 v5.4s, v0.4s, v1.4s
 	WORD $0x4e832846 // trn1 v6.4s, v2.4s, v3.4s
@@ -5773,10 +5774,10 @@ loop:
 	WORD $0x4ec728a9 // trn1 v9.2d, v5.2d, v7.2d
 	WORD $0x4ec6688a // trn2 v10.2d, v4.2d, v6.2d
 	WORD $0x4ec768ab // trn2 v11.2d, v5.2d, v7.2d
-	WORD $0x3cc104ec // ldr q12, [x7], #16
-	WORD $0x3cc1050d // ldr q13, [x8], #16
-	WORD $0x3cc1052e // ldr q14, [x9], #16
-	WORD $0x3cc1054f // ldr q15, [x10], #16
+	WORD $0x3cc1050c // ldr q12, [x8], #16
+	WORD $0x3cc1052d // ldr q13, [x9], #16
+	WORD $0x3cc1054e // ldr q14, [x10], #16
+	WORD $0x3cc1056f // ldr q15, [x11], #16
 	WORD $0x4e8d2990 // trn1 v16.4s, v12.4s, v13.4s
 	WORD $0x4e8d6991 // trn2 v17.4s, v12.4s, v13.4s
 	WORD $0x4e8f29d2 // trn1 v18.4s, v14.4s, v15.4s
@@ -5785,12 +5786,15 @@ loop:
 	WORD $0x4ed32a35 // trn1 v21.2d, v17.2d, v19.2d
 	WORD $0x4ed26a16 // trn2 v22.2d, v16.2d, v18.2d
 	WORD $0x4ed36a37 // trn2 v23.2d, v17.2d, v19.2d
-	WORD $0xad005008 // stp q8, q20, [x0, #0]
-	WORD $0xad025409 // stp q9, q21, [x0, #64]
-	WORD $0xad04580a // stp q10, q22, [x0, #128]
-	WORD $0xad065c0b // stp q11, q23, [x0, #192]
-	ADD $256, R0
-	SUBS $4, R11
+	WORD $0xad005008 // stp q8, q20, [x0]
+	ADD R1<<2, R0, R0
+	WORD $0xad005409 // stp q9, q21, [x0]
+	ADD R1<<2, R0, R0
+	WORD $0xad00580a // stp q10, q22, [x0]
+	ADD R1<<2, R0, R0
+	WORD $0xad005c0b // stp q11, q23, [x0]
+	ADD R1<<2, R0, R0
+	SUBS $4, R12
 	BNE loop
 	RET
 

@@ -113,10 +113,10 @@ func scatter(rows, depth, taps int, a *float32, skip int, b, c0, c1 *float32, of
 //go:noescape
 func multiplyLines(dout *float32, second, image int, x *float32, offsets *int32, count, images, rows, line, xRow, xImage int, first, other *float32, add bool)
 
-// transpose is packColumns for eight columns, which begin at offsets, and a depth that is a multiple of eight and not 0.
+// transpose is packColumns for eight columns, which begin at offsets, rows that lie distance elements apart and are written in order, and a depth that is a multiple of eight and not 0.
 //
 //go:noescape
-func transpose(panel, source *float32, offsets *[8]int, depth int)
+func transpose(panel *float32, distance int, source *float32, offsets *[8]int, depth int)
 
 // windowRuns is packWindow for a panel of runs.
 //

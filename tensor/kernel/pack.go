@@ -1,10 +1,9 @@
 package kernel
 
 // packRows packs panels whose rows are contiguous in the source: element (k, j)
-// of panel n is source[k*stride + n*16 + j]. The last panel is filled up with
-// zeros.
-func packRows[T Float](panels, source []T, stride, depth, columns int) {
-	size := depth * panelColumns
+// of panel n, which begins at n*size, is source[k*stride + n*16 + j]. The last
+// panel is filled up with zeros.
+func packRows[T Float](panels []T, size int, source []T, stride, depth, columns int) {
 	whole := columns / panelColumns
 	for k := range depth {
 		from := source[k*stride:][:columns]

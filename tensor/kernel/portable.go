@@ -19,6 +19,8 @@ func multiplyTableFast[T Float](data []T, rowOffsets, depthOffsets []int32, b, c
 
 func packColumnsFast[T Float](panel, source []T, stride, depth, columns int) bool { return false }
 
+func packGroupFast[T Float](to, from []T, rows, depth int) int { return 0 }
+
 func packWindowFast[T Float](panel, padded []T, p *pixelPanel, taps []int32) bool { return false }
 
 func maxPlanesFast[T Float](p *poolPlan, x, y []T, planes int) bool { return false }

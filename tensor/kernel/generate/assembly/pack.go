@@ -155,10 +155,11 @@ func windowGather(t target) {
 
 // transpose packs eight columns of a panel, eight of the depth at a time.
 func transpose() {
-	TEXT("transpose", NOSPLIT, "func(panel, source *float32, offsets *[8]int, depth int)")
+	TEXT("transpose", NOSPLIT, "func(panel *float32, distance int, source *float32, offsets *[8]int, depth int)")
 	Pragma("noescape")
-	Doc("transpose is packColumns for eight columns, which begin at offsets, and a depth", "that is a multiple of eight.")
-	panel := Load(Param("panel"), GP64())
+	Doc("transpose is packColumns for eight columns, which begin at offsets, rows that lie distance",
+		"elements apart and are written in order, and a depth that is a multiple of eight and not 0.")
+	panel, distance := Load(Param("panel"), GP64()), loadBytes("distance")
 	source := Load(Param("source"), GP64())
 	offsets := Load(Param("offsets"), GP64())
 	var columns [vector]GPVirtual
@@ -181,19 +182,19 @@ func transpose() {
 			VMOVUPS(Mem{Base: columns[j], Index: at, Scale: bytes, Disp: disp}, pairs[j].AsX())
 			VINSERTF128(Imm(1), Mem{Base: columns[j+4], Index: at, Scale: bytes, Disp: disp}, pairs[j], pairs[j])
 		}
-		for i, unpack := range []func(ops ...Op){VUNPCKLPS, VUNPCKHPS} {
+		for _, unpack := range []func(ops ...Op){VUNPCKLPS, VUNPCKHPS} {
 			left, right := YMM(), YMM()
 			unpack(pairs[1], pairs[0], left)
 			unpack(pairs[3], pairs[2], right)
-			for k, pattern := range []uint64{0x44, 0xee} {
+			for _, pattern := range []uint64{0x44, 0xee} {
 				row := YMM()
 				VSHUFPS(Imm(pattern), right, left, row)
-				VMOVUPS(row, Mem{Base: panel, Disp: (half*4 + i*2 + k) * panelColumns * bytes})
+				VMOVUPS(row, Mem{Base: panel})
+				ADDQ(distance, panel)
 			}
 		}
 	}
 	ADDQ(Imm(vector), at)
-	ADDQ(U32(vector*panelColumns*bytes), panel)
 	JMP(LabelRef("loop"))
 	Label("end")
 	VZEROUPPER()

@@ -4,9 +4,11 @@ import . "github.com/pollen-ml/pollen/tensor/kernel/generate/arm64"
 
 // transpose packs eight columns of a panel, four of the depth at a time.
 func transpose(file *File) {
-	f := file.Function("transpose", "func(panel, source *float32, offsets *[8]int, depth int)",
-		"is packColumns for eight columns, which begin at offsets, and a depth that is a multiple of eight and not 0.")
-	panel, source, offsets := f.Param("panel"), f.Param("source"), f.Param("offsets")
+	f := file.Function("transpose", "func(panel *float32, distance int, source *float32, offsets *[8]int, depth int)",
+		"is packColumns for eight columns, which begin at offsets, rows that lie distance elements apart "+
+			"and are written in order, and a depth that is a multiple of eight and not 0.")
+	panel, distance := f.Param("panel"), f.Param("distance")
+	source, offsets := f.Param("source"), f.Param("offsets")
 	var columns [vector]X
 	for j := range columns {
 		columns[j] = f.General()
@@ -25,9 +27,9 @@ func transpose(file *File) {
 		halves[half] = f.Transposed(rows)
 	}
 	for k := range lanes {
-		f.Arm("stp q%d, q%d, [x%d, #%d]", halves[0][k], halves[1][k], panel, k*panelColumns*bytes)
+		f.Arm("stp q%d, q%d, [x%d]", halves[0][k], halves[1][k], panel)
+		f.Go("ADD R%d<<2, R%d, R%d", distance, panel, panel)
 	}
-	f.Go("ADD $%d, R%d", lanes*panelColumns*bytes, panel)
 	f.Go("SUBS $%d, R%d", lanes, depth)
 	f.Go("BNE %s", "loop")
 	f.Go("RET")
