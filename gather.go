@@ -17,8 +17,8 @@ const partsFolder = "parts"
 // Gather makes one run of several, whose chains sample the same posterior: in a new or empty
 // folder, which names the folders of the parts, or has copies of them. A copy holds what a part has
 // by now; of parts that are named, the run has whatever they have when it is asked. Parts that
-// differ in their data, network, prior, temperature or anything else but seeds, chains and devices
-// are refused by name, and so is a chain that is in two of them.
+// differ in their data, network, prior, temperature or anything else but seeds, chains, devices and
+// where chains start are refused by name, and so is a chain that is in two of them.
 func Gather(folder string, parts []string, copied bool, options ...Option) (*Run, error) {
 	if len(parts) == 0 {
 		return nil, invalid("gather %s: no runs to gather", folder)
@@ -109,6 +109,9 @@ func gathered(parts []string) (*Manifest, error) {
 			holder[chain] = part
 		}
 		all.Spec.FirstChain = min(all.Spec.FirstChain, m.Spec.FirstChain)
+		if all.Spec.Start != m.Spec.Start {
+			all.Spec.Start = "" // the parts have theirs
+		}
 	}
 	all.Spec.Chains = len(holder)
 	return all, nil
@@ -116,7 +119,7 @@ func gathered(parts []string) (*Manifest, error) {
 
 // differsFrom says what keeps two runs from being parts of one, "" if nothing does.
 func (m *Manifest) differsFrom(other *Manifest) string {
-	if name, first, second := other.Spec.Difference(m.Spec, "seed", "chains", "first-chain"); name != "" {
+	if name, first, second := other.Spec.Difference(m.Spec, "seed", "chains", "first-chain", "start"); name != "" {
 		return fmt.Sprintf("%s is %q in the first, %q in the second", name, first, second)
 	}
 	data, theirs := m.Data, other.Data

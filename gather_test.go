@@ -111,6 +111,34 @@ func TestGatherGrowing(t *testing.T) {
 	}
 }
 
+// A chain and the one that goes on where it ended are of one posterior.
+func TestGatherContinued(t *testing.T) {
+	data, place := squares(t, 100, 3, 1), t.TempDir()
+	spec := chainsFrom(0, 1)
+	var parts []string
+	for i := range 3 {
+		run, err := Fit(context.Background(), spec, trainOn(data), filepath.Join(place, fmt.Sprint("part", i)))
+		must(t, err)
+		parts = append(parts, run.Folder())
+		spec.Seed++
+		spec.Start = run.Folder()
+	}
+	for _, c := range []struct {
+		parts []string
+		start string // of all
+	}{{parts, ""}, {parts[1:], ""}, {parts[1:2], parts[0]}} {
+		run, err := Gather(filepath.Join(place, fmt.Sprint("of", len(c.parts))), c.parts, false)
+		must(t, err)
+		files, err := run.Samples()
+		must(t, err)
+		if m := run.Manifest(); len(files) != 2*len(c.parts) || m.Spec.Chains != len(c.parts) || m.Spec.Start != c.start {
+			t.Errorf("%d samples of %d chains from %q, want 2 of each of %d chains from %q", len(files), m.Spec.Chains, m.Spec.Start, len(c.parts), c.start)
+		}
+		_, err = run.Predict(context.Background(), data)
+		must(t, err)
+	}
+}
+
 func TestGatherRefuses(t *testing.T) {
 	data, other, place := squares(t, 100, 3, 1), squares(t, 100, 3, 2), t.TempDir()
 	make := func(name string, spec Spec) string {
