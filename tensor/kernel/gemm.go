@@ -56,8 +56,10 @@ type gemmPlan struct {
 // Limits of a tile of a product.
 const (
 	// gemmTileFlops is the work, in floating-point operations, that a tile is
-	// given where there is a choice: some 50 microseconds.
-	gemmTileFlops = 4 << 20
+	// given where there is a choice: some 5 microseconds.
+	gemmTileFlops = 1 << 19
+	// gemmPackFlops is the work above which a phase that packs is worth its while.
+	gemmPackFlops = 4 << 20
 	// gemmTileRows bounds the rows of a tile: 192 rows x maxDepth float32 of A
 	// stay in a second-level cache of 256 KiB and more.
 	gemmTileRows = 192
@@ -99,7 +101,7 @@ func (g Gemm) Plan() (Routine, error) {
 		kind:    kindGemm,
 		sizeA:   g.M * g.K, sizeB: g.K * g.N, sizeBias: bias, sizeOut: g.M * g.N,
 	}
-	if 2*g.M*g.N*g.K > gemmTileFlops {
+	if 2*g.M*g.N*g.K > gemmPackFlops {
 		p.packA = (g.TransposeA || g.K%gemmAlias == 0) && g.N >= gemmPackColumns
 		p.packB = p.rowBlocks > 1
 	}
