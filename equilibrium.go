@@ -23,21 +23,11 @@ func (d *Diagnostics) Equilibrium(temperature float64) string {
 	if temperature == 0 || len(d.Temperatures) < 2 { // at temperature 0 there is no equilibrium to miss
 		return ""
 	}
-	states := map[state][]string{}
-	weights := map[state]int{}
-	total := 0
-	layers := d.Temperatures[1:]
-	for _, t := range layers {
-		s := t.state(temperature)
-		if s == unmeasured {
-			return ""
-		}
-		states[s], weights[s] = append(states[s], t.Layer), weights[s]+t.Weights
-		total += t.Weights
-	}
-	if total == 0 { // diagnostics of an older version
+	states, weights, total := d.byState(temperature)
+	if total == 0 { // a layer was not measured, or diagnostics of an older version
 		return ""
 	}
+	layers := d.Temperatures[1:]
 	share := math.Floor(100 * float64(weights[balanced]) / float64(total))
 	verdict := fmt.Sprintf("%.0f %% of the weights are in equilibrium, within %g %% of T = %g", share, 100*equilibriumTolerance, temperature)
 	last := layers[len(layers)-1].Layer
@@ -62,6 +52,31 @@ func (d *Diagnostics) Equilibrium(temperature float64) string {
 		verdict += "; what predictions depend on is at T = " + p.String()
 	}
 	return verdict + "."
+}
+
+// InEquilibrium reports whether all layers are in equilibrium at the requested temperature, as
+// Equilibrium has it.
+func (d *Diagnostics) InEquilibrium(temperature float64) bool {
+	if temperature == 0 || len(d.Temperatures) < 2 {
+		return false
+	}
+	_, weights, total := d.byState(temperature)
+	return total > 0 && weights[balanced] == total
+}
+
+// byState are the layers by what their temperatures say, and the numbers of their weights, also in
+// all, which is 0 if one was not measured.
+func (d *Diagnostics) byState(temperature float64) (layers map[state][]string, weights map[state]int, total int) {
+	layers, weights = map[state][]string{}, map[state]int{}
+	for _, t := range d.Temperatures[1:] {
+		s := t.state(temperature)
+		if s == unmeasured {
+			return nil, nil, 0
+		}
+		layers[s], weights[s] = append(layers[s], t.Layer), weights[s]+t.Weights
+		total += t.Weights
+	}
+	return layers, weights, total
 }
 
 // listed names a few layers, and counts the others.

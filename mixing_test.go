@@ -170,6 +170,9 @@ func TestEquilibriumInWords(t *testing.T) {
 		if got := d.Equilibrium(1); got != want {
 			t.Errorf("%+v: %q, want %q", layers, got, want)
 		}
+		if got, all := d.InEquilibrium(1), strings.HasPrefix(want, "100 %"); got != all {
+			t.Errorf("%q: in equilibrium: %t", want, got)
+		}
 	}
 	heated := Diagnostics{Temperatures: []Temperature{{}, of("a", 1, 1, 0.01, 1, 0)}, Predictions: &Measured{8.04, 1.71}}
 	want := "100 % of the weights are in equilibrium, within 5 % of T = 1; what predictions depend on is at T = 8 ± 2."
@@ -186,8 +189,8 @@ func TestEquilibriumInWords(t *testing.T) {
 		t.Errorf("of many layers: %q, want %q", got, want)
 	}
 	d := Diagnostics{Temperatures: []Temperature{{}, of("a", 1, 1.5, 0.01, 1, 0)}}
-	if got := d.Equilibrium(0); got != "" {
-		t.Errorf("at temperature 0: %q", got)
+	if got := d.Equilibrium(0); got != "" || d.InEquilibrium(0) {
+		t.Errorf("at temperature 0: %q, in equilibrium: %t", got, d.InEquilibrium(0))
 	}
 }
 

@@ -20,6 +20,7 @@ type Summary struct {
 	Chains       *report.Table   // a row for each run; nil if none has diagnostics
 	Temperatures []*report.Table // those that samplers were measured at, by layer
 	Notes        []string        // what the tables show, and how near each run is to equilibrium
+	Unsettled    []string        // samplers that are not in equilibrium, or whose chains have not mixed
 }
 
 // Summarize reads the diagnostics of runs, under these names. Runs without are left out.
@@ -52,6 +53,9 @@ func Summarize(names []string, runs []*pollen.Run) (s Summary, err error) {
 				"95 %% of split R-hats are below that, the effective sample size (ESS) is the median.", m.Images))
 		}
 		verdicts = append(verdicts, o.verdict()...)
+		if o.unsettled() {
+			s.Unsettled = append(s.Unsettled, o.name)
+		}
 	}
 	if s.Temperatures, err = temperatures(all); err != nil {
 		return s, err
@@ -110,18 +114,29 @@ func (o observed) verdict() []string {
 		notes = append(notes, fmt.Sprintf("%s: %s %% of the attempts to swap neighbours among the temperatures %s succeeded.", o.name,
 			report.OrDash("%.0f", 100*float64(o.Swaps)), strings.ReplaceAll(strings.Trim(fmt.Sprint(o.spec.Temperatures), "[]"), " ", ", ")))
 	}
-	var unmixed []string
-	if o.mixing().RHat > mixedRHat {
-		unmixed = append(unmixed, "predictions")
-	}
-	if o.WeightRHat > mixedRHat {
-		unmixed = append(unmixed, o.Watched)
-	}
-	if len(unmixed) > 0 {
+	if unmixed := o.unmixed(); len(unmixed) > 0 {
 		notes = append(notes, fmt.Sprintf("%s: not mixed: split R-hat of %s above %g. A longer run would come closer.", o.name,
 			strings.Join(unmixed, " and "), mixedRHat))
 	}
 	return notes
+}
+
+// unsettled reports whether a sampler's temperatures, where they were measured, or its chains' mixing
+// say that it is not in equilibrium.
+func (o observed) unsettled() bool {
+	t := o.requested()
+	return t > 0 && (len(o.unmixed()) > 0 || o.Equilibrium(t) != "" && !o.InEquilibrium(t))
+}
+
+// unmixed is what the chains do not agree on.
+func (o observed) unmixed() (what []string) {
+	if o.mixing().RHat > mixedRHat {
+		what = append(what, "predictions")
+	}
+	if o.WeightRHat > mixedRHat {
+		what = append(what, o.Watched)
+	}
+	return what
 }
 
 func isNaN(n pollen.Number) bool { return math.IsNaN(float64(n)) }

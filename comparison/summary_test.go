@@ -148,6 +148,9 @@ vague: 96 % of the weights are in equilibrium, within 5 % of T = 1; in too short
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Error(diff)
 	}
+	if diff := cmp.Diff([]string{"cold", "hot", "vague"}, s.Unsettled); diff != "" {
+		t.Error(diff)
+	}
 }
 
 // A posterior at temperature 0 is a point: there is no equilibrium to miss.
@@ -157,8 +160,8 @@ func TestTemperatureZeroIsNoVerdict(t *testing.T) {
 		&pollen.Diagnostics{Acceptance: none, Temperatures: []pollen.Temperature{{Layer: "all", Configurational: 3, StandardError: 0.1, Kinetic: none}}},
 		"sgld", pollen.Spec{Method: langevin.SGLD{}, Temperature: new(0.0)},
 	}
-	if notes := o.verdict(); len(notes) > 0 {
-		t.Errorf("%q", notes)
+	if notes := o.verdict(); len(notes) > 0 || o.unsettled() {
+		t.Errorf("%q, unsettled: %t", notes, o.unsettled())
 	}
 }
 

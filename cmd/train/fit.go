@@ -208,7 +208,7 @@ func finishFit(ctx context.Context, run *pollen.Run, err error, name string, dat
 		}
 		fmt.Fprintln(c.out)
 	}
-	if err := printChains(compared, c); err != nil {
+	if _, err := printChains(compared, c); err != nil {
 		return err
 	}
 	page, err := writePage(run.Folder(), compared, data.Test, nil)

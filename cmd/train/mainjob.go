@@ -112,7 +112,7 @@ func (j *mainJob) run(ctx context.Context, given *pflag.FlagSet, c *console) (er
 			remarkKept(err, c)
 			c.remark("Go on with all of it: train --resume %s", j.folder)
 			if len(runs) > 0 {
-				if reporting := j.report(runs, data, c); reporting != nil {
+				if reporting := j.report(context.WithoutCancel(ctx), runs, data, device, c); reporting != nil {
 					c.remark("%v", reporting)
 				}
 			}
@@ -120,7 +120,7 @@ func (j *mainJob) run(ctx context.Context, given *pflag.FlagSet, c *console) (er
 		}
 		runs = append(runs, run)
 	}
-	return j.report(runs, data, c)
+	return j.report(ctx, runs, data, device, c)
 }
 
 // prepare refuses mistakes before any work is done, and takes up a comparison to go on with, if
@@ -206,7 +206,7 @@ func (j *mainJob) try(ctx context.Context, all *comparison.Comparison, m compari
 }
 
 // report writes the figures, the page and the tables of the finished methods.
-func (j *mainJob) report(runs []compared, data shows, c *console) error {
+func (j *mainJob) report(ctx context.Context, runs []compared, data shows, device tensor.Device, c *console) error {
 	if err := printScores(runs, subjectsOf(runs, nil, nil), "", c); err != nil {
 		return err
 	}
@@ -222,12 +222,16 @@ func (j *mainJob) report(runs []compared, data shows, c *console) error {
 		return errors.Wrap(err, "train: table")
 	}
 	fmt.Fprintln(c.out)
-	if err := printChains(runs, c); err != nil {
+	unsettled, err := printChains(runs, c)
+	if err != nil {
 		return err
 	}
 	if _, err := writePage(j.folder, runs, data.digits, data.letters); err != nil {
 		return err
 	}
 	fmt.Fprintf(c.out, "\nRun folder: %s (open report.html there)\n", j.folder)
-	return nil
+	if len(unsettled) == 0 {
+		return nil
+	}
+	return j.tellSettled(ctx, unsettled, data.train, device, c)
 }

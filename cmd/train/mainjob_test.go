@@ -53,10 +53,20 @@ func TestMainJob(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, want := range []string{"score ", "confidence on glyphs", "\nSGD ", "\nSGLD ", "\npSGLD ", "split R-hat", "temperature  requested  ",
-		"Run folder: " + j.folder} {
+		"Run folder: " + j.folder, "\nNot in equilibrium: SGLD, pSGLD. Their scores ", "learnt from 200 digits, takes some 1 min here:\n"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("results %q, want %q", out, want)
 		}
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	command, _ := strings.CutPrefix(lines[len(lines)-1], "  train fit ")
+	if !strings.HasSuffix(command, " --device cpu --data-folder "+j.dataFolder) {
+		t.Errorf("the last line is %q", lines[len(lines)-1])
+	}
+	estimate, _, said, _ := testConsole()
+	words := append(append([]string{"fit"}, strings.Fields(command)...), "--data", j.data, "--estimate")
+	if code := run(words, estimate); code != 0 {
+		t.Errorf("what it says to run exits with %d: %s", code, said)
 	}
 	if _, temperatures, _ := strings.Cut(out.String(), "temperature  requested"); strings.Contains(temperatures, "\nSGD ") {
 		t.Errorf("%q: an optimizer has no temperature", temperatures)

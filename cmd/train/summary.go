@@ -18,17 +18,18 @@ func summarize(runs []compared) (comparison.Summary, error) {
 	return comparison.Summarize(names, all)
 }
 
-// printChains prints what runs' chains did: how long, how hot, how well mixed.
-func printChains(runs []compared, c *console) error {
+// printChains prints what runs' chains did: how long, how hot, how well mixed. It returns the names
+// of samplers that are not in equilibrium.
+func printChains(runs []compared, c *console) (unsettled []string, err error) {
 	s, err := summarize(runs)
 	if err != nil || s.Chains == nil {
-		return err
+		return nil, err
 	}
 	if err := printTables(c, append([]*report.Table{s.Chains}, s.Temperatures...)...); err != nil {
-		return err
+		return nil, err
 	}
 	for _, note := range s.Notes {
 		fmt.Fprintln(c.out, note)
 	}
-	return nil
+	return s.Unsettled, nil
 }
