@@ -17,5 +17,6 @@
 // everything there.
 //
 // PyTorch and JAX (on GPUs too) run in processes of their own, which --python starts (see
-// peers/requirements.txt); an absent one is left out, with a message.
+// peers/requirements.txt); an absent one is left out, with a message. A process is stopped while
+// others have their turn: threads of some spin for a while when they have nothing to do.
 package main

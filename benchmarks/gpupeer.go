@@ -72,8 +72,7 @@ func (s *service) leave(why error) {
 
 func (s *service) close() {
 	if s.peer != nil {
-		s.peer.in.Close()
-		s.peer.command.Wait()
+		s.peer.close()
 		s.peer = nil
 	}
 }

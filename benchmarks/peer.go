@@ -128,6 +128,7 @@ func openPeer(o options, program, mode string, t training) (contestant, error) {
 func startPeer(o options, program string) (*peer, error) {
 	command := exec.Command(o.python, "-c", serveProgram+program)
 	command.Stderr = os.Stderr
+	restable(command)
 	in, err := command.StdinPipe()
 	if err != nil {
 		return nil, errors.Wrap(err, "benchmarks: peer")
@@ -150,8 +151,18 @@ func closeAfter(p *peer, err error) error {
 	return err
 }
 
-// ask sends a request and waits for its answer.
-func (p *peer) ask(r peerRequest) (peerAnswer, error) {
+// ask sends a request and waits for its answer. Before and after, the process is stopped.
+func (p *peer) ask(r peerRequest) (a peerAnswer, err error) {
+	if err := p.wake(); err != nil {
+		return a, ended{err}
+	}
+	if a, err = p.answer(r); err != nil {
+		return a, err
+	}
+	return a, p.rest()
+}
+
+func (p *peer) answer(r peerRequest) (peerAnswer, error) {
 	var a peerAnswer
 	line, err := json.Marshal(r)
 	if err != nil {
@@ -190,6 +201,7 @@ func (p *peer) run(steps int) (float64, error) {
 }
 
 func (p *peer) close() error {
+	p.wake() // unless it has ended, and Wait says how
 	if err := p.in.Close(); err != nil {
 		return errors.Wrap(err, "benchmarks: peer")
 	}
