@@ -96,10 +96,16 @@ func (r *gpuRun) predictStep(t training, chains int, precision string) error {
 	comparison := fmt.Sprintf("step %s batch %d %s, %d chains, %s", t.network, t.batch, t.sampler, chains, precision)
 	images := float64(chains * t.batch)
 	r.predictEntry(comparison, "pollen", step, images/step, "images")
-	fmt.Printf("%s: %.1f us, %.0f steps/s, %.4g images/s\n", comparison, 1e6*step, 1/step, images/step)
+	work, line := 0.0, 0.0
+	for _, c := range calls {
+		work, line = work+c.Seconds, max(line, c.End)
+	}
+	fmt.Printf("%s: %.1f us, %.0f steps/s, %.4g images/s; all work %.1f us, the longest line of launches %.1f us\n",
+		comparison, 1e6*step, 1/step, images/step, 1e6*work, 1e6*line)
+	fmt.Println("       work            end      slack  bound         bytes  kernel")
 	for _, c := range calls {
 		r.predictEntry("launches of "+comparison, c.Kernel+" "+c.Label, c.Seconds, c.Bytes/c.Seconds/1e9, "GB")
-		fmt.Printf("  %9.2f us  %-7s %8.1f MB  %s %v %s\n", 1e6*c.Seconds, c.Bound, c.Bytes/1e6, c.Kernel, c.Blocks, c.Label)
+		fmt.Printf("  %9.2f us  %9.2f  %9.2f  %-7s %8.1f MB  %s %v %s\n", 1e6*c.Seconds, 1e6*c.End, 1e6*c.Slack, c.Bound, c.Bytes/1e6, c.Kernel, c.Blocks, c.Label)
 	}
 	return nil
 }

@@ -38,6 +38,8 @@ type Predicted struct {
 	Seconds               float64
 	Bound                 string  // "product", "issue", "memory", "cache" or "launch"
 	Bytes                 float64 // that all chains read and write
+	End                   float64 // after the step's begin, if it waited for nothing but the calls that it follows
+	Slack                 float64 // how much later it might end without the last call ending later: 0 along the longest line of calls
 }
 
 // Predict says how long the calls of a workload's step take on a GPU, and the whole step: the time
@@ -61,18 +63,34 @@ func Predict(s tensor.Workload, m Model, precision Precision) (calls []Predicted
 		return nil, 0, err
 	}
 	footprint := float64(s.Chains * (s.Bytes[tensor.Chain] + s.Bytes[tensor.Scratch]))
-	sum, ends, longest := 0.0, make([]float64, len(all)), 0.0
-	follows := orderOf(all, 1).follows
+	work := 0.0
 	for i, c := range all {
 		calls[i].predict(m, c, s.Chains, footprint)
-		sum += calls[i].Seconds
-		for _, before := range follows[i] {
-			ends[i] = max(ends[i], ends[before])
-		}
-		ends[i] += m.Node + calls[i].Seconds
-		longest = max(longest, ends[i])
+		work += calls[i].Seconds
 	}
-	return calls, max(sum, longest), nil
+	return calls, max(work, line(calls, orderOf(all, 1).follows, m.Node)), nil
+}
+
+// line fills in when the calls of a step end, each of which follows others, and returns the last
+// end.
+func line(calls []Predicted, follows [][]int, node float64) (end float64) {
+	for i := range calls {
+		for _, before := range follows[i] {
+			calls[i].End = max(calls[i].End, calls[before].End)
+		}
+		calls[i].End += node + calls[i].Seconds
+		end = max(end, calls[i].End)
+	}
+	for i := range calls {
+		calls[i].Slack = end - calls[i].End
+	}
+	for i := len(calls) - 1; i >= 0; i-- {
+		begin := calls[i].End - node - calls[i].Seconds
+		for _, before := range follows[i] {
+			calls[before].Slack = max(0, min(calls[before].Slack, calls[i].Slack+begin-calls[before].End))
+		}
+	}
+	return end
 }
 
 // predict fills in the time. What a step touches is in the cache if all of it fits.

@@ -84,3 +84,19 @@ func TestPredictProduct(t *testing.T) {
 		t.Errorf("%+v, wants %v seconds", calls[0], want)
 	}
 }
+
+// TestPredictLine: calls end after those that they follow, and may end later by as much as their
+// own followers wait for others.
+func TestPredictLine(t *testing.T) {
+	// 0 is followed by 1, 2; both by 3; 4 stands alone.
+	calls := []Predicted{{Seconds: 1}, {Seconds: 5}, {Seconds: 2}, {Seconds: 1}, {Seconds: 3}}
+	if end := line(calls, [][]int{nil, {0}, {0}, {1, 2}, nil}, 0.5); end != 8.5 {
+		t.Errorf("the last one ends at %v, wants 8.5", end)
+	}
+	ends, slacks := []float64{1.5, 7, 4, 8.5, 3.5}, []float64{0, 0, 3, 0, 5}
+	for i, c := range calls {
+		if c.End != ends[i] || c.Slack != slacks[i] {
+			t.Errorf("call %d ends at %v with a slack of %v, wants %v and %v", i, c.End, c.Slack, ends[i], slacks[i])
+		}
+	}
+}
