@@ -10,8 +10,17 @@ import (
 )
 
 // faulty is a recording of a kernel of testdata on two blocks of 64 threads: (y, x, n) of two
-// chains.
+// chains; of one that is grouped on a block of 128, x having ones in bf16.
 func faulty(kernel string) *Recording {
+	if strings.HasPrefix(kernel, "grouped") {
+		const bytes = 4096
+		r := new(Recording)
+		ones := []byte(strings.Repeat("\x80\x3f", bytes/2))
+		r.Add(2, []Buffer{{Bytes: bytes}, {Bytes: bytes, Contents: ones}}, []Call{{
+			Symbol: kernel, Blocks: [2]int{1, 1}, Threads: 128, Shared: bytes, Arguments: []Argument{{Buffer: true, Value: 0}, {Buffer: true, Value: 1}, {Value: 128}},
+		}})
+		return r
+	}
 	const n = 128
 	x := make([]byte, 4*n)
 	for i := range n {
@@ -49,6 +58,18 @@ func TestFaultsAreFound(t *testing.T) {
 		{"unaligned_f32", Address, "misaligned address"},
 		{"divergent_f32", Plain, "block (0, 0, 0), thread (0, 0, 0) waits in barrier for others that do not come: of 64 threads 24 have ended, 40 wait"},
 		{"mixed_f32", Plain, "mixed_f32: block (0, 0, 0), thread"},
+		{"grouped_f32", Plain, ""},
+		{"grouped_f32", Address, ""},
+		{"grouped_f32", Thread, ""},
+		{"grouped_no_fence_f32", Plain, "multiplies without a fence"},
+		{"grouped_no_commit_f32", Plain, "waits in barrier"},
+		{"grouped_no_wait_f32", Plain, "waits in barrier"},
+		{"grouped_no_copy_wait_f32", Plain, "waits in barrier"},
+		{"grouped_no_order_f32", Plain, "no fence after it was initialised"},
+		{"grouped_no_barrier_f32", Plain, "not initialised"},
+		{"grouped_too_early_f32", Thread, "data race"},
+		{"grouped_two_operands_f32", Plain, "describes other operands"},
+		{"grouped_swizzled_f32", Plain, "with a swizzle"},
 	} {
 		text, err := faulty(row.kernel).Run(t, row.by, "testdata")
 		if row.says == "" && err != nil || row.says != "" && (err == nil || !strings.Contains(text, row.says)) {

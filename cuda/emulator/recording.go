@@ -141,7 +141,7 @@ func replayer(t testing.TB, s Sanitizer, folder string) string {
 			return "", err
 		}
 		var sources []string
-		for _, name := range []string{"block.cpp", "fiber.cpp", "kernel.cpp", "replay/replay.cpp"} {
+		for _, name := range []string{"asynchronous.cpp", "block.cpp", "fiber.cpp", "kernel.cpp", "replay/replay.cpp"} {
 			sources = append(sources, filepath.Join(from[0], name))
 		}
 		made, err := objects(append(c.sources(from[:], sources, emulatorFlags), c.kernels(from[:], cuda, kernelFlags)...))

@@ -60,7 +60,7 @@ func NewReplay(t testing.TB) *Replay {
 		t.Fatal(err)
 	}
 	var paths []string
-	for _, name := range []string{"block.cpp", "fiber.cpp", "kernel.cpp", "matrix.cpp", "replay/replay.cpp"} {
+	for _, name := range []string{"asynchronous.cpp", "block.cpp", "fiber.cpp", "group.cpp", "kernel.cpp", "matrix.cpp", "replay/replay.cpp"} {
 		paths = append(paths, filepath.Join(r.source, name))
 	}
 	unlock, err := lock(filepath.Join(r.c.cache, "lock"))

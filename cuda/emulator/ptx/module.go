@@ -27,7 +27,7 @@ func Translate(name, text string) ([]Unit, error) {
 	var made strings.Builder
 	begin := func() {
 		made.Reset()
-		for _, header := range []string{"ptx/memory.h", "ptx/instructions.h", "ptx/warp.h", "parameter.h"} {
+		for _, header := range []string{"ptx/memory.h", "ptx/instructions.h", "ptx/warp.h", "ptx/group.h", "parameter.h"} {
 			fmt.Fprintf(&made, "#include %q\n", header)
 		}
 		made.WriteString("using namespace pollen::ptx;\n")

@@ -29,7 +29,7 @@ func (e *entry) operation(opcode string, operands []string) (string, error) {
 			return "", errors.New("a barrier that is not number 0 of the whole block")
 		}
 		return "pollen::wait(pollen::Wait::Block);", nil
-	case "cvta.global.u64", "cvta.to.global.u64":
+	case "cvta.global.u64", "cvta.to.global.u64", "cvta.shared.u64", "cvta.to.shared.u64":
 		if err := wants(2); err != nil {
 			return "", err
 		}
@@ -52,6 +52,9 @@ func (e *entry) operation(opcode string, operands []string) (string, error) {
 		return "pollen::copyWait(" + count + ");", err
 	case "cp.async.ca.shared.global", "cp.async.cg.shared.global":
 		return e.copyAsync(opcode, operands)
+	}
+	if code, is, err := e.groupOperation(opcode, operands); is {
+		return code, err
 	}
 	if f, found := fragments[opcode]; found {
 		return e.multiply(f, operands)

@@ -1,106 +1,17 @@
-#include "block.h"
-
-#include <cstdint>
-#include <cstring>
-#include <vector>
-
-#include "copies.h"
-#include "fiber.h"
-#include "kernel.h"
-#include "sanitizer.h"
+#include "running.h"
 
 namespace pollen {
 
 thread_local Here here __attribute__((tls_model("initial-exec")));
+thread_local Block* block __attribute__((tls_model("initial-exec")));
 
 namespace {
 
-constexpr int maxThreads = 1024, maxWarps = maxThreads / 32;
-constexpr size_t sharedLimit = 228 << 10;  // of any GPU, for static and dynamic arrays together
-
-struct Thread {
-  Fiber* fiber;  // null before it runs and when it has ended
-  Wait waits;
-  unsigned round;  // of exchanges, whose memory alternates
-  Copies copies;
-  SanitizerFiber sanitizer;
-};
-
-struct Warp {
-  uint32_t lanes, ready;  // which there are, and which can run
-  int arrived;
-  Wait kind;
-  SanitizerSync sync[2];
-  unsigned rounds;
-  alignas(16) char brought[2][32][laneBytes];
-};
-
-struct Array {
-  const void* place;
-  size_t bytes;
-  void* memory;
-};
-
-class Block {
- public:
-  Block() {
-    // Growing would move them in the middle of a block, which the race detector would take for the threads' doing.
-    all.reserve(maxThreads + 1);
-    idle.reserve(maxThreads + 1);
-  }
-  std::string run(const Work& w);
-  void wait(Wait kind);
-  Brought* exchange(Wait kind, const void* mine, size_t bytes);
-  void* shared(const void* place, size_t bytes);
-  void* dynamic();
-  size_t dynamicBytes() const { return work.dynamicBytes; }
-  Watched watched(size_t bytes);
-  void written(void* to, size_t bytes);
-  Thread& running() { return threads[current]; }
-  void fault(const char* what);
-  void fail(const std::string& what);
-
- private:
-  Work work;
-  int count, warps, current, ended, arrived;
-  unsigned rounds;  // of barriers of the block
-  SanitizerSync sync[2];
-  uint32_t ready;  // warps that have a ready thread
-  std::string failure;
-  Thread threads[maxThreads];
-  Warp warp[maxWarps];
-  Fiber own{};
-  std::vector<Fiber*> all, idle;
-  std::vector<Array> arrays;
-  SharedMemory memory;
-  unsigned long long time = 0;  // of the barriers of all blocks so far
-  Watched watch{};
-  std::vector<Access> accesses;
-  SanitizerFiber ownSanitizer;
-
-  static void entry();
-  void begin();
-  int next() const;
-  void go(int thread);
-  void place(int thread);
-  void setReady(int w, uint32_t lanes) {
-    warp[w].ready |= lanes;
-    if (warp[w].ready) ready |= 1u << w;
-  }
-  void clearReady(int thread) {
-    Warp& w = warp[thread / 32];
-    w.ready &= ~(1u << thread % 32);
-    if (!w.ready) ready &= ~(1u << thread / 32);
-  }
-  void suspend();
-  std::string stuck() const;
-};
-
-thread_local Block* block;
-
 SanitizerSync gridEnd;
 
-const char* const names[] = {"nothing", "barrier", "warpBarrier", "a shuffle", "mmaTF32_16x8x8", "mmaBF16_16x8x16", "ldmatrix"};
+const char* const names[] = {"nothing", "barrier", "warpBarrier", "a shuffle", "mmaTF32_16x8x8", "mmaBF16_16x8x16", "ldmatrix", "a copy barrier", "wgmma"};
+
+}  // namespace
 
 std::string at(int thread) {
   Dim b = here.block, t = here.threads;
@@ -120,10 +31,14 @@ std::string Block::run(const Work& w) {
   failure.clear();
   arrays.clear();
   memory.clear();
+  phases.clear();
+  for (Group& g : groups) g.arrived = 0;
   for (int i = 0; i < count; i++) {
     Thread& t = threads[i];
     t.fiber = nullptr, t.waits = Wait::None, t.round = 0;
+    t.phase = nullptr;
     t.copies.clear();
+    t.products.clear();
     t.sanitizer.create();
   }
   for (int i = 0; i < warps; i++) {
@@ -164,7 +79,7 @@ void Block::entry() {
   for (;;) {
     Fiber* me = b.idle.back();
     b.idle.pop_back();
-    int thread = b.next();
+    int thread = b.nextOrCopy();
     for (;;) {
       b.place(thread);
       b.running().fiber = me;
@@ -174,7 +89,7 @@ void Block::entry() {
       b.running().fiber = nullptr;
       b.ended++;
       b.clearReady(thread);
-      thread = b.next();
+      thread = b.nextOrCopy();
       if (thread < 0 || b.threads[thread].fiber || ownStacks) break;
     }
     if (!ownStacks) b.idle.push_back(me);
@@ -183,6 +98,7 @@ void Block::entry() {
       fiberSwitch(me, b.idle.back());
     } else if (thread < 0) {
       if (b.ended < b.count && b.failure.empty()) b.failure = b.stuck();
+      if (b.failure.empty() && b.phases.underWay()) b.failure = "block ends while copies to it are under way";
       b.ownSanitizer.resume();
       fiberSwitch(me, &b.own);
     } else {
@@ -220,7 +136,7 @@ void Block::suspend() {
   int me = current;
   clearReady(me);
   Fiber* from = threads[me].fiber;
-  int thread = next();
+  int thread = nextOrCopy();
   if (thread < 0 || !failure.empty()) {
     if (failure.empty()) failure = stuck();
     ownSanitizer.resume();
@@ -281,7 +197,10 @@ void Block::fail(const std::string& what) {
   fiberSwitch(running().fiber, &own);
 }
 
-void Block::fault(const char* what) { fail(at(current) + " " + what); }
+void Block::fault(const char* what) {
+  fail(at(current) + " " + what);
+  abort();  // the block does not come back here
+}
 
 Brought* Block::exchange(Wait kind, const void* mine, size_t bytes) {
   int me = current;
@@ -298,10 +217,10 @@ std::string Block::stuck() const {
   for (int i = count - 1; i >= 0; i--)
     if (threads[i].waits != Wait::None) first = i;
   std::string s = at(first) + " waits in " + names[(int)threads[first].waits] + " for others that do not come: ";
-  int waiting[8] = {};
+  int waiting[waits] = {};
   for (int i = 0; i < count; i++) waiting[(int)threads[i].waits]++;
   s += "of " + std::to_string(count) + " threads " + std::to_string(ended) + " have ended";
-  for (int kind = 1; kind < 7; kind++)
+  for (int kind = 1; kind < waits; kind++)
     if (waiting[kind]) s += ", " + std::to_string(waiting[kind]) + " wait in " + names[kind];
   return s;
 }
@@ -336,8 +255,6 @@ void Block::written(void* to, size_t bytes) {
   noteWrites(watch.accesses + ((char*)to - watch.memory) / 4, bytes / 4);
 }
 
-}  // namespace
-
 void wait(Wait kind) {
   SanitizerIgnore ignore;
   block->wait(kind);
@@ -364,10 +281,7 @@ size_t dynamicBytes() { return block->dynamicBytes(); }
 
 Watched watchedShared(size_t bytes) { return block->watched(bytes); }
 
-void fault(const char* what) {
-  block->fault(what);
-  abort();  // the block does not come back here
-}
+void fault(const char* what) { block->fault(what); }
 
 void copyLater(void* to, const void* from, int bytes, int size) {
   if ((uintptr_t)to % size || (bytes && (uintptr_t)from % size)) {

@@ -21,7 +21,8 @@ constexpr unsigned long long timeUnit = 2048;
 extern thread_local Here here __attribute__((tls_model("initial-exec")));
 
 // Wait is what a thread waits for: all threads of its block, or those of its warp, in one of the ways that take the whole warp.
-enum class Wait { None, Block, Warp, Shuffle, MultiplyTF32, MultiplyBF16, LoadMatrix };
+enum class Wait { None, Block, Warp, Shuffle, MultiplyTF32, MultiplyBF16, LoadMatrix, Phase, Product };
+constexpr int waits = 9;
 
 constexpr size_t laneBytes = 32;
 
@@ -83,5 +84,33 @@ inline void noteWrites(Access* words, size_t count) {
 void copyLater(void* to, const void* from, int bytes, int size);
 void copyCommit();
 void copyWait(int groups);
+
+// initPhase makes a barrier for copies of eight bytes of shared memory: each phase waits for so many arrivals. Copies know of it after orderPhases.
+// arriveAtPhase arrives, and has the phase wait for so many bytes more. hasPassedPhase tells whether the phase of a parity has ended; it must be asked
+// again. copyBulk leaves NaN, and notes a copy that counts in the barrier's phase.
+void initPhase(const void* place, int arrivals);
+void orderPhases();
+void arriveAtPhase(const void* place, int bytes);
+bool hasPassedPhase(const void* place, int odd);
+void copyBulk(void* to, const void* from, size_t bytes, const void* place);
+
+// meetGroup waits for the 128 threads of four warps, which bring the same operands. It is true for one of them, the first to go on, which has to compute the
+// product, at most 64 x 256 numbers, for all of them: putProduct puts some where they belong.
+bool meetGroup(const unsigned long long (&operands)[2]);
+void putProduct(int at, const float* numbers, int count);
+
+// addProduct adds the product's numbers at some places to a thread's sums, or puts them there, after commitProducts and waitProducts, which waits for all
+// groups but the newest few; until then NaN is there. productReads notes that until then what it reads must stay what it is.
+struct ProductReads {
+  unsigned long long (*digest)(const ProductReads&);
+  const void* memory;
+  unsigned long long operands[2];
+  int columns;
+};
+void addProduct(float* const* sums, const int* places, int count, bool keep);
+void productReads(const ProductReads& reads);
+void fenceProducts();
+void commitProducts();
+void waitProducts(int groups);
 
 }  // namespace pollen

@@ -82,6 +82,7 @@ inline void sanitizedCopy(void* to, const void* from, size_t bytes) {
   SanitizerIgnore ignore;
   memcpy(to, from, bytes);
 }
+inline void sanitizedRead(const void* from, size_t bytes) { __tsan_read_range((void*)from, bytes); }
 inline void sanitizedFill(void* to, int value, size_t bytes) {
   if (bytes == 0) return;
   __tsan_write_range(to, bytes);
@@ -117,6 +118,8 @@ struct SanitizerIgnore {
 #if defined(POLLEN_ADDRESS_SANITIZER)
 extern "C" void* __asan_memcpy(void*, const void*, size_t);
 extern "C" void* __asan_memset(void*, int, size_t);
+extern "C" void __asan_loadN(void*, size_t);
+inline void sanitizedRead(const void* from, size_t bytes) { __asan_loadN((void*)from, bytes); }
 inline void sanitizedCopy(void* to, const void* from, size_t bytes) { __asan_memcpy(to, from, bytes); }
 inline void sanitizedFill(void* to, int value, size_t bytes) { __asan_memset(to, value, bytes); }
 inline void sanitizedUnwritten(void* to, size_t bytes) {
@@ -124,6 +127,7 @@ inline void sanitizedUnwritten(void* to, size_t bytes) {
   unwritten(to, bytes);
 }
 #else
+inline void sanitizedRead(const void*, size_t) {}
 inline void sanitizedCopy(void* to, const void* from, size_t bytes) { memcpy(to, from, bytes); }
 inline void sanitizedFill(void* to, int value, size_t bytes) { memset(to, value, bytes); }
 inline void sanitizedUnwritten(void* to, size_t bytes) { unwritten(to, bytes); }

@@ -1,0 +1,111 @@
+package ptx
+
+import (
+	"fmt"
+	"regexp"
+	"strings"
+
+	"github.com/pkg/errors"
+)
+
+// groupOperation translates the instructions of capability 9.0: barriers for copies, the copies,
+// and products of a warpgroup. It is false for others.
+func (e *entry) groupOperation(opcode string, operands []string) (code string, is bool, err error) {
+	form, found := groupForms[opcode]
+	if match := asyncProduct.FindStringSubmatch(opcode); match != nil {
+		code, err = e.multiplyAsync(number(match[1]), operands)
+		return code, true, err
+	}
+	if !found {
+		return "", false, nil
+	}
+	if len(operands) != len(form.operands) {
+		return "", true, errors.Errorf("%d operands, wants %d", len(operands), len(form.operands))
+	}
+	var values []any
+	for i, kind := range form.operands {
+		value := ""
+		switch kind {
+		case "_":
+			if operands[i] != "_" {
+				return "", true, errors.Errorf("%s is a state, which is not known", operands[i])
+			}
+			continue
+		case "pred": // the result
+			continue
+		case "address":
+			value, err = e.address(operands[i])
+		case "constant":
+			value, err = immediate(operands[i], "s32")
+		default:
+			value, err = e.read(operands[i], kind)
+		}
+		if err != nil {
+			return "", true, err
+		}
+		values = append(values, value)
+	}
+	code = fmt.Sprintf(strings.ReplaceAll(form.code, "LINE", fmt.Sprint(e.line)), values...)
+	if form.operands != nil && form.operands[0] == "pred" {
+		code, err = e.write(operands[0], "pred", code)
+		return code, true, err
+	}
+	return code + ";", true, nil
+}
+
+// groupForms are the operands of instructions, in their order, and what they call.
+var groupForms = map[string]struct {
+	operands []string
+	code     string
+}{
+	"mbarrier.init.shared::cta.b64":             {[]string{"address", "b32"}, "initBarrier(shared, %s, %s, LINE)"},
+	"mbarrier.arrive.expect_tx.shared::cta.b64": {[]string{"_", "address", "b32"}, "arriveExpecting(shared, %s, %s, LINE)"},
+	"mbarrier.try_wait.parity.shared::cta.b64":  {[]string{"pred", "address", "b32"}, "tryWait(shared, %s, %s, LINE)"},
+	"fence.proxy.async.shared::cta":             {nil, "pollen::orderPhases()"},
+	"wgmma.fence.sync.aligned":                  {nil, "pollen::fenceProducts()"},
+	"wgmma.commit_group.sync.aligned":           {nil, "pollen::commitProducts()"},
+	"wgmma.wait_group.sync.aligned":             {[]string{"constant"}, "pollen::waitProducts(%s)"},
+	"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes": {
+		[]string{"address", "address", "b32", "address"}, "copyInBulk(shared, %s, %s, %s, %s, LINE)",
+	},
+}
+
+var asyncProduct = regexp.MustCompile(`^wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k16\.f32\.bf16\.bf16$`)
+
+// multiplyAsync is wgmma.mma_async {d}, a, b, scale-d, 1, 1, 0, 0: matrix descriptors, both
+// matrices K-major and not negated.
+func (e *entry) multiplyAsync(columns int, operands []string) (string, error) {
+	if len(operands) != 8 || strings.Join(operands[4:], " ") != "1 1 0 0" {
+		return "", errors.New("a product that is not of two K-major matrices as they are")
+	}
+	d := list(operands[0])
+	if columns%8 != 0 || columns < 8 || columns > 256 || len(d) != columns/2 {
+		return "", errors.Errorf("%d registers for %d columns", len(d), columns)
+	}
+	var places []string
+	for i, register := range d {
+		of, code, err := e.register(register)
+		if err != nil {
+			return "", err
+		}
+		if of != "f32" {
+			return "", errors.Errorf("%s, of type %s, is a sum", register, of)
+		}
+		for _, other := range d[:i] {
+			if other == register {
+				return "", errors.Errorf("%s is two sums", register)
+			}
+		}
+		places = append(places, "&"+code)
+	}
+	var values []any
+	for i, kind := range []string{"b64", "b64", "pred"} {
+		value, err := e.read(operands[i+1], kind)
+		if err != nil {
+			return "", err
+		}
+		values = append(values, value)
+	}
+	return fmt.Sprintf("{ F32* const d[%d] = {%s}; multiplyAsync<%d>(d, %s, %s, %s, shared, %d); }",
+		append(append([]any{columns / 2, strings.Join(places, ", "), columns}, values...), e.line)...), nil
+}

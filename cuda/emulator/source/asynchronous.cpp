@@ -1,0 +1,148 @@
+// What GPUs of capability 9.0 do beside their threads: copies that barriers in memory wait for, and products of four warps.
+#include <cstdint>
+
+#include "running.h"
+
+namespace pollen {
+
+Phases::Barrier& Block::barrierAt(const void* place) {
+  Phases::Barrier* b = phases.find(place);
+  if (!b) fault("uses a copy barrier that was not initialised");
+  return *b;
+}
+
+void Block::initPhase(const void* place, int arrivals) {
+  if ((uintptr_t)place % 8) fault("initialises a copy barrier that is not aligned");
+  if (phases.find(place)) fault("initialises a copy barrier twice");
+  phases.add(place, arrivals);
+}
+
+// wake has those run who wait for a barrier.
+void Block::wake(const Phases::Barrier& b) {
+  for (int i = 0; i < count; i++)
+    if (threads[i].waits == Wait::Phase && threads[i].phase == b.place) setReady(i / 32, 1u << i % 32);
+}
+
+void Block::arrive(const void* place, int bytes) {
+  Phases::Barrier& b = barrierAt(place);
+  b.sync.release();
+  b.bytes += bytes;
+  b.pending--;
+  if (b.pending < 0) fault("arrives at a copy barrier once too often");
+  if (Phases::ended(b)) wake(b);
+}
+
+// hasPassed may say that a phase has not ended though it soon will: a thread must ask again.
+bool Block::hasPassed(const void* place, int odd) {
+  Thread& t = running();
+  auto passed = [&] { return (int)(barrierAt(place).phase & 1) != odd; };
+  if (!passed() && t.phase != place) {
+    t.phase = place;
+    return false;
+  }
+  while (!passed()) {
+    t.phase = place;
+    t.waits = Wait::Phase;
+    suspend();
+    t.waits = Wait::None;
+  }
+  t.phase = nullptr;
+  barrierAt(place).sync.acquire();
+  return true;
+}
+
+void Block::copyBulk(void* to, const void* from, size_t bytes, const void* place) {
+  Phases::Barrier& b = barrierAt(place);
+  if (!b.known) fault("copies with a barrier that copies do not know of: there was no fence after it was initialised");
+  if ((uintptr_t)to % 16 || (uintptr_t)from % 16 || bytes % 16) fault("copies what is not aligned to 16 bytes");
+  written(to, bytes);
+  sanitizedUnwritten(to, bytes);
+  sanitizedRead(from, bytes);
+  b.sync.release();
+  phases.later(to, from, bytes, &b);
+}
+
+// completeCopy makes one of the copies.
+void Block::completeCopy() {
+  Phases::Copy c = phases.take();
+  memcpy(c.to, c.from, c.bytes);
+  if (watch.memory) {
+    // What comes after the barrier comes after the copy, too.
+    Access* words = watch.accesses + ((char*)c.to - watch.memory) / 4;
+    for (size_t i = 0; i < c.bytes / 4; i++) words[i].write = 0;
+  }
+  Phases::Barrier& b = phases.of(c);
+  b.bytes -= c.bytes;
+  if (Phases::ended(b)) wake(b);
+}
+
+// nextOrCopy is the thread to run, after copies that it waits for.
+int Block::nextOrCopy() {
+  int thread = next();
+  while (thread < 0 && ended < count && failure.empty() && phases.underWay()) {
+    completeCopy();
+    thread = next();
+  }
+  return thread;
+}
+
+// meetGroup waits for the 128 threads of four warps, which bring the same operands, and is true for the first one to go on.
+bool Block::meetGroup(const unsigned long long (&operands)[2]) {
+  int me = current, number = me / groupThreads;
+  if (count < (number + 1) * groupThreads) fault("multiplies by four warps, which there are not");
+  Group& g = groups[number];
+  if (g.arrived == 0)
+    memcpy(g.operands, operands, sizeof operands);
+  else if (memcmp(g.operands, operands, sizeof operands) != 0)
+    fault("describes other operands of a product than others of its four warps");
+  Thread& t = threads[me];
+  t.waits = Wait::Product;
+  if (++g.arrived < groupThreads) {
+    suspend();
+  } else {
+    g.arrived = 0;
+    g.last = me;
+    for (int i = 0; i < groupThreads / 32; i++) setReady(number * (groupThreads / 32) + i, ~0u);
+  }
+  t.waits = Wait::None;
+  return g.last == me;
+}
+
+float* Block::groupProduct() {
+  std::vector<float>& room = groups[current / groupThreads].product;
+  if (room.empty()) room.resize(mostProduct);
+  return room.data();
+}
+
+void initPhase(const void* place, int arrivals) {
+  SanitizerIgnore ignore;
+  block->initPhase(place, arrivals);
+}
+void orderPhases() { block->orderPhases(); }
+void arriveAtPhase(const void* place, int bytes) {
+  SanitizerIgnore ignore;
+  block->arrive(place, bytes);
+}
+bool hasPassedPhase(const void* place, int odd) {
+  SanitizerIgnore ignore;
+  return block->hasPassed(place, odd);
+}
+void copyBulk(void* to, const void* from, size_t bytes, const void* place) { block->copyBulk(to, from, bytes, place); }
+
+bool meetGroup(const unsigned long long (&operands)[2]) {
+  SanitizerIgnore ignore;
+  return block->meetGroup(operands);
+}
+void putProduct(int at, const float* numbers, int count) { memcpy(block->groupProduct() + at, numbers, 4 * count); }
+void addProduct(float* const* sums, const int* places, int count, bool keep) {
+  SanitizerIgnore ignore;
+  if (const char* wrong = block->running().products.add(sums, block->groupProduct(), places, count, keep)) block->fault(wrong);
+}
+void productReads(const ProductReads& reads) { block->running().products.reads(reads); }
+void fenceProducts() { block->running().products.fence(); }
+void commitProducts() { block->running().products.commit(); }
+void waitProducts(int groups) {
+  if (const char* wrong = block->running().products.wait(groups)) block->fault(wrong);
+}
+
+}  // namespace pollen

@@ -1,0 +1,40 @@
+// Products of a warpgroup, as the PTX ISA lays them out; translated PTX calls them (ptx/group.h).
+#include "ptx/group.h"
+
+namespace pollen {
+namespace ptx {
+
+// Products are exact; the manual does not say in which order they are added up.
+void multiplyGroup(const U16 (*a)[16], const U16 (*b)[16], int columns) {
+  for (int row = 0; row < 64; row++)
+    for (int column = 0; column < columns; column++) {
+      F32 sum = 0;
+      for (int k = 0; k < 16; k++) sum += number((U32)a[row][k] << 16) * number((U32)b[column][k] << 16);
+      putProduct(row * columns + column, &sum, 1);
+    }
+}
+
+unsigned long long digestOf(const ProductReads& reads) {
+  unsigned long long digest = 0;
+  for (int side = 0; side < 2; side++) {
+    Descriptor from(reads.operands[side]);
+    for (int row = 0; row < (side == 0 ? 64 : reads.columns); row++)
+      for (int c = 0; c < 2; c++) {
+        U64 words[2];
+        __builtin_memcpy(words, (const char*)reads.memory + from.at(row, c) - 1024, 16);
+        for (U64 word : words) digest = (digest ^ word) * 0x9e3779b97f4a7c15ull, digest ^= digest >> 29;
+      }
+  }
+  return digest;
+}
+
+// The manual's figure of the fragment of D: warp w of the group has rows 16 w to 16 w + 15; in each eight columns, lane l the two from l % 4 * 2 on, of row
+// l / 4 in d0 and d1, of row l / 4 + 8 in d2 and d3, and so on for every eight columns.
+int groupElement(int i, int columns) {
+  int lane = laneNumber(), warp = (int)(here.thread.x / 32 % 4);
+  int row = warp * 16 + lane / 4 + (i & 2 ? 8 : 0), column = (i >> 2) * 8 + lane % 4 * 2 + (i & 1);
+  return row * columns + column;
+}
+
+}  // namespace ptx
+}  // namespace pollen

@@ -1,0 +1,74 @@
+// The words of hopper.cuh for a CPU.
+#pragma once
+
+#include "shim.h"
+
+namespace pollen {
+
+using CopyBarrier = unsigned long long;
+
+inline void initBarrier(CopyBarrier* b, int arrivals) { initPhase(b, arrivals); }
+inline void orderBarriers() { orderPhases(); }
+inline void expectBytes(CopyBarrier* b, int bytes) { arriveAtPhase(b, bytes); }
+inline void copyBulk(void* to, const void* from, int bytes, CopyBarrier* b) { copyBulk(to, from, (size_t)bytes, (const void*)b); }
+inline bool hasPassed(CopyBarrier* b, int odd) { return hasPassedPhase(b, odd); }
+
+inline void groupFence() { fenceProducts(); }
+inline void groupCommit() { commitProducts(); }
+template <int n>
+inline void groupWait() {
+  waitProducts(n);
+}
+
+// describe: an address is a place in the launch's own shared memory.
+inline unsigned long long describe(void* memory, unsigned bytes, unsigned acrossDepth, unsigned acrossRows) {
+  unsigned long long at = (char*)memory - (char*)dynamicShared() + bytes;
+  return at >> 4 | (unsigned long long)(acrossDepth >> 4) << 16 | (unsigned long long)(acrossRows >> 4) << 32;
+}
+
+// groupRow is 8 numbers of a row of a described matrix.
+inline const uint16_t* groupRow(const char* memory, unsigned long long d, int row, int eight) {
+  size_t at = (d & 0x3fff) * 16 + (d >> 16 & 0x3fff) * 16 * eight + (d >> 32 & 0x3fff) * 16 * (row / 8) + row % 8 * 16;
+  if (d >> 46 != 0 || at + 16 > dynamicBytes()) fault("multiplies what is outside of its shared memory, or described with a swizzle");
+  return (const uint16_t*)(memory + at);
+}
+
+// groupDigest tells whether the operands' memory is what it was.
+inline unsigned long long groupDigest(const ProductReads& r) {
+  unsigned long long sum = 0;
+  for (int side = 0; side < 2; side++)
+    for (int row = 0; row < (side ? r.columns : 64); row++)
+      for (int i = 0; i < 16; i++) sum = (sum ^ groupRow((const char*)r.memory, r.operands[side], row, i / 8)[i % 8]) * 0x100000001b3ull;
+  return sum;
+}
+
+template <int sums>
+inline void multiplyGroup(float (&d)[sums], unsigned long long a, unsigned long long b) {
+  constexpr int columns = 2 * sums;
+  if (meetGroup({a, b})) {
+    ProductReads reads = {groupDigest, dynamicShared(), {a, b}, columns};
+    productReads(reads);
+    float left[64][16], right[16][columns];
+    for (int k = 0; k < 16; k++) {
+      for (int row = 0; row < 64; row++) left[row][k] = wordToFloat((unsigned)groupRow((const char*)reads.memory, a, row, k / 8)[k % 8] << 16);
+      for (int column = 0; column < columns; column++)
+        right[k][column] = wordToFloat((unsigned)groupRow((const char*)reads.memory, b, column, k / 8)[k % 8] << 16);
+    }
+    for (int row = 0; row < 64; row++) {
+      float sum[columns];
+      for (int column = 0; column < columns; column++) sum[column] = 0;
+      for (int k = 0; k < 16; k++)
+        for (int column = 0; column < columns; column++) sum[column] += left[row][k] * right[k][column];
+      putProduct(row * columns, sum, columns);
+    }
+  }
+  int lane = laneNumber(), warp = (int)threadIdx.x / 32 % 4, places[sums];
+  float* to[sums];
+  for (int i = 0; i < sums; i++) {
+    int row = 16 * warp + lane / 4 + i % 4 / 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+    places[i] = row * columns + column, to[i] = d + i;
+  }
+  addProduct(to, places, sums, true);
+}
+
+}  // namespace pollen

@@ -1,0 +1,97 @@
+// A thread's part of the products of four warps: wgmma.
+#pragma once
+
+#include <cstring>
+#include <vector>
+
+#include "block.h"
+
+namespace pollen {
+
+// Products are those that were not waited for yet. Their sums are kept here, and NaN is where they will be: a thread that looks at them too early finds
+// that, and one that writes there is found.
+class Products {
+ public:
+  void clear() { sums.clear(), operands.clear(), group = 0, fenced = false; }
+  void fence() { fenced = true; }
+  void commit() { group++; }
+
+  // add adds a product's numbers to sums, or puts them there. It returns what is wrong, or null.
+  const char* add(float* const* to, const float* product, const int* places, int count, bool keep) {
+    Sums* s = nullptr;
+    for (Sums& one : sums)
+      for (float* v : one.to)
+        if (v == to[0]) s = &one;
+    if (!s) {
+      if (!fenced) return "multiplies without a fence between what else its sums' registers were used for and the product";
+      sums.push_back({{to, to + count}, {}, group});
+      s = &sums.back();
+      for (int i = 0; i < count; i++) s->values.push_back(*to[i]), *to[i] = nothing();
+    }
+    if (s->to != std::vector<float*>(to, to + count)) return "adds to sums under way by another shape, or in another order";
+    if (const char* wrong = touched(*s)) return wrong;
+    for (int i = 0; i < count; i++) s->values[i] = keep ? s->values[i] + product[places[i]] : product[places[i]];
+    s->group = group;
+    return nullptr;
+  }
+
+  // reads notes that a product of this group reads shared memory until it is waited for: what digest makes of that stays the same.
+  void reads(const ProductReads& r) { operands.push_back({group, r.digest(r), r}); }
+
+  // wait ends all groups but the newest few.
+  const char* wait(int groups) {
+    for (size_t i = 0; i < operands.size();) {
+      Operands& o = operands[i];
+      if (o.group >= group - groups) {
+        i++;
+        continue;
+      }
+      if (o.reads.digest(o.reads) != o.before) return "finds that shared memory has changed while a product read it";
+      operands.erase(operands.begin() + i);
+    }
+    for (size_t i = 0; i < sums.size();) {
+      Sums& s = sums[i];
+      if (s.group >= group - groups) {
+        i++;
+        continue;
+      }
+      if (const char* wrong = touched(s)) return wrong;
+      for (size_t j = 0; j < s.to.size(); j++) *s.to[j] = s.values[j];
+      sums.erase(sums.begin() + i);
+      fenced = false;
+    }
+    return nullptr;
+  }
+
+ private:
+  struct Sums {
+    std::vector<float*> to;
+    std::vector<float> values;
+    int group;
+  };
+  struct Operands {
+    int group;
+    unsigned long long before;
+    ProductReads reads;
+  };
+
+  static float nothing() {
+    unsigned bits = 0x7fffffff;
+    float v;
+    memcpy(&v, &bits, 4);
+    return v;
+  }
+  static const char* touched(const Sums& s) {
+    float none = nothing();
+    for (float* v : s.to)
+      if (memcmp(v, &none, 4) != 0) return "changes a sum that a product is adding to";
+    return nullptr;
+  }
+
+  std::vector<Sums> sums;
+  std::vector<Operands> operands;
+  int group = 0;
+  bool fenced = false;
+};
+
+}  // namespace pollen

@@ -1,0 +1,82 @@
+// Instructions of capability 9.0: barriers for copies (PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier"), cp.async.bulk, and
+// products of a warpgroup ("Asynchronous Warpgroup Level Matrix Multiply-Accumulate Instructions").
+#pragma once
+
+#include "memory.h"
+
+namespace pollen {
+namespace ptx {
+
+template <class S>
+static inline const void* barrierAt(const S& shared, U64 at, int line) {
+  return shared.watched.memory + shared.template check<8>(at, line);
+}
+template <class S>
+static inline void initBarrier(const S& shared, U64 at, U32 arrivals, int line) {
+  initPhase(shared.template writes<8>(at, line), arrivals);
+}
+template <class S>
+static inline void arriveExpecting(const S& shared, U64 at, U32 bytes, int line) {
+  arriveAtPhase(barrierAt(shared, at, line), bytes);
+}
+template <class S>
+static inline bool tryWait(const S& shared, U64 at, U32 parity, int line) {
+  if (parity > 1) complain("with a parity above 1", at, 8, line);
+  return hasPassedPhase(barrierAt(shared, at, line), parity);
+}
+
+template <class S>
+static inline void copyInBulk(const S& shared, U64 to, U64 from, U32 bytes, U64 barrier, int line) {
+  if (bytes == 0) return;
+  if (bytes % 16) complain("a copy of which is no multiple of 16", to, bytes, line);
+  U64 place = shared.template check<16>(to, line);
+  if (place + 16 != shared.template check<16>(to + bytes - 16, line) + 32 - bytes) complain("outside shared memory", to, bytes, line);
+  global<16>(from + bytes - 16, line);
+  copyBulk(shared.watched.memory + place, global<16>(from, line), bytes, barrierAt(shared, barrier, line));
+}
+
+// Descriptor is a matrix descriptor: the start address, the leading and the stride dimension's byte offsets, each without its last four bits, the base offset
+// and the swizzling mode.
+struct Descriptor {
+  U64 start, leading, stride, base, mode;
+
+  Descriptor(U64 bits)
+      : start((bits & 0x3fff) << 4), leading((bits >> 16 & 0x3fff) << 4), stride((bits >> 32 & 0x3fff) << 4), base(bits >> 49 & 7), mode(bits >> 62) {}
+
+  // at is where 16 bytes of a row lie in a K-major matrix without swizzling, which is made of bricks of 8 rows x 16 bytes: the stride dimension's offset is
+  // from eight rows to the next eight, the leading one's from a column of bricks to the next one.
+  U64 at(int row, int column) const { return start + row / 8 * stride + column * leading + row % 8 * 16; }
+};
+
+// multiplyGroup puts the m64nNk16 product of bf16 matrices, a 64 x 16 and b 16 x N, where the warpgroup looks for it. Elements of b are by column.
+void multiplyGroup(const U16 (*a)[16], const U16 (*b)[16], int columns);
+
+// digestOf is of what a product reads.
+unsigned long long digestOf(const ProductReads& reads);
+
+// groupElement is where register i of d has its number in the product, in the thread's own fragment.
+int groupElement(int i, int columns);
+
+// multiplyAsync is wgmma.mma_async.m64nNk16 of both operands in shared memory.
+template <int columns, class S>
+static inline void multiplyAsync(F32* const (&d)[columns / 2], U64 a, U64 b, bool add, const S& shared, int line) {
+  if (meetGroup({a, b})) {
+    U16 left[64][16], right[columns][16];
+    auto fetch = [&](U16(*to)[16], int rows, U64 bits) {
+      Descriptor from(bits);
+      if (from.base != 0 || from.mode != 0) complain("in a matrix with a swizzling mode, which is not known", from.start, 16, line);
+      for (int row = 0; row < rows; row++)
+        for (int c = 0; c < 2; c++) __builtin_memcpy(to[row] + 8 * c, shared.template reads<16>(from.at(row, c), line), 16);
+    };
+    fetch(left, 64, a);
+    fetch(right, columns, b);
+    productReads({digestOf, shared.watched.memory, {a, b}, columns});
+    multiplyGroup(left, right, columns);
+  }
+  int places[columns / 2];
+  for (int i = 0; i < columns / 2; i++) places[i] = groupElement(i, columns);
+  addProduct(d, places, columns / 2, add);
+}
+
+}  // namespace ptx
+}  // namespace pollen

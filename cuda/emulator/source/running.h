@@ -1,0 +1,127 @@
+// What block.cpp and asynchronous.cpp know of a block that runs.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <vector>
+
+#include "block.h"
+#include "copies.h"
+#include "fiber.h"
+#include "kernel.h"
+#include "phases.h"
+#include "products.h"
+#include "sanitizer.h"
+
+namespace pollen {
+
+constexpr int maxThreads = 1024, maxWarps = maxThreads / 32;
+constexpr size_t sharedLimit = 228 << 10;  // of any GPU, for static and dynamic arrays together
+
+struct Thread {
+  Fiber* fiber;  // null before it runs and when it has ended
+  Wait waits;
+  unsigned round;  // of exchanges, whose memory alternates
+  Copies copies;
+  const void* phase;  // the copy barrier that it waits for, or asked for last in vain
+  Products products;
+  SanitizerFiber sanitizer;
+};
+
+struct Warp {
+  uint32_t lanes, ready;  // which there are, and which can run
+  int arrived;
+  Wait kind;
+  SanitizerSync sync[2];
+  unsigned rounds;
+  alignas(16) char brought[2][32][laneBytes];
+};
+
+// Group is four warps.
+struct Group {
+  int arrived, last;
+  unsigned long long operands[2];
+  std::vector<float> product;
+};
+constexpr int groupThreads = 128, mostProduct = 64 * 256;
+
+struct Array {
+  const void* place;
+  size_t bytes;
+  void* memory;
+};
+
+class Block {
+ public:
+  Block() {
+    // Growing would move them in the middle of a block, which the race detector would take for the threads' doing.
+    all.reserve(maxThreads + 1);
+    idle.reserve(maxThreads + 1);
+  }
+  std::string run(const Work& w);
+  void wait(Wait kind);
+  Brought* exchange(Wait kind, const void* mine, size_t bytes);
+  void* shared(const void* place, size_t bytes);
+  void* dynamic();
+  size_t dynamicBytes() const { return work.dynamicBytes; }
+  Watched watched(size_t bytes);
+  void written(void* to, size_t bytes);
+  Thread& running() { return threads[current]; }
+  void initPhase(const void* place, int arrivals);
+  void orderPhases() { phases.makeKnown(); }
+  void arrive(const void* place, int bytes);
+  bool hasPassed(const void* place, int odd);
+  void copyBulk(void* to, const void* from, size_t bytes, const void* place);
+  bool meetGroup(const unsigned long long (&operands)[2]);
+  float* groupProduct();
+  [[noreturn]] void fault(const char* what);
+  void fail(const std::string& what);
+
+ private:
+  Work work;
+  int count, warps, current, ended, arrived;
+  unsigned rounds;  // of barriers of the block
+  SanitizerSync sync[2];
+  uint32_t ready;  // warps that have a ready thread
+  std::string failure;
+  Thread threads[maxThreads];
+  Warp warp[maxWarps];
+  Group groups[maxThreads / groupThreads];
+  Phases phases;
+  Fiber own{};
+  std::vector<Fiber*> all, idle;
+  std::vector<Array> arrays;
+  SharedMemory memory;
+  unsigned long long time = 0;  // of the barriers of all blocks so far
+  Watched watch{};
+  std::vector<Access> accesses;
+  SanitizerFiber ownSanitizer;
+
+  static void entry();
+  void begin();
+  int next() const;
+  int nextOrCopy();
+  Phases::Barrier& barrierAt(const void* place);
+  void wake(const Phases::Barrier& b);
+  void completeCopy();
+  void go(int thread);
+  void place(int thread);
+  void setReady(int w, uint32_t lanes) {
+    warp[w].ready |= lanes;
+    if (warp[w].ready) ready |= 1u << w;
+  }
+  void clearReady(int thread) {
+    Warp& w = warp[thread / 32];
+    w.ready &= ~(1u << thread % 32);
+    if (!w.ready) ready &= ~(1u << thread / 32);
+  }
+  void suspend();
+  std::string stuck() const;
+};
+
+extern thread_local Block* block __attribute__((tls_model("initial-exec")));
+
+// at says which thread of the block it is.
+std::string at(int thread);
+
+}  // namespace pollen

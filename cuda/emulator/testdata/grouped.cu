@@ -1,0 +1,51 @@
+// Products of four warps, of matrices that a copy brings: one that is right, and some that do each one thing wrong. Of ones, each sum is 17.
+#include "hopper.cuh"
+
+enum Mistake { none, noFence, noCommit, noGroupWait, noCopyWait, noOrder, noBarrier, tooEarly, twoOperands, swizzled };
+
+template <Mistake mistake>
+INLINE void grouped(float* y, const float* x, int n) {
+  DYNAMIC_SHARED(float, memory);
+  SHARED(CopyBarrier, copied, 1);
+  constexpr int bytes = 4096;
+  if (threadIdx.x == 0) {
+    initBarrier(copied, 1);
+    if (mistake != noOrder) orderBarriers();
+  }
+  if (mistake != noBarrier) barrier();
+  if (threadIdx.x == (mistake == noBarrier ? 127 : 0)) {
+    expectBytes(copied, bytes);
+    copyBulk(memory, x, bytes, copied);
+  }
+  while (mistake != noCopyWait && !hasPassed(copied, 0)) {
+  }
+  float d[32];
+  for (int i = 0; i < 32; i++) d[i] = 1;
+  if (mistake != noFence) groupFence();
+  auto a = describe(memory, mistake == twoOperands ? threadIdx.x / 64 * 16 : 0, 1024, 128);
+  multiplyGroup(d, a | (mistake == swizzled ? 1ull << 62 : 0), describe(memory, 2048, 1024, 128));
+  if (mistake != noCommit) groupCommit();
+  if (mistake == tooEarly && threadIdx.x == 0) {
+    expectBytes(copied, bytes);
+    copyBulk(memory, x, bytes, copied);
+  }
+  if (mistake != noGroupWait) groupWait<0>();
+  bool right = true;
+  for (int i = 0; i < 32; i++) right &= d[i] == 17;
+  if (!right && threadIdx.x == 5) barrier();
+  if (first() < n) y[first()] = d[0];
+}
+
+#define GROUPED(name, mistake) \
+  KERNEL(name, 128)(Out<float> y, In<float> x, int n) { grouped<mistake>(y.at(), x.at(), n); }
+
+GROUPED(grouped_f32, none)
+GROUPED(grouped_no_fence_f32, noFence)
+GROUPED(grouped_no_commit_f32, noCommit)
+GROUPED(grouped_no_wait_f32, noGroupWait)
+GROUPED(grouped_no_copy_wait_f32, noCopyWait)
+GROUPED(grouped_no_order_f32, noOrder)
+GROUPED(grouped_no_barrier_f32, noBarrier)
+GROUPED(grouped_too_early_f32, tooEarly)
+GROUPED(grouped_two_operands_f32, twoOperands)
+GROUPED(grouped_swizzled_f32, swizzled)

@@ -1,0 +1,84 @@
+// What GPUs of capability 9.0 can do beside device.cuh: copies of whole lines that a barrier in memory waits for, and matrix products by four warps that
+// read shared memory by themselves. emulator/source/hopper.h has the same words for a CPU.
+#pragma once
+
+#include "pollen.cuh"
+
+#ifdef POLLEN_EMULATOR
+#include "../emulator/source/hopper.h"
+#else
+
+namespace pollen {
+
+// CopyBarrier, in shared memory, counts a phase's arrivals and bytes. The first phase is 0.
+using CopyBarrier = unsigned long long;
+
+// initBarrier has each phase wait for so many arrivals. orderBarriers makes that known to the copies that come after a barrier of the block.
+__device__ inline void initBarrier(CopyBarrier* b, int arrivals) {
+  asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(sharedAddress(b)), "r"(arrivals) : "memory");
+}
+__device__ inline void orderBarriers() { asm volatile("fence.proxy.async.shared::cta;" : : : "memory"); }
+
+// expectBytes arrives, and has the phase wait for so many bytes.
+__device__ inline void expectBytes(CopyBarrier* b, int bytes) {
+  asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(sharedAddress(b)), "r"(bytes) : "memory");
+}
+
+// copyBulk copies a multiple of 16 bytes, from and to a multiple, from global to shared memory; they count in the barrier's phase when they are there.
+__device__ inline void copyBulk(void* to, const void* from, int bytes, CopyBarrier* b) {
+  asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+               :
+               : "r"(sharedAddress(to)), "l"(from), "r"(bytes), "r"(sharedAddress(b))
+               : "memory");
+}
+
+// hasPassed waits a while for the end of the phase whose number is even or odd, or the one before it, and tells whether it has ended.
+__device__ inline bool hasPassed(CopyBarrier* b, int odd) {
+  int passed;
+  asm volatile("{ .reg .pred passed; mbarrier.try_wait.parity.shared::cta.b64 passed, [%1], %2; selp.b32 %0, 1, 0, passed; }"
+               : "=r"(passed)
+               : "r"(sharedAddress(b)), "r"(odd)
+               : "memory");
+  return passed;
+}
+
+// A product's sums belong to it from groupFence on until groupWait<n>, which waits for all products but those of the newest n groupCommit.
+__device__ inline void groupFence() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
+__device__ inline void groupCommit() { asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory"); }
+template <int n>
+__device__ inline void groupWait() {
+  asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(n) : "memory");
+}
+
+// describe is how a product reads a matrix whose depth is contiguous, without swizzle: eight rows of 16 bytes lie side by side from memory + bytes on, the
+// next 16 bytes of depth acrossDepth bytes further on, the next eight rows acrossRows.
+__device__ inline unsigned long long describe(void* memory, unsigned bytes, unsigned acrossDepth, unsigned acrossRows) {
+  unsigned at = sharedAddress(memory) + bytes;
+  return (unsigned long long)(acrossRows >> 4) << 32 | (at & 0x3ffff) >> 4 | (acrossDepth >> 4) << 16;
+}
+
+// The product of 64 x 16 and 16 x columns bfloat16 numbers, by the 128 threads of four warps: sums += a b. Of its sums, lane 4 g + t of warp w has those of
+// row 16 w + g in columns 8 j + 2 t and one more as 4 j and one more, and those of eight rows below as 4 j + 2 and one more.
+#define POLLEN_SUMS(i) \
+  "+f"(d[i]), "+f"(d[i + 1]), "+f"(d[i + 2]), "+f"(d[i + 3]), "+f"(d[i + 4]), "+f"(d[i + 5]), "+f"(d[i + 6]), "+f"(d[i + 7])
+#define POLLEN_SUMS32 POLLEN_SUMS(0), POLLEN_SUMS(8), POLLEN_SUMS(16), POLLEN_SUMS(24)
+#define POLLEN_NAMES32                                                                                                                     \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, " \
+  "%29, %30, %31"
+#define POLLEN_NAMES56                                                                                                                       \
+  POLLEN_NAMES32 ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, %48, %49, %50, %51, %52, %53, %54, %55"
+#define POLLEN_GROUP_PRODUCT(columns, names, ...)                                                                                                     \
+  __device__ inline void multiplyGroup(float (&d)[columns / 2], unsigned long long a, unsigned long long b) {                                         \
+    asm volatile("{ .reg .pred add; setp.ne.b32 add, %[one], 0; wgmma.mma_async.sync.aligned.m64n" #columns "k16.f32.bf16.bf16 {" names               \
+                 "}, %[a], %[b], add, 1, 1, 0, 0; }"                                                                                                  \
+                 : __VA_ARGS__                                                                                                                        \
+                 : [a] "l"(a), [b] "l"(b), [one] "r"(1));                                                                                             \
+  }
+POLLEN_GROUP_PRODUCT(64, POLLEN_NAMES32, POLLEN_SUMS32)
+POLLEN_GROUP_PRODUCT(112, POLLEN_NAMES56, POLLEN_SUMS32, POLLEN_SUMS(32), POLLEN_SUMS(40), POLLEN_SUMS(48))
+POLLEN_GROUP_PRODUCT(128, POLLEN_NAMES56 ", %56, %57, %58, %59, %60, %61, %62, %63", POLLEN_SUMS32, POLLEN_SUMS(32), POLLEN_SUMS(40), POLLEN_SUMS(48),
+                     POLLEN_SUMS(56))
+
+}  // namespace pollen
+
+#endif
