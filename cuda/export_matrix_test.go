@@ -42,9 +42,11 @@ func OnlyPacked(t *testing.T, precision Precision, number int) {
 	if precision == BF16 {
 		tiles, others = &tilesPackedBF16, &tilesBF16
 	}
-	before, plain, filter, window := *tiles, *others, speedOfFilter[precision], costOfWindow
-	t.Cleanup(func() { *tiles, *others, speedOfFilter[precision], costOfWindow = before, plain, filter, window })
-	costOfWindow = math.Inf(1)
+	before, plain, filter, window, cores := *tiles, *others, speedOfFilter[precision], costOfWindow, coresSpeed
+	t.Cleanup(func() {
+		*tiles, *others, speedOfFilter[precision], costOfWindow, coresSpeed = before, plain, filter, window, cores
+	})
+	costOfWindow, coresSpeed = math.Inf(1), speed{}
 	if number < 0 {
 		*tiles, speedOfFilter[precision] = nil, speed{}
 		return
@@ -56,12 +58,17 @@ func OnlyPacked(t *testing.T, precision Precision, number int) {
 }
 
 // OnlyWindows has the gradients of filters work on windows wherever they can, by blocks of that
-// many taps, until the test ends.
+// many taps, until the test ends; by the tensor cores' if the ordinary ones have none.
 func OnlyWindows(t *testing.T, taps int) {
-	before := windowTaps
-	t.Cleanup(func() { windowTaps = before })
-	windowTaps = []int{taps}
-	for _, tiles := range []*[]tile{&tilesFloat32, &tilesFloat64, &tilesFP32} {
+	OnlyPacked(t, TF32, -1)
+	OnlyPacked(t, BF16, -1)
+	before, window, cores := windowTaps, costOfWindow, coresSpeed
+	t.Cleanup(func() { windowTaps, costOfWindow, coresSpeed = before, window, cores })
+	windowTaps, costOfWindow = []int{taps}, 8
+	if taps == coresTaps {
+		windowTaps, coresSpeed = nil, speed{1, 1}
+	}
+	for _, tiles := range []*[]tile{&tilesFloat32, &tilesFloat64, &tilesFP32, &tilesTF32, &tilesBF16} {
 		plain := *tiles
 		t.Cleanup(func() { *tiles = plain })
 		*tiles = slices.Clone(plain)

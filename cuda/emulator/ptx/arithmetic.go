@@ -123,7 +123,7 @@ var operations = func() map[string]operation {
 		}
 	}
 	for name, sign := range comparisons {
-		compare(name, "s16 s32 s64 u32 u64 b32 b64 f32 f64", "$1 "+sign+" $2")
+		compare(name, "s16 s32 s64 u16 u32 u64 b32 b64 f32 f64", "$1 "+sign+" $2")
 	}
 	// For C++ a NaN is unequal to all.
 	compare("ne", "f32 f64", "$1 < $2 || $1 > $2")

@@ -1,0 +1,181 @@
+// The gradient of a filter of few taps from windows' gradients, on the tensor cores: its depth are the windows' elements, of which one in four is not 0.
+//
+//     dw(k, tap) = sum over windows and their four elements of dout(k, element) x(element and tap)
+//
+// A lane's words of a fragment of a are what a window spreads out, all of it, and are made of its gradient and of where its maximum was: no other lane has a
+// part of it. With group = lane / 4 and pair = lane % 4 a lane brings of a the filters group and group + 8, and of b the tap group, both of window pair of
+// four: of bf16 two words, a line of the window each; of tf32 four, for two products.
+#pragma once
+
+#include "tensorcore.cuh"
+#include "windows.cuh"
+#include "window.cuh"
+
+namespace pollen {
+
+// WindowWords are the words of a window, count of them, and of a pixel of an image where its right neighbour in a window is next.
+template <class Number>
+struct WindowWords;
+
+template <>
+struct WindowWords<BF16> {
+  static constexpr int count = 2;
+  static INLINE unsigned pixel(float x, float next) { return packBF16(x, next); }
+  static INLINE int at(int i, int down, int) { return i * down; }
+  static INLINE void spread(unsigned (&words)[2], float g, int which) {
+    unsigned there = packBF16(g, 0) << which % 2 * 16;
+    words[0] = which < 2 ? there : 0;
+    words[1] = which / 2 == 1 ? there : 0;
+  }
+};
+
+template <>
+struct WindowWords<TF32> {
+  static constexpr int count = 4;
+  static INLINE unsigned rounded(float x) {
+    Vector<float, 4> v = {x};
+    return TF32::word(&v, 0, 0);
+  }
+  static INLINE unsigned pixel(float x, float) { return rounded(x); }
+  static INLINE int at(int i, int down, int right) { return i / 2 * down + i % 2 * right; }
+  static INLINE void spread(unsigned (&words)[4], float g, int which) {
+    unsigned there = rounded(g);
+#pragma unroll
+    for (int i = 0; i < 4; i++) words[i] = which == i ? there : 0;
+  }
+};
+
+// ProductOfWindows are the sums of a block: 32 filters, 32 taps of [C R S], and the images from blockIdx.y each on, of which so many lie in shared memory
+// together, with the padding that the taps meet: rows are width words apart, channels plane. Each warp has every eighth group of 16 windows, its lanes four
+// neighbours of four filters. The next group's are on their way meanwhile.
+template <class Number>
+struct ProductOfWindows {
+  using Words = WindowWords<Number>;
+  static constexpr int side = 32, warps = 8, group = 16;
+
+  Convolution c;
+  Windows<float> from;
+  const float* x;
+  int each, together, width, plane;
+
+  // Part are a lane's windows of a group.
+  struct Part {
+    Vector<float, 4> g[4];
+    Vector<unsigned char, 4> which[4];
+  };
+
+  INLINE int windows() const { return c.P / 2 * (c.Q / 2); }
+
+  // load brings the windows from window on, of filters eight apart.
+  INLINE void load(Part& part, int image, int filter, int window) const {
+    int all = windows(), begin = (image * c.K + filter) * all + window;
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      bool there = (filter + 8 * i < c.K) & (window < all);
+      int place = there ? begin + 8 * i * all : 0;
+      loadIf4(there, from.dout + place, part.g[i].v);
+      part.which[i] = *(const Vector<unsigned char, 4>*)(from.which + place);
+    }
+  }
+
+  // fill makes the words of count images, and places those where windows begin; what is behind the last one is as that.
+  INLINE void fill(unsigned* words, int image, int count) const {
+    int height = (c.P - 1) * c.strideH + (c.R - 1) * c.dilationH + 1, across = (c.Q - 1) * c.strideW + (c.S - 1) * c.dilationW + 1;
+    for (int i = threadIdx.x / 32; i < count * c.C * height; i += warps) {
+      int channel = i / height, row = i - channel * height;
+      bool inside = (unsigned)(row - c.padH) < (unsigned)c.H;
+      const float* from = x + ((image * c.C + channel) * c.H + row - c.padH) * c.W;
+      for (int j = threadIdx.x % 32; j < across; j += 32) {
+        int at = j - c.padW, next = at + c.strideW;
+        float v = loadIf(inside & ((unsigned)at < (unsigned)c.W), from + at), right = 0;
+        if (Words::count == 2) right = loadIf(inside & ((unsigned)next < (unsigned)c.W), from + next);
+        words[channel * plane + row * width + j] = Words::pixel(v, right);
+      }
+    }
+  }
+  INLINE void placesOf(int* places, int count) const {
+    int across = c.Q / 2;
+    for (int i = threadIdx.x; i < count; i += blockDim.x) {
+      int window = lesser(i, windows() - 1);
+      places[i] = 2 * (window / across * c.strideH * width + window % across * c.strideW);
+    }
+  }
+
+  // add puts the block's images through the warp's sums, of filters from filter on and taps at offset.
+  INLINE void add(float (&sum)[2][4][4], int filter, const int (&offset)[4], const int* places, unsigned* words) const {
+    int groups = (windows() + group - 1) / group, last = lesser((blockIdx.y + 1) * each, c.B), quarter = threadIdx.x % 4 * 4;
+    for (int begin = blockIdx.y * each; begin < last; begin += together) {
+      int count = lesser(together, last - begin), total = count * groups, i = threadIdx.x / 32, image = i / groups, window = i % groups * group + quarter;
+      barrier();
+      Part next;
+      if (i < total) load(next, begin + image, filter, window);
+      fill(words, begin, count);
+      barrier();
+      while (i < total) {
+        Part now = next;
+        const unsigned* own = words + image * c.C * plane;
+        auto at = *(const Vector<int, 4>*)(places + window);
+        i += warps, image = i / groups, window = i % groups * group + quarter;
+        if (i < total) load(next, begin + image, filter, window);
+        int down = unknown(c.strideH * width), right = unknown(c.strideW);
+#pragma unroll
+        for (int j = 0; j < 4; j++) {
+          const unsigned* near = own + unknown(at.v[j]);
+          unsigned b[4][Words::count];
+#pragma unroll
+          for (int t = 0; t < 4; t++)
+#pragma unroll
+            for (int k = 0; k < Words::count; k++) b[t][k] = near[offset[t] + Words::at(k, down, right)];
+#pragma unroll
+          for (int h = 0; h < 2; h++) {
+            unsigned a[2][Words::count];
+#pragma unroll
+            for (int k = 0; k < 2; k++) Words::spread(a[k], now.g[2 * h + k].v[j], now.which[2 * h + k].v[j]);
+#pragma unroll
+            for (int s = 0; s < Words::count; s += 2) {
+              const unsigned four[4] = {a[0][s], a[1][s], a[0][s + 1], a[1][s + 1]};
+#pragma unroll
+              for (int t = 0; t < 4; t++) Number::multiply(sum[h][t], four, b[t] + s);
+            }
+          }
+        }
+      }
+    }
+  }
+
+  INLINE void operator()(float* partial, unsigned* memory) const {
+    int all = c.C * c.taps(), places = (windows() + group - 1) / group * group, rows = (c.K + side - 1) / side;
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, filter = blockIdx.x % rows * side, first = blockIdx.x / rows * side;
+    float sum[2][4][4];
+    int offset[4];
+#pragma unroll
+    for (int t = 0; t < 4; t++) {
+      int tap = lesser(first + 8 * t + lane / 4, all - 1), inner = tap % c.taps();
+      offset[t] = tap / c.taps() * plane + inner / c.S * c.dilationH * width + inner % c.S * c.dilationW;
+#pragma unroll
+      for (int k = 0; k < 4; k++) sum[0][t][k] = sum[1][t][k] = 0;
+    }
+    placesOf((int*)memory, places);
+    add(sum, filter + lane / 4, offset, (const int*)memory, memory + places);
+    barrier();
+    // The warps' sums lie one after the other, lines of taps, neighbouring ones in different banks.
+    float* sums = (float*)memory;
+#pragma unroll
+    for (int i = 0; i < 4; i++)
+#pragma unroll
+      for (int t = 0; t < 4; t++) {
+        int row = 8 * i + lane / 4, column = (8 * t + lane % 4 * 2) ^ row % 4 * 8;
+        *(Vector<float, 2>*)(sums + (warp * side + row) * side + column) = {sum[i / 2][t][i % 2 * 2], sum[i / 2][t][i % 2 * 2 + 1]};
+      }
+    barrier();
+    for (int row = warp; row < lesser(side, c.K - filter); row += warps) {
+      const float* at = sums + row * side + (lane ^ row % 4 * 8);
+      float total = at[0];
+#pragma unroll
+      for (int w = 1; w < warps; w++) total += at[w * side * side];
+      if (first + lane < all) partial[(blockIdx.y * c.K + filter + row) * all + first + lane] = total;
+    }
+  }
+};
+
+}  // namespace pollen
