@@ -15,21 +15,20 @@ const (
 	clearErrors          = 2
 )
 
-// Equilibrium says in words how many of the weights are in equilibrium at the requested
-// temperature, within 5 % of it or two standard errors, what keeps the others from it, and at which
-// temperature that is which predictions depend on, where it was measured. It is empty where no
-// temperature was.
-func (d *Diagnostics) Equilibrium(temperature float64) string {
+// Equilibrium says in words how many of the weights, or that all, are in equilibrium at the
+// requested temperature, within 5 % of it or two standard errors, what keeps the others from it, and
+// at which temperature what predictions depend on is, if measured: nothing if no temperature was.
+func (d *Diagnostics) Equilibrium(temperature float64) (verdict string, all bool) {
 	if temperature == 0 || len(d.Temperatures) < 2 { // at temperature 0 there is no equilibrium to miss
-		return ""
+		return "", false
 	}
 	states, weights, total := d.byState(temperature)
 	if total == 0 { // a layer was not measured, or diagnostics of an older version
-		return ""
+		return "", false
 	}
 	layers := d.Temperatures[1:]
 	share := math.Floor(100 * float64(weights[balanced]) / float64(total))
-	verdict := fmt.Sprintf("%.0f %% of the weights are in equilibrium, within %g %% of T = %g", share, 100*equilibriumTolerance, temperature)
+	verdict = fmt.Sprintf("%.0f %% of the weights are in equilibrium, within %g %% of T = %g", share, 100*equilibriumTolerance, temperature)
 	last := layers[len(layers)-1].Layer
 	for _, s := range []struct {
 		state state
@@ -51,17 +50,7 @@ func (d *Diagnostics) Equilibrium(temperature float64) string {
 	if p := d.Predictions; p != nil {
 		verdict += "; what predictions depend on is at T = " + p.String()
 	}
-	return verdict + "."
-}
-
-// InEquilibrium reports whether all layers are in equilibrium at the requested temperature, as
-// Equilibrium has it.
-func (d *Diagnostics) InEquilibrium(temperature float64) bool {
-	if temperature == 0 || len(d.Temperatures) < 2 {
-		return false
-	}
-	_, weights, total := d.byState(temperature)
-	return total > 0 && weights[balanced] == total
+	return verdict + ".", weights[balanced] == total
 }
 
 // byState are the layers by what their temperatures say, and the numbers of their weights, also in

@@ -37,6 +37,7 @@ var registry = []known{
 	{"fsgld", langevin.FisherSGLD{Alpha: 0.99, Damping: 1e-3}, optimizers.Constant{Rate: 0.0001}},
 	{"ksgld", langevin.KSGLD{Alpha: 0.99, Damping: 0.1, Refresh: 20, Rest: langevin.SGLD{}}, optimizers.Constant{Rate: 0.05}},
 	{"sghmc", langevin.SGHMC{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
+	{"psghmc", langevin.PSGHMC{Friction: 0.1, Alpha: 0.99, Lambda: 1e-5, Gamma: langevin.GammaFrozen}, optimizers.Constant{Rate: 0.0002}},
 	{"baoab", langevin.BAOAB{Friction: 0.1}, optimizers.Constant{Rate: 0.02}},
 	{"sgnht", langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3}, optimizers.Constant{Rate: 0.02}},
 	{"ccadl", langevin.CCAdL{Friction: 0.1, Alpha: 0.999, Coupling: 1e-3}, optimizers.Constant{Rate: 0.02}},

@@ -167,16 +167,13 @@ func TestEquilibriumInWords(t *testing.T) {
 		"": {of("a", 1, none, none, none, none)},
 	} {
 		d := Diagnostics{Temperatures: append([]Temperature{{Layer: "all"}}, layers...)}
-		if got := d.Equilibrium(1); got != want {
-			t.Errorf("%+v: %q, want %q", layers, got, want)
-		}
-		if got, all := d.InEquilibrium(1), strings.HasPrefix(want, "100 %"); got != all {
-			t.Errorf("%q: in equilibrium: %t", want, got)
+		if got, all := d.Equilibrium(1); got != want || all != strings.HasPrefix(want, "100 %") {
+			t.Errorf("%+v: %q, want %q; all: %t", layers, got, want, all)
 		}
 	}
 	heated := Diagnostics{Temperatures: []Temperature{{}, of("a", 1, 1, 0.01, 1, 0)}, Predictions: &Measured{8.04, 1.71}}
 	want := "100 % of the weights are in equilibrium, within 5 % of T = 1; what predictions depend on is at T = 8 ± 2."
-	if got := heated.Equilibrium(1); got != want {
+	if got, _ := heated.Equilibrium(1); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	deep := Diagnostics{Temperatures: []Temperature{{}}}
@@ -185,12 +182,12 @@ func TestEquilibriumInWords(t *testing.T) {
 	}
 	want = "0 % of the weights are in equilibrium, within 5 % of T = 1; still growing: conv1, conv2, conv3, conv4 and 5 other layers" +
 		" (the scale of the logits still grows)."
-	if got := deep.Equilibrium(1); got != want {
+	if got, _ := deep.Equilibrium(1); got != want {
 		t.Errorf("of many layers: %q, want %q", got, want)
 	}
 	d := Diagnostics{Temperatures: []Temperature{{}, of("a", 1, 1.5, 0.01, 1, 0)}}
-	if got := d.Equilibrium(0); got != "" || d.InEquilibrium(0) {
-		t.Errorf("at temperature 0: %q, in equilibrium: %t", got, d.InEquilibrium(0))
+	if got, all := d.Equilibrium(0); got != "" || all {
+		t.Errorf("at temperature 0: %q, in equilibrium: %t", got, all)
 	}
 }
 

@@ -20,7 +20,7 @@ type Summary struct {
 	Chains       *report.Table   // a row for each run; nil if none has diagnostics
 	Temperatures []*report.Table // those that samplers were measured at, by layer
 	Notes        []string        // what the tables show, and how near each run is to equilibrium
-	Unsettled    []string        // samplers that are not in equilibrium, or whose chains have not mixed
+	Unsettled    []string        // samplers that are not in equilibrium, or whose predictions have not mixed
 }
 
 // Summarize reads the diagnostics of runs, under these names. Runs without are left out.
@@ -101,7 +101,7 @@ func (o observed) verdict() []string {
 		notes = append(notes, fmt.Sprintf("%s: images were changed at random (%s): temperatures are not those of the posterior of the images, see pollen.Augment.",
 			o.name, augment))
 	}
-	if note := o.Equilibrium(o.requested()); note != "" {
+	if note, _ := o.Equilibrium(o.requested()); note != "" {
 		notes = append(notes, o.name+": "+note)
 	}
 	if !isNaN(o.Acceptance) {
@@ -121,11 +121,12 @@ func (o observed) verdict() []string {
 	return notes
 }
 
-// unsettled reports whether a sampler's temperatures, where they were measured, or its chains' mixing
-// say that it is not in equilibrium.
+// unsettled reports whether a sampler's temperatures, where they were measured, or predictions that
+// have not mixed say that it is not in equilibrium. Weights that swap their places never mix.
 func (o observed) unsettled() bool {
 	t := o.requested()
-	return t > 0 && (len(o.unmixed()) > 0 || o.Equilibrium(t) != "" && !o.InEquilibrium(t))
+	verdict, all := o.Equilibrium(t)
+	return t > 0 && (o.mixing().RHat > mixedRHat || verdict != "" && !all)
 }
 
 // unmixed is what the chains do not agree on.

@@ -39,10 +39,10 @@ func TestTemperaturesOfAConvolutionalNetwork(t *testing.T) {
 			}
 		}
 		want := "100 % of the weights are in equilibrium, within 5 % of T = 1; what predictions depend on is at T = "
-		if got := long.Equilibrium(1); !strings.HasPrefix(got, want) || strings.Count(got, ";") != 1 {
+		if got, _ := long.Equilibrium(1); !strings.HasPrefix(got, want) || strings.Count(got, ";") != 1 {
 			t.Errorf("%s: %q of a run in equilibrium, want %q", method, got, want)
 		}
-		if got := short.Equilibrium(1); !strings.HasPrefix(got, "0 % of the weights are in equilibrium") {
+		if got, _ := short.Equilibrium(1); !strings.HasPrefix(got, "0 % of the weights are in equilibrium") {
 			t.Errorf("%s: %q of a run of 10 steps", method, got)
 		}
 	}

@@ -72,6 +72,7 @@ func updates() []update {
 		sampler("psgld with gamma", langevin.PSGLD{Alpha: 0.6, Lambda: 0.1, Gamma: langevin.GammaHutchinson}, langevin.StudentT(3, 1), 1, 1e-4),
 		sampler("fsgld", langevin.FisherSGLD{Alpha: 0.9, Damping: 0.1, FreezeAt: 2}, langevin.Gaussian(1), 1, 0),
 		sampler("sghmc", langevin.SGHMC{Friction: 0.1, NoiseEstimate: 0.02}, langevin.Gaussian(1), 1, 0),
+		sampler("frozen psghmc", langevin.PSGHMC{Friction: 0.1, Alpha: 0.9, Lambda: 0.1, Gamma: langevin.GammaFrozen, FreezeAt: 2}, langevin.Gaussian(1), 1, 0),
 		sampler("baoab", langevin.BAOAB{Friction: 0.1}, langevin.Gaussian(1), 1, 1e-6),
 	)
 	for _, splitting := range []langevin.Splitting{langevin.SplittingEuler, langevin.SplittingBADODAB} {

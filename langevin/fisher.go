@@ -59,6 +59,8 @@ func adaptsUntil(sampler Sampler) int {
 		return s.FreezeAt
 	case FisherSGLD:
 		return s.FreezeAt
+	case PSGHMC:
+		return s.FreezeAt
 	case KSGLD:
 		return max(s.FreezeAt, adaptsUntil(s.Rest))
 	default:

@@ -28,6 +28,11 @@ func FrozenAt(sampler Sampler, step int) Sampler {
 	case FisherSGLD:
 		s.FreezeAt = freeze(s.FreezeAt)
 		return s
+	case PSGHMC:
+		if s.Gamma == GammaFrozen {
+			s.FreezeAt = freeze(s.FreezeAt)
+		}
+		return s
 	case KSGLD:
 		s.FreezeAt = freeze(s.FreezeAt)
 		return s

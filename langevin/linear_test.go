@@ -202,16 +202,25 @@ func TestMomentumShapes(t *testing.T) {
 		if row.sampling == nil || row.euler {
 			continue
 		}
+		// An element that moves by h G is one that moves by 1 in units of sqrt(h G).
 		covariances := func(matrix ...float64) func(steps []float64) []float64 {
-			p := chainOf(row.sampling, mat.NewDense(2, 2, matrix), correlated().step, correlated().temperature, 0).covariance()
-			return func([]float64) []float64 { return []float64{p.At(0, 0), p.At(0, 1), p.At(1, 1)} }
+			return func(steps []float64) []float64 {
+				units := mat.NewDense(2, 2, nil)
+				units.Outer(1, mat.NewVecDense(2, roots(steps)), mat.NewVecDense(2, roots(steps)))
+				scaled := mat.NewDense(2, 2, nil)
+				scaled.MulElem(units, mat.NewDense(2, 2, matrix))
+				p := chainOf(row.sampling, scaled, 1, correlated().temperature, 0).covariance()
+				return []float64{units.At(0, 0) * p.At(0, 0), units.At(0, 1) * p.At(0, 1), units.At(1, 1) * p.At(1, 1)}
+			}
 		}
 		variances := func(temperature float64) func(steps []float64) []float64 {
-			s, want := illConditioned(), make([]float64, trial.Classes)
-			for i := range want {
-				want[i] = row.chain(s.step, s.field.(trial.Bowl).Curvature(i), temperature, 0).at(0)
+			return func(steps []float64) []float64 {
+				want := make([]float64, trial.Classes)
+				for i := range want {
+					want[i] = row.chain(steps[i], illConditioned().field.(trial.Bowl).Curvature(i), temperature, 0).at(0)
+				}
+				return want
 			}
-			return func([]float64) []float64 { return want }
 		}
 		valley := correlated()
 		valley.expectation = covariances(2, 1.2, 1.2, 1)
@@ -239,6 +248,13 @@ func TestMomentumShapes(t *testing.T) {
 			})
 		}
 	}
+}
+
+func roots(values []float64) (all []float64) {
+	for _, v := range values {
+		all = append(all, math.Sqrt(v))
+	}
+	return all
 }
 
 // TestOverdampedSteps: the samplers with momentum move as SGLD does at the step sizes that their

@@ -21,7 +21,7 @@ func momentumRows() []row {
 	momentum := func(decay float64) optimizers.Optimizer { // 1 - 0.25 has no rounding error
 		return optimizers.Momentum{Decay: 1 - euler.Friction, WeightDecay: decay}
 	}
-	return []row{
+	return append([]row{
 		{
 			name: "SGHMC", sampler: sghmc, rule: sghmcRule(sghmc), wrong: wrongSGHMC(sghmc), inertia: true,
 			// v is (1 - a) sqrt(h T) times the start and sqrt(2 (a - b) h T) times the noise.
@@ -77,7 +77,7 @@ func momentumRows() []row {
 			name: "SMILE", sampler: langevin.SMILE{Friction: 0.25}, inertia: true,
 			decay: math.Exp(-0.25),
 		},
-	}
+	}, psghmcRows()...)
 }
 
 // chainOf is a sampler's chain.
@@ -85,6 +85,8 @@ func chainOf(sampler langevin.Sampler, a *mat.Dense, h, temperature, noise float
 	switch s := sampler.(type) {
 	case langevin.SGHMC:
 		return still(a).kick(1-s.Friction, h, noise, 2*(s.Friction-s.NoiseEstimate)*h*temperature).drift(1)
+	case langevin.PSGHMC: // in units of sqrt G
+		return chainOf(langevin.SGHMC{Friction: s.Friction}, a, h, temperature, noise)
 	case langevin.BAOAB:
 		c := math.Exp(-s.Friction)
 		return still(a).kick(1, h, noise, 0).drift(0.5).relax(c, (1-c*c)*h*temperature).drift(0.5)

@@ -63,6 +63,9 @@ func TestPlanRefusesSamplers(t *testing.T) {
 	cyclical := Plan{Steps: 100, BurnIn: 20, Thinning: 5, Cycles: 2}
 	plain := Plan{Steps: 100, BurnIn: 20, Thinning: 5}
 	frozen := func(at int) PSGLD { return PSGLD{Alpha: 0.9, Lambda: 1, Gamma: GammaFrozen, FreezeAt: at} }
+	preconditioned := func(at int) PSGHMC {
+		return PSGHMC{Friction: 0.1, Alpha: 0.9, Lambda: 1, Gamma: GammaFrozen, FreezeAt: at}
+	}
 	for _, c := range []struct {
 		plan        Plan
 		sampler     Sampler
@@ -76,6 +79,7 @@ func TestPlanRefusesSamplers(t *testing.T) {
 		{cyclical, KSGLD{FreezeAt: 20, Rest: FisherSGLD{FreezeAt: 20}}, 1, true}, {cyclical, KSGLD{FreezeAt: 20, Rest: FisherSGLD{FreezeAt: 21}}, 1, false},
 		{cyclical, KSGLD{FreezeAt: 20, Rest: SGNHT{Friction: 0.1, Splitting: SplittingEuler, Coupling: 1e-3}}, 1, true}, {cyclical, KSGLD{FreezeAt: 20}, 1, true},
 		{cyclical, frozen(20), 1, true}, {cyclical, frozen(21), 1, false}, {plain, frozen(20), 1, true}, {plain, frozen(21), 1, false},
+		{cyclical, preconditioned(20), 1, true}, {cyclical, preconditioned(21), 1, false},
 		{cyclical, SGLD{}, -1, false}, {cyclical, SGLD{}, math.NaN(), false}, {cyclical, SGLD{}, math.Inf(1), false}, {Plan{}, SGLD{}, 1, false},
 	} {
 		table, err := c.plan.Temperatures(c.sampler, c.temperature)

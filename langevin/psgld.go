@@ -74,22 +74,25 @@ func (r PSGLD) mobility(s *graph.Session, chain int, parameter string, n int, h 
 }
 
 // Validate implements Sampler.
-func (p PSGLD) Validate() error {
+func (p PSGLD) Validate() error { return p.check(p.Name()) }
+
+// check is Validate for a sampler of that name, which has the same G.
+func (p PSGLD) check(name string) error {
 	switch {
 	case !(p.Alpha >= 0 && p.Alpha < 1):
-		return errors.Errorf("langevin: psgld: Alpha is %v, wants 0 <= Alpha < 1", p.Alpha)
+		return errors.Errorf("langevin: %s: Alpha is %v, wants 0 <= Alpha < 1", name, p.Alpha)
 	case !(p.Lambda > 0 && p.Lambda < math.Inf(1)):
-		return errors.Errorf("langevin: psgld: Lambda is %v, wants a positive number", p.Lambda)
+		return errors.Errorf("langevin: %s: Lambda is %v, wants a positive number", name, p.Lambda)
 	case p.Gamma != GammaFrozen && p.FreezeAt != 0:
-		return errors.Errorf("langevin: psgld: FreezeAt is %d with Gamma %q, which never freezes", p.FreezeAt, p.Gamma)
+		return errors.Errorf("langevin: %s: FreezeAt is %d with Gamma %q, which never freezes", name, p.FreezeAt, p.Gamma)
 	case p.Gamma == GammaFrozen && (p.FreezeAt < 1 || p.FreezeAt > math.MaxInt32):
-		return errors.Errorf("langevin: psgld: FreezeAt is %d, wants 1 to %d: V needs a step to be known", p.FreezeAt, math.MaxInt32)
+		return errors.Errorf("langevin: %s: FreezeAt is %d, wants 1 to %d: V needs a step to be known", name, p.FreezeAt, math.MaxInt32)
 	case p.Gamma != GammaNone && p.Gamma != GammaFrozen && !p.Gamma.needsCurvature():
-		return errors.Errorf("langevin: psgld: Gamma is %q, wants %q, %q, %q or %q", p.Gamma, GammaNone, GammaFrozen, GammaHutchinson, GammaExact)
+		return errors.Errorf("langevin: %s: Gamma is %q, wants %q, %q, %q or %q", name, p.Gamma, GammaNone, GammaFrozen, GammaHutchinson, GammaExact)
 	case p.Gamma.needsCurvature() && !(p.Distance >= 0 && p.Distance < math.Inf(1)):
-		return errors.Errorf("langevin: psgld: Distance is %v, wants a positive number, or 0 for the default", p.Distance)
+		return errors.Errorf("langevin: %s: Distance is %v, wants a positive number, or 0 for the default", name, p.Distance)
 	case !p.Gamma.needsCurvature() && p.Distance != 0:
-		return errors.Errorf("langevin: psgld: Distance is %v with Gamma %q, which needs no curvature", p.Distance, p.Gamma)
+		return errors.Errorf("langevin: %s: Distance is %v with Gamma %q, which needs no curvature", name, p.Distance, p.Gamma)
 	}
 	return nil
 }
@@ -130,14 +133,14 @@ func (u psgldUpdate) arguments(l *graph.Lowering) []tensor.Argument {
 	return append([]tensor.Argument{
 		l.Out(), l.InOut(0), l.In(1), l.InOut(2), l.In(3), l.In(4), l.In(5),
 		tensor.Int(l.Shapes[0].Elements()), tensor.Int(l.Shapes[3][0]), tensor.Int(l.Shapes[4][0]),
-		tensor.Uint(uint32(u.stream)), tensor.Real(l.DType, u.psgld.Alpha), tensor.Real(l.DType, u.psgld.Lambda), tensor.Int(u.freezeAt()),
+		tensor.Uint(uint32(u.stream)), tensor.Real(l.DType, u.psgld.Alpha), tensor.Real(l.DType, u.psgld.Lambda), tensor.Int(u.psgld.freezeAt()),
 	}, u.prior.arguments(l.DType, u.dataSize)...)
 }
 
 // freezeAt is the step from which V stays; a step that no run reaches if it never does.
-func (u psgldUpdate) freezeAt() int {
-	if u.psgld.Gamma == GammaFrozen {
-		return u.psgld.FreezeAt
+func (p PSGLD) freezeAt() int {
+	if p.Gamma == GammaFrozen {
+		return p.FreezeAt
 	}
 	return math.MaxInt32
 }
@@ -173,7 +176,7 @@ func preconditionedOf[T float32 | float64](u psgldUpdate, a *tensor.Args, rates,
 	rate, temperature := op.Entry(tensor.Slice[T](a, rates), header), op.Entry(tensor.Slice[T](a, rates+1), header)
 	s := preconditioned[T]{
 		w: tensor.Slice[T](a, 1)[lo:hi], dw: tensor.Slice[T](a, 2)[lo:hi], v: tensor.Slice[T](a, 3)[lo:hi],
-		rate: rate, keep: memory[T](u.psgld.Alpha, u.freezeAt(), header[graph.HeaderStep]), lambda: T(u.psgld.Lambda),
+		rate: rate, keep: memory[T](u.psgld.Alpha, u.psgld.freezeAt(), header[graph.HeaderStep]), lambda: T(u.psgld.Lambda),
 		h: float64(rate) / float64(u.dataSize), temperature: float64(temperature),
 		slope: slopeOf[T](u.prior, u.dataSize), noise: op.AddressOf(header, u.stream), first: lo / random.BlockSize,
 	}

@@ -13,12 +13,13 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// settled are the settings of a run whose chains are in equilibrium at T = 1 and agree in what they
-// predict: steps with all data, of which there must be few, and a prior that is soon forgotten.
 const settledImages = 1000
 
+// settled are the settings of a run whose chains are in equilibrium at T = 1 and agree in what they
+// predict: steps with all data, of which there must be few, and a prior that is soon forgotten.
 var settled = []struct{ name, value string }{
-	{"method", "auto"}, {"prior", "fan-in:2"}, {"subset", strconv.Itoa(settledImages)}, {"chains", "2"}, {"epochs", "9600"}, {"burn-in", "500"}, {"samples", "100"},
+	{"method", "auto"}, {"prior", "fan-in:2"}, {"subset", strconv.Itoa(settledImages)},
+	{"chains", "2"}, {"epochs", "9600"}, {"burn-in", "500"}, {"samples", "100"},
 }
 
 // tellSettled says what it means for the scores that samplers are not in equilibrium, and the

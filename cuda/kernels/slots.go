@@ -12,7 +12,8 @@ type Loop struct {
 // operands that lie otherwise: an upper bound. A convolution's on packed copies is a tap of a block
 // of channels, 64 in depth of bf16 and 32 of tf32; of their filter's gradient a stage of 64 pixels,
 // with one round of its inner loops, which copy; of that of windows two windows with 9 taps, or one
-// with 27, on the tensor cores 16 with 32. Those of an update are the fewest with which a round makes noise.
+// with 27, on the tensor cores 16 with 32. Those of an update are the fewest with which a round
+// makes noise.
 var Loops = map[string]Loop{
 	"sgld_update_f32":                {249, 4},
 	"psgld_update_f32":               {351, 4},

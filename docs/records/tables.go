@@ -209,7 +209,7 @@ func orDash(format string, v pollen.Number) string {
 func verdicts(r *Record) string {
 	var lines strings.Builder
 	for _, run := range r.Runs {
-		if verdict := run.Diagnostics.Equilibrium(1); verdict != "" {
+		if verdict, _ := run.Diagnostics.Equilibrium(1); verdict != "" {
 			fmt.Fprintf(&lines, "%s: %s\n", run.Name, verdict)
 		}
 	}

@@ -25,6 +25,8 @@ const (
 	thinning    = 2  // epochs from a sample to the next
 	shortest    = 4  // epochs of a run
 	friction    = 0.1
+
+	rateOfPreconditioned = 3e-5 // the number of images drops out: what it is divided by are gradients of the sum
 )
 
 // method is a row: a way to train, with what was published for it.
@@ -47,12 +49,10 @@ var methods = []method{
 	}},
 	{"sgld", "SGLD", "0.915 0.110", sampled(langevin.SGLD{}, rateOfSGLD)},
 	{"sghmc", "SGHMC", "0.920 0.109", sampled(langevin.SGHMC{Friction: friction}, rate)},
-	{"csghmc", "cyclical SGHMC", "0.927 0.099", func(s *study) pollen.Spec {
-		cycles := max(1, s.epochs/cycle)
-		spec := s.specification(langevin.SGHMC{Friction: friction / 2}, optimizers.Cyclical{Initial: rate, Cycles: cycles})
-		spec.Cycles, spec.Samples = cycles, max(cycles, s.epochs/5/thinning) // a fifth of a cycle samples
-		return spec
-	}},
+	{"csghmc", "cyclical SGHMC", "0.927 0.099", cyclical(langevin.SGHMC{Friction: friction / 2}, rate)},
+	{"cpsghmc", "preconditioned", "0.910 0.111", cyclical(langevin.PSGHMC{
+		Friction: friction / 2, Alpha: 0.99, Lambda: 1e-7 / 40960, Gamma: langevin.GammaNone,
+	}, rateOfPreconditioned)},
 	{"baoab", "BAOAB", "", sampled(langevin.BAOAB{Friction: friction}, rate)},
 	{"sgnht", "SGNHT", "", sampled(langevin.SGNHT{Friction: friction, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3}, rate)},
 }
@@ -70,6 +70,16 @@ func sampled(m pollen.Method, rate float64) func(s *study) pollen.Spec {
 	return func(s *study) pollen.Spec {
 		spec := s.specification(m, optimizers.Constant{Rate: rate})
 		spec.BurnIn, spec.Samples = new(s.epochs/2), max(1, s.epochs/2/thinning)
+		return spec
+	}
+}
+
+// cyclical samples in the last fifth of each cycle.
+func cyclical(m pollen.Method, rate float64) func(s *study) pollen.Spec {
+	return func(s *study) pollen.Spec {
+		cycles := max(1, s.epochs/cycle)
+		spec := s.specification(m, optimizers.Cyclical{Initial: rate, Cycles: cycles})
+		spec.Cycles, spec.Samples = cycles, max(cycles, s.epochs/5/thinning)
 		return spec
 	}
 }

@@ -48,6 +48,7 @@ var perceptronMethods = []method{
 	{"pSGLD, G frozen", sampled(preconditioned(langevin.GammaFrozen), optimizers.Constant{Rate: 1e-4}, 0)},
 	{"SGHMC", sampled(langevin.SGHMC{Friction: 0.1}, optimizers.Constant{Rate: 1e-3}, 0)},
 	{"cyclical SGHMC", sampled(langevin.SGHMC{Friction: 0.1}, optimizers.Cyclical{Initial: 2e-3, Cycles: cycles}, cycles)},
+	{"preconditioned SGHMC", sampled(langevin.PSGHMC{Friction: 0.1, Alpha: 0.99, Lambda: 1e-2, Gamma: langevin.GammaFrozen}, optimizers.Constant{Rate: 2e-5}, 0)},
 	{"BAOAB", sampled(langevin.BAOAB{Friction: 0.1}, optimizers.Constant{Rate: 1e-3}, 0)},
 	{"SGNHT", sampled(langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3}, optimizers.Constant{Rate: 1e-3}, 0)},
 	{"CCAdL", sampled(langevin.CCAdL{Friction: 0.1, Alpha: 0.999, Coupling: 1e-3}, optimizers.Constant{Rate: 1e-3}, 0)},
