@@ -71,11 +71,15 @@ func sgldTile[T float32 | float64](u sgldUpdate, a *tensor.Args, lo, hi int) flo
 	statistic := 0.0
 	for from := 0; from < len(w); from += random.BlockSize {
 		w, dw := w[from:min(from+random.BlockSize, len(w))], dw[from:]
-		g := gradients[:len(w)]
-		statistic += slope.fill(g, w, dw)
 		if temperature > 0 {
 			random.NormalBlock(address, (lo+from)/random.BlockSize, len(w), &z)
 		}
+		if slope.linear() {
+			statistic += kernel.DecayedSGLD(w, dw[:len(w)], z[:], slope.strength, rate, scale)
+			continue
+		}
+		g := gradients[:len(w)]
+		statistic += slope.fill(g, w, dw)
 		kernel.SGLD(w, g, z[:], rate, scale)
 	}
 	return statistic

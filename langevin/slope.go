@@ -60,6 +60,11 @@ func (p Prior) arguments(dtype tensor.DType, dataSize int) []tensor.Argument {
 	}
 }
 
+// linear reports whether the gradient is dw + strength w.
+func (s slope[T]) linear() bool {
+	return s.family != LaplacePrior && s.family != StudentTPrior && s.family != ScaleMixturePrior
+}
+
 // fill puts the gradients of parameters w into g, of the same length, and returns their virial.
 func (s slope[T]) fill(g, w, dw []T) float64 {
 	w, dw = w[:len(g)], dw[:len(g)]

@@ -10,7 +10,7 @@ import (
 
 // UpdateTile is how many parameters one tile of an update has. An update leaves one statistic for
 // each tile.
-const UpdateTile = 16 * random.BlockSize
+const UpdateTile = 4 * random.BlockSize
 
 // UpdateShape is what updates of parameters have in common: w, dw of w's shape, then states of w's
 // shape, then the tables and the header, each with one axis. The output is [tiles]: for each, the

@@ -4788,6 +4788,58 @@ loop:
 	VZEROUPPER
 	RET
 
+// func decayedSGLDAVX2(p *byte)
+// Requires: AVX
+TEXT ·decayedSGLDAVX2(SB), NOSPLIT, $96-8
+	MOVQ         p+0(FP), AX
+	MOVQ         56(AX), CX
+	VBROADCASTSS (CX), Y0
+	VMOVUPS      Y0, (SP)
+	VBROADCASTSS 4(CX), Y0
+	VMOVUPS      Y0, 32(SP)
+	VBROADCASTSS 8(CX), Y0
+	VMOVUPS      Y0, 64(SP)
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         48(AX), SI
+	SHLQ         $0x02, SI
+	XORQ         DI, DI
+	VXORPS       Y0, Y0, Y0
+	VXORPS       Y1, Y1, Y1
+
+loop:
+	VMOVUPS (CX)(DI*1), Y2
+	VMULPS  (SP), Y2, Y3
+	VADDPS  (DX)(DI*1), Y3, Y3
+	VMULPS  Y3, Y2, Y4
+	VADDPS  Y4, Y0, Y0
+	VMULPS  32(SP), Y3, Y3
+	VSUBPS  Y3, Y2, Y2
+	VMOVUPS (BX)(DI*1), Y3
+	VMULPS  64(SP), Y3, Y3
+	VADDPS  Y3, Y2, Y2
+	VMOVUPS Y2, (CX)(DI*1)
+	VMOVUPS 32(CX)(DI*1), Y2
+	VMULPS  (SP), Y2, Y3
+	VADDPS  32(DX)(DI*1), Y3, Y3
+	VMULPS  Y3, Y2, Y4
+	VADDPS  Y4, Y1, Y1
+	VMULPS  32(SP), Y3, Y3
+	VSUBPS  Y3, Y2, Y2
+	VMOVUPS 32(BX)(DI*1), Y3
+	VMULPS  64(SP), Y3, Y3
+	VADDPS  Y3, Y2, Y2
+	VMOVUPS Y2, 32(CX)(DI*1)
+	ADDQ    $0x40, DI
+	CMPQ    DI, SI
+	JLT     loop
+	MOVQ    64(AX), SI
+	VMOVUPS Y0, (SI)
+	VMOVUPS Y1, 32(SI)
+	VZEROUPPER
+	RET
+
 // func psgldAVX2(p *byte)
 // Requires: AVX
 TEXT ·psgldAVX2(SB), NOSPLIT, $192-8

@@ -154,6 +154,11 @@ func studentGradientAVX2(p *byte)
 //go:noescape
 func sgldAVX2(p *byte)
 
+// decayedSGLDAVX2 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func decayedSGLDAVX2(p *byte)
+
 // psgldAVX2 is the function of that name in package kernel, for the pass at p.
 //
 //go:noescape

@@ -9094,6 +9094,42 @@ loop:
 	VZEROUPPER
 	RET
 
+// func decayedSGLDAVX512(p *byte)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·decayedSGLDAVX512(SB), NOSPLIT, $0-8
+	MOVQ         p+0(FP), AX
+	MOVQ         56(AX), CX
+	VBROADCASTSS (CX), Z0
+	VBROADCASTSS 4(CX), Z1
+	VBROADCASTSS 8(CX), Z2
+	MOVQ         (AX), CX
+	MOVQ         8(AX), DX
+	MOVQ         16(AX), BX
+	MOVQ         48(AX), SI
+	SHLQ         $0x02, SI
+	XORQ         DI, DI
+	VXORPS       Z3, Z3, Z3
+
+loop:
+	VMOVUPS (CX)(DI*1), Z4
+	VMULPS  Z0, Z4, Z5
+	VADDPS  (DX)(DI*1), Z5, Z5
+	VMULPS  Z5, Z4, Z6
+	VADDPS  Z6, Z3, Z3
+	VMULPS  Z1, Z5, Z5
+	VSUBPS  Z5, Z4, Z4
+	VMOVUPS (BX)(DI*1), Z5
+	VMULPS  Z2, Z5, Z5
+	VADDPS  Z5, Z4, Z4
+	VMOVUPS Z4, (CX)(DI*1)
+	ADDQ    $0x40, DI
+	CMPQ    DI, SI
+	JLT     loop
+	MOVQ    64(AX), SI
+	VMOVUPS Z3, (SI)
+	VZEROUPPER
+	RET
+
 // func psgldAVX512(p *byte)
 // Requires: AVX, AVX512F
 TEXT ·psgldAVX512(SB), NOSPLIT, $0-8

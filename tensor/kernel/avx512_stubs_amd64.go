@@ -154,6 +154,11 @@ func studentGradientAVX512(p *byte)
 //go:noescape
 func sgldAVX512(p *byte)
 
+// decayedSGLDAVX512 is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func decayedSGLDAVX512(p *byte)
+
 // psgldAVX512 is the function of that name in package kernel, for the pass at p.
 //
 //go:noescape

@@ -7712,6 +7712,80 @@ loop:
 	BNE loop
 	RET
 
+// func decayedSGLDNEON(p *byte)
+TEXT ·decayedSGLDNEON(SB), NOSPLIT, $0-8
+	MOVD p+0(FP), R0
+	MOVD 56(R0), R1
+	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
+	WORD $0x4ddfc821 // ld1r {v1.4s}, [x1], #4
+	WORD $0x4ddfc822 // ld1r {v2.4s}, [x1], #4
+	MOVD 0(R0), R2
+	MOVD 8(R0), R3
+	MOVD 16(R0), R4
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x6f00e404 // movi v4.2d, #0
+	WORD $0x6f00e405 // movi v5.2d, #0
+	WORD $0x6f00e406 // movi v6.2d, #0
+	MOVD 48(R0), R5
+loop:
+	WORD $0x3dc00047 // ldr q7, [x2, #0]
+	WORD $0x6e20dce8 // fmul v8.4s, v7.4s, v0.4s
+	WORD $0x3dc00069 // ldr q9, [x3, #0]
+	WORD $0x4e29d50a // fadd v10.4s, v8.4s, v9.4s
+	WORD $0x6e2adceb // fmul v11.4s, v7.4s, v10.4s
+	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
+	WORD $0x6e21dd4c // fmul v12.4s, v10.4s, v1.4s
+	WORD $0x4eacd4ed // fsub v13.4s, v7.4s, v12.4s
+	WORD $0x3dc0008e // ldr q14, [x4, #0]
+	WORD $0x6e22ddcf // fmul v15.4s, v14.4s, v2.4s
+	WORD $0x4e2fd5b0 // fadd v16.4s, v13.4s, v15.4s
+	WORD $0x3d800050 // str q16, [x2, #0]
+	WORD $0x3dc00451 // ldr q17, [x2, #16]
+	WORD $0x6e20de32 // fmul v18.4s, v17.4s, v0.4s
+	WORD $0x3dc00473 // ldr q19, [x3, #16]
+	WORD $0x4e33d654 // fadd v20.4s, v18.4s, v19.4s
+	WORD $0x6e34de35 // fmul v21.4s, v17.4s, v20.4s
+	WORD $0x4e35d484 // fadd v4.4s, v4.4s, v21.4s
+	WORD $0x6e21de96 // fmul v22.4s, v20.4s, v1.4s
+	WORD $0x4eb6d637 // fsub v23.4s, v17.4s, v22.4s
+	WORD $0x3dc00498 // ldr q24, [x4, #16]
+	WORD $0x6e22df19 // fmul v25.4s, v24.4s, v2.4s
+	WORD $0x4e39d6fa // fadd v26.4s, v23.4s, v25.4s
+	WORD $0x3d80045a // str q26, [x2, #16]
+	WORD $0x3dc0085b // ldr q27, [x2, #32]
+	WORD $0x6e20df7c // fmul v28.4s, v27.4s, v0.4s
+	WORD $0x3dc0087d // ldr q29, [x3, #32]
+	WORD $0x4e3dd79e // fadd v30.4s, v28.4s, v29.4s
+	WORD $0x6e3edf7f // fmul v31.4s, v27.4s, v30.4s
+	WORD $0x4e3fd4a5 // fadd v5.4s, v5.4s, v31.4s
+	WORD $0x6e21dfc8 // fmul v8.4s, v30.4s, v1.4s
+	WORD $0x4ea8d769 // fsub v9.4s, v27.4s, v8.4s
+	WORD $0x3dc0088b // ldr q11, [x4, #32]
+	WORD $0x6e22dd6a // fmul v10.4s, v11.4s, v2.4s
+	WORD $0x4e2ad527 // fadd v7.4s, v9.4s, v10.4s
+	WORD $0x3d800847 // str q7, [x2, #32]
+	WORD $0x3dc00c4c // ldr q12, [x2, #48]
+	WORD $0x6e20dd8e // fmul v14.4s, v12.4s, v0.4s
+	WORD $0x3dc00c6d // ldr q13, [x3, #48]
+	WORD $0x4e2dd5cf // fadd v15.4s, v14.4s, v13.4s
+	WORD $0x6e2fdd90 // fmul v16.4s, v12.4s, v15.4s
+	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
+	WORD $0x6e21ddf2 // fmul v18.4s, v15.4s, v1.4s
+	WORD $0x4eb2d593 // fsub v19.4s, v12.4s, v18.4s
+	WORD $0x3dc00c95 // ldr q21, [x4, #48]
+	WORD $0x6e22deb4 // fmul v20.4s, v21.4s, v2.4s
+	WORD $0x4e34d671 // fadd v17.4s, v19.4s, v20.4s
+	WORD $0x3d800c51 // str q17, [x2, #48]
+	ADD $64, R2
+	ADD $64, R3
+	ADD $64, R4
+	SUBS $16, R5
+	BNE loop
+	MOVD 64(R0), R6
+	WORD $0xad0010c3 // stp q3, q4, [x6, #0]
+	WORD $0xad0118c5 // stp q5, q6, [x6, #32]
+	RET
+
 // func psgldNEON(p *byte)
 TEXT ·psgldNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0

@@ -51,6 +51,8 @@ func (p *pass) run(r rule) {
 		studentGradientNEON(at)
 	case ruleSGLD:
 		sgldNEON(at)
+	case ruleDecayedSGLD:
+		decayedSGLDNEON(at)
 	case rulePSGLD:
 		psgldNEON(at)
 	case ruleSGHMC:
@@ -242,6 +244,11 @@ func studentGradientNEON(p *byte)
 //
 //go:noescape
 func sgldNEON(p *byte)
+
+// decayedSGLDNEON is the function of that name in package kernel, for the pass at p.
+//
+//go:noescape
+func decayedSGLDNEON(p *byte)
 
 // psgldNEON is the function of that name in package kernel, for the pass at p.
 //

@@ -17,6 +17,7 @@ const (
 	ruleLaplaceGradient
 	ruleStudentGradient
 	ruleSGLD
+	ruleDecayedSGLD
 	rulePSGLD
 	ruleSGHMC
 	ruleBAOAB

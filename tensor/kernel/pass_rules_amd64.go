@@ -33,6 +33,8 @@ func (p *pass) runAVX2(r rule) {
 		studentGradientAVX2(at)
 	case ruleSGLD:
 		sgldAVX2(at)
+	case ruleDecayedSGLD:
+		decayedSGLDAVX2(at)
 	case rulePSGLD:
 		psgldAVX2(at)
 	case ruleSGHMC:
@@ -115,6 +117,8 @@ func (p *pass) runAVX512(r rule) {
 		studentGradientAVX512(at)
 	case ruleSGLD:
 		sgldAVX512(at)
+	case ruleDecayedSGLD:
+		decayedSGLDAVX512(at)
 	case rulePSGLD:
 		psgldAVX512(at)
 	case ruleSGHMC:

@@ -57,6 +57,17 @@ func SGLD[T Float](w, g []T, z []float32, rate, scale T) {
 	}
 }
 
+// DecayedSGLD is DecayedGradient and SGLD in one: g = dw + decay w, w <- w - rate g + scale z, with
+// the same bits; it returns the sum of w g before the move.
+func DecayedSGLD[T Float](w, dw []T, z []float32, decay, rate, scale T) float64 {
+	var s sums[T]
+	for i := accelerate(ruleDecayedSGLD, &s, coefficients[T]{decay, rate, scale}, z, w, dw); i < len(w); i++ {
+		g := decayed(&s, i, w[i], dw[i], decay)
+		w[i] = (w[i] - T(rate*g)) + T(scale*T(z[i]))
+	}
+	return s.total()
+}
+
 // PSGLD is v <- keep v + (1 - keep) g^2, w <- w - rate G g + scale sqrt(G) z, with
 // G = 1/(lambda + sqrt v).
 func PSGLD[T Float](w, v, g []T, z []float32, keep, lambda, rate, scale T) {

@@ -36,6 +36,12 @@ var updates = []struct {
 		x[0] += -0.25*x[1] + 0.5*z
 		return 0
 	}},
+	{ruleDecayedSGLD, 2, true, func(x []float64, z float64) float64 {
+		g := x[1] + 0.0625*x[0]
+		statistic := x[0] * g
+		x[0] += -0.25*g + 0.5*z
+		return statistic
+	}},
 	{rulePSGLD, 3, true, func(x []float64, z float64) float64 {
 		x[1] = 0.75*x[1] + 0.25*x[2]*x[2]
 		g := 1 / (0.125 + math.Sqrt(x[1]))
@@ -112,6 +118,8 @@ func update[T Float](r rule, x [][]T, z []float32) float64 {
 		return StudentGradient(x[0], x[1], x[2], 0.25, 0.5)
 	case ruleSGLD:
 		SGLD(x[0], x[1], z, 0.25, 0.5)
+	case ruleDecayedSGLD:
+		return DecayedSGLD(x[0], x[1], z, 0.0625, 0.25, 0.5)
 	case rulePSGLD:
 		PSGLD(x[0], x[1], x[2], z, 0.75, 0.125, 0.25, 0.5)
 	case ruleSGHMC:

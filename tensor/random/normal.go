@@ -6,8 +6,9 @@ import (
 	"github.com/pkg/errors"
 )
 
-// BlockSize is the number of normals in the block that NormalBlock fills.
-const BlockSize = 256
+// BlockSize is the number of normals in the block that NormalBlock fills: so many that the key
+// schedule, and the last few of a call, which are made one by one, cost little beside the others.
+const BlockSize = 1024
 
 // The polynomials of boxMuller: minimax fits (Remez exchange, leading coefficients rounded to
 // float32 first and the others fitted again) in ascending powers. Relative errors, before the

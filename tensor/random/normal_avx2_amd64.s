@@ -471,8 +471,8 @@ normals:
 	VANDPS    mantissa_007fffff<>+0(SB), Y0, Y2
 	VORPS     minusHalf_bf000000<>+0(SB), Y2, Y2
 	VADDPS    oneFloat_3f800000<>+0(SB), Y2, Y2
-	VMULPS    minusScale_af800000<>+0(SB), Y0, Y1
-	VBLENDVPS Y0, Y1, Y2, Y2
+	VMULPS    minusScale_af800000<>+0(SB), Y0, Y0
+	VBLENDVPS Y1, Y0, Y2, Y2
 	VMULPS    Y2, Y2, Y0
 	VMOVDQU   one_00000001<>+0(SB), Y3
 	VPOR      64(AX), Y3, Y3
@@ -481,8 +481,8 @@ normals:
 	VANDPS    mantissa_007fffff<>+0(SB), Y1, Y4
 	VORPS     minusHalf_bf000000<>+0(SB), Y4, Y4
 	VADDPS    oneFloat_3f800000<>+0(SB), Y4, Y4
-	VMULPS    minusScale_af800000<>+0(SB), Y1, Y3
-	VBLENDVPS Y1, Y3, Y4, Y4
+	VMULPS    minusScale_af800000<>+0(SB), Y1, Y1
+	VBLENDVPS Y3, Y1, Y4, Y4
 	VMULPS    Y4, Y4, Y1
 	VMOVDQU   one_00000001<>+0(SB), Y5
 	VPOR      128(AX), Y5, Y5
@@ -491,8 +491,8 @@ normals:
 	VANDPS    mantissa_007fffff<>+0(SB), Y3, Y6
 	VORPS     minusHalf_bf000000<>+0(SB), Y6, Y6
 	VADDPS    oneFloat_3f800000<>+0(SB), Y6, Y6
-	VMULPS    minusScale_af800000<>+0(SB), Y3, Y5
-	VBLENDVPS Y3, Y5, Y6, Y6
+	VMULPS    minusScale_af800000<>+0(SB), Y3, Y3
+	VBLENDVPS Y5, Y3, Y6, Y6
 	VMULPS    Y6, Y6, Y3
 	VMULPS    radius_3f2ad1c2<>+0(SB), Y2, Y5
 	VMULPS    radius_3f06fb65<>+0(SB), Y2, Y7
@@ -651,32 +651,32 @@ normals:
 	VADDPS    oneFloat_3f800000<>+0(SB), Y3, Y3
 	VMOVDQU   halfQuadrant_20000000<>+0(SB), Y0
 	VPADDD    32(AX), Y0, Y0
-	VPSLLD    $0x01, Y0, Y4
-	VBLENDVPS Y4, Y10, Y11, Y6
-	VBLENDVPS Y4, Y11, Y10, Y10
 	VPADDD    quadrant_40000000<>+0(SB), Y0, Y4
+	VPSLLD    $0x01, Y0, Y12
+	VBLENDVPS Y12, Y10, Y11, Y6
+	VBLENDVPS Y12, Y11, Y10, Y10
 	VPAND     sign_80000000<>+0(SB), Y4, Y4
 	VXORPS    Y4, Y6, Y6
 	VPAND     sign_80000000<>+0(SB), Y0, Y0
 	VXORPS    Y0, Y10, Y10
 	VMOVDQU   halfQuadrant_20000000<>+0(SB), Y0
 	VPADDD    96(AX), Y0, Y0
-	VPSLLD    $0x01, Y0, Y4
-	VBLENDVPS Y4, Y1, Y9, Y11
-	VBLENDVPS Y4, Y9, Y1, Y1
 	VPADDD    quadrant_40000000<>+0(SB), Y0, Y4
+	VPSLLD    $0x01, Y0, Y12
+	VBLENDVPS Y12, Y1, Y9, Y11
+	VBLENDVPS Y12, Y9, Y1, Y1
 	VPAND     sign_80000000<>+0(SB), Y4, Y4
 	VXORPS    Y4, Y11, Y11
 	VPAND     sign_80000000<>+0(SB), Y0, Y0
 	VXORPS    Y0, Y1, Y1
 	VMOVDQU   halfQuadrant_20000000<>+0(SB), Y0
 	VPADDD    160(AX), Y0, Y0
-	VPSLLD    $0x01, Y0, Y4
-	VBLENDVPS Y4, Y2, Y3, Y9
-	VBLENDVPS Y4, Y3, Y2, Y2
-	VPADDD    quadrant_40000000<>+0(SB), Y0, Y3
-	VPAND     sign_80000000<>+0(SB), Y3, Y3
-	VXORPS    Y3, Y9, Y9
+	VPADDD    quadrant_40000000<>+0(SB), Y0, Y4
+	VPSLLD    $0x01, Y0, Y12
+	VBLENDVPS Y12, Y2, Y3, Y9
+	VBLENDVPS Y12, Y3, Y2, Y2
+	VPAND     sign_80000000<>+0(SB), Y4, Y4
+	VXORPS    Y4, Y9, Y9
 	VPAND     sign_80000000<>+0(SB), Y0, Y0
 	VXORPS    Y0, Y2, Y2
 
@@ -716,8 +716,8 @@ normals_one:
 	VANDPS    mantissa_007fffff<>+0(SB), Y0, Y2
 	VORPS     minusHalf_bf000000<>+0(SB), Y2, Y2
 	VADDPS    oneFloat_3f800000<>+0(SB), Y2, Y2
-	VMULPS    minusScale_af800000<>+0(SB), Y0, Y1
-	VBLENDVPS Y0, Y1, Y2, Y2
+	VMULPS    minusScale_af800000<>+0(SB), Y0, Y0
+	VBLENDVPS Y1, Y0, Y2, Y2
 	VMULPS    Y2, Y2, Y0
 	VMULPS    radius_3f2ad1c2<>+0(SB), Y2, Y1
 	VMULPS    radius_3f06fb65<>+0(SB), Y2, Y3
@@ -774,10 +774,10 @@ normals_one:
 	VADDPS    oneFloat_3f800000<>+0(SB), Y5, Y5
 	VMOVDQU   halfQuadrant_20000000<>+0(SB), Y0
 	VPADDD    32(AX), Y0, Y0
-	VPSLLD    $0x01, Y0, Y2
-	VBLENDVPS Y2, Y4, Y5, Y3
-	VBLENDVPS Y2, Y5, Y4, Y4
 	VPADDD    quadrant_40000000<>+0(SB), Y0, Y2
+	VPSLLD    $0x01, Y0, Y6
+	VBLENDVPS Y6, Y4, Y5, Y3
+	VBLENDVPS Y6, Y5, Y4, Y4
 	VPAND     sign_80000000<>+0(SB), Y2, Y2
 	VXORPS    Y2, Y3, Y3
 	VPAND     sign_80000000<>+0(SB), Y0, Y0

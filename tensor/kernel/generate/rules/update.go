@@ -43,6 +43,11 @@ func samplers() []Rule {
 			moved := p.Subtract(p.Load(0), p.Multiply(p.Load(1), rate))
 			p.Store(p.Add(moved, p.Multiply(p.Load(2), scale)), 0)
 		}},
+		{Name: "decayedSGLD", Slices: 3, Coefficients: 3, Sums: true, Operate: func(p Pass) {
+			theta, g := decayed(p)
+			moved := p.Subtract(theta, p.Multiply(g, p.Coefficient(1)))
+			p.Store(p.Add(moved, p.Multiply(p.Load(2), p.Coefficient(2))), 0)
+		}},
 		{Name: "psgld", Slices: 4, Coefficients: 6, Operate: func(p Pass) {
 			keep, take, lambda, rate, scale := p.Coefficient(0), p.Coefficient(1), p.Coefficient(2), p.Coefficient(4), p.Coefficient(5)
 			g := p.Load(2)

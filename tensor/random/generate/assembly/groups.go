@@ -10,7 +10,6 @@ import (
 
 const (
 	rounds      = 10
-	atOnce      = 3
 	bytesAQuad  = 16
 	quadsAGroup = 8 // 32 normals
 )
@@ -20,14 +19,14 @@ func Write(avx512 bool) {
 	wide = avx512
 	ConstraintExpr("!purego")
 	suffix := by("AVX2", "AVX512")
-	groupsOf("normalGroups"+suffix, "normals", boxMuller)
-	groupsOf("uniformGroups"+suffix, "uniforms", uniforms)
+	groupsOf("normalGroups"+suffix, "normals", boxMullers, boxMuller)
+	groupsOf("uniformGroups"+suffix, "uniforms", func() {}, uniforms)
 	Generate()
 }
 
 // groupsOf emits a function: the key schedule, a loop that leaves the words of sets where their numbers will be, and a loop that turns them
 // into these. In either loop several iterations are under way at once; one loop for both would be too long for that.
-func groupsOf(name, what string, numbers func(sets int, dst Register)) {
+func groupsOf(name, what string, prepare func(), numbers func(sets int, dst Register)) {
 	TEXT(name, NOSPLIT, "func(dst *float32, groups int, k0, k1, c0, c1, c2, c3 uint32)")
 	Pragma("noescape")
 	Doc(name+" writes the "+what+" of 8*groups quads, groups at least 1, to dst. The first has the Philox counter (c0, c1, c2, c3),",
@@ -42,17 +41,24 @@ func groupsOf(name, what string, numbers func(sets int, dst Register)) {
 	VPADDD(quadOffsets(), first, first)
 	counter := AllocLocal(vectorSize())
 	load(first, counter)
+	if wide {
+		oddLanes = newOddLanes()
+	}
 
 	at := GP64()
 	MOVQ(dst, at)
 	left := GP64()
 	setsOf(groups, left)
-	inThrees("words", left, func(sets int) { words(sets, shared, counter, at) })
+	together("words", left, func(sets int) { words(sets, shared, counter, at) })
 	setsOf(groups, left)
-	inThrees(what, left, func(sets int) { numbers(sets, dst) })
+	prepare()
+	together(what, left, func(sets int) { numbers(sets, dst) })
 	VZEROUPPER()
 	RET()
 }
+
+// atOnce is how many sets are under way together: one waits for its operands while the others work.
+func atOnce() int { return by(3, 4) }
 
 // setsOf counts the sets of some groups.
 func setsOf(groups, sets Register) {
@@ -63,16 +69,16 @@ func setsOf(groups, sets Register) {
 	}
 }
 
-// inThrees emits loops over the sets that are left: three at once, so that one waits for its operands while the others work, then single ones.
-func inThrees(name string, left GPVirtual, body func(sets int)) {
-	SUBQ(Imm(atOnce), left)
+// together emits loops over the sets that are left: some at once, then single ones.
+func together(name string, left GPVirtual, body func(sets int)) {
+	SUBQ(Imm(uint64(atOnce())), left)
 	JL(LabelRef(name + "_rest"))
 	Label(name)
-	body(atOnce)
-	SUBQ(Imm(atOnce), left)
+	body(atOnce())
+	SUBQ(Imm(uint64(atOnce())), left)
 	JGE(LabelRef(name))
 	Label(name + "_rest")
-	ADDQ(Imm(atOnce), left)
+	ADDQ(Imm(uint64(atOnce())), left)
 	JZ(LabelRef(name + "_end"))
 	Label(name + "_one")
 	body(1)

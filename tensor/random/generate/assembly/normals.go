@@ -27,6 +27,17 @@ func uniforms(sets int, dst Register) {
 	ADDQ(U32(uint32(sets*bytesASet())), dst)
 }
 
+// mantissas is, in AVX-512, the mask of mantissas in all lanes.
+var mantissas VecVirtual
+
+// boxMullers prepares what all sets share.
+func boxMullers() {
+	if wide {
+		mantissas = vector()
+		loadWord(constant("mantissa", 0x007fffff), mantissas)
+	}
+}
+
 // boxMuller turns the words of some sets at dst into normals. The instructions of the sets alternate in short runs.
 func boxMuller(sets int, dst Register) {
 	radii, circles := make([]*radius, sets), make([]*circle, sets)
@@ -64,6 +75,9 @@ func boxMuller(sets int, dst Register) {
 type radius struct {
 	words         Mem
 	g, g2, square VecVirtual
+
+	x     VecVirtual // in AVX-512, the word as a number
+	lower Register   // and the mask of the lower half of words
 }
 
 func (r *radius) steps() []func() {
@@ -76,7 +90,9 @@ func (r *radius) float() (x, upper VecVirtual) {
 	loadWord(constant("one", 1), upper)
 	or(r.words, upper, upper)
 	VCVTDQ2PS(upper, x)
-	VPSRAD(Imm(31), upper, upper)
+	if !wide {
+		VPSRAD(Imm(31), upper, upper)
+	}
 	return x, upper
 }
 
@@ -84,11 +100,21 @@ func (r *radius) float() (x, upper VecVirtual) {
 func (r *radius) mantissa() {
 	x, high := r.float()
 	r.g, r.g2 = vector(), vector()
-	andFloat(constant("mantissa", 0x007fffff), x, r.g)
-	orFloat(constantFloat("minusHalf", -0.5), r.g, r.g)
-	addFloat(constantFloat("oneFloat", 1), r.g, r.g)
-	timesFloat(constantFloat("minusScale", -0x1p-32), x, high)
-	choose(x, high, r.g, r.g)
+	if wide {
+		r.x, r.lower = x, K()
+		VPTESTNMD_BCST(constant("sign", 1<<31), high, r.lower)
+		VMOVDQA32(mantissas, high)
+		const andOr = 0xea // (a and b) or c
+		VPTERNLOGD_BCST(Imm(andOr), constantFloat("minusHalf", -0.5), x, high)
+		timesFloat(constantFloat("minusScale", -0x1p-32), x, r.g)
+		VADDPS_BCST(constantFloat("oneFloat", 1), high, r.lower, r.g)
+	} else {
+		andFloat(constant("mantissa", 0x007fffff), x, r.g)
+		orFloat(constantFloat("minusHalf", -0.5), r.g, r.g)
+		addFloat(constantFloat("oneFloat", 1), r.g, r.g)
+		timesFloat(constantFloat("minusScale", -0x1p-32), x, x)
+		VBLENDVPS(high, x, r.g, r.g)
+	}
 	VMULPS(r.g, r.g, r.g2)
 }
 
@@ -104,17 +130,28 @@ func (r *radius) high() {
 	VMULPS(g4, high, high)
 	VADDPS(high, r.square, r.square)
 	VMULPS(r.g2, r.square, r.square)
+	if wide { // 2 g is exact, so the fused sum rounds as the other one does
+		VFMADD231PS_BCST(constantFloat("twoFloat", 2), r.g, r.square)
+		return
+	}
 	VADDPS(r.g, r.g, r.g)
 	VADDPS(r.g, r.square, r.square)
 }
 
 // root: k = 158 - exponent in the lower half, 0 in the upper; here -k, times -2 ln 2.
 func (r *radius) root() {
-	k, upper := r.float()
-	VPSRLD(Imm(23), k, k)
-	addWord(constant("minus158", 1<<32-158), k, k)
-	andNot(k, upper, k)
-	VCVTDQ2PS(k, k)
+	k := r.x
+	if wide { // the exponent without its bias of 127
+		VGETEXPPS(r.x, k)
+		VADDPS_BCST_Z(constantFloat("minus31", -31), k, r.lower, k)
+	} else {
+		x, upper := r.float()
+		k = x
+		VPSRLD(Imm(23), k, k)
+		addWord(constant("minus158", 1<<32-158), k, k)
+		andNot(k, upper, k)
+		VCVTDQ2PS(k, k)
+	}
 	timesFloat(constantFloat("minusTwoLn2", -0x1.62e43p+0), k, k)
 	VADDPS(k, r.square, r.square)
 	VSQRTPS(r.square, r.square)
@@ -152,17 +189,28 @@ func (c *circle) polynomials() {
 
 // quadrant exchanges and negates.
 func (c *circle) quadrant() {
-	word, odd, sign, z := vector(), vector(), vector(), vector()
+	word, sign, z := vector(), vector(), vector()
 	loadWord(constant("halfQuadrant", 1<<29), word)
 	VPADDD(c.words, word, word)
-	VPSLLD(Imm(1), word, odd)
-	choose(odd, c.sine, c.cosine, z)
-	choose(odd, c.cosine, c.sine, c.sine)
 	addWord(constant("quadrant", 1<<30), word, sign)
-	andWord(constant("sign", 1<<31), sign, sign)
-	VXORPS(sign, z, z)
-	andWord(constant("sign", 1<<31), word, word)
-	VXORPS(word, c.sine, c.sine)
+	if wide {
+		odd := K()
+		VPTESTMD_BCST(constant("quadrant", 1<<30), word, odd)
+		VBLENDMPS(c.sine, c.cosine, odd, z)
+		VBLENDMPS(c.cosine, c.sine, odd, c.sine)
+		const xorAnd = 0x78 // a xor (b and c)
+		VPTERNLOGD_BCST(Imm(xorAnd), constant("sign", 1<<31), sign, z)
+		VPTERNLOGD_BCST(Imm(xorAnd), constant("sign", 1<<31), word, c.sine)
+	} else {
+		odd := vector()
+		VPSLLD(Imm(1), word, odd)
+		VBLENDVPS(odd, c.sine, c.cosine, z)
+		VBLENDVPS(odd, c.cosine, c.sine, c.sine)
+		andWord(constant("sign", 1<<31), sign, sign)
+		VXORPS(sign, z, z)
+		andWord(constant("sign", 1<<31), word, word)
+		VXORPS(word, c.sine, c.sine)
+	}
 	c.cosine = z
 }
 

@@ -127,25 +127,24 @@ func (s *set) round2(shared *schedule) {
 
 // words returns, in all 32-bit lanes, words 0 and 2 of the quads (for radius), and words 1 and 3 (for circle).
 func (s *set) words() (w0, w1 VecVirtual) {
-	odd := oddLanes()
 	for _, v := range [][2]VecVirtual{{s.c0, s.c2}, {s.c1, s.c3}} {
-		VPSLLQ(Imm(32), v[1], v[1])
 		if wide {
-			VMOVDQA32(v[1], odd, v[0])
+			const evenTwice = 0xa0
+			VPSHUFD(Imm(evenTwice), v[1], oddLanes, v[0])
 		} else {
-			VPBLENDD(odd, v[1], v[0], v[0])
+			VPSLLQ(Imm(32), v[1], v[1])
+			VPBLENDD(Imm(0xaa), v[1], v[0], v[0])
 		}
 	}
 	return s.c0, s.c1
 }
 
-// oddLanes is the mask of every other word.
-func oddLanes() Op {
-	if !wide {
-		return Imm(0xAA)
-	}
+// oddLanes is, in AVX-512, the mask of every other word.
+var oddLanes Register
+
+func newOddLanes() Register {
 	mask, bits := K(), GP32()
-	MOVL(U32(0xAAAA), bits)
+	MOVL(U32(0xaaaa), bits)
 	KMOVW(bits, mask)
 	return mask
 }

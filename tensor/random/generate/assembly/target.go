@@ -53,17 +53,6 @@ func of3(instruction func(a, b, c Op)) func(...Op) {
 	return func(ops ...Op) { instruction(ops[0], ops[1], ops[2]) }
 }
 
-// choose leaves a in result where the signs of mask are set, and b elsewhere.
-func choose(mask, a, b, result VecVirtual) {
-	if !wide {
-		VBLENDVPS(mask, a, b, result)
-		return
-	}
-	signs := K()
-	VPMOVD2M(mask, signs)
-	VBLENDMPS(a, b, signs, result)
-}
-
 // store writes what all quads share to a new place on the stack: a register, or the one word of it that xorWord needs.
 func store(from VecVirtual) Mem {
 	if wide {
