@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"time"
@@ -15,8 +16,9 @@ import (
 // what package cuda predicts for these steps.
 func (s *study) announce(ctx context.Context) error {
 	var here, there time.Duration
+	precision := cmp.Or(cuda.Precision(s.on.Precision), cuda.TF32)
 	for _, m := range s.methods {
-		spec, device := m.spec(s), &predicting{Device: s.device}
+		spec, device := m.spec(s), &predicting{Device: s.device, precision: precision}
 		steps, step, err := comparison.Cost(ctx, spec, s.data.Train, 8, time.Now, nil, pollen.WithDevice(device))
 		if err != nil {
 			return err
@@ -35,12 +37,13 @@ func (s *study) announce(ctx context.Context) error {
 // predicting is a device that also predicts how long the largest step loaded takes on a GPU.
 type predicting struct {
 	tensor.Device
-	step time.Duration
+	precision cuda.Precision
+	step      time.Duration
 }
 
 // Load implements tensor.Device.
 func (p *predicting) Load(w tensor.Workload) (tensor.Runner, error) {
-	_, seconds, err := cuda.Predict(w, cuda.H200, cuda.TF32)
+	_, seconds, err := cuda.Predict(w, cuda.H200, p.precision)
 	if err != nil {
 		return nil, err
 	}

@@ -28,6 +28,7 @@ same command goes on with what was stopped or killed. Runs of one's own, made on
 
   cifar -data FOLDER -reference probs.csv -estimate
   cifar -data FOLDER -reference probs.csv -methods sghmc -epochs 100
+  cifar -data FOLDER -reference probs.csv -methods csghmc -epochs 10000 -device cuda -precision tf32
   cifar -data FOLDER -reference probs.csv -methods '' runs/fit-1 runs/fit-2
 
 FOLDER is cifar-10-batches-bin or cifar-10-batches-py as published, or has pictures, of which a CSV file beside the test
@@ -56,6 +57,7 @@ type study struct {
 	epochs, images  int
 	estimate        bool
 	runs            []string // folders of other runs
+	on              pollen.DeviceOptions
 
 	data      datasets.Splits
 	reference []float64 // probabilities of the test images
@@ -71,8 +73,12 @@ func run(ctx context.Context, arguments []string, out, progress io.Writer, from 
 	if s.data, s.reference, err = from.load(ctx, s.images); err != nil {
 		return err
 	}
-	s.device = tensor.NewHost(0)
+	var note string
+	if s.device, note, err = pollen.OpenDevice(s.on); err != nil {
+		return err
+	}
 	defer s.device.Close()
+	fmt.Fprintf(progress, "device: %s\n", note)
 	if err := s.announce(ctx); err != nil || s.estimate {
 		return err
 	}
@@ -116,12 +122,18 @@ func (s *study) parse(arguments []string, from *source) error {
 	f.IntVar(&s.epochs, "epochs", 100, "passes over the data of each chain")
 	f.IntVar(&s.images, "images", 40960, "train on so many; the reference's are 40 960")
 	f.StringVar(&s.folder, "folder", "runs/cifar", "folder of the runs")
+	f.StringVar(&s.on.Name, "device", "auto", "device: "+strings.Join(pollen.DeviceNames(), " or "))
+	f.StringVar(&s.on.Precision, "precision", "", "operands of the matrix products on GPUs: "+strings.Join(pollen.Precisions(), ", ")+
+		" (default fp32, in predictions tf32)")
 	f.BoolVar(&s.estimate, "estimate", false, "print what it would cost, and stop")
 	if err := f.Parse(arguments); err != nil {
 		return err
 	}
 	if from.data == "" || from.reference == "" {
 		return errors.New("cifar: wants -data and -reference; -help says where they are from")
+	}
+	if err := s.on.Validate(); err != nil {
+		return err
 	}
 	if s.epochs < shortest || s.images < batch {
 		return errors.Errorf("cifar: %d epochs on %d images, wants at least %d on %d", s.epochs, s.images, shortest, batch)

@@ -81,7 +81,7 @@ func write(t *testing.T, path, content string) {
 // command goes on with the runs that are there.
 func TestRun(t *testing.T) {
 	s, folder := smallSource(t), t.TempDir()
-	arguments := []string{"-data", s.data, "-reference", s.reference, "-network", "mlp-10", "-epochs", "50", "-images", "120",
+	arguments := []string{"-data", s.data, "-reference", s.reference, "-network", "mlp-10", "-epochs", "50", "-images", "120", "-device", "cpu",
 		"-folder", filepath.Join(folder, "runs")}
 	var estimate bytes.Buffer
 	if err := run(context.Background(), append(arguments, "-estimate"), nil, &estimate, s); err != nil {
@@ -162,7 +162,8 @@ func TestRefusals(t *testing.T) {
 		t.Error("more images than there are: no error")
 	}
 	for _, arguments := range [][]string{{}, {"-data", s.data}, {"-data", s.data, "-reference", s.reference, "-methods", "magic"},
-		{"-data", s.data, "-reference", s.reference, "-epochs", "0"}} {
+		{"-data", s.data, "-reference", s.reference, "-epochs", "0"}, {"-data", s.data, "-reference", s.reference, "-device", "tpu"},
+		{"-data", s.data, "-reference", s.reference, "-precision", "tf32", "-device", "cpu"}} {
 		if err := run(context.Background(), arguments, nil, new(bytes.Buffer), s); err == nil {
 			t.Errorf("%q: no error", arguments)
 		}
