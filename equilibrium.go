@@ -16,8 +16,8 @@ const (
 )
 
 // Equilibrium says in words how many of the weights, or that all, are in equilibrium at the
-// requested temperature, within 5 % of it or two standard errors, what keeps the others from it, and
-// at which temperature what predictions depend on is, if measured: nothing if no temperature was.
+// requested temperature, within 5 % of it or two standard errors, what keeps the others from it,
+// and at which temperature what predictions depend on is, if measured: "" if no temperature was.
 func (d *Diagnostics) Equilibrium(temperature float64) (verdict string, all bool) {
 	if temperature == 0 || len(d.Temperatures) < 2 { // at temperature 0 there is no equilibrium to miss
 		return "", false
