@@ -51,6 +51,20 @@ func multiplyPairFast[T Float](rows, depth int, a left[T], b []T, panel int, c [
 	return true
 }
 
+// copyRowsFast packs whole panels of rows.
+func copyRowsFast[T Float](panels []T, size int, source []T, stride, depth, whole int) bool {
+	if !fast[T]() || depth == 0 || whole == 0 {
+		return false
+	}
+	to, from := first(panels, (whole-1)*size+depth*panelColumns), first(source, (depth-1)*stride+whole*panelColumns)
+	if inUse == avx512 {
+		copyRowsAVX512(to, size, from, stride, depth, whole)
+	} else {
+		copyRowsAVX2(to, size, from, stride, depth, whole)
+	}
+	return true
+}
+
 // multiplyAddsFast makes twelve vector multiply-adds in a loop.
 func multiplyAddsFast(loops int) (operations float64, ok bool) {
 	if !fast[float32]() || loops < 1 {

@@ -19,6 +19,11 @@ func multiplyPairFast[T Float](rows, depth int, a left[T], b []T, panel int, c [
 	return false
 }
 
+// copyRowsFast has none: Go's copies are NEON's.
+func copyRowsFast[T Float](panels []T, size int, source []T, stride, depth, whole int) bool {
+	return false
+}
+
 // accumulateFourLinesFast has none, either.
 func accumulateFourLinesFast[T Float](p *linesPlan, images int, padded, dout []T, second, image int, to []T, each int, add bool) bool {
 	return false

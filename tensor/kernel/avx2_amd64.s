@@ -3474,6 +3474,42 @@ end:
 	VZEROUPPER
 	RET
 
+// func copyRowsAVX2(panels *float32, size int, source *float32, stride int, depth int, whole int)
+// Requires: AVX, MMX+
+TEXT ·copyRowsAVX2(SB), NOSPLIT, $0-48
+	MOVQ panels+0(FP), AX
+	MOVQ size+8(FP), CX
+	SHLQ $0x02, CX
+	MOVQ source+16(FP), DX
+	MOVQ stride+24(FP), BX
+	SHLQ $0x02, BX
+	MOVQ depth+32(FP), SI
+	MOVQ whole+40(FP), DI
+	MOVQ BX, R8
+	SHLQ $0x04, R8
+
+rows:
+	MOVQ DX, R9
+	MOVQ AX, R10
+	MOVQ DI, R11
+
+panels:
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Y0
+	VMOVUPS    Y0, (R10)
+	VMOVUPS    32(R9), Y0
+	VMOVUPS    Y0, 32(R10)
+	ADDQ       $0x40, R9
+	ADDQ       CX, R10
+	DECQ       R11
+	JNZ        panels
+	ADDQ       BX, DX
+	ADDQ       $0x40, AX
+	DECQ       SI
+	JNZ        rows
+	VZEROUPPER
+	RET
+
 // func expm1AVX2(p *byte)
 // Requires: AVX, AVX2
 TEXT ·expm1AVX2(SB), NOSPLIT, $512-8

@@ -39,6 +39,11 @@ func windowRunsAVX2(panel *float32, padded *float32, halves *[6]int32, taps *int
 //go:noescape
 func windowGatherAVX2(panel *float32, padded *float32, pixels *[16]int32, taps *int32, depth int)
 
+// copyRowsAVX2 is packRows for whole panels; depth and whole are at least 1.
+//
+//go:noescape
+func copyRowsAVX2(panels *float32, size int, source *float32, stride int, depth int, whole int)
+
 // expm1AVX2 is the function of that name in package kernel, for the pass at p.
 //
 //go:noescape

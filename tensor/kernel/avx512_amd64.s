@@ -8249,6 +8249,40 @@ end:
 	VZEROUPPER
 	RET
 
+// func copyRowsAVX512(panels *float32, size int, source *float32, stride int, depth int, whole int)
+// Requires: AVX, AVX512F, MMX+
+TEXT ·copyRowsAVX512(SB), NOSPLIT, $0-48
+	MOVQ panels+0(FP), AX
+	MOVQ size+8(FP), CX
+	SHLQ $0x02, CX
+	MOVQ source+16(FP), DX
+	MOVQ stride+24(FP), BX
+	SHLQ $0x02, BX
+	MOVQ depth+32(FP), SI
+	MOVQ whole+40(FP), DI
+	MOVQ BX, R8
+	SHLQ $0x04, R8
+
+rows:
+	MOVQ DX, R9
+	MOVQ AX, R10
+	MOVQ DI, R11
+
+panels:
+	PREFETCHT0 (R9)(R8*1)
+	VMOVUPS    (R9), Z0
+	VMOVUPS    Z0, (R10)
+	ADDQ       $0x40, R9
+	ADDQ       CX, R10
+	DECQ       R11
+	JNZ        panels
+	ADDQ       BX, DX
+	ADDQ       $0x40, AX
+	DECQ       SI
+	JNZ        rows
+	VZEROUPPER
+	RET
+
 // func expm1AVX512(p *byte)
 // Requires: AVX, AVX512F
 TEXT ·expm1AVX512(SB), NOSPLIT, $0-8

@@ -51,6 +51,7 @@ type gemmPlan struct {
 	packTiles               int // tiles of the phase that packs; 0 when there is none
 	packA, packB            bool
 	packedB                 int // where the workspace has B, behind A
+	together                int // panels that no tile divides
 }
 
 // Limits of a tile of a product.
@@ -88,6 +89,8 @@ func (g Gemm) Plan() (Routine, error) {
 	depth := min(g.K, maxDepth)
 	each := max(gemmTileFlops/(2*rows*panelColumns*g.K), panels*p.rowBlocks/tileCount)
 	each = max(1, min(each, panels, gemmTilePanels*panelBatch(depth)))
+	p.together = panelsTogether(panels)
+	each = ceilDiv(each, p.together) * p.together
 	p.columnBlocks = ceilDiv(panels, each)
 	bias := 0
 	switch g.Bias {
@@ -131,6 +134,21 @@ func (g Gemm) tileRows() int {
 		return gemmWideRows
 	}
 	return gemmTileRows
+}
+
+// panelsTogether is how many of some panels are multiplied together: AVX-512 has instructions for two.
+func panelsTogether(panels int) int {
+	if inUse == avx512 {
+		return min(2, panels)
+	}
+	return 1
+}
+
+// panels returns those of a tile.
+func (p *gemmPlan) panels(tile int) (lo, hi int) {
+	all := ceilDiv(p.N, panelColumns)
+	lo, hi = cut(ceilDiv(all, p.together), p.columnBlocks, tile/p.rowBlocks)
+	return lo * p.together, min(hi*p.together, all)
 }
 
 // gemmRun performs a tile of either phase.
@@ -269,7 +287,7 @@ func packPanels[T Float](p *gemmPlan, to, b []T, k0, k1, lo, hi int) {
 // packed once for all rows of the block.
 func gemmTile[T Float](p *gemmPlan, tile int, o Operands[T]) {
 	groupLo, groupHi := cut(rowGroups(p.M), p.rowBlocks, tile%p.rowBlocks)
-	panelLo, panelHi := cut(ceilDiv(p.N, panelColumns), p.columnBlocks, tile/p.rowBlocks)
+	panelLo, panelHi := p.panels(tile)
 	blocks := depthBlocks(p.K)
 	for block := range blocks {
 		k0, k1 := cut(p.K, blocks, block)

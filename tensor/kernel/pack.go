@@ -5,10 +5,17 @@ package kernel
 // panel is filled up with zeros.
 func packRows[T Float](panels []T, size int, source []T, stride, depth, columns int) {
 	whole := columns / panelColumns
+	copied := 0 // panels
+	if copyRowsFast(panels, size, source, stride, depth, whole) {
+		copied = whole
+	}
+	if copied*panelColumns == columns {
+		return
+	}
 	for k := range depth {
-		from := source[k*stride:][:columns]
-		at := k * panelColumns
-		for range whole {
+		from := source[k*stride:][copied*panelColumns : columns]
+		at := k*panelColumns + copied*size
+		for range whole - copied {
 			row := *(*[panelColumns]T)(from)
 			*(*[panelColumns]T)(panels[at:]) = row
 			from = from[panelColumns:]

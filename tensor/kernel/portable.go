@@ -41,6 +41,10 @@ func accumulateFourLinesFast[T Float](p *linesPlan, images int, padded, dout []T
 	return false
 }
 
+func copyRowsFast[T Float](panels []T, size int, source []T, stride, depth, whole int) bool {
+	return false
+}
+
 func multiplyWindowsFast[T Float](rows int, a left[T], padded []T, places, taps []int32, y []T, plane int, bias []T, f flags) bool {
 	return false
 }

@@ -41,6 +41,7 @@ func all(t target) {
 	accumulateLines(t, 1)
 	windowRuns(t)
 	windowGather(t)
+	copyRows(t)
 	passesOf(t, rules.Exponentials())
 	passesOf(t, rules.Elementwise())
 	sumRows(t)

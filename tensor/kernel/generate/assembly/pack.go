@@ -153,6 +153,44 @@ func windowGather(t target) {
 	RET()
 }
 
+// copyRows packs whole panels of rows, each of which is asked for some rows before it is read: they may lie in as many pages, where the
+// processor foresees nothing.
+func copyRows(t target) {
+	const ahead = 4 // 16 rows
+	name := "copyRows" + t.suffix
+	TEXT(name, NOSPLIT, "func(panels *float32, size int, source *float32, stride, depth, whole int)")
+	Pragma("noescape")
+	Doc(name + " is packRows for whole panels; depth and whole are at least 1.")
+	panels, size := Load(Param("panels"), GP64()), loadBytes("size")
+	source, stride := Load(Param("source"), GP64()), loadBytes("stride")
+	depth, whole := Load(Param("depth"), GP64()), Load(Param("whole"), GP64())
+	distance := GP64()
+	MOVQ(stride, distance)
+	SHLQ(Imm(ahead), distance)
+	Label("rows")
+	from, to, left := GP64(), GP64(), GP64()
+	MOVQ(source, from)
+	MOVQ(panels, to)
+	MOVQ(whole, left)
+	Label("panels")
+	PREFETCHT0(Mem{Base: from, Index: distance, Scale: 1})
+	for h := range panelColumns / t.lanes {
+		v := t.new()
+		VMOVUPS(Mem{Base: from, Disp: h * t.lanes * bytes}, v)
+		VMOVUPS(v, Mem{Base: to, Disp: h * t.lanes * bytes})
+	}
+	ADDQ(Imm(panelColumns*bytes), from)
+	ADDQ(size, to)
+	DECQ(left)
+	JNZ(LabelRef("panels"))
+	ADDQ(stride, source)
+	ADDQ(Imm(panelColumns*bytes), panels)
+	DECQ(depth)
+	JNZ(LabelRef("rows"))
+	VZEROUPPER()
+	RET()
+}
+
 // transpose packs eight columns of a panel, eight of the depth at a time.
 func transpose() {
 	TEXT("transpose", NOSPLIT, "func(panel *float32, distance int, source *float32, offsets *[8]int, depth int)")
