@@ -19,7 +19,8 @@ import (
 // enough blocks to fill all multiprocessors, and of products of a single tile's size, which are cut
 // into slices. In geometry_tile.go, a speed for full multiprocessors is the former divided by what
 // these could do, 256 operations in a cycle of each: of matmul in matrices, of conv2d in images, of
-// conv2d_nhwc that of a packed tile, the packing of both operands included.
+// conv2d_nhwc that of a packed tile, the packing of both operands included, and of conv2d_nhwc_group
+// that of one by wgmma.
 type calibration struct {
 	Product   string  `json:"product"`
 	Precision string  `json:"precision"`
@@ -40,7 +41,17 @@ func TestCalibrate(t *testing.T) {
 				all = append(all, calibrate(t, device, precision, tile, size)...)
 			}
 			for number, tile := range cuda.PackedTiles(precision) {
-				all = append(all, calibratePacked(t, device, precision, number, tile, size))
+				only := func(t *testing.T) { cuda.OnlyPacked(t, precision, number) }
+				c := calibration{Product: "conv2d_nhwc", Precision: string(precision), Tile: fmt.Sprintf("%dx%d", tile[0], tile[1])}
+				all = append(all, c.packed(t, device, tile, size, only))
+			}
+			if precision != cuda.BF16 || !hasGroups(device) {
+				return
+			}
+			for number, tile := range cuda.GroupTiles() {
+				only := func(t *testing.T) { cuda.OnlyGroups(t, number) }
+				c := calibration{Product: "conv2d_nhwc_group", Precision: string(precision), Tile: fmt.Sprintf("%dx%d", tile[0], tile[1])}
+				all = append(all, c.packed(t, device, [2]int{64, tile[0] * tile[1]}, size, only))
 			}
 		})
 	}
@@ -88,11 +99,11 @@ func calibrate(t *testing.T, device tensor.Device, precision cuda.Precision, til
 	return all
 }
 
-// calibratePacked measures a tile of packed convolutions.
-func calibratePacked(t *testing.T, device tensor.Device, precision cuda.Precision, number int, tile [2]int, size int) calibration {
-	c := calibration{Product: "conv2d_nhwc", Precision: string(precision), Tile: fmt.Sprintf("%dx%d", tile[0], tile[1])}
-	t.Run("packed "+c.Tile, func(t *testing.T) {
-		cuda.OnlyPacked(t, precision, number)
+// packed measures a tile of packed convolutions of some filters and pixels, with all others left
+// out.
+func (c calibration) packed(t *testing.T, device tensor.Device, tile [2]int, size int, only func(t *testing.T)) calibration {
+	t.Run(c.Product+" "+c.Tile, func(t *testing.T) {
+		only(t)
 		c.Full = speed(t, device, "conv2d", size, size, size)
 		c.Single = speed(t, device, "conv2d", tile[0], tile[1], size)
 		t.Logf("%+v", c)

@@ -12,6 +12,10 @@
 // starts these and waits once. Writes go through pinned memory and do not wait. With several GPUs,
 // chains are shared out evenly.
 //
+// On GPUs of compute capability 9.0, convolutions in bf16 may have the tensor cores read shared
+// memory by themselves (wgmma), which no other GPU can. POLLEN_CUDA_WGMMA=off, read by Open, leaves
+// those kernels out: sums then differ by their rounding.
+//
 // Same seed, same GPU, same bits, whatever chains run beside a chain. Every driver call goes
 // through one check, which names the call with the driver's own explanation; after an error that a
 // context does not survive, the GPU is lost, and says so from then on.

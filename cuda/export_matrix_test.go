@@ -42,11 +42,11 @@ func OnlyPacked(t *testing.T, precision Precision, number int) {
 	if precision == BF16 {
 		tiles, others = &tilesPackedBF16, &tilesBF16
 	}
-	before, plain, filter, window, cores := *tiles, *others, speedOfFilter[precision], costOfWindow, coresSpeed
+	before, plain, filter, window, cores, groups := *tiles, *others, speedOfFilter[precision], costOfWindow, coresSpeed, tilesGrouped
 	t.Cleanup(func() {
-		*tiles, *others, speedOfFilter[precision], costOfWindow, coresSpeed = before, plain, filter, window, cores
+		*tiles, *others, speedOfFilter[precision], costOfWindow, coresSpeed, tilesGrouped = before, plain, filter, window, cores, groups
 	})
-	costOfWindow, coresSpeed = math.Inf(1), speed{}
+	costOfWindow, coresSpeed, tilesGrouped = math.Inf(1), speed{}, nil
 	if number < 0 {
 		*tiles, speedOfFilter[precision] = nil, speed{}
 		return
@@ -55,6 +55,24 @@ func OnlyPacked(t *testing.T, precision Precision, number int) {
 	for i := range plain {
 		(*others)[i].images = speed{1e-6, 1e-6}
 	}
+}
+
+var allGroups = slices.Clone(tilesGrouped)
+
+// OnlyGroups has all convolutions in bf16 that can be computed by wgmma, and those alone, work with
+// one of its tiles, until the test ends.
+func OnlyGroups(t *testing.T, number int) {
+	OnlyPacked(t, BF16, 0)
+	tilesGrouped, tilesPackedBF16 = allGroups[number:number+1], slices.Clone(tilesPackedBF16)
+	tilesPackedBF16[0].speed = speed{1e-5, 1e-5}
+}
+
+// GroupTiles are the rows and columns of pixels that the tiles of convolutions by wgmma have.
+func GroupTiles() (sizes [][2]int) {
+	for _, t := range allGroups {
+		sizes = append(sizes, [2]int{t.height, t.strips * stripWidth})
+	}
+	return sizes
 }
 
 // OnlyWindows has the gradients of filters work on windows wherever they can, by blocks of that

@@ -28,6 +28,7 @@ type placement struct {
 	multiprocessors int
 	capability      int // 10 major + minor
 	chains          int
+	groups          bool                      // whether there are the kernels of geometry_wgmma.go
 	shared          int                       // bytes of a block's shared memory, at most
 	copies          map[packed]*tensor.Buffer // that later launches may read; nil if these run by themselves
 	spreads         []*spread                 // that later launches may read as windows

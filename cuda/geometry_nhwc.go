@@ -236,21 +236,39 @@ func (g *product) packedCalls(p *placement) []call {
 		return nil
 	}
 	on, is := g.onPacked()
-	if _, least := on.cheapest(p, 1); is && least+on.image.cost(p, 1)+on.filter.cost(p, 1) < otherwise {
-		return on.calls(p)
+	if !is {
+		return nil
 	}
-	return nil
+	_, least := on.cheapest(p, 1)
+	grouped := on.onGroups(p)
+	if grouped != nil && grouped.beats(p) {
+		_, least = grouped.cheapest(p, 1)
+	} else {
+		grouped = nil
+	}
+	switch {
+	case !(least+on.image.cost(p, 1)+on.filter.cost(p, 1) < otherwise):
+		return nil
+	case grouped != nil:
+		return grouped.calls(p)
+	}
+	return on.calls(p)
+}
+
+// buffers are the arguments before the integers.
+func (g packedProduct) buffers(x, w *tensor.Buffer) []tensor.Argument {
+	out, pooled, which := g.out, tensor.In(x), tensor.In(x)
+	if g.pool != nil {
+		out, pooled, which = tensor.In(x), tensor.Out(g.pool.pooled), g.whichOr(which)
+	}
+	return []tensor.Argument{out, tensor.In(x), tensor.In(w), g.biasOr(tensor.In(x)), pooled, which}
 }
 
 func (g packedProduct) calls(p *placement) []call {
 	t, cycles := g.cheapest(p, p.chains)
 	x, calls := p.pack(g.operands[0], g.image)
 	w, more := p.pack(g.operands[1], g.filter)
-	out, pooled, which := g.out, tensor.In(x), tensor.In(x)
-	if g.pool != nil {
-		out, pooled, which = tensor.In(x), tensor.Out(g.pool.pooled), g.whichOr(which)
-	}
-	arguments := []tensor.Argument{out, tensor.In(x), tensor.In(w), g.biasOr(tensor.In(x)), pooled, which}
+	arguments := g.buffers(x, w)
 	for _, n := range []int{
 		g.product.rows, g.planes, g.packing.rows, g.packing.columns, g.P, g.Q, g.strideH, g.strideW, ceil(g.image.channels, numbersOf(p.precision)),
 		g.taps, g.across, g.first, g.down, g.right, g.reach, g.epilogue,

@@ -116,12 +116,18 @@ func (f *packedFilter) sumCost(p *placement, chains int, apart bool) float64 {
 }
 
 func (f *packedFilter) calls(p *placement, apart bool, cycles float64) []call {
-	gradient := f.shape.gradient()
+	image, gradient, ending := f.image, f.shape.gradient(), string(p.precision)
+	chunks := image
+	chunks.chunks = imageChunks
+	if p.copies[packed{f.operands[1].Buffer, chunks}] != nil {
+		// The forward convolution's copy lies in chunks, so the gradient's has to, too.
+		image, gradient.chunks, f.gradient.chunks, ending = chunks, imageChunks, imageChunks, "chunks_"+ending
+	}
 	if p.copies[packed{f.operands[0].Buffer, gradient}] == nil || f.shape.strideH > 1 || f.shape.strideW > 1 || min(gradient.top, gradient.left) < 0 {
 		gradient = f.gradient
 	}
 	dout, calls := p.pack(f.operands[0], gradient)
-	x, more := p.pack(f.operands[1], f.image)
+	x, more := p.pack(f.operands[1], image)
 	slices, blocks, target := 1, [2]int{f.blocks(p), 1}, tensor.InOut
 	if apart || f.slices == 1 {
 		slices, blocks[1], target = f.slices, f.slices, tensor.Out
@@ -144,7 +150,7 @@ func (f *packedFilter) calls(p *placement, apart bool, cycles float64) []call {
 		},
 	}
 	return append(append(calls, more...), call{
-		symbol: "conv2d_nhwc_filter_" + string(p.precision), blocks: blocks, threads: warp * f.warps, shared: f.shared(p),
+		symbol: "conv2d_nhwc_filter_" + ending, blocks: blocks, threads: warp * f.warps, shared: f.shared(p),
 		arguments: arguments, cycles: cycles - f.sumCost(p, p.chains, apart),
 	}, sum)
 }

@@ -23,7 +23,8 @@ type gpu struct {
 	device  int32
 	context handle
 	stream  handle
-	shared  int // bytes of shared memory that a block may ask for
+	shared  int  // bytes of shared memory that a block may ask for
+	groups  bool // whether it has the kernels of geometry_wgmma.go, and may use them
 
 	sources   map[string]*source // the one to take for each symbol
 	modules   []handle           // one for each function
@@ -49,7 +50,11 @@ func openGPU(l *library, index int, sources []source, half int) (*gpu, error) {
 	if g.capability() < oldestCapability {
 		return nil, errors.Errorf("cuda: %v has compute capability %d.%d, wants 7.0 (Volta) or higher: name another GPU, or compute on the CPU", g, g.Major, g.Minor)
 	}
+	if g.groups, err = wantsGroups(); err != nil {
+		return nil, err
+	}
 	g.sources = choose(sources, g.capability(), l.version)
+	g.groups = g.groups && g.capability() == groupable && g.sources["conv2d_nhwc_group_8x8_bf16"] != nil // older drivers do not read their PTX
 	if err := g.take(); err != nil {
 		g.close()
 		return nil, err

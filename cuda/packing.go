@@ -28,7 +28,18 @@ type packing struct {
 	top, left              int // lines of zeros before its rows and columns; below 0, rows that are left out
 	rows, columns          int // of lines in a plane
 	blocksFirst            bool
+	chunks                 chunking
 }
+
+// chunking says how lines lie: whole, or in chunks of 16 bytes, the first ones of many lines side
+// by side (kernels/nhwcgroup.cuh): of a block's all, or of groupRows planes at each place.
+type chunking int
+
+const (
+	wholeLines chunking = iota
+	imageChunks
+	filterChunks
+)
 
 // places are the lines of one block of channels.
 func (k packing) places() int { return k.planes * k.rows * k.columns }
@@ -45,20 +56,31 @@ func (p *placement) pack(from tensor.Argument, k packing) (*tensor.Buffer, []cal
 		return to, nil
 	}
 	blocks, plane := ceil(k.channels, numbersOf(p.precision)), k.rows*k.columns
-	planeTo, blockTo := blocks*plane, plane
+	planeTo, blockTo, ending := blocks*plane, plane, string(p.precision)
 	if k.blocksFirst {
 		planeTo, blockTo = plane, k.places()
 	}
-	to := p.work(tensor.Int32, blocks*k.places()*lineWords)
+	lines, apart := blocks*k.places(), []int{1, k.places()}
+	if k.chunks != wholeLines {
+		ending = "chunks_" + ending
+	}
+	if k.chunks == filterChunks {
+		groups := ceil(k.planes, groupRows) * groupRows
+		planeTo, blockTo, lines, apart = 1, plane*groups, blocks*plane*groups, []int{groups, groupRows}
+	}
+	to := p.work(tensor.Int32, lines*lineWords)
 	c := call{
-		symbol: "nhwc_pack_" + string(p.precision), blocks: [2]int{ceil(plane, packedLines) * blocks * k.planes, 1}, threads: stridingThreads,
+		symbol: "nhwc_pack_" + ending, blocks: [2]int{ceil(plane, packedLines) * blocks * k.planes, 1}, threads: stridingThreads,
 		arguments: []tensor.Argument{tensor.Out(to), from},
 	}
 	if s := p.spreadOf(from.Buffer, k.channelFrom); s != nil && k.width == 2*s.width {
-		c.symbol, c.arguments = "nhwc_pack_windows_"+string(p.precision), []tensor.Argument{tensor.Out(to), s.windows, tensor.In(s.which)}
+		c.symbol, c.arguments = "nhwc_pack_windows_"+ending, []tensor.Argument{tensor.Out(to), s.windows, tensor.In(s.which)}
 	}
 	for _, n := range []int{k.channels, k.planeFrom, k.channelFrom, k.height, k.width, k.top, k.left, k.rows, k.columns, blocks, planeTo, blockTo} {
 		c.arguments = append(c.arguments, tensor.Int(n))
+	}
+	if k.chunks != wholeLines {
+		c.arguments = append(c.arguments, tensor.Int(apart[0]), tensor.Int(apart[1]))
 	}
 	if p.copies != nil {
 		p.copies[packed{from.Buffer, k}] = to

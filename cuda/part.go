@@ -67,7 +67,7 @@ const moreScratch = 8
 
 // plan makes the launches' calls and finds their kernels, and the sizes of the arenas.
 func (p *part) plan(s tensor.Workload, precision Precision) error {
-	place := placement{precision: precision, multiprocessors: p.Multiprocessors, capability: p.capability(), chains: p.chains, shared: p.shared}
+	place := placement{precision: precision, multiprocessors: p.Multiprocessors, capability: p.capability(), chains: p.chains, shared: p.shared, groups: p.groups}
 	p.bytes = s.Bytes
 	scratch := &p.bytes[tensor.Scratch]
 	var alone []geometry

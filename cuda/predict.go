@@ -47,7 +47,10 @@ type Predicted struct {
 // model: of a product the cost by which its tile is chosen, of other kernels the bytes and, where
 // kernels.Loops knows them, the instructions.
 func Predict(s tensor.Workload, m Model, precision Precision) (calls []Predicted, step float64, err error) {
-	place := placement{precision: precision, multiprocessors: m.Multiprocessors, capability: m.Capability, chains: s.Chains, shared: m.Shared}
+	place := placement{
+		precision: precision, multiprocessors: m.Multiprocessors, capability: m.Capability, chains: s.Chains, shared: m.Shared,
+		groups: m.Capability == groupable,
+	}
 	var all []call
 	err = stepCalls(s.Launches, &place, func(l *tensor.Launch, with geometry) error {
 		if err := described(l); err != nil {

@@ -202,6 +202,18 @@ var mistakes = []struct {
 	{"rounding to bf16 towards zero", regexp.MustCompile(`cvt\.(rn)\.bf16x2`), always("rz"), 1},
 	{"rounding to integers towards zero", regexp.MustCompile(`cvt\.(rni)`), always("rzi"), 0.7},
 	{"a shuffle with itself", regexp.MustCompile(`shfl\S+ %\w+, %\w+, (\d+)`), always("0"), 0.9},
+	{"a copy barrier not waited for", regexp.MustCompile(`try_wait.*selp\.b32 %\w+, (1, 0), passed`), always("1, 1"), 1},
+	{"copies that do not know of their barrier", regexp.MustCompile(`^(fence\.proxy\.async\S*;)`), always(""), 1},
+	{"a product's fence dropped", regexp.MustCompile(`^(wgmma\.fence\S+;)`), always(""), 1},
+	{"products not committed", regexp.MustCompile(`^(wgmma\.commit_group\S+;)`), always(""), 1},
+	{"products waited for too late", regexp.MustCompile(`^wgmma\.wait_group\S+ (\d)`), later, 1},
+	{"a product's sums swapped", regexp.MustCompile(`wgmma\.mma_async\S+ \{(%\w+, %\w+)`), swapped, 1},
+	{"a product instead of the sum with it", regexp.MustCompile(`setp\.(ne)\.b32 add`), always("eq"), 1},
+	{"a swizzle", regexp.MustCompile(`^or\.b64 %\w+, %\w+, (\d{11});`), changed(1 << 62), 1},
+	{"rows described further apart", regexp.MustCompile(`^or\.b64 %\w+, %\w+, (\d{11});`), changed(1 << 32), 1},
+	{"depths described further apart", regexp.MustCompile(`^or\.b64 %\w+, %\w+, (\d{11});`), changed(1 << 16), 1},
+	{"pixels described further apart", regexp.MustCompile(`^shl\.b64 %\w+, %\w+, (32);`), always("33"), 1},
+	{"chunks described further apart", regexp.MustCompile(`^shl\.b32 %\w+, %\w+, (16);`), always("17"), 1},
 	{"a place 4 bytes further on", regexp.MustCompile(`^(?:ld|st)\.(?:shared|global)[^\[]*\[%\w+(\+-?\d+|)\]`), further, 0.8},
 }
 
@@ -213,6 +225,14 @@ func swapped(part string) string {
 }
 
 func always(text string) func(string) string { return func(string) string { return text } }
+
+// changed adds to a number.
+func changed(by int) func(string) string {
+	return func(part string) string {
+		n, _ := strconv.Atoi(part)
+		return fmt.Sprint(n + by)
+	}
+}
 
 func further(part string) string {
 	n, _ := strconv.Atoi(strings.TrimPrefix(part, "+"))
@@ -263,7 +283,7 @@ func TestMistakesAreFound(t *testing.T) {
 	replay := NewReplay(t)
 	tried := map[string]bool{}
 	for _, s := range []subject{product("matmul_32x64_bf16", 0.06), product("matmul_32x64_tf32", 0.01), accuracy(), exponentials(),
-		packing(), packedConvolution(), packedFilter(), filterOfWindows()} {
+		packing(), packedConvolution(), packedFilter(), filterOfWindows(), groupedConvolution()} {
 		head, entry := s.text(t)
 		mutants := s.mutants(entry)
 		text := head + entry

@@ -96,10 +96,22 @@ struct PackedTile {
   };
 };
 
-// copyLines starts the copies of count lines, from a packed image of so many.
-INLINE void copyLines(unsigned* to, const unsigned* from, int count) {
-  int chunk = threadIdx.x % 8 * 4, step = blockDim.x / 8;
-  for (int i = threadIdx.x / 8; i < count; i += step) copyAsync16(to + i * apart + chunk, from + i * line + chunk, true);
+// Whole says how a packed copy's lines lie: one behind the other. With other steps in words from a line to the next, and from a line's 16 bytes to the
+// next, they lie in chunks.
+struct Whole {
+  static constexpr int lineStep = line, chunkStep = 4;
+};
+struct InChunks {
+  static constexpr int lineStep = 4;
+  int chunkStep;
+};
+
+// copyLines starts the copies of count lines.
+template <class Layout = Whole>
+INLINE void copyLines(unsigned* to, const unsigned* from, int count, Layout layout = {}) {
+  int chunk = threadIdx.x % 8, step = blockDim.x / 8;
+  for (int i = threadIdx.x / 8; i < count; i += step)
+    copyAsync16(to + i * apart + 4 * chunk, from + i * layout.lineStep + chunk * layout.chunkStep, true);
 }
 
 // convolvePacked computes the tile of block blockIdx.x: its rows are filters w, its columns pixels. Shared memory has the stages, and behind them the

@@ -129,9 +129,10 @@ struct FilterMemory {
       : places((PixelLines*)memory), dout(memory + doutAt), x(memory + xAt), size(size) {}
 };
 
-// convolvePackedFilter adds the slices of block blockIdx.y into partial [slices filters taps channels].
-template <class Number>
-INLINE void convolvePackedFilter(float* partial, const unsigned* dout, const unsigned* x, const PackedGradient& c, int size, unsigned* memory) {
+// convolvePackedFilter adds the slices of block blockIdx.y into partial [slices filters taps channels]. The gradient's first pixel is its line doutFirst.
+template <class Number, class Left = Whole, class Right = Whole>
+INLINE void convolvePackedFilter(float* partial, const unsigned* dout, int doutFirst, const unsigned* x, const PackedGradient& c, int size,
+                                 unsigned* memory, Left left = {}, Right right = {}) {
   using Sums = FilterSums<Number>;
   FilterMemory<Sums> shared(memory, size);
   int warps = blockDim.x / 32, warp = threadIdx.x / 32, groups = (c.x.taps + warps - 1) / warps;
@@ -144,7 +145,8 @@ INLINE void convolvePackedFilter(float* partial, const unsigned* dout, const uns
     highest = i == 0 || at > highest ? at : highest;
     if (i == warp) own = at;
   }
-  x += (block * c.x.all() + lowest) * line;
+  x += block * c.x.all() * line + lowest * right.lineStep;
+  dout += doutFirst * left.lineStep;
   int channels = c.x.blocks * Sums::channels, total = c.x.count();
   bool here = group + warp < c.x.taps;
   for (int slice = blockIdx.y; slice * c.each < total; slice += gridDim.y) {
@@ -165,21 +167,22 @@ INLINE void convolvePackedFilter(float* partial, const unsigned* dout, const uns
       if (coming < rounds) {
         const PixelLines* places = shared.places + (coming & 3) * stagePixels;
         int first = places[0].x;
-        copyLines(shared.x + (coming & 1) * size * apart, x + first * line, places[stagePixels - 1].x - first + 1 + highest - lowest);
+        copyLines(shared.x + (coming & 1) * size * apart, x + first * right.lineStep, places[stagePixels - 1].x - first + 1 + highest - lowest, right);
         constexpr int chunks = (Sums::leftApart - 4) / 4;
         unsigned* to = shared.dout + (coming & 1) * stagePixels * Sums::leftApart;
         for (int i = threadIdx.x; i < stagePixels * chunks; i += blockDim.x) {
           int pixel = i / chunks, chunk = i % chunks, gradient = row / Sums::channels + chunk / 8, place = places[pixel].dout;
           bool there = place >= 0 & gradient < c.dout.blocks;
-          copyAsync16(to + pixel * Sums::leftApart + 4 * chunk, dout + (there ? (gradient * c.dout.all() + place) * line + chunk % 8 * 4 : 0), there);
+          int from = gradient * c.dout.all() * line + place * left.lineStep + chunk % 8 * left.chunkStep;
+          copyAsync16(to + pixel * Sums::leftApart + 4 * chunk, dout + (there ? from : 0), there);
         }
         c.places(shared.places + (coming + 1 & 3) * stagePixels, from + (coming + 1) * stagePixels, end);
       }
       copyAsyncCommit();
       if (round >= 0 && here) {
         const PixelLines* places = shared.places + (round & 3) * stagePixels;
-        int left = FilterMemory<Sums>::doutAt + (round & 1) * stagePixels * Sums::leftApart;
-        sums.add(memory, left, FilterMemory<Sums>::xAt + ((round & 1) * size + own - lowest - places[0].x) * apart, places);
+        int leftAt = FilterMemory<Sums>::doutAt + (round & 1) * stagePixels * Sums::leftApart;
+        sums.add(memory, leftAt, FilterMemory<Sums>::xAt + ((round & 1) * size + own - lowest - places[0].x) * apart, places);
       }
     }
     if (!here) continue;
@@ -198,3 +201,15 @@ INLINE void convolvePackedFilter(float* partial, const unsigned* dout, const uns
 }
 
 }  // namespace pollen
+
+// PACKED_FILTER is the gradient of a filter, into partial [slices filters taps channels], or into its first slice if the grid has none along y. A block has
+// as many warps as it has taps, at most so many, and size lines of x to a stage. The last arguments say how gradient and image lie.
+#define PACKED_FILTER(ending, Number, warps, ...)                                                                                                     \
+  KERNEL(conv2d_nhwc_filter_##ending, 32 * warps, 2)                                                                                                  \
+  (Out<float> partial, In<unsigned> dout, In<unsigned> x, int filters, int B, int height, int width, int P, int Q, int strideH, int strideW,          \
+   int blocks, int taps, int across, int down, int right, int doutHeight, int doutWidth, int doutFirst, int doutBlocks, int size, int each) {         \
+    DYNAMIC_SHARED(Line, memory);                                                                                                                     \
+    Lines image = {{B, 1, height, width, 1, 1, 1, P, Q, strideH, strideW, 0, 0, 1, 1}, false, blocks, taps, across, 0, down, right, 0};               \
+    Lines gradient = {{B, 1, doutHeight, doutWidth, 1, 1, 1, P, Q, 1, 1, 0, 0, 1, 1}, false, doutBlocks, 1, 1, 0, 0, 0, 0};                           \
+    convolvePackedFilter<Number>(partial.at(), dout.at(), doutFirst, x.at(), {image, gradient, filters, each}, size, (unsigned*)memory, __VA_ARGS__); \
+  }

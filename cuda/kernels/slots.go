@@ -74,7 +74,7 @@ var Loops = map[string]Loop{
 	"conv2d_nhwc_64x96_tf32":         {108, 0},
 	"conv2d_nhwc_64x64_tf32":         {87, 0},
 	"conv2d_nhwc_32x64_tf32":         {87, 0},
-	"conv2d_nhwc_filter_tf32":        {813, 0},
+	"conv2d_nhwc_filter_tf32":        {814, 0},
 	"conv2d_nhwc_64x128_bf16":        {127, 0},
 	"conv2d_nhwc_64x96_bf16":         {108, 0},
 	"conv2d_nhwc_64x64_bf16":         {87, 0},

@@ -1,0 +1,66 @@
+package emulator
+
+// inChunks has a packed copy's numbers, 64 of each line, in runs of lines of which the first eight
+// numbers are side by side, then the next eight, and so on.
+func inChunks(words []byte, run int) []byte {
+	const lineBytes, chunk = 128, 16
+	all := make([]byte, (len(words)/lineBytes+run-1)/run*run*lineBytes)
+	for at := 0; at < len(words); at += chunk {
+		line, i := at/lineBytes, at%lineBytes/chunk
+		copy(all[((line/run*lineBytes/chunk+i)*run+line%run)*chunk:], words[at:at+chunk])
+	}
+	return all
+}
+
+// groupedConvolution is packedConvolution by wgmma. Filters are [blocks taps filters], 64 to a run.
+func groupedConvolution() subject {
+	const filters, tile, stages = 40, 64, 4
+	s := subject{file: "conv2d_nhwc_sm90.ptx", entry: "conv2d_nhwc_group_8x8_bf16", within: 1e-4}
+	images := []image{{2, 11, 10, 2, 3, 2}, {3, 6, 7, 1, 1, 2}}
+	var buffers [][]Buffer
+	for launch, i := range images {
+		channels := 64 * i.blocks
+		x, packedX := halved(i.lines()*channels, 7)
+		w, packedW := halved(i.blocks*i.taps()*tile*64, 8)
+		bias := someNumbers(filters, 9)
+		want := make([]float64, i.pixels()*filters)
+		for n := range i.pixels() {
+			for k := range filters {
+				sum := bias[k]
+				for tap := range i.taps() {
+					for c := range channels {
+						sum += x[i.at(n, tap, c)] * w[((c/64*i.taps()+tap)*tile+k)*64+c%64]
+					}
+				}
+				want[(n/(i.P()*i.Q())*filters+k)*i.P()*i.Q()+n%(i.P()*i.Q())] = sum
+			}
+		}
+		if launch == 1 {
+			want = maxima(want, i.P(), i.Q())
+		}
+		s.want = append(s.want, want)
+		buffers = append(buffers, []Buffer{
+			{Bytes: 4 * len(want)}, {Bytes: len(packedX), Contents: inChunks(packedX, i.lines())}, {Bytes: len(packedW), Contents: inChunks(packedW, tile)},
+			{Bytes: 4 * filters, Contents: floats(bias)}, {Bytes: len(want)},
+		})
+		s.behind = append(s.behind, len(packedX)+len(packedW)+4*filters+len(want))
+	}
+	s.record = func(recording *Recording, symbol string) {
+		for launch, i := range images {
+			const perRow, pool, which = 2, 8, 16
+			epilogue := perRow
+			if launch == 1 {
+				epilogue |= pool | which
+			}
+			size := 8*i.width + 8 + (i.R-1)*i.width + i.S // of a strip
+			strips := i.B * ((i.P() + 7) / 8) * ((i.Q() + 7) / 8)
+			arguments := append(integers(4), Argument{true, 0}, Argument{true, 4})
+			recording.Add(1, buffers[launch], []Call{{
+				Symbol: symbol, Blocks: [2]int{strips, 1}, Threads: 128, Shared: 128 * (stages*tile + size),
+				Arguments: append(arguments, integers(0, filters, i.B, i.height, i.width, i.P(), i.Q(), i.blocks, i.taps(), i.S, 0, i.width, 1,
+					(i.R-1)*i.width+i.S-1, size, epilogue)...),
+			}})
+		}
+	}
+	return s
+}

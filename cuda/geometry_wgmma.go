@@ -1,0 +1,169 @@
+package cuda
+
+import (
+	"fmt"
+	"math"
+	"os"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Convolutions in bf16 on GPUs of capability 9.0 may have the tensor cores read the packed copies
+// from shared memory by themselves (kernels/nhwcgroup.cuh).
+
+// WGMMAVariable names the environment variable that, if it is "off", leaves these kernels out.
+const WGMMAVariable = "POLLEN_CUDA_WGMMA"
+
+// groupable is the capability whose wgmma they use. No other one has it, not even a later one.
+const groupable = 90
+
+// stripTile is an instance of their kernel: 64 filters by some strips, each of eight pixels of
+// each of height rows.
+type stripTile struct {
+	height, strips int
+	speed          speed // as a tile's
+}
+
+// The tiles. The data sheet's dense peak is 2048 multiplications in a multiprocessor's cycle, a
+// speed of 16; full is assumed to be 0.75 of that, and 0.6 with products of 64 columns, whose
+// operands fill shared memory's bandwidth; alone, where nothing hides what a block waits for, half
+// of the peak, and 0.4 of it. These are assumptions until TestCalibrate measures.
+var tilesGrouped = []stripTile{
+	{16, 2, speed{12, 8}}, {14, 2, speed{12, 8}}, {14, 1, speed{12, 8}}, {8, 2, speed{9.6, 6.4}}, {8, 1, speed{9.6, 6.4}},
+}
+
+// Of the kernels' shared memory.
+const (
+	groupRows   = 64
+	groupStages = 4
+	stripWidth  = 8
+	mostGroups  = 3 // blocks that share a multiprocessor's registers
+	groupOf     = 128
+)
+
+// manyChains are as many as fill a GPU. Which kernel computes a convolution may not depend on the
+// number of chains, as NVIDIA does not say in which order their sums are added up; so it is the
+// one that is better for one and for many, by the product of the costs.
+const manyChains = 64
+
+// wantsGroups reads WGMMAVariable.
+func wantsGroups() (bool, error) {
+	switch v := os.Getenv(WGMMAVariable); v {
+	case "", "on":
+		return true, nil
+	case "off":
+		return false, nil
+	default:
+		return false, errors.Errorf("cuda: %s is %q, wants off or on", WGMMAVariable, v)
+	}
+}
+
+// groupProduct is a convolution by these kernels.
+type groupProduct struct{ packedProduct }
+
+// onGroups is nil if there are no kernels for a product.
+func (g packedProduct) onGroups(p *placement) *groupProduct {
+	if !p.groups || p.precision != BF16 || g.strideH != 1 || g.strideW != 1 {
+		return nil
+	}
+	g.image.chunks, g.filter.chunks = imageChunks, filterChunks
+	return &groupProduct{g}
+}
+
+// octets and each are a row's and an image's strips.
+func (g *groupProduct) octets() int              { return ceil(g.Q, stripWidth) }
+func (g *groupProduct) each(t stripTile) int     { return ceil(g.P, t.height) * g.octets() }
+func (g *groupProduct) stripsOf(t stripTile) int { return g.packing.planes * g.each(t) }
+
+// line is where a strip begins.
+func (g *groupProduct) line(t stripTile, strip int) int {
+	image, rest := strip/g.each(t), strip%g.each(t)
+	return (image*g.packing.rows+rest/g.octets()*t.height)*g.packing.columns + rest%g.octets()*stripWidth
+}
+
+// lines are the most, and on average, that a tile needs. After as many images as a tile has strips
+// all is the same again.
+func (g *groupProduct) lines(t stripTile) (most int, mean float64) {
+	end := min(g.stripsOf(t), t.strips*g.each(t))
+	for s := 0; s < end; s += t.strips {
+		lines := g.line(t, min(s+t.strips, g.stripsOf(t))-1) - g.line(t, s) + (t.height-1)*g.packing.columns + stripWidth + g.reach
+		most = max(most, lines)
+		mean += float64(lines)
+	}
+	return most, mean / float64(ceil(end, t.strips))
+}
+
+func (t stripTile) columns() int { return t.strips * t.height * stripWidth }
+
+func (t stripTile) blocks(g *groupProduct) int {
+	return ceil(g.product.rows, groupRows) * ceil(g.stripsOf(t), t.strips)
+}
+
+// shared is a block's bytes: the filters' stages and the pixels' lines, or the sums after these.
+func (t stripTile) shared(g *groupProduct) int {
+	most, _ := g.lines(t)
+	return max(lineBytes*(groupStages*groupRows+most), 4*groupRows*t.columns())
+}
+
+// cost estimates the cycles, as packedTile.cost does.
+func (t stripTile) cost(p *placement, g *groupProduct, chains int) float64 {
+	shared := t.shared(g)
+	if shared > p.shared {
+		return math.Inf(1)
+	}
+	resident, full := residentOf(p, shared, mostGroups), t.speed.full
+	if resident == 1 {
+		full = t.speed.alone
+	}
+	share := ceil(t.blocks(g)*chains, max(1, p.multiprocessors))
+	blocks := ceil(g.image.channels, numbersOf(p.precision))
+	work := float64(groupRows*t.columns()*g.taps*blocks*numbersOf(p.precision)) / costPerCycle
+	_, lines := g.lines(t)
+	bytes := float64(blocks*lineBytes) * (float64(groupRows*g.taps) + lines)
+	return max(work/t.speed.alone, float64(share)*max(work/full, bytes/bytesPerCycle)) + float64(ceil(share, resident))*costOfWave
+}
+
+// cheapest is the cheapest tile, and its cycles.
+func (g *groupProduct) cheapest(p *placement, chains int) (best stripTile, least float64) {
+	least = math.Inf(1)
+	for _, t := range tilesGrouped {
+		if cost := t.cost(p, g, chains); cost < least {
+			best, least = t, cost
+		}
+	}
+	return best, least
+}
+
+// beats says whether these kernels are better than those of packedTile.
+func (g *groupProduct) beats(p *placement) bool {
+	ours, others := 1.0, 1.0
+	for _, chains := range []int{1, manyChains} {
+		_, one := g.cheapest(p, chains)
+		_, other := g.packedProduct.cheapest(p, chains)
+		ours, others = ours*one, others*other
+	}
+	return ours < others
+}
+
+func groupSymbol(t stripTile) string {
+	return fmt.Sprintf("conv2d_nhwc_group_%dx%d_bf16", t.height, t.strips*stripWidth)
+}
+
+func (g *groupProduct) calls(p *placement) []call {
+	t, cycles := g.cheapest(p, p.chains)
+	x, calls := p.pack(g.operands[0], g.image)
+	w, more := p.pack(g.operands[1], g.filter)
+	most, _ := g.lines(t)
+	arguments := g.buffers(x, w)
+	for _, n := range []int{
+		g.product.rows, g.packing.planes, g.packing.rows, g.packing.columns, g.P, g.Q, ceil(g.image.channels, numbersOf(p.precision)),
+		g.taps, g.across, g.first, g.down, g.right, g.reach, most, g.epilogue,
+	} {
+		arguments = append(arguments, tensor.Int(n))
+	}
+	return append(append(calls, more...), call{
+		symbol: groupSymbol(t), blocks: [2]int{t.blocks(g), 1}, threads: groupOf, shared: t.shared(g), arguments: arguments, cycles: cycles,
+	})
+}

@@ -1,0 +1,36 @@
+// Convolutions of packed copies in chunks, by wgmma; the filter's gradient from such copies; the packing.
+#include "nhwcfilter.cuh"
+#include "nhwcgroup.cuh"
+#include "nhwcpack.cuh"
+
+#define STRIPS(ending, ...)                                                                                                                        \
+  KERNEL(conv2d_nhwc_group_##ending, (__VA_ARGS__::threads), (__VA_ARGS__::blocks))                                                                \
+  (Out<float> y, In<unsigned> x, In<unsigned> w, In<float> bias, Out<float> pooled, Out<unsigned char> which, int filters, int B, int height,      \
+   int width, int P, int Q, int blocks, int taps, int across, int first, int down, int right, int reach, int size, int epilogue) {                 \
+    DYNAMIC_SHARED(Line, memory);                                                                                                                  \
+    Convolution pixels = {B, 1, height, width, 1, 1, 1, P, Q, 1, 1, 0, 0, 1, 1};                                                                   \
+    Lines lines = {pixels, false, blocks, taps, across, first, down, right, reach};                                                                \
+    Output<float, true> out = {y.at(), bias.at(), filters, B * P * Q, P * Q, P * Q, filters * P * Q, epilogue, {pooled, which}};                   \
+    convolveStrips<__VA_ARGS__>(out, x.at(), w.at(), lines, size, (unsigned*)memory);                                                              \
+  }
+
+STRIPS(16x16_bf16, StripTile<16, 2>)
+STRIPS(14x16_bf16, StripTile<14, 2>)
+STRIPS(14x8_bf16, StripTile<14, 1>)
+STRIPS(8x16_bf16, StripTile<8, 2>)
+STRIPS(8x8_bf16, StripTile<8, 1>)
+
+PACKED_FILTER(chunks_bf16, BF16, 4, InChunks{4 * gradient.all()}, InChunks{4 * image.all()})
+
+KERNEL(nhwc_pack_chunks_bf16, 256)
+(Out<unsigned> to, In<float> from, int channels, int planeFrom, int channelFrom, int height, int width, int top, int left, int rows, int columns, int blocks,
+ int planeTo, int blockTo, int lineTo, int run) {
+  packChunks<BF16>(to.at(), FromPlanes{from.at(), width}, channels, planeFrom, channelFrom, height, width, top, left, rows, columns, blocks, planeTo, blockTo,
+                   lineTo, run);
+}
+KERNEL(nhwc_pack_windows_chunks_bf16, 256)
+(Out<unsigned> to, In<float> dout, In<unsigned char> which, int channels, int planeFrom, int channelFrom, int height, int width, int top, int left, int rows,
+ int columns, int blocks, int planeTo, int blockTo, int lineTo, int run) {
+  packChunks<BF16>(to.at(), FromWindows{{dout.at(), which.at()}, width}, channels, planeFrom, channelFrom, height, width, top, left, rows, columns, blocks,
+                   planeTo, blockTo, lineTo, run);
+}

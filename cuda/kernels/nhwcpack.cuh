@@ -1,0 +1,89 @@
+// Packed copies (nhwc.cuh) of planes of channels: whole lines, or in chunks (nhwcgroup.cuh).
+#pragma once
+
+#include "nhwc.cuh"
+#include "windows.cuh"
+
+namespace pollen {
+
+// PackTile is a block's part of planes of channels on its way through shared memory: some lines, from begin on, of a block of channels of a plane. Channel c
+// of pixel (h, w) of a plane is from(plane planeFrom + c channelFrom, h, w), and is a part of the plane's line (h + top) columns + w + left. Lines outside
+// of the image are 0.
+template <class Number>
+struct PackTile {
+  static constexpr int numbers = Numbers<Number>::word, some = line * numbers, lines = 32;
+  int begin, block, plane;
+  float* tile;
+
+  template <class From>
+  INLINE PackTile(From from, int channels, int planeFrom, int channelFrom, int height, int width, int top, int left, int rows, int columns, int blocks) {
+    SHARED(float, memory, lines * (some + 1));
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, tiles = (rows * columns + lines - 1) / lines;
+    begin = blockIdx.x % tiles * lines, block = blockIdx.x / tiles % blocks, plane = blockIdx.x / tiles / blocks;
+    int at = begin + lane, h = at / columns - top, w = at % columns - left;
+    bool inside = (unsigned)h < (unsigned)height & (unsigned)w < (unsigned)width;
+#pragma unroll
+    for (int i = 0; i < some; i += 8) {
+      int channel = block * some + i + warp;
+      memory[lane * (some + 1) + i + warp] = from(inside & (channel < channels), plane * planeFrom + channel * channelFrom, h, w);
+    }
+    barrier();
+    tile = memory;
+  }
+
+  // word is a line's.
+  INLINE unsigned word(int n, int i) const {
+    Vector<float, 4> v[2];
+#pragma unroll
+    for (int j = 0; j < numbers; j++) v[j].v[0] = tile[n * (some + 1) + i * numbers + j];
+    return Number::word(v, 0, 0);
+  }
+};
+
+// pack writes lines, those of planes and blocks of channels planeTo and blockTo lines apart.
+template <class Number, class From>
+INLINE void pack(unsigned* to, From from, int channels, int planeFrom, int channelFrom, int height, int width, int top, int left, int rows, int columns,
+                 int blocks, int planeTo, int blockTo) {
+  PackTile<Number> b(from, channels, planeFrom, channelFrom, height, width, top, left, rows, columns, blocks);
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+#pragma unroll
+  for (int i = 0; i < b.lines; i += 8) {
+    int n = i + warp;
+    if (b.begin + n >= rows * columns) return;
+    to[(b.plane * planeTo + b.block * blockTo + b.begin + n) * line + lane] = b.word(n, lane);
+  }
+}
+
+// packChunks does so in chunks, lines being lineTo apart: of each run of so many lines the first 16 bytes are side by side, then the next ones.
+template <class Number, class From>
+INLINE void packChunks(unsigned* to, From from, int channels, int planeFrom, int channelFrom, int height, int width, int top, int left, int rows,
+                       int columns, int blocks, int planeTo, int blockTo, int lineTo, int run) {
+  PackTile<Number> b(from, channels, planeFrom, channelFrom, height, width, top, left, rows, columns, blocks);
+  constexpr int chunk = 4, chunks = line / chunk;
+  int n = threadIdx.x % 32, i = threadIdx.x / 32;
+  if (b.begin + n >= rows * columns || i >= chunks) return;
+  int at = b.plane * planeTo + b.block * blockTo + (b.begin + n) * lineTo;
+  Vector<unsigned, chunk> words;
+#pragma unroll
+  for (int j = 0; j < chunk; j++) words.v[j] = b.word(n, chunk * i + j);
+  ((Vector<unsigned, chunk>*)to)[(at / run * chunks + i) * run + at % run] = words;
+}
+
+// FromPlanes are planes of width columns; FromWindows those that windows' gradients make.
+struct FromPlanes {
+  const float* x;
+  int width;
+
+  INLINE float operator()(bool there, int plane, int h, int w) const { return loadIf(there, x + plane + h * width + w); }
+};
+struct FromWindows {
+  Windows<float> windows;
+  int width;
+
+  INLINE float operator()(bool there, int plane, int h, int w) const {
+    int at = plane / 4 + h / 2 * (width / 2) + w / 2;
+    return loadIf(there && windows.which[at] == h % 2 * 2 + w % 2, windows.dout + at);
+  }
+};
+
+}  // namespace pollen

@@ -1,0 +1,109 @@
+package cuda_test
+
+import (
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/cuda/cudatest"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// groupedCases are convolutions of several tiles by wgmma, beside packedCases.
+var groupedCases = []packedCase{
+	{name: "rows and strips", batch: 3, channels: 4, height: 18, width: 19, filters: 5, taps: op.Square(3), stride: op.Square(1), padding: op.Square(1),
+		dilation: op.Square(1)},
+	{name: "dilation", batch: 2, channels: 9, height: 11, width: 7, filters: 3, taps: [2]int{3, 2}, stride: op.Square(1), padding: [2]int{0, 2},
+		dilation: [2]int{1, 2}, first: true},
+}
+
+// groupable is a GPU that has wgmma; without one the test is skipped.
+func groupable(t *testing.T) tensor.Device {
+	t.Helper()
+	device := cudatest.GPU(t, cuda.Options{Precision: cuda.BF16})
+	if !hasGroups(device) {
+		t.Skipf("%s has no wgmma", device.Name())
+	}
+	return device
+}
+
+func hasGroups(device tensor.Device) bool {
+	return strings.Contains(device.Name(), "compute capability 9.0,")
+}
+
+// TestGroupedConvolutions compares convolutions by wgmma with the host's, of numbers whose sums are
+// exact, to the bit; of others with those by mma.sync, on the emulated GPU to the bit, too.
+func TestGroupedConvolutions(t *testing.T) {
+	exact := func(i int) float64 { return float64(i%8-4) / 4 }
+	rounded := func(i int) float64 { return math.Sin(float64(i % 9973)) }
+	device, host := groupable(t), tensor.NewHost(1)
+	defer host.Close()
+	within := 0.0
+	if os.Getenv(cudatest.Variable) == cudatest.CUDA {
+		within = 2e-5 // NVIDIA does not say in which order products are added up
+	}
+	for _, c := range append(slices.Clone(groupedCases), packedCases...) {
+		if c.stride != op.Square(1) {
+			continue // TestGroupsAreChosen
+		}
+		t.Run(c.name, func(t *testing.T) {
+			want, _ := c.results(t, host, 2, exact)
+			var others [][]float64
+			t.Run("mma", func(t *testing.T) {
+				cuda.OnlyPacked(t, cuda.BF16, 0)
+				var symbols string
+				if others, symbols = c.results(t, device, 1, rounded); strings.Contains(symbols, "group") {
+					t.Errorf("without wgmma there are %s", symbols)
+				}
+			})
+			for number, tile := range cuda.GroupTiles() {
+				symbol := fmt.Sprintf("conv2d_nhwc_group_%dx%d_bf16", tile[0], tile[1])
+				if c.first && number > 0 {
+					continue
+				}
+				t.Run(symbol, func(t *testing.T) {
+					cuda.OnlyGroups(t, number)
+					got, symbols := c.results(t, device, 1, rounded)
+					closeTo(t, got, others, within)
+					if n := strings.Count(symbols, symbol); n != 2 {
+						t.Errorf("%d of %s, wants both directions: %s", n, symbol, symbols)
+					}
+					if number > 0 {
+						return
+					}
+					closeTo(t, [][]float64{c.launched(t, device, rounded)}, got, 0)
+					got, symbols = c.results(t, device, 2, exact)
+					c.check(t, symbols, "chunks_bf16")
+					closeTo(t, got, want, 0)
+				})
+			}
+		})
+	}
+}
+
+// TestWithoutWgmma switches wgmma off: what is computed then is what is computed with it, up to the
+// order of sums, by mma.sync.
+func TestWithoutWgmma(t *testing.T) {
+	rounded := func(i int) float64 { return math.Sin(float64(i % 9973)) }
+	c := packedCase{batch: 2, channels: 64, height: 16, width: 16, filters: 64, taps: op.Square(3), stride: op.Square(1), padding: op.Square(1),
+		dilation: op.Square(1)}
+	var got [2][][]float64
+	for i, set := range []string{"", "off"} {
+		t.Run(set, func(t *testing.T) {
+			t.Setenv(cuda.WGMMAVariable, set)
+			var symbols string
+			got[i], symbols = c.results(t, groupable(t), 1, rounded)
+			if n := strings.Count(symbols, "conv2d_nhwc_group"); n != 2-2*i || (strings.Count(symbols, "chunks") > 0) != (i == 0) {
+				t.Errorf("the kernels are %s", symbols)
+			}
+		})
+	}
+	if !t.Failed() && got[0] != nil {
+		closeTo(t, got[1], got[0], 2e-5)
+	}
+}
