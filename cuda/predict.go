@@ -45,11 +45,15 @@ type Predicted struct {
 // Predict says how long the calls of a workload's step take on a GPU, and the whole step: the time
 // that all work takes, but no less than the longest line of calls that follow one another. It is a
 // model: of a product the cost by which its tile is chosen, of other kernels the bytes and, where
-// kernels.Loops knows them, the instructions.
+// kernels.Loops knows them, the instructions. WGMMAVariable counts as it does for Open.
 func Predict(s tensor.Workload, m Model, precision Precision) (calls []Predicted, step float64, err error) {
+	groups, err := wantsGroups()
+	if err != nil {
+		return nil, 0, err
+	}
 	place := placement{
 		precision: precision, multiprocessors: m.Multiprocessors, capability: m.Capability, chains: s.Chains, shared: m.Shared,
-		groups: m.Capability == groupable,
+		groups: groups && m.Capability == groupable,
 	}
 	var all []call
 	err = stepCalls(s.Launches, &place, func(l *tensor.Launch, with geometry) error {
