@@ -104,7 +104,7 @@ func (t stripTile) blocks(g *groupProduct) int {
 // shared is a block's bytes: the filters' stages and the pixels' lines, or the sums after these.
 func (t stripTile) shared(g *groupProduct) int {
 	most, _ := g.lines(t)
-	return max(lineBytes*(groupStages*groupRows+most), 4*groupRows*t.columns())
+	return max(lineBytes*(groupStages*groupRows+most), 4*groupRows*ceil(t.columns(), warp)*warp)
 }
 
 // cost estimates the cycles, as packedTile.cost does.

@@ -21,7 +21,8 @@ struct StripTile {
   static constexpr int blocks = 3;  // of a multiprocessor
 
   // sumAt is where a sum lies in shared memory: four rows' neighbours are in different banks.
-  static INLINE int sumAt(int row, int column) { return row * (strips * columns) + (column ^ row % 4 * 8); }
+  static constexpr int across = (strips * columns + 31) / 32 * 32;
+  static INLINE int sumAt(int row, int column) { return row * across + (column ^ row % 4 * 8); }
 
   struct Sums {
     float v[strips][columns / 2];
