@@ -78,9 +78,14 @@ func costs(name string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	samplers := []string{"sgld", "psgld"}
-	table := report.NewTable("network", report.Column{Title: "SGLD"}, report.Column{Title: "SGD beside it"}, report.Column{Title: "pSGLD"},
-		report.Column{Title: "SGD beside it"})
+	samplers, titles := []string{"sgld", "psgld"}, []string{"SGLD", "pSGLD"}
+	var columns []report.Column
+	for i, sampler := range samplers {
+		if slices.ContainsFunc(entries, func(e side) bool { return strings.HasSuffix(e.Case, " "+sampler) }) {
+			columns = append(columns, report.Column{Title: titles[i]}, report.Column{Title: "SGD beside it"})
+		}
+	}
+	table := report.NewTable("network", columns...)
 	for _, network := range networks {
 		var cells []any
 		for _, sampler := range samplers {

@@ -136,7 +136,7 @@ func (g Gemm) tileRows() int {
 	return gemmTileRows
 }
 
-// panelsTogether is how many of some panels are multiplied together: AVX-512 has instructions for two.
+// panelsTogether is how many of some panels are multiplied at once: AVX-512 has a function for two.
 func panelsTogether(panels int) int {
 	if inUse == avx512 {
 		return min(2, panels)
