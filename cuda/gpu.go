@@ -54,7 +54,7 @@ func openGPU(l *library, index int, sources []source, half int) (*gpu, error) {
 		return nil, err
 	}
 	g.sources = choose(sources, g.capability(), l.version)
-	g.groups = g.groups && g.capability() == groupable && g.sources["conv2d_nhwc_group_8x8_bf16"] != nil // older drivers do not read their PTX
+	g.groups = g.groups && g.capability() == groupable && g.sources[groupSymbol(stripTile{height: 8, strips: 1})] != nil // older drivers do not read their PTX
 	if err := g.take(); err != nil {
 		g.close()
 		return nil, err
