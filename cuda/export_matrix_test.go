@@ -96,6 +96,22 @@ func OnlyWindows(t *testing.T, taps int) {
 	}
 }
 
+// OnlyForwardOnWindows has convolutions of few channels work by windows on the tensor cores
+// wherever they can, until the test ends.
+func OnlyForwardOnWindows(t *testing.T) {
+	before := coresSpeed
+	t.Cleanup(func() { coresSpeed = before })
+	coresSpeed = speed{1e6, 1e6}
+	for _, tiles := range []*[]tile{&tilesTF32, &tilesBF16} {
+		plain := *tiles
+		t.Cleanup(func() { *tiles = plain })
+		*tiles = slices.Clone(plain)
+		for i := range plain {
+			(*tiles)[i].images = speed{1e-6, 1e-6}
+		}
+	}
+}
+
 // PackedTiles are the sizes of the tiles of packed convolutions.
 func PackedTiles(precision Precision) (sizes [][2]int) {
 	for _, t := range packedTiles(&placement{precision: precision}) {

@@ -19,6 +19,9 @@ func Slices(r tensor.Runner, launch int) string {
 	if len(calls) > 1 && strings.HasPrefix(calls[1].symbol, "slices") {
 		return "apart"
 	}
+	if strings.HasPrefix(calls[0].symbol, "conv2d_windows") {
+		return "none"
+	}
 	arguments := calls[0].arguments
 	if integer(arguments[len(arguments)-2]) > 1 {
 		return "in turn"

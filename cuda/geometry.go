@@ -28,13 +28,14 @@ type placement struct {
 	multiprocessors int
 	capability      int // 10 major + minor
 	chains          int
-	groups          bool                      // whether there are the kernels of geometry_wgmma.go
-	shared          int                       // bytes of a block's shared memory, at most
-	copies          map[packed]*tensor.Buffer // that later launches may read; nil if these run by themselves
-	spreads         []*spread                 // that later launches may read as windows
-	summed          *spread                   // over whose windows the launch at hand sums, or nil
-	workspace       int                       // bytes that launches have asked for so far, for each chain
-	base            int                       // where workspace begins in the scratch arena
+	groups          bool                         // whether there are the kernels of geometry_wgmma.go
+	shared          int                          // bytes of a block's shared memory, at most
+	copies          map[packed]*tensor.Buffer    // that later launches may read; nil if these run by themselves
+	wanted          map[*tensor.Buffer][]packing // the copies that a step's launches want
+	spreads         []*spread                    // that later launches may read as windows
+	summed          *spread                      // over whose windows the launch at hand sums, or nil
+	workspace       int                          // bytes that launches have asked for so far, for each chain
+	base            int                          // where workspace begins in the scratch arena
 }
 
 // Precision is how matrix products are computed: operands are rounded to it, sums are always

@@ -61,10 +61,14 @@ func productOf(c tensor.Call, of tensor.Product) *product {
 }
 
 // calls are the product's kernel, and the sum of its slices if these are apart; or those of a
-// filter's gradient of windows, or of a convolution on packed copies, if that is better.
+// filter's gradient of windows, or of a convolution of few channels or on packed copies, if that is
+// better.
 func (g *product) calls(p *placement) []call {
 	if windows := g.windowCalls(p); windows != nil {
 		return windows
+	}
+	if few := g.forwardCalls(p); few != nil {
+		return few
 	}
 	if packed := g.packedCalls(p); packed != nil {
 		return packed

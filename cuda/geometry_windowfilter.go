@@ -45,30 +45,32 @@ var (
 // warps (tilesFP32), by estimate.
 var coresSpeed = speed{full: 0.85, alone: 0.65}
 
-// height and width are those of an image with what its taps meet.
-func (f *filterOfWindows) height() int {
-	return (f.shape.P-1)*f.shape.strideH + (f.shape.R-1)*f.shape.dilationH + 1
-}
-
-func (f *filterOfWindows) width() int {
-	return (f.shape.Q-1)*f.shape.strideW + (f.shape.S-1)*f.shape.dilationW + 1
-}
-
 // windows are those of an image's plane.
-func (f *filterOfWindows) windows() int { return f.shape.P / 2 * (f.shape.Q / 2) }
+func (s sizes) windows() int { return s.P / 2 * (s.Q / 2) }
 
-// apart are the words between the rows and between the channels of an image for the tensor cores:
-// eight neighbouring taps are in different banks, and so are windows two apart, then.
-func (f *filterOfWindows) apart() (row, channel int) {
+// apart are the words between the rows and between the channels of an image in shared memory, if a
+// line of the filter has so many: eight neighbouring ones are in different banks, and so are
+// windows two apart, then.
+func (s sizes) apart(words int) (row, channel int) {
 	const banks = 8
 	upTo := func(n, remainder int) int { return n + ((remainder-n)%banks+banks)%banks }
-	row = upTo(f.width(), f.shape.S)
-	return row, upTo(f.height()*row, f.shape.taps())
+	row = upTo(s.image().columns, words)
+	return row, upTo(s.image().rows*row, s.R*words)
+}
+
+// onCores says whether there are kernels for windows on the tensor cores.
+func (g *product) onCores(p *placement) bool {
+	precise := p.precision == TF32 || p.precision == BF16
+	if !g.images || g.out.Buffer.DType != tensor.Float32 || p.capability < asynchronous || !precise {
+		return false
+	}
+	s := sizesOf(g)
+	return s.P%2+s.Q%2 == 0 && s.windows()%4 == 0
 }
 
 // together are the images that a block of the tensor cores has in shared memory.
 func (f *filterOfWindows) together() int {
-	_, channel := f.apart()
+	_, channel := f.shape.apart(f.shape.S)
 	return max(1, min(f.each, coresImages/(4*f.shape.C*channel)))
 }
 
@@ -76,11 +78,11 @@ func (f *filterOfWindows) together() int {
 // cores images and places, or afterwards each warp's sums.
 func (f *filterOfWindows) shared() int {
 	if f.cores != "" {
-		_, channel := f.apart()
-		return max(4*(ceil(f.windows(), coresGroup)*coresGroup+f.together()*f.shape.C*channel), 4*coresWarps*windowFilters*coresTaps)
+		_, channel := f.shape.apart(f.shape.S)
+		return max(4*(ceil(f.shape.windows(), coresGroup)*coresGroup+f.together()*f.shape.C*channel), 4*coresWarps*windowFilters*coresTaps)
 	}
 	size := f.out.Buffer.DType.Size()
-	return size*f.shape.C*f.height()*f.width() + (size+tensor.Int32.Size())*windowWarps*windowFilters*(windowsOfTile+1)
+	return size*f.shape.C*f.shape.image().rows*f.shape.image().columns + (size+tensor.Int32.Size())*windowWarps*windowFilters*(windowsOfTile+1)
 }
 
 // blocks are those of a slice.
@@ -117,17 +119,23 @@ func (f *filterOfWindows) sumCost(chains int) float64 {
 func (f *filterOfWindows) cost(p *placement, chains int) float64 {
 	share := ceil(f.blocks()*f.slices*chains, max(1, p.multiprocessors))
 	if f.cores == "" {
-		tiles := ceil(f.windows(), windowsOfTile)
+		tiles := ceil(f.shape.windows(), windowsOfTile)
 		return float64(share*f.each*tiles*windowsOfTile)*(costOfWindow+costOfTap*float64(f.taps)) + costOfWave
 	}
 	const resident = 2
-	rounds, group := 0, float64(coresWarps*kernels.Loops[f.symbol()].Slots)/4
-	for left := f.each; left > 0; left -= f.together() {
-		rounds += ceil(min(left, f.together())*ceil(f.windows(), coresGroup), coresWarps)
-	}
-	bytes := float64(f.each * f.windows() * windowFilters * (tensor.Float32.Size() + tensor.Uint8.Size()))
-	work := group * float64(rounds)
+	bytes := float64(f.each * f.shape.windows() * windowFilters * (tensor.Float32.Size() + tensor.Uint8.Size()))
+	work := f.shape.coresWork(f.symbol(), f.each, f.together())
 	return max(work/coresSpeed.alone, float64(share)*max(work/coresSpeed.full, bytes/bytesPerCycle)) + float64(ceil(share, resident))*costOfWave
+}
+
+// coresWork are the cycles in which a multiprocessor issues the loop of a kernel on the tensor
+// cores for each images, so many together.
+func (s sizes) coresWork(symbol string, each, together int) float64 {
+	rounds := 0
+	for left := each; left > 0; left -= together {
+		rounds += ceil(min(left, together)*ceil(s.windows(), coresGroup), coresWarps)
+	}
+	return float64(rounds*coresWarps*kernels.Loops[symbol].Slots) / 4
 }
 
 // symbol is the kernel.
@@ -153,8 +161,7 @@ func (g *product) otherwise(p *placement) float64 {
 func (g *product) onWindows(p *placement) (f *filterOfWindows, least float64) {
 	f = &filterOfWindows{product: g, shape: sizesOf(g)}
 	least = f.cut(p)
-	single := g.out.Buffer.DType == tensor.Float32 && p.capability >= asynchronous
-	if single && (p.precision == TF32 || p.precision == BF16) && f.windows()%4 == 0 {
+	if g.onCores(p) {
 		on := &filterOfWindows{product: g, shape: f.shape, cores: p.precision}
 		if cycles := on.cut(p); cycles < least {
 			f, least = on, cycles
@@ -186,7 +193,7 @@ func (g *product) windowCalls(p *placement) []call {
 	arguments := append([]tensor.Argument{target, s.windows, tensor.In(s.which), g.operands[1]}, g.sizes...)
 	arguments, threads := append(arguments, tensor.Int(f.each)), warp*windowWarps
 	if f.cores != "" {
-		row, channel := f.apart()
+		row, channel := f.shape.apart(f.shape.S)
 		arguments, threads = append(arguments, tensor.Int(f.together()), tensor.Int(row), tensor.Int(channel)), warp*coresWarps
 	}
 	calls := []call{{

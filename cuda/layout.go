@@ -121,22 +121,37 @@ func (o *order) allBefore(calls, others []int) bool {
 func stepCalls(launches []tensor.Launch, place *placement, each func(launch *tensor.Launch, with geometry) error) error {
 	own, taken := apart(launches)
 	pooled, notes := findPoolings(own, taken)
-	place.base, place.workspace, place.copies = taken+notes, 0, map[packed]*tensor.Buffer{}
-	defer func() { place.copies, place.spreads = nil, nil }()
-	for i := range own {
-		with := pooled[i]
-		if with == nil {
-			with = callsOf
+	defer func() { place.copies, place.spreads, place.wanted = nil, nil, nil }()
+	place.wanted = map[*tensor.Buffer][]packing{}
+	through := func(each func(launch *tensor.Launch, with geometry) error) error {
+		place.base, place.workspace, place.copies, place.spreads = taken+notes, 0, map[packed]*tensor.Buffer{}, nil
+		for i := range own {
+			with := pooled[i]
+			if with == nil {
+				with = callsOf
+			}
+			remembering := func(p *placement, l *tensor.Launch) []call {
+				p.summed = nil
+				calls := p.settle(with(p, l))
+				p.forget(calls)
+				return calls
+			}
+			if err := each(&own[i], remembering); err != nil {
+				return err
+			}
 		}
-		remembering := func(p *placement, l *tensor.Launch) []call {
-			p.summed = nil
-			calls := p.settle(with(p, l))
-			p.forget(calls)
-			return calls
-		}
-		if err := each(&own[i], remembering); err != nil {
+		return nil
+	}
+	// The first time says which packed copies will be wanted of what earlier launches make.
+	err := through(func(l *tensor.Launch, with geometry) error {
+		if err := described(l); err != nil {
 			return err
 		}
+		with(place, l)
+		return nil
+	})
+	if err != nil {
+		place.wanted = map[*tensor.Buffer][]packing{}
 	}
-	return nil
+	return through(each)
 }

@@ -1,6 +1,10 @@
 package cuda
 
-import "github.com/pollen-ml/pollen/tensor"
+import (
+	"slices"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
 
 // Convolutions in tf32 and bf16 may work on packed copies of their operands (kernels/nhwc.cuh):
 // channels last and rounded once, in lines of 128 bytes. A copy that several launches read is made
@@ -85,18 +89,21 @@ func (p *placement) pack(from tensor.Argument, k packing) (*tensor.Buffer, []cal
 	if p.copies != nil {
 		p.copies[packed{from.Buffer, k}] = to
 	}
+	if p.wanted != nil {
+		p.wanted[from.Buffer] = append(p.wanted[from.Buffer], k)
+	}
 	return to, []call{c}
 }
 
-// forget drops the copies of what calls write to.
+// forget drops the copies of what calls write to, but those that they write themselves.
 func (p *placement) forget(calls []call) {
 	for _, c := range calls {
 		for _, a := range c.arguments {
 			if a.Buffer == nil || a.Access&tensor.Write == 0 {
 				continue
 			}
-			for k := range p.copies {
-				if k.from.Overlaps(a.Buffer) {
+			for k, to := range p.copies {
+				if k.from.Overlaps(a.Buffer) && !c.writes(to) {
 					delete(p.copies, k)
 				}
 			}
@@ -108,4 +115,9 @@ func (p *placement) forget(calls []call) {
 func (k packing) cost(p *placement, chains int) float64 {
 	bytes := 4*k.planes*k.channels*k.height*k.width + ceil(k.channels, numbersOf(p.precision))*k.places()*lineBytes
 	return costOfLaunch + float64(bytes*chains)/(bytesPerCycle*float64(max(1, p.multiprocessors)))
+}
+
+// writes says whether a call writes to a buffer.
+func (c call) writes(b *tensor.Buffer) bool {
+	return slices.ContainsFunc(c.arguments, func(a tensor.Argument) bool { return a.Buffer == b && a.Access&tensor.Write != 0 })
 }

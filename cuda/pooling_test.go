@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pollen-ml/pollen/cuda"
@@ -27,6 +28,7 @@ type pooledCase struct {
 	precision                              cuda.Precision
 	launches                               int // that the poolings change
 	slices                                 string
+	windows                                bool // on the tensor cores
 }
 
 var pooledCases = []pooledCase{
@@ -48,6 +50,12 @@ var pooledCases = []pooledCase{
 		gradients: true, chains: 64, launches: 3, slices: "in turn"},
 	{name: "tf32", dtype: tensor.Float32, batch: 3, channels: 2, filters: 40, height: 14, taps: 3, reluBefore: true, bias: true, gradients: true,
 		chains: 1, precision: cuda.TF32, launches: 3, slices: "none"},
+	{name: "windows in bf16", dtype: tensor.Float32, batch: 3, channels: 1, filters: 40, height: 16, taps: 5, padding: 2, reluBefore: true, bias: true,
+		gradients: true, chains: 2, precision: cuda.BF16, launches: 3, slices: "none", windows: true},
+	{name: "windows in bf16, relu after", dtype: tensor.Float32, batch: 3, channels: 2, filters: 5, height: 14, taps: 3, reluAfter: true, bias: true,
+		gradients: true, chains: 1, precision: cuda.BF16, launches: 3, slices: "none", windows: true},
+	{name: "windows in tf32, neither bias nor relu", dtype: tensor.Float32, batch: 3, channels: 2, filters: 5, height: 14, taps: 3, gradients: true,
+		chains: 1, precision: cuda.TF32, launches: 3, slices: "none", windows: true},
 	{name: "odd height", dtype: tensor.Float32, batch: 2, channels: 2, filters: 3, height: 9, taps: 3, padding: 1, bias: true, gradients: true,
 		chains: 1, launches: 0, slices: "none"},
 }
@@ -58,6 +66,9 @@ var pooledCases = []pooledCase{
 func TestPoolingInTheEpilogue(t *testing.T) {
 	for _, c := range pooledCases {
 		t.Run(c.name, func(t *testing.T) {
+			if c.windows {
+				cuda.OnlyForwardOnWindows(t)
+			}
 			device := &catching{Device: cudatest.GPU(t, cuda.Options{Precision: c.precision})}
 			program, sizes := c.program(t)
 			session, err := program.Load(device, graph.LoadOptions{Seed: 1, Chains: c.chains})
@@ -77,6 +88,9 @@ func TestPoolingInTheEpilogue(t *testing.T) {
 					t.Fatal(err)
 				}
 				want[chain] = outputs(t, session, chain, sizes)
+			}
+			if got := strings.Contains(strings.Join(cuda.Symbols(device.runner), " "), "conv2d_windows_pool"); got != c.windows {
+				t.Errorf("the convolution is one by windows on the tensor cores: %v", got)
 			}
 			if err := session.Run(1); err != nil {
 				t.Fatal(err)

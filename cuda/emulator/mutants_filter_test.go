@@ -39,3 +39,60 @@ func filterOfWindows() subject {
 	}
 	return s
 }
+
+// forwardOfWindows pools few channels, and leaves the maxima; then their packed copy, of which a
+// word is read as its upper half; then where the maxima are, of which only the bits matter.
+func forwardOfWindows() subject {
+	const images, channels, height, width, filters, R, S, pad, each, together = 3, 2, 13, 12, 20, 4, 3, 1, 2, 1
+	const P, Q, taps, row, plane, line = height - 1, width, channels * R * S, 20, 304, 32
+	const rows, columns, top, left = P/2 + 3, Q/2 + 4, 1, 2
+	x, w, bias := someNumbers(images*channels*height*width, 14), someNumbers(filters*taps, 15), someNumbers(filters, 16)
+	var sums []float64
+	for image := range images {
+		for k := range filters {
+			for pixel := range P * Q {
+				sum := bias[k]
+				for tap := range taps {
+					c, h, v := tap/(R*S), pixel/Q+tap/S%R-pad, pixel%Q+tap%S-pad
+					if h >= 0 && h < height && v >= 0 && v < width {
+						sum += w[k*taps+tap] * x[((image*channels+c)*height+h)*width+v]
+					}
+				}
+				sums = append(sums, max(0, sum))
+			}
+		}
+	}
+	pooled, copied := maxima(sums, P, Q), make([]float64, images*rows*columns*line)
+	for i, v := range pooled {
+		image, k, p, q := i/(filters*P/2*Q/2), i/(P/2*Q/2)%filters, i/(Q/2)%(P/2), i%(Q/2)
+		if k%2 == 1 {
+			copied[((image*rows+p+top)*columns+q+left)*line+k/2] = v
+		}
+	}
+	all := []Buffer{
+		{Bytes: 4 * len(pooled)}, {Bytes: 4 * len(x), Contents: floats(x)}, {Bytes: 4 * len(w), Contents: floats(w)},
+		{Bytes: 4 * len(bias), Contents: floats(bias)}, {Bytes: 4 * len(copied)}, {Bytes: len(pooled)},
+	}
+	bytes := 4*(len(x)+len(w)+len(bias)) + len(pooled)
+	s := subject{
+		file: "conv2d_windows_sm80.ptx", entry: "conv2d_windows_pool_bf16", within: 0.1, want: [][]float64{pooled, copied, make([]float64, len(pooled)/4)},
+		behind: []int{bytes + 4*len(copied), bytes + 4*len(pooled), bytes - len(pooled) + 4*len(pooled) + 4*len(copied)}, most: 6,
+	}
+	s.record = func(recording *Recording, symbol string) {
+		for launch := range s.want {
+			const epilogue = 2 | 4 | 8 | 16 | 32                         // a bias for each row, ReLU, maxima, where these are, if above 0
+			order := [][]uint64{{0, 4, 5}, {4, 0, 5}, {5, 4, 0}}[launch] // the maxima's buffer, the copy's, the places'
+			buffers := append([]Buffer(nil), all...)
+			for i, at := range order {
+				buffers[at] = all[[]int{0, 4, 5}[i]]
+			}
+			arguments := []Argument{{true, 1}, {true, 1}, {true, 2}, {true, 3}, {true, order[0]}, {true, order[2]}, {true, order[1]}}
+			recording.Add(1, buffers, []Call{{
+				Symbol: symbol, Blocks: [2]int{2, 2}, Threads: 256, Shared: 4 * (2*48 + together*channels*plane),
+				Arguments: append(arguments, integers(0, images, channels, height, width, filters, R, S, P, Q, 1, 1, pad, pad, 1, 1,
+					1, rows, columns, top, left, epilogue, each, together, row, plane)...),
+			}})
+		}
+	}
+	return s
+}

@@ -28,6 +28,13 @@ __device__ inline T* globalPointer(unsigned long long address) {
 __device__ inline float rsqrtNear(float x) { return __nvvm_rsqrt_approx_ftz_f(x); }
 __device__ inline float reciprocalNear(float x) { return __nvvm_rcp_approx_ftz_f(x); }
 
+// maximumOrNaN is the larger of two numbers, NaN if one of them is. From sm_80 on.
+__device__ inline float maximumOrNaN(float a, float b) {
+  float v;
+  asm("max.NaN.f32 %0, %1, %2;" : "=f"(v) : "f"(a), "f"(b));
+  return v;
+}
+
 // needed are values that are needed together, here.
 __device__ inline void needed(float a, float b, float c, float d) { asm volatile("" : : "f"(a), "f"(b), "f"(c), "f"(d)); }
 __device__ inline void needed(double a, double b, double c, double d) { asm volatile("" : : "d"(a), "d"(b), "d"(c), "d"(d)); }

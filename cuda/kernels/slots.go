@@ -12,8 +12,8 @@ type Loop struct {
 // operands that lie otherwise: an upper bound. A convolution's on packed copies is a tap of a block
 // of channels, 64 in depth of bf16 and 32 of tf32; of their filter's gradient a stage of 64 pixels,
 // with one round of its inner loops, which copy; of that of windows two windows with 9 taps, or one
-// with 27, on the tensor cores 16 with 32. Those of an update are the fewest with which a round
-// makes noise.
+// with 27. On the tensor cores a round of windows has 16 of them, of 32 filters and 32 taps. Those
+// of an update are the fewest with which a round makes noise.
 var Loops = map[string]Loop{
 	"sgld_update_f32":                {249, 4},
 	"psgld_update_f32":               {351, 4},
@@ -90,6 +90,8 @@ var Loops = map[string]Loop{
 	"conv2d_bwd_filter_64x32_bf16":   {419, 0},
 	"conv2d_windows_filter_9_f32":    {65, 0},
 	"conv2d_windows_filter_27_f32":   {87, 0},
+	"conv2d_windows_pool_tf32":       {621, 0},
+	"conv2d_windows_pool_bf16":       {631, 0},
 	"conv2d_windows_filter_tf32":     {512, 0},
 	"conv2d_windows_filter_bf16":     {390, 0},
 }

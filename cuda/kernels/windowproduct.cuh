@@ -45,9 +45,35 @@ struct WindowWords<TF32> {
   }
 };
 
+// fillImages makes the words of count images in shared memory, with the padding that the taps meet: rows are width words apart, channels plane. A pixel's
+// neighbour is right further on.
+template <class Words, int warps>
+INLINE void fillImages(const Convolution& c, const float* x, unsigned* words, int image, int count, int width, int plane, int right) {
+  int height = (c.P - 1) * c.strideH + (c.R - 1) * c.dilationH + 1, across = (c.Q - 1) * c.strideW + (c.S - 1) * c.dilationW + 1;
+  for (int i = threadIdx.x / 32; i < count * c.C * height; i += warps) {
+    int channel = i / height, row = i - channel * height;
+    bool inside = (unsigned)(row - c.padH) < (unsigned)c.H;
+    const float* from = x + ((image * c.C + channel) * c.H + row - c.padH) * c.W;
+    for (int j = threadIdx.x % 32; j < across; j += 32) {
+      int at = j - c.padW, next = at + right;
+      float v = loadIf(inside & ((unsigned)at < (unsigned)c.W), from + at), other = 0;
+      if (Words::count == 2) other = loadIf(inside & ((unsigned)next < (unsigned)c.W), from + next);
+      words[channel * plane + row * width + j] = Words::pixel(v, other);
+    }
+  }
+}
+
+// placesOf tells where count windows begin in an image; what is behind the last one is as that.
+INLINE void placesOf(const Convolution& c, int* places, int count, int width) {
+  int across = c.Q / 2, last = c.P / 2 * across - 1;
+  for (int i = threadIdx.x; i < count; i += blockDim.x) {
+    int window = lesser(i, last);
+    places[i] = 2 * (window / across * c.strideH * width + window % across * c.strideW);
+  }
+}
+
 // ProductOfWindows are the sums of a block: 32 filters, 32 taps of [C R S], and the images from blockIdx.y each on, of which so many lie in shared memory
-// together, with the padding that the taps meet: rows are width words apart, channels plane. Each warp has every eighth group of 16 windows, its lanes four
-// neighbours of four filters. The next group's are on their way meanwhile.
+// together. Each warp has every eighth group of 16 windows, its lanes four neighbours of four filters. The next group's are on their way meanwhile.
 template <class Number>
 struct ProductOfWindows {
   using Words = WindowWords<Number>;
@@ -78,29 +104,6 @@ struct ProductOfWindows {
     }
   }
 
-  // fill makes the words of count images, and places those where windows begin; what is behind the last one is as that.
-  INLINE void fill(unsigned* words, int image, int count) const {
-    int height = (c.P - 1) * c.strideH + (c.R - 1) * c.dilationH + 1, across = (c.Q - 1) * c.strideW + (c.S - 1) * c.dilationW + 1;
-    for (int i = threadIdx.x / 32; i < count * c.C * height; i += warps) {
-      int channel = i / height, row = i - channel * height;
-      bool inside = (unsigned)(row - c.padH) < (unsigned)c.H;
-      const float* from = x + ((image * c.C + channel) * c.H + row - c.padH) * c.W;
-      for (int j = threadIdx.x % 32; j < across; j += 32) {
-        int at = j - c.padW, next = at + c.strideW;
-        float v = loadIf(inside & ((unsigned)at < (unsigned)c.W), from + at), right = 0;
-        if (Words::count == 2) right = loadIf(inside & ((unsigned)next < (unsigned)c.W), from + next);
-        words[channel * plane + row * width + j] = Words::pixel(v, right);
-      }
-    }
-  }
-  INLINE void placesOf(int* places, int count) const {
-    int across = c.Q / 2;
-    for (int i = threadIdx.x; i < count; i += blockDim.x) {
-      int window = lesser(i, windows() - 1);
-      places[i] = 2 * (window / across * c.strideH * width + window % across * c.strideW);
-    }
-  }
-
   // add puts the block's images through the warp's sums, of filters from filter on and taps at offset.
   INLINE void add(float (&sum)[2][4][4], int filter, const int (&offset)[4], const int* places, unsigned* words) const {
     int groups = (windows() + group - 1) / group, last = lesser((blockIdx.y + 1) * each, c.B), quarter = threadIdx.x % 4 * 4;
@@ -109,7 +112,7 @@ struct ProductOfWindows {
       barrier();
       Part next;
       if (i < total) load(next, begin + image, filter, window);
-      fill(words, begin, count);
+      fillImages<Words, warps>(c, x, words, begin, count, width, plane, c.strideW);
       barrier();
       while (i < total) {
         Part now = next;
@@ -155,7 +158,7 @@ struct ProductOfWindows {
 #pragma unroll
       for (int k = 0; k < 4; k++) sum[0][t][k] = sum[1][t][k] = 0;
     }
-    placesOf((int*)memory, places);
+    placesOf(c, (int*)memory, places, width);
     add(sum, filter + lane / 4, offset, (const int*)memory, memory + places);
     barrier();
     // The warps' sums lie one after the other, lines of taps, neighbouring ones in different banks.

@@ -100,6 +100,7 @@ var numbers = map[string]func(x []float64) float64{
 	"div.rn": func(x []float64) float64 { return x[0] / x[1] },
 	"rcp.rn": func(x []float64) float64 { return 1 / x[0] },
 
+	"max.NaN":          func(x []float64) float64 { return max(x[0], x[1]) },
 	"rcp.approx.ftz":   func(x []float64) float64 { return flushed(1 / flushed(x[0])) },
 	"rsqrt.approx.ftz": func(x []float64) float64 { return flushed(1 / math.Sqrt(flushed(x[0]))) },
 }

@@ -43,6 +43,9 @@ inline T* globalPointer(unsigned long long address) {
 inline float rsqrtNear(float x) { return (float)(1 / __builtin_sqrt((double)x)); }
 inline float reciprocalNear(float x) { return (float)(1 / (double)x); }
 
+// maximumOrNaN is the larger of two numbers, NaN if one of them is.
+inline float maximumOrNaN(float a, float b) { return a > b ? a : a < b ? b : a == b && a != 0 ? a : a + b; }
+
 template <class T>
 inline void needed(T, T, T, T) {}
 

@@ -1,0 +1,84 @@
+package cuda_test
+
+import (
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/cuda/cudatest"
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// TestCopiesOfMaxima: a convolution of few channels that pools makes the packed copy that the next
+// one reads, with its border, to the bits of that which a kernel of its own makes when launches run
+// by themselves, and of the host: the numbers and sums are exact.
+func TestCopiesOfMaxima(t *testing.T) {
+	host := tensor.NewHost(1)
+	defer host.Close()
+	for _, c := range []struct {
+		name            string
+		precision       cuda.Precision
+		filters, chains int
+		padding         [2]int
+		after           bool // the ReLU
+	}{
+		{"half a line", cuda.BF16, 20, 2, [2]int{1, 1}, false},
+		{"two blocks", cuda.BF16, 70, 1, [2]int{2, 0}, true},
+		{"three blocks in tf32", cuda.TF32, 70, 1, [2]int{0, 1}, false},
+		{"a block in tf32", cuda.TF32, 20, 2, [2]int{1, 1}, true},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			cuda.OnlyPacked(t, c.precision, len(cuda.PackedTiles(c.precision))-1)
+			cuda.OnlyForwardOnWindows(t)
+			b, sizes := graph.New(tensor.Float32), map[string]int{}
+			state := func(name string, low, count int, shape ...int) *graph.Node {
+				return b.State(name, func(_ uint64, chain uint32, _ uint16, _ tensor.Shape, values []float64) {
+					for i := range values {
+						values[i] = float64(low + (i*i+i/7+int(chain)*i)%count)
+					}
+				}, shape...)
+			}
+			convolve := func(x, w *graph.Node, padding [2]int) *graph.Node {
+				return b.Apply(op.Conv2D{Stride: op.Square(1), Padding: padding, Dilation: op.Square(1)}, x, w)
+			}
+			w, next := state("w", -1, 3, c.filters, 1, 3, 3), state("next", -1, 3, 5, c.filters, 3, 2)
+			y := b.Apply(op.BiasAdd{}, convolve(state("x", 0, 2, 3, 1, 12, 16), w, op.Square(1)), state("bias", -2, 3, c.filters))
+			pool := op.MaxPool2D{Window: op.Square(2), Stride: op.Square(2)}
+			if c.after {
+				y = b.Apply(op.ReLU{}, b.Apply(pool, y))
+			} else {
+				y = b.Apply(pool, b.Apply(op.ReLU{}, y))
+			}
+			z := convolve(y, next, c.padding)
+			for i, n := range append(b.Gradients(b.Apply(op.Sum{}, z), w, next), b.Apply(op.Add{}, z, z)) {
+				name := string(rune('a' + i))
+				b.Output(name, n)
+				sizes[name] = graph.ShapeOf(n).Elements()
+			}
+			program, err := b.Compile()
+			if err != nil {
+				t.Fatal(err)
+			}
+			two := windowsCase{chains: c.chains}
+			device := &catching{Device: cudatest.GPU(t, cuda.Options{Precision: c.precision})}
+			want, _ := two.results(t, program, sizes, host)
+			got, own := two.results(t, program, sizes, device)
+			symbols := strings.Join(cuda.Symbols(device.runner), " ")
+			copies := strings.Count(symbols, "nhwc_pack_"+string(c.precision))
+			if pools := strings.Contains(symbols, "conv2d_windows_pool_"+string(c.precision)); !pools || copies != 3 {
+				t.Errorf("%d copies by kernels of their own, wants those of the filter, turned too, and of the gradient, among %s", copies, symbols)
+			}
+			for chain := range want {
+				for i, w := range want[chain] {
+					if math.Float64bits(got[chain][i]) != math.Float64bits(w) || math.Float64bits(own[chain][i]) != math.Float64bits(w) {
+						t.Fatalf("chain %d: number %d of %d is %v, of launches by themselves %v, wants %v",
+							chain, i, len(want[chain]), got[chain][i], own[chain][i], w)
+					}
+				}
+			}
+		})
+	}
+}
