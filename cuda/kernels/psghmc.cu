@@ -12,20 +12,30 @@ INLINE void psghmc(Out<T> statistics, InOut<T> second, const Schedules<T>& sched
   const Step<T>& s = schedules.step(walkers.prior.dataSize);
   const auto& c = once<Coefficients<T>>([&]() INLINED { return Coefficients<T>{T(1 - friction), s.noise(friction)}; });
   const T& memory = once<T>([&]() INLINED { return s.number() >= (unsigned long long)freezeAt ? T(1) : s.memory(alpha); });
-  walkers.move(statistics, s, nullptr, [&](int i, T& theta, T& u, T g, T z) INLINED {
-    T v = averageSquare(second.at()[i], again(memory), g);
-    second.at()[i] = v;
-    T root = math::Exact::sqrt(math::Exact::reciprocal(lambda + math::Exact::sqrt(v)));
-    u = descend(again(c).keep * u, again(s).rate, root * g) + again(c).scale * z;
-    theta += root * u;
+  update(statistics, walkers.n, [&](int i, int count) INLINED {
+    const Step<T>& step = again(s);
+    Quad<T> theta = load(walkers.w.at(), i, count), g = walkers.prior.gradient(load(walkers.dw.at(), i, count), theta);
+    Quad<T> v = load(second.at(), i, count), u = walkers.velocities(step, i, count), z = draw(step, walkers.noise, i);
+    T statistic = dot(theta, g);
+#pragma unroll
+    for (int k = 0; k < 4; k++) {
+      v.v[k] = averageSquare(v.v[k], again(memory), g.v[k]);
+      T root = math::Exact::sqrt(math::Exact::reciprocal(lambda + math::Exact::sqrt(v.v[k])));
+      u.v[k] = descend(again(c).keep * u.v[k], step.rate, root * g.v[k]) + again(c).scale * z.v[k];
+      theta.v[k] += root * u.v[k];
+    }
+    store(second.at(), i, count, v);
+    store(walkers.w.at(), i, count, theta);
+    store(walkers.v.at(), i, count, u);
+    return statistic;
   });
 }
 
-#define PSGHMC(T, suffix)                                                                                                                              \
-  UPDATE(psghmc_update_##suffix, T)                                                                                                                    \
-  (WALKERS(T), In<T> rates, In<T> temperatures, InOut<T> second, Header header, int n, ENTRIES, STREAMS, double friction, double alpha, double lambda, double freezeAt, \
-   PRIOR(T)) {                                                                                                                                         \
-    psghmc(statistics, second, SCHEDULES_OF(T), WALKERS_OF(T), friction, T(alpha), T(lambda), int(freezeAt));                                          \
+#define PSGHMC(T, suffix)                                                                                                                        \
+  UPDATE(psghmc_update_##suffix, T)                                                                                                              \
+  (WALKERS(T), In<T> rates, In<T> temperatures, InOut<T> second, Header header, int n, ENTRIES, STREAMS, double friction, double alpha,          \
+   double lambda, double freezeAt, PRIOR(T)) {                                                                                                   \
+    psghmc(statistics, second, SCHEDULES_OF(T), WALKERS_OF(T), friction, T(alpha), T(lambda), int(freezeAt));                                    \
   }
 
 PSGHMC(float, f32)

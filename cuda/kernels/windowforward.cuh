@@ -4,8 +4,8 @@
 //
 // Depth are the taps, of which there are 32 at most. The filters stay in registers; the images lie in shared memory (windowproduct.cuh), where a word of a
 // fragment of b is one word: of tf32 a tap, of bf16 two neighbours of a line of the filter, the last of which may be alone. A product has eight columns, a
-// line each of four windows: with those of the windows' other lines a lane has whole windows. Of a product's 16 rows a lane has the filters 2 group and one more, which
-// are a word of a packed copy in bf16.
+// line each of four windows: with those of the windows' other lines a lane has whole windows. Of a product's 16 rows a lane has the filters 2 group and one
+// more, which are a word of a packed copy in bf16.
 #pragma once
 
 #include "nhwc.cuh"
