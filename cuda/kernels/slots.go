@@ -90,8 +90,8 @@ var Loops = map[string]Loop{
 	"conv2d_bwd_filter_64x32_bf16":   {419, 0},
 	"conv2d_windows_filter_9_f32":    {65, 0},
 	"conv2d_windows_filter_27_f32":   {87, 0},
-	"conv2d_windows_pool_tf32":       {621, 0},
-	"conv2d_windows_pool_bf16":       {631, 0},
+	"conv2d_windows_pool_tf32":       {587, 0},
+	"conv2d_windows_pool_bf16":       {588, 0},
 	"conv2d_windows_filter_tf32":     {512, 0},
 	"conv2d_windows_filter_bf16":     {390, 0},
 }

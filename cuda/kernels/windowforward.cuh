@@ -60,15 +60,26 @@ struct ForwardOfWindows {
 
   INLINE int windows() const { return c.P / 2 * (c.Q / 2); }
 
+  // Floor is what the epilogue asks of maxima: the least, whether the place of any is noted, and what is noted of those that are not above 0 otherwise.
+  struct Floor {
+    float least;
+    bool any;
+    unsigned nothing;
+  };
+
+  INLINE Floor floor() const {
+    return {epilogue & withReLU ? 0.0f : -__builtin_huge_valf(), !(epilogue & (withReLU | onlyPositive)), epilogue & onlyPositive ? (unsigned)noMaximum : 0u};
+  }
+
   // maximum is a window's, and what is noted of it: what Pooled finds. A NaN is the maximum, and what counts, the elements before it.
-  INLINE float maximum(const float (&window)[4], int& which) const {
+  INLINE float maximum(const float (&window)[4], const Floor& floor, unsigned& which) const {
     bool right[2] = {window[1] > window[0], window[3] > window[2]};
     float top = maximumOrNaN(window[0], window[1]), low = right[1] ? window[3] : window[2];
     bool below = low > top;
     float found = below ? low : right[0] ? window[1] : window[0], best = maximumOrNaN(maximumOrNaN(top, window[2]), window[3]);
-    int at = below ? 2 + right[1] : right[0], nothing = epilogue & onlyPositive ? noMaximum : epilogue & withReLU ? 0 : at;
-    which = found > 0 ? at : nothing;
-    return finish<float>(best, epilogue & withReLU, nullptr, 0);
+    unsigned at = below ? 2 + right[1] : right[0];
+    which = ((found > 0) | floor.any) ? at : floor.nothing;
+    return maximumOrNaN(best, floor.least);
   }
 
   // Lane are a thread's constants: its filters' words and biases, and the offsets of its taps, with the bits that count.
@@ -193,6 +204,7 @@ struct ForwardOfWindows {
     for (int i = threadIdx.x; i < groups * group; i += blockDim.x) lines[i] = (i / (c.Q / 2) + copy.top) * copy.columns + i % (c.Q / 2) + copy.left;
     Lane own;
     load(own, filter);
+    const Floor least = floor();
     for (int begin = blockIdx.y * each; begin < last; begin += together) {
       int count = lesser(together, last - begin), total = count * groups;
       barrier();
@@ -214,9 +226,9 @@ struct ForwardOfWindows {
           if (pools) {
 #pragma unroll
             for (int m = 0; m < 4; m++) {
-              int at;
-              best[m][j] = maximum(sums[m], at);
-              which[m] |= (unsigned)at << 8 * j;
+              unsigned at;
+              best[m][j] = maximum(sums[m], least, at);
+              which[m] += at << 8 * j;
             }
           } else if (there) {
             storePixels(sums, image, filter, window + j);
