@@ -12,6 +12,7 @@ import (
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
 )
 
 // quadratic makes parameters of sizes that fill no tile and no group of four, and a loss whose
@@ -140,7 +141,7 @@ func TestUpdatesOfManyTiles(t *testing.T) {
 	device := cudatest.GPU(t, cuda.Options{})
 	host := tensor.NewHost(1)
 	defer host.Close()
-	wide := func(b *graph.Builder) *graph.Node { return quadratics(b, 64*op.UpdateTile+5) }
+	wide := func(b *graph.Builder) *graph.Node { return quadratics(b, 256*random.BlockSize+5) }
 	for _, s := range []langevin.Sampler{
 		langevin.PSGLD{Alpha: 0.9, Lambda: 0.1, Gamma: langevin.GammaNone}, langevin.SGHMC{Friction: 0.1},
 		langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3},

@@ -131,7 +131,7 @@ func ccadlKick[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int
 		}
 		squares += virial(v, v)
 	}
-	tensor.Workspace[float64](a)[lo/op.UpdateTile] = squares
+	tensor.Workspace[float64](a)[tileAt[T](a, lo)] = squares
 	return s.virial
 }
 
@@ -169,6 +169,7 @@ func (s *sweep[T]) balance(dataSize int) float64 {
 // squaresOf is a phase of a tile function that returns the sum of its velocities' squares.
 func squaresOf(u momentumUpdate, n int, run func(u momentumUpdate, a *tensor.Args, lo, hi int) float64) func(a *tensor.Args, tile int) {
 	return func(a *tensor.Args, tile int) {
-		tensor.Workspace[float64](a)[tile] = run(u, a, tile*op.UpdateTile, min(n, (tile+1)*op.UpdateTile))
+		lo, hi := op.TileOfUpdate(n, tile)
+		tensor.Workspace[float64](a)[tile] = run(u, a, lo, hi)
 	}
 }

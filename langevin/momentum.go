@@ -172,6 +172,11 @@ func sweepOf[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int) 
 	}
 }
 
+// tileAt is the tile that begins at lo.
+func tileAt[T float32 | float64](a *tensor.Args, lo int) int {
+	return lo / op.UpdateTile(len(tensor.Slice[T](a, 1+momentumW)))
+}
+
 // header follows the rule's states.
 func (u momentumUpdate) header(a *tensor.Args) []uint64 {
 	return tensor.Slice[uint64](a, 1+momentumStates+u.states)

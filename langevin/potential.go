@@ -118,13 +118,14 @@ func (e priorEnergy) Lower(l *graph.Lowering) {
 }
 
 // tiles is how many tiles n elements of a parameter have.
-func tiles(n int) int { return (n + op.UpdateTile - 1) / op.UpdateTile }
+func tiles(n int) int { return op.UpdateTiles(n) }
 
 func sumEnergies[T float32 | float64](p Prior, n int) func(a *tensor.Args, tile int) {
 	energy := p.energy()
 	return func(a *tensor.Args, tile int) {
 		total := 0.0
-		for _, theta := range tensor.Slice[T](a, 1)[tile*op.UpdateTile : min(n, (tile+1)*op.UpdateTile)] {
+		lo, hi := op.TileOfUpdate(n, tile)
+		for _, theta := range tensor.Slice[T](a, 1)[lo:hi] {
 			total += energy(float64(theta))
 		}
 		tensor.Workspace[float64](a)[tile] = total

@@ -239,7 +239,7 @@ func eulerTile[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi int
 		kernel.SGHMC(w, v, g, z[:], keep, s.rate, scale)
 		squares += virial(v, v)
 	}
-	tensor.Workspace[float64](a)[lo/op.UpdateTile] = squares
+	tensor.Workspace[float64](a)[tileAt[T](a, lo)] = squares
 	return s.virial
 }
 
@@ -257,7 +257,7 @@ func badodabKick[T float32 | float64](u momentumUpdate, a *tensor.Args, lo, hi i
 		}
 		squares += virial(v, v)
 	}
-	tensor.Workspace[float64](a)[lo/op.UpdateTile] = squares
+	tensor.Workspace[float64](a)[tileAt[T](a, lo)] = squares
 	return s.virial
 }
 

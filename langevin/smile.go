@@ -105,7 +105,8 @@ func smileTurn[T float32 | float64](u momentumUpdate, n int) func(a *tensor.Args
 func smileDrift[T float32 | float64](u momentumUpdate, n int) func(a *tensor.Args, tile int) {
 	c := math.Exp(-u.rule.(SMILE).Friction)
 	return func(a *tensor.Args, tile int) {
-		s, r := sweepOf[T](u, a, tile*op.UpdateTile, min(n, (tile+1)*op.UpdateTile)), tensor.Workspace[float64](a)[tiles(n)]
+		lo, hi := op.TileOfUpdate(n, tile)
+		s, r := sweepOf[T](u, a, lo, hi), tensor.Workspace[float64](a)[tiles(n)]
 		turned, keep, scale, half := T(r), T(c), s.scale((1-c*c)/2), T(r/(1+r))
 		var z [random.BlockSize]float32
 		for from := 0; from < len(s.w); from += random.BlockSize {

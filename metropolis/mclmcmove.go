@@ -72,7 +72,7 @@ func (s mclmcShare) Lower(l *graph.Lowering) {
 }
 
 func (s mclmcShare) tile(a *tensor.Args, tile, n int) {
-	lo, hi := tile*op.UpdateTile, min(n, (tile+1)*op.UpdateTile)
+	lo, hi := op.TileOfUpdate(n, tile)
 	u, g := tensor.Slice[float64](a, 1)[lo:hi], tensor.Slice[float64](a, 2)[lo:hi]
 	address := op.AddressOf(tensor.Slice[uint64](a, 3), s.stream)
 	var noise [random.BlockSize]float64

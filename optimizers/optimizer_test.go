@@ -98,11 +98,11 @@ func TestUpdatesFollowTheirFormulas(t *testing.T) {
 				for number := range steps {
 					r.step(number)
 					for i, size := range many {
-						theta, statistics := make([]float64, size), make([]float64, (size+op.UpdateTile-1)/op.UpdateTile)
+						theta, statistics := make([]float64, size), make([]float64, op.UpdateTiles(size))
 						for j, gradient := range gradientsOf(number, i, size) {
 							before := elements[i][j].theta
 							g := rule.step(&elements[i][j], gradient, rates[number], float64(number+1))
-							statistics[j/op.UpdateTile] += before * g
+							statistics[j/op.UpdateTile(size)] += before * g
 							theta[j] = elements[i][j].theta
 						}
 						wantClose(t, "theta", r.read(parameterName(i), 0, size), theta, tolerance)

@@ -2,7 +2,7 @@
 // leaves its sum, which prior_energy_join adds up: one block.
 #include "prior.cuh"
 #include "quad.cuh"
-#include "reduce.cuh"
+#include "update.cuh"
 
 // Energy is a prior's parameters.
 struct Energy {
@@ -31,11 +31,9 @@ struct Energy {
   }
 };
 
-constexpr int tileElements = 4096;
-
 template <class T>
 INLINE void energies(Out<double> partial, In<T> w, int n, Energy energy) {
-  int begin = blockIdx.x * tileElements, end = n - begin < tileElements ? n : begin + tileElements;
+  int each = updateTile(n), begin = blockIdx.x * each, end = n - begin < each ? n : begin + each;
   double sum = 0;
   for (int i = begin + threadIdx.x; i < end; i += blockDim.x) sum += energy(w.at()[i]);
   sum = blockSum(sum);

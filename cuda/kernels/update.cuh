@@ -1,4 +1,4 @@
-// What the updates of parameters have in common. A block has tiles of updateTile parameters, whose statistics it leaves, the sums of theta g. A thread
+// What the updates of parameters have in common. A block has tiles of the parameters, whose statistics it leaves, the sums of theta g. A thread
 // has fours of them, the normals of a Philox counter. The operations on parameters and states are those of the host in their order, each rounded: the
 // same bits. Sums of some 256 are made in the program's float, as on the host, those of more in double.
 #pragma once
@@ -7,7 +7,8 @@
 
 namespace pollen {
 
-constexpr int updateTile = 4096;
+// updateTile is how many of n parameters a tile has.
+INLINE int updateTile(int n) { return n <= 128 * 1024 ? 1024 : 4096; }
 
 // UPDATE is a kernel of float, of which a multiprocessor holds two blocks, or of double.
 #define UPDATE(name, T) KERNEL(name, 512, sizeof(T) == 4 ? 2 : 1)
@@ -17,8 +18,8 @@ template <class... X>
 INLINE void prefetch(int n, X... x) {
   auto one = [&](auto* p) INLINED {
     constexpr int line = 128 / sizeof(*p);
-    int i = threadIdx.x * line, at = blockIdx.x * updateTile + i;
-    if (i < updateTile && at < n) prefetchLine(p + at);
+    int i = threadIdx.x * line, at = blockIdx.x * updateTile(n) + i;
+    if (i < updateTile(n) && at < n) prefetchLine(p + at);
   };
   (one(x.at()), ...);
 }
@@ -26,14 +27,14 @@ INLINE void prefetch(int n, X... x) {
 // tiles calls f(tile) for the block's tiles. A grid may have fewer blocks than there are tiles: what a block does before them is then done less often.
 template <class F>
 INLINE void tiles(int n, F f) {
-  for (int tile = blockIdx.x; tile * updateTile < n; tile += gridDim.x) f(tile);
+  for (int tile = blockIdx.x; tile * updateTile(n) < n; tile += gridDim.x) f(tile);
 }
 
 // tileSum is the sum of what f(i, count) returns for the fours of a tile. Each thread adds its own in order, then a warp's are added, all in that type,
 // then the warps' in double. The last four, which may have fewer, is the first thread's: the compiler knows that all others are whole.
 template <class F>
 INLINE double tileSum(int n, int tile, F f) {
-  int begin = tile * updateTile, end = n - begin < updateTile ? n : begin + updateTile, whole = end - (end - begin) % 4;
+  int each = updateTile(n), begin = tile * each, end = n - begin < each ? n : begin + each, whole = end - (end - begin) % 4;
   decltype(f(0, 4)) sum = 0;
   for (int i = begin + 4 * threadIdx.x; i < whole; i += 4 * blockDim.x) sum += f(i, 4);
   if (threadIdx.x == 0 && whole < end) sum += f(whole, end - whole);

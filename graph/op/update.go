@@ -8,14 +8,31 @@ import (
 	"github.com/pollen-ml/pollen/tensor/random"
 )
 
-// UpdateTile is how many parameters one tile of an update has. An update leaves one statistic for
-// each tile.
-const UpdateTile = 4 * random.BlockSize
+// UpdateTile is how many parameters a tile of an update of n has.
+func UpdateTile(n int) int {
+	if n <= smallTiles*random.BlockSize {
+		return random.BlockSize
+	}
+	return 4 * random.BlockSize
+}
 
-// UpdateShape is what updates of parameters have in common: w, dw of w's shape, then states of w's
-// shape, then the tables and the header, each with one axis. The output is [tiles]: for each, the
-// sum over its parameters of theta * g, where g is the gradient that the update followed. N times
-// the mean of their total, divided by the number of parameters, is the configurational temperature.
+// smallTiles are the most tiles for which they are small, so that small parameters keep more of a
+// GPU busy, as in cuda/kernels/update.cuh.
+const smallTiles = 128
+
+// UpdateTiles is how many tiles an update of n parameters has, and how many statistics it leaves.
+func UpdateTiles(n int) int { return above(n, UpdateTile(n)) }
+
+// TileOfUpdate is where a tile of n parameters begins and ends.
+func TileOfUpdate(n, tile int) (lo, hi int) {
+	each := UpdateTile(n)
+	return tile * each, min(n, (tile+1)*each)
+}
+
+// UpdateShape is what updates of parameters have in common: w, dw and states of w's shape, then the
+// tables and the header, each with one axis. The output is [tiles]: for each, the sum over its
+// parameters of theta * g, where g is the gradient that the update followed. N times the mean of
+// their total, divided by the parameters' number, is the configurational temperature.
 func UpdateShape(in []tensor.Shape, states, tables int) (tensor.Shape, error) {
 	if len(in) != 2+states+tables+1 {
 		return nil, errors.Errorf("got %d inputs, wants w, dw, %d states, %d tables and the header", len(in), states, tables)
@@ -28,25 +45,23 @@ func UpdateShape(in []tensor.Shape, states, tables int) (tensor.Shape, error) {
 			return nil, errors.Errorf("input %d has shape %v, wants one axis: a table or the header", i, shape)
 		}
 	}
-	return tensor.Shape{(in[0].Elements() + UpdateTile - 1) / UpdateTile}, nil
+	return tensor.Shape{UpdateTiles(in[0].Elements())}, nil
 }
 
-// UpdateHost is the host side of an update of n parameters: run treats parameters lo to hi and
-// returns their statistic. The launch's first argument is the output.
+// UpdateHost is an update's host side, with the output first: run returns lo to hi's statistic.
 func UpdateHost[T float32 | float64](n int, run func(a *tensor.Args, lo, hi int) float64) tensor.HostKernel {
 	return tensor.HostKernel{Phases: []tensor.Phase{{
-		Tiles: (n + UpdateTile - 1) / UpdateTile,
+		Tiles: UpdateTiles(n),
 		Run: func(a *tensor.Args, tile int) {
-			statistic := run(a, tile*UpdateTile, min(n, (tile+1)*UpdateTile))
-			tensor.Slice[T](a, 0)[tile] = T(statistic)
+			lo, hi := TileOfUpdate(n, tile)
+			tensor.Slice[T](a, 0)[tile] = T(run(a, lo, hi))
 		},
 	}}}
 }
 
-// UpdateGrid is the grid of an update of n parameters: a block for some of the tiles, a thread for
-// each four of a tile's parameters.
+// UpdateGrid is the grid of an update of n parameters: a block for some tiles, a thread for a four.
 func UpdateGrid(n int) tensor.Grid {
-	return tensor.Shares{Items: above(n, UpdateTile), Most: mostTiles, Threads: min(above(n, 4), updateThreads)}
+	return tensor.Shares{Items: UpdateTiles(n), Most: mostTiles, Threads: min(above(n, 4), UpdateTile(n)/4, updateThreads)}
 }
 
 // updateThreads is the most threads of a block, as in cuda/kernels/update.cuh. What a block
@@ -69,6 +84,5 @@ func AddressOf(header []uint64, stream uint16) random.Address {
 	}
 }
 
-// Descend is theta - rate g, the move down the gradient. The product is not fused with the sum, so
-// that every architecture gives the same bits; package kernel's passes round alike.
+// Descend is theta - rate g, not fused: every architecture and package kernel give the same bits.
 func Descend[T float32 | float64](theta, rate, g T) T { return theta - T(rate*g) }
