@@ -124,7 +124,8 @@ func (r *recordingRunner) recordCalls(chain, launch int, with geometry) error {
 	l := &r.schedule.Launches[launch]
 	var before []string
 	for _, place := range []*placement{
-		{precision: FP32, capability: 90}, {precision: TF32, capability: 90}, {precision: BF16, capability: 90}, {precision: FP32, capability: 70},
+		{precision: FP32, capability: 90}, {precision: TF32, capability: 90}, {precision: BF16, capability: 90}, {precision: BF16, capability: 90, groups: true},
+		{precision: FP32, capability: 70},
 	} {
 		place.multiprocessors, place.shared, place.chains, place.base = 4, 227<<10, 2, workspaceBegin
 		calls := with(place, l)

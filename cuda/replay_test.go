@@ -2,6 +2,7 @@ package cuda_test
 
 import (
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/pollen-ml/pollen/cuda"
@@ -39,9 +40,12 @@ func TestSanitizers(t *testing.T) {
 	for _, precision := range []cuda.Precision{cuda.TF32, cuda.BF16} {
 		cuda.OnlyPacked(t, precision, len(cuda.PackedTiles(precision))-1)
 	}
-	for _, c := range packedCases {
+	for i, c := range append(slices.Clone(packedCases), groupedCases...) {
 		if c.filters > 32 {
 			continue // which takes long
+		}
+		if i == len(packedCases) {
+			cuda.OnlyGroups(t, len(cuda.GroupTiles())-1)
 		}
 		program, _ := c.program(t, func(i int) float64 { return float64(i%8) / 4 })
 		session, err := program.Load(recorder, graph.LoadOptions{Seed: 1})

@@ -133,7 +133,10 @@ bool meetGroup(const unsigned long long (&operands)[2]) {
   SanitizerIgnore ignore;
   return block->meetGroup(operands);
 }
-void putProduct(int at, const float* numbers, int count) { memcpy(block->groupProduct() + at, numbers, 4 * count); }
+void putProduct(int at, const float* numbers, int count) {
+  SanitizerIgnore ignore;
+  memcpy(block->groupProduct() + at, numbers, 4 * count);
+}
 void addProduct(float* const* sums, const int* places, int count, bool keep) {
   SanitizerIgnore ignore;
   if (const char* wrong = block->running().products.add(sums, block->groupProduct(), places, count, keep)) block->fault(wrong);
