@@ -42,7 +42,7 @@ func (j *mainJob) tellSettled(ctx context.Context, unsettled []string, train *da
 	if j.dataFolder != "" {
 		command += " --data-folder " + j.dataFolder
 	}
-	steps, step, err := comparison.Cost(ctx, spec, train, 8, c.now, nil, pollen.WithDevice(device))
+	steps, step, err := comparison.Cost(ctx, spec, train, 40, c.now, nil, pollen.WithDevice(device))
 	if err != nil {
 		return err
 	}
