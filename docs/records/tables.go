@@ -187,6 +187,9 @@ func temperatures(r *Record) (string, error) {
 			for _, t := range list {
 				cells = append(cells, row.cell(t))
 			}
+			if !slices.ContainsFunc(cells, func(c any) bool { return c != "-" }) {
+				continue // this sampler has none
+			}
 			if err := table.Add(row.name, cells...); err != nil {
 				return "", err
 			}
