@@ -116,7 +116,8 @@ func TestStoppedRunsGoOnBitForBit(t *testing.T) {
 	}
 	p.want(0, "train", []string{"eval", "interrupted"})
 
-	code, _, stderr = p.end("train", slowFit("killed"), "killed/"+first, syscall.SIGKILL)
+	// The manifest is the last file of a run that can go on.
+	code, _, stderr = p.end("train", slowFit("killed"), "killed/manifest.json", syscall.SIGKILL)
 	p.check(code, -1, stderr, nil)
 
 	// Killed between its samples and their checkpoint, a run is ahead of the step that it goes on
