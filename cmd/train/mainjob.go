@@ -112,7 +112,7 @@ func (j *mainJob) run(ctx context.Context, given *pflag.FlagSet, c *console) (er
 			remarkKept(err, c)
 			c.remark("Go on with all of it: train --resume %s", j.folder)
 			if len(runs) > 0 {
-				if reporting := j.report(context.WithoutCancel(ctx), runs, data, device, c); reporting != nil {
+				if _, reporting := j.report(runs, data, c); reporting != nil {
 					c.remark("%v", reporting)
 				}
 			}
@@ -120,7 +120,11 @@ func (j *mainJob) run(ctx context.Context, given *pflag.FlagSet, c *console) (er
 		}
 		runs = append(runs, run)
 	}
-	return j.report(ctx, runs, data, device, c)
+	unsettled, err := j.report(runs, data, c)
+	if err != nil || len(unsettled) == 0 {
+		return err
+	}
+	return j.tellSettled(ctx, unsettled, data.train, device, c)
 }
 
 // prepare refuses mistakes before any work is done, and takes up a comparison to go on with, if
@@ -205,33 +209,31 @@ func (j *mainJob) try(ctx context.Context, all *comparison.Comparison, m compari
 	return scored[0], err
 }
 
-// report writes the figures, the page and the tables of the finished methods.
-func (j *mainJob) report(ctx context.Context, runs []compared, data shows, device tensor.Device, c *console) error {
+// report writes the figures, the page and the tables of the finished methods. It returns the names
+// of samplers that are not in equilibrium.
+func (j *mainJob) report(runs []compared, data shows, c *console) (unsettled []string, err error) {
 	if err := printScores(runs, subjectsOf(runs, nil, nil), "", c); err != nil {
-		return err
+		return nil, err
 	}
 	table, err := report.ScoreTable(subjectsOf(runs, nil, nil))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	var markdown strings.Builder
 	if err := table.WriteMarkdown(&markdown); err != nil {
-		return err
+		return nil, err
 	}
 	if err := file.Write(filepath.Join(j.folder, "table.md"), []byte(markdown.String())); err != nil {
-		return errors.Wrap(err, "train: table")
+		return nil, errors.Wrap(err, "train: table")
 	}
 	fmt.Fprintln(c.out)
-	unsettled, err := printChains(runs, c)
+	unsettled, err = printChains(runs, c)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := writePage(j.folder, runs, data.digits, data.letters); err != nil {
-		return err
+		return nil, err
 	}
 	fmt.Fprintf(c.out, "\nRun folder: %s (open report.html there)\n", j.folder)
-	if len(unsettled) == 0 {
-		return nil
-	}
-	return j.tellSettled(ctx, unsettled, data.train, device, c)
+	return unsettled, nil
 }
