@@ -142,16 +142,16 @@ func stepCalls(launches []tensor.Launch, place *placement, each func(launch *ten
 		}
 		return nil
 	}
-	// The first time says which packed copies will be wanted of what earlier launches make.
+	// The first time says which packed copies are wanted of what earlier launches make. A launch
+	// without a description is left to each, which names it.
 	err := through(func(l *tensor.Launch, with geometry) error {
-		if err := described(l); err != nil {
-			return err
+		if described(l) == nil {
+			with(place, l)
 		}
-		with(place, l)
 		return nil
 	})
 	if err != nil {
-		place.wanted = map[*tensor.Buffer][]packing{}
+		return err
 	}
 	return through(each)
 }

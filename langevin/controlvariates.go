@@ -104,7 +104,7 @@ func (accumulate) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if len(in) != 2 || !in[0].Equal(in[1]) {
 		return nil, errors.Errorf("got shapes %v, wants two that are equal", in)
 	}
-	return tensor.Shape{tiles(in[0].Elements())}, nil
+	return tensor.Shape{op.UpdateTiles(in[0].Elements())}, nil
 }
 
 func (u accumulate) Lower(l *graph.Lowering) {

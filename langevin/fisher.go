@@ -52,20 +52,11 @@ func checkFreezing(name string, alpha, damping float64, freezeAt int) error {
 	return nil
 }
 
-// adaptsUntil is the step at which a sampler freezes its preconditioner; 0 if it does not.
-func adaptsUntil(sampler Sampler) int {
-	switch s := sampler.(type) {
-	case PSGLD:
-		return s.FreezeAt
-	case FisherSGLD:
-		return s.FreezeAt
-	case PSGHMC:
-		return s.FreezeAt
-	case KSGLD:
-		return max(s.FreezeAt, adaptsUntil(s.Rest))
-	default:
-		return 0
-	}
+func (f FisherSGLD) frozenAt() int { return f.FreezeAt }
+
+func (f FisherSGLD) freeze(step int) Sampler {
+	f.FreezeAt = step
+	return f
 }
 
 // Update implements Sampler.

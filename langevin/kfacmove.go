@@ -88,7 +88,7 @@ func (moveUpdate) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if err != nil {
 		return nil, err
 	}
-	return tensor.Shape{tiles(shape.Elements())}, nil
+	return tensor.Shape{op.UpdateTiles(shape.Elements())}, nil
 }
 
 func (u moveUpdate) Lower(l *graph.Lowering) {

@@ -10,32 +10,28 @@ func HasMomentum(sampler Sampler) bool {
 	return false
 }
 
+// freezing is a Sampler whose preconditioner may stop adapting.
+type freezing interface {
+	Sampler
+	frozenAt() int // the step at which it stops; 0 if none is known
+	freeze(step int) Sampler
+}
+
 // FrozenAt is a sampler whose preconditioner stops adapting at a step, if it has one that stops and
 // does not say when. Other samplers are returned as they are.
 func FrozenAt(sampler Sampler, step int) Sampler {
-	freeze := func(at int) int {
-		if at == 0 {
-			return step
-		}
-		return at
-	}
-	switch s := sampler.(type) {
-	case PSGLD:
-		if s.Gamma == GammaFrozen {
-			s.FreezeAt = freeze(s.FreezeAt)
-		}
-		return s
-	case FisherSGLD:
-		s.FreezeAt = freeze(s.FreezeAt)
-		return s
-	case PSGHMC:
-		if s.Gamma == GammaFrozen {
-			s.FreezeAt = freeze(s.FreezeAt)
-		}
-		return s
-	case KSGLD:
-		s.FreezeAt = freeze(s.FreezeAt)
-		return s
+	if s, ok := sampler.(freezing); ok && s.frozenAt() == 0 {
+		return s.freeze(step)
 	}
 	return sampler
+}
+
+// adaptsUntil is the step at which a sampler freezes its preconditioner; 0 if it does not.
+func adaptsUntil(sampler Sampler) (last int) {
+	for _, one := range withRest(sampler) {
+		if s, ok := one.(freezing); ok {
+			last = max(last, s.frozenAt())
+		}
+	}
+	return last
 }

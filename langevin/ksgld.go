@@ -64,6 +64,13 @@ func (k KSGLD) Validate() error {
 	return errors.Wrap(k.Rest.Validate(), "langevin: ksgld: Rest")
 }
 
+func (k KSGLD) frozenAt() int { return k.FreezeAt }
+
+func (k KSGLD) freeze(step int) Sampler {
+	k.FreezeAt = step
+	return k
+}
+
 // Update implements Sampler. It fails: Attach must find the layers first.
 func (k KSGLD) Update(b *graph.Builder, f Force, _, _ *graph.Node) *graph.Node {
 	b.Fail(errors.Errorf("langevin: ksgld: the layer of %s is not known: Attach finds it, other ways to attach a sampler do not", f.Name))

@@ -98,27 +98,24 @@ func (priorEnergy) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (e priorEnergy) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
 	host := tensor.HostKernel{
-		Workspace: 8 * tiles(n),
+		Workspace: 8 * op.UpdateTiles(n),
 		Phases: []tensor.Phase{
-			{Tiles: tiles(n), Run: graph.Pick(l, sumEnergies[float32], sumEnergies[float64])(e.prior, n)},
+			{Tiles: op.UpdateTiles(n), Run: graph.Pick(l, sumEnergies[float32], sumEnergies[float64])(e.prior, n)},
 			{Tiles: 1, Run: graph.Pick(l, joinEnergies[float32], joinEnergies[float64])(e.prior, n)},
 		},
 	}
-	partial := tensor.NewWorkspace(tensor.Float64, tiles(n))
+	partial := tensor.NewWorkspace(tensor.Float64, op.UpdateTiles(n))
 	energies := []tensor.Argument{l.In(0), tensor.Int(n), tensor.Int(int(e.prior.Kind)), tensor.Real(l.DType, e.prior.Scale),
 		tensor.Real(l.DType, e.prior.Freedom), tensor.Real(l.DType, e.prior.Narrow), tensor.Real(l.DType, e.prior.Share)}
 	constant := tensor.Real(l.DType, -e.prior.LogDensity(0))
 	calls := []tensor.Call{
-		l.Call("prior_energy_fwd", tensor.Blocks{Count: tiles(n), Threads: min(n, op.SumThreads)},
+		l.Call("prior_energy_fwd", tensor.Blocks{Count: op.UpdateTiles(n), Threads: min(n, op.SumThreads)},
 			append([]tensor.Argument{tensor.Out(partial)}, energies...)...),
-		l.Call("prior_energy_join", tensor.Block(min(tiles(n), op.SumThreads)),
-			l.Out(), tensor.In(partial), tensor.Int(tiles(n)), tensor.Int(n), constant),
+		l.Call("prior_energy_join", tensor.Block(min(op.UpdateTiles(n), op.SumThreads)),
+			l.Out(), tensor.In(partial), tensor.Int(op.UpdateTiles(n)), tensor.Int(n), constant),
 	}
 	l.EmitCalls("prior_energy_fwd", calls, host, append(append([]tensor.Argument{l.Out()}, energies...), constant)...)
 }
-
-// tiles is how many tiles n elements of a parameter have.
-func tiles(n int) int { return op.UpdateTiles(n) }
 
 func sumEnergies[T float32 | float64](p Prior, n int) func(a *tensor.Args, tile int) {
 	energy := p.energy()
@@ -136,7 +133,7 @@ func joinEnergies[T float32 | float64](p Prior, n int) func(a *tensor.Args, _ in
 	constant := -float64(n) * p.LogDensity(0)
 	return func(a *tensor.Args, _ int) {
 		total := 0.0
-		for _, sum := range tensor.Workspace[float64](a)[:tiles(n)] {
+		for _, sum := range tensor.Workspace[float64](a)[:op.UpdateTiles(n)] {
 			total += sum
 		}
 		tensor.Slice[T](a, 0)[0] = T(total + constant)

@@ -56,6 +56,15 @@ func (p PSGHMC) metric() PSGLD {
 	return PSGLD{Alpha: p.Alpha, Lambda: p.Lambda, Gamma: p.Gamma, FreezeAt: p.FreezeAt}
 }
 
+func (p PSGHMC) frozenAt() int { return p.FreezeAt }
+
+func (p PSGHMC) freeze(step int) Sampler {
+	if p.Gamma == GammaFrozen {
+		p.FreezeAt = step
+	}
+	return p
+}
+
 // Update implements Sampler.
 func (p PSGHMC) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
 	return attachMomentum(b, p, f, parameter, gradient, 1-p.Friction/2)

@@ -97,6 +97,15 @@ func (p PSGLD) check(name string) error {
 	return nil
 }
 
+func (p PSGLD) frozenAt() int { return p.FreezeAt }
+
+func (p PSGLD) freeze(step int) Sampler {
+	if p.Gamma == GammaFrozen {
+		p.FreezeAt = step
+	}
+	return p
+}
+
 // Update implements Sampler.
 func (p PSGLD) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node) *graph.Node {
 	if p.Gamma.needsCurvature() {

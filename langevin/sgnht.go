@@ -168,7 +168,7 @@ func sharedCallsOf(l *graph.Lowering, update tensor.Call, states int) sharedCall
 	a := update.Arguments
 	rest := a[1+momentumStates+states:]
 	c := sharedCalls{
-		update: update, squares: tensor.NewWorkspace(tensor.Float64, tiles(l.Shapes[0].Elements())),
+		update: update, squares: tensor.NewWorkspace(tensor.Float64, op.UpdateTiles(l.Shapes[0].Elements())),
 		w: a[1+momentumW], v: a[1+momentumV], chi: a[1+momentumStates],
 		tables: []tensor.Argument{a[1+momentumRates], a[1+momentumTemperatures], rest[0]},
 		n:      rest[1:4], noise: rest[4], attributes: rest[6:9], dataSize: a[len(a)-1],
@@ -179,7 +179,7 @@ func sharedCallsOf(l *graph.Lowering, update tensor.Call, states int) sharedCall
 
 // adapt is D, for that share of a step.
 func (c sharedCalls) adapt(l *graph.Lowering, share float64) tensor.Call {
-	blocks := tiles(l.Shapes[0].Elements())
+	blocks := op.UpdateTiles(l.Shapes[0].Elements())
 	return l.Call("sgnht_adapt", tensor.Block(min(blocks, op.SumThreads)), slices.Concat(
 		[]tensor.Argument{c.chi, tensor.In(c.squares)}, c.tables, c.n,
 		[]tensor.Argument{tensor.Int(blocks), tensor.Real(tensor.Float64, share)}, c.attributes[1:], []tensor.Argument{c.dataSize})...)
@@ -202,7 +202,7 @@ func adaptation(l *graph.Lowering, u momentumUpdate, n int, coupling float64) te
 func adapt[T float32 | float64](u momentumUpdate, a *tensor.Args, n int, coupling float64) {
 	s := sweepOf[T](u, a, 0, 0)
 	squares := 0.0
-	for _, v := range tensor.Workspace[float64](a)[:tiles(n)] {
+	for _, v := range tensor.Workspace[float64](a)[:op.UpdateTiles(n)] {
 		squares += v
 	}
 	chi := tensor.Slice[T](a, 1+momentumStates)

@@ -73,7 +73,7 @@ func (m SMILE) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKe
 // calls kicks, each block leaving the sum of its velocities' squares, finds r, and drifts.
 func (m SMILE) calls(l *graph.Lowering, update tensor.Call) []tensor.Call {
 	a := update.Arguments
-	squares, r := tensor.NewWorkspace(tensor.Float64, tiles(l.Shapes[0].Elements())), tensor.NewWorkspace(tensor.Float64, 1)
+	squares, r := tensor.NewWorkspace(tensor.Float64, op.UpdateTiles(l.Shapes[0].Elements())), tensor.NewWorkspace(tensor.Float64, 1)
 	w, v, rest := a[1+momentumW], a[1+momentumV], a[1+momentumStates:]
 	tables, n, noise, friction, dataSize := []tensor.Argument{a[1+momentumRates], a[1+momentumTemperatures], rest[0]}, rest[1:4], rest[4], rest[6], a[len(a)-1]
 	blocks := squares.Elements
@@ -90,14 +90,14 @@ func smileTurn[T float32 | float64](u momentumUpdate, n int) func(a *tensor.Args
 	return func(a *tensor.Args, _ int) {
 		s, workspace := sweepOf[T](u, a, 0, 0), tensor.Workspace[float64](a)
 		squares := 0.0
-		for _, v := range workspace[:tiles(n)] {
+		for _, v := range workspace[:op.UpdateTiles(n)] {
 			squares += v
 		}
 		r := 1.0
 		if length := float64(n-1) * s.h * s.temperature; length > 0 && squares > 0 {
 			r = math.Sqrt(length / squares)
 		}
-		workspace[tiles(n)] = r
+		workspace[op.UpdateTiles(n)] = r
 	}
 }
 
@@ -106,7 +106,7 @@ func smileDrift[T float32 | float64](u momentumUpdate, n int) func(a *tensor.Arg
 	c := math.Exp(-u.rule.(SMILE).Friction)
 	return func(a *tensor.Args, tile int) {
 		lo, hi := op.TileOfUpdate(n, tile)
-		s, r := sweepOf[T](u, a, lo, hi), tensor.Workspace[float64](a)[tiles(n)]
+		s, r := sweepOf[T](u, a, lo, hi), tensor.Workspace[float64](a)[op.UpdateTiles(n)]
 		turned, keep, scale, half := T(r), T(c), s.scale((1-c*c)/2), T(r/(1+r))
 		var z [random.BlockSize]float32
 		for from := 0; from < len(s.w); from += random.BlockSize {

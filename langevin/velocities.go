@@ -23,7 +23,7 @@ func (kinetic) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if len(in) != 3 || len(in[1]) != 1 || len(in[2]) != 1 {
 		return nil, errors.Errorf("got shapes %v, wants velocities, a table and the header", in)
 	}
-	return tensor.Shape{tiles(in[0].Elements())}, nil
+	return tensor.Shape{op.UpdateTiles(in[0].Elements())}, nil
 }
 
 func (k kinetic) Lower(l *graph.Lowering) {
@@ -69,7 +69,7 @@ func (kickedKinetic) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if len(in) != 5 || !in[0].Equal(in[1]) || !in[0].Equal(in[2]) || len(in[3]) != 1 || len(in[4]) != 1 {
 		return nil, errors.Errorf("got shapes %v, wants velocities, parameters and gradients of one shape, a table and the header", in)
 	}
-	return tensor.Shape{tiles(in[0].Elements())}, nil
+	return tensor.Shape{op.UpdateTiles(in[0].Elements())}, nil
 }
 
 func (k kickedKinetic) Lower(l *graph.Lowering) {
