@@ -171,18 +171,13 @@ func (t packedTile) cost(p *placement, g packedProduct, chains int) float64 {
 	if shared > p.shared {
 		return math.Inf(1)
 	}
-	resident, full := residentOf(p, shared, mostPacked), t.speed.full
-	if resident == 1 {
-		full = t.speed.alone
-	}
-	share := ceil(t.blocks(g)*chains, max(1, p.multiprocessors))
 	blocks := ceil(g.image.channels, numbersOf(p.precision))
 	depth := g.taps * blocks * numbersOf(p.precision)
 	work := float64(t.rows*t.columns*depth) / costPerCycle
 	_, lines := g.pixels.lines(t.columns, g.reach)
 	bytes := float64(blocks*lineBytes) * (float64(t.rows*g.taps) + lines)
-	waves := float64(ceil(share, resident))
-	return max(work/t.speed.alone, float64(share)*max(work/full, bytes/bytesPerCycle)) + waves*costOfWave
+	resident := residentOf(p, shared, mostPacked)
+	return t.speed.with(resident).cycles(p, t.blocks(g)*chains, resident, work, bytes)
 }
 
 // packedTiles are the tiles for a precision.
@@ -247,13 +242,16 @@ func (g *product) packedCalls(p *placement) []call {
 		grouped = nil
 	}
 	switch {
-	case !(least+on.image.cost(p, 1)+on.filter.cost(p, 1) < otherwise):
+	case !(least+on.copying(p) < otherwise):
 		return nil
 	case grouped != nil:
 		return grouped.calls(p)
 	}
 	return on.calls(p)
 }
+
+// copying is what the packed copies cost one chain.
+func (g packedProduct) copying(p *placement) float64 { return g.image.cost(p, 1) + g.filter.cost(p, 1) }
 
 // buffers are the arguments before the integers.
 func (g packedProduct) buffers(x, w *tensor.Buffer) []tensor.Argument {

@@ -89,16 +89,11 @@ func (f *packedFilter) cost(p *placement, chains int, apart bool) float64 {
 	if apart {
 		blocks, depth = blocks*f.slices, f.each
 	}
-	resident, s := residentOf(p, f.shared(p), 2), speedOfFilter[p.precision]
-	if resident == 1 {
-		s.full = s.alone
-	}
-	share := ceil(blocks, max(1, p.multiprocessors))
 	work := float64(filterRows*filterWidth*depth) / costPerCycle
 	_, lines := f.size()
 	bytes := float64(depth/stagePixels) * (float64(stagePixels*filterRows/numbersOf(p.precision)) + lines) * lineBytes
-	cycles := max(work/s.alone, float64(share)*max(work/s.full, bytes/bytesPerCycle)) + float64(ceil(share, resident))*costOfWave
-	return cycles + f.sumCost(p, chains, apart)
+	resident := residentOf(p, f.shared(p), 2)
+	return speedOfFilter[p.precision].with(resident).cycles(p, blocks, resident, work, bytes) + f.sumCost(p, chains, apart)
 }
 
 // withCopies is the cost of one chain, its copies included.

@@ -16,6 +16,21 @@ type tile struct {
 // only one; 1 is what the ordinary cores can do, 128 in a cycle.
 type speed struct{ full, alone float64 }
 
+// with is the speed of a tile of which only so many blocks fit, where full is of several.
+func (s speed) with(resident int) speed {
+	if resident == 1 {
+		s.full = s.alone
+	}
+	return s
+}
+
+// cycles are those of some blocks of which so many share a multiprocessor: work is a block's at the
+// speed 1, bytes are what it reads.
+func (s speed) cycles(p *placement, blocks, resident int, work, bytes float64) float64 {
+	share := ceil(blocks, max(1, p.multiprocessors))
+	return max(work/s.alone, float64(share)*max(work/s.full, bytes/bytesPerCycle)) + float64(ceil(share, resident))*costOfWave
+}
+
 func (t tile) speeds(g *product) speed {
 	if g.images {
 		return t.images
@@ -177,12 +192,9 @@ func (g *product) cost(p *placement, c cut, chains int) float64 {
 	if c.apart {
 		blocks, depth = blocks*c.slices, c.each
 	}
-	share := ceil(blocks, max(1, p.multiprocessors))
 	work := float64(c.tile.rows*c.tile.columns*depth) / costPerCycle
 	bytes := float64(4 * (c.tile.rows + c.tile.columns) * depth)
-	waves := float64(ceil(share, c.tile.resident))
-	s := c.tile.speeds(g)
-	return max(work/s.alone, float64(share)*max(work/s.full, bytes/bytesPerCycle)) + waves*costOfWave + c.sumCost(g, chains)
+	return c.tile.speeds(g).cycles(p, blocks, c.tile.resident, work, bytes) + c.sumCost(g, chains)
 }
 
 // sumCost estimates the cycles of the kernel that adds the slices.

@@ -113,16 +113,12 @@ func (t stripTile) cost(p *placement, g *groupProduct, chains int) float64 {
 	if shared > p.shared {
 		return math.Inf(1)
 	}
-	resident, full := residentOf(p, shared, mostGroups), t.speed.full
-	if resident == 1 {
-		full = t.speed.alone
-	}
-	share := ceil(t.blocks(g)*chains, max(1, p.multiprocessors))
 	blocks := ceil(g.image.channels, numbersOf(p.precision))
 	work := float64(groupRows*t.columns()*g.taps*blocks*numbersOf(p.precision)) / costPerCycle
 	_, lines := g.lines(t)
 	bytes := float64(blocks*lineBytes) * (float64(groupRows*g.taps) + lines)
-	return max(work/t.speed.alone, float64(share)*max(work/full, bytes/bytesPerCycle)) + float64(ceil(share, resident))*costOfWave
+	resident := residentOf(p, shared, mostGroups)
+	return t.speed.with(resident).cycles(p, t.blocks(g)*chains, resident, work, bytes)
 }
 
 // cheapest is the cheapest tile, and its cycles.

@@ -68,10 +68,15 @@ func (g *product) onCores(p *placement) bool {
 	return s.P%2+s.Q%2 == 0 && s.windows()%4 == 0
 }
 
-// together are the images that a block of the tensor cores has in shared memory.
+// together are how many of each images a block of the tensor cores has in shared memory, with their
+// channels so many words apart.
+func (s sizes) together(each, channel int) int {
+	return max(1, min(each, coresImages/(4*s.C*channel)))
+}
+
 func (f *filterOfWindows) together() int {
 	_, channel := f.shape.apart(f.shape.S)
-	return max(1, min(f.each, coresImages/(4*f.shape.C*channel)))
+	return f.shape.together(f.each, channel)
 }
 
 // shared is a block's bytes: an image, and each warp's windows with their places; for the tensor
@@ -117,15 +122,15 @@ func (f *filterOfWindows) sumCost(chains int) float64 {
 
 // cost estimates the cycles of the kernel.
 func (f *filterOfWindows) cost(p *placement, chains int) float64 {
-	share := ceil(f.blocks()*f.slices*chains, max(1, p.multiprocessors))
+	blocks := f.blocks() * f.slices * chains
 	if f.cores == "" {
+		share := ceil(blocks, max(1, p.multiprocessors))
 		tiles := ceil(f.shape.windows(), windowsOfTile)
 		return float64(share*f.each*tiles*windowsOfTile)*(costOfWindow+costOfTap*float64(f.taps)) + costOfWave
 	}
 	const resident = 2
 	bytes := float64(f.each * f.shape.windows() * windowFilters * (tensor.Float32.Size() + tensor.Uint8.Size()))
-	work := f.shape.coresWork(f.symbol(), f.each, f.together())
-	return max(work/coresSpeed.alone, float64(share)*max(work/coresSpeed.full, bytes/bytesPerCycle)) + float64(ceil(share, resident))*costOfWave
+	return coresSpeed.cycles(p, blocks, resident, f.shape.coresWork(f.symbol(), f.each, f.together()), bytes)
 }
 
 // coresWork are the cycles in which a multiprocessor issues the loop of a kernel on the tensor

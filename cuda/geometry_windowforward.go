@@ -40,7 +40,7 @@ func (g *product) forwardOnWindows(p *placement, chains int) (f *forwardOfWindow
 	least = math.Inf(1)
 	best := *f
 	for f.each = 1; f.each <= s.B; f.each++ {
-		f.together = max(1, min(f.each, coresImages/(4*s.C*f.channel)))
+		f.together = s.together(f.each, f.channel)
 		if cost := f.cost(p, chains); cost < least && f.shared() <= p.shared {
 			best, least = *f, cost
 		}
@@ -62,14 +62,10 @@ func (f *forwardOfWindows) cost(p *placement, chains int) float64 {
 	if p.precision == TF32 {
 		resident = 1 // by its registers
 	}
-	share := ceil(ceil(f.shape.K, windowFilters)*ceil(f.shape.B, f.each)*chains, max(1, p.multiprocessors))
+	blocks := ceil(f.shape.K, windowFilters) * ceil(f.shape.B, f.each) * chains
 	work := f.shape.coresWork(f.symbol, f.each, f.together)
 	bytes := f.each * (4*f.shape.C*f.shape.H*f.shape.W + f.shape.windows()*windowFilters*(tensor.Float32.Size()+tensor.Uint8.Size()))
-	speed := coresSpeed
-	if resident == 1 {
-		speed.full = speed.alone
-	}
-	return max(work/speed.alone, float64(share)*max(work/speed.full, float64(bytes)/bytesPerCycle)) + float64(ceil(share, resident))*costOfWave
+	return coresSpeed.with(resident).cycles(p, blocks, resident, work, float64(bytes))
 }
 
 // forwardCalls are the calls of a convolution of few channels, or nil if it is better otherwise.
@@ -103,7 +99,7 @@ func (g *product) withoutWindows(p *placement) float64 {
 	cost := g.plain(p)
 	if on, is := g.onPacked(); is && g.mayPack(p) {
 		_, least := on.cheapest(p, 1)
-		cost = min(cost, least+on.image.cost(p, 1)+on.filter.cost(p, 1))
+		cost = min(cost, least+on.copying(p))
 	}
 	return cost
 }

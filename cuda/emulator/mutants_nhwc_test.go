@@ -72,6 +72,22 @@ func (i image) at(n, tap, c int) int {
 	return ((c/64*i.B+b)*i.height+p)*i.width*64 + q*64 + c%64
 }
 
+// convolved is what an image becomes; place is where a filter's tap of a channel is.
+func (i image) convolved(x, w, bias []float64, place func(k, tap, c int) int) []float64 {
+	all := make([]float64, i.pixels()*len(bias))
+	for n := range i.pixels() {
+		for k, sum := range bias {
+			for tap := range i.taps() {
+				for c := range 64 * i.blocks {
+					sum += x[i.at(n, tap, c)] * w[place(k, tap, c)]
+				}
+			}
+			all[(n/(i.P()*i.Q())*len(bias)+k)*i.P()*i.Q()+n%(i.P()*i.Q())] = sum
+		}
+	}
+	return all
+}
+
 // packedConvolution has several tiles, with edges, a bias, two blocks of channels; and one whose
 // windows are pooled.
 func packedConvolution() subject {
@@ -84,18 +100,7 @@ func packedConvolution() subject {
 		x, packedX := halved(i.lines()*channels, 7)
 		w, packedW := halved(filters*i.taps()*channels, 8)
 		bias := someNumbers(filters, 9)
-		want := make([]float64, i.pixels()*filters)
-		for n := range i.pixels() {
-			for k := range filters {
-				sum := bias[k]
-				for tap := range i.taps() {
-					for c := range channels {
-						sum += x[i.at(n, tap, c)] * w[((k*i.blocks+c/64)*i.taps()+tap)*64+c%64]
-					}
-				}
-				want[(n/(i.P()*i.Q())*filters+k)*i.P()*i.Q()+n%(i.P()*i.Q())] = sum
-			}
-		}
+		want := i.convolved(x, w, bias, func(k, tap, c int) int { return ((k*i.blocks+c/64)*i.taps()+tap)*64 + c%64 })
 		if launch == 1 {
 			want = maxima(want, i.P(), i.Q())
 		}

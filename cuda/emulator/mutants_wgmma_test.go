@@ -23,18 +23,7 @@ func groupedConvolution() subject {
 		x, packedX := halved(i.lines()*channels, 7)
 		w, packedW := halved(i.blocks*i.taps()*tile*64, 8)
 		bias := someNumbers(filters, 9)
-		want := make([]float64, i.pixels()*filters)
-		for n := range i.pixels() {
-			for k := range filters {
-				sum := bias[k]
-				for tap := range i.taps() {
-					for c := range channels {
-						sum += x[i.at(n, tap, c)] * w[((c/64*i.taps()+tap)*tile+k)*64+c%64]
-					}
-				}
-				want[(n/(i.P()*i.Q())*filters+k)*i.P()*i.Q()+n%(i.P()*i.Q())] = sum
-			}
-		}
+		want := i.convolved(x, w, bias, func(k, tap, c int) int { return ((c/64*i.taps()+tap)*tile+k)*64 + c%64 })
 		if launch == 1 {
 			want = maxima(want, i.P(), i.Q())
 		}
