@@ -26,10 +26,15 @@ var groupedCases = []packedCase{
 func groupable(t *testing.T) tensor.Device {
 	t.Helper()
 	device := cudatest.GPU(t, cuda.Options{Precision: cuda.BF16})
+	needGroups(t, device)
+	return device
+}
+
+func needGroups(t *testing.T, device tensor.Device) {
+	t.Helper()
 	if !hasGroups(device) {
 		t.Skipf("%s has no wgmma", device.Name())
 	}
-	return device
 }
 
 func hasGroups(device tensor.Device) bool {

@@ -24,14 +24,23 @@ func TestCopiesOfMaxima(t *testing.T) {
 		filters, chains int
 		padding         [2]int
 		after           bool // the ReLU
+		groups          bool // the next one goes by wgmma, whose copies lie in chunks
 	}{
-		{"half a line", cuda.BF16, 20, 2, [2]int{1, 1}, false},
-		{"two blocks", cuda.BF16, 70, 1, [2]int{2, 0}, true},
-		{"three blocks in tf32", cuda.TF32, 70, 1, [2]int{0, 1}, false},
-		{"a block in tf32", cuda.TF32, 20, 2, [2]int{1, 1}, true},
+		{"half a line", cuda.BF16, 20, 2, [2]int{1, 1}, false, false},
+		{"two blocks", cuda.BF16, 70, 1, [2]int{2, 0}, true, false},
+		{"chunks", cuda.BF16, 70, 2, [2]int{1, 1}, false, true},
+		{"three blocks in tf32", cuda.TF32, 70, 1, [2]int{0, 1}, false, false},
+		{"a block in tf32", cuda.TF32, 20, 2, [2]int{1, 1}, true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			cuda.OnlyPacked(t, c.precision, len(cuda.PackedTiles(c.precision))-1)
+			gpu, packs := cudatest.GPU(t, cuda.Options{Precision: c.precision}), "nhwc_pack_"+string(c.precision)
+			if c.groups {
+				needGroups(t, gpu)
+				packs = "nhwc_pack_chunks_" + string(c.precision)
+				cuda.OnlyGroups(t, 0)
+			} else {
+				cuda.OnlyPacked(t, c.precision, len(cuda.PackedTiles(c.precision))-1)
+			}
 			cuda.OnlyForwardOnWindows(t)
 			b, sizes := graph.New(tensor.Float32), map[string]int{}
 			state := func(name string, low, count int, shape ...int) *graph.Node {
@@ -63,12 +72,13 @@ func TestCopiesOfMaxima(t *testing.T) {
 				t.Fatal(err)
 			}
 			two := windowsCase{chains: c.chains}
-			device := &catching{Device: cudatest.GPU(t, cuda.Options{Precision: c.precision})}
+			device := &catching{Device: gpu}
 			want, _ := two.results(t, program, sizes, host)
 			got, own := two.results(t, program, sizes, device)
 			symbols := strings.Join(cuda.Symbols(device.runner), " ")
-			copies := strings.Count(symbols, "nhwc_pack_"+string(c.precision))
-			if pools := strings.Contains(symbols, "conv2d_windows_pool_"+string(c.precision)); !pools || copies != 3 {
+			copies := strings.Count(symbols, packs)
+			if pools, groups := strings.Contains(symbols, "conv2d_windows_pool_"+string(c.precision)), strings.Contains(symbols, "conv2d_nhwc_group"); !pools ||
+				copies != 3 || groups != c.groups {
 				t.Errorf("%d copies by kernels of their own, wants those of the filter, turned too, and of the gradient, among %s", copies, symbols)
 			}
 			for chain := range want {
