@@ -7,18 +7,46 @@ import "sync/atomic"
 // sleeps: when other programs run too, a spinning thread takes processor time from the one that it
 // waits for.
 //
-// A round ends when its items are done, whoever did them: nobody waits for a worker that is late
-// because it sleeps or because other programs have its processor.
+// Each worker begins with a part of the items that is its own, the same part in every round: launches
+// that follow each other cut their tensors alike, and what a worker has written is in its
+// processor's cache. Who has done with these takes others', from their ends. A round ends when its
+// items are done, whoever did them: nobody waits for a worker that is late because it sleeps or
+// because other programs have its processor.
 type pool struct {
 	workers int
 	work    func(worker, item int)
-	items   uint32
-	round   uint32
-	state   atomic.Uint64 // the round and, in the lower half, how many of its items are not taken
-	pending atomic.Int64  // items that are not done
+	parts   []part
+	round   atomic.Uint32
+	pending atomic.Int64 // items that are not done
 	asleep  []atomic.Bool
 	wake    []chan struct{}
 	closed  atomic.Bool
+}
+
+// part is what is left of a worker's items: in the upper half the first, in the lower half the one
+// after the last. A cache line is its own.
+type part struct {
+	atomic.Uint64
+	_ [56]byte
+}
+
+func (p *part) set(first, end int) { p.Store(uint64(first)<<32 | uint64(end)) }
+
+// take returns the first item that is left or, to a worker whose items they are not, the last one;
+// -1 if there is none.
+func (p *part) take(own bool) int {
+	for {
+		s := p.Load()
+		first, end := uint32(s>>32), uint32(s)
+		switch {
+		case first >= end:
+			return -1
+		case own && p.CompareAndSwap(s, s+1<<32):
+			return int(first)
+		case !own && p.CompareAndSwap(s, s-1):
+			return int(end) - 1
+		}
+	}
 }
 
 // spins is how often a waiting worker looks before it sleeps: about ten microseconds, what a wake
@@ -26,7 +54,7 @@ type pool struct {
 const spins = 10000
 
 func newPool(workers int) *pool {
-	p := &pool{workers: workers, asleep: make([]atomic.Bool, workers), wake: make([]chan struct{}, workers)}
+	p := &pool{workers: workers, parts: make([]part, workers), asleep: make([]atomic.Bool, workers), wake: make([]chan struct{}, workers)}
 	for w := range p.wake {
 		p.wake[w] = make(chan struct{}, 1)
 		if w > 0 {
@@ -44,10 +72,12 @@ func (p *pool) run(items int, work func(worker, item int)) {
 		}
 		return
 	}
-	p.work, p.items = work, uint32(items)
-	p.round++
+	p.work = work
 	p.pending.Store(int64(items))
-	p.state.Store(uint64(p.round)<<32 | uint64(items))
+	for w := range p.parts {
+		p.parts[w].set(w*items/p.workers, (w+1)*items/p.workers)
+	}
+	p.round.Add(1)
 	p.rouse(items)
 	p.drain(0)
 	p.await(0, p.allDone)
@@ -68,25 +98,18 @@ func (p *pool) rouseOne(worker int) {
 
 // drain takes items and does them until none is left.
 func (p *pool) drain(worker int) {
-	for {
-		s := p.state.Load()
-		left := uint32(s)
-		if left == 0 {
-			return
-		}
-		if !p.state.CompareAndSwap(s, s-1) {
-			continue
-		}
-		p.work(worker, int(p.items-left))
-		if p.pending.Add(-1) == 0 && worker != 0 {
-			p.rouseOne(0)
+	for other := range p.workers {
+		whose := (worker + other) % p.workers
+		for item := p.parts[whose].take(other == 0); item >= 0; item = p.parts[whose].take(other == 0) {
+			p.work(worker, item)
+			if p.pending.Add(-1) == 0 && worker != 0 {
+				p.rouseOne(0)
+			}
 		}
 	}
 }
 
 func (p *pool) allDone() bool { return p.pending.Load() == 0 }
-
-func (p *pool) hasWork() bool { return uint32(p.state.Load()) > 0 || p.closed.Load() }
 
 // await returns once ready reports true; whoever makes it true wakes a worker that sleeps.
 func (p *pool) await(worker int, ready func() bool) {
@@ -105,11 +128,14 @@ func (p *pool) await(worker int, ready func() bool) {
 }
 
 func (p *pool) serve(worker int) {
+	round := uint32(0)
+	called := func() bool { return p.round.Load() != round || p.closed.Load() }
 	for {
-		p.await(worker, p.hasWork)
+		p.await(worker, called)
 		if p.closed.Load() {
 			return
 		}
+		round = p.round.Load()
 		p.drain(worker)
 	}
 }
