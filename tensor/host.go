@@ -348,18 +348,3 @@ func (r *hostRunner) Close() error {
 	r.shared, r.chains, r.scratch, r.workspace, r.private = nil, nil, nil, nil, nil
 	return nil
 }
-
-func manyBytes(n, bytes int) [][]byte {
-	many := make([][]byte, n)
-	for i := range many {
-		many[i] = alignedBytes(bytes)
-	}
-	return many
-}
-
-// alignedBytes returns zeroed memory that begins on a multiple of Alignment.
-func alignedBytes(n int) []byte {
-	raw := make([]byte, n+Alignment)
-	skip := (Alignment - int(addressOf(raw)%Alignment)) % Alignment
-	return raw[skip : skip+n : skip+n]
-}

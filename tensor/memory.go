@@ -1,0 +1,33 @@
+package tensor
+
+// pageBytes is the size of a large page on the processors that have them of one size only, and a
+// multiple of many others.
+const pageBytes = 2 << 20
+
+// manyBytes is alignedBytes n times, in one piece of memory.
+func manyBytes(n, bytes int) [][]byte {
+	each := Align(bytes)
+	all := alignedBytes(n * each)
+	many := make([][]byte, n)
+	for i := range many {
+		many[i] = all[i*each:][:bytes:bytes]
+	}
+	return many
+}
+
+// alignedBytes returns zeroed memory that begins on a multiple of Alignment. Much memory begins on
+// a large page, and the system is asked for such pages, where it has them: kernels go through many
+// megabytes in each step, whose small pages are more than a processor remembers the places of.
+func alignedBytes(n int) []byte {
+	alignment := Alignment
+	if n >= pageBytes {
+		alignment = pageBytes
+	}
+	raw := make([]byte, n+alignment)
+	skip := (alignment - int(addressOf(raw)%uintptr(alignment))) % alignment
+	memory := raw[skip : skip+n : skip+n]
+	if n >= pageBytes {
+		wantLargePages(memory)
+	}
+	return memory
+}
