@@ -8284,7 +8284,7 @@ panels:
 	RET
 
 // func expm1AVX512(p *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·expm1AVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -8311,44 +8311,46 @@ TEXT ·expm1AVX512(SB), NOSPLIT, $0-8
 	XORQ         BX, BX
 
 loop:
-	VMOVUPS (DX)(BX*1), Z13
-	VMINPS  Z13, Z0, Z13
-	VMAXPS  Z13, Z1, Z13
-	VMULPS  Z2, Z13, Z14
-	VADDPS  Z3, Z14, Z14
-	VPADDD  Z4, Z14, Z15
-	VPSLLD  $0x17, Z15, Z15
-	VSUBPS  Z3, Z14, Z14
-	VMULPS  Z5, Z14, Z16
-	VSUBPS  Z16, Z13, Z13
-	VMULPS  Z6, Z14, Z14
-	VSUBPS  Z14, Z13, Z13
-	VMULPS  Z13, Z7, Z14
-	VADDPS  Z8, Z14, Z14
-	VMULPS  Z13, Z14, Z14
-	VADDPS  Z9, Z14, Z14
-	VMULPS  Z13, Z14, Z14
-	VADDPS  Z10, Z14, Z14
-	VMULPS  Z13, Z14, Z14
-	VADDPS  Z11, Z14, Z14
-	VMULPS  Z13, Z14, Z14
-	VADDPS  Z12, Z14, Z14
-	VMULPS  Z13, Z13, Z16
-	VMULPS  Z16, Z14, Z14
-	VADDPS  Z13, Z14, Z13
-	VMULPS  Z15, Z13, Z13
-	VSUBPS  Z12, Z15, Z14
-	VADDPS  Z14, Z13, Z13
-	VADDPS  Z13, Z13, Z13
-	VMOVUPS Z13, (CX)(BX*1)
-	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     loop
+	PREFETCHT0 2048(CX)(BX*1)
+	PREFETCHT0 2048(DX)(BX*1)
+	VMOVUPS    (DX)(BX*1), Z13
+	VMINPS     Z13, Z0, Z13
+	VMAXPS     Z13, Z1, Z13
+	VMULPS     Z2, Z13, Z14
+	VADDPS     Z3, Z14, Z14
+	VPADDD     Z4, Z14, Z15
+	VPSLLD     $0x17, Z15, Z15
+	VSUBPS     Z3, Z14, Z14
+	VMULPS     Z5, Z14, Z16
+	VSUBPS     Z16, Z13, Z13
+	VMULPS     Z6, Z14, Z14
+	VSUBPS     Z14, Z13, Z13
+	VMULPS     Z13, Z7, Z14
+	VADDPS     Z8, Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     Z9, Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     Z10, Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     Z11, Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VADDPS     Z12, Z14, Z14
+	VMULPS     Z13, Z13, Z16
+	VMULPS     Z16, Z14, Z14
+	VADDPS     Z13, Z14, Z13
+	VMULPS     Z15, Z13, Z13
+	VSUBPS     Z12, Z15, Z14
+	VADDPS     Z14, Z13, Z13
+	VADDPS     Z13, Z13, Z13
+	VMOVUPS    Z13, (CX)(BX*1)
+	ADDQ       $0x40, BX
+	CMPQ       BX, AX
+	JLT        loop
 	VZEROUPPER
 	RET
 
 // func sigmoidAVX512(p *byte)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·sigmoidAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -8375,6 +8377,8 @@ TEXT ·sigmoidAVX512(SB), NOSPLIT, $0-8
 	XORQ         BX, BX
 
 loop:
+	PREFETCHT0 2048(CX)(BX*1)
+	PREFETCHT0 2048(DX)(BX*1)
 	VMOVUPS    (DX)(BX*1), Z14
 	VPTERNLOGD $0xff, Z15, Z15, Z15
 	VPSLLD     $0x1f, Z15, Z15
@@ -8416,7 +8420,7 @@ loop:
 	RET
 
 // func siluAVX512(p *byte)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·siluAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -8443,6 +8447,8 @@ TEXT ·siluAVX512(SB), NOSPLIT, $0-8
 	XORQ         BX, BX
 
 loop:
+	PREFETCHT0 2048(CX)(BX*1)
+	PREFETCHT0 2048(DX)(BX*1)
 	VMOVUPS    (DX)(BX*1), Z14
 	VPTERNLOGD $0xff, Z15, Z15, Z15
 	VPSLLD     $0x1f, Z15, Z15
@@ -8485,7 +8491,7 @@ loop:
 	RET
 
 // func siluGradientAVX512(p *byte)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·siluGradientAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -8513,6 +8519,9 @@ TEXT ·siluGradientAVX512(SB), NOSPLIT, $0-8
 	XORQ         SI, SI
 
 loop:
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	PREFETCHT0 2048(BX)(SI*1)
 	VMOVUPS    (BX)(SI*1), Z14
 	VMAXPS     Z14, Z1, Z14
 	VPTERNLOGD $0xff, Z15, Z15, Z15
@@ -8560,7 +8569,7 @@ loop:
 	RET
 
 // func tanhAVX512(p *byte)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·tanhAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -8587,6 +8596,8 @@ TEXT ·tanhAVX512(SB), NOSPLIT, $0-8
 	XORQ         BX, BX
 
 loop:
+	PREFETCHT0 2048(CX)(BX*1)
+	PREFETCHT0 2048(DX)(BX*1)
 	VPTERNLOGD $0xff, Z14, Z14, Z14
 	VPSLLD     $0x1f, Z14, Z14
 	VORPS      (DX)(BX*1), Z14, Z16
@@ -8634,7 +8645,7 @@ loop:
 	RET
 
 // func eluAVX512(p *byte)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·eluAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -8661,51 +8672,53 @@ TEXT ·eluAVX512(SB), NOSPLIT, $0-8
 	XORQ         BX, BX
 
 loop:
-	VMOVUPS (DX)(BX*1), Z14
-	VXORPS  Z15, Z15, Z15
-	VMINPS  Z14, Z15, Z14
-	VMINPS  Z14, Z0, Z14
-	VMAXPS  Z14, Z1, Z14
-	VMULPS  Z2, Z14, Z15
-	VADDPS  Z3, Z15, Z15
-	VPADDD  Z4, Z15, Z16
-	VPSLLD  $0x17, Z16, Z16
-	VSUBPS  Z3, Z15, Z15
-	VMULPS  Z5, Z15, Z17
-	VSUBPS  Z17, Z14, Z14
-	VMULPS  Z6, Z15, Z15
-	VSUBPS  Z15, Z14, Z14
-	VMULPS  Z14, Z7, Z15
-	VADDPS  Z8, Z15, Z15
-	VMULPS  Z14, Z15, Z15
-	VADDPS  Z9, Z15, Z15
-	VMULPS  Z14, Z15, Z15
-	VADDPS  Z10, Z15, Z15
-	VMULPS  Z14, Z15, Z15
-	VADDPS  Z11, Z15, Z15
-	VMULPS  Z14, Z15, Z15
-	VADDPS  Z12, Z15, Z15
-	VMULPS  Z14, Z14, Z17
-	VMULPS  Z17, Z15, Z15
-	VADDPS  Z14, Z15, Z14
-	VMULPS  Z16, Z14, Z14
-	VSUBPS  Z12, Z16, Z15
-	VADDPS  Z15, Z14, Z14
-	VADDPS  Z14, Z14, Z14
-	VMULPS  Z13, Z14, Z14
-	VMOVUPS (DX)(BX*1), Z15
-	VXORPS  Z16, Z16, Z16
-	VMAXPS  Z15, Z16, Z15
-	VADDPS  Z14, Z15, Z14
-	VMOVUPS Z14, (CX)(BX*1)
-	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     loop
+	PREFETCHT0 2048(CX)(BX*1)
+	PREFETCHT0 2048(DX)(BX*1)
+	VMOVUPS    (DX)(BX*1), Z14
+	VXORPS     Z15, Z15, Z15
+	VMINPS     Z14, Z15, Z14
+	VMINPS     Z14, Z0, Z14
+	VMAXPS     Z14, Z1, Z14
+	VMULPS     Z2, Z14, Z15
+	VADDPS     Z3, Z15, Z15
+	VPADDD     Z4, Z15, Z16
+	VPSLLD     $0x17, Z16, Z16
+	VSUBPS     Z3, Z15, Z15
+	VMULPS     Z5, Z15, Z17
+	VSUBPS     Z17, Z14, Z14
+	VMULPS     Z6, Z15, Z15
+	VSUBPS     Z15, Z14, Z14
+	VMULPS     Z14, Z7, Z15
+	VADDPS     Z8, Z15, Z15
+	VMULPS     Z14, Z15, Z15
+	VADDPS     Z9, Z15, Z15
+	VMULPS     Z14, Z15, Z15
+	VADDPS     Z10, Z15, Z15
+	VMULPS     Z14, Z15, Z15
+	VADDPS     Z11, Z15, Z15
+	VMULPS     Z14, Z15, Z15
+	VADDPS     Z12, Z15, Z15
+	VMULPS     Z14, Z14, Z17
+	VMULPS     Z17, Z15, Z15
+	VADDPS     Z14, Z15, Z14
+	VMULPS     Z16, Z14, Z14
+	VSUBPS     Z12, Z16, Z15
+	VADDPS     Z15, Z14, Z14
+	VADDPS     Z14, Z14, Z14
+	VMULPS     Z13, Z14, Z14
+	VMOVUPS    (DX)(BX*1), Z15
+	VXORPS     Z16, Z16, Z16
+	VMAXPS     Z15, Z16, Z15
+	VADDPS     Z14, Z15, Z14
+	VMOVUPS    Z14, (CX)(BX*1)
+	ADDQ       $0x40, BX
+	CMPQ       BX, AX
+	JLT        loop
 	VZEROUPPER
 	RET
 
 // func sigmoidGradientAVX512(p *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·sigmoidGradientAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -8718,19 +8731,22 @@ TEXT ·sigmoidGradientAVX512(SB), NOSPLIT, $0-8
 	XORQ         SI, SI
 
 loop:
-	VMOVUPS (BX)(SI*1), Z1
-	VSUBPS  Z1, Z0, Z2
-	VMULPS  Z1, Z2, Z1
-	VMULPS  (DX)(SI*1), Z1, Z1
-	VMOVUPS Z1, (CX)(SI*1)
-	ADDQ    $0x40, SI
-	CMPQ    SI, AX
-	JLT     loop
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	PREFETCHT0 2048(BX)(SI*1)
+	VMOVUPS    (BX)(SI*1), Z1
+	VSUBPS     Z1, Z0, Z2
+	VMULPS     Z1, Z2, Z1
+	VMULPS     (DX)(SI*1), Z1, Z1
+	VMOVUPS    Z1, (CX)(SI*1)
+	ADDQ       $0x40, SI
+	CMPQ       SI, AX
+	JLT        loop
 	VZEROUPPER
 	RET
 
 // func tanhGradientAVX512(p *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·tanhGradientAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -8743,20 +8759,23 @@ TEXT ·tanhGradientAVX512(SB), NOSPLIT, $0-8
 	XORQ         SI, SI
 
 loop:
-	VMOVUPS (BX)(SI*1), Z1
-	VSUBPS  Z1, Z0, Z2
-	VADDPS  Z0, Z1, Z1
-	VMULPS  Z2, Z1, Z1
-	VMULPS  (DX)(SI*1), Z1, Z1
-	VMOVUPS Z1, (CX)(SI*1)
-	ADDQ    $0x40, SI
-	CMPQ    SI, AX
-	JLT     loop
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	PREFETCHT0 2048(BX)(SI*1)
+	VMOVUPS    (BX)(SI*1), Z1
+	VSUBPS     Z1, Z0, Z2
+	VADDPS     Z0, Z1, Z1
+	VMULPS     Z2, Z1, Z1
+	VMULPS     (DX)(SI*1), Z1, Z1
+	VMOVUPS    Z1, (CX)(SI*1)
+	ADDQ       $0x40, SI
+	CMPQ       SI, AX
+	JLT        loop
 	VZEROUPPER
 	RET
 
 // func addAVX512(p *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·addAVX512(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), AX
 	MOVQ (AX), CX
@@ -8767,17 +8786,20 @@ TEXT ·addAVX512(SB), NOSPLIT, $0-8
 	XORQ SI, SI
 
 loop:
-	VMOVUPS (DX)(SI*1), Z0
-	VADDPS  (BX)(SI*1), Z0, Z0
-	VMOVUPS Z0, (CX)(SI*1)
-	ADDQ    $0x40, SI
-	CMPQ    SI, AX
-	JLT     loop
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	PREFETCHT0 2048(BX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Z0
+	VADDPS     (BX)(SI*1), Z0, Z0
+	VMOVUPS    Z0, (CX)(SI*1)
+	ADDQ       $0x40, SI
+	CMPQ       SI, AX
+	JLT        loop
 	VZEROUPPER
 	RET
 
 // func subtractAVX512(p *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·subtractAVX512(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), AX
 	MOVQ (AX), CX
@@ -8788,17 +8810,20 @@ TEXT ·subtractAVX512(SB), NOSPLIT, $0-8
 	XORQ SI, SI
 
 loop:
-	VMOVUPS (DX)(SI*1), Z0
-	VSUBPS  (BX)(SI*1), Z0, Z0
-	VMOVUPS Z0, (CX)(SI*1)
-	ADDQ    $0x40, SI
-	CMPQ    SI, AX
-	JLT     loop
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	PREFETCHT0 2048(BX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Z0
+	VSUBPS     (BX)(SI*1), Z0, Z0
+	VMOVUPS    Z0, (CX)(SI*1)
+	ADDQ       $0x40, SI
+	CMPQ       SI, AX
+	JLT        loop
 	VZEROUPPER
 	RET
 
 // func multiplyAVX512(p *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·multiplyAVX512(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), AX
 	MOVQ (AX), CX
@@ -8809,17 +8834,20 @@ TEXT ·multiplyAVX512(SB), NOSPLIT, $0-8
 	XORQ SI, SI
 
 loop:
-	VMOVUPS (DX)(SI*1), Z0
-	VMULPS  (BX)(SI*1), Z0, Z0
-	VMOVUPS Z0, (CX)(SI*1)
-	ADDQ    $0x40, SI
-	CMPQ    SI, AX
-	JLT     loop
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	PREFETCHT0 2048(BX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Z0
+	VMULPS     (BX)(SI*1), Z0, Z0
+	VMOVUPS    Z0, (CX)(SI*1)
+	ADDQ       $0x40, SI
+	CMPQ       SI, AX
+	JLT        loop
 	VZEROUPPER
 	RET
 
 // func divideAVX512(p *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·divideAVX512(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), AX
 	MOVQ (AX), CX
@@ -8830,17 +8858,20 @@ TEXT ·divideAVX512(SB), NOSPLIT, $0-8
 	XORQ SI, SI
 
 loop:
-	VMOVUPS (DX)(SI*1), Z0
-	VDIVPS  (BX)(SI*1), Z0, Z0
-	VMOVUPS Z0, (CX)(SI*1)
-	ADDQ    $0x40, SI
-	CMPQ    SI, AX
-	JLT     loop
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	PREFETCHT0 2048(BX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Z0
+	VDIVPS     (BX)(SI*1), Z0, Z0
+	VMOVUPS    Z0, (CX)(SI*1)
+	ADDQ       $0x40, SI
+	CMPQ       SI, AX
+	JLT        loop
 	VZEROUPPER
 	RET
 
 // func raiseAVX512(p *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·raiseAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -8852,17 +8883,19 @@ TEXT ·raiseAVX512(SB), NOSPLIT, $0-8
 	XORQ         BX, BX
 
 loop:
-	VMOVUPS (DX)(BX*1), Z1
-	VMAXPS  Z1, Z0, Z1
-	VMOVUPS Z1, (CX)(BX*1)
-	ADDQ    $0x40, BX
-	CMPQ    BX, AX
-	JLT     loop
+	PREFETCHT0 2048(CX)(BX*1)
+	PREFETCHT0 2048(DX)(BX*1)
+	VMOVUPS    (DX)(BX*1), Z1
+	VMAXPS     Z1, Z0, Z1
+	VMOVUPS    Z1, (CX)(BX*1)
+	ADDQ       $0x40, BX
+	CMPQ       BX, AX
+	JLT        loop
 	VZEROUPPER
 	RET
 
 // func passAboveAVX512(p *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·passAboveAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -8875,17 +8908,20 @@ TEXT ·passAboveAVX512(SB), NOSPLIT, $0-8
 	XORQ         SI, SI
 
 loop:
-	VCMPPS    $0x01, (BX)(SI*1), Z0, K1
-	VMOVUPS.Z (DX)(SI*1), K1, Z1
-	VMOVUPS   Z1, (CX)(SI*1)
-	ADDQ      $0x40, SI
-	CMPQ      SI, AX
-	JLT       loop
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	PREFETCHT0 2048(BX)(SI*1)
+	VCMPPS     $0x01, (BX)(SI*1), Z0, K1
+	VMOVUPS.Z  (DX)(SI*1), K1, Z1
+	VMOVUPS    Z1, (CX)(SI*1)
+	ADDQ       $0x40, SI
+	CMPQ       SI, AX
+	JLT        loop
 	VZEROUPPER
 	RET
 
 // func keepAVX512(p *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·keepAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -8899,19 +8935,22 @@ TEXT ·keepAVX512(SB), NOSPLIT, $0-8
 	XORQ         SI, SI
 
 loop:
-	VMOVUPS   (DX)(SI*1), Z2
-	VMULPS    Z0, Z2, Z2
-	VCMPPS    $0x01, (BX)(SI*1), Z1, K1
-	VMOVUPS.Z Z2, K1, Z2
-	VMOVUPS   Z2, (CX)(SI*1)
-	ADDQ      $0x40, SI
-	CMPQ      SI, AX
-	JLT       loop
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	PREFETCHT0 2048(BX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Z2
+	VMULPS     Z0, Z2, Z2
+	VCMPPS     $0x01, (BX)(SI*1), Z1, K1
+	VMOVUPS.Z  Z2, K1, Z2
+	VMOVUPS    Z2, (CX)(SI*1)
+	ADDQ       $0x40, SI
+	CMPQ       SI, AX
+	JLT        loop
 	VZEROUPPER
 	RET
 
 // func sumAVX512(p *byte)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·sumAVX512(SB), NOSPLIT, $0-8
 	MOVQ   p+0(FP), AX
 	MOVQ   (AX), CX
@@ -8921,12 +8960,13 @@ TEXT ·sumAVX512(SB), NOSPLIT, $0-8
 	VXORPS Z0, Z0, Z0
 
 loop:
-	VADDPS  (CX)(BX*1), Z0, Z0
-	ADDQ    $0x40, BX
-	CMPQ    BX, DX
-	JLT     loop
-	MOVQ    64(AX), DX
-	VMOVUPS Z0, (DX)
+	PREFETCHT0 2048(CX)(BX*1)
+	VADDPS     (CX)(BX*1), Z0, Z0
+	ADDQ       $0x40, BX
+	CMPQ       BX, DX
+	JLT        loop
+	MOVQ       64(AX), DX
+	VMOVUPS    Z0, (DX)
 	VZEROUPPER
 	RET
 
@@ -8980,7 +9020,7 @@ loop:
 	RET
 
 // func dotAVX512(p *byte)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·dotAVX512(SB), NOSPLIT, $0-8
 	MOVQ   p+0(FP), AX
 	MOVQ   (AX), CX
@@ -8991,20 +9031,22 @@ TEXT ·dotAVX512(SB), NOSPLIT, $0-8
 	VXORPS Z0, Z0, Z0
 
 loop:
-	VMOVUPS (CX)(SI*1), Z1
-	VMOVUPS (DX)(SI*1), Z2
-	VMULPS  Z2, Z1, Z1
-	VADDPS  Z1, Z0, Z0
-	ADDQ    $0x40, SI
-	CMPQ    SI, BX
-	JLT     loop
-	MOVQ    64(AX), BX
-	VMOVUPS Z0, (BX)
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	VMOVUPS    (CX)(SI*1), Z1
+	VMOVUPS    (DX)(SI*1), Z2
+	VMULPS     Z2, Z1, Z1
+	VADDPS     Z1, Z0, Z0
+	ADDQ       $0x40, SI
+	CMPQ       SI, BX
+	JLT        loop
+	MOVQ       64(AX), BX
+	VMOVUPS    Z0, (BX)
 	VZEROUPPER
 	RET
 
 // func decayedGradientAVX512(p *byte)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·decayedGradientAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -9018,22 +9060,25 @@ TEXT ·decayedGradientAVX512(SB), NOSPLIT, $0-8
 	VXORPS       Z1, Z1, Z1
 
 loop:
-	VMOVUPS (DX)(DI*1), Z2
-	VMULPS  Z0, Z2, Z3
-	VADDPS  (BX)(DI*1), Z3, Z3
-	VMULPS  Z3, Z2, Z2
-	VADDPS  Z2, Z1, Z1
-	VMOVUPS Z3, (CX)(DI*1)
-	ADDQ    $0x40, DI
-	CMPQ    DI, SI
-	JLT     loop
-	MOVQ    64(AX), SI
-	VMOVUPS Z1, (SI)
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 2048(DX)(DI*1)
+	PREFETCHT0 2048(BX)(DI*1)
+	VMOVUPS    (DX)(DI*1), Z2
+	VMULPS     Z0, Z2, Z3
+	VADDPS     (BX)(DI*1), Z3, Z3
+	VMULPS     Z3, Z2, Z2
+	VADDPS     Z2, Z1, Z1
+	VMOVUPS    Z3, (CX)(DI*1)
+	ADDQ       $0x40, DI
+	CMPQ       DI, SI
+	JLT        loop
+	MOVQ       64(AX), SI
+	VMOVUPS    Z1, (SI)
 	VZEROUPPER
 	RET
 
 // func laplaceGradientAVX512(p *byte)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·laplaceGradientAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -9048,26 +9093,29 @@ TEXT ·laplaceGradientAVX512(SB), NOSPLIT, $0-8
 	VXORPS       Z2, Z2, Z2
 
 loop:
-	VMOVUPS   (DX)(DI*1), Z3
-	VANDPS    Z1, Z3, Z4
-	VORPS     Z0, Z4, Z4
-	VXORPS    Z5, Z5, Z5
-	VCMPPS    $0x04, Z5, Z3, K1
-	VMOVUPS.Z Z4, K1, Z4
-	VADDPS    (BX)(DI*1), Z4, Z4
-	VMULPS    Z4, Z3, Z3
-	VADDPS    Z3, Z2, Z2
-	VMOVUPS   Z4, (CX)(DI*1)
-	ADDQ      $0x40, DI
-	CMPQ      DI, SI
-	JLT       loop
-	MOVQ      64(AX), SI
-	VMOVUPS   Z2, (SI)
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 2048(DX)(DI*1)
+	PREFETCHT0 2048(BX)(DI*1)
+	VMOVUPS    (DX)(DI*1), Z3
+	VANDPS     Z1, Z3, Z4
+	VORPS      Z0, Z4, Z4
+	VXORPS     Z5, Z5, Z5
+	VCMPPS     $0x04, Z5, Z3, K1
+	VMOVUPS.Z  Z4, K1, Z4
+	VADDPS     (BX)(DI*1), Z4, Z4
+	VMULPS     Z4, Z3, Z3
+	VADDPS     Z3, Z2, Z2
+	VMOVUPS    Z4, (CX)(DI*1)
+	ADDQ       $0x40, DI
+	CMPQ       DI, SI
+	JLT        loop
+	MOVQ       64(AX), SI
+	VMOVUPS    Z2, (SI)
 	VZEROUPPER
 	RET
 
 // func studentGradientAVX512(p *byte)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·studentGradientAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -9082,25 +9130,28 @@ TEXT ·studentGradientAVX512(SB), NOSPLIT, $0-8
 	VXORPS       Z2, Z2, Z2
 
 loop:
-	VMOVUPS (DX)(DI*1), Z3
-	VMULPS  Z3, Z3, Z4
-	VADDPS  Z1, Z4, Z4
-	VMULPS  Z0, Z3, Z5
-	VDIVPS  Z4, Z5, Z4
-	VADDPS  (BX)(DI*1), Z4, Z4
-	VMULPS  Z4, Z3, Z3
-	VADDPS  Z3, Z2, Z2
-	VMOVUPS Z4, (CX)(DI*1)
-	ADDQ    $0x40, DI
-	CMPQ    DI, SI
-	JLT     loop
-	MOVQ    64(AX), SI
-	VMOVUPS Z2, (SI)
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 2048(DX)(DI*1)
+	PREFETCHT0 2048(BX)(DI*1)
+	VMOVUPS    (DX)(DI*1), Z3
+	VMULPS     Z3, Z3, Z4
+	VADDPS     Z1, Z4, Z4
+	VMULPS     Z0, Z3, Z5
+	VDIVPS     Z4, Z5, Z4
+	VADDPS     (BX)(DI*1), Z4, Z4
+	VMULPS     Z4, Z3, Z3
+	VADDPS     Z3, Z2, Z2
+	VMOVUPS    Z4, (CX)(DI*1)
+	ADDQ       $0x40, DI
+	CMPQ       DI, SI
+	JLT        loop
+	MOVQ       64(AX), SI
+	VMOVUPS    Z2, (SI)
 	VZEROUPPER
 	RET
 
 // func sgldAVX512(p *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·sgldAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -9114,22 +9165,25 @@ TEXT ·sgldAVX512(SB), NOSPLIT, $0-8
 	XORQ         SI, SI
 
 loop:
-	VMOVUPS (CX)(SI*1), Z2
-	VMOVUPS (DX)(SI*1), Z3
-	VMULPS  Z0, Z3, Z3
-	VSUBPS  Z3, Z2, Z2
-	VMOVUPS (BX)(SI*1), Z3
-	VMULPS  Z1, Z3, Z3
-	VADDPS  Z3, Z2, Z2
-	VMOVUPS Z2, (CX)(SI*1)
-	ADDQ    $0x40, SI
-	CMPQ    SI, AX
-	JLT     loop
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	PREFETCHT0 2048(BX)(SI*1)
+	VMOVUPS    (CX)(SI*1), Z2
+	VMOVUPS    (DX)(SI*1), Z3
+	VMULPS     Z0, Z3, Z3
+	VSUBPS     Z3, Z2, Z2
+	VMOVUPS    (BX)(SI*1), Z3
+	VMULPS     Z1, Z3, Z3
+	VADDPS     Z3, Z2, Z2
+	VMOVUPS    Z2, (CX)(SI*1)
+	ADDQ       $0x40, SI
+	CMPQ       SI, AX
+	JLT        loop
 	VZEROUPPER
 	RET
 
 // func decayedSGLDAVX512(p *byte)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·decayedSGLDAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -9145,27 +9199,30 @@ TEXT ·decayedSGLDAVX512(SB), NOSPLIT, $0-8
 	VXORPS       Z3, Z3, Z3
 
 loop:
-	VMOVUPS (CX)(DI*1), Z4
-	VMULPS  Z0, Z4, Z5
-	VADDPS  (DX)(DI*1), Z5, Z5
-	VMULPS  Z5, Z4, Z6
-	VADDPS  Z6, Z3, Z3
-	VMULPS  Z1, Z5, Z5
-	VSUBPS  Z5, Z4, Z4
-	VMOVUPS (BX)(DI*1), Z5
-	VMULPS  Z2, Z5, Z5
-	VADDPS  Z5, Z4, Z4
-	VMOVUPS Z4, (CX)(DI*1)
-	ADDQ    $0x40, DI
-	CMPQ    DI, SI
-	JLT     loop
-	MOVQ    64(AX), SI
-	VMOVUPS Z3, (SI)
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 2048(DX)(DI*1)
+	PREFETCHT0 2048(BX)(DI*1)
+	VMOVUPS    (CX)(DI*1), Z4
+	VMULPS     Z0, Z4, Z5
+	VADDPS     (DX)(DI*1), Z5, Z5
+	VMULPS     Z5, Z4, Z6
+	VADDPS     Z6, Z3, Z3
+	VMULPS     Z1, Z5, Z5
+	VSUBPS     Z5, Z4, Z4
+	VMOVUPS    (BX)(DI*1), Z5
+	VMULPS     Z2, Z5, Z5
+	VADDPS     Z5, Z4, Z4
+	VMOVUPS    Z4, (CX)(DI*1)
+	ADDQ       $0x40, DI
+	CMPQ       DI, SI
+	JLT        loop
+	MOVQ       64(AX), SI
+	VMOVUPS    Z3, (SI)
 	VZEROUPPER
 	RET
 
 // func psgldAVX512(p *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·psgldAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -9184,33 +9241,37 @@ TEXT ·psgldAVX512(SB), NOSPLIT, $0-8
 	XORQ         DI, DI
 
 loop:
-	VMOVUPS (BX)(DI*1), Z6
-	VMOVUPS (DX)(DI*1), Z7
-	VMULPS  Z0, Z7, Z7
-	VMULPS  Z1, Z6, Z8
-	VMULPS  Z6, Z8, Z8
-	VADDPS  Z8, Z7, Z7
-	VMOVUPS Z7, (DX)(DI*1)
-	VSQRTPS Z7, Z7
-	VADDPS  Z2, Z7, Z7
-	VDIVPS  Z7, Z3, Z7
-	VMOVUPS (CX)(DI*1), Z8
-	VMULPS  Z6, Z7, Z6
-	VMULPS  Z4, Z6, Z6
-	VSUBPS  Z6, Z8, Z6
-	VSQRTPS Z7, Z7
-	VMULPS  Z5, Z7, Z7
-	VMULPS  (SI)(DI*1), Z7, Z7
-	VADDPS  Z7, Z6, Z6
-	VMOVUPS Z6, (CX)(DI*1)
-	ADDQ    $0x40, DI
-	CMPQ    DI, AX
-	JLT     loop
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 2048(DX)(DI*1)
+	PREFETCHT0 2048(BX)(DI*1)
+	PREFETCHT0 2048(SI)(DI*1)
+	VMOVUPS    (BX)(DI*1), Z6
+	VMOVUPS    (DX)(DI*1), Z7
+	VMULPS     Z0, Z7, Z7
+	VMULPS     Z1, Z6, Z8
+	VMULPS     Z6, Z8, Z8
+	VADDPS     Z8, Z7, Z7
+	VMOVUPS    Z7, (DX)(DI*1)
+	VSQRTPS    Z7, Z7
+	VADDPS     Z2, Z7, Z7
+	VDIVPS     Z7, Z3, Z7
+	VMOVUPS    (CX)(DI*1), Z8
+	VMULPS     Z6, Z7, Z6
+	VMULPS     Z4, Z6, Z6
+	VSUBPS     Z6, Z8, Z6
+	VSQRTPS    Z7, Z7
+	VMULPS     Z5, Z7, Z7
+	VMULPS     (SI)(DI*1), Z7, Z7
+	VADDPS     Z7, Z6, Z6
+	VMOVUPS    Z6, (CX)(DI*1)
+	ADDQ       $0x40, DI
+	CMPQ       DI, AX
+	JLT        loop
 	VZEROUPPER
 	RET
 
 // func sghmcAVX512(p *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·sghmcAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -9226,25 +9287,29 @@ TEXT ·sghmcAVX512(SB), NOSPLIT, $0-8
 	XORQ         DI, DI
 
 loop:
-	VMOVUPS (DX)(DI*1), Z3
-	VMULPS  Z0, Z3, Z3
-	VMOVUPS (BX)(DI*1), Z4
-	VMULPS  Z1, Z4, Z4
-	VSUBPS  Z4, Z3, Z3
-	VMOVUPS (SI)(DI*1), Z4
-	VMULPS  Z2, Z4, Z4
-	VADDPS  Z4, Z3, Z3
-	VMOVUPS Z3, (DX)(DI*1)
-	VADDPS  (CX)(DI*1), Z3, Z3
-	VMOVUPS Z3, (CX)(DI*1)
-	ADDQ    $0x40, DI
-	CMPQ    DI, AX
-	JLT     loop
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 2048(DX)(DI*1)
+	PREFETCHT0 2048(BX)(DI*1)
+	PREFETCHT0 2048(SI)(DI*1)
+	VMOVUPS    (DX)(DI*1), Z3
+	VMULPS     Z0, Z3, Z3
+	VMOVUPS    (BX)(DI*1), Z4
+	VMULPS     Z1, Z4, Z4
+	VSUBPS     Z4, Z3, Z3
+	VMOVUPS    (SI)(DI*1), Z4
+	VMULPS     Z2, Z4, Z4
+	VADDPS     Z4, Z3, Z3
+	VMOVUPS    Z3, (DX)(DI*1)
+	VADDPS     (CX)(DI*1), Z3, Z3
+	VMOVUPS    Z3, (CX)(DI*1)
+	ADDQ       $0x40, DI
+	CMPQ       DI, AX
+	JLT        loop
 	VZEROUPPER
 	RET
 
 // func baoabAVX512(p *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·baoabAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -9261,27 +9326,31 @@ TEXT ·baoabAVX512(SB), NOSPLIT, $0-8
 	XORQ         DI, DI
 
 loop:
-	VMOVUPS (DX)(DI*1), Z4
-	VMOVUPS (BX)(DI*1), Z5
-	VMULPS  Z1, Z5, Z5
-	VSUBPS  Z5, Z4, Z4
-	VMULPS  Z0, Z4, Z5
-	VMOVUPS (SI)(DI*1), Z6
-	VMULPS  Z2, Z6, Z6
-	VADDPS  Z6, Z5, Z5
-	VMOVUPS Z5, (DX)(DI*1)
-	VADDPS  Z5, Z4, Z4
-	VMULPS  Z3, Z4, Z4
-	VADDPS  (CX)(DI*1), Z4, Z4
-	VMOVUPS Z4, (CX)(DI*1)
-	ADDQ    $0x40, DI
-	CMPQ    DI, AX
-	JLT     loop
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 2048(DX)(DI*1)
+	PREFETCHT0 2048(BX)(DI*1)
+	PREFETCHT0 2048(SI)(DI*1)
+	VMOVUPS    (DX)(DI*1), Z4
+	VMOVUPS    (BX)(DI*1), Z5
+	VMULPS     Z1, Z5, Z5
+	VSUBPS     Z5, Z4, Z4
+	VMULPS     Z0, Z4, Z5
+	VMOVUPS    (SI)(DI*1), Z6
+	VMULPS     Z2, Z6, Z6
+	VADDPS     Z6, Z5, Z5
+	VMOVUPS    Z5, (DX)(DI*1)
+	VADDPS     Z5, Z4, Z4
+	VMULPS     Z3, Z4, Z4
+	VADDPS     (CX)(DI*1), Z4, Z4
+	VMOVUPS    Z4, (CX)(DI*1)
+	ADDQ       $0x40, DI
+	CMPQ       DI, AX
+	JLT        loop
 	VZEROUPPER
 	RET
 
 // func driftAVX512(p *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·driftAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -9296,24 +9365,27 @@ TEXT ·driftAVX512(SB), NOSPLIT, $0-8
 	XORQ         SI, SI
 
 loop:
-	VMOVUPS (DX)(SI*1), Z3
-	VMULPS  Z0, Z3, Z4
-	VMOVUPS (BX)(SI*1), Z5
-	VMULPS  Z1, Z5, Z5
-	VADDPS  Z5, Z4, Z4
-	VMOVUPS Z4, (DX)(SI*1)
-	VADDPS  Z4, Z3, Z3
-	VMULPS  Z2, Z3, Z3
-	VADDPS  (CX)(SI*1), Z3, Z3
-	VMOVUPS Z3, (CX)(SI*1)
-	ADDQ    $0x40, SI
-	CMPQ    SI, AX
-	JLT     loop
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	PREFETCHT0 2048(BX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Z3
+	VMULPS     Z0, Z3, Z4
+	VMOVUPS    (BX)(SI*1), Z5
+	VMULPS     Z1, Z5, Z5
+	VADDPS     Z5, Z4, Z4
+	VMOVUPS    Z4, (DX)(SI*1)
+	VADDPS     Z4, Z3, Z3
+	VMULPS     Z2, Z3, Z3
+	VADDPS     (CX)(SI*1), Z3, Z3
+	VMOVUPS    Z3, (CX)(SI*1)
+	ADDQ       $0x40, SI
+	CMPQ       SI, AX
+	JLT        loop
 	VZEROUPPER
 	RET
 
 // func sgdAVX512(p *byte)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·sgdAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -9327,24 +9399,26 @@ TEXT ·sgdAVX512(SB), NOSPLIT, $0-8
 	VXORPS       Z2, Z2, Z2
 
 loop:
-	VMOVUPS (CX)(SI*1), Z3
-	VMULPS  Z0, Z3, Z4
-	VADDPS  (DX)(SI*1), Z4, Z4
-	VMULPS  Z4, Z3, Z5
-	VADDPS  Z5, Z2, Z2
-	VMULPS  Z1, Z4, Z4
-	VSUBPS  Z4, Z3, Z3
-	VMOVUPS Z3, (CX)(SI*1)
-	ADDQ    $0x40, SI
-	CMPQ    SI, BX
-	JLT     loop
-	MOVQ    64(AX), BX
-	VMOVUPS Z2, (BX)
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	VMOVUPS    (CX)(SI*1), Z3
+	VMULPS     Z0, Z3, Z4
+	VADDPS     (DX)(SI*1), Z4, Z4
+	VMULPS     Z4, Z3, Z5
+	VADDPS     Z5, Z2, Z2
+	VMULPS     Z1, Z4, Z4
+	VSUBPS     Z4, Z3, Z3
+	VMOVUPS    Z3, (CX)(SI*1)
+	ADDQ       $0x40, SI
+	CMPQ       SI, BX
+	JLT        loop
+	MOVQ       64(AX), BX
+	VMOVUPS    Z2, (BX)
 	VZEROUPPER
 	RET
 
 // func momentumAVX512(p *byte)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·momentumAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -9360,28 +9434,31 @@ TEXT ·momentumAVX512(SB), NOSPLIT, $0-8
 	VXORPS       Z3, Z3, Z3
 
 loop:
-	VMOVUPS (CX)(DI*1), Z4
-	VMULPS  Z0, Z4, Z5
-	VADDPS  (DX)(DI*1), Z5, Z5
-	VMULPS  Z5, Z4, Z6
-	VADDPS  Z6, Z3, Z3
-	VMULPS  Z2, Z5, Z5
-	VMOVUPS (BX)(DI*1), Z6
-	VMULPS  Z1, Z6, Z6
-	VADDPS  Z6, Z5, Z5
-	VMOVUPS Z5, (BX)(DI*1)
-	VSUBPS  Z5, Z4, Z4
-	VMOVUPS Z4, (CX)(DI*1)
-	ADDQ    $0x40, DI
-	CMPQ    DI, SI
-	JLT     loop
-	MOVQ    64(AX), SI
-	VMOVUPS Z3, (SI)
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 2048(DX)(DI*1)
+	PREFETCHT0 2048(BX)(DI*1)
+	VMOVUPS    (CX)(DI*1), Z4
+	VMULPS     Z0, Z4, Z5
+	VADDPS     (DX)(DI*1), Z5, Z5
+	VMULPS     Z5, Z4, Z6
+	VADDPS     Z6, Z3, Z3
+	VMULPS     Z2, Z5, Z5
+	VMOVUPS    (BX)(DI*1), Z6
+	VMULPS     Z1, Z6, Z6
+	VADDPS     Z6, Z5, Z5
+	VMOVUPS    Z5, (BX)(DI*1)
+	VSUBPS     Z5, Z4, Z4
+	VMOVUPS    Z4, (CX)(DI*1)
+	ADDQ       $0x40, DI
+	CMPQ       DI, SI
+	JLT        loop
+	MOVQ       64(AX), SI
+	VMOVUPS    Z3, (SI)
 	VZEROUPPER
 	RET
 
 // func nesterovAVX512(p *byte)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·nesterovAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -9397,30 +9474,33 @@ TEXT ·nesterovAVX512(SB), NOSPLIT, $0-8
 	VXORPS       Z3, Z3, Z3
 
 loop:
-	VMOVUPS (CX)(DI*1), Z4
-	VMULPS  Z0, Z4, Z5
-	VADDPS  (DX)(DI*1), Z5, Z5
-	VMULPS  Z5, Z4, Z6
-	VADDPS  Z6, Z3, Z3
-	VMULPS  Z2, Z5, Z5
-	VMOVUPS (BX)(DI*1), Z6
-	VMULPS  Z1, Z6, Z6
-	VADDPS  Z6, Z5, Z6
-	VMOVUPS Z6, (BX)(DI*1)
-	VMULPS  Z1, Z6, Z6
-	VADDPS  Z5, Z6, Z5
-	VSUBPS  Z5, Z4, Z4
-	VMOVUPS Z4, (CX)(DI*1)
-	ADDQ    $0x40, DI
-	CMPQ    DI, SI
-	JLT     loop
-	MOVQ    64(AX), SI
-	VMOVUPS Z3, (SI)
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 2048(DX)(DI*1)
+	PREFETCHT0 2048(BX)(DI*1)
+	VMOVUPS    (CX)(DI*1), Z4
+	VMULPS     Z0, Z4, Z5
+	VADDPS     (DX)(DI*1), Z5, Z5
+	VMULPS     Z5, Z4, Z6
+	VADDPS     Z6, Z3, Z3
+	VMULPS     Z2, Z5, Z5
+	VMOVUPS    (BX)(DI*1), Z6
+	VMULPS     Z1, Z6, Z6
+	VADDPS     Z6, Z5, Z6
+	VMOVUPS    Z6, (BX)(DI*1)
+	VMULPS     Z1, Z6, Z6
+	VADDPS     Z5, Z6, Z5
+	VSUBPS     Z5, Z4, Z4
+	VMOVUPS    Z4, (CX)(DI*1)
+	ADDQ       $0x40, DI
+	CMPQ       DI, SI
+	JLT        loop
+	MOVQ       64(AX), SI
+	VMOVUPS    Z3, (SI)
 	VZEROUPPER
 	RET
 
 // func adagradAVX512(p *byte)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·adagradAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -9437,31 +9517,34 @@ TEXT ·adagradAVX512(SB), NOSPLIT, $0-8
 	VXORPS       Z4, Z4, Z4
 
 loop:
-	VMOVUPS (CX)(DI*1), Z5
-	VMULPS  Z0, Z5, Z6
-	VADDPS  (DX)(DI*1), Z6, Z6
-	VMULPS  Z6, Z5, Z7
-	VADDPS  Z7, Z4, Z4
-	VMULPS  Z6, Z6, Z7
-	VADDPS  (BX)(DI*1), Z7, Z7
-	VMOVUPS Z7, (BX)(DI*1)
-	VSQRTPS Z7, Z7
-	VADDPS  Z2, Z7, Z7
-	VDIVPS  Z7, Z3, Z7
-	VMULPS  Z6, Z7, Z6
-	VMULPS  Z1, Z6, Z6
-	VSUBPS  Z6, Z5, Z5
-	VMOVUPS Z5, (CX)(DI*1)
-	ADDQ    $0x40, DI
-	CMPQ    DI, SI
-	JLT     loop
-	MOVQ    64(AX), SI
-	VMOVUPS Z4, (SI)
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 2048(DX)(DI*1)
+	PREFETCHT0 2048(BX)(DI*1)
+	VMOVUPS    (CX)(DI*1), Z5
+	VMULPS     Z0, Z5, Z6
+	VADDPS     (DX)(DI*1), Z6, Z6
+	VMULPS     Z6, Z5, Z7
+	VADDPS     Z7, Z4, Z4
+	VMULPS     Z6, Z6, Z7
+	VADDPS     (BX)(DI*1), Z7, Z7
+	VMOVUPS    Z7, (BX)(DI*1)
+	VSQRTPS    Z7, Z7
+	VADDPS     Z2, Z7, Z7
+	VDIVPS     Z7, Z3, Z7
+	VMULPS     Z6, Z7, Z6
+	VMULPS     Z1, Z6, Z6
+	VSUBPS     Z6, Z5, Z5
+	VMOVUPS    Z5, (CX)(DI*1)
+	ADDQ       $0x40, DI
+	CMPQ       DI, SI
+	JLT        loop
+	MOVQ       64(AX), SI
+	VMOVUPS    Z4, (SI)
 	VZEROUPPER
 	RET
 
 // func rmspropAVX512(p *byte)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·rmspropAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -9480,34 +9563,37 @@ TEXT ·rmspropAVX512(SB), NOSPLIT, $0-8
 	VXORPS       Z6, Z6, Z6
 
 loop:
-	VMOVUPS (CX)(DI*1), Z7
-	VMULPS  Z0, Z7, Z8
-	VADDPS  (DX)(DI*1), Z8, Z8
-	VMULPS  Z8, Z7, Z9
-	VADDPS  Z9, Z6, Z6
-	VMOVUPS (BX)(DI*1), Z9
-	VMULPS  Z4, Z9, Z9
-	VMULPS  Z5, Z8, Z10
-	VMULPS  Z8, Z10, Z10
-	VADDPS  Z10, Z9, Z9
-	VMOVUPS Z9, (BX)(DI*1)
-	VSQRTPS Z9, Z9
-	VADDPS  Z2, Z9, Z9
-	VDIVPS  Z9, Z3, Z9
-	VMULPS  Z8, Z9, Z8
-	VMULPS  Z1, Z8, Z8
-	VSUBPS  Z8, Z7, Z7
-	VMOVUPS Z7, (CX)(DI*1)
-	ADDQ    $0x40, DI
-	CMPQ    DI, SI
-	JLT     loop
-	MOVQ    64(AX), SI
-	VMOVUPS Z6, (SI)
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 2048(DX)(DI*1)
+	PREFETCHT0 2048(BX)(DI*1)
+	VMOVUPS    (CX)(DI*1), Z7
+	VMULPS     Z0, Z7, Z8
+	VADDPS     (DX)(DI*1), Z8, Z8
+	VMULPS     Z8, Z7, Z9
+	VADDPS     Z9, Z6, Z6
+	VMOVUPS    (BX)(DI*1), Z9
+	VMULPS     Z4, Z9, Z9
+	VMULPS     Z5, Z8, Z10
+	VMULPS     Z8, Z10, Z10
+	VADDPS     Z10, Z9, Z9
+	VMOVUPS    Z9, (BX)(DI*1)
+	VSQRTPS    Z9, Z9
+	VADDPS     Z2, Z9, Z9
+	VDIVPS     Z9, Z3, Z9
+	VMULPS     Z8, Z9, Z8
+	VMULPS     Z1, Z8, Z8
+	VSUBPS     Z8, Z7, Z7
+	VMOVUPS    Z7, (CX)(DI*1)
+	ADDQ       $0x40, DI
+	CMPQ       DI, SI
+	JLT        loop
+	MOVQ       64(AX), SI
+	VMOVUPS    Z6, (SI)
 	VZEROUPPER
 	RET
 
 // func adadeltaAVX512(p *byte)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·adadeltaAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -9525,42 +9611,46 @@ TEXT ·adadeltaAVX512(SB), NOSPLIT, $0-8
 	VXORPS       Z4, Z4, Z4
 
 loop:
-	VMOVUPS (CX)(R8*1), Z5
-	VMULPS  Z0, Z5, Z6
-	VADDPS  (DX)(R8*1), Z6, Z6
-	VMULPS  Z6, Z5, Z7
-	VADDPS  Z7, Z4, Z4
-	VMOVUPS (BX)(R8*1), Z7
-	VMULPS  Z2, Z7, Z7
-	VMULPS  Z3, Z6, Z8
-	VMULPS  Z6, Z8, Z8
-	VADDPS  Z8, Z7, Z7
-	VMOVUPS Z7, (BX)(R8*1)
-	VMOVUPS (SI)(R8*1), Z8
-	VADDPS  Z1, Z8, Z8
-	VSQRTPS Z8, Z8
-	VADDPS  Z1, Z7, Z7
-	VSQRTPS Z7, Z7
-	VDIVPS  Z7, Z8, Z7
-	VMULPS  Z6, Z7, Z6
-	VMOVUPS (SI)(R8*1), Z7
-	VMULPS  Z2, Z7, Z7
-	VMULPS  Z3, Z6, Z8
-	VMULPS  Z6, Z8, Z8
-	VADDPS  Z8, Z7, Z7
-	VMOVUPS Z7, (SI)(R8*1)
-	VSUBPS  Z6, Z5, Z5
-	VMOVUPS Z5, (CX)(R8*1)
-	ADDQ    $0x40, R8
-	CMPQ    R8, DI
-	JLT     loop
-	MOVQ    64(AX), DI
-	VMOVUPS Z4, (DI)
+	PREFETCHT0 2048(CX)(R8*1)
+	PREFETCHT0 2048(DX)(R8*1)
+	PREFETCHT0 2048(BX)(R8*1)
+	PREFETCHT0 2048(SI)(R8*1)
+	VMOVUPS    (CX)(R8*1), Z5
+	VMULPS     Z0, Z5, Z6
+	VADDPS     (DX)(R8*1), Z6, Z6
+	VMULPS     Z6, Z5, Z7
+	VADDPS     Z7, Z4, Z4
+	VMOVUPS    (BX)(R8*1), Z7
+	VMULPS     Z2, Z7, Z7
+	VMULPS     Z3, Z6, Z8
+	VMULPS     Z6, Z8, Z8
+	VADDPS     Z8, Z7, Z7
+	VMOVUPS    Z7, (BX)(R8*1)
+	VMOVUPS    (SI)(R8*1), Z8
+	VADDPS     Z1, Z8, Z8
+	VSQRTPS    Z8, Z8
+	VADDPS     Z1, Z7, Z7
+	VSQRTPS    Z7, Z7
+	VDIVPS     Z7, Z8, Z7
+	VMULPS     Z6, Z7, Z6
+	VMOVUPS    (SI)(R8*1), Z7
+	VMULPS     Z2, Z7, Z7
+	VMULPS     Z3, Z6, Z8
+	VMULPS     Z6, Z8, Z8
+	VADDPS     Z8, Z7, Z7
+	VMOVUPS    Z7, (SI)(R8*1)
+	VSUBPS     Z6, Z5, Z5
+	VMOVUPS    Z5, (CX)(R8*1)
+	ADDQ       $0x40, R8
+	CMPQ       R8, DI
+	JLT        loop
+	MOVQ       64(AX), DI
+	VMOVUPS    Z4, (DI)
 	VZEROUPPER
 	RET
 
 // func adamAVX512(p *byte)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·adamAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -9585,43 +9675,47 @@ TEXT ·adamAVX512(SB), NOSPLIT, $0-8
 	VXORPS       Z11, Z11, Z11
 
 loop:
-	VMOVUPS (CX)(R8*1), Z12
-	VMULPS  Z0, Z12, Z13
-	VADDPS  (DX)(R8*1), Z13, Z13
-	VMULPS  Z13, Z12, Z14
-	VADDPS  Z14, Z11, Z11
-	VMOVUPS (BX)(R8*1), Z14
-	VMULPS  Z4, Z14, Z14
-	VMULPS  Z5, Z13, Z15
-	VADDPS  Z15, Z14, Z14
-	VMOVUPS Z14, (BX)(R8*1)
-	VMOVUPS (SI)(R8*1), Z15
-	VMULPS  Z6, Z15, Z15
-	VMULPS  Z7, Z13, Z16
-	VMULPS  Z13, Z16, Z13
-	VADDPS  Z13, Z15, Z13
-	VMOVUPS Z13, (SI)(R8*1)
-	VMULPS  Z9, Z13, Z13
-	VSQRTPS Z13, Z13
-	VADDPS  Z2, Z13, Z13
-	VDIVPS  Z13, Z3, Z13
-	VMULPS  Z8, Z14, Z14
-	VMULPS  Z14, Z13, Z13
-	VMULPS  Z10, Z12, Z14
-	VADDPS  Z14, Z13, Z13
-	VMULPS  Z1, Z13, Z13
-	VSUBPS  Z13, Z12, Z12
-	VMOVUPS Z12, (CX)(R8*1)
-	ADDQ    $0x40, R8
-	CMPQ    R8, DI
-	JLT     loop
-	MOVQ    64(AX), DI
-	VMOVUPS Z11, (DI)
+	PREFETCHT0 2048(CX)(R8*1)
+	PREFETCHT0 2048(DX)(R8*1)
+	PREFETCHT0 2048(BX)(R8*1)
+	PREFETCHT0 2048(SI)(R8*1)
+	VMOVUPS    (CX)(R8*1), Z12
+	VMULPS     Z0, Z12, Z13
+	VADDPS     (DX)(R8*1), Z13, Z13
+	VMULPS     Z13, Z12, Z14
+	VADDPS     Z14, Z11, Z11
+	VMOVUPS    (BX)(R8*1), Z14
+	VMULPS     Z4, Z14, Z14
+	VMULPS     Z5, Z13, Z15
+	VADDPS     Z15, Z14, Z14
+	VMOVUPS    Z14, (BX)(R8*1)
+	VMOVUPS    (SI)(R8*1), Z15
+	VMULPS     Z6, Z15, Z15
+	VMULPS     Z7, Z13, Z16
+	VMULPS     Z13, Z16, Z13
+	VADDPS     Z13, Z15, Z13
+	VMOVUPS    Z13, (SI)(R8*1)
+	VMULPS     Z9, Z13, Z13
+	VSQRTPS    Z13, Z13
+	VADDPS     Z2, Z13, Z13
+	VDIVPS     Z13, Z3, Z13
+	VMULPS     Z8, Z14, Z14
+	VMULPS     Z14, Z13, Z13
+	VMULPS     Z10, Z12, Z14
+	VADDPS     Z14, Z13, Z13
+	VMULPS     Z1, Z13, Z13
+	VSUBPS     Z13, Z12, Z12
+	VMOVUPS    Z12, (CX)(R8*1)
+	ADDQ       $0x40, R8
+	CMPQ       R8, DI
+	JLT        loop
+	MOVQ       64(AX), DI
+	VMOVUPS    Z11, (DI)
 	VZEROUPPER
 	RET
 
 // func wideSumAVX512(p *byte)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·wideSumAVX512(SB), NOSPLIT, $0-8
 	MOVQ   p+0(FP), AX
 	MOVQ   (AX), CX
@@ -9632,21 +9726,22 @@ TEXT ·wideSumAVX512(SB), NOSPLIT, $0-8
 	VXORPD Z1, Z1, Z1
 
 loop:
-	VCVTPS2PD (CX)(BX*1), Z2
-	VADDPD    Z2, Z0, Z0
-	VCVTPS2PD 32(CX)(BX*1), Z2
-	VADDPD    Z2, Z1, Z1
-	ADDQ      $0x40, BX
-	CMPQ      BX, DX
-	JLT       loop
-	MOVQ      64(AX), DX
-	VMOVUPD   Z0, (DX)
-	VMOVUPD   Z1, 64(DX)
+	PREFETCHT0 2048(CX)(BX*1)
+	VCVTPS2PD  (CX)(BX*1), Z2
+	VADDPD     Z2, Z0, Z0
+	VCVTPS2PD  32(CX)(BX*1), Z2
+	VADDPD     Z2, Z1, Z1
+	ADDQ       $0x40, BX
+	CMPQ       BX, DX
+	JLT        loop
+	MOVQ       64(AX), DX
+	VMOVUPD    Z0, (DX)
+	VMOVUPD    Z1, 64(DX)
 	VZEROUPPER
 	RET
 
 // func wideDifferenceAVX512(p *byte)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·wideDifferenceAVX512(SB), NOSPLIT, $0-8
 	MOVQ   p+0(FP), AX
 	MOVQ   (AX), CX
@@ -9658,25 +9753,27 @@ TEXT ·wideDifferenceAVX512(SB), NOSPLIT, $0-8
 	VXORPD Z1, Z1, Z1
 
 loop:
-	VCVTPS2PD (CX)(SI*1), Z2
-	VCVTPS2PD (DX)(SI*1), Z3
-	VSUBPD    Z3, Z2, Z2
-	VADDPD    Z2, Z0, Z0
-	VCVTPS2PD 32(CX)(SI*1), Z2
-	VCVTPS2PD 32(DX)(SI*1), Z3
-	VSUBPD    Z3, Z2, Z2
-	VADDPD    Z2, Z1, Z1
-	ADDQ      $0x40, SI
-	CMPQ      SI, BX
-	JLT       loop
-	MOVQ      64(AX), BX
-	VMOVUPD   Z0, (BX)
-	VMOVUPD   Z1, 64(BX)
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	VCVTPS2PD  (CX)(SI*1), Z2
+	VCVTPS2PD  (DX)(SI*1), Z3
+	VSUBPD     Z3, Z2, Z2
+	VADDPD     Z2, Z0, Z0
+	VCVTPS2PD  32(CX)(SI*1), Z2
+	VCVTPS2PD  32(DX)(SI*1), Z3
+	VSUBPD     Z3, Z2, Z2
+	VADDPD     Z2, Z1, Z1
+	ADDQ       $0x40, SI
+	CMPQ       SI, BX
+	JLT        loop
+	MOVQ       64(AX), BX
+	VMOVUPD    Z0, (BX)
+	VMOVUPD    Z1, 64(BX)
 	VZEROUPPER
 	RET
 
 // func wideSquaresAVX512(p *byte)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·wideSquaresAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -9689,25 +9786,26 @@ TEXT ·wideSquaresAVX512(SB), NOSPLIT, $0-8
 	VXORPD       Z2, Z2, Z2
 
 loop:
-	VCVTPS2PD (CX)(BX*1), Z3
-	VSUBPD    Z0, Z3, Z3
-	VMULPD    Z3, Z3, Z3
-	VADDPD    Z3, Z1, Z1
-	VCVTPS2PD 32(CX)(BX*1), Z3
-	VSUBPD    Z0, Z3, Z3
-	VMULPD    Z3, Z3, Z3
-	VADDPD    Z3, Z2, Z2
-	ADDQ      $0x40, BX
-	CMPQ      BX, DX
-	JLT       loop
-	MOVQ      64(AX), DX
-	VMOVUPD   Z1, (DX)
-	VMOVUPD   Z2, 64(DX)
+	PREFETCHT0 2048(CX)(BX*1)
+	VCVTPS2PD  (CX)(BX*1), Z3
+	VSUBPD     Z0, Z3, Z3
+	VMULPD     Z3, Z3, Z3
+	VADDPD     Z3, Z1, Z1
+	VCVTPS2PD  32(CX)(BX*1), Z3
+	VSUBPD     Z0, Z3, Z3
+	VMULPD     Z3, Z3, Z3
+	VADDPD     Z3, Z2, Z2
+	ADDQ       $0x40, BX
+	CMPQ       BX, DX
+	JLT        loop
+	MOVQ       64(AX), DX
+	VMOVUPD    Z1, (DX)
+	VMOVUPD    Z2, 64(DX)
 	VZEROUPPER
 	RET
 
 // func wideProductsAVX512(p *byte)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·wideProductsAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -9721,27 +9819,29 @@ TEXT ·wideProductsAVX512(SB), NOSPLIT, $0-8
 	VXORPD       Z2, Z2, Z2
 
 loop:
-	VCVTPS2PD (DX)(SI*1), Z3
-	VSUBPD    Z0, Z3, Z3
-	VCVTPS2PD (CX)(SI*1), Z4
-	VMULPD    Z4, Z3, Z3
-	VADDPD    Z3, Z1, Z1
-	VCVTPS2PD 32(DX)(SI*1), Z3
-	VSUBPD    Z0, Z3, Z3
-	VCVTPS2PD 32(CX)(SI*1), Z4
-	VMULPD    Z4, Z3, Z3
-	VADDPD    Z3, Z2, Z2
-	ADDQ      $0x40, SI
-	CMPQ      SI, BX
-	JLT       loop
-	MOVQ      64(AX), BX
-	VMOVUPD   Z1, (BX)
-	VMOVUPD   Z2, 64(BX)
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	VCVTPS2PD  (DX)(SI*1), Z3
+	VSUBPD     Z0, Z3, Z3
+	VCVTPS2PD  (CX)(SI*1), Z4
+	VMULPD     Z4, Z3, Z3
+	VADDPD     Z3, Z1, Z1
+	VCVTPS2PD  32(DX)(SI*1), Z3
+	VSUBPD     Z0, Z3, Z3
+	VCVTPS2PD  32(CX)(SI*1), Z4
+	VMULPD     Z4, Z3, Z3
+	VADDPD     Z3, Z2, Z2
+	ADDQ       $0x40, SI
+	CMPQ       SI, BX
+	JLT        loop
+	MOVQ       64(AX), BX
+	VMOVUPD    Z1, (BX)
+	VMOVUPD    Z2, 64(BX)
 	VZEROUPPER
 	RET
 
 // func wideAffineAVX512(p *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·wideAffineAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -9755,26 +9855,28 @@ TEXT ·wideAffineAVX512(SB), NOSPLIT, $0-8
 	XORQ         BX, BX
 
 loop:
-	VCVTPS2PD (DX)(BX*1), Z3
-	VSUBPD    Z0, Z3, Z3
-	VMULPD    Z1, Z3, Z3
-	VADDPD    Z2, Z3, Z3
-	VCVTPD2PS Z3, Y3
-	VMOVUPS   Y3, (CX)(BX*1)
-	VCVTPS2PD 32(DX)(BX*1), Z3
-	VSUBPD    Z0, Z3, Z3
-	VMULPD    Z1, Z3, Z3
-	VADDPD    Z2, Z3, Z3
-	VCVTPD2PS Z3, Y3
-	VMOVUPS   Y3, 32(CX)(BX*1)
-	ADDQ      $0x40, BX
-	CMPQ      BX, AX
-	JLT       loop
+	PREFETCHT0 2048(CX)(BX*1)
+	PREFETCHT0 2048(DX)(BX*1)
+	VCVTPS2PD  (DX)(BX*1), Z3
+	VSUBPD     Z0, Z3, Z3
+	VMULPD     Z1, Z3, Z3
+	VADDPD     Z2, Z3, Z3
+	VCVTPD2PS  Z3, Y3
+	VMOVUPS    Y3, (CX)(BX*1)
+	VCVTPS2PD  32(DX)(BX*1), Z3
+	VSUBPD     Z0, Z3, Z3
+	VMULPD     Z1, Z3, Z3
+	VADDPD     Z2, Z3, Z3
+	VCVTPD2PS  Z3, Y3
+	VMOVUPS    Y3, 32(CX)(BX*1)
+	ADDQ       $0x40, BX
+	CMPQ       BX, AX
+	JLT        loop
 	VZEROUPPER
 	RET
 
 // func wideCombineAVX512(p *byte)
-// Requires: AVX, AVX512F
+// Requires: AVX, AVX512F, MMX+
 TEXT ·wideCombineAVX512(SB), NOSPLIT, $0-8
 	MOVQ         p+0(FP), AX
 	MOVQ         56(AX), CX
@@ -9790,27 +9892,30 @@ TEXT ·wideCombineAVX512(SB), NOSPLIT, $0-8
 	XORQ         SI, SI
 
 loop:
-	VCVTPS2PD (BX)(SI*1), Z4
-	VSUBPD    Z0, Z4, Z4
-	VMULPD    Z1, Z4, Z4
-	VCVTPS2PD (DX)(SI*1), Z5
-	VMULPD    Z2, Z5, Z5
-	VADDPD    Z3, Z4, Z4
-	VSUBPD    Z4, Z5, Z4
-	VCVTPD2PS Z4, Y4
-	VMOVUPS   Y4, (CX)(SI*1)
-	VCVTPS2PD 32(BX)(SI*1), Z4
-	VSUBPD    Z0, Z4, Z4
-	VMULPD    Z1, Z4, Z4
-	VCVTPS2PD 32(DX)(SI*1), Z5
-	VMULPD    Z2, Z5, Z5
-	VADDPD    Z3, Z4, Z4
-	VSUBPD    Z4, Z5, Z4
-	VCVTPD2PS Z4, Y4
-	VMOVUPS   Y4, 32(CX)(SI*1)
-	ADDQ      $0x40, SI
-	CMPQ      SI, AX
-	JLT       loop
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	PREFETCHT0 2048(BX)(SI*1)
+	VCVTPS2PD  (BX)(SI*1), Z4
+	VSUBPD     Z0, Z4, Z4
+	VMULPD     Z1, Z4, Z4
+	VCVTPS2PD  (DX)(SI*1), Z5
+	VMULPD     Z2, Z5, Z5
+	VADDPD     Z3, Z4, Z4
+	VSUBPD     Z4, Z5, Z4
+	VCVTPD2PS  Z4, Y4
+	VMOVUPS    Y4, (CX)(SI*1)
+	VCVTPS2PD  32(BX)(SI*1), Z4
+	VSUBPD     Z0, Z4, Z4
+	VMULPD     Z1, Z4, Z4
+	VCVTPS2PD  32(DX)(SI*1), Z5
+	VMULPD     Z2, Z5, Z5
+	VADDPD     Z3, Z4, Z4
+	VSUBPD     Z4, Z5, Z4
+	VCVTPD2PS  Z4, Y4
+	VMOVUPS    Y4, 32(CX)(SI*1)
+	ADDQ       $0x40, SI
+	CMPQ       SI, AX
+	JLT        loop
 	VZEROUPPER
 	RET
 

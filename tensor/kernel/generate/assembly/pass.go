@@ -16,6 +16,8 @@ const (
 	passCount        = passSlices * 8
 	passCoefficients = passCount + 8
 	passSums         = passCoefficients + 8
+
+	passAhead = 2048 // bytes from a load to what is asked for meanwhile: processors do not look beyond a page by themselves
 )
 
 // pass writes a function over slices of n elements, a multiple of passLanes that is not 0.
@@ -86,6 +88,9 @@ func passOf(t target, r rules.Rule) {
 		}
 	}
 	Label("loop")
+	for _, pointer := range p.slices {
+		PREFETCHT0(Mem{Base: pointer, Index: p.at, Scale: 1, Disp: passAhead})
+	}
 	for p.part = range parts {
 		if r.Wide {
 			r.Operate(widePass{p})
