@@ -65,7 +65,8 @@ func TestPoolRoundsAreBarriers(t *testing.T) {
 	}
 }
 
-// All workers take part: each of as many items as workers waits for the others.
+// All workers take part, in every round with the same part of the items: each of as many items as workers waits
+// for the others.
 func TestPoolUsesAllWorkers(t *testing.T) {
 	const workers = 3
 	p := newPool(workers)
@@ -74,7 +75,11 @@ func TestPoolUsesAllWorkers(t *testing.T) {
 		var meeting sync.WaitGroup
 		meeting.Add(workers)
 		seen := make([]atomic.Int32, workers)
-		p.run(workers, func(worker, _ int) {
+		var others atomic.Int32
+		p.run(workers, func(worker, item int) {
+			if item != worker {
+				others.Add(1)
+			}
 			seen[worker].Add(1)
 			meeting.Done()
 			meeting.Wait()
@@ -83,6 +88,9 @@ func TestPoolUsesAllWorkers(t *testing.T) {
 			if n := seen[worker].Load(); n != 1 {
 				t.Fatalf("worker %d took %d of %d items that wait for each other", worker, n, workers)
 			}
+		}
+		if n := others.Load(); n != 0 {
+			t.Fatalf("%d of %d workers began with an item of another's part", n, workers)
 		}
 	}
 }
