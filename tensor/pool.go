@@ -7,8 +7,8 @@ import "sync/atomic"
 // sleeps: when other programs run too, a spinning thread takes processor time from the one that it
 // waits for.
 //
-// Each worker begins with a part of the items that is its own, the same part in every round: launches
-// that follow each other cut their tensors alike, and what a worker has written is in its
+// Each worker begins with a part of the items that is its own, the same part in every round:
+// launches that follow each other cut their tensors alike, and what a worker has written is in its
 // processor's cache. Who has done with these takes others', from their ends. A round ends when its
 // items are done, whoever did them: nobody waits for a worker that is late because it sleeps or
 // because other programs have its processor.

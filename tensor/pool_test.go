@@ -65,8 +65,8 @@ func TestPoolRoundsAreBarriers(t *testing.T) {
 	}
 }
 
-// All workers take part, in every round with the same part of the items: each of as many items as workers waits
-// for the others.
+// All workers take part, in every round with the same part of the items: each of as many items as
+// workers waits for the others.
 func TestPoolUsesAllWorkers(t *testing.T) {
 	const workers = 3
 	p := newPool(workers)
