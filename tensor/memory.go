@@ -1,7 +1,6 @@
 package tensor
 
-// pageBytes is the size of a large page on the processors that have them of one size only, and a
-// multiple of many others.
+// pageBytes is a large page of amd64, and of arm64 where small ones have 4 KiB.
 const pageBytes = 2 << 20
 
 // manyBytes is alignedBytes n times, in one piece of memory.

@@ -2,5 +2,5 @@
 
 package tensor
 
-// wantLargePages does nothing: other systems give large pages by themselves, or not at all.
+// wantLargePages does nothing: elsewhere large pages are not for the asking.
 func wantLargePages([]byte) {}

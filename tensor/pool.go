@@ -1,6 +1,10 @@
 package tensor
 
-import "sync/atomic"
+import (
+	"sync/atomic"
+
+	"github.com/pkg/errors"
+)
 
 // pool is a fixed team of goroutines that share out numbered items. The caller is worker 0. A
 // waiting worker spins for a short while, since launches follow each other closely, and then
@@ -23,25 +27,31 @@ type pool struct {
 	closed  atomic.Bool
 }
 
-// part is what is left of a worker's items: in the upper half the first, in the lower half the one
-// after the last. A cache line is its own.
+// part is what is left of a worker's items: the round, in the bits from 48 on, the first of them,
+// from 24 on, and the one after the last. A cache line is its own.
 type part struct {
 	atomic.Uint64
 	_ [56]byte
 }
 
-func (p *part) set(first, end int) { p.Store(uint64(first)<<32 | uint64(end)) }
+// mostItems is the most that a part counts.
+const mostItems = 1<<24 - 1
 
-// take returns the first item that is left or, to a worker whose items they are not, the last one;
-// -1 if there is none.
-func (p *part) take(own bool) int {
+func (p *part) set(round uint16, first, end int) {
+	p.Store(uint64(round)<<48 | uint64(first)<<24 | uint64(end))
+}
+
+// take returns the first item of a round that is left or, to a worker whose items they are not, the
+// last one; -1 if there is none. A worker that is late in an earlier round takes nothing: it would
+// begin with what is another's.
+func (p *part) take(round uint16, own bool) int {
 	for {
 		s := p.Load()
-		first, end := uint32(s>>32), uint32(s)
+		first, end := s>>24&mostItems, s&mostItems
 		switch {
-		case first >= end:
+		case uint16(s>>48) != round || first >= end:
 			return -1
-		case own && p.CompareAndSwap(s, s+1<<32):
+		case own && p.CompareAndSwap(s, s+1<<24):
 			return int(first)
 		case !own && p.CompareAndSwap(s, s-1):
 			return int(end) - 1
@@ -72,14 +82,18 @@ func (p *pool) run(items int, work func(worker, item int)) {
 		}
 		return
 	}
+	if items > mostItems {
+		panic(errors.Errorf("tensor: a round of %d items, at most %d", items, mostItems))
+	}
 	p.work = work
 	p.pending.Store(int64(items))
+	round := p.round.Load() + 1
 	for w := range p.parts {
-		p.parts[w].set(w*items/p.workers, (w+1)*items/p.workers)
+		p.parts[w].set(uint16(round), w*items/p.workers, (w+1)*items/p.workers)
 	}
-	p.round.Add(1)
+	p.round.Store(round)
 	p.rouse(items)
-	p.drain(0)
+	p.drain(0, round)
 	p.await(0, p.allDone)
 }
 
@@ -96,11 +110,11 @@ func (p *pool) rouseOne(worker int) {
 	}
 }
 
-// drain takes items and does them until none is left.
-func (p *pool) drain(worker int) {
+// drain takes items of a round and does them until none is left.
+func (p *pool) drain(worker int, round uint32) {
 	for other := range p.workers {
-		whose := (worker + other) % p.workers
-		for item := p.parts[whose].take(other == 0); item >= 0; item = p.parts[whose].take(other == 0) {
+		whose := &p.parts[(worker+other)%p.workers]
+		for item := whose.take(uint16(round), other == 0); item >= 0; item = whose.take(uint16(round), other == 0) {
 			p.work(worker, item)
 			if p.pending.Add(-1) == 0 && worker != 0 {
 				p.rouseOne(0)
@@ -136,7 +150,7 @@ func (p *pool) serve(worker int) {
 			return
 		}
 		round = p.round.Load()
-		p.drain(worker)
+		p.drain(worker, round)
 	}
 }
 
