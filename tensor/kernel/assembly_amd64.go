@@ -47,6 +47,10 @@ func multiplyPairFast[T Float](rows, depth int, a left[T], b []T, panel int, c [
 	pa := first(a.data, (rows-1)*a.rowStride+(depth-1)*a.depthStride+1)
 	pb := first(b, panel+depth*panelColumns)
 	pc := first(c, (rows-1)*stride+2*panelColumns)
+	if a.rowStride == 1 && a.depthStride == panelColumns {
+		multiplyPackedAVX512(rows, depth, pa, pb, panel, pc, stride, first(bias, biases), int(f))
+		return true
+	}
 	multiplyPairAVX512(rows, depth, pa, a.rowStride, a.depthStride, pb, panel, pc, stride, first(bias, biases), int(f))
 	return true
 }

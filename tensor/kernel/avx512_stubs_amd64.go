@@ -257,6 +257,11 @@ func multiplyAddsAVX512(loops int)
 //go:noescape
 func multiplyPairAVX512(rows int, depth int, a *float32, rowStride int, depthStride int, b *float32, panel int, c *float32, stride int, bias *float32, f int)
 
+// multiplyPackedAVX512 is multiplyPairAVX512 for a left factor whose rows are packed, a cache line for each depth.
+//
+//go:noescape
+func multiplyPackedAVX512(rows int, depth int, a *float32, b *float32, panel int, c *float32, stride int, bias *float32, f int)
+
 // accumulateFourLinesAVX512 is accumulateLines.
 //
 //go:noescape

@@ -64,8 +64,10 @@ const (
 	// gemmTileRows bounds the rows of a tile: 192 rows x maxDepth float32 of A
 	// stay in a second-level cache of 256 KiB and more.
 	gemmTileRows = 192
-	// gemmWideRows is the same for AVX-512: 512 KiB of A.
-	gemmWideRows = 512
+	// gemmWideRows and gemmAllRows are the same for AVX-512: 256 KiB of A, and 512 KiB where a
+	// tile has all rows.
+	gemmWideRows = 256
+	gemmAllRows  = 512
 	// gemmTilePanels bounds the panels of maxDepth that a tile packs at a time.
 	gemmTilePanels = 8
 	// gemmPackColumns is the least number of columns for which A is packed: its
@@ -130,10 +132,13 @@ func (g Gemm) Plan() (Routine, error) {
 // tileRows bounds the rows of a tile. With the larger second-level caches that AVX-512 comes with,
 // fewer tiles pack the same panels, as long as enough tiles remain.
 func (g Gemm) tileRows() int {
-	if inUse == avx512 && g.M <= 2*gemmWideRows {
-		return gemmWideRows
+	switch {
+	case inUse != avx512:
+		return gemmTileRows
+	case g.M <= gemmAllRows:
+		return gemmAllRows
 	}
-	return gemmTileRows
+	return gemmWideRows
 }
 
 // panelsTogether is how many of some panels are multiplied at once: AVX-512 has a function for two.

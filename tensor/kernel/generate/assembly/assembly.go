@@ -28,6 +28,7 @@ func AVX512() {
 	ConstraintExpr("!purego")
 	all(avx512)
 	multiplyPair(avx512)
+	multiplyPacked(avx512)
 	accumulateLines(avx512, 2)
 	maxPlanes512()
 	maxPlanesBackward512()

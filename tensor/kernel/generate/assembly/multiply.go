@@ -148,6 +148,46 @@ func multiplyPair(t target) {
 	})
 }
 
+// packedAhead is how many depths ahead multiplyPacked prefetches the left factor, a cache line for each:
+// groups follow each other, so that it reaches into the next one.
+const packedAhead = 16
+
+// multiplyPacked writes multiplyPair for a left factor whose rows are packed, a cache line for each depth.
+func multiplyPacked(t target) {
+	name := "multiplyPacked" + t.suffix
+	TEXT(name, NOSPLIT, "func(rows, depth int, a, b *float32, panel int, c *float32, stride int, bias *float32, f int)")
+	Pragma("noescape")
+	Doc(fmt.Sprintf("%s is multiplyPair%s for a left factor whose rows are packed, a cache line for each depth.", name, t.suffix))
+	byRows(t.rows, func(rows int) {
+		depth := Load(Param("depth"), GP64())
+		a, b := Load(Param("a"), GP64()), Load(Param("b"), GP64())
+		c := Load(Param("c"), GP64()).(GPVirtual)
+		s := newWideSums(t, rows, 2*panelColumns)
+		s.prefetch(c, loadBytes("stride"))
+		panel := loadBytes("panel")
+		step := func(n int) {
+			const line = panelColumns * bytes
+			PREFETCHT0(Mem{Base: a, Disp: (n + packedAhead) * line})
+			scalars := make([]Mem, rows)
+			for i := range scalars {
+				scalars[i] = Mem{Base: a, Disp: n*line + i*bytes}
+			}
+			s.stepHalves(scalars, Mem{Base: b, Disp: n * line}, Mem{Base: b, Index: panel, Scale: 1, Disp: n * line})
+		}
+		inPairs(rows, depth, func() {
+			step(0)
+			step(1)
+			ADDQ(Imm(2*panelColumns*bytes), a)
+			ADDQ(Imm(2*panelColumns*bytes), b)
+		}, func() { step(0) })
+
+		c = Load(Param("c"), GP64()).(GPVirtual)
+		stride, f := loadBytes("stride"), Load(Param("f"), GP64())
+		bias := Load(Param("bias"), GP64())
+		s.finish(c, stride, bias, f)
+	})
+}
+
 // finish writes the epilogues that the flags f ask for, and stores the sums.
 func (s sums) finish(c, stride GPVirtual, bias, f Register) {
 	when(f, flagAccumulate, len(s.rows), func() {
