@@ -19,6 +19,9 @@ func multiplyPairFast[T Float](rows, depth int, a left[T], b []T, panel int, c [
 	return false
 }
 
+// multiplyPointsFast has none, either: NEON's multiply does it.
+func multiplyPointsFast[T Float](p *winogradPlan, rows, panels int, a, b, c []T) bool { return false }
+
 // copyRowsFast has none: Go's copies are NEON's.
 func copyRowsFast[T Float](panels []T, size int, source []T, stride, depth, whole int) bool {
 	return false

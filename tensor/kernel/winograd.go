@@ -107,20 +107,29 @@ func winogradTile[T Float](p *winogradPlan, tile int, x, filter, bias, y, scratc
 	first, last := cut(ceilDiv(p.out.channels, panelColumns), p.ranges, tile%p.ranges)
 	for panel, end := first, first; panel < last; panel = end {
 		end = min(panel+p.columns/panelColumns, last)
-		for point := range points {
-			b := filter[(panel*points+point)*p.pointFilter:]
-			for i, n := 0, 1; n <= tiles; n++ {
-				next := n * patches / tiles
-				a := left[T]{data: transformed[point*p.pointIn+i*p.strideIn:], rowStride: p.strideIn, depthStride: 1}
-				if c := products[point*p.pointOut+i*p.columns:]; end-panel == 2 {
-					multiplyPair(next-i, depth, a, b, points*p.pointFilter, c, p.columns, nil, 0)
-				} else {
-					multiply(next-i, depth, a, b, c, p.columns, nil, 0)
-				}
-				i = next
-			}
+		b := filter[panel*points*p.pointFilter:]
+		for i, n := 0, 1; n <= tiles; n++ {
+			next := n * patches / tiles
+			multiplyPoints(p, next-i, end-panel, transformed[i*p.strideIn:], b, products[i*p.columns:])
+			i = next
 		}
 		winogradStore(p, at, lo, hi, panel, end, products, bias, y, scratch)
+	}
+}
+
+// multiplyPoints multiplies, at each point, some rows of a group's patches by one or two panels.
+func multiplyPoints[T Float](p *winogradPlan, rows, panels int, a, b, c []T) {
+	if multiplyPointsFast(p, rows, panels, a, b, c) {
+		return
+	}
+	points, depth := p.points*p.points, p.in.channels
+	for point := range points {
+		from := left[T]{data: a[point*p.pointIn:], rowStride: p.strideIn, depthStride: 1}
+		if b, c := b[point*p.pointFilter:], c[point*p.pointOut:]; panels > 1 {
+			multiplyPair(rows, depth, from, b, points*p.pointFilter, c, p.columns, nil, 0)
+		} else {
+			multiply(rows, depth, from, b, c, p.columns, nil, 0)
+		}
 	}
 }
 

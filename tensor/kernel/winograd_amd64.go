@@ -17,6 +17,26 @@ var transformsAVX512 = transforms{
 	winogradInput75AVX512, winogradOutput75AVX512, winogradFilter75AVX512, winogradSpread75AVX512, winogradOverlap75AVX512, winogradGather75AVX512,
 }
 
+// multiplyPointsFast is multiplyPoints in assembly.
+func multiplyPointsFast[T Float](p *winogradPlan, rows, panels int, a, b, c []T) bool {
+	if !fast[T]() || panels > 1 && inUse != avx512 {
+		return false
+	}
+	points, depth := p.points*p.points, p.in.channels
+	pa := first(a, (points-1)*p.pointIn+(rows-1)*p.strideIn+depth)
+	pb := first(b, (panels*points-1)*p.pointFilter+depth*panelColumns)
+	pc := first(c, (points-1)*p.pointOut+(rows-1)*p.columns+panels*panelColumns)
+	multiply := multiplyPointsAVX2
+	if inUse == avx512 {
+		multiply = multiplyPointsAVX512
+	}
+	if panels > 1 {
+		multiply = multiplyPointPairsAVX512
+	}
+	multiply(rows, points, depth, pa, p.strideIn, p.pointIn, pb, p.pointFilter, points*p.pointFilter, pc, p.columns, p.pointOut)
+	return true
+}
+
 func transformsInUse() *transforms {
 	if inUse == avx512 {
 		return &transformsAVX512

@@ -22,6 +22,10 @@ func winograd(t target) {
 	for _, transform := range rules.Transforms() {
 		transformPatches(t, transform)
 	}
+	multiplyPoints(t, 1)
+	if t.lanes == panelColumns {
+		multiplyPoints(t, 2)
+	}
 	interleave(t)
 	separate(t)
 }
