@@ -19,6 +19,7 @@ type winogradPlan struct {
 	out         blockedImage
 	back        *linearMap // of the products
 	groups      patchGroups
+	strip       int // rows of patches that are treated at a time
 	ranges      int // of panels of output channels, each a tile
 	filterParts int // of the input channels, when the filter is transformed
 	strideIn    int // numbers from a patch to the next, at a point of the transformed input
@@ -26,10 +27,16 @@ type winogradPlan struct {
 	pointOut    int // of the products,
 	pointFilter int // and of a panel of the transformed filter
 	columns     int // of the products: those of a panel, or in AVX-512 of two where there are as many
+	blocksIn    int // numbers of all blocks of the input
+	blocksOut   int // numbers from the blocks of lanes output channels to the next; 0 where they share them
 }
 
 const (
-	// groupElements bounds the transformed input of a group: 128 Ki float32 are 512 KiB.
+	// stripElements are the transformed input of a strip, which the first-level cache shares with the
+	// products: 24 Ki float32 are 96 KiB. Where the transformed filter, which each strip reads, is
+	// large, a stripShare of that; but groupElements at most: 128 Ki float32 are 512 KiB.
+	stripElements = 24 << 10
+	stripShare    = 5
 	groupElements = 1 << 17
 	// transformedElements bounds a transformed filter: 4 Mi float32 are 16 MiB.
 	transformedElements = 1 << 22
@@ -46,17 +53,25 @@ func (c Conv2D) winograd(a *cookToom, backward bool) Routine {
 		extraBands = 1 // a row of patches adds to the rows of the next
 	}
 	p.strideIn = ceilDiv(p.in.channels, lanes) * lanes
-	p.groups = c.groups(p.patch, extraBands, groupElements/(points*p.strideIn), tileCount)
-	most, panels := p.groups.most(), ceilDiv(p.out.channels, panelColumns)
+	panels := ceilDiv(p.out.channels, panelColumns)
 	p.columns = panelColumns
 	if inUse == avx512 && panels > 1 {
 		p.columns = 2 * panelColumns
 	}
-	p.pointIn, p.pointOut, p.pointFilter = apart(most*p.strideIn), apart(most*p.columns), apart(p.in.channels*panelColumns)
+	p.pointFilter = apart(p.in.channels * panelColumns)
+	most := p.setStrips(c, extraBands, panels)
+	p.pointIn, p.pointOut = apart(most*p.strideIn), apart(most*p.columns)
 	p.in.wide, p.in.to, p.in.panel = p.groups.wide, lattice{p.points * p.pointIn, p.pointIn, p.strideIn}, panelColumns
 	p.ranges = min(panels, ceilDiv(tileCount, p.groups.count()))
 	p.filterParts = ceilDiv(p.in.channels, panelColumns)
-	blocks := max(panelColumns*c.R*c.S*lanes, panelColumns/lanes*p.in.blocksSize(p.groups.highest()), p.outSize(p.groups.highest()))
+	p.blocksIn = panelColumns / lanes * p.in.blocksSize(p.groups.highest())
+	blocks := p.outSize(p.groups.highest())
+	if p.strip < p.groups.highest() {
+		p.in.blocks, p.blocksOut = p.blocksIn, blocks
+		p.blocksIn *= ceilDiv(p.in.channels, panelColumns)
+		blocks *= ceilDiv(p.out.channels, lanes)
+	}
+	blocks = max(panelColumns*c.R*c.S*lanes, p.blocksIn+blocks)
 	plan := Routine{
 		Phases:    []int{panels * p.filterParts, p.groups.count() * p.ranges},
 		Workspace: panels * points * p.pointFilter,
@@ -71,6 +86,22 @@ func (c Conv2D) winograd(a *cookToom, backward bool) Routine {
 		plan.sizeBias = c.K
 	}
 	return plan
+}
+
+// setStrips cuts the batch into groups, and a group that is one large image, or a band of it, into
+// strips. It returns the most patches that are treated at a time.
+func (p *winogradPlan) setStrips(c Conv2D, extraBands, panels int) int {
+	patch := p.points * p.points * p.strideIn
+	most := min(max(stripElements, panels*p.points*p.points*p.pointFilter/stripShare), groupElements) / patch
+	p.groups = c.groups(p.patch, extraBands, most, tileCount)
+	p.strip = p.groups.highest()
+	if p.groups.high*p.groups.wide <= most {
+		return p.groups.most()
+	}
+	p.groups.rows = ceilDiv(p.groups.bands, ceilDiv(tileCount, c.B))
+	p.strip = p.groups.highest()
+	p.strip = ceilDiv(p.strip, ceilDiv(p.strip, max(1, most/p.groups.wide)))
+	return p.strip * p.groups.wide
 }
 
 // outSize is how many numbers there are in the blocks that some rows of patches give.
@@ -98,23 +129,34 @@ func winogradFilter[T Float](p *winogradPlan, tile int, w, transformed, scratch 
 
 // winogradTile computes one group of patches for a range of panels of output channels.
 func winogradTile[T Float](p *winogradPlan, tile int, x, filter, bias, y, scratch []T) {
-	at, lo, hi := p.groups.part(tile / p.ranges)
-	patches := at.images * (hi - lo) * p.groups.wide
-	points, depth, tiles := p.points*p.points, p.in.channels, rowGroups(patches)
+	at, base, end := p.groups.part(tile / p.ranges)
+	points, panels := p.points*p.points, ceilDiv(p.in.channels, panelColumns)
 	transformed, scratch := scratch[:points*p.pointIn], scratch[points*p.pointIn:]
 	products, scratch := scratch[:points*p.pointOut], scratch[points*p.pointOut:]
-	transformImages(&p.in, at, lo, hi, 0, ceilDiv(depth, panelColumns), x, transformed, scratch)
+	temporary, scratch := scratch[:transformTemporary], scratch[transformTemporary:]
+	blocksIn, blocksOut := scratch[:p.blocksIn], scratch[p.blocksIn:]
 	first, last := cut(ceilDiv(p.out.channels, panelColumns), p.ranges, tile%p.ranges)
-	for panel, end := first, first; panel < last; panel = end {
-		end = min(panel+p.columns/panelColumns, last)
-		b := filter[panel*points*p.pointFilter:]
-		for i, n := 0, 1; n <= tiles; n++ {
-			next := n * patches / tiles
-			multiplyPoints(p, next-i, end-panel, transformed[i*p.strideIn:], b, products[i*p.columns:])
-			i = next
+	for lo := base; lo < end; lo += p.strip {
+		s := strip{at, base, lo, min(lo+p.strip, end), end}
+		transformImages(&p.in, at, base, s.lo, s.hi, 0, panels, x, transformed, blocksIn, temporary)
+		patches := at.images * (s.hi - s.lo) * p.groups.wide
+		tiles := rowGroups(patches)
+		for panel, next := first, first; panel < last; panel = next {
+			next = min(panel+p.columns/panelColumns, last)
+			b := filter[panel*points*p.pointFilter:]
+			for n := range tiles {
+				i, j := cut(patches, tiles, n)
+				multiplyPoints(p, j-i, next-panel, transformed[i*p.strideIn:], b, products[i*p.columns:])
+			}
+			winogradStore(p, s, panel, next, products, bias, y, blocksOut, temporary)
 		}
-		winogradStore(p, at, lo, hi, panel, end, products, bias, y, scratch)
 	}
+}
+
+// strip is rows [lo, hi) of patches of those of a group, which are [base, end).
+type strip struct {
+	part
+	base, lo, hi, end int
 }
 
 // multiplyPoints multiplies, at each point, some rows of a group's patches by one or two panels.
@@ -133,21 +175,30 @@ func multiplyPoints[T Float](p *winogradPlan, rows, panels int, a, b, c []T) {
 	}
 }
 
-// winogradStore transforms the products of panels [panel, end) of output channels back.
-func winogradStore[T Float](p *winogradPlan, at part, lo, hi, panel, end int, products, bias, y, scratch []T) {
-	temporary, blocks := scratch[:transformTemporary], scratch[transformTemporary:][:p.outSize(hi-lo)]
+// winogradStore transforms the products of panels [panel, end) of output channels back, and stores
+// the rows to which no later strip adds.
+func winogradStore[T Float](p *winogradPlan, s strip, panel, end int, products, bias, y, blocks, temporary []T) {
 	from, to := lattice{p.points * p.pointOut, p.pointOut, p.columns}, lattice{p.out.row(), lanes, p.patch * lanes}
+	first, last := max(s.lo, s.row)*p.patch, s.hi*p.patch
+	if s.hi == s.end {
+		last = (s.row + s.rows) * p.patch
+	}
+	begun := 0 // numbers of the blocks to which earlier strips added
+	if s.lo > s.base {
+		begun = p.outSize(s.lo - s.base)
+	}
 	for k := panel * panelColumns; k < min(end*panelColumns, p.out.channels); k += lanes {
 		setEpilogue(p, temporary, bias, k)
-		for n := range at.images {
+		blocks := blocks[k/lanes*p.blocksOut:]
+		for n := range s.images {
 			if p.backward {
-				clear(blocks)
+				clear(blocks[begun:p.outSize(s.hi-s.base)])
 			}
-			for row := range hi - lo {
-				transform(p.back, blocks[row*p.patch*p.out.row():], to,
-					products[(n*(hi-lo)+row)*p.groups.wide*p.columns+k-panel*panelColumns:], from, p.groups.wide, temporary)
+			for row := range s.hi - s.lo {
+				transform(p.back, blocks[(s.lo-s.base+row)*p.patch*p.out.row():], to,
+					products[(n*(s.hi-s.lo)+row)*p.groups.wide*p.columns+k-panel*panelColumns:], from, p.groups.wide, temporary)
 			}
-			store(&p.out, y, blocks, at.image+n, k, lo*p.patch, at.row*p.patch, (at.row+at.rows)*p.patch)
+			store(&p.out, y, blocks[(first-s.base*p.patch)*p.out.row():], s.image+n, k, first, last)
 		}
 	}
 }

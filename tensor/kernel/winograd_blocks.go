@@ -19,27 +19,36 @@ func (c Conv2D) blockedY(patch int) blockedImage {
 // row is how many numbers a row of blocks has.
 func (b *blockedImage) row() int { return b.line * lanes }
 
-// load makes blocks of up to lanes channels of an image, from the given row of blocks on.
+// load makes rows of blocks of up to lanes channels of an image, from the given row of blocks on.
 func load[T Float](b *blockedImage, blocks, x []T, image, channel, row int) {
-	clear(blocks)
 	lo, hi := max(0, row-b.padH), min(b.height, row-b.padH+len(blocks)/b.row())
 	if lo >= hi {
+		clear(blocks)
 		return
 	}
-	interleave(blocks[(lo+b.padH-row)*b.row()+b.padW*lanes:], b.row(), x[((image*b.channels+channel)*b.height+lo)*b.width:],
+	first, last := lo+b.padH-row, hi+b.padH-row
+	clear(blocks[:first*b.row()])
+	clear(blocks[last*b.row():])
+	left, right := b.padW*lanes, (b.padW+b.width)*lanes
+	for i := first; i < last && right-left < b.row(); i++ {
+		at := blocks[i*b.row():][:b.row()]
+		clear(at[:left])
+		clear(at[right:])
+	}
+	interleave(blocks[first*b.row()+left:], b.row(), x[((image*b.channels+channel)*b.height+lo)*b.width:],
 		planes{b.height * b.width, b.width, min(lanes, b.channels-channel), hi - lo, b.width})
 }
 
-// store copies rows [first, last) of blocks, which begin with row, to where up to lanes channels of
-// an image lie.
-func store[T Float](b *blockedImage, y, blocks []T, image, channel, row, first, last int) {
+// store copies rows [first, last) of an image's blocks, the given ones, to where up to lanes channels
+// of the image lie.
+func store[T Float](b *blockedImage, y, blocks []T, image, channel, first, last int) {
 	lo, hi := max(0, first-b.padH), min(b.height, last-b.padH)
 	if lo >= hi {
 		return
 	}
 	separate(y[((image*b.channels+channel)*b.height+lo)*b.width:],
 		planes{b.height * b.width, b.width, min(lanes, b.channels-channel), hi - lo, b.width},
-		blocks[(lo+b.padH-row)*b.row()+b.padW*lanes:], b.row())
+		blocks[(lo+b.padH-first)*b.row()+b.padW*lanes:], b.row())
 }
 
 // patchGroups cuts the patches of a batch into groups: whole images, or bands of one. A band is a
@@ -90,33 +99,40 @@ func apart(elements int) int { return (ceilDiv(elements, panelColumns) | 1) * pa
 // lanes are that, lies beside the first.
 type patchesOf struct {
 	blockedImage
-	m     *linearMap
-	patch int // rows and columns from one to the next
-	wide  int
-	to    lattice
-	panel int // numbers from a panel to the next
+	m      *linearMap
+	patch  int // rows and columns from one to the next
+	wide   int
+	to     lattice
+	panel  int // numbers from a panel to the next
+	blocks int // the same of their blocks; 0 where they share them
 }
 
-// blocksSize is how many numbers the blocks for some rows of patches have.
+// blocksSize is how many numbers the blocks of lanes channels have for some rows of patches.
 func (p *patchesOf) blocksSize(rows int) int { return ((rows-1)*p.patch + p.m.columns) * p.row() }
 
 // transformImages transforms rows [lo, hi) of patches of some images, and panels [first, last) of
-// their channels.
-func transformImages[T Float](p *patchesOf, at part, lo, hi, first, last int, x, transformed, scratch []T) {
-	temporary, scratch := scratch[:transformTemporary], scratch[transformTemporary:]
-	size := p.blocksSize(hi - lo)
-	from := lattice{p.row(), lanes, p.patch * lanes}
+// their channels. The blocks of an image begin with the row of patches base; what they have of
+// those up to lo is there already.
+func transformImages[T Float](p *patchesOf, at part, base, lo, hi, first, last int, x, transformed, blocks, temporary []T) {
+	from, row := lattice{p.row(), lanes, p.patch * lanes}, p.row()
+	loaded, needed, size := 0, p.blocksSize(hi-base)/row, p.blocksSize(hi-base)
+	if lo > base {
+		loaded = p.blocksSize(lo-base) / row
+	}
+	if p.blocks > 0 {
+		size = p.blocks / (panelColumns / lanes)
+	}
 	for n := range at.images {
 		for panel := first; panel < last; panel++ {
-			channel := panel * panelColumns
+			channel, blocks := panel*panelColumns, blocks[(panel-first)*p.blocks:]
 			halves := ceilDiv(min(panelColumns, p.channels-channel), lanes)
 			for half := range halves {
-				load(&p.blockedImage, scratch[half*size:][:size], x, at.image+n, channel+half*lanes, lo*p.patch)
+				load(&p.blockedImage, blocks[half*size+loaded*row:half*size+needed*row], x, at.image+n, channel+half*lanes, base*p.patch+loaded)
 			}
-			for row := range hi - lo {
+			for patches := range hi - lo {
 				for half := range halves {
-					transform(p.m, transformed[(n*(hi-lo)+row)*p.wide*p.to.patch+(panel-first)*p.panel+half*lanes:], p.to,
-						scratch[half*size+row*p.patch*p.row():], from, p.wide, temporary)
+					transform(p.m, transformed[(n*(hi-lo)+patches)*p.wide*p.to.patch+(panel-first)*p.panel+half*lanes:], p.to,
+						blocks[half*size+(lo-base+patches)*p.patch*row:], from, p.wide, temporary)
 				}
 			}
 		}

@@ -40,8 +40,8 @@ func (c Conv2D) filterWinograd(a *cookToom) Routine {
 	p.chunks = min(p.chunks, p.groups.count())
 	most := p.groups.most()
 	p.pointX, p.pointY, p.pointSum = apart(most*strideX), apart(most*panelColumns), apart(c.C*panelColumns)
-	p.x = patchesOf{c.blockedX(p.patch), &p.input, p.patch, p.groups.wide, lattice{p.points * p.pointX, p.pointX, strideX}, panelColumns}
-	p.y = patchesOf{c.blockedY(p.patch), &p.spread, p.patch, p.groups.wide, lattice{p.points * p.pointY, p.pointY, panelColumns}, points * p.pointY}
+	p.x = patchesOf{c.blockedX(p.patch), &p.input, p.patch, p.groups.wide, lattice{p.points * p.pointX, p.pointX, strideX}, panelColumns, 0}
+	p.y = patchesOf{c.blockedY(p.patch), &p.spread, p.patch, p.groups.wide, lattice{p.points * p.pointY, p.pointY, panelColumns}, points * p.pointY, 0}
 	p.ranges = min(p.panels, ceilDiv(filterTiles, p.chunks))
 	blocks := max(p.x.blocksSize(p.groups.highest()), p.y.blocksSize(p.groups.highest()))
 	transformed := points*p.pointX + ceilDiv(p.panels, p.ranges)*p.y.panel + panelColumns/lanes*blocks
@@ -69,11 +69,12 @@ func winogradSums[T Float](p *winogradGradient, tile int, o Operands[T]) {
 	sums := o.Workspace[tile%p.chunks*points*p.panels*p.pointSum:][:points*p.panels*p.pointSum]
 	x, scratch := o.Scratch[:points*p.pointX], o.Scratch[points*p.pointX:]
 	y, scratch := scratch[:(last-first)*p.y.panel], scratch[(last-first)*p.y.panel:]
+	temporary, blocks := scratch[:transformTemporary], scratch[transformTemporary:]
 	groupLo, groupHi := cut(p.groups.count(), p.chunks, tile%p.chunks)
 	for group := groupLo; group < groupHi; group++ {
 		at, lo, hi := p.groups.part(group)
-		transformImages(&p.x, at, lo, hi, 0, p.parts, o.B, x, scratch)
-		transformImages(&p.y, at, lo, hi, first, last, o.A, y, scratch)
+		transformImages(&p.x, at, lo, lo, hi, 0, p.parts, o.B, x, blocks, temporary)
+		transformImages(&p.y, at, lo, lo, hi, first, last, o.A, y, blocks, temporary)
 		f := flagAccumulate
 		if group == groupLo {
 			f = 0
