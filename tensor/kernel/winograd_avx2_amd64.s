@@ -5562,7 +5562,7 @@ end_6:
 	RET
 
 // func interleaveAVX2(blocks *float32, plane *float32, offsets *[8]int, blocksRow int, planeRow int, rows int, width int)
-// Requires: AVX
+// Requires: AVX, MMX+
 TEXT ·interleaveAVX2(SB), NOSPLIT, $0-56
 	MOVQ blocks+0(FP), AX
 	MOVQ plane+8(FP), CX
@@ -5592,6 +5592,14 @@ row:
 	MOVQ AX, R14
 
 eight:
+	PREFETCHT0  512(BX)(CX*4)
+	PREFETCHT0  512(SI)(CX*4)
+	PREFETCHT0  512(DI)(CX*4)
+	PREFETCHT0  512(R8)(CX*4)
+	PREFETCHT0  512(R9)(CX*4)
+	PREFETCHT0  512(R10)(CX*4)
+	PREFETCHT0  512(R11)(CX*4)
+	PREFETCHT0  512(DX)(CX*4)
 	VMOVUPS     (BX)(CX*4), X0
 	VINSERTF128 $0x01, (R9)(CX*4), Y0, Y0
 	VMOVUPS     (SI)(CX*4), X1
@@ -5659,7 +5667,7 @@ next:
 	RET
 
 // func separateAVX2(blocks *float32, plane *float32, offsets *[8]int, blocksRow int, planeRow int, rows int, width int)
-// Requires: AVX
+// Requires: AVX, MMX+
 TEXT ·separateAVX2(SB), NOSPLIT, $0-56
 	MOVQ blocks+0(FP), AX
 	MOVQ plane+8(FP), CX
@@ -5689,6 +5697,14 @@ row:
 	MOVQ AX, R14
 
 eight:
+	PREFETCHT0  512(BX)(CX*4)
+	PREFETCHT0  512(SI)(CX*4)
+	PREFETCHT0  512(DI)(CX*4)
+	PREFETCHT0  512(R8)(CX*4)
+	PREFETCHT0  512(R9)(CX*4)
+	PREFETCHT0  512(R10)(CX*4)
+	PREFETCHT0  512(R11)(CX*4)
+	PREFETCHT0  512(DX)(CX*4)
 	VMOVUPS     16(R14), X0
 	VINSERTF128 $0x01, 144(R14), Y0, Y0
 	VMOVUPS     48(R14), X1

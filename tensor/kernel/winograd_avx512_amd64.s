@@ -8798,7 +8798,7 @@ end_14:
 	RET
 
 // func interleaveAVX512(blocks *float32, plane *float32, offsets *[8]int, blocksRow int, planeRow int, rows int, width int)
-// Requires: AVX
+// Requires: AVX, MMX+
 TEXT ·interleaveAVX512(SB), NOSPLIT, $0-56
 	MOVQ blocks+0(FP), AX
 	MOVQ plane+8(FP), CX
@@ -8828,6 +8828,14 @@ row:
 	MOVQ AX, R14
 
 eight:
+	PREFETCHT0  512(BX)(CX*4)
+	PREFETCHT0  512(SI)(CX*4)
+	PREFETCHT0  512(DI)(CX*4)
+	PREFETCHT0  512(R8)(CX*4)
+	PREFETCHT0  512(R9)(CX*4)
+	PREFETCHT0  512(R10)(CX*4)
+	PREFETCHT0  512(R11)(CX*4)
+	PREFETCHT0  512(DX)(CX*4)
 	VMOVUPS     (BX)(CX*4), X0
 	VINSERTF128 $0x01, (R9)(CX*4), Y0, Y0
 	VMOVUPS     (SI)(CX*4), X1
@@ -8895,7 +8903,7 @@ next:
 	RET
 
 // func separateAVX512(blocks *float32, plane *float32, offsets *[8]int, blocksRow int, planeRow int, rows int, width int)
-// Requires: AVX
+// Requires: AVX, MMX+
 TEXT ·separateAVX512(SB), NOSPLIT, $0-56
 	MOVQ blocks+0(FP), AX
 	MOVQ plane+8(FP), CX
@@ -8925,6 +8933,14 @@ row:
 	MOVQ AX, R14
 
 eight:
+	PREFETCHT0  512(BX)(CX*4)
+	PREFETCHT0  512(SI)(CX*4)
+	PREFETCHT0  512(DI)(CX*4)
+	PREFETCHT0  512(R8)(CX*4)
+	PREFETCHT0  512(R9)(CX*4)
+	PREFETCHT0  512(R10)(CX*4)
+	PREFETCHT0  512(R11)(CX*4)
+	PREFETCHT0  512(DX)(CX*4)
 	VMOVUPS     16(R14), X0
 	VINSERTF128 $0x01, 272(R14), Y0, Y0
 	VMOVUPS     80(R14), X1

@@ -6,6 +6,9 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
+// planeAhead is how many bytes ahead the planes are prefetched: some rows of small images.
+const planeAhead = 512
+
 // blockOf writes the loop over the rows of eight planes: body treats eight elements of each, at index at, whose image in blocks begins at
 // blocks. A row's last eight may overlap those before them. Both rows and width are at least 1 and 8. Eight lanes are all or half of the blocks'.
 func blockOf(t target, name string, body func(columns []Mem, blocks Mem)) {
@@ -29,6 +32,9 @@ func blockOf(t target, name string, body func(columns []Mem, blocks Mem)) {
 	to, left := GP64(), Load(Param("width"), GP64())
 	MOVQ(blocks, to)
 	Label("eight")
+	for _, column := range columns {
+		PREFETCHT0(column.Offset(planeAhead))
+	}
 	body(columns, Mem{Base: to})
 	SUBQ(Imm(vector), left)
 	JZ(LabelRef("next"))
