@@ -59,16 +59,15 @@ func multiplyWindowsFast[T Float](rows int, a left[T], padded []T, places, taps 
 	return true
 }
 
-func multiplyTableFast[T Float](data []T, rowOffsets, depthOffsets []int32, b, c []T, stride int, accumulate bool) bool {
+func multiplyTapsFast[T Float](data []T, taps []int32, together int, depthOffsets []int32, b, c []T, stride int, accumulate bool) bool {
 	if !fast[T]() {
 		return false
 	}
-	rows, depth := len(rowOffsets), len(depthOffsets)
-	pd := first(data, int(rowOffsets[rows-1])+int(depthOffsets[depth-1])+1)
+	rows, depth := len(taps), len(depthOffsets)
+	pd := first(data, int(taps[rows-1])+int(depthOffsets[depth-1])+1)
 	pb := first(b, depth*panelColumns)
 	pc := first(c, (rows-1)*stride+panelColumns)
-	pr, pk := &rowOffsets[0], &depthOffsets[0]
-	multiplyTabled(rows, depth, pd, pr, pk, pb, pc, stride, accumulate)
+	multiplyTable(together, rows/together, depth, pd, &taps[0], &depthOffsets[0], pb, pc, stride, accumulate)
 	return true
 }
 

@@ -55,6 +55,21 @@ func multiplyPairFast[T Float](rows, depth int, a left[T], b []T, panel int, c [
 	return true
 }
 
+// multiplyTable computes tiles whose rows stand for some taps side by side: one, or in AVX-512 three
+// or five.
+func multiplyTable(together, rows, depth int, data *float32, taps, depthOffsets *int32, b, c *float32, stride int, accumulate bool) {
+	switch {
+	case together == 3:
+		multiplyThreeTapsAVX512(rows, depth, data, taps, depthOffsets, b, c, stride, accumulate)
+	case together == 5:
+		multiplyFiveTapsAVX512(rows, depth, data, taps, depthOffsets, b, c, stride, accumulate)
+	case inUse == avx512:
+		multiplyTableAVX512(rows, depth, data, taps, depthOffsets, b, c, stride, accumulate)
+	default:
+		multiplyTableAVX2(rows, depth, data, taps, depthOffsets, b, c, stride, accumulate)
+	}
+}
+
 // copyRowsFast packs whole panels of rows.
 func copyRowsFast[T Float](panels []T, size int, source []T, stride, depth, whole int) bool {
 	if !fast[T]() || depth == 0 || whole == 0 {
@@ -87,9 +102,6 @@ func multiplyAddsFast(loops int) (operations float64, ok bool) {
 
 //go:noescape
 func multiplyTile(rows, depth int, a *float32, rowStride, depthStride int, b, c *float32, stride int, bias *float32, f int)
-
-//go:noescape
-func multiplyTabled(rows, depth int, data *float32, rowOffsets, depthOffsets *int32, b, c *float32, stride int, accumulate bool)
 
 //go:noescape
 func multiplyWindows(rows, panels, depth int, a *float32, rowStride int, padded *float32, places, taps *int32, y *float32, plane int, bias *float32, f int)

@@ -22,6 +22,11 @@ func multiplyPairFast[T Float](rows, depth int, a left[T], b []T, panel int, c [
 // multiplyPointsFast has none, either: NEON's multiply does it.
 func multiplyPointsFast[T Float](p *winogradPlan, rows, panels int, a, b, c []T) bool { return false }
 
+// multiplyTable computes tiles whose rows are single taps.
+func multiplyTable(_, rows, depth int, data *float32, taps, depthOffsets *int32, b, c *float32, stride int, accumulate bool) {
+	multiplyTabled(rows, depth, data, taps, depthOffsets, b, c, stride, accumulate)
+}
+
 // copyRowsFast has none: Go's copies are NEON's.
 func copyRowsFast[T Float](panels []T, size int, source []T, stride, depth, whole int) bool {
 	return false

@@ -9,7 +9,7 @@ package kernel
 //go:noescape
 func multiplyTileAVX2(rows int, depth int, a *float32, rowStride int, depthStride int, b *float32, c *float32, stride int, bias *float32, f int)
 
-// multiplyTableAVX2 is multiplyTable for a tile of 1 to 6 rows.
+// multiplyTableAVX2 is multiplyTaps for a tile of 1 to 6 rows with 1 taps each.
 //
 //go:noescape
 func multiplyTableAVX2(rows int, depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)

@@ -9,7 +9,7 @@ package kernel
 //go:noescape
 func multiplyTileAVX512(rows int, depth int, a *float32, rowStride int, depthStride int, b *float32, c *float32, stride int, bias *float32, f int)
 
-// multiplyTableAVX512 is multiplyTable for a tile of 1 to 10 rows.
+// multiplyTableAVX512 is multiplyTaps for a tile of 1 to 10 rows with 1 taps each.
 //
 //go:noescape
 func multiplyTableAVX512(rows int, depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
@@ -261,6 +261,16 @@ func multiplyPairAVX512(rows int, depth int, a *float32, rowStride int, depthStr
 //
 //go:noescape
 func multiplyPackedAVX512(rows int, depth int, a *float32, b *float32, panel int, c *float32, stride int, bias *float32, f int)
+
+// multiplyThreeTapsAVX512 is multiplyTaps for a tile of 1 to 9 rows with 3 taps each.
+//
+//go:noescape
+func multiplyThreeTapsAVX512(rows int, depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
+
+// multiplyFiveTapsAVX512 is multiplyTaps for a tile of 1 to 5 rows with 5 taps each.
+//
+//go:noescape
+func multiplyFiveTapsAVX512(rows int, depth int, data *float32, rowOffsets *int32, depthOffsets *int32, b *float32, c *float32, stride int, accumulate bool)
 
 // accumulateFourLinesAVX512 is accumulateLines.
 //

@@ -13,14 +13,6 @@ TEXT ·multiplyTile(SB), NOSPLIT, $0-80
 wide:
 	JMP ·multiplyTileAVX512(SB)
 
-TEXT ·multiplyTabled(SB), NOSPLIT, $0-65
-	CMPQ ·inUse(SB), $const_avx512
-	JEQ  wide
-	JMP  ·multiplyTableAVX2(SB)
-
-wide:
-	JMP ·multiplyTableAVX512(SB)
-
 TEXT ·multiplyWindows(SB), NOSPLIT, $0-96
 	CMPQ ·inUse(SB), $const_avx512
 	JEQ  wide

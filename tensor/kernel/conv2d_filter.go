@@ -3,10 +3,34 @@ package kernel
 // filterPlan cuts the gradient of the filter into chunks of images, whose sums
 // are kept apart in the workspace, times ranges of taps.
 type filterPlan struct {
-	chunks  int // ranges of image groups; the workspace holds one partial gradient for each
-	ranges  int // of groups of taps
-	columns int // K rounded up to whole panels
-	combine int // tiles of the second phase
+	chunks   int // ranges of image groups; the workspace holds one partial gradient for each
+	together int // taps side by side that a tile treats together
+	groups   int // of taps, each a tile's
+	ranges   int // of groups
+	columns  int // K rounded up to whole panels
+	combine  int // tiles of the second phase
+}
+
+// group is the taps from the first of group i to before the last of group j-1.
+func (f *filterPlan) group(i, j, taps int) (lo, hi int) {
+	lo, _ = cut(taps/f.together, f.groups, i)
+	_, hi = cut(taps/f.together, f.groups, j-1)
+	return lo * f.together, hi * f.together
+}
+
+// tapTiles is how many taps side by side tiles treat together, and how many times as many at most.
+// In AVX-512 a row of three or five taps shares an address, so that more sums find registers for
+// theirs.
+func (c Conv2D) tapTiles() (together, most int) {
+	if inUse == avx512 && c.DilationW == 1 {
+		switch c.S {
+		case 3:
+			return 3, 9
+		case 5:
+			return 5, 5
+		}
+	}
+	return 1, tableRows
 }
 
 // partialElements bounds the partial gradients: 512 Ki float32 are 2 MiB.
@@ -43,7 +67,9 @@ func (c Conv2D) filterPanels() Routine {
 	taps := len(p.taps)
 	f := filterPlan{columns: ceilDiv(c.K, panelColumns) * panelColumns}
 	f.chunks = max(1, min(p.tiles(), tileCount, partialElements/(taps*f.columns)))
-	f.ranges = min(ceilDiv(tileCount, f.chunks), ceilDiv(tapGroups(taps), 4))
+	together, most := c.tapTiles()
+	f.together, f.groups = together, ceilDiv(taps/together, most)
+	f.ranges = min(ceilDiv(tileCount, f.chunks), ceilDiv(f.groups, 4))
 	f.combine = min(taps, tileCount)
 	p.filter = f
 	depth := min(p.images*p.rows*p.outW, maxDepth)
@@ -72,9 +98,8 @@ func filterTile[T Float](p *convPlan, tile int, o Operands[T]) {
 	f := p.filter
 	taps := len(p.taps)
 	partLo, partHi := cut(p.tiles(), f.chunks, tile%f.chunks)
-	groupLo, groupHi := cut(tapGroups(taps), f.ranges, tile/f.chunks)
-	tapLo, _ := cut(taps, tapGroups(taps), groupLo)
-	_, tapHi := cut(taps, tapGroups(taps), groupHi-1)
+	groupLo, groupHi := cut(f.groups, f.ranges, tile/f.chunks)
+	tapLo, tapHi := f.group(groupLo, groupHi, taps)
 	area := p.shape.R * p.shape.S
 	partial := o.Workspace[tile%f.chunks*taps*f.columns:][:taps*f.columns]
 	padded := o.Scratch[:p.paddedSize()]
@@ -90,8 +115,8 @@ func filterTile[T Float](p *convPlan, tile int, o Operands[T]) {
 			for k := 0; k < p.shape.K; k += panelColumns {
 				packGradient(p, at, lo, hi, k, o.A, panel)
 				for group := groupLo; group < groupHi; group++ {
-					i, end := cut(taps, tapGroups(taps), group)
-					multiplyTable(padded, p.taps[i:end], p.pixels[lo:hi], panel,
+					i, end := f.group(group, group+1, taps)
+					multiplyTaps(padded, p.taps[i:end], f.together, p.pixels[lo:hi], panel,
 						partial[i*f.columns+k:], f.columns, accumulate)
 				}
 			}

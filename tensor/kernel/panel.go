@@ -32,9 +32,6 @@ const (
 // while its neighbours are full.
 func rowGroups(rows int) int { return ceilDiv(rows, panelRows) }
 
-// tapGroups is rowGroups where the left factor is given by tables.
-func tapGroups(taps int) int { return ceilDiv(taps, tableRows) }
-
 // depthBlocks is the number of packed panels that cover the given depth.
 func depthBlocks(depth int) int { return ceilDiv(depth, maxDepth) }
 
@@ -129,17 +126,21 @@ func finish[T Float](rows, columns int, sums, c []T, stride int, bias []T, f fla
 	}
 }
 
-// multiplyTable is multiply with a left factor given by tables, element (i, k)
-// being data[rowOffsets[i]+depthOffsets[k]]; the only epilogue is accumulation.
-func multiplyTable[T Float](data []T, rowOffsets, depthOffsets []int32, b, c []T, stride int, accumulate bool) {
-	if multiplyTableFast(data, rowOffsets, depthOffsets, b, c, stride, accumulate) {
+// multiplyTaps is multiply with a left factor given by tables, element (i, k) being
+// data[taps[i]+depthOffsets[k]]; the only epilogue is accumulation. Of the taps, each together lie
+// side by side.
+func multiplyTaps[T Float](data []T, taps []int32, together int, depthOffsets []int32, b, c []T, stride int, accumulate bool) {
+	if multiplyTapsFast(data, taps, together, depthOffsets, b, c, stride, accumulate) {
 		return
 	}
-	var sums [mostRows * panelColumns]T
-	multiplyGathered(data, rowOffsets, depthOffsets, b, &sums)
 	f := flags(0)
 	if accumulate {
 		f = flagAccumulate
 	}
-	finish(len(rowOffsets), panelColumns, sums[:], c, stride, nil, f)
+	for i := 0; i < len(taps); i += mostRows {
+		var sums [mostRows * panelColumns]T
+		some := taps[i:min(i+mostRows, len(taps))]
+		multiplyGathered(data, some, depthOffsets, b, &sums)
+		finish(len(some), panelColumns, sums[:], c[i*stride:], stride, nil, f)
+	}
 }

@@ -15,7 +15,7 @@ func multiplyPairFast[T Float](rows, depth int, a left[T], b []T, panel int, c [
 
 func multiplyPointsFast[T Float](p *winogradPlan, rows, panels int, a, b, c []T) bool { return false }
 
-func multiplyTableFast[T Float](data []T, rowOffsets, depthOffsets []int32, b, c []T, stride int, accumulate bool) bool {
+func multiplyTapsFast[T Float](data []T, taps []int32, together int, depthOffsets []int32, b, c []T, stride int, accumulate bool) bool {
 	return false
 }
 

@@ -29,6 +29,8 @@ func AVX512() {
 	all(avx512)
 	multiplyPair(avx512)
 	multiplyPacked(avx512)
+	multiplyTaps(avx512, "multiplyThreeTaps", 9, 3)
+	multiplyTaps(avx512, "multiplyFiveTaps", 5, 5)
 	accumulateLines(avx512, 2)
 	maxPlanes512()
 	maxPlanesBackward512()

@@ -209,21 +209,25 @@ func when(f Register, flag uint32, rows int, then func()) {
 }
 
 // multiplyTable writes the tiles with a left factor addressed by tables.
-func multiplyTable(t target) {
-	name := "multiplyTable" + t.suffix
+func multiplyTable(t target) { multiplyTaps(t, "multiplyTable", t.table, 1) }
+
+// multiplyTaps writes the tiles of up to most rows whose left factor is addressed by tables. Each row stands for a
+// number of taps side by side, which are rows of the sums.
+func multiplyTaps(t target, name string, most, taps int) {
+	name += t.suffix
 	TEXT(name, NOSPLIT, "func(rows, depth int, data *float32, rowOffsets, depthOffsets *int32, b, c *float32, stride int, accumulate bool)")
 	Pragma("noescape")
-	Doc(fmt.Sprintf("%s is multiplyTable for a tile of 1 to %d rows.", name, t.table))
-	byRows(t.table, func(rows int) {
+	Doc(fmt.Sprintf("%s is multiplyTaps for a tile of 1 to %d rows with %d taps each.", name, most, taps))
+	byRows(most, func(rows int) {
 		data := Load(Param("data"), GP64())
 		offsets := Load(Param("rowOffsets"), GP64())
 		pointers := make([]GPVirtual, rows)
 		for i := range pointers {
 			pointers[i] = GP64()
-			MOVLQSX(Mem{Base: offsets, Disp: i * bytes}, pointers[i])
+			MOVLQSX(Mem{Base: offsets, Disp: i * taps * bytes}, pointers[i])
 			LEAQ(Mem{Base: data, Index: pointers[i], Scale: bytes}, pointers[i])
 		}
-		s := newSums(t, rows)
+		s := newSums(t, rows*taps)
 		c, stride := Load(Param("c"), GP64()).(GPVirtual), loadBytes("stride")
 		s.prefetch(c, stride)
 		depth := Load(Param("depth"), GP64())
@@ -232,9 +236,11 @@ func multiplyTable(t target) {
 		step := func(n int) {
 			at := GP64()
 			MOVLQSX(Mem{Base: table, Disp: n * bytes}, at)
-			scalars := make([]Mem, rows)
-			for i, p := range pointers {
-				scalars[i] = Mem{Base: p, Index: at, Scale: bytes}
+			var scalars []Mem
+			for _, p := range pointers {
+				for tap := range taps {
+					scalars = append(scalars, Mem{Base: p, Index: at, Scale: bytes, Disp: tap * bytes})
+				}
 			}
 			s.step(scalars, Mem{Base: b, Disp: n * panelColumns * bytes})
 		}
