@@ -55,8 +55,8 @@ func multiplyPairFast[T Float](rows, depth int, a left[T], b []T, panel int, c [
 	return true
 }
 
-// multiplyTable computes tiles whose rows stand for some taps side by side: one, or in AVX-512 three
-// or five.
+// multiplyTable computes tiles whose rows stand for some taps side by side: one, or in AVX-512
+// three or five.
 func multiplyTable(together, rows, depth int, data *float32, taps, depthOffsets *int32, b, c *float32, stride int, accumulate bool) {
 	switch {
 	case together == 3:
@@ -68,6 +68,25 @@ func multiplyTable(together, rows, depth int, data *float32, taps, depthOffsets 
 	default:
 		multiplyTableAVX2(rows, depth, data, taps, depthOffsets, b, c, stride, accumulate)
 	}
+}
+
+// copyLinesFast copies some lines of at least eight numbers.
+func copyLinesFast[T Float](to []T, toLine int, from []T, fromLine, lines, width int) bool {
+	if !fast[T]() || width < vector || lines < 1 {
+		return false
+	}
+	copyLines(first(to, (lines-1)*toLine+width), toLine, first(from, (lines-1)*fromLine+width), fromLine, lines, width)
+	return true
+}
+
+// zipLinesFast is zip for lines of at least eight pairs.
+func zipLinesFast[T Float](to []T, toLine int, even, odd []T, fromLine, lines, pairs int) bool {
+	if !fast[T]() || pairs < vector || lines < 1 {
+		return false
+	}
+	reach := (lines-1)*fromLine + pairs
+	zipLines(first(to, (lines-1)*toLine+2*pairs), toLine, first(even, reach), first(odd, reach), fromLine, lines, pairs)
+	return true
 }
 
 // copyRowsFast packs whole panels of rows.

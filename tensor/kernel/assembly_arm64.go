@@ -27,6 +27,15 @@ func multiplyTable(_, rows, depth int, data *float32, taps, depthOffsets *int32,
 	multiplyTabled(rows, depth, data, taps, depthOffsets, b, c, stride, accumulate)
 }
 
+// copyLinesFast has none, as Go's copies are NEON's, nor has zipLinesFast.
+func copyLinesFast[T Float](to []T, toLine int, from []T, fromLine, lines, width int) bool {
+	return false
+}
+
+func zipLinesFast[T Float](to []T, toLine int, even, odd []T, fromLine, lines, pairs int) bool {
+	return false
+}
+
 // copyRowsFast has none: Go's copies are NEON's.
 func copyRowsFast[T Float](panels []T, size int, source []T, stride, depth, whole int) bool {
 	return false

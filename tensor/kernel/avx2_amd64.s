@@ -6072,6 +6072,104 @@ end:
 	VZEROUPPER
 	RET
 
+// func copyLines(to *float32, toLine int, from *float32, fromLine int, lines int, width int)
+// Requires: AVX
+TEXT ·copyLines(SB), NOSPLIT, $0-48
+	MOVQ to+0(FP), AX
+	MOVQ from+16(FP), CX
+	MOVQ toLine+8(FP), DX
+	SHLQ $0x02, DX
+	MOVQ fromLine+24(FP), BX
+	SHLQ $0x02, BX
+	MOVQ lines+32(FP), SI
+
+line:
+	MOVQ width+40(FP), R9
+	MOVQ AX, DI
+	MOVQ CX, R8
+
+eight:
+	VMOVUPS (R8), Y0
+	VMOVUPS Y0, (DI)
+	SUBQ    $0x08, R9
+	JZ      next
+	CMPQ    R9, $0x08
+	JGE     whole
+	IMUL3Q  $0x04, R9, R10
+	ADDQ    R10, DI
+	IMUL3Q  $0x04, R9, R9
+	ADDQ    R9, R8
+	MOVQ    $0x00000008, R9
+	JMP     eight
+
+whole:
+	ADDQ $0x20, DI
+	ADDQ $0x20, R8
+	JMP  eight
+
+next:
+	ADDQ DX, AX
+	ADDQ BX, CX
+	DECQ SI
+	JNZ  line
+	VZEROUPPER
+	RET
+
+// func zipLines(to *float32, toLine int, even *float32, odd *float32, fromLine int, lines int, width int)
+// Requires: AVX
+TEXT ·zipLines(SB), NOSPLIT, $0-56
+	MOVQ to+0(FP), AX
+	MOVQ even+16(FP), CX
+	MOVQ odd+24(FP), DX
+	MOVQ fromLine+32(FP), BX
+	SHLQ $0x02, BX
+	MOVQ toLine+8(FP), SI
+	SHLQ $0x02, SI
+	MOVQ lines+40(FP), DI
+
+line:
+	MOVQ width+48(FP), R11
+	MOVQ AX, R8
+	MOVQ CX, R9
+	MOVQ DX, R10
+
+eight:
+	VMOVUPS    (R9), Y0
+	VMOVUPS    (R10), Y1
+	VUNPCKLPS  Y1, Y0, Y2
+	VUNPCKHPS  Y1, Y0, Y1
+	VPERM2F128 $0x20, Y1, Y2, Y0
+	VPERM2F128 $0x31, Y1, Y2, Y1
+	VMOVUPS    Y0, (R8)
+	VMOVUPS    Y1, 32(R8)
+	SUBQ       $0x08, R11
+	JZ         next
+	CMPQ       R11, $0x08
+	JGE        whole
+	IMUL3Q     $0x08, R11, R12
+	ADDQ       R12, R8
+	IMUL3Q     $0x04, R11, R12
+	ADDQ       R12, R9
+	IMUL3Q     $0x04, R11, R11
+	ADDQ       R11, R10
+	MOVQ       $0x00000008, R11
+	JMP        eight
+
+whole:
+	ADDQ $0x40, R8
+	ADDQ $0x20, R9
+	ADDQ $0x20, R10
+	JMP  eight
+
+next:
+	ADDQ SI, AX
+	ADDQ BX, CX
+	ADDQ BX, DX
+	DECQ DI
+	JNZ  line
+	VZEROUPPER
+	RET
+
 // func maxPlanesAVX2(upper *float32, lower *float32, y *float32, table *int32, pairs int, planes int, xPlane int, yPlane int, floor float32)
 // Requires: AVX, AVX2
 TEXT ·maxPlanesAVX2(SB), NOSPLIT, $0-68

@@ -258,6 +258,16 @@ func multiplyAddsAVX2(loops int)
 //go:noescape
 func transpose(panel *float32, distance int, source *float32, offsets *[8]int, depth int)
 
+// copyLines copies lines of at least eight numbers, one or more, which lie toLine and fromLine numbers apart.
+//
+//go:noescape
+func copyLines(to *float32, toLine int, from *float32, fromLine int, lines int, width int)
+
+// zipLines copies lines of width pairs, at least eight, from where their even and odd numbers lie, fromLine numbers from one line to the next.
+//
+//go:noescape
+func zipLines(to *float32, toLine int, even *float32, odd *float32, fromLine int, lines int, width int)
+
 // maxPlanesAVX2 is maxPlanes.
 //
 //go:noescape

@@ -203,16 +203,32 @@ func cropScatter[T Float](p *scatterPlan, padded, dx []T, image, images, channel
 		for c := channelLo; c < channelHi; c++ {
 			from := padded[(n*s.C+c)*p.plane:][:p.plane]
 			to := dx[((image+n)*s.C+c)*s.H*s.W:][:s.H*s.W]
-			for h := range s.H {
-				line := to[h*s.W:][:s.W]
-				if h+s.PadH >= p.paddedH {
-					clear(line)
-					continue
-				}
-				cropLine(line, from[(h+s.PadH)*p.lineW:][:p.lineW], s.PadW, s.StrideW, p.phaseW)
+			lines := max(0, min(s.H, p.paddedH-s.PadH)) // that the copy has
+			clear(to[lines*s.W:])
+			from = from[min(s.PadH, p.paddedH)*p.lineW:]
+			if cropLines(p, to, from, lines) {
+				continue
+			}
+			for h := range lines {
+				cropLine(to[h*s.W:][:s.W], from[h*p.lineW:][:p.lineW], s.PadW, s.StrideW, p.phaseW)
 			}
 		}
 	}
+}
+
+// cropLines takes all lines of a plane at once, where there is assembly for that.
+func cropLines[T Float](p *scatterPlan, to, from []T, lines int) bool {
+	pad, width := p.shape.PadW, p.shape.W
+	switch {
+	case lines == 0:
+		return true
+	case p.shape.StrideW == 1 && pad+width <= p.lineW:
+		return copyLinesFast(to, width, from[pad:], p.lineW, lines, width)
+	case p.shape.StrideW == 2 && width%2 == 0 && (pad+1)/2+width/2 <= p.phaseW:
+		even, odd := from[pad%2*p.phaseW+pad/2:], from[(pad+1)%2*p.phaseW+(pad+1)/2:]
+		return zipLinesFast(to, width, even, odd, p.lineW, lines, width/2)
+	}
+	return false
 }
 
 // cropLine takes a line of dx from the padded one, which may lack its end.

@@ -19,6 +19,14 @@ func multiplyTapsFast[T Float](data []T, taps []int32, together int, depthOffset
 	return false
 }
 
+func copyLinesFast[T Float](to []T, toLine int, from []T, fromLine, lines, width int) bool {
+	return false
+}
+
+func zipLinesFast[T Float](to []T, toLine int, even, odd []T, fromLine, lines, pairs int) bool {
+	return false
+}
+
 func packColumnsFast[T Float](panel, source []T, stride, depth, columns int) bool { return false }
 
 func packGroupFast[T Float](to, from []T, rows, depth int) int { return 0 }

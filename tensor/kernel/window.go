@@ -165,6 +165,12 @@ func pad[T Float](w *window, padded, source []T, image, images, c0, c1, row int)
 			from := source[((image+n)*w.channels+c)*w.height*w.width:][:w.height*w.width]
 			to := padded[(n*w.channels+c)*plane:][:plane]
 			clear(to)
+			if w.spacingH == 1 && w.spacingW == 1 && w.padW >= 0 && w.padW < w.paddedW && first < last {
+				width := min(w.width, w.paddedW-w.padW)
+				if copyLinesFast(to[(first-top)*w.paddedW+w.padW:], w.paddedW, from[first*w.width:], w.width, last-first, width) {
+					continue
+				}
+			}
 			for h := first; h < last; h++ {
 				padLine(to[(h*w.spacingH-top)*w.paddedW:][:w.paddedW], from[h*w.width:][:w.width], w.padW, w.spacingW)
 			}

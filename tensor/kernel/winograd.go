@@ -28,13 +28,13 @@ type winogradPlan struct {
 	pointFilter int // and of a panel of the transformed filter
 	columns     int // of the products: those of a panel, or in AVX-512 of two where there are as many
 	blocksIn    int // numbers of all blocks of the input
-	blocksOut   int // numbers from the blocks of lanes output channels to the next; 0 where they share them
+	blocksOut   int // numbers from the blocks of lanes output channels to the next; 0 if all share one
 }
 
 const (
-	// stripElements are the transformed input of a strip, which the first-level cache shares with the
-	// products: 24 Ki float32 are 96 KiB. Where the transformed filter, which each strip reads, is
-	// large, a stripShare of that; but groupElements at most: 128 Ki float32 are 512 KiB.
+	// stripElements are the transformed input of a strip: 24 Ki float32 are 96 KiB. Where the
+	// transformed filter, which each strip reads, is large, they are a stripShare of that; but
+	// groupElements at most: 128 Ki float32 are 512 KiB.
 	stripElements = 24 << 10
 	stripShare    = 5
 	groupElements = 1 << 17

@@ -39,8 +39,8 @@ func load[T Float](b *blockedImage, blocks, x []T, image, channel, row int) {
 		planes{b.height * b.width, b.width, min(lanes, b.channels-channel), hi - lo, b.width})
 }
 
-// store copies rows [first, last) of an image's blocks, the given ones, to where up to lanes channels
-// of the image lie.
+// store copies rows [first, last) of an image's blocks, the given ones, to where up to lanes
+// channels of the image lie.
 func store[T Float](b *blockedImage, y, blocks []T, image, channel, first, last int) {
 	lo, hi := max(0, first-b.padH), min(b.height, last-b.padH)
 	if lo >= hi {

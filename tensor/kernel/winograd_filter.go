@@ -10,11 +10,12 @@ type winogradGradient struct {
 	groups   patchGroups
 	chunks   int // ranges of groups of patches
 	ranges   int // of panels of output channels; a tile is a chunk's range
-	panels   int
+	together int // panels that are multiplied together
+	panels   int // groups of so many
 	parts    int // of the input channels, when the sums are transformed back
 	pointX   int // numbers from a point to the next, of the transformed x,
 	pointY   int // of a panel of the transformed dout,
-	pointSum int // and of a panel of the sums
+	pointSum int // and of a group of panels of the sums
 }
 
 const (
@@ -34,18 +35,20 @@ func (c Conv2D) filterWinograd(a *cookToom) Routine {
 	points, strideX := p.points*p.points, ceilDiv(c.C, lanes)*lanes
 	// The groups, and with them the order of the sums, do not depend on lanes.
 	patchX := ceilDiv(c.C, leastLanes) * leastLanes
-	p.panels, p.parts = ceilDiv(c.K, panelColumns), ceilDiv(c.C, panelColumns)
+	p.together = panelsTogether(ceilDiv(c.K, panelColumns))
+	p.panels, p.parts = ceilDiv(c.K, p.together*panelColumns), ceilDiv(c.C, panelColumns)
+	panels := ceilDiv(c.K, panelColumns)
 	p.chunks = min(tileCount, c.filterChunks(a))
-	p.groups = c.groups(p.patch, 0, min(maxDepth, filterGroupElements/(points*(patchX+p.panels*panelColumns))), p.chunks)
+	p.groups = c.groups(p.patch, 0, min(maxDepth, filterGroupElements/(points*(patchX+panels*panelColumns))), p.chunks)
 	p.chunks = min(p.chunks, p.groups.count())
 	most := p.groups.most()
-	p.pointX, p.pointY, p.pointSum = apart(most*strideX), apart(most*panelColumns), apart(c.C*panelColumns)
+	p.pointX, p.pointY, p.pointSum = apart(most*strideX), apart(most*panelColumns), apart(c.C*p.columns())
 	p.x = patchesOf{c.blockedX(p.patch), &p.input, p.patch, p.groups.wide, lattice{p.points * p.pointX, p.pointX, strideX}, panelColumns, 0}
 	p.y = patchesOf{c.blockedY(p.patch), &p.spread, p.patch, p.groups.wide, lattice{p.points * p.pointY, p.pointY, panelColumns}, points * p.pointY, 0}
 	p.ranges = min(p.panels, ceilDiv(filterTiles, p.chunks))
 	blocks := max(p.x.blocksSize(p.groups.highest()), p.y.blocksSize(p.groups.highest()))
-	transformed := points*p.pointX + ceilDiv(p.panels, p.ranges)*p.y.panel + panelColumns/lanes*blocks
-	sums := points*apart(panelColumns*panelColumns) + panelColumns*c.R*c.S*lanes
+	transformed := points*p.pointX + ceilDiv(p.panels, p.ranges)*p.together*p.y.panel + panelColumns/lanes*blocks
+	sums := points*apart(panelColumns*p.columns()) + panelColumns*c.R*c.S*lanes
 	return Routine{
 		Phases:    []int{p.chunks * p.ranges, p.panels * p.parts},
 		Workspace: p.chunks * points * p.panels * p.pointSum,
@@ -55,6 +58,9 @@ func (c Conv2D) filterWinograd(a *cookToom) Routine {
 		gradient: p,
 	}
 }
+
+// columns is how many columns a row of the sums has.
+func (p *winogradGradient) columns() int { return p.together * panelColumns }
 
 // filterChunks is the number of chunks whose sums are worth their memory.
 func (c Conv2D) filterChunks(a *cookToom) int {
@@ -68,13 +74,13 @@ func winogradSums[T Float](p *winogradGradient, tile int, o Operands[T]) {
 	first, last := cut(p.panels, p.ranges, tile/p.chunks)
 	sums := o.Workspace[tile%p.chunks*points*p.panels*p.pointSum:][:points*p.panels*p.pointSum]
 	x, scratch := o.Scratch[:points*p.pointX], o.Scratch[points*p.pointX:]
-	y, scratch := scratch[:(last-first)*p.y.panel], scratch[(last-first)*p.y.panel:]
+	y, scratch := scratch[:(last-first)*p.together*p.y.panel], scratch[(last-first)*p.together*p.y.panel:]
 	temporary, blocks := scratch[:transformTemporary], scratch[transformTemporary:]
 	groupLo, groupHi := cut(p.groups.count(), p.chunks, tile%p.chunks)
 	for group := groupLo; group < groupHi; group++ {
 		at, lo, hi := p.groups.part(group)
 		transformImages(&p.x, at, lo, lo, hi, 0, p.parts, o.B, x, blocks, temporary)
-		transformImages(&p.y, at, lo, lo, hi, first, last, o.A, y, blocks, temporary)
+		transformImages(&p.y, at, lo, lo, hi, first*p.together, min(last*p.together, ceilDiv(p.shape.K, panelColumns)), o.A, y, blocks, temporary)
 		f := flagAccumulate
 		if group == groupLo {
 			f = 0
@@ -82,40 +88,45 @@ func winogradSums[T Float](p *winogradGradient, tile int, o Operands[T]) {
 		patches := at.images * (hi - lo) * p.groups.wide
 		for point := range points {
 			for panel := first; panel < last; panel++ {
-				b := y[(panel-first)*p.y.panel+point*p.pointY:][:patches*panelColumns]
-				multiplyPatches(p, patches, x[point*p.pointX:], b, sums[(point*p.panels+panel)*p.pointSum:], f)
+				b := y[(panel-first)*p.together*p.y.panel+point*p.pointY:]
+				pair := p.together > 1 && (panel*p.together+1)*panelColumns < p.shape.K
+				multiplyPatches(p, patches, pair, x[point*p.pointX:], b, sums[(point*p.panels+panel)*p.pointSum:], f)
 			}
 		}
 	}
 }
 
-// multiplyPatches adds to the sums of all input channels at one point.
-func multiplyPatches[T Float](p *winogradGradient, patches int, x, y, sums []T, f flags) {
-	channels, tiles := p.shape.C, rowGroups(p.shape.C)
-	for c, n := 0, 1; n <= tiles; n++ {
-		end := n * channels / tiles
+// multiplyPatches adds to the sums of all input channels at one point, for one panel or a pair.
+func multiplyPatches[T Float](p *winogradGradient, patches int, pair bool, x, y, sums []T, f flags) {
+	channels, tiles, columns := p.shape.C, rowGroups(p.shape.C), p.columns()
+	for n := range tiles {
+		c, end := cut(channels, tiles, n)
 		a := left[T]{data: x[c:], rowStride: 1, depthStride: p.x.to.patch}
-		multiply(end-c, patches, a, y, sums[c*panelColumns:], panelColumns, nil, f)
-		c = end
+		if pair {
+			multiplyPair(end-c, patches, a, y, p.y.panel, sums[c*columns:], columns, nil, f)
+		} else {
+			multiply(end-c, patches, a, y, sums[c*columns:], columns, nil, f)
+		}
 	}
 }
 
-// winogradCombine adds up the chunks' sums of a panel of output channels and some input channels,
-// and transforms them back.
+// winogradCombine adds up the chunks' sums of a group of panels of output channels and some input
+// channels, and transforms them back.
 func winogradCombine[T Float](p *winogradGradient, tile int, o Operands[T]) {
 	points, area := p.points*p.points, p.taps*p.taps
 	panel := tile / p.parts
 	lo, hi := cut(p.shape.C, p.parts, tile%p.parts)
 	temporary, scratch := o.Scratch[:transformTemporary], o.Scratch[transformTemporary:]
-	each := apart(panelColumns * panelColumns)
+	columns := p.columns()
+	each := apart(panelColumns * columns)
 	sums, blocks := scratch[:points*each], scratch[points*each:]
 	for point := range points {
-		from := o.Workspace[(point*p.panels+panel)*p.pointSum+lo*panelColumns:]
-		SumRows(sums[point*each:][:(hi-lo)*panelColumns], from, p.chunks, points*p.panels*p.pointSum)
+		from := o.Workspace[(point*p.panels+panel)*p.pointSum+lo*columns:]
+		SumRows(sums[point*each:][:(hi-lo)*columns], from, p.chunks, points*p.panels*p.pointSum)
 	}
-	for k := panel * panelColumns; k < min((panel+1)*panelColumns, p.shape.K); k += lanes {
+	for k := panel * columns; k < min((panel+1)*columns, p.shape.K); k += lanes {
 		transform(&p.gather, blocks, lattice{p.taps * lanes, lanes, area * lanes},
-			sums[k%panelColumns:], lattice{p.points * each, each, panelColumns}, hi-lo, temporary)
+			sums[k-panel*columns:], lattice{p.points * each, each, columns}, hi-lo, temporary)
 		separate(o.Out[(k*p.shape.C+lo)*area:], planes{p.shape.C * area, 0, min(lanes, p.shape.K-k), 1, (hi - lo) * area}, blocks, 0)
 	}
 }

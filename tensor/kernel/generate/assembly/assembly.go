@@ -19,6 +19,8 @@ func AVX2() {
 	ConstraintExpr("!purego")
 	all(avx2)
 	transpose()
+	copyLines()
+	zipLines()
 	maxPlanes()
 	maxPlanesBackward()
 }

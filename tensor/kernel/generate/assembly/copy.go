@@ -1,0 +1,85 @@
+package assembly
+
+import (
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	. "github.com/mmcloughlin/avo/reg"
+)
+
+// linesOf writes the loops over lines and over eights of their numbers. The last eight of a line overlap those before them where the line is not a
+// multiple of eight; it has at least that many. Pointers advance by so many bytes for each eight.
+func linesOf(pointers []GPVirtual, strides []GPVirtual, each []int, eight func(at []Mem)) {
+	lines := Load(Param("lines"), GP64())
+	place := make([]GPVirtual, len(pointers))
+	at := make([]Mem, len(pointers))
+	for i := range place {
+		place[i] = GP64()
+		at[i] = Mem{Base: place[i]}
+	}
+	Label("line")
+	left := Load(Param("width"), GP64())
+	for i, p := range pointers {
+		MOVQ(p, place[i])
+	}
+	Label("eight")
+	eight(at)
+	SUBQ(Imm(vector), left)
+	JZ(LabelRef("next"))
+	CMPQ(left, Imm(vector))
+	JGE(LabelRef("whole"))
+	for i, p := range place {
+		back := GP64()
+		IMUL3Q(Imm(uint64(each[i]/vector)), left, back)
+		ADDQ(back, p)
+	}
+	MOVQ(U32(vector), left)
+	JMP(LabelRef("eight"))
+	Label("whole")
+	for i, p := range place {
+		ADDQ(Imm(uint64(each[i])), p)
+	}
+	JMP(LabelRef("eight"))
+	Label("next")
+	for i, p := range pointers {
+		ADDQ(strides[i], p)
+	}
+	DECQ(lines)
+	JNZ(LabelRef("line"))
+	VZEROUPPER()
+	RET()
+}
+
+// copyLines writes the copy of short lines.
+func copyLines() {
+	TEXT("copyLines", NOSPLIT, "func(to *float32, toLine int, from *float32, fromLine, lines, width int)")
+	Pragma("noescape")
+	Doc("copyLines copies lines of at least eight numbers, one or more, which lie toLine and fromLine numbers apart.")
+	to, from := Load(Param("to"), GP64()).(GPVirtual), Load(Param("from"), GP64()).(GPVirtual)
+	const each = vector * bytes
+	linesOf([]GPVirtual{to, from}, []GPVirtual{loadBytes("toLine"), loadBytes("fromLine")}, []int{each, each}, func(at []Mem) {
+		v := YMM()
+		VMOVUPS(at[1], v)
+		VMOVUPS(v, at[0])
+	})
+}
+
+// zipLines writes the copy of lines whose even and odd numbers lie apart.
+func zipLines() {
+	TEXT("zipLines", NOSPLIT, "func(to *float32, toLine int, even, odd *float32, fromLine, lines, width int)")
+	Pragma("noescape")
+	Doc("zipLines copies lines of width pairs, at least eight, from where their even and odd numbers lie, fromLine numbers from one line to the next.")
+	to, even, odd := Load(Param("to"), GP64()).(GPVirtual), Load(Param("even"), GP64()).(GPVirtual), Load(Param("odd"), GP64()).(GPVirtual)
+	from := loadBytes("fromLine")
+	const each = vector * bytes
+	linesOf([]GPVirtual{to, even, odd}, []GPVirtual{loadBytes("toLine"), from, from}, []int{2 * each, each, each}, func(at []Mem) {
+		first, second, low, high := YMM(), YMM(), YMM(), YMM()
+		VMOVUPS(at[1], first)
+		VMOVUPS(at[2], second)
+		VUNPCKLPS(second, first, low)
+		VUNPCKHPS(second, first, high)
+		VPERM2F128(Imm(0x20), high, low, first)
+		VPERM2F128(Imm(0x31), high, low, second)
+		VMOVUPS(first, at[0])
+		VMOVUPS(second, at[0].Offset(each))
+	})
+}
