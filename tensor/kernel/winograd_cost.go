@@ -77,7 +77,7 @@ func (c Conv2D) suitsWinogradFilter() *cookToom {
 	least := filterGain * c.directFilterCost()
 	for _, a := range c.algorithms() {
 		sums := float64(a.points * a.points * c.C * ceilDiv(c.K, panelColumns) * panelColumns)
-		cost := c.winogradCost(a, c.C, c.K) + sums*float64(c.filterChunks(a))/float64(c.B)
+		cost := c.winogradCost(a, c.C, c.K) + sums*float64(min(tileCount, c.filterChunks(a)))/float64(c.B)
 		if !c.Direct && cost < least && sums <= sumsElements && ceilDiv(c.Q(), a.patch) <= maxDepth {
 			best, least = a, cost
 		}
