@@ -88,17 +88,18 @@ func biasRows[T float32 | float64](a *tensor.Args, lo, hi int) {
 	kernel.SumRows(db[lo:hi], dout[lo:], len(dout)/len(db), len(db))
 }
 
-func biasSum[T float32 | float64](a *tensor.Args, lo, hi int) float64 {
-	return kernel.Sum(tensor.Slice[T](a, 1)[lo:hi])
+func biasSum[T float32 | float64](a *tensor.Args, totals []float64, lo, hi int) {
+	kernel.SumPlanes(totals, tensor.Slice[T](a, 1)[lo:hi])
 }
 
-// planeSums adds up all channels' planes of some width: each by sum, then those of a channel in
+// planeSums adds up all channels' planes of some width: some by sum, then those of a channel in
 // order.
-func planeSums(l *graph.Lowering, planes, width int, sum func(a *tensor.Args, lo, hi int) float64) tensor.HostKernel {
+func planeSums(l *graph.Lowering, planes, width int, sum func(a *tensor.Args, totals []float64, lo, hi int)) tensor.HostKernel {
 	host := tensor.Strips(planes, width, func(a *tensor.Args, lo, hi int) {
 		sums := tensor.Workspace[float64](a)
-		for plane := lo; plane < hi; plane++ {
-			sums[plane] = sum(a, plane*width, (plane+1)*width)
+		for plane := lo; plane < hi; plane += kernel.PlanesTogether {
+			end := min(plane+kernel.PlanesTogether, hi)
+			sum(a, sums[plane:end], plane*width, end*width)
 		}
 	})
 	host.Workspace = 8 * planes

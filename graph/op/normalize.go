@@ -142,13 +142,24 @@ func (n normal) arguments(l *graph.Lowering, m members, x tensor.Shape) []tensor
 	}
 }
 
-// moments are the mean, or 0, and 1/sqrt(mean square distance from it + epsilon).
-func moments[T float32 | float64](x []T, n normal) (mean, inverse float64) {
+// moments sets the mean, or 0, and 1/sqrt(mean square distance from it + epsilon) of some groups.
+func moments[T float32 | float64](x []T, n normal, mean, inverse []float64) {
+	size := float64(len(x) / len(mean))
+	clear(mean)
 	if n.center {
-		mean = kernel.WideSum(x) / float64(len(x))
+		kernel.WideSumPlanes(mean, x)
+		for i := range mean {
+			mean[i] /= size
+		}
 	}
-	return mean, 1 / math.Sqrt(kernel.WideSquares(x, mean)/float64(len(x))+n.epsilon)
+	kernel.WideSquaresPlanes(inverse, x, mean)
+	for i, squares := range inverse {
+		inverse[i] = 1 / math.Sqrt(squares/size+n.epsilon)
+	}
 }
+
+// together is how many groups, and how many of their planes, are treated at a time.
+const together = kernel.PlanesTogether
 
 func (n normal) lower(l *graph.Lowering) {
 	m := n.members(l.Shape)
@@ -167,15 +178,24 @@ func normalize[T float32 | float64](n normal, m members) func(a *tensor.Args, lo
 		if n.threshold {
 			tau = tensor.Slice[T](a, 4)
 		}
+		var means, inverses [together]float64
+		var affine [together]kernel.Affine
+		var bounds [together]T
 		size := m.channels * m.width
-		for row := lo; row < hi; row++ {
-			mean, inverse := moments(x[row*size:(row+1)*size], n)
-			for c := range m.channels {
-				channel := (row*m.channels + c) % len(gamma)
-				from, to := x[row*size+c*m.width:][:m.width], y[row*size+c*m.width:][:m.width]
-				kernel.WideAffine(to, from, mean, float64(gamma[channel])*inverse, float64(beta[channel]))
+		for row := lo; row < hi; row += together {
+			end := min(row+together, hi)
+			mean, inverse := means[:end-row], inverses[:end-row]
+			moments(x[row*size:end*size], n, mean, inverse)
+			for plane := row * m.channels; plane < end*m.channels; plane += together {
+				last := min(plane+together, end*m.channels)
+				for i := range last - plane {
+					group, channel := (plane+i)/m.channels-row, (plane+i)%len(gamma)
+					affine[i] = kernel.Affine{Mean: mean[group], Scale: float64(gamma[channel]) * inverse[group], Shift: float64(beta[channel])}
+				}
+				from, to := x[plane*m.width:last*m.width], y[plane*m.width:last*m.width]
+				kernel.WideAffinePlanes(to, from, affine[:last-plane])
 				if n.threshold {
-					kernel.Raise(to, to, tau[channel])
+					kernel.RaisePlanes(to, to, ofChannels(bounds[:last-plane], tau, plane))
 				}
 			}
 		}
@@ -214,24 +234,44 @@ func (g normalizeBackward) Lower(l *graph.Lowering) {
 func normalizeGradient[T float32 | float64](n normal, m members) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		dx, dout, x, gamma := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2), tensor.Slice[T](a, 3)
+		var means, inverses, ofPlanes, products, sums [together]float64
+		var combination [together]kernel.Combination
 		size := m.channels * m.width
-		for row := lo; row < hi; row++ {
-			from, dy, to := x[row*size:(row+1)*size], dout[row*size:(row+1)*size], dx[row*size:(row+1)*size]
-			mean, inverse := moments(from, n)
-			total, product := 0.0, 0.0
-			for c := range m.channels {
-				scale := float64(gamma[(row*m.channels+c)%len(gamma)])
-				lo, hi := c*m.width, (c+1)*m.width
-				if n.center {
-					total += scale * kernel.WideSum(dy[lo:hi])
+		for row := lo; row < hi; row += together {
+			end := min(row+together, hi)
+			mean, inverse := means[:end-row], inverses[:end-row]
+			moments(x[row*size:end*size], n, mean, inverse)
+			var total, product [together]float64
+			for plane := row * m.channels; plane < end*m.channels; plane += together {
+				last := min(plane+together, end*m.channels)
+				count, from, dy := last-plane, x[plane*m.width:last*m.width], dout[plane*m.width:last*m.width]
+				for i := range count {
+					ofPlanes[i] = mean[(plane+i)/m.channels-row]
 				}
-				product += scale * kernel.WideProducts(dy[lo:hi], from[lo:hi], mean)
+				kernel.WideProductsPlanes(products[:count], dy, from, ofPlanes[:count])
+				if n.center {
+					kernel.WideSumPlanes(sums[:count], dy)
+				}
+				for i := range count {
+					group, scale := (plane+i)/m.channels-row, float64(gamma[(plane+i)%len(gamma)])
+					total[group] += scale * sums[i]
+					product[group] += scale * products[i]
+				}
 			}
-			total, product = total/float64(size), product*inverse/float64(size)
-			for c := range m.channels {
-				scale := float64(gamma[(row*m.channels+c)%len(gamma)])
-				lo, hi := c*m.width, (c+1)*m.width
-				kernel.WideCombine(to[lo:hi], dy[lo:hi], from[lo:hi], mean, inverse*scale, inverse*inverse*product, inverse*total)
+			for i := range inverse {
+				total[i], product[i] = total[i]/float64(size), product[i]*inverse[i]/float64(size)
+			}
+			for plane := row * m.channels; plane < end*m.channels; plane += together {
+				last := min(plane+together, end*m.channels)
+				for i := range last - plane {
+					group, scale := (plane+i)/m.channels-row, float64(gamma[(plane+i)%len(gamma)])
+					inverse := inverse[group]
+					combination[i] = kernel.Combination{
+						Mean: mean[group], A: inverse * scale, B: inverse * inverse * product[group], C: inverse * total[group],
+					}
+				}
+				lo, hi := plane*m.width, last*m.width
+				kernel.WideCombinePlanes(dx[lo:hi], dout[lo:hi], x[lo:hi], combination[:last-plane])
 			}
 		}
 	}
@@ -269,12 +309,22 @@ func (g normalizeBackwardScale) Lower(l *graph.Lowering) {
 func scaleProducts[T float32 | float64](n normal, m members) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		dout, x, products := tensor.Slice[T](a, 1), tensor.Slice[T](a, 2), tensor.Workspace[float64](a)
+		var means, inverses, ofPlanes [together]float64
 		size := m.channels * m.width
-		for row := lo; row < hi; row++ {
-			mean, inverse := moments(x[row*size:(row+1)*size], n)
-			for c := range m.channels {
-				lo, hi := row*size+c*m.width, row*size+(c+1)*m.width
-				products[row*m.channels+c] = kernel.WideProducts(dout[lo:hi], x[lo:hi], mean) * inverse
+		for row := lo; row < hi; row += together {
+			end := min(row+together, hi)
+			mean, inverse := means[:end-row], inverses[:end-row]
+			moments(x[row*size:end*size], n, mean, inverse)
+			for plane := row * m.channels; plane < end*m.channels; plane += together {
+				last := min(plane+together, end*m.channels)
+				for i := range last - plane {
+					ofPlanes[i] = mean[(plane+i)/m.channels-row]
+				}
+				some, lo, hi := products[plane:last], plane*m.width, last*m.width
+				kernel.WideProductsPlanes(some, dout[lo:hi], x[lo:hi], ofPlanes[:last-plane])
+				for i := range some {
+					some[i] *= inverse[(plane+i)/m.channels-row]
+				}
 			}
 		}
 	}

@@ -38,10 +38,21 @@ func (Threshold) Lower(l *graph.Lowering) {
 func threshold[T float32 | float64](width int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		y, x, tau := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2)
-		for row := lo; row < hi; row++ {
-			kernel.Raise(y[row*width:(row+1)*width], x[row*width:(row+1)*width], tau[row%len(tau)])
+		var bounds [kernel.PlanesTogether]T
+		for row := lo; row < hi; row += len(bounds) {
+			end := min(row+len(bounds), hi)
+			some := ofChannels(bounds[:end-row], tau, row)
+			kernel.RaisePlanes(y[row*width:end*width], x[row*width:end*width], some)
 		}
 	}
+}
+
+// ofChannels sets each plane's number, from the given plane on, to its channel's.
+func ofChannels[T float32 | float64](planes, channels []T, from int) []T {
+	for i := range planes {
+		planes[i] = channels[(from+i)%len(channels)]
+	}
+	return planes
 }
 
 // Gradients implements graph.Differentiable. They need only y, so that x's memory is free once y is
@@ -69,17 +80,19 @@ func (thresholdBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 func (thresholdBackward) Lower(l *graph.Lowering) {
 	rows, width := planes(l.Shape)
-	run := graph.Pick(l, thresholdGradient(width, kernel.PassAbove32), thresholdGradient(width, kernel.PassAbove64))
+	run := graph.Pick(l, thresholdGradient[float32], thresholdGradient[float64])(width)
 	l.Emit("threshold_bwd", tensor.Fours(rows*width), tensor.Strips(rows, width, run),
 		l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(rows*width), tensor.Int(l.Shape[1]), tensor.Int(width))
 }
 
-func thresholdGradient[T float32 | float64](width int, pass func(dx, dout, y []T, bound T)) func(a *tensor.Args, lo, hi int) {
+func thresholdGradient[T float32 | float64](width int) func(a *tensor.Args, lo, hi int) {
 	return func(a *tensor.Args, lo, hi int) {
 		dx, dout, y, tau := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[T](a, 2), tensor.Slice[T](a, 3)
-		for row := lo; row < hi; row++ {
-			from, to := row*width, (row+1)*width
-			pass(dx[from:to], dout[from:to], y[from:to], tau[row%len(tau)])
+		var bounds [kernel.PlanesTogether]T
+		for row := lo; row < hi; row += len(bounds) {
+			end := min(row+len(bounds), hi)
+			from, to := row*width, end*width
+			kernel.PassAbovePlanes(dx[from:to], dout[from:to], y[from:to], ofChannels(bounds[:end-row], tau, row))
 		}
 	}
 }
@@ -108,6 +121,6 @@ func (thresholdBackwardBound) Lower(l *graph.Lowering) {
 		l.Out(), l.In(0), l.In(1), tensor.Int(rows*width), tensor.Int(channels), tensor.Int(width))
 }
 
-func thresholdSum[T float32 | float64](a *tensor.Args, lo, hi int) float64 {
-	return kernel.WideDifference(tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi])
+func thresholdSum[T float32 | float64](a *tensor.Args, totals []float64, lo, hi int) {
+	kernel.WideDifferencePlanes(totals, tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi])
 }

@@ -8286,34 +8286,37 @@ panels:
 // func expm1AVX512(p *byte)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·expm1AVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSS (CX), Z0
-	VBROADCASTSS 4(CX), Z1
-	VBROADCASTSS 8(CX), Z2
-	VBROADCASTSS 12(CX), Z3
-	VBROADCASTSS 16(CX), Z4
-	VBROADCASTSS 20(CX), Z5
-	VBROADCASTSS 24(CX), Z6
-	VBROADCASTSS 28(CX), Z7
-	VBROADCASTSS 32(CX), Z8
-	VBROADCASTSS 36(CX), Z9
-	VBROADCASTSS 40(CX), Z10
-	VBROADCASTSS 44(CX), Z11
-	VBROADCASTSS 48(CX), Z12
-	VBROADCASTSS 52(CX), Z13
-	VBROADCASTSS 56(CX), Z13
-	VBROADCASTSS 60(CX), Z13
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         48(AX), AX
-	SHLQ         $0x02, AX
-	XORQ         BX, BX
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 48(AX), BX
+	SHLQ $0x02, BX
+
+plane:
+	MOVQ         56(AX), SI
+	VBROADCASTSS (SI), Z0
+	VBROADCASTSS 4(SI), Z1
+	VBROADCASTSS 8(SI), Z2
+	VBROADCASTSS 12(SI), Z3
+	VBROADCASTSS 16(SI), Z4
+	VBROADCASTSS 20(SI), Z5
+	VBROADCASTSS 24(SI), Z6
+	VBROADCASTSS 28(SI), Z7
+	VBROADCASTSS 32(SI), Z8
+	VBROADCASTSS 36(SI), Z9
+	VBROADCASTSS 40(SI), Z10
+	VBROADCASTSS 44(SI), Z11
+	VBROADCASTSS 48(SI), Z12
+	VBROADCASTSS 52(SI), Z13
+	VBROADCASTSS 56(SI), Z13
+	VBROADCASTSS 60(SI), Z13
+	ADDQ         $0x40, 56(AX)
+	XORQ         SI, SI
 
 loop:
-	PREFETCHT0 2048(CX)(BX*1)
-	PREFETCHT0 2048(DX)(BX*1)
-	VMOVUPS    (DX)(BX*1), Z13
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Z13
 	VMINPS     Z13, Z0, Z13
 	VMAXPS     Z13, Z1, Z13
 	VMULPS     Z2, Z13, Z14
@@ -8342,44 +8345,51 @@ loop:
 	VSUBPS     Z12, Z15, Z14
 	VADDPS     Z14, Z13, Z13
 	VADDPS     Z13, Z13, Z13
-	VMOVUPS    Z13, (CX)(BX*1)
-	ADDQ       $0x40, BX
-	CMPQ       BX, AX
+	VMOVUPS    Z13, (CX)(SI*1)
+	ADDQ       $0x40, SI
+	CMPQ       SI, BX
 	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func sigmoidAVX512(p *byte)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·sigmoidAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSS (CX), Z0
-	VBROADCASTSS 4(CX), Z1
-	VBROADCASTSS 8(CX), Z2
-	VBROADCASTSS 12(CX), Z3
-	VBROADCASTSS 16(CX), Z4
-	VBROADCASTSS 20(CX), Z5
-	VBROADCASTSS 24(CX), Z6
-	VBROADCASTSS 28(CX), Z7
-	VBROADCASTSS 32(CX), Z8
-	VBROADCASTSS 36(CX), Z9
-	VBROADCASTSS 40(CX), Z10
-	VBROADCASTSS 44(CX), Z11
-	VBROADCASTSS 48(CX), Z12
-	VBROADCASTSS 52(CX), Z13
-	VBROADCASTSS 56(CX), Z14
-	VBROADCASTSS 60(CX), Z14
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         48(AX), AX
-	SHLQ         $0x02, AX
-	XORQ         BX, BX
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 48(AX), BX
+	SHLQ $0x02, BX
+
+plane:
+	MOVQ         56(AX), SI
+	VBROADCASTSS (SI), Z0
+	VBROADCASTSS 4(SI), Z1
+	VBROADCASTSS 8(SI), Z2
+	VBROADCASTSS 12(SI), Z3
+	VBROADCASTSS 16(SI), Z4
+	VBROADCASTSS 20(SI), Z5
+	VBROADCASTSS 24(SI), Z6
+	VBROADCASTSS 28(SI), Z7
+	VBROADCASTSS 32(SI), Z8
+	VBROADCASTSS 36(SI), Z9
+	VBROADCASTSS 40(SI), Z10
+	VBROADCASTSS 44(SI), Z11
+	VBROADCASTSS 48(SI), Z12
+	VBROADCASTSS 52(SI), Z13
+	VBROADCASTSS 56(SI), Z14
+	VBROADCASTSS 60(SI), Z14
+	ADDQ         $0x40, 56(AX)
+	XORQ         SI, SI
 
 loop:
-	PREFETCHT0 2048(CX)(BX*1)
-	PREFETCHT0 2048(DX)(BX*1)
-	VMOVUPS    (DX)(BX*1), Z14
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Z14
 	VPTERNLOGD $0xff, Z15, Z15, Z15
 	VPSLLD     $0x1f, Z15, Z15
 	VXORPS     Z15, Z14, Z14
@@ -8412,44 +8422,51 @@ loop:
 	VADDPS     Z14, Z14, Z14
 	VADDPS     Z13, Z14, Z14
 	VDIVPS     Z14, Z13, Z14
-	VMOVUPS    Z14, (CX)(BX*1)
-	ADDQ       $0x40, BX
-	CMPQ       BX, AX
+	VMOVUPS    Z14, (CX)(SI*1)
+	ADDQ       $0x40, SI
+	CMPQ       SI, BX
 	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func siluAVX512(p *byte)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·siluAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSS (CX), Z0
-	VBROADCASTSS 4(CX), Z1
-	VBROADCASTSS 8(CX), Z2
-	VBROADCASTSS 12(CX), Z3
-	VBROADCASTSS 16(CX), Z4
-	VBROADCASTSS 20(CX), Z5
-	VBROADCASTSS 24(CX), Z6
-	VBROADCASTSS 28(CX), Z7
-	VBROADCASTSS 32(CX), Z8
-	VBROADCASTSS 36(CX), Z9
-	VBROADCASTSS 40(CX), Z10
-	VBROADCASTSS 44(CX), Z11
-	VBROADCASTSS 48(CX), Z12
-	VBROADCASTSS 52(CX), Z13
-	VBROADCASTSS 56(CX), Z14
-	VBROADCASTSS 60(CX), Z14
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         48(AX), AX
-	SHLQ         $0x02, AX
-	XORQ         BX, BX
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 48(AX), BX
+	SHLQ $0x02, BX
+
+plane:
+	MOVQ         56(AX), SI
+	VBROADCASTSS (SI), Z0
+	VBROADCASTSS 4(SI), Z1
+	VBROADCASTSS 8(SI), Z2
+	VBROADCASTSS 12(SI), Z3
+	VBROADCASTSS 16(SI), Z4
+	VBROADCASTSS 20(SI), Z5
+	VBROADCASTSS 24(SI), Z6
+	VBROADCASTSS 28(SI), Z7
+	VBROADCASTSS 32(SI), Z8
+	VBROADCASTSS 36(SI), Z9
+	VBROADCASTSS 40(SI), Z10
+	VBROADCASTSS 44(SI), Z11
+	VBROADCASTSS 48(SI), Z12
+	VBROADCASTSS 52(SI), Z13
+	VBROADCASTSS 56(SI), Z14
+	VBROADCASTSS 60(SI), Z14
+	ADDQ         $0x40, 56(AX)
+	XORQ         SI, SI
 
 loop:
-	PREFETCHT0 2048(CX)(BX*1)
-	PREFETCHT0 2048(DX)(BX*1)
-	VMOVUPS    (DX)(BX*1), Z14
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Z14
 	VPTERNLOGD $0xff, Z15, Z15, Z15
 	VPSLLD     $0x1f, Z15, Z15
 	VXORPS     Z15, Z14, Z14
@@ -8482,47 +8499,54 @@ loop:
 	VADDPS     Z14, Z14, Z14
 	VADDPS     Z13, Z14, Z14
 	VDIVPS     Z14, Z13, Z14
-	VMULPS     (DX)(BX*1), Z14, Z14
-	VMOVUPS    Z14, (CX)(BX*1)
-	ADDQ       $0x40, BX
-	CMPQ       BX, AX
+	VMULPS     (DX)(SI*1), Z14, Z14
+	VMOVUPS    Z14, (CX)(SI*1)
+	ADDQ       $0x40, SI
+	CMPQ       SI, BX
 	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func siluGradientAVX512(p *byte)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·siluGradientAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSS (CX), Z0
-	VBROADCASTSS 4(CX), Z1
-	VBROADCASTSS 8(CX), Z2
-	VBROADCASTSS 12(CX), Z3
-	VBROADCASTSS 16(CX), Z4
-	VBROADCASTSS 20(CX), Z5
-	VBROADCASTSS 24(CX), Z6
-	VBROADCASTSS 28(CX), Z7
-	VBROADCASTSS 32(CX), Z8
-	VBROADCASTSS 36(CX), Z9
-	VBROADCASTSS 40(CX), Z10
-	VBROADCASTSS 44(CX), Z11
-	VBROADCASTSS 48(CX), Z12
-	VBROADCASTSS 52(CX), Z13
-	VBROADCASTSS 56(CX), Z14
-	VBROADCASTSS 60(CX), Z14
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         48(AX), AX
-	SHLQ         $0x02, AX
-	XORQ         SI, SI
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 48(AX), SI
+	SHLQ $0x02, SI
+
+plane:
+	MOVQ         56(AX), DI
+	VBROADCASTSS (DI), Z0
+	VBROADCASTSS 4(DI), Z1
+	VBROADCASTSS 8(DI), Z2
+	VBROADCASTSS 12(DI), Z3
+	VBROADCASTSS 16(DI), Z4
+	VBROADCASTSS 20(DI), Z5
+	VBROADCASTSS 24(DI), Z6
+	VBROADCASTSS 28(DI), Z7
+	VBROADCASTSS 32(DI), Z8
+	VBROADCASTSS 36(DI), Z9
+	VBROADCASTSS 40(DI), Z10
+	VBROADCASTSS 44(DI), Z11
+	VBROADCASTSS 48(DI), Z12
+	VBROADCASTSS 52(DI), Z13
+	VBROADCASTSS 56(DI), Z14
+	VBROADCASTSS 60(DI), Z14
+	ADDQ         $0x40, 56(AX)
+	XORQ         DI, DI
 
 loop:
-	PREFETCHT0 2048(CX)(SI*1)
-	PREFETCHT0 2048(DX)(SI*1)
-	PREFETCHT0 2048(BX)(SI*1)
-	VMOVUPS    (BX)(SI*1), Z14
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 2048(DX)(DI*1)
+	PREFETCHT0 2048(BX)(DI*1)
+	VMOVUPS    (BX)(DI*1), Z14
 	VMAXPS     Z14, Z1, Z14
 	VPTERNLOGD $0xff, Z15, Z15, Z15
 	VPSLLD     $0x1f, Z15, Z15
@@ -8560,47 +8584,55 @@ loop:
 	VMULPS     Z14, Z16, Z14
 	VADDPS     Z13, Z14, Z14
 	VMULPS     Z17, Z14, Z14
-	VMULPS     (DX)(SI*1), Z14, Z14
-	VMOVUPS    Z14, (CX)(SI*1)
-	ADDQ       $0x40, SI
-	CMPQ       SI, AX
+	VMULPS     (DX)(DI*1), Z14, Z14
+	VMOVUPS    Z14, (CX)(DI*1)
+	ADDQ       $0x40, DI
+	CMPQ       DI, SI
 	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func tanhAVX512(p *byte)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·tanhAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSS (CX), Z0
-	VBROADCASTSS 4(CX), Z1
-	VBROADCASTSS 8(CX), Z2
-	VBROADCASTSS 12(CX), Z3
-	VBROADCASTSS 16(CX), Z4
-	VBROADCASTSS 20(CX), Z5
-	VBROADCASTSS 24(CX), Z6
-	VBROADCASTSS 28(CX), Z7
-	VBROADCASTSS 32(CX), Z8
-	VBROADCASTSS 36(CX), Z9
-	VBROADCASTSS 40(CX), Z10
-	VBROADCASTSS 44(CX), Z11
-	VBROADCASTSS 48(CX), Z12
-	VBROADCASTSS 52(CX), Z13
-	VBROADCASTSS 56(CX), Z13
-	VBROADCASTSS 60(CX), Z16
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         48(AX), AX
-	SHLQ         $0x02, AX
-	XORQ         BX, BX
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 48(AX), BX
+	SHLQ $0x02, BX
+
+plane:
+	MOVQ         56(AX), SI
+	VBROADCASTSS (SI), Z0
+	VBROADCASTSS 4(SI), Z1
+	VBROADCASTSS 8(SI), Z2
+	VBROADCASTSS 12(SI), Z3
+	VBROADCASTSS 16(SI), Z4
+	VBROADCASTSS 20(SI), Z5
+	VBROADCASTSS 24(SI), Z6
+	VBROADCASTSS 28(SI), Z7
+	VBROADCASTSS 32(SI), Z8
+	VBROADCASTSS 36(SI), Z9
+	VBROADCASTSS 40(SI), Z10
+	VBROADCASTSS 44(SI), Z11
+	VBROADCASTSS 48(SI), Z12
+	VBROADCASTSS 52(SI), Z13
+	VBROADCASTSS 56(SI), Z13
+	VBROADCASTSS 60(SI), Z16
+	ADDQ         $0x40, 56(AX)
+	XORQ         SI, SI
 
 loop:
-	PREFETCHT0 2048(CX)(BX*1)
-	PREFETCHT0 2048(DX)(BX*1)
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
 	VPTERNLOGD $0xff, Z14, Z14, Z14
 	VPSLLD     $0x1f, Z14, Z14
-	VORPS      (DX)(BX*1), Z14, Z16
+	VORPS      (DX)(SI*1), Z14, Z16
 	VADDPS     Z16, Z16, Z16
 	VMINPS     Z16, Z0, Z16
 	VMAXPS     Z16, Z1, Z16
@@ -8635,46 +8667,53 @@ loop:
 	VPTERNLOGD $0xff, Z15, Z15, Z15
 	VPSLLD     $0x1f, Z15, Z15
 	VANDNPS    Z16, Z15, Z16
-	VANDPS     (DX)(BX*1), Z15, Z17
+	VANDPS     (DX)(SI*1), Z15, Z17
 	VORPS      Z17, Z16, Z16
-	VMOVUPS    Z16, (CX)(BX*1)
-	ADDQ       $0x40, BX
-	CMPQ       BX, AX
+	VMOVUPS    Z16, (CX)(SI*1)
+	ADDQ       $0x40, SI
+	CMPQ       SI, BX
 	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func eluAVX512(p *byte)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·eluAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSS (CX), Z0
-	VBROADCASTSS 4(CX), Z1
-	VBROADCASTSS 8(CX), Z2
-	VBROADCASTSS 12(CX), Z3
-	VBROADCASTSS 16(CX), Z4
-	VBROADCASTSS 20(CX), Z5
-	VBROADCASTSS 24(CX), Z6
-	VBROADCASTSS 28(CX), Z7
-	VBROADCASTSS 32(CX), Z8
-	VBROADCASTSS 36(CX), Z9
-	VBROADCASTSS 40(CX), Z10
-	VBROADCASTSS 44(CX), Z11
-	VBROADCASTSS 48(CX), Z12
-	VBROADCASTSS 52(CX), Z13
-	VBROADCASTSS 56(CX), Z13
-	VBROADCASTSS 60(CX), Z13
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         48(AX), AX
-	SHLQ         $0x02, AX
-	XORQ         BX, BX
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 48(AX), BX
+	SHLQ $0x02, BX
+
+plane:
+	MOVQ         56(AX), SI
+	VBROADCASTSS (SI), Z0
+	VBROADCASTSS 4(SI), Z1
+	VBROADCASTSS 8(SI), Z2
+	VBROADCASTSS 12(SI), Z3
+	VBROADCASTSS 16(SI), Z4
+	VBROADCASTSS 20(SI), Z5
+	VBROADCASTSS 24(SI), Z6
+	VBROADCASTSS 28(SI), Z7
+	VBROADCASTSS 32(SI), Z8
+	VBROADCASTSS 36(SI), Z9
+	VBROADCASTSS 40(SI), Z10
+	VBROADCASTSS 44(SI), Z11
+	VBROADCASTSS 48(SI), Z12
+	VBROADCASTSS 52(SI), Z13
+	VBROADCASTSS 56(SI), Z13
+	VBROADCASTSS 60(SI), Z13
+	ADDQ         $0x40, 56(AX)
+	XORQ         SI, SI
 
 loop:
-	PREFETCHT0 2048(CX)(BX*1)
-	PREFETCHT0 2048(DX)(BX*1)
-	VMOVUPS    (DX)(BX*1), Z14
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Z14
 	VXORPS     Z15, Z15, Z15
 	VMINPS     Z14, Z15, Z14
 	VMINPS     Z14, Z0, Z14
@@ -8706,71 +8745,91 @@ loop:
 	VADDPS     Z15, Z14, Z14
 	VADDPS     Z14, Z14, Z14
 	VMULPS     Z13, Z14, Z14
-	VMOVUPS    (DX)(BX*1), Z15
+	VMOVUPS    (DX)(SI*1), Z15
 	VXORPS     Z16, Z16, Z16
 	VMAXPS     Z15, Z16, Z15
 	VADDPS     Z14, Z15, Z14
-	VMOVUPS    Z14, (CX)(BX*1)
-	ADDQ       $0x40, BX
-	CMPQ       BX, AX
+	VMOVUPS    Z14, (CX)(SI*1)
+	ADDQ       $0x40, SI
+	CMPQ       SI, BX
 	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func sigmoidGradientAVX512(p *byte)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·sigmoidGradientAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSS (CX), Z0
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         48(AX), AX
-	SHLQ         $0x02, AX
-	XORQ         SI, SI
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 48(AX), SI
+	SHLQ $0x02, SI
+
+plane:
+	MOVQ         56(AX), DI
+	VBROADCASTSS (DI), Z0
+	ADDQ         $0x04, 56(AX)
+	XORQ         DI, DI
 
 loop:
-	PREFETCHT0 2048(CX)(SI*1)
-	PREFETCHT0 2048(DX)(SI*1)
-	PREFETCHT0 2048(BX)(SI*1)
-	VMOVUPS    (BX)(SI*1), Z1
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 2048(DX)(DI*1)
+	PREFETCHT0 2048(BX)(DI*1)
+	VMOVUPS    (BX)(DI*1), Z1
 	VSUBPS     Z1, Z0, Z2
 	VMULPS     Z1, Z2, Z1
-	VMULPS     (DX)(SI*1), Z1, Z1
-	VMOVUPS    Z1, (CX)(SI*1)
-	ADDQ       $0x40, SI
-	CMPQ       SI, AX
+	VMULPS     (DX)(DI*1), Z1, Z1
+	VMOVUPS    Z1, (CX)(DI*1)
+	ADDQ       $0x40, DI
+	CMPQ       DI, SI
 	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func tanhGradientAVX512(p *byte)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·tanhGradientAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSS (CX), Z0
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         48(AX), AX
-	SHLQ         $0x02, AX
-	XORQ         SI, SI
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 48(AX), SI
+	SHLQ $0x02, SI
+
+plane:
+	MOVQ         56(AX), DI
+	VBROADCASTSS (DI), Z0
+	ADDQ         $0x04, 56(AX)
+	XORQ         DI, DI
 
 loop:
-	PREFETCHT0 2048(CX)(SI*1)
-	PREFETCHT0 2048(DX)(SI*1)
-	PREFETCHT0 2048(BX)(SI*1)
-	VMOVUPS    (BX)(SI*1), Z1
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 2048(DX)(DI*1)
+	PREFETCHT0 2048(BX)(DI*1)
+	VMOVUPS    (BX)(DI*1), Z1
 	VSUBPS     Z1, Z0, Z2
 	VADDPS     Z0, Z1, Z1
 	VMULPS     Z2, Z1, Z1
-	VMULPS     (DX)(SI*1), Z1, Z1
-	VMOVUPS    Z1, (CX)(SI*1)
-	ADDQ       $0x40, SI
-	CMPQ       SI, AX
+	VMULPS     (DX)(DI*1), Z1, Z1
+	VMOVUPS    Z1, (CX)(DI*1)
+	ADDQ       $0x40, DI
+	CMPQ       DI, SI
 	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
@@ -8781,20 +8840,27 @@ TEXT ·addAVX512(SB), NOSPLIT, $0-8
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 16(AX), BX
-	MOVQ 48(AX), AX
-	SHLQ $0x02, AX
-	XORQ SI, SI
+	MOVQ 48(AX), SI
+	SHLQ $0x02, SI
+
+plane:
+	XORQ DI, DI
 
 loop:
-	PREFETCHT0 2048(CX)(SI*1)
-	PREFETCHT0 2048(DX)(SI*1)
-	PREFETCHT0 2048(BX)(SI*1)
-	VMOVUPS    (DX)(SI*1), Z0
-	VADDPS     (BX)(SI*1), Z0, Z0
-	VMOVUPS    Z0, (CX)(SI*1)
-	ADDQ       $0x40, SI
-	CMPQ       SI, AX
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 2048(DX)(DI*1)
+	PREFETCHT0 2048(BX)(DI*1)
+	VMOVUPS    (DX)(DI*1), Z0
+	VADDPS     (BX)(DI*1), Z0, Z0
+	VMOVUPS    Z0, (CX)(DI*1)
+	ADDQ       $0x40, DI
+	CMPQ       DI, SI
 	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
@@ -8805,20 +8871,27 @@ TEXT ·subtractAVX512(SB), NOSPLIT, $0-8
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 16(AX), BX
-	MOVQ 48(AX), AX
-	SHLQ $0x02, AX
-	XORQ SI, SI
+	MOVQ 48(AX), SI
+	SHLQ $0x02, SI
+
+plane:
+	XORQ DI, DI
 
 loop:
-	PREFETCHT0 2048(CX)(SI*1)
-	PREFETCHT0 2048(DX)(SI*1)
-	PREFETCHT0 2048(BX)(SI*1)
-	VMOVUPS    (DX)(SI*1), Z0
-	VSUBPS     (BX)(SI*1), Z0, Z0
-	VMOVUPS    Z0, (CX)(SI*1)
-	ADDQ       $0x40, SI
-	CMPQ       SI, AX
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 2048(DX)(DI*1)
+	PREFETCHT0 2048(BX)(DI*1)
+	VMOVUPS    (DX)(DI*1), Z0
+	VSUBPS     (BX)(DI*1), Z0, Z0
+	VMOVUPS    Z0, (CX)(DI*1)
+	ADDQ       $0x40, DI
+	CMPQ       DI, SI
 	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
@@ -8829,20 +8902,27 @@ TEXT ·multiplyAVX512(SB), NOSPLIT, $0-8
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 16(AX), BX
-	MOVQ 48(AX), AX
-	SHLQ $0x02, AX
-	XORQ SI, SI
+	MOVQ 48(AX), SI
+	SHLQ $0x02, SI
+
+plane:
+	XORQ DI, DI
 
 loop:
-	PREFETCHT0 2048(CX)(SI*1)
-	PREFETCHT0 2048(DX)(SI*1)
-	PREFETCHT0 2048(BX)(SI*1)
-	VMOVUPS    (DX)(SI*1), Z0
-	VMULPS     (BX)(SI*1), Z0, Z0
-	VMOVUPS    Z0, (CX)(SI*1)
-	ADDQ       $0x40, SI
-	CMPQ       SI, AX
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 2048(DX)(DI*1)
+	PREFETCHT0 2048(BX)(DI*1)
+	VMOVUPS    (DX)(DI*1), Z0
+	VMULPS     (BX)(DI*1), Z0, Z0
+	VMOVUPS    Z0, (CX)(DI*1)
+	ADDQ       $0x40, DI
+	CMPQ       DI, SI
 	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
@@ -8853,109 +8933,141 @@ TEXT ·divideAVX512(SB), NOSPLIT, $0-8
 	MOVQ (AX), CX
 	MOVQ 8(AX), DX
 	MOVQ 16(AX), BX
-	MOVQ 48(AX), AX
-	SHLQ $0x02, AX
-	XORQ SI, SI
+	MOVQ 48(AX), SI
+	SHLQ $0x02, SI
+
+plane:
+	XORQ DI, DI
 
 loop:
-	PREFETCHT0 2048(CX)(SI*1)
-	PREFETCHT0 2048(DX)(SI*1)
-	PREFETCHT0 2048(BX)(SI*1)
-	VMOVUPS    (DX)(SI*1), Z0
-	VDIVPS     (BX)(SI*1), Z0, Z0
-	VMOVUPS    Z0, (CX)(SI*1)
-	ADDQ       $0x40, SI
-	CMPQ       SI, AX
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 2048(DX)(DI*1)
+	PREFETCHT0 2048(BX)(DI*1)
+	VMOVUPS    (DX)(DI*1), Z0
+	VDIVPS     (BX)(DI*1), Z0, Z0
+	VMOVUPS    Z0, (CX)(DI*1)
+	ADDQ       $0x40, DI
+	CMPQ       DI, SI
 	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func raiseAVX512(p *byte)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·raiseAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSS (CX), Z0
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         48(AX), AX
-	SHLQ         $0x02, AX
-	XORQ         BX, BX
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 48(AX), BX
+	SHLQ $0x02, BX
+
+plane:
+	MOVQ         56(AX), SI
+	VBROADCASTSS (SI), Z0
+	ADDQ         $0x04, 56(AX)
+	XORQ         SI, SI
 
 loop:
-	PREFETCHT0 2048(CX)(BX*1)
-	PREFETCHT0 2048(DX)(BX*1)
-	VMOVUPS    (DX)(BX*1), Z1
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	VMOVUPS    (DX)(SI*1), Z1
 	VMAXPS     Z1, Z0, Z1
-	VMOVUPS    Z1, (CX)(BX*1)
-	ADDQ       $0x40, BX
-	CMPQ       BX, AX
+	VMOVUPS    Z1, (CX)(SI*1)
+	ADDQ       $0x40, SI
+	CMPQ       SI, BX
 	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func passAboveAVX512(p *byte)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·passAboveAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSS (CX), Z0
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         48(AX), AX
-	SHLQ         $0x02, AX
-	XORQ         SI, SI
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 48(AX), SI
+	SHLQ $0x02, SI
+
+plane:
+	MOVQ         56(AX), DI
+	VBROADCASTSS (DI), Z0
+	ADDQ         $0x04, 56(AX)
+	XORQ         DI, DI
 
 loop:
-	PREFETCHT0 2048(CX)(SI*1)
-	PREFETCHT0 2048(DX)(SI*1)
-	PREFETCHT0 2048(BX)(SI*1)
-	VCMPPS     $0x01, (BX)(SI*1), Z0, K1
-	VMOVUPS.Z  (DX)(SI*1), K1, Z1
-	VMOVUPS    Z1, (CX)(SI*1)
-	ADDQ       $0x40, SI
-	CMPQ       SI, AX
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 2048(DX)(DI*1)
+	PREFETCHT0 2048(BX)(DI*1)
+	VCMPPS     $0x01, (BX)(DI*1), Z0, K1
+	VMOVUPS.Z  (DX)(DI*1), K1, Z1
+	VMOVUPS    Z1, (CX)(DI*1)
+	ADDQ       $0x40, DI
+	CMPQ       DI, SI
 	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func keepAVX512(p *byte)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·keepAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSS (CX), Z0
-	VBROADCASTSS 4(CX), Z1
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         48(AX), AX
-	SHLQ         $0x02, AX
-	XORQ         SI, SI
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 48(AX), SI
+	SHLQ $0x02, SI
+
+plane:
+	MOVQ         56(AX), DI
+	VBROADCASTSS (DI), Z0
+	VBROADCASTSS 4(DI), Z1
+	ADDQ         $0x08, 56(AX)
+	XORQ         DI, DI
 
 loop:
-	PREFETCHT0 2048(CX)(SI*1)
-	PREFETCHT0 2048(DX)(SI*1)
-	PREFETCHT0 2048(BX)(SI*1)
-	VMOVUPS    (DX)(SI*1), Z2
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 2048(DX)(DI*1)
+	PREFETCHT0 2048(BX)(DI*1)
+	VMOVUPS    (DX)(DI*1), Z2
 	VMULPS     Z0, Z2, Z2
-	VCMPPS     $0x01, (BX)(SI*1), Z1, K1
+	VCMPPS     $0x01, (BX)(DI*1), Z1, K1
 	VMOVUPS.Z  Z2, K1, Z2
-	VMOVUPS    Z2, (CX)(SI*1)
-	ADDQ       $0x40, SI
-	CMPQ       SI, AX
+	VMOVUPS    Z2, (CX)(DI*1)
+	ADDQ       $0x40, DI
+	CMPQ       DI, SI
 	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func sumAVX512(p *byte)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·sumAVX512(SB), NOSPLIT, $0-8
-	MOVQ   p+0(FP), AX
-	MOVQ   (AX), CX
-	MOVQ   48(AX), DX
-	SHLQ   $0x02, DX
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 48(AX), DX
+	SHLQ $0x02, DX
+
+plane:
 	XORQ   BX, BX
 	VXORPS Z0, Z0, Z0
 
@@ -8965,8 +9077,12 @@ loop:
 	ADDQ       $0x40, BX
 	CMPQ       BX, DX
 	JLT        loop
-	MOVQ       64(AX), DX
-	VMOVUPS    Z0, (DX)
+	MOVQ       64(AX), BX
+	VMOVUPS    Z0, (BX)
+	ADDQ       $0x00000040, 64(AX)
+	ADDQ       80(AX), CX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
@@ -9022,11 +9138,13 @@ loop:
 // func dotAVX512(p *byte)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·dotAVX512(SB), NOSPLIT, $0-8
-	MOVQ   p+0(FP), AX
-	MOVQ   (AX), CX
-	MOVQ   8(AX), DX
-	MOVQ   48(AX), BX
-	SHLQ   $0x02, BX
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 48(AX), BX
+	SHLQ $0x02, BX
+
+plane:
 	XORQ   SI, SI
 	VXORPS Z0, Z0, Z0
 
@@ -9040,22 +9158,30 @@ loop:
 	ADDQ       $0x40, SI
 	CMPQ       SI, BX
 	JLT        loop
-	MOVQ       64(AX), BX
-	VMOVUPS    Z0, (BX)
+	MOVQ       64(AX), SI
+	VMOVUPS    Z0, (SI)
+	ADDQ       $0x00000040, 64(AX)
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func decayedGradientAVX512(p *byte)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·decayedGradientAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSS (CX), Z0
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         48(AX), SI
-	SHLQ         $0x02, SI
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 48(AX), SI
+	SHLQ $0x02, SI
+
+plane:
+	MOVQ         56(AX), DI
+	VBROADCASTSS (DI), Z0
+	ADDQ         $0x04, 56(AX)
 	XORQ         DI, DI
 	VXORPS       Z1, Z1, Z1
 
@@ -9072,23 +9198,32 @@ loop:
 	ADDQ       $0x40, DI
 	CMPQ       DI, SI
 	JLT        loop
-	MOVQ       64(AX), SI
-	VMOVUPS    Z1, (SI)
+	MOVQ       64(AX), DI
+	VMOVUPS    Z1, (DI)
+	ADDQ       $0x00000040, 64(AX)
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func laplaceGradientAVX512(p *byte)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·laplaceGradientAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSS (CX), Z0
-	VBROADCASTSS 4(CX), Z1
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         48(AX), SI
-	SHLQ         $0x02, SI
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 48(AX), SI
+	SHLQ $0x02, SI
+
+plane:
+	MOVQ         56(AX), DI
+	VBROADCASTSS (DI), Z0
+	VBROADCASTSS 4(DI), Z1
+	ADDQ         $0x08, 56(AX)
 	XORQ         DI, DI
 	VXORPS       Z2, Z2, Z2
 
@@ -9109,23 +9244,32 @@ loop:
 	ADDQ       $0x40, DI
 	CMPQ       DI, SI
 	JLT        loop
-	MOVQ       64(AX), SI
-	VMOVUPS    Z2, (SI)
+	MOVQ       64(AX), DI
+	VMOVUPS    Z2, (DI)
+	ADDQ       $0x00000040, 64(AX)
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func studentGradientAVX512(p *byte)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·studentGradientAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSS (CX), Z0
-	VBROADCASTSS 4(CX), Z1
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         48(AX), SI
-	SHLQ         $0x02, SI
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 48(AX), SI
+	SHLQ $0x02, SI
+
+plane:
+	MOVQ         56(AX), DI
+	VBROADCASTSS (DI), Z0
+	VBROADCASTSS 4(DI), Z1
+	ADDQ         $0x08, 56(AX)
 	XORQ         DI, DI
 	VXORPS       Z2, Z2, Z2
 
@@ -9145,56 +9289,73 @@ loop:
 	ADDQ       $0x40, DI
 	CMPQ       DI, SI
 	JLT        loop
-	MOVQ       64(AX), SI
-	VMOVUPS    Z2, (SI)
+	MOVQ       64(AX), DI
+	VMOVUPS    Z2, (DI)
+	ADDQ       $0x00000040, 64(AX)
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func sgldAVX512(p *byte)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·sgldAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSS (CX), Z0
-	VBROADCASTSS 4(CX), Z1
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         48(AX), AX
-	SHLQ         $0x02, AX
-	XORQ         SI, SI
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 48(AX), SI
+	SHLQ $0x02, SI
+
+plane:
+	MOVQ         56(AX), DI
+	VBROADCASTSS (DI), Z0
+	VBROADCASTSS 4(DI), Z1
+	ADDQ         $0x08, 56(AX)
+	XORQ         DI, DI
 
 loop:
-	PREFETCHT0 2048(CX)(SI*1)
-	PREFETCHT0 2048(DX)(SI*1)
-	PREFETCHT0 2048(BX)(SI*1)
-	VMOVUPS    (CX)(SI*1), Z2
-	VMOVUPS    (DX)(SI*1), Z3
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 2048(DX)(DI*1)
+	PREFETCHT0 2048(BX)(DI*1)
+	VMOVUPS    (CX)(DI*1), Z2
+	VMOVUPS    (DX)(DI*1), Z3
 	VMULPS     Z0, Z3, Z3
 	VSUBPS     Z3, Z2, Z2
-	VMOVUPS    (BX)(SI*1), Z3
+	VMOVUPS    (BX)(DI*1), Z3
 	VMULPS     Z1, Z3, Z3
 	VADDPS     Z3, Z2, Z2
-	VMOVUPS    Z2, (CX)(SI*1)
-	ADDQ       $0x40, SI
-	CMPQ       SI, AX
+	VMOVUPS    Z2, (CX)(DI*1)
+	ADDQ       $0x40, DI
+	CMPQ       DI, SI
 	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func decayedSGLDAVX512(p *byte)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·decayedSGLDAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSS (CX), Z0
-	VBROADCASTSS 4(CX), Z1
-	VBROADCASTSS 8(CX), Z2
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         48(AX), SI
-	SHLQ         $0x02, SI
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 48(AX), SI
+	SHLQ $0x02, SI
+
+plane:
+	MOVQ         56(AX), DI
+	VBROADCASTSS (DI), Z0
+	VBROADCASTSS 4(DI), Z1
+	VBROADCASTSS 8(DI), Z2
+	ADDQ         $0x0c, 56(AX)
 	XORQ         DI, DI
 	VXORPS       Z3, Z3, Z3
 
@@ -9216,185 +9377,229 @@ loop:
 	ADDQ       $0x40, DI
 	CMPQ       DI, SI
 	JLT        loop
-	MOVQ       64(AX), SI
-	VMOVUPS    Z3, (SI)
+	MOVQ       64(AX), DI
+	VMOVUPS    Z3, (DI)
+	ADDQ       $0x00000040, 64(AX)
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func psgldAVX512(p *byte)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·psgldAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSS (CX), Z0
-	VBROADCASTSS 4(CX), Z1
-	VBROADCASTSS 8(CX), Z2
-	VBROADCASTSS 12(CX), Z3
-	VBROADCASTSS 16(CX), Z4
-	VBROADCASTSS 20(CX), Z5
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         24(AX), SI
-	MOVQ         48(AX), AX
-	SHLQ         $0x02, AX
-	XORQ         DI, DI
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 24(AX), SI
+	MOVQ 48(AX), DI
+	SHLQ $0x02, DI
+
+plane:
+	MOVQ         56(AX), R8
+	VBROADCASTSS (R8), Z0
+	VBROADCASTSS 4(R8), Z1
+	VBROADCASTSS 8(R8), Z2
+	VBROADCASTSS 12(R8), Z3
+	VBROADCASTSS 16(R8), Z4
+	VBROADCASTSS 20(R8), Z5
+	ADDQ         $0x18, 56(AX)
+	XORQ         R8, R8
 
 loop:
-	PREFETCHT0 2048(CX)(DI*1)
-	PREFETCHT0 2048(DX)(DI*1)
-	PREFETCHT0 2048(BX)(DI*1)
-	PREFETCHT0 2048(SI)(DI*1)
-	VMOVUPS    (BX)(DI*1), Z6
-	VMOVUPS    (DX)(DI*1), Z7
+	PREFETCHT0 2048(CX)(R8*1)
+	PREFETCHT0 2048(DX)(R8*1)
+	PREFETCHT0 2048(BX)(R8*1)
+	PREFETCHT0 2048(SI)(R8*1)
+	VMOVUPS    (BX)(R8*1), Z6
+	VMOVUPS    (DX)(R8*1), Z7
 	VMULPS     Z0, Z7, Z7
 	VMULPS     Z1, Z6, Z8
 	VMULPS     Z6, Z8, Z8
 	VADDPS     Z8, Z7, Z7
-	VMOVUPS    Z7, (DX)(DI*1)
+	VMOVUPS    Z7, (DX)(R8*1)
 	VSQRTPS    Z7, Z7
 	VADDPS     Z2, Z7, Z7
 	VDIVPS     Z7, Z3, Z7
-	VMOVUPS    (CX)(DI*1), Z8
+	VMOVUPS    (CX)(R8*1), Z8
 	VMULPS     Z6, Z7, Z6
 	VMULPS     Z4, Z6, Z6
 	VSUBPS     Z6, Z8, Z6
 	VSQRTPS    Z7, Z7
 	VMULPS     Z5, Z7, Z7
-	VMULPS     (SI)(DI*1), Z7, Z7
+	VMULPS     (SI)(R8*1), Z7, Z7
 	VADDPS     Z7, Z6, Z6
-	VMOVUPS    Z6, (CX)(DI*1)
-	ADDQ       $0x40, DI
-	CMPQ       DI, AX
+	VMOVUPS    Z6, (CX)(R8*1)
+	ADDQ       $0x40, R8
+	CMPQ       R8, DI
 	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	ADDQ       80(AX), SI
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func sghmcAVX512(p *byte)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·sghmcAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSS (CX), Z0
-	VBROADCASTSS 4(CX), Z1
-	VBROADCASTSS 8(CX), Z2
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         24(AX), SI
-	MOVQ         48(AX), AX
-	SHLQ         $0x02, AX
-	XORQ         DI, DI
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 24(AX), SI
+	MOVQ 48(AX), DI
+	SHLQ $0x02, DI
+
+plane:
+	MOVQ         56(AX), R8
+	VBROADCASTSS (R8), Z0
+	VBROADCASTSS 4(R8), Z1
+	VBROADCASTSS 8(R8), Z2
+	ADDQ         $0x0c, 56(AX)
+	XORQ         R8, R8
 
 loop:
-	PREFETCHT0 2048(CX)(DI*1)
-	PREFETCHT0 2048(DX)(DI*1)
-	PREFETCHT0 2048(BX)(DI*1)
-	PREFETCHT0 2048(SI)(DI*1)
-	VMOVUPS    (DX)(DI*1), Z3
+	PREFETCHT0 2048(CX)(R8*1)
+	PREFETCHT0 2048(DX)(R8*1)
+	PREFETCHT0 2048(BX)(R8*1)
+	PREFETCHT0 2048(SI)(R8*1)
+	VMOVUPS    (DX)(R8*1), Z3
 	VMULPS     Z0, Z3, Z3
-	VMOVUPS    (BX)(DI*1), Z4
+	VMOVUPS    (BX)(R8*1), Z4
 	VMULPS     Z1, Z4, Z4
 	VSUBPS     Z4, Z3, Z3
-	VMOVUPS    (SI)(DI*1), Z4
+	VMOVUPS    (SI)(R8*1), Z4
 	VMULPS     Z2, Z4, Z4
 	VADDPS     Z4, Z3, Z3
-	VMOVUPS    Z3, (DX)(DI*1)
-	VADDPS     (CX)(DI*1), Z3, Z3
-	VMOVUPS    Z3, (CX)(DI*1)
-	ADDQ       $0x40, DI
-	CMPQ       DI, AX
+	VMOVUPS    Z3, (DX)(R8*1)
+	VADDPS     (CX)(R8*1), Z3, Z3
+	VMOVUPS    Z3, (CX)(R8*1)
+	ADDQ       $0x40, R8
+	CMPQ       R8, DI
 	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	ADDQ       80(AX), SI
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func baoabAVX512(p *byte)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·baoabAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSS (CX), Z0
-	VBROADCASTSS 4(CX), Z1
-	VBROADCASTSS 8(CX), Z2
-	VBROADCASTSS 12(CX), Z3
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         24(AX), SI
-	MOVQ         48(AX), AX
-	SHLQ         $0x02, AX
-	XORQ         DI, DI
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 24(AX), SI
+	MOVQ 48(AX), DI
+	SHLQ $0x02, DI
+
+plane:
+	MOVQ         56(AX), R8
+	VBROADCASTSS (R8), Z0
+	VBROADCASTSS 4(R8), Z1
+	VBROADCASTSS 8(R8), Z2
+	VBROADCASTSS 12(R8), Z3
+	ADDQ         $0x10, 56(AX)
+	XORQ         R8, R8
 
 loop:
-	PREFETCHT0 2048(CX)(DI*1)
-	PREFETCHT0 2048(DX)(DI*1)
-	PREFETCHT0 2048(BX)(DI*1)
-	PREFETCHT0 2048(SI)(DI*1)
-	VMOVUPS    (DX)(DI*1), Z4
-	VMOVUPS    (BX)(DI*1), Z5
+	PREFETCHT0 2048(CX)(R8*1)
+	PREFETCHT0 2048(DX)(R8*1)
+	PREFETCHT0 2048(BX)(R8*1)
+	PREFETCHT0 2048(SI)(R8*1)
+	VMOVUPS    (DX)(R8*1), Z4
+	VMOVUPS    (BX)(R8*1), Z5
 	VMULPS     Z1, Z5, Z5
 	VSUBPS     Z5, Z4, Z4
 	VMULPS     Z0, Z4, Z5
-	VMOVUPS    (SI)(DI*1), Z6
+	VMOVUPS    (SI)(R8*1), Z6
 	VMULPS     Z2, Z6, Z6
 	VADDPS     Z6, Z5, Z5
-	VMOVUPS    Z5, (DX)(DI*1)
+	VMOVUPS    Z5, (DX)(R8*1)
 	VADDPS     Z5, Z4, Z4
 	VMULPS     Z3, Z4, Z4
-	VADDPS     (CX)(DI*1), Z4, Z4
-	VMOVUPS    Z4, (CX)(DI*1)
-	ADDQ       $0x40, DI
-	CMPQ       DI, AX
+	VADDPS     (CX)(R8*1), Z4, Z4
+	VMOVUPS    Z4, (CX)(R8*1)
+	ADDQ       $0x40, R8
+	CMPQ       R8, DI
 	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	ADDQ       80(AX), SI
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func driftAVX512(p *byte)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·driftAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSS (CX), Z0
-	VBROADCASTSS 4(CX), Z1
-	VBROADCASTSS 8(CX), Z2
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         48(AX), AX
-	SHLQ         $0x02, AX
-	XORQ         SI, SI
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 48(AX), SI
+	SHLQ $0x02, SI
+
+plane:
+	MOVQ         56(AX), DI
+	VBROADCASTSS (DI), Z0
+	VBROADCASTSS 4(DI), Z1
+	VBROADCASTSS 8(DI), Z2
+	ADDQ         $0x0c, 56(AX)
+	XORQ         DI, DI
 
 loop:
-	PREFETCHT0 2048(CX)(SI*1)
-	PREFETCHT0 2048(DX)(SI*1)
-	PREFETCHT0 2048(BX)(SI*1)
-	VMOVUPS    (DX)(SI*1), Z3
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 2048(DX)(DI*1)
+	PREFETCHT0 2048(BX)(DI*1)
+	VMOVUPS    (DX)(DI*1), Z3
 	VMULPS     Z0, Z3, Z4
-	VMOVUPS    (BX)(SI*1), Z5
+	VMOVUPS    (BX)(DI*1), Z5
 	VMULPS     Z1, Z5, Z5
 	VADDPS     Z5, Z4, Z4
-	VMOVUPS    Z4, (DX)(SI*1)
+	VMOVUPS    Z4, (DX)(DI*1)
 	VADDPS     Z4, Z3, Z3
 	VMULPS     Z2, Z3, Z3
-	VADDPS     (CX)(SI*1), Z3, Z3
-	VMOVUPS    Z3, (CX)(SI*1)
-	ADDQ       $0x40, SI
-	CMPQ       SI, AX
+	VADDPS     (CX)(DI*1), Z3, Z3
+	VMOVUPS    Z3, (CX)(DI*1)
+	ADDQ       $0x40, DI
+	CMPQ       DI, SI
 	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func sgdAVX512(p *byte)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·sgdAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSS (CX), Z0
-	VBROADCASTSS 4(CX), Z1
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         48(AX), BX
-	SHLQ         $0x02, BX
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 48(AX), BX
+	SHLQ $0x02, BX
+
+plane:
+	MOVQ         56(AX), SI
+	VBROADCASTSS (SI), Z0
+	VBROADCASTSS 4(SI), Z1
+	ADDQ         $0x08, 56(AX)
 	XORQ         SI, SI
 	VXORPS       Z2, Z2, Z2
 
@@ -9412,24 +9617,32 @@ loop:
 	ADDQ       $0x40, SI
 	CMPQ       SI, BX
 	JLT        loop
-	MOVQ       64(AX), BX
-	VMOVUPS    Z2, (BX)
+	MOVQ       64(AX), SI
+	VMOVUPS    Z2, (SI)
+	ADDQ       $0x00000040, 64(AX)
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func momentumAVX512(p *byte)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·momentumAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSS (CX), Z0
-	VBROADCASTSS 4(CX), Z1
-	VBROADCASTSS 8(CX), Z2
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         48(AX), SI
-	SHLQ         $0x02, SI
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 48(AX), SI
+	SHLQ $0x02, SI
+
+plane:
+	MOVQ         56(AX), DI
+	VBROADCASTSS (DI), Z0
+	VBROADCASTSS 4(DI), Z1
+	VBROADCASTSS 8(DI), Z2
+	ADDQ         $0x0c, 56(AX)
 	XORQ         DI, DI
 	VXORPS       Z3, Z3, Z3
 
@@ -9452,24 +9665,33 @@ loop:
 	ADDQ       $0x40, DI
 	CMPQ       DI, SI
 	JLT        loop
-	MOVQ       64(AX), SI
-	VMOVUPS    Z3, (SI)
+	MOVQ       64(AX), DI
+	VMOVUPS    Z3, (DI)
+	ADDQ       $0x00000040, 64(AX)
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func nesterovAVX512(p *byte)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·nesterovAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSS (CX), Z0
-	VBROADCASTSS 4(CX), Z1
-	VBROADCASTSS 8(CX), Z2
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         48(AX), SI
-	SHLQ         $0x02, SI
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 48(AX), SI
+	SHLQ $0x02, SI
+
+plane:
+	MOVQ         56(AX), DI
+	VBROADCASTSS (DI), Z0
+	VBROADCASTSS 4(DI), Z1
+	VBROADCASTSS 8(DI), Z2
+	ADDQ         $0x0c, 56(AX)
 	XORQ         DI, DI
 	VXORPS       Z3, Z3, Z3
 
@@ -9494,25 +9716,34 @@ loop:
 	ADDQ       $0x40, DI
 	CMPQ       DI, SI
 	JLT        loop
-	MOVQ       64(AX), SI
-	VMOVUPS    Z3, (SI)
+	MOVQ       64(AX), DI
+	VMOVUPS    Z3, (DI)
+	ADDQ       $0x00000040, 64(AX)
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func adagradAVX512(p *byte)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·adagradAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSS (CX), Z0
-	VBROADCASTSS 4(CX), Z1
-	VBROADCASTSS 8(CX), Z2
-	VBROADCASTSS 12(CX), Z3
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         48(AX), SI
-	SHLQ         $0x02, SI
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 48(AX), SI
+	SHLQ $0x02, SI
+
+plane:
+	MOVQ         56(AX), DI
+	VBROADCASTSS (DI), Z0
+	VBROADCASTSS 4(DI), Z1
+	VBROADCASTSS 8(DI), Z2
+	VBROADCASTSS 12(DI), Z3
+	ADDQ         $0x10, 56(AX)
 	XORQ         DI, DI
 	VXORPS       Z4, Z4, Z4
 
@@ -9538,27 +9769,36 @@ loop:
 	ADDQ       $0x40, DI
 	CMPQ       DI, SI
 	JLT        loop
-	MOVQ       64(AX), SI
-	VMOVUPS    Z4, (SI)
+	MOVQ       64(AX), DI
+	VMOVUPS    Z4, (DI)
+	ADDQ       $0x00000040, 64(AX)
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func rmspropAVX512(p *byte)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·rmspropAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSS (CX), Z0
-	VBROADCASTSS 4(CX), Z1
-	VBROADCASTSS 8(CX), Z2
-	VBROADCASTSS 12(CX), Z3
-	VBROADCASTSS 16(CX), Z4
-	VBROADCASTSS 20(CX), Z5
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         48(AX), SI
-	SHLQ         $0x02, SI
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 48(AX), SI
+	SHLQ $0x02, SI
+
+plane:
+	MOVQ         56(AX), DI
+	VBROADCASTSS (DI), Z0
+	VBROADCASTSS 4(DI), Z1
+	VBROADCASTSS 8(DI), Z2
+	VBROADCASTSS 12(DI), Z3
+	VBROADCASTSS 16(DI), Z4
+	VBROADCASTSS 20(DI), Z5
+	ADDQ         $0x18, 56(AX)
 	XORQ         DI, DI
 	VXORPS       Z6, Z6, Z6
 
@@ -9587,26 +9827,35 @@ loop:
 	ADDQ       $0x40, DI
 	CMPQ       DI, SI
 	JLT        loop
-	MOVQ       64(AX), SI
-	VMOVUPS    Z6, (SI)
+	MOVQ       64(AX), DI
+	VMOVUPS    Z6, (DI)
+	ADDQ       $0x00000040, 64(AX)
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func adadeltaAVX512(p *byte)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·adadeltaAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSS (CX), Z0
-	VBROADCASTSS 4(CX), Z1
-	VBROADCASTSS 8(CX), Z2
-	VBROADCASTSS 12(CX), Z3
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         24(AX), SI
-	MOVQ         48(AX), DI
-	SHLQ         $0x02, DI
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 24(AX), SI
+	MOVQ 48(AX), DI
+	SHLQ $0x02, DI
+
+plane:
+	MOVQ         56(AX), R8
+	VBROADCASTSS (R8), Z0
+	VBROADCASTSS 4(R8), Z1
+	VBROADCASTSS 8(R8), Z2
+	VBROADCASTSS 12(R8), Z3
+	ADDQ         $0x10, 56(AX)
 	XORQ         R8, R8
 	VXORPS       Z4, Z4, Z4
 
@@ -9644,33 +9893,43 @@ loop:
 	ADDQ       $0x40, R8
 	CMPQ       R8, DI
 	JLT        loop
-	MOVQ       64(AX), DI
-	VMOVUPS    Z4, (DI)
+	MOVQ       64(AX), R8
+	VMOVUPS    Z4, (R8)
+	ADDQ       $0x00000040, 64(AX)
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	ADDQ       80(AX), SI
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func adamAVX512(p *byte)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·adamAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSS (CX), Z0
-	VBROADCASTSS 4(CX), Z1
-	VBROADCASTSS 8(CX), Z2
-	VBROADCASTSS 12(CX), Z3
-	VBROADCASTSS 16(CX), Z4
-	VBROADCASTSS 20(CX), Z5
-	VBROADCASTSS 24(CX), Z6
-	VBROADCASTSS 28(CX), Z7
-	VBROADCASTSS 32(CX), Z8
-	VBROADCASTSS 36(CX), Z9
-	VBROADCASTSS 40(CX), Z10
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         24(AX), SI
-	MOVQ         48(AX), DI
-	SHLQ         $0x02, DI
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 24(AX), SI
+	MOVQ 48(AX), DI
+	SHLQ $0x02, DI
+
+plane:
+	MOVQ         56(AX), R8
+	VBROADCASTSS (R8), Z0
+	VBROADCASTSS 4(R8), Z1
+	VBROADCASTSS 8(R8), Z2
+	VBROADCASTSS 12(R8), Z3
+	VBROADCASTSS 16(R8), Z4
+	VBROADCASTSS 20(R8), Z5
+	VBROADCASTSS 24(R8), Z6
+	VBROADCASTSS 28(R8), Z7
+	VBROADCASTSS 32(R8), Z8
+	VBROADCASTSS 36(R8), Z9
+	VBROADCASTSS 40(R8), Z10
+	ADDQ         $0x2c, 56(AX)
 	XORQ         R8, R8
 	VXORPS       Z11, Z11, Z11
 
@@ -9709,18 +9968,27 @@ loop:
 	ADDQ       $0x40, R8
 	CMPQ       R8, DI
 	JLT        loop
-	MOVQ       64(AX), DI
-	VMOVUPS    Z11, (DI)
+	MOVQ       64(AX), R8
+	VMOVUPS    Z11, (R8)
+	ADDQ       $0x00000040, 64(AX)
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	ADDQ       80(AX), SI
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func wideSumAVX512(p *byte)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·wideSumAVX512(SB), NOSPLIT, $0-8
-	MOVQ   p+0(FP), AX
-	MOVQ   (AX), CX
-	MOVQ   48(AX), DX
-	SHLQ   $0x02, DX
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 48(AX), DX
+	SHLQ $0x02, DX
+
+plane:
 	XORQ   BX, BX
 	VXORPD Z0, Z0, Z0
 	VXORPD Z1, Z1, Z1
@@ -9734,20 +10002,26 @@ loop:
 	ADDQ       $0x40, BX
 	CMPQ       BX, DX
 	JLT        loop
-	MOVQ       64(AX), DX
-	VMOVUPD    Z0, (DX)
-	VMOVUPD    Z1, 64(DX)
+	MOVQ       64(AX), BX
+	VMOVUPD    Z0, (BX)
+	VMOVUPD    Z1, 64(BX)
+	ADDQ       $0x00000080, 64(AX)
+	ADDQ       80(AX), CX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func wideDifferenceAVX512(p *byte)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·wideDifferenceAVX512(SB), NOSPLIT, $0-8
-	MOVQ   p+0(FP), AX
-	MOVQ   (AX), CX
-	MOVQ   8(AX), DX
-	MOVQ   48(AX), BX
-	SHLQ   $0x02, BX
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 48(AX), BX
+	SHLQ $0x02, BX
+
+plane:
 	XORQ   SI, SI
 	VXORPD Z0, Z0, Z0
 	VXORPD Z1, Z1, Z1
@@ -9766,21 +10040,29 @@ loop:
 	ADDQ       $0x40, SI
 	CMPQ       SI, BX
 	JLT        loop
-	MOVQ       64(AX), BX
-	VMOVUPD    Z0, (BX)
-	VMOVUPD    Z1, 64(BX)
+	MOVQ       64(AX), SI
+	VMOVUPD    Z0, (SI)
+	VMOVUPD    Z1, 64(SI)
+	ADDQ       $0x00000080, 64(AX)
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func wideSquaresAVX512(p *byte)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·wideSquaresAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSD (CX), Z0
-	MOVQ         (AX), CX
-	MOVQ         48(AX), DX
-	SHLQ         $0x02, DX
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 48(AX), DX
+	SHLQ $0x02, DX
+
+plane:
+	MOVQ         56(AX), BX
+	VBROADCASTSD (BX), Z0
+	ADDQ         $0x08, 56(AX)
 	XORQ         BX, BX
 	VXORPD       Z1, Z1, Z1
 	VXORPD       Z2, Z2, Z2
@@ -9798,22 +10080,29 @@ loop:
 	ADDQ       $0x40, BX
 	CMPQ       BX, DX
 	JLT        loop
-	MOVQ       64(AX), DX
-	VMOVUPD    Z1, (DX)
-	VMOVUPD    Z2, 64(DX)
+	MOVQ       64(AX), BX
+	VMOVUPD    Z1, (BX)
+	VMOVUPD    Z2, 64(BX)
+	ADDQ       $0x00000080, 64(AX)
+	ADDQ       80(AX), CX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func wideProductsAVX512(p *byte)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·wideProductsAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSD (CX), Z0
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         48(AX), BX
-	SHLQ         $0x02, BX
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 48(AX), BX
+	SHLQ $0x02, BX
+
+plane:
+	MOVQ         56(AX), SI
+	VBROADCASTSD (SI), Z0
+	ADDQ         $0x08, 56(AX)
 	XORQ         SI, SI
 	VXORPD       Z1, Z1, Z1
 	VXORPD       Z2, Z2, Z2
@@ -9834,88 +10123,108 @@ loop:
 	ADDQ       $0x40, SI
 	CMPQ       SI, BX
 	JLT        loop
-	MOVQ       64(AX), BX
-	VMOVUPD    Z1, (BX)
-	VMOVUPD    Z2, 64(BX)
+	MOVQ       64(AX), SI
+	VMOVUPD    Z1, (SI)
+	VMOVUPD    Z2, 64(SI)
+	ADDQ       $0x00000080, 64(AX)
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func wideAffineAVX512(p *byte)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·wideAffineAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSD (CX), Z0
-	VBROADCASTSD 8(CX), Z1
-	VBROADCASTSD 16(CX), Z2
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         48(AX), AX
-	SHLQ         $0x02, AX
-	XORQ         BX, BX
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 48(AX), BX
+	SHLQ $0x02, BX
+
+plane:
+	MOVQ         56(AX), SI
+	VBROADCASTSD (SI), Z0
+	VBROADCASTSD 8(SI), Z1
+	VBROADCASTSD 16(SI), Z2
+	ADDQ         $0x18, 56(AX)
+	XORQ         SI, SI
 
 loop:
-	PREFETCHT0 2048(CX)(BX*1)
-	PREFETCHT0 2048(DX)(BX*1)
-	VCVTPS2PD  (DX)(BX*1), Z3
+	PREFETCHT0 2048(CX)(SI*1)
+	PREFETCHT0 2048(DX)(SI*1)
+	VCVTPS2PD  (DX)(SI*1), Z3
 	VSUBPD     Z0, Z3, Z3
 	VMULPD     Z1, Z3, Z3
 	VADDPD     Z2, Z3, Z3
 	VCVTPD2PS  Z3, Y3
-	VMOVUPS    Y3, (CX)(BX*1)
-	VCVTPS2PD  32(DX)(BX*1), Z3
+	VMOVUPS    Y3, (CX)(SI*1)
+	VCVTPS2PD  32(DX)(SI*1), Z3
 	VSUBPD     Z0, Z3, Z3
 	VMULPD     Z1, Z3, Z3
 	VADDPD     Z2, Z3, Z3
 	VCVTPD2PS  Z3, Y3
-	VMOVUPS    Y3, 32(CX)(BX*1)
-	ADDQ       $0x40, BX
-	CMPQ       BX, AX
+	VMOVUPS    Y3, 32(CX)(SI*1)
+	ADDQ       $0x40, SI
+	CMPQ       SI, BX
 	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 
 // func wideCombineAVX512(p *byte)
 // Requires: AVX, AVX512F, MMX+
 TEXT ·wideCombineAVX512(SB), NOSPLIT, $0-8
-	MOVQ         p+0(FP), AX
-	MOVQ         56(AX), CX
-	VBROADCASTSD (CX), Z0
-	VBROADCASTSD 8(CX), Z1
-	VBROADCASTSD 16(CX), Z2
-	VBROADCASTSD 24(CX), Z3
-	MOVQ         (AX), CX
-	MOVQ         8(AX), DX
-	MOVQ         16(AX), BX
-	MOVQ         48(AX), AX
-	SHLQ         $0x02, AX
-	XORQ         SI, SI
+	MOVQ p+0(FP), AX
+	MOVQ (AX), CX
+	MOVQ 8(AX), DX
+	MOVQ 16(AX), BX
+	MOVQ 48(AX), SI
+	SHLQ $0x02, SI
+
+plane:
+	MOVQ         56(AX), DI
+	VBROADCASTSD (DI), Z0
+	VBROADCASTSD 8(DI), Z1
+	VBROADCASTSD 16(DI), Z2
+	VBROADCASTSD 24(DI), Z3
+	ADDQ         $0x20, 56(AX)
+	XORQ         DI, DI
 
 loop:
-	PREFETCHT0 2048(CX)(SI*1)
-	PREFETCHT0 2048(DX)(SI*1)
-	PREFETCHT0 2048(BX)(SI*1)
-	VCVTPS2PD  (BX)(SI*1), Z4
+	PREFETCHT0 2048(CX)(DI*1)
+	PREFETCHT0 2048(DX)(DI*1)
+	PREFETCHT0 2048(BX)(DI*1)
+	VCVTPS2PD  (BX)(DI*1), Z4
 	VSUBPD     Z0, Z4, Z4
 	VMULPD     Z1, Z4, Z4
-	VCVTPS2PD  (DX)(SI*1), Z5
+	VCVTPS2PD  (DX)(DI*1), Z5
 	VMULPD     Z2, Z5, Z5
 	VADDPD     Z3, Z4, Z4
 	VSUBPD     Z4, Z5, Z4
 	VCVTPD2PS  Z4, Y4
-	VMOVUPS    Y4, (CX)(SI*1)
-	VCVTPS2PD  32(BX)(SI*1), Z4
+	VMOVUPS    Y4, (CX)(DI*1)
+	VCVTPS2PD  32(BX)(DI*1), Z4
 	VSUBPD     Z0, Z4, Z4
 	VMULPD     Z1, Z4, Z4
-	VCVTPS2PD  32(DX)(SI*1), Z5
+	VCVTPS2PD  32(DX)(DI*1), Z5
 	VMULPD     Z2, Z5, Z5
 	VADDPD     Z3, Z4, Z4
 	VSUBPD     Z4, Z5, Z4
 	VCVTPD2PS  Z4, Y4
-	VMOVUPS    Y4, 32(CX)(SI*1)
-	ADDQ       $0x40, SI
-	CMPQ       SI, AX
+	VMOVUPS    Y4, 32(CX)(DI*1)
+	ADDQ       $0x40, DI
+	CMPQ       DI, SI
 	JLT        loop
+	ADDQ       80(AX), CX
+	ADDQ       80(AX), DX
+	ADDQ       80(AX), BX
+	DECQ       72(AX)
+	JNZ        plane
 	VZEROUPPER
 	RET
 

@@ -83,15 +83,6 @@ func Keep[T Float](y, x []T, u []float32, rate float32, scale T) {
 	}
 }
 
-// Sum adds up x, in 16 interleaved sums.
-func Sum[T Float](x []T) float64 {
-	var s sums[T]
-	for i := accelerate(ruleSum, &s, coefficients[T]{}, nil, x); i < len(x); i++ {
-		s.add(i, x[i])
-	}
-	return s.total()
-}
-
 // SumRows is y[i] = sum over r of x[r stride + i], row after row.
 func SumRows[T Float](y, x []T, rows, stride int) {
 	from := sumRowsFast(y, x, rows, stride)

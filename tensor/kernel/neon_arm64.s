@@ -6059,28 +6059,32 @@ pair:
 // func expm1NEON(p *byte)
 TEXT ·expm1NEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
-	WORD $0x4ddfc821 // ld1r {v1.4s}, [x1], #4
-	WORD $0x4ddfc822 // ld1r {v2.4s}, [x1], #4
-	WORD $0x4ddfc823 // ld1r {v3.4s}, [x1], #4
-	WORD $0x4ddfc824 // ld1r {v4.4s}, [x1], #4
-	WORD $0x4ddfc825 // ld1r {v5.4s}, [x1], #4
-	WORD $0x4ddfc826 // ld1r {v6.4s}, [x1], #4
-	WORD $0x4ddfc827 // ld1r {v7.4s}, [x1], #4
-	WORD $0x4ddfc828 // ld1r {v8.4s}, [x1], #4
-	WORD $0x4ddfc829 // ld1r {v9.4s}, [x1], #4
-	WORD $0x4ddfc82a // ld1r {v10.4s}, [x1], #4
-	WORD $0x4ddfc82b // ld1r {v11.4s}, [x1], #4
-	WORD $0x4ddfc82c // ld1r {v12.4s}, [x1], #4
-	WORD $0x4ddfc82d // ld1r {v13.4s}, [x1], #4
-	WORD $0x4ddfc82e // ld1r {v14.4s}, [x1], #4
-	WORD $0x4ddfc82f // ld1r {v15.4s}, [x1], #4
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 48(R0), R4
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 56(R0), R3
+	MOVD 72(R0), R4
+plane:
+	WORD $0x4ddfc860 // ld1r {v0.4s}, [x3], #4
+	WORD $0x4ddfc861 // ld1r {v1.4s}, [x3], #4
+	WORD $0x4ddfc862 // ld1r {v2.4s}, [x3], #4
+	WORD $0x4ddfc863 // ld1r {v3.4s}, [x3], #4
+	WORD $0x4ddfc864 // ld1r {v4.4s}, [x3], #4
+	WORD $0x4ddfc865 // ld1r {v5.4s}, [x3], #4
+	WORD $0x4ddfc866 // ld1r {v6.4s}, [x3], #4
+	WORD $0x4ddfc867 // ld1r {v7.4s}, [x3], #4
+	WORD $0x4ddfc868 // ld1r {v8.4s}, [x3], #4
+	WORD $0x4ddfc869 // ld1r {v9.4s}, [x3], #4
+	WORD $0x4ddfc86a // ld1r {v10.4s}, [x3], #4
+	WORD $0x4ddfc86b // ld1r {v11.4s}, [x3], #4
+	WORD $0x4ddfc86c // ld1r {v12.4s}, [x3], #4
+	WORD $0x4ddfc86d // ld1r {v13.4s}, [x3], #4
+	WORD $0x4ddfc86e // ld1r {v14.4s}, [x3], #4
+	WORD $0x4ddfc86f // ld1r {v15.4s}, [x3], #4
+	MOVD 48(R0), R5
+	MOVD 80(R0), R6
+	SUB R5<<2, R6, R6
 loop:
-	WORD $0x3dc00070 // ldr q16, [x3, #0]
+	WORD $0x3dc00050 // ldr q16, [x2, #0]
 	WORD $0x4ea0f611 // fmin v17.4s, v16.4s, v0.4s
 	WORD $0x4e21f632 // fmax v18.4s, v17.4s, v1.4s
 	WORD $0x6e22de53 // fmul v19.4s, v18.4s, v2.4s
@@ -6109,8 +6113,8 @@ loop:
 	WORD $0x4eacd6d7 // fsub v23.4s, v22.4s, v12.4s
 	WORD $0x4e37d719 // fadd v25.4s, v24.4s, v23.4s
 	WORD $0x4e39d73a // fadd v26.4s, v25.4s, v25.4s
-	WORD $0x3d80005a // str q26, [x2, #0]
-	WORD $0x3dc0047c // ldr q28, [x3, #16]
+	WORD $0x3d80003a // str q26, [x1, #0]
+	WORD $0x3dc0045c // ldr q28, [x2, #16]
 	WORD $0x4ea0f79d // fmin v29.4s, v28.4s, v0.4s
 	WORD $0x4e21f7be // fmax v30.4s, v29.4s, v1.4s
 	WORD $0x6e22dfdf // fmul v31.4s, v30.4s, v2.4s
@@ -6139,8 +6143,8 @@ loop:
 	WORD $0x4eacd5f0 // fsub v16.4s, v15.4s, v12.4s
 	WORD $0x4e30d633 // fadd v19.4s, v17.4s, v16.4s
 	WORD $0x4e33d675 // fadd v21.4s, v19.4s, v19.4s
-	WORD $0x3d800455 // str q21, [x2, #16]
-	WORD $0x3dc00874 // ldr q20, [x3, #32]
+	WORD $0x3d800435 // str q21, [x1, #16]
+	WORD $0x3dc00854 // ldr q20, [x2, #32]
 	WORD $0x4ea0f692 // fmin v18.4s, v20.4s, v0.4s
 	WORD $0x4e21f656 // fmax v22.4s, v18.4s, v1.4s
 	WORD $0x6e22ded8 // fmul v24.4s, v22.4s, v2.4s
@@ -6169,8 +6173,8 @@ loop:
 	WORD $0x4eacd75c // fsub v28.4s, v26.4s, v12.4s
 	WORD $0x4e3cd7bf // fadd v31.4s, v29.4s, v28.4s
 	WORD $0x4e3fd7ee // fadd v14.4s, v31.4s, v31.4s
-	WORD $0x3d80084e // str q14, [x2, #32]
-	WORD $0x3dc00c6d // ldr q13, [x3, #48]
+	WORD $0x3d80082e // str q14, [x1, #32]
+	WORD $0x3dc00c4d // ldr q13, [x2, #48]
 	WORD $0x4ea0f5be // fmin v30.4s, v13.4s, v0.4s
 	WORD $0x4e21f7cf // fmax v15.4s, v30.4s, v1.4s
 	WORD $0x6e22ddf1 // fmul v17.4s, v15.4s, v2.4s
@@ -6199,38 +6203,46 @@ loop:
 	WORD $0x4eacd6b4 // fsub v20.4s, v21.4s, v12.4s
 	WORD $0x4e34d658 // fadd v24.4s, v18.4s, v20.4s
 	WORD $0x4e38d719 // fadd v25.4s, v24.4s, v24.4s
-	WORD $0x3d800c59 // str q25, [x2, #48]
+	WORD $0x3d800c39 // str q25, [x1, #48]
+	ADD $64, R1
 	ADD $64, R2
-	ADD $64, R3
-	SUBS $16, R4
+	SUBS $16, R5
 	BNE loop
+	ADD R6, R1
+	ADD R6, R2
+	SUBS $1, R4
+	BNE plane
 	RET
 
 // func sigmoidNEON(p *byte)
 TEXT ·sigmoidNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
-	WORD $0x4ddfc821 // ld1r {v1.4s}, [x1], #4
-	WORD $0x4ddfc822 // ld1r {v2.4s}, [x1], #4
-	WORD $0x4ddfc823 // ld1r {v3.4s}, [x1], #4
-	WORD $0x4ddfc824 // ld1r {v4.4s}, [x1], #4
-	WORD $0x4ddfc825 // ld1r {v5.4s}, [x1], #4
-	WORD $0x4ddfc826 // ld1r {v6.4s}, [x1], #4
-	WORD $0x4ddfc827 // ld1r {v7.4s}, [x1], #4
-	WORD $0x4ddfc828 // ld1r {v8.4s}, [x1], #4
-	WORD $0x4ddfc829 // ld1r {v9.4s}, [x1], #4
-	WORD $0x4ddfc82a // ld1r {v10.4s}, [x1], #4
-	WORD $0x4ddfc82b // ld1r {v11.4s}, [x1], #4
-	WORD $0x4ddfc82c // ld1r {v12.4s}, [x1], #4
-	WORD $0x4ddfc82d // ld1r {v13.4s}, [x1], #4
-	WORD $0x4ddfc82e // ld1r {v14.4s}, [x1], #4
-	WORD $0x4ddfc82f // ld1r {v15.4s}, [x1], #4
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 48(R0), R4
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 56(R0), R3
+	MOVD 72(R0), R4
+plane:
+	WORD $0x4ddfc860 // ld1r {v0.4s}, [x3], #4
+	WORD $0x4ddfc861 // ld1r {v1.4s}, [x3], #4
+	WORD $0x4ddfc862 // ld1r {v2.4s}, [x3], #4
+	WORD $0x4ddfc863 // ld1r {v3.4s}, [x3], #4
+	WORD $0x4ddfc864 // ld1r {v4.4s}, [x3], #4
+	WORD $0x4ddfc865 // ld1r {v5.4s}, [x3], #4
+	WORD $0x4ddfc866 // ld1r {v6.4s}, [x3], #4
+	WORD $0x4ddfc867 // ld1r {v7.4s}, [x3], #4
+	WORD $0x4ddfc868 // ld1r {v8.4s}, [x3], #4
+	WORD $0x4ddfc869 // ld1r {v9.4s}, [x3], #4
+	WORD $0x4ddfc86a // ld1r {v10.4s}, [x3], #4
+	WORD $0x4ddfc86b // ld1r {v11.4s}, [x3], #4
+	WORD $0x4ddfc86c // ld1r {v12.4s}, [x3], #4
+	WORD $0x4ddfc86d // ld1r {v13.4s}, [x3], #4
+	WORD $0x4ddfc86e // ld1r {v14.4s}, [x3], #4
+	WORD $0x4ddfc86f // ld1r {v15.4s}, [x3], #4
+	MOVD 48(R0), R5
+	MOVD 80(R0), R6
+	SUB R5<<2, R6, R6
 loop:
-	WORD $0x3dc00070 // ldr q16, [x3, #0]
+	WORD $0x3dc00050 // ldr q16, [x2, #0]
 	WORD $0x4f046411 // movi v17.4s, #128, lsl #24
 	WORD $0x6e301e32 // eor v18.16b, v17.16b, v16.16b
 	WORD $0x4ea0f653 // fmin v19.4s, v18.4s, v0.4s
@@ -6262,8 +6274,8 @@ loop:
 	WORD $0x4e3bd77c // fadd v28.4s, v27.4s, v27.4s
 	WORD $0x4e2dd79e // fadd v30.4s, v28.4s, v13.4s
 	WORD $0x6e3efdbf // fdiv v31.4s, v13.4s, v30.4s
-	WORD $0x3d80005f // str q31, [x2, #0]
-	WORD $0x3dc0046e // ldr q14, [x3, #16]
+	WORD $0x3d80003f // str q31, [x1, #0]
+	WORD $0x3dc0044e // ldr q14, [x2, #16]
 	WORD $0x4f04640f // movi v15.4s, #128, lsl #24
 	WORD $0x6e2e1df0 // eor v16.16b, v15.16b, v14.16b
 	WORD $0x4ea0f611 // fmin v17.4s, v16.4s, v0.4s
@@ -6295,8 +6307,8 @@ loop:
 	WORD $0x4e3ad758 // fadd v24.4s, v26.4s, v26.4s
 	WORD $0x4e2dd71b // fadd v27.4s, v24.4s, v13.4s
 	WORD $0x6e3bfdbc // fdiv v28.4s, v13.4s, v27.4s
-	WORD $0x3d80045c // str q28, [x2, #16]
-	WORD $0x3dc0087e // ldr q30, [x3, #32]
+	WORD $0x3d80043c // str q28, [x1, #16]
+	WORD $0x3dc0085e // ldr q30, [x2, #32]
 	WORD $0x4f04641f // movi v31.4s, #128, lsl #24
 	WORD $0x6e3e1fee // eor v14.16b, v31.16b, v30.16b
 	WORD $0x4ea0f5cf // fmin v15.4s, v14.4s, v0.4s
@@ -6328,8 +6340,8 @@ loop:
 	WORD $0x4e34d696 // fadd v22.4s, v20.4s, v20.4s
 	WORD $0x4e2dd6da // fadd v26.4s, v22.4s, v13.4s
 	WORD $0x6e3afdb8 // fdiv v24.4s, v13.4s, v26.4s
-	WORD $0x3d800858 // str q24, [x2, #32]
-	WORD $0x3dc00c7b // ldr q27, [x3, #48]
+	WORD $0x3d800838 // str q24, [x1, #32]
+	WORD $0x3dc00c5b // ldr q27, [x2, #48]
 	WORD $0x4f04641c // movi v28.4s, #128, lsl #24
 	WORD $0x6e3b1f9e // eor v30.16b, v28.16b, v27.16b
 	WORD $0x4ea0f7df // fmin v31.4s, v30.4s, v0.4s
@@ -6361,38 +6373,46 @@ loop:
 	WORD $0x4e32d655 // fadd v21.4s, v18.4s, v18.4s
 	WORD $0x4e2dd6b4 // fadd v20.4s, v21.4s, v13.4s
 	WORD $0x6e34fdb6 // fdiv v22.4s, v13.4s, v20.4s
-	WORD $0x3d800c56 // str q22, [x2, #48]
+	WORD $0x3d800c36 // str q22, [x1, #48]
+	ADD $64, R1
 	ADD $64, R2
-	ADD $64, R3
-	SUBS $16, R4
+	SUBS $16, R5
 	BNE loop
+	ADD R6, R1
+	ADD R6, R2
+	SUBS $1, R4
+	BNE plane
 	RET
 
 // func siluNEON(p *byte)
 TEXT ·siluNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
-	WORD $0x4ddfc821 // ld1r {v1.4s}, [x1], #4
-	WORD $0x4ddfc822 // ld1r {v2.4s}, [x1], #4
-	WORD $0x4ddfc823 // ld1r {v3.4s}, [x1], #4
-	WORD $0x4ddfc824 // ld1r {v4.4s}, [x1], #4
-	WORD $0x4ddfc825 // ld1r {v5.4s}, [x1], #4
-	WORD $0x4ddfc826 // ld1r {v6.4s}, [x1], #4
-	WORD $0x4ddfc827 // ld1r {v7.4s}, [x1], #4
-	WORD $0x4ddfc828 // ld1r {v8.4s}, [x1], #4
-	WORD $0x4ddfc829 // ld1r {v9.4s}, [x1], #4
-	WORD $0x4ddfc82a // ld1r {v10.4s}, [x1], #4
-	WORD $0x4ddfc82b // ld1r {v11.4s}, [x1], #4
-	WORD $0x4ddfc82c // ld1r {v12.4s}, [x1], #4
-	WORD $0x4ddfc82d // ld1r {v13.4s}, [x1], #4
-	WORD $0x4ddfc82e // ld1r {v14.4s}, [x1], #4
-	WORD $0x4ddfc82f // ld1r {v15.4s}, [x1], #4
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 48(R0), R4
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 56(R0), R3
+	MOVD 72(R0), R4
+plane:
+	WORD $0x4ddfc860 // ld1r {v0.4s}, [x3], #4
+	WORD $0x4ddfc861 // ld1r {v1.4s}, [x3], #4
+	WORD $0x4ddfc862 // ld1r {v2.4s}, [x3], #4
+	WORD $0x4ddfc863 // ld1r {v3.4s}, [x3], #4
+	WORD $0x4ddfc864 // ld1r {v4.4s}, [x3], #4
+	WORD $0x4ddfc865 // ld1r {v5.4s}, [x3], #4
+	WORD $0x4ddfc866 // ld1r {v6.4s}, [x3], #4
+	WORD $0x4ddfc867 // ld1r {v7.4s}, [x3], #4
+	WORD $0x4ddfc868 // ld1r {v8.4s}, [x3], #4
+	WORD $0x4ddfc869 // ld1r {v9.4s}, [x3], #4
+	WORD $0x4ddfc86a // ld1r {v10.4s}, [x3], #4
+	WORD $0x4ddfc86b // ld1r {v11.4s}, [x3], #4
+	WORD $0x4ddfc86c // ld1r {v12.4s}, [x3], #4
+	WORD $0x4ddfc86d // ld1r {v13.4s}, [x3], #4
+	WORD $0x4ddfc86e // ld1r {v14.4s}, [x3], #4
+	WORD $0x4ddfc86f // ld1r {v15.4s}, [x3], #4
+	MOVD 48(R0), R5
+	MOVD 80(R0), R6
+	SUB R5<<2, R6, R6
 loop:
-	WORD $0x3dc00070 // ldr q16, [x3, #0]
+	WORD $0x3dc00050 // ldr q16, [x2, #0]
 	WORD $0x4f046411 // movi v17.4s, #128, lsl #24
 	WORD $0x6e301e32 // eor v18.16b, v17.16b, v16.16b
 	WORD $0x4ea0f653 // fmin v19.4s, v18.4s, v0.4s
@@ -6424,10 +6444,10 @@ loop:
 	WORD $0x4e3bd77c // fadd v28.4s, v27.4s, v27.4s
 	WORD $0x4e2dd79e // fadd v30.4s, v28.4s, v13.4s
 	WORD $0x6e3efdbf // fdiv v31.4s, v13.4s, v30.4s
-	WORD $0x3dc0006e // ldr q14, [x3, #0]
+	WORD $0x3dc0004e // ldr q14, [x2, #0]
 	WORD $0x6e2edfef // fmul v15.4s, v31.4s, v14.4s
-	WORD $0x3d80004f // str q15, [x2, #0]
-	WORD $0x3dc00470 // ldr q16, [x3, #16]
+	WORD $0x3d80002f // str q15, [x1, #0]
+	WORD $0x3dc00450 // ldr q16, [x2, #16]
 	WORD $0x4f046411 // movi v17.4s, #128, lsl #24
 	WORD $0x6e301e32 // eor v18.16b, v17.16b, v16.16b
 	WORD $0x4ea0f653 // fmin v19.4s, v18.4s, v0.4s
@@ -6459,10 +6479,10 @@ loop:
 	WORD $0x4e39d73b // fadd v27.4s, v25.4s, v25.4s
 	WORD $0x4e2dd77e // fadd v30.4s, v27.4s, v13.4s
 	WORD $0x6e3efdbf // fdiv v31.4s, v13.4s, v30.4s
-	WORD $0x3dc0046e // ldr q14, [x3, #16]
+	WORD $0x3dc0044e // ldr q14, [x2, #16]
 	WORD $0x6e2edfef // fmul v15.4s, v31.4s, v14.4s
-	WORD $0x3d80044f // str q15, [x2, #16]
-	WORD $0x3dc00870 // ldr q16, [x3, #32]
+	WORD $0x3d80042f // str q15, [x1, #16]
+	WORD $0x3dc00850 // ldr q16, [x2, #32]
 	WORD $0x4f046411 // movi v17.4s, #128, lsl #24
 	WORD $0x6e301e32 // eor v18.16b, v17.16b, v16.16b
 	WORD $0x4ea0f653 // fmin v19.4s, v18.4s, v0.4s
@@ -6494,10 +6514,10 @@ loop:
 	WORD $0x4e3ad759 // fadd v25.4s, v26.4s, v26.4s
 	WORD $0x4e2dd73e // fadd v30.4s, v25.4s, v13.4s
 	WORD $0x6e3efdbf // fdiv v31.4s, v13.4s, v30.4s
-	WORD $0x3dc0086e // ldr q14, [x3, #32]
+	WORD $0x3dc0084e // ldr q14, [x2, #32]
 	WORD $0x6e2edfef // fmul v15.4s, v31.4s, v14.4s
-	WORD $0x3d80084f // str q15, [x2, #32]
-	WORD $0x3dc00c70 // ldr q16, [x3, #48]
+	WORD $0x3d80082f // str q15, [x1, #32]
+	WORD $0x3dc00c50 // ldr q16, [x2, #48]
 	WORD $0x4f046411 // movi v17.4s, #128, lsl #24
 	WORD $0x6e301e32 // eor v18.16b, v17.16b, v16.16b
 	WORD $0x4ea0f653 // fmin v19.4s, v18.4s, v0.4s
@@ -6529,41 +6549,49 @@ loop:
 	WORD $0x4e38d71a // fadd v26.4s, v24.4s, v24.4s
 	WORD $0x4e2dd75e // fadd v30.4s, v26.4s, v13.4s
 	WORD $0x6e3efdbf // fdiv v31.4s, v13.4s, v30.4s
-	WORD $0x3dc00c6e // ldr q14, [x3, #48]
+	WORD $0x3dc00c4e // ldr q14, [x2, #48]
 	WORD $0x6e2edfef // fmul v15.4s, v31.4s, v14.4s
-	WORD $0x3d800c4f // str q15, [x2, #48]
+	WORD $0x3d800c2f // str q15, [x1, #48]
+	ADD $64, R1
 	ADD $64, R2
-	ADD $64, R3
-	SUBS $16, R4
+	SUBS $16, R5
 	BNE loop
+	ADD R6, R1
+	ADD R6, R2
+	SUBS $1, R4
+	BNE plane
 	RET
 
 // func siluGradientNEON(p *byte)
 TEXT ·siluGradientNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
-	WORD $0x4ddfc821 // ld1r {v1.4s}, [x1], #4
-	WORD $0x4ddfc822 // ld1r {v2.4s}, [x1], #4
-	WORD $0x4ddfc823 // ld1r {v3.4s}, [x1], #4
-	WORD $0x4ddfc824 // ld1r {v4.4s}, [x1], #4
-	WORD $0x4ddfc825 // ld1r {v5.4s}, [x1], #4
-	WORD $0x4ddfc826 // ld1r {v6.4s}, [x1], #4
-	WORD $0x4ddfc827 // ld1r {v7.4s}, [x1], #4
-	WORD $0x4ddfc828 // ld1r {v8.4s}, [x1], #4
-	WORD $0x4ddfc829 // ld1r {v9.4s}, [x1], #4
-	WORD $0x4ddfc82a // ld1r {v10.4s}, [x1], #4
-	WORD $0x4ddfc82b // ld1r {v11.4s}, [x1], #4
-	WORD $0x4ddfc82c // ld1r {v12.4s}, [x1], #4
-	WORD $0x4ddfc82d // ld1r {v13.4s}, [x1], #4
-	WORD $0x4ddfc82e // ld1r {v14.4s}, [x1], #4
-	WORD $0x4ddfc82f // ld1r {v15.4s}, [x1], #4
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 16(R0), R4
-	MOVD 48(R0), R5
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 56(R0), R4
+	MOVD 72(R0), R5
+plane:
+	WORD $0x4ddfc880 // ld1r {v0.4s}, [x4], #4
+	WORD $0x4ddfc881 // ld1r {v1.4s}, [x4], #4
+	WORD $0x4ddfc882 // ld1r {v2.4s}, [x4], #4
+	WORD $0x4ddfc883 // ld1r {v3.4s}, [x4], #4
+	WORD $0x4ddfc884 // ld1r {v4.4s}, [x4], #4
+	WORD $0x4ddfc885 // ld1r {v5.4s}, [x4], #4
+	WORD $0x4ddfc886 // ld1r {v6.4s}, [x4], #4
+	WORD $0x4ddfc887 // ld1r {v7.4s}, [x4], #4
+	WORD $0x4ddfc888 // ld1r {v8.4s}, [x4], #4
+	WORD $0x4ddfc889 // ld1r {v9.4s}, [x4], #4
+	WORD $0x4ddfc88a // ld1r {v10.4s}, [x4], #4
+	WORD $0x4ddfc88b // ld1r {v11.4s}, [x4], #4
+	WORD $0x4ddfc88c // ld1r {v12.4s}, [x4], #4
+	WORD $0x4ddfc88d // ld1r {v13.4s}, [x4], #4
+	WORD $0x4ddfc88e // ld1r {v14.4s}, [x4], #4
+	WORD $0x4ddfc88f // ld1r {v15.4s}, [x4], #4
+	MOVD 48(R0), R6
+	MOVD 80(R0), R7
+	SUB R6<<2, R7, R7
 loop:
-	WORD $0x3dc00090 // ldr q16, [x4, #0]
+	WORD $0x3dc00070 // ldr q16, [x3, #0]
 	WORD $0x4e21f611 // fmax v17.4s, v16.4s, v1.4s
 	WORD $0x4f046412 // movi v18.4s, #128, lsl #24
 	WORD $0x6e311e53 // eor v19.16b, v18.16b, v17.16b
@@ -6600,10 +6628,10 @@ loop:
 	WORD $0x6e31de12 // fmul v18.4s, v16.4s, v17.4s
 	WORD $0x4e2dd653 // fadd v19.4s, v18.4s, v13.4s
 	WORD $0x6e2fde74 // fmul v20.4s, v19.4s, v15.4s
-	WORD $0x3dc00076 // ldr q22, [x3, #0]
+	WORD $0x3dc00056 // ldr q22, [x2, #0]
 	WORD $0x6e36de98 // fmul v24.4s, v20.4s, v22.4s
-	WORD $0x3d800058 // str q24, [x2, #0]
-	WORD $0x3dc00497 // ldr q23, [x4, #16]
+	WORD $0x3d800038 // str q24, [x1, #0]
+	WORD $0x3dc00477 // ldr q23, [x3, #16]
 	WORD $0x4e21f6f5 // fmax v21.4s, v23.4s, v1.4s
 	WORD $0x4f04641e // movi v30.4s, #128, lsl #24
 	WORD $0x6e351fdb // eor v27.16b, v30.16b, v21.16b
@@ -6640,10 +6668,10 @@ loop:
 	WORD $0x6e35defe // fmul v30.4s, v23.4s, v21.4s
 	WORD $0x4e2dd7db // fadd v27.4s, v30.4s, v13.4s
 	WORD $0x6e38df7a // fmul v26.4s, v27.4s, v24.4s
-	WORD $0x3dc0047c // ldr q28, [x3, #16]
+	WORD $0x3dc0045c // ldr q28, [x2, #16]
 	WORD $0x6e3cdf4e // fmul v14.4s, v26.4s, v28.4s
-	WORD $0x3d80044e // str q14, [x2, #16]
-	WORD $0x3dc0089d // ldr q29, [x4, #32]
+	WORD $0x3d80042e // str q14, [x1, #16]
+	WORD $0x3dc0087d // ldr q29, [x3, #32]
 	WORD $0x4e21f7b9 // fmax v25.4s, v29.4s, v1.4s
 	WORD $0x4f046413 // movi v19.4s, #128, lsl #24
 	WORD $0x6e391e70 // eor v16.16b, v19.16b, v25.16b
@@ -6680,10 +6708,10 @@ loop:
 	WORD $0x6e39dfb3 // fmul v19.4s, v29.4s, v25.4s
 	WORD $0x4e2dd670 // fadd v16.4s, v19.4s, v13.4s
 	WORD $0x6e2ede11 // fmul v17.4s, v16.4s, v14.4s
-	WORD $0x3dc00872 // ldr q18, [x3, #32]
+	WORD $0x3dc00852 // ldr q18, [x2, #32]
 	WORD $0x6e32de36 // fmul v22.4s, v17.4s, v18.4s
-	WORD $0x3d800856 // str q22, [x2, #32]
-	WORD $0x3dc00c8f // ldr q15, [x4, #48]
+	WORD $0x3d800836 // str q22, [x1, #32]
+	WORD $0x3dc00c6f // ldr q15, [x3, #48]
 	WORD $0x4e21f5ff // fmax v31.4s, v15.4s, v1.4s
 	WORD $0x4f04641b // movi v27.4s, #128, lsl #24
 	WORD $0x6e3f1f77 // eor v23.16b, v27.16b, v31.16b
@@ -6720,42 +6748,51 @@ loop:
 	WORD $0x6e3fddfb // fmul v27.4s, v15.4s, v31.4s
 	WORD $0x4e2dd777 // fadd v23.4s, v27.4s, v13.4s
 	WORD $0x6e36def5 // fmul v21.4s, v23.4s, v22.4s
-	WORD $0x3dc00c7e // ldr q30, [x3, #48]
+	WORD $0x3dc00c5e // ldr q30, [x2, #48]
 	WORD $0x6e3edebc // fmul v28.4s, v21.4s, v30.4s
-	WORD $0x3d800c5c // str q28, [x2, #48]
+	WORD $0x3d800c3c // str q28, [x1, #48]
+	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
-	ADD $64, R4
-	SUBS $16, R5
+	SUBS $16, R6
 	BNE loop
+	ADD R7, R1
+	ADD R7, R2
+	ADD R7, R3
+	SUBS $1, R5
+	BNE plane
 	RET
 
 // func tanhNEON(p *byte)
 TEXT ·tanhNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
-	WORD $0x4ddfc821 // ld1r {v1.4s}, [x1], #4
-	WORD $0x4ddfc822 // ld1r {v2.4s}, [x1], #4
-	WORD $0x4ddfc823 // ld1r {v3.4s}, [x1], #4
-	WORD $0x4ddfc824 // ld1r {v4.4s}, [x1], #4
-	WORD $0x4ddfc825 // ld1r {v5.4s}, [x1], #4
-	WORD $0x4ddfc826 // ld1r {v6.4s}, [x1], #4
-	WORD $0x4ddfc827 // ld1r {v7.4s}, [x1], #4
-	WORD $0x4ddfc828 // ld1r {v8.4s}, [x1], #4
-	WORD $0x4ddfc829 // ld1r {v9.4s}, [x1], #4
-	WORD $0x4ddfc82a // ld1r {v10.4s}, [x1], #4
-	WORD $0x4ddfc82b // ld1r {v11.4s}, [x1], #4
-	WORD $0x4ddfc82c // ld1r {v12.4s}, [x1], #4
-	WORD $0x4ddfc82d // ld1r {v13.4s}, [x1], #4
-	WORD $0x4ddfc82e // ld1r {v14.4s}, [x1], #4
-	WORD $0x4ddfc82f // ld1r {v15.4s}, [x1], #4
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 48(R0), R4
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 56(R0), R3
+	MOVD 72(R0), R4
+plane:
+	WORD $0x4ddfc860 // ld1r {v0.4s}, [x3], #4
+	WORD $0x4ddfc861 // ld1r {v1.4s}, [x3], #4
+	WORD $0x4ddfc862 // ld1r {v2.4s}, [x3], #4
+	WORD $0x4ddfc863 // ld1r {v3.4s}, [x3], #4
+	WORD $0x4ddfc864 // ld1r {v4.4s}, [x3], #4
+	WORD $0x4ddfc865 // ld1r {v5.4s}, [x3], #4
+	WORD $0x4ddfc866 // ld1r {v6.4s}, [x3], #4
+	WORD $0x4ddfc867 // ld1r {v7.4s}, [x3], #4
+	WORD $0x4ddfc868 // ld1r {v8.4s}, [x3], #4
+	WORD $0x4ddfc869 // ld1r {v9.4s}, [x3], #4
+	WORD $0x4ddfc86a // ld1r {v10.4s}, [x3], #4
+	WORD $0x4ddfc86b // ld1r {v11.4s}, [x3], #4
+	WORD $0x4ddfc86c // ld1r {v12.4s}, [x3], #4
+	WORD $0x4ddfc86d // ld1r {v13.4s}, [x3], #4
+	WORD $0x4ddfc86e // ld1r {v14.4s}, [x3], #4
+	WORD $0x4ddfc86f // ld1r {v15.4s}, [x3], #4
+	MOVD 48(R0), R5
+	MOVD 80(R0), R6
+	SUB R5<<2, R6, R6
 loop:
 	WORD $0x4f046410 // movi v16.4s, #128, lsl #24
-	WORD $0x3dc00071 // ldr q17, [x3, #0]
+	WORD $0x3dc00051 // ldr q17, [x2, #0]
 	WORD $0x4eb11e12 // orr v18.16b, v16.16b, v17.16b
 	WORD $0x4e32d653 // fadd v19.4s, v18.4s, v18.4s
 	WORD $0x4ea0f674 // fmin v20.4s, v19.4s, v0.4s
@@ -6790,12 +6827,12 @@ loop:
 	WORD $0x6e2dffef // fdiv v15.4s, v31.4s, v13.4s
 	WORD $0x4f046410 // movi v16.4s, #128, lsl #24
 	WORD $0x4e701df1 // bic v17.16b, v15.16b, v16.16b
-	WORD $0x3dc00072 // ldr q18, [x3, #0]
+	WORD $0x3dc00052 // ldr q18, [x2, #0]
 	WORD $0x4e321e13 // and v19.16b, v16.16b, v18.16b
 	WORD $0x4eb31e34 // orr v20.16b, v17.16b, v19.16b
-	WORD $0x3d800054 // str q20, [x2, #0]
+	WORD $0x3d800034 // str q20, [x1, #0]
 	WORD $0x4f046416 // movi v22.4s, #128, lsl #24
-	WORD $0x3dc00478 // ldr q24, [x3, #16]
+	WORD $0x3dc00458 // ldr q24, [x2, #16]
 	WORD $0x4eb81ed7 // orr v23.16b, v22.16b, v24.16b
 	WORD $0x4e37d6fe // fadd v30.4s, v23.4s, v23.4s
 	WORD $0x4ea0f7d5 // fmin v21.4s, v30.4s, v0.4s
@@ -6830,12 +6867,12 @@ loop:
 	WORD $0x6e33fe34 // fdiv v20.4s, v17.4s, v19.4s
 	WORD $0x4f046416 // movi v22.4s, #128, lsl #24
 	WORD $0x4e761e98 // bic v24.16b, v20.16b, v22.16b
-	WORD $0x3dc00477 // ldr q23, [x3, #16]
+	WORD $0x3dc00457 // ldr q23, [x2, #16]
 	WORD $0x4e371ede // and v30.16b, v22.16b, v23.16b
 	WORD $0x4ebe1f15 // orr v21.16b, v24.16b, v30.16b
-	WORD $0x3d800455 // str q21, [x2, #16]
+	WORD $0x3d800435 // str q21, [x1, #16]
 	WORD $0x4f046419 // movi v25.4s, #128, lsl #24
-	WORD $0x3dc0087c // ldr q28, [x3, #32]
+	WORD $0x3dc0085c // ldr q28, [x2, #32]
 	WORD $0x4ebc1f3a // orr v26.16b, v25.16b, v28.16b
 	WORD $0x4e3ad752 // fadd v18.4s, v26.4s, v26.4s
 	WORD $0x4ea0f65b // fmin v27.4s, v18.4s, v0.4s
@@ -6870,12 +6907,12 @@ loop:
 	WORD $0x6e3eff15 // fdiv v21.4s, v24.4s, v30.4s
 	WORD $0x4f046419 // movi v25.4s, #128, lsl #24
 	WORD $0x4e791ebc // bic v28.16b, v21.16b, v25.16b
-	WORD $0x3dc0087a // ldr q26, [x3, #32]
+	WORD $0x3dc0085a // ldr q26, [x2, #32]
 	WORD $0x4e3a1f32 // and v18.16b, v25.16b, v26.16b
 	WORD $0x4eb21f9b // orr v27.16b, v28.16b, v18.16b
-	WORD $0x3d80085b // str q27, [x2, #32]
+	WORD $0x3d80083b // str q27, [x1, #32]
 	WORD $0x4f04641d // movi v29.4s, #128, lsl #24
-	WORD $0x3dc00c6f // ldr q15, [x3, #48]
+	WORD $0x3dc00c4f // ldr q15, [x2, #48]
 	WORD $0x4eaf1fbf // orr v31.16b, v29.16b, v15.16b
 	WORD $0x4e3fd7f7 // fadd v23.4s, v31.4s, v31.4s
 	WORD $0x4ea0f6ed // fmin v13.4s, v23.4s, v0.4s
@@ -6910,41 +6947,49 @@ loop:
 	WORD $0x6e32ff9b // fdiv v27.4s, v28.4s, v18.4s
 	WORD $0x4f04641d // movi v29.4s, #128, lsl #24
 	WORD $0x4e7d1f6f // bic v15.16b, v27.16b, v29.16b
-	WORD $0x3dc00c7f // ldr q31, [x3, #48]
+	WORD $0x3dc00c5f // ldr q31, [x2, #48]
 	WORD $0x4e3f1fb7 // and v23.16b, v29.16b, v31.16b
 	WORD $0x4eb71ded // orr v13.16b, v15.16b, v23.16b
-	WORD $0x3d800c4d // str q13, [x2, #48]
+	WORD $0x3d800c2d // str q13, [x1, #48]
+	ADD $64, R1
 	ADD $64, R2
-	ADD $64, R3
-	SUBS $16, R4
+	SUBS $16, R5
 	BNE loop
+	ADD R6, R1
+	ADD R6, R2
+	SUBS $1, R4
+	BNE plane
 	RET
 
 // func eluNEON(p *byte)
 TEXT ·eluNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
-	WORD $0x4ddfc821 // ld1r {v1.4s}, [x1], #4
-	WORD $0x4ddfc822 // ld1r {v2.4s}, [x1], #4
-	WORD $0x4ddfc823 // ld1r {v3.4s}, [x1], #4
-	WORD $0x4ddfc824 // ld1r {v4.4s}, [x1], #4
-	WORD $0x4ddfc825 // ld1r {v5.4s}, [x1], #4
-	WORD $0x4ddfc826 // ld1r {v6.4s}, [x1], #4
-	WORD $0x4ddfc827 // ld1r {v7.4s}, [x1], #4
-	WORD $0x4ddfc828 // ld1r {v8.4s}, [x1], #4
-	WORD $0x4ddfc829 // ld1r {v9.4s}, [x1], #4
-	WORD $0x4ddfc82a // ld1r {v10.4s}, [x1], #4
-	WORD $0x4ddfc82b // ld1r {v11.4s}, [x1], #4
-	WORD $0x4ddfc82c // ld1r {v12.4s}, [x1], #4
-	WORD $0x4ddfc82d // ld1r {v13.4s}, [x1], #4
-	WORD $0x4ddfc82e // ld1r {v14.4s}, [x1], #4
-	WORD $0x4ddfc82f // ld1r {v15.4s}, [x1], #4
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 48(R0), R4
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 56(R0), R3
+	MOVD 72(R0), R4
+plane:
+	WORD $0x4ddfc860 // ld1r {v0.4s}, [x3], #4
+	WORD $0x4ddfc861 // ld1r {v1.4s}, [x3], #4
+	WORD $0x4ddfc862 // ld1r {v2.4s}, [x3], #4
+	WORD $0x4ddfc863 // ld1r {v3.4s}, [x3], #4
+	WORD $0x4ddfc864 // ld1r {v4.4s}, [x3], #4
+	WORD $0x4ddfc865 // ld1r {v5.4s}, [x3], #4
+	WORD $0x4ddfc866 // ld1r {v6.4s}, [x3], #4
+	WORD $0x4ddfc867 // ld1r {v7.4s}, [x3], #4
+	WORD $0x4ddfc868 // ld1r {v8.4s}, [x3], #4
+	WORD $0x4ddfc869 // ld1r {v9.4s}, [x3], #4
+	WORD $0x4ddfc86a // ld1r {v10.4s}, [x3], #4
+	WORD $0x4ddfc86b // ld1r {v11.4s}, [x3], #4
+	WORD $0x4ddfc86c // ld1r {v12.4s}, [x3], #4
+	WORD $0x4ddfc86d // ld1r {v13.4s}, [x3], #4
+	WORD $0x4ddfc86e // ld1r {v14.4s}, [x3], #4
+	WORD $0x4ddfc86f // ld1r {v15.4s}, [x3], #4
+	MOVD 48(R0), R5
+	MOVD 80(R0), R6
+	SUB R5<<2, R6, R6
 loop:
-	WORD $0x3dc00070 // ldr q16, [x3, #0]
+	WORD $0x3dc00050 // ldr q16, [x2, #0]
 	WORD $0x6f00e411 // movi v17.2d, #0
 	WORD $0x4eb1f612 // fmin v18.4s, v16.4s, v17.4s
 	WORD $0x4ea0f653 // fmin v19.4s, v18.4s, v0.4s
@@ -6976,12 +7021,12 @@ loop:
 	WORD $0x4e3bd73c // fadd v28.4s, v25.4s, v27.4s
 	WORD $0x4e3cd79e // fadd v30.4s, v28.4s, v28.4s
 	WORD $0x6e2fdfdf // fmul v31.4s, v30.4s, v15.4s
-	WORD $0x3dc0006d // ldr q13, [x3, #0]
+	WORD $0x3dc0004d // ldr q13, [x2, #0]
 	WORD $0x6f00e40e // movi v14.2d, #0
 	WORD $0x4e2ef5b0 // fmax v16.4s, v13.4s, v14.4s
 	WORD $0x4e3fd611 // fadd v17.4s, v16.4s, v31.4s
-	WORD $0x3d800051 // str q17, [x2, #0]
-	WORD $0x3dc00472 // ldr q18, [x3, #16]
+	WORD $0x3d800031 // str q17, [x1, #0]
+	WORD $0x3dc00452 // ldr q18, [x2, #16]
 	WORD $0x6f00e413 // movi v19.2d, #0
 	WORD $0x4eb3f655 // fmin v21.4s, v18.4s, v19.4s
 	WORD $0x4ea0f6b7 // fmin v23.4s, v21.4s, v0.4s
@@ -7013,12 +7058,12 @@ loop:
 	WORD $0x4e3cd73e // fadd v30.4s, v25.4s, v28.4s
 	WORD $0x4e3ed7ce // fadd v14.4s, v30.4s, v30.4s
 	WORD $0x6e2fdddf // fmul v31.4s, v14.4s, v15.4s
-	WORD $0x3dc00470 // ldr q16, [x3, #16]
+	WORD $0x3dc00450 // ldr q16, [x2, #16]
 	WORD $0x6f00e411 // movi v17.2d, #0
 	WORD $0x4e31f612 // fmax v18.4s, v16.4s, v17.4s
 	WORD $0x4e3fd653 // fadd v19.4s, v18.4s, v31.4s
-	WORD $0x3d800453 // str q19, [x2, #16]
-	WORD $0x3dc00875 // ldr q21, [x3, #32]
+	WORD $0x3d800433 // str q19, [x1, #16]
+	WORD $0x3dc00855 // ldr q21, [x2, #32]
 	WORD $0x6f00e417 // movi v23.2d, #0
 	WORD $0x4eb7f6bd // fmin v29.4s, v21.4s, v23.4s
 	WORD $0x4ea0f7ba // fmin v26.4s, v29.4s, v0.4s
@@ -7050,12 +7095,12 @@ loop:
 	WORD $0x4e3ed72e // fadd v14.4s, v25.4s, v30.4s
 	WORD $0x4e2ed5d1 // fadd v17.4s, v14.4s, v14.4s
 	WORD $0x6e2fde3f // fmul v31.4s, v17.4s, v15.4s
-	WORD $0x3dc00872 // ldr q18, [x3, #32]
+	WORD $0x3dc00852 // ldr q18, [x2, #32]
 	WORD $0x6f00e413 // movi v19.2d, #0
 	WORD $0x4e33f655 // fmax v21.4s, v18.4s, v19.4s
 	WORD $0x4e3fd6b7 // fadd v23.4s, v21.4s, v31.4s
-	WORD $0x3d800857 // str q23, [x2, #32]
-	WORD $0x3dc00c7d // ldr q29, [x3, #48]
+	WORD $0x3d800837 // str q23, [x1, #32]
+	WORD $0x3dc00c5d // ldr q29, [x2, #48]
 	WORD $0x6f00e41a // movi v26.2d, #0
 	WORD $0x4ebaf7ad // fmin v13.4s, v29.4s, v26.4s
 	WORD $0x4ea0f5bb // fmin v27.4s, v13.4s, v0.4s
@@ -7087,101 +7132,123 @@ loop:
 	WORD $0x4e2ed731 // fadd v17.4s, v25.4s, v14.4s
 	WORD $0x4e31d633 // fadd v19.4s, v17.4s, v17.4s
 	WORD $0x6e2fde7f // fmul v31.4s, v19.4s, v15.4s
-	WORD $0x3dc00c75 // ldr q21, [x3, #48]
+	WORD $0x3dc00c55 // ldr q21, [x2, #48]
 	WORD $0x6f00e417 // movi v23.2d, #0
 	WORD $0x4e37f6bd // fmax v29.4s, v21.4s, v23.4s
 	WORD $0x4e3fd7ba // fadd v26.4s, v29.4s, v31.4s
-	WORD $0x3d800c5a // str q26, [x2, #48]
+	WORD $0x3d800c3a // str q26, [x1, #48]
+	ADD $64, R1
 	ADD $64, R2
-	ADD $64, R3
-	SUBS $16, R4
+	SUBS $16, R5
 	BNE loop
+	ADD R6, R1
+	ADD R6, R2
+	SUBS $1, R4
+	BNE plane
 	RET
 
 // func sigmoidGradientNEON(p *byte)
 TEXT ·sigmoidGradientNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 16(R0), R4
-	MOVD 48(R0), R5
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 56(R0), R4
+	MOVD 72(R0), R5
+plane:
+	WORD $0x4ddfc880 // ld1r {v0.4s}, [x4], #4
+	MOVD 48(R0), R6
+	MOVD 80(R0), R7
+	SUB R6<<2, R7, R7
 loop:
-	WORD $0x3dc00081 // ldr q1, [x4, #0]
+	WORD $0x3dc00061 // ldr q1, [x3, #0]
 	WORD $0x4ea1d402 // fsub v2.4s, v0.4s, v1.4s
 	WORD $0x6e21dc43 // fmul v3.4s, v2.4s, v1.4s
-	WORD $0x3dc00064 // ldr q4, [x3, #0]
+	WORD $0x3dc00044 // ldr q4, [x2, #0]
 	WORD $0x6e24dc65 // fmul v5.4s, v3.4s, v4.4s
-	WORD $0x3d800045 // str q5, [x2, #0]
-	WORD $0x3dc00486 // ldr q6, [x4, #16]
+	WORD $0x3d800025 // str q5, [x1, #0]
+	WORD $0x3dc00466 // ldr q6, [x3, #16]
 	WORD $0x4ea6d407 // fsub v7.4s, v0.4s, v6.4s
 	WORD $0x6e26dce8 // fmul v8.4s, v7.4s, v6.4s
-	WORD $0x3dc00469 // ldr q9, [x3, #16]
+	WORD $0x3dc00449 // ldr q9, [x2, #16]
 	WORD $0x6e29dd0a // fmul v10.4s, v8.4s, v9.4s
-	WORD $0x3d80044a // str q10, [x2, #16]
-	WORD $0x3dc0088b // ldr q11, [x4, #32]
+	WORD $0x3d80042a // str q10, [x1, #16]
+	WORD $0x3dc0086b // ldr q11, [x3, #32]
 	WORD $0x4eabd40c // fsub v12.4s, v0.4s, v11.4s
 	WORD $0x6e2bdd8d // fmul v13.4s, v12.4s, v11.4s
-	WORD $0x3dc0086e // ldr q14, [x3, #32]
+	WORD $0x3dc0084e // ldr q14, [x2, #32]
 	WORD $0x6e2eddaf // fmul v15.4s, v13.4s, v14.4s
-	WORD $0x3d80084f // str q15, [x2, #32]
-	WORD $0x3dc00c90 // ldr q16, [x4, #48]
+	WORD $0x3d80082f // str q15, [x1, #32]
+	WORD $0x3dc00c70 // ldr q16, [x3, #48]
 	WORD $0x4eb0d411 // fsub v17.4s, v0.4s, v16.4s
 	WORD $0x6e30de32 // fmul v18.4s, v17.4s, v16.4s
-	WORD $0x3dc00c73 // ldr q19, [x3, #48]
+	WORD $0x3dc00c53 // ldr q19, [x2, #48]
 	WORD $0x6e33de54 // fmul v20.4s, v18.4s, v19.4s
-	WORD $0x3d800c54 // str q20, [x2, #48]
+	WORD $0x3d800c34 // str q20, [x1, #48]
+	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
-	ADD $64, R4
-	SUBS $16, R5
+	SUBS $16, R6
 	BNE loop
+	ADD R7, R1
+	ADD R7, R2
+	ADD R7, R3
+	SUBS $1, R5
+	BNE plane
 	RET
 
 // func tanhGradientNEON(p *byte)
 TEXT ·tanhGradientNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 16(R0), R4
-	MOVD 48(R0), R5
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 56(R0), R4
+	MOVD 72(R0), R5
+plane:
+	WORD $0x4ddfc880 // ld1r {v0.4s}, [x4], #4
+	MOVD 48(R0), R6
+	MOVD 80(R0), R7
+	SUB R6<<2, R7, R7
 loop:
-	WORD $0x3dc00081 // ldr q1, [x4, #0]
+	WORD $0x3dc00061 // ldr q1, [x3, #0]
 	WORD $0x4ea1d402 // fsub v2.4s, v0.4s, v1.4s
 	WORD $0x4e20d423 // fadd v3.4s, v1.4s, v0.4s
 	WORD $0x6e22dc64 // fmul v4.4s, v3.4s, v2.4s
-	WORD $0x3dc00065 // ldr q5, [x3, #0]
+	WORD $0x3dc00045 // ldr q5, [x2, #0]
 	WORD $0x6e25dc86 // fmul v6.4s, v4.4s, v5.4s
-	WORD $0x3d800046 // str q6, [x2, #0]
-	WORD $0x3dc00487 // ldr q7, [x4, #16]
+	WORD $0x3d800026 // str q6, [x1, #0]
+	WORD $0x3dc00467 // ldr q7, [x3, #16]
 	WORD $0x4ea7d408 // fsub v8.4s, v0.4s, v7.4s
 	WORD $0x4e20d4e9 // fadd v9.4s, v7.4s, v0.4s
 	WORD $0x6e28dd2a // fmul v10.4s, v9.4s, v8.4s
-	WORD $0x3dc0046b // ldr q11, [x3, #16]
+	WORD $0x3dc0044b // ldr q11, [x2, #16]
 	WORD $0x6e2bdd4c // fmul v12.4s, v10.4s, v11.4s
-	WORD $0x3d80044c // str q12, [x2, #16]
-	WORD $0x3dc0088d // ldr q13, [x4, #32]
+	WORD $0x3d80042c // str q12, [x1, #16]
+	WORD $0x3dc0086d // ldr q13, [x3, #32]
 	WORD $0x4eadd40e // fsub v14.4s, v0.4s, v13.4s
 	WORD $0x4e20d5af // fadd v15.4s, v13.4s, v0.4s
 	WORD $0x6e2eddf0 // fmul v16.4s, v15.4s, v14.4s
-	WORD $0x3dc00871 // ldr q17, [x3, #32]
+	WORD $0x3dc00851 // ldr q17, [x2, #32]
 	WORD $0x6e31de12 // fmul v18.4s, v16.4s, v17.4s
-	WORD $0x3d800852 // str q18, [x2, #32]
-	WORD $0x3dc00c93 // ldr q19, [x4, #48]
+	WORD $0x3d800832 // str q18, [x1, #32]
+	WORD $0x3dc00c73 // ldr q19, [x3, #48]
 	WORD $0x4eb3d414 // fsub v20.4s, v0.4s, v19.4s
 	WORD $0x4e20d675 // fadd v21.4s, v19.4s, v0.4s
 	WORD $0x6e34deb6 // fmul v22.4s, v21.4s, v20.4s
-	WORD $0x3dc00c77 // ldr q23, [x3, #48]
+	WORD $0x3dc00c57 // ldr q23, [x2, #48]
 	WORD $0x6e37ded8 // fmul v24.4s, v22.4s, v23.4s
-	WORD $0x3d800c58 // str q24, [x2, #48]
+	WORD $0x3d800c38 // str q24, [x1, #48]
+	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
-	ADD $64, R4
-	SUBS $16, R5
+	SUBS $16, R6
 	BNE loop
+	ADD R7, R1
+	ADD R7, R2
+	ADD R7, R3
+	SUBS $1, R5
+	BNE plane
 	RET
 
 // func addNEON(p *byte)
@@ -7190,7 +7257,11 @@ TEXT ·addNEON(SB), NOSPLIT, $0-8
 	MOVD 0(R0), R1
 	MOVD 8(R0), R2
 	MOVD 16(R0), R3
-	MOVD 48(R0), R4
+	MOVD 72(R0), R4
+plane:
+	MOVD 48(R0), R5
+	MOVD 80(R0), R6
+	SUB R5<<2, R6, R6
 loop:
 	WORD $0x3dc00040 // ldr q0, [x2, #0]
 	WORD $0x3dc00061 // ldr q1, [x3, #0]
@@ -7211,8 +7282,13 @@ loop:
 	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
-	SUBS $16, R4
+	SUBS $16, R5
 	BNE loop
+	ADD R6, R1
+	ADD R6, R2
+	ADD R6, R3
+	SUBS $1, R4
+	BNE plane
 	RET
 
 // func subtractNEON(p *byte)
@@ -7221,7 +7297,11 @@ TEXT ·subtractNEON(SB), NOSPLIT, $0-8
 	MOVD 0(R0), R1
 	MOVD 8(R0), R2
 	MOVD 16(R0), R3
-	MOVD 48(R0), R4
+	MOVD 72(R0), R4
+plane:
+	MOVD 48(R0), R5
+	MOVD 80(R0), R6
+	SUB R5<<2, R6, R6
 loop:
 	WORD $0x3dc00040 // ldr q0, [x2, #0]
 	WORD $0x3dc00061 // ldr q1, [x3, #0]
@@ -7242,8 +7322,13 @@ loop:
 	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
-	SUBS $16, R4
+	SUBS $16, R5
 	BNE loop
+	ADD R6, R1
+	ADD R6, R2
+	ADD R6, R3
+	SUBS $1, R4
+	BNE plane
 	RET
 
 // func multiplyNEON(p *byte)
@@ -7252,7 +7337,11 @@ TEXT ·multiplyNEON(SB), NOSPLIT, $0-8
 	MOVD 0(R0), R1
 	MOVD 8(R0), R2
 	MOVD 16(R0), R3
-	MOVD 48(R0), R4
+	MOVD 72(R0), R4
+plane:
+	MOVD 48(R0), R5
+	MOVD 80(R0), R6
+	SUB R5<<2, R6, R6
 loop:
 	WORD $0x3dc00040 // ldr q0, [x2, #0]
 	WORD $0x3dc00061 // ldr q1, [x3, #0]
@@ -7273,8 +7362,13 @@ loop:
 	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
-	SUBS $16, R4
+	SUBS $16, R5
 	BNE loop
+	ADD R6, R1
+	ADD R6, R2
+	ADD R6, R3
+	SUBS $1, R4
+	BNE plane
 	RET
 
 // func divideNEON(p *byte)
@@ -7283,7 +7377,11 @@ TEXT ·divideNEON(SB), NOSPLIT, $0-8
 	MOVD 0(R0), R1
 	MOVD 8(R0), R2
 	MOVD 16(R0), R3
-	MOVD 48(R0), R4
+	MOVD 72(R0), R4
+plane:
+	MOVD 48(R0), R5
+	MOVD 80(R0), R6
+	SUB R5<<2, R6, R6
 loop:
 	WORD $0x3dc00040 // ldr q0, [x2, #0]
 	WORD $0x3dc00061 // ldr q1, [x3, #0]
@@ -7304,125 +7402,161 @@ loop:
 	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
-	SUBS $16, R4
+	SUBS $16, R5
 	BNE loop
+	ADD R6, R1
+	ADD R6, R2
+	ADD R6, R3
+	SUBS $1, R4
+	BNE plane
 	RET
 
 // func raiseNEON(p *byte)
 TEXT ·raiseNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 48(R0), R4
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 56(R0), R3
+	MOVD 72(R0), R4
+plane:
+	WORD $0x4ddfc860 // ld1r {v0.4s}, [x3], #4
+	MOVD 48(R0), R5
+	MOVD 80(R0), R6
+	SUB R5<<2, R6, R6
 loop:
-	WORD $0x3dc00061 // ldr q1, [x3, #0]
+	WORD $0x3dc00041 // ldr q1, [x2, #0]
 	WORD $0x4e20f422 // fmax v2.4s, v1.4s, v0.4s
-	WORD $0x3d800042 // str q2, [x2, #0]
-	WORD $0x3dc00463 // ldr q3, [x3, #16]
+	WORD $0x3d800022 // str q2, [x1, #0]
+	WORD $0x3dc00443 // ldr q3, [x2, #16]
 	WORD $0x4e20f464 // fmax v4.4s, v3.4s, v0.4s
-	WORD $0x3d800444 // str q4, [x2, #16]
-	WORD $0x3dc00865 // ldr q5, [x3, #32]
+	WORD $0x3d800424 // str q4, [x1, #16]
+	WORD $0x3dc00845 // ldr q5, [x2, #32]
 	WORD $0x4e20f4a6 // fmax v6.4s, v5.4s, v0.4s
-	WORD $0x3d800846 // str q6, [x2, #32]
-	WORD $0x3dc00c67 // ldr q7, [x3, #48]
+	WORD $0x3d800826 // str q6, [x1, #32]
+	WORD $0x3dc00c47 // ldr q7, [x2, #48]
 	WORD $0x4e20f4e8 // fmax v8.4s, v7.4s, v0.4s
-	WORD $0x3d800c48 // str q8, [x2, #48]
+	WORD $0x3d800c28 // str q8, [x1, #48]
+	ADD $64, R1
 	ADD $64, R2
-	ADD $64, R3
-	SUBS $16, R4
+	SUBS $16, R5
 	BNE loop
+	ADD R6, R1
+	ADD R6, R2
+	SUBS $1, R4
+	BNE plane
 	RET
 
 // func passAboveNEON(p *byte)
 TEXT ·passAboveNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 16(R0), R4
-	MOVD 48(R0), R5
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 56(R0), R4
+	MOVD 72(R0), R5
+plane:
+	WORD $0x4ddfc880 // ld1r {v0.4s}, [x4], #4
+	MOVD 48(R0), R6
+	MOVD 80(R0), R7
+	SUB R6<<2, R7, R7
 loop:
-	WORD $0x3dc00081 // ldr q1, [x4, #0]
-	WORD $0x3dc00062 // ldr q2, [x3, #0]
+	WORD $0x3dc00061 // ldr q1, [x3, #0]
+	WORD $0x3dc00042 // ldr q2, [x2, #0]
 	WORD $0x6ea0e423 // fcmgt v3.4s, v1.4s, v0.4s
 	WORD $0x4e231c44 // and v4.16b, v2.16b, v3.16b
-	WORD $0x3d800044 // str q4, [x2, #0]
-	WORD $0x3dc00485 // ldr q5, [x4, #16]
-	WORD $0x3dc00466 // ldr q6, [x3, #16]
+	WORD $0x3d800024 // str q4, [x1, #0]
+	WORD $0x3dc00465 // ldr q5, [x3, #16]
+	WORD $0x3dc00446 // ldr q6, [x2, #16]
 	WORD $0x6ea0e4a7 // fcmgt v7.4s, v5.4s, v0.4s
 	WORD $0x4e271cc8 // and v8.16b, v6.16b, v7.16b
-	WORD $0x3d800448 // str q8, [x2, #16]
-	WORD $0x3dc00889 // ldr q9, [x4, #32]
-	WORD $0x3dc0086a // ldr q10, [x3, #32]
+	WORD $0x3d800428 // str q8, [x1, #16]
+	WORD $0x3dc00869 // ldr q9, [x3, #32]
+	WORD $0x3dc0084a // ldr q10, [x2, #32]
 	WORD $0x6ea0e52b // fcmgt v11.4s, v9.4s, v0.4s
 	WORD $0x4e2b1d4c // and v12.16b, v10.16b, v11.16b
-	WORD $0x3d80084c // str q12, [x2, #32]
-	WORD $0x3dc00c8d // ldr q13, [x4, #48]
-	WORD $0x3dc00c6e // ldr q14, [x3, #48]
+	WORD $0x3d80082c // str q12, [x1, #32]
+	WORD $0x3dc00c6d // ldr q13, [x3, #48]
+	WORD $0x3dc00c4e // ldr q14, [x2, #48]
 	WORD $0x6ea0e5af // fcmgt v15.4s, v13.4s, v0.4s
 	WORD $0x4e2f1dd0 // and v16.16b, v14.16b, v15.16b
-	WORD $0x3d800c50 // str q16, [x2, #48]
+	WORD $0x3d800c30 // str q16, [x1, #48]
+	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
-	ADD $64, R4
-	SUBS $16, R5
+	SUBS $16, R6
 	BNE loop
+	ADD R7, R1
+	ADD R7, R2
+	ADD R7, R3
+	SUBS $1, R5
+	BNE plane
 	RET
 
 // func keepNEON(p *byte)
 TEXT ·keepNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
-	WORD $0x4ddfc821 // ld1r {v1.4s}, [x1], #4
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 16(R0), R4
-	MOVD 48(R0), R5
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 56(R0), R4
+	MOVD 72(R0), R5
+plane:
+	WORD $0x4ddfc880 // ld1r {v0.4s}, [x4], #4
+	WORD $0x4ddfc881 // ld1r {v1.4s}, [x4], #4
+	MOVD 48(R0), R6
+	MOVD 80(R0), R7
+	SUB R6<<2, R7, R7
 loop:
-	WORD $0x3dc00082 // ldr q2, [x4, #0]
-	WORD $0x3dc00063 // ldr q3, [x3, #0]
+	WORD $0x3dc00062 // ldr q2, [x3, #0]
+	WORD $0x3dc00043 // ldr q3, [x2, #0]
 	WORD $0x6e20dc64 // fmul v4.4s, v3.4s, v0.4s
 	WORD $0x6ea1e445 // fcmgt v5.4s, v2.4s, v1.4s
 	WORD $0x4e251c86 // and v6.16b, v4.16b, v5.16b
-	WORD $0x3d800046 // str q6, [x2, #0]
-	WORD $0x3dc00487 // ldr q7, [x4, #16]
-	WORD $0x3dc00468 // ldr q8, [x3, #16]
+	WORD $0x3d800026 // str q6, [x1, #0]
+	WORD $0x3dc00467 // ldr q7, [x3, #16]
+	WORD $0x3dc00448 // ldr q8, [x2, #16]
 	WORD $0x6e20dd09 // fmul v9.4s, v8.4s, v0.4s
 	WORD $0x6ea1e4ea // fcmgt v10.4s, v7.4s, v1.4s
 	WORD $0x4e2a1d2b // and v11.16b, v9.16b, v10.16b
-	WORD $0x3d80044b // str q11, [x2, #16]
-	WORD $0x3dc0088c // ldr q12, [x4, #32]
-	WORD $0x3dc0086d // ldr q13, [x3, #32]
+	WORD $0x3d80042b // str q11, [x1, #16]
+	WORD $0x3dc0086c // ldr q12, [x3, #32]
+	WORD $0x3dc0084d // ldr q13, [x2, #32]
 	WORD $0x6e20ddae // fmul v14.4s, v13.4s, v0.4s
 	WORD $0x6ea1e58f // fcmgt v15.4s, v12.4s, v1.4s
 	WORD $0x4e2f1dd0 // and v16.16b, v14.16b, v15.16b
-	WORD $0x3d800850 // str q16, [x2, #32]
-	WORD $0x3dc00c91 // ldr q17, [x4, #48]
-	WORD $0x3dc00c72 // ldr q18, [x3, #48]
+	WORD $0x3d800830 // str q16, [x1, #32]
+	WORD $0x3dc00c71 // ldr q17, [x3, #48]
+	WORD $0x3dc00c52 // ldr q18, [x2, #48]
 	WORD $0x6e20de53 // fmul v19.4s, v18.4s, v0.4s
 	WORD $0x6ea1e634 // fcmgt v20.4s, v17.4s, v1.4s
 	WORD $0x4e341e75 // and v21.16b, v19.16b, v20.16b
-	WORD $0x3d800c55 // str q21, [x2, #48]
+	WORD $0x3d800c35 // str q21, [x1, #48]
+	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
-	ADD $64, R4
-	SUBS $16, R5
+	SUBS $16, R6
 	BNE loop
+	ADD R7, R1
+	ADD R7, R2
+	ADD R7, R3
+	SUBS $1, R5
+	BNE plane
 	RET
 
 // func sumNEON(p *byte)
 TEXT ·sumNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
 	MOVD 0(R0), R1
+	MOVD 64(R0), R2
+	MOVD 72(R0), R3
+plane:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e402 // movi v2.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
-	MOVD 48(R0), R2
+	MOVD 48(R0), R4
+	MOVD 80(R0), R5
+	SUB R4<<2, R5, R5
 loop:
 	WORD $0x3dc00024 // ldr q4, [x1, #0]
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
@@ -7433,11 +7567,14 @@ loop:
 	WORD $0x3dc00c27 // ldr q7, [x1, #48]
 	WORD $0x4e27d463 // fadd v3.4s, v3.4s, v7.4s
 	ADD $64, R1
-	SUBS $16, R2
+	SUBS $16, R4
 	BNE loop
-	MOVD 64(R0), R3
-	WORD $0xad000460 // stp q0, q1, [x3, #0]
-	WORD $0xad010c62 // stp q2, q3, [x3, #32]
+	WORD $0xad000440 // stp q0, q1, [x2, #0]
+	WORD $0xad010c42 // stp q2, q3, [x2, #32]
+	ADD $64, R2
+	ADD R5, R1
+	SUBS $1, R3
+	BNE plane
 	RET
 
 // func dotNEON(p *byte)
@@ -7445,11 +7582,16 @@ TEXT ·dotNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
 	MOVD 0(R0), R1
 	MOVD 8(R0), R2
+	MOVD 64(R0), R3
+	MOVD 72(R0), R4
+plane:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e402 // movi v2.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
-	MOVD 48(R0), R3
+	MOVD 48(R0), R5
+	MOVD 80(R0), R6
+	SUB R5<<2, R6, R6
 loop:
 	WORD $0x3dc00024 // ldr q4, [x1, #0]
 	WORD $0x3dc00045 // ldr q5, [x2, #0]
@@ -7469,1239 +7611,1396 @@ loop:
 	WORD $0x4e2fd463 // fadd v3.4s, v3.4s, v15.4s
 	ADD $64, R1
 	ADD $64, R2
-	SUBS $16, R3
+	SUBS $16, R5
 	BNE loop
-	MOVD 64(R0), R4
-	WORD $0xad000480 // stp q0, q1, [x4, #0]
-	WORD $0xad010c82 // stp q2, q3, [x4, #32]
+	WORD $0xad000460 // stp q0, q1, [x3, #0]
+	WORD $0xad010c62 // stp q2, q3, [x3, #32]
+	ADD $64, R3
+	ADD R6, R1
+	ADD R6, R2
+	SUBS $1, R4
+	BNE plane
 	RET
 
 // func decayedGradientNEON(p *byte)
 TEXT ·decayedGradientNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 16(R0), R4
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 56(R0), R4
+	MOVD 64(R0), R5
+	MOVD 72(R0), R6
+plane:
+	WORD $0x4ddfc880 // ld1r {v0.4s}, [x4], #4
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e402 // movi v2.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
-	MOVD 48(R0), R5
+	MOVD 48(R0), R7
+	MOVD 80(R0), R8
+	SUB R7<<2, R8, R8
 loop:
-	WORD $0x3dc00065 // ldr q5, [x3, #0]
+	WORD $0x3dc00045 // ldr q5, [x2, #0]
 	WORD $0x6e20dca6 // fmul v6.4s, v5.4s, v0.4s
-	WORD $0x3dc00087 // ldr q7, [x4, #0]
+	WORD $0x3dc00067 // ldr q7, [x3, #0]
 	WORD $0x4e27d4c8 // fadd v8.4s, v6.4s, v7.4s
 	WORD $0x6e28dca9 // fmul v9.4s, v5.4s, v8.4s
 	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
-	WORD $0x3d800048 // str q8, [x2, #0]
-	WORD $0x3dc0046a // ldr q10, [x3, #16]
+	WORD $0x3d800028 // str q8, [x1, #0]
+	WORD $0x3dc0044a // ldr q10, [x2, #16]
 	WORD $0x6e20dd4b // fmul v11.4s, v10.4s, v0.4s
-	WORD $0x3dc0048c // ldr q12, [x4, #16]
+	WORD $0x3dc0046c // ldr q12, [x3, #16]
 	WORD $0x4e2cd56d // fadd v13.4s, v11.4s, v12.4s
 	WORD $0x6e2ddd4e // fmul v14.4s, v10.4s, v13.4s
 	WORD $0x4e2ed442 // fadd v2.4s, v2.4s, v14.4s
-	WORD $0x3d80044d // str q13, [x2, #16]
-	WORD $0x3dc0086f // ldr q15, [x3, #32]
+	WORD $0x3d80042d // str q13, [x1, #16]
+	WORD $0x3dc0084f // ldr q15, [x2, #32]
 	WORD $0x6e20ddf0 // fmul v16.4s, v15.4s, v0.4s
-	WORD $0x3dc00891 // ldr q17, [x4, #32]
+	WORD $0x3dc00871 // ldr q17, [x3, #32]
 	WORD $0x4e31d612 // fadd v18.4s, v16.4s, v17.4s
 	WORD $0x6e32ddf3 // fmul v19.4s, v15.4s, v18.4s
 	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
-	WORD $0x3d800852 // str q18, [x2, #32]
-	WORD $0x3dc00c74 // ldr q20, [x3, #48]
+	WORD $0x3d800832 // str q18, [x1, #32]
+	WORD $0x3dc00c54 // ldr q20, [x2, #48]
 	WORD $0x6e20de95 // fmul v21.4s, v20.4s, v0.4s
-	WORD $0x3dc00c96 // ldr q22, [x4, #48]
+	WORD $0x3dc00c76 // ldr q22, [x3, #48]
 	WORD $0x4e36d6b7 // fadd v23.4s, v21.4s, v22.4s
 	WORD $0x6e37de98 // fmul v24.4s, v20.4s, v23.4s
 	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
-	WORD $0x3d800c57 // str q23, [x2, #48]
+	WORD $0x3d800c37 // str q23, [x1, #48]
+	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
-	ADD $64, R4
-	SUBS $16, R5
+	SUBS $16, R7
 	BNE loop
-	MOVD 64(R0), R6
-	WORD $0xad0008c1 // stp q1, q2, [x6, #0]
-	WORD $0xad0110c3 // stp q3, q4, [x6, #32]
+	WORD $0xad0008a1 // stp q1, q2, [x5, #0]
+	WORD $0xad0110a3 // stp q3, q4, [x5, #32]
+	ADD $64, R5
+	ADD R8, R1
+	ADD R8, R2
+	ADD R8, R3
+	SUBS $1, R6
+	BNE plane
 	RET
 
 // func laplaceGradientNEON(p *byte)
 TEXT ·laplaceGradientNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
-	WORD $0x4ddfc821 // ld1r {v1.4s}, [x1], #4
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 16(R0), R4
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 56(R0), R4
+	MOVD 64(R0), R5
+	MOVD 72(R0), R6
+plane:
+	WORD $0x4ddfc880 // ld1r {v0.4s}, [x4], #4
+	WORD $0x4ddfc881 // ld1r {v1.4s}, [x4], #4
 	WORD $0x6f00e402 // movi v2.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x6f00e405 // movi v5.2d, #0
-	MOVD 48(R0), R5
+	MOVD 48(R0), R7
+	MOVD 80(R0), R8
+	SUB R7<<2, R8, R8
 loop:
-	WORD $0x3dc00066 // ldr q6, [x3, #0]
+	WORD $0x3dc00046 // ldr q6, [x2, #0]
 	WORD $0x4e211cc7 // and v7.16b, v6.16b, v1.16b
 	WORD $0x4ea01ce8 // orr v8.16b, v7.16b, v0.16b
 	WORD $0x6f00e409 // movi v9.2d, #0
 	WORD $0x4e29e4ca // fcmeq v10.4s, v6.4s, v9.4s
 	WORD $0x4e6a1d0b // bic v11.16b, v8.16b, v10.16b
-	WORD $0x3dc0008c // ldr q12, [x4, #0]
+	WORD $0x3dc0006c // ldr q12, [x3, #0]
 	WORD $0x4e2cd56d // fadd v13.4s, v11.4s, v12.4s
 	WORD $0x6e2ddcce // fmul v14.4s, v6.4s, v13.4s
 	WORD $0x4e2ed442 // fadd v2.4s, v2.4s, v14.4s
-	WORD $0x3d80004d // str q13, [x2, #0]
-	WORD $0x3dc0046f // ldr q15, [x3, #16]
+	WORD $0x3d80002d // str q13, [x1, #0]
+	WORD $0x3dc0044f // ldr q15, [x2, #16]
 	WORD $0x4e211df0 // and v16.16b, v15.16b, v1.16b
 	WORD $0x4ea01e11 // orr v17.16b, v16.16b, v0.16b
 	WORD $0x6f00e412 // movi v18.2d, #0
 	WORD $0x4e32e5f3 // fcmeq v19.4s, v15.4s, v18.4s
 	WORD $0x4e731e34 // bic v20.16b, v17.16b, v19.16b
-	WORD $0x3dc00495 // ldr q21, [x4, #16]
+	WORD $0x3dc00475 // ldr q21, [x3, #16]
 	WORD $0x4e35d696 // fadd v22.4s, v20.4s, v21.4s
 	WORD $0x6e36ddf7 // fmul v23.4s, v15.4s, v22.4s
 	WORD $0x4e37d463 // fadd v3.4s, v3.4s, v23.4s
-	WORD $0x3d800456 // str q22, [x2, #16]
-	WORD $0x3dc00878 // ldr q24, [x3, #32]
+	WORD $0x3d800436 // str q22, [x1, #16]
+	WORD $0x3dc00858 // ldr q24, [x2, #32]
 	WORD $0x4e211f19 // and v25.16b, v24.16b, v1.16b
 	WORD $0x4ea01f3a // orr v26.16b, v25.16b, v0.16b
 	WORD $0x6f00e41b // movi v27.2d, #0
 	WORD $0x4e3be71c // fcmeq v28.4s, v24.4s, v27.4s
 	WORD $0x4e7c1f5d // bic v29.16b, v26.16b, v28.16b
-	WORD $0x3dc0089e // ldr q30, [x4, #32]
+	WORD $0x3dc0087e // ldr q30, [x3, #32]
 	WORD $0x4e3ed7bf // fadd v31.4s, v29.4s, v30.4s
 	WORD $0x6e3fdf07 // fmul v7.4s, v24.4s, v31.4s
 	WORD $0x4e27d484 // fadd v4.4s, v4.4s, v7.4s
-	WORD $0x3d80085f // str q31, [x2, #32]
-	WORD $0x3dc00c69 // ldr q9, [x3, #48]
+	WORD $0x3d80083f // str q31, [x1, #32]
+	WORD $0x3dc00c49 // ldr q9, [x2, #48]
 	WORD $0x4e211d28 // and v8.16b, v9.16b, v1.16b
 	WORD $0x4ea01d0a // orr v10.16b, v8.16b, v0.16b
 	WORD $0x6f00e40b // movi v11.2d, #0
 	WORD $0x4e2be52c // fcmeq v12.4s, v9.4s, v11.4s
 	WORD $0x4e6c1d46 // bic v6.16b, v10.16b, v12.16b
-	WORD $0x3dc00c8e // ldr q14, [x4, #48]
+	WORD $0x3dc00c6e // ldr q14, [x3, #48]
 	WORD $0x4e2ed4cd // fadd v13.4s, v6.4s, v14.4s
 	WORD $0x6e2ddd30 // fmul v16.4s, v9.4s, v13.4s
 	WORD $0x4e30d4a5 // fadd v5.4s, v5.4s, v16.4s
-	WORD $0x3d800c4d // str q13, [x2, #48]
+	WORD $0x3d800c2d // str q13, [x1, #48]
+	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
-	ADD $64, R4
-	SUBS $16, R5
+	SUBS $16, R7
 	BNE loop
-	MOVD 64(R0), R6
-	WORD $0xad000cc2 // stp q2, q3, [x6, #0]
-	WORD $0xad0114c4 // stp q4, q5, [x6, #32]
+	WORD $0xad000ca2 // stp q2, q3, [x5, #0]
+	WORD $0xad0114a4 // stp q4, q5, [x5, #32]
+	ADD $64, R5
+	ADD R8, R1
+	ADD R8, R2
+	ADD R8, R3
+	SUBS $1, R6
+	BNE plane
 	RET
 
 // func studentGradientNEON(p *byte)
 TEXT ·studentGradientNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
-	WORD $0x4ddfc821 // ld1r {v1.4s}, [x1], #4
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 16(R0), R4
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 56(R0), R4
+	MOVD 64(R0), R5
+	MOVD 72(R0), R6
+plane:
+	WORD $0x4ddfc880 // ld1r {v0.4s}, [x4], #4
+	WORD $0x4ddfc881 // ld1r {v1.4s}, [x4], #4
 	WORD $0x6f00e402 // movi v2.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x6f00e405 // movi v5.2d, #0
-	MOVD 48(R0), R5
+	MOVD 48(R0), R7
+	MOVD 80(R0), R8
+	SUB R7<<2, R8, R8
 loop:
-	WORD $0x3dc00066 // ldr q6, [x3, #0]
+	WORD $0x3dc00046 // ldr q6, [x2, #0]
 	WORD $0x6e26dcc7 // fmul v7.4s, v6.4s, v6.4s
 	WORD $0x4e21d4e8 // fadd v8.4s, v7.4s, v1.4s
 	WORD $0x6e20dcc9 // fmul v9.4s, v6.4s, v0.4s
 	WORD $0x6e28fd2a // fdiv v10.4s, v9.4s, v8.4s
-	WORD $0x3dc0008b // ldr q11, [x4, #0]
+	WORD $0x3dc0006b // ldr q11, [x3, #0]
 	WORD $0x4e2bd54c // fadd v12.4s, v10.4s, v11.4s
 	WORD $0x6e2cdccd // fmul v13.4s, v6.4s, v12.4s
 	WORD $0x4e2dd442 // fadd v2.4s, v2.4s, v13.4s
-	WORD $0x3d80004c // str q12, [x2, #0]
-	WORD $0x3dc0046e // ldr q14, [x3, #16]
+	WORD $0x3d80002c // str q12, [x1, #0]
+	WORD $0x3dc0044e // ldr q14, [x2, #16]
 	WORD $0x6e2eddcf // fmul v15.4s, v14.4s, v14.4s
 	WORD $0x4e21d5f0 // fadd v16.4s, v15.4s, v1.4s
 	WORD $0x6e20ddd1 // fmul v17.4s, v14.4s, v0.4s
 	WORD $0x6e30fe32 // fdiv v18.4s, v17.4s, v16.4s
-	WORD $0x3dc00493 // ldr q19, [x4, #16]
+	WORD $0x3dc00473 // ldr q19, [x3, #16]
 	WORD $0x4e33d654 // fadd v20.4s, v18.4s, v19.4s
 	WORD $0x6e34ddd5 // fmul v21.4s, v14.4s, v20.4s
 	WORD $0x4e35d463 // fadd v3.4s, v3.4s, v21.4s
-	WORD $0x3d800454 // str q20, [x2, #16]
-	WORD $0x3dc00876 // ldr q22, [x3, #32]
+	WORD $0x3d800434 // str q20, [x1, #16]
+	WORD $0x3dc00856 // ldr q22, [x2, #32]
 	WORD $0x6e36ded7 // fmul v23.4s, v22.4s, v22.4s
 	WORD $0x4e21d6f8 // fadd v24.4s, v23.4s, v1.4s
 	WORD $0x6e20ded9 // fmul v25.4s, v22.4s, v0.4s
 	WORD $0x6e38ff3a // fdiv v26.4s, v25.4s, v24.4s
-	WORD $0x3dc0089b // ldr q27, [x4, #32]
+	WORD $0x3dc0087b // ldr q27, [x3, #32]
 	WORD $0x4e3bd75c // fadd v28.4s, v26.4s, v27.4s
 	WORD $0x6e3cdedd // fmul v29.4s, v22.4s, v28.4s
 	WORD $0x4e3dd484 // fadd v4.4s, v4.4s, v29.4s
-	WORD $0x3d80085c // str q28, [x2, #32]
-	WORD $0x3dc00c7e // ldr q30, [x3, #48]
+	WORD $0x3d80083c // str q28, [x1, #32]
+	WORD $0x3dc00c5e // ldr q30, [x2, #48]
 	WORD $0x6e3edfdf // fmul v31.4s, v30.4s, v30.4s
 	WORD $0x4e21d7e7 // fadd v7.4s, v31.4s, v1.4s
 	WORD $0x6e20dfc8 // fmul v8.4s, v30.4s, v0.4s
 	WORD $0x6e27fd09 // fdiv v9.4s, v8.4s, v7.4s
-	WORD $0x3dc00c8a // ldr q10, [x4, #48]
+	WORD $0x3dc00c6a // ldr q10, [x3, #48]
 	WORD $0x4e2ad52b // fadd v11.4s, v9.4s, v10.4s
 	WORD $0x6e2bdfc6 // fmul v6.4s, v30.4s, v11.4s
 	WORD $0x4e26d4a5 // fadd v5.4s, v5.4s, v6.4s
-	WORD $0x3d800c4b // str q11, [x2, #48]
+	WORD $0x3d800c2b // str q11, [x1, #48]
+	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
-	ADD $64, R4
-	SUBS $16, R5
+	SUBS $16, R7
 	BNE loop
-	MOVD 64(R0), R6
-	WORD $0xad000cc2 // stp q2, q3, [x6, #0]
-	WORD $0xad0114c4 // stp q4, q5, [x6, #32]
+	WORD $0xad000ca2 // stp q2, q3, [x5, #0]
+	WORD $0xad0114a4 // stp q4, q5, [x5, #32]
+	ADD $64, R5
+	ADD R8, R1
+	ADD R8, R2
+	ADD R8, R3
+	SUBS $1, R6
+	BNE plane
 	RET
 
 // func sgldNEON(p *byte)
 TEXT ·sgldNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
-	WORD $0x4ddfc821 // ld1r {v1.4s}, [x1], #4
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 16(R0), R4
-	MOVD 48(R0), R5
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 56(R0), R4
+	MOVD 72(R0), R5
+plane:
+	WORD $0x4ddfc880 // ld1r {v0.4s}, [x4], #4
+	WORD $0x4ddfc881 // ld1r {v1.4s}, [x4], #4
+	MOVD 48(R0), R6
+	MOVD 80(R0), R7
+	SUB R6<<2, R7, R7
 loop:
-	WORD $0x3dc00042 // ldr q2, [x2, #0]
-	WORD $0x3dc00063 // ldr q3, [x3, #0]
+	WORD $0x3dc00022 // ldr q2, [x1, #0]
+	WORD $0x3dc00043 // ldr q3, [x2, #0]
 	WORD $0x6e20dc64 // fmul v4.4s, v3.4s, v0.4s
 	WORD $0x4ea4d445 // fsub v5.4s, v2.4s, v4.4s
-	WORD $0x3dc00086 // ldr q6, [x4, #0]
+	WORD $0x3dc00066 // ldr q6, [x3, #0]
 	WORD $0x6e21dcc7 // fmul v7.4s, v6.4s, v1.4s
 	WORD $0x4e27d4a8 // fadd v8.4s, v5.4s, v7.4s
-	WORD $0x3d800048 // str q8, [x2, #0]
-	WORD $0x3dc00449 // ldr q9, [x2, #16]
-	WORD $0x3dc0046a // ldr q10, [x3, #16]
+	WORD $0x3d800028 // str q8, [x1, #0]
+	WORD $0x3dc00429 // ldr q9, [x1, #16]
+	WORD $0x3dc0044a // ldr q10, [x2, #16]
 	WORD $0x6e20dd4b // fmul v11.4s, v10.4s, v0.4s
 	WORD $0x4eabd52c // fsub v12.4s, v9.4s, v11.4s
-	WORD $0x3dc0048d // ldr q13, [x4, #16]
+	WORD $0x3dc0046d // ldr q13, [x3, #16]
 	WORD $0x6e21ddae // fmul v14.4s, v13.4s, v1.4s
 	WORD $0x4e2ed58f // fadd v15.4s, v12.4s, v14.4s
-	WORD $0x3d80044f // str q15, [x2, #16]
-	WORD $0x3dc00850 // ldr q16, [x2, #32]
-	WORD $0x3dc00871 // ldr q17, [x3, #32]
+	WORD $0x3d80042f // str q15, [x1, #16]
+	WORD $0x3dc00830 // ldr q16, [x1, #32]
+	WORD $0x3dc00851 // ldr q17, [x2, #32]
 	WORD $0x6e20de32 // fmul v18.4s, v17.4s, v0.4s
 	WORD $0x4eb2d613 // fsub v19.4s, v16.4s, v18.4s
-	WORD $0x3dc00894 // ldr q20, [x4, #32]
+	WORD $0x3dc00874 // ldr q20, [x3, #32]
 	WORD $0x6e21de95 // fmul v21.4s, v20.4s, v1.4s
 	WORD $0x4e35d676 // fadd v22.4s, v19.4s, v21.4s
-	WORD $0x3d800856 // str q22, [x2, #32]
-	WORD $0x3dc00c57 // ldr q23, [x2, #48]
-	WORD $0x3dc00c78 // ldr q24, [x3, #48]
+	WORD $0x3d800836 // str q22, [x1, #32]
+	WORD $0x3dc00c37 // ldr q23, [x1, #48]
+	WORD $0x3dc00c58 // ldr q24, [x2, #48]
 	WORD $0x6e20df19 // fmul v25.4s, v24.4s, v0.4s
 	WORD $0x4eb9d6fa // fsub v26.4s, v23.4s, v25.4s
-	WORD $0x3dc00c9b // ldr q27, [x4, #48]
+	WORD $0x3dc00c7b // ldr q27, [x3, #48]
 	WORD $0x6e21df7c // fmul v28.4s, v27.4s, v1.4s
 	WORD $0x4e3cd75d // fadd v29.4s, v26.4s, v28.4s
-	WORD $0x3d800c5d // str q29, [x2, #48]
+	WORD $0x3d800c3d // str q29, [x1, #48]
+	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
-	ADD $64, R4
-	SUBS $16, R5
+	SUBS $16, R6
 	BNE loop
+	ADD R7, R1
+	ADD R7, R2
+	ADD R7, R3
+	SUBS $1, R5
+	BNE plane
 	RET
 
 // func decayedSGLDNEON(p *byte)
 TEXT ·decayedSGLDNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
-	WORD $0x4ddfc821 // ld1r {v1.4s}, [x1], #4
-	WORD $0x4ddfc822 // ld1r {v2.4s}, [x1], #4
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 16(R0), R4
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 56(R0), R4
+	MOVD 64(R0), R5
+	MOVD 72(R0), R6
+plane:
+	WORD $0x4ddfc880 // ld1r {v0.4s}, [x4], #4
+	WORD $0x4ddfc881 // ld1r {v1.4s}, [x4], #4
+	WORD $0x4ddfc882 // ld1r {v2.4s}, [x4], #4
 	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e406 // movi v6.2d, #0
-	MOVD 48(R0), R5
+	MOVD 48(R0), R7
+	MOVD 80(R0), R8
+	SUB R7<<2, R8, R8
 loop:
-	WORD $0x3dc00047 // ldr q7, [x2, #0]
+	WORD $0x3dc00027 // ldr q7, [x1, #0]
 	WORD $0x6e20dce8 // fmul v8.4s, v7.4s, v0.4s
-	WORD $0x3dc00069 // ldr q9, [x3, #0]
+	WORD $0x3dc00049 // ldr q9, [x2, #0]
 	WORD $0x4e29d50a // fadd v10.4s, v8.4s, v9.4s
 	WORD $0x6e2adceb // fmul v11.4s, v7.4s, v10.4s
 	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
 	WORD $0x6e21dd4c // fmul v12.4s, v10.4s, v1.4s
 	WORD $0x4eacd4ed // fsub v13.4s, v7.4s, v12.4s
-	WORD $0x3dc0008e // ldr q14, [x4, #0]
+	WORD $0x3dc0006e // ldr q14, [x3, #0]
 	WORD $0x6e22ddcf // fmul v15.4s, v14.4s, v2.4s
 	WORD $0x4e2fd5b0 // fadd v16.4s, v13.4s, v15.4s
-	WORD $0x3d800050 // str q16, [x2, #0]
-	WORD $0x3dc00451 // ldr q17, [x2, #16]
+	WORD $0x3d800030 // str q16, [x1, #0]
+	WORD $0x3dc00431 // ldr q17, [x1, #16]
 	WORD $0x6e20de32 // fmul v18.4s, v17.4s, v0.4s
-	WORD $0x3dc00473 // ldr q19, [x3, #16]
+	WORD $0x3dc00453 // ldr q19, [x2, #16]
 	WORD $0x4e33d654 // fadd v20.4s, v18.4s, v19.4s
 	WORD $0x6e34de35 // fmul v21.4s, v17.4s, v20.4s
 	WORD $0x4e35d484 // fadd v4.4s, v4.4s, v21.4s
 	WORD $0x6e21de96 // fmul v22.4s, v20.4s, v1.4s
 	WORD $0x4eb6d637 // fsub v23.4s, v17.4s, v22.4s
-	WORD $0x3dc00498 // ldr q24, [x4, #16]
+	WORD $0x3dc00478 // ldr q24, [x3, #16]
 	WORD $0x6e22df19 // fmul v25.4s, v24.4s, v2.4s
 	WORD $0x4e39d6fa // fadd v26.4s, v23.4s, v25.4s
-	WORD $0x3d80045a // str q26, [x2, #16]
-	WORD $0x3dc0085b // ldr q27, [x2, #32]
+	WORD $0x3d80043a // str q26, [x1, #16]
+	WORD $0x3dc0083b // ldr q27, [x1, #32]
 	WORD $0x6e20df7c // fmul v28.4s, v27.4s, v0.4s
-	WORD $0x3dc0087d // ldr q29, [x3, #32]
+	WORD $0x3dc0085d // ldr q29, [x2, #32]
 	WORD $0x4e3dd79e // fadd v30.4s, v28.4s, v29.4s
 	WORD $0x6e3edf7f // fmul v31.4s, v27.4s, v30.4s
 	WORD $0x4e3fd4a5 // fadd v5.4s, v5.4s, v31.4s
 	WORD $0x6e21dfc8 // fmul v8.4s, v30.4s, v1.4s
 	WORD $0x4ea8d769 // fsub v9.4s, v27.4s, v8.4s
-	WORD $0x3dc0088b // ldr q11, [x4, #32]
+	WORD $0x3dc0086b // ldr q11, [x3, #32]
 	WORD $0x6e22dd6a // fmul v10.4s, v11.4s, v2.4s
 	WORD $0x4e2ad527 // fadd v7.4s, v9.4s, v10.4s
-	WORD $0x3d800847 // str q7, [x2, #32]
-	WORD $0x3dc00c4c // ldr q12, [x2, #48]
+	WORD $0x3d800827 // str q7, [x1, #32]
+	WORD $0x3dc00c2c // ldr q12, [x1, #48]
 	WORD $0x6e20dd8e // fmul v14.4s, v12.4s, v0.4s
-	WORD $0x3dc00c6d // ldr q13, [x3, #48]
+	WORD $0x3dc00c4d // ldr q13, [x2, #48]
 	WORD $0x4e2dd5cf // fadd v15.4s, v14.4s, v13.4s
 	WORD $0x6e2fdd90 // fmul v16.4s, v12.4s, v15.4s
 	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
 	WORD $0x6e21ddf2 // fmul v18.4s, v15.4s, v1.4s
 	WORD $0x4eb2d593 // fsub v19.4s, v12.4s, v18.4s
-	WORD $0x3dc00c95 // ldr q21, [x4, #48]
+	WORD $0x3dc00c75 // ldr q21, [x3, #48]
 	WORD $0x6e22deb4 // fmul v20.4s, v21.4s, v2.4s
 	WORD $0x4e34d671 // fadd v17.4s, v19.4s, v20.4s
-	WORD $0x3d800c51 // str q17, [x2, #48]
+	WORD $0x3d800c31 // str q17, [x1, #48]
+	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
-	ADD $64, R4
-	SUBS $16, R5
+	SUBS $16, R7
 	BNE loop
-	MOVD 64(R0), R6
-	WORD $0xad0010c3 // stp q3, q4, [x6, #0]
-	WORD $0xad0118c5 // stp q5, q6, [x6, #32]
+	WORD $0xad0010a3 // stp q3, q4, [x5, #0]
+	WORD $0xad0118a5 // stp q5, q6, [x5, #32]
+	ADD $64, R5
+	ADD R8, R1
+	ADD R8, R2
+	ADD R8, R3
+	SUBS $1, R6
+	BNE plane
 	RET
 
 // func psgldNEON(p *byte)
 TEXT ·psgldNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
-	WORD $0x4ddfc821 // ld1r {v1.4s}, [x1], #4
-	WORD $0x4ddfc822 // ld1r {v2.4s}, [x1], #4
-	WORD $0x4ddfc823 // ld1r {v3.4s}, [x1], #4
-	WORD $0x4ddfc824 // ld1r {v4.4s}, [x1], #4
-	WORD $0x4ddfc825 // ld1r {v5.4s}, [x1], #4
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 16(R0), R4
-	MOVD 24(R0), R5
-	MOVD 48(R0), R6
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 56(R0), R5
+	MOVD 72(R0), R6
+plane:
+	WORD $0x4ddfc8a0 // ld1r {v0.4s}, [x5], #4
+	WORD $0x4ddfc8a1 // ld1r {v1.4s}, [x5], #4
+	WORD $0x4ddfc8a2 // ld1r {v2.4s}, [x5], #4
+	WORD $0x4ddfc8a3 // ld1r {v3.4s}, [x5], #4
+	WORD $0x4ddfc8a4 // ld1r {v4.4s}, [x5], #4
+	WORD $0x4ddfc8a5 // ld1r {v5.4s}, [x5], #4
+	MOVD 48(R0), R7
+	MOVD 80(R0), R8
+	SUB R7<<2, R8, R8
 loop:
-	WORD $0x3dc00086 // ldr q6, [x4, #0]
-	WORD $0x3dc00067 // ldr q7, [x3, #0]
+	WORD $0x3dc00066 // ldr q6, [x3, #0]
+	WORD $0x3dc00047 // ldr q7, [x2, #0]
 	WORD $0x6e20dce8 // fmul v8.4s, v7.4s, v0.4s
 	WORD $0x6e21dcc9 // fmul v9.4s, v6.4s, v1.4s
 	WORD $0x6e26dd2a // fmul v10.4s, v9.4s, v6.4s
 	WORD $0x4e2ad50b // fadd v11.4s, v8.4s, v10.4s
-	WORD $0x3d80006b // str q11, [x3, #0]
+	WORD $0x3d80004b // str q11, [x2, #0]
 	WORD $0x6ea1f96c // fsqrt v12.4s, v11.4s
 	WORD $0x4e22d58d // fadd v13.4s, v12.4s, v2.4s
 	WORD $0x6e2dfc6e // fdiv v14.4s, v3.4s, v13.4s
-	WORD $0x3dc0004f // ldr q15, [x2, #0]
+	WORD $0x3dc0002f // ldr q15, [x1, #0]
 	WORD $0x6e26ddd0 // fmul v16.4s, v14.4s, v6.4s
 	WORD $0x6e24de11 // fmul v17.4s, v16.4s, v4.4s
 	WORD $0x4eb1d5f2 // fsub v18.4s, v15.4s, v17.4s
 	WORD $0x6ea1f9d3 // fsqrt v19.4s, v14.4s
 	WORD $0x6e25de74 // fmul v20.4s, v19.4s, v5.4s
-	WORD $0x3dc000b5 // ldr q21, [x5, #0]
+	WORD $0x3dc00095 // ldr q21, [x4, #0]
 	WORD $0x6e35de96 // fmul v22.4s, v20.4s, v21.4s
 	WORD $0x4e36d657 // fadd v23.4s, v18.4s, v22.4s
-	WORD $0x3d800057 // str q23, [x2, #0]
-	WORD $0x3dc00498 // ldr q24, [x4, #16]
-	WORD $0x3dc00479 // ldr q25, [x3, #16]
+	WORD $0x3d800037 // str q23, [x1, #0]
+	WORD $0x3dc00478 // ldr q24, [x3, #16]
+	WORD $0x3dc00459 // ldr q25, [x2, #16]
 	WORD $0x6e20df3a // fmul v26.4s, v25.4s, v0.4s
 	WORD $0x6e21df1b // fmul v27.4s, v24.4s, v1.4s
 	WORD $0x6e38df7c // fmul v28.4s, v27.4s, v24.4s
 	WORD $0x4e3cd75d // fadd v29.4s, v26.4s, v28.4s
-	WORD $0x3d80047d // str q29, [x3, #16]
+	WORD $0x3d80045d // str q29, [x2, #16]
 	WORD $0x6ea1fbbe // fsqrt v30.4s, v29.4s
 	WORD $0x4e22d7df // fadd v31.4s, v30.4s, v2.4s
 	WORD $0x6e3ffc67 // fdiv v7.4s, v3.4s, v31.4s
-	WORD $0x3dc00449 // ldr q9, [x2, #16]
+	WORD $0x3dc00429 // ldr q9, [x1, #16]
 	WORD $0x6e38dce8 // fmul v8.4s, v7.4s, v24.4s
 	WORD $0x6e24dd0a // fmul v10.4s, v8.4s, v4.4s
 	WORD $0x4eaad52b // fsub v11.4s, v9.4s, v10.4s
 	WORD $0x6ea1f8ec // fsqrt v12.4s, v7.4s
 	WORD $0x6e25dd8d // fmul v13.4s, v12.4s, v5.4s
-	WORD $0x3dc004a6 // ldr q6, [x5, #16]
+	WORD $0x3dc00486 // ldr q6, [x4, #16]
 	WORD $0x6e26ddb0 // fmul v16.4s, v13.4s, v6.4s
 	WORD $0x4e30d56f // fadd v15.4s, v11.4s, v16.4s
-	WORD $0x3d80044f // str q15, [x2, #16]
-	WORD $0x3dc00891 // ldr q17, [x4, #32]
-	WORD $0x3dc0086e // ldr q14, [x3, #32]
+	WORD $0x3d80042f // str q15, [x1, #16]
+	WORD $0x3dc00871 // ldr q17, [x3, #32]
+	WORD $0x3dc0084e // ldr q14, [x2, #32]
 	WORD $0x6e20ddd3 // fmul v19.4s, v14.4s, v0.4s
 	WORD $0x6e21de34 // fmul v20.4s, v17.4s, v1.4s
 	WORD $0x6e31de95 // fmul v21.4s, v20.4s, v17.4s
 	WORD $0x4e35d672 // fadd v18.4s, v19.4s, v21.4s
-	WORD $0x3d800872 // str q18, [x3, #32]
+	WORD $0x3d800852 // str q18, [x2, #32]
 	WORD $0x6ea1fa56 // fsqrt v22.4s, v18.4s
 	WORD $0x4e22d6d7 // fadd v23.4s, v22.4s, v2.4s
 	WORD $0x6e37fc79 // fdiv v25.4s, v3.4s, v23.4s
-	WORD $0x3dc0085b // ldr q27, [x2, #32]
+	WORD $0x3dc0083b // ldr q27, [x1, #32]
 	WORD $0x6e31df3a // fmul v26.4s, v25.4s, v17.4s
 	WORD $0x6e24df5c // fmul v28.4s, v26.4s, v4.4s
 	WORD $0x4ebcd77d // fsub v29.4s, v27.4s, v28.4s
 	WORD $0x6ea1fb3e // fsqrt v30.4s, v25.4s
 	WORD $0x6e25dfdf // fmul v31.4s, v30.4s, v5.4s
-	WORD $0x3dc008b8 // ldr q24, [x5, #32]
+	WORD $0x3dc00898 // ldr q24, [x4, #32]
 	WORD $0x6e38dfe8 // fmul v8.4s, v31.4s, v24.4s
 	WORD $0x4e28d7a9 // fadd v9.4s, v29.4s, v8.4s
-	WORD $0x3d800849 // str q9, [x2, #32]
-	WORD $0x3dc00c8a // ldr q10, [x4, #48]
-	WORD $0x3dc00c67 // ldr q7, [x3, #48]
+	WORD $0x3d800829 // str q9, [x1, #32]
+	WORD $0x3dc00c6a // ldr q10, [x3, #48]
+	WORD $0x3dc00c47 // ldr q7, [x2, #48]
 	WORD $0x6e20dcec // fmul v12.4s, v7.4s, v0.4s
 	WORD $0x6e21dd4d // fmul v13.4s, v10.4s, v1.4s
 	WORD $0x6e2adda6 // fmul v6.4s, v13.4s, v10.4s
 	WORD $0x4e26d58b // fadd v11.4s, v12.4s, v6.4s
-	WORD $0x3d800c6b // str q11, [x3, #48]
+	WORD $0x3d800c4b // str q11, [x2, #48]
 	WORD $0x6ea1f970 // fsqrt v16.4s, v11.4s
 	WORD $0x4e22d60f // fadd v15.4s, v16.4s, v2.4s
 	WORD $0x6e2ffc6e // fdiv v14.4s, v3.4s, v15.4s
-	WORD $0x3dc00c54 // ldr q20, [x2, #48]
+	WORD $0x3dc00c34 // ldr q20, [x1, #48]
 	WORD $0x6e2addd3 // fmul v19.4s, v14.4s, v10.4s
 	WORD $0x6e24de75 // fmul v21.4s, v19.4s, v4.4s
 	WORD $0x4eb5d692 // fsub v18.4s, v20.4s, v21.4s
 	WORD $0x6ea1f9d6 // fsqrt v22.4s, v14.4s
 	WORD $0x6e25ded7 // fmul v23.4s, v22.4s, v5.4s
-	WORD $0x3dc00cb1 // ldr q17, [x5, #48]
+	WORD $0x3dc00c91 // ldr q17, [x4, #48]
 	WORD $0x6e31defa // fmul v26.4s, v23.4s, v17.4s
 	WORD $0x4e3ad65b // fadd v27.4s, v18.4s, v26.4s
-	WORD $0x3d800c5b // str q27, [x2, #48]
+	WORD $0x3d800c3b // str q27, [x1, #48]
+	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
 	ADD $64, R4
-	ADD $64, R5
-	SUBS $16, R6
+	SUBS $16, R7
 	BNE loop
+	ADD R8, R1
+	ADD R8, R2
+	ADD R8, R3
+	ADD R8, R4
+	SUBS $1, R6
+	BNE plane
 	RET
 
 // func sghmcNEON(p *byte)
 TEXT ·sghmcNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
-	WORD $0x4ddfc821 // ld1r {v1.4s}, [x1], #4
-	WORD $0x4ddfc822 // ld1r {v2.4s}, [x1], #4
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 16(R0), R4
-	MOVD 24(R0), R5
-	MOVD 48(R0), R6
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 56(R0), R5
+	MOVD 72(R0), R6
+plane:
+	WORD $0x4ddfc8a0 // ld1r {v0.4s}, [x5], #4
+	WORD $0x4ddfc8a1 // ld1r {v1.4s}, [x5], #4
+	WORD $0x4ddfc8a2 // ld1r {v2.4s}, [x5], #4
+	MOVD 48(R0), R7
+	MOVD 80(R0), R8
+	SUB R7<<2, R8, R8
 loop:
-	WORD $0x3dc00063 // ldr q3, [x3, #0]
+	WORD $0x3dc00043 // ldr q3, [x2, #0]
 	WORD $0x6e20dc64 // fmul v4.4s, v3.4s, v0.4s
-	WORD $0x3dc00085 // ldr q5, [x4, #0]
+	WORD $0x3dc00065 // ldr q5, [x3, #0]
 	WORD $0x6e21dca6 // fmul v6.4s, v5.4s, v1.4s
 	WORD $0x4ea6d487 // fsub v7.4s, v4.4s, v6.4s
-	WORD $0x3dc000a8 // ldr q8, [x5, #0]
+	WORD $0x3dc00088 // ldr q8, [x4, #0]
 	WORD $0x6e22dd09 // fmul v9.4s, v8.4s, v2.4s
 	WORD $0x4e29d4ea // fadd v10.4s, v7.4s, v9.4s
-	WORD $0x3d80006a // str q10, [x3, #0]
-	WORD $0x3dc0004b // ldr q11, [x2, #0]
+	WORD $0x3d80004a // str q10, [x2, #0]
+	WORD $0x3dc0002b // ldr q11, [x1, #0]
 	WORD $0x4e2bd54c // fadd v12.4s, v10.4s, v11.4s
-	WORD $0x3d80004c // str q12, [x2, #0]
-	WORD $0x3dc0046d // ldr q13, [x3, #16]
+	WORD $0x3d80002c // str q12, [x1, #0]
+	WORD $0x3dc0044d // ldr q13, [x2, #16]
 	WORD $0x6e20ddae // fmul v14.4s, v13.4s, v0.4s
-	WORD $0x3dc0048f // ldr q15, [x4, #16]
+	WORD $0x3dc0046f // ldr q15, [x3, #16]
 	WORD $0x6e21ddf0 // fmul v16.4s, v15.4s, v1.4s
 	WORD $0x4eb0d5d1 // fsub v17.4s, v14.4s, v16.4s
-	WORD $0x3dc004b2 // ldr q18, [x5, #16]
+	WORD $0x3dc00492 // ldr q18, [x4, #16]
 	WORD $0x6e22de53 // fmul v19.4s, v18.4s, v2.4s
 	WORD $0x4e33d634 // fadd v20.4s, v17.4s, v19.4s
-	WORD $0x3d800474 // str q20, [x3, #16]
-	WORD $0x3dc00455 // ldr q21, [x2, #16]
+	WORD $0x3d800454 // str q20, [x2, #16]
+	WORD $0x3dc00435 // ldr q21, [x1, #16]
 	WORD $0x4e35d696 // fadd v22.4s, v20.4s, v21.4s
-	WORD $0x3d800456 // str q22, [x2, #16]
-	WORD $0x3dc00877 // ldr q23, [x3, #32]
+	WORD $0x3d800436 // str q22, [x1, #16]
+	WORD $0x3dc00857 // ldr q23, [x2, #32]
 	WORD $0x6e20def8 // fmul v24.4s, v23.4s, v0.4s
-	WORD $0x3dc00899 // ldr q25, [x4, #32]
+	WORD $0x3dc00879 // ldr q25, [x3, #32]
 	WORD $0x6e21df3a // fmul v26.4s, v25.4s, v1.4s
 	WORD $0x4ebad71b // fsub v27.4s, v24.4s, v26.4s
-	WORD $0x3dc008bc // ldr q28, [x5, #32]
+	WORD $0x3dc0089c // ldr q28, [x4, #32]
 	WORD $0x6e22df9d // fmul v29.4s, v28.4s, v2.4s
 	WORD $0x4e3dd77e // fadd v30.4s, v27.4s, v29.4s
-	WORD $0x3d80087e // str q30, [x3, #32]
-	WORD $0x3dc0085f // ldr q31, [x2, #32]
+	WORD $0x3d80085e // str q30, [x2, #32]
+	WORD $0x3dc0083f // ldr q31, [x1, #32]
 	WORD $0x4e3fd7c3 // fadd v3.4s, v30.4s, v31.4s
-	WORD $0x3d800843 // str q3, [x2, #32]
-	WORD $0x3dc00c65 // ldr q5, [x3, #48]
+	WORD $0x3d800823 // str q3, [x1, #32]
+	WORD $0x3dc00c45 // ldr q5, [x2, #48]
 	WORD $0x6e20dca4 // fmul v4.4s, v5.4s, v0.4s
-	WORD $0x3dc00c86 // ldr q6, [x4, #48]
+	WORD $0x3dc00c66 // ldr q6, [x3, #48]
 	WORD $0x6e21dcc8 // fmul v8.4s, v6.4s, v1.4s
 	WORD $0x4ea8d487 // fsub v7.4s, v4.4s, v8.4s
-	WORD $0x3dc00ca9 // ldr q9, [x5, #48]
+	WORD $0x3dc00c89 // ldr q9, [x4, #48]
 	WORD $0x6e22dd2a // fmul v10.4s, v9.4s, v2.4s
 	WORD $0x4e2ad4eb // fadd v11.4s, v7.4s, v10.4s
-	WORD $0x3d800c6b // str q11, [x3, #48]
-	WORD $0x3dc00c4c // ldr q12, [x2, #48]
+	WORD $0x3d800c4b // str q11, [x2, #48]
+	WORD $0x3dc00c2c // ldr q12, [x1, #48]
 	WORD $0x4e2cd56d // fadd v13.4s, v11.4s, v12.4s
-	WORD $0x3d800c4d // str q13, [x2, #48]
+	WORD $0x3d800c2d // str q13, [x1, #48]
+	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
 	ADD $64, R4
-	ADD $64, R5
-	SUBS $16, R6
+	SUBS $16, R7
 	BNE loop
+	ADD R8, R1
+	ADD R8, R2
+	ADD R8, R3
+	ADD R8, R4
+	SUBS $1, R6
+	BNE plane
 	RET
 
 // func baoabNEON(p *byte)
 TEXT ·baoabNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
-	WORD $0x4ddfc821 // ld1r {v1.4s}, [x1], #4
-	WORD $0x4ddfc822 // ld1r {v2.4s}, [x1], #4
-	WORD $0x4ddfc823 // ld1r {v3.4s}, [x1], #4
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 16(R0), R4
-	MOVD 24(R0), R5
-	MOVD 48(R0), R6
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 56(R0), R5
+	MOVD 72(R0), R6
+plane:
+	WORD $0x4ddfc8a0 // ld1r {v0.4s}, [x5], #4
+	WORD $0x4ddfc8a1 // ld1r {v1.4s}, [x5], #4
+	WORD $0x4ddfc8a2 // ld1r {v2.4s}, [x5], #4
+	WORD $0x4ddfc8a3 // ld1r {v3.4s}, [x5], #4
+	MOVD 48(R0), R7
+	MOVD 80(R0), R8
+	SUB R7<<2, R8, R8
 loop:
-	WORD $0x3dc00064 // ldr q4, [x3, #0]
-	WORD $0x3dc00085 // ldr q5, [x4, #0]
+	WORD $0x3dc00044 // ldr q4, [x2, #0]
+	WORD $0x3dc00065 // ldr q5, [x3, #0]
 	WORD $0x6e21dca6 // fmul v6.4s, v5.4s, v1.4s
 	WORD $0x4ea6d487 // fsub v7.4s, v4.4s, v6.4s
 	WORD $0x6e20dce8 // fmul v8.4s, v7.4s, v0.4s
-	WORD $0x3dc000a9 // ldr q9, [x5, #0]
+	WORD $0x3dc00089 // ldr q9, [x4, #0]
 	WORD $0x6e22dd2a // fmul v10.4s, v9.4s, v2.4s
 	WORD $0x4e2ad50b // fadd v11.4s, v8.4s, v10.4s
-	WORD $0x3d80006b // str q11, [x3, #0]
+	WORD $0x3d80004b // str q11, [x2, #0]
 	WORD $0x4e2bd4ec // fadd v12.4s, v7.4s, v11.4s
 	WORD $0x6e23dd8d // fmul v13.4s, v12.4s, v3.4s
-	WORD $0x3dc0004e // ldr q14, [x2, #0]
+	WORD $0x3dc0002e // ldr q14, [x1, #0]
 	WORD $0x4e2ed5af // fadd v15.4s, v13.4s, v14.4s
-	WORD $0x3d80004f // str q15, [x2, #0]
-	WORD $0x3dc00470 // ldr q16, [x3, #16]
-	WORD $0x3dc00491 // ldr q17, [x4, #16]
+	WORD $0x3d80002f // str q15, [x1, #0]
+	WORD $0x3dc00450 // ldr q16, [x2, #16]
+	WORD $0x3dc00471 // ldr q17, [x3, #16]
 	WORD $0x6e21de32 // fmul v18.4s, v17.4s, v1.4s
 	WORD $0x4eb2d613 // fsub v19.4s, v16.4s, v18.4s
 	WORD $0x6e20de74 // fmul v20.4s, v19.4s, v0.4s
-	WORD $0x3dc004b5 // ldr q21, [x5, #16]
+	WORD $0x3dc00495 // ldr q21, [x4, #16]
 	WORD $0x6e22deb6 // fmul v22.4s, v21.4s, v2.4s
 	WORD $0x4e36d697 // fadd v23.4s, v20.4s, v22.4s
-	WORD $0x3d800477 // str q23, [x3, #16]
+	WORD $0x3d800457 // str q23, [x2, #16]
 	WORD $0x4e37d678 // fadd v24.4s, v19.4s, v23.4s
 	WORD $0x6e23df19 // fmul v25.4s, v24.4s, v3.4s
-	WORD $0x3dc0045a // ldr q26, [x2, #16]
+	WORD $0x3dc0043a // ldr q26, [x1, #16]
 	WORD $0x4e3ad73b // fadd v27.4s, v25.4s, v26.4s
-	WORD $0x3d80045b // str q27, [x2, #16]
-	WORD $0x3dc0087c // ldr q28, [x3, #32]
-	WORD $0x3dc0089d // ldr q29, [x4, #32]
+	WORD $0x3d80043b // str q27, [x1, #16]
+	WORD $0x3dc0085c // ldr q28, [x2, #32]
+	WORD $0x3dc0087d // ldr q29, [x3, #32]
 	WORD $0x6e21dfbe // fmul v30.4s, v29.4s, v1.4s
 	WORD $0x4ebed79f // fsub v31.4s, v28.4s, v30.4s
 	WORD $0x6e20dfe5 // fmul v5.4s, v31.4s, v0.4s
-	WORD $0x3dc008a4 // ldr q4, [x5, #32]
+	WORD $0x3dc00884 // ldr q4, [x4, #32]
 	WORD $0x6e22dc86 // fmul v6.4s, v4.4s, v2.4s
 	WORD $0x4e26d4a9 // fadd v9.4s, v5.4s, v6.4s
-	WORD $0x3d800869 // str q9, [x3, #32]
+	WORD $0x3d800849 // str q9, [x2, #32]
 	WORD $0x4e29d7e8 // fadd v8.4s, v31.4s, v9.4s
 	WORD $0x6e23dd0a // fmul v10.4s, v8.4s, v3.4s
-	WORD $0x3dc00847 // ldr q7, [x2, #32]
+	WORD $0x3dc00827 // ldr q7, [x1, #32]
 	WORD $0x4e27d54b // fadd v11.4s, v10.4s, v7.4s
-	WORD $0x3d80084b // str q11, [x2, #32]
-	WORD $0x3dc00c6c // ldr q12, [x3, #48]
-	WORD $0x3dc00c8d // ldr q13, [x4, #48]
+	WORD $0x3d80082b // str q11, [x1, #32]
+	WORD $0x3dc00c4c // ldr q12, [x2, #48]
+	WORD $0x3dc00c6d // ldr q13, [x3, #48]
 	WORD $0x6e21ddae // fmul v14.4s, v13.4s, v1.4s
 	WORD $0x4eaed58f // fsub v15.4s, v12.4s, v14.4s
 	WORD $0x6e20ddf1 // fmul v17.4s, v15.4s, v0.4s
-	WORD $0x3dc00cb0 // ldr q16, [x5, #48]
+	WORD $0x3dc00c90 // ldr q16, [x4, #48]
 	WORD $0x6e22de12 // fmul v18.4s, v16.4s, v2.4s
 	WORD $0x4e32d635 // fadd v21.4s, v17.4s, v18.4s
-	WORD $0x3d800c75 // str q21, [x3, #48]
+	WORD $0x3d800c55 // str q21, [x2, #48]
 	WORD $0x4e35d5f4 // fadd v20.4s, v15.4s, v21.4s
 	WORD $0x6e23de96 // fmul v22.4s, v20.4s, v3.4s
-	WORD $0x3dc00c53 // ldr q19, [x2, #48]
+	WORD $0x3dc00c33 // ldr q19, [x1, #48]
 	WORD $0x4e33d6d7 // fadd v23.4s, v22.4s, v19.4s
-	WORD $0x3d800c57 // str q23, [x2, #48]
+	WORD $0x3d800c37 // str q23, [x1, #48]
+	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
 	ADD $64, R4
-	ADD $64, R5
-	SUBS $16, R6
+	SUBS $16, R7
 	BNE loop
+	ADD R8, R1
+	ADD R8, R2
+	ADD R8, R3
+	ADD R8, R4
+	SUBS $1, R6
+	BNE plane
 	RET
 
 // func driftNEON(p *byte)
 TEXT ·driftNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
-	WORD $0x4ddfc821 // ld1r {v1.4s}, [x1], #4
-	WORD $0x4ddfc822 // ld1r {v2.4s}, [x1], #4
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 16(R0), R4
-	MOVD 48(R0), R5
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 56(R0), R4
+	MOVD 72(R0), R5
+plane:
+	WORD $0x4ddfc880 // ld1r {v0.4s}, [x4], #4
+	WORD $0x4ddfc881 // ld1r {v1.4s}, [x4], #4
+	WORD $0x4ddfc882 // ld1r {v2.4s}, [x4], #4
+	MOVD 48(R0), R6
+	MOVD 80(R0), R7
+	SUB R6<<2, R7, R7
 loop:
-	WORD $0x3dc00063 // ldr q3, [x3, #0]
+	WORD $0x3dc00043 // ldr q3, [x2, #0]
 	WORD $0x6e20dc64 // fmul v4.4s, v3.4s, v0.4s
-	WORD $0x3dc00085 // ldr q5, [x4, #0]
+	WORD $0x3dc00065 // ldr q5, [x3, #0]
 	WORD $0x6e21dca6 // fmul v6.4s, v5.4s, v1.4s
 	WORD $0x4e26d487 // fadd v7.4s, v4.4s, v6.4s
-	WORD $0x3d800067 // str q7, [x3, #0]
+	WORD $0x3d800047 // str q7, [x2, #0]
 	WORD $0x4e27d468 // fadd v8.4s, v3.4s, v7.4s
 	WORD $0x6e22dd09 // fmul v9.4s, v8.4s, v2.4s
-	WORD $0x3dc0004a // ldr q10, [x2, #0]
+	WORD $0x3dc0002a // ldr q10, [x1, #0]
 	WORD $0x4e2ad52b // fadd v11.4s, v9.4s, v10.4s
-	WORD $0x3d80004b // str q11, [x2, #0]
-	WORD $0x3dc0046c // ldr q12, [x3, #16]
+	WORD $0x3d80002b // str q11, [x1, #0]
+	WORD $0x3dc0044c // ldr q12, [x2, #16]
 	WORD $0x6e20dd8d // fmul v13.4s, v12.4s, v0.4s
-	WORD $0x3dc0048e // ldr q14, [x4, #16]
+	WORD $0x3dc0046e // ldr q14, [x3, #16]
 	WORD $0x6e21ddcf // fmul v15.4s, v14.4s, v1.4s
 	WORD $0x4e2fd5b0 // fadd v16.4s, v13.4s, v15.4s
-	WORD $0x3d800470 // str q16, [x3, #16]
+	WORD $0x3d800450 // str q16, [x2, #16]
 	WORD $0x4e30d591 // fadd v17.4s, v12.4s, v16.4s
 	WORD $0x6e22de32 // fmul v18.4s, v17.4s, v2.4s
-	WORD $0x3dc00453 // ldr q19, [x2, #16]
+	WORD $0x3dc00433 // ldr q19, [x1, #16]
 	WORD $0x4e33d654 // fadd v20.4s, v18.4s, v19.4s
-	WORD $0x3d800454 // str q20, [x2, #16]
-	WORD $0x3dc00875 // ldr q21, [x3, #32]
+	WORD $0x3d800434 // str q20, [x1, #16]
+	WORD $0x3dc00855 // ldr q21, [x2, #32]
 	WORD $0x6e20deb6 // fmul v22.4s, v21.4s, v0.4s
-	WORD $0x3dc00897 // ldr q23, [x4, #32]
+	WORD $0x3dc00877 // ldr q23, [x3, #32]
 	WORD $0x6e21def8 // fmul v24.4s, v23.4s, v1.4s
 	WORD $0x4e38d6d9 // fadd v25.4s, v22.4s, v24.4s
-	WORD $0x3d800879 // str q25, [x3, #32]
+	WORD $0x3d800859 // str q25, [x2, #32]
 	WORD $0x4e39d6ba // fadd v26.4s, v21.4s, v25.4s
 	WORD $0x6e22df5b // fmul v27.4s, v26.4s, v2.4s
-	WORD $0x3dc0085c // ldr q28, [x2, #32]
+	WORD $0x3dc0083c // ldr q28, [x1, #32]
 	WORD $0x4e3cd77d // fadd v29.4s, v27.4s, v28.4s
-	WORD $0x3d80085d // str q29, [x2, #32]
-	WORD $0x3dc00c7e // ldr q30, [x3, #48]
+	WORD $0x3d80083d // str q29, [x1, #32]
+	WORD $0x3dc00c5e // ldr q30, [x2, #48]
 	WORD $0x6e20dfdf // fmul v31.4s, v30.4s, v0.4s
-	WORD $0x3dc00c85 // ldr q5, [x4, #48]
+	WORD $0x3dc00c65 // ldr q5, [x3, #48]
 	WORD $0x6e21dca4 // fmul v4.4s, v5.4s, v1.4s
 	WORD $0x4e24d7e6 // fadd v6.4s, v31.4s, v4.4s
-	WORD $0x3d800c66 // str q6, [x3, #48]
+	WORD $0x3d800c46 // str q6, [x2, #48]
 	WORD $0x4e26d7c3 // fadd v3.4s, v30.4s, v6.4s
 	WORD $0x6e22dc67 // fmul v7.4s, v3.4s, v2.4s
-	WORD $0x3dc00c48 // ldr q8, [x2, #48]
+	WORD $0x3dc00c28 // ldr q8, [x1, #48]
 	WORD $0x4e28d4e9 // fadd v9.4s, v7.4s, v8.4s
-	WORD $0x3d800c49 // str q9, [x2, #48]
+	WORD $0x3d800c29 // str q9, [x1, #48]
+	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
-	ADD $64, R4
-	SUBS $16, R5
+	SUBS $16, R6
 	BNE loop
+	ADD R7, R1
+	ADD R7, R2
+	ADD R7, R3
+	SUBS $1, R5
+	BNE plane
 	RET
 
 // func sgdNEON(p *byte)
 TEXT ·sgdNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
-	WORD $0x4ddfc821 // ld1r {v1.4s}, [x1], #4
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 56(R0), R3
+	MOVD 64(R0), R4
+	MOVD 72(R0), R5
+plane:
+	WORD $0x4ddfc860 // ld1r {v0.4s}, [x3], #4
+	WORD $0x4ddfc861 // ld1r {v1.4s}, [x3], #4
 	WORD $0x6f00e402 // movi v2.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x6f00e405 // movi v5.2d, #0
-	MOVD 48(R0), R4
+	MOVD 48(R0), R6
+	MOVD 80(R0), R7
+	SUB R6<<2, R7, R7
 loop:
-	WORD $0x3dc00046 // ldr q6, [x2, #0]
+	WORD $0x3dc00026 // ldr q6, [x1, #0]
 	WORD $0x6e20dcc7 // fmul v7.4s, v6.4s, v0.4s
-	WORD $0x3dc00068 // ldr q8, [x3, #0]
+	WORD $0x3dc00048 // ldr q8, [x2, #0]
 	WORD $0x4e28d4e9 // fadd v9.4s, v7.4s, v8.4s
 	WORD $0x6e29dcca // fmul v10.4s, v6.4s, v9.4s
 	WORD $0x4e2ad442 // fadd v2.4s, v2.4s, v10.4s
 	WORD $0x6e21dd2b // fmul v11.4s, v9.4s, v1.4s
 	WORD $0x4eabd4cc // fsub v12.4s, v6.4s, v11.4s
-	WORD $0x3d80004c // str q12, [x2, #0]
-	WORD $0x3dc0044d // ldr q13, [x2, #16]
+	WORD $0x3d80002c // str q12, [x1, #0]
+	WORD $0x3dc0042d // ldr q13, [x1, #16]
 	WORD $0x6e20ddae // fmul v14.4s, v13.4s, v0.4s
-	WORD $0x3dc0046f // ldr q15, [x3, #16]
+	WORD $0x3dc0044f // ldr q15, [x2, #16]
 	WORD $0x4e2fd5d0 // fadd v16.4s, v14.4s, v15.4s
 	WORD $0x6e30ddb1 // fmul v17.4s, v13.4s, v16.4s
 	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
 	WORD $0x6e21de12 // fmul v18.4s, v16.4s, v1.4s
 	WORD $0x4eb2d5b3 // fsub v19.4s, v13.4s, v18.4s
-	WORD $0x3d800453 // str q19, [x2, #16]
-	WORD $0x3dc00854 // ldr q20, [x2, #32]
+	WORD $0x3d800433 // str q19, [x1, #16]
+	WORD $0x3dc00834 // ldr q20, [x1, #32]
 	WORD $0x6e20de95 // fmul v21.4s, v20.4s, v0.4s
-	WORD $0x3dc00876 // ldr q22, [x3, #32]
+	WORD $0x3dc00856 // ldr q22, [x2, #32]
 	WORD $0x4e36d6b7 // fadd v23.4s, v21.4s, v22.4s
 	WORD $0x6e37de98 // fmul v24.4s, v20.4s, v23.4s
 	WORD $0x4e38d484 // fadd v4.4s, v4.4s, v24.4s
 	WORD $0x6e21def9 // fmul v25.4s, v23.4s, v1.4s
 	WORD $0x4eb9d69a // fsub v26.4s, v20.4s, v25.4s
-	WORD $0x3d80085a // str q26, [x2, #32]
-	WORD $0x3dc00c5b // ldr q27, [x2, #48]
+	WORD $0x3d80083a // str q26, [x1, #32]
+	WORD $0x3dc00c3b // ldr q27, [x1, #48]
 	WORD $0x6e20df7c // fmul v28.4s, v27.4s, v0.4s
-	WORD $0x3dc00c7d // ldr q29, [x3, #48]
+	WORD $0x3dc00c5d // ldr q29, [x2, #48]
 	WORD $0x4e3dd79e // fadd v30.4s, v28.4s, v29.4s
 	WORD $0x6e3edf7f // fmul v31.4s, v27.4s, v30.4s
 	WORD $0x4e3fd4a5 // fadd v5.4s, v5.4s, v31.4s
 	WORD $0x6e21dfc7 // fmul v7.4s, v30.4s, v1.4s
 	WORD $0x4ea7d768 // fsub v8.4s, v27.4s, v7.4s
-	WORD $0x3d800c48 // str q8, [x2, #48]
+	WORD $0x3d800c28 // str q8, [x1, #48]
+	ADD $64, R1
 	ADD $64, R2
-	ADD $64, R3
-	SUBS $16, R4
+	SUBS $16, R6
 	BNE loop
-	MOVD 64(R0), R5
-	WORD $0xad000ca2 // stp q2, q3, [x5, #0]
-	WORD $0xad0114a4 // stp q4, q5, [x5, #32]
+	WORD $0xad000c82 // stp q2, q3, [x4, #0]
+	WORD $0xad011484 // stp q4, q5, [x4, #32]
+	ADD $64, R4
+	ADD R7, R1
+	ADD R7, R2
+	SUBS $1, R5
+	BNE plane
 	RET
 
 // func momentumNEON(p *byte)
 TEXT ·momentumNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
-	WORD $0x4ddfc821 // ld1r {v1.4s}, [x1], #4
-	WORD $0x4ddfc822 // ld1r {v2.4s}, [x1], #4
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 16(R0), R4
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 56(R0), R4
+	MOVD 64(R0), R5
+	MOVD 72(R0), R6
+plane:
+	WORD $0x4ddfc880 // ld1r {v0.4s}, [x4], #4
+	WORD $0x4ddfc881 // ld1r {v1.4s}, [x4], #4
+	WORD $0x4ddfc882 // ld1r {v2.4s}, [x4], #4
 	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e406 // movi v6.2d, #0
-	MOVD 48(R0), R5
+	MOVD 48(R0), R7
+	MOVD 80(R0), R8
+	SUB R7<<2, R8, R8
 loop:
-	WORD $0x3dc00047 // ldr q7, [x2, #0]
+	WORD $0x3dc00027 // ldr q7, [x1, #0]
 	WORD $0x6e20dce8 // fmul v8.4s, v7.4s, v0.4s
-	WORD $0x3dc00069 // ldr q9, [x3, #0]
+	WORD $0x3dc00049 // ldr q9, [x2, #0]
 	WORD $0x4e29d50a // fadd v10.4s, v8.4s, v9.4s
 	WORD $0x6e2adceb // fmul v11.4s, v7.4s, v10.4s
 	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
 	WORD $0x6e22dd4c // fmul v12.4s, v10.4s, v2.4s
-	WORD $0x3dc0008d // ldr q13, [x4, #0]
+	WORD $0x3dc0006d // ldr q13, [x3, #0]
 	WORD $0x6e21ddae // fmul v14.4s, v13.4s, v1.4s
 	WORD $0x4e2ed58f // fadd v15.4s, v12.4s, v14.4s
-	WORD $0x3d80008f // str q15, [x4, #0]
+	WORD $0x3d80006f // str q15, [x3, #0]
 	WORD $0x4eafd4f0 // fsub v16.4s, v7.4s, v15.4s
-	WORD $0x3d800050 // str q16, [x2, #0]
-	WORD $0x3dc00451 // ldr q17, [x2, #16]
+	WORD $0x3d800030 // str q16, [x1, #0]
+	WORD $0x3dc00431 // ldr q17, [x1, #16]
 	WORD $0x6e20de32 // fmul v18.4s, v17.4s, v0.4s
-	WORD $0x3dc00473 // ldr q19, [x3, #16]
+	WORD $0x3dc00453 // ldr q19, [x2, #16]
 	WORD $0x4e33d654 // fadd v20.4s, v18.4s, v19.4s
 	WORD $0x6e34de35 // fmul v21.4s, v17.4s, v20.4s
 	WORD $0x4e35d484 // fadd v4.4s, v4.4s, v21.4s
 	WORD $0x6e22de96 // fmul v22.4s, v20.4s, v2.4s
-	WORD $0x3dc00497 // ldr q23, [x4, #16]
+	WORD $0x3dc00477 // ldr q23, [x3, #16]
 	WORD $0x6e21def8 // fmul v24.4s, v23.4s, v1.4s
 	WORD $0x4e38d6d9 // fadd v25.4s, v22.4s, v24.4s
-	WORD $0x3d800499 // str q25, [x4, #16]
+	WORD $0x3d800479 // str q25, [x3, #16]
 	WORD $0x4eb9d63a // fsub v26.4s, v17.4s, v25.4s
-	WORD $0x3d80045a // str q26, [x2, #16]
-	WORD $0x3dc0085b // ldr q27, [x2, #32]
+	WORD $0x3d80043a // str q26, [x1, #16]
+	WORD $0x3dc0083b // ldr q27, [x1, #32]
 	WORD $0x6e20df7c // fmul v28.4s, v27.4s, v0.4s
-	WORD $0x3dc0087d // ldr q29, [x3, #32]
+	WORD $0x3dc0085d // ldr q29, [x2, #32]
 	WORD $0x4e3dd79e // fadd v30.4s, v28.4s, v29.4s
 	WORD $0x6e3edf7f // fmul v31.4s, v27.4s, v30.4s
 	WORD $0x4e3fd4a5 // fadd v5.4s, v5.4s, v31.4s
 	WORD $0x6e22dfc8 // fmul v8.4s, v30.4s, v2.4s
-	WORD $0x3dc00889 // ldr q9, [x4, #32]
+	WORD $0x3dc00869 // ldr q9, [x3, #32]
 	WORD $0x6e21dd2b // fmul v11.4s, v9.4s, v1.4s
 	WORD $0x4e2bd50a // fadd v10.4s, v8.4s, v11.4s
-	WORD $0x3d80088a // str q10, [x4, #32]
+	WORD $0x3d80086a // str q10, [x3, #32]
 	WORD $0x4eaad76d // fsub v13.4s, v27.4s, v10.4s
-	WORD $0x3d80084d // str q13, [x2, #32]
-	WORD $0x3dc00c4c // ldr q12, [x2, #48]
+	WORD $0x3d80082d // str q13, [x1, #32]
+	WORD $0x3dc00c2c // ldr q12, [x1, #48]
 	WORD $0x6e20dd8e // fmul v14.4s, v12.4s, v0.4s
-	WORD $0x3dc00c67 // ldr q7, [x3, #48]
+	WORD $0x3dc00c47 // ldr q7, [x2, #48]
 	WORD $0x4e27d5cf // fadd v15.4s, v14.4s, v7.4s
 	WORD $0x6e2fdd90 // fmul v16.4s, v12.4s, v15.4s
 	WORD $0x4e30d4c6 // fadd v6.4s, v6.4s, v16.4s
 	WORD $0x6e22ddf2 // fmul v18.4s, v15.4s, v2.4s
-	WORD $0x3dc00c93 // ldr q19, [x4, #48]
+	WORD $0x3dc00c73 // ldr q19, [x3, #48]
 	WORD $0x6e21de75 // fmul v21.4s, v19.4s, v1.4s
 	WORD $0x4e35d654 // fadd v20.4s, v18.4s, v21.4s
-	WORD $0x3d800c94 // str q20, [x4, #48]
+	WORD $0x3d800c74 // str q20, [x3, #48]
 	WORD $0x4eb4d597 // fsub v23.4s, v12.4s, v20.4s
-	WORD $0x3d800c57 // str q23, [x2, #48]
+	WORD $0x3d800c37 // str q23, [x1, #48]
+	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
-	ADD $64, R4
-	SUBS $16, R5
+	SUBS $16, R7
 	BNE loop
-	MOVD 64(R0), R6
-	WORD $0xad0010c3 // stp q3, q4, [x6, #0]
-	WORD $0xad0118c5 // stp q5, q6, [x6, #32]
+	WORD $0xad0010a3 // stp q3, q4, [x5, #0]
+	WORD $0xad0118a5 // stp q5, q6, [x5, #32]
+	ADD $64, R5
+	ADD R8, R1
+	ADD R8, R2
+	ADD R8, R3
+	SUBS $1, R6
+	BNE plane
 	RET
 
 // func nesterovNEON(p *byte)
 TEXT ·nesterovNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
-	WORD $0x4ddfc821 // ld1r {v1.4s}, [x1], #4
-	WORD $0x4ddfc822 // ld1r {v2.4s}, [x1], #4
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 16(R0), R4
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 56(R0), R4
+	MOVD 64(R0), R5
+	MOVD 72(R0), R6
+plane:
+	WORD $0x4ddfc880 // ld1r {v0.4s}, [x4], #4
+	WORD $0x4ddfc881 // ld1r {v1.4s}, [x4], #4
+	WORD $0x4ddfc882 // ld1r {v2.4s}, [x4], #4
 	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e406 // movi v6.2d, #0
-	MOVD 48(R0), R5
+	MOVD 48(R0), R7
+	MOVD 80(R0), R8
+	SUB R7<<2, R8, R8
 loop:
-	WORD $0x3dc00047 // ldr q7, [x2, #0]
+	WORD $0x3dc00027 // ldr q7, [x1, #0]
 	WORD $0x6e20dce8 // fmul v8.4s, v7.4s, v0.4s
-	WORD $0x3dc00069 // ldr q9, [x3, #0]
+	WORD $0x3dc00049 // ldr q9, [x2, #0]
 	WORD $0x4e29d50a // fadd v10.4s, v8.4s, v9.4s
 	WORD $0x6e2adceb // fmul v11.4s, v7.4s, v10.4s
 	WORD $0x4e2bd463 // fadd v3.4s, v3.4s, v11.4s
 	WORD $0x6e22dd4c // fmul v12.4s, v10.4s, v2.4s
-	WORD $0x3dc0008d // ldr q13, [x4, #0]
+	WORD $0x3dc0006d // ldr q13, [x3, #0]
 	WORD $0x6e21ddae // fmul v14.4s, v13.4s, v1.4s
 	WORD $0x4e2ed58f // fadd v15.4s, v12.4s, v14.4s
-	WORD $0x3d80008f // str q15, [x4, #0]
+	WORD $0x3d80006f // str q15, [x3, #0]
 	WORD $0x6e21ddf0 // fmul v16.4s, v15.4s, v1.4s
 	WORD $0x4e2cd611 // fadd v17.4s, v16.4s, v12.4s
 	WORD $0x4eb1d4f2 // fsub v18.4s, v7.4s, v17.4s
-	WORD $0x3d800052 // str q18, [x2, #0]
-	WORD $0x3dc00453 // ldr q19, [x2, #16]
+	WORD $0x3d800032 // str q18, [x1, #0]
+	WORD $0x3dc00433 // ldr q19, [x1, #16]
 	WORD $0x6e20de74 // fmul v20.4s, v19.4s, v0.4s
-	WORD $0x3dc00475 // ldr q21, [x3, #16]
+	WORD $0x3dc00455 // ldr q21, [x2, #16]
 	WORD $0x4e35d696 // fadd v22.4s, v20.4s, v21.4s
 	WORD $0x6e36de77 // fmul v23.4s, v19.4s, v22.4s
 	WORD $0x4e37d484 // fadd v4.4s, v4.4s, v23.4s
 	WORD $0x6e22ded8 // fmul v24.4s, v22.4s, v2.4s
-	WORD $0x3dc00499 // ldr q25, [x4, #16]
+	WORD $0x3dc00479 // ldr q25, [x3, #16]
 	WORD $0x6e21df3a // fmul v26.4s, v25.4s, v1.4s
 	WORD $0x4e3ad71b // fadd v27.4s, v24.4s, v26.4s
-	WORD $0x3d80049b // str q27, [x4, #16]
+	WORD $0x3d80047b // str q27, [x3, #16]
 	WORD $0x6e21df7c // fmul v28.4s, v27.4s, v1.4s
 	WORD $0x4e38d79d // fadd v29.4s, v28.4s, v24.4s
 	WORD $0x4ebdd67e // fsub v30.4s, v19.4s, v29.4s
-	WORD $0x3d80045e // str q30, [x2, #16]
-	WORD $0x3dc0085f // ldr q31, [x2, #32]
+	WORD $0x3d80043e // str q30, [x1, #16]
+	WORD $0x3dc0083f // ldr q31, [x1, #32]
 	WORD $0x6e20dfe8 // fmul v8.4s, v31.4s, v0.4s
-	WORD $0x3dc00869 // ldr q9, [x3, #32]
+	WORD $0x3dc00849 // ldr q9, [x2, #32]
 	WORD $0x4e29d50b // fadd v11.4s, v8.4s, v9.4s
 	WORD $0x6e2bdfea // fmul v10.4s, v31.4s, v11.4s
 	WORD $0x4e2ad4a5 // fadd v5.4s, v5.4s, v10.4s
 	WORD $0x6e22dd6d // fmul v13.4s, v11.4s, v2.4s
-	WORD $0x3dc0088e // ldr q14, [x4, #32]
+	WORD $0x3dc0086e // ldr q14, [x3, #32]
 	WORD $0x6e21ddcf // fmul v15.4s, v14.4s, v1.4s
 	WORD $0x4e2fd5ac // fadd v12.4s, v13.4s, v15.4s
-	WORD $0x3d80088c // str q12, [x4, #32]
+	WORD $0x3d80086c // str q12, [x3, #32]
 	WORD $0x6e21dd90 // fmul v16.4s, v12.4s, v1.4s
 	WORD $0x4e2dd607 // fadd v7.4s, v16.4s, v13.4s
 	WORD $0x4ea7d7f1 // fsub v17.4s, v31.4s, v7.4s
-	WORD $0x3d800851 // str q17, [x2, #32]
-	WORD $0x3dc00c52 // ldr q18, [x2, #48]
+	WORD $0x3d800831 // str q17, [x1, #32]
+	WORD $0x3dc00c32 // ldr q18, [x1, #48]
 	WORD $0x6e20de54 // fmul v20.4s, v18.4s, v0.4s
-	WORD $0x3dc00c75 // ldr q21, [x3, #48]
+	WORD $0x3dc00c55 // ldr q21, [x2, #48]
 	WORD $0x4e35d697 // fadd v23.4s, v20.4s, v21.4s
 	WORD $0x6e37de56 // fmul v22.4s, v18.4s, v23.4s
 	WORD $0x4e36d4c6 // fadd v6.4s, v6.4s, v22.4s
 	WORD $0x6e22def9 // fmul v25.4s, v23.4s, v2.4s
-	WORD $0x3dc00c9a // ldr q26, [x4, #48]
+	WORD $0x3dc00c7a // ldr q26, [x3, #48]
 	WORD $0x6e21df5b // fmul v27.4s, v26.4s, v1.4s
 	WORD $0x4e3bd738 // fadd v24.4s, v25.4s, v27.4s
-	WORD $0x3d800c98 // str q24, [x4, #48]
+	WORD $0x3d800c78 // str q24, [x3, #48]
 	WORD $0x6e21df1c // fmul v28.4s, v24.4s, v1.4s
 	WORD $0x4e39d793 // fadd v19.4s, v28.4s, v25.4s
 	WORD $0x4eb3d65d // fsub v29.4s, v18.4s, v19.4s
-	WORD $0x3d800c5d // str q29, [x2, #48]
+	WORD $0x3d800c3d // str q29, [x1, #48]
+	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
-	ADD $64, R4
-	SUBS $16, R5
+	SUBS $16, R7
 	BNE loop
-	MOVD 64(R0), R6
-	WORD $0xad0010c3 // stp q3, q4, [x6, #0]
-	WORD $0xad0118c5 // stp q5, q6, [x6, #32]
+	WORD $0xad0010a3 // stp q3, q4, [x5, #0]
+	WORD $0xad0118a5 // stp q5, q6, [x5, #32]
+	ADD $64, R5
+	ADD R8, R1
+	ADD R8, R2
+	ADD R8, R3
+	SUBS $1, R6
+	BNE plane
 	RET
 
 // func adagradNEON(p *byte)
 TEXT ·adagradNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
-	WORD $0x4ddfc821 // ld1r {v1.4s}, [x1], #4
-	WORD $0x4ddfc822 // ld1r {v2.4s}, [x1], #4
-	WORD $0x4ddfc823 // ld1r {v3.4s}, [x1], #4
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 16(R0), R4
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 56(R0), R4
+	MOVD 64(R0), R5
+	MOVD 72(R0), R6
+plane:
+	WORD $0x4ddfc880 // ld1r {v0.4s}, [x4], #4
+	WORD $0x4ddfc881 // ld1r {v1.4s}, [x4], #4
+	WORD $0x4ddfc882 // ld1r {v2.4s}, [x4], #4
+	WORD $0x4ddfc883 // ld1r {v3.4s}, [x4], #4
 	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e407 // movi v7.2d, #0
-	MOVD 48(R0), R5
+	MOVD 48(R0), R7
+	MOVD 80(R0), R8
+	SUB R7<<2, R8, R8
 loop:
-	WORD $0x3dc00048 // ldr q8, [x2, #0]
+	WORD $0x3dc00028 // ldr q8, [x1, #0]
 	WORD $0x6e20dd09 // fmul v9.4s, v8.4s, v0.4s
-	WORD $0x3dc0006a // ldr q10, [x3, #0]
+	WORD $0x3dc0004a // ldr q10, [x2, #0]
 	WORD $0x4e2ad52b // fadd v11.4s, v9.4s, v10.4s
 	WORD $0x6e2bdd0c // fmul v12.4s, v8.4s, v11.4s
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
 	WORD $0x6e2bdd6d // fmul v13.4s, v11.4s, v11.4s
-	WORD $0x3dc0008e // ldr q14, [x4, #0]
+	WORD $0x3dc0006e // ldr q14, [x3, #0]
 	WORD $0x4e2ed5af // fadd v15.4s, v13.4s, v14.4s
-	WORD $0x3d80008f // str q15, [x4, #0]
+	WORD $0x3d80006f // str q15, [x3, #0]
 	WORD $0x6ea1f9f0 // fsqrt v16.4s, v15.4s
 	WORD $0x4e22d611 // fadd v17.4s, v16.4s, v2.4s
 	WORD $0x6e31fc72 // fdiv v18.4s, v3.4s, v17.4s
 	WORD $0x6e2bde53 // fmul v19.4s, v18.4s, v11.4s
 	WORD $0x6e21de74 // fmul v20.4s, v19.4s, v1.4s
 	WORD $0x4eb4d515 // fsub v21.4s, v8.4s, v20.4s
-	WORD $0x3d800055 // str q21, [x2, #0]
-	WORD $0x3dc00456 // ldr q22, [x2, #16]
+	WORD $0x3d800035 // str q21, [x1, #0]
+	WORD $0x3dc00436 // ldr q22, [x1, #16]
 	WORD $0x6e20ded7 // fmul v23.4s, v22.4s, v0.4s
-	WORD $0x3dc00478 // ldr q24, [x3, #16]
+	WORD $0x3dc00458 // ldr q24, [x2, #16]
 	WORD $0x4e38d6f9 // fadd v25.4s, v23.4s, v24.4s
 	WORD $0x6e39deda // fmul v26.4s, v22.4s, v25.4s
 	WORD $0x4e3ad4a5 // fadd v5.4s, v5.4s, v26.4s
 	WORD $0x6e39df3b // fmul v27.4s, v25.4s, v25.4s
-	WORD $0x3dc0049c // ldr q28, [x4, #16]
+	WORD $0x3dc0047c // ldr q28, [x3, #16]
 	WORD $0x4e3cd77d // fadd v29.4s, v27.4s, v28.4s
-	WORD $0x3d80049d // str q29, [x4, #16]
+	WORD $0x3d80047d // str q29, [x3, #16]
 	WORD $0x6ea1fbbe // fsqrt v30.4s, v29.4s
 	WORD $0x4e22d7df // fadd v31.4s, v30.4s, v2.4s
 	WORD $0x6e3ffc69 // fdiv v9.4s, v3.4s, v31.4s
 	WORD $0x6e39dd2a // fmul v10.4s, v9.4s, v25.4s
 	WORD $0x6e21dd4c // fmul v12.4s, v10.4s, v1.4s
 	WORD $0x4eacd6cd // fsub v13.4s, v22.4s, v12.4s
-	WORD $0x3d80044d // str q13, [x2, #16]
-	WORD $0x3dc0084e // ldr q14, [x2, #32]
+	WORD $0x3d80042d // str q13, [x1, #16]
+	WORD $0x3dc0082e // ldr q14, [x1, #32]
 	WORD $0x6e20ddcf // fmul v15.4s, v14.4s, v0.4s
-	WORD $0x3dc00870 // ldr q16, [x3, #32]
+	WORD $0x3dc00850 // ldr q16, [x2, #32]
 	WORD $0x4e30d5f1 // fadd v17.4s, v15.4s, v16.4s
 	WORD $0x6e31ddcb // fmul v11.4s, v14.4s, v17.4s
 	WORD $0x4e2bd4c6 // fadd v6.4s, v6.4s, v11.4s
 	WORD $0x6e31de32 // fmul v18.4s, v17.4s, v17.4s
-	WORD $0x3dc00893 // ldr q19, [x4, #32]
+	WORD $0x3dc00873 // ldr q19, [x3, #32]
 	WORD $0x4e33d648 // fadd v8.4s, v18.4s, v19.4s
-	WORD $0x3d800888 // str q8, [x4, #32]
+	WORD $0x3d800868 // str q8, [x3, #32]
 	WORD $0x6ea1f914 // fsqrt v20.4s, v8.4s
 	WORD $0x4e22d695 // fadd v21.4s, v20.4s, v2.4s
 	WORD $0x6e35fc77 // fdiv v23.4s, v3.4s, v21.4s
 	WORD $0x6e31def8 // fmul v24.4s, v23.4s, v17.4s
 	WORD $0x6e21df1a // fmul v26.4s, v24.4s, v1.4s
 	WORD $0x4ebad5db // fsub v27.4s, v14.4s, v26.4s
-	WORD $0x3d80085b // str q27, [x2, #32]
-	WORD $0x3dc00c5c // ldr q28, [x2, #48]
+	WORD $0x3d80083b // str q27, [x1, #32]
+	WORD $0x3dc00c3c // ldr q28, [x1, #48]
 	WORD $0x6e20df9d // fmul v29.4s, v28.4s, v0.4s
-	WORD $0x3dc00c7e // ldr q30, [x3, #48]
+	WORD $0x3dc00c5e // ldr q30, [x2, #48]
 	WORD $0x4e3ed7bf // fadd v31.4s, v29.4s, v30.4s
 	WORD $0x6e3fdf99 // fmul v25.4s, v28.4s, v31.4s
 	WORD $0x4e39d4e7 // fadd v7.4s, v7.4s, v25.4s
 	WORD $0x6e3fdfe9 // fmul v9.4s, v31.4s, v31.4s
-	WORD $0x3dc00c8a // ldr q10, [x4, #48]
+	WORD $0x3dc00c6a // ldr q10, [x3, #48]
 	WORD $0x4e2ad536 // fadd v22.4s, v9.4s, v10.4s
-	WORD $0x3d800c96 // str q22, [x4, #48]
+	WORD $0x3d800c76 // str q22, [x3, #48]
 	WORD $0x6ea1facc // fsqrt v12.4s, v22.4s
 	WORD $0x4e22d58d // fadd v13.4s, v12.4s, v2.4s
 	WORD $0x6e2dfc6f // fdiv v15.4s, v3.4s, v13.4s
 	WORD $0x6e3fddf0 // fmul v16.4s, v15.4s, v31.4s
 	WORD $0x6e21de0b // fmul v11.4s, v16.4s, v1.4s
 	WORD $0x4eabd792 // fsub v18.4s, v28.4s, v11.4s
-	WORD $0x3d800c52 // str q18, [x2, #48]
+	WORD $0x3d800c32 // str q18, [x1, #48]
+	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
-	ADD $64, R4
-	SUBS $16, R5
+	SUBS $16, R7
 	BNE loop
-	MOVD 64(R0), R6
-	WORD $0xad0014c4 // stp q4, q5, [x6, #0]
-	WORD $0xad011cc6 // stp q6, q7, [x6, #32]
+	WORD $0xad0014a4 // stp q4, q5, [x5, #0]
+	WORD $0xad011ca6 // stp q6, q7, [x5, #32]
+	ADD $64, R5
+	ADD R8, R1
+	ADD R8, R2
+	ADD R8, R3
+	SUBS $1, R6
+	BNE plane
 	RET
 
 // func rmspropNEON(p *byte)
 TEXT ·rmspropNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
-	WORD $0x4ddfc821 // ld1r {v1.4s}, [x1], #4
-	WORD $0x4ddfc822 // ld1r {v2.4s}, [x1], #4
-	WORD $0x4ddfc823 // ld1r {v3.4s}, [x1], #4
-	WORD $0x4ddfc824 // ld1r {v4.4s}, [x1], #4
-	WORD $0x4ddfc825 // ld1r {v5.4s}, [x1], #4
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 16(R0), R4
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 56(R0), R4
+	MOVD 64(R0), R5
+	MOVD 72(R0), R6
+plane:
+	WORD $0x4ddfc880 // ld1r {v0.4s}, [x4], #4
+	WORD $0x4ddfc881 // ld1r {v1.4s}, [x4], #4
+	WORD $0x4ddfc882 // ld1r {v2.4s}, [x4], #4
+	WORD $0x4ddfc883 // ld1r {v3.4s}, [x4], #4
+	WORD $0x4ddfc884 // ld1r {v4.4s}, [x4], #4
+	WORD $0x4ddfc885 // ld1r {v5.4s}, [x4], #4
 	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e407 // movi v7.2d, #0
 	WORD $0x6f00e408 // movi v8.2d, #0
 	WORD $0x6f00e409 // movi v9.2d, #0
-	MOVD 48(R0), R5
+	MOVD 48(R0), R7
+	MOVD 80(R0), R8
+	SUB R7<<2, R8, R8
 loop:
-	WORD $0x3dc0004a // ldr q10, [x2, #0]
+	WORD $0x3dc0002a // ldr q10, [x1, #0]
 	WORD $0x6e20dd4b // fmul v11.4s, v10.4s, v0.4s
-	WORD $0x3dc0006c // ldr q12, [x3, #0]
+	WORD $0x3dc0004c // ldr q12, [x2, #0]
 	WORD $0x4e2cd56d // fadd v13.4s, v11.4s, v12.4s
 	WORD $0x6e2ddd4e // fmul v14.4s, v10.4s, v13.4s
 	WORD $0x4e2ed4c6 // fadd v6.4s, v6.4s, v14.4s
-	WORD $0x3dc0008f // ldr q15, [x4, #0]
+	WORD $0x3dc0006f // ldr q15, [x3, #0]
 	WORD $0x6e24ddf0 // fmul v16.4s, v15.4s, v4.4s
 	WORD $0x6e25ddb1 // fmul v17.4s, v13.4s, v5.4s
 	WORD $0x6e2dde32 // fmul v18.4s, v17.4s, v13.4s
 	WORD $0x4e32d613 // fadd v19.4s, v16.4s, v18.4s
-	WORD $0x3d800093 // str q19, [x4, #0]
+	WORD $0x3d800073 // str q19, [x3, #0]
 	WORD $0x6ea1fa74 // fsqrt v20.4s, v19.4s
 	WORD $0x4e22d695 // fadd v21.4s, v20.4s, v2.4s
 	WORD $0x6e35fc76 // fdiv v22.4s, v3.4s, v21.4s
 	WORD $0x6e2dded7 // fmul v23.4s, v22.4s, v13.4s
 	WORD $0x6e21def8 // fmul v24.4s, v23.4s, v1.4s
 	WORD $0x4eb8d559 // fsub v25.4s, v10.4s, v24.4s
-	WORD $0x3d800059 // str q25, [x2, #0]
-	WORD $0x3dc0045a // ldr q26, [x2, #16]
+	WORD $0x3d800039 // str q25, [x1, #0]
+	WORD $0x3dc0043a // ldr q26, [x1, #16]
 	WORD $0x6e20df5b // fmul v27.4s, v26.4s, v0.4s
-	WORD $0x3dc0047c // ldr q28, [x3, #16]
+	WORD $0x3dc0045c // ldr q28, [x2, #16]
 	WORD $0x4e3cd77d // fadd v29.4s, v27.4s, v28.4s
 	WORD $0x6e3ddf5e // fmul v30.4s, v26.4s, v29.4s
 	WORD $0x4e3ed4e7 // fadd v7.4s, v7.4s, v30.4s
-	WORD $0x3dc0049f // ldr q31, [x4, #16]
+	WORD $0x3dc0047f // ldr q31, [x3, #16]
 	WORD $0x6e24dfeb // fmul v11.4s, v31.4s, v4.4s
 	WORD $0x6e25dfac // fmul v12.4s, v29.4s, v5.4s
 	WORD $0x6e3ddd8e // fmul v14.4s, v12.4s, v29.4s
 	WORD $0x4e2ed56f // fadd v15.4s, v11.4s, v14.4s
-	WORD $0x3d80048f // str q15, [x4, #16]
+	WORD $0x3d80046f // str q15, [x3, #16]
 	WORD $0x6ea1f9f1 // fsqrt v17.4s, v15.4s
 	WORD $0x4e22d630 // fadd v16.4s, v17.4s, v2.4s
 	WORD $0x6e30fc72 // fdiv v18.4s, v3.4s, v16.4s
 	WORD $0x6e3dde53 // fmul v19.4s, v18.4s, v29.4s
 	WORD $0x6e21de74 // fmul v20.4s, v19.4s, v1.4s
 	WORD $0x4eb4d755 // fsub v21.4s, v26.4s, v20.4s
-	WORD $0x3d800455 // str q21, [x2, #16]
-	WORD $0x3dc0084d // ldr q13, [x2, #32]
+	WORD $0x3d800435 // str q21, [x1, #16]
+	WORD $0x3dc0082d // ldr q13, [x1, #32]
 	WORD $0x6e20ddb6 // fmul v22.4s, v13.4s, v0.4s
-	WORD $0x3dc00877 // ldr q23, [x3, #32]
+	WORD $0x3dc00857 // ldr q23, [x2, #32]
 	WORD $0x4e37d6ca // fadd v10.4s, v22.4s, v23.4s
 	WORD $0x6e2addb8 // fmul v24.4s, v13.4s, v10.4s
 	WORD $0x4e38d508 // fadd v8.4s, v8.4s, v24.4s
-	WORD $0x3dc00899 // ldr q25, [x4, #32]
+	WORD $0x3dc00879 // ldr q25, [x3, #32]
 	WORD $0x6e24df3b // fmul v27.4s, v25.4s, v4.4s
 	WORD $0x6e25dd5c // fmul v28.4s, v10.4s, v5.4s
 	WORD $0x6e2adf9e // fmul v30.4s, v28.4s, v10.4s
 	WORD $0x4e3ed77f // fadd v31.4s, v27.4s, v30.4s
-	WORD $0x3d80089f // str q31, [x4, #32]
+	WORD $0x3d80087f // str q31, [x3, #32]
 	WORD $0x6ea1fbec // fsqrt v12.4s, v31.4s
 	WORD $0x4e22d58b // fadd v11.4s, v12.4s, v2.4s
 	WORD $0x6e2bfc6e // fdiv v14.4s, v3.4s, v11.4s
 	WORD $0x6e2addcf // fmul v15.4s, v14.4s, v10.4s
 	WORD $0x6e21ddf1 // fmul v17.4s, v15.4s, v1.4s
 	WORD $0x4eb1d5b0 // fsub v16.4s, v13.4s, v17.4s
-	WORD $0x3d800850 // str q16, [x2, #32]
-	WORD $0x3dc00c5d // ldr q29, [x2, #48]
+	WORD $0x3d800830 // str q16, [x1, #32]
+	WORD $0x3dc00c3d // ldr q29, [x1, #48]
 	WORD $0x6e20dfb2 // fmul v18.4s, v29.4s, v0.4s
-	WORD $0x3dc00c73 // ldr q19, [x3, #48]
+	WORD $0x3dc00c53 // ldr q19, [x2, #48]
 	WORD $0x4e33d65a // fadd v26.4s, v18.4s, v19.4s
 	WORD $0x6e3adfb4 // fmul v20.4s, v29.4s, v26.4s
 	WORD $0x4e34d529 // fadd v9.4s, v9.4s, v20.4s
-	WORD $0x3dc00c95 // ldr q21, [x4, #48]
+	WORD $0x3dc00c75 // ldr q21, [x3, #48]
 	WORD $0x6e24deb6 // fmul v22.4s, v21.4s, v4.4s
 	WORD $0x6e25df57 // fmul v23.4s, v26.4s, v5.4s
 	WORD $0x6e3adef8 // fmul v24.4s, v23.4s, v26.4s
 	WORD $0x4e38d6d9 // fadd v25.4s, v22.4s, v24.4s
-	WORD $0x3d800c99 // str q25, [x4, #48]
+	WORD $0x3d800c79 // str q25, [x3, #48]
 	WORD $0x6ea1fb3c // fsqrt v28.4s, v25.4s
 	WORD $0x4e22d79b // fadd v27.4s, v28.4s, v2.4s
 	WORD $0x6e3bfc7e // fdiv v30.4s, v3.4s, v27.4s
 	WORD $0x6e3adfdf // fmul v31.4s, v30.4s, v26.4s
 	WORD $0x6e21dfec // fmul v12.4s, v31.4s, v1.4s
 	WORD $0x4eacd7ab // fsub v11.4s, v29.4s, v12.4s
-	WORD $0x3d800c4b // str q11, [x2, #48]
+	WORD $0x3d800c2b // str q11, [x1, #48]
+	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
-	ADD $64, R4
-	SUBS $16, R5
+	SUBS $16, R7
 	BNE loop
-	MOVD 64(R0), R6
-	WORD $0xad001cc6 // stp q6, q7, [x6, #0]
-	WORD $0xad0124c8 // stp q8, q9, [x6, #32]
+	WORD $0xad001ca6 // stp q6, q7, [x5, #0]
+	WORD $0xad0124a8 // stp q8, q9, [x5, #32]
+	ADD $64, R5
+	ADD R8, R1
+	ADD R8, R2
+	ADD R8, R3
+	SUBS $1, R6
+	BNE plane
 	RET
 
 // func adadeltaNEON(p *byte)
 TEXT ·adadeltaNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
-	WORD $0x4ddfc821 // ld1r {v1.4s}, [x1], #4
-	WORD $0x4ddfc822 // ld1r {v2.4s}, [x1], #4
-	WORD $0x4ddfc823 // ld1r {v3.4s}, [x1], #4
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 16(R0), R4
-	MOVD 24(R0), R5
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 56(R0), R5
+	MOVD 64(R0), R6
+	MOVD 72(R0), R7
+plane:
+	WORD $0x4ddfc8a0 // ld1r {v0.4s}, [x5], #4
+	WORD $0x4ddfc8a1 // ld1r {v1.4s}, [x5], #4
+	WORD $0x4ddfc8a2 // ld1r {v2.4s}, [x5], #4
+	WORD $0x4ddfc8a3 // ld1r {v3.4s}, [x5], #4
 	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e407 // movi v7.2d, #0
-	MOVD 48(R0), R6
+	MOVD 48(R0), R8
+	MOVD 80(R0), R9
+	SUB R8<<2, R9, R9
 loop:
-	WORD $0x3dc00048 // ldr q8, [x2, #0]
+	WORD $0x3dc00028 // ldr q8, [x1, #0]
 	WORD $0x6e20dd09 // fmul v9.4s, v8.4s, v0.4s
-	WORD $0x3dc0006a // ldr q10, [x3, #0]
+	WORD $0x3dc0004a // ldr q10, [x2, #0]
 	WORD $0x4e2ad52b // fadd v11.4s, v9.4s, v10.4s
 	WORD $0x6e2bdd0c // fmul v12.4s, v8.4s, v11.4s
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
-	WORD $0x3dc0008d // ldr q13, [x4, #0]
+	WORD $0x3dc0006d // ldr q13, [x3, #0]
 	WORD $0x6e22ddae // fmul v14.4s, v13.4s, v2.4s
 	WORD $0x6e23dd6f // fmul v15.4s, v11.4s, v3.4s
 	WORD $0x6e2bddf0 // fmul v16.4s, v15.4s, v11.4s
 	WORD $0x4e30d5d1 // fadd v17.4s, v14.4s, v16.4s
-	WORD $0x3d800091 // str q17, [x4, #0]
-	WORD $0x3dc000b2 // ldr q18, [x5, #0]
+	WORD $0x3d800071 // str q17, [x3, #0]
+	WORD $0x3dc00092 // ldr q18, [x4, #0]
 	WORD $0x4e21d653 // fadd v19.4s, v18.4s, v1.4s
 	WORD $0x6ea1fa74 // fsqrt v20.4s, v19.4s
 	WORD $0x4e21d635 // fadd v21.4s, v17.4s, v1.4s
 	WORD $0x6ea1fab6 // fsqrt v22.4s, v21.4s
 	WORD $0x6e36fe97 // fdiv v23.4s, v20.4s, v22.4s
 	WORD $0x6e2bdef8 // fmul v24.4s, v23.4s, v11.4s
-	WORD $0x3dc000b9 // ldr q25, [x5, #0]
+	WORD $0x3dc00099 // ldr q25, [x4, #0]
 	WORD $0x6e22df3a // fmul v26.4s, v25.4s, v2.4s
 	WORD $0x6e23df1b // fmul v27.4s, v24.4s, v3.4s
 	WORD $0x6e38df7c // fmul v28.4s, v27.4s, v24.4s
 	WORD $0x4e3cd75d // fadd v29.4s, v26.4s, v28.4s
-	WORD $0x3d8000bd // str q29, [x5, #0]
+	WORD $0x3d80009d // str q29, [x4, #0]
 	WORD $0x4eb8d51e // fsub v30.4s, v8.4s, v24.4s
-	WORD $0x3d80005e // str q30, [x2, #0]
-	WORD $0x3dc0045f // ldr q31, [x2, #16]
+	WORD $0x3d80003e // str q30, [x1, #0]
+	WORD $0x3dc0043f // ldr q31, [x1, #16]
 	WORD $0x6e20dfe9 // fmul v9.4s, v31.4s, v0.4s
-	WORD $0x3dc0046a // ldr q10, [x3, #16]
+	WORD $0x3dc0044a // ldr q10, [x2, #16]
 	WORD $0x4e2ad52c // fadd v12.4s, v9.4s, v10.4s
 	WORD $0x6e2cdfed // fmul v13.4s, v31.4s, v12.4s
 	WORD $0x4e2dd4a5 // fadd v5.4s, v5.4s, v13.4s
-	WORD $0x3dc0048f // ldr q15, [x4, #16]
+	WORD $0x3dc0046f // ldr q15, [x3, #16]
 	WORD $0x6e22ddee // fmul v14.4s, v15.4s, v2.4s
 	WORD $0x6e23dd90 // fmul v16.4s, v12.4s, v3.4s
 	WORD $0x6e2cde12 // fmul v18.4s, v16.4s, v12.4s
 	WORD $0x4e32d5d3 // fadd v19.4s, v14.4s, v18.4s
-	WORD $0x3d800493 // str q19, [x4, #16]
-	WORD $0x3dc004b1 // ldr q17, [x5, #16]
+	WORD $0x3d800473 // str q19, [x3, #16]
+	WORD $0x3dc00491 // ldr q17, [x4, #16]
 	WORD $0x4e21d635 // fadd v21.4s, v17.4s, v1.4s
 	WORD $0x6ea1fab4 // fsqrt v20.4s, v21.4s
 	WORD $0x4e21d676 // fadd v22.4s, v19.4s, v1.4s
 	WORD $0x6ea1facb // fsqrt v11.4s, v22.4s
 	WORD $0x6e2bfe97 // fdiv v23.4s, v20.4s, v11.4s
 	WORD $0x6e2cdef9 // fmul v25.4s, v23.4s, v12.4s
-	WORD $0x3dc004bb // ldr q27, [x5, #16]
+	WORD $0x3dc0049b // ldr q27, [x4, #16]
 	WORD $0x6e22df7a // fmul v26.4s, v27.4s, v2.4s
 	WORD $0x6e23df3c // fmul v28.4s, v25.4s, v3.4s
 	WORD $0x6e39df9d // fmul v29.4s, v28.4s, v25.4s
 	WORD $0x4e3dd748 // fadd v8.4s, v26.4s, v29.4s
-	WORD $0x3d8004a8 // str q8, [x5, #16]
+	WORD $0x3d800488 // str q8, [x4, #16]
 	WORD $0x4eb9d7f8 // fsub v24.4s, v31.4s, v25.4s
-	WORD $0x3d800458 // str q24, [x2, #16]
-	WORD $0x3dc0085e // ldr q30, [x2, #32]
+	WORD $0x3d800438 // str q24, [x1, #16]
+	WORD $0x3dc0083e // ldr q30, [x1, #32]
 	WORD $0x6e20dfc9 // fmul v9.4s, v30.4s, v0.4s
-	WORD $0x3dc0086a // ldr q10, [x3, #32]
+	WORD $0x3dc0084a // ldr q10, [x2, #32]
 	WORD $0x4e2ad52d // fadd v13.4s, v9.4s, v10.4s
 	WORD $0x6e2ddfcf // fmul v15.4s, v30.4s, v13.4s
 	WORD $0x4e2fd4c6 // fadd v6.4s, v6.4s, v15.4s
-	WORD $0x3dc00890 // ldr q16, [x4, #32]
+	WORD $0x3dc00870 // ldr q16, [x3, #32]
 	WORD $0x6e22de0e // fmul v14.4s, v16.4s, v2.4s
 	WORD $0x6e23ddb2 // fmul v18.4s, v13.4s, v3.4s
 	WORD $0x6e2dde51 // fmul v17.4s, v18.4s, v13.4s
 	WORD $0x4e31d5d5 // fadd v21.4s, v14.4s, v17.4s
-	WORD $0x3d800895 // str q21, [x4, #32]
-	WORD $0x3dc008b3 // ldr q19, [x5, #32]
+	WORD $0x3d800875 // str q21, [x3, #32]
+	WORD $0x3dc00893 // ldr q19, [x4, #32]
 	WORD $0x4e21d676 // fadd v22.4s, v19.4s, v1.4s
 	WORD $0x6ea1fad4 // fsqrt v20.4s, v22.4s
 	WORD $0x4e21d6ab // fadd v11.4s, v21.4s, v1.4s
 	WORD $0x6ea1f96c // fsqrt v12.4s, v11.4s
 	WORD $0x6e2cfe97 // fdiv v23.4s, v20.4s, v12.4s
 	WORD $0x6e2ddefb // fmul v27.4s, v23.4s, v13.4s
-	WORD $0x3dc008bc // ldr q28, [x5, #32]
+	WORD $0x3dc0089c // ldr q28, [x4, #32]
 	WORD $0x6e22df9a // fmul v26.4s, v28.4s, v2.4s
 	WORD $0x6e23df7d // fmul v29.4s, v27.4s, v3.4s
 	WORD $0x6e3bdfa8 // fmul v8.4s, v29.4s, v27.4s
 	WORD $0x4e28d75f // fadd v31.4s, v26.4s, v8.4s
-	WORD $0x3d8008bf // str q31, [x5, #32]
+	WORD $0x3d80089f // str q31, [x4, #32]
 	WORD $0x4ebbd7d9 // fsub v25.4s, v30.4s, v27.4s
-	WORD $0x3d800859 // str q25, [x2, #32]
-	WORD $0x3dc00c58 // ldr q24, [x2, #48]
+	WORD $0x3d800839 // str q25, [x1, #32]
+	WORD $0x3dc00c38 // ldr q24, [x1, #48]
 	WORD $0x6e20df09 // fmul v9.4s, v24.4s, v0.4s
-	WORD $0x3dc00c6a // ldr q10, [x3, #48]
+	WORD $0x3dc00c4a // ldr q10, [x2, #48]
 	WORD $0x4e2ad52f // fadd v15.4s, v9.4s, v10.4s
 	WORD $0x6e2fdf10 // fmul v16.4s, v24.4s, v15.4s
 	WORD $0x4e30d4e7 // fadd v7.4s, v7.4s, v16.4s
-	WORD $0x3dc00c92 // ldr q18, [x4, #48]
+	WORD $0x3dc00c72 // ldr q18, [x3, #48]
 	WORD $0x6e22de4e // fmul v14.4s, v18.4s, v2.4s
 	WORD $0x6e23ddf1 // fmul v17.4s, v15.4s, v3.4s
 	WORD $0x6e2fde33 // fmul v19.4s, v17.4s, v15.4s
 	WORD $0x4e33d5d6 // fadd v22.4s, v14.4s, v19.4s
-	WORD $0x3d800c96 // str q22, [x4, #48]
-	WORD $0x3dc00cb5 // ldr q21, [x5, #48]
+	WORD $0x3d800c76 // str q22, [x3, #48]
+	WORD $0x3dc00c95 // ldr q21, [x4, #48]
 	WORD $0x4e21d6ab // fadd v11.4s, v21.4s, v1.4s
 	WORD $0x6ea1f974 // fsqrt v20.4s, v11.4s
 	WORD $0x4e21d6cc // fadd v12.4s, v22.4s, v1.4s
 	WORD $0x6ea1f98d // fsqrt v13.4s, v12.4s
 	WORD $0x6e2dfe97 // fdiv v23.4s, v20.4s, v13.4s
 	WORD $0x6e2fdefc // fmul v28.4s, v23.4s, v15.4s
-	WORD $0x3dc00cbd // ldr q29, [x5, #48]
+	WORD $0x3dc00c9d // ldr q29, [x4, #48]
 	WORD $0x6e22dfba // fmul v26.4s, v29.4s, v2.4s
 	WORD $0x6e23df88 // fmul v8.4s, v28.4s, v3.4s
 	WORD $0x6e3cdd1f // fmul v31.4s, v8.4s, v28.4s
 	WORD $0x4e3fd75e // fadd v30.4s, v26.4s, v31.4s
-	WORD $0x3d800cbe // str q30, [x5, #48]
+	WORD $0x3d800c9e // str q30, [x4, #48]
 	WORD $0x4ebcd71b // fsub v27.4s, v24.4s, v28.4s
-	WORD $0x3d800c5b // str q27, [x2, #48]
+	WORD $0x3d800c3b // str q27, [x1, #48]
+	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
 	ADD $64, R4
-	ADD $64, R5
-	SUBS $16, R6
+	SUBS $16, R8
 	BNE loop
-	MOVD 64(R0), R7
-	WORD $0xad0014e4 // stp q4, q5, [x7, #0]
-	WORD $0xad011ce6 // stp q6, q7, [x7, #32]
+	WORD $0xad0014c4 // stp q4, q5, [x6, #0]
+	WORD $0xad011cc6 // stp q6, q7, [x6, #32]
+	ADD $64, R6
+	ADD R9, R1
+	ADD R9, R2
+	ADD R9, R3
+	ADD R9, R4
+	SUBS $1, R7
+	BNE plane
 	RET
 
 // func adamNEON(p *byte)
 TEXT ·adamNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfc820 // ld1r {v0.4s}, [x1], #4
-	WORD $0x4ddfc821 // ld1r {v1.4s}, [x1], #4
-	WORD $0x4ddfc822 // ld1r {v2.4s}, [x1], #4
-	WORD $0x4ddfc823 // ld1r {v3.4s}, [x1], #4
-	WORD $0x4ddfc824 // ld1r {v4.4s}, [x1], #4
-	WORD $0x4ddfc825 // ld1r {v5.4s}, [x1], #4
-	WORD $0x4ddfc826 // ld1r {v6.4s}, [x1], #4
-	WORD $0x4ddfc827 // ld1r {v7.4s}, [x1], #4
-	WORD $0x4ddfc828 // ld1r {v8.4s}, [x1], #4
-	WORD $0x4ddfc829 // ld1r {v9.4s}, [x1], #4
-	WORD $0x4ddfc82a // ld1r {v10.4s}, [x1], #4
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 16(R0), R4
-	MOVD 24(R0), R5
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 24(R0), R4
+	MOVD 56(R0), R5
+	MOVD 64(R0), R6
+	MOVD 72(R0), R7
+plane:
+	WORD $0x4ddfc8a0 // ld1r {v0.4s}, [x5], #4
+	WORD $0x4ddfc8a1 // ld1r {v1.4s}, [x5], #4
+	WORD $0x4ddfc8a2 // ld1r {v2.4s}, [x5], #4
+	WORD $0x4ddfc8a3 // ld1r {v3.4s}, [x5], #4
+	WORD $0x4ddfc8a4 // ld1r {v4.4s}, [x5], #4
+	WORD $0x4ddfc8a5 // ld1r {v5.4s}, [x5], #4
+	WORD $0x4ddfc8a6 // ld1r {v6.4s}, [x5], #4
+	WORD $0x4ddfc8a7 // ld1r {v7.4s}, [x5], #4
+	WORD $0x4ddfc8a8 // ld1r {v8.4s}, [x5], #4
+	WORD $0x4ddfc8a9 // ld1r {v9.4s}, [x5], #4
+	WORD $0x4ddfc8aa // ld1r {v10.4s}, [x5], #4
 	WORD $0x6f00e40b // movi v11.2d, #0
 	WORD $0x6f00e40c // movi v12.2d, #0
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e40e // movi v14.2d, #0
-	MOVD 48(R0), R6
+	MOVD 48(R0), R8
+	MOVD 80(R0), R9
+	SUB R8<<2, R9, R9
 loop:
-	WORD $0x3dc0004f // ldr q15, [x2, #0]
+	WORD $0x3dc0002f // ldr q15, [x1, #0]
 	WORD $0x6e20ddf0 // fmul v16.4s, v15.4s, v0.4s
-	WORD $0x3dc00071 // ldr q17, [x3, #0]
+	WORD $0x3dc00051 // ldr q17, [x2, #0]
 	WORD $0x4e31d612 // fadd v18.4s, v16.4s, v17.4s
 	WORD $0x6e32ddf3 // fmul v19.4s, v15.4s, v18.4s
 	WORD $0x4e33d56b // fadd v11.4s, v11.4s, v19.4s
-	WORD $0x3dc00094 // ldr q20, [x4, #0]
+	WORD $0x3dc00074 // ldr q20, [x3, #0]
 	WORD $0x6e24de95 // fmul v21.4s, v20.4s, v4.4s
 	WORD $0x6e25de56 // fmul v22.4s, v18.4s, v5.4s
 	WORD $0x4e36d6b7 // fadd v23.4s, v21.4s, v22.4s
-	WORD $0x3d800097 // str q23, [x4, #0]
-	WORD $0x3dc000b8 // ldr q24, [x5, #0]
+	WORD $0x3d800077 // str q23, [x3, #0]
+	WORD $0x3dc00098 // ldr q24, [x4, #0]
 	WORD $0x6e26df19 // fmul v25.4s, v24.4s, v6.4s
 	WORD $0x6e27de5a // fmul v26.4s, v18.4s, v7.4s
 	WORD $0x6e32df5b // fmul v27.4s, v26.4s, v18.4s
 	WORD $0x4e3bd73c // fadd v28.4s, v25.4s, v27.4s
-	WORD $0x3d8000bc // str q28, [x5, #0]
+	WORD $0x3d80009c // str q28, [x4, #0]
 	WORD $0x6e29df9d // fmul v29.4s, v28.4s, v9.4s
 	WORD $0x6ea1fbbe // fsqrt v30.4s, v29.4s
 	WORD $0x4e22d7df // fadd v31.4s, v30.4s, v2.4s
@@ -8712,24 +9011,24 @@ loop:
 	WORD $0x4e34d675 // fadd v21.4s, v19.4s, v20.4s
 	WORD $0x6e21deb6 // fmul v22.4s, v21.4s, v1.4s
 	WORD $0x4eb6d5f8 // fsub v24.4s, v15.4s, v22.4s
-	WORD $0x3d800058 // str q24, [x2, #0]
-	WORD $0x3dc00452 // ldr q18, [x2, #16]
+	WORD $0x3d800038 // str q24, [x1, #0]
+	WORD $0x3dc00432 // ldr q18, [x1, #16]
 	WORD $0x6e20de5a // fmul v26.4s, v18.4s, v0.4s
-	WORD $0x3dc00479 // ldr q25, [x3, #16]
+	WORD $0x3dc00459 // ldr q25, [x2, #16]
 	WORD $0x4e39d75b // fadd v27.4s, v26.4s, v25.4s
 	WORD $0x6e3bde5c // fmul v28.4s, v18.4s, v27.4s
 	WORD $0x4e3cd58c // fadd v12.4s, v12.4s, v28.4s
-	WORD $0x3dc0049d // ldr q29, [x4, #16]
+	WORD $0x3dc0047d // ldr q29, [x3, #16]
 	WORD $0x6e24dfbe // fmul v30.4s, v29.4s, v4.4s
 	WORD $0x6e25df7f // fmul v31.4s, v27.4s, v5.4s
 	WORD $0x4e3fd7d7 // fadd v23.4s, v30.4s, v31.4s
-	WORD $0x3d800497 // str q23, [x4, #16]
-	WORD $0x3dc004b0 // ldr q16, [x5, #16]
+	WORD $0x3d800477 // str q23, [x3, #16]
+	WORD $0x3dc00490 // ldr q16, [x4, #16]
 	WORD $0x6e26de11 // fmul v17.4s, v16.4s, v6.4s
 	WORD $0x6e27df73 // fmul v19.4s, v27.4s, v7.4s
 	WORD $0x6e3bde74 // fmul v20.4s, v19.4s, v27.4s
 	WORD $0x4e34d635 // fadd v21.4s, v17.4s, v20.4s
-	WORD $0x3d8004b5 // str q21, [x5, #16]
+	WORD $0x3d800495 // str q21, [x4, #16]
 	WORD $0x6e29deaf // fmul v15.4s, v21.4s, v9.4s
 	WORD $0x6ea1f9f6 // fsqrt v22.4s, v15.4s
 	WORD $0x4e22d6d8 // fadd v24.4s, v22.4s, v2.4s
@@ -8740,24 +9039,24 @@ loop:
 	WORD $0x4e3dd79e // fadd v30.4s, v28.4s, v29.4s
 	WORD $0x6e21dfdf // fmul v31.4s, v30.4s, v1.4s
 	WORD $0x4ebfd650 // fsub v16.4s, v18.4s, v31.4s
-	WORD $0x3d800450 // str q16, [x2, #16]
-	WORD $0x3dc0085b // ldr q27, [x2, #32]
+	WORD $0x3d800430 // str q16, [x1, #16]
+	WORD $0x3dc0083b // ldr q27, [x1, #32]
 	WORD $0x6e20df73 // fmul v19.4s, v27.4s, v0.4s
-	WORD $0x3dc00871 // ldr q17, [x3, #32]
+	WORD $0x3dc00851 // ldr q17, [x2, #32]
 	WORD $0x4e31d674 // fadd v20.4s, v19.4s, v17.4s
 	WORD $0x6e34df75 // fmul v21.4s, v27.4s, v20.4s
 	WORD $0x4e35d5ad // fadd v13.4s, v13.4s, v21.4s
-	WORD $0x3dc0088f // ldr q15, [x4, #32]
+	WORD $0x3dc0086f // ldr q15, [x3, #32]
 	WORD $0x6e24ddf6 // fmul v22.4s, v15.4s, v4.4s
 	WORD $0x6e25de98 // fmul v24.4s, v20.4s, v5.4s
 	WORD $0x4e38d6d7 // fadd v23.4s, v22.4s, v24.4s
-	WORD $0x3d800897 // str q23, [x4, #32]
-	WORD $0x3dc008ba // ldr q26, [x5, #32]
+	WORD $0x3d800877 // str q23, [x3, #32]
+	WORD $0x3dc0089a // ldr q26, [x4, #32]
 	WORD $0x6e26df59 // fmul v25.4s, v26.4s, v6.4s
 	WORD $0x6e27de9c // fmul v28.4s, v20.4s, v7.4s
 	WORD $0x6e34df9d // fmul v29.4s, v28.4s, v20.4s
 	WORD $0x4e3dd73e // fadd v30.4s, v25.4s, v29.4s
-	WORD $0x3d8008be // str q30, [x5, #32]
+	WORD $0x3d80089e // str q30, [x4, #32]
 	WORD $0x6e29dfd2 // fmul v18.4s, v30.4s, v9.4s
 	WORD $0x6ea1fa5f // fsqrt v31.4s, v18.4s
 	WORD $0x4e22d7f0 // fadd v16.4s, v31.4s, v2.4s
@@ -8768,24 +9067,24 @@ loop:
 	WORD $0x4e2fd6b6 // fadd v22.4s, v21.4s, v15.4s
 	WORD $0x6e21ded8 // fmul v24.4s, v22.4s, v1.4s
 	WORD $0x4eb8d77a // fsub v26.4s, v27.4s, v24.4s
-	WORD $0x3d80085a // str q26, [x2, #32]
-	WORD $0x3dc00c54 // ldr q20, [x2, #48]
+	WORD $0x3d80083a // str q26, [x1, #32]
+	WORD $0x3dc00c34 // ldr q20, [x1, #48]
 	WORD $0x6e20de9c // fmul v28.4s, v20.4s, v0.4s
-	WORD $0x3dc00c79 // ldr q25, [x3, #48]
+	WORD $0x3dc00c59 // ldr q25, [x2, #48]
 	WORD $0x4e39d79d // fadd v29.4s, v28.4s, v25.4s
 	WORD $0x6e3dde9e // fmul v30.4s, v20.4s, v29.4s
 	WORD $0x4e3ed5ce // fadd v14.4s, v14.4s, v30.4s
-	WORD $0x3dc00c92 // ldr q18, [x4, #48]
+	WORD $0x3dc00c72 // ldr q18, [x3, #48]
 	WORD $0x6e24de5f // fmul v31.4s, v18.4s, v4.4s
 	WORD $0x6e25dfb0 // fmul v16.4s, v29.4s, v5.4s
 	WORD $0x4e30d7f7 // fadd v23.4s, v31.4s, v16.4s
-	WORD $0x3d800c97 // str q23, [x4, #48]
-	WORD $0x3dc00cb3 // ldr q19, [x5, #48]
+	WORD $0x3d800c77 // str q23, [x3, #48]
+	WORD $0x3dc00c93 // ldr q19, [x4, #48]
 	WORD $0x6e26de71 // fmul v17.4s, v19.4s, v6.4s
 	WORD $0x6e27dfb5 // fmul v21.4s, v29.4s, v7.4s
 	WORD $0x6e3ddeaf // fmul v15.4s, v21.4s, v29.4s
 	WORD $0x4e2fd636 // fadd v22.4s, v17.4s, v15.4s
-	WORD $0x3d800cb6 // str q22, [x5, #48]
+	WORD $0x3d800c96 // str q22, [x4, #48]
 	WORD $0x6e29dedb // fmul v27.4s, v22.4s, v9.4s
 	WORD $0x6ea1fb78 // fsqrt v24.4s, v27.4s
 	WORD $0x4e22d71a // fadd v26.4s, v24.4s, v2.4s
@@ -8796,22 +9095,31 @@ loop:
 	WORD $0x4e32d7df // fadd v31.4s, v30.4s, v18.4s
 	WORD $0x6e21dff0 // fmul v16.4s, v31.4s, v1.4s
 	WORD $0x4eb0d693 // fsub v19.4s, v20.4s, v16.4s
-	WORD $0x3d800c53 // str q19, [x2, #48]
+	WORD $0x3d800c33 // str q19, [x1, #48]
+	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
 	ADD $64, R4
-	ADD $64, R5
-	SUBS $16, R6
+	SUBS $16, R8
 	BNE loop
-	MOVD 64(R0), R7
-	WORD $0xad0030eb // stp q11, q12, [x7, #0]
-	WORD $0xad0138ed // stp q13, q14, [x7, #32]
+	WORD $0xad0030cb // stp q11, q12, [x6, #0]
+	WORD $0xad0138cd // stp q13, q14, [x6, #32]
+	ADD $64, R6
+	ADD R9, R1
+	ADD R9, R2
+	ADD R9, R3
+	ADD R9, R4
+	SUBS $1, R7
+	BNE plane
 	RET
 
 // func wideSumNEON(p *byte)
 TEXT ·wideSumNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
 	MOVD 0(R0), R1
+	MOVD 64(R0), R2
+	MOVD 72(R0), R3
+plane:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e402 // movi v2.2d, #0
@@ -8820,7 +9128,9 @@ TEXT ·wideSumNEON(SB), NOSPLIT, $0-8
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e407 // movi v7.2d, #0
-	MOVD 48(R0), R2
+	MOVD 48(R0), R4
+	MOVD 80(R0), R5
+	SUB R4<<2, R5, R5
 loop:
 	WORD $0xfd400028 // ldr d8, [x1, #0]
 	WORD $0x0e617908 // fcvtl v8.2d, v8.2s
@@ -8847,13 +9157,16 @@ loop:
 	WORD $0x0e6179ef // fcvtl v15.2d, v15.2s
 	WORD $0x4e6fd4e7 // fadd v7.2d, v7.2d, v15.2d
 	ADD $64, R1
-	SUBS $16, R2
+	SUBS $16, R4
 	BNE loop
-	MOVD 64(R0), R3
-	WORD $0xad000460 // stp q0, q1, [x3, #0]
-	WORD $0xad010c62 // stp q2, q3, [x3, #32]
-	WORD $0xad021464 // stp q4, q5, [x3, #64]
-	WORD $0xad031c66 // stp q6, q7, [x3, #96]
+	WORD $0xad000440 // stp q0, q1, [x2, #0]
+	WORD $0xad010c42 // stp q2, q3, [x2, #32]
+	WORD $0xad021444 // stp q4, q5, [x2, #64]
+	WORD $0xad031c46 // stp q6, q7, [x2, #96]
+	ADD $128, R2
+	ADD R5, R1
+	SUBS $1, R3
+	BNE plane
 	RET
 
 // func wideDifferenceNEON(p *byte)
@@ -8861,6 +9174,9 @@ TEXT ·wideDifferenceNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
 	MOVD 0(R0), R1
 	MOVD 8(R0), R2
+	MOVD 64(R0), R3
+	MOVD 72(R0), R4
+plane:
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e402 // movi v2.2d, #0
@@ -8869,7 +9185,9 @@ TEXT ·wideDifferenceNEON(SB), NOSPLIT, $0-8
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e407 // movi v7.2d, #0
-	MOVD 48(R0), R3
+	MOVD 48(R0), R5
+	MOVD 80(R0), R6
+	SUB R5<<2, R6, R6
 loop:
 	WORD $0xfd400028 // ldr d8, [x1, #0]
 	WORD $0x0e617908 // fcvtl v8.2d, v8.2s
@@ -8921,21 +9239,28 @@ loop:
 	WORD $0x4e7fd4e7 // fadd v7.2d, v7.2d, v31.2d
 	ADD $64, R1
 	ADD $64, R2
-	SUBS $16, R3
+	SUBS $16, R5
 	BNE loop
-	MOVD 64(R0), R4
-	WORD $0xad000480 // stp q0, q1, [x4, #0]
-	WORD $0xad010c82 // stp q2, q3, [x4, #32]
-	WORD $0xad021484 // stp q4, q5, [x4, #64]
-	WORD $0xad031c86 // stp q6, q7, [x4, #96]
+	WORD $0xad000460 // stp q0, q1, [x3, #0]
+	WORD $0xad010c62 // stp q2, q3, [x3, #32]
+	WORD $0xad021464 // stp q4, q5, [x3, #64]
+	WORD $0xad031c66 // stp q6, q7, [x3, #96]
+	ADD $128, R3
+	ADD R6, R1
+	ADD R6, R2
+	SUBS $1, R4
+	BNE plane
 	RET
 
 // func wideSquaresNEON(p *byte)
 TEXT ·wideSquaresNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfcc20 // ld1r {v0.2d}, [x1], #8
-	MOVD 0(R0), R2
+	MOVD 0(R0), R1
+	MOVD 56(R0), R2
+	MOVD 64(R0), R3
+	MOVD 72(R0), R4
+plane:
+	WORD $0x4ddfcc40 // ld1r {v0.2d}, [x2], #8
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e402 // movi v2.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
@@ -8944,65 +9269,73 @@ TEXT ·wideSquaresNEON(SB), NOSPLIT, $0-8
 	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e407 // movi v7.2d, #0
 	WORD $0x6f00e408 // movi v8.2d, #0
-	MOVD 48(R0), R3
+	MOVD 48(R0), R5
+	MOVD 80(R0), R6
+	SUB R5<<2, R6, R6
 loop:
-	WORD $0xfd400049 // ldr d9, [x2, #0]
+	WORD $0xfd400029 // ldr d9, [x1, #0]
 	WORD $0x0e617929 // fcvtl v9.2d, v9.2s
 	WORD $0x4ee0d52a // fsub v10.2d, v9.2d, v0.2d
 	WORD $0x6e6add4b // fmul v11.2d, v10.2d, v10.2d
 	WORD $0x4e6bd421 // fadd v1.2d, v1.2d, v11.2d
-	WORD $0xfd40044c // ldr d12, [x2, #8]
+	WORD $0xfd40042c // ldr d12, [x1, #8]
 	WORD $0x0e61798c // fcvtl v12.2d, v12.2s
 	WORD $0x4ee0d58d // fsub v13.2d, v12.2d, v0.2d
 	WORD $0x6e6dddae // fmul v14.2d, v13.2d, v13.2d
 	WORD $0x4e6ed442 // fadd v2.2d, v2.2d, v14.2d
-	WORD $0xfd40084f // ldr d15, [x2, #16]
+	WORD $0xfd40082f // ldr d15, [x1, #16]
 	WORD $0x0e6179ef // fcvtl v15.2d, v15.2s
 	WORD $0x4ee0d5f0 // fsub v16.2d, v15.2d, v0.2d
 	WORD $0x6e70de11 // fmul v17.2d, v16.2d, v16.2d
 	WORD $0x4e71d463 // fadd v3.2d, v3.2d, v17.2d
-	WORD $0xfd400c52 // ldr d18, [x2, #24]
+	WORD $0xfd400c32 // ldr d18, [x1, #24]
 	WORD $0x0e617a52 // fcvtl v18.2d, v18.2s
 	WORD $0x4ee0d653 // fsub v19.2d, v18.2d, v0.2d
 	WORD $0x6e73de74 // fmul v20.2d, v19.2d, v19.2d
 	WORD $0x4e74d484 // fadd v4.2d, v4.2d, v20.2d
-	WORD $0xfd401055 // ldr d21, [x2, #32]
+	WORD $0xfd401035 // ldr d21, [x1, #32]
 	WORD $0x0e617ab5 // fcvtl v21.2d, v21.2s
 	WORD $0x4ee0d6b6 // fsub v22.2d, v21.2d, v0.2d
 	WORD $0x6e76ded7 // fmul v23.2d, v22.2d, v22.2d
 	WORD $0x4e77d4a5 // fadd v5.2d, v5.2d, v23.2d
-	WORD $0xfd401458 // ldr d24, [x2, #40]
+	WORD $0xfd401438 // ldr d24, [x1, #40]
 	WORD $0x0e617b18 // fcvtl v24.2d, v24.2s
 	WORD $0x4ee0d719 // fsub v25.2d, v24.2d, v0.2d
 	WORD $0x6e79df3a // fmul v26.2d, v25.2d, v25.2d
 	WORD $0x4e7ad4c6 // fadd v6.2d, v6.2d, v26.2d
-	WORD $0xfd40185b // ldr d27, [x2, #48]
+	WORD $0xfd40183b // ldr d27, [x1, #48]
 	WORD $0x0e617b7b // fcvtl v27.2d, v27.2s
 	WORD $0x4ee0d77c // fsub v28.2d, v27.2d, v0.2d
 	WORD $0x6e7cdf9d // fmul v29.2d, v28.2d, v28.2d
 	WORD $0x4e7dd4e7 // fadd v7.2d, v7.2d, v29.2d
-	WORD $0xfd401c5e // ldr d30, [x2, #56]
+	WORD $0xfd401c3e // ldr d30, [x1, #56]
 	WORD $0x0e617bde // fcvtl v30.2d, v30.2s
 	WORD $0x4ee0d7df // fsub v31.2d, v30.2d, v0.2d
 	WORD $0x6e7fdfe9 // fmul v9.2d, v31.2d, v31.2d
 	WORD $0x4e69d508 // fadd v8.2d, v8.2d, v9.2d
-	ADD $64, R2
-	SUBS $16, R3
+	ADD $64, R1
+	SUBS $16, R5
 	BNE loop
-	MOVD 64(R0), R4
-	WORD $0xad000881 // stp q1, q2, [x4, #0]
-	WORD $0xad011083 // stp q3, q4, [x4, #32]
-	WORD $0xad021885 // stp q5, q6, [x4, #64]
-	WORD $0xad032087 // stp q7, q8, [x4, #96]
+	WORD $0xad000861 // stp q1, q2, [x3, #0]
+	WORD $0xad011063 // stp q3, q4, [x3, #32]
+	WORD $0xad021865 // stp q5, q6, [x3, #64]
+	WORD $0xad032067 // stp q7, q8, [x3, #96]
+	ADD $128, R3
+	ADD R6, R1
+	SUBS $1, R4
+	BNE plane
 	RET
 
 // func wideProductsNEON(p *byte)
 TEXT ·wideProductsNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfcc20 // ld1r {v0.2d}, [x1], #8
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 56(R0), R3
+	MOVD 64(R0), R4
+	MOVD 72(R0), R5
+plane:
+	WORD $0x4ddfcc60 // ld1r {v0.2d}, [x3], #8
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e402 // movi v2.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
@@ -9011,254 +9344,277 @@ TEXT ·wideProductsNEON(SB), NOSPLIT, $0-8
 	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e407 // movi v7.2d, #0
 	WORD $0x6f00e408 // movi v8.2d, #0
-	MOVD 48(R0), R4
+	MOVD 48(R0), R6
+	MOVD 80(R0), R7
+	SUB R6<<2, R7, R7
 loop:
-	WORD $0xfd400069 // ldr d9, [x3, #0]
+	WORD $0xfd400049 // ldr d9, [x2, #0]
 	WORD $0x0e617929 // fcvtl v9.2d, v9.2s
 	WORD $0x4ee0d52a // fsub v10.2d, v9.2d, v0.2d
-	WORD $0xfd40004b // ldr d11, [x2, #0]
+	WORD $0xfd40002b // ldr d11, [x1, #0]
 	WORD $0x0e61796b // fcvtl v11.2d, v11.2s
 	WORD $0x6e6bdd4c // fmul v12.2d, v10.2d, v11.2d
 	WORD $0x4e6cd421 // fadd v1.2d, v1.2d, v12.2d
-	WORD $0xfd40046d // ldr d13, [x3, #8]
+	WORD $0xfd40044d // ldr d13, [x2, #8]
 	WORD $0x0e6179ad // fcvtl v13.2d, v13.2s
 	WORD $0x4ee0d5ae // fsub v14.2d, v13.2d, v0.2d
-	WORD $0xfd40044f // ldr d15, [x2, #8]
+	WORD $0xfd40042f // ldr d15, [x1, #8]
 	WORD $0x0e6179ef // fcvtl v15.2d, v15.2s
 	WORD $0x6e6fddd0 // fmul v16.2d, v14.2d, v15.2d
 	WORD $0x4e70d442 // fadd v2.2d, v2.2d, v16.2d
-	WORD $0xfd400871 // ldr d17, [x3, #16]
+	WORD $0xfd400851 // ldr d17, [x2, #16]
 	WORD $0x0e617a31 // fcvtl v17.2d, v17.2s
 	WORD $0x4ee0d632 // fsub v18.2d, v17.2d, v0.2d
-	WORD $0xfd400853 // ldr d19, [x2, #16]
+	WORD $0xfd400833 // ldr d19, [x1, #16]
 	WORD $0x0e617a73 // fcvtl v19.2d, v19.2s
 	WORD $0x6e73de54 // fmul v20.2d, v18.2d, v19.2d
 	WORD $0x4e74d463 // fadd v3.2d, v3.2d, v20.2d
-	WORD $0xfd400c75 // ldr d21, [x3, #24]
+	WORD $0xfd400c55 // ldr d21, [x2, #24]
 	WORD $0x0e617ab5 // fcvtl v21.2d, v21.2s
 	WORD $0x4ee0d6b6 // fsub v22.2d, v21.2d, v0.2d
-	WORD $0xfd400c57 // ldr d23, [x2, #24]
+	WORD $0xfd400c37 // ldr d23, [x1, #24]
 	WORD $0x0e617af7 // fcvtl v23.2d, v23.2s
 	WORD $0x6e77ded8 // fmul v24.2d, v22.2d, v23.2d
 	WORD $0x4e78d484 // fadd v4.2d, v4.2d, v24.2d
-	WORD $0xfd401079 // ldr d25, [x3, #32]
+	WORD $0xfd401059 // ldr d25, [x2, #32]
 	WORD $0x0e617b39 // fcvtl v25.2d, v25.2s
 	WORD $0x4ee0d73a // fsub v26.2d, v25.2d, v0.2d
-	WORD $0xfd40105b // ldr d27, [x2, #32]
+	WORD $0xfd40103b // ldr d27, [x1, #32]
 	WORD $0x0e617b7b // fcvtl v27.2d, v27.2s
 	WORD $0x6e7bdf5c // fmul v28.2d, v26.2d, v27.2d
 	WORD $0x4e7cd4a5 // fadd v5.2d, v5.2d, v28.2d
-	WORD $0xfd40147d // ldr d29, [x3, #40]
+	WORD $0xfd40145d // ldr d29, [x2, #40]
 	WORD $0x0e617bbd // fcvtl v29.2d, v29.2s
 	WORD $0x4ee0d7be // fsub v30.2d, v29.2d, v0.2d
-	WORD $0xfd40145f // ldr d31, [x2, #40]
+	WORD $0xfd40143f // ldr d31, [x1, #40]
 	WORD $0x0e617bff // fcvtl v31.2d, v31.2s
 	WORD $0x6e7fdfc9 // fmul v9.2d, v30.2d, v31.2d
 	WORD $0x4e69d4c6 // fadd v6.2d, v6.2d, v9.2d
-	WORD $0xfd40186a // ldr d10, [x3, #48]
+	WORD $0xfd40184a // ldr d10, [x2, #48]
 	WORD $0x0e61794a // fcvtl v10.2d, v10.2s
 	WORD $0x4ee0d54b // fsub v11.2d, v10.2d, v0.2d
-	WORD $0xfd40184c // ldr d12, [x2, #48]
+	WORD $0xfd40182c // ldr d12, [x1, #48]
 	WORD $0x0e61798c // fcvtl v12.2d, v12.2s
 	WORD $0x6e6cdd6d // fmul v13.2d, v11.2d, v12.2d
 	WORD $0x4e6dd4e7 // fadd v7.2d, v7.2d, v13.2d
-	WORD $0xfd401c6e // ldr d14, [x3, #56]
+	WORD $0xfd401c4e // ldr d14, [x2, #56]
 	WORD $0x0e6179ce // fcvtl v14.2d, v14.2s
 	WORD $0x4ee0d5cf // fsub v15.2d, v14.2d, v0.2d
-	WORD $0xfd401c50 // ldr d16, [x2, #56]
+	WORD $0xfd401c30 // ldr d16, [x1, #56]
 	WORD $0x0e617a10 // fcvtl v16.2d, v16.2s
 	WORD $0x6e70ddf1 // fmul v17.2d, v15.2d, v16.2d
 	WORD $0x4e71d508 // fadd v8.2d, v8.2d, v17.2d
+	ADD $64, R1
 	ADD $64, R2
-	ADD $64, R3
-	SUBS $16, R4
+	SUBS $16, R6
 	BNE loop
-	MOVD 64(R0), R5
-	WORD $0xad0008a1 // stp q1, q2, [x5, #0]
-	WORD $0xad0110a3 // stp q3, q4, [x5, #32]
-	WORD $0xad0218a5 // stp q5, q6, [x5, #64]
-	WORD $0xad0320a7 // stp q7, q8, [x5, #96]
+	WORD $0xad000881 // stp q1, q2, [x4, #0]
+	WORD $0xad011083 // stp q3, q4, [x4, #32]
+	WORD $0xad021885 // stp q5, q6, [x4, #64]
+	WORD $0xad032087 // stp q7, q8, [x4, #96]
+	ADD $128, R4
+	ADD R7, R1
+	ADD R7, R2
+	SUBS $1, R5
+	BNE plane
 	RET
 
 // func wideAffineNEON(p *byte)
 TEXT ·wideAffineNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfcc20 // ld1r {v0.2d}, [x1], #8
-	WORD $0x4ddfcc21 // ld1r {v1.2d}, [x1], #8
-	WORD $0x4ddfcc22 // ld1r {v2.2d}, [x1], #8
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 48(R0), R4
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 56(R0), R3
+	MOVD 72(R0), R4
+plane:
+	WORD $0x4ddfcc60 // ld1r {v0.2d}, [x3], #8
+	WORD $0x4ddfcc61 // ld1r {v1.2d}, [x3], #8
+	WORD $0x4ddfcc62 // ld1r {v2.2d}, [x3], #8
+	MOVD 48(R0), R5
+	MOVD 80(R0), R6
+	SUB R5<<2, R6, R6
 loop:
-	WORD $0xfd400063 // ldr d3, [x3, #0]
+	WORD $0xfd400043 // ldr d3, [x2, #0]
 	WORD $0x0e617863 // fcvtl v3.2d, v3.2s
 	WORD $0x4ee0d464 // fsub v4.2d, v3.2d, v0.2d
 	WORD $0x6e61dc85 // fmul v5.2d, v4.2d, v1.2d
 	WORD $0x4e62d4a6 // fadd v6.2d, v5.2d, v2.2d
 	WORD $0x0e6168c7 // fcvtn v7.2s, v6.2d
-	WORD $0xfd000047 // str d7, [x2, #0]
-	WORD $0xfd400468 // ldr d8, [x3, #8]
+	WORD $0xfd000027 // str d7, [x1, #0]
+	WORD $0xfd400448 // ldr d8, [x2, #8]
 	WORD $0x0e617908 // fcvtl v8.2d, v8.2s
 	WORD $0x4ee0d509 // fsub v9.2d, v8.2d, v0.2d
 	WORD $0x6e61dd2a // fmul v10.2d, v9.2d, v1.2d
 	WORD $0x4e62d54b // fadd v11.2d, v10.2d, v2.2d
 	WORD $0x0e61696c // fcvtn v12.2s, v11.2d
-	WORD $0xfd00044c // str d12, [x2, #8]
-	WORD $0xfd40086d // ldr d13, [x3, #16]
+	WORD $0xfd00042c // str d12, [x1, #8]
+	WORD $0xfd40084d // ldr d13, [x2, #16]
 	WORD $0x0e6179ad // fcvtl v13.2d, v13.2s
 	WORD $0x4ee0d5ae // fsub v14.2d, v13.2d, v0.2d
 	WORD $0x6e61ddcf // fmul v15.2d, v14.2d, v1.2d
 	WORD $0x4e62d5f0 // fadd v16.2d, v15.2d, v2.2d
 	WORD $0x0e616a11 // fcvtn v17.2s, v16.2d
-	WORD $0xfd000851 // str d17, [x2, #16]
-	WORD $0xfd400c72 // ldr d18, [x3, #24]
+	WORD $0xfd000831 // str d17, [x1, #16]
+	WORD $0xfd400c52 // ldr d18, [x2, #24]
 	WORD $0x0e617a52 // fcvtl v18.2d, v18.2s
 	WORD $0x4ee0d653 // fsub v19.2d, v18.2d, v0.2d
 	WORD $0x6e61de74 // fmul v20.2d, v19.2d, v1.2d
 	WORD $0x4e62d695 // fadd v21.2d, v20.2d, v2.2d
 	WORD $0x0e616ab6 // fcvtn v22.2s, v21.2d
-	WORD $0xfd000c56 // str d22, [x2, #24]
-	WORD $0xfd401077 // ldr d23, [x3, #32]
+	WORD $0xfd000c36 // str d22, [x1, #24]
+	WORD $0xfd401057 // ldr d23, [x2, #32]
 	WORD $0x0e617af7 // fcvtl v23.2d, v23.2s
 	WORD $0x4ee0d6f8 // fsub v24.2d, v23.2d, v0.2d
 	WORD $0x6e61df19 // fmul v25.2d, v24.2d, v1.2d
 	WORD $0x4e62d73a // fadd v26.2d, v25.2d, v2.2d
 	WORD $0x0e616b5b // fcvtn v27.2s, v26.2d
-	WORD $0xfd00105b // str d27, [x2, #32]
-	WORD $0xfd40147c // ldr d28, [x3, #40]
+	WORD $0xfd00103b // str d27, [x1, #32]
+	WORD $0xfd40145c // ldr d28, [x2, #40]
 	WORD $0x0e617b9c // fcvtl v28.2d, v28.2s
 	WORD $0x4ee0d79d // fsub v29.2d, v28.2d, v0.2d
 	WORD $0x6e61dfbe // fmul v30.2d, v29.2d, v1.2d
 	WORD $0x4e62d7df // fadd v31.2d, v30.2d, v2.2d
 	WORD $0x0e616be3 // fcvtn v3.2s, v31.2d
-	WORD $0xfd001443 // str d3, [x2, #40]
-	WORD $0xfd401864 // ldr d4, [x3, #48]
+	WORD $0xfd001423 // str d3, [x1, #40]
+	WORD $0xfd401844 // ldr d4, [x2, #48]
 	WORD $0x0e617884 // fcvtl v4.2d, v4.2s
 	WORD $0x4ee0d485 // fsub v5.2d, v4.2d, v0.2d
 	WORD $0x6e61dca6 // fmul v6.2d, v5.2d, v1.2d
 	WORD $0x4e62d4c7 // fadd v7.2d, v6.2d, v2.2d
 	WORD $0x0e6168e8 // fcvtn v8.2s, v7.2d
-	WORD $0xfd001848 // str d8, [x2, #48]
-	WORD $0xfd401c69 // ldr d9, [x3, #56]
+	WORD $0xfd001828 // str d8, [x1, #48]
+	WORD $0xfd401c49 // ldr d9, [x2, #56]
 	WORD $0x0e617929 // fcvtl v9.2d, v9.2s
 	WORD $0x4ee0d52a // fsub v10.2d, v9.2d, v0.2d
 	WORD $0x6e61dd4b // fmul v11.2d, v10.2d, v1.2d
 	WORD $0x4e62d56c // fadd v12.2d, v11.2d, v2.2d
 	WORD $0x0e61698d // fcvtn v13.2s, v12.2d
-	WORD $0xfd001c4d // str d13, [x2, #56]
+	WORD $0xfd001c2d // str d13, [x1, #56]
+	ADD $64, R1
 	ADD $64, R2
-	ADD $64, R3
-	SUBS $16, R4
+	SUBS $16, R5
 	BNE loop
+	ADD R6, R1
+	ADD R6, R2
+	SUBS $1, R4
+	BNE plane
 	RET
 
 // func wideCombineNEON(p *byte)
 TEXT ·wideCombineNEON(SB), NOSPLIT, $0-8
 	MOVD p+0(FP), R0
-	MOVD 56(R0), R1
-	WORD $0x4ddfcc20 // ld1r {v0.2d}, [x1], #8
-	WORD $0x4ddfcc21 // ld1r {v1.2d}, [x1], #8
-	WORD $0x4ddfcc22 // ld1r {v2.2d}, [x1], #8
-	WORD $0x4ddfcc23 // ld1r {v3.2d}, [x1], #8
-	MOVD 0(R0), R2
-	MOVD 8(R0), R3
-	MOVD 16(R0), R4
-	MOVD 48(R0), R5
+	MOVD 0(R0), R1
+	MOVD 8(R0), R2
+	MOVD 16(R0), R3
+	MOVD 56(R0), R4
+	MOVD 72(R0), R5
+plane:
+	WORD $0x4ddfcc80 // ld1r {v0.2d}, [x4], #8
+	WORD $0x4ddfcc81 // ld1r {v1.2d}, [x4], #8
+	WORD $0x4ddfcc82 // ld1r {v2.2d}, [x4], #8
+	WORD $0x4ddfcc83 // ld1r {v3.2d}, [x4], #8
+	MOVD 48(R0), R6
+	MOVD 80(R0), R7
+	SUB R6<<2, R7, R7
 loop:
-	WORD $0xfd400084 // ldr d4, [x4, #0]
+	WORD $0xfd400064 // ldr d4, [x3, #0]
 	WORD $0x0e617884 // fcvtl v4.2d, v4.2s
 	WORD $0x4ee0d485 // fsub v5.2d, v4.2d, v0.2d
 	WORD $0x6e61dca6 // fmul v6.2d, v5.2d, v1.2d
-	WORD $0xfd400067 // ldr d7, [x3, #0]
+	WORD $0xfd400047 // ldr d7, [x2, #0]
 	WORD $0x0e6178e7 // fcvtl v7.2d, v7.2s
 	WORD $0x6e62dce8 // fmul v8.2d, v7.2d, v2.2d
 	WORD $0x4e63d4c9 // fadd v9.2d, v6.2d, v3.2d
 	WORD $0x4ee9d50a // fsub v10.2d, v8.2d, v9.2d
 	WORD $0x0e61694b // fcvtn v11.2s, v10.2d
-	WORD $0xfd00004b // str d11, [x2, #0]
-	WORD $0xfd40048c // ldr d12, [x4, #8]
+	WORD $0xfd00002b // str d11, [x1, #0]
+	WORD $0xfd40046c // ldr d12, [x3, #8]
 	WORD $0x0e61798c // fcvtl v12.2d, v12.2s
 	WORD $0x4ee0d58d // fsub v13.2d, v12.2d, v0.2d
 	WORD $0x6e61ddae // fmul v14.2d, v13.2d, v1.2d
-	WORD $0xfd40046f // ldr d15, [x3, #8]
+	WORD $0xfd40044f // ldr d15, [x2, #8]
 	WORD $0x0e6179ef // fcvtl v15.2d, v15.2s
 	WORD $0x6e62ddf0 // fmul v16.2d, v15.2d, v2.2d
 	WORD $0x4e63d5d1 // fadd v17.2d, v14.2d, v3.2d
 	WORD $0x4ef1d612 // fsub v18.2d, v16.2d, v17.2d
 	WORD $0x0e616a53 // fcvtn v19.2s, v18.2d
-	WORD $0xfd000453 // str d19, [x2, #8]
-	WORD $0xfd400894 // ldr d20, [x4, #16]
+	WORD $0xfd000433 // str d19, [x1, #8]
+	WORD $0xfd400874 // ldr d20, [x3, #16]
 	WORD $0x0e617a94 // fcvtl v20.2d, v20.2s
 	WORD $0x4ee0d695 // fsub v21.2d, v20.2d, v0.2d
 	WORD $0x6e61deb6 // fmul v22.2d, v21.2d, v1.2d
-	WORD $0xfd400877 // ldr d23, [x3, #16]
+	WORD $0xfd400857 // ldr d23, [x2, #16]
 	WORD $0x0e617af7 // fcvtl v23.2d, v23.2s
 	WORD $0x6e62def8 // fmul v24.2d, v23.2d, v2.2d
 	WORD $0x4e63d6d9 // fadd v25.2d, v22.2d, v3.2d
 	WORD $0x4ef9d71a // fsub v26.2d, v24.2d, v25.2d
 	WORD $0x0e616b5b // fcvtn v27.2s, v26.2d
-	WORD $0xfd00085b // str d27, [x2, #16]
-	WORD $0xfd400c9c // ldr d28, [x4, #24]
+	WORD $0xfd00083b // str d27, [x1, #16]
+	WORD $0xfd400c7c // ldr d28, [x3, #24]
 	WORD $0x0e617b9c // fcvtl v28.2d, v28.2s
 	WORD $0x4ee0d79d // fsub v29.2d, v28.2d, v0.2d
 	WORD $0x6e61dfbe // fmul v30.2d, v29.2d, v1.2d
-	WORD $0xfd400c7f // ldr d31, [x3, #24]
+	WORD $0xfd400c5f // ldr d31, [x2, #24]
 	WORD $0x0e617bff // fcvtl v31.2d, v31.2s
 	WORD $0x6e62dfe4 // fmul v4.2d, v31.2d, v2.2d
 	WORD $0x4e63d7c5 // fadd v5.2d, v30.2d, v3.2d
 	WORD $0x4ee5d487 // fsub v7.2d, v4.2d, v5.2d
 	WORD $0x0e6168e6 // fcvtn v6.2s, v7.2d
-	WORD $0xfd000c46 // str d6, [x2, #24]
-	WORD $0xfd401088 // ldr d8, [x4, #32]
+	WORD $0xfd000c26 // str d6, [x1, #24]
+	WORD $0xfd401068 // ldr d8, [x3, #32]
 	WORD $0x0e617908 // fcvtl v8.2d, v8.2s
 	WORD $0x4ee0d509 // fsub v9.2d, v8.2d, v0.2d
 	WORD $0x6e61dd2a // fmul v10.2d, v9.2d, v1.2d
-	WORD $0xfd40106b // ldr d11, [x3, #32]
+	WORD $0xfd40104b // ldr d11, [x2, #32]
 	WORD $0x0e61796b // fcvtl v11.2d, v11.2s
 	WORD $0x6e62dd6c // fmul v12.2d, v11.2d, v2.2d
 	WORD $0x4e63d54d // fadd v13.2d, v10.2d, v3.2d
 	WORD $0x4eedd58f // fsub v15.2d, v12.2d, v13.2d
 	WORD $0x0e6169ee // fcvtn v14.2s, v15.2d
-	WORD $0xfd00104e // str d14, [x2, #32]
-	WORD $0xfd401490 // ldr d16, [x4, #40]
+	WORD $0xfd00102e // str d14, [x1, #32]
+	WORD $0xfd401470 // ldr d16, [x3, #40]
 	WORD $0x0e617a10 // fcvtl v16.2d, v16.2s
 	WORD $0x4ee0d611 // fsub v17.2d, v16.2d, v0.2d
 	WORD $0x6e61de32 // fmul v18.2d, v17.2d, v1.2d
-	WORD $0xfd401473 // ldr d19, [x3, #40]
+	WORD $0xfd401453 // ldr d19, [x2, #40]
 	WORD $0x0e617a73 // fcvtl v19.2d, v19.2s
 	WORD $0x6e62de74 // fmul v20.2d, v19.2d, v2.2d
 	WORD $0x4e63d655 // fadd v21.2d, v18.2d, v3.2d
 	WORD $0x4ef5d697 // fsub v23.2d, v20.2d, v21.2d
 	WORD $0x0e616af6 // fcvtn v22.2s, v23.2d
-	WORD $0xfd001456 // str d22, [x2, #40]
-	WORD $0xfd401898 // ldr d24, [x4, #48]
+	WORD $0xfd001436 // str d22, [x1, #40]
+	WORD $0xfd401878 // ldr d24, [x3, #48]
 	WORD $0x0e617b18 // fcvtl v24.2d, v24.2s
 	WORD $0x4ee0d719 // fsub v25.2d, v24.2d, v0.2d
 	WORD $0x6e61df3a // fmul v26.2d, v25.2d, v1.2d
-	WORD $0xfd40187b // ldr d27, [x3, #48]
+	WORD $0xfd40185b // ldr d27, [x2, #48]
 	WORD $0x0e617b7b // fcvtl v27.2d, v27.2s
 	WORD $0x6e62df7c // fmul v28.2d, v27.2d, v2.2d
 	WORD $0x4e63d75d // fadd v29.2d, v26.2d, v3.2d
 	WORD $0x4efdd79f // fsub v31.2d, v28.2d, v29.2d
 	WORD $0x0e616bfe // fcvtn v30.2s, v31.2d
-	WORD $0xfd00185e // str d30, [x2, #48]
-	WORD $0xfd401c84 // ldr d4, [x4, #56]
+	WORD $0xfd00183e // str d30, [x1, #48]
+	WORD $0xfd401c64 // ldr d4, [x3, #56]
 	WORD $0x0e617884 // fcvtl v4.2d, v4.2s
 	WORD $0x4ee0d485 // fsub v5.2d, v4.2d, v0.2d
 	WORD $0x6e61dca7 // fmul v7.2d, v5.2d, v1.2d
-	WORD $0xfd401c66 // ldr d6, [x3, #56]
+	WORD $0xfd401c46 // ldr d6, [x2, #56]
 	WORD $0x0e6178c6 // fcvtl v6.2d, v6.2s
 	WORD $0x6e62dcc8 // fmul v8.2d, v6.2d, v2.2d
 	WORD $0x4e63d4e9 // fadd v9.2d, v7.2d, v3.2d
 	WORD $0x4ee9d50b // fsub v11.2d, v8.2d, v9.2d
 	WORD $0x0e61696a // fcvtn v10.2s, v11.2d
-	WORD $0xfd001c4a // str d10, [x2, #56]
+	WORD $0xfd001c2a // str d10, [x1, #56]
+	ADD $64, R1
 	ADD $64, R2
 	ADD $64, R3
-	ADD $64, R4
-	SUBS $16, R5
+	SUBS $16, R6
 	BNE loop
+	ADD R7, R1
+	ADD R7, R2
+	ADD R7, R3
+	SUBS $1, R5
+	BNE plane
 	RET
 
 // func sumRows(y, x *float32, columns, rows, stride int)

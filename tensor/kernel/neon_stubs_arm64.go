@@ -95,7 +95,7 @@ func (p *pass) run(r rule) {
 //go:noescape
 func multiplyTile(rows, depth int, a *float32, rowStride, depthStride int, b, c *float32, stride int, bias *float32, f int)
 
-// multiplyTabled is multiplyTaps for a tile of 1 to 6 rows.
+// multiplyTabled is multiplyTable for a tile of 1 to 6 rows.
 //
 //go:noescape
 func multiplyTabled(rows, depth int, data *float32, rowOffsets, depthOffsets *int32, b, c *float32, stride int, accumulate bool)

@@ -5,11 +5,13 @@ package kernel
 import "unsafe"
 
 // pass is what a rule's assembly reads; it writes the sums. Coefficients and sums are float32, in
-// wide rules float64.
+// wide rules float64. Each plane has its own, one after another.
 type pass struct {
 	slices             [passSlices]*float32
 	count              int
 	coefficients, sums unsafe.Pointer
+	planes             int // at least 1, which the assembly counts down
+	distance           int // bytes from a plane of each slice to the next
 }
 
 // accelerate performs a rule on the first elements of the slices, with noise (if any) last, and
@@ -19,7 +21,7 @@ func accelerate[T Float](r rule, s *sums[T], c coefficients[T], noise []float32,
 	if n == 0 || !fast[T]() {
 		return 0
 	}
-	p := pass{count: n, coefficients: unsafe.Pointer(&c), sums: unsafe.Pointer(s)}
+	p := pass{count: n, coefficients: unsafe.Pointer(&c), sums: unsafe.Pointer(s), planes: 1}
 	for i, x := range slices {
 		p.slices[i] = first(x, n)
 	}
@@ -30,15 +32,21 @@ func accelerate[T Float](r rule, s *sums[T], c coefficients[T], noise []float32,
 	return n
 }
 
-// accelerateWide is accelerate for the rules that compute in float64.
-func accelerateWide[T Float](r rule, s *sums[float64], c coefficients[float64], slices ...[]T) int {
-	n := len(slices[0]) &^ (passLanes - 1)
-	if n == 0 || !fast[T]() {
+// acceleratePlanes performs a rule on the first elements of each plane of the slices, with the
+// rule's coefficients C, numbers of S, and sums for each. It returns how many elements of a plane.
+func acceleratePlanes[T, S Float, C any](r rule, planes int, s []sums[S], c []C, slices ...[]T) int {
+	if planes == 0 || !fast[T]() {
 		return 0
 	}
-	p := pass{count: n, coefficients: unsafe.Pointer(&c), sums: unsafe.Pointer(s)}
+	width := len(slices[0]) / planes
+	n := width &^ (passLanes - 1)
+	if n == 0 {
+		return 0
+	}
+	p := pass{count: n, planes: planes, distance: 4 * width}
+	p.coefficients, p.sums = unsafe.Pointer(unsafe.SliceData(c)), unsafe.Pointer(unsafe.SliceData(s))
 	for i, x := range slices {
-		p.slices[i] = first(x, n)
+		p.slices[i] = first(x, (planes-1)*width+n)
 	}
 	p.run(r)
 	return n

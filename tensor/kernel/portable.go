@@ -61,7 +61,7 @@ func multiplyWindowsFast[T Float](rows int, a left[T], padded []T, places, taps 
 
 func accelerate[T Float](rule, *sums[T], coefficients[T], []float32, ...[]T) int { return 0 }
 
-func accelerateWide[T Float](rule, *sums[float64], coefficients[float64], ...[]T) int { return 0 }
+func acceleratePlanes[T, S Float, C any](rule, int, []sums[S], []C, ...[]T) int { return 0 }
 
 func sumRowsFast[T Float](y, x []T, rows, stride int) int { return 0 }
 

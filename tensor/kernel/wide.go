@@ -1,55 +1,133 @@
 package kernel
 
-// The passes of normalizations compute in float64, even for float32: what they divide by may be
-// small, and a difference of large numbers.
+// PlanesTogether is the most planes of a call of the functions over planes.
+const PlanesTogether = 32
 
-// WideSum is the sum of x, in 16 interleaved sums.
+// The functions over planes treat some planes of equal size, which lie one after another, each with
+// its own coefficients, where one call for each would cost more than its work. Those that are wide
+// compute in float64, whatever T is. Sums are 16 interleaved ones.
+
+// noCoefficients are those of a sum.
+var noCoefficients []float64
+
+// SumPlanes sets each total to the sum of its plane, added up in T.
+func SumPlanes[T Float](totals []float64, x []T) {
+	var s [PlanesTogether]sums[T]
+	width := len(x) / len(totals)
+	from := acceleratePlanes(ruleSum, len(totals), s[:len(totals)], noCoefficients, x)
+	for plane := range totals {
+		for i := from; i < width; i++ {
+			s[plane].add(i, x[plane*width+i])
+		}
+		totals[plane] = s[plane].total()
+	}
+}
+
+// WideSum is the sum of x.
 func WideSum[T Float](x []T) float64 {
-	var s sums[float64]
-	for i := accelerateWide(ruleWideSum, &s, coefficients[float64]{}, x); i < len(x); i++ {
-		s.add(i, float64(x[i]))
-	}
-	return s.total()
+	var total [1]float64
+	WideSumPlanes(total[:], x)
+	return total[0]
 }
 
-// WideDifference is the sum of x - y.
-func WideDifference[T Float](x, y []T) float64 {
-	var s sums[float64]
-	for i := accelerateWide(ruleWideDifference, &s, coefficients[float64]{}, x, y); i < len(x); i++ {
-		s.add(i, float64(x[i])-float64(y[i]))
-	}
-	return s.total()
-}
-
-// WideSquares is the sum of (x - mean)^2.
-func WideSquares[T Float](x []T, mean float64) float64 {
-	var s sums[float64]
-	for i := accelerateWide(ruleWideSquares, &s, coefficients[float64]{mean}, x); i < len(x); i++ {
-		d := float64(x[i]) - mean
-		s.add(i, float64(d*d))
-	}
-	return s.total()
-}
-
-// WideProducts is the sum of y (x - mean).
-func WideProducts[T Float](y, x []T, mean float64) float64 {
-	var s sums[float64]
-	for i := accelerateWide(ruleWideProducts, &s, coefficients[float64]{mean}, y, x); i < len(x); i++ {
-		s.add(i, float64(float64(y[i])*(float64(x[i])-mean)))
-	}
-	return s.total()
-}
-
-// WideAffine is y = (x - mean) scale + shift.
-func WideAffine[T Float](y, x []T, mean, scale, shift float64) {
-	for i := accelerateWide(ruleWideAffine, nil, coefficients[float64]{mean, scale, shift}, y, x); i < len(y); i++ {
-		y[i] = T(float64((float64(x[i])-mean)*scale) + shift)
+// WideSumPlanes sets each total to the sum of its plane.
+func WideSumPlanes[T Float](totals []float64, x []T) {
+	var s [PlanesTogether]sums[float64]
+	width := len(x) / len(totals)
+	from := acceleratePlanes(ruleWideSum, len(totals), s[:len(totals)], noCoefficients, x)
+	for plane := range totals {
+		for i := from; i < width; i++ {
+			s[plane].add(i, float64(x[plane*width+i]))
+		}
+		totals[plane] = s[plane].total()
 	}
 }
 
-// WideCombine is dx = a dy - ((x - mean) b + c).
-func WideCombine[T Float](dx, dy, x []T, mean, a, b, c float64) {
-	for i := accelerateWide(ruleWideCombine, nil, coefficients[float64]{mean, b, a, c}, dx, dy, x); i < len(dx); i++ {
-		dx[i] = T(float64(a*float64(dy[i])) - (float64((float64(x[i])-mean)*b) + c))
+// WideDifferencePlanes sets each total to the sum of x - y.
+func WideDifferencePlanes[T Float](totals []float64, x, y []T) {
+	var s [PlanesTogether]sums[float64]
+	width := len(x) / len(totals)
+	from := acceleratePlanes(ruleWideDifference, len(totals), s[:len(totals)], noCoefficients, x, y)
+	for plane := range totals {
+		for i := from; i < width; i++ {
+			s[plane].add(i, float64(x[plane*width+i])-float64(y[plane*width+i]))
+		}
+		totals[plane] = s[plane].total()
+	}
+}
+
+// WideSquaresPlanes sets each total to the sum of (x - mean)^2.
+func WideSquaresPlanes[T Float](totals []float64, x []T, means []float64) {
+	var s [PlanesTogether]sums[float64]
+	width := len(x) / len(totals)
+	from := acceleratePlanes(ruleWideSquares, len(totals), s[:len(totals)], means, x)
+	for plane := range totals {
+		for i := from; i < width; i++ {
+			d := float64(x[plane*width+i]) - means[plane]
+			s[plane].add(i, float64(d*d))
+		}
+		totals[plane] = s[plane].total()
+	}
+}
+
+// WideProductsPlanes sets each total to the sum of y (x - mean).
+func WideProductsPlanes[T Float](totals []float64, y, x []T, means []float64) {
+	var s [PlanesTogether]sums[float64]
+	width := len(x) / len(totals)
+	from := acceleratePlanes(ruleWideProducts, len(totals), s[:len(totals)], means, y, x)
+	for plane := range totals {
+		for i := from; i < width; i++ {
+			s[plane].add(i, float64(float64(y[plane*width+i])*(float64(x[plane*width+i])-means[plane])))
+		}
+		totals[plane] = s[plane].total()
+	}
+}
+
+// Affine are the coefficients of WideAffinePlanes.
+type Affine struct{ Mean, Scale, Shift float64 }
+
+// WideAffinePlanes is y = (x - Mean) Scale + Shift.
+func WideAffinePlanes[T Float](y, x []T, planes []Affine) {
+	width := len(y) / len(planes)
+	from := acceleratePlanes[T, float64](ruleWideAffine, len(planes), nil, planes, y, x)
+	for plane, p := range planes {
+		for i := plane*width + from; i < (plane+1)*width; i++ {
+			y[i] = T(float64((float64(x[i])-p.Mean)*p.Scale) + p.Shift)
+		}
+	}
+}
+
+// Combination are the coefficients of WideCombinePlanes.
+type Combination struct{ Mean, B, A, C float64 }
+
+// WideCombinePlanes is dx = A dy - ((x - Mean) B + C).
+func WideCombinePlanes[T Float](dx, dy, x []T, planes []Combination) {
+	width := len(dx) / len(planes)
+	from := acceleratePlanes[T, float64](ruleWideCombine, len(planes), nil, planes, dx, dy, x)
+	for plane, p := range planes {
+		for i := plane*width + from; i < (plane+1)*width; i++ {
+			dx[i] = T(float64(p.A*float64(dy[i])) - (float64((float64(x[i])-p.Mean)*p.B) + p.C))
+		}
+	}
+}
+
+// RaisePlanes is y = max(x, bound).
+func RaisePlanes[T Float](y, x, bounds []T) {
+	width := len(y) / len(bounds)
+	from := acceleratePlanes[T, T](ruleRaise, len(bounds), nil, bounds, y, x)
+	for plane, bound := range bounds {
+		for i := plane*width + from; i < (plane+1)*width; i++ {
+			y[i] = max(x[i], bound)
+		}
+	}
+}
+
+// PassAbovePlanes is dx = dout where y > bound, else 0.
+func PassAbovePlanes[T Float](dx, dout, y, bounds []T) {
+	width := len(y) / len(bounds)
+	from := acceleratePlanes[T, T](rulePassAbove, len(bounds), nil, bounds, dx, dout, y)
+	for plane, bound := range bounds {
+		lo, hi := plane*width+from, (plane+1)*width
+		passAbove(dx[lo:hi], dout[lo:hi], y[lo:hi], bound)
 	}
 }

@@ -21,42 +21,61 @@ func TestWide(t *testing.T) {
 	})
 }
 
-// checkWide returns all results. Rounding to T is relative to the element; what is added up is not
-// rounded.
+// checkWide returns all results, for planes of several sizes whose coefficients differ. Rounding to T
+// is relative to the element; what is added up is not rounded.
 func checkWide[T Float](t *testing.T, rounding float64) []float64 {
 	t.Helper()
 	var results []float64
-	const mean, a, b, c = 0.3, 1.25, -0.75, 0.1
-	for _, n := range []int{1, 15, 16, 31, 33, 257, 1000} {
+	for _, size := range [][2]int{{1, 1}, {3, 15}, {PlanesTogether, 16}, {2, 31}, {1, 33}, {4, 257}, {5, 64}, {2, 1000}} {
+		planes, n := size[0], size[1]
 		r := rand.New(rand.NewPCG(uint64(n), 6))
-		x, y := normals[T](r, n), normals[T](r, n)
-		var sums [4]sum
-		for i := range x {
-			u, v := float64(x[i]), float64(y[i])
-			sums[0].add(u)
-			sums[1].add(u - v)
-			sums[2].add((u - mean) * (u - mean))
-			sums[3].add(v * (u - mean))
-		}
-		totals := []float64{WideSum(x), WideDifference(x, y), WideSquares(x, mean), WideProducts(y, x, mean)}
-		compare(t, totals, sums[:])
-		results = append(results, totals...)
-
-		allAffine, affine := guarded[T](n)
-		allCombined, combined := guarded[T](n)
-		WideAffine(affine, x, mean, a, b)
-		WideCombine(combined, y, x, mean, a, b, c)
-		if !intact(allAffine) || !intact(allCombined) {
-			t.Errorf("%d elements: written out of bounds", n)
-		}
-		for i := range x {
-			u, v := float64(x[i]), float64(y[i])
-			for _, pair := range [][2]float64{{float64(affine[i]), (u-mean)*a + b}, {float64(combined[i]), a*v - ((u-mean)*b + c)}} {
-				if !(math.Abs(pair[0]-pair[1]) <= rounding*math.Abs(pair[1])+0x1p-50) {
-					t.Fatalf("element %d of %d: got %g, want %g", i, n, pair[0], pair[1])
+		x, y := normals[T](r, planes*n), normals[T](r, planes*n)
+		means, affines, combinations := make([]float64, planes), make([]Affine, planes), make([]Combination, planes)
+		bounds, sums := make([]T, planes), make([][4]sum, planes)
+		for plane := range planes {
+			mean := .3 - float64(plane)
+			means[plane], bounds[plane] = mean, T(mean)
+			affines[plane], combinations[plane] = Affine{mean, 1.25, .1 + mean}, Combination{mean, -.75, 1.25 + mean, .1}
+			for i := plane * n; i < (plane+1)*n; i++ {
+				u, v := float64(x[i]), float64(y[i])
+				for k, term := range []float64{u, u - v, (u - mean) * (u - mean), v * (u - mean)} {
+					sums[plane][k].add(term)
 				}
 			}
-			results = append(results, float64(affine[i]), float64(combined[i]))
+		}
+		for k, of := range []func(totals []float64){
+			func(totals []float64) { WideSumPlanes(totals, x) }, func(totals []float64) { WideDifferencePlanes(totals, x, y) },
+			func(totals []float64) { WideSquaresPlanes(totals, x, means) }, func(totals []float64) { WideProductsPlanes(totals, y, x, means) },
+		} {
+			totals := make([]float64, planes)
+			of(totals)
+			for plane, total := range totals {
+				compare(t, []float64{total}, sums[plane][k:k+1])
+			}
+			results = append(results, totals...)
+		}
+		for k, of := range []func(to []T){
+			func(to []T) { WideAffinePlanes(to, x, affines) }, func(to []T) { WideCombinePlanes(to, y, x, combinations) },
+			func(to []T) { RaisePlanes(to, x, bounds) }, func(to []T) { PassAbovePlanes(to, y, x, bounds) },
+		} {
+			all, to := guarded[T](planes * n)
+			of(to)
+			if !intact(all) {
+				t.Errorf("%d planes of %d, function %d: written out of bounds", planes, n, k)
+			}
+			for i, got := range to {
+				u, v, bound := float64(x[i]), float64(y[i]), float64(bounds[i/n])
+				a, c := affines[i/n], combinations[i/n]
+				above := 0.0
+				if u > bound {
+					above = v
+				}
+				want := []float64{(u-a.Mean)*a.Scale + a.Shift, c.A*v - ((u-c.Mean)*c.B + c.C), max(u, bound), above}[k]
+				if !(math.Abs(float64(got)-want) <= rounding*math.Abs(want)+0x1p-50) {
+					t.Fatalf("function %d, element %d of %d planes of %d: got %g, want %g", k, i, planes, n, got, want)
+				}
+				results = append(results, float64(got))
+			}
 		}
 	}
 	return results

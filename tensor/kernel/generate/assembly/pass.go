@@ -16,11 +16,13 @@ const (
 	passCount        = passSlices * 8
 	passCoefficients = passCount + 8
 	passSums         = passCoefficients + 8
+	passPlanes       = passSums + 8
+	passDistance     = passPlanes + 8
 
 	passAhead = 2048 // bytes from a load to what is asked for meanwhile: processors do not look beyond a page by themselves
 )
 
-// pass writes a function over slices of n elements, a multiple of passLanes that is not 0.
+// pass writes a function over planes of slices, of n elements each, a multiple of passLanes that is not 0.
 type pass struct {
 	target
 	slices       []GPVirtual
@@ -60,15 +62,6 @@ func passOf(t target, r rules.Rule) {
 	Doc(name + " is the function of that name in package kernel, for the pass at p.")
 	argument := Load(Param("p"), GP64())
 	p := &pass{target: t, elements: t.lanes * bytes / f.bytes}
-	scalars := GP64()
-	if r.Coefficients > 0 {
-		MOVQ(Mem{Base: argument, Disp: passCoefficients}, scalars)
-	}
-	for i := range r.Coefficients {
-		v := t.new()
-		f.broadcast(Mem{Base: scalars, Disp: i * f.bytes}, v)
-		p.keep(v, f)
-	}
 	for i := range r.Slices {
 		pointer := GP64()
 		MOVQ(Mem{Base: argument, Disp: i * 8}, pointer)
@@ -77,6 +70,17 @@ func passOf(t target, r rules.Rule) {
 	end := GP64()
 	MOVQ(Mem{Base: argument, Disp: passCount}, end)
 	SHLQ(Imm(2), end)
+	Label("plane")
+	if r.Coefficients > 0 {
+		scalars := GP64()
+		MOVQ(Mem{Base: argument, Disp: passCoefficients}, scalars)
+		for i := range r.Coefficients {
+			v := t.new()
+			f.broadcast(Mem{Base: scalars, Disp: i * f.bytes}, v)
+			p.keep(v, f)
+		}
+		ADDQ(Imm(uint64(r.Coefficients*f.bytes)), Mem{Base: argument, Disp: passCoefficients})
+	}
 	p.at = GP64()
 	XORQ(p.at, p.at)
 	parts := passLanes / p.elements
@@ -102,11 +106,18 @@ func passOf(t target, r rules.Rule) {
 	CMPQ(p.at, end)
 	JLT(LabelRef("loop"))
 	if r.Sums {
-		MOVQ(Mem{Base: argument, Disp: passSums}, end)
+		to := GP64()
+		MOVQ(Mem{Base: argument, Disp: passSums}, to)
 		for i, v := range p.sums {
-			f.move(v, Mem{Base: end, Disp: i * t.lanes * bytes})
+			f.move(v, Mem{Base: to, Disp: i * t.lanes * bytes})
 		}
+		ADDQ(U32(uint32(len(p.sums)*t.lanes*bytes)), Mem{Base: argument, Disp: passSums})
 	}
+	for _, pointer := range p.slices {
+		ADDQ(Mem{Base: argument, Disp: passDistance}, pointer)
+	}
+	DECQ(Mem{Base: argument, Disp: passPlanes})
+	JNZ(LabelRef("plane"))
 	VZEROUPPER()
 	RET()
 }

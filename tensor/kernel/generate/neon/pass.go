@@ -16,9 +16,12 @@ const (
 	passCount        = passSlices * 8
 	passCoefficients = passCount + 8
 	passSums         = passCoefficients + 8
+	passPlanes       = passSums + 8
+	passDistance     = passPlanes + 8
 )
 
-// passes writes a function over slices of n elements, a multiple of passLanes that is not 0, for each rule, and the Go that chooses among them.
+// passes writes a function over planes of slices, of n elements each, a multiple of passLanes that is not 0, for each rule, and the Go that chooses
+// among them.
 func passes(file *File, all []rules.Rule) {
 	var choice strings.Builder
 	choice.WriteString("\nimport \"unsafe\"\n\nfunc (p *pass) run(r rule) {\nat := (*byte)(unsafe.Pointer(p))\nswitch r {\n")
@@ -46,6 +49,8 @@ type pass struct {
 	part         int // of a row of passLanes elements
 	coefficients []V // each in all lanes
 	sums         []V
+	totals       X      // where the sums of a plane go
+	planes       X      // that are left
 	elements     int    // of a part
 	as           string // how instructions call the lanes
 }
@@ -55,19 +60,26 @@ func newPass(f *Function, r rules.Rule) *pass {
 	if r.Wide {
 		p.elements, p.as = lanes/2, "2d"
 	}
-	if r.Coefficients > 0 {
-		scalars := f.General()
-		f.Go("MOVD %d(R%d), R%d", passCoefficients, p.argument, scalars)
-		for range r.Coefficients {
-			v := f.Vector()
-			f.Arm("ld1r {v%d."+p.as+"}, [x%d], #%d", v, scalars, 16/p.elements)
-			p.coefficients = append(p.coefficients, v)
-		}
-	}
 	for i := range r.Slices {
 		pointer := f.General()
 		f.Go("MOVD %d(R%d), R%d", 8*i, p.argument, pointer)
 		p.slices = append(p.slices, pointer)
+	}
+	scalars := f.General()
+	if r.Coefficients > 0 {
+		f.Go("MOVD %d(R%d), R%d", passCoefficients, p.argument, scalars)
+	}
+	if r.Sums {
+		p.totals = f.General()
+		f.Go("MOVD %d(R%d), R%d", passSums, p.argument, p.totals)
+	}
+	p.planes = f.General()
+	f.Go("MOVD %d(R%d), R%d", passPlanes, p.argument, p.planes)
+	f.Label("plane")
+	for range r.Coefficients {
+		v := f.Vector()
+		f.Arm("ld1r {v%d."+p.as+"}, [x%d], #%d", v, scalars, 16/p.elements)
+		p.coefficients = append(p.coefficients, v)
 	}
 	if r.Sums {
 		for range passLanes / p.elements {
@@ -79,8 +91,10 @@ func newPass(f *Function, r rules.Rule) *pass {
 
 // loop writes the loop, whose body treats one vector, and the end of the function.
 func (p *pass) loop(body func()) {
-	count := p.General()
+	count, distance := p.General(), p.General()
 	p.Go("MOVD %d(R%d), R%d", passCount, p.argument, count)
+	p.Go("MOVD %d(R%d), R%d", passDistance, p.argument, distance)
+	p.Go("SUB R%d<<2, R%d, R%d", count, distance, distance)
 	p.Label("loop")
 	for p.part = range passLanes / p.elements {
 		body()
@@ -91,12 +105,16 @@ func (p *pass) loop(body func()) {
 	p.Go("SUBS $%d, R%d", passLanes, count)
 	p.Go("BNE %s", "loop")
 	if len(p.sums) > 0 {
-		sums := p.General()
-		p.Go("MOVD %d(R%d), R%d", passSums, p.argument, sums)
 		for i := 0; i < len(p.sums); i += 2 {
-			p.Arm("stp q%d, q%d, [x%d, #%d]", p.sums[i], p.sums[i+1], sums, 16*i)
+			p.Arm("stp q%d, q%d, [x%d, #%d]", p.sums[i], p.sums[i+1], p.totals, 16*i)
 		}
+		p.Go("ADD $%d, R%d", 16*len(p.sums), p.totals)
 	}
+	for _, pointer := range p.slices {
+		p.Go("ADD R%d, R%d", distance, pointer)
+	}
+	p.Go("SUBS $1, R%d", p.planes)
+	p.Go("BNE %s", "plane")
 	p.Go("RET")
 }
 
