@@ -21,8 +21,8 @@ func TestWide(t *testing.T) {
 	})
 }
 
-// checkWide returns all results, for planes of several sizes whose coefficients differ. Rounding to T
-// is relative to the element; what is added up is not rounded.
+// checkWide returns all results, for planes of several sizes whose coefficients differ. Rounding to
+// T is relative to the element; what is added up is not rounded.
 func checkWide[T Float](t *testing.T, rounding float64) []float64 {
 	t.Helper()
 	var results []float64

@@ -6,7 +6,8 @@ package kernel
 
 // winogradGain is the share of the direct cost below which Winograd's algorithms are chosen: their
 // errors are larger. For gradients of filters it is filterGain: there they take less time than
-// their cost says, for 16 to 16 channels of 32 x 32 .62 of the direct way's in AVX2, .77 in AVX-512.
+// their cost says, for 16 to 16 channels of 32 x 32 .62 of the direct way's in AVX2, .77 in
+// AVX-512.
 const (
 	winogradGain = 0.8
 	filterGain   = 0.85
