@@ -92,7 +92,7 @@ func (g Gemm) Plan() (Routine, error) {
 	each := max(gemmTileFlops/(2*rows*panelColumns*g.K), panels*p.rowBlocks/tileCount)
 	each = max(1, min(each, panels, gemmTilePanels*panelBatch(depth)))
 	p.together = panelsTogether(panels)
-	each = ceilDiv(each, p.together) * p.together
+	each = max(each/p.together, 1) * p.together
 	p.columnBlocks = ceilDiv(panels, each)
 	bias := 0
 	switch g.Bias {
