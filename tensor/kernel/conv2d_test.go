@@ -120,6 +120,12 @@ func TestConv2D(t *testing.T) {
 		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.R, c.S = 2, 2, 6, 12, 300, 3, 5 },
 		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.R, c.S, c.PadH, c.PadW = 3, 12, 8, 14, 13, 5, 5, 2, 2 },
 		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.R, c.S, c.PadH, c.PadW = 3, 31, 3, 20, 7, 3, 3, 1, 1 },
+		func(c *Conv2D) {
+			c.B, c.C, c.H, c.W, c.K, c.R, c.S, c.StrideH, c.StrideW = 3, 5, 19, 32, 9, 3, 3, 2, 2
+			c.PadH, c.PadW = 1, 1
+		},
+		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.StrideH, c.StrideW = 2, 3, 18, 46, 5, 2, 2 },
+		func(c *Conv2D) { c.B, c.C, c.H, c.W, c.K, c.StrideH, c.StrideW = 2, 3, 9, 47, 5, 2, 2 },
 	}
 	onEachInstructionSet(t, func(t *testing.T) {
 		for i, set := range cases {

@@ -49,7 +49,7 @@ func checkGemm[T Float](t *testing.T, g Gemm) {
 func TestGemm(t *testing.T) {
 	sizes := [][3]int{
 		{1, 1, 1}, {1, 31, 33}, {31, 1, 257}, {33, 257, 31}, {257, 33, 1}, {6, 16, 256},
-		{5, 15, 257}, {7, 17, 600}, {100, 10, 50}, {13, 64, 9}, {400, 48, 33}, {67, 65, 512},
+		{5, 15, 257}, {7, 17, 600}, {100, 10, 50}, {13, 64, 9}, {400, 48, 33}, {67, 65, 512}, {600, 70, 90},
 	}
 	onEachInstructionSet(t, func(t *testing.T) {
 		for _, size := range sizes {

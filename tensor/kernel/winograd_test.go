@@ -52,7 +52,7 @@ func checkWinograd[T Float](t *testing.T, c Conv2D) {
 }
 
 // winogradCases have channels that fill no panel, images that fill no patch, images cut into bands
-// and padding wider than a filter.
+// or strips, some of them of padding only, and padding wider than a filter.
 var winogradCases = [][]int{ // B, C, H, W, K, taps, padding of height and width
 	{1, 3, 3, 3, 1, 3, 0, 0},
 	{1, 1, 1, 1, 2, 5, 2, 2},
@@ -66,6 +66,7 @@ var winogradCases = [][]int{ // B, C, H, W, K, taps, padding of height and width
 	{2, 2, 50, 70, 20, 3, 1, 1},
 	{1, 257, 5, 9, 3, 3, 1, 1},
 	{35, 5, 12, 12, 6, 5, 0, 0},
+	{1, 24, 30, 20, 18, 5, 9, 2},
 }
 
 func winogradCase(v []int) Conv2D {
