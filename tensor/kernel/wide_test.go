@@ -71,7 +71,8 @@ func checkWide[T Float](t *testing.T, rounding float64) []float64 {
 					above = v
 				}
 				want := []float64{(u-a.Mean)*a.Scale + a.Shift, c.A*v - ((u-c.Mean)*c.B + c.C), max(u, bound), above}[k]
-				if !(math.Abs(float64(got)-want) <= rounding*math.Abs(want)+0x1p-50) {
+				terms := math.Abs(u) + math.Abs(bound) + math.Abs(a.Shift) + math.Abs(c.A*v)
+				if !(math.Abs(float64(got)-want) <= rounding*math.Abs(want)+0x1p-50*terms) {
 					t.Fatalf("function %d, element %d of %d planes of %d: got %g, want %g", k, i, planes, n, got, want)
 				}
 				results = append(results, float64(got))
