@@ -89,7 +89,7 @@ func (g Gemm) Plan() (Routine, error) {
 	rows := ceilDiv(g.M, p.rowBlocks)
 	panels := ceilDiv(g.N, panelColumns)
 	depth := min(g.K, maxDepth)
-	each := max(gemmTileFlops/(2*rows*panelColumns*g.K), panels*p.rowBlocks/tileCount)
+	each := max(gemmTileFlops/(2*rows*panelColumns*g.K), panels*p.rowBlocks/(2*tileCount))
 	each = max(1, min(each, panels, gemmTilePanels*panelBatch(depth)))
 	p.together = panelsTogether(panels)
 	each = max(each/p.together, 1) * p.together
@@ -129,16 +129,18 @@ func (g Gemm) Plan() (Routine, error) {
 	return plan, nil
 }
 
-// tileRows bounds the rows of a tile. With the larger second-level caches that AVX-512 comes with,
-// fewer tiles pack the same panels, as long as enough tiles remain.
+// tileRows bounds the rows of a tile: as many as fit at the product's depth. With the larger
+// second-level caches that AVX-512 comes with, fewer tiles pack the same panels, as long as enough
+// tiles remain.
 func (g Gemm) tileRows() int {
+	rows := gemmTileRows
 	switch {
-	case inUse != avx512:
-		return gemmTileRows
-	case g.M <= gemmAllRows:
+	case inUse == avx512 && g.M <= gemmAllRows:
 		return gemmAllRows
+	case inUse == avx512:
+		rows = gemmWideRows
 	}
-	return gemmWideRows
+	return rows * maxDepth / min(g.K, maxDepth)
 }
 
 // panelsTogether is how many of some panels are multiplied at once: AVX-512 has a function for two.
