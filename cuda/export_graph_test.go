@@ -6,6 +6,16 @@ import "github.com/pollen-ml/pollen/tensor"
 // which each call follows the one before it.
 func InLine(d tensor.Device, line bool) { d.(*device).options.inLine = line }
 
+// Rows are how many rows each call of a kernel that takes rows has, of a runner's first part.
+func Rows(r tensor.Runner) (rows []int) {
+	for _, s := range r.(*runner).parts[0].calls {
+		if s.ends != nil {
+			rows = append(rows, len(s.ends))
+		}
+	}
+	return rows
+}
+
 // Planner is a device that plans schedules as its first GPU does, and takes no memory for them.
 type Planner struct {
 	tensor.Device

@@ -15,7 +15,12 @@ func PooledLaunches(s tensor.Workload) int {
 
 // Slices is how the depth of a launch's product is cut in a runner: "none", "apart" or "in turn".
 func Slices(r tensor.Runner, launch int) string {
-	calls := r.(*runner).parts[0].calls[launch]
+	var calls []start
+	for _, s := range r.(*runner).parts[0].calls {
+		if s.launch == launch {
+			calls = append(calls, s)
+		}
+	}
 	if len(calls) > 1 && strings.HasPrefix(calls[1].symbol, "slices") {
 		return "apart"
 	}

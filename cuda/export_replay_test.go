@@ -144,6 +144,13 @@ func (r *recordingRunner) recordCalls(chain, launch int, with geometry) error {
 	return nil
 }
 
+func bytesOfScalar(a tensor.Argument) int {
+	if a.Kind == tensor.Float64Kind {
+		return 8
+	}
+	return 4
+}
+
 func (r *recordingRunner) write(chain int, l *tensor.Launch, calls []call, scratch bool) error {
 	type place struct {
 		arena  tensor.Arena
@@ -153,10 +160,10 @@ func (r *recordingRunner) write(chain int, l *tensor.Launch, calls []call, scrat
 	var buffers []emulator.Buffer
 	var made []emulator.Call
 	for _, c := range calls {
-		e := emulator.Call{Symbol: c.symbol, Blocks: c.blocks, Threads: c.threads, Shared: c.shared}
+		e := emulator.Call{Symbol: c.symbol, Blocks: c.blocks, Threads: c.threads, Shared: c.shared, Ends: c.ends}
 		for _, a := range c.arguments {
 			if a.Buffer == nil {
-				e.Arguments = append(e.Arguments, emulator.Argument{Value: a.Bits})
+				e.Arguments = append(e.Arguments, emulator.Argument{Value: a.Bits, Bytes: bytesOfScalar(a)})
 				continue
 			}
 			at := place{a.Buffer.Arena, a.Buffer.Offset}

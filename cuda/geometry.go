@@ -17,6 +17,8 @@ type call struct {
 	shared    int
 	arguments []tensor.Argument
 	cycles    float64 // of a GPU, that a product is estimated to take
+	launch    int     // whose work it does, of a step's launches; of several, the last
+	ends      []int   // of a kernel that takes rows: its arguments are so many rows, and row i has the blocks before ends[i]
 }
 
 // geometry makes a launch's calls.
@@ -115,6 +117,9 @@ func (p *placement) start(c tensor.Call) []call {
 	case tensor.Shares:
 		each := max(1, min(g.Items*p.chains/(gatherers*max(1, p.multiprocessors)), g.Most))
 		s.blocks[0], s.threads = ceil(g.Items, each), wholeWarps(g.Threads)
+		if g.Rows {
+			s.ends = []int{s.blocks[0]}
+		}
 	case tensor.Product:
 		return productOf(c, g).calls(p)
 	}

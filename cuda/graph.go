@@ -13,7 +13,7 @@ const (
 )
 
 // together is how many steps are in one CUDA graph.
-func (p *part) together() int { return min(graphSteps, graphLaunches/max(1, p.number)) }
+func (p *part) together() int { return min(graphSteps, graphLaunches/max(1, len(p.calls))) }
 
 // replay starts the steps as one CUDA graph, which it makes the first time.
 func (p *part) replay(graph *handle, steps int) error {
@@ -36,7 +36,7 @@ func (p *part) assemble(steps int) (handle, error) {
 	failed := p.addNodes(graph, steps)
 	if failed == nil {
 		err := p.check("cuGraphInstantiateWithFlags", p.cuGraphInstantiateWithFlags(&executable, graph, 0))
-		failed = errors.Wrapf(err, "a CUDA graph of %d launches", steps*p.number)
+		failed = errors.Wrapf(err, "a CUDA graph of %d launches", steps*len(p.calls))
 	}
 	failed = first(failed, p.check("cuGraphDestroy", p.cuGraphDestroy(graph)))
 	if failed != nil && executable != 0 {
@@ -51,20 +51,18 @@ func (p *part) addNodes(graph handle, steps int) error {
 	follows := p.follows(steps)
 	nodes := make([]handle, 0, len(follows))
 	for range steps {
-		for i, starts := range p.calls {
-			for _, s := range starts {
-				var dependencies []handle
-				for _, earlier := range follows[len(nodes)] {
-					dependencies = append(dependencies, nodes[earlier])
-				}
-				var node handle
-				n := p.node(s, 0, p.chains)
-				code := p.cuGraphAddKernelNode(&node, graph, unsafe.SliceData(dependencies), uint64(len(dependencies)), &n)
-				if err := p.check("cuGraphAddKernelNode", code); err != nil {
-					return p.describe(err, i, s, n)
-				}
-				nodes = append(nodes, node)
+		for _, s := range p.calls {
+			var dependencies []handle
+			for _, earlier := range follows[len(nodes)] {
+				dependencies = append(dependencies, nodes[earlier])
 			}
+			var node handle
+			n := p.node(s, 0, p.chains)
+			code := p.cuGraphAddKernelNode(&node, graph, unsafe.SliceData(dependencies), uint64(len(dependencies)), &n)
+			if err := p.check("cuGraphAddKernelNode", code); err != nil {
+				return p.describe(err, s, n)
+			}
+			nodes = append(nodes, node)
 		}
 	}
 	return nil
@@ -75,7 +73,7 @@ func (p *part) follows(steps int) [][]int {
 	if !p.inLine {
 		return orderOf(p.all(), steps).follows
 	}
-	line := make([][]int, steps*p.number)
+	line := make([][]int, steps*len(p.calls))
 	for i := 1; i < len(line); i++ {
 		line[i] = []int{i - 1}
 	}

@@ -116,42 +116,42 @@ func (o *order) allBefore(calls, others []int) bool {
 	return true
 }
 
-// stepCalls goes through the launches of a step with their geometries, in which launches may do
-// others' work. Scratch buffers have places side by side, and what calls ask for comes behind them.
-func stepCalls(launches []tensor.Launch, place *placement, each func(launch *tensor.Launch, with geometry) error) error {
+// stepCalls are the calls of a step, in which launches may do others' work, and each launch's
+// geometry by itself. Scratch buffers have places side by side, and what calls ask for comes behind
+// them.
+func stepCalls(launches []tensor.Launch, place *placement) (calls []call, alone []geometry, err error) {
 	own, taken := apart(launches)
 	pooled, notes := findPoolings(own, taken)
 	defer func() { place.copies, place.spreads, place.wanted = nil, nil, nil }()
 	place.wanted = map[*tensor.Buffer][]packing{}
-	through := func(each func(launch *tensor.Launch, with geometry) error) error {
+	through := func(each func(launch int, calls []call)) {
 		place.base, place.workspace, place.copies, place.spreads = taken+notes, 0, map[packed]*tensor.Buffer{}, nil
 		for i := range own {
 			with := pooled[i]
 			if with == nil {
 				with = callsOf
 			}
-			remembering := func(p *placement, l *tensor.Launch) []call {
-				p.summed = nil
-				calls := p.settle(with(p, l))
-				p.forget(calls)
-				return calls
-			}
-			if err := each(&own[i], remembering); err != nil {
-				return err
-			}
+			place.summed = nil
+			calls := place.settle(with(place, &own[i]))
+			place.forget(calls)
+			each(i, calls)
 		}
-		return nil
 	}
-	// The first time says which packed copies are wanted of what earlier launches make. A launch
-	// without a description is left to each, which names it.
-	err := through(func(l *tensor.Launch, with geometry) error {
-		if described(l) == nil {
-			with(place, l)
+	for i := range launches {
+		if err := described(&launches[i]); err != nil {
+			return nil, nil, named(err, &launches[i])
 		}
-		return nil
+	}
+	// The first time says which packed copies are wanted of what earlier launches make.
+	through(func(int, []call) {})
+	through(func(i int, made []call) {
+		for _, c := range made {
+			c.launch = i
+			calls = append(calls, c)
+		}
+		if alone = append(alone, callsOf); place.summed != nil {
+			alone[i] = place.summed.alone
+		}
 	})
-	if err != nil {
-		return err
-	}
-	return through(each)
+	return join(calls, place), alone, nil
 }

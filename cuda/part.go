@@ -21,9 +21,8 @@ type part struct {
 	*gpu
 	first, chains int // of the runner's chains
 	launches      []tensor.Launch
-	calls         [][]start   // of each launch in a run, which may do others' work; these have none
+	calls         []start     // of a step in a run, in which launches may do others' work
 	own           [][]start   // of each launch by itself: its own work, left where the schedule says
-	number        int         // of all calls of a run's step
 	bytes         [arenas]int // of one copy of each arena
 	memory        [arenas]address
 	stride        [arenas]uint64
@@ -70,21 +69,20 @@ func (p *part) plan(s tensor.Workload, precision Precision) error {
 	place := placement{precision: precision, multiprocessors: p.Multiprocessors, capability: p.capability(), chains: p.chains, shared: p.shared, groups: p.groups}
 	p.bytes = s.Bytes
 	scratch := &p.bytes[tensor.Scratch]
-	var alone []geometry
-	err := stepCalls(s.Launches, &place, func(launch *tensor.Launch, with geometry) error {
-		starts, err := p.starts(launch, with, &place)
-		p.calls, p.number = append(p.calls, starts), p.number+len(starts)
-		if alone = append(alone, callsOf); place.summed != nil {
-			alone[len(alone)-1] = place.summed.alone
-		}
-		return err
-	})
+	calls, alone, err := stepCalls(s.Launches, &place)
 	if err != nil {
+		return err
+	}
+	if p.calls, err = p.starts(calls); err != nil {
 		return err
 	}
 	for i := range s.Launches {
 		place.base, place.workspace = tensor.Align(s.Bytes[tensor.Scratch]), 0
-		starts, err := p.starts(&s.Launches[i], alone[i], &place)
+		calls := alone[i](&place, &s.Launches[i])
+		for k := range calls {
+			calls[k].launch = i
+		}
+		starts, err := p.starts(calls)
 		if err != nil {
 			return err
 		}
@@ -95,12 +93,9 @@ func (p *part) plan(s tensor.Workload, precision Precision) error {
 	return nil
 }
 
-// starts makes a launch's calls and finds their kernels.
-func (p *part) starts(launch *tensor.Launch, with geometry, place *placement) (starts []start, err error) {
-	if err := described(launch); err != nil {
-		return nil, errors.Wrapf(err, "cuda: launch %s (%s)", launch.Kernel, launch.Label)
-	}
-	for _, c := range with(place, launch) {
+// starts finds the kernels of calls.
+func (p *part) starts(calls []call) (starts []start, err error) {
+	for _, c := range calls {
 		f, err := p.function(c.symbol, c.shared)
 		if e, known := p.sources[c.symbol].entry(c.symbol); err == nil && known {
 			err = matches(e, c)
@@ -109,20 +104,23 @@ func (p *part) starts(launch *tensor.Launch, with geometry, place *placement) (s
 			err = startable(c, p.chains)
 		}
 		if err != nil {
-			return nil, errors.Wrapf(err, "cuda: launch %s (%s)", launch.Kernel, launch.Label)
+			return nil, named(err, &p.launches[c.launch])
 		}
 		starts = append(starts, start{c, f})
 	}
 	return starts, nil
 }
 
+// named says which launch an error is about.
+func named(err error, l *tensor.Launch) error {
+	return errors.Wrapf(err, "cuda: launch %s (%s)", l.Kernel, l.Label)
+}
+
 // all are the calls of a step.
 func (p *part) all() []call {
 	var all []call
-	for _, starts := range p.calls {
-		for _, s := range starts {
-			all = append(all, s.call)
-		}
+	for _, s := range p.calls {
+		all = append(all, s.call)
 	}
 	return all
 }
@@ -130,14 +128,11 @@ func (p *part) all() []call {
 // checkPlaces refuses a call whose buffer does not lie in its arena: a kernel does not check its
 // memory.
 func (p *part) checkPlaces() error {
-	for i := range p.calls {
-		for _, s := range slices.Concat(p.own[i], p.calls[i]) {
-			for j, argument := range s.arguments {
-				b := argument.Buffer
-				if b != nil && (b.Offset < 0 || b.Offset%tensor.Alignment != 0 || b.Offset+b.Bytes() > p.bytes[b.Arena]) {
-					return errors.Errorf("cuda: launch %s (%s): argument %d of %s, %v, is outside its arena of %d bytes",
-						p.launches[i].Kernel, p.launches[i].Label, j, s.symbol, b, p.bytes[b.Arena])
-				}
+	for _, s := range append(slices.Concat(p.own...), p.calls...) {
+		for j, argument := range s.arguments {
+			b := argument.Buffer
+			if b != nil && (b.Offset < 0 || b.Offset%tensor.Alignment != 0 || b.Offset+b.Bytes() > p.bytes[b.Arena]) {
+				return named(errors.Errorf("argument %d of %s, %v, is outside its arena of %d bytes", j, s.symbol, b, p.bytes[b.Arena]), &p.launches[s.launch])
 			}
 		}
 	}
@@ -261,7 +256,7 @@ func first(a, b error) error {
 func (p *part) runSlowly(steps int) error {
 	for range steps {
 		for i := range p.calls {
-			if err := p.launchAlone(i, p.calls[i], 0, p.chains); err != nil {
+			if err := p.launchAlone(p.calls[i:i+1], 0, p.chains); err != nil {
 				return err
 			}
 		}
@@ -269,36 +264,32 @@ func (p *part) runSlowly(steps int) error {
 	return p.synchronize()
 }
 
-// launchAlone starts some of launch i's calls for some of the part's chains, and waits.
-func (p *part) launchAlone(i int, starts []start, chain, chains int) error {
+// launchAlone starts calls of a launch for some of the part's chains, and waits.
+func (p *part) launchAlone(starts []start, chain, chains int) error {
 	p.ahead.fresh = false
-	if err := p.launch(i, starts, chain, chains); err != nil {
-		return err
-	}
-	return errors.Wrapf(p.synchronize(), "cuda: launch %s (%s)", p.launches[i].Kernel, p.launches[i].Label)
-}
-
-// launch starts some of launch i's calls for some of the part's chains.
-func (p *part) launch(i int, starts []start, chain, chains int) error {
 	for _, s := range starts {
 		n := p.node(s, chain, chains)
 		code := p.cuLaunchKernel(n.function, n.grid, n.block, n.shared, p.stream, n.parameters)
 		if err := p.check("cuLaunchKernel", code); err != nil {
-			return p.describe(err, i, s, n)
+			return p.describe(err, s, n)
 		}
 	}
-	return nil
+	err := p.synchronize()
+	if err != nil && len(starts) > 0 {
+		return named(err, &p.launches[starts[0].launch])
+	}
+	return err
 }
 
 // describe says which call of which launch an error is about.
-func (p *part) describe(err error, launch int, s start, n kernelNode) error {
-	return errors.Wrapf(err, "cuda: launch %s (%s): %s, %v blocks of %d threads, %d bytes of shared memory",
-		p.launches[launch].Kernel, p.launches[launch].Label, s.symbol, n.grid, s.threads, s.shared)
+func (p *part) describe(err error, s start, n kernelNode) error {
+	err = errors.Wrapf(err, "%s, %v blocks of %d threads, %d bytes of shared memory", s.symbol, n.grid, s.threads, s.shared)
+	return named(err, &p.launches[s.launch])
 }
 
 // node is a call as the driver takes it, for some of the part's chains.
 func (p *part) node(s start, chain, chains int) kernelNode {
-	values, places := p.parameters(s.arguments, chain)
+	values, places := p.parameters(s.call, chain)
 	pointers := make([]unsafe.Pointer, len(places)+1)
 	for j, place := range places {
 		pointers[j] = unsafe.Pointer(&values[place])
@@ -311,16 +302,22 @@ func (p *part) node(s start, chain, chains int) kernelNode {
 
 // parameters are the values that a kernel takes, as seen by the chains from chain on, and where
 // each begins.
-func (p *part) parameters(arguments []tensor.Argument, chain int) (values []byte, places []int) {
-	values = make([]byte, 0, 16*len(arguments))
-	for _, a := range arguments {
-		places = append(places, len(values))
-		low := a.Bits
-		var high uint64
-		if b := a.Buffer; b != nil {
-			high = p.stride[b.Arena]
-			low = uint64(p.memory[b.Arena]) + uint64(b.Offset) + uint64(chain)*high
+func (p *part) parameters(c call, chain int) (values []byte, places []int) {
+	value := func(a tensor.Argument) (low, high uint64) {
+		b := a.Buffer
+		if b == nil {
+			return a.Bits, 0
 		}
+		high = p.stride[b.Arena]
+		return uint64(p.memory[b.Arena]) + uint64(b.Offset) + uint64(chain)*high, high
+	}
+	if c.ends != nil {
+		return rowsParameter(c, value), []int{0}
+	}
+	values = make([]byte, 0, 16*len(c.arguments))
+	for _, a := range c.arguments {
+		places = append(places, len(values))
+		low, high := value(a)
 		values = binary.NativeEndian.AppendUint64(values, low)
 		values = binary.NativeEndian.AppendUint64(values, high)
 	}

@@ -1,9 +1,8 @@
 package cuda
 
 import (
+	"fmt"
 	"math"
-
-	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/cuda/kernels"
 	"github.com/pollen-ml/pollen/tensor"
@@ -55,19 +54,17 @@ func Predict(s tensor.Workload, m Model, precision Precision) (calls []Predicted
 		precision: precision, multiprocessors: m.Multiprocessors, capability: m.Capability, chains: s.Chains, shared: m.Shared,
 		groups: groups && m.Capability == groupable,
 	}
-	var all []call
-	err = stepCalls(s.Launches, &place, func(l *tensor.Launch, with geometry) error {
-		if err := described(l); err != nil {
-			return errors.Wrapf(err, "cuda: launch %s (%s)", l.Kernel, l.Label)
-		}
-		for _, c := range with(&place, l) {
-			all = append(all, c)
-			calls = append(calls, Predicted{Launch: l.Kernel, Label: l.Label, Kernel: c.symbol, Blocks: c.blocks, Bytes: bytesOf(c) * float64(s.Chains)})
-		}
-		return nil
-	})
+	all, _, err := stepCalls(s.Launches, &place)
 	if err != nil {
 		return nil, 0, err
+	}
+	for _, c := range all {
+		l := s.Launches[c.launch]
+		label := l.Label
+		if n := len(c.ends); n > 1 {
+			label += fmt.Sprintf(" and %d more", n-1)
+		}
+		calls = append(calls, Predicted{Launch: l.Kernel, Label: label, Kernel: c.symbol, Blocks: c.blocks, Bytes: bytesOf(c) * float64(s.Chains)})
 	}
 	footprint := float64(s.Chains * (s.Bytes[tensor.Chain] + s.Bytes[tensor.Scratch]))
 	work := 0.0
@@ -145,12 +142,20 @@ func bytesOf(c call) float64 {
 }
 
 // elementsOf is how many elements an update or an elementwise call has: those of the largest buffer
-// that it writes.
-func elementsOf(c call) (most int) {
-	for _, a := range c.arguments {
-		if a.Buffer != nil && a.Access&tensor.Write != 0 {
-			most = max(most, a.Buffer.Elements)
-		}
+// that it writes, of each row.
+func elementsOf(c call) (all int) {
+	rows := [][]tensor.Argument{c.arguments}
+	if c.ends != nil {
+		rows = c.rows()
 	}
-	return most
+	for _, row := range rows {
+		most := 0
+		for _, a := range row {
+			if a.Buffer != nil && a.Access&tensor.Write != 0 {
+				most = max(most, a.Buffer.Elements)
+			}
+		}
+		all += most
+	}
+	return all
 }

@@ -47,7 +47,7 @@ func (r *runner) Step(chain int, visit func(launch int) error) error {
 		return err
 	}
 	for i := range p.launches {
-		if err := p.do(func() error { return p.launchAlone(i, p.own[i], chain-p.first, 1) }); err != nil {
+		if err := p.do(func() error { return p.launchAlone(p.own[i], chain-p.first, 1) }); err != nil {
 			return err
 		}
 		if err := visit(i); err != nil {

@@ -10,10 +10,14 @@ import (
 // matches refuses a call that does not fit its kernel in the number, kind and order of arguments or
 // in the size of its blocks. The driver knows no types: it would take whatever lies in memory.
 func matches(e kernels.Entry, c call) error {
-	if len(c.arguments) != len(e.Parameters) {
+	if err := c.fits(e); err != nil {
+		return err
+	}
+	if c.ends == nil && len(c.arguments) != len(e.Parameters) {
 		return errors.Errorf("cuda: %s has %d parameters, the launch %d arguments", e.Name, len(e.Parameters), len(c.arguments))
 	}
-	for i, a := range c.arguments {
+	for i := range e.Parameters {
+		a := c.arguments[i]
 		if got := kernels.ParameterOf(a); got != e.Parameters[i] {
 			return errors.Errorf("cuda: parameter %d of %s is a %s, the launch has a %s", i, e.Name, e.Parameters[i], got)
 		}

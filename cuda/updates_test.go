@@ -7,6 +7,7 @@ import (
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/cuda/cudatest"
+	"github.com/pollen-ml/pollen/cuda/kernels"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
@@ -148,6 +149,47 @@ func TestUpdatesOfManyTiles(t *testing.T) {
 	} {
 		t.Run(s.Name(), func(t *testing.T) {
 			compareUpdates[float32](t, samplerOf(wide, s.Name(), s, langevin.Gaussian(1), 1, 1e-5), device, host, 1e-5)
+		})
+	}
+}
+
+// joinedOnce is a device that remembers the rows of the updates of what it loads.
+type joinedOnce struct {
+	tensor.Device
+	rows []int
+}
+
+func (d *joinedOnce) Load(s tensor.Workload) (tensor.Runner, error) {
+	r, err := d.Device.Load(s)
+	if err == nil {
+		d.rows = cuda.Rows(r)
+	}
+	return r, err
+}
+
+// TestUpdatesOfManyParameters: more parameters than one launch updates, of a block and of several.
+func TestUpdatesOfManyParameters(t *testing.T) {
+	device := &joinedOnce{Device: cudatest.GPU(t, cuda.Options{})}
+	host := tensor.NewHost(1)
+	defer host.Close()
+	many := func(b *graph.Builder) *graph.Node {
+		return quadratics(b, 3, random.BlockSize+2, 1, 70, random.BlockSize, 5, 6, 7, 8, 9, 31, 32, 33, 34, 35)
+	}
+	thermostat := langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingBADODAB, Coupling: 1e-3}
+	for _, s := range []langevin.Sampler{langevin.SGLD{}, langevin.BAOAB{Friction: 0.1}, thermostat} {
+		t.Run(s.Name(), func(t *testing.T) {
+			compareUpdates[float32](t, samplerOf(many, s.Name(), s, langevin.Gaussian(1), 1, 1e-5), device, host, 1e-5)
+			full, rest := 0, 0
+			for _, n := range device.rows {
+				if n == kernels.MostRows {
+					full++
+				} else if n == 15-kernels.MostRows {
+					rest++
+				}
+			}
+			if full == 0 || full != rest || full+rest != len(device.rows) {
+				t.Errorf("the updates of 15 parameters are calls of %v rows, wants %d and the rest", device.rows, kernels.MostRows)
+			}
 		})
 	}
 }

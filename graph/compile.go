@@ -1,7 +1,6 @@
 package graph
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -131,24 +130,32 @@ func (p *Program) finishStep(m *module, plan *plan) {
 		for first := 0; first < n; first += recordTogether {
 			l.record(p.ring, m.metrics[first:min(first+recordTogether, n)], first, n)
 		}
+	} else {
+		l.label = "count step"
+		l.Emit("count_step", tensor.Threads(1), tensor.Single(func(a *tensor.Args) { count(a, 0) }), l.InOut(0))
 	}
-	l.label = "count step"
-	l.Emit("count_step", tensor.Threads(1), tensor.Single(func(a *tensor.Args) { tensor.Slice[uint64](a, 0)[HeaderStep]++ }), l.InOut(0))
 	plan.use(len(p.launches), l.launches, nil)
 	p.launches = append(p.launches, l.launches...)
 }
 
+func count(a *tensor.Args, header int) { tensor.Slice[uint64](a, header)[HeaderStep]++ }
+
 // recordTogether is the most metrics that one launch records.
 const recordTogether = 16
 
-// recordThreads is the most threads with which a GPU adds up a metric.
-const recordThreads = 256
+// recordThreads is with how many threads a GPU adds up a metric.
+const recordThreads = 32
 
 // record emits the launch that puts the sums of some metrics' elements into the step's row of the
-// ring, from column first on. A GPU's kernel always takes recordTogether metrics: missing ones have
-// 0 elements.
+// ring, from column first on, and with the last ones counts the step. A GPU's kernel always takes
+// recordTogether metrics: missing ones have 0 elements.
 func (l *Lowering) record(ring *tensor.Buffer, metrics []kept, first, columns int) {
-	arguments := []tensor.Argument{tensor.InOut(ring), l.In(0)}
+	last := first+len(metrics) == columns
+	header, counts := l.In(0), 0
+	if last {
+		header, counts = l.InOut(0), 1
+	}
+	arguments := []tensor.Argument{tensor.InOut(ring), header}
 	var elements [recordTogether]int
 	var names []string
 	for i := range recordTogether {
@@ -159,13 +166,17 @@ func (l *Lowering) record(ring *tensor.Buffer, metrics []kept, first, columns in
 			names = append(names, metric.name)
 		}
 	}
-	for _, n := range append(elements[:], first, columns, MetricRows) {
+	for _, n := range append(elements[:], first, columns, MetricRows, counts) {
 		arguments = append(arguments, tensor.Int(n))
 	}
-	record, count := Pick(l, recordMetrics[float32], recordMetrics[float64]), len(metrics)
+	record, together := Pick(l, recordMetrics[float32], recordMetrics[float64]), len(metrics)
 	l.label = "record " + strings.Join(names, ", ")
-	l.Emit("record_fwd", tensor.Blocks{Count: count, Threads: min(slices.Max(elements[:]), recordThreads)},
-		tensor.Single(func(a *tensor.Args) { record(a, count, first, columns) }), arguments...)
+	l.Emit("record_fwd", tensor.Block(recordThreads*together), tensor.Single(func(a *tensor.Args) {
+		record(a, together, first, columns)
+		if last {
+			count(a, 1)
+		}
+	}), arguments...)
 }
 
 func recordMetrics[T float32 | float64](a *tensor.Args, count, first, columns int) {

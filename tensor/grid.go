@@ -38,7 +38,8 @@ func Block(threads int) Blocks { return Blocks{Count: 1, Threads: threads} }
 // multiprocessors or more chains gives a block more of them: a kernel's bits must not depend on it.
 type Shares struct {
 	Items, Most int
-	Threads     int // that have work to do in a block; the device rounds them up to whole warps
+	Threads     int  // that have work to do in a block; the device rounds them up to whole warps
+	Rows        bool // the kernel takes rows of arguments, so that several launches can be one: cuda/kernels/rows.cuh
 }
 
 // Product is the tiles of a matrix product [Rows Depth] x [Depth Columns], or of a convolution

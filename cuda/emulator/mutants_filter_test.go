@@ -86,7 +86,7 @@ func forwardOfWindows() subject {
 			for i, at := range order {
 				buffers[at] = all[[]int{0, 4, 5}[i]]
 			}
-			arguments := []Argument{{true, 1}, {true, 1}, {true, 2}, {true, 3}, {true, order[0]}, {true, order[2]}, {true, order[1]}}
+			arguments := inBuffers(1, 1, 2, 3, order[0], order[2], order[1])
 			recording.Add(1, buffers, []Call{{
 				Symbol: symbol, Blocks: [2]int{2, 2}, Threads: 256, Shared: 4 * (2*48 + together*channels*plane),
 				Arguments: append(arguments, integers(0, images, channels, height, width, filters, R, S, P, Q, 1, 1, pad, pad, 1, 1,

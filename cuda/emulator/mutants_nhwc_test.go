@@ -18,11 +18,19 @@ func halved(n int, seed float64) (values []float64, words []byte) {
 
 // integers are scalars behind some buffers.
 func integers(buffers int, values ...int) (all []Argument) {
-	for i := range buffers {
-		all = append(all, Argument{true, uint64(i)})
+	for i := range uint64(buffers) {
+		all = append(all, inBuffers(i)...)
 	}
 	for _, v := range values {
 		all = append(all, Argument{Value: uint64(uint32(int32(v)))})
+	}
+	return all
+}
+
+// inBuffers are arguments in the buffers of these numbers.
+func inBuffers(numbers ...uint64) (all []Argument) {
+	for _, n := range numbers {
+		all = append(all, Argument{Buffer: true, Value: n})
 	}
 	return all
 }
@@ -119,7 +127,7 @@ func packedConvolution() subject {
 			if launch == 1 {
 				epilogue |= pool | which
 			}
-			arguments := append(integers(4), Argument{true, 0}, Argument{true, 4})
+			arguments := append(integers(4), inBuffers(0, 4)...)
 			recording.Add(1, buffers[launch], []Call{{
 				Symbol: symbol, Blocks: [2]int{2 * ((i.pixels() + columns - 1) / columns), 1}, Threads: 64, Shared: apartBytes * (stages*rows + i.lines()),
 				Arguments: append(arguments, integers(0, filters, i.B, i.height, i.width, i.P(), i.Q(), 1, 1, i.blocks, i.taps(), i.S, 0, i.width, 1,

@@ -69,7 +69,7 @@ func product(entry string, within float64) subject {
 	s.record = func(recording *Recording, symbol string) {
 		const bytesShared = 4 * 16 * (32 + 64) * 4 // stages of tiles of 32 x 64
 		for i, r := range rows {
-			arguments := []Argument{{true, 0}, {true, 1}, {true, 2}, {true, 3}}
+			arguments := integers(4)
 			for _, v := range []int{r.m, r.n, r.k, r.transposeA, 0, 1, r.slices, r.each} {
 				arguments = append(arguments, Argument{Value: uint64(v)})
 			}
@@ -110,7 +110,7 @@ func accuracy() subject {
 	s.want = [][]float64{{right / rows}}
 	s.record = func(recording *Recording, symbol string) {
 		recording.Add(1, []Buffer{{Bytes: 4}, {Bytes: 4 * len(x), Contents: floats(x)}, {Bytes: len(labels), Contents: labels}}, []Call{{
-			Symbol: symbol, Blocks: [2]int{1, 1}, Threads: 128, Arguments: []Argument{{true, 0}, {true, 1}, {true, 2}, {Value: rows}, {Value: classes}},
+			Symbol: symbol, Blocks: [2]int{1, 1}, Threads: 128, Arguments: integers(3, rows, classes),
 		}})
 	}
 	return s
@@ -125,7 +125,7 @@ func exponentials() subject {
 	}
 	s.record = func(recording *Recording, symbol string) {
 		recording.Add(1, []Buffer{{Bytes: 4 * len(x)}, {Bytes: 4 * len(x), Contents: floats(x)}}, []Call{{
-			Symbol: symbol, Blocks: [2]int{1, 1}, Threads: 256, Arguments: []Argument{{true, 0}, {true, 1}, {Value: uint64(len(x))}},
+			Symbol: symbol, Blocks: [2]int{1, 1}, Threads: 256, Arguments: integers(2, len(x)),
 		}})
 	}
 	return s

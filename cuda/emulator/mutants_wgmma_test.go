@@ -43,7 +43,7 @@ func groupedConvolution() subject {
 			}
 			size := 8*i.width + 8 + (i.R-1)*i.width + i.S // of a strip
 			strips := i.B * ((i.P() + 7) / 8) * ((i.Q() + 7) / 8)
-			arguments := append(integers(4), Argument{true, 0}, Argument{true, 4})
+			arguments := append(integers(4), inBuffers(0, 4)...)
 			recording.Add(1, buffers[launch], []Call{{
 				Symbol: symbol, Blocks: [2]int{strips, 1}, Threads: 128, Shared: 128 * (stages*tile + size),
 				Arguments: append(arguments, integers(0, filters, i.B, i.height, i.width, i.P(), i.Q(), i.blocks, i.taps(), i.S, 0, i.width, 1,

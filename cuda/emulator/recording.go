@@ -24,6 +24,7 @@ type Buffer struct {
 type Argument struct {
 	Buffer bool
 	Value  uint64
+	Bytes  int // of a scalar in a row
 }
 
 // Call is one start of a kernel.
@@ -33,6 +34,7 @@ type Call struct {
 	Threads   int
 	Shared    int // bytes of dynamic shared memory
 	Arguments []Argument
+	Ends      []int // of a kernel that takes rows: their number, and the block after each one's
 }
 
 // Add records some calls on the same buffers.
@@ -64,7 +66,10 @@ func (r *Recording) Add(chains int, buffers []Buffer, calls []Call) {
 		for _, a := range c.Arguments {
 			flag(a.Buffer)
 			r.out.Write(binary.LittleEndian.AppendUint64(nil, a.Value))
+			numbers(a.Bytes)
 		}
+		numbers(len(c.Ends))
+		numbers(c.Ends...)
 	}
 }
 

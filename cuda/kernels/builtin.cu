@@ -17,27 +17,34 @@ INLINE void as(Out<T> y, In<From> x, int n) {
   map(y, n, [](From x) { return T(x); }, x);
 }
 
-// record puts the sum of a metric's elements into its column of the step's row: a block for each metric, of which this one's is given.
-template <class T>
-INLINE void record(InOut<T> ring, Header header, In<T> values, int elements, int first, int columns, int rows) {
-  double total = 0;
-  for (int i = threadIdx.x; i < elements; i += blockDim.x) total += values.at()[i];
-  total = blockSum(total);
-  if (threadIdx.x == 0) ring.at()[(int)(stepOf(header) % rows) * columns + first + blockIdx.x] = T(total);
-}
-
-// own is what block i has of all.
+// own is what warp i of the block has of all.
 template <class V>
 INLINE V own(const V (&all)[16]) {
   V v = all[0];
 #pragma unroll
   for (int i = 1; i < 16; i++)
-    if (blockIdx.x == i) v = all[i];
+    if (threadIdx.x / 32 == i) v = all[i];
   return v;
 }
 
 INLINE void count(InOut<unsigned long long> header) {
   if (first() == 0) header.at()[headerStep]++;
+}
+
+// record puts the sums of metrics' elements into their columns of the step's row, a warp for each metric, and then may count the step: one block.
+template <class T>
+INLINE void record(InOut<T> ring, InOut<unsigned long long> header, const In<T> (&metrics)[16], const int (&elements)[16], int first, int columns, int rows,
+                   int counts) {
+  int lane = threadIdx.x % 32, row = (int)(header.at()[headerStep] % rows), n = own(elements);
+  In<T> values = own(metrics);
+  double total = 0;
+#pragma unroll 4
+  for (int i = lane; i < n; i += 32) total += values.at()[i];
+  total = warpSum(total);
+  if (lane == 0) ring.at()[row * columns + first + threadIdx.x / 32] = T(total);
+  if (!counts) return;
+  barrier();
+  count(header);
 }
 
 #define METRICS(T)                                                                                                                                \
@@ -46,16 +53,16 @@ INLINE void count(InOut<unsigned long long> header) {
 #define ELEMENTS                                                                                                                                  \
   int n0, int n1, int n2, int n3, int n4, int n5, int n6, int n7, int n8, int n9, int n10, int n11, int n12, int n13, int n14, int n15
 
-#define BUILTIN(T, other, suffix)                                                                            \
-  KERNEL(one_fwd_##suffix, 256)(Out<T> y) { one(y); }                                                        \
-  KERNEL(fan_in_fwd_##suffix, 256)(Out<T> y, In<T> a, In<T> b, int n) { fanIn(y, a, b, n); }                 \
-  KERNEL(as_fwd_##suffix, 256)(Out<T> y, In<other> x, int n) { as(y, x, n); }                                \
-  KERNEL(record_fwd_##suffix, 256)                                                                           \
-  (InOut<T> ring, Header header, METRICS(T), ELEMENTS, int first, int columns, int rows) {                   \
-    const In<T> values[] = {a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15};           \
-    const int elements[] = {n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15};           \
-    record(ring, header, own(values), own(elements), first, columns, rows);                                  \
-  }                                                                                                          \
+#define BUILTIN(T, other, suffix)                                                                                         \
+  KERNEL(one_fwd_##suffix, 256)(Out<T> y) { one(y); }                                                                     \
+  KERNEL(fan_in_fwd_##suffix, 256)(Out<T> y, In<T> a, In<T> b, int n) { fanIn(y, a, b, n); }                              \
+  KERNEL(as_fwd_##suffix, 256)(Out<T> y, In<other> x, int n) { as(y, x, n); }                                             \
+  KERNEL(record_fwd_##suffix, 512)                                                                                        \
+  (InOut<T> ring, InOut<unsigned long long> header, METRICS(T), ELEMENTS, int first, int columns, int rows, int counts) { \
+    const In<T> values[] = {a0, a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15};                        \
+    const int elements[] = {n0, n1, n2, n3, n4, n5, n6, n7, n8, n9, n10, n11, n12, n13, n14, n15};                        \
+    record(ring, header, values, elements, first, columns, rows, counts);                                                 \
+  }                                                                                                                       \
   KERNEL(count_step_##suffix, 256)(InOut<unsigned long long> header) { count(header); }
 
 BUILTIN(float, double, f32)

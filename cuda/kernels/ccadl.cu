@@ -10,7 +10,7 @@ template <class T>
 INLINE void ccadlKick(Out<T> statistics, Out<double> squares, InOut<T> chi, InOut<T> variance, InOut<T> before, const Schedules<T>& schedules,
                       const Walkers<T>& walkers, double alpha) {
   walkers.prefetchAll();
-  if (first() == 0 && oneChi(chi) < 0) chi.at()[0] = chi.at()[1] = 0;
+  if (walkers.n.first() && oneChi(chi) < 0) chi.at()[0] = chi.at()[1] = 0;
   const Step<T>& step = schedules.step(walkers.prior.dataSize);
   T keep = 1, half = 0;
   if (unsigned long long t = step.number(); t > 0) {
@@ -36,7 +36,7 @@ struct Balance {
 };
 
 template <class T>
-INLINE void ccadlDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Schedules<T>& schedules, InOut<T> chi, In<T> variance, int n,
+INLINE void ccadlDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Schedules<T>& schedules, InOut<T> chi, In<T> variance, Share n,
                        unsigned stream, double friction, int dataSize) {
   prefetch(n, w, v, variance);
   const Step<T>& s = schedules.step(dataSize);
@@ -58,17 +58,15 @@ INLINE void ccadlDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Schedu
   });
 }
 
-#define CCADL(T, suffix)                                                                                                                     \
-  UPDATE(ccadl_update_##suffix, T)                                                                                                           \
-  (Out<double> squares, WALKERS(T), In<T> rates, In<T> temperatures, InOut<T> chi, InOut<T> variance, InOut<T> before, Header header, int n, \
-   ENTRIES, STREAMS, double friction, double coupling, double mostExcess, double alpha, PRIOR(T)) {                                          \
-    ccadlKick(statistics, squares, chi, variance, before, SCHEDULES_OF(T), WALKERS_OF(T), alpha);                                            \
-  }                                                                                                                                          \
-  UPDATE(ccadl_drift_##suffix, T)                                                                                                            \
-  (Out<double> squares, InOut<T> w, InOut<T> v, TABLES(T), InOut<T> chi, In<T> variance, int n, ENTRIES, unsigned noise, double friction,    \
-   int dataSize) {                                                                                                                           \
-    ccadlDrift(squares, w, v, SCHEDULES_OF(T), chi, variance, n, noise, friction, dataSize);                                                 \
-  }
+#define CCADL(T, suffix)                                                                                                          \
+  UPDATE(ccadl_update_##suffix, T,                                                                                                \
+         (Out<double> squares, WALKERS(T), In<T> rates, In<T> temperatures, InOut<T> chi, InOut<T> variance, InOut<T> before,     \
+          Header header, Share n, ENTRIES, STREAMS, double friction, double coupling, double mostExcess, double alpha, PRIOR(T)), \
+         ccadlKick(statistics, squares, chi, variance, before, SCHEDULES_OF(T), WALKERS_OF(T), alpha))                            \
+  UPDATE(ccadl_drift_##suffix, T,                                                                                                 \
+         (Out<double> squares, InOut<T> w, InOut<T> v, TABLES(T), InOut<T> chi, In<T> variance, Share n, ENTRIES, unsigned noise, \
+          double friction, int dataSize),                                                                                         \
+         ccadlDrift(squares, w, v, SCHEDULES_OF(T), chi, variance, n, noise, friction, dataSize))
 
 CCADL(float, f32)
 CCADL(double, f64)

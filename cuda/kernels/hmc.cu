@@ -20,7 +20,7 @@ struct Masses {
 
 // share is (K at the trajectory's start - K at its end)/T where it ends, K(p) = p' M^-1 p / 2. The start's momenta are drawn once more.
 template <class M>
-INLINE void share(Out<double> shares, In<double> p, In<double> dw, In<double> words, M masses, Header header, int n, int evaluations,
+INLINE void share(Out<double> shares, In<double> p, In<double> dw, In<double> words, M masses, Header header, Share n, int evaluations,
                   double temperature, unsigned stream) {
   Address noise = addressOf(header, stream);
   bool decides = Rhythm{evaluations, false}.decides(noise.step);
@@ -46,7 +46,7 @@ INLINE void share(Out<double> shares, In<double> p, In<double> dw, In<double> wo
 // move makes a leap. Where a trajectory ends, it settles what the position is first, and begins another one there.
 template <class M>
 INLINE void move(Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> position, InOut<double> slope, InOut<double> p,
-                 In<double> words, M masses, Header header, int n, int evaluations, double temperature, unsigned stream) {
+                 In<double> words, M masses, Header header, Share n, int evaluations, double temperature, unsigned stream) {
   Address noise = addressOf(header, stream);
   bool taken = words.at()[wordTaken] == 1, starts = Rhythm{evaluations, false}.starts(noise.step);
   double e = words.at()[wordStep];
@@ -76,18 +76,18 @@ INLINE void move(Out<double> statistics, InOut<double> w, In<double> dw, InOut<d
   });
 }
 
-#define HMC_SCALARS Header header, int n, int evaluations, double temperature, unsigned stream
+#define HMC_SCALARS Header header, Share n, int evaluations, double temperature, unsigned stream
 #define HMC_STATE Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> position, InOut<double> slope, InOut<double> p, In<double> words
 
-KERNEL(hmc_share_f64, 512)(Out<double> shares, In<double> p, In<double> dw, In<double> words, HMC_SCALARS) {
-  share(shares, p, dw, words, NoMasses{}, header, n, evaluations, temperature, stream);
-}
-KERNEL(hmc_share_masses_f64, 512)(Out<double> shares, In<double> p, In<double> dw, In<double> words, In<double> masses, HMC_SCALARS) {
-  share(shares, p, dw, words, Masses{masses}, header, n, evaluations, temperature, stream);
-}
-KERNEL(hmc_move_f64, 512)(HMC_STATE, HMC_SCALARS) {
-  move(statistics, w, dw, position, slope, p, words, NoMasses{}, header, n, evaluations, temperature, stream);
-}
-KERNEL(hmc_move_masses_f64, 512)(HMC_STATE, In<double> masses, HMC_SCALARS) {
-  move(statistics, w, dw, position, slope, p, words, Masses{masses}, header, n, evaluations, temperature, stream);
-}
+UPDATE(hmc_share_f64, double,
+       (Out<double> shares, In<double> p, In<double> dw, In<double> words, HMC_SCALARS),
+       share(shares, p, dw, words, NoMasses{}, header, n, evaluations, temperature, stream))
+UPDATE(hmc_share_masses_f64, double,
+       (Out<double> shares, In<double> p, In<double> dw, In<double> words, In<double> masses, HMC_SCALARS),
+       share(shares, p, dw, words, Masses{masses}, header, n, evaluations, temperature, stream))
+UPDATE(hmc_move_f64, double,
+       (HMC_STATE, HMC_SCALARS),
+       move(statistics, w, dw, position, slope, p, words, NoMasses{}, header, n, evaluations, temperature, stream))
+UPDATE(hmc_move_masses_f64, double,
+       (HMC_STATE, In<double> masses, HMC_SCALARS),
+       move(statistics, w, dw, position, slope, p, words, Masses{masses}, header, n, evaluations, temperature, stream))

@@ -28,8 +28,16 @@ type Entry struct {
 	Name       string
 	Threads    int // at most, of a block
 	Parameters []Parameter
+	Row        int    // bytes of a row of its one parameter, if that is rows (rows.cuh), and Parameters is nil; or 0
 	Body       string // its text: after its file's head, a file of its own
 }
+
+// MostRows are the rows of a kernel that takes rows, as in rows.cuh; before them is, for each, the
+// number of the block after its blocks, 4 bytes.
+const (
+	MostRows  = 12
+	rowsBegin = 4 * MostRows
+)
 
 // Parameter is the PTX type of a kernel's parameter, without the sign, which PTX does not record.
 type Parameter string

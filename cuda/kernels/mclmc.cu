@@ -5,7 +5,7 @@ enum MclmcWord { mclmcStep, mclmcPotential, mclmcKinetic, mclmcError, mclmcSum, 
 enum MclmcSum { sumGG, sumUG, sumUU, sumUZ, sumGZ, sumZZ, mclmcSums };
 
 // mclmc_share: the six dot products of u, g and the noise z of each tile.
-KERNEL(mclmc_share_f64, 512)(Out<double> shares, In<double> u, In<double> g, Header header, int n, unsigned stream) {
+INLINE void mclmcShare(Out<double> shares, In<double> u, In<double> g, Header header, Share n, unsigned stream) {
   Address noise = addressOf(header, stream);
   tiles(n, [&](int tile) INLINED {
     double sums[mclmcSums] = {};
@@ -26,6 +26,9 @@ KERNEL(mclmc_share_f64, 512)(Out<double> shares, In<double> u, In<double> g, Hea
     for (int k = 0; k < mclmcSums; k++) leave(shares, mclmcSums * tile + k, blockSum(sums[k]));
   });
 }
+UPDATE(mclmc_share_f64, double,
+       (Out<double> shares, In<double> u, In<double> g, Header header, Share n, unsigned stream),
+       mclmcShare(shares, u, g, header, n, stream))
 
 // mclmc_sum adds a parameter's sums over tiles to the totals, which begin with the first one's: one block.
 KERNEL(mclmc_sum_f64, 256)(InOut<double> total, In<double> shares, int tiles, int begins) {
@@ -108,8 +111,7 @@ KERNEL(mclmc_decide_f64, 32)
 }
 
 // mclmc_move turns the direction and makes theta <- theta + step/2 u before and after O.
-KERNEL(mclmc_move_f64, 512)
-(Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> u, InOut<double> position, In<double> words, Header header, int n,
+INLINE void mclmcMove(Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> u, InOut<double> position, In<double> words, Header header, Share n,
  unsigned stream) {
   const double* decided = words.at();
   double half = decided[mclmcStep] / 2, keep = decided[mclmcU], pull = decided[mclmcG], kept = decided[mclmcKept], spread = decided[mclmcSpread];
@@ -129,3 +131,7 @@ KERNEL(mclmc_move_f64, 512)
     return statistic;
   });
 }
+UPDATE(mclmc_move_f64, double,
+       (Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> u, InOut<double> position, In<double> words,
+        Header header, Share n, unsigned stream),
+       mclmcMove(statistics, w, dw, u, position, words, header, n, stream))

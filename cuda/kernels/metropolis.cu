@@ -87,8 +87,7 @@ KERNEL(count_proposals_f64, 32)(Out<unsigned long long> out, Header header, int 
 }
 
 // random_walk_move: theta = position + s xi.
-KERNEL(random_walk_move_f64, 512)
-(Out<double> statistics, InOut<double> w, InOut<double> position, In<double> words, Header header, int n, unsigned stream) {
+INLINE void randomWalkMove(Out<double> statistics, InOut<double> w, InOut<double> position, In<double> words, Header header, Share n, unsigned stream) {
   double scale = words.at()[wordStep];
   bool taken = words.at()[wordTaken] == 1;
   Address noise = addressOf(header, stream);
@@ -102,11 +101,13 @@ KERNEL(random_walk_move_f64, 512)
     return 0.0;
   });
 }
+UPDATE(random_walk_move_f64, double,
+       (Out<double> statistics, InOut<double> w, InOut<double> position, In<double> words, Header header, Share n, unsigned stream),
+       randomWalkMove(statistics, w, position, words, header, n, stream))
 
 // mala_share: (|forward|^2 - |backward|^2)/(4 h T), the shares in log q(theta|theta')/q(theta'|theta), where a proposal is decided on.
-KERNEL(mala_share_f64, 512)
-(Out<double> shares, In<double> w, In<double> dw, In<double> position, In<double> slope, In<double> words, Header header, int n, double temperature,
- int evaluations) {
+INLINE void malaShare(Out<double> shares, In<double> w, In<double> dw, In<double> position, In<double> slope, In<double> words, Header header,
+                      Share n, double temperature, int evaluations) {
   double h = words.at()[wordStep];
   bool decides = Rhythm{evaluations, evaluations == 2}.decides(stepOf(header));
   tiles(n, [&](int tile) INLINED {
@@ -123,11 +124,14 @@ KERNEL(mala_share_f64, 512)
     leave(shares, tile, decides ? sum / (4 * h * temperature) : 0);
   });
 }
+UPDATE(mala_share_f64, double,
+       (Out<double> shares, In<double> w, In<double> dw, In<double> position, In<double> slope, In<double> words, Header header,
+        Share n, double temperature, int evaluations),
+       malaShare(shares, w, dw, position, slope, words, header, n, temperature, evaluations))
 
 // mala_move: theta = position - h slope + sqrt(2 h T) xi, where a proposal starts.
-KERNEL(mala_move_f64, 512)
-(Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> position, InOut<double> slope, In<double> words, Header header, int n,
- double temperature, int evaluations, unsigned stream) {
+INLINE void malaMove(Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> position, InOut<double> slope, In<double> words,
+                     Header header, Share n, double temperature, int evaluations, unsigned stream) {
   double h = words.at()[wordStep], scale = noiseScale(h, temperature, 1);
   bool taken = words.at()[wordTaken] == 1, starts = Rhythm{evaluations, false}.starts(stepOf(header));
   Address noise = addressOf(header, stream);
@@ -145,3 +149,7 @@ KERNEL(mala_move_f64, 512)
     return dot(from, s);
   });
 }
+UPDATE(mala_move_f64, double,
+       (Out<double> statistics, InOut<double> w, In<double> dw, InOut<double> position, InOut<double> slope, In<double> words,
+        Header header, Share n, double temperature, int evaluations, unsigned stream),
+       malaMove(statistics, w, dw, position, slope, words, header, n, temperature, evaluations, stream))

@@ -87,7 +87,7 @@ INLINE double rateBefore(In<T> rates, Header header, int entries) {
 
 // kinetic is mass/h times the sum of v v, h being the step size of the step before; 0 where there is none.
 template <class T>
-INLINE void kinetic(Out<T> y, In<T> v, In<T> rates, Header header, int n, int entries, T mass, int dataSize) {
+INLINE void kinetic(Out<T> y, In<T> v, In<T> rates, Header header, Share n, int entries, T mass, int dataSize) {
   double rate = rateBefore(rates, header, entries);
   tiles(n, [&](int tile) INLINED {
     double sum = rate == 0 ? 0 : tileSum(n, tile, [&](int i, int count) INLINED {
@@ -100,7 +100,7 @@ INLINE void kinetic(Out<T> y, In<T> v, In<T> rates, Header header, int n, int en
 
 // kickedKinetic is 1/(2 h) times the sum of v v and of its square after the step's force, likewise.
 template <class T>
-INLINE void kickedKinetic(Out<T> y, In<T> v, In<T> w, In<T> dw, In<T> rates, Header header, int n, int entries, const Prior<T>& prior) {
+INLINE void kickedKinetic(Out<T> y, In<T> v, In<T> w, In<T> dw, In<T> rates, Header header, Share n, int entries, const Prior<T>& prior) {
   double before = rateBefore(rates, header, entries);
   T rate = entry(rates, entries, stepOf(header));
   tiles(n, [&](int tile) INLINED {
@@ -114,27 +114,25 @@ INLINE void kickedKinetic(Out<T> y, In<T> v, In<T> w, In<T> dw, In<T> rates, Hea
   });
 }
 
-#define MOMENTUM(T, suffix)                                                                                                                \
-  UPDATE(sghmc_update_##suffix, T)                                                                                                         \
-  (WALKERS(T), TABLES(T), int n, ENTRIES, STREAMS, double friction, double estimate, PRIOR(T)) {                                           \
-    sghmc(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction, estimate);                                                                 \
-  }                                                                                                                                        \
-  UPDATE(baoab_update_##suffix, T)(WALKERS(T), TABLES(T), int n, ENTRIES, STREAMS, double friction, PRIOR(T)) {                            \
-    baoab(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction);                                                                           \
-  }                                                                                                                                        \
-  UPDATE(ubu_update_##suffix, T)                                                                                                           \
-  (WALKERS(T), TABLES(T), int n, ENTRIES, STREAMS, double friction, double share, double wander, PRIOR(T)) {                               \
-    ubu(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction, share, wander);                                                              \
-  }                                                                                                                                        \
-  UPDATE(obabo_update_##suffix, T)(WALKERS(T), TABLES(T), int n, ENTRIES, STREAMS, double friction, PRIOR(T)) {                            \
-    obabo(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction);                                                                           \
-  }                                                                                                                                        \
-  UPDATE(kinetic_fwd_##suffix, T)(Out<T> y, In<T> v, In<T> rates, Header header, int n, int entries, T mass, int dataSize) {               \
-    kinetic(y, v, rates, header, n, entries, mass, dataSize);                                                                              \
-  }                                                                                                                                        \
-  UPDATE(kicked_kinetic_fwd_##suffix, T)(Out<T> y, In<T> v, In<T> w, In<T> dw, In<T> rates, Header header, int n, int entries, PRIOR(T)) { \
-    kickedKinetic(y, v, w, dw, rates, header, n, entries, PRIOR_OF(T));                                                                    \
-  }
+#define MOMENTUM(T, suffix)                                                                                          \
+  UPDATE(sghmc_update_##suffix, T,                                                                                   \
+         (WALKERS(T), TABLES(T), Share n, ENTRIES, STREAMS, double friction, double estimate, PRIOR(T)),             \
+         sghmc(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction, estimate))                                      \
+  UPDATE(baoab_update_##suffix, T,                                                                                   \
+         (WALKERS(T), TABLES(T), Share n, ENTRIES, STREAMS, double friction, PRIOR(T)),                              \
+         baoab(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction))                                                \
+  UPDATE(ubu_update_##suffix, T,                                                                                     \
+         (WALKERS(T), TABLES(T), Share n, ENTRIES, STREAMS, double friction, double share, double wander, PRIOR(T)), \
+         ubu(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction, share, wander))                                   \
+  UPDATE(obabo_update_##suffix, T,                                                                                   \
+         (WALKERS(T), TABLES(T), Share n, ENTRIES, STREAMS, double friction, PRIOR(T)),                              \
+         obabo(statistics, SCHEDULES_OF(T), WALKERS_OF(T), friction))                                                \
+  UPDATE(kinetic_fwd_##suffix, T,                                                                                    \
+         (Out<T> y, In<T> v, In<T> rates, Header header, Share n, int entries, T mass, int dataSize),                \
+         kinetic(y, v, rates, header, n, entries, mass, dataSize))                                                   \
+  UPDATE(kicked_kinetic_fwd_##suffix, T,                                                                             \
+         (Out<T> y, In<T> v, In<T> w, In<T> dw, In<T> rates, Header header, Share n, int entries, PRIOR(T)),         \
+         kickedKinetic(y, v, w, dw, rates, header, n, entries, PRIOR_OF(T)))
 
 MOMENTUM(float, f32)
 MOMENTUM(double, f64)

@@ -12,7 +12,7 @@ import (
 var (
 	versionLine   = regexp.MustCompile(`(?m)^\.version (\d+)\.(\d)$`)
 	targetLine    = regexp.MustCompile(`(?m)^\.target sm_(\d+)(a?)$`)
-	parameterLine = regexp.MustCompile(`^\.param (?:\.align 8 \.b8 \w+\[16\]|\.([fu]\d+) \w+),?$`)
+	parameterLine = regexp.MustCompile(`^\.param (?:\.align 8 \.b8 \w+\[(\d+)\]|\.([fu]\d+) \w+),?$`)
 	threadsLine   = regexp.MustCompile(`^\.maxntid (\d+), (\d+), (\d+)$`)
 )
 
@@ -56,9 +56,16 @@ func parseEntry(head string) (Entry, error) {
 	e := Entry{Name: strings.TrimSuffix(strings.TrimSuffix(lines[0], "()"), "(")}
 	for _, line := range lines[1:] {
 		if parameter := parameterLine.FindStringSubmatch(line); parameter != nil {
-			p, ok := map[string]Parameter{"": Buffer, "u32": Integer, "f32": Float32, "f64": Float64}[parameter[1]]
-			if !ok {
-				return e, errors.Errorf("entry %s: no launch has arguments of type %s", e.Name, parameter[1])
+			if bytes := number(parameter[1]); bytes > 16 {
+				e.Row = (bytes - rowsBegin) / MostRows
+				if e.Parameters != nil || e.Row <= 0 || bytes != rowsBegin+MostRows*e.Row || e.Row%8 != 0 {
+					return e, errors.Errorf("entry %s: %q was not expected: it is no %d rows, or not the only parameter", e.Name, line, MostRows)
+				}
+				continue
+			}
+			p, ok := map[string]Parameter{"": Buffer, "u32": Integer, "f32": Float32, "f64": Float64}[parameter[2]]
+			if !ok || e.Row > 0 {
+				return e, errors.Errorf("entry %s: no launch has arguments of type %s", e.Name, parameter[2])
 			}
 			e.Parameters = append(e.Parameters, p)
 		} else if threads := threadsLine.FindStringSubmatch(line); threads != nil {

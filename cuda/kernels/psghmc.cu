@@ -31,12 +31,11 @@ INLINE void psghmc(Out<T> statistics, InOut<T> second, const Schedules<T>& sched
   });
 }
 
-#define PSGHMC(T, suffix)                                                                                                                        \
-  UPDATE(psghmc_update_##suffix, T)                                                                                                              \
-  (WALKERS(T), In<T> rates, In<T> temperatures, InOut<T> second, Header header, int n, ENTRIES, STREAMS, double friction, double alpha,          \
-   double lambda, double freezeAt, PRIOR(T)) {                                                                                                   \
-    psghmc(statistics, second, SCHEDULES_OF(T), WALKERS_OF(T), friction, T(alpha), T(lambda), int(freezeAt));                                    \
-  }
+#define PSGHMC(T, suffix)                                                                                                          \
+  UPDATE(psghmc_update_##suffix, T,                                                                                                \
+         (WALKERS(T), In<T> rates, In<T> temperatures, InOut<T> second, Header header, Share n, ENTRIES, STREAMS, double friction, \
+          double alpha, double lambda, double freezeAt, PRIOR(T)),                                                                 \
+         psghmc(statistics, second, SCHEDULES_OF(T), WALKERS_OF(T), friction, T(alpha), T(lambda), int(freezeAt)))
 
 PSGHMC(float, f32)
 PSGHMC(double, f64)

@@ -16,7 +16,7 @@ INLINE T gammaOf(T v, T dv, T lambda) {
 
 template <class T>
 INLINE void psgldGamma(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, InOut<T> secondSlope, In<T> diagonal, const Schedules<T>& schedules,
-                       int n, unsigned stream, T alpha, T lambda, const Prior<T>& prior) {
+                       Share n, unsigned stream, T alpha, T lambda, const Prior<T>& prior) {
   prefetch(n, w, dw, second, secondSlope, diagonal);
   const Step<T>& step = schedules.step(prior.dataSize);
   update(statistics, n, [&](int i, int count) INLINED {
@@ -42,7 +42,7 @@ INLINE void psgldGamma(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second,
 }
 
 template <class T>
-INLINE void accumulate(Out<T> statistics, In<T> x, InOut<T> sum, int n) {
+INLINE void accumulate(Out<T> statistics, In<T> x, InOut<T> sum, Share n) {
   update(statistics, n, [&](int i, int count) INLINED {
     Quad<T> q = load(x.at(), i, count), s = load(sum.at(), i, count);
     T statistic = dot(q, q);
@@ -53,13 +53,12 @@ INLINE void accumulate(Out<T> statistics, In<T> x, InOut<T> sum, int n) {
   });
 }
 
-#define PSGLD_GAMMA(T, suffix)                                                                                                                 \
-  KERNEL(psgld_gamma_update_##suffix, 512)                                                                                                     \
-  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, InOut<T> secondSlope, In<T> diagonal, TABLES(T), int n, ENTRIES, unsigned stream, \
-   T alpha, T lambda, PRIOR(T)) {                                                                                                              \
-    psgldGamma(statistics, w, dw, second, secondSlope, diagonal, SCHEDULES_OF(T), n, stream, alpha, lambda, PRIOR_OF(T));                      \
-  }                                                                                                                                            \
-  UPDATE(accumulate_update_##suffix, T)(Out<T> statistics, In<T> x, InOut<T> sum, int n) { accumulate(statistics, x, sum, n); }
+#define PSGLD_GAMMA(T, suffix)                                                                                                 \
+  UPDATE_OF(psgld_gamma_update_##suffix, 1,                                                                                    \
+         (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, InOut<T> secondSlope, In<T> diagonal, TABLES(T), Share n,  \
+          ENTRIES, unsigned stream, T alpha, T lambda, PRIOR(T)),                                                              \
+         psgldGamma(statistics, w, dw, second, secondSlope, diagonal, SCHEDULES_OF(T), n, stream, alpha, lambda, PRIOR_OF(T))) \
+  UPDATE(accumulate_update_##suffix, T, (Out<T> statistics, In<T> x, InOut<T> sum, Share n), accumulate(statistics, x, sum, n))
 
 PSGLD_GAMMA(float, f32)
 PSGLD_GAMMA(double, f64)

@@ -8,7 +8,7 @@
 #include "langevin.cuh"
 
 template <class T>
-INLINE void sgld(Out<T> statistics, InOut<T> w, In<T> dw, const Schedules<T>& schedules, int n, unsigned stream, const Prior<T>& prior) {
+INLINE void sgld(Out<T> statistics, InOut<T> w, In<T> dw, const Schedules<T>& schedules, Share n, unsigned stream, const Prior<T>& prior) {
   prefetch(n, w, dw);
   const Step<T>& step = schedules.step(prior.dataSize);
   update(statistics, n, [&](int i, int count) INLINED {
@@ -42,7 +42,7 @@ struct FisherMetric {
 };
 
 template <class T, class Metric>
-INLINE void psgld(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, const Schedules<T>& schedules, int n, unsigned stream, T alpha, Metric metric,
+INLINE void psgld(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, const Schedules<T>& schedules, Share n, unsigned stream, T alpha, Metric metric,
                   int freezeAt, const Prior<T>& prior) {
   prefetch(n, w, dw, second);
   const Step<T>& step = schedules.step(prior.dataSize);
@@ -78,21 +78,18 @@ INLINE void psgld(Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, cons
   });
 }
 
-#define SGLD(T, suffix)                                                                                                                    \
-  UPDATE(sgld_update_##suffix, T)                                                                                                          \
-  (Out<T> statistics, InOut<T> w, In<T> dw, TABLES(T), int n, ENTRIES, unsigned stream, PRIOR(T)) {                                        \
-    sgld(statistics, w, dw, SCHEDULES_OF(T), n, stream, PRIOR_OF(T));                                                                      \
-  }                                                                                                                                        \
-  UPDATE(psgld_update_##suffix, T)                                                                                                         \
-  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, TABLES(T), int n, ENTRIES, unsigned stream, T alpha, T lambda, int freezeAt,  \
-   PRIOR(T)) {                                                                                                                             \
-    psgld(statistics, w, dw, second, SCHEDULES_OF(T), n, stream, alpha, RMSPropMetric<T>{lambda}, freezeAt, PRIOR_OF(T));                  \
-  }                                                                                                                                        \
-  UPDATE(fsgld_update_##suffix, T)                                                                                                         \
-  (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, TABLES(T), int n, ENTRIES, unsigned stream, T alpha, T damping, int freezeAt, \
-   PRIOR(T)) {                                                                                                                             \
-    psgld(statistics, w, dw, second, SCHEDULES_OF(T), n, stream, alpha, FisherMetric<T>{damping}, freezeAt, PRIOR_OF(T));                  \
-  }
+#define SGLD(T, suffix)                                                                                                        \
+  UPDATE(sgld_update_##suffix, T,                                                                                              \
+         (Out<T> statistics, InOut<T> w, In<T> dw, TABLES(T), Share n, ENTRIES, unsigned stream, PRIOR(T)),                    \
+         sgld(statistics, w, dw, SCHEDULES_OF(T), n, stream, PRIOR_OF(T)))                                                     \
+  UPDATE(psgld_update_##suffix, T,                                                                                             \
+         (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, TABLES(T), Share n, ENTRIES, unsigned stream, T alpha,     \
+          T lambda, int freezeAt, PRIOR(T)),                                                                                   \
+         psgld(statistics, w, dw, second, SCHEDULES_OF(T), n, stream, alpha, RMSPropMetric<T>{lambda}, freezeAt, PRIOR_OF(T))) \
+  UPDATE(fsgld_update_##suffix, T,                                                                                             \
+         (Out<T> statistics, InOut<T> w, In<T> dw, InOut<T> second, TABLES(T), Share n, ENTRIES, unsigned stream, T alpha,     \
+          T damping, int freezeAt, PRIOR(T)),                                                                                  \
+         psgld(statistics, w, dw, second, SCHEDULES_OF(T), n, stream, alpha, FisherMetric<T>{damping}, freezeAt, PRIOR_OF(T)))
 
 SGLD(float, f32)
 SGLD(double, f64)

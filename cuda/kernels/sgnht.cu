@@ -45,7 +45,7 @@ INLINE void badodabKick(Out<T> statistics, Out<double> squares, const Schedules<
 
 // badodabDrift is A, O and A.
 template <class T>
-INLINE void badodabDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Schedules<T>& schedules, InOut<T> chi, int n, unsigned stream,
+INLINE void badodabDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Schedules<T>& schedules, InOut<T> chi, Share n, unsigned stream,
                          double friction, int dataSize) {
   prefetch(n, w, v);
   const Step<T>& s = schedules.step(dataSize);
@@ -109,32 +109,32 @@ INLINE void badodabElement(Out<T> statistics, const Schedules<T>& schedules, con
   });
 }
 
-#define SGNHT_ARGUMENTS(T)                                                                                                             \
-  WALKERS(T), In<T> rates, In<T> temperatures, InOut<T> chi, Header header, int n, ENTRIES, STREAMS, double friction, double coupling, \
+#define SGNHT_ARGUMENTS(T)                                                                                                               \
+  WALKERS(T), In<T> rates, In<T> temperatures, InOut<T> chi, Header header, Share n, ENTRIES, STREAMS, double friction, double coupling, \
       double mostExcess, PRIOR(T)
 
-#define SGNHT(T, suffix)                                                                                                                  \
-  UPDATE(sgnht_update_euler_##suffix, T)(Out<double> squares, SGNHT_ARGUMENTS(T)) {                                                       \
-    euler(statistics, squares, SCHEDULES_OF(T), WALKERS_OF(T), chi, friction);                                                            \
-  }                                                                                                                                       \
-  UPDATE(sgnht_update_badodab_##suffix, T)(Out<double> squares, SGNHT_ARGUMENTS(T)) {                                                     \
-    badodabKick(statistics, squares, SCHEDULES_OF(T), WALKERS_OF(T));                                                                     \
-  }                                                                                                                                       \
-  UPDATE(sgnht_drift_##suffix, T)                                                                                                         \
-  (Out<double> squares, InOut<T> w, InOut<T> v, TABLES(T), InOut<T> chi, int n, ENTRIES, unsigned noise, double friction, int dataSize) { \
-    badodabDrift(squares, w, v, SCHEDULES_OF(T), chi, n, noise, friction, dataSize);                                                      \
-  }                                                                                                                                       \
-  KERNEL(sgnht_adapt_##suffix, 256)                                                                                                       \
-  (InOut<T> chi, In<double> squares, TABLES(T), int n, ENTRIES, int tiles, double share, double coupling, double mostExcess,              \
-   int dataSize) {                                                                                                                        \
-    adapt(chi, squares, SCHEDULES_OF(T), n, tiles, share, coupling, mostExcess, dataSize);                                                \
-  }                                                                                                                                       \
-  UPDATE(sgnht_update_euler_element_##suffix, T)(SGNHT_ARGUMENTS(T)) {                                                                    \
-    eulerElement(statistics, SCHEDULES_OF(T), WALKERS_OF(T), chi, friction, coupling, mostExcess);                                        \
-  }                                                                                                                                       \
-  KERNEL(sgnht_update_badodab_element_##suffix, 512)(SGNHT_ARGUMENTS(T)) {                                                                \
-    badodabElement(statistics, SCHEDULES_OF(T), WALKERS_OF(T), chi, friction, coupling, mostExcess);                                      \
-  }
+#define SGNHT(T, suffix)                                                                                                           \
+  UPDATE(sgnht_update_euler_##suffix, T,                                                                                           \
+         (Out<double> squares, SGNHT_ARGUMENTS(T)),                                                                                \
+         euler(statistics, squares, SCHEDULES_OF(T), WALKERS_OF(T), chi, friction))                                                \
+  UPDATE(sgnht_update_badodab_##suffix, T,                                                                                         \
+         (Out<double> squares, SGNHT_ARGUMENTS(T)),                                                                                \
+         badodabKick(statistics, squares, SCHEDULES_OF(T), WALKERS_OF(T)))                                                         \
+  UPDATE(sgnht_drift_##suffix, T,                                                                                                  \
+         (Out<double> squares, InOut<T> w, InOut<T> v, TABLES(T), InOut<T> chi, Share n, ENTRIES, unsigned noise, double friction, \
+          int dataSize),                                                                                                           \
+         badodabDrift(squares, w, v, SCHEDULES_OF(T), chi, n, noise, friction, dataSize))                                          \
+  KERNEL(sgnht_adapt_##suffix, 256)                                                                                                \
+  (InOut<T> chi, In<double> squares, TABLES(T), int n, ENTRIES, int tiles, double share, double coupling, double mostExcess,       \
+   int dataSize) {                                                                                                                 \
+    adapt(chi, squares, SCHEDULES_OF(T), n, tiles, share, coupling, mostExcess, dataSize);                                         \
+  }                                                                                                                                \
+  UPDATE(sgnht_update_euler_element_##suffix, T,                                                                                   \
+         (SGNHT_ARGUMENTS(T)),                                                                                                     \
+         eulerElement(statistics, SCHEDULES_OF(T), WALKERS_OF(T), chi, friction, coupling, mostExcess))                            \
+  UPDATE_OF(sgnht_update_badodab_element_##suffix, 1,                                                                              \
+         (SGNHT_ARGUMENTS(T)),                                                                                                     \
+         badodabElement(statistics, SCHEDULES_OF(T), WALKERS_OF(T), chi, friction, coupling, mostExcess))
 
 SGNHT(float, f32)
 SGNHT(double, f64)

@@ -15,14 +15,14 @@ type Loop struct {
 // with 27. On the tensor cores a round of windows has 16 of them, of 32 filters and 32 taps. Those
 // of an update are the fewest with which a round makes noise.
 var Loops = map[string]Loop{
-	"sgld_update_f32":                {249, 4},
-	"psgld_update_f32":               {351, 4},
-	"fsgld_update_f32":               {331, 4},
-	"sghmc_update_f32":               {303, 4},
-	"baoab_update_f32":               {311, 4},
-	"obabo_update_f32":               {303, 4},
-	"sgnht_update_euler_f32":         {309, 4},
-	"sgd_update_f32":                 {31, 4},
+	"sgld_update_f32":                {246, 4},
+	"psgld_update_f32":               {348, 4},
+	"fsgld_update_f32":               {328, 4},
+	"sghmc_update_f32":               {299, 4},
+	"baoab_update_f32":               {310, 4},
+	"obabo_update_f32":               {298, 4},
+	"sgnht_update_euler_f32":         {305, 4},
+	"sgd_update_f32":                 {33, 4},
 	"momentum_update_f32":            {48, 4},
 	"relu_fwd_f32":                   {14, 4},
 	"relu_bwd_f32":                   {21, 4},

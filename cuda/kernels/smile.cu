@@ -24,8 +24,8 @@ struct Turned {
 };
 
 template <class T>
-INLINE void turnedDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Schedules<T>& schedules, In<double> turned, int n, unsigned stream, double friction,
-                        int dataSize) {
+INLINE void turnedDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Schedules<T>& schedules, In<double> turned, Share n, unsigned stream,
+                        double friction, int dataSize) {
   prefetch(n, w, v);
   const Step<T>& s = schedules.step(dataSize);
   const auto& c = once<Turned<T>>([&]() INLINED {
@@ -48,20 +48,20 @@ INLINE void turnedDrift(Out<double> squares, InOut<T> w, InOut<T> v, const Sched
   });
 }
 
-#define SMILE(T, suffix)                                                                                                                  \
-  UPDATE(smile_update_##suffix, T)                                                                                                        \
-  (Out<double> squares, WALKERS(T), In<T> rates, In<T> temperatures, Header header, int n, ENTRIES, STREAMS, double friction, PRIOR(T)) { \
-    (WALKERS_OF(T)).prefetchAll();                                                                                                        \
-    WALKERS_OF(T).kick(statistics, squares, SCHEDULES_OF(T).step(dataSize), [](int, int, const Quad<T>&) INLINED {});                     \
-  }                                                                                                                                       \
-  KERNEL(smile_turn_##suffix, 256)                                                                                                        \
-  (Out<double> r, In<double> squares, TABLES(T), int n, ENTRIES, int tiles, int dataSize) {                                               \
-    turn(r, squares, SCHEDULES_OF(T), n, tiles, dataSize);                                                                                \
-  }                                                                                                                                       \
-  UPDATE(smile_drift_##suffix, T)                                                                                                         \
-  (Out<double> squares, InOut<T> w, InOut<T> v, TABLES(T), In<double> r, int n, ENTRIES, unsigned noise, double friction, int dataSize) { \
-    turnedDrift(squares, w, v, SCHEDULES_OF(T), r, n, noise, friction, dataSize);                                                         \
-  }
+#define SMILE(T, suffix)                                                                                                           \
+  UPDATE(smile_update_##suffix, T,                                                                                                 \
+         (Out<double> squares, WALKERS(T), In<T> rates, In<T> temperatures, Header header, Share n, ENTRIES, STREAMS,              \
+          double friction, PRIOR(T)),                                                                                              \
+         (WALKERS_OF(T)).prefetchAll(); WALKERS_OF(T).kick(statistics, squares, SCHEDULES_OF(T).step(dataSize), [](int, int,       \
+          const Quad<T>&) INLINED {}))                                                                                             \
+  KERNEL(smile_turn_##suffix, 256)                                                                                                 \
+  (Out<double> r, In<double> squares, TABLES(T), int n, ENTRIES, int tiles, int dataSize) {                                        \
+    turn(r, squares, SCHEDULES_OF(T), n, tiles, dataSize);                                                                         \
+  }                                                                                                                                \
+  UPDATE(smile_drift_##suffix, T,                                                                                                  \
+         (Out<double> squares, InOut<T> w, InOut<T> v, TABLES(T), In<double> r, Share n, ENTRIES, unsigned noise, double friction, \
+          int dataSize),                                                                                                           \
+         turnedDrift(squares, w, v, SCHEDULES_OF(T), r, n, noise, friction, dataSize))
 
 SMILE(float, f32)
 SMILE(double, f64)

@@ -4,21 +4,25 @@
 #pragma once
 #include "philox.cuh"
 #include "reduce.cuh"
+#include "rows.cuh"
 
 namespace pollen {
 
 // updateTile is how many of n parameters a tile has.
 INLINE int updateTile(int n) { return n <= 128 * 1024 ? 1024 : 4096; }
 
-// UPDATE is a kernel of float, of which a multiprocessor holds two blocks, or of double.
-#define UPDATE(name, T) KERNEL(name, 512, sizeof(T) == 4 ? 2 : 1)
+// UPDATE is a kernel of float, of which a multiprocessor holds two blocks, or of double: its name, its arguments for one parameter, and what a row does.
+#define UPDATE(name, T, arguments, ...) UPDATE_OF(name, sizeof(T) == 4 ? 2 : 1, arguments, __VA_ARGS__)
+#define UPDATE_OF(name, blocks, arguments, ...)   \
+  INLINE void name##_row arguments { __VA_ARGS__; } \
+  KERNEL(name, 512, blocks)(decltype(rowsOf(name##_row)) rows) { rows.run([](auto... a) INLINED { name##_row(a...); }); }
 
 // prefetch tells the device that the block will read its first tile of these buffers, while it waits for what else it needs.
 template <class... X>
-INLINE void prefetch(int n, X... x) {
+INLINE void prefetch(Share n, X... x) {
   auto one = [&](auto* p) INLINED {
     constexpr int line = 128 / sizeof(*p);
-    int i = threadIdx.x * line, at = blockIdx.x * updateTile(n) + i;
+    int i = threadIdx.x * line, at = n.block * updateTile(n) + i;
     if (i < updateTile(n) && at < n) prefetchLine(p + at);
   };
   (one(x.at()), ...);
@@ -26,8 +30,8 @@ INLINE void prefetch(int n, X... x) {
 
 // tiles calls f(tile) for the block's tiles. A grid may have fewer blocks than there are tiles: what a block does before them is then done less often.
 template <class F>
-INLINE void tiles(int n, F f) {
-  for (int tile = blockIdx.x; tile * updateTile(n) < n; tile += gridDim.x) f(tile);
+INLINE void tiles(Share n, F f) {
+  for (int tile = n.block; tile * updateTile(n) < n; tile += n.blocks) f(tile);
 }
 
 // tileSum is the sum of what f(i, count) returns for the fours of a tile. Each thread adds its own in order, then a warp's are added, all in that type,
@@ -49,7 +53,7 @@ INLINE void leave(Out<T> y, int tile, double v) {
 
 // update leaves those sums as the tiles' statistics.
 template <class T, class F>
-INLINE void update(Out<T> statistics, int n, F f) {
+INLINE void update(Out<T> statistics, Share n, F f) {
   tiles(n, [&](int tile) INLINED { leave(statistics, tile, tileSum(n, tile, f)); });
 }
 

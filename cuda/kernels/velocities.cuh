@@ -32,7 +32,7 @@ struct Walkers {
   InOut<T> w;
   In<T> dw;
   InOut<T> v;
-  int n;
+  Share n;
   unsigned noise, start;  // streams
   Prior<T> prior;
 

@@ -61,7 +61,7 @@ func UpdateHost[T float32 | float64](n int, run func(a *tensor.Args, lo, hi int)
 
 // UpdateGrid is the grid of an update of n parameters: a block for some tiles, a thread for a four.
 func UpdateGrid(n int) tensor.Grid {
-	return tensor.Shares{Items: UpdateTiles(n), Most: mostTiles, Threads: min(above(n, 4), UpdateTile(n)/4, updateThreads)}
+	return tensor.Shares{Items: UpdateTiles(n), Most: mostTiles, Threads: min(above(n, 4), UpdateTile(n)/4, updateThreads), Rows: true}
 }
 
 // updateThreads is the most threads of a block, as in cuda/kernels/update.cuh. What a block

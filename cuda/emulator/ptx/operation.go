@@ -107,7 +107,7 @@ var spaces = map[string]struct {
 	"global.nc": {"f32 f64", true},
 	"shared":    {"s32 u32 u64 f32 f64", true},
 	"local":     {"f32 f64", false},
-	"param":     {"s32 u32 u64 f32 f64", false},
+	"param":     {"s32 u32 u64 f32 f64", true},
 }
 
 // access translates loads and stores: ld.space.vector.type register(s), [address].

@@ -61,6 +61,25 @@ struct Memory {
   }
 };
 
+// rowsOf is the one parameter of a kernel that takes rows (../../../kernels/rows.cuh).
+static std::vector<char> rowsOf(const Kernel& kernel, const std::vector<int>& ends, const std::vector<void*>& arguments, const std::vector<size_t>& sizes) {
+  const size_t most = 12, begin = most * sizeof(int), each = (kernel.parameters[0].size - begin) / most;
+  std::vector<char> all(kernel.parameters[0].size, (char)0xff);
+  memcpy(all.data(), ends.data(), ends.size() * sizeof(int));
+  for (size_t row = 0, i = 0; row < ends.size(); row++) {
+    size_t at = 0;
+    for (size_t end = arguments.size() / ends.size() * (row + 1); i < end; i++) {
+      size_t align = sizes[i] < 8 ? sizes[i] : 8;
+      at = (at + align - 1) / align * align;
+      if (at + sizes[i] > each) die(kernel.name + ": a row is too long");
+      memcpy(all.data() + begin + row * each + at, arguments[i], sizes[i]);
+      at += sizes[i];
+    }
+    if ((at + 7) / 8 * 8 != each) die(kernel.name + ": a row is too short");
+  }
+  return all;
+}
+
 static void call(std::vector<Memory>& memory, unsigned chains) {
   std::string symbol(read<uint32_t>(), ' ');
   if (fread(&symbol[0], 1, symbol.size(), file) != symbol.size()) die("the file ends too early");
@@ -69,12 +88,22 @@ static void call(std::vector<Memory>& memory, unsigned chains) {
   unsigned x = read<uint32_t>(), y = read<uint32_t>(), threads = read<uint32_t>(), dynamic = read<uint32_t>();
   std::vector<uint64_t> scalars(read<uint32_t>());
   std::vector<void*> arguments;
-  if (scalars.size() != kernel->parameters.size()) die(symbol + ": wrong number of arguments");
+  std::vector<size_t> sizes;
   for (uint64_t& scalar : scalars) {
     bool buffer = read<uint8_t>();
     scalar = read<uint64_t>();
     arguments.push_back(buffer ? (void*)&memory[scalar].address : &scalar);
+    uint32_t bytes = read<uint32_t>();
+    sizes.push_back(buffer ? sizeof(Memory::Address) : bytes);
   }
+  std::vector<int> ends(read<uint32_t>());
+  for (int& end : ends) end = read<uint32_t>();
+  std::vector<char> rows;
+  if (!ends.empty()) {
+    rows = rowsOf(*kernel, ends, arguments, sizes);
+    arguments = {rows.data()};
+  }
+  if (arguments.size() != kernel->parameters.size()) die(symbol + ": wrong number of arguments");
   // The sanitizers end the program in the middle of a kernel; this tells where.
   fprintf(stderr, "\r%s%*s", symbol.c_str(), 40, "");
   std::string wrong = runGrid(*kernel, {x, y, chains}, {threads, 1, 1}, dynamic, arguments.data());
