@@ -16,6 +16,10 @@
 // memory by themselves (wgmma), which no other GPU can. POLLEN_CUDA_WGMMA=off, read by Open, leaves
 // those kernels out: sums then differ by their rounding.
 //
+// From compute capability 9.0 and CUDA 12.3 on, a step's calls may begin before those that they
+// follow have ended, up to where they need what these make. POLLEN_CUDA_DEPENDENT=off, read by
+// Open, has them begin afterwards. The bits are the same.
+//
 // Same seed, same GPU, same bits, whatever chains run beside a chain. Every driver call goes
 // through one check, which names the call with the driver's own explanation; after an error that a
 // context does not survive, the GPU is lost, and says so from then on.

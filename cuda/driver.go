@@ -38,6 +38,7 @@ type driver interface {
 
 	cuGraphCreate(graph *handle, flags uint32) result
 	cuGraphAddKernelNode(node *handle, graph handle, dependencies *handle, count uint64, parameters *kernelNode) result
+	cuGraphAddDependencies_v2(graph handle, from, to *handle, edges *edgeData, count uint64) result
 	cuGraphInstantiateWithFlags(executable *handle, graph handle, flags uint64) result
 	cuGraphLaunch(executable, stream handle) result
 	cuGraphExecDestroy(executable handle) result
@@ -90,6 +91,7 @@ const (
 	nvlinkUncorrectable  result    = 220
 	noJITCompiler        result    = 221
 	operatingSystem      result    = 304
+	notFound             result    = 500
 	illegalAddress       result    = 700
 	launchTimeout        result    = 702
 	contextIsDestroyed   result    = 709

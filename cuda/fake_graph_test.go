@@ -18,6 +18,7 @@ type fakeGraph struct {
 type fakeNode struct {
 	handle  handle
 	follows []int
+	early   bool
 	work    func()
 }
 
@@ -68,11 +69,35 @@ func (d *fakeDriver) cuGraphAddKernelNode(node *handle, graph handle, dependenci
 	})
 }
 
+func (d *fakeDriver) cuGraphAddDependencies_v2(graph handle, from, to *handle, edges *edgeData, count uint64) result {
+	return d.do("cuGraphAddDependencies_v2", func() result {
+		g := d.graphs[graph]
+		if g == nil || count != 1 || *edges != (edgeData{from: 1, kind: 1}) {
+			return invalidValue
+		}
+		place := func(h handle) int { return slices.IndexFunc(g.nodes, func(n fakeNode) bool { return n.handle == h }) }
+		earlier, later := place(*from), place(*to)
+		if earlier < 0 || later <= earlier || slices.Contains(g.nodes[later].follows, earlier) {
+			return invalidValue
+		}
+		g.nodes[later].follows = append(g.nodes[later].follows, earlier)
+		if g.nodes[later].early {
+			return invalidValue
+		}
+		g.nodes[later].early = true
+		d.early++
+		return success
+	})
+}
+
 func (d *fakeDriver) cuGraphInstantiateWithFlags(executable *handle, graph handle, _ uint64) result {
 	return d.do("cuGraphInstantiateWithFlags", func() result {
 		g, ok := d.graphs[graph]
 		if !ok {
 			return invalidHandle
+		}
+		for _, n := range g.nodes {
+			d.followers += min(1, len(n.follows))
 		}
 		*executable = d.fresh()
 		d.ready[*executable] = &fakeGraph{nodes: slices.Clone(g.nodes), random: g.random}

@@ -43,6 +43,8 @@ type fakeDriver struct {
 	kernels  map[string]fakeKernel
 	launched int
 	waits    int // synchronisations
+
+	followers, early int // calls in graphs that follow others, and those that may begin early
 }
 
 type fakeMemory struct {
@@ -135,7 +137,6 @@ const (
 
 	invalidContext result = 201
 	invalidHandle  result = 400
-	notFound       result = 500
 )
 
 func (d *fakeDriver) cuInit(uint32) result { return d.begin("cuInit", none) }

@@ -3,9 +3,6 @@ package cuda
 import (
 	"fmt"
 	"math"
-	"os"
-
-	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -49,16 +46,7 @@ const (
 const manyChains = 64
 
 // wantsGroups reads WGMMAVariable.
-func wantsGroups() (bool, error) {
-	switch v := os.Getenv(WGMMAVariable); v {
-	case "", "on":
-		return true, nil
-	case "off":
-		return false, nil
-	default:
-		return false, errors.Errorf("cuda: %s is %q, wants off or on", WGMMAVariable, v)
-	}
-}
+func wantsGroups() (bool, error) { return onOrOff(WGMMAVariable) }
 
 // groupProduct is a convolution by these kernels.
 type groupProduct struct{ packedProduct }

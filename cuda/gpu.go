@@ -7,6 +7,8 @@ import (
 	"unsafe"
 
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/cuda/kernels"
 )
 
 // oldestCapability is that of the oldest GPUs that the kernels support: Volta.
@@ -25,6 +27,8 @@ type gpu struct {
 	stream  handle
 	shared  int  // bytes of shared memory that a block may ask for
 	groups  bool // whether it has the kernels of geometry_wgmma.go, and may use them
+
+	dependent bool // whether calls may begin before those that they follow have ended
 
 	sources   map[string]*source // the one to take for each symbol
 	modules   []handle           // one for each function
@@ -53,6 +57,10 @@ func openGPU(l *library, index int, sources []source, half int) (*gpu, error) {
 	if g.groups, err = wantsGroups(); err != nil {
 		return nil, err
 	}
+	if g.dependent, err = wantsDependent(); err != nil {
+		return nil, err
+	}
+	g.dependent = g.dependent && g.capability() >= kernels.DependentCapability && l.version >= oldestDependent
 	g.sources = choose(sources, g.capability(), l.version)
 	g.groups = g.groups && g.capability() == groupable && g.sources[groupSymbol(stripTile{height: 8, strips: 1})] != nil // older drivers do not read their PTX
 	if err := g.take(); err != nil {

@@ -36,7 +36,7 @@ func (p *part) assemble(steps int) (handle, error) {
 	failed := p.addNodes(graph, steps)
 	if failed == nil {
 		err := p.check("cuGraphInstantiateWithFlags", p.cuGraphInstantiateWithFlags(&executable, graph, 0))
-		failed = errors.Wrapf(err, "a CUDA graph of %d launches", steps*len(p.calls))
+		failed = errors.Wrapf(err, "a CUDA graph of %d launches%s", steps*len(p.calls), p.earlyRemedy())
 	}
 	failed = first(failed, p.check("cuGraphDestroy", p.cuGraphDestroy(graph)))
 	if failed != nil && executable != 0 {
@@ -56,6 +56,10 @@ func (p *part) addNodes(graph handle, steps int) error {
 			for _, earlier := range follows[len(nodes)] {
 				dependencies = append(dependencies, nodes[earlier])
 			}
+			var last []handle
+			if p.dependent && len(dependencies) > 0 {
+				last, dependencies = dependencies[:1], dependencies[1:]
+			}
 			var node handle
 			n := p.node(s, 0, p.chains)
 			code := p.cuGraphAddKernelNode(&node, graph, unsafe.SliceData(dependencies), uint64(len(dependencies)), &n)
@@ -63,9 +67,24 @@ func (p *part) addNodes(graph handle, steps int) error {
 				return p.describe(err, s, n)
 			}
 			nodes = append(nodes, node)
+			if last == nil {
+				continue
+			}
+			code = p.cuGraphAddDependencies_v2(graph, &last[0], &node, &early, 1)
+			if err := p.check("cuGraphAddDependencies_v2", code); err != nil {
+				return errors.Wrapf(p.describe(err, s, n), "an edge of a CUDA graph%s", p.earlyRemedy())
+			}
 		}
 	}
 	return nil
+}
+
+// earlyRemedy is what to do if the driver takes no graph with such edges.
+func (p *part) earlyRemedy() string {
+	if !p.dependent {
+		return ""
+	}
+	return ", some of which may begin before others have ended; " + DependentVariable + "=off does without"
 }
 
 // follows are, for each call of that many steps, the earlier ones that it follows.

@@ -128,7 +128,7 @@ func (g *gpu) compile(s *source, symbol string) (handle, error) {
 	options := []jitOption{errorLog, errorLogBytes}
 	values := []uintptr{uintptr(unsafe.Pointer(&log[0])), jitLogBytes}
 	var module handle
-	code := g.cuModuleLoadDataEx(&module, cString(s.head+s.entries[symbol].Body), uint32(len(options)), &options[0], &values[0])
+	code := g.cuModuleLoadDataEx(&module, cString(g.text(s, symbol)), uint32(len(options)), &options[0], &values[0])
 	if err := g.check("cuModuleLoadDataEx", code); err != nil {
 		text, _, _ := bytes.Cut(log, []byte{0})
 		return 0, errors.Wrapf(err, "%s of %s: the driver's compiler says %q%s", symbol, s.name, text, remedy(code))

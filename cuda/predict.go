@@ -19,6 +19,7 @@ type Model struct {
 	Memory, Cache   float64 // bytes a second, of the GPU's memory and of its second-level cache
 	CacheBytes      float64
 	Node            float64 // seconds from the end of a launch's work to that of one behind it
+	Early           float64 // that of one which could begin early, if the launch before it took long enough
 }
 
 // H200 is the GPU for which the tiles' speeds are estimated. The data sheet has 132 multiprocessors
@@ -26,7 +27,7 @@ type Model struct {
 // estimates until a measured record corrects them.
 var H200 = Model{
 	Name: "NVIDIA H200", Capability: 90, Shared: 227 << 10, Multiprocessors: 132, Clock: 1.8e9, Issue: 0.7,
-	Memory: 0.9 * 4.8e12, Cache: 7e12, CacheBytes: 50 << 20, Node: costOfLaunch / 1.8e9,
+	Memory: 0.9 * 4.8e12, Cache: 7e12, CacheBytes: 50 << 20, Node: costOfLaunch / 1.8e9, Early: 0.7e-6,
 }
 
 // Predicted is the time that a call is predicted to take by itself, after its launch, and what
@@ -50,6 +51,13 @@ func Predict(s tensor.Workload, m Model, precision Precision) (calls []Predicted
 	if err != nil {
 		return nil, 0, err
 	}
+	dependent, err := wantsDependent()
+	if err != nil {
+		return nil, 0, err
+	}
+	if !dependent || m.Capability < kernels.DependentCapability {
+		m.Early = m.Node
+	}
 	place := placement{
 		precision: precision, multiprocessors: m.Multiprocessors, capability: m.Capability, chains: s.Chains, shared: m.Shared,
 		groups: groups && m.Capability == groupable,
@@ -72,26 +80,34 @@ func Predict(s tensor.Workload, m Model, precision Precision) (calls []Predicted
 		calls[i].predict(m, c, s.Chains, footprint)
 		work += calls[i].Seconds
 	}
-	return calls, max(work, line(calls, orderOf(all, 1).follows, m.Node)), nil
+	return calls, max(work, line(calls, orderOf(all, 1).follows, m)), nil
 }
 
 // line fills in when the calls of a step end, each of which follows others, and returns the last
-// end.
-func line(calls []Predicted, follows [][]int, node float64) (end float64) {
-	for i := range calls {
-		for _, before := range follows[i] {
-			calls[i].End = max(calls[i].End, calls[before].End)
+// end. The last of those that a call follows lets it begin early.
+func line(calls []Predicted, follows [][]int, m Model) (end float64) {
+	// begins is when a call's work could begin for one that it follows.
+	begins := func(i, before int) float64 {
+		b := calls[before]
+		if before == follows[i][0] {
+			return max(b.End+m.Early, b.End-b.Seconds+m.Node)
 		}
-		calls[i].End += node + calls[i].Seconds
+		return b.End + m.Node
+	}
+	for i := range calls {
+		begin := m.Node
+		for _, before := range follows[i] {
+			begin = max(begin, begins(i, before))
+		}
+		calls[i].End = begin + calls[i].Seconds
 		end = max(end, calls[i].End)
 	}
 	for i := range calls {
 		calls[i].Slack = end - calls[i].End
 	}
 	for i := len(calls) - 1; i >= 0; i-- {
-		begin := calls[i].End - node - calls[i].Seconds
 		for _, before := range follows[i] {
-			calls[before].Slack = max(0, min(calls[before].Slack, calls[i].Slack+begin-calls[before].End))
+			calls[before].Slack = max(0, min(calls[before].Slack, calls[i].Slack+calls[i].End-calls[i].Seconds-begins(i, before)))
 		}
 	}
 	return end

@@ -1,6 +1,8 @@
 package cuda
 
 import (
+	"math"
+	"strings"
 	"testing"
 
 	"github.com/pollen-ml/pollen/tensor"
@@ -41,9 +43,19 @@ func TestPredict(t *testing.T) {
 			t.Errorf("%+v, wants %v seconds, bound by memory", c, want)
 		}
 	}
-	if wanted := 2 * (want + H200.Node); step != wanted {
+	if wanted := want + H200.Node + want + H200.Early; math.Abs(step/wanted-1) > 1e-12 {
 		t.Errorf("the step takes %v, wants %v", step, wanted)
 	}
+	t.Setenv(DependentVariable, "off")
+	if _, step := predict(large, 1); step != 2*(want+H200.Node) {
+		t.Errorf("without early launches the step takes %v", step)
+	}
+	t.Setenv(DependentVariable, "no")
+	_, _, err := Predict(elementwiseStep(large, 1), H200, FP32)
+	if err == nil || !strings.Contains(err.Error(), `POLLEN_CUDA_DEPENDENT is "no", wants off or on`) {
+		t.Errorf("got %v", err)
+	}
+	t.Setenv(DependentVariable, "on")
 	if _, many := predict(large, 3); !(many > 2.9*step && many < 3*step) {
 		t.Errorf("three chains take %v, one %v", many, step)
 	}
@@ -53,7 +65,7 @@ func TestPredict(t *testing.T) {
 	}
 	slow := H200
 	slow.Clock /= 1000
-	calls, _, err := Predict(elementwiseStep(large, 1), slow, FP32)
+	calls, _, err = Predict(elementwiseStep(large, 1), slow, FP32)
 	if err != nil || calls[0].Bound != "issue" {
 		t.Errorf("with a slow clock: %+v, %v, wants it bound by its instructions", calls, err)
 	}
@@ -90,8 +102,13 @@ func TestPredictProduct(t *testing.T) {
 func TestPredictLine(t *testing.T) {
 	// 0 is followed by 1, 2; both by 3; 4 stands alone.
 	calls := []Predicted{{Seconds: 1}, {Seconds: 5}, {Seconds: 2}, {Seconds: 1}, {Seconds: 3}}
-	if end := line(calls, [][]int{nil, {0}, {0}, {1, 2}, nil}, 0.5); end != 8.5 {
+	if end := line(calls, [][]int{nil, {0}, {0}, {1, 2}, nil}, Model{Node: 0.5, Early: 0.5}); end != 8.5 {
 		t.Errorf("the last one ends at %v, wants 8.5", end)
+	}
+	// The last of those that a call follows lets it begin 0.3 earlier, if it takes as long.
+	early := []Predicted{{Seconds: 1}, {Seconds: 0.1}, {Seconds: 2}, {Seconds: 1}}
+	if end := line(early, [][]int{nil, {0}, {1}, {2, 0}}, Model{Node: 0.5, Early: 0.2}); math.Abs(end-5.4) > 1e-12 || early[0].Slack != 0 || early[2].Slack != 0 {
+		t.Errorf("the last one ends at %v, %+v, wants 5.4", end, early)
 	}
 	ends, slacks := []float64{1.5, 7, 4, 8.5, 3.5}, []float64{0, 0, 3, 0, 5}
 	for i, c := range calls {

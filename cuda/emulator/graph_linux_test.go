@@ -3,8 +3,11 @@ package emulator
 import (
 	"os"
 	"slices"
+	"strings"
 	"testing"
 	"unsafe"
+
+	"github.com/pollen-ml/pollen/cuda/kernels"
 )
 
 // kernelNode is a CUDA_KERNEL_NODE_PARAMS_v1.
@@ -19,6 +22,7 @@ type kernelNode struct {
 // copies is a graph whose nodes are ReLUs of one number, from one place of an array to another.
 type copies struct {
 	*caller
+	driver                              *Driver
 	stream, function, graph, executable uintptr
 	memory                              uint64
 	host                                *[copyPlaces]float32
@@ -27,15 +31,18 @@ type copies struct {
 
 const copyPlaces = 9
 
-func newCopies(t *testing.T) *copies {
+func newCopies(t *testing.T, dependent bool) *copies {
 	t.Helper()
-	caller, _ := newCaller(t, Options{})
-	g := &copies{caller: caller}
+	caller, driver := newCaller(t, Options{})
+	g := &copies{caller: caller, driver: driver}
 	g.begin()
 	g.stream = g.value(1)
 	file, err := os.ReadFile("../kernels/relu.ptx")
 	if err != nil {
 		t.Fatal(err)
+	}
+	if dependent {
+		file = []byte(kernels.Dependent(string(file)))
 	}
 	g.gives(0, "cuModuleLoadDataEx", g.result(2), at(g, &append(file, 0)[0]), 0, 0, 0)
 	g.gives(0, "cuModuleGetFunction", g.result(3), g.value(2), at(g, &[]byte("relu_fwd_f32\x00")[0]))
@@ -102,7 +109,7 @@ func (g *copies) end() {
 // TestGraphs makes a graph that is a line: each of its nodes copies what the one before it did.
 // Invalid nodes and edges are refused.
 func TestGraphs(t *testing.T) {
-	g := newCopies(t)
+	g := newCopies(t, false)
 	g.gives(1, "cuGraphCreate", g.result(7), 1)
 	for _, spoil := range []func(n *kernelNode){
 		func(n *kernelNode) { n.grid[1] = 0 }, func(n *kernelNode) { n.block[0] = 257 }, func(n *kernelNode) { n.shared = 49 << 10 },
@@ -136,7 +143,7 @@ func TestGraphs(t *testing.T) {
 // process takes the same orders.
 func TestGraphsTakeAnyOrder(t *testing.T) {
 	orders := func() (last []float32) {
-		g := newCopies(t)
+		g := newCopies(t, false)
 		g.add(0, g.node(0, 2))
 		g.add(0, g.node(1, 2))
 		g.instantiate()
@@ -154,5 +161,55 @@ func TestGraphsTakeAnyOrder(t *testing.T) {
 	}
 	if second := orders(); !slices.Equal(second, first) {
 		t.Errorf("the last ones wrote %v, and after a reset %v", first, second)
+	}
+}
+
+// edge is a CUgraphEdgeData.
+type edge struct {
+	from, to, kind uint8
+	reserved       [5]uint8
+}
+
+// link adds an edge; the driver must answer with want.
+func (g *copies) link(want int, from, to uint64, e edge) {
+	g.t.Helper()
+	g.gives(want, "cuGraphAddDependencies_v2", g.graph, at(g, &from), at(g, &to), at(g, &e), 1)
+}
+
+// TestEarlyEdges makes a line of nodes each of which may begin early. The driver takes no edges
+// that there cannot be, and runs no kernel early that does not wait.
+func TestEarlyEdges(t *testing.T) {
+	for _, dependent := range []bool{true, false} {
+		g := newCopies(t, dependent)
+		early := edge{from: 1, kind: 1}
+		nodes := []uint64{g.add(0, g.node(0, 1))}
+		for i := 1; i < copyPlaces-1; i++ {
+			nodes = append(nodes, g.add(0, g.node(i, i+1)))
+			g.link(0, nodes[i-1], nodes[i], early)
+		}
+		for _, wrong := range []edge{{from: 1}, {kind: 1}, {from: 2, kind: 2}, {from: 1, to: 1, kind: 1}, {from: 1, kind: 1, reserved: [5]uint8{1}}} {
+			g.link(1, nodes[0], nodes[2], wrong)
+		}
+		g.link(1, nodes[1], nodes[2], early) // there is one
+		g.link(1, nodes[2], nodes[0], early) // a circle
+		g.link(1, nodes[0], 12345, early)
+		g.link(0, nodes[0], nodes[2], edge{})
+		g.instantiate()
+		*g.host = [copyPlaces]float32{3}
+		if dependent {
+			g.run()
+			if got := g.host[copyPlaces-1]; got != 3 {
+				t.Errorf("the end of the line has %v, wants 3", got)
+			}
+			g.end()
+			continue
+		}
+		g.gives(0, "cuMemcpyHtoDAsync_v2", uintptr(g.memory), g.value(5), 4*copyPlaces, g.stream)
+		g.gives(0, "cuGraphLaunch", g.executable, g.stream)
+		g.gives(719, "cuStreamSynchronize", g.stream)
+		if report := g.driver.Report(); !strings.Contains(report, "relu_fwd_f32 begins before the launch that it follows has ended, and never waits for it") {
+			t.Errorf("the driver reports %s", report)
+		}
+		g.driver.Reset(Options{})
 	}
 }

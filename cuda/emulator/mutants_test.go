@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/cuda/kernels"
 )
 
 // subject is an entry of the committed PTX with launches of it, whose result is the first buffer of
@@ -134,7 +136,7 @@ func exponentials() subject {
 // run is what the launches leave in their results.
 func (s *subject) run(t *testing.T, program Program, symbol string, seconds int) (results [][]byte, err error) {
 	t.Helper()
-	recording := new(Recording)
+	recording := &Recording{Early: true}
 	s.record(recording, symbol)
 	memory, err := program.Run(t, recording, seconds)
 	if err != nil {
@@ -160,7 +162,7 @@ func (s *subject) check(results [][]byte) error {
 	return nil
 }
 
-// text is the file's beginning, and the entry.
+// text is the file's beginning, and the entry, for a launch that may begin early.
 func (s *subject) text(t *testing.T) (head, entry string) {
 	t.Helper()
 	content, err := os.ReadFile("../kernels/" + s.file)
@@ -173,7 +175,7 @@ func (s *subject) text(t *testing.T) (head, entry string) {
 	if !found || !ended {
 		t.Fatalf("%s has no entry %s", s.file, s.entry)
 	}
-	return head, ".visible .entry " + s.entry + "(\n" + body + "\n}\n"
+	return kernels.Dependent(head), kernels.Dependent(".visible .entry " + s.entry + "(\n" + body + "\n}\n")
 }
 
 // mistakes are ways to make a line wrong: the part in parentheses becomes something else. Of each
@@ -214,6 +216,8 @@ var mistakes = []struct {
 	{"depths described further apart", regexp.MustCompile(`^or\.b64 %\w+, %\w+, (\d{11});`), changed(1 << 16), 1},
 	{"pixels described further apart", regexp.MustCompile(`^shl\.b64 %\w+, %\w+, (32);`), always("33"), 1},
 	{"chunks described further apart", regexp.MustCompile(`^shl\.b32 %\w+, %\w+, (16);`), always("17"), 1},
+	{"the wait for the launch before dropped", regexp.MustCompile(`^(griddepcontrol\.wait;)`), always(""), 1},
+	{"the next launch let begin first", regexp.MustCompile(`^griddepcontrol\.(wait);`), always("launch_dependents"), 1},
 	{"a place 4 bytes further on", regexp.MustCompile(`^(?:ld|st)\.(?:shared|global)[^\[]*\[%\w+(\+-?\d+|)\]`), further, 0.8},
 }
 

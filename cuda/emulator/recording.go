@@ -11,7 +11,10 @@ import (
 
 // Recording is launches with their memory, to be run again by a program that the sanitizers watch:
 // every buffer is given memory of its own, for each of some chains.
-type Recording struct{ out bytes.Buffer }
+type Recording struct {
+	Early bool // what is added begins before the launch that it follows has ended, if it is PTX
+	out   bytes.Buffer
+}
 
 // Buffer is a launch's buffer. Without contents it is NaN.
 type Buffer struct {
@@ -68,6 +71,7 @@ func (r *Recording) Add(chains int, buffers []Buffer, calls []Call) {
 			r.out.Write(binary.LittleEndian.AppendUint64(nil, a.Value))
 			numbers(a.Bytes)
 		}
+		flag(r.Early)
 		numbers(len(c.Ends))
 		numbers(c.Ends...)
 	}

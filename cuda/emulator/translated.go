@@ -13,9 +13,11 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/cuda/emulator/ptx"
+	"github.com/pollen-ml/pollen/cuda/kernels"
 )
 
-// translated are tasks that translate files of PTX to C++ and compile that.
+// translated are tasks that translate files of PTX to C++ and compile that: as they are for
+// launches that may begin early, which do all that the others do.
 func (c *toolchain) translated(source string, paths []string) (tasks []func() (string, error), err error) {
 	headers, err := contents(source, "*.h", "ptx/*.h")
 	if err != nil {
@@ -26,7 +28,7 @@ func (c *toolchain) translated(source string, paths []string) (tasks []func() (s
 		if err != nil {
 			return nil, errors.Wrap(err, "emulator")
 		}
-		units, err := ptx.Translate(filepath.Base(path), string(text))
+		units, err := ptx.Translate(filepath.Base(path), kernels.Dependent(string(text)), string(text))
 		if err != nil {
 			return nil, errors.WithMessage(err, "emulator")
 		}

@@ -49,13 +49,25 @@ func TestAssemble(t *testing.T) {
 				t.Parallel()
 				assemble(t, ptxas, architecture, f)
 			})
+			if capability >= DependentCapability {
+				early := f
+				early.Text = Dependent(f.Text)
+				t.Run(f.Name+"/"+architecture+" early", func(t *testing.T) {
+					t.Parallel()
+					assemble(t, ptxas, architecture, early)
+				})
+			}
 		}
 	}
 }
 
 // assemble reports the registers and spills of a file's kernels.
 func assemble(t *testing.T, ptxas, architecture string, f File) {
-	text, err := exec.Command(ptxas, "-v", "-arch="+architecture, f.Name, "-o", filepath.Join(t.TempDir(), "out")).CombinedOutput()
+	file := filepath.Join(t.TempDir(), f.Name)
+	if err := os.WriteFile(file, []byte(f.Text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	text, err := exec.Command(ptxas, "-v", "-arch="+architecture, file, "-o", filepath.Join(t.TempDir(), "out")).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s for %s: %v\n%s", f.Name, architecture, err, text[:min(len(text), 2000)])
 	}

@@ -21,7 +21,7 @@ var Loops = map[string]Loop{
 	"sghmc_update_f32":               {299, 4},
 	"baoab_update_f32":               {310, 4},
 	"obabo_update_f32":               {298, 4},
-	"sgnht_update_euler_f32":         {305, 4},
+	"sgnht_update_euler_f32":         {307, 4},
 	"sgd_update_f32":                 {33, 4},
 	"momentum_update_f32":            {48, 4},
 	"relu_fwd_f32":                   {14, 4},

@@ -20,8 +20,9 @@ type Unit struct {
 // some seconds for that.
 const unitBytes = 150 << 10
 
-// Translate makes C++ of a file of PTX. The units of a file belong together.
-func Translate(name, text string) ([]Unit, error) {
+// Translate makes C++ of a file of PTX, which also does for other texts that say the same. The
+// units of a file belong together.
+func Translate(name, text string, others ...string) ([]Unit, error) {
 	m := &module{name: name, lines: strings.Split(text, "\n"), arrays: map[string]array{}}
 	var units []Unit
 	var made strings.Builder
@@ -35,10 +36,12 @@ func Translate(name, text string) ([]Unit, error) {
 	end := func() {
 		if len(units) == 0 {
 			made.WriteString("static const bool known =")
-			for _, part := range strings.Split(text, "\n.visible .entry ") {
-				digest := fnv.New64a()
-				digest.Write([]byte(part))
-				fmt.Fprintf(&made, " pollen::addPTX(0x%xull) &&", digest.Sum64())
+			for _, known := range append([]string{text}, others...) {
+				for _, part := range strings.Split(known, "\n.visible .entry ") {
+					digest := fnv.New64a()
+					digest.Write([]byte(part))
+					fmt.Fprintf(&made, " pollen::addPTX(0x%xull) &&", digest.Sum64())
+				}
 			}
 			made.WriteString(" true;\n")
 		}

@@ -34,6 +34,10 @@ func (e *entry) operation(opcode string, operands []string) (string, error) {
 			return "", err
 		}
 		return e.compute("mov.b64", operations["mov.b64"], operands)
+	case "griddepcontrol.wait":
+		return "pollen::waitForGrid();", wants(0)
+	case "griddepcontrol.launch_dependents":
+		return "pollen::letNextBegin();", wants(0)
 	case "prefetch.global.L2":
 		if err := wants(1); err != nil {
 			return "", err

@@ -55,12 +55,14 @@ ret;
 }
 
 // launch runs kernel i once on in.
-func launch(i int, in []uint32) *emulator.Recording {
+func launch(i int, in []uint32) *emulator.Recording { return launchEarly(i, in, false) }
+
+func launchEarly(i int, in []uint32, early bool) *emulator.Recording {
 	var contents []byte
 	for _, v := range in {
 		contents = binary.LittleEndian.AppendUint32(contents, v)
 	}
-	r := new(emulator.Recording)
+	r := &emulator.Recording{Early: early}
 	r.Add(1, []emulator.Buffer{{Bytes: 4 * 64}, {Bytes: len(contents), Contents: contents}}, []emulator.Call{{
 		Symbol: "kernel" + strconv.Itoa(i), Blocks: [2]int{1, 1}, Threads: 64, Shared: 512,
 		Arguments: []emulator.Argument{{Buffer: true, Value: 0}, {Buffer: true, Value: 1}, {Value: 64}},
@@ -202,6 +204,48 @@ func TestAccessesAreChecked(t *testing.T) {
 		found := strings.Contains(said, fmt.Sprintf("kernel%d: block (0, 0, 0)", i)) && strings.Contains(said, row.want)
 		if row.want == "" && err != nil || row.want != "" && !found {
 			t.Errorf("%s\ngot %s, wants %q", row.body, said, row.want)
+		}
+	}
+}
+
+// TestEarlyLaunches: a kernel that began before the launch that it follows had ended touches no
+// global memory before it waits for that, lets the next one begin only afterwards, and does wait.
+// One that began later need not.
+func TestEarlyLaunches(t *testing.T) {
+	const wait, next, outside = "griddepcontrol.wait;\n", "griddepcontrol.launch_dependents;\n", "before the wait for the launch that the kernel follows"
+	const load, store, skip = "ld.global.u32 %r1, [%rd0];\n", "st.global.u32 [%rd1], %r1;\n", "setp.ne.s32 %p0, %r0, 40;\n@%p0 bra $L;\n"
+	rows := []struct{ body, want string }{
+		{wait + next + load, ""},
+		{wait + load + next, ""},
+		{load + wait + next, outside},
+		{"mov.u32 %r1, 5;\n" + store + wait + next, outside},
+		{load, outside},
+		{next + wait + load, "lets the next launch begin before it has waited itself"},
+		{skip + "st.global.u32 [%rd1], %r0;\n$L:\n" + wait + load, outside},
+		{skip + "ret;\n$L:\n" + wait + load, "thread (40, 0, 0) began before the launch that it follows had ended, and ends without waiting for it"},
+		{"mov.u64 %rd2, two;\ncvt.u32.u64 %r2, %rd2;\n" + skip + "cp.async.ca.shared.global [%r2], [%rd0], 4, %p0;\n$L:\n" + wait + load, outside},
+	}
+	var bodies []string
+	for _, row := range rows {
+		bodies = append(bodies, row.body)
+	}
+	all := strings.ReplaceAll(text(bodies...), "add.s64 %rd0, %rd0, %rd5;\n"+load, "add.s64 %rd0, %rd0, %rd5;\n")
+	program, err := emulator.NewReplay(t).Program(all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, row := range rows {
+		for _, early := range []bool{false, true} {
+			r := launchEarly(i, numbered(80), early)
+			_, err := program.Run(t, r, 10)
+			said := "nothing"
+			if err != nil {
+				said = err.Error()
+			}
+			wrong := early && row.want != ""
+			if !wrong && err != nil || wrong && !strings.Contains(said, row.want) {
+				t.Errorf("%s\nearly: %t, got %s, wants %q", row.body, early, said, row.want)
+			}
 		}
 	}
 }

@@ -35,7 +35,7 @@ std::string Block::run(const Work& w) {
   for (Group& g : groups) g.arrived = 0;
   for (int i = 0; i < count; i++) {
     Thread& t = threads[i];
-    t.fiber = nullptr, t.waits = Wait::None, t.round = 0;
+    t.fiber = nullptr, t.waits = Wait::None, t.early = work.early, t.round = 0;
     t.phase = nullptr;
     t.copies.clear();
     t.products.clear();
@@ -87,6 +87,7 @@ void Block::entry() {
       b.work.run(b.work.arguments);
       gridEnd.release();
       b.running().fiber = nullptr;
+      if (here.early && b.failure.empty()) b.failure = at(b.current) + " began before the launch that it follows had ended, and ends without waiting for it";
       b.ended++;
       b.clearReady(thread);
       thread = b.nextOrCopy();
@@ -113,6 +114,7 @@ void Block::entry() {
 void Block::place(int thread) {
   current = thread;
   here.time = time + thread;
+  here.early = threads[thread].early;
   unsigned x = here.threads.x, y = here.threads.y, t = thread;
   here.thread = y == 1 && here.threads.z == 1 ? Dim{t, 0, 0} : Dim{t % x, t / x % y, t / x / y};
 }
@@ -280,6 +282,12 @@ void* dynamicShared() {
 size_t dynamicBytes() { return block->dynamicBytes(); }
 
 Watched watchedShared(size_t bytes) { return block->watched(bytes); }
+
+void waitForGrid() { block->waitForGrid(); }
+
+void letNextBegin() {
+  if (here.early) fault("lets the next launch begin before it has waited itself");
+}
 
 void fault(const char* what) { block->fault(what); }
 

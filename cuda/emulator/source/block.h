@@ -15,6 +15,7 @@ struct Dim {
 struct Here {
   Dim thread, block, threads, blocks;
   unsigned long long time;
+  bool early;  // it began before the launch that it follows had ended, and has not waited for that yet
 };
 constexpr unsigned long long timeUnit = 2048;
 
@@ -78,6 +79,10 @@ inline void noteWrites(Access* words, size_t count) {
     a.write = now;
   }
 }
+
+// waitForGrid is griddepcontrol.wait, and letNextBegin griddepcontrol.launch_dependents, which a thread that is early does not do.
+void waitForGrid();
+void letNextBegin();
 
 // copyLater fills size bytes of shared memory with ones, and notes a copy of some bytes to there, with zeros up to size. copyCommit ends a group of
 // copies. copyWait makes the copies of all groups but the newest few.

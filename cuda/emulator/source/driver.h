@@ -43,6 +43,7 @@ struct Entry {
   const Kernel* kernel;
   unsigned maxThreads;
   std::vector<Parameter> parameters;
+  bool waits;  // for the launch before it, so that it may begin early
 };
 
 // parsePTX reads a file's target, version and entries. The text says what is wrong with it.
@@ -74,6 +75,7 @@ struct Stream {
 struct Node {
   std::vector<size_t> follows;  // nodes of the graph, by number
   Operation operation;
+  std::shared_ptr<bool> early;  // whether the operation begins before one of them has ended
 };
 
 // Graph is nodes, of which each launch takes another order among those that the edges allow: the same ones in each process.
@@ -158,6 +160,7 @@ Context* contextOf(Handle h);
 Result enqueue(Call& call, Handle stream, Operation operation);
 
 // prepare makes an operation of a kernel's launch, whose arguments it copies, if nothing is wrong with it.
-Result prepare(Call& call, Handle function, Dim blocks, Dim threads, unsigned dynamic, void** parameters, void** extra, Operation& operation);
+Result prepare(Call& call, Handle function, Dim blocks, Dim threads, unsigned dynamic, void** parameters, void** extra, Operation& operation,
+               std::shared_ptr<bool> early = std::make_shared<bool>(false));
 
 }  // namespace pollen

@@ -102,7 +102,8 @@ struct Arguments {
   std::vector<void*> pointers;
 };
 
-Result pollen::prepare(Call& call, Handle function, Dim blocks, Dim threads, unsigned dynamic, void** parameters, void** extra, Operation& operation) {
+Result pollen::prepare(Call& call, Handle function, Dim blocks, Dim threads, unsigned dynamic, void** parameters, void** extra, Operation& operation,
+                       std::shared_ptr<bool> early) {
   Driver& d = driver();
   auto found = d.functions.find(function);
   if (found == d.functions.end()) return invalidHandle;
@@ -120,12 +121,14 @@ Result pollen::prepare(Call& call, Handle function, Dim blocks, Dim threads, uns
   }
   for (auto& value : arguments->values) arguments->pointers.push_back(value.data());
   const Kernel* kernel = f.entry.kernel;
+  bool waits = f.entry.waits;
   operation = [=, &d] {
     if (!d.functions.count(function)) {
       d.fault = kernel->name + " was unloaded before it ran";
       return illegalAddress;
     }
-    std::string wrong = runGrid(*kernel, blocks, threads, dynamic, arguments->pointers.data());
+    std::string wrong = runGrid(*kernel, blocks, threads, dynamic, arguments->pointers.data(), *early);
+    if (*early && !waits) wrong = kernel->name + " begins before the launch that it follows has ended, and never waits for it";
     if (wrong.empty()) return success;
     d.fault = wrong;
     fprintf(stderr, "emulator: %s\n", wrong.c_str());

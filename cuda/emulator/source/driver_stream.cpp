@@ -126,6 +126,7 @@ EXPORT Result cuGraphAddKernelNode(Handle* node, Handle graph, const Handle* dep
   if (found == driver().graphs.end() || !kernel || (count && !dependencies)) return invalidValue;
   Graph& g = found->second;
   Node made;
+  made.early = std::make_shared<bool>(false);
   for (size_t i = 0; i < count; i++) {
     auto earlier = g.numbers.find(dependencies[i]);
     if (earlier == g.numbers.end()) return invalidValue;
@@ -133,10 +134,38 @@ EXPORT Result cuGraphAddKernelNode(Handle* node, Handle graph, const Handle* dep
       if (other == earlier->second) return invalidValue;
     made.follows.push_back(earlier->second);
   }
-  if (Result r = prepare(c, kernel->function, kernel->grid, kernel->block, kernel->dynamic, kernel->parameters, kernel->extra, made.operation)) return r;
+  if (Result r = prepare(c, kernel->function, kernel->grid, kernel->block, kernel->dynamic, kernel->parameters, kernel->extra, made.operation, made.early)) return r;
   *node = driver().handle();
   g.numbers[*node] = g.nodes.size();
   g.nodes.push_back(std::move(made));
+  return success;
+}
+
+// EdgeData is a CUgraphEdgeData.
+struct EdgeData {
+  unsigned char from, to, kind, reserved[5];
+};
+
+// cuGraphAddDependencies_v2 takes edges of the usual kind, and those by which a kernel may begin when all blocks of another have let it.
+EXPORT Result cuGraphAddDependencies_v2(Handle graph, const Handle* from, const Handle* to, const EdgeData* edges, size_t count) {
+  Call c("cuGraphAddDependencies_v2", Call::Current);
+  if (c.result) return c.result;
+  auto found = driver().graphs.find(graph);
+  if (found == driver().graphs.end() || !from || !to || !edges) return invalidValue;
+  Graph& g = found->second;
+  for (size_t i = 0; i < count; i++) {
+    auto earlier = g.numbers.find(from[i]), later = g.numbers.find(to[i]);
+    const EdgeData& e = edges[i];
+    if (earlier == g.numbers.end() || later == g.numbers.end() || earlier->second >= later->second) return invalidValue;
+    if (e.from > 1 || e.to || e.kind != e.from) return invalidValue;
+    for (unsigned char r : e.reserved)
+      if (r) return invalidValue;
+    Node& node = g.nodes[later->second];
+    for (size_t other : node.follows)
+      if (other == earlier->second) return invalidValue;
+    node.follows.push_back(earlier->second);
+    *node.early = *node.early || e.kind == 1;
+  }
   return success;
 }
 

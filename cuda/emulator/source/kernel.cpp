@@ -142,14 +142,14 @@ std::vector<std::string> kernelsNotRun() {
 
 void setMachineThreads(int threads) { pool().limit = threads; }
 
-std::string runGrid(const Kernel& kernel, Dim blocks, Dim threads, size_t dynamicBytes, void* const* arguments) {
+std::string runGrid(const Kernel& kernel, Dim blocks, Dim threads, size_t dynamicBytes, void* const* arguments, bool early) {
   static std::mutex one;
   std::lock_guard<std::mutex> lock(one);
   run.insert(kernel.name);
   Grid g;
   g.kernel = &kernel;
   g.blocks = blocks, g.threads = threads;
-  g.work = {kernel.run, arguments, dynamicBytes};
+  g.work = {kernel.run, arguments, dynamicBytes, early && !translated().empty()};
   g.count = (long long)blocks.x * blocks.y * blocks.z;
   pool().run(g);
   endGrid();

@@ -30,6 +30,7 @@ struct Work {
   void (*run)(void* const* arguments);
   void* const* arguments;
   size_t dynamicBytes;
+  bool early;  // it may touch no memory before it has waited for the launch before
 };
 
 // runBlock runs the block that here says. It returns what the threads did wrong, or nothing: a thread that waits for others that do not come.
@@ -38,8 +39,9 @@ std::string runBlock(const Work& work);
 // endGrid tells the race detector that what comes next comes after all blocks, which nothing orders among themselves.
 void endGrid();
 
-// runGrid runs a kernel's blocks on this machine's threads. It returns what went wrong: the kernel, the block, the thread.
-std::string runGrid(const Kernel& kernel, Dim blocks, Dim threads, size_t dynamicBytes, void* const* arguments);
+// runGrid runs a kernel's blocks on this machine's threads. It returns what went wrong: the kernel, the block, the thread. One of PTX may begin early: so
+// early that of what is in memory nothing is as it should be until it waits.
+std::string runGrid(const Kernel& kernel, Dim blocks, Dim threads, size_t dynamicBytes, void* const* arguments, bool early = false);
 
 // setMachineThreads says how many threads runGrid may use; 0 is as many as there are processors.
 void setMachineThreads(int threads);

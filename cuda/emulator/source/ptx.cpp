@@ -72,10 +72,12 @@ std::string parsePTX(const std::string& text, PTX& into) {
       entry->maxThreads = 1;
       for (size_t j = i + 1; j < w.size() && (isdigit((unsigned char)w[j][0]) || w[j] == ","); j++)
         if (w[j] != ",") entry->maxThreads *= atoi(w[j].c_str());
+    } else if (w[i] == "griddepcontrol.wait;" && entry) {
+      entry->waits = true;
     } else if (w[i] == ".entry") {
       std::string name = w[i + 1];
       entry = &into.entries[name];
-      *entry = {findKernel(name), 1024, {}};
+      *entry = {findKernel(name), 1024, {}, false};
       size_t from = i + 3, to = from;
       for (; to < w.size() && w[to] != ")"; to++) {
         if (w[to] != "," && w[to + 1] != ")" && w[to + 1] != ",") continue;

@@ -21,6 +21,7 @@ constexpr size_t sharedLimit = 228 << 10;  // of any GPU, for static and dynamic
 struct Thread {
   Fiber* fiber;  // null before it runs and when it has ended
   Wait waits;
+  bool early;      // see Here
   unsigned round;  // of exchanges, whose memory alternates
   Copies copies;
   const void* phase;  // the copy barrier that it waits for, or asked for last in vain
@@ -66,6 +67,7 @@ class Block {
   size_t dynamicBytes() const { return work.dynamicBytes; }
   Watched watched(size_t bytes);
   void written(void* to, size_t bytes);
+  void waitForGrid() { here.early = threads[current].early = false; }
   Thread& running() { return threads[current]; }
   void initPhase(const void* place, int arrivals);
   void orderPhases() { phases.makeKnown(); }

@@ -20,6 +20,7 @@ template <U64 bytes>
 static inline void* global(U64 at, int line) {
   aligned<bytes>(at, line);
   if (at < 1ull << 32 || at >= 1ull << 47) complain("outside global memory", at, bytes, line);
+  if (here.early) complain("before the wait for the launch that the kernel follows", at, bytes, line);
   return (void*)at;
 }
 

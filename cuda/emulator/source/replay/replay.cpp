@@ -96,6 +96,7 @@ static void call(std::vector<Memory>& memory, unsigned chains) {
     uint32_t bytes = read<uint32_t>();
     sizes.push_back(buffer ? sizeof(Memory::Address) : bytes);
   }
+  bool early = read<uint8_t>();
   std::vector<int> ends(read<uint32_t>());
   for (int& end : ends) end = read<uint32_t>();
   std::vector<char> rows;
@@ -106,7 +107,7 @@ static void call(std::vector<Memory>& memory, unsigned chains) {
   if (arguments.size() != kernel->parameters.size()) die(symbol + ": wrong number of arguments");
   // The sanitizers end the program in the middle of a kernel; this tells where.
   fprintf(stderr, "\r%s%*s", symbol.c_str(), 40, "");
-  std::string wrong = runGrid(*kernel, {x, y, chains}, {threads, 1, 1}, dynamic, arguments.data());
+  std::string wrong = runGrid(*kernel, {x, y, chains}, {threads, 1, 1}, dynamic, arguments.data(), early);
   if (!wrong.empty()) die(wrong);
 }
 
