@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"sync"
 	"unsafe"
 
 	"github.com/ebitengine/purego"
@@ -16,6 +17,7 @@ type symbols struct {
 	memcpyHtoD, memcpyDtoH, memcpyDtoD, memset                                                     uintptr
 	streamCreate, streamDestroy, streamSynchronize                                                 uintptr
 	graphCreate, graphAddKernelNode, graphInstantiate, graphLaunch, graphExecDestroy, graphDestroy uintptr
+	graphAddDependencies                                                                           uintptr // 0 before CUDA 12.3
 	moduleLoad, moduleGetFunction, moduleUnload, funcSetAttribute, launchKernel                    uintptr
 }
 
@@ -32,13 +34,14 @@ func findSymbols(library uintptr) (*symbols, error) {
 		"cuMemcpyHtoDAsync_v2": &s.memcpyHtoD, "cuMemcpyDtoHAsync_v2": &s.memcpyDtoH, "cuMemcpyDtoDAsync_v2": &s.memcpyDtoD, "cuMemsetD8Async": &s.memset,
 		"cuStreamCreate": &s.streamCreate, "cuStreamDestroy_v2": &s.streamDestroy, "cuStreamSynchronize": &s.streamSynchronize,
 		"cuGraphCreate": &s.graphCreate, "cuGraphAddKernelNode": &s.graphAddKernelNode,
+		"cuGraphAddDependencies_v2":   &s.graphAddDependencies,
 		"cuGraphInstantiateWithFlags": &s.graphInstantiate, "cuGraphLaunch": &s.graphLaunch,
 		"cuGraphExecDestroy": &s.graphExecDestroy, "cuGraphDestroy": &s.graphDestroy,
 		"cuModuleLoadDataEx": &s.moduleLoad, "cuModuleGetFunction": &s.moduleGetFunction, "cuModuleUnload": &s.moduleUnload,
 		"cuFuncSetAttribute": &s.funcSetAttribute, "cuLaunchKernel": &s.launchKernel,
 	} {
 		var err error
-		if *place, err = purego.Dlsym(library, name); err != nil {
+		if *place, err = purego.Dlsym(library, name); err != nil && place != &s.graphAddDependencies {
 			return nil, errors.Wrapf(lacks(library), "it has no %s", name)
 		}
 	}
@@ -59,6 +62,21 @@ func lacks(library uintptr) error {
 		return errors.Errorf("it is of CUDA %s, and no whole driver", release(int(version)))
 	}
 	return tooOld(int(version))
+}
+
+// twoHandles are arguments' memory, which purego takes from the heap.
+var twoHandles = sync.Pool{New: func() any { return new([2]uintptr) }}
+
+// invokeOn calls a function of the library on one or two handles, without allocating: those of a
+// run.
+func invokeOn(function uintptr, handles ...handle) result {
+	arguments := twoHandles.Get().(*[2]uintptr)
+	defer twoHandles.Put(arguments)
+	for i, h := range handles {
+		arguments[i] = uintptr(h)
+	}
+	code, _, _ := purego.SyscallN(function, arguments[:len(handles)]...)
+	return result(int32(code))
 }
 
 // invoke calls a function of the library. Pointers among the arguments must be converted in the
@@ -113,7 +131,7 @@ func (s *symbols) cuDevicePrimaryCtxRelease_v2(device int32) result {
 }
 
 func (s *symbols) cuCtxSetCurrent(context handle) result {
-	return invoke(s.ctxSetCurrent, uintptr(context))
+	return invokeOn(s.ctxSetCurrent, context)
 }
 
 func (s *symbols) cuMemGetInfo_v2(free, total *uint64) result {
@@ -159,7 +177,7 @@ func (s *symbols) cuStreamDestroy_v2(stream handle) result {
 }
 
 func (s *symbols) cuStreamSynchronize(stream handle) result {
-	return invoke(s.streamSynchronize, uintptr(stream))
+	return invokeOn(s.streamSynchronize, stream)
 }
 
 func (s *symbols) cuGraphCreate(graph *handle, flags uint32) result {
@@ -171,12 +189,20 @@ func (s *symbols) cuGraphAddKernelNode(node *handle, graph handle, dependencies 
 		uintptr(unsafe.Pointer(parameters)))
 }
 
+func (s *symbols) cuGraphAddDependencies_v2(graph handle, from, to *handle, edges *edgeData, count uint64) result {
+	if s.graphAddDependencies == 0 {
+		return notFound
+	}
+	return invoke(s.graphAddDependencies, uintptr(graph), uintptr(unsafe.Pointer(from)), uintptr(unsafe.Pointer(to)), uintptr(unsafe.Pointer(edges)),
+		uintptr(count))
+}
+
 func (s *symbols) cuGraphInstantiateWithFlags(executable *handle, graph handle, flags uint64) result {
 	return invoke(s.graphInstantiate, uintptr(unsafe.Pointer(executable)), uintptr(graph), uintptr(flags))
 }
 
 func (s *symbols) cuGraphLaunch(executable, stream handle) result {
-	return invoke(s.graphLaunch, uintptr(executable), uintptr(stream))
+	return invokeOn(s.graphLaunch, executable, stream)
 }
 
 func (s *symbols) cuGraphExecDestroy(executable handle) result {
