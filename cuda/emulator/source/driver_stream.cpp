@@ -134,7 +134,8 @@ EXPORT Result cuGraphAddKernelNode(Handle* node, Handle graph, const Handle* dep
       if (other == earlier->second) return invalidValue;
     made.follows.push_back(earlier->second);
   }
-  if (Result r = prepare(c, kernel->function, kernel->grid, kernel->block, kernel->dynamic, kernel->parameters, kernel->extra, made.operation, made.early)) return r;
+  Result r = prepare(c, kernel->function, kernel->grid, kernel->block, kernel->dynamic, kernel->parameters, kernel->extra, made.operation, made.early);
+  if (r) return r;
   *node = driver().handle();
   g.numbers[*node] = g.nodes.size();
   g.nodes.push_back(std::move(made));
