@@ -42,11 +42,12 @@ func OnlyPacked(t *testing.T, precision Precision, number int) {
 	if precision == BF16 {
 		tiles, others = &tilesPackedBF16, &tilesBF16
 	}
-	before, plain, filter, window, cores, groups := *tiles, *others, speedOfFilter[precision], costOfWindow, coresSpeed, tilesGrouped
+	before, plain, filter, window, cores, groups, filters := *tiles, *others, speedOfFilter[precision], costOfWindow, coresSpeed, tilesGrouped, speedOfGroups
 	t.Cleanup(func() {
 		*tiles, *others, speedOfFilter[precision], costOfWindow, coresSpeed, tilesGrouped = before, plain, filter, window, cores, groups
+		speedOfGroups = filters
 	})
-	costOfWindow, coresSpeed, tilesGrouped = math.Inf(1), speed{}, nil
+	costOfWindow, coresSpeed, tilesGrouped, speedOfGroups = math.Inf(1), speed{}, nil, speed{}
 	if number < 0 {
 		*tiles, speedOfFilter[precision] = nil, speed{}
 		return
@@ -65,6 +66,23 @@ func OnlyGroups(t *testing.T, number int) {
 	OnlyPacked(t, BF16, 0)
 	tilesGrouped, tilesPackedBF16 = allGroups[number:number+1], slices.Clone(tilesPackedBF16)
 	tilesPackedBF16[0].speed = speed{1e-5, 1e-5}
+}
+
+// OnlyGroupFilters has all convolutions in bf16 that can be computed by wgmma, and the gradients of
+// their filters, work so until the test ends.
+func OnlyGroupFilters(t *testing.T) {
+	OnlyGroups(t, 0)
+	speedOfGroups = speed{1e6, 1e6}
+}
+
+// Blocks are those of the kernel of that name in a step of a runner.
+func Blocks(r tensor.Runner, symbol string) [2]int {
+	for _, c := range r.(*runner).parts[0].all() {
+		if c.symbol == symbol {
+			return c.blocks
+		}
+	}
+	return [2]int{}
 }
 
 // GroupTiles are the rows and columns of pixels that the tiles of convolutions by wgmma have.

@@ -225,7 +225,16 @@ func (g *product) packedCalls(p *placement) []call {
 	if g.filter {
 		on := filterOnPacked(p, g)
 		apart, cycles, fits := on.cut(p)
-		if fits && on.withCopies(p) < otherwise {
+		grouped := on.onGroups(p)
+		if grouped != nil {
+			if grouped.cut(p); !grouped.beats(p) {
+				grouped = nil
+			}
+		}
+		switch {
+		case grouped != nil && grouped.withCopies(p) < otherwise:
+			return grouped.calls(p)
+		case fits && on.withCopies(p) < otherwise:
 			return on.calls(p, apart, cycles)
 		}
 		return nil

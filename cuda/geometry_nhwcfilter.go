@@ -138,14 +138,18 @@ func (f *packedFilter) calls(p *placement, apart bool, cycles float64) []call {
 	} {
 		arguments = append(arguments, tensor.Int(n))
 	}
-	sum := call{
-		symbol: "slices_nhwc_f32", blocks: [2]int{f.shape.K * ceil(f.shape.C, warp) * ceil(f.pixels.taps, warp), 1}, threads: stridingThreads,
-		arguments: []tensor.Argument{
-			f.out, tensor.In(partial), tensor.Int(f.shape.K), tensor.Int(f.pixels.taps), tensor.Int(f.shape.C), tensor.Int(width), tensor.Int(slices),
-		},
-	}
 	return append(append(calls, more...), call{
 		symbol: "conv2d_nhwc_filter_" + ending, blocks: blocks, threads: warp * f.warps, shared: f.shared(p),
 		arguments: arguments, cycles: cycles - f.sumCost(p, p.chains, apart),
-	}, sum)
+	}, f.sum(p, partial, slices))
+}
+
+// sum adds the slices.
+func (f *packedFilter) sum(p *placement, partial *tensor.Buffer, slices int) call {
+	return call{
+		symbol: "slices_nhwc_f32", blocks: [2]int{f.shape.K * ceil(f.shape.C, warp) * ceil(f.pixels.taps, warp), 1}, threads: stridingThreads,
+		arguments: []tensor.Argument{
+			f.out, tensor.In(partial), tensor.Int(f.shape.K), tensor.Int(f.pixels.taps), tensor.Int(f.shape.C), tensor.Int(f.width(p)), tensor.Int(slices),
+		},
+	}
 }

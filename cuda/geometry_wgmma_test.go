@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
@@ -11,6 +12,9 @@ import (
 // such a thing, in the directions that it has kernels for, for any number of chains alike.
 func TestGroupsAreChosen(t *testing.T) {
 	strided := sizes{100, 64, 28, 28, 64, 3, 3, 14, 14, 2, 2, 1, 1, 1, 1}
+	narrow := wide
+	narrow.W, narrow.Q = 12, 12
+	narrow.S, narrow.padW = 3, 1
 	few := wide
 	few.C = 1
 	for _, test := range []struct {
@@ -23,7 +27,9 @@ func TestGroupsAreChosen(t *testing.T) {
 	}{
 		{"forward", "conv2d_fwd", wide, BF16, true, 227 << 10, true},
 		{"input", "conv2d_bwd_input", wide, BF16, true, 227 << 10, true},
-		{"filter", "conv2d_bwd_filter", wide, BF16, true, 227 << 10, false},
+		{"filter", "conv2d_bwd_filter", wide, BF16, true, 227 << 10, true},
+		{"filter of rows whose zeros are too few", "conv2d_bwd_filter", narrow, BF16, true, 227 << 10, false},
+		{"filter with strides", "conv2d_bwd_filter", strided, BF16, true, 227 << 10, false},
 		{"in tf32", "conv2d_fwd", wide, TF32, true, 227 << 10, false},
 		{"in fp32", "conv2d_fwd", wide, FP32, true, 227 << 10, false},
 		{"without wgmma", "conv2d_fwd", wide, BF16, false, 227 << 10, false},
@@ -65,7 +71,7 @@ func TestGroupsShareCopies(t *testing.T) {
 			t.Errorf("a convolution by itself is %s", got)
 		}
 	}
-	if got, want := names(callsOf(p, filter)), "conv2d_nhwc_filter_chunks_bf16 slices_nhwc_f32"; got != want {
+	if got, want := names(callsOf(p, filter)), "conv2d_nhwc_group_filter_bf16 slices_nhwc_f32"; got != want {
 		t.Errorf("the filter's gradient is %s, wants %s", got, want)
 	}
 }
@@ -114,7 +120,7 @@ func TestStripLines(t *testing.T) {
 // TestGroupSpeeds: no speed is above the data sheet's peak, nor below what mma.sync is taken for.
 func TestGroupSpeeds(t *testing.T) {
 	const peak = 2048 / costPerCycle
-	for _, g := range tilesGrouped {
+	for _, g := range append(slices.Clone(tilesGrouped), stripTile{speed: speedOfGroups}) {
 		if !(0 < g.speed.alone && g.speed.alone < g.speed.full && g.speed.full < peak && g.speed.full > tilesPackedBF16[0].speed.full) {
 			t.Errorf("%v: the speed of a tile, the peak is %v", g, peak)
 		}

@@ -103,7 +103,7 @@ func TestWithoutWgmma(t *testing.T) {
 			t.Setenv(cuda.WGMMAVariable, set)
 			var symbols string
 			got[i], symbols = c.results(t, groupable(t), 1, rounded)
-			if n := strings.Count(symbols, "conv2d_nhwc_group"); n != 2-2*i || (strings.Count(symbols, "chunks") > 0) != (i == 0) {
+			if n := strings.Count(symbols, "conv2d_nhwc_group"); n != 3-3*i || (strings.Count(symbols, "chunks") > 0) != (i == 0) {
 				t.Errorf("the kernels are %s", symbols)
 			}
 		})

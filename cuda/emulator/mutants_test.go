@@ -287,7 +287,7 @@ func TestMistakesAreFound(t *testing.T) {
 	replay := NewReplay(t)
 	tried := map[string]bool{}
 	for _, s := range []subject{product("matmul_32x64_bf16", 0.06), product("matmul_32x64_tf32", 0.01), accuracy(), exponentials(),
-		packing(), packedConvolution(), packedFilter(), filterOfWindows(), forwardOfWindows(), groupedConvolution()} {
+		packing(), packedConvolution(), packedFilter(), filterOfWindows(), forwardOfWindows(), groupedConvolution(), groupedFilter()} {
 		head, entry := s.text(t)
 		mutants := s.mutants(entry)
 		text := head + entry

@@ -1,5 +1,7 @@
 package emulator
 
+import "encoding/binary"
+
 // inChunks has a packed copy's numbers, 64 of each line, in runs of lines of which the first eight
 // numbers are side by side, then the next eight, and so on.
 func inChunks(words []byte, run int) []byte {
@@ -50,6 +52,58 @@ func groupedConvolution() subject {
 					(i.R-1)*i.width+i.S-1, size, epilogue)...),
 			}})
 		}
+	}
+	return s
+}
+
+// groupedFilter has slices in turn, two blocks of filters, and a block of fewer taps than the rest.
+// The gradient's copy is as wide as the image's, with zeros around its pixels.
+func groupedFilter() subject {
+	const filters, rows, taps, columns = 66, 4, 8, 16
+	i := image{2, 8, 18, 1, 3, 5}
+	around := image{2, i.P() + 2, i.width, 2, 1, 1} // two rows of zeros, above and below, and two columns
+	x, packedX := halved(i.lines()*64, 10)
+	dout, packedDout := halved(around.lines()*128, 11)
+	place := func(n, k int) int { // of a pixel in dout
+		return (k/64*around.lines()+(n/(i.P()*i.Q())*around.height+n/i.Q()%i.P()+1)*around.width+n%i.Q()+2)*64 + k%64
+	}
+	pixels := map[int]bool{}
+	for n := range i.pixels() {
+		for k := range 128 {
+			pixels[place(n, k)] = true
+		}
+	}
+	for at := range dout {
+		if !pixels[at] {
+			dout[at] = 0
+			binary.LittleEndian.PutUint16(packedDout[2*at:], 0)
+		}
+	}
+	want := make([]float64, filters*i.taps()*64)
+	for n := range i.pixels() {
+		for tap := range i.taps() {
+			for k := range filters {
+				for c := range 64 {
+					want[(k*i.taps()+tap)*64+c] += dout[place(n, k)] * x[i.at(n, tap, c)]
+				}
+			}
+		}
+	}
+	s := subject{
+		file: "conv2d_nhwc_sm90.ptx", entry: "conv2d_nhwc_group_filter_bf16", within: 1e-4, want: [][]float64{want},
+		behind: []int{len(packedDout) + len(packedX)}, most: 4,
+	}
+	s.record = func(recording *Recording, symbol string) {
+		buffers := []Buffer{
+			{Bytes: 4 * len(want)}, {Bytes: len(packedDout), Contents: inChunks(packedDout, around.lines())},
+			{Bytes: len(packedX), Contents: inChunks(packedX, i.lines())},
+		}
+		sizeX, sizeDout := (rows-1)*i.width+columns+2*i.width, (rows-1)*around.width+columns
+		recording.Add(1, buffers, []Call{{
+			Symbol: symbol, Blocks: [2]int{2 * 2, 1}, Threads: 512, Shared: 2 * 128 * (sizeX + sizeDout),
+			Arguments: integers(3, filters, i.B, i.height, i.width, i.P(), i.Q(), i.blocks, i.taps(), i.S, i.width, 1,
+				around.height, around.width, around.width+2, 2, 1, rows, 3, sizeX, sizeDout),
+		}})
 	}
 	return s
 }

@@ -1,6 +1,7 @@
 // Convolutions of packed copies in chunks, by wgmma; the filter's gradient from such copies; the packing.
 #include "nhwcfilter.cuh"
 #include "nhwcgroup.cuh"
+#include "nhwcgroupfilter.cuh"
 #include "nhwcpack.cuh"
 
 #define STRIPS(ending, ...)                                                                                                                        \
@@ -21,6 +22,15 @@ STRIPS(8x16_bf16, StripTile<8, 2>)
 STRIPS(8x8_bf16, StripTile<8, 1>)
 
 PACKED_FILTER(chunks_bf16, BF16, 4, InChunks{4 * gradient.all()}, InChunks{4 * image.all()})
+
+KERNEL(conv2d_nhwc_group_filter_bf16, GroupFilter::threads, GroupFilter::blocks)
+(Out<float> partial, In<unsigned> dout, In<unsigned> x, int filters, int B, int height, int width, int P, int Q, int blocks, int taps, int across, int down,
+ int right, int doutHeight, int doutWidth, int doutFirst, int doutBlocks, int steps, int rows, int each, int sizeX, int sizeDout) {
+  DYNAMIC_SHARED(Line, memory);
+  Lines image = {{B, 1, height, width, 1, 1, 1, P, Q, 1, 1, 0, 0, 1, 1}, false, blocks, taps, across, 0, down, right, 0};
+  Lines gradient = {{B, 1, doutHeight, doutWidth, 1, 1, 1, P, Q, 1, 1, 0, 0, 1, 1}, false, doutBlocks, 1, 1, 0, 0, 0, 0};
+  convolveGroupFilter(partial.at(), dout.at(), x.at(), {image, gradient, filters, doutFirst, steps, rows, each}, sizeX, sizeDout, (unsigned*)memory);
+}
 
 KERNEL(nhwc_pack_chunks_bf16, 256)
 (Out<unsigned> to, In<float> from, int channels, int planeFrom, int channelFrom, int height, int width, int top, int left, int rows, int columns, int blocks,

@@ -57,6 +57,9 @@ __device__ inline unsigned long long describe(void* memory, unsigned bytes, unsi
   return (unsigned long long)(acrossRows >> 4) << 32 | (at & 0x3ffff) >> 4 | (acrossDepth >> 4) << 16;
 }
 
+// Of a matrix whose columns are contiguous describe says how eight places of depth, 16 bytes each, lie: the next eight are acrossDepth bytes further on,
+// the next eight columns acrossRows.
+
 // The product of 64 x 16 and 16 x columns bfloat16 numbers, by the 128 threads of four warps: sums += a b. Of its sums, lane 4 g + t of warp w has those of
 // row 16 w + g in columns 8 j + 2 t and one more as 4 j and one more, and those of eight rows below as 4 j + 2 and one more.
 #define POLLEN_SUMS(i) \
@@ -78,6 +81,15 @@ POLLEN_GROUP_PRODUCT(64, POLLEN_NAMES32, POLLEN_SUMS32)
 POLLEN_GROUP_PRODUCT(112, POLLEN_NAMES56, POLLEN_SUMS32, POLLEN_SUMS(32), POLLEN_SUMS(40), POLLEN_SUMS(48))
 POLLEN_GROUP_PRODUCT(128, POLLEN_NAMES56 ", %56, %57, %58, %59, %60, %61, %62, %63", POLLEN_SUMS32, POLLEN_SUMS(32), POLLEN_SUMS(40), POLLEN_SUMS(48),
                      POLLEN_SUMS(56))
+
+// That of numbers in registers, two to a word, and 16 x 64 in memory, whose columns are contiguous. Of a, lane 4 g + t of warp w has row 16 w + g in columns
+// 2 t and one more as word 0, that of eight rows below as 1, and those of eight columns further on as 2 and 3. They must stay there like sums.
+__device__ inline void multiplyGroup(float (&d)[32], const unsigned (&a)[4], unsigned long long b) {
+  asm volatile("{ .reg .pred add; setp.ne.b32 add, %[one], 0; wgmma.mma_async.sync.aligned.m64n64k16.f32.bf16.bf16 {" POLLEN_NAMES32
+               "}, {%[a0], %[a1], %[a2], %[a3]}, %[b], add, 1, 1, 1; }"
+               : POLLEN_SUMS32
+               : [a0] "r"(a[0]), [a1] "r"(a[1]), [a2] "r"(a[2]), [a3] "r"(a[3]), [b] "l"(b), [one] "r"(1));
+}
 
 }  // namespace pollen
 

@@ -73,9 +73,14 @@ var groupForms = map[string]struct {
 var asyncProduct = regexp.MustCompile(`^wgmma\.mma_async\.sync\.aligned\.m64n(\d+)k16\.f32\.bf16\.bf16$`)
 
 // multiplyAsync is wgmma.mma_async {d}, a, b, scale-d, 1, 1, 0, 0: matrix descriptors, both
-// matrices K-major and not negated.
+// matrices K-major and not negated. Or it is {d}, {a}, b, scale-d, 1, 1, 1: a is in registers, and
+// b MN-major.
 func (e *entry) multiplyAsync(columns int, operands []string) (string, error) {
-	if len(operands) != 8 || strings.Join(operands[4:], " ") != "1 1 0 0" {
+	words := len(operands) > 1 && strings.HasPrefix(operands[1], "{")
+	if words && (len(operands) != 7 || strings.Join(operands[4:], " ") != "1 1 1" || len(list(operands[1])) != 4) {
+		return "", errors.New("a product of registers that are not with an MN-major matrix as they are")
+	}
+	if !words && (len(operands) != 8 || strings.Join(operands[4:], " ") != "1 1 0 0") {
 		return "", errors.New("a product that is not of two K-major matrices as they are")
 	}
 	d := list(operands[0])
@@ -99,13 +104,32 @@ func (e *entry) multiplyAsync(columns int, operands []string) (string, error) {
 		places = append(places, "&"+code)
 	}
 	var values []any
+	function := "multiplyAsync"
+	if words {
+		function = "multiplyWords"
+		var from []string
+		for _, register := range list(operands[1]) {
+			of, code, err := e.register(register)
+			if err != nil {
+				return "", err
+			}
+			if of != "b32" {
+				return "", errors.Errorf("%s, of type %s, is no word of a matrix", register, of)
+			}
+			from = append(from, "&"+code)
+		}
+		values = append(values, "{"+strings.Join(from, ", ")+"}")
+	}
 	for i, kind := range []string{"b64", "b64", "pred"} {
+		if words && i == 0 {
+			continue
+		}
 		value, err := e.read(operands[i+1], kind)
 		if err != nil {
 			return "", err
 		}
 		values = append(values, value)
 	}
-	return fmt.Sprintf("{ F32* const d[%d] = {%s}; multiplyAsync<%d>(d, %s, %s, %s, shared, %d); }",
-		append(append([]any{columns / 2, strings.Join(places, ", "), columns}, values...), e.line)...), nil
+	return fmt.Sprintf("{ F32* const d[%d] = {%s}; %s<%d>(d, %s, %s, %s, shared, %d); }",
+		append(append([]any{columns / 2, strings.Join(places, ", "), function, columns}, values...), e.line)...), nil
 }

@@ -133,6 +133,8 @@ bool meetGroup(const unsigned long long (&operands)[2]) {
   SanitizerIgnore ignore;
   return block->meetGroup(operands);
 }
+void bringLeft(const unsigned* const (&words)[4]) { block->bringLeft(words); }
+const unsigned (*broughtLeft())[4] { return block->groupLeft(); }
 void putProduct(int at, const float* numbers, int count) {
   SanitizerIgnore ignore;
   memcpy(block->groupProduct() + at, numbers, 4 * count);
@@ -141,7 +143,9 @@ void addProduct(float* const* sums, const int* places, int count, bool keep) {
   SanitizerIgnore ignore;
   if (const char* wrong = block->running().products.add(sums, block->groupProduct(), places, count, keep)) block->fault(wrong);
 }
-void productReads(const ProductReads& reads) { block->running().products.reads(reads); }
+void productReads(const ProductReads& reads) {
+  if (const char* wrong = block->running().products.reads(reads)) block->fault(wrong);
+}
 void fenceProducts() { block->running().products.fence(); }
 void commitProducts() { block->running().products.commit(); }
 void waitProducts(int groups) {

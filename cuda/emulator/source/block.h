@@ -102,6 +102,9 @@ void copyBulk(void* to, const void* from, size_t bytes, const void* place);
 // meetGroup waits for the 128 threads of four warps, which bring the same operands. It is true for one of them, the first to go on, which has to compute the
 // product, at most 64 x 256 numbers, for all of them: putProduct puts some where they belong.
 bool meetGroup(const unsigned long long (&operands)[2]);
+// bringLeft gives the thread's words of the left operand to the product for which the group meets next, and broughtLeft is what all threads gave.
+void bringLeft(const unsigned* const (&words)[4]);
+const unsigned (*broughtLeft())[4];
 void putProduct(int at, const float* numbers, int count);
 
 // addProduct adds the product's numbers at some places to a thread's sums, or puts them there, after commitProducts and waitProducts, which waits for all
@@ -111,6 +114,7 @@ struct ProductReads {
   const void* memory;
   unsigned long long operands[2];
   int columns;
+  const unsigned* words[4];  // of the left operand, if that is in registers
 };
 void addProduct(float* const* sums, const int* places, int count, bool keep);
 void productReads(const ProductReads& reads);

@@ -28,6 +28,36 @@ unsigned long long digestOf(const ProductReads& reads) {
   return digest;
 }
 
+// The manual's figure of the fragment of A in registers: warp w of the group has rows 16 w to 16 w + 15; lane l has in a0 the columns l % 4 * 2 and one more
+// of row l / 4, in a1 those of row l / 4 + 8, in a2 and a3 those eight columns further on.
+void leftOf(U16 (*a)[16]) {
+  const U32(*words)[4] = broughtLeft();
+  for (int thread = 0; thread < 128; thread++)
+    for (int i = 0; i < 4; i++)
+      for (int half = 0; half < 2; half++) {
+        int lane = thread % 32, row = thread / 32 * 16 + lane / 4 + (i & 1 ? 8 : 0), column = lane % 4 * 2 + half + (i & 2 ? 8 : 0);
+        a[row][column] = (U16)(words[thread][i] >> 16 * half);
+      }
+}
+
+unsigned long long digestOfWords(const ProductReads& reads) {
+  unsigned long long digest = 0;
+  for (const U32* word : reads.words) digest = (digest ^ *word) * 0x9e3779b97f4a7c15ull, digest ^= digest >> 29;
+  return digest;
+}
+
+unsigned long long digestAcross(const ProductReads& reads) {
+  unsigned long long digest = 0;
+  Descriptor from(reads.operands[1]);
+  for (int k = 0; k < 16; k++)
+    for (int eight = 0; eight < reads.columns / 8; eight++) {
+      U64 words[2];
+      __builtin_memcpy(words, (const char*)reads.memory + from.across(k, eight) - 1024, 16);
+      for (U64 word : words) digest = (digest ^ word) * 0x9e3779b97f4a7c15ull, digest ^= digest >> 29;
+    }
+  return digest;
+}
+
 // The manual's figure of the fragment of D: warp w of the group has rows 16 w to 16 w + 15; in each eight columns, lane l the two from l % 4 * 2 on, of row
 // l / 4 in d0 and d1, of row l / 4 + 8 in d2 and d3, and so on for every eight columns.
 int groupElement(int i, int columns) {

@@ -42,11 +42,23 @@ inline unsigned long long groupDigest(const ProductReads& r) {
   return sum;
 }
 
+// addToGroup adds the group's product to a thread's sums.
+template <int sums>
+inline void addToGroup(float (&d)[sums], int columns) {
+  int lane = laneNumber(), warp = (int)threadIdx.x / 32 % 4, places[sums];
+  float* to[sums];
+  for (int i = 0; i < sums; i++) {
+    int row = 16 * warp + lane / 4 + i % 4 / 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+    places[i] = row * columns + column, to[i] = d + i;
+  }
+  addProduct(to, places, sums, true);
+}
+
 template <int sums>
 inline void multiplyGroup(float (&d)[sums], unsigned long long a, unsigned long long b) {
   constexpr int columns = 2 * sums;
   if (meetGroup({a, b})) {
-    ProductReads reads = {groupDigest, dynamicShared(), {a, b}, columns};
+    ProductReads reads = {groupDigest, dynamicShared(), {a, b}, columns, {}};
     productReads(reads);
     float left[64][16], right[16][columns];
     for (int k = 0; k < 16; k++) {
@@ -62,13 +74,51 @@ inline void multiplyGroup(float (&d)[sums], unsigned long long a, unsigned long 
       putProduct(row * columns, sum, columns);
     }
   }
-  int lane = laneNumber(), warp = (int)threadIdx.x / 32 % 4, places[sums];
-  float* to[sums];
-  for (int i = 0; i < sums; i++) {
-    int row = 16 * warp + lane / 4 + i % 4 / 2 * 8, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
-    places[i] = row * columns + column, to[i] = d + i;
+  addToGroup(d, columns);
+}
+
+// groupAcross is 8 columns of a row of depth of a described matrix whose columns are contiguous.
+inline const uint16_t* groupAcross(const char* memory, unsigned long long d, int depth, int eight) {
+  size_t at = (d & 0x3fff) * 16 + (d >> 16 & 0x3fff) * 16 * (depth / 8) + (d >> 32 & 0x3fff) * 16 * eight + depth % 8 * 16;
+  if (d >> 46 != 0 || at + 16 > dynamicBytes()) fault("multiplies what is outside of its shared memory, or described with a swizzle");
+  return (const uint16_t*)(memory + at);
+}
+
+// wordsDigest and acrossDigest tell whether the operands in registers and in memory are what they were.
+inline unsigned long long wordsDigest(const ProductReads& r) {
+  unsigned long long sum = 0;
+  for (const unsigned* word : r.words) sum = (sum ^ *word) * 0x100000001b3ull;
+  return sum;
+}
+inline unsigned long long acrossDigest(const ProductReads& r) {
+  unsigned long long sum = 0;
+  for (int k = 0; k < 16; k++)
+    for (int i = 0; i < r.columns; i++) sum = (sum ^ groupAcross((const char*)r.memory, r.operands[1], k, i / 8)[i % 8]) * 0x100000001b3ull;
+  return sum;
+}
+
+// The product with the left operand in registers, the right one's columns being contiguous.
+inline void multiplyGroup(float (&d)[32], const unsigned (&a)[4], unsigned long long b) {
+  constexpr int columns = 64;
+  bringLeft({a, a + 1, a + 2, a + 3});
+  productReads({wordsDigest, nullptr, {}, 0, {a, a + 1, a + 2, a + 3}});
+  if (meetGroup({0, b})) {
+    ProductReads reads = {acrossDigest, dynamicShared(), {0, b}, columns, {}};
+    productReads(reads);
+    const unsigned(*left)[4] = broughtLeft();
+    for (int row = 0; row < 64; row++) {
+      float sum[columns];
+      for (int column = 0; column < columns; column++) sum[column] = 0;
+      for (int k = 0; k < 16; k++) {
+        unsigned word = left[row / 16 * 32 + row % 8 * 4 + k % 8 / 2][row % 16 / 8 + k / 8 * 2];
+        float x = wordToFloat(k % 2 ? word & 0xffff0000u : word << 16);
+        for (int column = 0; column < columns; column++)
+          sum[column] += x * wordToFloat((unsigned)groupAcross((const char*)reads.memory, b, k, column / 8)[column % 8] << 16);
+      }
+      putProduct(row * columns, sum, columns);
+    }
   }
-  addProduct(to, places, sums, true);
+  addToGroup(d, columns);
 }
 
 }  // namespace pollen

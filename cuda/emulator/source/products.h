@@ -12,9 +12,9 @@ namespace pollen {
 // that, and one that writes there is found.
 class Products {
  public:
-  void clear() { sums.clear(), operands.clear(), group = 0, fenced = false; }
-  void fence() { fenced = true; }
-  void commit() { group++; }
+  void clear() { sums.clear(), operands.clear(), group = 0, fenced = ordered = false; }
+  void fence() { fenced = ordered = true; }
+  void commit() { group++, ordered = false; }
 
   // add adds a product's numbers to sums, or puts them there. It returns what is wrong, or null.
   const char* add(float* const* to, const float* product, const int* places, int count, bool keep) {
@@ -35,8 +35,13 @@ class Products {
     return nullptr;
   }
 
-  // reads notes that a product of this group reads shared memory until it is waited for: what digest makes of that stays the same.
-  void reads(const ProductReads& r) { operands.push_back({group, r.digest(r), r}); }
+  // reads notes that a product of this group reads shared memory or registers until it is waited for: what digest makes of that stays the same. Each group
+  // of products of registers needs a fence behind what wrote these.
+  const char* reads(const ProductReads& r) {
+    if (r.words[0] && !ordered) return "multiplies registers without a fence since the products before";
+    operands.push_back({group, r.digest(r), r});
+    return nullptr;
+  }
 
   // wait ends all groups but the newest few.
   const char* wait(int groups) {
@@ -46,7 +51,7 @@ class Products {
         i++;
         continue;
       }
-      if (o.reads.digest(o.reads) != o.before) return "finds that shared memory has changed while a product read it";
+      if (o.reads.digest(o.reads) != o.before) return "finds that shared memory or registers have changed while a product read them";
       operands.erase(operands.begin() + i);
     }
     for (size_t i = 0; i < sums.size();) {
@@ -91,7 +96,8 @@ class Products {
   std::vector<Sums> sums;
   std::vector<Operands> operands;
   int group = 0;
-  bool fenced = false;
+  bool fenced = false;   // since sums were waited for
+  bool ordered = false;  // since products were committed
 };
 
 }  // namespace pollen

@@ -38,13 +38,15 @@ struct Warp {
   alignas(16) char brought[2][32][laneBytes];
 };
 
+constexpr int groupThreads = 128, mostProduct = 64 * 256;
+
 // Group is four warps.
 struct Group {
   int arrived, last;
   unsigned long long operands[2];
+  unsigned left[groupThreads][4];
   std::vector<float> product;
 };
-constexpr int groupThreads = 128, mostProduct = 64 * 256;
 
 struct Array {
   const void* place;
@@ -76,6 +78,10 @@ class Block {
   void copyBulk(void* to, const void* from, size_t bytes, const void* place);
   bool meetGroup(const unsigned long long (&operands)[2]);
   float* groupProduct();
+  unsigned (*groupLeft())[4] { return groups[current / groupThreads].left; }
+  void bringLeft(const unsigned* const (&words)[4]) {
+    for (int i = 0; i < 4; i++) groupLeft()[current % groupThreads][i] = *words[i];
+  }
   [[noreturn]] void fault(const char* what);
   void fail(const std::string& what);
 

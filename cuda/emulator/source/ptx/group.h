@@ -46,6 +46,14 @@ struct Descriptor {
   // at is where 16 bytes of a row lie in a K-major matrix without swizzling, which is made of bricks of 8 rows x 16 bytes: the stride dimension's offset is
   // from eight rows to the next eight, the leading one's from a column of bricks to the next one.
   U64 at(int row, int column) const { return start + row / 8 * stride + column * leading + row % 8 * 16; }
+
+  // across is where 8 columns lie of a row of depth in an MN-major matrix without swizzling, whose bricks are of 8 rows of depth x 16 bytes: the leading
+  // dimension's offset is from eight rows of depth to the next eight, the stride one's from a brick's columns to the next ones.
+  U64 across(int depth, int eight) const { return start + depth / 8 * leading + eight * stride + depth % 8 * 16; }
+
+  void check(int line) const {
+    if (base != 0 || mode != 0) complain("in a matrix with a swizzling mode, which is not known", start, 16, line);
+  }
 };
 
 // multiplyGroup puts the m64nNk16 product of bf16 matrices, a 64 x 16 and b 16 x N, where the warpgroup looks for it. Elements of b are by column.
@@ -53,6 +61,11 @@ void multiplyGroup(const U16 (*a)[16], const U16 (*b)[16], int columns);
 
 // digestOf is of what a product reads.
 unsigned long long digestOf(const ProductReads& reads);
+
+// Those with a in registers: what each thread's words have of it, b being MN-major, and what a product reads.
+void leftOf(U16 (*a)[16]);
+unsigned long long digestOfWords(const ProductReads& reads);
+unsigned long long digestAcross(const ProductReads& reads);
 
 // groupElement is where register i of d has its number in the product, in the thread's own fragment.
 int groupElement(int i, int columns);
@@ -64,13 +77,37 @@ static inline void multiplyAsync(F32* const (&d)[columns / 2], U64 a, U64 b, boo
     U16 left[64][16], right[columns][16];
     auto fetch = [&](U16(*to)[16], int rows, U64 bits) {
       Descriptor from(bits);
-      if (from.base != 0 || from.mode != 0) complain("in a matrix with a swizzling mode, which is not known", from.start, 16, line);
+      from.check(line);
       for (int row = 0; row < rows; row++)
         for (int c = 0; c < 2; c++) __builtin_memcpy(to[row] + 8 * c, shared.template reads<16>(from.at(row, c), line), 16);
     };
     fetch(left, 64, a);
     fetch(right, columns, b);
-    productReads({digestOf, shared.watched.memory, {a, b}, columns});
+    productReads({digestOf, shared.watched.memory, {a, b}, columns, {}});
+    multiplyGroup(left, right, columns);
+  }
+  int places[columns / 2];
+  for (int i = 0; i < columns / 2; i++) places[i] = groupElement(i, columns);
+  addProduct(d, places, columns / 2, add);
+}
+
+// multiplyWords is that with a in the threads' registers and b MN-major. The registers must stay what they are, too.
+template <int columns, class S>
+static inline void multiplyWords(F32* const (&d)[columns / 2], const U32* const (&a)[4], U64 b, bool add, const S& shared, int line) {
+  bringLeft(a);
+  productReads({digestOfWords, nullptr, {}, 0, {a[0], a[1], a[2], a[3]}});
+  if (meetGroup({0, b})) {
+    U16 left[64][16], right[columns][16];
+    Descriptor from(b);
+    from.check(line);
+    for (int k = 0; k < 16; k++)
+      for (int eight = 0; eight < columns / 8; eight++) {
+        U16 numbers[8];
+        __builtin_memcpy(numbers, shared.template reads<16>(from.across(k, eight), line), 16);
+        for (int i = 0; i < 8; i++) right[8 * eight + i][k] = numbers[i];
+      }
+    leftOf(left);
+    productReads({digestAcross, shared.watched.memory, {0, b}, columns, {}});
     multiplyGroup(left, right, columns);
   }
   int places[columns / 2];
