@@ -34,8 +34,8 @@ type Blocks struct {
 // Block is a single block of threads.
 func Block(threads int) Blocks { return Blocks{Count: 1, Threads: threads} }
 
-// Shares gives each block of threads some of the items, at most Most. A device with fewer
-// multiprocessors or more chains gives a block more of them: a kernel's bits must not depend on it.
+// Shares gives each block of threads at most Most of the items: few where a device has many
+// multiprocessors, on which no bit may depend.
 type Shares struct {
 	Items, Most int
 	Threads     int  // that have work to do in a block; the device rounds them up to whole warps
