@@ -3,7 +3,7 @@ package kernel
 import "math"
 
 // winogradPlan computes a convolution, or the gradient of its input, patch by patch with an
-// algorithm of Cook and Toom. The patches of a group become a matrix [patches channels] for each
+// algorithm of Cook and Toom. The patches of a strip become a matrix [patches channels] for each
 // point; each is multiplied by the filter's [channels outputs] at that point, and the products are
 // transformed back: 169 multiplications instead of 1225 for a patch of 7 x 7 and a filter of 5 x 5.
 //
@@ -66,10 +66,13 @@ func (c Conv2D) winograd(a *cookToom, backward bool) Routine {
 	p.filterParts = ceilDiv(p.in.channels, panelColumns)
 	p.blocksIn = panelColumns / lanes * p.in.blocksSize(p.groups.highest())
 	blocks := p.outSize(p.groups.highest())
-	if p.strip < p.groups.highest() {
-		p.in.blocks, p.blocksOut = p.blocksIn, blocks
+	if p.strip < p.groups.highest() { // what strips share stays in the blocks
+		p.in.blocks = p.blocksIn
 		p.blocksIn *= ceilDiv(p.in.channels, panelColumns)
-		blocks *= ceilDiv(p.out.channels, lanes)
+		if backward {
+			p.blocksOut = blocks
+			blocks *= ceilDiv(p.out.channels, lanes)
+		}
 	}
 	blocks = max(panelColumns*c.R*c.S*lanes, p.blocksIn+blocks)
 	plan := Routine{

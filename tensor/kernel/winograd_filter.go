@@ -9,13 +9,13 @@ type winogradGradient struct {
 	x, y     patchesOf
 	groups   patchGroups
 	chunks   int // ranges of groups of patches
-	ranges   int // of panels of output channels; a tile is a chunk's range
-	together int // panels that are multiplied together
-	panels   int // groups of so many
+	together int // panels of output channels that are multiplied together
+	sets     int // of so many panels
+	ranges   int // of sets; a tile is a chunk's range
 	parts    int // of the input channels, when the sums are transformed back
 	pointX   int // numbers from a point to the next, of the transformed x,
 	pointY   int // of a panel of the transformed dout,
-	pointSum int // and of a group of panels of the sums
+	pointSum int // and of a set of panels of the sums
 }
 
 const (
@@ -35,9 +35,9 @@ func (c Conv2D) filterWinograd(a *cookToom) Routine {
 	points, strideX := p.points*p.points, ceilDiv(c.C, lanes)*lanes
 	// The groups, and with them the order of the sums, do not depend on lanes.
 	patchX := ceilDiv(c.C, leastLanes) * leastLanes
-	p.together = panelsTogether(ceilDiv(c.K, panelColumns))
-	p.panels, p.parts = ceilDiv(c.K, p.together*panelColumns), ceilDiv(c.C, panelColumns)
 	panels := ceilDiv(c.K, panelColumns)
+	p.together = panelsTogether(panels)
+	p.sets, p.parts = ceilDiv(panels, p.together), ceilDiv(c.C, panelColumns)
 	p.chunks = min(tileCount, c.filterChunks(a))
 	p.groups = c.groups(p.patch, 0, min(maxDepth, filterGroupElements/(points*(patchX+panels*panelColumns))), p.chunks)
 	p.chunks = min(p.chunks, p.groups.count())
@@ -45,13 +45,13 @@ func (c Conv2D) filterWinograd(a *cookToom) Routine {
 	p.pointX, p.pointY, p.pointSum = apart(most*strideX), apart(most*panelColumns), apart(c.C*p.columns())
 	p.x = patchesOf{c.blockedX(p.patch), &p.input, p.patch, p.groups.wide, lattice{p.points * p.pointX, p.pointX, strideX}, panelColumns, 0}
 	p.y = patchesOf{c.blockedY(p.patch), &p.spread, p.patch, p.groups.wide, lattice{p.points * p.pointY, p.pointY, panelColumns}, points * p.pointY, 0}
-	p.ranges = min(p.panels, ceilDiv(filterTiles, p.chunks))
+	p.ranges = min(p.sets, ceilDiv(filterTiles, p.chunks))
 	blocks := max(p.x.blocksSize(p.groups.highest()), p.y.blocksSize(p.groups.highest()))
-	transformed := points*p.pointX + ceilDiv(p.panels, p.ranges)*p.together*p.y.panel + panelColumns/lanes*blocks
+	transformed := points*p.pointX + ceilDiv(p.sets, p.ranges)*p.together*p.y.panel + panelColumns/lanes*blocks
 	sums := points*apart(panelColumns*p.columns()) + panelColumns*c.R*c.S*lanes
 	return Routine{
-		Phases:    []int{p.chunks * p.ranges, p.panels * p.parts},
-		Workspace: p.chunks * points * p.panels * p.pointSum,
+		Phases:    []int{p.chunks * p.ranges, p.sets * p.parts},
+		Workspace: p.chunks * points * p.sets * p.pointSum,
 		Scratch:   transformTemporary + max(transformed, sums),
 		kind:      kindConv2DWinogradFilter,
 		sizeA:     c.sizeY(), sizeB: c.sizeX(), sizeOut: c.sizeW(),
@@ -71,8 +71,8 @@ func (c Conv2D) filterChunks(a *cookToom) int {
 // winogradSums adds up one chunk of the batch for one range of panels.
 func winogradSums[T Float](p *winogradGradient, tile int, o Operands[T]) {
 	points := p.points * p.points
-	first, last := cut(p.panels, p.ranges, tile/p.chunks)
-	sums := o.Workspace[tile%p.chunks*points*p.panels*p.pointSum:][:points*p.panels*p.pointSum]
+	first, last := cut(p.sets, p.ranges, tile/p.chunks)
+	sums := o.Workspace[tile%p.chunks*points*p.sets*p.pointSum:][:points*p.sets*p.pointSum]
 	x, scratch := o.Scratch[:points*p.pointX], o.Scratch[points*p.pointX:]
 	y, scratch := scratch[:(last-first)*p.together*p.y.panel], scratch[(last-first)*p.together*p.y.panel:]
 	temporary, blocks := scratch[:transformTemporary], scratch[transformTemporary:]
@@ -87,10 +87,10 @@ func winogradSums[T Float](p *winogradGradient, tile int, o Operands[T]) {
 		}
 		patches := at.images * (hi - lo) * p.groups.wide
 		for point := range points {
-			for panel := first; panel < last; panel++ {
-				b := y[(panel-first)*p.together*p.y.panel+point*p.pointY:]
-				pair := p.together > 1 && (panel*p.together+1)*panelColumns < p.shape.K
-				multiplyPatches(p, patches, pair, x[point*p.pointX:], b, sums[(point*p.panels+panel)*p.pointSum:], f)
+			for set := first; set < last; set++ {
+				b := y[(set-first)*p.together*p.y.panel+point*p.pointY:]
+				pair := p.together > 1 && (set*p.together+1)*panelColumns < p.shape.K
+				multiplyPatches(p, patches, pair, x[point*p.pointX:], b, sums[(point*p.sets+set)*p.pointSum:], f)
 			}
 		}
 	}
@@ -110,23 +110,23 @@ func multiplyPatches[T Float](p *winogradGradient, patches int, pair bool, x, y,
 	}
 }
 
-// winogradCombine adds up the chunks' sums of a group of panels of output channels and some input
+// winogradCombine adds up the chunks' sums of a set of panels of output channels and some input
 // channels, and transforms them back.
 func winogradCombine[T Float](p *winogradGradient, tile int, o Operands[T]) {
 	points, area := p.points*p.points, p.taps*p.taps
-	panel := tile / p.parts
+	set := tile / p.parts
 	lo, hi := cut(p.shape.C, p.parts, tile%p.parts)
 	temporary, scratch := o.Scratch[:transformTemporary], o.Scratch[transformTemporary:]
 	columns := p.columns()
 	each := apart(panelColumns * columns)
 	sums, blocks := scratch[:points*each], scratch[points*each:]
 	for point := range points {
-		from := o.Workspace[(point*p.panels+panel)*p.pointSum+lo*columns:]
-		SumRows(sums[point*each:][:(hi-lo)*columns], from, p.chunks, points*p.panels*p.pointSum)
+		from := o.Workspace[(point*p.sets+set)*p.pointSum+lo*columns:]
+		SumRows(sums[point*each:][:(hi-lo)*columns], from, p.chunks, points*p.sets*p.pointSum)
 	}
-	for k := panel * columns; k < min((panel+1)*columns, p.shape.K); k += lanes {
+	for k := set * columns; k < min((set+1)*columns, p.shape.K); k += lanes {
 		transform(&p.gather, blocks, lattice{p.taps * lanes, lanes, area * lanes},
-			sums[k-panel*columns:], lattice{p.points * each, each, columns}, hi-lo, temporary)
+			sums[k-set*columns:], lattice{p.points * each, each, columns}, hi-lo, temporary)
 		separate(o.Out[(k*p.shape.C+lo)*area:], planes{p.shape.C * area, 0, min(lanes, p.shape.K-k), 1, (hi - lo) * area}, blocks, 0)
 	}
 }

@@ -122,30 +122,37 @@ func multiplyPair(t target) {
 		rowStride, depthStride := loadBytes("rowStride"), loadBytes("depthStride")
 		b := Load(Param("b"), GP64())
 		pointers, scalars := rowAddresses(rows, a, rowStride)
-		c := Load(Param("c"), GP64()).(GPVirtual)
-		s := newWideSums(t, rows, 2*panelColumns)
-		s.prefetch(c, loadBytes("stride"))
-		panel := loadBytes("panel")
-		step := func(n int) {
-			first := Mem{Base: b, Disp: n * panelColumns * bytes}
-			second := first
-			second.Index, second.Scale = panel, 1
-			s.stepHalves(scalars, first, second)
+		pairTile(t, rows, depth, b, func(int) []Mem { return scalars }, func() {
 			for _, p := range pointers {
 				ADDQ(depthStride, p)
 			}
-		}
-		inPairs(rows, depth, func() {
-			step(0)
-			step(1)
-			ADDQ(Imm(2*panelColumns*bytes), b)
-		}, func() { step(0) })
-
-		c = Load(Param("c"), GP64()).(GPVirtual)
-		stride, f := loadBytes("stride"), Load(Param("f"), GP64())
-		bias := Load(Param("bias"), GP64())
-		s.finish(c, stride, bias, f)
+		}, func() {})
 	})
+}
+
+// pairTile writes the steps of a tile of two panels from b on, and its end. left gives the scalars of a step, the first or second one of
+// a pair; step and pair go on behind each.
+func pairTile(t target, rows int, depth, b Register, left func(n int) []Mem, step, pair func()) {
+	const line = panelColumns * bytes
+	c := Load(Param("c"), GP64()).(GPVirtual)
+	s := newWideSums(t, rows, 2*panelColumns)
+	s.prefetch(c, loadBytes("stride"))
+	panel := loadBytes("panel")
+	one := func(n int) {
+		s.stepHalves(left(n), Mem{Base: b, Disp: n * line}, Mem{Base: b, Index: panel, Scale: 1, Disp: n * line})
+		step()
+	}
+	inPairs(rows, depth, func() {
+		one(0)
+		one(1)
+		pair()
+		ADDQ(Imm(2*line), b)
+	}, func() { one(0) })
+
+	c = Load(Param("c"), GP64()).(GPVirtual)
+	stride, f := loadBytes("stride"), Load(Param("f"), GP64())
+	bias := Load(Param("bias"), GP64())
+	s.finish(c, stride, bias, f)
 }
 
 // packedAhead is how many depths ahead multiplyPacked prefetches the left factor, a cache line for each:
@@ -161,30 +168,15 @@ func multiplyPacked(t target) {
 	byRows(t.rows, func(rows int) {
 		depth := Load(Param("depth"), GP64())
 		a, b := Load(Param("a"), GP64()), Load(Param("b"), GP64())
-		c := Load(Param("c"), GP64()).(GPVirtual)
-		s := newWideSums(t, rows, 2*panelColumns)
-		s.prefetch(c, loadBytes("stride"))
-		panel := loadBytes("panel")
-		step := func(n int) {
-			const line = panelColumns * bytes
+		const line = panelColumns * bytes
+		pairTile(t, rows, depth, b, func(n int) []Mem {
 			PREFETCHT0(Mem{Base: a, Disp: (n + packedAhead) * line})
 			scalars := make([]Mem, rows)
 			for i := range scalars {
 				scalars[i] = Mem{Base: a, Disp: n*line + i*bytes}
 			}
-			s.stepHalves(scalars, Mem{Base: b, Disp: n * line}, Mem{Base: b, Index: panel, Scale: 1, Disp: n * line})
-		}
-		inPairs(rows, depth, func() {
-			step(0)
-			step(1)
-			ADDQ(Imm(2*panelColumns*bytes), a)
-			ADDQ(Imm(2*panelColumns*bytes), b)
-		}, func() { step(0) })
-
-		c = Load(Param("c"), GP64()).(GPVirtual)
-		stride, f := loadBytes("stride"), Load(Param("f"), GP64())
-		bias := Load(Param("bias"), GP64())
-		s.finish(c, stride, bias, f)
+			return scalars
+		}, func() {}, func() { ADDQ(Imm(2*line), a) })
 	})
 }
 
