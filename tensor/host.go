@@ -55,11 +55,11 @@ type hostRunner struct {
 	stages  []stage
 	offsets []int // of the launches' workspaces: those of a stage are kept apart
 
-	remaining     []remaining  // per chain, where workers run whole ones
-	begun         atomic.Int64 // chains run whole by one worker, begun or done
-	launch, phase int          // where the tiles shared out at present belong
-	stage         stage        // the same, where they belong to several launches
-	closed        bool
+	remaining []remaining  // per chain, where workers run whole ones
+	begun     atomic.Int64 // chains run whole by one worker, begun or done
+	phase     *Phase       // whose tiles are shared out at present
+	stage     *stage       // whose strips are
+	closed    bool
 
 	byChain, byTile, byStrip func(worker, item int)
 }
@@ -75,7 +75,11 @@ func (h *Host) Load(s Workload) (Runner, error) {
 	if err := checkPlaces(s); err != nil {
 		return nil, err
 	}
-	stages, offsets := stagesOf(s.Launches), make([]int, len(s.Launches))
+	workers := h.pool.workers
+	if s.Chains >= workers {
+		workers = 1 // each runs whole chains
+	}
+	stages, offsets := stagesOf(s.Launches, workers), make([]int, len(s.Launches))
 	workspace, private := 0, 0
 	for _, g := range stages {
 		end := 0
@@ -107,10 +111,8 @@ func (h *Host) Load(s Workload) (Runner, error) {
 		r.kept = manyBytes(s.Chains, s.Bytes[Chain])
 	}
 	r.byChain = r.turns
-	r.byTile = func(worker, tile int) {
-		r.launches[r.launch].Host.Phases[r.phase].Run(&r.args[worker], tile)
-	}
-	r.byStrip = func(worker, tile int) { r.strip(&r.args[worker], 0, r.stage, tile) }
+	r.byTile = func(worker, tile int) { r.phase.Run(&r.args[worker], tile) }
+	r.byStrip = func(worker, n int) { r.strip(&r.args[worker], 0, r.stage, n) }
 	return r, nil
 }
 
@@ -147,8 +149,8 @@ func (r *hostRunner) Run(steps int) error {
 	}
 	for chain := range r.chains {
 		for range steps {
-			for _, g := range r.stages {
-				r.sharedStage(g, chain)
+			for i := range r.stages {
+				r.sharedStage(&r.stages[i], chain)
 			}
 		}
 	}
@@ -206,42 +208,59 @@ func (r *hostRunner) turns(worker, _ int) {
 func (r *hostRunner) wholeStep(worker, chain int) {
 	a := &r.args[worker]
 	r.aim(a, worker, worker, chain)
-	for _, g := range r.stages {
-		for tile := range r.launches[g.from].Host.firstTiles() {
-			r.strip(a, worker, g, tile)
+	for g := range r.stages {
+		s := &r.stages[g]
+		if s.strips == 0 {
+			r.wholePhases(a, worker, s.from, r.launches[s.from].Host.Phases)
+			continue
 		}
-		for i := g.from; i < g.to; i++ {
-			r.begin(a, worker, i)
-			for _, phase := range r.launches[i].Host.laterPhases() {
-				for tile := range phase.Tiles {
-					phase.Run(a, tile)
-				}
-			}
+		for i := s.from; i < s.to; i++ {
+			r.wholePhases(a, worker, i, r.launches[i].Host.before())
+		}
+		for n := range s.strips {
+			r.strip(a, worker, s, n)
+		}
+		for i := s.from; i < s.to; i++ {
+			r.wholePhases(a, worker, i, r.launches[i].Host.after())
 		}
 	}
 }
 
-// strip runs a tile of the first phases of a stage's launches.
-func (r *hostRunner) strip(a *Args, slot int, g stage, tile int) {
-	for i := g.from; i < g.to; i++ {
+// wholePhases runs some phases of a launch on one worker.
+func (r *hostRunner) wholePhases(a *Args, slot, launch int, phases []Phase) {
+	r.begin(a, slot, launch)
+	for _, phase := range phases {
+		for tile := range phase.Tiles {
+			phase.Run(a, tile)
+		}
+	}
+}
+
+// strip runs a strip of a stage's launches.
+func (r *hostRunner) strip(a *Args, slot int, s *stage, n int) {
+	for i := s.from; i < s.to; i++ {
 		r.begin(a, slot, i)
-		r.launches[i].Host.Phases[0].Run(a, tile)
+		strip, rows := &r.launches[i].Host.Strip, s.rows[i-s.from]
+		strip.Run(a, n*rows, min(strip.Rows, (n+1)*rows))
 	}
 }
 
 // sharedStage runs a stage of a chain on all workers.
-func (r *hostRunner) sharedStage(g stage, chain int) {
-	if g.to == g.from+1 {
-		r.sharedLaunch(g.from, chain)
+func (r *hostRunner) sharedStage(s *stage, chain int) {
+	if s.strips == 0 {
+		r.sharedLaunch(s.from, chain)
 		return
 	}
 	for w := range r.args {
 		r.aim(&r.args[w], w, 0, chain)
 	}
-	r.stage = g
-	r.host.pool.run(r.launches[g.from].Host.firstTiles(), r.byStrip)
-	for i := g.from; i < g.to; i++ {
-		r.sharedPhases(i, 1)
+	for i := s.from; i < s.to; i++ {
+		r.sharedPhases(i, r.launches[i].Host.before())
+	}
+	r.stage = s
+	r.host.pool.run(s.strips, r.byStrip)
+	for i := s.from; i < s.to; i++ {
+		r.sharedPhases(i, r.launches[i].Host.after())
 	}
 }
 
@@ -250,21 +269,20 @@ func (r *hostRunner) sharedLaunch(i, chain int) {
 	for w := range r.args {
 		r.aim(&r.args[w], w, 0, chain)
 	}
-	r.sharedPhases(i, 0)
+	r.sharedPhases(i, r.launches[i].Host.Phases)
 }
 
-// sharedPhases runs a launch from one of its phases on.
-func (r *hostRunner) sharedPhases(i, from int) {
-	phases := r.launches[i].Host.Phases
-	if from >= len(phases) {
+// sharedPhases runs some phases of a launch on all workers.
+func (r *hostRunner) sharedPhases(i int, phases []Phase) {
+	if len(phases) == 0 {
 		return
 	}
 	for w := range r.args {
 		r.begin(&r.args[w], 0, i)
 	}
-	r.launch = i
-	for r.phase = from; r.phase < len(phases); r.phase++ {
-		r.host.pool.run(phases[r.phase].Tiles, r.byTile)
+	for i := range phases {
+		r.phase = &phases[i]
+		r.host.pool.run(r.phase.Tiles, r.byTile)
 	}
 }
 

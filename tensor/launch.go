@@ -110,19 +110,8 @@ type HostKernel struct {
 	Phases    []Phase
 	Workspace int   // bytes for all tiles of a launch, undefined at its start, kept between phases
 	Private   int   // bytes for one tile, undefined at its start
-	Strip     Strip // what the first phase's tiles keep to, if they do
+	Strip     Strip // what one of the phases keeps to, if it does
 }
-
-// firstTiles is the number of tiles of the first phase, if there is one.
-func (h *HostKernel) firstTiles() int {
-	if len(h.Phases) == 0 {
-		return 0
-	}
-	return h.Phases[0].Tiles
-}
-
-// laterPhases are the phases after the first one.
-func (h *HostKernel) laterPhases() []Phase { return h.Phases[min(1, len(h.Phases)):] }
 
 // Phase is a number of tiles and what computes one. Run must not allocate.
 type Phase struct {

@@ -1,48 +1,62 @@
 package tensor
 
-// Strip is what a host kernel may say of its first phase: of buffers with as many elements as
-// Elements, tile i touches only those from i*Tile to (i+1)*Tile; other buffers it only reads. Later
-// phases then touch the workspace alone, and write the launch's first argument. The zero Strip says
-// nothing.
-//
-// Launches that follow one another with the same Strip are run together: their first tiles, then
-// their second ones, and so on. What one leaves to the next is then still in the thread's cache,
-// and not read from memory again.
+// Strip is what a host kernel may say of one of its phases: that it handles rows which do not know
+// of one another. Of the buffers that the launch owns, a row's share is the row's alone; others the
+// phase only reads. Phases before it read others alone, and write the workspace; those after it
+// read the workspace alone, and write the launch's first argument. The zero Strip says nothing.
 type Strip struct {
-	Elements, Tile int
+	Phase      int
+	Rows, Unit int // equal parts of each buffer that is owned, and how many are handled together
+	Owns       func(argument int, b *Buffer) bool
+	Run        func(a *Args, lo, hi int) // rows [lo, hi), in whole units but for the last ones
 }
 
 // Strips is Rows for a kernel that touches, of its buffers of rows times width elements, only those
 // of its own rows.
 func Strips(rows, width int, run func(a *Args, lo, hi int)) HostKernel {
 	h := Rows(rows, width, run)
-	h.Strip = Strip{Elements: rows * width, Tile: rowsOfTile(width) * width}
+	h.Strip = Strip{Rows: rows, Unit: 1, Owns: func(_ int, b *Buffer) bool { return b.Elements == rows*width }, Run: run}
 	return h
 }
 
-// stage is launches [from, to) that are run together: tile by tile of their first phases, then one
-// after the other.
+const (
+	// stripBytes is what a strip's share of a launch's buffers takes where there is a choice, and
+	// mostStripBytes the most for which launches are run together: it should stay in the cache.
+	stripBytes     = 128 << 10
+	mostStripBytes = 2 << 20
+	// mostSharedBytes are the filters and the like of several launches, which each strip reads.
+	mostSharedBytes = 512 << 10
+)
+
+// stage is launches [from, to). Several that keep to strips are run together: the first rows of
+// all of them, then the next ones, and so on, rows[i] at a time of launch from+i. What one leaves
+// to the next is then still in the thread's cache, and not read from memory again.
 type stage struct {
 	from, to int
+	strips   int
+	rows     []int
 }
 
-// stagesOf cuts a schedule into stages, as long as they can be.
-func stagesOf(launches []Launch) (stages []stage) {
+// stagesOf cuts a schedule into stages, as long as they can be with some strips for each worker.
+func stagesOf(launches []Launch, workers int) (stages []stage) {
 	for from := 0; from < len(launches); {
-		to := from + 1
-		for to < len(launches) && joins(launches[from:to], &launches[to]) {
-			to++
+		s := stage{from: from, to: from + 1}
+		for s.to < len(launches) && joins(launches[from:s.to], &launches[s.to]) {
+			strips, rows := cutStrips(launches[from:s.to+1], workers)
+			if strips == 0 {
+				break
+			}
+			s = stage{from, s.to + 1, strips, rows}
 		}
-		stages = append(stages, stage{from, to})
-		from = to
+		stages = append(stages, s)
+		from = s.to
 	}
 	return stages
 }
 
-// joins reports whether a launch can be run together with those before it.
+// joins reports whether a launch computes the same if it is run together with those before it.
 func joins(group []Launch, next *Launch) bool {
-	strip := next.Host.Strip
-	if strip == (Strip{}) || strip != group[0].Host.Strip {
+	if next.Host.Strip.Rows == 0 || group[0].Host.Strip.Rows == 0 {
 		return false
 	}
 	for i := range group {
@@ -53,20 +67,19 @@ func joins(group []Launch, next *Launch) bool {
 	return true
 }
 
-// keepsToStrips reports whether next's first phase, tile by tile, finds what the launch leaves, and
-// takes away nothing that the launch's other tiles need: where memory is shared and one of the two
-// writes it, it must be one strip for both.
+// keepsToStrips reports whether next's strips, one after the other, find what the launch leaves,
+// and take away nothing that its other strips need: where memory is shared and one of the two
+// writes it, both must own it, as a whole.
 func (l *Launch) keepsToStrips(next *Launch) bool {
 	for i, x := range l.Arguments {
 		for j, y := range next.Arguments {
 			if x.Buffer == nil || y.Buffer == nil || (x.Access|y.Access)&Write == 0 || !x.Buffer.Overlaps(y.Buffer) {
 				continue
 			}
-			if late := j == 0 && len(next.Host.Phases) > 1; late {
-				continue // written when all tiles are done
+			if j == 0 && next.Host.endsLate() {
+				continue // written when all strips are done
 			}
-			late := i == 0 && len(l.Host.Phases) > 1
-			if late || !l.Host.Strip.covers(x.Buffer) || !l.Host.Strip.covers(y.Buffer) ||
+			if i == 0 && l.Host.endsLate() || !l.owns(i) || !next.owns(j) ||
 				x.Buffer.Offset != y.Buffer.Offset || x.Buffer.Bytes() != y.Buffer.Bytes() {
 				return false
 			}
@@ -75,4 +88,69 @@ func (l *Launch) keepsToStrips(next *Launch) bool {
 	return true
 }
 
-func (s Strip) covers(b *Buffer) bool { return b.Elements == s.Elements }
+// before and after are the phases on both sides of the one that keeps to strips.
+func (h *HostKernel) before() []Phase { return h.Phases[:h.Strip.Phase] }
+func (h *HostKernel) after() []Phase  { return h.Phases[h.Strip.Phase+1:] }
+
+// endsLate reports whether phases follow the one that keeps to strips.
+func (h *HostKernel) endsLate() bool { return len(h.Phases) > h.Strip.Phase+1 }
+
+func (l *Launch) owns(argument int) bool {
+	return l.Host.Strip.Owns(argument, l.Arguments[argument].Buffer)
+}
+
+// cutStrips cuts launches that can be run together: into how many strips, and how many rows each
+// launch has of one. There are none where the caches or the workers would lose by it.
+func cutStrips(group []Launch, workers int) (count int, rows []int) {
+	// All have their rows in as many parts; a strip is some of these.
+	parts := 0
+	for i := range group {
+		parts = divisor(parts, group[i].Host.Strip.Rows)
+	}
+	strip, own, shared, most, least := 1, 0, 0, 0, 4*workers
+	for i := range group {
+		s := &group[i].Host.Strip
+		whole := s.Unit / divisor(s.Unit, s.Rows/parts)
+		strip *= whole / divisor(strip, whole)
+		owned, others := group[i].stripBytes()
+		own, shared, most = max(own, owned/parts), shared+others, max(most, others)
+		least = min(least, group[i].Host.Phases[s.Phase].Tiles)
+	}
+	if own*strip > mostStripBytes || shared > max(mostSharedBytes, most+mostSharedBytes/8) {
+		return 0, nil
+	}
+	strip *= max(1, min(parts/max(1, least), stripBytes/max(1, own))/strip)
+	count = (parts + strip - 1) / strip
+	if count < least {
+		return 0, nil
+	}
+	for i := range group {
+		rows = append(rows, group[i].Host.Strip.Rows/parts*strip)
+	}
+	return count, rows
+}
+
+// stripBytes is how many bytes a launch owns, and how many others all of its strips read.
+func (l *Launch) stripBytes() (own, others int) {
+	for i, a := range l.Arguments {
+		switch {
+		case a.Buffer == nil || i == 0 && l.Host.endsLate():
+		case l.owns(i):
+			own += a.Buffer.Bytes()
+		default:
+			others += a.Buffer.Bytes()
+		}
+	}
+	if l.Host.Strip.Phase > 0 {
+		others += l.Host.Workspace
+	}
+	return own, others
+}
+
+// divisor is the greatest common divisor.
+func divisor(a, b int) int {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}

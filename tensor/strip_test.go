@@ -2,47 +2,72 @@ package tensor
 
 import (
 	"encoding/binary"
-	"fmt"
 	"math"
+	"slices"
 	"testing"
 )
 
-// stripped is a launch that says it keeps to strips of 8 among 32 elements, with later phases or
-// without.
-func stripped(phases int, arguments ...Argument) Launch {
-	return Launch{Arguments: arguments, Host: HostKernel{Phases: make([]Phase, phases), Strip: Strip{32, 8}}}
+// stripped is a launch with some rows in buffers of 32 elements: 16 tiles of a phase, and phases
+// before and after it.
+func stripped(rows, unit, before, after int, arguments ...Argument) Launch {
+	h := HostKernel{Phases: make([]Phase, before+1+after), Strip: Strip{Phase: before, Rows: rows, Unit: unit}}
+	h.Phases[before].Tiles = 16
+	h.Strip.Owns = func(_ int, b *Buffer) bool { return b.Elements == 32 }
+	return Launch{Arguments: arguments, Host: h}
 }
+
+// elements is stripped by single elements.
+func elements(arguments ...Argument) Launch { return stripped(32, 1, 0, 0, arguments...) }
+
+// summed is elements with a phase that follows.
+func summed(arguments ...Argument) Launch { return stripped(32, 1, 0, 1, arguments...) }
 
 func TestStages(t *testing.T) {
 	x, y, z := placed("x", Scratch, Float32, 32, 0), placed("y", Scratch, Float32, 32, 128), placed("z", Scratch, Float32, 32, 256)
 	reused := placed("reused", Scratch, Float32, 32, 0)
 	shifted := placed("shifted", Scratch, Float32, 32, 64)
 	wider := placed("wider", Scratch, Float64, 32, 0)
+	large, larger := placed("large", Shared, Float32, mostSharedBytes/8, 0), placed("larger", Shared, Float32, mostSharedBytes/8+1, 1<<30)
+	huge := stripped(1, 1, 0, 0, InOut(placed("huge", Chain, Float32, mostStripBytes/4+1, 1<<30)))
+	huge.Host.Phases[0].Tiles, huge.Host.Strip.Owns = 1, func(int, *Buffer) bool { return true }
 	few, elsewhere := placed("few", Scratch, Float32, 4, 512), placed("elsewhere", Chain, Float32, 32, 128)
-	other := stripped(1, Out(z), In(y))
-	other.Host.Strip.Tile = 16
+	images := stripped(16, 1, 0, 0, Out(z), In(y))
+	ready := func(unit int, arguments ...Argument) Launch { return stripped(16, unit, 1, 0, arguments...) }
 	for _, c := range []struct {
 		name     string
 		launches []Launch
-		want     []stage
+		want     [][2]int
 	}{
 		{"nothing", nil, nil},
-		{"a chain", []Launch{stripped(1, Out(y), In(x)), stripped(1, Out(z), In(y)), stripped(1, InOut(z))}, []stage{{0, 3}}},
-		{"no promise", []Launch{{Arguments: []Argument{Out(y), In(x)}}, {Arguments: []Argument{Out(z), In(y)}}}, []stage{{0, 1}, {1, 2}}},
-		{"other strips", []Launch{stripped(1, Out(y), In(x)), other}, []stage{{0, 1}, {1, 2}}},
-		{"scalars are arguments, too", []Launch{stripped(1, Out(y), In(x), Int(3)), stripped(1, Out(z), In(y), Int(4))}, []stage{{0, 2}}},
-		{"the same memory again", []Launch{stripped(1, Out(y), In(x)), stripped(1, Out(reused), In(y))}, []stage{{0, 2}}},
-		{"memory that others read", []Launch{stripped(1, Out(y), In(x)), stripped(1, Out(shifted), In(z))}, []stage{{0, 1}, {1, 2}}},
-		{"elements of another size", []Launch{stripped(1, Out(y), In(x)), stripped(1, Out(wider), In(z))}, []stage{{0, 1}, {1, 2}}},
-		{"the same place of another arena", []Launch{stripped(1, Out(y), In(x)), stripped(1, Out(z), In(elsewhere))}, []stage{{0, 2}}},
-		{"what all tiles need", []Launch{stripped(1, Out(few), In(x)), stripped(1, Out(z), In(y), In(few))}, []stage{{0, 1}, {1, 2}}},
-		{"what all tiles read", []Launch{stripped(1, Out(y), In(x), In(few)), stripped(1, Out(z), In(y), In(few))}, []stage{{0, 2}}},
-		{"a sum between", []Launch{stripped(1, Out(y), In(x)), stripped(2, Out(few), In(y)), stripped(1, Out(z), In(y))}, []stage{{0, 3}}},
-		{"a sum that is used", []Launch{stripped(2, Out(few), In(x)), stripped(1, Out(z), In(y), In(few))}, []stage{{0, 1}, {1, 2}}},
-		{"a sum where others wrote", []Launch{stripped(1, Out(y), In(x)), stripped(2, Out(reused), In(y))}, []stage{{0, 2}}},
-		{"others where a sum is written", []Launch{stripped(2, Out(y), In(x)), stripped(1, Out(y), In(z))}, []stage{{0, 1}, {1, 2}}},
+		{"a chain", []Launch{elements(Out(y), In(x)), elements(Out(z), In(y)), elements(InOut(z))}, [][2]int{{0, 3}}},
+		{"no promise", []Launch{{Arguments: []Argument{Out(y), In(x)}}, {Arguments: []Argument{Out(z), In(y)}}}, [][2]int{{0, 1}, {1, 2}}},
+		{"images after their elements", []Launch{elements(Out(y), In(x)), images}, [][2]int{{0, 2}}},
+		{"images that are handled by twos", []Launch{images, stripped(16, 2, 0, 0, Out(x), In(z))}, [][2]int{{0, 2}}},
+		{"so many that a worker would have too few strips", []Launch{images, stripped(16, 3, 0, 0, Out(x), In(z))}, [][2]int{{0, 1}, {1, 2}}},
+		{"a filter made ready", []Launch{images, ready(1, Out(x), In(z), In(few))}, [][2]int{{0, 2}}},
+		{"a filter of the launch before", []Launch{elements(Out(few), In(x)), ready(1, Out(z), In(y), In(few))}, [][2]int{{0, 1}, {1, 2}}},
+		{"a filter that the next launch changes", []Launch{ready(1, Out(z), In(y), In(few)), summed(Out(few), In(z))}, [][2]int{{0, 2}}},
+		{"what is written early", []Launch{ready(1, Out(y), In(x)), ready(1, Out(z), In(y))}, [][2]int{{0, 2}}},
+		{"large filters", []Launch{ready(1, Out(y), In(x), In(large)), ready(1, Out(z), In(y), In(larger))}, [][2]int{{0, 1}, {1, 2}}},
+		{"a large filter and what follows it", []Launch{ready(1, Out(y), In(x), In(large)), images}, [][2]int{{0, 2}}},
+		{"strips that no cache holds", []Launch{huge, huge}, [][2]int{{0, 1}, {1, 2}}},
+		{"scalars are arguments, too", []Launch{elements(Out(y), In(x), Int(3)), elements(Out(z), In(y), Int(4))}, [][2]int{{0, 2}}},
+		{"the same memory again", []Launch{elements(Out(y), In(x)), elements(Out(reused), In(y))}, [][2]int{{0, 2}}},
+		{"memory that others read", []Launch{elements(Out(y), In(x)), elements(Out(shifted), In(z))}, [][2]int{{0, 1}, {1, 2}}},
+		{"elements of another size", []Launch{elements(Out(y), In(x)), elements(Out(wider), In(z))}, [][2]int{{0, 1}, {1, 2}}},
+		{"the same place of another arena", []Launch{elements(Out(y), In(x)), elements(Out(z), In(elsewhere))}, [][2]int{{0, 2}}},
+		{"what all tiles need", []Launch{elements(Out(few), In(x)), elements(Out(z), In(y), In(few))}, [][2]int{{0, 1}, {1, 2}}},
+		{"what all tiles read", []Launch{elements(Out(y), In(x), In(few)), elements(Out(z), In(y), In(few))}, [][2]int{{0, 2}}},
+		{"a sum between", []Launch{elements(Out(y), In(x)), summed(Out(few), In(y)), elements(Out(z), In(y))}, [][2]int{{0, 3}}},
+		{"a sum that is used", []Launch{summed(Out(few), In(x)), elements(Out(z), In(y), In(few))}, [][2]int{{0, 1}, {1, 2}}},
+		{"a sum where others wrote", []Launch{elements(Out(y), In(x)), summed(Out(reused), In(y))}, [][2]int{{0, 2}}},
+		{"others where a sum is written", []Launch{summed(Out(y), In(x)), elements(Out(y), In(z))}, [][2]int{{0, 1}, {1, 2}}},
 	} {
-		if got := stagesOf(c.launches); fmt.Sprint(got) != fmt.Sprint(c.want) {
+		var got [][2]int
+		for _, s := range stagesOf(c.launches, 2) {
+			got = append(got, [2]int{s.from, s.to})
+		}
+		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: stages %v, want %v", c.name, got, c.want)
 		}
 	}
@@ -51,7 +76,8 @@ func TestStages(t *testing.T) {
 // TestStagesRun: launches that are run together compute what they do one by one, each with a
 // workspace of its own.
 func TestStagesRun(t *testing.T) {
-	const n = 3*rangeTile + 5
+	const rows, width = 25, 983
+	const n = rows * width
 	u, v := placed("u", Scratch, Float64, n, 0), placed("v", Scratch, Float64, n, Align(8*n))
 	total, square := placed("total", Chain, Float64, 1, 0), placed("square", Chain, Float64, 1, Alignment)
 	fill := Strips(n, 1, func(a *Args, lo, hi int) {
@@ -64,16 +90,18 @@ func TestStagesRun(t *testing.T) {
 			Slice[float64](a, 0)[i] = Slice[float64](a, 1)[i] + 1
 		}
 	})
-	sum := Strips(n, 1, func(a *Args, lo, hi int) {
-		part := &Workspace[float64](a)[lo/rangeTile]
-		*part = 0
-		for _, x := range Slice[float64](a, 1)[lo:hi] {
-			*part += x
+	sum := Strips(rows, width, func(a *Args, lo, hi int) {
+		parts := Workspace[float64](a)
+		for row := lo; row < hi; row++ {
+			parts[row] = 0
+			for _, x := range Slice[float64](a, 1)[row*width : (row+1)*width] {
+				parts[row] += x
+			}
 		}
 	})
-	sum.Workspace = 8 * 4
+	sum.Workspace = 8 * rows
 	sum.Phases = append(sum.Phases, Single(func(a *Args) {
-		for _, part := range Workspace[float64](a)[:4] {
+		for _, part := range Workspace[float64](a)[:rows] {
 			Slice[float64](a, 0)[0] += part
 		}
 	}).Phases...)
@@ -84,8 +112,8 @@ func TestStagesRun(t *testing.T) {
 		{Kernel: "sum", Arguments: []Argument{InOut(square), In(v)}, Host: sum},
 	}}
 	w.Bytes[Scratch], w.Bytes[Chain] = 2*Align(8*n), 2*Alignment
-	if stages := stagesOf(w.Launches); len(stages) != 1 {
-		t.Fatalf("stages %v, want one", stages)
+	if stages := stagesOf(w.Launches, 3); len(stages) != 1 || stages[0].strips < 4 {
+		t.Fatalf("stages %v, want one of several strips", stages)
 	}
 	for _, threads := range []int{1, 3} {
 		for _, chains := range []int{1, 4} {

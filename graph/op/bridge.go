@@ -24,23 +24,38 @@ func heavy(l *graph.Lowering, plan kernel.Routine, err error, at operands) tenso
 	for i, tiles := range plan.Phases {
 		host.Phases = append(host.Phases, tensor.Phase{Tiles: tiles, Run: phase(&plan, i, at)})
 	}
+	if plan.Rows > 0 {
+		host.Strip = tensor.Strip{
+			Phase: len(plan.Phases) - 1, Rows: plan.Rows, Unit: plan.Unit,
+			Owns: func(i int, _ *tensor.Buffer) bool { return i == at.out || i == at.a },
+			Run:  graph.Pick(l, heavyRows[float32], heavyRows[float64])(&plan, at),
+		}
+	}
 	return host
+}
+
+func heavyRows[T float32 | float64](plan *kernel.Routine, at operands) func(a *tensor.Args, lo, hi int) {
+	return func(a *tensor.Args, lo, hi int) { kernel.RunRows(plan, lo, hi, heavyOperands[T](a, at)) }
 }
 
 func heavyPhase[T float32 | float64](plan *kernel.Routine, phase int, at operands) func(a *tensor.Args, tile int) {
 	return func(a *tensor.Args, tile int) {
-		o := kernel.Operands[T]{
-			Out:       tensor.Slice[T](a, at.out),
-			A:         tensor.Slice[T](a, at.a),
-			Workspace: tensor.Workspace[T](a),
-			Scratch:   tensor.Private[T](a),
-		}
-		if at.b != absent {
-			o.B = tensor.Slice[T](a, at.b)
-		}
-		if at.bias != absent {
-			o.Bias = tensor.Slice[T](a, at.bias)
-		}
-		kernel.Run(plan, phase, tile, o)
+		kernel.Run(plan, phase, tile, heavyOperands[T](a, at))
 	}
+}
+
+func heavyOperands[T float32 | float64](a *tensor.Args, at operands) kernel.Operands[T] {
+	o := kernel.Operands[T]{
+		Out:       tensor.Slice[T](a, at.out),
+		A:         tensor.Slice[T](a, at.a),
+		Workspace: tensor.Workspace[T](a),
+		Scratch:   tensor.Private[T](a),
+	}
+	if at.b != absent {
+		o.B = tensor.Slice[T](a, at.b)
+	}
+	if at.bias != absent {
+		o.Bias = tensor.Slice[T](a, at.bias)
+	}
+	return o
 }

@@ -129,7 +129,9 @@ func (g maxPoolBackward) Lower(l *graph.Lowering) {
 	if g.relu {
 		stem, at.bias, buffers = "max_pool_relu_bwd", 3, append(buffers, l.In(2))
 	}
-	l.Emit(stem, tensor.Threads(l.Shape.Elements()), heavy(l, plan, err, at), append(buffers, poolSizes(k)...)...)
+	host := heavy(l, plan, err, at)
+	host.Strip.Owns = func(int, *tensor.Buffer) bool { return true }
+	l.Emit(stem, tensor.Threads(l.Shape.Elements()), host, append(buffers, poolSizes(k)...)...)
 }
 
 // Name implements graph.Op.

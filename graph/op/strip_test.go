@@ -3,6 +3,7 @@ package op
 import (
 	"fmt"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/pkg/errors"
@@ -11,8 +12,8 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// strict is a host that runs launches one by one, and a tile of those that keep to strips only
-// after it has spoilt, in their buffers, what lies outside the tile's strip.
+// strict is a host that runs launches one by one, and some rows of those that keep to them only
+// after it has spoilt, in their buffers, what belongs to other rows.
 type strict struct {
 	*tensor.Host
 	kernels map[string]bool // that it has found
@@ -24,38 +25,40 @@ func (s *strict) Load(w tensor.Workload) (tensor.Runner, error) {
 	for i := range w.Launches {
 		l := &w.Launches[i]
 		strip := l.Host.Strip
-		if strip == (tensor.Strip{}) {
+		if strip.Rows == 0 {
 			continue
 		}
 		s.kernels[l.Kernel] = true
 		l.Host.Strip = tensor.Strip{}
 		l.Host.Phases = append([]tensor.Phase(nil), l.Host.Phases...)
-		run := l.Host.Phases[0].Run
-		l.Host.Phases[0].Run = func(a *tensor.Args, tile int) {
+		rows := (strip.Rows/5/strip.Unit + 1) * strip.Unit
+		l.Host.Phases[strip.Phase] = tensor.Phase{Tiles: (strip.Rows + rows - 1) / rows, Run: func(a *tensor.Args, part int) {
+			lo, hi := part*rows, min(strip.Rows, (part+1)*rows)
 			var spoilt [][]float32
 			var kept [][]float32
 			for j, argument := range l.Arguments {
-				if argument.Buffer == nil || argument.Buffer.Elements != strip.Elements {
+				again := func(earlier tensor.Argument) bool { return earlier.Buffer == argument.Buffer }
+				if argument.Buffer == nil || !strip.Owns(j, argument.Buffer) || slices.ContainsFunc(l.Arguments[:j], again) {
 					continue
 				}
 				all := tensor.Slice[float32](a, j)
-				for _, part := range [][]float32{all[:tile*strip.Tile], all[min(len(all), (tile+1)*strip.Tile):]} {
+				for _, part := range [][]float32{all[:len(all)/strip.Rows*lo], all[len(all)/strip.Rows*hi:]} {
 					spoilt, kept = append(spoilt, part), append(kept, append([]float32(nil), part...))
 					for k := range part {
 						part[k] = float32(math.NaN())
 					}
 				}
 			}
-			run(a, tile)
+			strip.Run(a, lo, hi)
 			for j, part := range spoilt {
 				for _, v := range part {
 					if v == v {
-						s.failed = errors.Errorf("%s: tile %d writes outside its strip", l.Kernel, tile)
+						s.failed = errors.Errorf("%s: rows %d to %d write outside their strip", l.Kernel, lo, hi)
 					}
 				}
 				copy(part, kept[j])
 			}
-		}
+		}}
 	}
 	return s.Host.Load(w)
 }
@@ -63,23 +66,47 @@ func (s *strict) Load(w tensor.Workload) (tensor.Runner, error) {
 // TestStrips: what says that it keeps to strips does, and the launches that are run together
 // because of that compute what they do one by one.
 func TestStrips(t *testing.T) {
-	shape := tensor.Shape{5, 6, 17, 19} // more than one tile, and not a whole number of them
-	build := func(device tensor.Device) (all [][]float64) {
-		b := graph.New(tensor.Float32)
-		var parameters []*graph.Node
-		parameter := func(shape ...int) *graph.Node {
-			p := b.Parameter(fmt.Sprint("p", len(parameters)), initial(1), shape...)
-			parameters = append(parameters, p)
-			return p
-		}
-		channels := shape[1]
-		x := parameter(shape...)
+	keepToStrips(t, func(b *graph.Builder, parameter func(shape ...int) *graph.Node) *graph.Node {
+		const channels = 6
+		image := parameter(5, channels, 17, 19) // more than one tile, and not a whole number of them
+		x := image
 		x = b.Apply(BiasAdd{}, x, parameter(channels))
 		x = b.Apply(FilterResponseNorm{Epsilon: 1e-6}, x, parameter(channels), parameter(channels))
 		x = b.Apply(SiLU{}, b.Apply(Threshold{}, x, parameter(channels)))
-		x = b.Apply(ReLU{}, b.Apply(Add{}, x, parameters[0]))
+		x = b.Apply(ReLU{}, b.Apply(Add{}, x, image))
 		x = b.Apply(GroupNorm{Groups: 3, Epsilon: 1e-5}, x, parameter(channels), parameter(channels))
-		x = b.Apply(Threshold{}, b.Apply(Tanh{}, x), parameter(channels))
+		return b.Apply(Threshold{}, b.Apply(Tanh{}, x), parameter(channels))
+	}, "bias_bwd", "normalize_fwd", "normalize_threshold_fwd", "normalize_bwd_input", "normalize_bwd_scale", "threshold_fwd", "threshold_bwd",
+		"threshold_bwd_bound", "silu_fwd", "silu_bwd", "tanh_fwd", "tanh_bwd", "relu_fwd", "relu_bwd", "add_fwd", "multiply_fwd", "fan_in_fwd")
+}
+
+// TestImagesAreStrips: the same of convolutions, by each of their algorithms, and of poolings.
+func TestImagesAreStrips(t *testing.T) {
+	one := Square(1)
+	keepToStrips(t, func(b *graph.Builder, parameter func(shape ...int) *graph.Node) *graph.Node {
+		x := parameter(35, 3, 19, 18)
+		for _, c := range []struct{ in, out, taps, stride int }{{3, 16, 3, 1}, {16, 16, 3, 1}, {16, 20, 3, 2}, {20, 32, 5, 1}, {32, 7, 1, 1}} {
+			conv := Conv2D{Stride: Square(c.stride), Padding: Square(c.taps / 2), Dilation: one}
+			x = b.Apply(conv, x, parameter(c.out, c.in, c.taps, c.taps))
+			x = b.Apply(ReLU{}, b.Apply(BiasAdd{}, x, parameter(c.out)))
+		}
+		x = b.Apply(MaxPool2D{Window: Square(2), Stride: Square(2)}, x)
+		return b.Apply(AveragePool2D{Window: Square(3), Stride: one, Padding: one}, x)
+	}, "conv2d_bias_fwd", "conv2d_bwd_input", "max_pool_fwd", "max_pool_relu_bwd", "average_pool_fwd", "average_pool_bwd")
+}
+
+// keepToStrips checks that kernels of these names keep to rows in a graph, and that it computes the
+// same where launches are run together.
+func keepToStrips(t *testing.T, graphOf func(b *graph.Builder, parameter func(shape ...int) *graph.Node) *graph.Node, names ...string) {
+	t.Helper()
+	build := func(device tensor.Device) (all [][]float64) {
+		b := graph.New(tensor.Float32)
+		var parameters []*graph.Node
+		x := graphOf(b, func(shape ...int) *graph.Node {
+			p := b.Parameter(fmt.Sprint("p", len(parameters)), initial(1), shape...)
+			parameters = append(parameters, p)
+			return p
+		})
 		gradients := b.Gradients(b.Apply(Sum{}, b.Apply(Multiply{}, x, x)), parameters...)
 		for i, g := range append(gradients, x) {
 			b.Output(fmt.Sprint("o", i), g)
@@ -107,10 +134,7 @@ func TestStrips(t *testing.T) {
 	if alone.failed != nil {
 		t.Error(alone.failed)
 	}
-	for _, name := range []string{
-		"bias_bwd", "normalize_fwd", "normalize_threshold_fwd", "normalize_bwd_input", "normalize_bwd_scale", "threshold_fwd", "threshold_bwd",
-		"threshold_bwd_bound", "silu_fwd", "silu_bwd", "tanh_fwd", "tanh_bwd", "relu_fwd", "relu_bwd", "add_fwd", "multiply_fwd", "fan_in_fwd",
-	} {
+	for _, name := range names {
 		if !alone.kernels[name+"_f32"] {
 			t.Errorf("%s does not keep to strips; those that do are %v", name, alone.kernels)
 		}

@@ -115,6 +115,8 @@ func (c Conv2D) direct() Routine {
 	}
 	return Routine{
 		Phases:  []int{p.tiles()},
+		Rows:    c.B,
+		Unit:    p.images,
 		Scratch: p.paddedSize() + maxDepth*panelColumns,
 		kind:    kindConv2DForward,
 		sizeA:   c.sizeX(), sizeB: c.sizeW(), sizeBias: bias, sizeOut: c.sizeY(),
@@ -171,6 +173,8 @@ func (c Conv2D) convolveBack() Routine {
 	p.build(vertical, horizontal, c.C)
 	return Routine{
 		Phases:    []int{min(c.C, tileCount), p.tiles()},
+		Rows:      c.B,
+		Unit:      p.images,
 		Workspace: c.sizeW(),
 		Scratch:   p.paddedSize() + maxDepth*panelColumns,
 		kind:      kindConv2DBackwardInput,

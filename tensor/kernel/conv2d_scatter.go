@@ -78,6 +78,8 @@ func (c Conv2D) scatter() Routine {
 	}
 	return Routine{
 		Phases:    []int{min(c.C, tileCount), tiles * p.ranges},
+		Rows:      c.B,
+		Unit:      p.images,
 		Workspace: c.sizeW(),
 		Scratch:   scratch,
 		kind:      kindConv2DScatter,

@@ -16,8 +16,8 @@
 //   - [Run] performs one tile on the slices in [Operands].
 //
 // Its one policy: the order of every sum depends only on the description, and the cutting of the
-// work on the description and the instruction set. The bits of an output therefore depend neither
-// on the number of threads nor on which thread ran which tile. Run never allocates.
+// work on the description and the instruction set. The bits of an output therefore do not depend on
+// threads. Run never allocates.
 //
 // Tensors are dense and row-major; images are [B C H W]. Float32 takes a path in assembly, chosen
 // when the program starts ([InstructionSet]): on amd64 AVX-512 where the processor has F, BW, DQ

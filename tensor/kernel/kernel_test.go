@@ -203,7 +203,7 @@ func TestRunDoesNotAllocate(t *testing.T) {
 	})
 }
 
-// Tiles shared among goroutines give the same bits as one goroutine.
+// Tiles shared among goroutines give the same bits as one goroutine, as do rows.
 func TestTilesSideBySide(t *testing.T) {
 	const workers = 4
 	onEachInstructionSet(t, func(t *testing.T) {
@@ -221,6 +221,12 @@ func TestTilesSideBySide(t *testing.T) {
 					})
 				}
 				wait.Wait()
+				if p.Rows > 0 && phase == len(p.Phases)-1 {
+					some := ceilDiv(p.Rows, 2*p.Unit) * p.Unit
+					RunRows(&p, some, p.Rows, alone)
+					RunRows(&p, 0, some, alone)
+					continue
+				}
 				for tile := range tiles {
 					Run(&p, phase, tile, alone)
 				}
@@ -276,6 +282,35 @@ func samplePlans(t *testing.T) map[string]Routine {
 	p, err = q.AverageBackward()
 	put("average pool backward", p, err)
 	return plans
+}
+
+func TestRunRowsRejectsOthers(t *testing.T) {
+	w := Conv2D{B: 64, C: 9, H: 4, W: 4, K: 17, R: 5, S: 5, StrideH: 1, StrideW: 1, PadH: 2, PadW: 2, DilationH: 1, DilationW: 1}
+	p := w.winograd(cookToom45, false)
+	if p.Unit < 2 || p.Unit > 31 {
+		t.Fatalf("units are of %d images, the test wants some", p.Unit)
+	}
+	gemm, err := Gemm{M: 3, N: 4, K: 5}.Plan()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name   string
+		p      *Routine
+		lo, hi int
+	}{
+		{"none", &p, 2 * p.Unit, 2 * p.Unit}, {"before the first", &p, -p.Unit, p.Unit}, {"after the last", &p, 0, 65},
+		{"half a unit", &p, 0, p.Unit + 1}, {"of a product", &gemm, 0, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			defer func() {
+				if recover() == nil {
+					t.Error("no panic")
+				}
+			}()
+			RunRows(c.p, c.lo, c.hi, operands[float32](c.p))
+		})
+	}
 }
 
 func TestRunRejectsBrokenSizes(t *testing.T) {

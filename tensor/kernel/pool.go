@@ -90,7 +90,7 @@ func (p Pool2D) plan(k kind) (Routine, error) {
 	pool := poolPlan{Pool2D: p, outH: p.P(), outW: p.Q(), tiles: ceilDiv(planes, each)}
 	pool.pairSegments()
 	x, y := planes*p.H*p.W, planes*pool.outH*pool.outW
-	plan := Routine{Phases: []int{pool.tiles}, kind: k, pool: pool}
+	plan := Routine{Phases: []int{pool.tiles}, Rows: planes, Unit: 1, kind: k, pool: pool}
 	switch k {
 	case kindMaxPoolForward, kindAveragePoolForward:
 		plan.sizeA, plan.sizeOut = x, y
@@ -105,8 +105,19 @@ func (p Pool2D) plan(k kind) (Routine, error) {
 	return plan, nil
 }
 
-// planes returns the planes of one tile.
-func (p *poolPlan) planes(tile int) (lo, hi int) { return cut(p.B*p.C, p.tiles, tile) }
+// poolPlanes computes planes [lo, hi) of a pooling.
+func poolPlanes[T Float](p *Routine, lo, hi int, o Operands[T]) {
+	switch p.kind {
+	case kindMaxPoolForward:
+		maxPoolForward(&p.pool, lo, hi, o.A, o.Out)
+	case kindMaxPoolBackward:
+		maxPoolBackward(&p.pool, lo, hi, o.A, o.B, o.Bias, o.Out)
+	case kindAveragePoolForward:
+		averagePoolForward(&p.pool, lo, hi, o.A, o.Out)
+	case kindAveragePoolBackward:
+		averagePoolBackward(&p.pool, lo, hi, o.A, o.Out)
+	}
+}
 
 // bounds returns the elements [lo, hi) of an axis that window i covers.
 func bounds(i, stride, pad, taps, size int) (lo, hi int) {

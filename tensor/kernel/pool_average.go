@@ -1,7 +1,6 @@
 package kernel
 
-func averagePoolForward[T Float](p *poolPlan, tile int, x, y []T) {
-	lo, hi := p.planes(tile)
+func averagePoolForward[T Float](p *poolPlan, lo, hi int, x, y []T) {
 	for plane := lo; plane < hi; plane++ {
 		from := x[plane*p.H*p.W:][:p.H*p.W]
 		to := y[plane*p.outH*p.outW:][:p.outH*p.outW]
@@ -35,8 +34,7 @@ func averageLine[T Float](y, upper, lower []T) {
 	}
 }
 
-func averagePoolBackward[T Float](p *poolPlan, tile int, dout, dx []T) {
-	lo, hi := p.planes(tile)
+func averagePoolBackward[T Float](p *poolPlan, lo, hi int, dout, dx []T) {
 	for plane := lo; plane < hi; plane++ {
 		to := dx[plane*p.H*p.W:][:p.H*p.W]
 		gradient := dout[plane*p.outH*p.outW:][:p.outH*p.outW]

@@ -26,8 +26,7 @@ func (p *poolPlan) pairSegments() {
 	}
 }
 
-func maxPoolForward[T Float](p *poolPlan, tile int, x, y []T) {
-	lo, hi := p.planes(tile)
+func maxPoolForward[T Float](p *poolPlan, lo, hi int, x, y []T) {
 	if maxPlanesFast(p, x[lo*p.H*p.W:hi*p.H*p.W], y[lo*p.outH*p.outW:hi*p.outH*p.outW], hi-lo) {
 		return
 	}
@@ -67,8 +66,7 @@ func maxLine[T Float](y, upper, lower []T) {
 	}
 }
 
-func maxPoolBackward[T Float](p *poolPlan, tile int, dout, x, y, dx []T) {
-	lo, hi := p.planes(tile)
+func maxPoolBackward[T Float](p *poolPlan, lo, hi int, dout, x, y, dx []T) {
 	for plane := lo; plane < hi; plane++ {
 		from := x[plane*p.H*p.W:][:p.H*p.W]
 		to := dx[plane*p.H*p.W:][:p.H*p.W]

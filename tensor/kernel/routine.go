@@ -12,13 +12,14 @@ type Float interface{ ~float32 | ~float64 }
 // its tables. It is read-only after it was made and may be shared by any number
 // of goroutines.
 type Routine struct {
-	// Phases holds the number of tiles of each phase, in order.
-	Phases []int
+	Phases []int // the number of tiles of each phase
 	// Workspace is the number of elements shared by all tiles of a call. Their contents are
 	// undefined before the first phase and must be kept until the last phase has ended.
 	Workspace int
-	// Scratch is the number of elements private to one worker, undefined before every tile.
-	Scratch int
+	Scratch   int // the number of elements private to one worker, undefined before every tile
+	// Rows is how many rows RunRows knows, in Units of some: images or, of poolings, their planes.
+	// Out, A and, of poolings, B and Bias are those rows. It is 0 if tiles do not keep to rows.
+	Rows, Unit int
 
 	kind                            kind
 	sizeA, sizeB, sizeBias, sizeOut int
@@ -64,20 +65,9 @@ type Operands[T Float] struct {
 }
 
 // Run performs one tile of one phase. It panics when the tile or a slice's length is not one of the
-// plan's: the caller's sizes are then broken, and the assembly must not be reached. Tiles that run
-// at the same time share all operands but Scratch.
+// plan's. Tiles that run at the same time share all operands but Scratch.
 func Run[T Float](p *Routine, phase, tile int, o Operands[T]) {
-	if phase < 0 || phase >= len(p.Phases) || tile < 0 || tile >= p.Phases[phase] {
-		panic(errors.Errorf("kernel: run: no tile %d of phase %d in a plan of phases %v", tile, phase, p.Phases))
-	}
-	if len(o.A) != p.sizeA || len(o.B) != p.sizeB || len(o.Bias) != p.sizeBias || len(o.Out) != p.sizeOut {
-		panic(errors.Errorf("kernel: run: operands A, B, Bias, Out have %d, %d, %d, %d elements, want %d, %d, %d, %d",
-			len(o.A), len(o.B), len(o.Bias), len(o.Out), p.sizeA, p.sizeB, p.sizeBias, p.sizeOut))
-	}
-	if len(o.Workspace) < p.Workspace || len(o.Scratch) < p.Scratch {
-		panic(errors.Errorf("kernel: run: workspace and scratch have %d and %d elements, want at least %d and %d",
-			len(o.Workspace), len(o.Scratch), p.Workspace, p.Scratch))
-	}
+	p.check(phase, tile, len(o.A), len(o.B), len(o.Bias), len(o.Out), len(o.Workspace), len(o.Scratch))
 	switch p.kind {
 	case kindGemm:
 		gemmRun(&p.gemm, phase, tile, o)
@@ -119,14 +109,42 @@ func Run[T Float](p *Routine, phase, tile int, o Operands[T]) {
 		} else {
 			winogradCombine(&p.gradient, tile, o)
 		}
-	case kindMaxPoolForward:
-		maxPoolForward(&p.pool, tile, o.A, o.Out)
-	case kindMaxPoolBackward:
-		maxPoolBackward(&p.pool, tile, o.A, o.B, o.Bias, o.Out)
-	case kindAveragePoolForward:
-		averagePoolForward(&p.pool, tile, o.A, o.Out)
-	case kindAveragePoolBackward:
-		averagePoolBackward(&p.pool, tile, o.A, o.Out)
+	default:
+		lo, hi := cut(p.Rows, p.pool.tiles, tile)
+		poolPlanes(p, lo, hi, o)
+	}
+}
+
+// RunRows performs what the last phase does for rows [lo, hi), in whole units.
+func RunRows[T Float](p *Routine, lo, hi int, o Operands[T]) {
+	if lo < 0 || hi <= lo || hi > p.Rows || lo%p.Unit != 0 || hi%p.Unit != 0 && hi != p.Rows {
+		panic(errors.Errorf("kernel: run: no rows %d to %d in a plan of %d, in units of %d", lo, hi, p.Rows, p.Unit))
+	}
+	last := len(p.Phases) - 1
+	if p.kind >= kindMaxPoolForward {
+		p.check(last, 0, len(o.A), len(o.B), len(o.Bias), len(o.Out), len(o.Workspace), len(o.Scratch))
+		poolPlanes(p, lo, hi, o)
+		return
+	}
+	tiles := p.Phases[last] / ceilDiv(p.Rows, p.Unit) // of a unit
+	for tile := lo / p.Unit * tiles; tile < ceilDiv(hi, p.Unit)*tiles; tile++ {
+		Run(p, last, tile, o)
+	}
+}
+
+// check panics when a tile or a length is not one of the plan's: the caller's sizes are then
+// broken, and the assembly must not be reached.
+func (p *Routine) check(phase, tile, a, b, bias, out, workspace, scratch int) {
+	if phase < 0 || phase >= len(p.Phases) || tile < 0 || tile >= p.Phases[phase] {
+		panic(errors.Errorf("kernel: run: no tile %d of phase %d in a plan of phases %v", tile, phase, p.Phases))
+	}
+	if a != p.sizeA || b != p.sizeB || bias != p.sizeBias || out != p.sizeOut {
+		panic(errors.Errorf("kernel: run: operands A, B, Bias, Out have %d, %d, %d, %d elements, want %d, %d, %d, %d",
+			a, b, bias, out, p.sizeA, p.sizeB, p.sizeBias, p.sizeOut))
+	}
+	if workspace < p.Workspace || scratch < p.Scratch {
+		panic(errors.Errorf("kernel: run: workspace and scratch have %d and %d elements, want at least %d and %d",
+			workspace, scratch, p.Workspace, p.Scratch))
 	}
 }
 

@@ -77,6 +77,8 @@ func (c Conv2D) winograd(a *cookToom, backward bool) Routine {
 	blocks = max(panelColumns*c.R*c.S*lanes, p.blocksIn+blocks)
 	plan := Routine{
 		Phases:    []int{panels * p.filterParts, p.groups.count() * p.ranges},
+		Rows:      c.B,
+		Unit:      p.groups.images,
 		Workspace: panels * points * p.pointFilter,
 		Scratch:   points*(p.pointIn+p.pointOut) + transformTemporary + blocks,
 		kind:      kindConv2DWinograd,
