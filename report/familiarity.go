@@ -134,12 +134,16 @@ func roots(points plotter.XYs) plotter.XYs {
 	return points
 }
 
-// rootTicks are for an axis of square roots of shares.
+// rootTicks are for an axis of square roots of shares. Those whose labels would touch the one below
+// are left out.
 func rootTicks(low, high float64) []plot.Tick {
+	const apart = 0.14 // of the axis
 	var ticks []plot.Tick
+	least := low
 	for _, share := range []float64{0, 0.01, 0.05, 0.2, 0.5, 1} {
-		if value := math.Sqrt(share); value >= low && value <= high {
+		if value := math.Sqrt(share); value >= least && value <= high {
 			ticks = append(ticks, plot.Tick{Value: value, Label: strconv.FormatFloat(share, 'g', 2, 64)})
+			least = value + apart*(high-low)
 		}
 	}
 	return ticks

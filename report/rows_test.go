@@ -327,7 +327,7 @@ func TestTicksOfSharesAndSizes(t *testing.T) {
 		low, high float64
 		want      string
 	}{
-		{rootTicks, 0, 1, "0 0.01 0.05 0.2 0.5 1"},
+		{rootTicks, 0, 1, "0 0.05 0.2 0.5 1"},
 		{rootTicks, 0, 0.3, "0 0.01 0.05"},
 		{wholeTicks, -0.5, 2.5, "0 1 2"},
 		{wholeTicks, -0.5, 37.5, "0 4 8 12 16 20 24 28 32 36"},

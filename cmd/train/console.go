@@ -5,6 +5,7 @@ import (
 	"io"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -30,6 +31,16 @@ func newConsole() *console {
 	width, height, err := term.GetSize(int(os.Stderr.Fd())) // an error where there is no terminal
 	live := err == nil && width > 0 && height > 0 && os.Getenv("TERM") != "dumb"
 	return &console{out: &progress.Results{To: os.Stdout}, err: os.Stderr, live: live, now: time.Now}
+}
+
+// program is how this program, whose file that is, is started, for commands that it suggests: go
+// run puts the file where nobody finds it.
+func program(file string, err error) string {
+	folder := filepath.ToSlash(filepath.Dir(file))
+	if err == nil && strings.Contains(folder, "/go-build") && strings.HasSuffix(folder, "/exe") {
+		return "go run ./cmd/train"
+	}
+	return "train"
 }
 
 func (c *console) remark(format string, values ...any) { fmt.Fprintf(c.err, format+"\n", values...) }

@@ -32,3 +32,20 @@ func TestLostResults(t *testing.T) {
 type lost struct{}
 
 func (lost) Write([]byte) (int, error) { return 0, errors.New("no room") }
+
+func TestProgram(t *testing.T) {
+	for _, c := range []struct {
+		file string
+		err  error
+		want string
+	}{
+		{"/tmp/go-build1234/b001/exe/train", nil, "go run ./cmd/train"},
+		{"/tmp/go-build1234/b001/train.test", nil, "train"},
+		{"/usr/local/bin/train", nil, "train"},
+		{"", errors.New("unknown"), "train"},
+	} {
+		if got := program(c.file, c.err); got != c.want {
+			t.Errorf("program of %q is started by %q, want %q", c.file, got, c.want)
+		}
+	}
+}

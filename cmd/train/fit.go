@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
 	"slices"
 	"time"
 
@@ -231,7 +232,7 @@ func remarkKept(err error, c *console) {
 		c.remark("A smaller learning rate (--schedule) may keep the numbers finite.")
 		return
 	}
-	c.remark("Go on with: train fit --resume %s", unfinished.Folder)
+	c.remark("Go on with: %s fit --resume %s", program(os.Executable()), unfinished.Folder)
 }
 
 // counted is "1 sample", "2 samples".

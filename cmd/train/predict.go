@@ -90,7 +90,8 @@ func (p *predicting) run(ctx context.Context, folder string, paths []string, c *
 	}
 	c.endProgress()
 	if !answers[0].Calibrated {
-		c.remark("%s is not calibrated for this: it cannot say what is plausible or familiar. Hold data out for that: train fit --validation 0.1", folder)
+		c.remark("%s is not calibrated for this: it cannot say what is plausible or familiar. Hold data out for that: %s fit --validation 0.1",
+			folder, program(os.Executable()))
 	}
 	return p.print(answers, d.ClassNames, c)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"os"
 	"strconv"
 	"strings"
 	"time"
@@ -26,7 +27,7 @@ var settled = []struct{ name, value string }{
 // command that gets there on that device and these data, at its cost here.
 func (j *mainJob) tellSettled(ctx context.Context, unsettled []string, train *datasets.Dataset, device tensor.Device, c *console) error {
 	var spec pollen.Spec
-	command := "train fit"
+	command := program(os.Executable()) + " fit"
 	for _, s := range settled {
 		if s.name == "subset" && train.Len() <= settledImages {
 			continue
