@@ -1,5 +1,7 @@
 package tensor
 
+import "math"
+
 // Strip is what a host kernel may say of one of its phases: that it handles rows which do not know
 // of one another. Of the buffers that the launch owns, a row's share is the row's alone; others the
 // phase only reads. Phases before it read others alone, and write the workspace; those after it
@@ -24,6 +26,8 @@ const (
 	// mostStripBytes the most for which launches are run together: it should stay in the cache.
 	stripBytes     = 128 << 10
 	mostStripBytes = 2 << 20
+	// cacheBytes is what a worker finds in its cache again in any case.
+	cacheBytes = 2 << 20
 	// mostSharedBytes are the filters and the like of several launches, which each strip reads.
 	mostSharedBytes = 512 << 10
 )
@@ -107,27 +111,45 @@ func cutStrips(group []Launch, workers int) (count int, rows []int) {
 	for i := range group {
 		parts = divisor(parts, group[i].Host.Strip.Rows)
 	}
-	strip, own, shared, most, least := 1, 0, 0, 0, 4*workers
+	strip, own, shared, most, tiles := 1, 0, 0, 0, 0
 	for i := range group {
 		s := &group[i].Host.Strip
 		whole := s.Unit / divisor(s.Unit, s.Rows/parts)
 		strip *= whole / divisor(strip, whole)
 		owned, others := group[i].stripBytes()
 		own, shared, most = max(own, owned/parts), shared+others, max(most, others)
-		least = min(least, group[i].Host.Phases[s.Phase].Tiles)
+		tiles = max(tiles, group[i].Host.Phases[s.Phase].Tiles)
 	}
 	if own*strip > mostStripBytes || shared > max(mostSharedBytes, most+mostSharedBytes/8) {
 		return 0, nil
 	}
-	strip *= max(1, min(parts/max(1, least), stripBytes/max(1, own))/strip)
-	count = (parts + strip - 1) / strip
-	if count < least {
+	least := 4 * workers
+	if own*parts < cacheBytes*workers {
+		least = 16 * workers // even work is worth more
+	}
+	least = min(least, tiles)
+	if (parts+strip-1)/strip < least {
 		return 0, nil
 	}
+	largest := min(parts/max(1, least), stripBytes/max(1, own))
+	strip, count = evenStrips(parts, strip, largest, workers)
 	for i := range group {
 		rows = append(rows, group[i].Host.Strip.Rows/parts*strip)
 	}
 	return count, rows
+}
+
+// evenStrips returns the size of strips and their number: of the multiples of unit up to largest
+// that by which the worker with the most work has least, or unit.
+func evenStrips(parts, unit, largest, workers int) (strip, count int) {
+	busiest := math.MaxInt
+	for size := unit; size == unit || size <= largest; size += unit {
+		n := (parts + size - 1) / size
+		if work := min(parts, (n+workers-1)/workers*size); work <= busiest {
+			strip, count, busiest = size, n, work
+		}
+	}
+	return strip, count
 }
 
 // stripBytes is how many bytes a launch owns, and how many others all of its strips read.

@@ -7,30 +7,33 @@ import (
 	"testing"
 )
 
-// stripped is a launch with some rows in buffers of 32 elements: 16 tiles of a phase, and phases
-// before and after it.
+// large is how many elements the buffers have that stripped owns: more than the caches hold.
+const large = 1 << 20
+
+// stripped is a launch with some rows of large buffers: 16 tiles of a phase, and phases before and
+// after it.
 func stripped(rows, unit, before, after int, arguments ...Argument) Launch {
 	h := HostKernel{Phases: make([]Phase, before+1+after), Strip: Strip{Phase: before, Rows: rows, Unit: unit}}
 	h.Phases[before].Tiles = 16
-	h.Strip.Owns = func(_ int, b *Buffer) bool { return b.Elements == 32 }
+	h.Strip.Owns = func(_ int, b *Buffer) bool { return b.Elements == large }
 	return Launch{Arguments: arguments, Host: h}
 }
 
 // elements is stripped by single elements.
-func elements(arguments ...Argument) Launch { return stripped(32, 1, 0, 0, arguments...) }
+func elements(arguments ...Argument) Launch { return stripped(large, 1, 0, 0, arguments...) }
 
 // summed is elements with a phase that follows.
-func summed(arguments ...Argument) Launch { return stripped(32, 1, 0, 1, arguments...) }
+func summed(arguments ...Argument) Launch { return stripped(large, 1, 0, 1, arguments...) }
 
 func TestStages(t *testing.T) {
-	x, y, z := placed("x", Scratch, Float32, 32, 0), placed("y", Scratch, Float32, 32, 128), placed("z", Scratch, Float32, 32, 256)
-	reused := placed("reused", Scratch, Float32, 32, 0)
-	shifted := placed("shifted", Scratch, Float32, 32, 64)
-	wider := placed("wider", Scratch, Float64, 32, 0)
-	large, larger := placed("large", Shared, Float32, mostSharedBytes/8, 0), placed("larger", Shared, Float32, mostSharedBytes/8+1, 1<<30)
+	x, y, z := placed("x", Scratch, Float32, large, 0), placed("y", Scratch, Float32, large, 4*large), placed("z", Scratch, Float32, large, 8*large)
+	reused := placed("reused", Scratch, Float32, large, 0)
+	shifted := placed("shifted", Scratch, Float32, large, 2*large)
+	wider := placed("wider", Scratch, Float64, large, 0)
+	filter, other := placed("filter", Shared, Float32, mostSharedBytes/8, 0), placed("other", Shared, Float32, mostSharedBytes/8+1, 1<<30)
 	huge := stripped(1, 1, 0, 0, InOut(placed("huge", Chain, Float32, mostStripBytes/4+1, 1<<30)))
 	huge.Host.Phases[0].Tiles, huge.Host.Strip.Owns = 1, func(int, *Buffer) bool { return true }
-	few, elsewhere := placed("few", Scratch, Float32, 4, 512), placed("elsewhere", Chain, Float32, 32, 128)
+	few, elsewhere := placed("few", Scratch, Float32, 4, 16*large), placed("elsewhere", Chain, Float32, large, 4*large)
 	images := stripped(16, 1, 0, 0, Out(z), In(y))
 	ready := func(unit int, arguments ...Argument) Launch { return stripped(16, unit, 1, 0, arguments...) }
 	for _, c := range []struct {
@@ -48,8 +51,8 @@ func TestStages(t *testing.T) {
 		{"a filter of the launch before", []Launch{elements(Out(few), In(x)), ready(1, Out(z), In(y), In(few))}, [][2]int{{0, 1}, {1, 2}}},
 		{"a filter that the next launch changes", []Launch{ready(1, Out(z), In(y), In(few)), summed(Out(few), In(z))}, [][2]int{{0, 2}}},
 		{"what is written early", []Launch{ready(1, Out(y), In(x)), ready(1, Out(z), In(y))}, [][2]int{{0, 2}}},
-		{"large filters", []Launch{ready(1, Out(y), In(x), In(large)), ready(1, Out(z), In(y), In(larger))}, [][2]int{{0, 1}, {1, 2}}},
-		{"a large filter and what follows it", []Launch{ready(1, Out(y), In(x), In(large)), images}, [][2]int{{0, 2}}},
+		{"large filters", []Launch{ready(1, Out(y), In(x), In(filter)), ready(1, Out(z), In(y), In(other))}, [][2]int{{0, 1}, {1, 2}}},
+		{"a large filter and what follows it", []Launch{ready(1, Out(y), In(x), In(filter)), images}, [][2]int{{0, 2}}},
 		{"strips that no cache holds", []Launch{huge, huge}, [][2]int{{0, 1}, {1, 2}}},
 		{"scalars are arguments, too", []Launch{elements(Out(y), In(x), Int(3)), elements(Out(z), In(y), Int(4))}, [][2]int{{0, 2}}},
 		{"the same memory again", []Launch{elements(Out(y), In(x)), elements(Out(reused), In(y))}, [][2]int{{0, 2}}},
@@ -154,4 +157,19 @@ func readOne(t *testing.T, r Runner, b *Buffer, chain int) float64 {
 		t.Fatal(err)
 	}
 	return math.Float64frombits(binary.NativeEndian.Uint64(raw[:]))
+}
+
+func TestEvenStrips(t *testing.T) {
+	for _, c := range []struct{ parts, unit, largest, workers, strip, count int }{
+		{100, 1, 10, 2, 10, 10},
+		{100, 6, 12, 2, 6, 17}, // nine strips of twelve would give one worker 60
+		{100, 3, 20, 1, 18, 6}, // one worker does all in any case
+		{7, 3, 1, 2, 3, 3},     // no less than a unit
+		{64, 1, 100, 4, 16, 4}, // a strip for each
+		{1000, 1, 300, 3, 167, 6},
+	} {
+		if strip, count := evenStrips(c.parts, c.unit, c.largest, c.workers); strip != c.strip || count != c.count {
+			t.Errorf("%+v: %d strips of %d", c, count, strip)
+		}
+	}
 }
