@@ -1,6 +1,8 @@
 package pollen
 
 import (
+	"github.com/pkg/errors"
+
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/samples"
@@ -28,6 +30,12 @@ func (s sampling) check(spec *Spec) error {
 	sampler := langevin.FrozenAt(s.sampler, 1)
 	if err := sampler.Validate(); err != nil {
 		return err
+	}
+	if spec.BurnIn != nil && *spec.BurnIn == 0 {
+		if _, err := (langevin.Plan{Steps: 1, Thinning: 1}).Temperatures(sampler, *spec.Temperature); err != nil {
+			return errors.Errorf("pollen: burn-in is 0 of %d epochs, but %s adapts its preconditioner until burn-in ends: wants more epochs, or burn-in-steps",
+				spec.Epochs, sampler.Name())
+		}
 	}
 	if spec.Cycles == 0 {
 		return nil

@@ -336,6 +336,7 @@ func TestInvalidSpecs(t *testing.T) {
 		"anchor is 9 of 8 epochs":                                         {Anchor: 9},
 		"burn-in is 8 of 8 epochs":                                        {BurnIn: new(8)},
 		"burn-in is -1 of 8 epochs":                                       {BurnIn: new(-1)},
+		"burn-in is 0 of 1 epochs, but psgld adapts":                      {Method: m("psgld"), Epochs: 1},
 		"burn-in is 2 of 2 epochs":                                        {Cycles: 4, BurnIn: new(2)},
 		"Friction is 2":                                                   {Method: m("sghmc:2")},
 		"Decay is 2":                                                      {Method: m("momentum:2")},

@@ -311,6 +311,9 @@ func (s Spec) planSampling(c course, perEpoch float64, plan *langevin.Plan) erro
 	if s.BurnIn != nil {
 		plan.BurnIn = int(perEpoch * float64(*s.BurnIn))
 	}
+	if steps := plan.Steps / max(1, s.Cycles); plan.BurnIn >= steps {
+		return invalid("burn-in is %d of %d steps, wants fewer than the steps", plan.BurnIn, steps)
+	}
 	sampling := plan.Steps - max(1, s.Cycles)*plan.BurnIn
 	if plan.Thinning = s.Thinning; plan.Thinning > 0 {
 		if err := plan.Validate(); err != nil {
