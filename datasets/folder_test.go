@@ -128,6 +128,12 @@ func TestFolderSkips(t *testing.T) {
 	options.MaxSkipped = -1
 	_, err := Open(root, options)
 	wantError(t, err, "datasets: "+root+": 1 of 91 pictures cannot be read, want at most 0 %", "moss/broken.png: PNG: ")
+	broken := t.TempDir()
+	if err := os.WriteFile(filepath.Join(broken, "a.png"), []byte("junk"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, err = ReadImages([]string{broken}, options)
+	wantError(t, err, "no picture can be read of 1. The first:", "a.png: ")
 }
 
 // The bytes do not depend on the number of threads, and the cache has them all.

@@ -216,6 +216,9 @@ func checkSkipped(subject string, skipped []string, kept int, options Options) e
 	if all == 0 || kept > 0 && float64(len(skipped)) <= allowed*float64(all) {
 		return nil
 	}
-	return errors.Errorf("datasets: %s: %d of %d pictures cannot be read, want at most %g %%. The first:\n  %s",
-		subject, len(skipped), all, 100*allowed, strings.Join(skipped[:min(len(skipped), 5)], "\n  "))
+	first := strings.Join(skipped[:min(len(skipped), 5)], "\n  ")
+	if kept == 0 {
+		return errors.Errorf("datasets: %s: no picture can be read of %d. The first:\n  %s", subject, all, first)
+	}
+	return errors.Errorf("datasets: %s: %d of %d pictures cannot be read, want at most %g %%. The first:\n  %s", subject, len(skipped), all, 100*allowed, first)
 }
