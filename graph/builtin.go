@@ -30,11 +30,19 @@ func oneOf(dtype tensor.DType) any {
 	return float32(1)
 }
 
-// fanIn adds the gradients that reach a node from two of its consumers.
+// fanIn adds the gradients that reach a node from two of its consumers. It leaves that to a
+// consumer that can add up its first two inputs.
 type fanIn struct{}
 
 func (fanIn) Name() string                                  { return "fan in" }
 func (fanIn) Shape(in []tensor.Shape) (tensor.Shape, error) { return in[0], nil }
+
+func (fanIn) Fuse(consumer Op) (Op, bool) {
+	if adds, ok := consumer.(interface{ OfSum() (Op, bool) }); ok {
+		return adds.OfSum()
+	}
+	return nil, false
+}
 
 func (fanIn) Lower(l *Lowering) {
 	n := l.Shape.Elements()

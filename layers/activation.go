@@ -8,8 +8,18 @@ import (
 // ReLU is max(0, x), elementwise.
 type ReLU struct{}
 
-// Apply implements Layer.
-func (ReLU) Apply(b *graph.Builder, x *graph.Node) *graph.Node { return apply(b, "relu", op.ReLU{}, x) }
+// Apply implements Layer. Behind a threshold it is max(x, max(tau, 0)), which has the same
+// gradients and goes over an image's elements once.
+func (ReLU) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
+	_, leave := enter(b, "", "relu")
+	defer leave()
+	for _, a := range b.Applications() {
+		if a.Output == x && a.Op == (op.Threshold{}) {
+			return b.Apply(op.Threshold{}, a.Inputs[0], b.Apply(op.ReLU{}, a.Inputs[1]))
+		}
+	}
+	return b.Apply(op.ReLU{}, x)
+}
 
 // Tanh is the hyperbolic tangent, elementwise.
 type Tanh struct{}

@@ -1,6 +1,7 @@
 package layers
 
 import (
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -8,6 +9,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -220,5 +222,48 @@ func TestLayersAreComparable(t *testing.T) {
 		if pair[0] != pair[1] {
 			t.Errorf("%#v is not itself", pair[0])
 		}
+	}
+}
+
+// TestReLUBehindThreshold: raising the threshold to 0 has the values and the gradients of a ReLU
+// behind it, whatever the threshold's sign.
+func TestReLUBehindThreshold(t *testing.T) {
+	of := func(rectify func(b *graph.Builder, y *graph.Node) *graph.Node) (all []float64) {
+		b := graph.New(tensor.Float64)
+		x := b.Parameter("x", Normal{1}.Fill, 5, 3, 4, 4)
+		tau := b.Parameter("tau", func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) {
+			copy(values, []float64{-0.5, 0, 0.5})
+		}, 3)
+		y := rectify(b, b.Apply(op.Threshold{}, x, tau))
+		nodes := append(b.Gradients(b.Apply(op.Sum{}, b.Apply(op.Multiply{}, y, y)), x, tau), y)
+		for i, n := range nodes {
+			b.Output(fmt.Sprint(i), n)
+		}
+		program, err := b.Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		device := tensor.NewHost(1)
+		defer device.Close()
+		s, err := program.Load(device, graph.LoadOptions{Seed: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer s.Close()
+		if err := s.Run(1); err != nil {
+			t.Fatal(err)
+		}
+		for i, n := range nodes {
+			values := make([]float64, graph.ShapeOf(n).Elements())
+			if err := graph.Read(s, fmt.Sprint(i), 0, 0, values); err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, values...)
+		}
+		return all
+	}
+	want := of(func(b *graph.Builder, y *graph.Node) *graph.Node { return b.Apply(op.ReLU{}, y) })
+	if d := cmp.Diff(want, of(ReLU{}.Apply)); d != "" {
+		t.Errorf("ReLU, and a threshold of at least 0:\n%s", d)
 	}
 }

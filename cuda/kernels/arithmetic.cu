@@ -10,6 +10,15 @@ struct Add {
   }
 };
 
+// max(0, a + b); a NaN stays one.
+struct AddReLU {
+  template <class T>
+  INLINE T operator()(T a, T b) const {
+    T sum = a + b;
+    return sum <= 0 ? T(0) : sum;
+  }
+};
+
 struct Subtract {
   template <class T>
   INLINE T operator()(T a, T b) const {
@@ -88,6 +97,7 @@ INLINE void broadcast(Out<T> y, In<T> a, In<T> b, int n, const Walk<6>& ofA, con
 
 #define ARITHMETICS(T, suffix)                 \
   ARITHMETIC(add, Add, T, suffix)              \
+  ARITHMETIC(add_relu, AddReLU, T, suffix)     \
   ARITHMETIC(subtract, Subtract, T, suffix)    \
   ARITHMETIC(multiply, Multiply, T, suffix)    \
   ARITHMETIC(divide, Divide, T, suffix)        \

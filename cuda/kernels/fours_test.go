@@ -23,7 +23,8 @@ var byFours = []struct {
 	name        string
 	read, wrote int
 }{
-	{"relu_fwd", 1, 1}, {"relu_bwd", 2, 1}, {"tanh_fwd", 1, 1}, {"tanh_bwd", 2, 1}, {"scale_fwd", 1, 1}, {"add_fwd", 2, 1}, {"power_fwd", 2, 1},
+	{"relu_fwd", 1, 1}, {"relu_bwd", 2, 1}, {"relu_bwd_sum", 3, 1}, {"tanh_fwd", 1, 1}, {"tanh_bwd", 2, 1}, {"scale_fwd", 1, 1},
+	{"add_fwd", 2, 1}, {"add_relu_fwd", 2, 1}, {"power_fwd", 2, 1},
 	{"fan_in_fwd", 2, 1}, {"squared_error_bwd", 2, 1}, {"bernoulli_logits_bwd", 2, 1}, {"threshold_fwd", 1, 1}, {"threshold_bwd", 2, 1}, {"bias_fwd", 1, 1},
 	{"dropout_fwd", 1, 1}, {"noise_normal_fwd", 0, 1}, {"sgd_update", 2, 1}, {"momentum_update", 3, 2}, {"adam_update", 4, 3}, {"sgld_update", 2, 1},
 	{"psgld_update", 3, 2}, {"fsgld_update", 3, 2}, {"psgld_gamma_update", 5, 3}, {"accumulate_update", 2, 1}, {"sghmc_update", 3, 2}, {"baoab_update", 3, 2},

@@ -1,4 +1,4 @@
-// ReLU, y = max(0, x), and its gradient. A NaN stays one.
+// ReLU, y = max(0, x), and its gradient, of one dout or of the sum of two. A NaN stays one.
 #include "quad.cuh"
 
 template <class T>
@@ -11,7 +11,14 @@ INLINE void reluBackward(Out<T> dx, In<T> dout, In<T> y, int n) {
   map(dx, n, [](T dout, T y) { return y > 0 ? dout : T(0); }, dout, y);
 }
 
+template <class T>
+INLINE void reluBackwardSum(Out<T> dx, In<T> a, In<T> b, In<T> y, int n) {
+  map(dx, n, [](T a, T b, T y) { return y > 0 ? a + b : T(0); }, a, b, y);
+}
+
 KERNEL(relu_fwd_f32, 256)(Out<float> y, In<float> x, int n) { reluForward(y, x, n); }
 KERNEL(relu_fwd_f64, 256)(Out<double> y, In<double> x, int n) { reluForward(y, x, n); }
 KERNEL(relu_bwd_f32, 256)(Out<float> dx, In<float> dout, In<float> y, int n) { reluBackward(dx, dout, y, n); }
 KERNEL(relu_bwd_f64, 256)(Out<double> dx, In<double> dout, In<double> y, int n) { reluBackward(dx, dout, y, n); }
+KERNEL(relu_bwd_sum_f32, 256)(Out<float> dx, In<float> a, In<float> b, In<float> y, int n) { reluBackwardSum(dx, a, b, y, n); }
+KERNEL(relu_bwd_sum_f64, 256)(Out<double> dx, In<double> a, In<double> b, In<double> y, int n) { reluBackwardSum(dx, a, b, y, n); }

@@ -26,7 +26,7 @@ func (tanhCurve) curve() curve {
 	}
 }
 
-// Sigmoid is the logistic function y = 1 / (1 + e^-x), elementwise: x [...] -> y [...].
+// Sigmoid is the logistic y = 1 / (1 + e^-x), elementwise: x [...] -> y [...].
 type Sigmoid struct{ elementwise[sigmoidCurve] }
 
 type sigmoidCurve struct{}

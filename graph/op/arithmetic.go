@@ -15,17 +15,17 @@ import (
 // added up over the axes on which their operand was repeated.
 // Source: NumPy user guide, Broadcasting.
 
-// Add is y = a + b, elementwise with NumPy's broadcasting: a [...], b [...] -> y. A residual
-// connection is an Add of equal shapes.
-type Add struct{}
+// Add is y = a + b, elementwise with NumPy's broadcasting: a [...], b [...] -> y. A ReLU that
+// follows is fused into it.
+type Add struct{ relu bool }
 
-// Subtract is y = a - b, elementwise with NumPy's broadcasting: a [...], b [...] -> y.
+// Subtract is y = a - b with NumPy's broadcasting: a [...], b [...] -> y.
 type Subtract struct{}
 
-// Multiply is y = a b, elementwise with NumPy's broadcasting: a [...], b [...] -> y.
+// Multiply is y = a b with NumPy's broadcasting: a [...], b [...] -> y.
 type Multiply struct{}
 
-// Divide is y = a / b, elementwise with NumPy's broadcasting: a [...], b [...] -> y.
+// Divide is y = a / b with NumPy's broadcasting: a [...], b [...] -> y.
 type Divide struct{}
 
 // Name implements graph.Op.
@@ -53,8 +53,25 @@ func (Multiply) Shape(in []tensor.Shape) (tensor.Shape, error) { return broadcas
 func (Divide) Shape(in []tensor.Shape) (tensor.Shape, error) { return broadcast(in) }
 
 // Lower implements graph.Op.
-func (Add) Lower(l *graph.Lowering) {
+func (s Add) Lower(l *graph.Lowering) {
+	if s.relu {
+		lowerArithmetic(l, "add_relu", addRaised[float32], addRaised[float64])
+		return
+	}
 	lowerArithmetic(l, "add", kernel.Add[float32], kernel.Add[float64])
+}
+
+func addRaised[T float32 | float64](y, a, b []T) {
+	inParts(0, len(y), func(lo, hi int) {
+		kernel.Add(y[lo:hi], a[lo:hi], b[lo:hi])
+		kernel.Raise(y[lo:hi], y[lo:hi], 0)
+	})
+}
+
+// Fuse implements graph.Fuser.
+func (s Add) Fuse(consumer graph.Op) (graph.Op, bool) {
+	_, ok := consumer.(ReLU)
+	return Add{relu: true}, ok && !s.relu
 }
 
 // Lower implements graph.Op.

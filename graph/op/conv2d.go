@@ -18,7 +18,7 @@ func Square(n int) [2]int { return [2]int{n, n} }
 //
 // with zeros outside x: x [B C H W], w [K C R S] -> y [B K P Q]. The pairs are height, width. A
 // bias and a ReLU that follow are fused into it. Source: Dumoulin and Visin, A guide to convolution
-// arithmetic for deep learning (2016).
+// arithmetic (2016).
 type Conv2D struct {
 	Stride, Padding, Dilation [2]int
 

@@ -125,7 +125,7 @@ func crossEntropyGradient[T float32 | float64](least float64) func(a *tensor.Arg
 }
 
 // Softmax is p[b k] = exp(logits[b k]) / sum over k of exp(logits[b k]):
-// logits [B K] -> probabilities [B K]. It is for predictions: to train, use CrossEntropy.
+// logits [B K] -> probabilities [B K]. It is for predictions, CrossEntropy to train.
 type Softmax struct{}
 
 // Name implements graph.Op.

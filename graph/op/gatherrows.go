@@ -8,8 +8,7 @@ import (
 )
 
 // GatherRows takes a step's examples out of a data set of numbers, its rows: x [N ...],
-// header -> y [B ...]. It has no gradient: data are not learned. Regressions on tables use it, as
-// networks on images use GatherImages.
+// header -> y [B ...]. It has no gradient: data are not learned. Regressions on tables use it.
 type GatherRows struct {
 	Batch Batch
 }

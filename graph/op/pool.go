@@ -114,7 +114,7 @@ func (g maxPoolBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 // Fuse implements graph.Fuser.
 func (g maxPoolBackward) Fuse(consumer graph.Op) (graph.Op, bool) {
-	if _, ok := consumer.(reluBackward); !ok || g.relu {
+	if consumer != (reluBackward{}) || g.relu {
 		return nil, false
 	}
 	g.relu = true

@@ -38,22 +38,56 @@ func (ReLU) Gradients(b *graph.Builder, _ []*graph.Node, output, dout *graph.Nod
 	return []*graph.Node{b.Apply(reluBackward{}, dout, output)}
 }
 
-// reluBackward is dx = dout where y > 0, else 0.
-type reluBackward struct{}
+// reluBackward is dx = dout where y > 0, else 0: dout, y -> dx. With sum, dout is the sum of the
+// first two of three inputs.
+type reluBackward struct{ sum bool }
 
 func (reluBackward) Name() string { return "relu gradient" }
 
-func (reluBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
+func (g reluBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if g.sum && len(in) == 3 {
+		if err := wantEqual(in[0], in[1]); err != nil {
+			return nil, err
+		}
+		in = in[1:]
+	}
 	if err := wantRanks(in, -1, -1); err != nil {
 		return nil, err
 	}
 	return in[0], wantEqual(in[0], in[1])
 }
 
-func (reluBackward) Lower(l *graph.Lowering) {
+// OfSum is how a gradient that two consumers leave is added up in passing.
+func (g reluBackward) OfSum() (graph.Op, bool) { return reluBackward{sum: true}, !g.sum }
+
+func (g reluBackward) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
+	if g.sum {
+		run := graph.Pick(l, sumGradient(kernel.PassAbove32), sumGradient(kernel.PassAbove64))
+		l.Emit("relu_bwd_sum", tensor.Fours(n), tensor.Strips(n, 1, run), l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(n))
+		return
+	}
 	run := graph.Pick(l, reluGradient(kernel.PassAbove32), reluGradient(kernel.PassAbove64))
 	l.Emit("relu_bwd", tensor.Fours(n), tensor.Strips(n, 1, run), l.Out(), l.In(0), l.In(1), tensor.Int(n))
+}
+
+func sumGradient[T float32 | float64](pass func(dx, dout, y []T, bound T)) func(a *tensor.Args, lo, hi int) {
+	return func(a *tensor.Args, lo, hi int) {
+		dx, y := tensor.Slice[T](a, 0), tensor.Slice[T](a, 3)
+		inParts(lo, hi, func(lo, hi int) {
+			kernel.Add(dx[lo:hi], tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi])
+			pass(dx[lo:hi], dx[lo:hi], y[lo:hi], 0)
+		})
+	}
+}
+
+// inParts calls two passes for some elements at a time, which the first leaves the second in the
+// first-level cache.
+func inParts(lo, hi int, passes func(lo, hi int)) {
+	const part = 2048
+	for ; lo < hi; lo += part {
+		passes(lo, min(lo+part, hi))
+	}
 }
 
 func reluGradient[T float32 | float64](pass func(dx, dout, y []T, bound T)) func(a *tensor.Args, lo, hi int) {

@@ -58,6 +58,11 @@ func arithmeticCases() []Case {
 			})
 		}
 	}
+	for kernel, shapes := range map[string][2]tensor.Shape{
+		"add_relu_fwd": {{9001}, {9001}}, "add_relu_broadcast_fwd": {{33, 257}, {257}},
+	} {
+		cases = append(cases, raisedSum(kernel, shapes))
+	}
 	return append(cases, Case{
 		Name: "scale [9001]", Op: op.Scale{Factor: -1.5, Offset: 0.25}, Terms: 2, Inputs: []Input{Float(Normal, 9001)},
 		Naive: func(in [][]float64) []float64 {
@@ -111,4 +116,33 @@ func sumCases() []Case {
 			Case{Name: fmt.Sprint("mean ", s.shape, " over ", s.axes), Op: op.Mean{Axes: op.AxesOf(s.axes...)}, Inputs: inputs, Naive: mean, Terms: terms})
 	}
 	return cases
+}
+
+// raisedSum is max(0, a + b), which is one launch. The second shape is the first one's end.
+func raisedSum(kernel string, shapes [2]tensor.Shape) Case {
+	sums := func(in [][]float64) []float64 {
+		y := make([]float64, len(in[0]))
+		for i := range y {
+			y[i] = in[0][i] + in[1][i%len(in[1])]
+		}
+		return y
+	}
+	return Case{
+		Name: fmt.Sprint("relu of add ", shapes[0], " ", shapes[1]), Kernel: kernel, Terms: shapes[0].Elements() / shapes[1].Elements(),
+		Inputs: []Input{Float(Normal, shapes[0]...), Float(Normal, shapes[1]...)},
+		Build: func(b *graph.Builder, in []*graph.Node) *graph.Node {
+			return b.Apply(op.ReLU{}, b.Apply(op.Add{}, in...))
+		},
+		Naive: func(in [][]float64) []float64 { return naiveReLU(sums(in)) },
+		Gradient: func(in [][]float64, dout []float64) [][]float64 {
+			da, db := make([]float64, len(in[0])), make([]float64, len(in[1]))
+			for i, y := range sums(in) {
+				if y > 0 {
+					da[i] = dout[i]
+					db[i%len(db)] += dout[i]
+				}
+			}
+			return [][]float64{da, db}
+		},
+	}
 }
