@@ -28,7 +28,7 @@ type Blocks struct {
 	Count, Parts int
 	Threads      int // that have work to do in a block; the device rounds them up to whole warps
 	Shared       int // bytes of a block's shared memory, besides the kernel's own arrays
-	Plane        int // of sums over argument 1 in planes of so many: windows_NAME sums what windows spread out; or 0
+	Plane        int // of Count sums over argument 1's planes of so many, in turn: windows_NAME sums what windows spread out; or 0
 }
 
 // Block is a single block of threads.
