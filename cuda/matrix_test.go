@@ -70,6 +70,7 @@ func productCases(size [2]int) []optest.Case {
 	cases := []optest.Case{
 		product("matrices", m, k, n, op.MatMul{}),
 		product("matrices in chunks", size[0]-4, 44, size[1]-4, op.MatMul{TransposeA: true}),
+		masked("matrices with a mask", m, k, n),
 		images("images", 1, 4, 7, 9, size[0]/2+3, 3, image),
 	}
 	if size[0] > 64 {
@@ -81,7 +82,7 @@ func productCases(size [2]int) []optest.Case {
 	if size[0] > 32 {
 		return cases
 	}
-	return append(cases, product("matrices in slices", 7, 1011, 9, op.MatMul{TransposeB: true}))
+	return append(cases, product("matrices in slices", 7, 1011, 9, op.MatMul{TransposeB: true}), masked("matrices with a mask in slices", 7, 1011, 9))
 }
 
 // product is a product with a bias.
@@ -107,6 +108,29 @@ func product(name string, m, k, n int, matmul op.MatMul) optest.Case {
 					c[i*n+j] = in[2][j]
 					for d := range k {
 						c[i*n+j] += in[0][i*rowA+d*depthA] * in[1][j*rowB+d*depthB]
+					}
+				}
+			}
+			return c
+		},
+	}
+}
+
+// masked is the gradient of a product's first factor, a ReLU's output, by the ReLU's input.
+func masked(name string, m, k, n int) optest.Case {
+	return optest.Case{
+		Name: name, Terms: k, NoGradient: true,
+		Inputs: []optest.Input{optest.Float(optest.Normal, m, k), optest.Float(optest.Normal, k, n), optest.Float(optest.Normal, m, n)},
+		Build: func(b *graph.Builder, in []*graph.Node) *graph.Node {
+			y := b.Apply(op.MatMul{TransposeB: true}, b.Apply(op.ReLU{}, in[2]), in[1])
+			return b.Gradients(b.Apply(op.Sum{}, b.Apply(op.Multiply{}, y, in[0])), in[2])[0]
+		},
+		Naive: func(in [][]float64) []float64 {
+			c := make([]float64, m*n)
+			for i := range c {
+				for d := range k {
+					if in[2][i] > 0 {
+						c[i] += in[0][i/n*k+d] * in[1][d*n+i%n]
 					}
 				}
 			}

@@ -50,8 +50,8 @@ type Product struct {
 	Rows, Columns, Depth int
 	Images, Filter       bool // it is a convolution's; it is the gradient of its filter, not of the images
 	Forward              bool // the kernel also adds the bias and, with ReLU, makes negatives 0
-	ReLU                 bool
-	Height, Width        int // of the images a forward convolution makes: [B Rows Height Width]
+	ReLU, Mask           bool // with Mask argument 3 is no bias, but as large as the result, which is 0 where that is not above 0
+	Height, Width        int  // of the images a forward convolution makes: [B Rows Height Width]
 }
 
 func (Threads) grid() {}

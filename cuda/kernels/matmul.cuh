@@ -1,4 +1,4 @@
-// Matrix products, out [M N] = op(a) op(b), with a bias per column and a ReLU.
+// Matrix products, out [M N] = op(a) op(b), with a bias per column and a ReLU, or a mask.
 #pragma once
 
 #include "product.cuh"

@@ -16,13 +16,20 @@ namespace pollen {
 INLINE int lesser(int a, int b) { return a < b ? a : b; }
 
 // Epilogue is what is done to a sum before it is stored. With pooling every four columns are a window, whose maximum alone is; which of the four it was is
-// noted if asked for, and that it was none if only those above 0 count.
-enum Epilogue { biasPerColumn = 1, biasPerRow = 2, withReLU = 4, withPool = 8, withWhich = 16, onlyPositive = 32 };
+// noted if asked for, and that it was none if only those above 0 count. With a mask bias is a number for each sum, which is 0 unless that is above 0.
+enum Epilogue { biasPerColumn = 1, biasPerRow = 2, withReLU = 4, withPool = 8, withWhich = 16, onlyPositive = 32, withMask = 64 };
 
 template <class T>
 INLINE T finish(T sum, int epilogue, const T* bias, int at) {
   if (epilogue & (biasPerColumn | biasPerRow)) sum += bias[at];
   return epilogue & withReLU && sum <= 0 ? T(0) : sum;
+}
+
+// finishMatrix is finish of a matrix's element (m, n) of so many columns, which may have a mask.
+template <class T>
+INLINE T finishMatrix(T sum, int epilogue, const T* bias, int m, int n, int columns) {
+  if (epilogue & withMask) return bias[m * columns + n] > 0 ? sum : T(0);
+  return finish(sum, epilogue, bias, epilogue & biasPerRow ? m : n);
 }
 
 // noMaximum is noted of a window whose maximum does not count.
@@ -151,7 +158,12 @@ INLINE void storeRows(const Output<T, pools>& out, int row, int column, bool fir
     }
     if (last) {
 #pragma unroll
-      for (int j = 0; j < width; j++) sum.v[j] = finish(sum.v[j], out.epilogue, out.bias, out.epilogue & biasPerRow ? m : n + j);
+      for (int j = 0; j < width; j++) {
+        if constexpr (pools)
+          sum.v[j] = finish(sum.v[j], out.epilogue, out.bias, out.epilogue & biasPerRow ? m : n + j);
+        else
+          sum.v[j] = finishMatrix(sum.v[j], out.epilogue, out.bias, m, n + j, out.columns);
+      }
     }
     if constexpr (pools && width == 4) {
       if (last && out.epilogue & withPool) {
