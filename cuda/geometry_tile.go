@@ -188,12 +188,13 @@ func (g *product) cheapest(p *placement, tiles []tile, chains int, counts []int)
 
 // cost estimates the cycles of a cut.
 func (g *product) cost(p *placement, c cut, chains int) float64 {
-	blocks, depth := c.tile.blocks(g)*chains, g.depth
+	blocks, depth, turns := c.tile.blocks(g)*chains, g.depth, c.slices
 	if c.apart {
-		blocks, depth = blocks*c.slices, c.each
+		blocks, depth, turns = blocks*c.slices, c.each, 1
 	}
 	work := float64(c.tile.rows*c.tile.columns*depth) / costPerCycle
-	bytes := float64(4 * (c.tile.rows + c.tile.columns) * depth)
+	// Slices in turn write the sums, and read them again.
+	bytes := float64(4*(c.tile.rows+c.tile.columns)*depth + 8*c.tile.rows*c.tile.columns*(turns-1))
 	return c.tile.speeds(g).cycles(p, blocks, c.tile.resident, work, bytes) + c.sumCost(g, chains)
 }
 
