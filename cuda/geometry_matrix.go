@@ -77,7 +77,7 @@ func (g *product) calls(p *placement) []call {
 		return packed
 	}
 	dtype := g.out.Buffer.DType
-	tiles, ending := tilesOf(p, dtype)
+	tiles, ending := g.tilesFor(p)
 	c := g.cut(p, tiles)
 	target, epilogue := g.out, g.epilogue
 	switch {
@@ -105,7 +105,7 @@ func (g *product) calls(p *placement) []call {
 		arguments = append(arguments, g.sizes...)
 	}
 	calls := []call{{
-		symbol: fmt.Sprintf("%s_%dx%d_%s", g.stem, c.tile.rows, c.tile.columns, ending),
+		symbol: fmt.Sprintf("%s_%s_%s", g.stem, c.tile.size(), ending),
 		blocks: blocks, threads: c.tile.threads, shared: c.tile.sharedBytes(g.images),
 		arguments: append(arguments, tensor.Int(c.slices), tensor.Int(c.each)), cycles: g.cost(p, c, p.chains) - c.sumCost(g, p.chains),
 	}}

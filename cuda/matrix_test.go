@@ -3,6 +3,7 @@ package cuda_test
 import (
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/pollen-ml/pollen/cuda"
@@ -46,6 +47,34 @@ func TestProductTiles(t *testing.T) {
 			productTile(t, device, size, 1, true)
 		}
 	})
+}
+
+// TestSlicesSideBySide does so with the tiles for two slices at once, of which the second one is
+// shorter.
+func TestSlicesSideBySide(t *testing.T) {
+	for _, precision := range []cuda.Precision{cuda.TF32, cuda.BF16} {
+		for number, size := range cuda.SideBySide(precision) {
+			t.Run(fmt.Sprintf("%s/%dx%d", precision, size[0], size[1]), func(t *testing.T) {
+				cuda.OnlySideBySide(t, precision, number)
+				m, n := size[0]+3, size[1]+5
+				rows := []optest.Case{
+					product("matrices", m, 171, n, op.MatMul{}),
+					product("matrices in chunks", size[0]-4, 172, size[1]-4, op.MatMul{TransposeA: true}),
+					product("transposed matrices", size[0]-5, 171, n, op.MatMul{TransposeB: true}),
+					masked("matrices with a mask", m, 130, n),
+				}
+				for i := range rows {
+					rows[i].Loosen, rows[i].Reason = looseness[precision], "operands are rounded"
+					rows[i].Speed, rows[i].Flops = true, 1
+				}
+				device := &catching{Device: cudatest.GPU(t, cuda.Options{Precision: precision})}
+				optest.RunCases(t, device, rows)
+				if want := fmt.Sprintf("matmul_%dx%dx2_%s", size[0], size[1], precision); !slices.Contains(cuda.Symbols(device.runner), want) {
+					t.Errorf("there is no %s among %v", want, cuda.Symbols(device.runner))
+				}
+			})
+		}
+	}
 }
 
 // productTile is a tile's test; float32Alone leaves float64 and finite differences to others.
