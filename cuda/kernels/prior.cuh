@@ -14,6 +14,10 @@ struct Mixture {
   double narrow, odds, bend;
 };
 
+INLINE const Mixture& mixtureOf(double narrow, double odds, double bend) {
+  return once<Mixture>([=]() INLINED { return Mixture{narrow, odds, bend}; });
+}
+
 // Prior gives the gradient of U/N, dw plus the slope of the prior over N.
 template <class T>
 struct Prior {
@@ -85,4 +89,4 @@ struct Prior {
 
 // A kernel's arguments for a prior, and the prior of them.
 #define PRIOR(T) int family, T strength, T spread, double narrow, double odds, double bend, int dataSize
-#define PRIOR_OF(T) (Prior<T>{family, strength, spread, once<Mixture>([&]() INLINED { return Mixture{narrow, odds, bend}; }), dataSize})
+#define PRIOR_OF(T) (Prior<T>{family, strength, spread, mixtureOf(narrow, odds, bend), dataSize})

@@ -20,7 +20,7 @@ var Loops = map[string]Loop{
 	"fsgld_update_f32":               {329, 4},
 	"sghmc_update_f32":               {299, 4},
 	"baoab_update_f32":               {307, 4},
-	"obabo_update_f32":               {298, 4},
+	"obabo_update_f32":               {299, 4},
 	"sgnht_update_euler_f32":         {305, 4},
 	"sgd_update_f32":                 {33, 4},
 	"momentum_update_f32":            {48, 4},
