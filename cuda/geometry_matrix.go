@@ -106,7 +106,7 @@ func (g *product) calls(p *placement) []call {
 	}
 	calls := []call{{
 		symbol: fmt.Sprintf("%s_%s_%s", g.stem, c.tile.size(), ending),
-		blocks: blocks, threads: c.tile.threads, shared: c.tile.sharedBytes(g.images),
+		blocks: blocks, threads: c.tile.threads, shared: c.shared(g),
 		arguments: append(arguments, tensor.Int(c.slices), tensor.Int(c.each)), cycles: g.cost(p, c, p.chains) - c.sumCost(g, p.chains),
 	}}
 	if c.apart {

@@ -166,12 +166,13 @@ type cut struct {
 // faster than one block can go through its depth; blocks begin and end in waves; slices apart are
 // written, then added by one more kernel.
 const (
-	costPerCycle  = 128.0  // multiplications and additions
-	costOfWave    = 2500.0 // for blocks to begin, to fill the pipeline and to write their sums
-	costOfLaunch  = 3000.0 // of the kernel that adds slices
-	costOfSlice   = 80.0   // to add one more: sixteen loads are under way at once
-	costOfElement = 0.006  // to write and read a workspace element: 8 of the GPU's some 1300 bytes a cycle
-	bytesPerCycle = 24.0   // that a multiprocessor gets from the second-level cache
+	costPerCycle   = 128.0  // multiplications and additions
+	costOfWave     = 2500.0 // for blocks to begin, to fill the pipeline and to write their sums
+	costOfLaunch   = 3000.0 // of the kernel that adds slices
+	costOfSlice    = 80.0   // to add one more: sixteen loads are under way at once
+	costOfElement  = 0.006  // to write and read a workspace element: 8 of the GPU's some 1300 bytes a cycle
+	bytesPerCycle  = 24.0   // that a multiprocessor gets from the second-level cache
+	sharedPerCycle = 128.0  // of its shared memory
 )
 
 // The slices of a product: a power of two, or one and a half times that; a multiple of sliceUnit
@@ -215,10 +216,10 @@ func (g *product) cheapest(p *placement, tiles []tile, chains int, counts []int)
 	for _, t := range tiles {
 		for _, count := range counts {
 			for _, apart := range []bool{false, true} {
-				if apart && (count == 1 || t.groups > 1) || count < t.groups {
+				c := cut{tile: t, slices: count, each: sliceOf(g.depth, count), apart: apart}
+				if apart && (count == 1 || t.groups > 1) || count < t.groups || t.groups > 1 && c.shared(g) > p.shared {
 					continue
 				}
-				c := cut{tile: t, slices: count, each: sliceOf(g.depth, count), apart: apart}
 				if cost := g.cost(p, c, chains); least == 0 || cost < least {
 					best, least = c, cost
 				}
@@ -231,17 +232,38 @@ func (g *product) cheapest(p *placement, tiles []tile, chains int, counts []int)
 // cost estimates the cycles of a cut.
 func (g *product) cost(p *placement, c cut, chains int) float64 {
 	blocks, depth := c.tile.blocks(g)*chains, g.depth
-	turns := ceil(c.slices, max(1, c.tile.groups))
-	switch {
-	case c.apart:
-		blocks, depth, turns = blocks*c.slices, c.each, 1
-	case c.tile.groups > 1:
-		depth = turns * c.tile.groups * c.each
+	if c.apart {
+		blocks, depth = blocks*c.slices, c.each
+	} else if c.tile.groups > 1 {
+		depth = c.turns() * c.tile.groups * c.each
 	}
 	work := float64(c.tile.rows*c.tile.columns*depth) / costPerCycle
-	// Slices in turn write the sums, and read them again.
-	bytes := float64(4*(c.tile.rows+c.tile.columns)*depth + 8*c.tile.rows*c.tile.columns*(turns-1))
+	bytes := float64(4 * (c.tile.rows + c.tile.columns) * depth)
+	// Slices in turn write the sums, and read them again: in shared memory, the others', too.
+	again := float64(8 * c.tile.rows * c.tile.columns * (c.turns() - 1))
+	if c.tile.groups > 1 {
+		work += 2 * again / sharedPerCycle * c.tile.speeds(g).full
+	} else {
+		bytes += again
+	}
 	return c.tile.speeds(g).cycles(p, blocks, c.tile.resident, work, bytes) + c.sumCost(g, chains)
+}
+
+// turns are how many times a block adds to sums.
+func (c cut) turns() int {
+	if c.apart {
+		return 1
+	}
+	return ceil(c.slices, max(1, c.tile.groups))
+}
+
+// shared is a block's shared memory. Groups keep what several turns add up to there.
+func (c cut) shared(g *product) int {
+	bytes := c.tile.sharedBytes(g.images)
+	if c.tile.groups > 1 && c.turns() > 1 {
+		bytes += 4 * c.tile.rows * c.tile.columns
+	}
+	return bytes
 }
 
 // sumCost estimates the cycles of the kernel that adds the slices.

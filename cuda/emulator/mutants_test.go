@@ -50,7 +50,7 @@ func someNumbers(n int, seed float64) []float64 {
 func product(entry string, within float64, height, groups int) subject {
 	s := subject{file: "matmul_sm80.ptx", entry: entry, within: within, most: 10 - 2*groups}
 	rows := []struct{ m, n, k, transposeA, slices, each int }{
-		{height + 13, 70, 107*groups - 20*(groups-1), 0, 1 + groups, 80}, {height + 12, 72, 80, 1, 1, 80},
+		{height + 13, 70, 107*groups - 20*(groups-1), 0, 1 + groups, 80}, {height + 12, 72, 80 * (2*groups - 1), 1, 2*groups - 1, 80},
 	}
 	for _, r := range rows {
 		a, b, bias := someNumbers(r.m*r.k, 1), someNumbers(r.k*r.n, 2), someNumbers(r.n, 3)
@@ -72,6 +72,9 @@ func product(entry string, within float64, height, groups int) subject {
 	}
 	s.record = func(recording *Recording, symbol string) {
 		bytesShared := groups * 4 * 16 * (height + 64) * 4 // stages of tiles of 64 columns
+		if groups > 1 {
+			bytesShared += 4 * height * 64 // what the turns add up to
+		}
 		for i, r := range rows {
 			arguments := integers(4)
 			for _, v := range []int{r.m, r.n, r.k, r.transposeA, 0, 1, r.slices, r.each} {

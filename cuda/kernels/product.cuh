@@ -138,9 +138,10 @@ INLINE void alternateSlice(typename Shape::Sums& sums, A& a, B& b, int k, int en
 }
 
 // storeRows writes a pass of a tile from shared memory, or adds it to the slices before it: the threads of a warp write neighbouring columns. A thread
-// has its columns alone; those that are left over have none. Of groups, so many have sums, which are added in order.
+// has its columns alone; those that are left over have none. Of groups, so many have sums, which are added in order; what they add up to stays in shared
+// memory, behind the groups', until the last slices.
 template <int width, class Shape, class T, bool pools>
-INLINE void storeRows(const Output<T, pools>& out, int row, int column, bool first, bool last, int groups, const T* memory) {
+INLINE void storeRows(const Output<T, pools>& out, int row, int column, bool first, bool last, int groups, T* memory) {
   constexpr int across = Shape::columns / width, step = Shape::all / across;
   using Some = Vector<T, width>;
   unsigned thread = unknown(threadIdx.x);
@@ -153,18 +154,28 @@ INLINE void storeRows(const Output<T, pools>& out, int row, int column, bool fir
     int m = row + y;
     if (m >= out.rows) break;
     Some sum = *(const Some*)(memory + Shape::sumAt(y, x)), *to = (Some*)(line + m * out.rowStride);
-    if (!first) {
+    if (Shape::groups == 1 && !first) {
       Some before = *to;
 #pragma unroll
       for (int j = 0; j < width; j++) sum.v[j] = before.v[j] + sum.v[j];
     }
     if constexpr (Shape::groups > 1) {
+      Some* kept = (Some*)(memory + Shape::groups * Shape::memory + Shape::sumAt(y, x));
+      if (!first) {
+        Some before = *kept;
+#pragma unroll
+        for (int j = 0; j < width; j++) sum.v[j] = before.v[j] + sum.v[j];
+      }
 #pragma unroll
       for (int g = 1; g < Shape::groups; g++) {
         if (g >= groups) break;
         Some v = *(const Some*)(memory + g * Shape::memory + Shape::sumAt(y, x));
 #pragma unroll
         for (int j = 0; j < width; j++) sum.v[j] += v.v[j];
+      }
+      if (!last) {
+        *kept = sum;
+        continue;
       }
     }
     if (last) {

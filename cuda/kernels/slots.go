@@ -89,7 +89,7 @@ var Loops = map[string]Loop{
 	"conv2d_bwd_filter_64x32_tf32":   {443, 0},
 	"conv2d_bwd_filter_64x32_bf16":   {419, 0},
 	"matmul_128x128x2_tf32":          {486, 0},
-	"matmul_64x64x2_tf32":            {302, 0},
+	"matmul_64x64x2_tf32":            {303, 0},
 	"matmul_128x128x2_bf16":          {435, 0},
 	"matmul_64x64x2_bf16":            {278, 0},
 	"conv2d_windows_filter_9_f32":    {67, 0},
