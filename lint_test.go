@@ -321,11 +321,11 @@ func TestEveryPackageHasDoc(t *testing.T) {
 // entryLine is where a file of PTX says that a kernel begins.
 var entryLine = regexp.MustCompile(`(?m)^\.visible \.entry (\w+)\(`)
 
-// cudaKnows are the kernels that package cuda may name: sums of a product's slices, which it makes
-// itself, as it makes packed copies for convolutions, and the poolings that it puts into a
-// convolution's epilogue, with what comes back from their windows.
+// cudaKnows are the kernels that package cuda may name: sums of a product's slices, and of what the
+// blocks of a call leave, which it makes itself, as it makes packed copies for convolutions, and
+// the poolings that it puts into a convolution's epilogue, with what comes back from their windows.
 var cudaKnows = map[string]bool{
-	"slices": true, "slices_nhwc": true, "nhwc_pack": true, "conv2d_nhwc": true, "conv2d_nhwc_filter": true,
+	"slices": true, "slices_nhwc": true, "sum_rows": true, "nhwc_pack": true, "conv2d_nhwc": true, "conv2d_nhwc_filter": true,
 	"conv2d_nhwc_group_filter": true, "conv2d_windows_filter": true, "conv2d_windows_pool": true, "conv2d_windows_whole": true,
 	"max_pool": true, "max_pool_relu": true, "max_pool_which": true, "nhwc_pack_windows": true, "windows_of": true,
 }

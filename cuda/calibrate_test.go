@@ -40,10 +40,15 @@ func TestCalibrate(t *testing.T) {
 			for _, tile := range cuda.TileSizes(precision, 80, tensor.Float32) {
 				all = append(all, calibrate(t, device, precision, tile, size)...)
 			}
+			for number, tile := range cuda.SideBySide(precision) {
+				only := func(t *testing.T) { cuda.OnlySideBySide(t, precision, number) }
+				c := calibration{Product: "matmul side by side", Precision: string(precision), Tile: fmt.Sprintf("%dx%d", tile[0], tile[1])}
+				all = append(all, c.only(t, device, "matmul", tile, size, only))
+			}
 			for number, tile := range cuda.PackedTiles(precision) {
 				only := func(t *testing.T) { cuda.OnlyPacked(t, precision, number) }
 				c := calibration{Product: "conv2d_nhwc", Precision: string(precision), Tile: fmt.Sprintf("%dx%d", tile[0], tile[1])}
-				all = append(all, c.packed(t, device, tile, size, only))
+				all = append(all, c.only(t, device, "conv2d", tile, size, only))
 			}
 			if precision != cuda.BF16 || !hasGroups(device) {
 				return
@@ -51,7 +56,7 @@ func TestCalibrate(t *testing.T) {
 			for number, tile := range cuda.GroupTiles() {
 				only := func(t *testing.T) { cuda.OnlyGroups(t, number) }
 				c := calibration{Product: "conv2d_nhwc_group", Precision: string(precision), Tile: fmt.Sprintf("%dx%d", tile[0], tile[1])}
-				all = append(all, c.packed(t, device, [2]int{64, tile[0] * tile[1]}, size, only))
+				all = append(all, c.only(t, device, "conv2d", [2]int{64, tile[0] * tile[1]}, size, only))
 			}
 		})
 	}
@@ -99,13 +104,13 @@ func calibrate(t *testing.T, device tensor.Device, precision cuda.Precision, til
 	return all
 }
 
-// packed measures a tile of packed convolutions of some filters and pixels, with all others left
-// out.
-func (c calibration) packed(t *testing.T, device tensor.Device, tile [2]int, size int, only func(t *testing.T)) calibration {
+// only measures a tile of another kind, with all others left out: of products, or of packed
+// convolutions of some filters and pixels.
+func (c calibration) only(t *testing.T, device tensor.Device, product string, tile [2]int, size int, only func(t *testing.T)) calibration {
 	t.Run(c.Product+" "+c.Tile, func(t *testing.T) {
 		only(t)
-		c.Full = speed(t, device, "conv2d", size, size, size)
-		c.Single = speed(t, device, "conv2d", tile[0], tile[1], size)
+		c.Full = speed(t, device, product, size, size, size)
+		c.Single = speed(t, device, product, tile[0], tile[1], size)
 		t.Logf("%+v", c)
 	})
 	return c

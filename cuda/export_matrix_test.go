@@ -24,6 +24,9 @@ func TileSizes(precision Precision, capability int, dtype tensor.DType) [][2]int
 func OnlyTile(t *testing.T, rows, columns int) {
 	OnlyPacked(t, TF32, -1)
 	OnlyPacked(t, BF16, -1)
+	sideBySide := tilesSideBySide
+	t.Cleanup(func() { tilesSideBySide = sideBySide })
+	tilesSideBySide = nil
 	for _, table := range []*[]tile{&tilesFloat32, &tilesFloat64, &tilesFP32, &tilesTF32, &tilesBF16} {
 		for _, one := range *table {
 			if one.rows == rows && one.columns == columns {
@@ -33,6 +36,29 @@ func OnlyTile(t *testing.T, rows, columns int) {
 			}
 		}
 	}
+}
+
+// OnlySideBySide has products of matrices that are deep enough work with one of a precision's tiles
+// for several slices at once, until the test ends.
+func OnlySideBySide(t *testing.T, precision Precision, number int) {
+	tiles, all := &tilesTF32, tilesSideBySide
+	if precision == BF16 {
+		tiles = &tilesBF16
+	}
+	plain := *tiles
+	t.Cleanup(func() { *tiles, tilesSideBySide = plain, all })
+	*tiles, tilesSideBySide = slices.Clone(plain), map[Precision][]tile{precision: all[precision][number : number+1]}
+	for i := range plain {
+		(*tiles)[i].matrices = speed{1e-6, 1e-6}
+	}
+}
+
+// SideBySide are the sizes of these tiles.
+func SideBySide(precision Precision) (sizes [][2]int) {
+	for _, t := range tilesSideBySide[precision] {
+		sizes = append(sizes, [2]int{t.rows, t.columns})
+	}
+	return sizes
 }
 
 // OnlyPacked has all convolutions in a precision work on packed copies, with one of the tiles,

@@ -36,6 +36,9 @@ type placement struct {
 	wanted          map[*tensor.Buffer][]packing // the copies that a step's launches want
 	spreads         []*spread                    // that later launches may read as windows
 	summed          *spread                      // over whose windows the launch at hand sums, or nil
+	launch          int                          // the launch at hand
+	passes          map[*tensor.Buffer]int       // the launches that first go through a gradient and could sum it
+	totals          []*total                     // that calls leave, instead of earlier launches
 	workspace       int                          // bytes that launches have asked for so far, for each chain
 	base            int                          // where workspace begins in the scratch arena
 }

@@ -14,6 +14,7 @@ const (
 	epiloguePool       = 8
 	epilogueWhich      = 16
 	epiloguePositive   = 32
+	epilogueMask       = 64
 )
 
 // product is a launch as kernels/tile.cuh sees it.
@@ -23,8 +24,8 @@ type product struct {
 	out                  tensor.Argument
 	operands             []tensor.Argument // all that is read, without the bias
 	sizes                []tensor.Argument
-	bias                 *tensor.Argument
-	biasInner, biasCount int // element i of out is given bias[i / biasInner % biasCount]
+	bias                 *tensor.Argument // or the mask
+	biasInner, biasCount int              // element i of out is given bias[i / biasInner % biasCount]
 	epilogue             int
 	forward              bool // whether the kernel takes a bias and an epilogue
 	images, filter       bool // whether it is a convolution's, and its filter's gradient
@@ -34,8 +35,8 @@ type product struct {
 // integer is the value of an Int32 argument.
 func integer(a tensor.Argument) int { return int(int32(uint32(a.Bits))) }
 
-// productOf is the product of a call. Its arguments are the result, both operands, the bias if
-// there is one, and integers.
+// productOf is the product of a call. Its arguments are the result, both operands, the bias or the
+// mask if there is one, and integers.
 func productOf(c tensor.Call, of tensor.Product) *product {
 	a := c.Arguments
 	stem, _ := stemOf(c.Kernel)
@@ -49,6 +50,8 @@ func productOf(c tensor.Call, of tensor.Product) *product {
 	switch {
 	case a[3].Buffer == nil:
 		return g
+	case of.Mask:
+		g.epilogue |= epilogueMask
 	case of.Images:
 		g.biasInner, g.biasCount = of.Height*of.Width, of.Rows
 		g.epilogue |= epilogueBiasRow
@@ -74,7 +77,7 @@ func (g *product) calls(p *placement) []call {
 		return packed
 	}
 	dtype := g.out.Buffer.DType
-	tiles, ending := tilesOf(p, dtype)
+	tiles, ending := g.tilesFor(p)
 	c := g.cut(p, tiles)
 	target, epilogue := g.out, g.epilogue
 	switch {
@@ -102,8 +105,8 @@ func (g *product) calls(p *placement) []call {
 		arguments = append(arguments, g.sizes...)
 	}
 	calls := []call{{
-		symbol: fmt.Sprintf("%s_%dx%d_%s", g.stem, c.tile.rows, c.tile.columns, ending),
-		blocks: blocks, threads: c.tile.threads, shared: c.tile.sharedBytes(g.images),
+		symbol: fmt.Sprintf("%s_%s_%s", g.stem, c.tile.size(), ending),
+		blocks: blocks, threads: c.tile.threads, shared: c.shared(g),
 		arguments: append(arguments, tensor.Int(c.slices), tensor.Int(c.each)), cycles: g.cost(p, c, p.chains) - c.sumCost(g, p.chains),
 	}}
 	if c.apart {

@@ -1,6 +1,11 @@
 package cuda
 
-import "github.com/pollen-ml/pollen/tensor"
+import (
+	"fmt"
+	"slices"
+
+	"github.com/pollen-ml/pollen/tensor"
+)
 
 // tile is an instance of the product kernels: a block's part of the result. A multiprocessor holds
 // resident blocks.
@@ -10,6 +15,7 @@ type tile struct {
 	shared                 int // bytes of shared memory of the stages
 	resident               int
 	matrices, images       speed // of products of matrices, and of convolutions, which look for each operand's place
+	groups                 int   // of a block's threads, each with a slice of the depth, if above 1; only of matrices
 }
 
 // speed is a tile's in multiplications and additions: full with all resident blocks, alone with
@@ -45,33 +51,69 @@ func (t tile) speeds(g *product) speed {
 // latency that a block's own warps leave uncovered.
 var (
 	tilesFloat32 = []tile{
-		{128, 128, 256, 8, 32 << 10, 1, speed{0.70, 0.65}, speed{0.66, 0.60}},
-		{64, 64, 256, 16, 16 << 10, 2, speed{0.45, 0.35}, speed{0.41, 0.31}},
-		{32, 32, 64, 16, 8 << 10, 6, speed{0.35, 0.12}, speed{0.29, 0.10}},
+		{128, 128, 256, 8, 32 << 10, 1, speed{0.70, 0.65}, speed{0.66, 0.60}, 0},
+		{64, 64, 256, 16, 16 << 10, 2, speed{0.45, 0.35}, speed{0.41, 0.31}, 0},
+		{32, 32, 64, 16, 8 << 10, 6, speed{0.35, 0.12}, speed{0.29, 0.10}, 0},
 	}
 	tilesFloat64 = []tile{
-		{32, 32, 64, 16, 16 << 10, 6, speed{0.35, 0.12}, speed{0.29, 0.10}},
+		{32, 32, 64, 16, 16 << 10, 6, speed{0.35, 0.12}, speed{0.29, 0.10}, 0},
 	}
 	tilesFP32 = []tile{
-		{128, 128, 256, 16, 48 << 10, 2, speed{0.72, 0.59}, speed{0.67, 0.55}},
-		{64, 128, 128, 16, 36 << 10, 3, speed{0.70, 0.35}, speed{0.64, 0.32}},
-		{32, 32, 64, 16, 16 << 10, 8, speed{0.35, 0.12}, speed{0.29, 0.10}},
+		{128, 128, 256, 16, 48 << 10, 2, speed{0.72, 0.59}, speed{0.67, 0.55}, 0},
+		{64, 128, 128, 16, 36 << 10, 3, speed{0.70, 0.35}, speed{0.64, 0.32}, 0},
+		{32, 32, 64, 16, 16 << 10, 8, speed{0.35, 0.12}, speed{0.29, 0.10}, 0},
 	}
 	tilesTF32 = []tile{
-		{128, 128, 128, 16, 64 << 10, 2, speed{3.5, 2.0}, speed{2.9, 1.6}},
-		{64, 128, 128, 16, 48 << 10, 3, speed{2.3, 0.95}, speed{1.7, 0.70}},
-		{64, 64, 128, 16, 32 << 10, 3, speed{1.5, 0.57}, speed{1.1, 0.40}},
-		{32, 64, 64, 16, 24 << 10, 6, speed{1.3, 0.29}, speed{0.90, 0.20}},
-		{64, 32, 64, 16, 24 << 10, 6, speed{1.3, 0.29}, speed{0.94, 0.20}},
+		{128, 128, 128, 16, 64 << 10, 2, speed{3.5, 2.0}, speed{2.9, 1.6}, 0},
+		{64, 128, 128, 16, 48 << 10, 3, speed{2.3, 0.95}, speed{1.7, 0.70}, 0},
+		{64, 64, 128, 16, 32 << 10, 3, speed{1.5, 0.57}, speed{1.1, 0.40}, 0},
+		{32, 64, 64, 16, 24 << 10, 6, speed{1.3, 0.29}, speed{0.90, 0.20}, 0},
+		{64, 32, 64, 16, 24 << 10, 6, speed{1.3, 0.29}, speed{0.94, 0.20}, 0},
 	}
 	tilesBF16 = []tile{
-		{128, 128, 128, 16, 64 << 10, 2, speed{4.3, 2.5}, speed{3.2, 1.8}},
-		{64, 128, 128, 16, 48 << 10, 3, speed{2.6, 1.1}, speed{1.9, 0.80}},
-		{64, 64, 128, 16, 32 << 10, 3, speed{1.7, 0.67}, speed{1.1, 0.45}},
-		{32, 64, 64, 16, 24 << 10, 6, speed{1.3, 0.33}, speed{0.95, 0.23}},
-		{64, 32, 64, 16, 24 << 10, 6, speed{1.3, 0.33}, speed{0.99, 0.23}},
+		{128, 128, 128, 16, 64 << 10, 2, speed{4.3, 2.5}, speed{3.2, 1.8}, 0},
+		{64, 128, 128, 16, 48 << 10, 3, speed{2.6, 1.1}, speed{1.9, 0.80}, 0},
+		{64, 64, 128, 16, 32 << 10, 3, speed{1.7, 0.67}, speed{1.1, 0.45}, 0},
+		{32, 64, 64, 16, 24 << 10, 6, speed{1.3, 0.33}, speed{0.95, 0.23}, 0},
+		{64, 32, 64, 16, 24 << 10, 6, speed{1.3, 0.33}, speed{0.99, 0.23}, 0},
 	}
 )
+
+// tilesSideBySide are those whose blocks have two slices of a product at once: as fast as two
+// blocks of the tile with one slice each.
+var tilesSideBySide = map[Precision][]tile{
+	TF32: {
+		{128, 128, 256, 16, 128 << 10, 1, speed{3.5, 3.5}, speed{}, 2},
+		{64, 64, 256, 16, 64 << 10, 1, speed{1.14, 1.14}, speed{}, 2},
+	},
+	BF16: {
+		{128, 128, 256, 16, 128 << 10, 1, speed{4.3, 4.3}, speed{}, 2},
+		{64, 64, 256, 16, 64 << 10, 1, speed{1.34, 1.34}, speed{}, 2},
+	},
+}
+
+// tilesFor are the tiles for a product, and how their kernels' names end.
+func (g *product) tilesFor(p *placement) (tiles []tile, ending string) {
+	tiles, ending = tilesOf(p, g.out.Buffer.DType)
+	if g.images || ending != string(p.precision) {
+		return tiles, ending
+	}
+	tiles = slices.Clone(tiles)
+	for _, t := range tilesSideBySide[p.precision] {
+		if t.shared <= p.shared {
+			tiles = append(tiles, t)
+		}
+	}
+	return tiles, ending
+}
+
+// size is a tile's in a kernel's name.
+func (t tile) size() string {
+	if t.groups > 1 {
+		return fmt.Sprintf("%dx%dx%d", t.rows, t.columns, t.groups)
+	}
+	return fmt.Sprintf("%dx%d", t.rows, t.columns)
+}
 
 // placeBytes is the size of a place in an image (kernels/window.cuh).
 const placeBytes = 16
@@ -124,12 +166,13 @@ type cut struct {
 // faster than one block can go through its depth; blocks begin and end in waves; slices apart are
 // written, then added by one more kernel.
 const (
-	costPerCycle  = 128.0  // multiplications and additions
-	costOfWave    = 2500.0 // for blocks to begin, to fill the pipeline and to write their sums
-	costOfLaunch  = 3000.0 // of the kernel that adds slices
-	costOfSlice   = 80.0   // to add one more: sixteen loads are under way at once
-	costOfElement = 0.006  // to write and read a workspace element: 8 of the GPU's some 1300 bytes a cycle
-	bytesPerCycle = 24.0   // that a multiprocessor gets from the second-level cache
+	costPerCycle   = 128.0  // multiplications and additions
+	costOfWave     = 2500.0 // for blocks to begin, to fill the pipeline and to write their sums
+	costOfLaunch   = 3000.0 // of the kernel that adds slices
+	costOfSlice    = 80.0   // to add one more: sixteen loads are under way at once
+	costOfElement  = 0.006  // to write and read a workspace element: 8 of the GPU's some 1300 bytes a cycle
+	bytesPerCycle  = 24.0   // that a multiprocessor gets from the second-level cache
+	sharedPerCycle = 128.0  // of its shared memory
 )
 
 // The slices of a product: a power of two, or one and a half times that; a multiple of sliceUnit
@@ -173,10 +216,10 @@ func (g *product) cheapest(p *placement, tiles []tile, chains int, counts []int)
 	for _, t := range tiles {
 		for _, count := range counts {
 			for _, apart := range []bool{false, true} {
-				if apart && count == 1 {
+				c := cut{tile: t, slices: count, each: sliceOf(g.depth, count), apart: apart}
+				if apart && (count == 1 || t.groups > 1) || count < t.groups || t.groups > 1 && c.shared(g) > p.shared {
 					continue
 				}
-				c := cut{tile: t, slices: count, each: sliceOf(g.depth, count), apart: apart}
 				if cost := g.cost(p, c, chains); least == 0 || cost < least {
 					best, least = c, cost
 				}
@@ -191,10 +234,36 @@ func (g *product) cost(p *placement, c cut, chains int) float64 {
 	blocks, depth := c.tile.blocks(g)*chains, g.depth
 	if c.apart {
 		blocks, depth = blocks*c.slices, c.each
+	} else if c.tile.groups > 1 {
+		depth = c.turns() * c.tile.groups * c.each
 	}
 	work := float64(c.tile.rows*c.tile.columns*depth) / costPerCycle
 	bytes := float64(4 * (c.tile.rows + c.tile.columns) * depth)
+	// Slices in turn write the sums, and read them again: in shared memory, the others', too.
+	again := float64(8 * c.tile.rows * c.tile.columns * (c.turns() - 1))
+	if c.tile.groups > 1 {
+		work += 2 * again / sharedPerCycle * c.tile.speeds(g).full
+	} else {
+		bytes += again
+	}
 	return c.tile.speeds(g).cycles(p, blocks, c.tile.resident, work, bytes) + c.sumCost(g, chains)
+}
+
+// turns are how many times a block adds to sums.
+func (c cut) turns() int {
+	if c.apart {
+		return 1
+	}
+	return ceil(c.slices, max(1, c.tile.groups))
+}
+
+// shared is a block's shared memory. Groups keep what several turns add up to there.
+func (c cut) shared(g *product) int {
+	bytes := c.tile.sharedBytes(g.images)
+	if c.tile.groups > 1 && c.turns() > 1 {
+		bytes += 4 * c.tile.rows * c.tile.columns
+	}
+	return bytes
 }
 
 // sumCost estimates the cycles of the kernel that adds the slices.

@@ -3,6 +3,7 @@ package cuda
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/pollen-ml/pollen/cuda/kernels"
 	"github.com/pollen-ml/pollen/tensor"
@@ -193,19 +194,50 @@ func (g *product) windowCalls(p *placement) []call {
 	p.summed = s
 	target := g.out
 	if f.slices > 1 {
-		target = tensor.Out(p.work(g.out.Buffer.DType, f.slices*g.rows*g.columns))
+		target = f.target(p)
 	}
-	arguments := append([]tensor.Argument{target, s.windows, tensor.In(s.which), g.operands[1]}, g.sizes...)
-	arguments, threads := append(arguments, tensor.Int(f.each)), warp*windowWarps
+	t := p.passing(g.operands[0].Buffer, shape.P*shape.Q, shape.K)
+	calls := f.calls(p, s, target, g.operands[1], t)
+	if t != nil {
+		t.alone = f.total(t, s)
+	}
+	if f.slices > 1 {
+		calls = slices.Insert(calls, 1, g.sum(p, target.Buffer, f.slices))
+	}
+	return calls
+}
+
+// target is where the slices' sums go.
+func (f *filterOfWindows) target(p *placement) tensor.Argument {
+	return tensor.Out(p.work(f.out.Buffer.DType, f.slices*f.rows*f.columns))
+}
+
+// total is the geometry of a total's launch by itself whose sums these calls leave in a step: the
+// same product, of whatever images.
+func (f *filterOfWindows) total(t *total, s *spread) geometry {
+	return func(p *placement, l *tensor.Launch) []call {
+		return s.alone(p, l, func(p *placement, l *tensor.Launch) []call {
+			x := f.operands[1].Buffer
+			return f.calls(p, p.spreads[0], f.target(p), tensor.In(p.work(x.DType, x.Elements)), t.of(l))
+		})
+	}
+}
+
+// calls multiply images x by windows' gradients, slice by slice, and leave the total if there is
+// one.
+func (f *filterOfWindows) calls(p *placement, s *spread, target, x tensor.Argument, t *total) []call {
+	sums, summed, sum := x, 0, []call(nil)
+	if t != nil {
+		sums, sum = t.table(p, f.slices)
+		summed = 1
+	}
+	arguments := append([]tensor.Argument{target, s.windows, tensor.In(s.which), x, sums}, f.sizes...)
+	arguments, threads := append(arguments, tensor.Int(summed), tensor.Int(f.each)), warp*windowWarps
 	if f.cores != "" {
 		row, channel := f.shape.apart(f.shape.S)
 		arguments, threads = append(arguments, tensor.Int(f.together()), tensor.Int(row), tensor.Int(channel)), warp*coresWarps
 	}
-	calls := []call{{
+	return append([]call{{
 		symbol: f.symbol(), blocks: [2]int{f.blocks(), f.slices}, threads: threads, shared: f.shared(), arguments: arguments, cycles: f.cost(p, p.chains),
-	}}
-	if f.slices > 1 {
-		calls = append(calls, g.sum(p, target.Buffer, f.slices))
-	}
-	return calls
+	}}, sum...)
 }

@@ -122,8 +122,11 @@ func (o *order) allBefore(calls, others []int) bool {
 func stepCalls(launches []tensor.Launch, place *placement) (calls []call, alone []geometry, err error) {
 	own, taken := apart(launches)
 	pooled, notes := findPoolings(own, taken)
-	defer func() { place.copies, place.spreads, place.wanted = nil, nil, nil }()
-	place.wanted = map[*tensor.Buffer][]packing{}
+	defer func() {
+		place.copies, place.spreads, place.wanted, place.passes, place.totals = nil, nil, nil, nil, nil
+	}()
+	place.wanted, place.passes = map[*tensor.Buffer][]packing{}, map[*tensor.Buffer]int{}
+	totals := map[int]*total{} // by the launches that do nothing
 	through := func(each func(launch int, calls []call)) {
 		place.base, place.workspace, place.copies, place.spreads = taken+notes, 0, map[packed]*tensor.Buffer{}, nil
 		for i := range own {
@@ -131,7 +134,11 @@ func stepCalls(launches []tensor.Launch, place *placement) (calls []call, alone 
 			if with == nil {
 				with = callsOf
 			}
-			place.summed = nil
+			if t := place.totalOf(own, i); t != nil {
+				totals[i], place.totals = t, append(place.totals, t)
+				continue
+			}
+			place.summed, place.launch = nil, i
 			calls := place.settle(with(place, &own[i]))
 			place.forget(calls)
 			each(i, calls)
@@ -141,17 +148,22 @@ func stepCalls(launches []tensor.Launch, place *placement) (calls []call, alone 
 		if err := described(&launches[i]); err != nil {
 			return nil, nil, named(err, &launches[i])
 		}
+		alone = append(alone, callsOf)
 	}
-	// The first time says which packed copies are wanted of what earlier launches make.
+	// The first time says which packed copies are wanted of what earlier launches make, and which
+	// launches go through gradients that earlier ones sum.
 	through(func(int, []call) {})
 	through(func(i int, made []call) {
 		for _, c := range made {
 			c.launch = i
 			calls = append(calls, c)
 		}
-		if alone = append(alone, callsOf); place.summed != nil {
-			alone[i] = place.summed.alone
+		if s := place.summed; s != nil {
+			alone[i] = func(p *placement, l *tensor.Launch) []call { return s.alone(p, l, callsOf) }
 		}
 	})
-	return join(calls, place), alone, nil
+	for i, t := range totals {
+		alone[i] = t.alone
+	}
+	return join(calls, place), alone, left(place.totals)
 }

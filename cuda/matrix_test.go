@@ -3,6 +3,7 @@ package cuda_test
 import (
 	"fmt"
 	"os"
+	"slices"
 	"testing"
 
 	"github.com/pollen-ml/pollen/cuda"
@@ -48,6 +49,34 @@ func TestProductTiles(t *testing.T) {
 	})
 }
 
+// TestSlicesSideBySide does so with the tiles for two slices at once, of which the second one is
+// shorter.
+func TestSlicesSideBySide(t *testing.T) {
+	for _, precision := range []cuda.Precision{cuda.TF32, cuda.BF16} {
+		for number, size := range cuda.SideBySide(precision) {
+			t.Run(fmt.Sprintf("%s/%dx%d", precision, size[0], size[1]), func(t *testing.T) {
+				cuda.OnlySideBySide(t, precision, number)
+				m, n := size[0]+3, size[1]+5
+				rows := []optest.Case{
+					product("matrices", m, 171, n, op.MatMul{}),
+					product("matrices in chunks", size[0]-4, 172, size[1]-4, op.MatMul{TransposeA: true}),
+					product("transposed matrices", size[0]-5, 171, n, op.MatMul{TransposeB: true}),
+					masked("matrices with a mask", m, 130, n),
+				}
+				for i := range rows {
+					rows[i].Loosen, rows[i].Reason = looseness[precision], "operands are rounded"
+					rows[i].Speed, rows[i].Flops = true, 1
+				}
+				device := &catching{Device: cudatest.GPU(t, cuda.Options{Precision: precision})}
+				optest.RunCases(t, device, rows)
+				if want := fmt.Sprintf("matmul_%dx%dx2_%s", size[0], size[1], precision); !slices.Contains(cuda.Symbols(device.runner), want) {
+					t.Errorf("there is no %s among %v", want, cuda.Symbols(device.runner))
+				}
+			})
+		}
+	}
+}
+
 // productTile is a tile's test; float32Alone leaves float64 and finite differences to others.
 func productTile(t *testing.T, device tensor.Device, size [2]int, loosen float64, float32Alone bool) {
 	t.Run(fmt.Sprintf("%dx%d", size[0], size[1]), func(t *testing.T) {
@@ -70,6 +99,7 @@ func productCases(size [2]int) []optest.Case {
 	cases := []optest.Case{
 		product("matrices", m, k, n, op.MatMul{}),
 		product("matrices in chunks", size[0]-4, 44, size[1]-4, op.MatMul{TransposeA: true}),
+		masked("matrices with a mask", m, k, n),
 		images("images", 1, 4, 7, 9, size[0]/2+3, 3, image),
 	}
 	if size[0] > 64 {
@@ -81,7 +111,7 @@ func productCases(size [2]int) []optest.Case {
 	if size[0] > 32 {
 		return cases
 	}
-	return append(cases, product("matrices in slices", 7, 1011, 9, op.MatMul{TransposeB: true}))
+	return append(cases, product("matrices in slices", 7, 1011, 9, op.MatMul{TransposeB: true}), masked("matrices with a mask in slices", 7, 1011, 9))
 }
 
 // product is a product with a bias.
@@ -107,6 +137,29 @@ func product(name string, m, k, n int, matmul op.MatMul) optest.Case {
 					c[i*n+j] = in[2][j]
 					for d := range k {
 						c[i*n+j] += in[0][i*rowA+d*depthA] * in[1][j*rowB+d*depthB]
+					}
+				}
+			}
+			return c
+		},
+	}
+}
+
+// masked is the gradient of a product's first factor, a ReLU's output, by the ReLU's input.
+func masked(name string, m, k, n int) optest.Case {
+	return optest.Case{
+		Name: name, Terms: k, NoGradient: true,
+		Inputs: []optest.Input{optest.Float(optest.Normal, m, k), optest.Float(optest.Normal, k, n), optest.Float(optest.Normal, m, n)},
+		Build: func(b *graph.Builder, in []*graph.Node) *graph.Node {
+			y := b.Apply(op.MatMul{TransposeB: true}, b.Apply(op.ReLU{}, in[2]), in[1])
+			return b.Gradients(b.Apply(op.Sum{}, b.Apply(op.Multiply{}, y, in[0])), in[2])[0]
+		},
+		Naive: func(in [][]float64) []float64 {
+			c := make([]float64, m*n)
+			for i := range c {
+				for d := range k {
+					if in[2][i] > 0 {
+						c[i] += in[0][i/n*k+d] * in[1][d*n+i%n]
 					}
 				}
 			}

@@ -80,6 +80,14 @@ func (p *placement) pack(from tensor.Argument, k packing) (*tensor.Buffer, []cal
 	if s := p.spreadOf(from.Buffer, k.channelFrom); s != nil && k.width == 2*s.width {
 		c.symbol, c.arguments = "nhwc_pack_windows_"+ending, []tensor.Argument{tensor.Out(to), s.windows, tensor.In(s.which)}
 	}
+	sums, summed, sum := from, 0, []call(nil)
+	if k.whole() {
+		if t := p.passing(from.Buffer, k.channelFrom, k.channels); t != nil {
+			sums, sum = t.table(p, ceil(plane, packedLines)*k.planes)
+			summed, t.alone = 1, t.packed(k)
+		}
+	}
+	c.arguments = append(c.arguments, sums, tensor.Int(summed))
 	for _, n := range []int{k.channels, k.planeFrom, k.channelFrom, k.height, k.width, k.top, k.left, k.rows, k.columns, blocks, planeTo, blockTo} {
 		c.arguments = append(c.arguments, tensor.Int(n))
 	}
@@ -92,7 +100,23 @@ func (p *placement) pack(from tensor.Argument, k packing) (*tensor.Buffer, []cal
 	if p.wanted != nil {
 		p.wanted[from.Buffer] = append(p.wanted[from.Buffer], k)
 	}
-	return to, []call{c}
+	return to, append([]call{c}, sum...)
+}
+
+// whole says whether all of planes of channels side by side is in the copy, once.
+func (k packing) whole() bool {
+	inside := min(k.top, k.left) >= 0 && k.top+k.height <= k.rows && k.left+k.width <= k.columns
+	return inside && k.channelFrom == k.height*k.width && k.planeFrom == k.channels*k.channelFrom
+}
+
+// packed is the geometry of a total's launch by itself whose sums such a copy leaves in a step.
+func (t *total) packed(k packing) geometry {
+	return func(p *placement, l *tensor.Launch) []call {
+		p.totals = []*total{t.of(l)}
+		defer func() { p.totals = nil }()
+		_, calls := p.pack(l.Arguments[1], k)
+		return calls
+	}
 }
 
 // forget drops the copies of what calls write to, but those that they write themselves.

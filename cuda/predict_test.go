@@ -89,9 +89,10 @@ func TestPredictProduct(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &placement{precision: TF32, multiprocessors: H200.Multiprocessors, capability: H200.Capability, chains: 8}
+	p := &placement{precision: TF32, multiprocessors: H200.Multiprocessors, capability: H200.Capability, shared: H200.Shared, chains: 8}
 	g := productOf(s.Launches[0].Calls[0], grid)
-	c := g.cut(p, tilesTF32)
+	tiles, _ := g.tilesFor(p)
+	c := g.cut(p, tiles)
 	if want := (g.cost(p, c, 8) - c.sumCost(g, 8)) / H200.Clock; calls[0].Bound != "product" || calls[0].Seconds != want {
 		t.Errorf("%+v, wants %v seconds", calls[0], want)
 	}

@@ -109,9 +109,20 @@ type joining struct {
 	leader []int // of each call's group, the call that does the group's work
 }
 
-// group makes groups of calls of one kernel.
+// group makes groups of calls of one kernel. Those that follow a call whose group ends later are
+// ready when that does.
 func (j *joining) group(kind []int, p *placement) {
-	ready := func(i int) int { return slices.Max(append([]int{-1}, j.order.follows[i]...)) }
+	ends := make([]int, len(j.calls))
+	for i, leader := range j.leader {
+		ends[leader] = i
+	}
+	ready := func(i int) (last int) {
+		last = -1
+		for _, earlier := range j.order.follows[i] {
+			last = max(last, ends[j.leader[earlier]])
+		}
+		return last
+	}
 	slices.SortStableFunc(kind, func(a, b int) int { return ready(b) - ready(a) })
 	leader, members, waiting := kind[0], 1, 0.0
 	for _, i := range kind[1:] {

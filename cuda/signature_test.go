@@ -101,7 +101,7 @@ func (l launched) made(name string, words int) bool {
 // verbs are the places in a format where a value is inserted.
 var verbs = regexp.MustCompile(`%[a-z]`)
 
-var suffixes = regexp.MustCompile(`(_\d+(x\d+)?)?_(f32|f64|fp32|tf32|bf16)$`)
+var suffixes = regexp.MustCompile(`(_\d+(x\d+){0,2})?_(f32|f64|fp32|tf32|bf16)$`)
 
 // Every launch's name has a kernel, and every kernel a launch, as far as names show. Loading a
 // schedule checks the rest: see matches.

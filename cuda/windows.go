@@ -28,9 +28,9 @@ func (p *placement) spreadOf(gradient *tensor.Buffer, plane int) *spread {
 	return nil
 }
 
-// alone is the geometry of a launch by itself that sums over windows in a step: it finds them in
-// the gradient, its argument 1, and sums in the same order.
-func (s *spread) alone(p *placement, l *tensor.Launch) []call {
+// alone are the calls of a launch by itself that sums over windows in a step: they find them in the
+// gradient, its argument 1, and sum in the same order, with that geometry.
+func (s *spread) alone(p *placement, l *tensor.Launch, with geometry) []call {
 	own := *s
 	own.gradient = l.Arguments[1].Buffer
 	dtype, n := own.gradient.DType, own.gradient.Elements/4
@@ -41,7 +41,7 @@ func (s *spread) alone(p *placement, l *tensor.Launch) []call {
 	return append([]call{{
 		symbol: "windows_of_" + dtype.Suffix(), blocks: [2]int{enough(p, n), 1}, threads: stridingThreads,
 		arguments: []tensor.Argument{tensor.Out(windows), tensor.Out(own.which), l.Arguments[1], tensor.Int(n), tensor.Int(s.width)},
-	}}, callsOf(p, l)...)
+	}}, with(p, l)...)
 }
 
 // settle has gradients made before the first call that reads them, or that changes what they are

@@ -25,13 +25,14 @@ type windowsCase struct {
 	block                                   int    // taps
 	read                                    string // how what windows spread out is read, if it is
 	positive                                bool   // a ReLU before
+	bias                                    bool   // only its gradient is wanted
 	withKernels, withoutKernels             []string
 }
 
 var windowsCases = []windowsCase{
 	{name: "first layer", dtype: tensor.Float32, batch: 11, channels: 1, height: 28, width: 28, filters: 40, taps: op.Square(3), stride: op.Square(1),
 		padding: op.Square(1), dilation: op.Square(1), chains: 2, positive: true, block: 9,
-		withKernels: []string{"conv2d_windows_filter_9_f32", "windows_bias_bwd_partial_f32"}, withoutKernels: []string{"max_pool_which_bwd_f32"}},
+		withKernels: []string{"conv2d_windows_filter_9_f32", "sum_rows_f32"}, withoutKernels: []string{"max_pool_which_bwd_f32", "bias_bwd"}},
 	{name: "groups of taps, slices", dtype: tensor.Float32, batch: 9, channels: 3, height: 13, width: 15, filters: 5, taps: [2]int{2, 4},
 		stride: op.Square(1), padding: [2]int{0, 2}, dilation: op.Square(1), chains: 1, block: 27,
 		withKernels: []string{"conv2d_windows_filter_27_f32", "slices_f32"}, withoutKernels: []string{"max_pool_which_bwd_f32"}},
@@ -40,7 +41,19 @@ var windowsCases = []windowsCase{
 		withKernels: []string{"conv2d_windows_filter_27_f64"}, withoutKernels: []string{"max_pool_which_bwd_f64"}},
 	{name: "groups of taps in float64", dtype: tensor.Float64, batch: 9, channels: 3, height: 32, width: 32, filters: 34, taps: op.Square(3),
 		stride: op.Square(1), padding: op.Square(1), dilation: op.Square(1), chains: 1, block: 9,
-		withKernels: []string{"conv2d_windows_filter_9_f64", "windows_bias_bwd_partial_f64"}, withoutKernels: []string{"max_pool_which_bwd_f64"}},
+		withKernels: []string{"conv2d_windows_filter_9_f64", "sum_rows_f64"}, withoutKernels: []string{"max_pool_which_bwd_f64", "bias_bwd"}},
+	{name: "only the bias", dtype: tensor.Float32, batch: 11, channels: 1, height: 28, width: 28, filters: 4, taps: op.Square(3), stride: op.Square(1),
+		padding: op.Square(1), dilation: op.Square(1), chains: 2, positive: true, bias: true, block: 9,
+		withKernels: []string{"windows_bias_bwd_partial_f32"}, withoutKernels: []string{"max_pool_which_bwd_f32"}},
+	{name: "only the bias, in float64", dtype: tensor.Float64, batch: 12, channels: 1, height: 30, width: 30, filters: 3, taps: op.Square(3),
+		stride: op.Square(1), padding: op.Square(1), dilation: op.Square(1), chains: 1, bias: true, block: 9,
+		withKernels: []string{"windows_bias_bwd_partial_f64"}, withoutKernels: []string{"max_pool_which_bwd_f64"}},
+	{name: "only the bias, of few", dtype: tensor.Float32, batch: 2, channels: 1, height: 6, width: 10, filters: 4, taps: op.Square(3), stride: op.Square(1),
+		padding: op.Square(1), dilation: op.Square(1), chains: 2, bias: true, block: 9,
+		withKernels: []string{"windows_bias_bwd_f32"}},
+	{name: "only the bias, of few in float64", dtype: tensor.Float64, batch: 2, channels: 1, height: 6, width: 10, filters: 4, taps: op.Square(3),
+		stride: op.Square(1), padding: op.Square(1), dilation: op.Square(1), chains: 2, positive: true, bias: true, block: 9,
+		withKernels: []string{"windows_bias_bwd_f64"}},
 	{name: "read as it is", dtype: tensor.Float32, batch: 2, channels: 1, height: 10, width: 12, filters: 4, taps: op.Square(3), stride: op.Square(1),
 		padding: op.Square(1), dilation: op.Square(1), chains: 1, read: "by an op", block: 9,
 		withKernels: []string{"max_pool_which_bwd_f32", "conv2d_windows_filter_9_f32"}},
@@ -70,7 +83,7 @@ var windowsCases = []windowsCase{
 		withKernels: []string{"conv2d_windows_filter_9_f32"}},
 	{name: "copies", dtype: tensor.Float32, batch: 3, channels: 12, height: 8, width: 6, filters: 33, taps: op.Square(3), stride: op.Square(1),
 		padding: op.Square(1), dilation: op.Square(1), chains: 2, precision: cuda.BF16, positive: true,
-		withKernels: []string{"nhwc_pack_windows_bf16"}, withoutKernels: []string{"max_pool_which_bwd_f32"}},
+		withKernels: []string{"nhwc_pack_windows_bf16", "sum_rows_f32"}, withoutKernels: []string{"max_pool_which_bwd_f32", "bias_bwd"}},
 }
 
 // TestWindows compares the gradients of convolutions that pool, of numbers whose sums are exact,
@@ -166,6 +179,9 @@ func (c windowsCase) program(t *testing.T) (*graph.Program, map[string]int) {
 	wanted := []*graph.Node{w, bias}
 	if c.block == 0 {
 		wanted = append(wanted, x)
+	}
+	if c.bias {
+		wanted = wanted[1:]
 	}
 	if c.read != "" {
 		wanted = append(wanted, y)

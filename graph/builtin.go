@@ -9,7 +9,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
 
-// one is the constant 1 that differentiation starts from.
+// one is the constant 1 that differentiation starts from, an op only where it is kept.
 type one struct{}
 
 func (one) Name() string                               { return "one" }

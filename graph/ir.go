@@ -109,7 +109,24 @@ func extract(b *Builder) (*module, error) {
 		return nil, errors.New("graph: compile: no output, metric or update: nothing to compute")
 	}
 	sort.SliceStable(m.values, func(i, j int) bool { return m.values[i].id < m.values[j].id })
+	m.constants()
 	return m, nil
+}
+
+// constants makes the constants inputs, which no step computes again, but for those that are kept.
+func (m *module) constants() {
+	keep := map[*value]bool{}
+	for _, k := range append(append([]kept{}, m.outputs...), m.metrics...) {
+		for _, v := range append(m.reads(&value{inputs: []*value{k.value}}), k.value) {
+			keep[v] = true
+		}
+	}
+	for _, v := range m.values {
+		if _, is := v.op.(one); is && !keep[v] {
+			v.op, v.label = nil, "constant 1"
+			v.source = &input{name: v.label, arena: tensor.Shared, dtype: v.dtype, shape: v.shape, values: []float64{1}}
+		}
+	}
 }
 
 // consumers counts, for each value, the values that read it; a value that is kept has one more.

@@ -28,7 +28,7 @@ type Blocks struct {
 	Count, Parts int
 	Threads      int // that have work to do in a block; the device rounds them up to whole warps
 	Shared       int // bytes of a block's shared memory, besides the kernel's own arrays
-	Plane        int // of sums over argument 1 in planes of so many: windows_NAME sums what windows spread out; or 0
+	Plane        int // of Count sums over argument 1's planes of so many, in turn: windows_NAME sums what windows spread out; or 0
 }
 
 // Block is a single block of threads.
@@ -50,8 +50,8 @@ type Product struct {
 	Rows, Columns, Depth int
 	Images, Filter       bool // it is a convolution's; it is the gradient of its filter, not of the images
 	Forward              bool // the kernel also adds the bias and, with ReLU, makes negatives 0
-	ReLU                 bool
-	Height, Width        int // of the images a forward convolution makes: [B Rows Height Width]
+	ReLU, Mask           bool // with Mask argument 3 is no bias, but as large as the result, which is 0 where that is not above 0
+	Height, Width        int  // of the images a forward convolution makes: [B Rows Height Width]
 }
 
 func (Threads) grid() {}

@@ -1,20 +1,22 @@
 package emulator
 
 // filterOfWindows has two blocks each of taps, filters and images, of which two lie in shared
-// memory at a time; maxima that do not count; and fewer windows, filters and taps than the blocks.
+// memory at a time; maxima that do not count; fewer windows, filters and taps than the blocks; and
+// the windows' sums.
 func filterOfWindows() subject {
 	const images, channels, height, width, filters, R, S, pad, each, together, slices = 5, 4, 16, 18, 34, 3, 3, 1, 3, 2, 2
 	const P, Q, taps, noMaximum = height, width, channels * R * S, 4
 	const windows, row, plane = P / 2 * (Q / 2), 27, 489
 	x, dout := someNumbers(images*channels*height*width, 12), someNumbers(images*filters*windows, 13)
 	which := make([]byte, len(dout))
-	want := make([]float64, slices*filters*taps)
+	want, sums := make([]float64, slices*filters*taps), make([]float64, slices*filters)
 	for i := range which {
 		which[i] = byte(i*i%13) % (noMaximum + 1)
 		if which[i] == noMaximum {
 			continue
 		}
 		image, filter, window := i/(filters*windows), i/windows%filters, i%windows
+		sums[image/each*filters+filter] += dout[i]
 		p, q := window/(Q/2)*2+int(which[i])/2, window%(Q/2)*2+int(which[i])%2
 		for tap := range taps {
 			c, h, w := tap/(R*S), p+tap/S%R-pad, q+tap%S-pad
@@ -24,18 +26,23 @@ func filterOfWindows() subject {
 		}
 	}
 	s := subject{
-		file: "conv2d_windows_sm80.ptx", entry: "conv2d_windows_filter_bf16", within: 0.1, want: [][]float64{want},
-		behind: []int{4*len(dout) + len(which) + 4*len(x)}, most: 6,
+		file: "conv2d_windows_sm80.ptx", entry: "conv2d_windows_filter_bf16", within: 0.1, want: [][]float64{want, sums}, most: 6,
+	}
+	for launch := range s.want {
+		s.behind = append(s.behind, 4*len(dout)+len(which)+4*len(x)+4*len(s.want[1-launch]))
 	}
 	s.record = func(recording *Recording, symbol string) {
-		buffers := []Buffer{
-			{Bytes: 4 * len(want)}, {Bytes: 4 * len(dout), Contents: floats(dout)}, {Bytes: len(which), Contents: which},
-			{Bytes: 4 * len(x), Contents: floats(x)},
+		for launch, order := range [][]uint64{{0, 1, 2, 3, 4}, {4, 1, 2, 3, 0}} {
+			buffers := []Buffer{
+				{Bytes: 4 * len(s.want[launch])}, {Bytes: 4 * len(dout), Contents: floats(dout)}, {Bytes: len(which), Contents: which},
+				{Bytes: 4 * len(x), Contents: floats(x)}, {Bytes: 4 * len(s.want[1-launch])},
+			}
+			recording.Add(1, buffers, []Call{{
+				Symbol: symbol, Blocks: [2]int{4, slices}, Threads: 256, Shared: 32 << 10,
+				Arguments: append(inBuffers(order...), integers(0, images, channels, height, width, filters, R, S, P, Q, 1, 1, pad, pad, 1, 1,
+					1, each, together, row, plane)...),
+			}})
 		}
-		recording.Add(1, buffers, []Call{{
-			Symbol: symbol, Blocks: [2]int{4, slices}, Threads: 256, Shared: 32 << 10,
-			Arguments: integers(4, images, channels, height, width, filters, R, S, P, Q, 1, 1, pad, pad, 1, 1, each, together, row, plane),
-		}})
 	}
 	return s
 }

@@ -35,29 +35,37 @@ func inBuffers(numbers ...uint64) (all []Argument) {
 	return all
 }
 
-// packing copies planes of channels, with a border, in tf32.
+// packing copies planes of channels, with a border, in tf32, and sums its blocks' lines.
 func packing() subject {
 	const planes, channels, height, width, top, left, rows, columns, line = 2, 37, 5, 7, 1, 2, 8, 11, 32
-	const blocks = (channels + line - 1) / line
+	const blocks, tiles, lines = (channels + line - 1) / line, 3, 32
 	x := someNumbers(planes*channels*height*width, 6)
-	want := make([]float64, blocks*planes*rows*columns*line)
+	want, sums := make([]float64, blocks*planes*rows*columns*line), make([]float64, planes*tiles*channels)
 	for p := range planes {
 		for c := range channels {
 			for h := range height {
 				for w := range width {
 					place := ((c/line*planes+p)*rows+h+top)*columns + w + left
-					want[place*line+c%line] = x[((p*channels+c)*height+h)*width+w]
+					v := x[((p*channels+c)*height+h)*width+w]
+					want[place*line+c%line] = v
+					sums[(p*tiles+((h+top)*columns+w+left)/lines)*channels+c] += v
 				}
 			}
 		}
 	}
-	s := subject{file: "conv2d_nhwc_sm80.ptx", entry: "nhwc_pack_tf32", within: 1e-3, behind: []int{4 * len(x)}, want: [][]float64{want}}
+	s := subject{
+		file: "conv2d_nhwc_sm80.ptx", entry: "nhwc_pack_tf32", within: 1e-3, behind: []int{4 * (len(x) + len(sums)), 4 * (len(x) + len(want))},
+		want: [][]float64{want, sums},
+	}
 	s.record = func(recording *Recording, symbol string) {
-		recording.Add(1, []Buffer{{Bytes: 4 * len(want)}, {Bytes: 4 * len(x), Contents: floats(x)}}, []Call{{
-			Symbol: symbol, Blocks: [2]int{3 * blocks * planes, 1}, Threads: 256,
-			Arguments: integers(2, channels, channels*height*width, height*width, height, width, top, left, rows, columns, blocks,
-				rows*columns, planes*rows*columns),
-		}})
+		for launch, order := range [][]uint64{{0, 1, 2}, {2, 1, 0}} {
+			buffers := []Buffer{{Bytes: 4 * len(s.want[launch])}, {Bytes: 4 * len(x), Contents: floats(x)}, {Bytes: 4 * len(s.want[1-launch])}}
+			recording.Add(1, buffers, []Call{{
+				Symbol: symbol, Blocks: [2]int{tiles * blocks * planes, 1}, Threads: 256,
+				Arguments: append(inBuffers(order...), integers(0, 1, channels, channels*height*width, height*width, height, width, top, left, rows, columns,
+					blocks, rows*columns, planes*rows*columns)...),
+			}})
+		}
 	}
 	return s
 }

@@ -45,11 +45,13 @@ func someNumbers(n int, seed float64) []float64 {
 	return all
 }
 
-// product multiplies matrices of several tiles, with edges, a bias and two slices, and some whose
-// four neighbours are copied at once.
-func product(entry string, within float64) subject {
-	s := subject{file: "matmul_sm80.ptx", entry: entry, within: within}
-	rows := []struct{ m, n, k, transposeA, slices, each int }{{45, 70, 107, 0, 2, 80}, {44, 72, 80, 1, 1, 80}}
+// product multiplies matrices of several tiles of so many rows, with edges, a bias and slices, and
+// some whose four neighbours are copied at once. So many groups of threads have a slice each.
+func product(entry string, within float64, height, groups int) subject {
+	s := subject{file: "matmul_sm80.ptx", entry: entry, within: within, most: 10 - 2*groups}
+	rows := []struct{ m, n, k, transposeA, slices, each int }{
+		{height + 13, 70, 107*groups - 20*(groups-1), 0, 1 + groups, 80}, {height + 12, 72, 80 * (2*groups - 1), 1, 2*groups - 1, 80},
+	}
 	for _, r := range rows {
 		a, b, bias := someNumbers(r.m*r.k, 1), someNumbers(r.k*r.n, 2), someNumbers(r.n, 3)
 		across, down := r.k, 1
@@ -69,7 +71,10 @@ func product(entry string, within float64) subject {
 		s.want, s.behind = append(s.want, want), append(s.behind, 4*(len(a)+len(b)+len(bias)))
 	}
 	s.record = func(recording *Recording, symbol string) {
-		const bytesShared = 4 * 16 * (32 + 64) * 4 // stages of tiles of 32 x 64
+		bytesShared := groups * 4 * 16 * (height + 64) * 4 // stages of tiles of 64 columns
+		if groups > 1 {
+			bytesShared += 4 * height * 64 // what the turns add up to
+		}
 		for i, r := range rows {
 			arguments := integers(4)
 			for _, v := range []int{r.m, r.n, r.k, r.transposeA, 0, 1, r.slices, r.each} {
@@ -79,7 +84,7 @@ func product(entry string, within float64) subject {
 			for seed, n := range []int{r.m * r.k, r.k * r.n, r.n} {
 				buffers = append(buffers, Buffer{Bytes: 4 * n, Contents: floats(someNumbers(n, float64(seed+1)))})
 			}
-			recording.Add(1, buffers, []Call{{Symbol: symbol, Blocks: [2]int{4, 1}, Threads: 64, Shared: bytesShared, Arguments: arguments}})
+			recording.Add(1, buffers, []Call{{Symbol: symbol, Blocks: [2]int{4, 1}, Threads: 2 * height * groups, Shared: bytesShared, Arguments: arguments}})
 		}
 	}
 	return s
@@ -286,8 +291,10 @@ func (s *subject) mutants(entry string) (all []mutant) {
 func TestMistakesAreFound(t *testing.T) {
 	replay := NewReplay(t)
 	tried := map[string]bool{}
-	for _, s := range []subject{product("matmul_32x64_bf16", 0.06), product("matmul_32x64_tf32", 0.01), accuracy(), exponentials(),
-		packing(), packedConvolution(), packedFilter(), filterOfWindows(), forwardOfWindows(), groupedConvolution(), groupedFilter()} {
+	for _, s := range []subject{
+		product("matmul_32x64_bf16", 0.06, 32, 1), product("matmul_32x64_tf32", 0.01, 32, 1), product("matmul_64x64x2_bf16", 0.1, 64, 2), accuracy(), exponentials(),
+		packing(), packedConvolution(), packedFilter(), filterOfWindows(), forwardOfWindows(), groupedConvolution(), groupedFilter(),
+	} {
 		head, entry := s.text(t)
 		mutants := s.mutants(entry)
 		text := head + entry

@@ -29,18 +29,19 @@ PACKED(32x64_bf16, PackedTile<BF16, 32, 64, 32, 32>)
 PACKED_FILTER(tf32, TF32, 8, Whole{}, Whole{})
 PACKED_FILTER(bf16, BF16, 4, Whole{}, Whole{})
 
-#define PACK(ending, Number)                                                                                                                \
-  KERNEL(nhwc_pack_##ending, 256)                                                                                                           \
-  (Out<unsigned> to, In<float> from, int channels, int planeFrom, int channelFrom, int height, int width, int top, int left, int rows,      \
-   int columns, int blocks, int planeTo, int blockTo) {                                                                                     \
-    pack<Number>(to.at(), FromPlanes{from.at(), width}, channels, planeFrom, channelFrom, height, width, top, left, rows, columns, blocks,  \
-                 planeTo, blockTo);                                                                                                         \
-  }                                                                                                                                         \
-  KERNEL(nhwc_pack_windows_##ending, 256)                                                                                                   \
-  (Out<unsigned> to, In<float> dout, In<unsigned char> which, int channels, int planeFrom, int channelFrom, int height, int width, int top, \
-   int left, int rows, int columns, int blocks, int planeTo, int blockTo) {                                                                 \
-    pack<Number>(to.at(), FromWindows{{dout.at(), which.at()}, width}, channels, planeFrom, channelFrom, height, width, top, left, rows,    \
-                 columns, blocks, planeTo, blockTo);                                                                                        \
+// PACK are packed copies. sums is anything if summed is 0.
+#define PACK(ending, Number)                                                                                                             \
+  KERNEL(nhwc_pack_##ending, 256)                                                                                                        \
+  (Out<unsigned> to, In<float> from, Out<float> sums, int summed, int channels, int planeFrom, int channelFrom, int height, int width,   \
+   int top, int left, int rows, int columns, int blocks, int planeTo, int blockTo) {                                                     \
+    pack<Number>(to.at(), FromPlanes{from.at(), width}, sums, summed != 0, channels, planeFrom, channelFrom, height, width, top,         \
+                 left, rows, columns, blocks, planeTo, blockTo);                                                                         \
+  }                                                                                                                                      \
+  KERNEL(nhwc_pack_windows_##ending, 256)                                                                                                \
+  (Out<unsigned> to, In<float> dout, In<unsigned char> which, Out<float> sums, int summed, int channels, int planeFrom, int channelFrom, \
+   int height, int width, int top, int left, int rows, int columns, int blocks, int planeTo, int blockTo) {                              \
+    pack<Number>(to.at(), FromWindows{{dout.at(), which.at()}, width}, sums, summed != 0, channels, planeFrom, channelFrom,              \
+                 height, width, top, left, rows, columns, blocks, planeTo, blockTo);                                                     \
   }
 
 PACK(tf32, TF32)

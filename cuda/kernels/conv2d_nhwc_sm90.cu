@@ -33,14 +33,14 @@ KERNEL(conv2d_nhwc_group_filter_bf16, GroupFilter::threads, GroupFilter::blocks)
 }
 
 KERNEL(nhwc_pack_chunks_bf16, 256)
-(Out<unsigned> to, In<float> from, int channels, int planeFrom, int channelFrom, int height, int width, int top, int left, int rows, int columns, int blocks,
- int planeTo, int blockTo, int lineTo, int run) {
-  packChunks<BF16>(to.at(), FromPlanes{from.at(), width}, channels, planeFrom, channelFrom, height, width, top, left, rows, columns, blocks, planeTo, blockTo,
-                   lineTo, run);
+(Out<unsigned> to, In<float> from, Out<float> sums, int summed, int channels, int planeFrom, int channelFrom, int height, int width, int top, int left,
+ int rows, int columns, int blocks, int planeTo, int blockTo, int lineTo, int run) {
+  packChunks<BF16>(to.at(), FromPlanes{from.at(), width}, sums, summed != 0, channels, planeFrom, channelFrom, height, width, top, left, rows,
+                   columns, blocks, planeTo, blockTo, lineTo, run);
 }
 KERNEL(nhwc_pack_windows_chunks_bf16, 256)
-(Out<unsigned> to, In<float> dout, In<unsigned char> which, int channels, int planeFrom, int channelFrom, int height, int width, int top, int left, int rows,
- int columns, int blocks, int planeTo, int blockTo, int lineTo, int run) {
-  packChunks<BF16>(to.at(), FromWindows{{dout.at(), which.at()}, width}, channels, planeFrom, channelFrom, height, width, top, left, rows, columns, blocks,
-                   planeTo, blockTo, lineTo, run);
+(Out<unsigned> to, In<float> dout, In<unsigned char> which, Out<float> sums, int summed, int channels, int planeFrom, int channelFrom, int height, int width,
+ int top, int left, int rows, int columns, int blocks, int planeTo, int blockTo, int lineTo, int run) {
+  packChunks<BF16>(to.at(), FromWindows{{dout.at(), which.at()}, width}, sums, summed != 0, channels, planeFrom, channelFrom, height, width, top,
+                   left, rows, columns, blocks, planeTo, blockTo, lineTo, run);
 }

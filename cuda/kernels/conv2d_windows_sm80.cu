@@ -21,14 +21,16 @@ FORWARD(pool_bf16, BF16, true, 2)
 FORWARD(whole_tf32, TF32, false, 1)
 FORWARD(whole_bf16, BF16, false, 2)
 
-// FILTER is the gradient of a filter, partial [slices, K C R S]. The grid's blocks are 32 taps by 32 filters.
+// FILTER is the gradient of a filter, partial [slices, K C R S], and of its bias if summed, [slices, K]. The grid's blocks are 32 taps by 32 filters.
 #define FILTER(ending, Number)                                                                                                               \
   KERNEL(conv2d_windows_filter_##ending, 256, 2)                                                                                             \
-  (Out<float> partial, In<float> dout, In<unsigned char> which, In<float> x, int B, int C, int H, int W, int K, int R, int S, int P, int Q,  \
-   int strideH, int strideW, int padH, int padW, int dilationH, int dilationW, int each, int together, int width, int plane) {               \
+  (Out<float> partial, In<float> dout, In<unsigned char> which, In<float> x, Out<float> sums, int B, int C, int H, int W, int K, int R, \
+   int S, int P, int Q, int strideH, int strideW, int padH, int padW, int dilationH, int dilationW, int summed, int each, int together, \
+   int width, int plane) {                                                                                                              \
     DYNAMIC_SHARED(Line, memory);                                                                                                            \
     Convolution c = {B, C, H, W, K, R, S, P, Q, strideH, strideW, padH, padW, dilationH, dilationW};                                         \
-    ProductOfWindows<Number>{c, {dout.at(), which.at()}, x.at(), each, together, width, plane}(partial.at(), (unsigned*)memory);             \
+    ProductOfWindows<Number>{c, {dout.at(), which.at()}, x.at(), each, together, width, plane}(partial, sums, summed != 0,              \
+                                                                                               (unsigned*)memory);                      \
   }
 
 FILTER(tf32, TF32)

@@ -1,4 +1,4 @@
-// Matrix products, out [M N] = op(a) op(b), with a bias per column and a ReLU.
+// Matrix products, out [M N] = op(a) op(b), with a bias per column and a ReLU, or a mask.
 #pragma once
 
 #include "product.cuh"
@@ -6,7 +6,7 @@
 // MATMUL is a kernel with the tile that follows its name and type; the launch gives it the tile's shared memory. bias is anything when epilogue asks for
 // none; out is workspace when the grid has slices along y.
 #define MATMUL(name, T, ...)                                                                                                              \
-  KERNEL(name, (__VA_ARGS__::threads), (__VA_ARGS__::blocks))                                                                             \
+  KERNEL(name, (__VA_ARGS__::all), (__VA_ARGS__::blocks))                                                                                 \
   (Out<T> out, In<T> a, In<T> b, In<T> bias, int m, int n, int k, int transposeA, int transposeB, int epilogue, int slices, int each) {   \
     DYNAMIC_SHARED(Line, memory);                                                                                                         \
     Matrix<T> left = {a.at(), m, k, !transposeA}, right = {b.at(), n, k, transposeB != 0};                                                \

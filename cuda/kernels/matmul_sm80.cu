@@ -16,3 +16,8 @@ MATMUL(matmul_64x128_bf16, float, TensorTile<BF16, 64, 128, 4, 64, 32>)
 MATMUL(matmul_64x64_bf16, float, TensorTile<BF16, 64, 64, 4, 32, 32>)
 MATMUL(matmul_32x64_bf16, float, TensorTile<BF16, 32, 64, 4, 32, 32>)
 MATMUL(matmul_64x32_bf16, float, TensorTile<BF16, 64, 32, 4, 32, 32>)
+// With two slices at once.
+MATMUL(matmul_128x128x2_tf32, float, TensorTile<TF32, 128, 128, 4, 64, 64, 2>)
+MATMUL(matmul_64x64x2_tf32, float, TensorTile<TF32, 64, 64, 4, 32, 32, 2>)
+MATMUL(matmul_128x128x2_bf16, float, TensorTile<BF16, 128, 128, 4, 64, 64, 2>)
+MATMUL(matmul_64x64x2_bf16, float, TensorTile<BF16, 64, 64, 4, 32, 32, 2>)

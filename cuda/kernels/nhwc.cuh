@@ -41,7 +41,7 @@ struct Lines {
 template <class Number, int rows_, int columns_, int warpRows, int warpColumns>
 struct PackedTile {
   static constexpr int rows = rows_, columns = columns_, across = columns / warpColumns, threads = 32 * across * (rows / warpRows);
-  static constexpr int stages = 3, stage = rows * apart, passes = 1, passRows = rows;
+  static constexpr int stages = 3, stage = rows * apart, passes = 1, passRows = rows, groups = 1, all = threads;
   static constexpr int blocks = 3;  // of a multiprocessor
 
   // sumAt is where a sum lies in shared memory: four rows' neighbours are in different banks.

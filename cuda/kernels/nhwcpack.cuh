@@ -31,6 +31,22 @@ struct PackTile {
     tile = memory;
   }
 
+  // sum leaves the sums of the lines by channel in the block's row of a table [planes tiles, channels].
+  INLINE void sum(Out<float> table, int channels, int tiles) const {
+    constexpr int parts = 256 / some, each = lines / parts;
+    SHARED(float, sums, parts * some);
+    int channel = threadIdx.x % some;
+    float total = 0;
+#pragma unroll
+    for (int i = 0; i < each; i++) total += tile[(threadIdx.x / some * each + i) * (some + 1) + channel];
+    sums[threadIdx.x] = total;
+    barrier();
+    if ((int)threadIdx.x >= lesser(some, channels - block * some)) return;
+#pragma unroll
+    for (int i = 1; i < parts; i++) total += sums[i * some + channel];
+    table.at()[(plane * tiles + begin / lines) * channels + block * some + channel] = total;
+  }
+
   // word is a line's.
   INLINE unsigned word(int n, int i) const {
     Vector<float, 4> v[2];
@@ -40,11 +56,12 @@ struct PackTile {
   }
 };
 
-// pack writes lines, those of planes and blocks of channels planeTo and blockTo lines apart.
+// pack writes lines, those of planes and blocks of channels planeTo and blockTo lines apart, and the tiles' sums if asked for.
 template <class Number, class From>
-INLINE void pack(unsigned* to, From from, int channels, int planeFrom, int channelFrom, int height, int width, int top, int left, int rows, int columns,
-                 int blocks, int planeTo, int blockTo) {
+INLINE void pack(unsigned* to, From from, Out<float> sums, bool summed, int channels, int planeFrom, int channelFrom, int height, int width, int top,
+                 int left, int rows, int columns, int blocks, int planeTo, int blockTo) {
   PackTile<Number> b(from, channels, planeFrom, channelFrom, height, width, top, left, rows, columns, blocks);
+  if (summed) b.sum(sums, channels, (rows * columns + b.lines - 1) / b.lines);
   int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
 #pragma unroll
   for (int i = 0; i < b.lines; i += 8) {
@@ -56,9 +73,10 @@ INLINE void pack(unsigned* to, From from, int channels, int planeFrom, int chann
 
 // packChunks does so in chunks, lines being lineTo apart: of each run of so many lines the first 16 bytes are side by side, then the next ones.
 template <class Number, class From>
-INLINE void packChunks(unsigned* to, From from, int channels, int planeFrom, int channelFrom, int height, int width, int top, int left, int rows,
-                       int columns, int blocks, int planeTo, int blockTo, int lineTo, int run) {
+INLINE void packChunks(unsigned* to, From from, Out<float> sums, bool summed, int channels, int planeFrom, int channelFrom, int height, int width,
+                       int top, int left, int rows, int columns, int blocks, int planeTo, int blockTo, int lineTo, int run) {
   PackTile<Number> b(from, channels, planeFrom, channelFrom, height, width, top, left, rows, columns, blocks);
+  if (summed) b.sum(sums, channels, (rows * columns + b.lines - 1) / b.lines);
   constexpr int chunk = 4, chunks = line / chunk;
   int n = threadIdx.x % 32, i = threadIdx.x / 32;
   if (b.begin + n >= rows * columns || i >= chunks) return;

@@ -2,18 +2,28 @@
 #pragma once
 #include "math.cuh"
 #include "quad.cuh"
+#include "reduce.cuh"
 
 namespace pollen {
 
 // The families, numbered as langevin.PriorKind.
 enum PriorFamily { flatPrior, gaussianPrior, laplacePrior, studentTPrior, scaleMixturePrior };
 
+// Mixture are numbers of the scale mixture, which lie in shared memory: no other family needs them.
+struct Mixture {
+  double narrow, odds, bend;
+};
+
+INLINE const Mixture& mixtureOf(double narrow, double odds, double bend) {
+  return once<Mixture>([=]() INLINED { return Mixture{narrow, odds, bend}; });
+}
+
 // Prior gives the gradient of U/N, dw plus the slope of the prior over N.
 template <class T>
 struct Prior {
   int family;
   T strength, spread;
-  double narrow, odds, bend;
+  const Mixture& mixture;
   int dataSize;
 
   // withSlope is f(s), s(dw, theta) being the family's gradient: the branch between families is around all that f does.
@@ -26,8 +36,9 @@ struct Prior {
         return f([&](T dw, T theta) INLINED { return dw + strength * theta / (spread + theta * theta); });
       case scaleMixturePrior:
         return f([&](T dw, T theta) INLINED {
-          double x = theta, q = math::exp(odds - bend * x * x);
-          return dw + T(x * (strength + narrow * q) / (1 + q));
+          const Mixture& m = again(mixture);
+          double x = theta, q = math::exp(m.odds - m.bend * x * x);
+          return dw + T(x * (strength + m.narrow * q) / (1 + q));
         });
       default:
         return f([&](T dw, T theta) INLINED { return dw + strength * theta; });
@@ -56,8 +67,9 @@ struct Prior {
         });
       case scaleMixturePrior:
         return f([&](double theta) INLINED {
-          double square = theta * theta, p = 1 / (1 + math::exp(bend * square - odds));
-          return wide + (narrow - wide) * p * (1 - 2 * bend * square * (1 - p));
+          const Mixture& m = again(mixture);
+          double square = theta * theta, p = 1 / (1 + math::exp(m.bend * square - m.odds));
+          return wide + (m.narrow - wide) * p * (1 - 2 * m.bend * square * (1 - p));
         });
       default:
         return f([&](double) INLINED { return wide; });
@@ -77,4 +89,4 @@ struct Prior {
 
 // A kernel's arguments for a prior, and the prior of them.
 #define PRIOR(T) int family, T strength, T spread, double narrow, double odds, double bend, int dataSize
-#define PRIOR_OF(T) (Prior<T>{family, strength, spread, narrow, odds, bend, dataSize})
+#define PRIOR_OF(T) (Prior<T>{family, strength, spread, mixtureOf(narrow, odds, bend), dataSize})

@@ -6,7 +6,8 @@
 // multiplied is its Shape's: tile.cuh has that of the ordinary cores, tensorcore.cuh that of the tensor cores.
 //
 // The depth is cut into slices that the shape alone determines. An element's slices are summed from zero, each in order of depth, and then
-// added in order: by one block after the other's, or by a block each into workspace and a kernel that adds (slices.cu), with the same bits.
+// added in order: by one block after the other's, by as many groups of a block's threads at once, or by a block each into workspace and a kernel that
+// adds (slices.cu), with the same bits.
 #pragma once
 
 #include "stage.cuh"
@@ -16,13 +17,20 @@ namespace pollen {
 INLINE int lesser(int a, int b) { return a < b ? a : b; }
 
 // Epilogue is what is done to a sum before it is stored. With pooling every four columns are a window, whose maximum alone is; which of the four it was is
-// noted if asked for, and that it was none if only those above 0 count.
-enum Epilogue { biasPerColumn = 1, biasPerRow = 2, withReLU = 4, withPool = 8, withWhich = 16, onlyPositive = 32 };
+// noted if asked for, and that it was none if only those above 0 count. With a mask bias is a number for each sum, which is 0 unless that is above 0.
+enum Epilogue { biasPerColumn = 1, biasPerRow = 2, withReLU = 4, withPool = 8, withWhich = 16, onlyPositive = 32, withMask = 64 };
 
 template <class T>
 INLINE T finish(T sum, int epilogue, const T* bias, int at) {
   if (epilogue & (biasPerColumn | biasPerRow)) sum += bias[at];
   return epilogue & withReLU && sum <= 0 ? T(0) : sum;
+}
+
+// finishMatrix is finish of a matrix's element (m, n) of so many columns, which may have a mask.
+template <class T>
+INLINE T finishMatrix(T sum, int epilogue, const T* bias, int m, int n, int columns) {
+  if (epilogue & withMask) return bias[m * columns + n] > 0 ? sum : T(0);
+  return finish(sum, epilogue, bias, epilogue & biasPerRow ? m : n);
 }
 
 // noMaximum is noted of a window whose maximum does not count.
@@ -70,20 +78,21 @@ struct Slices {
 
 // RowsOf and ColumnsOf are a stage's parts of a and of b.
 template <class Shape>
-using RowsOf = StageOf<Shape::rows, Shape::depth, Shape::threads>;
+using RowsOf = StageOf<Shape::rows, Shape::depth, Shape::threads, Shape::groups>;
 template <class Shape>
-using ColumnsOf = StageOf<Shape::columns, Shape::depth, Shape::threads>;
+using ColumnsOf = StageOf<Shape::columns, Shape::depth, Shape::threads, Shape::groups>;
 
 // pipelineSlice adds the depths from k to end to a thread's sums, from sm_80 on: stages are copied while those before them are multiplied. The
 // copies of a round are one group, and a round waits for the group of its stage. The barrier tells that all threads' copies are there, that nobody
-// reads the stage that is copied over, and that what the operands announced can be read. The first rounds only copy.
+// reads the stage that is copied over, and that what the operands announced can be read. The first rounds only copy. All groups go through the rounds
+// of a slice of each depths, those with a shorter one, or none, without work.
 template <class Shape, class T, class A, class B>
-INLINE void pipelineSlice(typename Shape::Sums& sums, A& a, B& b, int k, int end, T* memory) {
+INLINE void pipelineSlice(typename Shape::Sums& sums, A& a, B& b, int k, int end, int each, T* memory) {
   constexpr int depth = Shape::depth, stages = Shape::stages, ahead = stages - 1;
-  int rounds = (end - k + depth - 1) / depth;
+  int rounds = (end - k + depth - 1) / depth, all = Shape::groups > 1 ? (each + depth - 1) / depth : rounds;
   a.advance(k, end, 0);
   b.advance(k, end, 0);
-  for (int round = -ahead, next = 0; round < rounds; round++) {
+  for (int round = -ahead, next = 0; round < all; round++) {
     copyAsyncWait<ahead - 1>();
     barrier();
     int now = next + 1 == stages ? 0 : next + 1, coming = round + ahead, from = unknown(k + coming * depth);
@@ -95,7 +104,7 @@ INLINE void pipelineSlice(typename Shape::Sums& sums, A& a, B& b, int k, int end
     copyAsyncCommit();
     a.advance(from + depth, end, coming + 1 & 1);
     b.advance(from + depth, end, coming + 1 & 1);
-    if (round >= 0) sums.add(memory + now * Shape::stage, memory + now * Shape::stage + Shape::left);
+    if (round >= 0 && (Shape::groups == 1 || round < rounds)) sums.add(memory + now * Shape::stage, memory + now * Shape::stage + Shape::left);
     next = now;
   }
 }
@@ -129,13 +138,14 @@ INLINE void alternateSlice(typename Shape::Sums& sums, A& a, B& b, int k, int en
 }
 
 // storeRows writes a pass of a tile from shared memory, or adds it to the slices before it: the threads of a warp write neighbouring columns. A thread
-// has its columns alone; those that are left over have none.
+// has its columns alone; those that are left over have none. Of groups, so many have sums, which are added in order; what they add up to stays in shared
+// memory, behind the groups', until the last slices.
 template <int width, class Shape, class T, bool pools>
-INLINE void storeRows(const Output<T, pools>& out, int row, int column, bool first, bool last, const T* memory) {
-  constexpr int across = Shape::columns / width, step = Shape::threads / across;
+INLINE void storeRows(const Output<T, pools>& out, int row, int column, bool first, bool last, int groups, T* memory) {
+  constexpr int across = Shape::columns / width, step = Shape::all / across;
   using Some = Vector<T, width>;
   unsigned thread = unknown(threadIdx.x);
-  if (Shape::threads % across != 0 && thread >= across * step) return;
+  if (Shape::all % across != 0 && thread >= across * step) return;
   int x = thread % across * width, n = column + x;
   if (n >= out.columns) return;
   T* line = out.data + (n / out.inner * out.outer + n % out.inner);
@@ -144,14 +154,38 @@ INLINE void storeRows(const Output<T, pools>& out, int row, int column, bool fir
     int m = row + y;
     if (m >= out.rows) break;
     Some sum = *(const Some*)(memory + Shape::sumAt(y, x)), *to = (Some*)(line + m * out.rowStride);
-    if (!first) {
+    if (Shape::groups == 1 && !first) {
       Some before = *to;
 #pragma unroll
       for (int j = 0; j < width; j++) sum.v[j] = before.v[j] + sum.v[j];
     }
+    if constexpr (Shape::groups > 1) {
+      Some* kept = (Some*)(memory + Shape::groups * Shape::memory + Shape::sumAt(y, x));
+      if (!first) {
+        Some before = *kept;
+#pragma unroll
+        for (int j = 0; j < width; j++) sum.v[j] = before.v[j] + sum.v[j];
+      }
+#pragma unroll
+      for (int g = 1; g < Shape::groups; g++) {
+        if (g >= groups) break;
+        Some v = *(const Some*)(memory + g * Shape::memory + Shape::sumAt(y, x));
+#pragma unroll
+        for (int j = 0; j < width; j++) sum.v[j] += v.v[j];
+      }
+      if (!last) {
+        *kept = sum;
+        continue;
+      }
+    }
     if (last) {
 #pragma unroll
-      for (int j = 0; j < width; j++) sum.v[j] = finish(sum.v[j], out.epilogue, out.bias, out.epilogue & biasPerRow ? m : n + j);
+      for (int j = 0; j < width; j++) {
+        if constexpr (pools)
+          sum.v[j] = finish(sum.v[j], out.epilogue, out.bias, out.epilogue & biasPerRow ? m : n + j);
+        else
+          sum.v[j] = finishMatrix(sum.v[j], out.epilogue, out.bias, m, n + j, out.columns);
+      }
     }
     if constexpr (pools && width == 4) {
       if (last && out.epilogue & withPool) {
@@ -164,17 +198,21 @@ INLINE void storeRows(const Output<T, pools>& out, int row, int column, bool fir
 }
 
 template <class Shape, class T, bool pools>
-INLINE void storeSums(const typename Shape::Sums& sums, const Output<T, pools>& out, int row, int column, bool first, bool last, T* memory) {
+INLINE void storeSums(const typename Shape::Sums& sums, const Output<T, pools>& out, int row, int column, bool first, bool last, T* memory, int group = 0,
+                      int groups = 1) {
 #pragma unroll
   for (int pass = 0; pass < Shape::passes; pass++) {
     barrier();
-    sums.write(memory, pass);
+    if constexpr (Shape::groups > 1)
+      sums.write(memory + group * Shape::memory, pass);
+    else
+      sums.write(memory, pass);
     barrier();
     int from = row + pass * Shape::passRows;
     if (out.inChunks())
-      storeRows<4, Shape>(out, from, column, first, last, memory);
+      storeRows<4, Shape>(out, from, column, first, last, groups, memory);
     else
-      storeRows<1, Shape>(out, from, column, first, last, memory);
+      storeRows<1, Shape>(out, from, column, first, last, groups, memory);
   }
   barrier();
 }
@@ -187,13 +225,23 @@ INLINE void multiply(A a, B b, Output<T, pools> out, Slices slices, T* memory) {
   a.begin(row);
   b.begin(column);
   typename Shape::Sums sums;
+  if constexpr (Shape::groups > 1) {
+    int group = threadIdx.x / Shape::threads;
+    for (int slice = 0; slice < slices.count; slice += Shape::groups) {
+      int k = lesser((slice + group) * slices.each, slices.depth), end = lesser(k + slices.each, slices.depth), left = slices.count - slice;
+      sums.clear();
+      pipelineSlice<Shape>(sums, a, b, k, end, slices.each, memory + group * Shape::memory);
+      storeSums<Shape>(sums, out, unknown(row), unknown(column), slice == 0, left <= Shape::groups, memory, group, left);
+    }
+    return;
+  }
   bool split = gridDim.y > 1;
   if (split) out.data += (long long)blockIdx.y * out.rows * out.columns;
   for (int slice = blockIdx.y; slice < slices.count; slice += gridDim.y) {
     int k = slice * slices.each, end = lesser(k + slices.each, slices.depth);
     sums.clear();
     if constexpr (Shape::stages > 2)
-      pipelineSlice<Shape>(sums, a, b, k, end, memory);
+      pipelineSlice<Shape>(sums, a, b, k, end, slices.each, memory);
     else
       alternateSlice<Shape>(sums, a, b, k, end, memory);
     storeSums<Shape>(sums, out, unknown(row), unknown(column), split || slice == 0, !split && slice == slices.count - 1, memory);

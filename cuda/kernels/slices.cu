@@ -1,5 +1,5 @@
 // The sum of a product's slices, partial [slices, n] -> out [n], in order, with the product's epilogue: out is [n / 4] and so is which if that pools.
-// Element i of the sum is given bias[i / inner % count].
+// Element i of the sum is given bias[i / inner % count], or the mask's element i.
 #include "product.cuh"
 
 // sumSlices adds the slices of width elements, n apart.
@@ -38,7 +38,10 @@ INLINE void sumAll(Out<T> out, const T* partial, const T* bias, Out<unsigned cha
     }
     return;
   }
-  for (int i = first(); i < n; i += step()) out.at()[i] = finish(sumSlices<1>(partial + i, n, slices).v[0], epilogue, bias, i / inner % count);
+  for (int i = first(); i < n; i += step()) {
+    T sum = sumSlices<1>(partial + i, n, slices).v[0];
+    out.at()[i] = epilogue & withMask ? finishMatrix(sum, epilogue, bias, 0, i, n) : finish(sum, epilogue, bias, i / inner % count);
+  }
 }
 
 // sumTaps adds partial [slices, planes, taps, width] to out [planes, channels, taps]: the sum of a filter's gradient, whose channels are last.

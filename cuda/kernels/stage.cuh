@@ -28,8 +28,9 @@ INLINE void loadChunk(double* to, const double* from, bool there) {
   for (int j = 0; j < 4; j++) to[j] = loadIf(there, from + j);
 }
 
-// StageOf is a stage's part of one operand, of which each thread brings count numbers, number i at place i of one of the ways below.
-template <int side_, int depth_, int threads_>
+// StageOf is a stage's part of one operand, of which each thread brings count numbers, number i at place i of one of the ways below. A block may have
+// several groups of so many threads.
+template <int side_, int depth_, int threads_, int groups = 1>
 struct StageOf {
   static constexpr int side = side_, depth = depth_, threads = threads_, count = side * depth / threads;
   static_assert(side % 32 == 0 && depth % 8 == 0 && count % 4 == 0, "eight chunks to a depth, a chunk to a thread");
@@ -44,6 +45,9 @@ struct StageOf {
       return d * side + bank + acrossD * side + acrossX / 32 * 32;
     }
   };
+
+  // thread is a thread's number in its group.
+  static INLINE unsigned thread() { return groups > 1 ? unknown(threadIdx.x) % threads : unknown(threadIdx.x); }
 
   // alongSide gives the lanes of a warp neighbours along the side.
   static INLINE Place alongSide(unsigned thread, int i) {
@@ -121,7 +125,7 @@ struct Matrix {
 
   template <class Stage, class F>
   INLINE void chunks(int k, int, F f) const {
-    auto p = Stage::chunk(unknown(threadIdx.x), 0);
+    auto p = Stage::chunk(Stage::thread(), 0);
     const T* from = data + ((k + p.d) * extent + first + p.x);
     int left = first + p.x < extent ? end - k - p.d : 0;
 #pragma unroll
@@ -133,7 +137,7 @@ struct Matrix {
 
   template <class Stage, bool, class F>
   INLINE void words(int k, int, F f) const {
-    auto p = Stage::alongDepth(unknown(threadIdx.x), 0);
+    auto p = Stage::alongDepth(Stage::thread(), 0);
     int across = alongDepth ? depth : 1, down = alongDepth ? 1 : extent, left = k + p.d < end ? extent - first - p.x : 0;
     const T* from = data + ((k + p.d) * down + (first + p.x) * across);
 #pragma unroll

@@ -2,6 +2,7 @@
 // of the tables of partial sums that other kernels leave.
 #include "quad.cuh"
 #include "reduce.cuh"
+#include "rows.cuh"
 #include "walk.cuh"
 
 // sum makes neighbouring sums side by side, sumRuns a sum with a block, along terms that are neighbours.
@@ -30,6 +31,30 @@ INLINE void sumPartial(Out<T> y, In<double> partial, int rows, int columns, doub
     columnSums(y, columns, rows, scale, term);
 }
 
+// sumRows adds the rows of x [rows columns], a block eight columns at a time: 32 threads have each some rows of one of them.
+template <class T>
+INLINE void sumRows(Out<T> y, In<T> x, Share columns, int rows) {
+  constexpr int together = 8, parts = 32, warps = together * parts / 32;
+  SHARED(double, sums, warps * together);
+  int i = threadIdx.x % together, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+  for (int begin = columns.block * together; begin < columns; begin += columns.blocks * together) {
+    double total = 0;
+    if (begin + i < columns) {
+#pragma unroll 8
+      for (int row = threadIdx.x / together; row < rows; row += parts) total += x.at()[(long long)row * columns + begin + i];
+    }
+#pragma unroll
+    for (int mask = together; mask < 32; mask *= 2) total += shuffleXor(total, mask);
+    barrier();
+    if (lane < together) sums[warp * together + lane] = total;
+    barrier();
+    if (threadIdx.x >= together || begin + i >= columns) continue;
+#pragma unroll
+    for (int w = 1; w < warps; w++) total += sums[w * together + i];
+    y.at()[begin + i] = T(total);
+  }
+}
+
 #define SUM_KERNEL(name, T, Y)                                                                              \
   (Out<Y> y, In<T> x, int sums, int elements, WALK3(k), WALK3(s), T scale) {                                \
     name(y, x, sums, elements, WALK3_OF(k), WALK3_OF(s), scale);                                            \
@@ -47,5 +72,14 @@ INLINE void sumPartial(Out<T> y, In<double> partial, int rows, int columns, doub
     sumPartial(y, partial, rows, columns, scale);                                                           \
   }
 
+// ROWS are sums of several tables.
+#define ROWS(T, suffix)                                                                                             \
+  INLINE void sum_rows_##suffix##_row(Out<T> y, In<T> x, Share columns, int rows) { sumRows(y, x, columns, rows); } \
+  KERNEL(sum_rows_##suffix, 256)(decltype(rowsOf(sum_rows_##suffix##_row)) rows) {                                  \
+    rows.run([](auto... a) INLINED { sum_rows_##suffix##_row(a...); });                                             \
+  }
+
 SUM(float, f32)
 SUM(double, f64)
+ROWS(float, f32)
+ROWS(double, f64)

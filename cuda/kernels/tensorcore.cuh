@@ -37,12 +37,13 @@ struct BF16 {
   static INLINE void multiply(float* d, const unsigned* a, const unsigned* b) { mmaBF16_16x8x16(d, a, b); }
 };
 
-// TensorTile is a block's share: rows x columns sums, of which each warp has warpRows x warpColumns; all are multiples of 32.
-template <class Number, int rows_, int columns_, int stages_, int warpRows, int warpColumns>
+// TensorTile is a block's share: rows x columns sums, of which each warp has warpRows x warpColumns; all are multiples of 32. Several groups of threads
+// each have all of it, and a slice of the depth.
+template <class Number, int rows_, int columns_, int stages_, int warpRows, int warpColumns, int groups_ = 1>
 struct TensorTile {
-  static constexpr int rows = rows_, columns = columns_, depth = 16, stages = stages_;
-  static constexpr int across = columns / warpColumns, threads = 32 * across * (rows / warpRows);
-  static constexpr int blocks = warpRows * warpColumns > 2048 ? 2 : 3;  // of a multiprocessor, which has 65536 registers
+  static constexpr int rows = rows_, columns = columns_, depth = 16, stages = stages_, groups = groups_;
+  static constexpr int across = columns / warpColumns, threads = 32 * across * (rows / warpRows), all = threads * groups;
+  static constexpr int blocks = groups > 1 ? 1 : warpRows * warpColumns > 2048 ? 2 : 3;  // of a multiprocessor, which has 65536 registers
   static constexpr int left = depth * rows, stage = depth * (rows + columns), memory = stages * stage;
   static constexpr int passes = 1, passRows = rows;
   static_assert(rows * columns <= memory, "the sums fit into the stages");
@@ -61,6 +62,8 @@ struct TensorTile {
           : warpRow(thread / 32 / across * warpRows), warpColumn(thread / 32 % across * warpColumns), pair(thread % 4),
             chunk(thread % 32 / 8 + thread / 4 % 2 * 4) {}
     };
+
+    static INLINE Lane lane() { return Lane(groups > 1 ? unknown(threadIdx.x) % threads : unknown(threadIdx.x)); }
 
     INLINE void clear() {
 #pragma unroll
@@ -85,7 +88,7 @@ struct TensorTile {
     }
 
     INLINE void add(const float* a, const float* b) {
-      Lane lane(unknown(threadIdx.x));
+      Lane lane = Sums::lane();
 #pragma unroll
       for (int k = 0; k < depth; k += Number::depth) {
         unsigned right[warpColumns / 32][4][2];
@@ -106,7 +109,7 @@ struct TensorTile {
     }
 
     INLINE void write(float* memory, int) const {
-      Lane lane(unknown(threadIdx.x));
+      Lane lane = Sums::lane();
 #pragma unroll
       for (int i = 0; i < warpRows / 8; i++)
 #pragma unroll

@@ -15,7 +15,7 @@ INLINE double multiplyAdd(double a, double b, double c) { return __builtin_fma(a
 template <class T, int rows_, int columns_, int depth_, int stages_, int threadRows, int threadColumns>
 struct Tile {
   static constexpr int rows = rows_, columns = columns_, depth = depth_, stages = stages_;
-  static constexpr int across = columns / threadColumns, threads = rows / threadRows * across;
+  static constexpr int across = columns / threadColumns, threads = rows / threadRows * across, groups = 1, all = threads;
   static constexpr int blocks = stages == 2 || threads < 128 ? 1 : threads < 256 ? 3 : 2;  // of a multiprocessor, which has 65536 registers
   static constexpr int left = depth * rows, stage = depth * (rows + columns);
   static constexpr int rowGroups = threadRows / 4, columnGroups = threadColumns / 4;

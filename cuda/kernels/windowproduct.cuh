@@ -104,8 +104,8 @@ struct ProductOfWindows {
     }
   }
 
-  // add puts the block's images through the warp's sums, of filters from filter on and taps at offset.
-  INLINE void add(float (&sum)[2][4][4], int filter, const int (&offset)[4], const int* places, unsigned* words) const {
+  // add puts the block's images through the warp's sums, of filters from filter on and taps at offset, and the windows, by filter, through whole.
+  INLINE void add(float (&sum)[2][4][4], float (&whole)[4], int filter, const int (&offset)[4], const int* places, unsigned* words) const {
     int groups = (windows() + group - 1) / group, last = lesser((blockIdx.y + 1) * each, c.B), quarter = threadIdx.x % 4 * 4;
     for (int begin = blockIdx.y * each; begin < last; begin += together) {
       int count = lesser(together, last - begin), total = count * groups, i = threadIdx.x / 32, image = i / groups, window = i % groups * group + quarter;
@@ -133,7 +133,11 @@ struct ProductOfWindows {
           for (int h = 0; h < 2; h++) {
             unsigned a[2][Words::count];
 #pragma unroll
-            for (int k = 0; k < 2; k++) Words::spread(a[k], now.g[2 * h + k].v[j], now.which[2 * h + k].v[j]);
+            for (int k = 0; k < 2; k++) {
+              float g = now.g[2 * h + k].v[j];
+              Words::spread(a[k], g, now.which[2 * h + k].v[j]);
+              if (now.which[2 * h + k].v[j] != noMaximum) whole[2 * h + k] += g;
+            }
 #pragma unroll
             for (int s = 0; s < Words::count; s += 2) {
               const unsigned four[4] = {a[0][s], a[1][s], a[0][s + 1], a[1][s + 1]};
@@ -146,10 +150,11 @@ struct ProductOfWindows {
     }
   }
 
-  INLINE void operator()(float* partial, unsigned* memory) const {
+  // sums become the sums of the slice's windows by filter, [slices K], if asked for.
+  INLINE void operator()(Out<float> partial, Out<float> sums, bool summed, unsigned* memory) const {
     int all = c.C * c.taps(), places = (windows() + group - 1) / group * group, rows = (c.K + side - 1) / side;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, filter = blockIdx.x % rows * side, first = blockIdx.x / rows * side;
-    float sum[2][4][4];
+    float sum[2][4][4], whole[4] = {0, 0, 0, 0};
     int offset[4];
 #pragma unroll
     for (int t = 0; t < 4; t++) {
@@ -159,25 +164,39 @@ struct ProductOfWindows {
       for (int k = 0; k < 4; k++) sum[0][t][k] = sum[1][t][k] = 0;
     }
     placesOf(c, (int*)memory, places, width);
-    add(sum, filter + lane / 4, offset, (const int*)memory, memory + places);
+    add(sum, whole, filter + lane / 4, offset, (const int*)memory, memory + places);
     barrier();
     // The warps' sums lie one after the other, lines of taps, neighbouring ones in different banks.
-    float* sums = (float*)memory;
+    float* tiles = (float*)memory;
 #pragma unroll
     for (int i = 0; i < 4; i++)
 #pragma unroll
       for (int t = 0; t < 4; t++) {
         int row = 8 * i + lane / 4, column = (8 * t + lane % 4 * 2) ^ row % 4 * 8;
-        *(Vector<float, 2>*)(sums + (warp * side + row) * side + column) = {sum[i / 2][t][i % 2 * 2], sum[i / 2][t][i % 2 * 2 + 1]};
+        *(Vector<float, 2>*)(tiles + (warp * side + row) * side + column) = {sum[i / 2][t][i % 2 * 2], sum[i / 2][t][i % 2 * 2 + 1]};
       }
     barrier();
     for (int row = warp; row < lesser(side, c.K - filter); row += warps) {
-      const float* at = sums + row * side + (lane ^ row % 4 * 8);
+      const float* at = tiles + row * side + (lane ^ row % 4 * 8);
       float total = at[0];
 #pragma unroll
       for (int w = 1; w < warps; w++) total += at[w * side * side];
-      if (first + lane < all) partial[(blockIdx.y * c.K + filter + row) * all + first + lane] = total;
+      if (first + lane < all) partial.at()[(blockIdx.y * c.K + filter + row) * all + first + lane] = total;
     }
+    if (!summed || first > 0) return;
+    barrier();
+#pragma unroll
+    for (int i = 0; i < 4; i++) {
+      whole[i] += shuffleXor(whole[i], 1);
+      whole[i] += shuffleXor(whole[i], 2);
+      if (lane % 4 == 0) tiles[warp * side + 8 * i + lane / 4] = whole[i];
+    }
+    barrier();
+    if (warp > 0 || filter + lane >= c.K) return;
+    float total = tiles[lane];
+#pragma unroll
+    for (int w = 1; w < warps; w++) total += tiles[w * side + lane];
+    sums.at()[blockIdx.y * c.K + filter + lane] = total;
   }
 };
 

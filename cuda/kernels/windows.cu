@@ -78,12 +78,13 @@ struct FilterOfWindows {
     }
   }
 
-  INLINE void operator()(T* partial, T* memory) const {
+  // sums become the sums of the slice's windows by filter, [slices K], if asked for.
+  INLINE void operator()(T* partial, Out<T> sums, bool summed, T* memory) const {
     int windows = c.P / 2 * (c.Q / 2), all = c.C * c.taps(), groups = (c.K + filters - 1) / filters;
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, first = blockIdx.x / groups * taps, filter = blockIdx.x % groups * filters;
     T *image = memory + warps * filters * apart, *gradients = memory + warp * filters * apart;
     int* places = (int*)(image + c.C * height() * width()) + warp * filters * apart;
-    T sum[taps];
+    T sum[taps], own = 0;
     int offset[taps];
 #pragma unroll
     for (int j = 0; j < taps; j++) {
@@ -101,6 +102,7 @@ struct FilterOfWindows {
         barrier();
         for (int k = 0; k < count; k++) {
           T g = gradients[lane * apart + k];
+          own += g;
           const T* near = image + places[lane * apart + k];
 #pragma unroll
           for (int j = 0; j < taps; j++) sum[j] = math::fma(g, near[offset[j]], sum[j]);
@@ -117,6 +119,14 @@ struct FilterOfWindows {
       for (int w = 1; w < warps; w++) total += memory[(w * taps + j) * filters + lane];
       if (filter + lane < c.K) partial[(blockIdx.y * c.K + filter + lane) * all + first + j] = total;
     }
+    if (!summed || first > 0) return;
+    barrier();
+    memory[warp * filters + lane] = own;
+    barrier();
+    if (warp > 0 || filter + lane >= c.K) return;
+#pragma unroll
+    for (int w = 1; w < warps; w++) own += memory[w * filters + lane];
+    sums.at()[blockIdx.y * c.K + filter + lane] = own;
   }
 };
 
@@ -132,14 +142,15 @@ struct FilterOfWindows {
     biasOfWindows(partial, Windows<T>{dout.at(), which.at()}, n / 4, channels, width / 4);                                                   \
   }
 
-// FILTER is the gradient of a filter, partial [slices, K C R S], so many taps to a block. The grid's blocks are taps by filters.
+// FILTER is the gradient of a filter, partial [slices, K C R S], so many taps to a block, and of its bias if summed, [slices, K]. The grid's blocks are
+// taps by filters.
 #define FILTER(suffix, T, taps)                                                                                                              \
   KERNEL(conv2d_windows_filter_##taps##_##suffix, 128)                                                                                       \
-  (Out<T> partial, In<T> dout, In<unsigned char> which, In<T> x, int B, int C, int H, int W, int K, int R, int S, int P, int Q, int strideH, \
-   int strideW, int padH, int padW, int dilationH, int dilationW, int each) {                                                                \
+  (Out<T> partial, In<T> dout, In<unsigned char> which, In<T> x, Out<T> sums, int B, int C, int H, int W, int K, int R, int S, int P, int Q, \
+   int strideH, int strideW, int padH, int padW, int dilationH, int dilationW, int summed, int each) {                                       \
     DYNAMIC_SHARED(Line, memory);                                                                                                            \
     Convolution c = {B, C, H, W, K, R, S, P, Q, strideH, strideW, padH, padW, dilationH, dilationW};                                         \
-    FilterOfWindows<T, taps>{c, {dout.at(), which.at()}, x.at(), each}(partial.at(), (T*)memory);                                            \
+    FilterOfWindows<T, taps>{c, {dout.at(), which.at()}, x.at(), each}(partial.at(), sums, summed != 0, (T*)memory);                         \
   }
 
 WINDOWS_OF(f32, float)

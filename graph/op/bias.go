@@ -78,8 +78,12 @@ func (biasBackward) Lower(l *graph.Lowering) {
 	if width > 1 {
 		host, sums.plane = planeSums(l, rows, width, graph.Pick(l, biasSum[float32], biasSum[float64])), width
 	}
-	emitSums(l, "bias_bwd", "bias_bwd", sums, host,
-		l.Out(), l.In(0), tensor.Int(rows*width), tensor.Int(channels), tensor.Int(width))
+	arguments := []tensor.Argument{l.Out(), l.In(0), tensor.Int(rows * width), tensor.Int(channels), tensor.Int(width)}
+	if width == 1 && sums.parts() == 1 {
+		l.EmitCalls("bias_bwd", []tensor.Call{sumRows(l, rows/channels, channels)}, host, arguments...)
+		return
+	}
+	emitSums(l, "bias_bwd", "bias_bwd", sums, host, arguments...)
 }
 
 // biasRows sums a channel's elements, which lie a row apart.

@@ -91,6 +91,14 @@ func sumPartial(l *graph.Lowering, out tensor.Argument, partial *tensor.Buffer, 
 		out, tensor.In(partial), tensor.Int(rows), tensor.Int(columns), tensor.Real(tensor.Float64, scale))
 }
 
+// sumRows is the call that fills the output with the sums of the columns of the first input, a
+// table of so many rows. A GPU may make the sums of several launches at once.
+func sumRows(l *graph.Lowering, rows, columns int) tensor.Call {
+	const together = 8 // as in cuda/kernels/sum.cu
+	grid := tensor.Shares{Items: above(columns, together), Most: 1, Threads: SumThreads, Rows: true}
+	return l.Call("sum_rows", grid, l.Out(), l.In(0), tensor.Int(columns), tensor.Int(rows))
+}
+
 // A mean takes one block, of at most meanThreads threads, or, with more work than 4 meanPerBlock, a
 // block for each meanPerBlock, at most meanBlocks.
 const (

@@ -11,11 +11,12 @@ import (
 // MatMul is the matrix product c = op(a) op(b), where op transposes or does nothing:
 // a [M N] or transposed [N M], b [N O] or transposed [O N] -> c [M O]. A linear layer is x [B I],
 // w [O I] -> [B O] with TransposeB. A bias over the columns and a ReLU that follow are fused into
-// it.
+// it, or a ReLU's gradient.
 type MatMul struct {
 	TransposeA, TransposeB bool
 
 	bias, relu bool
+	mask       bool // the third input is a ReLU's output
 }
 
 // Name implements graph.Op.
@@ -55,15 +56,20 @@ func (m MatMul) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 // Fuse implements graph.Fuser.
 func (m MatMul) Fuse(consumer graph.Op) (graph.Op, bool) {
-	switch consumer.(type) {
-	case BiasAdd:
-		if !m.bias && !m.relu {
+	switch consumer {
+	case BiasAdd{}:
+		if !m.bias && !m.relu && !m.mask {
 			m.bias = true
 			return m, true
 		}
-	case ReLU:
-		if !m.relu {
+	case ReLU{}:
+		if !m.relu && !m.mask {
 			m.relu = true
+			return m, true
+		}
+	case reluBackward{}:
+		if !m.bias && !m.relu && !m.mask {
+			m.mask = true
 			return m, true
 		}
 	}
@@ -82,10 +88,24 @@ func (m MatMul) Lower(l *graph.Lowering) {
 		arguments = append(arguments, l.In(2))
 		stem = "matmul_bias_fwd"
 	}
+	host := heavy(l, plan, err, at)
+	if m.mask {
+		arguments = append(arguments, l.In(2))
+		stem = "matmul_mask_fwd"
+		mask := graph.Pick(l, maskProduct(kernel.PassAbove32), maskProduct(kernel.PassAbove64))
+		host.Phases = append(host.Phases, tensor.Strips(g.M*g.N, 1, mask).Phases...)
+	}
 	arguments = append(arguments, tensor.Int(g.M), tensor.Int(g.N), tensor.Int(g.K), flag(m.TransposeA), flag(m.TransposeB))
-	product := tensor.Product{Rows: g.M, Columns: g.N, Depth: g.K, Forward: true, ReLU: m.relu}
-	l.EmitCalls(stem, []tensor.Call{l.Call("matmul", product, arguments...)},
-		heavy(l, plan, err, at), append(arguments, flag(m.relu))...)
+	product := tensor.Product{Rows: g.M, Columns: g.N, Depth: g.K, Forward: true, ReLU: m.relu, Mask: m.mask}
+	l.EmitCalls(stem, []tensor.Call{l.Call("matmul", product, arguments...)}, host, append(arguments, flag(m.relu))...)
+}
+
+// maskProduct is a ReLU's gradient of a product that is there.
+func maskProduct[T float32 | float64](pass func(dx, dout, y []T, bound T)) func(a *tensor.Args, lo, hi int) {
+	return func(a *tensor.Args, lo, hi int) {
+		out := tensor.Slice[T](a, 0)[lo:hi]
+		pass(out, out, tensor.Slice[T](a, 3)[lo:hi], 0)
+	}
 }
 
 // Gradients implements graph.Differentiable.

@@ -63,13 +63,35 @@ func matrixCases() []Case {
 	cases = append(cases,
 		matrix{33, 31, 10, linear}.fused("matmul_bias_fwd", true, false),
 		matrix{31, 17, 33, linear}.fused("matmul_fwd", false, true),
-		matrix{17, 33, 35, op.MatMul{}}.fused("matmul_bias_fwd", true, true))
+		matrix{17, 33, 35, op.MatMul{}}.fused("matmul_bias_fwd", true, true),
+		matrix{17, 33, 35, op.MatMul{}}.masked(), matrix{9, 1011, 7, linear}.masked())
 	for _, m := range []matrix{{100, 320, 50, linear}, {64, 784, 256, linear}} {
 		c := m.fused("matmul_bias_fwd", true, true)
 		c.Speed, c.Flops = true, 2*float64(m.rows*m.inner*m.columns)
 		cases = append(cases, c)
 	}
 	return cases
+}
+
+// masked is a row of a product that is the gradient of another one's first factor, with the
+// gradient of the ReLU that made that, which the compiler fuses into it.
+func (m matrix) masked() Case {
+	return Case{
+		Name: "matmul, relu gradient " + m.String(), Inputs: append(m.inputs(), Float(Normal, m.rows, m.columns)), Terms: m.inner, NoGradient: true,
+		Build: func(b *graph.Builder, in []*graph.Node) *graph.Node {
+			y := b.Apply(op.MatMul{TransposeB: !m.product.TransposeB}, b.Apply(op.ReLU{}, in[2]), in[1])
+			return b.Gradients(b.Apply(op.Sum{}, b.Apply(op.Multiply{}, y, in[0])), in[2])[0]
+		},
+		Naive: func(in [][]float64) []float64 {
+			c := m.naive(in)
+			for i, x := range in[2] {
+				if !(x > 0) {
+					c[i] = 0
+				}
+			}
+			return c
+		},
+	}
 }
 
 // fused is a row of a product with what the compiler fuses into it.
