@@ -51,6 +51,12 @@ __device__ inline double loadIf(bool there, const double* from) {
   return v;
 }
 
+__device__ inline unsigned loadIf(bool there, const unsigned char* from) {
+  unsigned v;
+  asm("{ .reg .pred there; setp.ne.b32 there, %2, 0; mov.b32 %0, 0; @there ld.global.u8 %0, [%1]; }" : "=r"(v) : "l"(from), "r"((int)there));
+  return v;
+}
+
 // loadIf4 is that of four neighbours, at a multiple of 16 bytes.
 __device__ inline void loadIf4(bool there, const float* from, float* to) {
   asm("{ .reg .pred there; setp.ne.b32 there, %5, 0; mov.b32 %0, 0; mov.b32 %1, 0; mov.b32 %2, 0; mov.b32 %3, 0;"

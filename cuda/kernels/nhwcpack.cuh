@@ -6,9 +6,9 @@
 
 namespace pollen {
 
-// PackTile is a block's part of planes of channels on its way through shared memory: some lines, from begin on, of a block of channels of a plane. Channel c
-// of pixel (h, w) of a plane is from(plane planeFrom + c channelFrom, h, w), and is a part of the plane's line (h + top) columns + w + left. Lines outside
-// of the image are 0.
+// PackTile is a block's part of planes of channels on its way through shared memory: some lines, from begin on, of a block of channels of a plane. Of pixel
+// (h, w) of a plane, which from seeks, channels are channelFrom apart, and are parts of the plane's line (h + top) columns + w + left. Lines outside of the
+// image are 0.
 template <class Number>
 struct PackTile {
   static constexpr int numbers = Numbers<Number>::word, some = line * numbers, lines = 32;
@@ -22,11 +22,10 @@ struct PackTile {
     begin = blockIdx.x % tiles * lines, block = blockIdx.x / tiles % blocks, plane = blockIdx.x / tiles / blocks;
     int at = begin + lane, h = at / columns - top, w = at % columns - left;
     bool inside = (unsigned)h < (unsigned)height & (unsigned)w < (unsigned)width;
+    int first = block * some + warp, there = inside ? channels - first : 0, apart = channelFrom / From::together;
+    from.seek(plane * planeFrom + first * channelFrom, h, w);
 #pragma unroll
-    for (int i = 0; i < some; i += 8) {
-      int channel = block * some + i + warp;
-      memory[lane * (some + 1) + i + warp] = from(inside & (channel < channels), plane * planeFrom + channel * channelFrom, h, w);
-    }
+    for (int i = 0; i < some; i += 8) memory[lane * (some + 1) + i + warp] = from(i < there, i * apart);
     barrier();
     tile = memory;
   }
@@ -87,20 +86,28 @@ INLINE void packChunks(unsigned* to, From from, Out<float> sums, bool summed, in
   ((Vector<unsigned, chunk>*)to)[(at / run * chunks + i) * run + at % run] = words;
 }
 
-// FromPlanes are planes of width columns; FromWindows those that windows' gradients make.
+// FromPlanes are planes of width columns; FromWindows those that windows' gradients make, which has together elements in one.
 struct FromPlanes {
+  static constexpr int together = 1;
   const float* x;
   int width;
 
-  INLINE float operator()(bool there, int plane, int h, int w) const { return loadIf(there, x + plane + h * width + w); }
+  INLINE void seek(int plane, int h, int w) { x += plane + h * width + w; }
+  INLINE float operator()(bool there, int further) const { return loadIf(there, x + further); }
 };
 struct FromWindows {
+  static constexpr int together = 4;
   Windows<float> windows;
   int width;
+  unsigned element;
 
-  INLINE float operator()(bool there, int plane, int h, int w) const {
-    int at = plane / 4 + h / 2 * (width / 2) + w / 2;
-    return loadIf(there && windows.which[at] == h % 2 * 2 + w % 2, windows.dout + at);
+  INLINE void seek(int plane, int h, int w) {
+    int at = plane / together + h / 2 * (width / 2) + w / 2;
+    windows.dout += at, windows.which += at;
+    element = h % 2 * 2 + w % 2;
+  }
+  INLINE float operator()(bool there, int further) const {
+    return loadIf(there & (loadIf(there, windows.which + further) == element), windows.dout + further);
   }
 };
 

@@ -4,7 +4,7 @@ package kernels
 // again.
 type Loop struct {
 	Slots int // instructions that a warp issues in a round
-	Items int // elements of a thread in a round of an update or of an elementwise kernel, 0 for a product's stage
+	Items int // elements of a thread in a round, words of a packed copy; 0 for a product's stage
 }
 
 // Loops are the main loops of kernels that a training step of a convolutional network has. A
@@ -13,7 +13,8 @@ type Loop struct {
 // of channels, 64 in depth of bf16 and 32 of tf32; of their filter's gradient a stage of 64 pixels,
 // with one round of its inner loops, which copy; of that of windows two windows with 9 taps, or one
 // with 27. On the tensor cores a round of windows has 16 of them, of 32 filters and 32 taps. Those
-// of an update are the fewest with which a round makes noise.
+// of an update are the fewest with which a round makes noise; those of a packed copy are all of the
+// kernel, which has no loop.
 var Loops = map[string]Loop{
 	"sgld_update_f32":                {248, 4},
 	"psgld_update_f32":               {348, 4},
@@ -24,6 +25,12 @@ var Loops = map[string]Loop{
 	"sgnht_update_euler_f32":         {305, 4},
 	"sgd_update_f32":                 {33, 4},
 	"momentum_update_f32":            {48, 4},
+	"nhwc_pack_tf32":                 {244, 4},
+	"nhwc_pack_bf16":                 {269, 4},
+	"nhwc_pack_chunks_bf16":          {279, 4},
+	"nhwc_pack_windows_tf32":         {284, 4},
+	"nhwc_pack_windows_bf16":         {330, 4},
+	"nhwc_pack_windows_chunks_bf16":  {341, 4},
 	"relu_fwd_f32":                   {14, 4},
 	"relu_bwd_f32":                   {21, 4},
 	"matmul_128x128_fp32":            {1333, 0},

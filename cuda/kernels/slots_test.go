@@ -112,13 +112,21 @@ func (m machine) smallest(least int, kinds ...map[uint64]bool) (best [2]int) {
 }
 
 // slots are what Loop says of a kernel: of a product all of the innermost loop that multiplies, of
-// what makes noise the fewest through the middle of Philox, of other kernels through a store.
+// what makes noise the fewest through the middle of Philox, of packed copies all of the kernel, of
+// others through a store.
 func (m machine) slots(symbol string) (int, error) {
 	if strings.HasPrefix(symbol, "matmul") || strings.HasPrefix(symbol, "conv2d") {
 		if loop := m.smallest(8, mma, fma); loop[1] > 0 {
 			return loop[1] - loop[0] + 1, nil
 		}
 		return 0, fmt.Errorf("%s has no loop that multiplies", symbol)
+	}
+	if strings.HasPrefix(symbol, "nhwc_pack") {
+		for i := len(m) - 1; i >= 0; i-- {
+			if m.op(i) == opExit {
+				return i + 1, nil
+			}
+		}
 	}
 	loop, kind, middle := m.smallest(18, wide), wide, 10
 	if loop[1] == 0 {
@@ -146,7 +154,11 @@ func assembled(t *testing.T, ptxas string, f File, e Entry) machine {
 	if err := os.WriteFile(source, []byte(f.Head+e.Body), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out, err := exec.Command(ptxas, "-arch=sm_90", source, "-o", to).CombinedOutput(); err != nil {
+	arch := "-arch=sm_90"
+	if strings.Contains(f.Head, "sm_90a") {
+		arch += "a"
+	}
+	if out, err := exec.Command(ptxas, arch, source, "-o", to).CombinedOutput(); err != nil {
 		t.Fatalf("%s: %v: %s", e.Name, err, out)
 	}
 	content, err := os.ReadFile(to)
