@@ -39,9 +39,9 @@ func TestProgram(t *testing.T) {
 		err  error
 		want string
 	}{
-		{"/tmp/go-build1234/b001/exe/train", nil, "go run ./cmd/train"},
-		{"/tmp/go-build1234/b001/train.test", nil, "train"},
-		{"/usr/local/bin/train", nil, "train"},
+		{"x/go-build1234/b001/exe/train", nil, "go run ./cmd/train"},
+		{"x/go-build1234/b001/train.test", nil, "train"},
+		{"bin/train", nil, "train"},
 		{"", errors.New("unknown"), "train"},
 	} {
 		if got := program(c.file, c.err); got != c.want {

@@ -284,6 +284,16 @@ func samplePlans(t *testing.T) map[string]Routine {
 	return plans
 }
 
+func wantPanic(t *testing.T, f func()) {
+	t.Helper()
+	defer func() {
+		if recover() == nil {
+			t.Error("no panic")
+		}
+	}()
+	f()
+}
+
 func TestRunRowsRejectsOthers(t *testing.T) {
 	w := Conv2D{B: 64, C: 9, H: 4, W: 4, K: 17, R: 5, S: 5, StrideH: 1, StrideW: 1, PadH: 2, PadW: 2, DilationH: 1, DilationW: 1}
 	p := w.winograd(cookToom45, false)
@@ -303,12 +313,7 @@ func TestRunRowsRejectsOthers(t *testing.T) {
 		{"half a unit", &p, 0, p.Unit + 1}, {"of a product", &gemm, 0, 1},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			defer func() {
-				if recover() == nil {
-					t.Error("no panic")
-				}
-			}()
-			RunRows(c.p, c.lo, c.hi, operands[float32](c.p))
+			wantPanic(t, func() { RunRows(c.p, c.lo, c.hi, operands[float32](c.p)) })
 		})
 	}
 }
@@ -328,14 +333,9 @@ func TestRunRejectsBrokenSizes(t *testing.T) {
 		"tile":          func(_ *Operands[float32], _, tile *int) { *tile = 1 },
 	} {
 		t.Run(name, func(t *testing.T) {
-			defer func() {
-				if recover() == nil {
-					t.Error("no panic")
-				}
-			}()
 			o, phase, tile := operands[float32](&p), 0, 0
 			change(&o, &phase, &tile)
-			Run(&p, phase, tile, o)
+			wantPanic(t, func() { Run(&p, phase, tile, o) })
 		})
 	}
 }
