@@ -89,19 +89,14 @@ func convolution(l *tensor.Launch) (tensor.Product, bool) {
 // as those before it.
 func (p *pooling) gradient(l *tensor.Launch, y *tensor.Buffer) bool {
 	kind := 0
-	a := l.Arguments
 	switch stem, _ := stemOf(l.Kernel); stem {
 	case "max_pool_bwd":
-		a = a[3:]
 	case "max_pool_relu_bwd":
-		if a[3].Buffer != y {
-			return false
-		}
-		kind, a = epiloguePositive, a[4:]
+		kind = epiloguePositive
 	default:
 		return false
 	}
-	if l.Arguments[2].Buffer != y || l.Arguments[1].Buffer == y || !bySquares(a) {
+	if l.Arguments[2].Buffer != y || l.Arguments[1].Buffer == y || !bySquares(l.Arguments[3:]) {
 		return false
 	}
 	if p.gradients != nil && p.epilogue&epiloguePositive != kind {

@@ -94,26 +94,17 @@ __device__ void gather(T* dx, const Pool& p, Share share) {
   }
 }
 
-template <class T>
+// MaxShare gives a window's gradient to its first maximum, with a ReLU before it only if that is above 0.
+template <class T, bool relu>
 struct MaxShare {
   const T *dout, *x;
   Pool p;
 
   __device__ T operator()(int plane, int element, int i, int j) const {
     T best;
-    int at = maximum(x + plane * p.H * p.W, Window(p, i, j), p.W, &best);
-    return at == element ? dout[(plane * p.P + i) * p.Q + j] : T(0);
-  }
-};
-
-// PassingShare is MaxShare where y, the output of the ReLU before, is above 0.
-template <class T>
-struct PassingShare {
-  MaxShare<T> share;
-  const T* y;
-
-  __device__ T operator()(int plane, int element, int i, int j) const {
-    return y[plane * share.p.H * share.p.W + element] > 0 ? share(plane, element, i, j) : T(0);
+    const T* from = x + plane * p.H * p.W;
+    int at = maximum(from, Window(p, i, j), p.W, &best);
+    return at == element && (!relu || from[at] > 0) ? dout[(plane * p.P + i) * p.Q + j] : T(0);
   }
 };
 
@@ -144,11 +135,11 @@ struct AverageShare {
 #define POOLS(suffix, T)                                                                                         \
   KERNEL(max_pool_fwd_##suffix, 256)(Out<T> y, In<T> x, SHAPE) { maxForward(y.at(), x.at(), POOL); }             \
   KERNEL(max_pool_bwd_##suffix, 256, 4)(Out<T> dx, In<T> dout, In<T> x, SHAPE) {                                 \
-    gather(dx.at(), POOL, MaxShare<T>{dout.at(), x.at(), POOL});                                                 \
+    gather(dx.at(), POOL, MaxShare<T, false>{dout.at(), x.at(), POOL});                                          \
   }                                                                                                              \
   KERNEL(max_pool_relu_fwd_##suffix, 256)(Out<T> y, In<T> x, SHAPE) { maxReLUForward(y.at(), x.at(), POOL); }    \
-  KERNEL(max_pool_relu_bwd_##suffix, 256, 4)(Out<T> dx, In<T> dout, In<T> x, In<T> y, SHAPE) {                   \
-    gather(dx.at(), POOL, PassingShare<T>{{dout.at(), x.at(), POOL}, y.at()});                                   \
+  KERNEL(max_pool_relu_bwd_##suffix, 256, 4)(Out<T> dx, In<T> dout, In<T> x, SHAPE) {                            \
+    gather(dx.at(), POOL, MaxShare<T, true>{dout.at(), x.at(), POOL});                                           \
   }                                                                                                              \
   KERNEL(max_pool_which_bwd_##suffix, 256)(Out<T> dx, In<T> dout, In<unsigned char> which, int windows, int Q) { \
     whichBackward(dx.at(), dout.at(), which.at(), windows, Q);                                                   \

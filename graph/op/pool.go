@@ -83,8 +83,8 @@ func (p MaxPool2D) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.
 	return []*graph.Node{b.Apply(maxPoolBackward{pool: p}, dout, in[0])}
 }
 
-// maxPoolBackward is dx: dout [B C P Q], x [B C H W] -> dx [B C H W]. With relu there is a third
-// input, y [B C H W], the output of the ReLU before, and dx is 0 unless y is above 0.
+// maxPoolBackward is dx: dout [B C P Q], x [B C H W] -> dx [B C H W]. With relu, dx is 0 unless x is
+// above 0: x is what the ReLU before made, and once more the third input, that of its gradient.
 type maxPoolBackward struct {
 	pool MaxPool2D
 	relu bool
@@ -125,13 +125,13 @@ func (g maxPoolBackward) Lower(l *graph.Lowering) {
 	k := poolKernel(l.Shape, g.pool.Window, g.pool.Stride, g.pool.Padding)
 	k.ReLU = g.relu
 	plan, err := k.MaxBackward()
-	stem, at, buffers := "max_pool_bwd", operands{out: 0, a: 1, b: 2, bias: absent}, []tensor.Argument{l.Out(), l.In(0), l.In(1)}
+	stem := "max_pool_bwd"
 	if g.relu {
-		stem, at.bias, buffers = "max_pool_relu_bwd", 3, append(buffers, l.In(2))
+		stem = "max_pool_relu_bwd"
 	}
-	host := heavy(l, plan, err, at)
+	host := heavy(l, plan, err, operands{out: 0, a: 1, b: 2, bias: absent})
 	host.Strip.Owns = func(int, *tensor.Buffer) bool { return true }
-	l.Emit(stem, tensor.Threads(l.Shape.Elements()), host, append(buffers, poolSizes(k)...)...)
+	l.Emit(stem, tensor.Threads(l.Shape.Elements()), host, append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, poolSizes(k)...)...)
 }
 
 // Name implements graph.Op.

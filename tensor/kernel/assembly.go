@@ -142,15 +142,19 @@ func maxPlanesFast[T Float](p *poolPlan, x, y []T, planes int) bool {
 	return true
 }
 
-// maxPlaneBackwardFast is the gradient of one plane.
-func maxPlaneBackwardFast[T Float](p *poolPlan, dx, x, gradient []T) bool {
-	if p.table == nil || !fast[T]() {
+// maxPlanesBackwardFast is the gradient of planes that follow one another.
+func maxPlanesBackwardFast[T Float](p *poolPlan, dx, x, gradient []T, planes int) bool {
+	if p.table == nil || planes == 0 || !fast[T]() {
 		return false
 	}
-	n := (2*p.outH-1)*p.W + 2*p.outW
-	upper, lower, dupper, dlower := first(x, n), first(x[p.W:], n-p.W), first(dx, n), first(dx[p.W:], n-p.W)
-	out := p.outH * p.outW
-	maxPlanesBackward(upper, lower, dupper, dlower, first(gradient, out), &p.table[0], len(p.table)/4, 1, n, out)
+	floor := float32(math.NaN())
+	if p.ReLU {
+		floor = 0
+	}
+	in, out := p.H*p.W, p.outH*p.outW
+	upper, lower := first(x, planes*in), first(x[p.W:], planes*in-p.W)
+	dupper, dlower := first(dx, planes*in), first(dx[p.W:], planes*in-p.W)
+	maxPlanesBackward(upper, lower, dupper, dlower, first(gradient, planes*out), &p.table[0], len(p.table)/4, planes, in, out, floor)
 	return true
 }
 

@@ -141,7 +141,7 @@ func windowGather(panel, padded *float32, pixels *[16]int32, taps *int32, depth 
 func maxPlanes(upper, lower, y *float32, table *int32, pairs, planes, xPlane, yPlane int, floor float32)
 
 //go:noescape
-func maxPlanesBackward(upper, lower, dupper, dlower, gradient *float32, table *int32, pairs, planes, xPlane, yPlane int)
+func maxPlanesBackward(upper, lower, dupper, dlower, gradient *float32, table *int32, pairs, planes, xPlane, yPlane int, floor float32)
 
 //go:noescape
 func sumRows(y, x *float32, columns, rows, stride int)

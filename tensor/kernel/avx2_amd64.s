@@ -6532,14 +6532,16 @@ pair:
 	VZEROUPPER
 	RET
 
-// func maxPlanesBackwardAVX2(upper *float32, lower *float32, dupper *float32, dlower *float32, gradient *float32, table *int32, pairs int, planes int, xPlane int, yPlane int)
+// func maxPlanesBackwardAVX2(upper *float32, lower *float32, dupper *float32, dlower *float32, gradient *float32, table *int32, pairs int, planes int, xPlane int, yPlane int, floor float32)
 // Requires: AVX, AVX2
-TEXT ·maxPlanesBackwardAVX2(SB), NOSPLIT, $0-80
-	MOVQ upper+0(FP), AX
-	MOVQ lower+8(FP), CX
-	MOVQ dupper+16(FP), DX
-	MOVQ dlower+24(FP), BX
-	MOVQ gradient+32(FP), SI
+TEXT ·maxPlanesBackwardAVX2(SB), NOSPLIT, $0-84
+	VBROADCASTSS floor+80(FP), Y0
+	VCMPPS       $0x03, Y0, Y0, Y1
+	MOVQ         upper+0(FP), AX
+	MOVQ         lower+8(FP), CX
+	MOVQ         dupper+16(FP), DX
+	MOVQ         dlower+24(FP), BX
+	MOVQ         gradient+32(FP), SI
 
 plane:
 	MOVQ table+40(FP), DI
@@ -6550,36 +6552,40 @@ pair:
 	MOVLQSX     8(DI), R10
 	MOVLQSX     4(DI), R11
 	MOVLQSX     12(DI), R12
-	VMOVUPS     (AX)(R9*4), Y0
-	VMOVUPS     (AX)(R11*4), Y1
-	VSHUFPS     $0x88, Y1, Y0, Y2
-	VSHUFPS     $0xdd, Y1, Y0, Y0
-	VCMPPS      $0x1e, Y2, Y0, Y1
-	VMAXPS      Y2, Y0, Y0
-	VMOVUPS     (CX)(R9*4), Y2
-	VMOVUPS     (CX)(R11*4), Y4
-	VSHUFPS     $0x88, Y4, Y2, Y5
-	VSHUFPS     $0xdd, Y4, Y2, Y2
-	VCMPPS      $0x1e, Y5, Y2, Y4
-	VMAXPS      Y5, Y2, Y2
-	VCMPPS      $0x1e, Y0, Y2, Y0
-	VMOVUPS     (SI)(R10*4), X3
-	VINSERTF128 $0x01, (SI)(R12*4), Y3, Y3
-	VPERMPD     $0xd8, Y3, Y3
-	VANDNPS     Y3, Y0, Y2
-	VANDNPS     Y2, Y1, Y5
-	VANDPS      Y2, Y1, Y1
-	VUNPCKLPS   Y1, Y5, Y2
-	VMOVUPS     Y2, (DX)(R9*4)
-	VUNPCKHPS   Y1, Y5, Y2
-	VMOVUPS     Y2, (DX)(R11*4)
-	VANDPS      Y3, Y0, Y2
-	VANDNPS     Y2, Y4, Y0
-	VANDPS      Y2, Y4, Y1
-	VUNPCKLPS   Y1, Y0, Y2
-	VMOVUPS     Y2, (BX)(R9*4)
-	VUNPCKHPS   Y1, Y0, Y2
-	VMOVUPS     Y2, (BX)(R11*4)
+	VMOVUPS     (AX)(R9*4), Y2
+	VMOVUPS     (AX)(R11*4), Y3
+	VSHUFPS     $0x88, Y3, Y2, Y4
+	VSHUFPS     $0xdd, Y3, Y2, Y2
+	VCMPPS      $0x1e, Y4, Y2, Y3
+	VMAXPS      Y4, Y2, Y2
+	VMOVUPS     (CX)(R9*4), Y4
+	VMOVUPS     (CX)(R11*4), Y6
+	VSHUFPS     $0x88, Y6, Y4, Y7
+	VSHUFPS     $0xdd, Y6, Y4, Y4
+	VCMPPS      $0x1e, Y7, Y4, Y6
+	VMAXPS      Y7, Y4, Y4
+	VCMPPS      $0x1e, Y2, Y4, Y7
+	VMOVUPS     (SI)(R10*4), X5
+	VINSERTF128 $0x01, (SI)(R12*4), Y5, Y5
+	VPERMPD     $0xd8, Y5, Y5
+	VMAXPS      Y2, Y4, Y2
+	VCMPPS      $0x1e, Y0, Y2, Y2
+	VORPS       Y1, Y2, Y2
+	VANDPS      Y2, Y5, Y5
+	VANDNPS     Y5, Y7, Y2
+	VANDNPS     Y2, Y3, Y4
+	VANDPS      Y2, Y3, Y2
+	VUNPCKLPS   Y2, Y4, Y3
+	VMOVUPS     Y3, (DX)(R9*4)
+	VUNPCKHPS   Y2, Y4, Y3
+	VMOVUPS     Y3, (DX)(R11*4)
+	VANDPS      Y5, Y7, Y2
+	VANDNPS     Y2, Y6, Y3
+	VANDPS      Y2, Y6, Y2
+	VUNPCKLPS   Y2, Y3, Y4
+	VMOVUPS     Y4, (BX)(R9*4)
+	VUNPCKHPS   Y2, Y3, Y4
+	VMOVUPS     Y4, (BX)(R11*4)
 	ADDQ        $0x10, DI
 	DECQ        R8
 	JNZ         pair

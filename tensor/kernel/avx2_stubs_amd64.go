@@ -276,4 +276,4 @@ func maxPlanesAVX2(upper *float32, lower *float32, y *float32, table *int32, pai
 // maxPlanesBackwardAVX2 is maxPlanesBackward.
 //
 //go:noescape
-func maxPlanesBackwardAVX2(upper *float32, lower *float32, dupper *float32, dlower *float32, gradient *float32, table *int32, pairs int, planes int, xPlane int, yPlane int)
+func maxPlanesBackwardAVX2(upper *float32, lower *float32, dupper *float32, dlower *float32, gradient *float32, table *int32, pairs int, planes int, xPlane int, yPlane int, floor float32)

@@ -21265,17 +21265,19 @@ DATA evenThenOdd<>+56(SB)/4, $0x0000000d
 DATA evenThenOdd<>+60(SB)/4, $0x0000000f
 GLOBL evenThenOdd<>(SB), RODATA|NOPTR, $64
 
-// func maxPlanesBackwardAVX512(upper *float32, lower *float32, dupper *float32, dlower *float32, gradient *float32, table *int32, pairs int, planes int, xPlane int, yPlane int)
+// func maxPlanesBackwardAVX512(upper *float32, lower *float32, dupper *float32, dlower *float32, gradient *float32, table *int32, pairs int, planes int, xPlane int, yPlane int, floor float32)
 // Requires: AVX, AVX512DQ, AVX512F
-TEXT ·maxPlanesBackwardAVX512(SB), NOSPLIT, $0-80
-	VMOVUPS eachTwice<>+0(SB), Z0
-	MOVL    $0x00005555, AX
-	KMOVW   AX, K1
-	MOVQ    upper+0(FP), AX
-	MOVQ    lower+8(FP), CX
-	MOVQ    dupper+16(FP), DX
-	MOVQ    dlower+24(FP), BX
-	MOVQ    gradient+32(FP), SI
+TEXT ·maxPlanesBackwardAVX512(SB), NOSPLIT, $0-84
+	VMOVUPS      eachTwice<>+0(SB), Z0
+	MOVL         $0x00005555, AX
+	KMOVW        AX, K1
+	VBROADCASTSS floor+80(FP), Z1
+	VCMPPS       $0x03, Z1, Z1, K2
+	MOVQ         upper+0(FP), AX
+	MOVQ         lower+8(FP), CX
+	MOVQ         dupper+16(FP), DX
+	MOVQ         dlower+24(FP), BX
+	MOVQ         gradient+32(FP), SI
 
 plane:
 	MOVQ table+40(FP), DI
@@ -21286,32 +21288,35 @@ pair:
 	MOVLQSX       8(DI), R10
 	MOVLQSX       4(DI), R11
 	MOVLQSX       12(DI), R12
-	VMOVUPS       (AX)(R9*4), Y1
-	VINSERTF32X8  $0x01, (AX)(R11*4), Z1, Z1
-	VMOVSLDUP     Z1, Z2
-	VMOVSHDUP     Z1, Z3
-	VCMPPS        $0x1e, Z2, Z3, K2
-	VMAXPS        Z2, Z3, Z3
-	KXORW         K1, K2, K2
-	VMOVUPS       (CX)(R9*4), Y4
-	VINSERTF32X8  $0x01, (CX)(R11*4), Z4, Z4
-	VMOVSLDUP     Z4, Z2
-	VMOVSHDUP     Z4, Z6
-	VCMPPS        $0x1e, Z2, Z6, K3
-	VMAXPS        Z2, Z6, Z6
+	VMOVUPS       (AX)(R9*4), Y2
+	VINSERTF32X8  $0x01, (AX)(R11*4), Z2, Z2
+	VMOVSLDUP     Z2, Z3
+	VMOVSHDUP     Z2, Z4
+	VCMPPS        $0x1e, Z3, Z4, K3
+	VMAXPS        Z3, Z4, Z4
 	KXORW         K1, K3, K3
-	VCMPPS        $0x1e, Z3, Z6, K4
-	VMOVUPS       (SI)(R10*4), X5
-	VINSERTF128   $0x01, (SI)(R12*4), Y5, Y5
-	VPERMPS       Z5, Z0, Z5
-	KANDNW        K2, K4, K2
-	KANDW         K3, K4, K3
-	VMOVAPS.Z     Z5, K2, Z2
-	VMOVUPS       Y2, (DX)(R9*4)
-	VEXTRACTF32X8 $0x01, Z2, (DX)(R11*4)
-	VMOVAPS.Z     Z5, K3, Z2
-	VMOVUPS       Y2, (BX)(R9*4)
-	VEXTRACTF32X8 $0x01, Z2, (BX)(R11*4)
+	VMOVUPS       (CX)(R9*4), Y5
+	VINSERTF32X8  $0x01, (CX)(R11*4), Z5, Z5
+	VMOVSLDUP     Z5, Z3
+	VMOVSHDUP     Z5, Z7
+	VCMPPS        $0x1e, Z3, Z7, K4
+	VMAXPS        Z3, Z7, Z7
+	KXORW         K1, K4, K4
+	VCMPPS        $0x1e, Z4, Z7, K5
+	VMAXPS        Z4, Z7, Z7
+	VCMPPS        $0x1e, Z1, Z7, K6
+	KORW          K2, K6, K6
+	VMOVUPS       (SI)(R10*4), X6
+	VINSERTF128   $0x01, (SI)(R12*4), Y6, Y6
+	VPERMPS.Z     Z6, Z0, K6, Z6
+	KANDNW        K3, K5, K3
+	KANDW         K4, K5, K4
+	VMOVAPS.Z     Z6, K3, Z3
+	VMOVUPS       Y3, (DX)(R9*4)
+	VEXTRACTF32X8 $0x01, Z3, (DX)(R11*4)
+	VMOVAPS.Z     Z6, K4, Z3
+	VMOVUPS       Y3, (BX)(R9*4)
+	VEXTRACTF32X8 $0x01, Z3, (BX)(R11*4)
 	ADDQ          $0x10, DI
 	DECQ          R8
 	JNZ           pair

@@ -285,4 +285,4 @@ func maxPlanesAVX512(upper *float32, lower *float32, y *float32, table *int32, p
 // maxPlanesBackwardAVX512 is maxPlanesBackward.
 //
 //go:noescape
-func maxPlanesBackwardAVX512(upper *float32, lower *float32, dupper *float32, dlower *float32, gradient *float32, table *int32, pairs int, planes int, xPlane int, yPlane int)
+func maxPlanesBackwardAVX512(upper *float32, lower *float32, dupper *float32, dlower *float32, gradient *float32, table *int32, pairs int, planes int, xPlane int, yPlane int, floor float32)

@@ -61,7 +61,7 @@ TEXT ·maxPlanes(SB), NOSPLIT, $0-68
 wide:
 	JMP ·maxPlanesAVX512(SB)
 
-TEXT ·maxPlanesBackward(SB), NOSPLIT, $0-80
+TEXT ·maxPlanesBackward(SB), NOSPLIT, $0-84
 	CMPQ ·inUse(SB), $const_avx512
 	JEQ  wide
 	JMP  ·maxPlanesBackwardAVX2(SB)

@@ -63,7 +63,7 @@ var bits = map[string]uint32{
 	"patches back 4":           0x422092a6,
 	"patches back 7":           0x13c704b2,
 	"pooled":                   0xce7b32d8,
-	"pooled back":              0xfc53c079,
+	"pooled back":              0xb1612069,
 	"short gemm":               0xd73c70c7,
 	"scattered":                0x68d84513,
 	"windows":                  0xd281ca8a,

@@ -5966,8 +5966,11 @@ pair:
 	BNE plane
 	RET
 
-// func maxPlanesBackward(upper, lower, dupper, dlower, gradient *float32, table *int32, pairs, planes, xPlane, yPlane int)
-TEXT ·maxPlanesBackward(SB), NOSPLIT, $0-80
+// func maxPlanesBackward(upper, lower, dupper, dlower, gradient *float32, table *int32, pairs, planes, xPlane, yPlane int, floor float32)
+TEXT ·maxPlanesBackward(SB), NOSPLIT, $0-84
+	FMOVS floor+80(FP), F0
+	WORD $0x4e040400 // dup v0.4s, v0.s[0]
+	WORD $0x4e20e401 // fcmeq v1.4s, v0.4s, v0.4s
 	MOVD upper+0(FP), R0
 	MOVD lower+8(FP), R1
 	MOVD dupper+16(FP), R2
@@ -5985,30 +5988,34 @@ pair:
 	ADD R8<<2, R3, R12
 	MOVW 8(R6), R13
 	ADD R13<<2, R4, R14
-	WORD $0xad400520 // ldp q0, q1, [x9, #0]
-	WORD $0x4e811802 // uzp1 v2.4s, v0.4s, v1.4s
-	WORD $0x4e815803 // uzp2 v3.4s, v0.4s, v1.4s
-	WORD $0x4e23f444 // fmax v4.4s, v2.4s, v3.4s
-	WORD $0x6ea2e465 // fcmgt v5.4s, v3.4s, v2.4s
-	WORD $0xad401d46 // ldp q6, q7, [x10, #0]
-	WORD $0x4e8718c8 // uzp1 v8.4s, v6.4s, v7.4s
-	WORD $0x4e8758c9 // uzp2 v9.4s, v6.4s, v7.4s
-	WORD $0x4e29f50a // fmax v10.4s, v8.4s, v9.4s
-	WORD $0x6ea8e52b // fcmgt v11.4s, v9.4s, v8.4s
-	WORD $0x6ea4e54c // fcmgt v12.4s, v10.4s, v4.4s
-	WORD $0x3dc001cd // ldr q13, [x14]
-	WORD $0x4e6c1dae // bic v14.16b, v13.16b, v12.16b
-	WORD $0x4e651dcf // bic v15.16b, v14.16b, v5.16b
-	WORD $0x4e251dd0 // and v16.16b, v14.16b, v5.16b
-	WORD $0x4e9039f1 // zip1 v17.4s, v15.4s, v16.4s
-	WORD $0x4e9079f2 // zip2 v18.4s, v15.4s, v16.4s
-	WORD $0xad004971 // stp q17, q18, [x11, #0]
-	WORD $0x4e2c1db3 // and v19.16b, v13.16b, v12.16b
-	WORD $0x4e6b1e74 // bic v20.16b, v19.16b, v11.16b
-	WORD $0x4e2b1e75 // and v21.16b, v19.16b, v11.16b
-	WORD $0x4e953a96 // zip1 v22.4s, v20.4s, v21.4s
-	WORD $0x4e957a97 // zip2 v23.4s, v20.4s, v21.4s
-	WORD $0xad005d96 // stp q22, q23, [x12, #0]
+	WORD $0xad400d22 // ldp q2, q3, [x9, #0]
+	WORD $0x4e831844 // uzp1 v4.4s, v2.4s, v3.4s
+	WORD $0x4e835845 // uzp2 v5.4s, v2.4s, v3.4s
+	WORD $0x4e25f486 // fmax v6.4s, v4.4s, v5.4s
+	WORD $0x6ea4e4a7 // fcmgt v7.4s, v5.4s, v4.4s
+	WORD $0xad402548 // ldp q8, q9, [x10, #0]
+	WORD $0x4e89190a // uzp1 v10.4s, v8.4s, v9.4s
+	WORD $0x4e89590b // uzp2 v11.4s, v8.4s, v9.4s
+	WORD $0x4e2bf54c // fmax v12.4s, v10.4s, v11.4s
+	WORD $0x6eaae56d // fcmgt v13.4s, v11.4s, v10.4s
+	WORD $0x6ea6e58e // fcmgt v14.4s, v12.4s, v6.4s
+	WORD $0x4e2cf4cf // fmax v15.4s, v6.4s, v12.4s
+	WORD $0x6ea0e5f0 // fcmgt v16.4s, v15.4s, v0.4s
+	WORD $0x4ee11e11 // orn v17.16b, v16.16b, v1.16b
+	WORD $0x3dc001d2 // ldr q18, [x14]
+	WORD $0x4e311e53 // and v19.16b, v18.16b, v17.16b
+	WORD $0x4e6e1e74 // bic v20.16b, v19.16b, v14.16b
+	WORD $0x4e671e95 // bic v21.16b, v20.16b, v7.16b
+	WORD $0x4e271e96 // and v22.16b, v20.16b, v7.16b
+	WORD $0x4e963ab7 // zip1 v23.4s, v21.4s, v22.4s
+	WORD $0x4e967ab8 // zip2 v24.4s, v21.4s, v22.4s
+	WORD $0xad006177 // stp q23, q24, [x11, #0]
+	WORD $0x4e2e1e79 // and v25.16b, v19.16b, v14.16b
+	WORD $0x4e6d1f3a // bic v26.16b, v25.16b, v13.16b
+	WORD $0x4e2d1f3b // and v27.16b, v25.16b, v13.16b
+	WORD $0x4e9b3b5c // zip1 v28.4s, v26.4s, v27.4s
+	WORD $0x4e9b7b5d // zip2 v29.4s, v26.4s, v27.4s
+	WORD $0xad00759c // stp q28, q29, [x12, #0]
 	MOVW 4(R6), R15
 	ADD R15<<2, R0, R16
 	ADD R15<<2, R1, R17
@@ -6016,30 +6023,34 @@ pair:
 	ADD R15<<2, R3, R20
 	MOVW 12(R6), R21
 	ADD R21<<2, R4, R22
-	WORD $0xad406618 // ldp q24, q25, [x16, #0]
-	WORD $0x4e991b1a // uzp1 v26.4s, v24.4s, v25.4s
-	WORD $0x4e995b1b // uzp2 v27.4s, v24.4s, v25.4s
-	WORD $0x4e3bf75c // fmax v28.4s, v26.4s, v27.4s
-	WORD $0x6ebae77d // fcmgt v29.4s, v27.4s, v26.4s
-	WORD $0xad407e3e // ldp q30, q31, [x17, #0]
-	WORD $0x4e9f1bc0 // uzp1 v0.4s, v30.4s, v31.4s
-	WORD $0x4e9f5bc1 // uzp2 v1.4s, v30.4s, v31.4s
-	WORD $0x4e21f402 // fmax v2.4s, v0.4s, v1.4s
-	WORD $0x6ea0e423 // fcmgt v3.4s, v1.4s, v0.4s
-	WORD $0x6ebce446 // fcmgt v6.4s, v2.4s, v28.4s
+	WORD $0xad407e1e // ldp q30, q31, [x16, #0]
+	WORD $0x4e9f1bc2 // uzp1 v2.4s, v30.4s, v31.4s
+	WORD $0x4e9f5bc3 // uzp2 v3.4s, v30.4s, v31.4s
+	WORD $0x4e23f444 // fmax v4.4s, v2.4s, v3.4s
+	WORD $0x6ea2e465 // fcmgt v5.4s, v3.4s, v2.4s
+	WORD $0xad402628 // ldp q8, q9, [x17, #0]
+	WORD $0x4e89190a // uzp1 v10.4s, v8.4s, v9.4s
+	WORD $0x4e89590b // uzp2 v11.4s, v8.4s, v9.4s
+	WORD $0x4e2bf546 // fmax v6.4s, v10.4s, v11.4s
+	WORD $0x6eaae56c // fcmgt v12.4s, v11.4s, v10.4s
+	WORD $0x6ea4e4cf // fcmgt v15.4s, v6.4s, v4.4s
+	WORD $0x4e26f490 // fmax v16.4s, v4.4s, v6.4s
+	WORD $0x6ea0e611 // fcmgt v17.4s, v16.4s, v0.4s
+	WORD $0x4ee11e32 // orn v18.16b, v17.16b, v1.16b
 	WORD $0x3dc002c7 // ldr q7, [x22]
-	WORD $0x4e661ce8 // bic v8.16b, v7.16b, v6.16b
-	WORD $0x4e7d1d09 // bic v9.16b, v8.16b, v29.16b
-	WORD $0x4e3d1d04 // and v4.16b, v8.16b, v29.16b
-	WORD $0x4e84392a // zip1 v10.4s, v9.4s, v4.4s
-	WORD $0x4e847925 // zip2 v5.4s, v9.4s, v4.4s
-	WORD $0xad00166a // stp q10, q5, [x19, #0]
-	WORD $0x4e261cee // and v14.16b, v7.16b, v6.16b
-	WORD $0x4e631dcf // bic v15.16b, v14.16b, v3.16b
-	WORD $0x4e231dd0 // and v16.16b, v14.16b, v3.16b
-	WORD $0x4e9039f1 // zip1 v17.4s, v15.4s, v16.4s
-	WORD $0x4e9079f2 // zip2 v18.4s, v15.4s, v16.4s
-	WORD $0xad004a91 // stp q17, q18, [x20, #0]
+	WORD $0x4e321cf4 // and v20.16b, v7.16b, v18.16b
+	WORD $0x4e6f1e95 // bic v21.16b, v20.16b, v15.16b
+	WORD $0x4e651eb6 // bic v22.16b, v21.16b, v5.16b
+	WORD $0x4e251eb7 // and v23.16b, v21.16b, v5.16b
+	WORD $0x4e973ad8 // zip1 v24.4s, v22.4s, v23.4s
+	WORD $0x4e977ace // zip2 v14.4s, v22.4s, v23.4s
+	WORD $0xad003a78 // stp q24, q14, [x19, #0]
+	WORD $0x4e2f1e93 // and v19.16b, v20.16b, v15.16b
+	WORD $0x4e6c1e6d // bic v13.16b, v19.16b, v12.16b
+	WORD $0x4e2c1e79 // and v25.16b, v19.16b, v12.16b
+	WORD $0x4e9939ba // zip1 v26.4s, v13.4s, v25.4s
+	WORD $0x4e9979bb // zip2 v27.4s, v13.4s, v25.4s
+	WORD $0xad006e9a // stp q26, q27, [x20, #0]
 	ADD $16, R6
 	SUBS $1, R7
 	BNE pair

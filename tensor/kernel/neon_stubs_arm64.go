@@ -138,7 +138,7 @@ func maxPlanes(upper, lower, y *float32, table *int32, pairs, planes, xPlane, yP
 // maxPlanesBackward is the gradient of maxPlanes.
 //
 //go:noescape
-func maxPlanesBackward(upper, lower, dupper, dlower, gradient *float32, table *int32, pairs, planes, xPlane, yPlane int)
+func maxPlanesBackward(upper, lower, dupper, dlower, gradient *float32, table *int32, pairs, planes, xPlane, yPlane int, floor float32)
 
 // expm1NEON is the function of that name in package kernel, for the pass at p.
 //

@@ -12,7 +12,7 @@ type Pool2D struct {
 	R, S             int
 	StrideH, StrideW int
 	PadH, PadW       int
-	ReLU             bool // for maxima only: they are at least 0
+	ReLU             bool // for maxima only: they are at least 0; gradients stop where x is not above it
 }
 
 // P is the height of the output, 0 when the window does not fit once.
@@ -69,8 +69,8 @@ func (p Pool2D) MaxForward() (Routine, error) { return p.plan(kindMaxPoolForward
 // [B C P Q], B is x, Out is dx. Each element of dout goes to the first maximum of
 // its window, row by row, found again from x, so that nothing need be kept from
 // the forward pass. Where a window holds a NaN, it goes to some element of the
-// window. With ReLU there is a further operand, Bias, the tensor [B C H W] where
-// dx is 0 unless it is above 0: x, or what a ReLU made of it.
+// window. With ReLU, dx is 0 unless x is above 0: the gradient of a ReLU before it,
+// whether x is what that made or what it was made of.
 func (p Pool2D) MaxBackward() (Routine, error) { return p.plan(kindMaxPoolBackward) }
 
 // AverageForward makes y = mean of the elements in each window ready. Operands:
@@ -96,9 +96,6 @@ func (p Pool2D) plan(k kind) (Routine, error) {
 		plan.sizeA, plan.sizeOut = x, y
 	case kindMaxPoolBackward:
 		plan.sizeA, plan.sizeB, plan.sizeOut = y, x, x
-		if p.ReLU {
-			plan.sizeBias = x
-		}
 	case kindAveragePoolBackward:
 		plan.sizeA, plan.sizeOut = y, x
 	}
@@ -111,7 +108,7 @@ func poolPlanes[T Float](p *Routine, lo, hi int, o Operands[T]) {
 	case kindMaxPoolForward:
 		maxPoolForward(&p.pool, lo, hi, o.A, o.Out)
 	case kindMaxPoolBackward:
-		maxPoolBackward(&p.pool, lo, hi, o.A, o.B, o.Bias, o.Out)
+		maxPoolBackward(&p.pool, lo, hi, o.A, o.B, o.Out)
 	case kindAveragePoolForward:
 		averagePoolForward(&p.pool, lo, hi, o.A, o.Out)
 	case kindAveragePoolBackward:

@@ -66,22 +66,22 @@ func maxLine[T Float](y, upper, lower []T) {
 	}
 }
 
-func maxPoolBackward[T Float](p *poolPlan, lo, hi int, dout, x, y, dx []T) {
-	for plane := lo; plane < hi; plane++ {
+func maxPoolBackward[T Float](p *poolPlan, lo, hi int, dout, x, dx []T) {
+	x, dx, dout = x[lo*p.H*p.W:hi*p.H*p.W], dx[lo*p.H*p.W:hi*p.H*p.W], dout[lo*p.outH*p.outW:hi*p.outH*p.outW]
+	if !p.simple() || p.H != 2*p.outH || p.W != 2*p.outW {
+		clear(dx)
+	}
+	if maxPlanesBackwardFast(p, dx, x, dout, hi-lo) {
+		return
+	}
+	for plane := range hi - lo {
 		from := x[plane*p.H*p.W:][:p.H*p.W]
 		to := dx[plane*p.H*p.W:][:p.H*p.W]
 		gradient := dout[plane*p.outH*p.outW:][:p.outH*p.outW]
-		if !p.simple() || p.H != 2*p.outH || p.W != 2*p.outW {
-			clear(to)
-		}
-		lines := p.outH
-		if maxPlaneBackwardFast(p, to, from, gradient) {
-			lines = 0
-		}
-		for i := range lines {
+		for i := range p.outH {
 			if p.simple() {
 				at := 2 * i * p.W
-				maxLineBackward(to[at:][:p.W+2*p.outW], from[at:][:p.W+2*p.outW], gradient[i*p.outW:][:p.outW], p.W)
+				maxLineBackward(to[at:][:p.W+2*p.outW], from[at:][:p.W+2*p.outW], gradient[i*p.outW:][:p.outW], p.W, p.ReLU)
 				continue
 			}
 			line := gradient[i*p.outW:][:p.outW]
@@ -100,18 +100,17 @@ func maxPoolBackward[T Float](p *poolPlan, lo, hi int, dout, x, y, dx []T) {
 						best = max(best, v)
 					}
 				}
-				to[at] += g
+				if !p.ReLU || from[at] > 0 {
+					to[at] += g
+				}
 			}
-		}
-		if p.ReLU {
-			passAbove(to, to, y[plane*p.H*p.W:][:p.H*p.W], 0)
 		}
 	}
 }
 
 // maxLineBackward is one line of 2 x 2 windows; x and dx hold two lines, width
 // apart.
-func maxLineBackward[T Float](dx, x, gradient []T, width int) {
+func maxLineBackward[T Float](dx, x, gradient []T, width int, positive bool) {
 	dx = dx[:len(x)]
 	upper, lower := x[:width], x[width:]
 	for j, g := range gradient {
@@ -129,6 +128,8 @@ func maxLineBackward[T Float](dx, x, gradient []T, width int) {
 			at = below
 		}
 		dx[k-1], dx[k], dx[k-1+width], dx[k+width] = 0, 0, 0, 0
-		dx[at] = g
+		if !positive || x[at] > 0 {
+			dx[at] = g
+		}
 	}
 }

@@ -64,7 +64,7 @@ func checkPool[T Float](t *testing.T, p Pool2D) {
 		{rectified.MaxBackward, func(in inputs[T]) []sum {
 			out := make([]sum, sizeX)
 			eachWindow(p, func(y int, xs []int) {
-				if at := firstMaximum(in.b, xs); in.bias[at] > 0 {
+				if at := firstMaximum(in.b, xs); in.b[at] > 0 {
 					out[at].add(float64(in.a[y]))
 				}
 			})

@@ -35,7 +35,9 @@ func packWindowFast[T Float](panel, padded []T, p *pixelPanel, taps []int32) boo
 
 func maxPlanesFast[T Float](p *poolPlan, x, y []T, planes int) bool { return false }
 
-func maxPlaneBackwardFast[T Float](p *poolPlan, dx, x, gradient []T) bool { return false }
+func maxPlanesBackwardFast[T Float](p *poolPlan, dx, x, gradient []T, planes int) bool {
+	return false
+}
 
 func scatterFast[T Float](p *scatterPlan, rows, depth int, filter, panel, target []T, left, right int) bool {
 	return false

@@ -50,6 +50,15 @@ func planes(x, y []string, body func(inputs, outputs []Register, pair [2]segment
 // planesOffset is where the parameter planes lies after that many pointers and the table: it counts down in place.
 func planesOffset(pointers int) int { return 8 * (pointers + 2) }
 
+// Predicates of comparisons: of those that are false for NaN, and of whether one is.
+const (
+	greater   = 0x1e
+	unordered = 3
+)
+
+// backwardFloor is where the parameter floor of maxPlanesBackward lies, behind five pointers.
+const backwardFloor = 8 * (5 + 5)
+
 // two loads the sixteen inputs of a pair of segments, of the lines at line.
 func two(line Register, pair [2]segment) [2]VecVirtual {
 	v := [2]VecVirtual{YMM(), YMM()}
@@ -61,10 +70,10 @@ func two(line Register, pair [2]segment) [2]VecVirtual {
 
 // maximum returns the greater of a and b in each place, or NaN where one is.
 func maximum(a, b VecVirtual) VecVirtual {
-	result, unordered := YMM(), YMM()
+	result, isNaN := YMM(), YMM()
 	VMAXPS(b, a, result) // b where one is NaN
-	VCMPPS(Imm(3), a, a, unordered)
-	VBLENDVPS(unordered, a, result, result)
+	VCMPPS(Imm(unordered), a, a, isNaN)
+	VBLENDVPS(isNaN, a, result, result)
 	return result
 }
 
@@ -97,10 +106,12 @@ func maxPlanes() {
 
 // maxPlanesBackward writes the backward pass of 2 x 2 maximum pooling.
 func maxPlanesBackward() {
-	TEXT("maxPlanesBackwardAVX2", NOSPLIT, "func(upper, lower, dupper, dlower, gradient *float32, table *int32, pairs, planes, xPlane, yPlane int)")
+	TEXT("maxPlanesBackwardAVX2", NOSPLIT, "func(upper, lower, dupper, dlower, gradient *float32, table *int32, pairs, planes, xPlane, yPlane int, floor float32)")
 	Pragma("noescape")
 	Doc("maxPlanesBackwardAVX2 is maxPlanesBackward.")
-	const greater = 0x1e
+	floor, always := YMM(), YMM()
+	VBROADCASTSS(NewParamAddr("floor", backwardFloor), floor)
+	VCMPPS(Imm(unordered), floor, floor, always)
 	planes([]string{"upper", "lower", "dupper", "dlower"}, []string{"gradient"}, func(x, y []Register, pair [2]segment) {
 		// row returns the greater of each two neighbours and whether it is the
 		// second.
@@ -119,6 +130,11 @@ func maxPlanesBackward() {
 		VMOVUPS(Mem{Base: y[0], Index: pair[0].output, Scale: bytes}, g.AsX())
 		VINSERTF128(Imm(1), Mem{Base: y[0], Index: pair[1].output, Scale: bytes}, g, g)
 		VPERMPD(Imm(0xd8), g, g)
+		passes := YMM()
+		VMAXPS(upperBest, lowerBest, passes)
+		VCMPPS(Imm(greater), floor, passes, passes)
+		VORPS(always, passes, passes)
+		VANDPS(passes, g, g)
 		store := func(line Register, part, second VecVirtual) {
 			even, odd, out := YMM(), YMM(), YMM()
 			VANDNPS(part, second, even)

@@ -16,10 +16,10 @@ func sixteen(line Register, pair [2]segment) VecVirtual {
 
 // maximum512 is maximum with a mask.
 func maximum512(a, b VecVirtual) VecVirtual {
-	result, unordered := ZMM(), K()
+	result, isNaN := ZMM(), K()
 	VMAXPS(b, a, result) // b where one is NaN
-	VCMPPS(Imm(3), a, a, unordered)
-	VMOVAPS(a, unordered, result)
+	VCMPPS(Imm(unordered), a, a, isNaN)
+	VMOVAPS(a, isNaN, result)
 	return result
 }
 
@@ -55,14 +55,16 @@ func maxPlanes512() {
 // maxPlanesBackward512 writes maxPlanesBackward with the two segments of a pair in one vector, in which both of two neighbours know their
 // maximum and whether it is the second.
 func maxPlanesBackward512() {
-	TEXT("maxPlanesBackwardAVX512", NOSPLIT, "func(upper, lower, dupper, dlower, gradient *float32, table *int32, pairs, planes, xPlane, yPlane int)")
+	TEXT("maxPlanesBackwardAVX512", NOSPLIT, "func(upper, lower, dupper, dlower, gradient *float32, table *int32, pairs, planes, xPlane, yPlane int, floor float32)")
 	Pragma("noescape")
 	Doc("maxPlanesBackwardAVX512 is maxPlanesBackward.")
-	const greater = 0x1e
 	twice, bits, firsts := ZMM(), GP32(), K()
 	VMOVUPS(numbers("eachTwice", 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7), twice)
 	MOVL(U32(0x5555), bits)
 	KMOVW(bits, firsts)
+	floor, always := ZMM(), K()
+	VBROADCASTSS(NewParamAddr("floor", backwardFloor), floor)
+	VCMPPS(Imm(unordered), floor, floor, always)
 	planes([]string{"upper", "lower", "dupper", "dlower"}, []string{"gradient"}, func(x, y []Register, pair [2]segment) {
 		row := func(line Register) (best VecVirtual, chosen Register) {
 			v := sixteen(line, pair)
@@ -76,12 +78,15 @@ func maxPlanesBackward512() {
 		}
 		upper, upperChosen := row(x[0])
 		lower, lowerChosen := row(x[1])
-		below := K()
+		below, passes := K(), K()
 		VCMPPS(Imm(greater), upper, lower, below)
+		VMAXPS(upper, lower, lower)
+		VCMPPS(Imm(greater), floor, lower, passes)
+		KORW(always, passes, passes)
 		g := ZMM()
 		VMOVUPS(Mem{Base: y[0], Index: pair[0].output, Scale: bytes}, g.AsX())
 		VINSERTF128(Imm(1), Mem{Base: y[0], Index: pair[1].output, Scale: bytes}, g.AsY(), g.AsY())
-		VPERMPS(g, twice, g)
+		VPERMPS_Z(g, twice, passes, g)
 		KANDNW(upperChosen, below, upperChosen)
 		KANDW(lowerChosen, below, lowerChosen)
 		for i, chosen := range []Register{upperChosen, lowerChosen} {

@@ -65,12 +65,14 @@ func maxPlanes(file *File) {
 // maxPlanesBackward writes the backward pass of 2 x 2 maximum pooling.
 func maxPlanesBackward(file *File) {
 	f := file.Function("maxPlanesBackward",
-		"func(upper, lower, dupper, dlower, gradient *float32, table *int32, pairs, planes, xPlane, yPlane int)",
+		"func(upper, lower, dupper, dlower, gradient *float32, table *int32, pairs, planes, xPlane, yPlane int, floor float32)",
 		"is the gradient of maxPlanes.")
 	t := tile{Function: f}
+	floor := f.Lanes("floor")
 	greater := func(a, b V) V { return f.Of("fcmgt v%d.4s, v%d.4s, v%d.4s", a, b) }
 	and := func(a, b V) V { return f.Of("and v%d.16b, v%d.16b, v%d.16b", a, b) }
 	without := func(a, b V) V { return f.Of("bic v%d.16b, v%d.16b, v%d.16b", a, b) }
+	numbered := f.Of("fcmeq v%d.4s, v%d.4s, v%d.4s", floor, floor) // none where floor is NaN
 	planes(f, []string{"upper", "lower", "dupper", "dlower"}, []string{"gradient"}, func(x, y []X) {
 		// row returns the greater of each two neighbours and whether it is the second.
 		row := func(line X) (best, second V) {
@@ -80,7 +82,8 @@ func maxPlanesBackward(file *File) {
 		upperBest, upperSecond := row(x[0])
 		lowerBest, lowerSecond := row(x[1])
 		below := greater(lowerBest, upperBest)
-		g := f.Of("ldr q%d, [x%d]", y[0])
+		passes := f.Of("orn v%d.16b, v%d.16b, v%d.16b", greater(maximum(f, upperBest, lowerBest), floor), numbered)
+		g := and(f.Of("ldr q%d, [x%d]", y[0]), passes)
 		store := func(line X, part, second V) {
 			even, odd := without(part, second), and(part, second)
 			t.storePair(f.Of("zip1 v%d.4s, v%d.4s, v%d.4s", even, odd), f.Of("zip2 v%d.4s, v%d.4s, v%d.4s", even, odd), place{line, 0})
