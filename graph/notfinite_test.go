@@ -19,7 +19,7 @@ func (invert) Shape(in []tensor.Shape) (tensor.Shape, error) { return in[0], nil
 
 func (invert) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
-	l.Emit("invert_fwd", tensor.Threads(n), tensor.Elementwise(n, graph.Pick(l, invertIn[float32], invertIn[float64])), l.Out(), l.In(0))
+	l.Emit("invert_fwd", tensor.Threads(n), tensor.Rows(n, 1, graph.Pick(l, invertIn[float32], invertIn[float64])), l.Out(), l.In(0))
 }
 
 func invertIn[T float32 | float64](a *tensor.Args, lo, hi int) {

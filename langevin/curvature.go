@@ -154,7 +154,7 @@ func (displaced) Shape(in []tensor.Shape) (tensor.Shape, error) { return probeSh
 
 func (d displaced) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
-	host := tensor.Elementwise(n, graph.Pick(l, displace[float32](d), displace[float64](d)))
+	host := tensor.Rows(n, 1, graph.Pick(l, displace[float32](d), displace[float64](d)))
 	l.Emit("displaced_fwd", tensor.Fours(n), host, append([]tensor.Argument{
 		l.Out(), l.In(0), l.In(1), tensor.Int(n), tensor.Real(l.DType, d.Distance),
 	}, d.Along.arguments()...)...)
@@ -196,7 +196,7 @@ func (c curvature) Lower(l *graph.Lowering) {
 	if rest {
 		stem, arguments = "curvature_rest_fwd", append(arguments, l.In(3))
 	}
-	host := tensor.Elementwise(n, graph.Pick(l, difference[float32](c, rest), difference[float64](c, rest)))
+	host := tensor.Rows(n, 1, graph.Pick(l, difference[float32](c, rest), difference[float64](c, rest)))
 	arguments = append(arguments, tensor.Int(n), tensor.Real(l.DType, 0.5/c.Distance))
 	l.Emit(stem, tensor.Fours(n), host, append(arguments, c.Along.arguments()...)...)
 }

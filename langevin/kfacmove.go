@@ -21,7 +21,7 @@ func (posteriorGradient) Shape(in []tensor.Shape) (tensor.Shape, error) { return
 
 func (p posteriorGradient) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
-	host := tensor.Elementwise(n, graph.Pick(l, posteriorSlope[float32](p), posteriorSlope[float64](p)))
+	host := tensor.Rows(n, 1, graph.Pick(l, posteriorSlope[float32](p), posteriorSlope[float64](p)))
 	l.Emit("posterior_gradient_fwd", tensor.Threads(n), host,
 		append([]tensor.Argument{l.Out(), l.In(0), l.In(1), tensor.Int(n)}, p.Prior.arguments(l.DType, p.DataSize)...)...)
 }
@@ -51,7 +51,7 @@ func (whitenedMove) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 func (m whitenedMove) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
-	host := tensor.Elementwise(n, graph.Pick(l, whitenedStep[float32](m), whitenedStep[float64](m)))
+	host := tensor.Rows(n, 1, graph.Pick(l, whitenedStep[float32](m), whitenedStep[float64](m)))
 	l.Emit("whitened_move_fwd", tensor.Fours(n), host, l.Out(), l.In(0), l.In(1), l.In(2), l.In(3), tensor.Int(n), tensor.Int(l.Shapes[1][0]),
 		tensor.Int(l.Shapes[2][0]), tensor.Uint(uint32(m.Stream)), tensor.Int(m.DataSize))
 }

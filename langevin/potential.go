@@ -160,7 +160,7 @@ func (priorSlope) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (e priorSlope) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
 	run := graph.Pick(l, fillSlopes[float32], fillSlopes[float64])(e.prior)
-	l.Emit("prior_energy_bwd", tensor.Threads(n), tensor.Elementwise(n, run), append([]tensor.Argument{l.Out(), l.In(0), l.In(1), tensor.Int(n)},
+	l.Emit("prior_energy_bwd", tensor.Threads(n), tensor.Rows(n, 1, run), append([]tensor.Argument{l.Out(), l.In(0), l.In(1), tensor.Int(n)},
 		e.prior.arguments(l.DType, 1)...)...)
 }
 

@@ -5,26 +5,50 @@ import (
 	"unsafe"
 )
 
-// Args is what a host kernel sees of its launch: the arguments for the chain it works on.
+// Args is what a host kernel sees of its launch: the arguments for the chain it works on, or, in a
+// strip, its rows of those that it owns.
 type Args struct {
 	launch    *Launch
 	base      [arenas][]byte
 	workspace []byte
 	private   []byte
+
+	strip  *Strip // nil outside
+	lo, hi int    // its rows
+	part   int    // that they are of
+	passed []byte // memory for what the launches of a stage pass on, strip by strip
+	places []int  // of the arguments in it, or -1; nil if none is there
 }
 
-// Slice returns the i-th argument's buffer as a slice of the arena's memory. It panics when the
-// argument is not a buffer of T: that is a bug in a lowering.
+// Slice returns the i-th argument's buffer, or what a strip has of it. It panics when the argument
+// is not a buffer of T: that is a bug in a lowering.
 func Slice[T Element](a *Args, i int) []T {
 	b := a.launch.Arguments[i].Buffer
 	if b == nil || b.DType != DTypeOf[T]() {
 		panic(fmt.Sprintf("tensor: %s: argument %d is %v, not a buffer of %v", a.launch.Kernel, i, b, DTypeOf[T]()))
 	}
-	return cast[T](a.base[b.Arena][b.Offset:], b.Elements)
+	if a.strip == nil || !a.strip.Owns(i, b) {
+		return cast[T](a.base[b.Arena][b.Offset:], b.Elements)
+	}
+	row := b.Elements / a.strip.Rows
+	if a.places != nil && a.places[i] >= 0 {
+		return cast[T](a.passed[a.places[i]:], (a.hi-a.lo)*row)
+	}
+	return cast[T](a.base[b.Arena][b.Offset+a.lo*row*b.DType.Size():], (a.hi-a.lo)*row)
 }
 
-// Workspace is the launch's shared memory.
-func Workspace[T Element](a *Args) []T { return cast[T](a.workspace, -1) }
+// Workspace is the launch's shared memory, or what a strip of the first phase has of it.
+func Workspace[T Element](a *Args) []T {
+	if a.strip == nil || a.strip.Phase > 0 {
+		return cast[T](a.workspace, -1)
+	}
+	lo, hi, shares := a.lo, a.hi, a.strip.Rows
+	if a.strip.Parts != nil {
+		lo, hi, shares = a.part, a.part+1, len(a.strip.Parts)-1
+	}
+	share := a.launch.Host.Workspace / shares
+	return cast[T](a.workspace[lo*share:hi*share], -1)
+}
 
 // Private is the tile's own memory.
 func Private[T Element](a *Args) []T { return cast[T](a.private, -1) }

@@ -5,8 +5,7 @@
 // schedules), Chain (one copy per Markov chain, kept from step to step: parameters, sampler state)
 // and Scratch (one copy per chain at work, valid within a step: activations, gradients). A Launch
 // is one kernel with its arguments and the host function that does the same work. A Device loads a
-// Workload, a list of launches and the sizes of the arenas, into a Runner, which runs the list step
-// after step.
+// Workload, a list of launches and the sizes of the arenas, into a Runner, which runs it.
 //
 // Policy: chains are a launch dimension. No launch knows which chain it works for; chain c finds
 // its buffers c strides further on. The bits a chain computes do not depend on how many chains run

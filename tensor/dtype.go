@@ -8,8 +8,8 @@ import (
 // DType is the type of a buffer's elements.
 type DType uint8
 
-// The element types. Float32 is for training, Float64 for oracles; Uint8 holds images and labels as
-// they are stored on disk, Int32 class indices, Uint64 a chain's header.
+// The element types: for training, for oracles, for images and labels as they are stored, for
+// classes, for a chain's header.
 const (
 	Float32 DType = iota + 1
 	Float64

@@ -11,7 +11,7 @@ import (
 func Example() {
 	x := tensor.NewBuffer("x", tensor.Chain, tensor.Float32, 3)
 	x.Offset = 0
-	double := tensor.Elementwise(x.Elements, func(a *tensor.Args, lo, hi int) {
+	double := tensor.Rows(x.Elements, 1, func(a *tensor.Args, lo, hi int) {
 		x := tensor.Slice[float32](a, 0)
 		for i := lo; i < hi; i++ {
 			x[i] *= 2

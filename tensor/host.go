@@ -50,6 +50,7 @@ type hostRunner struct {
 	scratch   [][]byte // one per worker that runs whole chains
 	workspace [][]byte // likewise
 	private   [][]byte // one per worker
+	passed    [][]byte // likewise: what a stage's launches pass on
 	args      []Args   // one per worker
 
 	stages  []stage
@@ -61,7 +62,7 @@ type hostRunner struct {
 	stage     *stage       // whose strips are
 	closed    bool
 
-	byChain, byTile, byStrip func(worker, item int)
+	byChain, byTile, byItem func(worker, item int)
 }
 
 // Load implements Device.
@@ -80,9 +81,10 @@ func (h *Host) Load(s Workload) (Runner, error) {
 		workers = 1 // each runs whole chains
 	}
 	stages, offsets := stagesOf(s.Launches, workers), make([]int, len(s.Launches))
-	workspace, private := 0, 0
+	workspace, private, passed := 0, 0, 0
 	for _, g := range stages {
 		end := 0
+		passed = max(passed, g.passed)
 		for i := g.from; i < g.to; i++ {
 			offsets[i] = end
 			end += Align(s.Launches[i].Host.Workspace)
@@ -102,6 +104,7 @@ func (h *Host) Load(s Workload) (Runner, error) {
 		scratch:   manyBytes(slots, s.Bytes[Scratch]),
 		workspace: manyBytes(slots, workspace),
 		private:   manyBytes(h.pool.workers, private),
+		passed:    manyBytes(h.pool.workers, passed),
 		args:      make([]Args, h.pool.workers),
 		remaining: make([]remaining, s.Chains),
 		stages:    stages,
@@ -112,7 +115,7 @@ func (h *Host) Load(s Workload) (Runner, error) {
 	}
 	r.byChain = r.turns
 	r.byTile = func(worker, tile int) { r.phase.Run(&r.args[worker], tile) }
-	r.byStrip = func(worker, n int) { r.strip(&r.args[worker], 0, r.stage, n) }
+	r.byItem = func(worker, item int) { r.item(&r.args[worker], 0, r.stage, item) }
 	return r, nil
 }
 
@@ -210,15 +213,15 @@ func (r *hostRunner) wholeStep(worker, chain int) {
 	r.aim(a, worker, worker, chain)
 	for g := range r.stages {
 		s := &r.stages[g]
-		if s.strips == 0 {
+		if s.strips == nil {
 			r.wholePhases(a, worker, s.from, r.launches[s.from].Host.Phases)
 			continue
 		}
 		for i := s.from; i < s.to; i++ {
 			r.wholePhases(a, worker, i, r.launches[i].Host.before())
 		}
-		for n := range s.strips {
-			r.strip(a, worker, s, n)
+		for item := range len(s.items) - 1 {
+			r.item(a, worker, s, item)
 		}
 		for i := s.from; i < s.to; i++ {
 			r.wholePhases(a, worker, i, r.launches[i].Host.after())
@@ -236,18 +239,22 @@ func (r *hostRunner) wholePhases(a *Args, slot, launch int, phases []Phase) {
 	}
 }
 
-// strip runs a strip of a stage's launches.
-func (r *hostRunner) strip(a *Args, slot int, s *stage, n int) {
-	for i := s.from; i < s.to; i++ {
-		r.begin(a, slot, i)
-		strip, rows := &r.launches[i].Host.Strip, s.rows[i-s.from]
-		strip.Run(a, n*rows, min(strip.Rows, (n+1)*rows))
+// item runs the strips of an item of a stage, each of all launches.
+func (r *hostRunner) item(a *Args, slot int, s *stage, item int) {
+	for n := s.items[item]; n < s.items[item+1]; n++ {
+		for i := s.from; i < s.to; i++ {
+			r.begin(a, slot, i)
+			a.places = s.places[i-s.from]
+			rows := s.rows[i-s.from]
+			r.launches[i].Host.Strip.Handle(a, s.strips[n]*rows, s.strips[n+1]*rows)
+			a.places = nil
+		}
 	}
 }
 
 // sharedStage runs a stage of a chain on all workers.
 func (r *hostRunner) sharedStage(s *stage, chain int) {
-	if s.strips == 0 {
+	if s.strips == nil {
 		r.sharedLaunch(s.from, chain)
 		return
 	}
@@ -258,7 +265,7 @@ func (r *hostRunner) sharedStage(s *stage, chain int) {
 		r.sharedPhases(i, r.launches[i].Host.before())
 	}
 	r.stage = s
-	r.host.pool.run(s.strips, r.byStrip)
+	r.host.pool.run(len(s.items)-1, r.byItem)
 	for i := s.from; i < s.to; i++ {
 		r.sharedPhases(i, r.launches[i].Host.after())
 	}
@@ -295,7 +302,7 @@ func (r *hostRunner) begin(a *Args, slot, launch int) {
 // aim points a worker's arguments at a chain and the scratch memory of a slot.
 func (r *hostRunner) aim(a *Args, worker, slot, chain int) {
 	a.base = [arenas][]byte{Shared: r.shared, Chain: r.chains[chain], Scratch: r.scratch[slot]}
-	a.private = r.private[worker]
+	a.private, a.passed = r.private[worker], r.passed[worker]
 }
 
 // Step implements Runner.
@@ -363,6 +370,6 @@ func (r *hostRunner) copyChains(to, from [][]byte) error {
 func (r *hostRunner) Close() error {
 	r.closed = true
 	r.kept = nil
-	r.shared, r.chains, r.scratch, r.workspace, r.private = nil, nil, nil, nil, nil
+	r.shared, r.chains, r.scratch, r.workspace, r.private, r.passed = nil, nil, nil, nil, nil, nil
 	return nil
 }

@@ -47,7 +47,7 @@ func newTally(chains int) *tally {
 			}
 		}},
 	}}
-	add := Elementwise(33, func(a *Args, lo, hi int) {
+	add := Rows(33, 1, func(a *Args, lo, hi int) {
 		n, sum := Slice[float64](a, 0), Slice[float64](a, 1)
 		for i := lo; i < hi; i++ {
 			n[i] += sum[0] + float64(i)

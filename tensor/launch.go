@@ -104,8 +104,7 @@ func withBuffers(arguments []Argument, other func(*Buffer) *Buffer) []Argument {
 }
 
 // HostKernel is a launch's work on the CPU: phases with a barrier between them, each cut into tiles
-// that may run in any order and on any thread. The problem's shape fixes the cut, so that the bits
-// do not depend on the number of threads.
+// that may run in any order and on any thread. The cut depends on shapes, not on threads.
 type HostKernel struct {
 	Phases    []Phase
 	Workspace int   // bytes for all tiles of a launch, undefined at its start, kept between phases
@@ -123,12 +122,7 @@ type Phase struct {
 // cost of claiming a tile, short enough that its operands stay in the second-level cache.
 const rangeTile = 8192
 
-// Elementwise is a host kernel whose run handles elements lo to hi of count.
-func Elementwise(count int, run func(a *Args, lo, hi int)) HostKernel {
-	return Rows(count, 1, run)
-}
-
-// Rows is a host kernel over rows of some width, none of which is cut in two.
+// Rows is a host kernel whose run handles rows [lo, hi) of some width, none of which is cut in two.
 func Rows(rows, width int, run func(a *Args, lo, hi int)) HostKernel {
 	tile := rowsOfTile(width)
 	return HostKernel{Phases: []Phase{{

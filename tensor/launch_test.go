@@ -49,7 +49,7 @@ func TestRowsCoverEachOnce(t *testing.T) {
 			t.Errorf("%v: the tiles end at row %d (%d phases)", size, next, len(host.Phases))
 		}
 	}
-	if got := Elementwise(3*rangeTile, nil).Phases[0].Tiles; got != 3 {
+	if got := Rows(3*rangeTile, 1, nil).Phases[0].Tiles; got != 3 {
 		t.Errorf("elementwise has %d tiles, wants 3", got)
 	}
 	calls := 0

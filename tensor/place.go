@@ -6,8 +6,8 @@ import (
 )
 
 // Place sets the offsets of buffers in one arena and returns the bytes they take. Each in turn gets
-// the lowest place where it overlaps no earlier buffer, except those it may share memory with:
-// share(i, j) reports whether buffers i and j may. Given the largest first, they take little.
+// the lowest place where it overlaps no earlier one, except those with which share says it may.
+// Given the largest first, they take little.
 func Place(buffers []*Buffer, share func(i, j int) bool) (bytes int) {
 	var placed []int // by offset
 	for i, b := range buffers {

@@ -1,23 +1,45 @@
 package tensor
 
-import "math"
+import (
+	"math"
+	"slices"
+	"sort"
+)
 
 // Strip is what a host kernel may say of one of its phases: that it handles rows which do not know
 // of one another. Of the buffers that the launch owns, a row's share is the row's alone; others the
 // phase only reads. Phases before it read others alone, and write the workspace; those after it
-// read the workspace alone, and write the launch's first argument. The zero Strip says nothing.
+// read the workspace alone, an equal share of which is each row's, or each part's, and write the
+// launch's first argument. The zero Strip says nothing.
 type Strip struct {
 	Phase      int
-	Rows, Unit int // equal parts of each buffer that is owned, and how many are handled together
+	Rows, Unit int   // of each buffer that is owned; how many are handled together
+	Parts      []int // if rows are added up in turn: the first of each sum, and the end
 	Owns       func(argument int, b *Buffer) bool
-	Run        func(a *Args, lo, hi int) // rows [lo, hi), in whole units but for the last ones
+	Run        func(a *Args, rows int, add bool) // a has these rows alone; add to a part's rows before
 }
 
-// Strips is Rows for a kernel that touches, of its buffers of rows times width elements, only those
-// of its own rows.
-func Strips(rows, width int, run func(a *Args, lo, hi int)) HostKernel {
+// Handle runs rows [lo, hi). Those of a part follow one another.
+func (s *Strip) Handle(a *Args, lo, hi int) {
+	a.strip, a.lo, a.hi = s, lo, hi
+	add := false
+	if s.Parts != nil {
+		a.part = sort.SearchInts(s.Parts, lo+1) - 1
+		add = s.Parts[a.part] < lo
+	}
+	s.Run(a, hi-lo, add)
+	a.strip = nil
+}
+
+// Strips is Rows for a kernel that touches, of its buffers of rows times width elements, only its
+// rows, and for which they count modulo unit: a strip's begin with 0.
+func Strips(rows, unit, width int, run func(a *Args, lo, hi int)) HostKernel {
 	h := Rows(rows, width, run)
-	h.Strip = Strip{Rows: rows, Unit: 1, Owns: func(_ int, b *Buffer) bool { return b.Elements == rows*width }, Run: run}
+	h.Strip = Strip{
+		Rows: rows, Unit: unit,
+		Owns: func(_ int, b *Buffer) bool { return b.Elements == rows*width },
+		Run:  func(a *Args, rows int, _ bool) { run(a, 0, rows) },
+	}
 	return h
 }
 
@@ -28,17 +50,24 @@ const (
 	mostStripBytes = 2 << 20
 	// cacheBytes is what a worker finds in its cache again in any case.
 	cacheBytes = 2 << 20
+	// mostUneven is how much more than its share of the rows a worker may have.
+	mostUneven = 1.15
 	// mostSharedBytes are the filters and the like of several launches, which each strip reads.
 	mostSharedBytes = 512 << 10
 )
 
 // stage is launches [from, to). Several that keep to strips are run together: the first rows of
 // all of them, then the next ones, and so on, rows[i] at a time of launch from+i. What one leaves
-// to the next is then still in the thread's cache, and not read from memory again.
+// to the next is then still in the thread's cache, and not read from memory again. What no other
+// launch needs is not even written there: it lies in memory of the worker's, which every strip uses
+// again.
 type stage struct {
 	from, to int
-	strips   int
-	rows     []int
+	strips   []int   // where each begins, and the end, in the greatest rows that all launches have
+	items    []int   // the strips with which a worker begins, and the end; it goes on to the next item
+	rows     []int   // how many of its own a launch has of such a row
+	places   [][]int // of each launch's arguments in the worker's memory: -1 of those in arenas
+	passed   int     // bytes of that memory
 }
 
 // stagesOf cuts a schedule into stages, as long as they can be with some strips for each worker.
@@ -46,16 +75,90 @@ func stagesOf(launches []Launch, workers int) (stages []stage) {
 	for from := 0; from < len(launches); {
 		s := stage{from: from, to: from + 1}
 		for s.to < len(launches) && joins(launches[from:s.to], &launches[s.to]) {
-			strips, rows := cutStrips(launches[from:s.to+1], workers)
-			if strips == 0 {
+			longer := stage{from: from, to: s.to + 1}
+			if !longer.cut(launches[from:s.to+1], workers) {
 				break
 			}
-			s = stage{from, s.to + 1, strips, rows}
+			s = longer
 		}
 		stages = append(stages, s)
 		from = s.to
 	}
+	passOn(launches, stages)
 	return stages
+}
+
+// life is the launches between which a buffer is used, and whether the first writes it.
+type life struct {
+	first, last int
+	written     bool
+}
+
+// passOn gives a place in the workers' memory to what is written and used in the strips of one
+// stage alone.
+func passOn(launches []Launch, stages []stage) {
+	lives := map[*Buffer]life{}
+	for i := range launches {
+		for _, a := range launches[i].Arguments {
+			if l, known := lives[a.Buffer]; known {
+				l.last = i
+				lives[a.Buffer] = l
+			} else if a.Buffer != nil {
+				lives[a.Buffer] = life{i, i, a.Access == Write}
+			}
+		}
+	}
+	for g := range stages {
+		if stages[g].strips != nil {
+			stages[g].passOn(launches, lives)
+		}
+	}
+}
+
+func (s *stage) passOn(launches []Launch, lives map[*Buffer]life) {
+	row := map[*Buffer]int{} // bytes of a strip's rows, of what can be passed on; 0 if it cannot
+	largest := 0
+	for n, end := range s.strips[1:] {
+		largest = max(largest, end-s.strips[n])
+	}
+	var buffers []*Buffer
+	for i := s.from; i < s.to; i++ {
+		for j, a := range launches[i].Arguments {
+			b := a.Buffer
+			if b == nil || b.Arena != Scratch {
+				continue
+			}
+			if _, seen := row[b]; !seen {
+				buffers = append(buffers, b)
+				row[b] = b.Bytes() / launches[i].Host.Strip.Rows * s.rows[i-s.from] * largest
+			}
+			if l := lives[b]; l.first < s.from || l.last >= s.to || !l.written || !launches[i].owns(j) || j == 0 && launches[i].Host.endsLate() {
+				row[b] = 0
+			}
+		}
+	}
+	buffers = slices.DeleteFunc(buffers, func(b *Buffer) bool { return row[b] == 0 })
+	slices.SortStableFunc(buffers, func(a, b *Buffer) int { return row[b] - row[a] })
+	places := map[*Buffer]*Buffer{}
+	var strips []*Buffer
+	for _, b := range buffers {
+		places[b] = NewBuffer(b.Name, Scratch, Uint8, row[b])
+		strips = append(strips, places[b])
+	}
+	s.passed = Place(strips, func(i, j int) bool {
+		one, other := lives[buffers[i]], lives[buffers[j]]
+		return one.last < other.first || other.last < one.first
+	})
+	for i := s.from; i < s.to; i++ {
+		at := make([]int, len(launches[i].Arguments))
+		for j, a := range launches[i].Arguments {
+			at[j] = -1
+			if place := places[a.Buffer]; place != nil {
+				at[j] = place.Offset
+			}
+		}
+		s.places = append(s.places, at)
+	}
 }
 
 // joins reports whether a launch computes the same if it is run together with those before it.
@@ -103,53 +206,87 @@ func (l *Launch) owns(argument int) bool {
 	return l.Host.Strip.Owns(argument, l.Arguments[argument].Buffer)
 }
 
-// cutStrips cuts launches that can be run together: into how many strips, and how many rows each
-// launch has of one. There are none where the caches or the workers would lose by it.
-func cutStrips(group []Launch, workers int) (count int, rows []int) {
-	// All have their rows in as many parts; a strip is some of these.
-	parts := 0
+// cut cuts launches that can be run together into strips, and reports whether there are any: there
+// are none where the caches or the workers would lose by it.
+func (s *stage) cut(group []Launch, workers int) bool {
+	all := 0 // rows that all launches have, as some of their own
 	for i := range group {
-		parts = divisor(parts, group[i].Host.Strip.Rows)
+		all = divisor(all, group[i].Host.Strip.Rows)
 	}
-	strip, own, shared, most, tiles := 1, 0, 0, 0, 0
+	unit, own, shared, most, tiles := 1, 0, 0, 0, 0
+	var parts []int
 	for i := range group {
-		s := &group[i].Host.Strip
-		whole := s.Unit / divisor(s.Unit, s.Rows/parts)
-		strip *= whole / divisor(strip, whole)
+		strip := &group[i].Host.Strip
+		each := strip.Rows / all
+		s.rows = append(s.rows, each)
+		whole := strip.Unit / divisor(strip.Unit, each)
+		unit *= whole / divisor(unit, whole)
 		owned, others := group[i].stripBytes()
-		own, shared, most = max(own, owned/parts), shared+others, max(most, others)
-		tiles = max(tiles, group[i].Host.Phases[s.Phase].Tiles)
+		own, shared, most = max(own, owned/all), shared+others, max(most, others)
+		tiles = max(tiles, group[i].Host.Phases[strip.Phase].Tiles)
+		if strip.Parts != nil {
+			if each != 1 || parts != nil && !slices.Equal(parts, strip.Parts) {
+				return false
+			}
+			parts = strip.Parts
+		}
 	}
-	if own*strip > mostStripBytes || shared > max(mostSharedBytes, most+mostSharedBytes/8) {
-		return 0, nil
+	if own*unit > mostStripBytes || shared > max(mostSharedBytes, most+mostSharedBytes/8) {
+		return false
+	}
+	if parts != nil {
+		return s.cutParts(parts, unit, stripBytes/max(1, own), workers)
 	}
 	least := 4 * workers
-	if own*parts < cacheBytes*workers {
+	if own*all < cacheBytes*workers {
 		least = 16 * workers // even work is worth more
 	}
 	least = min(least, tiles)
-	if (parts+strip-1)/strip < least {
-		return 0, nil
+	if (all+unit-1)/unit < least {
+		return false
 	}
-	largest := min(parts/max(1, least), stripBytes/max(1, own))
-	strip, count = evenStrips(parts, strip, largest, workers)
-	for i := range group {
-		rows = append(rows, group[i].Host.Strip.Rows/parts*strip)
+	largest := min(all/max(1, least), stripBytes/max(1, own))
+	strip := evenStrips(all, unit, largest, workers)
+	s.add(0, all, strip)
+	s.strips = append(s.strips, all)
+	for n := range s.strips {
+		s.items = append(s.items, n)
 	}
-	return count, rows
+	return true
 }
 
-// evenStrips returns the size of strips and their number: of the multiples of unit up to largest
-// that by which the worker with the most work has least, or unit.
-func evenStrips(parts, unit, largest, workers int) (strip, count int) {
+// add adds strips of rows [lo, hi).
+func (s *stage) add(lo, hi, strip int) {
+	for ; lo < hi; lo += strip {
+		s.strips = append(s.strips, lo)
+	}
+}
+
+// cutParts makes an item of each part, if the workers have nearly even work then.
+func (s *stage) cutParts(parts []int, unit, largest, workers int) bool {
+	busiest, all := 0, parts[len(parts)-1]
+	for n, lo := range parts[:len(parts)-1] {
+		hi := parts[n+1]
+		s.items = append(s.items, len(s.strips))
+		s.add(lo, hi, evenStrips(hi-lo, unit, largest, 1))
+		busiest = max(busiest, hi-lo)
+	}
+	s.items, s.strips = append(s.items, len(s.strips)), append(s.strips, all)
+	items := len(parts) - 1
+	return float64((items+workers-1)/workers*busiest*workers) <= mostUneven*float64(all)
+}
+
+// evenStrips returns the size of strips: of the multiples of unit up to largest that by which the
+// worker with the most work has least, or unit.
+func evenStrips(rows, unit, largest, workers int) (strip int) {
 	busiest := math.MaxInt
 	for size := unit; size == unit || size <= largest; size += unit {
-		n := (parts + size - 1) / size
-		if work := min(parts, (n+workers-1)/workers*size); work <= busiest {
-			strip, count, busiest = size, n, work
+		n := (rows + size - 1) / size
+		if work := min(rows, (n+workers-1)/workers*size); work <= busiest {
+			strip, busiest = size, work
 		}
 	}
-	return strip, count
+	return strip
 }
 
 // stripBytes is how many bytes a launch owns, and how many others all of its strips read.

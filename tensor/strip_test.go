@@ -2,6 +2,7 @@ package tensor
 
 import (
 	"encoding/binary"
+	"errors"
 	"math"
 	"slices"
 	"testing"
@@ -76,6 +77,51 @@ func TestStages(t *testing.T) {
 	}
 }
 
+// TestPassOn: what lies in the workers' memory is written and used in the strips of one stage
+// alone, and what is in use at a time lies apart.
+func TestPassOn(t *testing.T) {
+	at := func(i int) *Buffer { return placed(string(rune('a'+i)), Scratch, Float32, large, 4*large*i) }
+	a, b, c, d, e := at(0), at(1), at(2), at(3), at(4)
+	kept, few := placed("kept", Chain, Float32, large, 0), placed("few", Scratch, Float32, 4, 4*large*5)
+	outside := Launch{Arguments: []Argument{Out(a)}}
+	launches := []Launch{
+		outside,                    // a is from elsewhere
+		elements(Out(b), In(a)),    // b is passed on
+		elements(Out(c), In(b)),    // c is used elsewhere, too
+		elements(InOut(d), In(c)),  // d has no value before
+		elements(Out(e), In(b)),    // e is passed on, while b is in use
+		elements(Out(kept), In(e)), // kept is kept
+		summed(Out(few), In(e)),    // few is written when all strips are done
+		{Arguments: []Argument{In(c)}},
+	}
+	stages := stagesOf(launches, 2)
+	if len(stages) != 3 || stages[1].from != 1 || stages[1].to != 7 {
+		t.Fatalf("stages %+v, want launches 1 to 6 together", stages)
+	}
+	s := stages[1]
+	strip := 4 * (s.strips[1] - s.strips[0])
+	if s.passed != 2*strip {
+		t.Errorf("%d bytes are passed on, want two strips of %d", s.passed, strip)
+	}
+	places := map[*Buffer]int{}
+	for i, launch := range launches[s.from:s.to] {
+		for j, argument := range launch.Arguments {
+			if was, seen := places[argument.Buffer]; seen && was != s.places[i][j] {
+				t.Errorf("%s lies at %d, then at %d", argument.Buffer.Name, was, s.places[i][j])
+			}
+			places[argument.Buffer] = s.places[i][j]
+		}
+	}
+	for _, buffer := range []*Buffer{a, c, d, kept, few} {
+		if places[buffer] != -1 {
+			t.Errorf("%s lies at %d of the workers' memory", buffer.Name, places[buffer])
+		}
+	}
+	if min(places[b], places[e]) != 0 || max(places[b], places[e]) != strip {
+		t.Errorf("b lies at %d, e at %d, want 0 and %d", places[b], places[e], strip)
+	}
+}
+
 // TestStagesRun: launches that are run together compute what they do one by one, each with a
 // workspace of its own.
 func TestStagesRun(t *testing.T) {
@@ -83,17 +129,14 @@ func TestStagesRun(t *testing.T) {
 	const n = rows * width
 	u, v := placed("u", Scratch, Float64, n, 0), placed("v", Scratch, Float64, n, Align(8*n))
 	total, square := placed("total", Chain, Float64, 1, 0), placed("square", Chain, Float64, 1, Alignment)
-	fill := Strips(n, 1, func(a *Args, lo, hi int) {
-		for i := lo; i < hi; i++ {
-			Slice[float64](a, 0)[i] = float64(i)
-		}
-	})
-	next := Strips(n, 1, func(a *Args, lo, hi int) {
+	numbers := placed("numbers", Shared, Float64, n, 0)
+	fill := Strips(n, 1, 1, func(a *Args, lo, hi int) { copy(Slice[float64](a, 0)[lo:hi], Slice[float64](a, 1)[lo:hi]) })
+	next := Strips(n, 1, 1, func(a *Args, lo, hi int) {
 		for i := lo; i < hi; i++ {
 			Slice[float64](a, 0)[i] = Slice[float64](a, 1)[i] + 1
 		}
 	})
-	sum := Strips(rows, width, func(a *Args, lo, hi int) {
+	sum := Strips(rows, 1, width, func(a *Args, lo, hi int) {
 		parts := Workspace[float64](a)
 		for row := lo; row < hi; row++ {
 			parts[row] = 0
@@ -109,14 +152,18 @@ func TestStagesRun(t *testing.T) {
 		}
 	}).Phases...)
 	w := Workload{Launches: []Launch{
-		{Kernel: "fill", Arguments: []Argument{Out(u)}, Host: fill},
+		{Kernel: "fill", Arguments: []Argument{Out(u), In(numbers)}, Host: fill},
 		{Kernel: "sum", Arguments: []Argument{InOut(total), In(u)}, Host: sum},
 		{Kernel: "next", Arguments: []Argument{Out(v), In(u)}, Host: next},
 		{Kernel: "sum", Arguments: []Argument{InOut(square), In(v)}, Host: sum},
 	}}
-	w.Bytes[Scratch], w.Bytes[Chain] = 2*Align(8*n), 2*Alignment
-	if stages := stagesOf(w.Launches, 3); len(stages) != 1 || stages[0].strips < 4 {
-		t.Fatalf("stages %v, want one of several strips", stages)
+	w.Bytes[Shared], w.Bytes[Scratch], w.Bytes[Chain] = Align(8*n), 2*Align(8*n), 2*Alignment
+	if stages := stagesOf(w.Launches, 3); len(stages) != 1 || len(stages[0].strips) < 5 || stages[0].passed == 0 {
+		t.Fatalf("stages %v, want one of several strips, which pass something on", stages)
+	}
+	var raw []byte
+	for i := range n {
+		raw = binary.NativeEndian.AppendUint64(raw, math.Float64bits(float64(i)))
 	}
 	for _, threads := range []int{1, 3} {
 		for _, chains := range []int{1, 4} {
@@ -126,7 +173,7 @@ func TestStagesRun(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := r.Run(2); err != nil {
+			if err := errors.Join(r.Write(numbers, 0, 0, raw), r.Run(2)); err != nil {
 				t.Fatal(err)
 			}
 			if err := r.Step(chains-1, func(int) error { return nil }); err != nil {
@@ -160,16 +207,16 @@ func readOne(t *testing.T, r Runner, b *Buffer, chain int) float64 {
 }
 
 func TestEvenStrips(t *testing.T) {
-	for _, c := range []struct{ parts, unit, largest, workers, strip, count int }{
-		{100, 1, 10, 2, 10, 10},
-		{100, 6, 12, 2, 6, 17}, // nine strips of twelve would give one worker 60
-		{100, 3, 20, 1, 18, 6}, // one worker does all in any case
-		{7, 3, 1, 2, 3, 3},     // no less than a unit
-		{64, 1, 100, 4, 16, 4}, // a strip for each
-		{1000, 1, 300, 3, 167, 6},
+	for _, c := range []struct{ rows, unit, largest, workers, strip int }{
+		{100, 1, 10, 2, 10},
+		{100, 6, 12, 2, 6},  // nine strips of twelve would give one worker 60
+		{100, 3, 20, 1, 18}, // one worker does all in any case
+		{7, 3, 1, 2, 3},     // no less than a unit
+		{64, 1, 100, 4, 16}, // a strip for each
+		{1000, 1, 300, 3, 167},
 	} {
-		if strip, count := evenStrips(c.parts, c.unit, c.largest, c.workers); strip != c.strip || count != c.count {
-			t.Errorf("%+v: %d strips of %d", c, count, strip)
+		if strip := evenStrips(c.rows, c.unit, c.largest, c.workers); strip != c.strip {
+			t.Errorf("%+v: strips of %d", c, strip)
 		}
 	}
 }

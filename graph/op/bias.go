@@ -99,7 +99,7 @@ func biasSum[T float32 | float64](a *tensor.Args, totals []float64, lo, hi int) 
 // planeSums adds up all channels' planes of some width: some by sum, then those of a channel in
 // order.
 func planeSums(l *graph.Lowering, planes, width int, sum func(a *tensor.Args, totals []float64, lo, hi int)) tensor.HostKernel {
-	host := tensor.Strips(planes, width, func(a *tensor.Args, lo, hi int) {
+	host := tensor.Strips(planes, 1, width, func(a *tensor.Args, lo, hi int) {
 		sums := tensor.Workspace[float64](a)
 		for plane := lo; plane < hi; plane += kernel.PlanesTogether {
 			end := min(plane+kernel.PlanesTogether, hi)

@@ -26,16 +26,23 @@ func heavy(l *graph.Lowering, plan kernel.Routine, err error, at operands) tenso
 	}
 	if plan.Rows > 0 {
 		host.Strip = tensor.Strip{
-			Phase: len(plan.Phases) - 1, Rows: plan.Rows, Unit: plan.Unit,
+			Phase: len(plan.Phases) - 1, Rows: plan.Rows, Unit: plan.Unit, Parts: plan.Parts,
 			Owns: func(i int, _ *tensor.Buffer) bool { return i == at.out || i == at.a },
 			Run:  graph.Pick(l, heavyRows[float32], heavyRows[float64])(&plan, at),
+		}
+		if plan.Parts != nil { // a filter's gradient: sums of images
+			host.Strip.Phase, host.Strip.Owns = 0, func(i int, _ *tensor.Buffer) bool { return i == at.a || i == at.b }
 		}
 	}
 	return host
 }
 
-func heavyRows[T float32 | float64](plan *kernel.Routine, at operands) func(a *tensor.Args, lo, hi int) {
-	return func(a *tensor.Args, lo, hi int) { kernel.RunRows(plan, lo, hi, heavyOperands[T](a, at)) }
+func heavyRows[T float32 | float64](plan *kernel.Routine, at operands) func(a *tensor.Args, rows int, add bool) {
+	return func(a *tensor.Args, rows int, add bool) {
+		o := heavyOperands[T](a, at)
+		o.Add = add
+		kernel.RunRows(plan, rows, o)
+	}
 }
 
 func heavyPhase[T float32 | float64](plan *kernel.Routine, phase int, at operands) func(a *tensor.Args, tile int) {

@@ -34,7 +34,7 @@ func (d Difference) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (d Difference) Lower(l *graph.Lowering) {
 	n, length, inner := l.Shape.Elements(), l.Shape[d.Axis], tensor.Shape(l.Shape[d.Axis+1:]).Elements()
 	run := graph.Pick(l, difference[float32], difference[float64])(length, inner, d.Reverse)
-	l.Emit("difference_fwd", tensor.Threads(n), tensor.Elementwise(n, run),
+	l.Emit("difference_fwd", tensor.Threads(n), tensor.Rows(n, 1, run),
 		l.Out(), l.In(0), tensor.Int(n), tensor.Int(length), tensor.Int(inner), flag(d.Reverse))
 }
 

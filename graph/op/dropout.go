@@ -39,7 +39,7 @@ func (d Dropout) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (d Dropout) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
 	run := graph.Pick(l, dropout[float32], dropout[float64])(d)
-	l.Emit("dropout_fwd", tensor.Fours(n), tensor.Elementwise(n, run), l.Out(), l.In(0), l.In(1),
+	l.Emit("dropout_fwd", tensor.Fours(n), tensor.Rows(n, 1, run), l.Out(), l.In(0), l.In(1),
 		tensor.Int(n), tensor.Real(l.DType, d.Rate), tensor.Real(l.DType, 1/(1-d.Rate)), tensor.Uint(uint32(d.Stream)))
 }
 

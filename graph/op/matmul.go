@@ -93,7 +93,7 @@ func (m MatMul) Lower(l *graph.Lowering) {
 		arguments = append(arguments, l.In(2))
 		stem = "matmul_mask_fwd"
 		mask := graph.Pick(l, maskProduct(kernel.PassAbove32), maskProduct(kernel.PassAbove64))
-		host.Phases = append(host.Phases, tensor.Strips(g.M*g.N, 1, mask).Phases...)
+		host.Phases = append(host.Phases, tensor.Strips(g.M*g.N, 1, 1, mask).Phases...)
 	}
 	arguments = append(arguments, tensor.Int(g.M), tensor.Int(g.N), tensor.Int(g.K), flag(m.TransposeA), flag(m.TransposeB))
 	product := tensor.Product{Rows: g.M, Columns: g.N, Depth: g.K, Forward: true, ReLU: m.relu, Mask: m.mask}

@@ -121,6 +121,7 @@ func (n normal) shape(in []tensor.Shape) (tensor.Shape, error) {
 // elements of each channel.
 type members struct {
 	rows, channels, width int
+	groups                int // of an image
 }
 
 func (n normal) members(x tensor.Shape) members {
@@ -128,7 +129,7 @@ func (n normal) members(x tensor.Shape) members {
 	if groups == 0 {
 		groups = x[1]
 	}
-	return members{x[0] * groups, x[1] / groups, x[2] * x[3]}
+	return members{x[0] * groups, x[1] / groups, x[2] * x[3], groups}
 }
 
 // grid is a block for each group of an image.
@@ -168,7 +169,7 @@ func (n normal) lower(l *graph.Lowering) {
 		stem, buffers = "normalize_threshold_fwd", append(buffers, l.In(3))
 	}
 	run := graph.Pick(l, normalize[float32], normalize[float64])(n, m)
-	l.Emit(stem, m.grid(), tensor.Strips(m.rows, m.channels*m.width, run), append(buffers, n.arguments(l, m, l.Shape)...)...)
+	l.Emit(stem, m.grid(), tensor.Strips(m.rows, m.groups, m.channels*m.width, run), append(buffers, n.arguments(l, m, l.Shape)...)...)
 }
 
 func normalize[T float32 | float64](n normal, m members) func(a *tensor.Args, lo, hi int) {
@@ -227,7 +228,7 @@ func (g normalizeBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 func (g normalizeBackward) Lower(l *graph.Lowering) {
 	m := g.normal.members(l.Shape)
 	run := graph.Pick(l, normalizeGradient[float32], normalizeGradient[float64])(g.normal, m)
-	l.Emit("normalize_bwd_input", m.grid(), tensor.Strips(m.rows, m.channels*m.width, run),
+	l.Emit("normalize_bwd_input", m.grid(), tensor.Strips(m.rows, m.groups, m.channels*m.width, run),
 		append([]tensor.Argument{l.Out(), l.In(0), l.In(1), l.In(2)}, g.normal.arguments(l, m, l.Shape)...)...)
 }
 
@@ -292,7 +293,7 @@ func (g normalizeBackwardScale) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 func (g normalizeBackwardScale) Lower(l *graph.Lowering) {
 	m := g.normal.members(l.Shapes[1])
-	host := tensor.Strips(m.rows, m.channels*m.width, graph.Pick(l, scaleProducts[float32], scaleProducts[float64])(g.normal, m))
+	host := tensor.Strips(m.rows, m.groups, m.channels*m.width, graph.Pick(l, scaleProducts[float32], scaleProducts[float64])(g.normal, m))
 	host.Workspace = 8 * m.rows * m.channels
 	combine := graph.Pick(l, channelTotals[float32], channelTotals[float64])(m.rows * m.channels)
 	host.Phases = append(host.Phases, tensor.Single(combine).Phases...)

@@ -83,8 +83,8 @@ func (p MaxPool2D) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.
 	return []*graph.Node{b.Apply(maxPoolBackward{pool: p}, dout, in[0])}
 }
 
-// maxPoolBackward is dx: dout [B C P Q], x [B C H W] -> dx [B C H W]. With relu, dx is 0 unless x is
-// above 0: x is what the ReLU before made, and once more the third input, that of its gradient.
+// maxPoolBackward is dx: dout [B C P Q], x [B C H W] -> dx [B C H W]. With relu, dx is 0 unless x
+// is above 0: x is what the ReLU before made, and once more the third input, its gradient's.
 type maxPoolBackward struct {
 	pool MaxPool2D
 	relu bool

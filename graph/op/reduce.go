@@ -89,7 +89,7 @@ func hostReduction[T float32 | float64](r reduction, scale float64) tensor.HostK
 			}
 		}}},
 	}
-	combine := tensor.Elementwise(r.sums, func(a *tensor.Args, lo, hi int) {
+	combine := tensor.Rows(r.sums, 1, func(a *tensor.Args, lo, hi int) {
 		y, partial := tensor.Slice[T](a, 0), tensor.Workspace[float64](a)
 		for i := lo; i < hi; i++ {
 			total := 0.0

@@ -31,9 +31,18 @@ func (s *strict) Load(w tensor.Workload) (tensor.Runner, error) {
 		s.kernels[l.Kernel] = true
 		l.Host.Strip = tensor.Strip{}
 		l.Host.Phases = append([]tensor.Phase(nil), l.Host.Phases...)
-		rows := (strip.Rows/5/strip.Unit + 1) * strip.Unit
-		l.Host.Phases[strip.Phase] = tensor.Phase{Tiles: (strip.Rows + rows - 1) / rows, Run: func(a *tensor.Args, part int) {
-			lo, hi := part*rows, min(strip.Rows, (part+1)*rows)
+		rows, parts := (strip.Rows/5/strip.Unit+1)*strip.Unit, strip.Parts
+		if parts == nil {
+			parts = []int{0, strip.Rows}
+		}
+		var strips [][2]int
+		for i, lo := range parts[:len(parts)-1] {
+			for ; lo < parts[i+1]; lo += rows {
+				strips = append(strips, [2]int{lo, min(lo+rows, parts[i+1])})
+			}
+		}
+		l.Host.Phases[strip.Phase] = tensor.Phase{Tiles: len(strips), Run: func(a *tensor.Args, part int) {
+			lo, hi := strips[part][0], strips[part][1]
 			var spoilt [][]float32
 			var kept [][]float32
 			for j, argument := range l.Arguments {
@@ -49,7 +58,7 @@ func (s *strict) Load(w tensor.Workload) (tensor.Runner, error) {
 					}
 				}
 			}
-			strip.Run(a, lo, hi)
+			strip.Handle(a, lo, hi)
 			for j, part := range spoilt {
 				for _, v := range part {
 					if v == v {
@@ -94,7 +103,7 @@ func TestImagesAreStrips(t *testing.T) {
 		}
 		x = b.Apply(MaxPool2D{Window: Square(2), Stride: Square(2)}, x)
 		return b.Apply(AveragePool2D{Window: Square(3), Stride: one, Padding: one}, x)
-	}, "conv2d_bias_fwd", "conv2d_bwd_input", "max_pool_fwd", "max_pool_relu_bwd", "average_pool_fwd", "average_pool_bwd")
+	}, "conv2d_bias_fwd", "conv2d_bwd_input", "conv2d_bwd_filter", "max_pool_fwd", "max_pool_relu_bwd", "average_pool_fwd", "average_pool_bwd")
 }
 
 // keepToStrips checks that kernels of these names keep to rows in a graph, and that it computes the

@@ -21266,7 +21266,7 @@ DATA evenThenOdd<>+60(SB)/4, $0x0000000f
 GLOBL evenThenOdd<>(SB), RODATA|NOPTR, $64
 
 // func maxPlanesBackwardAVX512(upper *float32, lower *float32, dupper *float32, dlower *float32, gradient *float32, table *int32, pairs int, planes int, xPlane int, yPlane int, floor float32)
-// Requires: AVX, AVX512DQ, AVX512F
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·maxPlanesBackwardAVX512(SB), NOSPLIT, $0-84
 	VMOVUPS      eachTwice<>+0(SB), Z0
 	MOVL         $0x00005555, AX
@@ -21288,6 +21288,7 @@ pair:
 	MOVLQSX       8(DI), R10
 	MOVLQSX       4(DI), R11
 	MOVLQSX       12(DI), R12
+	PREFETCHT0    2048(AX)(R11*4)
 	VMOVUPS       (AX)(R9*4), Y2
 	VINSERTF32X8  $0x01, (AX)(R11*4), Z2, Z2
 	VMOVSLDUP     Z2, Z3
@@ -21295,6 +21296,7 @@ pair:
 	VCMPPS        $0x1e, Z3, Z4, K3
 	VMAXPS        Z3, Z4, Z4
 	KXORW         K1, K3, K3
+	PREFETCHT0    2048(CX)(R11*4)
 	VMOVUPS       (CX)(R9*4), Y5
 	VINSERTF32X8  $0x01, (CX)(R11*4), Z5, Z5
 	VMOVSLDUP     Z5, Z3

@@ -202,8 +202,8 @@ func flipFilter[T Float](p *convPlan, tile int, w, flipped []T) {
 // convTile convolves the pixels of one tile: it pads the images, then packs
 // panel after panel of patches and multiplies each by the whole filter
 // [outputs, taps].
-func convTile[T Float](p *convPlan, tile int, x, filter, bias, y, scratch []T) {
-	at := p.part(tile)
+func convTile[T Float](p *convPlan, tile, batch int, x, filter, bias, y, scratch []T) {
+	at := p.part(tile, batch)
 	padded := scratch[:p.paddedSize()]
 	panels := scratch[len(padded):]
 	pad(&p.window, padded, x, at.image, at.images, 0, p.channels, at.row)
@@ -217,9 +217,9 @@ func convTile[T Float](p *convPlan, tile int, x, filter, bias, y, scratch []T) {
 		if inPlace && convInPlace(p, at, k0, k1, filter, bias, y, padded, f) {
 			continue
 		}
-		batch := panelBatch(k1-k0) * panelColumns
-		for lo := 0; lo < pixels; lo += batch {
-			hi := min(lo+batch, pixels)
+		together := panelBatch(k1-k0) * panelColumns
+		for lo := 0; lo < pixels; lo += together {
+			hi := min(lo+together, pixels)
 			for j := lo; j < hi; j += panelColumns {
 				packWindow(panels[(j-lo)*(k1-k0):], padded, &p.panels[j/panelColumns], p.taps[k0:k1])
 			}

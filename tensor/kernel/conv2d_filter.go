@@ -77,10 +77,34 @@ func (c Conv2D) filterPanels() Routine {
 		Phases:    []int{f.chunks * f.ranges, f.combine},
 		Workspace: f.chunks * taps * f.columns,
 		Scratch:   p.paddedSize() + depth*panelColumns,
+		Rows:      c.B,
+		Unit:      p.images,
+		Parts:     p.parts(f.chunks),
 		kind:      kindConv2DBackwardFilter,
 		sizeA:     c.sizeY(), sizeB: c.sizeX(), sizeOut: c.sizeW(),
 		conv: p,
+	}.withoutParts()
+}
+
+// withoutParts is the routine without rows, if it has no parts: some begin within an image.
+func (p Routine) withoutParts() Routine {
+	if p.Parts == nil {
+		p.Rows, p.Unit = 0, 0
 	}
+	return p
+}
+
+// parts are the images with which chunks of the tiles begin, and the end; nil if tiles are not
+// whole images.
+func (w *window) parts(chunks int) (parts []int) {
+	if w.rows < w.outH {
+		return nil
+	}
+	for i := range chunks + 1 {
+		lo, _ := cut(w.tiles(), chunks, i)
+		parts = append(parts, min(w.batch, lo*w.images))
+	}
+	return parts
 }
 
 // chooseDepth sets images and rows so that a padded copy serves one panel's
@@ -92,26 +116,32 @@ func (w *window) chooseDepth(vertical, horizontal axis) {
 	}
 }
 
-// filterTile adds up one range of taps over one chunk of the batch into the
-// chunk's partial gradient [taps, columns].
+// filterTile adds up one range of taps over one chunk of the batch.
 func filterTile[T Float](p *convPlan, tile int, o Operands[T]) {
 	f := p.filter
+	lo, hi := cut(p.tiles(), f.chunks, tile%f.chunks)
+	size := len(p.taps) * f.columns
+	filterSums(p, lo, hi, p.batch, tile/f.chunks, o.Workspace[tile%f.chunks*size:][:size], o)
+}
+
+// filterSums adds up one range of taps over tiles [partLo, partHi) of a batch into a partial
+// gradient [taps, columns].
+func filterSums[T Float](p *convPlan, partLo, partHi, batch, ofTaps int, partial []T, o Operands[T]) {
+	f := p.filter
 	taps := len(p.taps)
-	partLo, partHi := cut(p.tiles(), f.chunks, tile%f.chunks)
-	groupLo, groupHi := cut(f.groups, f.ranges, tile/f.chunks)
+	groupLo, groupHi := cut(f.groups, f.ranges, ofTaps)
 	tapLo, tapHi := f.group(groupLo, groupHi, taps)
 	area := p.shape.R * p.shape.S
-	partial := o.Workspace[tile%f.chunks*taps*f.columns:][:taps*f.columns]
 	padded := o.Scratch[:p.paddedSize()]
 	panel := o.Scratch[len(padded):]
 	for n := partLo; n < partHi; n++ {
-		at := p.part(n)
+		at := p.part(n, batch)
 		pad(&p.window, padded, o.B, at.image, at.images, tapLo/area, ceilDiv(tapHi, area), at.row)
 		pixels := at.images * at.rows * p.outW
 		blocks := depthBlocks(pixels)
 		for block := range blocks {
 			lo, hi := cut(pixels, blocks, block)
-			accumulate := n > partLo || block > 0
+			accumulate := o.Add || n > partLo || block > 0
 			for k := 0; k < p.shape.K; k += panelColumns {
 				packGradient(p, at, lo, hi, k, o.A, panel)
 				for group := groupLo; group < groupHi; group++ {

@@ -65,6 +65,9 @@ func (c Conv2D) filterLines() Routine {
 		Phases:    []int{p.chunks * p.ranges, p.combine},
 		Workspace: p.chunks * c.sizeW(),
 		Scratch:   scratch,
+		Rows:      c.B,
+		Unit:      p.images,
+		Parts:     p.parts(p.chunks),
 		kind:      kindConv2DLines,
 		sizeA:     c.sizeY(), sizeB: c.sizeX(), sizeOut: c.sizeW(),
 		lines: p,
@@ -78,16 +81,21 @@ func (p *linesPlan) reach(images int) int {
 
 // linesTile adds up the gradients of one range of pairs over one chunk of the batch.
 func linesTile[T Float](p *linesPlan, tile int, o Operands[T]) {
+	lo, hi := cut(p.window.tiles(), p.chunks, tile%p.chunks)
+	size := p.shape.sizeW()
+	linesSums(p, lo, hi, p.batch, tile/p.chunks, o.Workspace[tile%p.chunks*size:][:size], o)
+}
+
+// linesSums adds up one range of pairs over tiles [partLo, partHi) of a batch.
+func linesSums[T Float](p *linesPlan, partLo, partHi, batch, ofPairs int, partial []T, o Operands[T]) {
 	s := p.shape
-	partLo, partHi := cut(p.window.tiles(), p.chunks, tile%p.chunks)
-	pairLo, pairHi := cut(ceilDiv(s.K, 2), p.ranges, tile/p.chunks)
+	pairLo, pairHi := cut(ceilDiv(s.K, 2), p.ranges, ofPairs)
 	each := len(p.offsets) * lineTaps
-	partial := o.Workspace[tile%p.chunks*s.K*each:][:s.K*each]
 	padded := o.Scratch[:p.paddedSize()]
 	spare := o.Scratch[len(padded):][:each]
 	copies := o.Scratch[len(padded)+each:]
 	for part := partLo; part < partHi; part++ {
-		at := p.part(part)
+		at, add := p.part(part, batch), o.Add || part > partLo
 		x := padded
 		if p.exact() {
 			x = o.B[at.image*s.C*s.H*s.W:][:at.images*s.C*s.H*s.W]
@@ -112,11 +120,11 @@ func linesTile[T Float](p *linesPlan, tile int, o Operands[T]) {
 			}
 			switch to := partial[k*each:]; {
 			case group == linesGroup:
-				accumulateFourLines(p, at.images, x, dout, second, image, to, each, part > partLo)
+				accumulateFourLines(p, at.images, x, dout, second, image, to, each, add)
 			case k+1 < s.K:
-				accumulateLines(p, at.images, x, dout, second, image, to[:each], to[each:][:each], part > partLo)
+				accumulateLines(p, at.images, x, dout, second, image, to[:each], to[each:][:each], add)
 			default:
-				accumulateLines(p, at.images, x, dout, second, image, to[:each], spare, part > partLo)
+				accumulateLines(p, at.images, x, dout, second, image, to[:each], spare, add)
 			}
 			k += group
 		}

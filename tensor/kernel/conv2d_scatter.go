@@ -115,10 +115,10 @@ func packFilter[T Float](p *scatterPlan, tile int, w, packed []T) {
 }
 
 // scatterTile computes some images' gradients of one range of channels.
-func scatterTile[T Float](p *scatterPlan, tile int, o Operands[T]) {
+func scatterTile[T Float](p *scatterPlan, tile, batch int, o Operands[T]) {
 	s := p.shape
 	image := tile / p.ranges * p.images
-	images := min(p.images, s.B-image)
+	images := min(p.images, batch-image)
 	groupLo, groupHi := cut(rowGroups(s.C), p.ranges, tile%p.ranges)
 	channelLo, _ := cut(s.C, rowGroups(s.C), groupLo)
 	_, channelHi := cut(s.C, rowGroups(s.C), groupHi-1)
@@ -135,9 +135,9 @@ func scatterTile[T Float](p *scatterPlan, tile int, o Operands[T]) {
 	for block := range blocks {
 		k0, k1 := cut(s.K, blocks, block)
 		size := (k1 - k0) * panelColumns
-		batch := 2 * panelBatch(k1-k0)
-		for lo := 0; lo < len(halves); lo += batch {
-			some := halves[lo:min(lo+batch, len(halves))]
+		together := 2 * panelBatch(k1-k0)
+		for lo := 0; lo < len(halves); lo += together {
+			some := halves[lo:min(lo+together, len(halves))]
 			for i, half := range some {
 				packHalf(panels[i/2*size+i%2*halfPanel:], dout[k0*p.outH*p.outW+int(half.source):], p.outH*p.outW, k1-k0, int(half.columns))
 			}

@@ -37,9 +37,9 @@ func Raise[T Float](y, x []T, bound T) {
 	}
 }
 
-// PassAbove32 is dx = dout where y > bound, else 0. Without assembly the bits are selected, because
-// a branch on activations is mispredicted half the time.
+// PassAbove32 is dx = dout where y > bound, else 0.
 func PassAbove32(dx, dout, y []float32, bound float32) {
+	// Bits are selected because a branch on activations is mispredicted half the time.
 	for i := accelerate(rulePassAbove, nil, coefficients[float32]{bound}, nil, dx, dout, y); i < len(dx); i++ {
 		bits := math.Float32bits(dout[i])
 		if !(y[i] > bound) {

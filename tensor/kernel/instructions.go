@@ -30,8 +30,7 @@ func (i instructions) rows() (panel, table int) {
 	return leastRows, leastRows
 }
 
-// InstructionSet is what the float32 kernels use on this machine: "AVX-512" (F, BW, DQ and VL),
-// "AVX2" (with fused multiply-adds), "NEON" or "portable Go". The environment can lower it to
-// compare: GODEBUG=cpu.avx512f=off, cpu.avx2=off or cpu.asimd=off, which package random's assembly
-// obeys too.
+// InstructionSet is what the float32 kernels use on this machine: "AVX-512", "AVX2" (with fused
+// multiply-adds), "NEON" or "portable Go". The environment can lower it, and package random's, to
+// compare: GODEBUG=cpu.avx512f=off, cpu.avx2=off or cpu.asimd=off.
 func InstructionSet() string { return inUse.String() }

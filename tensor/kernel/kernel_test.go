@@ -221,10 +221,14 @@ func TestTilesSideBySide(t *testing.T) {
 					})
 				}
 				wait.Wait()
-				if p.Rows > 0 && phase == len(p.Phases)-1 {
+				if p.Parts != nil && phase == 0 {
+					runParts(&p, alone)
+					continue
+				}
+				if p.Rows > 0 && p.Parts == nil && phase == len(p.Phases)-1 {
 					some := ceilDiv(p.Rows, 2*p.Unit) * p.Unit
-					RunRows(&p, some, p.Rows, alone)
-					RunRows(&p, 0, some, alone)
+					RunRows(&p, p.Rows-some, rowsOf(&p, alone, some, p.Rows))
+					RunRows(&p, some, rowsOf(&p, alone, 0, some))
 					continue
 				}
 				for tile := range tiles {
@@ -294,6 +298,33 @@ func wantPanic(t *testing.T, f func()) {
 	f()
 }
 
+// rowsOf are the operands of rows [lo, hi).
+func rowsOf[T Float](p *Routine, o Operands[T], lo, hi int) Operands[T] {
+	of := func(x []T) []T { return x[len(x)/p.Rows*lo : len(x)/p.Rows*hi] }
+	if o.A = of(o.A); p.rowsOfB() {
+		o.B = of(o.B)
+	}
+	if p.Parts == nil {
+		o.Out = of(o.Out)
+	}
+	return o
+}
+
+// runParts runs the first phase by rows, one unit or two at a time, the last part first.
+func runParts[T Float](p *Routine, o Operands[T]) {
+	parts := len(p.Parts) - 1
+	for part := parts - 1; part >= 0; part-- {
+		some := p.Unit
+		for lo, hi := p.Parts[part], 0; lo < p.Parts[part+1]; lo, some = hi, 2*p.Unit {
+			hi = min(lo+some, p.Parts[part+1])
+			rows := rowsOf(p, o, lo, hi)
+			rows.Workspace = o.Workspace[part*len(o.Workspace)/parts : (part+1)*len(o.Workspace)/parts]
+			rows.Add = lo > p.Parts[part]
+			RunRows(p, hi-lo, rows)
+		}
+	}
+}
+
 func TestRunRowsRejectsOthers(t *testing.T) {
 	w := Conv2D{B: 64, C: 9, H: 4, W: 4, K: 17, R: 5, S: 5, StrideH: 1, StrideW: 1, PadH: 2, PadW: 2, DilationH: 1, DilationW: 1}
 	p := w.winograd(cookToom45, false)
@@ -304,16 +335,20 @@ func TestRunRowsRejectsOthers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	all := operands[float32](&p)
+	short := rowsOf(&p, all, 0, p.Unit)
+	short.Out = short.Out[1:]
 	for _, c := range []struct {
-		name   string
-		p      *Routine
-		lo, hi int
+		name     string
+		p        *Routine
+		rows     int
+		operands Operands[float32]
 	}{
-		{"none", &p, 2 * p.Unit, 2 * p.Unit}, {"before the first", &p, -p.Unit, p.Unit}, {"after the last", &p, 0, 65},
-		{"half a unit", &p, 0, p.Unit + 1}, {"of a product", &gemm, 0, 1},
+		{"none", &p, 0, rowsOf(&p, all, 0, 0)}, {"more than there are", &p, 65, all}, {"fewer than the operands have", &p, p.Unit, all},
+		{"with an element missing", &p, p.Unit, short}, {"of a product", &gemm, 1, operands[float32](&gemm)},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			wantPanic(t, func() { RunRows(c.p, c.lo, c.hi, operands[float32](c.p)) })
+			wantPanic(t, func() { RunRows(c.p, c.rows, c.operands) })
 		})
 	}
 }

@@ -1,8 +1,8 @@
 package kernel
 
-// MultiplyAdds runs float32 multiply-adds in registers, with the widest instructions that
-// InstructionSet names, and returns the number of floating-point operations, two for each: its
-// speed is the processor's limit. loops is at least 1.
+// MultiplyAdds runs float32 multiply-adds in registers, in InstructionSet, and returns the number
+// of floating-point operations, two for each: their speed is the processor's limit. loops is at
+// least 1.
 func MultiplyAdds(loops int) (operations float64) {
 	if operations, ok := multiplyAddsFast(loops); ok {
 		return operations

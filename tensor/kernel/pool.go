@@ -69,8 +69,7 @@ func (p Pool2D) MaxForward() (Routine, error) { return p.plan(kindMaxPoolForward
 // [B C P Q], B is x, Out is dx. Each element of dout goes to the first maximum of
 // its window, row by row, found again from x, so that nothing need be kept from
 // the forward pass. Where a window holds a NaN, it goes to some element of the
-// window. With ReLU, dx is 0 unless x is above 0: the gradient of a ReLU before it,
-// whether x is what that made or what it was made of.
+// window. With ReLU, dx is 0 unless x is above 0: as behind a ReLU's gradient.
 func (p Pool2D) MaxBackward() (Routine, error) { return p.plan(kindMaxPoolBackward) }
 
 // AverageForward makes y = mean of the elements in each window ready. Operands:

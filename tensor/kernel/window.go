@@ -246,10 +246,11 @@ type part struct {
 	row, rows     int
 }
 
-func (w *window) part(tile int) part {
+// part is what a tile has of a batch.
+func (w *window) part(tile, batch int) part {
 	across := ceilDiv(w.outH, w.rows)
 	p := part{image: tile / across * w.images, row: tile % across * w.rows}
-	p.images = min(w.images, w.batch-p.image)
+	p.images = min(w.images, batch-p.image)
 	p.rows = min(w.rows, w.outH-p.row)
 	return p
 }

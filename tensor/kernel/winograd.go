@@ -133,8 +133,8 @@ func winogradFilter[T Float](p *winogradPlan, tile int, w, transformed, scratch 
 }
 
 // winogradTile computes one group of patches for a range of panels of output channels.
-func winogradTile[T Float](p *winogradPlan, tile int, x, filter, bias, y, scratch []T) {
-	at, base, end := p.groups.part(tile / p.ranges)
+func winogradTile[T Float](p *winogradPlan, tile, batch int, x, filter, bias, y, scratch []T) {
+	at, base, end := p.groups.part(tile/p.ranges, batch)
 	points, panels := p.points*p.points, ceilDiv(p.in.channels, panelColumns)
 	transformed, scratch := scratch[:points*p.pointIn], scratch[points*p.pointIn:]
 	products, scratch := scratch[:points*p.pointOut], scratch[points*p.pointOut:]

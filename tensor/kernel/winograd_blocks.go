@@ -20,21 +20,17 @@ func (c Conv2D) blockedY(patch int) blockedImage {
 func (b *blockedImage) row() int { return b.line * lanes }
 
 // load makes rows of blocks of up to lanes channels of an image, from the given row of blocks on.
-func load[T Float](b *blockedImage, blocks, x []T, image, channel, row int) {
+// The zeros around them are there if the blocks held the same rows of another image before.
+func load[T Float](b *blockedImage, blocks, x []T, image, channel, row int, surrounded bool) {
 	lo, hi := max(0, row-b.padH), min(b.height, row-b.padH+len(blocks)/b.row())
-	if lo >= hi {
+	left, right := b.padW*lanes, (b.padW+b.width)*lanes
+	if !surrounded && (hi-lo < len(blocks)/b.row() || right-left < b.row()) {
 		clear(blocks)
+	}
+	if lo >= hi {
 		return
 	}
-	first, last := lo+b.padH-row, hi+b.padH-row
-	clear(blocks[:first*b.row()])
-	clear(blocks[last*b.row():])
-	left, right := b.padW*lanes, (b.padW+b.width)*lanes
-	for i := first; i < last && right-left < b.row(); i++ {
-		at := blocks[i*b.row():][:b.row()]
-		clear(at[:left])
-		clear(at[right:])
-	}
+	first := lo + b.padH - row
 	interleave(blocks[first*b.row()+left:], b.row(), x[((image*b.channels+channel)*b.height+lo)*b.width:],
 		planes{b.height * b.width, b.width, min(lanes, b.channels-channel), hi - lo, b.width})
 }
@@ -75,11 +71,11 @@ func (c Conv2D) groups(patch, extraBands, most, least int) patchGroups {
 
 func (g *patchGroups) count() int { return ceilDiv(g.batch, g.images) * ceilDiv(g.bands, g.rows) }
 
-// part is a group's bands; lo and hi are the rows of patches that these depend on.
-func (g *patchGroups) part(group int) (p part, lo, hi int) {
+// part is a group's bands in a batch; lo and hi are the rows of patches that these depend on.
+func (g *patchGroups) part(group, batch int) (p part, lo, hi int) {
 	across := ceilDiv(g.bands, g.rows)
 	p = part{image: group / across * g.images, row: group % across * g.rows}
-	p.images = min(g.images, g.batch-p.image)
+	p.images = min(g.images, batch-p.image)
 	p.rows = min(g.rows, g.bands-p.row)
 	return p, max(0, p.row-(g.bands-g.high)), min(g.high, p.row+p.rows)
 }
@@ -126,8 +122,10 @@ func transformImages[T Float](p *patchesOf, at part, base, lo, hi, first, last i
 		for panel := first; panel < last; panel++ {
 			channel, blocks := panel*panelColumns, blocks[(panel-first)*p.blocks:]
 			halves := ceilDiv(min(panelColumns, p.channels-channel), lanes)
+			surrounded := loaded == 0 && (n > 0 || p.blocks == 0 && panel > first)
 			for half := range halves {
-				load(&p.blockedImage, blocks[half*size+loaded*row:half*size+needed*row], x, at.image+n, channel+half*lanes, base*p.patch+loaded)
+				rows := blocks[half*size+loaded*row : half*size+needed*row]
+				load(&p.blockedImage, rows, x, at.image+n, channel+half*lanes, base*p.patch+loaded, surrounded)
 			}
 			for patches := range hi - lo {
 				for half := range halves {

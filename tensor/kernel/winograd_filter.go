@@ -8,14 +8,15 @@ type winogradGradient struct {
 	shape    Conv2D
 	x, y     patchesOf
 	groups   patchGroups
-	chunks   int // ranges of groups of patches
-	together int // panels of output channels that are multiplied together
-	sets     int // of so many panels
-	ranges   int // of sets; a tile is a chunk's range
-	parts    int // of the input channels, when the sums are transformed back
-	pointX   int // numbers from a point to the next, of the transformed x,
-	pointY   int // of a panel of the transformed dout,
-	pointSum int // and of a set of panels of the sums
+	chunks   int   // ranges of images or, where a group is less than one, of groups
+	images   []int // with which chunks begin, and the end; or nil
+	together int   // panels of output channels that are multiplied together
+	sets     int   // of so many panels
+	ranges   int   // of sets; a tile is a chunk's range
+	parts    int   // of the input channels, when the sums are transformed back
+	pointX   int   // numbers from a point to the next, of the transformed x,
+	pointY   int   // of a panel of the transformed dout,
+	pointSum int   // and of a set of panels of the sums
 }
 
 const (
@@ -40,7 +41,14 @@ func (c Conv2D) filterWinograd(a *cookToom) Routine {
 	p.sets, p.parts = ceilDiv(panels, p.together), ceilDiv(c.C, panelColumns)
 	p.chunks = min(tileCount, c.filterChunks(a))
 	p.groups = c.groups(p.patch, 0, min(maxDepth, filterGroupElements/(points*(patchX+panels*panelColumns))), p.chunks)
-	p.chunks = min(p.chunks, p.groups.count())
+	whole := p.groups.rows == p.groups.bands
+	if p.chunks = min(p.chunks, p.groups.count()); whole {
+		each := ceilDiv(c.B, p.chunks)
+		p.groups.images = ceilDiv(each, ceilDiv(each, p.groups.images))
+		for i := range p.chunks + 1 {
+			p.images = append(p.images, i*c.B/p.chunks)
+		}
+	}
 	most := p.groups.most()
 	p.pointX, p.pointY, p.pointSum = apart(most*strideX), apart(most*panelColumns), apart(c.C*p.columns())
 	p.x = patchesOf{c.blockedX(p.patch), &p.input, p.patch, p.groups.wide, lattice{p.points * p.pointX, p.pointX, strideX}, panelColumns, 0}
@@ -53,10 +61,13 @@ func (c Conv2D) filterWinograd(a *cookToom) Routine {
 		Phases:    []int{p.chunks * p.ranges, p.sets * p.parts},
 		Workspace: p.chunks * points * p.sets * p.pointSum,
 		Scratch:   transformTemporary + max(transformed, sums),
+		Rows:      c.B,
+		Unit:      p.groups.images,
+		Parts:     p.images,
 		kind:      kindConv2DWinogradFilter,
 		sizeA:     c.sizeY(), sizeB: c.sizeX(), sizeOut: c.sizeW(),
 		gradient: p,
-	}
+	}.withoutParts()
 }
 
 // columns is how many columns a row of the sums has.
@@ -68,21 +79,32 @@ func (c Conv2D) filterChunks(a *cookToom) int {
 	return max(1, min(patches/chunkPatches, sumsElements/(points*ceilDiv(c.K, panelColumns)*apart(c.C*panelColumns))))
 }
 
-// winogradSums adds up one chunk of the batch for one range of panels.
-func winogradSums[T Float](p *winogradGradient, tile int, o Operands[T]) {
+// winogradTileSums adds up one chunk of the batch for one range of panels.
+func winogradTileSums[T Float](p *winogradGradient, tile int, o Operands[T]) {
+	size, chunk, batch := p.points*p.points*p.sets*p.pointSum, tile%p.chunks, p.groups.batch
+	lo, hi := cut(p.groups.count(), p.chunks, chunk)
+	if p.images != nil {
+		first, end := p.images[chunk], p.images[chunk+1]
+		o.A, o.B = o.A[first*len(o.A)/batch:end*len(o.A)/batch], o.B[first*len(o.B)/batch:end*len(o.B)/batch]
+		batch = end - first
+		lo, hi = 0, ceilDiv(batch, p.groups.images)
+	}
+	winogradSums(p, lo, hi, batch, tile/p.chunks, o.Workspace[chunk*size:][:size], o)
+}
+
+// winogradSums adds up groups [groupLo, groupHi) of a batch for one range of panels.
+func winogradSums[T Float](p *winogradGradient, groupLo, groupHi, batch, ofSets int, sums []T, o Operands[T]) {
 	points := p.points * p.points
-	first, last := cut(p.sets, p.ranges, tile/p.chunks)
-	sums := o.Workspace[tile%p.chunks*points*p.sets*p.pointSum:][:points*p.sets*p.pointSum]
+	first, last := cut(p.sets, p.ranges, ofSets)
 	x, scratch := o.Scratch[:points*p.pointX], o.Scratch[points*p.pointX:]
 	y, scratch := scratch[:(last-first)*p.together*p.y.panel], scratch[(last-first)*p.together*p.y.panel:]
 	temporary, blocks := scratch[:transformTemporary], scratch[transformTemporary:]
-	groupLo, groupHi := cut(p.groups.count(), p.chunks, tile%p.chunks)
 	for group := groupLo; group < groupHi; group++ {
-		at, lo, hi := p.groups.part(group)
+		at, lo, hi := p.groups.part(group, batch)
 		transformImages(&p.x, at, lo, lo, hi, 0, p.parts, o.B, x, blocks, temporary)
 		transformImages(&p.y, at, lo, lo, hi, first*p.together, min(last*p.together, ceilDiv(p.shape.K, panelColumns)), o.A, y, blocks, temporary)
 		f := flagAccumulate
-		if group == groupLo {
+		if group == groupLo && !o.Add {
 			f = 0
 		}
 		patches := at.images * (hi - lo) * p.groups.wide

@@ -95,7 +95,7 @@ func TestPatchGroups(t *testing.T) {
 				g := winogradCase(v).groups(4, extra, most, 16)
 				seen := make(map[[2]int]int)
 				for i := range g.count() {
-					p, lo, hi := g.part(i)
+					p, lo, hi := g.part(i, g.batch)
 					if n := p.images * (hi - lo) * g.wide; n < 1 || n > g.most() {
 						t.Fatalf("%v: group %d of %+v has %d patches, want 1 to %d", v, i, g, n, g.most())
 					}

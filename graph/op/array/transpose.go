@@ -73,7 +73,7 @@ func lowerStrided(l *graph.Lowering, w walk.Walk, offset int) {
 	n := l.Shape.Elements()
 	run := graph.Pick(l, strided[float32](w, offset), strided[float64](w, offset))
 	arguments := append([]tensor.Argument{l.Out(), l.In(0), tensor.Int(n), tensor.Int(offset)}, w.Arguments(maxAxes)...)
-	l.Emit("strided_fwd", tensor.Threads(n), tensor.Elementwise(n, run), arguments...)
+	l.Emit("strided_fwd", tensor.Threads(n), tensor.Rows(n, 1, run), arguments...)
 }
 
 func strided[T float32 | float64](w walk.Walk, offset int) func(a *tensor.Args, lo, hi int) {

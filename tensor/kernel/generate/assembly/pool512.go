@@ -67,6 +67,7 @@ func maxPlanesBackward512() {
 	VCMPPS(Imm(unordered), floor, floor, always)
 	planes([]string{"upper", "lower", "dupper", "dlower"}, []string{"gradient"}, func(x, y []Register, pair [2]segment) {
 		row := func(line Register) (best VecVirtual, chosen Register) {
+			PREFETCHT0(Mem{Base: line, Index: pair[1].input, Scale: bytes, Disp: passAhead})
 			v := sixteen(line, pair)
 			even, odd, second := ZMM(), ZMM(), K()
 			VMOVSLDUP(v, even)
