@@ -8,9 +8,8 @@ import (
 
 // PooledLaunches is how many launches of a schedule change because of pooling in an epilogue.
 func PooledLaunches(s tensor.Workload) int {
-	launches, taken := apart(s.Launches)
-	pooled, _ := findPoolings(launches, taken)
-	return len(pooled)
+	launches, _ := apart(s.Launches)
+	return len(findPoolings(launches))
 }
 
 // Slices is how the depth of a launch's product is cut in a runner: "none", "apart" or "in turn".

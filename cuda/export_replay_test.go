@@ -53,7 +53,7 @@ func (r *Recorder) Load(s tensor.Workload) (tensor.Runner, error) {
 	if err != nil {
 		return nil, err
 	}
-	pooled, _ := findPoolings(s.Launches, 2*workspaceBegin)
+	pooled := findPoolings(s.Launches)
 	return &recordingRunner{Runner: runner, recorder: r, schedule: s, pooled: pooled}, nil
 }
 

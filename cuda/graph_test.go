@@ -35,7 +35,7 @@ func TestGraphsAreShort(t *testing.T) {
 		if p.Nodes > steps*c.nodes || p.Path > steps*c.path || p.Edges > 2*p.Nodes {
 			t.Errorf("wants for each step at most %d nodes, %d after one another, and an edge or two for each node", c.nodes, c.path)
 		}
-		if limit := 3 * p.Workload / 2; p.Scratch > limit {
+		if limit := 8 * p.Workload / 5; p.Scratch > limit {
 			t.Errorf("scratch memory: wants at most %d bytes", limit)
 		}
 	}

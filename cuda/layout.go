@@ -121,14 +121,14 @@ func (o *order) allBefore(calls, others []int) bool {
 // them.
 func stepCalls(launches []tensor.Launch, place *placement) (calls []call, alone []geometry, err error) {
 	own, taken := apart(launches)
-	pooled, notes := findPoolings(own, taken)
+	pooled := findPoolings(own)
 	defer func() {
 		place.copies, place.spreads, place.wanted, place.passes, place.totals = nil, nil, nil, nil, nil
 	}()
 	place.wanted, place.passes = map[*tensor.Buffer][]packing{}, map[*tensor.Buffer]int{}
 	totals := map[int]*total{} // by the launches that do nothing
 	through := func(each func(launch int, calls []call)) {
-		place.base, place.workspace, place.copies, place.spreads = taken+notes, 0, map[packed]*tensor.Buffer{}, nil
+		place.base, place.workspace, place.copies, place.spreads = taken, 0, map[packed]*tensor.Buffer{}, nil
 		for i := range own {
 			with := pooled[i]
 			if with == nil {

@@ -7,71 +7,72 @@ import "github.com/pollen-ml/pollen/tensor"
 // slices. Windows are 2 x 2, side by side, and fill the image. The gradient needs to know which
 // element of a window was the maximum, instead of the output: the epilogue notes a byte for each.
 type pooling struct {
-	convolution int // the launch; the pooling is the next one
+	convolution int // the launch; the pooling follows, behind that of the windows' notes if there is one
+	pooling     int
 	gradients   []int
 	pooled      *tensor.Buffer
-	which       *tensor.Buffer // nil without gradients
+	which       *tensor.Buffer // the notes; nil without gradients
 	epilogue    int
 	height      int // of a plane of windows
 	width       int
 }
 
-// findPoolings returns the geometries of a schedule's launches that poolings change. The windows'
-// notes lie from base on in the scratch arena, and take that many bytes.
-func findPoolings(launches []tensor.Launch, base int) (geometries map[int]geometry, bytes int) {
+// findPoolings returns the geometries of a schedule's launches that poolings change.
+func findPoolings(launches []tensor.Launch) (geometries map[int]geometry) {
 	geometries = map[int]geometry{}
 	for i := range launches {
-		p := poolingAt(launches, i)
-		if p == nil {
-			continue
+		if p := poolingAt(launches, i); p != nil {
+			p.geometries(geometries)
 		}
-		if p.which != nil {
-			p.which.Offset = base + bytes
-			bytes += tensor.Align(p.which.Bytes())
-		}
-		p.geometries(geometries)
 	}
-	return geometries, bytes
+	return geometries
 }
 
-// poolingAt is the pooling that begins with launch i, or nil: only this pooling and its gradients
-// may read what is pooled.
+// poolingAt is the pooling that begins with launch i, or nil: only this pooling and its notes may
+// read what is pooled.
 func poolingAt(launches []tensor.Launch, i int) *pooling {
-	if i+1 == len(launches) {
-		return nil
-	}
 	product, ok := convolution(&launches[i])
 	if !ok {
 		return nil
 	}
-	conv, pool := launches[i].Arguments, launches[i+1].Arguments
-	p := &pooling{convolution: i, epilogue: epiloguePool}
-	switch second, _ := stemOf(launches[i+1].Kernel); second {
+	y, x := launches[i].Arguments[0].Buffer, launches[i].Arguments[1].Buffer
+	p := &pooling{convolution: i, pooling: i + 1, epilogue: epiloguePool}
+	stem := func() (name string) {
+		if p.pooling < len(launches) && launches[p.pooling].Arguments[1].Buffer == y {
+			name, _ = stemOf(launches[p.pooling].Kernel)
+		}
+		return name
+	}
+	if stem() == "max_places_fwd" {
+		p.which = launches[p.pooling].Arguments[0].Buffer
+		p.epilogue |= epilogueWhich
+		p.pooling++
+	}
+	switch stem() {
 	case "max_pool_fwd":
 	case "max_pool_relu_fwd":
 		p.epilogue |= epilogueReLU
 	default:
 		return nil
 	}
-	y, x := conv[0].Buffer, conv[1].Buffer
+	pool := launches[p.pooling].Arguments
 	p.pooled, p.height, p.width = pool[0].Buffer, integer(pool[1+poolQ]), integer(pool[2+poolQ])
 	pooled := [2]int{integer(pool[2+poolH]), integer(pool[3+poolH])}
-	fits := pool[1].Buffer == y && y.Arena == tensor.Scratch && pooled == [2]int{product.Height, product.Width} && bySquares(pool[2:])
+	fits := y.Arena == tensor.Scratch && pooled == [2]int{product.Height, product.Width} && bySquares(pool[2:])
 	if !fits || p.pooled.Overlaps(x) {
 		return nil
 	}
 	for k := range launches {
-		if k == i || k == i+1 || !uses(&launches[k], y) {
-			continue
-		}
-		if k < i || !p.gradient(&launches[k], y) {
+		switch within := i <= k && k <= p.pooling; {
+		case within:
+		case uses(&launches[k], y):
 			return nil
+		case p.which != nil && uses(&launches[k], p.which):
+			if !p.gradient(&launches[k]) {
+				return nil
+			}
+			p.gradients = append(p.gradients, k)
 		}
-		p.gradients = append(p.gradients, k)
-	}
-	if p.gradients != nil {
-		p.epilogue |= epilogueWhich
-		p.which = tensor.NewBuffer("which of "+y.Name, tensor.Scratch, tensor.Uint8, p.pooled.Elements)
 	}
 	return p
 }
@@ -85,18 +86,15 @@ func convolution(l *tensor.Launch) (tensor.Product, bool) {
 	return g, ok && g.Images && g.Forward
 }
 
-// gradient reports whether a launch that reads y is a gradient of its pooling, and of the same kind
-// as those before it.
-func (p *pooling) gradient(l *tensor.Launch, y *tensor.Buffer) bool {
+// gradient reports whether a launch that reads the notes is a gradient of the pooling of the same
+// kind as those before it.
+func (p *pooling) gradient(l *tensor.Launch) bool {
 	kind := 0
 	switch stem, _ := stemOf(l.Kernel); stem {
-	case "max_pool_bwd":
-	case "max_pool_relu_bwd":
+	case "max_places_bwd":
+	case "max_places_relu_bwd":
 		kind = epiloguePositive
 	default:
-		return false
-	}
-	if l.Arguments[2].Buffer != y || l.Arguments[1].Buffer == y || !bySquares(l.Arguments[3:]) {
 		return false
 	}
 	if p.gradients != nil && p.epilogue&epiloguePositive != kind {
@@ -141,13 +139,15 @@ func (p *pooling) geometries(to map[int]geometry) {
 		g.pool, g.epilogue = p, g.epilogue|p.epilogue
 		return g.calls(place)
 	}
-	to[p.convolution+1] = func(*placement, *tensor.Launch) []call { return nil }
+	for i := p.convolution + 1; i <= p.pooling; i++ {
+		to[i] = func(*placement, *tensor.Launch) []call { return nil }
+	}
 	for _, i := range p.gradients {
 		to[i] = func(place *placement, l *tensor.Launch) []call {
 			windows := p.pooled.Elements
 			s := &spread{gradient: l.Arguments[0].Buffer, windows: l.Arguments[1], which: p.which, height: p.height, width: p.width}
 			s.make = call{
-				symbol: "max_pool_which_bwd_" + p.pooled.DType.Suffix(), blocks: [2]int{enough(place, windows), 1}, threads: stridingThreads,
+				symbol: "max_places_relu_bwd_" + p.pooled.DType.Suffix(), blocks: [2]int{enough(place, windows), 1}, threads: stridingThreads,
 				arguments: []tensor.Argument{l.Arguments[0], l.Arguments[1], tensor.In(p.which), tensor.Int(windows), tensor.Int(p.width)},
 			}
 			if s.gradient.Arena != tensor.Scratch { // it is read after the step

@@ -108,9 +108,27 @@ func extract(b *Builder) (*module, error) {
 	if len(m.outputs)+len(m.metrics)+len(m.updates) == 0 {
 		return nil, errors.New("graph: compile: no output, metric or update: nothing to compute")
 	}
-	sort.SliceStable(m.values, func(i, j int) bool { return m.values[i].id < m.values[j].id })
+	sort.SliceStable(m.values, func(i, j int) bool { return m.values[i].before(m.values[j]) })
 	m.constants()
 	return m, nil
+}
+
+// before is the order of creation, but that an op with a method Early comes right behind its
+// inputs, however late a gradient asked for it: its output is what is kept of a larger input.
+func (v *value) before(w *value) bool {
+	place := func(v *value) (id int64) {
+		if _, is := v.op.(interface{ Early() }); !is {
+			return v.id
+		}
+		for _, in := range v.inputs {
+			id = max(id, in.id)
+		}
+		return id
+	}
+	if at, other := place(v), place(w); at != other {
+		return at < other
+	}
+	return v.id < w.id
 }
 
 // constants makes the constants inputs, which no step computes again, but for those that are kept.

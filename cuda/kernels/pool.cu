@@ -1,6 +1,6 @@
 // Pooling over windows of R x S elements: x [planes H W] -> y [planes P Q]. The gradients gather: a thread makes one element of dx of all windows
 // that the element is in, row by row, so that no two threads write to one place.
-#include "stage.cuh"
+#include "product.cuh"
 
 namespace {
 
@@ -108,13 +108,31 @@ struct MaxShare {
   }
 };
 
-// whichBackward is the gradient of adjacent windows of 2 x 2, Q in a line, of which a convolution has noted the maximum (product.cuh).
+// Quad are the elements of window i, of those of 2 x 2, side by side, Q in a line: two of the upper line and two of the lower.
+template <class T, class Pair>
+__device__ inline Pair* quad(T* x, int i, int Q) {
+  return (Pair*)(x + 4 * i - 2 * (i % Q));
+}
+
+// placesForward notes which element of a window is its first maximum, 0 to 3 in reading order, plus noMaximum unless that is above 0.
 template <class T>
-__device__ void whichBackward(T* dx, const T* dout, const unsigned char* which, int windows, int Q) {
+__device__ void placesForward(unsigned char* places, const T* x, int windows, int Q) {
   for (int i = first(); i < windows; i += step()) {
+    auto from = quad<const T, const Vector<T, 2>>(x, i, Q);
+    T window[] = {from[0].v[0], from[0].v[1], from[Q].v[0], from[Q].v[1]};
+    Maximum<T> m(window);
+    places[i] = m.at + (m.found > 0 ? 0 : noMaximum);
+  }
+}
+
+// placesBackward is the gradient of the maxima, with a ReLU before them only of those above 0.
+template <class T, bool relu>
+__device__ void placesBackward(T* dx, const T* dout, const unsigned char* places, int windows, int Q) {
+  for (int i = first(); i < windows; i += step()) {
+    int at = relu ? places[i] : places[i] % noMaximum;
     T share[4], g = dout[i];
-    for (int j = 0; j < 4; j++) share[j] = T(0) + (which[i] == j ? g : T(0));
-    Vector<T, 2>* to = (Vector<T, 2>*)(dx + 4 * i - 2 * (i % Q));
+    for (int j = 0; j < 4; j++) share[j] = at == j ? g : T(0);
+    auto to = quad<T, Vector<T, 2>>(dx, i, Q);
     to[0] = {share[0], share[1]};
     to[Q] = {share[2], share[3]};
   }
@@ -141,8 +159,14 @@ struct AverageShare {
   KERNEL(max_pool_relu_bwd_##suffix, 256, 4)(Out<T> dx, In<T> dout, In<T> x, SHAPE) {                            \
     gather(dx.at(), POOL, MaxShare<T, true>{dout.at(), x.at(), POOL});                                           \
   }                                                                                                              \
-  KERNEL(max_pool_which_bwd_##suffix, 256)(Out<T> dx, In<T> dout, In<unsigned char> which, int windows, int Q) { \
-    whichBackward(dx.at(), dout.at(), which.at(), windows, Q);                                                   \
+  KERNEL(max_places_fwd_##suffix, 256)(Out<unsigned char> places, In<T> x, int windows, int Q) {                 \
+    placesForward(places.at(), x.at(), windows, Q);                                                              \
+  }                                                                                                              \
+  KERNEL(max_places_bwd_##suffix, 256)(Out<T> dx, In<T> dout, In<unsigned char> places, int windows, int Q) {    \
+    placesBackward<T, false>(dx.at(), dout.at(), places.at(), windows, Q);                                       \
+  }                                                                                                              \
+  KERNEL(max_places_relu_bwd_##suffix, 256)(Out<T> dx, In<T> dout, In<unsigned char> places, int windows, int Q) { \
+    placesBackward<T, true>(dx.at(), dout.at(), places.at(), windows, Q);                                        \
   }                                                                                                              \
   KERNEL(average_pool_fwd_##suffix, 256)(Out<T> y, In<T> x, SHAPE) { averageForward(y.at(), x.at(), POOL); }     \
   KERNEL(average_pool_bwd_##suffix, 256)(Out<T> dx, In<T> dout, SHAPE) { gather(dx.at(), POOL, AverageShare<T>{dout.at(), POOL}); }

@@ -36,24 +36,32 @@ INLINE T finishMatrix(T sum, int epilogue, const T* bias, int m, int n, int colu
 // noMaximum is noted of a window whose maximum does not count.
 constexpr int noMaximum = 4;
 
-// Pooled is where windows' maxima go: that of window i is element i, and the first of those that were the maximum, in order, is which's. A maximum is NaN
-// if one of the four is.
+// Maximum is a window's: best is NaN if one of the four elements is; found is the first, in order, of those that were the greatest, which is number at.
 template <class T>
-struct Pooled {
-  Out<T> data;
-  Out<unsigned char> which;
+struct Maximum {
+  T best, found;
+  int at = 0;
 
-  INLINE void store(int i, const T* window, int epilogue) const {
-    T best = window[0], found = best;
-    int at = 0;
+  INLINE explicit Maximum(const T* window) : best(window[0]), found(best) {
 #pragma unroll
     for (int j = 1; j < 4; j++) {
       T v = window[j];
       if (v > best) at = j, found = v;
       if (v > best || v != v) best = v;
     }
-    data.at()[i] = best;
-    if (epilogue & withWhich) which.at()[i] = epilogue & onlyPositive && !(found > 0) ? noMaximum : at;
+  }
+};
+
+// Pooled is where windows' maxima go: that of window i is element i, and which of the four it was is which's.
+template <class T>
+struct Pooled {
+  Out<T> data;
+  Out<unsigned char> which;
+
+  INLINE void store(int i, const T* window, int epilogue) const {
+    Maximum<T> m(window);
+    data.at()[i] = m.best;
+    if (epilogue & withWhich) which.at()[i] = epilogue & onlyPositive && !(m.found > 0) ? noMaximum : m.at;
   }
 };
 

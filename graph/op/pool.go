@@ -1,6 +1,8 @@
 package op
 
 import (
+	"github.com/pkg/errors"
+
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/kernel"
@@ -80,6 +82,9 @@ func (p MaxPool2D) Fuse(consumer graph.Op) (graph.Op, bool) {
 
 // Gradients implements graph.Differentiable.
 func (p MaxPool2D) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
+	if p.byPlaces(graph.ShapeOf(in[0])) {
+		return []*graph.Node{b.Apply(maxPlacesBackward{}, dout, b.Apply(maxPlaces{}, in[0]))}
+	}
 	return []*graph.Node{b.Apply(maxPoolBackward{pool: p}, dout, in[0])}
 }
 
@@ -132,6 +137,103 @@ func (g maxPoolBackward) Lower(l *graph.Lowering) {
 	host := heavy(l, plan, err, operands{out: 0, a: 1, b: 2, bias: absent})
 	host.Strip.Owns = func(int, *tensor.Buffer) bool { return true }
 	l.Emit(stem, tensor.Threads(l.Shape.Elements()), host, append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, poolSizes(k)...)...)
+}
+
+// byPlaces reports whether a byte for each window is all that the gradient needs of x: windows are
+// 2 x 2, side by side, and fill the image.
+func (p MaxPool2D) byPlaces(x tensor.Shape) bool {
+	return p.Window == Square(2) && p.Stride == Square(2) && p.Padding == Square(0) && x[2]%2 == 0 && x[3]%2 == 0
+}
+
+// maxPlaces is which element of each such window is its first maximum, 0 to 3 in reading order,
+// plus 4 unless that is above 0: x [B C H W] -> [B C H/2 W/2].
+type maxPlaces struct{}
+
+func (maxPlaces) Name() string        { return "max pool places" }
+func (maxPlaces) DType() tensor.DType { return tensor.Uint8 }
+
+// Early has the places noted behind the forward pass, so that a step need not keep x.
+func (maxPlaces) Early() {}
+
+func (maxPlaces) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantRanks(in, 4); err != nil {
+		return nil, err
+	}
+	if x := in[0]; x[2]%2 != 0 || x[3]%2 != 0 {
+		return nil, errors.Errorf("images of %d x %d are not made of windows of 2 x 2", x[2], x[3])
+	}
+	return tensor.Shape{in[0][0], in[0][1], in[0][2] / 2, in[0][3] / 2}, nil
+}
+
+func (maxPlaces) Lower(l *graph.Lowering) {
+	windows := l.Shape.Elements()
+	run := graph.Pick(l, notePlaces[float32], notePlaces[float64])
+	l.Emit("max_places_fwd", tensor.Threads(windows), byPlanes(l.Shapes[0], run), l.Out(), l.In(0), tensor.Int(windows), tensor.Int(l.Shape[3]))
+}
+
+// byPlanes is a host kernel whose buffers are all planes of images [B C H W], or of their windows.
+func byPlanes(images tensor.Shape, run func(q *kernel.Quads, area int) func(a *tensor.Args, lo, hi int)) tensor.HostKernel {
+	area := images[2] * images[3]
+	host := tensor.Strips(images[0]*images[1], 1, area, run(kernel.NewQuads(images[2], images[3]), area))
+	host.Strip.Owns = func(int, *tensor.Buffer) bool { return true }
+	return host
+}
+
+func notePlaces[T float32 | float64](q *kernel.Quads, area int) func(a *tensor.Args, lo, hi int) {
+	return func(a *tensor.Args, lo, hi int) {
+		kernel.NotePlaces(q, tensor.Slice[uint8](a, 0)[lo*area/4:hi*area/4], tensor.Slice[T](a, 1)[lo*area:hi*area])
+	}
+}
+
+// maxPlacesBackward is dx: dout [B C P Q], places [B C P Q] -> dx [B C 2P 2Q]. With relu, dx is 0
+// where the maximum is not above 0, and there is a third input, that of the ReLU's gradient.
+type maxPlacesBackward struct{ relu bool }
+
+func (maxPlacesBackward) Name() string { return "max pool gradient" }
+
+// InputType implements graph.Mixed.
+func (maxPlacesBackward) InputType(i int) tensor.DType {
+	return [...]tensor.DType{1: tensor.Uint8, 2: 0}[i]
+}
+
+func (g maxPlacesBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	ranks := []int{4, 4}
+	if g.relu {
+		ranks = append(ranks, 4)
+	}
+	if err := wantRanks(in, ranks...); err != nil {
+		return nil, err
+	}
+	d := in[0]
+	return tensor.Shape{d[0], d[1], 2 * d[2], 2 * d[3]}, wantEqual(in[0], in[1])
+}
+
+// Fuse implements graph.Fuser.
+func (g maxPlacesBackward) Fuse(consumer graph.Op) (graph.Op, bool) {
+	if consumer != (reluBackward{}) || g.relu {
+		return nil, false
+	}
+	g.relu = true
+	return g, true
+}
+
+func (g maxPlacesBackward) Lower(l *graph.Lowering) {
+	stem, windows := "max_places_bwd", l.Shapes[0].Elements()
+	if g.relu {
+		stem = "max_places_relu_bwd"
+	}
+	run := graph.Pick(l, spreadPlaces[float32](g.relu), spreadPlaces[float64](g.relu))
+	l.Emit(stem, tensor.Threads(windows), byPlanes(l.Shape, run),
+		l.Out(), l.In(0), l.In(1), tensor.Int(windows), tensor.Int(l.Shapes[0][3]))
+}
+
+func spreadPlaces[T float32 | float64](relu bool) func(q *kernel.Quads, area int) func(a *tensor.Args, lo, hi int) {
+	return func(q *kernel.Quads, area int) func(a *tensor.Args, lo, hi int) {
+		return func(a *tensor.Args, lo, hi int) {
+			dx, dout, places := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[uint8](a, 2)
+			kernel.SpreadPlaces(q, dx[lo*area:hi*area], dout[lo*area/4:hi*area/4], places[lo*area/4:hi*area/4], relu)
+		}
+	}
 }
 
 // Name implements graph.Op.

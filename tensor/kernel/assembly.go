@@ -142,19 +142,23 @@ func maxPlanesFast[T Float](p *poolPlan, x, y []T, planes int) bool {
 	return true
 }
 
-// maxPlanesBackwardFast is the gradient of planes that follow one another.
-func maxPlanesBackwardFast[T Float](p *poolPlan, dx, x, gradient []T, planes int) bool {
-	if p.table == nil || planes == 0 || !fast[T]() {
+func notePlacesFast[T Float](q *Quads, places []uint8, x []T) bool {
+	if q.table == nil || len(x) == 0 || !fast[T]() {
 		return false
 	}
-	floor := float32(math.NaN())
-	if p.ReLU {
-		floor = 0
+	in := q.height * q.width
+	upper, lower := first(x, len(x)), first(x[q.width:], len(x)-q.width)
+	notePlaces(upper, lower, &places[0], &q.table[0], len(q.table)/4, len(x)/in, in, in/4)
+	return true
+}
+
+func spreadPlacesFast[T Float](q *Quads, dx, dout []T, places []uint8, mask uint8) bool {
+	if q.table == nil || len(dx) == 0 || !fast[T]() {
+		return false
 	}
-	in, out := p.H*p.W, p.outH*p.outW
-	upper, lower := first(x, planes*in), first(x[p.W:], planes*in-p.W)
-	dupper, dlower := first(dx, planes*in), first(dx[p.W:], planes*in-p.W)
-	maxPlanesBackward(upper, lower, dupper, dlower, first(gradient, planes*out), &p.table[0], len(p.table)/4, planes, in, out, floor)
+	in := q.height * q.width
+	upper, lower := first(dx, len(dx)), first(dx[q.width:], len(dx)-q.width)
+	spreadPlaces(upper, lower, first(dout, len(dout)), &places[0], &q.table[0], len(q.table)/4, len(dx)/in, in, in/4, uint32(mask))
 	return true
 }
 

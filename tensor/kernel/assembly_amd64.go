@@ -141,7 +141,10 @@ func windowGather(panel, padded *float32, pixels *[16]int32, taps *int32, depth 
 func maxPlanes(upper, lower, y *float32, table *int32, pairs, planes, xPlane, yPlane int, floor float32)
 
 //go:noescape
-func maxPlanesBackward(upper, lower, dupper, dlower, gradient *float32, table *int32, pairs, planes, xPlane, yPlane int, floor float32)
+func notePlaces(upper, lower *float32, places *uint8, table *int32, pairs, planes, xPlane, yPlane int)
+
+//go:noescape
+func spreadPlaces(dupper, dlower, gradient *float32, places *uint8, table *int32, pairs, planes, xPlane, yPlane int, mask uint32)
 
 //go:noescape
 func sumRows(y, x *float32, columns, rows, stride int)

@@ -6532,75 +6532,148 @@ pair:
 	VZEROUPPER
 	RET
 
-// func maxPlanesBackwardAVX2(upper *float32, lower *float32, dupper *float32, dlower *float32, gradient *float32, table *int32, pairs int, planes int, xPlane int, yPlane int, floor float32)
+// func notePlacesAVX2(upper *float32, lower *float32, places *uint8, table *int32, pairs int, planes int, xPlane int, yPlane int)
 // Requires: AVX, AVX2
-TEXT ·maxPlanesBackwardAVX2(SB), NOSPLIT, $0-84
-	VBROADCASTSS floor+80(FP), Y0
-	VCMPPS       $0x03, Y0, Y0, Y1
+TEXT ·notePlacesAVX2(SB), NOSPLIT, $0-64
+	MOVL         $0x00000001, AX
+	VMOVD        AX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00000002, AX
+	VMOVD        AX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x00000004, AX
+	VMOVD        AX, X2
+	VPBROADCASTD X2, Y2
+	VXORPS       Y3, Y3, Y3
 	MOVQ         upper+0(FP), AX
 	MOVQ         lower+8(FP), CX
-	MOVQ         dupper+16(FP), DX
-	MOVQ         dlower+24(FP), BX
-	MOVQ         gradient+32(FP), SI
+	MOVQ         places+16(FP), DX
 
 plane:
-	MOVQ table+40(FP), DI
-	MOVQ pairs+48(FP), R8
+	MOVQ table+24(FP), BX
+	MOVQ pairs+32(FP), SI
 
 pair:
-	MOVLQSX     (DI), R9
-	MOVLQSX     8(DI), R10
-	MOVLQSX     4(DI), R11
-	MOVLQSX     12(DI), R12
-	VMOVUPS     (AX)(R9*4), Y2
-	VMOVUPS     (AX)(R11*4), Y3
-	VSHUFPS     $0x88, Y3, Y2, Y4
-	VSHUFPS     $0xdd, Y3, Y2, Y2
-	VCMPPS      $0x1e, Y4, Y2, Y3
-	VMAXPS      Y4, Y2, Y2
-	VMOVUPS     (CX)(R9*4), Y4
-	VMOVUPS     (CX)(R11*4), Y6
-	VSHUFPS     $0x88, Y6, Y4, Y7
-	VSHUFPS     $0xdd, Y6, Y4, Y4
-	VCMPPS      $0x1e, Y7, Y4, Y6
-	VMAXPS      Y7, Y4, Y4
-	VCMPPS      $0x1e, Y2, Y4, Y7
-	VMOVUPS     (SI)(R10*4), X5
-	VINSERTF128 $0x01, (SI)(R12*4), Y5, Y5
-	VPERMPD     $0xd8, Y5, Y5
-	VMAXPS      Y2, Y4, Y2
-	VCMPPS      $0x1e, Y0, Y2, Y2
-	VORPS       Y1, Y2, Y2
-	VANDPS      Y2, Y5, Y5
-	VANDNPS     Y5, Y7, Y2
-	VANDNPS     Y2, Y3, Y4
-	VANDPS      Y2, Y3, Y2
-	VUNPCKLPS   Y2, Y4, Y3
-	VMOVUPS     Y3, (DX)(R9*4)
-	VUNPCKHPS   Y2, Y4, Y3
-	VMOVUPS     Y3, (DX)(R11*4)
-	VANDPS      Y5, Y7, Y2
-	VANDNPS     Y2, Y6, Y3
-	VANDPS      Y2, Y6, Y2
-	VUNPCKLPS   Y2, Y3, Y4
-	VMOVUPS     Y4, (BX)(R9*4)
-	VUNPCKHPS   Y2, Y3, Y4
-	VMOVUPS     Y4, (BX)(R11*4)
-	ADDQ        $0x10, DI
-	DECQ        R8
-	JNZ         pair
-	MOVQ        xPlane+64(FP), DI
-	SHLQ        $0x02, DI
-	ADDQ        DI, AX
-	ADDQ        DI, CX
-	ADDQ        DI, DX
-	ADDQ        DI, BX
-	MOVQ        yPlane+72(FP), DI
-	SHLQ        $0x02, DI
-	ADDQ        DI, SI
-	MOVQ        planes+56(FP), DI
+	MOVLQSX      (BX), DI
+	MOVLQSX      8(BX), R8
+	MOVLQSX      4(BX), R9
+	MOVLQSX      12(BX), R10
+	VMOVUPS      (AX)(DI*4), Y4
+	VMOVUPS      (AX)(R9*4), Y5
+	VSHUFPS      $0x88, Y5, Y4, Y6
+	VSHUFPS      $0xdd, Y5, Y4, Y4
+	VCMPPS       $0x1e, Y6, Y4, Y5
+	VMAXPS       Y6, Y4, Y4
+	VMOVUPS      (CX)(DI*4), Y6
+	VMOVUPS      (CX)(R9*4), Y7
+	VSHUFPS      $0x88, Y7, Y6, Y8
+	VSHUFPS      $0xdd, Y7, Y6, Y6
+	VCMPPS       $0x1e, Y8, Y6, Y7
+	VMAXPS       Y8, Y6, Y6
+	VCMPPS       $0x1e, Y4, Y6, Y8
+	VMAXPS       Y4, Y6, Y6
+	VCMPPS       $0x1e, Y3, Y6, Y4
+	VBLENDVPS    Y8, Y7, Y5, Y5
+	VANDPS       Y0, Y5, Y5
+	VANDPS       Y1, Y8, Y8
+	VANDNPS      Y2, Y4, Y4
+	VORPS        Y8, Y5, Y5
+	VORPS        Y4, Y5, Y5
+	VPERMQ       $0xd8, Y5, Y5
+	VEXTRACTI128 $0x01, Y5, X4
+	VPACKSSDW    X4, X5, X4
+	VPACKUSWB    X4, X4, X4
+	VMOVD        X4, (DX)(R8*1)
+	VPEXTRD      $0x01, X4, (DX)(R10*1)
+	ADDQ         $0x10, BX
+	DECQ         SI
+	JNZ          pair
+	MOVQ         xPlane+48(FP), BX
+	SHLQ         $0x02, BX
+	ADDQ         BX, AX
+	ADDQ         BX, CX
+	MOVQ         yPlane+56(FP), BX
+	SHLQ         $0x02, BX
+	MOVQ         yPlane+56(FP), BX
+	ADDQ         BX, DX
+	MOVQ         planes+40(FP), BX
+	DECQ         BX
+	MOVQ         BX, planes+40(FP)
+	JNZ          plane
+	VZEROUPPER
+	RET
+
+// func spreadPlacesAVX2(dupper *float32, dlower *float32, gradient *float32, places *uint8, table *int32, pairs int, planes int, xPlane int, yPlane int, mask uint32)
+// Requires: AVX, AVX2
+TEXT ·spreadPlacesAVX2(SB), NOSPLIT, $0-76
+	MOVL         mask+72(FP), AX
+	VMOVD        AX, X0
+	VPBROADCASTD X0, Y0
+	MOVL         $0x00000000, AX
+	VMOVD        AX, X1
+	VPBROADCASTD X1, Y1
+	MOVL         $0x00000001, AX
+	VMOVD        AX, X2
+	VPBROADCASTD X2, Y2
+	MOVL         $0x00000002, AX
+	VMOVD        AX, X3
+	VPBROADCASTD X3, Y3
+	MOVL         $0x00000003, AX
+	VMOVD        AX, X4
+	VPBROADCASTD X4, Y4
+	MOVQ         dupper+0(FP), AX
+	MOVQ         dlower+8(FP), CX
+	MOVQ         gradient+16(FP), DX
+	MOVQ         places+24(FP), BX
+
+plane:
+	MOVQ table+32(FP), SI
+	MOVQ pairs+40(FP), DI
+
+pair:
+	MOVLQSX     (SI), R8
+	MOVLQSX     8(SI), R9
+	MOVLQSX     4(SI), R10
+	MOVLQSX     12(SI), R11
+	VMOVD       (BX)(R9*1), X5
+	VPINSRD     $0x01, (BX)(R11*1), X5, X5
+	VPMOVZXBD   X5, Y5
+	VPAND       Y0, Y5, Y5
+	VPERMQ      $0xd8, Y5, Y5
+	VMOVUPS     (DX)(R9*4), X6
+	VINSERTF128 $0x01, (DX)(R11*4), Y6, Y6
+	VPERMPD     $0xd8, Y6, Y6
+	VPCMPEQD    Y1, Y5, Y7
+	VPCMPEQD    Y2, Y5, Y8
+	VANDPS      Y6, Y7, Y7
+	VANDPS      Y6, Y8, Y8
+	VUNPCKLPS   Y8, Y7, Y9
+	VMOVUPS     Y9, (AX)(R8*4)
+	VUNPCKHPS   Y8, Y7, Y9
+	VMOVUPS     Y9, (AX)(R10*4)
+	VPCMPEQD    Y3, Y5, Y7
+	VPCMPEQD    Y4, Y5, Y5
+	VANDPS      Y6, Y7, Y7
+	VANDPS      Y6, Y5, Y5
+	VUNPCKLPS   Y5, Y7, Y8
+	VMOVUPS     Y8, (CX)(R8*4)
+	VUNPCKHPS   Y5, Y7, Y8
+	VMOVUPS     Y8, (CX)(R10*4)
+	ADDQ        $0x10, SI
 	DECQ        DI
-	MOVQ        DI, planes+56(FP)
+	JNZ         pair
+	MOVQ        xPlane+56(FP), SI
+	SHLQ        $0x02, SI
+	ADDQ        SI, AX
+	ADDQ        SI, CX
+	MOVQ        yPlane+64(FP), SI
+	SHLQ        $0x02, SI
+	ADDQ        SI, DX
+	MOVQ        yPlane+64(FP), SI
+	ADDQ        SI, BX
+	MOVQ        planes+48(FP), SI
+	DECQ        SI
+	MOVQ        SI, planes+48(FP)
 	JNZ         plane
 	VZEROUPPER
 	RET

@@ -273,7 +273,12 @@ func zipLines(to *float32, toLine int, even *float32, odd *float32, fromLine int
 //go:noescape
 func maxPlanesAVX2(upper *float32, lower *float32, y *float32, table *int32, pairs int, planes int, xPlane int, yPlane int, floor float32)
 
-// maxPlanesBackwardAVX2 is maxPlanesBackward.
+// notePlacesAVX2 is notePlaces.
 //
 //go:noescape
-func maxPlanesBackwardAVX2(upper *float32, lower *float32, dupper *float32, dlower *float32, gradient *float32, table *int32, pairs int, planes int, xPlane int, yPlane int, floor float32)
+func notePlacesAVX2(upper *float32, lower *float32, places *uint8, table *int32, pairs int, planes int, xPlane int, yPlane int)
+
+// spreadPlacesAVX2 is spreadPlaces.
+//
+//go:noescape
+func spreadPlacesAVX2(dupper *float32, dlower *float32, gradient *float32, places *uint8, table *int32, pairs int, planes int, xPlane int, yPlane int, mask uint32)

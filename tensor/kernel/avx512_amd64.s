@@ -21265,75 +21265,124 @@ DATA evenThenOdd<>+56(SB)/4, $0x0000000d
 DATA evenThenOdd<>+60(SB)/4, $0x0000000f
 GLOBL evenThenOdd<>(SB), RODATA|NOPTR, $64
 
-// func maxPlanesBackwardAVX512(upper *float32, lower *float32, dupper *float32, dlower *float32, gradient *float32, table *int32, pairs int, planes int, xPlane int, yPlane int, floor float32)
-// Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·maxPlanesBackwardAVX512(SB), NOSPLIT, $0-84
-	VMOVUPS      eachTwice<>+0(SB), Z0
-	MOVL         $0x00005555, AX
-	KMOVW        AX, K1
-	VBROADCASTSS floor+80(FP), Z1
-	VCMPPS       $0x03, Z1, Z1, K2
+// func notePlacesAVX512(upper *float32, lower *float32, places *uint8, table *int32, pairs int, planes int, xPlane int, yPlane int)
+// Requires: AVX, AVX512DQ, AVX512F
+TEXT ·notePlacesAVX512(SB), NOSPLIT, $0-64
+	MOVL         $0x00000001, AX
+	VPBROADCASTD AX, Z0
+	MOVL         $0x00000002, AX
+	VPBROADCASTD AX, Z1
+	MOVL         $0x00000004, AX
+	VPBROADCASTD AX, Z2
+	VPXORD       Z3, Z3, Z3
 	MOVQ         upper+0(FP), AX
 	MOVQ         lower+8(FP), CX
-	MOVQ         dupper+16(FP), DX
-	MOVQ         dlower+24(FP), BX
-	MOVQ         gradient+32(FP), SI
+	MOVQ         places+16(FP), DX
 
 plane:
-	MOVQ table+40(FP), DI
-	MOVQ pairs+48(FP), R8
+	MOVQ table+24(FP), BX
+	MOVQ pairs+32(FP), SI
 
 pair:
-	MOVLQSX       (DI), R9
-	MOVLQSX       8(DI), R10
-	MOVLQSX       4(DI), R11
-	MOVLQSX       12(DI), R12
-	PREFETCHT0    2048(AX)(R11*4)
-	VMOVUPS       (AX)(R9*4), Y2
-	VINSERTF32X8  $0x01, (AX)(R11*4), Z2, Z2
-	VMOVSLDUP     Z2, Z3
-	VMOVSHDUP     Z2, Z4
-	VCMPPS        $0x1e, Z3, Z4, K3
-	VMAXPS        Z3, Z4, Z4
-	KXORW         K1, K3, K3
-	PREFETCHT0    2048(CX)(R11*4)
-	VMOVUPS       (CX)(R9*4), Y5
-	VINSERTF32X8  $0x01, (CX)(R11*4), Z5, Z5
-	VMOVSLDUP     Z5, Z3
-	VMOVSHDUP     Z5, Z7
-	VCMPPS        $0x1e, Z3, Z7, K4
-	VMAXPS        Z3, Z7, Z7
-	KXORW         K1, K4, K4
-	VCMPPS        $0x1e, Z4, Z7, K5
-	VMAXPS        Z4, Z7, Z7
-	VCMPPS        $0x1e, Z1, Z7, K6
-	KORW          K2, K6, K6
-	VMOVUPS       (SI)(R10*4), X6
-	VINSERTF128   $0x01, (SI)(R12*4), Y6, Y6
-	VPERMPS.Z     Z6, Z0, K6, Z6
-	KANDNW        K3, K5, K3
-	KANDW         K4, K5, K4
-	VMOVAPS.Z     Z6, K3, Z3
-	VMOVUPS       Y3, (DX)(R9*4)
-	VEXTRACTF32X8 $0x01, Z3, (DX)(R11*4)
-	VMOVAPS.Z     Z6, K4, Z3
-	VMOVUPS       Y3, (BX)(R9*4)
-	VEXTRACTF32X8 $0x01, Z3, (BX)(R11*4)
-	ADDQ          $0x10, DI
-	DECQ          R8
-	JNZ           pair
-	MOVQ          xPlane+64(FP), DI
-	SHLQ          $0x02, DI
-	ADDQ          DI, AX
-	ADDQ          DI, CX
-	ADDQ          DI, DX
-	ADDQ          DI, BX
-	MOVQ          yPlane+72(FP), DI
-	SHLQ          $0x02, DI
-	ADDQ          DI, SI
-	MOVQ          planes+56(FP), DI
+	MOVLQSX      (BX), DI
+	MOVLQSX      8(BX), R8
+	MOVLQSX      4(BX), R9
+	MOVLQSX      12(BX), R10
+	VMOVUPS      (AX)(DI*4), Y4
+	VINSERTF32X8 $0x01, (AX)(R9*4), Z4, Z4
+	VMOVSLDUP    Z4, Z5
+	VMOVSHDUP    Z4, Z6
+	VCMPPS       $0x1e, Z5, Z6, K1
+	VMAXPS       Z5, Z6, Z6
+	VMOVUPS      (CX)(DI*4), Y7
+	VINSERTF32X8 $0x01, (CX)(R9*4), Z7, Z7
+	VMOVSLDUP    Z7, Z5
+	VMOVSHDUP    Z7, Z8
+	VCMPPS       $0x1e, Z5, Z8, K2
+	VMAXPS       Z5, Z8, Z8
+	VCMPPS       $0x1e, Z6, Z8, K3
+	VMAXPS       Z6, Z8, Z8
+	VCMPPS       $0x0a, Z3, Z8, K4
+	KANDNW       K1, K3, K1
+	KANDW        K2, K3, K2
+	KORW         K1, K2, K2
+	VMOVDQA32.Z  Z0, K2, Z5
+	VPORD        Z1, Z5, K3, Z5
+	VPORD        Z2, Z5, K4, Z5
+	VPMOVQB      Z5, X4
+	VMOVD        X4, (DX)(R8*1)
+	VPEXTRD      $0x01, X4, (DX)(R10*1)
+	ADDQ         $0x10, BX
+	DECQ         SI
+	JNZ          pair
+	MOVQ         xPlane+48(FP), BX
+	SHLQ         $0x02, BX
+	ADDQ         BX, AX
+	ADDQ         BX, CX
+	MOVQ         yPlane+56(FP), BX
+	SHLQ         $0x02, BX
+	MOVQ         yPlane+56(FP), BX
+	ADDQ         BX, DX
+	MOVQ         planes+40(FP), BX
+	DECQ         BX
+	MOVQ         BX, planes+40(FP)
+	JNZ          plane
+	VZEROUPPER
+	RET
+
+// func spreadPlacesAVX512(dupper *float32, dlower *float32, gradient *float32, places *uint8, table *int32, pairs int, planes int, xPlane int, yPlane int, mask uint32)
+// Requires: AVX, AVX2, AVX512DQ, AVX512F
+TEXT ·spreadPlacesAVX512(SB), NOSPLIT, $0-76
+	VMOVUPS      eachTwice<>+0(SB), Z0
+	MOVL         mask+72(FP), AX
+	VPBROADCASTD AX, Z1
+	VMOVUPS      ofUpper<>+0(SB), Z2
+	VMOVUPS      ofLower<>+0(SB), Z3
+	MOVQ         dupper+0(FP), AX
+	MOVQ         dlower+8(FP), CX
+	MOVQ         gradient+16(FP), DX
+	MOVQ         places+24(FP), BX
+
+plane:
+	MOVQ table+32(FP), SI
+	MOVQ pairs+40(FP), DI
+
+pair:
+	MOVLQSX       (SI), R8
+	MOVLQSX       8(SI), R9
+	MOVLQSX       4(SI), R10
+	MOVLQSX       12(SI), R11
+	VMOVD         (BX)(R9*1), X4
+	VPINSRD       $0x01, (BX)(R11*1), X4, X4
+	VPMOVZXBD     X4, Y4
+	VPERMD        Z4, Z0, Z4
+	VPANDD        Z1, Z4, Z4
+	VMOVUPS       (DX)(R9*4), X5
+	VINSERTF128   $0x01, (DX)(R11*4), Y5, Y5
+	VPERMPS       Z5, Z0, Z5
+	VPCMPEQD      Z2, Z4, K1
+	VMOVAPS.Z     Z5, K1, Z6
+	VMOVUPS       Y6, (AX)(R8*4)
+	VEXTRACTF32X8 $0x01, Z6, (AX)(R10*4)
+	VPCMPEQD      Z3, Z4, K1
+	VMOVAPS.Z     Z5, K1, Z6
+	VMOVUPS       Y6, (CX)(R8*4)
+	VEXTRACTF32X8 $0x01, Z6, (CX)(R10*4)
+	ADDQ          $0x10, SI
 	DECQ          DI
-	MOVQ          DI, planes+56(FP)
+	JNZ           pair
+	MOVQ          xPlane+56(FP), SI
+	SHLQ          $0x02, SI
+	ADDQ          SI, AX
+	ADDQ          SI, CX
+	MOVQ          yPlane+64(FP), SI
+	SHLQ          $0x02, SI
+	ADDQ          SI, DX
+	MOVQ          yPlane+64(FP), SI
+	ADDQ          SI, BX
+	MOVQ          planes+48(FP), SI
+	DECQ          SI
+	MOVQ          SI, planes+48(FP)
 	JNZ           plane
 	VZEROUPPER
 	RET
@@ -21355,3 +21404,39 @@ DATA eachTwice<>+52(SB)/4, $0x00000006
 DATA eachTwice<>+56(SB)/4, $0x00000007
 DATA eachTwice<>+60(SB)/4, $0x00000007
 GLOBL eachTwice<>(SB), RODATA|NOPTR, $64
+
+DATA ofUpper<>+0(SB)/4, $0x00000000
+DATA ofUpper<>+4(SB)/4, $0x00000001
+DATA ofUpper<>+8(SB)/4, $0x00000000
+DATA ofUpper<>+12(SB)/4, $0x00000001
+DATA ofUpper<>+16(SB)/4, $0x00000000
+DATA ofUpper<>+20(SB)/4, $0x00000001
+DATA ofUpper<>+24(SB)/4, $0x00000000
+DATA ofUpper<>+28(SB)/4, $0x00000001
+DATA ofUpper<>+32(SB)/4, $0x00000000
+DATA ofUpper<>+36(SB)/4, $0x00000001
+DATA ofUpper<>+40(SB)/4, $0x00000000
+DATA ofUpper<>+44(SB)/4, $0x00000001
+DATA ofUpper<>+48(SB)/4, $0x00000000
+DATA ofUpper<>+52(SB)/4, $0x00000001
+DATA ofUpper<>+56(SB)/4, $0x00000000
+DATA ofUpper<>+60(SB)/4, $0x00000001
+GLOBL ofUpper<>(SB), RODATA|NOPTR, $64
+
+DATA ofLower<>+0(SB)/4, $0x00000002
+DATA ofLower<>+4(SB)/4, $0x00000003
+DATA ofLower<>+8(SB)/4, $0x00000002
+DATA ofLower<>+12(SB)/4, $0x00000003
+DATA ofLower<>+16(SB)/4, $0x00000002
+DATA ofLower<>+20(SB)/4, $0x00000003
+DATA ofLower<>+24(SB)/4, $0x00000002
+DATA ofLower<>+28(SB)/4, $0x00000003
+DATA ofLower<>+32(SB)/4, $0x00000002
+DATA ofLower<>+36(SB)/4, $0x00000003
+DATA ofLower<>+40(SB)/4, $0x00000002
+DATA ofLower<>+44(SB)/4, $0x00000003
+DATA ofLower<>+48(SB)/4, $0x00000002
+DATA ofLower<>+52(SB)/4, $0x00000003
+DATA ofLower<>+56(SB)/4, $0x00000002
+DATA ofLower<>+60(SB)/4, $0x00000003
+GLOBL ofLower<>(SB), RODATA|NOPTR, $64

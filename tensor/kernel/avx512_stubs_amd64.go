@@ -282,7 +282,12 @@ func accumulateFourLinesAVX512(dout *float32, second int, image int, x *float32,
 //go:noescape
 func maxPlanesAVX512(upper *float32, lower *float32, y *float32, table *int32, pairs int, planes int, xPlane int, yPlane int, floor float32)
 
-// maxPlanesBackwardAVX512 is maxPlanesBackward.
+// notePlacesAVX512 is notePlaces.
 //
 //go:noescape
-func maxPlanesBackwardAVX512(upper *float32, lower *float32, dupper *float32, dlower *float32, gradient *float32, table *int32, pairs int, planes int, xPlane int, yPlane int, floor float32)
+func notePlacesAVX512(upper *float32, lower *float32, places *uint8, table *int32, pairs int, planes int, xPlane int, yPlane int)
+
+// spreadPlacesAVX512 is spreadPlaces.
+//
+//go:noescape
+func spreadPlacesAVX512(dupper *float32, dlower *float32, gradient *float32, places *uint8, table *int32, pairs int, planes int, xPlane int, yPlane int, mask uint32)

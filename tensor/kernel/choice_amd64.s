@@ -61,13 +61,21 @@ TEXT ·maxPlanes(SB), NOSPLIT, $0-68
 wide:
 	JMP ·maxPlanesAVX512(SB)
 
-TEXT ·maxPlanesBackward(SB), NOSPLIT, $0-84
+TEXT ·notePlaces(SB), NOSPLIT, $0-64
 	CMPQ ·inUse(SB), $const_avx512
 	JEQ  wide
-	JMP  ·maxPlanesBackwardAVX2(SB)
+	JMP  ·notePlacesAVX2(SB)
 
 wide:
-	JMP ·maxPlanesBackwardAVX512(SB)
+	JMP ·notePlacesAVX512(SB)
+
+TEXT ·spreadPlaces(SB), NOSPLIT, $0-76
+	CMPQ ·inUse(SB), $const_avx512
+	JEQ  wide
+	JMP  ·spreadPlacesAVX2(SB)
+
+wide:
+	JMP ·spreadPlacesAVX512(SB)
 
 TEXT ·sumRows(SB), NOSPLIT, $0-40
 	CMPQ ·inUse(SB), $const_avx512

@@ -36,9 +36,8 @@ func outputSize(size, taps, stride, pad, dilation int) int {
 	return room/stride + 1
 }
 
-// Validate returns an error when a size, stride or dilation is not positive, a
-// padding is negative, the filter does not fit into the padded image, or a
-// tensor has 2^31 elements or more.
+// Validate refuses sizes, strides and dilations below 1, a padding below 0, a filter larger than
+// the padded image, and tensors of 2^31 elements or more.
 func (c Conv2D) Validate() error {
 	if min(c.B, c.C, c.H, c.W, c.K, c.R, c.S) < 1 {
 		return errors.Errorf("kernel: conv2d: sizes B, C, H, W, K, R, S are %d, %d, %d, %d, %d, %d, %d, want at least 1",
@@ -141,12 +140,12 @@ func (c Conv2D) axes() (vertical, horizontal axis) {
 //
 //	dx[b c h w] = sum_{k r s} w[k c r s] dout[b k p q]
 //
-// with p*StrideH = h+PadH-r*DilationH and q likewise, either as a convolution of dout, with
-// StrideH-1 and StrideW-1 zeros between its elements, by the flipped filter, by scattering the
-// products, or by one of Winograd's algorithms, whichever has less to do. Operands: A is dout
-// [B K P Q], B is w, Out is dx [B C H W]. Phase 0 packs the filter into the workspace, phase 1
-// computes dx.
+// with p*StrideH = h+PadH-r*DilationH and q likewise. Operands: A is dout [B K P Q], B is w, Out is
+// dx [B C H W]. Phase 0 packs the filter into the workspace, phase 1 computes dx.
 func (c Conv2D) BackwardInput() (Routine, error) {
+	// Whichever has less to do: one of Winograd's algorithms, scattering the products, or a
+	// convolution of dout, with StrideH-1 and StrideW-1 zeros between its elements, by the flipped
+	// filter.
 	if err := c.validateBackward(); err != nil {
 		return Routine{}, err
 	}

@@ -6,13 +6,10 @@
 //
 // Its nouns:
 //
-//   - a description ([Gemm], [Conv2D], [Pool2D]) is a comparable struct of
-//     sizes and options;
-//   - a [Routine] is a description made ready once: the tables it needs, the
-//     memory it needs and how its work is cut up;
-//   - a plan's work is a sequence of phases, each a number of tiles. Tiles of
-//     one phase may run in any order and at the same time; a phase may begin
-//     when all tiles of the one before it have ended;
+//   - a description ([Gemm], [Conv2D], [Pool2D]) is a comparable struct of sizes and options;
+//   - a [Routine] is a description made ready once: tables, memory, how its work is cut up;
+//   - its work is a sequence of phases, each a number of tiles, which may run at the same time; a
+//     phase may begin when the one before it has ended;
 //   - [Run] performs one tile on the slices in [Operands].
 //
 // Its one policy: the order of every sum depends only on the description, and the cutting of the
@@ -22,16 +19,14 @@
 // Tensors are dense and row-major; images are [B C H W]. Float32 takes a path in assembly, chosen
 // when the program starts ([InstructionSet]): on amd64 AVX-512 where the processor has F, BW, DQ
 // and VL and the operating system keeps its registers, else AVX2 with FMA; on arm64 NEON.
-// Everything else, and every build with the tag purego, runs the portable loops. All paths in
-// assembly give the same bits. In products and convolutions portable Go rounds differently, because
-// FMA rounds once; pooling and passes give the same bits everywhere.
+// Everything else, and every build with the tag purego, runs the portable loops. All give the same
+// bits, but for products and convolutions in portable Go, which has no FMA.
 //
 // Multiplication follows the packed-panel scheme of Goto and van de Geijn ("Anatomy of
 // High-Performance Matrix Multiplication", ACM TOMS 34(3), 2008); a convolution is such a product
-// with panels read from the image directly, so no matrix of image patches exists. Where a line of
-// pixels fills vectors, its panels are not even packed; the gradient of the input is scattered, not
-// gathered, where that saves multiplications with padding, and the gradient of a filter of few
-// output channels is summed line by line. With filters of 3 x 3 and 5 x 5 and enough channels,
-// patches of images are transformed instead, by algorithms of Winograd, Cook and Toom, leaving a
+// with panels read from the image, or, where a line of pixels fills vectors, the image itself. The
+// gradient of the input is scattered where that saves multiplications with padding; that of a
+// filter of few output channels is summed line by line. With filters of 3 x 3 and 5 x 5 and enough
+// channels, patches of images are transformed by algorithms of Winograd, Cook and Toom, leaving a
 // third to a fifth of the multiplications.
 package kernel

@@ -27,8 +27,7 @@ type Gemm struct {
 	ReLU                   bool
 }
 
-// Validate returns an error when a size is not positive, a matrix has 2^31
-// elements or more, or Bias is unknown.
+// Validate refuses sizes below 1, matrices of 2^31 elements or more, and an unknown Bias.
 func (g Gemm) Validate() error {
 	if g.M < 1 || g.N < 1 || g.K < 1 {
 		return errors.Errorf("kernel: gemm: sizes M, N, K are %d, %d, %d, want at least 1", g.M, g.N, g.K)
@@ -78,10 +77,11 @@ const (
 	gemmAlias = 512
 )
 
-// Plan makes the product ready. Operands: A and B as described, Bias of M or N
-// elements if any, Out the matrix C. An A of many rows that in place would share
-// few lines of the caches, as a transposed one does, is packed in a phase of its own.
+// Plan makes the product ready. Operands: A and B as described, Bias of M or N elements if any, Out
+// the matrix C.
 func (g Gemm) Plan() (Routine, error) {
+	// An A of many rows that in place would share few lines of the caches, as a transposed one
+	// does, is packed in a phase of its own.
 	if err := g.Validate(); err != nil {
 		return Routine{}, err
 	}

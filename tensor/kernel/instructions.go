@@ -30,7 +30,6 @@ func (i instructions) rows() (panel, table int) {
 	return leastRows, leastRows
 }
 
-// InstructionSet is what the float32 kernels use on this machine: "AVX-512", "AVX2" (with fused
-// multiply-adds), "NEON" or "portable Go". The environment can lower it, and package random's, to
-// compare: GODEBUG=cpu.avx512f=off, cpu.avx2=off or cpu.asimd=off.
+// InstructionSet is what float32 kernels use: "AVX-512", "AVX2" (with FMA), "NEON" or "portable
+// Go". To compare, GODEBUG=cpu.avx512f=off, cpu.avx2=off or cpu.asimd=off lowers it.
 func InstructionSet() string { return inUse.String() }

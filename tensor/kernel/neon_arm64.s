@@ -5966,104 +5966,171 @@ pair:
 	BNE plane
 	RET
 
-// func maxPlanesBackward(upper, lower, dupper, dlower, gradient *float32, table *int32, pairs, planes, xPlane, yPlane int, floor float32)
-TEXT ·maxPlanesBackward(SB), NOSPLIT, $0-84
-	FMOVS floor+80(FP), F0
-	WORD $0x4e040400 // dup v0.4s, v0.s[0]
-	WORD $0x4e20e401 // fcmeq v1.4s, v0.4s, v0.4s
+// func notePlaces(upper, lower *float32, places *uint8, table *int32, pairs, planes, xPlane, yPlane int)
+TEXT ·notePlaces(SB), NOSPLIT, $0-64
+	WORD $0x4f000420 // movi v0.4s, #1
+	WORD $0x4f000441 // movi v1.4s, #2
+	WORD $0x4f000482 // movi v2.4s, #4
+	WORD $0x6f00e403 // movi v3.2d, #0
 	MOVD upper+0(FP), R0
 	MOVD lower+8(FP), R1
-	MOVD dupper+16(FP), R2
-	MOVD dlower+24(FP), R3
-	MOVD gradient+32(FP), R4
-	MOVD planes+56(FP), R5
+	MOVD places+16(FP), R2
+	MOVD planes+40(FP), R3
 plane:
-	MOVD table+40(FP), R6
-	MOVD pairs+48(FP), R7
+	MOVD table+24(FP), R4
+	MOVD pairs+32(FP), R5
 pair:
-	MOVW 0(R6), R8
-	ADD R8<<2, R0, R9
-	ADD R8<<2, R1, R10
-	ADD R8<<2, R2, R11
-	ADD R8<<2, R3, R12
-	MOVW 8(R6), R13
-	ADD R13<<2, R4, R14
-	WORD $0xad400d22 // ldp q2, q3, [x9, #0]
-	WORD $0x4e831844 // uzp1 v4.4s, v2.4s, v3.4s
-	WORD $0x4e835845 // uzp2 v5.4s, v2.4s, v3.4s
-	WORD $0x4e25f486 // fmax v6.4s, v4.4s, v5.4s
-	WORD $0x6ea4e4a7 // fcmgt v7.4s, v5.4s, v4.4s
-	WORD $0xad402548 // ldp q8, q9, [x10, #0]
-	WORD $0x4e89190a // uzp1 v10.4s, v8.4s, v9.4s
-	WORD $0x4e89590b // uzp2 v11.4s, v8.4s, v9.4s
-	WORD $0x4e2bf54c // fmax v12.4s, v10.4s, v11.4s
-	WORD $0x6eaae56d // fcmgt v13.4s, v11.4s, v10.4s
-	WORD $0x6ea6e58e // fcmgt v14.4s, v12.4s, v6.4s
-	WORD $0x4e2cf4cf // fmax v15.4s, v6.4s, v12.4s
-	WORD $0x6ea0e5f0 // fcmgt v16.4s, v15.4s, v0.4s
-	WORD $0x4ee11e11 // orn v17.16b, v16.16b, v1.16b
-	WORD $0x3dc001d2 // ldr q18, [x14]
-	WORD $0x4e311e53 // and v19.16b, v18.16b, v17.16b
-	WORD $0x4e6e1e74 // bic v20.16b, v19.16b, v14.16b
-	WORD $0x4e671e95 // bic v21.16b, v20.16b, v7.16b
-	WORD $0x4e271e96 // and v22.16b, v20.16b, v7.16b
-	WORD $0x4e963ab7 // zip1 v23.4s, v21.4s, v22.4s
-	WORD $0x4e967ab8 // zip2 v24.4s, v21.4s, v22.4s
-	WORD $0xad006177 // stp q23, q24, [x11, #0]
-	WORD $0x4e2e1e79 // and v25.16b, v19.16b, v14.16b
-	WORD $0x4e6d1f3a // bic v26.16b, v25.16b, v13.16b
-	WORD $0x4e2d1f3b // and v27.16b, v25.16b, v13.16b
-	WORD $0x4e9b3b5c // zip1 v28.4s, v26.4s, v27.4s
-	WORD $0x4e9b7b5d // zip2 v29.4s, v26.4s, v27.4s
-	WORD $0xad00759c // stp q28, q29, [x12, #0]
-	MOVW 4(R6), R15
-	ADD R15<<2, R0, R16
-	ADD R15<<2, R1, R17
-	ADD R15<<2, R2, R19
-	ADD R15<<2, R3, R20
-	MOVW 12(R6), R21
-	ADD R21<<2, R4, R22
-	WORD $0xad407e1e // ldp q30, q31, [x16, #0]
-	WORD $0x4e9f1bc2 // uzp1 v2.4s, v30.4s, v31.4s
-	WORD $0x4e9f5bc3 // uzp2 v3.4s, v30.4s, v31.4s
-	WORD $0x4e23f444 // fmax v4.4s, v2.4s, v3.4s
-	WORD $0x6ea2e465 // fcmgt v5.4s, v3.4s, v2.4s
-	WORD $0xad402628 // ldp q8, q9, [x17, #0]
-	WORD $0x4e89190a // uzp1 v10.4s, v8.4s, v9.4s
-	WORD $0x4e89590b // uzp2 v11.4s, v8.4s, v9.4s
-	WORD $0x4e2bf546 // fmax v6.4s, v10.4s, v11.4s
-	WORD $0x6eaae56c // fcmgt v12.4s, v11.4s, v10.4s
-	WORD $0x6ea4e4cf // fcmgt v15.4s, v6.4s, v4.4s
-	WORD $0x4e26f490 // fmax v16.4s, v4.4s, v6.4s
-	WORD $0x6ea0e611 // fcmgt v17.4s, v16.4s, v0.4s
-	WORD $0x4ee11e32 // orn v18.16b, v17.16b, v1.16b
-	WORD $0x3dc002c7 // ldr q7, [x22]
-	WORD $0x4e321cf4 // and v20.16b, v7.16b, v18.16b
-	WORD $0x4e6f1e95 // bic v21.16b, v20.16b, v15.16b
-	WORD $0x4e651eb6 // bic v22.16b, v21.16b, v5.16b
-	WORD $0x4e251eb7 // and v23.16b, v21.16b, v5.16b
-	WORD $0x4e973ad8 // zip1 v24.4s, v22.4s, v23.4s
-	WORD $0x4e977ace // zip2 v14.4s, v22.4s, v23.4s
-	WORD $0xad003a78 // stp q24, q14, [x19, #0]
-	WORD $0x4e2f1e93 // and v19.16b, v20.16b, v15.16b
-	WORD $0x4e6c1e6d // bic v13.16b, v19.16b, v12.16b
-	WORD $0x4e2c1e79 // and v25.16b, v19.16b, v12.16b
-	WORD $0x4e9939ba // zip1 v26.4s, v13.4s, v25.4s
-	WORD $0x4e9979bb // zip2 v27.4s, v13.4s, v25.4s
-	WORD $0xad006e9a // stp q26, q27, [x20, #0]
-	ADD $16, R6
-	SUBS $1, R7
-	BNE pair
-	MOVD xPlane+64(FP), R23
-	LSL $2, R23
-	ADD R23, R0
-	ADD R23, R1
-	ADD R23, R2
-	ADD R23, R3
-	MOVD yPlane+72(FP), R24
-	LSL $2, R24
-	ADD R24, R4
+	MOVW 0(R4), R6
+	ADD R6<<2, R0, R7
+	ADD R6<<2, R1, R8
+	MOVW 8(R4), R9
+	ADD R9, R2, R10
+	WORD $0xad4014e4 // ldp q4, q5, [x7, #0]
+	WORD $0x4e851886 // uzp1 v6.4s, v4.4s, v5.4s
+	WORD $0x4e855887 // uzp2 v7.4s, v4.4s, v5.4s
+	WORD $0x4e27f4c8 // fmax v8.4s, v6.4s, v7.4s
+	WORD $0x6ea6e4e9 // fcmgt v9.4s, v7.4s, v6.4s
+	WORD $0xad402d0a // ldp q10, q11, [x8, #0]
+	WORD $0x4e8b194c // uzp1 v12.4s, v10.4s, v11.4s
+	WORD $0x4e8b594d // uzp2 v13.4s, v10.4s, v11.4s
+	WORD $0x4e2df58e // fmax v14.4s, v12.4s, v13.4s
+	WORD $0x6eace5af // fcmgt v15.4s, v13.4s, v12.4s
+	WORD $0x6ea8e5d0 // fcmgt v16.4s, v14.4s, v8.4s
+	WORD $0x4e2ef511 // fmax v17.4s, v8.4s, v14.4s
+	WORD $0x6ea3e632 // fcmgt v18.4s, v17.4s, v3.4s
+	WORD $0x4eb01e13 // mov v19.16b, v16.16b
+	WORD $0x6e691df3 // bsl v19.16b, v15.16b, v9.16b
+	WORD $0x4e201e74 // and v20.16b, v19.16b, v0.16b
+	WORD $0x4e211e15 // and v21.16b, v16.16b, v1.16b
+	WORD $0x4eb51e96 // orr v22.16b, v20.16b, v21.16b
+	WORD $0x4e721c57 // bic v23.16b, v2.16b, v18.16b
+	WORD $0x4eb71ed8 // orr v24.16b, v22.16b, v23.16b
+	WORD $0x0e612b19 // xtn v25.4h, v24.4s
+	WORD $0x0e212b3a // xtn v26.8b, v25.8h
+	WORD $0xbd00015a // str s26, [x10]
+	MOVW 4(R4), R11
+	ADD R11<<2, R0, R12
+	ADD R11<<2, R1, R13
+	MOVW 12(R4), R14
+	ADD R14, R2, R15
+	WORD $0xad40719b // ldp q27, q28, [x12, #0]
+	WORD $0x4e9c1b7d // uzp1 v29.4s, v27.4s, v28.4s
+	WORD $0x4e9c5b7e // uzp2 v30.4s, v27.4s, v28.4s
+	WORD $0x4e3ef7bf // fmax v31.4s, v29.4s, v30.4s
+	WORD $0x6ebde7c4 // fcmgt v4.4s, v30.4s, v29.4s
+	WORD $0xad4019a5 // ldp q5, q6, [x13, #0]
+	WORD $0x4e8618a7 // uzp1 v7.4s, v5.4s, v6.4s
+	WORD $0x4e8658aa // uzp2 v10.4s, v5.4s, v6.4s
+	WORD $0x4e2af4eb // fmax v11.4s, v7.4s, v10.4s
+	WORD $0x6ea7e54c // fcmgt v12.4s, v10.4s, v7.4s
+	WORD $0x6ebfe56d // fcmgt v13.4s, v11.4s, v31.4s
+	WORD $0x4e2bf7e8 // fmax v8.4s, v31.4s, v11.4s
+	WORD $0x6ea3e50e // fcmgt v14.4s, v8.4s, v3.4s
+	WORD $0x4ead1db1 // mov v17.16b, v13.16b
+	WORD $0x6e641d91 // bsl v17.16b, v12.16b, v4.16b
+	WORD $0x4e201e29 // and v9.16b, v17.16b, v0.16b
+	WORD $0x4e211daf // and v15.16b, v13.16b, v1.16b
+	WORD $0x4eaf1d33 // orr v19.16b, v9.16b, v15.16b
+	WORD $0x4e6e1c50 // bic v16.16b, v2.16b, v14.16b
+	WORD $0x4eb01e74 // orr v20.16b, v19.16b, v16.16b
+	WORD $0x0e612a95 // xtn v21.4h, v20.4s
+	WORD $0x0e212ab2 // xtn v18.8b, v21.8h
+	WORD $0xbd0001f2 // str s18, [x15]
+	ADD $16, R4
 	SUBS $1, R5
+	BNE pair
+	MOVD xPlane+48(FP), R16
+	LSL $2, R16
+	ADD R16, R0
+	ADD R16, R1
+	MOVD yPlane+56(FP), R17
+	LSL $2, R17
+	MOVD yPlane+56(FP), R19
+	ADD R19, R2
+	SUBS $1, R3
+	BNE plane
+	RET
+
+// func spreadPlaces(dupper, dlower, gradient *float32, places *uint8, table *int32, pairs, planes, xPlane, yPlane int, mask uint32)
+TEXT ·spreadPlaces(SB), NOSPLIT, $0-76
+	FMOVS mask+72(FP), F0
+	WORD $0x4e040400 // dup v0.4s, v0.s[0]
+	WORD $0x4f000401 // movi v1.4s, #0
+	WORD $0x4f000422 // movi v2.4s, #1
+	WORD $0x4f000443 // movi v3.4s, #2
+	WORD $0x4f000464 // movi v4.4s, #3
+	MOVD dupper+0(FP), R0
+	MOVD dlower+8(FP), R1
+	MOVD gradient+16(FP), R2
+	MOVD places+24(FP), R3
+	MOVD planes+48(FP), R4
+plane:
+	MOVD table+32(FP), R5
+	MOVD pairs+40(FP), R6
+pair:
+	MOVW 0(R5), R7
+	ADD R7<<2, R0, R8
+	ADD R7<<2, R1, R9
+	MOVW 8(R5), R10
+	ADD R10<<2, R2, R11
+	ADD R10, R3, R12
+	WORD $0x3dc00165 // ldr q5, [x11]
+	WORD $0xbd400186 // ldr s6, [x12]
+	WORD $0x2f08a4c7 // ushll v7.8h, v6.8b, #0
+	WORD $0x2f10a4e8 // ushll v8.4s, v7.4h, #0
+	WORD $0x4e201d09 // and v9.16b, v8.16b, v0.16b
+	WORD $0x6ea18d2a // cmeq v10.4s, v9.4s, v1.4s
+	WORD $0x4e2a1cab // and v11.16b, v5.16b, v10.16b
+	WORD $0x6ea28d2c // cmeq v12.4s, v9.4s, v2.4s
+	WORD $0x4e2c1cad // and v13.16b, v5.16b, v12.16b
+	WORD $0x4e8d396e // zip1 v14.4s, v11.4s, v13.4s
+	WORD $0x4e8d796f // zip2 v15.4s, v11.4s, v13.4s
+	WORD $0xad003d0e // stp q14, q15, [x8, #0]
+	WORD $0x6ea38d30 // cmeq v16.4s, v9.4s, v3.4s
+	WORD $0x4e301cb1 // and v17.16b, v5.16b, v16.16b
+	WORD $0x6ea48d32 // cmeq v18.4s, v9.4s, v4.4s
+	WORD $0x4e321cb3 // and v19.16b, v5.16b, v18.16b
+	WORD $0x4e933a34 // zip1 v20.4s, v17.4s, v19.4s
+	WORD $0x4e937a35 // zip2 v21.4s, v17.4s, v19.4s
+	WORD $0xad005534 // stp q20, q21, [x9, #0]
+	MOVW 4(R5), R13
+	ADD R13<<2, R0, R14
+	ADD R13<<2, R1, R15
+	MOVW 12(R5), R16
+	ADD R16<<2, R2, R17
+	ADD R16, R3, R19
+	WORD $0x3dc00236 // ldr q22, [x17]
+	WORD $0xbd400277 // ldr s23, [x19]
+	WORD $0x2f08a6f8 // ushll v24.8h, v23.8b, #0
+	WORD $0x2f10a719 // ushll v25.4s, v24.4h, #0
+	WORD $0x4e201f3a // and v26.16b, v25.16b, v0.16b
+	WORD $0x6ea18f5b // cmeq v27.4s, v26.4s, v1.4s
+	WORD $0x4e3b1edc // and v28.16b, v22.16b, v27.16b
+	WORD $0x6ea28f5d // cmeq v29.4s, v26.4s, v2.4s
+	WORD $0x4e3d1ede // and v30.16b, v22.16b, v29.16b
+	WORD $0x4e9e3b9f // zip1 v31.4s, v28.4s, v30.4s
+	WORD $0x4e9e7b86 // zip2 v6.4s, v28.4s, v30.4s
+	WORD $0xad0019df // stp q31, q6, [x14, #0]
+	WORD $0x6ea38f47 // cmeq v7.4s, v26.4s, v3.4s
+	WORD $0x4e271ec8 // and v8.16b, v22.16b, v7.16b
+	WORD $0x6ea48f4a // cmeq v10.4s, v26.4s, v4.4s
+	WORD $0x4e2a1ecc // and v12.16b, v22.16b, v10.16b
+	WORD $0x4e8c390b // zip1 v11.4s, v8.4s, v12.4s
+	WORD $0x4e8c790d // zip2 v13.4s, v8.4s, v12.4s
+	WORD $0xad0035eb // stp q11, q13, [x15, #0]
+	ADD $16, R5
+	SUBS $1, R6
+	BNE pair
+	MOVD xPlane+56(FP), R20
+	LSL $2, R20
+	ADD R20, R0
+	ADD R20, R1
+	MOVD yPlane+64(FP), R21
+	LSL $2, R21
+	ADD R21, R2
+	MOVD yPlane+64(FP), R22
+	ADD R22, R3
+	SUBS $1, R4
 	BNE plane
 	RET
 

@@ -135,10 +135,15 @@ func windowGather(panel, padded *float32, pixels *[16]int32, taps *int32, depth 
 //go:noescape
 func maxPlanes(upper, lower, y *float32, table *int32, pairs, planes, xPlane, yPlane int, floor float32)
 
-// maxPlanesBackward is the gradient of maxPlanes.
+// notePlaces notes the first maxima of windows by a table of segments.
 //
 //go:noescape
-func maxPlanesBackward(upper, lower, dupper, dlower, gradient *float32, table *int32, pairs, planes, xPlane, yPlane int, floor float32)
+func notePlaces(upper, lower *float32, places *uint8, table *int32, pairs, planes, xPlane, yPlane int)
+
+// spreadPlaces gives each window's gradient to the element that its place names.
+//
+//go:noescape
+func spreadPlaces(dupper, dlower, gradient *float32, places *uint8, table *int32, pairs, planes, xPlane, yPlane int, mask uint32)
 
 // expm1NEON is the function of that name in package kernel, for the pass at p.
 //

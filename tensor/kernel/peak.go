@@ -1,8 +1,7 @@
 package kernel
 
-// MultiplyAdds runs float32 multiply-adds in registers, in InstructionSet, and returns the number
-// of floating-point operations, two for each: their speed is the processor's limit. loops is at
-// least 1.
+// MultiplyAdds runs float32 multiply-adds in registers, at least one loop of them, and returns the
+// number of operations, two for each: their speed is the processor's limit.
 func MultiplyAdds(loops int) (operations float64) {
 	if operations, ok := multiplyAddsFast(loops); ok {
 		return operations

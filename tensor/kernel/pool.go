@@ -4,15 +4,13 @@ import "github.com/pkg/errors"
 
 // Pool2D describes pooling over windows of R x S elements:
 // x [B C H W] -> y [B C P Q]. Windows that the stride leaves incomplete at the end
-// are left out. The padding holds no elements: it is never the maximum, and an
-// average is taken over the elements that exist, so that a constant image stays
-// constant.
+// are left out. The padding is never the maximum, nor counted in an average.
 type Pool2D struct {
 	B, C, H, W       int
 	R, S             int
 	StrideH, StrideW int
 	PadH, PadW       int
-	ReLU             bool // for maxima only: they are at least 0; gradients stop where x is not above it
+	ReLU             bool // of maxima: raises them to 0, or is the gradient of one before them
 }
 
 // P is the height of the output, 0 when the window does not fit once.
@@ -21,10 +19,8 @@ func (p Pool2D) P() int { return outputSize(p.H, p.R, p.StrideH, p.PadH, 1) }
 // Q is the width of the output, 0 when the window does not fit once.
 func (p Pool2D) Q() int { return outputSize(p.W, p.S, p.StrideW, p.PadW, 1) }
 
-// Validate returns an error when a size or stride is not positive, a padding is
-// negative or not smaller than the window (a window could then be empty), the
-// window does not fit into the padded image, or a tensor has 2^31 elements or
-// more.
+// Validate refuses sizes and strides below 1, a padding below 0 or as large as the window, which
+// could be empty then, a window larger than the padded image, and tensors of 2^31 elements or more.
 func (p Pool2D) Validate() error {
 	if min(p.B, p.C, p.H, p.W, p.R, p.S) < 1 {
 		return errors.Errorf("kernel: pool2d: sizes B, C, H, W, R, S are %d, %d, %d, %d, %d, %d, want at least 1",
@@ -65,11 +61,9 @@ const poolTileElements = 1 << 14
 // The maximum of a window that holds a NaN is NaN.
 func (p Pool2D) MaxForward() (Routine, error) { return p.plan(kindMaxPoolForward) }
 
-// MaxBackward makes the gradient of MaxForward ready. Operands: A is dout
-// [B C P Q], B is x, Out is dx. Each element of dout goes to the first maximum of
-// its window, row by row, found again from x, so that nothing need be kept from
-// the forward pass. Where a window holds a NaN, it goes to some element of the
-// window. With ReLU, dx is 0 unless x is above 0: as behind a ReLU's gradient.
+// MaxBackward makes the gradient of MaxForward ready. Operands: A is dout [B C P Q], B is x, Out
+// is dx. A window's goes to its first maximum, row by row, or, from NaN, to some element. With
+// ReLU, dx is 0 unless x is above 0.
 func (p Pool2D) MaxBackward() (Routine, error) { return p.plan(kindMaxPoolBackward) }
 
 // AverageForward makes y = mean of the elements in each window ready. Operands:
@@ -87,7 +81,9 @@ func (p Pool2D) plan(k kind) (Routine, error) {
 	planes := p.B * p.C
 	each := min(planes, ceilDiv(poolTileElements, p.H*p.W))
 	pool := poolPlan{Pool2D: p, outH: p.P(), outW: p.Q(), tiles: ceilDiv(planes, each)}
-	pool.pairSegments()
+	if pool.simple() {
+		pool.table = pairSegments(p.W, pool.outH, pool.outW)
+	}
 	x, y := planes*p.H*p.W, planes*pool.outH*pool.outW
 	plan := Routine{Phases: []int{pool.tiles}, Rows: planes, Unit: 1, kind: k, pool: pool}
 	switch k {

@@ -3,18 +3,19 @@ package kernel
 // poolSegment is the outputs of 2 x 2 windows that half a vector holds.
 const poolSegment = 4
 
-// pairSegments sets table for 2 x 2 windows. Each line of a plane's outputs is cut into segments,
-// the last of which may overlap the one before. Segments go in pairs, each with its places in x,
-// then its places in y.
-func (p *poolPlan) pairSegments() {
-	if !p.simple() || p.outW < poolSegment {
-		return
+// pairSegments is the table of a plane with lines of the given width, whose windows of 2 x 2 have
+// outputs [outH outW], or nil for too few. Each line of outputs is cut into segments, the last of
+// which may overlap the one before. Segments go in pairs, each with its places in x, then those in
+// y.
+func pairSegments(width, outH, outW int) (table []int32) {
+	if outW < poolSegment {
+		return nil
 	}
 	var segments [][2]int32
-	for line := range p.outH {
-		for q := 0; q < p.outW; q += poolSegment {
-			at := min(q, p.outW-poolSegment)
-			segments = append(segments, [2]int32{int32(2*line*p.W + 2*at), int32(line*p.outW + at)})
+	for line := range outH {
+		for q := 0; q < outW; q += poolSegment {
+			at := min(q, outW-poolSegment)
+			segments = append(segments, [2]int32{int32(2*line*width + 2*at), int32(line*outW + at)})
 		}
 	}
 	if len(segments)%2 == 1 {
@@ -22,8 +23,9 @@ func (p *poolPlan) pairSegments() {
 	}
 	for i := 0; i < len(segments); i += 2 {
 		a, b := segments[i], segments[i+1]
-		p.table = append(p.table, a[0], b[0], a[1], b[1])
+		table = append(table, a[0], b[0], a[1], b[1])
 	}
+	return table
 }
 
 func maxPoolForward[T Float](p *poolPlan, lo, hi int, x, y []T) {
@@ -67,23 +69,12 @@ func maxLine[T Float](y, upper, lower []T) {
 }
 
 func maxPoolBackward[T Float](p *poolPlan, lo, hi int, dout, x, dx []T) {
-	x, dx, dout = x[lo*p.H*p.W:hi*p.H*p.W], dx[lo*p.H*p.W:hi*p.H*p.W], dout[lo*p.outH*p.outW:hi*p.outH*p.outW]
-	if !p.simple() || p.H != 2*p.outH || p.W != 2*p.outW {
-		clear(dx)
-	}
-	if maxPlanesBackwardFast(p, dx, x, dout, hi-lo) {
-		return
-	}
-	for plane := range hi - lo {
+	for plane := lo; plane < hi; plane++ {
 		from := x[plane*p.H*p.W:][:p.H*p.W]
 		to := dx[plane*p.H*p.W:][:p.H*p.W]
 		gradient := dout[plane*p.outH*p.outW:][:p.outH*p.outW]
+		clear(to)
 		for i := range p.outH {
-			if p.simple() {
-				at := 2 * i * p.W
-				maxLineBackward(to[at:][:p.W+2*p.outW], from[at:][:p.W+2*p.outW], gradient[i*p.outW:][:p.outW], p.W, p.ReLU)
-				continue
-			}
 			line := gradient[i*p.outW:][:p.outW]
 			h0, h1 := bounds(i, p.StrideH, p.PadH, p.R, p.H)
 			for j, g := range line {
@@ -108,28 +99,57 @@ func maxPoolBackward[T Float](p *poolPlan, lo, hi int, dout, x, dx []T) {
 	}
 }
 
-// maxLineBackward is one line of 2 x 2 windows; x and dx hold two lines, width
-// apart.
-func maxLineBackward[T Float](dx, x, gradient []T, width int, positive bool) {
-	dx = dx[:len(x)]
-	upper, lower := x[:width], x[width:]
-	for j, g := range gradient {
-		k := 2*j + 1
-		a, b, c, d := upper[k-1], upper[k], lower[k-1], lower[k]
-		at := k - 1
-		if b > a {
-			at = k
+// Quads are windows of 2 x 2 that fill planes. A window's place is which element is its first (or,
+// with NaN, some) maximum, 0 to 3 in reading order, plus 4 unless that is above 0.
+type Quads struct {
+	height, width int
+	table         []int32
+}
+
+// NewQuads is for planes of a height and width that are even.
+func NewQuads(height, width int) *Quads {
+	return &Quads{height, width, pairSegments(width, height/2, width/2)}
+}
+
+// rest is the bit of a place whose maximum is not above 0.
+const rest = 4
+
+// NotePlaces sets the places of the windows of some planes x.
+func NotePlaces[T Float](q *Quads, places []uint8, x []T) {
+	if notePlacesFast(q, places, x) {
+		return
+	}
+	for line := range len(x) / (2 * q.width) {
+		upper, lower := x[2*line*q.width:][:q.width], x[(2*line+1)*q.width:][:q.width]
+		for i := range q.width / 2 {
+			best, at := upper[2*i], uint8(0)
+			for n, v := range [...]T{upper[2*i+1], lower[2*i], lower[2*i+1]} {
+				if v > best {
+					best, at = v, uint8(n+1)
+				}
+			}
+			if !(best > 0) {
+				at |= rest
+			}
+			places[line*q.width/2+i] = at
 		}
-		below := k - 1 + width
-		if d > c {
-			below = k + width
-		}
-		if max(c, d) > max(a, b) {
-			at = below
-		}
-		dx[k-1], dx[k], dx[k-1+width], dx[k+width] = 0, 0, 0, 0
-		if !positive || x[at] > 0 {
-			dx[at] = g
+	}
+}
+
+// SpreadPlaces is the gradient of the maxima, or only of those above 0: dout at places, else 0.
+func SpreadPlaces[T Float](q *Quads, dx, dout []T, places []uint8, positive bool) {
+	mask := uint8(rest - 1)
+	if positive {
+		mask |= rest
+	}
+	if spreadPlacesFast(q, dx, dout, places, mask) {
+		return
+	}
+	clear(dx)
+	for i, g := range dout {
+		if at := int(places[i] & mask); at < rest {
+			line, column := i/(q.width/2), i%(q.width/2)
+			dx[(2*line+at/2)*q.width+2*column+at%2] = g
 		}
 	}
 }

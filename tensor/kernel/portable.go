@@ -35,7 +35,9 @@ func packWindowFast[T Float](panel, padded []T, p *pixelPanel, taps []int32) boo
 
 func maxPlanesFast[T Float](p *poolPlan, x, y []T, planes int) bool { return false }
 
-func maxPlanesBackwardFast[T Float](p *poolPlan, dx, x, gradient []T, planes int) bool {
+func notePlacesFast[T Float](q *Quads, places []uint8, x []T) bool { return false }
+
+func spreadPlacesFast[T Float](q *Quads, dx, dout []T, places []uint8, mask uint8) bool {
 	return false
 }
 

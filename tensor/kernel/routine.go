@@ -11,11 +11,9 @@ type Float interface{ ~float32 | ~float64 }
 // Routine is a description made ready to run: its phases, the memory it needs and its tables. It is
 // read-only after it was made; any number of goroutines may share it.
 type Routine struct {
-	Phases []int // the number of tiles of each phase
-	// Workspace is the number of elements shared by all tiles of a call. Their contents are
-	// undefined before the first phase and must be kept until the last phase has ended.
-	Workspace  int
-	Scratch    int   // the number of elements private to one worker, undefined before every tile
+	Phases     []int // the number of tiles of each phase
+	Workspace  int   // elements shared by all tiles of a call, undefined at first, kept from phase to phase
+	Scratch    int   // elements private to one worker, undefined before every tile
 	Rows, Unit int   // of A, Out and poolings' B, or of A and B of a filter's gradient; 0 if RunRows knows none
 	Parts      []int // of a filter's gradient: the first row of each sum, and the end
 

@@ -22,7 +22,8 @@ func AVX2() {
 	copyLines()
 	zipLines()
 	maxPlanes()
-	maxPlanesBackward()
+	notePlaces()
+	spreadPlaces()
 }
 
 // AVX512 describes those that gain by AVX-512 F, BW, DQ and VL.
@@ -35,7 +36,8 @@ func AVX512() {
 	multiplyTaps(avx512, "multiplyFiveTaps", 5, 5)
 	accumulateLines(avx512, 2)
 	maxPlanes512()
-	maxPlanesBackward512()
+	notePlaces512()
+	spreadPlaces512()
 }
 
 func all(t target) {

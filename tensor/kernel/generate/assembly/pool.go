@@ -10,14 +10,20 @@ import (
 type segment struct{ input, output GPVirtual }
 
 // planes writes a loop over planes and, in each, over pairs of segments, whose places in x and y the parameter table holds: inputs, then
-// outputs. The parameters x and y name the sides; others of their kind move along.
-func planes(x, y []string, body func(inputs, outputs []Register, pair [2]segment)) {
+// outputs. The parameters x and y name the sides, and notes, if not empty, outputs of a byte; others of their kind move along.
+func planes(x, y []string, notes string, body func(inputs, outputs []Register, notes Register, pair [2]segment)) {
 	var inputs, outputs []Register
 	for _, name := range x {
 		inputs = append(inputs, Load(Param(name), GP64()))
 	}
 	for _, name := range y {
 		outputs = append(outputs, Load(Param(name), GP64()))
+	}
+	pointers := len(x) + len(y)
+	var noted Register
+	if notes != "" {
+		noted = Load(Param(notes), GP64())
+		pointers++
 	}
 	Label("plane")
 	table, pairs := Load(Param("table"), GP64()), Load(Param("pairs"), GP64())
@@ -28,7 +34,7 @@ func planes(x, y []string, body func(inputs, outputs []Register, pair [2]segment
 		MOVLQSX(Mem{Base: table, Disp: h * bytes}, pair[h].input)
 		MOVLQSX(Mem{Base: table, Disp: (2 + h) * bytes}, pair[h].output)
 	}
-	body(inputs, outputs, pair)
+	body(inputs, outputs, noted, pair)
 	ADDQ(Imm(4*bytes), table)
 	DECQ(pairs)
 	JNZ(LabelRef("pair"))
@@ -38,10 +44,13 @@ func planes(x, y []string, body func(inputs, outputs []Register, pair [2]segment
 			ADDQ(step, r)
 		}
 	}
+	if notes != "" {
+		ADDQ(loadNumber("yPlane"), noted)
+	}
 	left := GP64()
-	MOVQ(NewParamAddr("planes", planesOffset(len(x)+len(y))), left)
+	MOVQ(NewParamAddr("planes", planesOffset(pointers)), left)
 	DECQ(left)
-	MOVQ(left, NewParamAddr("planes", planesOffset(len(x)+len(y))))
+	MOVQ(left, NewParamAddr("planes", planesOffset(pointers)))
 	JNZ(LabelRef("plane"))
 	VZEROUPPER()
 	RET()
@@ -50,17 +59,15 @@ func planes(x, y []string, body func(inputs, outputs []Register, pair [2]segment
 // planesOffset is where the parameter planes lies after that many pointers and the table: it counts down in place.
 func planesOffset(pointers int) int { return 8 * (pointers + 2) }
 
-// Predicates of comparisons: of those that are false for NaN, and of whether one is.
+// Predicates of comparisons: whether a is greater, or NaN or not greater; whether one of them is NaN.
 const (
-	greater   = 0x1e
-	unordered = 3
+	greater    = 0x1e
+	notGreater = 0x0a
+	unordered  = 3
 )
 
-// backwardFloor is where the parameter floor of maxPlanesBackward lies, behind five pointers.
-const backwardFloor = 8 * (5 + 5)
-
-// two loads the sixteen inputs of a pair of segments, of the lines at line.
-func two(line Register, pair [2]segment) [2]VecVirtual {
+// inputs loads the sixteen inputs of a pair of segments, of the line at line.
+func inputs(line Register, pair [2]segment) [2]VecVirtual {
 	v := [2]VecVirtual{YMM(), YMM()}
 	for h := range v {
 		VMOVUPS(Mem{Base: line, Index: pair[h].input, Scale: bytes}, v[h])
@@ -93,8 +100,8 @@ func maxPlanes() {
 	Doc("maxPlanesAVX2 is maxPlanes.")
 	floor := YMM()
 	VBROADCASTSS(NewParamAddr("floor", 64), floor)
-	planes([]string{"upper", "lower"}, []string{"y"}, func(x, y []Register, pair [2]segment) {
-		u, l := two(x[0], pair), two(x[1], pair)
+	planes([]string{"upper", "lower"}, []string{"y"}, "", func(x, y []Register, _ Register, pair [2]segment) {
+		u, l := inputs(x[0], pair), inputs(x[1], pair)
 		even, odd := evenOdd([2]VecVirtual{maximum(u[0], l[0]), maximum(u[1], l[1])})
 		result := maximum(even, odd)
 		VMAXPS(result, floor, result) // result where it is NaN
@@ -104,50 +111,88 @@ func maxPlanes() {
 	})
 }
 
-// maxPlanesBackward writes the backward pass of 2 x 2 maximum pooling.
-func maxPlanesBackward() {
-	TEXT("maxPlanesBackwardAVX2", NOSPLIT, "func(upper, lower, dupper, dlower, gradient *float32, table *int32, pairs, planes, xPlane, yPlane int, floor float32)")
+// notePlaces writes which element of each window of 2 x 2 is its first maximum.
+func notePlaces() {
+	TEXT("notePlacesAVX2", NOSPLIT, "func(upper, lower *float32, places *uint8, table *int32, pairs, planes, xPlane, yPlane int)")
 	Pragma("noescape")
-	Doc("maxPlanesBackwardAVX2 is maxPlanesBackward.")
-	floor, always := YMM(), YMM()
-	VBROADCASTSS(NewParamAddr("floor", backwardFloor), floor)
-	VCMPPS(Imm(unordered), floor, floor, always)
-	planes([]string{"upper", "lower", "dupper", "dlower"}, []string{"gradient"}, func(x, y []Register, pair [2]segment) {
-		// row returns the greater of each two neighbours and whether it is the
-		// second.
+	Doc("notePlacesAVX2 is notePlaces.")
+	one, two, four, zero := number(1), number(2), number(4), YMM()
+	VXORPS(zero, zero, zero)
+	planes([]string{"upper", "lower"}, nil, "places", func(x []Register, _ []Register, places Register, pair [2]segment) {
 		row := func(line Register) (best, second VecVirtual) {
-			even, odd := evenOdd(two(line, pair))
+			even, odd := evenOdd(inputs(line, pair))
 			best, second = YMM(), YMM()
 			VCMPPS(Imm(greater), even, odd, second)
 			VMAXPS(even, odd, best)
 			return best, second
 		}
-		upperBest, upperSecond := row(x[0])
-		lowerBest, lowerSecond := row(x[1])
-		below := YMM()
-		VCMPPS(Imm(greater), upperBest, lowerBest, below)
-		g := YMM()
+		upper, upperSecond := row(x[0])
+		lower, lowerSecond := row(x[1])
+		below, above := YMM(), YMM()
+		VCMPPS(Imm(greater), upper, lower, below)
+		VMAXPS(upper, lower, lower)
+		VCMPPS(Imm(greater), zero, lower, above)
+		place := upperSecond
+		VBLENDVPS(below, lowerSecond, upperSecond, place)
+		VANDPS(one, place, place)
+		VANDPS(two, below, below)
+		VANDNPS(four, above, above)
+		VORPS(below, place, place)
+		VORPS(above, place, place)
+		VPERMQ(Imm(0xd8), place, place)
+		high := XMM()
+		VEXTRACTI128(Imm(1), place, high)
+		VPACKSSDW(high, place.AsX(), high)
+		VPACKUSWB(high, high, high)
+		VMOVD(high, Mem{Base: places, Index: pair[0].output, Scale: 1})
+		VPEXTRD(Imm(1), high, Mem{Base: places, Index: pair[1].output, Scale: 1})
+	})
+}
+
+// number is one in all lanes.
+func number(value uint32) VecVirtual {
+	word := GP32()
+	MOVL(U32(value), word)
+	return inLanes(word)
+}
+
+func inLanes(word Register) VecVirtual {
+	v := YMM()
+	VMOVD(word, v.AsX())
+	VPBROADCASTD(v.AsX(), v)
+	return v
+}
+
+// spreadPlaces writes the gradient of the maxima, whose places' bits mask has.
+func spreadPlaces() {
+	TEXT("spreadPlacesAVX2", NOSPLIT, "func(dupper, dlower, gradient *float32, places *uint8, table *int32, pairs, planes, xPlane, yPlane int, mask uint32)")
+	Pragma("noescape")
+	Doc("spreadPlacesAVX2 is spreadPlaces.")
+	mask := inLanes(Load(Param("mask"), GP32()))
+	var of [4]VecVirtual
+	for i := range of {
+		of[i] = number(uint32(i))
+	}
+	planes([]string{"dupper", "dlower"}, []string{"gradient"}, "places", func(x, y []Register, places Register, pair [2]segment) {
+		place, g := YMM(), YMM()
+		VMOVD(Mem{Base: places, Index: pair[0].output, Scale: 1}, place.AsX())
+		VPINSRD(Imm(1), Mem{Base: places, Index: pair[1].output, Scale: 1}, place.AsX(), place.AsX())
+		VPMOVZXBD(place.AsX(), place)
+		VPAND(mask, place, place)
+		VPERMQ(Imm(0xd8), place, place)
 		VMOVUPS(Mem{Base: y[0], Index: pair[0].output, Scale: bytes}, g.AsX())
 		VINSERTF128(Imm(1), Mem{Base: y[0], Index: pair[1].output, Scale: bytes}, g, g)
 		VPERMPD(Imm(0xd8), g, g)
-		passes := YMM()
-		VMAXPS(upperBest, lowerBest, passes)
-		VCMPPS(Imm(greater), floor, passes, passes)
-		VORPS(always, passes, passes)
-		VANDPS(passes, g, g)
-		store := func(line Register, part, second VecVirtual) {
+		for i, line := range x {
 			even, odd, out := YMM(), YMM(), YMM()
-			VANDNPS(part, second, even)
-			VANDPS(part, second, odd)
+			VPCMPEQD(of[2*i], place, even)
+			VPCMPEQD(of[2*i+1], place, odd)
+			VANDPS(g, even, even)
+			VANDPS(g, odd, odd)
 			VUNPCKLPS(odd, even, out)
 			VMOVUPS(out, Mem{Base: line, Index: pair[0].input, Scale: bytes})
 			VUNPCKHPS(odd, even, out)
 			VMOVUPS(out, Mem{Base: line, Index: pair[1].input, Scale: bytes})
 		}
-		part := YMM()
-		VANDNPS(g, below, part)
-		store(x[2], part, upperSecond)
-		VANDPS(g, below, part)
-		store(x[3], part, lowerSecond)
 	})
 }

@@ -40,7 +40,7 @@ func maxPlanes512() {
 	floor, evens := ZMM(), ZMM()
 	VBROADCASTSS(NewParamAddr("floor", 64), floor)
 	VMOVUPS(numbers("evenThenOdd", 0, 2, 4, 6, 8, 10, 12, 14, 1, 3, 5, 7, 9, 11, 13, 15), evens)
-	planes([]string{"upper", "lower"}, []string{"y"}, func(x, y []Register, pair [2]segment) {
+	planes([]string{"upper", "lower"}, []string{"y"}, "", func(x, y []Register, _ Register, pair [2]segment) {
 		v := maximum512(sixteen(x[0], pair), sixteen(x[1], pair))
 		VPERMPS(v, evens, v)
 		odd := ZMM()
@@ -52,49 +52,77 @@ func maxPlanes512() {
 	})
 }
 
-// maxPlanesBackward512 writes maxPlanesBackward with the two segments of a pair in one vector, in which both of two neighbours know their
-// maximum and whether it is the second.
-func maxPlanesBackward512() {
-	TEXT("maxPlanesBackwardAVX512", NOSPLIT, "func(upper, lower, dupper, dlower, gradient *float32, table *int32, pairs, planes, xPlane, yPlane int, floor float32)")
+// notePlaces512 writes notePlaces with the two segments of a pair in one vector, in which both of two neighbours know the place.
+func notePlaces512() {
+	TEXT("notePlacesAVX512", NOSPLIT, "func(upper, lower *float32, places *uint8, table *int32, pairs, planes, xPlane, yPlane int)")
 	Pragma("noescape")
-	Doc("maxPlanesBackwardAVX512 is maxPlanesBackward.")
-	twice, bits, firsts := ZMM(), GP32(), K()
-	VMOVUPS(numbers("eachTwice", 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7), twice)
-	MOVL(U32(0x5555), bits)
-	KMOVW(bits, firsts)
-	floor, always := ZMM(), K()
-	VBROADCASTSS(NewParamAddr("floor", backwardFloor), floor)
-	VCMPPS(Imm(unordered), floor, floor, always)
-	planes([]string{"upper", "lower", "dupper", "dlower"}, []string{"gradient"}, func(x, y []Register, pair [2]segment) {
-		row := func(line Register) (best VecVirtual, chosen Register) {
-			PREFETCHT0(Mem{Base: line, Index: pair[1].input, Scale: bytes, Disp: passAhead})
+	Doc("notePlacesAVX512 is notePlaces.")
+	one, two, four, zero := number512(1), number512(2), number512(4), ZMM()
+	VPXORD(zero, zero, zero)
+	planes([]string{"upper", "lower"}, nil, "places", func(x, _ []Register, places Register, pair [2]segment) {
+		row := func(line Register) (best VecVirtual, second Register) {
 			v := sixteen(line, pair)
 			even, odd, second := ZMM(), ZMM(), K()
 			VMOVSLDUP(v, even)
 			VMOVSHDUP(v, odd)
 			VCMPPS(Imm(greater), even, odd, second)
 			VMAXPS(even, odd, odd)
-			KXORW(firsts, second, second) // those that are their pair's maximum
 			return odd, second
 		}
-		upper, upperChosen := row(x[0])
-		lower, lowerChosen := row(x[1])
-		below, passes := K(), K()
+		upper, upperSecond := row(x[0])
+		lower, lowerSecond := row(x[1])
+		below, rest, place := K(), K(), ZMM()
 		VCMPPS(Imm(greater), upper, lower, below)
 		VMAXPS(upper, lower, lower)
-		VCMPPS(Imm(greater), floor, lower, passes)
-		KORW(always, passes, passes)
-		g := ZMM()
+		VCMPPS(Imm(notGreater), zero, lower, rest)
+		KANDNW(upperSecond, below, upperSecond)
+		KANDW(lowerSecond, below, lowerSecond)
+		KORW(upperSecond, lowerSecond, lowerSecond)
+		VMOVDQA32_Z(one, lowerSecond, place)
+		VPORD(two, place, below, place)
+		VPORD(four, place, rest, place)
+		narrow := XMM()
+		VPMOVQB(place, narrow)
+		VMOVD(narrow, Mem{Base: places, Index: pair[0].output, Scale: 1})
+		VPEXTRD(Imm(1), narrow, Mem{Base: places, Index: pair[1].output, Scale: 1})
+	})
+}
+
+// number512 is one in all lanes.
+func number512(value uint32) VecVirtual {
+	v, word := ZMM(), GP32()
+	MOVL(U32(value), word)
+	VPBROADCASTD(word, v)
+	return v
+}
+
+// spreadPlaces512 writes spreadPlaces with the two segments of a pair in one vector.
+func spreadPlaces512() {
+	TEXT("spreadPlacesAVX512", NOSPLIT, "func(dupper, dlower, gradient *float32, places *uint8, table *int32, pairs, planes, xPlane, yPlane int, mask uint32)")
+	Pragma("noescape")
+	Doc("spreadPlacesAVX512 is spreadPlaces.")
+	twice, mask := ZMM(), ZMM()
+	VMOVUPS(numbers("eachTwice", 0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 6, 6, 7, 7), twice)
+	VPBROADCASTD(Load(Param("mask"), GP32()), mask)
+	of := [2]VecVirtual{ZMM(), ZMM()}
+	VMOVUPS(numbers("ofUpper", 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1, 0, 1), of[0])
+	VMOVUPS(numbers("ofLower", 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3, 2, 3), of[1])
+	planes([]string{"dupper", "dlower"}, []string{"gradient"}, "places", func(x, y []Register, places Register, pair [2]segment) {
+		place, g := ZMM(), ZMM()
+		VMOVD(Mem{Base: places, Index: pair[0].output, Scale: 1}, place.AsX())
+		VPINSRD(Imm(1), Mem{Base: places, Index: pair[1].output, Scale: 1}, place.AsX(), place.AsX())
+		VPMOVZXBD(place.AsX(), place.AsY())
+		VPERMD(place, twice, place)
+		VPANDD(mask, place, place)
 		VMOVUPS(Mem{Base: y[0], Index: pair[0].output, Scale: bytes}, g.AsX())
 		VINSERTF128(Imm(1), Mem{Base: y[0], Index: pair[1].output, Scale: bytes}, g.AsY(), g.AsY())
-		VPERMPS_Z(g, twice, passes, g)
-		KANDNW(upperChosen, below, upperChosen)
-		KANDW(lowerChosen, below, lowerChosen)
-		for i, chosen := range []Register{upperChosen, lowerChosen} {
-			out := ZMM()
+		VPERMPS(g, twice, g)
+		for i, line := range x {
+			out, chosen := ZMM(), K()
+			VPCMPEQD(of[i], place, chosen)
 			VMOVAPS_Z(g, chosen, out)
-			VMOVUPS(out.AsY(), Mem{Base: x[2+i], Index: pair[0].input, Scale: bytes})
-			VEXTRACTF32X8(Imm(1), out, Mem{Base: x[2+i], Index: pair[1].input, Scale: bytes})
+			VMOVUPS(out.AsY(), Mem{Base: line, Index: pair[0].input, Scale: bytes})
+			VEXTRACTF32X8(Imm(1), out, Mem{Base: line, Index: pair[1].input, Scale: bytes})
 		}
 	})
 }

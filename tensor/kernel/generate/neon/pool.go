@@ -3,13 +3,18 @@ package main
 import . "github.com/pollen-ml/pollen/tensor/kernel/generate/arm64"
 
 // planes writes a loop over planes and, in each, over segments of four outputs, in pairs whose places in x and y the parameter table holds: both
-// inputs, then both outputs. The parameters x and y name the sides; body gets their addresses at a segment.
-func planes(f *Function, x, y []string, body func(inputs, outputs []X)) {
+// inputs, then both outputs. The parameters x and y name the sides, and notes, if not empty, outputs of a byte; body gets their addresses at a
+// segment.
+func planes(f *Function, x, y []string, notes string, body func(inputs, outputs []X, notes X)) {
 	var sides [2][]X
 	for side, names := range [][]string{x, y} {
 		for _, name := range names {
 			sides[side] = append(sides[side], f.Param(name))
 		}
+	}
+	var noted X
+	if notes != "" {
+		noted = f.Param(notes)
 	}
 	planes := f.Param("planes")
 	f.Label("plane")
@@ -17,6 +22,7 @@ func planes(f *Function, x, y []string, body func(inputs, outputs []X)) {
 	f.Label("pair")
 	for h := range 2 {
 		var at [2][]X
+		var note X
 		for side, pointers := range sides {
 			place := f.General()
 			f.Go("MOVW %d(R%d), R%d", (2*side+h)*bytes, table, place)
@@ -25,8 +31,12 @@ func planes(f *Function, x, y []string, body func(inputs, outputs []X)) {
 				f.Go("ADD R%d<<2, R%d, R%d", place, pointer, address)
 				at[side] = append(at[side], address)
 			}
+			if side == 1 && notes != "" {
+				note = f.General()
+				f.Go("ADD R%d, R%d, R%d", place, noted, note)
+			}
 		}
-		body(at[0], at[1])
+		body(at[0], at[1], note)
 	}
 	f.Go("ADD $%d, R%d", 4*bytes, table)
 	f.Go("SUBS $1, R%d", pairs)
@@ -36,6 +46,9 @@ func planes(f *Function, x, y []string, body func(inputs, outputs []X)) {
 		for _, pointer := range pointers {
 			f.Go("ADD R%d, R%d", step, pointer)
 		}
+	}
+	if notes != "" {
+		f.Go("ADD R%d, R%d", f.Param("yPlane"), noted)
 	}
 	f.Go("SUBS $1, R%d", planes)
 	f.Go("BNE %s", "plane")
@@ -55,40 +68,62 @@ func maxPlanes(file *File) {
 		"is the maxima of planes by a table of segments.")
 	floor := f.Lanes("floor")
 	t := tile{Function: f}
-	planes(f, []string{"upper", "lower"}, []string{"y"}, func(x, y []X) {
+	planes(f, []string{"upper", "lower"}, []string{"y"}, "", func(x, y []X, _ X) {
 		upper, lower := t.loadPair(place{x[0], 0}), t.loadPair(place{x[1], 0})
 		even, odd := evenOdd(f, [2]V{maximum(f, upper[0], lower[0]), maximum(f, upper[1], lower[1])})
 		f.Arm("str q%d, [x%d]", maximum(f, maximum(f, even, odd), floor), y[0])
 	})
 }
 
-// maxPlanesBackward writes the backward pass of 2 x 2 maximum pooling.
-func maxPlanesBackward(file *File) {
-	f := file.Function("maxPlanesBackward",
-		"func(upper, lower, dupper, dlower, gradient *float32, table *int32, pairs, planes, xPlane, yPlane int, floor float32)",
-		"is the gradient of maxPlanes.")
+func greater(f *Function, a, b V) V { return f.Of("fcmgt v%d.4s, v%d.4s, v%d.4s", a, b) }
+func and(f *Function, a, b V) V     { return f.Of("and v%d.16b, v%d.16b, v%d.16b", a, b) }
+
+// number is one in all lanes.
+func number(f *Function, value int) V { return f.Of("movi v%d.4s, #%d", value) }
+
+// notePlaces writes which element of each window of 2 x 2 is its first maximum.
+func notePlaces(file *File) {
+	f := file.Function("notePlaces", "func(upper, lower *float32, places *uint8, table *int32, pairs, planes, xPlane, yPlane int)",
+		"notes the first maxima of windows by a table of segments.")
 	t := tile{Function: f}
-	floor := f.Lanes("floor")
-	greater := func(a, b V) V { return f.Of("fcmgt v%d.4s, v%d.4s, v%d.4s", a, b) }
-	and := func(a, b V) V { return f.Of("and v%d.16b, v%d.16b, v%d.16b", a, b) }
-	without := func(a, b V) V { return f.Of("bic v%d.16b, v%d.16b, v%d.16b", a, b) }
-	numbered := f.Of("fcmeq v%d.4s, v%d.4s, v%d.4s", floor, floor) // none where floor is NaN
-	planes(f, []string{"upper", "lower", "dupper", "dlower"}, []string{"gradient"}, func(x, y []X) {
-		// row returns the greater of each two neighbours and whether it is the second.
+	one, two, four, zero := number(f, 1), number(f, 2), number(f, 4), f.Zero()
+	or := func(a, b V) V { return f.Of("orr v%d.16b, v%d.16b, v%d.16b", a, b) }
+	planes(f, []string{"upper", "lower"}, nil, "places", func(x, _ []X, places X) {
 		row := func(line X) (best, second V) {
 			even, odd := evenOdd(f, t.loadPair(place{line, 0}))
-			return maximum(f, even, odd), greater(odd, even)
+			return maximum(f, even, odd), greater(f, odd, even)
 		}
-		upperBest, upperSecond := row(x[0])
-		lowerBest, lowerSecond := row(x[1])
-		below := greater(lowerBest, upperBest)
-		passes := f.Of("orn v%d.16b, v%d.16b, v%d.16b", greater(maximum(f, upperBest, lowerBest), floor), numbered)
-		g := and(f.Of("ldr q%d, [x%d]", y[0]), passes)
-		store := func(line X, part, second V) {
-			even, odd := without(part, second), and(part, second)
-			t.storePair(f.Of("zip1 v%d.4s, v%d.4s, v%d.4s", even, odd), f.Of("zip2 v%d.4s, v%d.4s, v%d.4s", even, odd), place{line, 0})
+		upper, upperSecond := row(x[0])
+		lower, lowerSecond := row(x[1])
+		below, above := greater(f, lower, upper), greater(f, maximum(f, upper, lower), zero)
+		second := f.Of("mov v%d.16b, v%d.16b", below)
+		f.Arm("bsl v%d.16b, v%d.16b, v%d.16b", second, lowerSecond, upperSecond)
+		at := or(or(and(f, second, one), and(f, below, two)), f.Of("bic v%d.16b, v%d.16b, v%d.16b", four, above))
+		f.Arm("str s%d, [x%d]", f.Of("xtn v%d.8b, v%d.8h", f.Of("xtn v%d.4h, v%d.4s", at)), places)
+	})
+}
+
+// spreadPlaces writes the gradient of the maxima, whose places' bits mask has.
+func spreadPlaces(file *File) {
+	f := file.Function("spreadPlaces",
+		"func(dupper, dlower, gradient *float32, places *uint8, table *int32, pairs, planes, xPlane, yPlane int, mask uint32)",
+		"gives each window's gradient to the element that its place names.")
+	t := tile{Function: f}
+	mask := f.Lanes("mask")
+	var of [4]V
+	for i := range of {
+		of[i] = number(f, i)
+	}
+	planes(f, []string{"dupper", "dlower"}, []string{"gradient"}, "places", func(x, y []X, places X) {
+		g := f.Of("ldr q%d, [x%d]", y[0])
+		at := f.Of("ushll v%d.4s, v%d.4h, #0", f.Of("ushll v%d.8h, v%d.8b, #0", f.Of("ldr s%d, [x%d]", places)))
+		at = and(f, at, mask)
+		for i, line := range x {
+			var part [2]V
+			for j := range part {
+				part[j] = and(f, g, f.Of("cmeq v%d.4s, v%d.4s, v%d.4s", at, of[2*i+j]))
+			}
+			t.storePair(f.Of("zip1 v%d.4s, v%d.4s, v%d.4s", part[0], part[1]), f.Of("zip2 v%d.4s, v%d.4s, v%d.4s", part[0], part[1]), place{line, 0})
 		}
-		store(x[2], without(g, below), upperSecond)
-		store(x[3], and(g, below), lowerSecond)
 	})
 }
