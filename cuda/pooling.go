@@ -37,10 +37,11 @@ func poolingAt(launches []tensor.Launch, i int) *pooling {
 	}
 	y, x := launches[i].Arguments[0].Buffer, launches[i].Arguments[1].Buffer
 	p := &pooling{convolution: i, pooling: i + 1, epilogue: epiloguePool}
-	stem := func() (name string) {
-		if p.pooling < len(launches) && launches[p.pooling].Arguments[1].Buffer == y {
-			name, _ = stemOf(launches[p.pooling].Kernel)
+	stem := func() string { // of a pooling's launch of y
+		if p.pooling == len(launches) || !uses(&launches[p.pooling], y) {
+			return ""
 		}
+		name, _ := stemOf(launches[p.pooling].Kernel)
 		return name
 	}
 	if stem() == "max_places_fwd" {
@@ -63,11 +64,13 @@ func poolingAt(launches []tensor.Launch, i int) *pooling {
 		return nil
 	}
 	for k := range launches {
-		switch within := i <= k && k <= p.pooling; {
-		case within:
-		case uses(&launches[k], y):
+		if i <= k && k <= p.pooling {
+			continue
+		}
+		if uses(&launches[k], y) {
 			return nil
-		case p.which != nil && uses(&launches[k], p.which):
+		}
+		if p.which != nil && uses(&launches[k], p.which) {
 			if !p.gradient(&launches[k]) {
 				return nil
 			}

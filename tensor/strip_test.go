@@ -23,6 +23,13 @@ func stripped(rows, unit, before, after int, arguments ...Argument) Launch {
 // elements is stripped by single elements.
 func elements(arguments ...Argument) Launch { return stripped(large, 1, 0, 0, arguments...) }
 
+// inParts is some images whose sums are kept apart by parts.
+func inParts(parts []int, arguments ...Argument) Launch {
+	l := stripped(16, 1, 0, 1, arguments...)
+	l.Host.Strip.Parts = parts
+	return l
+}
+
 // summed is elements with a phase that follows.
 func summed(arguments ...Argument) Launch { return stripped(large, 1, 0, 1, arguments...) }
 
@@ -65,6 +72,10 @@ func TestStages(t *testing.T) {
 		{"a sum between", []Launch{elements(Out(y), In(x)), summed(Out(few), In(y)), elements(Out(z), In(y))}, [][2]int{{0, 3}}},
 		{"a sum that is used", []Launch{summed(Out(few), In(x)), elements(Out(z), In(y), In(few))}, [][2]int{{0, 1}, {1, 2}}},
 		{"a sum where others wrote", []Launch{elements(Out(y), In(x)), summed(Out(reused), In(y))}, [][2]int{{0, 2}}},
+		{"sums of parts", []Launch{images, inParts([]int{0, 4, 8, 12, 16}, Out(few), In(z))}, [][2]int{{0, 2}}},
+		{"sums of the same parts", []Launch{inParts([]int{0, 8, 16}, Out(few), In(z)), inParts([]int{0, 8, 16}, Out(filter), In(y))}, [][2]int{{0, 2}}},
+		{"sums of other parts", []Launch{inParts([]int{0, 8, 16}, Out(few), In(z)), inParts([]int{0, 4, 8, 12, 16}, Out(filter), In(y))}, [][2]int{{0, 1}, {1, 2}}},
+		{"parts of which a worker would have most", []Launch{images, inParts([]int{0, 10, 16}, Out(few), In(z))}, [][2]int{{0, 1}, {1, 2}}},
 		{"others where a sum is written", []Launch{summed(Out(y), In(x)), elements(Out(y), In(z))}, [][2]int{{0, 1}, {1, 2}}},
 	} {
 		var got [][2]int
