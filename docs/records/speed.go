@@ -72,7 +72,7 @@ func steps(name string) (string, error) {
 	return text(table)
 }
 
-// costs are training steps of samplers beside SGD's, which took turns with them.
+// costs are training steps of samplers beside SGD's, which took turns with them. Peers have none.
 func costs(name string) (string, error) {
 	entries, networks, err := sides(name)
 	if err != nil {
@@ -90,7 +90,7 @@ func costs(name string) (string, error) {
 		var cells []any
 		for _, sampler := range samplers {
 			for _, e := range entries {
-				if fields := strings.Fields(e.Case); e.network() == network && fields[len(fields)-1] == sampler {
+				if fields := strings.Fields(e.Case); e.network() == network && fields[len(fields)-1] == sampler && strings.HasPrefix(e.Side, "pollen") {
 					cells = append(cells, fmt.Sprintf("%.1f (%.1f-%.1f)", 1000*e.Seconds.Median, 1000*e.Seconds.Least, 1000*e.Seconds.Most))
 				}
 			}
