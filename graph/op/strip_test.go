@@ -110,7 +110,8 @@ func TestImagesAreStrips(t *testing.T) {
 		}
 		x = b.Apply(half, x) // and some that do not
 		return b.Apply(AveragePool2D{Window: Square(3), Stride: one, Padding: one}, x)
-	}, "conv2d_bias_fwd", "conv2d_bwd_input", "conv2d_bwd_filter", "max_pool_fwd", "max_places_fwd", "max_places_bwd", "max_pool_relu_bwd", "average_pool_fwd", "average_pool_bwd")
+	}, "conv2d_bias_fwd", "conv2d_bwd_input", "conv2d_bwd_filter", "max_pool_fwd", "max_places_fwd", "max_places_bwd",
+		"max_pool_relu_bwd", "average_pool_fwd", "average_pool_bwd")
 }
 
 // keepToStrips checks that kernels of these names keep to rows in a graph, and that it computes the
