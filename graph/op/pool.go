@@ -166,20 +166,21 @@ func (maxPlaces) Shape(in []tensor.Shape) (tensor.Shape, error) {
 }
 
 func (maxPlaces) Lower(l *graph.Lowering) {
-	windows := l.Shape.Elements()
-	run := graph.Pick(l, notePlaces[float32], notePlaces[float64])
-	l.Emit("max_places_fwd", tensor.Threads(windows), byPlanes(l.Shapes[0], run), l.Out(), l.In(0), tensor.Int(windows), tensor.Int(l.Shape[3]))
+	windows, x := l.Shape.Elements(), l.Shapes[0]
+	run := graph.Pick(l, notePlaces[float32], notePlaces[float64])(x)
+	l.Emit("max_places_fwd", tensor.Threads(windows), byPlanes(x, run), l.Out(), l.In(0), tensor.Int(windows), tensor.Int(l.Shape[3]))
 }
 
 // byPlanes is a host kernel whose buffers are all planes of images [B C H W], or of their windows.
-func byPlanes(images tensor.Shape, run func(q *kernel.Quads, area int) func(a *tensor.Args, lo, hi int)) tensor.HostKernel {
-	area := images[2] * images[3]
-	host := tensor.Strips(images[0]*images[1], 1, area, run(kernel.NewQuads(images[2], images[3]), area))
+func byPlanes(images tensor.Shape, run func(a *tensor.Args, lo, hi int)) tensor.HostKernel {
+	rows, width := planes(images)
+	host := tensor.Strips(rows, 1, width, run)
 	host.Strip.Owns = func(int, *tensor.Buffer) bool { return true }
 	return host
 }
 
-func notePlaces[T float32 | float64](q *kernel.Quads, area int) func(a *tensor.Args, lo, hi int) {
+func notePlaces[T float32 | float64](x tensor.Shape) func(a *tensor.Args, lo, hi int) {
+	q, area := kernel.NewQuads(x[2], x[3]), x[2]*x[3]
 	return func(a *tensor.Args, lo, hi int) {
 		kernel.NotePlaces(q, tensor.Slice[uint8](a, 0)[lo*area/4:hi*area/4], tensor.Slice[T](a, 1)[lo*area:hi*area])
 	}
@@ -222,17 +223,16 @@ func (g maxPlacesBackward) Lower(l *graph.Lowering) {
 	if g.relu {
 		stem = "max_places_relu_bwd"
 	}
-	run := graph.Pick(l, spreadPlaces[float32](g.relu), spreadPlaces[float64](g.relu))
+	run := graph.Pick(l, spreadPlaces[float32], spreadPlaces[float64])(l.Shape, g.relu)
 	l.Emit(stem, tensor.Threads(windows), byPlanes(l.Shape, run),
 		l.Out(), l.In(0), l.In(1), tensor.Int(windows), tensor.Int(l.Shapes[0][3]))
 }
 
-func spreadPlaces[T float32 | float64](relu bool) func(q *kernel.Quads, area int) func(a *tensor.Args, lo, hi int) {
-	return func(q *kernel.Quads, area int) func(a *tensor.Args, lo, hi int) {
-		return func(a *tensor.Args, lo, hi int) {
-			dx, dout, places := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[uint8](a, 2)
-			kernel.SpreadPlaces(q, dx[lo*area:hi*area], dout[lo*area/4:hi*area/4], places[lo*area/4:hi*area/4], relu)
-		}
+func spreadPlaces[T float32 | float64](x tensor.Shape, relu bool) func(a *tensor.Args, lo, hi int) {
+	q, area := kernel.NewQuads(x[2], x[3]), x[2]*x[3]
+	return func(a *tensor.Args, lo, hi int) {
+		dx, dout, places := tensor.Slice[T](a, 0), tensor.Slice[T](a, 1), tensor.Slice[uint8](a, 2)
+		kernel.SpreadPlaces(q, dx[lo*area:hi*area], dout[lo*area/4:hi*area/4], places[lo*area/4:hi*area/4], relu)
 	}
 }
 
