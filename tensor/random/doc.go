@@ -3,7 +3,7 @@
 //
 // Nouns. An Address names one stream: (seed, chain, step, stream). A quad is the four words that
 // one run of Philox4x32-10 makes; element i of a stream comes from word i%4 of quad i/4. A block is
-// 256 elements, a size that suits a buffer on the stack. An Order is a keyed bijection of
+// BlockSize elements, which suit a buffer on the stack. An Order is a keyed bijection of
 // [0, size), the sequence in which an epoch visits its data.
 //
 // Policy: the same address gives the same bits on every machine. Words are integer arithmetic;
