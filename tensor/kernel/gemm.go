@@ -206,11 +206,12 @@ func packLeft[T Float](p *gemmPlan, tile int, a, packed []T) {
 		return
 	}
 	// A few rows of the source at a time, which the groups share line by line.
-	const few = 8
+	const few = 16
 	for k0 := 0; k0 < p.K; k0 += few {
 		k1 := min(k0+few, p.K)
-		for group := lo; group < hi; group++ {
-			i, end := cut(p.M, groups, group)
+		i, end := lo*p.M/groups, 0
+		for group := lo; group < hi; group, i = group+1, end {
+			end = (group + 1) * p.M / groups
 			rows := end - i
 			distance := packedRows(rows)
 			to := packed[packedAt(p.K, group, i)+k0*distance:][:(k1-k0)*distance]
@@ -223,10 +224,11 @@ func packLeft[T Float](p *gemmPlan, tile int, a, packed []T) {
 				}
 				continue
 			}
-			if rows == distance && rows == leastRows {
+			if inUse != avx512 && k1 < p.K && (k1-1)*p.M+i+vector <= len(a) { // with some of the next groups' rows, which the next depth's replace
+				from, to := a[k0*p.M+i:], packed[packedAt(p.K, group, i)+k0*rows:]
 				for k := range k1 - k0 {
-					row := *(*[leastRows]T)(from[k*p.M:])
-					*(*[leastRows]T)(to[k*leastRows:]) = row
+					row := *(*[vector]T)(from[k*p.M:])
+					*(*[vector]T)(to[k*rows:]) = row
 				}
 				continue
 			}
