@@ -7,9 +7,6 @@ import (
 	"unsafe"
 )
 
-// vector is how many float32 the assembly treats at least: a register of AVX2, two of NEON.
-const vector = 8
-
 // fast reports whether T takes the assembly: any float32, named or not.
 func fast[T Float]() bool {
 	var zero T
@@ -26,18 +23,31 @@ func multiplyFast[T Float](rows, depth int, a left[T], b, c []T, stride int, bia
 	if !fast[T]() || a.rowStride != 1 && a.depthStride != 1 {
 		return false
 	}
+	t := tilesOf(rows)
+	multiplyRun(t.height, t.tall, depth, a, b, c, stride, bias, f)
+	if low := t.count - t.tall; low > 0 {
+		lo := t.start(t.tall)
+		multiplyRun(t.height-1, low, depth, a.tile(t, t.tall), b, c[lo*stride:], stride, biasOf(bias, lo, rows, f), f)
+	}
+	return true
+}
+
+// multiplyRun is multiply for some tiles of as many rows each.
+func multiplyRun[T Float](rows, tiles, depth int, a left[T], b, c []T, stride int, bias []T, f flags) {
+	pa, pc, pv := reached(rows, tiles, depth, a, c, stride, panelColumns, bias, f)
+	multiplyTiles(rows, tiles, depth, pa, a.rowStride, a.depthStride, a.step(rows), first(b, depth*panelColumns), pc, stride, pv, int(f))
+}
+
+// reached returns the addresses of what a run of tiles reads and writes, but for the right factor.
+func reached[T Float](rows, tiles, depth int, a left[T], c []T, stride, columns int, bias []T, f flags) (pa, pc, pv *float32) {
 	biases := 0
 	if f&flagBiasRow != 0 {
-		biases = rows
+		biases = rows * tiles
 	} else if f&flagBiasColumn != 0 {
-		biases = panelColumns
+		biases = columns
 	}
-	pa := first(a.data, (rows-1)*a.rowStride+(depth-1)*a.depthStride+1)
-	pb := first(b, depth*panelColumns)
-	pc := first(c, (rows-1)*stride+panelColumns)
-	pv := first(bias, biases)
-	multiplyTile(rows, depth, pa, a.rowStride, a.depthStride, pb, pc, stride, pv, int(f))
-	return true
+	pa = first(a.data, (tiles-1)*a.step(rows)+(rows-1)*a.rowStride+(depth-1)*a.depthStride+1)
+	return pa, first(c, (rows*tiles-1)*stride+columns), first(bias, biases)
 }
 
 // multiplyWindowsFast is multiply for a run of panels, each read in place: element (k, j) is
@@ -104,7 +114,7 @@ func packGroupFast[T Float](to, from []T, rows, depth int) int {
 	for j := range offsets {
 		offsets[j] = min(j, rows-1) * depth
 	}
-	transpose(first(to, rows*depth), rows, first(from, rows*depth), &offsets, whole)
+	transpose(first(to, (whole-1)*leastRows+vector), leastRows, first(from, rows*depth), &offsets, whole)
 	return whole
 }
 

@@ -38,21 +38,24 @@ func multiplyPairFast[T Float](rows, depth int, a left[T], b []T, panel int, c [
 	if inUse != avx512 || !fast[T]() {
 		return false
 	}
-	biases := 0
-	if f&flagBiasRow != 0 {
-		biases = rows
-	} else if f&flagBiasColumn != 0 {
-		biases = 2 * panelColumns
+	t := tilesOf(rows)
+	multiplyPairRun(t.height, t.tall, depth, a, b, panel, c, stride, bias, f)
+	if low := t.count - t.tall; low > 0 {
+		lo := t.start(t.tall)
+		multiplyPairRun(t.height-1, low, depth, a.tile(t, t.tall), b, panel, c[lo*stride:], stride, biasOf(bias, lo, rows, f), f)
 	}
-	pa := first(a.data, (rows-1)*a.rowStride+(depth-1)*a.depthStride+1)
-	pb := first(b, panel+depth*panelColumns)
-	pc := first(c, (rows-1)*stride+2*panelColumns)
-	if a.rowStride == 1 && a.depthStride == panelColumns {
-		multiplyPackedAVX512(rows, depth, pa, pb, panel, pc, stride, first(bias, biases), int(f))
-		return true
-	}
-	multiplyPairAVX512(rows, depth, pa, a.rowStride, a.depthStride, pb, panel, pc, stride, first(bias, biases), int(f))
 	return true
+}
+
+// multiplyPairRun is multiplyPair for some tiles of as many rows each.
+func multiplyPairRun[T Float](rows, tiles, depth int, a left[T], b []T, panel int, c []T, stride int, bias []T, f flags) {
+	pa, pc, pv := reached(rows, tiles, depth, a, c, stride, 2*panelColumns, bias, f)
+	pb, step := first(b, panel+depth*panelColumns), a.step(rows)
+	if a.rowStride == 1 && a.depthStride == panelColumns {
+		multiplyPackedAVX512(rows, tiles, depth, pa, step, pb, panel, pc, stride, pv, int(f))
+		return
+	}
+	multiplyPairAVX512(rows, tiles, depth, pa, a.rowStride, a.depthStride, step, pb, panel, pc, stride, pv, int(f))
 }
 
 // multiplyTable computes tiles whose rows stand for some taps side by side: one, or in AVX-512
@@ -120,7 +123,7 @@ func multiplyAddsFast(loops int) (operations float64, ok bool) {
 // jumps.
 
 //go:noescape
-func multiplyTile(rows, depth int, a *float32, rowStride, depthStride int, b, c *float32, stride int, bias *float32, f int)
+func multiplyTiles(rows, tiles, depth int, a *float32, rowStride, depthStride, tileStride int, b, c *float32, stride int, bias *float32, f int)
 
 //go:noescape
 func multiplyWindows(rows, panels, depth int, a *float32, rowStride int, padded *float32, places, taps *int32, y *float32, plane int, bias *float32, f int)

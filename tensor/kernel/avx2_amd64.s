@@ -4,29 +4,31 @@
 
 #include "textflag.h"
 
-// func multiplyTileAVX2(rows int, depth int, a *float32, rowStride int, depthStride int, b *float32, c *float32, stride int, bias *float32, f int)
+// func multiplyTilesAVX2(rows int, tiles int, depth int, a *float32, rowStride int, depthStride int, tileStride int, b *float32, c *float32, stride int, bias *float32, f int)
 // Requires: AVX, FMA3, MMX+
-TEXT ·multiplyTileAVX2(SB), NOSPLIT, $0-80
-	MOVQ       rows+0(FP), AX
-	CMPQ       AX, $0x06
-	JE         rows_6
-	CMPQ       AX, $0x05
-	JE         rows_5
-	CMPQ       AX, $0x04
-	JE         rows_4
-	CMPQ       AX, $0x03
-	JE         rows_3
-	CMPQ       AX, $0x02
-	JE         rows_2
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+TEXT ·multiplyTilesAVX2(SB), NOSPLIT, $0-96
+	MOVQ rows+0(FP), AX
+	CMPQ AX, $0x06
+	JE   rows_6
+	CMPQ AX, $0x05
+	JE   rows_5
+	CMPQ AX, $0x04
+	JE   rows_4
+	CMPQ AX, $0x03
+	JE   rows_3
+	CMPQ AX, $0x02
+	JE   rows_2
+
+tile_1:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), DX
+	MOVQ       depthStride+40(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       b+40(FP), BX
-	MOVQ       c+48(FP), SI
-	MOVQ       stride+56(FP), DI
+	MOVQ       b+56(FP), BX
+	MOVQ       c+64(FP), SI
+	MOVQ       stride+72(FP), DI
 	SHLQ       $0x02, DI
 	VXORPS     Y0, Y0, Y0
 	VXORPS     Y1, Y1, Y1
@@ -62,8 +64,8 @@ last_1:
 	VFMADD231PS  Y3, Y4, Y1
 
 end_1:
-	MOVQ   f+72(FP), AX
-	MOVQ   bias+64(FP), CX
+	MOVQ   f+88(FP), AX
+	MOVQ   bias+80(FP), CX
 	TESTQ  $0x00000001, AX
 	JZ     after_flag1_1
 	MOVQ   SI, DX
@@ -76,6 +78,9 @@ after_flag1_1:
 	VBROADCASTSS (CX), Y2
 	VADDPS       Y2, Y0, Y0
 	VADDPS       Y2, Y1, Y1
+	MOVQ         bias+80(FP), DX
+	ADDQ         $0x04, DX
+	MOVQ         DX, bias+80(FP)
 
 after_flag2_1:
 	TESTQ   $0x00000004, AX
@@ -96,19 +101,35 @@ after_flag8_1:
 	MOVQ    SI, AX
 	VMOVUPS Y0, (AX)
 	VMOVUPS Y1, 32(AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+72(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x01, AX, AX
+	MOVQ    c+64(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+64(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_1
 	VZEROUPPER
 	RET
 
 rows_2:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_2:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
-	MOVQ       c+48(FP), DI
-	MOVQ       stride+56(FP), R8
+	MOVQ       b+56(FP), SI
+	MOVQ       c+64(FP), DI
+	MOVQ       stride+72(FP), R8
 	SHLQ       $0x02, R8
 	VXORPS     Y0, Y0, Y0
 	VXORPS     Y1, Y1, Y1
@@ -158,8 +179,8 @@ last_2:
 	VFMADD231PS  Y5, Y6, Y3
 
 end_2:
-	MOVQ   f+72(FP), AX
-	MOVQ   bias+64(FP), CX
+	MOVQ   f+88(FP), AX
+	MOVQ   bias+80(FP), CX
 	TESTQ  $0x00000001, AX
 	JZ     after_flag1_2
 	MOVQ   DI, DX
@@ -178,6 +199,9 @@ after_flag1_2:
 	VBROADCASTSS 4(CX), Y4
 	VADDPS       Y4, Y2, Y2
 	VADDPS       Y4, Y3, Y3
+	MOVQ         bias+80(FP), DX
+	ADDQ         $0x08, DX
+	MOVQ         DX, bias+80(FP)
 
 after_flag2_2:
 	TESTQ   $0x00000004, AX
@@ -205,19 +229,35 @@ after_flag8_2:
 	ADDQ    R8, AX
 	VMOVUPS Y2, (AX)
 	VMOVUPS Y3, 32(AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+72(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x02, AX, AX
+	MOVQ    c+64(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+64(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_2
 	VZEROUPPER
 	RET
 
 rows_3:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_3:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
-	MOVQ       c+48(FP), DI
-	MOVQ       stride+56(FP), R8
+	MOVQ       b+56(FP), SI
+	MOVQ       c+64(FP), DI
+	MOVQ       stride+72(FP), R8
 	SHLQ       $0x02, R8
 	VXORPS     Y0, Y0, Y0
 	VXORPS     Y1, Y1, Y1
@@ -281,8 +321,8 @@ last_3:
 	VFMADD231PS  Y7, Y8, Y5
 
 end_3:
-	MOVQ   f+72(FP), AX
-	MOVQ   bias+64(FP), CX
+	MOVQ   f+88(FP), AX
+	MOVQ   bias+80(FP), CX
 	TESTQ  $0x00000001, AX
 	JZ     after_flag1_3
 	MOVQ   DI, DX
@@ -307,6 +347,9 @@ after_flag1_3:
 	VBROADCASTSS 8(CX), Y6
 	VADDPS       Y6, Y4, Y4
 	VADDPS       Y6, Y5, Y5
+	MOVQ         bias+80(FP), DX
+	ADDQ         $0x0c, DX
+	MOVQ         DX, bias+80(FP)
 
 after_flag2_3:
 	TESTQ   $0x00000004, AX
@@ -341,21 +384,37 @@ after_flag8_3:
 	ADDQ    R8, AX
 	VMOVUPS Y4, (AX)
 	VMOVUPS Y5, 32(AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+72(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x03, AX, AX
+	MOVQ    c+64(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+64(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_3
 	VZEROUPPER
 	RET
 
 rows_4:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_4:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
+	MOVQ       b+56(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
-	MOVQ       c+48(FP), R8
-	MOVQ       stride+56(FP), R9
+	MOVQ       c+64(FP), R8
+	MOVQ       stride+72(FP), R9
 	SHLQ       $0x02, R9
 	VXORPS     Y0, Y0, Y0
 	VXORPS     Y1, Y1, Y1
@@ -435,8 +494,8 @@ last_4:
 	VFMADD231PS  Y9, Y10, Y7
 
 end_4:
-	MOVQ   f+72(FP), AX
-	MOVQ   bias+64(FP), CX
+	MOVQ   f+88(FP), AX
+	MOVQ   bias+80(FP), CX
 	TESTQ  $0x00000001, AX
 	JZ     after_flag1_4
 	MOVQ   R8, DX
@@ -467,6 +526,9 @@ after_flag1_4:
 	VBROADCASTSS 12(CX), Y8
 	VADDPS       Y8, Y6, Y6
 	VADDPS       Y8, Y7, Y7
+	MOVQ         bias+80(FP), DX
+	ADDQ         $0x10, DX
+	MOVQ         DX, bias+80(FP)
 
 after_flag2_4:
 	TESTQ   $0x00000004, AX
@@ -508,21 +570,37 @@ after_flag8_4:
 	ADDQ    R9, AX
 	VMOVUPS Y6, (AX)
 	VMOVUPS Y7, 32(AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+72(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x04, AX, AX
+	MOVQ    c+64(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+64(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_4
 	VZEROUPPER
 	RET
 
 rows_5:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_5:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
+	MOVQ       b+56(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
-	MOVQ       c+48(FP), R8
-	MOVQ       stride+56(FP), R9
+	MOVQ       c+64(FP), R8
+	MOVQ       stride+72(FP), R9
 	SHLQ       $0x02, R9
 	VXORPS     Y0, Y0, Y0
 	VXORPS     Y1, Y1, Y1
@@ -616,8 +694,8 @@ last_5:
 	VFMADD231PS  Y11, Y12, Y9
 
 end_5:
-	MOVQ   f+72(FP), AX
-	MOVQ   bias+64(FP), CX
+	MOVQ   f+88(FP), AX
+	MOVQ   bias+80(FP), CX
 	TESTQ  $0x00000001, AX
 	JZ     after_flag1_5
 	MOVQ   R8, DX
@@ -654,6 +732,9 @@ after_flag1_5:
 	VBROADCASTSS 16(CX), Y10
 	VADDPS       Y10, Y8, Y8
 	VADDPS       Y10, Y9, Y9
+	MOVQ         bias+80(FP), DX
+	ADDQ         $0x14, DX
+	MOVQ         DX, bias+80(FP)
 
 after_flag2_5:
 	TESTQ   $0x00000004, AX
@@ -702,21 +783,37 @@ after_flag8_5:
 	ADDQ    R9, AX
 	VMOVUPS Y8, (AX)
 	VMOVUPS Y9, 32(AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+72(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x05, AX, AX
+	MOVQ    c+64(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+64(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_5
 	VZEROUPPER
 	RET
 
 rows_6:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_6:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
+	MOVQ       b+56(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
-	MOVQ       c+48(FP), R8
-	MOVQ       stride+56(FP), R9
+	MOVQ       c+64(FP), R8
+	MOVQ       stride+72(FP), R9
 	SHLQ       $0x02, R9
 	VXORPS     Y0, Y0, Y0
 	VXORPS     Y1, Y1, Y1
@@ -824,8 +921,8 @@ last_6:
 	VFMADD231PS  Y13, Y14, Y11
 
 end_6:
-	MOVQ   f+72(FP), AX
-	MOVQ   bias+64(FP), CX
+	MOVQ   f+88(FP), AX
+	MOVQ   bias+80(FP), CX
 	TESTQ  $0x00000001, AX
 	JZ     after_flag1_6
 	MOVQ   R8, DX
@@ -868,6 +965,9 @@ after_flag1_6:
 	VBROADCASTSS 20(CX), Y12
 	VADDPS       Y12, Y10, Y10
 	VADDPS       Y12, Y11, Y11
+	MOVQ         bias+80(FP), DX
+	ADDQ         $0x18, DX
+	MOVQ         DX, bias+80(FP)
 
 after_flag2_6:
 	TESTQ   $0x00000004, AX
@@ -923,6 +1023,21 @@ after_flag8_6:
 	ADDQ    R9, AX
 	VMOVUPS Y10, (AX)
 	VMOVUPS Y11, 32(AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+72(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x06, AX, AX
+	MOVQ    c+64(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+64(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_6
 	VZEROUPPER
 	RET
 

@@ -4,10 +4,10 @@
 
 package kernel
 
-// multiplyTileAVX2 is multiply for a tile of 1 to 6 rows.
+// multiplyTilesAVX2 is multiply for tiles of 1 to 6 rows each.
 //
 //go:noescape
-func multiplyTileAVX2(rows int, depth int, a *float32, rowStride int, depthStride int, b *float32, c *float32, stride int, bias *float32, f int)
+func multiplyTilesAVX2(rows int, tiles int, depth int, a *float32, rowStride int, depthStride int, tileStride int, b *float32, c *float32, stride int, bias *float32, f int)
 
 // multiplyTableAVX2 is multiplyTaps for a tile of 1 to 6 rows with 1 taps each.
 //

@@ -4,45 +4,47 @@
 
 #include "textflag.h"
 
-// func multiplyTileAVX512(rows int, depth int, a *float32, rowStride int, depthStride int, b *float32, c *float32, stride int, bias *float32, f int)
+// func multiplyTilesAVX512(rows int, tiles int, depth int, a *float32, rowStride int, depthStride int, tileStride int, b *float32, c *float32, stride int, bias *float32, f int)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·multiplyTileAVX512(SB), NOSPLIT, $0-80
-	MOVQ       rows+0(FP), AX
-	CMPQ       AX, $0x0e
-	JE         rows_14
-	CMPQ       AX, $0x0d
-	JE         rows_13
-	CMPQ       AX, $0x0c
-	JE         rows_12
-	CMPQ       AX, $0x0b
-	JE         rows_11
-	CMPQ       AX, $0x0a
-	JE         rows_10
-	CMPQ       AX, $0x09
-	JE         rows_9
-	CMPQ       AX, $0x08
-	JE         rows_8
-	CMPQ       AX, $0x07
-	JE         rows_7
-	CMPQ       AX, $0x06
-	JE         rows_6
-	CMPQ       AX, $0x05
-	JE         rows_5
-	CMPQ       AX, $0x04
-	JE         rows_4
-	CMPQ       AX, $0x03
-	JE         rows_3
-	CMPQ       AX, $0x02
-	JE         rows_2
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+TEXT ·multiplyTilesAVX512(SB), NOSPLIT, $0-96
+	MOVQ rows+0(FP), AX
+	CMPQ AX, $0x0e
+	JE   rows_14
+	CMPQ AX, $0x0d
+	JE   rows_13
+	CMPQ AX, $0x0c
+	JE   rows_12
+	CMPQ AX, $0x0b
+	JE   rows_11
+	CMPQ AX, $0x0a
+	JE   rows_10
+	CMPQ AX, $0x09
+	JE   rows_9
+	CMPQ AX, $0x08
+	JE   rows_8
+	CMPQ AX, $0x07
+	JE   rows_7
+	CMPQ AX, $0x06
+	JE   rows_6
+	CMPQ AX, $0x05
+	JE   rows_5
+	CMPQ AX, $0x04
+	JE   rows_4
+	CMPQ AX, $0x03
+	JE   rows_3
+	CMPQ AX, $0x02
+	JE   rows_2
+
+tile_1:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), DX
+	MOVQ       depthStride+40(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       b+40(FP), BX
-	MOVQ       c+48(FP), SI
-	MOVQ       stride+56(FP), DI
+	MOVQ       b+56(FP), BX
+	MOVQ       c+64(FP), SI
+	MOVQ       stride+72(FP), DI
 	SHLQ       $0x02, DI
 	VXORPS     Z0, Z0, Z0
 	MOVQ       SI, DI
@@ -68,8 +70,8 @@ last_1:
 	VFMADD231PS.BCST (CX), Z1, Z0
 
 end_1:
-	MOVQ   f+72(FP), AX
-	MOVQ   bias+64(FP), CX
+	MOVQ   f+88(FP), AX
+	MOVQ   bias+80(FP), CX
 	TESTQ  $0x00000001, AX
 	JZ     after_flag1_1
 	MOVQ   SI, DX
@@ -80,6 +82,9 @@ after_flag1_1:
 	JZ           after_flag2_1
 	VBROADCASTSS (CX), Z1
 	VADDPS       Z1, Z0, Z0
+	MOVQ         bias+80(FP), DX
+	ADDQ         $0x04, DX
+	MOVQ         DX, bias+80(FP)
 
 after_flag2_1:
 	TESTQ   $0x00000004, AX
@@ -96,19 +101,35 @@ after_flag4_1:
 after_flag8_1:
 	MOVQ    SI, AX
 	VMOVUPS Z0, (AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+72(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x01, AX, AX
+	MOVQ    c+64(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+64(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_1
 	VZEROUPPER
 	RET
 
 rows_2:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_2:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
-	MOVQ       c+48(FP), DI
-	MOVQ       stride+56(FP), R8
+	MOVQ       b+56(FP), SI
+	MOVQ       c+64(FP), DI
+	MOVQ       stride+72(FP), R8
 	SHLQ       $0x02, R8
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
@@ -141,8 +162,8 @@ last_2:
 	VFMADD231PS.BCST (CX)(DX*1), Z2, Z1
 
 end_2:
-	MOVQ   f+72(FP), AX
-	MOVQ   bias+64(FP), CX
+	MOVQ   f+88(FP), AX
+	MOVQ   bias+80(FP), CX
 	TESTQ  $0x00000001, AX
 	JZ     after_flag1_2
 	MOVQ   DI, DX
@@ -157,6 +178,9 @@ after_flag1_2:
 	VADDPS       Z2, Z0, Z0
 	VBROADCASTSS 4(CX), Z2
 	VADDPS       Z2, Z1, Z1
+	MOVQ         bias+80(FP), DX
+	ADDQ         $0x08, DX
+	MOVQ         DX, bias+80(FP)
 
 after_flag2_2:
 	TESTQ   $0x00000004, AX
@@ -177,19 +201,35 @@ after_flag8_2:
 	VMOVUPS Z0, (AX)
 	ADDQ    R8, AX
 	VMOVUPS Z1, (AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+72(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x02, AX, AX
+	MOVQ    c+64(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+64(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_2
 	VZEROUPPER
 	RET
 
 rows_3:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_3:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
-	MOVQ       c+48(FP), DI
-	MOVQ       stride+56(FP), R8
+	MOVQ       b+56(FP), SI
+	MOVQ       c+64(FP), DI
+	MOVQ       stride+72(FP), R8
 	SHLQ       $0x02, R8
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
@@ -229,8 +269,8 @@ last_3:
 	VFMADD231PS.BCST (CX)(DX*2), Z3, Z2
 
 end_3:
-	MOVQ   f+72(FP), AX
-	MOVQ   bias+64(FP), CX
+	MOVQ   f+88(FP), AX
+	MOVQ   bias+80(FP), CX
 	TESTQ  $0x00000001, AX
 	JZ     after_flag1_3
 	MOVQ   DI, DX
@@ -249,6 +289,9 @@ after_flag1_3:
 	VADDPS       Z3, Z1, Z1
 	VBROADCASTSS 8(CX), Z3
 	VADDPS       Z3, Z2, Z2
+	MOVQ         bias+80(FP), DX
+	ADDQ         $0x0c, DX
+	MOVQ         DX, bias+80(FP)
 
 after_flag2_3:
 	TESTQ   $0x00000004, AX
@@ -273,21 +316,37 @@ after_flag8_3:
 	VMOVUPS Z1, (AX)
 	ADDQ    R8, AX
 	VMOVUPS Z2, (AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+72(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x03, AX, AX
+	MOVQ    c+64(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+64(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_3
 	VZEROUPPER
 	RET
 
 rows_4:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_4:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
+	MOVQ       b+56(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
-	MOVQ       c+48(FP), R8
-	MOVQ       stride+56(FP), R9
+	MOVQ       c+64(FP), R8
+	MOVQ       stride+72(FP), R9
 	SHLQ       $0x02, R9
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
@@ -336,8 +395,8 @@ last_4:
 	VFMADD231PS.BCST (DI), Z4, Z3
 
 end_4:
-	MOVQ   f+72(FP), AX
-	MOVQ   bias+64(FP), CX
+	MOVQ   f+88(FP), AX
+	MOVQ   bias+80(FP), CX
 	TESTQ  $0x00000001, AX
 	JZ     after_flag1_4
 	MOVQ   R8, DX
@@ -360,6 +419,9 @@ after_flag1_4:
 	VADDPS       Z4, Z2, Z2
 	VBROADCASTSS 12(CX), Z4
 	VADDPS       Z4, Z3, Z3
+	MOVQ         bias+80(FP), DX
+	ADDQ         $0x10, DX
+	MOVQ         DX, bias+80(FP)
 
 after_flag2_4:
 	TESTQ   $0x00000004, AX
@@ -388,21 +450,37 @@ after_flag8_4:
 	VMOVUPS Z2, (AX)
 	ADDQ    R9, AX
 	VMOVUPS Z3, (AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+72(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x04, AX, AX
+	MOVQ    c+64(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+64(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_4
 	VZEROUPPER
 	RET
 
 rows_5:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_5:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
+	MOVQ       b+56(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
-	MOVQ       c+48(FP), R8
-	MOVQ       stride+56(FP), R9
+	MOVQ       c+64(FP), R8
+	MOVQ       stride+72(FP), R9
 	SHLQ       $0x02, R9
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
@@ -458,8 +536,8 @@ last_5:
 	VFMADD231PS.BCST (DI)(DX*1), Z5, Z4
 
 end_5:
-	MOVQ   f+72(FP), AX
-	MOVQ   bias+64(FP), CX
+	MOVQ   f+88(FP), AX
+	MOVQ   bias+80(FP), CX
 	TESTQ  $0x00000001, AX
 	JZ     after_flag1_5
 	MOVQ   R8, DX
@@ -486,6 +564,9 @@ after_flag1_5:
 	VADDPS       Z5, Z3, Z3
 	VBROADCASTSS 16(CX), Z5
 	VADDPS       Z5, Z4, Z4
+	MOVQ         bias+80(FP), DX
+	ADDQ         $0x14, DX
+	MOVQ         DX, bias+80(FP)
 
 after_flag2_5:
 	TESTQ   $0x00000004, AX
@@ -518,21 +599,37 @@ after_flag8_5:
 	VMOVUPS Z3, (AX)
 	ADDQ    R9, AX
 	VMOVUPS Z4, (AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+72(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x05, AX, AX
+	MOVQ    c+64(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+64(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_5
 	VZEROUPPER
 	RET
 
 rows_6:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_6:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
+	MOVQ       b+56(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
-	MOVQ       c+48(FP), R8
-	MOVQ       stride+56(FP), R9
+	MOVQ       c+64(FP), R8
+	MOVQ       stride+72(FP), R9
 	SHLQ       $0x02, R9
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
@@ -595,8 +692,8 @@ last_6:
 	VFMADD231PS.BCST (DI)(DX*2), Z6, Z5
 
 end_6:
-	MOVQ   f+72(FP), AX
-	MOVQ   bias+64(FP), CX
+	MOVQ   f+88(FP), AX
+	MOVQ   bias+80(FP), CX
 	TESTQ  $0x00000001, AX
 	JZ     after_flag1_6
 	MOVQ   R8, DX
@@ -627,6 +724,9 @@ after_flag1_6:
 	VADDPS       Z6, Z4, Z4
 	VBROADCASTSS 20(CX), Z6
 	VADDPS       Z6, Z5, Z5
+	MOVQ         bias+80(FP), DX
+	ADDQ         $0x18, DX
+	MOVQ         DX, bias+80(FP)
 
 after_flag2_6:
 	TESTQ   $0x00000004, AX
@@ -663,23 +763,39 @@ after_flag8_6:
 	VMOVUPS Z4, (AX)
 	ADDQ    R9, AX
 	VMOVUPS Z5, (AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+72(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x06, AX, AX
+	MOVQ    c+64(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+64(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_6
 	VZEROUPPER
 	RET
 
 rows_7:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_7:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
+	MOVQ       b+56(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
 	LEAQ       (DI)(DX*2), R8
 	ADDQ       DX, R8
-	MOVQ       c+48(FP), R9
-	MOVQ       stride+56(FP), R10
+	MOVQ       c+64(FP), R9
+	MOVQ       stride+72(FP), R10
 	SHLQ       $0x02, R10
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
@@ -751,8 +867,8 @@ last_7:
 	VFMADD231PS.BCST (R8), Z7, Z6
 
 end_7:
-	MOVQ   f+72(FP), AX
-	MOVQ   bias+64(FP), CX
+	MOVQ   f+88(FP), AX
+	MOVQ   bias+80(FP), CX
 	TESTQ  $0x00000001, AX
 	JZ     after_flag1_7
 	MOVQ   R9, DX
@@ -787,6 +903,9 @@ after_flag1_7:
 	VADDPS       Z7, Z5, Z5
 	VBROADCASTSS 24(CX), Z7
 	VADDPS       Z7, Z6, Z6
+	MOVQ         bias+80(FP), DX
+	ADDQ         $0x1c, DX
+	MOVQ         DX, bias+80(FP)
 
 after_flag2_7:
 	TESTQ   $0x00000004, AX
@@ -827,23 +946,39 @@ after_flag8_7:
 	VMOVUPS Z5, (AX)
 	ADDQ    R10, AX
 	VMOVUPS Z6, (AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+72(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x07, AX, AX
+	MOVQ    c+64(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+64(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_7
 	VZEROUPPER
 	RET
 
 rows_8:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_8:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
+	MOVQ       b+56(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
 	LEAQ       (DI)(DX*2), R8
 	ADDQ       DX, R8
-	MOVQ       c+48(FP), R9
-	MOVQ       stride+56(FP), R10
+	MOVQ       c+64(FP), R9
+	MOVQ       stride+72(FP), R10
 	SHLQ       $0x02, R10
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
@@ -922,8 +1057,8 @@ last_8:
 	VFMADD231PS.BCST (R8)(DX*1), Z8, Z7
 
 end_8:
-	MOVQ   f+72(FP), AX
-	MOVQ   bias+64(FP), CX
+	MOVQ   f+88(FP), AX
+	MOVQ   bias+80(FP), CX
 	TESTQ  $0x00000001, AX
 	JZ     after_flag1_8
 	MOVQ   R9, DX
@@ -962,6 +1097,9 @@ after_flag1_8:
 	VADDPS       Z8, Z6, Z6
 	VBROADCASTSS 28(CX), Z8
 	VADDPS       Z8, Z7, Z7
+	MOVQ         bias+80(FP), DX
+	ADDQ         $0x20, DX
+	MOVQ         DX, bias+80(FP)
 
 after_flag2_8:
 	TESTQ   $0x00000004, AX
@@ -1006,23 +1144,39 @@ after_flag8_8:
 	VMOVUPS Z6, (AX)
 	ADDQ    R10, AX
 	VMOVUPS Z7, (AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+72(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x08, AX, AX
+	MOVQ    c+64(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+64(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_8
 	VZEROUPPER
 	RET
 
 rows_9:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_9:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
+	MOVQ       b+56(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
 	LEAQ       (DI)(DX*2), R8
 	ADDQ       DX, R8
-	MOVQ       c+48(FP), R9
-	MOVQ       stride+56(FP), R10
+	MOVQ       c+64(FP), R9
+	MOVQ       stride+72(FP), R10
 	SHLQ       $0x02, R10
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
@@ -1108,8 +1262,8 @@ last_9:
 	VFMADD231PS.BCST (R8)(DX*2), Z9, Z8
 
 end_9:
-	MOVQ   f+72(FP), AX
-	MOVQ   bias+64(FP), CX
+	MOVQ   f+88(FP), AX
+	MOVQ   bias+80(FP), CX
 	TESTQ  $0x00000001, AX
 	JZ     after_flag1_9
 	MOVQ   R9, DX
@@ -1152,6 +1306,9 @@ after_flag1_9:
 	VADDPS       Z9, Z7, Z7
 	VBROADCASTSS 32(CX), Z9
 	VADDPS       Z9, Z8, Z8
+	MOVQ         bias+80(FP), DX
+	ADDQ         $0x24, DX
+	MOVQ         DX, bias+80(FP)
 
 after_flag2_9:
 	TESTQ   $0x00000004, AX
@@ -1200,25 +1357,41 @@ after_flag8_9:
 	VMOVUPS Z7, (AX)
 	ADDQ    R10, AX
 	VMOVUPS Z8, (AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+72(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x09, AX, AX
+	MOVQ    c+64(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+64(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_9
 	VZEROUPPER
 	RET
 
 rows_10:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_10:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
+	MOVQ       b+56(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
 	LEAQ       (DI)(DX*2), R8
 	ADDQ       DX, R8
 	LEAQ       (R8)(DX*2), R9
 	ADDQ       DX, R9
-	MOVQ       c+48(FP), R10
-	MOVQ       stride+56(FP), R11
+	MOVQ       c+64(FP), R10
+	MOVQ       stride+72(FP), R11
 	SHLQ       $0x02, R11
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
@@ -1313,8 +1486,8 @@ last_10:
 	VFMADD231PS.BCST (R9), Z10, Z9
 
 end_10:
-	MOVQ   f+72(FP), AX
-	MOVQ   bias+64(FP), CX
+	MOVQ   f+88(FP), AX
+	MOVQ   bias+80(FP), CX
 	TESTQ  $0x00000001, AX
 	JZ     after_flag1_10
 	MOVQ   R10, DX
@@ -1361,6 +1534,9 @@ after_flag1_10:
 	VADDPS       Z10, Z8, Z8
 	VBROADCASTSS 36(CX), Z10
 	VADDPS       Z10, Z9, Z9
+	MOVQ         bias+80(FP), DX
+	ADDQ         $0x28, DX
+	MOVQ         DX, bias+80(FP)
 
 after_flag2_10:
 	TESTQ   $0x00000004, AX
@@ -1413,25 +1589,41 @@ after_flag8_10:
 	VMOVUPS Z8, (AX)
 	ADDQ    R11, AX
 	VMOVUPS Z9, (AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+72(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x0a, AX, AX
+	MOVQ    c+64(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+64(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_10
 	VZEROUPPER
 	RET
 
 rows_11:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_11:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
+	MOVQ       b+56(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
 	LEAQ       (DI)(DX*2), R8
 	ADDQ       DX, R8
 	LEAQ       (R8)(DX*2), R9
 	ADDQ       DX, R9
-	MOVQ       c+48(FP), R10
-	MOVQ       stride+56(FP), R11
+	MOVQ       c+64(FP), R10
+	MOVQ       stride+72(FP), R11
 	SHLQ       $0x02, R11
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
@@ -1533,8 +1725,8 @@ last_11:
 	VFMADD231PS.BCST (R9)(DX*1), Z11, Z10
 
 end_11:
-	MOVQ   f+72(FP), AX
-	MOVQ   bias+64(FP), CX
+	MOVQ   f+88(FP), AX
+	MOVQ   bias+80(FP), CX
 	TESTQ  $0x00000001, AX
 	JZ     after_flag1_11
 	MOVQ   R10, DX
@@ -1585,6 +1777,9 @@ after_flag1_11:
 	VADDPS       Z11, Z9, Z9
 	VBROADCASTSS 40(CX), Z11
 	VADDPS       Z11, Z10, Z10
+	MOVQ         bias+80(FP), DX
+	ADDQ         $0x2c, DX
+	MOVQ         DX, bias+80(FP)
 
 after_flag2_11:
 	TESTQ   $0x00000004, AX
@@ -1641,25 +1836,41 @@ after_flag8_11:
 	VMOVUPS Z9, (AX)
 	ADDQ    R11, AX
 	VMOVUPS Z10, (AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+72(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x0b, AX, AX
+	MOVQ    c+64(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+64(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_11
 	VZEROUPPER
 	RET
 
 rows_12:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_12:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
+	MOVQ       b+56(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
 	LEAQ       (DI)(DX*2), R8
 	ADDQ       DX, R8
 	LEAQ       (R8)(DX*2), R9
 	ADDQ       DX, R9
-	MOVQ       c+48(FP), R10
-	MOVQ       stride+56(FP), R11
+	MOVQ       c+64(FP), R10
+	MOVQ       stride+72(FP), R11
 	SHLQ       $0x02, R11
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
@@ -1768,8 +1979,8 @@ last_12:
 	VFMADD231PS.BCST (R9)(DX*2), Z12, Z11
 
 end_12:
-	MOVQ   f+72(FP), AX
-	MOVQ   bias+64(FP), CX
+	MOVQ   f+88(FP), AX
+	MOVQ   bias+80(FP), CX
 	TESTQ  $0x00000001, AX
 	JZ     after_flag1_12
 	MOVQ   R10, DX
@@ -1824,6 +2035,9 @@ after_flag1_12:
 	VADDPS       Z12, Z10, Z10
 	VBROADCASTSS 44(CX), Z12
 	VADDPS       Z12, Z11, Z11
+	MOVQ         bias+80(FP), DX
+	ADDQ         $0x30, DX
+	MOVQ         DX, bias+80(FP)
 
 after_flag2_12:
 	TESTQ   $0x00000004, AX
@@ -1884,17 +2098,33 @@ after_flag8_12:
 	VMOVUPS Z10, (AX)
 	ADDQ    R11, AX
 	VMOVUPS Z11, (AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+72(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x0c, AX, AX
+	MOVQ    c+64(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+64(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_12
 	VZEROUPPER
 	RET
 
 rows_13:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_13:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
+	MOVQ       b+56(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
 	LEAQ       (DI)(DX*2), R8
@@ -1903,8 +2133,8 @@ rows_13:
 	ADDQ       DX, R9
 	LEAQ       (R9)(DX*2), R10
 	ADDQ       DX, R10
-	MOVQ       c+48(FP), R11
-	MOVQ       stride+56(FP), R12
+	MOVQ       c+64(FP), R11
+	MOVQ       stride+72(FP), R12
 	SHLQ       $0x02, R12
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
@@ -2022,8 +2252,8 @@ last_13:
 	VFMADD231PS.BCST (R10), Z13, Z12
 
 end_13:
-	MOVQ   f+72(FP), AX
-	MOVQ   bias+64(FP), CX
+	MOVQ   f+88(FP), AX
+	MOVQ   bias+80(FP), CX
 	TESTQ  $0x00000001, AX
 	JZ     after_flag1_13
 	MOVQ   R11, DX
@@ -2082,6 +2312,9 @@ after_flag1_13:
 	VADDPS       Z13, Z11, Z11
 	VBROADCASTSS 48(CX), Z13
 	VADDPS       Z13, Z12, Z12
+	MOVQ         bias+80(FP), DX
+	ADDQ         $0x34, DX
+	MOVQ         DX, bias+80(FP)
 
 after_flag2_13:
 	TESTQ   $0x00000004, AX
@@ -2146,17 +2379,33 @@ after_flag8_13:
 	VMOVUPS Z11, (AX)
 	ADDQ    R12, AX
 	VMOVUPS Z12, (AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+72(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x0d, AX, AX
+	MOVQ    c+64(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+64(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_13
 	VZEROUPPER
 	RET
 
 rows_14:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_14:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
+	MOVQ       b+56(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
 	LEAQ       (DI)(DX*2), R8
@@ -2165,8 +2414,8 @@ rows_14:
 	ADDQ       DX, R9
 	LEAQ       (R9)(DX*2), R10
 	ADDQ       DX, R10
-	MOVQ       c+48(FP), R11
-	MOVQ       stride+56(FP), R12
+	MOVQ       c+64(FP), R11
+	MOVQ       stride+72(FP), R12
 	SHLQ       $0x02, R12
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
@@ -2291,8 +2540,8 @@ last_14:
 	VFMADD231PS.BCST (R10)(DX*1), Z14, Z13
 
 end_14:
-	MOVQ   f+72(FP), AX
-	MOVQ   bias+64(FP), CX
+	MOVQ   f+88(FP), AX
+	MOVQ   bias+80(FP), CX
 	TESTQ  $0x00000001, AX
 	JZ     after_flag1_14
 	MOVQ   R11, DX
@@ -2355,6 +2604,9 @@ after_flag1_14:
 	VADDPS       Z14, Z12, Z12
 	VBROADCASTSS 52(CX), Z14
 	VADDPS       Z14, Z13, Z13
+	MOVQ         bias+80(FP), DX
+	ADDQ         $0x38, DX
+	MOVQ         DX, bias+80(FP)
 
 after_flag2_14:
 	TESTQ   $0x00000004, AX
@@ -2423,6 +2675,21 @@ after_flag8_14:
 	VMOVUPS Z12, (AX)
 	ADDQ    R12, AX
 	VMOVUPS Z13, (AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+72(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x0e, AX, AX
+	MOVQ    c+64(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+64(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_14
 	VZEROUPPER
 	RET
 
@@ -10264,52 +10531,54 @@ loop:
 	VZEROUPPER
 	RET
 
-// func multiplyPairAVX512(rows int, depth int, a *float32, rowStride int, depthStride int, b *float32, panel int, c *float32, stride int, bias *float32, f int)
+// func multiplyPairAVX512(rows int, tiles int, depth int, a *float32, rowStride int, depthStride int, tileStride int, b *float32, panel int, c *float32, stride int, bias *float32, f int)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·multiplyPairAVX512(SB), NOSPLIT, $0-88
-	MOVQ       rows+0(FP), AX
-	CMPQ       AX, $0x0e
-	JE         rows_14
-	CMPQ       AX, $0x0d
-	JE         rows_13
-	CMPQ       AX, $0x0c
-	JE         rows_12
-	CMPQ       AX, $0x0b
-	JE         rows_11
-	CMPQ       AX, $0x0a
-	JE         rows_10
-	CMPQ       AX, $0x09
-	JE         rows_9
-	CMPQ       AX, $0x08
-	JE         rows_8
-	CMPQ       AX, $0x07
-	JE         rows_7
-	CMPQ       AX, $0x06
-	JE         rows_6
-	CMPQ       AX, $0x05
-	JE         rows_5
-	CMPQ       AX, $0x04
-	JE         rows_4
-	CMPQ       AX, $0x03
-	JE         rows_3
-	CMPQ       AX, $0x02
-	JE         rows_2
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+TEXT ·multiplyPairAVX512(SB), NOSPLIT, $0-104
+	MOVQ rows+0(FP), AX
+	CMPQ AX, $0x0e
+	JE   rows_14
+	CMPQ AX, $0x0d
+	JE   rows_13
+	CMPQ AX, $0x0c
+	JE   rows_12
+	CMPQ AX, $0x0b
+	JE   rows_11
+	CMPQ AX, $0x0a
+	JE   rows_10
+	CMPQ AX, $0x09
+	JE   rows_9
+	CMPQ AX, $0x08
+	JE   rows_8
+	CMPQ AX, $0x07
+	JE   rows_7
+	CMPQ AX, $0x06
+	JE   rows_6
+	CMPQ AX, $0x05
+	JE   rows_5
+	CMPQ AX, $0x04
+	JE   rows_4
+	CMPQ AX, $0x03
+	JE   rows_3
+	CMPQ AX, $0x02
+	JE   rows_2
+
+tile_1:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), DX
+	MOVQ       depthStride+40(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       b+40(FP), BX
-	MOVQ       c+56(FP), SI
+	MOVQ       b+56(FP), BX
+	MOVQ       c+72(FP), SI
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
-	MOVQ       stride+64(FP), DI
+	MOVQ       stride+80(FP), DI
 	SHLQ       $0x02, DI
 	PREFETCHT0 (SI)
 	PREFETCHT0 64(SI)
 	PREFETCHT0 124(SI)
-	MOVQ       panel+48(FP), SI
+	MOVQ       panel+64(FP), SI
 	SHLQ       $0x02, SI
 
 pairs_1:
@@ -10341,11 +10610,11 @@ last_1:
 	ADDQ         DX, CX
 
 end_1:
-	MOVQ   c+56(FP), AX
-	MOVQ   stride+64(FP), CX
+	MOVQ   c+72(FP), AX
+	MOVQ   stride+80(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+80(FP), CX
-	MOVQ   bias+72(FP), DX
+	MOVQ   f+96(FP), CX
+	MOVQ   bias+88(FP), DX
 	TESTQ  $0x00000001, CX
 	JZ     after_flag1_1
 	MOVQ   AX, BX
@@ -10358,6 +10627,9 @@ after_flag1_1:
 	VBROADCASTSS (DX), Z2
 	VADDPS       Z2, Z0, Z0
 	VADDPS       Z2, Z1, Z1
+	MOVQ         bias+88(FP), BX
+	ADDQ         $0x04, BX
+	MOVQ         BX, bias+88(FP)
 
 after_flag2_1:
 	TESTQ   $0x00000004, CX
@@ -10377,23 +10649,39 @@ after_flag4_1:
 after_flag8_1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+80(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x01, AX, AX
+	MOVQ    c+72(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+72(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_1
 	VZEROUPPER
 	RET
 
 rows_2:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_2:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
-	MOVQ       c+56(FP), DI
+	MOVQ       b+56(FP), SI
+	MOVQ       c+72(FP), DI
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
 	VXORPS     Z3, Z3, Z3
-	MOVQ       stride+64(FP), R8
+	MOVQ       stride+80(FP), R8
 	SHLQ       $0x02, R8
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
@@ -10402,7 +10690,7 @@ rows_2:
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 124(DI)
-	MOVQ       panel+48(FP), DI
+	MOVQ       panel+64(FP), DI
 	SHLQ       $0x02, DI
 
 pairs_2:
@@ -10443,11 +10731,11 @@ last_2:
 	ADDQ         BX, CX
 
 end_2:
-	MOVQ   c+56(FP), AX
-	MOVQ   stride+64(FP), CX
+	MOVQ   c+72(FP), AX
+	MOVQ   stride+80(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+80(FP), DX
-	MOVQ   bias+72(FP), BX
+	MOVQ   f+96(FP), DX
+	MOVQ   bias+88(FP), BX
 	TESTQ  $0x00000001, DX
 	JZ     after_flag1_2
 	MOVQ   AX, SI
@@ -10466,6 +10754,9 @@ after_flag1_2:
 	VBROADCASTSS 4(BX), Z4
 	VADDPS       Z4, Z2, Z2
 	VADDPS       Z4, Z3, Z3
+	MOVQ         bias+88(FP), SI
+	ADDQ         $0x08, SI
+	MOVQ         SI, bias+88(FP)
 
 after_flag2_2:
 	TESTQ   $0x00000004, DX
@@ -10492,25 +10783,41 @@ after_flag8_2:
 	ADDQ    CX, AX
 	VMOVUPS Z2, (AX)
 	VMOVUPS Z3, 64(AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+80(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x02, AX, AX
+	MOVQ    c+72(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+72(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_2
 	VZEROUPPER
 	RET
 
 rows_3:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_3:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
-	MOVQ       c+56(FP), DI
+	MOVQ       b+56(FP), SI
+	MOVQ       c+72(FP), DI
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
 	VXORPS     Z3, Z3, Z3
 	VXORPS     Z4, Z4, Z4
 	VXORPS     Z5, Z5, Z5
-	MOVQ       stride+64(FP), R8
+	MOVQ       stride+80(FP), R8
 	SHLQ       $0x02, R8
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
@@ -10523,7 +10830,7 @@ rows_3:
 	PREFETCHT0 (DI)
 	PREFETCHT0 64(DI)
 	PREFETCHT0 124(DI)
-	MOVQ       panel+48(FP), DI
+	MOVQ       panel+64(FP), DI
 	SHLQ       $0x02, DI
 
 pairs_3:
@@ -10573,11 +10880,11 @@ last_3:
 	ADDQ         BX, CX
 
 end_3:
-	MOVQ   c+56(FP), AX
-	MOVQ   stride+64(FP), CX
+	MOVQ   c+72(FP), AX
+	MOVQ   stride+80(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+80(FP), DX
-	MOVQ   bias+72(FP), BX
+	MOVQ   f+96(FP), DX
+	MOVQ   bias+88(FP), BX
 	TESTQ  $0x00000001, DX
 	JZ     after_flag1_3
 	MOVQ   AX, SI
@@ -10602,6 +10909,9 @@ after_flag1_3:
 	VBROADCASTSS 8(BX), Z6
 	VADDPS       Z6, Z4, Z4
 	VADDPS       Z6, Z5, Z5
+	MOVQ         bias+88(FP), SI
+	ADDQ         $0x0c, SI
+	MOVQ         SI, bias+88(FP)
 
 after_flag2_3:
 	TESTQ   $0x00000004, DX
@@ -10635,20 +10945,36 @@ after_flag8_3:
 	ADDQ    CX, AX
 	VMOVUPS Z4, (AX)
 	VMOVUPS Z5, 64(AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+80(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x03, AX, AX
+	MOVQ    c+72(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+72(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_3
 	VZEROUPPER
 	RET
 
 rows_4:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_4:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
+	MOVQ       b+56(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
-	MOVQ       c+56(FP), R8
+	MOVQ       c+72(FP), R8
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
@@ -10657,7 +10983,7 @@ rows_4:
 	VXORPS     Z5, Z5, Z5
 	VXORPS     Z6, Z6, Z6
 	VXORPS     Z7, Z7, Z7
-	MOVQ       stride+64(FP), R9
+	MOVQ       stride+80(FP), R9
 	SHLQ       $0x02, R9
 	PREFETCHT0 (R8)
 	PREFETCHT0 64(R8)
@@ -10674,7 +11000,7 @@ rows_4:
 	PREFETCHT0 (R8)
 	PREFETCHT0 64(R8)
 	PREFETCHT0 124(R8)
-	MOVQ       panel+48(FP), R8
+	MOVQ       panel+64(FP), R8
 	SHLQ       $0x02, R8
 
 pairs_4:
@@ -10736,11 +11062,11 @@ last_4:
 	ADDQ         BX, DI
 
 end_4:
-	MOVQ   c+56(FP), AX
-	MOVQ   stride+64(FP), CX
+	MOVQ   c+72(FP), AX
+	MOVQ   stride+80(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+80(FP), DX
-	MOVQ   bias+72(FP), BX
+	MOVQ   f+96(FP), DX
+	MOVQ   bias+88(FP), BX
 	TESTQ  $0x00000001, DX
 	JZ     after_flag1_4
 	MOVQ   AX, SI
@@ -10771,6 +11097,9 @@ after_flag1_4:
 	VBROADCASTSS 12(BX), Z8
 	VADDPS       Z8, Z6, Z6
 	VADDPS       Z8, Z7, Z7
+	MOVQ         bias+88(FP), SI
+	ADDQ         $0x10, SI
+	MOVQ         SI, bias+88(FP)
 
 after_flag2_4:
 	TESTQ   $0x00000004, DX
@@ -10811,20 +11140,36 @@ after_flag8_4:
 	ADDQ    CX, AX
 	VMOVUPS Z6, (AX)
 	VMOVUPS Z7, 64(AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+80(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x04, AX, AX
+	MOVQ    c+72(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+72(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_4
 	VZEROUPPER
 	RET
 
 rows_5:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_5:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
+	MOVQ       b+56(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
-	MOVQ       c+56(FP), R8
+	MOVQ       c+72(FP), R8
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
@@ -10835,7 +11180,7 @@ rows_5:
 	VXORPS     Z7, Z7, Z7
 	VXORPS     Z8, Z8, Z8
 	VXORPS     Z9, Z9, Z9
-	MOVQ       stride+64(FP), R9
+	MOVQ       stride+80(FP), R9
 	SHLQ       $0x02, R9
 	PREFETCHT0 (R8)
 	PREFETCHT0 64(R8)
@@ -10856,7 +11201,7 @@ rows_5:
 	PREFETCHT0 (R8)
 	PREFETCHT0 64(R8)
 	PREFETCHT0 124(R8)
-	MOVQ       panel+48(FP), R8
+	MOVQ       panel+64(FP), R8
 	SHLQ       $0x02, R8
 
 pairs_5:
@@ -10927,11 +11272,11 @@ last_5:
 	ADDQ         BX, DI
 
 end_5:
-	MOVQ   c+56(FP), AX
-	MOVQ   stride+64(FP), CX
+	MOVQ   c+72(FP), AX
+	MOVQ   stride+80(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+80(FP), DX
-	MOVQ   bias+72(FP), BX
+	MOVQ   f+96(FP), DX
+	MOVQ   bias+88(FP), BX
 	TESTQ  $0x00000001, DX
 	JZ     after_flag1_5
 	MOVQ   AX, SI
@@ -10968,6 +11313,9 @@ after_flag1_5:
 	VBROADCASTSS 16(BX), Z10
 	VADDPS       Z10, Z8, Z8
 	VADDPS       Z10, Z9, Z9
+	MOVQ         bias+88(FP), SI
+	ADDQ         $0x14, SI
+	MOVQ         SI, bias+88(FP)
 
 after_flag2_5:
 	TESTQ   $0x00000004, DX
@@ -11015,20 +11363,36 @@ after_flag8_5:
 	ADDQ    CX, AX
 	VMOVUPS Z8, (AX)
 	VMOVUPS Z9, 64(AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+80(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x05, AX, AX
+	MOVQ    c+72(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+72(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_5
 	VZEROUPPER
 	RET
 
 rows_6:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_6:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
+	MOVQ       b+56(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
-	MOVQ       c+56(FP), R8
+	MOVQ       c+72(FP), R8
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
@@ -11041,7 +11405,7 @@ rows_6:
 	VXORPS     Z9, Z9, Z9
 	VXORPS     Z10, Z10, Z10
 	VXORPS     Z11, Z11, Z11
-	MOVQ       stride+64(FP), R9
+	MOVQ       stride+80(FP), R9
 	SHLQ       $0x02, R9
 	PREFETCHT0 (R8)
 	PREFETCHT0 64(R8)
@@ -11066,7 +11430,7 @@ rows_6:
 	PREFETCHT0 (R8)
 	PREFETCHT0 64(R8)
 	PREFETCHT0 124(R8)
-	MOVQ       panel+48(FP), R8
+	MOVQ       panel+64(FP), R8
 	SHLQ       $0x02, R8
 
 pairs_6:
@@ -11146,11 +11510,11 @@ last_6:
 	ADDQ         BX, DI
 
 end_6:
-	MOVQ   c+56(FP), AX
-	MOVQ   stride+64(FP), CX
+	MOVQ   c+72(FP), AX
+	MOVQ   stride+80(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+80(FP), DX
-	MOVQ   bias+72(FP), BX
+	MOVQ   f+96(FP), DX
+	MOVQ   bias+88(FP), BX
 	TESTQ  $0x00000001, DX
 	JZ     after_flag1_6
 	MOVQ   AX, SI
@@ -11193,6 +11557,9 @@ after_flag1_6:
 	VBROADCASTSS 20(BX), Z12
 	VADDPS       Z12, Z10, Z10
 	VADDPS       Z12, Z11, Z11
+	MOVQ         bias+88(FP), SI
+	ADDQ         $0x18, SI
+	MOVQ         SI, bias+88(FP)
 
 after_flag2_6:
 	TESTQ   $0x00000004, DX
@@ -11247,22 +11614,38 @@ after_flag8_6:
 	ADDQ    CX, AX
 	VMOVUPS Z10, (AX)
 	VMOVUPS Z11, 64(AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+80(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x06, AX, AX
+	MOVQ    c+72(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+72(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_6
 	VZEROUPPER
 	RET
 
 rows_7:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_7:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
+	MOVQ       b+56(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
 	LEAQ       (DI)(DX*2), R8
 	ADDQ       DX, R8
-	MOVQ       c+56(FP), R9
+	MOVQ       c+72(FP), R9
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
@@ -11277,7 +11660,7 @@ rows_7:
 	VXORPS     Z11, Z11, Z11
 	VXORPS     Z12, Z12, Z12
 	VXORPS     Z13, Z13, Z13
-	MOVQ       stride+64(FP), R10
+	MOVQ       stride+80(FP), R10
 	SHLQ       $0x02, R10
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
@@ -11306,7 +11689,7 @@ rows_7:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 124(R9)
-	MOVQ       panel+48(FP), R9
+	MOVQ       panel+64(FP), R9
 	SHLQ       $0x02, R9
 
 pairs_7:
@@ -11398,11 +11781,11 @@ last_7:
 	ADDQ         BX, R8
 
 end_7:
-	MOVQ   c+56(FP), AX
-	MOVQ   stride+64(FP), CX
+	MOVQ   c+72(FP), AX
+	MOVQ   stride+80(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+80(FP), DX
-	MOVQ   bias+72(FP), BX
+	MOVQ   f+96(FP), DX
+	MOVQ   bias+88(FP), BX
 	TESTQ  $0x00000001, DX
 	JZ     after_flag1_7
 	MOVQ   AX, SI
@@ -11451,6 +11834,9 @@ after_flag1_7:
 	VBROADCASTSS 24(BX), Z14
 	VADDPS       Z14, Z12, Z12
 	VADDPS       Z14, Z13, Z13
+	MOVQ         bias+88(FP), SI
+	ADDQ         $0x1c, SI
+	MOVQ         SI, bias+88(FP)
 
 after_flag2_7:
 	TESTQ   $0x00000004, DX
@@ -11512,22 +11898,38 @@ after_flag8_7:
 	ADDQ    CX, AX
 	VMOVUPS Z12, (AX)
 	VMOVUPS Z13, 64(AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+80(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x07, AX, AX
+	MOVQ    c+72(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+72(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_7
 	VZEROUPPER
 	RET
 
 rows_8:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_8:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
+	MOVQ       b+56(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
 	LEAQ       (DI)(DX*2), R8
 	ADDQ       DX, R8
-	MOVQ       c+56(FP), R9
+	MOVQ       c+72(FP), R9
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
@@ -11544,7 +11946,7 @@ rows_8:
 	VXORPS     Z13, Z13, Z13
 	VXORPS     Z14, Z14, Z14
 	VXORPS     Z15, Z15, Z15
-	MOVQ       stride+64(FP), R10
+	MOVQ       stride+80(FP), R10
 	SHLQ       $0x02, R10
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
@@ -11577,7 +11979,7 @@ rows_8:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 124(R9)
-	MOVQ       panel+48(FP), R9
+	MOVQ       panel+64(FP), R9
 	SHLQ       $0x02, R9
 
 pairs_8:
@@ -11678,11 +12080,11 @@ last_8:
 	ADDQ         BX, R8
 
 end_8:
-	MOVQ   c+56(FP), AX
-	MOVQ   stride+64(FP), CX
+	MOVQ   c+72(FP), AX
+	MOVQ   stride+80(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+80(FP), DX
-	MOVQ   bias+72(FP), BX
+	MOVQ   f+96(FP), DX
+	MOVQ   bias+88(FP), BX
 	TESTQ  $0x00000001, DX
 	JZ     after_flag1_8
 	MOVQ   AX, SI
@@ -11737,6 +12139,9 @@ after_flag1_8:
 	VBROADCASTSS 28(BX), Z16
 	VADDPS       Z16, Z14, Z14
 	VADDPS       Z16, Z15, Z15
+	MOVQ         bias+88(FP), SI
+	ADDQ         $0x20, SI
+	MOVQ         SI, bias+88(FP)
 
 after_flag2_8:
 	TESTQ   $0x00000004, DX
@@ -11805,22 +12210,38 @@ after_flag8_8:
 	ADDQ    CX, AX
 	VMOVUPS Z14, (AX)
 	VMOVUPS Z15, 64(AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+80(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x08, AX, AX
+	MOVQ    c+72(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+72(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_8
 	VZEROUPPER
 	RET
 
 rows_9:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_9:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
+	MOVQ       b+56(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
 	LEAQ       (DI)(DX*2), R8
 	ADDQ       DX, R8
-	MOVQ       c+56(FP), R9
+	MOVQ       c+72(FP), R9
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
@@ -11839,7 +12260,7 @@ rows_9:
 	VXORPS     Z15, Z15, Z15
 	VXORPS     Z16, Z16, Z16
 	VXORPS     Z17, Z17, Z17
-	MOVQ       stride+64(FP), R10
+	MOVQ       stride+80(FP), R10
 	SHLQ       $0x02, R10
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
@@ -11876,7 +12297,7 @@ rows_9:
 	PREFETCHT0 (R9)
 	PREFETCHT0 64(R9)
 	PREFETCHT0 124(R9)
-	MOVQ       panel+48(FP), R9
+	MOVQ       panel+64(FP), R9
 	SHLQ       $0x02, R9
 
 pairs_9:
@@ -11986,11 +12407,11 @@ last_9:
 	ADDQ         BX, R8
 
 end_9:
-	MOVQ   c+56(FP), AX
-	MOVQ   stride+64(FP), CX
+	MOVQ   c+72(FP), AX
+	MOVQ   stride+80(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+80(FP), DX
-	MOVQ   bias+72(FP), BX
+	MOVQ   f+96(FP), DX
+	MOVQ   bias+88(FP), BX
 	TESTQ  $0x00000001, DX
 	JZ     after_flag1_9
 	MOVQ   AX, SI
@@ -12051,6 +12472,9 @@ after_flag1_9:
 	VBROADCASTSS 32(BX), Z18
 	VADDPS       Z18, Z16, Z16
 	VADDPS       Z18, Z17, Z17
+	MOVQ         bias+88(FP), SI
+	ADDQ         $0x24, SI
+	MOVQ         SI, bias+88(FP)
 
 after_flag2_9:
 	TESTQ   $0x00000004, DX
@@ -12126,24 +12550,40 @@ after_flag8_9:
 	ADDQ    CX, AX
 	VMOVUPS Z16, (AX)
 	VMOVUPS Z17, 64(AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+80(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x09, AX, AX
+	MOVQ    c+72(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+72(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_9
 	VZEROUPPER
 	RET
 
 rows_10:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_10:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
+	MOVQ       b+56(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
 	LEAQ       (DI)(DX*2), R8
 	ADDQ       DX, R8
 	LEAQ       (R8)(DX*2), R9
 	ADDQ       DX, R9
-	MOVQ       c+56(FP), R10
+	MOVQ       c+72(FP), R10
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
@@ -12164,7 +12604,7 @@ rows_10:
 	VXORPS     Z17, Z17, Z17
 	VXORPS     Z18, Z18, Z18
 	VXORPS     Z19, Z19, Z19
-	MOVQ       stride+64(FP), R11
+	MOVQ       stride+80(FP), R11
 	SHLQ       $0x02, R11
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
@@ -12205,7 +12645,7 @@ rows_10:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	PREFETCHT0 124(R10)
-	MOVQ       panel+48(FP), R10
+	MOVQ       panel+64(FP), R10
 	SHLQ       $0x02, R10
 
 pairs_10:
@@ -12327,11 +12767,11 @@ last_10:
 	ADDQ         BX, R9
 
 end_10:
-	MOVQ   c+56(FP), AX
-	MOVQ   stride+64(FP), CX
+	MOVQ   c+72(FP), AX
+	MOVQ   stride+80(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+80(FP), DX
-	MOVQ   bias+72(FP), BX
+	MOVQ   f+96(FP), DX
+	MOVQ   bias+88(FP), BX
 	TESTQ  $0x00000001, DX
 	JZ     after_flag1_10
 	MOVQ   AX, SI
@@ -12398,6 +12838,9 @@ after_flag1_10:
 	VBROADCASTSS 36(BX), Z20
 	VADDPS       Z20, Z18, Z18
 	VADDPS       Z20, Z19, Z19
+	MOVQ         bias+88(FP), SI
+	ADDQ         $0x28, SI
+	MOVQ         SI, bias+88(FP)
 
 after_flag2_10:
 	TESTQ   $0x00000004, DX
@@ -12480,24 +12923,40 @@ after_flag8_10:
 	ADDQ    CX, AX
 	VMOVUPS Z18, (AX)
 	VMOVUPS Z19, 64(AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+80(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x0a, AX, AX
+	MOVQ    c+72(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+72(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_10
 	VZEROUPPER
 	RET
 
 rows_11:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_11:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
+	MOVQ       b+56(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
 	LEAQ       (DI)(DX*2), R8
 	ADDQ       DX, R8
 	LEAQ       (R8)(DX*2), R9
 	ADDQ       DX, R9
-	MOVQ       c+56(FP), R10
+	MOVQ       c+72(FP), R10
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
@@ -12520,7 +12979,7 @@ rows_11:
 	VXORPS     Z19, Z19, Z19
 	VXORPS     Z20, Z20, Z20
 	VXORPS     Z21, Z21, Z21
-	MOVQ       stride+64(FP), R11
+	MOVQ       stride+80(FP), R11
 	SHLQ       $0x02, R11
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
@@ -12565,7 +13024,7 @@ rows_11:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	PREFETCHT0 124(R10)
-	MOVQ       panel+48(FP), R10
+	MOVQ       panel+64(FP), R10
 	SHLQ       $0x02, R10
 
 pairs_11:
@@ -12696,11 +13155,11 @@ last_11:
 	ADDQ         BX, R9
 
 end_11:
-	MOVQ   c+56(FP), AX
-	MOVQ   stride+64(FP), CX
+	MOVQ   c+72(FP), AX
+	MOVQ   stride+80(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+80(FP), DX
-	MOVQ   bias+72(FP), BX
+	MOVQ   f+96(FP), DX
+	MOVQ   bias+88(FP), BX
 	TESTQ  $0x00000001, DX
 	JZ     after_flag1_11
 	MOVQ   AX, SI
@@ -12773,6 +13232,9 @@ after_flag1_11:
 	VBROADCASTSS 40(BX), Z22
 	VADDPS       Z22, Z20, Z20
 	VADDPS       Z22, Z21, Z21
+	MOVQ         bias+88(FP), SI
+	ADDQ         $0x2c, SI
+	MOVQ         SI, bias+88(FP)
 
 after_flag2_11:
 	TESTQ   $0x00000004, DX
@@ -12862,24 +13324,40 @@ after_flag8_11:
 	ADDQ    CX, AX
 	VMOVUPS Z20, (AX)
 	VMOVUPS Z21, 64(AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+80(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x0b, AX, AX
+	MOVQ    c+72(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+72(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_11
 	VZEROUPPER
 	RET
 
 rows_12:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_12:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
+	MOVQ       b+56(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
 	LEAQ       (DI)(DX*2), R8
 	ADDQ       DX, R8
 	LEAQ       (R8)(DX*2), R9
 	ADDQ       DX, R9
-	MOVQ       c+56(FP), R10
+	MOVQ       c+72(FP), R10
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
@@ -12904,7 +13382,7 @@ rows_12:
 	VXORPS     Z21, Z21, Z21
 	VXORPS     Z22, Z22, Z22
 	VXORPS     Z23, Z23, Z23
-	MOVQ       stride+64(FP), R11
+	MOVQ       stride+80(FP), R11
 	SHLQ       $0x02, R11
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
@@ -12953,7 +13431,7 @@ rows_12:
 	PREFETCHT0 (R10)
 	PREFETCHT0 64(R10)
 	PREFETCHT0 124(R10)
-	MOVQ       panel+48(FP), R10
+	MOVQ       panel+64(FP), R10
 	SHLQ       $0x02, R10
 
 pairs_12:
@@ -13093,11 +13571,11 @@ last_12:
 	ADDQ         BX, R9
 
 end_12:
-	MOVQ   c+56(FP), AX
-	MOVQ   stride+64(FP), CX
+	MOVQ   c+72(FP), AX
+	MOVQ   stride+80(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+80(FP), DX
-	MOVQ   bias+72(FP), BX
+	MOVQ   f+96(FP), DX
+	MOVQ   bias+88(FP), BX
 	TESTQ  $0x00000001, DX
 	JZ     after_flag1_12
 	MOVQ   AX, SI
@@ -13176,6 +13654,9 @@ after_flag1_12:
 	VBROADCASTSS 44(BX), Z24
 	VADDPS       Z24, Z22, Z22
 	VADDPS       Z24, Z23, Z23
+	MOVQ         bias+88(FP), SI
+	ADDQ         $0x30, SI
+	MOVQ         SI, bias+88(FP)
 
 after_flag2_12:
 	TESTQ   $0x00000004, DX
@@ -13272,17 +13753,33 @@ after_flag8_12:
 	ADDQ    CX, AX
 	VMOVUPS Z22, (AX)
 	VMOVUPS Z23, 64(AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+80(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x0c, AX, AX
+	MOVQ    c+72(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+72(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_12
 	VZEROUPPER
 	RET
 
 rows_13:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_13:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
+	MOVQ       b+56(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
 	LEAQ       (DI)(DX*2), R8
@@ -13291,7 +13788,7 @@ rows_13:
 	ADDQ       DX, R9
 	LEAQ       (R9)(DX*2), R10
 	ADDQ       DX, R10
-	MOVQ       c+56(FP), R11
+	MOVQ       c+72(FP), R11
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
@@ -13318,7 +13815,7 @@ rows_13:
 	VXORPS     Z23, Z23, Z23
 	VXORPS     Z24, Z24, Z24
 	VXORPS     Z25, Z25, Z25
-	MOVQ       stride+64(FP), R12
+	MOVQ       stride+80(FP), R12
 	SHLQ       $0x02, R12
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
@@ -13371,7 +13868,7 @@ rows_13:
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	PREFETCHT0 124(R11)
-	MOVQ       panel+48(FP), R11
+	MOVQ       panel+64(FP), R11
 	SHLQ       $0x02, R11
 
 pairs_13:
@@ -13523,11 +14020,11 @@ last_13:
 	ADDQ         BX, R10
 
 end_13:
-	MOVQ   c+56(FP), AX
-	MOVQ   stride+64(FP), CX
+	MOVQ   c+72(FP), AX
+	MOVQ   stride+80(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+80(FP), DX
-	MOVQ   bias+72(FP), BX
+	MOVQ   f+96(FP), DX
+	MOVQ   bias+88(FP), BX
 	TESTQ  $0x00000001, DX
 	JZ     after_flag1_13
 	MOVQ   AX, SI
@@ -13612,6 +14109,9 @@ after_flag1_13:
 	VBROADCASTSS 48(BX), Z26
 	VADDPS       Z26, Z24, Z24
 	VADDPS       Z26, Z25, Z25
+	MOVQ         bias+88(FP), SI
+	ADDQ         $0x34, SI
+	MOVQ         SI, bias+88(FP)
 
 after_flag2_13:
 	TESTQ   $0x00000004, DX
@@ -13715,17 +14215,33 @@ after_flag8_13:
 	ADDQ    CX, AX
 	VMOVUPS Z24, (AX)
 	VMOVUPS Z25, 64(AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+80(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x0d, AX, AX
+	MOVQ    c+72(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+72(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_13
 	VZEROUPPER
 	RET
 
 rows_14:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       rowStride+24(FP), DX
+tile_14:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       rowStride+32(FP), DX
 	SHLQ       $0x02, DX
-	MOVQ       depthStride+32(FP), BX
+	MOVQ       depthStride+40(FP), BX
 	SHLQ       $0x02, BX
-	MOVQ       b+40(FP), SI
+	MOVQ       b+56(FP), SI
 	LEAQ       (CX)(DX*2), DI
 	ADDQ       DX, DI
 	LEAQ       (DI)(DX*2), R8
@@ -13734,7 +14250,7 @@ rows_14:
 	ADDQ       DX, R9
 	LEAQ       (R9)(DX*2), R10
 	ADDQ       DX, R10
-	MOVQ       c+56(FP), R11
+	MOVQ       c+72(FP), R11
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
@@ -13763,7 +14279,7 @@ rows_14:
 	VXORPS     Z25, Z25, Z25
 	VXORPS     Z26, Z26, Z26
 	VXORPS     Z27, Z27, Z27
-	MOVQ       stride+64(FP), R12
+	MOVQ       stride+80(FP), R12
 	SHLQ       $0x02, R12
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
@@ -13820,7 +14336,7 @@ rows_14:
 	PREFETCHT0 (R11)
 	PREFETCHT0 64(R11)
 	PREFETCHT0 124(R11)
-	MOVQ       panel+48(FP), R11
+	MOVQ       panel+64(FP), R11
 	SHLQ       $0x02, R11
 
 pairs_14:
@@ -13981,11 +14497,11 @@ last_14:
 	ADDQ         BX, R10
 
 end_14:
-	MOVQ   c+56(FP), AX
-	MOVQ   stride+64(FP), CX
+	MOVQ   c+72(FP), AX
+	MOVQ   stride+80(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+80(FP), DX
-	MOVQ   bias+72(FP), BX
+	MOVQ   f+96(FP), DX
+	MOVQ   bias+88(FP), BX
 	TESTQ  $0x00000001, DX
 	JZ     after_flag1_14
 	MOVQ   AX, SI
@@ -14076,6 +14592,9 @@ after_flag1_14:
 	VBROADCASTSS 52(BX), Z28
 	VADDPS       Z28, Z26, Z26
 	VADDPS       Z28, Z27, Z27
+	MOVQ         bias+88(FP), SI
+	ADDQ         $0x38, SI
+	MOVQ         SI, bias+88(FP)
 
 after_flag2_14:
 	TESTQ   $0x00000004, DX
@@ -14186,51 +14705,68 @@ after_flag8_14:
 	ADDQ    CX, AX
 	VMOVUPS Z26, (AX)
 	VMOVUPS Z27, 64(AX)
+	MOVQ    tileStride+48(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+80(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x0e, AX, AX
+	MOVQ    c+72(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+72(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_14
 	VZEROUPPER
 	RET
 
-// func multiplyPackedAVX512(rows int, depth int, a *float32, b *float32, panel int, c *float32, stride int, bias *float32, f int)
+// func multiplyPackedAVX512(rows int, tiles int, depth int, a *float32, tileStride int, b *float32, panel int, c *float32, stride int, bias *float32, f int)
 // Requires: AVX, AVX512DQ, AVX512F, MMX+
-TEXT ·multiplyPackedAVX512(SB), NOSPLIT, $0-72
-	MOVQ       rows+0(FP), AX
-	CMPQ       AX, $0x0e
-	JE         rows_14
-	CMPQ       AX, $0x0d
-	JE         rows_13
-	CMPQ       AX, $0x0c
-	JE         rows_12
-	CMPQ       AX, $0x0b
-	JE         rows_11
-	CMPQ       AX, $0x0a
-	JE         rows_10
-	CMPQ       AX, $0x09
-	JE         rows_9
-	CMPQ       AX, $0x08
-	JE         rows_8
-	CMPQ       AX, $0x07
-	JE         rows_7
-	CMPQ       AX, $0x06
-	JE         rows_6
-	CMPQ       AX, $0x05
-	JE         rows_5
-	CMPQ       AX, $0x04
-	JE         rows_4
-	CMPQ       AX, $0x03
-	JE         rows_3
-	CMPQ       AX, $0x02
-	JE         rows_2
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       b+24(FP), DX
-	MOVQ       c+40(FP), BX
+TEXT ·multiplyPackedAVX512(SB), NOSPLIT, $0-88
+	MOVQ rows+0(FP), AX
+	CMPQ AX, $0x0e
+	JE   rows_14
+	CMPQ AX, $0x0d
+	JE   rows_13
+	CMPQ AX, $0x0c
+	JE   rows_12
+	CMPQ AX, $0x0b
+	JE   rows_11
+	CMPQ AX, $0x0a
+	JE   rows_10
+	CMPQ AX, $0x09
+	JE   rows_9
+	CMPQ AX, $0x08
+	JE   rows_8
+	CMPQ AX, $0x07
+	JE   rows_7
+	CMPQ AX, $0x06
+	JE   rows_6
+	CMPQ AX, $0x05
+	JE   rows_5
+	CMPQ AX, $0x04
+	JE   rows_4
+	CMPQ AX, $0x03
+	JE   rows_3
+	CMPQ AX, $0x02
+	JE   rows_2
+
+tile_1:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       c+56(FP), BX
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
-	MOVQ       stride+48(FP), SI
+	MOVQ       stride+64(FP), SI
 	SHLQ       $0x02, SI
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
 	PREFETCHT0 124(BX)
-	MOVQ       panel+32(FP), BX
+	MOVQ       panel+48(FP), BX
 	SHLQ       $0x02, BX
 
 pairs_1:
@@ -14263,11 +14799,11 @@ last_1:
 	VFMADD231PS  Z3, Z4, Z1
 
 end_1:
-	MOVQ   c+40(FP), AX
-	MOVQ   stride+48(FP), CX
+	MOVQ   c+56(FP), AX
+	MOVQ   stride+64(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+64(FP), CX
-	MOVQ   bias+56(FP), DX
+	MOVQ   f+80(FP), CX
+	MOVQ   bias+72(FP), DX
 	TESTQ  $0x00000001, CX
 	JZ     after_flag1_1
 	MOVQ   AX, BX
@@ -14280,6 +14816,9 @@ after_flag1_1:
 	VBROADCASTSS (DX), Z2
 	VADDPS       Z2, Z0, Z0
 	VADDPS       Z2, Z1, Z1
+	MOVQ         bias+72(FP), BX
+	ADDQ         $0x04, BX
+	MOVQ         BX, bias+72(FP)
 
 after_flag2_1:
 	TESTQ   $0x00000004, CX
@@ -14299,19 +14838,35 @@ after_flag4_1:
 after_flag8_1:
 	VMOVUPS Z0, (AX)
 	VMOVUPS Z1, 64(AX)
+	MOVQ    tileStride+32(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+64(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x01, AX, AX
+	MOVQ    c+56(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+56(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_1
 	VZEROUPPER
 	RET
 
 rows_2:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       b+24(FP), DX
-	MOVQ       c+40(FP), BX
+tile_2:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       c+56(FP), BX
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
 	VXORPS     Z3, Z3, Z3
-	MOVQ       stride+48(FP), SI
+	MOVQ       stride+64(FP), SI
 	SHLQ       $0x02, SI
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
@@ -14320,7 +14875,7 @@ rows_2:
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
 	PREFETCHT0 124(BX)
-	MOVQ       panel+32(FP), BX
+	MOVQ       panel+48(FP), BX
 	SHLQ       $0x02, BX
 
 pairs_2:
@@ -14362,11 +14917,11 @@ last_2:
 	VFMADD231PS  Z5, Z6, Z3
 
 end_2:
-	MOVQ   c+40(FP), AX
-	MOVQ   stride+48(FP), CX
+	MOVQ   c+56(FP), AX
+	MOVQ   stride+64(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+64(FP), DX
-	MOVQ   bias+56(FP), BX
+	MOVQ   f+80(FP), DX
+	MOVQ   bias+72(FP), BX
 	TESTQ  $0x00000001, DX
 	JZ     after_flag1_2
 	MOVQ   AX, SI
@@ -14385,6 +14940,9 @@ after_flag1_2:
 	VBROADCASTSS 4(BX), Z4
 	VADDPS       Z4, Z2, Z2
 	VADDPS       Z4, Z3, Z3
+	MOVQ         bias+72(FP), SI
+	ADDQ         $0x08, SI
+	MOVQ         SI, bias+72(FP)
 
 after_flag2_2:
 	TESTQ   $0x00000004, DX
@@ -14411,21 +14969,37 @@ after_flag8_2:
 	ADDQ    CX, AX
 	VMOVUPS Z2, (AX)
 	VMOVUPS Z3, 64(AX)
+	MOVQ    tileStride+32(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+64(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x02, AX, AX
+	MOVQ    c+56(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+56(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_2
 	VZEROUPPER
 	RET
 
 rows_3:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       b+24(FP), DX
-	MOVQ       c+40(FP), BX
+tile_3:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       c+56(FP), BX
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
 	VXORPS     Z3, Z3, Z3
 	VXORPS     Z4, Z4, Z4
 	VXORPS     Z5, Z5, Z5
-	MOVQ       stride+48(FP), SI
+	MOVQ       stride+64(FP), SI
 	SHLQ       $0x02, SI
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
@@ -14438,7 +15012,7 @@ rows_3:
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
 	PREFETCHT0 124(BX)
-	MOVQ       panel+32(FP), BX
+	MOVQ       panel+48(FP), BX
 	SHLQ       $0x02, BX
 
 pairs_3:
@@ -14489,11 +15063,11 @@ last_3:
 	VFMADD231PS  Z7, Z8, Z5
 
 end_3:
-	MOVQ   c+40(FP), AX
-	MOVQ   stride+48(FP), CX
+	MOVQ   c+56(FP), AX
+	MOVQ   stride+64(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+64(FP), DX
-	MOVQ   bias+56(FP), BX
+	MOVQ   f+80(FP), DX
+	MOVQ   bias+72(FP), BX
 	TESTQ  $0x00000001, DX
 	JZ     after_flag1_3
 	MOVQ   AX, SI
@@ -14518,6 +15092,9 @@ after_flag1_3:
 	VBROADCASTSS 8(BX), Z6
 	VADDPS       Z6, Z4, Z4
 	VADDPS       Z6, Z5, Z5
+	MOVQ         bias+72(FP), SI
+	ADDQ         $0x0c, SI
+	MOVQ         SI, bias+72(FP)
 
 after_flag2_3:
 	TESTQ   $0x00000004, DX
@@ -14551,14 +15128,30 @@ after_flag8_3:
 	ADDQ    CX, AX
 	VMOVUPS Z4, (AX)
 	VMOVUPS Z5, 64(AX)
+	MOVQ    tileStride+32(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+64(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x03, AX, AX
+	MOVQ    c+56(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+56(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_3
 	VZEROUPPER
 	RET
 
 rows_4:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       b+24(FP), DX
-	MOVQ       c+40(FP), BX
+tile_4:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       c+56(FP), BX
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
@@ -14567,7 +15160,7 @@ rows_4:
 	VXORPS     Z5, Z5, Z5
 	VXORPS     Z6, Z6, Z6
 	VXORPS     Z7, Z7, Z7
-	MOVQ       stride+48(FP), SI
+	MOVQ       stride+64(FP), SI
 	SHLQ       $0x02, SI
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
@@ -14584,7 +15177,7 @@ rows_4:
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
 	PREFETCHT0 124(BX)
-	MOVQ       panel+32(FP), BX
+	MOVQ       panel+48(FP), BX
 	SHLQ       $0x02, BX
 
 pairs_4:
@@ -14644,11 +15237,11 @@ last_4:
 	VFMADD231PS  Z9, Z10, Z7
 
 end_4:
-	MOVQ   c+40(FP), AX
-	MOVQ   stride+48(FP), CX
+	MOVQ   c+56(FP), AX
+	MOVQ   stride+64(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+64(FP), DX
-	MOVQ   bias+56(FP), BX
+	MOVQ   f+80(FP), DX
+	MOVQ   bias+72(FP), BX
 	TESTQ  $0x00000001, DX
 	JZ     after_flag1_4
 	MOVQ   AX, SI
@@ -14679,6 +15272,9 @@ after_flag1_4:
 	VBROADCASTSS 12(BX), Z8
 	VADDPS       Z8, Z6, Z6
 	VADDPS       Z8, Z7, Z7
+	MOVQ         bias+72(FP), SI
+	ADDQ         $0x10, SI
+	MOVQ         SI, bias+72(FP)
 
 after_flag2_4:
 	TESTQ   $0x00000004, DX
@@ -14719,14 +15315,30 @@ after_flag8_4:
 	ADDQ    CX, AX
 	VMOVUPS Z6, (AX)
 	VMOVUPS Z7, 64(AX)
+	MOVQ    tileStride+32(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+64(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x04, AX, AX
+	MOVQ    c+56(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+56(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_4
 	VZEROUPPER
 	RET
 
 rows_5:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       b+24(FP), DX
-	MOVQ       c+40(FP), BX
+tile_5:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       c+56(FP), BX
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
@@ -14737,7 +15349,7 @@ rows_5:
 	VXORPS     Z7, Z7, Z7
 	VXORPS     Z8, Z8, Z8
 	VXORPS     Z9, Z9, Z9
-	MOVQ       stride+48(FP), SI
+	MOVQ       stride+64(FP), SI
 	SHLQ       $0x02, SI
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
@@ -14758,7 +15370,7 @@ rows_5:
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
 	PREFETCHT0 124(BX)
-	MOVQ       panel+32(FP), BX
+	MOVQ       panel+48(FP), BX
 	SHLQ       $0x02, BX
 
 pairs_5:
@@ -14827,11 +15439,11 @@ last_5:
 	VFMADD231PS  Z11, Z12, Z9
 
 end_5:
-	MOVQ   c+40(FP), AX
-	MOVQ   stride+48(FP), CX
+	MOVQ   c+56(FP), AX
+	MOVQ   stride+64(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+64(FP), DX
-	MOVQ   bias+56(FP), BX
+	MOVQ   f+80(FP), DX
+	MOVQ   bias+72(FP), BX
 	TESTQ  $0x00000001, DX
 	JZ     after_flag1_5
 	MOVQ   AX, SI
@@ -14868,6 +15480,9 @@ after_flag1_5:
 	VBROADCASTSS 16(BX), Z10
 	VADDPS       Z10, Z8, Z8
 	VADDPS       Z10, Z9, Z9
+	MOVQ         bias+72(FP), SI
+	ADDQ         $0x14, SI
+	MOVQ         SI, bias+72(FP)
 
 after_flag2_5:
 	TESTQ   $0x00000004, DX
@@ -14915,14 +15530,30 @@ after_flag8_5:
 	ADDQ    CX, AX
 	VMOVUPS Z8, (AX)
 	VMOVUPS Z9, 64(AX)
+	MOVQ    tileStride+32(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+64(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x05, AX, AX
+	MOVQ    c+56(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+56(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_5
 	VZEROUPPER
 	RET
 
 rows_6:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       b+24(FP), DX
-	MOVQ       c+40(FP), BX
+tile_6:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       c+56(FP), BX
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
@@ -14935,7 +15566,7 @@ rows_6:
 	VXORPS     Z9, Z9, Z9
 	VXORPS     Z10, Z10, Z10
 	VXORPS     Z11, Z11, Z11
-	MOVQ       stride+48(FP), SI
+	MOVQ       stride+64(FP), SI
 	SHLQ       $0x02, SI
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
@@ -14960,7 +15591,7 @@ rows_6:
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
 	PREFETCHT0 124(BX)
-	MOVQ       panel+32(FP), BX
+	MOVQ       panel+48(FP), BX
 	SHLQ       $0x02, BX
 
 pairs_6:
@@ -15038,11 +15669,11 @@ last_6:
 	VFMADD231PS  Z13, Z14, Z11
 
 end_6:
-	MOVQ   c+40(FP), AX
-	MOVQ   stride+48(FP), CX
+	MOVQ   c+56(FP), AX
+	MOVQ   stride+64(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+64(FP), DX
-	MOVQ   bias+56(FP), BX
+	MOVQ   f+80(FP), DX
+	MOVQ   bias+72(FP), BX
 	TESTQ  $0x00000001, DX
 	JZ     after_flag1_6
 	MOVQ   AX, SI
@@ -15085,6 +15716,9 @@ after_flag1_6:
 	VBROADCASTSS 20(BX), Z12
 	VADDPS       Z12, Z10, Z10
 	VADDPS       Z12, Z11, Z11
+	MOVQ         bias+72(FP), SI
+	ADDQ         $0x18, SI
+	MOVQ         SI, bias+72(FP)
 
 after_flag2_6:
 	TESTQ   $0x00000004, DX
@@ -15139,14 +15773,30 @@ after_flag8_6:
 	ADDQ    CX, AX
 	VMOVUPS Z10, (AX)
 	VMOVUPS Z11, 64(AX)
+	MOVQ    tileStride+32(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+64(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x06, AX, AX
+	MOVQ    c+56(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+56(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_6
 	VZEROUPPER
 	RET
 
 rows_7:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       b+24(FP), DX
-	MOVQ       c+40(FP), BX
+tile_7:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       c+56(FP), BX
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
@@ -15161,7 +15811,7 @@ rows_7:
 	VXORPS     Z11, Z11, Z11
 	VXORPS     Z12, Z12, Z12
 	VXORPS     Z13, Z13, Z13
-	MOVQ       stride+48(FP), SI
+	MOVQ       stride+64(FP), SI
 	SHLQ       $0x02, SI
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
@@ -15190,7 +15840,7 @@ rows_7:
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
 	PREFETCHT0 124(BX)
-	MOVQ       panel+32(FP), BX
+	MOVQ       panel+48(FP), BX
 	SHLQ       $0x02, BX
 
 pairs_7:
@@ -15277,11 +15927,11 @@ last_7:
 	VFMADD231PS  Z15, Z16, Z13
 
 end_7:
-	MOVQ   c+40(FP), AX
-	MOVQ   stride+48(FP), CX
+	MOVQ   c+56(FP), AX
+	MOVQ   stride+64(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+64(FP), DX
-	MOVQ   bias+56(FP), BX
+	MOVQ   f+80(FP), DX
+	MOVQ   bias+72(FP), BX
 	TESTQ  $0x00000001, DX
 	JZ     after_flag1_7
 	MOVQ   AX, SI
@@ -15330,6 +15980,9 @@ after_flag1_7:
 	VBROADCASTSS 24(BX), Z14
 	VADDPS       Z14, Z12, Z12
 	VADDPS       Z14, Z13, Z13
+	MOVQ         bias+72(FP), SI
+	ADDQ         $0x1c, SI
+	MOVQ         SI, bias+72(FP)
 
 after_flag2_7:
 	TESTQ   $0x00000004, DX
@@ -15391,14 +16044,30 @@ after_flag8_7:
 	ADDQ    CX, AX
 	VMOVUPS Z12, (AX)
 	VMOVUPS Z13, 64(AX)
+	MOVQ    tileStride+32(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+64(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x07, AX, AX
+	MOVQ    c+56(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+56(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_7
 	VZEROUPPER
 	RET
 
 rows_8:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       b+24(FP), DX
-	MOVQ       c+40(FP), BX
+tile_8:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       c+56(FP), BX
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
@@ -15415,7 +16084,7 @@ rows_8:
 	VXORPS     Z13, Z13, Z13
 	VXORPS     Z14, Z14, Z14
 	VXORPS     Z15, Z15, Z15
-	MOVQ       stride+48(FP), SI
+	MOVQ       stride+64(FP), SI
 	SHLQ       $0x02, SI
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
@@ -15448,7 +16117,7 @@ rows_8:
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
 	PREFETCHT0 124(BX)
-	MOVQ       panel+32(FP), BX
+	MOVQ       panel+48(FP), BX
 	SHLQ       $0x02, BX
 
 pairs_8:
@@ -15544,11 +16213,11 @@ last_8:
 	VFMADD231PS  Z17, Z18, Z15
 
 end_8:
-	MOVQ   c+40(FP), AX
-	MOVQ   stride+48(FP), CX
+	MOVQ   c+56(FP), AX
+	MOVQ   stride+64(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+64(FP), DX
-	MOVQ   bias+56(FP), BX
+	MOVQ   f+80(FP), DX
+	MOVQ   bias+72(FP), BX
 	TESTQ  $0x00000001, DX
 	JZ     after_flag1_8
 	MOVQ   AX, SI
@@ -15603,6 +16272,9 @@ after_flag1_8:
 	VBROADCASTSS 28(BX), Z16
 	VADDPS       Z16, Z14, Z14
 	VADDPS       Z16, Z15, Z15
+	MOVQ         bias+72(FP), SI
+	ADDQ         $0x20, SI
+	MOVQ         SI, bias+72(FP)
 
 after_flag2_8:
 	TESTQ   $0x00000004, DX
@@ -15671,14 +16343,30 @@ after_flag8_8:
 	ADDQ    CX, AX
 	VMOVUPS Z14, (AX)
 	VMOVUPS Z15, 64(AX)
+	MOVQ    tileStride+32(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+64(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x08, AX, AX
+	MOVQ    c+56(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+56(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_8
 	VZEROUPPER
 	RET
 
 rows_9:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       b+24(FP), DX
-	MOVQ       c+40(FP), BX
+tile_9:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       c+56(FP), BX
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
@@ -15697,7 +16385,7 @@ rows_9:
 	VXORPS     Z15, Z15, Z15
 	VXORPS     Z16, Z16, Z16
 	VXORPS     Z17, Z17, Z17
-	MOVQ       stride+48(FP), SI
+	MOVQ       stride+64(FP), SI
 	SHLQ       $0x02, SI
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
@@ -15734,7 +16422,7 @@ rows_9:
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
 	PREFETCHT0 124(BX)
-	MOVQ       panel+32(FP), BX
+	MOVQ       panel+48(FP), BX
 	SHLQ       $0x02, BX
 
 pairs_9:
@@ -15839,11 +16527,11 @@ last_9:
 	VFMADD231PS  Z19, Z20, Z17
 
 end_9:
-	MOVQ   c+40(FP), AX
-	MOVQ   stride+48(FP), CX
+	MOVQ   c+56(FP), AX
+	MOVQ   stride+64(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+64(FP), DX
-	MOVQ   bias+56(FP), BX
+	MOVQ   f+80(FP), DX
+	MOVQ   bias+72(FP), BX
 	TESTQ  $0x00000001, DX
 	JZ     after_flag1_9
 	MOVQ   AX, SI
@@ -15904,6 +16592,9 @@ after_flag1_9:
 	VBROADCASTSS 32(BX), Z18
 	VADDPS       Z18, Z16, Z16
 	VADDPS       Z18, Z17, Z17
+	MOVQ         bias+72(FP), SI
+	ADDQ         $0x24, SI
+	MOVQ         SI, bias+72(FP)
 
 after_flag2_9:
 	TESTQ   $0x00000004, DX
@@ -15979,14 +16670,30 @@ after_flag8_9:
 	ADDQ    CX, AX
 	VMOVUPS Z16, (AX)
 	VMOVUPS Z17, 64(AX)
+	MOVQ    tileStride+32(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+64(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x09, AX, AX
+	MOVQ    c+56(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+56(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_9
 	VZEROUPPER
 	RET
 
 rows_10:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       b+24(FP), DX
-	MOVQ       c+40(FP), BX
+tile_10:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       c+56(FP), BX
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
@@ -16007,7 +16714,7 @@ rows_10:
 	VXORPS     Z17, Z17, Z17
 	VXORPS     Z18, Z18, Z18
 	VXORPS     Z19, Z19, Z19
-	MOVQ       stride+48(FP), SI
+	MOVQ       stride+64(FP), SI
 	SHLQ       $0x02, SI
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
@@ -16048,7 +16755,7 @@ rows_10:
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
 	PREFETCHT0 124(BX)
-	MOVQ       panel+32(FP), BX
+	MOVQ       panel+48(FP), BX
 	SHLQ       $0x02, BX
 
 pairs_10:
@@ -16162,11 +16869,11 @@ last_10:
 	VFMADD231PS  Z21, Z22, Z19
 
 end_10:
-	MOVQ   c+40(FP), AX
-	MOVQ   stride+48(FP), CX
+	MOVQ   c+56(FP), AX
+	MOVQ   stride+64(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+64(FP), DX
-	MOVQ   bias+56(FP), BX
+	MOVQ   f+80(FP), DX
+	MOVQ   bias+72(FP), BX
 	TESTQ  $0x00000001, DX
 	JZ     after_flag1_10
 	MOVQ   AX, SI
@@ -16233,6 +16940,9 @@ after_flag1_10:
 	VBROADCASTSS 36(BX), Z20
 	VADDPS       Z20, Z18, Z18
 	VADDPS       Z20, Z19, Z19
+	MOVQ         bias+72(FP), SI
+	ADDQ         $0x28, SI
+	MOVQ         SI, bias+72(FP)
 
 after_flag2_10:
 	TESTQ   $0x00000004, DX
@@ -16315,14 +17025,30 @@ after_flag8_10:
 	ADDQ    CX, AX
 	VMOVUPS Z18, (AX)
 	VMOVUPS Z19, 64(AX)
+	MOVQ    tileStride+32(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+64(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x0a, AX, AX
+	MOVQ    c+56(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+56(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_10
 	VZEROUPPER
 	RET
 
 rows_11:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       b+24(FP), DX
-	MOVQ       c+40(FP), BX
+tile_11:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       c+56(FP), BX
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
@@ -16345,7 +17071,7 @@ rows_11:
 	VXORPS     Z19, Z19, Z19
 	VXORPS     Z20, Z20, Z20
 	VXORPS     Z21, Z21, Z21
-	MOVQ       stride+48(FP), SI
+	MOVQ       stride+64(FP), SI
 	SHLQ       $0x02, SI
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
@@ -16390,7 +17116,7 @@ rows_11:
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
 	PREFETCHT0 124(BX)
-	MOVQ       panel+32(FP), BX
+	MOVQ       panel+48(FP), BX
 	SHLQ       $0x02, BX
 
 pairs_11:
@@ -16513,11 +17239,11 @@ last_11:
 	VFMADD231PS  Z23, Z24, Z21
 
 end_11:
-	MOVQ   c+40(FP), AX
-	MOVQ   stride+48(FP), CX
+	MOVQ   c+56(FP), AX
+	MOVQ   stride+64(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+64(FP), DX
-	MOVQ   bias+56(FP), BX
+	MOVQ   f+80(FP), DX
+	MOVQ   bias+72(FP), BX
 	TESTQ  $0x00000001, DX
 	JZ     after_flag1_11
 	MOVQ   AX, SI
@@ -16590,6 +17316,9 @@ after_flag1_11:
 	VBROADCASTSS 40(BX), Z22
 	VADDPS       Z22, Z20, Z20
 	VADDPS       Z22, Z21, Z21
+	MOVQ         bias+72(FP), SI
+	ADDQ         $0x2c, SI
+	MOVQ         SI, bias+72(FP)
 
 after_flag2_11:
 	TESTQ   $0x00000004, DX
@@ -16679,14 +17408,30 @@ after_flag8_11:
 	ADDQ    CX, AX
 	VMOVUPS Z20, (AX)
 	VMOVUPS Z21, 64(AX)
+	MOVQ    tileStride+32(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+64(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x0b, AX, AX
+	MOVQ    c+56(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+56(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_11
 	VZEROUPPER
 	RET
 
 rows_12:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       b+24(FP), DX
-	MOVQ       c+40(FP), BX
+tile_12:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       c+56(FP), BX
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
@@ -16711,7 +17456,7 @@ rows_12:
 	VXORPS     Z21, Z21, Z21
 	VXORPS     Z22, Z22, Z22
 	VXORPS     Z23, Z23, Z23
-	MOVQ       stride+48(FP), SI
+	MOVQ       stride+64(FP), SI
 	SHLQ       $0x02, SI
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
@@ -16760,7 +17505,7 @@ rows_12:
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
 	PREFETCHT0 124(BX)
-	MOVQ       panel+32(FP), BX
+	MOVQ       panel+48(FP), BX
 	SHLQ       $0x02, BX
 
 pairs_12:
@@ -16892,11 +17637,11 @@ last_12:
 	VFMADD231PS  Z25, Z26, Z23
 
 end_12:
-	MOVQ   c+40(FP), AX
-	MOVQ   stride+48(FP), CX
+	MOVQ   c+56(FP), AX
+	MOVQ   stride+64(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+64(FP), DX
-	MOVQ   bias+56(FP), BX
+	MOVQ   f+80(FP), DX
+	MOVQ   bias+72(FP), BX
 	TESTQ  $0x00000001, DX
 	JZ     after_flag1_12
 	MOVQ   AX, SI
@@ -16975,6 +17720,9 @@ after_flag1_12:
 	VBROADCASTSS 44(BX), Z24
 	VADDPS       Z24, Z22, Z22
 	VADDPS       Z24, Z23, Z23
+	MOVQ         bias+72(FP), SI
+	ADDQ         $0x30, SI
+	MOVQ         SI, bias+72(FP)
 
 after_flag2_12:
 	TESTQ   $0x00000004, DX
@@ -17071,14 +17819,30 @@ after_flag8_12:
 	ADDQ    CX, AX
 	VMOVUPS Z22, (AX)
 	VMOVUPS Z23, 64(AX)
+	MOVQ    tileStride+32(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+64(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x0c, AX, AX
+	MOVQ    c+56(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+56(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_12
 	VZEROUPPER
 	RET
 
 rows_13:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       b+24(FP), DX
-	MOVQ       c+40(FP), BX
+tile_13:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       c+56(FP), BX
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
@@ -17105,7 +17869,7 @@ rows_13:
 	VXORPS     Z23, Z23, Z23
 	VXORPS     Z24, Z24, Z24
 	VXORPS     Z25, Z25, Z25
-	MOVQ       stride+48(FP), SI
+	MOVQ       stride+64(FP), SI
 	SHLQ       $0x02, SI
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
@@ -17158,7 +17922,7 @@ rows_13:
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
 	PREFETCHT0 124(BX)
-	MOVQ       panel+32(FP), BX
+	MOVQ       panel+48(FP), BX
 	SHLQ       $0x02, BX
 
 pairs_13:
@@ -17299,11 +18063,11 @@ last_13:
 	VFMADD231PS  Z27, Z28, Z25
 
 end_13:
-	MOVQ   c+40(FP), AX
-	MOVQ   stride+48(FP), CX
+	MOVQ   c+56(FP), AX
+	MOVQ   stride+64(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+64(FP), DX
-	MOVQ   bias+56(FP), BX
+	MOVQ   f+80(FP), DX
+	MOVQ   bias+72(FP), BX
 	TESTQ  $0x00000001, DX
 	JZ     after_flag1_13
 	MOVQ   AX, SI
@@ -17388,6 +18152,9 @@ after_flag1_13:
 	VBROADCASTSS 48(BX), Z26
 	VADDPS       Z26, Z24, Z24
 	VADDPS       Z26, Z25, Z25
+	MOVQ         bias+72(FP), SI
+	ADDQ         $0x34, SI
+	MOVQ         SI, bias+72(FP)
 
 after_flag2_13:
 	TESTQ   $0x00000004, DX
@@ -17491,14 +18258,30 @@ after_flag8_13:
 	ADDQ    CX, AX
 	VMOVUPS Z24, (AX)
 	VMOVUPS Z25, 64(AX)
+	MOVQ    tileStride+32(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+64(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x0d, AX, AX
+	MOVQ    c+56(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+56(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_13
 	VZEROUPPER
 	RET
 
 rows_14:
-	MOVQ       depth+8(FP), AX
-	MOVQ       a+16(FP), CX
-	MOVQ       b+24(FP), DX
-	MOVQ       c+40(FP), BX
+tile_14:
+	MOVQ       depth+16(FP), AX
+	MOVQ       a+24(FP), CX
+	MOVQ       b+40(FP), DX
+	MOVQ       c+56(FP), BX
 	VXORPS     Z0, Z0, Z0
 	VXORPS     Z1, Z1, Z1
 	VXORPS     Z2, Z2, Z2
@@ -17527,7 +18310,7 @@ rows_14:
 	VXORPS     Z25, Z25, Z25
 	VXORPS     Z26, Z26, Z26
 	VXORPS     Z27, Z27, Z27
-	MOVQ       stride+48(FP), SI
+	MOVQ       stride+64(FP), SI
 	SHLQ       $0x02, SI
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
@@ -17584,7 +18367,7 @@ rows_14:
 	PREFETCHT0 (BX)
 	PREFETCHT0 64(BX)
 	PREFETCHT0 124(BX)
-	MOVQ       panel+32(FP), BX
+	MOVQ       panel+48(FP), BX
 	SHLQ       $0x02, BX
 
 pairs_14:
@@ -17734,11 +18517,11 @@ last_14:
 	VFMADD231PS  Z29, Z30, Z27
 
 end_14:
-	MOVQ   c+40(FP), AX
-	MOVQ   stride+48(FP), CX
+	MOVQ   c+56(FP), AX
+	MOVQ   stride+64(FP), CX
 	SHLQ   $0x02, CX
-	MOVQ   f+64(FP), DX
-	MOVQ   bias+56(FP), BX
+	MOVQ   f+80(FP), DX
+	MOVQ   bias+72(FP), BX
 	TESTQ  $0x00000001, DX
 	JZ     after_flag1_14
 	MOVQ   AX, SI
@@ -17829,6 +18612,9 @@ after_flag1_14:
 	VBROADCASTSS 52(BX), Z28
 	VADDPS       Z28, Z26, Z26
 	VADDPS       Z28, Z27, Z27
+	MOVQ         bias+72(FP), SI
+	ADDQ         $0x38, SI
+	MOVQ         SI, bias+72(FP)
 
 after_flag2_14:
 	TESTQ   $0x00000004, DX
@@ -17939,6 +18725,21 @@ after_flag8_14:
 	ADDQ    CX, AX
 	VMOVUPS Z26, (AX)
 	VMOVUPS Z27, 64(AX)
+	MOVQ    tileStride+32(FP), AX
+	SHLQ    $0x02, AX
+	MOVQ    a+24(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, a+24(FP)
+	MOVQ    stride+64(FP), AX
+	SHLQ    $0x02, AX
+	IMUL3Q  $0x0e, AX, AX
+	MOVQ    c+56(FP), CX
+	ADDQ    AX, CX
+	MOVQ    CX, c+56(FP)
+	MOVQ    tiles+8(FP), AX
+	DECQ    AX
+	MOVQ    AX, tiles+8(FP)
+	JNZ     tile_14
 	VZEROUPPER
 	RET
 

@@ -4,10 +4,10 @@
 
 package kernel
 
-// multiplyTileAVX512 is multiply for a tile of 1 to 14 rows.
+// multiplyTilesAVX512 is multiply for tiles of 1 to 14 rows each.
 //
 //go:noescape
-func multiplyTileAVX512(rows int, depth int, a *float32, rowStride int, depthStride int, b *float32, c *float32, stride int, bias *float32, f int)
+func multiplyTilesAVX512(rows int, tiles int, depth int, a *float32, rowStride int, depthStride int, tileStride int, b *float32, c *float32, stride int, bias *float32, f int)
 
 // multiplyTableAVX512 is multiplyTaps for a tile of 1 to 10 rows with 1 taps each.
 //
@@ -252,15 +252,15 @@ func wideCombineAVX512(p *byte)
 // multiplyAddsAVX512 makes twelve fused multiply-adds in each loop.
 func multiplyAddsAVX512(loops int)
 
-// multiplyPairAVX512 is multiplyTileAVX512 for two panels, the second of which lies panel elements behind the first.
+// multiplyPairAVX512 is multiplyTilesAVX512 for two panels, the second of which lies panel elements behind the first.
 //
 //go:noescape
-func multiplyPairAVX512(rows int, depth int, a *float32, rowStride int, depthStride int, b *float32, panel int, c *float32, stride int, bias *float32, f int)
+func multiplyPairAVX512(rows int, tiles int, depth int, a *float32, rowStride int, depthStride int, tileStride int, b *float32, panel int, c *float32, stride int, bias *float32, f int)
 
 // multiplyPackedAVX512 is multiplyPairAVX512 for a left factor whose rows are packed, a cache line for each depth.
 //
 //go:noescape
-func multiplyPackedAVX512(rows int, depth int, a *float32, b *float32, panel int, c *float32, stride int, bias *float32, f int)
+func multiplyPackedAVX512(rows int, tiles int, depth int, a *float32, tileStride int, b *float32, panel int, c *float32, stride int, bias *float32, f int)
 
 // multiplyThreeTapsAVX512 is multiplyTaps for a tile of 1 to 9 rows with 3 taps each.
 //

@@ -26,7 +26,7 @@ func BenchmarkTile(b *testing.B) {
 	panel := make([]float32, panelColumns*maxDepth)
 	c := make([]float32, panelRows*panelColumns)
 	for b.Loop() {
-		multiply(panelRows, maxDepth, left[float32]{x, maxDepth, 1}, panel, c, panelColumns, nil, 0)
+		multiply(panelRows, maxDepth, left[float32]{data: x, rowStride: maxDepth, depthStride: 1}, panel, c, panelColumns, nil, 0)
 	}
 	b.ReportMetric(2*float64(panelRows*panelColumns*maxDepth)*float64(b.N)/b.Elapsed().Seconds()/1e9, "GFLOP/s")
 }

@@ -5,13 +5,13 @@
 
 // Written by hand: each function is AVX-512's or AVX2's, which finds the arguments where they are.
 
-TEXT ·multiplyTile(SB), NOSPLIT, $0-80
+TEXT ·multiplyTiles(SB), NOSPLIT, $0-96
 	CMPQ ·inUse(SB), $const_avx512
 	JEQ  wide
-	JMP  ·multiplyTileAVX2(SB)
+	JMP  ·multiplyTilesAVX2(SB)
 
 wide:
-	JMP ·multiplyTileAVX512(SB)
+	JMP ·multiplyTilesAVX512(SB)
 
 TEXT ·multiplyWindows(SB), NOSPLIT, $0-96
 	CMPQ ·inUse(SB), $const_avx512

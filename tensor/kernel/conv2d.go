@@ -222,9 +222,7 @@ func convTile[T Float](p *convPlan, tile, batch int, x, filter, bias, y, scratch
 			for j := lo; j < hi; j += panelColumns {
 				packWindow(panels[(j-lo)*(k1-k0):], padded, &p.panels[j/panelColumns], p.taps[k0:k1])
 			}
-			for group := range rowGroups(p.outputs) {
-				convGroup(p, at, group, lo, hi, k0, k1, filter, bias, y, panels, f)
-			}
+			convPanels(p, at, lo, hi, k0, k1, filter, bias, y, panels, f)
 		}
 	}
 }
@@ -234,8 +232,9 @@ func convTile[T Float](p *convPlan, tile, batch int, x, filter, bias, y, scratch
 func convInPlace[T Float](p *convPlan, at part, k0, k1 int, filter, bias, y, padded []T, f flags) bool {
 	depth, plane := len(p.taps), p.outH*p.outW
 	places := p.places[:2*at.images*at.rows*p.halves]
-	for group := range rowGroups(p.outputs) {
-		k, end := cut(p.outputs, rowGroups(p.outputs), group)
+	groups := tilesOf(p.outputs)
+	for group := range groups.count {
+		k, end := groups.rows(group)
 		some := bias
 		if p.bias {
 			some = bias[k:]
@@ -258,30 +257,35 @@ func (p *convPlan) epilogue(first, last bool) flags {
 	return Gemm{Bias: kind, ReLU: p.relu}.epilogue(first, last)
 }
 
-// convGroup multiplies taps [k0, k1) of a group of output channels by the packed
-// panels of pixels [lo, hi) and stores the result. A panel that crosses from one
-// image into the next is stored in parts.
-func convGroup[T Float](p *convPlan, at part, group, lo, hi, k0, k1 int, filter, bias, y, panels []T, f flags) {
+// convPanels multiplies taps [k0, k1) of all output channels by the packed panels of pixels
+// [lo, hi) and stores the result. A panel that crosses from one image into the next is stored in
+// parts.
+func convPanels[T Float](p *convPlan, at part, lo, hi, k0, k1 int, filter, bias, y, panels []T, f flags) {
 	depth, plane := len(p.taps), p.outH*p.outW
-	k, end := cut(p.outputs, rowGroups(p.outputs), group)
-	a := left[T]{data: filter[k*depth+k0:], rowStride: depth, depthStride: 1}
-	if p.bias {
-		bias = bias[k:]
-	}
-	y = y[(at.image*p.outputs+k)*plane+at.row*p.outW:]
+	a := left[T]{data: filter[k0:], rowStride: depth, depthStride: 1}
+	y = y[at.image*p.outputs*plane+at.row*p.outW:]
 	for j := lo; j < hi; j += panelColumns {
 		panel := panels[(j-lo)*(k1-k0):]
 		place := &p.panels[j/panelColumns]
 		if place.whole && j+panelColumns <= hi {
-			multiply(end-k, k1-k0, a, panel, y[place.output:], plane, bias, f)
+			multiply(p.outputs, k1-k0, a, panel, y[place.output:], plane, bias, f)
 			continue
 		}
+		convParts(p, a, j, hi, k1-k0, panel, bias, y, f)
+	}
+}
+
+// convParts is convPanels for the panel of pixel j, in parts.
+func convParts[T Float](p *convPlan, a left[T], j, hi, depth int, panel, bias, y []T, f flags) {
+	plane, run, groups := p.outH*p.outW, p.rows*p.outW, tilesOf(p.outputs)
+	for group := range groups.count {
+		k, end := groups.rows(group)
+		a := a.tile(groups, group)
 		var sums [mostRows * panelColumns]T
-		multiplyPart(end-k, k1-k0, a, panel, &sums)
-		run := p.rows * p.outW
+		multiplySums(end-k, depth, a, panel, &sums)
 		for i := j; i < min(j+panelColumns, hi); {
 			n := min(j+panelColumns, hi, (i/run+1)*run) - i
-			finish(end-k, n, sums[i-j:], y[i/run*p.outputs*plane+i%run:], plane, bias, f)
+			finish(end-k, n, sums[i-j:], y[(i/run*p.outputs+k)*plane+i%run:], plane, biasOf(bias, k, end, f), f)
 			i += n
 		}
 	}

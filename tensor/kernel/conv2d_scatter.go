@@ -60,7 +60,7 @@ func (c Conv2D) scatter() Routine {
 	}
 	p.images = max(1, min(tilePixels/(p.outH*p.outW), c.B/tileCount, tileElements/(c.C*p.plane)))
 	tiles := ceilDiv(c.B, p.images)
-	p.ranges = min(rowGroups(c.C), ceilDiv(tileCount, tiles))
+	p.ranges = min(tilesOf(c.C).count, ceilDiv(tileCount, tiles))
 	for image := range p.images {
 		for row := range p.outH {
 			for q := 0; q < p.outW; q += halfPanel {
@@ -92,14 +92,14 @@ func (c Conv2D) scatter() Routine {
 // packed[c*taps*K] and holds, tap by tap in the order of offsets, for each k the group's channels.
 func packFilter[T Float](p *scatterPlan, tile int, w, packed []T) {
 	s := p.shape
-	taps, groups := s.R*s.S, rowGroups(s.C)
+	taps, groups := s.R*s.S, tilesOf(s.C)
 	lo, hi := cut(s.C, min(s.C, tileCount), tile)
 	group := 0
 	for c := lo; c < hi; c++ {
-		first, end := cut(s.C, groups, group)
+		first, end := groups.rows(group)
 		for c >= end {
 			group++
-			first, end = cut(s.C, groups, group)
+			first, end = groups.rows(group)
 		}
 		rows := end - first
 		to := packed[first*taps*s.K:][:rows*taps*s.K]
@@ -119,9 +119,9 @@ func scatterTile[T Float](p *scatterPlan, tile, batch int, o Operands[T]) {
 	s := p.shape
 	image := tile / p.ranges * p.images
 	images := min(p.images, batch-image)
-	groupLo, groupHi := cut(rowGroups(s.C), p.ranges, tile%p.ranges)
-	channelLo, _ := cut(s.C, rowGroups(s.C), groupLo)
-	_, channelHi := cut(s.C, rowGroups(s.C), groupHi-1)
+	groups := tilesOf(s.C)
+	groupLo, groupHi := cut(groups.count, p.ranges, tile%p.ranges)
+	channelLo, channelHi := groups.start(groupLo), groups.start(groupHi)
 	panels, target := o.Scratch[:maxDepth*panelColumns], o.Out[image*s.C*s.H*s.W:][:images*s.C*s.H*s.W]
 	if !p.direct {
 		target = o.Scratch[maxDepth*panelColumns:][:images*s.C*p.plane+slack]
@@ -145,7 +145,7 @@ func scatterTile[T Float](p *scatterPlan, tile, batch int, o Operands[T]) {
 				packHalf(panels[len(some)/2*size+halfPanel:], dout, 0, k1-k0, 0)
 			}
 			for group := groupLo; group < groupHi; group++ {
-				first, end := cut(s.C, rowGroups(s.C), group)
+				first, end := groups.rows(group)
 				rows := end - first
 				filter := o.Workspace[first*len(p.offsets)*s.K+k0*rows:]
 				for i := 0; i < len(some); i += 2 {

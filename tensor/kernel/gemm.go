@@ -111,8 +111,8 @@ func (g Gemm) Plan() (Routine, error) {
 		p.packB = p.rowBlocks > 1
 	}
 	if p.packA {
-		p.packTiles = rowGroups(g.M)
-		p.packedB = packedAt(g.K, rowGroups(g.M), g.M)
+		p.packTiles = tilesOf(g.M).count
+		p.packedB = p.packTiles * packedRows() * g.K
 		plan.Workspace = p.packedB
 	}
 	if p.packB {
@@ -174,34 +174,26 @@ func gemmRun[T Float](p *gemmPlan, phase, tile int, o Operands[T]) {
 
 // packedRows is the distance, in a packed group of rows, from a depth to the next: in AVX-512 each
 // has a cache line of its own.
-func packedRows(rows int) int {
+func packedRows() int {
 	if inUse == avx512 {
 		return panelColumns
 	}
-	return rows
-}
-
-// packedAt is where a packed group begins, whose first row is i.
-func packedAt(depth, group, i int) int {
-	if inUse == avx512 {
-		return group * panelColumns * depth
-	}
-	return i * depth
+	return leastRows
 }
 
 // packLeft packs some groups of rows of A. A group holds, for each depth, its rows.
 func packLeft[T Float](p *gemmPlan, tile int, a, packed []T) {
-	groups := rowGroups(p.M)
-	lo, hi := cut(groups, p.packTiles, tile)
+	groups, distance := tilesOf(p.M), packedRows()
+	lo, hi := cut(groups.count, p.packTiles, tile)
 	if !p.TransposeA {
 		for group := lo; group < hi; group++ {
-			i, end := cut(p.M, groups, group)
-			to := packed[packedAt(p.K, group, i):][:packedRows(end-i)*p.K]
+			i, end := groups.rows(group)
+			to, from := packed[group*distance*p.K:][:distance*p.K], a[i*p.K:end*p.K]
 			if inUse == avx512 {
-				packColumns(to, a[i*p.K:end*p.K], p.K, p.K, end-i)
-				continue
+				packColumns(to, from, p.K, p.K, end-i)
+			} else {
+				packGroup(to, from, end-i, p.K)
 			}
-			packGroup(to, a[i*p.K:end*p.K], end-i, p.K)
 		}
 		return
 	}
@@ -209,42 +201,38 @@ func packLeft[T Float](p *gemmPlan, tile int, a, packed []T) {
 	const few = 16
 	for k0 := 0; k0 < p.K; k0 += few {
 		k1 := min(k0+few, p.K)
-		i, end := lo*p.M/groups, 0
-		for group := lo; group < hi; group, i = group+1, end {
-			end = (group + 1) * p.M / groups
-			rows := end - i
-			distance := packedRows(rows)
-			to := packed[packedAt(p.K, group, i)+k0*distance:][:(k1-k0)*distance]
-			from := a[k0*p.M+i : (k1-1)*p.M+end]
-			if inUse == avx512 && (k1-1)*p.M+i+panelColumns <= len(a) { // with some of the next group's rows, which nobody reads
+		for group := lo; group < hi; group++ {
+			i, end := groups.rows(group)
+			from, to := a[k0*p.M+i:(k1-1)*p.M+end], packed[(group*p.K+k0)*distance:][:(k1-k0)*distance]
+			// Whole lines have some of the next groups' rows, too, which the next depth's replace.
+			switch {
+			case inUse == avx512 && (k1-1)*p.M+i+panelColumns <= len(a):
 				from := a[k0*p.M+i:]
 				for k := range k1 - k0 {
 					row := *(*[panelColumns]T)(from[k*p.M:])
 					*(*[panelColumns]T)(to[k*panelColumns:]) = row
 				}
-				continue
-			}
-			if inUse != avx512 && k1 < p.K && (k1-1)*p.M+i+vector <= len(a) { // with some of the next groups' rows, which the next depth's replace
-				from, to := a[k0*p.M+i:], packed[packedAt(p.K, group, i)+k0*rows:]
+			case inUse != avx512 && k1 < p.K && (k1-1)*p.M+i+vector <= len(a):
+				from, to := a[k0*p.M+i:], packed[(group*p.K+k0)*distance:]
 				for k := range k1 - k0 {
 					row := *(*[vector]T)(from[k*p.M:])
-					*(*[vector]T)(to[k*rows:]) = row
+					*(*[vector]T)(to[k*leastRows:]) = row
 				}
-				continue
-			}
-			for k := range k1 - k0 {
-				copy(to[k*distance:], from[k*p.M:][:rows])
+			default:
+				for k := range k1 - k0 {
+					copy(to[k*distance:], from[k*p.M:][:end-i])
+				}
 			}
 		}
 	}
 }
 
-// packGroup transposes a group of at most eight rows of the given depth.
+// packGroup transposes a group of at most leastRows rows of the given depth.
 func packGroup[T Float](to, from []T, rows, depth int) {
 	done := packGroupFast(to, from, rows, depth)
 	for i := range rows {
 		for k := done; k < depth; k++ {
-			to[k*rows+i] = from[i*depth+k]
+			to[k*leastRows+i] = from[i*depth+k]
 		}
 	}
 }
@@ -295,66 +283,53 @@ func packPanels[T Float](p *gemmPlan, to, b []T, k0, k1, lo, hi int) {
 // gemmTile computes one block of the output. The panels of the right factor are
 // packed once for all rows of the block.
 func gemmTile[T Float](p *gemmPlan, tile int, o Operands[T]) {
-	groupLo, groupHi := cut(rowGroups(p.M), p.rowBlocks, tile%p.rowBlocks)
+	groups := tilesOf(p.M)
+	group, end := cut(groups.count, p.rowBlocks, tile%p.rowBlocks)
+	lo, hi := groups.start(group), groups.start(end)
 	panelLo, panelHi := p.panels(tile)
 	blocks := depthBlocks(p.K)
 	for block := range blocks {
 		k0, k1 := cut(p.K, blocks, block)
-		size := (k1 - k0) * panelColumns
-		f := p.epilogue(block == 0, block == blocks-1)
 		panels := o.Scratch
 		if p.packB {
 			panels = packedPanels(p, o.Workspace[p.packedB:], k0, k1, panelLo)
 		} else {
 			packPanels(p, panels, o.B, k0, k1, panelLo, panelHi)
 		}
-		batch := panelBatch(k1 - k0)
-		if inUse == avx512 { // two panels fit into its first-level cache of 48 KiB
-			batch = max(2, batch)
+		var a left[T]
+		switch {
+		case p.packA:
+			rows := packedRows()
+			a = left[T]{data: o.Workspace[(group*p.K+k0)*rows:], rowStride: 1, depthStride: rows, packed: p.K * rows}
+		case p.TransposeA:
+			a = left[T]{data: o.A[k0*p.M+lo:], rowStride: 1, depthStride: p.M}
+		default:
+			a = left[T]{data: o.A[lo*p.K+k0:], rowStride: p.K, depthStride: 1}
 		}
-		for lo := panelLo; lo < panelHi; lo += batch {
-			for group := groupLo; group < groupHi; group++ {
-				for n, end := lo, min(lo+batch, panelHi); n < end; {
-					n += gemmGroup(p, group, k0, k1, n, end, o, panels[(n-panelLo)*size:], f)
-				}
-			}
+		f := p.epilogue(block == 0, block == blocks-1)
+		bias := biasOf(o.Bias, lo, hi, f)
+		size := (k1 - k0) * panelColumns
+		for n := panelLo; n < panelHi; {
+			n += gemmPanel(p, hi-lo, k1-k0, a, n, panelHi, panels[(n-panelLo)*size:], o.Out[lo*p.N+n*panelColumns:], bias, f)
 		}
 	}
 }
 
-// gemmGroup multiplies one group of rows by the packed panel n, and by the next one if there is one
-// before end. It returns how many.
-func gemmGroup[T Float](p *gemmPlan, group, k0, k1, n, end int, o Operands[T], panels []T, f flags) int {
-	j, size := n*panelColumns, (k1-k0)*panelColumns
-	i, last := cut(p.M, rowGroups(p.M), group)
-	var a left[T]
-	switch {
-	case p.packA:
-		distance := packedRows(last - i)
-		a = left[T]{data: o.Workspace[packedAt(p.K, group, i)+k0*distance:], rowStride: 1, depthStride: distance}
-	case p.TransposeA:
-		a = left[T]{data: o.A[k0*p.M+i:], rowStride: 1, depthStride: p.M}
-	default:
-		a = left[T]{data: o.A[i*p.K+k0:], rowStride: p.K, depthStride: 1}
+// gemmPanel multiplies some rows by the packed panel n, and by the next one if there is one before
+// end and a function for two. It returns how many.
+func gemmPanel[T Float](p *gemmPlan, rows, depth int, a left[T], n, end int, panels, c, bias []T, f flags) int {
+	if f&flagBiasColumn != 0 {
+		bias = bias[n*panelColumns:]
 	}
-	bias := o.Bias
-	switch p.Bias {
-	case BiasRow:
-		bias = bias[i:]
-	case BiasColumn:
-		bias = bias[j:]
-	}
-	c := o.Out[i*p.N+j:]
-	switch rest := p.N - j; {
-	case rest >= 2*panelColumns && n+1 < end:
-		multiplyPair(last-i, k1-k0, a, panels[:2*size], size, c, p.N, bias, f)
+	size := depth * panelColumns
+	switch rest := p.N - n*panelColumns; {
+	case rest >= 2*panelColumns && n+1 < end && p.together > 1:
+		multiplyPair(rows, depth, a, panels[:2*size], size, c, p.N, bias, f)
 		return 2
 	case rest >= panelColumns:
-		multiply(last-i, k1-k0, a, panels[:size], c, p.N, bias, f)
+		multiply(rows, depth, a, panels[:size], c, p.N, bias, f)
 	default:
-		var sums [mostRows * panelColumns]T
-		multiplyPart(last-i, k1-k0, a, panels[:size], &sums)
-		finish(last-i, rest, sums[:], c, p.N, bias, f)
+		multiplyPart(rows, rest, depth, a, panels[:size], c, p.N, bias, f)
 	}
 	return 1
 }

@@ -354,8 +354,8 @@ DATA constants<>+1384(SB)/4, $0x00000000
 DATA constants<>+1388(SB)/4, $0x00000000
 GLOBL constants<>(SB), RODATA|NOPTR, $1392
 
-// func multiplyTile(rows, depth int, a *float32, rowStride, depthStride int, b, c *float32, stride int, bias *float32, f int)
-TEXT ·multiplyTile(SB), NOSPLIT, $0-80
+// func multiplyTiles(rows, tiles, depth int, a *float32, rowStride, depthStride, tileStride int, b, c *float32, stride int, bias *float32, f int)
+TEXT ·multiplyTiles(SB), NOSPLIT, $0-96
 	MOVD rows+0(FP), R0
 	CMP $6, R0
 	BEQ rows_6
@@ -367,138 +367,141 @@ TEXT ·multiplyTile(SB), NOSPLIT, $0-80
 	BEQ rows_3
 	CMP $2, R0
 	BEQ rows_2
-	MOVD depth+8(FP), R1
-	MOVD a+16(FP), R2
-	MOVD rowStride+24(FP), R3
-	LSL $2, R3
-	MOVD depthStride+32(FP), R4
+	MOVD tiles+8(FP), R1
+tile_1:
+	MOVD depth+16(FP), R2
+	MOVD a+24(FP), R3
+	MOVD rowStride+32(FP), R4
 	LSL $2, R4
-	MOVD b+40(FP), R5
+	MOVD depthStride+40(FP), R5
+	LSL $2, R5
+	MOVD b+56(FP), R6
 	WORD $0x6f00e400 // movi v0.2d, #0
 	WORD $0x6f00e401 // movi v1.2d, #0
 	WORD $0x6f00e402 // movi v2.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
-	CMP $4, R4
+	CMP $4, R5
 	BNE across_1
-	SUBS $4, R1
+	SUBS $4, R2
 	BLT along_1_rest
 along_1:
-	WORD $0x3cc10444 // ldr q4, [x2], #16
-	WORD $0xad4018a5 // ldp q5, q6, [x5, #0]
+	WORD $0x3cc10464 // ldr q4, [x3], #16
+	WORD $0xad4018c5 // ldp q5, q6, [x6, #0]
 	WORD $0x4f8410a0 // fmla v0.4s, v5.4s, v4.s[0]
 	WORD $0x4f8410c1 // fmla v1.4s, v6.4s, v4.s[0]
-	WORD $0xad4120a7 // ldp q7, q8, [x5, #32]
+	WORD $0xad4120c7 // ldp q7, q8, [x6, #32]
 	WORD $0x4f8410e2 // fmla v2.4s, v7.4s, v4.s[0]
 	WORD $0x4f841103 // fmla v3.4s, v8.4s, v4.s[0]
-	WORD $0xad4228a9 // ldp q9, q10, [x5, #64]
+	WORD $0xad4228c9 // ldp q9, q10, [x6, #64]
 	WORD $0x4fa41120 // fmla v0.4s, v9.4s, v4.s[1]
 	WORD $0x4fa41141 // fmla v1.4s, v10.4s, v4.s[1]
-	WORD $0xad4330ab // ldp q11, q12, [x5, #96]
+	WORD $0xad4330cb // ldp q11, q12, [x6, #96]
 	WORD $0x4fa41162 // fmla v2.4s, v11.4s, v4.s[1]
 	WORD $0x4fa41183 // fmla v3.4s, v12.4s, v4.s[1]
-	WORD $0xad4438ad // ldp q13, q14, [x5, #128]
+	WORD $0xad4438cd // ldp q13, q14, [x6, #128]
 	WORD $0x4f8419a0 // fmla v0.4s, v13.4s, v4.s[2]
 	WORD $0x4f8419c1 // fmla v1.4s, v14.4s, v4.s[2]
-	WORD $0xad4540af // ldp q15, q16, [x5, #160]
+	WORD $0xad4540cf // ldp q15, q16, [x6, #160]
 	WORD $0x4f8419e2 // fmla v2.4s, v15.4s, v4.s[2]
 	WORD $0x4f841a03 // fmla v3.4s, v16.4s, v4.s[2]
-	WORD $0xad4648b1 // ldp q17, q18, [x5, #192]
+	WORD $0xad4648d1 // ldp q17, q18, [x6, #192]
 	WORD $0x4fa41a20 // fmla v0.4s, v17.4s, v4.s[3]
 	WORD $0x4fa41a41 // fmla v1.4s, v18.4s, v4.s[3]
-	WORD $0xad4750b3 // ldp q19, q20, [x5, #224]
+	WORD $0xad4750d3 // ldp q19, q20, [x6, #224]
 	WORD $0x4fa41a62 // fmla v2.4s, v19.4s, v4.s[3]
 	WORD $0x4fa41a83 // fmla v3.4s, v20.4s, v4.s[3]
-	ADD $256, R5
-	SUBS $4, R1
+	ADD $256, R6
+	SUBS $4, R2
 	BGE along_1
 along_1_rest:
-	ADDS $4, R1
+	ADDS $4, R2
 	BEQ along_1_end
 along_1_one:
-	WORD $0xbc404455 // ldr s21, [x2], #4
-	WORD $0xad405cb6 // ldp q22, q23, [x5, #0]
+	WORD $0xbc404475 // ldr s21, [x3], #4
+	WORD $0xad405cd6 // ldp q22, q23, [x6, #0]
 	WORD $0x4f9512c0 // fmla v0.4s, v22.4s, v21.s[0]
 	WORD $0x4f9512e1 // fmla v1.4s, v23.4s, v21.s[0]
-	WORD $0xad4164b8 // ldp q24, q25, [x5, #32]
+	WORD $0xad4164d8 // ldp q24, q25, [x6, #32]
 	WORD $0x4f951302 // fmla v2.4s, v24.4s, v21.s[0]
 	WORD $0x4f951323 // fmla v3.4s, v25.4s, v21.s[0]
-	ADD $64, R5
-	SUBS $1, R1
+	ADD $64, R6
+	SUBS $1, R2
 	BNE along_1_one
 along_1_end:
 	B end_1
 across_1:
-	SUBS $2, R1
+	SUBS $2, R2
 	BLT deep_1_rest
 deep_1:
-	WORD $0xbd40005a // ldr s26, [x2, #0]
-	WORD $0xad4070bb // ldp q27, q28, [x5, #0]
+	WORD $0xbd40007a // ldr s26, [x3, #0]
+	WORD $0xad4070db // ldp q27, q28, [x6, #0]
 	WORD $0x4f9a1360 // fmla v0.4s, v27.4s, v26.s[0]
 	WORD $0x4f9a1381 // fmla v1.4s, v28.4s, v26.s[0]
-	WORD $0xad4178bd // ldp q29, q30, [x5, #32]
+	WORD $0xad4178dd // ldp q29, q30, [x6, #32]
 	WORD $0x4f9a13a2 // fmla v2.4s, v29.4s, v26.s[0]
 	WORD $0x4f9a13c3 // fmla v3.4s, v30.4s, v26.s[0]
-	ADD R4, R2
-	WORD $0xbd40005f // ldr s31, [x2, #0]
-	WORD $0xad4218a5 // ldp q5, q6, [x5, #64]
+	ADD R5, R3
+	WORD $0xbd40007f // ldr s31, [x3, #0]
+	WORD $0xad4218c5 // ldp q5, q6, [x6, #64]
 	WORD $0x4f9f10a0 // fmla v0.4s, v5.4s, v31.s[0]
 	WORD $0x4f9f10c1 // fmla v1.4s, v6.4s, v31.s[0]
-	WORD $0xad4320a7 // ldp q7, q8, [x5, #96]
+	WORD $0xad4320c7 // ldp q7, q8, [x6, #96]
 	WORD $0x4f9f10e2 // fmla v2.4s, v7.4s, v31.s[0]
 	WORD $0x4f9f1103 // fmla v3.4s, v8.4s, v31.s[0]
-	ADD R4, R2
-	ADD $128, R5
-	SUBS $2, R1
+	ADD R5, R3
+	ADD $128, R6
+	SUBS $2, R2
 	BGE deep_1
 deep_1_rest:
-	ADDS $2, R1
+	ADDS $2, R2
 	BEQ deep_1_end
 deep_1_one:
-	WORD $0xbd400049 // ldr s9, [x2, #0]
-	WORD $0xad402caa // ldp q10, q11, [x5, #0]
+	WORD $0xbd400069 // ldr s9, [x3, #0]
+	WORD $0xad402cca // ldp q10, q11, [x6, #0]
 	WORD $0x4f891140 // fmla v0.4s, v10.4s, v9.s[0]
 	WORD $0x4f891161 // fmla v1.4s, v11.4s, v9.s[0]
-	WORD $0xad4134ac // ldp q12, q13, [x5, #32]
+	WORD $0xad4134cc // ldp q12, q13, [x6, #32]
 	WORD $0x4f891182 // fmla v2.4s, v12.4s, v9.s[0]
 	WORD $0x4f8911a3 // fmla v3.4s, v13.4s, v9.s[0]
-	ADD R4, R2
-	ADD $64, R5
-	SUBS $1, R1
+	ADD R5, R3
+	ADD $64, R6
+	SUBS $1, R2
 	BNE deep_1_one
 deep_1_end:
 end_1:
-	MOVD c+48(FP), R6
-	MOVD stride+56(FP), R7
-	LSL $2, R7
-	MOVD f+72(FP), R8
-	TBZ $0, R8, after_flag0_1
-	MOVD R6, R9
-	MOVD R6, R10
-	WORD $0xad403d2e // ldp q14, q15, [x9, #0]
+	MOVD c+64(FP), R7
+	MOVD stride+72(FP), R8
+	LSL $2, R8
+	MOVD f+88(FP), R9
+	TBZ $0, R9, after_flag0_1
+	MOVD R7, R10
+	MOVD R7, R11
+	WORD $0xad403d4e // ldp q14, q15, [x10, #0]
 	WORD $0x4e2ed400 // fadd v0.4s, v0.4s, v14.4s
 	WORD $0x4e2fd421 // fadd v1.4s, v1.4s, v15.4s
-	WORD $0xad414550 // ldp q16, q17, [x10, #32]
+	WORD $0xad414570 // ldp q16, q17, [x11, #32]
 	WORD $0x4e30d442 // fadd v2.4s, v2.4s, v16.4s
 	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
 after_flag0_1:
-	TBZ $1, R8, after_flag1_1
-	MOVD bias+64(FP), R11
-	WORD $0x4ddfc972 // ld1r {v18.4s}, [x11], #4
+	TBZ $1, R9, after_flag1_1
+	MOVD bias+80(FP), R12
+	WORD $0x4ddfc992 // ld1r {v18.4s}, [x12], #4
 	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
 	WORD $0x4e32d421 // fadd v1.4s, v1.4s, v18.4s
 	WORD $0x4e32d442 // fadd v2.4s, v2.4s, v18.4s
 	WORD $0x4e32d463 // fadd v3.4s, v3.4s, v18.4s
+	MOVD R12, bias+80(FP)
 after_flag1_1:
-	TBZ $2, R8, after_flag2_1
-	MOVD bias+64(FP), R12
-	WORD $0xad401193 // ldp q19, q4, [x12, #0]
+	TBZ $2, R9, after_flag2_1
+	MOVD bias+80(FP), R13
+	WORD $0xad4011b3 // ldp q19, q4, [x13, #0]
 	WORD $0x4e33d400 // fadd v0.4s, v0.4s, v19.4s
 	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
-	WORD $0xad415994 // ldp q20, q22, [x12, #32]
+	WORD $0xad4159b4 // ldp q20, q22, [x13, #32]
 	WORD $0x4e34d442 // fadd v2.4s, v2.4s, v20.4s
 	WORD $0x4e36d463 // fadd v3.4s, v3.4s, v22.4s
 after_flag2_1:
-	TBZ $3, R8, after_flag3_1
+	TBZ $3, R9, after_flag3_1
 	WORD $0x4ea0e817 // fcmlt v23.4s, v0.4s, #0.0
 	WORD $0x4e771c00 // bic v0.16b, v0.16b, v23.16b
 	WORD $0x4ea0e838 // fcmlt v24.4s, v1.4s, #0.0
@@ -508,19 +511,35 @@ after_flag2_1:
 	WORD $0x4ea0e879 // fcmlt v25.4s, v3.4s, #0.0
 	WORD $0x4e791c63 // bic v3.16b, v3.16b, v25.16b
 after_flag3_1:
-	MOVD R6, R13
-	MOVD R6, R14
-	WORD $0xad0005a0 // stp q0, q1, [x13, #0]
-	WORD $0xad010dc2 // stp q2, q3, [x14, #32]
+	MOVD R7, R14
+	MOVD R7, R15
+	WORD $0xad0005c0 // stp q0, q1, [x14, #0]
+	WORD $0xad010de2 // stp q2, q3, [x15, #32]
+	MOVD tileStride+48(FP), R16
+	LSL $2, R16
+	MOVD a+24(FP), R17
+	ADD R16, R17
+	MOVD R17, a+24(FP)
+	MOVD stride+72(FP), R19
+	LSL $2, R19
+	MOVD $1, R20
+	MUL R19, R20
+	MOVD c+64(FP), R21
+	ADD R20, R21
+	MOVD R21, c+64(FP)
+	SUBS $1, R1
+	BNE tile_1
 	RET
 rows_2:
-	MOVD depth+8(FP), R15
-	MOVD a+16(FP), R16
-	MOVD rowStride+24(FP), R17
-	LSL $2, R17
-	MOVD depthStride+32(FP), R19
-	LSL $2, R19
-	MOVD b+40(FP), R20
+	MOVD tiles+8(FP), R22
+tile_2:
+	MOVD depth+16(FP), R23
+	MOVD a+24(FP), R24
+	MOVD rowStride+32(FP), R25
+	LSL $2, R25
+	MOVD depthStride+40(FP), R26
+	LSL $2, R26
+	MOVD b+56(FP), R0
 	WORD $0x6f00e41b // movi v27.2d, #0
 	WORD $0x6f00e41c // movi v28.2d, #0
 	WORD $0x6f00e41d // movi v29.2d, #0
@@ -529,179 +548,180 @@ rows_2:
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e406 // movi v6.2d, #0
 	WORD $0x6f00e407 // movi v7.2d, #0
-	CMP $4, R19
+	CMP $4, R26
 	BNE across_2
-	ADD R17, R16, R21
-	SUBS $4, R15
+	ADD R25, R24, R4
+	SUBS $4, R23
 	BLT along_2_rest
 along_2:
-	WORD $0x3cc1061f // ldr q31, [x16], #16
-	WORD $0x3cc106a8 // ldr q8, [x21], #16
-	WORD $0xad402e8a // ldp q10, q11, [x20, #0]
+	WORD $0x3cc1071f // ldr q31, [x24], #16
+	WORD $0x3cc10488 // ldr q8, [x4], #16
+	WORD $0xad402c0a // ldp q10, q11, [x0, #0]
 	WORD $0x4f9f115b // fmla v27.4s, v10.4s, v31.s[0]
 	WORD $0x4f9f117c // fmla v28.4s, v11.4s, v31.s[0]
 	WORD $0x4f88115e // fmla v30.4s, v10.4s, v8.s[0]
 	WORD $0x4f881165 // fmla v5.4s, v11.4s, v8.s[0]
-	WORD $0xad41268c // ldp q12, q9, [x20, #32]
+	WORD $0xad41240c // ldp q12, q9, [x0, #32]
 	WORD $0x4f9f119d // fmla v29.4s, v12.4s, v31.s[0]
 	WORD $0x4f9f113a // fmla v26.4s, v9.4s, v31.s[0]
 	WORD $0x4f881186 // fmla v6.4s, v12.4s, v8.s[0]
 	WORD $0x4f881127 // fmla v7.4s, v9.4s, v8.s[0]
-	WORD $0xad423a8d // ldp q13, q14, [x20, #64]
+	WORD $0xad42380d // ldp q13, q14, [x0, #64]
 	WORD $0x4fbf11bb // fmla v27.4s, v13.4s, v31.s[1]
 	WORD $0x4fbf11dc // fmla v28.4s, v14.4s, v31.s[1]
 	WORD $0x4fa811be // fmla v30.4s, v13.4s, v8.s[1]
 	WORD $0x4fa811c5 // fmla v5.4s, v14.4s, v8.s[1]
-	WORD $0xad43428f // ldp q15, q16, [x20, #96]
+	WORD $0xad43400f // ldp q15, q16, [x0, #96]
 	WORD $0x4fbf11fd // fmla v29.4s, v15.4s, v31.s[1]
 	WORD $0x4fbf121a // fmla v26.4s, v16.4s, v31.s[1]
 	WORD $0x4fa811e6 // fmla v6.4s, v15.4s, v8.s[1]
 	WORD $0x4fa81207 // fmla v7.4s, v16.4s, v8.s[1]
-	WORD $0xad444a91 // ldp q17, q18, [x20, #128]
+	WORD $0xad444811 // ldp q17, q18, [x0, #128]
 	WORD $0x4f9f1a3b // fmla v27.4s, v17.4s, v31.s[2]
 	WORD $0x4f9f1a5c // fmla v28.4s, v18.4s, v31.s[2]
 	WORD $0x4f881a3e // fmla v30.4s, v17.4s, v8.s[2]
 	WORD $0x4f881a45 // fmla v5.4s, v18.4s, v8.s[2]
-	WORD $0xad451293 // ldp q19, q4, [x20, #160]
+	WORD $0xad451013 // ldp q19, q4, [x0, #160]
 	WORD $0x4f9f1a7d // fmla v29.4s, v19.4s, v31.s[2]
 	WORD $0x4f9f189a // fmla v26.4s, v4.4s, v31.s[2]
 	WORD $0x4f881a66 // fmla v6.4s, v19.4s, v8.s[2]
 	WORD $0x4f881887 // fmla v7.4s, v4.4s, v8.s[2]
-	WORD $0xad465a94 // ldp q20, q22, [x20, #192]
+	WORD $0xad465814 // ldp q20, q22, [x0, #192]
 	WORD $0x4fbf1a9b // fmla v27.4s, v20.4s, v31.s[3]
 	WORD $0x4fbf1adc // fmla v28.4s, v22.4s, v31.s[3]
 	WORD $0x4fa81a9e // fmla v30.4s, v20.4s, v8.s[3]
 	WORD $0x4fa81ac5 // fmla v5.4s, v22.4s, v8.s[3]
-	WORD $0xad476297 // ldp q23, q24, [x20, #224]
+	WORD $0xad476017 // ldp q23, q24, [x0, #224]
 	WORD $0x4fbf1afd // fmla v29.4s, v23.4s, v31.s[3]
 	WORD $0x4fbf1b1a // fmla v26.4s, v24.4s, v31.s[3]
 	WORD $0x4fa81ae6 // fmla v6.4s, v23.4s, v8.s[3]
 	WORD $0x4fa81b07 // fmla v7.4s, v24.4s, v8.s[3]
-	ADD $256, R20
-	SUBS $4, R15
+	ADD $256, R0
+	SUBS $4, R23
 	BGE along_2
 along_2_rest:
-	ADDS $4, R15
+	ADDS $4, R23
 	BEQ along_2_end
 along_2_one:
-	WORD $0xbc404615 // ldr s21, [x16], #4
-	WORD $0xbc4046b9 // ldr s25, [x21], #4
-	WORD $0xad400680 // ldp q0, q1, [x20, #0]
+	WORD $0xbc404715 // ldr s21, [x24], #4
+	WORD $0xbc404499 // ldr s25, [x4], #4
+	WORD $0xad400400 // ldp q0, q1, [x0, #0]
 	WORD $0x4f95101b // fmla v27.4s, v0.4s, v21.s[0]
 	WORD $0x4f95103c // fmla v28.4s, v1.4s, v21.s[0]
 	WORD $0x4f99101e // fmla v30.4s, v0.4s, v25.s[0]
 	WORD $0x4f991025 // fmla v5.4s, v1.4s, v25.s[0]
-	WORD $0xad410e82 // ldp q2, q3, [x20, #32]
+	WORD $0xad410c02 // ldp q2, q3, [x0, #32]
 	WORD $0x4f95105d // fmla v29.4s, v2.4s, v21.s[0]
 	WORD $0x4f95107a // fmla v26.4s, v3.4s, v21.s[0]
 	WORD $0x4f991046 // fmla v6.4s, v2.4s, v25.s[0]
 	WORD $0x4f991067 // fmla v7.4s, v3.4s, v25.s[0]
-	ADD $64, R20
-	SUBS $1, R15
+	ADD $64, R0
+	SUBS $1, R23
 	BNE along_2_one
 along_2_end:
 	B end_2
 across_2:
-	SUBS $2, R15
+	SUBS $2, R23
 	BLT deep_2_rest
 deep_2:
-	WORD $0xfd40020a // ldr d10, [x16, #0]
-	WORD $0xad40328b // ldp q11, q12, [x20, #0]
+	WORD $0xfd40030a // ldr d10, [x24, #0]
+	WORD $0xad40300b // ldp q11, q12, [x0, #0]
 	WORD $0x4f8a117b // fmla v27.4s, v11.4s, v10.s[0]
 	WORD $0x4f8a119c // fmla v28.4s, v12.4s, v10.s[0]
 	WORD $0x4faa117e // fmla v30.4s, v11.4s, v10.s[1]
 	WORD $0x4faa1185 // fmla v5.4s, v12.4s, v10.s[1]
-	WORD $0xad413689 // ldp q9, q13, [x20, #32]
+	WORD $0xad413409 // ldp q9, q13, [x0, #32]
 	WORD $0x4f8a113d // fmla v29.4s, v9.4s, v10.s[0]
 	WORD $0x4f8a11ba // fmla v26.4s, v13.4s, v10.s[0]
 	WORD $0x4faa1126 // fmla v6.4s, v9.4s, v10.s[1]
 	WORD $0x4faa11a7 // fmla v7.4s, v13.4s, v10.s[1]
-	ADD R19, R16
-	WORD $0xfd40020e // ldr d14, [x16, #0]
-	WORD $0xad42428f // ldp q15, q16, [x20, #64]
+	ADD R26, R24
+	WORD $0xfd40030e // ldr d14, [x24, #0]
+	WORD $0xad42400f // ldp q15, q16, [x0, #64]
 	WORD $0x4f8e11fb // fmla v27.4s, v15.4s, v14.s[0]
 	WORD $0x4f8e121c // fmla v28.4s, v16.4s, v14.s[0]
 	WORD $0x4fae11fe // fmla v30.4s, v15.4s, v14.s[1]
 	WORD $0x4fae1205 // fmla v5.4s, v16.4s, v14.s[1]
-	WORD $0xad434a91 // ldp q17, q18, [x20, #96]
+	WORD $0xad434811 // ldp q17, q18, [x0, #96]
 	WORD $0x4f8e123d // fmla v29.4s, v17.4s, v14.s[0]
 	WORD $0x4f8e125a // fmla v26.4s, v18.4s, v14.s[0]
 	WORD $0x4fae1226 // fmla v6.4s, v17.4s, v14.s[1]
 	WORD $0x4fae1247 // fmla v7.4s, v18.4s, v14.s[1]
-	ADD R19, R16
-	ADD $128, R20
-	SUBS $2, R15
+	ADD R26, R24
+	ADD $128, R0
+	SUBS $2, R23
 	BGE deep_2
 deep_2_rest:
-	ADDS $2, R15
+	ADDS $2, R23
 	BEQ deep_2_end
 deep_2_one:
-	WORD $0xfd400213 // ldr d19, [x16, #0]
-	WORD $0xad405284 // ldp q4, q20, [x20, #0]
+	WORD $0xfd400313 // ldr d19, [x24, #0]
+	WORD $0xad405004 // ldp q4, q20, [x0, #0]
 	WORD $0x4f93109b // fmla v27.4s, v4.4s, v19.s[0]
 	WORD $0x4f93129c // fmla v28.4s, v20.4s, v19.s[0]
 	WORD $0x4fb3109e // fmla v30.4s, v4.4s, v19.s[1]
 	WORD $0x4fb31285 // fmla v5.4s, v20.4s, v19.s[1]
-	WORD $0xad417e96 // ldp q22, q31, [x20, #32]
+	WORD $0xad417c16 // ldp q22, q31, [x0, #32]
 	WORD $0x4f9312dd // fmla v29.4s, v22.4s, v19.s[0]
 	WORD $0x4f9313fa // fmla v26.4s, v31.4s, v19.s[0]
 	WORD $0x4fb312c6 // fmla v6.4s, v22.4s, v19.s[1]
 	WORD $0x4fb313e7 // fmla v7.4s, v31.4s, v19.s[1]
-	ADD R19, R16
-	ADD $64, R20
-	SUBS $1, R15
+	ADD R26, R24
+	ADD $64, R0
+	SUBS $1, R23
 	BNE deep_2_one
 deep_2_end:
 end_2:
-	MOVD c+48(FP), R22
-	MOVD stride+56(FP), R23
-	LSL $2, R23
-	MOVD f+72(FP), R24
-	TBZ $0, R24, after_flag0_2
-	MOVD R22, R25
-	MOVD R22, R26
-	WORD $0xad402337 // ldp q23, q8, [x25, #0]
+	MOVD c+64(FP), R2
+	MOVD stride+72(FP), R3
+	LSL $2, R3
+	MOVD f+88(FP), R5
+	TBZ $0, R5, after_flag0_2
+	MOVD R2, R6
+	MOVD R2, R8
+	WORD $0xad4020d7 // ldp q23, q8, [x6, #0]
 	WORD $0x4e37d77b // fadd v27.4s, v27.4s, v23.4s
 	WORD $0x4e28d79c // fadd v28.4s, v28.4s, v8.4s
-	ADD R23, R25
-	WORD $0xad410358 // ldp q24, q0, [x26, #32]
+	ADD R3, R6
+	WORD $0xad410118 // ldp q24, q0, [x8, #32]
 	WORD $0x4e38d7bd // fadd v29.4s, v29.4s, v24.4s
 	WORD $0x4e20d75a // fadd v26.4s, v26.4s, v0.4s
-	ADD R23, R26
-	WORD $0xad405721 // ldp q1, q21, [x25, #0]
+	ADD R3, R8
+	WORD $0xad4054c1 // ldp q1, q21, [x6, #0]
 	WORD $0x4e21d7de // fadd v30.4s, v30.4s, v1.4s
 	WORD $0x4e35d4a5 // fadd v5.4s, v5.4s, v21.4s
-	WORD $0xad416742 // ldp q2, q25, [x26, #32]
+	WORD $0xad416502 // ldp q2, q25, [x8, #32]
 	WORD $0x4e22d4c6 // fadd v6.4s, v6.4s, v2.4s
 	WORD $0x4e39d4e7 // fadd v7.4s, v7.4s, v25.4s
 after_flag0_2:
-	TBZ $1, R24, after_flag1_2
-	MOVD bias+64(FP), R0
-	WORD $0x4ddfc803 // ld1r {v3.4s}, [x0], #4
+	TBZ $1, R5, after_flag1_2
+	MOVD bias+80(FP), R10
+	WORD $0x4ddfc943 // ld1r {v3.4s}, [x10], #4
 	WORD $0x4e23d77b // fadd v27.4s, v27.4s, v3.4s
 	WORD $0x4e23d79c // fadd v28.4s, v28.4s, v3.4s
 	WORD $0x4e23d7bd // fadd v29.4s, v29.4s, v3.4s
 	WORD $0x4e23d75a // fadd v26.4s, v26.4s, v3.4s
-	WORD $0x4ddfc80b // ld1r {v11.4s}, [x0], #4
+	WORD $0x4ddfc94b // ld1r {v11.4s}, [x10], #4
 	WORD $0x4e2bd7de // fadd v30.4s, v30.4s, v11.4s
 	WORD $0x4e2bd4a5 // fadd v5.4s, v5.4s, v11.4s
 	WORD $0x4e2bd4c6 // fadd v6.4s, v6.4s, v11.4s
 	WORD $0x4e2bd4e7 // fadd v7.4s, v7.4s, v11.4s
+	MOVD R10, bias+80(FP)
 after_flag1_2:
-	TBZ $2, R24, after_flag2_2
-	MOVD bias+64(FP), R3
-	WORD $0xad40246c // ldp q12, q9, [x3, #0]
+	TBZ $2, R5, after_flag2_2
+	MOVD bias+80(FP), R11
+	WORD $0xad40256c // ldp q12, q9, [x11, #0]
 	WORD $0x4e2cd77b // fadd v27.4s, v27.4s, v12.4s
 	WORD $0x4e29d79c // fadd v28.4s, v28.4s, v9.4s
 	WORD $0x4e2cd7de // fadd v30.4s, v30.4s, v12.4s
 	WORD $0x4e29d4a5 // fadd v5.4s, v5.4s, v9.4s
-	WORD $0xad41346a // ldp q10, q13, [x3, #32]
+	WORD $0xad41356a // ldp q10, q13, [x11, #32]
 	WORD $0x4e2ad7bd // fadd v29.4s, v29.4s, v10.4s
 	WORD $0x4e2dd75a // fadd v26.4s, v26.4s, v13.4s
 	WORD $0x4e2ad4c6 // fadd v6.4s, v6.4s, v10.4s
 	WORD $0x4e2dd4e7 // fadd v7.4s, v7.4s, v13.4s
 after_flag2_2:
-	TBZ $3, R24, after_flag3_2
+	TBZ $3, R5, after_flag3_2
 	WORD $0x4ea0eb6f // fcmlt v15.4s, v27.4s, #0.0
 	WORD $0x4e6f1f7b // bic v27.16b, v27.16b, v15.16b
 	WORD $0x4ea0eb90 // fcmlt v16.4s, v28.4s, #0.0
@@ -719,23 +739,39 @@ after_flag2_2:
 	WORD $0x4ea0e8f6 // fcmlt v22.4s, v7.4s, #0.0
 	WORD $0x4e761ce7 // bic v7.16b, v7.16b, v22.16b
 after_flag3_2:
-	MOVD R22, R1
-	MOVD R22, R2
-	WORD $0xad00703b // stp q27, q28, [x1, #0]
-	ADD R23, R1
-	WORD $0xad01685d // stp q29, q26, [x2, #32]
-	ADD R23, R2
-	WORD $0xad00143e // stp q30, q5, [x1, #0]
-	WORD $0xad011c46 // stp q6, q7, [x2, #32]
+	MOVD R2, R12
+	MOVD R2, R13
+	WORD $0xad00719b // stp q27, q28, [x12, #0]
+	ADD R3, R12
+	WORD $0xad0169bd // stp q29, q26, [x13, #32]
+	ADD R3, R13
+	WORD $0xad00159e // stp q30, q5, [x12, #0]
+	WORD $0xad011da6 // stp q6, q7, [x13, #32]
+	MOVD tileStride+48(FP), R9
+	LSL $2, R9
+	MOVD a+24(FP), R7
+	ADD R9, R7
+	MOVD R7, a+24(FP)
+	MOVD stride+72(FP), R14
+	LSL $2, R14
+	MOVD $2, R15
+	MUL R14, R15
+	MOVD c+64(FP), R16
+	ADD R15, R16
+	MOVD R16, c+64(FP)
+	SUBS $1, R22
+	BNE tile_2
 	RET
 rows_3:
-	MOVD depth+8(FP), R4
-	MOVD a+16(FP), R5
-	MOVD rowStride+24(FP), R7
-	LSL $2, R7
-	MOVD depthStride+32(FP), R9
-	LSL $2, R9
-	MOVD b+40(FP), R10
+	MOVD tiles+8(FP), R17
+tile_3:
+	MOVD depth+16(FP), R19
+	MOVD a+24(FP), R20
+	MOVD rowStride+32(FP), R21
+	LSL $2, R21
+	MOVD depthStride+40(FP), R1
+	LSL $2, R1
+	MOVD b+56(FP), R25
 	WORD $0x6f00e413 // movi v19.2d, #0
 	WORD $0x6f00e41f // movi v31.2d, #0
 	WORD $0x6f00e417 // movi v23.2d, #0
@@ -748,226 +784,227 @@ rows_3:
 	WORD $0x6f00e419 // movi v25.2d, #0
 	WORD $0x6f00e403 // movi v3.2d, #0
 	WORD $0x6f00e40b // movi v11.2d, #0
-	CMP $4, R9
+	CMP $4, R1
 	BNE across_3
-	ADD R7, R5, R11
-	ADD R7, R11, R12
-	SUBS $4, R4
+	ADD R21, R20, R4
+	ADD R21, R4, R23
+	SUBS $4, R19
 	BLT along_3_rest
 along_3:
-	WORD $0x3cc104ac // ldr q12, [x5], #16
-	WORD $0x3cc10569 // ldr q9, [x11], #16
-	WORD $0x3cc1058a // ldr q10, [x12], #16
-	WORD $0xad403d4d // ldp q13, q15, [x10, #0]
+	WORD $0x3cc1068c // ldr q12, [x20], #16
+	WORD $0x3cc10489 // ldr q9, [x4], #16
+	WORD $0x3cc106ea // ldr q10, [x23], #16
+	WORD $0xad403f2d // ldp q13, q15, [x25, #0]
 	WORD $0x4f8c11b3 // fmla v19.4s, v13.4s, v12.s[0]
 	WORD $0x4f8c11ff // fmla v31.4s, v15.4s, v12.s[0]
 	WORD $0x4f8911b8 // fmla v24.4s, v13.4s, v9.s[0]
 	WORD $0x4f8911e0 // fmla v0.4s, v15.4s, v9.s[0]
 	WORD $0x4f8a11a2 // fmla v2.4s, v13.4s, v10.s[0]
 	WORD $0x4f8a11f9 // fmla v25.4s, v15.4s, v10.s[0]
-	WORD $0xad414550 // ldp q16, q17, [x10, #32]
+	WORD $0xad414730 // ldp q16, q17, [x25, #32]
 	WORD $0x4f8c1217 // fmla v23.4s, v16.4s, v12.s[0]
 	WORD $0x4f8c1228 // fmla v8.4s, v17.4s, v12.s[0]
 	WORD $0x4f891201 // fmla v1.4s, v16.4s, v9.s[0]
 	WORD $0x4f891235 // fmla v21.4s, v17.4s, v9.s[0]
 	WORD $0x4f8a1203 // fmla v3.4s, v16.4s, v10.s[0]
 	WORD $0x4f8a122b // fmla v11.4s, v17.4s, v10.s[0]
-	WORD $0xad42494e // ldp q14, q18, [x10, #64]
+	WORD $0xad424b2e // ldp q14, q18, [x25, #64]
 	WORD $0x4fac11d3 // fmla v19.4s, v14.4s, v12.s[1]
 	WORD $0x4fac125f // fmla v31.4s, v18.4s, v12.s[1]
 	WORD $0x4fa911d8 // fmla v24.4s, v14.4s, v9.s[1]
 	WORD $0x4fa91240 // fmla v0.4s, v18.4s, v9.s[1]
 	WORD $0x4faa11c2 // fmla v2.4s, v14.4s, v10.s[1]
 	WORD $0x4faa1259 // fmla v25.4s, v18.4s, v10.s[1]
-	WORD $0xad435144 // ldp q4, q20, [x10, #96]
+	WORD $0xad435324 // ldp q4, q20, [x25, #96]
 	WORD $0x4fac1097 // fmla v23.4s, v4.4s, v12.s[1]
 	WORD $0x4fac1288 // fmla v8.4s, v20.4s, v12.s[1]
 	WORD $0x4fa91081 // fmla v1.4s, v4.4s, v9.s[1]
 	WORD $0x4fa91295 // fmla v21.4s, v20.4s, v9.s[1]
 	WORD $0x4faa1083 // fmla v3.4s, v4.4s, v10.s[1]
 	WORD $0x4faa128b // fmla v11.4s, v20.4s, v10.s[1]
-	WORD $0xad446d56 // ldp q22, q27, [x10, #128]
+	WORD $0xad446f36 // ldp q22, q27, [x25, #128]
 	WORD $0x4f8c1ad3 // fmla v19.4s, v22.4s, v12.s[2]
 	WORD $0x4f8c1b7f // fmla v31.4s, v27.4s, v12.s[2]
 	WORD $0x4f891ad8 // fmla v24.4s, v22.4s, v9.s[2]
 	WORD $0x4f891b60 // fmla v0.4s, v27.4s, v9.s[2]
 	WORD $0x4f8a1ac2 // fmla v2.4s, v22.4s, v10.s[2]
 	WORD $0x4f8a1b79 // fmla v25.4s, v27.4s, v10.s[2]
-	WORD $0xad45755c // ldp q28, q29, [x10, #160]
+	WORD $0xad45773c // ldp q28, q29, [x25, #160]
 	WORD $0x4f8c1b97 // fmla v23.4s, v28.4s, v12.s[2]
 	WORD $0x4f8c1ba8 // fmla v8.4s, v29.4s, v12.s[2]
 	WORD $0x4f891b81 // fmla v1.4s, v28.4s, v9.s[2]
 	WORD $0x4f891bb5 // fmla v21.4s, v29.4s, v9.s[2]
 	WORD $0x4f8a1b83 // fmla v3.4s, v28.4s, v10.s[2]
 	WORD $0x4f8a1bab // fmla v11.4s, v29.4s, v10.s[2]
-	WORD $0xad46795a // ldp q26, q30, [x10, #192]
+	WORD $0xad467b3a // ldp q26, q30, [x25, #192]
 	WORD $0x4fac1b53 // fmla v19.4s, v26.4s, v12.s[3]
 	WORD $0x4fac1bdf // fmla v31.4s, v30.4s, v12.s[3]
 	WORD $0x4fa91b58 // fmla v24.4s, v26.4s, v9.s[3]
 	WORD $0x4fa91bc0 // fmla v0.4s, v30.4s, v9.s[3]
 	WORD $0x4faa1b42 // fmla v2.4s, v26.4s, v10.s[3]
 	WORD $0x4faa1bd9 // fmla v25.4s, v30.4s, v10.s[3]
-	WORD $0xad471945 // ldp q5, q6, [x10, #224]
+	WORD $0xad471b25 // ldp q5, q6, [x25, #224]
 	WORD $0x4fac18b7 // fmla v23.4s, v5.4s, v12.s[3]
 	WORD $0x4fac18c8 // fmla v8.4s, v6.4s, v12.s[3]
 	WORD $0x4fa918a1 // fmla v1.4s, v5.4s, v9.s[3]
 	WORD $0x4fa918d5 // fmla v21.4s, v6.4s, v9.s[3]
 	WORD $0x4faa18a3 // fmla v3.4s, v5.4s, v10.s[3]
 	WORD $0x4faa18cb // fmla v11.4s, v6.4s, v10.s[3]
-	ADD $256, R10
-	SUBS $4, R4
+	ADD $256, R25
+	SUBS $4, R19
 	BGE along_3
 along_3_rest:
-	ADDS $4, R4
+	ADDS $4, R19
 	BEQ along_3_end
 along_3_one:
-	WORD $0xbc4044a7 // ldr s7, [x5], #4
-	WORD $0xbc40456d // ldr s13, [x11], #4
-	WORD $0xbc40458f // ldr s15, [x12], #4
-	WORD $0xad404550 // ldp q16, q17, [x10, #0]
+	WORD $0xbc404687 // ldr s7, [x20], #4
+	WORD $0xbc40448d // ldr s13, [x4], #4
+	WORD $0xbc4046ef // ldr s15, [x23], #4
+	WORD $0xad404730 // ldp q16, q17, [x25, #0]
 	WORD $0x4f871213 // fmla v19.4s, v16.4s, v7.s[0]
 	WORD $0x4f87123f // fmla v31.4s, v17.4s, v7.s[0]
 	WORD $0x4f8d1218 // fmla v24.4s, v16.4s, v13.s[0]
 	WORD $0x4f8d1220 // fmla v0.4s, v17.4s, v13.s[0]
 	WORD $0x4f8f1202 // fmla v2.4s, v16.4s, v15.s[0]
 	WORD $0x4f8f1239 // fmla v25.4s, v17.4s, v15.s[0]
-	WORD $0xad41494e // ldp q14, q18, [x10, #32]
+	WORD $0xad414b2e // ldp q14, q18, [x25, #32]
 	WORD $0x4f8711d7 // fmla v23.4s, v14.4s, v7.s[0]
 	WORD $0x4f871248 // fmla v8.4s, v18.4s, v7.s[0]
 	WORD $0x4f8d11c1 // fmla v1.4s, v14.4s, v13.s[0]
 	WORD $0x4f8d1255 // fmla v21.4s, v18.4s, v13.s[0]
 	WORD $0x4f8f11c3 // fmla v3.4s, v14.4s, v15.s[0]
 	WORD $0x4f8f124b // fmla v11.4s, v18.4s, v15.s[0]
-	ADD $64, R10
-	SUBS $1, R4
+	ADD $64, R25
+	SUBS $1, R19
 	BNE along_3_one
 along_3_end:
 	B end_3
 across_3:
-	SUBS $2, R4
+	SUBS $2, R19
 	BLT deep_3_rest
 deep_3:
-	WORD $0xfd4000a4 // ldr d4, [x5, #0]
-	WORD $0xbd4008b4 // ldr s20, [x5, #8]
-	WORD $0xad406d56 // ldp q22, q27, [x10, #0]
+	WORD $0xfd400284 // ldr d4, [x20, #0]
+	WORD $0xbd400a94 // ldr s20, [x20, #8]
+	WORD $0xad406f36 // ldp q22, q27, [x25, #0]
 	WORD $0x4f8412d3 // fmla v19.4s, v22.4s, v4.s[0]
 	WORD $0x4f84137f // fmla v31.4s, v27.4s, v4.s[0]
 	WORD $0x4fa412d8 // fmla v24.4s, v22.4s, v4.s[1]
 	WORD $0x4fa41360 // fmla v0.4s, v27.4s, v4.s[1]
 	WORD $0x4f9412c2 // fmla v2.4s, v22.4s, v20.s[0]
 	WORD $0x4f941379 // fmla v25.4s, v27.4s, v20.s[0]
-	WORD $0xad41755c // ldp q28, q29, [x10, #32]
+	WORD $0xad41773c // ldp q28, q29, [x25, #32]
 	WORD $0x4f841397 // fmla v23.4s, v28.4s, v4.s[0]
 	WORD $0x4f8413a8 // fmla v8.4s, v29.4s, v4.s[0]
 	WORD $0x4fa41381 // fmla v1.4s, v28.4s, v4.s[1]
 	WORD $0x4fa413b5 // fmla v21.4s, v29.4s, v4.s[1]
 	WORD $0x4f941383 // fmla v3.4s, v28.4s, v20.s[0]
 	WORD $0x4f9413ab // fmla v11.4s, v29.4s, v20.s[0]
-	ADD R9, R5
-	WORD $0xfd4000ba // ldr d26, [x5, #0]
-	WORD $0xbd4008be // ldr s30, [x5, #8]
-	WORD $0xad42254c // ldp q12, q9, [x10, #64]
+	ADD R1, R20
+	WORD $0xfd40029a // ldr d26, [x20, #0]
+	WORD $0xbd400a9e // ldr s30, [x20, #8]
+	WORD $0xad42272c // ldp q12, q9, [x25, #64]
 	WORD $0x4f9a1193 // fmla v19.4s, v12.4s, v26.s[0]
 	WORD $0x4f9a113f // fmla v31.4s, v9.4s, v26.s[0]
 	WORD $0x4fba1198 // fmla v24.4s, v12.4s, v26.s[1]
 	WORD $0x4fba1120 // fmla v0.4s, v9.4s, v26.s[1]
 	WORD $0x4f9e1182 // fmla v2.4s, v12.4s, v30.s[0]
 	WORD $0x4f9e1139 // fmla v25.4s, v9.4s, v30.s[0]
-	WORD $0xad432945 // ldp q5, q10, [x10, #96]
+	WORD $0xad432b25 // ldp q5, q10, [x25, #96]
 	WORD $0x4f9a10b7 // fmla v23.4s, v5.4s, v26.s[0]
 	WORD $0x4f9a1148 // fmla v8.4s, v10.4s, v26.s[0]
 	WORD $0x4fba10a1 // fmla v1.4s, v5.4s, v26.s[1]
 	WORD $0x4fba1155 // fmla v21.4s, v10.4s, v26.s[1]
 	WORD $0x4f9e10a3 // fmla v3.4s, v5.4s, v30.s[0]
 	WORD $0x4f9e114b // fmla v11.4s, v10.4s, v30.s[0]
-	ADD R9, R5
-	ADD $128, R10
-	SUBS $2, R4
+	ADD R1, R20
+	ADD $128, R25
+	SUBS $2, R19
 	BGE deep_3
 deep_3_rest:
-	ADDS $2, R4
+	ADDS $2, R19
 	BEQ deep_3_end
 deep_3_one:
-	WORD $0xfd4000a6 // ldr d6, [x5, #0]
-	WORD $0xbd4008b0 // ldr s16, [x5, #8]
-	WORD $0xad401d51 // ldp q17, q7, [x10, #0]
+	WORD $0xfd400286 // ldr d6, [x20, #0]
+	WORD $0xbd400a90 // ldr s16, [x20, #8]
+	WORD $0xad401f31 // ldp q17, q7, [x25, #0]
 	WORD $0x4f861233 // fmla v19.4s, v17.4s, v6.s[0]
 	WORD $0x4f8610ff // fmla v31.4s, v7.4s, v6.s[0]
 	WORD $0x4fa61238 // fmla v24.4s, v17.4s, v6.s[1]
 	WORD $0x4fa610e0 // fmla v0.4s, v7.4s, v6.s[1]
 	WORD $0x4f901222 // fmla v2.4s, v17.4s, v16.s[0]
 	WORD $0x4f9010f9 // fmla v25.4s, v7.4s, v16.s[0]
-	WORD $0xad41394d // ldp q13, q14, [x10, #32]
+	WORD $0xad413b2d // ldp q13, q14, [x25, #32]
 	WORD $0x4f8611b7 // fmla v23.4s, v13.4s, v6.s[0]
 	WORD $0x4f8611c8 // fmla v8.4s, v14.4s, v6.s[0]
 	WORD $0x4fa611a1 // fmla v1.4s, v13.4s, v6.s[1]
 	WORD $0x4fa611d5 // fmla v21.4s, v14.4s, v6.s[1]
 	WORD $0x4f9011a3 // fmla v3.4s, v13.4s, v16.s[0]
 	WORD $0x4f9011cb // fmla v11.4s, v14.4s, v16.s[0]
-	ADD R9, R5
-	ADD $64, R10
-	SUBS $1, R4
+	ADD R1, R20
+	ADD $64, R25
+	SUBS $1, R19
 	BNE deep_3_one
 deep_3_end:
 end_3:
-	MOVD c+48(FP), R8
-	MOVD stride+56(FP), R6
-	LSL $2, R6
-	MOVD f+72(FP), R13
-	TBZ $0, R13, after_flag0_3
-	MOVD R8, R14
-	MOVD R8, R17
-	WORD $0xad4049cf // ldp q15, q18, [x14, #0]
+	MOVD c+64(FP), R24
+	MOVD stride+72(FP), R26
+	LSL $2, R26
+	MOVD f+88(FP), R0
+	TBZ $0, R0, after_flag0_3
+	MOVD R24, R6
+	MOVD R24, R8
+	WORD $0xad4048cf // ldp q15, q18, [x6, #0]
 	WORD $0x4e2fd673 // fadd v19.4s, v19.4s, v15.4s
 	WORD $0x4e32d7ff // fadd v31.4s, v31.4s, v18.4s
-	ADD R6, R14
-	WORD $0xad416e36 // ldp q22, q27, [x17, #32]
+	ADD R26, R6
+	WORD $0xad416d16 // ldp q22, q27, [x8, #32]
 	WORD $0x4e36d6f7 // fadd v23.4s, v23.4s, v22.4s
 	WORD $0x4e3bd508 // fadd v8.4s, v8.4s, v27.4s
-	ADD R6, R17
-	WORD $0xad4071c4 // ldp q4, q28, [x14, #0]
+	ADD R26, R8
+	WORD $0xad4070c4 // ldp q4, q28, [x6, #0]
 	WORD $0x4e24d718 // fadd v24.4s, v24.4s, v4.4s
 	WORD $0x4e3cd400 // fadd v0.4s, v0.4s, v28.4s
-	ADD R6, R14
-	WORD $0xad417634 // ldp q20, q29, [x17, #32]
+	ADD R26, R6
+	WORD $0xad417514 // ldp q20, q29, [x8, #32]
 	WORD $0x4e34d421 // fadd v1.4s, v1.4s, v20.4s
 	WORD $0x4e3dd6b5 // fadd v21.4s, v21.4s, v29.4s
-	ADD R6, R17
-	WORD $0xad4025cc // ldp q12, q9, [x14, #0]
+	ADD R26, R8
+	WORD $0xad4024cc // ldp q12, q9, [x6, #0]
 	WORD $0x4e2cd442 // fadd v2.4s, v2.4s, v12.4s
 	WORD $0x4e29d739 // fadd v25.4s, v25.4s, v9.4s
-	WORD $0xad41163a // ldp q26, q5, [x17, #32]
+	WORD $0xad41151a // ldp q26, q5, [x8, #32]
 	WORD $0x4e3ad463 // fadd v3.4s, v3.4s, v26.4s
 	WORD $0x4e25d56b // fadd v11.4s, v11.4s, v5.4s
 after_flag0_3:
-	TBZ $1, R13, after_flag1_3
-	MOVD bias+64(FP), R21
-	WORD $0x4ddfcabe // ld1r {v30.4s}, [x21], #4
+	TBZ $1, R0, after_flag1_3
+	MOVD bias+80(FP), R10
+	WORD $0x4ddfc95e // ld1r {v30.4s}, [x10], #4
 	WORD $0x4e3ed673 // fadd v19.4s, v19.4s, v30.4s
 	WORD $0x4e3ed7ff // fadd v31.4s, v31.4s, v30.4s
 	WORD $0x4e3ed6f7 // fadd v23.4s, v23.4s, v30.4s
 	WORD $0x4e3ed508 // fadd v8.4s, v8.4s, v30.4s
-	WORD $0x4ddfcaaa // ld1r {v10.4s}, [x21], #4
+	WORD $0x4ddfc94a // ld1r {v10.4s}, [x10], #4
 	WORD $0x4e2ad718 // fadd v24.4s, v24.4s, v10.4s
 	WORD $0x4e2ad400 // fadd v0.4s, v0.4s, v10.4s
 	WORD $0x4e2ad421 // fadd v1.4s, v1.4s, v10.4s
 	WORD $0x4e2ad6b5 // fadd v21.4s, v21.4s, v10.4s
-	WORD $0x4ddfcab1 // ld1r {v17.4s}, [x21], #4
+	WORD $0x4ddfc951 // ld1r {v17.4s}, [x10], #4
 	WORD $0x4e31d442 // fadd v2.4s, v2.4s, v17.4s
 	WORD $0x4e31d739 // fadd v25.4s, v25.4s, v17.4s
 	WORD $0x4e31d463 // fadd v3.4s, v3.4s, v17.4s
 	WORD $0x4e31d56b // fadd v11.4s, v11.4s, v17.4s
+	MOVD R10, bias+80(FP)
 after_flag1_3:
-	TBZ $2, R13, after_flag2_3
-	MOVD bias+64(FP), R15
-	WORD $0xad4019e7 // ldp q7, q6, [x15, #0]
+	TBZ $2, R0, after_flag2_3
+	MOVD bias+80(FP), R11
+	WORD $0xad401967 // ldp q7, q6, [x11, #0]
 	WORD $0x4e27d673 // fadd v19.4s, v19.4s, v7.4s
 	WORD $0x4e26d7ff // fadd v31.4s, v31.4s, v6.4s
 	WORD $0x4e27d718 // fadd v24.4s, v24.4s, v7.4s
 	WORD $0x4e26d400 // fadd v0.4s, v0.4s, v6.4s
 	WORD $0x4e27d442 // fadd v2.4s, v2.4s, v7.4s
 	WORD $0x4e26d739 // fadd v25.4s, v25.4s, v6.4s
-	WORD $0xad4141ed // ldp q13, q16, [x15, #32]
+	WORD $0xad41416d // ldp q13, q16, [x11, #32]
 	WORD $0x4e2dd6f7 // fadd v23.4s, v23.4s, v13.4s
 	WORD $0x4e30d508 // fadd v8.4s, v8.4s, v16.4s
 	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
@@ -975,7 +1012,7 @@ after_flag1_3:
 	WORD $0x4e2dd463 // fadd v3.4s, v3.4s, v13.4s
 	WORD $0x4e30d56b // fadd v11.4s, v11.4s, v16.4s
 after_flag2_3:
-	TBZ $3, R13, after_flag3_3
+	TBZ $3, R0, after_flag3_3
 	WORD $0x4ea0ea6e // fcmlt v14.4s, v19.4s, #0.0
 	WORD $0x4e6e1e73 // bic v19.16b, v19.16b, v14.16b
 	WORD $0x4ea0ebef // fcmlt v15.4s, v31.4s, #0.0
@@ -1001,27 +1038,43 @@ after_flag2_3:
 	WORD $0x4ea0e97a // fcmlt v26.4s, v11.4s, #0.0
 	WORD $0x4e7a1d6b // bic v11.16b, v11.16b, v26.16b
 after_flag3_3:
-	MOVD R8, R16
-	MOVD R8, R19
-	WORD $0xad007e13 // stp q19, q31, [x16, #0]
-	ADD R6, R16
-	WORD $0xad012277 // stp q23, q8, [x19, #32]
-	ADD R6, R19
-	WORD $0xad000218 // stp q24, q0, [x16, #0]
-	ADD R6, R16
-	WORD $0xad015661 // stp q1, q21, [x19, #32]
-	ADD R6, R19
-	WORD $0xad006602 // stp q2, q25, [x16, #0]
-	WORD $0xad012e63 // stp q3, q11, [x19, #32]
+	MOVD R24, R5
+	MOVD R24, R2
+	WORD $0xad007cb3 // stp q19, q31, [x5, #0]
+	ADD R26, R5
+	WORD $0xad012057 // stp q23, q8, [x2, #32]
+	ADD R26, R2
+	WORD $0xad0000b8 // stp q24, q0, [x5, #0]
+	ADD R26, R5
+	WORD $0xad015441 // stp q1, q21, [x2, #32]
+	ADD R26, R2
+	WORD $0xad0064a2 // stp q2, q25, [x5, #0]
+	WORD $0xad012c43 // stp q3, q11, [x2, #32]
+	MOVD tileStride+48(FP), R3
+	LSL $2, R3
+	MOVD a+24(FP), R12
+	ADD R3, R12
+	MOVD R12, a+24(FP)
+	MOVD stride+72(FP), R13
+	LSL $2, R13
+	MOVD $3, R9
+	MUL R13, R9
+	MOVD c+64(FP), R7
+	ADD R9, R7
+	MOVD R7, c+64(FP)
+	SUBS $1, R17
+	BNE tile_3
 	RET
 rows_4:
-	MOVD depth+8(FP), R20
-	MOVD a+16(FP), R25
-	MOVD rowStride+24(FP), R26
-	LSL $2, R26
-	MOVD depthStride+32(FP), R0
-	LSL $2, R0
-	MOVD b+40(FP), R3
+	MOVD tiles+8(FP), R14
+tile_4:
+	MOVD depth+16(FP), R15
+	MOVD a+24(FP), R16
+	MOVD rowStride+32(FP), R22
+	LSL $2, R22
+	MOVD depthStride+40(FP), R21
+	LSL $2, R21
+	MOVD b+56(FP), R4
 	WORD $0x6f00e405 // movi v5.2d, #0
 	WORD $0x6f00e41e // movi v30.2d, #0
 	WORD $0x6f00e40a // movi v10.2d, #0
@@ -1038,19 +1091,19 @@ rows_4:
 	WORD $0x6f00e404 // movi v4.2d, #0
 	WORD $0x6f00e41c // movi v28.2d, #0
 	WORD $0x6f00e414 // movi v20.2d, #0
-	CMP $4, R0
+	CMP $4, R21
 	BNE across_4
-	ADD R26, R25, R24
-	ADD R26, R24, R22
-	ADD R26, R22, R23
-	SUBS $4, R20
+	ADD R22, R16, R23
+	ADD R22, R23, R19
+	ADD R22, R19, R20
+	SUBS $4, R15
 	BLT along_4_rest
 along_4:
-	WORD $0x3cc1073d // ldr q29, [x25], #16
-	WORD $0x3cc1070c // ldr q12, [x24], #16
-	WORD $0x3cc106c9 // ldr q9, [x22], #16
-	WORD $0x3cc106fa // ldr q26, [x23], #16
-	WORD $0xad407c73 // ldp q19, q31, [x3, #0]
+	WORD $0x3cc1061d // ldr q29, [x16], #16
+	WORD $0x3cc106ec // ldr q12, [x23], #16
+	WORD $0x3cc10669 // ldr q9, [x19], #16
+	WORD $0x3cc1069a // ldr q26, [x20], #16
+	WORD $0xad407c93 // ldp q19, q31, [x4, #0]
 	WORD $0x4f9d1265 // fmla v5.4s, v19.4s, v29.s[0]
 	WORD $0x4f9d13fe // fmla v30.4s, v31.4s, v29.s[0]
 	WORD $0x4f8c1267 // fmla v7.4s, v19.4s, v12.s[0]
@@ -1059,7 +1112,7 @@ along_4:
 	WORD $0x4f8913ef // fmla v15.4s, v31.4s, v9.s[0]
 	WORD $0x4f9a127b // fmla v27.4s, v19.4s, v26.s[0]
 	WORD $0x4f9a13e4 // fmla v4.4s, v31.4s, v26.s[0]
-	WORD $0xad412077 // ldp q23, q8, [x3, #32]
+	WORD $0xad412097 // ldp q23, q8, [x4, #32]
 	WORD $0x4f9d12ea // fmla v10.4s, v23.4s, v29.s[0]
 	WORD $0x4f9d1111 // fmla v17.4s, v8.4s, v29.s[0]
 	WORD $0x4f8c12ed // fmla v13.4s, v23.4s, v12.s[0]
@@ -1068,7 +1121,7 @@ along_4:
 	WORD $0x4f891116 // fmla v22.4s, v8.4s, v9.s[0]
 	WORD $0x4f9a12fc // fmla v28.4s, v23.4s, v26.s[0]
 	WORD $0x4f9a1114 // fmla v20.4s, v8.4s, v26.s[0]
-	WORD $0xad420078 // ldp q24, q0, [x3, #64]
+	WORD $0xad420098 // ldp q24, q0, [x4, #64]
 	WORD $0x4fbd1305 // fmla v5.4s, v24.4s, v29.s[1]
 	WORD $0x4fbd101e // fmla v30.4s, v0.4s, v29.s[1]
 	WORD $0x4fac1307 // fmla v7.4s, v24.4s, v12.s[1]
@@ -1077,7 +1130,7 @@ along_4:
 	WORD $0x4fa9100f // fmla v15.4s, v0.4s, v9.s[1]
 	WORD $0x4fba131b // fmla v27.4s, v24.4s, v26.s[1]
 	WORD $0x4fba1004 // fmla v4.4s, v0.4s, v26.s[1]
-	WORD $0xad435461 // ldp q1, q21, [x3, #96]
+	WORD $0xad435481 // ldp q1, q21, [x4, #96]
 	WORD $0x4fbd102a // fmla v10.4s, v1.4s, v29.s[1]
 	WORD $0x4fbd12b1 // fmla v17.4s, v21.4s, v29.s[1]
 	WORD $0x4fac102d // fmla v13.4s, v1.4s, v12.s[1]
@@ -1086,7 +1139,7 @@ along_4:
 	WORD $0x4fa912b6 // fmla v22.4s, v21.4s, v9.s[1]
 	WORD $0x4fba103c // fmla v28.4s, v1.4s, v26.s[1]
 	WORD $0x4fba12b4 // fmla v20.4s, v21.4s, v26.s[1]
-	WORD $0xad446462 // ldp q2, q25, [x3, #128]
+	WORD $0xad446482 // ldp q2, q25, [x4, #128]
 	WORD $0x4f9d1845 // fmla v5.4s, v2.4s, v29.s[2]
 	WORD $0x4f9d1b3e // fmla v30.4s, v25.4s, v29.s[2]
 	WORD $0x4f8c1847 // fmla v7.4s, v2.4s, v12.s[2]
@@ -1095,7 +1148,7 @@ along_4:
 	WORD $0x4f891b2f // fmla v15.4s, v25.4s, v9.s[2]
 	WORD $0x4f9a185b // fmla v27.4s, v2.4s, v26.s[2]
 	WORD $0x4f9a1b24 // fmla v4.4s, v25.4s, v26.s[2]
-	WORD $0xad452c63 // ldp q3, q11, [x3, #160]
+	WORD $0xad452c83 // ldp q3, q11, [x4, #160]
 	WORD $0x4f9d186a // fmla v10.4s, v3.4s, v29.s[2]
 	WORD $0x4f9d1971 // fmla v17.4s, v11.4s, v29.s[2]
 	WORD $0x4f8c186d // fmla v13.4s, v3.4s, v12.s[2]
@@ -1104,7 +1157,7 @@ along_4:
 	WORD $0x4f891976 // fmla v22.4s, v11.4s, v9.s[2]
 	WORD $0x4f9a187c // fmla v28.4s, v3.4s, v26.s[2]
 	WORD $0x4f9a1974 // fmla v20.4s, v11.4s, v26.s[2]
-	WORD $0xad467c73 // ldp q19, q31, [x3, #192]
+	WORD $0xad467c93 // ldp q19, q31, [x4, #192]
 	WORD $0x4fbd1a65 // fmla v5.4s, v19.4s, v29.s[3]
 	WORD $0x4fbd1bfe // fmla v30.4s, v31.4s, v29.s[3]
 	WORD $0x4fac1a67 // fmla v7.4s, v19.4s, v12.s[3]
@@ -1113,7 +1166,7 @@ along_4:
 	WORD $0x4fa91bef // fmla v15.4s, v31.4s, v9.s[3]
 	WORD $0x4fba1a7b // fmla v27.4s, v19.4s, v26.s[3]
 	WORD $0x4fba1be4 // fmla v4.4s, v31.4s, v26.s[3]
-	WORD $0xad472077 // ldp q23, q8, [x3, #224]
+	WORD $0xad472097 // ldp q23, q8, [x4, #224]
 	WORD $0x4fbd1aea // fmla v10.4s, v23.4s, v29.s[3]
 	WORD $0x4fbd1911 // fmla v17.4s, v8.4s, v29.s[3]
 	WORD $0x4fac1aed // fmla v13.4s, v23.4s, v12.s[3]
@@ -1122,18 +1175,18 @@ along_4:
 	WORD $0x4fa91916 // fmla v22.4s, v8.4s, v9.s[3]
 	WORD $0x4fba1afc // fmla v28.4s, v23.4s, v26.s[3]
 	WORD $0x4fba1914 // fmla v20.4s, v8.4s, v26.s[3]
-	ADD $256, R3
-	SUBS $4, R20
+	ADD $256, R4
+	SUBS $4, R15
 	BGE along_4
 along_4_rest:
-	ADDS $4, R20
+	ADDS $4, R15
 	BEQ along_4_end
 along_4_one:
-	WORD $0xbc404738 // ldr s24, [x25], #4
-	WORD $0xbc404700 // ldr s0, [x24], #4
-	WORD $0xbc4046c1 // ldr s1, [x22], #4
-	WORD $0xbc4046f5 // ldr s21, [x23], #4
-	WORD $0xad406462 // ldp q2, q25, [x3, #0]
+	WORD $0xbc404618 // ldr s24, [x16], #4
+	WORD $0xbc4046e0 // ldr s0, [x23], #4
+	WORD $0xbc404661 // ldr s1, [x19], #4
+	WORD $0xbc404695 // ldr s21, [x20], #4
+	WORD $0xad406482 // ldp q2, q25, [x4, #0]
 	WORD $0x4f981045 // fmla v5.4s, v2.4s, v24.s[0]
 	WORD $0x4f98133e // fmla v30.4s, v25.4s, v24.s[0]
 	WORD $0x4f801047 // fmla v7.4s, v2.4s, v0.s[0]
@@ -1142,7 +1195,7 @@ along_4_one:
 	WORD $0x4f81132f // fmla v15.4s, v25.4s, v1.s[0]
 	WORD $0x4f95105b // fmla v27.4s, v2.4s, v21.s[0]
 	WORD $0x4f951324 // fmla v4.4s, v25.4s, v21.s[0]
-	WORD $0xad412c63 // ldp q3, q11, [x3, #32]
+	WORD $0xad412c83 // ldp q3, q11, [x4, #32]
 	WORD $0x4f98106a // fmla v10.4s, v3.4s, v24.s[0]
 	WORD $0x4f981171 // fmla v17.4s, v11.4s, v24.s[0]
 	WORD $0x4f80106d // fmla v13.4s, v3.4s, v0.s[0]
@@ -1151,17 +1204,17 @@ along_4_one:
 	WORD $0x4f811176 // fmla v22.4s, v11.4s, v1.s[0]
 	WORD $0x4f95107c // fmla v28.4s, v3.4s, v21.s[0]
 	WORD $0x4f951174 // fmla v20.4s, v11.4s, v21.s[0]
-	ADD $64, R3
-	SUBS $1, R20
+	ADD $64, R4
+	SUBS $1, R15
 	BNE along_4_one
 along_4_end:
 	B end_4
 across_4:
-	SUBS $2, R20
+	SUBS $2, R15
 	BLT deep_4_rest
 deep_4:
-	WORD $0x3dc00333 // ldr q19, [x25, #0]
-	WORD $0xad40747f // ldp q31, q29, [x3, #0]
+	WORD $0x3dc00213 // ldr q19, [x16, #0]
+	WORD $0xad40749f // ldp q31, q29, [x4, #0]
 	WORD $0x4f9313e5 // fmla v5.4s, v31.4s, v19.s[0]
 	WORD $0x4f9313be // fmla v30.4s, v29.4s, v19.s[0]
 	WORD $0x4fb313e7 // fmla v7.4s, v31.4s, v19.s[1]
@@ -1170,7 +1223,7 @@ deep_4:
 	WORD $0x4f931baf // fmla v15.4s, v29.4s, v19.s[2]
 	WORD $0x4fb31bfb // fmla v27.4s, v31.4s, v19.s[3]
 	WORD $0x4fb31ba4 // fmla v4.4s, v29.4s, v19.s[3]
-	WORD $0xad41246c // ldp q12, q9, [x3, #32]
+	WORD $0xad41248c // ldp q12, q9, [x4, #32]
 	WORD $0x4f93118a // fmla v10.4s, v12.4s, v19.s[0]
 	WORD $0x4f931131 // fmla v17.4s, v9.4s, v19.s[0]
 	WORD $0x4fb3118d // fmla v13.4s, v12.4s, v19.s[1]
@@ -1179,9 +1232,9 @@ deep_4:
 	WORD $0x4f931936 // fmla v22.4s, v9.4s, v19.s[2]
 	WORD $0x4fb3199c // fmla v28.4s, v12.4s, v19.s[3]
 	WORD $0x4fb31934 // fmla v20.4s, v9.4s, v19.s[3]
-	ADD R0, R25
-	WORD $0x3dc00337 // ldr q23, [x25, #0]
-	WORD $0xad42207a // ldp q26, q8, [x3, #64]
+	ADD R21, R16
+	WORD $0x3dc00217 // ldr q23, [x16, #0]
+	WORD $0xad42209a // ldp q26, q8, [x4, #64]
 	WORD $0x4f971345 // fmla v5.4s, v26.4s, v23.s[0]
 	WORD $0x4f97111e // fmla v30.4s, v8.4s, v23.s[0]
 	WORD $0x4fb71347 // fmla v7.4s, v26.4s, v23.s[1]
@@ -1190,7 +1243,7 @@ deep_4:
 	WORD $0x4f97190f // fmla v15.4s, v8.4s, v23.s[2]
 	WORD $0x4fb71b5b // fmla v27.4s, v26.4s, v23.s[3]
 	WORD $0x4fb71904 // fmla v4.4s, v8.4s, v23.s[3]
-	WORD $0xad436462 // ldp q2, q25, [x3, #96]
+	WORD $0xad436482 // ldp q2, q25, [x4, #96]
 	WORD $0x4f97104a // fmla v10.4s, v2.4s, v23.s[0]
 	WORD $0x4f971331 // fmla v17.4s, v25.4s, v23.s[0]
 	WORD $0x4fb7104d // fmla v13.4s, v2.4s, v23.s[1]
@@ -1199,16 +1252,16 @@ deep_4:
 	WORD $0x4f971b36 // fmla v22.4s, v25.4s, v23.s[2]
 	WORD $0x4fb7185c // fmla v28.4s, v2.4s, v23.s[3]
 	WORD $0x4fb71b34 // fmla v20.4s, v25.4s, v23.s[3]
-	ADD R0, R25
-	ADD $128, R3
-	SUBS $2, R20
+	ADD R21, R16
+	ADD $128, R4
+	SUBS $2, R15
 	BGE deep_4
 deep_4_rest:
-	ADDS $2, R20
+	ADDS $2, R15
 	BEQ deep_4_end
 deep_4_one:
-	WORD $0x3dc00338 // ldr q24, [x25, #0]
-	WORD $0xad400460 // ldp q0, q1, [x3, #0]
+	WORD $0x3dc00218 // ldr q24, [x16, #0]
+	WORD $0xad400480 // ldp q0, q1, [x4, #0]
 	WORD $0x4f981005 // fmla v5.4s, v0.4s, v24.s[0]
 	WORD $0x4f98103e // fmla v30.4s, v1.4s, v24.s[0]
 	WORD $0x4fb81007 // fmla v7.4s, v0.4s, v24.s[1]
@@ -1217,7 +1270,7 @@ deep_4_one:
 	WORD $0x4f98182f // fmla v15.4s, v1.4s, v24.s[2]
 	WORD $0x4fb8181b // fmla v27.4s, v0.4s, v24.s[3]
 	WORD $0x4fb81824 // fmla v4.4s, v1.4s, v24.s[3]
-	WORD $0xad415463 // ldp q3, q21, [x3, #32]
+	WORD $0xad415483 // ldp q3, q21, [x4, #32]
 	WORD $0x4f98106a // fmla v10.4s, v3.4s, v24.s[0]
 	WORD $0x4f9812b1 // fmla v17.4s, v21.4s, v24.s[0]
 	WORD $0x4fb8106d // fmla v13.4s, v3.4s, v24.s[1]
@@ -1226,76 +1279,77 @@ deep_4_one:
 	WORD $0x4f981ab6 // fmla v22.4s, v21.4s, v24.s[2]
 	WORD $0x4fb8187c // fmla v28.4s, v3.4s, v24.s[3]
 	WORD $0x4fb81ab4 // fmla v20.4s, v21.4s, v24.s[3]
-	ADD R0, R25
-	ADD $64, R3
-	SUBS $1, R20
+	ADD R21, R16
+	ADD $64, R4
+	SUBS $1, R15
 	BNE deep_4_one
 deep_4_end:
 end_4:
-	MOVD c+48(FP), R1
-	MOVD stride+56(FP), R2
-	LSL $2, R2
-	MOVD f+72(FP), R7
-	TBZ $0, R7, after_flag0_4
-	MOVD R1, R11
-	MOVD R1, R12
-	WORD $0xad407d6b // ldp q11, q31, [x11, #0]
+	MOVD c+64(FP), R1
+	MOVD stride+72(FP), R25
+	LSL $2, R25
+	MOVD f+88(FP), R6
+	TBZ $0, R6, after_flag0_4
+	MOVD R1, R8
+	MOVD R1, R10
+	WORD $0xad407d0b // ldp q11, q31, [x8, #0]
 	WORD $0x4e2bd4a5 // fadd v5.4s, v5.4s, v11.4s
 	WORD $0x4e3fd7de // fadd v30.4s, v30.4s, v31.4s
-	ADD R2, R11
-	WORD $0xad41319d // ldp q29, q12, [x12, #32]
+	ADD R25, R8
+	WORD $0xad41315d // ldp q29, q12, [x10, #32]
 	WORD $0x4e3dd54a // fadd v10.4s, v10.4s, v29.4s
 	WORD $0x4e2cd631 // fadd v17.4s, v17.4s, v12.4s
-	ADD R2, R12
-	WORD $0xad402573 // ldp q19, q9, [x11, #0]
+	ADD R25, R10
+	WORD $0xad402513 // ldp q19, q9, [x8, #0]
 	WORD $0x4e33d4e7 // fadd v7.4s, v7.4s, v19.4s
 	WORD $0x4e29d4c6 // fadd v6.4s, v6.4s, v9.4s
-	ADD R2, R11
-	WORD $0xad41219a // ldp q26, q8, [x12, #32]
+	ADD R25, R8
+	WORD $0xad41215a // ldp q26, q8, [x10, #32]
 	WORD $0x4e3ad5ad // fadd v13.4s, v13.4s, v26.4s
 	WORD $0x4e28d610 // fadd v16.4s, v16.4s, v8.4s
-	ADD R2, R12
-	WORD $0xad405d62 // ldp q2, q23, [x11, #0]
+	ADD R25, R10
+	WORD $0xad405d02 // ldp q2, q23, [x8, #0]
 	WORD $0x4e22d5ce // fadd v14.4s, v14.4s, v2.4s
 	WORD $0x4e37d5ef // fadd v15.4s, v15.4s, v23.4s
-	ADD R2, R11
-	WORD $0xad410199 // ldp q25, q0, [x12, #32]
+	ADD R25, R8
+	WORD $0xad410159 // ldp q25, q0, [x10, #32]
 	WORD $0x4e39d652 // fadd v18.4s, v18.4s, v25.4s
 	WORD $0x4e20d6d6 // fadd v22.4s, v22.4s, v0.4s
-	ADD R2, R12
-	WORD $0xad400d61 // ldp q1, q3, [x11, #0]
+	ADD R25, R10
+	WORD $0xad400d01 // ldp q1, q3, [x8, #0]
 	WORD $0x4e21d77b // fadd v27.4s, v27.4s, v1.4s
 	WORD $0x4e23d484 // fadd v4.4s, v4.4s, v3.4s
-	WORD $0xad415598 // ldp q24, q21, [x12, #32]
+	WORD $0xad415558 // ldp q24, q21, [x10, #32]
 	WORD $0x4e38d79c // fadd v28.4s, v28.4s, v24.4s
 	WORD $0x4e35d694 // fadd v20.4s, v20.4s, v21.4s
 after_flag0_4:
-	TBZ $1, R7, after_flag1_4
-	MOVD bias+64(FP), R4
-	WORD $0x4ddfc88b // ld1r {v11.4s}, [x4], #4
+	TBZ $1, R6, after_flag1_4
+	MOVD bias+80(FP), R11
+	WORD $0x4ddfc96b // ld1r {v11.4s}, [x11], #4
 	WORD $0x4e2bd4a5 // fadd v5.4s, v5.4s, v11.4s
 	WORD $0x4e2bd7de // fadd v30.4s, v30.4s, v11.4s
 	WORD $0x4e2bd54a // fadd v10.4s, v10.4s, v11.4s
 	WORD $0x4e2bd631 // fadd v17.4s, v17.4s, v11.4s
-	WORD $0x4ddfc89f // ld1r {v31.4s}, [x4], #4
+	WORD $0x4ddfc97f // ld1r {v31.4s}, [x11], #4
 	WORD $0x4e3fd4e7 // fadd v7.4s, v7.4s, v31.4s
 	WORD $0x4e3fd4c6 // fadd v6.4s, v6.4s, v31.4s
 	WORD $0x4e3fd5ad // fadd v13.4s, v13.4s, v31.4s
 	WORD $0x4e3fd610 // fadd v16.4s, v16.4s, v31.4s
-	WORD $0x4ddfc89d // ld1r {v29.4s}, [x4], #4
+	WORD $0x4ddfc97d // ld1r {v29.4s}, [x11], #4
 	WORD $0x4e3dd5ce // fadd v14.4s, v14.4s, v29.4s
 	WORD $0x4e3dd5ef // fadd v15.4s, v15.4s, v29.4s
 	WORD $0x4e3dd652 // fadd v18.4s, v18.4s, v29.4s
 	WORD $0x4e3dd6d6 // fadd v22.4s, v22.4s, v29.4s
-	WORD $0x4ddfc88c // ld1r {v12.4s}, [x4], #4
+	WORD $0x4ddfc96c // ld1r {v12.4s}, [x11], #4
 	WORD $0x4e2cd77b // fadd v27.4s, v27.4s, v12.4s
 	WORD $0x4e2cd484 // fadd v4.4s, v4.4s, v12.4s
 	WORD $0x4e2cd79c // fadd v28.4s, v28.4s, v12.4s
 	WORD $0x4e2cd694 // fadd v20.4s, v20.4s, v12.4s
+	MOVD R11, bias+80(FP)
 after_flag1_4:
-	TBZ $2, R7, after_flag2_4
-	MOVD bias+64(FP), R5
-	WORD $0xad4024b3 // ldp q19, q9, [x5, #0]
+	TBZ $2, R6, after_flag2_4
+	MOVD bias+80(FP), R0
+	WORD $0xad402413 // ldp q19, q9, [x0, #0]
 	WORD $0x4e33d4a5 // fadd v5.4s, v5.4s, v19.4s
 	WORD $0x4e29d7de // fadd v30.4s, v30.4s, v9.4s
 	WORD $0x4e33d4e7 // fadd v7.4s, v7.4s, v19.4s
@@ -1304,7 +1358,7 @@ after_flag1_4:
 	WORD $0x4e29d5ef // fadd v15.4s, v15.4s, v9.4s
 	WORD $0x4e33d77b // fadd v27.4s, v27.4s, v19.4s
 	WORD $0x4e29d484 // fadd v4.4s, v4.4s, v9.4s
-	WORD $0xad4120ba // ldp q26, q8, [x5, #32]
+	WORD $0xad41201a // ldp q26, q8, [x0, #32]
 	WORD $0x4e3ad54a // fadd v10.4s, v10.4s, v26.4s
 	WORD $0x4e28d631 // fadd v17.4s, v17.4s, v8.4s
 	WORD $0x4e3ad5ad // fadd v13.4s, v13.4s, v26.4s
@@ -1314,7 +1368,7 @@ after_flag1_4:
 	WORD $0x4e3ad79c // fadd v28.4s, v28.4s, v26.4s
 	WORD $0x4e28d694 // fadd v20.4s, v20.4s, v8.4s
 after_flag2_4:
-	TBZ $3, R7, after_flag3_4
+	TBZ $3, R6, after_flag3_4
 	WORD $0x4ea0e8a2 // fcmlt v2.4s, v5.4s, #0.0
 	WORD $0x4e621ca5 // bic v5.16b, v5.16b, v2.16b
 	WORD $0x4ea0ebd7 // fcmlt v23.4s, v30.4s, #0.0
@@ -1348,31 +1402,47 @@ after_flag2_4:
 	WORD $0x4ea0ea88 // fcmlt v8.4s, v20.4s, #0.0
 	WORD $0x4e681e94 // bic v20.16b, v20.16b, v8.16b
 after_flag3_4:
-	MOVD R1, R9
-	MOVD R1, R10
-	WORD $0xad007925 // stp q5, q30, [x9, #0]
-	ADD R2, R9
-	WORD $0xad01454a // stp q10, q17, [x10, #32]
-	ADD R2, R10
-	WORD $0xad001927 // stp q7, q6, [x9, #0]
-	ADD R2, R9
-	WORD $0xad01414d // stp q13, q16, [x10, #32]
-	ADD R2, R10
-	WORD $0xad003d2e // stp q14, q15, [x9, #0]
-	ADD R2, R9
-	WORD $0xad015952 // stp q18, q22, [x10, #32]
-	ADD R2, R10
-	WORD $0xad00113b // stp q27, q4, [x9, #0]
-	WORD $0xad01515c // stp q28, q20, [x10, #32]
+	MOVD R1, R24
+	MOVD R1, R26
+	WORD $0xad007b05 // stp q5, q30, [x24, #0]
+	ADD R25, R24
+	WORD $0xad01474a // stp q10, q17, [x26, #32]
+	ADD R25, R26
+	WORD $0xad001b07 // stp q7, q6, [x24, #0]
+	ADD R25, R24
+	WORD $0xad01434d // stp q13, q16, [x26, #32]
+	ADD R25, R26
+	WORD $0xad003f0e // stp q14, q15, [x24, #0]
+	ADD R25, R24
+	WORD $0xad015b52 // stp q18, q22, [x26, #32]
+	ADD R25, R26
+	WORD $0xad00131b // stp q27, q4, [x24, #0]
+	WORD $0xad01535c // stp q28, q20, [x26, #32]
+	MOVD tileStride+48(FP), R5
+	LSL $2, R5
+	MOVD a+24(FP), R2
+	ADD R5, R2
+	MOVD R2, a+24(FP)
+	MOVD stride+72(FP), R3
+	LSL $2, R3
+	MOVD $4, R12
+	MUL R3, R12
+	MOVD c+64(FP), R13
+	ADD R12, R13
+	MOVD R13, c+64(FP)
+	SUBS $1, R14
+	BNE tile_4
 	RET
 rows_5:
-	MOVD depth+8(FP), R14
-	MOVD a+16(FP), R17
-	MOVD rowStride+24(FP), R21
-	LSL $2, R21
-	MOVD depthStride+32(FP), R15
-	LSL $2, R15
-	MOVD b+40(FP), R13
+	MOVD tiles+8(FP), R9
+tile_5:
+	MOVD depth+16(FP), R7
+	MOVD a+24(FP), R17
+	MOVD rowStride+32(FP), R22
+	LSL $2, R22
+	MOVD depthStride+40(FP), R23
+	LSL $2, R23
+	MOVD b+56(FP), R19
 	WORD $0x6f00e402 // movi v2.2d, #0
 	WORD $0x6f00e417 // movi v23.2d, #0
 	WORD $0x6f00e419 // movi v25.2d, #0
@@ -1393,21 +1463,21 @@ rows_5:
 	WORD $0x6f00e41e // movi v30.2d, #0
 	WORD $0x6f00e40a // movi v10.2d, #0
 	WORD $0x6f00e411 // movi v17.2d, #0
-	CMP $4, R15
+	CMP $4, R23
 	BNE across_5
-	ADD R21, R17, R8
-	ADD R21, R8, R6
-	ADD R21, R6, R16
-	ADD R21, R16, R19
-	SUBS $4, R14
+	ADD R22, R17, R20
+	ADD R22, R20, R15
+	ADD R22, R15, R16
+	ADD R22, R16, R21
+	SUBS $4, R7
 	BLT along_5_rest
 along_5:
 	WORD $0x3cc10627 // ldr q7, [x17], #16
-	WORD $0x3cc10506 // ldr q6, [x8], #16
-	WORD $0x3cc104cd // ldr q13, [x6], #16
+	WORD $0x3cc10686 // ldr q6, [x20], #16
+	WORD $0x3cc105ed // ldr q13, [x15], #16
 	WORD $0x3cc10610 // ldr q16, [x16], #16
-	WORD $0x3cc1066e // ldr q14, [x19], #16
-	WORD $0xad4049af // ldp q15, q18, [x13, #0]
+	WORD $0x3cc106ae // ldr q14, [x21], #16
+	WORD $0xad404a6f // ldp q15, q18, [x19, #0]
 	WORD $0x4f8711e2 // fmla v2.4s, v15.4s, v7.s[0]
 	WORD $0x4f871257 // fmla v23.4s, v18.4s, v7.s[0]
 	WORD $0x4f8611e1 // fmla v1.4s, v15.4s, v6.s[0]
@@ -1418,7 +1488,7 @@ along_5:
 	WORD $0x4f901249 // fmla v9.4s, v18.4s, v16.s[0]
 	WORD $0x4f8e11e5 // fmla v5.4s, v15.4s, v14.s[0]
 	WORD $0x4f8e125e // fmla v30.4s, v18.4s, v14.s[0]
-	WORD $0xad416db6 // ldp q22, q27, [x13, #32]
+	WORD $0xad416e76 // ldp q22, q27, [x19, #32]
 	WORD $0x4f8712d9 // fmla v25.4s, v22.4s, v7.s[0]
 	WORD $0x4f871360 // fmla v0.4s, v27.4s, v7.s[0]
 	WORD $0x4f8612d8 // fmla v24.4s, v22.4s, v6.s[0]
@@ -1429,7 +1499,7 @@ along_5:
 	WORD $0x4f901368 // fmla v8.4s, v27.4s, v16.s[0]
 	WORD $0x4f8e12ca // fmla v10.4s, v22.4s, v14.s[0]
 	WORD $0x4f8e1371 // fmla v17.4s, v27.4s, v14.s[0]
-	WORD $0xad4271a4 // ldp q4, q28, [x13, #64]
+	WORD $0xad427264 // ldp q4, q28, [x19, #64]
 	WORD $0x4fa71082 // fmla v2.4s, v4.4s, v7.s[1]
 	WORD $0x4fa71397 // fmla v23.4s, v28.4s, v7.s[1]
 	WORD $0x4fa61081 // fmla v1.4s, v4.4s, v6.s[1]
@@ -1440,7 +1510,7 @@ along_5:
 	WORD $0x4fb01389 // fmla v9.4s, v28.4s, v16.s[1]
 	WORD $0x4fae1085 // fmla v5.4s, v4.4s, v14.s[1]
 	WORD $0x4fae139e // fmla v30.4s, v28.4s, v14.s[1]
-	WORD $0xad433db4 // ldp q20, q15, [x13, #96]
+	WORD $0xad433e74 // ldp q20, q15, [x19, #96]
 	WORD $0x4fa71299 // fmla v25.4s, v20.4s, v7.s[1]
 	WORD $0x4fa711e0 // fmla v0.4s, v15.4s, v7.s[1]
 	WORD $0x4fa61298 // fmla v24.4s, v20.4s, v6.s[1]
@@ -1451,7 +1521,7 @@ along_5:
 	WORD $0x4fb011e8 // fmla v8.4s, v15.4s, v16.s[1]
 	WORD $0x4fae128a // fmla v10.4s, v20.4s, v14.s[1]
 	WORD $0x4fae11f1 // fmla v17.4s, v15.4s, v14.s[1]
-	WORD $0xad4459b2 // ldp q18, q22, [x13, #128]
+	WORD $0xad445a72 // ldp q18, q22, [x19, #128]
 	WORD $0x4f871a42 // fmla v2.4s, v18.4s, v7.s[2]
 	WORD $0x4f871ad7 // fmla v23.4s, v22.4s, v7.s[2]
 	WORD $0x4f861a41 // fmla v1.4s, v18.4s, v6.s[2]
@@ -1462,7 +1532,7 @@ along_5:
 	WORD $0x4f901ac9 // fmla v9.4s, v22.4s, v16.s[2]
 	WORD $0x4f8e1a45 // fmla v5.4s, v18.4s, v14.s[2]
 	WORD $0x4f8e1ade // fmla v30.4s, v22.4s, v14.s[2]
-	WORD $0xad4511bb // ldp q27, q4, [x13, #160]
+	WORD $0xad45127b // ldp q27, q4, [x19, #160]
 	WORD $0x4f871b79 // fmla v25.4s, v27.4s, v7.s[2]
 	WORD $0x4f871880 // fmla v0.4s, v4.4s, v7.s[2]
 	WORD $0x4f861b78 // fmla v24.4s, v27.4s, v6.s[2]
@@ -1473,7 +1543,7 @@ along_5:
 	WORD $0x4f901888 // fmla v8.4s, v4.4s, v16.s[2]
 	WORD $0x4f8e1b6a // fmla v10.4s, v27.4s, v14.s[2]
 	WORD $0x4f8e1891 // fmla v17.4s, v4.4s, v14.s[2]
-	WORD $0xad4651bc // ldp q28, q20, [x13, #192]
+	WORD $0xad46527c // ldp q28, q20, [x19, #192]
 	WORD $0x4fa71b82 // fmla v2.4s, v28.4s, v7.s[3]
 	WORD $0x4fa71a97 // fmla v23.4s, v20.4s, v7.s[3]
 	WORD $0x4fa61b81 // fmla v1.4s, v28.4s, v6.s[3]
@@ -1484,7 +1554,7 @@ along_5:
 	WORD $0x4fb01a89 // fmla v9.4s, v20.4s, v16.s[3]
 	WORD $0x4fae1b85 // fmla v5.4s, v28.4s, v14.s[3]
 	WORD $0x4fae1a9e // fmla v30.4s, v20.4s, v14.s[3]
-	WORD $0xad4749af // ldp q15, q18, [x13, #224]
+	WORD $0xad474a6f // ldp q15, q18, [x19, #224]
 	WORD $0x4fa719f9 // fmla v25.4s, v15.4s, v7.s[3]
 	WORD $0x4fa71a40 // fmla v0.4s, v18.4s, v7.s[3]
 	WORD $0x4fa619f8 // fmla v24.4s, v15.4s, v6.s[3]
@@ -1495,19 +1565,19 @@ along_5:
 	WORD $0x4fb01a48 // fmla v8.4s, v18.4s, v16.s[3]
 	WORD $0x4fae19ea // fmla v10.4s, v15.4s, v14.s[3]
 	WORD $0x4fae1a51 // fmla v17.4s, v18.4s, v14.s[3]
-	ADD $256, R13
-	SUBS $4, R14
+	ADD $256, R19
+	SUBS $4, R7
 	BGE along_5
 along_5_rest:
-	ADDS $4, R14
+	ADDS $4, R7
 	BEQ along_5_end
 along_5_one:
 	WORD $0xbc404636 // ldr s22, [x17], #4
-	WORD $0xbc40451b // ldr s27, [x8], #4
-	WORD $0xbc4044c4 // ldr s4, [x6], #4
+	WORD $0xbc40469b // ldr s27, [x20], #4
+	WORD $0xbc4045e4 // ldr s4, [x15], #4
 	WORD $0xbc40461c // ldr s28, [x16], #4
-	WORD $0xbc404674 // ldr s20, [x19], #4
-	WORD $0xad4019a7 // ldp q7, q6, [x13, #0]
+	WORD $0xbc4046b4 // ldr s20, [x21], #4
+	WORD $0xad401a67 // ldp q7, q6, [x19, #0]
 	WORD $0x4f9610e2 // fmla v2.4s, v7.4s, v22.s[0]
 	WORD $0x4f9610d7 // fmla v23.4s, v6.4s, v22.s[0]
 	WORD $0x4f9b10e1 // fmla v1.4s, v7.4s, v27.s[0]
@@ -1518,7 +1588,7 @@ along_5_one:
 	WORD $0x4f9c10c9 // fmla v9.4s, v6.4s, v28.s[0]
 	WORD $0x4f9410e5 // fmla v5.4s, v7.4s, v20.s[0]
 	WORD $0x4f9410de // fmla v30.4s, v6.4s, v20.s[0]
-	WORD $0xad4141ad // ldp q13, q16, [x13, #32]
+	WORD $0xad41426d // ldp q13, q16, [x19, #32]
 	WORD $0x4f9611b9 // fmla v25.4s, v13.4s, v22.s[0]
 	WORD $0x4f961200 // fmla v0.4s, v16.4s, v22.s[0]
 	WORD $0x4f9b11b8 // fmla v24.4s, v13.4s, v27.s[0]
@@ -1529,18 +1599,18 @@ along_5_one:
 	WORD $0x4f9c1208 // fmla v8.4s, v16.4s, v28.s[0]
 	WORD $0x4f9411aa // fmla v10.4s, v13.4s, v20.s[0]
 	WORD $0x4f941211 // fmla v17.4s, v16.4s, v20.s[0]
-	ADD $64, R13
-	SUBS $1, R14
+	ADD $64, R19
+	SUBS $1, R7
 	BNE along_5_one
 along_5_end:
 	B end_5
 across_5:
-	SUBS $2, R14
+	SUBS $2, R7
 	BLT deep_5_rest
 deep_5:
 	WORD $0x3dc0022f // ldr q15, [x17, #0]
 	WORD $0xbd40122e // ldr s14, [x17, #16]
-	WORD $0xad401db2 // ldp q18, q7, [x13, #0]
+	WORD $0xad401e72 // ldp q18, q7, [x19, #0]
 	WORD $0x4f8f1242 // fmla v2.4s, v18.4s, v15.s[0]
 	WORD $0x4f8f10f7 // fmla v23.4s, v7.4s, v15.s[0]
 	WORD $0x4faf1241 // fmla v1.4s, v18.4s, v15.s[1]
@@ -1551,7 +1621,7 @@ deep_5:
 	WORD $0x4faf18e9 // fmla v9.4s, v7.4s, v15.s[3]
 	WORD $0x4f8e1245 // fmla v5.4s, v18.4s, v14.s[0]
 	WORD $0x4f8e10fe // fmla v30.4s, v7.4s, v14.s[0]
-	WORD $0xad4159a6 // ldp q6, q22, [x13, #32]
+	WORD $0xad415a66 // ldp q6, q22, [x19, #32]
 	WORD $0x4f8f10d9 // fmla v25.4s, v6.4s, v15.s[0]
 	WORD $0x4f8f12c0 // fmla v0.4s, v22.4s, v15.s[0]
 	WORD $0x4faf10d8 // fmla v24.4s, v6.4s, v15.s[1]
@@ -1562,10 +1632,10 @@ deep_5:
 	WORD $0x4faf1ac8 // fmla v8.4s, v22.4s, v15.s[3]
 	WORD $0x4f8e10ca // fmla v10.4s, v6.4s, v14.s[0]
 	WORD $0x4f8e12d1 // fmla v17.4s, v22.4s, v14.s[0]
-	ADD R15, R17
+	ADD R23, R17
 	WORD $0x3dc0023b // ldr q27, [x17, #0]
 	WORD $0xbd401224 // ldr s4, [x17, #16]
-	WORD $0xad4235bc // ldp q28, q13, [x13, #64]
+	WORD $0xad42367c // ldp q28, q13, [x19, #64]
 	WORD $0x4f9b1382 // fmla v2.4s, v28.4s, v27.s[0]
 	WORD $0x4f9b11b7 // fmla v23.4s, v13.4s, v27.s[0]
 	WORD $0x4fbb1381 // fmla v1.4s, v28.4s, v27.s[1]
@@ -1576,7 +1646,7 @@ deep_5:
 	WORD $0x4fbb19a9 // fmla v9.4s, v13.4s, v27.s[3]
 	WORD $0x4f841385 // fmla v5.4s, v28.4s, v4.s[0]
 	WORD $0x4f8411be // fmla v30.4s, v13.4s, v4.s[0]
-	WORD $0xad4341b4 // ldp q20, q16, [x13, #96]
+	WORD $0xad434274 // ldp q20, q16, [x19, #96]
 	WORD $0x4f9b1299 // fmla v25.4s, v20.4s, v27.s[0]
 	WORD $0x4f9b1200 // fmla v0.4s, v16.4s, v27.s[0]
 	WORD $0x4fbb1298 // fmla v24.4s, v20.4s, v27.s[1]
@@ -1587,17 +1657,17 @@ deep_5:
 	WORD $0x4fbb1a08 // fmla v8.4s, v16.4s, v27.s[3]
 	WORD $0x4f84128a // fmla v10.4s, v20.4s, v4.s[0]
 	WORD $0x4f841211 // fmla v17.4s, v16.4s, v4.s[0]
-	ADD R15, R17
-	ADD $128, R13
-	SUBS $2, R14
+	ADD R23, R17
+	ADD $128, R19
+	SUBS $2, R7
 	BGE deep_5
 deep_5_rest:
-	ADDS $2, R14
+	ADDS $2, R7
 	BEQ deep_5_end
 deep_5_one:
 	WORD $0x3dc00232 // ldr q18, [x17, #0]
 	WORD $0xbd401227 // ldr s7, [x17, #16]
-	WORD $0xad4019af // ldp q15, q6, [x13, #0]
+	WORD $0xad401a6f // ldp q15, q6, [x19, #0]
 	WORD $0x4f9211e2 // fmla v2.4s, v15.4s, v18.s[0]
 	WORD $0x4f9210d7 // fmla v23.4s, v6.4s, v18.s[0]
 	WORD $0x4fb211e1 // fmla v1.4s, v15.4s, v18.s[1]
@@ -1608,7 +1678,7 @@ deep_5_one:
 	WORD $0x4fb218c9 // fmla v9.4s, v6.4s, v18.s[3]
 	WORD $0x4f8711e5 // fmla v5.4s, v15.4s, v7.s[0]
 	WORD $0x4f8710de // fmla v30.4s, v6.4s, v7.s[0]
-	WORD $0xad4159ae // ldp q14, q22, [x13, #32]
+	WORD $0xad415a6e // ldp q14, q22, [x19, #32]
 	WORD $0x4f9211d9 // fmla v25.4s, v14.4s, v18.s[0]
 	WORD $0x4f9212c0 // fmla v0.4s, v22.4s, v18.s[0]
 	WORD $0x4fb211d8 // fmla v24.4s, v14.4s, v18.s[1]
@@ -1619,89 +1689,90 @@ deep_5_one:
 	WORD $0x4fb21ac8 // fmla v8.4s, v22.4s, v18.s[3]
 	WORD $0x4f8711ca // fmla v10.4s, v14.4s, v7.s[0]
 	WORD $0x4f8712d1 // fmla v17.4s, v22.4s, v7.s[0]
-	ADD R15, R17
-	ADD $64, R13
-	SUBS $1, R14
+	ADD R23, R17
+	ADD $64, R19
+	SUBS $1, R7
 	BNE deep_5_one
 deep_5_end:
 end_5:
-	MOVD c+48(FP), R26
-	MOVD stride+56(FP), R24
-	LSL $2, R24
-	MOVD f+72(FP), R22
-	TBZ $0, R22, after_flag0_5
-	MOVD R26, R23
-	MOVD R26, R20
-	WORD $0xad4036fc // ldp q28, q13, [x23, #0]
+	MOVD c+64(FP), R4
+	MOVD stride+72(FP), R8
+	LSL $2, R8
+	MOVD f+88(FP), R10
+	TBZ $0, R10, after_flag0_5
+	MOVD R4, R11
+	MOVD R4, R0
+	WORD $0xad40357c // ldp q28, q13, [x11, #0]
 	WORD $0x4e3cd442 // fadd v2.4s, v2.4s, v28.4s
 	WORD $0x4e2dd6f7 // fadd v23.4s, v23.4s, v13.4s
-	ADD R24, R23
-	WORD $0xad41529b // ldp q27, q20, [x20, #32]
+	ADD R8, R11
+	WORD $0xad41501b // ldp q27, q20, [x0, #32]
 	WORD $0x4e3bd739 // fadd v25.4s, v25.4s, v27.4s
 	WORD $0x4e34d400 // fadd v0.4s, v0.4s, v20.4s
-	ADD R24, R20
-	WORD $0xad4042e4 // ldp q4, q16, [x23, #0]
+	ADD R8, R0
+	WORD $0xad404164 // ldp q4, q16, [x11, #0]
 	WORD $0x4e24d421 // fadd v1.4s, v1.4s, v4.4s
 	WORD $0x4e30d463 // fadd v3.4s, v3.4s, v16.4s
-	ADD R24, R23
-	WORD $0xad411a8f // ldp q15, q6, [x20, #32]
+	ADD R8, R11
+	WORD $0xad41180f // ldp q15, q6, [x0, #32]
 	WORD $0x4e2fd718 // fadd v24.4s, v24.4s, v15.4s
 	WORD $0x4e26d6b5 // fadd v21.4s, v21.4s, v6.4s
-	ADD R24, R20
-	WORD $0xad403af2 // ldp q18, q14, [x23, #0]
+	ADD R8, R0
+	WORD $0xad403972 // ldp q18, q14, [x11, #0]
 	WORD $0x4e32d56b // fadd v11.4s, v11.4s, v18.4s
 	WORD $0x4e2ed7ff // fadd v31.4s, v31.4s, v14.4s
-	ADD R24, R23
-	WORD $0xad415a87 // ldp q7, q22, [x20, #32]
+	ADD R8, R11
+	WORD $0xad415807 // ldp q7, q22, [x0, #32]
 	WORD $0x4e27d7bd // fadd v29.4s, v29.4s, v7.4s
 	WORD $0x4e36d58c // fadd v12.4s, v12.4s, v22.4s
-	ADD R24, R20
-	WORD $0xad4036fc // ldp q28, q13, [x23, #0]
+	ADD R8, R0
+	WORD $0xad40357c // ldp q28, q13, [x11, #0]
 	WORD $0x4e3cd673 // fadd v19.4s, v19.4s, v28.4s
 	WORD $0x4e2dd529 // fadd v9.4s, v9.4s, v13.4s
-	ADD R24, R23
-	WORD $0xad41529b // ldp q27, q20, [x20, #32]
+	ADD R8, R11
+	WORD $0xad41501b // ldp q27, q20, [x0, #32]
 	WORD $0x4e3bd75a // fadd v26.4s, v26.4s, v27.4s
 	WORD $0x4e34d508 // fadd v8.4s, v8.4s, v20.4s
-	ADD R24, R20
-	WORD $0xad4042e4 // ldp q4, q16, [x23, #0]
+	ADD R8, R0
+	WORD $0xad404164 // ldp q4, q16, [x11, #0]
 	WORD $0x4e24d4a5 // fadd v5.4s, v5.4s, v4.4s
 	WORD $0x4e30d7de // fadd v30.4s, v30.4s, v16.4s
-	WORD $0xad411a8f // ldp q15, q6, [x20, #32]
+	WORD $0xad41180f // ldp q15, q6, [x0, #32]
 	WORD $0x4e2fd54a // fadd v10.4s, v10.4s, v15.4s
 	WORD $0x4e26d631 // fadd v17.4s, v17.4s, v6.4s
 after_flag0_5:
-	TBZ $1, R22, after_flag1_5
-	MOVD bias+64(FP), R25
-	WORD $0x4ddfcb32 // ld1r {v18.4s}, [x25], #4
+	TBZ $1, R10, after_flag1_5
+	MOVD bias+80(FP), R6
+	WORD $0x4ddfc8d2 // ld1r {v18.4s}, [x6], #4
 	WORD $0x4e32d442 // fadd v2.4s, v2.4s, v18.4s
 	WORD $0x4e32d6f7 // fadd v23.4s, v23.4s, v18.4s
 	WORD $0x4e32d739 // fadd v25.4s, v25.4s, v18.4s
 	WORD $0x4e32d400 // fadd v0.4s, v0.4s, v18.4s
-	WORD $0x4ddfcb2e // ld1r {v14.4s}, [x25], #4
+	WORD $0x4ddfc8ce // ld1r {v14.4s}, [x6], #4
 	WORD $0x4e2ed421 // fadd v1.4s, v1.4s, v14.4s
 	WORD $0x4e2ed463 // fadd v3.4s, v3.4s, v14.4s
 	WORD $0x4e2ed718 // fadd v24.4s, v24.4s, v14.4s
 	WORD $0x4e2ed6b5 // fadd v21.4s, v21.4s, v14.4s
-	WORD $0x4ddfcb27 // ld1r {v7.4s}, [x25], #4
+	WORD $0x4ddfc8c7 // ld1r {v7.4s}, [x6], #4
 	WORD $0x4e27d56b // fadd v11.4s, v11.4s, v7.4s
 	WORD $0x4e27d7ff // fadd v31.4s, v31.4s, v7.4s
 	WORD $0x4e27d7bd // fadd v29.4s, v29.4s, v7.4s
 	WORD $0x4e27d58c // fadd v12.4s, v12.4s, v7.4s
-	WORD $0x4ddfcb36 // ld1r {v22.4s}, [x25], #4
+	WORD $0x4ddfc8d6 // ld1r {v22.4s}, [x6], #4
 	WORD $0x4e36d673 // fadd v19.4s, v19.4s, v22.4s
 	WORD $0x4e36d529 // fadd v9.4s, v9.4s, v22.4s
 	WORD $0x4e36d75a // fadd v26.4s, v26.4s, v22.4s
 	WORD $0x4e36d508 // fadd v8.4s, v8.4s, v22.4s
-	WORD $0x4ddfcb3c // ld1r {v28.4s}, [x25], #4
+	WORD $0x4ddfc8dc // ld1r {v28.4s}, [x6], #4
 	WORD $0x4e3cd4a5 // fadd v5.4s, v5.4s, v28.4s
 	WORD $0x4e3cd7de // fadd v30.4s, v30.4s, v28.4s
 	WORD $0x4e3cd54a // fadd v10.4s, v10.4s, v28.4s
 	WORD $0x4e3cd631 // fadd v17.4s, v17.4s, v28.4s
+	MOVD R6, bias+80(FP)
 after_flag1_5:
-	TBZ $2, R22, after_flag2_5
-	MOVD bias+64(FP), R0
-	WORD $0xad406c0d // ldp q13, q27, [x0, #0]
+	TBZ $2, R10, after_flag2_5
+	MOVD bias+80(FP), R1
+	WORD $0xad406c2d // ldp q13, q27, [x1, #0]
 	WORD $0x4e2dd442 // fadd v2.4s, v2.4s, v13.4s
 	WORD $0x4e3bd6f7 // fadd v23.4s, v23.4s, v27.4s
 	WORD $0x4e2dd421 // fadd v1.4s, v1.4s, v13.4s
@@ -1712,7 +1783,7 @@ after_flag1_5:
 	WORD $0x4e3bd529 // fadd v9.4s, v9.4s, v27.4s
 	WORD $0x4e2dd4a5 // fadd v5.4s, v5.4s, v13.4s
 	WORD $0x4e3bd7de // fadd v30.4s, v30.4s, v27.4s
-	WORD $0xad411014 // ldp q20, q4, [x0, #32]
+	WORD $0xad411034 // ldp q20, q4, [x1, #32]
 	WORD $0x4e34d739 // fadd v25.4s, v25.4s, v20.4s
 	WORD $0x4e24d400 // fadd v0.4s, v0.4s, v4.4s
 	WORD $0x4e34d718 // fadd v24.4s, v24.4s, v20.4s
@@ -1724,7 +1795,7 @@ after_flag1_5:
 	WORD $0x4e34d54a // fadd v10.4s, v10.4s, v20.4s
 	WORD $0x4e24d631 // fadd v17.4s, v17.4s, v4.4s
 after_flag2_5:
-	TBZ $3, R22, after_flag3_5
+	TBZ $3, R10, after_flag3_5
 	WORD $0x4ea0e850 // fcmlt v16.4s, v2.4s, #0.0
 	WORD $0x4e701c42 // bic v2.16b, v2.16b, v16.16b
 	WORD $0x4ea0eaef // fcmlt v15.4s, v23.4s, #0.0
@@ -1766,35 +1837,51 @@ after_flag2_5:
 	WORD $0x4ea0ea3c // fcmlt v28.4s, v17.4s, #0.0
 	WORD $0x4e7c1e31 // bic v17.16b, v17.16b, v28.16b
 after_flag3_5:
-	MOVD R26, R3
-	MOVD R26, R11
-	WORD $0xad005c62 // stp q2, q23, [x3, #0]
-	ADD R24, R3
-	WORD $0xad010179 // stp q25, q0, [x11, #32]
-	ADD R24, R11
-	WORD $0xad000c61 // stp q1, q3, [x3, #0]
-	ADD R24, R3
-	WORD $0xad015578 // stp q24, q21, [x11, #32]
-	ADD R24, R11
-	WORD $0xad007c6b // stp q11, q31, [x3, #0]
-	ADD R24, R3
-	WORD $0xad01317d // stp q29, q12, [x11, #32]
-	ADD R24, R11
-	WORD $0xad002473 // stp q19, q9, [x3, #0]
-	ADD R24, R3
-	WORD $0xad01217a // stp q26, q8, [x11, #32]
-	ADD R24, R11
-	WORD $0xad007865 // stp q5, q30, [x3, #0]
-	WORD $0xad01456a // stp q10, q17, [x11, #32]
+	MOVD R4, R25
+	MOVD R4, R24
+	WORD $0xad005f22 // stp q2, q23, [x25, #0]
+	ADD R8, R25
+	WORD $0xad010319 // stp q25, q0, [x24, #32]
+	ADD R8, R24
+	WORD $0xad000f21 // stp q1, q3, [x25, #0]
+	ADD R8, R25
+	WORD $0xad015718 // stp q24, q21, [x24, #32]
+	ADD R8, R24
+	WORD $0xad007f2b // stp q11, q31, [x25, #0]
+	ADD R8, R25
+	WORD $0xad01331d // stp q29, q12, [x24, #32]
+	ADD R8, R24
+	WORD $0xad002733 // stp q19, q9, [x25, #0]
+	ADD R8, R25
+	WORD $0xad01231a // stp q26, q8, [x24, #32]
+	ADD R8, R24
+	WORD $0xad007b25 // stp q5, q30, [x25, #0]
+	WORD $0xad01470a // stp q10, q17, [x24, #32]
+	MOVD tileStride+48(FP), R26
+	LSL $2, R26
+	MOVD a+24(FP), R5
+	ADD R26, R5
+	MOVD R5, a+24(FP)
+	MOVD stride+72(FP), R2
+	LSL $2, R2
+	MOVD $5, R3
+	MUL R2, R3
+	MOVD c+64(FP), R12
+	ADD R3, R12
+	MOVD R12, c+64(FP)
+	SUBS $1, R9
+	BNE tile_5
 	RET
 rows_6:
-	MOVD depth+8(FP), R12
-	MOVD a+16(FP), R4
-	MOVD rowStride+24(FP), R5
-	LSL $2, R5
-	MOVD depthStride+32(FP), R7
-	LSL $2, R7
-	MOVD b+40(FP), R1
+	MOVD tiles+8(FP), R13
+tile_6:
+	MOVD depth+16(FP), R14
+	MOVD a+24(FP), R22
+	MOVD rowStride+32(FP), R20
+	LSL $2, R20
+	MOVD depthStride+40(FP), R15
+	LSL $2, R15
+	MOVD b+56(FP), R16
 	WORD $0x6f00e40d // movi v13.2d, #0
 	WORD $0x6f00e41b // movi v27.2d, #0
 	WORD $0x6f00e414 // movi v20.2d, #0
@@ -1819,23 +1906,23 @@ rows_6:
 	WORD $0x6f00e41f // movi v31.2d, #0
 	WORD $0x6f00e41d // movi v29.2d, #0
 	WORD $0x6f00e40c // movi v12.2d, #0
-	CMP $4, R7
+	CMP $4, R15
 	BNE across_6
-	ADD R5, R4, R2
-	ADD R5, R2, R9
-	ADD R5, R9, R10
-	ADD R5, R10, R21
-	ADD R5, R21, R8
-	SUBS $4, R12
+	ADD R20, R22, R21
+	ADD R20, R21, R7
+	ADD R20, R7, R17
+	ADD R20, R17, R23
+	ADD R20, R23, R19
+	SUBS $4, R14
 	BLT along_6_rest
 along_6:
-	WORD $0x3cc10493 // ldr q19, [x4], #16
-	WORD $0x3cc10449 // ldr q9, [x2], #16
-	WORD $0x3cc1053a // ldr q26, [x9], #16
-	WORD $0x3cc10548 // ldr q8, [x10], #16
-	WORD $0x3cc106a5 // ldr q5, [x21], #16
-	WORD $0x3cc1051e // ldr q30, [x8], #16
-	WORD $0xad40442a // ldp q10, q17, [x1, #0]
+	WORD $0x3cc106d3 // ldr q19, [x22], #16
+	WORD $0x3cc106a9 // ldr q9, [x21], #16
+	WORD $0x3cc104fa // ldr q26, [x7], #16
+	WORD $0x3cc10628 // ldr q8, [x17], #16
+	WORD $0x3cc106e5 // ldr q5, [x23], #16
+	WORD $0x3cc1067e // ldr q30, [x19], #16
+	WORD $0xad40460a // ldp q10, q17, [x16, #0]
 	WORD $0x4f93114d // fmla v13.4s, v10.4s, v19.s[0]
 	WORD $0x4f93123b // fmla v27.4s, v17.4s, v19.s[0]
 	WORD $0x4f891150 // fmla v16.4s, v10.4s, v9.s[0]
@@ -1848,7 +1935,7 @@ along_6:
 	WORD $0x4f851223 // fmla v3.4s, v17.4s, v5.s[0]
 	WORD $0x4f9e114b // fmla v11.4s, v10.4s, v30.s[0]
 	WORD $0x4f9e123f // fmla v31.4s, v17.4s, v30.s[0]
-	WORD $0xad41442a // ldp q10, q17, [x1, #32]
+	WORD $0xad41460a // ldp q10, q17, [x16, #32]
 	WORD $0x4f931154 // fmla v20.4s, v10.4s, v19.s[0]
 	WORD $0x4f931224 // fmla v4.4s, v17.4s, v19.s[0]
 	WORD $0x4f891146 // fmla v6.4s, v10.4s, v9.s[0]
@@ -1861,7 +1948,7 @@ along_6:
 	WORD $0x4f851235 // fmla v21.4s, v17.4s, v5.s[0]
 	WORD $0x4f9e115d // fmla v29.4s, v10.4s, v30.s[0]
 	WORD $0x4f9e122c // fmla v12.4s, v17.4s, v30.s[0]
-	WORD $0xad42442a // ldp q10, q17, [x1, #64]
+	WORD $0xad42460a // ldp q10, q17, [x16, #64]
 	WORD $0x4fb3114d // fmla v13.4s, v10.4s, v19.s[1]
 	WORD $0x4fb3123b // fmla v27.4s, v17.4s, v19.s[1]
 	WORD $0x4fa91150 // fmla v16.4s, v10.4s, v9.s[1]
@@ -1874,7 +1961,7 @@ along_6:
 	WORD $0x4fa51223 // fmla v3.4s, v17.4s, v5.s[1]
 	WORD $0x4fbe114b // fmla v11.4s, v10.4s, v30.s[1]
 	WORD $0x4fbe123f // fmla v31.4s, v17.4s, v30.s[1]
-	WORD $0xad43442a // ldp q10, q17, [x1, #96]
+	WORD $0xad43460a // ldp q10, q17, [x16, #96]
 	WORD $0x4fb31154 // fmla v20.4s, v10.4s, v19.s[1]
 	WORD $0x4fb31224 // fmla v4.4s, v17.4s, v19.s[1]
 	WORD $0x4fa91146 // fmla v6.4s, v10.4s, v9.s[1]
@@ -1887,7 +1974,7 @@ along_6:
 	WORD $0x4fa51235 // fmla v21.4s, v17.4s, v5.s[1]
 	WORD $0x4fbe115d // fmla v29.4s, v10.4s, v30.s[1]
 	WORD $0x4fbe122c // fmla v12.4s, v17.4s, v30.s[1]
-	WORD $0xad44442a // ldp q10, q17, [x1, #128]
+	WORD $0xad44460a // ldp q10, q17, [x16, #128]
 	WORD $0x4f93194d // fmla v13.4s, v10.4s, v19.s[2]
 	WORD $0x4f931a3b // fmla v27.4s, v17.4s, v19.s[2]
 	WORD $0x4f891950 // fmla v16.4s, v10.4s, v9.s[2]
@@ -1900,7 +1987,7 @@ along_6:
 	WORD $0x4f851a23 // fmla v3.4s, v17.4s, v5.s[2]
 	WORD $0x4f9e194b // fmla v11.4s, v10.4s, v30.s[2]
 	WORD $0x4f9e1a3f // fmla v31.4s, v17.4s, v30.s[2]
-	WORD $0xad45442a // ldp q10, q17, [x1, #160]
+	WORD $0xad45460a // ldp q10, q17, [x16, #160]
 	WORD $0x4f931954 // fmla v20.4s, v10.4s, v19.s[2]
 	WORD $0x4f931a24 // fmla v4.4s, v17.4s, v19.s[2]
 	WORD $0x4f891946 // fmla v6.4s, v10.4s, v9.s[2]
@@ -1913,7 +2000,7 @@ along_6:
 	WORD $0x4f851a35 // fmla v21.4s, v17.4s, v5.s[2]
 	WORD $0x4f9e195d // fmla v29.4s, v10.4s, v30.s[2]
 	WORD $0x4f9e1a2c // fmla v12.4s, v17.4s, v30.s[2]
-	WORD $0xad46442a // ldp q10, q17, [x1, #192]
+	WORD $0xad46460a // ldp q10, q17, [x16, #192]
 	WORD $0x4fb3194d // fmla v13.4s, v10.4s, v19.s[3]
 	WORD $0x4fb31a3b // fmla v27.4s, v17.4s, v19.s[3]
 	WORD $0x4fa91950 // fmla v16.4s, v10.4s, v9.s[3]
@@ -1926,7 +2013,7 @@ along_6:
 	WORD $0x4fa51a23 // fmla v3.4s, v17.4s, v5.s[3]
 	WORD $0x4fbe194b // fmla v11.4s, v10.4s, v30.s[3]
 	WORD $0x4fbe1a3f // fmla v31.4s, v17.4s, v30.s[3]
-	WORD $0xad47442a // ldp q10, q17, [x1, #224]
+	WORD $0xad47460a // ldp q10, q17, [x16, #224]
 	WORD $0x4fb31954 // fmla v20.4s, v10.4s, v19.s[3]
 	WORD $0x4fb31a24 // fmla v4.4s, v17.4s, v19.s[3]
 	WORD $0x4fa91946 // fmla v6.4s, v10.4s, v9.s[3]
@@ -1939,20 +2026,20 @@ along_6:
 	WORD $0x4fa51a35 // fmla v21.4s, v17.4s, v5.s[3]
 	WORD $0x4fbe195d // fmla v29.4s, v10.4s, v30.s[3]
 	WORD $0x4fbe1a2c // fmla v12.4s, v17.4s, v30.s[3]
-	ADD $256, R1
-	SUBS $4, R12
+	ADD $256, R16
+	SUBS $4, R14
 	BGE along_6
 along_6_rest:
-	ADDS $4, R12
+	ADDS $4, R14
 	BEQ along_6_end
 along_6_one:
-	WORD $0xbc404493 // ldr s19, [x4], #4
-	WORD $0xbc404449 // ldr s9, [x2], #4
-	WORD $0xbc40453a // ldr s26, [x9], #4
-	WORD $0xbc404548 // ldr s8, [x10], #4
-	WORD $0xbc4046a5 // ldr s5, [x21], #4
-	WORD $0xbc40450a // ldr s10, [x8], #4
-	WORD $0xad40443e // ldp q30, q17, [x1, #0]
+	WORD $0xbc4046d3 // ldr s19, [x22], #4
+	WORD $0xbc4046a9 // ldr s9, [x21], #4
+	WORD $0xbc4044fa // ldr s26, [x7], #4
+	WORD $0xbc404628 // ldr s8, [x17], #4
+	WORD $0xbc4046e5 // ldr s5, [x23], #4
+	WORD $0xbc40466a // ldr s10, [x19], #4
+	WORD $0xad40461e // ldp q30, q17, [x16, #0]
 	WORD $0x4f9313cd // fmla v13.4s, v30.4s, v19.s[0]
 	WORD $0x4f93123b // fmla v27.4s, v17.4s, v19.s[0]
 	WORD $0x4f8913d0 // fmla v16.4s, v30.4s, v9.s[0]
@@ -1965,7 +2052,7 @@ along_6_one:
 	WORD $0x4f851223 // fmla v3.4s, v17.4s, v5.s[0]
 	WORD $0x4f8a13cb // fmla v11.4s, v30.4s, v10.s[0]
 	WORD $0x4f8a123f // fmla v31.4s, v17.4s, v10.s[0]
-	WORD $0xad41443e // ldp q30, q17, [x1, #32]
+	WORD $0xad41461e // ldp q30, q17, [x16, #32]
 	WORD $0x4f9313d4 // fmla v20.4s, v30.4s, v19.s[0]
 	WORD $0x4f931224 // fmla v4.4s, v17.4s, v19.s[0]
 	WORD $0x4f8913c6 // fmla v6.4s, v30.4s, v9.s[0]
@@ -1978,18 +2065,18 @@ along_6_one:
 	WORD $0x4f851235 // fmla v21.4s, v17.4s, v5.s[0]
 	WORD $0x4f8a13dd // fmla v29.4s, v30.4s, v10.s[0]
 	WORD $0x4f8a122c // fmla v12.4s, v17.4s, v10.s[0]
-	ADD $64, R1
-	SUBS $1, R12
+	ADD $64, R16
+	SUBS $1, R14
 	BNE along_6_one
 along_6_end:
 	B end_6
 across_6:
-	SUBS $2, R12
+	SUBS $2, R14
 	BLT deep_6_rest
 deep_6:
-	WORD $0x3dc00093 // ldr q19, [x4, #0]
-	WORD $0xfd400889 // ldr d9, [x4, #16]
-	WORD $0xad40203a // ldp q26, q8, [x1, #0]
+	WORD $0x3dc002d3 // ldr q19, [x22, #0]
+	WORD $0xfd400ac9 // ldr d9, [x22, #16]
+	WORD $0xad40221a // ldp q26, q8, [x16, #0]
 	WORD $0x4f93134d // fmla v13.4s, v26.4s, v19.s[0]
 	WORD $0x4f93111b // fmla v27.4s, v8.4s, v19.s[0]
 	WORD $0x4fb31350 // fmla v16.4s, v26.4s, v19.s[1]
@@ -2002,7 +2089,7 @@ deep_6:
 	WORD $0x4f891103 // fmla v3.4s, v8.4s, v9.s[0]
 	WORD $0x4fa9134b // fmla v11.4s, v26.4s, v9.s[1]
 	WORD $0x4fa9111f // fmla v31.4s, v8.4s, v9.s[1]
-	WORD $0xad417825 // ldp q5, q30, [x1, #32]
+	WORD $0xad417a05 // ldp q5, q30, [x16, #32]
 	WORD $0x4f9310b4 // fmla v20.4s, v5.4s, v19.s[0]
 	WORD $0x4f9313c4 // fmla v4.4s, v30.4s, v19.s[0]
 	WORD $0x4fb310a6 // fmla v6.4s, v5.4s, v19.s[1]
@@ -2015,10 +2102,10 @@ deep_6:
 	WORD $0x4f8913d5 // fmla v21.4s, v30.4s, v9.s[0]
 	WORD $0x4fa910bd // fmla v29.4s, v5.4s, v9.s[1]
 	WORD $0x4fa913cc // fmla v12.4s, v30.4s, v9.s[1]
-	ADD R7, R4
-	WORD $0x3dc0008a // ldr q10, [x4, #0]
-	WORD $0xfd400891 // ldr d17, [x4, #16]
-	WORD $0xad42203a // ldp q26, q8, [x1, #64]
+	ADD R15, R22
+	WORD $0x3dc002ca // ldr q10, [x22, #0]
+	WORD $0xfd400ad1 // ldr d17, [x22, #16]
+	WORD $0xad42221a // ldp q26, q8, [x16, #64]
 	WORD $0x4f8a134d // fmla v13.4s, v26.4s, v10.s[0]
 	WORD $0x4f8a111b // fmla v27.4s, v8.4s, v10.s[0]
 	WORD $0x4faa1350 // fmla v16.4s, v26.4s, v10.s[1]
@@ -2031,7 +2118,7 @@ deep_6:
 	WORD $0x4f911103 // fmla v3.4s, v8.4s, v17.s[0]
 	WORD $0x4fb1134b // fmla v11.4s, v26.4s, v17.s[1]
 	WORD $0x4fb1111f // fmla v31.4s, v8.4s, v17.s[1]
-	WORD $0xad431433 // ldp q19, q5, [x1, #96]
+	WORD $0xad431613 // ldp q19, q5, [x16, #96]
 	WORD $0x4f8a1274 // fmla v20.4s, v19.4s, v10.s[0]
 	WORD $0x4f8a10a4 // fmla v4.4s, v5.4s, v10.s[0]
 	WORD $0x4faa1266 // fmla v6.4s, v19.4s, v10.s[1]
@@ -2044,17 +2131,17 @@ deep_6:
 	WORD $0x4f9110b5 // fmla v21.4s, v5.4s, v17.s[0]
 	WORD $0x4fb1127d // fmla v29.4s, v19.4s, v17.s[1]
 	WORD $0x4fb110ac // fmla v12.4s, v5.4s, v17.s[1]
-	ADD R7, R4
-	ADD $128, R1
-	SUBS $2, R12
+	ADD R15, R22
+	ADD $128, R16
+	SUBS $2, R14
 	BGE deep_6
 deep_6_rest:
-	ADDS $2, R12
+	ADDS $2, R14
 	BEQ deep_6_end
 deep_6_one:
-	WORD $0x3dc00089 // ldr q9, [x4, #0]
-	WORD $0xfd40089e // ldr d30, [x4, #16]
-	WORD $0xad40203a // ldp q26, q8, [x1, #0]
+	WORD $0x3dc002c9 // ldr q9, [x22, #0]
+	WORD $0xfd400ade // ldr d30, [x22, #16]
+	WORD $0xad40221a // ldp q26, q8, [x16, #0]
 	WORD $0x4f89134d // fmla v13.4s, v26.4s, v9.s[0]
 	WORD $0x4f89111b // fmla v27.4s, v8.4s, v9.s[0]
 	WORD $0x4fa91350 // fmla v16.4s, v26.4s, v9.s[1]
@@ -2067,7 +2154,7 @@ deep_6_one:
 	WORD $0x4f9e1103 // fmla v3.4s, v8.4s, v30.s[0]
 	WORD $0x4fbe134b // fmla v11.4s, v26.4s, v30.s[1]
 	WORD $0x4fbe111f // fmla v31.4s, v8.4s, v30.s[1]
-	WORD $0xad414c2a // ldp q10, q19, [x1, #32]
+	WORD $0xad414e0a // ldp q10, q19, [x16, #32]
 	WORD $0x4f891154 // fmla v20.4s, v10.4s, v9.s[0]
 	WORD $0x4f891264 // fmla v4.4s, v19.4s, v9.s[0]
 	WORD $0x4fa91146 // fmla v6.4s, v10.4s, v9.s[1]
@@ -2080,102 +2167,103 @@ deep_6_one:
 	WORD $0x4f9e1275 // fmla v21.4s, v19.4s, v30.s[0]
 	WORD $0x4fbe115d // fmla v29.4s, v10.4s, v30.s[1]
 	WORD $0x4fbe126c // fmla v12.4s, v19.4s, v30.s[1]
-	ADD R7, R4
-	ADD $64, R1
-	SUBS $1, R12
+	ADD R15, R22
+	ADD $64, R16
+	SUBS $1, R14
 	BNE deep_6_one
 deep_6_end:
 end_6:
-	MOVD c+48(FP), R6
-	MOVD stride+56(FP), R16
-	LSL $2, R16
-	MOVD f+72(FP), R19
-	TBZ $0, R19, after_flag0_6
-	MOVD R6, R14
-	MOVD R6, R17
-	WORD $0xad4015d1 // ldp q17, q5, [x14, #0]
+	MOVD c+64(FP), R11
+	MOVD stride+72(FP), R0
+	LSL $2, R0
+	MOVD f+88(FP), R6
+	TBZ $0, R6, after_flag0_6
+	MOVD R11, R1
+	MOVD R11, R10
+	WORD $0xad401431 // ldp q17, q5, [x1, #0]
 	WORD $0x4e31d5ad // fadd v13.4s, v13.4s, v17.4s
 	WORD $0x4e25d77b // fadd v27.4s, v27.4s, v5.4s
-	ADD R16, R14
-	WORD $0xad41223a // ldp q26, q8, [x17, #32]
+	ADD R0, R1
+	WORD $0xad41215a // ldp q26, q8, [x10, #32]
 	WORD $0x4e3ad694 // fadd v20.4s, v20.4s, v26.4s
 	WORD $0x4e28d484 // fadd v4.4s, v4.4s, v8.4s
-	ADD R16, R17
-	WORD $0xad4029c9 // ldp q9, q10, [x14, #0]
+	ADD R0, R10
+	WORD $0xad402829 // ldp q9, q10, [x1, #0]
 	WORD $0x4e29d610 // fadd v16.4s, v16.4s, v9.4s
 	WORD $0x4e2ad5ef // fadd v15.4s, v15.4s, v10.4s
-	ADD R16, R14
-	WORD $0xad414e3e // ldp q30, q19, [x17, #32]
+	ADD R0, R1
+	WORD $0xad414d5e // ldp q30, q19, [x10, #32]
 	WORD $0x4e3ed4c6 // fadd v6.4s, v6.4s, v30.4s
 	WORD $0x4e33d652 // fadd v18.4s, v18.4s, v19.4s
-	ADD R16, R17
-	WORD $0xad4015d1 // ldp q17, q5, [x14, #0]
+	ADD R0, R10
+	WORD $0xad401431 // ldp q17, q5, [x1, #0]
 	WORD $0x4e31d5ce // fadd v14.4s, v14.4s, v17.4s
 	WORD $0x4e25d4e7 // fadd v7.4s, v7.4s, v5.4s
-	ADD R16, R14
-	WORD $0xad41223a // ldp q26, q8, [x17, #32]
+	ADD R0, R1
+	WORD $0xad41215a // ldp q26, q8, [x10, #32]
 	WORD $0x4e3ad6d6 // fadd v22.4s, v22.4s, v26.4s
 	WORD $0x4e28d79c // fadd v28.4s, v28.4s, v8.4s
-	ADD R16, R17
-	WORD $0xad4029c9 // ldp q9, q10, [x14, #0]
+	ADD R0, R10
+	WORD $0xad402829 // ldp q9, q10, [x1, #0]
 	WORD $0x4e29d442 // fadd v2.4s, v2.4s, v9.4s
 	WORD $0x4e2ad6f7 // fadd v23.4s, v23.4s, v10.4s
-	ADD R16, R14
-	WORD $0xad414e3e // ldp q30, q19, [x17, #32]
+	ADD R0, R1
+	WORD $0xad414d5e // ldp q30, q19, [x10, #32]
 	WORD $0x4e3ed739 // fadd v25.4s, v25.4s, v30.4s
 	WORD $0x4e33d400 // fadd v0.4s, v0.4s, v19.4s
-	ADD R16, R17
-	WORD $0xad4015d1 // ldp q17, q5, [x14, #0]
+	ADD R0, R10
+	WORD $0xad401431 // ldp q17, q5, [x1, #0]
 	WORD $0x4e31d421 // fadd v1.4s, v1.4s, v17.4s
 	WORD $0x4e25d463 // fadd v3.4s, v3.4s, v5.4s
-	ADD R16, R14
-	WORD $0xad41223a // ldp q26, q8, [x17, #32]
+	ADD R0, R1
+	WORD $0xad41215a // ldp q26, q8, [x10, #32]
 	WORD $0x4e3ad718 // fadd v24.4s, v24.4s, v26.4s
 	WORD $0x4e28d6b5 // fadd v21.4s, v21.4s, v8.4s
-	ADD R16, R17
-	WORD $0xad4029c9 // ldp q9, q10, [x14, #0]
+	ADD R0, R10
+	WORD $0xad402829 // ldp q9, q10, [x1, #0]
 	WORD $0x4e29d56b // fadd v11.4s, v11.4s, v9.4s
 	WORD $0x4e2ad7ff // fadd v31.4s, v31.4s, v10.4s
-	WORD $0xad414e3e // ldp q30, q19, [x17, #32]
+	WORD $0xad414d5e // ldp q30, q19, [x10, #32]
 	WORD $0x4e3ed7bd // fadd v29.4s, v29.4s, v30.4s
 	WORD $0x4e33d58c // fadd v12.4s, v12.4s, v19.4s
 after_flag0_6:
-	TBZ $1, R19, after_flag1_6
-	MOVD bias+64(FP), R15
-	WORD $0x4ddfc9f1 // ld1r {v17.4s}, [x15], #4
+	TBZ $1, R6, after_flag1_6
+	MOVD bias+80(FP), R4
+	WORD $0x4ddfc891 // ld1r {v17.4s}, [x4], #4
 	WORD $0x4e31d5ad // fadd v13.4s, v13.4s, v17.4s
 	WORD $0x4e31d77b // fadd v27.4s, v27.4s, v17.4s
 	WORD $0x4e31d694 // fadd v20.4s, v20.4s, v17.4s
 	WORD $0x4e31d484 // fadd v4.4s, v4.4s, v17.4s
-	WORD $0x4ddfc9e5 // ld1r {v5.4s}, [x15], #4
+	WORD $0x4ddfc885 // ld1r {v5.4s}, [x4], #4
 	WORD $0x4e25d610 // fadd v16.4s, v16.4s, v5.4s
 	WORD $0x4e25d5ef // fadd v15.4s, v15.4s, v5.4s
 	WORD $0x4e25d4c6 // fadd v6.4s, v6.4s, v5.4s
 	WORD $0x4e25d652 // fadd v18.4s, v18.4s, v5.4s
-	WORD $0x4ddfc9fa // ld1r {v26.4s}, [x15], #4
+	WORD $0x4ddfc89a // ld1r {v26.4s}, [x4], #4
 	WORD $0x4e3ad5ce // fadd v14.4s, v14.4s, v26.4s
 	WORD $0x4e3ad4e7 // fadd v7.4s, v7.4s, v26.4s
 	WORD $0x4e3ad6d6 // fadd v22.4s, v22.4s, v26.4s
 	WORD $0x4e3ad79c // fadd v28.4s, v28.4s, v26.4s
-	WORD $0x4ddfc9e8 // ld1r {v8.4s}, [x15], #4
+	WORD $0x4ddfc888 // ld1r {v8.4s}, [x4], #4
 	WORD $0x4e28d442 // fadd v2.4s, v2.4s, v8.4s
 	WORD $0x4e28d6f7 // fadd v23.4s, v23.4s, v8.4s
 	WORD $0x4e28d739 // fadd v25.4s, v25.4s, v8.4s
 	WORD $0x4e28d400 // fadd v0.4s, v0.4s, v8.4s
-	WORD $0x4ddfc9e9 // ld1r {v9.4s}, [x15], #4
+	WORD $0x4ddfc889 // ld1r {v9.4s}, [x4], #4
 	WORD $0x4e29d421 // fadd v1.4s, v1.4s, v9.4s
 	WORD $0x4e29d463 // fadd v3.4s, v3.4s, v9.4s
 	WORD $0x4e29d718 // fadd v24.4s, v24.4s, v9.4s
 	WORD $0x4e29d6b5 // fadd v21.4s, v21.4s, v9.4s
-	WORD $0x4ddfc9ea // ld1r {v10.4s}, [x15], #4
+	WORD $0x4ddfc88a // ld1r {v10.4s}, [x4], #4
 	WORD $0x4e2ad56b // fadd v11.4s, v11.4s, v10.4s
 	WORD $0x4e2ad7ff // fadd v31.4s, v31.4s, v10.4s
 	WORD $0x4e2ad7bd // fadd v29.4s, v29.4s, v10.4s
 	WORD $0x4e2ad58c // fadd v12.4s, v12.4s, v10.4s
+	MOVD R4, bias+80(FP)
 after_flag1_6:
-	TBZ $2, R19, after_flag2_6
-	MOVD bias+64(FP), R13
-	WORD $0xad404dbe // ldp q30, q19, [x13, #0]
+	TBZ $2, R6, after_flag2_6
+	MOVD bias+80(FP), R8
+	WORD $0xad404d1e // ldp q30, q19, [x8, #0]
 	WORD $0x4e3ed5ad // fadd v13.4s, v13.4s, v30.4s
 	WORD $0x4e33d77b // fadd v27.4s, v27.4s, v19.4s
 	WORD $0x4e3ed610 // fadd v16.4s, v16.4s, v30.4s
@@ -2188,7 +2276,7 @@ after_flag1_6:
 	WORD $0x4e33d463 // fadd v3.4s, v3.4s, v19.4s
 	WORD $0x4e3ed56b // fadd v11.4s, v11.4s, v30.4s
 	WORD $0x4e33d7ff // fadd v31.4s, v31.4s, v19.4s
-	WORD $0xad4115b1 // ldp q17, q5, [x13, #32]
+	WORD $0xad411511 // ldp q17, q5, [x8, #32]
 	WORD $0x4e31d694 // fadd v20.4s, v20.4s, v17.4s
 	WORD $0x4e25d484 // fadd v4.4s, v4.4s, v5.4s
 	WORD $0x4e31d4c6 // fadd v6.4s, v6.4s, v17.4s
@@ -2202,7 +2290,7 @@ after_flag1_6:
 	WORD $0x4e31d7bd // fadd v29.4s, v29.4s, v17.4s
 	WORD $0x4e25d58c // fadd v12.4s, v12.4s, v5.4s
 after_flag2_6:
-	TBZ $3, R19, after_flag3_6
+	TBZ $3, R6, after_flag3_6
 	WORD $0x4ea0e9ba // fcmlt v26.4s, v13.4s, #0.0
 	WORD $0x4e7a1dad // bic v13.16b, v13.16b, v26.16b
 	WORD $0x4ea0eb68 // fcmlt v8.4s, v27.4s, #0.0
@@ -2252,30 +2340,44 @@ after_flag2_6:
 	WORD $0x4ea0e985 // fcmlt v5.4s, v12.4s, #0.0
 	WORD $0x4e651d8c // bic v12.16b, v12.16b, v5.16b
 after_flag3_6:
-	MOVD R6, R23
-	MOVD R6, R20
-	WORD $0xad006eed // stp q13, q27, [x23, #0]
-	ADD R16, R23
-	WORD $0xad011294 // stp q20, q4, [x20, #32]
-	ADD R16, R20
-	WORD $0xad003ef0 // stp q16, q15, [x23, #0]
-	ADD R16, R23
-	WORD $0xad014a86 // stp q6, q18, [x20, #32]
-	ADD R16, R20
-	WORD $0xad001eee // stp q14, q7, [x23, #0]
-	ADD R16, R23
-	WORD $0xad017296 // stp q22, q28, [x20, #32]
-	ADD R16, R20
-	WORD $0xad005ee2 // stp q2, q23, [x23, #0]
-	ADD R16, R23
-	WORD $0xad010299 // stp q25, q0, [x20, #32]
-	ADD R16, R20
-	WORD $0xad000ee1 // stp q1, q3, [x23, #0]
-	ADD R16, R23
-	WORD $0xad015698 // stp q24, q21, [x20, #32]
-	ADD R16, R20
-	WORD $0xad007eeb // stp q11, q31, [x23, #0]
-	WORD $0xad01329d // stp q29, q12, [x20, #32]
+	MOVD R11, R25
+	MOVD R11, R24
+	WORD $0xad006f2d // stp q13, q27, [x25, #0]
+	ADD R0, R25
+	WORD $0xad011314 // stp q20, q4, [x24, #32]
+	ADD R0, R24
+	WORD $0xad003f30 // stp q16, q15, [x25, #0]
+	ADD R0, R25
+	WORD $0xad014b06 // stp q6, q18, [x24, #32]
+	ADD R0, R24
+	WORD $0xad001f2e // stp q14, q7, [x25, #0]
+	ADD R0, R25
+	WORD $0xad017316 // stp q22, q28, [x24, #32]
+	ADD R0, R24
+	WORD $0xad005f22 // stp q2, q23, [x25, #0]
+	ADD R0, R25
+	WORD $0xad010319 // stp q25, q0, [x24, #32]
+	ADD R0, R24
+	WORD $0xad000f21 // stp q1, q3, [x25, #0]
+	ADD R0, R25
+	WORD $0xad015718 // stp q24, q21, [x24, #32]
+	ADD R0, R24
+	WORD $0xad007f2b // stp q11, q31, [x25, #0]
+	WORD $0xad01331d // stp q29, q12, [x24, #32]
+	MOVD tileStride+48(FP), R26
+	LSL $2, R26
+	MOVD a+24(FP), R5
+	ADD R26, R5
+	MOVD R5, a+24(FP)
+	MOVD stride+72(FP), R2
+	LSL $2, R2
+	MOVD $6, R3
+	MUL R2, R3
+	MOVD c+64(FP), R12
+	ADD R3, R12
+	MOVD R12, c+64(FP)
+	SUBS $1, R13
+	BNE tile_6
 	RET
 
 // func multiplyTabled(rows, depth int, data *float32, rowOffsets, depthOffsets *int32, b, c *float32, stride int, accumulate bool)

@@ -90,10 +90,10 @@ func (p *pass) run(r rule) {
 	}
 }
 
-// multiplyTile is multiply for a tile of 1 to 6 rows, whose left factor has a stride of 1 along its depth or from row to row.
+// multiplyTiles is multiply for tiles of 1 to 6 rows each, whose left factor has a stride of 1 along its depth or from row to row.
 //
 //go:noescape
-func multiplyTile(rows, depth int, a *float32, rowStride, depthStride int, b, c *float32, stride int, bias *float32, f int)
+func multiplyTiles(rows, tiles, depth int, a *float32, rowStride, depthStride, tileStride int, b, c *float32, stride int, bias *float32, f int)
 
 // multiplyTabled is multiplyTable for a tile of 1 to 6 rows.
 //

@@ -13,6 +13,9 @@ const (
 	mostRows     = 14 // in AVX-512
 )
 
+// vector is how many float32 the assembly treats at least: a register of AVX2, two of NEON.
+const vector = 8
+
 // maxDepth is the largest depth of a packed panel: 256 x 16 float32 are half of
 // a first-level cache of 32 KiB, the left factor's rows take 6 or 14 KiB more.
 const maxDepth = 256
@@ -27,10 +30,25 @@ const (
 	flagReLU                         // replace negative values by zero; NaN stays
 )
 
-// rowGroups is the number of tiles that cover the given rows; cut divides the
-// rows among them, so that heights differ by at most one and no tile is flat
-// while its neighbours are full.
-func rowGroups(rows int) int { return ceilDiv(rows, panelRows) }
+// tiles are rows cut into some of at most panelRows each, below each other: tall ones of a height,
+// then others a row lower, so that none is flat while its neighbours are full. Of some neighbours'
+// rows alone, the tiles are the same.
+type tiles struct{ count, tall, height int }
+
+func tilesOf(rows int) tiles {
+	if rows <= panelRows {
+		return tiles{1, 1, rows}
+	}
+	count := ceilDiv(rows, panelRows)
+	height := ceilDiv(rows, count)
+	return tiles{count, rows - count*(height-1), height}
+}
+
+// start is the first row of a tile, or the end of the last one.
+func (t tiles) start(n int) int { return n*t.height - max(0, n-t.tall) }
+
+// rows returns those of a tile.
+func (t tiles) rows(n int) (lo, hi int) { return t.start(n), t.start(n + 1) }
 
 // depthBlocks is the number of packed panels that cover the given depth.
 func depthBlocks(depth int) int { return ceilDiv(depth, maxDepth) }
@@ -41,21 +59,59 @@ func depthBlocks(depth int) int { return ceilDiv(depth, maxDepth) }
 func panelBatch(depth int) int { return maxDepth / depth }
 
 // left is the left factor of a tile: element (i, k) is
-// data[i*rowStride + k*depthStride]. One of the strides is 1.
+// data[i*rowStride + k*depthStride]. One of the strides is 1. Where tiles are packed, packed is the
+// distance from one to the next; else it is 0, and rows of tiles below each other are rows of one
+// matrix.
 type left[T Float] struct {
-	data                   []T
-	rowStride, depthStride int
+	data                           []T
+	rowStride, depthStride, packed int
 }
 
-// multiply computes a full tile, c[i*stride+j] = epilogue(sum_k a(i,k) b[k*16+j])
+// step is the distance from a tile of some rows to the next one.
+func (a left[T]) step(rows int) int {
+	if a.packed > 0 {
+		return a.packed
+	}
+	return rows * a.rowStride
+}
+
+// tile is the left factor of tile n.
+func (a left[T]) tile(t tiles, n int) left[T] {
+	at := n * a.packed
+	if a.packed == 0 {
+		at = t.start(n) * a.rowStride
+	}
+	a.data = a.data[at:]
+	return a
+}
+
+// biasOf is the part of a bias that belongs to some rows and all columns.
+func biasOf[T Float](bias []T, lo, hi int, f flags) []T {
+	if f&flagBiasRow != 0 {
+		return bias[lo:hi]
+	}
+	return bias
+}
+
+// multiply computes tiles below each other, c[i*stride+j] = epilogue(sum_k a(i,k) b[k*16+j])
 // for rows x 16 elements.
 func multiply[T Float](rows, depth int, a left[T], b, c []T, stride int, bias []T, f flags) {
 	if multiplyFast(rows, depth, a, b, c, stride, bias, f) {
 		return
 	}
-	var sums [mostRows * panelColumns]T
-	multiplyStrided(rows, depth, a, b, &sums)
-	finish(rows, panelColumns, sums[:], c, stride, bias, f)
+	multiplyPart(rows, panelColumns, depth, a, b, c, stride, bias, f)
+}
+
+// multiplyPart is multiply for the first of the columns.
+func multiplyPart[T Float](rows, columns, depth int, a left[T], b, c []T, stride int, bias []T, f flags) {
+	t := tilesOf(rows)
+	for n := range t.count {
+		lo, hi := t.rows(n)
+		a := a.tile(t, n)
+		var sums [mostRows * panelColumns]T
+		multiplySums(hi-lo, depth, a, b, &sums)
+		finish(hi-lo, columns, sums[:], c[lo*stride:], stride, biasOf(bias, lo, hi, f), f)
+	}
 }
 
 // multiplyPair is multiply for two panels, the second of which lies panel elements behind the
@@ -71,9 +127,9 @@ func multiplyPair[T Float](rows, depth int, a left[T], b []T, panel int, c []T, 
 	multiply(rows, depth, a, b[panel:], c[panelColumns:], stride, bias, f)
 }
 
-// multiplyPart computes the sums of a tile into sums, for tiles that are stored
+// multiplySums computes the sums of a tile into sums, for tiles that are stored
 // in parts by finish.
-func multiplyPart[T Float](rows, depth int, a left[T], b []T, sums *[mostRows * panelColumns]T) {
+func multiplySums[T Float](rows, depth int, a left[T], b []T, sums *[mostRows * panelColumns]T) {
 	if multiplyFast(rows, depth, a, b, sums[:], panelColumns, nil, 0) {
 		return
 	}

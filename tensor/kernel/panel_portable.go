@@ -32,7 +32,7 @@ func multiplyRows[T Float](rows *[leastRows][]T, b []T, sums *[leastRows * panel
 func multiplyStrided[T Float](rows, depth int, a left[T], b []T, sums *[mostRows * panelColumns]T) {
 	for i := 0; i < rows; i += leastRows {
 		from := sixFrom(i, rows)
-		a := left[T]{a.data[from*a.rowStride:], a.rowStride, a.depthStride}
+		a := left[T]{data: a.data[from*a.rowStride:], rowStride: a.rowStride, depthStride: a.depthStride}
 		six := (*[leastRows * panelColumns]T)(sums[from*panelColumns:])
 		if a.depthStride != 1 {
 			multiplyCopied(rows-from, depth, a, b, six)

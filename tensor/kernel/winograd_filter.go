@@ -120,15 +120,11 @@ func winogradSums[T Float](p *winogradGradient, groupLo, groupHi, batch, ofSets 
 
 // multiplyPatches adds to the sums of all input channels at one point, for one panel or a pair.
 func multiplyPatches[T Float](p *winogradGradient, patches int, pair bool, x, y, sums []T, f flags) {
-	channels, tiles, columns := p.shape.C, rowGroups(p.shape.C), p.columns()
-	for n := range tiles {
-		c, end := cut(channels, tiles, n)
-		a := left[T]{data: x[c:], rowStride: 1, depthStride: p.x.to.patch}
-		if pair {
-			multiplyPair(end-c, patches, a, y, p.y.panel, sums[c*columns:], columns, nil, f)
-		} else {
-			multiply(end-c, patches, a, y, sums[c*columns:], columns, nil, f)
-		}
+	a := left[T]{data: x, rowStride: 1, depthStride: p.x.to.patch}
+	if pair {
+		multiplyPair(p.shape.C, patches, a, y, p.y.panel, sums, p.columns(), nil, f)
+	} else {
+		multiply(p.shape.C, patches, a, y, sums, p.columns(), nil, f)
 	}
 }
 

@@ -77,6 +77,19 @@ func (f *Function) Param(name string) X {
 	return r
 }
 
+// Keep stores a register as a parameter that is a number of eight bytes or an address.
+func (f *Function) Keep(name string, r X) {
+	p := f.parameter(name)
+	f.Go(fmt.Sprintf("MOVD R%%d, %s+%d(FP)", p.name, p.offset), r)
+}
+
+// Advance adds a number to such a parameter, where it lies.
+func (f *Function) Advance(name string, by X) {
+	r := f.Param(name)
+	f.Go("ADD R%d, R%d", by, r)
+	f.Keep(name, r)
+}
+
 // Bytes loads a parameter that counts float32, in bytes.
 func (f *Function) Bytes(name string) X {
 	r := f.Param(name)

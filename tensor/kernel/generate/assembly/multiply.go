@@ -33,6 +33,11 @@ func byRows(most int, body func(rows int)) {
 	}
 }
 
+// byTiles is byRows for tiles below each other.
+func byTiles(most int, tile func(rows int)) {
+	byRows(most, func(rows int) { eachTile(rows, func() { tile(rows) }) })
+}
+
 // inPairs writes a loop over the depth, by which two is called for each two steps and one for a last one.
 func inPairs(rows int, depth Register, two, one func()) {
 	pairs, last, end := fmt.Sprintf("pairs_%d", rows), fmt.Sprintf("last_%d", rows), fmt.Sprintf("end_%d", rows)
@@ -75,13 +80,35 @@ func rowAddresses(rows int, a, stride GPVirtual) (pointers []GPVirtual, scalars 
 	return pointers, scalars
 }
 
+// eachTile writes a loop over the tiles of some rows each, which lie below each other.
+func eachTile(rows int, tile func()) {
+	next := fmt.Sprintf("tile_%d", rows)
+	Label(next)
+	tile()
+	advance("a", loadBytes("tileStride"))
+	stride := loadBytes("stride")
+	IMUL3Q(Imm(uint64(rows)), stride, stride)
+	advance("c", stride)
+	tiles := Load(Param("tiles"), GP64())
+	DECQ(tiles)
+	Store(tiles, Param("tiles"))
+	JNZ(LabelRef(next))
+}
+
+// advance moves an address among the parameters on.
+func advance(name string, by Op) {
+	address := Load(Param(name), GP64())
+	ADDQ(by, address)
+	Store(address, Param(name))
+}
+
 // multiply writes the tiles with a strided left factor and all epilogues.
 func multiply(t target) {
-	name := "multiplyTile" + t.suffix
-	TEXT(name, NOSPLIT, "func(rows, depth int, a *float32, rowStride, depthStride int, b, c *float32, stride int, bias *float32, f int)")
+	name := "multiplyTiles" + t.suffix
+	TEXT(name, NOSPLIT, "func(rows, tiles, depth int, a *float32, rowStride, depthStride, tileStride int, b, c *float32, stride int, bias *float32, f int)")
 	Pragma("noescape")
-	Doc(fmt.Sprintf("%s is multiply for a tile of 1 to %d rows.", name, t.rows))
-	byRows(t.rows, func(rows int) {
+	Doc(fmt.Sprintf("%s is multiply for tiles of 1 to %d rows each.", name, t.rows))
+	byTiles(t.rows, func(rows int) {
 		depth := Load(Param("depth"), GP64())
 		a := Load(Param("a"), GP64()).(GPVirtual)
 		rowStride, depthStride := loadBytes("rowStride"), loadBytes("depthStride")
@@ -113,10 +140,10 @@ func multiply(t target) {
 // multiplyPair writes the tiles of two panels side by side, whose rows need each scalar of the left factor once.
 func multiplyPair(t target) {
 	name := "multiplyPair" + t.suffix
-	TEXT(name, NOSPLIT, "func(rows, depth int, a *float32, rowStride, depthStride int, b *float32, panel int, c *float32, stride int, bias *float32, f int)")
+	TEXT(name, NOSPLIT, "func(rows, tiles, depth int, a *float32, rowStride, depthStride, tileStride int, b *float32, panel int, c *float32, stride int, bias *float32, f int)")
 	Pragma("noescape")
-	Doc(fmt.Sprintf("%s is multiplyTile%s for two panels, the second of which lies panel elements behind the first.", name, t.suffix))
-	byRows(t.rows, func(rows int) {
+	Doc(fmt.Sprintf("%s is multiplyTiles%s for two panels, the second of which lies panel elements behind the first.", name, t.suffix))
+	byTiles(t.rows, func(rows int) {
 		depth := Load(Param("depth"), GP64())
 		a := Load(Param("a"), GP64()).(GPVirtual)
 		rowStride, depthStride := loadBytes("rowStride"), loadBytes("depthStride")
@@ -162,10 +189,10 @@ const packedAhead = 16
 // multiplyPacked writes multiplyPair for a left factor whose rows are packed, a cache line for each depth.
 func multiplyPacked(t target) {
 	name := "multiplyPacked" + t.suffix
-	TEXT(name, NOSPLIT, "func(rows, depth int, a, b *float32, panel int, c *float32, stride int, bias *float32, f int)")
+	TEXT(name, NOSPLIT, "func(rows, tiles, depth int, a *float32, tileStride int, b *float32, panel int, c *float32, stride int, bias *float32, f int)")
 	Pragma("noescape")
 	Doc(fmt.Sprintf("%s is multiplyPair%s for a left factor whose rows are packed, a cache line for each depth.", name, t.suffix))
-	byRows(t.rows, func(rows int) {
+	byTiles(t.rows, func(rows int) {
 		depth := Load(Param("depth"), GP64())
 		a, b := Load(Param("a"), GP64()), Load(Param("b"), GP64())
 		const line = panelColumns * bytes
@@ -180,12 +207,15 @@ func multiplyPacked(t target) {
 	})
 }
 
-// finish writes the epilogues that the flags f ask for, and stores the sums.
+// finish writes the epilogues that the flags f ask for, and stores the sums. A bias of rows moves on to those of the next tile.
 func (s sums) finish(c, stride GPVirtual, bias, f Register) {
 	when(f, flagAccumulate, len(s.rows), func() {
 		s.each(c, stride, func(sum VecVirtual, at Mem) { VADDPS(at, sum, sum) })
 	})
-	when(f, flagBiasRow, len(s.rows), func() { s.addToRows(bias) })
+	when(f, flagBiasRow, len(s.rows), func() {
+		s.addToRows(bias)
+		advance("bias", Imm(uint64(len(s.rows)*bytes)))
+	})
 	when(f, flagBiasColumn, len(s.rows), func() { s.addToColumns(bias) })
 	when(f, flagReLU, len(s.rows), s.rectify)
 	s.each(c, stride, func(sum VecVirtual, at Mem) { VMOVUPS(sum, at) })

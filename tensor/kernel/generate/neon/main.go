@@ -19,7 +19,7 @@ const (
 
 func main() {
 	f := &arm64.File{Package: "kernel"}
-	multiplyTile(f)
+	multiplyTiles(f)
 	multiplyTable(f)
 	multiplyWindows(f)
 	scatter(f)

@@ -6,47 +6,65 @@ import (
 	. "github.com/pollen-ml/pollen/tensor/kernel/generate/arm64"
 )
 
-// multiplyTile writes the tiles with a strided left factor and all epilogues.
-func multiplyTile(file *File) {
-	f := file.Function("multiplyTile",
-		"func(rows, depth int, a *float32, rowStride, depthStride int, b, c *float32, stride int, bias *float32, f int)",
-		fmt.Sprintf("is multiply for a tile of 1 to %d rows, whose left factor has a stride of 1 along its depth or from row to row.", mostRows))
+// multiplyTiles writes the tiles with a strided left factor and all epilogues.
+func multiplyTiles(file *File) {
+	f := file.Function("multiplyTiles",
+		"func(rows, tiles, depth int, a *float32, rowStride, depthStride, tileStride int, b, c *float32, stride int, bias *float32, f int)",
+		fmt.Sprintf("is multiply for tiles of 1 to %d rows each, whose left factor has a stride of 1 along its depth or from row to row.", mostRows))
 	byRows(f, func(rows int) {
-		depth, a, rowStride, depthStride, b := f.Param("depth"), f.Param("a"), f.Bytes("rowStride"), f.Bytes("depthStride"), f.Param("b")
-		t := newTile(f, rows)
-		across, end := fmt.Sprintf("across_%d", rows), fmt.Sprintf("end_%d", rows)
-		f.Go("CMP $%d, R%d", bytes, depthStride)
-		f.Go("BNE %s", across)
-		pointers := rowAddresses(f, rows, a, rowStride)
-		t.inSteps("along", lanes, depth, func() {
-			t.along(pointers, func(step int) [2]place { return place{b, step * panelColumns * bytes}.row() })
-			f.Go("ADD $%d, R%d", lanes*panelColumns*bytes, b)
-		}, func() {
-			t.multiplyAdd(t.oneEach(pointers), place{b, 0}.row())
-			f.Go("ADD $%d, R%d", panelColumns*bytes, b)
-		})
-		f.Go("B %s", end)
-		f.Label(across)
-		t.inSteps("deep", 2, depth, func() {
-			for step := range 2 {
-				t.multiplyAdd(t.across(place{a, 0}), place{b, step * panelColumns * bytes}.row())
-				f.Go("ADD R%d, R%d", depthStride, a)
-			}
-			f.Go("ADD $%d, R%d", 2*panelColumns*bytes, b)
-		}, func() {
-			t.multiplyAdd(t.across(place{a, 0}), place{b, 0}.row())
-			f.Go("ADD R%d, R%d", depthStride, a)
-			f.Go("ADD $%d, R%d", panelColumns*bytes, b)
-		})
-		f.Label(end)
-
-		c, stride, flags := place{f.Param("c"), 0}.row(), f.Bytes("stride"), f.Param("f")
-		t.when(flags, flagAccumulate, func() { t.add(c, stride) })
-		t.when(flags, flagBiasRow, func() { t.addToRows(f.Param("bias")) })
-		t.when(flags, flagBiasColumn, func() { t.addToColumns(f.Param("bias")) })
-		t.when(flags, flagReLU, t.rectify)
-		t.store(c, stride)
+		tiles, next := f.Param("tiles"), fmt.Sprintf("tile_%d", rows)
+		f.Label(next)
+		multiplyTile(f, rows)
+		f.Advance("a", f.Bytes("tileStride"))
+		below, stride := f.General(), f.Bytes("stride")
+		f.Go("MOVD $%d, R%d", rows, below)
+		f.Go("MUL R%d, R%d", stride, below)
+		f.Advance("c", below)
+		f.Go("SUBS $1, R%d", tiles)
+		f.Go("BNE %s", next)
 	})
+}
+
+// multiplyTile writes a tile of multiplyTiles. A bias of rows moves on to those of the next tile.
+func multiplyTile(f *Function, rows int) {
+	depth, a, rowStride, depthStride, b := f.Param("depth"), f.Param("a"), f.Bytes("rowStride"), f.Bytes("depthStride"), f.Param("b")
+	t := newTile(f, rows)
+	across, end := fmt.Sprintf("across_%d", rows), fmt.Sprintf("end_%d", rows)
+	f.Go("CMP $%d, R%d", bytes, depthStride)
+	f.Go("BNE %s", across)
+	pointers := rowAddresses(f, rows, a, rowStride)
+	t.inSteps("along", lanes, depth, func() {
+		t.along(pointers, func(step int) [2]place { return place{b, step * panelColumns * bytes}.row() })
+		f.Go("ADD $%d, R%d", lanes*panelColumns*bytes, b)
+	}, func() {
+		t.multiplyAdd(t.oneEach(pointers), place{b, 0}.row())
+		f.Go("ADD $%d, R%d", panelColumns*bytes, b)
+	})
+	f.Go("B %s", end)
+	f.Label(across)
+	t.inSteps("deep", 2, depth, func() {
+		for step := range 2 {
+			t.multiplyAdd(t.across(place{a, 0}), place{b, step * panelColumns * bytes}.row())
+			f.Go("ADD R%d, R%d", depthStride, a)
+		}
+		f.Go("ADD $%d, R%d", 2*panelColumns*bytes, b)
+	}, func() {
+		t.multiplyAdd(t.across(place{a, 0}), place{b, 0}.row())
+		f.Go("ADD R%d, R%d", depthStride, a)
+		f.Go("ADD $%d, R%d", panelColumns*bytes, b)
+	})
+	f.Label(end)
+
+	c, stride, flags := place{f.Param("c"), 0}.row(), f.Bytes("stride"), f.Param("f")
+	t.when(flags, flagAccumulate, func() { t.add(c, stride) })
+	t.when(flags, flagBiasRow, func() {
+		bias := f.Param("bias")
+		t.addToRows(bias) // moves it on
+		f.Keep("bias", bias)
+	})
+	t.when(flags, flagBiasColumn, func() { t.addToColumns(f.Param("bias")) })
+	t.when(flags, flagReLU, t.rectify)
+	t.store(c, stride)
 }
 
 // rowAddresses are pointers to the rows of the left factor.
