@@ -39,6 +39,7 @@ tile_1:
 pairs_1:
 	SUBQ         $0x02, AX
 	JL           last_1
+	PREFETCHT0   (CX)(DX*8)
 	VMOVUPS      (BX), Y2
 	VMOVUPS      32(BX), Y3
 	VBROADCASTSS (CX), Y4
@@ -145,6 +146,7 @@ tile_2:
 pairs_2:
 	SUBQ         $0x02, AX
 	JL           last_2
+	PREFETCHT0   (CX)(BX*8)
 	VMOVUPS      (SI), Y4
 	VMOVUPS      32(SI), Y5
 	VBROADCASTSS (CX), Y6
@@ -278,6 +280,7 @@ tile_3:
 pairs_3:
 	SUBQ         $0x02, AX
 	JL           last_3
+	PREFETCHT0   (CX)(BX*8)
 	VMOVUPS      (SI), Y6
 	VMOVUPS      32(SI), Y7
 	VBROADCASTSS (CX), Y8
@@ -440,6 +443,7 @@ tile_4:
 pairs_4:
 	SUBQ         $0x02, AX
 	JL           last_4
+	PREFETCHT0   (CX)(BX*8)
 	VMOVUPS      (SI), Y8
 	VMOVUPS      32(SI), Y9
 	VBROADCASTSS (CX), Y10
@@ -631,6 +635,7 @@ tile_5:
 pairs_5:
 	SUBQ         $0x02, AX
 	JL           last_5
+	PREFETCHT0   (CX)(BX*8)
 	VMOVUPS      (SI), Y10
 	VMOVUPS      32(SI), Y11
 	VBROADCASTSS (CX), Y12
@@ -849,6 +854,7 @@ tile_6:
 pairs_6:
 	SUBQ         $0x02, AX
 	JL           last_6
+	PREFETCHT0   (CX)(BX*8)
 	VMOVUPS      (SI), Y12
 	VMOVUPS      32(SI), Y13
 	VBROADCASTSS (CX), Y14

@@ -124,6 +124,9 @@ func multiply(t target) {
 			}
 		}
 		inPairs(rows, depth, func() {
+			if len(s.rows[0]) > 1 { // where loads are not what a step waits for
+				PREFETCHT0(Mem{Base: pointers[0], Index: depthStride, Scale: 8})
+			}
 			s.step(scalars, Mem{Base: b})
 			advance()
 			s.step(scalars, Mem{Base: b, Disp: panelColumns * bytes})
