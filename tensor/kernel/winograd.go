@@ -145,14 +145,10 @@ func winogradTile[T Float](p *winogradPlan, tile, batch int, x, filter, bias, y,
 		s := strip{at, base, lo, min(lo+p.strip, end), end}
 		transformImages(&p.in, at, base, s.lo, s.hi, 0, panels, x, transformed, blocksIn, temporary)
 		patches := at.images * (s.hi - s.lo) * p.groups.wide
-		tiles := tilesOf(patches)
 		for panel, next := first, first; panel < last; panel = next {
 			next = min(panel+p.columns/panelColumns, last)
 			b := filter[panel*points*p.pointFilter:]
-			for n := range tiles.count {
-				i, j := tiles.rows(n)
-				multiplyPoints(p, j-i, next-panel, transformed[i*p.strideIn:], b, products[i*p.columns:])
-			}
+			multiplyPoints(p, patches, next-panel, transformed, b, products)
 			winogradStore(p, s, panel, next, products, bias, y, blocksOut, temporary)
 		}
 	}

@@ -22,10 +22,6 @@ func multiplyPointsFast[T Float](p *winogradPlan, rows, panels int, a, b, c []T)
 	if !fast[T]() || panels > 1 && inUse != avx512 {
 		return false
 	}
-	points, depth := p.points*p.points, p.in.channels
-	pa := first(a, (points-1)*p.pointIn+(rows-1)*p.strideIn+depth)
-	pb := first(b, (panels*points-1)*p.pointFilter+depth*panelColumns)
-	pc := first(c, (points-1)*p.pointOut+(rows-1)*p.columns+panels*panelColumns)
 	multiply := multiplyPointsAVX2
 	if inUse == avx512 {
 		multiply = multiplyPointsAVX512
@@ -33,7 +29,17 @@ func multiplyPointsFast[T Float](p *winogradPlan, rows, panels int, a, b, c []T)
 	if panels > 1 {
 		multiply = multiplyPointPairsAVX512
 	}
-	multiply(rows, points, depth, pa, p.strideIn, p.pointIn, pb, p.pointFilter, points*p.pointFilter, pc, p.columns, p.pointOut)
+	points, depth, t := p.points*p.points, p.in.channels, tilesOf(rows)
+	pb := first(b, (panels*points-1)*p.pointFilter+depth*panelColumns)
+	run := func(lo, tiles, height int) {
+		pa := first(a[lo*p.strideIn:], (points-1)*p.pointIn+(tiles*height-1)*p.strideIn+depth)
+		pc := first(c[lo*p.columns:], (points-1)*p.pointOut+(tiles*height-1)*p.columns+panels*panelColumns)
+		multiply(height, tiles, points, depth, pa, p.strideIn, p.pointIn, pb, p.pointFilter, points*p.pointFilter, pc, p.columns, p.pointOut)
+	}
+	run(0, t.tall, t.height)
+	if low := t.count - t.tall; low > 0 {
+		run(t.start(t.tall), low, t.height-1)
+	}
 	return true
 }
 

@@ -85,18 +85,18 @@ func eachTile(rows int, tile func()) {
 	next := fmt.Sprintf("tile_%d", rows)
 	Label(next)
 	tile()
-	advance("a", loadBytes("tileStride"))
+	moveOn("a", loadBytes("tileStride"))
 	stride := loadBytes("stride")
 	IMUL3Q(Imm(uint64(rows)), stride, stride)
-	advance("c", stride)
+	moveOn("c", stride)
 	tiles := Load(Param("tiles"), GP64())
 	DECQ(tiles)
 	Store(tiles, Param("tiles"))
 	JNZ(LabelRef(next))
 }
 
-// advance moves an address among the parameters on.
-func advance(name string, by Op) {
+// moveOn adds to an address among the parameters.
+func moveOn(name string, by Op) {
 	address := Load(Param(name), GP64())
 	ADDQ(by, address)
 	Store(address, Param(name))
@@ -217,7 +217,7 @@ func (s sums) finish(c, stride GPVirtual, bias, f Register) {
 	})
 	when(f, flagBiasRow, len(s.rows), func() {
 		s.addToRows(bias)
-		advance("bias", Imm(uint64(len(s.rows)*bytes)))
+		moveOn("bias", Imm(uint64(len(s.rows)*bytes)))
 	})
 	when(f, flagBiasColumn, len(s.rows), func() { s.addToColumns(bias) })
 	when(f, flagReLU, len(s.rows), s.rectify)

@@ -8,30 +8,38 @@ import (
 	. "github.com/mmcloughlin/avo/reg"
 )
 
-// multiplyPoints writes the products of some rows at all points of Winograd's algorithms, by a panel or two. The factors of the next point
-// are prefetched: of the right one what a step reads, of the left one a cache line a step, which are all of it where its rows are side by side.
+// multiplyPoints writes the products of some tiles at all points of Winograd's algorithms, by a panel or two: all tiles at a point before the next
+// point, so that the panels are read from the second-level cache once. What comes next is prefetched: the next point's panels, of which each tile
+// reads what a step reads, and a cache line a step of the next tile's left factor, which are all of it where its rows are side by side.
 func multiplyPoints(t target, panels int) {
 	name := [...]string{1: "multiplyPoints", 2: "multiplyPointPairs"}[panels] + t.suffix
-	TEXT(name, NOSPLIT, "func(rows, points, depth int, a *float32, rowA, pointA int, b *float32, pointB, panel int, c *float32, rowC, pointC int)")
+	TEXT(name, NOSPLIT, "func(rows, tiles, points, depth int, a *float32, rowA, pointA int, b *float32, pointB, panel int, c *float32, rowC, pointC int)")
 	Pragma("noescape")
 	what := "panel"
 	if panels == 2 {
 		what = "two panels, the second of which lies panel elements behind the first"
 	}
-	Doc(fmt.Sprintf("%s multiplies 1 to %d rows by a %s, at each point. Arguments of point are numbers from one to the next.", name, t.rows, what))
+	Doc(fmt.Sprintf("%s multiplies tiles of 1 to %d rows each by a %s, at each point. Arguments of point are numbers from one to the next.", name, t.rows, what))
 	byRows(t.rows, func(rows int) {
 		label := func(s string) string { return fmt.Sprintf("%s_%d", s, rows) }
-		a, b := Load(Param("a"), GP64()), Load(Param("b"), GP64())
 		Label(label("point"))
-		first, ahead := GP64(), GP64()
-		MOVQ(a, first)
-		ADDQ(loadBytes("pointA"), a)
-		MOVQ(a, ahead)
-		pointers, scalars := rowAddresses(rows, first, loadBytes("rowA"))
-		right, next := GP64(), GP64()
-		MOVQ(b, right)
-		ADDQ(loadBytes("pointB"), b)
-		MOVQ(b, next)
+		first, c, tiles := Load(Param("a"), GP64()).(GPVirtual), Load(Param("c"), GP64()).(GPVirtual), Load(Param("tiles"), GP64())
+		Label(label("tile"))
+		left := GP64()
+		MOVQ(first, left)
+		stride, height := loadBytes("rowA"), GP64()
+		IMUL3Q(Imm(uint64(rows)), stride, height)
+		ADDQ(height, first)
+		ahead := GP64()
+		MOVQ(first, ahead)
+		DECQ(tiles)
+		JNZ(LabelRef(label("same")))
+		Load(Param("a"), ahead)
+		ADDQ(loadBytes("pointA"), ahead)
+		Label(label("same"))
+		pointers, scalars := rowAddresses(rows, left, stride)
+		right, next := Load(Param("b"), GP64()), loadBytes("pointB")
+		ADDQ(right, next)
 		s := newWideSums(t, rows, panels*panelColumns)
 		second := GP64()
 		if panels == 2 {
@@ -88,10 +96,16 @@ func multiplyPoints(t target, panels int) {
 		JNZ(LabelRef(label("one")))
 		Label(label("end"))
 
-		c := Load(Param("c"), GP64()).(GPVirtual)
-		s.each(c, loadBytes("rowC"), func(sum VecVirtual, at Mem) { VMOVUPS(sum, at) })
-		ADDQ(loadBytes("pointC"), c)
-		Store(c, Param("c"))
+		below := loadBytes("rowC")
+		s.each(c, below, func(sum VecVirtual, at Mem) { VMOVUPS(sum, at) })
+		IMUL3Q(Imm(uint64(rows)), below, below)
+		ADDQ(below, c)
+		TESTQ(tiles, tiles)
+		JNZ(LabelRef(label("tile")))
+
+		moveOn("a", loadBytes("pointA"))
+		moveOn("b", loadBytes("pointB"))
+		moveOn("c", loadBytes("pointC"))
 		points := Load(Param("points"), GP64())
 		DECQ(points)
 		Store(points, Param("points"))
