@@ -204,7 +204,7 @@ func flipFilter[T Float](p *convPlan, tile int, w, flipped []T) {
 func convTile[T Float](p *convPlan, tile, batch int, x, filter, bias, y, scratch []T) {
 	at := p.part(tile, batch)
 	padded := scratch[:p.paddedSize()]
-	panels := scratch[len(padded):]
+	panel := scratch[len(padded):]
 	pad(&p.window, padded, x, at.image, at.images, 0, p.channels, at.row)
 	depth := len(p.taps)
 	blocks := depthBlocks(depth)
@@ -216,13 +216,11 @@ func convTile[T Float](p *convPlan, tile, batch int, x, filter, bias, y, scratch
 		if inPlace && convInPlace(p, at, k0, k1, filter, bias, y, padded, f) {
 			continue
 		}
-		together := panelBatch(k1-k0) * panelColumns
-		for lo := 0; lo < pixels; lo += together {
-			hi := min(lo+together, pixels)
-			for j := lo; j < hi; j += panelColumns {
-				packWindow(panels[(j-lo)*(k1-k0):], padded, &p.panels[j/panelColumns], p.taps[k0:k1])
-			}
-			convPanels(p, at, lo, hi, k0, k1, filter, bias, y, panels, f)
+		a := left[T]{data: filter[k0:], rowStride: depth, depthStride: 1}
+		out := y[at.image*p.outputs*p.outH*p.outW+at.row*p.outW:]
+		for j := 0; j < pixels; j += panelColumns {
+			packWindow(panel, padded, &p.panels[j/panelColumns], p.taps[k0:k1])
+			convPanel(p, a, j, min(j+panelColumns, pixels), k1-k0, panel, bias, out, f)
 		}
 	}
 }
@@ -257,35 +255,22 @@ func (p *convPlan) epilogue(first, last bool) flags {
 	return Gemm{Bias: kind, ReLU: p.relu}.epilogue(first, last)
 }
 
-// convPanels multiplies taps [k0, k1) of all output channels by the packed panels of pixels
-// [lo, hi) and stores the result. A panel that crosses from one image into the next is stored in
-// parts.
-func convPanels[T Float](p *convPlan, at part, lo, hi, k0, k1 int, filter, bias, y, panels []T, f flags) {
-	depth, plane := len(p.taps), p.outH*p.outW
-	a := left[T]{data: filter[k0:], rowStride: depth, depthStride: 1}
-	y = y[at.image*p.outputs*plane+at.row*p.outW:]
-	for j := lo; j < hi; j += panelColumns {
-		panel := panels[(j-lo)*(k1-k0):]
-		place := &p.panels[j/panelColumns]
-		if place.whole && j+panelColumns <= hi {
-			multiply(p.outputs, k1-k0, a, panel, y[place.output:], plane, bias, f)
-			continue
-		}
-		convParts(p, a, j, hi, k1-k0, panel, bias, y, f)
+// convPanel multiplies the filter by the packed panel of pixels [lo, hi) and stores the result. A
+// panel that is not full, or crosses from one image into the next, is stored in parts.
+func convPanel[T Float](p *convPlan, filter left[T], lo, hi, depth int, panel, bias, y []T, f flags) {
+	plane, run := p.outH*p.outW, p.rows*p.outW
+	if place := &p.panels[lo/panelColumns]; place.whole && lo+panelColumns == hi {
+		multiply(p.outputs, depth, filter, panel, y[place.output:], plane, bias, f)
+		return
 	}
-}
-
-// convParts is convPanels for the panel of pixel j, in parts.
-func convParts[T Float](p *convPlan, a left[T], j, hi, depth int, panel, bias, y []T, f flags) {
-	plane, run, groups := p.outH*p.outW, p.rows*p.outW, tilesOf(p.outputs)
+	groups := tilesOf(p.outputs)
 	for group := range groups.count {
 		k, end := groups.rows(group)
-		a := a.tile(groups, group)
 		var sums [mostRows * panelColumns]T
-		multiplySums(end-k, depth, a, panel, &sums)
-		for i := j; i < min(j+panelColumns, hi); {
-			n := min(j+panelColumns, hi, (i/run+1)*run) - i
-			finish(end-k, n, sums[i-j:], y[(i/run*p.outputs+k)*plane+i%run:], plane, biasOf(bias, k, end, f), f)
+		multiplySums(end-k, depth, filter.tile(groups, group), panel, &sums)
+		for i := lo; i < hi; {
+			n := min(hi, (i/run+1)*run) - i
+			finish(end-k, n, sums[i-lo:], y[(i/run*p.outputs+k)*plane+i%run:], plane, biasOf(bias, k, end, f), f)
 			i += n
 		}
 	}

@@ -54,8 +54,7 @@ func (t tiles) rows(n int) (lo, hi int) { return t.start(n), t.start(n + 1) }
 func depthBlocks(depth int) int { return ceilDiv(depth, maxDepth) }
 
 // panelBatch is the number of panels of the given depth that fit where one of
-// maxDepth does. Groups of rows go through them in one sweep, so that shallow
-// products write long runs of their output.
+// maxDepth does.
 func panelBatch(depth int) int { return maxDepth / depth }
 
 // left is the left factor of a tile: element (i, k) is
