@@ -151,10 +151,11 @@ func panelsTogether(panels int) int {
 	return 1
 }
 
-// panels returns those of a tile.
+// panels returns those of a tile. Tiles one after another have the same rows, which stay in the
+// second-level cache.
 func (p *gemmPlan) panels(tile int) (lo, hi int) {
 	all := ceilDiv(p.N, panelColumns)
-	lo, hi = cut(ceilDiv(all, p.together), p.columnBlocks, tile/p.rowBlocks)
+	lo, hi = cut(ceilDiv(all, p.together), p.columnBlocks, tile%p.columnBlocks)
 	return lo * p.together, min(hi*p.together, all)
 }
 
@@ -284,7 +285,7 @@ func packPanels[T Float](p *gemmPlan, to, b []T, k0, k1, lo, hi int) {
 // packed once for all rows of the block.
 func gemmTile[T Float](p *gemmPlan, tile int, o Operands[T]) {
 	groups := tilesOf(p.M)
-	group, end := cut(groups.count, p.rowBlocks, tile%p.rowBlocks)
+	group, end := cut(groups.count, p.rowBlocks, tile/p.columnBlocks)
 	lo, hi := groups.start(group), groups.start(end)
 	panelLo, panelHi := p.panels(tile)
 	blocks := depthBlocks(p.K)
