@@ -57,7 +57,7 @@ func depthBlocks(depth int) int { return ceilDiv(depth, maxDepth) }
 // maxDepth does.
 func panelBatch(depth int) int { return maxDepth / depth }
 
-// left is the left factor of a tile: element (i, k) is
+// left is the left factor of tiles below each other: element (i, k) of the first is
 // data[i*rowStride + k*depthStride]. One of the strides is 1. Where tiles are packed, packed is the
 // distance from one to the next; else it is 0, and rows of tiles below each other are rows of one
 // matrix.
