@@ -205,8 +205,8 @@ func packLeft[T Float](p *gemmPlan, tile int, a, packed []T) {
 		for group := lo; group < hi; group++ {
 			i, end := groups.rows(group)
 			from, to := a[k0*p.M+i:(k1-1)*p.M+end], packed[(group*p.K+k0)*distance:][:(k1-k0)*distance]
-			// Whole lines have some of the next groups' rows, too: in AVX-512 nobody reads these, else the
-			// next depth's replace them.
+			// Whole lines have some of the next groups' rows, too: in AVX-512
+			// nobody reads these, else the next depth's replace them.
 			switch {
 			case inUse == avx512 && (k1-1)*p.M+i+panelColumns <= len(a):
 				from := a[k0*p.M+i:]
