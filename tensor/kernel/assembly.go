@@ -23,11 +23,11 @@ func multiplyFast[T Float](rows, depth int, a left[T], b, c []T, stride int, bia
 	if !fast[T]() || a.rowStride != 1 && a.depthStride != 1 {
 		return false
 	}
-	t := tilesOf(rows)
-	multiplyRun(t.height, t.tall, depth, a, b, c, stride, bias, f)
-	if low := t.count - t.tall; low > 0 {
-		lo := t.start(t.tall)
-		multiplyRun(t.height-1, low, depth, a.tile(t, t.tall), b, c[lo*stride:], stride, biasOf(bias, lo, rows, f), f)
+	t, count, height := tilesOf(rows), 0, 0
+	for n := 0; n < t.count; n += count {
+		count, height = t.run(n)
+		lo := t.start(n)
+		multiplyRun(height, count, depth, a.tile(t, n), b, c[lo*stride:], stride, biasOf(bias, lo, rows, f), f)
 	}
 	return true
 }

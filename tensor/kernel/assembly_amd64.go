@@ -38,11 +38,11 @@ func multiplyPairFast[T Float](rows, depth int, a left[T], b []T, panel int, c [
 	if inUse != avx512 || !fast[T]() {
 		return false
 	}
-	t := tilesOf(rows)
-	multiplyPairRun(t.height, t.tall, depth, a, b, panel, c, stride, bias, f)
-	if low := t.count - t.tall; low > 0 {
-		lo := t.start(t.tall)
-		multiplyPairRun(t.height-1, low, depth, a.tile(t, t.tall), b, panel, c[lo*stride:], stride, biasOf(bias, lo, rows, f), f)
+	t, count, height := tilesOf(rows), 0, 0
+	for n := 0; n < t.count; n += count {
+		count, height = t.run(n)
+		lo := t.start(n)
+		multiplyPairRun(height, count, depth, a.tile(t, n), b, panel, c[lo*stride:], stride, biasOf(bias, lo, rows, f), f)
 	}
 	return true
 }

@@ -50,6 +50,14 @@ func (t tiles) start(n int) int { return n*t.height - max(0, n-t.tall) }
 // rows returns those of a tile.
 func (t tiles) rows(n int) (lo, hi int) { return t.start(n), t.start(n + 1) }
 
+// run is how many tiles from one on are as high as it, and how high.
+func (t tiles) run(n int) (count, height int) {
+	if n < t.tall {
+		return t.tall - n, t.height
+	}
+	return t.count - n, t.height - 1
+}
+
 // depthBlocks is the number of packed panels that cover the given depth.
 func depthBlocks(depth int) int { return ceilDiv(depth, maxDepth) }
 

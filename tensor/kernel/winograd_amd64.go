@@ -29,16 +29,15 @@ func multiplyPointsFast[T Float](p *winogradPlan, rows, panels int, a, b, c []T)
 	if panels > 1 {
 		multiply = multiplyPointPairsAVX512
 	}
-	points, depth, t := p.points*p.points, p.in.channels, tilesOf(rows)
+	points, depth := p.points*p.points, p.in.channels
 	pb := first(b, (panels*points-1)*p.pointFilter+depth*panelColumns)
-	run := func(lo, tiles, height int) {
-		pa := first(a[lo*p.strideIn:], (points-1)*p.pointIn+(tiles*height-1)*p.strideIn+depth)
-		pc := first(c[lo*p.columns:], (points-1)*p.pointOut+(tiles*height-1)*p.columns+panels*panelColumns)
-		multiply(height, tiles, points, depth, pa, p.strideIn, p.pointIn, pb, p.pointFilter, points*p.pointFilter, pc, p.columns, p.pointOut)
-	}
-	run(0, t.tall, t.height)
-	if low := t.count - t.tall; low > 0 {
-		run(t.start(t.tall), low, t.height-1)
+	t, count, height := tilesOf(rows), 0, 0
+	for n := 0; n < t.count; n += count {
+		count, height = t.run(n)
+		lo := t.start(n)
+		pa := first(a[lo*p.strideIn:], (points-1)*p.pointIn+(count*height-1)*p.strideIn+depth)
+		pc := first(c[lo*p.columns:], (points-1)*p.pointOut+(count*height-1)*p.columns+panels*panelColumns)
+		multiply(height, count, points, depth, pa, p.strideIn, p.pointIn, pb, p.pointFilter, points*p.pointFilter, pc, p.columns, p.pointOut)
 	}
 	return true
 }
