@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 
@@ -76,7 +77,7 @@ func (s Spec) decided(ctx context.Context, data *datasets.Dataset, e environment
 	if s.Batch >= examples {
 		return s, invalid("auto: minibatches of %d from %d examples have no noise to choose a rate by: wants fewer, or mclmc", s.Batch, examples)
 	}
-	s.Method = langevin.SGNHT{Friction: 0.05, Splitting: langevin.SplittingBADODAB, Coupling: 3e-3}
+	s.Method = autoSampler()
 	s.Batch = cmp.Or(s.Batch, 100)
 	e.remark("a pilot measures the noise of minibatches")
 	constant, noise, err := s.pilot(ctx, data, e, max(autoEpochs, (autoSteps*s.Batch+examples-1)/examples))
@@ -87,6 +88,33 @@ func (s Spec) decided(ctx context.Context, data *datasets.Dataset, e environment
 	e.remark(fmt.Sprintf("chosen: %s at the rate %v, where the noise of minibatches is %s and less elsewhere, by a pilot",
 		MethodText(s.Method), constant.Rate, noise))
 	return s, nil
+}
+
+// decidedAs leaves to a run what it decided by itself: what Auto chose, and that a step takes all
+// examples.
+func (s Spec) decidedAs(run Spec) Spec {
+	if _, ok := s.Method.(Auto); ok && mayChoose(run.Method) {
+		asked := s
+		s.Method, s.Schedule, s.Batch = run.Method, run.Schedule, cmp.Or(s.Batch, run.Batch)
+		var err error
+		if s, err = s.Resolve(); err != nil {
+			return asked
+		}
+	}
+	if c, err := courseOf(s.Method); err == nil && c.traits().exact {
+		s.Batch = cmp.Or(s.Batch, run.Batch)
+	}
+	return s
+}
+
+// autoSampler is the sampler on minibatches that Auto chooses.
+func autoSampler() Method {
+	return langevin.SGNHT{Friction: 0.05, Splitting: langevin.SplittingBADODAB, Coupling: 3e-3}
+}
+
+// mayChoose reports whether a method is one of those that Auto chooses from.
+func mayChoose(m Method) bool {
+	return reflect.DeepEqual(m, knownAs(metropolis.MCLMC{}).method) || reflect.DeepEqual(m, autoSampler())
 }
 
 // pilot is the rate at which the noise of the layer with most of it is autoNoise times the

@@ -186,10 +186,10 @@ func (s Spec) Texts() map[string]string {
 	return texts
 }
 
-// Difference is the first setting in which two specifications differ, with its two texts, apart
-// from some; its name is empty if there is none.
+// Difference is the first setting, but for some, in which a run's specification and another one
+// differ, with both texts; the name is empty if there is none. What the run chose is no difference.
 func (s Spec) Difference(other Spec, apart ...string) (name, ours, theirs string) {
-	texts, others := s.Texts(), other.Texts()
+	texts, others := s.Texts(), other.decidedAs(s).Texts()
 	for _, setting := range settings {
 		if !slices.Contains(apart, setting.Name) && texts[setting.Name] != others[setting.Name] {
 			return setting.Name, texts[setting.Name], others[setting.Name]
@@ -212,7 +212,7 @@ func (t Setting) parse(s *Spec, text string) error {
 	return Invalid{err}
 }
 
-// MarshalJSON is an object with a member for each setting that is not left out.
+// MarshalJSON is an object with a member for each setting that was given.
 func (s Spec) MarshalJSON() ([]byte, error) {
 	var text bytes.Buffer
 	text.WriteByte('{')
