@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -67,8 +68,9 @@ func TestGather(t *testing.T) {
 		}
 		v, err := Verify(run.Folder())
 		must(t, err)
-		if len(v.Damaged) != 0 || v.Samples != 6 || v.Expected != 6 {
-			t.Errorf("verified as %+v", v)
+		if len(v.Damaged) != 0 || v.Samples != 6 || v.Expected != 6 || !v.Resumable ||
+			!strings.HasSuffix(v.String(), "6 of 6 samples can be used; all 40 steps are made") {
+			t.Errorf("verified as %v", v)
 		}
 		p, err := run.Progress()
 		must(t, err)
@@ -98,6 +100,12 @@ func TestGatherGrowing(t *testing.T) {
 	must(t, err)
 	if p.State != Stopped || p.Made < 100 || p.Made >= p.Steps || p.Samples < 1 || p.Samples >= 10 || p.Error == "" || p.Process != os.Getpid() {
 		t.Errorf("progress %+v, want that of a run that was stopped on the way", p)
+	}
+	v, err := Verify(named.Folder())
+	must(t, err)
+	want := fmt.Sprintf("%d of 10 samples can be used; it goes on from step %d of 200\n  note: it was gathered", p.Samples, v.Made)
+	if got := v.String(); !strings.Contains(got, want) {
+		t.Errorf("verified: %s, want %q", got, want)
 	}
 	before := p.Samples
 	_, err = Resume(context.Background(), filepath.Join(place, "part"), trainOn(data))

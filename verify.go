@@ -31,18 +31,22 @@ type Verification struct {
 func (v *Verification) String() string {
 	var text strings.Builder
 	fmt.Fprintf(&text, "%d files as written, %d damaged or missing; ", v.Checked, len(v.Damaged))
-	if v.Samples > v.Expected { // before the run drops some
-		fmt.Fprintf(&text, "%d samples can be used, %d are to stay; ", v.Samples, v.Expected)
-	} else {
-		fmt.Fprintf(&text, "%d of %d samples can be used; ", v.Samples, v.Expected)
+	switch {
+	case v.Steps == 0: // the manifest says how many
+		fmt.Fprintf(&text, "%d samples are whole, of %d steps: without a whole manifest they cannot be used, nor can it go on", v.Samples, v.Made)
+	case v.Samples > v.Expected: // before the run drops some
+		fmt.Fprintf(&text, "%d samples can be used, %d are to stay", v.Samples, v.Expected)
+	default:
+		fmt.Fprintf(&text, "%d of %d samples can be used", v.Samples, v.Expected)
 	}
 	switch {
+	case v.Steps == 0:
 	case !v.Resumable:
-		fmt.Fprintf(&text, "it cannot go on from step %d of %d", v.Made, v.Steps)
+		fmt.Fprintf(&text, "; it cannot go on from step %d of %d", v.Made, v.Steps)
 	case v.Made == v.Steps:
-		fmt.Fprintf(&text, "all %d steps are made", v.Steps)
+		fmt.Fprintf(&text, "; all %d steps are made", v.Steps)
 	default:
-		fmt.Fprintf(&text, "it goes on from step %d of %d", v.Made, v.Steps)
+		fmt.Fprintf(&text, "; it goes on from step %d of %d", v.Made, v.Steps)
 	}
 	for _, d := range v.Damaged {
 		fmt.Fprintf(&text, "\n  %s: %v", d.File, d.Cause)
@@ -103,17 +107,19 @@ func Verify(folder string) (*Verification, error) {
 	return v.Verification, nil
 }
 
-// verifyParts checks a gathered run: its own calibration, and its parts.
+// verifyParts checks a gathered run: its own calibration, and its parts, which are what goes on.
 func verifyParts(folder string, m *Manifest) (*Verification, error) {
-	v := verifying{Verification: &Verification{Format: m.Format, Checked: 1}, folder: folder}
+	v := verifying{Verification: &Verification{Format: m.Format, Checked: 1, Resumable: true}, folder: folder}
 	v.json(calibrationFile, &evaluate.Calibration{})
 	run := &Run{folder: folder, manifest: m}
 	for _, place := range run.places() {
 		part, err := Verify(place)
 		if err != nil {
 			v.found(damaged(place, err))
+			v.Steps, v.Resumable = v.Steps+m.Steps, false
 			continue
 		}
+		v.Resumable = v.Resumable && part.Resumable
 		v.Made, v.Steps = v.Made+part.Made, v.Steps+part.Steps
 		v.Samples, v.Expected = v.Samples+part.Samples, v.Expected+part.Expected
 		v.Checked += part.Checked
@@ -121,6 +127,9 @@ func verifyParts(folder string, m *Manifest) (*Verification, error) {
 		for _, note := range part.Notes {
 			v.note("%s: %s", place, note)
 		}
+	}
+	if v.Made < v.Steps {
+		v.note("it was gathered: what goes on, and can be resumed, are its parts")
 	}
 	return v.Verification, nil
 }
