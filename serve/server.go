@@ -66,7 +66,7 @@ func New(run *pollen.Run, options Options) (*Server, error) {
 	}
 	m := run.Manifest()
 	a := about{
-		Name: filepath.Base(run.Folder()), Network: m.Spec.Network, Method: pollen.MethodText(m.Spec.Method),
+		Name: filepath.Base(run.Folder()), Network: m.Spec.NetworkName(), Method: pollen.MethodText(m.Spec.Method),
 		Data: m.Data.Name, Examples: m.Data.Size, Parameters: m.Parameters,
 		Channels: m.Data.Channels, Height: m.Data.Height, Width: m.Data.Width, ClassNames: m.Data.ClassNames,
 		Samples: p.Samples(), Expected: expected, Calibrated: p.Calibrated(),

@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
 )
 
 func TestPages(t *testing.T) {
@@ -43,6 +45,20 @@ func TestPages(t *testing.T) {
 	}
 	if code, header, _ := get(s, "/predict"); code != 405 || header.Get("Allow") != "POST" {
 		t.Errorf("GET /predict: %d, allows %s", code, header.Get("Allow"))
+	}
+}
+
+// A network file is called that, in place of its text.
+func TestNetworkFile(t *testing.T) {
+	data := &datasets.Splits{Train: patterns(30, 1)}
+	spec := pollen.Spec{Network: "- flatten\n- linear: {outputs: classes}\n", Batch: 30, Epochs: 2, Samples: 1}
+	run, err := pollen.Fit(t.Context(), spec, data, filepath.Join(t.TempDir(), "own"))
+	check(err)
+	s, err := New(run, Options{})
+	check(err)
+	defer s.Close()
+	if _, _, body := get(s, "/run"); !strings.Contains(body, `"name":"own","network":"network file","method":"sgld"`) {
+		t.Errorf("/run: %s", body)
 	}
 }
 
