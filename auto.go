@@ -19,9 +19,9 @@ import (
 )
 
 // Auto chooses a sampler and its step size by the data: the manifest has the choice. Up to 2000
-// examples that is metropolis.MCLMC. Above, it is langevin.SGNHT, at the rate at which in one
-// layer, by a pilot, the noise of minibatches is 4 times the friction's, and elsewhere less; at
-// most at twice the pilot's rate, which was stable.
+// examples that are not augmented it is metropolis.MCLMC, else langevin.SGNHT, at the rate at which
+// in one layer, by a pilot, the noise of minibatches is 4 times the friction's, and elsewhere less;
+// at most at twice the pilot's rate, which was stable.
 type Auto struct{}
 
 // Name implements Method.
@@ -69,16 +69,21 @@ func (s Spec) decided(ctx context.Context, data *datasets.Dataset, e environment
 	if s.Subset > 0 {
 		examples = min(s.Subset, examples)
 	}
-	if examples <= autoExact && (s.Batch == 0 || s.Batch == examples) {
+	if examples <= autoExact && s.Augment.isNone() && (s.Batch == 0 || s.Batch == examples) {
 		s.Method = knownAs(metropolis.MCLMC{}).method
 		e.remark(fmt.Sprintf("chosen: %s with all %d examples at each step; it finds its steps in the burn-in", MethodText(s.Method), examples))
 		return s, nil
 	}
+	s.Method, s.Batch = autoSampler(), cmp.Or(s.Batch, 100)
 	if s.Batch >= examples {
-		return s, invalid("auto: minibatches of %d from %d examples have no noise to choose a rate by: wants fewer, or mclmc", s.Batch, examples)
+		return s, invalid("auto: minibatches of %d from %d examples have no noise to choose a rate by: wants a smaller batch, or the method mclmc without augment",
+			s.Batch, examples)
 	}
-	s.Method = autoSampler()
-	s.Batch = cmp.Or(s.Batch, 100)
+	mistakes := s
+	mistakes.Schedule = scheduleOf(s.Method)
+	if _, err := newTraining(mistakes, data, "", e); err != nil {
+		return s, err
+	}
 	e.remark("a pilot measures the noise of minibatches")
 	constant, noise, err := s.pilot(ctx, data, e, max(autoEpochs, (autoSteps*s.Batch+examples-1)/examples))
 	if err != nil {

@@ -1,11 +1,14 @@
 package pollen
 
 import (
+	"cmp"
 	"math"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/metropolis"
 	"github.com/pollen-ml/pollen/optimizers"
@@ -98,4 +101,45 @@ func TestAutoRefuses(t *testing.T) {
 	data.Deviation[0] = 1e-30
 	_, err = Fit(t.Context(), Spec{Network: "mlp-5", Method: Auto{}}, trainOn(data), filepath.Join(t.TempDir(), "run"), with(t, 1))
 	wantError(t, "numbers without bounds", err, "auto", "computed a NaN or an infinity")
+}
+
+// What is wrong is found before the pilot.
+func TestAutoRefusesBeforeItsPilot(t *testing.T) {
+	data, folder := squares(t, 200, 4, 1), t.TempDir()
+	full := filepath.Join(folder, "full")
+	must(t, os.MkdirAll(filepath.Join(full, "other"), 0o755))
+	other := *squares(t, 40, 4, 2)
+	other.Height, other.Width = side/2, 2*side
+	for want, c := range map[string]struct {
+		change func(s *Spec, splits *datasets.Splits)
+		folder string
+	}{
+		"full is not empty":               {func(*Spec, *datasets.Splits) {}, full},
+		`validation: pollen: squares has`: {func(_ *Spec, splits *datasets.Splits) { splits.Validation = squares(t, 40, 5, 1) }, ""},
+		"squares has images of 1x6x24":    {func(_ *Spec, splits *datasets.Splits) { splits.Test = &other }, ""},
+		"burn-in is 9 of 8 epochs":        {func(s *Spec, _ *datasets.Splits) { s.BurnIn = new(9) }, ""},
+		"500 samples in the 100 steps":    {func(s *Spec, _ *datasets.Splits) { s.Samples = 500 }, ""},
+		"augment: rotation is 400":        {func(s *Spec, _ *datasets.Splits) { s.Augment.Rotation = 400 }, ""},
+		"no noise to choose a rate by: wants a smaller batch": {func(s *Spec, _ *datasets.Splits) {
+			s.Batch, s.Subset, s.Augment.Flip = 0, 80, true
+		}, ""},
+	} {
+		spec, splits := Spec{Network: "mlp-5", Method: Auto{}, Batch: 10}, trainOn(data)
+		c.change(&spec, splits)
+		remarks := ""
+		_, err := Fit(t.Context(), spec, splits, cmp.Or(c.folder, filepath.Join(folder, "run")), with(t, 1), WithObserver(func(e Event) { remarks += e.Remark }))
+		wantError(t, want, err, want)
+		if remarks != "" {
+			t.Errorf("%s: before that it remarked %q", want, remarks)
+		}
+	}
+}
+
+// MCLMC takes no augmentation: few examples, too, are then sampled in minibatches.
+func TestAutoWithAugmentation(t *testing.T) {
+	spec := Spec{Epochs: 20, BurnIn: new(10), Samples: 2, Augment: Augment{Flip: true}, Batch: 20}
+	run, remarks := automatic(t, spec, 80, filepath.Join(t.TempDir(), "run"), with(t, 1))
+	if got := run.Manifest().Spec; !strings.Contains(remarks, "chosen: sgnht:") || got.Batch != 20 || !got.Augment.Flip {
+		t.Errorf("remarks are %q, the manifest has %v", remarks, got.Texts())
+	}
 }

@@ -25,6 +25,9 @@ func Fit(ctx context.Context, spec Spec, data *datasets.Splits, folder string, o
 	if data == nil || data.Train == nil {
 		return nil, invalid("fit: no data to train on")
 	}
+	if err := spec.checkBefore(data, folder); err != nil {
+		return nil, err
+	}
 	spec, err := spec.decided(ctx, data.Train, e)
 	if err != nil {
 		return nil, err
@@ -33,22 +36,29 @@ func Fit(ctx context.Context, spec Spec, data *datasets.Splits, folder string, o
 	if err != nil {
 		return nil, err
 	}
-	if err := checkText(t.spec.Method); err != nil {
-		return nil, err
-	}
 	if t.written, err = t.spec.written(); err != nil {
 		return nil, err
 	}
-	if err := t.checkHeldOut(data.Validation); err != nil {
-		return nil, err
-	}
-	if t.watching, err = t.heldOut(data); err != nil {
-		return nil, err
-	}
-	if err := CheckEmpty(folder); err != nil {
-		return nil, err
-	}
+	t.watching = t.heldOut(data)
 	return t.finish(ctx, data, t.newFolder)
+}
+
+// checkBefore refuses what a new run cannot do, before a pilot makes the first step.
+func (s Spec) checkBefore(data *datasets.Splits, folder string) error {
+	s, err := s.Resolve()
+	if err != nil {
+		return err
+	}
+	if err := checkText(s.Method); err != nil {
+		return err
+	}
+	if _, err := s.written(); err != nil {
+		return err
+	}
+	if err := s.checkHeldOut(folder, data); err != nil {
+		return err
+	}
+	return CheckEmpty(folder)
 }
 
 // Resume goes on with the run of a folder, which a killed process may have left, on the data that
@@ -75,13 +85,10 @@ func Resume(ctx context.Context, folder string, data *datasets.Splits, options .
 	if !m.Data.isOf(t.data) {
 		return nil, invalid("resume %s: the data %s are not those of the run", folder, data.Train.Name)
 	}
-	if err := t.checkHeldOut(data.Validation); err != nil {
+	if err := t.spec.checkHeldOut(folder, data); err != nil {
 		return nil, err
 	}
-	if t.watching, err = t.heldOut(data); err != nil {
-		return nil, err
-	}
-	t.manifest = m
+	t.watching, t.manifest = t.heldOut(data), m
 	return t.finish(ctx, data, t.oldFolder)
 }
 
@@ -96,14 +103,26 @@ func checkLabelled(data *datasets.Dataset) error {
 	return nil
 }
 
-// checkHeldOut refuses, before hours of training, data that could not calibrate the run afterwards;
-// nil is accepted.
-func (t *training) checkHeldOut(data *datasets.Dataset) error {
-	if data == nil {
+// checkHeldOut refuses, before hours of training, data that chains could not be watched on, and
+// those that could not calibrate the run afterwards. There may be neither.
+func (s Spec) checkHeldOut(folder string, splits *datasets.Splits) error {
+	c, err := courseOf(s.Method)
+	if err != nil {
+		return err
+	}
+	d := splits.Train
+	run := Run{folder: folder, manifest: &Manifest{Data: Data{
+		Name: d.Name, Channels: d.Channels, Height: d.Height, Width: d.Width, ClassNames: d.ClassNames,
+	}}}
+	if watched := toWatch(splits); watched != nil && c.traits().tempered {
+		if _, err := run.images(watched); err != nil {
+			return err
+		}
+	}
+	if splits.Validation == nil {
 		return nil
 	}
-	run := Run{folder: t.folder, manifest: &Manifest{Data: describeData(t.data)}}
-	_, err := run.relabelled(data)
+	_, err = run.relabelled(splits.Validation)
 	return errors.WithMessage(err, "validation")
 }
 

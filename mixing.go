@@ -41,19 +41,15 @@ const probeValues = 500
 
 // heldOut are the images to watch: evenly spaced ones of the validation data, or of the test data
 // where there are none; nil without either, and for methods that do not sample.
-func (t *training) heldOut(splits *datasets.Splits) (*samples.Images, error) {
+func (t *training) heldOut(splits *datasets.Splits) *samples.Images {
 	data := toWatch(splits)
 	if data == nil || !t.course.traits().tempered {
-		return nil, nil
+		return nil
 	}
 	d := t.data
-	if data.Channels != d.Channels || data.Height != d.Height || data.Width != d.Width {
-		return nil, invalid("%s has images of %dx%dx%d, wants the %dx%dx%d of those to train on", data.Name,
-			data.Channels, data.Height, data.Width, d.Channels, d.Height, d.Width)
+	return &samples.Images{
+		Pixels: spaced(data), Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Deviation: d.Deviation,
 	}
-	images := &samples.Images{Channels: d.Channels, Height: d.Height, Width: d.Width, Mean: d.Mean, Deviation: d.Deviation}
-	images.Pixels = spaced(data)
-	return images, nil
 }
 
 // toWatch are the validation data, or the test data where there are none; nil without either.
