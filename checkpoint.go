@@ -24,8 +24,12 @@ const (
 	asideCheckpoint = "checkpoint/damaged.safetensors"
 )
 
-// stepsKey is the key of a checkpoint's metadata that says how many steps were made.
-const stepsKey = "steps"
+// The keys of a checkpoint's metadata: how many steps were made, and which held-out images are
+// watched, if any.
+const (
+	stepsKey   = "steps"
+	watchedKey = "watched"
+)
 
 // The names of a checkpoint's tensors besides those of the chains.
 const (
@@ -66,6 +70,7 @@ func checkpointOf(t *training) (safetensors.File, error) {
 	}
 	if t.probe != nil {
 		numbers(predictedTensor, t.probe.state())
+		made.Metadata[watchedKey] = t.probe.images
 	}
 	return made, nil
 }
@@ -165,11 +170,11 @@ func (c parsedCheckpoint) restore(t *training) (whole bool, err error) {
 	if len(tensors) == chains {
 		return false, nil
 	}
-	return true, t.restoreMeasured(tensors[chains:])
+	return true, t.restoreMeasured(tensors[chains:], c.Metadata[watchedKey])
 }
 
-// restoreMeasured restores what was measured.
-func (t *training) restoreMeasured(tensors []safetensors.Tensor) error {
+// restoreMeasured restores what was measured, on these held-out images.
+func (t *training) restoreMeasured(tensors []safetensors.Tensor, watched string) error {
 	numbers := map[string][]float64{}
 	for _, got := range tensors {
 		if got.DType != safetensors.F64 {
@@ -197,7 +202,7 @@ func (t *training) restoreMeasured(tensors []safetensors.Tensor) error {
 			return errors.WithMessage(err, name)
 		}
 	}
-	return errors.WithMessage(t.probe.restore(numbers[predictedTensor]), predictedTensor)
+	return t.restoreProbe(watched, numbers[predictedTensor])
 }
 
 // checkpointSteps is how many steps the newest checkpoint says were made, by its head alone; 0 if

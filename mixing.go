@@ -2,6 +2,8 @@ package pollen
 
 import (
 	"context"
+	"crypto/sha256"
+	"fmt"
 	"math"
 	"slices"
 
@@ -28,6 +30,7 @@ const probeImages = 50
 
 // probe watches what chains predict for held-out images.
 type probe struct {
+	images        string // the SHA-256 of their pixels
 	predictor     *samples.Predictor
 	probabilities []float32
 	classes       []int      // of each image: the one that was most probable at first
@@ -81,7 +84,7 @@ func (t *training) newProbe(device tensor.Device, images *samples.Images) (*prob
 	if err != nil {
 		return nil, err
 	}
-	p := &probe{traces: make([][]series, n), spacing: t.spacing(), last: -t.spacing()}
+	p := &probe{images: fmt.Sprintf("%x", sha256.Sum256(images.Pixels)), traces: make([][]series, n), spacing: t.spacing(), last: -t.spacing()}
 	if p.predictor, err = samples.NewPredictor(device, tensor.Float32, *images, n, network.Apply); err != nil {
 		return nil, err
 	}
@@ -187,6 +190,22 @@ func (p *probe) state() []float64 {
 		}
 	}
 	return state
+}
+
+// restoreProbe takes back a state of the probe that watched these images; "" where an earlier
+// version did not keep which. On others it watches from here on.
+func (t *training) restoreProbe(images string, state []float64) error {
+	if p := t.probe; p != nil && len(state) > 1 {
+		other := images != p.images
+		if images == "" {
+			other = state[1] != 0 && int(state[1]) != len(p.traces)
+		}
+		if other {
+			t.remark("the held-out images are not those that chains were watched on before: what they predict is watched on these from here on")
+			return nil
+		}
+	}
+	return errors.WithMessage(t.probe.restore(state), predictedTensor)
 }
 
 // restore takes back a state. Without one, as earlier versions left none, or as a run has that was

@@ -1,15 +1,21 @@
 package pollen
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/maruel/safetensors"
+
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/diagnostics"
+	"github.com/pollen-ml/pollen/internal/seal"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
 )
@@ -192,7 +198,7 @@ func TestEquilibriumInWords(t *testing.T) {
 }
 
 // A run that was stopped and resumed has seen as much of its chains' predictions as one that was
-// not.
+// not; with other held-out images, it says so, and begins to look anew.
 func TestMixingOfAResumedRun(t *testing.T) {
 	splits := datasets.Splits{Train: squares(t, 100, 4, 1), Test: squares(t, 30, 4, 2)}
 	spec := Spec{
@@ -212,13 +218,57 @@ func TestMixingOfAResumedRun(t *testing.T) {
 	if err == nil {
 		t.Fatal("the run was not stopped")
 	}
-	resumed, err := Resume(context.Background(), folder, &splits)
-	must(t, err)
+	stopped := func(name string) string {
+		copied := filepath.Join(t.TempDir(), name)
+		must(t, os.CopyFS(copied, os.DirFS(folder)))
+		return copied
+	}
+	old := stopped("old")
+	withoutWatched(t, filepath.Join(old, checkpointFile))
 	want, err := whole.Diagnostics()
 	must(t, err)
-	got, err := resumed.Diagnostics()
-	must(t, err)
-	if want.Predicted == nil || want.Predicted.Values < 8 || got.Predicted == nil || *got.Predicted != *want.Predicted {
-		t.Errorf("resumed: %+v, never stopped: %+v", got.Predicted, want.Predicted)
+	const other = "the held-out images are not those that chains were watched on before"
+	for _, c := range []struct {
+		folder  string
+		test    *datasets.Dataset
+		differs bool
+	}{
+		{stopped("same"), splits.Test, false},
+		{old, splits.Test, false},
+		{stopped("other"), squares(t, 30, 4, 3), true},
+		{stopped("fewer"), squares(t, 20, 4, 2), true},
+	} {
+		remarks := ""
+		resumed, err := Resume(context.Background(), c.folder, &datasets.Splits{Train: splits.Train, Test: c.test},
+			WithObserver(func(e Event) { remarks += e.Remark }))
+		must(t, err)
+		got, err := resumed.Diagnostics()
+		must(t, err)
+		if want.Predicted == nil || want.Predicted.Values < 8 || got.Predicted == nil || (*got.Predicted != *want.Predicted) != c.differs {
+			t.Errorf("%s: resumed: %+v, never stopped: %+v", c.folder, got.Predicted, want.Predicted)
+		}
+		if strings.Contains(remarks, other) != c.differs || c.differs && got.Predicted.Values >= want.Predicted.Values {
+			t.Errorf("%s: %d values, remarks %q", c.folder, got.Predicted.Values, remarks)
+		}
 	}
+	// Without it, other images can be told by their number.
+	withoutWatched(t, filepath.Join(folder, checkpointFile))
+	_, err = Resume(context.Background(), folder, &datasets.Splits{Train: splits.Train, Test: squares(t, 20, 4, 2)})
+	must(t, err)
+}
+
+// withoutWatched makes a checkpoint that of an earlier version.
+func withoutWatched(t *testing.T, path string) {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	must(t, err)
+	old, err := safetensors.Parse(content)
+	must(t, err)
+	delete(old.Metadata, watchedKey)
+	old.Metadata[seal.Key] = seal.Blank
+	var text bytes.Buffer
+	must(t, old.Serialize(&text))
+	_, err = seal.Close(text.Bytes(), seal.Header(text.Bytes()))
+	must(t, err)
+	must(t, os.WriteFile(path, text.Bytes(), 0o644))
 }
