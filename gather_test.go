@@ -3,6 +3,7 @@ package pollen
 import (
 	"context"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -74,7 +75,7 @@ func TestGather(t *testing.T) {
 		}
 		p, err := run.Progress()
 		must(t, err)
-		if p.State != Finished || p.Samples != 6 || p.Expected != 6 || p.Made != p.Steps {
+		if p.State != Finished || p.Samples != 6 || p.Expected != 6 || p.Made != p.Steps || !math.IsNaN(p.PerSecond) {
 			t.Errorf("progress %+v, want 6 samples of a finished run", p)
 		}
 	}
@@ -100,6 +101,9 @@ func TestGatherGrowing(t *testing.T) {
 	must(t, err)
 	if p.State != Stopped || p.Made < 100 || p.Made >= p.Steps || p.Samples < 1 || p.Samples >= 10 || p.Error == "" || p.Process != os.Getpid() {
 		t.Errorf("progress %+v, want that of a run that was stopped on the way", p)
+	}
+	if all, err := named.Progress(); err != nil || fmt.Sprint(all.PerSecond) != fmt.Sprint(p.PerSecond) {
+		t.Errorf("%v steps a second (%v), want %v", all.PerSecond, err, p.PerSecond)
 	}
 	v, err := Verify(named.Folder())
 	must(t, err)

@@ -120,7 +120,7 @@ func (r *Run) Progress() (p Progress, err error) {
 // progressOf adds up the progress of runs; the states that want somebody's attention come first.
 func progressOf(parts []*Run) (all Progress, err error) {
 	rank := map[State]int{Finished: 0, Running: 1, Stopped: 2, Interrupted: 3, Failed: 4}
-	all.State = Finished
+	all.State, all.PerSecond = Finished, math.NaN()
 	for _, part := range parts {
 		p, err := part.Progress()
 		if err != nil {
@@ -134,7 +134,11 @@ func progressOf(parts []*Run) (all Progress, err error) {
 		if p.Updated.After(all.Updated) {
 			all.Updated = p.Updated
 		}
-		if p.State != Finished && p.PerSecond > 0 {
+		switch {
+		case p.State == Finished || math.IsNaN(p.PerSecond):
+		case math.IsNaN(all.PerSecond):
+			all.PerSecond = p.PerSecond
+		default:
 			all.PerSecond += p.PerSecond
 		}
 	}
@@ -168,7 +172,8 @@ func lastMetrics(path string) (line metricsLine, err error) {
 }
 
 // speedOf is how many steps a run makes in a second, by the times and names of its last two
-// samples; NaN if there are fewer in its last chain. A pause between them counts.
+// samples; NaN if there are fewer in its last chain, or one of them went meanwhile, to keep no more
+// than the run is to have. A pause between them counts.
 func speedOf(files []string) (float64, error) {
 	if len(files) < 2 {
 		return math.NaN(), nil
@@ -181,6 +186,9 @@ func speedOf(files []string) (float64, error) {
 			return 0, err
 		}
 		info, err := os.Stat(path)
+		if os.IsNotExist(err) {
+			return math.NaN(), nil
+		}
 		if err != nil {
 			return 0, errors.Wrap(err, "pollen: progress")
 		}

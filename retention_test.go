@@ -2,6 +2,7 @@ package pollen
 
 import (
 	"context"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -231,5 +232,20 @@ func TestReadWhileSamplesGo(t *testing.T) {
 	p, err := run.With(WithObserver(nil)).Predictions(context.Background(), data.Train, nil)
 	if must(t, err); p.Samples != 4 || len(run.LeftOut()) > 0 {
 		t.Errorf("%d samples, %v left out", p.Samples, run.LeftOut())
+	}
+}
+
+// A process that drops samples while its speed is asked for is healthy.
+func TestSpeedWhileSamplesGo(t *testing.T) {
+	run, err := Open(stoppedAt(t, keeping(t), 36))
+	must(t, err)
+	files, err := run.Samples()
+	must(t, err)
+	if speed, err := speedOf(files); err != nil || !(speed > 0) {
+		t.Errorf("speed %v (%v), want that of its last two samples", speed, err)
+	}
+	must(t, os.Remove(files[len(files)-2]))
+	if speed, err := speedOf(files); err != nil || !math.IsNaN(speed) {
+		t.Errorf("speed %v (%v), want NaN", speed, err)
 	}
 }

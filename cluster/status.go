@@ -12,20 +12,27 @@ import (
 )
 
 // Status is a table of the runs at or below the folders, and how many there are in each state, with
-// why any failed. Times are until now.
+// why any failed. Times are until now. If some cannot be read, the table and the text say which and
+// why, and the error is the first of theirs.
 func Status(folders []string, now time.Time) (*report.Table, string, error) {
 	table := report.NewTable("run", report.Column{Title: "state"}, report.Column{Title: "where"}, report.Column{Title: "steps"},
 		report.Column{Title: "samples"}, report.Column{Title: "steps/s"}, report.Column{Title: "done in"})
 	states := map[pollen.State]int{}
 	var why []string
-	err := Survey(folders, func(run *pollen.Run, p pollen.Progress, err error) error {
-		states[p.State]++
+	var unread error
+	err := Survey(folders, func(folder string, run *pollen.Run, p pollen.Progress, err error) error {
 		if err != nil {
+			const state = "unreadable"
+			states[state]++
 			why = append(why, err.Error())
-			return nil
+			if unread == nil {
+				unread = err
+			}
+			return table.Add(folder, state, "-", "-", "-", "-", "-")
 		}
+		states[p.State]++
 		if p.Error != "" && p.State == pollen.Failed {
-			why = append(why, run.Folder()+": "+p.Error)
+			why = append(why, folder+": "+p.Error)
 		}
 		where, speed, left := "-", "-", "-"
 		if p.Process != 0 {
@@ -41,7 +48,7 @@ func Status(folders []string, now time.Time) (*report.Table, string, error) {
 		if p.State != pollen.Finished {
 			state += ", " + now.Sub(p.Updated).Round(time.Second).String() + " ago"
 		}
-		return table.Add(run.Folder(), state, where, fmt.Sprintf("%d of %d", p.Made, p.Steps), fmt.Sprintf("%d of %d", p.Samples, p.Expected), speed, left)
+		return table.Add(folder, state, where, fmt.Sprintf("%d of %d", p.Made, p.Steps), fmt.Sprintf("%d of %d", p.Samples, p.Expected), speed, left)
 	})
 	if err != nil {
 		return nil, "", err
@@ -51,5 +58,5 @@ func Status(folders []string, now time.Time) (*report.Table, string, error) {
 		counts = append(counts, fmt.Sprintf("%d %s", n, state))
 	}
 	slices.Sort(counts)
-	return table, strings.Join(append([]string{strings.Join(counts, ", ")}, why...), "\n"), nil
+	return table, strings.Join(append([]string{strings.Join(counts, ", ")}, why...), "\n"), unread
 }

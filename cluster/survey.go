@@ -10,9 +10,9 @@ import (
 )
 
 // Survey calls see for each run at or below the given folders, in the order of their paths, with
-// what can be known of it from its folder; err is what cannot. It does not look for runs in runs. A
-// folder without any is an error.
-func Survey(folders []string, see func(run *pollen.Run, p pollen.Progress, err error) error) error {
+// what can be known of it from its folder; err is what cannot, and run is nil where that is all. It
+// does not look for runs in runs. A folder without any is an error.
+func Survey(folders []string, see func(folder string, run *pollen.Run, p pollen.Progress, err error) error) error {
 	for _, folder := range folders {
 		found := false
 		err := filepath.WalkDir(folder, func(path string, entry fs.DirEntry, err error) error {
@@ -26,11 +26,9 @@ func Survey(folders []string, see func(run *pollen.Run, p pollen.Progress, err e
 			var p pollen.Progress
 			if err == nil {
 				p, err = run.Progress()
-			} else {
-				p = pollen.Progress{State: pollen.Failed}
 			}
 			found = true
-			if err := see(run, p, errors.WithMessage(err, path)); err != nil {
+			if err := see(path, run, p, err); err != nil {
 				return err
 			}
 			return fs.SkipDir

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
 	"github.com/pollen-ml/pollen"
@@ -44,14 +45,14 @@ func gatherCommand(c *console) *cobra.Command {
 func runGather(ctx context.Context, folders []string, folder string, copied bool, device deviceFlags, dataFolder string, c *console) error {
 	var parts []string
 	unfinished := 0
-	err := cluster.Survey(folders, func(run *pollen.Run, p pollen.Progress, err error) error {
+	err := cluster.Survey(folders, func(folder string, _ *pollen.Run, p pollen.Progress, err error) error {
 		if err != nil {
-			return err
+			return errors.WithMessage(err, folder)
 		}
-		parts = append(parts, run.Folder())
+		parts = append(parts, folder)
 		if p.State != pollen.Finished {
 			unfinished++
-			c.remark("%s is %s, %d of %d steps, %d of %s", run.Folder(), p.State, p.Made, p.Steps, p.Samples, counted(p.Expected, "sample"))
+			c.remark("%s is %s, %d of %d steps, %d of %s", folder, p.State, p.Made, p.Steps, p.Samples, counted(p.Expected, "sample"))
 		}
 		return nil
 	})
@@ -114,14 +115,14 @@ func statusCommand(c *console) *cobra.Command {
 				fmt.Fprint(c.out, "\x1b[H\x1b[2J") // home, and clear
 			}
 			table, summary, err := cluster.Status(folders, c.now())
-			if err == nil {
-				err = table.WriteText(c.out)
+			if table == nil {
+				return err
 			}
-			if err != nil {
+			if err := table.WriteText(c.out); err != nil {
 				return err
 			}
 			if fmt.Fprintf(c.out, "\n%s\n", summary); every == 0 {
-				return nil
+				return err
 			}
 			select {
 			case <-command.Context().Done():
