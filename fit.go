@@ -189,7 +189,10 @@ func (t *training) newFolder(device tensor.Device) error {
 	}
 	err = t.fillFolder(device)
 	if err != nil && t.stillHeld() == nil {
-		os.RemoveAll(t.folder)
+		t.closeJournals() // what went wrong before is the error
+		if removing := os.RemoveAll(t.folder); removing != nil {
+			err = errors.WithMessagef(err, "pollen: a half-made run could not be removed (%v)", removing)
+		}
 	}
 	return err
 }

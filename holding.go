@@ -63,15 +63,31 @@ func (t *training) writeListed(name string, value any, indent string) error {
 	return writeListed(t.index, t.folder, name, value, indent)
 }
 
+// closeJournals closes those that are open.
+func (t *training) closeJournals() error {
+	err := closeJournal(&t.metrics, "metrics")
+	if closing := closeJournal(&t.index, "index"); err == nil {
+		err = closing
+	}
+	return err
+}
+
+// closeJournal closes a journal, if it is open.
+func closeJournal(j **journal.Writer, name string) error {
+	if *j == nil {
+		return nil
+	}
+	err := (*j).Close()
+	*j = nil
+	return errors.Wrap(err, "pollen: "+name)
+}
+
 // release ends what newFolder and oldFolder began.
 func (t *training) release() error {
 	if t.lock == nil {
 		return nil
 	}
-	var err error
-	if t.index != nil {
-		err = errors.Wrap(t.index.Close(), "pollen: index")
-	}
+	err := t.closeJournals()
 	if unlocking := t.lock.Release(); err == nil {
 		err = errors.Wrap(unlocking, "pollen")
 	}

@@ -3,8 +3,10 @@ package pollen
 import (
 	"context"
 	"math"
+	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pollen-ml/pollen/metropolis"
@@ -68,8 +70,18 @@ func TestStart(t *testing.T) {
 		place := filepath.Join(folder, "refused")
 		_, err := Fit(ctx, spec, data, place, with(t, 1))
 		wantError(t, c.start, err, c.want)
-		if _, err := ReadManifest(place); err == nil {
-			t.Errorf("%s: a run was begun", c.start)
+		if _, err := os.Stat(place); !os.IsNotExist(err) {
+			t.Errorf("%s: a run was begun (%v)", c.start, err)
 		}
+		links, err := filepath.Glob("/proc/self/fd/*") // none where there is no such file system
+		must(t, err)
+		for _, link := range links {
+			if to, err := os.Readlink(link); err == nil && strings.HasPrefix(to, place) {
+				t.Errorf("%s is still open", to)
+			}
+		}
+		t.Chdir(t.TempDir())
+		_, err = Fit(ctx, spec, data, ".", with(t, 1))
+		wantError(t, "a folder that cannot be removed", err, c.want, "a half-made run could not be removed (")
 	}
 }

@@ -308,8 +308,8 @@ func (t *training) run(ctx context.Context, device tensor.Device) error {
 		}
 	}
 	t.warn()
-	if closing := t.metrics.Close(); err == nil {
-		err = errors.Wrap(closing, "pollen: metrics")
+	if closing := closeJournal(&t.metrics, "metrics"); err == nil {
+		err = closing
 	}
 	// Of a finished run that an earlier version began, nothing was measured here.
 	if t.measured || began < t.plan.Steps {
