@@ -3,7 +3,6 @@ package pollen
 import (
 	"context"
 	"encoding/csv"
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -26,12 +25,13 @@ type Answer struct {
 	Probabilities     []float64 `json:"probabilities,omitempty"` // by class
 
 	// Set holds the plausible classes, the most probable first: it has the true one with the
-	// probability of WithLevel, for images like those of the calibration. It may be empty.
-	Set []string `json:"set,omitempty"`
-	// Familiar means like the images trained on; WithFamiliarRate is the share of these that are.
-	Familiar bool `json:"familiar"`
-	// Calibrated says that Set and Familiar were computed: the run was calibrated, on enough images
-	// for their levels.
+	// probability of WithLevel, for images like those of the calibration. It may be empty; it is
+	// nil, and not in the JSON, without a calibration on enough images for that level.
+	Set []string `json:"set,omitzero"`
+	// Familiar means like the images trained on, of which the share of WithFamiliarRate is; nil
+	// likewise.
+	Familiar *bool `json:"familiar,omitzero"`
+	// Calibrated says that both are there.
 	Calibrated bool `json:"calibrated"`
 }
 
@@ -66,16 +66,6 @@ func (r *Run) Answers(p *evaluate.Predictions, files []string) ([]Answer, error)
 	return answers, err
 }
 
-// tooFew reports whether a calibration had too few images for one of the levels, and for which.
-func (e environment) tooFew(c *evaluate.Calibration) (level float64, few bool) {
-	for _, share := range []float64{e.level, e.familiar} {
-		if !c.Supports(share) {
-			return share, true
-		}
-	}
-	return 0, false
-}
-
 // answers turns predictions into answers, by a calibration if there is one.
 func (e environment) answers(p *evaluate.Predictions, names []string, c *evaluate.Calibration) ([]Answer, error) {
 	answers := make([]Answer, p.Len())
@@ -92,22 +82,26 @@ func (e environment) answers(p *evaluate.Predictions, names []string, c *evaluat
 	if c.Samples != p.Samples {
 		return nil, invalid("calibrated with %d samples, predicted with %d: calibrate again", c.Samples, p.Samples)
 	}
-	if share, few := e.tooFew(c); few {
-		e.remark(fmt.Sprintf("calibrated on %d images, which are too few for the level %g: no prediction sets, and nothing is called familiar", c.Examples, share))
-		return answers, nil
+	hasSets, hasFamiliar := c.Supports(e.level), c.Supports(e.familiar)
+	if hasSets {
+		sets, err := c.Sets(p.Probabilities, p.Classes, e.level)
+		if err != nil {
+			return nil, err
+		}
+		for i := range answers {
+			answers[i].Set = []string{}
+			for _, class := range sets[i] {
+				answers[i].Set = append(answers[i].Set, names[class])
+			}
+		}
 	}
-	sets, err := c.Sets(p.Probabilities, p.Classes, e.level)
-	if err != nil {
-		return nil, err
-	}
-	familiar, err := c.Familiar(p.Entropy, e.familiar)
-	if err != nil {
-		return nil, err
-	}
-	for i := range answers {
-		answers[i].Calibrated, answers[i].Familiar = true, familiar[i]
-		for _, class := range sets[i] {
-			answers[i].Set = append(answers[i].Set, names[class])
+	if hasFamiliar {
+		familiar, err := c.Familiar(p.Entropy, e.familiar)
+		if err != nil {
+			return nil, err
+		}
+		for i := range answers {
+			answers[i].Familiar, answers[i].Calibrated = &familiar[i], hasSets
 		}
 	}
 	return answers, nil
@@ -127,8 +121,9 @@ func WriteCSV(to io.Writer, answers []Answer, classes []string) error {
 	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 8, 64) }
 	for _, a := range answers {
 		row := []string{a.File, a.Class, number(a.Confidence), number(a.Entropy), number(a.MutualInformation), "", ""}
-		if a.Calibrated {
-			row[5], row[6] = strings.Join(a.Set, ";"), strconv.FormatBool(a.Familiar)
+		row[5] = strings.Join(a.Set, ";")
+		if a.Familiar != nil {
+			row[6] = strconv.FormatBool(*a.Familiar)
 		}
 		for _, p := range a.Probabilities {
 			row = append(row, number(p))

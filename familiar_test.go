@@ -32,7 +32,7 @@ func TestCoverageOfFreshDigits(t *testing.T) {
 			if slices.Contains(a.Set, data.ClassNames[data.Labels[i]]) {
 				covered++
 			}
-			if a.Familiar {
+			if *a.Familiar {
 				familiar++
 			}
 		}

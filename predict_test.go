@@ -2,6 +2,7 @@ package pollen
 
 import (
 	"context"
+	"encoding/json"
 	"math"
 	"os"
 	"slices"
@@ -159,8 +160,8 @@ func TestPredict(t *testing.T) {
 			if !slices.Equal(sorted, set) || len(set) > 0 && a.Set[0] != a.Class {
 				t.Errorf("image %d: the set %v of %v, want %v", i, a.Set, row, set)
 			}
-			if !a.Calibrated || a.Familiar != (a.Entropy <= most) {
-				t.Errorf("image %d: familiar %v with the entropy %v, want at most %v", i, a.Familiar, a.Entropy, most)
+			if !a.Calibrated || *a.Familiar != (a.Entropy <= most) {
+				t.Errorf("image %d: familiar %v with the entropy %v, want at most %v", i, *a.Familiar, a.Entropy, most)
 			}
 		}
 	}
@@ -174,18 +175,28 @@ func TestPredict(t *testing.T) {
 			wantInvalid(t, what, err, "wants a number between 0 and 1")
 		}
 	}
-	remark := ""
-	watched := run.With(WithLevel(0.999), WithObserver(func(e Event) { remark += e.Remark }))
-	answers, err := watched.Predict(context.Background(), data)
-	must(t, err)
-	loaded, err := watched.Predictor(1)
-	must(t, err)
-	if loaded.Calibrated() {
-		t.Error("a Predictor is calibrated for a level that 60 examples do not give")
+	// Each guarantee has a level of its own, which 60 examples give or do not.
+	for _, levels := range [][2]float64{{0.9, 0.999}, {0.999, 0.95}, {0.999, 0.999}} {
+		has := func(level float64) bool { return level < 0.99 }
+		watched := run.With(WithLevel(levels[0]), WithFamiliarRate(levels[1]))
+		answers, err := watched.Predict(context.Background(), data)
+		must(t, err)
+		loaded, err := watched.Predictor(1)
+		must(t, err)
+		if set, familiar := loaded.Levels(); (set > 0) != has(levels[0]) || (familiar > 0) != has(levels[1]) || loaded.Calibrated() {
+			t.Errorf("%v: a Predictor gives %v and %v", levels, set, familiar)
+		}
+		must(t, loaded.Close())
+		text, err := json.Marshal(answers[0])
+		must(t, err)
+		if a := answers[0]; a.Calibrated || (a.Set != nil) != has(levels[0]) || (a.Familiar != nil) != has(levels[1]) ||
+			strings.Contains(string(text), `"set":[`) != has(levels[0]) || strings.Contains(string(text), `"familiar":`) != has(levels[1]) {
+			t.Errorf("%v: %s", levels, text)
+		}
 	}
-	must(t, loaded.Close())
-	if answers[0].Calibrated || answers[0].Set != nil || !strings.Contains(remark, "calibrated on 60 images, which are too few for the level 0.999") {
-		t.Errorf("a level that 60 examples do not give: %+v, remark %q", answers[0], remark)
+	// A set without a class is in the JSON, too.
+	if text, err := json.Marshal(Answer{Set: []string{}}); err != nil || !strings.Contains(string(text), `"set":[]`) {
+		t.Errorf("no class is plausible: %s (%v)", text, err)
 	}
 
 	// A calibration with other samples says nothing of these.
@@ -194,9 +205,9 @@ func TestPredict(t *testing.T) {
 	must(t, os.Remove(files[0]))
 	_, err = run.Predict(context.Background(), data)
 	wantDamaged(t, err, files[0])
-	remark = ""
+	remark := ""
 	run = run.With(WithoutDamaged(), WithObserver(func(e Event) { remark += e.Remark }))
-	answers, err = run.Predict(context.Background(), data)
+	answers, err := run.Predict(context.Background(), data)
 	must(t, err)
 	if answers[0].Calibrated || !strings.Contains(remark, "was calibrated with 10 samples, and 9 are left") || !slices.Equal(run.LeftOut(), files[:1]) {
 		t.Errorf("without a sample: %+v, remark %q, left out %v", answers[0], remark, run.LeftOut())
@@ -217,7 +228,7 @@ func TestPredictUncalibrated(t *testing.T) {
 	run := fit(t, quick(), trainOn(data))
 	answers, err := run.Predict(context.Background(), data)
 	must(t, err)
-	if len(answers) != 100 || answers[0].Calibrated || answers[0].Set != nil || answers[0].Familiar || answers[0].Class == "" {
+	if len(answers) != 100 || answers[0].Calibrated || answers[0].Set != nil || answers[0].Familiar != nil || answers[0].Class == "" {
 		t.Errorf("%d answers such as %+v", len(answers), answers[0])
 	}
 	a, err := run.Assess(context.Background(), data, nil)

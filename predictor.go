@@ -129,19 +129,23 @@ func (p *Predictor) Samples() int { return p.samples }
 // Room is how many images Answer handles together; it splits more into parts.
 func (p *Predictor) Room() int { return p.room }
 
-// Calibrated reports whether answers have a prediction set and say what is familiar.
+// Calibrated reports whether answers have both a Set and Familiar.
 func (p *Predictor) Calibrated() bool {
-	if p.calibration == nil {
-		return false
-	}
-	_, few := p.environment.tooFew(p.calibration)
-	return !few
+	set, familiar := p.Levels()
+	return set > 0 && familiar > 0
 }
 
 // Levels are the probability with which an answer's set has the true class and the share of images
-// like those trained on that is called familiar, see WithLevel and WithFamiliarRate.
+// like those trained on that is called familiar, see WithLevel and WithFamiliarRate; 0 for what
+// answers do not have.
 func (p *Predictor) Levels() (set, familiar float64) {
-	return p.environment.level, p.environment.familiar
+	if c := p.calibration; c != nil && c.Supports(p.environment.level) {
+		set = p.environment.level
+	}
+	if c := p.calibration; c != nil && c.Supports(p.environment.familiar) {
+		familiar = p.environment.familiar
+	}
+	return set, familiar
 }
 
 // Close frees the memory. Answer must not be called any more.

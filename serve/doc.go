@@ -8,9 +8,13 @@
 //	POST /predict   an image, a form with files, or {"images": ["base64", ...]}; the answer is
 //	                {"answers": [...]}, a pollen.Answer for each image, in order
 //	GET  /          a page to drop an image on
-//	GET  /run       what was trained, on what, and how many samples answer
+//	GET  /run       what was trained, on what, and how many samples answer; "level" is of the
+//	                answers' sets, "familiar" the share called so: not there where these are not
 //	GET  /health    whether it is ready
 //	GET  /metrics   requests, latencies, batches and the queue, in Prometheus's text format
+//
+// An answer has "set", which may be empty, if the run was calibrated on enough images for the
+// level, and "familiar" if on enough for that; "calibrated" says that both are there.
 //
 // Images have any size and the formats of datasets.Decode. Answers have the probabilities of all
 // classes if the request asks for them: /predict?probabilities=true, or "probabilities": true in

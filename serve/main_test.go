@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"image"
 	"image/png"
 	"io"
@@ -170,7 +169,11 @@ func same(t testing.TB, what string, got, want []pollen.Answer) {
 		t.Fatalf("%s: %d answers, wants %d", what, len(got), len(want))
 	}
 	for i := range got {
-		if g, w := fmt.Sprintf("%+v", got[i]), fmt.Sprintf("%+v", want[i]); g != w {
+		g, err := json.Marshal(got[i])
+		check(err)
+		w, err := json.Marshal(want[i])
+		check(err)
+		if !bytes.Equal(g, w) {
 			t.Fatalf("%s: answer %d is\n%s, wants\n%s", what, i, g, w)
 		}
 	}

@@ -42,9 +42,9 @@ type about struct {
 	ClassNames []string `json:"classNames"`
 	Samples    int      `json:"samples"` // whose predictions are averaged
 	Expected   int      `json:"expected"`
-	Calibrated bool     `json:"calibrated"`
-	Level      float64  `json:"level"`    // see pollen.Predictor.Levels
-	Familiar   float64  `json:"familiar"` // likewise
+	Calibrated bool     `json:"calibrated"`        // both of these are there
+	Level      float64  `json:"level,omitzero"`    // see pollen.Predictor.Levels
+	Familiar   float64  `json:"familiar,omitzero"` // likewise
 	MaxImages  int      `json:"maxImages"`
 	MaxBody    int      `json:"maxBody"`
 	MaxPixels  int      `json:"maxPixels"`

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
 	"strings"
@@ -89,11 +90,54 @@ func (p *predicting) run(ctx context.Context, folder string, paths []string, c *
 		return err
 	}
 	c.endProgress()
-	if !answers[0].Calibrated {
-		c.remark("%s is not calibrated for this: it cannot say what is plausible or familiar. Hold data out for that: %s fit --validation 0.1",
-			folder, program(os.Executable()))
+	if err := remarkLevels(run, p.level, p.familiar, c); err != nil {
+		return err
 	}
 	return p.print(answers, d.ClassNames, c)
+}
+
+// remarkLevels says what a run's answers lack at these levels, and what gives it.
+func remarkLevels(run *pollen.Run, level, familiar float64, c *console) error {
+	m := run.Manifest()
+	calibration, err := run.Calibration()
+	if os.IsNotExist(errors.Cause(err)) {
+		finished, err := run.Finished()
+		how := fmt.Sprintf("hold images out: %s fit --validation 0.1", program(os.Executable()))
+		switch {
+		case err != nil:
+			return err
+		case len(m.Parts) > 0:
+			how = fmt.Sprintf("%s gather calibrates when all parts are done, or with --copy, on what they hold out", program(os.Executable()))
+		case !finished:
+			how = "it will be when it is finished, if images are held out"
+		}
+		c.remark("%s was not calibrated, so that it cannot say what is plausible or familiar: %s", run.Folder(), how)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	n := calibration.Examples
+	for _, lacks := range []struct {
+		flag  string
+		level float64
+		what  string
+	}{{"level", level, "which classes are plausible"}, {"familiar", familiar, "what is familiar"}} {
+		if calibration.Supports(lacks.level) {
+			continue
+		}
+		wants := math.Ceil(lacks.level/(1-lacks.level) - 1e-9) // see evaluate.Calibration.Supports
+		how := "or a run with more held out"
+		if share := math.Ceil(20*wants/float64(m.Data.Size+n)) / 20; share < 0.5 {
+			how += fmt.Sprintf(", as by %s fit --validation %g", program(os.Executable()), share)
+		}
+		if best := math.Floor(100*float64(n)/float64(n+1)) / 100; calibration.Supports(best) {
+			how = fmt.Sprintf("--%s %g, ", lacks.flag, best) + how
+		}
+		c.remark("%s cannot say %s: --%s %g wants %.0f held-out images, the run has %d: %s",
+			run.Folder(), lacks.what, lacks.flag, lacks.level, wants, n, how)
+	}
+	return nil
 }
 
 // answers predicts, and writes the other requested output.
@@ -164,11 +208,11 @@ func answerTable(answers []pollen.Answer) (*report.Table, error) {
 		report.Column{Title: "plausible"}, report.Column{Title: "familiar"})
 	for _, a := range answers {
 		plausible, familiar := "-", "-"
-		if a.Calibrated {
-			plausible, familiar = plausibleText(a.Set), "no"
-			if a.Familiar {
-				familiar = "yes"
-			}
+		if a.Set != nil {
+			plausible = plausibleText(a.Set)
+		}
+		if a.Familiar != nil {
+			familiar = map[bool]string{true: "yes", false: "no"}[*a.Familiar]
 		}
 		if err := table.Add(filepath.Base(a.File), a.Class, a.Confidence, a.Entropy, a.MutualInformation, plausible, familiar); err != nil {
 			return nil, err

@@ -11,12 +11,17 @@ import (
 	"github.com/pollen-ml/pollen/serve"
 )
 
+// serving are the flags of serve.
+type serving struct {
+	device          deviceFlags
+	options         serve.Options
+	address         string
+	level, familiar float64
+	withoutDamaged  bool
+}
+
 func serveCommand(c *console) *cobra.Command {
-	var device deviceFlags
-	var options serve.Options
-	var address string
-	var level, familiar float64
-	var withoutDamaged bool
+	var s serving
 	command := &cobra.Command{
 		Use: "serve RUN", Short: "answer for pictures over HTTP, with a page to drop one on",
 		Long: "Answers for pictures as predict does: POST /predict takes an image, a form with files or JSON; GET / is a page to drop an image\n" +
@@ -28,44 +33,47 @@ func serveCommand(c *console) *cobra.Command {
 			}
 			return nil
 		},
+		RunE: func(command *cobra.Command, arguments []string) error {
+			return s.run(command.Context(), arguments[0], c)
+		},
 	}
 	f := command.Flags()
-	f.StringVar(&address, "address", "localhost:8080", "host and port to listen on; an empty host is all of the machine's")
-	f.Float64Var(&level, "level", 0.9, "probability with which the plausible classes hold the true one")
-	f.Float64Var(&familiar, "familiar", 0.95, "share of pictures like those trained on that is called familiar")
-	f.IntVar(&options.Batch, "batch", 0, "images that the network sees at once (default 8)")
-	f.IntVar(&options.MaxBody, "max-body", 0, "bytes of a request, at most (default 16 MiB)")
-	f.IntVar(&options.MaxPixels, "max-pixels", 0, "pixels of a picture, at most (default 25 million)")
-	f.DurationVar(&options.Timeout, "timeout", 0, "how long a request may take to arrive, and to be answered (default 20s)")
-	device.bind(f)
-	bindWithoutDamaged(f, &withoutDamaged)
-	command.RunE = func(command *cobra.Command, arguments []string) error {
-		options.Report = func(err error) { c.remark("serve: %v", err) }
-		return runServe(command.Context(), arguments[0], address, device, options, c,
-			append(withDamaged(withoutDamaged), pollen.WithLevel(level), pollen.WithFamiliarRate(familiar), pollen.WithObserver(c.observer("serve")))...)
-	}
+	f.StringVar(&s.address, "address", "localhost:8080", "host and port to listen on; an empty host is all of the machine's")
+	f.Float64Var(&s.level, "level", 0.9, "probability with which the plausible classes hold the true one")
+	f.Float64Var(&s.familiar, "familiar", 0.95, "share of pictures like those trained on that is called familiar")
+	f.IntVar(&s.options.Batch, "batch", 0, "images that the network sees at once (default 8)")
+	f.IntVar(&s.options.MaxBody, "max-body", 0, "bytes of a request, at most (default 16 MiB)")
+	f.IntVar(&s.options.MaxPixels, "max-pixels", 0, "pixels of a picture, at most (default 25 million)")
+	f.DurationVar(&s.options.Timeout, "timeout", 0, "how long a request may take to arrive, and to be answered (default 20s)")
+	s.device.bind(f)
+	bindWithoutDamaged(f, &s.withoutDamaged)
+	s.options.Report = func(err error) { c.remark("serve: %v", err) }
 	return command
 }
 
-func runServe(ctx context.Context, folder, address string, device deviceFlags, options serve.Options, c *console, more ...pollen.Option) error {
-	opened, err := device.open(c)
+func (s *serving) run(ctx context.Context, folder string, c *console) error {
+	opened, err := s.device.open(c)
 	if err != nil {
 		return err
 	}
 	defer opened.Close()
-	run, err := pollen.Open(folder, append(more, pollen.WithDevice(opened))...)
+	run, err := pollen.Open(folder, append(withDamaged(s.withoutDamaged), pollen.WithDevice(opened), pollen.WithLevel(s.level),
+		pollen.WithFamiliarRate(s.familiar), pollen.WithObserver(c.observer("serve")))...)
 	if err != nil {
 		return err
 	}
 	if err := remarkUnfinished(run, c); err != nil {
 		return err
 	}
-	server, err := serve.New(run, options)
+	server, err := serve.New(run, s.options)
 	if err != nil {
 		return err
 	}
 	defer server.Close()
-	listener, err := net.Listen("tcp", address)
+	if err := remarkLevels(run, s.level, s.familiar, c); err != nil {
+		return err
+	}
+	listener, err := net.Listen("tcp", s.address)
 	if err != nil {
 		return errors.Wrap(err, "train: serve")
 	}

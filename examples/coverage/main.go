@@ -50,7 +50,7 @@ var promises = []struct {
 }
 
 func inSet(a pollen.Answer, label string) bool { return slices.Contains(a.Set, label) }
-func familiar(a pollen.Answer, _ string) bool  { return a.Familiar }
+func familiar(a pollen.Answer, _ string) bool  { return *a.Familiar }
 
 func run(ctx context.Context, out io.Writer, seeds int, sizes division) error {
 	digits, err := allDigits()
