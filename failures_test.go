@@ -207,6 +207,9 @@ func TestDamagedRuns(t *testing.T) {
 	must(t, err)
 	_, err = run.Predict(context.Background(), data.Train)
 	wantDamaged(t, err, filepath.Join(folder, "samples/chain00000-step000000010.safetensors"))
+	if strings.Count(err.Error(), folder) != 1 {
+		t.Errorf("%v: wants the path once", err)
+	}
 	must(t, os.RemoveAll(filepath.Join(folder, samplesFolder)))
 	_, err = run.Predict(context.Background(), data.Train)
 	wantError(t, "no samples", err, "no such file")
@@ -218,6 +221,23 @@ func TestDamagedRuns(t *testing.T) {
 	_, assessing := run.Assess(context.Background(), data.Train, nil)
 	wantError(t, "a damaged calibration", predicting, calibrationFile)
 	wantError(t, "a damaged calibration", assessing, calibrationFile)
+
+	// Without a damaged or missing calibration there are answers, without sets.
+	calibrated := fit(t, quick(), &datasets.Splits{Train: data.Train, Validation: squares(t, 40, 4, 2)})
+	must(t, os.Remove(filepath.Join(calibrated.Folder(), calibrationFile)))
+	_, err = calibrated.Predict(context.Background(), data.Train)
+	wantDamaged(t, err, filepath.Join(calibrated.Folder(), calibrationFile))
+	for _, run := range []*Run{run, calibrated} {
+		remarks := ""
+		without := run.With(WithoutDamaged(), WithObserver(func(e Event) { remarks += e.Remark }))
+		answers, err := without.Predict(context.Background(), data.Train)
+		must(t, err)
+		if answers[0].Set != nil || answers[0].Familiar != nil || !strings.Contains(remarks, "goes on without the calibration: no prediction sets") {
+			t.Errorf("%+v, remarks %q", answers[0], remarks)
+		}
+		_, err = without.Assess(context.Background(), data.Train, nil)
+		must(t, err)
+	}
 }
 
 // Data that are not a run's own.

@@ -54,8 +54,8 @@ func WithNotes(notes map[string]string) Option { return func(e *environment) { e
 // WithLevel is the probability with which prediction sets hold the true class; 0.9 by default.
 func WithLevel(level float64) Option { return func(e *environment) { e.level = level } }
 
-// WithoutDamaged goes on without samples that are damaged or missing, which are errors otherwise:
-// Run.LeftOut names them, and the observer is told.
+// WithoutDamaged goes on without samples and a calibration that are damaged or missing, else
+// errors: LeftOut has these samples, and the observer is told.
 func WithoutDamaged() Option { return func(e *environment) { e.withoutDamaged = true } }
 
 // WithFamiliarRate is the share of images like those trained on to call familiar; 0.95 by default.

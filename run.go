@@ -371,10 +371,14 @@ func (r *Run) Calibration() (*evaluate.Calibration, error) {
 }
 
 // calibrationIfAny is what Calibrate kept, or nil; nil also where it used samples that have been
-// left out now.
+// left out now, and where it is left out because it is damaged.
 func (r *Run) calibrationIfAny(used int) (*evaluate.Calibration, error) {
 	c, err := r.Calibration()
 	if os.IsNotExist(errors.Cause(err)) {
+		return nil, nil
+	}
+	if r.withoutDamaged && errors.As(err, new(*Damaged)) {
+		r.remark(fmt.Sprintf("goes on without the calibration: no prediction sets, and nothing is called familiar: %v", err))
 		return nil, nil
 	}
 	if left := r.LeftOut(); err == nil && len(left) > 0 && c.Samples != used {

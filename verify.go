@@ -222,7 +222,7 @@ func (v *verifying) bank(folder string) error {
 			v.found(damaged(path, errors.New(indexFile+" does not list it: it is not of this run")))
 			continue
 		case v.Format < sealedFormat:
-			_, err = samples.ReadSample(path)
+			_, _, err = samples.ReadSealed(path)
 		default:
 			x := v.index
 			if x == nil {

@@ -266,17 +266,22 @@ func (b *Bank) write(s Sample) (File, error) {
 // versions, which have no checksum, are taken as they are.
 func ReadSample(path string) (Sample, error) {
 	s, _, err := ReadSealed(path)
-	return s, err
+	return s, errors.Wrapf(err, "samples: sample %s", path)
 }
 
-// ReadSealed is ReadSample, and returns the file's checksum; "" where it has none.
+// ReadSealed is ReadSample, and returns the file's checksum; "" where it has none. Its errors leave
+// it to the caller to name the file.
 func ReadSealed(path string) (s Sample, sum string, err error) {
 	content, err := os.ReadFile(path)
+	var named *os.PathError
+	if errors.As(err, &named) {
+		err = named.Err
+	}
 	if err != nil {
 		return Sample{}, "", errors.Wrap(err, "samples: sample")
 	}
 	s, sum, err = parseSample(content)
-	return s, sum, errors.Wrapf(err, "samples: sample %s", path)
+	return s, sum, errors.Wrap(err, "samples: sample")
 }
 
 func parseSample(content []byte) (s Sample, sum string, err error) {

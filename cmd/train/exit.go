@@ -2,8 +2,11 @@ package main
 
 import (
 	"context"
+	"path/filepath"
+	"slices"
 
 	"github.com/pkg/errors"
+	"github.com/spf13/cobra"
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/internal/config"
@@ -20,8 +23,8 @@ const (
 	exitInterrupted = 130
 )
 
-// exitCode says what went wrong, if anything, and is the program's exit code.
-func exitCode(ctx context.Context, err error, c *console) int {
+// exitCode says what went wrong with a command, if anything, and is the program's exit code.
+func exitCode(ctx context.Context, err error, command *cobra.Command, c *console) int {
 	if err == nil {
 		return 0
 	}
@@ -47,7 +50,13 @@ func exitCode(ctx context.Context, err error, c *console) int {
 		c.remark("%v\nSee --help.", err)
 		return exitUsage
 	case errors.As(err, &damaged):
-		c.remark("%v\nSee what can still be used: train verify. Go on without it: --without-damaged.", err)
+		c.remark("%v", err)
+		if command.Name() != "verify" {
+			c.remark("See what can still be used: train verify.")
+		}
+		if f := command.Flags().Lookup("without-damaged"); f != nil && !f.Changed && isLeftOut(damaged.File) {
+			c.remark("Go on without it: --without-damaged.")
+		}
 		return exitDamaged
 	}
 	c.remark("%v", err)
@@ -58,4 +67,11 @@ func exitCode(ctx context.Context, err error, c *console) int {
 		return exitDiskFull
 	}
 	return exitFailure
+}
+
+// isLeftOut reports whether --without-damaged goes on without a file of a run: a sample, what
+// samples are drawn from, the index or the calibration.
+func isLeftOut(file string) bool {
+	return slices.Contains([]string{"samples", "states"}, filepath.Base(filepath.Dir(file))) ||
+		slices.Contains([]string{"index.jsonl", "calibration.json"}, filepath.Base(file))
 }

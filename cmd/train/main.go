@@ -31,11 +31,11 @@ func run(arguments []string, c *console) int {
 	root.SetArgs(arguments)
 	root.SetOut(c.out)
 	root.SetErr(c.err)
-	err := root.ExecuteContext(ctx)
+	command, err := root.ExecuteContextC(ctx)
 	if err == nil {
 		err = c.out.Err
 	}
-	return exitCode(ctx, err, c)
+	return exitCode(ctx, err, command, c)
 }
 
 // stopped reports whether a run ended at the user's request.

@@ -100,6 +100,9 @@ func (p *predicting) run(ctx context.Context, folder string, paths []string, c *
 func remarkLevels(run *pollen.Run, level, familiar float64, c *console) error {
 	m := run.Manifest()
 	calibration, err := run.Calibration()
+	if errors.As(err, new(*pollen.Damaged)) {
+		return nil // it was left out, and that was said
+	}
 	if os.IsNotExist(errors.Cause(err)) {
 		finished, err := run.Finished()
 		how := fmt.Sprintf("hold images out: %s fit --validation 0.1", program(os.Executable()))

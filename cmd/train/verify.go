@@ -37,7 +37,7 @@ func verifyCommand(c *console) *cobra.Command {
 
 // bindWithoutDamaged binds the flag that goes on without damaged samples.
 func bindWithoutDamaged(f *pflag.FlagSet, without *bool) {
-	f.BoolVar(without, "without-damaged", false, "go on without samples that are damaged or missing, and say which")
+	f.BoolVar(without, "without-damaged", false, "go on without samples, or a calibration, that are damaged or missing, and say which")
 }
 
 // withDamaged are the options of that flag.
