@@ -160,8 +160,12 @@ func (s *scoring) open(ctx context.Context, folders []string, c *console) (o ope
 	return o, nil
 }
 
-// remarkUnfinished warns of a run that has not drawn all its samples.
+// remarkUnfinished warns of a run that failed, or has not drawn all its samples.
 func remarkUnfinished(run *pollen.Run, c *console) error {
+	if p, err := run.Progress(); err == nil && p.State == pollen.Failed { // an error may be of what an average does not need
+		c.remark("%s failed, and what it has is averaged, %s of %d: %s", run.Folder(), counted(p.Samples, "sample"), p.Expected, p.Error)
+		return nil
+	}
 	finished, err := run.Finished()
 	if err != nil || finished {
 		return err

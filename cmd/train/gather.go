@@ -53,6 +53,9 @@ func runGather(ctx context.Context, folders []string, folder string, copied bool
 		if p.State != pollen.Finished {
 			unfinished++
 			c.remark("%s is %s, %d of %d steps, %d of %s", folder, p.State, p.Made, p.Steps, p.Samples, counted(p.Expected, "sample"))
+			if p.State == pollen.Failed {
+				c.remark("  %s", p.Error)
+			}
 		}
 		return nil
 	})
