@@ -9,9 +9,15 @@ import (
 	"github.com/pollen-ml/pollen"
 )
 
+// NoRun is the error of a folder without a run at or below it.
+type NoRun struct{ Folder string }
+
+// Error names the folder.
+func (n *NoRun) Error() string { return "cluster: there is no run at or below " + n.Folder }
+
 // Survey calls see for each run at or below the given folders, in the order of their paths, with
 // what can be known of it from its folder; err is what cannot, and run is nil where that is all. It
-// does not look for runs in runs. A folder without any is an error.
+// does not look for runs in runs. A folder without any is NoRun.
 func Survey(folders []string, see func(folder string, run *pollen.Run, p pollen.Progress, err error) error) error {
 	for _, folder := range folders {
 		found := false
@@ -37,7 +43,7 @@ func Survey(folders []string, see func(folder string, run *pollen.Run, p pollen.
 			return errors.Wrap(err, "cluster: survey")
 		}
 		if !found {
-			return errors.Errorf("cluster: there is no run at or below %s", folder)
+			return errors.WithStack(&NoRun{folder})
 		}
 	}
 	return nil

@@ -98,20 +98,16 @@ func (p *predicting) run(ctx context.Context, folder string, paths []string, c *
 
 // remarkLevels says what a run's answers lack at these levels, and what gives it.
 func remarkLevels(run *pollen.Run, level, familiar float64, c *console) error {
-	m := run.Manifest()
+	m, train := run.Manifest(), program(os.Executable())
 	calibration, err := run.Calibration()
 	if errors.As(err, new(*pollen.Damaged)) {
 		return nil // it was left out, and that was said
 	}
 	if os.IsNotExist(errors.Cause(err)) {
-		finished, err := run.Finished()
-		how := fmt.Sprintf("hold images out: %s fit --validation 0.1", program(os.Executable()))
-		switch {
-		case err != nil:
-			return err
-		case len(m.Parts) > 0:
-			how = fmt.Sprintf("%s gather calibrates when all parts are done, or with --copy, on what they hold out", program(os.Executable()))
-		case !finished:
+		how := "hold images out: " + train + " fit --validation 0.1"
+		if len(m.Parts) > 0 {
+			how = train + " gather calibrates when all parts are done, or with --copy, on what they hold out"
+		} else if finished, err := run.Finished(); err == nil && !finished {
 			how = "it will be when it is finished, if images are held out"
 		}
 		c.remark("%s was not calibrated, so that it cannot say what is plausible or familiar: %s", run.Folder(), how)
@@ -132,7 +128,7 @@ func remarkLevels(run *pollen.Run, level, familiar float64, c *console) error {
 		wants := math.Ceil(lacks.level/(1-lacks.level) - 1e-9) // see evaluate.Calibration.Supports
 		how := "or a run with more held out"
 		if share := math.Ceil(20*wants/float64(m.Data.Size+n)) / 20; share < 0.5 {
-			how += fmt.Sprintf(", as by %s fit --validation %g", program(os.Executable()), share)
+			how += fmt.Sprintf(", as by %s fit --validation %g", train, share)
 		}
 		if best := math.Floor(100*float64(n)/float64(n+1)) / 100; calibration.Supports(best) {
 			how = fmt.Sprintf("--%s %g, ", lacks.flag, best) + how

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/pkg/errors"
@@ -8,31 +9,52 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/cluster"
 )
 
 func verifyCommand(c *console) *cobra.Command {
 	return &cobra.Command{
-		Use: "verify RUN...", Short: "check every file of runs, and say what can still be used",
-		Long: "Compares every file of each run with its checksum and with the run's index, and names what is damaged, missing, foreign or\n" +
+		Use: "verify FOLDER...", Short: "check every file of runs, and say what can still be used",
+		Long: "Compares every file of each run at or below the folders with its checksum and with the run's index, and names what is damaged, missing, foreign or\n" +
 			"torn off. It changes nothing, and may be asked while the run samples. Figures and pages are not checked: they can be made\n" +
 			"again. The exit code is 3 if anything is damaged.",
 		Example: "  train verify runs/fit-1\n  train verify runs/*",
 		Args:    wantRuns,
-		RunE: func(_ *cobra.Command, folders []string) error {
-			var first error
-			for _, folder := range folders {
-				v, err := pollen.Verify(folder)
-				if err != nil {
-					return err
-				}
-				fmt.Fprintf(c.out, "%s: %v\n", folder, v)
-				if len(v.Damaged) > 0 && first == nil {
-					first = errors.WithStack(v.Damaged[0])
-				}
-			}
-			return first
-		},
+		RunE:    func(_ *cobra.Command, folders []string) error { return verify(folders, c) },
 	}
+}
+
+// verify checks all runs whatever is found; the error is damage before anything else, and a folder
+// without a run only where there is no run at all.
+func verify(folders []string, c *console) error {
+	var damage, failure, none error
+	found := false
+	for _, folder := range folders {
+		err := cluster.Survey([]string{folder}, func(folder string, _ *pollen.Run, _ pollen.Progress, _ error) error {
+			v, err := pollen.Verify(folder)
+			if err != nil {
+				return err
+			}
+			found = true
+			fmt.Fprintf(c.out, "%s: %v\n", folder, v)
+			if len(v.Damaged) > 0 && damage == nil {
+				damage = errors.WithStack(v.Damaged[0])
+			}
+			return nil
+		})
+		if err != nil {
+			fmt.Fprintf(c.out, "%s: %v\n", folder, err)
+		}
+		if errors.As(err, new(*cluster.NoRun)) {
+			none = err
+		} else if err != nil {
+			failure = err
+		}
+	}
+	if found {
+		none = nil
+	}
+	return cmp.Or(damage, failure, none)
 }
 
 // bindWithoutDamaged binds the flag that goes on without damaged samples.
