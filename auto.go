@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
-	"strconv"
 
 	"github.com/pkg/errors"
 
@@ -74,7 +73,8 @@ func (s Spec) decided(ctx context.Context, data *datasets.Dataset, e environment
 		e.remark(fmt.Sprintf("chosen: %s with all %d examples at each step; it finds its steps in the burn-in", MethodText(s.Method), examples))
 		return s, nil
 	}
-	s.Method, s.Batch = autoSampler(), cmp.Or(s.Batch, 100)
+	s.Method = autoSampler()
+	s.Batch = cmp.Or(s.Batch, customaryBatch(examples))
 	if s.Batch >= examples {
 		return s, invalid("auto: minibatches of %d from %d examples have no noise to choose a rate by: wants a smaller batch, or the method mclmc without augment",
 			s.Batch, examples)
@@ -95,21 +95,19 @@ func (s Spec) decided(ctx context.Context, data *datasets.Dataset, e environment
 	return s, nil
 }
 
-// decidedAs leaves to a run what it decided by itself: what Auto chose, and that a step takes all
-// examples.
-func (s Spec) decidedAs(run Spec) Spec {
-	if _, ok := s.Method.(Auto); ok && mayChoose(run.Method) {
-		asked := s
-		s.Method, s.Schedule, s.Batch = run.Method, run.Schedule, cmp.Or(s.Batch, run.Batch)
-		var err error
-		if s, err = s.Resolve(); err != nil {
-			return asked
-		}
+// decidedAs is the specification for the data of a run, with what Auto chose there.
+func (s Spec) decidedAs(run *Manifest) Spec {
+	if _, ok := s.Method.(Auto); ok && mayChoose(run.Spec.Method) {
+		s.Method, s.Schedule, s.Batch = run.Spec.Method, run.Spec.Schedule, cmp.Or(s.Batch, run.Spec.Batch)
 	}
-	if c, err := courseOf(s.Method); err == nil && c.traits().exact {
-		s.Batch = cmp.Or(s.Batch, run.Batch)
+	resolved, err := s.resolve(run.Data.Size)
+	if err != nil {
+		return s
 	}
-	return s
+	if c, err := courseOf(resolved.Method); err == nil && c.traits().exact {
+		resolved.Batch = cmp.Or(resolved.Batch, run.Spec.Batch)
+	}
+	return resolved
 }
 
 // autoSampler is the sampler on minibatches that Auto chooses.
@@ -132,7 +130,7 @@ func (s Spec) pilot(ctx context.Context, data *datasets.Dataset, e environment, 
 	if err != nil {
 		return rate, "", err
 	}
-	rate = s.customarySchedule(c).(optimizers.Constant)
+	rate = s.customarySchedule(c, data.Len()).(optimizers.Constant)
 	for range autoTries {
 		s.Schedule = rate
 		var layers []Temperature
@@ -140,8 +138,8 @@ func (s Spec) pilot(ctx context.Context, data *datasets.Dataset, e environment, 
 			most := slices.MaxFunc(layers[1:], func(a, b Temperature) int { return cmp.Compare(a.Heating, b.Heating) })
 			factor := min(autoNoise/float64(most.Heating), autoFaster)
 			// Two digits are more than the estimate has.
-			rate.Rate, err = strconv.ParseFloat(strconv.FormatFloat(rate.Rate*factor, 'g', 2, 64), 64)
-			return rate, fmt.Sprintf("%.2g times the friction's in %s", factor*float64(most.Heating), most.Layer), err
+			rate.Rate = twoDigits(rate.Rate * factor)
+			return rate, fmt.Sprintf("%.2g times the friction's in %s", factor*float64(most.Heating), most.Layer), nil
 		}
 		var wild *graph.NotFinite
 		if !errors.As(err, &wild) {

@@ -121,10 +121,10 @@ func TestAutoRefusesBeforeItsPilot(t *testing.T) {
 		"500 samples in the 100 steps":    {func(s *Spec, _ *datasets.Splits) { s.Samples = 500 }, ""},
 		"augment: rotation is 400":        {func(s *Spec, _ *datasets.Splits) { s.Augment.Rotation = 400 }, ""},
 		"no noise to choose a rate by: wants a smaller batch": {func(s *Spec, _ *datasets.Splits) {
-			s.Batch, s.Subset, s.Augment.Flip = 0, 80, true
+			s.Batch, s.Subset, s.Augment.Flip = 80, 80, true
 		}, ""},
 	} {
-		spec, splits := Spec{Network: "mlp-5", Method: Auto{}, Batch: 10}, trainOn(data)
+		spec, splits := Spec{Network: "mlp-5", Method: Auto{}, Batch: 10, Epochs: 8}, trainOn(data)
 		c.change(&spec, splits)
 		remarks := ""
 		_, err := Fit(t.Context(), spec, splits, cmp.Or(c.folder, filepath.Join(folder, "run")), with(t, 1), WithObserver(func(e Event) { remarks += e.Remark }))

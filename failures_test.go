@@ -319,7 +319,7 @@ func TestInvalidData(t *testing.T) {
 	refused("100 samples in the 5 steps after burn-in", Spec{Batch: 20, Epochs: 2, Samples: 100}, good)
 	refused("burn-in is 10 of 10 steps, wants fewer", Spec{Batch: 20, Epochs: 2, BurnInSteps: 10}, good)
 	refused("epochs are 1e+08 steps, wants at most", Spec{Batch: 20, Epochs: 20000000}, good)
-	refused("40 samples in the ", Spec{Batch: 20, Epochs: 2, Method: SWAG{Rank: 20}}, good)
+	refused("40 states that swag collects in the 5 steps after burn-in", Spec{Batch: 20, Epochs: 2, Method: SWAG{Rank: 20}}, good)
 	refused("mala evaluates all data at each step: wants batch 100, which is all examples, got 20", Spec{Batch: 20, Method: methodOf(t, "mala")}, good)
 	refused(`no network "dance"; there are lenet,`, Spec{Network: "dance", Samples: 1}, good)
 	refused("width \"0\"", Spec{Network: "mlp-0", Samples: 1}, good)

@@ -40,6 +40,7 @@ func Fit(ctx context.Context, spec Spec, data *datasets.Splits, folder string, o
 		return nil, err
 	}
 	t.watching = t.heldOut(data)
+	t.remarkSteps()
 	return t.finish(ctx, data, t.newFolder)
 }
 
@@ -342,6 +343,7 @@ func Try(ctx context.Context, spec Spec, data *datasets.Dataset, steps int, opti
 	if err != nil {
 		return 0, err
 	}
+	t.remarkSteps()
 	err = t.on(func(device tensor.Device) error {
 		if err := t.load(device); err != nil {
 			return err

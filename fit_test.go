@@ -278,7 +278,10 @@ func TestObserver(t *testing.T) {
 			t.Errorf("event %+v after the steps, number %d", e, i)
 		}
 	}
-	events = events[:after]
+	if plan := events[0].Remark; plan != "learning rate constant:0.0005, minibatches of 20, 40 epochs, 200 steps" {
+		t.Errorf("before the steps: %q", plan)
+	}
+	events = events[1:after]
 	done, images := 0, 0
 	for _, e := range events {
 		if e.Task != "fit" || e.On != "squares" || e.Total != 200 || e.Done <= done || e.Done > 200 || e.Remark != "" {

@@ -119,7 +119,7 @@ func gathered(parts []string) (*Manifest, error) {
 
 // differsFrom says what keeps two runs from being parts of one, "" if nothing does.
 func (m *Manifest) differsFrom(other *Manifest) string {
-	if name, first, second := other.Spec.Difference(m.Spec, "seed", "chains", "first-chain", "start"); name != "" {
+	if name, first, second := other.Spec.difference(m.Spec, "seed", "chains", "first-chain", "start"); name != "" {
 		return fmt.Sprintf("%s is %q in the first, %q in the second", name, first, second)
 	}
 	data, theirs := m.Data, other.Data

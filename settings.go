@@ -46,7 +46,7 @@ var settings = []Setting{
 			return MethodText(s.Method)
 		},
 		func(s *Spec, text string) (err error) { s.Method, err = ParseMethod(text); return err }},
-	{"schedule", "string", "learning rate on the mean loss by step (default by method and network)", true,
+	{"schedule", "string", "learning rate on the mean loss by step (default by method and network, less for fewer than 10000 examples)", true,
 		func(s *Spec) any {
 			if s.Schedule == nil {
 				return nil
@@ -54,8 +54,10 @@ var settings = []Setting{
 			return s.Schedule.String()
 		},
 		func(s *Spec, text string) (err error) { s.Schedule, err = optimizers.ParseSchedule(text); return err }},
-	number("batch", "examples per minibatch (default 100; all for samplers of all data)", true, func(s *Spec) *int { return &s.Batch }),
-	number("epochs", "passes over the data, burn-in included; nuts: draws (default 8, of samplers of all data 2000, of nuts 500)", true,
+	number("batch", "examples per minibatch (default 100, a tenth of fewer than 1000; all for samplers of all data)", true,
+		func(s *Spec) *int { return &s.Batch }),
+	number("epochs", "passes over the data, burn-in included; nuts: draws (default 8, more of few data, for 1000 steps; 2000 of samplers of\n"+
+		"all data, 500 of nuts)", true,
 		func(s *Spec) *int { return &s.Epochs }),
 	{"start", "string", "folder of a run at whose chains' last samples these chains begin, in turn (default: initial values)", true,
 		func(s *Spec) any { return orNil(s.Start) }, func(s *Spec, text string) error { s.Start = text; return nil }},
@@ -66,7 +68,7 @@ var settings = []Setting{
 	{"burn-in", "int", "epochs before the first sample, of each cycle (default 3/8 of them, 4/5 of a cycle's)", false,
 		func(s *Spec) any { return pointed(s.BurnIn) },
 		func(s *Spec, text string) error { return setInt(text, func(v int) { s.BurnIn = &v }) }},
-	number("samples", "samples per chain, spaced evenly after burn-in or drawn at the end; mc-dropout: passes (default 10)", false,
+	number("samples", "samples per chain at least, spaced evenly after burn-in, or drawn at the end; mc-dropout: passes (default 10)", false,
 		func(s *Spec) *int { return &s.Samples }),
 	number("burn-in-steps", "burn-in in steps, in the place of burn-in's epochs (default: these)", false,
 		func(s *Spec) *int { return &s.BurnInSteps }),
@@ -186,10 +188,15 @@ func (s Spec) Texts() map[string]string {
 	return texts
 }
 
-// Difference is the first setting, but for some, in which a run's specification and another one
-// differ, with both texts; the name is empty if there is none. What the run chose is no difference.
-func (s Spec) Difference(other Spec, apart ...string) (name, ours, theirs string) {
-	texts, others := s.Texts(), other.decidedAs(s).Texts()
+// Difference is the first setting in which a run differs from what is asked for now, with both
+// texts; the name is empty if there is none. What the run chose is no difference.
+func (m Manifest) Difference(asked Spec) (name, ours, theirs string) {
+	return m.Spec.difference(asked.decidedAs(&m))
+}
+
+// difference is the first setting, but for some, in which two specifications differ.
+func (s Spec) difference(other Spec, apart ...string) (name, ours, theirs string) {
+	texts, others := s.Texts(), other.Texts()
 	for _, setting := range settings {
 		if !slices.Contains(apart, setting.Name) && texts[setting.Name] != others[setting.Name] {
 			return setting.Name, texts[setting.Name], others[setting.Name]

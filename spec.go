@@ -3,6 +3,7 @@ package pollen
 import (
 	"cmp"
 	"math"
+	"strconv"
 
 	"github.com/pkg/errors"
 
@@ -20,11 +21,11 @@ type Spec struct {
 	Method  Method            // SGLD by default
 
 	// Schedule is the learning rate on the mean loss by step; samplers' step size is this rate
-	// divided by the number of examples. nil is the method's customary one.
+	// divided by the number of examples. nil is the method's customary one, for few examples less.
 	Schedule optimizers.Schedule
 
-	Batch  int    // examples of a minibatch; 0 is 100, and all for samplers of all data
-	Epochs int    // passes over the data, burn-in included; 0 is 8, of all data 2000, of NUTS 500 draws
+	Batch  int    // examples of a minibatch; 0 is 100, a tenth of fewer than 1000, and all for samplers of all data
+	Epochs int    // passes over the data, burn-in included; 0 is 8, more for 1000 steps, of all data 2000, of NUTS 500 draws
 	Chains int    // Markov chains, from different initial values; 0 is 1
 	Seed   uint64 // of everything random
 	Subset int    // train on that many of the examples, by datasets.Dataset.First; 0 is all
@@ -39,7 +40,7 @@ type Spec struct {
 	// BurnIn is epochs before the first sample, of each cycle if there are any; nil is 3/8 of them,
 	// and 4/5 of a cycle's, whose last steps, the small ones, sample.
 	BurnIn      *int
-	Samples     int // of each chain, evenly spaced or drawn at the end; passes of MC dropout; 0 is 10
+	Samples     int // of each chain at least, evenly spaced, or drawn at the end; passes of MC dropout; 0 is 10
 	BurnInSteps int // of samplers on minibatches, in place of BurnIn; 0 is BurnIn's epochs
 	Thinning    int // steps between their samples, in place of Samples; 0 follows from Samples
 
@@ -79,12 +80,27 @@ const (
 	wideShare      = 0.25
 )
 
+// What is customary depends on how many examples there are. Of few, a minibatch is a share of them,
+// epochs are those of some steps, and samplers' rates fall as the root of the examples, since noise
+// is as the root of the rate over these.
+const (
+	standardBatch  = 100
+	standardEpochs = 8
+	leastBatches   = 10     // in the data
+	leastSteps     = 1000   // of a run
+	rateExamples   = 10_000 // from which on rates are the customary ones
+	manyExamples   = 1 << 40
+)
+
 // mostSteps bounds the tables that have an entry for each step of a run.
 const mostSteps = 1 << 26
 
-// Resolve fills in what was left out and refuses what is wrong or has no effect, as far as that can
-// be known without data.
-func (s Spec) Resolve() (Spec, error) {
+// Resolve fills in what was left out, for many examples, and refuses what is wrong or has no
+// effect, as far as that can be known without data.
+func (s Spec) Resolve() (Spec, error) { return s.resolve(manyExamples) }
+
+// resolve is Resolve for data of so many examples.
+func (s Spec) resolve(examples int) (Spec, error) {
 	if s.Network == "" && s.Layers == nil {
 		s.Network = defaultNetwork
 	}
@@ -104,7 +120,10 @@ func (s Spec) Resolve() (Spec, error) {
 		}
 		return s, nil // the rest by the method that is chosen
 	}
-	s.fill(c)
+	if s.Subset > 0 {
+		examples = min(s.Subset, examples)
+	}
+	s.fill(c, max(1, examples))
 	return s, s.checkValues(c)
 }
 
@@ -131,17 +150,14 @@ func (s Spec) checkApplicable(c course) error {
 }
 
 // fill sets defaults for what was left out.
-func (s *Spec) fill(c course) {
-	for _, field := range []struct {
-		value    *int
-		standard int
-	}{{&s.Batch, 100}, {&s.Epochs, cmp.Or(c.traits().epochs, 8)}, {&s.Chains, 1}} {
-		if *field.value == 0 && (field.value != &s.Batch || !c.traits().exact) {
-			*field.value = field.standard
-		}
+func (s *Spec) fill(c course, examples int) {
+	if !c.traits().exact {
+		s.Batch = cmp.Or(s.Batch, customaryBatch(examples))
 	}
+	s.Epochs = cmp.Or(s.Epochs, c.traits().epochs, max(standardEpochs, (leastSteps*s.Batch+examples-1)/examples))
+	s.Chains = cmp.Or(s.Chains, 1)
 	if s.Schedule == nil && c.traits().rated {
-		s.Schedule = s.customarySchedule(c)
+		s.Schedule = s.customarySchedule(c, examples)
 	}
 	if s.Prior == nil && c.applies("prior") {
 		s.Prior = new(langevin.Gaussian(0.316))
@@ -169,8 +185,12 @@ func (s *Spec) fill(c course) {
 	}
 }
 
+func customaryBatch(examples int) int {
+	return min(standardBatch, max(1, examples/leastBatches))
+}
+
 // customarySchedule is the method's; with cycles, each begins at twice the constant rate.
-func (s Spec) customarySchedule(c course) optimizers.Schedule {
+func (s Spec) customarySchedule(c course, examples int) optimizers.Schedule {
 	constant, ok := scheduleOf(s.Method).(optimizers.Constant)
 	if !ok {
 		return scheduleOf(s.Method)
@@ -178,10 +198,22 @@ func (s Spec) customarySchedule(c course) optimizers.Schedule {
 	if c.traits().tempered && s.Network != defaultNetwork {
 		constant.Rate *= wideShare
 	}
+	if c.traits().tempered && examples < rateExamples {
+		constant.Rate = twoDigits(constant.Rate * math.Sqrt(float64(examples)/rateExamples))
+	}
 	if s.Cycles > 0 {
 		return optimizers.Cyclical{Initial: 2 * constant.Rate, Cycles: s.Cycles}
 	}
 	return constant
+}
+
+// twoDigits rounds a rate.
+func twoDigits(rate float64) float64 {
+	rounded, err := strconv.ParseFloat(strconv.FormatFloat(rate, 'g', 2, 64), 64)
+	if err != nil {
+		panic(err) // it was just written
+	}
+	return rounded
 }
 
 // checkValues refuses values out of range in a filled specification.
@@ -325,7 +357,11 @@ func (s Spec) planSampling(c course, perEpoch float64, plan *langevin.Plan) erro
 	kept := c.kept(&s)
 	plan.Thinning = sampling / kept
 	if err := plan.Validate(); err != nil {
-		return invalid("%d samples in the %d steps after burn-in, wants at most one per step, and one of each cycle", kept, sampling)
+		what, less := "samples", "more epochs or fewer samples"
+		if c.traits().collected {
+			what, less = "states that "+MethodName(s.Method)+" collects", "more epochs"
+		}
+		return invalid("%d %s in the %d steps after burn-in: a step has one at most, a cycle one at least; wants %s", kept, what, sampling, less)
 	}
 	return nil
 }

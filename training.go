@@ -78,7 +78,7 @@ type training struct {
 // newTraining resolves a specification for data.
 func newTraining(spec Spec, data *datasets.Dataset, folder string, e environment) (t *training, err error) {
 	t = &training{environment: e, folder: folder, data: data}
-	if t.spec, err = spec.Resolve(); err != nil {
+	if t.spec, err = spec.resolve(data.Len()); err != nil {
 		return nil, err
 	}
 	if t.course, err = courseOf(t.spec.Method); err != nil {
@@ -106,6 +106,18 @@ func newTraining(spec Spec, data *datasets.Dataset, folder string, e environment
 	}
 	t.plan, t.rates, err = t.spec.plan(t.course, t.data.Len())
 	return t, err
+}
+
+// remarkSteps tells what the run is going to do.
+func (t *training) remarkSteps() {
+	s, text := t.spec, ""
+	if s.Schedule != nil {
+		text = fmt.Sprintf("learning rate %s, ", s.Schedule)
+	}
+	if !t.course.traits().exact {
+		text += fmt.Sprintf("minibatches of %d, %d epochs, ", s.Batch, s.Epochs)
+	}
+	t.remark(fmt.Sprintf("%s%d steps", text, t.plan.Steps))
 }
 
 // load builds the program, and gives its session the data.
@@ -346,7 +358,7 @@ func (t *training) try(ctx context.Context, steps, window int) error {
 func (t *training) warn() {
 	const like = 0.98
 	if guessing := math.Log(float64(t.data.Classes)); t.loss > like*guessing {
-		t.remark(fmt.Sprintf("the loss of the last steps, %.3f, is not below that of guessing among %d classes, %.3f; lower learning rates may help",
-			t.loss, t.data.Classes, guessing))
+		t.remark(fmt.Sprintf("the loss of the last steps, %.3f, is not below that of guessing among %d classes, %.3f; lower learning rates may help, "+
+			"or the method auto, which finds one by itself", t.loss, t.data.Classes, guessing))
 	}
 }

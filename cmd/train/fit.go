@@ -86,7 +86,8 @@ func fitCommand(c *console) *cobra.Command {
 
 // prepared is a run about to begin: what is trained, on which data and device.
 type prepared struct {
-	spec   pollen.Spec
+	asked  pollen.Spec
+	spec   pollen.Spec // with what follows without data
 	data   *datasets.Splits
 	notes  map[string]string
 	device tensor.Device
@@ -94,8 +95,11 @@ type prepared struct {
 
 // prepare checks the flags and prepares what they name. The caller closes the device.
 func prepare(ctx context.Context, s *config.Settings, c *console) (p prepared, err error) {
-	if p.spec, err = s.Spec(); err != nil {
+	if p.asked, err = s.Spec(); err != nil {
 		return p, err
+	}
+	if p.spec, err = p.asked.Resolve(); err != nil {
+		return p, config.AsMistake(err)
 	}
 	if err := config.Check("data", s.Data.Name, s.Data.Folder); err != nil {
 		return p, err
@@ -130,7 +134,7 @@ func runFit(ctx context.Context, s *config.Settings, folder string, c *console) 
 		return err
 	}
 	name := pollen.MethodName(p.spec.Method)
-	run, err := pollen.Fit(ctx, p.spec, p.data, folder, pollen.WithDevice(p.device), pollen.WithObserver(c.observer(name)), pollen.WithNotes(p.notes))
+	run, err := pollen.Fit(ctx, p.asked, p.data, folder, pollen.WithDevice(p.device), pollen.WithObserver(c.observer(name)), pollen.WithNotes(p.notes))
 	return finishFit(ctx, run, err, name, p.data, c)
 }
 
@@ -229,7 +233,7 @@ func remarkKept(err error, c *console) {
 	c.remark("%s: %d of %d steps done, %s kept.", unfinished.Folder, unfinished.Made, unfinished.Steps, counted(unfinished.Samples, "sample"))
 	var notFinite *graph.NotFinite
 	if errors.As(err, &notFinite) {
-		c.remark("A smaller learning rate (--schedule) may keep the numbers finite.")
+		c.remark("A smaller learning rate (--schedule) may keep the numbers finite; --method auto finds one by itself.")
 		return
 	}
 	c.remark("Go on with: %s fit --resume %s", program(os.Executable()), unfinished.Folder)
@@ -260,9 +264,7 @@ func printSummary(spec pollen.Spec, splits *datasets.Splits, c *console) error {
 	}
 	c.remark("%s, %d images of %dx%dx%d in %d classes%s", data.Name, data.Len(), data.Channels, data.Height, data.Width, data.Classes, first)
 	c.remark("held out: %s for scores, %s for calibration\n%v", imagesOf(splits.Test), imagesOf(splits.Validation), summary)
-	if spec.Schedule != nil {
-		c.remark("%s, learning rate %s", pollen.MethodText(spec.Method), spec.Schedule)
-	}
+	c.remark("%s", pollen.MethodText(spec.Method))
 	return nil
 }
 
@@ -284,7 +286,7 @@ func runEstimate(ctx context.Context, s *config.Settings, c *console) error {
 	if err := printSummary(p.spec, p.data, c); err != nil {
 		return err
 	}
-	total, step, err := comparison.Cost(ctx, p.spec, p.data.Train, 8, c.now, func(e pollen.Event) {
+	total, step, err := comparison.Cost(ctx, p.asked, p.data.Train, 8, c.now, func(e pollen.Event) {
 		if e.Remark != "" {
 			c.remark("%s", e.Remark)
 		}

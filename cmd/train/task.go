@@ -44,7 +44,7 @@ func fitAgain(ctx context.Context, s *config.Settings, folder string, more []pol
 		return err
 	}
 	m := run.Manifest()
-	if name, there, here := m.Spec.Difference(spec); name != "" {
+	if name, there, here := m.Difference(spec); name != "" {
 		return usage("train: %s holds a run with other settings: its %s is %q, not %q", folder, name, there, here)
 	}
 	p, err := run.Progress()

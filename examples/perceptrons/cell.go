@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -157,20 +156,8 @@ func (c cell) train(ctx context.Context, train *datasets.Dataset, folder string,
 	if err != nil {
 		return nil, err
 	}
-	spec, err := c.spec().Resolve()
-	if err != nil {
-		return nil, err
-	}
-	want, err := json.Marshal(spec)
-	if err != nil {
-		return nil, err
-	}
-	got, err := json.Marshal(m.Spec)
-	if err != nil {
-		return nil, err
-	}
-	if !bytes.Equal(got, want) {
-		return nil, errors.Errorf("perceptrons: %s has the settings %s, wants %s: take another folder", c.runFolder(folder), got, want)
+	if name, there, here := m.Difference(c.spec()); name != "" {
+		return nil, errors.Errorf("perceptrons: %s holds a run whose %s is %q, not %q: take another folder", c.runFolder(folder), name, there, here)
 	}
 	return pollen.Resume(ctx, c.runFolder(folder), data, options...)
 }

@@ -120,7 +120,7 @@ func TestRun(t *testing.T) {
 	}
 
 	_, _, err = perceptrons(t, "-data", data, "-folder", folder, "-epochs", "400")
-	wants(t, fmt.Sprint(err), `chain0.json has the settings .* take another folder`)
+	wants(t, fmt.Sprint(err), `chain0.json holds a run whose .* is ".*", not ".*": take another folder`)
 	_, _, err = perceptrons(t, "-data", data, "-folder", filepath.Join(folder, "short"), "-epochs", "1")
 	wants(t, fmt.Sprint(err), `burn-in is 300 of 2 steps`)
 	_, _, err = perceptrons(t, "-data", data, "-temperatures", "warm")
@@ -170,7 +170,7 @@ func TestInterruptedCell(t *testing.T) {
 	other := c
 	other.Rate = 2e-3
 	_, err = other.make(context.Background(), splits.Train, splits.Test, folder)
-	wants(t, fmt.Sprint(err), `has the settings .* take another folder`)
+	wants(t, fmt.Sprint(err), `holds a run whose .* take another folder`)
 	first := 0
 	got, err := c.make(context.Background(), splits.Train, splits.Test, folder, pollen.WithObserver(func(e pollen.Event) {
 		if e.Task == "fit" && e.Done > 0 && first == 0 {

@@ -98,7 +98,7 @@ func Layered(given *pflag.FlagSet, file string) (*Settings, error) {
 	return s, AsMistake(failed)
 }
 
-// Spec is the pollen.Spec of the settings.
+// Spec is the pollen.Spec of the settings, which has no mistakes that can be found without data.
 func (s *Settings) Spec() (spec pollen.Spec, err error) {
 	spec.Seed = 1
 	for _, setting := range pollen.Settings() {
@@ -115,8 +115,8 @@ func (s *Settings) Spec() (spec pollen.Spec, err error) {
 			return spec, AsMistake(err)
 		}
 	}
-	resolved, err := spec.Resolve()
-	return resolved, AsMistake(err)
+	_, err = spec.Resolve()
+	return spec, AsMistake(err)
 }
 
 // networkText is the content of a network file, or the name of a network.
