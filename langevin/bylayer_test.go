@@ -13,7 +13,7 @@ import (
 
 // byLayer makes steps of two layers that have no gradient, and returns the velocities' sums of
 // squares and the thermostats of both.
-func byLayer(t *testing.T, sampler langevin.Sampler, steps int) (squares, chis [2]float64, err error) {
+func byLayer(t *testing.T, sampler langevin.Sampler, steps int) (squares, chis [2]float64) {
 	t.Helper()
 	const n = 500
 	b := graph.New(tensor.Float64)
@@ -25,7 +25,7 @@ func byLayer(t *testing.T, sampler langevin.Sampler, steps int) (squares, chis [
 	}
 	posterior := langevin.Posterior{DataSize: 8}
 	if err := langevin.Attach(b, sampler, posterior, b.Apply(given{}, pairs...), []float64{1e-3}, []float64{1}); err != nil {
-		return squares, chis, err
+		t.Fatal(err)
 	}
 	session := trial.Load(t, b, graph.LoadOptions{Seed: 3}, 1)
 	trial.Advance(t, session, steps)
@@ -38,38 +38,46 @@ func byLayer(t *testing.T, sampler langevin.Sampler, steps int) (squares, chis [
 			chis[i] = chi[0] + chi[1]
 		}
 	}
-	return squares, chis, nil
+	return squares, chis
 }
 
 // TestByLayer: a layer's coupling and noise estimate are its own, the others have the common one.
 func TestByLayer(t *testing.T) {
-	_, common, err := byLayer(t, langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingEuler, Coupling: 0.01}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, chis, err := byLayer(t, langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingEuler, Coupling: 0.01, Couplings: "b=0.03"}, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	_, common := byLayer(t, langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingEuler, Coupling: 0.01}, 1)
+	_, chis := byLayer(t, langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingEuler, Coupling: 0.01, Couplings: "b=0.03"}, 1)
 	if chis[0] != common[0] || !(math.Abs((chis[1]-0.1)/(common[1]-0.1)-3) < 1e-9) {
 		t.Errorf("chi is %v with three times the coupling for b, %v without", chis, common)
 	}
 	// Without a gradient's noise an estimate b leaves the temperature (a - b)/a.
-	squares, _, err := byLayer(t, langevin.SGHMC{Friction: 0.5, NoiseEstimate: 0.1, NoiseEstimates: "a.weight=0.4/b=0"}, 200)
-	if err != nil {
-		t.Fatal(err)
-	}
+	squares, _ := byLayer(t, langevin.SGHMC{Friction: 0.5, NoiseEstimate: 0.1, NoiseEstimates: "a.weight=0.4/b=0"}, 200)
 	for i, want := range []float64{0.2, 1} {
 		if got := squares[i] * 0.75; !(math.Abs(got/want-1) < 0.25) { // 4 deviations of 500 velocities
 			t.Errorf("layer %d has the kinetic temperature %.3g, want %.3g", i, got, want)
 		}
 	}
+	exchange := langevin.ReplicaExchange{Temperatures: []float64{1, 2}, Every: 5, Minibatches: 1}
 	for _, sampler := range []langevin.Sampler{
 		langevin.SGHMC{Friction: 0.5, NoiseEstimates: "c=0.4"},
 		langevin.SGNHT{Friction: 0.1, Splitting: langevin.SplittingEuler, Coupling: 0.01, Couplings: "a.bias=1"},
 	} {
-		if _, _, err := byLayer(t, sampler, 1); err == nil || !strings.Contains(err.Error(), "which is not among the parameters") {
-			t.Errorf("%#v: error %v", sampler, err)
+		for name, attach := range map[string]func(b *graph.Builder, posterior langevin.Posterior, loss *graph.Node) error{
+			"attach": func(b *graph.Builder, posterior langevin.Posterior, loss *graph.Node) error {
+				return langevin.Attach(b, sampler, posterior, loss, []float64{1e-3}, []float64{1})
+			},
+			"control variates": func(b *graph.Builder, posterior langevin.Posterior, loss *graph.Node) error {
+				_, err := langevin.ControlVariates{BatchSize: 4}.Attach(b, sampler, posterior, loss, []float64{1e-3}, []float64{1})
+				return err
+			},
+			"replica exchange": func(b *graph.Builder, posterior langevin.Posterior, loss *graph.Node) error {
+				_, err := exchange.Attach(b, sampler, posterior, loss, []float64{1e-3})
+				return err
+			},
+		} {
+			b := graph.New(tensor.Float64)
+			loss := b.Apply(given{}, b.Parameter("a.weight", nil, 3), b.Data("zero", tensor.Float64, 3))
+			if err := attach(b, langevin.Posterior{DataSize: 8}, loss); err == nil || !strings.Contains(err.Error(), "which is not among the parameters") {
+				t.Errorf("%s: %#v: error %v", name, sampler, err)
+			}
 		}
 	}
 }

@@ -52,10 +52,7 @@ const (
 // gradients are NaN.
 func (c ControlVariates) Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.Node, stepSizes, temperatures []float64) (*Anchor, error) {
 	parameters := b.Parameters()
-	for _, err := range []error{
-		posterior.Validate(), sampler.Validate(), checkTables(stepSizes, temperatures), checkLayers(posterior, parameters), checkLoss(loss),
-		c.check(posterior.DataSize),
-	} {
+	for _, err := range []error{checkAttach(sampler, posterior, parameters, stepSizes, temperatures), checkLoss(loss), c.check(posterior.DataSize)} {
 		b.Fail(err)
 	}
 	if streams := int(b.Stream()) - 1; streams > len(parameters) { // each parameter has one, by which it is initialised

@@ -137,12 +137,7 @@ const VirialPrefix = "theta.g "
 // each step; the last entries hold for all later steps. An error is the builder's too.
 func Attach(b *graph.Builder, sampler Sampler, posterior Posterior, loss *graph.Node, stepSizes, temperatures []float64) error {
 	parameters := b.Parameters()
-	for _, err := range []error{
-		posterior.Validate(), sampler.Validate(), checkTables(stepSizes, temperatures), checkLayers(posterior, parameters),
-		checkByLayer(sampler, parameters),
-	} {
-		b.Fail(err)
-	}
+	b.Fail(checkAttach(sampler, posterior, parameters, stepSizes, temperatures))
 	if b.Err() != nil {
 		return b.Err()
 	}
@@ -175,6 +170,19 @@ func attachUpdates(b *graph.Builder, sampler Sampler, posterior Posterior, gradi
 		end()
 	}
 	return b.Err()
+}
+
+// checkAttach refuses what no way to attach a sampler can take.
+func checkAttach(sampler Sampler, posterior Posterior, parameters []*graph.Node, stepSizes, temperatures []float64) error {
+	for _, err := range []error{
+		posterior.Validate(), sampler.Validate(), checkTables(stepSizes, temperatures), checkLayers(posterior, parameters),
+		checkByLayer(sampler, parameters),
+	} {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func checkTables(stepSizes, temperatures []float64) error {

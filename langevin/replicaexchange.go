@@ -71,11 +71,8 @@ func (r ReplicaExchange) Attach(b *graph.Builder, sampler Sampler, posterior Pos
 		}
 	}
 	parameters := b.Parameters()
-	for _, err := range []error{
-		r.Validate(), posterior.Validate(), sampler.Validate(), checkTables(stepSizes, stepSizes), checkLayers(posterior, parameters),
-	} {
-		b.Fail(err)
-	}
+	b.Fail(r.Validate())
+	b.Fail(checkAttach(sampler, posterior, parameters, stepSizes, stepSizes))
 	for _, s := range withRest(sampler) {
 		if _, ok := s.(momentumRule); ok {
 			b.Fail(errors.Errorf("langevin: replica exchange: %s has velocities, which belong to a temperature; wants a sampler without", s.Name()))
