@@ -208,7 +208,7 @@ func thinned(trace []float64, most int) []float64 {
 // means over all chains, and R-hat is of all chains, by the values that each run kept of its own:
 // NaN if one kept none, as runs of earlier versions. Run.Mixing is how predictions mix.
 func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
-	all := &Diagnostics{Swaps: Number(math.NaN())}
+	all := &Diagnostics{}
 	var weights, losses [][]float64
 	traced := true
 	var total float64
@@ -245,6 +245,7 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 		}
 		all.Acceptance += Number(share) * d.Acceptance
 		all.Diverged += Number(share) * d.Diverged
+		all.Swaps += Number(share) * d.Swaps
 	}
 	n := Number(total)
 	for j := range all.Temperatures {
@@ -252,7 +253,7 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 		t.Configurational, t.Kinetic, t.Drift, t.Heating = t.Configurational/n, t.Kinetic/n, t.Drift/n, t.Heating/n
 		t.StandardError = Number(math.Sqrt(float64(t.StandardError))) / n
 	}
-	all.Acceptance, all.Diverged = all.Acceptance/n, all.Diverged/n
+	all.Acceptance, all.Diverged, all.Swaps = all.Acceptance/n, all.Diverged/n, all.Swaps/n
 	if !traced {
 		weights, losses = nil, nil
 	}

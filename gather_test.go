@@ -15,6 +15,7 @@ import (
 
 	"github.com/pollen-ml/pollen/internal/journal"
 	"github.com/pollen-ml/pollen/internal/seal"
+	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/samples"
 )
 
@@ -77,6 +78,33 @@ func TestGather(t *testing.T) {
 		must(t, err)
 		if p.State != Finished || p.Samples != 6 || p.Expected != 6 || p.Made != p.Steps || !math.IsNaN(p.PerSecond) {
 			t.Errorf("progress %+v, want 6 samples of a finished run", p)
+		}
+	}
+}
+
+// Chains swap temperatures as often in parts as in the whole run. Without a ladder none is counted.
+func TestGatherSwaps(t *testing.T) {
+	data, place := squares(t, 100, 3, 1), t.TempDir()
+	for _, temperatures := range [][]float64{nil, {1, 1.02}} {
+		swaps := func(run *Run, err error) float64 {
+			t.Helper()
+			must(t, err)
+			d, err := run.Diagnostics()
+			must(t, err)
+			return float64(d.Swaps)
+		}
+		var parts []string
+		for i, chains := range []int{1, 2, 3} { // the last is the whole
+			spec := chainsFrom(i%2, chains)
+			spec.Method, spec.Batch, spec.Epochs, spec.Temperatures = langevin.SGLD{}, 100, 500, temperatures
+			run, err := Fit(context.Background(), spec, trainOn(data), filepath.Join(place, fmt.Sprint(len(temperatures), "part", i)))
+			must(t, err)
+			parts = append(parts, run.Folder())
+		}
+		got := swaps(Gather(filepath.Join(place, fmt.Sprint(len(temperatures), "all")), parts[:2], false))
+		want := swaps(Open(parts[2]))
+		if temperatures == nil && !math.IsNaN(got) || temperatures != nil && !(want > 0 && want < 1 && math.Abs(got-want) < 1e-12) {
+			t.Errorf("temperatures %v: swaps %v, want %v", temperatures, got, want)
 		}
 	}
 }
