@@ -46,9 +46,9 @@ func (Ensemble) check(s *Spec) error {
 	return nil
 }
 
-// Dropout is Monte Carlo dropout: inputs of all linear layers, except one that comes first, are
-// dropped in training and in predictions, of which Spec.Samples are averaged. Source: Gal and
-// Ghahramani, Dropout as a Bayesian approximation (2016).
+// Dropout is Monte Carlo dropout: inputs of all linear layers, also in blocks, except one that
+// comes first, are dropped in training and in predictions, of which Spec.Samples are averaged.
+// Source: Gal and Ghahramani, Dropout as a Bayesian approximation (2016).
 type Dropout struct {
 	descending
 	Rate float64 // the probability of an input to be dropped, between 0 and 1
@@ -75,23 +75,39 @@ func (d Dropout) check(*Spec) error { return d.Validate() }
 func (Dropout) passes(s *Spec) int { return s.Samples }
 
 func (d Dropout) network(n layers.Sequential) (layers.Sequential, error) {
-	var with layers.Sequential
-	learnt, dropped := false, false
-	for _, layer := range n {
-		_, linear := layer.(layers.Linear)
-		if linear && learnt {
-			with = append(with, layers.Dropout{Rate: d.Rate, AlsoPredicting: true})
-			dropped = true
-		}
-		if _, flatten := layer.(layers.Flatten); !flatten {
-			learnt = true
-		}
-		with = append(with, layer)
-	}
+	dropped := false
+	with, _ := d.within(n, false, &dropped)
 	if !dropped {
 		return nil, errors.New("mc-dropout: the network has no linear layer after another layer")
 	}
 	return with, nil
+}
+
+// within drops the inputs of the linear layers that follow another one, also in blocks of layers.
+// Later says whether one comes before n, and then whether one comes before what follows n.
+func (d Dropout) within(n layers.Sequential, later bool, dropped *bool) (with layers.Sequential, after bool) {
+	for _, layer := range n {
+		switch l := layer.(type) {
+		case layers.Flatten:
+		case layers.Sequential:
+			layer, later = d.within(l, later, dropped)
+		case layers.Residual:
+			var body, shortcut bool
+			l.Body, body = d.within(l.Body, later, dropped)
+			l.Shortcut, shortcut = d.within(l.Shortcut, later, dropped)
+			layer, later = l, body || shortcut
+		case layers.Linear:
+			if later {
+				with = append(with, layers.Dropout{Rate: d.Rate, AlsoPredicting: true})
+				*dropped = true
+			}
+			later = true
+		default:
+			later = true
+		}
+		with = append(with, layer)
+	}
+	return with, later
 }
 
 // SWAG is a Gaussian fitted to the states of a chain that keeps moving, with a low-rank covariance
