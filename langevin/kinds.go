@@ -18,8 +18,12 @@ type freezing interface {
 }
 
 // FrozenAt is a sampler whose preconditioner stops adapting at a step, if it has one that stops and
-// does not say when. Other samplers are returned as they are.
+// does not say when; likewise KSGLD's Rest. Other samplers are returned as they are.
 func FrozenAt(sampler Sampler, step int) Sampler {
+	if k, ok := sampler.(KSGLD); ok && k.Rest != nil {
+		k.Rest = FrozenAt(k.Rest, step)
+		sampler = k
+	}
 	if s, ok := sampler.(freezing); ok && s.frozenAt() == 0 {
 		return s.freeze(step)
 	}
