@@ -10,7 +10,7 @@ type Observer func(Event)
 // Event is what an Observer gets after each window of steps of a fit and each sample of a
 // prediction.
 type Event struct {
-	Task        string // "fit", "temperature", "predict" or "gradient"
+	Task        string // "fit", "try", "temperature", "mixing", "predict" or "gradient"
 	On          string // the data's name
 	Done, Total int    // steps of a fit; samples of a prediction
 	Images      int    // that all chains, or the sample, went through since the event before

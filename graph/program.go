@@ -73,13 +73,13 @@ func (p *Program) Bytes() (shared, chain, scratch int) {
 	return p.bytes[tensor.Shared], p.bytes[tensor.Chain], p.bytes[tensor.Scratch]
 }
 
-// find is the input or output of that name.
 // holdsFloat32 reports whether an input or output of that name does.
 func (p *Program) holdsFloat32(name string) bool {
 	t, err := p.find(name)
 	return err == nil && t.DType == tensor.Float32
 }
 
+// find is the input or output of that name.
 func (p *Program) find(name string) (Tensor, error) {
 	for _, in := range p.inputs {
 		if in.Name == name {

@@ -80,8 +80,6 @@ const (
 // Plan makes the product ready. Operands: A and B as described, Bias of M or N elements if any, Out
 // the matrix C.
 func (g Gemm) Plan() (Routine, error) {
-	// An A of many rows that in place would share few lines of the caches, as a transposed one
-	// does, is packed in a phase of its own.
 	if err := g.Validate(); err != nil {
 		return Routine{}, err
 	}
@@ -107,6 +105,8 @@ func (g Gemm) Plan() (Routine, error) {
 		sizeA:   g.M * g.K, sizeB: g.K * g.N, sizeBias: bias, sizeOut: g.M * g.N,
 	}
 	if 2*g.M*g.N*g.K > gemmPackFlops {
+		// An A of many rows that in place would share few lines of the caches, as a transposed one
+		// does, is packed in a phase of its own.
 		p.packA = (g.TransposeA || g.K%gemmAlias == 0) && g.N >= gemmPackColumns
 		p.packB = p.rowBlocks > 1
 	}
