@@ -52,6 +52,18 @@ func acceleratePlanes[T, S Float, C any](r rule, planes int, s []sums[S], c []C,
 	return n
 }
 
+// This does not compile where coefficients have another order than that in which assembly reads
+// them, which generate/rules/wide.go gives.
+var (
+	_ = [1]int{}[unsafe.Offsetof(Affine{}.Mean)]
+	_ = [1]int{}[unsafe.Offsetof(Affine{}.Scale)-8]
+	_ = [1]int{}[unsafe.Offsetof(Affine{}.Shift)-16]
+	_ = [1]int{}[unsafe.Offsetof(Combination{}.Mean)]
+	_ = [1]int{}[unsafe.Offsetof(Combination{}.B)-8]
+	_ = [1]int{}[unsafe.Offsetof(Combination{}.A)-16]
+	_ = [1]int{}[unsafe.Offsetof(Combination{}.C)-24]
+)
+
 func sumRowsFast[T Float](y, x []T, rows, stride int) int {
 	n := len(y) &^ (passLanes - 1)
 	if n == 0 || rows == 0 || !fast[T]() {

@@ -83,7 +83,7 @@ func WideProductsPlanes[T Float](totals []float64, y, x []T, means []float64) {
 	}
 }
 
-// Affine are the coefficients of WideAffinePlanes.
+// Affine are the coefficients of WideAffinePlanes, in the order in which assembly reads them.
 type Affine struct{ Mean, Scale, Shift float64 }
 
 // WideAffinePlanes is y = (x - Mean) Scale + Shift.
@@ -97,7 +97,7 @@ func WideAffinePlanes[T Float](y, x []T, planes []Affine) {
 	}
 }
 
-// Combination are the coefficients of WideCombinePlanes.
+// Combination are the coefficients of WideCombinePlanes, in the order in which assembly reads them.
 type Combination struct{ Mean, B, A, C float64 }
 
 // WideCombinePlanes is dx = A dy - ((x - Mean) B + C).
