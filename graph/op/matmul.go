@@ -92,7 +92,7 @@ func (m MatMul) Lower(l *graph.Lowering) {
 	if m.mask {
 		arguments = append(arguments, l.In(2))
 		stem = "matmul_mask_fwd"
-		mask := graph.Pick(l, maskProduct(kernel.PassAbove32), maskProduct(kernel.PassAbove64))
+		mask := graph.Pick(l, maskProduct[float32], maskProduct[float64])
 		host.Phases = append(host.Phases, tensor.Strips(g.M*g.N, 1, 1, mask).Phases...)
 	}
 	arguments = append(arguments, tensor.Int(g.M), tensor.Int(g.N), tensor.Int(g.K), flag(m.TransposeA), flag(m.TransposeB))
@@ -101,11 +101,9 @@ func (m MatMul) Lower(l *graph.Lowering) {
 }
 
 // maskProduct is a ReLU's gradient of a product that is there.
-func maskProduct[T float32 | float64](pass func(dx, dout, y []T, bound T)) func(a *tensor.Args, lo, hi int) {
-	return func(a *tensor.Args, lo, hi int) {
-		out := tensor.Slice[T](a, 0)[lo:hi]
-		pass(out, out, tensor.Slice[T](a, 3)[lo:hi], 0)
-	}
+func maskProduct[T float32 | float64](a *tensor.Args, lo, hi int) {
+	out := tensor.Slice[T](a, 0)[lo:hi]
+	kernel.PassAbove(out, out, tensor.Slice[T](a, 3)[lo:hi], 0)
 }
 
 // Gradients implements graph.Differentiable.

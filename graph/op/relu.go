@@ -63,22 +63,20 @@ func (g reluBackward) OfSum() (graph.Op, bool) { return reluBackward{sum: true},
 func (g reluBackward) Lower(l *graph.Lowering) {
 	n := l.Shape.Elements()
 	if g.sum {
-		run := graph.Pick(l, sumGradient(kernel.PassAbove32), sumGradient(kernel.PassAbove64))
+		run := graph.Pick(l, reluSumGradient[float32], reluSumGradient[float64])
 		l.Emit("relu_bwd_sum", tensor.Fours(n), tensor.Strips(n, 1, 1, run), l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(n))
 		return
 	}
-	run := graph.Pick(l, reluGradient(kernel.PassAbove32), reluGradient(kernel.PassAbove64))
+	run := graph.Pick(l, reluGradient[float32], reluGradient[float64])
 	l.Emit("relu_bwd", tensor.Fours(n), tensor.Strips(n, 1, 1, run), l.Out(), l.In(0), l.In(1), tensor.Int(n))
 }
 
-func sumGradient[T float32 | float64](pass func(dx, dout, y []T, bound T)) func(a *tensor.Args, lo, hi int) {
-	return func(a *tensor.Args, lo, hi int) {
-		dx, y := tensor.Slice[T](a, 0), tensor.Slice[T](a, 3)
-		inParts(lo, hi, func(lo, hi int) {
-			kernel.Add(dx[lo:hi], tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi])
-			pass(dx[lo:hi], dx[lo:hi], y[lo:hi], 0)
-		})
-	}
+func reluSumGradient[T float32 | float64](a *tensor.Args, lo, hi int) {
+	dx, y := tensor.Slice[T](a, 0), tensor.Slice[T](a, 3)
+	inParts(lo, hi, func(lo, hi int) {
+		kernel.Add(dx[lo:hi], tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi])
+		kernel.PassAbove(dx[lo:hi], dx[lo:hi], y[lo:hi], 0)
+	})
 }
 
 // inParts calls two passes for some elements at a time, which the first leaves the second in the
@@ -90,8 +88,6 @@ func inParts(lo, hi int, passes func(lo, hi int)) {
 	}
 }
 
-func reluGradient[T float32 | float64](pass func(dx, dout, y []T, bound T)) func(a *tensor.Args, lo, hi int) {
-	return func(a *tensor.Args, lo, hi int) {
-		pass(tensor.Slice[T](a, 0)[lo:hi], tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi], 0)
-	}
+func reluGradient[T float32 | float64](a *tensor.Args, lo, hi int) {
+	kernel.PassAbove(tensor.Slice[T](a, 0)[lo:hi], tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi], 0)
 }

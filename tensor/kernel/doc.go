@@ -1,7 +1,7 @@
 // Package kernel holds the heavy loops of the host device: matrix multiplication, two-dimensional
 // convolution in its three directions, and pooling, as pure functions over slices; and passes,
 // which go once over slices of equal length: the updates of samplers and optimizers ([SGLD], [Adam]
-// and so on), activations ([Raise], [PassAbove32], [SiLU]), arithmetic, and the parts of
+// and so on), activations ([Raise], [PassAbove], [SiLU]), arithmetic, and the parts of
 // normalizations ([WideSquares], [WideAffine]).
 //
 // Its nouns:

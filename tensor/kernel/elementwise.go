@@ -37,20 +37,31 @@ func Raise[T Float](y, x []T, bound T) {
 	}
 }
 
-// PassAbove32 is dx = dout where y > bound, else 0.
-func PassAbove32(dx, dout, y []float32, bound float32) {
-	// Bits are selected because a branch on activations is mispredicted half the time.
-	for i := accelerate(rulePassAbove, nil, coefficients[float32]{bound}, nil, dx, dout, y); i < len(dx); i++ {
+// PassAbove is dx = dout where y > bound, else 0.
+func PassAbove[T Float](dx, dout, y []T, bound T) {
+	from := accelerate(rulePassAbove, nil, coefficients[T]{bound}, nil, dx, dout, y)
+	switch dx := any(dx[from:]).(type) {
+	case []float32:
+		passAbove32(dx, any(dout[from:]).([]float32), any(y[from:]).([]float32), float32(bound))
+	case []float64:
+		passAbove64(dx, any(dout[from:]).([]float64), any(y[from:]).([]float64), float64(bound))
+	}
+}
+
+// passAbove32 selects bits because a branch on activations is mispredicted half the time.
+func passAbove32(dx, dout, y []float32, bound float32) {
+	dx, dout = dx[:len(y)], dout[:len(y)]
+	for i, v := range y {
 		bits := math.Float32bits(dout[i])
-		if !(y[i] > bound) {
+		if !(v > bound) {
 			bits = 0
 		}
 		dx[i] = math.Float32frombits(bits)
 	}
 }
 
-// PassAbove64 is PassAbove32 for float64.
-func PassAbove64(dx, dout, y []float64, bound float64) {
+// passAbove64 is passAbove32 for float64.
+func passAbove64(dx, dout, y []float64, bound float64) {
 	dx, dout = dx[:len(y)], dout[:len(y)]
 	for i, v := range y {
 		bits := math.Float64bits(dout[i])
@@ -58,17 +69,6 @@ func PassAbove64(dx, dout, y []float64, bound float64) {
 			bits = 0
 		}
 		dx[i] = math.Float64frombits(bits)
-	}
-}
-
-// passAbove is PassAbove32 or PassAbove64.
-func passAbove[T Float](dx, dout, y []T, bound T) {
-	for i := accelerate(rulePassAbove, nil, coefficients[T]{bound}, nil, dx, dout, y); i < len(dx); i++ {
-		if y[i] > bound {
-			dx[i] = dout[i]
-		} else {
-			dx[i] = 0
-		}
 	}
 }
 

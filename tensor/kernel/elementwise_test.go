@@ -26,12 +26,12 @@ func activations[T Float](r *rand.Rand, n int) (all, x []T) {
 
 func TestElementwise(t *testing.T) {
 	onEachInstructionSet(t, func(t *testing.T) {
-		checkElementwise(t, PassAbove32)
-		checkElementwise(t, PassAbove64)
+		checkElementwise[float32](t)
+		checkElementwise[float64](t)
 	})
 }
 
-func checkElementwise[T Float](t *testing.T, passAbove func(dx, dout, y []T, bound T)) {
+func checkElementwise[T Float](t *testing.T) {
 	t.Helper()
 	for _, n := range []int{0, 1, 15, 16, 31, 33, 257} {
 		r := rand.New(rand.NewPCG(uint64(n), 3))
@@ -52,7 +52,7 @@ func checkElementwise[T Float](t *testing.T, passAbove func(dx, dout, y []T, bou
 				return 0
 			}},
 			"raise": {func(y []T) { Raise(y, a, 0.5) }, func(a, _ T) T { return max(a, 0.5) }},
-			"pass above": {func(y []T) { passAbove(y, a, b, 0.5) }, func(a, b T) T {
+			"pass above": {func(y []T) { PassAbove(y, a, b, 0.5) }, func(a, b T) T {
 				if b > 0.5 {
 					return a
 				}

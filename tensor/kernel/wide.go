@@ -128,6 +128,6 @@ func PassAbovePlanes[T Float](dx, dout, y, bounds []T) {
 	from := acceleratePlanes[T, T](rulePassAbove, len(bounds), nil, bounds, dx, dout, y)
 	for plane, bound := range bounds {
 		lo, hi := plane*width+from, (plane+1)*width
-		passAbove(dx[lo:hi], dout[lo:hi], y[lo:hi], bound)
+		PassAbove(dx[lo:hi], dout[lo:hi], y[lo:hi], bound)
 	}
 }
