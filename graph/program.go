@@ -143,36 +143,3 @@ func describe(a tensor.Argument) string {
 		return fmt.Sprintf("%#x", a.Bits)
 	}
 }
-
-// DOT is the program as a Graphviz digraph: an edge from the launch that wrote a buffer to each one
-// that reads it.
-func (p *Program) DOT() string {
-	var s strings.Builder
-	s.WriteString("digraph program {\n  rankdir=TB; node [shape=box, fontname=\"sans-serif\"];\n")
-	writer := map[*tensor.Buffer]string{}
-	for i, in := range p.inputs {
-		name := fmt.Sprintf("input%d", i)
-		writer[in.buffer] = name
-		fmt.Fprintf(&s, "  %s [label=\"%s\\n%v\", shape=ellipse];\n", name, in.Name, in.Shape)
-	}
-	for i := range p.launches {
-		l := &p.launches[i]
-		name := fmt.Sprintf("launch%d", i)
-		fmt.Fprintf(&s, "  %s [label=\"%s\\n%s\"];\n", name, l.Kernel, l.Label)
-		for _, argument := range l.Arguments {
-			if argument.Buffer == nil {
-				continue
-			}
-			if from, ok := writer[argument.Buffer]; ok && argument.Access&tensor.Read != 0 {
-				fmt.Fprintf(&s, "  %s -> %s;\n", from, name)
-			}
-		}
-		for _, argument := range l.Arguments {
-			if argument.Buffer != nil && argument.Access&tensor.Write != 0 {
-				writer[argument.Buffer] = name
-			}
-		}
-	}
-	s.WriteString("}\n")
-	return s.String()
-}

@@ -23,19 +23,6 @@ type Plan struct {
 	Cycles   int // M; 0 for a plan without cycles, 1 for a run that explores once
 }
 
-// CyclicalPlan is the plan that explores for that share of each cycle, the paper's beta.
-func CyclicalPlan(steps, cycles int, exploration float64, thinning int) (Plan, error) {
-	p := Plan{Steps: steps, Thinning: thinning, Cycles: cycles}
-	if cycles < 1 || cycles > steps || !(exploration >= 0 && exploration < 1) {
-		return p, errors.Errorf("langevin: plan of %d cycles in %d steps, exploration %v of each, wants 1 to as many cycles, and 0 <= exploration < 1",
-			cycles, steps, exploration)
-	}
-	for length := p.cycle(); float64(p.BurnIn)/float64(length) < exploration; {
-		p.BurnIn++
-	}
-	return p, p.Validate()
-}
-
 // Validate refuses plans that yield no sample.
 func (p Plan) Validate() error {
 	if p.Steps < 1 || p.BurnIn < 0 || p.Thinning < 1 || p.Cycles < 0 || p.Cycles > p.Steps || p.Thinning > p.cycle()-p.BurnIn {

@@ -31,15 +31,12 @@ func TestPlanCycles(t *testing.T) {
 		steps := cycles * rapid.IntRange(8, 40).Draw(t, "K/M")
 		steps -= rapid.IntRange(0, cycles-1).Draw(t, "K")
 		beta := float64(rapid.IntRange(0, 7).Draw(t, "8 beta")) / 8
-		p, err := CyclicalPlan(steps, cycles, beta, 1)
-		if err != nil {
-			t.Fatal(err)
-		}
+		length, samples := (steps+cycles-1)/cycles, 0
+		p := Plan{Steps: steps, BurnIn: int(math.Ceil(beta * float64(length))), Thinning: 1, Cycles: cycles}
 		temperatures, err := p.Temperatures(SGLD{}, 0.7)
 		if err != nil || len(temperatures) != steps {
 			t.Fatalf("%d temperatures (%v), want %d", len(temperatures), err, steps)
 		}
-		length, samples := int(math.Ceil(float64(steps)/float64(cycles))), 0
 		for k := 1; k <= steps; k++ {
 			explores := float64((k-1)%length)/float64(length) < beta
 			if (temperatures[k-1] == 0) != explores || !explores && temperatures[k-1] != 0.7 {
@@ -81,19 +78,11 @@ func TestPlanRefusesSamplers(t *testing.T) {
 		{cyclical, frozen(20), 1, true}, {cyclical, frozen(21), 1, false}, {plain, frozen(20), 1, true}, {plain, frozen(21), 1, false},
 		{cyclical, preconditioned(20), 1, true}, {cyclical, preconditioned(21), 1, false},
 		{cyclical, SGLD{}, -1, false}, {cyclical, SGLD{}, math.NaN(), false}, {cyclical, SGLD{}, math.Inf(1), false}, {Plan{}, SGLD{}, 1, false},
+		{Plan{Steps: 10, Thinning: 1, Cycles: 11}, SGLD{}, 1, false}, {Plan{Steps: 10, BurnIn: 3, Thinning: 3, Cycles: 2}, SGLD{}, 1, false},
 	} {
 		table, err := c.plan.Temperatures(c.sampler, c.temperature)
 		if (err == nil) != c.right || c.right && len(table) != c.plan.Steps {
 			t.Errorf("%+v, %+v, temperature %v: %d temperatures, error %v", c.plan, c.sampler, c.temperature, len(table), err)
-		}
-	}
-	for _, c := range []struct {
-		steps, cycles int
-		exploration   float64
-		thinning      int
-	}{{10, 0, 0.5, 1}, {10, 11, 0.5, 1}, {10, 2, 1, 1}, {10, 2, -0.1, 1}, {10, 2, math.NaN(), 1}, {10, 2, 0.5, 3}, {0, 1, 0, 1}} {
-		if _, err := CyclicalPlan(c.steps, c.cycles, c.exploration, c.thinning); err == nil {
-			t.Errorf("%+v: no error", c)
 		}
 	}
 }

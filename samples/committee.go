@@ -105,9 +105,6 @@ func (c *Committee) Predict(pixels []byte, passes int, use func(probabilities []
 	return nil
 }
 
-// Members is the number of samples that predict.
-func (c *Committee) Members() int { return len(c.weights) }
-
 // Room is the largest number of images that Predict takes.
 func (c *Committee) Room() int { return c.room }
 

@@ -15,19 +15,3 @@ func ToDense[T Element](shape Shape, values []T) (*dense.Dense, error) {
 	}
 	return dense.New(dense.WithShape(shape...), dense.WithBacking(values)), nil
 }
-
-// FromDense returns the memory of a Gorgonia tensor, without a copy. A view that is not contiguous,
-// row-major and of T is an error.
-func FromDense[T Element](d *dense.Dense) ([]T, error) {
-	if d.DataOrder().IsColMajor() || d.RequiresIterator() {
-		return nil, errors.Errorf("tensor: from dense: a view of shape %v is not contiguous in rows; clone it first", d.Shape())
-	}
-	switch data := d.Data().(type) {
-	case []T:
-		return data, nil
-	case T:
-		return []T{data}, nil
-	default:
-		return nil, errors.Errorf("tensor: from dense: the tensor holds %v, wants %v", d.Dtype(), DTypeOf[T]())
-	}
-}
