@@ -160,8 +160,8 @@ func (q *MeanField) Draw(s *graph.Session, chain, draw int) (samples.Sample, err
 
 // drawAddress is the address of the random numbers of a draw from a chain's present state.
 func drawAddress(s *graph.Session, chain, draw int) (random.Address, error) {
-	header := make([]uint64, 3)
-	if err := graph.Read(s, "header", chain, 0, header); err != nil {
+	header, err := s.Header(chain)
+	if err != nil {
 		return random.Address{}, errors.Wrap(err, "approximate: draw")
 	}
 	return random.Address{

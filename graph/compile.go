@@ -8,8 +8,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// MetricRows is how many steps' metrics a program keeps: the longest Run of a session whose program
-// has metrics.
+// MetricRows is how many steps' metrics are kept: the longest Run with any.
 const MetricRows = 128
 
 // Compile turns the graph into a program, and ends the builder's use.

@@ -149,7 +149,7 @@ func valueBytes(v gorgonia.Value, dtype tensor.DType, shape tensor.Shape) ([]byt
 }
 
 // Interpreter runs a graph node by node, in Gorgonia's order, with every value in memory of its
-// own. It is slow, and it is the oracle for compiled programs.
+// own. It is slow, and the oracle of compiled programs.
 type Interpreter struct {
 	builder *Builder
 	inputs  map[*Node]*dense.Dense

@@ -131,6 +131,16 @@ func (s *Session) Program() *Program { return s.program }
 // Chains is how many chains the session runs.
 func (s *Session) Chains() int { return s.chains }
 
+// Header are the words of a chain's header.
+func (s *Session) Header(chain int) (words [3]uint64, err error) {
+	return words, Read(s, headerName, chain, 0, words[:])
+}
+
+// SetStep is for a chain whose next step has another number.
+func (s *Session) SetStep(chain int, step uint64) error {
+	return Write(s, headerName, chain, HeaderStep, []uint64{step})
+}
+
 // Steps is how many steps the chains have made.
 func (s *Session) Steps() uint64 { return s.step }
 
@@ -187,7 +197,7 @@ func (s *Session) Evaluate() error {
 		return nil
 	}
 	for chain := range s.chains {
-		if err := Write(s, headerName, chain, HeaderStep, []uint64{s.step}); err != nil {
+		if err := s.SetStep(chain, s.step); err != nil {
 			return err
 		}
 	}

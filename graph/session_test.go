@@ -163,10 +163,16 @@ func TestMetricsRingWraps(t *testing.T) {
 			}
 		}
 	}
-	header := make([]uint64, 3)
-	must(t, graph.Read(s, "header", 1, 0, header))
+	header, err := s.Header(1)
+	must(t, err)
 	if header[graph.HeaderStep] != total || header[graph.HeaderChain] != 1 {
 		t.Errorf("header is %v after %d steps of chain 1", header, total)
+	}
+	must(t, s.SetStep(1, 7))
+	for chain, want := range []uint64{total, 7} {
+		if header, err := s.Header(chain); err != nil || header[graph.HeaderStep] != want || header[graph.HeaderChain] != uint64(chain) {
+			t.Errorf("header of chain %d is %v (%v), want step %d", chain, header, err, want)
+		}
 	}
 }
 
@@ -189,8 +195,8 @@ func TestEvaluate(t *testing.T) {
 			t.Errorf("at %v the outputs are %v", v, got)
 		}
 	}
-	header := make([]uint64, 3)
-	must(t, graph.Read(s, "header", 1, 0, header))
+	header, err := s.Header(1)
+	must(t, err)
 	if s.Steps() != 3 || header[graph.HeaderStep] != 3 || s.Evaluations() != 2 {
 		t.Errorf("%d steps, %d in the header, and %d evaluations, want 3, 3 and 2", s.Steps(), header[graph.HeaderStep], s.Evaluations())
 	}

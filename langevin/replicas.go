@@ -128,8 +128,8 @@ func (r *Replicas) energies(s *graph.Session) ([]energy, error) {
 
 // addressOf is the address of the random numbers that decide on swaps at a chain's present step.
 func addressOf(s *graph.Session, chain int) (random.Address, error) {
-	var header [3]uint64
-	if err := graph.Read(s, "header", chain, 0, header[:]); err != nil {
+	header, err := s.Header(chain)
+	if err != nil {
 		return random.Address{}, errors.Wrap(err, "langevin: replica exchange")
 	}
 	return op.AddressOf(header[:], swapStream), nil
@@ -141,7 +141,7 @@ func restart(s *graph.Session, states [][]byte, step uint64) error {
 		if err := s.Restore(chain, state, step); err != nil {
 			return errors.Wrap(err, "langevin: restart")
 		}
-		if err := graph.Write(s, "header", chain, graph.HeaderStep, []uint64{step}); err != nil {
+		if err := s.SetStep(chain, step); err != nil {
 			return errors.Wrap(err, "langevin: restart")
 		}
 	}

@@ -98,8 +98,8 @@ func (w *nutsWalk) restore(i int) error {
 		w.chains[i] = newNUTSChain(w)
 	}
 	chain := w.chains[i]
-	var header [3]uint64
-	if err := graph.Read(w.session, "header", i, 0, header[:]); err != nil {
+	header, err := w.session.Header(i)
+	if err != nil {
 		return errors.Wrap(err, "metropolis: nuts")
 	}
 	chain.seed, chain.number, chain.made = header[graph.HeaderSeed], uint32(header[graph.HeaderChain]), int(w.session.Steps())
@@ -116,7 +116,7 @@ func (w *nutsWalk) restore(i int) error {
 	}
 	pointers := chain.words()
 	words := make([]float64, len(pointers))
-	err := chain.transfer(words, func(name string, values []float64) error { return graph.Read(w.session, name, i, 0, values) })
+	err = chain.transfer(words, func(name string, values []float64) error { return graph.Read(w.session, name, i, 0, values) })
 	for j, word := range pointers {
 		*word = words[j]
 	}

@@ -38,8 +38,8 @@ type Parameter struct {
 // Take reads a chain's state out of a session. The sample's chain is its number in the run, which
 // is part of its state.
 func Take(s *graph.Session, chain int, weight float64) (Sample, error) {
-	var header [3]uint64
-	if err := graph.Read(s, "header", chain, 0, header[:]); err != nil {
+	header, err := s.Header(chain)
+	if err != nil {
 		return Sample{}, errors.Wrap(err, "samples: sample")
 	}
 	sample := Sample{Chain: int(header[graph.HeaderChain]), Step: int(s.Steps()), Weight: weight}

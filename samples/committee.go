@@ -84,9 +84,9 @@ func (c *Committee) Predict(pixels []byte, passes int, use func(probabilities []
 	for pass := range passes {
 		// The room begins anew: the first image is the step's first, and random numbers have the
 		// pass's address.
-		start := []uint64{uint64(pass) * uint64(c.room/c.batch)}
+		start := uint64(pass) * uint64(c.room/c.batch)
 		for member := range c.weights {
-			if err := graph.Write(c.session, "header", member, graph.HeaderStep, start); err != nil {
+			if err := c.session.SetStep(member, start); err != nil {
 				return err
 			}
 		}
