@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/kernel"
 	"github.com/pollen-ml/pollen/tensor/random"
@@ -62,7 +63,7 @@ type glidingUpdate struct {
 }
 
 func (u glidingUpdate) host(l *graph.Lowering) tensor.HostKernel {
-	return updateTiles(l, l.Shapes[0].Elements(), u, glidingTile[float32], glidingTile[float64])
+	return op.UpdateHost(l, l.Shapes[0].Elements(), u, glidingTile[float32], glidingTile[float64])
 }
 
 // glidingTile takes theta's own noise from the stream of the first velocities, which is free after

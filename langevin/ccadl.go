@@ -91,7 +91,7 @@ func (s CCAdL) states(n int) []momentumState {
 
 func (s CCAdL) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
 	n := l.Shapes[0].Elements()
-	host := updateTiles(l, n, u, ccadlKick[float32], ccadlKick[float64])
+	host := op.UpdateHost(l, n, u, ccadlKick[float32], ccadlKick[float64])
 	host.Workspace = 8 * host.Phases[0].Tiles
 	drift := tensor.Phase{Tiles: host.Phases[0].Tiles, Run: graph.Pick(l, squaresOf(u, n, ccadlDrift[float32]), squaresOf(u, n, ccadlDrift[float64]))}
 	host.Phases = append(host.Phases, adaptation(l, u, n, s.Coupling/2), drift, adaptation(l, u, n, s.Coupling/2))

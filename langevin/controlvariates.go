@@ -106,7 +106,7 @@ func (accumulate) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 func (u accumulate) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
-	l.Emit("accumulate_update", op.UpdateGrid(n), updateTiles(l, n, u, accumulateTile[float32], accumulateTile[float64]),
+	l.Emit("accumulate_update", op.UpdateGrid(n), op.UpdateHost(l, n, u, accumulateTile[float32], accumulateTile[float64]),
 		l.Out(), l.In(0), l.InOut(1), tensor.Int(n))
 }
 

@@ -74,7 +74,7 @@ func (fisherUpdate) Name() string { return "fsgld update" }
 
 func (u fisherUpdate) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
-	l.Emit("fsgld_update", op.UpdateGrid(n), updateTiles(l, n, u, fisherTile[float32], fisherTile[float64]), u.arguments(l)...)
+	l.Emit("fsgld_update", op.UpdateGrid(n), op.UpdateHost(l, n, u, fisherTile[float32], fisherTile[float64]), u.arguments(l)...)
 }
 
 func fisherTile[T float32 | float64](u fisherUpdate, a *tensor.Args, lo, hi int) float64 {

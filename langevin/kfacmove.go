@@ -93,7 +93,7 @@ func (moveUpdate) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 func (u moveUpdate) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
-	l.Emit("move_update", op.UpdateGrid(n), updateTiles(l, n, u, moveTile[float32], moveTile[float64]), l.Out(), l.InOut(0), l.In(1), l.In(2), tensor.Int(n))
+	l.Emit("move_update", op.UpdateGrid(n), op.UpdateHost(l, n, u, moveTile[float32], moveTile[float64]), l.Out(), l.InOut(0), l.In(1), l.In(2), tensor.Int(n))
 }
 
 func moveTile[T float32 | float64](_ moveUpdate, a *tensor.Args, lo, hi int) float64 {

@@ -216,13 +216,3 @@ func (s *sweep[T]) draw(from int, z *[random.BlockSize]float32) {
 	}
 	clear(z[:])
 }
-
-// updateTiles is the host side of an update of n parameters: a tile function treats parameters lo
-// to hi and returns their statistic. It takes the update as an argument, since the compiler does
-// not inline what a closure in a generic function calls.
-func updateTiles[U any](l *graph.Lowering, n int, u U, f32, f64 func(u U, a *tensor.Args, lo, hi int) float64) tensor.HostKernel {
-	if l.DType == tensor.Float64 {
-		return op.UpdateHost[float64](n, func(a *tensor.Args, lo, hi int) float64 { return f64(u, a, lo, hi) })
-	}
-	return op.UpdateHost[float32](n, func(a *tensor.Args, lo, hi int) float64 { return f32(u, a, lo, hi) })
-}

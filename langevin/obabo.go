@@ -2,6 +2,7 @@ package langevin
 
 import (
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/kernel"
 	"github.com/pollen-ml/pollen/tensor/random"
@@ -48,7 +49,7 @@ func (s OBABO) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node
 func (OBABO) states(int) []momentumState { return nil }
 
 func (s OBABO) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
-	host := updateTiles(l, l.Shapes[0].Elements(), u, obaboTile[float32], obaboTile[float64])
+	host := op.UpdateHost(l, l.Shapes[0].Elements(), u, obaboTile[float32], obaboTile[float64])
 	return "", host, []float64{s.Friction}
 }
 

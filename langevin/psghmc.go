@@ -73,7 +73,7 @@ func (p PSGHMC) Update(b *graph.Builder, f Force, parameter, gradient *graph.Nod
 func (PSGHMC) states(n int) []momentumState { return []momentumState{{".second moment", n, nil}} }
 
 func (p PSGHMC) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
-	host := updateTiles(l, l.Shapes[0].Elements(), u, psghmcTile[float32], psghmcTile[float64])
+	host := op.UpdateHost(l, l.Shapes[0].Elements(), u, psghmcTile[float32], psghmcTile[float64])
 	return "", host, []float64{p.Friction, p.Alpha, p.Lambda, float64(p.metric().freezeAt())}
 }
 

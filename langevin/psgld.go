@@ -135,7 +135,7 @@ func (u psgldUpdate) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 func (u psgldUpdate) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
-	l.Emit("psgld_update", op.UpdateGrid(n), updateTiles(l, n, u, psgldTile[float32], psgldTile[float64]), u.arguments(l)...)
+	l.Emit("psgld_update", op.UpdateGrid(n), op.UpdateHost(l, n, u, psgldTile[float32], psgldTile[float64]), u.arguments(l)...)
 }
 
 func (u psgldUpdate) arguments(l *graph.Lowering) []tensor.Argument {

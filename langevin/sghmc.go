@@ -6,6 +6,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/kernel"
 	"github.com/pollen-ml/pollen/tensor/random"
@@ -60,7 +61,7 @@ func (s SGHMC) Update(b *graph.Builder, f Force, parameter, gradient *graph.Node
 func (SGHMC) states(int) []momentumState { return nil }
 
 func (s SGHMC) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
-	host := updateTiles(l, l.Shapes[0].Elements(), u, sghmcTile[float32], sghmcTile[float64])
+	host := op.UpdateHost(l, l.Shapes[0].Elements(), u, sghmcTile[float32], sghmcTile[float64])
 	return "", host, []float64{s.Friction, s.NoiseEstimate}
 }
 

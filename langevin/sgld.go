@@ -54,7 +54,7 @@ func (u sgldUpdate) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 func (u sgldUpdate) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
-	l.Emit("sgld_update", op.UpdateGrid(n), updateTiles(l, n, u, sgldTile[float32], sgldTile[float64]), append([]tensor.Argument{
+	l.Emit("sgld_update", op.UpdateGrid(n), op.UpdateHost(l, n, u, sgldTile[float32], sgldTile[float64]), append([]tensor.Argument{
 		l.Out(), l.InOut(0), l.In(1), l.In(2), l.In(3), l.In(4), tensor.Int(n), tensor.Int(l.Shapes[2][0]),
 		tensor.Int(l.Shapes[3][0]), tensor.Uint(uint32(u.stream)),
 	}, u.prior.arguments(l.DType, u.dataSize)...)...)

@@ -123,16 +123,16 @@ func (s SGNHT) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKe
 	scalars := []float64{s.Friction, s.Coupling, mostExcess}
 	switch {
 	case s.PerElement && s.Splitting == SplittingEuler:
-		return "_euler_element", updateTiles(l, n, u, eulerElements[float32], eulerElements[float64]), scalars
+		return "_euler_element", op.UpdateHost(l, n, u, eulerElements[float32], eulerElements[float64]), scalars
 	case s.PerElement:
-		return "_badodab_element", updateTiles(l, n, u, badodabElements[float32], badodabElements[float64]), scalars
+		return "_badodab_element", op.UpdateHost(l, n, u, badodabElements[float32], badodabElements[float64]), scalars
 	case s.Splitting == SplittingEuler:
-		host := updateTiles(l, n, u, eulerTile[float32], eulerTile[float64])
+		host := op.UpdateHost(l, n, u, eulerTile[float32], eulerTile[float64])
 		host.Workspace = 8 * host.Phases[0].Tiles
 		host.Phases = append(host.Phases, adaptation(l, u, n, s.Coupling))
 		return "_euler", host, scalars
 	default:
-		host := updateTiles(l, n, u, badodabKick[float32], badodabKick[float64])
+		host := op.UpdateHost(l, n, u, badodabKick[float32], badodabKick[float64])
 		host.Workspace = 8 * host.Phases[0].Tiles
 		drift := tensor.Phase{Tiles: host.Phases[0].Tiles, Run: graph.Pick(l, squaresOf(u, n, badodabDrift[float32]), squaresOf(u, n, badodabDrift[float64]))}
 		host.Phases = append(host.Phases, adaptation(l, u, n, s.Coupling/2), drift, adaptation(l, u, n, s.Coupling/2))

@@ -62,7 +62,7 @@ func (SMILE) states(int) []momentumState { return nil }
 
 func (m SMILE) lower(l *graph.Lowering, u momentumUpdate) (string, tensor.HostKernel, []float64) {
 	n := l.Shapes[0].Elements()
-	host := updateTiles(l, n, u, badodabKick[float32], badodabKick[float64])
+	host := op.UpdateHost(l, n, u, badodabKick[float32], badodabKick[float64])
 	host.Workspace = 8 * (host.Phases[0].Tiles + 1)
 	turn := tensor.Phase{Tiles: 1, Run: graph.Pick(l, smileTurn[float32](u, n), smileTurn[float64](u, n))}
 	drift := tensor.Phase{Tiles: host.Phases[0].Tiles, Run: graph.Pick(l, smileDrift[float32](u, n), smileDrift[float64](u, n))}

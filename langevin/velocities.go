@@ -28,7 +28,7 @@ func (kinetic) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 func (k kinetic) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
-	l.Emit("kinetic_fwd", op.UpdateGrid(n), updateTiles(l, n, k, kineticTile[float32], kineticTile[float64]),
+	l.Emit("kinetic_fwd", op.UpdateGrid(n), op.UpdateHost(l, n, k, kineticTile[float32], kineticTile[float64]),
 		l.Out(), l.In(0), l.In(1), l.In(2), tensor.Int(n), tensor.Int(l.Shapes[1][0]), tensor.Real(l.DType, k.Mass), tensor.Int(k.DataSize))
 }
 
@@ -74,7 +74,7 @@ func (kickedKinetic) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 func (k kickedKinetic) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
-	l.Emit("kicked_kinetic_fwd", op.UpdateGrid(n), updateTiles(l, n, k, kickedTile[float32], kickedTile[float64]), append([]tensor.Argument{
+	l.Emit("kicked_kinetic_fwd", op.UpdateGrid(n), op.UpdateHost(l, n, k, kickedTile[float32], kickedTile[float64]), append([]tensor.Argument{
 		l.Out(), l.In(0), l.In(1), l.In(2), l.In(3), l.In(4), tensor.Int(n), tensor.Int(l.Shapes[3][0]),
 	}, k.Prior.arguments(l.DType, k.DataSize)...)...)
 }

@@ -156,7 +156,7 @@ func (s hmcShare) Shape(in []tensor.Shape) (tensor.Shape, error) { return s.traj
 
 func (s hmcShare) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
-	l.Emit("hmc_share"+s.trajectory.suffix(), op.UpdateGrid(n), op.UpdateHost[float64](n, s.tile),
+	l.Emit("hmc_share"+s.trajectory.suffix(), op.UpdateGrid(n), op.UpdateHost(l, n, s, nil, hmcShare.tile),
 		append([]tensor.Argument{l.Out(), l.In(0), l.In(1)}, s.trajectory.arguments(l, 2, n)...)...)
 }
 
@@ -199,7 +199,7 @@ func (u hmcMove) Shape(in []tensor.Shape) (tensor.Shape, error) { return u.traje
 
 func (u hmcMove) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
-	l.Emit("hmc_move"+u.trajectory.suffix(), op.UpdateGrid(n), op.UpdateHost[float64](n, u.tile), append([]tensor.Argument{
+	l.Emit("hmc_move"+u.trajectory.suffix(), op.UpdateGrid(n), op.UpdateHost(l, n, u, nil, hmcMove.tile), append([]tensor.Argument{
 		l.Out(), l.InOut(0), l.In(1), l.InOut(2), l.InOut(3), l.InOut(4),
 	}, u.trajectory.arguments(l, 5, n)...)...)
 }

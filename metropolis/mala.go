@@ -119,7 +119,7 @@ func (malaShare) Shape(in []tensor.Shape) (tensor.Shape, error) { return op.Upda
 
 func (s malaShare) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
-	l.Emit("mala_share", op.UpdateGrid(n), op.UpdateHost[float64](n, s.tile), l.Out(), l.In(0), l.In(1), l.In(2), l.In(3), l.In(4), l.In(5),
+	l.Emit("mala_share", op.UpdateGrid(n), op.UpdateHost(l, n, s, nil, malaShare.tile), l.Out(), l.In(0), l.In(1), l.In(2), l.In(3), l.In(4), l.In(5),
 		tensor.Int(n), tensor.Real(l.DType, s.temperature), tensor.Int(s.rhythm.evaluations))
 }
 
@@ -156,7 +156,7 @@ func (malaMove) Shape(in []tensor.Shape) (tensor.Shape, error) { return op.Updat
 
 func (u malaMove) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
-	l.Emit("mala_move", op.UpdateGrid(n), op.UpdateHost[float64](n, u.tile), l.Out(), l.InOut(0), l.In(1), l.InOut(2), l.InOut(3), l.In(4), l.In(5),
+	l.Emit("mala_move", op.UpdateGrid(n), op.UpdateHost(l, n, u, nil, malaMove.tile), l.Out(), l.InOut(0), l.In(1), l.InOut(2), l.InOut(3), l.In(4), l.In(5),
 		tensor.Int(n), tensor.Real(l.DType, u.temperature), tensor.Int(u.rhythm.evaluations), tensor.Uint(uint32(u.stream)))
 }
 

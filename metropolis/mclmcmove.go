@@ -254,7 +254,7 @@ func (mclmcMove) Shape(in []tensor.Shape) (tensor.Shape, error) { return op.Upda
 
 func (m mclmcMove) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
-	l.Emit("mclmc_move", op.UpdateGrid(n), op.UpdateHost[float64](n, m.tile),
+	l.Emit("mclmc_move", op.UpdateGrid(n), op.UpdateHost(l, n, m, nil, mclmcMove.tile),
 		l.Out(), l.InOut(0), l.In(1), l.InOut(2), l.InOut(3), l.In(4), l.In(5), tensor.Int(n), tensor.Uint(uint32(m.stream)))
 }
 

@@ -45,7 +45,7 @@ func (randomWalkMove) Shape(in []tensor.Shape) (tensor.Shape, error) { return op
 
 func (u randomWalkMove) Lower(l *graph.Lowering) {
 	n := l.Shapes[0].Elements()
-	l.Emit("random_walk_move", op.UpdateGrid(n), op.UpdateHost[float64](n, u.tile), l.Out(), l.InOut(0), l.InOut(1), l.In(2), l.In(3),
+	l.Emit("random_walk_move", op.UpdateGrid(n), op.UpdateHost(l, n, u, nil, randomWalkMove.tile), l.Out(), l.InOut(0), l.InOut(1), l.In(2), l.In(3),
 		tensor.Int(n), tensor.Uint(uint32(u.stream)))
 }
 

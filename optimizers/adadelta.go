@@ -2,6 +2,7 @@ package optimizers
 
 import (
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
@@ -38,7 +39,7 @@ func (o Adadelta) Update(b *graph.Builder, name string, parameter, gradient, rat
 func (Adadelta) states() []string { return []string{"second moment", "second moment of steps"} }
 
 func (o Adadelta) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) {
-	return tiles(l, n, o, adadelta[float32], adadelta[float64]), []float64{o.Decay, o.Epsilon, o.WeightDecay}
+	return op.UpdateHost(l, n, o, adadelta[float32], adadelta[float64]), []float64{o.Decay, o.Epsilon, o.WeightDecay}
 }
 
 func adadelta[T float32 | float64](o Adadelta, a *tensor.Args, lo, hi int) float64 {

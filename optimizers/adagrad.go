@@ -2,6 +2,7 @@ package optimizers
 
 import (
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
@@ -34,7 +35,7 @@ func (o Adagrad) Update(b *graph.Builder, name string, parameter, gradient, rate
 func (Adagrad) states() []string { return []string{"sum of squares"} }
 
 func (o Adagrad) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) {
-	return tiles(l, n, o, adagrad[float32], adagrad[float64]), []float64{o.Epsilon, o.WeightDecay}
+	return op.UpdateHost(l, n, o, adagrad[float32], adagrad[float64]), []float64{o.Epsilon, o.WeightDecay}
 }
 
 func adagrad[T float32 | float64](o Adagrad, a *tensor.Args, lo, hi int) float64 {

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
@@ -94,7 +95,7 @@ func lowerAdam(l *graph.Lowering, n int, o decayed) (tensor.HostKernel, []float6
 	if l.DType == tensor.Float32 {
 		o.log1, o.log2 = math.Log(float64(float32(o.Beta1))), math.Log(float64(float32(o.Beta2)))
 	}
-	return tiles(l, n, o, adam[float32], adam[float64]),
+	return op.UpdateHost(l, n, o, adam[float32], adam[float64]),
 		[]float64{o.Beta1, o.Beta2, o.log1, o.log2, o.Epsilon, o.WeightDecay}
 }
 

@@ -2,6 +2,7 @@ package optimizers
 
 import (
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
@@ -34,7 +35,7 @@ func (o Momentum) Update(b *graph.Builder, name string, parameter, gradient, rat
 func (Momentum) states() []string { return []string{"momentum"} }
 
 func (o Momentum) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) {
-	return tiles(l, n, o, momentum[float32], momentum[float64]), []float64{o.Decay, o.WeightDecay}
+	return op.UpdateHost(l, n, o, momentum[float32], momentum[float64]), []float64{o.Decay, o.WeightDecay}
 }
 
 func momentum[T float32 | float64](o Momentum, a *tensor.Args, lo, hi int) float64 {
@@ -71,7 +72,7 @@ func (o Nesterov) Update(b *graph.Builder, name string, parameter, gradient, rat
 func (Nesterov) states() []string { return []string{"momentum"} }
 
 func (o Nesterov) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) {
-	return tiles(l, n, o, nesterov[float32], nesterov[float64]), []float64{o.Decay, o.WeightDecay}
+	return op.UpdateHost(l, n, o, nesterov[float32], nesterov[float64]), []float64{o.Decay, o.WeightDecay}
 }
 
 func nesterov[T float32 | float64](o Nesterov, a *tensor.Args, lo, hi int) float64 {

@@ -132,16 +132,6 @@ func (u update) Lower(l *graph.Lowering) {
 	l.Emit(u.rule.Name()+"_update", op.UpdateGrid(n), host, arguments...)
 }
 
-// tiles is the host side of a rule's update. A tile function updates parameters lo to hi and
-// returns their statistic; the launch's arguments are the statistics, w, dw, the states, the rates
-// if there are any, the header.
-func tiles[R any](l *graph.Lowering, n int, r R, f32, f64 func(r R, a *tensor.Args, lo, hi int) float64) tensor.HostKernel {
-	if l.DType == tensor.Float64 {
-		return op.UpdateHost[float64](n, func(a *tensor.Args, lo, hi int) float64 { return f64(r, a, lo, hi) })
-	}
-	return op.UpdateHost[float32](n, func(a *tensor.Args, lo, hi int) float64 { return f32(r, a, lo, hi) })
-}
-
 // operands are parameters lo to hi and their gradients.
 func operands[T float32 | float64](a *tensor.Args, lo, hi int) (w, dw []T) {
 	return tensor.Slice[T](a, 1)[lo:hi], tensor.Slice[T](a, 2)[lo:hi]

@@ -2,6 +2,7 @@ package optimizers
 
 import (
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
@@ -37,7 +38,7 @@ func (o RMSProp) Update(b *graph.Builder, name string, parameter, gradient, rate
 func (RMSProp) states() []string { return []string{"second moment"} }
 
 func (o RMSProp) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) {
-	return tiles(l, n, o, rmsprop[float32], rmsprop[float64]), []float64{o.Decay, o.Epsilon, o.WeightDecay}
+	return op.UpdateHost(l, n, o, rmsprop[float32], rmsprop[float64]), []float64{o.Decay, o.Epsilon, o.WeightDecay}
 }
 
 func rmsprop[T float32 | float64](o RMSProp, a *tensor.Args, lo, hi int) float64 {

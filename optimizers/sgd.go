@@ -2,6 +2,7 @@ package optimizers
 
 import (
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/kernel"
 )
@@ -30,7 +31,7 @@ func (o SGD) Update(b *graph.Builder, name string, parameter, gradient, rates *g
 func (SGD) states() []string { return nil }
 
 func (o SGD) lower(l *graph.Lowering, n int) (tensor.HostKernel, []float64) {
-	return tiles(l, n, o, sgd[float32], sgd[float64]), []float64{o.WeightDecay}
+	return op.UpdateHost(l, n, o, sgd[float32], sgd[float64]), []float64{o.WeightDecay}
 }
 
 func sgd[T float32 | float64](o SGD, a *tensor.Args, lo, hi int) float64 {

@@ -48,15 +48,22 @@ func UpdateShape(in []tensor.Shape, states, tables int) (tensor.Shape, error) {
 	return tensor.Shape{UpdateTiles(in[0].Elements())}, nil
 }
 
-// UpdateHost is an update's host side, with the output first: run returns lo to hi's statistic.
-func UpdateHost[T float32 | float64](n int, run func(a *tensor.Args, lo, hi int) float64) tensor.HostKernel {
+// UpdateHost is a rule's host side, with the output first: f32 or f64, as floats are, updates
+// parameters lo to hi and returns their statistic.
+func UpdateHost[R any](l *graph.Lowering, n int, rule R, f32, f64 func(rule R, a *tensor.Args, lo, hi int) float64) tensor.HostKernel {
 	return tensor.HostKernel{Phases: []tensor.Phase{{
 		Tiles: UpdateTiles(n),
-		Run: func(a *tensor.Args, tile int) {
-			lo, hi := TileOfUpdate(n, tile)
-			tensor.Slice[T](a, 0)[tile] = T(run(a, lo, hi))
-		},
+		Run:   graph.Pick(l, updateTile[float32](n, rule, f32), updateTile[float64](n, rule, f64)),
 	}}}
+}
+
+// updateTile hands over the rule as an argument, since the compiler does not inline what a closure
+// in a generic function calls.
+func updateTile[T float32 | float64, R any](n int, rule R, run func(rule R, a *tensor.Args, lo, hi int) float64) func(a *tensor.Args, tile int) {
+	return func(a *tensor.Args, tile int) {
+		lo, hi := TileOfUpdate(n, tile)
+		tensor.Slice[T](a, 0)[tile] = T(run(rule, a, lo, hi))
+	}
 }
 
 // UpdateGrid is the grid of an update of n parameters: a block for some tiles, a thread for a four.
