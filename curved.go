@@ -107,10 +107,10 @@ func (t *training) newField(device tensor.Device) (f *field, err error) {
 	steps := (n + curvedBatch - 1) / curvedBatch
 	f = &field{batch: n / steps, classes: t.data.Classes, examples: float64(n), random: rand.New(rand.NewPCG(t.spec.Seed, 0))}
 	f.labels = t.data.Labels[:steps*f.batch] // all but fewer than there are steps
-	if f.loss, err = t.gradients(device, t.data.Images[:len(f.labels)*size], f.labels, op.Batch{Size: f.batch}, false); err != nil {
+	if f.loss, err = t.gradients(device, t.data.Images[:len(f.labels)*size], f.labels, op.Batch{Size: f.batch}); err != nil {
 		return nil, err
 	}
-	if f.prior, err = t.gradients(device, t.data.Images[:size], f.labels[:1], op.Batch{Size: 1}, true); err != nil {
+	if f.prior, err = t.priorGradients(device, f.loss.Program().Parameters()); err != nil {
 		f.loss.Close()
 		return nil, err
 	}

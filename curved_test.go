@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
@@ -111,6 +112,34 @@ func TestField(t *testing.T) {
 	if off := math.Abs(sum/divergence - 1); !(off < 0.05) {
 		t.Errorf("the divergence is %.6g, want %.6g", sum, divergence)
 	}
+}
+
+// TestPriorGradients: nothing of the likelihood is in them, and a flat prior has none.
+func TestPriorGradients(t *testing.T) {
+	spec := softmaxRegression(t, "sghmc", 1)
+	spec.Epochs, spec.Samples, spec.Batch = 3, 1, 20
+	spec.Priors = map[string]langevin.Prior{"linear1.bias": langevin.Flat()}
+	tr, err := newTraining(spec, squares(t, 100, 4, 1), "", environmentOf(nil))
+	must(t, err)
+	device := tensor.NewHost(1)
+	defer device.Close()
+	sample := samples.Sample{Parameters: []samples.Parameter{
+		{Name: "linear1.weight", Shape: tensor.Shape{2, 3}, Values: []float32{0, 1, -2, 3, 1e-9, 0.5}},
+		{Name: "linear1.bias", Shape: tensor.Shape{2}, Values: []float32{1, 2}},
+	}}
+	session, err := tr.priorGradients(device, []graph.Tensor{
+		{Name: "linear1.weight", DType: tensor.Float32, Shape: tensor.Shape{2, 3}}, {Name: "linear1.bias", DType: tensor.Float32, Shape: tensor.Shape{2}},
+	})
+	must(t, err)
+	defer session.Close()
+	must(t, sample.Put(session, 0))
+	must(t, session.Run(1))
+	must(t, gradientsOf(session, sample, func(p, i int, g float64) {
+		want := float64(1-p) * float64(sample.Parameters[p].Values[i]) / (0.1 * 0.1)
+		if !(math.Abs(g-want) <= 1e-6*math.Abs(want)) {
+			t.Errorf("parameter %d, element %d: %v, want %v", p, i, g, want)
+		}
+	}))
 }
 
 // TestTemperatureOfPredictions: steps with all data have the requested one; with minibatches it is

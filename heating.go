@@ -54,7 +54,7 @@ func (t *training) heating(device tensor.Device) (map[string]float64, error) {
 // minibatches, by parameter, at a state.
 func (t *training) gradientVariances(device tensor.Device, state samples.Sample) (map[string][]float64, error) {
 	images, labels := t.spread(heatingBatches * t.spec.Batch)
-	session, err := t.gradients(device, images, labels, op.Batch{Size: t.spec.Batch, Shuffled: true}, false)
+	session, err := t.gradients(device, images, labels, op.Batch{Size: t.spec.Batch, Shuffled: true})
 	if err != nil {
 		return nil, err
 	}
@@ -90,8 +90,8 @@ func (t *training) gradientVariances(device tensor.Device, state samples.Sample)
 }
 
 // gradients is a session whose steps leave the logits of minibatches of some images, and the
-// gradients of their mean loss, or those of the prior's part of U.
-func (t *training) gradients(device tensor.Device, images []byte, labels []int32, batch op.Batch, ofPrior bool) (*graph.Session, error) {
+// gradients of their mean loss.
+func (t *training) gradients(device tensor.Device, images []byte, labels []int32, batch op.Batch) (*graph.Session, error) {
 	b := graph.New(tensor.Float32)
 	x, y := op.Minibatch(b, batch, tensor.Shape{len(labels), t.data.Channels, t.data.Height, t.data.Width}, t.data.Mean, t.data.Deviation)
 	network, err := t.spec.Build(t.data.Classes)
@@ -100,18 +100,7 @@ func (t *training) gradients(device tensor.Device, images []byte, labels []int32
 	}
 	logits, loss := inputs{network: network, x: t.spec.Augment.apply(b, x), labels: y}.loss(b)
 	b.Output("logits", logits)
-	if ofPrior {
-		loss = t.posterior().Potential(b, b.Apply(op.Scale{Factor: 1e-20}, loss)) // next to nothing of the likelihood
-	}
-	parameters := b.Parameters()
-	for i, gradient := range b.Gradients(loss, parameters...) {
-		b.Output("gradient "+parameters[i].Name(), gradient)
-	}
-	program, err := b.Compile()
-	if err != nil {
-		return nil, err
-	}
-	session, err := program.Load(device, graph.LoadOptions{Seed: t.spec.Seed})
+	session, err := t.gradientsBy(device, b, loss)
 	if err != nil {
 		return nil, err
 	}
@@ -123,6 +112,42 @@ func (t *training) gradients(device tensor.Device, images []byte, labels []int32
 		return nil, err
 	}
 	return session, nil
+}
+
+// priorGradients is a session whose steps leave the gradients of the prior's part of U.
+func (t *training) priorGradients(device tensor.Device, parameters []graph.Tensor) (*graph.Session, error) {
+	var names []string
+	var shapes []tensor.Shape
+	for _, p := range parameters {
+		names, shapes = append(names, p.Name), append(shapes, p.Shape)
+	}
+	priors, err := t.posterior().Priors(names, shapes)
+	if err != nil {
+		return nil, err
+	}
+	b := graph.New(tensor.Float32)
+	var energy *graph.Node
+	for i, prior := range priors {
+		one := prior.Potential(b, b.Parameter(names[i], nil, shapes[i]...))
+		if energy != nil {
+			one = b.Apply(op.Add{}, energy, one)
+		}
+		energy = one
+	}
+	return t.gradientsBy(device, b, energy)
+}
+
+// gradientsBy is a session whose steps leave the gradients of a node by all parameters.
+func (t *training) gradientsBy(device tensor.Device, b *graph.Builder, of *graph.Node) (*graph.Session, error) {
+	parameters := b.Parameters()
+	for i, gradient := range b.Gradients(of, parameters...) {
+		b.Output("gradient "+parameters[i].Name(), gradient)
+	}
+	program, err := b.Compile()
+	if err != nil {
+		return nil, err
+	}
+	return program.Load(device, graph.LoadOptions{Seed: t.spec.Seed})
 }
 
 // gradientsOf shows each element of each parameter's gradient that a step has left.
