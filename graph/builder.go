@@ -1,6 +1,7 @@
 package graph
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/pkg/errors"
@@ -55,6 +56,7 @@ type Builder struct {
 	numbers                         map[string]int
 	serial                          uint64
 	streams                         uint16
+	applications                    []Application
 	updates                         []*Node
 	outputs                         []output
 	metrics                         []output
@@ -216,6 +218,9 @@ func (b *Builder) Apply(op Op, inputs ...*Node) *Node {
 	}
 	a.shape = shape
 	n := b.add(a, inputs)
+	if n != nil {
+		b.applications = append(b.applications, Application{Scope: a.scope, Op: op, Inputs: slices.Clone(inputs), Output: n})
+	}
 	if _, ok := op.(Updater); ok && n != nil {
 		b.updates = append(b.updates, n)
 	}
