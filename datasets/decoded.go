@@ -31,7 +31,8 @@ func newDecodedCache(t tree, options Options) (decodedCache, error) {
 	}
 	folder, err := options.cache()
 	if err != nil {
-		return decodedCache{}, errors.WithMessage(err, "datasets: decoded pictures are kept in a cache: name its folder or ask for none")
+		options.notKept(err)
+		return decodedCache{}, nil
 	}
 	root, err := filepath.Abs(t.root)
 	if err != nil {
@@ -39,6 +40,11 @@ func newDecodedCache(t tree, options Options) (decodedCache, error) {
 	}
 	place := sha256.Sum256(fmt.Appendf(nil, "%s\n%d %d %d", root, options.Channels, options.Height, options.Width))
 	return decodedCache{filepath.Join(folder, "decoded", hex.EncodeToString(place[:16])), t.key(options)}, nil
+}
+
+// notKept says that nothing is kept, where the user named no folder for it.
+func (o Options) notKept(err error) {
+	o.remark("decoded pictures are not kept, and the next start decodes them again: %v (XDG_CACHE_HOME names another cache folder)", err)
 }
 
 // key is the SHA-256 of what determines the images: the requested shape, and the names, classes,
@@ -97,9 +103,7 @@ func (c decodedCache) write(set *decodedSet) (err error) {
 	if c.path == "" {
 		return nil
 	}
-	defer func() {
-		err = errors.Wrap(err, "datasets: decoded pictures cannot be kept: name another cache folder, or ask for none")
-	}()
+	defer func() { err = errors.WithStack(err) }()
 	header, err := json.Marshal(set)
 	if err != nil {
 		return err

@@ -28,7 +28,10 @@ func openPictures(root string, options Options) (*Splits, error) {
 		// A folder that changed meanwhile no longer matches the key.
 		if again, err := scan(root); err == nil && again.key(options) == found.key(options) {
 			if err := cache.write(decoded); err != nil {
-				return nil, err
+				if options.Cache != "" {
+					return nil, errors.WithMessage(err, "datasets: decoded pictures cannot be kept: name another cache folder, or ask for none")
+				}
+				options.notKept(err)
 			}
 		}
 	}

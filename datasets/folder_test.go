@@ -228,6 +228,49 @@ func TestDecodedCache(t *testing.T) {
 	}
 }
 
+// Where nothing can be kept, a person is told, unless the program named the folder; no half file is
+// left.
+func TestDecodedCacheUnwritable(t *testing.T) {
+	root := flowers(t, 2, "train", "test")
+	file := filepath.Join(t.TempDir(), "file")
+	write(t, nil, file)
+	remarks := []string{}
+	options := Options{Offline: true, Remark: func(text string) { remarks = append(remarks, text) }}
+	for _, home := range []string{"", file} {
+		for _, name := range []string{"HOME", "XDG_CACHE_HOME", "LocalAppData"} {
+			t.Setenv(name, home)
+		}
+		remarks = nil
+		splits, err := Open(root, options)
+		if err != nil || splits.Train.Len() != 6 || len(remarks) != 1 {
+			t.Fatalf("home %q: %+v, %v, remarks %q", home, splits, err, remarks)
+		}
+		for _, part := range []string{"decoded pictures are not kept, and the next start decodes them again: ", "XDG_CACHE_HOME"} {
+			if !strings.Contains(remarks[0], part) {
+				t.Errorf("home %q: remark %q, want it to have %q", home, remarks[0], part)
+			}
+		}
+	}
+	options.Cache = file
+	_, err := Open(root, options)
+	wantError(t, err, "datasets: decoded pictures cannot be kept: name another cache folder, or ask for none: ")
+	options.Cache = t.TempDir()
+	found, err := scan(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cache, err := newDecodedCache(found, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, nil, cache.path, "in the way")
+	_, err = Open(root, options)
+	wantError(t, err, "datasets: decoded pictures cannot be kept")
+	if left, err := os.ReadDir(filepath.Dir(cache.path)); err != nil || len(left) != 1 {
+		t.Errorf("left %v, %v", left, err)
+	}
+}
+
 // A cancelled run ends with the context's error and keeps nothing.
 func TestFolderGivenUp(t *testing.T) {
 	root, options := flowers(t, 10, "train", "test"), alone(t)

@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -44,7 +45,8 @@ type Options struct {
 	Folder string
 
 	// Cache is the folder for downloads, each data set in its own folder, and for decoded images of
-	// folders of pictures, in "decoded". "" is the folder "pollen" in the user's cache folder.
+	// folders of pictures, in "decoded". "" is the folder "pollen" in the user's cache folder; if
+	// that cannot be written, images are not kept, and Remark is told.
 	Cache string
 
 	// NoCache neither keeps decoded images nor uses kept ones.
@@ -57,6 +59,9 @@ type Options struct {
 	// file's name, the bytes arrived and the total; while decoding pictures with the folder, the
 	// pictures done and the total.
 	Progress func(file string, done, total int64)
+
+	// Remark, if not nil, is told what a person should know about how the data were read.
+	Remark func(text string)
 
 	// Context ends downloads and the decoding of pictures when it is done. nil is
 	// context.Background().
@@ -82,6 +87,12 @@ type Options struct {
 	// MaxSkipped is the share of the pictures of a split that may be skipped
 	// because they cannot be read; 0 is 0.05, negative is none.
 	MaxSkipped float64
+}
+
+func (o Options) remark(format string, values ...any) {
+	if o.Remark != nil {
+		o.Remark(fmt.Sprintf(format, values...))
+	}
 }
 
 func (o Options) context() context.Context {

@@ -11,9 +11,16 @@ import (
 	"github.com/pollen-ml/pollen/internal/config"
 )
 
+// options say how data are read, and what a person is told of it.
+func (c *console) options(ctx context.Context, d config.Data) (datasets.Options, error) {
+	o, err := d.Options(ctx, c.reading())
+	o.Remark = func(text string) { c.remark("%s", text) }
+	return o, err
+}
+
 // openData opens all splits of data.
 func openData(ctx context.Context, d config.Data, c *console) (*datasets.Splits, error) {
-	o, err := d.Options(ctx, c.reading())
+	o, err := c.options(ctx, d)
 	if err != nil {
 		return nil, err
 	}
@@ -27,7 +34,7 @@ func openData(ctx context.Context, d config.Data, c *console) (*datasets.Splits,
 
 // loadTest loads the test images of a data set in the shape that a run takes.
 func loadTest(ctx context.Context, d config.Data, m pollen.Manifest, c *console) (*datasets.Dataset, error) {
-	o, err := d.Options(ctx, c.reading())
+	o, err := c.options(ctx, d)
 	if err != nil {
 		return nil, err
 	}
