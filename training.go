@@ -138,7 +138,7 @@ func (t *training) load(device tensor.Device) error {
 	end()
 	logits, loss, err := t.course.attach(t, b, in)
 	if err != nil {
-		return err
+		return Invalid{err} // such as a prior of a layer that the network lacks
 	}
 	if t.walk == nil {
 		b.Record(lossMetric, loss)
@@ -181,6 +181,9 @@ func (t *training) start() error {
 		return nil
 	}
 	from, err := Open(t.spec.Start)
+	if errors.As(err, new(*NotARun)) {
+		return Invalid{errors.WithMessage(err, "start")}
+	}
 	if err != nil {
 		return errors.WithMessage(err, "start")
 	}

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/pkg/errors"
 )
 
 // npyBytes writes an array as numpy.save does.
@@ -295,17 +296,22 @@ func TestOptionsErrors(t *testing.T) {
 	path := letterArrays(t)
 	for _, test := range []struct {
 		options Options
+		option  string
 		want    string
 	}{
-		{Options{Test: 1}, "Test is 1, want a share below 1"},
-		{Options{MaxSkipped: 1.5}, "MaxSkipped is 1.5"},
-		{Options{Height: 3}, "images of 3x0, want both sides or neither"},
-		{Options{Height: 257, Width: 3}, "want at most 4x256x256"},
-		{Options{Channels: 5}, "want at most 4x256x256"},
-		{Options{Classes: []string{"K"}}, `no class "K", want some of 0, 1, 2`},
-		{Options{WithoutClasses: numberNames(10)}, "no image of the classes"},
+		{Options{Test: 1}, "Test", "1, want a share below 1"},
+		{Options{MaxSkipped: 1.5}, "MaxSkipped", "1.5, want a share"},
+		{Options{Height: 3}, "Height", "images of 3x0, want both sides or neither"},
+		{Options{Height: 257, Width: 3}, "Height", "want at most 4x256x256"},
+		{Options{Channels: 5}, "Height", "want at most 4x256x256"},
+		{Options{Channels: 3, Classes: []string{"K"}}, "Classes", `no class "K", want some of 0, 1, 2`},
+		{Options{WithoutClasses: numberNames(10)}, "WithoutClasses", "no image of the classes"},
 	} {
 		_, err := Open(path, test.options)
-		wantError(t, err, "datasets: ", test.want)
+		wantError(t, err, "datasets: options: "+test.option+": ", test.want)
+		var invalid Invalid
+		if !errors.As(err, &invalid) || invalid.Option != test.option || strings.Contains(invalid.Problem, "datasets: ") {
+			t.Errorf("%+v: %#v", test.options, invalid)
+		}
 	}
 }

@@ -70,7 +70,10 @@ func chooseShape(paths []string, options Options) (shape, error) {
 		}
 		suggestShape(&wanted, infos)
 	}
-	return wanted, errors.WithMessage(checkShape(wanted.channels, wanted.height, wanted.width), "datasets")
+	if err := checkShape(wanted.channels, wanted.height, wanted.width); err != nil {
+		return wanted, invalid("Channels", "%v", err) // check has looked at the sides
+	}
+	return wanted, nil
 }
 
 // suggestShape fills in the channels and the sides that are 0. It is one channel if all pictures

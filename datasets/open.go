@@ -156,7 +156,7 @@ func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) 
 		var err error
 		splits.Train, *draw.part, err = splits.Train.Stratified(draw.share, options.Seed+uint64(seed))
 		if err != nil {
-			return nil, errors.WithMessagef(err, "datasets: options: %s (negative: no such split)", draw.name)
+			return nil, invalid(draw.name, "%v (negative: no such split)", err)
 		}
 	}
 	of := cmp.Or(splits.Train, splits.Test, splits.Validation)
@@ -200,12 +200,12 @@ func (o Options) apply(part **Dataset) (err error) {
 	}
 	if len(o.Classes) > 0 {
 		if *part, err = (*part).WithClasses(o.Classes...); err != nil {
-			return err
+			return invalid("Classes", "%v", err)
 		}
 	}
 	if len(o.WithoutClasses) > 0 {
 		if *part, err = (*part).WithoutClasses(o.WithoutClasses...); err != nil {
-			return err
+			return invalid("WithoutClasses", "%v", err)
 		}
 	}
 	*part, err = (*part).reshaped(o.Channels, o.Height, o.Width)
@@ -219,18 +219,17 @@ func (o Options) check() error {
 		value float64
 	}{{"Validation", o.Validation}, {"Test", o.Test}} {
 		if math.IsNaN(share.value) || share.value >= 1 {
-			return errors.Errorf("datasets: options: %s is %v, want a share below 1 (0: the usual one, negative: none)", share.name, share.value)
+			return invalid(share.name, "%v, want a share below 1 (0: the usual one, negative: none)", share.value)
 		}
 	}
 	if math.IsNaN(o.MaxSkipped) || o.MaxSkipped > 1 {
-		return errors.Errorf("datasets: options: MaxSkipped is %v, want a share of at most 1", o.MaxSkipped)
+		return invalid("MaxSkipped", "%v, want a share of at most 1", o.MaxSkipped)
 	}
 	if (o.Height == 0) != (o.Width == 0) || o.Height < 0 || o.Width < 0 {
-		return errors.Errorf("datasets: options: images of %dx%d, want both sides or neither", o.Height, o.Width)
+		return invalid("Height", "images of %dx%d, want both sides or neither", o.Height, o.Width)
 	}
 	if o.Channels < 0 || o.Channels > 4 || o.Height > MaxSide || o.Width > MaxSide {
-		return errors.Errorf("datasets: options: images of %dx%dx%d values, want at most 4x%dx%d",
-			o.Channels, o.Height, o.Width, MaxSide, MaxSide)
+		return invalid("Height", "images of %dx%dx%d values, want at most 4x%dx%d", o.Channels, o.Height, o.Width, MaxSide, MaxSide)
 	}
 	return nil
 }
@@ -249,8 +248,7 @@ func (d *Dataset) reshaped(channels, height, width int) (*Dataset, error) {
 		return d, nil
 	}
 	if channels != d.Channels && d.Channels != 1 && !(channels == 1 && d.Channels == 3) {
-		return nil, errors.Errorf("datasets: %s: images of %d channels, which cannot become %d: 1 becomes any, 3 become 1",
-			d.Name, d.Channels, channels)
+		return nil, invalid("Channels", "%s: images of %d channels, which cannot become %d: 1 becomes any, 3 become 1", d.Name, d.Channels, channels)
 	}
 	if err := checkMemory(d.Len(), shape{channels, height, width}); err != nil {
 		return nil, err

@@ -85,7 +85,7 @@ func TestScanErrors(t *testing.T) {
 	_, err := Open("no-such-folder", options)
 	wantError(t, err, `no data set "no-such-folder", want one of mnist`, "or the path of a folder or a file")
 	_, err = Open(dots(t, "a/1.png", "b/1.png"), options)
-	wantError(t, err, "datasets: options: Test (negative: no such split): ", "no class has two images")
+	wantError(t, err, "datasets: options: Test: dots: no class has two images, want some to draw from (negative: no such split)")
 	file := filepath.Join(t.TempDir(), "notes.txt")
 	write(t, []byte("x"), file)
 	_, err = Open(file, options)

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/pkg/errors"
@@ -31,6 +32,19 @@ type Options struct {
 	Report func(error)
 }
 
+// Invalid is the error of an option that makes no sense.
+type Invalid struct {
+	Option  string // the field of Options
+	Problem string // what was got, and what is wanted
+}
+
+// Error names the option.
+func (e Invalid) Error() string { return "serve: options: " + e.Option + ": " + e.Problem }
+
+func invalid(option, format string, values ...any) error {
+	return errors.WithStack(Invalid{option, fmt.Sprintf(format, values...)})
+}
+
 // resolve fills in defaults and refuses what makes no sense.
 func (o Options) resolve() (Options, error) {
 	for _, field := range []struct {
@@ -49,7 +63,7 @@ func (o Options) resolve() (Options, error) {
 			*field.value = field.standard
 		}
 		if *field.value < 1 || *field.value > field.most {
-			return o, errors.Errorf("serve: options: %s is %d, wants 1 to %d, or 0 for %d", field.name, *field.value, field.most, field.standard)
+			return o, invalid(field.name, "%d, wants 1 to %d", *field.value, field.most)
 		}
 	}
 	if o.Wait == 0 {
@@ -60,11 +74,11 @@ func (o Options) resolve() (Options, error) {
 	}
 	switch {
 	case o.Timeout < 0:
-		return o, errors.Errorf("serve: options: Timeout is %v, wants more than 0, or 0 for 20 s", o.Timeout)
+		return o, invalid("Timeout", "%v, wants more than 0", o.Timeout)
 	case o.MaxImages > o.Queue:
-		return o, errors.Errorf("serve: options: MaxImages is %d, wants at most the %d images of Queue", o.MaxImages, o.Queue)
+		return o, invalid("MaxImages", "%d, wants at most the %d images of Queue", o.MaxImages, o.Queue)
 	case o.MaxBody > o.Memory:
-		return o, errors.Errorf("serve: options: MaxBody is %d, wants at most the %d bytes of Memory", o.MaxBody, o.Memory)
+		return o, invalid("MaxBody", "%d, wants at most the %d bytes of all requests together", o.MaxBody, o.Memory)
 	}
 	if o.Report == nil {
 		o.Report = func(error) {}

@@ -117,7 +117,8 @@ func TestOptions(t *testing.T) {
 		"Batch": {Batch: -1}, "Queue": {Queue: -1}, "MaxImages": {MaxImages: 513}, "MaxBody": {MaxBody: 1 << 29},
 		"MaxPixels": {MaxPixels: 100_000_001}, "Memory": {Memory: -1}, "Timeout": {Timeout: -1},
 	} {
-		if _, err := New(theRun, o); err == nil || !strings.Contains(err.Error(), "serve: options: "+name) {
+		var invalid Invalid
+		if _, err := New(theRun, o); !errors.As(err, &invalid) || invalid.Option != name || !strings.HasPrefix(err.Error(), "serve: options: "+name+": ") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

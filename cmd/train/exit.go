@@ -3,14 +3,18 @@ package main
 import (
 	"context"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
 	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/interrupt"
+	"github.com/pollen-ml/pollen/serve"
 )
 
 // The exit codes. A program that a signal stopped has another one, see interrupt.Stop.
@@ -22,6 +26,14 @@ const (
 	exitDiskFull    = 5 // stopped before the disk was full; the run can go on
 	exitInterrupted = 130
 )
+
+// flagOf is the flag for a field of the libraries' options: max-body for MaxBody.
+func flagOf(field string) string {
+	if field == "Height" {
+		return "size"
+	}
+	return strings.ToLower(regexp.MustCompile("(.)([A-Z])").ReplaceAllString(field, "$1-$2"))
+}
 
 // exitCode says what went wrong with a command, if anything, and is the program's exit code.
 func exitCode(ctx context.Context, err error, command *cobra.Command, c *console) int {
@@ -39,12 +51,20 @@ func exitCode(ctx context.Context, err error, command *cobra.Command, c *console
 		return stop.ExitCode()
 	}
 	var (
+		data    datasets.Invalid
+		server  serve.Invalid
 		mistake config.Mistaken
 		invalid pollen.Invalid
 		damaged *pollen.Damaged
 		busy    *pollen.Busy
 		full    *pollen.DiskFull
 	)
+	if errors.As(err, &server) {
+		data = datasets.Invalid(server)
+	}
+	if data != (datasets.Invalid{}) || errors.As(err, &data) {
+		err = usage("train: %s: %s", flagOf(data.Option), data.Problem)
+	}
 	switch {
 	case errors.As(err, &mistake) || errors.As(err, &invalid):
 		c.remark("%v\nSee --help.", err)
