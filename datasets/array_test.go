@@ -302,8 +302,8 @@ func TestOptionsErrors(t *testing.T) {
 		{Options{Test: 1}, "Test", "1, want a share below 1"},
 		{Options{MaxSkipped: 1.5}, "MaxSkipped", "1.5, want a share"},
 		{Options{Height: 3}, "Height", "images of 3x0, want both sides or neither"},
-		{Options{Height: 257, Width: 3}, "Height", "want at most 4x256x256"},
-		{Options{Channels: 5}, "Height", "want at most 4x256x256"},
+		{Options{Height: 257, Width: 3}, "Height", "images of 257x3, want at most 256x256"},
+		{Options{Channels: 5}, "Channels", "5, want at most 4"},
 		{Options{Channels: 3, Classes: []string{"K"}}, "Classes", `no class "K", want some of 0, 1, 2`},
 		{Options{WithoutClasses: numberNames(10)}, "WithoutClasses", "no image of the classes"},
 	} {

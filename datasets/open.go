@@ -228,8 +228,11 @@ func (o Options) check() error {
 	if (o.Height == 0) != (o.Width == 0) || o.Height < 0 || o.Width < 0 {
 		return invalid("Height", "images of %dx%d, want both sides or neither", o.Height, o.Width)
 	}
-	if o.Channels < 0 || o.Channels > 4 || o.Height > MaxSide || o.Width > MaxSide {
-		return invalid("Height", "images of %dx%dx%d values, want at most 4x%dx%d", o.Channels, o.Height, o.Width, MaxSide, MaxSide)
+	if o.Height > MaxSide || o.Width > MaxSide {
+		return invalid("Height", "images of %dx%d, want at most %dx%d", o.Height, o.Width, MaxSide, MaxSide)
+	}
+	if o.Channels < 0 || o.Channels > 4 {
+		return invalid("Channels", "%d, want at most 4", o.Channels)
 	}
 	return nil
 }

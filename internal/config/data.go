@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -52,7 +53,8 @@ func (d *Data) Bind(f *pflag.FlagSet) {
 
 // BindSplits binds the flags that only data to train on have.
 func (d *Data) BindSplits(f *pflag.FlagSet) {
-	f.StringVar(&d.Size, "size", "", "size that images are scaled to, as 32 or 48x64 (default: their own, or 32 or 64)")
+	f.StringVar(&d.Size, "size", "",
+		fmt.Sprintf("size that images are scaled to, as 32 or 48x64, at most %[1]dx%[1]d\n(default: their own, or 32 or 64)", datasets.MaxSide))
 	f.IntVar(&d.Channels, "channels", 0, "1 for grey, 3 for colour (default: what the images have)")
 	f.Float64Var(&d.Validation, "validation", 0, "share of the training images that are held out for calibration, where the data have no such\n"+
 		"split (default 0.1 where they have no split at all, else none)")
