@@ -306,6 +306,8 @@ func TestOptionsErrors(t *testing.T) {
 		{Options{Channels: 5}, "Channels", "5, want at most 4"},
 		{Options{Channels: 3, Classes: []string{"K"}}, "Classes", `no class "K", want some of 0, 1, 2`},
 		{Options{WithoutClasses: numberNames(10)}, "WithoutClasses", "no image of the classes"},
+		{Options{Classes: []string{"0", "1"}, WithoutClasses: []string{"02"}}, "WithoutClasses", `"2" is not among the classes asked for, 0, 1`},
+		{Options{Classes: []string{"0", "1"}, WithoutClasses: []string{"x"}}, "WithoutClasses", `no class "x", want some of 0, 1`},
 	} {
 		_, err := Open(path, test.options)
 		wantError(t, err, "datasets: options: "+test.option+": ", test.want)

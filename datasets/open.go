@@ -5,6 +5,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -198,12 +199,16 @@ func (o Options) apply(part **Dataset) (err error) {
 	if *part == nil {
 		return nil
 	}
+	given := *part
 	if len(o.Classes) > 0 {
 		if *part, err = (*part).WithClasses(o.Classes...); err != nil {
 			return invalid("Classes", "%v", err)
 		}
 	}
 	if len(o.WithoutClasses) > 0 {
+		if other := missing(given.spelled(o.WithoutClasses), (*part).ClassNames); other != "" && slices.Contains(given.ClassNames, other) {
+			return invalid("WithoutClasses", "%q is not among the classes asked for, %s", other, abbreviated((*part).ClassNames))
+		}
 		if *part, err = (*part).WithoutClasses(o.WithoutClasses...); err != nil {
 			return invalid("WithoutClasses", "%v", err)
 		}
