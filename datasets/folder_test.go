@@ -74,6 +74,20 @@ func TestFolderWithSplits(t *testing.T) {
 	}
 }
 
+// Splits that the data have are not drawn anew; who asks for that is told.
+func TestSharesWithoutEffect(t *testing.T) {
+	options, remarks := alone(t), []string{}
+	options.Remark = func(text string) { remarks = append(remarks, text) }
+	options.Test, options.Validation = 0.5, 0.3
+	splits, err := Open(flowers(t, 4, "train", "test"), options)
+	if err != nil || splits.Test.Len() != 12 || splits.Validation.Len() != 3 {
+		t.Fatal(splits, err)
+	}
+	if want := "flowers has test images of its own: no others are held out, whatever share is asked for"; !slices.Equal(remarks, []string{want}) {
+		t.Errorf("remarks %q, want %q", remarks, want)
+	}
+}
+
 func TestFolderWithoutSplits(t *testing.T) {
 	root := flowers(t, 20, ".")
 	options := alone(t)

@@ -151,6 +151,10 @@ func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) 
 		share float64
 		name  string
 	}{{&splits.Test, test, "Test"}, {&splits.Validation, validation, "Validation"}} {
+		if *draw.part != nil && draw.share != 0 {
+			options.remark("%s has %s images of its own: no others are held out, whatever share is asked for",
+				(*draw.part).Name, strings.ToLower(draw.name))
+		}
 		if *draw.part != nil || draw.share <= 0 || splits.Train == nil {
 			continue
 		}

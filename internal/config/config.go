@@ -89,6 +89,8 @@ func KindOf(f *pflag.Flag) string {
 		return "an integer of at least 0"
 	case "float":
 		return "a number"
+	case "share":
+		return "a share below 1, or 0 for none"
 	case "float64Slice":
 		return "numbers, as in 0.1,0.2"
 	default:

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/spf13/pflag"
+
+	"github.com/pollen-ml/pollen"
 )
 
 func flags() (f *pflag.FlagSet, batch *int, model *string) {
@@ -23,6 +25,26 @@ func TestSet(t *testing.T) {
 	} {
 		if err := Set([]byte(text), f, nil); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.20q: error %v, want %q", text, err, want)
+		}
+	}
+}
+
+// A share of 0 is none, which is not the usual one; older runs wrote -1.
+func TestShare(t *testing.T) {
+	for text, want := range map[string]string{"0.25": "0.25", "0": "0", "-1": "0", "-0": "0"} {
+		d := DataOf(pollen.Manifest{Notes: map[string]string{"validation": text}})
+		notes := map[string]string{}
+		if d.Notes(notes); notes["validation"] != want || notes["test"] != "" {
+			t.Errorf("validation %s: notes %v, want %s", text, notes, want)
+		}
+		o, err := d.Options(t.Context(), nil)
+		if err != nil || o.Test != 0 || (o.Validation < 0) != (want == "0") {
+			t.Errorf("validation %s: %v for package datasets (%v)", text, o.Validation, err)
+		}
+	}
+	for _, text := range []string{"1", "NaN", "none", ""} {
+		if new(share).Set(text) == nil {
+			t.Errorf("share %q is accepted", text)
 		}
 	}
 }

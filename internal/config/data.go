@@ -37,7 +37,7 @@ func AsMistake(err error) error {
 type Data struct {
 	Name, Folder, Size, Classes, Without string // lists have commas
 	Channels                             int
-	Validation, Test                     float64 // shares that are held out
+	Validation, Test                     share
 }
 
 // BindDataFolder binds the flag of the folder with data sets.
@@ -56,9 +56,9 @@ func (d *Data) BindSplits(f *pflag.FlagSet) {
 	f.StringVar(&d.Size, "size", "",
 		fmt.Sprintf("size that images are scaled to, as 32 or 48x64, at most %[1]dx%[1]d\n(default: their own, or 32 or 64)", datasets.MaxSide))
 	f.IntVar(&d.Channels, "channels", 0, "1 for grey, 3 for colour (default: what the images have)")
-	f.Float64Var(&d.Validation, "validation", 0, "share of the training images that are held out for calibration, where the data have no such\n"+
-		"split (default 0.1 where they have no split at all, else none)")
-	f.Float64Var(&d.Test, "test", 0, "share of all images that are held out for scores, where the data have no such split\n"+
+	f.Var(&d.Validation, "validation", "share of the training images that are held out for calibration, where the data have no such\n"+
+		"split; 0 is none (default 0.1 where they have no split at all, else none)")
+	f.Var(&d.Test, "test", "share of all images that are held out for scores, where the data have no such split; 0 is none\n"+
 		"(default 0.2 where they have no split at all, else none)")
 	f.StringVar(&d.Classes, "classes", "", "train on these classes only, by name, as cat,dog")
 	f.StringVar(&d.Without, "without-classes", "", "hold these classes out: --out with the same data and --classes shows them as the unknown")
@@ -78,9 +78,13 @@ func (d *Data) Place() string {
 
 // Notes are the flags that were given, for a manifest.
 func (d *Data) Notes(into map[string]string) {
+	channels := ""
+	if d.Channels != 0 {
+		channels = strconv.Itoa(d.Channels)
+	}
 	for key, value := range map[string]string{
 		"data": d.Place(), "data-folder": d.Folder, "size": d.Size, "classes": d.Classes, "without-classes": d.Without,
-		"channels": orEmpty(float64(d.Channels)), "validation": orEmpty(d.Validation), "test": orEmpty(d.Test),
+		"channels": channels, "validation": d.Validation.String(), "test": d.Test.String(),
 	} {
 		if value != "" {
 			into[key] = value
@@ -88,12 +92,34 @@ func (d *Data) Notes(into map[string]string) {
 	}
 }
 
-func orEmpty(v float64) string {
-	if v == 0 {
+// share is the value of a flag: a share of the images that is held out. As in datasets.Options, 0
+// is what is usual, where the flag was not given, and -1 is none.
+type share float64
+
+// String is as Set reads it, "" where the flag was not given.
+func (s *share) String() string {
+	switch {
+	case *s == 0:
 		return ""
+	case *s < 0:
+		return "0"
 	}
-	return strconv.FormatFloat(v, 'g', -1, 64)
+	return strconv.FormatFloat(float64(*s), 'g', -1, 64)
 }
+
+// Set reads the flag. Runs that are older may have written a negative number for none.
+func (s *share) Set(text string) error {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil || !(v < 1) {
+		return errors.Errorf("share %q", text)
+	}
+	if *s = share(v); v <= 0 {
+		*s = -1
+	}
+	return nil
+}
+
+func (s *share) Type() string { return "share" }
 
 // Options are those of package datasets; progress, if not nil, is told what is read.
 func (d *Data) Options(ctx context.Context, progress func(file string, done, total int64)) (o datasets.Options, err error) {
@@ -103,7 +129,8 @@ func (d *Data) Options(ctx context.Context, progress func(file string, done, tot
 		}
 	}
 	o = datasets.Options{
-		Folder: d.Folder, Context: ctx, Channels: d.Channels, Validation: d.Validation, Test: d.Test, Progress: progress,
+		Folder: d.Folder, Context: ctx, Channels: d.Channels, Progress: progress,
+		Validation: float64(d.Validation), Test: float64(d.Test),
 		Classes: split(d.Classes), WithoutClasses: split(d.Without),
 	}
 	o.Height, o.Width, err = parseSize(d.Size)
@@ -159,14 +186,13 @@ func (d Data) In(folder string) Data {
 // DataOf are the flags that a run's data were opened by.
 func DataOf(m pollen.Manifest) Data {
 	n := m.Notes
-	number := func(name string) float64 {
-		v, _ := strconv.ParseFloat(n[name], 64) // what is not there is 0
-		return v
-	}
 	d := Data{
 		Name: n["data"], Folder: n["data-folder"], Size: n["size"], Classes: n["classes"], Without: n["without-classes"],
-		Channels: int(number("channels")), Validation: number("validation"), Test: number("test"),
 	}
+	// What is not there stays 0.
+	d.Channels, _ = strconv.Atoi(n["channels"])
+	_ = d.Validation.Set(n["validation"])
+	_ = d.Test.Set(n["test"])
 	if d.Name == "" {
 		d.Name = m.Data.Name
 	}
