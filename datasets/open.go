@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -145,6 +146,7 @@ func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) 
 			return nil, err
 		}
 	}
+	before := ""
 	// The second has another seed: the same order would draw the images next to the first.
 	for seed, draw := range []struct {
 		part  **Dataset
@@ -158,11 +160,12 @@ func finish(splits *Splits, options Options, keepMoments bool) (*Splits, error) 
 		if *draw.part != nil || draw.share <= 0 || splits.Train == nil {
 			continue
 		}
-		var err error
-		splits.Train, *draw.part, err = splits.Train.Stratified(draw.share, options.Seed+uint64(seed))
+		rest, part, err := splits.Train.Stratified(draw.share, options.Seed+uint64(seed))
 		if err != nil {
-			return nil, invalid(draw.name, "%v (negative: no such split)", err)
+			return nil, invalid(draw.name, "%v%s", err, before)
 		}
+		splits.Train, *draw.part = rest, part
+		before = fmt.Sprintf(" (the %s split was drawn before)", strings.ToLower(draw.name))
 	}
 	of := cmp.Or(splits.Train, splits.Test, splits.Validation)
 	mean, deviation := of.Mean, of.Deviation

@@ -95,7 +95,7 @@ func (d *Dataset) Stratified(share float64, seed uint64) (rest, part *Dataset, e
 		}
 	}
 	if len(taken) == 0 {
-		return nil, nil, errors.Errorf("datasets: %s: no class has two images, want some to draw from", d.Name)
+		return nil, nil, errors.Errorf("datasets: %s: classes have 1 image at most, want 2 to draw one from", d.Name)
 	}
 	return d.subset(kept), d.subset(taken), nil
 }

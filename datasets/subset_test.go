@@ -103,7 +103,7 @@ func TestStratified(t *testing.T) {
 		wantError(t, err, "want one inside (0, 1)")
 	}
 	_, _, err = numbered(t, 3, 3).Stratified(0.5, 0)
-	wantError(t, err, "no class has two images")
+	wantError(t, err, "classes have 1 image at most")
 	if rest, part, err = numbered(t, 5, 3).Stratified(0.01, 0); err != nil || part.Len() != 2 || rest.Len() != 3 {
 		t.Error("at least one of a class of two: ", err)
 	}

@@ -64,6 +64,9 @@ func exitCode(ctx context.Context, err error, command *cobra.Command, c *console
 	}
 	if data != (datasets.Invalid{}) || errors.As(err, &data) {
 		err = usage("train: %s: %s", flagOf(data.Option), data.Problem)
+		if data.Option == "Test" || data.Option == "Validation" {
+			err = usage("%v; --test 0 or --validation 0 holds nothing out", err)
+		}
 	}
 	switch {
 	case errors.As(err, &mistake) || errors.As(err, &invalid):
