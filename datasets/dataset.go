@@ -33,8 +33,8 @@ type Dataset struct {
 
 	Place string // where the files were found
 
-	// Skipped has the pictures that could not be read, each as "path: reason". A part drawn from a
-	// set has those of the whole set.
+	// Skipped has the pictures that were left out, each as "path: reason": that could not be read,
+	// or have no class. A part drawn from a set has those of the whole set.
 	Skipped []string
 }
 

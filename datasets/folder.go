@@ -16,6 +16,9 @@ func openPictures(root string, options Options) (*Splits, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(found.beside) > 0 {
+		options.remark("%s: not read, being beside the folders of the splits: %s", root, abbreviated(found.beside))
+	}
 	cache, err := newDecodedCache(found, options)
 	if err != nil {
 		return nil, err

@@ -88,6 +88,24 @@ func TestSharesWithoutEffect(t *testing.T) {
 	}
 }
 
+// What lies beside the folders of the splits is not read, which is said.
+func TestBesideSplits(t *testing.T) {
+	options, remarks := alone(t), []string{}
+	options.Remark = func(text string) { remarks = append(remarks, text) }
+	root := dots(t, "train/a/1.png", "test/a/1.png", "extra/1.png", "stray.png")
+	write(t, nil, root, "notes.txt")
+	for range 2 { // the second time from the cache
+		remarks = nil
+		splits, err := Open(root, options)
+		if err != nil || splits.Train.Len() != 1 {
+			t.Fatal(splits, err)
+		}
+		if want := root + ": not read, being beside the folders of the splits: extra, stray.png"; !slices.Equal(remarks, []string{want}) {
+			t.Errorf("remarks %q, want %q", remarks, want)
+		}
+	}
+}
+
 func TestFolderWithoutSplits(t *testing.T) {
 	root := flowers(t, 20, ".")
 	options := alone(t)
@@ -141,7 +159,7 @@ func TestFolderSkips(t *testing.T) {
 	}
 	options.MaxSkipped = -1
 	_, err := Open(root, options)
-	wantError(t, err, "datasets: "+root+": 1 of 91 pictures cannot be read, want at most 0 %", "moss/broken.png: PNG: ")
+	wantError(t, err, "datasets: "+root+": 1 of 91 pictures are left out, want at most 0 %", "moss/broken.png: PNG: ")
 	broken := t.TempDir()
 	if err := os.WriteFile(filepath.Join(broken, "a.png"), []byte("junk"), 0o644); err != nil {
 		t.Fatal(err)

@@ -223,5 +223,5 @@ func checkSkipped(subject string, skipped []string, kept int, options Options) e
 	if kept == 0 {
 		return errors.Errorf("datasets: %s: no picture can be read of %d. The first:\n  %s", subject, all, first)
 	}
-	return errors.Errorf("datasets: %s: %d of %d pictures cannot be read, want at most %g %%. The first:\n  %s", subject, len(skipped), all, 100*allowed, first)
+	return errors.Errorf("datasets: %s: %d of %d pictures are left out, want at most %g %%. The first:\n  %s", subject, len(skipped), all, 100*allowed, first)
 }

@@ -84,8 +84,8 @@ type Options struct {
 	// WithoutClasses of those to leave out; see Dataset.WithClasses.
 	Classes, WithoutClasses []string
 
-	// MaxSkipped is the share of the pictures of a split that may be skipped
-	// because they cannot be read; 0 is 0.05, negative is none.
+	// MaxSkipped is the share of the pictures of a split that may be left out, see Dataset.Skipped;
+	// 0 is 0.05, negative is none.
 	MaxSkipped float64
 }
 

@@ -31,6 +31,7 @@ type listing struct {
 type tree struct {
 	root   string
 	splits [3]*listing // by Split; only Train where the folder has no splits of its own
+	beside []string    // folders and pictures beside those of the splits, which are not read
 }
 
 // deepest bounds how deep folders are read: a link may lead back up.
@@ -61,6 +62,11 @@ func scan(root string) (tree, error) {
 				}
 				if found.splits[split], err = labelled(root, join(at, name)); err != nil {
 					return found, err
+				}
+			}
+			for _, entry := range entries {
+				if !slices.Contains(folders[:], entry.base()) && (entry.isFolder || isPicture(entry.name)) {
+					found.beside = append(found.beside, entry.base())
 				}
 			}
 			return found, found.checkClasses()

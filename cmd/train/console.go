@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -127,12 +128,17 @@ func (c *console) reading() func(file string, done, total int64) {
 	}
 }
 
-// skipped reports which files were left out.
+// skipped reports which files of a data set were left out. Splits that were drawn share them.
 func (c *console) skipped(splits ...*datasets.Dataset) {
+	name, left := "", []string{}
 	for _, data := range splits {
-		if data != nil && len(data.Skipped) > 0 {
-			c.remark("%s: %s could not be read and left out, first %s", data.Name, counted(len(data.Skipped), "file"), data.Skipped[0])
+		if data != nil {
+			name, left = data.Name, append(left, data.Skipped...)
 		}
+	}
+	slices.Sort(left)
+	if left = slices.Compact(left); len(left) > 0 {
+		c.remark("%s: %s left out, first %s", name, counted(len(left), "file"), left[0])
 	}
 }
 

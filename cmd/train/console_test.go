@@ -8,6 +8,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/progress"
 )
 
@@ -32,6 +33,16 @@ func TestLostResults(t *testing.T) {
 type lost struct{}
 
 func (lost) Write([]byte) (int, error) { return 0, errors.New("no room") }
+
+// Files that were left out are told once, also of a set whose splits were drawn.
+func TestSkipped(t *testing.T) {
+	c, _, remarks, _ := testConsole()
+	drawn := []string{"stray.png: is in no class folder", "a/1.png: PNG: unexpected EOF"}
+	c.skipped(&datasets.Dataset{Name: "dots", Skipped: drawn}, nil, &datasets.Dataset{Name: "dots", Skipped: drawn})
+	if want := "dots: 2 files left out, first a/1.png: PNG: unexpected EOF\n"; remarks.String() != want {
+		t.Errorf("%q, want %q", remarks, want)
+	}
+}
 
 func TestProgram(t *testing.T) {
 	for _, c := range []struct {
