@@ -13,6 +13,7 @@ type arrayPart struct {
 	images                  []byte // [N C H W]
 	channels, height, width int
 	labels                  []int32
+	headed                  bool // of CSV: a line of headings said which column the labels are
 }
 
 // arraySplits makes data sets from arrays. Without class names, the classes are 0, 1, ... up to the

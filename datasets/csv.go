@@ -85,20 +85,20 @@ func isCSVFolder(path string) bool {
 }
 
 // openCSVFolder opens a folder with a CSV file for each split.
-func openCSVFolder(path string, _ Options) (*Splits, error) {
+func openCSVFolder(path string, options Options) (*Splits, error) {
 	paths, err := csvFiles(onlyFolder(path))
 	if err != nil {
 		return nil, err
 	}
-	return openCSVFiles(path, paths)
+	return openCSVFiles(path, paths, options)
 }
 
 // openCSV opens one CSV file.
-func openCSV(path string, _ Options) (*Splits, error) {
-	return openCSVFiles(path, [3]string{Train: path})
+func openCSV(path string, options Options) (*Splits, error) {
+	return openCSVFiles(path, [3]string{Train: path}, options)
 }
 
-func openCSVFiles(path string, paths [3]string) (*Splits, error) {
+func openCSVFiles(path string, paths [3]string, options Options) (*Splits, error) {
 	var parts [3]*arrayPart
 	hashes := map[string]string{}
 	for split, file := range paths {
@@ -114,6 +114,9 @@ func openCSVFiles(path string, paths [3]string) (*Splits, error) {
 		opened.Close()
 		if err != nil {
 			return nil, err
+		}
+		if labels := parts[split].labels; !parts[split].headed {
+			options.remark("%s has no headings: its first column is taken as the label, with values from %d to %d", file, slices.Min(labels), slices.Max(labels))
 		}
 		hashes[filepath.Base(file)] = hex.EncodeToString(hash.Sum(nil))
 	}
@@ -134,7 +137,7 @@ func readCSV(path string, from io.Reader, limit int64) (*arrayPart, error) {
 	if err := r.start(); err != nil {
 		return nil, err
 	}
-	part := &arrayPart{channels: 1}
+	part := &arrayPart{channels: 1, headed: r.headed}
 	if r.pixels%3 == 0 && isSquare(r.pixels/3) {
 		part.channels = 3
 	} else if !isSquare(r.pixels) {

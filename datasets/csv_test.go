@@ -53,10 +53,16 @@ func TestCSV(t *testing.T) {
 			write(t, content, path)
 			options := alone(t)
 			options.Test, options.Validation = -1, -1
+			remark := ""
+			options.Remark = func(text string) { remark += text }
 			splits, err := Open(path, options)
 			if err != nil {
 				t.Errorf("%s, %s: %v", name, form, err)
 				continue
+			}
+			want := path + " has no headings: its first column is taken as the label, with values from 0 to 2"
+			if headed := strings.Contains(strings.ToLower(test.text), "label"); headed && remark != "" || !headed && remark != want {
+				t.Errorf("%s, %s: remark %q", name, form, remark)
 			}
 			d := splits.Train
 			if d.Name != "some" || d.Channels != test.channels || d.Height != 2 || d.Width != 2 || d.Classes != 3 || d.Hashes[form] != sha256Hex(content) {

@@ -66,9 +66,9 @@ func isFolder(path string) bool {
 //
 // A CSV file (.csv, .csv.gz) with a line for each image, a label from 0 on and the pixels from 0 to
 // 255 of an image as wide as it is high, in grey or with red, green and blue of each pixel in turn.
-// The label's column is the first, or the one headed label (or class, classid, category). Or a
-// folder with such files: train.csv, test.csv and val.csv, or names that end like these, as
-// mnist_train.csv does.
+// The label's column is the first, which Options.Remark is told, or the one headed label (or class,
+// classid, category). Or a folder with such files: train.csv, test.csv and val.csv, or names that
+// end like these, as mnist_train.csv does.
 func Open(name string, options Options) (*Splits, error) {
 	splits, err := open(name, options)
 	if err == nil && splits.Train == nil {
