@@ -75,4 +75,4 @@ func (e ELU) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	return b.Apply(op.ELU{Alpha: e.Alpha}, x)
 }
 
-func (e ELU) limits() []limit { return []limit{atLeast("Alpha", e.Alpha, 0)} }
+func (e ELU) limits() []limit { return []limit{ifGiven("Alpha", e.Alpha, 0)} }

@@ -46,6 +46,6 @@ func (c Conv2D) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 func (c Conv2D) limits() []limit {
 	return []limit{
 		atLeast("Filters", c.Filters, 1), atLeast("Kernel", c.Kernel, 1),
-		atLeast("Stride", c.Stride, 0), atLeast("Padding", c.Padding, 0), atLeast("Dilation", c.Dilation, 0),
+		ifGiven("Stride", c.Stride, 1), atLeast("Padding", c.Padding, 0), ifGiven("Dilation", c.Dilation, 1),
 	}
 }

@@ -29,4 +29,4 @@ func (d Dropout) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	return b.Apply(op.Dropout{Rate: d.Rate, Stream: stream}, x, b.Header())
 }
 
-func (d Dropout) limits() []limit { return []limit{{"Rate", d.Rate, 0, 1}} }
+func (d Dropout) limits() []limit { return []limit{{attribute: "Rate", value: d.Rate, below: 1}} }

@@ -14,19 +14,32 @@ type limit struct {
 	attribute    string // the field
 	value        float64
 	least, below float64
+	orElse       bool // 0 stands for another number where the attribute is left out
 }
 
 // limited is a layer or an initializer with attributes that can be wrong whatever its input.
 type limited interface{ limits() []limit }
 
 func atLeast[N int | float64](attribute string, value, least N) limit {
-	return limit{attribute, float64(value), float64(least), math.Inf(1)}
+	return limit{attribute: attribute, value: float64(value), least: float64(least), below: math.Inf(1)}
 }
 
-func (l limit) holds() bool { return l.value >= l.least && l.value < l.below }
+// ifGiven is the limit of an attribute that 0 leaves out.
+func ifGiven[N int | float64](attribute string, value, least N) limit {
+	l := atLeast(attribute, value, least)
+	l.orElse = true
+	return l
+}
+
+func (l limit) holds() bool {
+	return l.value >= l.least && l.value < l.below || l.orElse && l.value == 0
+}
 
 // String is "at least 0 and below 1".
 func (l limit) String() string {
+	if l.orElse && l.least == 0 {
+		return "more than 0"
+	}
 	if math.IsInf(l.below, 1) {
 		return fmt.Sprintf("at least %v", l.least)
 	}

@@ -33,7 +33,7 @@ func (f FilterResponseNorm) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 	return b.Apply(op.Threshold{}, y, b.Parameter(name+".threshold", nil, graph.ShapeOf(y)[1]))
 }
 
-func (f FilterResponseNorm) limits() []limit { return []limit{atLeast("Epsilon", f.Epsilon, 0)} }
+func (f FilterResponseNorm) limits() []limit { return []limit{ifGiven("Epsilon", f.Epsilon, 0)} }
 
 // GroupNorm standardises each group of channels of each image, then scales and shifts each channel,
 // see op.GroupNorm: x [B C H W], weight [C] from 1, bias [C] from 0 -> y [B C H W]. One group is
@@ -59,7 +59,7 @@ func (g GroupNorm) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
 }
 
 func (g GroupNorm) limits() []limit {
-	return []limit{atLeast("Groups", g.Groups, 1), atLeast("Epsilon", g.Epsilon, 0)}
+	return []limit{atLeast("Groups", g.Groups, 1), ifGiven("Epsilon", g.Epsilon, 0)}
 }
 
 // normalize applies a normalisation with a scale and a shift of each channel.

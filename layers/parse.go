@@ -35,7 +35,8 @@ const (
 //	- linear: {outputs: classes}
 //
 // The word classes stands for the number of classes, wherever a whole number can stand. An
-// attribute that is left out is the field's zero. Errors name the layer, the attribute, and the
+// attribute that is left out is the field's zero; where that stands for another number, as a
+// stride's does, a 0 that is given is an error. Errors name the layer, the attribute, and the
 // place in the file. Whether the layers fit together depends on the images: see Check.
 func Parse(content []byte, classes int) (Sequential, error) {
 	if classes < 1 {
@@ -204,7 +205,7 @@ func (r reader) limits(value any, key ast.Node, places map[string]ast.Node) erro
 		name := attributeName(l.attribute)
 		place, given := places[name]
 		switch {
-		case l.holds():
+		case l.holds() && !(given && l.orElse && l.value == 0):
 		case given:
 			return r.fail(tokenOf(place), "%s is %v, wants %s", name, l.value, l)
 		default:

@@ -20,7 +20,7 @@ func TestParse(t *testing.T) {
 		{"- conv2d: {filters: classes, kernel: 0x3}\n", Sequential{Conv2D{Filters: 43, Kernel: 3}}},
 		{"- conv2d:\n    filters: 2\n    kernel: 3\n    weight:\n      orthogonal:\n        gain: 2\n",
 			Sequential{Conv2D{Filters: 2, Kernel: 3, Weight: Orthogonal{2}}}},
-		{"[relu, {maxpool: {window: 2, stride: 0}}, {residual: {body: [relu]}}]",
+		{"[relu, {maxpool: {window: 2, padding: 0}}, {residual: {body: [relu]}}]",
 			Sequential{ReLU{}, MaxPool{Window: 2}, Residual{Body: Sequential{ReLU{}}}}},
 		{"- linear: {name: classes, outputs: 1}", Sequential{Linear{Name: "classes", Outputs: 1}}},
 		{everythingText, everything},
@@ -71,6 +71,12 @@ func TestParseErrors(t *testing.T) {
 			"there are he, lecun, glorot, orthogonal, normal, constant\n   1 | - linear: {outputs: 1, weight: hee}\n                                      ^"},
 		{"- linear: {outputs: 1, weight: {normal: {deviation: -1}}}", "layer 1 (linear): weight (normal): deviation is -1, wants at least 0\n" +
 			"   1 | - linear: {outputs: 1, weight: {normal: {deviation: -1}}}\n                                                           ^"},
+		{"- conv2d: {filters: 4, kernel: 3, stride: 0}", "layer 1 (conv2d): stride is 0, wants at least 1\n" +
+			"   1 | - conv2d: {filters: 4, kernel: 3, stride: 0}\n                                                 ^"},
+		{"- maxpool: {window: 2, stride: 0}", "layer 1 (maxpool): stride is 0, wants at least 1\n" +
+			"   1 | - maxpool: {window: 2, stride: 0}\n                                      ^"},
+		{"- frn: {epsilon: 0}", "layer 1 (frn): epsilon is 0, wants more than 0\n" +
+			"   1 | - frn: {epsilon: 0}\n                        ^"},
 		{"- dropout: {rate: 1}", "layer 1 (dropout): rate is 1, wants at least 0 and below 1\n   1 | - dropout: {rate: 1}\n                         ^"},
 		{"- dropout: {rate: '0.5'}", "layer 1 (dropout): rate is '0.5', wants a number\n   1 | - dropout: {rate: '0.5'}\n                         ^"},
 		{"- dropout: {rate: .inf}", "layer 1 (dropout): rate is .inf, wants a number\n   1 | - dropout: {rate: .inf}\n                         ^"},

@@ -52,8 +52,8 @@ func pool(b *graph.Builder, kind string, layer limited, sliding window, o graph.
 // poolLimits ensure that every window contains some of the image.
 func poolLimits(window, stride, padding int) []limit {
 	return []limit{
-		atLeast("Window", window, 1), atLeast("Stride", stride, 0),
-		{"Padding", float64(padding), 0, float64(window)},
+		atLeast("Window", window, 1), ifGiven("Stride", stride, 1),
+		{attribute: "Padding", value: float64(padding), below: float64(window)},
 	}
 }
 
