@@ -264,6 +264,10 @@ func printSummary(spec pollen.Spec, splits *datasets.Splits, c *console) error {
 	}
 	c.remark("%s, %d images of %dx%dx%d in %d classes%s", data.Name, data.Len(), data.Channels, data.Height, data.Width, data.Classes, first)
 	c.remark("held out: %s for scores, %s for calibration\n%v", imagesOf(splits.Test), imagesOf(splits.Validation), summary)
+	last := summary.Rows[len(summary.Rows)-1]
+	if slices.Contains([]string{"relu", "sigmoid", "softplus", "softsign", "tanh"}, last.Kind) {
+		c.remark("the last layer, %s, keeps logits within the range of %s: networks usually end in a linear layer", last.Name, last.Kind)
+	}
 	c.remark("%s", pollen.MethodText(spec.Method))
 	return nil
 }
