@@ -79,6 +79,14 @@ func TestWilson(t *testing.T) {
 	}
 }
 
+// The axes hold the whole of a bar: of 1 of 2 right, it begins at 0.09.
+func TestReliabilityLowest(t *testing.T) {
+	lowest, err := reliabilityLowest(diagram{"a", []evaluate.Bin{{}, {Count: 2, Confidence: 0.6, Accuracy: 0.5}, {Count: 9, Confidence: 0.9, Accuracy: 1}}})
+	if err != nil || math.Abs(lowest-0.0945) > 1e-4 {
+		t.Errorf("lowest %v, %v, want 0.0945", lowest, err)
+	}
+}
+
 func TestReliabilityRefuses(t *testing.T) {
 	good := []evaluate.Bin{{Count: 1, Confidence: 0.5, Accuracy: 1}}
 	for _, c := range []struct {

@@ -27,8 +27,8 @@ var markers = []draw.GlyphDrawer{
 
 // reliability draws accuracy against confidence, bin by bin, with the diagonal of perfect
 // calibration. A bar is the 95 % interval (Wilson 1927) of an accuracy measured on the bin's number
-// of examples; empty bins are left out. Both axes begin a little below the smallest value of
-// either.
+// of examples; empty bins are left out. Both axes begin a little below the smallest
+// confidence and the lowest end of a bar.
 func reliability(methods []diagram) (*Figure, error) {
 	names := make([]string, len(methods))
 	p := newPlot("confidence", "accuracy")
@@ -38,13 +38,11 @@ func reliability(methods []diagram) (*Figure, error) {
 	lowest := 1.0
 	for i, m := range methods {
 		names[i] = m.Method
-		points, err := reliabilityPoints(m)
+		least, err := reliabilityLowest(m)
 		if err != nil {
 			return nil, err
 		}
-		for _, point := range points {
-			lowest = min(lowest, point.X, point.Y)
-		}
+		lowest = min(lowest, least)
 		style := methodLine(i, 1.4)
 		style.Dashes = nil
 		var many, few plotter.XYs
@@ -83,23 +81,24 @@ func reliability(methods []diagram) (*Figure, error) {
 	return f, nil
 }
 
-// reliabilityPoints returns (confidence, accuracy) of the non-empty bins, of which there must be
-// one.
-func reliabilityPoints(m diagram) (plotter.XYs, error) {
-	var points plotter.XYs
+// reliabilityLowest returns the smallest number that is drawn of the non-empty bins, of which there
+// must be one.
+func reliabilityLowest(m diagram) (float64, error) {
+	lowest := math.Inf(1)
 	for i, b := range m.Bins {
 		if b.Count < 0 || !(b.Confidence >= 0 && b.Confidence <= 1+1e-4) || !(b.Accuracy >= 0 && b.Accuracy <= 1) {
-			return nil, errors.Errorf("report: reliability: %s: bin %d has %d examples, confidence %v and accuracy %v, want a count and two shares",
+			return 0, errors.Errorf("report: reliability: %s: bin %d has %d examples, confidence %v and accuracy %v, want a count and two shares",
 				m.Method, i, b.Count, b.Confidence, b.Accuracy)
 		}
 		if b.Count > 0 {
-			points = append(points, plotter.XY{X: b.Confidence, Y: b.Accuracy})
+			low, _ := wilson(b.Accuracy, b.Count) // below the accuracy
+			lowest = min(lowest, b.Confidence, low)
 		}
 	}
-	if len(points) == 0 {
-		return nil, errors.Errorf("report: reliability: %s: got %d bins without an example, want at least 1 with one", m.Method, len(m.Bins))
+	if math.IsInf(lowest, 1) {
+		return 0, errors.Errorf("report: reliability: %s: got %d bins without an example, want at least 1 with one", m.Method, len(m.Bins))
 	}
-	return points, nil
+	return lowest, nil
 }
 
 // wilson returns the 95 % interval of a share measured on count examples.
