@@ -211,9 +211,10 @@ b      0.7500                0.500  0.6250
 		{func() (*Table, error) {
 			return SeedsTable([]Subject{
 				{Name: "a", ButSeed: "A", Assessment: run(0.5)}, {Name: "alone", ButSeed: "B", Assessment: run(0.25)},
-				{Name: "b", ButSeed: "C", Assessment: run(0.25)}, {Name: "a2", ButSeed: "A", Assessment: run(0.75)},
+				{Name: "b", ButSeed: "C", Assessment: run(0.25)}, {Name: "a2", ButSeed: "A", Seed: 2, Assessment: run(0.75)},
 				{Name: "no kind", Assessment: run(0)}, {Name: "no kind either", Assessment: run(0)},
-				{Name: "a3", ButSeed: "A", Assessment: run(1)}, {Name: "b2", ButSeed: "C", Assessment: run(0.25)}, {Name: "a4", ButSeed: "A"},
+				{Name: "a again", ButSeed: "A", Assessment: run(0)}, {Name: "alone again", ButSeed: "B", Assessment: run(0)},
+				{Name: "a3", ButSeed: "A", Seed: 3, Assessment: run(1)}, {Name: "b2", ButSeed: "C", Seed: 7, Assessment: run(0.25)}, {Name: "a4", ButSeed: "A"},
 			})
 		}, `mean over seeds           a, 3 seeds       b, 2 seeds
 -----------------------------------------------------

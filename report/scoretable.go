@@ -99,13 +99,14 @@ func AgreementTable(subjects []Subject, against string) (*Table, error) {
 }
 
 // SeedsTable returns the table of scores of subjects that differ only in their seed: means with
-// their standard errors, a column for each group of two or more under the name of its first. It is
-// nil when there is no group.
+// their standard errors, a column for each group of two or more under the name of its first. Of a
+// seed only the first subject counts. It is nil when there is no group.
 func SeedsTable(subjects []Subject) (*Table, error) {
 	groups, names := map[string][]*evaluate.Assessment{}, map[string]string{}
 	var order []string
-	for _, s := range subjects {
-		if s.ButSeed == "" || s.Assessment == nil {
+	for i, s := range subjects {
+		again := func(t Subject) bool { return t.ButSeed == s.ButSeed && t.Seed == s.Seed && t.Assessment != nil }
+		if s.ButSeed == "" || s.Assessment == nil || slices.ContainsFunc(subjects[:i], again) {
 			continue
 		}
 		if groups[s.ButSeed] == nil {

@@ -13,9 +13,10 @@ import (
 // it is left out.
 type Subject struct {
 	Name string
-	// ButSeed is what the run is but for its seed: subjects with the same are a group, unless it is
+	// ButSeed is what the run is but for its Seed: subjects with the same are a group, unless it is
 	// empty.
 	ButSeed string
+	Seed    uint64
 	// Optimizer says that the run ends in one network, not in samples of a posterior.
 	Optimizer bool
 	// Assessment is nil for a run that was not assessed.

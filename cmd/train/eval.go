@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -88,6 +89,11 @@ func oodCommand(c *console) *cobra.Command {
 func wantRuns(command *cobra.Command, runs []string) error {
 	if len(runs) == 0 {
 		return usage("train: %s wants the folder of at least one run", command.Name())
+	}
+	for i, run := range runs {
+		if slices.ContainsFunc(runs[:i], func(other string) bool { return filepath.Clean(other) == filepath.Clean(run) }) {
+			return usage("train: %s is there twice", run)
+		}
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ func subjectsOf(runs []compared, in, out *datasets.Dataset) []report.Subject {
 	for _, r := range runs {
 		m := r.run.Manifest()
 		s := report.Subject{
-			Name: r.name, ButSeed: m.ButSeed(), Optimizer: pollen.IsOptimizer(m.Spec.Method), Assessment: r.assessment,
+			Name: r.name, ButSeed: m.ButSeed(), Seed: m.Spec.Seed, Optimizer: pollen.IsOptimizer(m.Spec.Method), Assessment: r.assessment,
 			InImages: picturesOf(in, m), OutImages: picturesOf(out, m),
 		}
 		if s.InImages != nil {
