@@ -16,6 +16,14 @@ type Invalid struct {
 // Error names the option.
 func (e Invalid) Error() string { return "datasets: options: " + e.Option + ": " + e.Problem }
 
+// NoClasses is the error of a folder in which nothing gives classes; ReadImages may read it.
+type NoClasses struct{ Folder string }
+
+// Error says what was looked for.
+func (e NoClasses) Error() string {
+	return "datasets: " + e.Folder + ": no class folders and no CSV file with a file and a class column, want a folder of pictures for each class"
+}
+
 func invalid(option, format string, values ...any) error {
 	return errors.WithStack(Invalid{option, strings.TrimPrefix(fmt.Sprintf(format, values...), "datasets: ")})
 }

@@ -263,8 +263,7 @@ func labelled(root, folder string) (*listing, error) {
 		}
 	}
 	if len(found.pictures) == 0 {
-		return nil, errors.Errorf("datasets: %s: no class folders and no CSV file with a file and a class column, "+
-			"want a folder of pictures for each class", place)
+		return nil, errors.WithStack(NoClasses{place})
 	}
 	slices.SortStableFunc(found.pictures, func(a, b picture) int { return compareClasses(a.class, b.class) })
 	return found, nil

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/pkg/errors"
 )
 
 // dots writes a picture of one pixel to each of the named files below a new
@@ -82,7 +83,11 @@ func TestScanErrors(t *testing.T) {
 		wantError(t, err, "datasets: "+root, test.want)
 	}
 	options := alone(t)
-	_, err := Open("no-such-folder", options)
+	_, err := Open(dots(t, "1.png"), options)
+	if flat := (NoClasses{}); !errors.As(err, &flat) || filepath.Base(flat.Folder) != "dots" {
+		t.Errorf("%v is no NoClasses of the folder", err)
+	}
+	_, err = Open("no-such-folder", options)
 	wantError(t, err, `no data set "no-such-folder", want one of mnist`, "or the path of a folder or a file")
 	_, err = Open(dots(t, "a/1.png", "b/1.png"), options)
 	wantError(t, err, "datasets: options: Test: dots: classes have 1 image at most, want 2 to draw one from")

@@ -3,7 +3,9 @@ package main
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 
+	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
 
 	"github.com/pollen-ml/pollen"
@@ -32,8 +34,9 @@ func openData(ctx context.Context, d config.Data, c *console) (*datasets.Splits,
 	return splits, nil
 }
 
-// loadTest loads the test images of a data set in the shape that a run takes.
-func loadTest(ctx context.Context, d config.Data, m pollen.Manifest, c *console) (*datasets.Dataset, error) {
+// loadTest loads the test images of a data set in the shape that a run takes. Those of another kind
+// than the run's need no classes.
+func loadTest(ctx context.Context, d config.Data, m pollen.Manifest, other bool, c *console) (*datasets.Dataset, error) {
 	o, err := c.options(ctx, d)
 	if err != nil {
 		return nil, err
@@ -45,6 +48,12 @@ func loadTest(ctx context.Context, d config.Data, m pollen.Manifest, c *console)
 		o = shaped
 	}
 	data, err := datasets.Load(d.Name, datasets.Test, o)
+	var flat datasets.NoClasses
+	if errors.As(err, &flat) && other && d.Classes == "" {
+		if data, err = datasets.ReadImages([]string{flat.Folder}, shaped); err == nil {
+			data.Name = filepath.Base(flat.Folder)
+		}
+	}
 	if err == nil && (data.Height != shaped.Height || data.Width != shaped.Width || data.Channels != shaped.Channels) {
 		data, err = datasets.Load(d.Name, datasets.Test, shaped) // pictures of other sizes came since
 	}

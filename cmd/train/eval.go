@@ -146,11 +146,11 @@ func (s *scoring) open(ctx context.Context, folders []string, c *console) (o ope
 		}
 	}
 	m := o.runs[0].run.Manifest()
-	if o.in, err = loadTest(ctx, kind, m, c); err != nil {
+	if o.in, err = loadTest(ctx, kind, m, false, c); err != nil {
 		return o, err
 	}
 	if s.other != "" {
-		if o.out, err = loadTest(ctx, other, m, c); err != nil {
+		if o.out, err = loadTest(ctx, other, m, true, c); err != nil {
 			return o, err
 		}
 		if o.out.Name == o.in.Name { // its other classes, or data from elsewhere
