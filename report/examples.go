@@ -159,6 +159,9 @@ func exampleNumbers(p *evaluate.Predictions) []int {
 func tileOf(subjects []Subject, of func(Subject) *evaluate.Predictions, pictures *Pictures, i int) tile {
 	p := of(subjects[0])
 	t := tile{Group: p.Name, Title: fmt.Sprintf("number %d", i+1), Image: pictures.picture(i)}
+	if i < len(pictures.Names) {
+		t.Title = pictures.Names[i]
+	}
 	if p.Labels != nil {
 		t.Title = pictures.className(int(p.Labels[i]))
 	}

@@ -3,7 +3,9 @@ package report
 import (
 	"image"
 	"image/color"
+	"path/filepath"
 	"strconv"
+	"strings"
 
 	"github.com/pkg/errors"
 	"golang.org/x/image/draw"
@@ -20,6 +22,32 @@ type Pictures struct {
 	// ClassNames has a name for each class, for In those that were learnt. Classes without a name
 	// are shown by number.
 	ClassNames []string
+	// Names are those of the images, shown where their classes are unknown; without, they are
+	// numbered.
+	Names []string
+}
+
+// ShortNames are the shortest ends of the paths of files that tell them apart.
+func ShortNames(paths []string) []string {
+	names := make([]string, len(paths))
+	for i, path := range paths {
+		names[i] = filepath.Base(path)
+	}
+	for longer := true; longer; {
+		longer = false
+		often := map[string]int{}
+		for _, name := range names {
+			often[name]++
+		}
+		for i, path := range paths {
+			if often[names[i]] > 1 && len(names[i]) < len(path) {
+				longer = true
+				folder := path[:len(path)-len(names[i])-1]
+				names[i] = path[strings.LastIndexByte(folder, filepath.Separator)+1:]
+			}
+		}
+	}
+	return names
 }
 
 // Len returns N.

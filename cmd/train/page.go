@@ -36,7 +36,7 @@ func picturesOf(d *datasets.Dataset, m pollen.Manifest) *report.Pictures {
 	}
 	return &report.Pictures{
 		Pixels: d.Images, Channels: d.Channels, Height: d.Height, Width: d.Width, ClassNames: d.ClassNames,
-		Ink: d.Channels == 1 && m.Data.Mean[0] < 0.5 && d.Files == nil,
+		Names: report.ShortNames(d.Files), Ink: d.Channels == 1 && m.Data.Mean[0] < 0.5 && d.Files == nil,
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"math"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -205,7 +204,12 @@ func answerTable(answers []pollen.Answer) (*report.Table, error) {
 	table := report.NewTable("picture", report.Column{Title: "class"}, report.Column{Title: "confidence", Format: "%.3f"},
 		report.Column{Title: "entropy", Format: "%.3f"}, report.Column{Title: "mutual information", Format: "%.3f"},
 		report.Column{Title: "plausible"}, report.Column{Title: "familiar"})
-	for _, a := range answers {
+	files := make([]string, len(answers))
+	for i, a := range answers {
+		files[i] = a.File
+	}
+	names := report.ShortNames(files)
+	for i, a := range answers {
 		plausible, familiar := "-", "-"
 		if a.Set != nil {
 			plausible = plausibleText(a.Set)
@@ -213,7 +217,7 @@ func answerTable(answers []pollen.Answer) (*report.Table, error) {
 		if a.Familiar != nil {
 			familiar = map[bool]string{true: "yes", false: "no"}[*a.Familiar]
 		}
-		if err := table.Add(filepath.Base(a.File), a.Class, a.Confidence, a.Entropy, a.MutualInformation, plausible, familiar); err != nil {
+		if err := table.Add(names[i], a.Class, a.Confidence, a.Entropy, a.MutualInformation, plausible, familiar); err != nil {
 			return nil, err
 		}
 	}
