@@ -69,7 +69,5 @@
 //
 // Open's comment lists the arrays and archives it reads.
 //
-// A new format is one file with a function that reads it, and one row in the
-// table of formats in open.go; a new format of pictures is one row in
-// picture.go.
+// A new format is a row of the table in open.go; one of pictures, in picture.go.
 package datasets

@@ -65,7 +65,7 @@ func scan(root string) (tree, error) {
 				}
 			}
 			for _, entry := range entries {
-				if !slices.Contains(folders[:], entry.base()) && (entry.isFolder || isPicture(entry.name)) {
+				if !slices.Contains(folders[:], entry.base()) && (entry.isFolder || IsPicture(entry.name)) {
 					found.beside = append(found.beside, entry.base())
 				}
 			}
@@ -190,7 +190,7 @@ func only(root, folder string, entries []folderEntry) (string, error) {
 	for _, entry := range entries {
 		if entry.isFolder {
 			folders = append(folders, entry.name)
-		} else if isPicture(entry.name) {
+		} else if IsPicture(entry.name) {
 			return "", nil
 		}
 	}
@@ -206,7 +206,7 @@ func only(root, folder string, entries []folderEntry) (string, error) {
 		return folders[0], err
 	}
 	for _, entry := range inside {
-		if !entry.isFolder && isPicture(entry.name) {
+		if !entry.isFolder && IsPicture(entry.name) {
 			return "", nil // the folder is the only class
 		}
 	}
@@ -243,7 +243,7 @@ func labelled(root, folder string) (*listing, error) {
 	owners := map[string]string{}
 	for _, entry := range entries {
 		if !entry.isFolder {
-			if isPicture(entry.name) {
+			if IsPicture(entry.name) {
 				found.skipped = append(found.skipped, entry.name+": is in no class folder")
 			}
 			continue
@@ -288,7 +288,7 @@ func walk(pictures []picture, root, folder, class string, depth int) ([]picture,
 	for _, entry := range entries {
 		if err == nil && entry.isFolder {
 			pictures, err = walk(pictures, root, entry.name, class, depth+1)
-		} else if isPicture(entry.name) {
+		} else if IsPicture(entry.name) {
 			pictures = append(pictures, entry.picture(class))
 		}
 	}

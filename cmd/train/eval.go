@@ -200,6 +200,9 @@ func (s *scoring) kind(runs []compared) (config.Data, error) {
 
 // run scores runs, and how they tell apart another data set, if any.
 func (s *scoring) run(ctx context.Context, folders []string, c *console) error {
+	if err := config.CheckPage(s.page); err != nil {
+		return err
+	}
 	o, err := s.open(ctx, folders, c)
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pollen-ml/pollen"
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/npz"
 	"github.com/pollen-ml/pollen/report"
 )
@@ -61,6 +62,9 @@ func predictCommand(c *console) *cobra.Command {
 func (p *predicting) run(ctx context.Context, folder string, paths []string, c *console) error {
 	if p.json && p.csv {
 		return usage("train: json and csv: wants one of them")
+	}
+	if err := config.CheckPage(p.page, paths...); err != nil {
+		return err
 	}
 	run, err := pollen.Open(folder, append(withDamaged(p.withoutDamaged), pollen.WithLevel(p.level), pollen.WithFamiliarRate(p.familiar),
 		pollen.WithObserver(c.observer("predict")))...)
