@@ -3,9 +3,7 @@ package main
 import (
 	"context"
 	"path/filepath"
-	"regexp"
 	"slices"
-	"strings"
 
 	"github.com/pkg/errors"
 	"github.com/spf13/cobra"
@@ -26,14 +24,6 @@ const (
 	exitDiskFull    = 5 // stopped before the disk was full; the run can go on
 	exitInterrupted = 130
 )
-
-// flagOf is the flag for a field of the libraries' options: max-body for MaxBody.
-func flagOf(field string) string {
-	if field == "Height" {
-		return "size"
-	}
-	return strings.ToLower(regexp.MustCompile("(.)([A-Z])").ReplaceAllString(field, "$1-$2"))
-}
 
 // exitCode says what went wrong with a command, if anything, and is the program's exit code.
 func exitCode(ctx context.Context, err error, command *cobra.Command, c *console) int {
@@ -63,7 +53,7 @@ func exitCode(ctx context.Context, err error, command *cobra.Command, c *console
 		data = datasets.Invalid(server)
 	}
 	if data != (datasets.Invalid{}) || errors.As(err, &data) {
-		err = usage("train: %s: %s", flagOf(data.Option), data.Problem)
+		err = usage("train: %s: %s", config.FlagOf(data.Option), data.Problem)
 		if data.Option == "Test" || data.Option == "Validation" {
 			err = usage("%v; --test 0 or --validation 0 holds nothing out", err)
 		}

@@ -8,7 +8,6 @@ package main
 import (
 	"context"
 	"os"
-	"slices"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -86,20 +85,10 @@ writes in the folder; 5 stopped before the disk was full; 128 and a signal's num
 	for _, command := range append(root.Commands(), root) {
 		command.Flags().SortFlags = false
 		if command.Name() == "serve" {
-			command.PreRunE = refuseZeros
+			command.PreRunE = func(command *cobra.Command, _ []string) error { return config.RefuseZeros(command.Flags()) }
 		}
 	}
 	return root
-}
-
-// refuseZeros refuses a 0 for those flags of serve where package serve takes 0 for another number.
-func refuseZeros(command *cobra.Command, _ []string) (err error) {
-	command.Flags().Visit(func(f *pflag.Flag) {
-		if zero := f.Value.String(); slices.Contains([]string{"batch", "max-body", "max-pixels", "timeout"}, f.Name) && (zero == "0" || zero == "0s") {
-			err = usage("train: %s: %s, wants more than 0", f.Name, zero)
-		}
-	})
-	return err
 }
 
 func commandNames(root *cobra.Command) []string {
