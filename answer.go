@@ -3,6 +3,7 @@ package pollen
 import (
 	"context"
 	"encoding/csv"
+	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -25,14 +26,30 @@ type Answer struct {
 	Probabilities     []float64 `json:"probabilities,omitempty"` // by class
 
 	// Set holds the plausible classes, the most probable first: it has the true one with the
-	// probability of WithLevel, for images like those of the calibration. It may be empty; it is
-	// nil, and not in the JSON, without a calibration on enough images for that level.
+	// probability of WithLevel, for images like those of the calibration. It may be empty.
 	Set []string `json:"set,omitzero"`
-	// Familiar means like the images trained on, of which the share of WithFamiliarRate is; nil
-	// likewise.
+	// Familiar means like the images trained on, of which the share of WithFamiliarRate is.
 	Familiar *bool `json:"familiar,omitzero"`
-	// Calibrated says that both are there.
+	// Calibrated says that both are there; nil is what too few held-out images cannot tell.
 	Calibrated bool `json:"calibrated"`
+}
+
+// String is the answer in words.
+func (a Answer) String() string {
+	text := fmt.Sprintf("%s (%.2f)", a.Class, a.Confidence)
+	if a.File != "" {
+		text = a.File + ": " + text
+	}
+	switch {
+	case len(a.Set) > 0:
+		text += " of " + strings.Join(a.Set, ", ")
+	case a.Set != nil:
+		text += "; no class is plausible"
+	}
+	if a.Familiar != nil && !*a.Familiar {
+		text += "; unfamiliar"
+	}
+	return text
 }
 
 // Predict answers for each image of a data set, in order. The images must have the size and

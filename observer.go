@@ -4,7 +4,7 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
-// Observer follows a run, called from one goroutine at a time. It does not affect the run.
+// Observer follows a run, from one goroutine at a time. It changes nothing in it.
 type Observer func(Event)
 
 // Event is what an Observer gets after each window of steps of a fit and each sample of a
@@ -22,7 +22,7 @@ type Event struct {
 	Remark string // what a person should know, if anything; the numbers above are then 0
 }
 
-// Option sets how a call is done and who watches; none affects a run's samples.
+// Option sets how a call is done and who watches: samples are the same.
 type Option func(*environment)
 
 // environment holds what options set.

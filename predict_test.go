@@ -363,3 +363,15 @@ func TestAssess(t *testing.T) {
 		t.Errorf("%s, and opened again %s", a, again)
 	}
 }
+
+func TestAnswerInWords(t *testing.T) {
+	for want, a := range map[string]Answer{
+		"rose (0.61)":                       {Class: "rose", Confidence: 0.612},
+		"a.png: rose (0.61) of rose, tulip": {File: "a.png", Class: "rose", Confidence: 0.61, Set: []string{"rose", "tulip"}, Familiar: new(true)},
+		"a.png: rose (0.61); no class is plausible; unfamiliar": {File: "a.png", Class: "rose", Confidence: 0.61, Set: []string{}, Familiar: new(false)},
+	} {
+		if got := a.String(); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

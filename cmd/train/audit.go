@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -14,15 +13,8 @@ import (
 	"github.com/pollen-ml/pollen/report"
 )
 
-// auditFlags are the settings of a published program. Those not given are nil.
-type auditFlags struct {
-	rate, noise, weightDecay *float64
-	dataSize, batch          *int
-	convention               string
-}
-
 func auditCommand(c *console) *cobra.Command {
-	var flags auditFlags
+	var settings diagnostics.Audit
 	command := &cobra.Command{
 		Use:   "audit",
 		Short: "compute the temperature that published settings sample at",
@@ -37,14 +29,17 @@ a batch; welling-teh, the sum over all data, and the rate is epsilon, of which h
   train audit --rate 0.01 --noise 0.001414 --data-size 60000 --weight-decay 1e-5`,
 		Args: noArguments,
 	}
-	flags.bind(command.Flags())
-	command.RunE = func(command *cobra.Command, _ []string) error {
-		if command.Flags().NFlag() == 0 {
+	f := command.Flags()
+	bindAudit(f, &settings)
+	command.RunE = func(*cobra.Command, []string) error {
+		if f.NFlag() == 0 {
 			return printPublished(c)
 		}
-		settings, err := flags.settings()
-		if err != nil {
-			return err
+		if !f.Changed("rate") || !f.Changed("noise") || !f.Changed("data-size") {
+			return usage("train: audit wants --rate, --noise and --data-size, or no flags for the published settings")
+		}
+		if err := settings.Validate(); err != nil {
+			return config.AsMistake(err)
 		}
 		printAudit(settings, c)
 		return nil
@@ -52,31 +47,18 @@ a batch; welling-teh, the sum over all data, and the rate is epsilon, of which h
 	return command
 }
 
-func (a *auditFlags) bind(f *pflag.FlagSet) {
-	names := make([]string, 0, len(diagnostics.StepConventions()))
+// bindAudit binds the settings of a program.
+func bindAudit(f *pflag.FlagSet, settings *diagnostics.Audit) {
+	var names []string
 	for _, convention := range diagnostics.StepConventions() {
 		names = append(names, string(convention))
 	}
-	optional(f, &a.rate, "float", parseFloat, "rate", "learning rate, or epsilon")
-	optional(f, &a.noise, "float", parseFloat, "noise", "standard deviation of the noise a step adds to each parameter")
-	optional(f, &a.dataSize, "int", strconv.Atoi, "data-size", "examples in the data set, N")
-	f.StringVar(&a.convention, "convention", string(diagnostics.MeanLoss), "what the rate multiplies: "+strings.Join(names, ", "))
-	optional(f, &a.batch, "int", strconv.Atoi, "batch", "examples per minibatch (batch-sum only)")
-	optional(f, &a.weightDecay, "float", parseFloat, "weight-decay", "what multiplies theta beside the gradient (default 0)")
-}
-
-func (a *auditFlags) settings() (diagnostics.Audit, error) {
-	if a.rate == nil || a.noise == nil || a.dataSize == nil {
-		return diagnostics.Audit{}, usage("train: audit wants --rate, --noise and --data-size, or no flags for the published settings")
-	}
-	settings := diagnostics.Audit{Rate: *a.rate, Noise: *a.noise, DataSize: *a.dataSize, Convention: diagnostics.StepConvention(a.convention)}
-	if a.batch != nil {
-		settings.BatchSize = *a.batch
-	}
-	if a.weightDecay != nil {
-		settings.WeightDecay = *a.weightDecay
-	}
-	return settings, config.AsMistake(settings.Validate())
+	f.Float64Var(&settings.Rate, "rate", 0, "learning rate, or epsilon")
+	f.Float64Var(&settings.Noise, "noise", 0, "standard deviation of the noise a step adds to each parameter")
+	f.IntVar(&settings.DataSize, "data-size", 0, "examples in the data set, N")
+	f.StringVar((*string)(&settings.Convention), "convention", string(diagnostics.MeanLoss), "what the rate multiplies: "+strings.Join(names, ", "))
+	f.IntVar(&settings.BatchSize, "batch", 0, "examples per minibatch (batch-sum only)")
+	f.Float64Var(&settings.WeightDecay, "weight-decay", 0, "what multiplies theta beside the gradient")
 }
 
 // printAudit prints what settings amount to, and explains it.
@@ -119,31 +101,3 @@ func printPublished(c *console) error {
 	}
 	return nil
 }
-
-// optionalValue is a flag that distinguishes absence from any value.
-type optionalValue[T any] struct {
-	to    **T
-	parse func(string) (T, error)
-	kind  string
-}
-
-func optional[T any](f *pflag.FlagSet, to **T, kind string, parse func(string) (T, error), name, usage string) {
-	f.Var(optionalValue[T]{to, parse, kind}, name, usage)
-}
-
-func parseFloat(s string) (float64, error) { return strconv.ParseFloat(s, 64) }
-
-func (v optionalValue[T]) String() string {
-	if v.to == nil || *v.to == nil {
-		return ""
-	}
-	return fmt.Sprint(**v.to)
-}
-
-func (v optionalValue[T]) Set(s string) error {
-	value, err := v.parse(s)
-	*v.to = &value
-	return err
-}
-
-func (v optionalValue[T]) Type() string { return v.kind }

@@ -9,10 +9,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pollen-ml/pollen"
-	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/interrupt"
-	"github.com/pollen-ml/pollen/serve"
 )
 
 // The exit codes. A program that a signal stopped has another one, see interrupt.Stop.
@@ -40,24 +38,14 @@ func exitCode(ctx context.Context, err error, command *cobra.Command, c *console
 		}
 		return stop.ExitCode()
 	}
+	err = config.AsUsage(err)
 	var (
-		data    datasets.Invalid
-		server  serve.Invalid
 		mistake config.Mistaken
 		invalid pollen.Invalid
 		damaged *pollen.Damaged
 		busy    *pollen.Busy
 		full    *pollen.DiskFull
 	)
-	if errors.As(err, &server) {
-		data = datasets.Invalid(server)
-	}
-	if data != (datasets.Invalid{}) || errors.As(err, &data) {
-		err = usage("train: %s: %s", config.FlagOf(data.Option), data.Problem)
-		if data.Option == "Test" || data.Option == "Validation" {
-			err = usage("%v; --test 0 or --validation 0 holds nothing out", err)
-		}
-	}
 	switch {
 	case errors.As(err, &mistake) || errors.As(err, &invalid):
 		c.remark("%v\nSee --help.", err)

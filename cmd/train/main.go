@@ -84,9 +84,6 @@ writes in the folder; 5 stopped before the disk was full; 128 and a signal's num
 	}
 	for _, command := range append(root.Commands(), root) {
 		command.Flags().SortFlags = false
-		if command.Name() == "serve" {
-			command.PreRunE = func(command *cobra.Command, _ []string) error { return config.RefuseZeros(command.Flags()) }
-		}
 	}
 	return root
 }

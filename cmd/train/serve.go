@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/serve"
 )
 
@@ -34,6 +35,9 @@ func serveCommand(c *console) *cobra.Command {
 			return nil
 		},
 		RunE: func(command *cobra.Command, arguments []string) error {
+			if err := config.RefuseZeros(command.Flags()); err != nil {
+				return err
+			}
 			return s.run(command.Context(), arguments[0], c)
 		},
 	}

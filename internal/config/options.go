@@ -5,12 +5,30 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/pkg/errors"
 	"github.com/spf13/pflag"
+
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/serve"
 )
 
-// FlagOf is the flag for a field of the options of packages datasets and serve: max-body for
-// MaxBody.
-func FlagOf(field string) string {
+// AsUsage is an error by its flag where the libraries' options are wrong; others stay as they are.
+func AsUsage(err error) error {
+	var option datasets.Invalid
+	if server := (serve.Invalid{}); errors.As(err, &server) {
+		option = datasets.Invalid(server)
+	} else if !errors.As(err, &option) {
+		return err
+	}
+	err = Mistake("train: %s: %s", flagOf(option.Option), option.Problem)
+	if option.Option == "Test" || option.Option == "Validation" {
+		err = Mistake("%v; --test 0 or --validation 0 holds nothing out", err)
+	}
+	return err
+}
+
+// flagOf is the flag for a field of options: max-body for MaxBody.
+func flagOf(field string) string {
 	if field == "Height" {
 		return "size"
 	}
