@@ -49,14 +49,11 @@ a batch; welling-teh, the sum over all data, and the rate is epsilon, of which h
 
 // bindAudit binds the settings of a program.
 func bindAudit(f *pflag.FlagSet, settings *diagnostics.Audit) {
-	var names []string
-	for _, convention := range diagnostics.StepConventions() {
-		names = append(names, string(convention))
-	}
+	names := strings.Trim(fmt.Sprint(diagnostics.StepConventions()), "[]")
 	f.Float64Var(&settings.Rate, "rate", 0, "learning rate, or epsilon")
 	f.Float64Var(&settings.Noise, "noise", 0, "standard deviation of the noise a step adds to each parameter")
 	f.IntVar(&settings.DataSize, "data-size", 0, "examples in the data set, N")
-	f.StringVar((*string)(&settings.Convention), "convention", string(diagnostics.MeanLoss), "what the rate multiplies: "+strings.Join(names, ", "))
+	f.StringVar((*string)(&settings.Convention), "convention", string(diagnostics.MeanLoss), "what the rate multiplies, of "+names)
 	f.IntVar(&settings.BatchSize, "batch", 0, "examples per minibatch (batch-sum only)")
 	f.Float64Var(&settings.WeightDecay, "weight-decay", 0, "what multiplies theta beside the gradient")
 }

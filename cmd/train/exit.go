@@ -9,8 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/internal/config"
 	"github.com/pollen-ml/pollen/internal/interrupt"
+	"github.com/pollen-ml/pollen/serve"
 )
 
 // The exit codes. A program that a signal stopped has another one, see interrupt.Stop.
@@ -37,6 +39,9 @@ func exitCode(ctx context.Context, err error, command *cobra.Command, c *console
 			return exitInterrupted
 		}
 		return stop.ExitCode()
+	}
+	if server := (serve.Invalid{}); errors.As(err, &server) {
+		err = datasets.Invalid(server)
 	}
 	err = config.AsUsage(err)
 	var (

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -231,11 +232,8 @@ func answerTable(answers []pollen.Answer) (*report.Table, error) {
 // plausibleText names the first of many classes.
 func plausibleText(set []string) string {
 	const most = 4
-	switch {
-	case len(set) == 0:
-		return "none"
-	case len(set) > most:
+	if len(set) > most {
 		return fmt.Sprintf("%s and %d more", strings.Join(set[:most], ", "), len(set)-most)
 	}
-	return strings.Join(set, ", ")
+	return cmp.Or(strings.Join(set, ", "), "none")
 }

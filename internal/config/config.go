@@ -87,7 +87,7 @@ func KindOf(f *pflag.Flag) string {
 		return "an integer"
 	case "uint64":
 		return "an integer of at least 0"
-	case "float":
+	case "float", "float64":
 		return "a number"
 	case "share":
 		return "a share below 1, or 0 for none"

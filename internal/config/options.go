@@ -9,15 +9,12 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/pollen-ml/pollen/datasets"
-	"github.com/pollen-ml/pollen/serve"
 )
 
-// AsUsage is an error by its flag where the libraries' options are wrong; others stay as they are.
+// AsUsage names the flag where an option is wrong; other errors stay as they are.
 func AsUsage(err error) error {
 	var option datasets.Invalid
-	if server := (serve.Invalid{}); errors.As(err, &server) {
-		option = datasets.Invalid(server)
-	} else if !errors.As(err, &option) {
+	if !errors.As(err, &option) {
 		return err
 	}
 	err = Mistake("train: %s: %s", flagOf(option.Option), option.Problem)
