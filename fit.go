@@ -46,7 +46,7 @@ func Fit(ctx context.Context, spec Spec, data *datasets.Splits, folder string, o
 
 // checkBefore refuses what a new run cannot do, before a pilot makes the first step.
 func (s Spec) checkBefore(data *datasets.Splits, folder string) error {
-	s, err := s.Resolve()
+	s, err := s.resolve(data.Train.Len())
 	if err != nil {
 		return err
 	}

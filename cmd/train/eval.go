@@ -46,7 +46,7 @@ func (s *scoring) bind(command *cobra.Command) {
 
 // bindOutput binds the output flags.
 func (s *scoring) bindOutput(command *cobra.Command) {
-	command.Flags().StringVar(&s.page, "page", "", "folder for the page and figures (default: the run's; of several runs, none)")
+	command.Flags().StringVar(&s.page, "page", "", "folder for the page and figures (default: the run's; none of several runs, or of other data)")
 	command.Flags().BoolVar(&s.json, "json", false, "print the scores as JSON")
 }
 
@@ -229,7 +229,7 @@ func (s *scoring) run(ctx context.Context, folders []string, c *console) error {
 		return err
 	}
 	folder := s.page
-	if folder == "" && len(o.runs) == 1 {
+	if folder == "" && len(o.runs) == 1 && s.data.Name == "" {
 		folder = o.runs[0].run.Folder()
 	}
 	if folder == "" {
