@@ -278,7 +278,7 @@ func TestObserver(t *testing.T) {
 			t.Errorf("event %+v after the steps, number %d", e, i)
 		}
 	}
-	if plan := events[0].Remark; plan != "learning rate constant:0.0005, minibatches of 20, 40 epochs, 200 steps" {
+	if plan := events[0].Remark; plan != "friction=0.1, learning rate constant:0.0005, minibatches of 20, 40 epochs, 200 steps" {
 		t.Errorf("before the steps: %q", plan)
 	}
 	events = events[1:after]

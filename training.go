@@ -6,6 +6,7 @@ import (
 	"math"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/pkg/errors"
 
@@ -110,14 +111,17 @@ func newTraining(spec Spec, data *datasets.Dataset, folder string, e environment
 
 // remarkSteps tells what the run is going to do.
 func (t *training) remarkSteps() {
-	s, text := t.spec, ""
+	s, told := t.spec, []string{}
+	if _, attributes, any := strings.Cut(MethodText(s.Method), ":"); any {
+		told = append(told, attributes)
+	}
 	if s.Schedule != nil {
-		text = fmt.Sprintf("learning rate %s, ", s.Schedule)
+		told = append(told, "learning rate "+s.Schedule.String())
 	}
 	if !t.course.traits().exact {
-		text += fmt.Sprintf("minibatches of %d, %d epochs, ", s.Batch, s.Epochs)
+		told = append(told, fmt.Sprintf("minibatches of %d, %d epochs", s.Batch, s.Epochs))
 	}
-	t.remark(fmt.Sprintf("%s%d steps", text, t.plan.Steps))
+	t.remark(strings.Join(append(told, fmt.Sprintf("%d steps", t.plan.Steps)), ", "))
 }
 
 // load builds the program, and gives its session the data.

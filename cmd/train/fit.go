@@ -268,7 +268,6 @@ func printSummary(spec pollen.Spec, splits *datasets.Splits, c *console) error {
 	if slices.Contains([]string{"relu", "sigmoid", "softplus", "softsign", "tanh"}, last.Kind) {
 		c.remark("the last layer, %s, keeps logits within the range of %s: networks usually end in a linear layer", last.Name, last.Kind)
 	}
-	c.remark("%s", pollen.MethodText(spec.Method))
 	return nil
 }
 
