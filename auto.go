@@ -130,7 +130,7 @@ func (s Spec) pilot(ctx context.Context, data *datasets.Dataset, e environment, 
 	if err != nil {
 		return rate, "", err
 	}
-	rate = s.customarySchedule(c, data.Len()).(optimizers.Constant)
+	rate = s.customarySchedule(c, manyExamples).(optimizers.Constant)
 	for range autoTries {
 		s.Schedule = rate
 		var layers []Temperature
