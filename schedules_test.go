@@ -31,6 +31,7 @@ func TestCustomarySchedules(t *testing.T) {
 		{Spec{}, 2500, 100, 40, "constant:0.1"}, {Spec{}, 129, 12, 94, "constant:0.023"}, {Spec{}, 5, 1, 200, "constant:0.0045"},
 		{Spec{Subset: 2500}, 60_000, 100, 40, "constant:0.1"}, {Spec{Batch: 50}, 1000, 50, 50, "constant:0.063"},
 		{Spec{Epochs: 3}, 100, 10, 3, "constant:0.02"}, {Spec{Method: methodOf(t, "adam")}, 100, 10, 100, "constant:0.001"},
+		{Spec{BurnIn: new(7)}, 60_000, 100, 8, "constant:0.2"}, {Spec{BurnIn: new(30)}, 60_000, 100, 80, "constant:0.2"},
 		{Spec{Cycles: 2}, 2500, 100, 40, "cyclical:0.2,2"}, {Spec{Network: "lenet"}, 2500, 100, 40, "constant:0.025"},
 	} {
 		s, err := c.spec.resolve(c.examples)

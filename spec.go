@@ -25,7 +25,7 @@ type Spec struct {
 	Schedule optimizers.Schedule
 
 	Batch  int    // examples of a minibatch; 0 is 100, a tenth of fewer than 1000, and all for samplers of all data
-	Epochs int    // passes over the data, burn-in included; 0 is 8, more for 1000 steps, of all data 2000, of NUTS 500 draws
+	Epochs int    // passes over the data, burn-in included; 0 is 8, more for 1000 steps or a long BurnIn, of all data 2000, of NUTS 500 draws
 	Chains int    // Markov chains, from different initial values; 0 is 1
 	Seed   uint64 // of everything random
 	Subset int    // train on that many of the examples, by datasets.Dataset.First; 0 is all
@@ -154,7 +154,12 @@ func (s *Spec) fill(c course, examples int) {
 	if !c.traits().exact {
 		s.Batch = cmp.Or(s.Batch, customaryBatch(examples))
 	}
-	s.Epochs = cmp.Or(s.Epochs, c.traits().epochs, max(standardEpochs, (leastSteps*s.Batch+examples-1)/examples))
+	if s.Epochs == 0 {
+		s.Epochs = cmp.Or(c.traits().epochs, max(standardEpochs, (leastSteps*s.Batch+examples-1)/examples))
+		if s.BurnIn != nil && *s.BurnIn >= s.cycleEpochs() {
+			s.Epochs = max(1, s.Cycles) * (8**s.BurnIn + 2) / 3 // of which burn-in is the usual share
+		}
+	}
 	s.Chains = cmp.Or(s.Chains, 1)
 	if s.Schedule == nil && c.traits().rated {
 		s.Schedule = s.customarySchedule(c, examples)
