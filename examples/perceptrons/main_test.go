@@ -120,7 +120,7 @@ func TestRun(t *testing.T) {
 	}
 
 	_, _, err = perceptrons(t, "-data", data, "-folder", folder, "-epochs", "400")
-	wants(t, fmt.Sprint(err), `chain0.json holds a run whose .* is ".*", not ".*": take another folder`)
+	wants(t, fmt.Sprint(err), `chain0.json has the settings .* take another folder`)
 	_, _, err = perceptrons(t, "-data", data, "-folder", filepath.Join(folder, "short"), "-epochs", "1")
 	wants(t, fmt.Sprint(err), `burn-in is 300 of 2 steps`)
 	_, _, err = perceptrons(t, "-data", data, "-temperatures", "warm")
