@@ -46,6 +46,27 @@ func TestRendered(t *testing.T) {
 	}
 }
 
+// sbatch splits at blanks and reads % as a pattern's.
+func TestSlurmLogs(t *testing.T) {
+	for folder, want := range map[string]string{
+		"/scratch/my flowers": `#SBATCH --output="/scratch/my flowers/%a.log"`,
+		"/scratch/top%5":      "#SBATCH --output=/scratch/top%%5/%a.log",
+	} {
+		job := job()
+		job.Slurm.Logs = folder
+		if script, err := job.ForSlurm(); err != nil || !strings.Contains(script, want+"\n") {
+			t.Errorf("logs in %s: %v, wants %s in\n%s", folder, err, want, script)
+		}
+	}
+	for _, folder := range []string{`/a"b`, `/a\b`} {
+		job := job()
+		job.Slurm.Logs = folder
+		if _, err := job.ForSlurm(); err == nil {
+			t.Errorf("logs in %s: no error", folder)
+		}
+	}
+}
+
 // Bash reads the script as it is meant, with as few options as there can be.
 func TestScriptIsBash(t *testing.T) {
 	bash, err := exec.LookPath("bash")

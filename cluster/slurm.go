@@ -29,6 +29,9 @@ func (j Job) ForSlurm() (string, error) {
 			return "", errors.Errorf("cluster: slurm: %q, wants one line", word)
 		}
 	}
+	if strings.ContainsAny(j.Slurm.Logs, "\"\\") {
+		return "", errors.Errorf("cluster: slurm: logs in %q, wants a folder without quotation marks and backslashes", j.Slurm.Logs)
+	}
 	array := fmt.Sprintf("0-%d", j.Tasks-1)
 	if j.Parallel > 0 {
 		array += fmt.Sprintf("%%%d", j.Parallel)
@@ -42,13 +45,22 @@ func (j Job) ForSlurm() (string, error) {
 	return script.String(), errors.Wrap(err, "cluster: slurm")
 }
 
-var slurmScript = template.Must(template.New("slurm").Funcs(template.FuncMap{"quote": quote}).Parse(`#!/bin/bash
+// logPattern is sbatch's pattern of the logs in a folder.
+func logPattern(folder string) string {
+	pattern := strings.ReplaceAll(folder, "%", "%%") + "/%a.log"
+	if strings.ContainsAny(pattern, " \t#'") {
+		return `"` + pattern + `"`
+	}
+	return pattern
+}
+
+var slurmScript = template.Must(template.New("slurm").Funcs(template.FuncMap{"quote": quote, "pattern": logPattern}).Parse(`#!/bin/bash
 #SBATCH --job-name={{.Name}}
 #SBATCH --array={{.Array}}
 #SBATCH --requeue
 #SBATCH --signal=B:USR1@{{.Grace}}
 #SBATCH --open-mode=append
-#SBATCH --output={{.Slurm.Logs}}/%a.log
+#SBATCH --output={{pattern .Slurm.Logs}}
 #SBATCH --cpus-per-task={{.CPUs}}
 {{- if .Memory}}
 #SBATCH --mem={{.Memory}}M

@@ -129,7 +129,7 @@ func parse(content []byte) (r Record, err error) {
 
 // check refuses entries that have no folder of their own in the comparison's.
 func (r Record) check() error {
-	taken := map[string]bool{}
+	taken := map[string]bool{lock.File: true, lock.Record: true, recordFile: true}
 	for _, e := range r.Entries {
 		name := e.Folder()
 		if name == "" || name == "." || !filepath.IsLocal(name) || strings.ContainsAny(name, `/\`) || taken[name] {

@@ -113,7 +113,7 @@ func TestGoesOn(t *testing.T) {
 }
 
 func TestRefuses(t *testing.T) {
-	for _, title := range []string{"", "..", "a/b", `a\b`, "."} {
+	for _, title := range []string{"", "..", "a/b", `a\b`, ".", "lock", "writer.json", recordFile} {
 		if _, err := Create(t.TempDir(), []Entry{{Title: title}}, nil); err == nil {
 			t.Errorf("title %q: no error", title)
 		}

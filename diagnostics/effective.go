@@ -2,6 +2,7 @@ package diagnostics
 
 import (
 	"math"
+	"slices"
 
 	"github.com/pkg/errors"
 	"gonum.org/v1/gonum/dsp/fourier"
@@ -45,6 +46,9 @@ func EffectiveSampleSize(chains [][]float64) (bulk, tail float64, err error) {
 	for _, percent := range []int{5, 95} {
 		tail = math.Min(tail, effectiveSize(belowQuantile(halves, sorted, percent)))
 	}
+	if math.IsNaN(bulk) || math.IsNaN(tail) {
+		return 0, 0, errors.Errorf("diagnostics: %s: but for the middle of an odd chain, all values are on one side of a quantile: wants longer chains", statistic)
+	}
 	return bulk, tail, nil
 }
 
@@ -61,7 +65,11 @@ func MeanStandardError(chains [][]float64) (float64, error) {
 	if sorted[0] == sorted[len(sorted)-1] {
 		return 0, nil
 	}
-	return stat.StdDev(sorted, nil) / math.Sqrt(effectiveSize(halves)), nil
+	size := effectiveSize(halves)
+	if math.IsNaN(size) {
+		return 0, errors.New("diagnostics: standard error of the mean: but for the middle of an odd chain, all values are the same: wants longer chains")
+	}
+	return stat.StdDev(sorted, nil) / math.Sqrt(size), nil
 }
 
 // belowQuantile is 1 where a value is at most the quantile, else 0. If ties at the largest value
@@ -86,9 +94,15 @@ func belowQuantile(chains [][]float64, sorted []float64, percent int) [][]float6
 	return indicators
 }
 
-// effectiveSize is the size for half-chains with their values as they are, which must not all be
-// the same.
+// effectiveSize is the size for half-chains with their values as they are; NaN if these are all the
+// same.
 func effectiveSize(halves [][]float64) float64 {
+	first := halves[0][0]
+	if !slices.ContainsFunc(halves, func(half []float64) bool {
+		return slices.ContainsFunc(half, func(v float64) bool { return v != first })
+	}) {
+		return math.NaN()
+	}
 	rho := autocorrelation(halves)
 	size := float64(len(halves) * len(halves[0]))
 	return size / math.Max(integratedTime(rho), 1/math.Log10(size))

@@ -248,6 +248,14 @@ func TestEffectiveSampleSizeRefuses(t *testing.T) {
 	infinite[1][3] = math.Inf(-1)
 	unknown := lehmer(20, 1, 16)
 	unknown[0][19] = math.NaN()
+	// Halves leave the middle of an odd chain out, and with it what differs, or what is below 5 %.
+	middle := [][]float64{make([]float64, 13)}
+	middle[0][6] = 1
+	least := lehmer(13, 1, 16)
+	least[0][6] = -1e3
+	if bulk, tail, err := diagnostics.EffectiveSampleSize(least); err == nil {
+		t.Errorf("effective sample size: %v and %v where the halves have nothing below 5 %%, wants an error", bulk, tail)
+	}
 	for _, c := range []struct {
 		chains [][]float64
 		want   string
@@ -259,6 +267,7 @@ func TestEffectiveSampleSizeRefuses(t *testing.T) {
 		{infinite, "chain 1 holds -Inf", true},
 		{unknown, "chain 0 holds NaN", true},
 		{same, "all values are 0.1", false},
+		{middle, "but for the middle of an odd chain", true},
 	} {
 		_, _, err := diagnostics.EffectiveSampleSize(c.chains)
 		if err == nil || !strings.HasPrefix(err.Error(), "diagnostics: effective sample size: ") || !strings.Contains(err.Error(), c.want) {

@@ -78,7 +78,7 @@ func someOf(sorted []float64) []float64 {
 // rank is the rank, from the least strange, of the one of n held-out examples that gives a level's
 // threshold; it is above n where there are too few.
 func rank(n int, level float64) int {
-	return int(math.Ceil(float64(n+1)*level - 1e-9))
+	return max(1, int(math.Ceil(float64(n+1)*level-1e-9)))
 }
 
 // place is the index of the number of a rank, or of the next higher rank kept.

@@ -135,6 +135,9 @@ func TestThresholdsAreOrderStatistics(t *testing.T) {
 			t.Fatalf("%d examples: got %d and %d numbers, want %d", examples, len(c.Label), len(c.Entropy), m)
 		}
 		entropy := slices.Sorted(slices.Values(p.Entropy))
+		if least, err := c.EntropyThreshold(1e-12); err != nil || least != entropy[(examples+len(c.Label)-1)/len(c.Label)-1] {
+			t.Errorf("%d examples, next to no level: %v (%v), want the least of those kept", examples, least, err)
+		}
 		for percent := 1; percent < 100; percent++ {
 			level := float64(percent) / 100
 			// (n+1) percent / 100, rounded up, in integers.

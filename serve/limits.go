@@ -39,6 +39,9 @@ type turn struct {
 // wait returns when it has that many units, which may not exceed the total, or with the context's
 // error.
 func (t *turns) wait(ctx context.Context, units int) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
 	t.mu.Lock()
 	if len(t.waiting) == 0 && t.free >= units {
 		t.free -= units

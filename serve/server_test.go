@@ -310,6 +310,11 @@ func TestMemory(t *testing.T) {
 
 func TestTurns(t *testing.T) {
 	turns := turns{free: 10}
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	if err := turns.wait(gone, 1); !errors.Is(err, context.Canceled) || turns.free != 10 {
+		t.Errorf("a client that has gone: %v, %d left of 10", err, turns.free)
+	}
 	check(turns.wait(t.Context(), 6))
 	order := make(chan int, 3)
 	wait := func(n int) {

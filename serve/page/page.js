@@ -71,7 +71,10 @@ function picture(card, file) {
     image.classList.toggle("small", image.naturalWidth <= 96);
     URL.revokeObjectURL(image.src);
   });
-  image.addEventListener("error", () => image.replaceWith(make("div", "This browser does not show " + image.alt, "none")));
+  image.addEventListener("error", () => {
+    URL.revokeObjectURL(image.src);
+    image.replaceWith(make("div", "This browser does not show " + image.alt, "none"));
+  });
   image.src = URL.createObjectURL(file);
 }
 
@@ -98,6 +101,8 @@ function show(file, answer) {
   find("answers").append(card);
 }
 
+let asked = 0; // answers to an earlier question are no longer shown
+
 async function ask(list) {
   const files = Array.from(list).filter((file) => file.size > 0);
   if (files.length === 0) return;
@@ -109,12 +114,14 @@ async function ask(list) {
   for (const file of files) form.append("images", file);
   say(files.length === 1 ? "Looking…" : "Looking at " + files.length + " images…");
   find("answers").replaceChildren();
+  const mine = ++asked;
   try {
     const { answers } = await request("predict?probabilities=true", { method: "POST", body: form });
+    if (mine !== asked) return;
     files.forEach((file, i) => show(file, answers[i]));
     say(files.length === 1 ? "It says: " + answers[0].class + "." : answers.length + " answers.");
   } catch (error) {
-    say(error.message, true);
+    if (mine === asked) say(error.message, true);
   }
 }
 
