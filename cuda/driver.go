@@ -90,6 +90,7 @@ const (
 	eccUncorrectable     result    = 214
 	nvlinkUncorrectable  result    = 220
 	noJITCompiler        result    = 221
+	contained            result    = 226
 	operatingSystem      result    = 304
 	notFound             result    = 500
 	illegalAddress       result    = 700
@@ -123,6 +124,6 @@ const (
 // usually by another process.
 var fatal = map[result]bool{
 	deinitialized: true, eccUncorrectable: true, nvlinkUncorrectable: true, illegalAddress: true, launchTimeout: true,
-	contextIsDestroyed: true, assertion: true, hardwareStackError: true, illegalInstruction: true, misalignedAddress: true,
+	contained: true, contextIsDestroyed: true, assertion: true, hardwareStackError: true, illegalInstruction: true, misalignedAddress: true,
 	invalidAddressSpace: true, invalidProgramCount: true, launchFailed: true, systemNotReady: true, unknownError: true,
 }

@@ -35,9 +35,11 @@ var tilesGrouped = []stripTile{
 const (
 	groupRows   = 64
 	groupStages = 4
-	stripWidth  = 8
-	mostGroups  = 3 // blocks that share a multiprocessor's registers
-	groupOf     = 128
+	// groupBarriers are bytes that the kernel has beside those that it asks for.
+	groupBarriers = 8 * (groupStages + 1)
+	stripWidth    = 8
+	mostGroups    = 3 // blocks that share a multiprocessor's registers
+	groupOf       = 128
 )
 
 // manyChains are as many as fill a GPU. Which kernel computes a convolution may not depend on the
@@ -98,7 +100,7 @@ func (t stripTile) shared(g *groupProduct) int {
 // cost estimates the cycles, as packedTile.cost does.
 func (t stripTile) cost(p *placement, g *groupProduct, chains int) float64 {
 	shared := t.shared(g)
-	if shared > p.shared {
+	if shared+groupBarriers > p.shared {
 		return math.Inf(1)
 	}
 	blocks := ceil(g.image.channels, numbersOf(p.precision))

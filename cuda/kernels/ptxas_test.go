@@ -71,6 +71,9 @@ func assemble(t *testing.T, ptxas, architecture string, f File) {
 	if err != nil {
 		t.Fatalf("%s for %s: %v\n%s", f.Name, architecture, err, text[:min(len(text), 2000)])
 	}
+	if strings.Contains(string(text), "serialized") {
+		t.Errorf("%s for %s: wgmma waits for one product after the other:\n%s", f.Name, architecture, text[:min(len(text), 2000)])
+	}
 	most, spilling := 0, 0
 	for _, line := range strings.Split(string(text), "\n") {
 		if found := registersLine.FindStringSubmatch(line); found != nil {
