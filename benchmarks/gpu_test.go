@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/cuda/emulator"
+	"github.com/pollen-ml/pollen/tensor"
 )
 
 // TestGPUWritesARecord runs the command on the emulated GPU, without peers.
@@ -151,5 +153,38 @@ func TestGPUPredicts(t *testing.T) {
 	}
 	if _, ok := cases["launches of step mlp-10 batch 4 sgld, 64 chains, tf32"]; !ok {
 		t.Errorf("no launches: %d cases", len(cases))
+	}
+}
+
+// Convolutions are timed on normals: their results are no zeros.
+func TestConvolutionsAreFilled(t *testing.T) {
+	s, err := training{"mnist-64-64-256", 2, "sgd"}.schedule(1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	directions := 0
+	for i := range s.Launches {
+		if wideDirection(&s.Launches[i]) == "" {
+			continue
+		}
+		directions++
+		out := s.Launches[i].Arguments[0].Buffer
+		l, err := newLone(tensor.NewHost(1), s, i)
+		if err == nil {
+			err = l.fill(&s.Launches[i])
+		}
+		if err == nil {
+			_, err = l.run(1)
+		}
+		got := make([]byte, out.Bytes())
+		if err == nil {
+			err = l.runner.Read(out, 0, 0, got)
+		}
+		if zeros := bytes.Count(got, []byte{0, 0, 0, 0}); err != nil || zeros > out.Elements*6/10 { // a ReLU makes half of them
+			t.Errorf("%s: %d zeros in %d numbers (%v)", s.Launches[i].Label, zeros, out.Elements, err)
+		}
+	}
+	if directions != 3 {
+		t.Errorf("%d directions, want 3", directions)
 	}
 }
