@@ -102,10 +102,10 @@ func namesOf(subjects []Subject) []string {
 	return names
 }
 
-// shownIn are the images of the first subject that has any, nil where none has.
+// shownIn are the images of the first subject that has any to draw, nil where none has.
 func shownIn(subjects []Subject) *Pictures {
 	for _, s := range subjects {
-		if s.InImages != nil && s.InImages.Len() > 0 {
+		if s.InImages.drawn() {
 			return s.InImages
 		}
 	}
@@ -125,7 +125,7 @@ func namesIn(subjects []Subject) *Pictures {
 // shownOut is shownIn for the other kind.
 func shownOut(subjects []Subject) *Pictures {
 	for _, s := range subjects {
-		if s.OutImages != nil && s.OutImages.Len() > 0 {
+		if s.OutImages.drawn() {
 			return s.OutImages
 		}
 	}

@@ -15,7 +15,8 @@ import (
 type Pictures struct {
 	// Pixels are [N C H W], one byte per value; none where only the names are known.
 	Pixels []byte
-	// Channels are 1 for grey, or 3 for red, green and blue.
+	// Channels are 1 for grey, 3 for red, green and blue, or 4 with opacity, which is not drawn.
+	// Images of other channels are not shown.
 	Channels, Height, Width int
 	// Ink says that grey values are ink, as in digits: 0 is drawn white.
 	Ink bool
@@ -53,13 +54,18 @@ func ShortNames(paths []string) []string {
 // Len returns N.
 func (p *Pictures) Len() int { return len(p.Pixels) / max(p.Channels*p.Height*p.Width, 1) }
 
+// drawn reports whether there are images that can be drawn.
+func (p *Pictures) drawn() bool {
+	return p != nil && p.Len() > 0 && (p.Channels == 1 || p.Channels == 3 || p.Channels == 4)
+}
+
 func (p *Pictures) check(what string) error {
 	if len(p.Pixels) == 0 {
 		return nil
 	}
 	size := p.Channels * p.Height * p.Width
-	if p.Channels != 1 && p.Channels != 3 || p.Height < 1 || p.Width < 1 || len(p.Pixels)%size != 0 {
-		return errors.Errorf("report: %s: got %d pixels of %d channels, %d x %d, want 1 or 3 channels of whole images",
+	if p.Channels < 1 || p.Height < 1 || p.Width < 1 || len(p.Pixels)%size != 0 {
+		return errors.Errorf("report: %s: got %d pixels of %d channels, %d x %d, want channels of whole images",
 			what, len(p.Pixels), p.Channels, p.Height, p.Width)
 	}
 	return nil
@@ -85,7 +91,7 @@ func (p *Pictures) picture(i int) image.Image {
 	for at := range plane {
 		c := color.RGBA{R: pixels[at], G: pixels[at], B: pixels[at], A: 0xff}
 		switch {
-		case p.Channels == 3:
+		case p.Channels >= 3:
 			c.G, c.B = pixels[plane+at], pixels[2*plane+at]
 		case p.Ink:
 			c.R, c.G, c.B = 255-c.R, 255-c.G, 255-c.B

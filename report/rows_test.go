@@ -163,7 +163,7 @@ func TestWritePageRefuses(t *testing.T) {
 		message string
 	}{
 		{"no name", func(s *Subject) { s.Name = "" }, "want a name of its own"},
-		{"channels", func(s *Subject) { p := images; p.Channels = 2; s.InImages = &p }, "a: InImages: got 2880 pixels of 2 channels"},
+		{"channels", func(s *Subject) { p := images; p.Channels = 0; s.InImages = &p }, "a: InImages: got 2880 pixels of 0 channels"},
 		{"part of an image", func(s *Subject) { p := images; p.Pixels = p.Pixels[1:]; s.OutImages = &p }, "a: OutImages: got 2879 pixels"},
 		{"images", func(s *Subject) { p := images; p.Pixels = p.Pixels[48:]; s.InImages = &p }, "InImages has 59 images for 60 predictions"},
 		{"NaN", func(s *Subject) { s.Trace = slices.Repeat([]float64{math.NaN()}, 60) }, "figure weight: report: weightDensity: a, an optimizer: value 0 is NaN"},
@@ -306,6 +306,10 @@ func TestPictures(t *testing.T) {
 	}
 	if got, want := at(img, 120, 60), (color.RGBA{R: 2, G: 4, B: 6, A: 255}); got != want {
 		t.Errorf("right: got %v, want %v", got, want)
+	}
+	opaque := &Pictures{Pixels: []byte{1, 2, 3, 99}, Channels: 4, Height: 1, Width: 1, Ink: true}
+	if got, want := at(opaque.picture(0), 0, 0), (color.RGBA{R: 1, G: 2, B: 3, A: 255}); got != want {
+		t.Errorf("four channels: got %v, want %v", got, want)
 	}
 	for ink, want := range map[bool]uint8{false: 100, true: 155} {
 		large := &Pictures{Pixels: slices.Repeat([]byte{100}, 500*1000), Channels: 1, Height: 500, Width: 1000, Ink: ink}
