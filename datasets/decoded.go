@@ -15,7 +15,7 @@ import (
 
 // decodedMagic begins a file of decoded pictures. The number changes whenever the same pictures may
 // give other bytes.
-const decodedMagic = "pollen decoded pictures 1\n"
+const decodedMagic = "pollen decoded pictures 2\n"
 
 // A decodedCache keeps the images of one folder of pictures, in one file for each folder and
 // requested shape: the magic, a key (32 bytes), the size of a header (8 bytes, little-endian), the

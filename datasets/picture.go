@@ -18,7 +18,6 @@ import (
 	"github.com/pkg/errors"
 	"golang.org/x/image/bmp"
 	"golang.org/x/image/tiff"
-	"golang.org/x/image/webp"
 )
 
 // Limits of what is read.
@@ -47,7 +46,7 @@ var pictureFormats = []pictureFormat{
 	{"JPEG", []string{".jpg", ".jpeg", ".jpe", ".jfif"}, []string{"\xff\xd8"}, jpeg.DecodeConfig, jpeg.Decode},
 	{"GIF", []string{".gif"}, []string{"GIF8"}, gif.DecodeConfig, gif.Decode},
 	{"BMP", []string{".bmp"}, []string{"BM"}, bmp.DecodeConfig, bmp.Decode},
-	{"WebP", []string{".webp"}, []string{"RIFF????WEBP"}, webpConfig, webp.Decode},
+	{"WebP", []string{".webp"}, []string{"RIFF????WEBP"}, webpConfig, decodeWebP},
 	{"TIFF", []string{".tif", ".tiff"}, []string{"II*\x00", "MM\x00*"}, tiff.DecodeConfig, decodeTIFF},
 	{"netpbm", []string{".ppm", ".pgm", ".pnm"}, []string{"P2", "P3", "P5", "P6"}, netpbmConfig, decodeNetpbm},
 }

@@ -5,8 +5,10 @@ import (
 	"image"
 	"image/color"
 	"io"
+	"math"
 
 	"github.com/pkg/errors"
+	"golang.org/x/image/webp"
 )
 
 // webpConfig is the DecodeConfig of WebP. golang.org/x/image/webp's own trusts the canvas that an
@@ -57,4 +59,40 @@ func webpConfig(r io.Reader) (image.Config, error) {
 			return config, err
 		}
 	}
+}
+
+// decodeWebP is the Decode of WebP. A lossy picture has luma of 16 ... 235 and chroma of 16 ...
+// 240, as in ITU-R BT.601, while both are 0 ... 255 in an image.YCbCr, as in JPEG.
+// golang.org/x/image/webp puts the former into the latter as they are (golang.org/issue/40173).
+func decodeWebP(r io.Reader) (image.Image, error) {
+	picture, err := webp.Decode(r)
+	switch lossy := picture.(type) {
+	case *image.YCbCr:
+		fullRange(lossy)
+	case *image.NYCbCrA:
+		fullRange(&lossy.YCbCr)
+	}
+	return picture, err
+}
+
+// fullRange stretches the values of a picture to 0 ... 255, in place.
+func fullRange(picture *image.YCbCr) {
+	var luma, chroma [256]byte
+	for i := range 256 {
+		luma[i] = stretched(i, 16, 0, 219)
+		chroma[i] = stretched(i, 128, 128, 224)
+	}
+	for _, plane := range []struct {
+		values []byte
+		table  *[256]byte
+	}{{picture.Y, &luma}, {picture.Cb, &chroma}, {picture.Cr, &chroma}} {
+		for i, value := range plane.values {
+			plane.values[i] = plane.table[value]
+		}
+	}
+}
+
+// stretched scales a range of that width to 255, so that from becomes to, and clamps the value.
+func stretched(value, from, to, width int) byte {
+	return byte(max(0, min(math.Round(float64(to)+float64(value-from)*255/float64(width)), 255)))
 }

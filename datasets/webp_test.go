@@ -1,6 +1,7 @@
 package datasets
 
 import (
+	"encoding/base64"
 	"encoding/binary"
 	"runtime"
 	"strings"
@@ -64,6 +65,49 @@ func TestWebPMeasure(t *testing.T) {
 		for n := range len(whole) - 390 {
 			if _, err := Decode(whole[:n], 1, 8, 8); err == nil {
 				t.Errorf("%d bytes of a picture: no error", n)
+			}
+		}
+	}
+}
+
+// Lossy pictures of Pillow's encoder, in quality 100: of 16x16 pixels, black on the left and white
+// on the right; of 16x32, red on the left and blue on the right, the lower half clear.
+const (
+	greyLossyWebP  = "UklGRioAAABXRUJQVlA4IB4AAABQAQCdASoQABAAAAAAJaQABHQAAP7Yn///3zisAAA="
+	clearLossyWebP = "UklGRoYAAABXRUJQVlA4WAoAAAAQAAAAHwAADwAAQUxQSBMAAAABDzD/ERFCLJjkL909g4j+5xwDAFZQOCBMAAAAsAMAnQEqIAAQAAAAACWgAnTKEcDe" +
+		"AfgB+oH8A5ALsB+qv8AAmPwA/v9vVv/8r6/8aSi//8TzLkY1KPFf/g3Jbp0/DDY+d6voHGXoAA=="
+)
+
+// Lossy pictures have the whole range of colours.
+func TestDecodeLossyWebP(t *testing.T) {
+	for _, c := range []struct {
+		content                 string
+		channels, height, width int
+		at                      [2]int // pixels of the left and the right
+		want                    [2][]byte
+	}{
+		{greyLossyWebP, 1, 16, 16, [2]int{4, 11}, [2][]byte{{0}, {255}}},
+		{greyLossyWebP, 3, 16, 16, [2]int{4, 11}, [2][]byte{{0, 0, 0}, {255, 255, 255}}},
+		{clearLossyWebP, 1, 16, 32, [2]int{4, 27}, [2][]byte{{76}, {29}}}, // .299 and .114 of 255
+		{clearLossyWebP, 3, 16, 32, [2]int{4, 27}, [2][]byte{{255, 0, 0}, {0, 0, 255}}},
+		{clearLossyWebP, 4, 16, 32, [2]int{4, 27}, [2][]byte{{255, 0, 0, 255}, {0, 0, 255, 255}}},
+		{clearLossyWebP, 4, 16, 32, [2]int{12*32 + 4, 12*32 + 27}, [2][]byte{{0, 0, 0, 0}, {0, 0, 0, 0}}},
+	} {
+		content, err := base64.StdEncoding.DecodeString(c.content)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := Decode(content, c.channels, c.height, c.width)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for side, want := range c.want {
+			for channel := range want {
+				value := got[channel*c.height*c.width+c.at[side]]
+				if difference := int(value) - int(want[channel]); difference < -2 || difference > 2 {
+					t.Errorf("%d channels of %d columns: pixel %d has %d in channel %d, want %d",
+						c.channels, c.width, c.at[side], value, channel, want[channel])
+				}
 			}
 		}
 	}
