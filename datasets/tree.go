@@ -100,7 +100,9 @@ type folderEntry struct {
 	size, modified int64
 }
 
-// readFolder lists a folder's content, without hidden files, by name.
+// readFolder lists a folder's content, without hidden files, by name. A picture that is not there,
+// such as a link to nothing, is listed, to be named where it is decoded, as is a table; other files
+// are not read anyway.
 func readFolder(root, folder string) ([]folderEntry, error) {
 	entries, err := os.ReadDir(filepath.Join(root, filepath.FromSlash(folder)))
 	if err != nil {
@@ -116,10 +118,15 @@ func readFolder(root, folder string) ([]folderEntry, error) {
 		if err == nil && info.Mode()&os.ModeSymlink != 0 {
 			info, err = os.Stat(filepath.Join(root, filepath.FromSlash(name)))
 		}
-		if err != nil {
+		gone := os.IsNotExist(err)
+		switch {
+		case err == nil:
+			visible = append(visible, folderEntry{name, info.IsDir(), info.Size(), info.ModTime().UnixNano()})
+		case IsPicture(name) || gone && filepath.Ext(name) != "":
+			visible = append(visible, folderEntry{name: name})
+		case !gone || entry.Type()&os.ModeSymlink != 0: // it may be the folder of a class
 			return nil, errors.Wrap(err, "datasets")
 		}
-		visible = append(visible, folderEntry{name, info.IsDir(), info.Size(), info.ModTime().UnixNano()})
 	}
 	return visible, nil
 }

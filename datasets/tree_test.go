@@ -1,10 +1,12 @@
 package datasets
 
 import (
+	"fmt"
 	"image/color"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -113,6 +115,49 @@ func TestScanLinks(t *testing.T) {
 	}
 	_, err = scan(root)
 	wantError(t, err, "deeper than 32 (does a link lead back up?)")
+}
+
+// A link to nothing is as an unreadable file: pictures are named, tables are missed, others are not
+// read. What may be a folder is an error: it may have been a class.
+func TestScanDanglingLinks(t *testing.T) {
+	var names []string
+	for i := range 20 {
+		names = append(names, fmt.Sprintf("train/a/%02d.png", i), fmt.Sprintf("train/b/%02d.png", i))
+	}
+	root := dots(t, append(names, "test/a/1.png", "test/b/1.png")...)
+	link := func(name string) string {
+		path := filepath.Join(root, filepath.FromSlash(name))
+		if err := os.Symlink(filepath.Join(root, "nothing"), path); err != nil {
+			t.Skip("no links here: ", err)
+		}
+		return path
+	}
+	for _, name := range []string{"train/a/gone.png", "train/a/notes.txt", "train/notes.txt", "notes.txt"} {
+		link(name)
+	}
+	splits, err := Open(root, alone(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := splits.Train; d.Len() != 40 || len(d.Skipped) != 1 || !strings.HasPrefix(d.Skipped[0], "train/a/gone.png: open ") {
+		t.Errorf("%d images, skipped %q, want 40 and the linked picture", d.Len(), d.Skipped)
+	}
+	options := alone(t)
+	options.MaxSkipped = -1
+	_, err = Open(root, options)
+	wantError(t, err, "1 of 41 pictures are left out, want at most 0 %", "train/a/gone.png: open ")
+	read, err := ReadImages([]string{filepath.Join(root, "train")}, alone(t))
+	if err != nil || read.Len() != 40 || len(read.Skipped) != 1 {
+		t.Errorf("reading images: %v", err)
+	}
+	for _, name := range []string{"train/labels.csv", "train/c", "validation"} {
+		path := link(name)
+		_, err := Open(root, alone(t))
+		wantError(t, err, path+": no such file")
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // Paths are also looked up in the options' data folder.
