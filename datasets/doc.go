@@ -48,11 +48,11 @@
 //
 // # Pictures
 //
-// A whole picture of any size is scaled, without keeping its aspect ratio, to height x width by a
-// Catmull-Rom filter that averages when it shrinks; JPEGs are first turned as their EXIF block
-// says. Transparent pictures are put over white. One channel is the luminance, three are red, green
-// and blue, four add the opacity. Of 16 bits the higher 8 are used, of animations the first
-// picture.
+// Whole pictures are scaled, without keeping their aspect ratio, to height x width by a Catmull-Rom
+// filter that averages when it shrinks; JPEGs are first turned as their EXIF block says.
+// Transparent pictures are put over white. One channel is the luminance, three are red, green and
+// blue, four add the opacity. 16 bits become the higher 8, in PGM and PPM the nearest; animations
+// their first picture.
 //
 // If the options leave it open, there is 1 channel if all training pictures are stored in grey,
 // otherwise 3; the size is their own if all have the same, of at most MaxSide; otherwise 32x32 if

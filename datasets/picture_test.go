@@ -295,6 +295,7 @@ func TestNetpbm(t *testing.T) {
 		"P2\n# made by hand\n3 1\n15\n0 7\n# x\n15": {0, 119, 255},
 		"P5 3 1 255\n\x00\x07\xff":                  {0, 7, 255},
 		"P5 3 1 65535\n\x00\x00\x80\x00\xff\xff":    {0, 128, 255},
+		"P5 3 1 65535\n\x00\x80\x00\x81\x7f\x7f":    {0, 1, 127}, // the nearest, not the higher bits
 		"P3 1 1 10 0 5 10":                          {0, 128, 255},
 		"P6 1 1 1\n\x00\x01\x00":                    {0, 255, 0},
 	} {
