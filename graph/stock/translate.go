@@ -262,23 +262,4 @@ func (t *translator) number(n *gorgonia.Node) (float64, bool) {
 	return 0, false
 }
 
-// floatsOf are a value's numbers; nil where they are not floats.
-func floatsOf(v gorgonia.Value) []float64 {
-	switch data := v.Data().(type) {
-	case float32:
-		return []float64{float64(data)}
-	case float64:
-		return []float64{data}
-	case []float32:
-		wide := make([]float64, len(data))
-		for i, x := range data {
-			wide[i] = float64(x)
-		}
-		return wide
-	case []float64:
-		return append([]float64(nil), data...)
-	}
-	return nil
-}
-
 func isFinite(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) }

@@ -52,11 +52,8 @@ func (m *Machine) write(f feed) error {
 	if value == nil {
 		return refusal(f.node, "it is an input without a value", "Let it have one before RunAll")
 	}
-	if d, ok := value.(*dense.Dense); ok && (d.RequiresIterator() || d.DataOrder().IsColMajor()) {
-		value = d.Materialize().(*dense.Dense)
-	}
 	var err error
-	switch data := value.Data().(type) {
+	switch data := inRows(value).(type) {
 	case float32:
 		err = upload(m.session, f, []float32{data})
 	case float64:
@@ -188,20 +185,21 @@ func (r *result) isDual() bool {
 
 // deposit writes a gradient over the present one, or adds it.
 func deposit(present gorgonia.Value, v rawValues, adds bool) error {
+	order := placesOf(present)
 	switch data := present.Data().(type) {
 	case []float32:
-		put(data, v.f32, adds)
+		put(data, v.f32, order, adds)
 	case []float64:
-		put(data, v.f64, adds)
+		put(data, v.f64, order, adds)
 	default:
 		switch scalar := present.(type) {
 		case *gorgonia.F32:
 			value := []float32{float32(*scalar)}
-			put(value, v.f32, adds)
+			put(value, v.f32, nil, adds)
 			*scalar = gorgonia.F32(value[0])
 		case *gorgonia.F64:
 			value := []float64{float64(*scalar)}
-			put(value, v.f64, adds)
+			put(value, v.f64, nil, adds)
 			*scalar = gorgonia.F64(value[0])
 		default:
 			return errors.Errorf("%T holds no floats", present)
@@ -210,12 +208,20 @@ func deposit(present gorgonia.Value, v rawValues, adds bool) error {
 	return nil
 }
 
-func put[T float32 | float64](to, from []T, adds bool) {
-	if !adds {
+// put writes numbers in row order to their places, or adds them; nil places are in row order, too.
+func put[T float32 | float64](to, from []T, places []int, adds bool) {
+	if places == nil && !adds {
 		copy(to, from)
 		return
 	}
 	for i, v := range from {
-		to[i] += v
+		at := i
+		if places != nil {
+			at = places[i]
+		}
+		if adds {
+			v += to[at]
+		}
+		to[at] = v
 	}
 }

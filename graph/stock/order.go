@@ -1,0 +1,82 @@
+package stock
+
+import (
+	"gorgonia.org/gorgonia"
+	dense "gorgonia.org/tensor"
+)
+
+// floatsOf is a copy of a value's numbers, in row order; nil where they are not floats.
+func floatsOf(v gorgonia.Value) []float64 {
+	switch data := inRows(v).(type) {
+	case float32:
+		return []float64{float64(data)}
+	case float64:
+		return []float64{data}
+	case []float32:
+		wide := make([]float64, len(data))
+		for i, x := range data {
+			wide[i] = float64(x)
+		}
+		return wide
+	case []float64:
+		return append([]float64(nil), data...)
+	}
+	return nil
+}
+
+// inRows is a value's Data in row order, the last axis running fastest. Tensors are not always
+// stored so: those made AsFortran, transposed ones whose elements were not moved, and slices are
+// copied.
+func inRows(v gorgonia.Value) any {
+	places := placesOf(v)
+	if places == nil {
+		return v.Data()
+	}
+	switch data := v.Data().(type) {
+	case []float32:
+		return pick(data, places)
+	case []float64:
+		return pick(data, places)
+	default:
+		return data
+	}
+}
+
+func pick[T any](from []T, places []int) []T {
+	to := make([]T, len(places))
+	for i, at := range places {
+		to[i] = from[at]
+	}
+	return to
+}
+
+// placesOf says for each element of a tensor, in row order, where in its memory it is; nil if
+// memory has them in that order. It goes by the strides alone: Materialize leaves a column-major
+// tensor as it is, and the flags of a slice or a transposition do not tell all orders apart.
+func placesOf(v gorgonia.Value) []int {
+	d, ok := v.(*dense.Dense)
+	if !ok {
+		return nil
+	}
+	shape, strides := d.Shape(), d.Strides()
+	stride := func(axis int) int { return strides[min(axis, len(strides)-1)] } // a vector's has one
+	ordered, next := true, 1
+	for axis := len(shape) - 1; axis >= 0; axis-- {
+		ordered = ordered && (shape[axis] == 1 || stride(axis) == next)
+		next *= shape[axis]
+	}
+	if ordered {
+		return nil
+	}
+	places := make([]int, 1, next)
+	for axis, extent := range shape {
+		outer := places
+		places = make([]int, 0, next)
+		for _, at := range outer {
+			for i := range extent {
+				places = append(places, at+i*stride(axis))
+			}
+		}
+	}
+	return places
+}
