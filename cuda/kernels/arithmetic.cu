@@ -1,4 +1,5 @@
-// The four operations, ln(e^a + e^b), a^b and comparisons, elementwise; with NumPy's broadcasting where the operands' shapes differ.
+// The four operations, ln(e^a + e^b), a^b and comparisons, elementwise; with NumPy's broadcasting where the operands' shapes differ. The larger and
+// the smaller of two numbers are for equal shapes only.
 #include "math.cuh"
 #include "quad.cuh"
 #include "walk.cuh"
@@ -84,13 +85,31 @@ struct Equal {
   }
 };
 
+// b where it is larger, else a: also where one of them is NaN.
+struct Larger {
+  template <class T>
+  INLINE T operator()(T a, T b) const {
+    return b > a ? b : a;
+  }
+};
+
+struct Smaller {
+  template <class T>
+  INLINE T operator()(T a, T b) const {
+    return b < a ? b : a;
+  }
+};
+
 template <class F, class T>
 INLINE void broadcast(Out<T> y, In<T> a, In<T> b, int n, const Walk<6>& ofA, const Walk<6>& ofB) {
   for (int i = first(); i < n; i += step()) y.at()[i] = F()(a.at()[ofA.at(i)], b.at()[ofB.at(i)]);
 }
 
+#define ELEMENTWISE(stem, F, T, suffix) \
+  KERNEL(stem##_fwd_##suffix, 256)(Out<T> y, In<T> a, In<T> b, int n) { map(y, n, F(), a, b); }
+
 #define ARITHMETIC(stem, F, T, suffix)                                                                                              \
-  KERNEL(stem##_fwd_##suffix, 256)(Out<T> y, In<T> a, In<T> b, int n) { map(y, n, F(), a, b); }                                     \
+  ELEMENTWISE(stem, F, T, suffix)                                                                                                   \
   KERNEL(stem##_broadcast_fwd_##suffix, 256)(Out<T> y, In<T> a, In<T> b, int n, WALK6(a), WALK6(b)) {                               \
     broadcast<F>(y, a, b, n, WALK6_OF(a), WALK6_OF(b));                                                                             \
   }
@@ -105,7 +124,9 @@ INLINE void broadcast(Out<T> y, In<T> a, In<T> b, int n, const Walk<6>& ofA, con
   ARITHMETIC(power, Power, T, suffix)          \
   ARITHMETIC(less, Less, T, suffix)            \
   ARITHMETIC(less_equal, LessEqual, T, suffix) \
-  ARITHMETIC(equal, Equal, T, suffix)
+  ARITHMETIC(equal, Equal, T, suffix)          \
+  ELEMENTWISE(larger, Larger, T, suffix)       \
+  ELEMENTWISE(smaller, Smaller, T, suffix)
 
 ARITHMETICS(float, f32)
 ARITHMETICS(double, f64)

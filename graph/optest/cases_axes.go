@@ -108,7 +108,7 @@ func axesCases() []Case {
 			},
 		})
 	}
-	return append(cases, maximumCases()...)
+	return append(append(cases, maximumCases()...), largerCases()...)
 }
 
 func maximumCases() []Case {
@@ -137,6 +137,53 @@ func maximumCases() []Case {
 				return [][]float64{dx}
 			},
 		}, Case{Name: fmt.Sprint("row maximum ", size), Op: array.RowMaximum{}, Inputs: []Input{Float(Apart, size[:]...)}, Naive: naive, Terms: 1, NoGradient: true})
+	}
+	return cases
+}
+
+func largerCases() []Case {
+	var cases []Case
+	infinite := func(unordered bool) Fill {
+		return func(r *rand.Rand, values []float64) {
+			choice := []float64{-1, 0, 2, math.Inf(-1), math.Inf(1), math.NaN()}
+			for i := range values {
+				if values[i] = choice[r.IntN(5)]; unordered {
+					values[i] = choice[r.IntN(6)]
+				}
+			}
+		}
+	}
+	for _, c := range []array.Larger{{}, {Smaller: true}} {
+		second := func(a, b float64) bool { return !c.Smaller && b > a || c.Smaller && b < a }
+		row := func(name string, a, b Input) Case {
+			return Case{
+				Name: fmt.Sprint(c.Name(), " ", name, " ", a.Shape), Op: c, Inputs: []Input{a, b}, Terms: 1,
+				Naive: func(in [][]float64) []float64 {
+					y := append([]float64(nil), in[0]...)
+					for i, v := range in[1] {
+						if second(y[i], v) {
+							y[i] = v
+						}
+					}
+					return y
+				},
+				Gradient: func(in [][]float64, dout []float64) [][]float64 {
+					da, db := make([]float64, len(dout)), make([]float64, len(dout))
+					for i, v := range dout {
+						if second(in[0][i], in[1][i]) {
+							db[i] = v
+						} else {
+							da[i] = v
+						}
+					}
+					return [][]float64{da, db}
+				},
+			}
+		}
+		for _, shape := range []tensor.Shape{{}, {9001}, {31, 3, 5}} {
+			cases = append(cases, row("of ties", Float(Ties, shape...), Float(Ties, shape...)))
+		}
+		cases = append(cases, row("of infinities", Float(infinite(false), 257), Float(infinite(true), 257)))
 	}
 	return cases
 }

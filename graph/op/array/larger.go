@@ -1,0 +1,64 @@
+package array
+
+import (
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// Larger is y = b where b > a, or, with Smaller, where b < a, else a: a [...], b [...] -> y, all of
+// one shape. Where both are equal, or one is NaN, it is a, and the gradient goes to a. No sum takes
+// part: an infinity that is not taken leaves no trace.
+type Larger struct {
+	Smaller bool
+}
+
+// Name implements graph.Op.
+func (c Larger) Name() string {
+	if c.Smaller {
+		return "smaller"
+	}
+	return "larger"
+}
+
+// Shape implements graph.Op.
+func (Larger) Shape(in []tensor.Shape) (tensor.Shape, error) {
+	if err := wantInputs(in, 2); err != nil {
+		return nil, err
+	}
+	if !in[0].Equal(in[1]) {
+		return nil, errors.Errorf("inputs have shapes %v and %v, wants the same", in[0], in[1])
+	}
+	return in[0], nil
+}
+
+// Lower implements graph.Op.
+func (c Larger) Lower(l *graph.Lowering) {
+	n := l.Shape.Elements()
+	run := graph.Pick(l, larger[float32](c.Smaller), larger[float64](c.Smaller))
+	l.Emit(c.Name()+"_fwd", tensor.Fours(n), tensor.Strips(n, 1, 1, run), l.Out(), l.In(0), l.In(1), tensor.Int(n))
+}
+
+func larger[T float32 | float64](smaller bool) func(a *tensor.Args, lo, hi int) {
+	return func(args *tensor.Args, lo, hi int) {
+		y, a, b := tensor.Slice[T](args, 0)[lo:hi], tensor.Slice[T](args, 1)[lo:hi], tensor.Slice[T](args, 2)[lo:hi]
+		for i, v := range a {
+			if w := b[i]; smaller && w < v || !smaller && w > v {
+				v = w
+			}
+			y[i] = v
+		}
+	}
+}
+
+// Gradients implements graph.Differentiable.
+func (c Larger) Gradients(b *graph.Builder, in []*graph.Node, _, dout *graph.Node) []*graph.Node {
+	less, more := in[0], in[1]
+	if c.Smaller {
+		less, more = more, less
+	}
+	second := b.Apply(op.Multiply{}, b.Apply(op.Compare{Less: true}, less, more), dout)
+	return []*graph.Node{b.Apply(op.Subtract{}, dout, second), second}
+}
