@@ -7,6 +7,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -147,14 +148,20 @@ func (t *translator) smaller(m *member) *graph.Node { return t.choose(m.inputs[0
 // larger is the larger of two numbers; where they are equal the gradient goes to the first.
 func (t *translator) larger(m *member) *graph.Node { return t.choose(m.inputs[0], m.inputs[1], true) }
 
+// choose is for inputs of one shape in the stock graph. In a network, the batch of one may have
+// grown from 1: the other one's example then counts for all of it.
 func (t *translator) choose(x, y *gorgonia.Node, larger bool) *graph.Node {
 	a, b := t.visit(x), t.visit(y)
-	takeA := t.apply(op.Compare{Less: true, Equal: true}, a, b)
-	if larger {
-		takeA = t.apply(op.Compare{Less: true, Equal: true}, b, a)
+	return t.apply(array.Larger{Smaller: !larger}, t.spread(a, b), t.spread(b, a))
+}
+
+// spread repeats a node's first element along axis 0 as often as another's extent there.
+func (t *translator) spread(x, like *graph.Node) *graph.Node {
+	from, to := graph.ShapeOf(x), graph.ShapeOf(like)
+	if len(from) == 0 || len(to) == 0 || from[0] != 1 || to[0] == 1 {
+		return x
 	}
-	takeB := t.apply(op.Scale{Factor: -1, Offset: 1}, takeA)
-	return t.apply(op.Add{}, t.apply(op.Multiply{}, takeA, a), t.apply(op.Multiply{}, takeB, b))
+	return t.apply(array.Repeat{Times: to[0]}, x)
 }
 
 // unary translates functions of one number.
