@@ -136,7 +136,7 @@ func (s *Session) Header(chain int) (words [3]uint64, err error) {
 	return words, Read(s, headerName, chain, 0, words[:])
 }
 
-// SetStep is for a chain whose next step has another number.
+// SetStep gives a chain's next step another number.
 func (s *Session) SetStep(chain int, step uint64) error {
 	return Write(s, headerName, chain, HeaderStep, []uint64{step})
 }
