@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"image"
 	"image/png"
@@ -15,6 +16,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -127,6 +129,13 @@ func (s *storm) watch(until chan bool) {
 func (s *storm) ask(client int, body []byte, kind string) (int, string) {
 	for pause := 20 * time.Millisecond; ; pause = min(2*pause, time.Second) {
 		response, err := s.client.Post("http://"+s.address+"/predict?probabilities=1", kind, bytes.NewReader(body))
+		if errors.Is(err, syscall.EPIPE) || errors.Is(err, syscall.ECONNRESET) {
+			// On a slow machine the server closes, half a second after it refused a long body,
+			// before the client has read that.
+			s.busy.Add(1)
+			time.Sleep(pause)
+			continue
+		}
 		if err != nil {
 			s.Errorf("client %d: %v", client, err)
 			return 0, ""
