@@ -137,8 +137,7 @@ func WriteCSV(to io.Writer, answers []Answer, classes []string) error {
 	}
 	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 8, 64) }
 	for _, a := range answers {
-		row := []string{a.File, a.Class, number(a.Confidence), number(a.Entropy), number(a.MutualInformation), "", ""}
-		row[5] = strings.Join(a.Set, ";")
+		row := []string{a.File, a.Class, number(a.Confidence), number(a.Entropy), number(a.MutualInformation), strings.Join(a.Set, ";"), ""}
 		if a.Familiar != nil {
 			row[6] = strconv.FormatBool(*a.Familiar)
 		}

@@ -95,12 +95,12 @@ func (s Spec) decided(ctx context.Context, data *datasets.Dataset, e environment
 	return s, nil
 }
 
-// decidedAs is the specification for the data of a run, with what Auto chose there.
-func (s Spec) decidedAs(run *Manifest) Spec {
+// decidedAs is the specification for so many examples, with what Auto chose for a run.
+func (s Spec) decidedAs(run *Manifest, examples int) Spec {
 	if _, ok := s.Method.(Auto); ok && mayChoose(run.Spec.Method) {
 		s.Method, s.Schedule, s.Batch = run.Spec.Method, run.Spec.Schedule, cmp.Or(s.Batch, run.Spec.Batch)
 	}
-	resolved, err := s.resolve(run.Data.Size)
+	resolved, err := s.resolve(examples)
 	if err != nil {
 		return s
 	}
