@@ -157,7 +157,7 @@ func (g SWAG) conclude(t *training) error {
 			return err
 		}
 	}
-	files, err := t.keeping.Files()
+	files, err := t.writer.states.Files()
 	if err != nil {
 		return err
 	}
@@ -174,7 +174,7 @@ func (g SWAG) conclude(t *training) error {
 			return errors.WithMessage(err, file)
 		}
 	}
-	return t.draw(func(chain, draw int) (samples.Sample, error) { return gaussians[chain].Draw(draw) })
+	return t.writer.draw(t.spec.Samples, func(chain, draw int) (samples.Sample, error) { return gaussians[chain].Draw(draw) })
 }
 
 // BayesByBackprop fits a Gaussian with a diagonal covariance to the posterior, by Adam on the
@@ -221,5 +221,5 @@ func (v BayesByBackprop) attach(t *training, b *graph.Builder, in inputs) (logit
 }
 
 func (BayesByBackprop) conclude(t *training) error {
-	return t.draw(func(chain, draw int) (samples.Sample, error) { return t.meanField.Draw(t.session, chain, draw) })
+	return t.writer.draw(t.spec.Samples, func(chain, draw int) (samples.Sample, error) { return t.meanField.Draw(t.session, chain, draw) })
 }

@@ -59,7 +59,7 @@ func (t *training) noteContinued(made int, device string, build Build) error {
 		return nil
 	}
 	m.Continued = parts
-	return t.writeListed(manifestFile, m, "  ")
+	return t.writer.write(manifestFile, m, "  ")
 }
 
 // thisBuild is what this program was made from.

@@ -102,7 +102,7 @@ func TestContinuedByAnotherBuild(t *testing.T) {
 
 	held, err := hold(folder, environment{})
 	must(t, err)
-	tr := training{folder: folder, manifest: &Manifest{}, index: nil, lock: held}
+	tr := training{folder: folder, manifest: &Manifest{}, writer: writer{folder: folder, lock: held}}
 	tr.plan.Steps = 60
 	*tr.manifest = whole.Manifest()
 	noted := func(made int, device string) []Continued {

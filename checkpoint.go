@@ -11,7 +11,6 @@ import (
 
 	"github.com/pollen-ml/pollen/internal/file"
 	"github.com/pollen-ml/pollen/internal/seal"
-	"github.com/pollen-ml/pollen/tensor"
 )
 
 // checkpointFile holds all that the chains keep from step to step, and all that was measured of
@@ -31,16 +30,6 @@ const (
 	watchedKey = "watched"
 )
 
-// The names of a checkpoint's tensors besides those of the chains.
-const (
-	measuredTensor    = "measured"    // proposals, accepted, diverged, the last window's loss
-	thermometerTensor = "thermometer" // see diagnostics.Thermometer.State
-	traceTensor       = "trace"       // of the watched weight, see series.state
-	lossPrefix        = "loss "       // of each chain's minibatch loss
-	weightPrefix      = "weight "     // of each chain's watched weight
-	predictedTensor   = "predicted"   // see probe.state; only where held-out images are watched
-)
-
 // checkpointOf is the present state of all chains, and what was measured.
 func checkpointOf(t *training) (safetensors.File, error) {
 	s := t.session
@@ -56,28 +45,16 @@ func checkpointOf(t *training) (safetensors.File, error) {
 			Name: chainName(chain), DType: safetensors.U8, Shape: []uint64{uint64(len(state))}, Data: state,
 		})
 	}
-	numbers := func(name string, values []float64) {
-		made.Tensors = append(made.Tensors, safetensors.Tensor{
-			Name: name, DType: safetensors.F64, Shape: []uint64{uint64(len(values))}, Data: tensor.Bytes(values),
-		})
-	}
-	numbers(measuredTensor, []float64{t.proposals, t.accepted, t.diverged, t.loss})
-	numbers(thermometerTensor, t.thermometer.State())
-	numbers(traceTensor, t.trace.state())
-	for i := range t.lossTrace {
-		numbers(lossPrefix+strconv.Itoa(i), t.lossTrace[i].state())
-		numbers(weightPrefix+strconv.Itoa(i), t.weightTrace[i].state())
-	}
-	if t.probe != nil {
-		numbers(predictedTensor, t.probe.state())
-		made.Metadata[watchedKey] = t.probe.images
+	made.Tensors = append(made.Tensors, t.measured.tensors()...)
+	if probe := t.measured.probe; probe != nil {
+		made.Metadata[watchedKey] = probe.images
 	}
 	return made, nil
 }
 
 // writeCheckpoint writes a checkpoint, whole or not at all, and keeps the one before. It leaves the
 // folder as it is if another process writes there by now.
-func (t *training) writeCheckpoint(made safetensors.File) error {
+func (w *writer) writeCheckpoint(made safetensors.File) error {
 	var content bytes.Buffer
 	if err := made.Serialize(&content); err != nil {
 		return errors.Wrap(err, "pollen: checkpoint")
@@ -85,7 +62,7 @@ func (t *training) writeCheckpoint(made safetensors.File) error {
 	if _, err := seal.Close(content.Bytes(), seal.Header(content.Bytes())); err != nil {
 		return errors.Wrap(err, "pollen: checkpoint")
 	}
-	path := filepath.Join(t.folder, checkpointFile)
+	path := filepath.Join(w.folder, checkpointFile)
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return errors.Wrap(err, "pollen: checkpoint")
 	}
@@ -98,7 +75,7 @@ func (t *training) writeCheckpoint(made safetensors.File) error {
 		return errors.Wrap(err, "pollen: checkpoint")
 	}
 	// A process that is killed between the two leaves the older one alone, which is whole.
-	if err := pending.CommitKeeping(filepath.Join(t.folder, olderCheckpoint), t.stillHeld); err != nil {
+	if err := pending.CommitKeeping(filepath.Join(w.folder, olderCheckpoint), w.stillHeld); err != nil {
 		return errors.Wrap(err, "pollen: checkpoint")
 	}
 	return nil
@@ -170,39 +147,7 @@ func (c parsedCheckpoint) restore(t *training) (whole bool, err error) {
 	if len(tensors) == chains {
 		return false, nil
 	}
-	return true, t.restoreMeasured(tensors[chains:], c.Metadata[watchedKey])
-}
-
-// restoreMeasured restores what was measured, on these held-out images.
-func (t *training) restoreMeasured(tensors []safetensors.Tensor, watched string) error {
-	numbers := map[string][]float64{}
-	for _, got := range tensors {
-		if got.DType != safetensors.F64 {
-			return errors.Errorf("tensor %s holds %s, wants F64", got.Name, got.DType)
-		}
-		values := make([]float64, len(got.Data)/8)
-		copy(tensor.Bytes(values), got.Data)
-		numbers[got.Name] = values
-	}
-	measured := numbers[measuredTensor]
-	if len(measured) != 4 {
-		return errors.Errorf("%s has %d numbers, wants 4", measuredTensor, len(measured))
-	}
-	t.proposals, t.accepted, t.diverged, t.loss = measured[0], measured[1], measured[2], measured[3]
-	if err := t.thermometer.Restore(numbers[thermometerTensor]); err != nil {
-		return err
-	}
-	restored := map[string]*series{traceTensor: &t.trace}
-	for i := range t.lossTrace {
-		restored[lossPrefix+strconv.Itoa(i)] = &t.lossTrace[i]
-		restored[weightPrefix+strconv.Itoa(i)] = &t.weightTrace[i]
-	}
-	for name, s := range restored {
-		if err := s.restore(numbers[name]); err != nil {
-			return errors.WithMessage(err, name)
-		}
-	}
-	return t.restoreProbe(watched, numbers[predictedTensor])
+	return true, t.measured.restore(tensors[chains:], c.Metadata[watchedKey], t.environment)
 }
 
 // checkpointSteps is how many steps the newest checkpoint says were made, by its head alone; 0 if

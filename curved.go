@@ -41,7 +41,7 @@ func (t *training) curved(ctx context.Context, device tensor.Device) (*Measured,
 	if ctx.Err() != nil || !traits.tempered || traits.collected || traits.drawn || t.spec.temperature() == 0 || t.spec.Augment != (Augment{}) {
 		return nil, nil
 	}
-	files, err := t.bank.Files()
+	files, err := t.writer.samples.Files()
 	if err != nil {
 		return nil, err
 	}

@@ -117,20 +117,21 @@ func (r *Run) Diagnostics() (*Diagnostics, error) {
 
 // diagnose computes diagnostics from the steps made so far.
 func (t *training) diagnose(ctx context.Context, device tensor.Device) (*Diagnostics, error) {
+	m := &t.measured
 	d := &Diagnostics{
-		Made: int(t.session.Steps()), From: t.from, Samples: t.samples, Watched: t.manifest.Watched, Trace: thinned(t.trace.values, traceValues),
-		Predicted: t.probe.mixing(), LossRHat: Number(t.rHat(valuesOf(t.lossTrace))), WeightRHat: Number(t.rHat(valuesOf(t.weightTrace))),
-		Acceptance: Number(t.accepted / t.proposals), Diverged: Number(t.diverged / t.proposals), Swaps: Number(math.NaN()),
+		Made: int(t.session.Steps()), From: m.from, Samples: t.writer.count, Watched: t.manifest.Watched, Trace: thinned(m.trace.values, traceValues),
+		Predicted: m.probe.mixing(), LossRHat: Number(t.rHat(valuesOf(m.losses))), WeightRHat: Number(t.rHat(valuesOf(m.weights))),
+		Acceptance: Number(m.accepted / m.proposals), Diverged: Number(m.diverged / m.proposals), Swaps: Number(math.NaN()),
 	}
 	if t.replicas != nil {
 		if v, err := t.replicas.Acceptance(t.session); err == nil {
 			d.Swaps = Number(v)
 		}
 	}
-	for i := range t.weightTrace {
+	for i := range m.weights {
 		if t.course.traits().tempered {
-			d.Weights = append(d.Weights, thinned(t.weightTrace[i].values, chainValues))
-			d.Losses = append(d.Losses, thinned(t.lossTrace[i].values, chainValues))
+			d.Weights = append(d.Weights, thinned(m.weights[i].values, chainValues))
+			d.Losses = append(d.Losses, thinned(m.losses[i].values, chainValues))
 		}
 	}
 	var err error
@@ -147,7 +148,7 @@ func (t *training) temperaturesByLayer(device tensor.Device) ([]Temperature, err
 	if err != nil {
 		return nil, err
 	}
-	m := t.thermometer
+	m := t.measured.thermometer
 	all := Temperature{
 		Layer: "all", Configurational: Number(m.Temperature()), StandardError: Number(m.TemperatureError()), Kinetic: Number(m.KineticTemperature()),
 	}

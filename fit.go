@@ -148,7 +148,7 @@ func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(
 		}
 		defer t.session.Close()
 		err := t.begin(device, open)
-		defer t.probe.close()
+		defer t.measured.probe.close()
 		began := err == nil
 		if began {
 			err = t.run(ctx, device)
@@ -162,7 +162,7 @@ func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(
 		if began {
 			err = t.note(ctx, err)
 		}
-		if releasing := t.release(); err == nil {
+		if releasing := t.writer.release(); err == nil {
 			err = releasing
 		}
 		return err
@@ -179,7 +179,7 @@ func (t *training) newFolder(device tensor.Device) error {
 		return errors.Wrap(err, "pollen: run folder")
 	}
 	var err error
-	if t.lock, err = hold(t.folder, t.environment); err != nil {
+	if t.writer.lock, err = hold(t.folder, t.environment); err != nil {
 		return err
 	}
 	if err := clearHalfMade(t.folder); err != nil {
@@ -188,40 +188,23 @@ func (t *training) newFolder(device tensor.Device) error {
 	if err := t.remarkRoom(t.folder, muchRoom); err != nil {
 		return err
 	}
-	err = t.fillFolder(device)
-	if err != nil && t.stillHeld() == nil {
-		t.closeJournals() // what went wrong before is the error
-		if removing := os.RemoveAll(t.folder); removing != nil {
-			err = errors.WithMessagef(err, "pollen: a half-made run could not be removed (%v)", removing)
-		}
+	if err := t.fillFolder(device); err != nil {
+		return t.writer.undo(err)
 	}
-	return err
+	return nil
 }
 
 // fillFolder writes the manifest last: a folder that has one is a run that can be resumed.
 func (t *training) fillFolder(device tensor.Device) error {
-	for _, bank := range t.banks() {
-		if err := bank.Make(); err != nil {
-			return err
-		}
-	}
-	err := t.stillHeld()
-	if err != nil {
+	if err := t.writer.create(); err != nil {
 		return err
-	}
-	if t.metrics, err = journal.Create(filepath.Join(t.folder, metricsFile)); err != nil {
-		return errors.Wrap(err, "pollen: metrics")
-	}
-	t.measured = true
-	if t.index, err = journal.Create(filepath.Join(t.folder, indexFile)); err != nil {
-		return errors.Wrap(err, "pollen: index")
 	}
 	if err := t.start(); err != nil {
 		return err
 	}
 	checkpoint, err := checkpointOf(t)
 	if err == nil {
-		err = t.writeCheckpoint(checkpoint)
+		err = t.writer.writeCheckpoint(checkpoint)
 	}
 	if err != nil {
 		return err
@@ -236,13 +219,14 @@ func (t *training) fillFolder(device tensor.Device) error {
 			t.manifest.Watched = fmt.Sprintf("%s[%d]", p.Name, p.Shape.Elements()/2)
 		}
 	}
-	return t.writeListed(manifestFile, t.manifest, "  ")
+	return t.writer.write(manifestFile, t.manifest, "  ")
 }
 
 // oldFolder takes up the run where it was left.
 func (t *training) oldFolder(device tensor.Device) error {
+	w := &t.writer
 	var err error
-	if t.lock, err = hold(t.folder, t.environment); err != nil {
+	if w.lock, err = hold(t.folder, t.environment); err != nil {
 		return err
 	}
 	if err := sweep(t.folder); err != nil {
@@ -257,27 +241,27 @@ func (t *training) oldFolder(device tensor.Device) error {
 	}
 	made := int(t.session.Steps())
 	if t.manifest.Format >= sealedFormat {
-		err = t.takeUp(made)
+		err = w.takeUp(made)
 	} else {
-		err = t.cutBanks(made)
+		err = w.cutBanks(made)
 	}
 	if err != nil {
 		return err
 	}
-	files, err := t.bank.Files()
+	files, err := w.samples.Files()
 	if err != nil {
 		return err
 	}
-	t.samples, t.dropping = len(files), made
+	w.count, w.dropped = len(files), made
 	t.remarkResumed(made, whole, device)
-	if t.measured = whole; !whole {
-		t.from = made
+	if !whole {
+		t.measured.from = made
 	}
-	tail, err := t.cutMetrics(made)
+	tail, err := w.cutMetrics(made, t.manifest.Format)
 	if err != nil {
 		return err
 	}
-	if t.metrics, err = journal.Append(filepath.Join(t.folder, metricsFile), tail); err != nil {
+	if w.metrics, err = journal.Append(filepath.Join(t.folder, metricsFile), tail); err != nil {
 		return errors.Wrap(err, "pollen: metrics")
 	}
 	return t.noteContinued(made, Describe(device), thisBuild())
@@ -300,16 +284,6 @@ func (t *training) readCheckpoint() (whole bool, err error) {
 		return false, damaged(filepath.Join(t.folder, checkpointFile), errors.WithMessage(err, "checkpoint"))
 	}
 	return whole, nil
-}
-
-// cutBanks removes later samples of a run of an earlier version, which has no index.
-func (t *training) cutBanks(made int) error {
-	for _, bank := range t.banks() {
-		if err := bank.Cut(made); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // remarkResumed says where the run goes on, and what differs from where it began.

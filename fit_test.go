@@ -13,6 +13,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/internal/index"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
 )
@@ -223,13 +224,13 @@ func TestKilledAtTheEnd(t *testing.T) {
 		folder := copied(t, whole, func(folder string) {
 			x, err := readIndex(folder)
 			must(t, err)
-			var lines []indexLine
-			for _, name := range x.names {
+			var lines []index.Line
+			for _, name := range x.Names {
 				if name != diagnosticsFile && name != calibrationFile {
-					lines = append(lines, x.lines[name])
+					lines = append(lines, x.Lines[name])
 				}
 			}
-			_, err = rewriteIndex(folder, lines)
+			_, err = index.Rewrite(folder, lines)
 			must(t, err)
 			must(t, os.Remove(filepath.Join(folder, diagnosticsFile)))
 			must(t, os.Remove(filepath.Join(folder, calibrationFile)))

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pollen-ml/pollen/internal/index"
 	"github.com/pollen-ml/pollen/samples"
 )
 
@@ -130,11 +131,11 @@ func TestFilesThatAreNotTheRuns(t *testing.T) {
 		"foreign": {"samples/chain00002-step000000007.safetensors", func(folder string) {
 			must(t, os.WriteFile(filepath.Join(folder, "samples/chain00002-step000000007.safetensors"), []byte(readFile(t, other.Folder(), name)), 0o644))
 		}, 4},
-		"no index": {indexFile, func(folder string) { must(t, os.Remove(filepath.Join(folder, indexFile))) }, 4},
-		"damaged index": {indexFile, func(folder string) {
-			content := []byte(readFile(t, folder, indexFile))
+		"no index": {index.File, func(folder string) { must(t, os.Remove(filepath.Join(folder, index.File))) }, 4},
+		"damaged index": {index.File, func(folder string) {
+			content := []byte(readFile(t, folder, index.File))
 			content[300] ^= 1
-			must(t, os.WriteFile(filepath.Join(folder, indexFile), content, 0o644))
+			must(t, os.WriteFile(filepath.Join(folder, index.File), content, 0o644))
 		}, 4},
 	} {
 		folder := copied(t, whole, c.change)

@@ -8,6 +8,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/internal/index"
 	"github.com/pollen-ml/pollen/internal/journal"
 )
 
@@ -47,7 +48,7 @@ func Gather(folder string, parts []string, copied bool, options ...Option) (*Run
 		m.Parts = append(m.Parts, filepath.ToSlash(place))
 	}
 	m.Format, m.Continued = m.Spec.format(), nil // the parts say who continued them
-	listed, err := journal.Create(filepath.Join(folder, indexFile))
+	listed, err := journal.Create(filepath.Join(folder, index.File))
 	if err == nil {
 		err = writeListed(listed, folder, manifestFile, m, "  ")
 	}
@@ -147,7 +148,7 @@ func copyRun(to, from string) error {
 		return errors.Wrap(err, "pollen: gather")
 	}
 	// In this order: a process that writes lists only samples after its checkpoint.
-	for _, name := range []string{checkpointFile, indexFile, metricsFile, diagnosticsFile, calibrationFile, outcomeFile} {
+	for _, name := range []string{checkpointFile, index.File, metricsFile, diagnosticsFile, calibrationFile, outcomeFile} {
 		if err := copyFile(to, from, name); err != nil && !os.IsNotExist(errors.Cause(err)) {
 			return err
 		}
@@ -162,7 +163,7 @@ func copyRun(to, from string) error {
 	}
 	for _, f := range files {
 		name := samplesFolder + "/" + filepath.Base(f.path)
-		if copied != nil && copied.lines[name].Sum == "" {
+		if copied != nil && copied.Lines[name].Sum == "" {
 			continue // it came later
 		}
 		if err := copyFile(to, from, name); err != nil {
@@ -170,10 +171,10 @@ func copyRun(to, from string) error {
 		}
 	}
 	if copied != nil && run.manifest.Spec.Keep > 0 {
-		for _, name := range copied.names {
+		for _, name := range copied.Names {
 			place := filepath.FromSlash(name)
 			_, err := os.Stat(filepath.Join(to, place))
-			if copied.lines[name].Sum != "" && os.IsNotExist(err) && wasDropped(filepath.Join(from, place)) {
+			if copied.Lines[name].Sum != "" && os.IsNotExist(err) && wasDropped(filepath.Join(from, place)) {
 				return run.droppedMeanwhile()
 			}
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/internal/index"
 	"github.com/pollen-ml/pollen/internal/journal"
 	"github.com/pollen-ml/pollen/internal/seal"
 	"github.com/pollen-ml/pollen/langevin"
@@ -258,7 +259,7 @@ func simulate(t *testing.T, of *Run, folder string, chain int) {
 	write := func(name string, content []byte) {
 		must(t, os.WriteFile(filepath.Join(folder, name), content, 0o644))
 		if sum, err := seal.Check(content, len(content)); err == nil {
-			lines = append(lines, indexLine{File: name, Bytes: len(content), Sum: sum})
+			lines = append(lines, index.Line{File: name, Bytes: len(content), Sum: sum})
 		}
 	}
 	for _, name := range []string{metricsFile, outcomeFile} {
@@ -273,14 +274,14 @@ func simulate(t *testing.T, of *Run, folder string, chain int) {
 		must(t, err)
 		name := samplesFolder + "/" + samples.NameOf(chain, step)
 		must(t, os.Link(f.path, filepath.Join(folder, name)))
-		lines = append(lines, indexLine{File: name, Bytes: 1, Sum: f.sum})
+		lines = append(lines, index.Line{File: name, Bytes: 1, Sum: f.sum})
 	}
 	m := of.Manifest()
 	m.Spec.FirstChain = chain
 	content, err := seal.JSON(&m, "  ")
 	must(t, err)
 	write(manifestFile, content)
-	listed, err := journal.Create(filepath.Join(folder, indexFile))
+	listed, err := journal.Create(filepath.Join(folder, index.File))
 	must(t, err)
 	for _, line := range lines {
 		must(t, listed.Add(line))

@@ -45,10 +45,7 @@ func (t *training) checkRoom() error {
 
 // room is how many bytes a checkpoint takes now, and a sample of one chain.
 func (t *training) room() (state, sample uint64) {
-	state = uint64(t.session.ChainBytes() * t.session.Chains())
-	for _, s := range append(append([]series{t.trace}, t.lossTrace...), t.weightTrace...) {
-		state += 8 * uint64(len(s.values))
-	}
+	state = uint64(t.session.ChainBytes()*t.session.Chains()) + t.measured.bytes()
 	for _, p := range t.session.Program().Parameters() {
 		sample += 4 * uint64(p.Shape.Elements())
 	}
@@ -133,7 +130,7 @@ func (t *training) watch(p langevin.Progress, losses []float64) {
 		}
 	}
 	requested := t.spec.temperature()
-	measured, deviation := t.thermometer.Temperature(), t.thermometer.TemperatureError()
+	measured, deviation := t.measured.thermometer.Temperature(), t.measured.thermometer.TemperatureError()
 	if off := math.Abs(measured - requested); !g.warned && g.windows >= warmWindows && off > farOff*requested && off > manyErrors*deviation {
 		g.warned = true
 		t.remark(fmt.Sprintf("the temperature is far off: measured %.3g ± %.1g, requested %g; smaller learning rates or a longer burn-in would bring it closer",

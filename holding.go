@@ -9,6 +9,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/internal/index"
 	"github.com/pollen-ml/pollen/internal/journal"
 	"github.com/pollen-ml/pollen/internal/lock"
 	"github.com/pollen-ml/pollen/samples"
@@ -46,8 +47,8 @@ func hold(folder string, e environment) (*lock.Lock, error) {
 
 // stillHeld is Busy when another process has taken the folder over: this one was thought dead, and
 // must write nothing more.
-func (t *training) stillHeld() error {
-	err := t.lock.Check()
+func (w *writer) stillHeld() error {
+	err := w.lock.Check()
 	var lost *lock.Lost
 	if errors.As(err, &lost) {
 		return errors.WithStack(&Busy{lost.Folder, lost.By.Host, lost.By.Process, err})
@@ -55,47 +56,8 @@ func (t *training) stillHeld() error {
 	return errors.Wrap(err, "pollen")
 }
 
-// writeListed writes a file of the run and lists it, if the folder is still this process's.
-func (t *training) writeListed(name string, value any, indent string) error {
-	if err := t.stillHeld(); err != nil {
-		return err
-	}
-	return writeListed(t.index, t.folder, name, value, indent)
-}
-
-// closeJournals closes those that are open.
-func (t *training) closeJournals() error {
-	err := closeJournal(&t.metrics, "metrics")
-	if closing := closeJournal(&t.index, "index"); err == nil {
-		err = closing
-	}
-	return err
-}
-
-// closeJournal closes a journal, if it is open.
-func closeJournal(j **journal.Writer, name string) error {
-	if *j == nil {
-		return nil
-	}
-	err := (*j).Close()
-	*j = nil
-	return errors.Wrap(err, "pollen: "+name)
-}
-
-// release ends what newFolder and oldFolder began.
-func (t *training) release() error {
-	if t.lock == nil {
-		return nil
-	}
-	err := t.closeJournals()
-	if unlocking := t.lock.Release(); err == nil {
-		err = errors.Wrap(unlocking, "pollen")
-	}
-	return err
-}
-
 // halfMade are the names in a folder in which a process was killed before its run had a manifest.
-var halfMade = []string{lock.File, lock.Record, samplesFolder, statesFolder, filepath.Dir(checkpointFile), metricsFile, indexFile}
+var halfMade = []string{lock.File, lock.Record, samplesFolder, statesFolder, filepath.Dir(checkpointFile), metricsFile, index.File}
 
 // isHalfMade reports whether a folder has nothing but what a process leaves that was killed while
 // it began a run: there is nothing in it to be lost.
@@ -114,7 +76,7 @@ func isHalfMade(folder string, entries []os.DirEntry) bool {
 			if within, err := os.ReadDir(place); err != nil || len(within) > 0 {
 				return false
 			}
-		case name == metricsFile || name == indexFile:
+		case name == metricsFile || name == index.File:
 			if info, err := entry.Info(); err != nil || info.Size() > 0 {
 				return false
 			}
@@ -150,31 +112,31 @@ func clearHalfMade(folder string) error {
 // takeUp makes the files of a run what they were after that many steps: it removes later samples,
 // which are drawn again, and makes the index anew. Samples that are damaged or missing are errors,
 // unless the run is to go on without them; it then keeps damaged ones in the folder "damaged".
-func (t *training) takeUp(made int) error {
-	before, err := readIndex(t.folder)
+func (w *writer) takeUp(made int) error {
+	before, err := readIndex(w.folder)
 	if err != nil {
-		t.remark(fmt.Sprintf("%v; the index is made anew from the files", err))
-		before = &index{lines: map[string]indexLine{}}
+		w.remark(fmt.Sprintf("%v; the index is made anew from the files", err))
+		before = &index.Index{}
 	}
-	manifest, err := lineOf(t.folder, manifestFile)
+	manifest, err := lineOf(w.folder, manifestFile)
 	if err != nil {
 		return err
 	}
-	lines := []indexLine{manifest}
+	lines := []index.Line{manifest}
 	for _, name := range []string{diagnosticsFile, calibrationFile} {
-		if line, listed := before.lines[name]; listed {
+		if line, listed := before.Lines[name]; listed {
 			lines = append(lines, line)
 		}
 	}
 	var later []string
-	for _, bank := range t.banks() {
-		kept, removed, err := t.takeUpBank(bank, made, before)
+	for _, bank := range w.banks() {
+		kept, removed, err := w.takeUpBank(bank, made, before)
 		if err != nil {
 			return err
 		}
 		lines, later = append(lines, kept...), append(later, removed...)
 	}
-	tail, err := rewriteIndex(t.folder, append(lines, t.dropped(0, made)...))
+	tail, err := index.Rewrite(w.folder, append(lines, w.gone(0, made)...))
 	if err != nil {
 		return err
 	}
@@ -183,52 +145,52 @@ func (t *training) takeUp(made int) error {
 			return errors.Wrap(err, "pollen: run folder")
 		}
 	}
-	t.index, err = journal.Append(filepath.Join(t.folder, indexFile), tail)
+	w.index, err = journal.Append(filepath.Join(w.folder, index.File), tail)
 	return errors.Wrap(err, "pollen: index")
 }
 
 // takeUpBank checks the samples of a bank: lines of those that stay, and paths of those that go.
-func (t *training) takeUpBank(bank *samples.Bank, made int, before *index) (lines []indexLine, later []string, err error) {
-	folder := t.folderOf(bank)
-	again := bank != t.keeping || t.course.traits().drawn // all its samples are drawn again at the end
+func (w *writer) takeUpBank(bank *samples.Bank, made int, before *index.Index) (lines []index.Line, later []string, err error) {
+	folder := w.folderOf(bank)
+	again := bank != w.states || w.drawn // all its samples are drawn again at the end
 	files, err := bank.Files()
 	if err != nil {
 		return nil, nil, err
 	}
 	there := map[string]bool{}
 	goOnWithout := func(name string, cause error) error {
-		place := filepath.Join(t.folder, filepath.FromSlash(name))
-		if !t.withoutDamaged {
+		place := filepath.Join(w.folder, filepath.FromSlash(name))
+		if !w.withoutDamaged {
 			return damaged(place, cause)
 		}
-		t.remark(fmt.Sprintf("goes on without %s: %v", place, cause))
+		w.remark(fmt.Sprintf("goes on without %s: %v", place, cause))
 		return nil
 	}
 	lose := func(name string, cause error) error {
-		lines = append(lines, indexLine{File: name, Lost: cause.Error()})
+		lines = append(lines, index.Line{File: name, Lost: cause.Error()})
 		return goOnWithout(name, cause)
 	}
 	for _, place := range files {
 		name := folder + "/" + filepath.Base(place)
 		line, step, err := sampleLine(place, name, before)
-		_, listed := before.lines[name]
-		foreign := err == nil && step <= made && !listed && len(before.lines) > 0
+		_, listed := before.Lines[name]
+		foreign := err == nil && step <= made && !listed && len(before.Lines) > 0
 		_, named, misnamed := samples.PlaceOf(place)
-		gone := misnamed == nil && t.plan.SampleAt(named) && named <= made && !t.retention().has(named, made)
+		gone := misnamed == nil && w.retention.plan.SampleAt(named) && named <= made && !w.retention.has(named, made)
 		switch {
 		case err == nil && step > made, (err != nil || foreign) && again, gone:
 			later = append(later, place)
 			continue
 		case foreign:
-			err = goOnWithout(name, errors.New(indexFile+" does not list it: it is not of this run"))
+			err = goOnWithout(name, errors.New(index.File+" does not list it: it is not of this run"))
 			if err == nil {
-				err = putAside(t.folder, place)
+				err = putAside(w.folder, place)
 			}
 		case err == nil:
 			lines = append(lines, line)
 		default:
 			if err = lose(name, err); err == nil {
-				err = putAside(t.folder, place)
+				err = putAside(w.folder, place)
 			}
 		}
 		if err != nil {
@@ -240,12 +202,12 @@ func (t *training) takeUpBank(bank *samples.Bank, made int, before *index) (line
 		return lines, later, nil
 	}
 	for step := 1; step <= made; step++ {
-		if !t.retention().has(step, made) {
+		if !w.retention.has(step, made) {
 			continue
 		}
-		for chain := range t.spec.Chains {
-			name := folder + "/" + samples.NameOf(t.spec.FirstChain+chain, step)
-			if line := before.lines[name]; (line.Lost != "" || line.Dropped) && !there[name] {
+		for chain := range w.chains {
+			name := folder + "/" + samples.NameOf(w.first+chain, step)
+			if line := before.Lines[name]; (line.Lost != "" || line.Dropped) && !there[name] {
 				lines = append(lines, line)
 			} else if !there[name] {
 				if err := lose(name, errors.New("there is no such file")); err != nil {
@@ -258,7 +220,7 @@ func (t *training) takeUpBank(bank *samples.Bank, made int, before *index) (line
 }
 
 // sampleLine is the line of a sample's file, if it is what the index before had.
-func sampleLine(place, name string, before *index) (line indexLine, step int, err error) {
+func sampleLine(place, name string, before *index.Index) (line index.Line, step int, err error) {
 	s, sum, err := samples.ReadSealed(place)
 	if err != nil {
 		return line, 0, err
@@ -273,16 +235,16 @@ func sampleLine(place, name string, before *index) (line indexLine, step int, er
 	if err != nil {
 		return line, 0, err
 	}
-	return indexLine{File: name, Bytes: int(info.Size()), Sum: sum}, s.Step, nil
+	return index.Line{File: name, Bytes: int(info.Size()), Sum: sum}, s.Step, nil
 }
 
 // checkListed refuses a sample without a checksum, and one that is not the index's.
-func checkListed(name, sum string, x *index) error {
+func checkListed(name, sum string, x *index.Index) error {
 	if sum == "" {
 		return errors.New("it has no checksum")
 	}
-	if line, listed := x.lines[name]; listed && line.Sum != "" && line.Sum != sum {
-		return errors.New("it is another file than the one that " + indexFile + " lists")
+	if line, listed := x.Lines[name]; listed && line.Sum != "" && line.Sum != sum {
+		return errors.New("it is another file than the one that " + index.File + " lists")
 	}
 	return nil
 }
@@ -296,10 +258,12 @@ func putAside(folder, place string) error {
 	return errors.Wrap(os.Rename(place, filepath.Join(aside, filepath.Base(place))), "pollen: run folder")
 }
 
-// folderOf is the name of a bank's folder.
-func (t *training) folderOf(bank *samples.Bank) string {
-	if bank == t.bank {
-		return samplesFolder
+// cutBanks removes later samples of a run of an earlier version, which has no index.
+func (w *writer) cutBanks(made int) error {
+	for _, bank := range w.banks() {
+		if err := bank.Cut(made); err != nil {
+			return err
+		}
 	}
-	return statesFolder
+	return nil
 }

@@ -309,7 +309,7 @@ func TestEveryPackageHasDoc(t *testing.T) {
 	}
 	for _, folder := range []string{
 		"tensor", "graph", "layers", "optimizers", "samples", "langevin", "metropolis", "approximate", "diagnostics", "distributions", "cuda",
-		"comparison", "cluster", "datasets", "serve", "internal/file", "internal/seal", "internal/journal", "internal/lock",
+		"comparison", "cluster", "datasets", "serve", "internal/file", "internal/seal", "internal/journal", "internal/index", "internal/lock",
 		"internal/config", "internal/interrupt", "internal/progress", "cmd/train", "benchmarks",
 	} {
 		if _, err := build.ImportDir(folder, 0); err != nil {

@@ -21,7 +21,7 @@ func (t *training) look(p langevin.Progress) error {
 	if line.Loss, line.Accuracy, err = t.traces(p, chains, losses); err != nil {
 		return err
 	}
-	t.loss = line.Loss
+	t.measured.loss = line.Loss
 	event := Event{
 		Task: "fit", On: t.data.Name, Done: p.To, Total: t.plan.Steps, Images: t.images(p),
 		Loss: line.Loss, Accuracy: line.Accuracy, Temperature: math.NaN(),
@@ -33,32 +33,32 @@ func (t *training) look(p langevin.Progress) error {
 			line.Temperature = &event.Temperature
 		}
 	}
-	if err := t.metrics.Add(line); err != nil {
+	if err := t.writer.metrics.Add(line); err != nil {
 		return errors.Wrap(err, "pollen: metrics")
 	}
 	var states []samples.Sample
-	due := t.probe.due(t, p.To)
-	kept := p.Sample && t.retention().has(p.To, p.To)
+	due := t.measured.probe.due(t, p.To)
+	kept := p.Sample && t.writer.retention.has(p.To, p.To)
 	if kept && !t.course.traits().drawn || due {
 		if states, err = t.course.states(t, p.To); err != nil {
 			return err
 		}
 	}
 	if due {
-		if err := t.probe.observe(states, p.To); err != nil {
+		if err := t.measured.probe.observe(states, p.To); err != nil {
 			return err
 		}
 	}
 	if !kept {
 		states = nil
 	}
-	if kept || p.To == t.plan.Steps || t.endsEpoch(p) && !t.saving.busy() {
+	if kept || p.To == t.plan.Steps || t.endsEpoch(p) && !t.writer.saving.busy() {
 		if err := t.save(states); err != nil {
 			return err
 		}
 	}
 	t.watch(p, losses)
-	event.RHat = t.rHat(shortened(valuesOf(t.weightTrace)))
+	event.RHat = t.rHat(shortened(valuesOf(t.measured.weights)))
 	t.observe(event)
 	return nil
 }
@@ -83,18 +83,18 @@ func (t *training) measure(p langevin.Progress, chains []int) float64 {
 		if t.temperatures[step] != t.spec.temperature() {
 			continue
 		}
-		t.thermometer.ObserveChains(t.session, step, step+1, chains)
+		t.measured.thermometer.ObserveChains(t.session, step, step+1, chains)
 		for _, chain := range chains {
 			if t.walk != nil {
-				t.proposals++
-				t.accepted += t.session.Metric(chain, metropolis.TraceAcceptance, uint64(step))
-				t.diverged += t.session.Metric(chain, metropolis.TraceDiverged, uint64(step))
+				t.measured.proposals++
+				t.measured.accepted += t.session.Metric(chain, metropolis.TraceAcceptance, uint64(step))
+				t.measured.diverged += t.session.Metric(chain, metropolis.TraceDiverged, uint64(step))
 			}
 		}
 	}
-	t.recent.Reset()
-	t.recent.ObserveChains(t.session, p.From, p.To, chains)
-	return t.recent.Temperature()
+	t.measured.recent.Reset()
+	t.measured.recent.ObserveChains(t.session, p.From, p.To, chains)
+	return t.measured.recent.Temperature()
 }
 
 // liveValues bounds the values of each chain that the live R-hat is computed from, so that it does
@@ -127,11 +127,11 @@ func (t *training) traces(p langevin.Progress, chains []int, losses []float64) (
 			loss, accuracy = loss+values[0], accuracy+values[1]
 			losses[i] += values[0] / float64(p.To-from)
 			if i == 0 {
-				t.trace.add(values[2])
+				t.measured.trace.add(values[2])
 			}
 			if step >= t.plan.BurnIn && (t.plan.Cycles == 0 || t.temperatures[step] == t.spec.temperature()) {
-				t.lossTrace[i].add(values[0])
-				t.weightTrace[i].add(values[2])
+				t.measured.losses[i].add(values[0])
+				t.measured.weights[i].add(values[2])
 			}
 		}
 	}
@@ -150,61 +150,17 @@ func (t *training) metric(chain int, name string, step int) (float64, error) {
 // save writes samples, and then the state of the chains, from which the run can go on, while the
 // next steps run.
 func (t *training) save(states []samples.Sample) error {
-	if err := t.saved(); err != nil {
+	if err := t.writer.saved(); err != nil {
 		return err
 	}
 	if err := t.checkRoom(); err != nil {
 		return err
 	}
-	if err := t.metrics.Flush(); err != nil {
-		return errors.Wrap(err, "pollen: metrics")
-	}
 	checkpoint, err := checkpointOf(t)
 	if err != nil {
 		return err
 	}
-	made := int(t.session.Steps())
-	dropped := t.dropped(t.dropping, made)
-	t.dropping = made
-	t.saving.begin(func() error {
-		if err := t.keep(t.keeping, states...); err != nil {
-			return err
-		}
-		if t.keeping == t.bank {
-			t.adding = len(states)
-		}
-		if err := list(t.index, dropped...); err != nil {
-			return err
-		}
-		// What a checkpoint relies on is on the disk before it.
-		if err := t.metrics.Sync(); err != nil {
-			return errors.Wrap(err, "pollen: metrics")
-		}
-		if t.index != nil {
-			if err := t.index.Sync(); err != nil {
-				return errors.Wrap(err, "pollen: index")
-			}
-		}
-		if err := t.writeCheckpoint(checkpoint); err != nil {
-			return err
-		}
-		removed, err := t.drop(dropped)
-		t.adding -= removed
-		return err
-	})
-	return nil
-}
-
-// keep writes samples into a bank, and lists them, unless another process writes in the folder.
-func (t *training) keep(bank *samples.Bank, states ...samples.Sample) error {
-	if err := t.stillHeld(); err != nil {
-		return err
-	}
-	files, err := bank.Write(states...)
-	if err != nil {
-		return err
-	}
-	return list(t.index, linesOf(t.folderOf(bank), files)...)
+	return t.writer.save(states, checkpoint, int(t.session.Steps()))
 }
 
 // saveNow saves, and waits for the disk.
@@ -212,55 +168,5 @@ func (t *training) saveNow() error {
 	if err := t.save(nil); err != nil {
 		return err
 	}
-	return t.saved()
-}
-
-// saved waits for what save began, and counts its samples once they are on the disk.
-func (t *training) saved() error {
-	err := t.saving.wait()
-	if err == nil {
-		t.samples += t.adding
-	}
-	t.adding = 0
-	return err
-}
-
-// draw draws the specification's samples of each chain at the end of a run.
-func (t *training) draw(draw func(chain, draw int) (samples.Sample, error)) error {
-	t.samples = 0
-	for chain := range t.spec.Chains {
-		for i := range t.spec.Samples {
-			sample, err := draw(chain, i)
-			if err != nil {
-				return err
-			}
-			if err := t.keep(t.bank, sample); err != nil {
-				return err
-			}
-			t.samples++
-		}
-	}
-	return nil
-}
-
-// background does one thing at a time, concurrently with its caller. The zero value is ready.
-type background struct{ done chan error }
-
-// begin starts do. What was begun before must have been waited for.
-func (b *background) begin(do func() error) {
-	b.done = make(chan error, 1)
-	go func() { b.done <- do() }()
-}
-
-// busy reports whether what was begun is still under way.
-func (b *background) busy() bool { return b.done != nil && len(b.done) == 0 }
-
-// wait returns the error of what was begun, once it is done; nil if nothing was.
-func (b *background) wait() error {
-	if b.done == nil {
-		return nil
-	}
-	err := <-b.done
-	b.done = nil
-	return err
+	return t.writer.saved()
 }

@@ -25,8 +25,8 @@ type metricsLine struct {
 // cutMetrics drops the lines of metrics.jsonl after a step, and a torn one, and returns where the
 // rest ends. Lines up to that step that were changed or are missing are an error, unless the run is
 // to go on without damaged files: it then keeps those before.
-func (t *training) cutMetrics(steps int) (journal.Tail, error) {
-	path := filepath.Join(t.folder, metricsFile)
+func (w *writer) cutMetrics(steps, format int) (journal.Tail, error) {
+	path := filepath.Join(w.folder, metricsFile)
 	var kept []json.RawMessage
 	last := 0
 	keep := func(object []byte) error {
@@ -43,21 +43,21 @@ func (t *training) cutMetrics(steps int) (journal.Tail, error) {
 	switch {
 	case err != nil && !os.IsNotExist(errors.Cause(err)):
 		return journal.Tail{}, err
-	case err == nil && plain && t.manifest.Format < sealedFormat:
+	case err == nil && plain && format < sealedFormat:
 		err = readPlain(path, keep)
 	case err == nil:
 		_, err = journal.Read(path, keep)
 	}
-	if err == nil && last < steps && t.manifest.Format >= sealedFormat {
+	if err == nil && last < steps && format >= sealedFormat {
 		err = errors.Errorf("it ends at step %d, and %d steps were made", last, steps)
 	}
 	if err != nil {
 		if last >= steps {
 			err = nil // what is damaged comes after
-		} else if !t.withoutDamaged {
+		} else if !w.withoutDamaged {
 			return journal.Tail{}, damaged(path, err)
 		} else {
-			t.remark("goes on without the rest of " + path + ": " + err.Error())
+			w.remark("goes on without the rest of " + path + ": " + err.Error())
 		}
 	}
 	tail, err := journal.Rewrite(path, func(add func(any) error) error {

@@ -192,22 +192,6 @@ func (p *probe) state() []float64 {
 	return state
 }
 
-// restoreProbe takes back a state of the probe that watched these images; "" where an earlier
-// version did not keep which. On others it watches from here on.
-func (t *training) restoreProbe(images string, state []float64) error {
-	if p := t.probe; p != nil && len(state) > 1 {
-		other := images != p.images
-		if images == "" {
-			other = state[1] != 0 && int(state[1]) != len(p.traces)
-		}
-		if other {
-			t.remark("the held-out images are not those that chains were watched on before: what they predict is watched on these from here on")
-			return nil
-		}
-	}
-	return errors.WithMessage(t.probe.restore(state), predictedTensor)
-}
-
 // restore takes back a state. Without one, as earlier versions left none, or as a run has that was
 // begun without held-out images, the probe watches from here on.
 func (p *probe) restore(state []float64) error {

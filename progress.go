@@ -53,7 +53,7 @@ type outcome struct {
 // note leaves a note of how the run ended that has this error, and returns the error, or that of
 // the note. If another process has taken the run over, that is the error, whatever else went wrong.
 func (t *training) note(ctx context.Context, err error) error {
-	if lost := t.stillHeld(); lost != nil {
+	if lost := t.writer.stillHeld(); lost != nil {
 		if err == nil || errors.As(lost, new(*Busy)) {
 			return lost
 		}

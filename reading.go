@@ -9,6 +9,7 @@ import (
 
 	"github.com/pkg/errors"
 
+	"github.com/pollen-ml/pollen/internal/index"
 	"github.com/pollen-ml/pollen/samples"
 )
 
@@ -58,7 +59,7 @@ type sampleFile struct{ path, sum string } // sum is "" where the run has no ind
 func (f sampleFile) read() (samples.Sample, error) {
 	s, sum, err := samples.ReadSealed(f.path)
 	if err == nil && f.sum != "" && sum != f.sum {
-		err = errors.Errorf("it is another file than the one that %s lists", indexFile)
+		err = errors.Errorf("it is another file than the one that %s lists", index.File)
 	}
 	return s, err
 }
@@ -110,7 +111,7 @@ func (r *Run) listOwn() ([]sampleFile, error) {
 	steps := checkpointSteps(r.folder)
 	x, err := readIndex(r.folder)
 	if err != nil {
-		if err := r.without(filepath.Join(r.folder, indexFile), errors.Cause(err)); err != nil {
+		if err := r.without(filepath.Join(r.folder, index.File), errors.Cause(err)); err != nil {
 			return nil, err
 		}
 	}
@@ -125,8 +126,8 @@ func (r *Run) listOwn() ([]sampleFile, error) {
 			continue
 		}
 		name := samplesFolder + "/" + filepath.Base(path)
-		line := x.lines[name]
-		delete(x.lines, name) // what is left is not there
+		line := x.Lines[name]
+		delete(x.Lines, name) // what is left is not there
 		switch {
 		case line.Sum != "":
 			files = append(files, sampleFile{path, line.Sum})
@@ -134,7 +135,7 @@ func (r *Run) listOwn() ([]sampleFile, error) {
 		case laterThan(filepath.Base(path), steps):
 			unlisted++
 		default:
-			if err := r.without(path, errors.New(indexFile+" does not list it: it is not of this run")); err != nil {
+			if err := r.without(path, errors.New(index.File+" does not list it: it is not of this run")); err != nil {
 				return nil, err
 			}
 		}
@@ -145,8 +146,8 @@ func (r *Run) listOwn() ([]sampleFile, error) {
 	if x == nil {
 		return files, nil
 	}
-	for _, name := range x.names {
-		line, missing := x.lines[name]
+	for _, name := range x.Names {
+		line, missing := x.Lines[name]
 		path := filepath.Join(r.folder, filepath.FromSlash(name))
 		switch {
 		case filepath.Dir(filepath.FromSlash(name)) != samplesFolder || !missing || line.Dropped:
@@ -155,7 +156,7 @@ func (r *Run) listOwn() ([]sampleFile, error) {
 		case line.Lost != "":
 			r.leave(path, errors.New("the run went on without it: "+line.Lost))
 		default:
-			if err := r.without(path, errors.New("there is no such file, and "+indexFile+" lists it")); err != nil {
+			if err := r.without(path, errors.New("there is no such file, and "+index.File+" lists it")); err != nil {
 				return nil, err
 			}
 		}
@@ -192,9 +193,41 @@ func laterThan(name string, steps int) bool {
 func (r *Run) readListed(name string, value any) error {
 	err := readJSON(r.folder, name, value, r.manifest.Format)
 	if os.IsNotExist(errors.Cause(err)) && r.manifest.Format >= sealedFormat {
-		if x, reading := readIndex(r.folder); reading == nil && x.lines[name].Sum != "" {
-			return damaged(filepath.Join(r.folder, name), errors.New("there is no such file any more, and "+indexFile+" lists it"))
+		if x, reading := readIndex(r.folder); reading == nil && x.Lines[name].Sum != "" {
+			return damaged(filepath.Join(r.folder, name), errors.New("there is no such file any more, and "+index.File+" lists it"))
 		}
 	}
 	return err
+}
+
+// readIndex reads a run's index, which is Damaged otherwise.
+func readIndex(folder string) (*index.Index, error) {
+	x, err := index.Read(folder)
+	if err != nil {
+		return nil, damaged(filepath.Join(folder, index.File), err)
+	}
+	return x, nil
+}
+
+// lineOf is the index's line for a sealed text file.
+func lineOf(folder, name string) (index.Line, error) {
+	line, err := index.Sealed(folder, name)
+	if err != nil {
+		return line, damaged(filepath.Join(folder, name), err)
+	}
+	return line, nil
+}
+
+// wasDropped reports whether a sample's file is not there, or goes, because its run keeps no more:
+// a process that samples may have dropped it since the index was read.
+func wasDropped(path string) bool {
+	bank, name := filepath.Split(path)
+	x, err := readIndex(filepath.Dir(filepath.Clean(bank)))
+	return err == nil && x.Lines[samplesFolder+"/"+name].Dropped
+}
+
+// droppedMeanwhile is the error of reading samples while a process drops some: the average of what
+// is left and what was read before would count some steps twice.
+func (r *Run) droppedMeanwhile() error {
+	return errors.Errorf("pollen: %s dropped samples while they were read, to keep no more than %d of a chain: try again", r.folder, r.manifest.Spec.Keep)
 }

@@ -12,7 +12,7 @@ import (
 	"pgregory.net/rapid"
 
 	_ "github.com/pollen-ml/pollen/internal/fixedseed"
-	"github.com/pollen-ml/pollen/internal/journal"
+	"github.com/pollen-ml/pollen/internal/index"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/samples"
 )
@@ -209,14 +209,15 @@ func TestReadWhileSamplesGo(t *testing.T) {
 	data := trainOn(squares(t, 100, 4, 1))
 	folder := stoppedAt(t, keeping(t), 36)
 	drop := func() {
-		tr := training{folder: folder, spec: keeping(t), plan: langevin.Plan{Steps: 60, BurnIn: 20, Thinning: 4}}
+		spec := keeping(t)
+		w := writer{chains: spec.Chains, retention: retention{langevin.Plan{Steps: 60, BurnIn: 20, Thinning: 4}, spec.Keep}}
 		x, err := readIndex(folder)
 		must(t, err)
-		index, err := journal.Append(filepath.Join(folder, indexFile), x.tail)
+		listed, err := x.Append(folder)
 		must(t, err)
-		gone := tr.dropped(39, 40)
-		must(t, list(index, gone...))
-		must(t, index.Close())
+		gone := w.gone(39, 40)
+		must(t, index.Add(listed, gone...))
+		must(t, listed.Close())
 		for _, l := range gone {
 			must(t, os.Remove(filepath.Join(folder, l.File)))
 		}

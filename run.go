@@ -324,7 +324,11 @@ func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
 
 // writeListed writes a file of the run, whose index is not open, and lists it.
 func (r *Run) writeListed(name string, value any) error {
-	to, err := openIndex(r.folder)
+	x, err := readIndex(r.folder)
+	if err != nil {
+		return err
+	}
+	to, err := x.Append(r.folder)
 	if err != nil {
 		return err
 	}
@@ -341,7 +345,7 @@ func (t *training) calibrate(ctx context.Context, run *Run, heldOut *datasets.Da
 	if err != nil {
 		return err
 	}
-	return t.writeListed(calibrationFile, c, "")
+	return t.writer.write(calibrationFile, c, "")
 }
 
 // calibrationOn is what held-out data say.

@@ -12,11 +12,8 @@ import (
 
 	"github.com/pollen-ml/pollen/approximate"
 	"github.com/pollen-ml/pollen/datasets"
-	"github.com/pollen-ml/pollen/diagnostics"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
-	"github.com/pollen-ml/pollen/internal/journal"
-	"github.com/pollen-ml/pollen/internal/lock"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/metropolis"
 	"github.com/pollen-ml/pollen/samples"
@@ -49,31 +46,11 @@ type training struct {
 	meanField     *approximate.MeanField // of Bayes by Backprop
 	session       *graph.Session
 
-	bank    *samples.Bank // of the samples
-	keeping *samples.Bank // of the states that are kept: the samples, or what they are drawn from
-	saving  background
-	metrics *journal.Writer
-	lock    *lock.Lock
-	index   *journal.Writer // of the run's files; nil for a run of a version without
-
-	from        int  // the step that what is measured begins at
-	measured    bool // from the first step on
-	samples     int  // in the folder, of all chains
-	adding      int  // samples that are being written
-	dropping    int  // the step of the last save: samples that go later are to be dropped
+	writer      writer
+	measured    measurements
 	guard       guard
-	loss        float64
-	trace       series                   // of the watched weight, first chain, one value per step
-	weightTrace []series                 // the same, of each chain, in the sampling phase
-	lossTrace   []series                 // of each chain's minibatch loss, in the sampling phase
-	proposals   float64                  // with a Metropolis test: in the sampling phase
-	accepted    float64                  // the sum of their acceptance probabilities
-	diverged    float64                  // how many of their trajectories did; NaN if that is not measured
-	evaluations int                      // that the session has made
-	thermometer *diagnostics.Thermometer // of the whole sampling phase
-	recent      *diagnostics.Thermometer // of the last window
-	watching    *samples.Images          // held-out images that chains are watched on
-	probe       *probe                   // of these; nil without them
+	watching    *samples.Images // held-out images that chains are watched on
+	evaluations int             // that the session has made
 }
 
 // newTraining resolves a specification for data.
@@ -267,13 +244,9 @@ func (t *training) watched(b *graph.Builder) *graph.Node {
 // where it was left.
 func (t *training) begin(device tensor.Device, open func(device tensor.Device) error) error {
 	t.observing()
-	t.bank = samples.NewBank(filepath.Join(t.folder, samplesFolder))
-	t.keeping = t.bank
-	if t.course.traits().collected {
-		t.keeping = samples.NewBank(filepath.Join(t.folder, statesFolder))
-	}
+	t.writer = t.newWriter()
 	var err error
-	if t.probe, err = t.newProbe(device, t.watching); err != nil {
+	if t.measured.probe, err = t.newProbe(device, t.watching); err != nil {
 		return err
 	}
 	return open(device)
@@ -285,20 +258,7 @@ func (t *training) observing() {
 	if t.course.traits().exact {
 		scale = 1 // its metrics are of U, not of U/N
 	}
-	program := t.session.Program()
-	t.thermometer, t.recent = diagnostics.NewThermometer(program, scale), diagnostics.NewThermometer(program, scale)
-	t.trace = newSeries(2 * traceValues)
-	for range t.spec.Chains {
-		t.weightTrace, t.lossTrace = append(t.weightTrace, newSeries(traceValues)), append(t.lossTrace, newSeries(traceValues))
-	}
-}
-
-// banks are where states of the chains are kept.
-func (t *training) banks() []*samples.Bank {
-	if t.keeping == t.bank {
-		return []*samples.Bank{t.bank}
-	}
-	return []*samples.Bank{t.bank, t.keeping}
+	t.measured = newMeasurements(t.session.Program(), t.spec.Chains, scale)
 }
 
 // spacing is how many steps run between two looks.
@@ -312,10 +272,9 @@ func (t *training) spacing() int {
 // run makes the remaining steps. When the context ends it stops between two windows, and its
 // samples are kept.
 func (t *training) run(ctx context.Context, device tensor.Device) error {
-	began := int(t.session.Steps())
 	err := t.plan.Run(ctx, t.session, t.spacing(), t.look, t.interventions...)
 	stopped := err != nil && ctx.Err() != nil && errors.Is(err, ctx.Err())
-	if saving := t.saved(); saving != nil && (err == nil || stopped) {
+	if saving := t.writer.saved(); saving != nil && (err == nil || stopped) {
 		err, stopped = saving, false
 	}
 	if err == nil {
@@ -327,14 +286,13 @@ func (t *training) run(ctx context.Context, device tensor.Device) error {
 		}
 	}
 	t.warn()
-	if closing := closeJournal(&t.metrics, "metrics"); err == nil {
+	if closing := closeJournal(&t.writer.metrics, "metrics"); err == nil {
 		err = closing
 	}
-	// Of a finished run that an earlier version began, nothing was measured here.
-	if t.measured || began < t.plan.Steps {
+	if t.measured.from < t.plan.Steps {
 		d, failed := t.diagnose(ctx, device)
 		if failed == nil {
-			failed = t.writeListed(diagnosticsFile, d, "")
+			failed = t.writer.write(diagnosticsFile, d, "")
 		}
 		if err == nil {
 			err = failed
@@ -348,7 +306,7 @@ func (t *training) unfinished(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &Unfinished{Folder: t.folder, Made: int(t.session.Steps()), Steps: t.plan.Steps, Samples: t.samples, Cause: err}
+	return &Unfinished{Folder: t.folder, Made: int(t.session.Steps()), Steps: t.plan.Steps, Samples: t.writer.count, Cause: err}
 }
 
 // try makes some steps, and observes after each window.
@@ -364,8 +322,8 @@ func (t *training) try(ctx context.Context, steps, window int) error {
 // its loss stays finite.
 func (t *training) warn() {
 	const like = 0.98
-	if guessing := math.Log(float64(t.data.Classes)); t.loss > like*guessing {
+	if guessing := math.Log(float64(t.data.Classes)); t.measured.loss > like*guessing {
 		t.remark(fmt.Sprintf("the loss of the last steps, %.3f, is not below that of guessing among %d classes, %.3f; lower learning rates may help, "+
-			"or the method auto, which finds one by itself", t.loss, t.data.Classes, guessing))
+			"or the method auto, which finds one by itself", t.measured.loss, t.data.Classes, guessing))
 	}
 }

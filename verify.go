@@ -11,6 +11,7 @@ import (
 
 	"github.com/pollen-ml/pollen/evaluate"
 	"github.com/pollen-ml/pollen/internal/file"
+	"github.com/pollen-ml/pollen/internal/index"
 	"github.com/pollen-ml/pollen/internal/journal"
 	"github.com/pollen-ml/pollen/internal/lock"
 	"github.com/pollen-ml/pollen/samples"
@@ -88,8 +89,8 @@ func Verify(folder string) (*Verification, error) {
 	whole := v.checkpoints()
 	v.Resumable = whole && m != nil
 	if v.Format >= sealedFormat {
-		if v.index, err = readIndex(folder); v.found(err) && v.index.tail.Torn {
-			v.note("%s ends in a torn line, of a process that was killed", indexFile)
+		if v.index, err = readIndex(folder); v.found(err) && v.index.Tail.Torn {
+			v.note("%s ends in a torn line, of a process that was killed", index.File)
 		}
 	}
 	for _, name := range []string{samplesFolder, statesFolder} {
@@ -138,7 +139,7 @@ func verifyParts(folder string, m *Manifest) (*Verification, error) {
 type verifying struct {
 	*Verification
 	folder string
-	index  *index // nil if there is none
+	index  *index.Index // nil if there is none
 }
 
 func (v *verifying) note(format string, values ...any) {
@@ -212,21 +213,21 @@ func (v *verifying) bank(folder string) error {
 	for _, path := range paths {
 		name := folder + "/" + filepath.Base(path)
 		switch {
-		case v.index != nil && v.index.lines[name].Dropped:
+		case v.index != nil && v.index.Lines[name].Dropped:
 			v.note("%s goes, to keep no more than the run is to have", path)
 			continue
-		case v.index != nil && v.index.lines[name].Sum == "" && laterThan(filepath.Base(path), v.Made):
+		case v.index != nil && v.index.Lines[name].Sum == "" && laterThan(filepath.Base(path), v.Made):
 			v.note("%s is not listed: it is being written, or was when the process ended; it is not used, and drawn again", path)
 			continue
-		case v.index != nil && v.index.lines[name].Sum == "":
-			v.found(damaged(path, errors.New(indexFile+" does not list it: it is not of this run")))
+		case v.index != nil && v.index.Lines[name].Sum == "":
+			v.found(damaged(path, errors.New(index.File+" does not list it: it is not of this run")))
 			continue
 		case v.Format < sealedFormat:
 			_, _, err = samples.ReadSealed(path)
 		default:
 			x := v.index
 			if x == nil {
-				x = &index{}
+				x = &index.Index{}
 			}
 			_, _, err = sampleLine(path, name, x)
 		}
@@ -248,14 +249,14 @@ func (v *verifying) unlisted() {
 	if v.index == nil {
 		return
 	}
-	for _, name := range v.index.names {
-		line := v.index.lines[name]
+	for _, name := range v.index.Names {
+		line := v.index.Lines[name]
 		_, err := os.Stat(v.path(name))
 		switch {
 		case line.Lost != "":
 			v.note("the run went on without %s: %s", name, line.Lost)
 		case os.IsNotExist(err) && !line.Dropped && !wasDropped(v.path(name)):
-			v.found(damaged(v.path(name), errors.New("there is no such file, and "+indexFile+" lists it")))
+			v.found(damaged(v.path(name), errors.New("there is no such file, and "+index.File+" lists it")))
 		}
 	}
 }
@@ -289,7 +290,7 @@ func (v *verifying) json(name string, value any) {
 		return // the index says whether it is to be there
 	}
 	if err == nil && v.index != nil {
-		var line indexLine
+		var line index.Line
 		if line, err = lineOf(v.folder, name); err == nil {
 			if err = checkListed(name, line.Sum, v.index); err != nil {
 				err = damaged(v.path(name), err)

@@ -1,0 +1,150 @@
+package index
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/internal/journal"
+	"github.com/pollen-ml/pollen/internal/seal"
+)
+
+// File is the journal's name.
+const File = "index.jsonl"
+
+// Line lists a file. The last line of a file's name counts.
+type Line struct {
+	File  string `json:"file"` // in the run's folder, with slashes
+	Bytes int    `json:"bytes,omitempty"`
+	Sum   string `json:"sha256,omitempty"` // the file's seal
+	Lost  string `json:"lost,omitempty"`   // why the run went on without the file
+
+	Dropped bool `json:"dropped,omitempty"` // it went to keep no more samples than the run was to keep
+}
+
+// check refuses what no run writes: no name leads out of the folder.
+func (l Line) check() error {
+	if !filepath.IsLocal(filepath.FromSlash(l.File)) || path.Clean(l.File) != l.File || strings.Contains(l.File, `\`) {
+		return errors.Errorf("%q is no file of a run", l.File)
+	}
+	said := 0
+	for _, is := range []bool{l.Sum != "", l.Lost != "", l.Dropped} {
+		if is {
+			said++
+		}
+	}
+	if said != 1 || l.Sum != "" && len(l.Sum) != len(seal.Blank) || l.Bytes < 0 {
+		return errors.Errorf("%s: checksum %q, lost %q, dropped %t, %d bytes, wants a checksum or why it is not there", l.File, l.Sum, l.Lost, l.Dropped, l.Bytes)
+	}
+	return nil
+}
+
+// Index is a run's index, as read. The zero value lists nothing.
+type Index struct {
+	Lines map[string]Line // by name
+	Names []string        // in the order in which they were first listed
+	Tail  journal.Tail
+}
+
+func (x *Index) add(l Line) {
+	if _, known := x.Lines[l.File]; !known {
+		x.Names = append(x.Names, l.File)
+	}
+	x.Lines[l.File] = l
+}
+
+// Read reads the index of a run's folder. A torn last line, of a process that was killed, is left
+// out.
+func Read(folder string) (*Index, error) {
+	place := filepath.Join(folder, File)
+	opened, err := os.Open(place)
+	if os.IsNotExist(err) {
+		return nil, errors.New("there is no such file")
+	}
+	if err != nil {
+		return nil, errors.WithStack(err)
+	}
+	defer opened.Close()
+	return parse(opened, place)
+}
+
+func parse(from io.Reader, place string) (*Index, error) {
+	x := &Index{Lines: map[string]Line{}}
+	var err error
+	x.Tail, err = journal.ReadFrom(from, place, func(object []byte) error {
+		l, err := parseLine(object)
+		if err == nil {
+			x.add(l)
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return x, nil
+}
+
+func parseLine(object []byte) (l Line, err error) {
+	if err := json.Unmarshal(object, &l); err != nil {
+		return l, errors.Wrap(err, "pollen: index")
+	}
+	return l, l.check()
+}
+
+// Append opens an index that was read to list more files.
+func (x *Index) Append(folder string) (to *journal.Writer, err error) {
+	tail := x.Tail
+	if tail.Torn {
+		var lines []Line
+		for _, name := range x.Names {
+			lines = append(lines, x.Lines[name])
+		}
+		if tail, err = Rewrite(folder, lines); err != nil {
+			return nil, err
+		}
+	}
+	to, err = journal.Append(filepath.Join(folder, File), tail)
+	return to, errors.Wrap(err, "pollen: index")
+}
+
+// Rewrite replaces the index.
+func Rewrite(folder string, lines []Line) (journal.Tail, error) {
+	tail, err := journal.Rewrite(filepath.Join(folder, File), func(add func(any) error) error {
+		for _, l := range lines {
+			if err := add(l); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return tail, errors.Wrap(err, "pollen: index")
+}
+
+// Add lists files, which the index then does though the process be killed. A nil writer, of a run
+// that has no index, lists nothing.
+func Add(to *journal.Writer, lines ...Line) error {
+	if to == nil {
+		return nil
+	}
+	for _, l := range lines {
+		if err := to.Add(l); err != nil {
+			return errors.Wrap(err, "pollen: index")
+		}
+	}
+	return errors.Wrap(to.Flush(), "pollen: index")
+}
+
+// Sealed is the line of a sealed text file.
+func Sealed(folder, name string) (Line, error) {
+	content, err := os.ReadFile(filepath.Join(folder, filepath.FromSlash(name)))
+	if err != nil {
+		return Line{}, errors.Wrap(err, "pollen: index")
+	}
+	sum, err := seal.Check(content, len(content))
+	return Line{File: name, Bytes: len(content), Sum: sum}, err
+}

@@ -1,0 +1,66 @@
+package index
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen/internal/journal"
+	"github.com/pollen-ml/pollen/internal/seal"
+)
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func FuzzIndex(f *testing.F) {
+	folder := f.TempDir()
+	lines := []Line{
+		{File: "manifest.json", Bytes: 10, Sum: seal.Blank}, {File: "samples/chain00000-step000000001.safetensors", Bytes: 10, Sum: seal.Blank},
+		{File: "samples/chain00000-step000000002.safetensors", Lost: "missing"},
+		{File: "samples/chain00000-step000000003.safetensors", Dropped: true},
+	}
+	_, err := Rewrite(folder, lines)
+	must(f, err)
+	whole, err := os.ReadFile(filepath.Join(folder, File))
+	must(f, err)
+	f.Add(whole)
+	f.Add(whole[:len(whole)-20])
+	f.Add([]byte(`{"file":"../../etc/passwd"}` + "\n"))
+	f.Fuzz(func(t *testing.T, content []byte) {
+		leadsOut := func(name string) {
+			if strings.Contains(name, "..") && !filepath.IsLocal(name) || filepath.IsAbs(name) {
+				t.Fatalf("%q leads out of the folder", name)
+			}
+		}
+		if x, err := parse(bytes.NewReader(content), File); err == nil {
+			for _, name := range x.Names {
+				leadsOut(name)
+			}
+		}
+		for line := range bytes.Lines(content) { // as if their checksums were right
+			if l, err := parseLine(line); err == nil {
+				leadsOut(l.File)
+			}
+		}
+	})
+}
+
+// An index whose lines are whole can name no file outside its run.
+func TestIndexStaysInItsFolder(t *testing.T) {
+	for _, name := range []string{"", "..", "../a", "/etc/passwd", "samples/../../a", `samples\a`, "samples//a", "a/"} {
+		folder := t.TempDir()
+		_, err := journal.Rewrite(filepath.Join(folder, File), func(add func(any) error) error {
+			return add(Line{File: name, Sum: seal.Blank})
+		})
+		must(t, err)
+		if _, err := Read(folder); err == nil {
+			t.Errorf("%q is accepted", name)
+		}
+	}
+}
