@@ -1,6 +1,8 @@
 package pollen
 
 import (
+	"context"
+
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/approximate"
@@ -10,6 +12,7 @@ import (
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
 )
 
 // descending is shared by the approximations that descend by SGLD without noise, which is SGD on
@@ -33,9 +36,6 @@ type Ensemble struct{ descending }
 
 // Name implements Method.
 func (Ensemble) Name() string { return "ensemble" }
-
-// Validate implements Method.
-func (Ensemble) Validate() error { return nil }
 
 func (Ensemble) applies(setting string) bool { return setting == "prior" || setting == "priors" }
 
@@ -149,7 +149,7 @@ func (g SWAG) kept(*Spec) int {
 	return diagonalStates
 }
 
-func (g SWAG) conclude(t *training) error {
+func (g SWAG) conclude(_ context.Context, t *training, _ tensor.Device) error {
 	gaussians := make([]*approximate.SWAG, t.spec.Chains)
 	for chain := range gaussians {
 		var err error
@@ -175,6 +175,129 @@ func (g SWAG) conclude(t *training) error {
 		}
 	}
 	return t.writer.draw(t.spec.Samples, func(chain, draw int) (samples.Sample, error) { return gaussians[chain].Draw(draw) })
+}
+
+// Laplace descends like an Ensemble, and then takes the posterior of the last layer, which must be
+// linear with Gaussian priors, for the Gaussian that fits it where SGD ended. It draws Spec.Samples
+// from that; the other layers stay. See approximate.Laplace.
+type Laplace struct{ descending }
+
+// Name implements Method.
+func (Laplace) Name() string { return "laplace" }
+
+func (Laplace) traits() traits { return traits{rated: true, drawn: true} }
+
+func (Laplace) applies(setting string) bool {
+	return setting == "prior" || setting == "priors" || setting == "samples"
+}
+
+func (Laplace) check(s *Spec) error {
+	if p := (langevin.Posterior{Prior: *s.Prior, Layers: s.Priors}); !p.Gaussian() {
+		return errors.New("pollen: laplace: a prior is not Gaussian")
+	}
+	return nil
+}
+
+func (Laplace) network(n layers.Sequential) (layers.Sequential, error) {
+	if _, ok := n[len(n)-1].(layers.Linear); !ok {
+		return nil, errors.Errorf("laplace: the network ends in %T, wants a linear layer", n[len(n)-1])
+	}
+	return n, nil
+}
+
+func (Laplace) conclude(ctx context.Context, t *training, device tensor.Device) error {
+	session, err := t.lastInputs(device)
+	if err != nil {
+		return err
+	}
+	defer session.Close()
+	gaussians := make([]*approximate.Laplace, t.spec.Chains)
+	for chain := range gaussians {
+		if gaussians[chain], err = t.lastLayer(ctx, session, chain); err != nil {
+			return err
+		}
+	}
+	return t.writer.draw(t.spec.Samples, func(chain, draw int) (samples.Sample, error) { return gaussians[chain].Draw(draw) })
+}
+
+// The outputs of lastInputs.
+const (
+	inputsOutput        = "inputs"        // of the last layer
+	probabilitiesOutput = "probabilities" // of the classes
+)
+
+// lastInputs is a session whose steps go through the training images, as they are, in order.
+func (t *training) lastInputs(device tensor.Device) (*graph.Session, error) {
+	network, err := t.spec.Build(t.data.Classes)
+	if err != nil {
+		return nil, err
+	}
+	b, d := graph.New(tensor.Float32), t.data
+	b.Phase = graph.Prediction
+	pixels := b.Data("images", tensor.Uint8, d.Len(), d.Channels, d.Height, d.Width)
+	gather := op.GatherImages{Batch: op.Batch{Size: t.spec.Batch}, Mean: op.ChannelsOf(d.Mean...), Deviation: op.ChannelsOf(d.Deviation...)}
+	before, last := network[:len(network)-1], network[len(network)-1]
+	x := before.Apply(b, b.Apply(gather, pixels, b.Header()))
+	b.Output(inputsOutput, x)
+	b.Output(probabilitiesOutput, b.Apply(op.Softmax{}, last.Apply(b, x)))
+	program, err := b.Compile()
+	if err != nil {
+		return nil, err
+	}
+	session, err := program.Load(device, graph.LoadOptions{})
+	if err != nil {
+		return nil, err
+	}
+	if err := graph.Write(session, "images", 0, 0, d.Images); err != nil {
+		session.Close()
+		return nil, err
+	}
+	return session, nil
+}
+
+// lastLayer approximates the posterior of a chain's last layer, by a session of lastInputs.
+func (t *training) lastLayer(ctx context.Context, session *graph.Session, chain int) (*approximate.Laplace, error) {
+	mode, err := samples.Take(t.session, chain, 1)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	var shapes []tensor.Shape
+	for _, p := range mode.Parameters {
+		names, shapes = append(names, p.Name), append(shapes, p.Shape)
+	}
+	priors, err := t.posterior().Priors(names, shapes)
+	if err != nil {
+		return nil, err
+	}
+	l, err := approximate.NewLaplace(t.spec.Seed, mode, langevin.LayerOf(names[len(names)-1]), priors)
+	if err != nil {
+		return nil, err
+	}
+	if err := mode.Put(session, 0); err != nil {
+		return nil, err
+	}
+	n, size := t.data.Len(), t.spec.Batch
+	inputs, probabilities := make([]float32, size*l.Inputs()), make([]float32, size*t.data.Classes)
+	for at := 0; at < n && ctx.Err() == nil; at += size {
+		if err := session.SetStep(0, uint64(at/size)); err != nil {
+			return nil, err
+		}
+		if err := session.Run(1); err != nil {
+			return nil, err
+		}
+		if err := session.ReadFloats(inputsOutput, 0, inputs); err != nil {
+			return nil, err
+		}
+		if err := session.ReadFloats(probabilitiesOutput, 0, probabilities); err != nil {
+			return nil, err
+		}
+		rows := min(size, n-at) // the last batch goes on with the first images
+		if err := l.Observe(inputs[:rows*l.Inputs()], probabilities[:rows*t.data.Classes]); err != nil {
+			return nil, err
+		}
+	}
+	return l, ctx.Err()
 }
 
 // BayesByBackprop fits a Gaussian with a diagonal covariance to the posterior, by Adam on the
@@ -220,6 +343,6 @@ func (v BayesByBackprop) attach(t *training, b *graph.Builder, in inputs) (logit
 	return logits, loss, b.Err()
 }
 
-func (BayesByBackprop) conclude(t *training) error {
+func (BayesByBackprop) conclude(_ context.Context, t *training, _ tensor.Device) error {
 	return t.writer.draw(t.spec.Samples, func(chain, draw int) (samples.Sample, error) { return t.meanField.Draw(t.session, chain, draw) })
 }

@@ -1,6 +1,7 @@
 package pollen
 
 import (
+	"context"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -12,6 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/metropolis"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor"
 )
 
 // course is what methods of one kind do in a run: how they attach, what they keep, how they finish.
@@ -35,7 +37,7 @@ type course interface {
 	states(t *training, step int) ([]samples.Sample, error)
 	// conclude draws the samples that are drawn when the steps are made. Those drawn before are
 	// drawn again, identically.
-	conclude(t *training) error
+	conclude(ctx context.Context, t *training, device tensor.Device) error
 }
 
 // traits say what a kind of method is.
@@ -101,7 +103,11 @@ type plain struct{}
 func (plain) network(n layers.Sequential) (layers.Sequential, error) { return n, nil }
 func (plain) kept(s *Spec) int                                       { return s.Samples }
 func (plain) passes(*Spec) int                                       { return 1 }
-func (plain) conclude(*training) error                               { return nil }
+
+// Validate implements Method for methods without attributes.
+func (plain) Validate() error { return nil }
+
+func (plain) conclude(context.Context, *training, tensor.Device) error { return nil }
 
 // states takes each chain of the session with weight 1.
 func (plain) states(t *training, _ int) ([]samples.Sample, error) { return t.takeWeighted(1) }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
 	"github.com/pollen-ml/pollen/optimizers"
 )
@@ -327,6 +328,9 @@ func TestInvalidData(t *testing.T) {
 		Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 7}}, Batch: 20, Epochs: 2, Samples: 2}, good)
 	refused("no linear layer after another", Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}},
 		Method: Dropout{Rate: 0.5}, Batch: 20}, good)
+	refused("the network ends in layers.ReLU, wants a linear layer", Spec{Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 4}, layers.ReLU{}},
+		Method: Laplace{}, Batch: 20}, good)
+	refused("laplace: a prior is not Gaussian", Spec{Method: Laplace{}, Batch: 20, Prior: new(langevin.Laplace(0.1))}, good)
 	many := squares(t, 10001, 4, 1)
 	refused("10001 examples are too many: wants a subset of at most 10000", Spec{Method: methodOf(t, "mala"), Batch: 10001}, trainOn(many))
 }

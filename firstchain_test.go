@@ -71,6 +71,7 @@ func TestFirstChainIsThatOfTheWholeRun(t *testing.T) {
 		"mclmc":    {Method: metropolis.MCLMC{Friction: 0.1, EnergyVariance: 1e-3}, Batch: 40, Epochs: 60, Samples: 4},
 		"nuts":     {Method: pollen.NUTS{MaxDepth: 4}, Batch: 40, Epochs: 60, BurnIn: new(45), Samples: 4},
 		"swag":     {Method: pollen.SWAG{Rank: 3}, Samples: 4},
+		"laplace":  {Method: pollen.Laplace{}, Samples: 4},
 		"bbb":      {Method: pollen.BayesByBackprop{InitialDeviation: 0.02}, Samples: 4},
 		"dropout":  {Method: pollen.Dropout{Rate: 0.25}, Samples: 2},
 		"adam":     {Method: optimizers.Adam{Beta1: 0.9, Beta2: 0.999, Epsilon: 1e-8}},

@@ -52,6 +52,7 @@ func kinds(t testing.TB) []kind {
 		{"ensemble", of("ensemble", Spec{Epochs: 30, Chains: 3}), 3, 0},
 		{"dropout", of("mc-dropout:rate=0.2", Spec{Epochs: 30, Chains: 2, Samples: 3}), 2, 0},
 		{"swag", of("swag:rank=3", Spec{Epochs: 6, Chains: 2, Samples: 4}), 8, 12},
+		{"laplace", of("laplace", Spec{Epochs: 30, Chains: 2, Samples: 3}), 6, 0},
 		{"backprop", of("bbb", Spec{Epochs: 30, Samples: 4}), 4, 0},
 	}
 }
@@ -217,7 +218,7 @@ func TestKilledRunsGoOn(t *testing.T) {
 func TestKilledAtTheEnd(t *testing.T) {
 	data := &datasets.Splits{Train: squares(t, 100, 4, 1), Validation: squares(t, 40, 4, 2)}
 	for _, k := range kinds(t) {
-		if !slices.Contains([]string{"sampler", "swag", "backprop"}, k.name) {
+		if !slices.Contains([]string{"sampler", "swag", "laplace", "backprop"}, k.name) {
 			continue
 		}
 		whole := fit(t, k.spec, data)

@@ -55,6 +55,7 @@ var registry = []known{
 	{"ensemble", Ensemble{}, optimizers.Cosine{First: 0.1}},
 	{"mc-dropout", Dropout{Rate: 0.25}, optimizers.Cosine{First: 0.1}},
 	{"swag", SWAG{Rank: 20}, optimizers.Constant{Rate: 0.05}},
+	{"laplace", Laplace{}, optimizers.Cosine{First: 0.1}},
 	{"bbb", BayesByBackprop{InitialDeviation: 0.02}, optimizers.Constant{Rate: 0.001}},
 
 	{"sgd", optimizers.SGD{}, optimizers.Constant{Rate: 0.1}},

@@ -43,7 +43,7 @@ func TestWeights(t *testing.T) {
 		}
 	}
 	for _, k := range kinds(t) {
-		if !slices.Contains([]string{"optimizer", "exact", "ensemble", "dropout", "swag", "backprop"}, k.name) {
+		if !slices.Contains([]string{"optimizer", "exact", "ensemble", "dropout", "swag", "laplace", "backprop"}, k.name) {
 			continue
 		}
 		files, err := fit(t, k.spec, trainOn(squares(t, 100, 4, 1))).Samples()

@@ -92,7 +92,7 @@ func TestParseMethod(t *testing.T) {
 		"rmsprop:0.99,1e-5,3":         optimizers.RMSProp{Decay: 0.99, Epsilon: 1e-5, WeightDecay: 3},
 		"adam:0.1,0.2,3,4":            optimizers.Adam{Beta1: 0.1, Beta2: 0.2, Epsilon: 3, WeightDecay: 4},
 		"adamw:0.1":                   optimizers.AdamW{Beta1: 0.1, Beta2: 0.999, Epsilon: 1e-8, WeightDecay: 0.01},
-		"swag:0":                      SWAG{Rank: 0}, "mc-dropout:rate=0.5": Dropout{Rate: 0.5}, "ensemble": Ensemble{},
+		"swag:0":                      SWAG{Rank: 0}, "mc-dropout:rate=0.5": Dropout{Rate: 0.5}, "ensemble": Ensemble{}, "laplace": Laplace{},
 	} {
 		if got, err := ParseMethod(text); err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("%q is %#v (%v), want %#v", text, got, err, want)
@@ -248,7 +248,7 @@ func TestResolve(t *testing.T) {
 		schedule string
 	}{
 		"sgld": {sampled, "constant:0.2"}, "psgld": {sampled, "constant:0.002"}, "sghmc:0.2,0.1": {sampled, "constant:0.02"},
-		"swag": {collected, "constant:0.05"}, "bbb:0.1": {drawn, "constant:0.001"}, "mc-dropout": {drawn, "cosine:0.1,0"},
+		"swag": {collected, "constant:0.05"}, "bbb:0.1": {drawn, "constant:0.001"}, "mc-dropout": {drawn, "cosine:0.1,0"}, "laplace": {drawn, "cosine:0.1,0"},
 		"momentum:0.95": {base, "constant:0.01"}, "adadelta": {base, ""}, "mala": {walked, ""},
 	} {
 		want.spec.Method = methodOf(t, text)

@@ -278,7 +278,7 @@ func (t *training) run(ctx context.Context, device tensor.Device) error {
 		err, stopped = saving, false
 	}
 	if err == nil {
-		err = t.course.conclude(t)
+		err = t.course.conclude(ctx, t, device)
 	}
 	if stopped {
 		if saving := t.saveNow(); saving != nil {

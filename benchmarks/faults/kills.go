@@ -34,6 +34,7 @@ var victims = []victim{
 	{"cyclical", "--model mlp-32 --method sghmc --cycles 4 --schedule cyclical:0.02,4 --batch 10 --epochs 100 --burn-in 10 --samples 20", false},
 	{"variates", "--model mlp-8 --method sgld --schedule constant:0.02 --anchor 2 --batch 10 --epochs 40 --burn-in 10 --samples 20", false},
 	{"swag", "--model mlp-32 --method swag:rank=5 --batch 10 --epochs 100 --burn-in 10 --samples 10", false},
+	{"laplace", "--model mlp-8 --method laplace --batch 10 --epochs 30 --samples 10", false},
 	{"bbb", "--model mlp-8 --method bbb --batch 10 --epochs 30 --samples 10", false},
 	{"hmc", "--model mlp-8 --method hmc:leaps=5 --subset 40 --batch 40 --epochs 600 --burn-in 100 --samples 20", false},
 	{"emulated", "--device cuda --model mlp-4 --method sghmc --schedule constant:0.002 --batch 10 --epochs 6 --burn-in 1 --samples 10", true},

@@ -1,0 +1,166 @@
+package approximate
+
+import (
+	"math"
+	"slices"
+
+	"github.com/pkg/errors"
+	"gonum.org/v1/gonum/mat"
+
+	"github.com/pollen-ml/pollen/langevin"
+	"github.com/pollen-ml/pollen/samples"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// Laplace is Laplace's approximation of the posterior of a network's last layer, the others staying
+// where they are: a Gaussian around the layer's weights W [K F] and bias [K], with the covariance
+//
+//	(N G x A + P)^-1,    A = mean of a a',    G = mean of diag(p) - p p',    a = (x, 1)
+//
+// over N examples, whose inputs to the layer are x and whose probabilities are p; x between G and A
+// is Kronecker's product, and P is diagonal, the precision of the Gaussian prior. G x A stands for
+// the mean of (diag(p) - p p') x a a', the Hessian of the mean loss. The factors' eigenvectors
+// diagonalise the whole, so that the prior enters as it is and not as a damping of the factors.
+// Around another point than the posterior's mode it is wrong. Sources: MacKay, A practical Bayesian
+// framework for backpropagation networks (1992); Ritter, Botev and Barber, A scalable Laplace
+// approximation for neural networks (2018); Daxberger et al., Laplace redux (2021).
+type Laplace struct {
+	seed         uint64
+	mode         samples.Sample
+	weight, bias int       // positions of the last layer's parameters; bias is -1 without one
+	scales       []float64 // deviations of the prior, by input
+	n            int
+	inputs       *mat.SymDense // sum of a a', scaled
+	outputs      *mat.SymDense // sum of diag(p) - p p'
+
+	// Deviations along the eigenvectors [K F], and these: the columns of [K K] and [F F].
+	spread, rows, columns *mat.Dense
+}
+
+// NewLaplace begins an approximation around a sample's parameters, of the layer of that name. Its
+// priors are those of the sample's parameters, in their order. The seed is for its draws.
+func NewLaplace(seed uint64, mode samples.Sample, layer string, priors []langevin.Prior) (*Laplace, error) {
+	if err := mode.Validate(); err != nil {
+		return nil, errors.Wrap(err, "approximate: laplace")
+	}
+	named := func(name string) int {
+		return slices.IndexFunc(mode.Parameters, func(p samples.Parameter) bool { return p.Name == layer+name })
+	}
+	l := &Laplace{seed: seed, mode: mode, weight: named(".weight"), bias: named(".bias")}
+	if l.weight < 0 || len(mode.Parameters[l.weight].Shape) != 2 || len(priors) != len(mode.Parameters) {
+		return nil, errors.Errorf("approximate: laplace: %d priors of %d parameters, %s not among these with weights [K F], wants a linear layer",
+			len(priors), len(mode.Parameters), layer)
+	}
+	shape := mode.Parameters[l.weight].Shape
+	for range shape[1] {
+		l.scales = append(l.scales, priors[l.weight].Scale)
+	}
+	if l.bias >= 0 {
+		l.scales = append(l.scales, priors[l.bias].Scale)
+	}
+	for i, p := range priors {
+		if (i == l.weight || i == l.bias) && p.Kind != langevin.GaussianPrior {
+			return nil, errors.Errorf("approximate: laplace: the prior of %s is not Gaussian", mode.Parameters[i].Name)
+		}
+	}
+	l.inputs, l.outputs = mat.NewSymDense(len(l.scales), nil), mat.NewSymDense(shape[0], nil)
+	return l, nil
+}
+
+// Inputs is F, the number of the layer's inputs.
+func (l *Laplace) Inputs() int { return l.mode.Parameters[l.weight].Shape[1] }
+
+// Observe adds examples: their inputs to the layer, [n F], and their probabilities, [n K].
+func (l *Laplace) Observe(inputs, probabilities []float32) error {
+	k, f := l.outputs.SymmetricDim(), l.Inputs()
+	n := len(probabilities) / k
+	if n*k != len(probabilities) || n*f != len(inputs) {
+		return errors.Errorf("approximate: laplace: %d inputs and %d probabilities, wants %d and %d for each example", len(inputs), len(probabilities), f, k)
+	}
+	if n == 0 {
+		return nil
+	}
+	a := mat.NewDense(len(l.scales), n, nil)
+	for i := range n {
+		for j, scale := range l.scales {
+			x := 1.0
+			if j < f {
+				x = float64(inputs[i*f+j])
+			}
+			a.Set(j, i, x*scale)
+		}
+		for r, p := range probabilities[i*k : (i+1)*k] {
+			l.outputs.SetSym(r, r, l.outputs.At(r, r)+float64(p))
+			for c, q := range probabilities[i*k:][:r+1] {
+				l.outputs.SetSym(c, r, l.outputs.At(c, r)-float64(p)*float64(q))
+			}
+		}
+	}
+	var sum mat.SymDense
+	sum.SymOuterK(1, a)
+	l.inputs.AddSym(l.inputs, &sum)
+	l.n += n
+	l.spread = nil
+	return nil
+}
+
+// fit finds the eigenvectors and the deviations along them. In units of the prior's deviations, as
+// the scaled inputs have them, the precision is N G x A + I.
+func (l *Laplace) fit() error {
+	if l.n == 0 {
+		return errors.New("approximate: laplace: no examples observed")
+	}
+	var g, a mat.EigenSym
+	if !g.Factorize(l.outputs, true) || !a.Factorize(l.inputs, true) {
+		return errors.New("approximate: laplace: the eigenvectors of a factor were not found: inputs or probabilities are not finite")
+	}
+	l.rows, l.columns = new(mat.Dense), new(mat.Dense)
+	g.VectorsTo(l.rows)
+	a.VectorsTo(l.columns)
+	byRow, byColumn := g.Values(nil), a.Values(nil)
+	l.spread = mat.NewDense(len(byRow), len(byColumn), nil)
+	for i, r := range byRow {
+		for j, c := range byColumn {
+			curvature := max(0, r) * max(0, c) / float64(l.n) // sums of both: N G x A
+			l.spread.Set(i, j, 1/math.Sqrt(1+curvature))
+		}
+	}
+	return nil
+}
+
+// Draw draws a sample of weight 1. Different draw numbers give independent samples; the sample's
+// step is the mode's plus the draw's number.
+func (l *Laplace) Draw(draw int) (samples.Sample, error) {
+	if draw < 0 || draw > random.MaxStep-l.mode.Step {
+		return samples.Sample{}, errors.Errorf("approximate: laplace: draw %d, wants a number from 0 on", draw)
+	}
+	if l.spread == nil {
+		if err := l.fit(); err != nil {
+			return samples.Sample{}, err
+		}
+	}
+	k, f := l.spread.Dims()
+	z := make([]float64, k*f)
+	random.Normals(z, 0, random.Address{Seed: l.seed, Chain: uint32(l.mode.Chain), Step: uint64(l.mode.Step + draw), Stream: drawStream})
+	var move mat.Dense
+	move.MulElem(l.spread, mat.NewDense(k, f, z))
+	move.Mul(l.rows, &move)
+	move.Mul(&move, l.columns.T())
+
+	sample := samples.Sample{Chain: l.mode.Chain, Step: l.mode.Step + draw, Weight: 1, Parameters: slices.Clone(l.mode.Parameters)}
+	for _, at := range []int{l.weight, l.bias} {
+		if at < 0 {
+			continue
+		}
+		p := &sample.Parameters[at]
+		p.Values = slices.Clone(p.Values)
+		for i := range p.Values {
+			row, column := i, f-1 // of a bias
+			if at == l.weight {
+				row, column = i/p.Shape[1], i%p.Shape[1]
+			}
+			p.Values[i] = float32(float64(p.Values[i]) + l.scales[column]*move.At(row, column))
+		}
+	}
+	return sample, errors.Wrap(sample.Validate(), "approximate: laplace")
+}
