@@ -23,7 +23,7 @@ const (
 	perChain     = 100  // samples of each of these
 	cycles       = 4
 	members      = 10
-	passes       = 50 // of dropout, and draws from SWAG and Bayes by Backprop
+	passes       = 50 // of dropout, and draws from SWAG, Laplace's Gaussian and Bayes by Backprop's
 )
 
 var perceptronMethods = []method{
@@ -39,6 +39,7 @@ var perceptronMethods = []method{
 		spec.Schedule, spec.BurnIn = optimizers.Constant{Rate: 0.05}, new(spec.Epochs/2)
 		return spec
 	}},
+	{"Laplace, last layer", func(s *study) pollen.Spec { return s.drawing(s.descending(pollen.Laplace{})) }},
 	{"Bayes by Backprop", func(s *study) pollen.Spec {
 		return s.drawing(s.specification(pollen.BayesByBackprop{InitialDeviation: 0.05}, optimizers.Cosine{First: 0.003}, epochs))
 	}},
