@@ -1,6 +1,7 @@
 package graph_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -94,6 +95,40 @@ func TestNoFusionThroughView(t *testing.T) {
 	must(t, err)
 	if names := kernels(p); !slices.Equal(names, []string{"matmul_fwd", "relu_fwd"}) {
 		t.Errorf("launches are %q", names)
+	}
+}
+
+// A pool's gradient does the work of the ReLU's before it, but not of one before a sum whose other
+// term needs no gradient: that sum may be above 0 where the ReLU is not, and the other way round.
+func TestPoolLeavesAnotherReLUsGradient(t *testing.T) {
+	for _, window := range []int{2, 3} {
+		for _, sum := range []bool{false, true} {
+			b := graph.New(tensor.Float64)
+			x := b.State("x", normal(1), 2, 3, 6, 6)
+			h := b.Apply(op.ReLU{}, x)
+			if sum {
+				h = b.Apply(op.Add{}, h, b.State("other", constant(-1), 2, 3, 6, 6))
+			}
+			y := b.Apply(op.MaxPool2D{Window: op.Square(window), Stride: op.Square(window)}, h)
+			dx := b.Gradients(b.Apply(op.Sum{}, b.Apply(op.Squared{}, y)), x)[0]
+			b.Output("dx", dx)
+			oracle, err := graph.Interpret(b, graph.LoadOptions{})
+			must(t, err)
+			s := load(t, b, newHost(t, 1), graph.LoadOptions{})
+			must(t, s.Run(1))
+			must(t, oracle.Step())
+			want, err := oracle.Value(dx)
+			must(t, err)
+			got := read(t, s, "dx", 0, len(want))
+			for i := range got {
+				got[i] += 0 // of a negative number that is not passed on, the sign may remain
+				want[i] += 0
+			}
+			sameBits(t, fmt.Sprintf("window %d, sum %v", window, sum), got, want)
+			if fused := !slices.Contains(kernels(s.Program()), "relu_bwd"); fused == sum {
+				t.Errorf("window %d, sum %v: launches are %q", window, sum, kernels(s.Program()))
+			}
+		}
 	}
 }
 

@@ -176,12 +176,12 @@ func (m *module) fuse() {
 			continue
 		}
 		fused, ok := fuser.Fuse(v.op)
-		if !ok {
+		inputs := append(append([]*value{}, producer.inputs...), v.inputs[1:]...)
+		if !ok || !fits(fused, inputs) {
 			continue
 		}
 		// The consumer's place in the order is kept: all that it reads exists by then.
-		v.op = fused
-		v.inputs = append(append([]*value{}, producer.inputs...), v.inputs[1:]...)
+		v.op, v.inputs = fused, inputs
 		v.label = producer.label + " + " + nameAfterScope(v.label)
 		dead[producer] = true
 	}
@@ -192,6 +192,19 @@ func (m *module) fuse() {
 		}
 	}
 	m.values = live
+}
+
+// fits reports whether a fused op that takes its last two inputs for one, as a method Twice says,
+// gets the same value twice, or something that an Early op keeps of it.
+func fits(fused Op, inputs []*value) bool {
+	if _, is := fused.(interface{ Twice() }); !is {
+		return true
+	}
+	last, other := inputs[len(inputs)-1], inputs[len(inputs)-2]
+	if _, is := other.op.(interface{ Early() }); is {
+		other = other.inputs[0]
+	}
+	return other == last
 }
 
 func nameAfterScope(label string) string {

@@ -126,6 +126,10 @@ func (g maxPoolBackward) Fuse(consumer graph.Op) (graph.Op, bool) {
 	return g, true
 }
 
+// Twice has only the gradient of the ReLU that made x fused: another's may lie further up, before a
+// sum whose other term needs none.
+func (maxPoolBackward) Twice() {}
+
 func (g maxPoolBackward) Lower(l *graph.Lowering) {
 	k := poolKernel(l.Shape, g.pool.Window, g.pool.Stride, g.pool.Padding)
 	k.ReLU = g.relu
@@ -217,6 +221,9 @@ func (g maxPlacesBackward) Fuse(consumer graph.Op) (graph.Op, bool) {
 	g.relu = true
 	return g, true
 }
+
+// Twice is as maxPoolBackward's.
+func (maxPlacesBackward) Twice() {}
 
 func (g maxPlacesBackward) Lower(l *graph.Lowering) {
 	stem, windows := "max_places_bwd", l.Shapes[0].Elements()
