@@ -4712,10 +4712,14 @@ loop:
 	VMOVUPS    (DX)(SI*1), Y0
 	VMOVUPS    (SP), Y1
 	VMAXPS     Y0, Y1, Y0
+	VXORPS     Y1, Y1, Y1
+	VADDPS     Y1, Y0, Y0
 	VMOVUPS    Y0, (CX)(SI*1)
 	VMOVUPS    32(DX)(SI*1), Y0
 	VMOVUPS    (SP), Y1
 	VMAXPS     Y0, Y1, Y0
+	VXORPS     Y1, Y1, Y1
+	VADDPS     Y1, Y0, Y0
 	VMOVUPS    Y0, 32(CX)(SI*1)
 	ADDQ       $0x40, SI
 	CMPQ       SI, BX

@@ -9225,7 +9225,7 @@ loop:
 	RET
 
 // func raiseAVX512(p *byte)
-// Requires: AVX, AVX512F, MMX+
+// Requires: AVX, AVX512DQ, AVX512F, MMX+
 TEXT ·raiseAVX512(SB), NOSPLIT, $0-8
 	MOVQ p+0(FP), AX
 	MOVQ (AX), CX
@@ -9244,6 +9244,8 @@ loop:
 	PREFETCHT0 2048(DX)(SI*1)
 	VMOVUPS    (DX)(SI*1), Z1
 	VMAXPS     Z1, Z0, Z1
+	VXORPS     Z2, Z2, Z2
+	VADDPS     Z2, Z1, Z1
 	VMOVUPS    Z1, (CX)(SI*1)
 	ADDQ       $0x40, SI
 	CMPQ       SI, BX

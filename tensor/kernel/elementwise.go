@@ -30,10 +30,10 @@ func Divide[T Float](y, a, b []T) {
 	}
 }
 
-// Raise is y = max(x, bound); NaN stays.
+// Raise is y = max(x, bound), and a zero is positive; NaN stays.
 func Raise[T Float](y, x []T, bound T) {
 	for i := accelerate(ruleRaise, nil, coefficients[T]{bound}, nil, y, x); i < len(y); i++ {
-		y[i] = max(x[i], bound)
+		y[i] = max(x[i], bound) + 0 // -0 becomes 0
 	}
 }
 

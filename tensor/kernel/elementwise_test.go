@@ -51,7 +51,8 @@ func checkElementwise[T Float](t *testing.T) {
 				}
 				return 0
 			}},
-			"raise": {func(y []T) { Raise(y, a, 0.5) }, func(a, _ T) T { return max(a, 0.5) }},
+			"raise":      {func(y []T) { Raise(y, a, 0.5) }, func(a, _ T) T { return max(a, 0.5) }},
+			"raise to 0": {func(y []T) { Raise(y, a, 0) }, func(a, _ T) T { return max(a, 0) + 0 }},
 			"pass above": {func(y []T) { PassAbove(y, a, b, 0.5) }, func(a, b T) T {
 				if b > 0.5 {
 					return a

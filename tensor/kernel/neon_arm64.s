@@ -7606,16 +7606,24 @@ plane:
 loop:
 	WORD $0x3dc00041 // ldr q1, [x2, #0]
 	WORD $0x4e20f422 // fmax v2.4s, v1.4s, v0.4s
-	WORD $0x3d800022 // str q2, [x1, #0]
-	WORD $0x3dc00443 // ldr q3, [x2, #16]
-	WORD $0x4e20f464 // fmax v4.4s, v3.4s, v0.4s
-	WORD $0x3d800424 // str q4, [x1, #16]
-	WORD $0x3dc00845 // ldr q5, [x2, #32]
+	WORD $0x6f00e403 // movi v3.2d, #0
+	WORD $0x4e23d444 // fadd v4.4s, v2.4s, v3.4s
+	WORD $0x3d800024 // str q4, [x1, #0]
+	WORD $0x3dc00445 // ldr q5, [x2, #16]
 	WORD $0x4e20f4a6 // fmax v6.4s, v5.4s, v0.4s
-	WORD $0x3d800826 // str q6, [x1, #32]
-	WORD $0x3dc00c47 // ldr q7, [x2, #48]
-	WORD $0x4e20f4e8 // fmax v8.4s, v7.4s, v0.4s
-	WORD $0x3d800c28 // str q8, [x1, #48]
+	WORD $0x6f00e407 // movi v7.2d, #0
+	WORD $0x4e27d4c8 // fadd v8.4s, v6.4s, v7.4s
+	WORD $0x3d800428 // str q8, [x1, #16]
+	WORD $0x3dc00849 // ldr q9, [x2, #32]
+	WORD $0x4e20f52a // fmax v10.4s, v9.4s, v0.4s
+	WORD $0x6f00e40b // movi v11.2d, #0
+	WORD $0x4e2bd54c // fadd v12.4s, v10.4s, v11.4s
+	WORD $0x3d80082c // str q12, [x1, #32]
+	WORD $0x3dc00c4d // ldr q13, [x2, #48]
+	WORD $0x4e20f5ae // fmax v14.4s, v13.4s, v0.4s
+	WORD $0x6f00e40f // movi v15.2d, #0
+	WORD $0x4e2fd5d0 // fadd v16.4s, v14.4s, v15.4s
+	WORD $0x3d800c30 // str q16, [x1, #48]
 	ADD $64, R1
 	ADD $64, R2
 	SUBS $16, R5

@@ -111,13 +111,13 @@ func WideCombinePlanes[T Float](dx, dy, x []T, planes []Combination) {
 	}
 }
 
-// RaisePlanes is y = max(x, bound).
+// RaisePlanes is y = max(x, bound), as Raise.
 func RaisePlanes[T Float](y, x, bounds []T) {
 	width := len(y) / len(bounds)
 	from := acceleratePlanes[T, T](ruleRaise, len(bounds), nil, bounds, y, x)
 	for plane, bound := range bounds {
 		for i := plane*width + from; i < (plane+1)*width; i++ {
-			y[i] = max(x[i], bound)
+			y[i] = max(x[i], bound) + 0
 		}
 	}
 }
