@@ -17,6 +17,8 @@ type Strip struct {
 	Parts      []int // if rows are added up in turn: the first of each sum, and the end
 	Owns       func(argument int, b *Buffer) bool
 	Run        func(a *Args, rows int, add bool) // a has these rows alone; add to a part's rows before
+
+	modulo bool // rows count modulo Unit: a strip begins with one of its multiples
 }
 
 // Handle runs rows [lo, hi). Those of a part follow one another.
@@ -36,7 +38,7 @@ func (s *Strip) Handle(a *Args, lo, hi int) {
 func Strips(rows, unit, width int, run func(a *Args, lo, hi int)) HostKernel {
 	h := Rows(rows, width, run)
 	h.Strip = Strip{
-		Rows: rows, Unit: unit,
+		Rows: rows, Unit: unit, modulo: true,
 		Owns: func(_ int, b *Buffer) bool { return b.Elements == rows*width },
 		Run:  func(a *Args, rows int, _ bool) { run(a, 0, rows) },
 	}
@@ -140,7 +142,7 @@ func (s *stage) cut(group []Launch, workers int) bool {
 	for i := range group {
 		all = divisor(all, group[i].Host.Strip.Rows)
 	}
-	unit, own, shared, most, tiles := 1, 0, 0, 0, 0
+	unit, turn, own, shared, most, tiles := 1, 1, 0, 0, 0, 0
 	var parts []int
 	for i := range group {
 		strip := &group[i].Host.Strip
@@ -148,6 +150,9 @@ func (s *stage) cut(group []Launch, workers int) bool {
 		s.rows = append(s.rows, each)
 		whole := strip.Unit / divisor(strip.Unit, each)
 		unit *= whole / divisor(unit, whole)
+		if strip.modulo {
+			turn *= whole / divisor(turn, whole)
+		}
 		owned, others := group[i].stripBytes()
 		own, shared, most = max(own, owned/all), shared+others, max(most, others)
 		tiles = max(tiles, group[i].Host.Phases[strip.Phase].Tiles)
@@ -162,7 +167,7 @@ func (s *stage) cut(group []Launch, workers int) bool {
 		return false
 	}
 	if parts != nil {
-		return s.cutParts(parts, unit, stripBytes/max(1, own), workers)
+		return s.cutParts(parts, unit, turn, stripBytes/max(1, own), workers)
 	}
 	least := 4 * workers
 	if own*all < cacheBytes*workers {
@@ -189,11 +194,15 @@ func (s *stage) add(lo, hi, strip int) {
 	}
 }
 
-// cutParts makes an item of each part, if the workers have nearly even work then.
-func (s *stage) cutParts(parts []int, unit, largest, workers int) bool {
+// cutParts makes an item of each part, if the workers have nearly even work then and each begins
+// with a multiple of turn.
+func (s *stage) cutParts(parts []int, unit, turn, largest, workers int) bool {
 	busiest, all := 0, parts[len(parts)-1]
 	for n, lo := range parts[:len(parts)-1] {
 		hi := parts[n+1]
+		if lo%turn != 0 {
+			return false
+		}
 		s.items = append(s.items, len(s.strips))
 		s.add(lo, hi, evenStrips(hi-lo, unit, largest, 1))
 		busiest = max(busiest, hi-lo)

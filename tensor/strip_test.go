@@ -30,6 +30,13 @@ func inParts(parts []int, arguments ...Argument) Launch {
 	return l
 }
 
+// turning is stripped, of rows that count modulo a unit.
+func turning(rows, unit int, arguments ...Argument) Launch {
+	l := stripped(rows, unit, 0, 0, arguments...)
+	l.Host.Strip.modulo = true
+	return l
+}
+
 // summed is elements with a phase that follows.
 func summed(arguments ...Argument) Launch { return stripped(large, 1, 0, 1, arguments...) }
 
@@ -76,6 +83,9 @@ func TestStages(t *testing.T) {
 		{"sums of the same parts", []Launch{inParts([]int{0, 8, 16}, Out(few), In(z)), inParts([]int{0, 8, 16}, Out(filter), In(y))}, [][2]int{{0, 2}}},
 		{"sums of other parts", []Launch{inParts([]int{0, 8, 16}, Out(few), In(z)), inParts([]int{0, 4, 8, 12, 16}, Out(filter), In(y))}, [][2]int{{0, 1}, {1, 2}}},
 		{"parts of which a worker would have most", []Launch{images, inParts([]int{0, 10, 16}, Out(few), In(z))}, [][2]int{{0, 1}, {1, 2}}},
+		{"parts that begin within a turn", []Launch{turning(64, 3, Out(z), In(y)), inParts([]int{0, 4, 8, 12, 16}, Out(few), In(z))}, [][2]int{{0, 1}, {1, 2}}},
+		{"parts that begin with a turn", []Launch{turning(64, 16, Out(z), In(y)), inParts([]int{0, 4, 8, 12, 16}, Out(few), In(z))}, [][2]int{{0, 2}}},
+		{"parts whose units are others", []Launch{stripped(16, 3, 0, 0, Out(z), In(y)), inParts([]int{0, 4, 8, 12, 16}, Out(few), In(z))}, [][2]int{{0, 2}}},
 		{"others where a sum is written", []Launch{summed(Out(y), In(x)), elements(Out(y), In(z))}, [][2]int{{0, 1}, {1, 2}}},
 	} {
 		var got [][2]int
