@@ -49,7 +49,7 @@ func (t *translator) elementwise(m *member) *graph.Node {
 	if o == nil {
 		return nil
 	}
-	a, b := t.visit(x), t.visit(y)
+	a, b := t.alike(m, x), t.alike(m, y)
 	if r == greater || r == greaterOrEqual {
 		a, b = b, a
 	}
@@ -130,6 +130,16 @@ func (t *translator) narrow(n *gorgonia.Node) *gorgonia.Node {
 	return n
 }
 
+// alike is an operand in the shape of the result, if it has as many numbers: Gorgonia takes a
+// vector and a column or a row of its length for the same shape.
+func (t *translator) alike(m *member, operand *gorgonia.Node) *graph.Node {
+	x, shape := t.visit(operand), t.shape(m.Node)
+	if x == nil || graph.ShapeOf(x).Elements() != shape.Elements() {
+		return x
+	}
+	return t.view(x, shape)
+}
+
 // bias is x + y where y has a number for each channel of x, axis 1: a BiasAdd is done in passing by
 // the product before it. It is nil for other y.
 func (t *translator) bias(m *member, x, y *gorgonia.Node) *graph.Node {
@@ -143,15 +153,15 @@ func (t *translator) bias(m *member, x, y *gorgonia.Node) *graph.Node {
 }
 
 // smaller is the smaller of two numbers; where they are equal the gradient goes to the first.
-func (t *translator) smaller(m *member) *graph.Node { return t.choose(m.inputs[0], m.inputs[1], false) }
+func (t *translator) smaller(m *member) *graph.Node { return t.choose(m, false) }
 
 // larger is the larger of two numbers; where they are equal the gradient goes to the first.
-func (t *translator) larger(m *member) *graph.Node { return t.choose(m.inputs[0], m.inputs[1], true) }
+func (t *translator) larger(m *member) *graph.Node { return t.choose(m, true) }
 
 // choose is for inputs of one shape in the stock graph. In a network, the batch of one may have
 // grown from 1: the other one's example then counts for all of it.
-func (t *translator) choose(x, y *gorgonia.Node, larger bool) *graph.Node {
-	a, b := t.visit(x), t.visit(y)
+func (t *translator) choose(m *member, larger bool) *graph.Node {
+	a, b := t.alike(m, m.inputs[0]), t.alike(m, m.inputs[1])
 	return t.apply(array.Larger{Smaller: !larger}, t.spread(a, b), t.spread(b, a))
 }
 

@@ -92,6 +92,20 @@ var rows = []row{
 	{name: "LogSoftMax along axis 0", make: func(in *inputsOf) *gorgonia.Node { return must(gorgonia.LogSoftMax(in.tensor(4, 3), 0)) }},
 	{name: "SoftMax of a column", make: func(in *inputsOf) *gorgonia.Node { return must(gorgonia.SoftMax(in.tensor(4, 1))) }, defect: "gradient"},
 	{name: "SoftMax of a vector", make: func(in *inputsOf) *gorgonia.Node { return must(gorgonia.SoftMax(in.tensor(4))) }},
+	{name: "a column over a vector", positive: true, make: func(in *inputsOf) *gorgonia.Node {
+		return must(gorgonia.HadamardDiv(in.tensor(4, 1), in.tensor(4)))
+	}},
+	{name: "a vector less a row", make: func(in *inputsOf) *gorgonia.Node { return must(gorgonia.Sub(in.tensor(4), in.tensor(1, 4))) },
+		value: func(in [][]float64) []float64 {
+			difference := make([]float64, len(in[0]))
+			for i, v := range in[0] {
+				difference[i] = v - in[1][i]
+			}
+			return difference
+		}, defect: "gradient"},
+	{name: "MaxBetween of a vector and a column", make: func(in *inputsOf) *gorgonia.Node {
+		return must(gorgonia.MaxBetween(in.tensor(4), in.tensor(4, 1)))
+	}},
 	{name: "MinBetween", make: func(in *inputsOf) *gorgonia.Node { return must(gorgonia.MinBetween(in.tensor(4, 3), in.tensor(4, 3))) }},
 	{name: "MaxBetween", make: func(in *inputsOf) *gorgonia.Node { return must(gorgonia.MaxBetween(in.tensor(4, 3), in.tensor(4, 3))) }},
 	{name: "Slice of every second", make: func(in *inputsOf) *gorgonia.Node { return must(gorgonia.Slice(in.tensor(7, 3), gorgonia.S(1, 6, 2))) }},
