@@ -2,6 +2,7 @@ package pollen
 
 import (
 	"context"
+	"reflect"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -65,6 +66,9 @@ func (in inputs) loss(b *graph.Builder) (logits, loss *graph.Node) {
 
 // courseOf is the course of a method.
 func courseOf(m Method) (course, error) {
+	if kind := reflect.ValueOf(m).Kind(); kind != reflect.Struct {
+		return nil, invalid("method %T is a %s, wants a struct, whose fields are its attributes", m, kind)
+	}
 	switch m := m.(type) {
 	case course:
 		return m, nil

@@ -17,6 +17,18 @@ type brisk struct {
 	Pace float64
 }
 
+// briskly is another, and scalar one that has nothing to keep.
+type (
+	briskly struct {
+		langevin.SGLD
+		Pace float64
+	}
+	scalar float64
+)
+
+func (scalar) Name() string    { return "number" }
+func (scalar) Validate() error { return nil }
+
 // A user's method trains once it is registered, and its run opens again; others are refused before
 // any work.
 func TestRegister(t *testing.T) {
@@ -41,6 +53,20 @@ func TestRegister(t *testing.T) {
 	wantInvalid(t, "again", Register("brisk", brisk{}, nil), "is registered already")
 	wantInvalid(t, "a known type", Register("new", langevin.SGLD{}, nil), `"sgld" is registered already`)
 	wantInvalid(t, "no name", Register("", brisk{}, nil), "wants a word")
+
+	wantInvalid(t, "a pointer", Register("new", &briskly{Pace: 1}, optimizers.Constant{Rate: 0.1}), "is a ptr, wants a struct")
+	spec.Method = (*briskly)(nil)
+	_, err = Fit(context.Background(), spec, trainOn(data), filepath.Join(t.TempDir(), "run"))
+	wantInvalid(t, "a nil pointer", err, "is a ptr, wants a struct")
+	wantInvalid(t, "no struct", Register("new", scalar(1), optimizers.Constant{Rate: 0.1}), "is a float64, wants a struct")
+
+	must(t, Register("briskly", briskly{Pace: 1}, nil))
+	spec.Method, spec.Schedule = briskly{Pace: 1}, nil
+	_, err = Fit(context.Background(), spec, trainOn(data), filepath.Join(t.TempDir(), "run"))
+	wantInvalid(t, "no schedule", err, "schedule is left out, and briskly has no customary one")
+	spec.Schedule = optimizers.Constant{Rate: 0.1}
+	_, err = Fit(context.Background(), spec, trainOn(data), filepath.Join(t.TempDir(), "run"))
+	must(t, err)
 
 	spec.Method, spec.Schedule, spec.Batch = metropolis.HMC{Leaps: 2, Jitter: 0.1, Masses: map[string][]float64{}}, nil, data.Len()
 	_, err = Fit(context.Background(), spec, trainOn(data), filepath.Join(t.TempDir(), "run"))

@@ -17,7 +17,7 @@ import (
 // names of Settings.
 type Spec struct {
 	Network string            // of layers.Names or RegisterNetwork, or text for layers.Parse; default lenet-small
-	Layers  layers.Sequential // a network of one's own, in the place of Network
+	Layers  layers.Sequential // a network of one's own, in the place of Network; with layers of one's own see RegisterNetwork
 	Method  Method            // SGLD by default
 
 	// Schedule is the learning rate on the mean loss by step; samplers' step size is this rate
@@ -242,6 +242,8 @@ func (s Spec) checkValues(c course) error {
 		if err := s.Schedule.Validate(); err != nil {
 			return Invalid{err}
 		}
+	} else if traits := c.traits(); traits.rated && traits.tempered {
+		return invalid("schedule is left out, and %s has no customary one: wants one, here or in Register", MethodName(s.Method))
 	}
 	switch {
 	case s.Subset < 0:
