@@ -14,7 +14,7 @@ type Dataset struct {
 	// Images holds the images in NCHW order, image i being Images[i*C*H*W : (i+1)*C*H*W], one byte
 	// per value. In letters and digits, 0 is background and 255 full ink.
 	Images []byte
-	Labels []int32  // one of 0 ... Classes-1 for each image; nil where none are known (ReadImages)
+	Labels []int32  // one of 0 ... Classes-1 for each image; nil where none are known (ReadImages, New)
 	Files  []string // one for each image, relative to Place, where images have files of their own
 
 	Channels, Height, Width int
@@ -126,7 +126,7 @@ func (d *Dataset) Validate() error {
 		return errors.Errorf("datasets: %s: no images, want at least 1", d.Name)
 	}
 	if len(d.Images) != d.Len()*d.ImageSize() {
-		return errors.Errorf("datasets: %s: %d bytes of images, want %d (%d labels times %d bytes)",
+		return errors.Errorf("datasets: %s: %d bytes of images, want %d (%d images of %d bytes)",
 			d.Name, len(d.Images), d.Len()*d.ImageSize(), d.Len(), d.ImageSize())
 	}
 	if d.Files != nil && len(d.Files) != d.Len() {

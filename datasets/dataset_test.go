@@ -83,7 +83,7 @@ func TestValidate(t *testing.T) {
 		"many classes":     {func(d *Dataset) { d.Classes = 65537 }, "65537 classes, want 1 to 65536"},
 		"class names":      {func(d *Dataset) { d.ClassNames = d.ClassNames[1:] }, "3 class names, want 4"},
 		"empty":            {func(d *Dataset) { d.Labels, d.Images = nil, nil }, "no images"},
-		"too few bytes":    {func(d *Dataset) { d.Images = d.Images[1:] }, "29 bytes of images, want 30 (5 labels times 6 bytes)"},
+		"too few bytes":    {func(d *Dataset) { d.Images = d.Images[1:] }, "29 bytes of images, want 30 (5 images of 6 bytes)"},
 		"label":            {func(d *Dataset) { d.Labels[3] = 4 }, "label 3 is 4, want 0 or more and below 4"},
 		"mean":             {func(d *Dataset) { d.Mean = []float64{0, math.NaN()} }, "mean NaN"},
 		"no deviation":     {func(d *Dataset) { d.Deviation = []float64{1, 0} }, "deviation 0"},

@@ -293,17 +293,18 @@ func (d *Dataset) reshaped(channels, height, width int) (*Dataset, error) {
 
 // New makes a data set from images in memory: pixels are bytes [N C H W], labels has one of 0 ...
 // K-1 for each image. classNames are the K names; nil names them 0, 1, ... up to the largest label.
-// Mean and Deviation are those of the pixels. The slices are kept, not copied. It is an error
-// unless the result is valid (Validate).
+// With neither labels nor names the images are for predictions, as those of ReadImages. Mean and
+// Deviation are those of the pixels. The slices are kept, not copied. It is an error unless the
+// result is valid (Validate).
 func New(name string, pixels []byte, labels []int32, channels, height, width int, classNames []string) (*Dataset, error) {
 	d := &Dataset{
 		Name: name, Images: pixels, Labels: labels, Place: "memory",
 		Channels: channels, Height: height, Width: width,
 	}
-	if labels == nil {
-		return nil, errors.Errorf("datasets: %s: no labels, want one for each image", name)
+	if labels == nil && classNames != nil {
+		return nil, errors.Errorf("datasets: %s: no labels, want one for each image, or no names of classes", name)
 	}
-	if classNames == nil {
+	if labels != nil && classNames == nil {
 		largest := int32(0)
 		for _, label := range labels {
 			largest = max(largest, label)

@@ -38,7 +38,8 @@ func TestNew(t *testing.T) {
 		want   string
 	}{
 		{nil, []int32{}, [3]int{1, 1, 1}, "no images"},
-		{[]byte{1}, nil, [3]int{1, 1, 1}, "no labels"},
+		{nil, nil, [3]int{1, 1, 1}, "no images"},
+		{[]byte{1, 2, 3}, nil, [3]int{1, 2, 1}, "3 bytes of images, want 2 (1 images of 2 bytes)"},
 		{[]byte{1, 2}, []int32{0}, [3]int{1, 1, 1}, "2 bytes of images, want 1"},
 		{[]byte{1}, []int32{-1}, [3]int{1, 1, 1}, "label 0 is -1"},
 		{[]byte{1}, []int32{1 << 30}, [3]int{1, 1, 1}, "a label of 1073741824, want them below 65536"},
@@ -50,6 +51,12 @@ func TestNew(t *testing.T) {
 	}
 	_, err := New("own", []byte{1, 2}, []int32{0, 2}, 1, 1, 1, []string{"a", "b"})
 	wantError(t, err, "label 1 is 2, want 0 or more and below 2")
+	_, err = New("own", []byte{1, 2}, nil, 1, 1, 1, []string{"a", "b"})
+	wantError(t, err, "no labels, want one for each image, or no names")
+	unlabelled, err := New("own", []byte{0, 255, 0, 255}, nil, 1, 2, 1, nil)
+	if err != nil || unlabelled.Len() != 2 || unlabelled.Labels != nil || unlabelled.Classes != 0 || unlabelled.Mean[0] != 0.5 {
+		t.Errorf("images without labels: %+v, %v", unlabelled, err)
+	}
 }
 
 func TestStratified(t *testing.T) {
