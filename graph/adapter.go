@@ -1,6 +1,8 @@
 package graph
 
 import (
+	"cmp"
+
 	"fmt"
 	"hash"
 	"hash/fnv"
@@ -29,18 +31,17 @@ type application struct {
 
 var _ gorgonia.SDOp = (*application)(nil)
 
-// checkTypes checks a Mixed op's inputs against the types that it declares.
+// checkTypes checks inputs against the types that a Mixed op declares. Those of others hold the
+// float in which the op computes, or are a header.
 func (a *application) checkTypes() error {
-	mixed, ok := a.Op.(Mixed)
+	mixed, isMixed := a.Op.(Mixed)
+	_, isView := a.Op.(Viewer)
 	for i, got := range a.types {
-		if !ok {
-			break
+		want := a.float
+		if isMixed {
+			want = cmp.Or(mixed.InputType(i), a.float)
 		}
-		want := mixed.InputType(i)
-		if want == 0 {
-			want = a.float
-		}
-		if got != want {
+		if got != want && (isMixed || got != tensor.Uint64 && !isView) {
 			return errors.Errorf("input %d holds %v, wants %v", i, got, want)
 		}
 	}

@@ -155,7 +155,7 @@ func (b *Builder) Parameter(name string, initialize Initializer, shape ...int) *
 }
 
 // State is an input that updates keep from step to step, one for each chain, such as momenta or
-// stored predictions. It starts as zeros unless it has an initializer.
+// stored predictions; zeros without an initializer.
 func (b *Builder) State(name string, initialize Initializer, shape ...int) *Node {
 	return b.input(&input{name: name, arena: tensor.Chain, dtype: b.float, shape: shape, initialize: initialize})
 }
@@ -182,6 +182,10 @@ func (b *Builder) Header() *Node {
 
 // Apply is the node that op computes from inputs.
 func (b *Builder) Apply(op Op, inputs ...*Node) *Node {
+	if op == nil {
+		b.Fail(errors.New("graph: apply: the op is nil"))
+		return nil
+	}
 	if n := b.replaced(op, inputs); n != nil || b.err != nil {
 		return n
 	}
@@ -192,6 +196,10 @@ func (b *Builder) Apply(op Op, inputs ...*Node) *Node {
 		}
 		if n == nil {
 			b.Fail(errors.Errorf("graph: %s: input %d is nil", a.label(), len(a.inputs)))
+			return nil
+		}
+		if b.graph.Node(n.ID()) != n {
+			b.Fail(errors.Errorf("graph: %s: input %d is a node of another builder", a.label(), len(a.inputs)))
 			return nil
 		}
 		a.inputs = append(a.inputs, ShapeOf(n))
@@ -330,6 +338,9 @@ func (b *Builder) Record(name string, n *Node) {
 func (b *Builder) keep(list []output, name string, n *Node) []output {
 	if b.err == nil && n == nil {
 		b.Fail(errors.Errorf("graph: keep %q: the node is nil", name))
+	}
+	if b.err == nil && b.graph.Node(n.ID()) != n {
+		b.Fail(errors.Errorf("graph: keep %q: a node of another builder", name))
 	}
 	for _, other := range append(append([]output{}, b.outputs...), b.metrics...) {
 		if other.name == name || other.node == n {

@@ -227,6 +227,23 @@ func TestBuilderErrors(t *testing.T) {
 	}{
 		{"nothing to compute", func(b *graph.Builder) { b.Parameter("w", nil, 2) }, []string{"nothing to compute"}},
 		{"a nil input", func(b *graph.Builder) { b.Apply(op.ReLU{}, nil) }, []string{"relu", "input 0 is nil"}},
+		{"no op", func(b *graph.Builder) { b.Apply(nil, b.State("x", nil, 2)) }, []string{"the op is nil"}},
+		{"another builder's node", func(b *graph.Builder) {
+			b.State("x", nil, 2)
+			b.Apply(op.ReLU{}, graph.New(tensor.Float64).State("x", nil, 2))
+		}, []string{"relu", "input 0 is a node of another builder"}},
+		{"an output of another builder", func(b *graph.Builder) { b.Output("y", graph.New(tensor.Float64).State("x", nil, 2)) }, []string{`"y"`, "another builder"}},
+		{"labels in the place of numbers", func(b *graph.Builder) {
+			b.Apply(op.SquaredError{}, b.State("x", nil, 2), b.Data("y", tensor.Int32, 2))
+		}, []string{"squared error", "input 1 holds int32, wants float64"}},
+		{"numbers in the place of labels", func(b *graph.Builder) {
+			b.Apply(op.LogProbability{}, b.State("x", nil, 2, 3), b.State("y", nil, 2))
+		}, []string{"log probability", "input 1 holds float64, wants int32"}},
+		{"another float", func(b *graph.Builder) {
+			x := b.State("x", nil, 2)
+			defer b.Within(tensor.Float32)()
+			b.Apply(op.ReLU{}, x)
+		}, []string{"relu", "input 0 holds float64, wants float32"}},
 		{"a scope in the message", func(b *graph.Builder) {
 			defer b.Scope("conv1")()
 			b.Apply(conv3x3, b.State("x", nil, 1, 3, 8, 8), b.State("w", nil, 4, 1, 3, 3))
@@ -271,6 +288,10 @@ func TestBuilderErrors(t *testing.T) {
 			w := b.Parameter("w", nil, 2, 3)
 			b.Gradients(b.Apply(op.CrossEntropy{}, b.Apply(op.Compare{Less: true}, w, w), b.Data("labels", tensor.Int32, 2)), w)
 		}, []string{"gradients"}},
+		{"gradients past an op that has none", func(b *graph.Builder) {
+			w := b.Parameter("w", nil, 3)
+			b.Gradients(b.Apply(op.Add{}, b.Apply(op.Sum{}, w), b.Apply(op.Element{Index: 1}, w)), w)
+		}, []string{"gradients", "element has none"}},
 		{"gradients of a parameter that the loss does not need", func(b *graph.Builder) {
 			w := b.Parameter("w", nil, 2, 3)
 			b.Gradients(b.Apply(op.CrossEntropy{}, w, b.Data("labels", tensor.Int32, 2)), w, b.Parameter("v", nil, 2))

@@ -31,6 +31,10 @@ func (b *Builder) Gradients(loss *Node, nodes ...*Node) []*Node {
 			return none
 		}
 	}
+	if a := b.blocking(loss, nodes); a != nil {
+		b.Fail(errors.Errorf("graph: gradients: %s has none, though the loss depends through it on what it is differentiated by", a.label()))
+		return none
+	}
 	b.differentiating, b.differentiated, b.terms = true, true, terms{}
 	defer func() { b.differentiating, b.terms = false, nil }()
 	// This is what gorgonia.Grad does, but that takes only inputs.
@@ -59,6 +63,38 @@ func (b *Builder) reach(n *Node, reached map[*Node]bool) {
 	for _, child := range childrenOf(b.graph, n) {
 		b.reach(child, reached)
 	}
+}
+
+// blocking is an application without a gradient, and without a method Flat, through which a loss
+// depends on some of the nodes, whose gradients would lack its share; nil if there is none.
+func (b *Builder) blocking(loss *Node, nodes []*Node) (found *application) {
+	depends := map[*Node]bool{}
+	for _, n := range nodes {
+		depends[n] = true
+	}
+	seen := map[*Node]bool{}
+	var visit func(n *Node) bool
+	visit = func(n *Node) bool {
+		if seen[n] {
+			return depends[n]
+		}
+		seen[n] = true
+		below := false
+		for _, child := range childrenOf(b.graph, n) {
+			below = visit(child) || below
+		}
+		if a, ok := n.Op().(*application); ok && below {
+			if _, ok := a.Op.(interface{ Flat() }); ok {
+				below = false
+			} else if _, ok := a.Op.(Differentiable); !ok && found == nil {
+				found = a
+			}
+		}
+		depends[n] = depends[n] || below
+		return depends[n]
+	}
+	visit(loss)
+	return found
 }
 
 // terms are the gradients that reach each node from its consumers. Gorgonia adds them, and

@@ -14,8 +14,8 @@ type Op interface {
 }
 
 // Differentiable is an Op with a gradient. Gradients returns, for each input, the node
-// dout * d output / d input, or nil for an input that does not hold floats. All float inputs are
-// differentiable.
+// dout * d output / d input, or nil for an input that does not hold floats. No loss is
+// differentiated through another Op, unless that has a method Flat: its gradient is taken as 0.
 type Differentiable interface {
 	Op
 	Gradients(b *Builder, inputs []*Node, output, dout *Node) []*Node
@@ -28,7 +28,7 @@ type Typed interface {
 }
 
 // Mixed is an Op some of whose inputs do not hold the float in which it computes. InputType is what
-// input i must hold; 0 stands for the float.
+// input i must hold; 0 stands for the float. The inputs of other ops hold it, or are a header.
 type Mixed interface {
 	Op
 	InputType(i int) tensor.DType
@@ -49,7 +49,7 @@ type Viewer interface {
 }
 
 // Fuser is an Op that can do a consumer's work as well, while its output is at hand. Fuse returns
-// the Op that does both, taking the consumer's further inputs after its own.
+// the Op for both, with the consumer's further inputs last.
 type Fuser interface {
 	Op
 	Fuse(consumer Op) (fused Op, ok bool)

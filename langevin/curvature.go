@@ -149,6 +149,7 @@ type displaced struct {
 }
 
 func (displaced) Name() string { return "displaced parameter" }
+func (displaced) Flat()        {}
 
 func (displaced) Shape(in []tensor.Shape) (tensor.Shape, error) { return probeShape(in, 1) }
 

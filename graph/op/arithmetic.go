@@ -242,11 +242,14 @@ func (p Power) Gradients(build *graph.Builder, in []*graph.Node, y, dout *graph.
 }
 
 // Compare is y = 1 where a < b, with Less, where a = b, with Equal, or either, with both; else 0:
-// elementwise with NumPy's broadcasting, a [...], b [...] -> y. It has no gradient.
+// elementwise with NumPy's broadcasting, a [...], b [...] -> y. Its gradient is 0.
 type Compare struct{ Less, Equal bool }
 
 // Name implements graph.Op.
 func (Compare) Name() string { return "compare" }
+
+// Flat says that the gradient is 0, see graph.Differentiable.
+func (Compare) Flat() {}
 
 // Shape implements graph.Op.
 func (c Compare) Shape(in []tensor.Shape) (tensor.Shape, error) {

@@ -45,7 +45,7 @@ const (
 	augmentWords = 8
 )
 
-// Validate refuses attributes out of range, as far as that can be known without images.
+// Validate refuses attributes out of range, as far as it can without images.
 func (g Augment) Validate() error {
 	switch {
 	case g.Shift < 0:

@@ -82,6 +82,10 @@ type crossEntropyBackward struct{}
 
 func (crossEntropyBackward) Name() string { return "cross entropy gradient" }
 
+func (crossEntropyBackward) InputType(i int) tensor.DType {
+	return [...]tensor.DType{1: tensor.Int32, 2: 0}[i]
+}
+
 func (crossEntropyBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if err := wantRanks(in, 2, 1, 0); err != nil {
 		return nil, err
@@ -125,7 +129,7 @@ func crossEntropyGradient[T float32 | float64](least float64) func(a *tensor.Arg
 }
 
 // Softmax is p[b k] = exp(logits[b k]) / sum over k of exp(logits[b k]):
-// logits [B K] -> probabilities [B K]. It is for predictions, CrossEntropy to train.
+// logits [B K] -> probabilities [B K]. It is for predictions.
 type Softmax struct{}
 
 // Name implements graph.Op.

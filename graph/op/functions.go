@@ -24,7 +24,7 @@ func (expCurve) curve() curve {
 	}
 }
 
-// Log is y = ln x, elementwise: x [...] -> y [...]. It is -Inf at 0 and NaN below.
+// Log is y = ln x, elementwise: x [...] -> y [...]; -Inf at 0, NaN below.
 type Log struct{ elementwise[logCurve] }
 
 type logCurve struct{}

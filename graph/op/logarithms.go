@@ -22,7 +22,7 @@ func (log1pCurve) curve() curve {
 }
 
 // LogAddExp is y = ln(e^a + e^b), elementwise with NumPy's broadcasting, computed as
-// max(a, b) + ln(1 + e^-|a-b|): a [...], b [...] -> y. Mixtures of densities use it.
+// max(a, b) + ln(1 + e^-|a-b|): a [...], b [...] -> y. For mixtures.
 type LogAddExp struct{}
 
 // Name implements graph.Op.

@@ -21,6 +21,9 @@ type LogProbability struct{}
 // Name implements graph.Op.
 func (LogProbability) Name() string { return "log probability" }
 
+// InputType implements graph.Mixed.
+func (LogProbability) InputType(i int) tensor.DType { return [...]tensor.DType{1: tensor.Int32}[i] }
+
 // Shape implements graph.Op.
 func (LogProbability) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if len(in) != 2 || len(in[1]) != 1 || len(in[0]) != 1 && (len(in[0]) != 2 || in[0][0] != in[1][0]) {
@@ -80,6 +83,10 @@ func (LogProbability) Gradients(b *graph.Builder, in []*graph.Node, _, dout *gra
 type logProbabilityBackward struct{}
 
 func (logProbabilityBackward) Name() string { return "log probability gradient" }
+
+func (logProbabilityBackward) InputType(i int) tensor.DType {
+	return [...]tensor.DType{1: tensor.Int32, 2: 0}[i]
+}
 
 func (logProbabilityBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if err := wantRanks(in, -1, 1, 1); err != nil {

@@ -20,7 +20,7 @@ func UpdateTile(n int) int {
 // GPU busy, as in cuda/kernels/update.cuh.
 const smallTiles = 128
 
-// UpdateTiles is how many tiles an update of n parameters has, and how many statistics it leaves.
+// UpdateTiles is how many tiles and statistics an update of n parameters has.
 func UpdateTiles(n int) int { return above(n, UpdateTile(n)) }
 
 // TileOfUpdate is where a tile of n parameters begins and ends.
@@ -78,7 +78,7 @@ const (
 	mostTiles     = 16
 )
 
-// Entry is the value of a table at the header's step; after its end, the last one.
+// Entry is the value of a table at the header's step, or the last one.
 func Entry[T float32 | float64](table []T, header []uint64) T {
 	return table[min(header[graph.HeaderStep], uint64(len(table)-1))]
 }
@@ -91,5 +91,5 @@ func AddressOf(header []uint64, stream uint16) random.Address {
 	}
 }
 
-// Descend is theta - rate g, not fused: every architecture and package kernel give the same bits.
+// Descend is theta - rate g, not fused: it has the same bits everywhere.
 func Descend[T float32 | float64](theta, rate, g T) T { return theta - T(rate*g) }
