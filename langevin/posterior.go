@@ -46,7 +46,7 @@ func (p Posterior) Gaussian() bool {
 	return true
 }
 
-// StepSize is the step size h that corresponds to a learning rate on the mean loss: rate/N.
+// StepSize is the step size h of a learning rate on the mean loss: rate/N.
 func (p Posterior) StepSize(rate float64) float64 { return rate / float64(p.DataSize) }
 
 // StepSizes does the same for a whole schedule.
