@@ -136,7 +136,10 @@ func WriteCSV(to io.Writer, answers []Answer, classes []string) error {
 		return errors.Wrap(err, "pollen: csv")
 	}
 	number := func(v float64) string { return strconv.FormatFloat(v, 'g', 8, 64) }
-	for _, a := range answers {
+	for i, a := range answers {
+		if len(a.Probabilities) != len(classes) {
+			return invalid("csv: answer %d has %d probabilities, wants one for each of %d classes", i, len(a.Probabilities), len(classes))
+		}
 		row := []string{a.File, a.Class, number(a.Confidence), number(a.Entropy), number(a.MutualInformation), strings.Join(a.Set, ";"), ""}
 		if a.Familiar != nil {
 			row[6] = strconv.FormatBool(*a.Familiar)

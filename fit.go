@@ -142,12 +142,17 @@ func (d Data) isOf(data *datasets.Dataset) bool {
 // finish makes the run, on the environment's device, and leaves a note of how that ended.
 func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(tensor.Device) error) (*Run, error) {
 	var run *Run
-	err := t.on(func(device tensor.Device) error {
+	err := t.on(func(device tensor.Device) (err error) {
 		if err := t.load(device); err != nil {
 			return err
 		}
 		defer t.session.Close()
-		err := t.begin(device, open)
+		defer func() { // also when an observer panics
+			if releasing := t.writer.release(); err == nil {
+				err = releasing
+			}
+		}()
+		err = t.begin(device, open)
 		defer t.measured.probe.close()
 		began := err == nil
 		if began {
@@ -161,9 +166,6 @@ func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(
 		}
 		if began {
 			err = t.note(ctx, err)
-		}
-		if releasing := t.writer.release(); err == nil {
-			err = releasing
 		}
 		return err
 	})
@@ -309,6 +311,12 @@ func (t *training) remarkResumed(made int, whole bool, device tensor.Device) {
 // steps the run would have.
 func Try(ctx context.Context, spec Spec, data *datasets.Dataset, steps int, options ...Option) (total int, err error) {
 	const window = 2
+	if data == nil {
+		return 0, invalid("try: no data to train on")
+	}
+	if steps < 1 {
+		return 0, invalid("try: %d steps, wants at least 1", steps)
+	}
 	e := environmentOf(options)
 	if spec, err = spec.decided(ctx, data, e); err != nil {
 		return 0, err

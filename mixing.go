@@ -57,6 +57,9 @@ func (t *training) heldOut(splits *datasets.Splits) *samples.Images {
 
 // toWatch are the validation data, or the test data where there are none; nil without either.
 func toWatch(splits *datasets.Splits) *datasets.Dataset {
+	if splits == nil {
+		return nil
+	}
 	for _, data := range []*datasets.Dataset{splits.Validation, splits.Test} {
 		if data != nil && data.Len() > 0 {
 			return data

@@ -55,6 +55,7 @@ func (s Spec) NetworkName() string {
 // Build is the network for that many classes, from images to logits, with what the method adds to
 // it.
 func (s Spec) Build(classes int) (network layers.Sequential, err error) {
+	s = s.named()
 	c, err := courseOf(s.Method)
 	if err != nil {
 		return nil, err

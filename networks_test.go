@@ -3,6 +3,7 @@ package pollen
 import (
 	"context"
 	"path/filepath"
+	"reflect"
 	"testing"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -27,6 +28,9 @@ func TestRegisterNetwork(t *testing.T) {
 
 	defer func() { delete(ownNetworks, "own") }()
 	must(t, RegisterNetwork("own", own))
+	spec.Layers = layers.Sequential{}
+	_, err = Fit(context.Background(), spec, trainOn(data), folder)
+	wantInvalid(t, "no layers", err, "Layers are none")
 	spec.Layers, spec.Network = nil, "own"
 	_, err = Fit(context.Background(), spec, trainOn(data), folder)
 	must(t, err)
@@ -41,4 +45,15 @@ func TestRegisterNetwork(t *testing.T) {
 	wantInvalid(t, "no name", RegisterNetwork("", own), "wants a word")
 	wantInvalid(t, "two words", RegisterNetwork("my own", own), "wants a word")
 	wantInvalid(t, "no layers", RegisterNetwork("empty", nil), "a layer at least")
+}
+
+// What a specification leaves out has its defaults in Build, too.
+func TestBuildDefaults(t *testing.T) {
+	network, err := Spec{}.Build(7)
+	must(t, err)
+	want, err := layers.New("lenet-small", 7)
+	must(t, err)
+	if !reflect.DeepEqual(network, want) {
+		t.Errorf("got %v, want lenet-small", network)
+	}
 }

@@ -3,6 +3,7 @@ package pollen
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"math"
 	"os"
 	"slices"
@@ -238,6 +239,10 @@ func TestPredictUncalibrated(t *testing.T) {
 	}
 	if _, err := run.Calibration(); !os.IsNotExist(errors.Cause(err)) {
 		t.Errorf("error %v, want that there is none", err)
+	}
+	wantInvalid(t, "fewer names", WriteCSV(io.Discard, answers, data.ClassNames[1:]), "answer 0 has 4 probabilities, wants one for each of 3 classes")
+	if mixing, err := run.Mixing(context.Background(), nil); mixing != nil || err != nil {
+		t.Errorf("mixing of no data is %v (%v)", mixing, err)
 	}
 	unlabelled := *data
 	unlabelled.Labels = nil

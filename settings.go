@@ -167,7 +167,12 @@ func Settings() []Setting { return settings }
 func (s *Spec) Set(name, text string) error {
 	for _, setting := range settings {
 		if setting.Name == name {
-			return setting.parse(s, text)
+			changed := *s
+			err := setting.parse(&changed, text)
+			if err == nil {
+				*s = changed
+			}
+			return err
 		}
 	}
 	var names []string

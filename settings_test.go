@@ -3,6 +3,7 @@ package pollen
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"math"
 	"reflect"
 	"slices"
@@ -228,6 +229,15 @@ func TestSpecErrors(t *testing.T) {
 	wantInvalid(t, "setting", s.Set("dance", "1"), `no setting "dance"; there are model, subset, method,`)
 	for _, name := range []string{"batch", "burn-in", "temperature", "seed", "cycles"} {
 		wantInvalid(t, name, s.Set(name, "x"), name)
+	}
+	// What is refused changes nothing.
+	s.Prior, s.Priors = new(langevin.Laplace(0.1)), map[string]langevin.Prior{"conv1": langevin.Gaussian(1)}
+	for _, name := range []string{"prior", "priors", "temperature", "temperatures", "schedule", "method"} {
+		before := s.Texts()
+		wantInvalid(t, name, s.Set(name, "x"), "")
+		if after := s.Texts(); !maps.Equal(after, before) {
+			t.Errorf("%s: got %v, want %v as before", name, after, before)
+		}
 	}
 }
 

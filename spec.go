@@ -101,12 +101,7 @@ func (s Spec) Resolve() (Spec, error) { return s.resolve(manyExamples) }
 
 // resolve is Resolve for data of so many examples.
 func (s Spec) resolve(examples int) (Spec, error) {
-	if s.Network == "" && s.Layers == nil {
-		s.Network = defaultNetwork
-	}
-	if s.Method == nil {
-		s.Method = langevin.SGLD{}
-	}
+	s = s.named()
 	c, err := courseOf(s.Method)
 	if err != nil {
 		return s, err
@@ -127,10 +122,24 @@ func (s Spec) resolve(examples int) (Spec, error) {
 	return s, s.checkValues(c)
 }
 
+// named has a network and a method.
+func (s Spec) named() Spec {
+	if s.Network == "" && s.Layers == nil {
+		s.Network = defaultNetwork
+	}
+	if s.Method == nil {
+		s.Method = langevin.SGLD{}
+	}
+	return s
+}
+
 // checkApplicable refuses settings that would have no effect.
 func (s Spec) checkApplicable(c course) error {
 	if s.Network != "" && s.Layers != nil {
 		return invalid("network: Network and Layers are both given, wants one")
+	}
+	if s.Layers != nil && len(s.Layers) == 0 {
+		return invalid("network: Layers are none, wants at least one")
 	}
 	if s.Schedule != nil && !c.traits().rated {
 		return invalid("schedule does not apply to %s, which finds its own step size", MethodName(s.Method))

@@ -295,7 +295,10 @@ func (w *writer) release() error {
 	if w.lock == nil {
 		return nil
 	}
-	err := w.closeJournals()
+	err := w.saving.wait() // an observer may have panicked meanwhile
+	if closing := w.closeJournals(); err == nil {
+		err = closing
+	}
 	if unlocking := w.lock.Release(); err == nil {
 		err = errors.Wrap(unlocking, "pollen")
 	}
