@@ -17,8 +17,8 @@ import (
 //
 // A configurational temperature means little without its standard error. Over a time t, steps times
 // the step size h at which SGLD would move as far, the error is about sqrt(2 T |theta|^2/(d^2 t))
-// in equilibrium: weights that the data leave to a prior N(0, s^2) take the time 2 s^2/(d T e^2)
-// until the error is e T.
+// in equilibrium: weights that the data leave to a prior N(0, s^2), whose variance is then T s^2,
+// take the time 2 s^2/(d e^2) until the error is e T.
 type Thermometer struct {
 	Layers          []string // in the network's order
 	dataSize        float64
