@@ -1,6 +1,8 @@
 package pollen
 
 import (
+	"math"
+
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -53,7 +55,7 @@ func (s sampling) attach(t *training, b *graph.Builder, in inputs) (logits, loss
 	h := in.posterior.StepSizes(t.rates)
 	switch {
 	case len(t.spec.Temperatures) > 0:
-		exchange := t.spec.exchange(t.spec.Batch < t.data.Len())
+		exchange := t.spec.exchange(t.data.Len())
 		t.replicas, err = exchange.Attach(b, sampler, in.posterior, loss, h)
 		t.interventions = append(t.interventions, t.replicas)
 	case t.spec.Anchor > 0:
@@ -85,12 +87,23 @@ const (
 	energyMinibatches = 10
 )
 
-// exchange swaps the specification's temperatures. Energies of a minibatch with all data have no
-// error.
-func (s Spec) exchange(minibatches bool) langevin.ReplicaExchange {
+// exchange swaps the specification's temperatures, on that many examples. Energies of a minibatch
+// with all data, and of all the minibatches of an epoch, have no error.
+func (s Spec) exchange(examples int) langevin.ReplicaExchange {
 	e := langevin.ReplicaExchange{Temperatures: s.Temperatures, Every: swapEvery, Minibatches: 1}
-	if minibatches {
-		e.Minibatches, e.Correction = energyMinibatches, 1
+	if s.Batch >= examples {
+		return e
+	}
+	e.Minibatches, e.Correction = energyMinibatches, 1
+	if s.Batch < 1 {
+		return e
+	}
+	cut := 1 // by the epoch's ends
+	if examples%s.Batch == 0 {
+		e.Minibatches, cut = min(energyMinibatches, examples/s.Batch), 0
+	}
+	if e.Minibatches+cut <= examples/s.Batch {
+		e.BatchSize = s.Batch
 	}
 	return e
 }
@@ -100,7 +113,7 @@ func (s Spec) checkLadder() error {
 	if len(s.Temperatures) == 0 {
 		return nil
 	}
-	if err := s.exchange(true).Validate(); err != nil {
+	if err := s.exchange(math.MaxInt32).Validate(); err != nil {
 		return Invalid{err}
 	}
 	switch {

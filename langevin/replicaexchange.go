@@ -29,6 +29,10 @@ type ReplicaExchange struct {
 	// data, else at least 2, whose spread estimates s^2.
 	Minibatches int
 	Correction  float64 // F, positive; 0 with one minibatch, where s is 0
+	// BatchSize is the size of the op.Batch that the loss is of. An energy's minibatches are then
+	// an epoch's first: drawn without replacement, so that s^2 is less by their share of the data,
+	// and 0 where they are all of them. 0 if they need not be of one epoch.
+	BatchSize int
 }
 
 // Validate refuses attributes out of their range or without effect.
@@ -56,8 +60,24 @@ func (r ReplicaExchange) Validate() error {
 		return errors.Errorf("langevin: replica exchange: correction %v for energies without an error, of which there is one: wants 0", r.Correction)
 	case r.Minibatches > 1 && !(r.Correction > 0 && r.Correction < math.Inf(1)):
 		return errors.Errorf("langevin: replica exchange: correction is %v, wants a positive number; 1 is right for normal errors", r.Correction)
+	case r.BatchSize < 0 || r.BatchSize > mostEnergyBatch || r.Minibatches == 1 && r.BatchSize != 0:
+		return errors.Errorf("langevin: replica exchange: batch size %d of an energy's %d minibatches, wants 1 to %d with several of one epoch, else 0",
+			r.BatchSize, r.Minibatches, mostEnergyBatch)
 	}
 	return nil
+}
+
+// mostEnergyBatch is the largest BatchSize with which positions of steps from energyStep on are
+// 64-bit numbers.
+const mostEnergyBatch = 1 << 16
+
+// fitEpoch reports whether that many minibatches, from the first that begins in an epoch of so many
+// data on, all end in it.
+func fitEpoch(minibatches, batchSize, dataSize int) bool {
+	if dataSize%batchSize != 0 {
+		minibatches++ // the first may begin after the epoch does
+	}
+	return minibatches <= dataSize/batchSize
 }
 
 // Attach is the function Attach with a ladder of temperatures in place of the table. The Replicas
@@ -73,6 +93,10 @@ func (r ReplicaExchange) Attach(b *graph.Builder, sampler Sampler, posterior Pos
 	parameters := b.Parameters()
 	b.Fail(r.Validate())
 	b.Fail(checkAttach(sampler, posterior, parameters, stepSizes, stepSizes))
+	if b.Err() == nil && r.BatchSize > 0 && !fitEpoch(r.Minibatches, r.BatchSize, posterior.DataSize) {
+		b.Fail(errors.Errorf("langevin: replica exchange: an epoch of %d data does not have %d minibatches of %d wherever it begins",
+			posterior.DataSize, r.Minibatches, r.BatchSize))
+	}
 	for _, s := range withRest(sampler) {
 		if _, ok := s.(momentumRule); ok {
 			b.Fail(errors.Errorf("langevin: replica exchange: %s has velocities, which belong to a temperature; wants a sampler without", s.Name()))
@@ -92,7 +116,7 @@ func (r ReplicaExchange) Attach(b *graph.Builder, sampler Sampler, posterior Pos
 		return nil, err
 	}
 	b.Record(potentialMetric, posterior.Potential(b, loss))
-	return &Replicas{r}, b.Err()
+	return &Replicas{r, posterior.DataSize}, b.Err()
 }
 
 // potentialMetric is the name of the metric with the energies.

@@ -17,6 +17,7 @@ import (
 // chain is on its ladder is part of its state.
 type Replicas struct {
 	exchange ReplicaExchange
+	dataSize int
 }
 
 var _ Intervention = (*Replicas)(nil)
@@ -105,7 +106,7 @@ func (r *Replicas) energies(s *graph.Session) ([]energy, error) {
 	for i := range n {
 		at := steps
 		if n > 1 {
-			at = energyStep + steps/uint64(r.exchange.Every)*uint64(n) + uint64(i)
+			at = r.energyStep(steps/uint64(r.exchange.Every)) + uint64(i)
 			if err := restart(s, kept, at); err != nil {
 				return nil, err
 			}
@@ -122,8 +123,22 @@ func (r *Replicas) energies(s *graph.Session) ([]energy, error) {
 	}
 	for chain, values := range estimates {
 		energies[chain] = energyOf(values)
+		if b := r.exchange.BatchSize; b > 0 { // Cochran, Sampling techniques (1977), theorem 2.2
+			energies[chain].variance *= 1 - float64(n*b)/float64(r.dataSize)
+		}
 	}
 	return energies, restart(s, kept, steps)
+}
+
+// energyStep is the first of the steps whose minibatches give an attempt's energies: with a
+// BatchSize the first that begins in an epoch of the attempt's own.
+func (r *Replicas) energyStep(attempt uint64) uint64 {
+	batch, data := uint64(r.exchange.BatchSize), uint64(r.dataSize)
+	if batch == 0 {
+		return energyStep + attempt*uint64(r.exchange.Minibatches)
+	}
+	epoch := energyStep/data*batch + batch + attempt
+	return (epoch*data + batch - 1) / batch
 }
 
 // addressOf is the address of the random numbers that decide on swaps at a chain's present step.
