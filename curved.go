@@ -21,8 +21,11 @@ import (
 //
 // div F is the trace of L's curvature. In a network of ReLUs logits are linear in each weight,
 // piecewise, and that is the trace of the Fisher information: N times the mean square of one
-// image's gradient, over images and over labels drawn from the network's own predictions. With
-// other activations it leaves out residuals times the logits' own curvature.
+// image's gradient, over images and over labels drawn from the network's own predictions. It leaves
+// out residuals times the logits' own curvature. That of ReLUs is in their kinks, where a unit adds
+// nothing to the logits yet: of a perceptron with ten of them, sampled at T = 1 by HMC, this way
+// measured 1.002 +- 0.006 and 1.012 +- 0.006 on two sets of 60 points, with tanh in their place
+// 1.069 +- 0.003, where differences of gL along random directions gave 1.003.
 
 // That takes two passes over the data for each of some samples: at most curvedShare of the passes
 // that the run made, and at most curvedSamples samples. Fewer than curvedLeast say nothing of their
@@ -78,7 +81,8 @@ func (t *training) curved(ctx context.Context, device tensor.Device) (*Measured,
 	return ratio(products, divergences), nil
 }
 
-// ratio is that of two sums, with its standard error by leaving out each term.
+// ratio is that of two sums, with its standard error by leaving out each term, as if these were
+// independent.
 func ratio(over, under []float64) *Measured {
 	above, below := 0.0, 0.0
 	for i := range over {
