@@ -74,6 +74,8 @@ func (d Dropout) check(*Spec) error { return d.Validate() }
 // passes differ in what they drop.
 func (Dropout) passes(s *Spec) int { return s.Samples }
 
+// network scales up inputs that are kept. A prior N(0, s^2) is then the penalty that the paper's
+// divergence from N(0, s^2/(1 - Rate)) is, for the layers whose inputs are dropped.
 func (d Dropout) network(n layers.Sequential) (layers.Sequential, error) {
 	dropped := false
 	with, _ := d.within(n, false, &dropped)

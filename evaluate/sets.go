@@ -10,9 +10,9 @@ import (
 // Sets returns for each row of the probabilities [N K] the classes that are plausible, the most
 // probable first: those whose probability is at least the threshold from the held-out labels. The
 // label of a fresh example is in its set with a probability of at least level, under the conditions
-// of Calibration. These are the sets with the fewest classes on average (Sadinle, Lei, Wasserman
-// 2019, least ambiguous set-valued classifiers). An empty set says that no class is plausible, as
-// on an image of another kind.
+// of Calibration. If the probabilities are right, no other sets that often have the label and fewer
+// classes on average (Sadinle, Lei, Wasserman 2019, least ambiguous set-valued classifiers). An
+// empty set says that no class is plausible, as on an image of another kind.
 //
 // It fails when level is not between 0 and 1, when there are too few held-out examples for it (see
 // Supports), so that only sets of all classes would keep the promise, and when a row is not a
