@@ -32,7 +32,7 @@ func (CrossEntropy) Shape(in []tensor.Shape) (tensor.Shape, error) {
 
 // wantLabels checks logits [B K] and labels [B].
 func wantLabels(in []tensor.Shape) error {
-	if len(in) < 2 || len(in[0]) != 2 || len(in[1]) != 1 || in[0][0] != in[1][0] {
+	if len(in) != 2 || len(in[0]) != 2 || len(in[1]) != 1 || in[0][0] != in[1][0] {
 		return errors.Errorf("got shapes %v, wants logits [B K] and labels [B]", in)
 	}
 	return nil
@@ -90,7 +90,7 @@ func (crossEntropyBackward) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if err := wantRanks(in, 2, 1, 0); err != nil {
 		return nil, err
 	}
-	return in[0], wantLabels(in)
+	return in[0], wantLabels(in[:2])
 }
 
 func (crossEntropyBackward) Lower(l *graph.Lowering) {

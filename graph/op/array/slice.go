@@ -25,7 +25,9 @@ func (s Slice) Shape(in []tensor.Shape) (tensor.Shape, error) {
 	if s.Axis < 0 || s.Axis >= len(in[0]) {
 		return nil, errors.Errorf("axis is %d, the input has shape %v: wants one of its axes", s.Axis, in[0])
 	}
-	if last := s.Start + (s.Count-1)*s.Step; s.Start < 0 || s.Step < 1 || s.Count < 1 || last >= in[0][s.Axis] {
+	// Divided, not multiplied: attributes may be as large as an int.
+	last := in[0][s.Axis] - 1
+	if s.Start < 0 || s.Start > last || s.Step < 1 || s.Count < 1 || s.Count > 1 && (last-s.Start)/(s.Count-1) < s.Step {
 		return nil, errors.Errorf("takes %d elements from %d on, %d apart, along axis %d of %v: wants one at least, within the axis",
 			s.Count, s.Start, s.Step, s.Axis, in[0])
 	}
