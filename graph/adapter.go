@@ -2,7 +2,6 @@ package graph
 
 import (
 	"cmp"
-
 	"fmt"
 	"hash"
 	"hash/fnv"
