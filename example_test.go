@@ -1,8 +1,13 @@
 package pollen_test
 
 import (
+	"context"
 	"fmt"
+	"os"
+	"path/filepath"
 
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/langevin"
@@ -10,6 +15,34 @@ import (
 	"github.com/pollen-ml/pollen/samples"
 	"github.com/pollen-ml/pollen/tensor"
 )
+
+// A run of two chains is made, opened again, and asked what it sees.
+func ExampleFit() {
+	images, labels := stripes(200)
+	stripes, err := datasets.New("stripes", images, labels, 1, 8, 8, []string{"upright", "lying"})
+	check(err)
+	folder, err := os.MkdirTemp("", "runs")
+	check(err)
+	defer os.RemoveAll(folder)
+
+	ctx, data := context.Background(), &datasets.Splits{Train: stripes}
+	spec := pollen.Spec{Network: "mlp-16", Method: langevin.SGHMC{Friction: 0.1}, Epochs: 10, Chains: 2}
+	_, err = pollen.Fit(ctx, spec, data, filepath.Join(folder, "stripes"))
+	check(err)
+
+	run, err := pollen.Open(filepath.Join(folder, "stripes"))
+	check(err)
+	two, err := datasets.New("two", images[:2*8*8], nil, 1, 8, 8, nil)
+	check(err)
+	answers, err := run.Predict(ctx, two)
+	check(err)
+	for _, a := range answers {
+		fmt.Println(a.Class, a.Confidence > 0.9)
+	}
+	// Output:
+	// upright true
+	// lying true
+}
 
 // Ten thousand steps of SGLD would sample the posterior of a small network; this example makes a
 // hundred, on four chains.

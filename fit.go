@@ -25,6 +25,9 @@ func Fit(ctx context.Context, spec Spec, data *datasets.Splits, folder string, o
 	if data == nil || data.Train == nil {
 		return nil, invalid("fit: no data to train on")
 	}
+	if folder == "" {
+		return nil, invalid("fit: no folder for the run")
+	}
 	if err := spec.checkBefore(data, folder); err != nil {
 		return nil, err
 	}

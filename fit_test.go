@@ -336,6 +336,8 @@ func TestTry(t *testing.T) {
 	wantInvalid(t, "a batch of too many", err, "batch of 200 from 100 examples")
 	_, err = Try(context.Background(), Spec{}, nil, 2)
 	wantInvalid(t, "no data", err, "try: no data to train on")
+	_, err = Fit(context.Background(), quick(), trainOn(squares(t, 100, 4, 1)), "")
+	wantInvalid(t, "no folder", err, "fit: no folder for the run")
 	_, err = Try(context.Background(), Spec{}, squares(t, 100, 4, 1), 0)
 	wantInvalid(t, "no steps", err, "try: 0 steps, wants at least 1")
 }

@@ -26,6 +26,12 @@ type (
 	scalar float64
 )
 
+// steady is a user's optimizer.
+type steady struct {
+	optimizers.SGD
+	Pace float64
+}
+
 func (scalar) Name() string    { return "number" }
 func (scalar) Validate() error { return nil }
 
@@ -67,6 +73,11 @@ func TestRegister(t *testing.T) {
 	spec.Schedule = optimizers.Constant{Rate: 0.1}
 	_, err = Fit(context.Background(), spec, trainOn(data), filepath.Join(t.TempDir(), "run"))
 	must(t, err)
+
+	must(t, Register("steady", steady{Pace: 1}, nil))
+	spec.Method, spec.Schedule, spec.Samples = steady{Pace: 1}, nil, 0
+	_, err = Fit(context.Background(), spec, trainOn(data), filepath.Join(t.TempDir(), "run"))
+	wantInvalid(t, "no schedule", err, "schedule is left out, and steady has no customary one")
 
 	spec.Method, spec.Schedule, spec.Batch = metropolis.HMC{Leaps: 2, Jitter: 0.1, Masses: map[string][]float64{}}, nil, data.Len()
 	_, err = Fit(context.Background(), spec, trainOn(data), filepath.Join(t.TempDir(), "run"))

@@ -251,7 +251,7 @@ func (s Spec) checkValues(c course) error {
 		if err := s.Schedule.Validate(); err != nil {
 			return Invalid{err}
 		}
-	} else if traits := c.traits(); traits.rated && traits.tempered {
+	} else if c.traits().rated {
 		return invalid("schedule is left out, and %s has no customary one: wants one, here or in Register", MethodName(s.Method))
 	}
 	switch {

@@ -113,6 +113,9 @@ func mixed(z uint64) uint64 {
 // It is an error if d has no such class or no image of them.
 func (d *Dataset) WithClasses(names ...string) (*Dataset, error) {
 	names = d.spelled(names)
+	if d.Labels == nil {
+		return nil, errors.Errorf("datasets: %s: images without labels have no classes to choose", d.Name)
+	}
 	if unknown := missing(names, d.ClassNames); unknown != "" {
 		return nil, errors.Errorf("datasets: %s: no class %q, want some of %s", d.Name, unknown, abbreviated(d.ClassNames))
 	}

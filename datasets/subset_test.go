@@ -167,6 +167,10 @@ func TestWithClasses(t *testing.T) {
 	}
 	_, err = d.WithClasses("4")
 	wantError(t, err, `no class "4", want some of 0, 1, 2, 3`)
+	plain := *d
+	plain.Labels, plain.ClassNames, plain.Classes = nil, nil, 0
+	_, err = plain.WithClasses("1")
+	wantError(t, err, "images without labels have no classes to choose")
 	_, err = d.WithoutClasses("x")
 	wantError(t, err, `no class "x"`)
 	_, err = d.WithoutClasses("0", "1", "2", "3")

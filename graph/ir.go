@@ -108,9 +108,35 @@ func extract(b *Builder) (*module, error) {
 	if len(m.outputs)+len(m.metrics)+len(m.updates) == 0 {
 		return nil, errors.New("graph: compile: no output, metric or update: nothing to compute")
 	}
-	sort.SliceStable(m.values, func(i, j int) bool { return m.values[i].before(m.values[j]) })
+	sort.SliceStable(m.values, func(i, j int) bool {
+		v, w := m.values[i], m.values[j]
+		if part, other := v.part(b.float), w.part(b.float); part != other {
+			return part < other
+		}
+		return v.before(w)
+	})
 	m.constants()
 	return m, nil
+}
+
+// part is 0 for inputs, and of a program of that float, which a network computes in a narrower one,
+// see Builder.Within: 1 for its inputs in the narrower one, 2 for the network, 3 for all else. So
+// nothing comes between the network's launches, which run together a few images at a time.
+func (v *value) part(float tensor.DType) int {
+	converted := true
+	for _, in := range v.inputs {
+		converted = converted && in.source != nil && in.dtype == float
+	}
+	switch {
+	case v.source != nil:
+		return 0
+	case v.float == float:
+		return 3
+	case converted:
+		return 1
+	default:
+		return 2
+	}
 }
 
 // before is the order of creation, but that an op with a method Early comes right behind its

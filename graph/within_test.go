@@ -1,7 +1,9 @@
 package graph_test
 
 import (
+	"fmt"
 	"math"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -49,6 +51,41 @@ func TestWithin(t *testing.T) {
 		if got := read(t, session, name, 0, size)[0]; math.Abs(got-want) > 1e-15 {
 			t.Errorf("%s is %.17g, want %.17g", name, got, want)
 		}
+	}
+}
+
+// TestWithinIsTogether: nothing comes between the launches of what computes in float32, so that
+// they can run together; what goes between the floats comes before and after.
+func TestWithinIsTogether(t *testing.T) {
+	b := graph.New(tensor.Float64)
+	end := b.Within(tensor.Float32)
+	first := b.Apply(op.Squared{}, b.Parameter("first", constant(1), 8))
+	second := b.Apply(op.Multiply{}, first, b.Parameter("second", constant(2), 8))
+	narrow := b.Apply(op.Sum{}, b.Apply(op.Squared{}, second))
+	end()
+	loss := b.As(narrow)
+	for _, p := range b.Parameters() {
+		loss = b.Apply(op.Add{}, loss, b.Apply(op.Sum{}, b.Apply(op.Squared{}, p)))
+	}
+	for i, g := range b.Gradients(loss, b.Parameters()...) {
+		b.Output(fmt.Sprint("gradient ", i), g)
+	}
+	program, err := b.Compile()
+	must(t, err)
+	order := ""
+	for _, l := range program.Launches() {
+		switch {
+		case strings.HasPrefix(l.Kernel, "as_"):
+			order += "a" // from one float to the other
+		case strings.HasSuffix(l.Kernel, "_f32"):
+			order += "n"
+		default:
+			order += "w"
+		}
+	}
+	// The third conversion is that of the loss's gradient, by which the network's begin.
+	if !regexp.MustCompile("^aan+an+[aw]+$").MatchString(order) {
+		t.Errorf("the order is %s: what computes in float32 is not together", order)
 	}
 }
 

@@ -18,9 +18,8 @@ import (
 //
 // where s^2 is the variance of an energy's estimate, U1's and U2's being averaged, and F corrects:
 // 1 is right for normal errors; more lets more swaps through, with a bias. The minimum of 1 is a
-// bias of its own unless s is 0. The coldest chains target exp(-U/T) of their temperature, whatever
-// the sampler's own bias does to it. Chains keep their state: only the number of a temperature
-// moves. Samplers with momentum, whose velocities belong to a temperature, are refused.
+// bias, too, unless s is 0. The coldest chains target exp(-U/T) of their temperature. Only the
+// numbers of temperatures move, not states. Samplers with momentum are refused.
 type ReplicaExchange struct {
 	Temperatures []float64 // of a ladder, rising, 2 at least; a session's chains are whole ladders
 	StepFactors  []float64 // of the step size on each rung of the ladder; none means all 1
@@ -29,9 +28,8 @@ type ReplicaExchange struct {
 	// data, else at least 2, whose spread estimates s^2.
 	Minibatches int
 	Correction  float64 // F, positive; 0 with one minibatch, where s is 0
-	// BatchSize is the size of the op.Batch that the loss is of. An energy's minibatches are then
-	// an epoch's first: drawn without replacement, so that s^2 is less by their share of the data,
-	// and 0 where they are all of them. 0 if they need not be of one epoch.
+	// BatchSize is the loss's op.Batch's: an energy's minibatches are then an epoch's first, which
+	// makes s^2 less by their share of the data. 0 if they need not be of one epoch.
 	BatchSize int
 }
 
