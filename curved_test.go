@@ -203,8 +203,26 @@ func TestDamagedSampleHasNoTemperature(t *testing.T) {
 	}
 }
 
+// The error of a mean over parts is that by their own errors, or that by their spread.
 func TestMeanOfMeasured(t *testing.T) {
-	if got := meanOf([]Measured{{1, 0.3}, {3, 0.4}}); *got != (Measured{2, 0.25}) || meanOf(nil) != nil {
-		t.Errorf("%v", got)
+	none := Number(math.NaN())
+	for _, c := range []struct {
+		measured []Measured
+		shares   []float64
+		want     Measured
+	}{
+		{[]Measured{{1, 0.3}}, []float64{7}, Measured{1, 0.3}},
+		{[]Measured{{2, 0.3}, {2.25, 0.4}}, []float64{1, 1}, Measured{2.125, 0.25}},
+		{[]Measured{{1, 0.3}, {3, 0.4}}, []float64{1, 1}, Measured{2, 1}},
+		{[]Measured{{1, none}, {3, none}}, []float64{2, 2}, Measured{2, 1}},
+		{[]Measured{{1, 3}, {2, 1}}, []float64{1, 3}, Measured{1.75, Number(math.Sqrt(18) / 4)}},
+	} {
+		got := meanOf(c.measured, c.shares)
+		if math.Abs(float64(got.Value-c.want.Value)) > 1e-12 || math.Abs(float64(got.StandardError-c.want.StandardError)) > 1e-12 {
+			t.Errorf("%v by %v: %v, want %v", c.measured, c.shares, *got, c.want)
+		}
+	}
+	if got := meanOf(nil, nil); got != nil {
+		t.Errorf("of none: %v", got)
 	}
 }

@@ -213,7 +213,9 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 	var weights, losses [][]float64
 	traced := true
 	var total float64
-	var measured []Measured // of predictions
+	var shares, sharesOfPredictions []float64
+	var layers [][]Measured // configurational temperatures, by layer and part
+	var predictions []Measured
 	for i, part := range parts {
 		d, err := part.Diagnostics()
 		if err != nil {
@@ -222,7 +224,7 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 		all.Samples += d.Samples
 		if i == 0 {
 			all.Made, all.From, all.Watched, all.Trace = d.Made, d.From, d.Watched, d.Trace
-			all.Temperatures = make([]Temperature, len(d.Temperatures))
+			all.Temperatures, layers = make([]Temperature, len(d.Temperatures)), make([][]Measured, len(d.Temperatures))
 		}
 		if len(d.Temperatures) != len(all.Temperatures) {
 			return nil, errors.Errorf("pollen: %s has temperatures of %d layers, %s of %d", part.folder, len(d.Temperatures), parts[0].folder, len(all.Temperatures))
@@ -231,18 +233,17 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 		weights, losses = append(weights, d.Weights...), append(losses, d.Losses...)
 		traced = traced && len(d.Weights) > 0 && d.Watched == all.Watched
 		share := float64(part.manifest.Spec.Chains * (d.Made - d.From))
-		total += share
+		total, shares = total+share, append(shares, share)
 		for j, t := range d.Temperatures {
 			at := &all.Temperatures[j]
 			at.Layer, at.Weights = t.Layer, t.Weights
-			at.Configurational += Number(share) * t.Configurational
-			at.StandardError += Number(share*share) * t.StandardError * t.StandardError
+			layers[j] = append(layers[j], Measured{t.Configurational, t.StandardError})
 			at.Kinetic += Number(share) * t.Kinetic
 			at.Drift += Number(share) * t.Drift
 			at.Heating += Number(share) * t.Heating
 		}
 		if d.Predictions != nil {
-			measured = append(measured, *d.Predictions)
+			predictions, sharesOfPredictions = append(predictions, *d.Predictions), append(sharesOfPredictions, share)
 		}
 		all.Acceptance += Number(share) * d.Acceptance
 		all.Diverged += Number(share) * d.Diverged
@@ -251,31 +252,39 @@ func diagnosticsOf(parts []*Run) (*Diagnostics, error) {
 	n := Number(total)
 	for j := range all.Temperatures {
 		t := &all.Temperatures[j]
-		t.Configurational, t.Kinetic, t.Drift, t.Heating = t.Configurational/n, t.Kinetic/n, t.Drift/n, t.Heating/n
-		t.StandardError = Number(math.Sqrt(float64(t.StandardError))) / n
+		t.Kinetic, t.Drift, t.Heating = t.Kinetic/n, t.Drift/n, t.Heating/n
+		mean := meanOf(layers[j], shares)
+		t.Configurational, t.StandardError = mean.Value, mean.StandardError
 	}
 	all.Acceptance, all.Diverged, all.Swaps = all.Acceptance/n, all.Diverged/n, all.Swaps/n
 	if !traced {
 		weights, losses = nil, nil
 	}
-	all.Predictions = meanOf(measured)
+	all.Predictions = meanOf(predictions, sharesOfPredictions)
 	all.WeightRHat, all.LossRHat = togetherRHat(weights), togetherRHat(losses)
 	return all, nil
 }
 
-// meanOf is the mean of independent numbers; nil without any.
-func meanOf(measured []Measured) *Measured {
+// meanOf is the mean of independent numbers by their shares; nil without any. Its error is the
+// larger of that by their own errors and that by their spread, as a thermometer's of chains.
+func meanOf(measured []Measured, shares []float64) *Measured {
 	if len(measured) == 0 {
 		return nil
 	}
-	mean, n := &Measured{}, Number(len(measured))
-	squares := 0.0
-	for _, m := range measured {
-		mean.Value += m.Value / n
-		squares += float64(m.StandardError * m.StandardError)
+	total, mean, within, between := 0.0, 0.0, 0.0, 0.0
+	for i, m := range measured {
+		total += shares[i]
+		mean += shares[i] * float64(m.Value)
+		within += math.Pow(shares[i]*float64(m.StandardError), 2)
 	}
-	mean.StandardError = Number(math.Sqrt(squares)) / n
-	return mean
+	mean /= total
+	for i, m := range measured {
+		between += math.Pow(shares[i]*(float64(m.Value)-mean), 2)
+	}
+	if n := float64(len(measured)); n > 1 && !(within > between*n/(n-1)) { // or NaN, of a run too short for one
+		within = between * n / (n - 1)
+	}
+	return &Measured{Number(mean), Number(math.Sqrt(within) / total)}
 }
 
 // togetherRHat is the split R-hat of chains, cut to the length of the shortest; NaN if that is too
