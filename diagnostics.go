@@ -25,7 +25,7 @@ type Diagnostics struct {
 	Watched string    `json:"watched"` // a weight
 	Trace   []float64 `json:"trace"`   // of it in the first chain; at most traceValues, evenly spaced
 
-	Predicted  *Mixing     `json:"predicted,omitempty"` // of held-out images; nil without any
+	Predicted  *Mixing     `json:"predicted,omitempty"` // of held-out images, from looks between samples, too; nil without any
 	WeightRHat Number      `json:"weightRHat"`          // split R-hat of the watched weight, in the sampling phase
 	LossRHat   Number      `json:"lossRHat"`            // of the minibatch loss, which on minibatches is mostly their noise
 	Weights    [][]float64 `json:"weights,omitempty"`   // what the first is of, by chain, evenly spaced: for that of gathered runs
