@@ -179,9 +179,8 @@ func (g SWAG) conclude(_ context.Context, t *training, _ tensor.Device) error {
 	return t.writer.draw(t.spec.Samples, func(chain, draw int) (samples.Sample, error) { return gaussians[chain].Draw(draw) })
 }
 
-// Laplace descends like an Ensemble, and then takes the posterior of the last layer, which must be
-// linear with Gaussian priors, for the Gaussian that fits it where SGD ended. It draws Spec.Samples
-// from that; the other layers stay. See approximate.Laplace.
+// Laplace descends like an Ensemble, and draws Spec.Samples of the last layer, which must be linear
+// with Gaussian priors, from a Gaussian around its end; see approximate.Laplace.
 type Laplace struct{ descending }
 
 // Name implements Method.
@@ -303,8 +302,7 @@ func (t *training) lastLayer(ctx context.Context, session *graph.Session, chain 
 }
 
 // BayesByBackprop fits a Gaussian with a diagonal covariance to the posterior, by Adam on the
-// evidence lower bound, and draws Spec.Samples from it at the end; see approximate.BayesByBackprop.
-// With a Gaussian prior the divergence is in closed form.
+// evidence lower bound, and draws Spec.Samples from it; see approximate.BayesByBackprop.
 type BayesByBackprop struct {
 	plain
 	InitialDeviation float64 // of each weight, above 0

@@ -27,11 +27,10 @@ import (
 // one change of some of them. exp(-U) is not a posterior of N independent examples: the geometric
 // mean of an image's likelihoods is not normalised over the labels. Nor is it one of all changed
 // images, each taken as an example: it has that likelihood to a power far below 1. Temperatures,
-// requested and measured, are those of exp(-U/T). Samples, calibration and the effect of T below 1
-// differ from those without augmentation for this reason. The changes also add to the noise of
-// minibatches, so that the gradient of a batch of all images is noisy. Sources: Izmailov et al.,
-// What are Bayesian neural network posteriors really like? (2021); Nabarro et al., Data
-// augmentation in Bayesian neural networks and the cold posterior effect (2022).
+// requested and measured, are those of exp(-U/T). The changes also add to the noise of minibatches,
+// so that the gradient of a batch of all images is noisy. Sources: Izmailov et al., What are
+// Bayesian neural network posteriors really like? (2021); Nabarro et al., Data augmentation in
+// Bayesian neural networks and the cold posterior effect (2022).
 //
 // It does not go with settings that need U as a function of the parameters: methods with a
 // Metropolis test, Spec.Anchor and Spec.Temperatures.

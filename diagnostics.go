@@ -15,8 +15,8 @@ import (
 )
 
 // Diagnostics describe the chains of a run, from its first step on, however often it was resumed;
-// only of a run that an earlier version of this package began, from where it was resumed.
-// Values that were not measured are NaN, null in JSON.
+// of a run that an earlier version began, from where it was resumed. Values that were not measured
+// are NaN, null in JSON.
 type Diagnostics struct {
 	Made    int `json:"made"` // steps
 	From    int `json:"from"` // the step that they begin at

@@ -48,8 +48,8 @@ func (e *NotARun) Error() string {
 // Unwrap returns why the manifest could not be read.
 func (e *NotARun) Unwrap() error { return e.Cause }
 
-// Damaged is the error of a file of a run that is missing, or is not what was written. What is not
-// damaged can still be used, see WithoutDamaged and Verify.
+// Damaged is the error of a file of a run that is missing or was changed. What is not damaged can
+// still be used, see WithoutDamaged and Verify.
 type Damaged struct {
 	File  string
 	Cause error

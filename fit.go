@@ -183,8 +183,7 @@ func (t *training) newFolder(device tensor.Device) error {
 	if err := os.MkdirAll(t.folder, 0o755); err != nil {
 		return errors.Wrap(err, "pollen: run folder")
 	}
-	var err error
-	if t.writer.lock, err = hold(t.folder, t.environment); err != nil {
+	if err := t.writer.take(); err != nil {
 		return err
 	}
 	if err := clearHalfMade(t.folder); err != nil {
@@ -230,8 +229,7 @@ func (t *training) fillFolder(device tensor.Device) error {
 // oldFolder takes up the run where it was left.
 func (t *training) oldFolder(device tensor.Device) error {
 	w := &t.writer
-	var err error
-	if w.lock, err = hold(t.folder, t.environment); err != nil {
+	if err := w.take(); err != nil {
 		return err
 	}
 	if err := sweep(t.folder); err != nil {

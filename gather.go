@@ -17,9 +17,9 @@ const partsFolder = "parts"
 
 // Gather makes one run of several, whose chains sample the same posterior: in a new or empty
 // folder, which names the folders of the parts, or has copies of them. A copy holds what a part has
-// by now; of parts that are named, the run has whatever they have when it is asked. Parts that
-// differ in their data, network, prior, temperature or anything else but seeds, chains, devices and
-// where chains start are refused by name, and so is a chain that is in two of them.
+// by now; parts that are named are read when the run is asked. Parts that differ in anything else
+// but seeds, chains, devices and where chains start, and a chain that is in two of them, are
+// refused by name.
 func Gather(folder string, parts []string, copied bool, options ...Option) (*Run, error) {
 	if len(parts) == 0 {
 		return nil, invalid("gather %s: no runs to gather", folder)

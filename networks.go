@@ -16,9 +16,8 @@ func isNetworkFile(text string) bool { return strings.ContainsAny(text, "\n{[:")
 var ownNetworks = map[string]layers.Sequential{}
 
 // RegisterNetwork gives a network of one's own a name for Spec.Network: one whose layers are not
-// those of package layers, such as an adopted stock.Network. A run keeps its network by name, so
-// that the program that opens the run again must register it, too. Call it at the start of a
-// program. A name that is taken is an error.
+// those of package layers, such as an adopted stock.Network. A program that opens the run again
+// must register it, too, at its start. A name that is taken is an error.
 func RegisterNetwork(name string, network layers.Sequential) error {
 	if name == "" || isNetworkFile(name) || strings.ContainsAny(name, ", ") || len(network) == 0 {
 		return invalid("register: network %q of %d layers, wants a word and a layer at least", name, len(network))

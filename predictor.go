@@ -32,13 +32,9 @@ const predictorBatches = 8
 
 // Predictor loads the run's network and the samples that it has by now. The network sees batch
 // images at once: a large batch serves many images in less time, a small one answers for one image
-// sooner, since a batch that is not full takes as long. It needs memory for all samples, for a
-// batch's activations for each thread, and for Room images.
-//
-// On the host, the bits are those of Predict for as many images as a batch has; rounding differs
-// between batch sizes, since convolutions are computed in the way that is quickest for their shape.
-// Other images do not affect them, except with Monte Carlo dropout, whose passes are random: there,
-// the same images in the same places have the same answers.
+// sooner. Memory is for all samples, a batch's activations in each thread, and Room images. On the
+// host, the bits are those of Predict for as many images as a batch has. Other images do not affect
+// them, but with Monte Carlo dropout, whose passes are random.
 func (r *Run) Predictor(batch int) (*Predictor, error) {
 	if batch < 1 {
 		return nil, invalid("predictor: batch is %d, wants at least 1", batch)

@@ -23,11 +23,8 @@ const firstExactRate = 0.01
 
 // NUTS is the no-U-turn sampler, see metropolis.NUTS: HMC that chooses the number of leaps itself,
 // and learns masses beside the step size. Its warm-up is the Spec's burn-in, a few hundred draws as
-// a rule.
-//
-// A step, and with it an epoch, is a draw: Epochs of 1000 with a BurnIn of 300 are 700 draws of the
-// posterior, for each of which a trajectory of n leaps passes over the data n + 1 times. A step of
-// HMC is one pass, of which a proposal takes Leaps.
+// a rule. A step, and with it an epoch, is a draw: Epochs of 1000 with a BurnIn of 300 are 700
+// draws, each by a trajectory of n leaps, n + 1 passes over the data. A step of HMC is one pass.
 type NUTS struct {
 	AcceptanceRate float64 // of leaps, that the step size adapts to in the burn-in; 0 is 0.8
 	MaxDepth       int     // a trajectory has fewer leaps than 2^MaxDepth; 0 is 10

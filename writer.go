@@ -64,6 +64,12 @@ func (w *writer) folderOf(bank *samples.Bank) string {
 	return statesFolder
 }
 
+// take makes this process the only one that writes in the folder, or is Busy.
+func (w *writer) take() (err error) {
+	w.lock, err = hold(w.folder, w.environment)
+	return err
+}
+
 // create makes what a folder has that a new run begins in, but for its manifest.
 func (w *writer) create() error {
 	for _, bank := range w.banks() {
@@ -290,12 +296,12 @@ func closeJournal(j **journal.Writer, name string) error {
 	return errors.Wrap(err, "pollen: "+name)
 }
 
-// release ends what take began.
+// release ends what take began, also after a panic.
 func (w *writer) release() error {
 	if w.lock == nil {
 		return nil
 	}
-	err := w.saving.wait() // an observer may have panicked meanwhile
+	err := w.saving.wait() // of an observer that panicked meanwhile
 	if closing := w.closeJournals(); err == nil {
 		err = closing
 	}
