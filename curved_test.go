@@ -185,7 +185,7 @@ func TestTemperatureOfPredictions(t *testing.T) {
 func TestDamagedSampleHasNoTemperature(t *testing.T) {
 	data := noisy(t, 60)
 	spec := softmaxRegression(t, "sghmc", 0.2)
-	spec.Batch, spec.Epochs, spec.Samples = 20, 200, 10
+	spec.Batch, spec.Epochs, spec.Samples = 20, 300, 10
 	folder := filepath.Join(t.TempDir(), "run")
 	remarks, damaged := "", ""
 	run, err := Fit(t.Context(), spec, trainOn(data), folder, with(t, 1), WithObserver(func(e Event) {
@@ -224,5 +224,57 @@ func TestMeanOfMeasured(t *testing.T) {
 	}
 	if got := meanOf(nil, nil); got != nil {
 		t.Errorf("of none: %v", got)
+	}
+}
+
+// TestCurvedLogits compares the divergence of gL with differences of gL along each parameter, where
+// tanh curves the logits.
+func TestCurvedLogits(t *testing.T) {
+	const repetitions, distance = 50, 1e-2 // the latter changes the sums by less than 1 %
+	data := noisy(t, 120)
+	spec := Spec{
+		Layers: layers.Sequential{layers.Flatten{}, layers.Linear{Outputs: 10}, layers.Tanh{}, layers.Linear{Outputs: 4}},
+		Method: methodOf(t, "sghmc"), Prior: new(langevin.Gaussian(0.3)), Schedule: optimizers.Constant{Rate: 0.05},
+		Epochs: 40, Samples: 8, Batch: 20,
+	}
+	files, err := fit(t, spec, trainOn(data)).Samples()
+	must(t, err)
+	tr, err := newTraining(spec, data, "", environmentOf(nil))
+	must(t, err)
+	device := tensor.NewHost(1)
+	defer device.Close()
+	f, err := tr.newField(device)
+	must(t, err)
+	defer f.close()
+	exact, estimated, fisher := 0.0, 0.0, 0.0
+	for _, file := range files {
+		sample, err := samples.ReadSample(file)
+		must(t, err)
+		here, err := f.slopeAt(t.Context(), sample)
+		must(t, err)
+		for range repetitions {
+			_, all, err := f.at(t.Context(), sample)
+			must(t, err)
+			part, err := f.fisher(t.Context(), sample, here)
+			must(t, err)
+			estimated, fisher = estimated+all/repetitions, fisher+part/repetitions
+		}
+		for p := range sample.Parameters {
+			values := sample.Parameters[p].Values
+			for i, v := range values {
+				values[i] = v + distance
+				above, err := f.slopeAt(t.Context(), sample)
+				must(t, err)
+				values[i] = v - distance
+				below, err := f.slopeAt(t.Context(), sample)
+				must(t, err)
+				values[i] = v
+				exact += (above.gradient[p][i] - below.gradient[p][i]) / (2 * distance)
+			}
+		}
+	}
+	t.Logf("the divergence is %.4g, by random directions %.4g, by the Fisher information alone %.4g", exact, estimated, fisher)
+	if !(math.Abs(estimated/exact-1) < 0.05) || !(fisher < 0.8*exact) {
+		t.Error("they are not within 5 %, or the logits are hardly curved")
 	}
 }
