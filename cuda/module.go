@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"fmt"
 	"runtime"
-	"sync"
 	"unsafe"
 
 	"github.com/pkg/errors"
@@ -27,7 +26,7 @@ type source struct {
 }
 
 // sources are all kernels.
-var sources = sync.OnceValues(func() ([]source, error) {
+func sources() ([]source, error) {
 	files, err := kernels.Files()
 	if err != nil {
 		return nil, errors.Wrap(err, "cuda")
@@ -46,7 +45,7 @@ var sources = sync.OnceValues(func() ([]source, error) {
 		all = append(all, s)
 	}
 	return all, nil
-})
+}
 
 // readsPTX is the first CUDA, 1000 major + 10 minor, whose driver reads a version of PTX, 10 major
 // + minor, by the release history in the PTX ISA: up to 8.5, which came with 12.5, the minor

@@ -323,23 +323,19 @@ func build(compiler string, folders [2]string, fromPTX bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	tasks := c.sources(folders[:], paths, nil)
-	name, pattern := "libpollen", "*.cu"
-	if fromPTX {
-		name, pattern = "libpollen-ptx", "*.ptx"
-	}
-	code, err := files(folders[1], pattern)
+	// The largest files first, or one processor would be waited for in the end.
+	name := "libpollen-ptx"
+	tasks, err := c.translated(folders[0], fromPTX)
 	if err != nil {
 		return "", err
 	}
-	if fromPTX {
-		translated, err := c.translated(folders[0], code)
+	tasks = append(tasks, c.sources(folders[:], paths, nil)...)
+	if !fromPTX {
+		name = "libpollen"
+		code, err := files(folders[1], "*.cu")
 		if err != nil {
 			return "", err
 		}
-		// The largest files first, or one processor would be waited for in the end.
-		tasks = append(translated, tasks...)
-	} else {
 		tasks = append(tasks, c.kernels(folders[:], code, nil)...)
 	}
 	unlock, err := lock(filepath.Join(c.cache, "lock"))

@@ -16,19 +16,22 @@ import (
 	"github.com/pollen-ml/pollen/cuda/kernels"
 )
 
-// translated are tasks that translate files of PTX to C++ and compile that: as they are for
-// launches that may begin early, which do all that the others do.
-func (c *toolchain) translated(source string, paths []string) (tasks []func() (string, error), err error) {
+// translated are tasks that translate PTX to C++ and compile that, as it is for launches that may
+// begin early, which do all that the others do: all of it, or of files that were added.
+func (c *toolchain) translated(source string, all bool) (tasks []func() (string, error), err error) {
 	headers, err := contents(source, "*.h", "ptx/*.h")
 	if err != nil {
 		return nil, err
 	}
-	for _, path := range paths {
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return nil, errors.Wrap(err, "emulator")
+	files, err := kernels.Files()
+	if err != nil {
+		return nil, errors.WithMessage(err, "emulator")
+	}
+	for _, f := range files {
+		if !all && !f.Added {
+			continue
 		}
-		units, err := ptx.Translate(filepath.Base(path), kernels.Dependent(string(text)), string(text))
+		units, err := ptx.Translate(f.Name, kernels.Dependent(f.Text), f.Text)
 		if err != nil {
 			return nil, errors.WithMessage(err, "emulator")
 		}

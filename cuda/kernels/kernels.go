@@ -1,11 +1,14 @@
 package kernels
 
-//go:generate go run -C generate .
+//go:generate go run ./generate
 
 import (
 	"embed"
+	"slices"
+	"sync"
 
 	"github.com/pkg/errors"
+
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -21,6 +24,7 @@ type File struct {
 	Entries    []Entry
 	Head       string // what comes before the entries, and belongs to each of them
 	Text       string
+	Added      bool // by Add
 }
 
 // Entry is a kernel in a file.
@@ -57,8 +61,19 @@ func ParameterOf(a tensor.Argument) Parameter {
 	}[a.Kind]
 }
 
-// Files are all files, in order of name.
+// Files are all files: Pollen's in order of name, then those that were added.
 func Files() ([]File, error) {
+	all, err := own()
+	if err != nil {
+		return nil, err
+	}
+	added.Lock()
+	defer added.Unlock()
+	return slices.Concat(all, added.files), nil
+}
+
+// own are Pollen's files.
+var own = sync.OnceValues(func() ([]File, error) {
 	names, err := files.ReadDir(".")
 	if err != nil {
 		return nil, errors.Wrap(err, "kernels")
@@ -76,4 +91,37 @@ func Files() ([]File, error) {
 		all = append(all, f)
 	}
 	return all, nil
+})
+
+var added struct {
+	sync.Mutex
+	files []File
+}
+
+// Add makes the kernels of a file of PTX known, for ops that are no part of Pollen, as
+// examples/activation does. The program calls it before it opens a GPU, in an init function for
+// one. The text is what command generate makes of a source; of a source for several capabilities
+// each file is added. A kernel that there is already is an error.
+func Add(name, text string) error {
+	f, err := parse(name, text)
+	if err != nil {
+		return err
+	}
+	f.Added = true
+	all, err := Files()
+	if err != nil {
+		return err
+	}
+	added.Lock()
+	defer added.Unlock()
+	for _, other := range all {
+		for _, e := range f.Entries {
+			if slices.ContainsFunc(other.Entries, func(o Entry) bool { return o.Name == e.Name }) &&
+				(!other.Added || other.Capability == f.Capability) {
+				return errors.Errorf("kernels: %s: %s has a kernel %s already", name, other.Name, e.Name)
+			}
+		}
+	}
+	added.files = append(added.files, f)
+	return nil
 }

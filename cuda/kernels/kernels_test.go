@@ -3,6 +3,7 @@ package kernels
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -102,5 +103,24 @@ func TestLengths(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestAddRefuses: nothing is added of what is no PTX, or of a kernel that there is.
+func TestAddRefuses(t *testing.T) {
+	before := mustFiles(t)
+	relu := before[slices.IndexFunc(before, func(f File) bool { return f.Name == "relu.ptx" })]
+	for _, c := range [][2]string{
+		{"nothing", "no .version or no .target"},
+		{relu.Head, "no entries"},
+		{relu.Text, "relu.ptx has a kernel relu_"},
+		{strings.Replace(relu.Text, ".target sm_70", ".target sm_90a", 1), "relu.ptx has a kernel relu_"},
+	} {
+		if err := Add("own.ptx", c[0]); err == nil || !strings.Contains(err.Error(), c[1]) || !strings.Contains(err.Error(), "own.ptx") {
+			t.Errorf("error %v, wants %q", err, c[1])
+		}
+	}
+	if after := mustFiles(t); len(after) != len(before) {
+		t.Errorf("%d files, wants %d", len(after), len(before))
 	}
 }

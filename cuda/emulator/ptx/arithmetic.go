@@ -50,6 +50,8 @@ var rules = []rule{
 	// Approximations: the nearest number, which the hardware's may miss by a little.
 	{"rcp.approx.ftz", "f32", "t", "t", "canonical(flushed(1 / (F64)flushed($1)))"},
 	{"rsqrt.approx.ftz", "f32", "t", "t", "canonical(flushed(1 / squareRoot((F64)flushed($1))))"},
+	{"min", "f32 f64", "t t", "t", "canonical(smaller($1, $2))"},
+	{"max", "f32 f64", "t t", "t", "canonical(-smaller(-$1, -$2))"},
 	{"max.NaN", "f32", "t t", "t", "$1 > $2 ? $1 : $1 < $2 ? $2 : $1 == $2 && $1 != 0 ? $1 : canonical($1 + $2)"},
 	{"neg", "f32 f64", "t", "t", "-$1"},
 	{"abs", "f32 f64", "t", "t", "magnitude($1)"},

@@ -73,7 +73,7 @@ func (e *entry) translate(into *strings.Builder, m *module) error {
 	}
 	into.WriteString(e.code.String())
 	into.WriteString("}\n")
-	fmt.Fprintf(into, "static const bool added_%s = pollen::addKernel(%q, %d, of_%s, %d, run_%s);\n", e.name, e.name, e.threads, e.name, len(list), e.name)
+	fmt.Fprintf(into, "static const bool added_%s = pollen::addKernel(%q, %d, of_%s, %d, run_%s, false);\n", e.name, e.name, e.threads, e.name, len(list), e.name)
 	return nil
 }
 

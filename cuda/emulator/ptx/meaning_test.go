@@ -100,9 +100,23 @@ var numbers = map[string]func(x []float64) float64{
 	"div.rn": func(x []float64) float64 { return x[0] / x[1] },
 	"rcp.rn": func(x []float64) float64 { return 1 / x[0] },
 
+	"min": func(x []float64) float64 { return ofNumbers(x[0], x[1], math.Min) },
+	"max": func(x []float64) float64 { return ofNumbers(x[0], x[1], math.Max) },
+
 	"max.NaN":          func(x []float64) float64 { return max(x[0], x[1]) },
 	"rcp.approx.ftz":   func(x []float64) float64 { return flushed(1 / flushed(x[0])) },
 	"rsqrt.approx.ftz": func(x []float64) float64 { return flushed(1 / math.Sqrt(flushed(x[0]))) },
+}
+
+// ofNumbers is of two numbers, or the one that is not NaN.
+func ofNumbers(a, b float64, of func(a, b float64) float64) float64 {
+	switch {
+	case math.IsNaN(a):
+		return b
+	case math.IsNaN(b):
+		return a
+	}
+	return of(a, b)
 }
 
 // flushed is 0, with the sign, for a subnormal float32.

@@ -114,22 +114,25 @@ const Kernel* findKernel(const std::string& name) {
   return found == kernels().end() ? nullptr : &found->second;
 }
 
-bool addKernel(const char* name, unsigned maxThreads, const Parameter* parameters, int count, void (*run)(void* const* arguments)) {
-  kernels()[name] = {name, maxThreads, {parameters, parameters + count}, run};
+bool addKernel(const char* name, unsigned maxThreads, const Parameter* parameters, int count, void (*run)(void* const* arguments), bool fromSource) {
+  kernels()[name] = {name, maxThreads, {parameters, parameters + count}, run, fromSource};
   return true;
 }
 
 bool addPTX(unsigned long long digest) { return translated().insert(digest), true; }
 
 bool knowsPTX(const std::string& text) {
-  if (translated().empty()) return true;
   const std::string entry = "\n.visible .entry ";
+  bool all = true;
   for (size_t from = 0, to;; from = to + entry.size()) {
     to = text.find(entry, from);
+    std::string part = text.substr(from, to - from);
+    const Kernel* kernel = from ? findKernel(part.substr(0, part.find('('))) : nullptr;
+    if (kernel && kernel->fromSource) return true;
     unsigned long long digest = 0xcbf29ce484222325ull;
-    for (unsigned char c : text.substr(from, to - from)) digest = (digest ^ c) * 0x100000001b3ull;
-    if (!translated().count(digest)) return false;
-    if (to == std::string::npos) return true;
+    for (unsigned char c : part) digest = (digest ^ c) * 0x100000001b3ull;
+    all = all && translated().count(digest);
+    if (to == std::string::npos) return all;
   }
 }
 

@@ -14,6 +14,7 @@ struct Kernel {
   unsigned maxThreads;
   std::vector<Parameter> parameters;
   void (*run)(void* const* arguments);
+  bool fromSource;  // not from PTX
 };
 
 // findKernel is the kernel of that name, or null.

@@ -10,7 +10,7 @@ struct Parameter {
 };
 
 // addKernel makes a kernel known. It is called before main, or while the library is opened, and returns true.
-bool addKernel(const char* name, unsigned maxThreads, const Parameter* parameters, int count, void (*run)(void* const* arguments));
+bool addKernel(const char* name, unsigned maxThreads, const Parameter* parameters, int count, void (*run)(void* const* arguments), bool fromSource);
 
 // addPTX says that kernels were translated from a text of PTX, by its digest (64 bits of FNV-1a), and returns true. The driver then loads no other.
 bool addPTX(unsigned long long digest);

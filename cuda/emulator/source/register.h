@@ -22,7 +22,7 @@ template <auto kernel, class... A>
 struct Adapter<kernel, void (*)(A...)> {
   static void add(const char* name, unsigned maxThreads) {
     const Parameter parameters[] = {parameterOf<A>()...};
-    addKernel(name, maxThreads, parameters, sizeof...(A), run);
+    addKernel(name, maxThreads, parameters, sizeof...(A), run, true);
   }
   static void run(void* const* arguments) { call(arguments, std::index_sequence_for<A...>()); }
 

@@ -13,6 +13,12 @@ constexpr bool isNaN(F64 v) { return v != v; }
 static inline F32 canonical(F32 v) { return isNaN(v) ? number((U32)0x7fffffff) : v; }
 static inline F64 canonical(F64 v) { return isNaN(v) ? number((U64)0xfff8000000000000ull) : v; }
 
+// smaller is the smaller number, -0 below 0, or the one that is not NaN.
+template <class T>
+static inline T smaller(T a, T b) {
+  return isNaN(a) ? b : isNaN(b) ? a : a == b ? (__builtin_signbit(a) ? a : b) : a < b ? a : b;
+}
+
 static inline F32 multiplyAdd(F32 a, F32 b, F32 c) { return __builtin_fmaf(a, b, c); }
 static inline F64 multiplyAdd(F64 a, F64 b, F64 c) { return __builtin_fma(a, b, c); }
 static inline F32 squareRoot(F32 a) { return __builtin_sqrtf(a); }

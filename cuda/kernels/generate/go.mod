@@ -1,3 +1,0 @@
-module github.com/pollen-ml/pollen/cuda/kernels/generate
-
-go 1.26

@@ -1,0 +1,71 @@
+// Command activation trains digits by SGLD in a network with an activation of one's own: an op with
+// its gradient and its CUDA kernels, in a program that is no part of Pollen.
+//
+//	go run ./examples/activation                    on the CPU
+//	go run ./examples/activation -device cuda       on the first GPU, by mish.ptx
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+
+	"github.com/pollen-ml/pollen"
+	"github.com/pollen-ml/pollen/datasets"
+	"github.com/pollen-ml/pollen/layers"
+)
+
+// network has its layers from the package but for the activations.
+var network = layers.Sequential{
+	layers.Conv2D{Filters: 10, Kernel: 5}, Layer{}, layers.MaxPool{Window: 2},
+	layers.Conv2D{Filters: 20, Kernel: 5}, Layer{}, layers.MaxPool{Window: 2},
+	layers.Flatten{}, layers.Linear{Outputs: 50}, Layer{}, layers.Linear{Outputs: 10},
+}
+
+func main() {
+	device := flag.String("device", "cpu", "cpu, cuda, cuda:1 ...")
+	epochs := flag.Int("epochs", 4, "passes over the digits")
+	images := flag.Int("images", 0, "how many digits; 0 is all")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, os.Stdout, *device, *epochs, *images); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, out io.Writer, name string, epochs, images int) error {
+	// By its name a program that registers the network finds it in a run's folder.
+	if err := pollen.RegisterNetwork("mish", network); err != nil {
+		return err
+	}
+	device, _, err := pollen.OpenDevice(pollen.DeviceOptions{Name: name})
+	if err != nil {
+		return err
+	}
+	defer device.Close()
+	digits, err := datasets.Open("mnist", datasets.Options{})
+	if err != nil {
+		return err
+	}
+	folder, err := os.MkdirTemp("", "activation")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(folder)
+	trained, err := pollen.Fit(ctx, pollen.Spec{Network: "mish", Epochs: epochs, Subset: images}, digits, filepath.Join(folder, "run"), pollen.WithDevice(device))
+	if err != nil {
+		return err
+	}
+	scores, err := trained.Assess(ctx, digits.Test, nil)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintln(out, scores)
+	return err
+}
