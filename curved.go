@@ -37,7 +37,7 @@ import (
 // chain, are independent.
 const (
 	curvedPasses  = 3
-	curvedShare   = 0.1
+	curvedShare   = 0.15
 	curvedSamples = 64
 	curvedGroups  = 16
 	curvedLeast   = 4

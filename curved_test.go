@@ -176,7 +176,7 @@ func TestTemperatureOfPredictions(t *testing.T) {
 	d, err := fit(t, brief, trainOn(data)).Diagnostics()
 	must(t, err)
 	if d.Predictions != nil {
-		t.Errorf("of a run of 20 passes over the data it is measured, in 4 passes: more than a tenth")
+		t.Error("of a run of 20 passes over the data it is measured, in 12: more than 15 %")
 	}
 }
 
@@ -185,7 +185,7 @@ func TestTemperatureOfPredictions(t *testing.T) {
 func TestDamagedSampleHasNoTemperature(t *testing.T) {
 	data := noisy(t, 60)
 	spec := softmaxRegression(t, "sghmc", 0.2)
-	spec.Batch, spec.Epochs, spec.Samples = 20, 300, 10
+	spec.Batch, spec.Epochs, spec.Samples = 20, 200, 10
 	folder := filepath.Join(t.TempDir(), "run")
 	remarks, damaged := "", ""
 	run, err := Fit(t.Context(), spec, trainOn(data), folder, with(t, 1), WithObserver(func(e Event) {
