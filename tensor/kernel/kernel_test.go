@@ -173,13 +173,14 @@ func onEachInstructionSet(t *testing.T, test func(t *testing.T)) {
 // use lowers the instruction set for the rest of a test or benchmark.
 func use(t testing.TB, i instructions) {
 	was := inUse
-	set := func(i instructions) {
-		inUse = i
-		panelRows, tableRows = i.rows()
-		lanes = i.lanes()
-	}
 	set(i)
 	t.Cleanup(func() { set(was) })
+}
+
+func set(i instructions) {
+	inUse = i
+	panelRows, tableRows = i.rows()
+	lanes = i.lanes()
 }
 
 // named is a named float32, which must take the fast path too.
