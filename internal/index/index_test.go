@@ -64,3 +64,27 @@ func TestIndexStaysInItsFolder(t *testing.T) {
 		}
 	}
 }
+
+// An index that ends anywhere within its last line, as where a process was killed, can be appended
+// to.
+func TestAppendAfterCut(t *testing.T) {
+	folder := t.TempDir()
+	place := filepath.Join(folder, File)
+	_, err := Rewrite(folder, []Line{{File: "a", Sum: seal.Blank}, {File: "b", Sum: seal.Blank}})
+	must(t, err)
+	whole, err := os.ReadFile(place)
+	must(t, err)
+	for n := bytes.IndexByte(whole, '\n') + 1; n <= len(whole); n++ {
+		must(t, os.WriteFile(place, whole[:n], 0o644))
+		x, err := Read(folder)
+		must(t, err)
+		to, err := x.Append(folder)
+		must(t, err)
+		must(t, Add(to, Line{File: "c", Sum: seal.Blank}))
+		must(t, to.Close())
+		again, err := Read(folder)
+		if err != nil || len(again.Names) != len(x.Names)+1 {
+			t.Fatalf("cut at %d of %d: %v, want one more than %v (%v)", n, len(whole), again, x.Names, err)
+		}
+	}
+}

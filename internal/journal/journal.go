@@ -29,7 +29,7 @@ const longestLine = 1 << 20
 // Tail is where a journal's intact lines end.
 type Tail struct {
 	Lines int
-	Torn  bool // an incomplete line follows, which a process was writing when it was killed
+	Torn  bool // the last line is incomplete, or only lacks its end: a process was killed there
 	sum   uint32
 }
 
@@ -101,7 +101,7 @@ func ReadFrom(from io.Reader, path string, use func(object []byte) error) (tail 
 		default:
 			return tail, errors.WithStack(&Damaged{path, tail.Lines + 1})
 		}
-		if !whole {
+		if tail.Torn = !whole; tail.Torn {
 			return tail, nil
 		}
 	}
@@ -147,7 +147,7 @@ func Create(path string) (*Writer, error) {
 	return Append(path, Tail{})
 }
 
-// Append opens a journal to write after its Tail, which must be all that it has.
+// Append opens a journal to write after its Tail, which must be all that it has, and not torn.
 func Append(path string, tail Tail) (*Writer, error) {
 	opened, err := file.Append(path)
 	if err != nil {

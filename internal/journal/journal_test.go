@@ -101,7 +101,7 @@ func TestCutAnywhere(t *testing.T) {
 		if n > 0 && content[n] == '\n' { // all but the line's end is there
 			whole++
 		}
-		torn := n > 0 && content[n] != '\n' && content[n-1] != '\n'
+		torn := n > 0 && content[n-1] != '\n'
 		if err != nil || len(all) != whole || tail.Torn != torn {
 			t.Fatalf("cut at %d: %d lines, %+v (%v), want %d, torn %t", n, len(all), tail, err, whole, torn)
 		}
