@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -29,6 +30,31 @@ func lastOf(t *testing.T, run *Run) map[int][]float32 {
 		}
 	}
 	return last
+}
+
+// TestStartAtGathered: chains of one number in two parts, of other seeds, are two to begin at.
+func TestStartAtGathered(t *testing.T) {
+	ctx, folder, data := context.Background(), t.TempDir(), trainOn(squares(t, 60, 4, 1))
+	spec := Spec{Network: "mlp-5", Method: optimizers.SGD{}, Epochs: 1, Batch: 20, Chains: 1}
+	var parts []string
+	var from [][]float32
+	for _, seed := range []uint64{3, 5} {
+		spec.Seed = seed
+		parts = append(parts, filepath.Join(folder, strconv.FormatUint(seed, 10)))
+		run, err := Fit(ctx, spec, data, parts[len(parts)-1], with(t, 1))
+		must(t, err)
+		from = append(from, lastOf(t, run)[0])
+	}
+	_, err := Gather(filepath.Join(folder, "gathered"), parts, false)
+	must(t, err)
+	spec.Schedule, spec.Chains, spec.Start = optimizers.Constant{Rate: 1e-30}, 2, filepath.Join(folder, "gathered")
+	run, err := Fit(ctx, spec, data, filepath.Join(folder, "run"), with(t, 1))
+	must(t, err)
+	for chain, values := range lastOf(t, run) {
+		if !slices.Equal(values, from[chain]) {
+			t.Errorf("chain %d did not begin where part %d ended", chain, chain)
+		}
+	}
 }
 
 // TestStart: three chains begin at the last samples of two, and those of a part of a run as in the

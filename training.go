@@ -173,12 +173,13 @@ func (t *training) start() error {
 		return errors.WithMessage(err, "start")
 	}
 	var last []sampleFile // of each chain
-	before := -1
-	for _, f := range files { // by chain, then by step
-		chain, _, err := samples.PlaceOf(filepath.Base(f.path))
+	before := ""
+	for _, f := range files { // by part of a gathered run, then by chain, then by step
+		number, _, err := samples.PlaceOf(f.path)
 		if err != nil {
 			return errors.WithMessage(err, "start")
 		}
+		chain := fmt.Sprint(filepath.Dir(f.path), number)
 		if chain != before {
 			last = append(last, f)
 		}
