@@ -29,7 +29,7 @@ type Spec struct {
 	Chains int    // Markov chains, from different initial values; 0 is 1
 	Seed   uint64 // of everything random
 	Subset int    // train on that many of the examples, by datasets.Dataset.First; 0 is all
-	Start  string // folder of a run at whose chains' last samples these chains begin, in turn; "" is at initial values
+	Start  string // folder of a run at whose chains' last samples these chains begin, in turn, with another Seed by new noise; "" is at initial values
 
 	Augment Augment // how training images are changed at random, which changes the posterior, too
 

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/metropolis"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/samples"
@@ -53,6 +54,32 @@ func TestStartAtGathered(t *testing.T) {
 	for chain, values := range lastOf(t, run) {
 		if !slices.Equal(values, from[chain]) {
 			t.Errorf("chain %d did not begin where part %d ended", chain, chain)
+		}
+	}
+}
+
+// TestStartRemarksOnNoise: chains with the seed and the numbers of those that they begin at would
+// draw the same noise.
+func TestStartRemarksOnNoise(t *testing.T) {
+	ctx, folder, data := context.Background(), t.TempDir(), trainOn(squares(t, 60, 4, 1))
+	spec := Spec{Network: "mlp-5", Method: langevin.SGLD{}, Epochs: 2, BurnIn: new(1), Samples: 1, Batch: 20, Chains: 2, Seed: 3}
+	first, err := Fit(ctx, spec, data, filepath.Join(folder, "first"), with(t, 1))
+	must(t, err)
+	optimized := Spec{Network: "mlp-5", Method: optimizers.SGD{}, Epochs: 1, Batch: 20, Chains: 2, Seed: 3}
+	start, err := Fit(ctx, optimized, data, filepath.Join(folder, "start"), with(t, 1))
+	must(t, err)
+	for i, c := range []struct {
+		from       *Run
+		seed       uint64
+		firstChain int
+		want       bool
+	}{{first, 3, 0, true}, {first, 3, 1, true}, {first, 3, 2, false}, {first, 4, 0, false}, {start, 3, 0, false}} {
+		spec.Start, spec.Seed, spec.FirstChain = c.from.Folder(), c.seed, c.firstChain
+		remarks := ""
+		_, err := Fit(ctx, spec, data, filepath.Join(folder, strconv.Itoa(i)), with(t, 1), WithObserver(func(e Event) { remarks += e.Remark }))
+		must(t, err)
+		if strings.Contains(remarks, "draw its noise again") != c.want {
+			t.Errorf("from %s by seed %d, from chain %d on: %q", c.from.Folder(), c.seed, c.firstChain, remarks)
 		}
 	}
 }

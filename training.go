@@ -188,6 +188,12 @@ func (t *training) start() error {
 	if last == nil {
 		return invalid("start %s: the run has no samples yet", t.spec.Start)
 	}
+	if again, err := t.drawsAgain(from); err != nil {
+		return errors.WithMessage(err, "start")
+	} else if again {
+		t.remark(fmt.Sprintf("%s has the seed %d, too: chains draw its noise again, and come to its samples where they mix; another seed gives new ones",
+			t.spec.Start, t.spec.Seed))
+	}
 	for chain := range t.session.Chains() {
 		s, err := last[(t.spec.FirstChain+chain/t.spec.replicasOfEach())%len(last)].read()
 		if err == nil {
@@ -198,6 +204,20 @@ func (t *training) start() error {
 		}
 	}
 	return nil
+}
+
+// drawsAgain reports whether chains have the noise of a run's, as those with its seed and numbers
+// have.
+func (t *training) drawsAgain(from *Run) (bool, error) {
+	runs, err := from.Parts()
+	if runs == nil {
+		runs = []*Run{from}
+	}
+	return slices.ContainsFunc(runs, func(r *Run) bool {
+		s, each, theirs := r.manifest.Spec, t.spec.replicasOfEach(), r.manifest.Spec.replicasOfEach()
+		return s.Seed == t.spec.Seed && s.temperature() > 0 && t.spec.temperature() > 0 &&
+			s.FirstChain*theirs < (t.spec.FirstChain+t.spec.Chains)*each && t.spec.FirstChain*each < (s.FirstChain+s.Chains)*theirs
+	}), err
 }
 
 // startAt gives a chain a sample's parameters.
