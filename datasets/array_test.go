@@ -259,6 +259,17 @@ func TestOptionsOfArrays(t *testing.T) {
 	if err != nil || !cmp.Equal(one, d) {
 		t.Error("Load gives another split than Open, or ", err)
 	}
+	options.Channels = 4 // as a grey picture in four: the opacity is full
+	four, err := Load(path, Test, options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range four.Len() {
+		if image, grey := four.Image(i), d.Image(i)[:14*16]; !bytes.Equal(image[:3*14*16], bytes.Repeat(grey, 3)) ||
+			!bytes.Equal(image[3*14*16:], bytes.Repeat([]byte{255}, 14*16)) {
+			t.Fatalf("image %d in four channels: % d", i, image)
+		}
+	}
 	options = alone(t)
 	options.Validation = 0.25
 	if splits, err = Open(path, options); err != nil || splits.Validation.Len() != 10 || splits.Train.Len() != 30 {

@@ -250,8 +250,8 @@ func (o Options) check() error {
 }
 
 // reshaped returns the data set with images of another shape; 0 keeps the present value. Sides
-// change as for pictures. One channel is repeated to give several; three become one, their
-// luminance.
+// change as for pictures, and so do channels: one is repeated to give several, but for the fourth,
+// the opacity, which is full; three become one, their luminance.
 func (d *Dataset) reshaped(channels, height, width int) (*Dataset, error) {
 	if channels == 0 {
 		channels = d.Channels
@@ -284,6 +284,10 @@ func (d *Dataset) reshaped(channels, height, width int) (*Dataset, error) {
 			image = grey
 		}
 		for c := range channels {
+			if c == 3 && d.Channels == 1 {
+				fill(to[c*plane:], 255)
+				continue
+			}
 			source := image[min(c*from, len(image)-from):][:from]
 			scaler.grey(to[c*plane:(c+1)*plane], height, width, source, d.Height, d.Width)
 		}
