@@ -4,6 +4,9 @@ import "testing"
 
 // TestFaults is the short form of the command.
 func TestFaults(t *testing.T) {
+	if testing.Short() {
+		t.Skip("-short leaves out kills and disks that fill")
+	}
 	h := &harness{sizes: short, ctx: t.Context(), work: t.TempDir(), report: t.Logf}
 	if err := h.build(); err != nil {
 		t.Fatal(err)

@@ -41,8 +41,8 @@ const Variable = "POLLEN_TEST_DEVICE"
 const PTX = "ptx"
 
 // Build compiles the driver with all kernels into a shared library and returns its path. What was
-// compiled before is kept in the user's cache. The test is skipped if there is no C++ compiler. If
-// LibraryVariable is set, it is the path.
+// compiled before is kept in the user's cache. The test is skipped if there is no C++ compiler, and
+// by -short. If LibraryVariable is set, it is the path.
 func Build(t testing.TB) string {
 	t.Helper()
 	if path := os.Getenv(LibraryVariable); path != "" {
@@ -92,6 +92,9 @@ func lookCompiler() (path, why string) {
 
 func findCompiler(t testing.TB) string {
 	t.Helper()
+	if testing.Short() {
+		t.Skip("-short leaves out the emulated GPU")
+	}
 	path, why := lookCompiler()
 	if path != "" {
 		return path

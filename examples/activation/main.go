@@ -29,17 +29,20 @@ var network = layers.Sequential{
 func main() {
 	device := flag.String("device", "cpu", "cpu, cuda, cuda:1 ...")
 	epochs := flag.Int("epochs", 4, "passes over the digits")
-	images := flag.Int("images", 0, "how many digits; 0 is all")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	if err := run(ctx, os.Stdout, *device, *epochs, *images); err != nil {
+	digits, err := datasets.Open("mnist", datasets.Options{})
+	if err == nil {
+		err = run(ctx, os.Stdout, *device, *epochs, digits)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, out io.Writer, name string, epochs, images int) error {
+func run(ctx context.Context, out io.Writer, name string, epochs int, digits *datasets.Splits) error {
 	// By its name a program that registers the network finds it in a run's folder.
 	if err := pollen.RegisterNetwork("mish", network); err != nil {
 		return err
@@ -49,16 +52,13 @@ func run(ctx context.Context, out io.Writer, name string, epochs, images int) er
 		return err
 	}
 	defer device.Close()
-	digits, err := datasets.Open("mnist", datasets.Options{})
-	if err != nil {
-		return err
-	}
 	folder, err := os.MkdirTemp("", "activation")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(folder)
-	trained, err := pollen.Fit(ctx, pollen.Spec{Network: "mish", Epochs: epochs, Subset: images}, digits, filepath.Join(folder, "run"), pollen.WithDevice(device))
+	spec := pollen.Spec{Network: "mish", Epochs: epochs}
+	trained, err := pollen.Fit(ctx, spec, digits, filepath.Join(folder, "run"), pollen.WithDevice(device))
 	if err != nil {
 		return err
 	}
