@@ -249,11 +249,7 @@ func (t *training) lastInputs(device tensor.Device) (*graph.Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := graph.Write(session, "images", 0, 0, d.Images); err != nil {
-		session.Close()
-		return nil, err
-	}
-	return session, nil
+	return session, give(session, d.Images, nil)
 }
 
 // lastLayer approximates the posterior of a chain's last layer, by a session of lastInputs.

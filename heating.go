@@ -104,14 +104,7 @@ func (t *training) gradients(device tensor.Device, images []byte, labels []int32
 	if err != nil {
 		return nil, err
 	}
-	if err = graph.Write(session, "images", 0, 0, images); err == nil {
-		err = graph.Write(session, "labels", 0, 0, labels)
-	}
-	if err != nil {
-		session.Close()
-		return nil, err
-	}
-	return session, nil
+	return session, give(session, images, labels)
 }
 
 // priorGradients is a session whose steps leave the gradients of the prior's part of U.

@@ -138,11 +138,18 @@ func (t *training) load(device tensor.Device) error {
 	if err != nil {
 		return err
 	}
-	if err = graph.Write(t.session, "images", 0, 0, t.data.Images); err == nil {
-		err = graph.Write(t.session, "labels", 0, 0, t.data.Labels)
+	return give(t.session, t.data.Images, t.data.Labels)
+}
+
+// give gives a new session images, and labels unless they are nil; it closes the session if that
+// fails.
+func give(s *graph.Session, images []byte, labels []int32) error {
+	err := graph.Write(s, "images", 0, 0, images)
+	if err == nil && labels != nil {
+		err = graph.Write(s, "labels", 0, 0, labels)
 	}
 	if err != nil {
-		t.session.Close()
+		s.Close()
 	}
 	return err
 }
