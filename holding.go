@@ -158,18 +158,6 @@ func (w *writer) takeUpBank(bank *samples.Bank, made int, before *index.Index) (
 		return nil, nil, err
 	}
 	there := map[string]bool{}
-	goOnWithout := func(name string, cause error) error {
-		place := filepath.Join(w.folder, filepath.FromSlash(name))
-		if !w.withoutDamaged {
-			return damaged(place, cause)
-		}
-		w.remark(fmt.Sprintf("goes on without %s: %v", place, cause))
-		return nil
-	}
-	lose := func(name string, cause error) error {
-		lines = append(lines, index.Line{File: name, Lost: cause.Error()})
-		return goOnWithout(name, cause)
-	}
 	for _, place := range files {
 		name := folder + "/" + filepath.Base(place)
 		line, step, err := sampleLine(place, name, before)
@@ -182,16 +170,12 @@ func (w *writer) takeUpBank(bank *samples.Bank, made int, before *index.Index) (
 			later = append(later, place)
 			continue
 		case foreign:
-			err = goOnWithout(name, errors.New(index.File+" does not list it: it is not of this run"))
-			if err == nil {
-				err = putAside(w.folder, place)
-			}
+			err = w.putAside(place, errors.New(index.File+" does not list it: it is not of this run"))
 		case err == nil:
 			lines = append(lines, line)
 		default:
-			if err = lose(name, err); err == nil {
-				err = putAside(w.folder, place)
-			}
+			lines = append(lines, index.Line{File: name, Lost: err.Error()})
+			err = w.putAside(place, err)
 		}
 		if err != nil {
 			return nil, nil, err
@@ -201,22 +185,54 @@ func (w *writer) takeUpBank(bank *samples.Bank, made int, before *index.Index) (
 	if again {
 		return lines, later, nil
 	}
+	missing, err := w.missing(folder, made, before, there)
+	return append(lines, missing...), later, err
+}
+
+// missing are the lines of the samples of that many steps that are not there.
+func (w *writer) missing(folder string, made int, before *index.Index, there map[string]bool) (lines []index.Line, err error) {
 	for step := 1; step <= made; step++ {
 		if !w.retention.has(step, made) {
 			continue
 		}
 		for chain := range w.chains {
 			name := folder + "/" + samples.NameOf(w.first+chain, step)
-			if line := before.Lines[name]; (line.Lost != "" || line.Dropped) && !there[name] {
-				lines = append(lines, line)
-			} else if !there[name] {
-				if err := lose(name, errors.New("there is no such file")); err != nil {
-					return nil, nil, err
-				}
+			if there[name] {
+				continue
 			}
+			line := before.Lines[name]
+			if line.Lost == "" && !line.Dropped {
+				cause := errors.New("there is no such file")
+				if err := w.goOnWithout(filepath.Join(w.folder, filepath.FromSlash(name)), cause); err != nil {
+					return nil, err
+				}
+				line = index.Line{File: name, Lost: cause.Error()}
+			}
+			lines = append(lines, line)
 		}
 	}
-	return lines, later, nil
+	return lines, nil
+}
+
+// goOnWithout remarks that a file is left out, if that was asked for; otherwise it is an error.
+func (w *writer) goOnWithout(place string, cause error) error {
+	if !w.withoutDamaged {
+		return damaged(place, cause)
+	}
+	w.remark(fmt.Sprintf("goes on without %s: %v", place, cause))
+	return nil
+}
+
+// putAside goes on without a file, which it keeps where nothing reads it.
+func (w *writer) putAside(place string, cause error) error {
+	if err := w.goOnWithout(place, cause); err != nil {
+		return err
+	}
+	aside := filepath.Join(w.folder, "damaged")
+	if err := os.MkdirAll(aside, 0o755); err != nil {
+		return errors.Wrap(err, "pollen: run folder")
+	}
+	return errors.Wrap(os.Rename(place, filepath.Join(aside, filepath.Base(place))), "pollen: run folder")
 }
 
 // sampleLine is the line of a sample's file, if it is what the index before had.
@@ -247,15 +263,6 @@ func checkListed(name, sum string, x *index.Index) error {
 		return errors.New("it is another file than the one that " + index.File + " lists")
 	}
 	return nil
-}
-
-// putAside keeps a damaged file where nothing reads it.
-func putAside(folder, place string) error {
-	aside := filepath.Join(folder, "damaged")
-	if err := os.MkdirAll(aside, 0o755); err != nil {
-		return errors.Wrap(err, "pollen: run folder")
-	}
-	return errors.Wrap(os.Rename(place, filepath.Join(aside, filepath.Base(place))), "pollen: run folder")
 }
 
 // cutBanks removes later samples of a run of an earlier version, which has no index.

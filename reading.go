@@ -101,11 +101,7 @@ func (r *Run) listOwn() ([]sampleFile, error) {
 	bank := samples.NewBank(folder)
 	if r.manifest.Format < sealedFormat {
 		paths, err := bank.Files()
-		var files []sampleFile
-		for _, path := range paths {
-			files = append(files, sampleFile{path: path})
-		}
-		return files, err
+		return withoutSums(paths), err
 	}
 	// In this order: what a process lists while we read has more steps than the checkpoint.
 	steps := checkpointSteps(r.folder)
@@ -119,15 +115,37 @@ func (r *Run) listOwn() ([]sampleFile, error) {
 	if err != nil {
 		return nil, damaged(folder, err)
 	}
-	files, unlisted := make([]sampleFile, 0, len(paths)), 0
+	if x == nil {
+		return withoutSums(paths), nil
+	}
+	files, err := r.takeListed(x, paths, steps)
+	if err != nil {
+		return nil, err
+	}
+	went, err := r.checkMissing(x)
+	if went {
+		return r.listOwn()
+	}
+	return files, err
+}
+
+// withoutSums are files of which no index says what is in them.
+func withoutSums(paths []string) []sampleFile {
+	files := make([]sampleFile, len(paths))
+	for i, path := range paths {
+		files[i].path = path
+	}
+	return files
+}
+
+// takeListed are the files that the index lists, whose lines it takes out of the index. Those of
+// steps after that many are left out.
+func (r *Run) takeListed(x *index.Index, paths []string, steps int) (files []sampleFile, err error) {
+	unlisted := 0
 	for _, path := range paths {
-		if x == nil {
-			files = append(files, sampleFile{path: path})
-			continue
-		}
 		name := samplesFolder + "/" + filepath.Base(path)
 		line := x.Lines[name]
-		delete(x.Lines, name) // what is left is not there
+		delete(x.Lines, name)
 		switch {
 		case line.Sum != "":
 			files = append(files, sampleFile{path, line.Sum})
@@ -143,25 +161,28 @@ func (r *Run) listOwn() ([]sampleFile, error) {
 	if unlisted > 0 {
 		r.remark(fmt.Sprintf("%s: %d samples are being written, or were when the process ended: left out", r.folder, unlisted))
 	}
-	if x == nil {
-		return files, nil
-	}
+	return files, nil
+}
+
+// checkMissing goes through the samples that are left in the index, since there are no such files.
+// It reports whether one went after the index was read.
+func (r *Run) checkMissing(x *index.Index) (went bool, err error) {
 	for _, name := range x.Names {
 		line, missing := x.Lines[name]
 		path := filepath.Join(r.folder, filepath.FromSlash(name))
 		switch {
 		case filepath.Dir(filepath.FromSlash(name)) != samplesFolder || !missing || line.Dropped:
 		case line.Lost == "" && r.manifest.Spec.Keep > 0 && wasDropped(path):
-			return r.listOwn() // it went since the index was read
+			return true, nil
 		case line.Lost != "":
 			r.leave(path, errors.New("the run went on without it: "+line.Lost))
 		default:
 			if err := r.without(path, errors.New("there is no such file, and "+index.File+" lists it")); err != nil {
-				return nil, err
+				return false, err
 			}
 		}
 	}
-	return files, nil
+	return false, nil
 }
 
 // intact are the files that are not damaged, where the run is to go on without those that are.
