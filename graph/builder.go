@@ -248,7 +248,7 @@ func (b *Builder) add(a *application, inputs []*Node) *Node {
 			b.Fail(errors.Wrapf(err, "graph: %s", a.label()))
 			return nil
 		}
-		if n.Op() == gorgonia.Op(a) && sameNodes(childrenOf(b.graph, n), inputs) {
+		if n.Op() == gorgonia.Op(a) && slices.Equal(childrenOf(b.graph, n), inputs) {
 			return n
 		}
 	}
@@ -342,7 +342,7 @@ func (b *Builder) keep(list []output, name string, n *Node) []output {
 	if b.err == nil && b.graph.Node(n.ID()) != n {
 		b.Fail(errors.Errorf("graph: keep %q: a node of another builder", name))
 	}
-	for _, other := range append(append([]output{}, b.outputs...), b.metrics...) {
+	for _, other := range slices.Concat(b.outputs, b.metrics) {
 		if other.name == name || other.node == n {
 			b.Fail(errors.Errorf("graph: keep %q: the name or its node is kept already, as %q", name, other.name))
 		}
@@ -357,16 +357,4 @@ func childrenOf(g *gorgonia.ExprGraph, n *Node) []*Node {
 		children = append(children, it.Node().(*Node))
 	}
 	return children
-}
-
-func sameNodes(a, b []*Node) bool {
-	if len(a) != len(b) {
-		return false
-	}
-	for i := range a {
-		if a[i] != b[i] {
-			return false
-		}
-	}
-	return true
 }

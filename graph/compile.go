@@ -56,7 +56,7 @@ func (b *Builder) Compile() (*Program, error) {
 // have changed them.
 func (m *module) checkMetrics() error {
 	for _, k := range m.metrics {
-		for _, v := range append(m.reads(&value{inputs: []*value{k.value}}), k.value) {
+		for _, v := range k.value.behindViews() {
 			if v.source != nil {
 				return errors.Errorf("graph: record %q: records the input %s itself, wants an op of it, such as op.Sum", k.name, v.label)
 			}
@@ -81,11 +81,8 @@ func lower(v *value) *Lowering {
 func (p *Program) place(m *module, plan *plan) {
 	pinned := map[*value]bool{}
 	for _, k := range m.outputs {
-		v := k.value
-		for isView(v) {
-			v = v.inputs[0]
-		}
-		pinned[v] = true
+		views := k.value.behindViews()
+		pinned[views[len(views)-1]] = true
 	}
 	for _, v := range m.values {
 		switch {

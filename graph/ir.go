@@ -1,9 +1,11 @@
 package graph
 
 import (
+	"slices"
 	"sort"
 
 	"github.com/pkg/errors"
+	"gorgonia.org/gorgonia"
 
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -36,75 +38,71 @@ type kept struct {
 	value *value
 }
 
+// extraction reads a builder's graph; err is the first of its errors.
+type extraction struct {
+	graph  *gorgonia.ExprGraph
+	inputs map[*Node]*input
+	seen   map[*Node]*value
+	values []*value // in an order in which each comes after its inputs
+	err    error
+}
+
+// visit is the value of a node.
+func (x *extraction) visit(n *Node) *value {
+	if v, ok := x.seen[n]; ok {
+		return v
+	}
+	v := &value{id: n.ID(), shape: ShapeOf(n), dtype: DTypeOf(n)}
+	if in, ok := x.inputs[n]; ok {
+		v.source, v.label = in, in.name
+	} else if n.Op() == nil {
+		x.fail(errors.Errorf("graph: node %v: an input that the Builder has not made", n))
+	} else if op, err := opOf(n); err != nil {
+		x.fail(err)
+	} else {
+		v.op, v.label, v.float = op, op.Name(), v.dtype
+		if a, ok := n.Op().(*application); ok {
+			v.label, v.float = a.label(), a.float
+		}
+		for _, child := range childrenOf(x.graph, n) {
+			v.inputs = append(v.inputs, x.visit(child))
+		}
+	}
+	x.seen[n] = v
+	x.values = append(x.values, v)
+	return v
+}
+
+func (x *extraction) fail(err error) {
+	if x.err == nil {
+		x.err = err
+	}
+}
+
+func (x *extraction) keep(list []output) (all []kept) {
+	for _, o := range list {
+		all = append(all, kept{o.name, x.visit(o.node)})
+	}
+	return all
+}
+
 // extract reads the builder's graph: every node that an output, a metric or an update depends on.
 func extract(b *Builder) (*module, error) {
-	inputs := map[*Node]*input{}
+	x := extraction{graph: b.graph, inputs: map[*Node]*input{}, seen: map[*Node]*value{}}
 	for _, in := range b.inputs {
-		inputs[in.node] = in
+		x.inputs[in.node] = in
 	}
-	seen := map[*Node]*value{}
-	m := &module{}
-	var visit func(n *Node) (*value, error)
-	visit = func(n *Node) (*value, error) {
-		if v, ok := seen[n]; ok {
-			return v, nil
-		}
-		v := &value{id: n.ID(), shape: ShapeOf(n), dtype: DTypeOf(n)}
-		if in, ok := inputs[n]; ok {
-			v.source, v.label = in, in.name
-		} else if n.Op() == nil {
-			return nil, errors.Errorf("graph: node %v: an input that the Builder has not made", n)
-		} else {
-			op, err := opOf(n)
-			if err != nil {
-				return nil, err
-			}
-			v.op, v.label, v.float = op, op.Name(), v.dtype
-			if a, ok := n.Op().(*application); ok {
-				v.label, v.float = a.label(), a.float
-			}
-			for _, child := range childrenOf(b.graph, n) {
-				in, err := visit(child)
-				if err != nil {
-					return nil, err
-				}
-				v.inputs = append(v.inputs, in)
-			}
-		}
-		seen[n] = v
-		m.values = append(m.values, v)
-		return v, nil
-	}
-	keep := func(list []output) ([]kept, error) {
-		var out []kept
-		for _, o := range list {
-			v, err := visit(o.node)
-			if err != nil {
-				return nil, err
-			}
-			out = append(out, kept{o.name, v})
-		}
-		return out, nil
-	}
-	var err error
-	if m.outputs, err = keep(b.outputs); err != nil {
-		return nil, err
-	}
-	if m.metrics, err = keep(b.metrics); err != nil {
-		return nil, err
-	}
+	m := &module{outputs: x.keep(b.outputs), metrics: x.keep(b.metrics)}
 	for _, n := range b.updates {
-		v, err := visit(n)
-		if err != nil {
-			return nil, err
-		}
-		m.updates = append(m.updates, v)
+		m.updates = append(m.updates, x.visit(n))
 	}
 	if b.header != nil {
-		if m.header, err = visit(b.header); err != nil {
-			return nil, err
-		}
+		m.header = x.visit(b.header)
 	}
+	if x.err != nil {
+		return nil, x.err
+	}
+	m.values = x.values
 	if len(m.outputs)+len(m.metrics)+len(m.updates) == 0 {
 		return nil, errors.New("graph: compile: no output, metric or update: nothing to compute")
 	}
@@ -160,8 +158,8 @@ func (v *value) before(w *value) bool {
 // constants makes the constants inputs, which no step computes again, but for those that are kept.
 func (m *module) constants() {
 	keep := map[*value]bool{}
-	for _, k := range append(append([]kept{}, m.outputs...), m.metrics...) {
-		for _, v := range append(m.reads(&value{inputs: []*value{k.value}}), k.value) {
+	for _, k := range slices.Concat(m.outputs, m.metrics) {
+		for _, v := range k.value.behindViews() {
 			keep[v] = true
 		}
 	}
@@ -181,7 +179,7 @@ func (m *module) consumers() map[*value]int {
 			count[in]++
 		}
 	}
-	for _, k := range append(append([]kept{}, m.outputs...), m.metrics...) {
+	for _, k := range slices.Concat(m.outputs, m.metrics) {
 		count[k.value]++
 	}
 	return count
@@ -202,7 +200,7 @@ func (m *module) fuse() {
 			continue
 		}
 		fused, ok := fuser.Fuse(v.op)
-		inputs := append(append([]*value{}, producer.inputs...), v.inputs[1:]...)
+		inputs := slices.Concat(producer.inputs, v.inputs[1:])
 		if !ok || !fits(fused, inputs) {
 			continue
 		}
@@ -263,7 +261,7 @@ func (m *module) order() error {
 		}
 	}
 	for _, reader := range m.values {
-		for _, in := range m.reads(reader) {
+		for _, in := range reader.reads() {
 			if update := updatedBy[in]; update != nil && update != reader {
 				before[update] = append(before[update], reader)
 			}
@@ -301,14 +299,19 @@ func (m *module) order() error {
 
 // reads returns the inputs whose memory v reads, seen through views: a consumer of a view of a
 // parameter reads the parameter.
-func (m *module) reads(v *value) []*value {
-	var all []*value
+func (v *value) reads() (all []*value) {
 	for _, in := range v.inputs {
-		all = append(all, in)
-		for isView(in) {
-			in = in.inputs[0]
-			all = append(all, in)
-		}
+		all = append(all, in.behindViews()...)
+	}
+	return all
+}
+
+// behindViews is v and, if it is a view, what that is of, and so on.
+func (v *value) behindViews() []*value {
+	all := []*value{v}
+	for isView(v) {
+		v = v.inputs[0]
+		all = append(all, v)
 	}
 	return all
 }
