@@ -1,6 +1,7 @@
 package pollen
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -150,11 +151,7 @@ func (t *training) finish(ctx context.Context, data *datasets.Splits, open func(
 			return err
 		}
 		defer t.session.Close()
-		defer func() { // also when an observer panics
-			if releasing := t.writer.release(); err == nil {
-				err = releasing
-			}
-		}()
+		defer func() { err = cmp.Or(err, t.writer.release()) }() // also when an observer panics
 		err = t.begin(device, open)
 		defer t.measured.probe.close()
 		began := err == nil

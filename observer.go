@@ -1,6 +1,7 @@
 package pollen
 
 import (
+	"cmp"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -86,11 +87,7 @@ func (e environment) on(do func(tensor.Device) error) error {
 		return do(e.device)
 	}
 	host := tensor.NewHost(0)
-	err := do(host)
-	if closing := host.Close(); err == nil {
-		err = closing
-	}
-	return err
+	return cmp.Or(do(host), host.Close())
 }
 
 func (e environment) remark(text string) { e.observe(Event{Remark: text}) }

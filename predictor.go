@@ -1,6 +1,7 @@
 package pollen
 
 import (
+	"cmp"
 	"context"
 	"sync"
 
@@ -154,9 +155,7 @@ func (p *Predictor) Close() error {
 		p.committee = nil
 	}
 	if p.host != nil {
-		if closing := p.host.Close(); err == nil {
-			err = closing
-		}
+		err = cmp.Or(err, p.host.Close())
 	}
 	return err
 }

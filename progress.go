@@ -2,6 +2,7 @@ package pollen
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -66,10 +67,7 @@ func (t *training) note(ctx context.Context, err error) error {
 	case err != nil:
 		ended = outcome{Failed, err.Error()}
 	}
-	if noting := writeJSON(t.folder, outcomeFile, ended, ""); err == nil {
-		err = noting
-	}
-	return err
+	return cmp.Or(err, writeJSON(t.folder, outcomeFile, ended, ""))
 }
 
 // Progress reads how far the run is, which another process may be running. Of a gathered run it is

@@ -1,6 +1,7 @@
 package pollen
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -316,10 +317,7 @@ func (r *Run) Calibrate(ctx context.Context, heldOut *datasets.Dataset) error {
 	} else {
 		err = r.writeListed(calibrationFile, c)
 	}
-	if releasing := held.Release(); err == nil {
-		err = errors.Wrap(releasing, "pollen")
-	}
-	return err
+	return cmp.Or(err, errors.Wrap(held.Release(), "pollen"))
 }
 
 // writeListed writes a file of the run, whose index is not open, and lists it.
@@ -332,11 +330,7 @@ func (r *Run) writeListed(name string, value any) error {
 	if err != nil {
 		return err
 	}
-	err = writeListed(to, r.folder, name, value, "")
-	if closing := to.Close(); err == nil {
-		err = errors.Wrap(closing, "pollen: index")
-	}
-	return err
+	return cmp.Or(writeListed(to, r.folder, name, value, ""), errors.Wrap(to.Close(), "pollen: index"))
 }
 
 // calibrate calibrates the run that the training made.

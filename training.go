@@ -1,6 +1,7 @@
 package pollen
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -314,17 +315,13 @@ func (t *training) run(ctx context.Context, device tensor.Device) error {
 		}
 	}
 	t.warn()
-	if closing := closeJournal(&t.writer.metrics, "metrics"); err == nil {
-		err = closing
-	}
+	err = cmp.Or(err, closeJournal(&t.writer.metrics, "metrics"))
 	if t.measured.from < t.plan.Steps {
 		d, failed := t.diagnose(ctx, device)
 		if failed == nil {
 			failed = t.writer.write(diagnosticsFile, d, "")
 		}
-		if err == nil {
-			err = failed
-		}
+		err = cmp.Or(err, failed)
 	}
 	return t.unfinished(err)
 }

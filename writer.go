@@ -1,6 +1,7 @@
 package pollen
 
 import (
+	"cmp"
 	"os"
 	"path/filepath"
 
@@ -279,11 +280,7 @@ func (w *writer) drop(lines []index.Line) (removed int, err error) {
 
 // closeJournals closes those that are open.
 func (w *writer) closeJournals() error {
-	err := closeJournal(&w.metrics, "metrics")
-	if closing := closeJournal(&w.index, "index"); err == nil {
-		err = closing
-	}
-	return err
+	return cmp.Or(closeJournal(&w.metrics, "metrics"), closeJournal(&w.index, "index"))
 }
 
 // closeJournal closes a journal, if it is open.
@@ -301,14 +298,8 @@ func (w *writer) release() error {
 	if w.lock == nil {
 		return nil
 	}
-	err := w.saving.wait() // of an observer that panicked meanwhile
-	if closing := w.closeJournals(); err == nil {
-		err = closing
-	}
-	if unlocking := w.lock.Release(); err == nil {
-		err = errors.Wrap(unlocking, "pollen")
-	}
-	return err
+	saving := w.saving.wait() // of an observer that panicked meanwhile
+	return cmp.Or(saving, w.closeJournals(), errors.Wrap(w.lock.Release(), "pollen"))
 }
 
 // background does one thing at a time, concurrently with its caller. The zero value is ready.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -33,7 +34,7 @@ func chainsCommand(o *options) *cobra.Command {
 func chains(c *cobra.Command, o *options, network string, counts []int, r *record) (err error) {
 	t := training{network: network, batch: 100, sampler: "sgld"}
 	sides := []*side{}
-	defer func() { err = firstError(err, closeAll(sides)) }()
+	defer func() { err = cmp.Or(err, closeAll(sides)) }()
 	items := []float64{}
 	for i, n := range append([]int{1}, counts...) {
 		threads := o.threads

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -105,7 +106,7 @@ func (f gpuFlags) run(ctx context.Context, o *options) error {
 	if len(r.record.Left) > 0 {
 		fmt.Printf("left out: %s\n", strings.Join(r.record.Left, "; "))
 	}
-	return firstError(r.failed, r.record.write(o))
+	return cmp.Or(r.failed, r.record.write(o))
 }
 
 // excuse lets the other comparisons go on after one that failed. The command fails in the end.
@@ -115,7 +116,7 @@ func (r *gpuRun) excuse(ctx context.Context, comparison string, err error) error
 	}
 	fmt.Printf("%s failed: %v\n", comparison, err)
 	r.record.Left = append(r.record.Left, comparison+", which failed")
-	r.failed = firstError(r.failed, errors.Wrap(err, comparison))
+	r.failed = cmp.Or(r.failed, errors.Wrap(err, comparison))
 	return nil
 }
 
@@ -236,7 +237,7 @@ func (r *gpuRun) compare(ctx context.Context, comparison, precision string, open
 	}
 	ours, err := open(device)
 	if err != nil {
-		err = firstError(err, device.Close())
+		err = cmp.Or(err, device.Close())
 		var memory *cuda.OutOfMemory
 		if errors.As(err, &memory) {
 			fmt.Printf("%s is left out: %v\n", comparison, err)
@@ -246,7 +247,7 @@ func (r *gpuRun) compare(ctx context.Context, comparison, precision string, open
 	}
 	request.Device = r.peerDevice
 	sides := []*side{{name: "pollen", does: ours, most: mostGPUSteps}}
-	defer func() { err = firstError(err, closeAll(sides)) }()
+	defer func() { err = cmp.Or(err, closeAll(sides)) }()
 	for _, s := range r.invited {
 		if !slices.Contains(s.works, request.Work) {
 			continue
@@ -356,4 +357,4 @@ func (g *gpuCopy) run(steps int) (float64, error) {
 	})
 }
 
-func (g *gpuCopy) close() error { return firstError(g.runner.Close(), g.device.Close()) }
+func (g *gpuCopy) close() error { return cmp.Or(g.runner.Close(), g.device.Close()) }

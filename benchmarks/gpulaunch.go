@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"fmt"
@@ -61,7 +62,7 @@ func (l *lone) run(steps int) (float64, error) {
 func (l *lone) close() error {
 	err := l.runner.Close()
 	if l.device != nil {
-		err = firstError(err, l.device.Close())
+		err = cmp.Or(err, l.device.Close())
 	}
 	return err
 }
@@ -158,7 +159,7 @@ func (r *gpuRun) profile(ctx context.Context, t training, chains int, precision,
 	if err != nil {
 		return err
 	}
-	defer func() { err = firstError(err, device.Close()) }()
+	defer func() { err = cmp.Or(err, device.Close()) }()
 	fmt.Println(comparison)
 	for i := range s.Launches {
 		l := &s.Launches[i]
@@ -169,7 +170,7 @@ func (r *gpuRun) profile(ctx context.Context, t training, chains int, precision,
 		}
 		one := &side{name: l.Kernel + " " + l.Label, does: does, most: mostGPUSteps}
 		err = alternate(ctx, []*side{one}, 1)
-		if err := firstError(err, does.close()); err != nil {
+		if err := cmp.Or(err, does.close()); err != nil {
 			return err
 		}
 		bytes := 0

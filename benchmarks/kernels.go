@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"sync"
 
@@ -127,7 +128,7 @@ func (h heavyCase) contest(c *cobra.Command, o *options, threads int, torch *ser
 		return err
 	}
 	sides := []*side{{name: "registers", does: &registers{threads: threads}}, {name: "pollen", does: ours}}
-	defer func() { err = firstError(err, closeAll(sides)) }()
+	defer func() { err = cmp.Or(err, closeAll(sides)) }()
 	request := h.peers
 	request.Device, request.Threads, request.Precision = "cpu", threads, "fp32"
 	if theirs, there := torch.begin(*o, request, 0); there {
@@ -214,7 +215,7 @@ func (p *planned) run(steps int) (float64, error) {
 	return timed(func() error { return p.runner.Run(steps) })
 }
 
-func (p *planned) close() error { return firstError(p.runner.Close(), p.host.Close()) }
+func (p *planned) close() error { return cmp.Or(p.runner.Close(), p.host.Close()) }
 
 // updated is how many parameters the update kernels are timed with: more than any cache holds.
 const updated = 16 << 20
@@ -247,7 +248,7 @@ func sample(b *graph.Builder, s langevin.Sampler, w, dw *graph.Node) {
 // updateKernels compares updates with a copy of as many bytes.
 func updateKernels(c *cobra.Command, o *options, threads int, r *record) (err error) {
 	var sides []*side
-	defer func() { err = firstError(err, closeAll(sides)) }()
+	defer func() { err = cmp.Or(err, closeAll(sides)) }()
 	for _, u := range updates {
 		b := graph.New(tensor.Float32)
 		u.attach(b, b.Parameter("w", nil, updated), b.State("gradient", nil, updated))

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -120,7 +121,7 @@ func (t training) compare(ctx context.Context, o *options, names []string, r *re
 		return err
 	}
 	sides := []*side{{name: "pollen", does: ours}}
-	defer func() { err = firstError(err, closeAll(sides)) }()
+	defer func() { err = cmp.Or(err, closeAll(sides)) }()
 	if t.sampler != "sgd" { // What sampling costs is measured in the same rounds.
 		plain, err := newPollen(training{t.network, t.batch, "sgd"}, o.threads, 1)
 		if err != nil {
@@ -137,12 +138,4 @@ func (t training) compare(ctx context.Context, o *options, names []string, r *re
 	r.add(fmt.Sprintf("step %s batch %d %s", t.network, t.batch, t.sampler), sides, float64(t.batch), "images")
 	r.printFrom(len(r.Entries) - len(sides))
 	return nil
-}
-
-// firstError is the first of two errors that is not nil.
-func firstError(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 
@@ -85,7 +86,7 @@ func someSample(t training, host *tensor.Host) (samples.Sample, error) {
 		return samples.Sample{}, err
 	}
 	s, err := samples.Take(session, 0, 1)
-	return s, firstError(err, session.Close())
+	return s, cmp.Or(err, session.Close())
 }
 
 // run predicts all examples, ten batches, under each sample in turn, as often as it takes to make
@@ -106,7 +107,7 @@ func (p *predictor) run(steps int) (float64, error) {
 }
 
 func (p *predictor) close() error {
-	return firstError(p.predictor.Close(), p.host.Close())
+	return cmp.Or(p.predictor.Close(), p.host.Close())
 }
 
 // batches makes a peer's step as large as ours: all examples.
@@ -120,7 +121,7 @@ func comparePredictions(ctx context.Context, o *options, t training, samples int
 		return err
 	}
 	sides := []*side{{name: "pollen", does: ours}}
-	defer func() { err = firstError(err, closeAll(sides)) }()
+	defer func() { err = cmp.Or(err, closeAll(sides)) }()
 	if sides, err = invite(sides, o, t, peerNames(), said); err != nil {
 		return err
 	}

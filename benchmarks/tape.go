@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"strconv"
 
 	"github.com/pkg/errors"
@@ -170,9 +171,7 @@ func (t *tape) step() error {
 func (t *tape) close() error {
 	err := t.machine.Close()
 	if t.host != nil {
-		if closing := t.host.Close(); err == nil {
-			err = closing
-		}
+		err = cmp.Or(err, t.host.Close())
 	}
 	return err
 }

@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -111,7 +112,7 @@ func (d *device) Load(s tensor.Workload) (tensor.Runner, error) {
 func (d *device) Close() error {
 	var failed error
 	for _, g := range d.gpus {
-		failed = first(failed, g.close())
+		failed = cmp.Or(failed, g.close())
 	}
 	return failed
 }

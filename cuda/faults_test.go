@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"cmp"
 	"strings"
 	"testing"
 	"unsafe"
@@ -19,7 +20,7 @@ func session(d *fakeDriver, o Options, chains int) (states [][]byte, err error) 
 		return nil, err
 	}
 	states, err = newToy(chains).train(device, 0, 18)
-	return states, first(err, device.Close())
+	return states, cmp.Or(err, device.Close())
 }
 
 // TestEveryCallMayFail makes each call of a short training fail in turn. The error must name the
@@ -76,7 +77,7 @@ func TestALostGPUSaysSo(t *testing.T) {
 			t.Errorf("a lost GPU answers %v", err)
 		}
 	}
-	if err := first(r.Close(), device.Close()); err != nil {
+	if err := cmp.Or(r.Close(), device.Close()); err != nil {
 		t.Errorf("close of a lost GPU: %v", err)
 	}
 	if left := d.left(); left != "" {
@@ -100,7 +101,7 @@ func TestSynchronousErrorsNameTheLaunch(t *testing.T) {
 		if err == nil || strings.Contains(err.Error(), "toy_add_f32 (add)") != synchronous {
 			t.Errorf("synchronous %v: %v", synchronous, err)
 		}
-		if err := first(r.Close(), device.Close()); err != nil {
+		if err := cmp.Or(r.Close(), device.Close()); err != nil {
 			t.Error(err)
 		}
 	}

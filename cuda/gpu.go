@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"cmp"
 	"fmt"
 	"runtime"
 	"sync"
@@ -185,5 +186,5 @@ func (g *gpu) close() error {
 	if r.wasLost {
 		return nil
 	}
-	return first(err, r.first)
+	return cmp.Or(err, r.first)
 }

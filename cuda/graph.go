@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"cmp"
 	"unsafe"
 
 	"github.com/pkg/errors"
@@ -38,9 +39,9 @@ func (p *part) assemble(steps int) (handle, error) {
 		err := p.check("cuGraphInstantiateWithFlags", p.cuGraphInstantiateWithFlags(&executable, graph, 0))
 		failed = errors.Wrapf(err, "a CUDA graph of %d launches%s", steps*len(p.calls), p.earlyRemedy())
 	}
-	failed = first(failed, p.check("cuGraphDestroy", p.cuGraphDestroy(graph)))
+	failed = cmp.Or(failed, p.check("cuGraphDestroy", p.cuGraphDestroy(graph)))
 	if failed != nil && executable != 0 {
-		failed = first(failed, p.check("cuGraphExecDestroy", p.cuGraphExecDestroy(executable)))
+		failed = cmp.Or(failed, p.check("cuGraphExecDestroy", p.cuGraphExecDestroy(executable)))
 		executable = 0
 	}
 	return executable, failed

@@ -245,13 +245,6 @@ func (p *part) run(steps int) error {
 	})
 }
 
-func first(a, b error) error {
-	if a != nil {
-		return a
-	}
-	return b
-}
-
 // runSlowly waits after each launch, so that an error is that launch's.
 func (p *part) runSlowly(steps int) error {
 	for range steps {

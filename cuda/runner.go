@@ -1,6 +1,7 @@
 package cuda
 
 import (
+	"cmp"
 	"sync"
 
 	"github.com/pkg/errors"
@@ -169,7 +170,7 @@ func (r *runner) Close() error {
 	r.closed = true
 	var failed error
 	for _, p := range r.parts {
-		failed = first(failed, p.close())
+		failed = cmp.Or(failed, p.close())
 	}
 	return failed
 }
@@ -188,5 +189,5 @@ func (p *part) close() error {
 	if wasLost {
 		return nil
 	}
-	return first(failed, err)
+	return cmp.Or(failed, err)
 }

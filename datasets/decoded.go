@@ -2,6 +2,7 @@ package datasets
 
 import (
 	"bytes"
+	"cmp"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
@@ -129,10 +130,7 @@ func (c decodedCache) write(set *decodedSet) (err error) {
 	if _, err = file.Write(hash.Sum(nil)); err == nil {
 		err = file.Sync()
 	}
-	if closing := file.Close(); err == nil {
-		err = closing
-	}
-	if err == nil {
+	if err = cmp.Or(err, file.Close()); err == nil {
 		err = os.Rename(file.Name(), c.path)
 	}
 	return err

@@ -1,6 +1,7 @@
 package langevin
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/pkg/errors"
@@ -49,9 +50,7 @@ func refresh[T float32 | float64](a *Anchor, s *graph.Session) error {
 		anchors[chain] = anchor
 	}
 	sums, err := sumEpoch(a, s, states, anchors)
-	if back := restart(s, states, steps); err == nil {
-		err = back
-	}
+	err = cmp.Or(err, restart(s, states, steps))
 	for chain := 0; err == nil && chain < s.Chains(); chain++ {
 		for _, sum := range sums[chain] {
 			for i := range sum {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -75,11 +76,8 @@ type shows struct{ train, digits, letters *datasets.Dataset }
 func (j *mainJob) run(ctx context.Context, given *pflag.FlagSet, c *console) (err error) {
 	all, err := j.prepare(given)
 	defer func() {
-		if all == nil {
-			return
-		}
-		if closing := all.Close(); err == nil {
-			err = closing
+		if all != nil {
+			err = cmp.Or(err, all.Close())
 		}
 	}()
 	if err != nil {

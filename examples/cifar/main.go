@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -165,11 +166,7 @@ func (s *study) train(ctx context.Context, table *report.Table) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if closing := runs.Close(); err == nil {
-			err = closing
-		}
-	}()
+	defer func() { err = cmp.Or(err, runs.Close()) }()
 	for i, m := range s.methods {
 		fmt.Fprintf(s.progress, "%s\n", m.title)
 		done, err := runs.Fit(ctx, entries[i], &s.data, pollen.WithDevice(s.device), pollen.WithObserver(s.watch()))

@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -99,14 +100,9 @@ func (s *study) begin(folder string) (err error) {
 }
 
 func (s *study) close() error {
-	err := s.device.Close()
-	if closing := s.runs.Close(); err == nil {
-		err = closing
-	}
+	err := cmp.Or(s.device.Close(), s.runs.Close())
 	if s.temporary {
-		if removing := os.RemoveAll(s.folder); err == nil {
-			err = errors.Wrap(removing, "goldstandard")
-		}
+		err = cmp.Or(err, errors.Wrap(os.RemoveAll(s.folder), "goldstandard"))
 	}
 	return err
 }
@@ -117,11 +113,7 @@ func (p *posterior) compare(ctx context.Context, out, progress io.Writer, data s
 	if err != nil {
 		return err
 	}
-	defer func() {
-		if closing := s.close(); err == nil {
-			err = closing
-		}
-	}()
+	defer func() { err = cmp.Or(err, s.close()) }()
 	reference, err := s.reference(file, progress)
 	if err != nil {
 		return err

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -68,10 +69,7 @@ func bothMachines(out io.Writer, s sizes, data *datasets.Dataset, steps int) err
 		}
 		vm := way.open()
 		costs, seconds, err := m.train(vm, s, data, steps)
-		if closing := vm.Close(); err == nil {
-			err = closing
-		}
-		if err != nil {
+		if err = cmp.Or(err, vm.Close()); err != nil {
 			return err
 		}
 		fmt.Fprintf(out, "%-9s %8.1f ms a step, cost %.4f ... %.4f\n", way.name, 1e3*seconds, costs[0], costs[len(costs)-1])

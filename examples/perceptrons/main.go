@@ -4,6 +4,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -98,9 +99,7 @@ func run(ctx context.Context, arguments []string, out, progress io.Writer) error
 		fmt.Fprintf(progress, "%d of %d cells are in %s. The same command goes on from there.\n", len(results), len(cells), t.folder)
 	}
 	if len(results) > 0 {
-		if printing := t.print(results, out); err == nil {
-			err = printing
-		}
+		err = cmp.Or(err, t.print(results, out))
 	}
 	return err
 }

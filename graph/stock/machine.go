@@ -1,6 +1,7 @@
 package stock
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/pkg/errors"
@@ -235,9 +236,7 @@ func (m *Machine) Close() error {
 	err := m.session.Close()
 	m.session = nil
 	if m.own != nil {
-		if closing := m.own.Close(); err == nil {
-			err = closing
-		}
+		err = cmp.Or(err, m.own.Close())
 		m.own = nil
 	}
 	return err

@@ -1,6 +1,7 @@
 package file
 
 import (
+	"cmp"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -106,9 +107,7 @@ func (p *Pending) commit(older string, may func() error) error {
 	if err == nil {
 		err = p.file.Sync()
 	}
-	if closed := p.file.Close(); err == nil {
-		err = closed
-	}
+	err = cmp.Or(err, p.file.Close())
 	p.file = nil
 	if err == nil && may != nil {
 		err = may()
@@ -134,11 +133,8 @@ func (p *Pending) Close() error {
 		return nil
 	}
 	name := p.file.Name()
-	err := p.file.Close()
+	err := cmp.Or(p.file.Close(), os.Remove(name))
 	p.file = nil
-	if removed := os.Remove(name); err == nil {
-		err = removed
-	}
 	return errors.Wrapf(err, "file: close %s", p.path)
 }
 

@@ -3,6 +3,7 @@ package journal
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"hash/crc32"
@@ -175,13 +176,7 @@ func (w *Writer) Flush() error { return w.buffer.Flush() }
 func (w *Writer) Sync() error { return w.file.Sync() }
 
 // Close flushes and closes the file.
-func (w *Writer) Close() error {
-	err := w.buffer.Flush()
-	if closed := w.file.Close(); err == nil {
-		err = closed
-	}
-	return err
-}
+func (w *Writer) Close() error { return cmp.Or(w.buffer.Flush(), w.file.Close()) }
 
 // Rewrite replaces a journal, whole or not at all, by lines that add calls its argument with.
 func Rewrite(path string, add func(line func(value any) error) error) (Tail, error) {

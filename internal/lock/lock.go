@@ -1,6 +1,7 @@
 package lock
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -126,10 +127,7 @@ func (l *Lock) Release() error {
 	if errors.As(err, &lost) {
 		err = nil // it is another's
 	}
-	if unlocking := l.unlock(); err == nil {
-		err = unlocking
-	}
-	return err
+	return cmp.Or(err, l.unlock())
 }
 
 func (l *Lock) unlock() error {
