@@ -18,7 +18,7 @@ python=${GPU_CHECK_PYTHON:-python3}
 patience=${GPU_CHECK_PATIENCE:-1}
 end=$((SECONDS + patience * ${GPU_CHECK_SECONDS:-570}))
 # Tests that are left out: what the host alone promises, which is steps without an allocation; what needs the sources; what is about the emulated driver.
-skip='Allocate|TestFailuresBelow|TestMemoryComesBack|TestLinkedDriver|TestSanitizers|TestKernelsAndLaunches|TestSmallKernels|TestMatches'
+skip='Allocate|TestFailuresBelow|TestMemoryComesBack|TestLinkedDriver|TestSanitizers|TestKernelsAndLaunches|TestMatches'
 conformance=. samplers=. sampling=150 side=4096 cap=16 reserve=150
 training=(--data mnist --model lenet-small --epochs 2 --samples 2 --burn-in 1 --chains 4)
 benchmarks=(--rounds 3 --steps mnist-64-64-256:100,mlp-100:500 --chains 64,1)

@@ -1,4 +1,4 @@
-// The words of a chain under Metropolis, numbered as in langevin/decide.go, and what was decided.
+// The words of a chain under Metropolis, numbered as in metropolis/decide.go, and what was decided.
 #pragma once
 #include "update.cuh"
 
