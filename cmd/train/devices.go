@@ -17,6 +17,16 @@ type deviceFlags struct{ pollen.DeviceOptions }
 
 func (d *deviceFlags) bind(f *pflag.FlagSet) { config.BindDevice(f, &d.DeviceOptions) }
 
+// asNoted names the device of a run's or a comparison's notes, unless one is given now.
+func (d *deviceFlags) asNoted(notes map[string]string, given *pflag.FlagSet) {
+	if !given.Changed("device") {
+		d.Name = notes["device"]
+		if !given.Changed("precision") {
+			d.Precision = notes["precision"]
+		}
+	}
+}
+
 // open opens the device, and reports what auto chose.
 func (d deviceFlags) open(c *console) (tensor.Device, error) {
 	device, note, err := pollen.OpenDevice(d.DeviceOptions)

@@ -155,12 +155,7 @@ func resumeFit(ctx context.Context, given *pflag.FlagSet, flags *config.Settings
 		return err
 	}
 	device := deviceFlags{flags.Device}
-	if !given.Changed("device") {
-		device.Name = m.Notes["device"]
-		if !given.Changed("precision") {
-			device.Precision = m.Notes["precision"]
-		}
-	}
+	device.asNoted(m.Notes, given)
 	if err := onlyWithResume(given, "run"); err != nil {
 		return err
 	}

@@ -161,12 +161,7 @@ func (j *mainJob) takeUp(given *pflag.FlagSet) (*comparison.Comparison, error) {
 	}
 	notes := all.Notes
 	j.folder, j.methods, j.data, j.letters = j.resume, all.Entries, notes["data"], notes["letters"]
-	if !given.Changed("device") {
-		j.device.Name = notes["device"]
-		if !given.Changed("precision") {
-			j.device.Precision = notes["precision"]
-		}
-	}
+	j.device.asNoted(notes, given)
 	if !given.Changed("data-folder") {
 		j.dataFolder = notes["data-folder"]
 	}
