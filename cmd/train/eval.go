@@ -122,7 +122,7 @@ func (s *scoring) open(ctx context.Context, folders []string, c *console) (o ope
 		folders = append(folders, s.against)
 	}
 	for _, folder := range folders {
-		run, err := pollen.Open(folder, append(withDamaged(s.withoutDamaged), pollen.WithObserver(c.observer("scores")))...)
+		run, err := pollen.Open(folder, append(withoutDamagedIf(s.withoutDamaged), pollen.WithObserver(c.observer("scores")))...)
 		if err != nil {
 			return o, err
 		}

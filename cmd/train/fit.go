@@ -56,7 +56,7 @@ func fitCommand(c *console) *cobra.Command {
 	bindWithoutDamaged(command.Flags(), &withoutDamaged)
 	command.RunE = func(command *cobra.Command, _ []string) error {
 		if resume != "" {
-			return resumeFit(command.Context(), command.Flags(), flags, resume, withDamaged(withoutDamaged), c)
+			return resumeFit(command.Context(), command.Flags(), flags, resume, withoutDamagedIf(withoutDamaged), c)
 		}
 		if withoutDamaged && task.number == "" && !task.again {
 			return usage("train: without-damaged: a new run has no samples to go on without")
@@ -77,7 +77,7 @@ func fitCommand(c *console) *cobra.Command {
 			return runEstimate(command.Context(), s, c)
 		}
 		if task.again || task.number != "" {
-			return fitAgain(command.Context(), s, folder, withDamaged(withoutDamaged), c)
+			return fitAgain(command.Context(), s, folder, withoutDamagedIf(withoutDamaged), c)
 		}
 		return runFit(command.Context(), s, folder, c)
 	}

@@ -67,7 +67,7 @@ func (p *predicting) run(ctx context.Context, folder string, paths []string, c *
 	if err := config.CheckPage(p.page, paths...); err != nil {
 		return err
 	}
-	run, err := pollen.Open(folder, append(withDamaged(p.withoutDamaged), pollen.WithLevel(p.level), pollen.WithFamiliarRate(p.familiar),
+	run, err := pollen.Open(folder, append(withoutDamagedIf(p.withoutDamaged), pollen.WithLevel(p.level), pollen.WithFamiliarRate(p.familiar),
 		pollen.WithObserver(c.observer("predict")))...)
 	if err != nil {
 		return err

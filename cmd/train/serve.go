@@ -61,7 +61,7 @@ func (s *serving) run(ctx context.Context, folder string, c *console) error {
 		return err
 	}
 	defer opened.Close()
-	run, err := pollen.Open(folder, append(withDamaged(s.withoutDamaged), pollen.WithDevice(opened), pollen.WithLevel(s.level),
+	run, err := pollen.Open(folder, append(withoutDamagedIf(s.withoutDamaged), pollen.WithDevice(opened), pollen.WithLevel(s.level),
 		pollen.WithFamiliarRate(s.familiar), pollen.WithObserver(c.observer("serve")))...)
 	if err != nil {
 		return err

@@ -62,8 +62,8 @@ func bindWithoutDamaged(f *pflag.FlagSet, without *bool) {
 	f.BoolVar(without, "without-damaged", false, "go on without samples, or a calibration, that are damaged or missing, and say which")
 }
 
-// withDamaged are the options of that flag.
-func withDamaged(without bool) (options []pollen.Option) {
+// withoutDamagedIf are the options of that flag.
+func withoutDamagedIf(without bool) (options []pollen.Option) {
 	if without {
 		options = append(options, pollen.WithoutDamaged())
 	}
