@@ -75,20 +75,13 @@ func (c ControlVariates) Attach(b *graph.Builder, sampler Sampler, posterior Pos
 	estimates := make([]*graph.Node, len(parameters))
 	for i, parameter := range parameters {
 		shape, slope := graph.ShapeOf(parameter), gradients[len(parameters)+i]
-		known := b.State(parameter.Name()+anchorSlopeSuffix, unknownNumbers, shape...)
+		known := b.State(parameter.Name()+anchorSlopeSuffix, same(math.NaN()), shape...) // a step that no Anchor prepared fails
 		difference := b.Apply(op.Subtract{}, gradients[i], slope)
 		estimates[i] = b.Apply(op.Add{}, difference, known)
 		b.Apply(accumulate{}, slope, b.State(parameter.Name()+anchorSumSuffix, nil, shape...))
 	}
 	err := attachUpdates(b, sampler, posterior, estimates, posterior.rates(b, stepSizes), b.Table("temperatures", temperatures))
 	return &Anchor{every: c.Refresh, epoch: posterior.DataSize / c.BatchSize}, err
-}
-
-// unknownNumbers makes a step that no Anchor prepared fail.
-func unknownNumbers(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) {
-	for i := range values {
-		values[i] = math.NaN()
-	}
 }
 
 // accumulate is sum <- sum + x: x, sum of x's shape -> the squares of x, summed by tiles.

@@ -56,9 +56,9 @@ func (p Prior) Validate() error {
 		return errors.Errorf("langevin: prior: unknown family %d", p.Kind)
 	case p.Kind == FlatPrior && p.Scale != 0:
 		return errors.Errorf("langevin: prior: flat with a scale of %v, which it does not have", p.Scale)
-	case p.Kind != FlatPrior && !(p.Scale > 0 && p.Scale < math.Inf(1)):
+	case p.Kind != FlatPrior && !positive(p.Scale):
 		return errors.Errorf("langevin: prior: scale is %v, wants a positive number", p.Scale)
-	case p.Kind != StudentTPrior && p.Freedom != 0, p.Kind == StudentTPrior && !(p.Freedom > 0 && p.Freedom < math.Inf(1)):
+	case p.Kind != StudentTPrior && p.Freedom != 0, p.Kind == StudentTPrior && !positive(p.Freedom):
 		return errors.Errorf("langevin: prior: %v degrees of freedom, wants a positive number for Student-t and none otherwise", p.Freedom)
 	case p.Kind != ScaleMixturePrior && (p.Narrow != 0 || p.Share != 0), p.Kind == ScaleMixturePrior && !p.isScaleMixture():
 		return errors.Errorf("langevin: prior: share %v and narrow scale %v, wants 0 < share < 1 and 0 < narrow < %v for a scale mixture and none otherwise",

@@ -81,7 +81,7 @@ func (p PSGLD) check(name string) error {
 	switch {
 	case !(p.Alpha >= 0 && p.Alpha < 1):
 		return errors.Errorf("langevin: %s: Alpha is %v, wants 0 <= Alpha < 1", name, p.Alpha)
-	case !(p.Lambda > 0 && p.Lambda < math.Inf(1)):
+	case !positive(p.Lambda):
 		return errors.Errorf("langevin: %s: Lambda is %v, wants a positive number", name, p.Lambda)
 	case p.Gamma != GammaFrozen && p.FreezeAt != 0:
 		return errors.Errorf("langevin: %s: FreezeAt is %d with Gamma %q, which never freezes", name, p.FreezeAt, p.Gamma)

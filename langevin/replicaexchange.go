@@ -1,8 +1,6 @@
 package langevin
 
 import (
-	"math"
-
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
@@ -40,12 +38,12 @@ func (r ReplicaExchange) Validate() error {
 			len(r.Temperatures), len(r.StepFactors))
 	}
 	for i, temperature := range r.Temperatures {
-		if !(temperature > 0 && temperature < math.Inf(1)) || i > 0 && temperature <= r.Temperatures[i-1] {
+		if !positive(temperature) || i > 0 && temperature <= r.Temperatures[i-1] {
 			return errors.Errorf("langevin: replica exchange: temperatures %v, wants positive ones that rise", r.Temperatures)
 		}
 	}
 	for _, factor := range r.StepFactors {
-		if !(factor > 0 && factor < math.Inf(1)) {
+		if !positive(factor) {
 			return errors.Errorf("langevin: replica exchange: step factors %v, wants positive ones", r.StepFactors)
 		}
 	}
@@ -56,7 +54,7 @@ func (r ReplicaExchange) Validate() error {
 		return errors.Errorf("langevin: replica exchange: energies of %d minibatches, wants 1 for a loss of all data, and else 2 at least", r.Minibatches)
 	case r.Minibatches == 1 && r.Correction != 0:
 		return errors.Errorf("langevin: replica exchange: correction %v for energies without an error, of which there is one: wants 0", r.Correction)
-	case r.Minibatches > 1 && !(r.Correction > 0 && r.Correction < math.Inf(1)):
+	case r.Minibatches > 1 && !positive(r.Correction):
 		return errors.Errorf("langevin: replica exchange: correction is %v, wants a positive number; 1 is right for normal errors", r.Correction)
 	case r.BatchSize < 0 || r.BatchSize > mostEnergyBatch || r.Minibatches == 1 && r.BatchSize != 0:
 		return errors.Errorf("langevin: replica exchange: batch size %d of an energy's %d minibatches, wants 1 to %d with several of one epoch, else 0",
