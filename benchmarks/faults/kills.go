@@ -95,24 +95,32 @@ func (v victim) whole(h *harness, environment []string, name string, fit []strin
 	return results(filepath.Join(h.work, name))
 }
 
+// killing is what a victim's killed runs are held against, and how they are killed.
+type killing struct {
+	*harness
+	environment, fit []string
+	random           *rand.Rand
+	takes            time.Duration     // a run that is not killed
+	want, drawn      map[string][]byte // of that run; drawn has what it dropped later, too
+	table            string            // of its scores
+}
+
 // kill kills runs share times or until the context ends, and reports how often, of the runs that
 // were compared.
 func (v victim) kill(h *harness, environment []string, share int, random *rand.Rand) (done int, err error) {
-	fit := strings.Fields(victimFlags + v.flags)
+	k := killing{harness: h, environment: environment, fit: strings.Fields(victimFlags + v.flags), random: random}
 	wholeFolder := v.name + "-whole"
 	began := time.Now()
-	want, err := v.whole(h, environment, wholeFolder, fit)
-	if err != nil {
+	if k.want, err = v.whole(h, environment, wholeFolder, k.fit); err != nil {
 		return 0, err
 	}
-	takes := time.Since(began)
-	wantTable, err := h.must(environment, "eval", "--page", "page", wholeFolder)
-	if err != nil {
+	k.takes = time.Since(began)
+	if k.table, err = k.tableOf(wholeFolder); err != nil {
 		return 0, err
 	}
-	drawn := want // also what is dropped later
-	if at := slices.Index(fit, "--keep"); at >= 0 {
-		if drawn, err = v.whole(h, environment, v.name+"-drawn", slices.Delete(slices.Clone(fit), at, at+2)); err != nil {
+	k.drawn = k.want
+	if at := slices.Index(k.fit, "--keep"); at >= 0 {
+		if k.drawn, err = v.whole(h, environment, v.name+"-drawn", slices.Delete(slices.Clone(k.fit), at, at+2)); err != nil {
 			return 0, err
 		}
 	}
@@ -121,78 +129,101 @@ func (v victim) kill(h *harness, environment []string, share int, random *rand.R
 		if err := os.RemoveAll(filepath.Join(h.work, folder)); err != nil {
 			return done, errors.Wrap(err, "kills")
 		}
-		next := append(slices.Clone(fit), "--folder", folder)
-		n := 0
-	killing:
-		for n < mostKills && done+n < share {
-			if _, err := os.Stat(filepath.Join(h.work, folder, "manifest.json")); err == nil {
-				next = []string{"fit", "--resume", folder}
-			}
-			began := time.Now()
-			p, err := h.start(environment, next...)
-			if err != nil {
-				return done, err
-			}
-			select {
-			case <-p.ended: // before it was killed
-				if n == 0 { // the machine was slower when takes was measured
-					takes = min(takes, time.Since(began))
-				}
-				if code := p.ProcessState.ExitCode(); code != 0 && h.ctx.Err() == nil {
-					h.fail("%s: after %d kills: exit code %d: %s", folder, n, code, p.remarks.String())
-				}
-				break killing
-			case <-h.ctx.Done():
-				_ = p.Process.Kill() // it may have ended
-				<-p.ended
-				return done, nil
-			case <-time.After(time.Duration(random.Float64() * float64(takes))):
-			}
-			if err := p.Process.Kill(); err != nil {
-				continue // it ended just now
-			}
-			<-p.ended
-			n++
-			if lost := acknowledged(filepath.Join(h.work, folder), drawn); lost != "" {
-				h.fail("%s: kill %d: %s", folder, n, lost)
-			}
-		}
-		if _, err := os.Stat(filepath.Join(h.work, folder, "manifest.json")); err == nil {
-			next = []string{"fit", "--resume", folder}
-		}
-		p, code, err := h.end(environment, next...)
-		if h.ctx.Err() != nil {
-			return done, nil
-		}
-		if err != nil || code != 0 {
-			h.fail("%s: resumed: exit code %d (%v): %s", folder, code, err, p.remarks.String())
-			done += n
-			continue
-		}
-		got, err := results(filepath.Join(h.work, folder))
-		if err != nil {
+		n, err := k.run(folder, min(mostKills, share-done))
+		if err != nil || h.ctx.Err() != nil {
 			return done, err
 		}
-		if d := difference(want, got); d != "" {
-			h.fail("%s: %s", folder, d)
-		}
-		table, err := h.must(environment, "eval", "--page", "page", folder)
-		if err != nil {
+		compared, err := k.compare(folder)
+		if err != nil || !compared {
 			return done, err
-		}
-		normal := func(text, folder string) string {
-			return strings.ReplaceAll(strings.ReplaceAll(text, folder, "RUN"), " ", "")
-		}
-		if a, b := normal(wantTable.out.String(), wholeFolder), normal(table.out.String(), folder); strings.ReplaceAll(a, "-", "") != strings.ReplaceAll(b, "-", "") {
-			h.fail("%s: the table differs:\n%s\n%s", folder, a, b)
-		}
-		if p, code, err = h.end(environment, "verify", folder); err != nil || code != 0 {
-			h.fail("%s: verify: exit code %d (%v): %s", folder, code, err, p.out.String())
 		}
 		done += n
 		h.report("%s: %d of %d kills", folder, done, share)
 	}
 	return done, nil
+}
+
+// next are the arguments by which a run begins or goes on.
+func (k *killing) next(folder string) []string {
+	if _, err := os.Stat(filepath.Join(k.work, folder, "manifest.json")); err == nil {
+		return []string{"fit", "--resume", folder}
+	}
+	return append(slices.Clone(k.fit), "--folder", folder)
+}
+
+// run kills a run and goes on with it, at most so often or until it ends, and reports how often.
+func (k *killing) run(folder string, most int) (n int, err error) {
+	for n < most {
+		began := time.Now()
+		p, err := k.start(k.environment, k.next(folder)...)
+		if err != nil {
+			return n, err
+		}
+		select {
+		case <-p.ended: // before it was killed
+			if n == 0 { // the machine was slower when takes was measured
+				k.takes = min(k.takes, time.Since(began))
+			}
+			if code := p.ProcessState.ExitCode(); code != 0 && k.ctx.Err() == nil {
+				k.fail("%s: after %d kills: exit code %d: %s", folder, n, code, p.remarks.String())
+			}
+			return n, nil
+		case <-k.ctx.Done():
+			_ = p.Process.Kill() // it may have ended
+			<-p.ended
+			return n, nil
+		case <-time.After(time.Duration(k.random.Float64() * float64(k.takes))):
+		}
+		if err := p.Process.Kill(); err != nil {
+			continue // it ended just now
+		}
+		<-p.ended
+		n++
+		if lost := acknowledged(filepath.Join(k.work, folder), k.drawn); lost != "" {
+			k.fail("%s: kill %d: %s", folder, n, lost)
+		}
+	}
+	return n, nil
+}
+
+// compare lets a killed run end, and holds what it leaves against the run that was never killed. It
+// is false when the context ends.
+func (k *killing) compare(folder string) (compared bool, err error) {
+	p, code, err := k.end(k.environment, k.next(folder)...)
+	if k.ctx.Err() != nil {
+		return false, nil
+	}
+	if err != nil || code != 0 {
+		k.fail("%s: resumed: exit code %d (%v): %s", folder, code, err, p.remarks.String())
+		return true, nil
+	}
+	got, err := results(filepath.Join(k.work, folder))
+	if err != nil {
+		return false, err
+	}
+	if d := difference(k.want, got); d != "" {
+		k.fail("%s: %s", folder, d)
+	}
+	table, err := k.tableOf(folder)
+	if err != nil {
+		return false, err
+	}
+	if table != k.table {
+		k.fail("%s: the table differs:\n%s\n%s", folder, k.table, table)
+	}
+	if p, code, err = k.end(k.environment, "verify", folder); err != nil || code != 0 {
+		k.fail("%s: verify: exit code %d (%v): %s", folder, code, err, p.out.String())
+	}
+	return true, nil
+}
+
+// tableOf is the table of a run's scores, but for the widths of its columns, which are the names'.
+func (k *killing) tableOf(folder string) (string, error) {
+	p, err := k.must(k.environment, "eval", "--page", "page", folder)
+	if err != nil {
+		return "", err
+	}
+	return strings.NewReplacer(" ", "", "-", "").Replace(strings.ReplaceAll(p.out.String(), folder, "RUN")), nil
 }
 
 // acknowledged says which sample that the index lists is not there, or not the one that the run
