@@ -166,6 +166,34 @@ func TestModules(t *testing.T) {
 	c.end()
 }
 
+// TestSharedMemory: what a kernel's own arrays take of a block's shared memory, a launch cannot ask
+// for.
+func TestSharedMemory(t *testing.T) {
+	file, err := os.ReadFile("../kernels/bias.ptx")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const own = 2048 + 256 // bytes of bias_bwd_f32's arrays
+	for capability, most := range map[int]uintptr{75: 64 << 10, 80: 163 << 10, 86: 99 << 10, 90: 227 << 10, 100: 227 << 10, 120: 99 << 10} {
+		c, _ := newCaller(t, Options{Capability: capability})
+		c.begin()
+		c.gives(0, "cuDeviceGetAttribute", c.result(2), 97, 0)
+		if got := c.value(2); got != most {
+			t.Errorf("a block has %d bytes at capability %d, wants %d", got, capability, most)
+		}
+		text, name := append(file, 0), append([]byte("bias_bwd_f32"), 0)
+		c.gives(0, "cuModuleLoadDataEx", c.result(3), uintptr(unsafe.Pointer(&text[0])), 0, 0, 0)
+		c.gives(0, "cuModuleGetFunction", c.result(4), c.value(3), uintptr(unsafe.Pointer(&name[0])))
+		runtime.KeepAlive(text)
+		runtime.KeepAlive(name)
+		c.gives(1, "cuLaunchKernel", c.value(4), 1, 1, 1, 32, 1, 1, 48<<10-own+1, c.value(1), 0, 0)
+		c.gives(1, "cuFuncSetAttribute", c.value(4), 8, most-own+1)
+		c.gives(0, "cuFuncSetAttribute", c.value(4), 8, most-own)
+		c.gives(0, "cuModuleUnload", c.value(3))
+		c.end()
+	}
+}
+
 // TestVersions: drivers read the PTX of their CUDA and older.
 func TestVersions(t *testing.T) {
 	file, err := os.ReadFile("../kernels/relu.ptx")

@@ -44,6 +44,7 @@ struct Entry {
   unsigned maxThreads;
   std::vector<Parameter> parameters;
   bool waits;  // for the launch before it, so that it may begin early
+  int shared;  // bytes of shared memory that its own arrays take
 };
 
 // parsePTX reads a file's target, version and entries. The text says what is wrong with it.

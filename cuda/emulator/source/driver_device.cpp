@@ -123,7 +123,9 @@ static int sharedLimit() {
     case 80:
     case 87: return 163 << 10;
     case 86:
-    case 89: return 99 << 10;
+    case 89:
+    case 120:
+    case 121: return 99 << 10;
     default: return driver().settings.capability < 70 ? 48 << 10 : 227 << 10;
   }
 }

@@ -81,7 +81,7 @@ EXPORT Result cuFuncSetAttribute(Handle function, int attribute, int value) {
   if (found == d.functions.end()) return invalidHandle;
   int limit = 0;
   cuDeviceGetAttribute(&limit, 97, c.context->device);
-  if (attribute != dynamicAttribute || value < 0 || value > limit) return invalidValue;
+  if (attribute != dynamicAttribute || value < 0 || value > limit - found->second.entry.shared) return invalidValue;
   found->second.dynamicBytes = value;
   return success;
 }
@@ -112,7 +112,7 @@ Result pollen::prepare(Call& call, Handle function, Dim blocks, Dim threads, uns
   if (!blocks.x || !blocks.y || !blocks.z || blocks.x > 0x7fffffffu || blocks.y > 65535 || blocks.z > 65535) return invalidValue;
   if (!threads.x || !threads.y || !threads.z || threads.x > 1024 || threads.y > 1024 || threads.z > 64) return invalidValue;
   if (threads.x * threads.y * threads.z > f.entry.maxThreads) return invalidValue;
-  if ((int)dynamic > std::max(withoutAsking, f.dynamicBytes)) return invalidValue;
+  if ((int)dynamic > std::max(withoutAsking - f.entry.shared, f.dynamicBytes)) return invalidValue;
   auto arguments = std::make_shared<Arguments>();
   for (size_t i = 0; i < f.entry.parameters.size(); i++) {
     if (!parameters || !parameters[i]) return invalidValue;

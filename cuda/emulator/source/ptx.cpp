@@ -55,12 +55,27 @@ bool readParameter(const std::vector<std::string>& w, size_t from, size_t to, Pa
   return false;
 }
 
+// symbolIn is the name in a word of PTX such as [name+8]; or name[40]; and position where it ends.
+std::string symbolIn(const std::string& word, size_t& position) {
+  size_t from = word[0] == '[';
+  for (position = from; position < word.size() && (isalnum((unsigned char)word[position]) || strchr("_$.", word[position]));) position++;
+  return word.substr(from, position - from);
+}
+
 }  // namespace
 
 std::string parsePTX(const std::string& text, PTX& into) {
   std::vector<std::string> w = words(text);
   Entry* entry = nullptr;
+  std::map<std::string, int> arrays;  // in shared memory: those whose bytes the entry at hand has not counted yet
+  std::map<std::string, int> all;
   for (size_t i = 0; i + 1 < w.size(); i++) {
+    size_t end;
+    auto array = arrays.find(symbolIn(w[i], end));
+    if (entry && array != arrays.end()) {
+      entry->shared += array->second;
+      arrays.erase(array);
+    }
     if (w[i] == ".version") {
       int major = 0, minor = 0;
       sscanf(w[i + 1].c_str(), "%d.%d", &major, &minor);
@@ -74,10 +89,14 @@ std::string parsePTX(const std::string& text, PTX& into) {
         if (w[j] != ",") entry->maxThreads *= atoi(w[j].c_str());
     } else if (w[i] == "griddepcontrol.wait;" && entry) {
       entry->waits = true;
+    } else if (w[i] == ".shared" && !entry && i + 4 < w.size()) {  // .align 8 .b8 name[40];
+      std::string name = symbolIn(w[i + 4], end);
+      all[name] = (atoi(w[i + 4].c_str() + end + 1) + 15) / 16 * 16;
     } else if (w[i] == ".entry") {
       std::string name = w[i + 1];
       entry = &into.entries[name];
-      *entry = {findKernel(name), 1024, {}, false};
+      *entry = {findKernel(name), 1024, {}, false, 0};
+      arrays = all;
       size_t from = i + 3, to = from;
       for (; to < w.size() && w[to] != ")"; to++) {
         if (w[to] != "," && w[to + 1] != ")" && w[to + 1] != ",") continue;
