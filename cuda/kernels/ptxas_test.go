@@ -37,7 +37,7 @@ func assembler(t *testing.T) string {
 func TestAssemble(t *testing.T) {
 	ptxas := assembler(t)
 	for _, f := range mustFiles(t) {
-		for _, capability := range []int{70, 80, 90} {
+		for _, capability := range []int{70, 80, 90, 120} {
 			if f.Exact && f.Capability != capability || f.Capability > capability {
 				continue
 			}
@@ -45,10 +45,12 @@ func TestAssemble(t *testing.T) {
 			if f.Exact {
 				architecture += "a"
 			}
-			t.Run(f.Name+"/"+architecture, func(t *testing.T) {
-				t.Parallel()
-				assemble(t, ptxas, architecture, f)
-			})
+			if capability <= DependentCapability {
+				t.Run(f.Name+"/"+architecture, func(t *testing.T) {
+					t.Parallel()
+					assemble(t, ptxas, architecture, f)
+				})
+			}
 			if capability >= DependentCapability {
 				early := f
 				early.Text = Dependent(f.Text)
@@ -68,6 +70,9 @@ func assemble(t *testing.T, ptxas, architecture string, f File) {
 		t.Fatal(err)
 	}
 	text, err := exec.Command(ptxas, "-v", "-arch="+architecture, file, "-o", filepath.Join(t.TempDir(), "out")).CombinedOutput()
+	if strings.Contains(string(text), "is not defined for option 'gpu-name'") {
+		t.Skipf("this assembler knows no %s", architecture) // CUDA 13's none before sm_75
+	}
 	if err != nil {
 		t.Fatalf("%s for %s: %v\n%s", f.Name, architecture, err, text[:min(len(text), 2000)])
 	}
