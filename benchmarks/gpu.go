@@ -83,6 +83,14 @@ func (f gpuFlags) run(ctx context.Context, o *options) error {
 	}
 	r.record.Machine.GPU = fmt.Sprintf("%v, CUDA %s", installed.GPUs[f.gpu], installed.Version)
 	fmt.Printf("%s; %s\n", r.record.Machine.GPU, r.record.Machine.describe())
+	r.precisions = nil
+	for _, p := range f.precisions {
+		if info := installed.GPUs[f.gpu]; info.Major < 8 && p != string(cuda.FP32) {
+			r.record.Left = append(r.record.Left, p+", which needs compute capability 8.0")
+			continue
+		}
+		r.precisions = append(r.precisions, p)
+	}
 	for _, s := range gpuServices() {
 		if slices.Contains(f.peers, s.name) {
 			r.services = append(r.services, s)

@@ -46,6 +46,22 @@ func TestGPUWritesARecord(t *testing.T) {
 	}
 }
 
+// TestGPULeavesOutPrecisions that an older GPU lacks: the others are timed.
+func TestGPULeavesOutPrecisions(t *testing.T) {
+	driver := emulator.Open(t, emulator.Options{Capability: 75})
+	t.Setenv(cuda.DriverVariable, driver.Path)
+	path := filepath.Join(t.TempDir(), "record.json")
+	c := command()
+	c.SetArgs([]string{"gpu", "--rounds", "1", "--work", "steps", "--steps", "mlp-10:4", "--chains", "1", "--peers", "", "--json", path})
+	if err := c.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	r := readRecord(t, path)
+	if len(r.Entries) != 1 || !strings.Contains(r.Entries[0].Case, "fp32") || len(r.Left) != 2 {
+		t.Errorf("the record has %+v, and leaves out %v", r.Entries, r.Left)
+	}
+}
+
 // readRecord reads a record that a command has written.
 func readRecord(t *testing.T, path string) (r record) {
 	t.Helper()

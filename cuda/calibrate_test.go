@@ -37,10 +37,13 @@ func TestCalibrate(t *testing.T) {
 	for _, precision := range []cuda.Precision{cuda.FP32, cuda.TF32, cuda.BF16} {
 		t.Run(string(precision), func(t *testing.T) {
 			device := cudatest.GPU(t, cuda.Options{Precision: precision})
-			for _, tile := range cuda.TileSizes(precision, 80, tensor.Float32) {
+			for _, tile := range cuda.TileSizes(precision, cuda.Capability(device), tensor.Float32) {
 				all = append(all, calibrate(t, device, precision, tile, size)...)
 			}
 			for number, tile := range cuda.SideBySide(precision) {
+				if !cuda.FitsSideBySide(device, precision, number) {
+					continue
+				}
 				only := func(t *testing.T) { cuda.OnlySideBySide(t, precision, number) }
 				c := calibration{Product: "matmul side by side", Precision: string(precision), Tile: fmt.Sprintf("%dx%d", tile[0], tile[1])}
 				all = append(all, c.only(t, device, "matmul", tile, size, only))

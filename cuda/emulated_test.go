@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/cuda/cudatest"
 	"github.com/pollen-ml/pollen/cuda/emulator"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
@@ -73,6 +74,26 @@ func TestFailuresBelow(t *testing.T) {
 		}
 	}
 	driver.Reset(emulator.Options{})
+}
+
+// TestOlderGPUs: on a GPU that lacks a precision, tests in it are left out.
+func TestOlderGPUs(t *testing.T) {
+	if os.Getenv(cudatest.Variable) == cudatest.CUDA {
+		t.Skip("the GPU is what it is")
+	}
+	driver := emulator.Open(t, emulator.Options{Capability: 75})
+	t.Setenv(cudatest.Variable, cudatest.CUDA)
+	t.Setenv(cuda.DriverVariable, driver.Path)
+	for precision, lacks := range map[cuda.Precision]bool{cuda.FP32: false, cuda.TF32: true, cuda.BF16: true} {
+		skipped := false
+		t.Run(string(precision), func(t *testing.T) {
+			defer func() { skipped = t.Skipped() }()
+			cudatest.GPU(t, cuda.Options{Precision: precision})
+		})
+		if skipped != lacks {
+			t.Errorf("a test in %s is left out: %v, wants %v", precision, skipped, lacks)
+		}
+	}
 }
 
 // TestMemoryComesBack opens, fills and closes the GPU many times: afterwards as much is free as

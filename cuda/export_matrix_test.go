@@ -101,6 +101,14 @@ func OnlyGroupFilters(t *testing.T) {
 	speedOfGroups = speed{1e6, 1e6}
 }
 
+// FitsSideBySide says whether a device has the shared memory for one of these tiles.
+func FitsSideBySide(d tensor.Device, precision Precision, number int) bool {
+	return tilesSideBySide[precision][number].shared <= d.(*device).gpus[0].shared
+}
+
+// Capability is that of a device's first GPU, 10 major + minor.
+func Capability(d tensor.Device) int { return d.(*device).gpus[0].capability() }
+
 // Blocks are those of the kernel of that name in a step of a runner.
 func Blocks(r tensor.Runner, symbol string) [2]int {
 	for _, c := range r.(*runner).parts[0].all() {

@@ -28,7 +28,7 @@ func TestProductTiles(t *testing.T) {
 	for precision, loosen := range looseness {
 		t.Run(string(precision), func(t *testing.T) {
 			device := cudatest.GPU(t, cuda.Options{Precision: precision})
-			for _, size := range cuda.TileSizes(precision, 80, tensor.Float32) {
+			for _, size := range cuda.TileSizes(precision, cuda.Capability(device), tensor.Float32) {
 				productTile(t, device, size, loosen, precision != cuda.FP32)
 			}
 		})
@@ -55,6 +55,10 @@ func TestSlicesSideBySide(t *testing.T) {
 	for _, precision := range []cuda.Precision{cuda.TF32, cuda.BF16} {
 		for number, size := range cuda.SideBySide(precision) {
 			t.Run(fmt.Sprintf("%s/%dx%d", precision, size[0], size[1]), func(t *testing.T) {
+				gpu := cudatest.GPU(t, cuda.Options{Precision: precision})
+				if !cuda.FitsSideBySide(gpu, precision, number) {
+					t.Skipf("%s has not the shared memory for it", gpu.Name())
+				}
 				cuda.OnlySideBySide(t, precision, number)
 				m, n := size[0]+3, size[1]+5
 				rows := []optest.Case{
@@ -67,7 +71,7 @@ func TestSlicesSideBySide(t *testing.T) {
 					rows[i].Loosen, rows[i].Reason = looseness[precision], "operands are rounded"
 					rows[i].Speed, rows[i].Flops = true, 1
 				}
-				device := &catching{Device: cudatest.GPU(t, cuda.Options{Precision: precision})}
+				device := &catching{Device: gpu}
 				optest.RunCases(t, device, rows)
 				if want := fmt.Sprintf("matmul_%dx%dx2_%s", size[0], size[1], precision); !slices.Contains(cuda.Symbols(device.runner), want) {
 					t.Errorf("there is no %s among %v", want, cuda.Symbols(device.runner))

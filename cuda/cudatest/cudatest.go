@@ -69,7 +69,7 @@ var shared struct {
 }
 
 // GPU is the GPU if the environment asks for it, else the emulated one. The test is skipped if
-// there are too few.
+// there are too few, or if one has not the tensor cores for the precision.
 func GPU(t testing.TB, o cuda.Options) tensor.Device {
 	t.Helper()
 	if os.Getenv(Variable) != CUDA {
@@ -82,6 +82,11 @@ func GPU(t testing.TB, o cuda.Options) tensor.Device {
 	}
 	if len(installed.GPUs) < len(o.GPUs) {
 		t.Skipf("there are %d GPUs, the test wants %d", len(installed.GPUs), len(o.GPUs))
+	}
+	for _, info := range installed.GPUs[:max(1, len(o.GPUs))] {
+		if info.Major < 8 && (o.Precision == cuda.TF32 || o.Precision == cuda.BF16) {
+			t.Skipf("%v: %s needs compute capability 8.0", info, o.Precision)
+		}
 	}
 	return openGPU(t, o)
 }
