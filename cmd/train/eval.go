@@ -135,17 +135,11 @@ func (s *scoring) open(ctx context.Context, folders []string, c *console) (o ope
 	if err != nil {
 		return o, err
 	}
-	other := config.Data{Name: s.other, Folder: kind.Folder, Classes: s.data.Classes}
-	if s.other != "" && other.Place() == kind.Place() {
-		other.Size, other.Channels = kind.Size, kind.Channels
-		if other.Classes == "" {
-			other.Classes = kind.Without
-		}
-		if other.Classes == "" {
-			return o, usage("train: out: %s is the runs' own kind of data: name another, or some of its --classes that were held out", s.other)
-		}
-	}
 	m := o.runs[0].run.Manifest()
+	other, err := kind.Other(s.other, s.data.Classes, m.Data.ClassNames)
+	if err != nil {
+		return o, err
+	}
 	if o.in, err = loadTest(ctx, kind, m, false, c); err != nil {
 		return o, err
 	}

@@ -59,3 +59,32 @@ func FuzzSet(f *testing.F) {
 		}
 	})
 }
+
+func TestOtherKindIsNeverOneTrainedOn(t *testing.T) {
+	held, some, all := Data{Name: "notmnist", Without: "I,J"}, Data{Name: "notmnist", Classes: "A,B"}, Data{Name: "notmnist"}
+	for _, row := range []struct {
+		of                                 Data
+		name, classes, known               string
+		wantClasses, wantWithout, complain string
+	}{
+		{of: all, name: "glyphs", known: "A,B"},
+		{of: all, name: "glyphs", classes: "A", known: "A,B", wantClasses: "A"},
+		{of: held, name: "notmnist", known: "A,B", wantClasses: "I,J"},
+		{of: held, name: "notmnist", classes: "J", known: "A,B", wantClasses: "J"},
+		{of: held, name: "notmnist", classes: "J,B", known: "A,B", complain: `"B"`},
+		{of: some, name: "notmnist", known: "A,B", wantWithout: "A,B"},
+		{of: some, name: "notmnist", classes: "A", known: "A,B", complain: `"A"`},
+		{of: all, name: "notmnist", known: "A,B", complain: "own kind"},
+	} {
+		other, err := row.of.Other(row.name, row.classes, strings.Split(row.known, ","))
+		if row.complain != "" {
+			if err == nil || !strings.Contains(err.Error(), row.complain) {
+				t.Errorf("%+v: error %v, want one about %s", row, err, row.complain)
+			}
+			continue
+		}
+		if err != nil || other.Classes != row.wantClasses || other.Without != row.wantWithout {
+			t.Errorf("%+v: got classes %q without %q, %v", row, other.Classes, other.Without, err)
+		}
+	}
+}

@@ -175,6 +175,31 @@ func Check(flag, name, folder string) error {
 	return Mistake("train: %s: no data set %q, and no folder or file of that name; there are %s", flag, name, strings.Join(datasets.Names(), ", "))
 }
 
+// Other is another kind of data, by name and classes ("" for all), for runs that were trained on
+// these and know some classes. Of the same data it is what was held out.
+func (d Data) Other(name, classes string, known []string) (Data, error) {
+	other := Data{Name: name, Folder: d.Folder, Classes: classes}
+	if name == "" || other.Place() != d.Place() {
+		return other, nil
+	}
+	other.Size, other.Channels = d.Size, d.Channels
+	switch {
+	case classes != "":
+	case d.Without != "":
+		other.Classes = d.Without
+	case d.Classes != "":
+		other.Without = d.Classes
+	default:
+		return other, Mistake("train: out: %s is the runs' own kind of data: name another, or some of its --classes that were held out", name)
+	}
+	for _, class := range split(other.Classes) {
+		if slices.Contains(known, class) {
+			return other, Mistake("train: classes: %s's %q is the runs' own kind of data, which they were trained on", name, class)
+		}
+	}
+	return other, nil
+}
+
 // In are the same data in another folder, if it is not "".
 func (d Data) In(folder string) Data {
 	if folder != "" {
