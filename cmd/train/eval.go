@@ -177,19 +177,13 @@ func remarkUnfinished(run *pollen.Run, c *console) error {
 
 // kind is the runs' own kind of data, unless another is given.
 func (s *scoring) kind(runs []compared) (config.Data, error) {
-	kind := config.DataOf(runs[0].run.Manifest())
-	if s.data.Name != "" {
-		return config.Data{Name: s.data.Name, Folder: s.data.Folder}, nil
-	}
+	var names []string
+	var own []config.Data
 	for _, r := range runs {
-		if other := config.DataOf(r.run.Manifest()); other.Name != kind.Name || other.Without != kind.Without || other.Classes != kind.Classes {
-			return kind, usage("train: %s was trained on %s, %s on %s: say which one by --data", runs[0].name, kind.Name, r.name, other.Name)
-		}
+		names, own = append(names, r.name), append(own, config.DataOf(r.run.Manifest()))
 	}
-	if s.data.Folder != "" {
-		kind.Folder = s.data.Folder
-	}
-	return kind, nil
+	kind, err := config.Tested(names, own, s.data.Name)
+	return kind.In(s.data.Folder), err
 }
 
 // run scores runs, and how they tell apart another data set, if any.

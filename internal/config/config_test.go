@@ -88,3 +88,34 @@ func TestOtherKindIsNeverOneTrainedOn(t *testing.T) {
 		}
 	}
 }
+
+func TestRunsAreScoredOnWhatTheyHeldOut(t *testing.T) {
+	usual, fewer, some := Data{Name: "notmnist"}, Data{Name: "notmnist", Test: 0.05, Size: "16"}, Data{Name: "notmnist", Classes: "A,B"}
+	elsewhere := Data{Name: "glyphs", Test: 0.3}
+	for _, row := range []struct {
+		own      []Data
+		place    string
+		want     Data
+		complain string
+	}{
+		{own: []Data{fewer}, want: fewer},
+		{own: []Data{fewer}, place: "notmnist", want: fewer},
+		{own: []Data{some}, place: "notmnist", want: some},
+		{own: []Data{fewer}, place: "mnist", want: Data{Name: "mnist"}},
+		{own: []Data{elsewhere, fewer}, place: "notmnist", want: fewer},
+		{own: []Data{usual, usual}, want: usual},
+		{own: []Data{usual, elsewhere}, complain: "on notmnist, run 1 on glyphs: say which one by --data"},
+		{own: []Data{usual, fewer}, complain: "run 1 held out other images of notmnist for scores than run 0"},
+		{own: []Data{elsewhere, usual, fewer}, place: "notmnist", complain: "run 2 held out other images of notmnist for scores than run 1"},
+		{own: []Data{usual, some}, complain: "run 1 was trained on other classes of notmnist than run 0"},
+	} {
+		got, err := Tested([]string{"run 0", "run 1", "run 2"}, row.own, row.place)
+		if row.complain != "" {
+			if err == nil || !strings.Contains(err.Error(), row.complain) {
+				t.Errorf("%+v: error %v, want one about %q", row, err, row.complain)
+			}
+		} else if err != nil || got != row.want {
+			t.Errorf("%+v: got %+v, %v", row, got, err)
+		}
+	}
+}

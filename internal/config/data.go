@@ -175,6 +175,26 @@ func Check(flag, name, folder string) error {
 	return Mistake("train: %s: no data set %q, and no folder or file of that name; there are %s", flag, name, strings.Join(datasets.Names(), ", "))
 }
 
+// Tested are the data that the runs of these names are scored on: their own, or those at a place,
+// which may be the same. Of runs' own data it is what none of them was trained on.
+func Tested(runs []string, own []Data, place string) (Data, error) {
+	tested, first := Data{Name: place}, -1
+	for i, d := range own {
+		switch {
+		case place != "" && d.Place() != tested.Place():
+		case first < 0:
+			tested, first = d, i
+		case d.Place() != tested.Place():
+			return d, Mistake("train: %s was trained on %s, %s on %s: say which one by --data", runs[first], tested.Name, runs[i], d.Name)
+		case d.Classes != tested.Classes || d.Without != tested.Without:
+			return d, Mistake("train: %s was trained on other classes of %s than %s: score them apart", runs[i], d.Name, runs[first])
+		case d.Test != tested.Test:
+			return d, Mistake("train: %s held out other images of %s for scores than %s (--test): score them apart", runs[i], d.Name, runs[first])
+		}
+	}
+	return tested, nil
+}
+
 // Other is another kind of data, by name and classes ("" for all), for runs that were trained on
 // these and know some classes. Of the same data it is what was held out.
 func (d Data) Other(name, classes string, known []string) (Data, error) {
