@@ -49,9 +49,9 @@ func (d *Dataset) sorted() bool {
 
 // Stratified draws the given share of the images of each class, rounded, but at least one and not
 // all of a class of two or more; a class's only image stays in rest. Which images are drawn depends
-// on the seed and on the images' names, so that a picture stays on its side when others come or go
-// (on their positions, if Files is nil). Both keep d's order, Mean and Deviation. It is an error if
-// the share is not inside (0, 1), if d has no labels, or if nothing is drawn.
+// on the seed and on the images' names, so that most pictures stay on their side when others come
+// or go (on their positions, if Files is nil). Both keep d's order, Mean and Deviation. It is an
+// error if the share is not inside (0, 1), if d has no labels, or if nothing is drawn.
 func (d *Dataset) Stratified(share float64, seed uint64) (rest, part *Dataset, err error) {
 	if !(share > 0 && share < 1) {
 		return nil, nil, errors.Errorf("datasets: %s: a share of %v, want one inside (0, 1)", d.Name, share)

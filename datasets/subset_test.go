@@ -116,7 +116,7 @@ func TestStratified(t *testing.T) {
 	}
 }
 
-// Drawn by name, a picture stays on its side when others come.
+// Drawn by name, most pictures stay on their side when others come.
 func TestStratifiedByName(t *testing.T) {
 	named := func(n int) *Dataset {
 		d := numbered(t, n, 1)

@@ -143,6 +143,11 @@ func (s *scoring) open(ctx context.Context, folders []string, c *console) (o ope
 	if o.in, err = loadTest(ctx, kind, m, false, c); err != nil {
 		return o, err
 	}
+	for _, r := range o.runs {
+		if config.Changed(r.run.Manifest(), kind, o.in.Hashes) {
+			c.remark("%s is not as %s was trained on: it may have been trained on some of what are test images now", o.in.Name, r.name)
+		}
+	}
 	if s.other != "" {
 		if o.out, err = loadTest(ctx, other, m, true, c); err != nil {
 			return o, err

@@ -195,6 +195,18 @@ func Tested(runs []string, own []Data, place string) (Data, error) {
 	return tested, nil
 }
 
+// Changed says whether data that a run was trained on were in other files then than these; hashes
+// are by name.
+func Changed(m pollen.Manifest, d Data, hashes map[string]string) bool {
+	own := DataOf(m)
+	for name, hash := range hashes {
+		if then, known := m.Data.Hashes[name]; known && then != hash {
+			return own.Place() == d.Place()
+		}
+	}
+	return false
+}
+
 // Other is another kind of data, by name and classes ("" for all), for runs that were trained on
 // these and know some classes. Of the same data it is what was held out.
 func (d Data) Other(name, classes string, known []string) (Data, error) {
