@@ -1,10 +1,30 @@
 package graph
 
 import (
+	"slices"
+
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/tensor"
 )
+
+// checkLaunches refuses launches that leave a value's output as the memory happened to be, or whose
+// calls are wrong.
+func checkLaunches(v *value, launches []tensor.Launch) error {
+	written := false
+	for i := range launches {
+		if err := checkCalls(&launches[i]); err != nil {
+			return err
+		}
+		written = written || slices.ContainsFunc(launches[i].Arguments, func(a tensor.Argument) bool {
+			return a.Buffer == v.buffer && a.Access&tensor.Write != 0
+		})
+	}
+	if !written {
+		return errors.Errorf("graph: %s: %s: Lower emits no launch that writes the output, Out()", v.label, v.op.Name())
+	}
+	return nil
+}
 
 // checkCalls refuses a launch whose calls do not do what its arguments say: the memory plan and the
 // order of launches rest on them.

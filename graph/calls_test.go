@@ -59,3 +59,25 @@ func TestCallsAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// unwritten has some launches, none of which writes its output.
+type unwritten struct{ launches int }
+
+func (unwritten) Name() string                                  { return "unwritten" }
+func (unwritten) Shape(in []tensor.Shape) (tensor.Shape, error) { return in[0], nil }
+func (u unwritten) Lower(l *graph.Lowering) {
+	for range u.launches {
+		l.Emit("unwritten", tensor.Threads(4), tensor.Single(func(*tensor.Args) {}), l.InOut(0))
+	}
+}
+
+// An op that leaves its output unwritten would pass on what the memory held before.
+func TestUnwrittenOutputsAreRefused(t *testing.T) {
+	for launches := range 2 {
+		b := graph.New(tensor.Float32)
+		b.Output("y", b.Apply(unwritten{launches}, b.State("x", nil, 4)))
+		if _, err := b.Compile(); err == nil || !strings.Contains(err.Error(), "unwritten: Lower emits no launch that writes the output") {
+			t.Errorf("%d launches: error %v", launches, err)
+		}
+	}
+}

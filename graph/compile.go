@@ -39,10 +39,8 @@ func (b *Builder) Compile() (*Program, error) {
 			continue
 		}
 		l := lower(v)
-		for i := range l.launches {
-			if err := checkCalls(&l.launches[i]); err != nil {
-				return nil, err
-			}
+		if err := checkLaunches(v, l.launches); err != nil {
+			return nil, err
 		}
 		plan.use(len(p.launches), l.launches, l.temps)
 		p.launches = append(p.launches, l.launches...)
