@@ -20,8 +20,8 @@
 // block's threads for shared memory or of all threads for global memory.
 //
 // With POLLEN_TEST_DEVICE=ptx Build translates the committed PTX instead (package ptx), and the
-// driver loads that text alone. So it does with PTX of one's own (kernels.Add), and a Replay with any
-// text.
+// driver loads that text alone. So it does with PTX of one's own (kernels.Add), and a Replay with
+// any text.
 //
 // Policy: what the emulator accepts, a GPU accepts. Where it cannot know, as with timing, it says
 // nothing.
