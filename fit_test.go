@@ -276,7 +276,7 @@ func TestObserver(t *testing.T) {
 	run := fit(t, spec, trainOn(data), WithObserver(func(e Event) { events = append(events, e) }))
 	after := slices.IndexFunc(events, func(e Event) bool { return e.Task == "temperature" })
 	for i, e := range events[after:] {
-		if e.Task != "temperature" || e.On != "squares" || e.Done != i+1 || e.Total != len(events)-after || e.Images != 2*100 || e.Remark != "" {
+		if e.Task != "temperature" || e.On != "squares" || e.Done != i+1 || e.Total != len(events)-after || e.Images != curvedPasses*100 || e.Remark != "" {
 			t.Errorf("event %+v after the steps, number %d", e, i)
 		}
 	}
