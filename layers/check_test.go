@@ -39,6 +39,8 @@ func TestCheck(t *testing.T) {
 			"layers: network on inputs [3 8 8]: output has shape [B 3 8 8], wants [B 10]; the network has no layers"},
 		{Sequential{Residual{Body: Sequential{Conv2D{Filters: 4, Kernel: 3, Stride: 2, Padding: 1}}}}, tensor.Shape{3, 8, 8},
 			"layers: network on inputs [3 8 8]: layers: residual1: shortcut has shape [B 3 8 8], wants the body's [B 4 4 4]"},
+		{Sequential{Flatten{}, nil}, tensor.Shape{3, 8, 8},
+			"layers: network on inputs [3 8 8]: layers: layer 1 of 2 is nil"},
 		{Sequential{GroupNorm{Groups: 2}}, tensor.Shape{3, 8, 8},
 			"layers: network on inputs [3 8 8]: graph: groupnorm1: group norm: 2 groups of 3 channels, wants a number that divides them"},
 		{Sequential{ReLU{}}, tensor.Shape{3, 0, 8},

@@ -22,7 +22,11 @@ type Sequential []Layer
 
 // Apply implements Layer.
 func (s Sequential) Apply(b *graph.Builder, x *graph.Node) *graph.Node {
-	for _, layer := range s {
+	for i, layer := range s {
+		if layer == nil {
+			b.Fail(errors.Errorf("layers: layer %d of %d is nil", i, len(s)))
+			return nil
+		}
 		x = layer.Apply(b, x)
 	}
 	return x

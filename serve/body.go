@@ -72,13 +72,14 @@ func (s *Server) readBody(w http.ResponseWriter, r *http.Request, h *hold) ([]by
 			continue
 		}
 		// A byte more than the limit, so that the reader notices if there is one.
-		room = min(2*cap(body), most+1)
+		before := cap(body)
+		room = min(2*before, most+1)
 		if err := h.take(room); err != nil {
 			return nil, err
 		}
 		body = append(make([]byte, 0, room), body...)
-		h.budget.giveBack(cap(body) / 2)
-		h.bytes -= cap(body) / 2
+		h.budget.giveBack(before)
+		h.bytes -= before
 	}
 }
 

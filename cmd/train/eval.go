@@ -118,6 +118,9 @@ func (s *scoring) open(ctx context.Context, folders []string, c *console) (o ope
 	if err := config.AsMistake(s.device.Validate()); err != nil {
 		return o, err
 	}
+	if len(folders) == 1 && folders[0] == s.against {
+		return o, usage("train: --against %s: it is the run that is scored, wants another one", s.against)
+	}
 	if s.against != "" && !isFile(s.against) && !slices.Contains(folders, s.against) {
 		folders = append(folders, s.against)
 	}
