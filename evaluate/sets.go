@@ -52,7 +52,7 @@ func (c *Calibration) ProbabilityThreshold(level float64) (float64, error) {
 
 var (
 	setCoverageScore = Score{
-		Name: "setCoverage", Title: "coverage of sets", Format: "%.3f", Needs: NeedsLabels | NeedsCalibration,
+		Name: "setCoverage", Title: "coverage of 95 % sets", Format: "%.3f", Needs: NeedsLabels | NeedsCalibration,
 		Meaning: "The share of {in} whose prediction set at 95 % has the label.",
 		Of: func(c Case) (float64, error) {
 			sets, err := c.sets()
@@ -66,7 +66,7 @@ var (
 		},
 	}
 	setSizeScore = Score{
-		Name: "setSize", Title: "size of sets", Format: "%.2f", Needs: NeedsCalibration,
+		Name: "setSize", Title: "size of 95 % sets", Format: "%.2f", Needs: NeedsCalibration,
 		Meaning: "The mean number of classes in the prediction sets at 95 %; less is better.",
 		Of: func(c Case) (float64, error) {
 			sets, err := c.sets()
