@@ -17,8 +17,8 @@ func invalid(format string, values ...any) error {
 	return Invalid{errors.Errorf("pollen: "+format, values...)}
 }
 
-// Unfinished, as a pointer, is the error of a run that ended before its last step: its context ended,
-// or something failed. Its samples are kept, and Resume goes on from there, bit for bit.
+// Unfinished, as a pointer, is the error of a run that ended before its last step: its context
+// ended, or something failed. Its samples are kept, and Resume goes on from there, bit for bit.
 type Unfinished struct {
 	Folder      string
 	Made, Steps int // made by now, and to be made

@@ -14,14 +14,15 @@ const (
 	mostCommand = 2500 // lines of cmd/train
 )
 
-// longPages may be above longestPage, up to their own limit.
+// longPages may be above longestPage: up to a limit of their own, or to one for each of their
+// types, where these are looked up by name.
 var longPages = map[string]struct {
-	most   int
-	reason string
+	most, each int
+	reason     string
 }{
-	"graph/op": {1200, "a page for each op, looked up by its name"},
-	"langevin": {846, "formulas, sources and biases of twelve samplers with posterior and plan; a package for priors would cost names at each use"},
-	".":        {825, "the library's whole surface: specification, run, manifest, integrity, progress, answers, devices"},
+	"graph/op": {0, 21, "a page for each op"},
+	"langevin": {0, 32, "formula, source and bias of each sampler, with posterior and plan; a package for priors would cost names at each use"},
+	".":        {825, 0, "the library's whole surface: specification, run, manifest, integrity, progress, answers, devices"},
 }
 
 func TestPackagesAreSmall(t *testing.T) {
@@ -53,7 +54,7 @@ func TestPackagesAreSmall(t *testing.T) {
 		}
 		most := longestPage
 		if long, ok := longPages[folder]; ok {
-			most = long.most
+			most = long.most + long.each*bytes.Count(out, []byte("\ntype "))
 		}
 		if lines := bytes.Count(out, []byte("\n")); lines > most {
 			t.Errorf("go doc -all of %s has %d lines: at most %d; say it shorter, or divide the package", folder, lines, most)

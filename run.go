@@ -178,8 +178,8 @@ func (r *Run) eachOf(ctx context.Context, task string, data *datasets.Dataset, u
 	return nil
 }
 
-// Predictions averages the probabilities of all samples on a data set, by Spec.Weights. visit, if not
-// nil, sees the probabilities [N K] of each sample and its weight.
+// Predictions averages the probabilities of all samples on a data set, by Spec.Weights. visit, if
+// not nil, sees the probabilities [N K] of each sample and its weight.
 func (r *Run) Predictions(ctx context.Context, data *datasets.Dataset, visit func(probabilities []float32, weight float64) error,
 ) (*evaluate.Predictions, error) {
 	images, err := r.images(data)

@@ -15,6 +15,7 @@ import (
 	"github.com/pollen-ml/pollen/datasets"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/metropolis"
 	"github.com/pollen-ml/pollen/samples"
@@ -266,7 +267,7 @@ func (t *training) watched(b *graph.Builder) *graph.Node {
 	if len(parameters) == 0 {
 		return nil
 	}
-	return b.Apply(op.Element{Index: graph.ShapeOf(parameters[0]).Elements() / 2}, parameters[0])
+	return b.Apply(array.Element{Index: graph.ShapeOf(parameters[0]).Elements() / 2}, parameters[0])
 }
 
 // begin prepares to observe, and prepares the run's folder with open, which makes it or takes up

@@ -13,6 +13,7 @@ import (
 	"github.com/pollen-ml/pollen/cuda/emulator"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -21,7 +22,7 @@ func small(t *testing.T) *graph.Program {
 	t.Helper()
 	b := graph.New(tensor.Float32)
 	x := b.State("x", func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) { values[0] = 1 }, 1)
-	b.Record("y", b.Apply(op.Element{}, b.Apply(op.Exp{}, x)))
+	b.Record("y", b.Apply(array.Element{}, b.Apply(op.Exp{}, x)))
 	program, err := b.Compile()
 	if err != nil {
 		t.Fatal(err)

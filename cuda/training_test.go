@@ -12,6 +12,7 @@ import (
 	"github.com/pollen-ml/pollen/cuda/emulator"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/graph/optest"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/layers"
@@ -209,7 +210,7 @@ func TestTrainingOnTwoGPUs(t *testing.T) {
 func TestNotFiniteIsExplained(t *testing.T) {
 	b := graph.New(tensor.Float32)
 	x := b.State("x", func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, values []float64) { values[0] = 100 }, 1)
-	b.Record("y", b.Apply(op.Element{}, b.Apply(op.Exp{}, x)))
+	b.Record("y", b.Apply(array.Element{}, b.Apply(op.Exp{}, x)))
 	program, err := b.Compile()
 	if err != nil {
 		t.Fatal(err)

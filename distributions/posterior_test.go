@@ -10,6 +10,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -141,9 +142,9 @@ func volatility(b *graph.Builder, logDeviation, logFreedom, x *graph.Node, retur
 	s := x
 	walk := Normal{Deviation: Number(1)}.LogProb(b, x)
 	if centred {
-		walk = Normal{Deviation: Node(scale)}.LogProb(b, b.Apply(op.Difference{}, s))
+		walk = Normal{Deviation: Node(scale)}.LogProb(b, b.Apply(array.Difference{}, s))
 	} else {
-		s = b.Apply(op.CumulativeSum{}, b.Apply(op.Multiply{}, scale, x))
+		s = b.Apply(array.CumulativeSum{}, b.Apply(op.Multiply{}, scale, x))
 	}
 	likelihood := StudentT{Freedom: Node(freedom), Scale: Node(b.Apply(op.Exp{}, s))}.LogProb(b, b.Table("returns", returns))
 	return Total(b, walk, likelihood, jacobian1, jacobian2,

@@ -302,7 +302,7 @@ func TestBuilderErrors(t *testing.T) {
 		}, []string{"gradients"}},
 		{"gradients past an op that has none", func(b *graph.Builder) {
 			w := b.Parameter("w", nil, 3)
-			b.Gradients(b.Apply(op.Add{}, b.Apply(op.Sum{}, w), b.Apply(op.Element{Index: 1}, w)), w)
+			b.Gradients(b.Apply(op.Add{}, b.Apply(op.Sum{}, w), b.Apply(array.Element{Index: 1}, w)), w)
 		}, []string{"gradients", "element has none"}},
 		{"gradients of a parameter that the loss does not need", func(b *graph.Builder) {
 			w := b.Parameter("w", nil, 2, 3)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -114,7 +115,7 @@ func (w *nutsWalk) attachStates(b *graph.Builder) {
 	}
 	words := b.State(nutsWords, start, count)
 	for i, name := range nutsTraced {
-		b.Record(name, b.Apply(op.Element{Index: i}, words))
+		b.Record(name, b.Apply(array.Element{Index: i}, words))
 	}
 	ones := func(_ uint64, _ uint32, _ uint16, _ tensor.Shape, masses []float64) {
 		copy(masses, fresh.inverseMasses)

@@ -6,7 +6,7 @@ import (
 	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/graph"
-	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/samples"
 )
 
@@ -34,7 +34,7 @@ type tracedWord struct {
 // record makes the traced words of a decision metrics.
 func record(b *graph.Builder, traced []tracedWord, decision *graph.Node) {
 	for _, t := range traced {
-		b.Record(t.name, b.Apply(op.Element{Index: t.word}, decision))
+		b.Record(t.name, b.Apply(array.Element{Index: t.word}, decision))
 	}
 }
 

@@ -37,7 +37,7 @@ func Slice[T Element](a *Args, i int) []T {
 	return cast[T](a.base[b.Arena][b.Offset+a.lo*row*b.DType.Size():], (a.hi-a.lo)*row)
 }
 
-// Workspace is the launch's shared memory, or what a strip of the first phase has of it.
+// Workspace is the launch's shared memory, in the first phase a strip's part.
 func Workspace[T Element](a *Args) []T {
 	if a.strip == nil || a.strip.Phase > 0 {
 		return cast[T](a.workspace, -1)

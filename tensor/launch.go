@@ -47,6 +47,14 @@ func InOut(b *Buffer) Argument { return Argument{Buffer: b, Access: ReadWrite} }
 // Int is a 32-bit integer.
 func Int(v int) Argument { return Argument{Kind: Int32Kind, Bits: uint64(uint32(int32(v)))} }
 
+// Flag is 1 or 0, as Int.
+func Flag(on bool) Argument {
+	if on {
+		return Int(1)
+	}
+	return Int(0)
+}
+
 // Uint is a 32-bit unsigned integer.
 func Uint(v uint32) Argument { return Argument{Kind: Uint32Kind, Bits: uint64(v)} }
 

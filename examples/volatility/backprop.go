@@ -7,6 +7,7 @@ import (
 	"github.com/pollen-ml/pollen/distributions"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -49,7 +50,7 @@ func bayesByBackprop(returns []float64, f fit) (r result, err error) {
 	first, means := b.Parameter("first", startAround(level, 0), 1), b.Parameter("means", startAround(0, spread), n)
 	noise := b.Apply(op.Noise{Stream: b.Stream(), As: op.ViewAs(f.replicas, n)}, b.Header())
 	steps := b.Apply(op.Add{}, means, b.Apply(op.Multiply{}, deviation, noise))
-	walk := b.Apply(op.Add{}, first, b.Apply(op.CumulativeSum{Axis: 1}, steps))
+	walk := b.Apply(op.Add{}, first, b.Apply(array.CumulativeSum{Axis: 1}, steps))
 	entropy := b.Apply(op.Scale{Factor: float64(n)}, b.Apply(op.Sum{}, b.Apply(op.Log{}, deviation)))
 	perWalk := share(b, distributions.Total(b, likelihood(b, returns, freedom, walk), priors(b, deviation, freedom)), f.replicas)
 	loss := b.Apply(op.Negate{}, b.Apply(op.Add{}, perWalk, entropy))

@@ -6,6 +6,7 @@ import (
 	"github.com/pollen-ml/pollen/distributions"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/metropolis"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/random"
@@ -36,7 +37,7 @@ func joint(b *graph.Builder, returns []float64, logDeviation, logFreedom, walk *
 	}
 	first[0], later[0] = 1.0/firstDeviation, 0
 	perDeviation := b.Apply(op.Add{}, b.Table("first", first), b.Apply(op.Divide{}, b.Table("later", later), deviation))
-	steps := b.Apply(op.Multiply{}, b.Apply(op.Difference{Axis: len(graph.ShapeOf(walk)) - 1}, walk), perDeviation)
+	steps := b.Apply(op.Multiply{}, b.Apply(array.Difference{Axis: len(graph.ShapeOf(walk)) - 1}, walk), perDeviation)
 	walkDensity := b.Apply(op.Scale{Factor: -0.5}, b.Apply(op.Sum{}, b.Apply(op.Squared{}, steps)))
 	return distributions.Total(b, likelihood(b, returns, freedom, walk),
 		walkDensity, b.Apply(op.Scale{Factor: -float64(len(returns) - 1)}, logDeviation),
@@ -87,7 +88,7 @@ func target(b *graph.Builder, returns []float64) metropolis.Target {
 	}
 	before[0] = 1 / math.Sqrt(1-memory*memory)
 	// x_i = a^i (sum over j <= i of a^-j innovation_j)
-	sums := b.Apply(op.CumulativeSum{}, b.Apply(op.Multiply{}, b.Table("before", before), innovations))
+	sums := b.Apply(array.CumulativeSum{}, b.Apply(op.Multiply{}, b.Table("before", before), innovations))
 	x := b.Apply(op.Multiply{}, b.Table("after", after), sums)
 	deviation := b.Apply(op.Exp{}, logDeviation)
 	middle := b.Apply(op.Add{}, b.Table("center", center), b.Apply(op.Multiply{}, b.Table("turn", turn), logDeviation))

@@ -101,7 +101,7 @@ func (g Augment) Lower(l *graph.Lowering) {
 	run := graph.Pick(l, augment[float32](g, l.Shape), augment[float64](g, l.Shape))
 	grid := tensor.Shares{Items: images, Most: mostAugmented, Threads: min(height*width, 256)}
 	l.Emit("augment_fwd", grid, tensor.Rows(images, channels*height*width, run), l.Out(), l.In(0), l.In(1),
-		tensor.Int(images), tensor.Int(channels), tensor.Int(height), tensor.Int(width), flag(g.Flip), tensor.Int(g.Shift),
+		tensor.Int(images), tensor.Int(channels), tensor.Int(height), tensor.Int(width), tensor.Flag(g.Flip), tensor.Int(g.Shift),
 		tensor.Real(l.DType, g.quarter()), tensor.Int(g.side(height, width)), tensor.Uint(uint32(g.Stream)))
 }
 

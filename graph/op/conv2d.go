@@ -91,7 +91,7 @@ func (c Conv2D) Lower(l *graph.Lowering) {
 		Images: true, Forward: true, ReLU: c.relu, Height: k.P(), Width: k.Q(),
 	}
 	l.EmitCalls(stem, []tensor.Call{l.Call("conv2d_fwd", product, arguments...)},
-		heavy(l, plan, err, at), append(arguments, flag(c.relu))...)
+		heavy(l, plan, err, at), append(arguments, tensor.Flag(c.relu))...)
 }
 
 func convSizes(k kernel.Conv2D) []tensor.Argument {
@@ -103,13 +103,6 @@ func convSizes(k kernel.Conv2D) []tensor.Argument {
 		sizes = append(sizes, tensor.Int(n))
 	}
 	return sizes
-}
-
-func flag(on bool) tensor.Argument {
-	if on {
-		return tensor.Int(1)
-	}
-	return tensor.Int(0)
 }
 
 // Gradients implements graph.Differentiable.

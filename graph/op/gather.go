@@ -23,7 +23,7 @@ func (s Batch) order() tensor.Argument {
 	if s.Symmetric {
 		return tensor.Int(2)
 	}
-	return flag(s.Shuffled)
+	return tensor.Flag(s.Shuffled)
 }
 
 func (s Batch) check(examples int) error {

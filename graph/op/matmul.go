@@ -95,9 +95,9 @@ func (m MatMul) Lower(l *graph.Lowering) {
 		mask := graph.Pick(l, maskProduct[float32], maskProduct[float64])
 		host.Phases = append(host.Phases, tensor.Strips(g.M*g.N, 1, 1, mask).Phases...)
 	}
-	arguments = append(arguments, tensor.Int(g.M), tensor.Int(g.N), tensor.Int(g.K), flag(m.TransposeA), flag(m.TransposeB))
+	arguments = append(arguments, tensor.Int(g.M), tensor.Int(g.N), tensor.Int(g.K), tensor.Flag(m.TransposeA), tensor.Flag(m.TransposeB))
 	product := tensor.Product{Rows: g.M, Columns: g.N, Depth: g.K, Forward: true, ReLU: m.relu, Mask: m.mask}
-	l.EmitCalls(stem, []tensor.Call{l.Call("matmul", product, arguments...)}, host, append(arguments, flag(m.relu))...)
+	l.EmitCalls(stem, []tensor.Call{l.Call("matmul", product, arguments...)}, host, append(arguments, tensor.Flag(m.relu))...)
 }
 
 // maskProduct is a ReLU's gradient of a product that is there.

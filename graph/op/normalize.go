@@ -139,7 +139,7 @@ func (m members) grid() tensor.Grid {
 
 func (n normal) arguments(l *graph.Lowering, m members, x tensor.Shape) []tensor.Argument {
 	return []tensor.Argument{
-		tensor.Int(m.rows), tensor.Int(m.channels), tensor.Int(m.width), tensor.Int(x[1]), flag(n.center), tensor.Real(l.DType, n.epsilon),
+		tensor.Int(m.rows), tensor.Int(m.channels), tensor.Int(m.width), tensor.Int(x[1]), tensor.Flag(n.center), tensor.Real(l.DType, n.epsilon),
 	}
 }
 

@@ -3,6 +3,7 @@ package optest
 import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -11,7 +12,7 @@ import (
 func builtinCases() []Case {
 	m := matrix{33, 33, 33, op.MatMul{}}
 	return []Case{{
-		Name: "element 32 of [3 31]", Op: op.Element{Index: 32}, Inputs: []Input{Float(Normal, 3, 31)}, Terms: 1, NoGradient: true,
+		Name: "element 32 of [3 31]", Op: array.Element{Index: 32}, Inputs: []Input{Float(Normal, 3, 31)}, Terms: 1, NoGradient: true,
 		Naive: func(in [][]float64) []float64 { return in[0][32:33] },
 	}, {
 		Name: "the other float in between", Terms: 1, Inputs: []Input{Float(Normal, 7, 151)},

@@ -8,6 +8,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/random"
 )
@@ -33,7 +34,7 @@ func naiveLogProbability(classes int) func(in [][]float64) []float64 {
 }
 
 // naiveDifference moves each element onto its neighbour.
-func naiveDifference(d op.Difference, shape tensor.Shape) func(in [][]float64) []float64 {
+func naiveDifference(d array.Difference, shape tensor.Shape) func(in [][]float64) []float64 {
 	stride := shape[d.Axis+1:].Elements()
 	return func(in [][]float64) []float64 {
 		y := append([]float64(nil), in[0]...)
@@ -123,7 +124,7 @@ func densityCases() []Case {
 	for _, reverse := range []bool{false, true} {
 		for _, shape := range []tensor.Shape{{1}, {257}, {31, 1, 7}, {3, 5, 7, 11}, {9001}} {
 			for axis := range shape {
-				d := op.Difference{Axis: axis, Reverse: reverse}
+				d := array.Difference{Axis: axis, Reverse: reverse}
 				cases = append(cases, Case{
 					Name: fmt.Sprintf("%T %+v %v", d, d, shape), Op: d, Inputs: []Input{Float(Normal, shape...)}, Terms: 2,
 					Naive: naiveDifference(d, shape),

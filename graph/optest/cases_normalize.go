@@ -6,6 +6,7 @@ import (
 
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/op/array"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/random"
 )
@@ -148,7 +149,7 @@ func cumulativeCases() []Case {
 			for _, reverse := range []bool{false, true} {
 				cases = append(cases, Case{
 					Name: fmt.Sprint("cumulative sum ", shape, " axis ", axis, " reverse ", reverse), Terms: shape[axis],
-					Op: op.CumulativeSum{Axis: axis, Reverse: reverse}, Inputs: []Input{Float(Normal, shape...)},
+					Op: array.CumulativeSum{Axis: axis, Reverse: reverse}, Inputs: []Input{Float(Normal, shape...)},
 					Naive: func(in [][]float64) []float64 { return naiveCumulative(in[0], shape, axis, reverse) },
 				})
 			}

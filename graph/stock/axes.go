@@ -197,5 +197,5 @@ func (t *translator) at(m *member) *graph.Node {
 	if t.spreads(m.inputs[0]) && t.mixes(m, "it takes an element of one example") {
 		return nil
 	}
-	return t.apply(op.Element{Index: index}, t.visit(m.inputs[0]))
+	return t.apply(array.Element{Index: index}, t.visit(m.inputs[0]))
 }

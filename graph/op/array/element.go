@@ -1,4 +1,4 @@
-package op
+package array
 
 import (
 	"github.com/pkg/errors"
@@ -18,7 +18,7 @@ func (Element) Name() string { return "element" }
 
 // Shape implements graph.Op.
 func (e Element) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, -1); err != nil {
+	if err := wantInputs(in, 1); err != nil {
 		return nil, err
 	}
 	if e.Index < 0 || e.Index >= in[0].Elements() {

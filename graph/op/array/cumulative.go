@@ -1,4 +1,4 @@
-package op
+package array
 
 import (
 	"github.com/pkg/errors"
@@ -19,7 +19,7 @@ func (CumulativeSum) Name() string { return "cumulative sum" }
 
 // Shape implements graph.Op.
 func (c CumulativeSum) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, -1); err != nil {
+	if err := wantInputs(in, 1); err != nil {
 		return nil, err
 	}
 	if c.Axis < 0 || c.Axis >= len(in[0]) {
@@ -34,7 +34,7 @@ func (c CumulativeSum) Lower(l *graph.Lowering) {
 	lines := l.Shape.Elements() / length
 	run := graph.Pick(l, cumulativeSum[float32], cumulativeSum[float64])(length, inner, c.Reverse)
 	l.Emit("cumulative_sum_fwd", tensor.Threads(lines), tensor.Rows(lines, length, run),
-		l.Out(), l.In(0), tensor.Int(lines), tensor.Int(length), tensor.Int(inner), flag(c.Reverse))
+		l.Out(), l.In(0), tensor.Int(lines), tensor.Int(length), tensor.Int(inner), tensor.Flag(c.Reverse))
 }
 
 func cumulativeSum[T float32 | float64](length, inner int, reverse bool) func(a *tensor.Args, lo, hi int) {

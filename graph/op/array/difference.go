@@ -1,4 +1,4 @@
-package op
+package array
 
 import (
 	"github.com/pkg/errors"
@@ -21,7 +21,7 @@ func (Difference) Name() string { return "difference" }
 
 // Shape implements graph.Op.
 func (d Difference) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantRanks(in, -1); err != nil {
+	if err := wantInputs(in, 1); err != nil {
 		return nil, err
 	}
 	if d.Axis < 0 || d.Axis >= len(in[0]) {
@@ -35,7 +35,7 @@ func (d Difference) Lower(l *graph.Lowering) {
 	n, length, inner := l.Shape.Elements(), l.Shape[d.Axis], tensor.Shape(l.Shape[d.Axis+1:]).Elements()
 	run := graph.Pick(l, difference[float32], difference[float64])(length, inner, d.Reverse)
 	l.Emit("difference_fwd", tensor.Threads(n), tensor.Rows(n, 1, run),
-		l.Out(), l.In(0), tensor.Int(n), tensor.Int(length), tensor.Int(inner), flag(d.Reverse))
+		l.Out(), l.In(0), tensor.Int(n), tensor.Int(length), tensor.Int(inner), tensor.Flag(d.Reverse))
 }
 
 func difference[T float32 | float64](length, inner int, reverse bool) func(a *tensor.Args, lo, hi int) {
