@@ -33,6 +33,17 @@ func softmaxRegression(t *testing.T, method string, temperature float64) Spec {
 	}
 }
 
+func fieldOf(t *testing.T, spec Spec, data *datasets.Dataset) *field {
+	tr, err := newTraining(spec, data, "", environmentOf(nil))
+	must(t, err)
+	device := tensor.NewHost(1)
+	t.Cleanup(func() { device.Close() })
+	f, err := tr.newField(device)
+	must(t, err)
+	t.Cleanup(f.close)
+	return f
+}
+
 // TestField compares gL.gU and the divergence of gL with those of softmax regression, in closed
 // form, in which the prior and the labels' distribution must matter.
 func TestField(t *testing.T) {
@@ -91,13 +102,7 @@ func TestField(t *testing.T) {
 		}
 	}
 
-	tr, err := newTraining(spec, data, "", environmentOf(nil))
-	must(t, err)
-	device := tensor.NewHost(1)
-	defer device.Close()
-	f, err := tr.newField(device)
-	must(t, err)
-	defer f.close()
+	f := fieldOf(t, spec, data)
 	gotProduct, sum := 0.0, 0.0
 	const repetitions = 20 // of the labels that are drawn
 	for range repetitions {
@@ -239,13 +244,7 @@ func TestCurvedLogits(t *testing.T) {
 	}
 	files, err := fit(t, spec, trainOn(data)).Samples()
 	must(t, err)
-	tr, err := newTraining(spec, data, "", environmentOf(nil))
-	must(t, err)
-	device := tensor.NewHost(1)
-	defer device.Close()
-	f, err := tr.newField(device)
-	must(t, err)
-	defer f.close()
+	f := fieldOf(t, spec, data)
 	exact, estimated, fisher := 0.0, 0.0, 0.0
 	for _, file := range files {
 		sample, err := samples.ReadSample(file)

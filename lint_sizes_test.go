@@ -21,7 +21,7 @@ var longPages = map[string]struct {
 	reason     string
 }{
 	"graph/op": {0, 21, "a page for each op"},
-	"langevin": {0, 32, "formula, source and bias of each sampler, with posterior and plan; a package for priors would cost names at each use"},
+	"langevin": {9, 31, "formula, source and bias of each sampler, with posterior and plan; a package for priors would cost names at each use"},
 	".":        {825, 0, "the library's whole surface: specification, run, manifest, integrity, progress, answers, devices"},
 }
 

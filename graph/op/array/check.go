@@ -20,3 +20,14 @@ func wantInputs(in []tensor.Shape, n int) error {
 	}
 	return nil
 }
+
+// wantAxis is wantInputs of one input, which has the axis.
+func wantAxis(in []tensor.Shape, axis int) error {
+	if err := wantInputs(in, 1); err != nil {
+		return err
+	}
+	if axis < 0 || axis >= len(in[0]) {
+		return errors.Errorf("axis is %d, the input has shape %v: wants one of its axes", axis, in[0])
+	}
+	return nil
+}

@@ -1,8 +1,6 @@
 package array
 
 import (
-	"github.com/pkg/errors"
-
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -19,11 +17,8 @@ func (CumulativeSum) Name() string { return "cumulative sum" }
 
 // Shape implements graph.Op.
 func (c CumulativeSum) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantInputs(in, 1); err != nil {
+	if err := wantAxis(in, c.Axis); err != nil {
 		return nil, err
-	}
-	if c.Axis < 0 || c.Axis >= len(in[0]) {
-		return nil, errors.Errorf("axis is %d, the input has shape %v", c.Axis, in[0])
 	}
 	return in[0], nil
 }

@@ -1,8 +1,6 @@
 package array
 
 import (
-	"github.com/pkg/errors"
-
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -21,11 +19,8 @@ func (Difference) Name() string { return "difference" }
 
 // Shape implements graph.Op.
 func (d Difference) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantInputs(in, 1); err != nil {
+	if err := wantAxis(in, d.Axis); err != nil {
 		return nil, err
-	}
-	if d.Axis < 0 || d.Axis >= len(in[0]) {
-		return nil, errors.Errorf("axis is %d, the input has shape %v", d.Axis, in[0])
 	}
 	return in[0], nil
 }

@@ -19,11 +19,8 @@ func (Slice) Name() string { return "slice" }
 
 // Shape implements graph.Op.
 func (s Slice) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantInputs(in, 1); err != nil {
+	if err := wantAxis(in, s.Axis); err != nil {
 		return nil, err
-	}
-	if s.Axis < 0 || s.Axis >= len(in[0]) {
-		return nil, errors.Errorf("axis is %d, the input has shape %v: wants one of its axes", s.Axis, in[0])
 	}
 	// Divided, not multiplied: attributes may be as large as an int.
 	last := in[0][s.Axis] - 1
@@ -65,11 +62,8 @@ func (Unslice) Name() string { return "unslice" }
 
 // Shape implements graph.Op.
 func (u Unslice) Shape(in []tensor.Shape) (tensor.Shape, error) {
-	if err := wantInputs(in, 1); err != nil {
+	if err := wantAxis(in, u.Axis); err != nil {
 		return nil, err
-	}
-	if u.Axis < 0 || u.Axis >= len(in[0]) {
-		return nil, errors.Errorf("axis is %d, the input has shape %v: wants one of its axes", u.Axis, in[0])
 	}
 	y := append(tensor.Shape{}, in[0]...)
 	y[u.Axis] = u.Extent
