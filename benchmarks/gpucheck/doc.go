@@ -1,25 +1,25 @@
-// Command gpucheck packs a check of Pollen for a machine with a GPU, which needs neither Go nor a
-// network: x86-64 Linux with bash and coreutils; Python with PyTorch and JAX for the other sides,
-// compute-sanitizer if it is installed.
+// Command gpucheck checks Pollen on a machine with an NVIDIA GPU that has neither Go nor a network.
 //
-//	go run ./benchmarks/gpucheck gpu.tar.gz             here: programs, data, gpu-check.sh, ~50 MB
-//	tar xzf gpu.tar.gz && gpu/gpu-check.sh OUT          there: everything, within ten minutes
+//	go run ./benchmarks/gpucheck pack gpu.tar.xz      here: builds everything into one archive
+//	tar xJf gpu.tar.xz && gpu/gpucheck first OUT      there: is it right, and how fast is each call?
+//	gpu/gpucheck speed OUT                            there: the same work in PyTorch and JAX, and scaling
 //
-// OUT gets record.json, with the verdict and the time of each check, the tiles' calibration, the
-// times of steps as CUDA graphs and the benchmarks' figures, and log.txt. The checks are: the
-// devices are listed; the driver compiles all kernels (each file's time is logged); a short
-// training; the conformance suite of the ops; the samplers' tests, distributions included; a
-// training under compute-sanitizer; the speed of each tile of the product kernels, of which
-// cuda/geometry_tile.go has estimates; steps whose calls wait only for what they need, beside steps
-// whose calls wait for each other; and the benchmarks beside PyTorch and JAX; with a large
-// GPU_CHECK_SECONDS, batches of 1024 and eight chains, too. The script goes on after a failure.
-// Each check has a time limit; what is cut short or finds no time left is reported and counts
-// as a failure. The exit status is 1 if anything failed.
+// Call first takes at most 200 seconds, speed at most 480 (--seconds). Each writes to the directory
+// OUT as it goes, the most valuable results first, so that a call that is cut off keeps everything
+// it already knew:
 //
-//	go run ./benchmarks/gpucheck --emulated gpu.tar.gz  with the emulated GPU's library
-//	gpu/gpu-check.sh --emulated OUT                     all of it at small sizes, on the emulated
-//	                                                    GPU; the peers compute on the CPU
+//	record.json     every check with its verdict, and which features of the device are right
+//	log.txt         the checks' output, each line with the name of its check
+//	compile.txt     every kernel as the driver compiled it: milliseconds, registers, local memory
+//	steps.json      training steps, with the features of the device on and off
+//	calls.json      every call of a step: measured and predicted time
+//	dumps.tar.gz    what failing tests computed and what they wanted
 //
-// GPU_CHECK_ONLY="devices benchmarks" runs only these checks; more variables are at the head of the
-// script.
+// The first checks of call first form a ladder: each is a process of its own with a time limit,
+// and needs one feature more than the one before. A feature whose rung fails is switched off, by
+// the variables that docs/cuda.md lists, for everything that follows.
+//
+// The exit status is 0 if all checks passed, 1 if any failed or was cut, and 2 for a wrong command
+// line. With --emulated, given to pack and to the calls, everything runs at small sizes on the
+// emulated GPU.
 package main

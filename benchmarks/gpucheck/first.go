@@ -1,0 +1,238 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The variables that switch features off; docs/cuda.md lists them.
+const (
+	capability70 = "POLLEN_CUDA_CAPABILITY=70"
+	capability80 = "POLLEN_CUDA_CAPABILITY=80"
+	noGraphs     = "POLLEN_CUDA_GRAPHS=off"
+	slowly       = "POLLEN_CUDA_GRAPHS=slow"
+	noEarly      = "POLLEN_CUDA_DEPENDENT=off"
+	noWgmma      = "POLLEN_CUDA_WGMMA=off"
+	noPacked     = "POLLEN_CUDA_PACKED=off"
+	noWindows    = "POLLEN_CUDA_WINDOWS=off"
+)
+
+// ladder are the rungs: each needs one feature more than those before.
+var ladder = []struct {
+	name, feature, tests string
+	env, off             []string
+}{
+	{"rung-open", "opening, memory and copies", "^TestManyMetrics$", []string{capability70, slowly}, nil},
+	{"rung-plain", "plain kernels", "^TestConformance$/^(relu|matmul|conv2d|softmax|sum)", []string{capability70, noGraphs}, nil},
+	{"rung-async", "float32 products with asynchronous copies", "^TestProductTiles$/^fp32$", []string{capability80, noGraphs}, []string{capability70}},
+	{"rung-mma", "tf32 and bf16 products (mma.sync)", "^(TestProductTiles|TestSlicesSideBySide)$/^(tf32|bf16)", []string{capability80, noGraphs}, nil},
+	{"rung-windows", "sums over pooling windows", "^(TestWindows|TestPoolingInTheEpilogue|TestCopiesOfMaxima)$", []string{capability80, noGraphs}, []string{noWindows}},
+	{"rung-packed", "packed convolutions (ldmatrix)", "^TestPackedConvolutions$", []string{capability80, noGraphs}, []string{noPacked}},
+	{"rung-operands", "the operands of wgmma", "^TestProbeGroupOperands$", []string{noGraphs}, []string{noWgmma}},
+	{"rung-wgmma", "wgmma, forward and by the image", "^TestGroupedConvolutions$", []string{noGraphs}, []string{noWgmma}},
+	{"rung-filter", "wgmma, by the filter", "^TestGroupedFilters$", []string{noGraphs}, []string{noWgmma}},
+	{"rung-graphs", "CUDA graphs", "^(TestTrainingIsTheHosts|TestNetworksPool)$", []string{noEarly}, []string{noGraphs}},
+	{"rung-early", "early launches", "^(TestTrainingIsTheHosts|TestNetworksPool)$", nil, []string{noEarly}},
+	{"rung-training", "training in bf16", "^TestPrecisions$", nil, nil},
+}
+
+// rungSeconds is a rung's time limit.
+const rungSeconds = 20
+
+// compileShards is how many processes compile the kernels.
+const compileShards = 16
+
+// firstLight is the first call: what is right, and what everything takes.
+func firstLight(r *runner) {
+	if !r.machine() {
+		return
+	}
+	r.compile()
+	for _, rung := range ladder {
+		v := r.check(r.test("cuda", rung.name, rung.tests, rungSeconds, func(c *check) {
+			c.feature, c.env, c.off = rung.feature, rung.env, rung.off
+		}))
+		if rung.name == "rung-open" && v.failed() {
+			return // nothing else can run
+		}
+	}
+	steps := []string{"--steps", "mnist-64-64-256:100,mlp-100:500", "--precisions", "bf16,tf32,fp32", "--chains", "1,64"}
+	calls := []string{"--steps", "mnist-64-64-256:100,mlp-100:500", "--precisions", "bf16", "--chains", "1,64"}
+	if r.emulated {
+		steps = []string{"--steps", "mlp-10:4", "--precisions", "bf16", "--chains", "1,2"}
+		calls = steps
+	}
+	r.benchmark("steps", 70, "steps.json", append(steps, "--work", "steps", "--peers", "", "--variants", "default,late,line,nowgmma")...)
+	r.benchmark("calls", 40, "calls.json", append(calls, "--work", "calls", "--peers", "")...)
+	r.conformance()
+}
+
+// machine records what the machine is, and reports whether it has a GPU.
+func (r *runner) machine() bool {
+	for name, command := range map[string][]string{
+		"gpu":       {"nvidia-smi", "--query-gpu=name,driver_version,memory.total,clocks.max.sm,clocks.max.mem,clocks.sm,power.limit,ecc.mode.current,mig.mode.current", "--format=csv,noheader"},
+		"kernel":    {"uname", "-srm"},
+		"processor": {"sh", "-c", "grep -m1 'model name' /proc/cpuinfo | cut -d: -f2; nproc"},
+		"driver":    {"sh", "-c", "ls /usr/local/nvidia/lib64 2>/dev/null | head -60"},
+		"python":    {r.python, "-c", "import torch, jax, triton; print('PyTorch', torch.__version__, 'JAX', jax.__version__, 'Triton', triton.__version__)"},
+	} {
+		ctx, cancel := context.WithTimeout(r.ctx, 30*time.Second)
+		out, err := exec.CommandContext(ctx, command[0], command[1:]...).CombinedOutput()
+		cancel()
+		text := strings.TrimSpace(string(out))
+		if err != nil {
+			text = strings.TrimSpace(text + " (" + err.Error() + ")")
+		}
+		r.record.Machine[name] = text[:min(len(text), 2000)]
+	}
+	r.say("machine: %v; %v", r.record.Machine["gpu"], r.record.Machine["python"])
+	r.check(check{name: "nvidia-smi", limit: 10 * time.Second, command: []string{"nvidia-smi", "-q"}, excuse: "executable file not found"})
+	v := r.check(check{name: "devices", limit: 20 * time.Second, command: []string{"train", "devices"}})
+	devices := strings.Join(strings.Fields(v.outputTail), " ")
+	r.record.Machine["devices"] = devices
+	if !v.failed() && !strings.HasPrefix(v.Status, "left out") && !strings.Contains(devices, "cuda:") {
+		v.Check, v.Status = "a GPU", "failed: there is none"
+		r.enter(check{name: "a GPU"}, v)
+	}
+	return !v.failed()
+}
+
+// compile has the driver compile all kernels, in many processes, so that it costs the checks after
+// it nothing.
+func (r *runner) compile() {
+	var shards []check
+	n := compileShards
+	if r.emulated {
+		n = 2
+	}
+	for i := range n {
+		shards = append(shards, r.test("cuda", fmt.Sprintf("compile-%d", i), "^TestCompile$", 60, func(c *check) {
+			c.env, c.output = []string{fmt.Sprintf("POLLEN_TEST_SHARD=%d/%d", i, n)}, "compile.txt"
+		}))
+	}
+	r.parallel(n, shards)
+}
+
+// leftOut are tests of what only the host promises, of the sources, or of the emulated driver; and
+// those that are checks of their own.
+const leftOut = "Allocate|TestFailuresBelow|TestMemoryComesBack|TestLinkedDriver|TestSanitizers|TestKernelsAndLaunches|TestMatches|TestCompile$|TestCalibrate|TestMeasureGraphs"
+
+// test is a check that runs tests of a package.
+func (r *runner) test(pkg, name, tests string, seconds int, more ...func(*check)) check {
+	c := check{
+		name: name, limit: time.Duration(seconds) * time.Second, dir: pkg,
+		command: []string{pkg + ".test", "-test.run", tests, "-test.skip", strings.ReplaceAll(leftOut, "TestCompile$|", ""), "-test.v", "-test.timeout", fmt.Sprintf("%ds", seconds)},
+	}
+	if r.emulated {
+		c.limit *= emulatedPatience
+		c.command[len(c.command)-1] = fmt.Sprintf("%ds", seconds*emulatedPatience)
+	}
+	for _, m := range more {
+		m(&c)
+	}
+	return c
+}
+
+// emulatedPatience is what time limits are multiplied by on the emulated GPU.
+const emulatedPatience = 6
+
+// benchmark runs command benchmarks until it has no more to do: after an error that loses the GPU
+// it is started again, behind the comparison that failed.
+func (r *runner) benchmark(name string, seconds int, file string, arguments ...string) {
+	const attempts = 6
+	end := time.Now().Add(time.Duration(seconds) * time.Second)
+	for attempt := range attempts {
+		limit := time.Until(end)
+		if r.emulated {
+			limit = time.Minute
+		}
+		if attempt > 0 && limit < 2*time.Second {
+			return
+		}
+		command := []string{"benchmarks", "gpu", "--python", r.python, "--budget", limit.Round(time.Second).String(), "--json", filepath.Join(r.out, file)}
+		if r.emulated {
+			command = append(command, "--peer-device", "cpu", "--rounds", "1")
+		}
+		own := name
+		if attempt > 0 {
+			own, command = fmt.Sprintf("%s-%d", name, attempt), append(command, "--resume")
+		}
+		// The command ends by itself at its budget; the limit is for one that hangs.
+		v := r.check(check{name: own, limit: limit + 15*time.Second, command: append(command, arguments...)})
+		if !strings.Contains(v.Status, fmt.Sprintf("exit status %d", lostStatus)) {
+			return
+		}
+	}
+}
+
+// lostStatus is the exit status of command benchmarks that lost its GPU.
+const lostStatus = 3
+
+// conformance runs the tests of package cuda, a process each, beside those of the samplers.
+func (r *runner) conformance() {
+	list := exec.CommandContext(r.ctx, filepath.Join(r.packed, "cuda.test"), "-test.list", ".")
+	list.Dir = filepath.Join(r.packed, "cuda")
+	out, err := list.Output()
+	if err != nil {
+		r.enter(check{}, verdict{Check: "conformance", Status: "failed: " + err.Error()})
+		return
+	}
+	var checks []check
+	const shards = 12
+	for i := range shards {
+		checks = append(checks, r.test("cuda", fmt.Sprintf("conformance-%d", i), "^TestConformance$", 60, func(c *check) {
+			c.env = []string{fmt.Sprintf("POLLEN_TEST_SHARD=%d/%d", i, shards)}
+		}))
+	}
+	samplers := "."
+	if r.emulated {
+		samplers = samplerTests()
+		checks = checks[:1]
+	}
+	for _, pkg := range samplerPackages {
+		checks = append(checks, r.test(pkg, pkg, samplers, 100))
+	}
+	for _, name := range strings.Fields(string(out)) {
+		if strings.HasPrefix(name, "Test") && name != "TestConformance" && !isLeftOut(name) && !r.emulated {
+			checks = append(checks, r.test("cuda", name, "^"+name+"$", 60))
+		}
+	}
+	r.parallel(8, checks)
+	r.again(checks)
+}
+
+// again runs each test once more, in a process of its own, that failed only because an earlier one
+// had lost the GPU.
+func (r *runner) again(checks []check) {
+	r.mu.Lock()
+	verdicts := slices.Clone(r.record.Checks)
+	r.mu.Unlock()
+	var single []check
+	for _, v := range verdicts {
+		if !v.lost {
+			continue
+		}
+		for _, c := range checks {
+			if c.name != v.Check {
+				continue
+			}
+			for _, failure := range v.Failures {
+				test, _, _ := strings.Cut(failure, ": ")
+				c.name, c.command = c.name+" "+test, slices.Clone(c.command)
+				c.command[2] = "^" + strings.ReplaceAll(test, "/", "$/^") + "$"
+				single = append(single, c)
+			}
+		}
+	}
+	r.parallel(8, single)
+}
+
+func isLeftOut(test string) bool { return regexp.MustCompile(leftOut).MatchString(test) }
+
+func join(names []string) string { return strings.Join(names, ",") }

@@ -1,0 +1,456 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/pkg/errors"
+)
+
+// check is a process with a time limit.
+type check struct {
+	name    string
+	limit   time.Duration
+	dir     string   // where it runs, below the packed directory
+	command []string // the program is looked for in the packed directory first
+	env     []string
+	// feature is what a rung of the ladder establishes, and off switches it off for later checks.
+	feature string
+	off     []string
+	output  string // a file in OUT that also gets the check's output
+	// excuse, in the output of a check that failed, says that this machine cannot run it.
+	excuse string
+}
+
+// verdict is a check's entry in the record.
+type verdict struct {
+	Check   string  `json:"check"`
+	Status  string  `json:"status"` // "passed", "failed: ...", "cut: ..." or "left out: ..."
+	Seconds float64 `json:"seconds"`
+	Passed  int     `json:"passed,omitempty"` // tests
+	Skipped int     `json:"skipped,omitempty"`
+	// Failures are the failed tests, each with the first line of its message.
+	Failures []string `json:"failures,omitempty"`
+	Last     string   `json:"last,omitempty"` // the last lines of the output of a check that failed
+	lost     bool     // the GPU was lost to an error on the way
+
+	outputTail string // the last lines of its output
+}
+
+func (v verdict) failed() bool {
+	return strings.HasPrefix(v.Status, "failed") || strings.HasPrefix(v.Status, "cut")
+}
+
+// feature says whether a feature of the device is right.
+type feature struct {
+	Feature string   `json:"feature"`
+	Right   bool     `json:"right"`
+	Rung    string   `json:"rung"`
+	Off     []string `json:"switched off by,omitempty"`
+}
+
+// record is what a call learned.
+type record struct {
+	Call     string         `json:"call"`
+	Date     string         `json:"date"`
+	Revision string         `json:"revision"`
+	Emulated bool           `json:"emulated"`
+	Complete bool           `json:"complete"` // the call was not cut off
+	Failed   bool           `json:"failed"`
+	Machine  map[string]any `json:"machine"`
+	Features []feature      `json:"features,omitempty"`
+	Off      []string       `json:"switched off,omitempty"`
+	Checks   []verdict      `json:"checks"`
+	Seconds  float64        `json:"seconds"`
+}
+
+// runner runs the checks of a call.
+type runner struct {
+	options
+	packed, out, work string // directories
+	ctx               context.Context
+	begin, end        time.Time
+	log               *cappedFile
+
+	mu     sync.Mutex
+	record record
+	dumped time.Time // of the newest dump that was saved
+}
+
+// Limits of what a call writes.
+const (
+	mostOfCheck = 1 << 20 // bytes of a check's output in the log
+	mostOfFile  = 15 << 20
+)
+
+func newRunner(o options, out string) (*runner, error) {
+	program, err := os.Executable()
+	if err != nil {
+		return nil, errors.Wrap(err, "gpucheck")
+	}
+	r := &runner{options: o, packed: filepath.Dir(program), begin: time.Now()}
+	if r.out, err = filepath.Abs(out); err != nil {
+		return nil, errors.Wrap(err, "gpucheck")
+	}
+	if err := os.MkdirAll(r.out, 0o755); err != nil {
+		return nil, errors.Wrap(err, "gpucheck")
+	}
+	if r.work, err = os.MkdirTemp("", "gpucheck"); err != nil {
+		// A container may have no directory for temporary files.
+		if r.work, err = os.MkdirTemp(r.packed, "work"); err != nil {
+			return nil, errors.Wrap(err, "gpucheck")
+		}
+	}
+	log, err := os.Create(filepath.Join(r.out, "log.txt"))
+	if err != nil {
+		return nil, errors.Wrap(err, "gpucheck")
+	}
+	r.log = &cappedFile{file: log, left: mostOfFile}
+	r.end = r.begin.Add(o.limit())
+	revision, err := os.ReadFile(filepath.Join(r.packed, "revision"))
+	if err != nil {
+		return nil, errors.Wrap(err, "gpucheck: the packed directory is incomplete")
+	}
+	r.record = record{
+		Call: o.call, Date: r.begin.UTC().Format(time.RFC3339), Revision: strings.TrimSpace(string(revision)), Emulated: o.emulated, Machine: map[string]any{},
+	}
+	return r, nil
+}
+
+// run makes a call, and returns the exit status.
+func (r *runner) run(plan func(*runner)) int {
+	ctx, release := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
+	defer release()
+	r.ctx = ctx
+	defer os.RemoveAll(r.work)
+	plan(r)
+	r.mu.Lock()
+	r.record.Complete = ctx.Err() == nil
+	r.record.Failed = r.record.Failed || !r.record.Complete
+	r.mu.Unlock()
+	r.save()
+	r.summarize()
+	if r.record.Failed {
+		return 1
+	}
+	return 0
+}
+
+// say prints a line, here and in the log.
+func (r *runner) say(format string, values ...any) {
+	line := fmt.Sprintf("%6.1f s  %s\n", time.Since(r.begin).Seconds(), fmt.Sprintf(format, values...))
+	fmt.Print(line)
+	io.WriteString(r.log, line)
+}
+
+// save writes the record, whole.
+func (r *runner) save() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.record.Seconds = time.Since(r.begin).Seconds()
+	text, err := json.MarshalIndent(r.record, "", " ")
+	if err == nil {
+		path := filepath.Join(r.out, "record.json")
+		if err = os.WriteFile(path+".new", append(text, '\n'), 0o644); err == nil {
+			err = os.Rename(path+".new", path)
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "gpucheck: the record is not saved:", err)
+	}
+	r.saveDumps()
+}
+
+// environment is what checks run with.
+func (r *runner) environment(c check) []string {
+	cache := filepath.Join(r.work, "cache")
+	env := append(os.Environ(),
+		"POLLEN_TEST_DEVICE=cuda", "POLLEN_TEST_DUMP="+filepath.Join(r.work, "dumps"),
+		// Where containers put the driver and its tools, after what the machine names itself.
+		"PATH="+os.Getenv("PATH")+":/usr/local/nvidia/bin:/usr/local/cuda/bin",
+		"LD_LIBRARY_PATH="+strings.TrimPrefix(os.Getenv("LD_LIBRARY_PATH")+":/usr/local/nvidia/lib64:/usr/lib/wsl/lib", ":"),
+		// Compiled code stays in the working directory, the peers' too: there may be no home.
+		"CUDA_CACHE_PATH="+cache, "CUDA_CACHE_MAXSIZE=2147483648", "CUDA_MODULE_LOADING=EAGER",
+		"TRITON_CACHE_DIR="+filepath.Join(cache, "triton"), "TORCHINDUCTOR_CACHE_DIR="+filepath.Join(cache, "inductor"),
+		"PYTHONUNBUFFERED=1",
+	)
+	for name, value := range map[string]string{"HOME": r.work, "USER": "nobody"} {
+		if os.Getenv(name) == "" {
+			env = append(env, name+"="+value)
+		}
+	}
+	if r.emulated {
+		library := filepath.Join(r.packed, "libemulator.so")
+		env = append(env, "POLLEN_TEST_DEVICE=emulator", "POLLEN_EMULATOR="+library, "POLLEN_CUDA_DRIVER="+library)
+	}
+	r.mu.Lock()
+	off := slices.Clone(r.record.Off)
+	r.mu.Unlock()
+	return append(append(env, off...), c.env...)
+}
+
+// check runs one check and enters its verdict in the record.
+func (r *runner) check(c check) verdict {
+	v := r.try(c)
+	r.enter(c, v)
+	return v
+}
+
+// enter records a verdict.
+func (r *runner) enter(c check, v verdict) {
+	r.mu.Lock()
+	r.record.Checks = append(r.record.Checks, v)
+	r.record.Failed = r.record.Failed || v.failed()
+	if c.feature != "" && !strings.HasPrefix(v.Status, "left out") {
+		f := feature{Feature: c.feature, Right: !v.failed(), Rung: c.name}
+		if v.failed() {
+			f.Off = c.off
+			r.record.Off = append(r.record.Off, c.off...)
+		}
+		r.record.Features = append(r.record.Features, f)
+	}
+	r.mu.Unlock()
+	tests := ""
+	if v.Passed+v.Skipped+len(v.Failures) > 0 {
+		tests = fmt.Sprintf(", tests: %d passed, %d skipped, %d failed", v.Passed, v.Skipped, len(v.Failures))
+	}
+	r.say("%s: %s, %.1f s%s", c.name, v.Status, v.Seconds, tests)
+	for _, f := range v.Failures[:min(3, len(v.Failures))] {
+		r.say("    %s", f)
+	}
+	if v.failed() && len(v.Failures) == 0 && v.Last != "" {
+		r.say("    %s", strings.ReplaceAll(v.Last, "\n", "\n    "))
+	}
+	if v.failed() && len(c.off) > 0 {
+		r.say("    from here on: %s", strings.Join(c.off, " "))
+	}
+	r.save()
+}
+
+// parallel runs checks at once, at most n at a time.
+func (r *runner) parallel(n int, checks []check) {
+	slots := make(chan struct{}, n)
+	var all sync.WaitGroup
+	for _, c := range checks {
+		slots <- struct{}{}
+		all.Go(func() {
+			defer func() { <-slots }()
+			r.check(c)
+		})
+	}
+	all.Wait()
+}
+
+// try runs a check.
+func (r *runner) try(c check) verdict {
+	v := verdict{Check: c.name}
+	if !r.wants(c.name) {
+		v.Status = "left out: not asked for"
+		return v
+	}
+	limit := min(c.limit, time.Until(r.end))
+	if r.ctx.Err() != nil || limit < time.Second {
+		v.Status = "cut: no time left"
+		return v
+	}
+	begin := time.Now()
+	ctx, cancel := context.WithTimeout(r.ctx, limit)
+	defer cancel()
+	program := c.command[0]
+	if packed := filepath.Join(r.packed, program); isFile(packed) {
+		program = packed
+	}
+	command := exec.CommandContext(ctx, program, c.command[1:]...)
+	command.Dir = filepath.Join(r.packed, c.dir)
+	command.Env = r.environment(c)
+	// All that a check has started ends with it.
+	command.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	command.Cancel = func() error { return syscall.Kill(-command.Process.Pid, syscall.SIGKILL) }
+	command.WaitDelay = 2 * time.Second
+	output := &outputOf{log: r.log, name: c.name, left: mostOfCheck}
+	var writer io.Writer = output
+	if c.output != "" {
+		file, err := os.OpenFile(filepath.Join(r.out, c.output), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o644)
+		if err != nil {
+			v.Status = "failed: " + err.Error()
+			return v
+		}
+		defer file.Close()
+		writer = io.MultiWriter(output, file)
+	}
+	command.Stdout, command.Stderr = writer, writer
+	err := command.Run()
+	output.flush()
+	v.Seconds = time.Since(begin).Seconds()
+	v.Passed, v.Skipped, v.Failures, v.lost = output.passed, output.skipped, output.failures, output.lost
+	text := strings.Join(output.last, "\n")
+	v.outputTail = text
+	switch {
+	case err == nil && strings.HasSuffix(c.command[0], ".test") && v.Passed+v.Skipped == 0:
+		v.Status = "failed: no test ran"
+	case err == nil:
+		v.Status = "passed"
+	case r.ctx.Err() != nil:
+		v.Status = "cut: the call was stopped"
+	case ctx.Err() != nil:
+		v.Status = fmt.Sprintf("cut: stopped after %.0f s", limit.Seconds())
+	case c.excuse != "" && strings.Contains(text+err.Error(), c.excuse):
+		v.Status = "left out: " + c.excuse
+	default:
+		v.Status = "failed: " + err.Error()
+	}
+	if v.failed() {
+		v.Last = text
+		if running := output.running(); running != "" {
+			v.Failures = append(v.Failures, running+": was running at the end")
+		}
+	}
+	return v
+}
+
+func isFile(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// summarize prints what failed.
+func (r *runner) summarize() {
+	for _, f := range r.record.Features {
+		state := "right"
+		if !f.Right {
+			state = "WRONG"
+		}
+		fmt.Printf("%s  %s\n", state, f.Feature)
+	}
+	failed := 0
+	for _, v := range r.record.Checks {
+		if v.failed() {
+			failed++
+			fmt.Printf("%s: %s\n", v.Check, v.Status)
+		}
+	}
+	fmt.Printf("%d checks, %d failed; %s\n", len(r.record.Checks), failed, filepath.Join(r.out, "record.json"))
+}
+
+// cappedFile is a file that keeps only the first bytes written to it.
+type cappedFile struct {
+	mu   sync.Mutex
+	file *os.File
+	left int
+}
+
+// Write implements io.Writer. It never fails: a log must not end the call that it describes.
+func (f *cappedFile) Write(text []byte) (int, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n := min(len(text), f.left)
+	f.left -= n
+	f.file.Write(text[:n])
+	return len(text), nil
+}
+
+// outputOf reads a check's output: it writes lines with the check's name to the log, and counts the
+// tests that passed, were skipped and failed.
+type outputOf struct {
+	log     io.Writer
+	name    string
+	left    int // bytes that the log still takes
+	partial []byte
+
+	passed, skipped int
+	failures        []string
+	message         map[string]string // the first line of a test's message
+	current         string            // the test whose output this is
+	begun           []string          // tests that have not ended
+	lost            bool
+	last            []string // the last lines
+}
+
+// lastLines is how many of the last lines of a failed check are in the record.
+const lastLines = 12
+
+// Write implements io.Writer.
+func (o *outputOf) Write(text []byte) (int, error) {
+	o.partial = append(o.partial, text...)
+	for {
+		line, rest, found := bytes.Cut(o.partial, []byte{'\n'})
+		if !found {
+			return len(text), nil
+		}
+		o.line(string(line))
+		o.partial = rest
+	}
+}
+
+// flush takes a last line without an end.
+func (o *outputOf) flush() {
+	if len(o.partial) > 0 {
+		o.line(string(o.partial))
+		o.partial = nil
+	}
+}
+
+func (o *outputOf) line(line string) {
+	if n := len(o.name) + len(line) + 3; n <= o.left {
+		o.left -= n
+		fmt.Fprintf(o.log, "%s| %s\n", o.name, line)
+	}
+	if o.last = append(o.last, line[:min(len(line), 400)]); len(o.last) > lastLines {
+		o.last = o.last[1:]
+	}
+	o.lost = o.lost || strings.Contains(line, "is lost since an earlier error")
+	fields := strings.Fields(line)
+	switch {
+	case len(fields) >= 3 && fields[0] == "===":
+		o.current = fields[2]
+		if fields[1] == "RUN" {
+			o.begun = append(o.begun, o.current)
+		}
+	case len(fields) >= 3 && fields[0] == "---":
+		test := fields[2]
+		o.begun = slices.DeleteFunc(o.begun, func(name string) bool { return name == test })
+		switch fields[1] {
+		case "PASS:":
+			o.passed++
+		case "SKIP:":
+			o.skipped++
+		case "FAIL:":
+			// A test that failed only because a part of it did has no message.
+			if message := o.message[test]; message != "" || !o.partFailed(test) {
+				o.failures = append(o.failures, strings.TrimSuffix(test+": "+message, ": "))
+			}
+		}
+	case strings.Contains(line, "_test.go:") && o.current != "":
+		if o.message == nil {
+			o.message = map[string]string{}
+		}
+		if o.message[o.current] == "" {
+			text := strings.TrimSpace(line)
+			o.message[o.current] = text[:min(len(text), 400)]
+		}
+	}
+}
+
+func (o *outputOf) partFailed(test string) bool {
+	return slices.ContainsFunc(o.failures, func(f string) bool { return strings.HasPrefix(f, test+"/") })
+}
+
+// running is the innermost test that has not ended, or "".
+func (o *outputOf) running() string {
+	if len(o.begun) == 0 {
+		return ""
+	}
+	return o.begun[len(o.begun)-1]
+}
