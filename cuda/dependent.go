@@ -1,12 +1,6 @@
 package cuda
 
-import (
-	"os"
-
-	"github.com/pkg/errors"
-
-	"github.com/pollen-ml/pollen/cuda/kernels"
-)
+import "github.com/pollen-ml/pollen/cuda/kernels"
 
 // From compute capability 9.0 on, a call in a CUDA graph may begin before the last of those that it
 // follows has ended: its blocks are there and wait (kernels/dependent.go) when that one's end
@@ -18,21 +12,6 @@ const DependentVariable = "POLLEN_CUDA_DEPENDENT"
 
 // oldestDependent is the first CUDA whose graphs have such edges: 12.3.
 const oldestDependent = 12030
-
-// wantsDependent reads DependentVariable.
-func wantsDependent() (bool, error) { return onOrOff(DependentVariable) }
-
-// onOrOff reads a variable that is on, off or not there.
-func onOrOff(variable string) (bool, error) {
-	switch v := os.Getenv(variable); v {
-	case "", "on":
-		return true, nil
-	case "off":
-		return false, nil
-	default:
-		return false, errors.Errorf("cuda: %s is %q, wants off or on", variable, v)
-	}
-}
 
 // edgeData is a CUgraphEdgeData: from which port of one node to which of another, and its kind.
 type edgeData struct {

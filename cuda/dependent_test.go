@@ -50,7 +50,7 @@ func TestEarlyEdges(t *testing.T) {
 		}
 	}
 	t.Setenv(DependentVariable, "never")
-	if _, err := openFake(newFakeDriver(t), Options{}); err == nil || !strings.Contains(err.Error(), `POLLEN_CUDA_DEPENDENT is "never", wants off or on`) {
+	if _, err := openFake(newFakeDriver(t), Options{}); err == nil || !strings.Contains(err.Error(), `POLLEN_CUDA_DEPENDENT must be on or off, got "never"`) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -68,21 +68,33 @@ func open(l *library, from []source, half int, o Options) (*device, error) {
 		d.gpus = append(d.gpus, g)
 		if need := (map[Precision]int{TF32: 80, BF16: 80})[o.Precision]; g.capability() < need {
 			d.Close()
-			return nil, errors.Errorf("cuda: precision %s needs compute capability 8.0, %v has %d.%d: take fp32", o.Precision, g, g.Major, g.Minor)
+			return nil, &NoPrecision{Precision: o.Precision, GPU: g.String(), Capability: g.capabilityText()}
 		}
 	}
 	return d, nil
 }
 
+// NoPrecision is the error of opening a GPU that has no tensor cores for a precision.
+type NoPrecision struct {
+	Precision       Precision
+	GPU, Capability string
+}
+
+// Error implements error.
+func (e *NoPrecision) Error() string {
+	return fmt.Sprintf("cuda: precision %s needs compute capability 8.0, %s has %s: take fp32", e.Precision, e.GPU, e.Capability)
+}
+
 // Name implements tensor.Device: "cuda:0 (NVIDIA H200, compute capability 9.0, CUDA 13.0, fp32)".
+// If CapabilityVariable limits the capability, it is "9.0 limited to 8.0".
 func (d *device) Name() string {
 	var indices []string
 	for _, g := range d.gpus {
 		indices = append(indices, fmt.Sprint(g.Index))
 	}
 	g := d.gpus[0]
-	return fmt.Sprintf("cuda:%s (%s, compute capability %d.%d, CUDA %s, %s)",
-		strings.Join(indices, ","), g.Info.Name, g.Major, g.Minor, release(g.version), d.options.Precision)
+	return fmt.Sprintf("cuda:%s (%s, compute capability %s, CUDA %s, %s)",
+		strings.Join(indices, ","), g.Info.Name, g.capabilityText(), release(g.version), d.options.Precision)
 }
 
 // Load implements tensor.Device. If the chains do not fit, the error is an *OutOfMemory.

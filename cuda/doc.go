@@ -13,12 +13,15 @@
 // chains are shared out evenly.
 //
 // On GPUs of compute capability 9.0, convolutions in bf16 may have the tensor cores read shared
-// memory by themselves (wgmma), which no other GPU can. POLLEN_CUDA_WGMMA=off, read by Open, leaves
-// those kernels out: sums then differ by their rounding.
+// memory by themselves (wgmma), which no other GPU can.
 //
 // From compute capability 9.0 and CUDA 12.3 on, a step's calls may begin before those that they
-// follow have ended, up to where they need what these make. POLLEN_CUDA_DEPENDENT=off, read by
-// Open, has them begin afterwards. The bits are the same.
+// follow have ended, up to where they need what these make.
+//
+// To find the feature at fault on a GPU that computes wrongly, fails or is slow, environment
+// variables read by Open leave features out: POLLEN_CUDA_CAPABILITY, POLLEN_CUDA_GRAPHS,
+// POLLEN_CUDA_DEPENDENT, POLLEN_CUDA_WGMMA, POLLEN_CUDA_PACKED and POLLEN_CUDA_WINDOWS. The section
+// "Switches" of docs/cuda.md lists their values.
 //
 // Same seed, same GPU, same bits, whatever chains run beside a chain. Every driver call goes
 // through one check, which names the call with the driver's own explanation; after an error that a

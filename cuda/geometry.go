@@ -31,6 +31,8 @@ type placement struct {
 	capability      int // 10 major + minor
 	chains          int
 	groups          bool                         // whether there are the kernels of geometry_wgmma.go
+	unpacked        bool                         // convolutions do not work on packed copies (PackedVariable)
+	windowless      bool                         // no kernel works on pooling windows (WindowsVariable)
 	shared          int                          // bytes of a block's shared memory, at most
 	copies          map[packed]*tensor.Buffer    // that later launches may read; nil if these run by themselves
 	wanted          map[*tensor.Buffer][]packing // the copies that a step's launches want

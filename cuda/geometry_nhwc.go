@@ -204,7 +204,7 @@ func (g packedProduct) cheapest(p *placement, chains int) (best packedTile, leas
 
 // mayPack says whether there are kernels for a product on packed copies.
 func (g *product) mayPack(p *placement) bool {
-	return g.images && g.out.Buffer.DType == tensor.Float32 && p.capability >= asynchronous && packedTiles(p) != nil
+	return !p.unpacked && g.images && g.out.Buffer.DType == tensor.Float32 && p.capability >= asynchronous && packedTiles(p) != nil
 }
 
 // plain is what a product costs one chain that packs nothing.

@@ -47,9 +47,6 @@ const (
 // one that is better for one and for many, by the product of the costs.
 const manyChains = 64
 
-// wantsGroups reads WGMMAVariable.
-func wantsGroups() (bool, error) { return onOrOff(WGMMAVariable) }
-
 // groupProduct is a convolution by these kernels.
 type groupProduct struct{ packedProduct }
 

@@ -126,17 +126,3 @@ func TestGroupSpeeds(t *testing.T) {
 		}
 	}
 }
-
-// TestWGMMAVariable: what is neither on nor off is an error that says so.
-func TestWGMMAVariable(t *testing.T) {
-	for value, want := range map[string]bool{"": true, "on": true, "off": false} {
-		t.Setenv(WGMMAVariable, value)
-		if got, err := wantsGroups(); got != want || err != nil {
-			t.Errorf("%q: %v, %v", value, got, err)
-		}
-	}
-	t.Setenv(WGMMAVariable, "no")
-	if _, err := wantsGroups(); err == nil || !strings.Contains(err.Error(), `POLLEN_CUDA_WGMMA is "no", wants off or on`) {
-		t.Errorf("got %v", err)
-	}
-}

@@ -27,7 +27,7 @@ func (s sizes) tapWords(p Precision) (line, most int) {
 // forwardOnWindows is the convolution, cut for so many chains, and its cycles; nil if there is no
 // kernel.
 func (g *product) forwardOnWindows(p *placement, chains int) (f *forwardOfWindows, least float64) {
-	if !g.forward || !g.onCores(p) {
+	if p.windowless || !g.forward || !g.onCores(p) {
 		return nil, math.Inf(1)
 	}
 	s := sizesOf(g)

@@ -26,10 +26,9 @@ type gpu struct {
 	device  int32
 	context handle
 	stream  handle
-	shared  int  // bytes of shared memory that a block may ask for
-	groups  bool // whether it has the kernels of geometry_wgmma.go, and may use them
+	shared  int // bytes of shared memory that a block may ask for
 
-	dependent bool // whether calls may begin before those that they follow have ended
+	switches // the features that the environment allows and this GPU has
 
 	sources   map[string]*source // the one to take for each symbol
 	modules   []handle           // one for each function
@@ -52,14 +51,11 @@ func openGPU(l *library, index int, sources []source, half int) (*gpu, error) {
 	if g.Info, g.device, err = l.describe(index); err != nil {
 		return nil, err
 	}
-	if g.capability() < oldestCapability {
+	if g.switches, err = readSwitches(); err != nil {
+		return nil, err
+	}
+	if g.Info.capability() < oldestCapability {
 		return nil, errors.Errorf("cuda: %v has compute capability %d.%d, wants 7.0 (Volta) or higher: name another GPU, or compute on the CPU", g, g.Major, g.Minor)
-	}
-	if g.groups, err = wantsGroups(); err != nil {
-		return nil, err
-	}
-	if g.dependent, err = wantsDependent(); err != nil {
-		return nil, err
 	}
 	g.dependent = g.dependent && g.capability() >= kernels.DependentCapability && l.version >= oldestDependent
 	g.sources = choose(sources, g.capability(), l.version)
@@ -88,6 +84,19 @@ func (g *gpu) take() error {
 		}
 		return g.check("cuMemAllocHost_v2", g.cuMemAllocHost_v2(&g.staging, uint64(2*g.half)))
 	})
+}
+
+// capability is the compute capability that the GPU is assumed to have, 10 major + minor.
+func (g *gpu) capability() int { return g.switches.capability(g.Info.capability()) }
+
+// capabilityText is "9.0", or "9.0 limited to 8.0" if CapabilityVariable limits it.
+func (g *gpu) capabilityText() string {
+	has, assumed := g.Info.capability(), g.capability()
+	text := fmt.Sprintf("%d.%d", has/10, has%10)
+	if assumed < has {
+		text += fmt.Sprintf(" limited to %d.%d", assumed/10, assumed%10)
+	}
+	return text
 }
 
 // String is "GPU 0 (NVIDIA H200)".

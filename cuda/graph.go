@@ -71,6 +71,9 @@ func (p *part) addNodes(graph handle, steps int) error {
 			if last == nil {
 				continue
 			}
+			// Keep one edge a call: drivers 580 to 610 apply the data of the first edge to all
+			// edges of a call of cuGraphAddDependencies_v2, which would make every edge an early
+			// one.
 			code = p.cuGraphAddDependencies_v2(graph, &last[0], &node, &early, 1)
 			if err := p.check("cuGraphAddDependencies_v2", code); err != nil {
 				return errors.Wrapf(p.describe(err, s, n), "an edge of a CUDA graph%s", p.earlyRemedy())

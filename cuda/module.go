@@ -96,7 +96,7 @@ func (g *gpu) function(symbol string, shared int) (handle, error) {
 	if !ok {
 		s := g.sources[symbol]
 		if s == nil {
-			return 0, &NoKernel{Kernel: symbol, GPU: fmt.Sprintf("%v of compute capability %d.%d", g, g.Major, g.Minor)}
+			return 0, &NoKernel{Kernel: symbol, GPU: fmt.Sprintf("%v of compute capability %s", g, g.capabilityText())}
 		}
 		module, err := g.compile(s, symbol)
 		if err != nil {

@@ -42,7 +42,8 @@ type start struct {
 
 // load takes memory for some chains of a schedule.
 func (g *gpu) load(s tensor.Workload, first, chains int, o Options) (*part, error) {
-	p := &part{gpu: g, first: first, chains: chains, launches: s.Launches, keeps: s.Keeps, synchronous: o.Synchronous, inLine: o.inLine}
+	p := &part{gpu: g, first: first, chains: chains, launches: s.Launches, keeps: s.Keeps, inLine: o.inLine}
+	p.synchronous = o.Synchronous || g.graphs == "slow"
 	err := g.do(func() error {
 		if err := p.plan(s, o.Precision); err != nil {
 			return err
@@ -66,7 +67,10 @@ const moreScratch = 8
 
 // plan makes the launches' calls and finds their kernels, and the sizes of the arenas.
 func (p *part) plan(s tensor.Workload, precision Precision) error {
-	place := placement{precision: precision, multiprocessors: p.Multiprocessors, capability: p.capability(), chains: p.chains, shared: p.shared, groups: p.groups}
+	place := placement{
+		precision: precision, multiprocessors: p.Multiprocessors, capability: p.capability(), chains: p.chains, shared: p.shared,
+		groups: p.groups, unpacked: !p.packing, windowless: !p.windows,
+	}
 	p.bytes = s.Bytes
 	scratch := &p.bytes[tensor.Scratch]
 	calls, alone, err := stepCalls(s.Launches, &place)
@@ -224,25 +228,47 @@ func (p *part) run(steps int) error {
 		if p.synchronous {
 			return p.runSlowly(steps)
 		}
-		if together := p.together(); together > 1 {
-			for ; steps >= together; steps -= together {
-				if err := p.replay(&p.many, together); err != nil {
-					return err
-				}
-			}
+		start := p.startGraphs
+		if p.graphs == "off" {
+			start = p.startCalls
 		}
-		for ; steps > 0; steps-- {
-			if err := p.replay(&p.one, 1); err != nil {
-				return err
-			}
+		if err := start(steps); err != nil {
+			return err
 		}
 		if err := p.readAhead(); err != nil {
 			return err
 		}
 		err := p.synchronize()
 		p.ahead.fresh = p.ahead.bytes > 0 && err == nil
-		return errors.Wrap(err, "cuda: a launch of the run, which Options.Synchronous would name")
+		return errors.Wrap(err, "cuda: a launch of the run, which Options.Synchronous or "+GraphsVariable+"=slow would name")
 	})
+}
+
+// startGraphs starts that many steps as CUDA graphs, and does not wait.
+func (p *part) startGraphs(steps int) error {
+	if together := p.together(); together > 1 {
+		for ; steps >= together; steps -= together {
+			if err := p.replay(&p.many, together); err != nil {
+				return err
+			}
+		}
+	}
+	for ; steps > 0; steps-- {
+		if err := p.replay(&p.one, 1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// startCalls starts the calls of that many steps one by one, and does not wait.
+func (p *part) startCalls(steps int) error {
+	for range steps {
+		if err := p.launchAll(p.calls, 0, p.chains); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // runSlowly waits after each launch, so that an error is that launch's.
@@ -260,6 +286,18 @@ func (p *part) runSlowly(steps int) error {
 // launchAlone starts calls of a launch for some of the part's chains, and waits.
 func (p *part) launchAlone(starts []start, chain, chains int) error {
 	p.ahead.fresh = false
+	if err := p.launchAll(starts, chain, chains); err != nil {
+		return err
+	}
+	err := p.synchronize()
+	if err != nil && len(starts) > 0 {
+		return named(err, &p.launches[starts[0].launch])
+	}
+	return err
+}
+
+// launchAll starts calls one by one for some of the part's chains, and does not wait.
+func (p *part) launchAll(starts []start, chain, chains int) error {
 	for _, s := range starts {
 		n := p.node(s, chain, chains)
 		code := p.cuLaunchKernel(n.function, n.grid, n.block, n.shared, p.stream, n.parameters)
@@ -267,11 +305,7 @@ func (p *part) launchAlone(starts []start, chain, chains int) error {
 			return p.describe(err, s, n)
 		}
 	}
-	err := p.synchronize()
-	if err != nil && len(starts) > 0 {
-		return named(err, &p.launches[starts[0].launch])
-	}
-	return err
+	return nil
 }
 
 // describe says which call of which launch an error is about.

@@ -153,7 +153,7 @@ func (p *pooling) geometries(to map[int]geometry) {
 				symbol: "max_places_relu_bwd_" + p.pooled.DType.Suffix(), blocks: [2]int{enough(place, windows), 1}, threads: stridingThreads,
 				arguments: []tensor.Argument{l.Arguments[0], l.Arguments[1], tensor.In(p.which), tensor.Int(windows), tensor.Int(p.width)},
 			}
-			if s.gradient.Arena != tensor.Scratch { // it is read after the step
+			if place.windowless || s.gradient.Arena != tensor.Scratch { // the latter is read after the step
 				return []call{s.make}
 			}
 			place.spreads = append(place.spreads, s)

@@ -47,20 +47,17 @@ type Predicted struct {
 // model: of a product the cost by which its tile is chosen, of other kernels the bytes and, where
 // kernels.Loops knows them, the instructions. WGMMAVariable counts as it does for Open.
 func Predict(s tensor.Workload, m Model, precision Precision) (calls []Predicted, step float64, err error) {
-	groups, err := wantsGroups()
+	allowed, err := readSwitches()
 	if err != nil {
 		return nil, 0, err
 	}
-	dependent, err := wantsDependent()
-	if err != nil {
-		return nil, 0, err
-	}
-	if !dependent || m.Capability < kernels.DependentCapability {
+	m.Capability = allowed.capability(m.Capability)
+	if !allowed.dependent || m.Capability < kernels.DependentCapability {
 		m.Early = m.Node
 	}
 	place := placement{
 		precision: precision, multiprocessors: m.Multiprocessors, capability: m.Capability, chains: s.Chains, shared: m.Shared,
-		groups: groups && m.Capability == groupable,
+		groups: allowed.groups && m.Capability == groupable, unpacked: !allowed.packing, windowless: !allowed.windows,
 	}
 	all, _, err := stepCalls(s.Launches, &place)
 	if err != nil {

@@ -52,7 +52,7 @@ func TestPredict(t *testing.T) {
 	}
 	t.Setenv(DependentVariable, "no")
 	_, _, err := Predict(elementwiseStep(large, 1), H200, FP32)
-	if err == nil || !strings.Contains(err.Error(), `POLLEN_CUDA_DEPENDENT is "no", wants off or on`) {
+	if err == nil || !strings.Contains(err.Error(), `POLLEN_CUDA_DEPENDENT must be on or off, got "no"`) {
 		t.Errorf("got %v", err)
 	}
 	t.Setenv(DependentVariable, "on")

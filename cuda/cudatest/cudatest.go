@@ -83,17 +83,16 @@ func GPU(t testing.TB, o cuda.Options) tensor.Device {
 	if len(installed.GPUs) < len(o.GPUs) {
 		t.Skipf("there are %d GPUs, the test wants %d", len(installed.GPUs), len(o.GPUs))
 	}
-	for _, info := range installed.GPUs[:max(1, len(o.GPUs))] {
-		if info.Major < 8 && (o.Precision == cuda.TF32 || o.Precision == cuda.BF16) {
-			t.Skipf("%v: %s needs compute capability 8.0", info, o.Precision)
-		}
-	}
 	return openGPU(t, o)
 }
 
 func openGPU(t testing.TB, o cuda.Options) tensor.Device {
 	t.Helper()
 	device, err := cuda.Open(o)
+	var lacks *cuda.NoPrecision
+	if errors.As(err, &lacks) {
+		t.Skip(lacks)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,0 +1,73 @@
+package cuda_test
+
+import (
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/cuda/cudatest"
+	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/optest"
+	"github.com/pollen-ml/pollen/tensor"
+)
+
+// TestSwitchedKernels leaves features out by their variables: a step has none of their kernels, and
+// its results are the host's to the bit, of numbers whose sums are exact.
+func TestSwitchedKernels(t *testing.T) {
+	exact := func(i int) float64 { return float64(i%8-4) / 4 }
+	host := tensor.NewHost(1)
+	defer host.Close()
+	switched := []struct{ variable, value, lacks string }{
+		{cuda.CapabilityVariable, "", ""}, // all features
+		{cuda.CapabilityVariable, "80", "group"}, {cuda.WGMMAVariable, "off", "group"}, {cuda.PackedVariable, "off", "nhwc"},
+		{cuda.WindowsVariable, "off", "windows"}, {cuda.GraphsVariable, "off", ""}, {cuda.GraphsVariable, "slow", ""},
+	}
+	for _, c := range []packedCase{
+		{name: "first layer", batch: 2, channels: 1, height: 12, width: 16, filters: 40, taps: op.Square(5), stride: op.Square(1), padding: op.Square(2),
+			dilation: op.Square(1), pooled: true},
+		{name: "wide layer", batch: 2, channels: 64, height: 17, width: 16, filters: 64, taps: [2]int{2, 3}, stride: op.Square(1), padding: [2]int{0, 1},
+			dilation: op.Square(1), pooled: true},
+	} {
+		want, _ := c.results(t, host, 2, exact)
+		all := ""
+		for _, s := range switched {
+			t.Run(fmt.Sprintf("%s/%s=%s", c.name, s.variable, s.value), func(t *testing.T) {
+				t.Setenv(s.variable, s.value)
+				got, symbols := c.results(t, cudatest.GPU(t, cuda.Options{Precision: cuda.BF16}), 2, exact)
+				closeTo(t, got, want, 0)
+				if all == "" {
+					all = symbols
+				}
+				if s.lacks == "" && symbols != all {
+					t.Errorf("the kernels are %s, wants %s", symbols, all)
+				}
+				if s.lacks != "" && strings.Contains(symbols, s.lacks) {
+					t.Errorf("there is %s among %s", s.lacks, symbols)
+				}
+				if os.Getenv(cudatest.Variable) != cudatest.CUDA && !strings.Contains(all, s.lacks) {
+					t.Errorf("there is no %s to leave out of %s", s.lacks, all)
+				}
+			})
+		}
+	}
+}
+
+// TestOlderCapabilities compares products and convolutions, whose kernels depend on the GPU, with
+// the host's where the device assumes an older GPU's compute capability.
+func TestOlderCapabilities(t *testing.T) {
+	for _, limit := range []string{"70", "80"} {
+		t.Run(limit, func(t *testing.T) {
+			t.Setenv(cuda.CapabilityVariable, limit)
+			device := cudatest.GPU(t, cuda.Options{})
+			if cuda.Capability(device) > 80 {
+				t.Errorf("it assumes %d", cuda.Capability(device))
+			}
+			optest.RunCases(t, device, slices.DeleteFunc(optest.Cases(), func(c optest.Case) bool {
+				return c.Speed || !strings.HasPrefix(c.Name, "conv2d ") && !strings.HasPrefix(c.Name, "matmul ")
+			}))
+		})
+	}
+}
