@@ -154,7 +154,7 @@ func TestGPUPredicts(t *testing.T) {
 	}
 	cases := map[string]entry{}
 	for _, e := range r.Entries {
-		if !(e.Seconds.Median >= 0) || e.Seconds.Rounds != 0 {
+		if !(e.Seconds.Median >= 0) || e.Seconds.Rounds != 0 || e.Model != cuda.H200.Name {
 			t.Errorf("%+v", e)
 		}
 		cases[e.Case] = e
@@ -202,5 +202,25 @@ func TestConvolutionsAreFilled(t *testing.T) {
 	}
 	if directions != 3 {
 		t.Errorf("%d directions, want 3", directions)
+	}
+}
+
+// TestModels: --model names the model that predicts; without it the GPU in use has its own, and
+// others the H200's.
+func TestModels(t *testing.T) {
+	for _, c := range []struct{ flag, gpu, want string }{
+		{"h100", "", cuda.H100.Name}, {"h200", "cuda:0: NVIDIA H100 80GB HBM3, compute capability 9.0", cuda.H200.Name},
+		{"", "cuda:0: NVIDIA H100 80GB HBM3, compute capability 9.0", cuda.H100.Name}, {"", "cuda:1: NVIDIA H200, compute capability 9.0", cuda.H200.Name},
+		{"", "cuda:0: Emulated GPU, compute capability 9.0", cuda.H200.Name}, {"", "", cuda.H200.Name},
+	} {
+		r := &gpuRun{record: &record{Machine: machine{GPU: c.gpu}}, options: options{model: c.flag}}
+		if m, err := r.model(); m.Name != c.want || err != nil {
+			t.Errorf("%+v: got %s, %v", c, m.Name, err)
+		}
+	}
+	c := command()
+	c.SetArgs([]string{"gpu", "--predict", "--model", "b200"})
+	if err := c.Execute(); err == nil || !strings.Contains(err.Error(), `--model must be h100 or h200, got "b200"`) {
+		t.Errorf("got %v", err)
 	}
 }

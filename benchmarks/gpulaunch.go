@@ -150,6 +150,10 @@ func (r *gpuRun) timeLaunches(ctx context.Context) error {
 
 func (r *gpuRun) profile(ctx context.Context, t training, chains int, precision, comparison string) (err error) {
 	defer func() { err = r.excuse(ctx, comparison, err) }()
+	m, err := r.model()
+	if err != nil {
+		return err
+	}
 	s, err := t.schedule(1) // the host's memory is one chain's
 	if err != nil {
 		return err
@@ -182,12 +186,12 @@ func (r *gpuRun) profile(ctx context.Context, t training, chains int, precision,
 		f := one.figures()
 		alone := s
 		alone.Launches = s.Launches[i : i+1]
-		_, expected, err := cuda.Predict(alone, cuda.H200, cuda.Precision(precision))
+		_, expected, err := cuda.Predict(alone, m, cuda.Precision(precision))
 		if err != nil {
 			return err
 		}
 		r.record.Entries = append(r.record.Entries, entry{
-			Case: comparison, Side: one.name, Seconds: f, Rate: float64(chains*bytes) / f.Median / 1e9, Unit: "GB", Predicted: expected,
+			Case: comparison, Side: one.name, Seconds: f, Rate: float64(chains*bytes) / f.Median / 1e9, Unit: "GB", Predicted: expected, Model: m.Name,
 		})
 		fmt.Printf("  %9.2f us  predicted %9.2f us  %8.1f GB/s  %s\n", 1e6*f.Median, 1e6*expected, float64(chains*bytes)/f.Median/1e9, one.name)
 	}

@@ -2,8 +2,10 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/pkg/errors"
+	"github.com/spf13/cobra"
 
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/graph"
@@ -34,13 +36,39 @@ func scheduleOf(program *graph.Program, chains int) (tensor.Workload, error) {
 	return p.schedule, nil
 }
 
+// models are the values of --model.
+var models = map[string]cuda.Model{"h100": cuda.H100, "h200": cuda.H200}
+
+// modelFlag adds --model to a command.
+func modelFlag(c *cobra.Command, o *options) *cobra.Command {
+	c.Flags().StringVar(&o.model, "model", "", "the GPU whose model predicts: h100 or h200; by default that of the GPU in use, else h200")
+	return c
+}
+
+// model is the model that predicts: the one asked for, that of the GPU in use, or the H200's if
+// there is none.
+func (r *gpuRun) model() (cuda.Model, error) {
+	if r.options.model != "" {
+		m, ok := models[r.options.model]
+		if !ok {
+			return m, errors.Errorf("benchmarks: --model must be h100 or h200, got %q", r.options.model)
+		}
+		return m, nil
+	}
+	_, name, _ := strings.Cut(r.record.Machine.GPU, ": ") // "cuda:0: NVIDIA H200, compute capability 9.0, ..."
+	if m, ok := cuda.ModelOf(name); ok {
+		return m, nil
+	}
+	return cuda.H200, nil
+}
+
 // predicted is the time that the model of a GPU gives a step.
-func (t training) predicted(chains int, precision string) (float64, []cuda.Predicted, error) {
+func (t training) predicted(m cuda.Model, chains int, precision string) (float64, []cuda.Predicted, error) {
 	s, err := t.schedule(chains)
 	if err != nil {
 		return 0, nil, err
 	}
-	calls, step, err := cuda.Predict(s, cuda.H200, cuda.Precision(precision))
+	calls, step, err := cuda.Predict(s, m, cuda.Precision(precision))
 	return step, calls, err
 }
 
@@ -50,21 +78,29 @@ func (r *gpuRun) besidePredicted(i int, t training, chains int, precision string
 	if i == len(r.record.Entries) {
 		return nil
 	}
-	step, _, err := t.predicted(chains, precision)
+	m, err := r.model()
+	if err != nil {
+		return err
+	}
+	step, _, err := t.predicted(m, chains, precision)
 	if err != nil {
 		return err
 	}
 	e := &r.record.Entries[i]
-	e.Predicted = step
-	fmt.Printf("  predicted %.3f ms for an H200, measured %.2f times that\n", 1e3*step, e.Seconds.Median/step)
+	e.Predicted, e.Model = step, m.Name
+	fmt.Printf("  predicted %.3f ms for an %s, measured %.2f times that\n", 1e3*step, m.Name, e.Seconds.Median/step)
 	return nil
 }
 
 // predict prints what the model says of steps, their launches and updates, and puts it into the
 // record.
 func (r *gpuRun) predict() error {
-	r.record.Predicted = cuda.H200.Name
-	fmt.Printf("predicted by the model in package cuda, not measured: %s\n", cuda.H200.Name)
+	m, err := r.model()
+	if err != nil {
+		return err
+	}
+	r.record.Predicted = m.Name
+	fmt.Printf("predicted by the model in package cuda, not measured: %s\n", m.Name)
 	for _, chains := range r.chains {
 		for _, name := range r.steps {
 			for _, sampler := range r.samplers {
@@ -73,7 +109,7 @@ func (r *gpuRun) predict() error {
 					if err != nil {
 						return err
 					}
-					if err := r.predictStep(t, chains, precision); err != nil {
+					if err := r.predictStep(m, t, chains, precision); err != nil {
 						return err
 					}
 				}
@@ -81,37 +117,37 @@ func (r *gpuRun) predict() error {
 		}
 	}
 	for _, n := range r.updates {
-		if err := r.predictUpdate(n); err != nil {
+		if err := r.predictUpdate(m, n); err != nil {
 			return err
 		}
 	}
 	return r.record.write(&r.options)
 }
 
-func (r *gpuRun) predictStep(t training, chains int, precision string) error {
-	step, calls, err := t.predicted(chains, precision)
+func (r *gpuRun) predictStep(m cuda.Model, t training, chains int, precision string) error {
+	step, calls, err := t.predicted(m, chains, precision)
 	if err != nil {
 		return err
 	}
 	comparison := fmt.Sprintf("step %s batch %d %s, %d chains, %s", t.network, t.batch, t.sampler, chains, precision)
 	images := float64(chains * t.batch)
-	r.predictEntry(comparison, "pollen", step, images/step, "images")
-	work, line := 0.0, 0.0
+	r.predictEntry(m, comparison, "pollen", step, images/step, "images")
+	work := 0.0
 	for _, c := range calls {
-		work, line = work+c.Seconds, max(line, c.End)
+		work += c.Seconds
 	}
-	fmt.Printf("%s: %.1f us, %.0f steps/s, %.4g images/s; all work %.1f us, the longest line of launches %.1f us\n",
-		comparison, 1e6*step, 1/step, images/step, 1e6*work, 1e6*line)
-	fmt.Println("       work            end      slack  bound         bytes  kernel")
+	fmt.Printf("%s: %.1f us, %.0f steps/s, %.4g images/s; the calls by themselves %.1f us\n", comparison, 1e6*step, 1/step, images/step, 1e6*work)
+	fmt.Println("       work            end      slack  GPU    bound         bytes  kernel")
 	for _, c := range calls {
-		r.predictEntry("launches of "+comparison, c.Kernel+" "+c.Label, c.Seconds, c.Bytes/c.Seconds/1e9, "GB")
-		fmt.Printf("  %9.2f us  %9.2f  %9.2f  %-7s %8.1f MB  %s %v %s\n", 1e6*c.Seconds, 1e6*c.End, 1e6*c.Slack, c.Bound, c.Bytes/1e6, c.Kernel, c.Blocks, c.Label)
+		r.predictEntry(m, "launches of "+comparison, c.Kernel+" "+c.Label, c.Seconds, c.Bytes/c.Seconds/1e9, "GB")
+		fmt.Printf("  %9.2f us  %9.2f  %9.2f  %3.0f %%  %-7s %8.1f MB  %s %v %s\n",
+			1e6*c.Seconds, 1e6*c.End, 1e6*c.Slack, 100*c.Fraction, c.Bound, c.Bytes/1e6, c.Kernel, c.Blocks, c.Label)
 	}
 	return nil
 }
 
 // predictUpdate says what pSGLD's update takes beside a copy of as many bytes.
-func (r *gpuRun) predictUpdate(n int) error {
+func (r *gpuRun) predictUpdate(m cuda.Model, n int) error {
 	program, err := updateProgram(n)
 	if err != nil {
 		return err
@@ -120,7 +156,7 @@ func (r *gpuRun) predictUpdate(n int) error {
 	if err != nil {
 		return err
 	}
-	calls, _, err := cuda.Predict(s, cuda.H200, cuda.FP32)
+	calls, _, err := cuda.Predict(s, m, cuda.FP32)
 	if err != nil {
 		return err
 	}
@@ -130,14 +166,14 @@ func (r *gpuRun) predictUpdate(n int) error {
 		}
 		comparison := fmt.Sprintf("psgld update of %d parameters", n)
 		rate := c.Bytes / c.Seconds
-		r.predictEntry(comparison, "pollen", c.Seconds, rate/1e9, "GB").Fraction = rate / cuda.H200.Memory
-		fmt.Printf("%s: %.1f us, %s, %.0f %% of a copy's rate\n", comparison, 1e6*c.Seconds, c.Bound, 100*rate/cuda.H200.Memory)
+		r.predictEntry(m, comparison, "pollen", c.Seconds, rate/1e9, "GB").Fraction = rate / m.Memory
+		fmt.Printf("%s: %.1f us, %s, %.0f %% of a copy's rate\n", comparison, 1e6*c.Seconds, c.Bound, 100*rate/m.Memory)
 	}
 	return nil
 }
 
-func (r *gpuRun) predictEntry(comparison, name string, seconds, rate float64, unit string) *entry {
-	e := entry{Case: comparison, Side: name, Seconds: figures{Median: seconds, Least: seconds, Most: seconds}, Rate: rate, Unit: unit}
+func (r *gpuRun) predictEntry(m cuda.Model, comparison, name string, seconds, rate float64, unit string) *entry {
+	e := entry{Case: comparison, Side: name, Seconds: figures{Median: seconds, Least: seconds, Most: seconds}, Rate: rate, Unit: unit, Model: m.Name}
 	r.record.Entries = append(r.record.Entries, e)
 	return &r.record.Entries[len(r.record.Entries)-1]
 }

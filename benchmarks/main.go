@@ -21,6 +21,7 @@ type options struct {
 	json    string
 	python  string
 	quiet   bool
+	model   string // of a GPU, for predictions
 }
 
 func main() {
@@ -55,7 +56,7 @@ func command() *cobra.Command {
 		}
 		return nil
 	}
-	root.AddCommand(stepCommand(&o), chainsCommand(&o), predictCommand(&o), kernelsCommand(&o), gpuCommand(&o))
+	root.AddCommand(stepCommand(&o), chainsCommand(&o), predictCommand(&o), kernelsCommand(&o), modelFlag(gpuCommand(&o), &o))
 	return root
 }
 

@@ -49,7 +49,8 @@ type entry struct {
 	Fraction float64 `json:"fraction,omitempty"` // of the machine's measured peak
 	Ratio    float64 `json:"ratio,omitempty"`    // this side's median to Pollen's
 
-	Predicted float64 `json:"predicted,omitempty"` // seconds by the model of an H200
+	Predicted float64 `json:"predicted,omitempty"` // seconds by the model of a GPU
+	Model     string  `json:"model,omitempty"`     // that GPU's name, also where Seconds is the prediction
 }
 
 func newRecord() *record {

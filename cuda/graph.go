@@ -96,7 +96,12 @@ func (p *part) follows(steps int) [][]int {
 	if !p.inLine {
 		return orderOf(p.all(), steps).follows
 	}
-	line := make([][]int, steps*len(p.calls))
+	return inLine(steps * len(p.calls))
+}
+
+// inLine is an order in which each of so many calls follows the one before it.
+func inLine(calls int) [][]int {
+	line := make([][]int, calls)
 	for i := 1; i < len(line); i++ {
 		line[i] = []int{i - 1}
 	}

@@ -1,8 +1,11 @@
 package cuda
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/pollen-ml/pollen/cuda/kernels"
 	"github.com/pollen-ml/pollen/tensor"
@@ -20,32 +23,54 @@ type Model struct {
 	CacheBytes      float64
 	Node            float64 // seconds from the end of a launch's work to that of one behind it
 	Early           float64 // that of one which could begin early, if the launch before it took long enough
+	Floor           float64 // seconds that the smallest call takes once it has begun: with Early, 1.6 µs after the one before it
 }
 
-// H200 is the GPU for which the tiles' speeds are estimated. The data sheet has 132 multiprocessors
-// and 4.8 TB/s, of which a copy gets some nine tenths; clock, cache, issue and launches are
-// estimates until a measured record corrects them.
-var H200 = Model{
-	Name: "NVIDIA H200", Capability: 90, Shared: 227 << 10, Multiprocessors: 132, Clock: 1.8e9, Issue: 0.7,
-	Memory: 0.9 * 4.8e12, Cache: 7e12, CacheBytes: 50 << 20, Node: costOfLaunch / 1.8e9, Early: 0.7e-6,
+// The models of two GPUs. Memory is the rate at which each copies within its own memory, as others
+// have measured it. Clock, cache, issue, launches and floor are estimates until a measured record
+// corrects them; the rest is the data sheet's. The tiles' speeds are estimated for the same
+// multiprocessors.
+var (
+	H100 = Model{
+		Name: "NVIDIA H100 80GB HBM3", Capability: 90, Shared: 227 << 10, Multiprocessors: 132, Clock: 1.8e9, Issue: 0.7,
+		Memory: 3.0e12, Cache: 5.5e12, CacheBytes: 50 << 20, Node: costOfLaunch / 1.8e9, Early: 0.7e-6, Floor: 0.9e-6,
+	}
+	H200 = Model{
+		Name: "NVIDIA H200", Capability: 90, Shared: 227 << 10, Multiprocessors: 132, Clock: 1.8e9, Issue: 0.7,
+		Memory: 4.3e12, Cache: 5.5e12, CacheBytes: 60 << 20, Node: costOfLaunch / 1.8e9, Early: 0.7e-6, Floor: 0.9e-6,
+	}
+)
+
+// ModelOf returns the model for a GPU by the driver's name for it, such as "NVIDIA H100 80GB HBM3",
+// and whether there is one.
+func ModelOf(gpuName string) (Model, bool) {
+	switch {
+	case strings.HasPrefix(gpuName, "NVIDIA H100"):
+		return H100, true
+	case strings.HasPrefix(gpuName, "NVIDIA H200"):
+		return H200, true
+	}
+	return Model{}, false
 }
 
 // Predicted is the time that a call is predicted to take by itself, after its launch, and what
-// bounds it.
+// bounds it: the model's floor at least.
 type Predicted struct {
 	Launch, Label, Kernel string
 	Blocks                [2]int // of each chain
 	Seconds               float64
 	Bound                 string  // "product", "issue", "memory", "cache" or "launch"
 	Bytes                 float64 // that all chains read and write
-	End                   float64 // after the step's begin, if it waited for nothing but the calls that it follows
+	Fraction              float64 // of the GPU that it occupies meanwhile
+	End                   float64 // after the step's begin
 	Slack                 float64 // how much later it might end without the last call ending later: 0 along the longest line of calls
 }
 
-// Predict says how long the calls of a workload's step take on a GPU, and the whole step: the time
-// that all work takes, but no less than the longest line of calls that follow one another. It is a
-// model: of a product the cost by which its tile is chosen, of other kernels the bytes and, where
-// kernels.Loops knows them, the instructions. WGMMAVariable counts as it does for Open.
+// Predict returns how long the calls of a workload's step take on a GPU, and the step, whose calls
+// run side by side as far as their order and the GPU's size allow (simulate). It is a model: of a
+// product the cost by which its tile is chosen, of other kernels the bytes and, where kernels.Loops
+// knows them, the instructions. The variables that leave features out count as they do for Open;
+// without CUDA graphs calls run one after another.
 func Predict(s tensor.Workload, m Model, precision Precision) (calls []Predicted, step float64, err error) {
 	allowed, err := readSwitches()
 	if err != nil {
@@ -72,31 +97,38 @@ func Predict(s tensor.Workload, m Model, precision Precision) (calls []Predicted
 		calls = append(calls, Predicted{Launch: l.Kernel, Label: label, Kernel: c.symbol, Blocks: c.blocks, Bytes: bytesOf(c) * float64(s.Chains)})
 	}
 	footprint := float64(s.Chains * (s.Bytes[tensor.Chain] + s.Bytes[tensor.Scratch]))
-	work := 0.0
 	for i, c := range all {
 		calls[i].predict(m, c, s.Chains, footprint)
-		work += calls[i].Seconds
 	}
-	return calls, max(work, line(calls, orderOf(all, 1).follows, m)), nil
+	follows := inLine(len(all))
+	if allowed.graphs == "on" {
+		follows = orderOf(all, 1).follows
+	}
+	return calls, simulate(calls, follows, m), nil
 }
 
-// line fills in when the calls of a step end, each of which follows others, and returns the last
-// end. The last of those that a call follows lets it begin early.
-func line(calls []Predicted, follows [][]int, m Model) (end float64) {
-	// begins is when a call's work could begin for one that it follows.
-	begins := func(i, before int) float64 {
-		b := calls[before]
+// simulate fills in when the calls of a step end, each of which follows others, and returns the
+// last end. It is a list schedule: in the order of the sequence, each call takes the earliest time
+// at which those that it follows let it begin and at which, until it ends, its fraction of the
+// GPU is free beside the calls placed so far. The last of those that a call follows lets it begin
+// early.
+func simulate(calls []Predicted, follows [][]int, m Model) (end float64) {
+	begin := make([]float64, len(calls))
+	// ready is when a call's work could begin for one that it follows.
+	ready := func(i, before int) float64 {
 		if before == follows[i][0] {
-			return max(b.End+m.Early, b.End-b.Seconds+m.Node)
+			return max(calls[before].End+m.Early, begin[before]+m.Node)
 		}
-		return b.End + m.Node
+		return calls[before].End + m.Node
 	}
+	after := make([]int, len(calls)) // the call whose end made room for this one, or -1
 	for i := range calls {
-		begin := m.Node
+		earliest := m.Node
 		for _, before := range follows[i] {
-			begin = max(begin, begins(i, before))
+			earliest = max(earliest, ready(i, before))
 		}
-		calls[i].End = begin + calls[i].Seconds
+		begin[i], after[i] = room(calls[:i], begin, calls[i], earliest)
+		calls[i].End = begin[i] + calls[i].Seconds
 		end = max(end, calls[i].End)
 	}
 	for i := range calls {
@@ -104,10 +136,51 @@ func line(calls []Predicted, follows [][]int, m Model) (end float64) {
 	}
 	for i := len(calls) - 1; i >= 0; i-- {
 		for _, before := range follows[i] {
-			calls[before].Slack = max(0, min(calls[before].Slack, calls[i].Slack+calls[i].End-calls[i].Seconds-begins(i, before)))
+			calls[before].Slack = max(0, min(calls[before].Slack, calls[i].Slack+begin[i]-ready(i, before)))
+		}
+		if before := after[i]; before >= 0 {
+			calls[before].Slack = min(calls[before].Slack, calls[i].Slack)
 		}
 	}
 	return end
+}
+
+// room returns the earliest begin of a call, not before ready, with which the fractions of all
+// calls that run at a time stay within 1, and the placed call whose end it is; -1 if it is ready.
+func room(placed []Predicted, begin []float64, c Predicted, ready float64) (at float64, after int) {
+	var late []int // the placed calls that end after ready, by their ends
+	for i, p := range placed {
+		if p.End > ready {
+			late = append(late, i)
+		}
+	}
+	slices.SortStableFunc(late, func(i, j int) int { return cmp.Compare(placed[i].End, placed[j].End) })
+	// occupied is the sum of the fractions at one time.
+	occupied := func(time float64) (sum float64) {
+		for _, i := range late {
+			if begin[i] <= time && time < placed[i].End {
+				sum += placed[i].Fraction
+			}
+		}
+		return sum
+	}
+	const within = 1 + 1e-9
+	fits := func(at float64) bool {
+		if occupied(at)+c.Fraction > within {
+			return false
+		}
+		for _, i := range late { // the sum grows only where a call begins
+			if at < begin[i] && begin[i] < at+c.Seconds && occupied(begin[i])+c.Fraction > within {
+				return false
+			}
+		}
+		return true
+	}
+	at, after = ready, -1
+	for next := 0; next < len(late) && !fits(at); next++ {
+		at, after = placed[late[next]].End, late[next]
+	}
+	return at, after
 }
 
 // predict fills in the time. What a step touches is in the cache if all of it fits.
@@ -116,6 +189,7 @@ func (p *Predicted) predict(m Model, c call, chains int, footprint float64) {
 	if footprint <= m.CacheBytes {
 		p.Seconds, p.Bound = p.Bytes/m.Cache, "cache"
 	}
+	bandwidth := p.Seconds
 	if product := c.cycles / m.Clock; product > p.Seconds {
 		p.Seconds, p.Bound = product, "product"
 	}
@@ -129,9 +203,23 @@ func (p *Predicted) predict(m Model, c call, chains int, footprint float64) {
 	if issue > p.Seconds {
 		p.Seconds, p.Bound = issue, "issue"
 	}
-	if p.Seconds < m.Node {
-		p.Bound = "launch"
+	if p.Seconds < m.Floor {
+		p.Seconds, p.Bound = m.Floor, "launch"
 	}
+	p.Fraction = max(bandwidth/p.Seconds, math.Min(1, float64(c.blocks[0]*max(1, c.blocks[1])*chains)/float64(m.resident(c))))
+}
+
+// resident is how many blocks of a call the GPU holds at once, by their threads, shared memory and
+// registers: 64 Ki of a multiprocessor, of which each thread of a product is taken to need 128, of
+// another kernel 32.
+func (m Model) resident(c call) int {
+	const threads, registers, reserved = 2048, 64 << 10, 1 << 10 // reserved: bytes of each block
+	each := 32
+	if c.cycles > 0 {
+		each = 128
+	}
+	blocks := min(threads/c.threads, (m.Shared+reserved)/(c.shared+reserved), registers/(each*c.threads))
+	return m.Multiprocessors * max(1, blocks)
 }
 
 // bytesOf is what a call reads and writes for one chain, each buffer once. Of what all chains share

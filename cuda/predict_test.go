@@ -60,7 +60,7 @@ func TestPredict(t *testing.T) {
 		t.Errorf("three chains take %v, one %v", many, step)
 	}
 	calls, step = predict(100, 1)
-	if calls[0].Bound != "launch" || step < 2*H200.Node || step > 3*H200.Node {
+	if wanted := 2*H200.Node + H200.Floor; calls[0].Bound != "launch" || calls[0].Seconds != H200.Floor || math.Abs(step/wanted-1) > 1e-12 {
 		t.Errorf("a small step takes %v, %+v, wants two launches of %v", step, calls, H200.Node)
 	}
 	slow := H200
@@ -103,18 +103,86 @@ func TestPredictProduct(t *testing.T) {
 func TestPredictLine(t *testing.T) {
 	// 0 is followed by 1, 2; both by 3; 4 stands alone.
 	calls := []Predicted{{Seconds: 1}, {Seconds: 5}, {Seconds: 2}, {Seconds: 1}, {Seconds: 3}}
-	if end := line(calls, [][]int{nil, {0}, {0}, {1, 2}, nil}, Model{Node: 0.5, Early: 0.5}); end != 8.5 {
+	if end := simulate(calls, [][]int{nil, {0}, {0}, {1, 2}, nil}, Model{Node: 0.5, Early: 0.5}); end != 8.5 {
 		t.Errorf("the last one ends at %v, wants 8.5", end)
 	}
 	// The last of those that a call follows lets it begin 0.3 earlier, if it takes as long.
 	early := []Predicted{{Seconds: 1}, {Seconds: 0.1}, {Seconds: 2}, {Seconds: 1}}
-	if end := line(early, [][]int{nil, {0}, {1}, {2, 0}}, Model{Node: 0.5, Early: 0.2}); math.Abs(end-5.4) > 1e-12 || early[0].Slack != 0 || early[2].Slack != 0 {
+	end := simulate(early, [][]int{nil, {0}, {1}, {2, 0}}, Model{Node: 0.5, Early: 0.2})
+	if math.Abs(end-5.4) > 1e-12 || early[0].Slack != 0 || early[2].Slack != 0 {
 		t.Errorf("the last one ends at %v, %+v, wants 5.4", end, early)
 	}
 	ends, slacks := []float64{1.5, 7, 4, 8.5, 3.5}, []float64{0, 0, 3, 0, 5}
 	for i, c := range calls {
 		if c.End != ends[i] || c.Slack != slacks[i] {
 			t.Errorf("call %d ends at %v with a slack of %v, wants %v and %v", i, c.End, c.Slack, ends[i], slacks[i])
+		}
+	}
+}
+
+// TestSimulate: calls that follow none of each other run side by side as long as they do not occupy
+// more than the GPU, and use what room others leave.
+func TestSimulate(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		calls   []Predicted
+		follows [][]int
+		ends    []float64
+		slacks  []float64
+	}{
+		{"two large calls", []Predicted{{Seconds: 2, Fraction: 1}, {Seconds: 3, Fraction: 0.6}}, [][]int{nil, nil}, []float64{3, 6}, []float64{0, 0}},
+		{"two halves", []Predicted{{Seconds: 2, Fraction: 0.5}, {Seconds: 3, Fraction: 0.5}}, [][]int{nil, nil}, []float64{3, 4}, []float64{1, 0}},
+		{
+			"a gap that is too short, and one that is not",
+			// 1 follows 0 by a launch, in which 2 has no time and 3 has.
+			[]Predicted{{Seconds: 1, Fraction: 1}, {Seconds: 2, Fraction: 1}, {Seconds: 1.5, Fraction: 0.1}, {Seconds: 1, Fraction: 0.1}},
+			[][]int{nil, {0}, nil, nil}, []float64{2, 5, 6.5, 3}, []float64{0, 0, 0, 3.5},
+		},
+		{
+			"calls that begin later count",
+			[]Predicted{{Seconds: 4, Fraction: 0.5}, {Seconds: 1, Fraction: 0.1}, {Seconds: 1, Fraction: 0.5}, {Seconds: 3, Fraction: 0.4}},
+			[][]int{nil, nil, {1}, nil}, []float64{5, 2, 4, 7}, []float64{2, 0, 0, 0},
+		},
+	} {
+		simulate(c.calls, c.follows, Model{Node: 1, Early: 1})
+		for i, got := range c.calls {
+			if got.End != c.ends[i] || got.Slack != c.slacks[i] {
+				t.Errorf("%s: call %d ends at %v with a slack of %v, wants %v and %v", c.name, i, got.End, got.Slack, c.ends[i], c.slacks[i])
+			}
+		}
+	}
+}
+
+// TestFractions: a call occupies the GPU by its blocks, or by the bandwidth that it takes.
+func TestFractions(t *testing.T) {
+	for _, c := range []struct {
+		call     call
+		chains   int
+		fraction float64
+	}{
+		{call{blocks: [2]int{132, 1}, threads: 256}, 1, 1.0 / 8},
+		{call{blocks: [2]int{132, 1}, threads: 256, cycles: 1}, 1, 1.0 / 2},
+		{call{blocks: [2]int{66, 2}, threads: 128, shared: 113 << 10}, 1, 1.0 / 2},
+		{call{blocks: [2]int{1, 0}, threads: 1024}, 66, 1.0 / 4},
+		{call{blocks: [2]int{1000, 1}, threads: 1024}, 64, 1},
+	} {
+		var p Predicted
+		p.predict(H100, c.call, c.chains, 0)
+		if p.Fraction != c.fraction || p.Seconds != H100.Floor {
+			t.Errorf("%+v: got %+v, wants a fraction of %v", c.call, p, c.fraction)
+		}
+	}
+	large := Predicted{Bytes: 1e9}
+	if large.predict(H100, call{blocks: [2]int{1, 1}, threads: 32}, 1, 1e12); large.Fraction != 1 || large.Seconds != 1e9/H100.Memory {
+		t.Errorf("a call that takes the whole bandwidth: %+v", large)
+	}
+}
+
+// TestModelOf: a GPU's model goes by the beginning of its name.
+func TestModelOf(t *testing.T) {
+	for name, want := range map[string]string{"NVIDIA H100 80GB HBM3": H100.Name, "NVIDIA H200": H200.Name, "NVIDIA H200 NVL": H200.Name, "Emulated GPU": ""} {
+		if m, ok := ModelOf(name); m.Name != want || ok != (want != "") {
+			t.Errorf("%s: got %q, %v", name, m.Name, ok)
 		}
 	}
 }
