@@ -48,6 +48,7 @@ type driver interface {
 	cuModuleGetFunction(function *handle, module handle, name *byte) result
 	cuModuleUnload(module handle) result
 	cuFuncSetAttribute(function handle, attribute int32, value int32) result
+	cuFuncGetAttribute(value *int32, attribute int32, function handle) result
 	cuLaunchKernel(function handle, grid, block [3]uint32, shared uint32, stream handle, parameters *unsafe.Pointer) result
 }
 
@@ -113,11 +114,20 @@ const (
 	capabilityMinor      attribute = 76
 	sharedMemoryPerBlock attribute = 97 // after cuFuncSetAttribute allows it
 
+	infoLog       jitOption = 3
+	infoLogBytes  jitOption = 4
 	errorLog      jitOption = 5
 	errorLogBytes jitOption = 6
+	logVerbose    jitOption = 12
 
-	streamNonBlocking   = 1
-	dynamicSharedMemory = 8 // the attribute of a function
+	streamNonBlocking = 1
+
+	// The attributes of a function. Local memory is where registers spill to.
+	maxThreadsPerBlock  = 0
+	staticSharedMemory  = 1
+	localMemory         = 3
+	registersPerThread  = 4
+	dynamicSharedMemory = 8
 )
 
 // fatal are the results after which a context gives no other answer: the GPU must be opened again,

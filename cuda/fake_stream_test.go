@@ -146,6 +146,17 @@ func (d *fakeDriver) cuFuncSetAttribute(function handle, _ int32, value int32) r
 	})
 }
 
+func (d *fakeDriver) cuFuncGetAttribute(value *int32, attribute int32, function handle) result {
+	return d.do("cuFuncGetAttribute", func() result {
+		name, _ := d.kernel(function)
+		if name == "" {
+			return invalidHandle
+		}
+		*value = map[int32]int32{maxThreadsPerBlock: 1024, registersPerThread: 32, dynamicSharedMemory: d.granted[name]}[attribute]
+		return success
+	})
+}
+
 // work is what a kernel does when it is started like this, or what is wrong with the start.
 func (d *fakeDriver) work(n *kernelNode) (func(), result) {
 	name, k := d.kernel(n.function)

@@ -1,21 +1,102 @@
 package cuda_test
 
 import (
-	"maps"
+	"fmt"
+	"os"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/cuda/cudatest"
+	"github.com/pollen-ml/pollen/cuda/emulator"
 )
 
-// TestCompile has the driver compile all kernels that a GPU uses, and says how long that takes.
+// shardVariable names the environment variable that divides TestCompile's kernels among processes:
+// with 3/16, this process compiles those whose index is 3 modulo 16.
+const shardVariable = "POLLEN_TEST_SHARD"
+
+// TestCompile has the driver compile all kernels that a GPU uses. It logs a line for each, with the
+// driver's figures for its code, and reports every kernel that does not compile.
 func TestCompile(t *testing.T) {
-	times, err := cuda.CompileTimes(cudatest.GPU(t, cuda.Options{}))
+	shard, shards, err := shardOf(os.Getenv(shardVariable))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range slices.Sorted(maps.Keys(times)) {
-		t.Logf("%s: %v", name, times[name])
+	var spilling []string
+	compiled, failed := 0, 0
+	all, err := cuda.CompileAll(cudatest.GPU(t, cuda.Options{}), shard, shards, func(c cuda.Compiled) {
+		log := ""
+		if c.Log != "" {
+			log = fmt.Sprintf(" log=%q", c.Log)
+		}
+		if c.Err != nil {
+			failed++
+			t.Errorf("kernel-failed file=%s symbol=%s ms=%.1f%s error=%q", c.File, c.Symbol, 1e3*c.Time.Seconds(), log, c.Err)
+			return
+		}
+		compiled++
+		t.Logf("kernel file=%s symbol=%s ms=%.1f registers=%d local=%d shared=%d threads=%d%s",
+			c.File, c.Symbol, 1e3*c.Time.Seconds(), c.Registers, c.Local, c.Shared, c.MaxThreads, log)
+		if c.Local > 0 {
+			spilling = append(spilling, fmt.Sprintf("%s (%d)", c.Symbol, c.Local))
+		}
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	t.Logf("kernels compiled: %d, failed: %d, of %d in all, shard %d of %d", compiled, failed, all, shard, shards)
+	if len(spilling) > 0 {
+		t.Logf("kernels with local memory: %s", strings.Join(spilling, ", "))
+	}
+}
+
+// TestCompileContinues: a kernel that does not compile is reported, and the others are compiled.
+func TestCompileContinues(t *testing.T) {
+	driver := emulator.Open(t, emulator.Options{})
+	device, err := cuda.Open(cuda.Options{Driver: driver.Path})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer device.Close()
+	driver.Fail("cuModuleLoadDataEx", 2, 218)
+	var failed []int
+	compiled := 0
+	if _, err := cuda.CompileAll(device, 1, 64, func(c cuda.Compiled) {
+		if c.Err != nil {
+			failed = append(failed, compiled)
+		}
+		compiled++
+	}); err != nil {
+		t.Error(err)
+	}
+	if compiled < 5 || !slices.Equal(failed, []int{1}) {
+		t.Errorf("of %d kernels those at %v fail, wants the second", compiled, failed)
+	}
+}
+
+// shardOf parses an index and a number of shards, such as 3/16. Without a text, the only shard is
+// everything.
+func shardOf(text string) (shard, shards int, err error) {
+	if text == "" {
+		return 0, 1, nil
+	}
+	if n, err := fmt.Sscanf(text+"\n", "%d/%d\n", &shard, &shards); n != 2 || err != nil || shard < 0 || shard >= shards {
+		return 0, 0, fmt.Errorf("%s must be an index below a number of shards, such as 3/16, got %q", shardVariable, text)
+	}
+	return shard, shards, nil
+}
+
+func TestShardOf(t *testing.T) {
+	if shard, shards, err := shardOf("3/16"); shard != 3 || shards != 16 || err != nil {
+		t.Errorf("got %d of %d, %v", shard, shards, err)
+	}
+	if shard, shards, err := shardOf(""); shard != 0 || shards != 1 || err != nil {
+		t.Errorf("without a text: got %d of %d, %v", shard, shards, err)
+	}
+	for _, text := range []string{"3", "16/16", "-1/4", "0/0", "1/2x", "a/b"} {
+		if _, _, err := shardOf(text); err == nil {
+			t.Errorf("%q is taken", text)
+		}
 	}
 }

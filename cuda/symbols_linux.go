@@ -18,7 +18,7 @@ type symbols struct {
 	streamCreate, streamDestroy, streamSynchronize                                                 uintptr
 	graphCreate, graphAddKernelNode, graphInstantiate, graphLaunch, graphExecDestroy, graphDestroy uintptr
 	graphAddDependencies                                                                           uintptr // 0 before CUDA 12.3
-	moduleLoad, moduleGetFunction, moduleUnload, funcSetAttribute, launchKernel                    uintptr
+	moduleLoad, moduleGetFunction, moduleUnload, funcSetAttribute, funcGetAttribute, launchKernel  uintptr
 }
 
 // findSymbols looks the functions up in a library that dlopen gave.
@@ -38,7 +38,7 @@ func findSymbols(library uintptr) (*symbols, error) {
 		"cuGraphInstantiateWithFlags": &s.graphInstantiate, "cuGraphLaunch": &s.graphLaunch,
 		"cuGraphExecDestroy": &s.graphExecDestroy, "cuGraphDestroy": &s.graphDestroy,
 		"cuModuleLoadDataEx": &s.moduleLoad, "cuModuleGetFunction": &s.moduleGetFunction, "cuModuleUnload": &s.moduleUnload,
-		"cuFuncSetAttribute": &s.funcSetAttribute, "cuLaunchKernel": &s.launchKernel,
+		"cuFuncSetAttribute": &s.funcSetAttribute, "cuFuncGetAttribute": &s.funcGetAttribute, "cuLaunchKernel": &s.launchKernel,
 	} {
 		var err error
 		if *place, err = purego.Dlsym(library, name); err != nil && place != &s.graphAddDependencies {
@@ -226,6 +226,10 @@ func (s *symbols) cuModuleUnload(module handle) result {
 
 func (s *symbols) cuFuncSetAttribute(function handle, attribute int32, value int32) result {
 	return invoke(s.funcSetAttribute, uintptr(function), uintptr(attribute), uintptr(value))
+}
+
+func (s *symbols) cuFuncGetAttribute(value *int32, attribute int32, function handle) result {
+	return invoke(s.funcGetAttribute, uintptr(unsafe.Pointer(value)), uintptr(attribute), uintptr(function))
 }
 
 func (s *symbols) cuLaunchKernel(function handle, grid, block [3]uint32, shared uint32, stream handle, parameters *unsafe.Pointer) result {

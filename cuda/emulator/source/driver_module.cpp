@@ -67,8 +67,9 @@ EXPORT Result cuModuleGetFunction(Handle* function, Handle module, const char* n
   return success;
 }
 
-// The attributes of a function: the most threads of a block; the bytes of dynamic shared memory that a launch may ask for.
-constexpr int threadsAttribute = 0, dynamicAttribute = 8;
+// The attributes of a function: the most threads of a block; the bytes of its shared arrays, of local memory, and of dynamic shared memory that a launch
+// may ask for; its registers.
+constexpr int threadsAttribute = 0, sharedAttribute = 1, localAttribute = 3, registersAttribute = 4, dynamicAttribute = 8;
 constexpr int withoutAsking = 48 << 10;
 
 EXPORT Result cuDeviceGetAttribute(int* value, int attribute, int device);
@@ -91,9 +92,15 @@ EXPORT Result cuFuncGetAttribute(int* value, int attribute, Handle function) {
   if (c.result) return c.result;
   auto found = driver().functions.find(function);
   if (found == driver().functions.end()) return invalidHandle;
-  if (attribute != threadsAttribute && attribute != dynamicAttribute) return invalidValue;
-  *value = attribute == threadsAttribute ? (int)found->second.entry.maxThreads : found->second.dynamicBytes;
-  return success;
+  const Function& f = found->second;
+  switch (attribute) {
+    case threadsAttribute: *value = (int)f.entry.maxThreads; return success;
+    case sharedAttribute: *value = f.entry.shared; return success;
+    case localAttribute:  // only an assembler knows these
+    case registersAttribute: *value = 0; return success;
+    case dynamicAttribute: *value = f.dynamicBytes; return success;
+  }
+  return invalidValue;
 }
 
 // Arguments are a launch's, copied when it is made.
