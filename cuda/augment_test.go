@@ -9,6 +9,7 @@ import (
 	"github.com/pollen-ml/pollen/cuda/cudatest"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/optest"
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -54,10 +55,9 @@ func TestAugmentedImagesAreTheHosts(t *testing.T) {
 			}
 			want := augmented(host)
 			for chain, values := range augmented(device) {
-				for i, v := range values {
-					if math.Float32bits(v) != math.Float32bits(want[chain][i]) {
-						t.Fatalf("chain %d: element %d of %v is %v, want %v", chain, i, c.shape, v, want[chain][i])
-					}
+				if err := optest.Same(widen(values), widen(want[chain])); err != nil {
+					dump(t, err)
+					t.Fatalf("chain %d, shape %v: %v", chain, c.shape, err)
 				}
 			}
 		})

@@ -106,6 +106,7 @@ func load(t *testing.T, b *graph.Builder, device tensor.Device, chains int) *gra
 	if err != nil {
 		t.Fatal(err)
 	}
+	rememberProgram(device, program, max(1, chains))
 	t.Cleanup(func() { s.Close() })
 	return s
 }

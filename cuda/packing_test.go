@@ -178,19 +178,3 @@ func (c packedCase) check(t *testing.T, symbols string, precision cuda.Precision
 		t.Errorf("there is no %s among %s", wanted, symbols)
 	}
 }
-
-// closeTo compares chains' numbers, which may be off by some share of the largest.
-func closeTo(t *testing.T, got, want [][]float64, within float64) {
-	t.Helper()
-	for chain := range got {
-		most := 1.0
-		for _, v := range want[chain] {
-			most = max(most, math.Abs(v))
-		}
-		for i, v := range want[chain] {
-			if d := math.Abs(got[chain][i] - v); !(d <= within*most) {
-				t.Fatalf("chain %d: number %d of %d is %v, wants %v", chain, i, len(want[chain]), got[chain][i], v)
-			}
-		}
-	}
-}

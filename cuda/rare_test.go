@@ -106,6 +106,7 @@ func gradientsInParts[T float32 | float64](t *testing.T, device, host tensor.Dev
 	}
 	got, want := gradients(device), gradients(host)
 	if err := optest.Close(got, want, optest.SumTol(tensor.DTypeOf[T](), batch*width, want)); err != nil {
+		dump(t, err)
 		t.Error(err)
 	}
 }

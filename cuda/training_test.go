@@ -2,7 +2,6 @@ package cuda_test
 
 import (
 	"fmt"
-	"math"
 	"os"
 	"slices"
 	"testing"
@@ -91,6 +90,7 @@ func train(program *graph.Program, device tensor.Device, first, chains, together
 	if err != nil {
 		return nil, err
 	}
+	rememberProgram(device, program, chains)
 	defer func() {
 		if closing := session.Close(); err == nil {
 			err = closing
@@ -134,18 +134,12 @@ func train(program *graph.Program, device tensor.Device, first, chains, together
 	return results, nil
 }
 
-func sameResults(a, b result) bool {
-	for _, pair := range [][2][]float64{{a.losses, b.losses}, {a.parameters, b.parameters}} {
-		if len(pair[0]) != len(pair[1]) {
-			return false
-		}
-		for i := range pair[0] {
-			if math.Float64bits(pair[0][i]) != math.Float64bits(pair[1][i]) {
-				return false
-			}
-		}
+// sameResults returns an error if a bit differs.
+func sameResults(got, want result) error {
+	if err := optest.Same(got.parameters, want.parameters); err != nil {
+		return err
 	}
-	return true
+	return optest.Same(got.losses, want.losses)
 }
 
 // TestTrainingIsTheHosts trains a network by three rules, one chain and three, on one GPU and two.
@@ -171,9 +165,11 @@ func TestTrainingIsTheHosts(t *testing.T) {
 				// grow.
 				tol := optest.SumTol(tensor.Float32, 100*trainBatch*24*24, want[chain].parameters)
 				if err := optest.Close(got[chain].parameters, want[chain].parameters, tol); err != nil {
+					dump(t, err)
 					t.Errorf("chain %d: parameters: %v", chain, err)
 				}
 				if err := optest.Close(got[chain].losses, want[chain].losses, tol); err != nil {
+					dump(t, err)
 					t.Errorf("chain %d: losses: %v", chain, err)
 				}
 			}
@@ -181,8 +177,9 @@ func TestTrainingIsTheHosts(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if !sameResults(alone[0], got[2]) {
-				t.Error("chain 2 alone, step by step, is another than beside others")
+			if err := sameResults(alone[0], got[2]); err != nil {
+				dump(t, err)
+				t.Errorf("chain 2 alone, step by step, is another than beside others: %v", err)
 			}
 		})
 	}
@@ -200,8 +197,9 @@ func TestTrainingOnTwoGPUs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !sameResults(alone[0], both[2]) { // one was on the other GPU
-		t.Error("chain 2 is another on its own")
+	if err := sameResults(alone[0], both[2]); err != nil { // one was on the other GPU
+		dump(t, err)
+		t.Errorf("chain 2 is another on its own: %v", err)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/pollen-ml/pollen/cuda/kernels"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
+	"github.com/pollen-ml/pollen/graph/optest"
 	"github.com/pollen-ml/pollen/langevin"
 	"github.com/pollen-ml/pollen/optimizers"
 	"github.com/pollen-ml/pollen/tensor"
@@ -210,17 +211,15 @@ const updateSteps, updateChains = 4, 2
 func compareUpdates[T float32 | float64](t *testing.T, u update, device, host tensor.Device, tolerance float64) {
 	t.Helper()
 	got, want := moved[T](t, u, device), moved[T](t, u, host)
-	for i, g := range want.parameters {
-		for j, w := range g {
-			if v := got.parameters[i][j]; v != w && !(math.Abs(float64(v-w)) <= tolerance*(1+math.Abs(float64(w)))) {
-				t.Fatalf("%v: parameter %d has %v at %d, the host's %v", tensor.DTypeOf[T](), i, v, j, w)
-			}
+	for i, w := range want.parameters {
+		if err := optest.Close(widen(got.parameters[i]), widen(w), optest.Tol{Abs: tolerance, Rel: tolerance}); err != nil {
+			dump(t, err)
+			t.Fatalf("%v: parameter %d: %v", tensor.DTypeOf[T](), i, err)
 		}
 	}
-	for i, w := range want.metrics {
-		if v := got.metrics[i]; !(math.Abs(v-w) <= 1e-5*(1+math.Abs(w))) {
-			t.Fatalf("%v: metric %d is %v, the host's is %v", tensor.DTypeOf[T](), i, v, w)
-		}
+	if err := optest.Close(got.metrics, want.metrics, optest.Tol{Abs: 1e-5, Rel: 1e-5}); err != nil {
+		dump(t, err)
+		t.Fatalf("%v: metrics: %v", tensor.DTypeOf[T](), err)
 	}
 }
 

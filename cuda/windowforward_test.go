@@ -1,7 +1,6 @@
 package cuda_test
 
 import (
-	"math"
 	"strings"
 	"testing"
 
@@ -81,14 +80,8 @@ func TestCopiesOfMaxima(t *testing.T) {
 				copies != 3 || groups != c.groups {
 				t.Errorf("%d copies by kernels of their own, wants those of the filter, turned too, and of the gradient, among %s", copies, symbols)
 			}
-			for chain := range want {
-				for i, w := range want[chain] {
-					if math.Float64bits(got[chain][i]) != math.Float64bits(w) || math.Float64bits(own[chain][i]) != math.Float64bits(w) {
-						t.Fatalf("chain %d: number %d of %d is %v, of launches by themselves %v, wants %v",
-							chain, i, len(want[chain]), got[chain][i], own[chain][i], w)
-					}
-				}
-			}
+			sameAs(t, ", launches by themselves", own, want)
+			sameAs(t, "", got, want)
 		})
 	}
 }

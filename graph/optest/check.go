@@ -137,7 +137,7 @@ func (s *subject) closeWithin(tolerances float64, got, want trace) error {
 			tol := s.c.tol(s.dtype, s.terms(v), want[step][i])
 			tol.Abs, tol.Rel = tolerances*tol.Abs, tolerances*tol.Rel
 			if err := Close(got[step][i], want[step][i], tol); err != nil {
-				return errors.Wrapf(err, "step %d, %s", step, v.title)
+				return errors.Wrapf(s.of(err, v), "step %d, %s", step, v.title)
 			}
 		}
 	}

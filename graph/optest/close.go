@@ -33,28 +33,21 @@ func SumTol(dtype tensor.DType, terms int, want []float64) Tol {
 	return Tol{Abs: rel * math.Sqrt(square/float64(max(1, len(want)))), Rel: rel}
 }
 
-// Close returns an error when an element of got is too far from want's: it reports the worst one,
-// its index, and the distance in units in the last place, of float32 when all of got are float32
-// numbers. NaN is close to nothing, an infinity only to itself.
+// Close returns an error when an element of got is too far from want's: it reports how many are,
+// the worst one, its index, the distance in units in the last place, of float32 when all of got are
+// float32 numbers, and the bias. NaN is close to nothing, an infinity only to itself.
 func Close(got, want []float64, tol Tol) error {
 	if len(got) != len(want) {
-		return errors.Errorf("optest: close: got %d elements, wants %d", len(got), len(want))
+		return lengths(got, want)
 	}
-	worst, excess, bad := 0, 0.0, 0
-	for i := range got {
-		e := distance(got[i], want[i], tol)
-		if e > 1 {
-			bad++
-		}
-		if e > excess {
-			worst, excess = i, e
-		}
+	if m := compare(got, want, tol, false); m != nil {
+		return m
 	}
-	if bad == 0 {
-		return nil
-	}
-	return errors.Errorf("optest: close: %d of %d elements are off; the worst is element %d: got %v, wants %v (%.4g ulp, %.3g times the tolerance of %.3g)",
-		bad, len(got), worst, got[worst], want[worst], ulps(got, got[worst], want[worst]), excess, tol.Abs+tol.Rel*math.Abs(want[worst]))
+	return nil
+}
+
+func lengths(got, want []float64) error {
+	return errors.Errorf("optest: close: got %d elements, wants %d", len(got), len(want))
 }
 
 // distance is |got - want| in units of the tolerance.

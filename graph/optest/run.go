@@ -28,6 +28,13 @@ func Run(t *testing.T, device tensor.Device) {
 	t.Run("network", func(t *testing.T) {
 		if err := checkNetwork(device); err != nil {
 			t.Error(err)
+			Dump(t, err, device, func() []string {
+				p, err := network(tensor.Float32)
+				if err != nil {
+					return nil
+				}
+				return append(Calls(device, p, networkChains), p.Dump())
+			})
 		}
 	})
 }
@@ -44,6 +51,7 @@ func RunCases(t *testing.T, device tensor.Device, cases []Case) {
 		t.Run(c.Name, func(t *testing.T) {
 			if err := c.check(device); err != nil {
 				t.Error(err)
+				Dump(t, err, device, func() []string { return c.about(err, device) })
 			}
 		})
 	}
@@ -122,13 +130,13 @@ func (s *subject) measure(b *testing.B, device tensor.Device, flops float64) {
 // recorder is a device that keeps what it is asked to load.
 type recorder struct {
 	tensor.Device
-	launches []tensor.Launch
+	workload tensor.Workload
 }
 
 var errRecorded = errors.New("optest: recorded, not loaded")
 
 func (r *recorder) Load(s tensor.Workload) (tensor.Runner, error) {
-	r.launches = s.Launches
+	r.workload = s
 	return nil, errRecorded
 }
 
@@ -137,5 +145,5 @@ func (s *subject) launches() []tensor.Launch {
 	var r recorder
 	// Load always ends with errRecorded, after it has handed over the schedule.
 	_, _ = s.program.Load(&r, graph.LoadOptions{})
-	return r.launches
+	return r.workload.Launches
 }

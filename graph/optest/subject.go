@@ -2,7 +2,6 @@ package optest
 
 import (
 	"fmt"
-	"math"
 	"strings"
 
 	"github.com/pkg/errors"
@@ -240,15 +239,21 @@ func (s *subject) read(session *graph.Session, chain int) ([][]float64, error) {
 func (s *subject) sameBits(got, want trace) error {
 	for step := range want {
 		for i, v := range s.kept {
-			for j := range want[step][i] {
-				a, b := got[step][i][j], want[step][i][j]
-				if math.Float64bits(a) != math.Float64bits(b) {
-					return errors.Errorf("optest: step %d, %s, element %d: got %v, wants the bits of %v", step, v.title, j, a, b)
-				}
+			if err := Same(got[step][i], want[step][i]); err != nil {
+				return errors.Wrapf(s.of(err, v), "step %d, %s", step, v.title)
 			}
 		}
 	}
 	return nil
+}
+
+// of completes a comparison's error: it is of a variable of the program.
+func (s *subject) of(err error, v variable) error {
+	var m *mismatch
+	if errors.As(err, &m) {
+		m.subject, m.shape = s, v.shape
+	}
+	return err
 }
 
 func convert[T tensor.Element](values []float64) []T {
