@@ -218,7 +218,11 @@ func (c *Case) about(err error, device tensor.Device) []string {
 		lines = append(lines, fmt.Sprintf("op: %s %T%+v", c.Op.Name(), c.Op, c.Op))
 	}
 	for i, in := range c.Inputs {
-		lines = append(lines, fmt.Sprintf("input %d: %v of shape %v", i, in.DType, in.Shape))
+		dtype := "float"
+		if !in.isFloat() {
+			dtype = in.DType.String()
+		}
+		lines = append(lines, fmt.Sprintf("input %d: %s of shape %v", i, dtype, in.Shape))
 	}
 	var m *mismatch
 	var s *subject

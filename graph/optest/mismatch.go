@@ -70,8 +70,9 @@ func (m *mismatch) Error() string {
 		return fmt.Sprintf("optest: same: %d of %d elements have other bits; the worst is element %d: got %v, wants the bits of %v (%.4g ulp); bias %.2g",
 			len(m.wrong), len(m.got), i, m.got[i], m.want[i], ulps(m.got, m.got[i], m.want[i]), m.bias)
 	}
-	return fmt.Sprintf("optest: close: %d of %d elements are off; the worst is element %d: got %v, wants %v (%.4g ulp, %.3g times the tolerance of %.3g); bias %.2g",
-		len(m.wrong), len(m.got), i, m.got[i], m.want[i], ulps(m.got, m.got[i], m.want[i]), m.excess, m.tol.Abs+m.tol.Rel*math.Abs(m.want[i]), m.bias)
+	off := fmt.Sprintf("%.4g ulp, %.3g times the tolerance of %.3g", ulps(m.got, m.got[i], m.want[i]), m.excess, m.tol.Abs+m.tol.Rel*math.Abs(m.want[i]))
+	return fmt.Sprintf("optest: close: %d of %d elements are off; the worst is element %d: got %v, wants %v (%s); bias %.2g",
+		len(m.wrong), len(m.got), i, m.got[i], m.want[i], off, m.bias)
 }
 
 // biasOf is the mean of (got-want)/|want|, and of its magnitude, over the elements where that is a
