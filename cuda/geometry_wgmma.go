@@ -35,7 +35,7 @@ var tilesGrouped = []stripTile{
 const (
 	groupRows   = 64
 	groupStages = 4
-	// groupBarriers are bytes that the kernel has beside those that it asks for.
+	// groupBarriers are the bytes of the barriers of the stages and of the pixels.
 	groupBarriers = 8 * (groupStages + 1)
 	stripWidth    = 8
 	mostGroups    = 3 // blocks that share a multiprocessor's registers
@@ -88,16 +88,17 @@ func (t stripTile) blocks(g *groupProduct) int {
 	return ceil(g.product.rows, groupRows) * ceil(g.stripsOf(t), t.strips)
 }
 
-// shared is a block's bytes: the filters' stages and the pixels' lines, or the sums after these.
+// shared is a block's bytes: the filters' stages and the pixels' lines, or the sums that replace
+// these, and the barriers.
 func (t stripTile) shared(g *groupProduct) int {
 	most, _ := g.lines(t)
-	return max(lineBytes*(groupStages*groupRows+most), 4*groupRows*ceil(t.columns(), warp)*warp)
+	return max(lineBytes*(groupStages*groupRows+most), 4*groupRows*ceil(t.columns(), warp)*warp) + groupBarriers
 }
 
 // cost estimates the cycles, as packedTile.cost does.
 func (t stripTile) cost(p *placement, g *groupProduct, chains int) float64 {
 	shared := t.shared(g)
-	if shared+groupBarriers > p.shared {
+	if shared > p.shared {
 		return math.Inf(1)
 	}
 	blocks := ceil(g.image.channels, numbersOf(p.precision))

@@ -28,6 +28,8 @@ const (
 	filterStages = 2
 	filterTaps   = 8 // of a block
 	filterOf     = 512
+	// filterBarriers are the bytes of the stages' barriers.
+	filterBarriers = 8 * filterStages
 )
 
 // speedOfGroups is taken for that of products of 112 columns and more: a product's left operand is
@@ -64,7 +66,7 @@ func (f *packedFilter) onGroups(p *placement) *groupFilter {
 	return nil
 }
 
-func (g *groupFilter) shared() int { return filterStages * lineBytes * (g.x + g.dout) }
+func (g *groupFilter) shared() int { return filterStages*lineBytes*(g.x+g.dout) + filterBarriers }
 
 func (g *groupFilter) blocks() int {
 	return ceil(g.pixels.taps, filterTaps) * ceil(g.shape.C, groupRows) * ceil(g.shape.K, groupRows)

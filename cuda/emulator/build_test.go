@@ -17,7 +17,8 @@ func faulty(kernel string) *Recording {
 		r := new(Recording)
 		ones := []byte(strings.Repeat("\x80\x3f", bytes/2))
 		r.Add(2, []Buffer{{Bytes: bytes}, {Bytes: bytes, Contents: ones}}, []Call{{
-			Symbol: kernel, Blocks: [2]int{1, 1}, Threads: 128, Shared: bytes, Arguments: []Argument{{Buffer: true, Value: 0}, {Buffer: true, Value: 1}, {Value: 128}},
+			Symbol: kernel, Blocks: [2]int{1, 1}, Threads: 128, Shared: bytes + 8,
+			Arguments: []Argument{{Buffer: true, Value: 0}, {Buffer: true, Value: 1}, {Value: 128}},
 		}})
 		return r
 	}

@@ -47,7 +47,7 @@ func groupedConvolution() subject {
 			strips := i.B * ((i.P() + 7) / 8) * ((i.Q() + 7) / 8)
 			arguments := append(integers(4), inBuffers(0, 4)...)
 			recording.Add(1, buffers[launch], []Call{{
-				Symbol: symbol, Blocks: [2]int{strips, 1}, Threads: 128, Shared: 128 * (stages*tile + size),
+				Symbol: symbol, Blocks: [2]int{strips, 1}, Threads: 128, Shared: 128*(stages*tile+size) + 8*(stages+1),
 				Arguments: append(arguments, integers(0, filters, i.B, i.height, i.width, i.P(), i.Q(), i.blocks, i.taps(), i.S, 0, i.width, 1,
 					(i.R-1)*i.width+i.S-1, size, epilogue)...),
 			}})
@@ -100,7 +100,7 @@ func groupedFilter() subject {
 		}
 		sizeX, sizeDout := (rows-1)*i.width+columns+2*i.width, (rows-1)*around.width+columns
 		recording.Add(1, buffers, []Call{{
-			Symbol: symbol, Blocks: [2]int{2 * 2, 1}, Threads: 512, Shared: 2 * 128 * (sizeX + sizeDout),
+			Symbol: symbol, Blocks: [2]int{2 * 2, 1}, Threads: 512, Shared: 2*128*(sizeX+sizeDout) + 2*8,
 			Arguments: integers(3, filters, i.B, i.height, i.width, i.P(), i.Q(), i.blocks, i.taps(), i.S, i.width, 1,
 				around.height, around.width, around.width+2, 2, 1, rows, 3, sizeX, sizeDout),
 		}})

@@ -8,11 +8,11 @@
   KERNEL(conv2d_nhwc_group_##ending, (__VA_ARGS__::threads), (__VA_ARGS__::blocks))                                                                \
   (Out<float> y, In<unsigned> x, In<unsigned> w, In<float> bias, Out<float> pooled, Out<unsigned char> which, int filters, int B, int height,      \
    int width, int P, int Q, int blocks, int taps, int across, int first, int down, int right, int reach, int size, int epilogue) {                 \
-    DYNAMIC_SHARED(Line, memory);                                                                                                                  \
+    DYNAMIC_SHARED(Brick, stages);                                                                                                                 \
     Convolution pixels = {B, 1, height, width, 1, 1, 1, P, Q, 1, 1, 0, 0, 1, 1};                                                                   \
     Lines lines = {pixels, false, blocks, taps, across, first, down, right, reach};                                                                \
     Output<float, true> out = {y.at(), bias.at(), filters, B * P * Q, P * Q, P * Q, filters * P * Q, epilogue, {pooled, which}};                   \
-    convolveStrips<__VA_ARGS__>(out, x.at(), w.at(), lines, size, (unsigned*)memory);                                                              \
+    convolveStrips<__VA_ARGS__>(out, x.at(), w.at(), lines, size, (unsigned*)stages);                                                              \
   }
 
 STRIPS(16x16_bf16, StripTile<16, 2>)
@@ -26,10 +26,10 @@ PACKED_FILTER(chunks_bf16, BF16, 4, InChunks{4 * gradient.all()}, InChunks{4 * i
 KERNEL(conv2d_nhwc_group_filter_bf16, GroupFilter::threads, GroupFilter::blocks)
 (Out<float> partial, In<unsigned> dout, In<unsigned> x, int filters, int B, int height, int width, int P, int Q, int blocks, int taps, int across, int down,
  int right, int doutHeight, int doutWidth, int doutFirst, int doutBlocks, int steps, int rows, int each, int sizeX, int sizeDout) {
-  DYNAMIC_SHARED(Line, memory);
+  DYNAMIC_SHARED(Brick, stages);
   Lines image = {{B, 1, height, width, 1, 1, 1, P, Q, 1, 1, 0, 0, 1, 1}, false, blocks, taps, across, 0, down, right, 0};
   Lines gradient = {{B, 1, doutHeight, doutWidth, 1, 1, 1, P, Q, 1, 1, 0, 0, 1, 1}, false, doutBlocks, 1, 1, 0, 0, 0, 0};
-  convolveGroupFilter(partial.at(), dout.at(), x.at(), {image, gradient, filters, doutFirst, steps, rows, each}, sizeX, sizeDout, (unsigned*)memory);
+  convolveGroupFilter(partial.at(), dout.at(), x.at(), {image, gradient, filters, doutFirst, steps, rows, each}, sizeX, sizeDout, (unsigned*)stages);
 }
 
 KERNEL(nhwc_pack_chunks_bf16, 256)

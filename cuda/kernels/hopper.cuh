@@ -10,6 +10,12 @@
 
 namespace pollen {
 
+// Brick is the type of a kernel's dynamic shared memory that products and bulk copies use: it begins at a multiple of 128 bytes. Such a kernel has no
+// other shared memory, which would come before; its barriers lie behind its operands.
+struct alignas(128) Brick {
+  unsigned words[32];
+};
+
 // CopyBarrier, in shared memory, counts a phase's arrivals and bytes. The first phase is 0.
 using CopyBarrier = unsigned long long;
 

@@ -3,6 +3,7 @@ package kernels
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -122,5 +123,36 @@ func TestAddRefuses(t *testing.T) {
 	}
 	if after := mustFiles(t); len(after) != len(before) {
 		t.Errorf("%d files, wants %d", len(after), len(before))
+	}
+}
+
+// TestOperandsAreAligned: a kernel that multiplies by wgmma has no shared memory but its dynamic
+// one, which begins at a multiple of 128 bytes.
+func TestOperandsAreAligned(t *testing.T) {
+	array := regexp.MustCompile(`(\.\w+) \.shared \.align (\d+) \.b8 ([\w$]+)\[`)
+	kernels := 0
+	for _, f := range mustFiles(t) {
+		for _, e := range f.Entries {
+			if !strings.Contains(e.Body, "wgmma.mma_async") {
+				continue
+			}
+			kernels++
+			named := false
+			for _, found := range array.FindAllStringSubmatch(f.Head, -1) {
+				if !regexp.MustCompile(`\W` + regexp.QuoteMeta(found[3]) + `\b`).MatchString(e.Body) {
+					continue
+				}
+				named = true
+				if found[1] != ".extern" || found[2] != "128" {
+					t.Errorf("%s has shared memory %s", e.Name, found[0])
+				}
+			}
+			if !named {
+				t.Errorf("%s has no shared memory", e.Name)
+			}
+		}
+	}
+	if kernels == 0 {
+		t.Error("no kernel multiplies by wgmma")
 	}
 }

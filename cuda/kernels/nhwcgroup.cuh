@@ -110,12 +110,14 @@ INLINE void waitFor(CopyBarrier* b, int odd) {
   }
 }
 
-// convolveStrips computes the tile of block blockIdx.x: its rows are filters w, in groups of 64. Shared memory has the stages, and behind them size lines
-// in chunks; it also has room for the sums.
+// convolveStrips computes the tile of block blockIdx.x: its rows are filters w, in groups of 64. Shared memory begins with the stages, followed by size
+// lines in chunks; the sums come to lie in the same place. Behind the larger of the two are the barriers.
 template <class Shape>
 INLINE void convolveStrips(const Output<float, true>& out, const unsigned* x, const unsigned* w, const Lines& c, int size, unsigned* memory) {
   constexpr int stages = Shape::stages, chunk = 4, chunks = line / chunk, apartFilters = 16 * Shape::rows;
-  SHARED(CopyBarrier, barriers, stages + 1);  // of the stages, and of the pixels
+  constexpr int sumWords = Shape::rows * Shape::across;
+  int words = stages * Shape::stage + size * line;
+  auto* barriers = (CopyBarrier*)(memory + (words > sumWords ? words : sumWords));  // of the stages, and of the pixels
   Strips<Shape> strips(c);
   int tiles = (out.rows + Shape::rows - 1) / Shape::rows, tile = blockIdx.x % tiles, first = blockIdx.x / tiles * Shape::strips;
   int last = lesser(first + Shape::strips, strips.count) - 1, begin = strips.place(first);

@@ -40,10 +40,10 @@ INLINE void bringChunks(unsigned* to, int size, const unsigned* from, int all, i
   for (int i = 0; i < chunks; i++) copyBulk(to + i * size * chunk, from + ((block * chunks + i) * all + begin) * chunk, 16 * count, b);
 }
 
-// convolveGroupFilter adds the slices of block blockIdx.y into partial [slices filters taps channels]. A stage has room for sizeX and sizeDout lines.
+// convolveGroupFilter adds the slices of block blockIdx.y into partial [slices filters taps channels]. A stage has room for sizeX and sizeDout lines; behind the
+// stages are the barriers.
 INLINE void convolveGroupFilter(float* partial, const unsigned* dout, const unsigned* x, const GradientRows& c, int sizeX, int sizeDout, unsigned* memory) {
   using Shape = GroupFilter;
-  SHARED(CopyBarrier, barriers, Shape::stages);
   int groups = (c.x.taps + Shape::taps - 1) / Shape::taps, firstTap = blockIdx.x % groups * Shape::taps;
   int block = blockIdx.x / groups % c.x.blocks, row = blockIdx.x / groups / c.x.blocks;
   auto shift = [&](int tap) INLINED { return tap / c.x.across * c.x.down + tap % c.x.across * c.x.right; };
@@ -57,6 +57,7 @@ INLINE void convolveGroupFilter(float* partial, const unsigned* dout, const unsi
 #pragma unroll
   for (int t = 0; t < Shape::each; t++) right[t] = 16 * (shift(lesser(own + t, c.x.taps - 1)) - lowest);
   const int stage = line * (sizeX + sizeDout);  // words
+  auto* barriers = (CopyBarrier*)(memory + Shape::stages * stage);
   // What lies behind the copies' last lines is multiplied by zeros, and must be numbers.
   for (int i = threadIdx.x; i < Shape::stages * stage; i += blockDim.x) memory[i] = 0;
   if (threadIdx.x == 0)

@@ -5,6 +5,10 @@
 
 namespace pollen {
 
+struct alignas(128) Brick {
+  unsigned words[32];
+};
+
 using CopyBarrier = unsigned long long;
 
 inline void initBarrier(CopyBarrier* b, int arrivals) { initPhase(b, arrivals); }
@@ -22,7 +26,9 @@ inline void groupWait() {
 
 // describe: an address is a place in the launch's own shared memory.
 inline unsigned long long describe(void* memory, unsigned bytes, unsigned acrossDepth, unsigned acrossRows) {
-  unsigned long long at = (char*)memory - (char*)dynamicShared() + bytes;
+  unsigned long long at = (char*)memory - (char*)dynamicShared();
+  if (at % sizeof(Brick)) fault("describes a matrix by memory that does not begin at a multiple of 128 bytes");
+  at += bytes;
   return at >> 4 | (unsigned long long)(acrossDepth >> 4) << 16 | (unsigned long long)(acrossRows >> 4) << 32;
 }
 

@@ -5,9 +5,9 @@ enum Mistake { none, noFence, noCommit, noGroupWait, noCopyWait, noOrder, noBarr
 
 template <Mistake mistake>
 INLINE void grouped(float* y, const float* x, int n) {
-  DYNAMIC_SHARED(float, memory);
-  SHARED(CopyBarrier, copied, 1);
+  DYNAMIC_SHARED(Brick, memory);
   constexpr int bytes = 4096;
+  auto* copied = (CopyBarrier*)((char*)memory + bytes);
   if (threadIdx.x == 0) {
     initBarrier(copied, 1);
     if (mistake != noOrder) orderBarriers();
