@@ -71,6 +71,8 @@ func TestFaultsAreFound(t *testing.T) {
 		{"grouped_too_early_f32", Thread, "data race"},
 		{"grouped_two_operands_f32", Plain, "describes other operands"},
 		{"grouped_swizzled_f32", Plain, "with a swizzle"},
+		{"grouped_too_many_bytes_f32", Plain, "grouped_too_many_bytes_f32: block (0, 0, 0), thread (0, 0, 0) waits in a copy barrier for others that do not come"},
+		{"grouped_trapped_f32", Plain, "grouped_trapped_f32: block (0, 0, 0), thread (3, 0, 0) traps"},
 	} {
 		text, err := faulty(row.kernel).Run(t, row.by, "testdata")
 		if row.says == "" && err != nil || row.says != "" && (err == nil || !strings.Contains(text, row.says)) {

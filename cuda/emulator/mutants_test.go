@@ -210,6 +210,7 @@ var mistakes = []struct {
 	{"rounding to integers towards zero", regexp.MustCompile(`cvt\.(rni)`), always("rzi"), 0.7},
 	{"a shuffle with itself", regexp.MustCompile(`shfl\S+ %\w+, %\w+, (\d+)`), always("0"), 0.9},
 	{"a copy barrier not waited for", regexp.MustCompile(`try_wait.*selp\.b32 %\w+, (1, 0), passed`), always("1, 1"), 1},
+	{"bytes expected that do not come", regexp.MustCompile(`expect_tx\S+ _, \[%\w+\], (%\w+);`), always("1048560"), 1},
 	{"copies that do not know of their barrier", regexp.MustCompile(`^(fence\.proxy\.async\S*;)`), always(""), 1},
 	{"a product's fence dropped", regexp.MustCompile(`^(wgmma\.fence\S+;)`), always(""), 1},
 	{"products not committed", regexp.MustCompile(`^(wgmma\.commit_group\S+;)`), always(""), 1},

@@ -48,6 +48,14 @@ __device__ inline bool hasPassed(CopyBarrier* b, int odd) {
   return passed;
 }
 
+// timer counts units of 2^32 ns, 4.3 s. trap fails the launch.
+__device__ inline unsigned timer() {
+  unsigned now;
+  asm volatile("mov.u32 %0, %%globaltimer_hi;" : "=r"(now));
+  return now;
+}
+__device__ inline void trap() { asm volatile("trap;" : : : "memory"); }
+
 // A product's sums belong to it from groupFence on until groupWait<n>, which waits for all products but those of the newest n groupCommit.
 __device__ inline void groupFence() { asm volatile("wgmma.fence.sync.aligned;" : : : "memory"); }
 __device__ inline void groupCommit() { asm volatile("wgmma.commit_group.sync.aligned;" : : : "memory"); }
@@ -100,3 +108,18 @@ __device__ inline void multiplyGroup(float (&d)[32], const unsigned (&a)[4], uns
 }  // namespace pollen
 
 #endif
+
+namespace pollen {
+
+// waitFor waits for the end of the phase whose number is even or odd, or the one before it. It fails the launch if that takes between 8.6 and 12.9
+// seconds: copies take microseconds, so the barrier would never see the bytes that it expects.
+INLINE void waitFor(CopyBarrier* b, int odd) {
+  constexpr unsigned limit = 3;
+  for (unsigned begin = 0; !hasPassed(b, odd);) {
+    unsigned now = timer();
+    if (begin == 0) begin = now;
+    if (now - begin >= limit) trap();
+  }
+}
+
+}  // namespace pollen

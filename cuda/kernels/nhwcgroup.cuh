@@ -105,11 +105,6 @@ INLINE void storeStrips(const Output<float, true>& out, const Strips<Shape>& str
   }
 }
 
-INLINE void waitFor(CopyBarrier* b, int odd) {
-  while (!hasPassed(b, odd)) {
-  }
-}
-
 // convolveStrips computes the tile of block blockIdx.x: its rows are filters w, in groups of 64. Shared memory begins with the stages, followed by size
 // lines in chunks; the sums come to lie in the same place. Behind the larger of the two are the barriers.
 template <class Shape>

@@ -93,8 +93,7 @@ INLINE void convolveGroupFilter(float* partial, const unsigned* dout, const unsi
       unsigned number = (before + round) % Shape::stages;
       int rows = c.at(from + round).rows;
       unsigned begin = 4 * stage * number, atX = begin, atDout = begin + left;
-      while (!hasPassed(barriers + number, (before + round) / Shape::stages & 1)) {
-      }
+      waitFor(barriers + number, (before + round) / Shape::stages & 1);
       int more = c.steps, steps = rows * c.steps;
       unsigned a[2][4];
       auto multiply = [&](unsigned (&words)[4]) INLINED {

@@ -197,6 +197,8 @@ func TestGroupMistakes(t *testing.T) {
 		{"mov.b32 %r3, 1;\n", "mov.b32 %r3, 2;\n", "waits in a copy barrier for others that do not come"},
 		{"fence.proxy.async.shared::cta;\n", "", "no fence after it was initialised"},
 		{"@!%p2 bra $L1;\n", "", "ends while copies to it are under way"},
+		{"@!%p2 bra $L1;\n", "@%p2 bra $L2;\ntrap;\n$L2:\n", "kernel23: block (0, 0, 0), thread (127, 0, 0) traps"},
+		{"_, [%r1], %r4;\n", "_, [%r1], 20496;\n", "kernel24: block (0, 0, 0), thread (0, 0, 0) waits in a copy barrier for others that do not come"},
 		{"mov.b32 %r5, 0;\n", "mov.b32 %r5, 1;\n", "ends while copies to it are under way"},
 		{"bar.sync 0;\n", "", "not initialised"},
 		{"[%r2], [%rd0], %r4, [%r1];\n", "[%r2+16], [%rd0], %r4, [%r1];\n", "outside shared memory"},

@@ -23,11 +23,13 @@ func bits(kind string) int {
 
 func isFloat(kind string) bool { return kind[0] == 'f' }
 
-// specials are the registers that say where a thread is.
+// specials are the registers that say where a thread is, and the upper half of a timer, which
+// stands still: code that asks it for the time waits for others, which the emulator watches.
 var specials = map[string]string{
 	"%tid.x": "pollen::here.thread.x", "%ntid.x": "pollen::here.threads.x",
 	"%ctaid.x": "pollen::here.block.x", "%ctaid.y": "pollen::here.block.y", "%ctaid.z": "pollen::here.block.z",
 	"%nctaid.x": "pollen::here.blocks.x", "%nctaid.y": "pollen::here.blocks.y", "%nctaid.z": "pollen::here.blocks.z",
+	"%globaltimer_hi": "0u",
 }
 
 // initial is what a register of a type has until it is written to.

@@ -34,6 +34,8 @@ func (e *entry) operation(opcode string, operands []string) (string, error) {
 			return "", err
 		}
 		return e.compute("mov.b64", operations["mov.b64"], operands)
+	case "trap":
+		return `pollen::fault("traps");`, wants(0)
 	case "griddepcontrol.wait":
 		return "pollen::waitForGrid();", wants(0)
 	case "griddepcontrol.launch_dependents":

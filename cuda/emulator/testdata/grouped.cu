@@ -1,7 +1,7 @@
 // Products of four warps, of matrices that a copy brings: one that is right, and some that do each one thing wrong. Of ones, each sum is 17.
 #include "hopper.cuh"
 
-enum Mistake { none, noFence, noCommit, noGroupWait, noCopyWait, noOrder, noBarrier, tooEarly, twoOperands, swizzled };
+enum Mistake { none, noFence, noCommit, noGroupWait, noCopyWait, noOrder, noBarrier, tooEarly, twoOperands, swizzled, tooManyBytes, trapped };
 
 template <Mistake mistake>
 INLINE void grouped(float* y, const float* x, int n) {
@@ -14,11 +14,11 @@ INLINE void grouped(float* y, const float* x, int n) {
   }
   if (mistake != noBarrier) barrier();
   if (threadIdx.x == (mistake == noBarrier ? 127 : 0)) {
-    expectBytes(copied, bytes);
+    expectBytes(copied, mistake == tooManyBytes ? bytes + 16 : bytes);
     copyBulk(memory, x, bytes, copied);
   }
-  while (mistake != noCopyWait && !hasPassed(copied, 0)) {
-  }
+  if (mistake != noCopyWait) waitFor(copied, 0);
+  if (mistake == trapped && threadIdx.x == 3) trap();
   float d[32];
   for (int i = 0; i < 32; i++) d[i] = 1;
   if (mistake != noFence) groupFence();
@@ -49,3 +49,5 @@ GROUPED(grouped_no_barrier_f32, noBarrier)
 GROUPED(grouped_too_early_f32, tooEarly)
 GROUPED(grouped_two_operands_f32, twoOperands)
 GROUPED(grouped_swizzled_f32, swizzled)
+GROUPED(grouped_too_many_bytes_f32, tooManyBytes)
+GROUPED(grouped_trapped_f32, trapped)
