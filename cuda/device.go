@@ -52,6 +52,11 @@ func open(l *library, from []source, half int, o Options) (*device, error) {
 	if len(o.GPUs) == 0 {
 		o.GPUs = []int{0}
 	}
+	allowed, err := readSwitches()
+	if err != nil {
+		return nil, err
+	}
+	o.inLine = o.inLine || !allowed.order
 	d := &device{options: o}
 	for i, index := range o.GPUs {
 		for _, other := range o.GPUs[:i] {

@@ -61,3 +61,6 @@ type unloaded struct{ tensor.Runner }
 func (unloaded) Write(*tensor.Buffer, int, int, []byte) error { return nil }
 
 func (unloaded) Close() error { return nil }
+
+// IsInLine reports whether a device's CUDA graphs are lines.
+func IsInLine(d tensor.Device) bool { return d.(*device).options.inLine }

@@ -114,6 +114,13 @@ func (g *gpu) check(call string, code result) error {
 	return err
 }
 
+// IsLost reports whether an error is one after which the driver answers nothing else in this
+// process: the GPU is usable again in another one.
+func IsLost(err error) bool {
+	var failed *DriverError
+	return errors.As(err, &failed) && fatal[result(failed.Code)]
+}
+
 // do runs work with the GPU's context on this thread. Only one goroutine at a time can use it:
 // others wait.
 func (g *gpu) do(work func() error) error {

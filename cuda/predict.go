@@ -77,9 +77,7 @@ func Predict(s tensor.Workload, m Model, precision Precision) (calls []Predicted
 		return nil, 0, err
 	}
 	m.Capability = allowed.capability(m.Capability)
-	if !allowed.dependent || m.Capability < kernels.DependentCapability {
-		m.Early = m.Node
-	}
+	m = m.edges(allowed.dependent && m.Capability >= kernels.DependentCapability)
 	place := placement{
 		precision: precision, multiprocessors: m.Multiprocessors, capability: m.Capability, chains: s.Chains, shared: m.Shared,
 		groups: allowed.groups && m.Capability == groupable, unpacked: !allowed.packing, windowless: !allowed.windows,
@@ -88,23 +86,35 @@ func Predict(s tensor.Workload, m Model, precision Precision) (calls []Predicted
 	if err != nil {
 		return nil, 0, err
 	}
-	for _, c := range all {
-		l := s.Launches[c.launch]
-		label := l.Label
-		if n := len(c.ends); n > 1 {
-			label += fmt.Sprintf(" and %d more", n-1)
-		}
-		calls = append(calls, Predicted{Launch: l.Kernel, Label: label, Kernel: c.symbol, Blocks: c.blocks, Bytes: bytesOf(c) * float64(s.Chains)})
-	}
 	footprint := float64(s.Chains * (s.Bytes[tensor.Chain] + s.Bytes[tensor.Scratch]))
-	for i, c := range all {
-		calls[i].predict(m, c, s.Chains, footprint)
+	for _, c := range all {
+		calls = append(calls, predictedOf(m, s.Launches, c, s.Chains, footprint))
 	}
 	follows := inLine(len(all))
-	if allowed.graphs == "on" {
+	if allowed.graphs == "on" && allowed.order {
 		follows = orderOf(all, 1).follows
 	}
 	return calls, simulate(calls, follows, m), nil
+}
+
+// predictedOf describes a call and predicts its time.
+func predictedOf(m Model, launches []tensor.Launch, c call, chains int, footprint float64) Predicted {
+	l := launches[c.launch]
+	label := l.Label
+	if n := len(c.ends); n > 1 {
+		label += fmt.Sprintf(" and %d more", n-1)
+	}
+	p := Predicted{Launch: l.Kernel, Label: label, Kernel: c.symbol, Blocks: c.blocks, Bytes: bytesOf(c) * float64(chains)}
+	p.predict(m, c, chains, footprint)
+	return p
+}
+
+// edges is the model of a GPU whose calls may begin early, or may not.
+func (m Model) edges(early bool) Model {
+	if !early {
+		m.Early = m.Node
+	}
+	return m
 }
 
 // simulate fills in when the calls of a step end, each of which follows others, and returns the

@@ -19,6 +19,9 @@ const (
 	// GraphsVariable has a run launch its calls one after another instead of as CUDA graphs: "off"
 	// waits once, at the end of the run; "slow" waits after each launch, like Options.Synchronous.
 	GraphsVariable = "POLLEN_CUDA_GRAPHS"
+	// OrderVariable set to "off" has each call of a CUDA graph follow the one before it, whatever
+	// their data.
+	OrderVariable = "POLLEN_CUDA_ORDER"
 	// PackedVariable set to "off" leaves out convolutions on packed copies, hence those by wgmma.
 	PackedVariable = "POLLEN_CUDA_PACKED"
 	// WindowsVariable set to "off" leaves out the kernels that work on pooling windows: gradients
@@ -30,6 +33,7 @@ const (
 type switches struct {
 	limit     int    // the highest capability assumed, 10 major + minor; 0 for the GPU's own
 	graphs    string // "on", "off" or "slow"
+	order     bool   // calls of a CUDA graph follow only those whose data they need
 	groups    bool   // the kernels of geometry_wgmma.go
 	dependent bool   // calls may begin before those that they follow have ended
 	packing   bool   // convolutions on packed copies
@@ -49,7 +53,7 @@ func readSwitches() (s switches, err error) {
 	for _, feature := range []struct {
 		variable string
 		allowed  *bool
-	}{{WGMMAVariable, &s.groups}, {DependentVariable, &s.dependent}, {PackedVariable, &s.packing}, {WindowsVariable, &s.windows}} {
+	}{{OrderVariable, &s.order}, {WGMMAVariable, &s.groups}, {DependentVariable, &s.dependent}, {PackedVariable, &s.packing}, {WindowsVariable, &s.windows}} {
 		value, err := oneOf(feature.variable, "on", "off")
 		if err != nil {
 			return s, err
