@@ -3,11 +3,14 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/pkg/errors"
 
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/cuda/emulator"
@@ -20,7 +23,8 @@ func TestGPUWritesARecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "record.json")
 	c := command()
 	c.SetArgs([]string{
-		"gpu", "--rounds", "1", "--work", "steps,updates,launches", "--steps", "mlp-10:4", "--chains", "1,2", "--precisions", "fp32", "--updates", "1000",
+		"gpu", "--rounds", "1", "--work", "steps,updates,calls", "--steps", "mlp-10:4", "--chains", "1,2", "--precisions", "fp32", "--updates", "1000", "--repetitions", "3",
+		"--variants", "default,late+line,nowgmma",
 		"--python", filepath.Join(t.TempDir(), "no python"), "--json", path,
 	})
 	if err := c.Execute(); err != nil {
@@ -35,11 +39,21 @@ func TestGPUWritesARecord(t *testing.T) {
 		}
 	}
 	for name, least := range map[string]int{
-		"step mlp-10 batch 4 sgld, 2 chains, fp32": 1, "psgld update of 1000 parameters": 1, "copy of 1000 floats": 1, "launches of mlp-10:4, 2 chains, fp32": 10,
+		"step mlp-10 batch 4 sgld, 2 chains, fp32": 2, "psgld update of 1000 parameters": 1, "copy of 1000 floats": 1, "calls of step mlp-10 batch 4 sgld, 2 chains, fp32": 10,
 	} {
 		if cases[name] < least {
 			t.Errorf("%d entries of %q, wants %d: %v", cases[name], name, least, cases)
 		}
+	}
+	late := r.entry("step mlp-10 batch 4 sgld, 1 chains, fp32", "pollen (late+line)")
+	if late == nil || !(late.Ratio > 0) {
+		t.Errorf("the variant is %+v", late)
+	}
+	step := r.entry("calls of step mlp-10 batch 4 sgld, 2 chains, fp32", "step")
+	sum := r.entry("calls of step mlp-10 batch 4 sgld, 2 chains, fp32", "sum of the calls")
+	line := r.entry("calls of step mlp-10 batch 4 sgld, 2 chains, fp32", "longest line of calls")
+	if step == nil || sum == nil || line == nil || !(step.Rate > 0) || line.Seconds.Median > sum.Seconds.Median*(1+1e-9) {
+		t.Errorf("the calls' totals are %+v, %+v, %+v", step, sum, line)
 	}
 	if !strings.Contains(r.Machine.GPU, "Emulated GPU") {
 		t.Errorf("the record's GPU is %q", r.Machine.GPU)
@@ -75,8 +89,44 @@ func readRecord(t *testing.T, path string) (r record) {
 	return r
 }
 
-// TestGPUGoesOn: after a comparison fails the others go on, and the command fails in the end.
-func TestGPUGoesOn(t *testing.T) {
+// TestGPUIsResumed: after the GPU is lost the command ends, and a second one goes on behind the
+// comparison that failed.
+func TestGPUIsResumed(t *testing.T) {
+	driver := emulator.Open(t, emulator.Options{})
+	t.Setenv(cuda.DriverVariable, driver.Path)
+	path := filepath.Join(t.TempDir(), "record.json")
+	run := func() error {
+		c := command()
+		c.SetArgs([]string{
+			"gpu", "--rounds", "1", "--work", "steps", "--steps", "mlp-10:4", "--chains", "1,2", "--precisions", "fp32", "--peers", "", "--json", path, "--resume",
+		})
+		return c.Execute()
+	}
+	const illegalAddress = 700
+	driver.Fail("cuStreamSynchronize", 3, illegalAddress)
+	err := run()
+	var gone lost
+	if !errors.As(err, &gone) || !strings.Contains(err.Error(), "ILLEGAL_ADDRESS") {
+		t.Errorf("got %v, want the failure", err)
+	}
+	r := readRecord(t, path)
+	if len(r.Entries) != 0 || len(r.Left) != 1 || len(r.Failed) != 1 || !strings.Contains(r.Failed[0].Case, "1 chains") || r.Begun != nil {
+		t.Errorf("the record has %+v, and leaves out %v", r.Entries, r.Left)
+	}
+	for range 2 {
+		if err := run(); err != nil {
+			t.Fatal(err)
+		}
+		r = readRecord(t, path)
+		if len(r.Entries) != 1 || !strings.Contains(r.Entries[0].Case, "2 chains") || len(r.Left) != 1 {
+			t.Errorf("the record has %+v, and leaves out %v", r.Entries, r.Left)
+		}
+	}
+}
+
+// TestFailedComparisonLeavesOthers: after an error that is not the GPU's end the others are timed,
+// and the command fails.
+func TestFailedComparisonLeavesOthers(t *testing.T) {
 	driver := emulator.Open(t, emulator.Options{})
 	t.Setenv(cuda.DriverVariable, driver.Path)
 	path := filepath.Join(t.TempDir(), "record.json")
@@ -84,19 +134,65 @@ func TestGPUGoesOn(t *testing.T) {
 	c.SetArgs([]string{
 		"gpu", "--rounds", "1", "--work", "steps", "--steps", "mlp-10:4", "--chains", "1,2", "--precisions", "fp32", "--peers", "", "--json", path,
 	})
-	const illegalAddress = 700
-	driver.Fail("cuStreamSynchronize", 3, illegalAddress)
-	if err := c.Execute(); err == nil || !strings.Contains(err.Error(), "ILLEGAL_ADDRESS") {
+	const invalidValue = 1
+	driver.Fail("cuGraphInstantiateWithFlags", 1, invalidValue)
+	if err := c.Execute(); err == nil || !strings.Contains(err.Error(), "cuGraphInstantiateWithFlags") {
 		t.Errorf("got %v, want the failure", err)
 	}
-	r := readRecord(t, path)
-	if len(r.Entries) != 1 || !strings.Contains(r.Entries[0].Case, "2 chains") || len(r.Left) != 1 {
-		t.Errorf("the record has %+v, and leaves out %v", r.Entries, r.Left)
+	if r := readRecord(t, path); len(r.Entries) != 1 || !strings.Contains(r.Entries[0].Case, "2 chains") || len(r.Failed) != 1 {
+		t.Errorf("the record has %+v, and %+v failed", r.Entries, r.Failed)
 	}
 }
 
-// TestStepsByTurns has peers that answer at once: those with the longest preparation come last, and
-// late precisions later.
+// TestKilledSideIsSkipped: the side that was under way when the process ended is not begun again.
+func TestKilledSideIsSkipped(t *testing.T) {
+	t.Setenv(cuda.DriverVariable, emulator.Build(t))
+	path := filepath.Join(t.TempDir(), "record.json")
+	installed, err := cuda.List("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := newRecord()
+	old.Machine.GPU = fmt.Sprintf("%v, CUDA %s", installed.GPUs[0], installed.Version)
+	old.Begun = &failure{Case: "step mlp-10 batch 4 sgld, 1 chains, fp32", Side: "pollen"}
+	if err := old.save(path); err != nil {
+		t.Fatal(err)
+	}
+	c := command()
+	c.SetArgs([]string{
+		"gpu", "--rounds", "1", "--work", "steps", "--steps", "mlp-10:4", "--chains", "1,2", "--precisions", "fp32", "--peers", "", "--json", path, "--resume",
+	})
+	if err := c.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	if r := readRecord(t, path); len(r.Entries) != 1 || len(r.Failed) != 1 || r.Failed[0].Error == "" || r.Begun != nil {
+		t.Errorf("the record has %+v, and %+v failed", r.Entries, r.Failed)
+	}
+}
+
+// TestPeersLastLines: the record has what a peer wrote before it ended.
+func TestPeersLastLines(t *testing.T) {
+	t.Setenv(cuda.DriverVariable, emulator.Build(t))
+	folder := t.TempDir()
+	path, python := filepath.Join(folder, "record.json"), filepath.Join(folder, "python")
+	if err := os.WriteFile(python, []byte("#!/bin/sh\nread -r line; echo 'no such instruction' >&2; exit 1\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	c := command()
+	c.SetArgs([]string{
+		"gpu", "--rounds", "1", "--work", "steps", "--steps", "mlp-10:4", "--chains", "1", "--precisions", "bf16", "--peers", "jax", "--python", python, "--json", path,
+	})
+	if err := c.Execute(); err != nil {
+		t.Fatal(err)
+	}
+	r := readRecord(t, path)
+	if len(r.Failed) != 1 || r.Failed[0].Side != "jax" || len(r.Failed[0].Stderr) != 1 || r.Failed[0].Stderr[0] != "no such instruction" {
+		t.Errorf("%+v failed", r.Failed)
+	}
+}
+
+// TestStepsByTurns has peers that answer at once: in each precision those with the longest
+// preparation come last.
 func TestStepsByTurns(t *testing.T) {
 	t.Setenv(cuda.DriverVariable, emulator.Build(t))
 	folder := t.TempDir()
@@ -106,7 +202,7 @@ func TestStepsByTurns(t *testing.T) {
 	}
 	c := command()
 	c.SetArgs([]string{
-		"gpu", "--rounds", "1", "--work", "steps", "--steps", "mlp-10:4", "--chains", "1", "--precisions", "fp32,bf16", "--python", python, "--json", path,
+		"gpu", "--rounds", "1", "--work", "steps", "--steps", "mlp-10:4", "--chains", "1", "--precisions", "bf16,fp32", "--python", python, "--json", path,
 	})
 	if err := c.Execute(); err != nil {
 		t.Fatal(err)
@@ -114,13 +210,15 @@ func TestStepsByTurns(t *testing.T) {
 	r := readRecord(t, path)
 	got := ""
 	for _, e := range r.Entries {
-		if e.Side == "pollen" {
-			got += "; " + strings.TrimPrefix(e.Case, "step mlp-10 batch 4 sgld, 1 chains, ")
-		} else {
-			got += " " + e.Side
+		got += " " + e.Case[len(e.Case)-4:] + " " + e.Side
+	}
+	want := ""
+	for _, precision := range []string{"bf16", "fp32"} {
+		for _, name := range []string{"pollen", "torch-graph", "jax", "torch-compile", "torch"} {
+			want += " " + precision + " " + name
 		}
 	}
-	if want := "; fp32 torch torch-graph; fp32 jax; bf16 torch torch-graph; fp32 torch-compile; bf16 jax; bf16 torch-compile"; got != want {
+	if got != want {
 		t.Errorf("the sides are %q, want %q", got, want)
 	}
 }
@@ -129,8 +227,8 @@ func TestStepsByTurns(t *testing.T) {
 // it.
 func TestSharesOfTheBudget(t *testing.T) {
 	for works, want := range map[string]time.Duration{
-		"steps": time.Minute, "launches": time.Minute, "launches steps": 15 * time.Second, "updates convolutions launches steps": 10 * time.Second,
-		"steps launches": 45 * time.Second,
+		"steps": time.Minute, "calls": time.Minute, "calls steps": 15 * time.Second, "updates convolutions calls steps": 10 * time.Second,
+		"steps calls": 45 * time.Second,
 	} {
 		if got := share(strings.Fields(works), time.Minute); got != want {
 			t.Errorf("the first of %s has %v of a minute, want %v", works, got, want)
@@ -167,8 +265,8 @@ func TestGPUPredicts(t *testing.T) {
 	if !(small.Fraction > 0) || !(0.5 < large.Fraction && large.Fraction <= 1) {
 		t.Errorf("updates of few parameters %+v, of many %+v", small, large)
 	}
-	if _, ok := cases["launches of step mlp-10 batch 4 sgld, 64 chains, tf32"]; !ok {
-		t.Errorf("no launches: %d cases", len(cases))
+	if _, ok := cases["calls of step mlp-10 batch 4 sgld, 64 chains, tf32"]; !ok {
+		t.Errorf("no calls: %d cases", len(cases))
 	}
 }
 

@@ -12,62 +12,60 @@ import (
 type service struct {
 	name, program, mode string
 	works               []string // in which a framework's modes differ; one of them has the rest
-	turn                int      // in which it trains, the later the longer it takes to prepare
+	turn                int      // in which it trains: the later, the longer it takes to prepare
 	peer                *peer
 	gone                bool
 }
 
 // turns is how many turns there are.
-const turns = 3
+const turns = 4
 
 // gpuServices are the peers on a GPU, named after their modes.
 func gpuServices() []*service {
 	return []*service{
-		{name: "torch", program: torchProgram, mode: "eager", works: []string{"train", "update"}},
 		{name: "torch-graph", program: torchProgram, mode: "graph", works: []string{"train", "update", "copy", "convolution"}},
-		{name: "torch-compile", program: torchProgram, mode: "compile", works: []string{"train", "update"}, turn: 2},
 		{name: "jax", program: jaxProgram, mode: "jit", works: []string{"train", "update"}, turn: 1},
+		{name: "torch-compile", program: torchProgram, mode: "compile", works: []string{"train", "update"}, turn: 2},
+		{name: "torch", program: torchProgram, mode: "eager", works: []string{"train", "update"}, turn: 3},
 	}
 }
 
-// begin gives the peer work, with a time limit. An absent peer is reported once; what it cannot do
-// is left out, with its reason.
-func (s *service) begin(o options, r peerRequest, limit time.Duration) (*side, bool) {
-	if s.gone {
-		return nil, false
-	}
+// begin gives the peer work, with a time limit for each answer, and makes the first step, in which
+// most of what fails does so.
+func (s *service) begin(o options, r peerRequest, limit time.Duration) (*side, error) {
 	if s.peer == nil {
 		p, err := startPeer(o, s.program)
 		if err != nil {
-			s.leave(err)
-			return nil, false
+			return nil, err
 		}
 		s.peer = p
 	}
-	r.Mode, s.peer.limit = s.mode, limit
+	r.Mode, s.peer.limit, s.peer.failed = s.mode, limit, nil
+	s.peer.stderr.clear()
 	_, err := s.peer.ask(r)
 	if err == nil {
-		_, err = s.peer.run(1) // what fails does so at the first step
+		_, err = s.peer.run(1)
 	}
-	if err != nil {
-		if _, missing := errors.Cause(err).(absent); missing {
-			s.leave(err)
-		} else {
-			fmt.Printf("  %s is left out here: %v\n", s.name, err)
-			if _, gone := errors.Cause(err).(ended); gone {
-				s.close() // the next work begins with a new process
-			}
-		}
-		return nil, false
-	}
-	return &side{name: s.name, does: attending{s.peer}, most: mostGPUSteps}, true
+	return &side{name: s.name, does: attending{s.peer}, most: mostGPUSteps}, err
 }
 
-// leave gives the peer up.
-func (s *service) leave(why error) {
-	fmt.Printf("  %s is left out: %v\n", s.name, why)
-	s.gone = true
-	s.close()
+// invite is begin without a time limit. A peer that cannot do the work is reported, once if it is
+// not installed.
+func (s *service) invite(o options, r peerRequest) *side {
+	if s.gone {
+		return nil
+	}
+	side, err := s.begin(o, r, 0)
+	if err == nil {
+		return side
+	}
+	fmt.Printf("  %s is left out here: %v\n", s.name, err)
+	_, missing := errors.Cause(err).(absent)
+	s.gone = missing
+	if _, gone := errors.Cause(err).(ended); gone || missing {
+		s.close() // the next work begins with a new process
+	}
+	return nil
 }
 
 func (s *service) close() {

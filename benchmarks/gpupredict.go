@@ -72,10 +72,11 @@ func (t training) predicted(m cuda.Model, chains int, precision string) (float64
 	return step, calls, err
 }
 
-// besidePredicted puts the model's time beside the measured one of Pollen's step, which is entry i
-// if it was not left out.
-func (r *gpuRun) besidePredicted(i int, t training, chains int, precision string) error {
-	if i == len(r.record.Entries) {
+// besidePredicted adds the model's time to the record of Pollen's step, unless the step was left
+// out.
+func (r *gpuRun) besidePredicted(t training, chains int, precision string) error {
+	e := r.record.entry(t.comparison(chains, precision), "pollen")
+	if e == nil || e.Predicted > 0 {
 		return nil
 	}
 	m, err := r.model()
@@ -86,10 +87,9 @@ func (r *gpuRun) besidePredicted(i int, t training, chains int, precision string
 	if err != nil {
 		return err
 	}
-	e := &r.record.Entries[i]
 	e.Predicted, e.Model = step, m.Name
 	fmt.Printf("  predicted %.3f ms for an %s, measured %.2f times that\n", 1e3*step, m.Name, e.Seconds.Median/step)
-	return nil
+	return r.record.save(r.options.json)
 }
 
 // predict prints what the model says of steps, their launches and updates, and puts it into the
@@ -129,7 +129,7 @@ func (r *gpuRun) predictStep(m cuda.Model, t training, chains int, precision str
 	if err != nil {
 		return err
 	}
-	comparison := fmt.Sprintf("step %s batch %d %s, %d chains, %s", t.network, t.batch, t.sampler, chains, precision)
+	comparison := t.comparison(chains, precision)
 	images := float64(chains * t.batch)
 	r.predictEntry(m, comparison, "pollen", step, images/step, "images")
 	work := 0.0
@@ -139,7 +139,7 @@ func (r *gpuRun) predictStep(m cuda.Model, t training, chains int, precision str
 	fmt.Printf("%s: %.1f us, %.0f steps/s, %.4g images/s; the calls by themselves %.1f us\n", comparison, 1e6*step, 1/step, images/step, 1e6*work)
 	fmt.Println("       work            end      slack  GPU    bound         bytes  kernel")
 	for _, c := range calls {
-		r.predictEntry(m, "launches of "+comparison, c.Kernel+" "+c.Label, c.Seconds, c.Bytes/c.Seconds/1e9, "GB")
+		r.predictEntry(m, "calls of "+comparison, c.Kernel+" "+c.Label, c.Seconds, c.Bytes/c.Seconds/1e9, "GB")
 		fmt.Printf("  %9.2f us  %9.2f  %9.2f  %3.0f %%  %-7s %8.1f MB  %s %v %s\n",
 			1e6*c.Seconds, 1e6*c.End, 1e6*c.Slack, 100*c.Fraction, c.Bound, c.Bytes/1e6, c.Kernel, c.Blocks, c.Label)
 	}

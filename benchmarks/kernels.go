@@ -131,7 +131,7 @@ func (h heavyCase) contest(c *cobra.Command, o *options, threads int, torch *ser
 	defer func() { err = cmp.Or(err, closeAll(sides)) }()
 	request := h.peers
 	request.Device, request.Threads, request.Precision = "cpu", threads, "fp32"
-	if theirs, there := torch.begin(*o, request, 0); there {
+	if theirs := torch.invite(*o, request); theirs != nil {
 		sides = append(sides, theirs)
 	}
 	if err := alternate(c.Context(), sides, o.rounds); err != nil {

@@ -29,6 +29,10 @@ func main() {
 	defer stop()
 	if err := command().ExecuteContext(ctx); err != nil {
 		fmt.Fprintln(os.Stderr, err)
+		var gone lost
+		if errors.As(err, &gone) {
+			os.Exit(exitLost)
+		}
 		os.Exit(1)
 	}
 }

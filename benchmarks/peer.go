@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/pkg/errors"
@@ -73,6 +75,8 @@ type peer struct {
 	in      io.WriteCloser
 	out     *bufio.Reader
 	limit   time.Duration // for an answer, then the process is killed; 0 is none
+	stderr  *tail
+	failed  error // of the last run
 }
 
 type peerRequest struct {
@@ -127,7 +131,9 @@ func openPeer(o options, program, mode string, t training) (contestant, error) {
 // startPeer starts a peer's process.
 func startPeer(o options, program string) (*peer, error) {
 	command := exec.Command(o.python, "-c", serveProgram+program)
-	command.Stderr = os.Stderr
+	stderr := new(tail)
+	command.Stderr = io.MultiWriter(os.Stderr, stderr)
+	command.WaitDelay = closing // processes that it started may still have its stderr
 	restable(command)
 	in, err := command.StdinPipe()
 	if err != nil {
@@ -140,7 +146,7 @@ func startPeer(o options, program string) (*peer, error) {
 	if err := command.Start(); err != nil {
 		return nil, absent{errors.Wrap(err, "benchmarks: peer")}
 	}
-	return &peer{command: command, in: in, out: bufio.NewReader(out)}, nil
+	return &peer{command: command, in: in, out: bufio.NewReader(out), stderr: stderr}, nil
 }
 
 // closeAfter ends the process and returns the error that caused this.
@@ -172,7 +178,7 @@ func (p *peer) answer(r peerRequest) (peerAnswer, error) {
 		return a, errors.Wrap(ended{err}, "benchmarks: peer")
 	}
 	if p.limit > 0 {
-		defer time.AfterFunc(p.limit, func() { p.command.Process.Kill() }).Stop()
+		defer time.AfterFunc(p.limit, func() { p.kill() }).Stop()
 	}
 	begin := time.Now()
 	answer, err := p.out.ReadBytes('\n')
@@ -197,13 +203,59 @@ func (p *peer) answer(r peerRequest) (peerAnswer, error) {
 
 func (p *peer) run(steps int) (float64, error) {
 	a, err := p.ask(peerRequest{Steps: steps})
+	p.failed = err
 	return a.Seconds, err
 }
 
+// closing is how long a peer's process may take to end.
+const closing = 15 * time.Second
+
 func (p *peer) close() error {
 	p.wake() // unless it has ended, and Wait says how
+	defer time.AfterFunc(closing, func() { p.kill() }).Stop()
 	if err := p.in.Close(); err != nil {
 		return errors.Wrap(err, "benchmarks: peer")
 	}
 	return errors.Wrap(p.command.Wait(), "benchmarks: peer")
+}
+
+// lastLines are the last lines that the process wrote to its stderr.
+func (p *peer) lastLines() []string { return p.stderr.lines() }
+
+// tail keeps the end of what is written to it.
+type tail struct {
+	mu   sync.Mutex
+	text []byte
+}
+
+// Bounds of what a tail keeps.
+const (
+	tailBytes = 8 << 10
+	tailLines = 20
+)
+
+// Write implements io.Writer.
+func (t *tail) Write(text []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = append(t.text, text...)
+	t.text = t.text[max(0, len(t.text)-tailBytes):]
+	return len(text), nil
+}
+
+func (t *tail) clear() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.text = nil
+}
+
+func (t *tail) lines() []string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := strings.TrimSpace(strings.ToValidUTF8(string(t.text), "?"))
+	if text == "" {
+		return nil
+	}
+	lines := strings.Split(text, "\n")
+	return lines[max(0, len(lines)-tailLines):]
 }

@@ -24,6 +24,18 @@ type record struct {
 	Predicted string   `json:"predicted,omitempty"`
 	Entries   []entry  `json:"entries"`
 	Left      []string `json:"left,omitempty"` // comparisons and sides left out by time or failure
+	// Failed are the sides that ended with an error. Begun is the one under way: if a command was
+	// killed, it is the one that did not end.
+	Failed []failure `json:"failed,omitempty"`
+	Begun  *failure  `json:"begun,omitempty"`
+}
+
+// failure is a side of a comparison that gave no figures.
+type failure struct {
+	Case   string   `json:"case"`
+	Side   string   `json:"side"`
+	Error  string   `json:"error,omitempty"`
+	Stderr []string `json:"stderr,omitempty"` // the last lines of a peer
 }
 
 // machine is what figures depend on other than the code.
@@ -51,6 +63,18 @@ type entry struct {
 
 	Predicted float64 `json:"predicted,omitempty"` // seconds by the model of a GPU
 	Model     string  `json:"model,omitempty"`     // that GPU's name, also where Seconds is the prediction
+	Call      *call   `json:"call,omitempty"`      // if the entry is a call of a step
+}
+
+// call is a call of a step on a GPU.
+type call struct {
+	Symbol  string `json:"symbol"`
+	Label   string `json:"label"`
+	Blocks  [2]int `json:"blocks"` // of each chain
+	Chains  int    `json:"chains"`
+	Threads int    `json:"threads"` // of a block
+	Shared  int    `json:"shared"`  // bytes of dynamic shared memory of a block
+	Bound   string `json:"bound"`   // by the model
 }
 
 func newRecord() *record {

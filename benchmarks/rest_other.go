@@ -9,3 +9,5 @@ func restable(*exec.Cmd) {}
 
 func (p *peer) rest() error { return nil }
 func (p *peer) wake() error { return nil }
+
+func (p *peer) kill() error { return p.command.Process.Kill() }

@@ -19,6 +19,9 @@ func (p *peer) rest() error { return p.signal(syscall.SIGSTOP) }
 // wake lets them go on.
 func (p *peer) wake() error { return p.signal(syscall.SIGCONT) }
 
+// kill ends the peer and all that it started.
+func (p *peer) kill() error { return p.signal(syscall.SIGKILL) }
+
 func (p *peer) signal(s syscall.Signal) error {
 	return errors.Wrapf(syscall.Kill(-p.command.Process.Pid, s), "benchmarks: peer: %v", s)
 }

@@ -9,7 +9,6 @@ import (
 
 	"github.com/pkg/errors"
 
-	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/tensor"
 	"github.com/pollen-ml/pollen/tensor/random"
 )
@@ -91,14 +90,14 @@ func wideDirection(l *tensor.Launch) string {
 	return ""
 }
 
-// timeConvolutions times the wide convolution in its three directions beside cuDNN's best.
+// timeConvolutions times the wide convolution in its three directions next to cuDNN's best.
 func (r *gpuRun) timeConvolutions(ctx context.Context) error {
-	for _, batch := range r.batches {
-		s, err := training{"mnist-64-64-256", batch, "sgd"}.schedule(1)
-		if err != nil {
-			return err
-		}
-		for _, precision := range r.precisions {
+	for _, precision := range r.precisions {
+		for _, batch := range r.batches {
+			s, err := training{"mnist-64-64-256", batch, "sgd"}.schedule(1)
+			if err != nil {
+				return err
+			}
 			for i := range s.Launches {
 				direction := wideDirection(&s.Launches[i])
 				if direction == "" {
@@ -122,78 +121,6 @@ func (r *gpuRun) timeConvolutions(ctx context.Context) error {
 				}
 			}
 		}
-	}
-	return nil
-}
-
-// timeLaunches times each launch of the training steps by itself.
-func (r *gpuRun) timeLaunches(ctx context.Context) error {
-	for _, step := range r.steps {
-		for _, chains := range r.chains {
-			for _, precision := range r.precisions {
-				comparison := fmt.Sprintf("launches of %s, %d chains, %s", step, chains, precision)
-				if r.late(comparison) {
-					continue
-				}
-				t, err := parseTraining(step, "psgld")
-				if err != nil {
-					return err
-				}
-				if err := r.profile(ctx, t, chains, precision, comparison); err != nil {
-					return err
-				}
-			}
-		}
-	}
-	return nil
-}
-
-func (r *gpuRun) profile(ctx context.Context, t training, chains int, precision, comparison string) (err error) {
-	defer func() { err = r.excuse(ctx, comparison, err) }()
-	m, err := r.model()
-	if err != nil {
-		return err
-	}
-	s, err := t.schedule(1) // the host's memory is one chain's
-	if err != nil {
-		return err
-	}
-	s.Chains = chains
-	device, err := r.open(precision)
-	if err != nil {
-		return err
-	}
-	defer func() { err = cmp.Or(err, device.Close()) }()
-	fmt.Println(comparison)
-	for i := range s.Launches {
-		l := &s.Launches[i]
-		does, err := newLone(device, s, i)
-		if err != nil {
-			fmt.Printf("  left out: %v\n", err)
-			return nil
-		}
-		one := &side{name: l.Kernel + " " + l.Label, does: does, most: mostGPUSteps}
-		err = alternate(ctx, []*side{one}, 1)
-		if err := cmp.Or(err, does.close()); err != nil {
-			return err
-		}
-		bytes := 0
-		for _, a := range l.Arguments {
-			if a.Buffer != nil && a.Buffer.Arena != tensor.Shared {
-				bytes += a.Buffer.Bytes() * (int(a.Access&tensor.Read) + int(a.Access&tensor.Write)/int(tensor.Write))
-			}
-		}
-		f := one.figures()
-		alone := s
-		alone.Launches = s.Launches[i : i+1]
-		_, expected, err := cuda.Predict(alone, m, cuda.Precision(precision))
-		if err != nil {
-			return err
-		}
-		r.record.Entries = append(r.record.Entries, entry{
-			Case: comparison, Side: one.name, Seconds: f, Rate: float64(chains*bytes) / f.Median / 1e9, Unit: "GB", Predicted: expected, Model: m.Name,
-		})
-		fmt.Printf("  %9.2f us  predicted %9.2f us  %8.1f GB/s  %s\n", 1e6*f.Median, 1e6*expected, float64(chains*bytes)/f.Median/1e9, one.name)
 	}
 	return nil
 }

@@ -1,0 +1,144 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/pkg/errors"
+
+	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/graph"
+	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
+)
+
+// timeCalls times each call of the training steps, in the form in which the device makes it.
+func (r *gpuRun) timeCalls(ctx context.Context) error {
+	for _, precision := range r.precisions {
+		err := r.eachStep(func(t training, chains int) error {
+			comparison := "calls of " + t.comparison(chains, precision)
+			if r.known(comparison, "step") || r.late(comparison) {
+				return nil
+			}
+			done, err := r.watch(comparison, "step", r.patience)
+			if err != nil {
+				return err
+			}
+			defer done()
+			return r.failure(ctx, comparison, "step", r.timeCallsOf(ctx, t, chains, precision, comparison))
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// recorder is a device that remembers the runner of the last workload that it loaded.
+type recorder struct {
+	tensor.Device
+	runner tensor.Runner
+}
+
+// Load implements tensor.Device.
+func (r *recorder) Load(s tensor.Workload) (tensor.Runner, error) {
+	var err error
+	r.runner, err = r.Device.Load(s)
+	return r.runner, err
+}
+
+// callTimer is a runner that can time the calls of a step.
+type callTimer interface {
+	TimeCalls(repetitions int) ([]cuda.CallTime, error)
+}
+
+func (r *gpuRun) timeCallsOf(ctx context.Context, t training, chains int, precision, comparison string) (err error) {
+	device := new(recorder)
+	does, err := r.openOwn(precision, func(opened tensor.Device) (contestant, error) {
+		device.Device = opened
+		return loadPollen(t, device, chains)
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = cmp.Or(err, does.close()) }()
+	if err := graph.Write(does.(*pollen).session, "images", 0, 0, t.normalImages()); err != nil {
+		return err
+	}
+	step := &side{name: "step", does: does, most: mostGPUSteps}
+	if err := alternate(ctx, []*side{step}, r.options.rounds); err != nil {
+		return err
+	}
+	timer, ok := device.runner.(callTimer)
+	if !ok {
+		return errors.Errorf("benchmarks: the runner must have TimeCalls, got %T", device.runner)
+	}
+	calls, err := timer.TimeCalls(r.repetitions)
+	r.putCalls(t, chains, comparison, calls)
+	if err != nil {
+		return err
+	}
+	m, err := r.model()
+	if err != nil {
+		return err
+	}
+	predicted, _, err := t.predicted(m, chains, precision)
+	if err != nil {
+		return err
+	}
+	r.putTotals(chains*t.batch, comparison, calls, step, predicted)
+	return r.record.save(r.options.json)
+}
+
+// putCalls prints a line for each call and adds it to the record.
+func (r *gpuRun) putCalls(t training, chains int, comparison string, calls []cuda.CallTime) {
+	fmt.Printf("%s, %d repetitions\n", comparison, r.repetitions)
+	fmt.Println("         us  predicted  bound      GB/s        blocks  threads  shared  symbol")
+	for _, c := range calls {
+		rate := c.Bytes / c.Measured / 1e9
+		r.record.Entries = append(r.record.Entries, entry{
+			Case: comparison, Side: strings.TrimSpace(c.Kernel + " " + c.Label),
+			Seconds: figures{Median: c.Measured, Least: c.Measured, Most: c.Measured, Rounds: 1}, Rate: rate, Unit: "GB", Predicted: c.Seconds,
+			Call: &call{Symbol: c.Kernel, Label: c.Label, Blocks: c.Blocks, Chains: chains, Threads: c.Threads, Shared: c.Shared, Bound: c.Bound},
+		})
+		blocks := fmt.Sprintf("%dx%dx%d", c.Blocks[0], max(1, c.Blocks[1]), chains)
+		fmt.Printf("  %9.2f  %9.2f  %-7s %8.1f  %12s  %7d  %6d  %s %s\n",
+			1e6*c.Measured, 1e6*c.Seconds, c.Bound, rate, blocks, c.Threads, c.Shared, c.Kernel, c.Label)
+	}
+}
+
+// putTotals prints the sum of the calls' times and the longest line of dependent calls next to the
+// step's measured time, and adds them to the record.
+func (r *gpuRun) putTotals(images int, comparison string, calls []cuda.CallTime, step *side, predicted float64) {
+	sum, expected, line := 0.0, 0.0, 0.0
+	for _, c := range calls {
+		sum, expected, line = sum+c.Measured, expected+c.Seconds, max(line, c.End)
+	}
+	add := func(name string, f figures, rate, predicted float64, unit string) {
+		r.record.Entries = append(r.record.Entries, entry{Case: comparison, Side: name, Seconds: f, Rate: rate, Unit: unit, Predicted: predicted})
+		fmt.Printf("  %9.2f  %9.2f  %s\n", 1e6*f.Median, 1e6*predicted, name)
+	}
+	once := func(seconds float64) figures {
+		return figures{Median: seconds, Least: seconds, Most: seconds, Rounds: 1}
+	}
+	add("sum of the calls", once(sum), 0, expected, "")
+	add("longest line of calls", once(cuda.LongestLine(calls)), 0, line, "")
+	f := step.figures()
+	add("step", f, float64(images)/f.Median, predicted, "images")
+}
+
+// normalImages are images of normally distributed pixels: zeros, and data that is the same
+// everywhere, take a GPU less power and may be multiplied faster.
+func (t training) normalImages() []byte {
+	channels, side := t.images()
+	normals := make([]float32, t.examples()*channels*side*side)
+	random.Normals(normals, 0, random.Address{})
+	images := make([]byte, len(normals))
+	for i, z := range normals {
+		images[i] = byte(math.Round(min(255, max(0, 255*(0.5+0.15*float64(z))))))
+	}
+	return images
+}
