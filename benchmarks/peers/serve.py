@@ -10,6 +10,7 @@ import gc
 import json
 import os
 import sys
+import traceback
 
 answers = os.fdopen(os.dup(1), "w")
 os.dup2(2, 1)  # what a framework prints is no answer
@@ -128,6 +129,7 @@ def fastest(ways):
             n = max(1, min(4 * TOGETHER, int(ROUND / steps(1))))
             seconds = steps(n) / n
         except Exception as error:
+            traceback.print_exc()
             failed = error.with_traceback(None)  # whose frames have memory
             continue
         if seconds < least:
@@ -163,6 +165,7 @@ def serve(works, version):
             else:
                 answer(version=version, seconds=work.steps(request["steps"]))
         except Exception as error:  # the other side prints it and goes on without this one
+            traceback.print_exc()
             answer(version=version, error=f"{type(error).__name__}: {error}".split("\n")[0][:300])
 
 

@@ -113,7 +113,9 @@ def captured(step, device):
 
 
 def compiled(function):
-    options = {"max_autotune": True, "coordinate_descent_tuning": True, "max_autotune_conv_backends": "ATEN", "max_autotune_report_choices_stats": False}
+    """The function compiled with the fastest products, without coordinate descent, which would take minutes more, and without the compiler's own CUDA
+    graphs: captured() makes those."""
+    options = {"max_autotune": True, "coordinate_descent_tuning": False, "max_autotune_conv_backends": "ATEN", "max_autotune_report_choices_stats": False}
     return torch.compile(function, options={name: v for name, v in options.items() if name in torch._inductor.list_options()})
 
 
@@ -177,13 +179,8 @@ class Training(Work):
         return self.normalised(self.images[index]), self.labels[index]
 
     def loss(self, parameters, x, y):
-        if self.half is not torch.float32:
-            parameters = [p.to(self.half) for p in parameters]
+        parameters = [p.to(self.half) for p in parameters]  # itself, if it is of that type
         return F.cross_entropy(logits(self.r["network"], parameters, x).float(), y)
-
-    def gradient(self, parameters, x, y):
-        """Gradients of one chain, the quickest way without a compiler."""
-        return torch.autograd.grad(self.loss(parameters, x, y), parameters)
 
     def second(self, parameters):
         return [torch.zeros_like(p) for p in parameters] if self.r["sampler"] == "psgld" else []
@@ -200,10 +197,42 @@ class Training(Work):
         if self.chains > 1 or self.mode == "compile":
             ways.append(self.mapped)
         if self.chains == 1 and self.mode != "compile" or self.chains > 1 and convolutions:
-            ways.append(lambda: self.in_turn(False))
+            one_by_one = self.in_turn if self.mode == "compile" else self.flat
             if convolutions and self.mode != "compile":
-                ways.append(lambda: self.in_turn(True))
+                ways.append(lambda: one_by_one(True))
+            ways.append(lambda: one_by_one(False))
         return ways
+
+    def flat(self, last):
+        """A step of one chain after the other, whose parameters lie in one tensor for all: a kernel rounds them to bf16, and one each makes the parts of
+        the update. Filters have their channels last, or not."""
+        def stored(t):  # as a tensor's elements lie in memory
+            return t.permute(0, 2, 3, 1) if last and t.dim() == 4 else t
+
+        def views(flat):  # of one chain's numbers
+            parts = flat.split([p.numel() for p in self.initial])
+            return [part.view(stored(p).shape).permute(0, 3, 1, 2) if last and p.dim() == 4 else part.view(p.shape) for part, p in zip(parts, self.initial)]
+
+        one = torch.cat([stored(p).reshape(-1) for p in self.initial])
+        every = one.repeat(self.chains, 1)
+        rounded = every if self.half is torch.float32 else every.to(self.half)
+        chains = [views(chain) for chain in rounded]
+        for chain in chains:
+            for p in chain:
+                p.requires_grad_()
+        second = self.second([every])
+
+        def step():
+            if rounded is not every:
+                with torch.no_grad():
+                    rounded.copy_(every)
+            x, y = self.minibatch(torch.randint(self.n, (self.chains, self.batch), device=self.device))
+            gradients = [g for c, chain in enumerate(chains) for g in torch.autograd.grad(self.loss(chain, x[c], y[c]), chain)]
+            self.update([every], [torch.cat([stored(g).reshape(-1) for g in gradients]).float().view_as(every)], second)
+
+        steps = self.prepared(step)
+        steps.parameters = views(every[0]) if self.chains == 1 else [every]
+        return steps
 
     def mapped(self):
         """A step of all chains by one function."""
@@ -223,26 +252,18 @@ class Training(Work):
         return steps
 
     def in_turn(self, last):
-        """A step of one chain after the other. Filters have their channels last, or not."""
+        """A compiled step of one chain after the other. Filters have their channels last, or not."""
         chains = [[laid(p, last) for p in self.initial] for _ in range(self.chains)]
-        parameters = [p for chain in chains for p in chain]
-        if self.mode == "compile":
-            second, gradient = [self.second(chain) for chain in chains], torch.func.grad(self.loss)
-            one = compiled(lambda chain, v, x, y: self.update(chain, gradient(chain, x, y), v))
+        second, gradient = [self.second(chain) for chain in chains], torch.func.grad(self.loss)
+        one = compiled(lambda chain, v, x, y: self.update(chain, gradient(chain, x, y), v))
 
-            def update(x, y):
-                for c, chain in enumerate(chains):
-                    one(chain, second[c], x[c], y[c])
-        else:
-            second = self.second(parameters)
-            for p in parameters:
-                p.requires_grad_()
+        def step():
+            x, y = self.minibatch(torch.randint(self.n, (self.chains, self.batch), device=self.device))
+            for c, chain in enumerate(chains):
+                one(chain, second[c], x[c], y[c])
 
-            def update(x, y):  # all chains' at once: fewer kernels
-                self.update(parameters, [g for c, chain in enumerate(chains) for g in self.gradient(chain, x[c], y[c])], second)
-
-        steps = self.prepared(lambda: update(*self.minibatch(torch.randint(self.n, (self.chains, self.batch), device=self.device))))
-        steps.parameters = parameters
+        steps = self.prepared(step)
+        steps.parameters = [p for chain in chains for p in chain]
         return steps
 
     def of_a_cpu(self):
