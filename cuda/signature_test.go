@@ -113,21 +113,24 @@ var suffixes = regexp.MustCompile(`(_\d+(x\d+){0,2})?_(f32|f64|fp32|tf32|bf16)$`
 // Every launch's name has a kernel, and every kernel a launch, as far as names show. Loading a
 // schedule checks the rest: see matches.
 func TestKernelsAndLaunches(t *testing.T) {
-	all, err := sources()
+	all, err := kernels.Files()
 	if err != nil {
 		t.Fatal(err)
 	}
 	l := readLaunched(t)
 	have := map[string]bool{}
-	for i := range all {
-		for _, symbol := range all[i].symbols {
-			stem := suffixes.ReplaceAllString(symbol, "")
+	for _, f := range all {
+		if f.Added {
+			continue // a test's
+		}
+		for _, e := range f.Entries {
+			stem := suffixes.ReplaceAllString(e.Name, "")
 			have[stem] = true
-			if stem == symbol {
-				t.Errorf("%s: kernel %s does not end in its type", all[i].name, symbol)
+			if stem == e.Name {
+				t.Errorf("%s: kernel %s does not end in its type", f.Name, e.Name)
 			}
 			if !l.made(stem, 3) {
-				t.Errorf("%s: no launch is called %s", all[i].name, symbol)
+				t.Errorf("%s: no launch is called %s", f.Name, e.Name)
 			}
 		}
 	}

@@ -156,3 +156,24 @@ func TestOperandsAreAligned(t *testing.T) {
 		t.Error("no kernel multiplies by wgmma")
 	}
 }
+
+// TestSumsAreFenced: between a fence and the products that follow it no other instruction writes to
+// a floating-point register, which might be one of their sums.
+func TestSumsAreFenced(t *testing.T) {
+	writes := regexp.MustCompile(`^\w\S* (%f\d+|\{%f)`)
+	for _, f := range mustFiles(t) {
+		for _, e := range f.Entries {
+			fenced := false
+			for _, line := range strings.Split(e.Body, "\n") {
+				switch {
+				case strings.HasPrefix(line, "wgmma.fence"):
+					fenced = true
+				case strings.HasPrefix(line, "wgmma.commit_group"):
+					fenced = false
+				case fenced && writes.MatchString(line):
+					t.Errorf("%s writes to a register after the fence: %s", e.Name, line)
+				}
+			}
+		}
+	}
+}

@@ -40,8 +40,8 @@ INLINE void bringChunks(unsigned* to, int size, const unsigned* from, int all, i
   for (int i = 0; i < chunks; i++) copyBulk(to + i * size * chunk, from + ((block * chunks + i) * all + begin) * chunk, 16 * count, b);
 }
 
-// convolveGroupFilter adds the slices of block blockIdx.y into partial [slices filters taps channels]. A stage has room for sizeX and sizeDout lines; behind the
-// stages are the barriers.
+// convolveGroupFilter adds the slices of block blockIdx.y into partial [slices filters taps channels]. A stage has room for sizeX and sizeDout lines;
+// behind the stages are the barriers.
 INLINE void convolveGroupFilter(float* partial, const unsigned* dout, const unsigned* x, const GradientRows& c, int sizeX, int sizeDout, unsigned* memory) {
   using Shape = GroupFilter;
   int groups = (c.x.taps + Shape::taps - 1) / Shape::taps, firstTap = blockIdx.x % groups * Shape::taps;
