@@ -42,6 +42,11 @@ func CompileAll(d tensor.Device, shard, shards int, visit func(Compiled)) (int, 
 			begin := time.Now()
 			c.Err = c.compile(g)
 			c.Time = time.Since(begin)
+			if c.Err == nil {
+				// Compiled once more without a log, as devices do: the driver keeps that for later
+				// processes.
+				_, c.Err = g.function(c.Symbol, 0)
+			}
 			return nil
 		}); err != nil {
 			return len(all), err

@@ -2,7 +2,6 @@ package cuda_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -10,16 +9,13 @@ import (
 	"github.com/pollen-ml/pollen/cuda"
 	"github.com/pollen-ml/pollen/cuda/cudatest"
 	"github.com/pollen-ml/pollen/cuda/emulator"
+	"github.com/pollen-ml/pollen/graph/optest"
 )
-
-// shardVariable names the environment variable that divides TestCompile's kernels among processes:
-// with 3/16, this process compiles those whose index is 3 modulo 16.
-const shardVariable = "POLLEN_TEST_SHARD"
 
 // TestCompile has the driver compile all kernels that a GPU uses. It logs a line for each, with the
 // driver's figures for its code, and reports every kernel that does not compile.
 func TestCompile(t *testing.T) {
-	shard, shards, err := shardOf(os.Getenv(shardVariable))
+	shard, shards, err := optest.Shard()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -72,31 +68,5 @@ func TestCompileContinues(t *testing.T) {
 	}
 	if compiled < 5 || !slices.Equal(failed, []int{1}) {
 		t.Errorf("of %d kernels those at %v fail, wants the second", compiled, failed)
-	}
-}
-
-// shardOf parses an index and a number of shards, such as 3/16. Without a text, the only shard is
-// everything.
-func shardOf(text string) (shard, shards int, err error) {
-	if text == "" {
-		return 0, 1, nil
-	}
-	if n, err := fmt.Sscanf(text+"\n", "%d/%d\n", &shard, &shards); n != 2 || err != nil || shard < 0 || shard >= shards {
-		return 0, 0, fmt.Errorf("%s must be an index below a number of shards, such as 3/16, got %q", shardVariable, text)
-	}
-	return shard, shards, nil
-}
-
-func TestShardOf(t *testing.T) {
-	if shard, shards, err := shardOf("3/16"); shard != 3 || shards != 16 || err != nil {
-		t.Errorf("got %d of %d, %v", shard, shards, err)
-	}
-	if shard, shards, err := shardOf(""); shard != 0 || shards != 1 || err != nil {
-		t.Errorf("without a text: got %d of %d, %v", shard, shards, err)
-	}
-	for _, text := range []string{"3", "16/16", "-1/4", "0/0", "1/2x", "a/b"} {
-		if _, _, err := shardOf(text); err == nil {
-			t.Errorf("%q is taken", text)
-		}
 	}
 }

@@ -25,6 +25,9 @@ func Cases() []Case {
 // Run tests every row on a device, and a whole network.
 func Run(t *testing.T, device tensor.Device) {
 	RunCases(t, device, Cases())
+	if index, _, err := Shard(); err != nil || index > 0 {
+		return // RunCases has reported the error
+	}
 	t.Run("network", func(t *testing.T) {
 		if err := checkNetwork(device); err != nil {
 			t.Error(err)
@@ -41,6 +44,10 @@ func Run(t *testing.T, device tensor.Device) {
 
 // RunCases tests the caller's rows on a device.
 func RunCases(t *testing.T, device tensor.Device, cases []Case) {
+	index, count, err := Shard()
+	if err != nil {
+		t.Fatal(err)
+	}
 	names := map[string]bool{}
 	for i := range cases {
 		c := &cases[i]
@@ -48,6 +55,9 @@ func RunCases(t *testing.T, device tensor.Device, cases []Case) {
 			t.Errorf("optest: two rows are called %q", c.Name)
 		}
 		names[c.Name] = true
+		if i%count != index {
+			continue
+		}
 		t.Run(c.Name, func(t *testing.T) {
 			if err := c.check(device); err != nil {
 				t.Error(err)
