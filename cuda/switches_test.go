@@ -9,9 +9,17 @@ import (
 	"unsafe"
 )
 
+// noSwitches unsets all variables until the test ends.
+func noSwitches(t *testing.T) {
+	for _, v := range []string{CapabilityVariable, GraphsVariable, WGMMAVariable, DependentVariable, PackedVariable, WindowsVariable} {
+		t.Setenv(v, "")
+	}
+}
+
 // TestSwitches: each variable has its default and its values; another one is an error of Open and
 // of Predict that lists them.
 func TestSwitches(t *testing.T) {
+	noSwitches(t)
 	all := switches{graphs: "on", groups: true, dependent: true, packing: true, windows: true}
 	if got, err := readSwitches(); got != all || err != nil {
 		t.Errorf("by default: %+v, %v", got, err)
@@ -50,6 +58,7 @@ func TestSwitches(t *testing.T) {
 // TestCapabilityIsLimited: a device assumes at most the capability of the variable, and its name
 // says so; what the driver reports stays.
 func TestCapabilityIsLimited(t *testing.T) {
+	noSwitches(t)
 	for _, c := range []struct {
 		major        int32
 		limit        string
@@ -92,6 +101,7 @@ func TestCapabilityIsLimited(t *testing.T) {
 // TestWithoutGraphs: the same calls in the same order, without CUDA graphs, to the same bits; "off"
 // waits as often as graphs do, "slow" after each launch.
 func TestWithoutGraphs(t *testing.T) {
+	noSwitches(t)
 	want, waits := [][]byte(nil), map[string]int{}
 	for _, value := range []string{"on", "off", "slow"} {
 		t.Setenv(GraphsVariable, value)

@@ -100,7 +100,7 @@ func TestWithoutWgmma(t *testing.T) {
 	var got [2][][]float64
 	for i, set := range []string{"", "off"} {
 		t.Run(set, func(t *testing.T) {
-			t.Setenv(cuda.WGMMAVariable, set)
+			switchTo(t, cuda.WGMMAVariable, set)
 			var symbols string
 			got[i], symbols = c.results(t, groupable(t), 1, rounded)
 			if n := strings.Count(symbols, "conv2d_nhwc_group"); n != 3-3*i || (strings.Count(symbols, "chunks") > 0) != (i == 0) {
