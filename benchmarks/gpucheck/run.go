@@ -300,6 +300,8 @@ func (r *runner) try(c check) verdict {
 	switch {
 	case err == nil && strings.HasSuffix(c.command[0], ".test") && v.Passed+v.Skipped == 0:
 		v.Status = "failed: no test ran"
+	case err == nil && v.Passed == 0 && v.Skipped > 0:
+		v.Status = "left out: all of its tests were skipped"
 	case err == nil:
 		v.Status = "passed"
 	case r.ctx.Err() != nil:
