@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -13,6 +15,7 @@ import (
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
+	"github.com/pollen-ml/pollen/tensor/random"
 )
 
 // calibration is the measured speed of a tile of the product kernels: GFLOP/s of products with
@@ -29,41 +32,74 @@ type calibration struct {
 	Single    float64 `json:"single gflops"`
 }
 
-// TestCalibrate measures every tile, if POLLEN_CALIBRATION names the file for the results;
-// POLLEN_CALIBRATION_SIZE is the side of the large products, 4096.
+// TestCalibrate measures every tile on normally distributed numbers, if POLLEN_CALIBRATION names
+// the file for the results, which is written after each tile. POLLEN_CALIBRATION_SIZE is the side of
+// the large products, 4096. POLLEN_CALIBRATION_ONLY selects, as selected says, by precision, product
+// and tile: "bf16/matmul,bf16/conv2d_nhwc_group,tf32/64x64".
 func TestCalibrate(t *testing.T) {
 	size, save := measurement(t, "POLLEN_CALIBRATION", "the tiles of the product kernels")
 	var all []calibration
-	for _, precision := range []cuda.Precision{cuda.FP32, cuda.TF32, cuda.BF16} {
+	for _, precision := range []cuda.Precision{cuda.BF16, cuda.TF32, cuda.FP32} {
 		t.Run(string(precision), func(t *testing.T) {
 			device := cudatest.GPU(t, cuda.Options{Precision: precision})
-			for _, tile := range cuda.TileSizes(precision, cuda.Capability(device), tensor.Float32) {
-				all = append(all, calibrate(t, device, precision, tile, size)...)
-			}
-			for number, tile := range cuda.SideBySide(precision) {
-				if !cuda.FitsSideBySide(device, precision, number) {
-					continue
+			measure := func(product, kernel string, tile, single [2]int, only func(t *testing.T)) {
+				c := calibration{Product: product, Precision: string(precision), Tile: fmt.Sprintf("%dx%d", tile[0], tile[1])}
+				if !selected(c.Precision, c.Product, c.Tile) {
+					return
 				}
-				only := func(t *testing.T) { cuda.OnlySideBySide(t, precision, number) }
-				c := calibration{Product: "matmul side by side", Precision: string(precision), Tile: fmt.Sprintf("%dx%d", tile[0], tile[1])}
-				all = append(all, c.only(t, device, "matmul", tile, size, only))
+				t.Run(c.Product+" "+c.Tile, func(t *testing.T) {
+					only(t)
+					c.Full = speed(t, device, kernel, size, size, size)
+					c.Single = speed(t, device, kernel, single[0], single[1], size)
+					t.Logf("%+v", c)
+					all = append(all, c)
+					save(all)
+				})
 			}
 			for number, tile := range cuda.PackedTiles(precision) {
-				only := func(t *testing.T) { cuda.OnlyPacked(t, precision, number) }
-				c := calibration{Product: "conv2d_nhwc", Precision: string(precision), Tile: fmt.Sprintf("%dx%d", tile[0], tile[1])}
-				all = append(all, c.only(t, device, "conv2d", tile, size, only))
+				measure("conv2d_nhwc", "conv2d", tile, tile, func(t *testing.T) { cuda.OnlyPacked(t, precision, number) })
 			}
-			if precision != cuda.BF16 || !hasGroups(device) {
-				return
+			if precision == cuda.BF16 && hasGroups(device) {
+				for number, tile := range cuda.GroupTiles() {
+					measure("conv2d_nhwc_group", "conv2d", tile, [2]int{64, tile[0] * tile[1]}, func(t *testing.T) { cuda.OnlyGroups(t, number) })
+				}
 			}
-			for number, tile := range cuda.GroupTiles() {
-				only := func(t *testing.T) { cuda.OnlyGroups(t, number) }
-				c := calibration{Product: "conv2d_nhwc_group", Precision: string(precision), Tile: fmt.Sprintf("%dx%d", tile[0], tile[1])}
-				all = append(all, c.only(t, device, "conv2d", [2]int{64, tile[0] * tile[1]}, size, only))
+			for _, tile := range cuda.TileSizes(precision, cuda.Capability(device), tensor.Float32) {
+				for _, product := range []string{"matmul", "conv2d"} {
+					measure(product, product, tile, tile, func(t *testing.T) { cuda.OnlyTile(t, tile[0], tile[1]) })
+				}
+			}
+			for number, tile := range cuda.SideBySide(precision) {
+				if cuda.FitsSideBySide(device, precision, number) {
+					measure("matmul side by side", "matmul", tile, tile, func(t *testing.T) { cuda.OnlySideBySide(t, precision, number) })
+				}
 			}
 		})
 	}
 	save(all)
+}
+
+// selected reports whether something is to be measured that has these names. POLLEN_CALIBRATION_ONLY
+// is a list, separated by commas, of names joined by slashes, all of which must be among these.
+// Without it everything is measured.
+func selected(names ...string) bool {
+	only := os.Getenv("POLLEN_CALIBRATION_ONLY")
+	if only == "" {
+		return true
+	}
+	for _, item := range strings.Split(only, ",") {
+		wanted := strings.Split(item, "/")
+		matching := 0
+		for _, name := range wanted {
+			if slices.Contains(names, name) {
+				matching++
+			}
+		}
+		if matching == len(wanted) {
+			return true
+		}
+	}
+	return false
 }
 
 // wholeSize is the size of measurements, unless POLLEN_CALIBRATION_SIZE is another.
@@ -84,7 +120,10 @@ func measurement(t *testing.T, variable, what string) (size int, save func(resul
 	return size, func(results any) {
 		text, err := json.MarshalIndent(results, "", "  ")
 		if err == nil {
-			err = os.WriteFile(path, text, 0o644)
+			err = os.WriteFile(path+".new", text, 0o644)
+		}
+		if err == nil {
+			err = os.Rename(path+".new", path) // a reader, or a run cut short, finds a whole file
 		}
 		if err != nil {
 			t.Fatal(err)
@@ -92,31 +131,16 @@ func measurement(t *testing.T, variable, what string) (size int, save func(resul
 	}
 }
 
-// calibrate measures a tile, with all others left out.
-func calibrate(t *testing.T, device tensor.Device, precision cuda.Precision, tile [2]int, size int) (all []calibration) {
-	t.Run(fmt.Sprintf("%dx%d", tile[0], tile[1]), func(t *testing.T) {
-		cuda.OnlyTile(t, tile[0], tile[1])
-		for _, product := range []string{"matmul", "conv2d"} {
-			c := calibration{Product: product, Precision: string(precision), Tile: fmt.Sprintf("%dx%d", tile[0], tile[1])}
-			c.Full = speed(t, device, product, size, size, size)
-			c.Single = speed(t, device, product, tile[0], tile[1], size)
-			t.Logf("%+v", c)
-			all = append(all, c)
-		}
-	})
+// normals returns n normally distributed numbers, repeated after a prime number of them: zeros take
+// a GPU less power, and are multiplied faster.
+func normals(n int) []float32 {
+	block := make([]float32, 1000003)
+	random.Normals(block, 1, random.Address{})
+	all := make([]float32, 0, n)
+	for len(all) < n {
+		all = append(all, block[:min(len(block), n-len(all))]...)
+	}
 	return all
-}
-
-// only measures a tile of another kind, with all others left out: of products, or of packed
-// convolutions of some filters and pixels.
-func (c calibration) only(t *testing.T, device tensor.Device, product string, tile [2]int, size int, only func(t *testing.T)) calibration {
-	t.Run(c.Product+" "+c.Tile, func(t *testing.T) {
-		only(t)
-		c.Full = speed(t, device, product, size, size, size)
-		c.Single = speed(t, device, product, tile[0], tile[1], size)
-		t.Logf("%+v", c)
-	})
-	return c
 }
 
 // speed is GFLOP/s of a product of rows x depth and depth x columns, or of a convolution of about
@@ -124,15 +148,20 @@ func (c calibration) only(t *testing.T, device tensor.Device, product string, ti
 func speed(t *testing.T, device tensor.Device, product string, rows, columns, depth int) float64 {
 	t.Helper()
 	b := graph.New(tensor.Float32)
+	sizes := map[string]int{}
+	input := func(name string, shape ...int) *graph.Node {
+		sizes[name] = tensor.Shape(shape).Elements()
+		return b.State(name, nil, shape...)
+	}
 	var y *graph.Node
 	operations := 2 * float64(rows) * float64(columns) * float64(depth)
 	if product == "matmul" {
-		y = b.Apply(op.MatMul{}, b.State("a", nil, rows, depth), b.State("b", nil, depth, columns))
+		y = b.Apply(op.MatMul{}, input("a", rows, depth), input("b", depth, columns))
 	} else {
 		const side, kernel = 16, 5 // images of 16 x 16, whose borders are padded
 		channels, images := max(1, depth/(kernel*kernel)), max(1, columns/(side*side))
 		y = b.Apply(op.Conv2D{Stride: op.Square(1), Padding: op.Square(2), Dilation: op.Square(1)},
-			b.State("x", nil, images, channels, side, side), b.State("w", nil, rows, channels, kernel, kernel))
+			input("x", images, channels, side, side), input("w", rows, channels, kernel, kernel))
 		operations = 2 * float64(rows*images*side*side) * float64(channels*kernel*kernel)
 	}
 	b.Output("y", y)
@@ -145,6 +174,11 @@ func speed(t *testing.T, device tensor.Device, product string, rows, columns, de
 		t.Fatal(err)
 	}
 	defer session.Close()
+	for name, n := range sizes {
+		if err := session.WriteFloats(name, 0, normals(n)); err != nil {
+			t.Fatal(err)
+		}
+	}
 	run := func(steps int) float64 {
 		begin := time.Now()
 		if err := session.Run(steps); err != nil {

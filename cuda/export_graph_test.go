@@ -1,6 +1,9 @@
 package cuda
 
-import "github.com/pollen-ml/pollen/tensor"
+import (
+	"github.com/pollen-ml/pollen/cuda/kernels"
+	"github.com/pollen-ml/pollen/tensor"
+)
 
 // InLine sets whether the CUDA graphs of schedules that a device loads from here on are lines, in
 // which each call follows the one before it.
@@ -64,3 +67,13 @@ func (unloaded) Close() error { return nil }
 
 // IsInLine reports whether a device's CUDA graphs are lines.
 func IsInLine(d tensor.Device) bool { return d.(*device).options.inLine }
+
+// EarlyLaunches sets whether calls of the CUDA graphs that a device makes from here on may begin
+// early, where the GPU can do that, and reports whether they could before.
+func EarlyLaunches(d tensor.Device, on bool) (before bool) {
+	for _, g := range d.(*device).gpus {
+		before = g.dependent
+		g.dependent = on && g.capability() >= kernels.DependentCapability && g.version >= oldestDependent
+	}
+	return before
+}

@@ -1,6 +1,7 @@
 package cuda_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 	"time"
@@ -45,8 +46,8 @@ func TestGraphsAreShort(t *testing.T) {
 	}
 }
 
-// stepTime is how long a step takes as part of a CUDA graph whose calls follow only those that they
-// must follow, and of one in which each follows the one before.
+// stepTime is how long a step takes as part of a CUDA graph: whose calls follow only those that they
+// must follow, or in which each follows the one before; with early launches, or without.
 type stepTime struct {
 	Network   string  `json:"network"`
 	Batch     int     `json:"batch"`
@@ -56,27 +57,38 @@ type stepTime struct {
 	Path      int     `json:"calls that follow one another"`
 	Graph     float64 `json:"microseconds"`
 	Line      float64 `json:"microseconds in line"`
+	Late      float64 `json:"microseconds without early launches"`
+	LateLine  float64 `json:"microseconds in line without early launches"`
 }
 
-// TestMeasureGraphs times steps both ways, if POLLEN_GRAPHS names the file for the results, and
-// compares the resulting chains, to the bit. A POLLEN_CALIBRATION_SIZE below wholeSize makes
-// batches that much smaller and steps fewer.
+// TestMeasureGraphs times steps in these four ways, if POLLEN_GRAPHS names the file for the results,
+// which is written after each step, and compares the resulting chains, to the bit. A
+// POLLEN_CALIBRATION_SIZE below wholeSize makes batches that much smaller and steps fewer.
+// POLLEN_CALIBRATION_ONLY selects by precision, network and "1 chain" or "64 chains".
 func TestMeasureGraphs(t *testing.T) {
 	size, save := measurement(t, "POLLEN_GRAPHS", "steps as CUDA graphs")
-	precisions := []cuda.Precision{cuda.FP32, cuda.TF32}
+	precisions, networks := []cuda.Precision{cuda.BF16, cuda.TF32, cuda.FP32}, []string{"mnist-64-64-256", "mlp-400-400", "lenet-small"}
 	if size < wholeSize {
-		precisions = precisions[:1]
+		precisions, networks = precisions[:1], networks[1:]
 	}
 	var all []stepTime
 	for _, precision := range precisions {
-		for _, name := range []string{"lenet-small", "mnist-64-64-256", "mlp-400-400"} {
+		for _, name := range networks {
 			t.Run(name+", "+string(precision), func(t *testing.T) {
 				device := cudatest.GPU(t, cuda.Options{Precision: precision})
-				for _, chains := range []int{1, max(2, 8*size/wholeSize)} {
+				for _, chains := range []int{1, max(2, 64*size/wholeSize)} {
+					count := fmt.Sprintf("%d chains", chains)
+					if chains == 1 {
+						count = "1 chain"
+					}
+					if !selected(string(precision), name, count) {
+						continue
+					}
 					s := stepTime{Network: name, Batch: max(1, 100*size/wholeSize), Chains: chains, Precision: string(precision)}
 					s.measure(t, device, max(1, 64*size/wholeSize))
 					t.Logf("%+v", s)
 					all = append(all, s)
+					save(all)
 				}
 			})
 		}
@@ -87,7 +99,7 @@ func TestMeasureGraphs(t *testing.T) {
 // graphRounds is how often each way is timed in turn; the median counts.
 const graphRounds = 7
 
-// measure times runs of so many steps, in pairs.
+// measure times runs of so many steps in each of the ways, in turn.
 func (s *stepTime) measure(t *testing.T, device tensor.Device, steps int) {
 	t.Helper()
 	program := network(t, s.Network, "sgld", 1000, s.Batch)
@@ -96,52 +108,88 @@ func (s *stepTime) measure(t *testing.T, device tensor.Device, steps int) {
 		t.Fatal(err)
 	}
 	s.Calls, s.Path = planned.Nodes, planned.Path
-	var sessions [2]*graph.Session
-	for i := range sessions {
-		cuda.InLine(device, i == 1)
-		var err error
-		if sessions[i], err = program.Load(device, graph.LoadOptions{Seed: 1, Chains: s.Chains}); err != nil {
-			t.Fatal(err)
-		}
-		defer sessions[i].Close()
-	}
 	runs, rounds := 1, graphRounds
 	if steps < 16 {
 		rounds = 1
 	}
-	run := func(i int) float64 {
+	var sessions []*graph.Session
+	run := func(session *graph.Session) float64 {
 		begin := time.Now()
 		for range runs {
-			if err := sessions[i].Run(steps); err != nil {
+			if err := session.Run(steps); err != nil {
 				t.Fatal(err)
 			}
 		}
 		return time.Since(begin).Seconds() * 1e6 / float64(runs*steps)
 	}
-	first := max(run(0), run(1)) * float64(steps)
-	runs = max(1, int(5e4/first))
-	var times [2][]float64
+	early := cuda.EarlyLaunches(device, true)
+	defer cuda.EarlyLaunches(device, early)
+	defer cuda.InLine(device, false)
+	ways := []*float64{&s.Graph, &s.Line, &s.Late, &s.LateLine}
+	slowest := 0.0
+	for i := range ways {
+		cuda.InLine(device, i%2 == 1)
+		cuda.EarlyLaunches(device, early && i < 2)
+		session, err := program.Load(device, graph.LoadOptions{Seed: 1, Chains: s.Chains})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer session.Close()
+		writeNormalImages(t, session)
+		run(session) // makes the CUDA graphs
+		slowest = max(slowest, run(session)*float64(steps))
+		sessions = append(sessions, session)
+	}
+	runs = max(1, int(5e4/slowest))
+	times := make([][]float64, len(ways))
 	for range rounds {
-		for i := range times {
-			times[i] = append(times[i], run(i))
+		for i, session := range sessions {
+			times[i] = append(times[i], run(session))
 		}
 	}
-	median := func(times []float64) float64 {
-		slices.Sort(times)
-		return times[len(times)/2]
+	for i, way := range ways {
+		slices.Sort(times[i])
+		*way = times[i][len(times[i])/2]
 	}
-	s.Graph, s.Line = median(times[0]), median(times[1])
+	compareChains(t, program, sessions)
+}
+
+// writeNormalImages writes normally distributed pixels, and each class as often.
+func writeNormalImages(t *testing.T, session *graph.Session) {
+	t.Helper()
+	const images = 1000
+	pixels, labels := make([]byte, images*28*28), make([]int32, images)
+	for i, z := range normals(len(pixels)) {
+		pixels[i] = byte(min(255, max(0, 128+40*z)))
+	}
+	for i := range labels {
+		labels[i] = int32(i % 10)
+	}
+	err := graph.Write(session, "images", 0, 0, pixels)
+	if err == nil {
+		err = graph.Write(session, "labels", 0, 0, labels)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// compareChains wants the first and the last chain of all sessions to be the same.
+func compareChains(t *testing.T, program *graph.Program, sessions []*graph.Session) {
+	t.Helper()
 	for _, p := range program.Parameters() {
-		for chain := range s.Chains {
-			var values [2][]float32
-			for i := range values {
-				values[i] = make([]float32, p.Shape.Elements())
-				if err := sessions[i].ReadFloats(p.Name, chain, values[i]); err != nil {
+		for _, chain := range []int{0, sessions[0].Chains() - 1} {
+			var first []float32
+			for i, session := range sessions {
+				values := make([]float32, p.Shape.Elements())
+				if err := session.ReadFloats(p.Name, chain, values); err != nil {
 					t.Fatal(err)
 				}
-			}
-			if !slices.Equal(values[0], values[1]) {
-				t.Errorf("%s of chain %d is another in a graph than in a line", p.Name, chain)
+				if i == 0 {
+					first = values
+				} else if !slices.Equal(values, first) {
+					t.Errorf("%s of chain %d differs between the first way and way %d", p.Name, chain, i)
+				}
 			}
 		}
 	}
