@@ -129,12 +129,13 @@ func (r *gpuRun) timePeer(ctx context.Context, s *service, own *side, comparison
 		return r.failure(ctx, comparison, "pollen", err)
 	}
 	e := r.record.put(comparison, other, items, unit)
+	shown := []entry{*e}
 	if own != nil {
-		ours := r.record.put(comparison, own, items, unit)
+		ours := r.record.put(comparison, own, items, unit) // before e, which stays where it is
 		e.Ratio = e.Seconds.Median / ours.Seconds.Median
-		fmt.Printf("  %-20s %10.3f ms\n", "pollen", 1e3*ours.Seconds.Median)
+		shown = []entry{*ours, *e}
 	}
-	r.record.printFrom(len(r.record.Entries) - 1)
+	printEntries(shown)
 	return r.record.save(r.options.json)
 }
 

@@ -41,6 +41,7 @@ func (s *service) begin(o options, r peerRequest, limit time.Duration) (*side, e
 		s.peer = p
 	}
 	r.Mode, s.peer.limit, s.peer.failed = s.mode, limit, nil
+	r.Patience = limit.Seconds()
 	s.peer.stderr.clear()
 	_, err := s.peer.ask(r)
 	if err == nil {

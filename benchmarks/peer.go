@@ -97,6 +97,8 @@ type peerRequest struct {
 	Chains     int    `json:"chains,omitempty"`
 	Precision  string `json:"precision,omitempty"`
 	Parameters int    `json:"parameters,omitempty"`
+	// Patience is the most seconds that preparing the work may take.
+	Patience float64 `json:"patience,omitempty"`
 
 	Direction  string `json:"direction,omitempty"`  // of a convolution: forward, input or filter
 	Sizes      []int  `json:"sizes,omitempty"`      // of a convolution: filters, channels, and the sides of images, filters and borders; of a product: M, N, K

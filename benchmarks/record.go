@@ -205,9 +205,11 @@ func (m machine) describe() string {
 
 // printFrom prints the entries from the i-th on: a title for the comparison, and a line for each
 // side.
-func (r *record) printFrom(i int) {
-	fmt.Println(r.Entries[i].Case)
-	for _, e := range r.Entries[i:] {
+func (r *record) printFrom(i int) { printEntries(r.Entries[i:]) }
+
+func printEntries(entries []entry) {
+	fmt.Println(entries[0].Case)
+	for _, e := range entries {
 		line := fmt.Sprintf("  %-20s %10.3f ms", e.Side, 1e3*e.Seconds.Median)
 		if e.Unit != "" {
 			line += fmt.Sprintf("  %10.4g %s/s", e.Rate, e.Unit)

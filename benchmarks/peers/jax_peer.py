@@ -146,7 +146,7 @@ class Training:
             state = jax.vmap(start)(jax.random.split(key, chains))
             steps = [jax.vmap(step, (0, None))]
             if has_convolutions(name):  # grouped convolutions are slow
-                steps.append(lambda state, data: lax.map(lambda s: step(s, data), state))
+                steps.insert(0, lambda state, data: lax.map(lambda s: step(s, data), state))
         self.steps = quickest(steps, state, (self.images, jnp.arange(n) % CLASSES))
         self.begun = [jnp.copy(p) for p in self.steps.state[0]]
 

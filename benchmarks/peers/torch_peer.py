@@ -194,13 +194,13 @@ class Training(Work):
         """Whole steps, which can be captured. Minibatches are drawn with replacement."""
         convolutions = has_convolutions(self.r["network"])
         ways = []
+        if self.mode == "compile":
+            if self.chains > 1 and convolutions:
+                ways.append(lambda: self.in_turn(False))
+        elif self.chains == 1 or convolutions:
+            ways += [lambda: self.flat(True)] * convolutions + [lambda: self.flat(False)]
         if self.chains > 1 or self.mode == "compile":
             ways.append(self.mapped)
-        if self.chains == 1 and self.mode != "compile" or self.chains > 1 and convolutions:
-            one_by_one = self.in_turn if self.mode == "compile" else self.flat
-            if convolutions and self.mode != "compile":
-                ways.append(lambda: one_by_one(True))
-            ways.append(lambda: one_by_one(False))
         return ways
 
     def flat(self, last):
