@@ -5,6 +5,8 @@ import (
 	"slices"
 	"unsafe"
 
+	"github.com/pkg/errors"
+
 	"github.com/pollen-ml/pollen/tensor"
 )
 
@@ -50,7 +52,7 @@ func LaunchAlone(d tensor.Device, symbol string, threads, shared int, results []
 			return err
 		}
 		if err := g.synchronize(); err != nil {
-			return err
+			return errors.Wrap(err, symbol)
 		}
 		for i := range read {
 			if err := g.read(memory[i], read[i]); err != nil {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen/cuda"
+	"github.com/pollen-ml/pollen/cuda/cudatest"
 	"github.com/pollen-ml/pollen/cuda/emulator"
 	"github.com/pollen-ml/pollen/cuda/kernels"
 )
@@ -262,7 +263,7 @@ func TestProbeGroupOperands(t *testing.T) {
 	for _, row := range []struct{ size, piece int }{{16, 16}, {48, 48}, {1024, 16}, {4096, 4096}, {16 * 333, 16 * 7}, {probeBytes / 3 / 16 * 16, 16 * 650}} {
 		t.Run(fmt.Sprintf("%d bytes in pieces of %d", row.size, row.piece), func(t *testing.T) {
 			const phases = 3
-			got := launch(t, "probe_copies", []int{phases * row.size}, [][]byte{image}, row.size, row.piece, phases)[0]
+			got := launch(t, "probe_copies", []int{phases * row.size}, [][]byte{image}, row.size, row.piece, phases, 0)[0]
 			if bytes.Equal(got, image[:phases*row.size]) {
 				return
 			}
@@ -274,6 +275,25 @@ func TestProbeGroupOperands(t *testing.T) {
 			before := phase > 0 && got[at] == image[at-row.size]
 			t.Fatalf("byte %d of phase %d is wrong; it is that of the phase before: %v", at%row.size, phase, before)
 		})
+	}
+}
+
+// hangVariable names the environment variable without which TestWaitsEnd leaves out a GPU: it takes
+// ten seconds there, and afterwards the process cannot use the GPU.
+const hangVariable = "POLLEN_TEST_HANG"
+
+// TestWaitsEnd: a wait for bytes that never come fails the launch, which names the kernel.
+func TestWaitsEnd(t *testing.T) {
+	device := groupable(t)
+	if os.Getenv(emulator.LibraryVariable) != "" {
+		t.Skip("the emulated GPU was built without the probes")
+	}
+	if os.Getenv(cudatest.Variable) == cudatest.CUDA && os.Getenv(hangVariable) == "" {
+		t.Skipf("%s is not set", hangVariable)
+	}
+	_, err := cuda.LaunchAlone(device, "probe_copies", 128, 1024+8, []int{1024}, [][]byte{make([]byte, 1024)}, 1024, 1024, 1, 16)
+	if err == nil || !strings.Contains(err.Error(), "probe_copies") || !strings.Contains(err.Error(), "LAUNCH_FAILED") {
+		t.Errorf("got %v", err)
 	}
 }
 

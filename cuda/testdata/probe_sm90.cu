@@ -64,9 +64,9 @@ KERNEL(probe_matrices, 128)
   for (int i = 0; i < 4; i++) words.at()[threadIdx.x * 4 + i] = read[i];
 }
 
-// Some phases of a barrier, each for copies of bytes of x in pieces.
+// Some phases of a barrier, each for copies of bytes of x in pieces. If it expects more bytes than these, no phase ends.
 KERNEL(probe_copies, 128)
-(Out<unsigned> y, In<unsigned> x, int bytes, int piece, int phases) {
+(Out<unsigned> y, In<unsigned> x, int bytes, int piece, int phases, int more) {
   DYNAMIC_SHARED(Brick, stages);
   auto* memory = (unsigned*)stages;
   auto* copied = (CopyBarrier*)(memory + bytes / 4);
@@ -78,7 +78,7 @@ KERNEL(probe_copies, 128)
   for (int phase = 0; phase < phases; phase++) {
     const unsigned* from = x.at() + phase * bytes / 4;
     if (threadIdx.x == 0) {
-      expectBytes(copied, bytes);
+      expectBytes(copied, bytes + more);
       for (int at = 0; at < bytes; at += piece) copyBulk(memory + at / 4, from + at / 4, bytes - at < piece ? bytes - at : piece, copied);
     }
     waitFor(copied, phase & 1);
