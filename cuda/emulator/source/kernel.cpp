@@ -152,7 +152,7 @@ std::string runGrid(const Kernel& kernel, Dim blocks, Dim threads, size_t dynami
   Grid g;
   g.kernel = &kernel;
   g.blocks = blocks, g.threads = threads;
-  g.work = {kernel.run, arguments, dynamicBytes, early && !translated().empty()};
+  g.work = {kernel.run, arguments, dynamicBytes, early && !kernel.fromSource};
   g.count = (long long)blocks.x * blocks.y * blocks.z;
   pool().run(g);
   endGrid();
