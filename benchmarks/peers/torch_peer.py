@@ -6,6 +6,7 @@ GPU of the whole step, with max-autotune, captured as CUDA graphs; on a CPU of t
 Several chains are a dimension of torch.func.vmap, or of convolutions gone through one after the other, for grouped convolutions are slow: what is faster.
 In the modes of GPUs the memory format is what is faster, too.
 """
+import contextlib
 import math
 import time
 
@@ -14,6 +15,9 @@ try:
     from torch.nn import functional as F
 except ImportError as missing:
     absent(f"PyTorch is not installed: {missing}")
+
+
+STREAMS = 8  # on which chains are computed side by side
 
 
 def use(r):
@@ -112,6 +116,17 @@ def captured(step, device):
     return steps
 
 
+@contextlib.contextmanager
+def forked(sides):
+    """Has streams follow the current one and be followed by it. Gives a function that returns the context of the c-th of several works."""
+    main = torch.cuda.current_stream() if sides else None
+    for side in sides:
+        side.wait_stream(main)
+    yield lambda c: torch.cuda.stream(sides[c % len(sides)]) if sides else contextlib.nullcontext()
+    for side in sides:
+        main.wait_stream(side)
+
+
 def compiled(function):
     """The function compiled with the fastest products, without coordinate descent, which would take minutes more, and without the compiler's own CUDA
     graphs: captured() makes those."""
@@ -199,13 +214,15 @@ class Training(Work):
                 ways.append(lambda: self.in_turn(False))
         elif self.chains == 1 or convolutions:
             ways += [lambda: self.flat(True)] * convolutions + [lambda: self.flat(False)]
+            if self.mode == "graph" and self.chains > 1 and self.device == "cuda":
+                ways.append(lambda: self.flat(True, STREAMS))
         if self.chains > 1 or self.mode == "compile":
             ways.append(self.mapped)
         return ways
 
-    def flat(self, last):
-        """A step of one chain after the other, whose parameters lie in one tensor for all: a kernel rounds them to bf16, and one each makes the parts of
-        the update. Filters have their channels last, or not."""
+    def flat(self, last, streams=0):
+        """A step of one chain after the other, or of as many at once as there are streams. Their parameters lie in one tensor for all: a kernel rounds
+        them to bf16, and one each makes the parts of the update. Filters have their channels last, or not."""
         def stored(t):  # as a tensor's elements lie in memory
             return t.permute(0, 2, 3, 1) if last and t.dim() == 4 else t
 
@@ -221,13 +238,18 @@ class Training(Work):
             for p in chain:
                 p.requires_grad_()
         second = self.second([every])
+        sides = [torch.cuda.Stream() for _ in range(min(streams, self.chains))]
 
         def step():
             if rounded is not every:
                 with torch.no_grad():
                     rounded.copy_(every)
             x, y = self.minibatch(torch.randint(self.n, (self.chains, self.batch), device=self.device))
-            gradients = [g for c, chain in enumerate(chains) for g in torch.autograd.grad(self.loss(chain, x[c], y[c]), chain)]
+            with forked(sides) as on:
+                gradients = []
+                for c, chain in enumerate(chains):
+                    with on(c):
+                        gradients += torch.autograd.grad(self.loss(chain, x[c], y[c]), chain)
             self.update([every], [torch.cat([stored(g).reshape(-1) for g in gradients]).float().view_as(every)], second)
 
         steps = self.prepared(step)
