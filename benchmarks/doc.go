@@ -5,8 +5,8 @@
 //	go run ./benchmarks chains    1, 2, 4 and 16 chains: images per second of all together
 //	go run ./benchmarks predict   class probabilities under a sample, and averages over samples
 //	go run ./benchmarks kernels   kernels, as shares of the machine's measured peaks
-//	go run ./benchmarks gpu       on a GPU: steps of many chains, each call of a step, convolutions,
-//	                              updates
+//	go run ./benchmarks gpu       on a GPU: steps of many chains, each call of a step,
+//	                              convolutions, updates
 //	go run ./benchmarks gpu --predict   without one: what the model in package cuda says of these
 //
 // The sides of a comparison take turns: in each round each makes a number of steps, so that other

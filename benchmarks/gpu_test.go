@@ -23,8 +23,8 @@ func TestGPUWritesARecord(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "record.json")
 	c := command()
 	c.SetArgs([]string{
-		"gpu", "--rounds", "1", "--work", "steps,updates,calls", "--steps", "mlp-10:4", "--chains", "1,2", "--precisions", "fp32", "--updates", "1000", "--repetitions", "3",
-		"--variants", "default,late+line,nowgmma",
+		"gpu", "--rounds", "1", "--work", "steps,updates,calls", "--steps", "mlp-10:4", "--chains", "1,2", "--precisions", "fp32", "--updates", "1000",
+		"--repetitions", "3", "--variants", "default,late+line,nowgmma",
 		"--python", filepath.Join(t.TempDir(), "no python"), "--json", path,
 	})
 	if err := c.Execute(); err != nil {
@@ -39,7 +39,8 @@ func TestGPUWritesARecord(t *testing.T) {
 		}
 	}
 	for name, least := range map[string]int{
-		"step mlp-10 batch 4 sgld, 2 chains, fp32": 2, "psgld update of 1000 parameters": 1, "copy of 1000 floats": 1, "calls of step mlp-10 batch 4 sgld, 2 chains, fp32": 10,
+		"step mlp-10 batch 4 sgld, 2 chains, fp32": 2, "psgld update of 1000 parameters": 1, "copy of 1000 floats": 1,
+		"calls of step mlp-10 batch 4 sgld, 2 chains, fp32": 10,
 	} {
 		if cases[name] < least {
 			t.Errorf("%d entries of %q, wants %d: %v", cases[name], name, least, cases)
@@ -180,7 +181,8 @@ func TestPeersLastLines(t *testing.T) {
 	}
 	c := command()
 	c.SetArgs([]string{
-		"gpu", "--rounds", "1", "--work", "steps", "--steps", "mlp-10:4", "--chains", "1", "--precisions", "bf16", "--peers", "jax", "--python", python, "--json", path,
+		"gpu", "--rounds", "1", "--work", "steps", "--steps", "mlp-10:4", "--chains", "1", "--precisions", "bf16", "--peers", "jax",
+		"--python", python, "--json", path,
 	})
 	if err := c.Execute(); err != nil {
 		t.Fatal(err)

@@ -72,7 +72,9 @@ func (r *gpuRun) known(comparison, side string) bool {
 }
 
 // timeOwn loads Pollen's side and times it unless the record has it. The side is nil if it failed.
-func (r *gpuRun) timeOwn(ctx context.Context, name, comparison, precision string, open func(tensor.Device) (contestant, error), items float64, unit string) (*side, error) {
+func (r *gpuRun) timeOwn(ctx context.Context, name, comparison, precision string, open func(tensor.Device) (contestant, error),
+	items float64, unit string,
+) (*side, error) {
 	done, err := r.watch(comparison, name, r.patience)
 	if err != nil {
 		return nil, err

@@ -33,9 +33,9 @@ type calibration struct {
 }
 
 // TestCalibrate measures every tile on normally distributed numbers, if POLLEN_CALIBRATION names
-// the file for the results, which is written after each tile. POLLEN_CALIBRATION_SIZE is the side of
-// the large products, 4096. POLLEN_CALIBRATION_ONLY selects, as selected says, by precision, product
-// and tile: "bf16/matmul,bf16/conv2d_nhwc_group,tf32/64x64".
+// the file for the results, which is written after each tile. POLLEN_CALIBRATION_SIZE is the side
+// of the large products, 4096. POLLEN_CALIBRATION_ONLY selects, as selected describes, by
+// precision, product and tile: "bf16/matmul,bf16/conv2d_nhwc_group,tf32/64x64".
 func TestCalibrate(t *testing.T) {
 	size, save := measurement(t, "POLLEN_CALIBRATION", "the tiles of the product kernels")
 	var all []calibration
@@ -79,8 +79,8 @@ func TestCalibrate(t *testing.T) {
 	save(all)
 }
 
-// selected reports whether something is to be measured that has these names. POLLEN_CALIBRATION_ONLY
-// is a list, separated by commas, of names joined by slashes, all of which must be among these.
+// selected reports whether to measure something that has these names. POLLEN_CALIBRATION_ONLY is a
+// list, separated by commas, of names joined by slashes: all names of an item must be among these.
 // Without it everything is measured.
 func selected(names ...string) bool {
 	only := os.Getenv("POLLEN_CALIBRATION_ONLY")

@@ -46,8 +46,8 @@ func TestGraphsAreShort(t *testing.T) {
 	}
 }
 
-// stepTime is how long a step takes as part of a CUDA graph: whose calls follow only those that they
-// must follow, or in which each follows the one before; with early launches, or without.
+// stepTime is how long a step takes as part of a CUDA graph: with calls that follow only those that
+// they depend on, or each the one before it; with early launches, or without.
 type stepTime struct {
 	Network   string  `json:"network"`
 	Batch     int     `json:"batch"`
@@ -61,8 +61,8 @@ type stepTime struct {
 	LateLine  float64 `json:"microseconds in line without early launches"`
 }
 
-// TestMeasureGraphs times steps in these four ways, if POLLEN_GRAPHS names the file for the results,
-// which is written after each step, and compares the resulting chains, to the bit. A
+// TestMeasureGraphs times steps in these four ways, if POLLEN_GRAPHS names the file for the
+// results, which is written after each step, and compares the resulting chains, to the bit. A
 // POLLEN_CALIBRATION_SIZE below wholeSize makes batches that much smaller and steps fewer.
 // POLLEN_CALIBRATION_ONLY selects by precision, network and "1 chain" or "64 chains".
 func TestMeasureGraphs(t *testing.T) {
