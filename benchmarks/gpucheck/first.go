@@ -160,7 +160,9 @@ func (r *runner) benchmark(name string, seconds int, file string, arguments ...s
 		}
 		command := []string{"benchmarks", "gpu", "--python", r.python, "--budget", limit.Round(time.Second).String(), "--json", filepath.Join(r.out, file)}
 		if r.emulated {
-			command = append(command, "--peer-device", "cpu", "--rounds", "1")
+			command = append(command, "--peer-device", "cpu", "--rounds", "1", "--repetitions", "2")
+		} else {
+			command = append(command, "--rounds", "3", "--patience", "30s")
 		}
 		own := name
 		if attempt > 0 {
