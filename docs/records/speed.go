@@ -18,6 +18,8 @@ type side struct {
 	Rate       float64 // units a second
 	Fraction   float64 // of the measured peak
 	Ratio      float64 // of the seconds to Pollen's
+	Predicted  float64 // seconds
+	Call       *struct{ Symbol, Bound string }
 }
 
 func (s side) network() string { return strings.Fields(s.Case)[1] }

@@ -30,6 +30,15 @@ func tableOf(words []string) (string, error) {
 		return rates(words[1])
 	case "kernels":
 		return kernels(words[1])
+	case "gpu-steps":
+		return gpuSteps(words[1])
+	case "gpu-scaling":
+		return gpuScaling(words[1])
+	case "gpu-calls":
+		if len(words) != 3 {
+			return "", errors.New("gpu-calls must have a record and a number of chains")
+		}
+		return gpuCalls(words[1], words[2])
 	}
 	r := &Record{}
 	if err := read(filepath.Join("docs", "records", words[1]+".json"), r); err != nil {
