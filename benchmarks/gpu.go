@@ -43,14 +43,14 @@ func gpuCommand(o *options) *cobra.Command {
 		RunE:  func(c *cobra.Command, _ []string) error { return f.run(c.Context(), o) },
 	}
 	flags := c.Flags()
-	flags.BoolVar(&f.onlyPredict, "predict", false, "print what the model of an H200 predicts for the steps and updates, without a GPU")
+	flags.BoolVar(&f.onlyPredict, "predict", false, "print what the model of a GPU predicts for the steps and updates, without a GPU")
 	flags.BoolVar(&f.resume, "resume", false, "skip what the file of --json already has, or names as failed")
 	flags.IntVar(&f.gpu, "gpu", 0, "the GPU's number")
 	flags.StringSliceVar(&f.work, "work", []string{"steps", "calls", "convolutions", "updates"}, "what to time, in this order")
 	flags.StringSliceVar(&f.steps, "steps", []string{"mnist-64-64-256:100", "mlp-100:500", "mnist-64-64-256:1024"}, "networks with their batch sizes")
 	flags.StringSliceVar(&f.samplers, "samplers", []string{"sgld"}, "sgd, sgld, psgld")
 	flags.StringSliceVar(&f.precisions, "precisions", []string{"bf16", "tf32", "fp32"}, "of the matrix products, in this order")
-	flags.StringSliceVar(&f.peers, "peers", []string{"torch-graph", "jax", "torch-compile", "torch"}, "the other sides")
+	flags.StringSliceVar(&f.peers, "peers", []string{"torch-graph", "jax", "torch-compile", "torch"}, "the other sides; torch-tune, too, takes a minute for each network to prepare")
 	flags.StringSliceVar(&f.variants, "variants", []string{"default"},
 		"of Pollen's own steps: default, late (no early launches), line (calls one after the other), nowgmma, or VARIABLE=VALUE; + joins several")
 	flags.IntSliceVar(&f.chains, "chains", []int{1, 64}, "numbers of chains")

@@ -18,7 +18,7 @@ type service struct {
 }
 
 // turns is how many turns there are.
-const turns = 4
+const turns = 5
 
 // gpuServices are the peers on a GPU, named after their modes.
 func gpuServices() []*service {
@@ -27,6 +27,7 @@ func gpuServices() []*service {
 		{name: "jax", program: jaxProgram, mode: "jit", works: []string{"train", "update"}, turn: 1},
 		{name: "torch-compile", program: torchProgram, mode: "compile", works: []string{"train", "update"}, turn: 2},
 		{name: "torch", program: torchProgram, mode: "eager", works: []string{"train", "update"}, turn: 3},
+		{name: "torch-tune", program: torchProgram, mode: "tune", works: []string{"train"}, turn: 4},
 	}
 }
 

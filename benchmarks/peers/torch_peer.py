@@ -1,7 +1,7 @@
 """Training steps, predictions, updates and convolutions in PyTorch.
 
 Modes: eager; channels-last (eager, on that memory format); graph (on a GPU: eager steps captured as CUDA graphs); compile (torch.compile: on a
-GPU of the whole step, with max-autotune, captured as CUDA graphs; on a CPU of the loss with its gradients and of the update).
+GPU of the whole step, captured as CUDA graphs; on a CPU of the loss with its gradients and of the update); tune (compile with max-autotune, on a GPU).
 
 Several chains are a dimension of torch.func.vmap, or of convolutions gone through one after the other, for grouped convolutions are slow: what is faster.
 In the modes of GPUs the memory format is what is faster, too.
@@ -127,9 +127,11 @@ def forked(sides):
         main.wait_stream(side)
 
 
-def compiled(function):
-    """The function compiled with the fastest products, without coordinate descent, which would take minutes more, and without the compiler's own CUDA
-    graphs: captured() makes those."""
+def compiled(function, tuned):
+    """The function compiled without the compiler's own CUDA graphs: captured() makes those. A tuned one tries all products, but does not descend by
+    coordinates, which takes minutes more."""
+    if not tuned:
+        return torch.compile(function)
     options = {"max_autotune": True, "coordinate_descent_tuning": False, "max_autotune_conv_backends": "ATEN", "max_autotune_report_choices_stats": False}
     return torch.compile(function, options={name: v for name, v in options.items() if name in torch._inductor.list_options()})
 
@@ -164,7 +166,8 @@ class Work:
 
     def __init__(self, r):
         use(r)
-        self.device, self.mode = r["device"], r["mode"]
+        self.device, self.tuned = r["device"], r["mode"] == "tune"
+        self.mode = "compile" if self.tuned else r["mode"]
 
     def prepared(self, step):
         """Steps in a mode of GPUs."""
@@ -269,7 +272,7 @@ class Training(Work):
             x, y = self.minibatch(torch.randint(self.n, (*many, self.batch), device=self.device))
             self.update(parameters, gradient(parameters, x, y), second)
 
-        steps = self.prepared(compiled(step) if self.mode == "compile" else step)
+        steps = self.prepared(compiled(step, self.tuned) if self.mode == "compile" else step)
         steps.parameters = parameters
         return steps
 
@@ -277,7 +280,7 @@ class Training(Work):
         """A compiled step of one chain after the other. Filters have their channels last, or not."""
         chains = [[laid(p, last) for p in self.initial] for _ in range(self.chains)]
         second, gradient = [self.second(chain) for chain in chains], torch.func.grad(self.loss)
-        one = compiled(lambda chain, v, x, y: self.update(chain, gradient(chain, x, y), v))
+        one = compiled(lambda chain, v, x, y: self.update(chain, gradient(chain, x, y), v), self.tuned)
 
         def step():
             x, y = self.minibatch(torch.randint(self.n, (self.chains, self.batch), device=self.device))
@@ -343,7 +346,7 @@ class Update(Work):
         def step():
             langevin_update("psgld", 1e-3, 60000, 1e-3, parameters, gradients, second, True)
 
-        self.steps = self.prepared(compiled(step) if self.mode == "compile" else step)
+        self.steps = self.prepared(compiled(step, self.tuned) if self.mode == "compile" else step)
 
 
 class Copy(Work):

@@ -49,7 +49,7 @@ func gpuRows(name string) ([]*gpuRow, error) {
 }
 
 // gpuPeers are the columns of the other sides.
-var gpuPeers = []struct{ side, title string }{{"torch-graph", "PyTorch, graph"}, {"torch-compile", "compiled, graph"}, {"torch", "eager"}, {"jax", "JAX"}}
+var gpuPeers = []struct{ side, title string }{{"torch-graph", "PyTorch, graph"}, {"torch-compile", "compiled, graph"}, {"torch-tune", "tuned, graph"}, {"torch", "eager"}, {"jax", "JAX"}}
 
 // gpuSteps has a row for each training step on a GPU: Pollen's microseconds and images a second,
 // and how many times as long the other sides take.
