@@ -49,9 +49,19 @@ func live(program *graph.Program, o cuda.Options) error {
 	return err
 }
 
+// onlyEmulated skips a test of the emulated driver where the tests of real GPUs run: there may be no
+// compiler to build it.
+func onlyEmulated(t *testing.T) {
+	t.Helper()
+	if os.Getenv(cudatest.Variable) == cudatest.CUDA {
+		t.Skip("this is a test of the emulated driver")
+	}
+}
+
 // TestFailuresBelow makes the calls of the emulated driver fail: the error names the call, and the
 // driver's own name for the failure.
 func TestFailuresBelow(t *testing.T) {
+	onlyEmulated(t)
 	program := small(t)
 	driver := emulator.Open(t, emulator.Options{})
 	if err := live(program, cuda.Options{Driver: driver.Path}); err != nil {
@@ -79,9 +89,7 @@ func TestFailuresBelow(t *testing.T) {
 
 // TestOlderGPUs: on a GPU that lacks a precision, tests in it are left out.
 func TestOlderGPUs(t *testing.T) {
-	if os.Getenv(cudatest.Variable) == cudatest.CUDA {
-		t.Skip("the GPU is what it is")
-	}
+	onlyEmulated(t)
 	driver := emulator.Open(t, emulator.Options{Capability: 75})
 	t.Setenv(cudatest.Variable, cudatest.CUDA)
 	t.Setenv(cuda.DriverVariable, driver.Path)
@@ -100,6 +108,7 @@ func TestOlderGPUs(t *testing.T) {
 // TestMemoryComesBack opens, fills and closes the GPU many times: afterwards as much is free as
 // before.
 func TestMemoryComesBack(t *testing.T) {
+	onlyEmulated(t)
 	program := small(t)
 	driver := emulator.Open(t, emulator.Options{Memory: 16 << 20})
 	for range 8 {

@@ -19,6 +19,14 @@ func Rows(r tensor.Runner) (rows []int) {
 	return rows
 }
 
+// PlanForFew has a device plan for a GPU of few multiprocessors, whatever it has: which kernels a
+// plan has, and how they share the work, is then the same on every GPU of a capability.
+func PlanForFew(d tensor.Device) {
+	for _, g := range d.(*device).gpus {
+		g.Multiprocessors = 4
+	}
+}
+
 // Planner is a device that plans schedules as its first GPU does, and takes no memory for them.
 type Planner struct {
 	tensor.Device

@@ -15,6 +15,7 @@ import (
 // TestGraphsAreShort: on a H200 less than half of a step's calls follow one another, and that costs
 // little memory.
 func TestGraphsAreShort(t *testing.T) {
+	needs(t, cuda.WindowsVariable)
 	device := cudatest.GPU(t, cuda.Options{})
 	if cuda.Capability(device) < 80 {
 		t.Skipf("%s has other tiles", device.Name())

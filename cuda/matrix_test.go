@@ -2,7 +2,6 @@ package cuda_test
 
 import (
 	"fmt"
-	"os"
 	"slices"
 	"testing"
 
@@ -34,9 +33,7 @@ func TestProductTiles(t *testing.T) {
 		})
 	}
 	t.Run("before sm_80", func(t *testing.T) {
-		if os.Getenv(cudatest.Variable) == cudatest.CUDA {
-			t.Skip("the GPU is what it is")
-		}
+		onlyEmulated(t)
 		driver := emulator.Open(t, emulator.Options{Capability: 70})
 		device, err := cuda.Open(cuda.Options{Driver: driver.Path})
 		if err != nil {

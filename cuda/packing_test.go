@@ -119,6 +119,7 @@ func (c packedCase) launched(t *testing.T, device tensor.Device, fill func(i int
 func TestPackedConvolutions(t *testing.T) {
 	exact := func(i int) float64 { return float64(i%8-4) / 4 }
 	rounded := func(i int) float64 { return math.Sin(float64(i % 9973)) }
+	needs(t, cuda.PackedVariable)
 	host := tensor.NewHost(1)
 	defer host.Close()
 	for _, precision := range []cuda.Precision{cuda.TF32, cuda.BF16} {

@@ -9,7 +9,6 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen/cuda"
-	"github.com/pollen-ml/pollen/cuda/cudatest"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/layers"
@@ -67,9 +66,10 @@ func TestPoolingInTheEpilogue(t *testing.T) {
 	for _, c := range pooledCases {
 		t.Run(c.name, func(t *testing.T) {
 			if c.windows {
+				needs(t, cuda.WindowsVariable)
 				cuda.OnlyForwardOnWindows(t)
 			}
-			device := &catching{Device: cudatest.GPU(t, cuda.Options{Precision: c.precision})}
+			device := &catching{Device: fewMultiprocessors(t, cuda.Options{Precision: c.precision})}
 			program, sizes := c.program(t)
 			session, err := program.Load(device, graph.LoadOptions{Seed: 1, Chains: c.chains})
 			if err != nil {

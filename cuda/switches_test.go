@@ -11,7 +11,7 @@ import (
 
 // noSwitches unsets all variables until the test ends.
 func noSwitches(t *testing.T) {
-	for _, v := range []string{CapabilityVariable, GraphsVariable, WGMMAVariable, DependentVariable, PackedVariable, WindowsVariable} {
+	for _, v := range []string{CapabilityVariable, GraphsVariable, OrderVariable, WGMMAVariable, DependentVariable, PackedVariable, WindowsVariable} {
 		t.Setenv(v, "")
 	}
 }
@@ -20,7 +20,7 @@ func noSwitches(t *testing.T) {
 // of Predict that lists them.
 func TestSwitches(t *testing.T) {
 	noSwitches(t)
-	all := switches{graphs: "on", groups: true, dependent: true, packing: true, windows: true}
+	all := switches{graphs: "on", order: true, groups: true, dependent: true, packing: true, windows: true}
 	if got, err := readSwitches(); got != all || err != nil {
 		t.Errorf("by default: %+v, %v", got, err)
 	}
@@ -31,6 +31,7 @@ func TestSwitches(t *testing.T) {
 		{CapabilityVariable, "80", "70, 80 or 90", func(s *switches) { s.limit = 80 }},
 		{GraphsVariable, "off", "on, off or slow", func(s *switches) { s.graphs, s.dependent = "off", false }},
 		{GraphsVariable, "slow", "on, off or slow", func(s *switches) { s.graphs, s.dependent = "slow", false }},
+		{OrderVariable, "off", "on or off", func(s *switches) { s.order = false }},
 		{WGMMAVariable, "off", "on or off", func(s *switches) { s.groups = false }},
 		{DependentVariable, "off", "on or off", func(s *switches) { s.dependent = false }},
 		{PackedVariable, "off", "on or off", func(s *switches) { s.packing = false }},

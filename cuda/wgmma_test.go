@@ -25,6 +25,7 @@ var groupedCases = []packedCase{
 // groupable is a GPU that has wgmma; without one the test is skipped.
 func groupable(t *testing.T) tensor.Device {
 	t.Helper()
+	needs(t, cuda.WGMMAVariable, cuda.PackedVariable)
 	device := cudatest.GPU(t, cuda.Options{Precision: cuda.BF16})
 	needGroups(t, device)
 	return device
@@ -94,6 +95,7 @@ func TestGroupedConvolutions(t *testing.T) {
 // TestWithoutWgmma switches wgmma off: what is computed then is what is computed with it, up to the
 // order of sums, by mma.sync.
 func TestWithoutWgmma(t *testing.T) {
+	needs(t, cuda.PackedVariable)
 	rounded := func(i int) float64 { return math.Sin(float64(i % 9973)) }
 	c := packedCase{batch: 2, channels: 64, height: 16, width: 16, filters: 64, taps: op.Square(3), stride: op.Square(1), padding: op.Square(1),
 		dilation: op.Square(1)}
@@ -101,8 +103,10 @@ func TestWithoutWgmma(t *testing.T) {
 	for i, set := range []string{"", "off"} {
 		t.Run(set, func(t *testing.T) {
 			switchTo(t, cuda.WGMMAVariable, set)
+			device := fewMultiprocessors(t, cuda.Options{Precision: cuda.BF16})
+			needGroups(t, device)
 			var symbols string
-			got[i], symbols = c.results(t, groupable(t), 1, rounded)
+			got[i], symbols = c.results(t, device, 1, rounded)
 			if n := strings.Count(symbols, "conv2d_nhwc_group"); n != 3-3*i || (strings.Count(symbols, "chunks") > 0) != (i == 0) {
 				t.Errorf("the kernels are %s", symbols)
 			}

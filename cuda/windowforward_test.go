@@ -5,7 +5,6 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen/cuda"
-	"github.com/pollen-ml/pollen/cuda/cudatest"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
@@ -15,6 +14,7 @@ import (
 // one reads, with its border, to the bits of that which a kernel of its own makes when launches run
 // by themselves, and of the host: the numbers and sums are exact.
 func TestCopiesOfMaxima(t *testing.T) {
+	needs(t, cuda.WindowsVariable, cuda.PackedVariable)
 	host := tensor.NewHost(1)
 	defer host.Close()
 	for _, c := range []struct {
@@ -32,8 +32,9 @@ func TestCopiesOfMaxima(t *testing.T) {
 		{"a block in tf32", cuda.TF32, 20, 2, [2]int{1, 1}, true, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			gpu, packs := cudatest.GPU(t, cuda.Options{Precision: c.precision}), "nhwc_pack_"+string(c.precision)
+			gpu, packs := fewMultiprocessors(t, cuda.Options{Precision: c.precision}), "nhwc_pack_"+string(c.precision)
 			if c.groups {
+				needs(t, cuda.WGMMAVariable)
 				needGroups(t, gpu)
 				packs = "nhwc_pack_chunks_" + string(c.precision)
 				cuda.OnlyGroups(t, 0)

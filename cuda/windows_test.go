@@ -6,7 +6,6 @@ import (
 	"testing"
 
 	"github.com/pollen-ml/pollen/cuda"
-	"github.com/pollen-ml/pollen/cuda/cudatest"
 	"github.com/pollen-ml/pollen/graph"
 	"github.com/pollen-ml/pollen/graph/op"
 	"github.com/pollen-ml/pollen/tensor"
@@ -93,13 +92,15 @@ func TestWindows(t *testing.T) {
 	defer host.Close()
 	for _, c := range windowsCases {
 		t.Run(c.name, func(t *testing.T) {
+			needs(t, cuda.WindowsVariable)
 			if c.block == 0 {
+				needs(t, cuda.PackedVariable)
 				cuda.OnlyPacked(t, c.precision, len(cuda.PackedTiles(c.precision))-1)
 			} else {
 				cuda.OnlyWindows(t, c.block)
 			}
 			program, sizes := c.program(t)
-			device := &catching{Device: cudatest.GPU(t, cuda.Options{Precision: c.precision})}
+			device := &catching{Device: fewMultiprocessors(t, cuda.Options{Precision: c.precision})}
 			want, _ := c.results(t, program, sizes, host)
 			got, own := c.results(t, program, sizes, device)
 			symbols := strings.Join(cuda.Symbols(device.runner), " ")

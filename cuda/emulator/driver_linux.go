@@ -1,7 +1,9 @@
 package emulator
 
 import (
+	"os"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 	"unsafe"
@@ -44,14 +46,18 @@ func Open(t testing.TB, o Options) *Driver {
 
 // Reset takes everything back and forgets the failures. Options that are 0 become the default.
 func (d *Driver) Reset(o Options) {
-	defaults := Options{GPUs: 1, Capability: 90, Memory: 1 << 30, CUDA: 13000}
+	defaults := Options{GPUs: 1, Capability: 90, Memory: 1 << 30, CUDA: 13000, Multiprocessors: 4}
+	if n, err := strconv.Atoi(os.Getenv(MultiprocessorsVariable)); err == nil {
+		defaults.Multiprocessors = n
+	}
 	or := func(v, otherwise int) uintptr {
 		if v == 0 {
 			v = otherwise
 		}
 		return uintptr(v)
 	}
-	purego.SyscallN(d.reset, or(o.GPUs, defaults.GPUs), or(o.Capability, defaults.Capability), or(int(o.Memory), int(defaults.Memory)), or(o.CUDA, defaults.CUDA))
+	purego.SyscallN(d.reset, or(o.GPUs, defaults.GPUs), or(o.Capability, defaults.Capability), or(int(o.Memory), int(defaults.Memory)), or(o.CUDA, defaults.CUDA),
+		or(o.Multiprocessors, defaults.Multiprocessors))
 }
 
 // Fail makes the count-th call from here on to the function named call, or to any if it is empty,

@@ -6,7 +6,14 @@ type Options struct {
 	Capability int   // 90: 10 major + minor
 	Memory     int64 // bytes of each GPU, 1 GiB
 	CUDA       int   // 13000: the driver's version, 1000 major + 10 minor
+	// Multiprocessors is how many each GPU has: by default as many as MultiprocessorsVariable says,
+	// or else 4. Plans depend on their number.
+	Multiprocessors int
 }
+
+// MultiprocessorsVariable names the environment variable that sets how many multiprocessors an
+// emulated GPU has, to see the plans of a large one.
+const MultiprocessorsVariable = "POLLEN_EMULATOR_MULTIPROCESSORS"
 
 // None GPUs.
 const None = -1

@@ -107,7 +107,7 @@ struct Injected {
 };
 
 struct Settings {
-  int devices = 1, capability = 90, version = 13000;
+  int devices = 1, capability = 90, version = 13000, multiprocessors = 4;
   uint64_t memory = 1ull << 30;
 };
 

@@ -18,6 +18,7 @@ Driver& driver() {
     d->settings.capability = number("POLLEN_EMULATOR_CAPABILITY", d->settings.capability);
     d->settings.version = number("POLLEN_EMULATOR_VERSION", d->settings.version);
     d->settings.memory = number("POLLEN_EMULATOR_MEMORY", d->settings.memory);
+    d->settings.multiprocessors = number("POLLEN_EMULATOR_MULTIPROCESSORS", d->settings.multiprocessors);
     setMachineThreads(number("POLLEN_EMULATOR_THREADS", 0));
     if (const char* fail = getenv("POLLEN_EMULATOR_FAIL")) {  // CALL:COUNT:RESULT, and all calls after it
       char call[64];
@@ -140,7 +141,7 @@ EXPORT Result cuDeviceGetAttribute(int* value, int attribute, int device) {
     case 8: *value = 48 << 10; break;    // shared memory of a block
     case 10: *value = 32; break;         // threads of a warp
     case 12: *value = 65536; break;      // registers of a block
-    case 16: *value = 4; break;          // multiprocessors
+    case 16: *value = driver().settings.multiprocessors; break;
     case 75: *value = capability / 10; break;
     case 76: *value = capability % 10; break;
     case 97: *value = sharedLimit(); break;
