@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -134,7 +135,8 @@ func (r *gpuRun) begin() error {
 	all := r.precisions
 	r.precisions = nil
 	for _, p := range all {
-		if info := installed.GPUs[r.gpu]; info.Major < 8 && p != string(cuda.FP32) {
+		info, limit := installed.GPUs[r.gpu], os.Getenv(cuda.CapabilityVariable)
+		if (info.Major < 8 || limit == "70") && p != string(cuda.FP32) {
 			r.record.Left = append(r.record.Left, p+", which needs compute capability 8.0")
 			continue
 		}

@@ -11,6 +11,7 @@ import (
 // TestEarlyEdges: where GPU, driver and variable allow it, each call that follows others may begin
 // before one of them ends; otherwise none.
 func TestEarlyEdges(t *testing.T) {
+	noSwitches(t)
 	want, err := newToy(2).train(mustOpenFake(t, newFakeDriver(t), Options{}), 0, 5)
 	if err != nil {
 		t.Fatal(err)

@@ -227,6 +227,7 @@ func TestTransfersAreChecked(t *testing.T) {
 }
 
 func TestOptionsAndDrivers(t *testing.T) {
+	noSwitches(t)
 	for want, o := range map[string]Options{
 		"precision \"fp8\"":    {Precision: "fp8"},
 		"no GPU 3":             {GPUs: []int{3}},

@@ -8,6 +8,13 @@ import (
 	"github.com/pollen-ml/pollen/tensor"
 )
 
+// noSwitches unsets all variables until the test ends.
+func noSwitches(t *testing.T) {
+	for _, v := range []string{CapabilityVariable, GraphsVariable, OrderVariable, WGMMAVariable, DependentVariable, PackedVariable, WindowsVariable} {
+		t.Setenv(v, "")
+	}
+}
+
 // elementwiseStep is a step of one ReLU, then another one of its result, of n elements.
 func elementwiseStep(n, chains int) tensor.Workload {
 	b := make([]*tensor.Buffer, 3)
@@ -28,6 +35,7 @@ func elementwiseStep(n, chains int) tensor.Workload {
 // TestPredict: large calls take as long as their bytes, small ones as long as their launches, which
 // follow one another; many chains take as much longer as there are more of them.
 func TestPredict(t *testing.T) {
+	noSwitches(t)
 	predict := func(n, chains int) ([]Predicted, float64) {
 		calls, step, err := Predict(elementwiseStep(n, chains), H200, FP32)
 		if err != nil {
@@ -73,6 +81,7 @@ func TestPredict(t *testing.T) {
 
 // TestPredictProduct: a product takes the cycles by which its tile was chosen.
 func TestPredictProduct(t *testing.T) {
+	noSwitches(t)
 	buffers := make([]*tensor.Buffer, 3)
 	const n = 1024
 	for i := range buffers {

@@ -9,13 +9,6 @@ import (
 	"unsafe"
 )
 
-// noSwitches unsets all variables until the test ends.
-func noSwitches(t *testing.T) {
-	for _, v := range []string{CapabilityVariable, GraphsVariable, OrderVariable, WGMMAVariable, DependentVariable, PackedVariable, WindowsVariable} {
-		t.Setenv(v, "")
-	}
-}
-
 // TestSwitches: each variable has its default and its values; another one is an error of Open and
 // of Predict that lists them.
 func TestSwitches(t *testing.T) {

@@ -14,6 +14,7 @@
 //	steps.json      training steps, with the features of the device on and off
 //	calls.json      every call of a step: measured and predicted time
 //	dumps.tar.gz    what failing tests computed and what they wanted
+//	peers.json, scaling.json, updates.json, calibration.json, counters.csv    what else was timed
 //
 // The first checks of call first form a ladder: each is a process of its own with a time limit,
 // and needs one feature more than the one before. A feature whose rung fails is switched off, by

@@ -4,6 +4,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 )
@@ -59,7 +60,12 @@ func run(arguments []string) int {
 		return 0
 	}
 	o.call, o.emulated = name, *emulated
-	r, err := newRunner(o, flags.Arg(0))
+	program, err := os.Executable()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	r, err := newRunner(o, filepath.Dir(program), flags.Arg(0))
 	if err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1

@@ -30,8 +30,8 @@ type check struct {
 	feature string
 	off     []string
 	output  string // a file in OUT that also gets the check's output
-	// excuse, in the output of a check that failed, says that this machine cannot run it.
-	excuse string
+	// Any of the excuses, in the output of a check that failed, says that this machine cannot run it.
+	excuses []string
 }
 
 // verdict is a check's entry in the record.
@@ -53,11 +53,18 @@ func (v verdict) failed() bool {
 	return strings.HasPrefix(v.Status, "failed") || strings.HasPrefix(v.Status, "cut")
 }
 
+// noProgram is the excuse of a check whose program the machine does not have.
+const noProgram = "executable file not found"
+
+// noTime is the status of a check that was not begun.
+const noTime = "cut: no time left"
+
 // feature says whether a feature of the device is right.
 type feature struct {
 	Feature string   `json:"feature"`
 	Right   bool     `json:"right"`
 	Rung    string   `json:"rung"`
+	Status  string   `json:"status,omitempty"` // of a rung that failed
 	Off     []string `json:"switched off by,omitempty"`
 }
 
@@ -95,12 +102,9 @@ const (
 	mostOfFile  = 15 << 20
 )
 
-func newRunner(o options, out string) (*runner, error) {
-	program, err := os.Executable()
-	if err != nil {
-		return nil, errors.Wrap(err, "gpucheck")
-	}
-	r := &runner{options: o, packed: filepath.Dir(program), begin: time.Now()}
+// newRunner prepares a call of the programs in the packed directory.
+func newRunner(o options, packed, out string) (*runner, error) {
+	r, err := &runner{options: o, packed: packed, begin: time.Now()}, error(nil)
 	if r.out, err = filepath.Abs(out); err != nil {
 		return nil, errors.Wrap(err, "gpucheck")
 	}
@@ -198,7 +202,14 @@ func (r *runner) environment(c check) []string {
 	r.mu.Lock()
 	off := slices.Clone(r.record.Off)
 	r.mu.Unlock()
-	return append(append(env, off...), c.env...)
+	for _, setting := range c.env {
+		// What is switched off stays off, whatever a rung would allow.
+		name, _, _ := strings.Cut(setting, "=")
+		if !slices.ContainsFunc(off, func(s string) bool { return strings.HasPrefix(s, name+"=") }) {
+			env = append(env, setting)
+		}
+	}
+	return append(env, off...)
 }
 
 // check runs one check and enters its verdict in the record.
@@ -213,10 +224,10 @@ func (r *runner) enter(c check, v verdict) {
 	r.mu.Lock()
 	r.record.Checks = append(r.record.Checks, v)
 	r.record.Failed = r.record.Failed || v.failed()
-	if c.feature != "" && !strings.HasPrefix(v.Status, "left out") {
+	if c.feature != "" && !strings.HasPrefix(v.Status, "left out") && v.Status != noTime {
 		f := feature{Feature: c.feature, Right: !v.failed(), Rung: c.name}
 		if v.failed() {
-			f.Off = c.off
+			f.Status, f.Off = v.Status, c.off
 			r.record.Off = append(r.record.Off, c.off...)
 		}
 		r.record.Features = append(r.record.Features, f)
@@ -262,7 +273,7 @@ func (r *runner) try(c check) verdict {
 	}
 	limit := min(c.limit, time.Until(r.end))
 	if r.ctx.Err() != nil || limit < time.Second {
-		v.Status = "cut: no time left"
+		v.Status = noTime
 		return v
 	}
 	begin := time.Now()
@@ -288,7 +299,7 @@ func (r *runner) try(c check) verdict {
 			return v
 		}
 		defer file.Close()
-		writer = io.MultiWriter(output, file)
+		writer = io.MultiWriter(output, &cappedFile{file: file, left: mostOfFile / compileShards})
 	}
 	command.Stdout, command.Stderr = writer, writer
 	err := command.Run()
@@ -308,10 +319,13 @@ func (r *runner) try(c check) verdict {
 		v.Status = "cut: the call was stopped"
 	case ctx.Err() != nil:
 		v.Status = fmt.Sprintf("cut: stopped after %.0f s", limit.Seconds())
-	case c.excuse != "" && strings.Contains(text+err.Error(), c.excuse):
-		v.Status = "left out: " + c.excuse
 	default:
 		v.Status = "failed: " + err.Error()
+		for _, excuse := range c.excuses {
+			if strings.Contains(text+err.Error(), excuse) {
+				v.Status = "left out: " + excuse
+			}
+		}
 	}
 	if v.failed() {
 		v.Last = text

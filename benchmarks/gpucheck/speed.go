@@ -19,7 +19,7 @@ func speed(r *runner) {
 	if !r.machine() {
 		return
 	}
-	r.compile()
+	r.compile("")
 	main, all := "mnist-64-64-256:100", "mnist-64-64-256:100,mlp-100:500"
 	one, many, chains, updates, batches := "1", "1,64", "1,8,64,256,1024", "1048576,52428800", "100"
 	training := []string{"--data", "glyphs", "--model", "mnist-64-64-256", "--epochs", "3", "--samples", "1", "--burn-in", "0", "--chains", "8", "--precision", "bf16"}
@@ -29,7 +29,7 @@ func speed(r *runner) {
 	}
 	r.benchmark("peers-bf16", 110, "peers.json", "--work", "steps", "--steps", all, "--precisions", "bf16", "--chains", many)
 	r.check(check{
-		name: "counters", limit: 60 * time.Second, excuse: "executable file not found", env: []string{noGraphs},
+		name: "counters", limit: 60 * time.Second, excuses: []string{noProgram}, env: []string{noGraphs},
 		command: []string{
 			"ncu", "--clock-control", "none", "--csv", "--log-file", filepath.Join(r.out, "counters.csv"), "--launch-skip", "200", "--launch-count", "30",
 			"--metrics", join(counters), filepath.Join(r.packed, "benchmarks"), "gpu", "--work", "steps", "--steps", main, "--precisions", "bf16", "--chains", "64", "--peers", "", "--rounds", "1", "--budget", "20s",
@@ -40,7 +40,7 @@ func speed(r *runner) {
 	r.check(check{name: "training", limit: 60 * time.Second, command: append([]string{"train", "fit", "--device", "cuda", "--folder", filepath.Join(r.work, "run")}, training...)})
 	if !r.emulated {
 		r.check(r.test("cuda", "sanitizer", "^TestGroupedConvolutions$", 45, func(c *check) {
-			c.excuse = "Device not supported"
+			c.excuses = []string{noProgram, "Device not supported"}
 			c.command = append([]string{"compute-sanitizer", "--error-exitcode", "1", filepath.Join(r.packed, c.command[0])}, c.command[1:]...)
 		}))
 	}

@@ -70,6 +70,39 @@ func Library() (string, error) {
 	return built.path, built.err
 }
 
+// BuildMutant is Build with a mistake: in a file of the kernels' sources, what there is of from
+// becomes to. Only what depends on the file is compiled.
+func BuildMutant(t testing.TB, file, from, to string) string {
+	t.Helper()
+	compiler, places := findCompiler(t), folders(t)
+	// Every copy has the same name, so that files that are the same are compiled once.
+	copied := filepath.Join(t.TempDir(), filepath.Base(places[1]))
+	if err := os.CopyFS(copied, os.DirFS(places[1])); err != nil {
+		t.Fatal(err)
+	}
+	// The kernels include ../emulator/source/shim.h.
+	emulator := filepath.Dir(places[0])
+	if err := os.Symlink(emulator, filepath.Join(copied, "..", filepath.Base(emulator))); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(copied, file)
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Contains(text, []byte(from)) {
+		t.Fatalf("there is no %q in %s", from, file)
+	}
+	if err := os.WriteFile(path, bytes.ReplaceAll(text, []byte(from), []byte(to)), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	library, err := build(compiler, [2]string{places[0], copied}, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return library
+}
+
 // built is what Build made for the tests of this process: looking for changes takes seconds.
 var built struct {
 	sync.Once
