@@ -34,12 +34,11 @@ var tilesGrouped = []stripTile{
 // Of the kernels' shared memory.
 const (
 	groupRows   = 64
-	groupStages = 4
-	// groupBarriers are the bytes of the barriers of the stages and of the pixels.
-	groupBarriers = 8 * (groupStages + 1)
+	groupStages = 6
+	// groupBarriers are the bytes of the barriers: two for each stage, four that the pixels have
+	// come, one that their memory is free.
+	groupBarriers = 8 * (2*groupStages + 4 + 1)
 	stripWidth    = 8
-	mostGroups    = 3 // blocks that share a multiprocessor's registers
-	groupOf       = 128
 )
 
 // manyChains are as many as fill a GPU. Which kernel computes a convolution may not depend on the
@@ -82,6 +81,17 @@ func (g *groupProduct) lines(t stripTile) (most int, mean float64) {
 	return most, mean / float64(ceil(end, t.strips))
 }
 
+// threads are four warps for each strip, and one that starts the copies.
+func (t stripTile) threads() int { return t.strips*4*warp + warp }
+
+// mostResident are the blocks that share a multiprocessor's registers, as the kernels are bounded.
+func (t stripTile) mostResident() int {
+	if t.strips == 1 {
+		return 3
+	}
+	return 2
+}
+
 func (t stripTile) columns() int { return t.strips * t.height * stripWidth }
 
 func (t stripTile) blocks(g *groupProduct) int {
@@ -105,7 +115,7 @@ func (t stripTile) cost(p *placement, g *groupProduct, chains int) float64 {
 	work := float64(groupRows*t.columns()*g.taps*blocks*numbersOf(p.precision)) / costPerCycle
 	_, lines := g.lines(t)
 	bytes := float64(blocks*lineBytes) * (float64(groupRows*g.taps) + lines)
-	resident := residentOf(p, shared, mostGroups)
+	resident := residentOf(p, shared, t.mostResident())
 	return t.speed.with(resident).cycles(p, t.blocks(g)*chains, resident, work, bytes)
 }
 
@@ -148,6 +158,6 @@ func (g *groupProduct) calls(p *placement) []call {
 		arguments = append(arguments, tensor.Int(n))
 	}
 	return append(append(calls, more...), call{
-		symbol: groupSymbol(t), blocks: [2]int{t.blocks(g), 1}, threads: groupOf, shared: t.shared(g), arguments: arguments, cycles: cycles,
+		symbol: groupSymbol(t), blocks: [2]int{t.blocks(g), 1}, threads: t.threads(), shared: t.shared(g), arguments: arguments, cycles: cycles,
 	})
 }

@@ -208,7 +208,7 @@ var mistakes = []struct {
 	{"a copy's predicate negated", regexp.MustCompile(`setp\.(eq)\.b32 not`), always("ne"), 0.9},
 	{"rounding to bf16 towards zero", regexp.MustCompile(`cvt\.(rn)\.bf16x2`), always("rz"), 1},
 	{"rounding to integers towards zero", regexp.MustCompile(`cvt\.(rni)`), always("rzi"), 0.7},
-	{"a shuffle with itself", regexp.MustCompile(`shfl\S+ %\w+, %\w+, (\d+)`), always("0"), 0.9},
+	{"a shuffle with itself", regexp.MustCompile(`shfl.sync.bfly\S+ %\w+, %\w+, (\d+)`), always("0"), 0.9},
 	{"a copy barrier not waited for", regexp.MustCompile(`try_wait.*selp\.b32 %\w+, (1, 0), passed`), always("1, 1"), 1},
 	{"bytes expected that do not come", regexp.MustCompile(`expect_tx\S+ _, \[%\w+\], (%\w+);`), always("1048560"), 1},
 	{"copies that do not know of their barrier", regexp.MustCompile(`^(fence\.proxy\.async\S*;)`), always(""), 1},

@@ -16,7 +16,7 @@ func inChunks(words []byte, run int) []byte {
 
 // groupedConvolution is packedConvolution by wgmma. Filters are [blocks taps filters], 64 to a run.
 func groupedConvolution() subject {
-	const filters, tile, stages = 40, 64, 4
+	const filters, tile, stages = 40, 64, 6
 	s := subject{file: "conv2d_nhwc_sm90.ptx", entry: "conv2d_nhwc_group_8x8_bf16", within: 1e-4}
 	images := []image{{2, 11, 10, 2, 3, 2}, {3, 6, 7, 1, 1, 2}}
 	var buffers [][]Buffer
@@ -47,7 +47,7 @@ func groupedConvolution() subject {
 			strips := i.B * ((i.P() + 7) / 8) * ((i.Q() + 7) / 8)
 			arguments := append(integers(4), inBuffers(0, 4)...)
 			recording.Add(1, buffers[launch], []Call{{
-				Symbol: symbol, Blocks: [2]int{strips, 1}, Threads: 128, Shared: 128*(stages*tile+size) + 8*(stages+1),
+				Symbol: symbol, Blocks: [2]int{strips, 1}, Threads: 160, Shared: 128*(stages*tile+size) + 8*(2*stages+5),
 				Arguments: append(arguments, integers(0, filters, i.B, i.height, i.width, i.P(), i.Q(), i.blocks, i.taps(), i.S, 0, i.width, 1,
 					(i.R-1)*i.width+i.S-1, size, epilogue)...),
 			}})

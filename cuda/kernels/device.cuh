@@ -94,6 +94,9 @@ __device__ inline void barrier() { __syncthreads(); }
 // warpBarrier waits for all threads of the warp; all 32 take part.
 __device__ inline void warpBarrier() { __nvvm_bar_warp_sync(0xffffffffu); }
 
+// firstLane is the value of the warp's lane 0. All 32 lanes take part. The compiler knows that it is the same in all of them.
+__device__ inline int firstLane(int v) { return __nvvm_shfl_sync_idx_i32(0xffffffffu, v, 0, 31); }
+
 // shuffleXor is the value that the lane whose number differs in mask's bits gives. All 32 lanes take part.
 __device__ inline float shuffleXor(float v, int mask) { return __nvvm_shfl_sync_bfly_f32(0xffffffffu, v, mask, 31); }
 __device__ inline int shuffleXor(int v, int mask) { return __nvvm_shfl_sync_bfly_i32(0xffffffffu, v, mask, 31); }

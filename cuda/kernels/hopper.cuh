@@ -30,6 +30,11 @@ __device__ inline void expectBytes(CopyBarrier* b, int bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(sharedAddress(b)), "r"(bytes) : "memory");
 }
 
+// arrive arrives without bytes.
+__device__ inline void arrive(CopyBarrier* b) {
+  asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(sharedAddress(b)) : "memory");
+}
+
 // copyBulk copies a multiple of 16 bytes, from and to a multiple, from global to shared memory; they count in the barrier's phase when they are there.
 __device__ inline void copyBulk(void* to, const void* from, int bytes, CopyBarrier* b) {
   asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"

@@ -5,7 +5,9 @@
 // on. A block's part of the image is copied to shared memory once for each block of channels, the filters of a tap at a time in stages.
 //
 // A tile is 64 filters by some strips, each of which is a product's columns: eight neighbouring pixels of each of some rows that follow one another in an
-// image. What reaches beyond the image is computed and dropped.
+// image. What reaches beyond the image is computed and dropped. Four warps, the strip's group, multiply each strip; all groups read the same filters. One
+// more warp starts all copies. Barriers in shared memory tell the groups what has come, and that warp which stages are free, so no group waits for another
+// one before the last product.
 #pragma once
 
 #include "hopper.cuh"
@@ -16,33 +18,46 @@ namespace pollen {
 // StripTile is a block's share: strips of height rows of eight pixels.
 template <int height_, int strips_>
 struct StripTile {
-  static constexpr int rows = 64, height = height_, strips = strips_, width = 8, columns = width * height, threads = 128;
-  static constexpr int stages = 4, stage = rows * line;  // words
-  static constexpr int blocks = 3;  // of a multiprocessor
+  static constexpr int rows = 64, height = height_, strips = strips_, width = 8, columns = width * height;
+  static constexpr int group = 128, multiplying = group * strips, threads = multiplying + 32;
+  static constexpr int stages = 6, stage = rows * line;  // words
+  static constexpr int blocks = strips == 1 ? 3 : 2;     // of a multiprocessor
 
   // sumAt is where a sum lies in shared memory: four rows' neighbours are in different banks.
   static constexpr int across = (strips * columns + 31) / 32 * 32;
   static INLINE int sumAt(int row, int column) { return row * across + (column ^ row % 4 * 8); }
 
   struct Sums {
-    float v[strips][columns / 2];
+    float v[columns / 2];
 
     INLINE void clear() {
 #pragma unroll
-      for (int s = 0; s < strips; s++)
-#pragma unroll
-        for (int i = 0; i < columns / 2; i++) v[s][i] = 0;
+      for (int i = 0; i < columns / 2; i++) v[i] = 0;
     }
 
     INLINE void write(float* memory) const {
-      unsigned thread = unknown(threadIdx.x), row = thread / 32 * 16 + thread % 32 / 4, column = thread % 4 * 2;
+      unsigned thread = unknown(threadIdx.x), row = thread % group / 32 * 16 + thread % 32 / 4, column = thread / group * columns + thread % 4 * 2;
 #pragma unroll
-      for (int s = 0; s < strips; s++)
-#pragma unroll
-        for (int i = 0; i < columns / 4; i++)
-          *(Vector<float, 2>*)(memory + sumAt(row + i % 2 * 8, s * columns + column + i / 2 * 8)) = {v[s][2 * i], v[s][2 * i + 1]};
+      for (int i = 0; i < columns / 4; i++)
+        *(Vector<float, 2>*)(memory + sumAt(row + i % 2 * 8, column + i / 2 * 8)) = {v[2 * i], v[2 * i + 1]};
     }
   };
+};
+
+// StripBarriers lie behind a block's operands: those of the stages that are full of filters, and free again; those of the pixels' chunks for each product
+// of a tap; that of the pixels' memory, free for the next block of channels.
+template <class Shape>
+struct StripBarriers {
+  static constexpr int products = 4;
+  CopyBarrier full[Shape::stages], free[Shape::stages], pixels[products], pixelsFree;
+
+  INLINE void init() {
+    constexpr int warps = Shape::multiplying / 32;
+    for (int i = 0; i < Shape::stages; i++) initBarrier(full + i, 1), initBarrier(free + i, warps);
+    for (int i = 0; i < products; i++) initBarrier(pixels + i, 1);
+    initBarrier(&pixelsFree, warps);
+    orderBarriers();
+  }
 };
 
 // Strips says where they lie in a packed image: strip s is the octet s % octets of a number of rows.
@@ -72,36 +87,142 @@ struct Strips {
   INLINE int image(const Strip& from) const { return from.image * c.pixels.H; }
 };
 
-// storeStrips writes a tile's sums from shared memory, two neighbours at once, or the maxima of its windows. A warp has some rows; its lanes have
-// neighbours, whose place each of them finds once.
+// Store is how the sums of two pairs of neighbours in a tile's row leave it: as four of the output that follow one another; as a pooling window's maximum;
+// or the first pair as two, or as two apart, of which the second may be beyond the image.
+enum class Store { Four, Window, Pair, Apart };
+
+// storeColumn writes what the rows of a tile have in two pairs of columns: element to of each row of the output.
+template <Store how, class Shape>
+INLINE void storeColumn(const Output<float, true>& out, int row, int low, int high, int to, bool both, const float* memory) {
+  constexpr int warps = Shape::multiplying / 32, unrolled = how == Store::Four || how == Store::Window ? 4 : 1;
+  using Pair = Vector<float, 2>;
+  unsigned warp = unknown(threadIdx.x) / 32;
+  int rows = lesser(Shape::rows, out.rows - row);
+#pragma unroll unrolled
+  for (int y = warp; y < rows; y += warps) {
+    int m = row + y;
+    float bias = out.epilogue & biasPerRow ? out.bias[m] : 0;
+    auto sum = [&](float v) INLINED { return finish(v, out.epilogue, &bias, 0); };
+    Pair a = *(const Pair*)(memory + Shape::sumAt(y, low)), b = {};
+    if constexpr (how == Store::Four || how == Store::Window) b = *(const Pair*)(memory + Shape::sumAt(y, high));
+    if constexpr (how == Store::Window) {
+      const float window[4] = {sum(a.v[0]), sum(a.v[1]), sum(b.v[0]), sum(b.v[1])};
+      out.pooled.store(to + m * (out.rowStride / 4), window, out.epilogue);
+    } else {
+      float* at = out.data + to + m * out.rowStride;
+      if constexpr (how == Store::Four)
+        *(Vector<float, 4>*)at = {sum(a.v[0]), sum(a.v[1]), sum(b.v[0]), sum(b.v[1])};
+      else if constexpr (how == Store::Pair)
+        *(Pair*)at = {sum(a.v[0]), sum(a.v[1])};
+      else {
+        at[0] = sum(a.v[0]);
+        if (both) at[1] = sum(a.v[1]);
+      }
+    }
+  }
+}
+
+// storeImage writes the sums of a tile that is a whole image: neighbouring lanes write neighbours of the output.
+template <Store how, class Shape>
+INLINE void storeImage(const Output<float, true>& out, const Convolution& c, int image, int row, const float* memory) {
+  constexpr int each = 4;
+  auto column = [&](int p, int q) INLINED { return q / Shape::width * Shape::columns + p * Shape::width + q % Shape::width; };
+  unsigned across = how == Store::Window ? c.Q / 2 : c.Q, lane = unknown(threadIdx.x) % 32;
+  for (unsigned i = lane; i < (unsigned)(c.P * c.Q / each); i += 32) {
+    if constexpr (how == Store::Window) {
+      int p = i / across * 2, q = i % across * 2;
+      storeColumn<how, Shape>(out, row, column(p, q), column(p + 1, q), image * out.outer / each + i, true, memory);
+    } else {
+      unsigned at = i * each, next = at + 2;
+      storeColumn<how, Shape>(out, row, column(at / across, at % across), column(next / across, next % across), image * out.outer + at, true, memory);
+    }
+  }
+}
+
+// storeStrips writes a tile's sums from shared memory, or the maxima of its windows. A warp has some rows; its lanes have neighbours, whose place each of
+// them finds once.
 template <class Shape>
 INLINE void storeStrips(const Output<float, true>& out, const Strips<Shape>& strips, int row, int first, const float* memory) {
   constexpr int across = Shape::width / 2;
   const Convolution& c = strips.c.pixels;
   bool pooled = out.epilogue & withPool, even = c.Q % 2 == 0;
+  if (strips.each == Shape::strips && even && (pooled || out.inChunks())) {
+    int image = strips.at(first).image;
+    if (pooled)
+      storeImage<Store::Window, Shape>(out, c, image, row, memory);
+    else
+      storeImage<Store::Four, Shape>(out, c, image, row, memory);
+    return;
+  }
   int lines = pooled ? Shape::height / 2 : Shape::height, between = pooled ? 2 : 1;
-  unsigned thread = unknown(threadIdx.x);
-  for (unsigned i = thread % 32; i < (unsigned)(across * lines * Shape::strips); i += 32) {
+  for (unsigned i = unknown(threadIdx.x) % 32; i < (unsigned)(across * lines * Shape::strips); i += 32) {
     int s = i / across / (unsigned)lines, line = i / across % (unsigned)lines * between, column = i % across * 2;
     if (first + s >= strips.count) break;
     auto at = strips.at(first + s);
     int p = at.p + line, q = at.q + column, from = s * Shape::columns + line * Shape::width + column;
     if (p >= c.P || q >= c.Q) continue;
     int to = at.image * out.outer + p * c.Q + q;
-    for (int y = thread / 32; y < Shape::rows; y += Shape::threads / 32) {
-      int m = row + y;
-      if (m >= out.rows) break;
-      auto sum = [&](int x) INLINED { return finish(memory[Shape::sumAt(y, from + x)], out.epilogue, out.bias, m); };
-      if (pooled) {
-        const float window[4] = {sum(0), sum(1), sum(Shape::width), sum(Shape::width + 1)};
-        out.pooled.store((at.image * out.outer + m * out.rowStride + p * c.Q) / 4 + q / 2, window, out.epilogue);
-      } else if (even) {
-        *(Vector<float, 2>*)(out.data + to + m * out.rowStride) = {sum(0), sum(1)};
-      } else {
-        out.data[to + m * out.rowStride] = sum(0);
-        if (q + 1 < c.Q) out.data[to + m * out.rowStride + 1] = sum(1);
+    if (pooled)
+      storeColumn<Store::Window, Shape>(out, row, from, from + Shape::width, (at.image * out.outer + p * c.Q) / 4 + q / 2, true, memory);
+    else if (even)
+      storeColumn<Store::Pair, Shape>(out, row, from, from, to, true, memory);
+    else
+      storeColumn<Store::Apart, Shape>(out, row, from, from, to, q + 1 < c.Q, memory);
+  }
+}
+
+// bringStrips starts a block's copies, in the order in which they are needed: count lines of pixels from x on, the filters from w on, step words from a
+// tap's to the next one's.
+template <class Shape>
+INLINE void bringStrips(const unsigned* x, const unsigned* w, const Lines& c, int size, int count, int step, unsigned* memory, StripBarriers<Shape>* b) {
+  constexpr int stages = Shape::stages, chunk = 4, perProduct = line / chunk / StripBarriers<Shape>::products;
+  unsigned* pixels = memory + stages * Shape::stage;
+  for (int block = 0, round = 0, stage = 0, odd = 1; block < c.blocks; block++)
+    for (int tap = 0; tap < c.taps; tap++, round++) {
+      if (round >= stages) waitFor(b->free + stage, odd);
+      expectBytes(b->full + stage, 4 * Shape::stage);
+      copyBulk(memory + stage * Shape::stage, w + round * step, 4 * Shape::stage, b->full + stage);
+      if (++stage == stages) stage = 0, odd ^= 1;
+      if (tap > 0) continue;
+      if (block > 0) waitFor(&b->pixelsFree, (block & 1) ^ 1);
+      for (int i = 0; i < line / chunk; i++) {
+        CopyBarrier* here = b->pixels + i / perProduct;
+        if (i % perProduct == 0) expectBytes(here, perProduct * 16 * count);
+        copyBulk(pixels + i * size * chunk, x + (block * (line / chunk) + i) * c.all() * chunk, 16 * count, here);
       }
     }
+}
+
+// multiplyStrip has a group multiply its strip, whose pixels begin right bytes from memory on.
+template <class Shape>
+INLINE void multiplyStrip(typename Shape::Sums& sums, const Lines& c, int size, unsigned right, unsigned* memory, StripBarriers<Shape>* b) {
+  constexpr int stages = Shape::stages, chunks = line / 4, apartFilters = 16 * Shape::rows;
+  bool first = threadIdx.x % 32 == 0;
+  for (int block = 0, round = 0, stage = 0, odd = 0; block < c.blocks; block++) {
+    int tap = c.first, more = c.across;
+    for (int i = 0; i < c.taps; i++, round++) {
+      waitFor(b->full + stage, odd);
+      groupFence();
+#pragma unroll
+      for (int k = 0; k < chunks; k += 2) {
+        if (i == 0) waitFor(b->pixels + k / 2, block & 1);
+        auto left = describe(memory, 4 * stage * Shape::stage + k * apartFilters, apartFilters, 128);
+        multiplyGroup(sums.v, left, describe(memory, right + 16 * (tap + k * size), 16 * size, 16 * c.pixels.W));
+      }
+      groupCommit();
+      // The products of the tap before are done, and its filters' stage is free.
+      groupWait<1>();
+      if (round > 0) {
+        warpBarrier();
+        if (first) arrive(b->free + (stage > 0 ? stage : stages) - 1);
+      }
+      if (++stage == stages) stage = 0, odd ^= 1;
+      tap += c.right;
+      if (--more == 0) more = c.across, tap += c.down - c.across * c.right;
+    }
+    groupWait<0>();
+    warpBarrier();
+    if (first) arrive(&b->pixelsFree);
   }
 }
 
@@ -109,65 +230,32 @@ INLINE void storeStrips(const Output<float, true>& out, const Strips<Shape>& str
 // lines in chunks; the sums come to lie in the same place. Behind the larger of the two are the barriers.
 template <class Shape>
 INLINE void convolveStrips(const Output<float, true>& out, const unsigned* x, const unsigned* w, const Lines& c, int size, unsigned* memory) {
-  constexpr int stages = Shape::stages, chunk = 4, chunks = line / chunk, apartFilters = 16 * Shape::rows;
   constexpr int sumWords = Shape::rows * Shape::across;
-  int words = stages * Shape::stage + size * line;
-  auto* barriers = (CopyBarrier*)(memory + (words > sumWords ? words : sumWords));  // of the stages, and of the pixels
+  int words = Shape::stages * Shape::stage + size * line;
+  auto* barriers = (StripBarriers<Shape>*)(memory + (words > sumWords ? words : sumWords));
   Strips<Shape> strips(c);
   int tiles = (out.rows + Shape::rows - 1) / Shape::rows, tile = blockIdx.x % tiles, first = blockIdx.x / tiles * Shape::strips;
   int last = lesser(first + Shape::strips, strips.count) - 1, begin = strips.place(first);
-  int count = lesser(strips.place(last) + (Shape::height - 1) * c.pixels.W + Shape::width + c.reach, c.all()) - begin;
-  unsigned* pixels = memory + stages * Shape::stage;
-  CopyBarrier* image = barriers + stages;
-  if (threadIdx.x == 0) {
-    for (int i = 0; i <= stages; i++) initBarrier(barriers + i, 1);
-    orderBarriers();
-  }
+  if (threadIdx.x == 0) barriers->init();
   barrier();
-  int rounds = c.blocks * c.taps;
-  auto bring = [&](int round) INLINED {
-    if (threadIdx.x != 0 || round >= rounds) return;
-    CopyBarrier* b = barriers + round % stages;
-    expectBytes(b, 4 * Shape::stage);
-    copyBulk(memory + round % stages * Shape::stage, w + (round * tiles + tile) * Shape::stage, 4 * Shape::stage, b);
-  };
-  for (int i = 0; i < stages - 1; i++) bring(i);
-  unsigned right[Shape::strips];
-#pragma unroll
-  for (int s = 0; s < Shape::strips; s++) right[s] = 4 * stages * Shape::stage + 16 * (strips.place(lesser(first + s, last)) - begin);
+  int group = firstLane(threadIdx.x / Shape::group);
+  if (group == Shape::strips) {
+    if (threadIdx.x == Shape::multiplying) {
+      int count = lesser(strips.place(last) + (Shape::height - 1) * c.pixels.W + Shape::width + c.reach, c.all()) - begin;
+      bringStrips<Shape>(x + begin * 4, w + tile * Shape::stage, c, size, count, tiles * Shape::stage, memory, barriers);
+    }
+    barrier();
+    barrier();
+    return;
+  }
+  int mine = lesser(first + group, last);
   typename Shape::Sums sums;
   sums.clear();
-  for (int block = 0, round = 0; block < c.blocks; block++) {
-    if (threadIdx.x == 0) {
-      expectBytes(image, 16 * chunks * count);
-      for (int i = 0; i < chunks; i++) copyBulk(pixels + i * size * chunk, x + ((block * chunks + i) * c.all() + begin) * chunk, 16 * count, image);
-    }
-    waitFor(image, block & 1);
-    int tap = c.first, more = c.across;
-    for (int i = 0; i < c.taps; i++, round++) {
-      waitFor(barriers + round % stages, round / stages & 1);
-      groupFence();
-#pragma unroll
-      for (int k = 0; k < chunks; k += 2) {
-        auto left = describe(memory, 4 * (round % stages * Shape::stage) + k * apartFilters, apartFilters, 128);
-#pragma unroll
-        for (int s = 0; s < Shape::strips; s++)
-          multiplyGroup(sums.v[s], left, describe(memory, right[s] + 16 * (tap + k * size), 16 * size, 16 * c.pixels.W));
-      }
-      groupCommit();
-      // The tap before is done, and its filters' stage is free.
-      groupWait<1>();
-      barrier();
-      bring(round + stages - 1);
-      tap += c.right;
-      if (--more == 0) more = c.across, tap += c.down - c.across * c.right;
-    }
-    groupWait<0>();
-    barrier();
-  }
+  multiplyStrip<Shape>(sums, c, size, 4 * Shape::stages * Shape::stage + 16 * (strips.place(mine) - begin), memory, barriers);
+  barrier();
   sums.write((float*)memory);
   barrier();
-  storeStrips<Shape>(out, strips, blockIdx.x % tiles * Shape::rows, first, (const float*)memory);
+  storeStrips<Shape>(out, strips, tile * Shape::rows, first, (const float*)memory);
 }
 
 }  // namespace pollen

@@ -60,6 +60,7 @@ var groupForms = map[string]struct {
 }{
 	"mbarrier.init.shared::cta.b64":             {[]string{"address", "b32"}, "initBarrier(shared, %s, %s, LINE)"},
 	"mbarrier.arrive.expect_tx.shared::cta.b64": {[]string{"_", "address", "b32"}, "arriveExpecting(shared, %s, %s, LINE)"},
+	"mbarrier.arrive.shared::cta.b64":           {[]string{"_", "address"}, "arriveExpecting(shared, %s, 0, LINE)"},
 	"mbarrier.try_wait.parity.shared::cta.b64":  {[]string{"pred", "address", "b32"}, "tryWait(shared, %s, %s, LINE)"},
 	"fence.proxy.async.shared::cta":             {nil, "pollen::orderPhases()"},
 	"wgmma.fence.sync.aligned":                  {nil, "pollen::fenceProducts()"},

@@ -172,6 +172,11 @@ func TestGroupMistakes(t *testing.T) {
 	const fence = "wgmma.fence.sync.aligned;\n"
 	describe := fmt.Sprintf("mov.u64 %%rd2, %d;\n", o[0].descriptor(1024))
 	withA := func(a uint64) string { return fmt.Sprintf("mov.u64 %%rd2, %d;\n", a) }
+	// shuffled traps unless a lane's number is five more than that of its warp's first.
+	shuffled := func(lane int) string {
+		return fmt.Sprintf("shfl.sync.idx.b32 %%r6, %%r0, %d, 31, -1;\nand.b32 %%r7, %%r0, -32;\nadd.s32 %%r7, %%r7, 5;\n"+
+			"setp.eq.s32 %%p3, %%r6, %%r7;\n@%%p3 bra $L9;\ntrap;\n$L9:\n", lane)
+	}
 	rows := []struct{ from, to, want string }{
 		{"", "", ""},
 		{fence, "", "multiplies without a fence"},
@@ -204,6 +209,16 @@ func TestGroupMistakes(t *testing.T) {
 		{"[%r2], [%rd0], %r4, [%r1];\n", "[%r2+16], [%rd0], %r4, [%r1];\n", "outside shared memory"},
 		{"[%r2], [%rd0], %r4, [%r1];\n", "[%r2], [%rd0+8], %r4, [%r1];\n", "misaligned"},
 		{"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], %r4;\n", "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], %r3;\n", "copy barrier for others"},
+		// An arrival by itself counts like one with bytes.
+		{"mov.b32 %r3, 1;\nmbarrier.init.shared::cta.b64 [%r1], %r3;\n",
+			"mov.b32 %r3, 2;\nmbarrier.init.shared::cta.b64 [%r1], %r3;\nmbarrier.arrive.shared::cta.b64 _, [%r1];\n", ""},
+		{"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], %r4;\n",
+			"mbarrier.arrive.shared::cta.b64 _, [%r1];\nmbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], %r4;\n", "ends while copies to it are under way"},
+		{"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%r1], %r4;\n", "mbarrier.arrive.shared::cta.b64 _, [%r1];\n", "ends while copies to it are under way"},
+		{"wgmma.wait_group.sync.aligned 0;\n", "wgmma.wait_group.sync.aligned 0;\nbar.warp.sync -1;\n", ""},
+		{"wgmma.wait_group.sync.aligned 0;\n", "wgmma.wait_group.sync.aligned 0;\n@%p0 bra $L8;\nbar.warp.sync -1;\n$L8:\n", "waits in warpBarrier"},
+		{"mul.wide.u32", shuffled(5) + "mul.wide.u32", ""},
+		{"mul.wide.u32", shuffled(4) + "mul.wide.u32", "traps"},
 		{"mbarrier.try_wait", "ret;\nmbarrier.try_wait", "ends while copies to it are under way"},
 	}
 	text := groupHead
@@ -255,6 +270,7 @@ func TestUnknownGroups(t *testing.T) {
 		{"wgmma.wait_group.sync.aligned %r1;", "%r1"},
 		{"mbarrier.arrive.expect_tx.shared::cta.b64 %rd0, [%r1], %r2;", "a state"},
 		{"mbarrier.try_wait.parity.shared::cta.b64 %p0, [%r1];", "2 operands, wants 3"},
+		{"mbarrier.arrive.shared::cta.b64 %rd0, [%r1];", "a state"},
 		{"mbarrier.inval.shared::cta.b64 [%r1];", "is not known"},
 		{"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%rd0], %r2;", "3 operands, wants 4"},
 		{"fence.proxy.async;", "is not known"},

@@ -29,6 +29,11 @@ func (e *entry) operation(opcode string, operands []string) (string, error) {
 			return "", errors.New("a barrier that is not number 0 of the whole block")
 		}
 		return "pollen::wait(pollen::Wait::Block);", nil
+	case "bar.warp.sync":
+		if err := wants(1); err != nil || operands[0] != "-1" {
+			return "", errors.New("a barrier that is not of a whole warp")
+		}
+		return "pollen::wait(pollen::Wait::Warp);", nil
 	case "cvta.global.u64", "cvta.to.global.u64", "cvta.shared.u64", "cvta.to.shared.u64":
 		if err := wants(2); err != nil {
 			return "", err
@@ -47,7 +52,9 @@ func (e *entry) operation(opcode string, operands []string) (string, error) {
 		address, err := e.address(operands[0])
 		return "(void)(" + address + ");", err
 	case "shfl.sync.bfly.b32":
-		return e.shuffle(operands)
+		return e.shuffle("shuffleXor", operands)
+	case "shfl.sync.idx.b32":
+		return e.shuffle("shuffleFrom", operands)
 	case "cp.async.commit_group":
 		return "pollen::copyCommit();", wants(0)
 	case "cp.async.wait_group":

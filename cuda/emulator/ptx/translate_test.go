@@ -93,6 +93,8 @@ func TestUnknownIsAnError(t *testing.T) {
 		{"bar.sync 0, 32;", "a barrier that is not number 0"},
 		{"shfl.sync.bfly.b32 %r1, %r1, 1, 15, -1;", "not of a whole warp"},
 		{"shfl.sync.bfly.b32 %r1, %r1, 1, 31, 255;", "not of a whole warp"},
+		{"bar.warp.sync 255;", "not of a whole warp"},
+		{"shfl.sync.idx.b32 %r1, %r1, 0, 31, 255;", "not of a whole warp"},
 		{"shfl.sync.bfly.b32 %r1|%p0, %r1, 1, 31, -1;", "%r1|%p0 is not declared"},
 		{"cp.async.ca.shared.global [%r2], [%rd0], 12, %p0;", "of 12 bytes"},
 		{"cp.async.cg.shared.global [%r2], [%rd0], 4, %p0;", "of 4 bytes"},

@@ -7,8 +7,9 @@ import (
 	"github.com/pkg/errors"
 )
 
-// shuffle is shfl.sync.bfly of the whole warp: result, value, mask of lanes, 31, all lanes.
-func (e *entry) shuffle(operands []string) (string, error) {
+// shuffle is shfl.sync of the whole warp by a function: result, value, mask or number of a lane, 31,
+// all lanes.
+func (e *entry) shuffle(function string, operands []string) (string, error) {
 	if len(operands) != 5 || operands[3] != "31" || operands[4] != "-1" {
 		return "", errors.New("a shuffle that is not of a whole warp")
 	}
@@ -16,11 +17,11 @@ func (e *entry) shuffle(operands []string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	mask, err := e.read(operands[2], "b32")
+	lane, err := e.read(operands[2], "b32")
 	if err != nil {
 		return "", err
 	}
-	return e.writeSame(operands[0], "b32", fmt.Sprintf("shuffleXor(%s, %s)", value, mask))
+	return e.writeSame(operands[0], "b32", fmt.Sprintf("%s(%s, %s)", function, value, lane))
 }
 
 // fragment says how many registers each operand of an mma has, and what computes it.

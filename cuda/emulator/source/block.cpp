@@ -36,7 +36,7 @@ std::string Block::run(const Work& w) {
   for (int i = 0; i < count; i++) {
     Thread& t = threads[i];
     t.fiber = nullptr, t.waits = Wait::None, t.early = work.early, t.round = 0;
-    t.phase = nullptr;
+    t.phase = nullptr, t.passed = 0;
     t.copies.clear();
     t.products.clear();
     t.sanitizer.create();

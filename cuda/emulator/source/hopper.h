@@ -14,6 +14,7 @@ using CopyBarrier = unsigned long long;
 inline void initBarrier(CopyBarrier* b, int arrivals) { initPhase(b, arrivals); }
 inline void orderBarriers() { orderPhases(); }
 inline void expectBytes(CopyBarrier* b, int bytes) { arriveAtPhase(b, bytes); }
+inline void arrive(CopyBarrier* b) { arriveAtPhase(b, 0); }
 inline void copyBulk(void* to, const void* from, int bytes, CopyBarrier* b) { copyBulk(to, from, (size_t)bytes, (const void*)b); }
 inline bool hasPassed(CopyBarrier* b, int odd) { return hasPassedPhase(b, odd); }
 

@@ -25,6 +25,7 @@ struct Thread {
   unsigned round;  // of exchanges, whose memory alternates
   Copies copies;
   const void* phase;  // the copy barrier that it waits for, or asked for last in vain
+  unsigned long long passed;  // when it last passed a copy barrier
   Products products;
   SanitizerFiber sanitizer;
 };

@@ -80,6 +80,8 @@ inline T shuffle(T v, int lane) {
   return v;
 }
 
+inline int firstLane(int v) { return shuffle(v, 0); }
+
 template <class T>
 inline T shuffleXor(T v, int mask) {
   return shuffle(v, laneNumber() ^ mask);

@@ -6,11 +6,12 @@
 namespace pollen {
 namespace ptx {
 
-static inline U32 shuffleXor(U32 value, U32 mask) {
+static inline U32 shuffleFrom(U32 value, U32 lane) {
   U32 got;
-  __builtin_memcpy(&got, exchange(Wait::Shuffle, &value, 4)[(laneNumber() ^ mask) & 31], 4);
+  __builtin_memcpy(&got, exchange(Wait::Shuffle, &value, 4)[lane & 31], 4);
   return got;
 }
+static inline U32 shuffleXor(U32 value, U32 mask) { return shuffleFrom(value, laneNumber() ^ mask); }
 
 // multiplyTF32 is mma.m16n8k8 of tf32, multiplyBF16 is mma.m16n8k16 of bf16: d += a b, where ab are a lane's four registers of a and two of b.
 void multiplyTF32(F32 (&d)[4], const U32 (&ab)[6]);
