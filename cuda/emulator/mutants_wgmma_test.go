@@ -15,10 +15,13 @@ func inChunks(words []byte, run int) []byte {
 }
 
 // groupedConvolution is packedConvolution by wgmma. Filters are [blocks taps filters], 64 to a run.
+// The launches are of images of several strips and of one, without and with pooling: of rows of an
+// odd number of pixels, of whole images, of pairs.
 func groupedConvolution() subject {
 	const filters, tile, stages = 40, 64, 6
 	s := subject{file: "conv2d_nhwc_sm90.ptx", entry: "conv2d_nhwc_group_8x8_bf16", within: 1e-4}
-	images := []image{{2, 11, 10, 2, 3, 2}, {3, 6, 7, 1, 1, 2}}
+	images := []image{{2, 11, 10, 2, 3, 2}, {3, 6, 7, 1, 1, 2}, {2, 9, 9, 1, 2, 2}, {1, 12, 11, 1, 1, 2}, {1, 10, 13, 2, 1, 2}}
+	pooled := []bool{false, true, false, false, true}
 	var buffers [][]Buffer
 	for launch, i := range images {
 		channels := 64 * i.blocks
@@ -26,7 +29,7 @@ func groupedConvolution() subject {
 		w, packedW := halved(i.blocks*i.taps()*tile*64, 8)
 		bias := someNumbers(filters, 9)
 		want := i.convolved(x, w, bias, func(k, tap, c int) int { return ((c/64*i.taps()+tap)*tile+k)*64 + c%64 })
-		if launch == 1 {
+		if pooled[launch] {
 			want = maxima(want, i.P(), i.Q())
 		}
 		s.want = append(s.want, want)
@@ -40,7 +43,7 @@ func groupedConvolution() subject {
 		for launch, i := range images {
 			const perRow, pool, which = 2, 8, 16
 			epilogue := perRow
-			if launch == 1 {
+			if pooled[launch] {
 				epilogue |= pool | which
 			}
 			size := 8*i.width + 8 + (i.R-1)*i.width + i.S // of a strip
