@@ -24,11 +24,13 @@ type stripTile struct {
 }
 
 // The tiles. The data sheet's dense peak is 2048 multiplications in a multiprocessor's cycle, a
-// speed of 16; full is assumed to be 0.75 of that, and 0.6 with products of 64 columns, whose
-// operands fill shared memory's bandwidth; alone, where nothing hides what a block waits for, half
-// of the peak, and 0.4 of it. These are assumptions until TestCalibrate measures.
+// speed of 16; full is assumed to be 0.8 of that, and 0.6 with products of 64 columns, whose
+// operands fill shared memory's bandwidth; alone, where nothing hides what a block waits for, 0.7
+// of the peak with two groups of warps, 0.55 with one, and 0.4 with products of 64 columns. An H100
+// reached 0.68 and 0.48 before copies had a warp of their own. These are assumptions until
+// TestCalibrate measures.
 var tilesGrouped = []stripTile{
-	{16, 2, speed{12, 8}}, {14, 2, speed{12, 8}}, {14, 1, speed{12, 8}}, {8, 2, speed{9.6, 6.4}}, {8, 1, speed{9.6, 6.4}},
+	{16, 2, speed{13, 11}}, {14, 2, speed{13, 11}}, {14, 1, speed{12.5, 9}}, {8, 2, speed{9.6, 8}}, {8, 1, speed{9.6, 6.4}},
 }
 
 // Of the kernels' shared memory.

@@ -35,8 +35,22 @@ struct StripTile {
       for (int i = 0; i < columns / 2; i++) v[i] = 0;
     }
 
+    // finish does it to all sums of the tile from row top on, of which a thread has two rows'.
+    INLINE void finish(const Output<float, true>& out, int top) {
+      float bias[2] = {};
+      if (out.epilogue & (biasPerColumn | biasPerRow))
+        for (int i = 0; i < 2; i++) bias[i] = out.bias[lesser(top + row() + 8 * i, out.rows - 1)];
+#pragma unroll
+      for (int i = 0; i < columns / 2; i++) v[i] = pollen::finish(v[i], out.epilogue, bias, i / 2 % 2);
+    }
+
+    static INLINE int row() {
+      unsigned thread = unknown(threadIdx.x);
+      return thread % group / 32 * 16 + thread % 32 / 4;
+    }
+
     INLINE void write(float* memory) const {
-      unsigned thread = unknown(threadIdx.x), row = thread % group / 32 * 16 + thread % 32 / 4, column = thread / group * columns + thread % 4 * 2;
+      unsigned thread = unknown(threadIdx.x), row = Sums::row(), column = thread / group * columns + thread % 4 * 2;
 #pragma unroll
       for (int i = 0; i < columns / 4; i++)
         *(Vector<float, 2>*)(memory + sumAt(row + i % 2 * 8, column + i / 2 * 8)) = {v[2 * i], v[2 * i + 1]};
@@ -87,7 +101,7 @@ struct Strips {
   INLINE int image(const Strip& from) const { return from.image * c.pixels.H; }
 };
 
-// Store is how the sums of two pairs of neighbours in a tile's row leave it: as four of the output that follow one another; as a pooling window's maximum;
+// Store is how the finished sums of two pairs of neighbours in a tile's row leave it: as four of the output that follow one another; as a pooling window's maximum;
 // or the first pair as two, or as two apart, of which the second may be beyond the image.
 enum class Store { Four, Window, Pair, Apart };
 
@@ -101,22 +115,20 @@ INLINE void storeColumn(const Output<float, true>& out, int row, int low, int hi
 #pragma unroll unrolled
   for (int y = warp; y < rows; y += warps) {
     int m = row + y;
-    float bias = out.epilogue & biasPerRow ? out.bias[m] : 0;
-    auto sum = [&](float v) INLINED { return finish(v, out.epilogue, &bias, 0); };
     Pair a = *(const Pair*)(memory + Shape::sumAt(y, low)), b = {};
     if constexpr (how == Store::Four || how == Store::Window) b = *(const Pair*)(memory + Shape::sumAt(y, high));
     if constexpr (how == Store::Window) {
-      const float window[4] = {sum(a.v[0]), sum(a.v[1]), sum(b.v[0]), sum(b.v[1])};
+      const float window[4] = {a.v[0], a.v[1], b.v[0], b.v[1]};
       out.pooled.store(to + m * (out.rowStride / 4), window, out.epilogue);
     } else {
       float* at = out.data + to + m * out.rowStride;
       if constexpr (how == Store::Four)
-        *(Vector<float, 4>*)at = {sum(a.v[0]), sum(a.v[1]), sum(b.v[0]), sum(b.v[1])};
+        *(Vector<float, 4>*)at = {a.v[0], a.v[1], b.v[0], b.v[1]};
       else if constexpr (how == Store::Pair)
-        *(Pair*)at = {sum(a.v[0]), sum(a.v[1])};
+        *(Pair*)at = a;
       else {
-        at[0] = sum(a.v[0]);
-        if (both) at[1] = sum(a.v[1]);
+        at[0] = a.v[0];
+        if (both) at[1] = a.v[1];
       }
     }
   }
@@ -198,23 +210,35 @@ template <class Shape>
 INLINE void multiplyStrip(typename Shape::Sums& sums, const Lines& c, int size, unsigned right, unsigned* memory, StripBarriers<Shape>* b) {
   constexpr int stages = Shape::stages, chunks = line / 4, apartFilters = 16 * Shape::rows;
   bool first = threadIdx.x % 32 == 0;
+  auto multiply = [&](int stage, int tap, int k) INLINED {
+    auto left = describe(memory, 4 * stage * Shape::stage + k * apartFilters, apartFilters, 128);
+    multiplyGroup(sums.v, left, describe(memory, right + 16 * (tap + k * size), 16 * size, 16 * c.pixels.W));
+  };
+  // The products of the round before are done, and its filters' stage is free.
+  auto release = [&](int stage) INLINED {
+    warpBarrier();
+    if (first) arrive(b->free + (stage > 0 ? stage : stages) - 1);
+  };
   for (int block = 0, round = 0, stage = 0, odd = 0; block < c.blocks; block++) {
     int tap = c.first, more = c.across;
     for (int i = 0; i < c.taps; i++, round++) {
       waitFor(b->full + stage, odd);
-      groupFence();
+      if (i == 0) {
+        // The first products begin when their own chunks have come.
+        for (int k = 0; k < chunks; k += 2) {
+          waitFor(b->pixels + k / 2, block & 1);
+          groupFence();
+          multiply(stage, tap, k);
+          groupCommit();
+        }
+        if (round > 0) release(stage);  // no products of the blocks of channels before are under way
+      } else {
+        groupFence();
 #pragma unroll
-      for (int k = 0; k < chunks; k += 2) {
-        if (i == 0) waitFor(b->pixels + k / 2, block & 1);
-        auto left = describe(memory, 4 * stage * Shape::stage + k * apartFilters, apartFilters, 128);
-        multiplyGroup(sums.v, left, describe(memory, right + 16 * (tap + k * size), 16 * size, 16 * c.pixels.W));
-      }
-      groupCommit();
-      // The products of the tap before are done, and its filters' stage is free.
-      groupWait<1>();
-      if (round > 0) {
-        warpBarrier();
-        if (first) arrive(b->free + (stage > 0 ? stage : stages) - 1);
+        for (int k = 0; k < chunks; k += 2) multiply(stage, tap, k);
+        groupCommit();
+        groupWait<1>();
+        release(stage);
       }
       if (++stage == stages) stage = 0, odd ^= 1;
       tap += c.right;
@@ -252,6 +276,7 @@ INLINE void convolveStrips(const Output<float, true>& out, const unsigned* x, co
   typename Shape::Sums sums;
   sums.clear();
   multiplyStrip<Shape>(sums, c, size, 4 * Shape::stages * Shape::stage + 16 * (strips.place(mine) - begin), memory, barriers);
+  sums.finish(out, tile * Shape::rows);
   barrier();
   sums.write((float*)memory);
   barrier();
