@@ -62,7 +62,7 @@ func groupedConvolution() subject {
 // groupedFilter has slices in turn, two blocks of filters, and a block of fewer taps than the rest.
 // The gradient's copy is as wide as the image's, with zeros around its pixels.
 func groupedFilter() subject {
-	const filters, rows, taps, columns = 66, 4, 8, 16
+	const filters, rows, columns, depth, shares = 66, 4, 16, 2, 2
 	i := image{2, 8, 18, 1, 3, 5}
 	around := image{2, i.P() + 2, i.width, 2, 1, 1} // two rows of zeros, above and below, and two columns
 	x, packedX := halved(i.lines()*64, 10)
@@ -103,9 +103,9 @@ func groupedFilter() subject {
 		}
 		sizeX, sizeDout := (rows-1)*i.width+columns+2*i.width, (rows-1)*around.width+columns
 		recording.Add(1, buffers, []Call{{
-			Symbol: symbol, Blocks: [2]int{2 * 2, 1}, Threads: 512, Shared: 2*128*(sizeX+sizeDout) + 2*8,
+			Symbol: symbol, Blocks: [2]int{2 * 2, 1}, Threads: 512, Shared: depth*(128*(sizeX+sizeDout)+2*8) + 8*4*64*64,
 			Arguments: integers(3, filters, i.B, i.height, i.width, i.P(), i.Q(), i.blocks, i.taps(), i.S, i.width, 1,
-				around.height, around.width, around.width+2, 2, 1, rows, 3, sizeX, sizeDout),
+				around.height, around.width, around.width+2, 2, 1, rows, 3, sizeX, sizeDout, depth, shares),
 		}})
 	}
 	return s

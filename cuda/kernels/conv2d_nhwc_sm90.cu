@@ -26,11 +26,12 @@ PACKED_FILTER(chunks_bf16, BF16, 4, InChunks{4 * gradient.all()}, InChunks{4 * i
 
 KERNEL(conv2d_nhwc_group_filter_bf16, GroupFilter::threads, GroupFilter::blocks)
 (Out<float> partial, In<unsigned> dout, In<unsigned> x, int filters, int B, int height, int width, int P, int Q, int blocks, int taps, int across, int down,
- int right, int doutHeight, int doutWidth, int doutFirst, int doutBlocks, int steps, int rows, int each, int sizeX, int sizeDout) {
+ int right, int doutHeight, int doutWidth, int doutFirst, int doutBlocks, int steps, int rows, int each, int sizeX, int sizeDout,
+ int depth, int groups) {
   DYNAMIC_SHARED(Brick, stages);
   Lines image = {{B, 1, height, width, 1, 1, 1, P, Q, 1, 1, 0, 0, 1, 1}, false, blocks, taps, across, 0, down, right, 0};
   Lines gradient = {{B, 1, doutHeight, doutWidth, 1, 1, 1, P, Q, 1, 1, 0, 0, 1, 1}, false, doutBlocks, 1, 1, 0, 0, 0, 0};
-  convolveGroupFilter(partial.at(), dout.at(), x.at(), {image, gradient, filters, doutFirst, steps, rows, each}, sizeX, sizeDout, (unsigned*)stages);
+  convolveGroupFilter(partial.at(), dout.at(), x.at(), {image, gradient, filters, doutFirst, steps, rows, each, sizeX, sizeDout, depth}, groups, (unsigned*)stages);
 }
 
 KERNEL(nhwc_pack_chunks_bf16, 256)

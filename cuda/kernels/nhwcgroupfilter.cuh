@@ -9,15 +9,28 @@
 
 namespace pollen {
 
-// GroupFilter is a block's share: 64 filters, 64 channels, and a few taps for each four warps.
+// GroupFilter is a block: 64 filters, 64 channels, and up to nine taps, which three times four warps share. The last four warps bring the operands:
+// they need few registers, and leave the others theirs.
 struct GroupFilter {
-  static constexpr int rows = 64, channels = 64, each = 2, groups = 4, taps = each * groups, threads = 128 * groups, blocks = 1, stages = 2, step = 16;
+  static constexpr int rows = 64, channels = 64, each = 3, groups = 3, taps = each * groups, copying = 4, threads = 128 * groups + 32 * copying, blocks = 1, step = 16;
+  static constexpr int registers = 160, registersToCopy = 32;
+};
+
+// Range is one of some equal parts of n things; the first ones may have one more.
+struct Range {
+  int first, count;
+
+  static INLINE Range part(unsigned n, unsigned parts, unsigned i) {
+    unsigned each = n / parts, more = n % parts;
+    return {(int)(each * i + (i < more ? i : more)), (int)(each + (i < more))};
+  }
 };
 
 // GradientRows say how a block goes through the gradient dout [blocks B height width], whose pixels begin at line first, some rows of an image at a time.
 struct GradientRows {
   Lines x, dout;
   int filters, first, steps, rows, each;  // steps of a row, rows of a stage, stages of a slice
+  int sizeX, sizeDout, depth;             // lines of a stage in each copy, at most, and the stages in shared memory
 
   INLINE int stagesOfImage() const { return (x.pixels.P + rows - 1) / rows; }
 
@@ -29,79 +42,83 @@ struct GradientRows {
     int image = n / stagesOfImage(), p = n % stagesOfImage() * rows;
     return {(image * x.pixels.H + p) * x.pixels.W, (image * dout.pixels.H + p) * dout.pixels.W + first, lesser(rows, x.pixels.P - p)};
   }
+  INLINE int total() const { return x.pixels.B * stagesOfImage(); }
+  INLINE int shift(int tap) const { return tap / x.across * x.down + tap % x.across * x.right; }
+
   // lines are those that a stage's rows have in a copy of so many columns.
   INLINE int lines(int rows, int columns) const { return (rows - 1) * columns + GroupFilter::step * steps; }
 };
 
-// bringChunks copies lines of a block of channels from a packed copy of all lines to shared memory, size lines apart.
-INLINE void bringChunks(unsigned* to, int size, const unsigned* from, int all, int block, int begin, int count, CopyBarrier* b) {
-  constexpr int chunk = 4, chunks = line / chunk;
-#pragma unroll 1
-  for (int i = 0; i < chunks; i++) copyBulk(to + i * size * chunk, from + ((block * chunks + i) * all + begin) * chunk, 16 * count, b);
+// Stages are the block's stages in shared memory, which its warps go through in turn. Behind them are the barriers: for each stage, one that counts its
+// bytes, and then for each one that counts the warps that have read it.
+struct Stages {
+  unsigned* memory;
+  int depth, size;  // words of a stage
+  unsigned number = 0, odd = 0;
+
+  INLINE unsigned begin() const { return number * size; }
+  INLINE CopyBarrier* filled(unsigned number) const { return (CopyBarrier*)(memory + depth * size) + number; }
+  INLINE CopyBarrier* read(unsigned number) const { return filled(number) + depth; }
+  // sums are where a warp's share of those of earlier slices lies: four for each thread, then the next four.
+  INLINE Vector<float, 4>* sums(int tap) const {
+    return (Vector<float, 4>*)(memory + depth * (size + 4)) + tap * (GroupFilter::rows * GroupFilter::channels / 4) + threadIdx.x % 128;
+  }
+  INLINE void advance() {
+    if (++number == depth) number = 0, odd ^= 1;
+  }
+};
+
+// bringStages has four warps copy the operands of all stages. Two bring the image's chunks and two the gradient's, one by each of four lanes. The image's
+// lines begin lowest lines behind the pixels, and are reach more.
+INLINE void bringStages(Stages stages, const unsigned* dout, const unsigned* x, const GradientRows& c, int block, int row, int lowest, int reach) {
+  constexpr int chunk = 4, chunks = line / chunk, lanes = 2 * chunks / GroupFilter::copying;
+  int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, i = warp % 2 * lanes + lane % lanes, total = c.total();
+  bool image = warp < 2;
+  int size = image ? c.sizeX : c.sizeDout, columns = image ? c.x.pixels.W : c.dout.pixels.W, all = image ? c.x.all() : c.dout.all();
+  const unsigned* from = image ? x + (block * chunks + i) * all * chunk : dout + (row * chunks + i) * all * chunk;
+  unsigned* to = stages.memory + (image ? 0 : line * c.sizeX) + i * chunk * size;
+  if (!image) reach = 0;
+  for (int slice = blockIdx.y; slice * c.each < total; slice += gridDim.y)
+    for (int n = slice * c.each; n < lesser(total, (slice + 1) * c.each); n++) {
+      auto s = c.at(n);
+      int begin = image ? s.x + lowest : s.dout, count = lesser(c.lines(s.rows, columns) + reach, all - begin);
+      CopyBarrier* filled = stages.filled(stages.number);
+      waitFor(stages.read(stages.number), stages.odd ^ 1);
+      if (lane == 0) expectBytes(filled, 16 * lanes * count);
+      if (lane < lanes) copyBulk(to + stages.begin(), from + begin * chunk, 16 * count, filled);
+      stages.advance();
+    }
 }
 
-// convolveGroupFilter adds the slices of block blockIdx.y into partial [slices filters taps channels]. A stage has room for sizeX and sizeDout lines;
-// behind the stages are the barriers.
-INLINE void convolveGroupFilter(float* partial, const unsigned* dout, const unsigned* x, const GradientRows& c, int sizeX, int sizeDout, unsigned* memory) {
+// multiplyTaps has four warps add up the products of each taps, of which the block's first one is firstOfBlock and their own is first. They wait
+// for their own products only: meanwhile those of other warps keep the tensor cores busy.
+template <int each>
+INLINE void multiplyTaps(Stages stages, float* partial, const GradientRows& c, int block, int row, int lowest, int firstOfBlock, int first) {
   using Shape = GroupFilter;
-  int groups = (c.x.taps + Shape::taps - 1) / Shape::taps, firstTap = blockIdx.x % groups * Shape::taps;
-  int block = blockIdx.x / groups % c.x.blocks, row = blockIdx.x / groups / c.x.blocks;
-  auto shift = [&](int tap) INLINED { return tap / c.x.across * c.x.down + tap % c.x.across * c.x.right; };
-  int lowest = shift(firstTap), highest = lowest;
-  for (int i = 1; i < Shape::taps && firstTap + i < c.x.taps; i++) {
-    int at = shift(firstTap + i);
-    lowest = lesser(lowest, at), highest = at > highest ? at : highest;
-  }
-  int own = firstTap + threadIdx.x / 128 * Shape::each;  // of the four warps
-  unsigned right[Shape::each];
-#pragma unroll
-  for (int t = 0; t < Shape::each; t++) right[t] = 16 * (shift(lesser(own + t, c.x.taps - 1)) - lowest);
-  const int stage = line * (sizeX + sizeDout);  // words
-  auto* barriers = (CopyBarrier*)(memory + Shape::stages * stage);
-  // What lies behind the copies' last lines is multiplied by zeros, and must be numbers.
-  for (int i = threadIdx.x; i < Shape::stages * stage; i += blockDim.x) memory[i] = 0;
-  if (threadIdx.x == 0)
-    for (int i = 0; i < Shape::stages; i++) initBarrier(barriers + i, 1);
-  orderBarriers();
-  barrier();
-  int total = c.x.pixels.B * c.stagesOfImage();
-  unsigned before = 0;  // stages of earlier slices
   unsigned lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+  unsigned right[each];
+#pragma unroll
+  for (int t = 0; t < each; t++) right[t] = 16 * (c.shift(first + t) - lowest);
   // The line and the chunk of a stage that the lane brings to a product's left operand.
-  unsigned left = 16 * (sizeX * (line / 4) + (lane % 8 + lane / 16 * 8) + (2 * warp + lane / 8 % 2) * sizeDout);
+  unsigned left = 16 * (c.sizeX * (line / 4) + (lane % 8 + lane / 16 * 8) + (2 * warp + lane / 8 % 2) * c.sizeDout);
+  int total = c.total();
   for (int slice = blockIdx.y; slice * c.each < total; slice += gridDim.y) {
-    int from = slice * c.each, rounds = lesser(c.each, total - from);
-    float sums[Shape::each][Shape::channels / 2];
+    int rounds = lesser(c.each, total - slice * c.each), p = slice * c.each % c.stagesOfImage() * c.rows;
+    float sums[each][Shape::channels / 2];
 #pragma unroll
     for (auto& some : sums)
 #pragma unroll
       for (float& v : some) v = 0;
-    auto bring = [&](int round) INLINED {
-      if (threadIdx.x != 0 || round >= rounds) return;
-      auto s = c.at(from + round);
-      unsigned number = (before + round) % Shape::stages;
-      CopyBarrier* b = barriers + number;
-      unsigned* to = memory + number * stage;
-      int countX = lesser(c.lines(s.rows, c.x.pixels.W) + highest - lowest, c.x.all() - s.x - lowest);
-      int countDout = lesser(c.lines(s.rows, c.dout.pixels.W), c.dout.all() - s.dout);
-      expectBytes(b, 4 * line * (countX + countDout));
-      bringChunks(to, sizeX, x, c.x.all(), block, s.x + lowest, countX, b);
-      bringChunks(to + line * sizeX, sizeDout, dout, c.dout.all(), row, s.dout, countDout, b);
-    };
-    for (int i = 0; i < Shape::stages; i++) bring(i);
     for (int round = 0; round < rounds; round++) {
-      unsigned number = (before + round) % Shape::stages;
-      int rows = c.at(from + round).rows;
-      unsigned begin = 4 * stage * number, atX = begin, atDout = begin + left;
-      waitFor(barriers + number, (before + round) / Shape::stages & 1);
-      int more = c.steps, steps = rows * c.steps;
-      unsigned a[2][4];
+      unsigned a[2][4], atX = 4 * stages.begin(), atDout = atX + left;
+      int more = c.steps, steps = lesser(c.rows, c.x.pixels.P - p) * c.steps;
+      p = p + c.rows < c.x.pixels.P ? p + c.rows : 0;
       auto multiply = [&](unsigned (&words)[4]) INLINED {
         groupWait<1>();  // the product that read the words
-        loadMatricesTransposed(words, memory, atDout);
+        loadMatricesTransposed(words, stages.memory, atDout);
         groupFence();
 #pragma unroll
-        for (int t = 0; t < Shape::each; t++) multiplyGroup(sums[t], words, describe(memory, atX + right[t], 128, 16 * sizeX));
+        for (int t = 0; t < each; t++) multiplyGroup(sums[t], words, describe(stages.memory, atX + right[t], 128, 16 * c.sizeX));
         groupCommit();
         atX += 16 * Shape::step, atDout += 16 * Shape::step;
         if (--more == 0) {
@@ -109,33 +126,79 @@ INLINE void convolveGroupFilter(float* partial, const unsigned* dout, const unsi
           atX += 16 * (c.x.pixels.W - c.steps * Shape::step), atDout += 16 * (c.dout.pixels.W - c.steps * Shape::step);
         }
       };
-      for (int i = 0; i < steps; i += 2) {
+      waitFor(stages.filled(stages.number), stages.odd);
+      for (int i = 1; i < steps; i += 2) {
         multiply(a[0]);
-        if (i + 1 < steps) multiply(a[1]);
+        multiply(a[1]);
       }
+      if (steps % 2) multiply(a[0]);
       groupWait<0>();
-      barrier();
-      bring(round + Shape::stages);
+      warpBarrier();
+      if (lane == 0) arrive(stages.read(stages.number));
+      stages.advance();
     }
-    before += rounds;
+    if (gridDim.y == 1 && total > c.each) {
+#pragma unroll
+      for (int t = 0; t < each; t++)
+#pragma unroll
+        for (int i = 0; i < Shape::channels / 8; i++) {
+          auto* at = stages.sums(first - firstOfBlock + t) + 128 * i;
+          Vector<float, 4> v = {sums[t][4 * i], sums[t][4 * i + 1], sums[t][4 * i + 2], sums[t][4 * i + 3]};
+          if (slice > 0) {
+            auto before = *at;
+#pragma unroll
+            for (int j = 0; j < 4; j++) v.v[j] = sums[t][4 * i + j] = before.v[j] + v.v[j];
+          }
+          *at = v;
+        }
+      if ((slice + 1) * c.each < total) continue;
+    }
     unsigned thread = unknown(threadIdx.x);  // where the sums go is found here, and kept in no registers
     int channels = c.x.blocks * Shape::channels, filter = row * Shape::rows + thread / 32 % 4 * 16 + thread % 32 / 4;
     float* to = partial + (gridDim.y > 1 ? (long long)slice * c.filters * c.x.taps * channels : 0) + block * Shape::channels + thread % 4 * 2;
-    bool more = gridDim.y == 1 && slice > 0;
 #pragma unroll
-    for (int t = 0; t < Shape::each; t++)
+    for (int t = 0; t < each; t++)
 #pragma unroll
       for (int half = 0; half < 2; half++) {
-        if (own + t >= c.x.taps || filter + 8 * half >= c.filters) continue;
-        float* neighbours = to + ((filter + 8 * half) * c.x.taps + own + t) * channels;
+        if (filter + 8 * half >= c.filters) continue;
+        float* neighbours = to + ((filter + 8 * half) * c.x.taps + first + t) * channels;
 #pragma unroll
-        for (int i = 0; i < Shape::channels / 8; i++) {
-          auto* at = (Vector<float, 2>*)(neighbours + 8 * i);
-          Vector<float, 2> v = {sums[t][4 * i + 2 * half], sums[t][4 * i + 2 * half + 1]};
-          *at = more ? Vector<float, 2>{at->v[0] + v.v[0], at->v[1] + v.v[1]} : v;
-        }
+        for (int i = 0; i < Shape::channels / 8; i++)
+          *(Vector<float, 2>*)(neighbours + 8 * i) = {sums[t][4 * i + 2 * half], sums[t][4 * i + 2 * half + 1]};
       }
   }
+}
+
+// convolveGroupFilter computes the slices of block blockIdx.y of partial [slices filters taps channels], or, if there is one such block, the sum of all.
+// So many groups of blocks share the taps.
+INLINE void convolveGroupFilter(float* partial, const unsigned* dout, const unsigned* x, const GradientRows& c, int groups, unsigned* memory) {
+  using Shape = GroupFilter;
+  int block = blockIdx.x / groups % c.x.blocks, row = blockIdx.x / groups / c.x.blocks;
+  auto taps = Range::part(c.x.taps, groups, blockIdx.x % groups);
+  int lowest = c.shift(taps.first), highest = lowest;
+  for (int i = 1; i < taps.count; i++) {
+    int at = c.shift(taps.first + i);
+    lowest = lesser(lowest, at), highest = at > highest ? at : highest;
+  }
+  Stages stages = {memory, c.depth, line * (c.sizeX + c.sizeDout)};
+  // What lies behind the copies' last lines is multiplied by zeros, and must be numbers.
+  if ((c.total() - 1) / c.each % gridDim.y == blockIdx.y)
+    for (int i = threadIdx.x; i < c.depth * stages.size; i += blockDim.x) memory[i] = 0;
+  if (threadIdx.x == 0)
+    for (int i = 0; i < c.depth; i++) initBarrier(stages.filled(i), Shape::copying), initBarrier(stages.read(i), 4 * lesser(Shape::groups, taps.count));
+  orderBarriers();
+  barrier();
+  int group = threadIdx.x / 128;
+  if (group == Shape::groups) {
+    setRegisters<Shape::registersToCopy, false>();
+    bringStages(stages, dout, x, c, block, row, lowest, highest - lowest);
+    return;
+  }
+  setRegisters<Shape::registers, true>();
+  auto own = Range::part(taps.count, Shape::groups, group);
+  if (own.count == 3) multiplyTaps<3>(stages, partial, c, block, row, lowest, taps.first, taps.first + own.first);
+  if (own.count == 2) multiplyTaps<2>(stages, partial, c, block, row, lowest, taps.first, taps.first + own.first);
+  if (own.count == 1) multiplyTaps<1>(stages, partial, c, block, row, lowest, taps.first, taps.first + own.first);
 }
 
 }  // namespace pollen

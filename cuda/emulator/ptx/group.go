@@ -67,6 +67,8 @@ var groupForms = map[string]struct {
 	"wgmma.fence.sync.aligned":                  {nil, "pollen::fenceProducts()"},
 	"wgmma.commit_group.sync.aligned":           {nil, "pollen::commitProducts()"},
 	"wgmma.wait_group.sync.aligned":             {[]string{"constant"}, "pollen::waitProducts(%s)"},
+	"setmaxnreg.inc.sync.aligned.u32":           {[]string{"constant"}, "(void)%s"},
+	"setmaxnreg.dec.sync.aligned.u32":           {[]string{"constant"}, "(void)%s"},
 	"cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes": {
 		[]string{"address", "address", "b32", "address"}, "copyInBulk(shared, %s, %s, %s, %s, LINE)",
 	},

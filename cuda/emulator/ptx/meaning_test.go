@@ -48,7 +48,12 @@ var integers = map[string]func(x []uint64, size int, hasSign bool) uint64{
 		}
 		return x[0] % x[1]
 	},
-	"min": func(x []uint64, size int, _ bool) uint64 { return uint64(min(signed(x[0], size), signed(x[1], size))) },
+	"min": func(x []uint64, size int, hasSign bool) uint64 {
+		if hasSign {
+			return uint64(min(signed(x[0], size), signed(x[1], size)))
+		}
+		return min(x[0], x[1])
+	},
 	"max": func(x []uint64, size int, hasSign bool) uint64 {
 		if hasSign {
 			return uint64(max(signed(x[0], size), signed(x[1], size)))
