@@ -18,6 +18,7 @@ type call struct {
 	arguments []tensor.Argument
 	cycles    float64 // of a GPU, that a product is estimated to take
 	launch    int     // whose work it does, of a step's launches; of several, the last
+	spare     *spare  // a result that may be left out, or nil
 	ends      []int   // of a kernel that takes rows: its arguments are so many rows, and row i has the blocks before ends[i]
 }
 

@@ -2,6 +2,7 @@ package cuda
 
 import (
 	"math"
+	"slices"
 
 	"github.com/pollen-ml/pollen/tensor"
 )
@@ -15,6 +16,12 @@ type forwardOfWindows struct {
 	row, channel   int // words apart in shared memory
 	each, together int
 }
+
+// Where some arguments of its kernel are.
+const (
+	windowsPooled   = 4
+	windowsEpilogue = 27
+)
 
 // tapWords are the words of a filter's line and channel, and how many a kernel has at most.
 func (s sizes) tapWords(p Precision) (line, most int) {
@@ -51,9 +58,12 @@ func (g *product) forwardOnWindows(p *placement, chains int) (f *forwardOfWindow
 	return &best, least
 }
 
-// shared is a block's bytes: images, and each window's place in them and in a packed copy.
+// shared is a block's bytes: each window's place in an image and in a packed copy, the filters, and
+// of the images that are there together the notes, a byte for each window, and the words.
 func (f *forwardOfWindows) shared() int {
-	return 4 * (2*ceil(f.shape.windows(), coresGroup)*coresGroup + f.together*f.shape.C*f.channel)
+	s := f.shape
+	places, filters := 2*ceil(s.windows(), coresGroup)*coresGroup, windowFilters*s.C*s.taps()
+	return 4*(places+filters) + f.together*(windowFilters*s.windows()+4*s.C*f.channel)
 }
 
 // cost estimates the cycles of the kernel that pools.
@@ -91,7 +101,13 @@ func (g *product) forwardCalls(p *placement) []call {
 	for _, n := range []int{copies, k.rows, k.columns, k.top, k.left, g.epilogue, f.each, f.together, f.row, f.channel} {
 		arguments = append(arguments, tensor.Int(n))
 	}
-	return []call{{symbol: f.symbol, blocks: blocks, threads: warp * coresWarps, shared: f.shared(), arguments: arguments, cycles: cycles}}
+	c := call{symbol: f.symbol, blocks: blocks, threads: warp * coresWarps, shared: f.shared(), arguments: arguments, cycles: cycles}
+	if copies != 0 {
+		less := slices.Clone(arguments)
+		less[windowsPooled], less[windowsEpilogue] = x, tensor.Int(g.epilogue|epilogueNoMaxima)
+		c.spare = &spare{result: g.pool.pooled, without: less}
+	}
+	return []call{c}
 }
 
 // withoutWindows is the least that a forward convolution costs one chain otherwise.

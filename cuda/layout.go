@@ -165,5 +165,6 @@ func stepCalls(launches []tensor.Launch, place *placement) (calls []call, alone 
 	for i, t := range totals {
 		alone[i] = t.alone
 	}
+	leaveOut(calls)
 	return join(calls, place), alone, left(place.totals)
 }

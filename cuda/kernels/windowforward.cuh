@@ -4,8 +4,8 @@
 //
 // Depth are the taps, of which there are 32 at most. The filters stay in registers; the images lie in shared memory (windowproduct.cuh), where a word of a
 // fragment of b is one word: of tf32 a tap, of bf16 two neighbours of a line of the filter, the last of which may be alone. A product has eight columns, a
-// line each of four windows: with those of the windows' other lines a lane has whole windows. Of a product's 16 rows a lane has the filters 2 group and one
-// more, which are a word of a packed copy in bf16.
+// line each of four windows: with those of the windows' other lines a lane has whole windows. Of two products' 32 rows a lane has the filters from 4 group
+// on, which are 16 bytes of a packed copy in tf32, and half of that in bf16.
 #pragma once
 
 #include "nhwc.cuh"
@@ -89,7 +89,18 @@ struct ForwardOfWindows {
     float bias[2][2];
   };
 
-  INLINE void load(Lane& lane, int filter) const {
+  // stage brings the block's filters to shared memory.
+  INLINE void stage(float* taps) const {
+    int each = c.C * c.taps(), from = blockIdx.x * side * each, left = c.K * each - from;
+#pragma unroll
+    for (int j = 0; j < side / warps; j++) {  // 32 taps are the most
+      int i = threadIdx.x + 32 * warps * j;
+      if (i < side * each) taps[i] = loadIf(i < left, w + from + i);
+    }
+  }
+
+  // load finds the constants of a lane whose first filter is number filter of the block's.
+  INLINE void load(Lane& lane, const float* taps, int filter) const {
     int across = (c.S + Taps::perWord - 1) / Taps::perWord, count = c.C * c.R * across;
 #pragma unroll
     for (int s = 0; s < steps; s++)
@@ -101,14 +112,13 @@ struct ForwardOfWindows {
         lane.bits[s][i] = Taps::perWord == 1 || both ? ~0u : there ? 0xffffu : 0;
 #pragma unroll
         for (int m = 0; m < 4; m++) {
-          int k = filter + 16 * (m / 2) + m % 2, from = (k * c.C * c.R + line) * c.S + tap;
-          bool is = k < c.K;
-          lane.filters[m / 2][s][2 * i + m % 2] = Taps::filter(loadIf(is & there, w + from), loadIf(is & both, w + from + 1));
+          const float* from = taps + ((filter + m) * c.C * c.R + line) * c.S + tap;
+          lane.filters[m / 2][s][2 * i + m % 2] = Taps::filter(there ? from[0] : 0, both ? from[1] : 0);
         }
       }
 #pragma unroll
     for (int m = 0; m < 4; m++) {
-      int k = filter + 16 * (m / 2) + m % 2;
+      int k = blockIdx.x * side + filter + m;
       lane.bias[m / 2][m % 2] = loadIf(k < c.K && epilogue & biasPerRow, bias + k);
     }
   }
@@ -144,7 +154,7 @@ struct ForwardOfWindows {
     int p = window / (c.Q / 2) * 2, q = window % (c.Q / 2) * 2;
 #pragma unroll
     for (int m = 0; m < 4; m++) {
-      int k = filter + 16 * (m / 2) + m % 2;
+      int k = filter + m;
 #pragma unroll
       for (int half = 0; half < 2; half++) {
         float v[2];
@@ -171,51 +181,87 @@ struct ForwardOfWindows {
     }
   }
 
-  // store writes the maxima of four windows of each filter, their notes and their words of the copy.
-  INLINE void store(const float (&best)[4][4], const unsigned (&which)[4], int image, int filter, int window, const int* places) const {
+  // store writes the maxima of four windows of each filter, unless nobody reads them.
+  INLINE void store(const float (&best)[4][4], int image, int filter, int window) const {
 #pragma unroll
     for (int m = 0; m < 4; m++) {
-      int k = filter + 16 * (m / 2) + m % 2, at = (image * c.K + k) * windows() + window;
-      if (k >= c.K) continue;
-      *(Vector<float, 4>*)(pooled.data.at() + at) = {best[m][0], best[m][1], best[m][2], best[m][3]};
-      if (epilogue & withWhich) *(unsigned*)(pooled.which.at() + at) = which[m];
+      int k = filter + m, at = (image * c.K + k) * windows() + window;
+      if (k < c.K) *(Vector<float, 4>*)(pooled.data.at() + at) = {best[m][0], best[m][1], best[m][2], best[m][3]};
     }
-    if (!copy.there) return;
+  }
+
+  // storeCopy writes their words of the copy, 16 bytes at a time. All lanes take part. In bf16 such bytes are of two lanes, which have two windows each
+  // of what they exchange: so they write neighbouring lines at once.
+  INLINE void storeCopy(const float (&best)[4][4], int image, int window, bool there, const int* places) const {
+    using Chunk = Vector<unsigned, 4>;
+    constexpr int count = 4 / Taps::perWord;
+    int lane = threadIdx.x % 32, half = Taps::perWord == 2 ? lane / 4 % 2 : 0, block = blockIdx.x / Taps::perWord;
+    int word = blockIdx.x % Taps::perWord * (side / Taps::perWord) + lane / (4 * Taps::perWord) * 4;
 #pragma unroll
-    for (int j = 0; j < 4; j++) {
-      int place = places[window + j];
+    for (int i = 0; i < count; i++) {
+      Chunk chunk;
+      if constexpr (Taps::perWord == 2) {
+        unsigned own[2][2];  // of two windows
 #pragma unroll
-      for (int m = 0; m < 2; m++) {
-        int word = blockIdx.x % Taps::perWord * (side / Taps::perWord) + (16 * m + threadIdx.x % 32 / 4 * 2) / Taps::perWord;
-        unsigned* to = copy.at(blockIdx.x / Taps::perWord, image * copy.rows * copy.columns + place, word);
-        if constexpr (Taps::perWord == 2)
-          *to = Taps::filter(best[2 * m][j], best[2 * m + 1][j]);
-        else
-          *(Vector<unsigned, 2>*)to = {Taps::filter(best[2 * m][j], 0), Taps::filter(best[2 * m + 1][j], 0)};
+        for (int j = 0; j < 2; j++)
+#pragma unroll
+          for (int m = 0; m < 2; m++) own[j][m] = Taps::filter(best[2 * m][2 * i + j], best[2 * m + 1][2 * i + j]);
+        unsigned mine[2], other[2];
+#pragma unroll
+        for (int m = 0; m < 2; m++) {
+          mine[m] = half ? own[1][m] : own[0][m];
+          other[m] = shuffleXor((int)(half ? own[0][m] : own[1][m]), 4);
+        }
+        chunk = half ? Chunk{other[0], other[1], mine[0], mine[1]} : Chunk{mine[0], mine[1], other[0], other[1]};
+      } else {
+        chunk = {Taps::filter(best[0][i], 0), Taps::filter(best[1][i], 0), Taps::filter(best[2][i], 0), Taps::filter(best[3][i], 0)};
+      }
+      int place = image * copy.rows * copy.columns + places[window + i * Taps::perWord + half];
+      if (there) *(Chunk*)copy.at(block, place, word) = chunk;
+    }
+  }
+
+  // storeNotes writes those of count images, which lie in shared memory, as many bytes at once as are aligned.
+  INLINE void storeNotes(const unsigned char* notes, int image, int count) const {
+    int filter = blockIdx.x * side, size = lesser(side, c.K - filter) * windows();
+    for (int i = 0; i < count; i++, notes += side * windows()) {
+      unsigned char* to = pooled.which.at() + ((image + i) * c.K + filter) * windows();
+      if (c.K % 4 == 0) {
+        using Chunk = Vector<unsigned, 4>;
+        for (int j = threadIdx.x; j < size / 16; j += 32 * warps) ((Chunk*)to)[j] = ((const Chunk*)notes)[j];
+      } else {
+        for (int j = threadIdx.x; j < size / 4; j += 32 * warps) ((unsigned*)to)[j] = ((const unsigned*)notes)[j];
       }
     }
   }
 
+  // Shared memory has the windows' places in an image and in the copy, the filters, the notes of the images that lie there together, and these.
   INLINE void operator()(unsigned* memory) const {
-    int groups = (windows() + group - 1) / group, last = lesser((blockIdx.y + 1) * each, c.B), lane = threadIdx.x % 32;
-    int filter = blockIdx.x * side + lane / 4 * 2, *places = (int*)memory, *lines = places + groups * group;
-    unsigned* words = memory + 2 * groups * group;
+    int groups = (windows() + group - 1) / group, first = blockIdx.y * each, last = lesser(first + each, c.B), lane = threadIdx.x % 32;
+    int filter = lane / 4 * 4, *places = (int*)memory, *lines = places + groups * group;
+    float* taps = (float*)(lines + groups * group);
+    unsigned char* notes = (unsigned char*)(taps + side * c.C * c.taps());
+    unsigned* words = (unsigned*)(notes + together * side * windows());
+    stage(taps);
+    fillImages<Words, warps>(c, x, words, first, lesser(together, last - first), width, plane, c.dilationW);
     placesOf(c, places, groups * group, width);
     for (int i = threadIdx.x; i < groups * group; i += blockDim.x) lines[i] = (i / (c.Q / 2) + copy.top) * copy.columns + i % (c.Q / 2) + copy.left;
+    barrier();
     Lane own;
-    load(own, filter);
+    load(own, taps, filter);
     const Floor least = floor();
-    for (int begin = blockIdx.y * each; begin < last; begin += together) {
+    for (int begin = first; begin < last; begin += together) {
       int count = lesser(together, last - begin), total = count * groups;
-      barrier();
-      fillImages<Words, warps>(c, x, words, begin, count, width, plane, c.dilationW);
+      if (begin > first) {
+        fillImages<Words, warps>(c, x, words, begin, count, width, plane, c.dilationW);
+        barrier();
+      }
       if (copy.there) border(begin, count);
-      barrier();
       for (int i = threadIdx.x / 32; i < total; i += warps) {
         int image = i / groups, window = i % groups * group;
         auto at = *(const Vector<int, 4>*)(places + window + lane / 8 * 4);
         const unsigned* near = words + image * c.C * plane + lane / 4 % 2 * c.strideW;
-        window += lane % 4 * 4, image += begin;
+        window += lane % 4 * 4;
         bool there = window < windows();
         float best[4][4];
         unsigned which[4] = {0, 0, 0, 0};
@@ -231,11 +277,18 @@ struct ForwardOfWindows {
               which[m] += at << 8 * j;
             }
           } else if (there) {
-            storePixels(sums, image, filter, window + j);
+            storePixels(sums, begin + image, blockIdx.x * side + filter, window + j);
           }
         }
-        if (pools && there) store(best, which, image, filter, window, lines);
+        if (!pools) continue;
+        if (copy.there) storeCopy(best, begin + image, window, there, lines);
+        if (!there) continue;
+        if (!(epilogue & withoutMaxima)) store(best, begin + image, blockIdx.x * side + filter, window);
+#pragma unroll
+        for (int m = 0; m < 4; m++) *(unsigned*)(notes + (image * side + filter + m) * windows() + window) = which[m];
       }
+      barrier();
+      if (pools && epilogue & withWhich) storeNotes(notes, begin, count);
     }
   }
 };

@@ -46,19 +46,31 @@ struct WindowWords<TF32> {
 };
 
 // fillImages makes the words of count images in shared memory, with the padding that the taps meet: rows are width words apart, channels plane. A pixel's
-// neighbour is right further on.
+// neighbour is right further on. A warp has several rows on their way at once.
 template <class Words, int warps>
 INLINE void fillImages(const Convolution& c, const float* x, unsigned* words, int image, int count, int width, int plane, int right) {
+  constexpr int together = 4;
   int height = (c.P - 1) * c.strideH + (c.R - 1) * c.dilationH + 1, across = (c.Q - 1) * c.strideW + (c.S - 1) * c.dilationW + 1;
-  for (int i = threadIdx.x / 32; i < count * c.C * height; i += warps) {
-    int channel = i / height, row = i - channel * height;
-    bool inside = (unsigned)(row - c.padH) < (unsigned)c.H;
-    const float* from = x + ((image * c.C + channel) * c.H + row - c.padH) * c.W;
-    for (int j = threadIdx.x % 32; j < across; j += 32) {
-      int at = j - c.padW, next = at + right;
-      float v = loadIf(inside & ((unsigned)at < (unsigned)c.W), from + at), other = 0;
-      if (Words::count == 2) other = loadIf(inside & ((unsigned)next < (unsigned)c.W), from + next);
-      words[channel * plane + row * width + j] = Words::pixel(v, other);
+  int channels = count * c.C, warp = threadIdx.x / 32, down = warps / height, further = warps % height;
+  for (int j = threadIdx.x % 32; j < across; j += 32) {
+    int at = j - c.padW, next = at + right, channel = warp / height, row = warp % height;
+    bool here = (unsigned)at < (unsigned)c.W, there = Words::count == 2 & (unsigned)next < (unsigned)c.W;
+    while (channel < channels) {
+      float v[together], other[together];
+      int to[together];
+#pragma unroll
+      for (int i = 0; i < together; i++) {
+        to[i] = channel < channels ? channel * plane + row * width + j : -1;
+        bool inside = to[i] >= 0 & (unsigned)(row - c.padH) < (unsigned)c.H;
+        const float* from = x + ((image * c.C + channel) * c.H + row - c.padH) * c.W + at;
+        v[i] = loadIf(inside & here, from);
+        other[i] = Words::count == 2 ? loadIf(inside & there, from + right) : 0;
+        row += further, channel += down;
+        if (row >= height) row -= height, channel++;
+      }
+#pragma unroll
+      for (int i = 0; i < together; i++)
+        if (to[i] >= 0) words[to[i]] = Words::pixel(v[i], other[i]);
     }
   }
 }
